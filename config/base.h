@@ -1,0 +1,39 @@
+/* config/base.h - the few words every file uses.
+ * Owns: small macros and the limits that size static tables.  Called by all.
+ * Knows nothing of the program; includes libc only. */
+#ifndef CONFIG_BASE_H
+#define CONFIG_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define NITEMS(a)	(sizeof(a) / sizeof((a)[0]))
+#define CACHELINE	64
+
+#define KIB		((uint64_t)1 << 10)
+#define MIB		((uint64_t)1 << 20)
+#define GIB		((uint64_t)1 << 30)
+
+#define MIN(a, b)	((a) < (b) ? (a) : (b))
+#define MAX(a, b)	((a) > (b) ? (a) : (b))
+
+/* align must be a power of two; the caller has checked for overflow. */
+#define ALIGN_UP(n, align) \
+	(((n) + ((uint64_t)(align) - 1)) & ~((uint64_t)(align) - 1))
+#define ALIGN_DOWN(n, align)	((n) & ~((uint64_t)(align) - 1))
+#define DIV_UP(n, d)	(((n) + (d) - 1) / (d))
+
+#define PRINTF_LIKE(fmt, args)	__attribute__((format(printf, fmt, args)))
+#define NORETURN	__attribute__((noreturn))
+#define UNUSED		__attribute__((unused))
+
+/* What a user can ask for at most; checked where it is asked. */
+enum {
+	MAX_SESSIONS = 64,	/* sessions of one pipeline */
+	MAX_NAME = 32,		/* session name, with the NUL */
+	MAX_CPUS = 1024,	/* cores that a core list can name */
+	MAX_BATCH = 4096,	/* rows of one batch */
+	MAX_SEQS = 256		/* live sequences */
+};
+
+#endif

@@ -1,0 +1,22 @@
+/* config/cores.h - which cores this machine and process have.
+ * Owns: reading the kernel's view (affinity mask, online cores, capacity).
+ * Called by conf_check() and by the worker's binder. */
+#ifndef CONFIG_CORES_H
+#define CONFIG_CORES_H
+
+#include "err.h"
+#include "units.h"
+
+/* Cores the process may use (sched_getaffinity). */
+int cores_allowed(struct cpuset *ret, struct err *reterr);
+
+/* Resolve "0-3,6", "big", "little" or "" (all allowed).  big and little come
+ * from /sys/devices/system/cpu/cpu<n>/cpu_capacity, else cpufreq's
+ * cpuinfo_max_freq: big = the cores of the highest value, little = those of
+ * the lowest.  -EINVAL when all cores are alike (said so), when a core does
+ * not exist or the process may not use it (named, with the allowed list).
+ * sysfs is the root of the kernel's files, "/sys" but for tests. */
+int cores_resolve(const char *text, const char *sysfs, struct cpuset *ret,
+    struct err *reterr);
+
+#endif

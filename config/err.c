@@ -1,0 +1,48 @@
+/* config/err.c - one sentence about what went wrong. */
+#include "err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <bsd/string.h>
+
+int
+err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
+{
+	char msg[sizeof(e->msg)];
+	va_list ap;
+
+	if (e == NULL)
+		return rc;
+	/* By way of a copy: the arguments may point into e->msg. */
+	va_start(ap, fmt);
+	vsnprintf(msg, sizeof(msg), fmt, ap);
+	va_end(ap);
+	memcpy(e->msg, msg, sizeof(e->msg));
+	e->kind = kind;
+	return rc;
+}
+
+void
+err_prefix(struct err *e, const char *fmt, ...)
+{
+	char msg[sizeof(e->msg)];
+	va_list ap;
+
+	if (e == NULL)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(msg, sizeof(msg), fmt, ap);
+	va_end(ap);
+	strlcat(msg, ": ", sizeof(msg));
+	strlcat(msg, e->msg, sizeof(msg));
+	memcpy(e->msg, msg, sizeof(e->msg));
+}
+
+int
+err_exit(const struct err *e, int rc)
+{
+	if (rc >= 0)
+		return 0;
+	return e != NULL && e->kind != ERR_NONE ? (int)e->kind : ERR_RUN;
+}

@@ -1,0 +1,38 @@
+/* config/err.h - an error is a return code, an exit code and one sentence.
+ * Owns: struct err.  Called by everything that can fail in front of a user.
+ * Knows nothing of logging: only main files and event loops print. */
+#ifndef CONFIG_ERR_H
+#define CONFIG_ERR_H
+
+#include "base.h"
+
+/* The program's exit codes (design.md 9, stable). */
+enum err_kind {
+	ERR_NONE = 0,
+	ERR_RUN = 1,		/* failed while running */
+	ERR_USAGE = 2,		/* bad usage or config */
+	ERR_FIT = 3,		/* cannot fit under the caps */
+	ERR_MODEL = 4		/* bad model file */
+};
+
+struct err {
+	enum err_kind kind;
+	char msg[1024];		/* one sentence, no newline at the end */
+};
+
+/* Fill e (may be NULL) and return rc, so that callers write
+ *	return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: ...", path);
+ * A later error replaces an earlier one. */
+int
+err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+
+/* Put "text: " in front of what e says; keeps the kind. */
+void
+err_prefix(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* The process's exit code for e: its kind, ERR_RUN if rc < 0 without one. */
+int
+err_exit(const struct err *e, int rc);
+
+#endif

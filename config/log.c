@@ -1,0 +1,94 @@
+/* config/log.c - lines on stderr, written whole. */
+#include "log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *log_name = "straddle";
+static int log_level = 1;
+
+void
+log_init(const char *name, int verbose)
+{
+	log_name = name;
+	log_level = verbose;
+}
+
+int
+log_verbose(void)
+{
+	return log_level;
+}
+
+/* One write a line, so that the lines of several processes do not mix. */
+static void PRINTF_LIKE(2, 0)
+log_line(int saved_errno, const char *fmt, va_list ap)
+{
+	char line[1400];
+	size_t n;
+
+	n = (size_t)snprintf(line, sizeof(line), "%s: ", log_name);
+	vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
+	n = strlen(line);
+	if (saved_errno != 0 && n < sizeof(line) - 1)
+		snprintf(line + n, sizeof(line) - n - 1, ": %s",
+		    strerror(saved_errno));
+	n = strlen(line);
+	line[n] = '\n';
+	fwrite(line, 1, n + 1, stderr);
+	fflush(stderr);
+}
+
+#define LOG_BODY(with_errno)						\
+	do {								\
+		int saved = errno;					\
+		va_list ap;						\
+									\
+		va_start(ap, fmt);					\
+		log_line((with_errno) ? saved : 0, fmt, ap);		\
+		va_end(ap);						\
+		errno = saved;						\
+	} while (0)
+
+void
+log_warn(const char *fmt, ...)
+{
+	LOG_BODY(1);
+}
+
+void
+log_warnx(const char *fmt, ...)
+{
+	LOG_BODY(0);
+}
+
+void
+log_info(const char *fmt, ...)
+{
+	if (log_level >= 1)
+		LOG_BODY(0);
+}
+
+void
+log_debug(const char *fmt, ...)
+{
+	if (log_level >= 2)
+		LOG_BODY(0);
+}
+
+void
+fatal(const char *fmt, ...)
+{
+	LOG_BODY(1);
+	exit(EXIT_FAILURE);
+}
+
+void
+fatalx(const char *fmt, ...)
+{
+	LOG_BODY(0);
+	exit(EXIT_FAILURE);
+}

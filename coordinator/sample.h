@@ -1,0 +1,33 @@
+/* coordinator/sample.h - one token from a row of logits.
+ * Owns: the random state and its scratch.  Pure otherwise: same seed, same
+ * logits, same history, same token, on every machine with the same libm. */
+#ifndef COORDINATOR_SAMPLE_H
+#define COORDINATOR_SAMPLE_H
+
+#include "../config/conf.h"
+#include "../config/err.h"
+
+struct rng {			/* PCG32 (O'Neill 2014), explicit state */
+	uint64_t state, inc;
+};
+
+struct sampler;
+
+/* Steps, in this order, as llama.cpp's users know them: repetition penalty
+ * over the last repeat_last_n tokens, top-k, top-p, min-p, temperature, draw.
+ * temp 0 = greedy: the largest logit after the penalty, ties to the lower id. */
+int sampler_open(const struct sampling_conf *sc, uint32_t n_vocab,
+    struct sampler **ret, struct err *reterr);
+void sampler_close(struct sampler *s);
+
+/* Tell it of a token (prompt or generated) for the penalty's window. */
+void sampler_accept(struct sampler *s, uint32_t id);
+
+/* logits (n_vocab) are not changed.  NaN anywhere is -EDOM: never a guess.
+ * No allocation. */
+int sampler_pick(struct sampler *s, const float *logits, uint32_t *ret_id);
+
+/* FNV-1a 64 over the bytes of a row of logits: the hash a run prints. */
+uint64_t logits_hash(const float *logits, uint32_t n_vocab);
+
+#endif

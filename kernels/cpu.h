@@ -1,0 +1,24 @@
+/* kernels/cpu.h - which instruction sets this core has, under a test mask. */
+#ifndef KERNELS_CPU_H
+#define KERNELS_CPU_H
+
+#include "../config/base.h"
+
+enum cpu_flag {
+	CPU_AVX2 = 1u << 0,	/* with FMA and F16C */
+	CPU_AVX512_VNNI = 1u << 1,
+	CPU_AVX512_BF16 = 1u << 2,
+	CPU_NEON = 1u << 8,
+	CPU_DOTPROD = 1u << 9,
+	CPU_I8MM = 1u << 10
+};
+
+/* Flags of this machine (CPUID with the OS's XCR0, or AT_HWCAP), and'ed with
+ * the mask in the environment variable STRADDLE_CPU_MASK when that is set
+ * ("0" = reference kernels only; names joined by '+': "avx2"). */
+uint32_t cpu_flags(void);
+
+/* "avx2+avx512_vnni" or "none".  Returns buf. */
+char *cpu_flags_format(uint32_t flags, char *buf, size_t len);
+
+#endif

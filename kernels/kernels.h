@@ -1,0 +1,144 @@
+/* kernels/kernels.h - the arithmetic of a stage, as a table of functions.
+ * Owns: function types with shapes.  Called by worker/ops_*.c and the tests.
+ * Pure functions: no allocation, no I/O, no global state.
+ *
+ * Batch invariance (design.md 7): an output element depends on its own row of
+ * activations and its own weights only, and is accumulated in one fixed order
+ * over blocks of K.  The number of rows in a call, the range of columns in a
+ * call, and alignment must never change a bit of the result: within one
+ * table, matmul of m rows equals m matmuls of one row. */
+#ifndef KERNELS_KERNELS_H
+#define KERNELS_KERNELS_H
+
+#include "quant.h"
+
+/* How matmul wants its activations. */
+enum act_type {
+	ACT_F32,		/* float x[k] */
+	ACT_Q8			/* struct act_q8 blocks: see below */
+};
+
+/* One row of k activations in 8 bits, k a multiple of 32, laid out as
+ *	float d[k / 32]		scale of each block: amax / 127
+ *	int32_t sum[k / 32]	sum of the block's q, for types with an offset
+ *	int8_t q[k]
+ * each part starting at a multiple of 64 bytes.  x[i] ~ d[i / 32] * q[i].
+ * q = round to nearest even of x / d; an all-zero block has d = 0, q = 0. */
+static inline uint64_t
+act_q8_sum_off(uint64_t k)
+{
+	return ALIGN_UP(k / 32 * 4, 64);
+}
+static inline uint64_t
+act_q8_q_off(uint64_t k)
+{
+	return 2 * ALIGN_UP(k / 32 * 4, 64);
+}
+/* Bytes of one row of k activations, a multiple of 64. */
+uint64_t act_row_bytes(enum act_type t, uint64_t k);
+
+/* Weights of one matrix, W (n rows x k columns), y = x W^T.  Packed by the
+ * kernel's own layout in panels of `tile` rows; the last panel is padded. */
+struct mat {
+	const void *data;	/* mat_kernel.packed_bytes(n, k), 64-aligned */
+	uint32_t n, k;
+	uint32_t type;		/* enum quant_type it came from */
+};
+
+/* y (m x n, row stride ldy floats) columns [n0, n1) = x (m rows, stride
+ * act_row_bytes) . W rows [n0, n1), + bias[n] when bias != NULL.  n0 is a
+ * multiple of tile, n1 too or equal to n.  m >= 1. */
+typedef void matmul_fn(float *y, uint64_t ldy, const void *x,
+    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
+    uint32_t n1);
+
+/* Pack file rows [row0, row0 + nrows) of an (n x k) matrix from src (the rows
+ * as they lie in the file, at any alignment) into dst, the start of the whole
+ * packed matrix.  row0 is a multiple of tile; nrows too, unless they
+ * are the last.  Padding rows are written as zeros. */
+typedef void pack_fn(void *dst, const void *src, uint32_t row0,
+    uint32_t nrows, uint32_t n, uint32_t k);
+
+/* One row of the packed matrix as floats: out (k).  Exactly the weights. */
+typedef void unpack_row_fn(float *out, const struct mat *w, uint32_t row);
+
+typedef uint64_t packed_bytes_fn(uint32_t n, uint32_t k);
+
+struct mat_kernel {
+	const char *name;	/* "q4_0_avx2"; NULL = no kernel for this type */
+	enum act_type act;
+	uint32_t tile;		/* rows in a panel */
+	packed_bytes_fn *packed_bytes;
+	pack_fn *pack;
+	unpack_row_fn *unpack_row;
+	matmul_fn *matmul;
+};
+
+/* K and V of a layer: for each sequence and KV head, ctx rows of head_dim
+ * elements of type kv (F32, F16 or Q8_0 blocks), so that a head's keys are
+ * contiguous in memory by position. */
+enum kv_fmt { KV_FMT_F32, KV_FMT_F16, KV_FMT_Q8_0, KV_FMT_N };
+
+/* Bytes of one KV row of head_dim elements; 0 when the type cannot hold it
+ * (Q8_0 needs a multiple of 32). */
+uint64_t kv_row_bytes(enum kv_fmt f, uint32_t head_dim);
+
+/* Keys are taken in blocks of this many absolute positions, each block's
+ * partial result merged in ascending order, whatever the split over threads. */
+enum { ATTN_BLOCK = 64 };
+
+struct attn_arg {
+	const float *q;		/* n_rep query heads that share the KV head:
+				 * (n_rep x head_dim), stride ldq floats */
+	uint64_t ldq;
+	float *out;		/* (n_rep x v_dim), stride ldo floats */
+	uint64_t ldo;
+	const void *k;		/* row of position 0; stride kv_row_bytes */
+	const void *v;
+	enum kv_fmt kfmt, vfmt;
+	uint32_t n_rep;
+	uint32_t head_dim, v_dim;
+	uint32_t pos0, pos1;	/* keys [pos0, pos1) are visible */
+	float scale;
+	float softcap;		/* 0 = none */
+	const float *sink;	/* n_rep sink logits, or NULL */
+	float *scratch;		/* attn_scratch_floats() */
+};
+/* Scratch for one call: floats. */
+uint64_t attn_scratch_floats(uint32_t n_rep, uint32_t head_dim,
+    uint32_t v_dim);
+
+struct kernels {
+	const char *name;			/* "ref", "avx2" */
+	struct mat_kernel mat[QUANT_NTYPES];
+
+	/* x (k) -> one act_q8 row. */
+	void (*quantize_q8)(void *dst, const float *x, uint32_t k);
+	/* y[i] = x[i] / sqrt(mean(x^2) + eps) * w[i]; y may be x.  w (k). */
+	void (*rms_norm)(float *y, const float *x, const float *w, uint32_t k,
+	    float eps);
+	/* y[i] += x[i] */
+	void (*add)(float *y, const float *x, uint32_t k);
+	/* y[i] = g[i] / (1 + exp(-g[i])) * u[i]; y may be g or u. */
+	void (*swiglu)(float *y, const float *g, const float *u, uint32_t k);
+	/* Rotate one head in place: pairs (2i, 2i+1), or with neox (i, i+n/2),
+	 * i < n_rot / 2, by cos[i], sin[i]. */
+	void (*rope)(float *x, const float *cos, const float *sin,
+	    uint32_t n_rot, int neox);
+	/* One KV row from floats: head_dim elements. */
+	void (*kv_store)(void *dst, enum kv_fmt f, const float *x,
+	    uint32_t head_dim);
+	/* Online softmax attention of one row, one KV head (Milakov and
+	 * Gimelshein 2018, arXiv 1805.02867; Dao et al. 2022). */
+	void (*attention)(const struct attn_arg *a);
+};
+
+/* The table for these CPU flags: reference first, then each variant that the
+ * flags allow overwrites its entries, oldest to newest. */
+void kernels_init(struct kernels *k, uint32_t cpu_flags);
+
+/* Each file's own. */
+void kernels_init_ref(struct kernels *k);
+void kernels_init_avx2(struct kernels *k);
+
+#endif

@@ -1,0 +1,23 @@
+/* layers/extent.h - one contiguous piece of the model file and what it means.
+ * What plan, loader and binder agree on; travels over the channel as it is. */
+#ifndef LAYERS_EXTENT_H
+#define LAYERS_EXTENT_H
+
+#include "../kernels/quant.h"
+
+enum { EXTENT_NAME = 72 };
+
+struct extent {
+	char name[EXTENT_NAME];	/* tensor name, NUL-terminated: for messages */
+	uint64_t offset;	/* absolute, in file `file` */
+	uint64_t nbytes;	/* == nrows * row bytes of (type, ncols) */
+	uint32_t file;		/* index of the split part */
+	uint32_t role;		/* enum role (arch.h) */
+	int32_t layer;		/* -1 = not of a layer */
+	uint32_t type;		/* enum quant_type */
+	uint32_t ncols;		/* k: row length */
+	uint32_t nrows;		/* n: product of the other dims */
+};
+_Static_assert(sizeof(struct extent) == 112, "extent ABI");
+
+#endif

@@ -1,0 +1,33 @@
+/* shm/arena.h - bump allocation inside one region, charged to a ledger.
+ * Owns: its region.  Called at load; nothing is freed one by one.
+ * The whole region is charged when the arena opens, before it is touched. */
+#ifndef SHM_ARENA_H
+#define SHM_ARENA_H
+
+#include "mem.h"
+#include "region.h"
+
+struct arena {
+	struct region map;
+	struct mem_ledger *ledger;
+	enum mem_tag tag;
+	uint64_t used_bytes;
+	uint64_t charged_bytes;	/* >= map.nbytes when huge pages round up */
+};
+
+/* Charge, map (private, huge pages asked for from 4 MiB on), do not touch.
+ * nbytes == 0 gives an empty arena. */
+int arena_open(struct arena *a, struct mem_ledger *ledger, enum mem_tag tag,
+    uint64_t nbytes, const char *what, struct err *reterr);
+
+/* What arena_open(nbytes) charges: page and huge-page rounding included. */
+uint64_t arena_charge_bytes(uint64_t nbytes);
+
+/* align is a power of two <= 4096.  NULL when it does not fit: the plan and
+ * the caller disagree, which the caller reports. */
+void *arena_take(struct arena *a, uint64_t nbytes, uint64_t align);
+
+/* Unmap and release the charge; accepts a zeroed arena. */
+void arena_close(struct arena *a);
+
+#endif

@@ -1,0 +1,109 @@
+/* shm/layout.h - what processes share in memory: an ABI.
+ * Fixed-width fields, magic, version, static asserts; one cache line a writer.
+ * Nothing here is trusted by its reader: geometry is copied once and checked,
+ * headers are copied out of the slot before they are validated. */
+#ifndef SHM_LAYOUT_H
+#define SHM_LAYOUT_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RING_MAGIC	0x474e5253u	/* "SRNG" */
+#define RING_VERSION	1u
+
+#define RING_PRODUCER	1u		/* bits of ring_shared.asleep */
+#define RING_CONSUMER	2u
+
+/* Header of a ring's memfd; the slots start at RING_SLOTS_OFF.
+ *
+ * Who writes what (set once by ring_create(): magic, version, geometry).
+ *   head   producer only   slots [tail, head) belong to the consumer
+ *   tail   consumer only   the other slots belong to the producer
+ *   asleep each side sets and clears its own bit, by atomic or/and
+ * Edges.  P1 -> C1: slot bytes are visible before head.
+ *         C2 -> P2: slot reads are finished before tail.
+ *         W1 || W2: either the producer sees `asleep`, or the consumer sees
+ *         the new head (and W3 || W4 the other way round, for tail).
+ *         Remove either full fence and a wake-up can be lost. */
+struct ring_shared {
+	uint32_t magic, version, nslots, slot_bytes;
+	_Alignas(64) _Atomic uint32_t head;	/* consumer sleeps on it */
+	_Alignas(64) _Atomic uint32_t tail;	/* producer sleeps on it */
+	_Alignas(64) _Atomic uint32_t asleep;	/* RING_CONSUMER | RING_PRODUCER */
+};
+_Static_assert(offsetof(struct ring_shared, head) == 64, "ring ABI");
+_Static_assert(offsetof(struct ring_shared, tail) == 128, "ring ABI");
+_Static_assert(offsetof(struct ring_shared, asleep) == 192, "ring ABI");
+_Static_assert(sizeof(struct ring_shared) == 256, "ring ABI");
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "futex words must be lock-free");
+
+#define RING_SLOTS_OFF	4096u		/* slots are page aligned */
+
+/* One slot: batch header, rows, then the payload at slot_payload_off().
+ *   ring into stage 0   payload: none (row.token says it all)
+ *   between stages      payload: float32, nrows x n_embd
+ *   out of the head     payload: float32, nrows x n_vocab, only the rows that
+ *                       want logits, in blocks: first..first+nrows of them */
+#define BATCH_MAGIC	0x48435442u	/* "BTCH" */
+
+enum batch_kind {
+	BATCH_DATA = 1,		/* rows to compute */
+	BATCH_FORGET = 2,	/* drop sequence seq (from position pos on) */
+	BATCH_COPY = 3,		/* sequence dst := sequence seq, pos rows */
+	BATCH_RESET = 4,	/* drop all sequences; a new epoch begins */
+	BATCH_STOP = 5		/* pass on, then leave the loop */
+};
+
+#define ROW_LOGITS	1u		/* row.flags: this row wants logits */
+#define BATCH_LAST	1u		/* hdr.flags: last block of this batch */
+
+struct batch_hdr {
+	uint32_t magic;
+	uint32_t kind;		/* enum batch_kind */
+	uint64_t number;	/* counts batches within an epoch, from 0 */
+	uint32_t epoch;
+	uint32_t nrows;		/* rows in this slot */
+	uint32_t flags;
+	uint32_t first;		/* logits ring: index of the first wanting row */
+	uint32_t seq, dst, pos;	/* BATCH_FORGET, BATCH_COPY */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct batch_hdr) == 48, "batch ABI");
+
+struct batch_row {
+	uint32_t seq;		/* < nseqs of the session */
+	uint32_t pos;		/* < ctx */
+	uint32_t token;		/* < n_vocab */
+	uint32_t flags;		/* ROW_* */
+};
+_Static_assert(sizeof(struct batch_row) == 16, "batch ABI");
+
+/* Where a slot's payload starts, for rings made for max_rows rows. */
+static inline uint64_t
+slot_payload_off(uint32_t max_rows)
+{
+	uint64_t n = sizeof(struct batch_hdr) +
+	    (uint64_t)max_rows * sizeof(struct batch_row);
+
+	return (n + 63) & ~(uint64_t)63;
+}
+
+/* What a worker tells the coordinator without being asked; one page.
+ * The worker writes, the coordinator reads, each field on its own. */
+#define STATUS_MAGIC	0x54415453u	/* "STAT" */
+
+struct stage_status {
+	uint32_t magic, version;
+	_Atomic uint64_t heartbeat;	/* grows while the main thread loops */
+	_Atomic uint64_t progress;	/* grows with every operation finished */
+	_Atomic uint64_t load_bytes;	/* file bytes read so far */
+	_Atomic uint64_t batches;	/* batches finished */
+	_Atomic uint64_t busy_ns;	/* time spent computing */
+	_Atomic uint32_t op;		/* index of the operation that runs */
+	_Atomic uint32_t pad;
+};
+_Static_assert(sizeof(struct stage_status) == 56, "status ABI");
+
+#endif
