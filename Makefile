@@ -56,8 +56,16 @@ MAINOBJ := $(B)/coordinator/main.o
 OBJS    := $(filter-out $(MAINOBJ),$(SRCS:%.c=$(B)/%.o))
 LIB     := $(B)/libstraddle.a
 
-TESTSRC := $(sort $(wildcard tests/test_*.c))
-TESTS   := $(TESTSRC:%.c=$(B)/%)
+# Programs of the tests; what else is in tests/ is shared by them.
+PROGSRC := $(sort $(wildcard tests/test_*.c tests/fuzz_*.c tests/bench_*.c) \
+           tests/check_kernels.c tests/mkgguf.c tests/ring_loop.c)
+TESTLIB := $(B)/tests/libtests.a
+TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC), \
+           $(sort $(wildcard tests/*.c))))
+PROGS   := $(PROGSRC:%.c=$(B)/%)
+UNIT    := $(filter $(B)/tests/test_%,$(PROGS))
+E2E     := $(sort $(wildcard tests/e2e_*.sh))
+FUZZERS := $(patsubst tests/fuzz_%.c,%,$(filter tests/fuzz_%.c,$(PROGSRC)))
 
 .SUFFIXES:
 .SECONDARY:
@@ -78,12 +86,86 @@ $(B)/%.o: %.c Makefile
 	mkdir -p $(@D)
 	$(CC) $(ALLFLAGS) $(FLAGS_$*.o) -MMD -MP -c -o $@ $<
 
-# A test links only what it uses: the archive gives no more.
-$(B)/tests/test_%: $(B)/tests/test_%.o $(B)/tests/t.o $(LIB)
+# A test links only what it uses: the archives give no more.
+$(TESTLIB): $(TESTOBJ)
+	echo "  AR    $@"
+	rm -f $@ && $(AR) rcs $@ $^
+$(B)/tests/test_%: $(B)/tests/test_%.o $(TESTLIB) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) -o $@ $^ $(LDFLAGS) $(CHECKLIBS) $(LIBS)
-$(B)/tests/%: $(B)/tests/%.o $(LIB)
+$(B)/tests/%: $(B)/tests/%.o $(TESTLIB) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) -o $@ $^ $(LDFLAGS) $(LIBS)
+
+# --- for users ---
+
+# Installs what is missing, builds, and runs the small model of the tests over
+# four sessions.
+demo:
+	.ci/deps build
+	$(MAKE) --no-print-directory all
+	build/straddle run -c config/demo.conf -p "In the beginning" -n 64 \
+	    --seed 1
+
+# --- tests; tests/README.md says what each program does ---
+
+# Quick and complete: what everyone runs.
+check:
+	.ci/deps check
+	$(MAKE) --no-print-directory check-built
+
+check-built: all $(PROGS) check-includes
+	B=$(B) tests/run.sh $(CHECKS)
+
+CHECKS  := $(UNIT) $(B)/tests/check_kernels $(B)/tests/ring_loop \
+           $(addprefix replay:,$(FUZZERS)) $(E2E)
+
+check-kernels: $(B)/tests/check_kernels
+	$(B)/tests/check_kernels
+
+check-includes:
+	CC="$(CC)" tests/check_includes.sh
+
+check-asan:
+	.ci/deps check
+	$(MAKE) --no-print-directory SAN=address check-built
+check-tsan:
+	.ci/deps check
+	$(MAKE) --no-print-directory SAN=thread check-built
+check-clang:
+	.ci/deps clang
+	$(MAKE) --no-print-directory CC=clang-14 B=build/clang all \
+	    check-programs
+check-programs: $(PROGS)
+
+# Built for aarch64 and run under user emulation.
+check-arm64:
+	.ci/deps arm64
+	$(MAKE) --no-print-directory CROSS=aarch64-linux-gnu- check-built
+
+# Held against data that nobody here tuned for, where it is beside the tree.
+SHARED  ?= ../shared
+CONFORM := llama-f32 llama-f16 llama-bf16 llama-q8_0 llama-q4_0 llama3
+check-conformance: all
+	SHARED=$(SHARED) tests/conformance.sh "$(CONFORM)"
+
+# Coverage-guided, FUZZ_S seconds each; every crash becomes a corpus file.
+FUZZ_S  ?= 60
+check-fuzz:
+	.ci/deps clang
+	FUZZ_S=$(FUZZ_S) tests/fuzz.sh $(FUZZERS)
+
+clean:
+	rm -rf build
+
+help:
+	sed -n 's/^# //p' Makefile | head -n 7
+	echo "targets: all demo check check-asan check-tsan check-clang"
+	echo "  check-arm64 check-conformance check-fuzz check-kernels"
+	echo "  check-includes clean help"
+
+.PHONY: all demo check check-built check-kernels check-includes check-asan \
+    check-tsan check-clang check-programs check-arm64 check-conformance \
+    check-fuzz clean help
 
 -include $(wildcard $(B)/*/*.d)

@@ -1,0 +1,45 @@
+#!/bin/bash
+# tests/fuzz.sh - each fuzzer for FUZZ_S seconds from its corpus, with ASan and
+# UBSan.  A crash is left in build/fuzz/NAME-crash-* and fails the run.
+#
+# usage: FUZZ_S=60 tests/fuzz.sh NAME...
+set -eu
+seconds=${FUZZ_S:-60}
+flags="-std=gnu11 -D_GNU_SOURCE -DFUZZER -g -O1 -ffp-contract=off -pthread
+-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all"
+libs="-luring -lnuma -lbsd -lconfuse -ljansson -lm"
+mkdir -p build/fuzz
+common=$(ls config/*.c shm/*.c kernels/*.c layers/*.c coordinator/tokenizer*.c \
+    coordinator/detokenizer.c coordinator/utf8.c tests/gguf_*.c)
+case $(uname -m) in
+x86_64)	common=$(echo "$common" | grep -v kernels/arm_) ;;
+*)	common=$(echo "$common" | grep -v kernels/x86_) ;;
+esac
+mkdir -p build/fuzz/obj
+for c in $common; do
+	o=build/fuzz/obj/$(echo "$c" | tr / _).o
+	m=
+	case $c in kernels/x86_avx2.c) m="-mavx2 -mfma -mf16c" ;; esac
+	# shellcheck disable=SC2086
+	[ "$o" -nt "$c" ] || clang-14 ${flags/fuzzer,/fuzzer-no-link,} $m -c \
+	    -o "$o" "$c"
+done
+bad=0
+for name in "$@"; do
+	# shellcheck disable=SC2086
+	clang-14 $flags -o "build/fuzz/$name" "tests/fuzz_$name.c" \
+	    build/fuzz/obj/*.o $libs
+	mkdir -p "build/fuzz/corpus/$name"
+	dict=
+	[ ! -f "tests/fuzz_$name.dict" ] || dict="-dict=tests/fuzz_$name.dict"
+	seeds=
+	[ ! -d "tests/corpus/$name" ] || seeds="tests/corpus/$name"
+	# shellcheck disable=SC2086
+	"build/fuzz/$name" -max_total_time="$seconds" -timeout=10 \
+	    -rss_limit_mb=2048 -artifact_prefix="build/fuzz/$name-" $dict \
+	    -print_final_stats=1 "build/fuzz/corpus/$name" $seeds \
+	    >"build/fuzz/$name.log" 2>&1 || bad=1
+	printf '%-12s %s\n' "$name" "$(grep -o 'DONE.*\|ERROR.*' \
+	    "build/fuzz/$name.log" | tail -n 1)"
+done
+exit $bad

@@ -1,0 +1,73 @@
+#!/bin/bash
+# tests/run.sh - run test programs side by side and sum up.
+#
+# usage: B=build tests/run.sh ITEM...
+#
+# ITEM is a program, a script, or replay:NAME (a fuzzer's corpus through its
+# plain main).  Each runs under a time limit; its output is shown when it fails
+# or is skipped.  Exit 77 is skipped, anything else but 0 failed.
+#
+#   JOBS=N       programs at once (default: cores)
+#   TIME_S=N     limit of each (default 300)
+#   RUN=CMD      put in front of binaries (an emulator)
+set -u
+
+export B=${B:-build}
+export TIME_S=${TIME_S:-300}
+export STRADDLE_TESTS=${STRADDLE_TESTS:-tests}
+export RUN=${RUN:-}
+case $B in
+*/thread)	TIME_S=$((TIME_S * 4)) ;;
+*/aarch64*)
+	# libcheck's forks do not come back under user emulation.
+	export CK_FORK=no
+	RUN="qemu-aarch64 -L /usr/aarch64-linux-gnu"
+	export STRADDLE_LAUNCH=$RUN
+	printf '#!/bin/sh\nexec %s %s/straddle "$@"\n' "$RUN" "$PWD/$B" \
+	    >"$B/straddle.sh"
+	chmod +x "$B/straddle.sh"
+	export STRADDLE_BIN=${STRADDLE_BIN:-$B/straddle.sh}
+	TIME_S=$((TIME_S * 4))
+	;;
+esac
+export STRADDLE_BIN=${STRADDLE_BIN:-$B/straddle}
+
+out=$(mktemp -d)
+export out
+trap 'rm -rf "$out"' EXIT
+
+run_one() {
+	local item=$1 name t0 rc
+	name=$(basename "$item" .sh)
+	t0=$(date +%s%N)
+	case $item in
+	replay:*)
+		name=fuzz_${item#replay:}
+		set -- $RUN "$B/tests/$name" "$STRADDLE_TESTS/corpus/${item#replay:}"/*
+		;;
+	*.sh)		set -- bash "$item" ;;
+	*/ring_loop)	set -- bash "$STRADDLE_TESTS/ring_loop.sh" ;;
+	*)		set -- $RUN "$item" ;;
+	esac
+	timeout -k 10 "$TIME_S" "$@" >"$out/$name.log" 2>&1 </dev/null
+	rc=$?
+	t0=$(( ($(date +%s%N) - t0) / 1000000 ))
+	case $rc in
+	0)	printf 'ok    %-24s %6d ms\n' "$name" $t0; : >"$out/$name.ok" ;;
+	77)	printf 'skip  %-24s %s\n' "$name" "$(tail -n 1 "$out/$name.log")"
+		: >"$out/$name.skip" ;;
+	*)	printf 'FAIL  %-24s %6d ms, exit %d\n' "$name" $t0 $rc
+		sed 's/^/      /' "$out/$name.log" | tail -n 60
+		: >"$out/$name.bad" ;;
+	esac
+	# What a program could not do here is said even when it passed.
+	[ $rc = 0 ] && grep -h '^skipped' "$out/$name.log" | sed 's/^/      /'
+	return 0
+}
+export -f run_one
+
+printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-$(nproc)}" bash -c 'run_one "$0"'
+
+count() { find "$out" -name "*.$1" | wc -l; }
+echo "$(count ok) passed, $(count bad) failed, $(count skip) skipped"
+[ "$(count bad)" = 0 ] && [ "$(count ok)" != 0 ]
