@@ -8,23 +8,16 @@
 
 #include "base.h"
 #include "err.h"
+#include "priority.h"
 #include "units.h"
 
 enum kv_type { KV_F32, KV_F16, KV_Q8_0, KV_NTYPES };
-
-/* Scheduling class of a session's threads. */
-enum priority_kind { PRIO_DEFAULT, PRIO_NICE, PRIO_REALTIME };
-
-struct priority {
-	enum priority_kind kind;
-	int level;		/* nice -20..19, or SCHED_FIFO 1..99 */
-};
 
 struct session_conf {
 	char name[MAX_NAME];	/* "" = to be named kind + index: "cpu0" */
 	char device[MAX_NAME];	/* "cpu", "null", "hexagon", ... */
 	char cores[256];	/* as written: "0-3,6", "big", "little"; "" = all */
-	struct cpuset cpus;	/* resolved by conf_check(); empty = all allowed */
+	struct cpuset cpus;	/* resolved by conf_check(); never empty then */
 	int node;		/* NUMA node, -1 = none asked */
 	uint64_t cap_bytes;	/* 0 = an equal share of the free memory */
 	int cap_given;		/* cap written by the user */
@@ -77,8 +70,10 @@ struct conf {
 	int bench_prompt;	/* bench -p 512 */
 	int bench_reps;		/* bench -r 3 */
 	int bench_load;		/* bench --load */
-	char *ids;		/* eval --ids, detokenize operand */
-	char *ids_file;		/* eval --ids-file */
+	int sweep[16];		/* bench --sweep: session counts */
+	int nsweep;		/* 0 = no sweep */
+	char *ids;		/* eval --ids; detokenize operands or -p */
+	char *ids_file;		/* eval --ids-file; detokenize -f */
 	char *logits_path;	/* eval --logits */
 	char *text_path;	/* eval --text */
 	int no_bos;		/* tokenize --no-bos */
@@ -120,6 +115,8 @@ int conf_check(struct conf *c, struct err *reterr);
 int conf_print(const struct conf *c, FILE *fp);
 
 void conf_free(struct conf *c);
+
+const char *command_name(enum command cmd);	/* "run", ... */
 
 /* Full help text of a command ("run", ...; NULL = the overview). */
 const char *cli_help(const char *topic);	/* NULL: no such command */

@@ -59,4 +59,10 @@ int
 units_parse_real(const char *text, double lo, double hi, double *ret,
     struct err *reterr);
 
+enum { UNITS_REAL_LEN = 32 };
+
+/* Shortest decimal that units_parse_real() reads back as x.  Returns buf. */
+char *
+units_format_real(double x, char buf[UNITS_REAL_LEN]);
+
 #endif

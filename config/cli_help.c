@@ -1,0 +1,266 @@
+/* config/cli_help.c - the help of every command, as one text each.
+ * tests/test_conf.c holds each text against the option table of cli.c. */
+#include "conf.h"
+
+#include <string.h>
+
+#define COMMON								\
+"Common options (every command takes them; flags lie over the file, the\n" \
+"file over the defaults):\n"						\
+"  -c FILE           read settings from a config file (config/FORMAT.md)\n" \
+"  -m MODEL          the GGUF model file\n"				\
+"  -s SPEC           one session, repeatable; replaces the file's sessions:\n" \
+"                    [NAME=]DEVICE[,cores=LIST][,node=N][,cap=SIZE]\n"	\
+"                    [,threads=N][,priority=default|nice:N|fifo:N]\n"	\
+"                    LIST is 0-3,6 or big or little; SIZE is 3.5GiB, 512MiB\n" \
+"  --ctx N           context in tokens, 1 to 16777216 (default: the smaller\n" \
+"                    of the trained context and 4096)\n"		\
+"  --batch N         rows that travel together, 1 to 4096 (default 128)\n" \
+"  --kv-type TYPE    f16 (default), q8_0 or f32\n"			\
+"  --strict          an operation that falls back to the CPU is an error\n" \
+"  -v                say more; -q says less (the later one holds)\n"	\
+"  -h, --help        this text\n"
+
+#define NO_SESSIONS							\
+"This command starts no session: of the common options only -c, -m, -v and\n" \
+"-q change what it does.\n"
+
+static const char overview[] =
+"Straddle runs one GGUF language model split over several memory-capped\n"
+"worker processes.\n"
+"\n"
+"usage: straddle COMMAND [options]\n"
+"\n"
+"  run         generate text\n"
+"  plan        show the split and the memory table, start nothing\n"
+"  inspect     show what is in a model file\n"
+"  devices     show what can compute here, and why the rest can not\n"
+"  explain     show where every operation runs, with reasons\n"
+"  tokenize    text to token ids\n"
+"  detokenize  token ids to text\n"
+"  eval        logits of given tokens, or the perplexity of a text\n"
+"  bench       measure speed beside what the machine could do\n"
+"  stress      push caps and faults, report what held\n"
+"  help [CMD]  this text, or the options of a command\n"
+"  --version   the version\n"
+"\n"
+"Text and results go to stdout, everything else to stderr.\n"
+"Exit status: 0 done, 1 failed while running, 2 bad usage or config,\n"
+"3 can not fit under the caps, 4 bad model file.\n"
+"\n"
+"Examples:\n"
+"  straddle run -m model.gguf -p \"Once upon a time\"\n"
+"  straddle run -m model.gguf -s cpu,cores=0-3,cap=2GiB \\\n"
+"      -s cpu,cores=4-7,cap=2GiB -p \"Once upon a time\"\n"
+"  straddle plan -c board.conf\n";
+
+static const char help_run[] =
+"usage: straddle run [options] -p TEXT | -f FILE | --prompts FILE\n"
+"\n"
+"Generates text, written as it is made; ends with the memory table and a\n"
+"line of speeds.\n"
+"\n"
+"  -p TEXT           the prompt\n"
+"  -f FILE           the prompt is in FILE; - is stdin\n"
+"  --prompts FILE    one prompt a line; results as JSON lines, in order\n"
+"  --parallel N      so many prompts at once, 1 to 256 (default 1)\n"
+"  -n N              tokens to generate (default 128); -1: until the end\n"
+"  --temp X          temperature, 0 to 100 (default 0.8); 0: greedy\n"
+"  --top-k N         keep the N likeliest tokens (default 40); 0: off\n"
+"  --top-p X         keep the likeliest that make up X (default 0.95); 1: off\n"
+"  --min-p X         drop what is below X times the best (default 0.05);\n"
+"                    0: off\n"
+"  --repeat-penalty X  make repeated tokens less likely, 0.01 to 100\n"
+"                    (default 1: off)\n"
+"  --repeat-last-n N   how far back that looks (default 64)\n"
+"  --seed N          makes the choices repeatable (default: drawn, printed)\n"
+"  --special         control tokens written in the prompt count as such\n"
+"  --ignore-eos      go on behind the end of the text\n"
+"  --json            one JSON object instead of text and table\n"
+"\n"
+COMMON
+"  With -q: no table and no speed line.\n"
+"\n"
+"Examples:\n"
+"  straddle run -m model.gguf -p \"The sea is\" -n 64 --temp 0\n"
+"  straddle run -c board.conf --prompts questions.txt --parallel 4\n"
+"  cat letter.txt | straddle run -m model.gguf -f - --seed 7\n";
+
+static const char help_plan[] =
+"usage: straddle plan [options]\n"
+"\n"
+"Shows which session holds which layers and every byte it will need; starts\n"
+"no session. Exit 3 and the shortfall in bytes when it can not fit.\n"
+"\n"
+"  --check           only check the config, and print what was understood\n"
+"  --parallel N      plan for so many sequences at once, 1 to 256\n"
+"                    (default 1)\n"
+"  --json            the same as one JSON object\n"
+"\n"
+COMMON
+"\n"
+"Examples:\n"
+"  straddle plan -m model.gguf -s cpu,cap=2GiB -s cpu,cap=2GiB --ctx 8192\n"
+"  straddle plan -c board.conf --check\n";
+
+static const char help_inspect[] =
+"usage: straddle inspect [options] MODEL\n"
+"\n"
+"Shows a model file's header, hyper-parameters, and tensors by type and\n"
+"bytes. The model is the operand, or comes from -m or the file of -c.\n"
+"\n"
+"  --json            the same as one JSON object\n"
+"\n"
+COMMON
+NO_SESSIONS
+"\n"
+"Example:\n"
+"  straddle inspect model.gguf\n";
+
+static const char help_devices[] =
+"usage: straddle devices [options]\n"
+"\n"
+"Shows each kind of device: found or not and why, its limits and how they\n"
+"are known, and which operations it has for which types.\n"
+"\n"
+"  --json            the same as one JSON object\n"
+"\n"
+COMMON
+"This command opens no model and starts no session: of the common options\n"
+"only -v and -q change what it does.\n"
+"\n"
+"Example:\n"
+"  straddle devices --json\n";
+
+static const char help_explain[] =
+"usage: straddle explain [options]\n"
+"\n"
+"Shows for every operation of every layer where it runs, and the reason when\n"
+"that is not where it was asked to.\n"
+"\n"
+"  --json            the same as one JSON object\n"
+"\n"
+COMMON
+"\n"
+"Example:\n"
+"  straddle explain -m model.gguf -s hexagon,cap=3.5GiB -s cpu\n";
+
+static const char help_tokenize[] =
+"usage: straddle tokenize [options] [MODEL] -p TEXT | -f FILE\n"
+"\n"
+"Prints the token ids of a text on one line, separated by blanks. The model\n"
+"is the operand, or comes from -m or the file of -c; of it only the\n"
+"vocabulary is needed.\n"
+"\n"
+"  -p TEXT           the text\n"
+"  -f FILE           the text is FILE's exact bytes; - is stdin\n"
+"  --no-bos          no token for the beginning of the text\n"
+"  --pieces          each id with the bytes it stands for, one a line\n"
+"  --special         control tokens written in the text count as such\n"
+"\n"
+COMMON
+NO_SESSIONS
+"\n"
+"Examples:\n"
+"  straddle tokenize model.gguf -p \"Once upon a time\"\n"
+"  straddle tokenize -m model.gguf -f letter.txt --pieces\n";
+
+static const char help_detokenize[] =
+"usage: straddle detokenize [options] [MODEL] ID... | -p IDS | -f FILE\n"
+"\n"
+"Prints the text that token ids stand for. A first operand that is no number\n"
+"is the model, which may also come from -m or the file of -c.\n"
+"\n"
+"  -p IDS            the ids, as in -p \"1 2 3\"\n"
+"  -f FILE           the ids are in FILE; - is stdin\n"
+"\n"
+COMMON
+NO_SESSIONS
+"\n"
+"Examples:\n"
+"  straddle detokenize model.gguf 1 9038 2501\n"
+"  straddle tokenize model.gguf -f a.txt | straddle detokenize model.gguf -f -\n";
+
+static const char help_eval[] =
+"usage: straddle eval [options] --ids IDS | --ids-file FILE --logits OUT.f32\n"
+"       straddle eval [options] --text FILE\n"
+"\n"
+"Runs given tokens through the model. With ids: writes the logits of every\n"
+"position, rows x vocabulary, as little-endian 32-bit floats. With a text:\n"
+"prints its perplexity and the standard error of that.\n"
+"\n"
+"  --ids IDS         the tokens, as in --ids \"1 2 3\"\n"
+"  --ids-file FILE   the tokens are in FILE; - is stdin\n"
+"  --logits OUT.f32  where the logits go\n"
+"  --text FILE       the text to predict; - is stdin\n"
+"\n"
+COMMON
+"\n"
+"Examples:\n"
+"  straddle eval -m model.gguf --ids \"1 9038 2501\" --logits out.f32\n"
+"  straddle eval -c board.conf --text book.txt\n";
+
+static const char help_bench[] =
+"usage: straddle bench [options]\n"
+"\n"
+"Measures prompt and generation speed, mean and standard deviation, beside\n"
+"the machine's own roofline, which is measured in slices between the runs.\n"
+"Results are named pp512 and tg128 after their tests.\n"
+"\n"
+"  -p N              prompt tokens, 0 to 16777216 (default 512); 0: no such\n"
+"                    test\n"
+"  -n N              tokens to generate, 0 to 16777216 (default 128); 0: no\n"
+"                    such test\n"
+"  -r N              repetitions, 1 to 1000 (default 3)\n"
+"  --load            measure loading, beside raw direct reads\n"
+"  --sweep LIST      the same over 1,2,4,8 sessions; at most 16 counts\n"
+"  --json            the same as one JSON object\n"
+"\n"
+COMMON
+"  Without --ctx the context is what the tests need.\n"
+"\n"
+"Examples:\n"
+"  straddle bench -m model.gguf -p 512 -n 128 -r 5\n"
+"  straddle bench -m model.gguf --sweep 1,2,4\n";
+
+static const char help_stress[] =
+"usage: straddle stress [options]\n"
+"\n"
+"Pushes the caps and provokes faults, and reports what held: cases by name,\n"
+"held or not, and what was seen.\n"
+"\n"
+"  --json            the same as one JSON object\n"
+"\n"
+COMMON
+"\n"
+"Example:\n"
+"  straddle stress -c board.conf\n";
+
+static const struct {
+	const char *topic, *text;
+} topics[] = {
+	{ "run", help_run },
+	{ "plan", help_plan },
+	{ "inspect", help_inspect },
+	{ "devices", help_devices },
+	{ "explain", help_explain },
+	{ "tokenize", help_tokenize },
+	{ "detokenize", help_detokenize },
+	{ "eval", help_eval },
+	{ "bench", help_bench },
+	{ "stress", help_stress },
+	{ "help", overview },
+};
+
+const char *
+cli_help(const char *topic)
+{
+	unsigned i;
+
+	if (topic == NULL)
+		return overview;
+	for (i = 0; i < NITEMS(topics); i++)
+		if (strcmp(topic, topics[i].topic) == 0)
+			return topics[i].text;
+	return NULL;
+}

@@ -1,0 +1,96 @@
+/* config/conf_spec.c - one session from the text behind -s:
+ *	[NAME=]DEVICE[,KEY=VALUE]...	cpu,cores=0-3,6,cap=1GiB
+ * with the keys of a session section.  A piece that is a core number or range
+ * goes on with the core list before it. */
+#include "conf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bsd/string.h>
+
+#include "keys.h"
+
+/* Cut the first piece off *rest, as strsep() does. */
+static char *
+next_piece(char **rest)
+{
+	char *piece = *rest, *end = *rest, *more;
+	size_t n;
+
+	for (;;) {
+		end += strcspn(end, ",");
+		if (*end == '\0')
+			break;
+		more = end + 1;
+		n = strspn(more, "0123456789-");
+		if (n == 0 || (more[n] != ',' && more[n] != '\0'))
+			break;
+		end = more;
+	}
+	*rest = *end == '\0' ? NULL : end + 1;
+	*end = '\0';
+	return piece;
+}
+
+/* "[NAME=]DEVICE" */
+static int
+set_device(struct session_conf *s, struct key_scope *scope, char *piece,
+    struct err *reterr)
+{
+	char *name = piece, *device = strchr(piece, '=');
+	unsigned i;
+	int rc;
+
+	if (device == NULL)
+		return scope_set(scope, "device", piece, reterr);
+	*device++ = '\0';
+	for (i = 0; i < scope->nkeys; i++)
+		if (strcmp(name, scope->keys[i].name) == 0)
+			return err_set(reterr, ERR_USAGE, -EINVAL,
+			    "%s comes before the device: begin with DEVICE or "
+			    "NAME=DEVICE, such as cpu,%s=...", name, name);
+	if ((rc = session_set_name(s, name, reterr)) < 0)
+		return rc;
+	return scope_set(scope, "device", device, reterr);
+}
+
+static int
+set_pieces(struct session_conf *s, char *rest, struct err *reterr)
+{
+	struct key_scope scope = { session_keys, SESSION_NKEYS, s, 0, NULL };
+	char *piece, *value;
+	int rc;
+
+	rc = set_device(s, &scope, next_piece(&rest), reterr);
+	while (rc == 0 && rest != NULL) {
+		piece = next_piece(&rest);
+		if ((value = strchr(piece, '=')) == NULL)
+			return err_set(reterr, ERR_USAGE, -EINVAL,
+			    "'%.64s' is no KEY=VALUE: write DEVICE,KEY=VALUE,... "
+			    "such as cpu,cores=0-1,cap=512MiB", piece);
+		*value++ = '\0';
+		rc = scope_set(&scope, piece, value, reterr);
+	}
+	return rc;
+}
+
+int
+conf_parse_session_spec(const char *spec, const char *where,
+    struct session_conf *ret, struct err *reterr)
+{
+	char *copy;
+	int rc;
+
+	session_defaults(ret);
+	strlcpy(ret->where, where, sizeof(ret->where));
+	if ((copy = strdup(spec)) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if ((rc = set_pieces(ret, copy, reterr)) < 0) {
+		if (ret->name[0] != '\0')
+			err_prefix(reterr, "session %s", ret->name);
+		err_prefix(reterr, "%s", where);
+	}
+	free(copy);
+	return rc;
+}

@@ -1,0 +1,183 @@
+/* config/conf_text.c - reads a config file and blanks its comments.
+ *
+ * libConfuse 3.3 counts a line for every comment beside those that it ends,
+ * accepts a file that stops inside a section or a comment, and drops signs
+ * that begin no token.  So it gets a text without comments, and the rest is
+ * refused here. */
+#include "conf_text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_FILE = 1 << 20 };	/* bytes of a config file */
+
+struct cursor {
+	const char *path;
+	char *text;		/* (len) and a NUL */
+	size_t len, pos;
+	int line;
+	struct err *err;
+};
+
+int
+conf_text_read(const char *path, char **ret_text, size_t *ret_len,
+    struct err *reterr)
+{
+	char *text = malloc(MAX_FILE + 1);
+	FILE *fp = fopen(path, "re");
+	size_t len = 0;
+	int rc = 0;
+
+	if (fp == NULL)
+		rc = err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
+		    strerror(errno));
+	else if (text == NULL)
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	else {
+		len = fread(text, 1, MAX_FILE + 1, fp);
+		if (ferror(fp))
+			rc = err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
+			    strerror(errno));
+		else if (len > MAX_FILE)
+			rc = err_set(reterr, ERR_USAGE, -EFBIG, "%s: too long "
+			    "for a config file: %d bytes are allowed", path,
+			    MAX_FILE);
+	}
+	if (fp != NULL)
+		fclose(fp);
+	if (rc < 0) {
+		free(text);
+		return rc;
+	}
+	text[len] = '\0';
+	*ret_text = text;
+	*ret_len = len;
+	return 0;
+}
+
+static int
+fail(const struct cursor *c, int line, const char *what)
+{
+	return err_set(c->err, ERR_USAGE, -EINVAL, "%s:%d: %s", c->path, line,
+	    what);
+}
+
+/* Behind "${NAME}": libConfuse would take the rest of the file for NAME. */
+static int
+skip_variable(struct cursor *c)
+{
+	c->pos += strcspn(c->text + c->pos, "}\"\n");
+	if (c->text[c->pos] != '}')
+		return fail(c, c->line, "this ${ has no end: write ${NAME}, "
+		    "or \\$ for a dollar");
+	c->pos++;
+	return 0;
+}
+
+/* Behind a quoted string, whose end must be on its line: a quote that was
+ * forgotten is then found where it was forgotten. */
+static int
+skip_string(struct cursor *c)
+{
+	char quote = c->text[c->pos++];
+	int rc;
+
+	while (c->pos < c->len && c->text[c->pos] != '\n') {
+		if (c->text[c->pos] == quote) {
+			c->pos++;
+			return 0;
+		}
+		if (quote == '"' && strncmp(c->text + c->pos, "${", 2) == 0) {
+			if ((rc = skip_variable(c)) < 0)
+				return rc;
+			continue;
+		}
+		if (c->text[c->pos] == '\\' && c->text[c->pos + 1] != '\n')
+			c->pos++;
+		c->pos++;
+	}
+	return fail(c, c->line, "this string has no end: close the quotes on "
+	    "the line they began");
+}
+
+static void
+blank_line(struct cursor *c)
+{
+	while (c->pos < c->len && c->text[c->pos] != '\n')
+		c->text[c->pos++] = ' ';
+}
+
+static int
+blank_block(struct cursor *c)
+{
+	const char *end = strstr(c->text + c->pos + 2, "*/");
+	size_t stop;
+
+	if (end == NULL)
+		return fail(c, c->line, "this comment has no end: close it "
+		    "with */");
+	stop = (size_t)(end + 2 - c->text);
+	for (; c->pos < stop; c->pos++) {
+		if (c->text[c->pos] == '\n')
+			c->line++;
+		else
+			c->text[c->pos] = ' ';
+	}
+	return 0;
+}
+
+/* One token or less.  A slash inside of a word belongs to a path. */
+static int
+step(struct cursor *c, int *depth, int *open_line)
+{
+	const char *p = c->text + c->pos;
+	int in_word = c->pos > 0 && !isspace((unsigned char)p[-1]) &&
+	    strchr("={}(),", p[-1]) == NULL;
+
+	if (*p == '"' || *p == '\'')
+		return skip_string(c);
+	if (*p == '#' || (*p == '/' && p[1] == '/' && !in_word)) {
+		blank_line(c);
+		return 0;
+	}
+	if (*p == '/' && p[1] == '*' && !in_word)
+		return blank_block(c);
+	if (strncmp(p, "${", 2) == 0 && !in_word)
+		return skip_variable(c);
+	if (*p == '*' || (*p == '+' && p[1] != '='))
+		return fail(c, c->line, *p == '*' ? "stray '*': put the value "
+		    "in quotes" : "stray '+': put the value in quotes");
+	if (*p == '\n')
+		c->line++;
+	if (*p == '{' && (*depth)++ == 0)
+		*open_line = c->line;
+	if (*p == '}' && *depth > 0)
+		(*depth)--;
+	c->pos++;
+	return 0;
+}
+
+int
+conf_text_clean(const char *path, char *text, size_t len, struct err *reterr)
+{
+	struct cursor c = {
+		.path = path, .text = text, .len = len, .line = 1,
+		.err = reterr
+	};
+	int rc, depth = 0, open_line = 0;
+
+	while (c.pos < len) {
+		if (text[c.pos] == '\0')
+			return fail(&c, c.line, "a NUL byte: a config file is "
+			    "text");
+		if ((rc = step(&c, &depth, &open_line)) < 0)
+			return rc;
+	}
+	if (depth > 0)
+		return fail(&c, open_line, "this section has no end: close it "
+		    "with }");
+	return 0;
+}

@@ -1,0 +1,144 @@
+/* config/cores.c - core lists and words, resolved on this machine. */
+#include "cores.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/stdlib.h>
+
+enum { LIST_LEN = 256 };	/* of a core list in a message */
+
+int
+cores_allowed(struct cpuset *ret, struct err *reterr)
+{
+	/* Wide, because the kernel refuses a mask narrower than its own. */
+	cpu_set_t mask[8];
+	unsigned cpu;
+
+	if (sched_getaffinity(0, sizeof(mask), mask) < 0)
+		return err_set(reterr, ERR_RUN, -errno,
+		    "sched_getaffinity: %s", strerror(errno));
+	memset(ret, 0, sizeof(*ret));
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (CPU_ISSET_S(cpu, sizeof(mask), mask))
+			cpuset_add(ret, cpu);
+	return 0;
+}
+
+static int
+core_exists(const char *sysfs, unsigned cpu)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u", sysfs, cpu);
+	return access(path, F_OK) == 0;
+}
+
+/* One positive number from a file of the core's folder; 0 for none. */
+static long long
+core_number(const char *sysfs, unsigned cpu, const char *file)
+{
+	char path[512], text[32];
+	long long n = 0;
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/%s", sysfs,
+	    cpu, file);
+	if ((fp = fopen(path, "re")) == NULL)
+		return 0;
+	if (fgets(text, sizeof(text), fp) != NULL) {
+		text[strcspn(text, "\n")] = '\0';
+		n = strtonum(text, 1, INT64_MAX, NULL);
+	}
+	fclose(fp);
+	return n;
+}
+
+/* The allowed cores whose number in file is the highest (or the lowest).
+ * 1 = done, 0 = a core has no such file or all are alike. */
+static int
+pick_by(const char *sysfs, const char *file, const struct cpuset *allowed,
+    int want_highest, struct cpuset *ret)
+{
+	long long n, best = 0, lo = INT64_MAX, hi = 0;
+	unsigned cpu;
+
+	for (cpu = 0; cpu < MAX_CPUS; cpu++) {
+		if (!cpuset_has(allowed, cpu))
+			continue;
+		n = core_number(sysfs, cpu, file);
+		lo = MIN(lo, n);
+		hi = MAX(hi, n);
+	}
+	if (lo == 0 || lo == hi)
+		return 0;
+	best = want_highest ? hi : lo;
+	memset(ret, 0, sizeof(*ret));
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (cpuset_has(allowed, cpu) &&
+		    core_number(sysfs, cpu, file) == best)
+			cpuset_add(ret, cpu);
+	return 1;
+}
+
+/* Name the cores of asked that can not be had, and those that can. */
+static int
+refuse_cores(const struct cpuset *asked, const struct cpuset *allowed,
+    const char *sysfs, struct err *reterr)
+{
+	struct cpuset bad = {0}, missing = {0};
+	char bad_list[LIST_LEN], missing_list[LIST_LEN], have[LIST_LEN];
+	unsigned cpu;
+
+	for (cpu = 0; cpu < MAX_CPUS; cpu++) {
+		if (!cpuset_has(asked, cpu) || cpuset_has(allowed, cpu))
+			continue;
+		cpuset_add(&bad, cpu);
+		if (!core_exists(sysfs, cpu))
+			cpuset_add(&missing, cpu);
+	}
+	units_format_cpus(&missing, missing_list, sizeof(missing_list));
+	return err_set(reterr, ERR_USAGE, -EINVAL,
+	    "core %s can not be used (%s%s): %s can",
+	    units_format_cpus(&bad, bad_list, sizeof(bad_list)),
+	    *missing_list ? "this machine has no core " :
+	    "offline, or kept from this process", missing_list,
+	    units_format_cpus(allowed, have, sizeof(have)));
+}
+
+int
+cores_resolve(const char *text, const char *sysfs, struct cpuset *ret,
+    struct err *reterr)
+{
+	struct cpuset allowed, asked;
+	char have[LIST_LEN];
+	int rc, big = strcmp(text, "big") == 0;
+	unsigned cpu;
+
+	if ((rc = cores_allowed(&allowed, reterr)) < 0)
+		return rc;
+	if (*text == '\0') {
+		*ret = allowed;
+		return 0;
+	}
+	if (big || strcmp(text, "little") == 0) {
+		if (pick_by(sysfs, "cpu_capacity", &allowed, big, ret) ||
+		    pick_by(sysfs, "cpufreq/cpuinfo_max_freq", &allowed, big,
+		    ret))
+			return 0;
+		return err_set(reterr, ERR_USAGE, -EINVAL,
+		    "'%s': the cores that may be used (%s) are all alike, as "
+		    "far as the kernel tells: name them by number", text,
+		    units_format_cpus(&allowed, have, sizeof(have)));
+	}
+	if ((rc = units_parse_cpus(text, &asked, reterr)) < 0)
+		return rc;
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (cpuset_has(&asked, cpu) && !cpuset_has(&allowed, cpu))
+			return refuse_cores(&asked, &allowed, sysfs, reterr);
+	*ret = asked;
+	return 0;
+}

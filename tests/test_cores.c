@@ -1,0 +1,242 @@
+/* tests/test_cores.c - core lists against this machine and made-up ones.
+ * The made-up ones are sysfs trees for the cores that this process may use,
+ * because the affinity mask is the kernel's in any case. */
+#include "t.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../config/cores.h"
+
+enum { PATH_LEN = 256 };
+
+static char sysfs[PATH_LEN];	/* root of the test's made-up tree */
+
+/* An empty tree for each test. */
+static void
+fresh_sysfs(void)
+{
+	static int n;
+
+	snprintf(sysfs, sizeof(sysfs), "%s/%d", t_tmpdir(), n++);
+}
+
+/* Write number into sysfs/devices/system/cpu/cpu<cpu>/file. */
+static void
+put_core(unsigned cpu, const char *file, long number)
+{
+	char path[2 * PATH_LEN], *slash;
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/%s", sysfs,
+	    cpu, file);
+	for (slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1,
+	    '/')) {
+		*slash = '\0';
+		ck_assert(mkdir(path, 0755) == 0 || errno == EEXIST);
+		*slash = '/';
+	}
+	ck_assert_ptr_nonnull(fp = fopen(path, "w"));
+	fprintf(fp, "%ld\n", number);
+	fclose(fp);
+}
+
+/* One core more than these may be used; the first one goes to *ret_first. */
+static struct cpuset
+allowed_but_first(unsigned *ret_first)
+{
+	struct cpuset set;
+	struct err e;
+
+	t_ok(cores_allowed(&set, &e), &e);
+	for (*ret_first = 0; !cpuset_has(&set, *ret_first); ++*ret_first)
+		;
+	set.bits[*ret_first / 64] &= ~((uint64_t)1 << (*ret_first % 64));
+	return set;
+}
+
+/* first gets number a in file, the others b. */
+static void
+put_two_kinds(unsigned first, const struct cpuset *others, const char *file,
+    long a, long b)
+{
+	unsigned cpu;
+
+	put_core(first, file, a);
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (cpuset_has(others, cpu))
+			put_core(cpu, file, b);
+}
+
+static void
+expect_split(unsigned first, const struct cpuset *others)
+{
+	struct cpuset set;
+	struct err e;
+
+	t_ok(cores_resolve("little", sysfs, &set, &e), &e);
+	ck_assert_uint_eq(cpuset_count(&set), 1);
+	ck_assert_int_eq(cpuset_has(&set, first), 1);
+	t_ok(cores_resolve("big", sysfs, &set, &e), &e);
+	ck_assert_mem_eq(&set, others, sizeof(set));
+}
+
+START_TEST(no_list_means_all_that_are_allowed)
+{
+	struct cpuset all, set;
+	struct err e;
+
+	t_ok(cores_allowed(&all, &e), &e);
+	ck_assert_uint_gt(cpuset_count(&all), 0);
+	t_ok(cores_resolve("", "/sys", &set, &e), &e);
+	ck_assert_mem_eq(&all, &set, sizeof(set));
+}
+END_TEST
+
+START_TEST(a_list_of_allowed_cores_is_taken)
+{
+	struct cpuset all, set;
+	char text[256];
+	struct err e;
+
+	t_ok(cores_allowed(&all, &e), &e);
+	units_format_cpus(&all, text, sizeof(text));
+	t_ok(cores_resolve(text, "/sys", &set, &e), &e);
+	ck_assert_mem_eq(&all, &set, sizeof(set));
+}
+END_TEST
+
+START_TEST(a_core_that_does_not_exist_is_named)
+{
+	struct cpuset all, set;
+	char have[256];
+	struct err e;
+
+	fresh_sysfs();
+	t_ok(cores_allowed(&all, &e), &e);
+	if (cpuset_has(&all, 1022))
+		return;			/* this machine has it */
+	ck_assert_int_eq(cores_resolve("1021-1022", sysfs, &set, &e),
+	    -EINVAL);
+	ck_assert_int_eq(e.kind, ERR_USAGE);
+	ck_assert_ptr_nonnull(strstr(e.msg, "no core 1021-1022"));
+	units_format_cpus(&all, have, sizeof(have));
+	ck_assert_ptr_nonnull(strstr(e.msg, have));
+}
+END_TEST
+
+START_TEST(a_core_kept_from_this_process_is_named)
+{
+	cpu_set_t one, before;
+	struct cpuset all, others, set;
+	unsigned first;
+	char text[16], have[256];
+	struct err e;
+
+	t_ok(cores_allowed(&all, &e), &e);
+	fresh_sysfs();
+	others = allowed_but_first(&first);
+	if (cpuset_count(&others) == 0)
+		return;			/* nothing to take away here */
+	put_two_kinds(first, &others, "online", 1, 1);
+	CPU_ZERO(&one);
+	CPU_SET(first, &one);
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(before), &before), 0);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	units_format_cpus(&all, have, sizeof(have));
+	ck_assert_int_eq(cores_resolve(have, sysfs, &set, &e), -EINVAL);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(before), &before), 0);
+	ck_assert_ptr_nonnull(strstr(e.msg, "kept from this process"));
+	snprintf(text, sizeof(text), ": %u can", first);
+	ck_assert_ptr_nonnull(strstr(e.msg, text));
+}
+END_TEST
+
+START_TEST(big_and_little_go_by_capacity)
+{
+	struct cpuset others;
+	unsigned first;
+
+	fresh_sysfs();
+	others = allowed_but_first(&first);
+	if (cpuset_count(&others) == 0)
+		return;			/* one core has no kinds */
+	put_two_kinds(first, &others, "cpu_capacity", 446, 1024);
+	/* The frequency would say the contrary, and is not asked. */
+	put_two_kinds(first, &others, "cpufreq/cpuinfo_max_freq", 9, 8);
+	expect_split(first, &others);
+}
+END_TEST
+
+START_TEST(big_and_little_go_by_frequency_without_capacity)
+{
+	struct cpuset others;
+	unsigned first;
+
+	fresh_sysfs();
+	others = allowed_but_first(&first);
+	if (cpuset_count(&others) == 0)
+		return;
+	put_two_kinds(first, &others, "cpufreq/cpuinfo_max_freq", 1800000,
+	    2400000);
+	expect_split(first, &others);
+}
+END_TEST
+
+START_TEST(alike_cores_have_no_big_ones)
+{
+	struct cpuset others, set;
+	unsigned first;
+	struct err e;
+
+	fresh_sysfs();
+	others = allowed_but_first(&first);
+	put_two_kinds(first, &others, "cpu_capacity", 1024, 1024);
+	ck_assert_int_eq(cores_resolve("big", sysfs, &set, &e), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(e.msg, "alike"));
+	ck_assert_int_eq(cores_resolve("little", sysfs, &set, &e),
+	    -EINVAL);
+}
+END_TEST
+
+START_TEST(a_machine_that_does_not_tell_has_no_big_ones)
+{
+	struct cpuset set;
+	struct err e;
+
+	fresh_sysfs();
+	ck_assert_int_eq(cores_resolve("big", sysfs, &set, &e), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(e.msg, "as far as the kernel tells"));
+}
+END_TEST
+
+START_TEST(a_word_that_is_no_list_is_refused)
+{
+	struct cpuset set;
+	struct err e;
+
+	ck_assert_int_eq(cores_resolve("huge", "/sys", &set, &e), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(e.msg, "'huge' is not a core list"));
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		no_list_means_all_that_are_allowed,
+		a_list_of_allowed_cores_is_taken,
+		a_core_that_does_not_exist_is_named,
+		a_core_kept_from_this_process_is_named,
+		big_and_little_go_by_capacity,
+		big_and_little_go_by_frequency_without_capacity,
+		alike_cores_have_no_big_ones,
+		a_machine_that_does_not_tell_has_no_big_ones,
+		a_word_that_is_no_list_is_refused,
+	};
+
+	return t_main("cores", 20, tests, NITEMS(tests));
+}
