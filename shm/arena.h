@@ -12,7 +12,7 @@ struct arena {
 	struct mem_ledger *ledger;
 	enum mem_tag tag;
 	uint64_t used_bytes;
-	uint64_t charged_bytes;	/* >= map.nbytes when huge pages round up */
+	uint64_t charged_bytes;	/* == map.nbytes: all that can be resident */
 };
 
 /* Charge, map (private, huge pages asked for from 4 MiB on), do not touch.

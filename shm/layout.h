@@ -26,7 +26,8 @@
  *         C2 -> P2: slot reads are finished before tail.
  *         W1 || W2: either the producer sees `asleep`, or the consumer sees
  *         the new head (and W3 || W4 the other way round, for tail).
- *         Remove either full fence and a wake-up can be lost. */
+ *         All four are seq_cst on both words, which is the full fence:
+ *         weaken one and a wake-up can be lost. */
 struct ring_shared {
 	uint32_t magic, version, nslots, slot_bytes;
 	_Alignas(64) _Atomic uint32_t head;	/* consumer sleeps on it */
@@ -43,7 +44,7 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "futex words must be lock-free");
 
 /* One slot: batch header, rows, then the payload at slot_payload_off().
  *   ring into stage 0   payload: none (row.token says it all)
- *   between stages      payload: float32, nrows x n_embd
+ *   between stages      payload: float32, nrows x n_embd (slot_row_bytes() apart)
  *   out of the head     payload: float32, nrows x n_vocab, only the rows that
  *                       want logits, in blocks: first..first+nrows of them */
 #define BATCH_MAGIC	0x48435442u	/* "BTCH" */
@@ -88,6 +89,20 @@ slot_payload_off(uint32_t max_rows)
 	    (uint64_t)max_rows * sizeof(struct batch_row);
 
 	return (n + 63) & ~(uint64_t)63;
+}
+
+/* Rows of a payload are this far apart: float32 [cols], rounded up to lines. */
+static inline uint64_t
+slot_row_bytes(uint32_t cols)
+{
+	return ((uint64_t)cols * 4 + 63) & ~(uint64_t)63;
+}
+
+/* Bytes of a slot for max_rows rows of cols floats (0 = ids only). */
+static inline uint64_t
+slot_bytes(uint32_t max_rows, uint32_t cols)
+{
+	return slot_payload_off(max_rows) + max_rows * slot_row_bytes(cols);
 }
 
 /* What a worker tells the coordinator without being asked; one page.

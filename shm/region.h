@@ -16,6 +16,14 @@ struct region {
 
 #define REGION_NONE	{ .base = NULL, .nbytes = 0, .fd = -1 }
 
+#define REGION_HUGE_BYTES	(2 * MIB)
+
+/* What a region of nbytes maps, and so the most of it that can ever be
+ * resident: nbytes rounded up to pages, with huge to REGION_HUGE_BYTES.
+ * UINT64_MAX when it cannot be rounded. */
+uint64_t
+region_bytes(uint64_t nbytes, int huge);
+
 /* Shared: memfd (close-on-exec), sized, sealed against shrinking, growing and
  * further seals, then mapped read-write.  nbytes is rounded up to pages. */
 int
@@ -23,19 +31,23 @@ region_create_shared(const char *name, uint64_t nbytes, struct region *ret,
     struct err *reterr);
 
 /* Map a memfd that came from a peer.  Refuses (-EPERM) one that is not sealed
- * against shrinking and (-EBADMSG) one whose size is not want_bytes rounded
- * up to pages.  Takes fd on success only. */
+ * against shrinking and growing, and (-EBADMSG) one whose size is not
+ * want_bytes rounded up to pages.  Takes fd on success only. */
 int
 region_attach_shared(int fd, uint64_t want_bytes, struct region *ret,
     struct err *reterr);
 
 /* Private anonymous pages, not yet touched.  huge: ask for transparent huge
- * pages by madvise (then 2 MiB aligned; a refusal is no error). */
+ * pages by madvise (a refusal is no error).  Guarantee: exactly
+ * region_bytes(nbytes, huge) are mapped, and RLIMIT_DATA never sees more; with
+ * huge the map begins and ends on REGION_HUGE_BYTES, so that no huge page
+ * reaches outside it and what is resident never exceeds ret->nbytes. */
 int
 region_create_private(uint64_t nbytes, int huge, struct region *ret,
     struct err *reterr);
 
-/* Write to every page so that the memory is really there and counted. */
+/* Write to every page so that the memory is really there and counted.  No
+ * byte changes, even while a peer writes to the same memory. */
 void region_touch(struct region *r);
 
 /* Unmap and close; accepts REGION_NONE and a half-built region. */

@@ -24,7 +24,8 @@ struct ring {
 	struct region map;
 };
 
-/* Bytes of the memfd for nslots (a power of two) slots of slot_bytes. */
+/* Bytes of the memfd for nslots (a power of two) slots of slot_bytes, rounded
+ * up to pages: what a ring costs. */
 uint64_t ring_bytes(uint32_t nslots, uint32_t slot_bytes);
 
 /* Make the memfd and initialise its header; slot_bytes is rounded up to 64 by
@@ -55,12 +56,14 @@ const void *ring_peek_spsc(struct ring *r);
 void ring_release_spsc(struct ring *r);
 
 /* Spin for spin_ns, then sleep until there is room / data.  0, -ETIMEDOUT (so
- * ask whether the peer lives), or -EPROTO (the peer's counter is impossible). */
+ * ask whether the peer lives), or -EPROTO (the peer's counter is impossible).
+ * deadline_ns is absolute, of event_now_ns(); 0 = only look. */
 int ring_wait_room_spsc(struct ring *r, uint64_t deadline_ns);
 int ring_wait_data_spsc(struct ring *r, uint64_t deadline_ns);
 
-/* Consumer that polls the bell: announce the sleep; 1 = data is already there
- * (and the announcement is withdrawn), 0 = poll bell_fd now.  Then disarm. */
+/* Consumer that polls the bell: announce the sleep.  0 = poll the bell now,
+ * then disarm; 1 = data is already there, or -EPROTO, and the announcement is
+ * withdrawn. */
 int ring_arm_spsc(struct ring *r);
 void ring_disarm_spsc(struct ring *r);
 

@@ -1,0 +1,67 @@
+/* shm/arena.c - hands out pieces of one charged region, front to back. */
+#include "arena.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Below this, rounding up to huge pages would cost more memory than the
+ * saved page-table walks are worth. */
+#define HUGE_FROM_BYTES	(4 * MIB)
+
+uint64_t
+arena_charge_bytes(uint64_t nbytes)
+{
+	return region_bytes(nbytes, nbytes >= HUGE_FROM_BYTES);
+}
+
+int
+arena_open(struct arena *a, struct mem_ledger *ledger, enum mem_tag tag,
+    uint64_t nbytes, const char *what, struct err *reterr)
+{
+	struct arena new = {
+		.map = REGION_NONE, .ledger = ledger, .tag = tag,
+		.charged_bytes = arena_charge_bytes(nbytes)
+	};
+	int rc;
+
+	if (nbytes > 0) {
+		if ((rc = mem_charge(ledger, tag, new.charged_bytes, what,
+		    reterr)) < 0)
+			return rc;
+		if ((rc = region_create_private(nbytes,
+		    nbytes >= HUGE_FROM_BYTES, &new.map, reterr)) < 0) {
+			mem_release(ledger, tag, new.charged_bytes);
+			err_prefix(reterr, "session %s: %s", ledger->session,
+			    what);
+			return rc;
+		}
+	}
+	*a = new;
+	return 0;
+}
+
+void *
+arena_take(struct arena *a, uint64_t nbytes, uint64_t align)
+{
+	uint64_t off;
+
+	assert(align > 0 && align <= 4096);
+	assert((align & (align - 1)) == 0);
+	off = ALIGN_UP(a->used_bytes, align);
+	if (a->map.base == NULL || off > a->map.nbytes ||
+	    nbytes > a->map.nbytes - off)
+		return NULL;
+	a->used_bytes = off + nbytes;
+	return (uint8_t *)a->map.base + off;
+}
+
+void
+arena_close(struct arena *a)
+{
+	if (a->map.base != NULL) {
+		region_close(&a->map);
+		mem_release(a->ledger, a->tag, a->charged_bytes);
+	}
+	memset(a, 0, sizeof(*a));
+	a->map = (struct region)REGION_NONE;
+}

@@ -1,0 +1,143 @@
+/* shm/wire.h - control messages: numbers, payloads, protocol version.
+ * Plain structs, fixed widths, same machine and same binary on both ends.  The
+ * receiver checks the length of every payload and the range of every field.
+ *
+ * coordinator                          worker
+ *   WIRE_START                 ->
+ *                              <-        WIRE_HELLO   (bound, threads made)
+ *   WIRE_MODEL, WIRE_EXTENTS*, ->
+ *   WIRE_FILE*, WIRE_RINGS
+ *   WIRE_LOAD                  ->        loads
+ *                              <-        WIRE_READY
+ *   (batches travel in the rings; control in order with them)
+ *   WIRE_STATS_ASK             ->
+ *                              <-        WIRE_STATS
+ *   closes the channel         ->        leaves
+ * or, instead of WIRE_LOAD:
+ *   WIRE_EXPLAIN               ->
+ *                              <-        WIRE_PLACED*  (one per op), leaves
+ * or, instead of WIRE_MODEL:
+ *   WIRE_PROBE                 ->
+ *                              <-        WIRE_LIMIT*, WIRE_SUPPORT*, leaves
+ * at any time:                 <-        WIRE_ERROR, then it leaves */
+#ifndef SHM_WIRE_H
+#define SHM_WIRE_H
+
+#include "../config/base.h"
+#include "mem.h"
+
+#define WIRE_VERSION	1u
+
+enum wire_type {
+	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
+	WIRE_LOAD, WIRE_EXPLAIN, WIRE_PROBE, WIRE_STATS_ASK,
+	WIRE_HELLO = 64, WIRE_READY, WIRE_STATS, WIRE_PLACED, WIRE_LIMIT,
+	WIRE_SUPPORT, WIRE_END, WIRE_ERROR
+};
+
+/* fds: [0] the status page. */
+struct wire_start {
+	uint32_t version;
+	char name[MAX_NAME];
+	char device[MAX_NAME];
+	uint64_t cpus[MAX_CPUS / 64];	/* never empty */
+	int32_t node;			/* -1 = none asked */
+	uint32_t priority_kind;		/* enum priority_kind */
+	int32_t priority_level;
+	uint32_t threads;
+	uint32_t own_cores;		/* 1 = no other session runs on them */
+	int32_t verbose;
+	uint32_t strict;
+	uint64_t cap_bytes;
+	uint64_t planned[MEM_NTAGS];	/* what the plan foresaw */
+};
+
+/* fds: none.  The payload is struct wire_model, then struct hparams. */
+struct wire_model {
+	uint32_t first_layer, nlayers;
+	uint32_t embedding, head;
+	uint32_t batch_rows, head_rows;
+	uint32_t ctx_tok, nseqs;
+	uint32_t kfmt, vfmt;		/* enum kv_fmt */
+	uint32_t load_depth, load_block_bytes, load_path;
+	uint32_t nextents, nfiles;
+	uint32_t pad;
+};
+
+/* WIRE_EXTENTS: an array of struct extent.  fds: none. */
+
+/* fds: [0] buffered description, [1] O_DIRECT description if direct. */
+struct wire_file {
+	uint64_t nbytes;
+	uint32_t direct;
+	uint32_t mem_align, off_align;
+	uint32_t pad;
+};
+
+/* fds: [0] ring in, [1] ring out, [2] bell of the ring out (head only). */
+struct wire_rings {
+	uint32_t in_nslots, in_slot_bytes;
+	uint32_t out_nslots, out_slot_bytes;
+	uint32_t has_bell;
+	uint32_t spin_ns;
+};
+
+struct wire_hello {
+	uint32_t version;
+	uint32_t threads;
+	uint64_t rss_bytes;	/* VmHWM + VmPTE with nothing loaded */
+};
+
+struct wire_ready {
+	uint64_t file_bytes, read_bytes;
+	uint64_t load_ns, wait_ns;
+	uint32_t load_path;	/* enum load_path */
+	uint32_t direct, registered;
+	uint32_t device_ops, cpu_ops;
+	uint32_t pad;
+};
+
+struct wire_stats {
+	uint64_t cap_bytes;
+	uint64_t tag_bytes[MEM_NTAGS];	/* the ledger's highest, by tag */
+	uint64_t ledger_peak;
+	uint64_t peak_bytes;		/* the kernel's: VmHWM + VmPTE */
+	uint64_t hwm_bytes, pte_bytes;
+	uint64_t batches, busy_ns;
+};
+
+struct wire_placed {
+	uint32_t index;
+	int32_t layer;
+	uint32_t on_device;	/* 1 = the session's device, 0 = CPU */
+	uint32_t head;		/* part of the head */
+	char op[16];
+	char tensor[80];	/* weight's name, "" = none */
+	char reason[128];	/* why not on the device; "" otherwise */
+};
+
+struct wire_limit {
+	char name[32];		/* "total_bytes" */
+	uint64_t value;
+	uint32_t known;		/* 0 = unknown: value means nothing */
+	uint32_t pad;
+	char from[96];		/* how it is known */
+};
+
+struct wire_support {
+	char op[16];
+	char type[16];		/* weight type, "" = none */
+	uint32_t yes;
+	uint32_t pad;
+	char reason[128];
+};
+
+/* WIRE_END: no payload; closes a list. */
+
+struct wire_error {
+	uint32_t kind;		/* enum err_kind */
+	int32_t rc;
+	char msg[1024];
+};
+
+#endif

@@ -1,0 +1,200 @@
+/* tests/test_arena.c - the arena: its charge is true, its pieces are apart. */
+#include "t.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "../shm/arena.h"
+
+#ifndef __has_feature
+#define __has_feature(x)	0	/* gcc has macros instead */
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SHADOWED	1		/* every byte costs shadow memory */
+#else
+#define SHADOWED	0
+#endif
+
+START_TEST(the_charge_is_exactly_what_is_mapped)
+{
+	static const uint64_t sizes[] = {
+		1, 4096, 4097, 100000, 2 * MIB + 1, 4 * MIB - 1, 4 * MIB,
+		4 * MIB + 1, 9 * MIB - 5
+	};
+	struct mem_ledger m;
+	struct arena a;
+	struct err e;
+	unsigned i;
+
+	mem_ledger_init(&m, "t", GIB);
+	for (i = 0; i < NITEMS(sizes); i++) {
+		t_ok(arena_open(&a, &m, MEM_KV, sizes[i], "kv", &e), &e);
+		ck_assert_uint_eq(a.map.nbytes, arena_charge_bytes(sizes[i]));
+		ck_assert_uint_eq(a.charged_bytes, a.map.nbytes);
+		ck_assert_uint_eq(m.tag_bytes[MEM_KV], a.map.nbytes);
+		ck_assert_uint_eq(m.used_bytes, a.map.nbytes);
+		arena_close(&a);
+		ck_assert_uint_eq(m.used_bytes, 0);
+		arena_close(&a);
+	}
+}
+END_TEST
+
+START_TEST(small_arenas_cost_pages_and_large_ones_huge_pages)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	ck_assert_uint_eq(arena_charge_bytes(0), 0);
+	ck_assert_uint_eq(arena_charge_bytes(1), page);
+	ck_assert_uint_eq(arena_charge_bytes(2 * MIB + 1), 2 * MIB + page);
+	ck_assert_uint_eq(arena_charge_bytes(4 * MIB), 4 * MIB);
+	ck_assert_uint_eq(arena_charge_bytes(4 * MIB + 1), 6 * MIB);
+	ck_assert_uint_eq(arena_charge_bytes(UINT64_MAX), UINT64_MAX);
+}
+END_TEST
+
+/* Peak resident memory, as the kernel counts it. */
+static uint64_t
+max_rss(void)
+{
+	struct rusage ru;
+
+	getrusage(RUSAGE_SELF, &ru);
+	return (uint64_t)ru.ru_maxrss * KIB;
+}
+
+START_TEST(resident_memory_grows_by_no_more_than_the_charge)
+{
+	uint64_t before, grown, nbytes = 48 * MIB + 12345;
+	struct mem_ledger m;
+	struct arena a;
+	struct err e;
+
+	mem_ledger_init(&m, "t", GIB);
+	before = max_rss();
+	t_ok(arena_open(&a, &m, MEM_WEIGHTS, nbytes, "w", &e), &e);
+	ck_assert_uint_le(max_rss() - before, MIB);	/* not touched yet */
+	before = max_rss();
+	memset(arena_take(&a, nbytes, 64), 1, nbytes);
+	region_touch(&a.map);
+	grown = max_rss() - before;
+	ck_assert_uint_ge(grown + MIB, a.charged_bytes);
+	if (!SHADOWED)
+		ck_assert_uint_le(grown, a.charged_bytes + MIB);
+	arena_close(&a);
+}
+END_TEST
+
+START_TEST(an_arena_over_the_cap_is_refused_and_charges_nothing)
+{
+	struct mem_ledger m;
+	struct arena a = { 0 };		/* map.fd is 0, and not ours */
+	struct err e = { 0 };
+	int fd0 = fcntl(0, F_GETFD);
+
+	mem_ledger_init(&m, "s1", 5 * MIB);
+	ck_assert_int_eq(arena_open(&a, &m, MEM_KV, 4 * MIB + 1, "kv cache",
+	    &e), -ENOMEM);		/* 6 MiB of huge pages */
+	ck_assert_int_eq(e.kind, ERR_FIT);
+	ck_assert_ptr_nonnull(strstr(e.msg, "session s1: kv cache"));
+	ck_assert_uint_eq(m.used_bytes, 0);
+	ck_assert_int_eq(arena_open(&a, &m, MEM_KV, UINT64_MAX, "x", &e),
+	    -ENOMEM);
+	arena_close(&a);
+	ck_assert_int_eq(fcntl(0, F_GETFD), fd0);
+}
+END_TEST
+
+START_TEST(a_map_that_fails_gives_its_charge_back)
+{
+	struct mem_ledger m;
+	struct arena a;
+	struct err e = { 0 };
+
+	mem_ledger_init(&m, "s1", UINT64_MAX);
+	ck_assert_int_lt(arena_open(&a, &m, MEM_KV, UINT64_C(1) << 60, "huge",
+	    &e), 0);
+	ck_assert_ptr_nonnull(strstr(e.msg, "session s1: huge"));
+	ck_assert_uint_eq(m.used_bytes, 0);
+}
+END_TEST
+
+START_TEST(an_empty_arena_costs_and_gives_nothing)
+{
+	struct mem_ledger m;
+	struct arena a;
+	struct err e;
+
+	mem_ledger_init(&m, "t", 0);
+	t_ok(arena_open(&a, &m, MEM_KV, 0, "kv", &e), &e);
+	ck_assert_ptr_null(arena_take(&a, 0, 1));
+	ck_assert_ptr_null(arena_take(&a, 1, 64));
+	arena_close(&a);
+}
+END_TEST
+
+START_TEST(pieces_are_aligned_in_the_map_and_apart)
+{
+	uint64_t nbytes = 1 + t_rand_below(300000), n, align;
+	struct mem_ledger m;
+	struct arena a;
+	struct err e;
+	uint8_t *p, *end;
+
+	mem_ledger_init(&m, "t", GIB);
+	t_ok(arena_open(&a, &m, MEM_COMPUTE, nbytes, "scratch", &e), &e);
+	end = a.map.base;
+	for (;;) {
+		n = t_rand_below(5000);
+		align = UINT64_C(1) << t_rand_below(13);
+		if ((p = arena_take(&a, n, align)) == NULL)
+			break;
+		ck_assert_uint_eq((uintptr_t)p % align, 0);
+		ck_assert(p >= end);
+		end = p + n;
+		ck_assert(end <= (uint8_t *)a.map.base + a.map.nbytes);
+		memset(p, 1, n);
+	}
+	ck_assert_uint_ge(a.used_bytes + 5000 + 4096, a.map.nbytes);
+	ck_assert_ptr_null(arena_take(&a, UINT64_MAX, 1));
+	ck_assert_ptr_null(arena_take(&a, UINT64_MAX - 100, 4096));
+	arena_close(&a);
+}
+END_TEST
+
+START_TEST(the_last_byte_can_be_taken)
+{
+	struct mem_ledger m;
+	struct arena a;
+	struct err e;
+
+	mem_ledger_init(&m, "t", GIB);
+	t_ok(arena_open(&a, &m, MEM_COMPUTE, 4 * MIB, "scratch", &e), &e);
+	ck_assert_ptr_nonnull(arena_take(&a, a.map.nbytes - 1, 4096));
+	ck_assert_ptr_null(arena_take(&a, 1, 2));
+	ck_assert_ptr_nonnull(arena_take(&a, 1, 1));
+	ck_assert_ptr_null(arena_take(&a, 1, 1));
+	arena_close(&a);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		the_charge_is_exactly_what_is_mapped,
+		small_arenas_cost_pages_and_large_ones_huge_pages,
+		resident_memory_grows_by_no_more_than_the_charge,
+		an_arena_over_the_cap_is_refused_and_charges_nothing,
+		a_map_that_fails_gives_its_charge_back,
+		an_empty_arena_costs_and_gives_nothing,
+		pieces_are_aligned_in_the_map_and_apart,
+		the_last_byte_can_be_taken
+	};
+
+	return t_main("arena", 30, tests, NITEMS(tests));
+}
