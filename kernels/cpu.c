@@ -1,0 +1,121 @@
+/* kernels/cpu.c - asks the processor and the kernel what can be executed. */
+#include "cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+static const struct {
+	uint32_t flag;
+	const char *name;
+} names[] = {
+	{ CPU_AVX2, "avx2" },
+	{ CPU_AVX512_VNNI, "avx512_vnni" },
+	{ CPU_AVX512_BF16, "avx512_bf16" },
+	{ CPU_NEON, "neon" },
+	{ CPU_DOTPROD, "dotprod" },
+	{ CPU_I8MM, "i8mm" }
+};
+
+#if defined(__x86_64__)
+/* Register state that the OS saves: bits 1-2 are SSE and AVX, 5-7 AVX-512. */
+static uint32_t
+xcr0(void)
+{
+	uint32_t lo, hi;
+
+	__asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+	return lo;
+}
+
+static uint32_t
+detect(void)
+{
+	const uint32_t need1 = bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C;
+	const uint32_t need512 = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW |
+	    bit_AVX512VL;
+	uint32_t a, b, c, d, a1, b1, c1, d1, flags;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || (c & need1) != need1 ||
+	    (xcr0() & 0x06) != 0x06 ||
+	    !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2))
+		return 0;
+	flags = CPU_AVX2;
+	if ((b & need512) != need512 || (xcr0() & 0xe6) != 0xe6)
+		return flags;
+	if (c & bit_AVX512VNNI)
+		flags |= CPU_AVX512_VNNI;
+	if (a >= 1 && __get_cpuid_count(7, 1, &a1, &b1, &c1, &d1) &&
+	    (a1 & bit_AVX512BF16))
+		flags |= CPU_AVX512_BF16;
+	return flags;
+}
+#elif defined(__aarch64__)
+static uint32_t
+detect(void)
+{
+	unsigned long cap = getauxval(AT_HWCAP), cap2 = getauxval(AT_HWCAP2);
+	uint32_t flags = 0;
+
+	if (cap & HWCAP_ASIMD)
+		flags |= CPU_NEON;
+	if (cap & HWCAP_ASIMDDP)
+		flags |= CPU_DOTPROD;
+	if (cap2 & HWCAP2_I8MM)
+		flags |= CPU_I8MM;
+	return flags;
+}
+#else
+static uint32_t
+detect(void)
+{
+	return 0;
+}
+#endif
+
+/* A name that we do not know allows nothing. */
+static uint32_t
+parse_mask(const char *s)
+{
+	uint32_t mask = 0;
+	size_t len, i;
+
+	for (; *s != '\0'; s += len + (s[len] == '+')) {
+		len = strcspn(s, "+");
+		for (i = 0; i < NITEMS(names); i++)
+			if (strlen(names[i].name) == len &&
+			    memcmp(names[i].name, s, len) == 0)
+				mask |= names[i].flag;
+	}
+	return mask;
+}
+
+uint32_t
+cpu_flags(void)
+{
+	const char *mask = getenv("STRADDLE_CPU_MASK");
+
+	return mask == NULL ? detect() : detect() & parse_mask(mask);
+}
+
+char *
+cpu_flags_format(uint32_t flags, char *buf, size_t len)
+{
+	size_t i, used = 0;
+
+	buf[0] = '\0';
+	for (i = 0; i < NITEMS(names); i++)
+		if (flags & names[i].flag)
+			used += snprintf(buf + MIN(used, len - 1),
+			    len - MIN(used, len - 1), "%s%s",
+			    used > 0 ? "+" : "", names[i].name);
+	if (used == 0)
+		snprintf(buf, len, "none");
+	return buf;
+}

@@ -1,0 +1,73 @@
+/* kernels/impl.h - what the variants must do exactly as the reference does.
+ * Included by the .c files of this folder only. */
+#ifndef KERNELS_IMPL_H
+#define KERNELS_IMPL_H
+
+#include <float.h>
+#include <math.h>
+
+#include "kernels.h"
+
+/* Rounding to 8 bits starts with the largest magnitude of 32 floats, taken as
+ * bits: these order as the magnitudes do, with Inf and then NaN on top. */
+enum { BITS_INF = 0x7f800000, HALF_NAN = 0x7e00 };
+
+static inline float
+bits_to_float(uint32_t bits)
+{
+	union { uint32_t u; float f; } v = { .u = bits };
+
+	return v.f;
+}
+
+/* d of an act_q8 block; q = x / d where d > 0, otherwise 0.  Inf or NaN among
+ * the 32 must poison what is computed from them: d = NaN.  A d that would be
+ * denormal is too coarse to keep x / d within 127: such a block is zero. */
+static inline float
+act_q8_scale(uint32_t amax_bits)
+{
+	float amax = bits_to_float(amax_bits);
+
+	if (amax_bits >= BITS_INF)
+		return NAN;
+	return amax < 127 * FLT_MIN ? 0 : amax / 127;
+}
+
+/* The same for a block_q8_0 of the KV cache; q is rounded with d as stored,
+ * and clamped where that d is too small (denormal half, or the largest). */
+static inline uint16_t
+kv_q8_scale(uint32_t amax_bits)
+{
+	if (amax_bits >= BITS_INF)
+		return HALF_NAN;
+	return float_to_half(fminf(bits_to_float(amax_bits) / 127, 65504));
+}
+
+/* 1 / rms from the sum of k squares.  A row of zeros stays zeros even when
+ * the model's eps is 0. */
+static inline float
+rms_scale(double sum_sq, uint32_t k, float eps)
+{
+	double mean = sum_sq / k + eps;
+
+	return mean > 0 ? (float)(1 / sqrt(mean)) : 0;
+}
+
+/* End of the block of keys that pos lies in, by absolute position. */
+static inline uint32_t
+attn_block_end(uint32_t pos, uint32_t pos1)
+{
+	return MIN(ALIGN_DOWN(pos, ATTN_BLOCK) + ATTN_BLOCK, pos1);
+}
+
+/* Row pos of a K or V cache. */
+static inline const void *
+kv_row(const void *base, uint64_t row_bytes, uint32_t pos)
+{
+	return (const uint8_t *)base + pos * row_bytes;
+}
+
+/* ref_mat.c: the reference table's matrix kernels. */
+void ref_mat_init(struct mat_kernel mat[QUANT_NTYPES]);
+
+#endif

@@ -1,0 +1,47 @@
+/* kernels/init.c - chooses the table for a set of CPU flags, and the sizes
+ * that every table shares. */
+#include "cpu.h"
+#include "kernels.h"
+
+void
+kernels_init(struct kernels *k, uint32_t cpu_flags)
+{
+	kernels_init_ref(k);
+#if defined(__x86_64__)
+	if (cpu_flags & CPU_AVX2)
+		kernels_init_avx2(k);
+#else
+	(void)cpu_flags;
+#endif
+}
+
+uint64_t
+act_row_bytes(enum act_type t, uint64_t k)
+{
+	if (t == ACT_Q8)
+		return act_q8_q_off(k) + ALIGN_UP(k, 64);
+	return ALIGN_UP(k * sizeof(float), 64);
+}
+
+uint64_t
+kv_row_bytes(enum kv_fmt f, uint32_t head_dim)
+{
+	static const enum quant_type type[KV_FMT_N] = {
+		[KV_FMT_F32] = QUANT_F32,
+		[KV_FMT_F16] = QUANT_F16,
+		[KV_FMT_Q8_0] = QUANT_Q8_0
+	};
+
+	return quant_row_bytes(type[f], head_dim);
+}
+
+/* What the greediest variant takes: per head the query, the output, a block
+ * of scores, maximum and sum; four rows of K or V as floats; rows padded to
+ * vectors of up to 16. */
+uint64_t
+attn_scratch_floats(uint32_t n_rep, uint32_t head_dim, uint32_t v_dim)
+{
+	uint64_t hd = ALIGN_UP(head_dim, 16), vd = ALIGN_UP(v_dim, 16);
+
+	return n_rep * (hd + vd + ATTN_BLOCK + 2) + 4 * MAX(hd, vd);
+}

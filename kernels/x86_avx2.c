@@ -1,0 +1,912 @@
+/* kernels/x86_avx2.c - kernels for x86-64 cores with AVX2, FMA and F16C.
+ * Long, since a variant is one file: matrices, then rows, then attention.
+ *
+ * Weights are interleaved so that a vector holds one column of k for 8 rows:
+ * each output element is one lane of one accumulator, summed over k in
+ * ascending order, whatever the number of rows and columns in the call.
+ *
+ *	F32 F16 BF16  panel of 32 rows: for each k, 32 elements
+ *	Q8_0 Q4_0     panel of 8 rows: for each block of 32, 8 scales (half),
+ *	              then for each 4 bytes of the file's block, 8 rows of them
+ *
+ * The kernels of rows handle tails with masked loads in the same vector code,
+ * so that an element's value does not depend on where it lies. */
+#include <immintrin.h>
+#include <string.h>
+
+#include "impl.h"
+
+#define INLINE	static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define UNROLL	_Pragma("unroll")
+#else
+#define UNROLL	_Pragma("GCC unroll 8")
+#endif
+
+enum {
+	DENSE_TILE = 32, DENSE_ROWS = 3,	/* 3 x 4 accumulators */
+	QUANT_TILE = 8, QUANT_ROWS = 4
+};
+
+/* The first n lanes; all of them for n >= 8. */
+INLINE __m256i
+mask_n(uint32_t n)
+{
+	return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)MIN(n, 8)),
+	    _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+INLINE __m256
+load_n(const float *p, uint32_t n)
+{
+	return _mm256_maskload_ps(p, mask_n(n));
+}
+
+INLINE void
+store_n(float *p, uint32_t n, __m256 v)
+{
+	_mm256_maskstore_ps(p, mask_n(n), v);
+}
+
+INLINE __m256i
+load_bytes(const void *p)
+{
+	return _mm256_loadu_si256(p);
+}
+
+INLINE __m256
+load_halfs(const void *p)
+{
+	return _mm256_cvtph_ps(_mm_loadu_si128(p));
+}
+
+/* Horizontal sum and maximum, in a fixed order. */
+INLINE float
+sum8(__m256 v)
+{
+	__m128 s = _mm_add_ps(_mm256_castps256_ps128(v),
+	    _mm256_extractf128_ps(v, 1));
+
+	s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+	return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+INLINE float
+max8(__m256 v)
+{
+	__m128 s = _mm_max_ps(_mm256_castps256_ps128(v),
+	    _mm256_extractf128_ps(v, 1));
+
+	s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+	return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+
+/* e^x within 2 ulp; polynomial of Cephes' expf.  2^n is applied in two halves
+ * so that n = 128 and denormal results come out right.  A NaN stays one: the
+ * clamps return their second operand. */
+INLINE __m256
+exp8(__m256 x)
+{
+	const __m256 log2e = _mm256_set1_ps(1.44269504088896341f);
+	const __m256 ln2_hi = _mm256_set1_ps(0.693359375f);
+	const __m256 ln2_lo = _mm256_set1_ps(-2.12194440e-4f);
+	const float c[] = { 1.3981999507e-3f, 8.3334519073e-3f,
+	    4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f };
+	__m256 n, r, p;
+	__m256i i, half;
+	unsigned j;
+
+	x = _mm256_max_ps(_mm256_set1_ps(-105), x);
+	x = _mm256_min_ps(_mm256_set1_ps(90), x);
+	n = _mm256_round_ps(_mm256_mul_ps(x, log2e),
+	    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+	r = _mm256_fnmadd_ps(n, ln2_lo, _mm256_fnmadd_ps(n, ln2_hi, x));
+	p = _mm256_set1_ps(1.9875691500e-4f);
+	UNROLL
+	for (j = 0; j < NITEMS(c); j++)
+		p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(c[j]));
+	p = _mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r);
+	p = _mm256_add_ps(p, _mm256_set1_ps(1));
+
+	i = _mm256_cvtps_epi32(n);
+	half = _mm256_srai_epi32(i, 1);
+	i = _mm256_sub_epi32(i, half);
+	i = _mm256_slli_epi32(_mm256_add_epi32(i, _mm256_set1_epi32(127)), 23);
+	half = _mm256_slli_epi32(_mm256_add_epi32(half,
+	    _mm256_set1_epi32(127)), 23);
+	return _mm256_mul_ps(_mm256_mul_ps(p, _mm256_castsi256_ps(i)),
+	    _mm256_castsi256_ps(half));
+}
+
+/* ---- Matrices ---- */
+
+/* One panel times some rows of activations. */
+struct tile {
+	float *y;		/* first row, the panel's first column */
+	uint64_t ldy;
+	const uint8_t *x;	/* first row; stride act_row_bytes */
+	uint64_t ldx_bytes;
+	const uint8_t *w;	/* the panel */
+	const float *bias;	/* of the panel's first column, or NULL */
+	uint32_t k, ncols;	/* columns that exist */
+};
+
+/* 8 columns, the panel's from j on, of row r. */
+INLINE void
+store_tile(const struct tile *t, unsigned r, uint32_t j, __m256 v)
+{
+	uint32_t n = t->ncols > j ? t->ncols - j : 0;
+
+	if (t->bias != NULL)
+		v = _mm256_add_ps(v, load_n(t->bias + j, n));
+	store_n(t->y + r * t->ldy + j, n, v);
+}
+
+/* Ask for the weights a page ahead: the hardware's own prefetch stops at the
+ * page's end.  Decoding gains a third by it; past the end it does nothing. */
+INLINE void
+prefetch(const uint8_t *w, uint32_t nbytes)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < nbytes; i += CACHELINE)
+		_mm_prefetch((const char *)w + 4096 + i, _MM_HINT_T0);
+}
+
+INLINE __m256
+load_dense(enum quant_type type, const uint8_t *w, unsigned j)
+{
+	switch (type) {
+	case QUANT_F16:
+		return load_halfs(w + j * 16);
+	case QUANT_BF16:
+		return _mm256_castsi256_ps(_mm256_slli_epi32(
+		    _mm256_cvtepu16_epi32(_mm_loadu_si128(
+		    (const void *)(w + j * 16))), 16));
+	default:
+		return _mm256_loadu_ps((const void *)(w + j * 32));
+	}
+}
+
+INLINE void
+dense_rows(enum quant_type type, unsigned rows, const struct tile *t)
+{
+	const uint32_t step = DENSE_TILE * (type == QUANT_F32 ? 4 : 2);
+	const uint64_t ldx = t->ldx_bytes / sizeof(float);
+	const float *x = (const void *)t->x;
+	const uint8_t *w = t->w;
+	__m256 acc[DENSE_ROWS][4];
+	unsigned r, j;
+	uint32_t i;
+
+	UNROLL
+	for (r = 0; r < rows; r++)
+		UNROLL
+		for (j = 0; j < 4; j++)
+			acc[r][j] = _mm256_setzero_ps();
+	for (i = 0; i < t->k; i++, w += step) {
+		prefetch(w, step);
+		UNROLL
+		for (j = 0; j < 4; j++) {
+			__m256 wj = load_dense(type, w, j);
+
+			UNROLL
+			for (r = 0; r < rows; r++)
+				acc[r][j] = _mm256_fmadd_ps(wj,
+				    _mm256_broadcast_ss(x + r * ldx + i),
+				    acc[r][j]);
+		}
+	}
+	UNROLL
+	for (r = 0; r < rows; r++)
+		UNROLL
+		for (j = 0; j < 4; j++)
+			store_tile(t, r, j * 8, acc[r][j]);
+}
+
+/* Four activations of 8 bits, for all 8 rows of weights. */
+INLINE __m256i
+broadcast4(const uint8_t *p)
+{
+	int32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return _mm256_set1_epi32(v);
+}
+
+/* w . x of one block for 8 rows of weights.  maddubs wants one side unsigned:
+ * |w| <= 128 and |x| <= 127 give pairs of at most 32512, which fit. */
+INLINE void
+dot_q8_0(unsigned rows, __m256i *dot, const uint8_t *w, const uint8_t *x,
+    uint64_t ldx)
+{
+	const __m256i ones = _mm256_set1_epi16(1);
+	unsigned r, g;
+
+	UNROLL
+	for (r = 0; r < rows; r++)
+		dot[r] = _mm256_setzero_si256();
+	for (g = 0; g < 8; g++) {	/* gcc spills if this is unrolled */
+		__m256i v = load_bytes(w + g * 32), mag = _mm256_abs_epi8(v);
+
+		UNROLL
+		for (r = 0; r < rows; r++) {
+			__m256i s = _mm256_sign_epi8(
+			    broadcast4(x + r * ldx + g * 4), v);
+
+			dot[r] = _mm256_add_epi32(dot[r], _mm256_madd_epi16(
+			    _mm256_maddubs_epi16(mag, s), ones));
+		}
+	}
+}
+
+/* The same with the nibbles as they are, 0..15: eight pairs add up to at most
+ * 8 * 2 * 15 * 127 = 30480 in 16 bits.  The offset of 8 comes off by the sum
+ * of x. */
+INLINE void
+dot_q4_0(unsigned rows, __m256i *dot, const uint8_t *w, const uint8_t *x,
+    uint64_t ldx, const uint8_t *sum)
+{
+	const __m256i low = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+	unsigned r, g;
+
+	UNROLL
+	for (r = 0; r < rows; r++)
+		dot[r] = _mm256_setzero_si256();
+	for (g = 0; g < 4; g++) {	/* not unrolled: as above */
+		__m256i v = load_bytes(w + g * 32);
+		__m256i lo = _mm256_and_si256(v, low);
+		__m256i hi = _mm256_and_si256(_mm256_srli_epi16(v, 4), low);
+
+		UNROLL
+		for (r = 0; r < rows; r++) {
+			const uint8_t *xr = x + r * ldx + g * 4;
+
+			dot[r] = _mm256_add_epi16(dot[r],
+			    _mm256_maddubs_epi16(lo, broadcast4(xr)));
+			dot[r] = _mm256_add_epi16(dot[r],
+			    _mm256_maddubs_epi16(hi, broadcast4(xr + 16)));
+		}
+	}
+	UNROLL
+	for (r = 0; r < rows; r++)
+		dot[r] = _mm256_sub_epi32(_mm256_madd_epi16(dot[r], ones),
+		    _mm256_slli_epi32(broadcast4(sum + r * ldx), 3));
+}
+
+INLINE void
+quant_rows(enum quant_type type, unsigned rows, const struct tile *t)
+{
+	const uint32_t step = QUANT_TILE * (type == QUANT_Q8_0 ?
+	    sizeof(struct block_q8_0) : sizeof(struct block_q4_0));
+	const uint64_t ldx = t->ldx_bytes;
+	const uint8_t *w = t->w, *xd = t->x;
+	const uint8_t *xsum = xd + act_q8_sum_off(t->k);
+	const uint8_t *xq = xd + act_q8_q_off(t->k);
+	__m256 acc[QUANT_ROWS];
+	__m256i dot[QUANT_ROWS];
+	unsigned r;
+	uint32_t b;
+
+	UNROLL
+	for (r = 0; r < rows; r++)
+		acc[r] = _mm256_setzero_ps();
+	for (b = 0; b < t->k / 32; b++) {
+		__m256 d = load_halfs(w);
+
+		prefetch(w, step);
+		if (type == QUANT_Q8_0)
+			dot_q8_0(rows, dot, w + 16, xq, ldx);
+		else
+			dot_q4_0(rows, dot, w + 16, xq, ldx, xsum);
+		UNROLL
+		for (r = 0; r < rows; r++)
+			acc[r] = _mm256_fmadd_ps(_mm256_mul_ps(d,
+			    _mm256_broadcast_ss((const void *)(xd + r * ldx))),
+			    _mm256_cvtepi32_ps(dot[r]), acc[r]);
+		w += step;
+		xd += sizeof(float);
+		xsum += sizeof(int32_t);
+		xq += 32;
+	}
+	UNROLL
+	for (r = 0; r < rows; r++)
+		store_tile(t, r, 0, acc[r]);
+}
+
+/* Panel after panel, each read from memory once for all rows. */
+INLINE void
+matmul(enum quant_type type, int dense, float *y, uint64_t ldy, const void *x,
+    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
+    uint32_t n1)
+{
+	const uint32_t tile = dense ? DENSE_TILE : QUANT_TILE;
+	const uint32_t rows = dense ? DENSE_ROWS : QUANT_ROWS;
+	const uint64_t row_bytes = quant_row_bytes(type, w->k);
+	struct tile t = { .ldy = ldy, .k = w->k };
+	uint32_t i, j;
+
+	t.ldx_bytes = act_row_bytes(dense ? ACT_F32 : ACT_Q8, w->k);
+	for (j = n0; j < n1; j += tile) {
+		t.w = (const uint8_t *)w->data + j * row_bytes;
+		t.bias = bias ? bias + j : NULL;
+		t.ncols = n1 - j;
+		for (i = 0; i < m; i += rows) {
+			t.y = y + i * ldy + j;
+			t.x = (const uint8_t *)x + i * t.ldx_bytes;
+			switch (MIN(m - i, rows)) {
+			case 1:
+				dense ? dense_rows(type, 1, &t) :
+				    quant_rows(type, 1, &t);
+				break;
+			case 2:
+				dense ? dense_rows(type, 2, &t) :
+				    quant_rows(type, 2, &t);
+				break;
+			case 3:
+				dense ? dense_rows(type, 3, &t) :
+				    quant_rows(type, 3, &t);
+				break;
+			default:
+				quant_rows(type, 4, &t);
+			}
+		}
+	}
+}
+
+/* Element by element; in pieces of k that keep the panel's part in L1. */
+INLINE void
+pack_dense(size_t size, uint8_t *dst, const uint8_t *src, uint32_t row0,
+    uint32_t nrows, uint32_t k)
+{
+	uint64_t row_bytes = k * size;
+	uint32_t j, r, i, i0, have;
+
+	for (j = 0; j < nrows; j += DENSE_TILE) {
+		uint8_t *panel = dst + (row0 + j) * row_bytes;
+		const uint8_t *rows = src + j * row_bytes;
+
+		have = MIN(nrows - j, DENSE_TILE);
+		if (have < DENSE_TILE)
+			memset(panel, 0, DENSE_TILE * row_bytes);
+		for (i0 = 0; i0 < k; i0 += 64)
+			for (r = 0; r < have; r++)
+				for (i = i0; i < MIN(i0 + 64, k); i++)
+					memcpy(panel + ((uint64_t)i * DENSE_TILE
+					    + r) * size, rows + r * row_bytes +
+					    i * size, size);
+	}
+}
+
+/* A block is a half and then block_bytes - 2 of quants. */
+INLINE void
+pack_quant(size_t block_bytes, uint8_t *dst, const uint8_t *src, uint32_t row0,
+    uint32_t nrows, uint32_t k)
+{
+	uint64_t row_bytes = k / 32 * block_bytes;
+	uint32_t j, b, r, have;
+	size_t g;
+
+	for (j = 0; j < nrows; j += QUANT_TILE) {
+		uint8_t *p = dst + (row0 + j) * row_bytes;
+		const uint8_t *rows = src + j * row_bytes;
+
+		have = MIN(nrows - j, QUANT_TILE);
+		if (have < QUANT_TILE)
+			memset(p, 0, QUANT_TILE * row_bytes);
+		for (b = 0; b < k / 32; b++) {
+			for (r = 0; r < have; r++) {
+				const uint8_t *s = rows + r * row_bytes +
+				    b * block_bytes;
+
+				memcpy(p + r * 2, s, 2);
+				for (g = 0; g < block_bytes / 4; g++)
+					memcpy(p + 16 + g * 32 + r * 4,
+					    s + 2 + g * 4, 4);
+			}
+			p += QUANT_TILE * block_bytes;
+		}
+	}
+}
+
+/* The element of column 0 and row `row` of the packed matrix. */
+INLINE const uint8_t *
+dense_at(const struct mat *w, size_t size, uint32_t row)
+{
+	return (const uint8_t *)w->data +
+	    (uint64_t)(row - row % DENSE_TILE) * w->k * size +
+	    row % DENSE_TILE * size;
+}
+
+static void
+unpack_row_f32(float *out, const struct mat *w, uint32_t row)
+{
+	const float *p = (const void *)dense_at(w, 4, row);
+	uint32_t i;
+
+	for (i = 0; i < w->k; i++, p += DENSE_TILE)
+		out[i] = *p;
+}
+
+static void
+unpack_row_f16(float *out, const struct mat *w, uint32_t row)
+{
+	const uint16_t *p = (const void *)dense_at(w, 2, row);
+	uint32_t i;
+
+	for (i = 0; i < w->k; i++, p += DENSE_TILE)
+		out[i] = _cvtsh_ss(*p);
+}
+
+static void
+unpack_row_bf16(float *out, const struct mat *w, uint32_t row)
+{
+	const uint16_t *p = (const void *)dense_at(w, 2, row);
+	uint32_t i;
+
+	for (i = 0; i < w->k; i++, p += DENSE_TILE)
+		out[i] = bf16_to_float(*p);
+}
+
+/* Blocks of 8 rows from the panel that holds `row` on. */
+INLINE const uint8_t *
+quant_at(const struct mat *w, size_t block_bytes, uint32_t row)
+{
+	return (const uint8_t *)w->data + (uint64_t)(row - row % QUANT_TILE) *
+	    (w->k / 32 * block_bytes);
+}
+
+static void
+unpack_row_q8_0(float *out, const struct mat *w, uint32_t row)
+{
+	const uint8_t *p = quant_at(w, sizeof(struct block_q8_0), row);
+	uint32_t b, i, r = row % QUANT_TILE;
+
+	for (b = 0; b < w->k / 32; b++, out += 32) {
+		float d = _cvtsh_ss(((const uint16_t *)(const void *)p)[r]);
+		const int8_t *q = (const int8_t *)p + 16 + r * 4;
+
+		for (i = 0; i < 32; i++)
+			out[i] = d * q[i / 4 * 32 + i % 4];
+		p += QUANT_TILE * sizeof(struct block_q8_0);
+	}
+}
+
+static void
+unpack_row_q4_0(float *out, const struct mat *w, uint32_t row)
+{
+	const uint8_t *p = quant_at(w, sizeof(struct block_q4_0), row);
+	uint32_t b, i, r = row % QUANT_TILE;
+
+	for (b = 0; b < w->k / 32; b++, out += 32) {
+		float d = _cvtsh_ss(((const uint16_t *)(const void *)p)[r]);
+		const uint8_t *q = p + 16 + r * 4;
+
+		for (i = 0; i < 16; i++) {
+			uint8_t v = q[i / 4 * 32 + i % 4];
+
+			out[i] = d * ((v & 15) - 8);
+			out[i + 16] = d * ((v >> 4) - 8);
+		}
+		p += QUANT_TILE * sizeof(struct block_q4_0);
+	}
+}
+
+/* One instance of everything above for a type. */
+#define MAT_KERNEL(T, t, dense, tile, pack_rows, size)			\
+static uint64_t								\
+packed_bytes_##t(uint32_t n, uint32_t k)				\
+{									\
+	return ALIGN_UP(ALIGN_UP(n, tile) * quant_row_bytes(T, k), 64);	\
+}									\
+									\
+static void								\
+pack_##t(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
+    uint32_t n, uint32_t k)						\
+{									\
+	(void)n;							\
+	pack_rows(size, dst, src, row0, nrows, k);			\
+}									\
+									\
+static void								\
+matmul_##t(float *y, uint64_t ldy, const void *x, const struct mat *w,	\
+    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)		\
+{									\
+	matmul(T, dense, y, ldy, x, w, bias, m, n0, n1);		\
+}									\
+									\
+static const struct mat_kernel kernel_##t = {				\
+	#t "_avx2", dense ? ACT_F32 : ACT_Q8, tile, packed_bytes_##t,	\
+	pack_##t, unpack_row_##t, matmul_##t				\
+};
+
+MAT_KERNEL(QUANT_F32, f32, 1, DENSE_TILE, pack_dense, 4)
+MAT_KERNEL(QUANT_F16, f16, 1, DENSE_TILE, pack_dense, 2)
+MAT_KERNEL(QUANT_BF16, bf16, 1, DENSE_TILE, pack_dense, 2)
+MAT_KERNEL(QUANT_Q8_0, q8_0, 0, QUANT_TILE, pack_quant,
+    sizeof(struct block_q8_0))
+MAT_KERNEL(QUANT_Q4_0, q4_0, 0, QUANT_TILE, pack_quant,
+    sizeof(struct block_q4_0))
+
+/* ---- Rows: add and rope are as fast in the reference ---- */
+
+/* See impl.h: the largest magnitude of 32 floats, as bits. */
+INLINE uint32_t
+amax32_bits(const float *x)
+{
+	const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
+	__m256i m = _mm256_setzero_si256();
+	__m128i s;
+	unsigned i;
+
+	UNROLL
+	for (i = 0; i < 32; i += 8)
+		m = _mm256_max_epi32(m, _mm256_and_si256(magnitude,
+		    load_bytes(x + i)));
+	s = _mm_max_epi32(_mm256_castsi256_si128(m),
+	    _mm256_extracti128_si256(m, 1));
+	s = _mm_max_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+	s = _mm_max_epi32(s, _mm_shuffle_epi32(s, 0xb1));
+	return (uint32_t)_mm_cvtsi128_si32(s);
+}
+
+/* q = x / d to nearest even, or 0; returns their sum. */
+INLINE int32_t
+round32(int8_t *q, const float *x, float d)
+{
+	__m256i v[4], sum;
+	__m128i s;
+	unsigned i;
+
+	if (!(d > 0)) {
+		memset(q, 0, 32);
+		return 0;
+	}
+	UNROLL
+	for (i = 0; i < 4; i++)
+		v[i] = _mm256_cvtps_epi32(_mm256_max_ps(_mm256_set1_ps(-127),
+		    _mm256_min_ps(_mm256_set1_ps(127), _mm256_div_ps(
+		    _mm256_loadu_ps(x + i * 8), _mm256_set1_ps(d)))));
+	sum = _mm256_add_epi32(_mm256_add_epi32(v[0], v[1]),
+	    _mm256_add_epi32(v[2], v[3]));
+	s = _mm_add_epi32(_mm256_castsi256_si128(sum),
+	    _mm256_extracti128_si256(sum, 1));
+	s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+	s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
+
+	/* The packs work within 128-bit lanes: put the fours in order. */
+	_mm256_storeu_si256((void *)q, _mm256_permutevar8x32_epi32(
+	    _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]),
+	    _mm256_packs_epi32(v[2], v[3])),
+	    _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+	return _mm_cvtsi128_si32(s);
+}
+
+static void
+quantize_q8(void *dst, const float *x, uint32_t k)
+{
+	float *d = dst;
+	int32_t *sum = (void *)((uint8_t *)dst + act_q8_sum_off(k));
+	int8_t *q = (int8_t *)dst + act_q8_q_off(k);
+	uint32_t b;
+
+	for (b = 0; b < k / 32; b++) {
+		d[b] = act_q8_scale(amax32_bits(x + b * 32));
+		sum[b] = round32(q + b * 32, x + b * 32, d[b]);
+	}
+}
+
+/* The sum in double: squares of 1e20 do not fit a float. */
+static void
+rms_norm(float *y, const float *x, const float *w, uint32_t k, float eps)
+{
+	__m256d lo = _mm256_setzero_pd(), hi = _mm256_setzero_pd();
+	__m256 scale;
+	double sum[4];
+	uint32_t i;
+
+	for (i = 0; i < k; i += 8) {
+		__m256 v = load_n(x + i, k - i);
+		__m256d a = _mm256_cvtps_pd(_mm256_castps256_ps128(v));
+		__m256d b = _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
+
+		lo = _mm256_fmadd_pd(a, a, lo);
+		hi = _mm256_fmadd_pd(b, b, hi);
+	}
+	_mm256_storeu_pd(sum, _mm256_add_pd(lo, hi));
+	scale = _mm256_set1_ps(rms_scale((sum[0] + sum[1]) +
+	    (sum[2] + sum[3]), k, eps));
+	for (i = 0; i < k; i += 8)
+		store_n(y + i, k - i, _mm256_mul_ps(_mm256_mul_ps(
+		    load_n(x + i, k - i), scale), load_n(w + i, k - i)));
+}
+
+static void
+swiglu(float *y, const float *g, const float *u, uint32_t k)
+{
+	const __m256 one = _mm256_set1_ps(1);
+	uint32_t i;
+
+	for (i = 0; i < k; i += 8) {
+		__m256 v = load_n(g + i, k - i);
+		__m256 e = exp8(_mm256_sub_ps(_mm256_setzero_ps(), v));
+
+		v = _mm256_div_ps(v, _mm256_add_ps(one, e));
+		store_n(y + i, k - i,
+		    _mm256_mul_ps(v, load_n(u + i, k - i)));
+	}
+}
+
+static void
+kv_store(void *dst, enum kv_fmt f, const float *x, uint32_t head_dim)
+{
+	struct block_q8_0 *b = dst;
+	uint16_t *h = dst;
+	uint32_t i;
+
+	switch (f) {
+	case KV_FMT_F16:
+		for (i = 0; i + 8 <= head_dim; i += 8)
+			_mm_storeu_si128((void *)(h + i), _mm256_cvtps_ph(
+			    _mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+		for (; i < head_dim; i++)
+			h[i] = float_to_half(x[i]);
+		break;
+	case KV_FMT_Q8_0:
+		for (i = 0; i < head_dim; i += 32, b++) {
+			b->d = kv_q8_scale(amax32_bits(x + i));
+			round32(b->q, x + i, half_to_float(b->d));
+		}
+		break;
+	default:
+		memcpy(dst, x, head_dim * sizeof(*x));
+	}
+}
+
+/* ---- Attention ---- */
+
+/* A KV row of n elements as floats, padded with zeros to a multiple of 8. */
+INLINE void
+kv_load(float *out, enum kv_fmt f, const void *row, uint32_t n)
+{
+	const struct block_q8_0 *b = row;
+	const uint16_t *h = row;
+	const float *x = row;
+	uint32_t i, j;
+
+	switch (f) {
+	case KV_FMT_F16:
+		for (i = 0; i + 8 <= n; i += 8)
+			_mm256_storeu_ps(out + i, load_halfs(h + i));
+		for (; i < n; i++)
+			out[i] = _cvtsh_ss(h[i]);
+		for (; i % 8 != 0; i++)
+			out[i] = 0;
+		break;
+	case KV_FMT_Q8_0:
+		for (i = 0; i < n; i += 32, b++) {
+			__m256 d = _mm256_set1_ps(_cvtsh_ss(b->d));
+
+			UNROLL
+			for (j = 0; j < 32; j += 8)
+				_mm256_storeu_ps(out + i + j, _mm256_mul_ps(d,
+				    _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(
+				    _mm_loadl_epi64((const void *)
+				    (b->q + j))))));
+		}
+		break;
+	default:
+		for (i = 0; i < n; i += 8)
+			_mm256_storeu_ps(out + i, load_n(x + i, n - i));
+	}
+}
+
+/* One call's scratch: attn_scratch_floats() at most.  Rows are padded to
+ * multiples of 8, the padding is zero. */
+struct attn {
+	const struct attn_arg *a;
+	uint32_t hd, vd;	/* padded */
+	float *q;		/* (n_rep x hd) */
+	float *out;		/* (n_rep x vd): sum of exp(score - max) * v */
+	float *score;		/* (n_rep x ATTN_BLOCK) */
+	float *max, *sum;	/* (n_rep) */
+	float *rows;		/* (4 x hd or vd): keys or values */
+};
+
+/* Rows p .. p + 3 of K or V as floats; past the last row, that row again. */
+INLINE void
+kv_load4(float *rows, enum kv_fmt f, const void *base, uint32_t n, uint32_t p,
+    uint32_t p1)
+{
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		kv_load(rows + i * ALIGN_UP(n, 8), f, kv_row(base,
+		    kv_row_bytes(f, n), MIN(p + i, p1 - 1)), n);
+}
+
+/* q . k of head r with four keys. */
+INLINE __m128
+dot4(const struct attn *t, uint32_t r)
+{
+	const float *q = t->q + r * t->hd, *k = t->rows;
+	__m256 s[4], v;
+	uint32_t i;
+	unsigned j;
+
+	UNROLL
+	for (j = 0; j < 4; j++)
+		s[j] = _mm256_setzero_ps();
+	for (i = 0; i < t->hd; i += 8) {
+		v = _mm256_loadu_ps(q + i);
+		UNROLL
+		for (j = 0; j < 4; j++)
+			s[j] = _mm256_fmadd_ps(v, _mm256_loadu_ps(
+			    k + j * t->hd + i), s[j]);
+	}
+	v = _mm256_hadd_ps(_mm256_hadd_ps(s[0], s[1]),
+	    _mm256_hadd_ps(s[2], s[3]));
+	return _mm_add_ps(_mm256_castps256_ps128(v),
+	    _mm256_extractf128_ps(v, 1));
+}
+
+/* Make room for scores up to max; what was summed shrinks to the new scale. */
+INLINE void
+softmax_raise(struct attn *t, uint32_t r, float max)
+{
+	float *out = t->out + r * t->vd;
+	__m256 shrink;
+	uint32_t i;
+
+	if (!(max > t->max[r]))
+		return;
+	shrink = exp8(_mm256_set1_ps(t->max[r] - max));
+	t->max[r] = max;
+	t->sum[r] *= _mm256_cvtss_f32(shrink);
+	for (i = 0; i < t->vd; i += 8)
+		_mm256_storeu_ps(out + i,
+		    _mm256_mul_ps(_mm256_loadu_ps(out + i), shrink));
+}
+
+/* Head r's n scores of a block become exp(score - max), those past n zero. */
+INLINE void
+softmax_block(struct attn *t, uint32_t r, uint32_t n)
+{
+	const float cap = t->a->softcap;
+	float *score = t->score + r * ATTN_BLOCK;
+	__m256 max = _mm256_set1_ps(-INFINITY), sum = _mm256_setzero_ps(), v;
+	uint32_t i;
+
+	for (i = 0; i < n; i += 8) {
+		v = _mm256_mul_ps(_mm256_loadu_ps(score + i),
+		    _mm256_set1_ps(t->a->scale));
+		if (cap > 0) {	/* tanh(x) = 1 - 2 / (e^2x + 1) */
+			v = exp8(_mm256_mul_ps(v, _mm256_set1_ps(2 / cap)));
+			v = _mm256_div_ps(_mm256_set1_ps(2 * cap),
+			    _mm256_add_ps(v, _mm256_set1_ps(1)));
+			v = _mm256_sub_ps(_mm256_set1_ps(cap), v);
+		}
+		v = _mm256_blendv_ps(_mm256_set1_ps(-INFINITY), v,
+		    _mm256_castsi256_ps(mask_n(n - i)));
+		max = _mm256_max_ps(max, v);
+		_mm256_storeu_ps(score + i, v);
+	}
+	softmax_raise(t, r, max8(max));
+	for (i = 0; i < n; i += 8) {
+		v = exp8(_mm256_sub_ps(_mm256_loadu_ps(score + i),
+		    _mm256_set1_ps(t->max[r])));
+		sum = _mm256_add_ps(sum, v);
+		_mm256_storeu_ps(score + i, v);
+	}
+	t->sum[r] += sum8(sum);
+}
+
+/* Four values onto head r, weighted by w[0..3]. */
+INLINE void
+add4(struct attn *t, uint32_t r, const float *w)
+{
+	float *out = t->out + r * t->vd;
+	const float *v = t->rows;
+	uint32_t i;
+	unsigned j;
+
+	for (i = 0; i < t->vd; i += 8) {
+		__m256 o = _mm256_loadu_ps(out + i);
+
+		UNROLL
+		for (j = 0; j < 4; j++)
+			o = _mm256_fmadd_ps(_mm256_broadcast_ss(w + j),
+			    _mm256_loadu_ps(v + j * t->vd + i), o);
+		_mm256_storeu_ps(out + i, o);
+	}
+}
+
+/* Keys [p0, p1) of one block onto all heads: each row of K and V is read and
+ * turned into floats once. */
+static void
+attn_block(struct attn *t, uint32_t p0, uint32_t p1)
+{
+	const struct attn_arg *a = t->a;
+	uint32_t i, r, n = p1 - p0;
+
+	for (i = 0; i < n; i += 4) {
+		kv_load4(t->rows, a->kfmt, a->k, a->head_dim, p0 + i, p1);
+		for (r = 0; r < a->n_rep; r++)
+			_mm_storeu_ps(t->score + r * ATTN_BLOCK + i,
+			    dot4(t, r));
+	}
+	for (r = 0; r < a->n_rep; r++)
+		softmax_block(t, r, n);
+	for (i = 0; i < n; i += 4) {
+		kv_load4(t->rows, a->vfmt, a->v, a->v_dim, p0 + i, p1);
+		for (r = 0; r < a->n_rep; r++)
+			add4(t, r, t->score + r * ATTN_BLOCK + i);
+	}
+}
+
+static void
+attn_begin(struct attn *t, const struct attn_arg *a)
+{
+	uint32_t r, i;
+
+	t->a = a;
+	t->hd = ALIGN_UP(a->head_dim, 8);
+	t->vd = ALIGN_UP(a->v_dim, 8);
+	t->q = a->scratch;
+	t->out = t->q + a->n_rep * t->hd;
+	t->score = t->out + a->n_rep * t->vd;
+	t->max = t->score + a->n_rep * ATTN_BLOCK;
+	t->sum = t->max + a->n_rep;
+	t->rows = t->sum + a->n_rep;
+	memset(t->out, 0, a->n_rep * t->vd * sizeof(float));
+	for (r = 0; r < a->n_rep; r++) {
+		t->max[r] = -INFINITY;
+		t->sum[r] = 0;
+		for (i = 0; i < t->hd; i += 8)
+			_mm256_storeu_ps(t->q + r * t->hd + i, load_n(
+			    a->q + r * a->ldq + i, a->head_dim - i));
+	}
+}
+
+static void
+attention(const struct attn_arg *a)
+{
+	struct attn t;
+	uint32_t p, end, r, i;
+
+	attn_begin(&t, a);
+	for (p = a->pos0; p < a->pos1; p = end) {
+		end = attn_block_end(p, a->pos1);
+		attn_block(&t, p, end);
+	}
+	for (r = 0; r < a->n_rep; r++) {
+		if (a->sink != NULL) {
+			softmax_raise(&t, r, a->sink[r]);
+			t.sum[r] += _mm256_cvtss_f32(exp8(_mm256_set1_ps(
+			    a->sink[r] - t.max[r])));
+		}
+		if (t.sum[r] == 0)
+			t.sum[r] = 1;	/* no key at all: out is zero */
+		for (i = 0; i < a->v_dim; i += 8)
+			store_n(a->out + r * a->ldo + i, a->v_dim - i,
+			    _mm256_div_ps(_mm256_loadu_ps(t.out + r * t.vd +
+			    i), _mm256_set1_ps(t.sum[r])));
+	}
+}
+
+void
+kernels_init_avx2(struct kernels *k)
+{
+	k->name = "avx2";
+	k->mat[QUANT_F32] = kernel_f32;
+	k->mat[QUANT_F16] = kernel_f16;
+	k->mat[QUANT_BF16] = kernel_bf16;
+	k->mat[QUANT_Q8_0] = kernel_q8_0;
+	k->mat[QUANT_Q4_0] = kernel_q4_0;
+	k->quantize_q8 = quantize_q8;
+	k->rms_norm = rms_norm;
+	k->swiglu = swiglu;
+	k->kv_store = kv_store;
+	k->attention = attention;
+}
