@@ -23,7 +23,13 @@ enum gguf_type {
 	GGUF_NTYPES = 13
 };
 
-enum { GGUF_MAX_DIMS = 4, GGUF_MAX_NAME = 64, GGUF_MAX_FILES = 1024 };
+enum {
+	GGUF_MAX_DIMS = 4,
+	GGUF_MAX_NAME = 64,		/* of a tensor; printable ASCII */
+	GGUF_MAX_KEY = 65535,		/* printable ASCII */
+	GGUF_MAX_FILES = 1024,
+	GGUF_MAX_HEADER = 256 << 20	/* bytes; known ones stay below 32 MiB */
+};
 
 /* Bytes with a length; data is NUL-terminated behind len for convenience but
  * may contain NULs itself. */
