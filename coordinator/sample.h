@@ -11,6 +11,9 @@ struct rng {			/* PCG32 (O'Neill 2014), explicit state */
 	uint64_t state, inc;
 };
 
+void rng_seed(struct rng *r, uint64_t seed, uint64_t stream);
+uint32_t rng_next(struct rng *r);
+
 struct sampler;
 
 /* Steps, in this order, as llama.cpp's users know them: repetition penalty
@@ -23,8 +26,8 @@ void sampler_close(struct sampler *s);
 /* Tell it of a token (prompt or generated) for the penalty's window. */
 void sampler_accept(struct sampler *s, uint32_t id);
 
-/* logits (n_vocab) are not changed.  NaN anywhere is -EDOM: never a guess.
- * No allocation. */
+/* logits (n_vocab) are not changed.  NaN or +inf anywhere, or -inf everywhere,
+ * is -EDOM and draws nothing: never a guess.  No allocation. */
 int sampler_pick(struct sampler *s, const float *logits, uint32_t *ret_id);
 
 /* FNV-1a 64 over the bytes of a row of logits: the hash a run prints. */
