@@ -1,0 +1,188 @@
+/* worker/load_plan.c - which bytes of the files go into which read.
+ * Items are taken in file order and cut at whole row steps, so that each read
+ * fills a block as far as it can.  Neighbours share a read: norms of 1 KiB,
+ * the end of one matrix and the beginning of the next. */
+#include "load_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The fewest bytes of an item that a block must hold. */
+static uint64_t
+step_bytes(const struct load_item *it)
+{
+	if (it->ext.nrows == 0)
+		return 0;
+	return load_row_bytes(it) * MIN(it->row_step, it->ext.nrows);
+}
+
+uint64_t
+load_block_bytes(const struct load_conf *lc, const struct load_item *items,
+    uint32_t nitems)
+{
+	uint64_t step = 0;
+	uint32_t i;
+
+	for (i = 0; i < nitems; i++)
+		step = MAX(step, step_bytes(&items[i]));
+	if (step > INT64_MAX / LOAD_MAX_DEPTH)
+		return INT64_MAX / LOAD_MAX_DEPTH;	/* fits nowhere */
+	/* A step may begin at any byte of its first grain. */
+	return MAX(lc->block_bytes,
+	    ALIGN_UP(step + LOAD_GRAIN - 1, LOAD_GRAIN));
+}
+
+uint64_t
+load_staging_bytes(const struct load_conf *lc, const struct load_item *items,
+    uint32_t nitems)
+{
+	return lc->depth * load_block_bytes(lc, items, nitems);
+}
+
+static int
+check_item(const struct load_file *files, uint32_t nfiles,
+    const struct load_item *it, struct err *reterr)
+{
+	const struct extent *x = &it->ext;
+	struct stat st;
+
+	if (x->file >= nfiles)
+		return err_set(reterr, ERR_MODEL, -EINVAL,
+		    "tensor %.*s: in file %u of %u", EXTENT_NAME - 1, x->name,
+		    x->file + 1, nfiles);
+	if (x->nrows == 0 || x->nbytes == 0 || x->nbytes % x->nrows != 0 ||
+	    it->row_step == 0)
+		return err_set(reterr, ERR_MODEL, -EINVAL, "tensor %.*s: "
+		    "%" PRIu64 " bytes cannot be %u rows, read %u at a time",
+		    EXTENT_NAME - 1, x->name, x->nbytes, x->nrows,
+		    it->row_step);
+	if (fstat(files[x->file].fd, &st) < 0)
+		return err_set(reterr, ERR_RUN, -errno, "model file: fstat: %s",
+		    strerror(errno));
+	if (x->offset > (uint64_t)st.st_size ||
+	    x->nbytes > (uint64_t)st.st_size - x->offset)
+		return err_set(reterr, ERR_MODEL, -ENODATA, "tensor %.*s: "
+		    "%" PRIu64 " bytes at offset %" PRIu64 " do not lie in a "
+		    "file of %" PRIu64 " bytes", EXTENT_NAME - 1, x->name,
+		    x->nbytes, x->offset, (uint64_t)st.st_size);
+	if ((uint64_t)st.st_size != files[x->file].nbytes)
+		return err_set(reterr, ERR_MODEL, -ESTALE, "tensor %.*s: "
+		    "the file has %" PRIu64 " bytes, it had %" PRIu64 " when "
+		    "it was planned", EXTENT_NAME - 1, x->name,
+		    (uint64_t)st.st_size, files[x->file].nbytes);
+	return 0;
+}
+
+int
+load_check(const struct load_conf *lc, const struct load_file *files,
+    uint32_t nfiles, const struct load_item *items, uint32_t nitems,
+    struct err *reterr)
+{
+	uint32_t i;
+	int rc;
+
+	if (lc->depth < 1 || lc->depth > LOAD_MAX_DEPTH ||
+	    lc->block_bytes == 0 || lc->block_bytes % LOAD_GRAIN != 0)
+		return err_set(reterr, ERR_RUN, -EINVAL, "loading: %u reads "
+		    "of %u bytes: 1 to %d reads of a multiple of %d bytes "
+		    "are allowed", lc->depth, lc->block_bytes, LOAD_MAX_DEPTH,
+		    LOAD_GRAIN);
+	for (i = 0; i < nitems; i++)
+		if ((rc = check_item(files, nfiles, &items[i], reterr)) < 0)
+			return rc;
+	return 0;
+}
+
+static int
+compare_places(const void *a, const void *b)
+{
+	const struct load_item *const *pa = a, *const *pb = b;
+	const struct extent *x = &(*pa)->ext, *y = &(*pb)->ext;
+
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	if (x->offset != y->offset)
+		return x->offset < y->offset ? -1 : 1;
+	return *pa < *pb ? -1 : *pa > *pb;
+}
+
+void
+load_sort(struct loader *ld)
+{
+	uint32_t i;
+
+	for (i = 0; i < ld->nitems; i++)
+		ld->order[i] = &ld->items[i];
+	qsort(ld->order, ld->nitems, sizeof(ld->order[0]), compare_places);
+}
+
+/* Rows of it from row on that fit into room bytes, in whole steps. */
+static uint32_t
+rows_that_fit(const struct load_item *it, uint32_t row, uint64_t room)
+{
+	uint64_t rows = room / load_row_bytes(it);
+
+	if (rows >= it->ext.nrows - row)
+		return it->ext.nrows - row;
+	return (uint32_t)(rows - rows % it->row_step);
+}
+
+/* Can the item at ld->next share q's read without a grain that neither needs?
+ * (Not always: extents may overlap or leave gaps.) */
+static int
+is_neighbour(const struct loader *ld, const struct load_req *q)
+{
+	const struct extent *x;
+
+	if (ld->next.row != 0 || ld->next.nth == ld->nitems)
+		return 0;
+	x = &ld->order[ld->next.nth]->ext;
+	return x->file == q->file && x->offset >= q->offset &&
+	    x->offset - q->offset <
+	    ALIGN_UP(q->want_bytes, LOAD_GRAIN) + LOAD_GRAIN;
+}
+
+int
+load_cut(struct loader *ld, struct load_req *q)
+{
+	const struct load_item *it;
+	uint64_t begin;			/* of the piece, in the block */
+	uint32_t rows;
+
+	if (ld->next.nth == ld->nitems)
+		return 0;
+	it = ld->order[ld->next.nth];
+	*q = (struct load_req){
+		.from = ld->next, .file = it->ext.file,
+		.offset = ALIGN_DOWN(load_row_offset(it, ld->next.row),
+		    LOAD_GRAIN)
+	};
+	do {
+		it = ld->order[ld->next.nth];
+		begin = load_row_offset(it, ld->next.row) - q->offset;
+		rows = begin >= ld->block_bytes ? 0 : rows_that_fit(it,
+		    ld->next.row, ld->block_bytes - begin);
+		if (rows == 0)
+			break;
+		q->want_bytes = MAX(q->want_bytes,
+		    begin + rows * load_row_bytes(it));
+		ld->next.row += rows;
+		if (ld->next.row == it->ext.nrows)
+			ld->next = (struct load_pos){ .nth = ld->next.nth + 1 };
+	} while (is_neighbour(ld, q));
+	q->to = ld->next;
+	return 1;
+}
+
+uint32_t
+load_piece_rows(const struct loader *ld, const struct load_req *q,
+    struct load_pos p)
+{
+	if (p.nth > q->to.nth)
+		return 0;
+	return (p.nth == q->to.nth ? q->to.row :
+	    ld->order[p.nth]->ext.nrows) - p.row;
+}
