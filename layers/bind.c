@@ -1,0 +1,138 @@
+/* layers/bind.c - extents in memory, named by meaning. */
+#include "bind.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bsd/string.h>
+
+static int
+no_kernel(const struct extent *e, const struct kernels *k, struct err *reterr)
+{
+	const struct quant_info *qi = quant_info(e->type);
+	char known[256] = "";
+	uint32_t t;
+
+	for (t = 0; t < QUANT_NTYPES; t++) {
+		if (k->mat[t].name == NULL)
+			continue;
+		if (known[0] != '\0')
+			strlcat(known, ", ", sizeof(known));
+		strlcat(known, quant_info(t)->name, sizeof(known));
+	}
+	return err_set(reterr, ERR_MODEL, -ENOTSUP,
+	    "tensor %s has the type %s: kernels exist for %s", e->name,
+	    qi != NULL ? qi->name : "unknown", known);
+}
+
+int
+weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
+    struct weights *ret, struct err *reterr)
+{
+	struct weights ws = { .n = n };
+	struct weight *w;
+	uint32_t i;
+
+	if ((ws.w = calloc(MAX(n, 1), sizeof(*ws.w))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	for (i = 0; i < n; i++) {
+		w = &ws.w[i];
+		w->ext = ext[i];
+		w->offset = ws.nbytes;
+		if (ext[i].role >= ROLE_COUNT || ext[i].type >= QUANT_NTYPES)
+			goto fail;
+		if (role_info(ext[i].role)->use == USE_VECTOR) {
+			w->nbytes = (uint64_t)ext[i].nrows * ext[i].ncols *
+			    sizeof(float);
+		} else {
+			w->kern = &k->mat[ext[i].type];
+			if (w->kern->name == NULL)
+				goto fail;
+			w->nbytes = w->kern->packed_bytes(ext[i].nrows,
+			    ext[i].ncols);
+			w->mat.n = ext[i].nrows;
+			w->mat.k = ext[i].ncols;
+			w->mat.type = ext[i].type;
+		}
+		ws.nbytes += ALIGN_UP(w->nbytes, 64);
+	}
+	*ret = ws;
+	return 0;
+fail:
+	free(ws.w);
+	return no_kernel(&ext[i], k, reterr);
+}
+
+void
+weights_free(struct weights *ws)
+{
+	free(ws->w);
+	ws->w = NULL;
+	ws->n = 0;
+}
+
+void
+weights_place(struct weights *ws, void *base)
+{
+	uint8_t *p = base;
+	struct weight *w;
+
+	for (w = ws->w; w < ws->w + ws->n; w++) {
+		if (w->kern != NULL)
+			w->mat.data = p + w->offset;
+		else
+			w->vec = (const float *)(const void *)(p + w->offset);
+	}
+}
+
+uint32_t
+weight_row_step(const struct weight *w)
+{
+	return w->kern != NULL ? w->kern->tile : 1;
+}
+
+/* nrows x k of a float type to float32. */
+static void
+store_vector(float *dst, const uint8_t *src, uint32_t type, uint64_t n)
+{
+	uint64_t i;
+	uint16_t h;
+
+	if (type == QUANT_F32) {
+		memcpy(dst, src, n * sizeof(*dst));
+		return;
+	}
+	for (i = 0; i < n; i++) {
+		memcpy(&h, src + 2 * i, sizeof(h));
+		dst[i] = type == QUANT_F16 ? half_to_float(h) :
+		    bf16_to_float(h);
+	}
+}
+
+void
+weights_store(const struct weights *ws, void *base, uint32_t i, uint32_t row0,
+    uint32_t nrows, const void *src)
+{
+	const struct weight *w = &ws->w[i];
+	uint8_t *dst = (uint8_t *)base + w->offset;
+
+	if (w->kern != NULL)
+		w->kern->pack(dst, src, row0, nrows, w->ext.nrows,
+		    w->ext.ncols);
+	else
+		store_vector((float *)(void *)dst +
+		    (uint64_t)row0 * w->ext.ncols, src, w->ext.type,
+		    (uint64_t)nrows * w->ext.ncols);
+}
+
+const struct weight *
+weights_find(const struct weights *ws, enum role role, int layer)
+{
+	uint32_t i;
+
+	for (i = 0; i < ws->n; i++)
+		if (ws->w[i].ext.role == role && ws->w[i].ext.layer == layer)
+			return &ws->w[i];
+	return NULL;
+}

@@ -1,0 +1,39 @@
+/* layers/model.h - what a GGUF file holds, as a model: shape and extents.
+ * Owns: hyper-parameters and the extent of every tensor by unit.  Coordinator
+ * only (it reads untrusted metadata).  Knows no sessions and no caps. */
+#ifndef LAYERS_MODEL_H
+#define LAYERS_MODEL_H
+
+#include "../config/err.h"
+#include "arch.h"
+#include "extent.h"
+#include "gguf.h"
+
+/* Units in pipeline order: 0 = embedding, 1..n_layer = layers, n_layer + 1 =
+ * output head. */
+struct model {
+	const struct gguf *g;
+	struct hparams hp;
+	struct extent *ext;	/* [next], ordered by unit */
+	uint32_t next;
+	uint32_t nunits;	/* n_layer + 2 */
+	uint32_t *first;	/* [nunits + 1]: unit u has ext[first[u]..] */
+	struct extent rope_freqs;	/* nrows == 0: the model has none */
+};
+
+/* -EBADMSG / -ENOTSUP with ERR_MODEL: the message names the key or tensor,
+ * what it has and what it should have.  g must stay open. */
+int model_open(const struct gguf *g, struct model **ret, struct err *reterr);
+void model_close(struct model *m);
+
+/* The extents that a session holding units [u0, u1) reads, each once: a tied
+ * head beside its embedding is not read twice; rope_freqs comes with any
+ * layer.  out has room for model_range_max().  Returns the count. */
+uint32_t model_range(const struct model *m, uint32_t u0, uint32_t u1,
+    struct extent *out);
+uint32_t model_range_max(const struct model *m);
+
+/* Parameters of the whole model (a tied head counts once). */
+uint64_t model_params(const struct model *m);
+
+#endif

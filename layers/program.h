@@ -1,0 +1,97 @@
+/* layers/program.h - the flat list of operations that a stage runs per batch.
+ * Owns: ops, tensors, and the scratch layout that follows from their lives.
+ * Called by the plan (scratch size), the placement and the stage.  Knows no
+ * device and no file.
+ *
+ * Two parts.  body: once per batch, on all its rows.  head: once per block of
+ * up to head_rows rows that want logits (its rows are gathered by
+ * OP_SELECT_ROWS), each block handed over as soon as it is done. */
+#ifndef LAYERS_PROGRAM_H
+#define LAYERS_PROGRAM_H
+
+#include "../config/err.h"
+#include "bind.h"
+#include "kv.h"
+
+enum op_kind {
+	OP_GET_ROWS,	/* out = embedding rows of the batch's tokens */
+	OP_ROPE_TABLE,	/* out (rows, n_rot) = cos and sin of each position */
+	OP_RMS_NORM,	/* out = norm(in0) * w */
+	OP_QUANTIZE,	/* out = in0 in 8 bits, for the matmuls that follow */
+	OP_MATMUL,	/* out = in0 . w^T (+ bias) */
+	OP_ROPE,	/* in0 rotated in place by the table in1 */
+	OP_KV_STORE,	/* in0 = k, in1 = v into the cache */
+	OP_ATTENTION,	/* out = attention(in0 = q, cache) */
+	OP_SWIGLU,	/* out = silu(in0) * in1 */
+	OP_ADD,		/* out = in0 + in1 */
+	OP_SELECT_ROWS,	/* out = the rows of in0 that want logits */
+	OP_NKINDS
+};
+const char *op_name(enum op_kind k);	/* "matmul" */
+
+/* Where a tensor's bytes are. */
+enum storage {
+	STORE_SCRATCH,	/* compute arena + offset */
+	STORE_INPUT,	/* payload of the slot that came in */
+	STORE_OUTPUT	/* payload of the slot that goes out */
+};
+
+enum elem { ELEM_F32, ELEM_Q8 };	/* ELEM_Q8: rows of act_q8 */
+
+struct tensor {
+	enum storage store;
+	enum elem elem;
+	uint32_t cols;
+	uint32_t rows;		/* most rows: batch_rows or head_rows */
+	uint64_t row_bytes;
+	uint64_t offset;	/* STORE_SCRATCH */
+	uint32_t def, last;	/* first and last op that touches it */
+};
+
+#define NO_TENSOR	UINT16_MAX
+
+struct op {
+	enum op_kind kind;
+	int16_t layer;		/* of the model, -1 = none */
+	uint16_t out, in[2];	/* tensors, NO_TENSOR = none */
+	const struct weight *w;		/* GET_ROWS, RMS_NORM, MATMUL */
+	const struct weight *bias;	/* MATMUL, NULL = none */
+	uint32_t heads;		/* ROPE: heads in a row */
+};
+
+/* What a program is built for. */
+struct program_env {
+	const struct hparams *hp;
+	const struct weights *ws;	/* laid out; must outlive the program */
+	uint32_t first_layer, nlayers;
+	int embedding, head;
+	uint32_t batch_rows, head_rows;
+	struct kv_layout kv;
+};
+
+struct program {
+	struct program_env env;
+	struct op *op;		/* [nops] */
+	uint32_t nops, nbody;	/* ops [nbody, nops) are the head part */
+	struct tensor *t;	/* [ntensors] */
+	uint32_t ntensors;
+	uint64_t scratch_bytes;	/* 64-aligned */
+	const struct weight *rope_freqs;	/* NULL = none */
+};
+
+/* Build, quantize where the kernels ask for it, and lay out the scratch.
+ * ERR_MODEL when a weight is missing.  Equal inputs give equal programs. */
+int program_build(const struct program_env *env, struct program **ret,
+    struct err *reterr);
+void program_free(struct program *p);
+
+/* Bytes of the compute arena for this many threads: the tensors' scratch, then
+ * one piece for each thread (attention's block of scores), each 64-aligned. */
+uint64_t program_compute_bytes(const struct program *p, unsigned nthreads);
+uint64_t program_thread_bytes(const struct program *p);
+
+/* Matrix multiplications' weights in bytes read per token by the body, and by
+ * the head: the decode cost of a stage. */
+uint64_t program_weight_bytes(const struct program *p);
+
+#endif

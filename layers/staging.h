@@ -1,0 +1,1 @@
+#include "../worker/load_impl.h"
