@@ -1,0 +1,249 @@
+/* tests/test_pool.c - a session's threads: everyone runs, everyone meets, and
+ * everyone sees what the others wrote.
+ * The arrays below are plain memory on purpose: only the pool's own ordering
+ * stands between a thread and what another wrote, so that ThreadSanitizer and
+ * the checks speak of the pool. */
+#include "t.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../config/cores.h"
+#include "../worker/pool.h"
+
+enum { MOST_THREADS = 4, ROUNDS = 2000 };
+
+/* Cores of this process, before a pool has bound its caller to some. */
+static struct cpuset all_cores;
+
+struct job {
+	struct par *par;
+	uint32_t cell[2][MOST_THREADS];	/* written by thread, by round's parity */
+	uint32_t rounds, base;
+	uint32_t wrong[MOST_THREADS];	/* what thread saw amiss */
+	uint32_t ran[MOST_THREADS];
+	cpu_set_t where[MOST_THREADS];
+};
+
+/* The ways a pool can be made, by number: threads, spin, pin. */
+static struct par *
+pool_of_kind(unsigned kind)
+{
+	struct pool_conf pc = {
+		.nthreads = 1 + kind % MOST_THREADS,
+		.cpus = all_cores,
+		.spin_ns = kind / MOST_THREADS % 2 ? 20000 : 0,
+		.pin = kind / MOST_THREADS / 2 % 2,
+	};
+	struct par *par = NULL;
+	struct err e = { 0 };
+
+	if (pc.nthreads > cpuset_count(&pc.cpus))
+		pc.pin = 0;
+	t_ok(pool_open(&pc, &par, &e), &e);
+	ck_assert_uint_eq(par->nthreads, pc.nthreads);
+	return par;
+}
+
+enum { NKINDS = MOST_THREADS * 2 * 2 };
+
+/* Write, meet, read what all wrote; the other parity's cells may be written
+ * meanwhile by whoever is ahead, but never these. */
+static void
+meet(void *arg, unsigned thread)
+{
+	struct job *j = arg;
+	uint32_t r, *cell;
+	unsigned i;
+
+	j->ran[thread]++;
+	for (r = 0; r < j->rounds; r++) {
+		cell = j->cell[r % 2];
+		cell[thread] = j->base + r * MOST_THREADS + thread;
+		j->par->barrier(j->par);
+		for (i = 0; i < j->par->nthreads; i++)
+			j->wrong[thread] += cell[i] !=
+			    j->base + r * MOST_THREADS + i;
+	}
+}
+
+START_TEST(behind_a_barrier_everyone_sees_what_all_wrote)
+{
+	struct job j;
+	unsigned kind, i;
+
+	for (kind = 0; kind < NKINDS; kind++) {
+		memset(&j, 0, sizeof(j));
+		j.par = pool_of_kind(kind);
+		j.rounds = ROUNDS;
+		j.par->run(j.par, meet, &j);
+		for (i = 0; i < j.par->nthreads; i++) {
+			ck_assert_uint_eq(j.ran[i], 1);
+			ck_assert_msg(j.wrong[i] == 0,
+			    "kind %u, thread %u: %u wrong", kind, i,
+			    j.wrong[i]);
+		}
+		pool_close(j.par);
+	}
+}
+END_TEST
+
+/* Reads what the caller wrote, writes what it will read. */
+static void
+add_base(void *arg, unsigned thread)
+{
+	struct job *j = arg;
+
+	j->ran[thread]++;
+	j->cell[0][thread] += j->base;
+}
+
+START_TEST(a_run_sees_its_callers_writes_and_its_caller_sees_the_runs)
+{
+	struct job j;
+	unsigned kind, i, r;
+	uint32_t sum;
+
+	for (kind = 0; kind < NKINDS; kind++) {
+		memset(&j, 0, sizeof(j));
+		j.par = pool_of_kind(kind);
+		for (sum = 0, r = 1; r <= ROUNDS; r++) {
+			j.base = r;
+			sum += r;
+			j.par->run(j.par, add_base, &j);
+			for (i = 0; i < j.par->nthreads; i++) {
+				ck_assert_uint_eq(j.cell[0][i], sum);
+				ck_assert_uint_eq(j.ran[i], r);
+			}
+		}
+		pool_close(j.par);
+	}
+}
+END_TEST
+
+START_TEST(runs_with_and_without_barriers_follow_each_other)
+{
+	struct job j;
+	unsigned kind, i, r;
+
+	for (kind = 0; kind < NKINDS; kind++) {
+		memset(&j, 0, sizeof(j));
+		j.par = pool_of_kind(kind);
+		for (r = 0; r < ROUNDS / 8; r++) {
+			j.base = (uint32_t)t_rand();
+			j.rounds = (uint32_t)t_rand_below(4);
+			j.par->run(j.par, meet, &j);
+			/* Long enough asleep to need waking. */
+			if (r % 50 == 0)
+				usleep(2000);
+		}
+		for (i = 0; i < j.par->nthreads; i++) {
+			ck_assert_uint_eq(j.ran[i], ROUNDS / 8);
+			ck_assert_uint_eq(j.wrong[i], 0);
+		}
+		pool_close(j.par);
+	}
+}
+END_TEST
+
+static void
+look_where(void *arg, unsigned thread)
+{
+	struct job *j = arg;
+
+	sched_getaffinity(0, sizeof(j->where[0]), &j->where[thread]);
+}
+
+START_TEST(pinned_threads_have_a_core_each_and_others_have_all)
+{
+	struct pool_conf pc = { .nthreads = 2 };
+	struct job j;
+	struct err e;
+	unsigned cpu, i, first = MAX_CPUS;
+
+	for (pc.pin = 0; pc.pin < 2; pc.pin++) {
+		pc.cpus = all_cores;
+		if (pc.pin && cpuset_count(&all_cores) < 2)
+			break;
+		memset(&j, 0, sizeof(j));
+		t_ok(pool_open(&pc, &j.par, &e), &e);
+		j.par->run(j.par, look_where, &j);
+		for (i = 0; i < 2; i++)
+			ck_assert_int_eq(CPU_COUNT(&j.where[i]), pc.pin ? 1 :
+			    (int)cpuset_count(&all_cores));
+		ck_assert_int_eq(CPU_EQUAL(&j.where[0], &j.where[1]),
+		    !pc.pin);
+		pool_close(j.par);
+	}
+	/* The set is kept to: one core for both. */
+	for (cpu = 0; cpu < MAX_CPUS && first == MAX_CPUS; cpu++)
+		if (cpuset_has(&all_cores, cpu))
+			first = cpu;
+	memset(&pc.cpus, 0, sizeof(pc.cpus));
+	cpuset_add(&pc.cpus, first);
+	pc.pin = 0;
+	t_ok(pool_open(&pc, &j.par, &e), &e);
+	j.par->run(j.par, look_where, &j);
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(CPU_COUNT(&j.where[i]) == 1 &&
+		    CPU_ISSET(first, &j.where[i]), 1);
+	pool_close(j.par);
+}
+END_TEST
+
+START_TEST(pools_come_and_go)
+{
+	struct job j;
+	unsigned i;
+
+	for (i = 0; i < 100; i++) {
+		memset(&j, 0, sizeof(j));
+		j.par = pool_of_kind(i % NKINDS);
+		j.rounds = 1;
+		if (i % 3 != 0)
+			j.par->run(j.par, meet, &j);
+		pool_close(j.par);
+	}
+	pool_close(NULL);
+}
+END_TEST
+
+START_TEST(shares_are_contiguous_and_complete)
+{
+	uint64_t lo, hi, at, n;
+	unsigned i, nthreads, t;
+
+	for (i = 0; i < 1000; i++) {
+		n = t_rand_below(i % 2 ? 10 : 100000);
+		nthreads = 1 + (unsigned)t_rand_below(40);
+		for (at = 0, t = 0; t < nthreads; t++) {
+			par_share(n, t, nthreads, &lo, &hi);
+			ck_assert_uint_eq(lo, at);
+			ck_assert_uint_le(lo, hi);
+			ck_assert_uint_le(hi - lo, n / nthreads + 1);
+			at = hi;
+		}
+		ck_assert_uint_eq(at, n);
+	}
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		behind_a_barrier_everyone_sees_what_all_wrote,
+		a_run_sees_its_callers_writes_and_its_caller_sees_the_runs,
+		runs_with_and_without_barriers_follow_each_other,
+		pinned_threads_have_a_core_each_and_others_have_all,
+		pools_come_and_go,
+		shares_are_contiguous_and_complete
+	};
+	struct err e;
+
+	if (cores_allowed(&all_cores, &e) < 0)
+		return EXIT_FAILURE;
+	return t_main("pool", 120, tests, NITEMS(tests));
+}

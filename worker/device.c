@@ -1,0 +1,43 @@
+/* worker/device.c - the registry of devices. */
+#include "device.h"
+
+#include <errno.h>
+#include <string.h>
+#include <bsd/string.h>
+
+static const struct device_ops *const devices[] = {
+	&device_cpu,
+	&device_null,
+	NULL
+};
+
+const struct device_ops *const *
+device_all(void)
+{
+	return devices;
+}
+
+int
+device_find(const char *kind, const struct device_ops **ret,
+    struct err *reterr)
+{
+	const struct device_ops *const *d;
+	char known[128] = "";
+
+	for (d = devices; *d != NULL; d++) {
+		if (strcmp((*d)->kind, kind) == 0) {
+			if ((*d)->version != DEVICE_VERSION)
+				return err_set(reterr, ERR_RUN, -EPROTO,
+				    "device %s speaks version %u of the "
+				    "contract, not %u", kind, (*d)->version,
+				    DEVICE_VERSION);
+			*ret = *d;
+			return 0;
+		}
+		if (known[0] != '\0')
+			strlcat(known, ", ", sizeof(known));
+		strlcat(known, (*d)->kind, sizeof(known));
+	}
+	return err_set(reterr, ERR_USAGE, -ENODEV,
+	    "no device is called \"%s\": there are %s", kind, known);
+}

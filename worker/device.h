@@ -1,0 +1,137 @@
+/* worker/device.h - the contract of a device.
+ * Owns: nothing; each device_<kind>.c fills one const struct device_ops.
+ * Called by the stage and by probes, in the order
+ *
+ *	probe                       may be called alone, opens no session
+ *	open -> traits -> supports* -> alloc* -> upload* -> prepare*
+ *	     -> (run -> sync)* -> close
+ *
+ * on one thread.  Every function returns 0 or -errno with a message that names
+ * what failed (op, tensor, code): a device never logs and never exits, and a
+ * bad status is never only logged.
+ *
+ * It is meant to be wide enough for the vendor runtimes that we know of:
+ * unified memory or not, 64-byte alignment with the raw pointer kept for
+ * freeing (Ascend 310B), few and bounded mappings (Hexagon: 16 of <= 2 GiB),
+ * domains inside one process (RKNPU), spans captured once and replayed (ACL
+ * graphs), asynchronous spans with events, operator packages that may be
+ * missing at run time.  What a device lacks it says in its traits; the caller
+ * keeps to them. */
+#ifndef WORKER_DEVICE_H
+#define WORKER_DEVICE_H
+
+#include "../config/err.h"
+#include "../layers/par.h"
+#include "../layers/place.h"
+#include "../shm/mem.h"
+
+#define DEVICE_VERSION	1u
+
+/* A limit is asked or measured, never a constant: `from` says how. */
+struct device_limit {
+	const char *name;	/* "total_bytes", "largest_mapping_bytes", ... */
+	uint64_t value;
+	int known;		/* 0 = unknown, and printed as unknown */
+	char from[96];		/* "sysconf(_SC_PHYS_PAGES)" */
+};
+
+enum { DEVICE_MAX_LIMITS = 16 };
+
+struct device_probe {
+	int found;
+	char reason[256];	/* what was looked for and where */
+	struct device_limit limit[DEVICE_MAX_LIMITS];
+	unsigned nlimits;
+};
+
+struct device_traits {
+	int host_visible;	/* the host can read and write its memory */
+	int async;		/* run returns before the span is done */
+	int replay;		/* a prepared span is captured once, replayed */
+	int peer_copy;		/* two sessions of it can copy directly */
+	uint32_t align;		/* of buffers, a power of two */
+	uint64_t largest_map;	/* bytes of one buffer, UINT64_MAX = any */
+	uint32_t max_maps;	/* live buffers, UINT32_MAX = any */
+	uint32_t min_rows;	/* smaller batches are not worth sending */
+};
+
+struct device_conf {
+	const char *session;		/* for messages */
+	struct par *par;		/* the session's threads */
+	struct mem_ledger *ledger;	/* every allocation is charged to it */
+};
+
+struct device;			/* each kind's own */
+
+/* A buffer in the device's memory.  raw is what the runtime gave (freed by
+ * the device); host is the aligned view, NULL if not host_visible. */
+struct device_buf {
+	void *host;
+	void *raw;
+	uint64_t nbytes;
+	uint64_t handle;	/* fd, domain handle: the device's own */
+};
+
+/* One batch, as the ops see it: what a program's tensors stand for now. */
+struct batch {
+	uint32_t nrows;			/* of the body */
+	const uint32_t *seq, *pos, *token;	/* [nrows] */
+	const uint32_t *select;		/* [nselect] rows that want logits */
+	uint32_t nselect;		/* of this block of the head */
+	const void *input;		/* payload of the slot that came in */
+	void *output;			/* payload of the slot that goes out */
+	_Atomic uint64_t *progress;	/* +1 after each op */
+};
+
+struct device_ops {
+	uint32_t version;	/* DEVICE_VERSION */
+	const char *kind;	/* "cpu" */
+	const char *what;	/* one line for `straddle devices` */
+
+	/* Fill ret; 0 also when nothing is there (found = 0 and the reason). */
+	int (*probe)(struct device_probe *ret, struct err *reterr);
+
+	int (*open)(const struct device_conf *dc, struct device **ret,
+	    struct err *reterr);
+	void (*traits)(const struct device *d, struct device_traits *ret);
+
+	/* Pure: asks about the op, not about the moment. */
+	supports_fn *supports;		/* arg is the device, or NULL */
+
+	/* Charged before it is touched; all of it is touched on return. */
+	int (*alloc)(struct device *d, enum mem_tag tag, uint64_t nbytes,
+	    const char *what, struct device_buf *ret, struct err *reterr);
+
+	/* File rows of weight i, repacked for this device, into weights. */
+	int (*upload)(struct device *d, const struct weights *ws,
+	    struct device_buf *weights, uint32_t i, uint32_t row0,
+	    uint32_t nrows, const void *src, struct err *reterr);
+
+	/* Ready ops [first, end) of p to run many times over these buffers;
+	 * *ret_handle names the span. */
+	int (*prepare)(struct device *d, const struct program *p,
+	    const struct span *s, const struct device_buf *kv,
+	    const struct device_buf *compute, uint32_t *ret_handle,
+	    struct err *reterr);
+
+	/* Start (async) or do (not async) a prepared span on a batch. */
+	int (*run)(struct device *d, uint32_t handle, const struct batch *b,
+	    struct err *reterr);
+	/* Wait until all started spans are done; -ETIMEDOUT by deadline. */
+	int (*sync)(struct device *d, uint64_t deadline_ns,
+	    struct err *reterr);
+
+	/* Frees every buffer; accepts NULL. */
+	void (*close)(struct device *d);
+};
+
+/* Every kind that this binary knows, NULL-terminated. */
+const struct device_ops *const *device_all(void);
+
+/* By name; -ENODEV with ERR_USAGE lists the kinds there are. */
+int device_find(const char *kind, const struct device_ops **ret,
+    struct err *reterr);
+
+extern const struct device_ops device_cpu, device_null;
+
+#endif

@@ -1,0 +1,235 @@
+/* worker/device_cpu.c - the host's cores as a device. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../config/meminfo.h"
+#include "../kernels/cpu.h"
+#include "../shm/arena.h"
+#include "device.h"
+#include "ops_cpu.h"
+
+enum { CPU_MAX_BUFS = 8, CPU_MAX_SPANS = 1024 };
+
+struct cpu_span {
+	const struct program *p;
+	struct span s;
+	uint8_t *kv, *compute;
+};
+
+struct device {
+	struct device_conf conf;
+	struct kernels k;
+	struct arena arena[CPU_MAX_BUFS];
+	unsigned narenas;
+	struct cpu_span *span;		/* [nspans], room for CPU_MAX_SPANS */
+	uint32_t nspans;
+	float *inv_freq;		/* made with the first span */
+	struct ops_ctx ctx;
+	uint32_t first, end;
+};
+
+static void
+add_limit(struct device_probe *p, const char *name, int known, uint64_t value,
+    const char *from)
+{
+	struct device_limit *l = &p->limit[p->nlimits++];
+
+	l->name = name;
+	l->known = known;
+	l->value = value;
+	snprintf(l->from, sizeof(l->from), "%s", from);
+}
+
+static int
+cpu_probe(struct device_probe *ret, struct err *reterr)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	uint64_t avail = meminfo_available();
+	char flags[128];
+
+	(void)reterr;
+	memset(ret, 0, sizeof(*ret));
+	ret->found = 1;
+	cpu_flags_format(cpu_flags(), flags, sizeof(flags));
+	snprintf(ret->reason, sizeof(ret->reason), "always there; kernels: "
+	    "reference, %s", flags);
+	add_limit(ret, "total_bytes", pages > 0 && size > 0,
+	    (uint64_t)pages * (uint64_t)size,
+	    "sysconf(_SC_PHYS_PAGES) * _SC_PAGESIZE");
+	add_limit(ret, "free_bytes", avail != 0, avail,
+	    "MemAvailable of /proc/meminfo");
+	add_limit(ret, "largest_mapping_bytes", 0, 0,
+	    "not limited apart from the total");
+	add_limit(ret, "mappings", 0, 0, "not limited for our few buffers");
+	add_limit(ret, "alignment", 1, 64, "the kernels' cache line");
+	add_limit(ret, "cores", 1,
+	    (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
+	    "sysconf(_SC_NPROCESSORS_ONLN)");
+	return 0;
+}
+
+static int
+cpu_open(const struct device_conf *dc, struct device **ret,
+    struct err *reterr)
+{
+	struct device *d = calloc(1, sizeof(*d));
+
+	if (d == NULL ||
+	    (d->span = calloc(CPU_MAX_SPANS, sizeof(*d->span))) == NULL) {
+		free(d);
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	}
+	d->conf = *dc;
+	kernels_init(&d->k, cpu_flags());
+	*ret = d;
+	return 0;
+}
+
+static void
+cpu_traits(const struct device *d, struct device_traits *ret)
+{
+	(void)d;
+	*ret = (struct device_traits){
+		.host_visible = 1, .align = 64, .largest_map = UINT64_MAX,
+		.max_maps = UINT32_MAX, .min_rows = 1,
+	};
+}
+
+static int
+cpu_supports(void *arg, const struct program *p, const struct op *op,
+    char reason[REASON_LEN])
+{
+	(void)arg;
+	(void)p;
+	(void)op;
+	reason[0] = '\0';
+	return 1;
+}
+
+static int
+cpu_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
+    const char *what, struct device_buf *ret, struct err *reterr)
+{
+	struct arena *a = &d->arena[d->narenas];
+	int rc;
+
+	if (d->narenas == CPU_MAX_BUFS)
+		return err_set(reterr, ERR_RUN, -ENOBUFS,
+		    "device cpu: %s would be buffer number %u", what,
+		    CPU_MAX_BUFS + 1);
+	if ((rc = arena_open(a, d->conf.ledger, tag, nbytes, what,
+	    reterr)) < 0)
+		return rc;
+	d->narenas++;
+	region_touch(&a->map);
+	*ret = (struct device_buf){ .host = a->map.base, .raw = a->map.base,
+	    .nbytes = nbytes };
+	return 0;
+}
+
+static int
+cpu_upload(struct device *d, const struct weights *ws,
+    struct device_buf *weights, uint32_t i, uint32_t row0, uint32_t nrows,
+    const void *src, struct err *reterr)
+{
+	(void)d;
+	(void)reterr;
+	weights_store(ws, weights->host, i, row0, nrows, src);
+	return 0;
+}
+
+static int
+cpu_prepare(struct device *d, const struct program *p, const struct span *s,
+    const struct device_buf *kv, const struct device_buf *compute,
+    uint32_t *ret_handle, struct err *reterr)
+{
+	struct cpu_span *cs = &d->span[d->nspans];
+
+	if (d->nspans == CPU_MAX_SPANS)
+		return err_set(reterr, ERR_RUN, -ENOBUFS,
+		    "device cpu: the program has more than %d spans",
+		    CPU_MAX_SPANS);
+	if (d->inv_freq == NULL && p->env.nlayers > 0) {
+		d->inv_freq = calloc(p->env.hp->n_rot / 2,
+		    sizeof(*d->inv_freq));
+		if (d->inv_freq == NULL)
+			return err_set(reterr, ERR_RUN, -ENOMEM,
+			    "out of memory");
+		rope_inv_freq(p->env.hp, p->rope_freqs != NULL ?
+		    p->rope_freqs->vec : NULL, d->inv_freq);
+	}
+	cs->p = p;
+	cs->s = *s;
+	cs->kv = kv->host;
+	cs->compute = compute->host;
+	*ret_handle = d->nspans++;
+	return 0;
+}
+
+static void
+run_thread(void *arg, unsigned thread)
+{
+	struct device *d = arg;
+
+	ops_run(&d->ctx, d->first, d->end, thread);
+}
+
+static int
+cpu_run(struct device *d, uint32_t handle, const struct batch *b,
+    struct err *reterr)
+{
+	const struct cpu_span *cs;
+
+	if (handle >= d->nspans)
+		return err_set(reterr, ERR_RUN, -EINVAL,
+		    "device cpu: there is no span %u", handle);
+	cs = &d->span[handle];
+	d->ctx = (struct ops_ctx){
+		.k = &d->k, .p = cs->p, .par = d->conf.par, .kv = cs->kv,
+		.compute = cs->compute, .inv_freq = d->inv_freq, .b = b,
+	};
+	d->first = cs->s.first;
+	d->end = cs->s.end;
+	d->conf.par->run(d->conf.par, run_thread, d);
+	return 0;
+}
+
+static int
+cpu_sync(struct device *d, uint64_t deadline_ns, struct err *reterr)
+{
+	(void)d;		/* run is synchronous */
+	(void)deadline_ns;
+	(void)reterr;
+	return 0;
+}
+
+static void
+cpu_close(struct device *d)
+{
+	if (d == NULL)
+		return;
+	while (d->narenas > 0)
+		arena_close(&d->arena[--d->narenas]);
+	free(d->inv_freq);
+	free(d->span);
+	free(d);
+}
+
+const struct device_ops device_cpu = {
+	.version = DEVICE_VERSION,
+	.kind = "cpu",
+	.what = "the host's cores, with kernels/",
+	.probe = cpu_probe,
+	.open = cpu_open,
+	.traits = cpu_traits,
+	.supports = cpu_supports,
+	.alloc = cpu_alloc,
+	.upload = cpu_upload,
+	.prepare = cpu_prepare,
+	.run = cpu_run,
+	.sync = cpu_sync,
+	.close = cpu_close,
+};

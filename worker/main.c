@@ -1,0 +1,455 @@
+/* worker/main.c - one process, one session: orders in, reports out.
+ *
+ * Everything arrives over the channel on CHAN_FD (shm/wire.h shows the
+ * sequence); files arrive as fds.  After start no path is opened by name. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#include <bsd/string.h>
+#include <bsd/unistd.h>
+
+#include "../config/log.h"
+#include "../config/roles.h"
+#include "../kernels/cpu.h"
+#include "../shm/chan.h"
+#include "place_self.h"
+#include "pool.h"
+#include "probe.h"
+#include "procmem.h"
+#include "stage.h"
+
+/* A pool thread's wait in a session with cores of its own. */
+#define POOL_SPIN_OWN_NS	50000u
+#define POOL_SPIN_SHARED_NS	5000u
+#define SEND_NS			UINT64_C(10000000000)
+
+struct worker {
+	struct chan chan;
+	struct chan_msg msg;		/* large: not on the stack */
+	struct stage_conf sc;
+	struct extent *ext;		/* [sc.model.nextents] */
+	uint32_t next;			/* of them received */
+	struct load_file *file;		/* [sc.model.nfiles] */
+	uint32_t nfile;
+	struct ring in, out;
+	int have_rings, bell_fd;
+	struct mem_ledger ledger;
+	struct kernels kernels;
+	struct region status_map;
+	struct stage *stage;
+	int status_fd;			/* /proc/self/status */
+	int leave;			/* the coordinator closed the channel */
+};
+
+static int
+report(struct worker *w, uint32_t type, const void *buf, size_t nbytes)
+{
+	return chan_send(&w->chan, type, buf, nbytes, NULL, 0,
+	    event_now_ns() + SEND_NS);
+}
+
+static void
+report_error(struct worker *w, const struct err *e, int rc)
+{
+	struct wire_error we = { .kind = e->kind, .rc = rc };
+
+	strlcpy(we.msg, e->msg, sizeof(we.msg));
+	report(w, WIRE_ERROR, &we, sizeof(we));
+}
+
+static int
+bad_message(const struct worker *w, struct err *reterr)
+{
+	return err_set(reterr, ERR_RUN, -EBADMSG, "control message %u with "
+	    "%u bytes and %u files makes no sense here", w->msg.type,
+	    w->msg.nbytes, w->msg.nfds);
+}
+
+/* A fixed-size payload, copied out of the message. */
+static int
+payload(struct worker *w, void *dst, size_t nbytes, unsigned nfds,
+    struct err *reterr)
+{
+	if (w->msg.nbytes != nbytes || w->msg.nfds != nfds)
+		return bad_message(w, reterr);
+	memcpy(dst, w->msg.buf, nbytes);
+	return 0;
+}
+
+static int
+on_start(struct worker *w, struct err *reterr)
+{
+	struct wire_start *ws = &w->sc.start;
+	struct wire_hello hello = { .version = WIRE_VERSION };
+	struct pool_conf pc = { 0 };
+	struct procmem pm;
+	int rc;
+
+	if (w->sc.par != NULL ||
+	    (rc = payload(w, ws, sizeof(*ws), 1, reterr)) < 0)
+		return bad_message(w, reterr);
+	if (ws->version != WIRE_VERSION)
+		return err_set(reterr, ERR_RUN, -EPROTO, "the coordinator "
+		    "speaks version %u, this worker %u", ws->version,
+		    WIRE_VERSION);
+	ws->name[MAX_NAME - 1] = ws->device[MAX_NAME - 1] = '\0';
+	log_init(ws->name, ws->verbose);
+	memcpy(pc.cpus.bits, ws->cpus, sizeof(ws->cpus));
+	if (ws->threads < 1 || ws->threads > MAX_CPUS ||
+	    cpuset_count(&pc.cpus) == 0)
+		return bad_message(w, reterr);
+	if ((rc = device_find(ws->device, &w->sc.dev, reterr)) < 0 ||
+	    (rc = place_self(ws, reterr)) < 0)
+		return rc;
+	if ((rc = region_attach_shared(w->msg.fds[0],
+	    sizeof(struct stage_status), &w->status_map, reterr)) < 0)
+		return rc;
+	w->msg.fds[0] = -1;
+	w->sc.status = w->status_map.base;
+	mem_ledger_init(&w->ledger, ws->name, ws->cap_bytes);
+	w->sc.ledger = &w->ledger;
+	kernels_init(&w->kernels, cpu_flags());
+	w->sc.kernels = &w->kernels;
+	pc.nthreads = ws->threads;
+	pc.pin = ws->own_cores && ws->threads <= cpuset_count(&pc.cpus);
+	pc.spin_ns = ws->own_cores ? POOL_SPIN_OWN_NS : POOL_SPIN_SHARED_NS;
+	if ((rc = pool_open(&pc, &w->sc.par, reterr)) < 0 ||
+	    (rc = mem_charge(&w->ledger, MEM_RUNTIME,
+	    ws->planned[MEM_RUNTIME], "the process itself", reterr)) < 0)
+		return rc;
+	hello.threads = ws->threads;
+	if (procmem_read(w->status_fd, &pm) == 0)
+		hello.rss_bytes = pm.hwm_bytes + pm.pte_bytes;
+	return report(w, WIRE_HELLO, &hello, sizeof(hello));
+}
+
+/* Ranges that the rest relies on; the sender is trusted to mean well, not to
+ * be right. */
+static int
+model_sane(const struct wire_model *m, const struct hparams *hp)
+{
+	return hp->arch < ARCH_COUNT && hp->n_embd > 0 && hp->n_head_kv > 0 &&
+	    hp->n_head % hp->n_head_kv == 0 && hp->n_vocab > 0 &&
+	    m->batch_rows >= 1 && m->batch_rows <= MAX_BATCH &&
+	    m->head_rows >= 1 && m->head_rows <= m->batch_rows &&
+	    m->nseqs >= 1 && m->nseqs <= MAX_SEQS && m->ctx_tok >= 1 &&
+	    m->kfmt < KV_FMT_N && m->vfmt < KV_FMT_N &&
+	    m->nlayers <= hp->n_layer &&
+	    m->first_layer <= hp->n_layer - m->nlayers &&
+	    m->nextents < 1u << 20 && m->nfiles < 1u << 16;
+}
+
+/* "straddle: htp0 embedding layers 0-5", for ps and top. */
+static void
+set_title(const struct worker *w)
+{
+	const struct wire_model *m = &w->sc.model;
+	char layers[48] = "";
+
+	if (m->nlayers > 0)
+		snprintf(layers, sizeof(layers), " layers %u-%u",
+		    m->first_layer, m->first_layer + m->nlayers - 1);
+	setproctitle("-straddle: %s%s%s%s", w->sc.start.name,
+	    m->embedding ? " embedding" : "", layers,
+	    m->head ? " head" : "");
+}
+
+static int
+on_model(struct worker *w, struct err *reterr)
+{
+	struct wire_model *m = &w->sc.model;
+
+	if (w->ext != NULL || w->sc.par == NULL || w->msg.nfds != 0 ||
+	    w->msg.nbytes != sizeof(*m) + sizeof(w->sc.hp))
+		return bad_message(w, reterr);
+	memcpy(m, w->msg.buf, sizeof(*m));
+	memcpy(&w->sc.hp, w->msg.buf + sizeof(*m), sizeof(w->sc.hp));
+	if (!model_sane(m, &w->sc.hp))
+		return bad_message(w, reterr);
+	w->ext = calloc(m->nextents + 1, sizeof(*w->ext));
+	w->file = calloc(m->nfiles + 1, sizeof(*w->file));
+	if (w->ext == NULL || w->file == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	w->sc.ext = w->ext;
+	set_title(w);
+	return 0;
+}
+
+static int
+on_extents(struct worker *w, struct err *reterr)
+{
+	uint32_t n = w->msg.nbytes / sizeof(struct extent), i;
+
+	if (w->ext == NULL || w->msg.nbytes % sizeof(struct extent) != 0 ||
+	    w->msg.nfds != 0 || n > w->sc.model.nextents - w->next)
+		return bad_message(w, reterr);
+	memcpy(w->ext + w->next, w->msg.buf, w->msg.nbytes);
+	for (i = w->next; i < w->next + n; i++)
+		w->ext[i].name[EXTENT_NAME - 1] = '\0';
+	w->next += n;
+	return 0;
+}
+
+static int
+on_file(struct worker *w, struct err *reterr)
+{
+	struct wire_file wf;
+	struct load_file *f;
+	int rc;
+
+	if (w->file == NULL || w->nfile == w->sc.model.nfiles ||
+	    w->msg.nfds < 1)
+		return bad_message(w, reterr);
+	if ((rc = payload(w, &wf, sizeof(wf), w->msg.nfds, reterr)) < 0)
+		return rc;
+	if (w->msg.nfds != (wf.direct ? 2 : 1))
+		return bad_message(w, reterr);
+	f = &w->file[w->nfile++];
+	f->fd = chan_take_fd(&w->msg, 0);
+	f->direct_fd = wf.direct ? chan_take_fd(&w->msg, 1) : -1;
+	f->nbytes = wf.nbytes;
+	f->mem_align = wf.mem_align;
+	f->off_align = wf.off_align;
+	return 0;
+}
+
+static int
+on_rings(struct worker *w, struct err *reterr)
+{
+	struct wire_rings wr;
+	int rc;
+
+	if (w->have_rings || w->sc.par == NULL || w->msg.nfds < 2)
+		return bad_message(w, reterr);
+	if ((rc = payload(w, &wr, sizeof(wr), w->msg.nfds, reterr)) < 0)
+		return rc;
+	if (w->msg.nfds != (wr.has_bell ? 3 : 2))
+		return bad_message(w, reterr);
+	if ((rc = mem_charge(&w->ledger, MEM_RINGS, ring_bytes(wr.in_nslots,
+	    wr.in_slot_bytes) + ring_bytes(wr.out_nslots, wr.out_slot_bytes) +
+	    w->status_map.nbytes, "rings", reterr)) < 0 ||
+	    (rc = ring_attach(w->msg.fds[0], RING_SIDE_CONSUMER, wr.in_nslots,
+	    wr.in_slot_bytes, &w->in, reterr)) < 0)
+		return rc;
+	w->msg.fds[0] = -1;
+	if ((rc = ring_attach(w->msg.fds[1], RING_SIDE_PRODUCER,
+	    wr.out_nslots, wr.out_slot_bytes, &w->out, reterr)) < 0) {
+		ring_close(&w->in);
+		return rc;
+	}
+	w->msg.fds[1] = -1;
+	w->bell_fd = wr.has_bell ? chan_take_fd(&w->msg, 2) : -1;
+	/* Their pages count here from now on, not from the first full batch. */
+	region_touch(&w->in.map);
+	region_touch(&w->out.map);
+	w->in.spin_ns = w->out.spin_ns = wr.spin_ns;
+	w->out.bell_fd = w->bell_fd;
+	w->have_rings = 1;
+	return 0;
+}
+
+static int
+complete(const struct worker *w)
+{
+	return w->ext != NULL && w->next == w->sc.model.nextents;
+}
+
+static int
+on_load(struct worker *w, struct err *reterr)
+{
+	struct wire_ready r = { 0 };
+	struct load_stats st = { 0 };
+	uint32_t i;
+	int rc;
+
+	if (!complete(w) || !w->have_rings || w->stage != NULL ||
+	    w->nfile != w->sc.model.nfiles)
+		return bad_message(w, reterr);
+	if ((rc = stage_open(&w->sc, &w->stage, reterr)) < 0)
+		return rc;
+	stage_attach(w->stage, &w->in, &w->out);
+	rc = stage_load(w->stage, w->file, w->nfile, &st, reterr);
+	for (i = 0; i < w->nfile; i++) {
+		close(w->file[i].fd);
+		if (w->file[i].direct_fd >= 0)
+			close(w->file[i].direct_fd);
+	}
+	w->nfile = 0;
+	if (rc < 0)
+		return rc;
+	r.file_bytes = st.file_bytes;
+	r.read_bytes = st.read_bytes;
+	r.load_ns = st.ns;
+	r.wait_ns = st.wait_ns;
+	r.load_path = st.path;
+	r.direct = (uint32_t)st.direct;
+	r.registered = (uint32_t)st.registered;
+	r.device_ops = stage_placement(w->stage)->device_ops;
+	r.cpu_ops = stage_placement(w->stage)->cpu_ops;
+	return report(w, WIRE_READY, &r, sizeof(r));
+}
+
+static int
+send_stats(struct worker *w)
+{
+	struct wire_stats st = { .cap_bytes = w->ledger.cap_bytes,
+	    .ledger_peak = w->ledger.peak_bytes };
+	struct procmem pm = { 0 };
+
+	memcpy(st.tag_bytes, w->ledger.tag_peak, sizeof(st.tag_bytes));
+	procmem_read(w->status_fd, &pm);
+	st.hwm_bytes = pm.hwm_bytes;
+	st.pte_bytes = pm.pte_bytes;
+	st.peak_bytes = pm.hwm_bytes + pm.pte_bytes;
+	st.batches = atomic_load(&w->sc.status->batches);
+	st.busy_ns = atomic_load(&w->sc.status->busy_ns);
+	return report(w, WIRE_STATS, &st, sizeof(st));
+}
+
+static int
+on_explain(struct worker *w, struct err *reterr)
+{
+	struct placement pl = { 0 };
+	struct program *p = NULL;
+	struct weights ws = { 0 };
+	int rc;
+
+	if (!complete(w))
+		return bad_message(w, reterr);
+	w->sc.start.strict = 0;		/* show all of it */
+	rc = stage_explain(&w->sc, &pl, &p, &ws, reterr);
+	if (rc == 0)
+		rc = probe_placement(&w->chan, p, &pl);
+	placement_free(&pl);
+	program_free(p);
+	weights_free(&ws);
+	return rc;
+}
+
+static int
+dispatch(struct worker *w, struct err *reterr)
+{
+	switch (w->msg.type) {
+	case WIRE_START:
+		return on_start(w, reterr);
+	case WIRE_MODEL:
+		return on_model(w, reterr);
+	case WIRE_EXTENTS:
+		return on_extents(w, reterr);
+	case WIRE_FILE:
+		return on_file(w, reterr);
+	case WIRE_RINGS:
+		return on_rings(w, reterr);
+	case WIRE_LOAD:
+		return on_load(w, reterr);
+	case WIRE_EXPLAIN:
+		return on_explain(w, reterr);
+	case WIRE_PROBE:
+		if (w->sc.dev == NULL)
+			return bad_message(w, reterr);
+		return probe_device(&w->chan, w->sc.dev, reterr);
+	case WIRE_STATS_ASK:
+		return send_stats(w);
+	default:
+		return bad_message(w, reterr);
+	}
+}
+
+/* One message if there is one by the deadline.  0, or what to leave with. */
+static int
+serve_one(struct worker *w, uint64_t deadline_ns, struct err *reterr)
+{
+	int rc = chan_recv(&w->chan, &w->msg, deadline_ns);
+
+	if (rc == -ETIMEDOUT)
+		return 0;
+	if (rc == -EPIPE) {
+		w->leave = 1;
+		return 0;
+	}
+	if (rc < 0)
+		return err_set(reterr, ERR_RUN, rc, "control channel: %s",
+		    strerror(-rc));
+	rc = dispatch(w, reterr);
+	chan_msg_done(&w->msg);
+	if (rc == -EPIPE)
+		w->leave = 1;
+	return w->leave ? 0 : rc;
+}
+
+/* Asked by the idle stage: anything on the channel?  1 = leave the loop. */
+static int
+stage_idle(void *arg)
+{
+	struct worker *w = arg;
+	struct err e;
+	int rc = serve_one(w, 0, &e);
+
+	if (rc < 0)
+		report_error(w, &e, rc);
+	return w->leave || rc < 0;
+}
+
+static int
+serve(struct worker *w, struct err *reterr)
+{
+	int rc = 0, running = 1;
+
+	while (!w->leave && rc == 0) {
+		if (w->stage != NULL && running) {
+			rc = stage_run(w->stage, stage_idle, w, reterr);
+			running = 0;	/* stopped: only questions now */
+			continue;
+		}
+		rc = serve_one(w, EVENT_FOREVER, reterr);
+	}
+	return rc;
+}
+
+/* The coordinator decides when we end: the terminal's signals are its own, and
+ * should it die, so do we.  Should it have died before prctl() took hold, its
+ * end of the channel is closed, and the first read says so. */
+static void
+follow_parent(void)
+{
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+int
+worker_main(int argc, char **argv)
+{
+	static struct worker w = {
+		.chan = { .fd = CHAN_FD },
+		.bell_fd = -1, .status_fd = -1,
+		.status_map = REGION_NONE,
+	};
+	struct err e = { 0 };
+	int rc;
+
+	(void)argc;
+	(void)argv;
+	log_init("straddle worker", 0);
+	follow_parent();
+	closefrom(CHAN_FD + 1);
+	if ((rc = procmem_open(&w.status_fd, &e)) == 0)
+		rc = serve(&w, &e);
+	if (rc < 0)
+		report_error(&w, &e, rc);
+	stage_close(w.stage);
+	pool_close(w.sc.par);
+	region_close(&w.status_map);
+	if (w.bell_fd >= 0)
+		close(w.bell_fd);
+	close(w.status_fd);
+	chan_close(&w.chan);
+	free(w.ext);
+	free(w.file);
+	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

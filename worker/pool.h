@@ -1,0 +1,24 @@
+/* worker/pool.h - a session's threads, implementing layers/par.h.
+ * Owns: the threads.  The caller's thread is thread 0.  Made once at start;
+ * nothing is created or freed afterwards. */
+#ifndef WORKER_POOL_H
+#define WORKER_POOL_H
+
+#include "../config/err.h"
+#include "../config/units.h"
+#include "../layers/par.h"
+
+struct pool_conf {
+	unsigned nthreads;	/* >= 1, the caller counted */
+	struct cpuset cpus;	/* thread i is pinned to the i-th of them when
+				 * pin; else all threads may use all */
+	int pin;
+	uint32_t spin_ns;	/* how long a thread spins before it sleeps */
+};
+
+/* The threads stand ready, bound, their stacks touched. */
+int pool_open(const struct pool_conf *pc, struct par **ret,
+    struct err *reterr);
+void pool_close(struct par *p);
+
+#endif

@@ -1,0 +1,118 @@
+/* worker/probe.c - limits, supported operations and placements, as messages. */
+#include "probe.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <bsd/string.h>
+
+#include "../kernels/cpu.h"
+#include "../shm/event.h"
+#include "../shm/wire.h"
+
+#define SEND_NS		UINT64_C(10000000000)
+
+static int
+tell(struct chan *c, uint32_t type, const void *buf, size_t nbytes)
+{
+	return chan_send(c, type, buf, nbytes, NULL, 0,
+	    event_now_ns() + SEND_NS);
+}
+
+/* What the device says of an op whose weight has this type. */
+static int
+tell_support(struct chan *c, const struct device_ops *dev, enum op_kind kind,
+    uint32_t type)
+{
+	static const struct program none;
+	struct wire_support ws = { 0 };
+	struct weight w = { .ext = { .type = type } };
+	struct op op = { .kind = kind, .layer = -1 };
+
+	op.w = type < QUANT_NTYPES ? &w : NULL;
+	strlcpy(ws.op, op_name(kind), sizeof(ws.op));
+	if (op.w != NULL)
+		strlcpy(ws.type, quant_info(type)->name, sizeof(ws.type));
+	ws.yes = (uint32_t)dev->supports(NULL, &none, &op, ws.reason);
+	return tell(c, WIRE_SUPPORT, &ws, sizeof(ws));
+}
+
+static int
+tell_supports(struct chan *c, const struct device_ops *dev)
+{
+	struct kernels k;
+	uint32_t kind, t;
+	int rc;
+
+	kernels_init(&k, cpu_flags());
+	for (kind = 0; kind < OP_NKINDS; kind++) {
+		if (kind != OP_MATMUL && kind != OP_GET_ROWS) {
+			if ((rc = tell_support(c, dev, kind,
+			    QUANT_NTYPES)) < 0)
+				return rc;
+			continue;
+		}
+		for (t = 0; t < QUANT_NTYPES; t++)
+			if (k.mat[t].name != NULL &&
+			    (rc = tell_support(c, dev, kind, t)) < 0)
+				return rc;
+	}
+	return 0;
+}
+
+int
+probe_device(struct chan *c, const struct device_ops *dev, struct err *reterr)
+{
+	struct device_probe p;
+	struct wire_limit wl;
+	unsigned i;
+	int rc;
+
+	if ((rc = dev->probe(&p, reterr)) < 0)
+		return rc;
+	memset(&wl, 0, sizeof(wl));
+	strlcpy(wl.name, "found", sizeof(wl.name));
+	wl.value = (uint64_t)p.found;
+	wl.known = 1;
+	strlcpy(wl.from, p.reason, sizeof(wl.from));
+	if ((rc = tell(c, WIRE_LIMIT, &wl, sizeof(wl))) < 0)
+		return rc;
+	for (i = 0; i < p.nlimits; i++) {
+		memset(&wl, 0, sizeof(wl));
+		strlcpy(wl.name, p.limit[i].name, sizeof(wl.name));
+		wl.value = p.limit[i].value;
+		wl.known = (uint32_t)p.limit[i].known;
+		strlcpy(wl.from, p.limit[i].from, sizeof(wl.from));
+		if ((rc = tell(c, WIRE_LIMIT, &wl, sizeof(wl))) < 0)
+			return rc;
+	}
+	if ((rc = tell_supports(c, dev)) < 0)
+		return rc;
+	return tell(c, WIRE_END, NULL, 0);
+}
+
+int
+probe_placement(struct chan *c, const struct program *p,
+    const struct placement *pl)
+{
+	struct wire_placed wp;
+	const struct op *op;
+	uint32_t i;
+	int rc;
+
+	for (i = 0; i < p->nops; i++) {
+		op = &p->op[i];
+		memset(&wp, 0, sizeof(wp));
+		wp.index = i;
+		wp.layer = op->layer;
+		wp.head = i >= p->nbody;
+		wp.on_device = (uint32_t)pl->op[i].on_device;
+		strlcpy(wp.op, op_name(op->kind), sizeof(wp.op));
+		if (op->w != NULL)
+			strlcpy(wp.tensor, op->w->ext.name,
+			    sizeof(wp.tensor));
+		strlcpy(wp.reason, pl->op[i].reason, sizeof(wp.reason));
+		if ((rc = tell(c, WIRE_PLACED, &wp, sizeof(wp))) < 0)
+			return rc;
+	}
+	return tell(c, WIRE_END, NULL, 0);
+}

@@ -1,0 +1,36 @@
+/* worker/stage_priv.h - struct stage, for stage.c and stage_run.c only. */
+#ifndef WORKER_STAGE_PRIV_H
+#define WORKER_STAGE_PRIV_H
+
+#include "../shm/arena.h"
+#include "stage.h"
+
+struct stage_span {
+	const struct device_ops *ops;
+	struct device *dev;
+	uint32_t handle;
+};
+
+struct stage {
+	struct stage_conf conf;
+	struct weights ws;
+	struct program *p;
+	struct placement pl;
+	struct device *dev, *cpu;	/* cpu: only when something falls back */
+	struct device_traits traits;
+	struct device_buf weights, kv, compute;
+	struct stage_span *span;	/* [pl.nspans] */
+	struct ring in, out;
+
+	/* The batch in hand; copied out of the slot, checked, then used. */
+	struct batch_hdr hdr;
+	struct batch_row *row;		/* [batch_rows] */
+	uint32_t *soa;			/* seq, pos, token, select: 4 columns of
+					 * [batch_rows] */
+	uint32_t epoch;
+	uint32_t seq_len[MAX_SEQS];	/* positions in the KV cache */
+	stage_idle_fn *idle;
+	void *idle_arg;
+};
+
+#endif

@@ -1,0 +1,327 @@
+/* worker/stage_run.c - the loop of a stage: slot in, program, slot out.
+ *
+ * Nothing here allocates.  What comes in a slot is copied, then checked, then
+ * used: the neighbour that wrote it is another process. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "stage_priv.h"
+
+/* How often an idle stage looks at its channel and beats. */
+#define IDLE_NS		UINT64_C(100000000)
+
+static void
+beat(struct stage *s)
+{
+	atomic_fetch_add_explicit(&s->conf.status->heartbeat, 1,
+	    memory_order_relaxed);
+}
+
+static int
+ring_broken(const struct stage *s, const char *which, struct err *reterr)
+{
+	return err_set(reterr, ERR_RUN, -EPROTO, "session %s: the ring %s "
+	    "this stage is corrupt: its counters are impossible",
+	    s->conf.start.name, which);
+}
+
+/* 1 = leave, 0 = there is something, -errno. */
+static int
+wait_in(struct stage *s, struct err *reterr)
+{
+	int rc;
+
+	for (;;) {
+		rc = ring_wait_data_spsc(&s->in, event_now_ns() + IDLE_NS);
+		beat(s);
+		if (rc == 0)
+			return 0;
+		if (rc != -ETIMEDOUT)
+			return ring_broken(s, "into", reterr);
+		if (s->idle(s->idle_arg))
+			return 1;
+	}
+}
+
+/* The next free slot of the ring out; NULL with *ret_rc 1 or -errno. */
+static uint8_t *
+wait_out(struct stage *s, int *ret_rc, struct err *reterr)
+{
+	void *slot;
+	int rc;
+
+	while ((slot = ring_reserve_spsc(&s->out)) == NULL) {
+		rc = ring_wait_room_spsc(&s->out, event_now_ns() + IDLE_NS);
+		beat(s);
+		if (rc != 0 && rc != -ETIMEDOUT) {
+			*ret_rc = ring_broken(s, "out of", reterr);
+			return NULL;
+		}
+		if (rc == -ETIMEDOUT && s->idle(s->idle_arg)) {
+			*ret_rc = 1;
+			return NULL;
+		}
+	}
+	*ret_rc = 0;
+	return slot;
+}
+
+static int
+bad_batch(const struct stage *s, const char *what, uint64_t value,
+    struct err *reterr)
+{
+	return err_set(reterr, ERR_RUN, -EPROTO, "session %s: batch %" PRIu64
+	    ": %s (%" PRIu64 ")", s->conf.start.name, s->hdr.number, what,
+	    value);
+}
+
+/* Copy header and rows out of the slot and check them. */
+static int
+take_header(struct stage *s, const uint8_t *slot, struct err *reterr)
+{
+	memcpy(&s->hdr, slot, sizeof(s->hdr));
+	if (s->hdr.magic != BATCH_MAGIC)
+		return bad_batch(s, "not a batch header", s->hdr.magic,
+		    reterr);
+	if (s->hdr.nrows > s->conf.model.batch_rows)
+		return bad_batch(s, "more rows than the ring was made for",
+		    s->hdr.nrows, reterr);
+	memcpy(s->row, slot + sizeof(s->hdr),
+	    s->hdr.nrows * sizeof(s->row[0]));
+	return 0;
+}
+
+/* Rows must continue their sequences: no hole in the KV cache is ever read. */
+static int
+take_rows(struct stage *s, struct batch *b, struct err *reterr)
+{
+	uint32_t n = s->conf.model.batch_rows, i;
+	uint32_t *seq = s->soa, *pos = seq + n, *token = pos + n;
+	uint32_t *select = token + n;
+	const struct batch_row *r;
+
+	if (s->hdr.nrows == 0)
+		return bad_batch(s, "no rows", 0, reterr);
+	b->nselect = 0;
+	for (i = 0; i < s->hdr.nrows; i++) {
+		r = &s->row[i];
+		if (r->seq >= s->conf.model.nseqs)
+			return bad_batch(s, "no such sequence", r->seq,
+			    reterr);
+		if (r->pos != s->seq_len[r->seq])
+			return bad_batch(s, "a row does not continue its "
+			    "sequence, its position is", r->pos, reterr);
+		if (r->pos >= s->conf.model.ctx_tok)
+			return bad_batch(s, "a position beyond the context",
+			    r->pos, reterr);
+		if (r->token >= s->conf.hp.n_vocab)
+			return bad_batch(s, "a token outside the vocabulary",
+			    r->token, reterr);
+		s->seq_len[r->seq]++;
+		seq[i] = r->seq;
+		pos[i] = r->pos;
+		token[i] = r->token;
+		if (r->flags & ROW_LOGITS)
+			select[b->nselect++] = i;
+	}
+	b->nrows = s->hdr.nrows;
+	b->seq = seq;
+	b->pos = pos;
+	b->token = token;
+	b->select = select;
+	b->progress = &s->conf.status->progress;
+	return 0;
+}
+
+static int
+run_spans(struct stage *s, uint32_t first, uint32_t end,
+    const struct batch *b, struct err *reterr)
+{
+	uint32_t i;
+	int rc;
+
+	for (i = first; i < end; i++) {
+		const struct stage_span *sp = &s->span[i];
+
+		if ((rc = sp->ops->run(sp->dev, sp->handle, b, reterr)) < 0 ||
+		    (rc = sp->ops->sync(sp->dev, EVENT_FOREVER, reterr)) < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* A middle stage: header and rows go on as they came. */
+static int
+run_body(struct stage *s, struct batch *b, struct err *reterr)
+{
+	uint8_t *slot;
+	int rc;
+
+	if ((slot = wait_out(s, &rc, reterr)) == NULL)
+		return rc;
+	b->output = slot + slot_payload_off(s->conf.model.batch_rows);
+	if ((rc = run_spans(s, 0, s->pl.nbody_spans, b, reterr)) < 0)
+		return rc;
+	memcpy(slot, &s->hdr, sizeof(s->hdr));
+	memcpy(slot + sizeof(s->hdr), s->row,
+	    s->hdr.nrows * sizeof(s->row[0]));
+	ring_commit_spsc(&s->out);
+	return 0;
+}
+
+/* One block of rows that want logits, into a slot of its own; with no rows at
+ * all the slot only says that the batch is done. */
+static int
+run_head_block(struct stage *s, struct batch *b, const uint32_t *select,
+    uint32_t first, uint32_t n, uint32_t of, struct err *reterr)
+{
+	struct batch_hdr hdr = s->hdr;
+	struct batch_row *rows;
+	uint8_t *slot;
+	uint32_t i;
+	int rc;
+
+	if ((slot = wait_out(s, &rc, reterr)) == NULL)
+		return rc;
+	b->select = select + first;
+	b->nselect = n;
+	b->output = slot + slot_payload_off(s->conf.model.head_rows);
+	if (n > 0 && (rc = run_spans(s, s->pl.nbody_spans, s->pl.nspans, b,
+	    reterr)) < 0)
+		return rc;
+	hdr.first = first;
+	hdr.nrows = n;
+	hdr.flags = first + n == of ? BATCH_LAST : 0;
+	memcpy(slot, &hdr, sizeof(hdr));
+	rows = (struct batch_row *)(void *)(slot + sizeof(hdr));
+	for (i = 0; i < n; i++)
+		rows[i] = s->row[b->select[i]];
+	ring_commit_spsc(&s->out);
+	return 0;
+}
+
+static int
+run_head(struct stage *s, struct batch *b, struct err *reterr)
+{
+	const uint32_t *select = b->select;
+	uint32_t want = b->nselect, first = 0, n;
+	int rc;
+
+	b->output = NULL;
+	if ((rc = run_spans(s, 0, s->pl.nbody_spans, b, reterr)) < 0)
+		return rc;
+	do {
+		n = MIN(want - first, s->conf.model.head_rows);
+		if ((rc = run_head_block(s, b, select, first, n, want,
+		    reterr)) != 0)
+			return rc;
+		first += n;
+	} while (first < want);
+	return 0;
+}
+
+static void
+copy_sequence(struct stage *s, uint32_t from, uint32_t to)
+{
+	const struct kv_layout *kv = &s->p->env.kv;
+	uint8_t *base = s->kv.host;
+	uint32_t l;
+
+	/* All heads of a sequence lie together. */
+	for (l = 0; l < kv->nlayers; l++) {
+		memcpy(base + kv_k_off(kv, l, to, 0),
+		    base + kv_k_off(kv, l, from, 0),
+		    kv->k_head * kv->n_head_kv);
+		memcpy(base + kv_v_off(kv, l, to, 0),
+		    base + kv_v_off(kv, l, from, 0),
+		    kv->v_head * kv->n_head_kv);
+	}
+	s->seq_len[to] = s->seq_len[from];
+}
+
+/* Control that must stay in order with the data; goes on to the next stage. */
+static int
+run_control(struct stage *s, struct err *reterr)
+{
+	uint8_t *slot;
+	int rc;
+
+	switch (s->hdr.kind) {
+	case BATCH_FORGET:
+	case BATCH_COPY:
+		if (s->hdr.seq >= s->conf.model.nseqs ||
+		    s->hdr.dst >= s->conf.model.nseqs)
+			return bad_batch(s, "no such sequence", s->hdr.seq,
+			    reterr);
+		if (s->hdr.kind == BATCH_COPY)
+			copy_sequence(s, s->hdr.seq, s->hdr.dst);
+		else
+			s->seq_len[s->hdr.seq] = MIN(s->hdr.pos,
+			    s->seq_len[s->hdr.seq]);
+		break;
+	case BATCH_RESET:
+		s->epoch = s->hdr.epoch;
+		memset(s->seq_len, 0, sizeof(s->seq_len));
+		break;
+	case BATCH_STOP:
+		break;
+	default:
+		return bad_batch(s, "an unknown kind", s->hdr.kind, reterr);
+	}
+	if ((slot = wait_out(s, &rc, reterr)) == NULL)
+		return rc;
+	s->hdr.nrows = 0;
+	s->hdr.flags = BATCH_LAST;
+	memcpy(slot, &s->hdr, sizeof(s->hdr));
+	ring_commit_spsc(&s->out);
+	return s->hdr.kind == BATCH_STOP ? 1 : 0;
+}
+
+static int
+run_slot(struct stage *s, const uint8_t *slot, struct err *reterr)
+{
+	struct batch b = { 0 };
+	uint64_t t0;
+	int rc;
+
+	if ((rc = take_header(s, slot, reterr)) < 0)
+		return rc;
+	/* Left over from before a loss: nobody waits for it. */
+	if (s->hdr.epoch != s->epoch && s->hdr.kind != BATCH_RESET)
+		return 0;
+	if (s->hdr.kind != BATCH_DATA)
+		return run_control(s, reterr);
+	if ((rc = take_rows(s, &b, reterr)) < 0)
+		return rc;
+	b.input = slot + slot_payload_off(s->conf.model.batch_rows);
+	t0 = event_now_ns();
+	rc = s->conf.model.head ? run_head(s, &b, reterr) :
+	    run_body(s, &b, reterr);
+	atomic_fetch_add_explicit(&s->conf.status->busy_ns,
+	    event_now_ns() - t0, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->conf.status->batches, 1,
+	    memory_order_relaxed);
+	return rc;
+}
+
+int
+stage_run(struct stage *s, stage_idle_fn *idle, void *arg,
+    struct err *reterr)
+{
+	const void *slot;
+	int rc;
+
+	s->idle = idle;
+	s->idle_arg = arg;
+	for (;;) {
+		if ((rc = wait_in(s, reterr)) != 0)
+			return MIN(rc, 0);
+		if ((slot = ring_peek_spsc(&s->in)) == NULL)
+			continue;
+		rc = run_slot(s, slot, reterr);
+		ring_release_spsc(&s->in);
+		if (rc != 0)
+			return MIN(rc, 0);
+	}
+}
