@@ -1,0 +1,168 @@
+/* coordinator/child.c - fork, re-exec, pidfd, reaping. */
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../config/roles.h"
+#include "../shm/event.h"
+
+enum { MAX_LAUNCH = 16 };
+
+#ifndef P_PIDFD
+#define P_PIDFD	3
+#endif
+
+/* argv of the worker: the launcher's words, this program, the role. */
+static int
+worker_argv(char *launch, char *exe, char **argv, struct err *reterr)
+{
+	static char role[] = ROLE_WORKER_ARG;
+	unsigned n = 0;
+	char *word;
+
+	for (word = strtok(launch, " "); word != NULL;
+	    word = strtok(NULL, " ")) {
+		if (n == MAX_LAUNCH)
+			return err_set(reterr, ERR_USAGE, -E2BIG,
+			    "STRADDLE_LAUNCH has more than %d words",
+			    MAX_LAUNCH);
+		argv[n++] = word;
+	}
+	argv[n++] = exe;
+	argv[n++] = role;
+	argv[n] = NULL;
+	return 0;
+}
+
+/* In the child: only async-signal-safe calls until execv. */
+static NORETURN void
+become_worker(int chan_fd, char **argv)
+{
+	sigset_t none;
+	int null;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if ((null = open("/dev/null", O_RDONLY)) >= 0)
+		dup2(null, STDIN_FILENO);
+	dup2(STDERR_FILENO, STDOUT_FILENO);
+	/* dup2 to itself would keep close-on-exec. */
+	if (chan_fd == CHAN_FD)
+		fcntl(chan_fd, F_SETFD, 0);
+	else
+		dup2(chan_fd, CHAN_FD);
+	execvp(argv[0], argv);
+	_exit(127);
+}
+
+int
+child_spawn(struct child *ret, struct chan *ret_chan, struct err *reterr)
+{
+	const char *env = getenv("STRADDLE_LAUNCH");
+	char *argv[MAX_LAUNCH + 3], launch[512] = "", exe[PATH_MAX];
+	struct chan ours, theirs;
+	ssize_t n;
+	int rc;
+
+	if ((n = readlink("/proc/self/exe", exe, sizeof(exe) - 1)) < 0)
+		return err_set(reterr, ERR_RUN, -errno, "/proc/self/exe: %s",
+		    strerror(errno));
+	exe[n] = '\0';
+	if (env != NULL)
+		snprintf(launch, sizeof(launch), "%s", env);
+	if ((rc = worker_argv(launch, exe, argv, reterr)) < 0 ||
+	    (rc = chan_pair(&ours, &theirs, reterr)) < 0)
+		return rc;
+	if ((ret->pid = fork()) == 0)
+		become_worker(theirs.fd, argv);
+	if (ret->pid < 0) {
+		rc = -errno;
+		chan_close(&ours);
+		chan_close(&theirs);
+		return err_set(reterr, ERR_RUN, rc, "fork: %s",
+		    strerror(-rc));
+	}
+	chan_close(&theirs);
+	/* The child is ours and not reaped: its pid cannot be another's. */
+	ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
+	if (ret->pidfd < 0) {
+		rc = -errno;
+		chan_close(&ours);
+		child_close(ret);
+		return err_set(reterr, ERR_RUN, rc, "pidfd_open: %s "
+		    "(Linux 5.3 or newer is needed)", strerror(-rc));
+	}
+	*ret_chan = ours;
+	return 0;
+}
+
+static void
+reap(struct child *c, int *ret_status)
+{
+	int status = 0;
+
+	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (ret_status != NULL)
+		*ret_status = status;
+	close(c->pidfd);
+	c->pid = c->pidfd = -1;
+}
+
+int
+child_wait(struct child *c, uint64_t deadline_ns, int *ret_status)
+{
+	struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
+	uint64_t now;
+
+	for (;;) {
+		now = event_now_ns();
+		if (poll(&p, 1, deadline_ns <= now ? 0 :
+		    (int)MIN((deadline_ns - now) / 1000000 + 1,
+		    (uint64_t)INT_MAX)) > 0)
+			break;
+		if (event_now_ns() >= deadline_ns)
+			return -ETIMEDOUT;
+	}
+	reap(c, ret_status);
+	return 0;
+}
+
+char *
+child_describe(int status, char *buf, size_t len)
+{
+	if (WIFSIGNALED(status))
+		snprintf(buf, len, "was killed by signal %d (%s)",
+		    WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status) == 127)
+		snprintf(buf, len, "could not be started (exit code 127)");
+	else
+		snprintf(buf, len, "exited with code %d",
+		    WEXITSTATUS(status));
+	return buf;
+}
+
+void
+child_close(struct child *c)
+{
+	if (c->pid < 0)
+		return;
+	kill(c->pid, SIGKILL);
+	if (c->pidfd >= 0) {
+		reap(c, NULL);
+		return;
+	}
+	while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	c->pid = -1;
+}

@@ -1,0 +1,174 @@
+/* coordinator/cmd_bench.c - prompt and generation speed beside the machine's
+ * read bandwidth, measured in slices between the runs.  The full roofline
+ * (integer and float peaks, disk, sweeps) is not here yet, and said so. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../config/log.h"
+#include "../shm/event.h"
+#include "commands.h"
+#include "output.h"
+#include "roofline.h"
+
+#define SLICE_BYTES	(512 * MIB)
+
+struct series {
+	double sum, squares, fraction;
+	unsigned n;
+};
+
+struct bench {
+	struct job j;
+	uint32_t *ids;		/* [prompt tokens] */
+	struct series pp, tg;
+	double read_one, read_all;	/* sums over slices, bytes per second */
+	unsigned slices, ncores;
+	double token_bytes;	/* weights read per generated token */
+};
+
+static void
+add(struct series *s, double tps, double fraction)
+{
+	s->sum += tps;
+	s->squares += tps * tps;
+	s->fraction += fraction;
+	s->n++;
+}
+
+static double
+mean(const struct series *s)
+{
+	return s->n > 0 ? s->sum / s->n : 0;
+}
+
+static double
+sd(const struct series *s)
+{
+	double m = mean(s);
+
+	return s->n > 1 ? sqrt(fmax(s->squares / s->n - m * m, 0) * s->n /
+	    (s->n - 1)) : 0;
+}
+
+/* One slice of the bound, then one run of each test. */
+static int
+repetition(struct bench *b, struct err *reterr)
+{
+	const struct conf *c = b->j.c;
+	uint32_t n = (uint32_t)c->bench_prompt, i;
+	double one, all, tps;
+	uint64_t t0;
+	int rc;
+
+	if ((rc = roofline_read(1, SLICE_BYTES, &one, reterr)) < 0 ||
+	    (rc = roofline_read(b->ncores, SLICE_BYTES, &all, reterr)) < 0)
+		return rc;
+	b->read_one += one;
+	b->read_all += all;
+	b->slices++;
+
+	t0 = event_now_ns();
+	if ((rc = job_feed(&b->j, 0, 0, b->ids, n, WANT_LAST, NULL, NULL,
+	    reterr)) < 0)
+		return rc;
+	add(&b->pp, n * 1e9 / (double)(event_now_ns() - t0), 0);
+	if ((rc = pipeline_forget(b->j.p, 0, reterr)) < 0)
+		return rc;
+
+	/* Generation from an empty context: what is fed does not matter. */
+	t0 = event_now_ns();
+	for (i = 0; i < (uint32_t)c->n_predict; i++)
+		if ((rc = job_feed(&b->j, 0, i, &b->ids[i % n], 1, WANT_LAST,
+		    NULL, NULL, reterr)) < 0)
+			return rc;
+	tps = c->n_predict * 1e9 / (double)(event_now_ns() - t0);
+	add(&b->tg, tps, tps * b->token_bytes / all);
+	return pipeline_forget(b->j.p, 0, reterr);
+}
+
+static int
+report(const struct bench *b, struct err *reterr)
+{
+	const struct conf *c = b->j.c;
+	double one = b->read_one / b->slices / 1e9;
+	double all = b->read_all / b->slices / 1e9;
+
+	if (c->json)
+		return output_json(json_pack("{s:{s:[f,f]},s:[{s:o,s:f,s:f,"
+		    "s:n,s:n},{s:o,s:f,s:f,s:s,s:f}]}", "roofline",
+		    "read_gbs", one, all, "results",
+		    "test", json_sprintf("pp%d", c->bench_prompt), "tps",
+		    mean(&b->pp), "sd", sd(&b->pp), "bound", "fraction",
+		    "test", json_sprintf("tg%d", c->n_predict), "tps",
+		    mean(&b->tg), "sd", sd(&b->tg), "bound", "read",
+		    "fraction", b->tg.fraction / b->tg.n), 1, reterr);
+	printf("read bandwidth: %.1f GB/s on one core, %.1f GB/s on %u\n"
+	    "%-8s %10.1f +- %.1f t/s\n%-8s %10.1f +- %.1f t/s, %.1f %% of "
+	    "the read bandwidth of %u cores\n"
+	    "not measured yet: integer and float peaks, disk, sweeps\n",
+	    one, all, b->ncores, "prompt", mean(&b->pp), sd(&b->pp),
+	    "generate", mean(&b->tg), sd(&b->tg), 100 * b->tg.fraction /
+	    b->tg.n, b->ncores);
+	return 0;
+}
+
+static int
+bench(struct bench *b, struct err *reterr)
+{
+	const struct conf *c = b->j.c;
+	uint32_t i;
+	int rc, r;
+	unsigned s;
+
+	b->ids = calloc((size_t)c->bench_prompt, sizeof(*b->ids));
+	if (b->ids == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	for (i = 0; i < (uint32_t)c->bench_prompt; i++)
+		b->ids[i] = (uint32_t)((i * UINT64_C(2654435761)) %
+		    b->j.m->hp.n_vocab);
+	for (s = 0; s < b->j.plan.nsessions; s++)
+		b->token_bytes += (double)b->j.plan.session[s].token_bytes;
+	b->ncores = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+	for (r = 0; r < c->bench_reps; r++)
+		if ((rc = repetition(b, reterr)) < 0)
+			return rc;
+	if ((rc = job_stop(&b->j, reterr)) < 0)
+		return rc;
+	if (c->verbose > 0)
+		output_table(stderr, &b->j.plan, b->j.ss);
+	return report(b, reterr);
+}
+
+int
+cmd_bench(const struct conf *c, struct err *reterr)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	struct conf *sized = malloc(sizeof(*sized));
+	int rc;
+
+	if (b == NULL || sized == NULL) {
+		free(b);
+		free(sized);
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	}
+	*sized = *c;
+	b->j.signal_fd = -1;
+	if (sized->ctx_tok == 0)
+		sized->ctx_tok = MAX(MAX(c->bench_prompt, c->n_predict), 1);
+	if (c->bench_load || c->nsweep > 0 || c->parallel > 1)
+		rc = err_set(reterr, ERR_USAGE, -EINVAL, "bench: --load, "
+		    "--sweep and --parallel are not there yet");
+	else if ((rc = job_open(&b->j, sized, reterr)) == 0 &&
+	    (rc = job_plan(&b->j, reterr)) == 0 &&
+	    (rc = job_start(&b->j, reterr)) == 0)
+		rc = bench(b, reterr);
+	job_close(&b->j);
+	free(b->ids);
+	free(sized);
+	free(b);
+	return rc;
+}

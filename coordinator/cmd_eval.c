@@ -1,0 +1,220 @@
+/* coordinator/cmd_eval.c - logits of given ids, or the perplexity of a text. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../config/log.h"
+#include "commands.h"
+#include "output.h"
+#include "sample.h"
+#include "source.h"
+
+/* --- logits of every position --- */
+
+struct logits_out {
+	FILE *fp;
+	const char *path;
+	uint32_t n_vocab;
+	uint64_t hash;
+};
+
+static int
+write_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
+{
+	struct logits_out *o = arg;
+
+	(void)index;
+	o->hash = logits_hash(logits, o->n_vocab);
+	/* x86-64 and aarch64 are little-endian, as the format is. */
+	if (o->fp != NULL && fwrite(logits, sizeof(*logits), o->n_vocab,
+	    o->fp) != o->n_vocab)
+		return err_set(reterr, ERR_RUN, -EIO, "%s: cannot write: %s",
+		    o->path, strerror(errno));
+	return 0;
+}
+
+static int
+feed_ids(struct job *j, const uint32_t *ids, size_t n, struct logits_out *o,
+    struct err *reterr)
+{
+	if (n == 0 || n > j->plan.ctx_tok)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "%zu ids: between "
+		    "1 and the context's %u are allowed (--ctx)", n,
+		    j->plan.ctx_tok);
+	o->n_vocab = j->m->hp.n_vocab;
+	return job_feed(j, 0, 0, ids, (uint32_t)n, WANT_ALL, write_row, o,
+	    reterr);
+}
+
+static int
+eval_ids(struct job *j, struct err *reterr)
+{
+	struct logits_out o = { .path = j->c->logits_path };
+	struct source text;
+	uint32_t *ids;
+	size_t n;
+	int rc;
+
+	if ((rc = source_read(j->c->ids, j->c->ids_file, &text, reterr)) < 0)
+		return rc;
+	rc = source_ids(text.text, j->m->hp.n_vocab, &ids, &n, reterr);
+	source_free(&text);
+	if (rc < 0)
+		return rc;
+	if (o.path != NULL && (o.fp = fopen(o.path, "we")) == NULL)
+		rc = err_set(reterr, ERR_USAGE, -errno, "%s: %s", o.path,
+		    strerror(errno));
+	if (rc == 0)
+		rc = feed_ids(j, ids, n, &o, reterr);
+	if (o.fp != NULL && fclose(o.fp) != 0 && rc == 0)
+		rc = err_set(reterr, ERR_RUN, -EIO, "%s: cannot write: %s",
+		    o.path, strerror(errno));
+	free(ids);
+	if (rc == 0 && j->c->json)
+		rc = output_json(json_pack("{s:i,s:o}", "rows", (int)n,
+		    "logits_hash", json_sprintf("%016llx",
+		    (unsigned long long)o.hash)), 0, reterr);
+	else if (rc == 0)
+		log_info("hash of the last logits: %016llx",
+		    (unsigned long long)o.hash);
+	return rc;
+}
+
+/* --- perplexity --- */
+
+/* Chunks of a context each, BOS in front of each; the second half of a chunk's
+ * positions are scored (so that each has at least half a context before it).
+ * Perplexity = exp(mean negative log-likelihood); its standard error by the
+ * delta method from the sample's variance. */
+struct score {
+	const uint32_t *ids;	/* of this chunk */
+	uint32_t n_ctx, n_vocab;
+	double sum, squares;
+	uint64_t count;
+};
+
+static double
+negative_log_likelihood(const float *logits, uint32_t n, uint32_t id)
+{
+	double max = (double)logits[0], sum = 0;
+	uint32_t i;
+
+	for (i = 1; i < n; i++)
+		max = fmax(max, (double)logits[i]);
+	for (i = 0; i < n; i++)
+		sum += exp((double)logits[i] - max);
+	return max + log(sum) - (double)logits[id];
+}
+
+static int
+score_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
+{
+	struct score *s = arg;
+	double nll;
+
+	if (index < s->n_ctx / 2 || index + 1 >= s->n_ctx)
+		return 0;
+	nll = negative_log_likelihood(logits, s->n_vocab, s->ids[index + 1]);
+	if (!isfinite(nll))
+		return err_set(reterr, ERR_RUN, -EDOM, "the logits at "
+		    "position %u are not numbers", index);
+	s->sum += nll;
+	s->squares += nll * nll;
+	s->count++;
+	return 0;
+}
+
+static int
+report_score(const struct conf *c, const struct score *s, uint32_t chunks,
+    struct err *reterr)
+{
+	double mean = s->sum / (double)s->count, var, ppl = exp(mean), se;
+
+	var = s->count > 1 ? fmax(s->squares / (double)s->count - mean * mean,
+	    0) : 0;
+	se = s->count > 1 ? ppl * sqrt(var / (double)(s->count - 1)) : 0;
+	if (c->json)
+		return output_json(json_pack("{s:f,s:f,s:I,s:i,s:i}",
+		    "perplexity", ppl, "standard_error", se, "scored",
+		    (json_int_t)s->count, "chunks", (int)chunks, "context",
+		    (int)s->n_ctx), 0, reterr);
+	printf("perplexity %.4f +- %.4f (%u chunks of %u tokens, %llu "
+	    "scored)\n", ppl, se, chunks, s->n_ctx,
+	    (unsigned long long)s->count);
+	return 0;
+}
+
+static int
+score_chunks(struct job *j, uint32_t *ids, size_t n, struct err *reterr)
+{
+	struct score s = { .n_ctx = j->plan.ctx_tok,
+	    .n_vocab = j->m->hp.n_vocab };
+	int32_t bos = tokenizer_bos(j->t);
+	uint32_t chunk, chunks = (uint32_t)(n / s.n_ctx), first;
+	int rc;
+
+	if (chunks == 0)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "%s has %zu tokens,"
+		    " fewer than the context of %u: give a longer text or a "
+		    "smaller --ctx", j->c->text_path, n, s.n_ctx);
+	for (chunk = 0; chunk < chunks; chunk++) {
+		s.ids = ids + (size_t)chunk * s.n_ctx;
+		first = ids[(size_t)chunk * s.n_ctx];
+		if (tokenizer_adds_bos(j->t) && bos >= 0)
+			ids[(size_t)chunk * s.n_ctx] = (uint32_t)bos;
+		rc = job_feed(j, 0, 0, s.ids, s.n_ctx, WANT_ALL, score_row,
+		    &s, reterr);
+		ids[(size_t)chunk * s.n_ctx] = first;
+		if (rc < 0 || (rc = pipeline_forget(j->p, 0, reterr)) < 0)
+			return rc;
+		log_info("chunk %u of %u: perplexity so far %.4f", chunk + 1,
+		    chunks, exp(s.sum / (double)s.count));
+	}
+	return report_score(j->c, &s, chunks, reterr);
+}
+
+static int
+eval_text(struct job *j, struct err *reterr)
+{
+	struct source text;
+	uint32_t *ids;
+	size_t n;
+	int rc;
+
+	if ((rc = source_read(NULL, j->c->text_path, &text, reterr)) < 0)
+		return rc;
+	rc = tokenizer_encode(j->t, text.text, text.nbytes, 1, 0, &ids, &n,
+	    reterr);
+	source_free(&text);
+	if (rc < 0)
+		return rc;
+	rc = score_chunks(j, ids, n, reterr);
+	free(ids);
+	return rc;
+}
+
+int
+cmd_eval(const struct conf *c, struct err *reterr)
+{
+	int by_ids = c->ids != NULL || c->ids_file != NULL;
+	struct job j;
+	int rc;
+
+	if (by_ids == (c->text_path != NULL))
+		return err_set(reterr, ERR_USAGE, -EINVAL, "eval: give either "
+		    "--ids \"1 2 3\" (or --ids-file FILE) with --logits OUT, "
+		    "or --text FILE");
+	if ((rc = job_open(&j, c, reterr)) == 0 &&
+	    (by_ids || (rc = job_tokenizer(&j, reterr)) == 0) &&
+	    (rc = job_plan(&j, reterr)) == 0 &&
+	    (rc = job_start(&j, reterr)) == 0) {
+		rc = by_ids ? eval_ids(&j, reterr) : eval_text(&j, reterr);
+		if (rc == 0 && (rc = job_stop(&j, reterr)) == 0 &&
+		    c->verbose > 1)
+			output_table(stderr, &j.plan, j.ss);
+	}
+	job_close(&j);
+	return rc;
+}

@@ -1,0 +1,180 @@
+/* coordinator/cmd_stress.c - pushes caps and workers, and reports what held.
+ * Each case is run for real against the given config.  These are the first;
+ * recovery, the kernel's limits and pressure from outside are not here yet. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "output.h"
+
+struct stress {
+	const struct conf *c;
+	struct conf *v;			/* the case's own settings */
+	json_t *cases;
+	unsigned nheld, nbroke;
+};
+
+static void
+verdict(struct stress *x, const char *name, int held, const char *detail)
+{
+	x->nheld += held != 0;
+	x->nbroke += held == 0;
+	if (!x->c->json)
+		printf("%-7s %-24s %s\n", held ? "held" : "BROKE", name,
+		    detail);
+	json_array_append_new(x->cases, json_pack("{s:s,s:b,s:s}", "name",
+	    name, "held", held, "detail", detail));
+}
+
+/* Caps of exactly what the plan foresees. */
+static int
+tighten(struct stress *x, uint64_t less, struct err *reterr)
+{
+	struct job j;
+	unsigned i;
+	int rc;
+
+	*x->v = *x->c;
+	if ((rc = job_open(&j, x->c, reterr)) == 0 &&
+	    (rc = job_plan(&j, reterr)) == 0)
+		for (i = 0; i < j.plan.nsessions; i++)
+			x->v->session[i].cap_bytes =
+			    j.plan.session[i].total_bytes - (i == 0 ? less :
+			    0);
+	job_close(&j);
+	return rc;
+}
+
+/* A full batch and as many more as the context holds, up to four batches. */
+static int
+fill(struct job *j, struct err *reterr)
+{
+	uint32_t n = MIN(j->plan.ctx_tok, 4 * j->plan.batch_rows), i;
+	uint32_t *ids = calloc(n, sizeof(*ids));
+	int rc;
+
+	if (ids == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	for (i = 0; i < n; i++)
+		ids[i] = i % j->m->hp.n_vocab;
+	rc = job_feed(j, 0, 0, ids, n, WANT_ALL, NULL, NULL, reterr);
+	free(ids);
+	return rc;
+}
+
+/* Caps equal to the plan: it runs, and no peak is above its cap. */
+static void
+case_exact_caps(struct stress *x)
+{
+	char detail[256] = "";
+	struct err e = { 0 };
+	const struct wire_stats *st;
+	struct job j = { .signal_fd = -1 };
+	double worst = 0;
+	unsigned i;
+	int rc, held;
+
+	if ((rc = tighten(x, 0, &e)) == 0 &&
+	    (rc = job_open(&j, x->v, &e)) == 0 &&
+	    (rc = job_plan(&j, &e)) == 0 && (rc = job_start(&j, &e)) == 0 &&
+	    (rc = fill(&j, &e)) == 0)
+		rc = job_stop(&j, &e);
+	held = rc == 0;
+	for (i = 0; rc == 0 && i < j.ss->n; i++) {
+		st = &j.ss->s[i].stats;
+		held = held && st->peak_bytes <= st->cap_bytes;
+		worst = MAX(worst, (double)st->peak_bytes /
+		    (double)st->cap_bytes);
+	}
+	if (rc == 0)
+		snprintf(detail, sizeof(detail), "%u sessions, highest peak "
+		    "%.2f %% of its cap", j.ss->n, 100 * worst);
+	else
+		snprintf(detail, sizeof(detail), "%.255s", e.msg);
+	job_close(&j);
+	verdict(x, "caps equal to the plan", held, detail);
+}
+
+/* One byte less on the first session: refused, or cut another way. */
+static void
+case_one_byte_less(struct stress *x)
+{
+	char detail[256];
+	struct err e = { 0 };
+	struct job j = { .signal_fd = -1 };
+	unsigned i;
+	int rc, held;
+
+	if ((rc = tighten(x, 1, &e)) == 0 &&
+	    (rc = job_open(&j, x->v, &e)) == 0)
+		rc = job_plan(&j, &e);
+	held = rc == -ENOSPC && e.kind == ERR_FIT;
+	snprintf(detail, sizeof(detail), "%.255s", held ? "refused" : e.msg);
+	if (rc == 0) {
+		held = 1;
+		for (i = 0; i < j.plan.nsessions; i++)
+			held = held && j.plan.session[i].total_bytes <=
+			    j.plan.session[i].cap_bytes;
+		snprintf(detail, sizeof(detail),
+		    "cut another way, every session within its cap");
+	}
+	job_close(&j);
+	verdict(x, "one byte less", held, detail);
+}
+
+/* kill -9: the loss is named, nothing hangs, no worker stays. */
+static void
+case_kill(struct stress *x, unsigned victim)
+{
+	char detail[256], name[64];
+	struct err e = { 0 };
+	struct job j = { .signal_fd = -1 };
+	pid_t pid[MAX_SESSIONS] = { 0 };
+	unsigned i, n = 0, left = 0;
+	int rc, killed = 0;
+
+	if ((rc = job_open(&j, x->c, &e)) == 0 &&
+	    (rc = job_plan(&j, &e)) == 0 && (rc = job_start(&j, &e)) == 0) {
+		for (n = 0; n < j.ss->n; n++)
+			pid[n] = j.ss->s[n].child.pid;
+		kill(j.ss->s[victim].child.pid, SIGKILL);
+		killed = 1;
+		rc = fill(&j, &e);
+	}
+	job_close(&j);
+	for (i = 0; i < n; i++)
+		left += kill(pid[i], 0) == 0;
+	snprintf(detail, sizeof(detail), "%.200s; %u workers left",
+	    rc < 0 ? e.msg : "the loss was not noticed", left);
+	snprintf(name, sizeof(name), "kill -9 of session %u", victim);
+	verdict(x, name, killed && rc == -ECHILD && left == 0, detail);
+}
+
+int
+cmd_stress(const struct conf *c, struct err *reterr)
+{
+	struct stress x = { .c = c, .v = malloc(sizeof(*x.v)),
+	    .cases = json_array() };
+	int i, rc = 0;
+
+	if (x.v == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	case_exact_caps(&x);
+	case_one_byte_less(&x);
+	for (i = 0; i < c->nsessions; i++)
+		case_kill(&x, (unsigned)i);
+	free(x.v);
+	if (c->json)
+		rc = output_json(json_pack("{s:o}", "cases", x.cases), 1,
+		    reterr);
+	else
+		json_decref(x.cases);
+	if (rc == 0 && x.nbroke > 0)
+		rc = err_set(reterr, ERR_RUN, -EFAULT, "%u of %u cases did "
+		    "not hold", x.nbroke, x.nheld + x.nbroke);
+	return rc;
+}

@@ -1,0 +1,248 @@
+/* coordinator/job.c - model, plan, sessions, load, pipeline. */
+#include "job.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "../config/meminfo.h"
+#include "../kernels/cpu.h"
+#include "../shm/event.h"
+#include "progress.h"
+
+int
+job_open(struct job *j, const struct conf *c, struct err *reterr)
+{
+	int rc;
+
+	memset(j, 0, sizeof(*j));
+	j->c = c;
+	j->signal_fd = -1;
+	if (c->model_path == NULL)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "no model: give "
+		    "-m FILE.gguf, or model = \"FILE.gguf\" in the config");
+	if ((rc = gguf_open(c->model_path, &j->g, reterr)) < 0)
+		return rc;
+	return model_open(j->g, &j->m, reterr);
+}
+
+int
+job_tokenizer(struct job *j, struct err *reterr)
+{
+	return tokenizer_open(j->g, &j->t, reterr);
+}
+
+/* --- plan --- */
+
+/* Memory of a worker with nothing loaded, by its number of threads. */
+struct runtime {
+	unsigned n;
+	struct { unsigned threads; uint64_t nbytes; } of[MAX_SESSIONS];
+};
+
+static uint64_t
+runtime_bytes(void *arg, unsigned threads)
+{
+	const struct runtime *r = arg;
+	unsigned i;
+
+	for (i = 0; i < r->n; i++)
+		if (r->of[i].threads == threads)
+			return r->of[i].nbytes;
+	return 0;
+}
+
+/* Start one worker for each number of threads that occurs, and ask. */
+static int
+measure_runtime(const struct conf *c, struct runtime *r, struct err *reterr)
+{
+	struct plan_session ps;
+	struct session s;
+	unsigned threads;
+	int i, rc;
+
+	r->n = 0;
+	for (i = 0; i < c->nsessions; i++) {
+		threads = plan_threads(&c->session[i]);
+		if (runtime_bytes(r, threads) != 0)
+			continue;
+		memset(&ps, 0, sizeof(ps));
+		ps.conf = &c->session[i];
+		ps.threads = threads;
+		ps.own_cores = plan_own_cores(c, (unsigned)i);
+		ps.cap_bytes = UINT64_MAX;
+		if ((rc = session_probe(&ps, c, &s, reterr)) < 0)
+			return rc;
+		r->of[r->n].threads = threads;
+		r->of[r->n++].nbytes = s.hello.rss_bytes;
+		session_close(&s);
+	}
+	return 0;
+}
+
+int
+job_plan(struct job *j, struct err *reterr)
+{
+	struct kernels k;
+	struct runtime r;
+	struct plan_env env = {
+		.model = j->m, .kernels = &k,
+		.free_bytes = meminfo_available(),
+		.runtime_bytes = runtime_bytes, .arg = &r,
+	};
+	int rc;
+
+	kernels_init(&k, cpu_flags());
+	if ((rc = measure_runtime(j->c, &r, reterr)) < 0)
+		return rc;
+	return plan_build(j->c, &env, &j->plan, reterr);
+}
+
+/* --- sessions --- */
+
+/* Blocked, so that they come as reads; workers unblock them. */
+static int
+catch_signals(struct job *j, struct err *reterr)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	j->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (j->signal_fd < 0)
+		return err_set(reterr, ERR_RUN, -errno, "signalfd: %s",
+		    strerror(errno));
+	return 0;
+}
+
+int
+job_start(struct job *j, struct err *reterr)
+{
+	struct progress pg;
+	uint64_t t0;
+	unsigned i;
+	int rc;
+
+	j->rows = calloc(j->plan.batch_rows, sizeof(*j->rows));
+	if (j->rows == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if ((rc = catch_signals(j, reterr)) < 0 ||
+	    (rc = sessions_open(&j->plan, j->c, j->signal_fd, &j->ss,
+	    reterr)) < 0)
+		return rc;
+	t0 = event_now_ns();
+	progress_init(&pg, j->c->verbose > 0);
+	rc = sessions_load(j->ss, progress_tick, &pg, reterr);
+	progress_done(&pg, j->ss);
+	if (rc < 0)
+		return rc;
+	j->load_ns = event_now_ns() - t0;
+	for (i = 0; i < j->ss->n; i++)
+		j->file_bytes += j->ss->s[i].ready.file_bytes;
+	return pipeline_open(j->ss, &j->p, reterr);
+}
+
+int
+job_stop(struct job *j, struct err *reterr)
+{
+	int rc;
+
+	if ((rc = pipeline_stop(j->p, reterr)) < 0)
+		return rc;
+	return sessions_stats(j->ss, reterr);
+}
+
+void
+job_close(struct job *j)
+{
+	pipeline_close(j->p);
+	sessions_close(j->ss);
+	tokenizer_close(j->t);
+	model_close(j->m);
+	gguf_close(j->g);
+	free(j->rows);
+	if (j->signal_fd >= 0)
+		close(j->signal_fd);
+}
+
+/* --- feeding --- */
+
+struct feed {
+	struct job *j;
+	const uint32_t *ids;
+	uint32_t seq, pos0, n;
+	enum job_want want;
+	uint32_t sent;		/* ids submitted */
+	uint32_t got;		/* wanted rows received */
+};
+
+/* As many batches as the first ring takes. */
+static int
+feed_some(struct feed *f, struct err *reterr)
+{
+	uint32_t i, n;
+	uint64_t number;
+	int rc, want;
+
+	while (f->sent < f->n) {
+		n = MIN(f->n - f->sent, f->j->plan.batch_rows);
+		for (i = 0; i < n; i++) {
+			want = f->want == WANT_ALL || f->sent + i == f->n - 1;
+			f->j->rows[i] = job_row(f->seq, f->pos0 + f->sent + i,
+			    f->ids[f->sent + i], want);
+		}
+		rc = pipeline_submit(f->j->p, f->j->rows, n, &number);
+		if (rc == -EAGAIN)
+			return 0;
+		if (rc < 0)
+			return err_set(reterr, ERR_RUN, rc,
+			    "cannot submit a batch: %s", strerror(-rc));
+		f->sent += n;
+	}
+	return 0;
+}
+
+static int
+take_result(struct feed *f, job_row_fn *fn, void *arg, struct err *reterr)
+{
+	struct result r;
+	uint32_t i;
+	int rc;
+
+	if ((rc = pipeline_next(f->j->p, &r, reterr)) < 0)
+		return rc;
+	for (i = 0; i < r.hdr.nrows && rc >= 0; i++) {
+		if (fn != NULL)
+			rc = fn(arg, f->got, r.logits + i * r.ld, reterr);
+		f->got++;
+	}
+	pipeline_done(f->j->p);
+	return MIN(rc, 0);
+}
+
+int
+job_feed(struct job *j, uint32_t seq, uint32_t pos0, const uint32_t *ids,
+    uint32_t n, enum job_want want, job_row_fn *fn, void *arg,
+    struct err *reterr)
+{
+	struct feed f = { .j = j, .ids = ids, .seq = seq, .pos0 = pos0,
+	    .n = n, .want = want };
+	uint32_t wanted = want == WANT_ALL ? n : MIN(n, 1);
+	int rc = 0;
+
+	while (rc == 0 && (f.sent < n || j->p->in_flight > 0)) {
+		if ((rc = feed_some(&f, reterr)) == 0)
+			rc = take_result(&f, fn, arg, reterr);
+	}
+	if (rc == 0 && f.got != wanted)
+		rc = err_set(reterr, ERR_RUN, -EPROTO, "%u rows of logits "
+		    "came back for %u", f.got, wanted);
+	return rc;
+}

@@ -1,0 +1,71 @@
+/* coordinator/main.c - the program: settings, then one command. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bsd/unistd.h>
+
+#include "../config/log.h"
+#include "../config/roles.h"
+#include "commands.h"
+
+static int
+help(const struct conf *c, struct err *reterr)
+{
+	const char *text = cli_help(c->help_topic);
+
+	if (text == NULL)
+		return err_set(reterr, ERR_USAGE, -1, "help: there is no "
+		    "command \"%s\": `straddle help` lists them",
+		    c->help_topic);
+	fputs(text, stdout);
+	return 0;
+}
+
+static int
+version(const struct conf *c, struct err *reterr)
+{
+	(void)c;
+	(void)reterr;
+	puts("straddle " STRADDLE_VERSION);
+	return 0;
+}
+
+static int (*const commands[])(const struct conf *, struct err *) = {
+	[CMD_RUN] = cmd_run,
+	[CMD_PLAN] = cmd_plan,
+	[CMD_INSPECT] = cmd_inspect,
+	[CMD_DEVICES] = cmd_devices,
+	[CMD_EXPLAIN] = cmd_explain,
+	[CMD_TOKENIZE] = cmd_tokenize,
+	[CMD_DETOKENIZE] = cmd_detokenize,
+	[CMD_EVAL] = cmd_eval,
+	[CMD_BENCH] = cmd_bench,
+	[CMD_STRESS] = cmd_stress,
+	[CMD_HELP] = help,
+	[CMD_VERSION] = version,
+};
+
+/* Large, and as long-lived as the process. */
+static struct conf conf;
+
+int
+main(int argc, char **argv, char **envp)
+{
+	struct err e = { 0 };
+	int rc;
+
+	setproctitle_init(argc, argv, envp);
+	if (argc == 2 && strcmp(argv[1], ROLE_WORKER_ARG) == 0)
+		return worker_main(argc, argv);
+	log_init("straddle", 1);
+	if ((rc = conf_load(argc, argv, &conf, &e)) == 0) {
+		log_init("straddle", conf.verbose);
+		rc = commands[conf.cmd](&conf, &e);
+	}
+	if (fflush(stdout) != 0 && rc == 0)
+		rc = err_set(&e, ERR_RUN, -1, "stdout: write error");
+	if (rc < 0)
+		log_warnx("%s", e.msg);
+	conf_free(&conf);
+	return err_exit(&e, rc);
+}

@@ -1,0 +1,218 @@
+/* coordinator/output.c - what people and machines read. */
+#include "output.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bsd/string.h>
+
+#include "utf8.h"
+
+int
+output_text(const char *text, size_t nbytes)
+{
+	ssize_t n;
+
+	while (nbytes > 0) {
+		n = write(STDOUT_FILENO, text, nbytes);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		nbytes -= (size_t)n;
+	}
+	return 0;
+}
+
+/* --- the memory table --- */
+
+/* "embd, layers 0-1" */
+static char *
+holds(const struct plan_session *ps, char *buf, size_t len)
+{
+	int n = 0;
+
+	buf[0] = '\0';
+	if (ps->embedding)
+		strlcpy(buf, "embd", len);
+	n = (int)strlen(buf);
+	if (ps->nlayers == 1)
+		snprintf(buf + n, len - (size_t)n, "%s%u", n ? "+" : "",
+		    ps->first_layer);
+	else if (ps->nlayers > 1)
+		snprintf(buf + n, len - (size_t)n, "%s%u-%u", n ? "+" : "",
+		    ps->first_layer, ps->first_layer + ps->nlayers - 1);
+	if (ps->head)
+		strlcat(buf, buf[0] != '\0' ? "+head" : "head", len);
+	return buf;
+}
+
+/* MiB with two decimals, right-aligned: columns can be added up by eye. */
+static void
+cell(FILE *fp, double nbytes)
+{
+	fprintf(fp, " %8.2f", nbytes / (double)MIB);
+}
+
+void
+output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
+{
+	static const char *const heads[] = { "cap", "weights", "KV",
+	    "compute", "staging", "rings", "runtime" };
+	const struct plan_session *ps;
+	const struct session *s;
+	char buf[48];
+	unsigned i, t;
+
+	fprintf(fp, "memory, MiB\n%-10s %-8s %-16s", "session", "device",
+	    "holds");
+	for (i = 0; i < NITEMS(heads); i++)
+		fprintf(fp, " %8s", heads[i]);
+	fprintf(fp, ss != NULL ? " %8s %11s  %s\n" : " %8s\n",
+	    ss != NULL ? "peak" : "total", "unaccounted", "enforced by");
+	for (i = 0; i < p->nsessions; i++) {
+		ps = &p->session[i];
+		fprintf(fp, "%-10s %-8s %-16s", ps->conf->name,
+		    ps->conf->device, holds(ps, buf, sizeof(buf)));
+		cell(fp, (double)ps->cap_bytes);
+		s = ss != NULL ? &ss->s[i] : NULL;
+		for (t = 0; t < MEM_NTAGS; t++)
+			cell(fp, (double)(s != NULL ? s->stats.tag_bytes[t] :
+			    ps->bytes[t]));
+		if (s == NULL) {
+			cell(fp, (double)ps->total_bytes);
+			fputc('\n', fp);
+			continue;
+		}
+		cell(fp, (double)s->stats.peak_bytes);
+		fprintf(fp, " %+11.2f  %s\n", ((double)s->stats.peak_bytes -
+		    (double)s->stats.ledger_peak) / (double)MIB, "ledger");
+	}
+	if (ss != NULL)
+		fprintf(fp, "peak: VmHWM + VmPTE of the worker, shared pages "
+		    "(rings, libraries) included\n");
+}
+
+void
+output_speed(FILE *fp, const struct speeds *sp)
+{
+	fprintf(fp, "load %.3f s, %.2f GB/s | prompt %u tokens, %.1f t/s | "
+	    "generated %u tokens, %.1f t/s | first token after %.3f s\n",
+	    sp->load_s, sp->load_gbs, sp->prompt_tok, sp->prompt_tps,
+	    sp->gen_tok, sp->gen_tps, sp->ttft_s);
+	if (sp->have_hash)
+		fprintf(fp, "hash of the last logits: %016" PRIx64 "\n",
+		    sp->logits_hash);
+}
+
+/* --- JSON --- */
+
+static json_t *
+session_json(const struct plan_session *ps, const struct session *s)
+{
+	json_t *o = json_object();
+	unsigned t;
+
+	json_object_set_new(o, "name", json_string(ps->conf->name));
+	json_object_set_new(o, "device", json_string(ps->conf->device));
+	json_object_set_new(o, "embedding", json_boolean(ps->embedding));
+	json_object_set_new(o, "layers", ps->nlayers == 0 ? json_null() :
+	    json_pack("[i,i]", (int)ps->first_layer,
+	    (int)(ps->first_layer + ps->nlayers - 1)));
+	json_object_set_new(o, "head", json_boolean(ps->head));
+	json_object_set_new(o, "cap", json_integer((json_int_t)ps->cap_bytes));
+	for (t = 0; t < MEM_NTAGS; t++)
+		json_object_set_new(o, mem_tag_name(t),
+		    json_integer((json_int_t)(s != NULL ?
+		    s->stats.tag_bytes[t] : ps->bytes[t])));
+	json_object_set_new(o, "planned",
+	    json_integer((json_int_t)ps->total_bytes));
+	json_object_set_new(o, "threads", json_integer(ps->threads));
+	if (s == NULL)
+		return o;
+	json_object_set_new(o, "peak",
+	    json_integer((json_int_t)s->stats.peak_bytes));
+	json_object_set_new(o, "unaccounted",
+	    json_integer((json_int_t)s->stats.peak_bytes -
+	    (json_int_t)s->stats.ledger_peak));
+	json_object_set_new(o, "peak_from", json_string("VmHWM+VmPTE"));
+	json_object_set_new(o, "enforced_by", json_string("ledger"));
+	json_object_set_new(o, "device_ops",
+	    json_integer(s->ready.device_ops));
+	json_object_set_new(o, "cpu_ops", json_integer(s->ready.cpu_ops));
+	return o;
+}
+
+json_t *
+output_sessions(const struct plan *p, const struct sessions *ss)
+{
+	json_t *a = json_array();
+	unsigned i;
+
+	for (i = 0; i < p->nsessions; i++)
+		json_array_append_new(a, session_json(&p->session[i],
+		    ss != NULL ? &ss->s[i] : NULL));
+	return json_pack("{s:o}", "sessions", a);
+}
+
+void
+output_add_speeds(json_t *o, const struct speeds *sp)
+{
+	char hash[24];
+
+	if (sp->have_hash) {
+		snprintf(hash, sizeof(hash), "%016" PRIx64, sp->logits_hash);
+		json_object_set_new(o, "logits_hash", json_string(hash));
+	}
+	json_object_set_new(o, "load_s", json_real(sp->load_s));
+	json_object_set_new(o, "load_gbs", json_real(sp->load_gbs));
+	json_object_set_new(o, "prompt_tokens", json_integer(sp->prompt_tok));
+	json_object_set_new(o, "gen_tokens", json_integer(sp->gen_tok));
+	json_object_set_new(o, "prompt_tps", json_real(sp->prompt_tps));
+	json_object_set_new(o, "gen_tps", json_real(sp->gen_tps));
+	json_object_set_new(o, "ttft_s", json_real(sp->ttft_s));
+}
+
+json_t *
+output_json_text(const char *text, size_t nbytes)
+{
+	static const char bad[] = "\xef\xbf\xbd";
+	json_t *s;
+	char *clean;
+	size_t i = 0, n = 0;
+	unsigned len;
+
+	if ((clean = malloc(nbytes * 3 + 1)) == NULL)
+		return NULL;
+	while (i < nbytes) {
+		len = utf8_len((const uint8_t *)text + i, nbytes - i);
+		memcpy(clean + n, len > 0 ? text + i : bad, len > 0 ? len : 3);
+		n += len > 0 ? len : 3;
+		i += len > 0 ? len : 1;
+	}
+	s = json_stringn(clean, n);
+	free(clean);
+	return s;
+}
+
+int
+output_json(json_t *o, int indent, struct err *reterr)
+{
+	char *text = json_dumps(o, (indent ? JSON_INDENT(1) : JSON_COMPACT) |
+	    JSON_REAL_PRECISION(7));
+	int rc;
+
+	json_decref(o);
+	if (text == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if ((rc = output_text(text, strlen(text))) == 0)
+		rc = output_text("\n", 1);
+	free(text);
+	if (rc < 0)
+		return err_set(reterr, ERR_RUN, rc, "stdout: %s",
+		    strerror(-rc));
+	return 0;
+}

@@ -1,0 +1,36 @@
+/* coordinator/output.h - text, the memory table, the speed line, JSON.
+ * Called by the commands.  Results go to stdout, the rest to stderr. */
+#ifndef COORDINATOR_OUTPUT_H
+#define COORDINATOR_OUTPUT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "job.h"
+
+/* Speeds of a run; 0 = not known. */
+struct speeds {
+	double load_s, load_gbs;
+	uint32_t prompt_tok, gen_tok;
+	double prompt_tps, gen_tps, ttft_s;
+	uint64_t logits_hash;
+	int have_hash;
+};
+
+/* Write all of it to stdout now; -EPIPE when nobody reads any more. */
+int output_text(const char *text, size_t nbytes);
+
+/* One row per session.  ss NULL: what the plan foresees; else with what the
+ * kernel counted. */
+void output_table(FILE *fp, const struct plan *p, const struct sessions *ss);
+void output_speed(FILE *fp, const struct speeds *sp);
+
+/* {"sessions":[...]} with the stable keys of design.md 9. */
+json_t *output_sessions(const struct plan *p, const struct sessions *ss);
+void output_add_speeds(json_t *o, const struct speeds *sp);
+/* Text as a JSON string; bytes that are not UTF-8 become U+FFFD. */
+json_t *output_json_text(const char *text, size_t nbytes);
+/* One line (or indented) on stdout, then free it. */
+int output_json(json_t *o, int indent, struct err *reterr);
+
+#endif

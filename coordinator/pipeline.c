@@ -1,0 +1,180 @@
+/* coordinator/pipeline.c - both ends of the pipeline. */
+#include "pipeline.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A guard only: messages, deaths and signals wake the wait by themselves. */
+#define LOOK_NS		UINT64_C(1000000000)
+
+static int
+attach(struct sessions *ss, unsigned i, enum ring_side side, struct ring *ret,
+    struct err *reterr)
+{
+	uint32_t nslots, nbytes;
+	struct region *m = &ss->ring[i];
+
+	plan_ring(ss->plan, i, &nslots, &nbytes);
+	return ring_attach_mapped(m->base, m->nbytes, side, nslots, nbytes,
+	    ret, reterr);
+}
+
+int
+pipeline_open(struct sessions *ss, struct pipeline **ret, struct err *reterr)
+{
+	struct pipeline *p;
+	int rc;
+
+	if ((p = calloc(1, sizeof(*p))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	p->ss = ss;
+	if ((rc = attach(ss, 0, RING_SIDE_PRODUCER, &p->first, reterr)) < 0 ||
+	    (rc = attach(ss, ss->n, RING_SIDE_CONSUMER, &p->last,
+	    reterr)) < 0) {
+		pipeline_close(p);
+		return rc;
+	}
+	*ret = p;
+	return 0;
+}
+
+void
+pipeline_close(struct pipeline *p)
+{
+	free(p);		/* the rings' memory is the sessions' */
+}
+
+static int
+send(struct pipeline *p, struct batch_hdr *hdr, const struct batch_row *rows)
+{
+	uint8_t *slot = ring_reserve_spsc(&p->first);
+
+	if (slot == NULL)
+		return -EAGAIN;
+	hdr->magic = BATCH_MAGIC;
+	hdr->number = p->number++;
+	hdr->epoch = p->epoch;
+	memcpy(slot, hdr, sizeof(*hdr));
+	if (hdr->nrows > 0)
+		memcpy(slot + sizeof(*hdr), rows,
+		    hdr->nrows * sizeof(*rows));
+	ring_commit_spsc(&p->first);
+	p->in_flight++;
+	return 0;
+}
+
+int
+pipeline_submit(struct pipeline *p, const struct batch_row *rows,
+    uint32_t nrows, uint64_t *ret_number)
+{
+	struct batch_hdr hdr = { .kind = BATCH_DATA, .nrows = nrows };
+	int rc = send(p, &hdr, rows);
+
+	if (rc == 0)
+		*ret_number = hdr.number;
+	return rc;
+}
+
+int
+pipeline_control(struct pipeline *p, enum batch_kind kind, uint32_t seq,
+    uint32_t dst, uint32_t pos)
+{
+	struct batch_hdr hdr = { .kind = kind, .seq = seq, .dst = dst,
+	    .pos = pos };
+
+	return send(p, &hdr, NULL);
+}
+
+static int
+wait_slot(struct pipeline *p, const uint8_t **ret, struct err *reterr)
+{
+	int rc;
+
+	while ((*ret = ring_peek_spsc(&p->last)) == NULL) {
+		if (ring_valid(&p->last) < 0)
+			return err_set(reterr, ERR_RUN, -EPROTO, "session %s: "
+			    "the ring of logits is corrupt: its counters are "
+			    "impossible", p->ss->s[p->ss->n - 1].name);
+		rc = 0;
+		if (!ring_arm_spsc(&p->last))
+			rc = sessions_wait(p->ss, 1, event_now_ns() + LOOK_NS,
+			    reterr);
+		ring_disarm_spsc(&p->last);
+		if (rc < 0 && rc != -ETIMEDOUT)
+			return rc;
+	}
+	return 0;
+}
+
+int
+pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
+{
+	const struct plan *plan = p->ss->plan;
+	const uint8_t *slot;
+	int rc;
+
+	if (p->in_flight == 0)
+		return err_set(reterr, ERR_RUN, -EINVAL,
+		    "a result was asked for with nothing in flight");
+	if ((rc = wait_slot(p, &slot, reterr)) < 0)
+		return rc;
+	memcpy(&ret->hdr, slot, sizeof(ret->hdr));
+	if (ret->hdr.magic != BATCH_MAGIC ||
+	    ret->hdr.nrows > plan->head_rows ||
+	    ret->hdr.number >= p->number)
+		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: the "
+		    "result of batch %" PRIu64 " with %u rows makes no sense",
+		    p->ss->s[p->ss->n - 1].name, ret->hdr.number,
+		    ret->hdr.nrows);
+	ret->logits = (const float *)(const void *)(slot +
+	    slot_payload_off(plan->head_rows));
+	ret->ld = slot_row_bytes(plan->model->hp.n_vocab) / sizeof(float);
+	ret->last = (ret->hdr.flags & BATCH_LAST) != 0;
+	if (ret->last)
+		p->in_flight--;
+	return 0;
+}
+
+void
+pipeline_done(struct pipeline *p)
+{
+	ring_release_spsc(&p->last);
+}
+
+static int
+drain(struct pipeline *p, struct err *reterr)
+{
+	struct result r;
+	int rc;
+
+	while (p->in_flight > 0) {
+		if ((rc = pipeline_next(p, &r, reterr)) < 0)
+			return rc;
+		pipeline_done(p);
+	}
+	return 0;
+}
+
+int
+pipeline_stop(struct pipeline *p, struct err *reterr)
+{
+	int rc;
+
+	if ((rc = drain(p, reterr)) < 0)
+		return rc;
+	pipeline_control(p, BATCH_STOP, 0, 0, 0);	/* empty: there is room */
+	return drain(p, reterr);
+}
+
+int
+pipeline_forget(struct pipeline *p, uint32_t seq, struct err *reterr)
+{
+	int rc;
+
+	if ((rc = drain(p, reterr)) < 0)
+		return rc;
+	pipeline_control(p, BATCH_FORGET, seq, 0, 0);
+	return drain(p, reterr);
+}

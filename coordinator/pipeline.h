@@ -1,0 +1,52 @@
+/* coordinator/pipeline.h - batches into the first ring, logits out of the last.
+ * Owns: the producer side of the one and the consumer side of the other.
+ * Called by the commands that compute.  Never blocks on the first ring: it
+ * takes a batch or says -EAGAIN, so that results can always be drained. */
+#ifndef COORDINATOR_PIPELINE_H
+#define COORDINATOR_PIPELINE_H
+
+#include "../shm/ring.h"
+#include "session.h"
+
+struct pipeline {
+	struct sessions *ss;
+	struct ring first, last;
+	uint64_t number;	/* of the next batch */
+	uint32_t epoch;
+	unsigned in_flight;	/* batches sent and not yet finished */
+};
+
+/* One slot of the last ring. */
+struct result {
+	struct batch_hdr hdr;		/* checked copy */
+	const float *logits;		/* (hdr.nrows, n_vocab), in the slot */
+	uint64_t ld;			/* floats from row to row */
+	int last;			/* the batch is done with this */
+};
+
+int pipeline_open(struct sessions *ss, struct pipeline **ret,
+    struct err *reterr);
+void pipeline_close(struct pipeline *p);
+
+/* Send rows; *ret_number names the batch.  -EAGAIN: the ring is full, take
+ * results first. */
+int pipeline_submit(struct pipeline *p, const struct batch_row *rows,
+    uint32_t nrows, uint64_t *ret_number);
+/* Control in order with the data: BATCH_FORGET (seq from pos on), BATCH_COPY,
+ * BATCH_RESET, BATCH_STOP.  Comes back as a result of its own. */
+int pipeline_control(struct pipeline *p, enum batch_kind kind, uint32_t seq,
+    uint32_t dst, uint32_t pos);
+
+/* The next result, waiting for it; an error when a worker is lost, a signal
+ * comes (-EINTR) or the slot is not what it should be. */
+int pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr);
+/* Give the result's slot back. */
+void pipeline_done(struct pipeline *p);
+
+/* Drain what is in flight, then let every stage leave its loop. */
+int pipeline_stop(struct pipeline *p, struct err *reterr);
+
+/* Drop everything that sequence seq holds, and wait until it is dropped. */
+int pipeline_forget(struct pipeline *p, uint32_t seq, struct err *reterr);
+
+#endif

@@ -1,0 +1,360 @@
+/* coordinator/plan.c - sizes of every session, and the cut that they allow. */
+#include "plan.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../layers/staging.h"
+#include "../shm/arena.h"
+#include "../shm/ring.h"
+#include "plan_priv.h"
+#include "split.h"
+
+/* Pages first touched after the worker's memory was measured: code of the
+ * loader and the kernels, tables of extents and operations.  Measured at 0.1 to
+ * 0.2 MiB on x86-64, from the 24 tensors of the demo to the 147 of a 1b. */
+#define RUNTIME_RESERVE		(MIB / 2)
+
+/* A slot of logits aims at this size; more rows only when sequences need it. */
+#define LOGITS_SLOT_BYTES	(2 * MIB)
+
+unsigned
+plan_threads(const struct session_conf *s)
+{
+	return s->threads > 0 ? (unsigned)s->threads :
+	    MAX(cpuset_count(&s->cpus), 1);
+}
+
+int
+plan_own_cores(const struct conf *c, unsigned s)
+{
+	int i;
+
+	for (i = 0; i < c->nsessions; i++)
+		if (i != (int)s && cpuset_overlaps(&c->session[i].cpus,
+		    &c->session[s].cpus))
+			return 0;
+	return 1;
+}
+
+void
+plan_ring(const struct plan *p, unsigned s, uint32_t *ret_nslots,
+    uint32_t *ret_slot_bytes)
+{
+	const struct hparams *hp = &p->model->hp;
+
+	if (s == 0) {
+		*ret_nslots = SLOTS_IDS;
+		*ret_slot_bytes = (uint32_t)slot_bytes(p->batch_rows, 0);
+	} else if (s < p->nsessions) {
+		*ret_nslots = SLOTS_STAGE;
+		*ret_slot_bytes = (uint32_t)slot_bytes(p->batch_rows,
+		    hp->n_embd);
+	} else {
+		*ret_nslots = SLOTS_LOGITS;
+		*ret_slot_bytes = (uint32_t)slot_bytes(p->head_rows,
+		    hp->n_vocab);
+	}
+}
+
+static uint64_t
+rings_bytes(const struct plan *p, unsigned s)
+{
+	uint64_t n = ALIGN_UP(sizeof(struct stage_status), 4096);
+	uint32_t nslots, nbytes;
+	unsigned i;
+
+	for (i = s; i <= s + 1; i++) {
+		plan_ring(p, i, &nslots, &nbytes);
+		n += ring_bytes(nslots, nbytes);
+	}
+	return n;
+}
+
+/* --- what each unit weighs --- */
+
+static const struct load_conf load_conf = LOAD_CONF_DEFAULT;
+
+/* Packed bytes of these extents, their largest read step, file bytes. */
+static int
+weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
+    struct unit_size *ret, struct err *reterr)
+{
+	struct weights ws;
+	struct load_item it;
+	uint32_t i;
+	int rc;
+
+	memset(ret, 0, sizeof(*ret));
+	if ((rc = weights_layout(ext, n, z->env->kernels, &ws, reterr)) < 0)
+		return rc;
+	ret->weights = ws.nbytes;
+	for (i = 0; i < n; i++) {
+		it.ext = ext[i];
+		it.row_step = weight_row_step(&ws.w[i]);
+		ret->block = MAX(ret->block, load_block_bytes(&load_conf, &it,
+		    1));
+		ret->file += ext[i].nbytes;
+		if (ws.w[i].kern != NULL &&
+		    ext[i].role != ROLE_TOKEN_EMBD)
+			ret->token += ws.w[i].nbytes;
+	}
+	weights_free(&ws);
+	return 0;
+}
+
+/* Scratch of a program with these parts: it does not depend on which layers,
+ * and no further layer after the second changes it. */
+static int
+scratch_of(struct sizes *z, int embedding, uint32_t nlayers, int head,
+    struct err *reterr)
+{
+	const struct model *m = z->plan->model;
+	struct program_env env = {
+		.hp = &m->hp, .nlayers = nlayers, .embedding = embedding,
+		.head = head, .batch_rows = z->plan->batch_rows,
+		.head_rows = z->plan->head_rows, .kv = z->kv_one,
+	};
+	uint32_t u0 = embedding ? 0 : 1, u1 = 1 + nlayers, n;
+	struct extent *ext;
+	struct weights ws = { 0 };
+	struct program *p = NULL;
+	int rc;
+
+	ext = calloc(2 * (size_t)model_range_max(m), sizeof(*ext));
+	if (ext == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	n = model_range(m, u0, MAX(u0, u1), ext);
+	if (head)
+		n += model_range(m, m->nunits - 1, m->nunits, ext + n);
+	if ((rc = weights_layout(ext, n, z->env->kernels, &ws, reterr)) == 0) {
+		env.ws = &ws;
+		rc = program_build(&env, &p, reterr);
+	}
+	if (rc == 0) {
+		z->scratch[embedding][nlayers][head] = p->scratch_bytes;
+		z->thread_bytes = MAX(z->thread_bytes,
+		    program_thread_bytes(p));
+	}
+	program_free(p);
+	weights_free(&ws);
+	free(ext);
+	return rc;
+}
+
+static int
+measure_units(struct sizes *z, struct err *reterr)
+{
+	const struct model *m = z->plan->model;
+	uint32_t u, nl;
+	int rc, e, h;
+
+	if ((z->unit = calloc(m->nunits, sizeof(*z->unit))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	for (u = 0; u < m->nunits; u++)
+		if ((rc = weigh(z, m->ext + m->first[u], m->first[u + 1] -
+		    m->first[u], &z->unit[u], reterr)) < 0)
+			return rc;
+	if (m->rope_freqs.nrows != 0 && (rc = weigh(z, &m->rope_freqs, 1,
+	    &z->rope, reterr)) < 0)
+		return rc;
+	/* Beside its embedding a tied head brings only its norm. */
+	if (m->hp.tied && (rc = weigh(z, m->ext + m->first[m->nunits - 1], 1,
+	    &z->tied_head, reterr)) < 0)
+		return rc;
+	for (e = 0; e < 2; e++)
+		for (nl = 0; nl < 3; nl++)
+			for (h = 0; h < 2; h++)
+				if (e + nl + h > 0 && (rc = scratch_of(z, e,
+				    MIN(nl, m->hp.n_layer), h, reterr)) < 0)
+					return rc;
+	return 0;
+}
+
+/* Everything that session s needs for [u0, u1), by tag. */
+static void
+session_sizes(const struct sizes *z, unsigned s, uint32_t u0, uint32_t u1,
+    struct plan_session *ps)
+{
+	const struct model *m = z->plan->model;
+	uint64_t block = load_conf.block_bytes, *b = ps->bytes, weights = 0;
+	uint32_t u;
+
+	ps->u0 = u0;
+	ps->u1 = u1;
+	ps->embedding = u0 == 0;
+	ps->head = u1 == m->nunits;
+	ps->first_layer = MAX(u0, 1) - 1;
+	ps->nlayers = MIN(u1, m->nunits - 1) - MAX(u0, 1);
+	if (MIN(u1, m->nunits - 1) < MAX(u0, 1))
+		ps->nlayers = 0;
+	ps->file_bytes = ps->token_bytes = 0;
+	for (u = u0; u < u1; u++) {
+		const struct unit_size *us = &z->unit[u];
+
+		ps->token_bytes += us->token;
+		if (ps->embedding && u == m->nunits - 1 && m->hp.tied)
+			us = &z->tied_head;
+		weights += us->weights;
+		ps->file_bytes += us->file;
+		block = MAX(block, us->block);
+	}
+	if (ps->nlayers > 0 && m->rope_freqs.nrows != 0) {
+		weights += z->rope.weights;
+		ps->file_bytes += z->rope.file;
+	}
+	memset(b, 0, sizeof(ps->bytes));
+	b[MEM_WEIGHTS] = arena_charge_bytes(weights);
+	b[MEM_KV] = arena_charge_bytes(ps->nlayers * z->kv_one.nbytes);
+	b[MEM_COMPUTE] = arena_charge_bytes(
+	    ALIGN_UP(z->scratch[ps->embedding][MIN(ps->nlayers, 2)][ps->head],
+	    64) + (ps->nlayers > 0 ? z->threads[s] * z->thread_bytes : 0));
+	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth * block);
+	b[MEM_RINGS] = rings_bytes(z->plan, s);
+	/* Page tables: one entry of 8 bytes for each 4 KiB mapped. */
+	b[MEM_RUNTIME] = z->runtime[s] + RUNTIME_RESERVE +
+	    ALIGN_UP((b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
+	    b[MEM_STAGING] + b[MEM_RINGS]) / 512, 4096);
+	ps->total_bytes = b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
+	    b[MEM_STAGING] + b[MEM_RINGS] + b[MEM_RUNTIME];
+}
+
+static uint64_t
+split_bytes(void *arg, unsigned s, uint32_t u0, uint32_t u1)
+{
+	struct plan_session ps;
+
+	session_sizes(arg, s, u0, u1, &ps);
+	return ps.total_bytes;
+}
+
+/* --- the plan --- */
+
+static enum kv_fmt
+kv_fmt_of(enum kv_type t)
+{
+	static const enum kv_fmt fmt[KV_NTYPES] = {
+		[KV_F32] = KV_FMT_F32, [KV_F16] = KV_FMT_F16,
+		[KV_Q8_0] = KV_FMT_Q8_0,
+	};
+
+	return fmt[t];
+}
+
+/* Settings that follow from the config and the model. */
+static int
+set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
+    struct err *reterr)
+{
+	const struct hparams *hp = &env->model->hp;
+	struct plan *p = z->plan;
+	int i, rc;
+
+	memset(p, 0, sizeof(*p));
+	z->env = env;
+	p->model = env->model;
+	p->nsessions = (unsigned)c->nsessions;
+	p->ctx_tok = c->ctx_tok > 0 ? (uint32_t)c->ctx_tok :
+	    MIN(hp->ctx_train, 4096);
+	p->batch_rows = MIN((uint32_t)c->batch_rows, p->ctx_tok);
+	p->nseqs = (uint32_t)c->parallel;
+	p->kfmt = p->vfmt = kv_fmt_of(c->kv_type);
+	p->head_rows = (uint32_t)MIN(p->batch_rows, MAX(p->nseqs,
+	    MAX(LOGITS_SLOT_BYTES / slot_row_bytes(hp->n_vocab), 1)));
+	if (p->nsessions > p->model->nunits)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "%u sessions are "
+		    "more than the model can be cut into: the embedding, %u "
+		    "layers and the output head: give at most %u", p->nsessions,
+		    hp->n_layer, p->model->nunits);
+	rc = kv_layout_init(&z->kv_one, hp, p->kfmt, p->vfmt, 1, p->nseqs,
+	    p->ctx_tok);
+	if (rc == -EINVAL)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "the KV type %s "
+		    "needs heads of a multiple of 32 elements, this model's "
+		    "have %u and %u: use f16", kv_type_name(c->kv_type),
+		    hp->head_dim, hp->v_dim);
+	if (rc < 0)
+		return err_set(reterr, ERR_FIT, -ENOSPC,
+		    "a context of %u tokens is beyond any memory", p->ctx_tok);
+	for (i = 0; i < c->nsessions; i++) {
+		struct plan_session *ps = &p->session[i];
+
+		ps->conf = &c->session[i];
+		ps->own_cores = plan_own_cores(c, (unsigned)i);
+		ps->threads = z->threads[i] = plan_threads(ps->conf);
+		ps->cap_bytes = ps->conf->cap_bytes != 0 ?
+		    ps->conf->cap_bytes : env->free_bytes / p->nsessions;
+		z->runtime[i] = env->runtime_bytes(env->arg, ps->threads);
+	}
+	return 0;
+}
+
+/* Bytes of weights read per token are the time of a unit: decode is bound by
+ * them, and prefill by their products. */
+static int
+cut(struct sizes *z, unsigned *reterr_session, uint64_t *reterr_short,
+    struct err *reterr)
+{
+	struct plan *p = z->plan;
+	uint32_t n = p->model->nunits, at[MAX_SESSIONS + 1], u;
+	uint64_t caps[MAX_SESSIONS];
+	double speed[MAX_SESSIONS], *cost;
+	struct split_in in = { .nunits = n, .nsessions = p->nsessions,
+	    .speed = speed, .cap_bytes = caps, .bytes = split_bytes,
+	    .arg = z };
+	unsigned s;
+	int rc;
+
+	if ((cost = calloc(n, sizeof(*cost))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	for (u = 0; u < n; u++)
+		cost[u] = (double)z->unit[u].token;
+	for (s = 0; s < p->nsessions; s++) {
+		speed[s] = p->session[s].own_cores ? p->session[s].threads : 1;
+		caps[s] = p->session[s].cap_bytes;
+	}
+	in.cost = cost;
+	rc = split_units(&in, at, reterr_session, reterr_short);
+	free(cost);
+	if (rc == -ENOMEM)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	for (s = 0; s < p->nsessions; s++)
+		session_sizes(z, s, at[s], at[s + 1], &p->session[s]);
+	return rc;
+}
+
+int
+plan_try(const struct conf *c, const struct plan_env *env, struct plan *ret,
+    unsigned *reterr_session, uint64_t *reterr_short, struct err *reterr)
+{
+	struct sizes *z;
+	int rc;
+
+	if ((z = calloc(1, sizeof(*z))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	z->plan = ret;
+	if ((rc = set_up(c, env, z, reterr)) == 0 &&
+	    (rc = measure_units(z, reterr)) == 0)
+		rc = cut(z, reterr_session, reterr_short, reterr);
+	free(z->unit);
+	free(z);
+	return rc;
+}
+
+int
+plan_build(const struct conf *c, const struct plan_env *env,
+    struct plan *ret, struct err *reterr)
+{
+	uint64_t lack = 0;
+	unsigned s = 0;
+	int rc;
+
+	if (reterr != NULL)
+		reterr->kind = ERR_NONE;
+	rc = plan_try(c, env, ret, &s, &lack, reterr);
+	if (rc == -ENOSPC && lack > 0)
+		plan_explain_lack(c, env, ret, s, lack, reterr);
+	return rc;
+}

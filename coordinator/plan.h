@@ -1,0 +1,67 @@
+/* coordinator/plan.h - which session holds what, with every byte foreseen.
+ * Owns: struct plan.  Called by run, plan, explain, bench and stress.  Knows
+ * sizes: it opens no file and starts no process. */
+#ifndef COORDINATOR_PLAN_H
+#define COORDINATOR_PLAN_H
+
+#include "../config/conf.h"
+#include "../kernels/kernels.h"
+#include "../layers/model.h"
+#include "../layers/program.h"
+#include "../shm/mem.h"
+
+/* Slots: two between stages, so that one is filled while the other is read;
+ * a few small ones for ids; two for blocks of logits. */
+enum { SLOTS_IDS = 4, SLOTS_STAGE = 2, SLOTS_LOGITS = 2 };
+
+struct plan_session {
+	const struct session_conf *conf;
+	uint32_t u0, u1;		/* units [u0, u1) */
+	int embedding, head;
+	uint32_t first_layer, nlayers;
+	unsigned threads;
+	int own_cores;			/* no other session runs on them */
+	uint64_t cap_bytes;
+	uint64_t bytes[MEM_NTAGS];	/* exact, by tag */
+	uint64_t total_bytes;		/* their sum */
+	uint64_t file_bytes;		/* of the extents it reads */
+	uint64_t token_bytes;		/* weights read for each token */
+};
+
+struct plan {
+	const struct model *model;
+	uint32_t ctx_tok, batch_rows, head_rows, nseqs;
+	enum kv_fmt kfmt, vfmt;
+	unsigned nsessions;
+	struct plan_session session[MAX_SESSIONS];
+};
+
+/* What the plan cannot know by itself. */
+struct plan_env {
+	const struct model *model;
+	const struct kernels *kernels;
+	uint64_t free_bytes;		/* to share among sessions without a cap */
+	/* Memory of a worker with this many threads and nothing loaded, as
+	 * measured. */
+	uint64_t (*runtime_bytes)(void *arg, unsigned threads);
+	void *arg;
+};
+
+/* Plan c over its sessions.  0, with every session's total <= its cap.
+ * -ENOSPC with ERR_FIT: the message names the session, the shortfall, and what
+ * would fit: more sessions, a smaller context or batch, another KV type.  ret
+ * is then the nearest plan, to be shown but not run.
+ * -EINVAL with ERR_USAGE: more sessions than units, a KV type that cannot hold
+ * the heads. */
+int plan_build(const struct conf *c, const struct plan_env *env,
+    struct plan *ret, struct err *reterr);
+
+/* Ring into session s (s == nsessions: out of the last). */
+void plan_ring(const struct plan *p, unsigned s, uint32_t *ret_nslots,
+    uint32_t *ret_slot_bytes);
+
+/* Threads that a session will have; cores that it shares with no other. */
+unsigned plan_threads(const struct session_conf *s);
+int plan_own_cores(const struct conf *c, unsigned s);
+
+#endif

@@ -1,0 +1,35 @@
+/* coordinator/plan_priv.h - sizes behind a plan; plan.c and plan_advice.c. */
+#ifndef COORDINATOR_PLAN_PRIV_H
+#define COORDINATOR_PLAN_PRIV_H
+
+#include "plan.h"
+
+struct unit_size {
+	uint64_t weights;	/* packed, 64-aligned */
+	uint64_t file;		/* bytes read from the file */
+	uint64_t token;		/* matrix bytes read for each token */
+	uint64_t block;		/* staging block that its rows ask for */
+};
+
+struct sizes {
+	const struct plan_env *env;
+	struct plan *plan;
+	struct unit_size *unit;			/* [nunits] */
+	struct unit_size rope, tied_head;
+	uint64_t scratch[2][3][2];	/* embedding, layers (2 = more), head */
+	uint64_t thread_bytes;
+	struct kv_layout kv_one;	/* of one layer */
+	unsigned threads[MAX_SESSIONS];
+	uint64_t runtime[MAX_SESSIONS];
+};
+
+/* plan_build() without advice: -ENOSPC with no message when it cannot fit. */
+int plan_try(const struct conf *c, const struct plan_env *env,
+    struct plan *ret, unsigned *reterr_session, uint64_t *reterr_short,
+    struct err *reterr);
+
+/* Who lacks how much, and what would fit. */
+void plan_explain_lack(const struct conf *c, const struct plan_env *env,
+    const struct plan *p, unsigned s, uint64_t lack, struct err *reterr);
+
+#endif

@@ -1,0 +1,222 @@
+/* coordinator/session.c - one worker's channel: orders, answers, its end. */
+#include "session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bsd/string.h>
+
+#include "../layers/staging.h"
+#include "../shm/event.h"
+
+#define SEND_NS		UINT64_C(10000000000)
+#define START_NS	UINT64_C(60000000000)
+
+/* The worker is gone: how, and what it held. */
+static int
+lost(struct session *s, struct err *reterr)
+{
+	char how[128] = "ended", mem[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
+	int status;
+
+	s->state = SESSION_FAILED;
+	if (child_wait(&s->child, event_now_ns() + START_NS, &status) == 0)
+		child_describe(status, how, sizeof(how));
+	return err_set(reterr, ERR_RUN, -ECHILD, "session %s: its worker %s "
+	    "(planned memory %s of a cap of %s)", s->name, how,
+	    units_human_bytes(s->plan->total_bytes, mem),
+	    units_human_bytes(s->plan->cap_bytes, cap));
+}
+
+static int
+worker_error(struct session *s, const struct chan_msg *m, struct err *reterr)
+{
+	struct wire_error we;
+
+	s->state = SESSION_FAILED;
+	if (m->nbytes != sizeof(we))
+		return err_set(reterr, ERR_RUN, -EBADMSG, "session %s: its "
+		    "worker failed, with a message of %u bytes", s->name,
+		    m->nbytes);
+	memcpy(&we, m->buf, sizeof(we));
+	we.msg[sizeof(we.msg) - 1] = '\0';
+	return err_set(reterr, we.kind >= ERR_RUN && we.kind <= ERR_MODEL ?
+	    we.kind : ERR_RUN, we.rc < 0 ? we.rc : -EIO, "session %s: %s",
+	    s->name, we.msg);
+}
+
+int
+session_recv(struct session *s, struct chan_msg *m, uint64_t deadline_ns,
+    struct err *reterr)
+{
+	int rc = chan_recv(&s->chan, m, deadline_ns);
+
+	if (rc == -EPIPE)
+		return lost(s, reterr);
+	if (rc == -ETIMEDOUT)
+		return rc;
+	if (rc < 0)
+		return err_set(reterr, ERR_RUN, rc, "session %s: control "
+		    "channel: %s", s->name, strerror(-rc));
+	chan_msg_done(m);		/* workers send no fds */
+	if (m->type == WIRE_ERROR)
+		return worker_error(s, m, reterr);
+	return 0;
+}
+
+int
+session_send(struct session *s, uint32_t type, const void *buf,
+    size_t nbytes, const int *fds, unsigned nfds, struct err *reterr)
+{
+	struct chan_msg *m;
+	int rc = chan_send(&s->chan, type, buf, nbytes, fds, nfds,
+	    event_now_ns() + SEND_NS);
+
+	if (rc == 0)
+		return 0;
+	/* What it said before it went is worth more than that it went. */
+	if (rc == -EPIPE && (m = malloc(sizeof(*m))) != NULL) {
+		while ((rc = session_recv(s, m, event_now_ns() + SEND_NS,
+		    reterr)) == 0)
+			;
+		free(m);
+		return rc;
+	}
+	return err_set(reterr, ERR_RUN, rc, "session %s: control channel: %s",
+	    s->name, strerror(-rc));
+}
+
+static int
+start(struct session *s, const struct conf *c, struct err *reterr)
+{
+	const struct plan_session *ps = s->plan;
+	struct wire_start ws = {
+		.version = WIRE_VERSION,
+		.node = ps->conf->node,
+		.priority_kind = ps->conf->priority.kind,
+		.priority_level = ps->conf->priority.level,
+		.threads = ps->threads,
+		.own_cores = (uint32_t)ps->own_cores,
+		.verbose = c->verbose,
+		.strict = (uint32_t)c->strict,
+		.cap_bytes = ps->cap_bytes,
+	};
+
+	strlcpy(ws.name, s->name, sizeof(ws.name));
+	strlcpy(ws.device, ps->conf->device, sizeof(ws.device));
+	memcpy(ws.cpus, ps->conf->cpus.bits, sizeof(ws.cpus));
+	memcpy(ws.planned, ps->bytes, sizeof(ws.planned));
+	return session_send(s, WIRE_START, &ws, sizeof(ws), &s->status_map.fd,
+	    1, reterr);
+}
+
+int
+session_spawn(struct session *s, const struct plan_session *ps,
+    const struct conf *c, struct err *reterr)
+{
+	int rc;
+
+	memset(s, 0, sizeof(*s));
+	s->name = ps->conf->name;
+	s->plan = ps;
+	s->child = (struct child)CHILD_NONE;
+	s->chan.fd = -1;
+	s->status_map = (struct region)REGION_NONE;
+	if ((rc = region_create_shared("straddle-status",
+	    sizeof(struct stage_status), &s->status_map, reterr)) < 0)
+		return rc;
+	s->status = s->status_map.base;
+	s->status->magic = STATUS_MAGIC;
+	s->status->version = WIRE_VERSION;
+	if ((rc = child_spawn(&s->child, &s->chan, reterr)) < 0) {
+		err_prefix(reterr, "session %s", s->name);
+		return rc;
+	}
+	s->state = SESSION_SPAWNED;
+	return start(s, c, reterr);
+}
+
+int
+session_hello(struct session *s, struct chan_msg *m, struct err *reterr)
+{
+	int rc = session_recv(s, m, event_now_ns() + START_NS, reterr);
+
+	if (rc == -ETIMEDOUT)
+		return err_set(reterr, ERR_RUN, rc,
+		    "session %s: its worker did not start in time", s->name);
+	if (rc < 0)
+		return rc;
+	if (m->type != WIRE_HELLO || m->nbytes != sizeof(s->hello))
+		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
+		    "worker answered with message %u", s->name, m->type);
+	memcpy(&s->hello, m->buf, sizeof(s->hello));
+	s->state = SESSION_BOUND;
+	return 0;
+}
+
+int
+session_probe(const struct plan_session *ps, const struct conf *c,
+    struct session *ret, struct err *reterr)
+{
+	struct chan_msg *m = malloc(sizeof(*m));
+	int rc;
+
+	if (m == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if ((rc = session_spawn(ret, ps, c, reterr)) == 0)
+		rc = session_hello(ret, m, reterr);
+	free(m);
+	if (rc < 0)
+		session_close(ret);
+	return rc;
+}
+
+int
+session_send_model(struct session *s, const struct plan *plan,
+    struct err *reterr)
+{
+	static const struct load_conf lc = LOAD_CONF_DEFAULT;
+	const struct plan_session *ps = s->plan;
+	const struct hparams *hp = &plan->model->hp;
+	const uint32_t per_msg = CHAN_MAX_BYTES / sizeof(struct extent);
+	struct wire_model wm = {
+		.first_layer = ps->first_layer, .nlayers = ps->nlayers,
+		.embedding = (uint32_t)ps->embedding,
+		.head = (uint32_t)ps->head,
+		.batch_rows = plan->batch_rows, .head_rows = plan->head_rows,
+		.ctx_tok = plan->ctx_tok, .nseqs = plan->nseqs,
+		.kfmt = plan->kfmt, .vfmt = plan->vfmt,
+		.load_depth = lc.depth, .load_block_bytes = lc.block_bytes,
+		.load_path = lc.path,
+		.nfiles = plan->model->g->nfiles,
+	};
+	uint8_t buf[sizeof(wm) + sizeof(*hp)];
+	struct extent *ext;
+	uint32_t i;
+	int rc;
+
+	ext = calloc(model_range_max(plan->model), sizeof(*ext));
+	if (ext == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	wm.nextents = model_range(plan->model, ps->u0, ps->u1, ext);
+	memcpy(buf, &wm, sizeof(wm));
+	memcpy(buf + sizeof(wm), hp, sizeof(*hp));
+	rc = session_send(s, WIRE_MODEL, buf, sizeof(buf), NULL, 0, reterr);
+	for (i = 0; rc == 0 && i < wm.nextents; i += per_msg)
+		rc = session_send(s, WIRE_EXTENTS, ext + i,
+		    MIN(per_msg, wm.nextents - i) * sizeof(*ext), NULL, 0,
+		    reterr);
+	free(ext);
+	return rc;
+}
+
+void
+session_close(struct session *s)
+{
+	chan_close(&s->chan);
+	child_close(&s->child);
+	region_close(&s->status_map);
+	s->status = NULL;
+	s->state = SESSION_CLOSED;
+}

@@ -1,0 +1,89 @@
+/* coordinator/session.h - the ordered set of sessions of one pipeline.
+ * Owns: worker processes, their channels and status pages, the rings' memfds.
+ * Called by the commands.  A session's life:
+ *
+ *	NEW -> SPAWNED -> BOUND -> LOADING -> READY -> DRAINED -> CLOSED
+ *	                     any of them -> FAILED
+ */
+#ifndef COORDINATOR_SESSION_H
+#define COORDINATOR_SESSION_H
+
+#include "../shm/region.h"
+#include "../shm/layout.h"
+#include "../shm/wire.h"
+#include "child.h"
+#include "plan.h"
+
+enum session_state {
+	SESSION_NEW, SESSION_SPAWNED, SESSION_BOUND, SESSION_LOADING,
+	SESSION_READY, SESSION_DRAINED, SESSION_CLOSED, SESSION_FAILED
+};
+
+struct session {
+	const char *name;
+	const struct plan_session *plan;
+	enum session_state state;
+	struct child child;
+	struct chan chan;
+	struct region status_map;
+	struct stage_status *status;
+	struct wire_hello hello;
+	struct wire_ready ready;
+	struct wire_stats stats;
+	int have_stats;
+};
+
+struct sessions {
+	const struct plan *plan;
+	unsigned n;
+	struct session s[MAX_SESSIONS];
+	struct region ring[MAX_SESSIONS + 1];	/* [i] into session i */
+	int bell_fd;		/* eventfd: rung by the last stage */
+	int signal_fd;		/* SIGINT, SIGTERM, SIGHUP; not owned; -1 = none */
+	struct chan_msg *msg;
+};
+
+/* Spawn all workers, bind them, hand them their orders, rings and files. */
+int sessions_open(const struct plan *plan, const struct conf *c,
+    int signal_fd, struct sessions **ret, struct err *reterr);
+
+/* Load on all at once.  tick is called about ten times a second, NULL = none. */
+typedef void sessions_tick_fn(const struct sessions *ss, void *arg);
+int sessions_load(struct sessions *ss, sessions_tick_fn *tick, void *arg,
+    struct err *reterr);
+
+/* Wait for a message, an end, a signal or the bell (if with_bell), until
+ * deadline_ns.  0 when something came, -ETIMEDOUT; -EINTR with a message on a
+ * signal; else the loss of a worker, named, with what it said last. */
+int sessions_wait(struct sessions *ss, int with_bell, uint64_t deadline_ns,
+    struct err *reterr);
+
+/* Ask every worker for its numbers (they must have left their loops). */
+int sessions_stats(struct sessions *ss, struct err *reterr);
+
+/* Close the channels, wait a moment, kill what is left; accepts NULL. */
+void sessions_close(struct sessions *ss);
+
+/* Start the worker of one session; its first word (bound, threads made) is read
+ * by session_hello(), so that several start at once. */
+int session_spawn(struct session *s, const struct plan_session *ps,
+    const struct conf *c, struct err *reterr);
+int session_hello(struct session *s, struct chan_msg *m, struct err *reterr);
+
+/* One short-lived worker, bound like session s with nothing loaded. */
+int session_probe(const struct plan_session *ps, const struct conf *c,
+    struct session *ret, struct err *reterr);
+void session_close(struct session *s);
+
+/* Receive the next message from s within deadline_ns; WIRE_ERROR and the end
+ * of the worker become errors that name the session. */
+int session_recv(struct session *s, struct chan_msg *m, uint64_t deadline_ns,
+    struct err *reterr);
+int session_send(struct session *s, uint32_t type, const void *buf,
+    size_t nbytes, const int *fds, unsigned nfds, struct err *reterr);
+
+/* WIRE_MODEL and WIRE_EXTENTS: what the stage's program follows from. */
+int session_send_model(struct session *s, const struct plan *plan,
+    struct err *reterr);
+
+#endif
