@@ -1,0 +1,243 @@
+# tests/e2e.sh - what the end-to-end tests share; sourced by tests/e2e_*.sh.
+#
+# Every command is a process group of its own, under a time limit, with its
+# streams in files of a private folder.  What is left of the group when the
+# command has ended is a leak.
+#
+#	STRADDLE_BIN	the program (default build/straddle)
+#	STRADDLE_TESTS	this folder (default tests)
+#	STRADDLE_MKGGUF	the maker of models (default tests/mkgguf beside BIN)
+
+set -m			# groups; and SIGINT is not ignored in them
+unset STRADDLE_CPU_MASK STRADDLE_SEED
+export LC_ALL=C
+
+BIN=$(realpath "${STRADDLE_BIN:-build/straddle}")
+TESTS=$(realpath "${STRADDLE_TESTS:-tests}")
+MKGGUF=${STRADDLE_MKGGUF:-$(dirname "$BIN")/tests/mkgguf}
+MODEL=$TESTS/data/kjv-q8_0.gguf
+DEMO=$TESTS/../config/demo.conf
+TOPIC=$(basename "$0" .sh)
+LIMIT=60		# seconds that any one command may take
+INPUT=/dev/null		# the command's stdin
+PASSED=0 FAILED=0 ENDED=
+RC=0 GROUP=0 COMMAND=none
+
+T=$(mktemp -d "${TMPDIR:-/tmp}/straddle-e2e.XXXXXX")
+OUT=$T/out ERR=$T/err
+: >"$OUT" >"$ERR"
+exec 2>"$T/shell"	# what bash says of jobs that were killed on purpose
+trap e2e_exit EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+e2e_exit()
+{
+	local rc=$?
+
+	[ "$GROUP" -eq 0 ] || kill -KILL -- "-$GROUP" || true
+	[ -n "$ENDED" ] || grep -v "^\[" "$T/shell" || true
+	rm -rf "$T"
+	[ -z "$ENDED" ] || exit "$rc"
+	echo "$TOPIC: $PASSED passed, $((FAILED + 1)) failed (stopped early)"
+	exit 1
+}
+
+# The last line of every test.
+e2e_end()
+{
+	ENDED=1
+	echo "$TOPIC: $PASSED passed, $FAILED failed"
+	exit $((FAILED > 0))
+}
+
+e2e_skip()
+{
+	ENDED=1
+	echo "$TOPIC: skipped: $*"
+	exit 77
+}
+
+e2e_need()
+{
+	local tool
+
+	for tool; do
+		command -v "$tool" >/dev/null || e2e_skip "there is no $tool"
+	done
+}
+
+[ -x "$BIN" ] || e2e_skip "$BIN is not built"
+e2e_need timeout pgrep python3 cmp awk iconv
+PYTHON=$(python3 -c "import sys; print(sys.executable)")	# not a wrapper
+
+# --- running ---
+
+# Any command: its exit code in RC, its streams in $OUT and $ERR.
+run_any()
+{
+	COMMAND="$*" RC=0
+	timeout -k 2 "$LIMIT" "$@" <"$INPUT" >"$OUT" 2>"$ERR" &
+	GROUP=$!
+	wait "$GROUP" || RC=$?
+}
+
+straddle()
+{
+	run_any "$BIN" "$@"
+}
+
+# The same in the background: its pid, and its group, is GROUP.
+straddle_bg()
+{
+	COMMAND="$* &" RC=0
+	: >"$OUT" >"$ERR"	# what is there is its own
+	"$BIN" "$@" <"$INPUT" >"$OUT" 2>"$ERR" &
+	GROUP=$!
+}
+
+# Wait until the command succeeds; not longer than SECONDS.
+within()
+{
+	local tries=$(($1 * 50))
+
+	shift
+	until "$@"; do
+		[ $((tries -= 1)) -gt 0 ] || return 1
+		sleep 0.02
+	done
+}
+
+ended()
+{
+	! pgrep -r R,S,D,T,t -g "$GROUP" >/dev/null
+}
+
+# The end of straddle_bg's command, at most SECONDS from now.
+finish_within()
+{
+	local in_time=0
+
+	within "$1" leader_ended || in_time=1
+	[ "$in_time" -eq 0 ] || kill -KILL -- "-$GROUP"
+	wait "$GROUP" || RC=$?
+	return "$in_time"
+}
+
+leader_ended()
+{
+	! pgrep -r R,S,D,T,t -g "$GROUP" | grep -qx "$GROUP"
+}
+
+# Pids of the workers, in the order of the sessions.
+workers()
+{
+	pgrep -r R,S,D,T,t -P "$GROUP" || true
+}
+
+# --- checking ---
+
+pass()
+{
+	PASSED=$((PASSED + 1))
+}
+
+fail()
+{
+	FAILED=$((FAILED + 1))
+	echo "$TOPIC: FAILED: $1"
+	echo "    command: $COMMAND"
+	echo "    exit code: $RC"
+	sed 's/^/    out: /' "$OUT" | cut -c -200 | head -n 8
+	sed 's/^/    err: /' "$ERR" | cut -c -300 | head -n 12
+}
+
+# check WHAT COMMAND...: the command succeeds.
+check()
+{
+	local what=$1
+
+	shift
+	if "$@"; then pass; else fail "$what"; fi
+}
+
+exits() { [ "$RC" -eq "$1" ]; }
+prints() { grep -Eqe "$1" "$OUT"; }
+says() { grep -Eqe "$1" "$ERR"; }
+is_empty() { [ ! -s "$1" ]; }
+same() { [ "$1" = "$2" ]; }
+differ() { [ "$1" != "$2" ]; }
+
+is_success()
+{
+	exits 0 && ended
+}
+
+# Of a refusal: the code, one line that says why, and nothing else.
+is_refusal()
+{
+	exits "$1" && is_empty "$OUT" && [ "$(wc -l <"$ERR")" -eq 1 ] &&
+	    says "^straddle: " && says "$2" && ended
+}
+
+# works WHAT ARGS...: exit 0, no process left.
+works()
+{
+	local what=$1
+
+	shift
+	straddle "$@"
+	check "$what" is_success
+}
+
+# refuses WHAT CODE PATTERN ARGS...
+refuses()
+{
+	local what=$1 code=$2 pattern=$3
+
+	shift 3
+	straddle "$@"
+	check "$what" is_refusal "$code" "$pattern"
+}
+
+# --- what this machine has ---
+
+# The allowed cores, one a line.
+cores()
+{
+	"$PYTHON" -c 'import os
+for c in sorted(os.sched_getaffinity(0)): print(c)'
+}
+
+# make_model NAME TYPE [OPTION...]: $T/NAME.gguf of mkgguf's tiny shape.
+make_model()
+{
+	local name=$1 type=$2
+
+	shift 2
+	"$MKGGUF" tiny "$type" "$T/$name.gguf" "$@" >/dev/null
+}
+
+# sessions N [SPEC]: the -s options of N sessions, for unquoted use.
+sessions()
+{
+	local i
+
+	for ((i = 0; i < $1; i++)); do
+		echo "-s ${2:-cpu}"
+	done
+}
+
+# field NAME: of the JSON object in $OUT, as text.
+field()
+{
+	"$PYTHON" -c 'import json, sys
+print(json.load(open(sys.argv[1]))[sys.argv[2]], end="")' "$OUT" "$1"
+}
+
+# has_keys KIND: $OUT is JSON with the stable keys of that command.
+has_keys()
+{
+	"$PYTHON" "$TESTS/json_keys.py" "$1" "$OUT" 2>>"$ERR"
+}

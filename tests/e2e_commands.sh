@@ -1,0 +1,285 @@
+#!/bin/bash
+# tests/e2e_commands.sh - the commands beside run: what they print, for people
+# and for machines.
+set -eu
+. "${STRADDLE_TESTS:-tests}/e2e.sh"
+
+# --- help and version ---
+
+works "--version" --version
+check "one line with a number" prints '^straddle [0-9]+\.[0-9]+'
+works "help" help
+for command in run plan inspect devices explain tokenize detokenize eval \
+    bench stress; do
+	OUT=$T/main straddle help
+	check "help lists $command" grep -q "^  $command " "$T/main"
+	works "help $command" help $command
+	check "help $command says how" prints "^usage: straddle $command"
+	check "help $command has an example" prints "^  straddle $command "
+	check "help $command has the common options" prints '^  -c FILE'
+	cp "$OUT" "$T/help"
+	works "$command --help" $command --help
+	check "$command --help is the same" cmp -s "$OUT" "$T/help"
+	works "$command -h, whatever else is there" $command -h -c "$T/none"
+	check "$command -h is the same" cmp -s "$OUT" "$T/help"
+done
+works "--help" --help
+check "--help is help" cmp -s "$OUT" "$T/main"
+
+# --- plan ---
+
+works "plan" plan -c "$DEMO"
+check "no worker's word on stderr" is_empty "$ERR"
+for name in cpu0 cpu1 cpu2 cpu3; do
+	check "a row of $name" prints "^$name +cpu .* 64\.00( +[0-9]+\.[0-9]+){7}"
+done
+works "plan --json" plan -c "$DEMO" --json
+check "it has the stable keys" has_keys plan
+
+# Every unit once, in order; every session within its cap.
+covers()
+{
+	"$PYTHON" - "$OUT" "$1" 2>>"$ERR" <<-'END'
+	import json, sys
+	s = json.load(open(sys.argv[1]))['sessions']
+	layers = [n for x in s if x['layers']
+	          for n in range(x['layers'][0], x['layers'][1] + 1)]
+	assert layers == list(range(8)), layers
+	assert len(s) == int(sys.argv[2]), len(s)
+	assert [x['embedding'] for x in s] == [True] + [False] * (len(s) - 1)
+	assert [x['head'] for x in s] == [False] * (len(s) - 1) + [True]
+	for x in s:
+	    total = sum(x[k] for k in ('weights', 'kv', 'compute', 'staging',
+	                               'rings', 'runtime'))
+	    assert 0 < total <= x['cap'], (x['name'], total)
+	END
+}
+check "the plan covers the model" covers 4
+for n in 2 3 5 8 9 10; do
+	straddle plan --json -m "$MODEL" $(sessions $n cpu,cap=64MiB)
+	check "$n sessions cover the model" covers $n
+done
+kv() { "$PYTHON" -c 'import json, sys
+print(sum(s["kv"] for s in json.load(open(sys.argv[1]))["sessions"]))' "$OUT"; }
+straddle plan --json -m "$MODEL" --ctx 1024 --kv-type f16
+half=$(kv)
+straddle plan --json -m "$MODEL" --ctx 1024 --kv-type f32
+check "KV bytes double with F32" same $((2 * half)) "$(kv)"
+straddle plan --json -m "$MODEL" --ctx 1024 --kv-type q8_0
+check "KV bytes shrink with Q8_0" test "$(kv)" -lt $((half * 6 / 10))
+# 8 layers of 4 heads of 32, keys and values, two bytes each.
+check "KV bytes are those of the model" same $((1024 * 8 * 4 * 32 * 4)) "$half"
+
+# check_round WHAT ARGS...: what --check prints means itself.
+check_round()
+{
+	local what=$1
+
+	shift
+	works "plan --check, $what" plan --check "$@"
+	cp "$OUT" "$T/round.conf"
+	works "plan --check of that" plan --check -c "$T/round.conf"
+	check "it is a fixed point: $what" cmp -s "$OUT" "$T/round.conf"
+}
+core=$(cores | tail -n 1)
+check_round "demo" -c "$DEMO"
+check_round "flags" -m "$MODEL" --ctx 77 --batch 9 --kv-type q8_0 --strict \
+    -s "a=cpu,cores=$core,cap=1.5GiB,threads=3,priority=nice:3" \
+    -s b=null,cap=123456789B -s hexagon,cap=3.5GiB
+check "it has all of that" same 3 "$(grep -c '^session' "$OUT")"
+check "exactly" prints '123456789'
+straddle run -c "$DEMO" -p "In the" --temp 0 -n 8 --json
+want=$(field logits_hash)
+straddle plan --check -c "$DEMO"
+cp "$OUT" "$T/round.conf"
+straddle run -c "$T/round.conf" -p "In the" --temp 0 -n 8 --json
+check "and it runs as the first did" same "$want" "$(field logits_hash)"
+works "--check needs no model" plan --check -s cpu,cap=1GiB
+
+# --- inspect ---
+
+works "inspect" inspect "$MODEL"
+check "the architecture" prints '^ +general\.architecture +string +"llama"'
+check "the tensors by type" prints '^ +Q8_0 +57 tensors'
+check "it runs" prints '^runs: yes'
+check "without the list of tensors" same "" "$(grep blk.0.attn_q "$OUT")"
+works "inspect -v" inspect -v -m "$MODEL"
+check "lists each tensor" same 74 "$(grep -c ' at [0-9]*$' "$OUT")"
+works "inspect --json" inspect --json -c "$DEMO"
+check "metadata, tensors and bytes" "$PYTHON" - "$OUT" <<-'END'
+	import json, sys
+	o = json.load(open(sys.argv[1]))
+	assert o['version'] == 3 and o['runs'] is True and o['alignment'] == 32
+	assert o['metadata']['llama.block_count'] == 8
+	t = {t['name']: t for t in o['tensors']}
+	assert len(t) == 74
+	q = t['blk.7.ffn_down.weight']
+	assert q['type'] == 'Q8_0' and q['shape'] == [512, 256]
+	assert q['bytes'] == 512 * 256 // 32 * 34
+	assert o['tensor_bytes'] == sum(x['bytes'] for x in t.values())
+	END
+make_model split q4_0 --split 3
+works "inspect of a split model" inspect "$T"/split-00001-of-00003.gguf --json
+check "all its files" same 3 "$(field files)"
+
+# --- devices ---
+
+works "devices" devices
+check "cpu is found" prints '^cpu$'
+check "with its cores" prints "^ +cores +$(nproc --all) "
+works "devices --json" devices --json
+check "it has the stable keys" has_keys devices
+check "cpu found; each kind with a reason" "$PYTHON" - "$OUT" <<-'END'
+	import json, sys
+	d = {x['kind']: x for x in json.load(open(sys.argv[1]))['devices']}
+	assert {'cpu', 'hexagon', 'null'} <= set(d), d.keys()
+	assert d['cpu']['found'] and d['cpu']['limits']
+	assert all(x['found'] or x['reason'] for x in d.values())
+	END
+
+# --- explain ---
+
+works "explain" explain -c "$DEMO"
+check "of the last layer" prints '^cpu2 +7 matmul +blk\.7\.ffn_down\.weight +cpu'
+check "nothing falls back" same 4 "$(grep -c ' 0 fall back' "$OUT")"
+works "explain --json" explain --json -c "$DEMO"
+check "it has the stable keys" has_keys explain
+works "explain of a device" explain -m "$MODEL" -s null
+check "attention falls back, with the reason" \
+    prints '^null0 +3 attention +cpu +[a-z]'
+check "the rest does not" prints '^null0 +158 operations .* 8 fall back'
+works "explain --json of a device" explain -m "$MODEL" -s cpu -s null --json
+check "it has the stable keys, too" has_keys explain
+check "the counts are those of the operations" "$PYTHON" - "$OUT" <<-'END'
+	import collections, json, sys
+	o = json.load(open(sys.argv[1]))
+	n = collections.Counter((x['session'], x['where'])
+	                        for x in o['ops'])
+	for s in o['summary']:
+	    kind = s['session'].rstrip('0123456789')
+	    assert s['device_ops'] == n[s['session'], kind], s
+	    if kind != 'cpu':
+	        assert s['cpu_ops'] == n[s['session'], 'cpu'] > 0, s
+	assert all(x['reason'] for x in o['ops']
+	           if x['session'] == 'null0' and x['where'] == 'cpu')
+	END
+printf 'model = "%s"\nstrict = true\nsession s { device = "null" }\n' \
+    "$MODEL" >"$T/strict.conf"
+straddle run -c "$T/strict.conf" -p hello --temp 0
+check "strict: no run with a fallback" exits 1
+check "strict: no text" is_empty "$OUT"
+check "strict: names the operation, layer and reason" \
+    says '^straddle: session s: strict: .*attention.* layer 0.*no kernel'
+check "strict: one line" same 1 "$(wc -l <"$ERR")"
+works "strict: the CPU needs none" run -m "$MODEL" --strict -p hello -n 2
+
+# --- tokenize, detokenize ---
+
+works "tokenize" tokenize "$MODEL" -p "In the beginning God"
+check "ids on one line" same "1 305 2034 261 1799 1240 389" "$(cat "$OUT")"
+works "tokenize --no-bos" tokenize "$MODEL" --no-bos -p "In the beginning God"
+check "the first is gone" same "305 2034 261 1799 1240 389" "$(cat "$OUT")"
+works "tokenize --pieces" tokenize -m "$MODEL" --pieces -p "In the beginning"
+check "a line each" same 6 "$(wc -l <"$OUT")"
+check "id and piece" prints "^ *261 '▁the'$"
+works "no text is no ids" tokenize "$MODEL" --no-bos -p ""
+check "an empty line" same 1 "$(wc -c <"$OUT")"
+
+# back NAME: the bytes of $T/text come back from their ids.
+back()
+{
+	straddle tokenize -c "$DEMO" -f "$T/text"
+	cp "$OUT" "$T/ids"
+	check "$1: one line" same 1 "$(wc -l <"$T/ids")"
+	straddle detokenize "$MODEL" -f "$T/ids"
+	echo >>"$T/text"
+	check "$1: comes back" cmp -s "$OUT" "$T/text"
+	INPUT=$T/ids straddle detokenize "$MODEL" -f -
+	check "$1: from stdin" cmp -s "$OUT" "$T/text"
+	straddle detokenize "$MODEL" $(cat "$T/ids")
+	check "$1: from operands" cmp -s "$OUT" "$T/text"
+	straddle detokenize -m "$MODEL" -p "$(cat "$T/ids")"
+	check "$1: from -p" cmp -s "$OUT" "$T/text"
+}
+printf 'In the beginning' >"$T/text" && back "plain text"
+printf '  two  spaces\tand\n\nlines\r\n' >"$T/text" && back "blanks"
+printf 'gr\303\274\303\237e \342\202\254 \360\237\230\200' >"$T/text" &&
+    back "UTF-8"
+printf '\377\376\200 \303 \355\240\200 \360\237' >"$T/text" &&
+    back "invalid UTF-8"
+printf 'a\0b\0' >"$T/text" && back "NUL bytes"
+printf '</s><s> <unk> <0x41>' >"$T/text" && back "the look of control tokens"
+straddle tokenize "$MODEL" -p "</s>"
+want=$(cat "$OUT")
+straddle tokenize "$MODEL" -p "</s>" --special
+check "--special makes it one" same "1 2" "$(cat "$OUT")"
+check "else it is text" differ "1 2" "$want"
+printf 'In the' >"$T/text"
+INPUT=$T/text straddle tokenize "$MODEL" -f -
+check "tokenize from stdin" same "1 305 2034 261" "$(cat "$OUT")"
+
+# --- eval ---
+
+straddle run -m "$MODEL" -c "$DEMO" -p "In the beginning God created" \
+    --temp 0 -n 200 -q
+cp "$OUT" "$T/text"
+works "eval --text" eval -m "$MODEL" --ctx 64 --text "$T/text" $(sessions 2)
+check "a line" prints \
+    '^perplexity [0-9.]+ \+- [0-9.]+ \([0-9]+ chunks of 64 tokens'
+want=$(cat "$OUT")
+INPUT=$T/text straddle eval -m "$MODEL" --ctx 64 --text - --batch 7
+check "the same from stdin, however cut" same "$want" "$(cat "$OUT")"
+ppl() { sed -n 's/^perplexity \([0-9]*\)\..*/\1/p' "$OUT"; }
+own=$(ppl)
+"$PYTHON" -c 'import random, sys
+words = sorted(set(open(sys.argv[1]).read().split())) * 40
+random.seed(1)
+random.shuffle(words)
+print(" ".join(words[:300]))' "$T/text" >"$T/shuffled"
+straddle eval -m "$MODEL" --ctx 64 --text "$T/shuffled"
+check "its own text surprises the model less than shuffled words" \
+    test "$own" -lt "$(ppl)"
+straddle eval -m "$MODEL" --ctx 1024 --text "$T/text"
+check "a text shorter than the context" exits 2
+check "both numbers" says '[0-9]+ tokens.* 1024'
+
+works "eval --ids" eval -m "$MODEL" --ids "1 305 2034" --logits "$T/a.f32"
+check "rows x vocabulary x 4 bytes" same $((3 * 2048 * 4)) \
+    "$(wc -c <"$T/a.f32")"
+echo "1, 305
+2034" >"$T/ids"
+works "eval --ids-file" \
+    eval -m "$MODEL" --ids-file "$T/ids" --logits "$T/b.f32"
+check "is the same" cmp -s "$T/a.f32" "$T/b.f32"
+
+# The likeliest token of the last row is the one that run makes.
+best=$("$PYTHON" - "$T/a.f32" <<-'END'
+	import array, sys
+	a = array.array('f', open(sys.argv[1], 'rb').read())[-2048:]
+	print(a.index(max(a)))
+	END
+)
+straddle detokenize "$MODEL" "$best"
+want=$(cat "$OUT")
+straddle run -m "$MODEL" -p "In" --temp 0 -n 1 -q
+check "run makes the likeliest token of eval" same "$want" \
+    "$(sed 's/^ //' "$OUT")"
+
+# --- bench, stress ---
+
+works "bench --json" bench -m "$MODEL" -p 16 -n 8 -r 1 --json
+check "it has the stable keys" has_keys bench
+check "tests by name" "$PYTHON" - "$OUT" <<-'END'
+	import json, sys
+	names = [r['test'] for r in json.load(open(sys.argv[1]))['results']]
+	assert names == ['pp16', 'tg8'], names
+	END
+works "bench" bench -c "$DEMO" -p 16 -n 8 -r 2
+check "with speeds" prints '[0-9.]+ (\+-|±) [0-9.]+ t/s'
+works "stress --json" stress -m "$MODEL" $(sessions 2 cpu,cap=64MiB) --json
+check "it has the stable keys" has_keys stress
+check "all cases held" same "" "$(grep '"held": false' "$OUT")"
+works "stress" stress -m "$MODEL" $(sessions 2 cpu,cap=64MiB)
+check "says so" prints '^held +caps equal to the plan'
+
+e2e_end

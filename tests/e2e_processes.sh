@@ -1,0 +1,181 @@
+#!/bin/bash
+# tests/e2e_processes.sh - the workers as processes: they do not outlive the
+# coordinator, their loss is named, and they stay within their memory.
+set -eu
+. "${STRADDLE_TESTS:-tests}/e2e.sh"
+
+# A generation in three sessions that goes on until something ends it; all of
+# it is under way when there is text.
+LONG=(run -m "$MODEL" -p "In the beginning" -n 100000 --ctx 65536
+    --ignore-eos --temp 0 -q -s a=cpu,threads=1 -s b=cpu,threads=1
+    -s c=cpu,threads=1)
+
+begin()
+{
+	straddle_bg "${LONG[@]}" "$@"
+	check "text comes as it is made" within 20 test -s "$OUT"
+	pids=($(workers))
+	check "three workers" same 3 "${#pids[@]}"
+}
+
+whole_text()
+{
+	[ "$(wc -c <"$OUT")" -gt 8 ] && [ -z "$(tail -c 1 "$OUT")" ] &&
+	    iconv -f UTF-8 -t UTF-8 "$OUT" >/dev/null
+}
+
+# --- signals to the coordinator ---
+
+for signal in INT TERM HUP; do
+	begin
+	kill -$signal "$GROUP"
+	check "SIG$signal ends it soon" finish_within 5
+	check "SIG$signal: exit 1" exits 1
+	check "SIG$signal is named" says "^straddle: interrupted by signal"
+	check "SIG$signal: no worker is left" ended
+	check "SIG$signal: the text so far is there" whole_text
+done
+begin
+kill -INT -- "-$GROUP"		# as Ctrl-C does: to all
+check "Ctrl-C ends it soon" finish_within 5
+check "Ctrl-C: exit 1" exits 1
+check "Ctrl-C is what is named, not a lost worker" \
+    says "^straddle: interrupted by signal 2"
+check "Ctrl-C: one line" same 1 "$(wc -l <"$ERR")"
+check "Ctrl-C: no worker is left" ended
+check "Ctrl-C: the text so far is there" whole_text
+
+# During the start, too: at any moment.
+for wait in 0 0.01 0.03 0.06 0.1; do
+	straddle_bg "${LONG[@]}"
+	sleep $wait
+	kill -TERM "$GROUP"
+	check "SIGTERM after $wait s ends it" finish_within 5
+	check "SIGTERM after $wait s: not done" test "$RC" -ne 0
+	check "SIGTERM after $wait s: no worker is left" within 2 ended
+done
+
+begin
+kill -KILL "$GROUP"
+check "kill -9 of the coordinator" finish_within 5
+check "its workers go within 2 s" within 2 ended
+
+# --- losing a worker ---
+
+for i in 0 1 2; do
+	begin
+	kill -KILL "${pids[i]}"
+	name=$(echo a b c | cut -d ' ' -f $((i + 1)))
+	check "the loss of $name ends it soon" finish_within 5
+	check "the loss of $name: exit 1" exits 1
+	check "the loss of $name is named, with the signal" \
+	    says "^straddle: session $name: .*signal 9"
+	check "the loss of $name: one line" same 1 "$(wc -l <"$ERR")"
+	check "the loss of $name: no worker is left" ended
+	check "the loss of $name: the text so far is there" whole_text
+done
+begin
+kill -SEGV "${pids[1]}"
+check "a crash ends it soon" finish_within 5
+check "a crash is named" says '^straddle: session b: .*signal 11'
+check "a crash: no worker is left" ended
+
+# --- stopped, and continued ---
+
+size() { wc -c <"$OUT"; }
+grows() { [ "$(size)" -gt "$before" ]; }
+
+begin
+kill -STOP -- "-$GROUP"
+sleep 0.2
+before=$(size)
+sleep 1.5
+check "stopped, it says nothing" same "$before" "$(size)"
+check "stopped, nobody is lost" same 3 "$(workers | wc -l)"
+kill -CONT -- "-$GROUP"
+check "continued, it goes on" within 10 grows
+kill -STOP "${pids[1]}"		# a stage alone
+sleep 1.5
+before=$(size)
+kill -CONT "${pids[1]}"
+check "so it does when one stage was stopped" within 10 grows
+kill -INT "$GROUP"
+check "and ends" finish_within 5
+check "as if nothing had been" says '^straddle: interrupted by signal 2'
+
+# --- what a worker is ---
+
+begin
+title() { tr '\0' ' ' <"/proc/$1/cmdline"; }
+title_is() { title "$1" | grep -Eqx "$2 *"; }
+check "title of the first" \
+    title_is "${pids[0]}" 'straddle: a .*layers 0-[0-9]+'
+check "title of the second" \
+    title_is "${pids[1]}" 'straddle: b layers [0-9]+-[0-9]+'
+check "title of the last" title_is "${pids[2]}" 'straddle: c .*head'
+
+# Streams, channel, rings, eventfd, its own /proc file: nothing else, and the
+# model is closed when it is loaded.
+odd_fds()
+{
+	local fd
+
+	for fd in "/proc/$1/fd"/*; do
+		readlink "$fd"
+	done | grep -vxE "/dev/null|$ERR|socket:.*|/proc/[0-9]+/status|\
+/memfd:straddle-.*|anon_inode:\[(eventfd|eventpoll|eventfd:.*)\]" || true
+}
+for pid in "${pids[@]}"; do
+	check "no file is open that should not be" same "" "$(odd_fds "$pid")"
+	check "stdin is no terminal" \
+	    same /dev/null "$(readlink "/proc/$pid/fd/0")"
+done
+kill -TERM "$GROUP"
+check "the end" finish_within 5
+
+# --- memory ---
+
+# Peak <= cap, and as planned to the larger of 2 % and 4 MiB.
+within_plan()
+{
+	"$PYTHON" - "$T/plan.json" "$OUT" 2>>"$ERR" <<-'END'
+	import json, sys
+	plan, run = (json.load(open(p))['sessions'] for p in sys.argv[1:])
+	assert len(plan) == len(run) > 0
+	for p, r in zip(plan, run):
+	    planned = sum(p[k] for k in ('weights', 'kv', 'compute',
+	                                 'staging', 'rings', 'runtime'))
+	    peak, name = r['peak'], r['name']
+	    off = peak - planned
+	    assert p['layers'] == r['layers'], f'{name}: cut another way'
+	    assert peak <= r['cap'], f'{name}: {peak} over its cap {r["cap"]}'
+	    assert abs(off) <= max(planned * 0.02, 4 << 20), \
+	        f'{name}: peak {peak}, planned {planned}: {off:+}'
+	END
+}
+
+PROMPT=$(seq -s ' ' 1 60)
+memory()
+{
+	straddle plan -m "$MODEL" --json "$@"
+	cp "$OUT" "$T/plan.json"
+	straddle run -m "$MODEL" -p "$PROMPT" -n 8 --json -q --temp 0 "$@"
+	check "memory as planned: $*" is_success
+	check "memory as planned: $*" within_plan
+}
+memory -s cpu,cap=64MiB
+memory -s cpu,cap=64MiB --ctx 256
+memory -s cpu,cap=64MiB --ctx 256 --batch 1
+memory -s cpu,cap=64MiB --ctx 512 --batch 512
+memory -s cpu,cap=512MiB --ctx 32768 --kv-type f32
+memory -s cpu,cap=512MiB --ctx 32768 --kv-type f16
+memory -s cpu,cap=512MiB --ctx 32768 --kv-type q8_0
+memory -s cpu,cap=2GiB --ctx 131072 --kv-type f16
+memory $(sessions 2 cpu,cap=64MiB)
+memory $(sessions 4 cpu,cap=24MiB)
+memory $(sessions 4 cpu,cap=128MiB) --ctx 32768 --kv-type f16
+memory $(sessions 8 cpu,cap=64MiB) --batch 512
+memory $(sessions 3 cpu,cap=96MiB,threads=1) --batch 2048
+memory -s cpu,cap=64MiB,threads=8
+
+e2e_end

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""json_keys.py KIND FILE - check a command's JSON against its stable keys.
+
+The keys below are a promise to whoever reads the output by machine: none may
+go or change its type.  More keys are welcome.  Says what is wrong, exit 1.
+"""
+import json
+import sys
+
+
+def whole(v):
+    return isinstance(v, int) and not isinstance(v, bool)
+
+
+def size(v):
+    return whole(v) and v >= 0
+
+
+def number(v):
+    return whole(v) or isinstance(v, float)
+
+
+def positive(v):
+    return number(v) and v > 0
+
+
+def text(v):
+    return isinstance(v, str)
+
+
+def word(v):
+    return text(v) and v != ""
+
+
+def flag(v):
+    return isinstance(v, bool)
+
+
+def layer(v):
+    return v is None or size(v)
+
+
+def layers(v):
+    return v is None or (isinstance(v, list) and len(v) == 2 and
+                         size(v[0]) and size(v[1]) and v[0] <= v[1])
+
+
+def hash64(v):
+    return text(v) and len(v) == 16 and set(v) <= set("0123456789abcdef")
+
+
+def bound(v):
+    return v is None or v in ("int8", "bf16", "f32", "read", "disk")
+
+
+def optional(check):
+    return lambda v: v is None or check(v)
+
+
+def list_of(shape):
+    return lambda v: isinstance(v, list) and v != [] and \
+        all(errors(shape, x) is None for x in v)
+
+
+def dict_of(shape):
+    return lambda v: isinstance(v, dict) and \
+        all(errors(shape, x) is None for x in v.values())
+
+
+PLANNED = {
+    "name": word, "device": word, "embedding": flag, "layers": layers,
+    "head": flag, "cap": size, "weights": size, "kv": size, "compute": size,
+    "staging": size, "rings": size, "runtime": size,
+}
+RUN = dict(PLANNED, peak=size, unaccounted=whole, enforced_by=word)
+
+KINDS = {
+    "plan": {"sessions": PLANNED},
+    "run": {
+        "sessions": RUN, "text": text, "logits_hash": hash64,
+        "load_s": positive, "load_gbs": positive, "prompt_tps": positive,
+        "gen_tps": positive, "ttft_s": positive,
+    },
+    "bench": {
+        "roofline": {"read_gbs": list_of(positive)},
+        "results": {"test": word, "tps": positive, "sd": number,
+                    "bound": bound, "fraction": optional(positive)},
+    },
+    "explain": {
+        "ops": {"session": word, "layer": layer, "op": word, "tensor": text,
+                "where": word, "reason": text},
+        "summary": {"session": word, "device_ops": size, "cpu_ops": size},
+    },
+    "stress": {"cases": {"name": word, "held": flag, "detail": word}},
+    "devices": {
+        "devices": {"kind": word, "found": flag, "reason": word,
+                    "limits": dict_of({"value": optional(number),
+                                       "from": word})},
+    },
+}
+# The objects of these keys are lists of such objects.
+LISTS = ("sessions", "results", "ops", "summary", "cases", "devices")
+
+
+def errors(shape, v, where=""):
+    """The first thing wrong with v, or None."""
+    if not isinstance(shape, dict):
+        return None if shape(v) else f"{where}: {v!r} is not a {shape.__name__}"
+    if not isinstance(v, dict):
+        return f"{where}: not an object"
+    for key, inner in shape.items():
+        at = f"{where}.{key}"
+        if key not in v:
+            return f"{at}: missing"
+        many = key in LISTS and isinstance(inner, dict)
+        if many and not (isinstance(v[key], list) and v[key]):
+            return f"{at}: not a list with something in it"
+        for x in v[key] if many else [v[key]]:
+            e = errors(inner, x, at)
+            if e is not None:
+                return e
+    return None
+
+
+def main():
+    with open(sys.argv[2], "rb") as fp:
+        data = fp.read().decode("utf-8")
+    e = errors(KINDS[sys.argv[1]], json.loads(data))
+    if e is not None:
+        sys.exit(f"json_keys: {sys.argv[1]}{e}")
+
+
+main()

@@ -1,0 +1,177 @@
+/* tests/tiny.c - small models of any shape, true ones and false ones.
+ * The names and shapes are written down again here, on purpose: a mistake in
+ * the program's own table must not hide itself. */
+#include "tiny.h"
+
+#include <string.h>
+
+#include "t.h"
+
+enum dim { ONE, EMBD, Q, K, V, ATTN, FF, VOCAB, ROT2 };
+enum want { ALWAYS, UNTIED, BIASED, WITH_FREQS };
+
+struct tensor_def {
+	const char *name;	/* of a layer: behind "blk.N." */
+	enum dim k, n;
+	enum want want;
+};
+
+static const struct tensor_def of_model[] = {
+	{ "output.weight", EMBD, VOCAB, UNTIED },
+	{ "rope_freqs.weight", ROT2, ONE, WITH_FREQS },
+	{ "token_embd.weight", EMBD, VOCAB, ALWAYS },
+	{ "output_norm.weight", EMBD, ONE, ALWAYS },
+};
+
+static const struct tensor_def of_layer[] = {
+	{ "attn_norm.weight", EMBD, ONE, ALWAYS },
+	{ "ffn_norm.weight", EMBD, ONE, ALWAYS },
+	{ "attn_q.weight", EMBD, Q, ALWAYS },
+	{ "attn_k.weight", EMBD, K, ALWAYS },
+	{ "attn_v.weight", EMBD, V, ALWAYS },
+	{ "attn_output.weight", ATTN, EMBD, ALWAYS },
+	{ "ffn_gate.weight", EMBD, FF, ALWAYS },
+	{ "ffn_up.weight", EMBD, FF, ALWAYS },
+	{ "ffn_down.weight", FF, EMBD, ALWAYS },
+	{ "attn_q.bias", Q, ONE, BIASED },
+	{ "attn_k.bias", K, ONE, BIASED },
+	{ "attn_v.bias", V, ONE, BIASED },
+	{ "attn_output.bias", EMBD, ONE, BIASED },
+	{ "ffn_gate.bias", FF, ONE, BIASED },
+	{ "ffn_up.bias", FF, ONE, BIASED },
+	{ "ffn_down.bias", EMBD, ONE, BIASED },
+};
+
+static uint32_t
+dim_size(const struct tiny *t, enum dim d)
+{
+	uint32_t head = t->head_dim ? t->head_dim : t->n_embd / t->n_head;
+	uint32_t v = t->v_dim ? t->v_dim : head;
+	const uint32_t size[] = {
+		[ONE] = 1, [EMBD] = t->n_embd, [Q] = t->n_head * head,
+		[K] = t->n_head_kv * head, [V] = t->n_head_kv * v,
+		[ATTN] = t->n_head * v, [FF] = t->n_ff, [VOCAB] = t->n_vocab,
+		[ROT2] = head / 2
+	};
+
+	return size[d];
+}
+
+static int
+wanted(const struct tiny *t, const struct tensor_def *d)
+{
+	return d->want == ALWAYS || (d->want == UNTIED && !t->tied) ||
+	    (d->want == BIASED && t->bias) ||
+	    (d->want == WITH_FREQS && t->rope_freqs);
+}
+
+static void
+put_tensor(struct gguf_writer *w, const struct tiny *t,
+    const struct tensor_def *d, const char *name)
+{
+	uint64_t ne[2] = { dim_size(t, d->k), dim_size(t, d->n) };
+	uint32_t type = d->n == ONE ? QUANT_F32 : t->type;
+
+	if (!wanted(t, d) || (t->omit != NULL && strcmp(t->omit, name) == 0))
+		return;
+	if (t->odd != NULL && strcmp(t->odd, name) == 0) {
+		ne[0] = t->odd_k ? t->odd_k : ne[0];
+		ne[1] = t->odd_n ? t->odd_n : ne[1];
+		type = t->odd_type != TINY_SAME_TYPE ? t->odd_type : type;
+	}
+	gw_tensor(w, name, type, ne[1] == 1 ? 1 : 2, ne,
+	    quant_row_bytes(type, ne[0]) * ne[1]);
+}
+
+static void
+put_number(struct gguf_writer *w, const struct tiny *t, const char *key,
+    uint32_t v)
+{
+	if (v != 0 && (t->omit == NULL || strcmp(t->omit, key) != 0))
+		gw_kv_u32(w, key, v);
+}
+
+static void
+put_keys(struct gguf_writer *w, const struct tiny *t)
+{
+	if (t->omit == NULL || strcmp(t->omit, "general.architecture") != 0)
+		gw_kv_str(w, "general.architecture", "llama");
+	put_number(w, t, "llama.block_count", t->n_layer);
+	put_number(w, t, "llama.context_length", 512);
+	put_number(w, t, "llama.embedding_length", t->n_embd);
+	put_number(w, t, "llama.feed_forward_length", t->n_ff);
+	put_number(w, t, "llama.attention.head_count", t->n_head);
+	put_number(w, t, "llama.attention.head_count_kv", t->n_head_kv);
+	put_number(w, t, "llama.attention.key_length", t->head_dim);
+	put_number(w, t, "llama.attention.value_length", t->v_dim);
+	if (t->keys != NULL)
+		t->keys(w);
+}
+
+int
+tiny_open(const struct tiny *t, struct gguf **ret_g, struct model **ret_m,
+    struct err *reterr)
+{
+	static unsigned nfiles;
+	struct gguf_writer w;
+	char path[128], name[GGUF_MAX_NAME];
+	uint32_t l;
+	unsigned i;
+	int rc;
+
+	gw_open(&w);
+	put_keys(&w, t);
+	for (i = 0; i < NITEMS(of_model); i++)
+		put_tensor(&w, t, &of_model[i], of_model[i].name);
+	for (l = t->n_layer; l-- > 0; )		/* not in the order of use */
+		for (i = 0; i < NITEMS(of_layer); i++) {
+			snprintf(name, sizeof(name), "blk.%u.%s", l,
+			    of_layer[i].name);
+			put_tensor(&w, t, &of_layer[i], name);
+		}
+	snprintf(path, sizeof(path), "%s/%u.gguf", t_tmpdir(), nfiles++);
+	gw_save(&w, path);
+	gw_close(&w);
+
+	*ret_g = NULL;
+	if ((rc = gguf_open(path, ret_g, reterr)) < 0)
+		return rc;
+	if ((rc = model_open(*ret_g, ret_m, reterr)) < 0) {
+		gguf_close(*ret_g);
+		*ret_g = NULL;
+	}
+	return rc;
+}
+
+void
+tiny_close(struct gguf *g, struct model *m)
+{
+	model_close(m);
+	gguf_close(g);
+}
+
+struct tiny
+tiny_random(int whole_blocks)
+{
+	static const uint32_t types[] = { QUANT_F32, QUANT_F16, QUANT_BF16,
+	    QUANT_Q8_0, QUANT_Q4_0 };
+	uint32_t step = whole_blocks ? 32 : 16;
+	struct tiny t = TINY;
+
+	t.type = types[t_rand_below(NITEMS(types))];
+	t.n_layer = 1 + (uint32_t)t_rand_below(7);
+	t.n_head_kv = 1 + (uint32_t)t_rand_below(3);
+	t.n_head = t.n_head_kv * (1 + (uint32_t)t_rand_below(3));
+	t.n_embd = 32 * (1 + (uint32_t)t_rand_below(8));
+	t.n_ff = 32 * (1 + (uint32_t)t_rand_below(8));
+	t.n_vocab = 1 + (uint32_t)t_rand_below(700);
+	t.head_dim = step * (1 + (uint32_t)t_rand_below(3));
+	t.v_dim = step * (1 + (uint32_t)t_rand_below(3));
+	/* Rows of n_head * v_dim must be whole blocks of 32. */
+	if (t.n_head % 2 != 0)
+		t.v_dim = 32 * (1 + (uint32_t)t_rand_below(2));
+	t.tied = t_rand_below(2) != 0;
+	t.bias = t_rand_below(2) != 0;
+	t.rope_freqs = t_rand_below(2) != 0;
+	return t;
+}

@@ -1,0 +1,38 @@
+/* tests/tiny.h - small models of any shape, true ones and false ones.
+ * Owns: the file, in the test's folder; its weights are zeros.  Called by the
+ * tests of what is made from a model. */
+#ifndef TESTS_TINY_H
+#define TESTS_TINY_H
+
+#include "../layers/model.h"
+#include "gguf_writer.h"
+
+struct tiny {
+	uint32_t n_layer, n_embd, n_ff, n_vocab, n_head, n_head_kv;
+	uint32_t head_dim, v_dim;	/* as written; 0 = n_embd / n_head */
+	uint32_t type;			/* of every matrix */
+	int tied, bias, rope_freqs;
+	/* What is wrong with it. */
+	const char *omit;		/* key or tensor that is left out */
+	const char *odd;		/* tensor that differs by what follows: */
+	uint32_t odd_k, odd_n;		/* 0 = as it should be */
+	uint32_t odd_type;		/* TINY_SAME_TYPE = as it should be */
+	void (*keys)(struct gguf_writer *w);	/* further keys; NULL = none */
+};
+
+#define TINY_SAME_TYPE	UINT32_MAX
+
+#define TINY { .n_layer = 4, .n_embd = 64, .n_ff = 128, .n_vocab = 320, \
+	.n_head = 4, .n_head_kv = 2, .type = QUANT_Q8_0, \
+	.odd_type = TINY_SAME_TYPE }
+
+/* A model of random shape: heads of a multiple of 32 when whole_blocks. */
+struct tiny tiny_random(int whole_blocks);
+
+/* Write it, parse it; what model_open() says.  *ret_g is NULL when there is
+ * nothing to close. */
+int tiny_open(const struct tiny *t, struct gguf **ret_g,
+    struct model **ret_m, struct err *reterr);
+void tiny_close(struct gguf *g, struct model *m);
+
+#endif
