@@ -118,9 +118,9 @@ check_sessions(struct conf *c, struct err *reterr)
 	if ((rc = check_names(c, reterr)) < 0)
 		return rc;
 	for (s = c->session; s < c->session + c->nsessions; s++) {
-		if ((rc = cores_resolve(s->cores, "/sys", &s->cpus,
+		if ((rc = cores_resolve(s->cores, s->node, "/sys", &s->cpus,
 		    reterr)) < 0) {
-			err_prefix(reterr, "cores");
+			err_prefix(reterr, rc == -ENODEV ? "node" : "cores");
 			return fail_session(s, reterr, rc);
 		}
 	}

@@ -109,9 +109,55 @@ refuse_cores(const struct cpuset *asked, const struct cpuset *allowed,
 	    units_format_cpus(allowed, have, sizeof(have)));
 }
 
-int
-cores_resolve(const char *text, const char *sysfs, struct cpuset *ret,
+/* Cores of a NUMA node, from its cpulist. */
+static int
+node_cores(int node, const char *sysfs, struct cpuset *ret,
     struct err *reterr)
+{
+	char path[512], list[4096] = "";
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "%s/devices/system/node/node%d/cpulist",
+	    sysfs, node);
+	if ((fp = fopen(path, "re")) == NULL)
+		return err_set(reterr, ERR_USAGE, -ENODEV, "this machine has "
+		    "no NUMA node %d: %s/devices/system/node lists those "
+		    "there are", node, sysfs);
+	if (fgets(list, sizeof(list), fp) != NULL)
+		list[strcspn(list, "\n")] = '\0';
+	fclose(fp);
+	return units_parse_cpus(list, ret, reterr);
+}
+
+/* The allowed cores, all of them or the node's. */
+static int
+default_cores(int node, const char *sysfs, const struct cpuset *allowed,
+    struct cpuset *ret, struct err *reterr)
+{
+	char list[LIST_LEN];
+	struct cpuset local;
+	unsigned cpu;
+	int rc;
+
+	*ret = *allowed;
+	if (node < 0)
+		return 0;
+	if ((rc = node_cores(node, sysfs, &local, reterr)) < 0)
+		return rc;
+	memset(ret, 0, sizeof(*ret));
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (cpuset_has(allowed, cpu) && cpuset_has(&local, cpu))
+			cpuset_add(ret, cpu);
+	if (cpuset_count(ret) > 0)
+		return 0;
+	return err_set(reterr, ERR_USAGE, -EINVAL, "none of the cores of NUMA "
+	    "node %d may be used by this process, which has %s", node,
+	    units_format_cpus(allowed, list, sizeof(list)));
+}
+
+int
+cores_resolve(const char *text, int node, const char *sysfs,
+    struct cpuset *ret, struct err *reterr)
 {
 	struct cpuset allowed, asked;
 	char have[LIST_LEN];
@@ -120,10 +166,8 @@ cores_resolve(const char *text, const char *sysfs, struct cpuset *ret,
 
 	if ((rc = cores_allowed(&allowed, reterr)) < 0)
 		return rc;
-	if (*text == '\0') {
-		*ret = allowed;
-		return 0;
-	}
+	if (*text == '\0')
+		return default_cores(node, sysfs, &allowed, ret, reterr);
 	if (big || strcmp(text, "little") == 0) {
 		if (pick_by(sysfs, "cpu_capacity", &allowed, big, ret) ||
 		    pick_by(sysfs, "cpufreq/cpuinfo_max_freq", &allowed, big,

@@ -10,13 +10,14 @@
 /* Cores the process may use (sched_getaffinity). */
 int cores_allowed(struct cpuset *ret, struct err *reterr);
 
-/* Resolve "0-3,6", "big", "little" or "" (all allowed).  big and little come
+/* Resolve "0-3,6", "big", "little" or "": all allowed ones, of NUMA node `node`
+ * when that is not -1 (-ENODEV when there is no such node).  big and little come
  * from /sys/devices/system/cpu/cpu<n>/cpu_capacity, else cpufreq's
  * cpuinfo_max_freq: big = the cores of the highest value, little = those of
  * the lowest.  -EINVAL when all cores are alike (said so), when a core does
  * not exist or the process may not use it (named, with the allowed list).
  * sysfs is the root of the kernel's files, "/sys" but for tests. */
-int cores_resolve(const char *text, const char *sysfs, struct cpuset *ret,
-    struct err *reterr);
+int cores_resolve(const char *text, int node, const char *sysfs,
+    struct cpuset *ret, struct err *reterr);
 
 #endif

@@ -36,50 +36,32 @@ write_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
 }
 
 static int
-feed_ids(struct job *j, const uint32_t *ids, size_t n, struct logits_out *o,
-    struct err *reterr)
+close_logits(struct logits_out *o, int rc, struct err *reterr)
 {
-	if (n == 0 || n > j->plan.ctx_tok)
-		return err_set(reterr, ERR_USAGE, -EINVAL, "%zu ids: between "
-		    "1 and the context's %u are allowed (--ctx)", n,
-		    j->plan.ctx_tok);
-	o->n_vocab = j->m->hp.n_vocab;
-	return job_feed(j, 0, 0, ids, (uint32_t)n, WANT_ALL, write_row, o,
-	    reterr);
+	if (o->fp != NULL && fclose(o->fp) != 0 && rc == 0)
+		rc = err_set(reterr, ERR_RUN, -EIO, "%s: cannot write: %s",
+		    o->path, strerror(errno));
+	return rc;
 }
 
 static int
-eval_ids(struct job *j, struct err *reterr)
+eval_ids(struct job *j, const uint32_t *ids, size_t n, struct logits_out *o,
+    struct err *reterr)
 {
-	struct logits_out o = { .path = j->c->logits_path };
-	struct source text;
-	uint32_t *ids;
-	size_t n;
 	int rc;
 
-	if ((rc = source_read(j->c->ids, j->c->ids_file, &text, reterr)) < 0)
-		return rc;
-	rc = source_ids(text.text, j->m->hp.n_vocab, &ids, &n, reterr);
-	source_free(&text);
+	o->n_vocab = j->m->hp.n_vocab;
+	rc = job_feed(j, 0, 0, ids, (uint32_t)n, WANT_ALL, write_row, o,
+	    reterr);
 	if (rc < 0)
 		return rc;
-	if (o.path != NULL && (o.fp = fopen(o.path, "we")) == NULL)
-		rc = err_set(reterr, ERR_USAGE, -errno, "%s: %s", o.path,
-		    strerror(errno));
-	if (rc == 0)
-		rc = feed_ids(j, ids, n, &o, reterr);
-	if (o.fp != NULL && fclose(o.fp) != 0 && rc == 0)
-		rc = err_set(reterr, ERR_RUN, -EIO, "%s: cannot write: %s",
-		    o.path, strerror(errno));
-	free(ids);
-	if (rc == 0 && j->c->json)
-		rc = output_json(json_pack("{s:i,s:o}", "rows", (int)n,
+	if (j->c->json)
+		return output_json(json_pack("{s:i,s:o}", "rows", (int)n,
 		    "logits_hash", json_sprintf("%016llx",
-		    (unsigned long long)o.hash)), 0, reterr);
-	else if (rc == 0)
-		log_info("hash of the last logits: %016llx",
-		    (unsigned long long)o.hash);
-	return rc;
+		    (unsigned long long)o->hash)), 0, reterr);
+	log_info("hash of the last logits: %016llx",
+	    (unsigned long long)o->hash);
+	return 0;
 }
 
 /* --- perplexity --- */
@@ -88,6 +70,8 @@ eval_ids(struct job *j, struct err *reterr)
  * positions are scored (so that each has at least half a context before it).
  * Perplexity = exp(mean negative log-likelihood); its standard error by the
  * delta method from the sample's variance. */
+enum { MIN_SCORED_CTX = 3 };
+
 struct score {
 	const uint32_t *ids;	/* of this chunk */
 	uint32_t n_ctx, n_vocab;
@@ -155,10 +139,6 @@ score_chunks(struct job *j, uint32_t *ids, size_t n, struct err *reterr)
 	uint32_t chunk, chunks = (uint32_t)(n / s.n_ctx), first;
 	int rc;
 
-	if (chunks == 0)
-		return err_set(reterr, ERR_USAGE, -EINVAL, "%s has %zu tokens,"
-		    " fewer than the context of %u: give a longer text or a "
-		    "smaller --ctx", j->c->text_path, n, s.n_ctx);
 	for (chunk = 0; chunk < chunks; chunk++) {
 		s.ids = ids + (size_t)chunk * s.n_ctx;
 		first = ids[(size_t)chunk * s.n_ctx];
@@ -175,46 +155,91 @@ score_chunks(struct job *j, uint32_t *ids, size_t n, struct err *reterr)
 	return report_score(j->c, &s, chunks, reterr);
 }
 
+/* --- both --- */
+
+/* The ids of the flags, or those of the text. */
 static int
-eval_text(struct job *j, struct err *reterr)
+read_ids(struct job *j, uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
+	const struct conf *c = j->c;
 	struct source text;
-	uint32_t *ids;
-	size_t n;
 	int rc;
 
-	if ((rc = source_read(NULL, j->c->text_path, &text, reterr)) < 0)
+	if ((rc = source_read(c->ids, c->text_path != NULL ? c->text_path :
+	    c->ids_file, &text, reterr)) < 0)
 		return rc;
-	rc = tokenizer_encode(j->t, text.text, text.nbytes, 1, 0, &ids, &n,
-	    reterr);
+	if (c->text_path != NULL)
+		rc = tokenizer_encode(j->t, text.text, text.nbytes, 1, 0,
+		    ret_ids, ret_n, reterr);
+	else
+		rc = source_ids(text.text, j->m->hp.n_vocab, ret_ids, ret_n,
+		    reterr);
 	source_free(&text);
-	if (rc < 0)
-		return rc;
-	rc = score_chunks(j, ids, n, reterr);
-	free(ids);
 	return rc;
+}
+
+static int
+check_count(const struct job *j, size_t n, struct err *reterr)
+{
+	uint32_t ctx = j->plan.ctx_tok;
+
+	if (j->c->text_path == NULL)
+		return n > 0 && n <= ctx ? 0 : err_set(reterr, ERR_USAGE,
+		    -EINVAL, "%zu ids: between 1 and the context's %u are "
+		    "allowed (--ctx)", n, ctx);
+	if (ctx < MIN_SCORED_CTX)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "a context of %u "
+		    "leaves no position to score: --ctx %d or more is needed",
+		    ctx, MIN_SCORED_CTX);
+	return n >= ctx ? 0 : err_set(reterr, ERR_USAGE, -EINVAL, "%s has %zu "
+	    "tokens, fewer than the context of %u: give a longer text or a "
+	    "smaller --ctx", j->c->text_path, n, ctx);
+}
+
+/* What cannot be fed, or not written, is refused before anything is loaded. */
+static int
+prepare(struct job *j, uint32_t **ret_ids, size_t *ret_n,
+    struct logits_out *o, struct err *reterr)
+{
+	const struct conf *c = j->c;
+	int rc;
+
+	if ((rc = job_open(j, c, reterr)) < 0 ||
+	    (c->text_path != NULL && (rc = job_tokenizer(j, reterr)) < 0) ||
+	    (rc = job_plan(j, reterr)) < 0 ||
+	    (rc = read_ids(j, ret_ids, ret_n, reterr)) < 0 ||
+	    (rc = check_count(j, *ret_n, reterr)) < 0)
+		return rc;
+	o->path = c->logits_path;
+	if (o->path != NULL && (o->fp = fopen(o->path, "we")) == NULL)
+		return err_set(reterr, ERR_USAGE, -errno, "%s: %s", o->path,
+		    strerror(errno));
+	return 0;
 }
 
 int
 cmd_eval(const struct conf *c, struct err *reterr)
 {
-	int by_ids = c->ids != NULL || c->ids_file != NULL;
-	struct job j;
-	int rc;
+	int by_ids = c->ids != NULL || c->ids_file != NULL, rc;
+	struct job j = { .c = c, .signal_fd = -1 };
+	struct logits_out o = { .fp = NULL };
+	uint32_t *ids = NULL;
+	size_t n = 0;
 
 	if (by_ids == (c->text_path != NULL))
 		return err_set(reterr, ERR_USAGE, -EINVAL, "eval: give either "
 		    "--ids \"1 2 3\" (or --ids-file FILE) with --logits OUT, "
 		    "or --text FILE");
-	if ((rc = job_open(&j, c, reterr)) == 0 &&
-	    (by_ids || (rc = job_tokenizer(&j, reterr)) == 0) &&
-	    (rc = job_plan(&j, reterr)) == 0 &&
+	if ((rc = prepare(&j, &ids, &n, &o, reterr)) == 0 &&
 	    (rc = job_start(&j, reterr)) == 0) {
-		rc = by_ids ? eval_ids(&j, reterr) : eval_text(&j, reterr);
+		rc = by_ids ? eval_ids(&j, ids, n, &o, reterr) :
+		    score_chunks(&j, ids, n, reterr);
 		if (rc == 0 && (rc = job_stop(&j, reterr)) == 0 &&
 		    c->verbose > 1)
 			output_table(stderr, &j.plan, j.ss);
 	}
+	rc = close_logits(&o, rc, reterr);
+	free(ids);
 	job_close(&j);
 	return rc;
 }

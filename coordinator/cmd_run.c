@@ -87,8 +87,10 @@ encode(struct run *r, const struct source *prompt, uint32_t **ret_ids,
 		    "tokens and the context holds %u: give a shorter prompt "
 		    "or --ctx %zu (the model was trained with %u)", *ret_n,
 		    r->j.plan.ctx_tok, *ret_n + 1, r->j.m->hp.ctx_train);
-	if (rc < 0)
+	if (rc < 0) {
 		free(*ret_ids);
+		*ret_ids = NULL;
+	}
 	return rc;
 }
 
@@ -134,27 +136,21 @@ generate(struct run *r, uint32_t pos, struct err *reterr)
 
 /* One prompt, as sequence 0, from an empty cache. */
 static int
-run_prompt(struct run *r, const struct source *prompt, struct err *reterr)
+run_ids(struct run *r, const uint32_t *ids, size_t n, struct err *reterr)
 {
-	uint32_t *ids;
 	uint64_t t0;
-	size_t n, i;
+	size_t i;
 	int rc;
 
-	if ((rc = encode(r, prompt, &ids, &n, reterr)) < 0)
-		return rc;
 	if ((rc = sampler_open(&r->c->sampling, r->j.m->hp.n_vocab,
-	    &r->sampler, reterr)) < 0) {
-		free(ids);
+	    &r->sampler, reterr)) < 0)
 		return rc;
-	}
 	for (i = 0; i < n; i++)
 		sampler_accept(r->sampler, ids[i]);
 	detokenizer_init(&r->d, r->j.t, 0, r->c->special);
 	t0 = event_now_ns();
 	rc = job_feed(&r->j, 0, 0, ids, (uint32_t)n, WANT_LAST, on_logits, r,
 	    reterr);
-	free(ids);
 	r->prompt_ns += event_now_ns() - t0;
 	r->sp.prompt_tok += (uint32_t)n;
 	if (r->sp.ttft_s <= 0)
@@ -168,22 +164,24 @@ run_prompt(struct run *r, const struct source *prompt, struct err *reterr)
 
 /* One JSON line a prompt, in the order of the file. */
 static int
-run_lines(struct run *r, struct err *reterr)
+run_lines(struct run *r, const struct source *file, struct err *reterr)
 {
-	struct source file, line;
-	char *p, *end;
-	uint32_t index = 0;
-	int rc;
+	char *p, *end, *eof = file->text + file->nbytes;
+	struct source line;
+	uint32_t index = 0, *ids;
+	size_t n;
+	int rc = 0;
 
-	if ((rc = source_read(NULL, r->c->prompts_file, &file, reterr)) < 0)
-		return rc;
-	for (p = file.text; *p != '\0' && rc == 0; p = end) {
-		end = p + strcspn(p, "\n");
+	for (p = file->text; p < eof && rc == 0; p = end + 1) {
+		if ((end = memchr(p, '\n', (size_t)(eof - p))) == NULL)
+			end = eof;
 		line = (struct source){ p, (size_t)(end - p) };
-		if (*end == '\n')
-			*end++ = '\0';
 		r->text.nbytes = 0;
-		if ((rc = run_prompt(r, &line, reterr)) < 0)
+		if ((rc = encode(r, &line, &ids, &n, reterr)) < 0)
+			break;
+		rc = run_ids(r, ids, n, reterr);
+		free(ids);
+		if (rc < 0)
 			break;
 		rc = output_json(json_pack("{s:i,s:o,s:o}", "index",
 		    (int)index++, "prompt", output_json_text(line.text,
@@ -192,7 +190,6 @@ run_lines(struct run *r, struct err *reterr)
 		if (rc == 0)
 			rc = pipeline_forget(r->j.p, 0, reterr);
 	}
-	source_free(&file);
 	return rc;
 }
 
@@ -231,8 +228,7 @@ report(struct run *r, struct err *reterr)
 	return 0;
 }
 
-/* A seed that nobody gave is drawn and shown, so that the run can be had
- * again. */
+/* A seed that nobody gave is drawn. */
 static void
 draw_seed(struct conf *c)
 {
@@ -241,24 +237,31 @@ draw_seed(struct conf *c)
 	if (getrandom(&c->sampling.seed, sizeof(c->sampling.seed), 0) < 0)
 		c->sampling.seed = event_now_ns();
 	c->sampling.seed >>= 32;
-	log_info("seed %llu", (unsigned long long)c->sampling.seed);
 }
 
+/* And shown, so that the run can be had again. */
+static void
+show_seed(const struct conf *c)
+{
+	if (!c->sampling.seed_given && c->sampling.temp > 0)
+		log_info("seed %llu", (unsigned long long)c->sampling.seed);
+}
+
+/* Start, run and sum up; one prompt is in ids, several are lines of text. */
 static int
-run_all(struct run *r, struct source *prompt, struct err *reterr)
+run_all(struct run *r, const struct source *text, const uint32_t *ids,
+    size_t n, struct err *reterr)
 {
 	const struct conf *c = r->c;
 	int rc, ended;
 
-	if ((rc = job_open(&r->j, c, reterr)) < 0 ||
-	    (rc = job_tokenizer(&r->j, reterr)) < 0 ||
-	    (rc = job_plan(&r->j, reterr)) < 0 ||
-	    (rc = job_start(&r->j, reterr)) < 0)
+	if ((rc = job_start(&r->j, reterr)) < 0)
 		return rc;
+	show_seed(c);
 	if ((r->piece = malloc(detokenizer_max(r->j.t))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	rc = c->prompts_file != NULL ? run_lines(r, reterr) :
-	    run_prompt(r, prompt, reterr);
+	rc = ids == NULL ? run_lines(r, text, reterr) :
+	    run_ids(r, ids, n, reterr);
 	if (!c->json && c->prompts_file == NULL && r->sp.gen_tok > 0 &&
 	    rc != -EPIPE)
 		output_text("\n", 1);
@@ -269,12 +272,30 @@ run_all(struct run *r, struct source *prompt, struct err *reterr)
 	return report(r, reterr);
 }
 
+/* What cannot run is refused before anything is loaded. */
+static int
+prepare(struct run *r, const struct source *text, uint32_t **ret_ids,
+    size_t *ret_n, struct err *reterr)
+{
+	int rc;
+
+	if ((rc = job_open(&r->j, r->c, reterr)) < 0 ||
+	    (rc = job_tokenizer(&r->j, reterr)) < 0 ||
+	    (rc = job_plan(&r->j, reterr)) < 0)
+		return rc;
+	if (r->c->prompts_file == NULL)
+		rc = encode(r, text, ret_ids, ret_n, reterr);
+	return rc;
+}
+
 int
 cmd_run(const struct conf *c, struct err *reterr)
 {
 	struct run *r = calloc(1, sizeof(*r));
 	struct conf *with_seed = malloc(sizeof(*with_seed));
-	struct source prompt = { 0 };
+	struct source text = { 0 };
+	uint32_t *ids = NULL;
+	size_t n = 0;
 	int rc;
 
 	if (r == NULL || with_seed == NULL) {
@@ -297,17 +318,19 @@ cmd_run(const struct conf *c, struct err *reterr)
 		goto done;
 	}
 	draw_seed(with_seed);
-	if (c->prompts_file == NULL && (rc = source_read(c->prompt,
-	    c->prompt_file, &prompt, reterr)) < 0)
+	if ((rc = source_read(c->prompt, c->prompts_file != NULL ?
+	    c->prompts_file : c->prompt_file, &text, reterr)) < 0)
 		goto done;
-	rc = run_all(r, &prompt, reterr);
+	if ((rc = prepare(r, &text, &ids, &n, reterr)) == 0)
+		rc = run_all(r, &text, ids, n, reterr);
+	free(ids);
 	job_close(&r->j);
 done:
 	if (r != NULL) {
 		source_free(&r->text);
 		free(r->piece);
 	}
-	source_free(&prompt);
+	source_free(&text);
 	free(with_seed);
 	free(r);
 	return rc;

@@ -1,4 +1,4 @@
-/* shm/region.c - maps memfds that cannot change their size, and private pages. */
+/* shm/region.c - maps memfds of a fixed size, and private pages. */
 #include "region.h"
 
 #include <errno.h>

@@ -15,7 +15,10 @@ enum { NSLOTS = 4, NHOPS = 20000, WARM_UP = 1000 };
 
 #define DEADLINE_NS	UINT64_C(10000000000)
 #define MOVE_BYTES	GIB		/* for each line of bandwidth */
+#define SPIN_NS		1000000
 #define MIB_SLOT	((uint32_t)MIB)
+
+static cpu_set_t allowed;		/* cores, at the start */
 
 static void
 die(const char *what)
@@ -28,12 +31,9 @@ die(const char *what)
 static int
 pin(int nth)
 {
-	static cpu_set_t allowed;
 	cpu_set_t one;
 	int cpu;
 
-	if (CPU_COUNT(&allowed) == 0)
-		sched_getaffinity(0, sizeof(allowed), &allowed);
 	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
 		if (!CPU_ISSET(cpu, &allowed) || nth-- > 0)
 			continue;
@@ -221,21 +221,23 @@ bench_memcpy(uint32_t nbytes)
 int
 main(void)
 {
-	uint32_t nbytes, spin_ns = 0;
+	uint32_t nbytes;
+	int spins;
 
-	if (!pin(0))
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0 || !pin(0))
 		die("cannot pin");
-	/* Spinning against oneself on one core proves nothing. */
-	if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
-		spin_ns = 1000000;
-	if (spin_ns > 0)
-		bench_hop("spinning", spin_ns);
+	spins = CPU_COUNT(&allowed) > 1;	/* against oneself is no use */
+	if (spins)
+		bench_hop("spinning", SPIN_NS);
 	bench_hop("sleeping", 0);
-	printf("%-9s %12s %12s %12s\n", "slot", "ring, spin", "ring, sleep",
-	    "memcpy");
-	for (nbytes = MIB_SLOT / 16; nbytes <= MIB_SLOT; nbytes *= 2)
-		printf("%4" PRIu32 " KiB  %7.2f GB/s %7.2f GB/s %7.2f GB/s\n",
-		    nbytes / 1024, bench_move(nbytes, spin_ns),
+	for (nbytes = MIB_SLOT / 16; nbytes <= MIB_SLOT; nbytes *= 2) {
+		printf("slots of %4" PRIu32 " KiB: ", nbytes / 1024);
+		if (spins)
+			printf("spinning %5.2f GB/s, ",
+			    bench_move(nbytes, SPIN_NS));
+		printf("sleeping %5.2f GB/s, memcpy %5.2f GB/s\n",
 		    bench_move(nbytes, 0), bench_memcpy(nbytes));
+		fflush(stdout);
+	}
 	return EXIT_SUCCESS;
 }

@@ -24,15 +24,14 @@ fresh_sysfs(void)
 	snprintf(sysfs, sizeof(sysfs), "%s/%d", t_tmpdir(), n++);
 }
 
-/* Write number into sysfs/devices/system/cpu/cpu<cpu>/file. */
+/* Write a line into sysfs/devices/system/<file>. */
 static void
-put_core(unsigned cpu, const char *file, long number)
+put_file(const char *file, const char *line)
 {
 	char path[2 * PATH_LEN], *slash;
 	FILE *fp;
 
-	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/%s", sysfs,
-	    cpu, file);
+	snprintf(path, sizeof(path), "%s/devices/system/%s", sysfs, file);
 	for (slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1,
 	    '/')) {
 		*slash = '\0';
@@ -40,8 +39,19 @@ put_core(unsigned cpu, const char *file, long number)
 		*slash = '/';
 	}
 	ck_assert_ptr_nonnull(fp = fopen(path, "w"));
-	fprintf(fp, "%ld\n", number);
+	fprintf(fp, "%s\n", line);
 	fclose(fp);
+}
+
+/* A number into the folder of one core. */
+static void
+put_core(unsigned cpu, const char *file, long number)
+{
+	char path[PATH_LEN], text[32];
+
+	snprintf(path, sizeof(path), "cpu/cpu%u/%s", cpu, file);
+	snprintf(text, sizeof(text), "%ld", number);
+	put_file(path, text);
 }
 
 /* One core more than these may be used; the first one goes to *ret_first. */
@@ -77,10 +87,10 @@ expect_split(unsigned first, const struct cpuset *others)
 	struct cpuset set;
 	struct err e;
 
-	t_ok(cores_resolve("little", sysfs, &set, &e), &e);
+	t_ok(cores_resolve("little", -1, sysfs, &set, &e), &e);
 	ck_assert_uint_eq(cpuset_count(&set), 1);
 	ck_assert_int_eq(cpuset_has(&set, first), 1);
-	t_ok(cores_resolve("big", sysfs, &set, &e), &e);
+	t_ok(cores_resolve("big", -1, sysfs, &set, &e), &e);
 	ck_assert_mem_eq(&set, others, sizeof(set));
 }
 
@@ -91,7 +101,7 @@ START_TEST(no_list_means_all_that_are_allowed)
 
 	t_ok(cores_allowed(&all, &e), &e);
 	ck_assert_uint_gt(cpuset_count(&all), 0);
-	t_ok(cores_resolve("", "/sys", &set, &e), &e);
+	t_ok(cores_resolve("", -1, "/sys", &set, &e), &e);
 	ck_assert_mem_eq(&all, &set, sizeof(set));
 }
 END_TEST
@@ -104,7 +114,7 @@ START_TEST(a_list_of_allowed_cores_is_taken)
 
 	t_ok(cores_allowed(&all, &e), &e);
 	units_format_cpus(&all, text, sizeof(text));
-	t_ok(cores_resolve(text, "/sys", &set, &e), &e);
+	t_ok(cores_resolve(text, -1, "/sys", &set, &e), &e);
 	ck_assert_mem_eq(&all, &set, sizeof(set));
 }
 END_TEST
@@ -119,7 +129,7 @@ START_TEST(a_core_that_does_not_exist_is_named)
 	t_ok(cores_allowed(&all, &e), &e);
 	if (cpuset_has(&all, 1022))
 		return;			/* this machine has it */
-	ck_assert_int_eq(cores_resolve("1021-1022", sysfs, &set, &e),
+	ck_assert_int_eq(cores_resolve("1021-1022", -1, sysfs, &set, &e),
 	    -EINVAL);
 	ck_assert_int_eq(e.kind, ERR_USAGE);
 	ck_assert_ptr_nonnull(strstr(e.msg, "no core 1021-1022"));
@@ -147,7 +157,7 @@ START_TEST(a_core_kept_from_this_process_is_named)
 	ck_assert_int_eq(sched_getaffinity(0, sizeof(before), &before), 0);
 	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
 	units_format_cpus(&all, have, sizeof(have));
-	ck_assert_int_eq(cores_resolve(have, sysfs, &set, &e), -EINVAL);
+	ck_assert_int_eq(cores_resolve(have, -1, sysfs, &set, &e), -EINVAL);
 	ck_assert_int_eq(sched_setaffinity(0, sizeof(before), &before), 0);
 	ck_assert_ptr_nonnull(strstr(e.msg, "kept from this process"));
 	snprintf(text, sizeof(text), ": %u can", first);
@@ -195,9 +205,9 @@ START_TEST(alike_cores_have_no_big_ones)
 	fresh_sysfs();
 	others = allowed_but_first(&first);
 	put_two_kinds(first, &others, "cpu_capacity", 1024, 1024);
-	ck_assert_int_eq(cores_resolve("big", sysfs, &set, &e), -EINVAL);
+	ck_assert_int_eq(cores_resolve("big", -1, sysfs, &set, &e), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(e.msg, "alike"));
-	ck_assert_int_eq(cores_resolve("little", sysfs, &set, &e),
+	ck_assert_int_eq(cores_resolve("little", -1, sysfs, &set, &e),
 	    -EINVAL);
 }
 END_TEST
@@ -208,8 +218,39 @@ START_TEST(a_machine_that_does_not_tell_has_no_big_ones)
 	struct err e;
 
 	fresh_sysfs();
-	ck_assert_int_eq(cores_resolve("big", sysfs, &set, &e), -EINVAL);
+	ck_assert_int_eq(cores_resolve("big", -1, sysfs, &set, &e), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(e.msg, "as far as the kernel tells"));
+}
+END_TEST
+
+START_TEST(a_node_brings_its_own_cores)
+{
+	char list[64];
+	struct cpuset set;
+	struct err e;
+	unsigned first;
+
+	fresh_sysfs();
+	allowed_but_first(&first);
+	snprintf(list, sizeof(list), "%u,1022", first);
+	put_file("node/node3/cpulist", list);
+	t_ok(cores_resolve("", 3, sysfs, &set, &e), &e);
+	ck_assert_uint_eq(cpuset_count(&set), 1);
+	ck_assert(cpuset_has(&set, first));
+}
+END_TEST
+
+START_TEST(a_node_that_is_missing_or_not_ours_is_refused)
+{
+	struct cpuset set;
+	struct err e;
+
+	fresh_sysfs();
+	put_file("node/node0/cpulist", "1022");
+	ck_assert_int_eq(cores_resolve("", 1, sysfs, &set, &e), -ENODEV);
+	ck_assert_ptr_nonnull(strstr(e.msg, "node 1"));
+	ck_assert_int_eq(cores_resolve("", 0, sysfs, &set, &e), -EINVAL);
+	ck_assert_int_eq(e.kind, ERR_USAGE);
 }
 END_TEST
 
@@ -218,7 +259,7 @@ START_TEST(a_word_that_is_no_list_is_refused)
 	struct cpuset set;
 	struct err e;
 
-	ck_assert_int_eq(cores_resolve("huge", "/sys", &set, &e), -EINVAL);
+	ck_assert_int_eq(cores_resolve("huge", -1, "/sys", &set, &e), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(e.msg, "'huge' is not a core list"));
 }
 END_TEST
@@ -235,6 +276,8 @@ main(void)
 		big_and_little_go_by_frequency_without_capacity,
 		alike_cores_have_no_big_ones,
 		a_machine_that_does_not_tell_has_no_big_ones,
+		a_node_brings_its_own_cores,
+		a_node_that_is_missing_or_not_ours_is_refused,
 		a_word_that_is_no_list_is_refused,
 	};
 
