@@ -268,8 +268,14 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		    "more than the model can be cut into: the embedding, %u "
 		    "layers and the output head: give at most %u", p->nsessions,
 		    hp->n_layer, p->model->nunits);
-	rc = kv_layout_init(&z->kv_one, hp, p->kfmt, p->vfmt, 1, p->nseqs,
-	    p->ctx_tok);
+	/* All layers first: what they need stays inside 64 bits. */
+	rc = kv_layout_init(&z->kv_one, hp, p->kfmt, p->vfmt, hp->n_layer,
+	    p->nseqs, p->ctx_tok);
+	if (rc == 0 && z->kv_one.nbytes > INT64_MAX / 2)
+		rc = -EOVERFLOW;
+	if (rc == 0)
+		rc = kv_layout_init(&z->kv_one, hp, p->kfmt, p->vfmt, 1,
+		    p->nseqs, p->ctx_tok);
 	if (rc == -EINVAL)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "the KV type %s "
 		    "needs heads of a multiple of 32 elements, this model's "
@@ -278,6 +284,11 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	if (rc < 0)
 		return err_set(reterr, ERR_FIT, -ENOSPC,
 		    "a context of %u tokens is beyond any memory", p->ctx_tok);
+	if (slot_bytes(p->batch_rows, hp->n_embd) > UINT32_MAX ||
+	    slot_bytes(p->head_rows, hp->n_vocab) > UINT32_MAX)
+		return err_set(reterr, ERR_FIT, -ENOSPC, "%u rows of this "
+		    "model do not fit into a ring's slot of 4 GiB: use a "
+		    "smaller --batch", p->batch_rows);
 	for (i = 0; i < c->nsessions; i++) {
 		struct plan_session *ps = &p->session[i];
 

@@ -13,10 +13,17 @@
 
 enum { CPU_MAX_BUFS = 8, CPU_MAX_SPANS = 1024 };
 
+/* A span of fewer multiply-adds runs on the caller's thread alone: waking the
+ * others would cost more than they take off (two cores, AVX2: 100 us of work
+ * against a dozen barriers, some of them slept through when sessions share
+ * cores).  Which threads compute never shows in a result. */
+#define SERIAL_MACS	UINT64_C(2000000)
+
 struct cpu_span {
 	const struct program *p;
 	struct span s;
 	uint8_t *kv, *compute;
+	uint64_t row_macs;		/* of its matrices, for one row */
 };
 
 struct device {
@@ -147,6 +154,7 @@ cpu_prepare(struct device *d, const struct program *p, const struct span *s,
     uint32_t *ret_handle, struct err *reterr)
 {
 	struct cpu_span *cs = &d->span[d->nspans];
+	const struct op *op;
 
 	if (d->nspans == CPU_MAX_SPANS)
 		return err_set(reterr, ERR_RUN, -ENOBUFS,
@@ -165,9 +173,29 @@ cpu_prepare(struct device *d, const struct program *p, const struct span *s,
 	cs->s = *s;
 	cs->kv = kv->host;
 	cs->compute = compute->host;
+	for (op = p->op + s->first; op < p->op + s->end; op++)
+		if (op->kind == OP_MATMUL)
+			cs->row_macs += (uint64_t)op->w->ext.nrows *
+			    op->w->ext.ncols;
 	*ret_handle = d->nspans++;
 	return 0;
 }
+
+static void
+run_alone(struct par *par, par_fn *fn, void *arg)
+{
+	(void)par;
+	fn(arg, 0);
+}
+
+static void
+meet_nobody(struct par *par)
+{
+	(void)par;
+}
+
+static struct par alone = { .nthreads = 1, .run = run_alone,
+    .barrier = meet_nobody };
 
 static void
 run_thread(void *arg, unsigned thread)
@@ -182,18 +210,21 @@ cpu_run(struct device *d, uint32_t handle, const struct batch *b,
     struct err *reterr)
 {
 	const struct cpu_span *cs;
+	struct par *par = d->conf.par;
 
 	if (handle >= d->nspans)
 		return err_set(reterr, ERR_RUN, -EINVAL,
 		    "device cpu: there is no span %u", handle);
 	cs = &d->span[handle];
+	if (cs->row_macs * MAX(b->nrows, 1) < SERIAL_MACS)
+		par = &alone;
 	d->ctx = (struct ops_ctx){
-		.k = &d->k, .p = cs->p, .par = d->conf.par, .kv = cs->kv,
+		.k = &d->k, .p = cs->p, .par = par, .kv = cs->kv,
 		.compute = cs->compute, .inv_freq = d->inv_freq, .b = b,
 	};
 	d->first = cs->s.first;
 	d->end = cs->s.end;
-	d->conf.par->run(d->conf.par, run_thread, d);
+	par->run(par, run_thread, d);
 	return 0;
 }
 
