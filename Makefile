@@ -57,8 +57,10 @@ OBJS    := $(filter-out $(MAINOBJ),$(SRCS:%.c=$(B)/%.o))
 LIB     := $(B)/libstraddle.a
 
 # Programs of the tests; what else is in tests/ is shared by them.
-PROGSRC := $(sort $(wildcard tests/test_*.c tests/fuzz_*.c tests/bench_*.c) \
-           tests/check_kernels.c tests/mkgguf.c tests/ring_loop.c)
+PROGSRC := $(sort $(filter-out tests/fuzz_main.c,$(wildcard tests/test_*.c \
+           tests/fuzz_*.c tests/bench_*.c)) \
+           tests/check_kernels.c tests/gguf_seeds.c \
+           tests/mkgguf.c tests/ring_loop.c)
 TESTLIB := $(B)/tests/libtests.a
 TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC), \
            $(sort $(wildcard tests/*.c))))

@@ -177,8 +177,11 @@ run_lines(struct run *r, const struct source *file, struct err *reterr)
 			end = eof;
 		line = (struct source){ p, (size_t)(end - p) };
 		r->text.nbytes = 0;
-		if ((rc = encode(r, &line, &ids, &n, reterr)) < 0)
+		if ((rc = encode(r, &line, &ids, &n, reterr)) < 0) {
+			err_prefix(reterr, "%s:%u", r->c->prompts_file,
+			    index + 1);
 			break;
+		}
 		rc = run_ids(r, ids, n, reterr);
 		free(ids);
 		if (rc < 0)

@@ -106,7 +106,9 @@ weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
 }
 
 /* Scratch of a program with these parts: it does not depend on which layers,
- * and no further layer after the second changes it. */
+ * and no further layer after the third changes it: beside the first, which may
+ * read its input from the ring, and the last, behind which the rope table is
+ * free, all are laid out alike. */
 static int
 scratch_of(struct sizes *z, int embedding, uint32_t nlayers, int head,
     struct err *reterr)
@@ -165,7 +167,7 @@ measure_units(struct sizes *z, struct err *reterr)
 	    &z->tied_head, reterr)) < 0)
 		return rc;
 	for (e = 0; e < 2; e++)
-		for (nl = 0; nl < 3; nl++)
+		for (nl = 0; nl < 4; nl++)
 			for (h = 0; h < 2; h++)
 				if (e + nl + h > 0 && (rc = scratch_of(z, e,
 				    MIN(nl, m->hp.n_layer), h, reterr)) < 0)
@@ -209,7 +211,7 @@ session_sizes(const struct sizes *z, unsigned s, uint32_t u0, uint32_t u1,
 	b[MEM_WEIGHTS] = arena_charge_bytes(weights);
 	b[MEM_KV] = arena_charge_bytes(ps->nlayers * z->kv_one.nbytes);
 	b[MEM_COMPUTE] = arena_charge_bytes(
-	    ALIGN_UP(z->scratch[ps->embedding][MIN(ps->nlayers, 2)][ps->head],
+	    ALIGN_UP(z->scratch[ps->embedding][MIN(ps->nlayers, 3)][ps->head],
 	    64) + (ps->nlayers > 0 ? z->threads[s] * z->thread_bytes : 0));
 	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth * block);
 	b[MEM_RINGS] = rings_bytes(z->plan, s);

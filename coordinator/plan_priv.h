@@ -16,7 +16,7 @@ struct sizes {
 	struct plan *plan;
 	struct unit_size *unit;			/* [nunits] */
 	struct unit_size rope, tied_head;
-	uint64_t scratch[2][3][2];	/* embedding, layers (2 = more), head */
+	uint64_t scratch[2][4][2];	/* embedding, layers (3 = more), head */
 	uint64_t thread_bytes;
 	struct kv_layout kv_one;	/* of one layer */
 	unsigned threads[MAX_SESSIONS];

@@ -166,7 +166,8 @@ exits() { [ "$RC" -eq "$1" ]; }
 prints() { grep -Eqe "$1" "$OUT"; }
 says() { grep -Eqe "$1" "$ERR"; }
 is_empty() { [ ! -s "$1" ]; }
-same() { [ "$1" = "$2" ]; }
+same() { [ -n "$1" ] && [ "$1" = "$2" ]; }
+nothing() { [ -z "$1" ]; }
 differ() { [ "$1" != "$2" ]; }
 
 is_success()

@@ -170,8 +170,10 @@ refuses "a cap below a layer" 3 \
     "${good[@]}" -s cpu,cap=100KiB
 refuses "caps below a layer" 3 '[0-9]+ bytes are missing; ' \
     "${good[@]}" $(sessions 4 cpu,cap=1MiB)
+straddle plan -m "$MODEL" --ctx 1024
+need=$(awk '$1 == "cpu0" { print int($NF) }' "$OUT")
 refuses "a cap that more sessions help" 3 'missing; what would fit: .*session' \
-    "${good[@]}" --ctx 1024 -s cpu,cap=17MiB
+    "${good[@]}" --ctx 1024 -s cpu,cap=$((need - 2))MiB
 refuses "a context too large for the cap" 3 'what would fit: .*--ctx [0-9]+' \
     "${good[@]}" --ctx 65536 -s cpu,cap=64MiB
 for code in "plan" "bench" "explain"; do
@@ -231,6 +233,12 @@ check "a text that is not there" is_refusal 2 'no\.txt: No such file'
 check "none of these made a file" test ! -e "$T/x"
 ev --ids "1 2" --logits "$T/no/x"
 check "logits that go nowhere" is_refusal 2 'no/x: No such file'
+straddle eval -m "$MODEL" --ctx 2 --text "$TESTS/e2e.sh"
+check "a context with nothing to score" is_refusal 2 '--ctx 3'
+refuses "tokenize without a model" 2 'no model' tokenize -p hello
+refuses "detokenize without ids" 2 'no ids' detokenize "$MODEL"
+refuses "detokenize past the vocabulary" 2 '2048.*2047' \
+    detokenize "$MODEL" 1 2048
 ev --ids "1 2"
 check "ids without --logits" is_refusal 2 '--logits'
 
@@ -258,7 +266,7 @@ bad_conf "a node that does not exist" 2 'node 999' \
 bad_conf "a device that does not exist" 3 'warp' \
     '\nsession a { device = warp }'
 bad_conf "a key twice" 3 'twice' 'batch = 1\nbatch = 2'
-bad_conf "two sessions of one name" 3 'a' 'session a { }\nsession a { }'
+bad_conf "two sessions of one name" 3 'named a' 'session a { }\nsession a { }'
 bad_conf "no end" 2 'end' 'session a { cap = "1GiB"'
 bad_conf "a string without end" 2 '' 'kv_type = "f16'
 
@@ -290,6 +298,10 @@ done
 straddle eval -m "$MODEL" --ids "1 2" --logits /dev/full -q
 check "a full disk for logits" gave_up
 check "names it" says '/dev/full: .*No space left'
+run_any bash -c 'ulimit -n 20; exec "$0" "$@"' "$BIN" "${good[@]}" -q \
+    $(sessions 8)
+check "too few file descriptors" gave_up
+check "and that is said" says 'Too many open files'
 run_any bash -c '"$0" "$@" >&-' "$BIN" "${good[@]}" -q
 check "stdout closed before" gave_up
 run_any bash -c '"$0" "$@" 2>&-' "$BIN" "${good[@]}"

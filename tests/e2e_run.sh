@@ -62,7 +62,7 @@ agrees()
 
 	shift
 	greedy -p "$PROMPT" -n 24 --json "$@"
-	got=$(grep -E '^ "(text|logits_hash)": "' "$OUT") || got="no JSON"
+	got=$(grep -E '^ "(text|logits_hash)": "' "$OUT") || got=
 	if [ -z "$want" ]; then want=$got; fi
 	check "$what: the same text and logits" same "$want" "$got"
 }
@@ -90,8 +90,9 @@ for threads in 1 2; do
 done
 agrees "threads differ" -s cpu,threads=2 -s cpu,threads=1
 agrees "another context" --ctx 1024
-agrees "caps that force the split" -s cpu,cap=16MiB -s cpu,cap=64MiB \
-    -s cpu,cap=64MiB
+straddle plan -m "$MODEL" --ctx 256
+need=$(awk '$1 == "cpu0" { print int($NF) }' "$OUT")
+agrees "caps that force the split" $(sessions 3 cpu,cap=$((need * 3 / 4))MiB)
 first=$(cores | head -n 1) last=$(cores | tail -n 1)
 agrees "both on one core" -s "cpu,cores=$first" -s "cpu,cores=$first"
 if [ "$first" -ne "$last" ]; then
@@ -180,6 +181,10 @@ done <"$T/lines"
 printf 'one\0and\ntwo\n' >"$T/lines"
 works "a NUL in a line" run -c "$DEMO" --prompts "$T/lines" -n 2 --temp 0 -q
 check "does not end the file" same 2 "$(wc -l <"$OUT")"
+printf 'short\n%s\n' "$PROMPT" >"$T/lines"
+straddle run -m "$MODEL" --prompts "$T/lines" --ctx 64 -n 2 --temp 0
+check "a line longer than the context" exits 2
+check "is named" says "^straddle: $T/lines:2: .* tokens.* holds 64\\b"
 : >"$T/lines"
 works "no prompts" run -c "$DEMO" --prompts "$T/lines" -n 2 --temp 0 -q
 check "no results" is_empty "$OUT"

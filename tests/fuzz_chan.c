@@ -4,8 +4,7 @@
  * A packet is a message or -EBADMSG (an empty one: -EPIPE); a message keeps
  * within its bounds; and no fd is left over, whatever the packet was.
  *
- * Built with -DFUZZER -fsanitize=fuzzer it is a libFuzzer target; otherwise it
- * replays the files that its arguments name. */
+ * A libFuzzer target; with fuzz_main.c it replays files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -101,25 +100,3 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 	chan_close(&b);
 	return 0;
 }
-
-#ifndef FUZZER
-int
-main(int argc, char **argv)
-{
-	static uint8_t buf[1 << 20];
-	size_t n;
-	FILE *fp;
-	int i;
-
-	for (i = 1; i < argc; i++) {
-		if ((fp = fopen(argv[i], "rb")) == NULL) {
-			perror(argv[i]);
-			return EXIT_FAILURE;
-		}
-		n = fread(buf, 1, sizeof(buf), fp);
-		fclose(fp);
-		LLVMFuzzerTestOneInput(buf, n);
-	}
-	return EXIT_SUCCESS;
-}
-#endif

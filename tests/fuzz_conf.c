@@ -1,8 +1,8 @@
 /* tests/fuzz_conf.c - any bytes as a config file.
  *
  * No input may crash the parser, and what it understands must print to a file
- * that it understands the same way.  With -DFUZZER and -fsanitize=fuzzer this
- * is a libFuzzer target; without, a program that replays the files given. */
+ * that it understands the same way.  A libFuzzer target; with
+ * fuzz_main.c it replays files. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,25 +69,3 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	conf_free(&c);
 	return 0;
 }
-
-#ifndef FUZZER
-int
-main(int argc, char **argv)
-{
-	static uint8_t data[2 << 20];
-	size_t size;
-	FILE *fp;
-	int i;
-
-	for (i = 1; i < argc; i++) {
-		if ((fp = fopen(argv[i], "re")) == NULL) {
-			perror(argv[i]);
-			return EXIT_FAILURE;
-		}
-		size = fread(data, 1, sizeof(data), fp);
-		fclose(fp);
-		LLVMFuzzerTestOneInput(data, size);
-	}
-	return EXIT_SUCCESS;
-}
-#endif

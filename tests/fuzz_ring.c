@@ -6,8 +6,7 @@
  * The map ends where access ends, so that a step behind it is a fault, and each
  * slot that is given must be one of the ring's.
  *
- * Built with -DFUZZER -fsanitize=fuzzer it is a libFuzzer target; otherwise it
- * replays the files that its arguments name. */
+ * A libFuzzer target; with fuzz_main.c it replays files. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,25 +184,3 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 	}
 	return 0;
 }
-
-#ifndef FUZZER
-int
-main(int argc, char **argv)
-{
-	static uint8_t buf[1 << 20];
-	size_t n;
-	FILE *fp;
-	int i;
-
-	for (i = 1; i < argc; i++) {
-		if ((fp = fopen(argv[i], "rb")) == NULL) {
-			perror(argv[i]);
-			return EXIT_FAILURE;
-		}
-		n = fread(buf, 1, sizeof(buf), fp);
-		fclose(fp);
-		LLVMFuzzerTestOneInput(buf, n);
-	}
-	return EXIT_SUCCESS;
-}
-#endif

@@ -1,7 +1,6 @@
 /* tests/fuzz_tokenizer.c - any bytes are encoded, and decode to themselves.
- * With -DFUZZER -fsanitize=fuzzer: a libFuzzer target.  Without: a program
- * that replays the files it is given.  The vocabulary is the demo's, found as
- * in t_data(). */
+ * The vocabulary is the demo's, found as in t_data().  A libFuzzer target;
+ * with fuzz_main.c it replays files. */
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,30 +102,3 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	free(want);
 	return 0;
 }
-
-#ifndef FUZZER
-static void
-replay(const char *path)
-{
-	static uint8_t buf[1 << 24];
-	FILE *fp;
-	size_t n;
-
-	if ((fp = fopen(path, "rb")) == NULL)
-		err(1, "%s", path);
-	n = fread(buf, 1, sizeof(buf), fp);
-	fclose(fp);
-	LLVMFuzzerTestOneInput(buf, n);
-}
-
-int
-main(int argc, char **argv)
-{
-	int i;
-
-	for (i = 1; i < argc; i++)
-		replay(argv[i]);
-	printf("%d inputs replayed\n", argc - 1);
-	return 0;
-}
-#endif

@@ -15,11 +15,10 @@ take(uint8_t *map, uint64_t size, uint64_t off, uint64_t nbytes)
 
 	ck_assert_uint_le(off, size);
 	ck_assert_uint_le(nbytes, size - off);
-	for (i = off; i < off + nbytes; i++) {
-		ck_assert_msg(map[i] == 0, "byte %u is in two rows",
-		    (unsigned)i);
+	for (i = off; i < off + nbytes && map[i] == 0; i++)
 		map[i] = 1;
-	}
+	ck_assert_msg(i == off + nbytes, "byte %u is in two rows",
+	    (unsigned)i);
 }
 
 static void
@@ -53,7 +52,7 @@ START_TEST(rows_lie_inside_and_never_overlap)
 	struct hparams hp = { 0 };
 	unsigned i;
 
-	for (i = 0; i < 100; i++) {
+	for (i = 0; i < 30; i++) {
 		hp.n_head_kv = 1 + (uint32_t)t_rand_below(4);
 		hp.head_dim = 32 * (1 + (uint32_t)t_rand_below(4));
 		hp.v_dim = 32 * (1 + (uint32_t)t_rand_below(4));

@@ -20,7 +20,7 @@ static struct cpuset all_cores;
 
 struct job {
 	struct par *par;
-	uint32_t cell[2][MOST_THREADS];	/* written by thread, by round's parity */
+	uint32_t cell[2][MOST_THREADS];	/* by the round's parity */
 	uint32_t rounds, base;
 	uint32_t wrong[MOST_THREADS];	/* what thread saw amiss */
 	uint32_t ran[MOST_THREADS];

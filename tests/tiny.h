@@ -16,7 +16,7 @@ struct tiny {
 	const char *omit;		/* key or tensor that is left out */
 	const char *odd;		/* tensor that differs by what follows: */
 	uint32_t odd_k, odd_n;		/* 0 = as it should be */
-	uint32_t odd_type;		/* TINY_SAME_TYPE = as it should be */
+	uint32_t odd_type;		/* or TINY_SAME_TYPE */
 	void (*keys)(struct gguf_writer *w);	/* further keys; NULL = none */
 };
 

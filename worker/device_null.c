@@ -139,6 +139,7 @@ null_run(struct device *d, uint32_t handle, const struct batch *b,
 {
 	const struct program *p;
 	const struct tensor *out;
+	const struct op *last;
 	uint64_t nbytes;
 	int head;
 
@@ -147,7 +148,10 @@ null_run(struct device *d, uint32_t handle, const struct batch *b,
 		    "device null: there is no span %u", handle);
 	p = d->span[handle].p;
 	head = d->span[handle].s.first >= p->nbody;
-	out = &p->t[p->op[d->span[handle].s.end - 1].out];
+	last = &p->op[d->span[handle].s.end - 1];
+	if (last->out == NO_TENSOR)
+		return 0;
+	out = &p->t[last->out];
 	if (out->store != STORE_OUTPUT || b->output == NULL)
 		return 0;
 	nbytes = (head ? b->nselect : b->nrows) * out->row_bytes;

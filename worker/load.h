@@ -8,11 +8,12 @@
  * being read.  O_DIRECT where the file allows it, else buffered with the page
  * cache dropped behind.  io_uring with registered buffers where both are
  * allowed, io_uring without (EPERM, ENOMEM: locked memory is per user), pread
- * where io_uring is refused (EPERM, ENOSYS): same results through all three. */
+ * where io_uring is refused (EPERM, ENOSYS): same results through all three.
+ * Files that ask for more than 4096-byte alignment are read buffered. */
 #ifndef WORKER_LOAD_H
 #define WORKER_LOAD_H
 
-#include "../layers/extent.h"
+#include "../layers/staging.h"
 #include "../config/err.h"
 
 struct load_file {
@@ -22,25 +23,6 @@ struct load_file {
 	uint32_t mem_align;	/* of direct reads: STATX_DIOALIGN, else 4096 */
 	uint32_t off_align;
 };
-
-/* One extent and the granularity its sink can take. */
-struct load_item {
-	struct extent ext;
-	uint32_t row_step;	/* the sink wants multiples of this many rows
-				 * (the last call of an extent may be shorter) */
-};
-
-enum load_path { LOAD_AUTO, LOAD_URING, LOAD_URING_PLAIN, LOAD_PREAD };
-
-struct load_conf {
-	uint32_t depth;		/* reads in flight, 1..64 */
-	uint32_t block_bytes;	/* bytes of a read, a multiple of 4096 */
-	enum load_path path;	/* tests and bench force one; LOAD_AUTO else */
-};
-
-/* Measured defaults. */
-#define LOAD_CONF_DEFAULT \
-	{ .depth = 4, .block_bytes = 1024 * 1024, .path = LOAD_AUTO }
 
 /* Rows [row0, row0 + nrows) of items[item] are at src until the sink returns. */
 typedef int load_sink_fn(void *arg, uint32_t item, uint32_t row0,
@@ -57,12 +39,6 @@ struct load_stats {
 	int direct;		/* 1 = O_DIRECT, 0 = buffered */
 	int registered;		/* 1 = registered buffers */
 };
-
-/* Staging bytes that load_run() needs for these items: depth blocks, each
- * block_bytes (or, if larger, the largest row step of any item rounded
- * out to the alignment on both sides).  Exact: the plan charges it. */
-uint64_t load_staging_bytes(const struct load_conf *lc,
-    const struct load_item *items, uint32_t nitems);
 
 /* Called from time to time with the bytes of extents done so far. */
 typedef void load_progress_fn(void *arg, uint64_t done_bytes);

@@ -7,14 +7,6 @@
 
 #include "load.h"
 
-enum {
-	LOAD_MAX_DEPTH = 64,
-	/* Reads begin and end on multiples of this, in the file and in memory:
-	 * a multiple of every alignment that direct reads ask for.  A file
-	 * that asks for more is read buffered. */
-	LOAD_GRAIN = 4096
-};
-
 /* A row of the nth item in file order. */
 struct load_pos {
 	uint32_t nth;
@@ -65,12 +57,6 @@ struct loader {
 };
 
 static inline uint64_t
-load_row_bytes(const struct load_item *it)
-{
-	return it->ext.nbytes / it->ext.nrows;
-}
-
-static inline uint64_t
 load_row_offset(const struct load_item *it, uint32_t row)
 {
 	return it->ext.offset + row * load_row_bytes(it);
@@ -81,9 +67,6 @@ load_row_offset(const struct load_item *it, uint32_t row)
 int load_check(const struct load_conf *lc, const struct load_file *files,
     uint32_t nfiles, const struct load_item *items, uint32_t nitems,
     struct err *reterr);
-
-uint64_t load_block_bytes(const struct load_conf *lc,
-    const struct load_item *items, uint32_t nitems);
 
 /* Fill order[]. */
 void load_sort(struct loader *ld);

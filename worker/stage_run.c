@@ -222,7 +222,7 @@ run_head(struct stage *s, struct batch *b, struct err *reterr)
 }
 
 static void
-copy_sequence(struct stage *s, uint32_t from, uint32_t to)
+copy_sequence(struct stage *s, uint32_t from, uint32_t to, uint32_t nrows)
 {
 	const struct kv_layout *kv = &s->p->env.kv;
 	uint8_t *base = s->kv.host;
@@ -230,14 +230,14 @@ copy_sequence(struct stage *s, uint32_t from, uint32_t to)
 
 	/* All heads of a sequence lie together. */
 	for (l = 0; l < kv->nlayers; l++) {
-		memcpy(base + kv_k_off(kv, l, to, 0),
+		memmove(base + kv_k_off(kv, l, to, 0),
 		    base + kv_k_off(kv, l, from, 0),
 		    kv->k_head * kv->n_head_kv);
-		memcpy(base + kv_v_off(kv, l, to, 0),
+		memmove(base + kv_v_off(kv, l, to, 0),
 		    base + kv_v_off(kv, l, from, 0),
 		    kv->v_head * kv->n_head_kv);
 	}
-	s->seq_len[to] = s->seq_len[from];
+	s->seq_len[to] = MIN(nrows, s->seq_len[from]);
 }
 
 /* Control that must stay in order with the data; goes on to the next stage. */
@@ -252,10 +252,10 @@ run_control(struct stage *s, struct err *reterr)
 	case BATCH_COPY:
 		if (s->hdr.seq >= s->conf.model.nseqs ||
 		    s->hdr.dst >= s->conf.model.nseqs)
-			return bad_batch(s, "no such sequence", s->hdr.seq,
-			    reterr);
+			return bad_batch(s, "no such sequence",
+			    MAX(s->hdr.seq, s->hdr.dst), reterr);
 		if (s->hdr.kind == BATCH_COPY)
-			copy_sequence(s, s->hdr.seq, s->hdr.dst);
+			copy_sequence(s, s->hdr.seq, s->hdr.dst, s->hdr.pos);
 		else
 			s->seq_len[s->hdr.seq] = MIN(s->hdr.pos,
 			    s->seq_len[s->hdr.seq]);

@@ -1,0 +1,86 @@
+/* tests/line.h - the demo model over stages in one process, driven by hand.
+ * Owns: stages, rings, and what came out of the last.  Called by test_stage. */
+#ifndef TESTS_LINE_H
+#define TESTS_LINE_H
+
+#include "../layers/model.h"
+#include "../worker/pool.h"
+#include "../worker/stage.h"
+
+enum { LINE_STAGES = 4, LINE_SLOTS = 64, LINE_CTX = 80, LINE_SEQS = 3 };
+
+struct line_conf {
+	unsigned nstages;
+	uint32_t cut[LINE_STAGES + 1];		/* units; the last may be 0 */
+	/* Of each stage; NULL = as the one before. */
+	const struct device_ops *dev[LINE_STAGES];
+	unsigned threads;
+	uint32_t batch_rows, head_rows;
+	enum kv_fmt fmt;
+	uint64_t cap_bytes;
+	uint32_t strict;
+};
+
+/* One CPU stage with the whole model. */
+#define LINE_CONF { .nstages = 1, .dev = { &device_cpu }, .threads = 1, \
+	.batch_rows = 16, .head_rows = 4, .fmt = KV_FMT_F16, \
+	.cap_bytes = GIB }
+
+struct line {
+	struct line_conf conf;
+	struct gguf *g;
+	struct model *m;
+	struct kernels k;
+	struct part {
+		struct extent *ext;
+		struct par *par;
+		struct mem_ledger ledger;
+		struct stage_status status;
+		struct stage_conf sc;
+		struct stage *s;
+	} part[LINE_STAGES];
+	struct region map[LINE_STAGES + 1];
+	struct ring first, last;		/* our ends */
+	uint32_t epoch;
+	uint64_t number;			/* of the next batch */
+
+	/* What came out since line_open(), by line_run(). */
+	struct batch_hdr seen[256];
+	unsigned nseen;
+	float *logits;		/* [LINE_SEQS][LINE_CTX][n_vocab], NaN = none */
+};
+
+/* Open stages and load them; on failure line_close() is still to be called. */
+int line_open(struct line *l, const struct line_conf *lc,
+    struct err *reterr);
+void line_close(struct line *l);
+
+/* Into the first ring: rows of one batch; the tests fill in rows. */
+void line_rows(struct line *l, const struct batch_row *rows, uint32_t n);
+/* A header as given, but for magic, number and epoch. */
+void line_control(struct line *l, enum batch_kind kind, uint32_t seq,
+    uint32_t dst, uint32_t pos);
+/* Any slot. */
+void line_raw(struct line *l, const struct batch_hdr *hdr,
+    const struct batch_row *rows, uint32_t n);
+
+/* Tokens [pos, pos + n) of a sequence in batches of chunk rows, every row with
+ * logits. */
+void line_text(struct line *l, uint32_t seq, uint32_t pos,
+    const uint32_t *token, uint32_t n, uint32_t chunk);
+
+/* A stop, so that line_run() does not wait for more. */
+void line_stop(struct line *l);
+
+/* Run every stage in turn until it stops or has nothing left, and take what
+ * comes out.  The first error of a stage, or 0. */
+int line_run(struct line *l, struct err *reterr);
+
+/* The logits of a position; NULL = none came out. */
+const float *line_logits(const struct line *l, uint32_t seq, uint32_t pos);
+
+/* Are the logits of these positions the same, bit for bit? */
+int line_same(const struct line *a, uint32_t seq_a, const struct line *b,
+    uint32_t seq_b, uint32_t pos, uint32_t n);
+
+#endif

@@ -1,0 +1,578 @@
+/* tests/test_stage.c - a stage: what goes in, what comes out, what it refuses.
+ * The demo model runs here over one to four stages in this process; the first
+ * one alone is the measure of the others. */
+#include "t.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "../shm/arena.h"
+#include "line.h"
+
+enum { TEXT = 40 };
+
+static uint32_t text[LINE_CTX], other[LINE_CTX];
+
+static void
+draw_texts(void)
+{
+	unsigned i;
+
+	for (i = 0; i < LINE_CTX; i++) {
+		text[i] = (uint32_t)t_rand_below(2048);
+		other[i] = (uint32_t)t_rand_below(2048);
+	}
+}
+
+static void
+open_line(struct line *l, const struct line_conf *lc)
+{
+	struct err e = { 0 };
+
+	t_ok(line_open(l, lc, &e), &e);
+}
+
+static void
+run(struct line *l)
+{
+	struct err e = { 0 };
+
+	line_stop(l);
+	t_ok(line_run(l, &e), &e);
+}
+
+/* A line of one stage in which sequence 0 has read the text, row by row. */
+static const struct line *
+measure(enum kv_fmt fmt)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+
+	draw_texts();
+	lc.fmt = fmt;
+	open_line(&l, &lc);
+	line_text(&l, 0, 0, text, TEXT, 1);
+	run(&l);
+	return &l;
+}
+
+static void
+close_measure(const struct line *l)
+{
+	line_close((struct line *)(uintptr_t)l);
+}
+
+START_TEST(logits_do_not_depend_on_stages_threads_batches_or_neighbours)
+{
+	static const struct line_conf lines[] = {
+		{ .nstages = 1, .threads = 2 },
+		{ .nstages = 2, .cut = { 0, 5 }, .threads = 1 },
+		{ .nstages = 3, .cut = { 0, 1, 9 }, .threads = 2 },
+		{ .nstages = 4, .cut = { 0, 2, 3, 9 }, .threads = 3 }
+	};
+	static const uint32_t chunks[] = { 16, 7, 3, 13 };
+	static struct line l;
+	const struct line *one;
+	struct line_conf lc;
+	enum kv_fmt fmt;
+	unsigned i;
+
+	for (fmt = 0; fmt < KV_FMT_N; fmt++) {
+		one = measure(fmt);
+		for (i = 0; i < NITEMS(lines); i++) {
+			lc = lines[i];
+			lc.dev[0] = &device_cpu;
+			lc.batch_rows = 16;
+			lc.head_rows = 1 + i * 5;
+			lc.fmt = fmt;
+			lc.cap_bytes = GIB;
+			open_line(&l, &lc);
+			line_text(&l, 2, 0, other, 20, 16);
+			line_text(&l, 1, 0, text, TEXT, chunks[i]);
+			run(&l);
+			ck_assert_msg(line_same(one, 0, &l, 1, 0, TEXT),
+			    "line %u, KV type %d", i, fmt);
+			line_close(&l);
+		}
+		close_measure(one);
+	}
+}
+END_TEST
+
+START_TEST(rows_of_several_sequences_share_a_batch)
+{
+	static struct line l;
+	const struct line *one = measure(KV_FMT_F16);
+	struct line_conf lc = LINE_CONF;
+	struct batch_row rows[16];
+	uint32_t pos, s;
+
+	open_line(&l, &lc);
+	for (pos = 0; pos < TEXT; pos++) {
+		for (s = 0; s < LINE_SEQS; s++)
+			rows[s] = (struct batch_row){ .seq = s, .pos = pos,
+			    .token = s == 1 ? other[pos] : text[pos],
+			    .flags = ROW_LOGITS };
+		line_rows(&l, rows, LINE_SEQS);
+	}
+	run(&l);
+	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
+	ck_assert(line_same(one, 0, &l, 2, 0, TEXT));
+	ck_assert(!line_same(one, 0, &l, 1, 1, 1));
+	line_close(&l);
+	close_measure(one);
+}
+END_TEST
+
+START_TEST(the_head_hands_over_in_blocks_and_marks_the_last)
+{
+	static const uint32_t first[] = { 0, 4, 8 }, nrows[] = { 4, 4, 2 };
+	static struct line l;
+	const struct line *one = measure(KV_FMT_F16);
+	struct line_conf lc = LINE_CONF;
+	struct batch_row rows[16];
+	unsigned i, n;
+
+	open_line(&l, &lc);
+	/* Ten of sixteen rows want logits. */
+	for (n = 0, i = 0; i < 16; i++) {
+		rows[i] = (struct batch_row){ .pos = i, .token = text[i] };
+		if (i % 8 < 5)
+			rows[i].flags = ROW_LOGITS, n++;
+	}
+	ck_assert_uint_eq(n, 10);
+	l.number = 77;
+	line_rows(&l, rows, 16);
+	run(&l);
+	ck_assert_uint_eq(l.nseen, 3);
+	for (i = 0; i < 3; i++) {
+		ck_assert_uint_eq(l.seen[i].magic, BATCH_MAGIC);
+		ck_assert_uint_eq(l.seen[i].kind, BATCH_DATA);
+		ck_assert_uint_eq(l.seen[i].number, 77);
+		ck_assert_uint_eq(l.seen[i].first, first[i]);
+		ck_assert_uint_eq(l.seen[i].nrows, nrows[i]);
+		ck_assert_uint_eq(l.seen[i].flags, i == 2 ? BATCH_LAST : 0);
+	}
+	for (i = 0; i < 16; i++) {
+		ck_assert_int_eq(line_logits(&l, 0, i) != NULL, i % 8 < 5);
+		if (i % 8 < 5)
+			ck_assert(line_same(one, 0, &l, 0, i, 1));
+	}
+	line_close(&l);
+	close_measure(one);
+}
+END_TEST
+
+START_TEST(a_batch_without_logits_is_said_to_be_done)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct batch_row row = { .token = 5 };
+
+	lc.nstages = 2;
+	lc.cut[1] = 4;
+	open_line(&l, &lc);
+	line_rows(&l, &row, 1);
+	run(&l);
+	ck_assert_uint_eq(l.nseen, 1);
+	ck_assert_uint_eq(l.seen[0].nrows, 0);
+	ck_assert_uint_eq(l.seen[0].flags, BATCH_LAST);
+	ck_assert_uint_eq(atomic_load(&l.part[0].status.batches), 1);
+	ck_assert_uint_eq(atomic_load(&l.part[1].status.batches), 1);
+	/* Each op counts; the head's did not run. */
+	ck_assert_uint_gt(atomic_load(&l.part[0].status.progress), 30);
+	line_close(&l);
+}
+END_TEST
+
+START_TEST(an_idle_stage_beats_and_leaves_when_it_is_told_to)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+	uint64_t before;
+
+	open_line(&l, &lc);
+	before = atomic_load(&l.part[0].status.heartbeat);
+	t_ok(line_run(&l, &e), &e);
+	ck_assert_uint_gt(atomic_load(&l.part[0].status.heartbeat), before);
+	ck_assert_uint_eq(l.nseen, 0);
+	line_close(&l);
+}
+END_TEST
+
+START_TEST(a_forgotten_tail_can_be_written_anew)
+{
+	static struct line l;
+	const struct line *one = measure(KV_FMT_F16);
+	struct line_conf lc = LINE_CONF;
+
+	lc.nstages = 2;
+	lc.cut[1] = 5;
+	open_line(&l, &lc);
+	line_text(&l, 0, 0, text, 20, 16);
+	line_text(&l, 0, 20, other, 10, 16);
+	line_control(&l, BATCH_FORGET, 0, 0, 20);
+	line_text(&l, 0, 20, text, TEXT - 20, 16);
+	run(&l);
+	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
+	/* Forgetting more than there is changes nothing. */
+	line_control(&l, BATCH_FORGET, 0, 0, 1000);
+	line_control(&l, BATCH_FORGET, 0, 0, 0);
+	line_text(&l, 0, 0, text, 5, 2);
+	run(&l);
+	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
+	line_close(&l);
+	close_measure(one);
+}
+END_TEST
+
+START_TEST(a_copied_sequence_goes_on_from_the_rows_that_were_asked_for)
+{
+	static struct line l;
+	const struct line *one = measure(KV_FMT_Q8_0);
+	struct line_conf lc = LINE_CONF;
+
+	lc.nstages = 2;
+	lc.cut[1] = 5;
+	lc.fmt = KV_FMT_Q8_0;
+	open_line(&l, &lc);
+	line_text(&l, 2, 0, text, 20, 16);
+	line_text(&l, 2, 20, other, 6, 16);
+	line_control(&l, BATCH_COPY, 2, 1, 20);
+	line_text(&l, 1, 20, text, TEXT - 20, 16);
+	line_text(&l, 2, 26, other, 4, 16);	/* the source is unchanged */
+	run(&l);
+	ck_assert(line_same(one, 0, &l, 1, 20, TEXT - 20));
+	line_close(&l);
+	close_measure(one);
+}
+END_TEST
+
+START_TEST(control_passes_through_in_order)
+{
+	static const enum batch_kind kinds[] = { BATCH_DATA, BATCH_FORGET,
+	    BATCH_COPY, BATCH_DATA, BATCH_RESET, BATCH_STOP };
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	unsigned i;
+
+	draw_texts();
+	lc.nstages = 3;
+	lc.cut[1] = 1;
+	lc.cut[2] = 9;
+	open_line(&l, &lc);
+	line_text(&l, 0, 0, text, 2, 2);
+	line_control(&l, BATCH_FORGET, 0, 0, 1);
+	line_control(&l, BATCH_COPY, 0, 1, 1);
+	line_text(&l, 1, 1, text, 2, 2);
+	line_control(&l, BATCH_RESET, 0, 0, 0);
+	line_control(&l, BATCH_STOP, 0, 0, 0);
+	line_text(&l, 0, 0, text, 1, 1);	/* behind the stop */
+	run(&l);
+	ck_assert_uint_eq(l.nseen, NITEMS(kinds));
+	for (i = 0; i < l.nseen; i++) {
+		ck_assert_uint_eq(l.seen[i].kind, kinds[i]);
+		ck_assert_uint_eq(l.seen[i].number, i);
+		ck_assert_uint_eq(l.seen[i].flags, BATCH_LAST);
+	}
+	run(&l);
+	ck_assert_uint_eq(l.seen[l.nseen - 1].number, NITEMS(kinds));
+	line_close(&l);
+}
+END_TEST
+
+START_TEST(a_reset_begins_an_epoch_and_drops_what_is_left_of_the_old)
+{
+	static struct line l;
+	const struct line *one = measure(KV_FMT_F16);
+	struct line_conf lc = LINE_CONF;
+
+	lc.nstages = 2;
+	lc.cut[1] = 5;
+	open_line(&l, &lc);
+	line_text(&l, 0, 0, other, 10, 16);
+	run(&l);
+	ck_assert_uint_eq(l.nseen, 3);		/* blocks of 4, 4, 2 */
+	l.epoch = 3;
+	l.number = 0;
+	line_control(&l, BATCH_RESET, 0, 0, 0);
+	l.epoch = 2;
+	line_text(&l, 0, 10, other, 4, 16);	/* of before the loss */
+	line_control(&l, BATCH_STOP, 0, 0, 0);
+	l.epoch = 3;
+	line_text(&l, 0, 0, text, TEXT, 16);
+	run(&l);
+	ck_assert_uint_eq(l.nseen, 3 + 1 + 4 + 4 + 2);
+	ck_assert_uint_eq(l.seen[3].kind, BATCH_RESET);
+	ck_assert_uint_eq(l.seen[3].epoch, 3);
+	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
+	line_close(&l);
+	close_measure(one);
+}
+END_TEST
+
+/* --- what is refused --- */
+
+/* One bad slot into a fresh stage: -EPROTO, the session, and these words. */
+static void
+refused(const struct batch_hdr *hdr, const struct batch_row *rows,
+    uint32_t n, const char *words)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+
+	open_line(&l, &lc);
+	line_raw(&l, hdr, rows, n);
+	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	ck_assert_int_eq(e.kind, ERR_RUN);
+	ck_assert_msg(strstr(e.msg, "session stage0: batch 9: ") != NULL &&
+	    strstr(e.msg, words) != NULL, "\"%s\" is not in: %s", words,
+	    e.msg);
+	ck_assert_uint_eq(l.nseen, 0);
+	line_close(&l);
+}
+
+#define GOOD_HDR { .magic = BATCH_MAGIC, .kind = BATCH_DATA, .number = 9, \
+	.nrows = 2 }
+
+START_TEST(corrupt_headers_are_refused)
+{
+	static const struct batch_row rows[2] = { { .pos = 0 }, { .pos = 1 } };
+	const struct batch_hdr good = GOOD_HDR;
+	struct batch_hdr h = good;
+
+	h.magic ^= 1;
+	refused(&h, rows, 2, "not a batch header");
+	h = good;
+	h.nrows = 17;
+	refused(&h, rows, 2, "more rows than the ring was made for (17)");
+	h.nrows = UINT32_MAX;
+	refused(&h, rows, 2, "more rows");
+	h.nrows = 0;
+	refused(&h, rows, 0, "no rows");
+	h = good;
+	h.kind = 6;
+	refused(&h, rows, 2, "an unknown kind (6)");
+	h.kind = 0;
+	refused(&h, rows, 2, "an unknown kind (0)");
+	h.kind = BATCH_FORGET;
+	h.seq = LINE_SEQS;
+	refused(&h, rows, 2, "no such sequence (3)");
+	h.kind = BATCH_COPY;
+	refused(&h, rows, 2, "no such sequence (3)");
+	h.seq = 0;
+	h.dst = UINT32_MAX;
+	refused(&h, rows, 2, "no such sequence (4294967295)");
+}
+END_TEST
+
+START_TEST(rows_that_make_no_sense_are_refused)
+{
+	const struct batch_hdr hdr = GOOD_HDR;
+	struct batch_row rows[2] = { { .pos = 0 }, { .pos = 1 } };
+
+	rows[1].seq = LINE_SEQS;
+	refused(&hdr, rows, 2, "no such sequence (3)");
+	rows[1].seq = 0;
+	rows[1].token = 2048;
+	refused(&hdr, rows, 2, "a token outside the vocabulary (2048)");
+	rows[1].token = 0;
+	rows[1].pos = 2;
+	refused(&hdr, rows, 2, "does not continue its sequence");
+	rows[1].pos = 0;
+	refused(&hdr, rows, 2, "does not continue its sequence");
+	rows[1].pos = UINT32_MAX;
+	refused(&hdr, rows, 2, "does not continue its sequence");
+}
+END_TEST
+
+START_TEST(the_context_has_an_end)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct batch_row row = { .pos = LINE_CTX };
+	struct err e = { 0 };
+
+	draw_texts();
+	open_line(&l, &lc);
+	line_text(&l, 0, 0, text, LINE_CTX, 16);
+	run(&l);
+	ck_assert_ptr_nonnull(line_logits(&l, 0, LINE_CTX - 1));
+	line_rows(&l, &row, 1);
+	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(e.msg, "beyond the context (80)"));
+	line_close(&l);
+}
+END_TEST
+
+START_TEST(a_ring_with_impossible_counters_is_refused)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct ring_shared *sh;
+	struct err e = { 0 };
+
+	open_line(&l, &lc);
+	sh = l.map[0].base;
+	atomic_store(&sh->head, LINE_SLOTS + 1);
+	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(e.msg, "session stage0: the ring into"));
+	atomic_store(&sh->head, 0);
+	line_text(&l, 0, 0, other, 1, 1);
+	sh = l.map[1].base;
+	atomic_store(&sh->tail, 1);
+	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(e.msg, "session stage0: the ring out of"));
+	line_close(&l);
+}
+END_TEST
+
+/* --- memory and devices --- */
+
+START_TEST(a_stage_takes_what_its_program_and_weights_ask_for)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	const struct mem_ledger *m;
+	struct placement pl;
+	struct program *p;
+	struct weights ws;
+	struct err e = { 0 };
+	uint64_t weights, kv, compute;
+
+	lc.threads = 2;
+	open_line(&l, &lc);
+	t_ok(stage_explain(&l.part[0].sc, &pl, &p, &ws, &e), &e);
+	weights = arena_charge_bytes(ws.nbytes);
+	kv = arena_charge_bytes(p->env.kv.nbytes);
+	compute = arena_charge_bytes(program_compute_bytes(p, 2));
+	ck_assert_uint_eq(pl.nspans, stage_placement(l.part[0].s)->nspans);
+	m = &l.part[0].ledger;
+	ck_assert_uint_eq(m->tag_bytes[MEM_WEIGHTS], weights);
+	ck_assert_uint_eq(m->tag_bytes[MEM_KV], kv);
+	ck_assert_uint_eq(m->tag_bytes[MEM_COMPUTE], compute);
+	ck_assert_uint_eq(m->tag_bytes[MEM_STAGING], 0);
+	ck_assert_uint_gt(m->tag_peak[MEM_STAGING], 0);
+	placement_free(&pl);
+	program_free(p);
+	weights_free(&ws);
+	line_close(&l);
+
+	/* A byte less for what stays, and then for the staging. */
+	lc.cap_bytes = weights + kv + compute - 1;
+	ck_assert_int_eq(line_open(&l, &lc, &e), -ENOMEM);
+	ck_assert_int_eq(e.kind, ERR_FIT);
+	ck_assert_ptr_nonnull(strstr(e.msg, "stage0"));
+	ck_assert_ptr_nonnull(strstr(e.msg, "compute"));
+	line_close(&l);
+	lc.cap_bytes++;
+	ck_assert_int_eq(line_open(&l, &lc, &e), -ENOMEM);
+	ck_assert_ptr_nonnull(strstr(e.msg, "staging"));
+	line_close(&l);
+}
+END_TEST
+
+START_TEST(on_the_null_device_attention_falls_back_and_slots_still_flow)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	const struct placement *pl;
+	const float *x;
+	unsigned i;
+
+	draw_texts();
+	lc.dev[0] = &device_null;
+	lc.nstages = 3;
+	lc.cut[1] = 2;
+	lc.cut[2] = 9;
+	open_line(&l, &lc);
+	pl = stage_placement(l.part[1].s);
+	ck_assert_uint_eq(pl->cpu_ops, 7);	/* layers 1 to 7 */
+	ck_assert_uint_eq(pl->nspans, 15);
+	ck_assert_uint_eq(pl->nbody_spans, 15);
+	line_text(&l, 0, 0, text, 9, 9);
+	run(&l);
+	ck_assert_uint_eq(l.nseen, 3);		/* blocks of 4, 4, 1 */
+	x = line_logits(&l, 0, 8);
+	ck_assert_ptr_nonnull(x);
+	for (i = 0; i < 2048; i++)
+		ck_assert(x[i] == 0);
+	line_close(&l);
+}
+END_TEST
+
+/* What lies in the first slot of ring i, behind its header. */
+static const void *
+first_payload(const struct line *l, unsigned i)
+{
+	return (const uint8_t *)l->map[i].base + RING_SLOTS_OFF +
+	    slot_payload_off(l->conf.batch_rows);
+}
+
+START_TEST(a_stage_on_the_null_device_hands_its_input_on)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	const float *x;
+
+	draw_texts();
+	lc.nstages = 3;
+	lc.dev[1] = &device_null;
+	lc.dev[2] = &device_cpu;
+	lc.cut[1] = 1;
+	lc.cut[2] = 9;
+	open_line(&l, &lc);
+	line_text(&l, 0, 0, text, 9, 9);
+	run(&l);
+	x = first_payload(&l, 1);
+	ck_assert(x[0] != 0 || x[1] != 0);
+	ck_assert_int_eq(memcmp(x, first_payload(&l, 2),
+	    9 * slot_row_bytes(256)), 0);
+	line_close(&l);
+}
+END_TEST
+
+START_TEST(strict_refuses_a_device_that_would_fall_back)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+
+	lc.dev[0] = &device_null;
+	lc.strict = 1;
+	ck_assert_int_eq(line_open(&l, &lc, &e), -ENOTSUP);
+	ck_assert_ptr_nonnull(strstr(e.msg, "attention of layer 0"));
+	line_close(&l);
+	lc.dev[0] = &device_cpu;
+	open_line(&l, &lc);
+	line_close(&l);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		logits_do_not_depend_on_stages_threads_batches_or_neighbours,
+		rows_of_several_sequences_share_a_batch,
+		the_head_hands_over_in_blocks_and_marks_the_last,
+		a_batch_without_logits_is_said_to_be_done,
+		an_idle_stage_beats_and_leaves_when_it_is_told_to,
+		a_forgotten_tail_can_be_written_anew,
+		a_copied_sequence_goes_on_from_the_rows_that_were_asked_for,
+		control_passes_through_in_order,
+		a_reset_begins_an_epoch_and_drops_what_is_left_of_the_old,
+		corrupt_headers_are_refused,
+		rows_that_make_no_sense_are_refused,
+		the_context_has_an_end,
+		a_ring_with_impossible_counters_is_refused,
+		a_stage_takes_what_its_program_and_weights_ask_for,
+		on_the_null_device_attention_falls_back_and_slots_still_flow,
+		a_stage_on_the_null_device_hands_its_input_on,
+		strict_refuses_a_device_that_would_fall_back
+	};
+
+	return t_main("stage", 120, tests, NITEMS(tests));
+}
