@@ -12,11 +12,6 @@
 #include "plan_priv.h"
 #include "split.h"
 
-/* Pages first touched after the worker's memory was measured: code of the
- * loader and the kernels, tables of extents and operations.  Measured at 0.1 to
- * 0.2 MiB on x86-64, from the 24 tensors of the demo to the 147 of a 1b. */
-#define RUNTIME_RESERVE		(MIB / 2)
-
 /* A slot of logits aims at this size; more rows only when sequences need it. */
 #define LOGITS_SLOT_BYTES	(2 * MIB)
 
@@ -216,7 +211,7 @@ session_sizes(const struct sizes *z, unsigned s, uint32_t u0, uint32_t u1,
 	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth * block);
 	b[MEM_RINGS] = rings_bytes(z->plan, s);
 	/* Page tables: one entry of 8 bytes for each 4 KiB mapped. */
-	b[MEM_RUNTIME] = z->runtime[s] + RUNTIME_RESERVE +
+	b[MEM_RUNTIME] = z->runtime[s] +
 	    ALIGN_UP((b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
 	    b[MEM_STAGING] + b[MEM_RINGS]) / 512, 4096);
 	ps->total_bytes = b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
