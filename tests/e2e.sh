@@ -25,11 +25,12 @@ RC=0 GROUP=0 COMMAND=none
 
 T=$(mktemp -d "${TMPDIR:-/tmp}/straddle-e2e.XXXXXX")
 OUT=$T/out ERR=$T/err
-: >"$OUT" >"$ERR"
+true >"$OUT" 2>"$ERR"
 exec 2>"$T/shell"	# what bash says of jobs that were killed on purpose
 trap e2e_exit EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
+trap 'exit 141' PIPE
 trap 'exit 143' TERM
 
 e2e_exit()
@@ -92,7 +93,7 @@ straddle()
 straddle_bg()
 {
 	COMMAND="$* &" RC=0
-	: >"$OUT" >"$ERR"	# what is there is its own
+	true >"$OUT" 2>"$ERR"	# so that what is there is its own
 	"$BIN" "$@" <"$INPUT" >"$OUT" 2>"$ERR" &
 	GROUP=$!
 }
@@ -209,6 +210,12 @@ cores()
 {
 	"$PYTHON" -c 'import os
 for c in sorted(os.sched_getaffinity(0)): print(c)'
+}
+
+# A sanitizer's shadow memory is in no plan.
+sanitized()
+{
+	grep -qaE '__(asan|tsan)_init' "$BIN"
 }
 
 # make_model NAME TYPE [OPTION...]: $T/NAME.gguf of mkgguf's tiny shape.

@@ -287,7 +287,7 @@ wait
 check "a reader that leaves" gave_up
 check "got what it wanted" same 5 "$(wc -c <"$T/head")"
 check "and that is said" says 'stdout: Broken pipe'
-for args in "${long[*]}" "${long[*]} --json" "plan -m $MODEL" \
+for args in "${long[*]}" "${good[*]} --json -q" "plan -m $MODEL" \
     "plan --json -m $MODEL" "inspect $MODEL" "tokenize $MODEL -p hello" \
     "detokenize $MODEL 300" "explain -m $MODEL" "devices" "help" \
     "--version"; do

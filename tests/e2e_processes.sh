@@ -50,9 +50,16 @@ check "Ctrl-C: one line" same 1 "$(wc -l <"$ERR")"
 check "Ctrl-C: no worker is left" ended
 check "Ctrl-C: the text so far is there" whole_text
 
-# During the start, too: at any moment.
+# During the start, too: at any moment from when it is the program that gets
+# the signal, and no longer the shell's child.
+is_started()
+{
+	[ "$(cat "/proc/$GROUP/comm")" != "$(cat /proc/$$/comm)" ]
+}
+
 for wait in 0 0.01 0.03 0.06 0.1; do
 	straddle_bg "${LONG[@]}"
+	within 5 is_started
 	sleep $wait
 	kill -TERM "$GROUP"
 	check "SIGTERM after $wait s ends it" finish_within 5
@@ -84,6 +91,23 @@ kill -ABRT "${pids[1]}"
 check "a crash ends it soon" finish_within 5
 check "a crash is named" says '^straddle: session b: .*signal 6'
 check "a crash: no worker is left" ended
+
+# Whoever comes first: also one that only measures, before the plan.
+killed_at_birth()
+{
+	local pid
+
+	pid=$(workers | head -n 1)
+	[ -z "$pid" ] || kill -KILL "$pid" || true
+	leader_ended
+}
+
+straddle_bg "${LONG[@]}"
+check "a loss at birth ends the start" within 10 killed_at_birth
+check "its loss ends it for good" finish_within 5
+check "its loss: exit 1" exits 1
+check "its loss is named" says '^straddle: session a: .*signal 9'
+check "its loss: no worker is left" ended
 
 # --- stopped, and continued ---
 
@@ -145,6 +169,8 @@ kill -TERM "$GROUP"
 check "the end" finish_within 5
 
 # --- memory ---
+
+! sanitized || e2e_end
 
 # Peak <= cap, and as planned to the larger of 2 % and 4 MiB.
 within_plan()

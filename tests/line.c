@@ -1,4 +1,4 @@
-/* tests/line.c - the demo model over stages in one process. */
+/* tests/line.c - a small model over stages in one process. */
 #include "line.h"
 
 #include <math.h>
@@ -102,13 +102,11 @@ line_open(struct line *l, const struct line_conf *lc, struct err *reterr)
 {
 	size_t n, j;
 	unsigned i;
-	int rc;
+	int rc = 0;
 
 	memset(l, 0, sizeof(*l));
 	l->conf = *lc;
-	if ((rc = gguf_open(t_data("kjv-q8_0.gguf"), &l->g, reterr)) < 0 ||
-	    (rc = model_open(l->g, &l->m, reterr)) < 0)
-		return rc;
+	t_ok(tiny_open(&lc->tiny, &l->g, &l->m, reterr), reterr);
 	kernels_init(&l->k, cpu_flags());
 	n = (size_t)LINE_SEQS * LINE_CTX * l->m->hp.n_vocab;
 	l->logits = malloc(n * sizeof(*l->logits));
@@ -139,8 +137,7 @@ line_close(struct line *l)
 	for (i = 0; i <= l->conf.nstages; i++)
 		region_close(&l->map[i]);
 	free(l->logits);
-	model_close(l->m);
-	gguf_close(l->g);
+	tiny_close(l->g, l->m);
 }
 
 void

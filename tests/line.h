@@ -1,15 +1,16 @@
-/* tests/line.h - the demo model over stages in one process, driven by hand.
+/* tests/line.h - a small model over stages in one process, driven by hand.
  * Owns: stages, rings, and what came out of the last.  Called by test_stage. */
 #ifndef TESTS_LINE_H
 #define TESTS_LINE_H
 
-#include "../layers/model.h"
 #include "../worker/pool.h"
 #include "../worker/stage.h"
+#include "tiny.h"
 
-enum { LINE_STAGES = 4, LINE_SLOTS = 64, LINE_CTX = 80, LINE_SEQS = 3 };
+enum { LINE_STAGES = 4, LINE_SLOTS = 128, LINE_CTX = 80, LINE_SEQS = 3 };
 
 struct line_conf {
+	struct tiny tiny;
 	unsigned nstages;
 	uint32_t cut[LINE_STAGES + 1];		/* units; the last may be 0 */
 	/* Of each stage; NULL = as the one before. */
@@ -21,10 +22,16 @@ struct line_conf {
 	uint32_t strict;
 };
 
+/* Every part a model can have; keys and values fit every KV type. */
+#define LINE_TINY { .n_layer = 4, .n_embd = 64, .n_ff = 128, .n_vocab = 320, \
+	.n_head = 4, .n_head_kv = 2, .head_dim = 32, .v_dim = 32, \
+	.type = QUANT_Q8_0, .bias = 1, .rope_freqs = 1, .seed = 1, \
+	.odd_type = TINY_SAME_TYPE }
+
 /* One CPU stage with the whole model. */
-#define LINE_CONF { .nstages = 1, .dev = { &device_cpu }, .threads = 1, \
-	.batch_rows = 16, .head_rows = 4, .fmt = KV_FMT_F16, \
-	.cap_bytes = GIB }
+#define LINE_CONF { .tiny = LINE_TINY, .nstages = 1, .dev = { &device_cpu }, \
+	.threads = 1, .batch_rows = 16, .head_rows = 4, \
+	.fmt = KV_FMT_F16, .cap_bytes = GIB }
 
 struct line {
 	struct line_conf conf;

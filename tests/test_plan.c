@@ -271,6 +271,53 @@ START_TEST(every_byte_of_every_plan_is_what_its_owner_will_ask_for)
 }
 END_TEST
 
+START_TEST(long_ranges_are_foreseen_in_every_place)
+{
+	static struct world w;
+	static struct plan p;
+	struct tiny t;
+	struct err e = { 0 };
+	unsigned i, n, s;
+
+	for (i = 0; i < 40; i++) {
+		t = tiny_random(0);
+		t.n_layer = 9;
+		set_up(&w, &t);
+		for (n = 1; n <= 3; n++) {
+			add_session(&w, GIB);
+			t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+			for (s = 0; s < n; s++)
+				check_bytes(&w, &p, s);
+		}
+		tear_down(&w);
+	}
+}
+END_TEST
+
+START_TEST(rows_longer_than_a_block_ask_for_more_staging)
+{
+	static struct world w;
+	static struct plan p;
+	struct tiny t = TINY;
+	struct err e = { 0 };
+	unsigned s;
+
+	t.n_layer = 1;
+	t.type = QUANT_F32;
+	t.n_ff = 300000;		/* rows of 1.2 MB in ffn_down */
+	set_up(&w, &t);
+	w.c.batch_rows = 2;
+	for (s = 0; s < 3; s++)
+		add_session(&w, 4 * GIB);
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	for (s = 0; s < 3; s++)
+		check_bytes(&w, &p, s);
+	ck_assert_uint_gt(p.session[1].bytes[MEM_STAGING],
+	    p.session[0].bytes[MEM_STAGING]);
+	tear_down(&w);
+}
+END_TEST
+
 START_TEST(layers_of_other_types_are_foreseen_too)
 {
 	static const char *const odd[] = {
@@ -671,6 +718,8 @@ main(void)
 {
 	const TTest *const tests[] = {
 		every_byte_of_every_plan_is_what_its_owner_will_ask_for,
+		long_ranges_are_foreseen_in_every_place,
+		rows_longer_than_a_block_ask_for_more_staging,
 		layers_of_other_types_are_foreseen_too,
 		a_shortfall_is_named_exact_and_its_advice_helps,
 		all_four_kinds_of_advice_are_given_where_they_help,

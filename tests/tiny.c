@@ -3,8 +3,10 @@
  * the program's own table must not hide itself. */
 #include "tiny.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "gguf_fill.h"
 #include "t.h"
 
 enum dim { ONE, EMBD, Q, K, V, ATTN, FF, VOCAB, ROT2 };
@@ -108,6 +110,27 @@ put_keys(struct gguf_writer *w, const struct tiny *t)
 		t->keys(w);
 }
 
+/* Norms and rope factors around 1, the rest around 0. */
+static void
+fill(const struct gguf *g, uint64_t seed)
+{
+	FILE *fp = fopen(g->file[0].path, "r+b");
+	const struct gguf_tensor *t;
+	int is_vector, is_bias;
+
+	ck_assert_ptr_nonnull(fp);
+	for (t = g->tensor; t < g->tensor + g->ntensors; t++) {
+		is_vector = t->ndims == 1;
+		is_bias = strstr(t->name, "bias") != NULL;
+		fseeko(fp, (off_t)t->offset, SEEK_SET);
+		fill_weights(fp, t->type, t->ne[0] * t->ne[1],
+		    is_vector && !is_bias ? 1 : 0,
+		    is_vector ? 0.1f : 1 / sqrtf((float)t->ne[0]),
+		    seed + (uint64_t)(t - g->tensor));
+	}
+	ck_assert_int_eq(fclose(fp), 0);
+}
+
 int
 tiny_open(const struct tiny *t, struct gguf **ret_g, struct model **ret_m,
     struct err *reterr)
@@ -136,6 +159,8 @@ tiny_open(const struct tiny *t, struct gguf **ret_g, struct model **ret_m,
 	*ret_g = NULL;
 	if ((rc = gguf_open(path, ret_g, reterr)) < 0)
 		return rc;
+	if (t->seed != 0)
+		fill(*ret_g, t->seed);
 	if ((rc = model_open(*ret_g, ret_m, reterr)) < 0) {
 		gguf_close(*ret_g);
 		*ret_g = NULL;

@@ -1,6 +1,6 @@
 /* tests/tiny.h - small models of any shape, true ones and false ones.
- * Owns: the file, in the test's folder; its weights are zeros.  Called by the
- * tests of what is made from a model. */
+ * Owns: the file, in the test's folder.  Called by the tests of what is made
+ * from a model. */
 #ifndef TESTS_TINY_H
 #define TESTS_TINY_H
 
@@ -12,9 +12,10 @@ struct tiny {
 	uint32_t head_dim, v_dim;	/* as written; 0 = n_embd / n_head */
 	uint32_t type;			/* of every matrix */
 	int tied, bias, rope_freqs;
+	uint64_t seed;			/* of the weights; 0 = all are zero */
 	/* What is wrong with it. */
 	const char *omit;		/* key or tensor that is left out */
-	const char *odd;		/* tensor that differs by what follows: */
+	const char *odd;		/* tensor that differs as follows: */
 	uint32_t odd_k, odd_n;		/* 0 = as it should be */
 	uint32_t odd_type;		/* or TINY_SAME_TYPE */
 	void (*keys)(struct gguf_writer *w);	/* further keys; NULL = none */
