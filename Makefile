@@ -66,7 +66,16 @@ TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC), \
            $(sort $(wildcard tests/*.c))))
 PROGS   := $(PROGSRC:%.c=$(B)/%)
 UNIT    := $(filter $(B)/tests/test_%,$(PROGS))
+# Where every run is many times slower, the scripts that are made of many runs
+# stay out: what they hold is held by the tiers that are fast.
 E2E     := $(sort $(wildcard tests/e2e_*.sh))
+ifneq ($(CROSS),)
+E2E     := tests/e2e_smoke.sh
+else ifeq ($(SAN),thread)
+E2E     := tests/e2e_smoke.sh tests/e2e_processes.sh
+else ifeq ($(SAN),address)
+E2E     := $(filter-out tests/e2e_invariance.sh,$(E2E))
+endif
 FUZZERS := $(patsubst tests/fuzz_%.c,%,$(filter tests/fuzz_%.c,$(PROGSRC)))
 
 .SUFFIXES:

@@ -22,11 +22,12 @@ enum { MAX_LAUNCH = 16 };
 #define P_PIDFD	3
 #endif
 
-/* argv of the worker: the launcher's words, this program, the role. */
+/* argv of the worker: the launcher's words and this program, or only a short
+ * name for it (titles are written over it); then the role. */
 static int
 worker_argv(char *launch, char *exe, char **argv, struct err *reterr)
 {
-	static char role[] = ROLE_WORKER_ARG;
+	static char role[] = ROLE_WORKER_ARG, self[] = "straddle";
 	unsigned n = 0;
 	char *word;
 
@@ -38,15 +39,16 @@ worker_argv(char *launch, char *exe, char **argv, struct err *reterr)
 			    MAX_LAUNCH);
 		argv[n++] = word;
 	}
-	argv[n++] = exe;
-	argv[n++] = role;
+	argv[n] = n > 0 ? exe : self;
+	argv[++n] = role;
+	n++;
 	argv[n] = NULL;
 	return 0;
 }
 
-/* In the child: only async-signal-safe calls until execv. */
+/* In the child: only async-signal-safe calls until exec. */
 static NORETURN void
-become_worker(int chan_fd, char **argv)
+become_worker(int chan_fd, const char *file, char **argv)
 {
 	sigset_t none;
 	int null;
@@ -61,7 +63,7 @@ become_worker(int chan_fd, char **argv)
 		fcntl(chan_fd, F_SETFD, 0);
 	else
 		dup2(chan_fd, CHAN_FD);
-	execvp(argv[0], argv);
+	execvp(file, argv);
 	_exit(127);
 }
 
@@ -84,7 +86,8 @@ child_spawn(struct child *ret, struct chan *ret_chan, struct err *reterr)
 	    (rc = chan_pair(&ours, &theirs, reterr)) < 0)
 		return rc;
 	if ((ret->pid = fork()) == 0)
-		become_worker(theirs.fd, argv);
+		become_worker(theirs.fd, launch[0] != '\0' ? argv[0] : exe,
+		    argv);
 	if (ret->pid < 0) {
 		rc = -errno;
 		chan_close(&ours);

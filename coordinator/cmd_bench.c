@@ -133,6 +133,11 @@ bench(struct bench *b, struct err *reterr)
 	for (s = 0; s < b->j.plan.nsessions; s++)
 		b->token_bytes += (double)b->j.plan.session[s].token_bytes;
 	b->ncores = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+	/* Once before the clock runs: caches, page faults, cores awake. */
+	if ((rc = job_feed(&b->j, 0, 0, b->ids, (uint32_t)c->bench_prompt,
+	    WANT_LAST, NULL, NULL, reterr)) < 0 ||
+	    (rc = pipeline_forget(b->j.p, 0, reterr)) < 0)
+		return rc;
 	for (r = 0; r < c->bench_reps; r++)
 		if ((rc = repetition(b, reterr)) < 0)
 			return rc;

@@ -172,7 +172,7 @@ read_ids(struct job *j, uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 		rc = tokenizer_encode(j->t, text.text, text.nbytes, 1, 0,
 		    ret_ids, ret_n, reterr);
 	else
-		rc = source_ids(text.text, j->m->hp.n_vocab, ret_ids, ret_n,
+		rc = source_ids(&text, j->m->hp.n_vocab, ret_ids, ret_n,
 		    reterr);
 	source_free(&text);
 	return rc;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kernels/cpu.h"
 #include "../layers/model.h"
 #include "commands.h"
 #include "output.h"
@@ -83,13 +84,16 @@ json_value(const struct gguf_kv *kv)
 static void
 why_not(const struct gguf *g, struct err *e)
 {
+	struct kernels k;
 	struct model *m;
 
 	e->msg[0] = '\0';
-	if (model_open(g, &m, e) == 0) {
+	if (model_open(g, &m, e) < 0)
+		return;
+	kernels_init(&k, cpu_flags());
+	if (model_check_kernels(m, &k, e) == 0)
 		e->msg[0] = '\0';
-		model_close(m);
-	}
+	model_close(m);
 }
 
 struct by_type {

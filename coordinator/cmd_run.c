@@ -211,21 +211,25 @@ sum_up(struct run *r)
 		sp->gen_tps = (sp->gen_tok - 1) * 1e9 / (double)r->gen_ns;
 }
 
+/* ss NULL: the run was cut short, and the workers cannot be asked. */
 static int
-report(struct run *r, struct err *reterr)
+report(struct run *r, const struct sessions *ss, struct err *reterr)
 {
 	json_t *o;
 
 	sum_up(r);
 	if (r->c->json && r->c->prompts_file == NULL) {
-		o = output_sessions(&r->j.plan, r->j.ss);
+		o = output_sessions(&r->j.plan, ss);
 		json_object_set_new(o, "text", output_json_text(r->text.text,
 		    r->text.nbytes));
+		json_object_set_new(o, "interrupted", json_boolean(ss ==
+		    NULL));
 		output_add_speeds(o, &r->sp);
 		return output_json(o, 1, reterr);
 	}
 	if (r->c->verbose > 0) {
-		output_table(stderr, &r->j.plan, r->j.ss);
+		if (ss != NULL)
+			output_table(stderr, &r->j.plan, ss);
 		output_speed(stderr, &r->sp);
 	}
 	return 0;
@@ -256,7 +260,7 @@ run_all(struct run *r, const struct source *text, const uint32_t *ids,
     size_t n, struct err *reterr)
 {
 	const struct conf *c = r->c;
-	int rc, ended;
+	int rc;
 
 	if ((rc = job_start(&r->j, reterr)) < 0)
 		return rc;
@@ -268,11 +272,13 @@ run_all(struct run *r, const struct source *text, const uint32_t *ids,
 	if (!c->json && c->prompts_file == NULL && r->sp.gen_tok > 0 &&
 	    rc != -EPIPE)
 		output_text("\n", 1);
+	if (rc == -EINTR)
+		report(r, NULL, NULL);
 	if (rc < 0)
 		return rc;
-	if ((ended = job_stop(&r->j, reterr)) < 0)
-		return ended;
-	return report(r, reterr);
+	if ((rc = job_stop(&r->j, reterr)) < 0)
+		return rc;
+	return report(r, r->j.ss, reterr);
 }
 
 /* What cannot run is refused before anything is loaded. */

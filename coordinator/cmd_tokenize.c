@@ -117,7 +117,7 @@ cmd_detokenize(const struct conf *c, struct err *reterr)
 	if ((rc = open_vocab(c, &g, &t, reterr)) < 0)
 		return rc;
 	if ((rc = source_read(c->ids, c->ids_file, &text, reterr)) == 0 &&
-	    (rc = source_ids(text.text, tokenizer_size(t), &ids, &n,
+	    (rc = source_ids(&text, tokenizer_size(t), &ids, &n,
 	    reterr)) == 0) {
 		rc = print_text(c, t, ids, n, reterr);
 		free(ids);

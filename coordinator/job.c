@@ -26,7 +26,10 @@ job_open(struct job *j, const struct conf *c, struct err *reterr)
 		    "-m FILE.gguf, or model = \"FILE.gguf\" in the config");
 	if ((rc = gguf_open(c->model_path, &j->g, reterr)) < 0)
 		return rc;
-	return model_open(j->g, &j->m, reterr);
+	if ((rc = model_open(j->g, &j->m, reterr)) < 0)
+		return rc;
+	kernels_init(&j->kernels, cpu_flags());
+	return model_check_kernels(j->m, &j->kernels, reterr);
 }
 
 int
@@ -96,15 +99,13 @@ measure_runtime(const struct conf *c, struct err *reterr)
 int
 job_plan(struct job *j, struct err *reterr)
 {
-	struct kernels k;
 	struct plan_env env = {
-		.model = j->m, .kernels = &k,
+		.model = j->m, .kernels = &j->kernels,
 		.free_bytes = meminfo_available(),
 		.runtime_bytes = runtime_bytes,
 	};
 	int rc;
 
-	kernels_init(&k, cpu_flags());
 	if ((rc = measure_runtime(j->c, reterr)) < 0)
 		return rc;
 	return plan_build(j->c, &env, &j->plan, reterr);

@@ -12,6 +12,7 @@ struct job {
 	struct gguf *g;
 	struct model *m;
 	struct tokenizer *t;		/* NULL until job_tokenizer() */
+	struct kernels kernels;		/* what a session on this CPU has */
 	struct plan plan;
 	struct sessions *ss;
 	struct pipeline *p;

@@ -1,7 +1,9 @@
 /* coordinator/main.c - the program: settings, then one command. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <bsd/unistd.h>
 
 #include "../config/log.h"
@@ -48,6 +50,18 @@ static int (*const commands[])(const struct conf *, struct err *) = {
 /* Large, and as long-lived as the process. */
 static struct conf conf;
 
+/* A closed stdin, stdout or stderr would become one of our files. */
+static void
+keep_standard_fds(void)
+{
+	int fd;
+
+	while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO)
+		;
+	if (fd >= 0)
+		close(fd);
+}
+
 int
 main(int argc, char **argv, char **envp)
 {
@@ -57,6 +71,7 @@ main(int argc, char **argv, char **envp)
 	setproctitle_init(argc, argv, envp);
 	if (argc == 2 && strcmp(argv[1], ROLE_WORKER_ARG) == 0)
 		return worker_main(argc, argv);
+	keep_standard_fds();
 	log_init("straddle", 1);
 	if ((rc = conf_load(argc, argv, &conf, &e)) == 0) {
 		log_init("straddle", conf.verbose);

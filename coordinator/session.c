@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <bsd/string.h>
@@ -32,6 +33,7 @@ lost(struct session *s, struct err *reterr)
 static int
 worker_error(struct session *s, const struct chan_msg *m, struct err *reterr)
 {
+	char name[MAX_NAME + 16];
 	struct wire_error we;
 
 	s->state = SESSION_FAILED;
@@ -41,9 +43,17 @@ worker_error(struct session *s, const struct chan_msg *m, struct err *reterr)
 		    m->nbytes);
 	memcpy(&we, m->buf, sizeof(we));
 	we.msg[sizeof(we.msg) - 1] = '\0';
-	return err_set(reterr, we.kind >= ERR_RUN && we.kind <= ERR_MODEL ?
-	    we.kind : ERR_RUN, we.rc < 0 ? we.rc : -EIO, "session %s: %s",
-	    s->name, we.msg);
+	we.rc = we.rc < 0 ? we.rc : -EIO;
+	err_set(reterr, we.kind >= ERR_RUN && we.kind <= ERR_MODEL ?
+	    we.kind : ERR_RUN, we.rc, "%s", we.msg);
+	/* The ledger names its session itself. */
+	snprintf(name, sizeof(name), "session %s:", s->name);
+	if (strncmp(we.msg, name, strlen(name)) != 0)
+		err_prefix(reterr, "session %s", s->name);
+	/* Where it was asked for, if it should not have been. */
+	if (we.kind == ERR_USAGE && s->plan->conf->where[0] != '\0')
+		err_prefix(reterr, "%s", s->plan->conf->where);
+	return we.rc;
 }
 
 int

@@ -70,18 +70,21 @@ source_free(struct source *s)
 }
 
 int
-source_ids(const char *text, uint32_t limit, uint32_t **ret_ids,
+source_ids(const struct source *text, uint32_t limit, uint32_t **ret_ids,
     size_t *ret_n, struct err *reterr)
 {
 	static const char between[] = " \t\r\n,";
-	char *copy = strdup(text), *word, *save;
-	uint32_t *ids = calloc(strlen(text) / 2 + 1, sizeof(*ids));
+	char *copy = strdup(text->text), *word, *save;
+	uint32_t *ids = calloc(text->nbytes / 2 + 1, sizeof(*ids));
 	size_t n = 0;
 	int64_t v;
 	int rc = 0;
 
 	if (copy == NULL || ids == NULL)
 		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	else if (strlen(copy) != text->nbytes)
+		rc = err_set(reterr, ERR_USAGE, -EINVAL, "a NUL byte among "
+		    "the token ids, at byte %zu", strlen(copy));
 	for (word = rc == 0 ? strtok_r(copy, between, &save) : NULL;
 	    word != NULL; word = strtok_r(NULL, between, &save)) {
 		if ((rc = units_parse_int(word, 0, (int64_t)limit - 1, &v,

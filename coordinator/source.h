@@ -16,7 +16,7 @@ int source_read(const char *text, const char *path, struct source *ret,
 void source_free(struct source *s);
 
 /* "1 2 3" (spaces, commas or line ends between): ids below limit. */
-int source_ids(const char *text, uint32_t limit, uint32_t **ret_ids,
+int source_ids(const struct source *text, uint32_t limit, uint32_t **ret_ids,
     size_t *ret_n, struct err *reterr);
 
 #endif

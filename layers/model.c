@@ -416,6 +416,27 @@ model_range(const struct model *m, uint32_t u0, uint32_t u1,
 	return n;
 }
 
+int
+model_check_kernels(const struct model *m, const struct kernels *k,
+    struct err *reterr)
+{
+	struct weights ws;
+	uint32_t i;
+	int rc;
+
+	/* One by one, so that a split model's right part is named. */
+	for (i = 0; i < m->next; i++) {
+		rc = weights_layout(&m->ext[i], 1, k, &ws, reterr);
+		if (rc < 0) {
+			err_prefix(reterr, "%s",
+			    m->g->file[m->ext[i].file].path);
+			return rc;
+		}
+		weights_free(&ws);
+	}
+	return 0;
+}
+
 uint64_t
 model_params(const struct model *m)
 {

@@ -6,6 +6,7 @@
 
 #include "../config/err.h"
 #include "arch.h"
+#include "bind.h"
 #include "extent.h"
 #include "gguf.h"
 
@@ -32,6 +33,11 @@ void model_close(struct model *m);
 uint32_t model_range(const struct model *m, uint32_t u0, uint32_t u1,
     struct extent *out);
 uint32_t model_range_max(const struct model *m);
+
+/* Is there a kernel for every tensor that the model uses?  -ENOTSUP with
+ * ERR_MODEL names file, tensor and type, and the types that have one. */
+int model_check_kernels(const struct model *m, const struct kernels *k,
+    struct err *reterr);
 
 /* Parameters of the whole model (a tied head counts once). */
 uint64_t model_params(const struct model *m);

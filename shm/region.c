@@ -73,7 +73,8 @@ region_create_shared(const char *name, uint64_t nbytes, struct region *ret,
 		rc = -errno;
 		region_close(&r);
 		return err_set(reterr, ERR_RUN, rc, "shared memory %s of "
-		    "%" PRIu64 " bytes: %s", name, r.nbytes, strerror(-rc));
+		    "%" PRIu64 " bytes: %s", name, region_bytes(nbytes, 0),
+		    strerror(-rc));
 	}
 	*ret = r;
 	return 0;

@@ -55,14 +55,16 @@ cpu_probe(struct device_probe *ret, struct err *reterr)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
 	uint64_t avail = meminfo_available();
+	struct kernels k;
 	char flags[128];
 
 	(void)reterr;
 	memset(ret, 0, sizeof(*ret));
 	ret->found = 1;
-	cpu_flags_format(cpu_flags(), flags, sizeof(flags));
-	snprintf(ret->reason, sizeof(ret->reason), "always there; kernels: "
-	    "reference, %s", flags);
+	kernels_init(&k, cpu_flags());
+	snprintf(ret->reason, sizeof(ret->reason), "always there; kernels: %s "
+	    "(the cores have: %s)", k.name,
+	    cpu_flags_format(cpu_flags(), flags, sizeof(flags)));
 	add_limit(ret, "total_bytes", pages > 0 && size > 0,
 	    (uint64_t)pages * (uint64_t)size,
 	    "sysconf(_SC_PHYS_PAGES) * _SC_PAGESIZE");

@@ -258,6 +258,20 @@ complete(const struct worker *w)
 	return w->ext != NULL && w->next == w->sc.model.nextents;
 }
 
+/* What the stage writes must fit what it was handed. */
+static int
+rings_fit(const struct worker *w)
+{
+	const struct wire_model *m = &w->sc.model;
+	uint32_t n_embd = w->sc.hp.n_embd;
+	uint64_t in = slot_bytes(m->batch_rows, m->embedding ? 0 : n_embd);
+	uint64_t out = m->head ? slot_bytes(m->head_rows, w->sc.hp.n_vocab) :
+	    slot_bytes(m->batch_rows, n_embd);
+
+	return w->have_rings && w->in.slot_bytes >= in &&
+	    w->out.slot_bytes >= out;
+}
+
 static int
 on_load(struct worker *w, struct err *reterr)
 {
@@ -266,7 +280,7 @@ on_load(struct worker *w, struct err *reterr)
 	uint32_t i;
 	int rc;
 
-	if (!complete(w) || !w->have_rings || w->stage != NULL ||
+	if (!complete(w) || !rings_fit(w) || w->stage != NULL ||
 	    w->nfile != w->sc.model.nfiles)
 		return bad_message(w, reterr);
 	if ((rc = stage_open(&w->sc, &w->stage, reterr)) < 0)

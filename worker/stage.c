@@ -22,11 +22,12 @@ make_program(const struct stage_conf *sc, struct weights *ret_ws,
 	};
 	int rc;
 
-	if (kv_layout_init(&env.kv, &sc->hp, sc->model.kfmt, sc->model.vfmt,
-	    sc->model.nlayers, sc->model.nseqs, sc->model.ctx_tok) < 0)
-		return err_set(reterr, ERR_USAGE, -EINVAL, "this KV type "
-		    "needs heads of a multiple of 32, not %u",
-		    sc->hp.head_dim);
+	rc = kv_layout_init(&env.kv, &sc->hp, sc->model.kfmt, sc->model.vfmt,
+	    sc->model.nlayers, sc->model.nseqs, sc->model.ctx_tok);
+	if (rc < 0)
+		return err_set(reterr, ERR_USAGE, rc, "a KV cache of %u "
+		    "tokens in heads of %u elements cannot be laid out: %s",
+		    sc->model.ctx_tok, sc->hp.head_dim, strerror(-rc));
 	if ((rc = weights_layout(sc->ext, sc->model.nextents, sc->kernels,
 	    ret_ws, reterr)) < 0)
 		return rc;
