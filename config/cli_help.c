@@ -63,7 +63,7 @@ static const char help_run[] =
 "  -p TEXT           the prompt\n"
 "  -f FILE           the prompt is in FILE; - is stdin\n"
 "  --prompts FILE    one prompt a line; results as JSON lines, in order\n"
-"  --parallel N      so many prompts at once, 1 to 256 (default 1)\n"
+"  --parallel N      so many prompts at once (only 1 so far)\n"
 "  -n N              tokens to generate (default 128); -1: until the end\n"
 "  --temp X          temperature, 0 to 100 (default 0.8); 0: greedy\n"
 "  --top-k N         keep the N likeliest tokens (default 40); 0: off\n"
@@ -83,7 +83,7 @@ COMMON
 "\n"
 "Examples:\n"
 "  straddle run -m model.gguf -p \"The sea is\" -n 64 --temp 0\n"
-"  straddle run -c board.conf --prompts questions.txt --parallel 4\n"
+"  straddle run -c board.conf --prompts questions.txt\n"
 "  cat letter.txt | straddle run -m model.gguf -f - --seed 7\n";
 
 static const char help_plan[] =
@@ -204,7 +204,7 @@ static const char help_bench[] =
 "usage: straddle bench [options]\n"
 "\n"
 "Measures prompt and generation speed, mean and standard deviation, beside\n"
-"the machine's own roofline, which is measured in slices between the runs.\n"
+"the memory bandwidth measured in slices between the runs.\n"
 "Results are named pp512 and tg128 after their tests.\n"
 "\n"
 "  -p N              prompt tokens, 0 to 16777216 (default 512); 0: no such\n"
@@ -212,8 +212,8 @@ static const char help_bench[] =
 "  -n N              tokens to generate, 0 to 16777216 (default 128); 0: no\n"
 "                    such test\n"
 "  -r N              repetitions, 1 to 1000 (default 3)\n"
-"  --load            measure loading, beside raw direct reads\n"
-"  --sweep LIST      the same over 1,2,4,8 sessions; at most 16 counts\n"
+"  --load            measure loading (not there yet)\n"
+"  --sweep LIST      the same over 1,2,4,8 sessions (not there yet)\n"
 "  --json            the same as one JSON object\n"
 "\n"
 COMMON
@@ -221,7 +221,7 @@ COMMON
 "\n"
 "Examples:\n"
 "  straddle bench -m model.gguf -p 512 -n 128 -r 5\n"
-"  straddle bench -m model.gguf --sweep 1,2,4\n";
+"  straddle bench -m model.gguf -p 128 -n 32\n";
 
 static const char help_stress[] =
 "usage: straddle stress [options]\n"

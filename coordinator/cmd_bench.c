@@ -23,7 +23,7 @@ struct series {
 
 struct bench {
 	struct job j;
-	uint32_t *ids;		/* [prompt tokens] */
+	uint32_t *ids;		/* as many as the longer test takes */
 	struct series pp, tg;
 	double read_one, read_all;	/* sums over slices, bytes per second */
 	unsigned slices, ncores;
@@ -54,14 +54,48 @@ sd(const struct series *s)
 	    (s->n - 1)) : 0;
 }
 
+static int
+run_prompt(struct bench *b, struct series *s, struct err *reterr)
+{
+	uint32_t n = (uint32_t)b->j.c->bench_prompt;
+	uint64_t t0 = event_now_ns();
+	int rc;
+
+	if (n == 0)
+		return 0;
+	if ((rc = job_feed(&b->j, 0, 0, b->ids, n, WANT_LAST, NULL, NULL,
+	    reterr)) < 0)
+		return rc;
+	if (s != NULL)
+		add(s, n * 1e9 / (double)(event_now_ns() - t0), 0);
+	return pipeline_forget(b->j.p, 0, reterr);
+}
+
+/* From an empty context; which tokens are fed does not matter. */
+static int
+run_generation(struct bench *b, double read_bytes_s, struct err *reterr)
+{
+	uint32_t n = (uint32_t)b->j.c->n_predict, i;
+	uint64_t t0 = event_now_ns();
+	double tps;
+	int rc;
+
+	if (n == 0)
+		return 0;
+	for (i = 0; i < n; i++)
+		if ((rc = job_feed(&b->j, 0, i, &b->ids[i], 1, WANT_LAST,
+		    NULL, NULL, reterr)) < 0)
+			return rc;
+	tps = n * 1e9 / (double)(event_now_ns() - t0);
+	add(&b->tg, tps, tps * b->token_bytes / read_bytes_s);
+	return pipeline_forget(b->j.p, 0, reterr);
+}
+
 /* One slice of the bound, then one run of each test. */
 static int
 repetition(struct bench *b, struct err *reterr)
 {
-	const struct conf *c = b->j.c;
-	uint32_t n = (uint32_t)c->bench_prompt, i;
-	double one, all, tps;
-	uint64_t t0;
+	double one, all;
 	int rc;
 
 	if ((rc = roofline_read(1, SLICE_BYTES, &one, reterr)) < 0 ||
@@ -70,24 +104,22 @@ repetition(struct bench *b, struct err *reterr)
 	b->read_one += one;
 	b->read_all += all;
 	b->slices++;
-
-	t0 = event_now_ns();
-	if ((rc = job_feed(&b->j, 0, 0, b->ids, n, WANT_LAST, NULL, NULL,
-	    reterr)) < 0)
+	if ((rc = run_prompt(b, &b->pp, reterr)) < 0)
 		return rc;
-	add(&b->pp, n * 1e9 / (double)(event_now_ns() - t0), 0);
-	if ((rc = pipeline_forget(b->j.p, 0, reterr)) < 0)
-		return rc;
+	return run_generation(b, all, reterr);
+}
 
-	/* Generation from an empty context: what is fed does not matter. */
-	t0 = event_now_ns();
-	for (i = 0; i < (uint32_t)c->n_predict; i++)
-		if ((rc = job_feed(&b->j, 0, i, &b->ids[i % n], 1, WANT_LAST,
-		    NULL, NULL, reterr)) < 0)
-			return rc;
-	tps = c->n_predict * 1e9 / (double)(event_now_ns() - t0);
-	add(&b->tg, tps, tps * b->token_bytes / all);
-	return pipeline_forget(b->j.p, 0, reterr);
+/* bound NULL: what bounds it is not measured yet. */
+static void
+add_result(json_t *results, const char *test, int n, const struct series *s,
+    const char *bound)
+{
+	if (s->n == 0)
+		return;
+	json_array_append_new(results, json_pack("{s:o,s:f,s:f,s:s?,s:o}",
+	    "test", json_sprintf("%s%d", test, n), "tps", mean(s), "sd",
+	    sd(s), "bound", bound, "fraction", bound != NULL ?
+	    json_real(s->fraction / s->n) : json_null()));
 }
 
 static int
@@ -96,23 +128,25 @@ report(const struct bench *b, struct err *reterr)
 	const struct conf *c = b->j.c;
 	double one = b->read_one / b->slices / 1e9;
 	double all = b->read_all / b->slices / 1e9;
+	json_t *results;
 
-	if (c->json)
-		return output_json(json_pack("{s:{s:[f,f]},s:[{s:o,s:f,s:f,"
-		    "s:n,s:n},{s:o,s:f,s:f,s:s,s:f}]}", "roofline",
-		    "read_gbs", one, all, "results",
-		    "test", json_sprintf("pp%d", c->bench_prompt), "tps",
-		    mean(&b->pp), "sd", sd(&b->pp), "bound", "fraction",
-		    "test", json_sprintf("tg%d", c->n_predict), "tps",
-		    mean(&b->tg), "sd", sd(&b->tg), "bound", "read",
-		    "fraction", b->tg.fraction / b->tg.n), 1, reterr);
-	printf("read bandwidth: %.1f GB/s on one core, %.1f GB/s on %u\n"
-	    "%-8s %10.1f +- %.1f t/s\n%-8s %10.1f +- %.1f t/s, %.1f %% of "
-	    "the read bandwidth of %u cores\n"
-	    "not measured yet: integer and float peaks, disk, sweeps\n",
-	    one, all, b->ncores, "prompt", mean(&b->pp), sd(&b->pp),
-	    "generate", mean(&b->tg), sd(&b->tg), 100 * b->tg.fraction /
-	    b->tg.n, b->ncores);
+	if (c->json) {
+		results = json_array();
+		add_result(results, "pp", c->bench_prompt, &b->pp, NULL);
+		add_result(results, "tg", c->n_predict, &b->tg, "read");
+		return output_json(json_pack("{s:{s:[f,f]},s:o}", "roofline",
+		    "read_gbs", one, all, "results", results), 1, reterr);
+	}
+	printf("read bandwidth: %.1f GB/s on one core, %.1f GB/s on %u\n",
+	    one, all, b->ncores);
+	if (b->pp.n > 0)
+		printf("pp%-6d %10.1f +- %.1f t/s\n", c->bench_prompt,
+		    mean(&b->pp), sd(&b->pp));
+	if (b->tg.n > 0)
+		printf("tg%-6d %10.1f +- %.1f t/s, %.1f %% of the read "
+		    "bandwidth of %u cores\n", c->n_predict, mean(&b->tg),
+		    sd(&b->tg), 100 * b->tg.fraction / b->tg.n, b->ncores);
+	puts("not measured yet: integer and float peaks, disk");
 	return 0;
 }
 
@@ -120,23 +154,21 @@ static int
 bench(struct bench *b, struct err *reterr)
 {
 	const struct conf *c = b->j.c;
-	uint32_t i;
+	uint32_t i, n;
 	int rc, r;
 	unsigned s;
 
-	b->ids = calloc((size_t)c->bench_prompt, sizeof(*b->ids));
-	if (b->ids == NULL)
+	n = (uint32_t)MAX(MAX(c->bench_prompt, c->n_predict), 1);
+	if ((b->ids = calloc(n, sizeof(*b->ids))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	for (i = 0; i < (uint32_t)c->bench_prompt; i++)
+	for (i = 0; i < n; i++)
 		b->ids[i] = (uint32_t)((i * UINT64_C(2654435761)) %
 		    b->j.m->hp.n_vocab);
 	for (s = 0; s < b->j.plan.nsessions; s++)
 		b->token_bytes += (double)b->j.plan.session[s].token_bytes;
 	b->ncores = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
 	/* Once before the clock runs: caches, page faults, cores awake. */
-	if ((rc = job_feed(&b->j, 0, 0, b->ids, (uint32_t)c->bench_prompt,
-	    WANT_LAST, NULL, NULL, reterr)) < 0 ||
-	    (rc = pipeline_forget(b->j.p, 0, reterr)) < 0)
+	if ((rc = run_prompt(b, NULL, reterr)) < 0)
 		return rc;
 	for (r = 0; r < c->bench_reps; r++)
 		if ((rc = repetition(b, reterr)) < 0)

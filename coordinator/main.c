@@ -50,13 +50,14 @@ static int (*const commands[])(const struct conf *, struct err *) = {
 /* Large, and as long-lived as the process. */
 static struct conf conf;
 
-/* A closed stdin, stdout or stderr would become one of our files. */
+/* A closed stdin, stdout or stderr would become one of our files.  Read-only:
+ * writing to what was closed stays an error. */
 static void
 keep_standard_fds(void)
 {
 	int fd;
 
-	while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO)
+	while ((fd = open("/dev/null", O_RDONLY)) >= 0 && fd <= STDERR_FILENO)
 		;
 	if (fd >= 0)
 		close(fd);
