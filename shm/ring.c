@@ -206,10 +206,19 @@ ring_peek_spsc(struct ring *r)
 	return ready(r) > 0 ? own_slot(r) : NULL;		/* C1 */
 }
 
+/* An exchange, where a store would do on a real core: user emulation of
+ * aarch64 on x86-64 lets a later load pass a seq_cst store (QEMU puts no
+ * barrier between STLR and LDAR), and the wake-up is lost. */
+static void
+publish(_Atomic uint32_t *word, uint32_t value)
+{
+	(void)atomic_exchange(word, value);
+}
+
 void
 ring_commit_spsc(struct ring *r)
 {
-	atomic_store(&r->sh->head, ++r->own);			/* P1, W1 */
+	publish(&r->sh->head, ++r->own);			/* P1, W1 */
 	if (atomic_load(&r->sh->asleep) & RING_CONSUMER) {	/* W1 */
 		event_wake(&r->sh->head);
 		if (r->bell_fd >= 0)
@@ -220,7 +229,7 @@ ring_commit_spsc(struct ring *r)
 void
 ring_release_spsc(struct ring *r)
 {
-	atomic_store(&r->sh->tail, ++r->own);			/* C2, W3 */
+	publish(&r->sh->tail, ++r->own);			/* C2, W3 */
 	if (atomic_load(&r->sh->asleep) & RING_PRODUCER)	/* W3 */
 		event_wake(&r->sh->tail);
 }

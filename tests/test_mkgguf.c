@@ -10,16 +10,18 @@
 
 #include "gguf_walk.h"
 
-/* The tool lies beside the tests: build/tests/mkgguf for build/straddle. */
+/* The tool lies beside the tests: build/tests/mkgguf for build/straddle.  RUN
+ * is an emulator to put in front. */
 static void
 make(const char *options, const char *out)
 {
 	const char *bin = t_bin(), *slash = strrchr(bin, '/');
+	const char *run = getenv("RUN");
 	char cmd[1024];
 	int rc;
 
-	snprintf(cmd, sizeof(cmd), "%.*s/tests/mkgguf %s %s > %s.log",
-	    slash ? (int)(slash - bin) : 1, slash ? bin : ".", options, out,
+	snprintf(cmd, sizeof(cmd), "%s %.*s/tests/mkgguf %s %s > %s.log",
+	    run ? run : "", slash ? (int)(slash - bin) : 1, slash ? bin : ".", options, out,
 	    out);
 	rc = system(cmd);
 	ck_assert_msg(WIFEXITED(rc) && WEXITSTATUS(rc) == 0, "%s", cmd);
