@@ -12,6 +12,8 @@
 "  -s SPEC           one session, repeatable; replaces the file's sessions:\n" \
 "                    [NAME=]DEVICE[,cores=LIST][,node=N][,cap=SIZE]\n"	\
 "                    [,threads=N][,priority=default|nice:N|fifo:N]\n"	\
+"                    4*DEVICE,... makes four equal ones; DEVICE is cpu or\n" \
+"                    null (for tests)\n"				\
 "                    LIST is 0-3,6 or big or little; SIZE is 3.5GiB, 512MiB\n" \
 "  --ctx N           context in tokens, 1 to 16777216 (default: the smaller\n" \
 "                    of the trained context and 4096)\n"		\
@@ -57,12 +59,14 @@ static const char overview[] =
 static const char help_run[] =
 "usage: straddle run [options] -p TEXT | -f FILE | --prompts FILE\n"
 "\n"
-"Generates text, written as it is made; ends with the memory table and a\n"
-"line of speeds.\n"
+"Generates text and prints it as it is made, without the prompt before it;\n"
+"ends with the memory table and a line of speeds, on stderr. Interrupted\n"
+"(Ctrl-C), it keeps the text so far and exits with status 1.\n"
 "\n"
 "  -p TEXT           the prompt\n"
 "  -f FILE           the prompt is in FILE; - is stdin\n"
-"  --prompts FILE    one prompt a line; results as JSON lines, in order\n"
+"  --prompts FILE    one prompt a line (an empty line is one, too); results\n"
+"                    as JSON lines, in order\n"
 "  --parallel N      so many prompts at once (only 1 so far)\n"
 "  -n N              tokens to generate (default 128); -1: until the end\n"
 "  --temp X          temperature, 0 to 100 (default 0.8); 0: greedy\n"
@@ -83,6 +87,7 @@ COMMON
 "\n"
 "Examples:\n"
 "  straddle run -m model.gguf -p \"The sea is\" -n 64 --temp 0\n"
+"  straddle run -m model.gguf -s '2*cpu,cap=2GiB' -p \"The sea is\"\n"
 "  straddle run -c board.conf --prompts questions.txt\n"
 "  cat letter.txt | straddle run -m model.gguf -f - --seed 7\n";
 
@@ -143,7 +148,7 @@ static const char help_explain[] =
 COMMON
 "\n"
 "Example:\n"
-"  straddle explain -m model.gguf -s hexagon,cap=3.5GiB -s cpu\n";
+"  straddle explain -m model.gguf -s cpu,cap=2GiB -s null\n";
 
 static const char help_tokenize[] =
 "usage: straddle tokenize [options] [MODEL] -p TEXT | -f FILE\n"

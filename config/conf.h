@@ -15,7 +15,7 @@ enum kv_type { KV_F32, KV_F16, KV_Q8_0, KV_NTYPES };
 
 struct session_conf {
 	char name[MAX_NAME];	/* "" = to be named kind + index: "cpu0" */
-	char device[MAX_NAME];	/* "cpu", "null", "hexagon", ... */
+	char device[MAX_NAME];	/* "cpu", "null", ... */
 	char cores[256];	/* as written: "0-3,6", "big", "little"; "" = all */
 	struct cpuset cpus;	/* resolved by conf_check(); never empty then */
 	int node;		/* NUMA node, -1 = none asked */
@@ -102,9 +102,10 @@ int cli_find_config(int argc, char **argv, char **ret_path,
 int cli_parse(int argc, char **argv, struct conf *c, struct err *reterr);
 
 /* One session from "NAME=cpu,cores=0-1,cap=512MiB,node=0,priority=nice:5,
- * threads=2"; where names it in messages. */
+ * threads=2", or *ret_times equal ones from "4*cpu,cap=512MiB"; where names it
+ * in messages. */
 int conf_parse_session_spec(const char *spec, const char *where,
-    struct session_conf *ret, struct err *reterr);
+    struct session_conf *ret, int *ret_times, struct err *reterr);
 
 /* Ranges and contradictions, once, over everything; names sessions without a
  * name, resolves core lists (see cores.h), refuses cores that the machine

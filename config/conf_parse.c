@@ -75,7 +75,7 @@ enter_session(const cfg_t *section)
 	where_is(parse->top, s->where, sizeof(s->where));
 	parse->section = section;
 	parse->session = (struct key_scope){
-		session_keys, SESSION_NKEYS, s, 0, NULL
+		session_keys, SESSION_NKEYS, s, 0, NULL, 1
 	};
 	return session_set_name(s, section->title, parse->err);
 }
@@ -239,10 +239,10 @@ conf_parse_file(const char *path, struct conf *c, struct err *reterr)
 	struct parse p = {
 		.path = path, .conf = c, .err = reterr,
 		.common = { common_keys, COMMON_NKEYS, c, 0,
-		    ", sampling { ... } and session NAME { ... }" },
+		    ", sampling { ... } and session NAME { ... }", 1 },
 		.sampling = { sampling_keys, SAMPLING_NKEYS, &c->sampling, 0,
-		    NULL },
-		.session = { session_keys, SESSION_NKEYS, NULL, 0, NULL },
+		    NULL, 1 },
+		.session = { session_keys, SESSION_NKEYS, NULL, 0, NULL, 1 },
 	};
 	char *text;
 	size_t len;

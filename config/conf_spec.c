@@ -1,5 +1,5 @@
 /* config/conf_spec.c - one session from the text behind -s:
- *	[NAME=]DEVICE[,KEY=VALUE]...	cpu,cores=0-3,6,cap=1GiB
+ *	[NAME=|TIMES*]DEVICE[,KEY=VALUE]...	cpu,cores=0-3,6,cap=1GiB
  * with the keys of a session section.  A piece that is a core number or range
  * goes on with the core list before it. */
 #include "conf.h"
@@ -33,6 +33,28 @@ next_piece(char **rest)
 	return piece;
 }
 
+/* Read "TIMES*" off the beginning of *spec, when it begins so. */
+static int
+take_times(char **spec, int *ret_times, struct err *reterr)
+{
+	char *star = *spec + strspn(*spec, "0123456789");
+	int64_t n;
+	int rc;
+
+	*ret_times = 1;
+	if (*star != '*')
+		return 0;
+	*star = '\0';
+	if ((rc = units_parse_int(*spec, 1, MAX_SESSIONS, &n, reterr)) < 0)
+		return rc;
+	*ret_times = (int)n;
+	*spec = star + 1;
+	if ((*spec)[strcspn(*spec, ",=")] == '=')
+		return err_set(reterr, ERR_USAGE, -EINVAL, "sessions made by "
+		    "%d* are named by their index: leave the name out", (int)n);
+	return 0;
+}
+
 /* "[NAME=]DEVICE" */
 static int
 set_device(struct session_conf *s, struct key_scope *scope, char *piece,
@@ -58,7 +80,9 @@ set_device(struct session_conf *s, struct key_scope *scope, char *piece,
 static int
 set_pieces(struct session_conf *s, char *rest, struct err *reterr)
 {
-	struct key_scope scope = { session_keys, SESSION_NKEYS, s, 0, NULL };
+	struct key_scope scope = {
+		.keys = session_keys, .nkeys = SESSION_NKEYS, .base = s
+	};
 	char *piece, *value;
 	int rc;
 
@@ -77,16 +101,17 @@ set_pieces(struct session_conf *s, char *rest, struct err *reterr)
 
 int
 conf_parse_session_spec(const char *spec, const char *where,
-    struct session_conf *ret, struct err *reterr)
+    struct session_conf *ret, int *ret_times, struct err *reterr)
 {
-	char *copy;
+	char *copy, *rest;
 	int rc;
 
 	session_defaults(ret);
 	strlcpy(ret->where, where, sizeof(ret->where));
-	if ((copy = strdup(spec)) == NULL)
+	if ((copy = rest = strdup(spec)) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = set_pieces(ret, copy, reterr)) < 0) {
+	if ((rc = take_times(&rest, ret_times, reterr)) < 0 ||
+	    (rc = set_pieces(ret, rest, reterr)) < 0) {
 		if (ret->name[0] != '\0')
 			err_prefix(reterr, "session %s", ret->name);
 		err_prefix(reterr, "%s", where);

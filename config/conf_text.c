@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "units.h"
+
 enum { MAX_FILE = 1 << 20 };	/* bytes of a config file */
 
 struct cursor {
@@ -65,16 +67,52 @@ fail(const struct cursor *c, int line, const char *what)
 	    what);
 }
 
-/* Behind "${NAME}": libConfuse would take the rest of the file for NAME. */
+/* Behind "${NAME}" or "${NAME:-otherwise}": libConfuse would take the rest of
+ * the file for a NAME without an end, and nothing for one that is not set. */
 static int
 skip_variable(struct cursor *c)
 {
+	const char *name = c->text + c->pos + 2;
+	char what[256];
+	int len = (int)strcspn(name, ":}\"\n");
+
 	c->pos += strcspn(c->text + c->pos, "}\"\n");
 	if (c->text[c->pos] != '}')
 		return fail(c, c->line, "this ${ has no end: write ${NAME}, "
 		    "or \\$ for a dollar");
 	c->pos++;
-	return 0;
+	snprintf(what, sizeof(what), "%.*s", len, name);
+	if (strncmp(name + len, ":-", 2) == 0 || getenv(what) != NULL)
+		return 0;
+	snprintf(what, sizeof(what), "the environment has no %.*s: set it, "
+	    "or write ${%.*s:-otherwise}", MIN(len, 64), name, MIN(len, 64),
+	    name);
+	return fail(c, c->line, what);
+}
+
+/* At an equal sign: "= 64 MiB" would be a value and a key. */
+static int
+check_blank(const struct cursor *c)
+{
+	const char *value = c->text + c->pos + 1, *unit;
+	char size[64], what[160];
+	uint64_t nbytes;
+	int nvalue, nunit;
+
+	value += strspn(value, " \t");
+	nvalue = (int)strspn(value, "0123456789.");
+	unit = value + nvalue + strspn(value + nvalue, " \t");
+	nunit = (int)strspn(unit, "KkMmGgTtPpEeIiBb");
+	if (nvalue == 0 || nunit == 0 || unit == value + nvalue ||
+	    nvalue + nunit >= (int)sizeof(size))
+		return 0;
+	snprintf(size, sizeof(size), "%.*s%.*s", nvalue, value, nunit, unit);
+	if (strcspn(unit, " \t\n}#/") != (size_t)nunit ||
+	    units_parse_bytes(size, &nbytes, NULL) < 0)
+		return 0;
+	snprintf(what, sizeof(what), "a blank within a value: write %s, or "
+	    "put it in quotes", size);
+	return fail(c, c->line, what);
 }
 
 /* Behind a quoted string, whose end must be on its line: a quote that was
@@ -136,6 +174,7 @@ step(struct cursor *c, int *depth, int *open_line)
 	const char *p = c->text + c->pos;
 	int in_word = c->pos > 0 && !isspace((unsigned char)p[-1]) &&
 	    strchr("={}(),", p[-1]) == NULL;
+	int rc;
 
 	if (*p == '"' || *p == '\'')
 		return skip_string(c);
@@ -147,6 +186,8 @@ step(struct cursor *c, int *depth, int *open_line)
 		return blank_block(c);
 	if (strncmp(p, "${", 2) == 0 && !in_word)
 		return skip_variable(c);
+	if (*p == '=' && (rc = check_blank(c)) < 0)
+		return rc;
 	if (*p == '*' || (*p == '+' && p[1] != '='))
 		return fail(c, c->line, *p == '*' ? "stray '*': put the value "
 		    "in quotes" : "stray '+': put the value in quotes");

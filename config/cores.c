@@ -102,10 +102,13 @@ refuse_cores(const struct cpuset *asked, const struct cpuset *allowed,
 	}
 	units_format_cpus(&missing, missing_list, sizeof(missing_list));
 	return err_set(reterr, ERR_USAGE, -EINVAL,
-	    "core %s can not be used (%s%s): %s can",
+	    "core%s %s can not be used (%s%s%s%s): %s can",
+	    cpuset_count(&bad) == 1 ? "" : "s",
 	    units_format_cpus(&bad, bad_list, sizeof(bad_list)),
-	    *missing_list ? "this machine has no core " :
-	    "offline, or kept from this process", missing_list,
+	    *missing_list ? "this machine has no core" :
+	    "offline, or kept from this process",
+	    cpuset_count(&missing) > 1 ? "s" : "",
+	    *missing_list ? " " : "", missing_list,
 	    units_format_cpus(allowed, have, sizeof(have)));
 }
 

@@ -125,6 +125,11 @@ set_cap(struct session_conf *s, const char *text, struct err *reterr)
 		return err_set(reterr, ERR_USAGE, -EINVAL,
 		    "'%.64s' holds nothing: give at least one byte, or leave "
 		    "cap out for an equal share of the free memory", text);
+	/* No session lives in less, and so few bytes are meant by nobody. */
+	if (nbytes < MIB && text[strspn(text, "0123456789.")] == '\0')
+		return err_set(reterr, ERR_USAGE, -EINVAL, "%.64s means %"
+		    PRIu64 " byte%s: did you mean %.64sMiB?", text, nbytes,
+		    nbytes == 1 ? "" : "s", text);
 	s->cap_bytes = nbytes;
 	s->cap_given = 1;
 	return 0;
@@ -138,7 +143,7 @@ set_device(char *field, const char *text, struct err *reterr)
 	if (n == 0 || n > MAX_DEVICE || text[n] != '\0')
 		return err_set(reterr, ERR_USAGE, -EINVAL,
 		    "'%.64s' is not a device kind: write one word of small "
-		    "letters and digits, such as cpu, null or hexagon", text);
+		    "letters and digits, such as cpu or null", text);
 	strlcpy(field, text, MAX_NAME);
 	return 0;
 }
@@ -362,42 +367,6 @@ key_print(const struct conf_key *k, const void *base, const char *indent,
 		break;
 	}
 	putc('\n', fp);
-}
-
-int
-scope_unknown(const struct key_scope *s, const char *name, struct err *reterr)
-{
-	char known[256] = "";
-	unsigned i;
-
-	for (i = 0; i < s->nkeys; i++) {
-		strlcat(known, i ? ", " : "", sizeof(known));
-		strlcat(known, s->keys[i].name, sizeof(known));
-	}
-	return err_set(reterr, ERR_USAGE, -EINVAL,
-	    "unknown key '%.64s': known here are %s%s", name, known,
-	    s->also != NULL ? s->also : "");
-}
-
-int
-scope_set(struct key_scope *s, const char *name, const char *text,
-    struct err *reterr)
-{
-	unsigned i;
-	int rc;
-
-	for (i = 0; i < s->nkeys; i++)
-		if (strcmp(name, s->keys[i].name) == 0)
-			break;
-	if (i == s->nkeys)
-		return scope_unknown(s, name, reterr);
-	if (s->seen >> i & 1)
-		return err_set(reterr, ERR_USAGE, -EINVAL,
-		    "%s is set twice: once is allowed", name);
-	s->seen |= (uint64_t)1 << i;
-	if ((rc = key_set(&s->keys[i], s->base, text, reterr)) < 0)
-		err_prefix(reterr, "%s", name);
-	return rc;
 }
 
 void

@@ -54,13 +54,15 @@ struct key_scope {
 	void *base;
 	uint64_t seen;		/* bit n: keys[n] has been set here */
 	const char *also;	/* what else belongs here, for messages; NULL */
+	int in_file;		/* the other scopes are to be had, too */
 };
 
-/* Set the key called name; unknown names and names seen before are errors. */
+/* keys_scope.c: set the key called name; unknown names and names seen before are errors. */
 int
 scope_set(struct key_scope *s, const char *name, const char *text,
     struct err *reterr);
 
+/* Refuse name, with what was meant when that can be told. */
 int
 scope_unknown(const struct key_scope *s, const char *name, struct err *reterr);
 

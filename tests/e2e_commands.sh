@@ -26,6 +26,21 @@ done
 works "--help" --help
 check "--help is help" cmp -s "$OUT" "$T/main"
 
+# --- the shipped example, and the words of a beginner ---
+
+if [ "$(cores | grep -cx '[01]')" -eq 2 ]; then
+	works "example.conf runs as it is" \
+	    run -c "$TESTS/../config/example.conf" -p "In the" -n 4
+fi
+works "four sessions by one option" \
+    run -m "$MODEL" -s '4*cpu,cap=64MiB' -p "In the" -n 4
+check "named by index" says '^cpu3 +cpu '
+refuses "another program's option" 2 '--model: not an option of run: write -m$' \
+    run --model "$MODEL" -p hello
+refuses "no command" 2 'give a command first: straddle run -m' -m "$MODEL"
+refuses "a cap of a few bytes" 2 '64 means 64 bytes: did you mean 64MiB' \
+    run -m "$MODEL" -s cpu,cap=64 -p hello
+
 # --- plan ---
 
 works "plan" plan -c "$DEMO"

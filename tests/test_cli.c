@@ -8,7 +8,7 @@
 #include <string.h>
 #include <bsd/string.h>
 
-#include "../config/conf.h"
+#include "../config/cli_opts.h"
 
 static struct conf conf;
 static struct err err;
@@ -236,7 +236,7 @@ START_TEST(errors_of_the_file_come_with_its_line)
 	snprintf(want, sizeof(want), "%s:2: batch: '0' is too small", path);
 	REFUSED(want, "plan", "-m", "x", "-c", path);
 	path = file_with("\nsession a { cores = \"0-1023\" }\n");
-	snprintf(want, sizeof(want), "%s:2: session a: cores: core ", path);
+	snprintf(want, sizeof(want), "%s:2: session a: cores: cores ", path);
 	REFUSED(want, "plan", "-m", "x", "-c", path);
 	REFUSED("/no/such/file: No such file", "plan", "-c", "/no/such/file");
 }
@@ -287,8 +287,6 @@ START_TEST(what_does_not_fit_together_is_refused)
 {
 	REFUSED("no command", NULL);
 	REFUSED("'fly': no such command", "fly");
-	REFUSED("'-v': no such command, and the command comes first", "-v",
-	    "run");
 	REFUSED("run: no model: give -m MODEL", "run", "-p", "x");
 	REFUSED("plan: no model", "plan");
 	REFUSED("run: no prompt: give -p TEXT", "run", "-m", "x");
@@ -318,17 +316,129 @@ START_TEST(what_does_not_fit_together_is_refused)
 }
 END_TEST
 
-START_TEST(foreign_options_are_refused_with_what_is_taken)
+START_TEST(foreign_options_are_refused)
 {
-	REFUSED("--check: not an option of run, which takes -c, -m, ", "run",
-	    "--check");
-	REFUSED("--wings: not an option of run, which takes -c", "run",
-	    "--wings");
-	REFUSED("-x: not an option of run, which takes -c", "run", "-x");
+	REFUSED("--check: not an option of run: 'straddle help run' lists",
+	    "run", "--check");
+	REFUSED("--wings: not an option of run: 'straddle help run' lists",
+	    "run", "--wings");
+	REFUSED("-x: not an option of run: 'straddle help run' lists", "run",
+	    "-x");
 	REFUSED("-r: not an option of run", "run", "-r", "3");
 	REFUSED("-p: not an option of plan", "plan", "-p", "x");
 	REFUSED("--json: not an option of eval", "eval", "--json");
 	REFUSED("--temp: not an option of bench", "bench", "--temp", "1");
+}
+END_TEST
+
+START_TEST(what_other_programs_call_it_is_told_in_our_words)
+{
+	static const struct {
+		const char *typed, *value, *says;
+	} known[] = {
+		{ "--model", "x", "--model: not an option of run: write -m" },
+		{ "--model=x", NULL, "--model: not an option of run: write -m" },
+		{ "--ctx-size", "9", "write --ctx" },
+		{ "-c", "512", "-c: '512' is a number, and -c is the config "
+		    "file; the context is --ctx 512" },
+		{ "-c512", NULL, "the context is --ctx 512" },
+		{ "-s", "42", "the seed is --seed 42" },
+		{ "--n-predict", "9", "write -n" },
+		{ "--temperature", "0", "write --temp" },
+		{ "-b", "9", "-b: not an option of run: write --batch" },
+		{ "-b9", NULL, "-b: not an option of run: write --batch" },
+		{ "--batch-size=9", NULL, "write --batch" },
+		{ "--kv_type", "f16", "did you mean --kv-type?" },
+		{ "-ctk", "q8_0", "-ctk: not an option of run: write --kv-ty" },
+		{ "-ctv", "q8_0", "write --kv-type" },
+		{ "--cache-type-k", "q8_0", "write --kv-type" },
+		{ "--cache-type-v", "q8_0", "write --kv-type" },
+		{ "-t", "4", "-t: not an option of run: threads belong to a "
+		    "session: -s cpu,threads=N" },
+		{ "-t4", NULL, "-s cpu,threads=N" },
+		{ "--threads", "4", "belongs to a session: -s cpu,threads=" },
+		{ "--cap", "1G", "cap belongs to a session: -s cpu,cap=..." },
+		{ "--cores=0", NULL, "cores belongs to a session" },
+		{ "-ngl", "99", "layers are placed by sessions: -s" },
+		{ "--n-gpu-layers", "99", "layers are placed by sessions" },
+		{ "--prompt", "x", "--prompt: not an option of run: write -p" },
+		{ "--prompt=x", NULL, "write -p" },
+		{ "--file", "x", "write -f" },
+		{ "--tmep", "1", "did you mean --temp?" },
+		{ "--top_k", "1", "did you mean --top-k?" },
+		{ "--ctxx", "1", "did you mean --ctx?" },
+		{ "--paralel", "1", "did you mean --parallel?" },
+	};
+	unsigned i;
+
+	for (i = 0; i < NITEMS(known); i++)
+		REFUSED(known[i].says, "run", known[i].typed, known[i].value);
+	/* Only what the command takes is proposed. */
+	REFUSED("--prompt: not an option of plan: 'straddle help", "plan",
+	    "--prompt", "x");
+	REFUSED("--tmep: not an option of plan: 'straddle help", "plan",
+	    "--tmep");
+	/* Values look like anything. */
+	t_ok(LOAD("run", "-m", "x", "-p", "--prompt", "-s", "cpu"), &err);
+	ck_assert_str_eq(conf.prompt, "--prompt");
+	t_ok(LOAD("run", "-m", "x", "-p", "-ngl"), &err);
+	ck_assert_str_eq(conf.prompt, "-ngl");
+	REFUSED("-n: '-ngl' is not a whole number", "run", "-n", "-ngl");
+	t_ok(LOAD("run", "-m", "x", "--prompts", "--prompt"), &err);
+	ck_assert_str_eq(conf.prompts_file, "--prompt");
+}
+END_TEST
+
+START_TEST(a_beginners_command_line_is_put_right)
+{
+	REFUSED("'-m': give a command first: straddle run -m ...", "-m", "x",
+	    "-p", "hi");
+	REFUSED("'rnu': no such command: did you mean run?", "rnu");
+	REFUSED("'x.gguf': not an operand of run: the model is -m MODEL",
+	    "run", "x.gguf", "-p", "a");
+	REFUSED("'x.gguf': not an operand of bench: the model is -m MODEL",
+	    "bench", "x.gguf");
+	REFUSED("'hi': not an operand of run: the prompt is -p TEXT", "run",
+	    "-m", "x", "hi");
+	REFUSED("'upon': not an operand of run: put a prompt of several words "
+	    "in quotes", "run", "-m", "x", "-p", "Once", "upon");
+	REFUSED("'y': not an operand of plan: 'straddle help plan'", "plan",
+	    "-m", "x", "y");
+}
+END_TEST
+
+START_TEST(a_text_given_twice_is_refused)
+{
+	REFUSED("-p: given twice: once is allowed", "run", "-m", "x", "-p",
+	    "a", "-p", "b");
+	REFUSED("-f: given twice", "run", "-m", "x", "-f", "a", "-f", "b");
+	REFUSED("--ids: given twice", "eval", "--ids", "1", "--ids", "2");
+	t_ok(LOAD("run", "-m", "x", "-p", "a", "-m", "y", "-n", "1", "-n",
+	    "2"), &err);
+	ck_assert_str_eq(conf.model_path, "y");
+	ck_assert_int_eq(conf.n_predict, 2);
+}
+END_TEST
+
+START_TEST(one_option_can_make_several_sessions)
+{
+	t_ok(LOAD("plan", "-m", "x", "-s", "a=null", "-s",
+	    "4*cpu,cap=300MiB,threads=2", "-s", "1*null", "-s", "cpu"), &err);
+	ck_assert_int_eq(conf.nsessions, 7);
+	ck_assert_str_eq(conf.session[0].name, "a");
+	ck_assert_str_eq(conf.session[1].name, "cpu0");
+	ck_assert_str_eq(conf.session[4].name, "cpu3");
+	ck_assert_uint_eq(conf.session[4].cap_bytes, 300 * MIB);
+	ck_assert_int_eq(conf.session[4].threads, 2);
+	ck_assert_str_eq(conf.session[4].where, "-s #2");
+	ck_assert_str_eq(conf.session[5].name, "null1");
+	ck_assert_str_eq(conf.session[6].name, "cpu4");
+	ck_assert_int_eq(conf.session[6].cap_given, 0);
+	t_ok(LOAD("plan", "-m", "x", "-s", "64*cpu"), &err);
+	ck_assert_int_eq(conf.nsessions, MAX_SESSIONS);
+	REFUSED("-s #2: too many sessions: 64 are allowed", "plan", "-m", "x",
+	    "-s", "cpu", "-s", "64*cpu");
+	REFUSED("-s #1: '65' is too large: 1 to 64", "plan", "-s", "65*cpu");
 }
 END_TEST
 
@@ -355,15 +465,6 @@ START_TEST(too_many_sessions_are_refused)
 }
 END_TEST
 
-/* The options that cmd takes, as its refusals list them: ", -c, -m, ...,". */
-static void
-options_of(const char *cmd, char *list, size_t len)
-{
-	ck_assert_int_lt(LOAD(cmd, "--no-such-option"), 0);
-	snprintf(list, len, ", %s,", strstr(err.msg, "which takes ") +
-	    strlen("which takes "));
-}
-
 /* The next word of text that begins like an option, or NULL. */
 static const char *
 next_option(const char *text, char *word, size_t len)
@@ -383,32 +484,46 @@ next_option(const char *text, char *word, size_t len)
 	return NULL;
 }
 
+/* Whether cmd takes an option that is called so. */
+static int
+takes(enum command cmd, const char *word)
+{
+	const struct cli_opt *o;
+	char letter[3] = "-?";
+	unsigned i;
+
+	for (i = 0; (o = cli_option(i)) != NULL; i++) {
+		letter[1] = (char)o->letter;
+		if (cli_opt_taken(o, cmd) && (strcmp(word, letter) == 0 ||
+		    (o->name != NULL && strcmp(word + 2, o->name) == 0)))
+			return 1;
+	}
+	return 0;
+}
+
 START_TEST(help_and_options_agree)
 {
-	char list[1024], item[64], word[48], *rest, *opt;
+	char item[64], word[48], buf[OPT_TEXT_LEN];
+	const struct cli_opt *o;
 	const char *help, *p;
 	enum command cmd;
+	unsigned i;
 
 	for (cmd = CMD_RUN; cmd <= CMD_STRESS; cmd++) {
 		ck_assert_ptr_nonnull(help = cli_help(command_name(cmd)));
-		options_of(command_name(cmd), list, sizeof(list));
-		/* What the text mentions is taken. */
-		for (p = help; p != NULL && (p = next_option(p, word,
-		    sizeof(word))) != NULL; ) {
-			snprintf(item, sizeof(item), ", %s,", word);
-			ck_assert_msg(strstr(list, item) != NULL ||
-			    strcmp(word, "-h") == 0, "help %s: %s in %s",
-			    command_name(cmd), word, list);
-		}
+		for (p = help; (p = next_option(p, word, sizeof(word))) !=
+		    NULL; )
+			ck_assert_msg(takes(cmd, word), "help %s: %s",
+			    command_name(cmd), word);
 		/* What is taken begins a line of the text. */
-		for (rest = list + 2; (opt = strsep(&rest, ",")) != NULL; ) {
-			opt += strspn(opt, " ");
-			if (*opt == '\0')
+		for (i = 0; (o = cli_option(i)) != NULL; i++) {
+			if (!cli_opt_taken(o, cmd) || o->letter == 'q' ||
+			    o->letter == 'h')
 				continue;
-			snprintf(item, sizeof(item), "\n  %s ", opt);
-			ck_assert_msg(strstr(help, item) != NULL ||
-			    strcmp(opt, "-q") == 0 || strcmp(opt, "--help") ==
-			    0, "help %s lacks %s", command_name(cmd), opt);
+			snprintf(item, sizeof(item), "\n  %s ",
+			    cli_opt_text(o, buf));
+			ck_assert_msg(strstr(help, item) != NULL,
+			    "help %s lacks %s", command_name(cmd), buf);
 		}
 	}
 }
@@ -453,7 +568,11 @@ main(void)
 		errors_of_the_file_come_with_its_line,
 		bad_values_are_refused_by_the_name_of_their_flag,
 		what_does_not_fit_together_is_refused,
-		foreign_options_are_refused_with_what_is_taken,
+		foreign_options_are_refused,
+		what_other_programs_call_it_is_told_in_our_words,
+		a_beginners_command_line_is_put_right,
+		a_text_given_twice_is_refused,
+		one_option_can_make_several_sessions,
 		too_many_sessions_are_refused,
 		help_and_options_agree,
 		help_is_complete_and_narrow,

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <glob.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,7 @@ START_TEST(shipped_files_are_understood)
 	};
 	char path[PATH_LEN], text[TEXT_LEN], key[64];
 	struct err e;
+	regex_t re;
 	unsigned i;
 
 	for (i = 0; i < NITEMS(shipped); i++) {
@@ -138,16 +140,19 @@ START_TEST(shipped_files_are_understood)
 		t_ok(parse(path, &conf, &e), &e);
 		ck_assert_int_eq(conf.nsessions, shipped[i].nsessions);
 		ck_assert_ptr_nonnull(conf.model_path);
-		printed(&conf, text);
 		conf_free(&conf);
 	}
 	/* The last one, the example, shows every key there is. */
+	slurp(path, text);
 	for (i = 0; i < COMMON_NKEYS + SAMPLING_NKEYS + SESSION_NKEYS; i++) {
-		snprintf(key, sizeof(key), "%s = ", i < COMMON_NKEYS ?
+		snprintf(key, sizeof(key), "^[#\t]*%s *= ", i < COMMON_NKEYS ?
 		    common_keys[i].name : i < COMMON_NKEYS + SAMPLING_NKEYS ?
 		    sampling_keys[i - COMMON_NKEYS].name :
 		    session_keys[i - COMMON_NKEYS - SAMPLING_NKEYS].name);
-		ck_assert_msg(strstr(text, key) != NULL, "no %s", key);
+		ck_assert_int_eq(regcomp(&re, key, REG_NEWLINE | REG_NOSUB), 0);
+		ck_assert_msg(regexec(&re, text, 0, NULL, 0) == 0, "no %s",
+		    key);
+		regfree(&re);
 	}
 }
 END_TEST
@@ -271,12 +276,43 @@ START_TEST(variables_of_the_environment_are_replaced)
 }
 END_TEST
 
+START_TEST(variables_that_are_not_set_are_refused)
+{
+	struct err e;
+
+	ck_assert_int_eq(unsetenv("STRADDLE_U"), 0);
+	ck_assert_int_lt(parse(file_with("# ${STRADDLE_U}\n"
+	    "model = \"/a/${STRADDLE_U}\""), &conf, &e), 0);
+	ck_assert_msg(strstr(e.msg, "x.conf:2: the environment has no "
+	    "STRADDLE_U: set it, or write ${STRADDLE_U:-otherwise}") != NULL,
+	    "%s", e.msg);
+	ck_assert_int_eq(e.kind, ERR_USAGE);
+	ck_assert_int_lt(parse(file_with("model = ${STRADDLE_U}"), &conf, &e),
+	    0);
+	ck_assert_ptr_nonnull(strstr(e.msg, "has no STRADDLE_U"));
+
+	t_ok(parse(file_with("model = \"${STRADDLE_U:-/e}/x\""), &conf, &e),
+	    &e);
+	ck_assert_str_eq(conf.model_path, "/e/x");
+	conf_free(&conf);
+	t_ok(parse(file_with("model = '/${STRADDLE_U}'"), &conf, &e), &e);
+	ck_assert_str_eq(conf.model_path, "/${STRADDLE_U}");
+	conf_free(&conf);
+	ck_assert_int_eq(setenv("STRADDLE_U", "", 1), 0);
+	t_ok(parse(file_with("model = \"/a${STRADDLE_U}\""), &conf, &e), &e);
+	ck_assert_str_eq(conf.model_path, "/a");
+	conf_free(&conf);
+}
+END_TEST
+
 START_TEST(a_spec_is_a_session)
 {
 	struct session_conf s;
 	struct err e;
+	int times;
 
-	t_ok(conf_parse_session_spec("cpu", "-s #1", &s, &e), &e);
+	t_ok(conf_parse_session_spec("cpu", "-s #1", &s, &times, &e), &e);
+	ck_assert_int_eq(times, 1);
 	ck_assert_str_eq(s.device, "cpu");
 	ck_assert_str_eq(s.name, "");
 	ck_assert_str_eq(s.cores, "");
@@ -287,7 +323,7 @@ START_TEST(a_spec_is_a_session)
 	ck_assert_int_eq(s.priority.kind, PRIO_DEFAULT);
 
 	t_ok(conf_parse_session_spec("a.b=hexagon,cores=0-3,6,9-10,cap=3.5GiB,"
-	    "node=2,priority=nice:-5,threads=2", "-s #1", &s, &e), &e);
+	    "node=2,priority=nice:-5,threads=2", "-s #1", &s, &times, &e), &e);
 	ck_assert_str_eq(s.device, "hexagon");
 	ck_assert_str_eq(s.name, "a.b");
 	ck_assert_str_eq(s.cores, "0-3,6,9-10");
@@ -299,10 +335,16 @@ START_TEST(a_spec_is_a_session)
 	ck_assert_int_eq(s.threads, 2);
 
 	t_ok(conf_parse_session_spec("cpu,priority=fifo:10,cores=1,3", "-s #1",
-	    &s, &e), &e);
+	    &s, &times, &e), &e);
 	ck_assert_str_eq(s.cores, "1,3");
 	ck_assert_int_eq(s.priority.kind, PRIO_REALTIME);
 	ck_assert_int_eq(s.priority.level, 10);
+
+	t_ok(conf_parse_session_spec("12*null,cap=1048576", "-s #1", &s,
+	    &times, &e), &e);
+	ck_assert_int_eq(times, 12);
+	ck_assert_str_eq(s.device, "null");
+	ck_assert_uint_eq(s.cap_bytes, MIB);
 }
 END_TEST
 
@@ -327,6 +369,9 @@ START_TEST(a_bad_spec_is_refused_with_its_number)
 		    "cores, node, cap, threads, priority" },
 		{ "cpu,cap=0", "-s #2: cap: '0' holds nothing: give at least" },
 		{ "a=cpu,cap=0.5B", "-s #2: session a: cap: '0.5B' holds" },
+		{ "cpu,cap=64", "cap: 64 means 64 bytes: did you mean 64MiB?" },
+		{ "cpu,cap=1.5", "1.5 means 1 byte: did you mean 1.5MiB?" },
+		{ "cpu,cap=1048575", "1048575 means 1048575 bytes: did you" },
 		{ "cpu,cap=-1", "cap: '-1' is not a size" },
 		{ "cpu,cap=8EiB", "cap: '8EiB' is too large" },
 		{ "cpu,cap=1GiB,2", "cap: '1GiB,2' is not a size" },
@@ -343,16 +388,27 @@ START_TEST(a_bad_spec_is_refused_with_its_number)
 		{ "cpu,priority=nice:20", "'20' is too large: -20 to 19" },
 		{ "cpu,priority=fifo:0", "'0' is too small: 1 to 99" },
 		{ "cpu,priority=nice:", "'' is not a whole number" },
+		{ "cpu,thread=2", "unknown key 'thread': did you mean threads?" },
+		{ "cpu,memory=1G", "did you mean cap?" },
+		{ "cpu,temp=1", "unknown key 'temp': known here are device" },
+		{ "0*cpu", "'0' is too small: 1 to 64" },
+		{ "65*cpu", "'65' is too large: 1 to 64" },
+		{ "*cpu", "'' is not a whole number: 1 to 64" },
+		{ "4*a=cpu", "sessions made by 4* are named by their index" },
+		{ "1*a=cpu", "leave the name out" },
+		{ "4*", "device: '' is not a device kind" },
+		{ "a=4*cpu", "'4*cpu' is not a device kind" },
 		{ "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa=cpu", "not a session name" },
 		{ "aaaaaaaaaaaaaaaaaaaaa", "not a device kind" },
 	};
 	struct session_conf s;
 	struct err e;
 	unsigned i;
-	int rc;
+	int rc, times;
 
 	for (i = 0; i < NITEMS(bad); i++) {
-		rc = conf_parse_session_spec(bad[i].spec, "-s #2", &s, &e);
+		rc = conf_parse_session_spec(bad[i].spec, "-s #2", &s, &times,
+		    &e);
 		ck_assert_msg(rc < 0, "'%s' was taken", bad[i].spec);
 		ck_assert_msg(strncmp(e.msg, "-s #2: ", 7) == 0 &&
 		    strstr(e.msg, bad[i].says) != NULL, "'%s': %s",
@@ -367,10 +423,11 @@ add_session(struct conf *c, const char *spec)
 {
 	char where[32];
 	struct err e;
+	int times;
 
 	snprintf(where, sizeof(where), "-s #%d", c->nsessions + 1);
 	t_ok(conf_parse_session_spec(spec, where, &c->session[c->nsessions++],
-	    &e), &e);
+	    &times, &e), &e);
 }
 
 START_TEST(no_session_means_one_on_the_cpu)
@@ -443,9 +500,15 @@ START_TEST(cores_that_can_not_be_had_are_refused)
 	conf_defaults(&conf);
 	add_session(&conf, "a=cpu,cores=0-1023");
 	ck_assert_int_eq(conf_check(&conf, &e), -EINVAL);
-	ck_assert_msg(strncmp(e.msg, "-s #1: session a: cores: core ", 30) == 0,
-	    "%s", e.msg);
+	ck_assert_msg(strncmp(e.msg, "-s #1: session a: cores: cores ", 31) ==
+	    0, "%s", e.msg);
 	ck_assert_int_eq(e.kind, ERR_USAGE);
+
+	conf_defaults(&conf);
+	add_session(&conf, "a=cpu,cores=1023");
+	ck_assert_int_eq(conf_check(&conf, &e), -EINVAL);
+	ck_assert_msg(strstr(e.msg, "core 1023 can not be used (this machine "
+	    "has no core 1023): ") != NULL, "%s", e.msg);
 }
 END_TEST
 
@@ -480,7 +543,7 @@ random_value(const struct conf_key *k, char *buf, size_t len)
 		snprintf(buf, len, "%llu", (unsigned long long)t_rand());
 		break;
 	case KEY_CAP:
-		snprintf(buf, len, "%llu", 1 + (unsigned long long)
+		snprintf(buf, len, "%lluB", 1 + (unsigned long long)
 		    (t_rand() >> (1 + t_rand_below(60))));
 		break;
 	case KEY_KV_TYPE:
@@ -615,6 +678,7 @@ main(void)
 		a_long_path_keeps_its_end_and_line,
 		what_is_no_text_file_is_refused,
 		variables_of_the_environment_are_replaced,
+		variables_that_are_not_set_are_refused,
 		a_spec_is_a_session,
 		a_bad_spec_is_refused_with_its_number,
 		no_session_means_one_on_the_cpu,

@@ -132,7 +132,7 @@ START_TEST(a_core_that_does_not_exist_is_named)
 	ck_assert_int_eq(cores_resolve("1021-1022", -1, sysfs, &set, &e),
 	    -EINVAL);
 	ck_assert_int_eq(e.kind, ERR_USAGE);
-	ck_assert_ptr_nonnull(strstr(e.msg, "no core 1021-1022"));
+	ck_assert_ptr_nonnull(strstr(e.msg, "no cores 1021-1022"));
 	units_format_cpus(&all, have, sizeof(have));
 	ck_assert_ptr_nonnull(strstr(e.msg, have));
 }
