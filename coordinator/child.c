@@ -12,15 +12,16 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <bsd/string.h>
 
 #include "../config/roles.h"
 #include "../shm/event.h"
 
 enum { MAX_LAUNCH = 16 };
 
-#ifndef P_PIDFD
-#define P_PIDFD	3
-#endif
+/* How long a killed process may take; in uninterruptible sleep it may take for
+ * ever, and is left behind. */
+#define KILLED_NS	UINT64_C(1000000000)
 
 /* argv of the worker: the launcher's words and this program, or only a short
  * name for it (titles are written over it); then the role. */
@@ -71,7 +72,7 @@ int
 child_spawn(struct child *ret, struct chan *ret_chan, struct err *reterr)
 {
 	const char *env = getenv("STRADDLE_LAUNCH");
-	char *argv[MAX_LAUNCH + 3], launch[512] = "", exe[PATH_MAX];
+	char *argv[MAX_LAUNCH + 3], launch[1024] = "", exe[PATH_MAX];
 	struct chan ours, theirs;
 	ssize_t n;
 	int rc;
@@ -80,8 +81,10 @@ child_spawn(struct child *ret, struct chan *ret_chan, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -errno, "/proc/self/exe: %s",
 		    strerror(errno));
 	exe[n] = '\0';
-	if (env != NULL)
-		snprintf(launch, sizeof(launch), "%s", env);
+	if (env != NULL && strlcpy(launch, env, sizeof(launch)) >=
+	    sizeof(launch))
+		return err_set(reterr, ERR_USAGE, -E2BIG, "STRADDLE_LAUNCH is "
+		    "longer than %zu bytes", sizeof(launch) - 1);
 	if ((rc = worker_argv(launch, exe, argv, reterr)) < 0 ||
 	    (rc = chan_pair(&ours, &theirs, reterr)) < 0)
 		return rc;
@@ -144,11 +147,16 @@ child_wait(struct child *c, uint64_t deadline_ns, int *ret_status)
 char *
 child_describe(int status, char *buf, size_t len)
 {
+	const char *launch = getenv("STRADDLE_LAUNCH");
+
 	if (WIFSIGNALED(status))
 		snprintf(buf, len, "was killed by signal %d (%s)",
 		    WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else if (WEXITSTATUS(status) == 127)
-		snprintf(buf, len, "could not be started (exit code 127)");
+		snprintf(buf, len, "could not be started (exit code 127%s%s: "
+		    "can it be executed?)", launch != NULL ?
+		    "; STRADDLE_LAUNCH is " : "", launch != NULL ? launch :
+		    "");
 	else
 		snprintf(buf, len, "exited with code %d",
 		    WEXITSTATUS(status));
@@ -161,11 +169,8 @@ child_close(struct child *c)
 	if (c->pid < 0)
 		return;
 	kill(c->pid, SIGKILL);
-	if (c->pidfd >= 0) {
-		reap(c, NULL);
-		return;
-	}
-	while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	c->pid = -1;
+	if (c->pidfd >= 0 && child_wait(c, event_now_ns() + KILLED_NS,
+	    NULL) < 0)
+		close(c->pidfd);
+	c->pid = c->pidfd = -1;
 }

@@ -185,7 +185,7 @@ cmd_bench(const struct conf *c, struct err *reterr)
 {
 	struct bench *b = calloc(1, sizeof(*b));
 	struct conf *sized = malloc(sizeof(*sized));
-	int rc;
+	int longest, rc;
 
 	if (b == NULL || sized == NULL) {
 		free(b);
@@ -194,11 +194,16 @@ cmd_bench(const struct conf *c, struct err *reterr)
 	}
 	*sized = *c;
 	b->j.signal_fd = -1;
+	longest = MAX(MAX(c->bench_prompt, c->n_predict), 1);
 	if (sized->ctx_tok == 0)
-		sized->ctx_tok = MAX(MAX(c->bench_prompt, c->n_predict), 1);
+		sized->ctx_tok = longest;
 	if (c->bench_load || c->nsweep > 0 || c->parallel > 1)
 		rc = err_set(reterr, ERR_USAGE, -EINVAL, "bench: --load, "
 		    "--sweep and --parallel are not there yet");
+	else if (longest > sized->ctx_tok)
+		rc = err_set(reterr, ERR_USAGE, -EINVAL, "bench: tests of %d "
+		    "tokens do not fit into --ctx %d: give --ctx %d, or none",
+		    longest, sized->ctx_tok, longest);
 	else if ((rc = job_open(&b->j, sized, reterr)) == 0 &&
 	    (rc = job_plan(&b->j, reterr)) == 0 &&
 	    (rc = job_start(&b->j, reterr)) == 0)

@@ -82,7 +82,7 @@ on_support(struct answers *a, const struct wire_support *ws)
 
 /* Answers until WIRE_END. */
 static int
-listen(struct session *s, struct chan_msg *m, struct answers *a,
+hear(struct session *s, struct chan_msg *m, struct answers *a,
     struct err *reterr)
 {
 	struct wire_support ws;
@@ -118,13 +118,16 @@ ask(const struct conf *c, const char *kind, struct chan_msg *m,
 	struct session s;
 	int rc;
 
+	/* The kind is asked about, not where a session would run. */
+	sc.node = -1;
+	sc.priority = (struct priority){ PRIO_DEFAULT, 0 };
 	strlcpy(sc.device, kind, sizeof(sc.device));
 	strlcpy(sc.name, kind, sizeof(sc.name));
 	if ((rc = session_probe(&ps, c, &s, reterr)) < 0)
 		return rc;
 	if ((rc = session_send(&s, WIRE_PROBE, NULL, 0, NULL, 0,
 	    reterr)) == 0)
-		rc = listen(&s, m, a, reterr);
+		rc = hear(&s, m, a, reterr);
 	session_close(&s);
 	return rc;
 }
@@ -133,7 +136,8 @@ ask(const struct conf *c, const char *kind, struct chan_msg *m,
 static void
 not_built(struct answers *a)
 {
-	static const char reason[] = "not in this build yet";
+	static const char reason[] = "this build has no driver for it (looked "
+	    "for one among those compiled in)";
 
 	if (a->device == NULL) {
 		printf("  not found: %s\n", reason);

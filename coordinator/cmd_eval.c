@@ -1,9 +1,11 @@
 /* coordinator/cmd_eval.c - logits of given ids, or the perplexity of a text. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../config/log.h"
 #include "commands.h"
@@ -50,6 +52,11 @@ eval_ids(struct job *j, const uint32_t *ids, size_t n, struct logits_out *o,
 {
 	int rc;
 
+	/* A pipe or device cannot be emptied and need not be. */
+	if (o->fp != NULL && ftruncate(fileno(o->fp), 0) < 0 &&
+	    errno != EINVAL)
+		return err_set(reterr, ERR_RUN, -errno, "%s: %s", o->path,
+		    strerror(errno));
 	o->n_vocab = j->m->hp.n_vocab;
 	rc = job_feed(j, 0, 0, ids, (uint32_t)n, WANT_ALL, write_row, o,
 	    reterr);
@@ -196,6 +203,22 @@ check_count(const struct job *j, size_t n, struct err *reterr)
 	    "smaller --ctx", j->c->text_path, n, ctx);
 }
 
+/* Opened early, to know that it can be written; emptied only when there is
+ * something to put in. */
+static int
+open_output(struct logits_out *o, const char *path, struct err *reterr)
+{
+	int fd;
+
+	if ((o->path = path) == NULL)
+		return 0;
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0 || (o->fp = fdopen(fd, "w")) == NULL)
+		return err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
+		    strerror(errno));
+	return 0;
+}
+
 /* What cannot be fed, or not written, is refused before anything is loaded. */
 static int
 prepare(struct job *j, uint32_t **ret_ids, size_t *ret_n,
@@ -210,11 +233,7 @@ prepare(struct job *j, uint32_t **ret_ids, size_t *ret_n,
 	    (rc = read_ids(j, ret_ids, ret_n, reterr)) < 0 ||
 	    (rc = check_count(j, *ret_n, reterr)) < 0)
 		return rc;
-	o->path = c->logits_path;
-	if (o->path != NULL && (o->fp = fopen(o->path, "we")) == NULL)
-		return err_set(reterr, ERR_USAGE, -errno, "%s: %s", o->path,
-		    strerror(errno));
-	return 0;
+	return open_output(o, c->logits_path, reterr);
 }
 
 int

@@ -58,6 +58,9 @@ explain_session(struct explained *x, const struct job *j, unsigned i,
 		rc = session_send(&s, WIRE_EXPLAIN, NULL, 0, NULL, 0, reterr);
 	while (rc == 0) {
 		rc = session_recv(&s, m, event_now_ns() + ANSWER_NS, reterr);
+		if (rc == -ETIMEDOUT)
+			err_set(reterr, ERR_RUN, rc, "session %s: its worker "
+			    "does not answer", s.name);
 		if (rc < 0 || m->type == WIRE_END)
 			break;
 		if (m->type != WIRE_PLACED || m->nbytes != sizeof(wp))

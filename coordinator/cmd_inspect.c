@@ -80,16 +80,19 @@ json_value(const struct gguf_kv *kv)
 	}
 }
 
-/* Why this file would not run, or "" if it would. */
+/* Why this file would not run, or "" if it would; its parameters, 0 when it is
+ * not a whole model. */
 static void
-why_not(const struct gguf *g, struct err *e)
+why_not(const struct gguf *g, uint64_t *ret_params, struct err *e)
 {
 	struct kernels k;
 	struct model *m;
 
+	*ret_params = 0;
 	e->msg[0] = '\0';
 	if (model_open(g, &m, e) < 0)
 		return;
+	*ret_params = model_params(m);
 	kernels_init(&k, cpu_flags());
 	if (model_check_kernels(m, &k, e) == 0)
 		e->msg[0] = '\0';
@@ -119,7 +122,7 @@ print_text(const struct gguf *g, int verbose)
 	struct by_type sums[QUANT_NTYPES + 1] = { 0 };
 	char buf[UNITS_BYTES_LEN];
 	struct err e;
-	uint64_t i;
+	uint64_t i, params;
 	uint32_t t, f;
 
 	for (f = 0; f < g->nfiles; f++)
@@ -149,7 +152,9 @@ print_text(const struct gguf *g, int verbose)
 		    g->tensor[i].ne[1] * g->tensor[i].ne[2] *
 		    g->tensor[i].ne[3], g->tensor[i].ne[0],
 		    g->tensor[i].offset);
-	why_not(g, &e);
+	why_not(g, &params, &e);
+	if (params > 0)
+		printf("\nparameters: %" PRIu64, params);
 	printf("\nruns: %s\n", e.msg[0] == '\0' ? "yes" : e.msg);
 }
 
@@ -175,14 +180,16 @@ print_json(const struct gguf *g, struct err *reterr)
 {
 	json_t *o = json_object(), *kv = json_object(), *ts = json_array();
 	struct err e;
-	uint64_t i;
+	uint64_t i, params;
 
 	for (i = 0; i < g->nkv; i++)
 		json_object_set_new(kv, g->kv[i].key.data,
 		    json_value(&g->kv[i]));
 	for (i = 0; i < g->ntensors; i++)
 		json_array_append_new(ts, tensor_json(&g->tensor[i]));
-	why_not(g, &e);
+	why_not(g, &params, &e);
+	json_object_set_new(o, "parameters",
+	    json_integer((json_int_t)params));
 	json_object_set_new(o, "file", output_json_text(g->file[0].path,
 	    strlen(g->file[0].path)));
 	json_object_set_new(o, "version", json_integer(g->file[0].version));

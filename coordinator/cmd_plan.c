@@ -1,8 +1,22 @@
-/* coordinator/cmd_plan.c - the split and the memory table, nothing started. */
+/* coordinator/cmd_plan.c - the split and the memory table.  Starts no
+ * session; one short-lived worker tells what a process weighs. */
 #include <errno.h>
+#include <string.h>
 
 #include "commands.h"
 #include "output.h"
+
+static int
+print_json(const struct job *j, int rc, const struct err *advice,
+    struct err *reterr)
+{
+	json_t *o = output_sessions(&j->plan, NULL);
+
+	json_object_set_new(o, "fits", json_boolean(rc == 0));
+	json_object_set_new(o, "advice", rc == 0 ? json_null() :
+	    output_json_text(advice->msg, strlen(advice->msg)));
+	return output_json(o, 1, reterr);
+}
 
 int
 cmd_plan(const struct conf *c, struct err *reterr)
@@ -16,11 +30,16 @@ cmd_plan(const struct conf *c, struct err *reterr)
 	}
 	if ((rc = job_open(&j, c, reterr)) == 0)
 		rc = job_plan(&j, reterr);
-	/* A plan that does not fit is shown all the same. */
-	if (c->json && rc == 0)
-		rc = output_json(output_sessions(&j.plan, NULL), 1, reterr);
-	else if (!c->json && (rc == 0 || rc == -ENOSPC))
-		output_table(stdout, &j.plan, NULL);
+	/* A plan that does not fit is shown all the same: the nearest one. */
+	if (rc == 0 || (rc == -ENOSPC && j.plan.nsessions > 0 &&
+	    j.plan.session[0].total_bytes > 0)) {
+		if (!c->json)
+			output_table(stdout, &j.plan, NULL);
+		else if (rc == 0)
+			rc = print_json(&j, rc, NULL, reterr);
+		else
+			print_json(&j, rc, reterr, NULL);
+	}
 	job_close(&j);
 	return rc;
 }

@@ -22,7 +22,10 @@ struct run {
 	size_t text_cap;
 	struct speeds sp;
 	uint32_t next;			/* the token just sampled */
+	const char *stopped_by;		/* "end", "length", "context";
+					 * of the last prompt */
 	uint64_t prompt_ns, gen_ns;	/* summed over prompts */
+	uint32_t fed;			/* tokens computed within gen_ns */
 };
 
 /* Text goes out as it is made; for JSON it is kept instead. */
@@ -33,10 +36,17 @@ emit(struct run *r, const char *text, size_t nbytes, struct err *reterr)
 	int rc;
 
 	if (!r->c->json && r->c->prompts_file == NULL) {
-		if ((rc = output_text(text, nbytes)) < 0)
-			return err_set(reterr, ERR_RUN, rc, "stdout: %s%s",
-			    strerror(-rc), rc == -EPIPE ?
-			    ": its reader has gone, generation ends" : "");
+		rc = output_text(text, nbytes);
+		if (rc == -EPIPE)
+			return err_set(reterr, ERR_RUN, rc, "stdout: %s: "
+			    "its reader has gone, generation ends",
+			    strerror(-rc));
+		if (rc == -EINTR)
+			return err_set(reterr, ERR_RUN, rc, "interrupted by a "
+			    "signal while nobody read stdout");
+		if (rc < 0)
+			return err_set(reterr, ERR_RUN, rc, "stdout: %s",
+			    strerror(-rc));
 		return 0;
 	}
 	if (r->text.nbytes + nbytes > r->text_cap) {
@@ -94,42 +104,60 @@ encode(struct run *r, const struct source *prompt, uint32_t **ret_ids,
 	return rc;
 }
 
+/* The token that was sampled goes in, the next one is sampled. */
+static int
+feed_back(struct run *r, uint32_t pos, struct err *reterr)
+{
+	uint64_t t0 = event_now_ns();
+	int rc = job_feed(&r->j, 0, pos, &r->next, 1, WANT_LAST, on_logits,
+	    r, reterr);
+
+	r->gen_ns += event_now_ns() - t0;
+	r->fed++;
+	return rc;
+}
+
+static int
+show_token(struct run *r, struct err *reterr)
+{
+	int n = detokenizer_push(&r->d, r->next, r->piece,
+	    detokenizer_max(r->j.t));
+
+	if (n < 0)
+		return err_set(reterr, ERR_RUN, n,
+		    "token %u is not in the vocabulary", r->next);
+	r->sp.gen_tok++;
+	return emit(r, r->piece, (size_t)n, reterr);
+}
+
 static int
 generate(struct run *r, uint32_t pos, struct err *reterr)
 {
 	const struct conf *c = r->c;
-	uint64_t t0 = event_now_ns();
 	uint32_t made = 0;
 	int n, rc = 0;
 
-	while (c->n_predict < 0 || made < (uint32_t)c->n_predict) {
-		if (!c->ignore_eos && tokenizer_is_end(r->j.t, r->next))
-			break;
-		sampler_accept(r->sampler, r->next);
-		n = detokenizer_push(&r->d, r->next, r->piece,
-		    detokenizer_max(r->j.t));
-		if (n < 0)
-			return err_set(reterr, ERR_RUN, n, "token %u is not "
-			    "in the vocabulary", r->next);
-		if ((rc = emit(r, r->piece, (size_t)n, reterr)) < 0)
-			break;
-		made++;
-		r->sp.gen_tok++;
-		if (made == (uint32_t)c->n_predict)
-			break;
-		if (pos >= r->j.plan.ctx_tok) {
-			log_info("the context of %u tokens is full",
-			    r->j.plan.ctx_tok);
+	r->stopped_by = NULL;
+	if (c->n_predict == 0)
+		r->stopped_by = "length";
+	while (r->stopped_by == NULL) {
+		if (!c->ignore_eos && tokenizer_is_end(r->j.t, r->next)) {
+			r->stopped_by = "end";
 			break;
 		}
-		if ((rc = job_feed(&r->j, 0, pos++, &r->next, 1, WANT_LAST,
-		    on_logits, r, reterr)) < 0)
+		sampler_accept(r->sampler, r->next);
+		if ((rc = show_token(r, reterr)) < 0)
+			break;
+		if (++made == (uint32_t)c->n_predict)
+			r->stopped_by = "length";
+		else if (pos >= r->j.plan.ctx_tok)
+			r->stopped_by = "context";
+		else if ((rc = feed_back(r, pos++, reterr)) < 0)
 			break;
 	}
-	r->gen_ns += event_now_ns() - t0;
 	/* Also after a signal: what was made is shown whole. */
 	n = detokenizer_flush(&r->d, r->piece, detokenizer_max(r->j.t));
-	if (n > 0 && rc != -EPIPE)
+	if (n > 0 && rc != -EPIPE && rc != -EINTR)
 		emit(r, r->piece, (size_t)n, NULL);
 	return rc;
 }
@@ -162,20 +190,35 @@ run_ids(struct run *r, const uint32_t *ids, size_t n, struct err *reterr)
 	return rc;
 }
 
+static int
+print_line(struct run *r, uint32_t index, const struct source *line, int whole,
+    struct err *reterr)
+{
+	json_t *o = json_pack("{s:i,s:o,s:o}", "index", (int)index, "prompt",
+	    output_json_text(line->text, line->nbytes), "text",
+	    output_json_text(r->text.text, r->text.nbytes));
+
+	if (!whole)
+		json_object_set_new(o, "interrupted", json_true());
+	return output_json(o, 0, reterr);
+}
+
 /* One JSON line a prompt, in the order of the file. */
 static int
 run_lines(struct run *r, const struct source *file, struct err *reterr)
 {
 	char *p, *end, *eof = file->text + file->nbytes;
 	struct source line;
-	uint32_t index = 0, *ids;
+	uint32_t index, *ids;
 	size_t n;
 	int rc = 0;
 
-	for (p = file->text; p < eof && rc == 0; p = end + 1) {
+	for (p = file->text, index = 0; p < eof && rc == 0; p = end + 1) {
 		if ((end = memchr(p, '\n', (size_t)(eof - p))) == NULL)
 			end = eof;
 		line = (struct source){ p, (size_t)(end - p) };
+		if (line.nbytes > 0 && end[-1] == '\r')
+			line.nbytes--;
 		r->text.nbytes = 0;
 		if ((rc = encode(r, &line, &ids, &n, reterr)) < 0) {
 			err_prefix(reterr, "%s:%u", r->c->prompts_file,
@@ -184,13 +227,11 @@ run_lines(struct run *r, const struct source *file, struct err *reterr)
 		}
 		rc = run_ids(r, ids, n, reterr);
 		free(ids);
-		if (rc < 0)
+		if (rc < 0) {
+			print_line(r, index, &line, 0, NULL);
 			break;
-		rc = output_json(json_pack("{s:i,s:o,s:o}", "index",
-		    (int)index++, "prompt", output_json_text(line.text,
-		    line.nbytes), "text", output_json_text(r->text.text,
-		    r->text.nbytes)), 0, reterr);
-		if (rc == 0)
+		}
+		if ((rc = print_line(r, index++, &line, 1, reterr)) == 0)
 			rc = pipeline_forget(r->j.p, 0, reterr);
 	}
 	return rc;
@@ -206,9 +247,9 @@ sum_up(struct run *r)
 	    (double)MAX(r->j.load_ns, 1);
 	if (r->prompt_ns > 0)
 		sp->prompt_tps = sp->prompt_tok * 1e9 / (double)r->prompt_ns;
-	/* The first token came with the prompt. */
-	if (sp->gen_tok > 1 && r->gen_ns > 0)
-		sp->gen_tps = (sp->gen_tok - 1) * 1e9 / (double)r->gen_ns;
+	/* Each prompt's first token came with the prompt. */
+	if (r->gen_ns > 0)
+		sp->gen_tps = r->fed * 1e9 / (double)r->gen_ns;
 }
 
 /* ss NULL: the run was cut short, and the workers cannot be asked. */
@@ -222,8 +263,16 @@ report(struct run *r, const struct sessions *ss, struct err *reterr)
 		o = output_sessions(&r->j.plan, ss);
 		json_object_set_new(o, "text", output_json_text(r->text.text,
 		    r->text.nbytes));
-		json_object_set_new(o, "interrupted", json_boolean(ss ==
-		    NULL));
+		json_object_set_new(o, "stopped_by", json_string(ss != NULL ?
+		    r->stopped_by : "failure"));
+		json_object_set_new(o, "seed",
+		    json_integer((json_int_t)r->c->sampling.seed));
+		json_object_set_new(o, "context",
+		    json_integer(r->j.plan.ctx_tok));
+		json_object_set_new(o, "batch",
+		    json_integer(r->j.plan.batch_rows));
+		json_object_set_new(o, "kv_type",
+		    json_string(kv_type_name(r->c->kv_type)));
 		output_add_speeds(o, &r->sp);
 		return output_json(o, 1, reterr);
 	}
@@ -265,6 +314,7 @@ run_all(struct run *r, const struct source *text, const uint32_t *ids,
 	if ((rc = job_start(&r->j, reterr)) < 0)
 		return rc;
 	show_seed(c);
+	output_watch(r->j.signal_fd);
 	if ((r->piece = malloc(detokenizer_max(r->j.t))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	rc = ids == NULL ? run_lines(r, text, reterr) :
@@ -272,10 +322,14 @@ run_all(struct run *r, const struct source *text, const uint32_t *ids,
 	if (!c->json && c->prompts_file == NULL && r->sp.gen_tok > 0 &&
 	    rc != -EPIPE)
 		output_text("\n", 1);
-	if (rc == -EINTR)
+	/* What was made is not lost with a worker or by a signal. */
+	if (rc < 0 && rc != -EPIPE)
 		report(r, NULL, NULL);
 	if (rc < 0)
 		return rc;
+	if (r->stopped_by != NULL && strcmp(r->stopped_by, "context") == 0)
+		log_info("the context of %u tokens is full",
+		    r->j.plan.ctx_tok);
 	if ((rc = job_stop(&r->j, reterr)) < 0)
 		return rc;
 	return report(r, r->j.ss, reterr);

@@ -12,18 +12,25 @@
 #include "output.h"
 
 struct stress {
-	const struct conf *c;
+	const struct conf *c;		/* quiet: each case loads anew */
 	struct conf *v;			/* the case's own settings */
 	json_t *cases;
 	unsigned nheld, nbroke;
+	int interrupted, json, verbose;
 };
 
+/* rc -EINTR: the user ended it, which says nothing of the case. */
 static void
-verdict(struct stress *x, const char *name, int held, const char *detail)
+verdict(struct stress *x, const char *name, int rc, int held,
+    const char *detail)
 {
+	if (rc == -EINTR) {
+		x->interrupted = 1;
+		return;
+	}
 	x->nheld += held != 0;
 	x->nbroke += held == 0;
-	if (!x->c->json)
+	if (!x->json)
 		printf("%-7s %-24s %s\n", held ? "held" : "BROKE", name,
 		    detail);
 	json_array_append_new(x->cases, json_pack("{s:s,s:b,s:s}", "name",
@@ -90,13 +97,16 @@ case_exact_caps(struct stress *x)
 		worst = MAX(worst, (double)st->peak_bytes /
 		    (double)st->cap_bytes);
 	}
-	if (rc == 0)
+	if (rc == 0) {
 		snprintf(detail, sizeof(detail), "%u sessions, highest peak "
 		    "%.2f %% of its cap", j.ss->n, 100 * worst);
-	else
+		if (x->verbose > 0)
+			output_table(stderr, &j.plan, j.ss);
+	} else {
 		snprintf(detail, sizeof(detail), "%.255s", e.msg);
+	}
 	job_close(&j);
-	verdict(x, "caps equal to the plan", held, detail);
+	verdict(x, "caps equal to the plan", rc, held, detail);
 }
 
 /* One byte less on the first session: refused, or cut another way. */
@@ -123,7 +133,7 @@ case_one_byte_less(struct stress *x)
 		    "cut another way, every session within its cap");
 	}
 	job_close(&j);
-	verdict(x, "one byte less", held, detail);
+	verdict(x, "one byte less", rc, held, detail);
 }
 
 /* kill -9: the loss is named, nothing hangs, no worker stays. */
@@ -151,30 +161,50 @@ case_kill(struct stress *x, unsigned victim)
 	snprintf(detail, sizeof(detail), "%.200s; %u workers left",
 	    rc < 0 ? e.msg : "the loss was not noticed", left);
 	snprintf(name, sizeof(name), "kill -9 of session %u", victim);
-	verdict(x, name, killed && rc == -ECHILD && left == 0, detail);
+	verdict(x, name, rc, killed && rc == -ECHILD && left == 0, detail);
+}
+
+static int
+run_cases(struct stress *x, struct err *reterr)
+{
+	int i, rc = 0;
+
+	case_exact_caps(x);
+	if (!x->interrupted)
+		case_one_byte_less(x);
+	for (i = 0; i < x->c->nsessions && !x->interrupted; i++)
+		case_kill(x, (unsigned)i);
+	if (x->json)
+		rc = output_json(json_pack("{s:O}", "cases", x->cases), 1,
+		    reterr);
+	if (x->interrupted)
+		return err_set(reterr, ERR_RUN, -EINTR, "interrupted after %u "
+		    "cases", x->nheld + x->nbroke);
+	if (rc == 0 && x->nbroke > 0)
+		rc = err_set(reterr, ERR_RUN, -EIO, "%u of %u cases did not "
+		    "hold", x->nbroke, x->nheld + x->nbroke);
+	return rc;
 }
 
 int
 cmd_stress(const struct conf *c, struct err *reterr)
 {
-	struct stress x = { .c = c, .v = malloc(sizeof(*x.v)),
-	    .cases = json_array() };
-	int i, rc = 0;
+	struct stress x = { .json = c->json, .verbose = c->verbose };
+	struct conf *quiet = malloc(sizeof(*quiet));
+	int rc = -ENOMEM;
 
-	if (x.v == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	case_exact_caps(&x);
-	case_one_byte_less(&x);
-	for (i = 0; i < c->nsessions; i++)
-		case_kill(&x, (unsigned)i);
+	x.v = malloc(sizeof(*x.v));
+	x.cases = json_array();
+	if (quiet == NULL || x.v == NULL || x.cases == NULL) {
+		err_set(reterr, ERR_RUN, rc, "out of memory");
+	} else {
+		*quiet = *c;
+		quiet->verbose = 0;
+		x.c = quiet;
+		rc = run_cases(&x, reterr);
+	}
+	json_decref(x.cases);
 	free(x.v);
-	if (c->json)
-		rc = output_json(json_pack("{s:o}", "cases", x.cases), 1,
-		    reterr);
-	else
-		json_decref(x.cases);
-	if (rc == 0 && x.nbroke > 0)
-		rc = err_set(reterr, ERR_RUN, -EFAULT, "%u of %u cases did "
-		    "not hold", x.nbroke, x.nheld + x.nbroke);
+	free(quiet);
 	return rc;
 }

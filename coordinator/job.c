@@ -2,12 +2,14 @@
 #include "job.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "../config/log.h"
 #include "../config/meminfo.h"
 #include "../kernels/cpu.h"
 #include "../shm/event.h"
@@ -96,6 +98,26 @@ measure_runtime(const struct conf *c, struct err *reterr)
 	return 0;
 }
 
+/* What the caps allow and the machine or the model may not. */
+static void
+warn_of_plan(const struct plan *p, uint64_t free_bytes)
+{
+	char need[UNITS_BYTES_LEN], have[UNITS_BYTES_LEN];
+	uint64_t sum = 0;
+	unsigned i;
+
+	for (i = 0; i < p->nsessions; i++)
+		sum += p->session[i].total_bytes;
+	if (free_bytes != 0 && sum > free_bytes)
+		log_info("note: the sessions need %s in all, and the "
+		    "machine has %s free: their caps promise more than is "
+		    "there", units_human_bytes(sum, need),
+		    units_human_bytes(free_bytes, have));
+	if (p->ctx_tok > p->model->hp.ctx_train)
+		log_info("note: a context of %u tokens; the model was "
+		    "trained with %u", p->ctx_tok, p->model->hp.ctx_train);
+}
+
 int
 job_plan(struct job *j, struct err *reterr)
 {
@@ -106,9 +128,11 @@ job_plan(struct job *j, struct err *reterr)
 	};
 	int rc;
 
-	if ((rc = measure_runtime(j->c, reterr)) < 0)
+	if ((rc = measure_runtime(j->c, reterr)) < 0 ||
+	    (rc = plan_build(j->c, &env, &j->plan, reterr)) < 0)
 		return rc;
-	return plan_build(j->c, &env, &j->plan, reterr);
+	warn_of_plan(&j->plan, env.free_bytes);
+	return 0;
 }
 
 /* --- sessions --- */
@@ -130,6 +154,24 @@ catch_signals(struct job *j, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -errno, "signalfd: %s",
 		    strerror(errno));
 	return 0;
+}
+
+static void
+say_loaded(const struct session *s)
+{
+	static const char *const paths[] = { "auto", "io_uring",
+	    "io_uring", "pread" };
+	const struct wire_ready *r = &s->ready;
+
+	log_debug("session %s: pid %d, %u threads%s; read %" PRIu64 " bytes "
+	    "with %s, %s%s, in %.3f s, of it %.3f s waiting; %u operations "
+	    "on %s, %u fall back to the CPU", s->name, (int)s->child.pid,
+	    s->plan->threads, s->plan->own_cores ? " on cores of their own" :
+	    "", r->read_bytes, paths[r->load_path % NITEMS(paths)],
+	    r->direct ? "direct" : "buffered", r->registered ?
+	    ", registered buffers" : "", (double)r->load_ns / 1e9,
+	    (double)r->wait_ns / 1e9, r->device_ops, s->plan->conf->device,
+	    r->cpu_ops);
 }
 
 int
@@ -154,8 +196,10 @@ job_start(struct job *j, struct err *reterr)
 	if (rc < 0)
 		return rc;
 	j->load_ns = event_now_ns() - t0;
-	for (i = 0; i < j->ss->n; i++)
+	for (i = 0; i < j->ss->n; i++) {
 		j->file_bytes += j->ss->s[i].ready.file_bytes;
+		say_loaded(&j->ss->s[i]);
+	}
 	return pipeline_open(j->ss, &j->p, reterr);
 }
 
@@ -247,6 +291,10 @@ job_feed(struct job *j, uint32_t seq, uint32_t pos0, const uint32_t *ids,
 	uint32_t wanted = want == WANT_ALL ? n : MIN(n, 1);
 	int rc = 0;
 
+	if (n > j->plan.ctx_tok || pos0 > j->plan.ctx_tok - n)
+		return err_set(reterr, ERR_USAGE, -E2BIG, "%u tokens from "
+		    "position %u do not fit into the context of %u", n, pos0,
+		    j->plan.ctx_tok);
 	while (rc == 0 && (f.sent < n || j->p->in_flight > 0)) {
 		if ((rc = feed_some(&f, reterr)) == 0)
 			rc = take_result(&f, fn, arg, reterr);

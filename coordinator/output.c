@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,14 +12,43 @@
 
 #include "utf8.h"
 
+/* Signals are blocked and read from a descriptor (job.c), so a write that
+ * blocks would be deaf to them. */
+static int watched_fd = -1;
+
+void
+output_watch(int signal_fd)
+{
+	watched_fd = signal_fd;
+}
+
+/* 0 when stdout takes some bytes, -EINTR when a signal is waiting. */
+static int
+wait_writable(void)
+{
+	struct pollfd p[2] = {
+		{ .fd = STDOUT_FILENO, .events = POLLOUT },
+		{ .fd = watched_fd, .events = POLLIN },
+	};
+
+	while (poll(p, 2, -1) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return p[0].revents == 0 && p[1].revents != 0 ? -EINTR : 0;
+}
+
 int
 output_text(const char *text, size_t nbytes)
 {
 	ssize_t n;
+	int rc;
 
 	while (nbytes > 0) {
-		n = write(STDOUT_FILENO, text, nbytes);
-		if (n < 0 && errno == EINTR)
+		if ((rc = wait_writable()) < 0)
+			return rc;
+		/* A writable pipe takes this much without blocking. */
+		n = write(STDOUT_FILENO, text, MIN(nbytes, (size_t)PIPE_BUF));
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (n < 0)
 			return -errno;
@@ -67,15 +98,15 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 	char buf[48];
 	unsigned i, t;
 
-	fprintf(fp, "memory, MiB\n%-10s %-8s %-16s", "session", "device",
+	fprintf(fp, "memory, MiB\n%-10s %-8s %-14s", "session", "device",
 	    "holds");
 	for (i = 0; i < NITEMS(heads); i++)
 		fprintf(fp, " %8s", heads[i]);
-	fprintf(fp, ss != NULL ? " %8s %11s  %s\n" : " %8s\n",
+	fprintf(fp, ss != NULL ? " %8s %11s %s\n" : " %8s\n",
 	    ss != NULL ? "peak" : "total", "unaccounted", "enforced by");
 	for (i = 0; i < p->nsessions; i++) {
 		ps = &p->session[i];
-		fprintf(fp, "%-10s %-8s %-16s", ps->conf->name,
+		fprintf(fp, "%-10s %-8s %-14s", ps->conf->name,
 		    ps->conf->device, holds(ps, buf, sizeof(buf)));
 		cell(fp, (double)ps->cap_bytes);
 		s = ss != NULL ? &ss->s[i] : NULL;
@@ -88,7 +119,7 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 			continue;
 		}
 		cell(fp, (double)s->stats.peak_bytes);
-		fprintf(fp, " %+11.2f  %s\n", ((double)s->stats.peak_bytes -
+		fprintf(fp, " %+11.2f %s\n", ((double)s->stats.peak_bytes -
 		    (double)s->stats.ledger_peak) / (double)MIB, "ledger");
 	}
 	if (ss != NULL)
@@ -96,13 +127,24 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 		    "(rings, libraries) included\n");
 }
 
+/* A speed that nothing was measured for is no number. */
+static const char *
+per_second(double tps, char *buf, size_t len)
+{
+	snprintf(buf, len, tps > 0 ? "%.1f" : "-", tps);
+	return buf;
+}
+
 void
 output_speed(FILE *fp, const struct speeds *sp)
 {
-	fprintf(fp, "load %.3f s, %.2f GB/s | prompt %u tokens, %.1f t/s | "
-	    "generated %u tokens, %.1f t/s | first token after %.3f s\n",
-	    sp->load_s, sp->load_gbs, sp->prompt_tok, sp->prompt_tps,
-	    sp->gen_tok, sp->gen_tps, sp->ttft_s);
+	char prompt[32], gen[32];
+
+	fprintf(fp, "load %.3f s, %.2f GB/s | prompt %u tokens, %s t/s | "
+	    "generated %u tokens, %s t/s | first token after %.3f s\n",
+	    sp->load_s, sp->load_gbs, sp->prompt_tok,
+	    per_second(sp->prompt_tps, prompt, sizeof(prompt)), sp->gen_tok,
+	    per_second(sp->gen_tps, gen, sizeof(gen)), sp->ttft_s);
 	if (sp->have_hash)
 		fprintf(fp, "hash of the last logits: %016" PRIx64 "\n",
 		    sp->logits_hash);
@@ -158,6 +200,12 @@ output_sessions(const struct plan *p, const struct sessions *ss)
 	return json_pack("{s:o}", "sessions", a);
 }
 
+static json_t *
+speed_json(double tps)
+{
+	return tps > 0 ? json_real(tps) : json_null();
+}
+
 void
 output_add_speeds(json_t *o, const struct speeds *sp)
 {
@@ -171,8 +219,8 @@ output_add_speeds(json_t *o, const struct speeds *sp)
 	json_object_set_new(o, "load_gbs", json_real(sp->load_gbs));
 	json_object_set_new(o, "prompt_tokens", json_integer(sp->prompt_tok));
 	json_object_set_new(o, "gen_tokens", json_integer(sp->gen_tok));
-	json_object_set_new(o, "prompt_tps", json_real(sp->prompt_tps));
-	json_object_set_new(o, "gen_tps", json_real(sp->gen_tps));
+	json_object_set_new(o, "prompt_tps", speed_json(sp->prompt_tps));
+	json_object_set_new(o, "gen_tps", speed_json(sp->gen_tps));
 	json_object_set_new(o, "ttft_s", json_real(sp->ttft_s));
 }
 

@@ -8,7 +8,7 @@
 
 #include "job.h"
 
-/* Speeds of a run; 0 = not known. */
+/* Speeds of a run; 0 = nothing was measured. */
 struct speeds {
 	double load_s, load_gbs;
 	uint32_t prompt_tok, gen_tok;
@@ -17,8 +17,11 @@ struct speeds {
 	int have_hash;
 };
 
-/* Write all of it to stdout now; -EPIPE when nobody reads any more. */
+/* Write all of it to stdout now, also to a slow or non-blocking reader; -EPIPE
+ * when nobody reads any more, -EINTR when a signal comes in on the descriptor
+ * that output_watch() was given (-1 = none). */
 int output_text(const char *text, size_t nbytes);
+void output_watch(int signal_fd);
 
 /* One row per session.  ss NULL: what the plan foresees; else with what the
  * kernel counted. */

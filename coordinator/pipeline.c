@@ -47,7 +47,7 @@ pipeline_close(struct pipeline *p)
 }
 
 static int
-send(struct pipeline *p, struct batch_hdr *hdr, const struct batch_row *rows)
+send_batch(struct pipeline *p, struct batch_hdr *hdr, const struct batch_row *rows)
 {
 	uint8_t *slot = ring_reserve_spsc(&p->first);
 
@@ -70,7 +70,7 @@ pipeline_submit(struct pipeline *p, const struct batch_row *rows,
     uint32_t nrows, uint64_t *ret_number)
 {
 	struct batch_hdr hdr = { .kind = BATCH_DATA, .nrows = nrows };
-	int rc = send(p, &hdr, rows);
+	int rc = send_batch(p, &hdr, rows);
 
 	if (rc == 0)
 		*ret_number = hdr.number;
@@ -84,7 +84,7 @@ pipeline_control(struct pipeline *p, enum batch_kind kind, uint32_t seq,
 	struct batch_hdr hdr = { .kind = kind, .seq = seq, .dst = dst,
 	    .pos = pos };
 
-	return send(p, &hdr, NULL);
+	return send_batch(p, &hdr, NULL);
 }
 
 static int
@@ -121,9 +121,9 @@ pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
 	if ((rc = wait_slot(p, &slot, reterr)) < 0)
 		return rc;
 	memcpy(&ret->hdr, slot, sizeof(ret->hdr));
-	if (ret->hdr.magic != BATCH_MAGIC ||
+	if (ret->hdr.magic != BATCH_MAGIC || ret->hdr.epoch != p->epoch ||
 	    ret->hdr.nrows > plan->head_rows ||
-	    ret->hdr.number >= p->number)
+	    ret->hdr.number != p->oldest || ret->hdr.first != p->got)
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: the "
 		    "result of batch %" PRIu64 " with %u rows makes no sense",
 		    p->ss->s[p->ss->n - 1].name, ret->hdr.number,
@@ -132,8 +132,12 @@ pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
 	    slot_payload_off(plan->head_rows));
 	ret->ld = slot_row_bytes(plan->model->hp.n_vocab) / sizeof(float);
 	ret->last = (ret->hdr.flags & BATCH_LAST) != 0;
-	if (ret->last)
+	p->got += ret->hdr.nrows;
+	if (ret->last) {
 		p->in_flight--;
+		p->oldest++;
+		p->got = 0;
+	}
 	return 0;
 }
 

@@ -14,6 +14,8 @@ struct pipeline {
 	uint64_t number;	/* of the next batch */
 	uint32_t epoch;
 	unsigned in_flight;	/* batches sent and not yet finished */
+	uint64_t oldest;	/* of them: results come in order */
+	uint32_t got;		/* its rows of logits so far */
 };
 
 /* One slot of the last ring. */

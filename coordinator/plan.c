@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../layers/place.h"
 #include "../layers/staging.h"
 #include "../shm/arena.h"
 #include "../shm/ring.h"
@@ -72,24 +73,34 @@ rings_bytes(const struct plan *p, unsigned s)
 
 static const struct load_conf load_conf = LOAD_CONF_DEFAULT;
 
-/* Packed bytes of these extents, their largest read step, file bytes. */
+/* Heap of a worker by extent and by operation: what stage.c and program.c
+ * allocate for each (a weight, an item to load, a placement ...). */
+#define EXTENT_TABLES	(2 * sizeof(struct extent) + sizeof(struct weight) + \
+    sizeof(struct load_item))
+#define OP_TABLES	(sizeof(struct op) + sizeof(struct tensor) + \
+    sizeof(struct placed_op) + 3 * sizeof(struct span))
+#define OPS_OF_LAYER	32
+
+/* Sizes of these extents; *ret_block is the staging block they ask for. */
 static int
 weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
-    struct unit_size *ret, struct err *reterr)
+    struct unit_size *ret, uint64_t *ret_block, struct err *reterr)
 {
 	struct weights ws;
 	struct load_item it;
 	uint32_t i;
 	int rc;
 
-	memset(ret, 0, sizeof(*ret));
+	*ret = (struct unit_size){ .tables = n * EXTENT_TABLES +
+	    OPS_OF_LAYER * OP_TABLES };
+	*ret_block = 0;
 	if ((rc = weights_layout(ext, n, z->env->kernels, &ws, reterr)) < 0)
 		return rc;
 	ret->weights = ws.nbytes;
 	for (i = 0; i < n; i++) {
 		it.ext = ext[i];
 		it.row_step = weight_row_step(&ws.w[i]);
-		ret->block = MAX(ret->block, load_block_bytes(&load_conf, &it,
+		*ret_block = MAX(*ret_block, load_block_bytes(&load_conf, &it,
 		    1));
 		ret->file += ext[i].nbytes;
 		if (ws.w[i].kern != NULL &&
@@ -141,25 +152,62 @@ scratch_of(struct sizes *z, int embedding, uint32_t nlayers, int head,
 	return rc;
 }
 
+static void
+add_size(struct unit_size *sum, const struct unit_size *u)
+{
+	sum->weights += u->weights;
+	sum->file += u->file;
+	sum->token += u->token;
+	sum->tables += u->tables;
+}
+
+/* Sums from the front and maxima by powers of two, so that a range costs the
+ * same whatever its length: the cut asks for all of them. */
+static int
+sum_units(struct sizes *z, struct err *reterr)
+{
+	const struct model *m = z->plan->model;
+	uint32_t n = m->nunits, u, l;
+	struct unit_size us;
+	int rc;
+
+	if ((z->before = calloc(n + 1, sizeof(*z->before))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	for (l = 0; l < BLOCK_LEVELS; l++)
+		if ((z->block[l] = calloc(n, sizeof(*z->block[l]))) == NULL)
+			return err_set(reterr, ERR_RUN, -ENOMEM,
+			    "out of memory");
+	for (u = 0; u < n; u++) {
+		if ((rc = weigh(z, m->ext + m->first[u], m->first[u + 1] -
+		    m->first[u], &us, &z->block[0][u], reterr)) < 0)
+			return rc;
+		z->before[u + 1] = z->before[u];
+		add_size(&z->before[u + 1], &us);
+	}
+	z->head = us;
+	for (l = 1; l < BLOCK_LEVELS; l++)
+		for (u = 0; u + (1u << l) <= n; u++)
+			z->block[l][u] = MAX(z->block[l - 1][u],
+			    z->block[l - 1][u + (1u << (l - 1))]);
+	return 0;
+}
+
 static int
 measure_units(struct sizes *z, struct err *reterr)
 {
 	const struct model *m = z->plan->model;
-	uint32_t u, nl;
+	uint64_t block;
+	uint32_t nl;
 	int rc, e, h;
 
-	if ((z->unit = calloc(m->nunits, sizeof(*z->unit))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	for (u = 0; u < m->nunits; u++)
-		if ((rc = weigh(z, m->ext + m->first[u], m->first[u + 1] -
-		    m->first[u], &z->unit[u], reterr)) < 0)
-			return rc;
+	if ((rc = sum_units(z, reterr)) < 0)
+		return rc;
 	if (m->rope_freqs.nrows != 0 && (rc = weigh(z, &m->rope_freqs, 1,
-	    &z->rope, reterr)) < 0)
+	    &z->rope, &block, reterr)) < 0)
 		return rc;
 	/* Beside its embedding a tied head brings only its norm. */
 	if (m->hp.tied && (rc = weigh(z, m->ext + m->first[m->nunits - 1], 1,
-	    &z->tied_head, reterr)) < 0)
+	    &z->tied_head, &block, reterr)) < 0)
 		return rc;
 	for (e = 0; e < 2; e++)
 		for (nl = 0; nl < 4; nl++)
@@ -170,14 +218,35 @@ measure_units(struct sizes *z, struct err *reterr)
 	return 0;
 }
 
+static void
+free_sizes(struct sizes *z)
+{
+	unsigned l;
+
+	for (l = 0; l < BLOCK_LEVELS; l++)
+		free(z->block[l]);
+	free(z->before);
+	free(z);
+}
+
+/* The staging block of [u0, u1): two overlapping powers of two. */
+static uint64_t
+range_block(const struct sizes *z, uint32_t u0, uint32_t u1)
+{
+	uint32_t l = 31 - (uint32_t)__builtin_clz(u1 - u0);
+
+	return MAX(load_conf.block_bytes, MAX(z->block[l][u0],
+	    z->block[l][u1 - (1u << l)]));
+}
+
 /* Everything that session s needs for [u0, u1), by tag. */
 static void
 session_sizes(const struct sizes *z, unsigned s, uint32_t u0, uint32_t u1,
     struct plan_session *ps)
 {
 	const struct model *m = z->plan->model;
-	uint64_t block = load_conf.block_bytes, *b = ps->bytes, weights = 0;
-	uint32_t u;
+	const struct unit_size *lo = &z->before[u0], *hi = &z->before[u1];
+	uint64_t *b = ps->bytes, weights = hi->weights - lo->weights;
 
 	ps->u0 = u0;
 	ps->u1 = u1;
@@ -187,16 +256,11 @@ session_sizes(const struct sizes *z, unsigned s, uint32_t u0, uint32_t u1,
 	ps->nlayers = MIN(u1, m->nunits - 1) - MAX(u0, 1);
 	if (MIN(u1, m->nunits - 1) < MAX(u0, 1))
 		ps->nlayers = 0;
-	ps->file_bytes = ps->token_bytes = 0;
-	for (u = u0; u < u1; u++) {
-		const struct unit_size *us = &z->unit[u];
-
-		ps->token_bytes += us->token;
-		if (ps->embedding && u == m->nunits - 1 && m->hp.tied)
-			us = &z->tied_head;
-		weights += us->weights;
-		ps->file_bytes += us->file;
-		block = MAX(block, us->block);
+	ps->token_bytes = hi->token - lo->token;
+	ps->file_bytes = hi->file - lo->file;
+	if (ps->embedding && ps->head && m->hp.tied) {
+		weights -= z->head.weights - z->tied_head.weights;
+		ps->file_bytes -= z->head.file - z->tied_head.file;
 	}
 	if (ps->nlayers > 0 && m->rope_freqs.nrows != 0) {
 		weights += z->rope.weights;
@@ -208,10 +272,12 @@ session_sizes(const struct sizes *z, unsigned s, uint32_t u0, uint32_t u1,
 	b[MEM_COMPUTE] = arena_charge_bytes(
 	    ALIGN_UP(z->scratch[ps->embedding][MIN(ps->nlayers, 3)][ps->head],
 	    64) + (ps->nlayers > 0 ? z->threads[s] * z->thread_bytes : 0));
-	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth * block);
+	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth *
+	    range_block(z, u0, u1));
 	b[MEM_RINGS] = rings_bytes(z->plan, s);
 	/* Page tables: one entry of 8 bytes for each 4 KiB mapped. */
 	b[MEM_RUNTIME] = z->runtime[s] +
+	    ALIGN_UP(hi->tables - lo->tables, 4096) +
 	    ALIGN_UP((b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
 	    b[MEM_STAGING] + b[MEM_RINGS]) / 512, 4096);
 	ps->total_bytes = b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
@@ -240,6 +306,36 @@ kv_fmt_of(enum kv_type t)
 	return fmt[t];
 }
 
+/* An equal share, for each session without a cap, of what is free beside the
+ * caps that were given. */
+static int
+default_cap(const struct conf *c, uint64_t free_bytes, uint64_t *ret_share,
+    struct err *reterr)
+{
+	uint64_t given = 0;
+	const char *name = NULL;
+	unsigned n = 0;
+	int i;
+
+	*ret_share = 0;
+	for (i = 0; i < c->nsessions; i++) {
+		given += MIN(c->session[i].cap_bytes, UINT64_MAX - given);
+		if (c->session[i].cap_bytes == 0) {
+			name = c->session[i].name;
+			n++;
+		}
+	}
+	if (n == 0)
+		return 0;
+	if (given >= free_bytes)
+		return err_set(reterr, ERR_FIT, -ENOSPC, "session %s has no "
+		    "cap, and nothing is left for it: %" PRIu64 " bytes are "
+		    "free and the other caps promise %" PRIu64 ": give it a "
+		    "cap", name, free_bytes, given);
+	*ret_share = (free_bytes - given) / n;
+	return 0;
+}
+
 /* Settings that follow from the config and the model. */
 static int
 set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
@@ -247,6 +343,7 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 {
 	const struct hparams *hp = &env->model->hp;
 	struct plan *p = z->plan;
+	uint64_t share;
 	int i, rc;
 
 	memset(p, 0, sizeof(*p));
@@ -286,6 +383,8 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		return err_set(reterr, ERR_FIT, -ENOSPC, "%u rows of this "
 		    "model do not fit into a ring's slot of 4 GiB: use a "
 		    "smaller --batch", p->batch_rows);
+	if ((rc = default_cap(c, env->free_bytes, &share, reterr)) < 0)
+		return rc;
 	for (i = 0; i < c->nsessions; i++) {
 		struct plan_session *ps = &p->session[i];
 
@@ -293,7 +392,7 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		ps->own_cores = plan_own_cores(c, (unsigned)i);
 		ps->threads = z->threads[i] = plan_threads(ps->conf);
 		ps->cap_bytes = ps->conf->cap_bytes != 0 ?
-		    ps->conf->cap_bytes : env->free_bytes / p->nsessions;
+		    ps->conf->cap_bytes : share;
 		z->runtime[i] = env->runtime_bytes(env->arg, ps->threads);
 	}
 	return 0;
@@ -318,7 +417,8 @@ cut(struct sizes *z, unsigned *reterr_session, uint64_t *reterr_short,
 	if ((cost = calloc(n, sizeof(*cost))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	for (u = 0; u < n; u++)
-		cost[u] = (double)z->unit[u].token;
+		cost[u] = (double)(z->before[u + 1].token -
+		    z->before[u].token);
 	for (s = 0; s < p->nsessions; s++) {
 		speed[s] = p->session[s].own_cores ? p->session[s].threads : 1;
 		caps[s] = p->session[s].cap_bytes;
@@ -346,8 +446,7 @@ plan_try(const struct conf *c, const struct plan_env *env, struct plan *ret,
 	if ((rc = set_up(c, env, z, reterr)) == 0 &&
 	    (rc = measure_units(z, reterr)) == 0)
 		rc = cut(z, reterr_session, reterr_short, reterr);
-	free(z->unit);
-	free(z);
+	free_sizes(z);
 	return rc;
 }
 

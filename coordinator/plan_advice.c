@@ -25,26 +25,38 @@ add(char *text, size_t len, const char *what)
 	strlcat(text, what, len);
 }
 
-/* The fewest sessions, all further ones like the last. */
+static int
+fits_with(const struct conf *c, const struct plan_env *env, struct conf *v,
+    struct plan *scratch, int nsessions)
+{
+	*v = *c;
+	while (v->nsessions < nsessions)
+		v->session[v->nsessions++] = c->session[c->nsessions - 1];
+	return fits(v, env, scratch);
+}
+
+/* The fewest sessions, all further ones like the last.  More of them never
+ * hold less, so halving finds it. */
 static void
 try_sessions(const struct conf *c, const struct plan_env *env, struct conf *v,
     struct plan *scratch, char *text, size_t len)
 {
+	int lo = c->nsessions, mid;
+	int hi = (int)MIN(MAX_SESSIONS, env->model->nunits);
 	char what[128];
 
-	*v = *c;
-	while (v->nsessions < MAX_SESSIONS &&
-	    (uint32_t)v->nsessions < env->model->nunits) {
-		v->session[v->nsessions] = v->session[c->nsessions - 1];
-		v->nsessions++;
-		if (!fits(v, env, scratch))
-			continue;
-		snprintf(what, sizeof(what), "%d sessions (%d more like %s)",
-		    v->nsessions, v->nsessions - c->nsessions,
-		    c->session[c->nsessions - 1].name);
-		add(text, len, what);
+	if (lo >= hi || !fits_with(c, env, v, scratch, hi))
 		return;
+	while (hi - lo > 1) {		/* lo does not fit, hi does */
+		mid = lo + (hi - lo) / 2;
+		if (fits_with(c, env, v, scratch, mid))
+			hi = mid;
+		else
+			lo = mid;
 	}
+	snprintf(what, sizeof(what), "%d sessions (%d more like %s)", hi,
+	    hi - c->nsessions, c->session[c->nsessions - 1].name);
+	add(text, len, what);
 }
 
 /* The largest context below the asked one, to a multiple of 64. */
@@ -121,24 +133,27 @@ plan_explain_lack(const struct conf *c, const struct plan_env *env,
 	struct conf *v = malloc(sizeof(*v));
 	struct plan *scratch = malloc(sizeof(*scratch));
 	char need[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
-	char range[96], would[400] = "";
+	char range[96], would[400] = "", grow[64];
+	struct plan_env near = *env;
 
+	/* Shares of free memory shrink while one reads. */
+	near.free_bytes -= env->free_bytes / 16;
 	if (v != NULL && scratch != NULL) {
-		try_sessions(c, env, v, scratch, would, sizeof(would));
-		try_context(c, env, v, scratch, p->ctx_tok, would,
+		try_sessions(c, &near, v, scratch, would, sizeof(would));
+		try_context(c, &near, v, scratch, p->ctx_tok, would,
 		    sizeof(would));
-		try_batch(c, env, v, scratch, would, sizeof(would));
-		try_kv(c, env, v, scratch, would, sizeof(would));
+		try_batch(c, &near, v, scratch, would, sizeof(would));
+		try_kv(c, &near, v, scratch, would, sizeof(would));
 	}
+	snprintf(grow, sizeof(grow), "caps larger by %" PRIu64 " MiB",
+	    DIV_UP(lack, MIB));
+	add(would, sizeof(would), grow);
 	free(v);
 	free(scratch);
 	name_range(ps, range, sizeof(range));
 	err_set(reterr, ERR_FIT, -ENOSPC, "the model does not fit: session %s "
 	    "with %s needs %s of its cap of %s: %" PRIu64 " bytes are "
-	    "missing; %s%s", ps->conf->name, range,
+	    "missing; what would fit: %s", ps->conf->name, range,
 	    units_human_bytes(ps->total_bytes, need),
-	    units_human_bytes(ps->cap_bytes, cap), lack,
-	    would[0] != '\0' ? "what would fit: " : "neither more sessions "
-	    "like it nor a smaller context or batch nor another KV type would "
-	    "fit: its cap must grow", would);
+	    units_human_bytes(ps->cap_bytes, cap), lack, would);
 }

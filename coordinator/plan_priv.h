@@ -4,18 +4,23 @@
 
 #include "plan.h"
 
+/* Of one unit, or of all units before one. */
 struct unit_size {
 	uint64_t weights;	/* packed, 64-aligned */
 	uint64_t file;		/* bytes read from the file */
 	uint64_t token;		/* matrix bytes read for each token */
-	uint64_t block;		/* staging block that its rows ask for */
+	uint64_t tables;	/* of the worker's heap: extents, operations */
 };
+
+enum { BLOCK_LEVELS = 12 };	/* 2^12 units and more than LIMIT_LAYERS */
 
 struct sizes {
 	const struct plan_env *env;
 	struct plan *plan;
-	struct unit_size *unit;			/* [nunits] */
-	struct unit_size rope, tied_head;
+	struct unit_size *before;	/* [nunits + 1]: sums of [0, u) */
+	/* Largest staging block that rows of [u, u + 2^level) ask for. */
+	uint64_t *block[BLOCK_LEVELS];	/* [nunits] each */
+	struct unit_size rope, tied_head, head;
 	uint64_t scratch[2][4][2];	/* embedding, layers (3 = more), head */
 	uint64_t thread_bytes;
 	struct kv_layout kv_one;	/* of one layer */

@@ -3,12 +3,13 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "../config/units.h"
 #include "../shm/event.h"
 
-enum { BAR = 24 };
+enum { BAR = 24, BLOCK_COLS = 72 };
 #define LINE_NS		UINT64_C(10000000000)
 /* Loads shorter than this draw nothing until they are done. */
 #define QUIET_NS	UINT64_C(200000000)
@@ -38,8 +39,9 @@ draw_block(struct progress *pg, const struct sessions *ss)
 	uint64_t done, total;
 	int fill;
 
+	/* To the first column as well: ^C and typed keys have moved it. */
 	if (pg->drawn > 0)
-		fprintf(stderr, "\033[%uA", pg->drawn);
+		fprintf(stderr, "\r\033[%uA", pg->drawn);
 	for (s = ss->s; s < ss->s + ss->n; s++) {
 		total = MAX(s->plan->file_bytes, 1);
 		done = MIN(done_bytes(s), total);
@@ -50,6 +52,16 @@ draw_block(struct progress *pg, const struct sessions *ss)
 		    units_human_bytes(s->plan->file_bytes, all));
 	}
 	pg->drawn = ss->n;
+}
+
+/* A block higher or wider than the window would scroll with every redraw. */
+static int
+block_fits(const struct sessions *ss)
+{
+	struct winsize ws;
+
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) == 0 &&
+	    ws.ws_row > ss->n && ws.ws_col >= BLOCK_COLS;
 }
 
 static void
@@ -80,7 +92,7 @@ progress_tick(const struct sessions *ss, void *arg)
 	if (!pg->on)
 		return;
 	if (pg->tty) {
-		if (now - pg->t0_ns >= QUIET_NS)
+		if (now - pg->t0_ns >= QUIET_NS && block_fits(ss))
 			draw_block(pg, ss);
 		return;
 	}
@@ -92,7 +104,7 @@ progress_tick(const struct sessions *ss, void *arg)
 void
 progress_done(struct progress *pg, const struct sessions *ss)
 {
-	if (pg->on && pg->tty && pg->drawn > 0)
+	if (pg->on && pg->tty && pg->drawn > 0 && block_fits(ss))
 		draw_block(pg, ss);
 	fflush(stderr);
 }

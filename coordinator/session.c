@@ -13,17 +13,22 @@
 
 #define SEND_NS		UINT64_C(10000000000)
 #define START_NS	UINT64_C(60000000000)
+#define END_NS		UINT64_C(2000000000)
 
 /* The worker is gone: how, and what it held. */
 static int
 lost(struct session *s, struct err *reterr)
 {
-	char how[128] = "ended", mem[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
+	char mem[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
+	char how[256] = "closed its channel, and has not ended";
 	int status;
 
 	s->state = SESSION_FAILED;
-	if (child_wait(&s->child, event_now_ns() + START_NS, &status) == 0)
+	if (child_wait(&s->child, event_now_ns() + END_NS, &status) == 0)
 		child_describe(status, how, sizeof(how));
+	if (s->plan->total_bytes == 0)		/* before there is a plan */
+		return err_set(reterr, ERR_RUN, -ECHILD,
+		    "session %s: its worker %s", s->name, how);
 	return err_set(reterr, ERR_RUN, -ECHILD, "session %s: its worker %s "
 	    "(planned memory %s of a cap of %s)", s->name, how,
 	    units_human_bytes(s->plan->total_bytes, mem),
@@ -87,11 +92,12 @@ session_send(struct session *s, uint32_t type, const void *buf,
 		return 0;
 	/* What it said before it went is worth more than that it went. */
 	if (rc == -EPIPE && (m = malloc(sizeof(*m))) != NULL) {
-		while ((rc = session_recv(s, m, event_now_ns() + SEND_NS,
+		while ((rc = session_recv(s, m, event_now_ns() + END_NS,
 		    reterr)) == 0)
 			;
 		free(m);
-		return rc;
+		if (rc != -ETIMEDOUT)
+			return rc;
 	}
 	return err_set(reterr, ERR_RUN, rc, "session %s: control channel: %s",
 	    s->name, strerror(-rc));
@@ -148,9 +154,10 @@ session_spawn(struct session *s, const struct plan_session *ps,
 }
 
 int
-session_hello(struct session *s, struct chan_msg *m, struct err *reterr)
+session_hello(struct session *s, uint64_t wait_ns, struct chan_msg *m,
+    struct err *reterr)
 {
-	int rc = session_recv(s, m, event_now_ns() + START_NS, reterr);
+	int rc = session_recv(s, m, event_now_ns() + wait_ns, reterr);
 
 	if (rc == -ETIMEDOUT)
 		return err_set(reterr, ERR_RUN, rc,
@@ -161,6 +168,10 @@ session_hello(struct session *s, struct chan_msg *m, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
 		    "worker answered with message %u", s->name, m->type);
 	memcpy(&s->hello, m->buf, sizeof(s->hello));
+	if (s->hello.version != WIRE_VERSION)
+		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
+		    "worker speaks version %u, this program %u", s->name,
+		    s->hello.version, WIRE_VERSION);
 	s->state = SESSION_BOUND;
 	return 0;
 }
@@ -175,7 +186,7 @@ session_probe(const struct plan_session *ps, const struct conf *c,
 	if (m == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	if ((rc = session_spawn(ret, ps, c, reterr)) == 0)
-		rc = session_hello(ret, m, reterr);
+		rc = session_hello(ret, START_NS, m, reterr);
 	free(m);
 	if (rc < 0)
 		session_close(ret);

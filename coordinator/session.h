@@ -2,7 +2,7 @@
  * Owns: worker processes, their channels and status pages, the rings' memfds.
  * Called by the commands.  A session's life:
  *
- *	NEW -> SPAWNED -> BOUND -> LOADING -> READY -> DRAINED -> CLOSED
+ *	SPAWNED -> BOUND -> LOADING -> READY -> DRAINED -> CLOSED
  *	                     any of them -> FAILED
  */
 #ifndef COORDINATOR_SESSION_H
@@ -15,7 +15,7 @@
 #include "plan.h"
 
 enum session_state {
-	SESSION_NEW, SESSION_SPAWNED, SESSION_BOUND, SESSION_LOADING,
+	SESSION_SPAWNED, SESSION_BOUND, SESSION_LOADING,
 	SESSION_READY, SESSION_DRAINED, SESSION_CLOSED, SESSION_FAILED
 };
 
@@ -68,7 +68,8 @@ void sessions_close(struct sessions *ss);
  * by session_hello(), so that several start at once. */
 int session_spawn(struct session *s, const struct plan_session *ps,
     const struct conf *c, struct err *reterr);
-int session_hello(struct session *s, struct chan_msg *m, struct err *reterr);
+int session_hello(struct session *s, uint64_t wait_ns, struct chan_msg *m,
+    struct err *reterr);
 
 /* One short-lived worker, bound like session s with nothing loaded. */
 int session_probe(const struct plan_session *ps, const struct conf *c,

@@ -17,11 +17,35 @@
 
 #define TICK_NS		UINT64_C(100000000)
 #define STATS_NS	UINT64_C(10000000000)
+#define START_NS	UINT64_C(60000000000)
 #define LEAVE_NS	UINT64_C(2000000000)
 
 /* Short enough to win over a context switch, long enough to meet a
  * neighbour that answers at once; only where cores are not shared. */
 #define RING_SPIN_NS	20000u
+
+static int
+on_signal(int fd, struct err *reterr)
+{
+	struct signalfd_siginfo si;
+
+	if (read(fd, &si, sizeof(si)) != (ssize_t)sizeof(si))
+		return 0;
+	return err_set(reterr, ERR_RUN, -EINTR, "interrupted by signal %u "
+	    "(%s)", si.ssi_signo, strsignal((int)si.ssi_signo));
+}
+
+static int
+poll_until(struct pollfd *p, nfds_t n, uint64_t deadline_ns)
+{
+	uint64_t now = event_now_ns();
+	struct timespec ts;
+	uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
+
+	ts.tv_sec = (time_t)MIN(left / 1000000000, (uint64_t)INT32_MAX);
+	ts.tv_nsec = (long)(left % 1000000000);
+	return ppoll(p, n, &ts, NULL);
+}
 
 static int
 make_rings(struct sessions *ss, struct err *reterr)
@@ -95,11 +119,14 @@ send_files(struct sessions *ss, struct err *reterr)
 	int rc = 0, fds[2];
 
 	for (f = 0; f < g->nfiles && rc == 0; f++) {
-		struct wire_file wf = { .nbytes = g->file[f].nbytes,
+		const struct gguf_file *gf = &g->file[f];
+		struct wire_file wf = { .nbytes = gf->nbytes, .dev = gf->dev,
+		    .ino = gf->ino, .mtime_ns = gf->mtime_ns,
 		    .mem_align = 4096, .off_align = 4096 };
 
-		fds[0] = g->file[f].fd;
-		fds[1] = open_direct(&g->file[f], &wf);
+		snprintf(wf.name, sizeof(wf.name), "%s", basename(gf->path));
+		fds[0] = gf->fd;
+		fds[1] = open_direct(gf, &wf);
 		for (i = 0; i < ss->n && rc == 0; i++)
 			rc = session_send(&ss->s[i], WIRE_FILE, &wf,
 			    sizeof(wf), fds, wf.direct ? 2 : 1, reterr);
@@ -107,6 +134,30 @@ send_files(struct sessions *ss, struct err *reterr)
 			close(fds[1]);
 	}
 	return rc;
+}
+
+/* Until session i has something to say; a signal ends the wait. */
+static int
+await(struct sessions *ss, unsigned i, struct err *reterr)
+{
+	struct pollfd p[2] = {
+		{ .fd = ss->s[i].chan.fd, .events = POLLIN },
+		{ .fd = ss->signal_fd, .events = POLLIN },
+	};
+	uint64_t deadline = event_now_ns() + START_NS;
+	int rc;
+
+	while (event_now_ns() < deadline) {
+		if (poll_until(p, 2, deadline) < 0 && errno != EINTR)
+			return err_set(reterr, ERR_RUN, -errno, "poll: %s",
+			    strerror(errno));
+		if (p[1].revents != 0 &&
+		    (rc = on_signal(ss->signal_fd, reterr)) < 0)
+			return rc;
+		if (p[0].revents != 0)
+			return 0;
+	}
+	return 0;		/* session_hello() says what did not come */
 }
 
 int
@@ -137,7 +188,8 @@ sessions_open(const struct plan *plan, const struct conf *c, int signal_fd,
 	if ((rc = make_rings(ss, reterr)) < 0)
 		goto fail;
 	for (i = 0; i < ss->n; i++)
-		if ((rc = session_hello(&ss->s[i], ss->msg, reterr)) < 0 ||
+		if ((rc = await(ss, i, reterr)) < 0 ||
+		    (rc = session_hello(&ss->s[i], 0, ss->msg, reterr)) < 0 ||
 		    (rc = session_send_model(&ss->s[i], plan, reterr)) < 0 ||
 		    (rc = send_rings(ss, i, reterr)) < 0)
 			goto fail;
@@ -168,29 +220,6 @@ on_message(struct session *s, const struct chan_msg *m, struct err *reterr)
 	}
 	return err_set(reterr, ERR_RUN, -EPROTO, "session %s: message %u of "
 	    "%u bytes was not expected", s->name, m->type, m->nbytes);
-}
-
-static int
-on_signal(int fd, struct err *reterr)
-{
-	struct signalfd_siginfo si;
-
-	if (read(fd, &si, sizeof(si)) != (ssize_t)sizeof(si))
-		return 0;
-	return err_set(reterr, ERR_RUN, -EINTR, "interrupted by signal %u "
-	    "(%s)", si.ssi_signo, strsignal((int)si.ssi_signo));
-}
-
-static int
-poll_until(struct pollfd *p, nfds_t n, uint64_t deadline_ns)
-{
-	uint64_t now = event_now_ns();
-	struct timespec ts;
-	uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
-
-	ts.tv_sec = (time_t)MIN(left / 1000000000, (uint64_t)INT32_MAX);
-	ts.tv_nsec = (long)(left % 1000000000);
-	return ppoll(p, n, &ts, NULL);
 }
 
 int
@@ -281,6 +310,7 @@ sessions_stats(struct sessions *ss, struct err *reterr)
 
 	for (i = 0; i < ss->n; i++) {
 		ss->s[i].have_stats = 0;
+		ss->s[i].state = SESSION_DRAINED;
 		if ((rc = session_send(&ss->s[i], WIRE_STATS_ASK, NULL, 0,
 		    NULL, 0, reterr)) < 0)
 			return rc;

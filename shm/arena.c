@@ -1,7 +1,6 @@
-/* shm/arena.c - hands out pieces of one charged region, front to back. */
+/* shm/arena.c - private memory under a session's cap. */
 #include "arena.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* Below this, rounding up to huge pages would cost more memory than the
@@ -38,21 +37,6 @@ arena_open(struct arena *a, struct mem_ledger *ledger, enum mem_tag tag,
 	}
 	*a = new;
 	return 0;
-}
-
-void *
-arena_take(struct arena *a, uint64_t nbytes, uint64_t align)
-{
-	uint64_t off;
-
-	assert(align > 0 && align <= 4096);
-	assert((align & (align - 1)) == 0);
-	off = ALIGN_UP(a->used_bytes, align);
-	if (a->map.base == NULL || off > a->map.nbytes ||
-	    nbytes > a->map.nbytes - off)
-		return NULL;
-	a->used_bytes = off + nbytes;
-	return (uint8_t *)a->map.base + off;
 }
 
 void

@@ -1,5 +1,5 @@
-/* shm/arena.h - bump allocation inside one region, charged to a ledger.
- * Owns: its region.  Called at load; nothing is freed one by one.
+/* shm/arena.h - one private region, charged to a ledger.
+ * Owns: its region.  Called at load; given back as a whole.
  * The whole region is charged when the arena opens, before it is touched. */
 #ifndef SHM_ARENA_H
 #define SHM_ARENA_H
@@ -11,7 +11,6 @@ struct arena {
 	struct region map;
 	struct mem_ledger *ledger;
 	enum mem_tag tag;
-	uint64_t used_bytes;
 	uint64_t charged_bytes;	/* == map.nbytes: all that can be resident */
 };
 
@@ -22,10 +21,6 @@ int arena_open(struct arena *a, struct mem_ledger *ledger, enum mem_tag tag,
 
 /* What arena_open(nbytes) charges: page and huge-page rounding included. */
 uint64_t arena_charge_bytes(uint64_t nbytes);
-
-/* align is a power of two <= 4096.  NULL when it does not fit: the plan and
- * the caller disagree, which the caller reports. */
-void *arena_take(struct arena *a, uint64_t nbytes, uint64_t align);
 
 /* Unmap and release the charge; accepts a zeroed arena. */
 void arena_close(struct arena *a);

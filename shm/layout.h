@@ -40,7 +40,8 @@ _Static_assert(offsetof(struct ring_shared, asleep) == 192, "ring ABI");
 _Static_assert(sizeof(struct ring_shared) == 256, "ring ABI");
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "futex words must be lock-free");
 
-#define RING_SLOTS_OFF	4096u		/* slots are page aligned */
+/* The first slot is page aligned; all are 64-byte aligned. */
+#define RING_SLOTS_OFF	4096u
 
 /* One slot: batch header, rows, then the payload at slot_payload_off().
  *   ring into stage 0   payload: none (row.token says it all)
@@ -116,9 +117,7 @@ struct stage_status {
 	_Atomic uint64_t load_bytes;	/* file bytes read so far */
 	_Atomic uint64_t batches;	/* batches finished */
 	_Atomic uint64_t busy_ns;	/* time spent computing */
-	_Atomic uint32_t op;		/* index of the operation that runs */
-	_Atomic uint32_t pad;
 };
-_Static_assert(sizeof(struct stage_status) == 56, "status ABI");
+_Static_assert(sizeof(struct stage_status) == 48, "status ABI");
 
 #endif

@@ -66,9 +66,15 @@ struct wire_model {
 
 /* WIRE_EXTENTS: an array of struct extent.  fds: none. */
 
-/* fds: [0] buffered description, [1] O_DIRECT description if direct. */
+enum { WIRE_FILE_NAME = 128 };
+
+/* fds: [0] buffered description, [1] O_DIRECT description if direct.  The
+ * worker refuses a file that is no longer the one that was planned. */
 struct wire_file {
+	char name[WIRE_FILE_NAME];	/* base name, cut to fit: for messages */
 	uint64_t nbytes;
+	uint64_t dev, ino;
+	int64_t mtime_ns;
 	uint32_t direct;
 	uint32_t mem_align, off_align;
 	uint32_t pad;

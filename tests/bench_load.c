@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../config/base.h"
@@ -182,16 +181,14 @@ int
 main(int argc, char **argv)
 {
 	int rounds = argc > 2 ? atoi(argv[2]) : 3;
-	struct stat st;
 	unsigned i;
 
 	if (argc < 2 || rounds < 1 || rounds > MAX_ROUNDS)
 		errx(ERR_USAGE, "usage: bench_load FILE [1..%d]", MAX_ROUNDS);
 	file.fd = open(argv[1], O_RDONLY | O_CLOEXEC);
 	file.direct_fd = open(argv[1], O_RDONLY | O_DIRECT | O_CLOEXEC);
-	if (file.fd < 0 || file.direct_fd < 0 || fstat(file.fd, &st) < 0)
+	if (file.fd < 0 || file.direct_fd < 0 || load_identify(&file) < 0)
 		err(ERR_RUN, "%s", argv[1]);
-	file.nbytes = (uint64_t)st.st_size;
 	staging = pages(16 * 4 * MIB);	/* depths x block_kib at most */
 	for (i = 0; i < NITEMS(ways); i++)
 		bench_way(i, rounds);

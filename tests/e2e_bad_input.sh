@@ -176,10 +176,17 @@ refuses "a cap that more sessions help" 3 'missing; what would fit: .*session' \
     "${good[@]}" --ctx 1024 -s cpu,cap=$((need - 2))MiB
 refuses "a context too large for the cap" 3 'what would fit: .*--ctx [0-9]+' \
     "${good[@]}" --ctx 65536 -s cpu,cap=64MiB
-for code in "plan" "bench" "explain"; do
+for code in "bench" "explain"; do
 	refuses "a cap below a layer, $code" 3 'bytes are missing' \
 	    $code --json -m "$MODEL" -s cpu,cap=100KiB
 done
+straddle plan --json -m "$MODEL" -s cpu,cap=100KiB
+check "a cap below a layer, plan: exit 3" exits 3
+check "the nearest plan, and that it does not fit" "$PYTHON" -c \
+    'import json, sys
+o = json.load(open(sys.argv[1]))
+assert o["fits"] is False and "bytes are missing" in o["advice"]
+assert o["sessions"][0]["planned"] > o["sessions"][0]["cap"]' "$OUT"
 refuses "a core that is not there" 2 'core 999 ' \
     "${good[@]}" -s cpu,cores=999
 refuses "no core at all" 2 'core' "${good[@]}" -s cpu,cores=

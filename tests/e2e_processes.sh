@@ -67,6 +67,53 @@ for wait in 0 0.01 0.03 0.06 0.1; do
 	check "SIGTERM after $wait s: no worker is left" within 2 ended
 done
 
+# A reader that does not read must not make it deaf.
+pipe_is_full()
+{
+	"$PYTHON" -c 'import array, fcntl, sys, termios, time
+def held():
+    n = array.array("i", [0])
+    fcntl.ioctl(9, termios.FIONREAD, n)
+    return n[0]
+before = held()
+time.sleep(0.3)
+sys.exit(before == 0 or held() != before)' 9<&9
+}
+
+mkfifo "$T/pipe"
+exec 9<>"$T/pipe"
+"$PYTHON" -c 'import fcntl; fcntl.fcntl(9, 1031, 4096)'	# F_SETPIPE_SZ
+for mode in "" --json; do
+	: >"$ERR"
+	COMMAND="run $mode into a pipe that nobody reads" RC=0
+	"$BIN" "${LONG[@]}" -n 1500 $mode <"$INPUT" >"$T/pipe" 2>"$ERR" &
+	GROUP=$!
+	check "a pipe that nobody reads fills up" within 40 pipe_is_full
+	kill -TERM "$GROUP"
+	check "SIGTERM is heard all the same $mode" finish_within 5
+	check "its exit is 1 $mode" exits 1
+	check "and no worker is left $mode" ended
+	"$PYTHON" -c 'import os; os.set_blocking(9, False); os.read(9, 1 << 20)'
+done
+exec 9>&-
+
+# A start that takes long is not deaf either: the second worker comes late.
+cat >"$T/slow" <<'END'
+#!/bin/sh
+if [ -e "$SLOW" ]; then exec sleep 20; else : >"$SLOW"; fi
+exec "$@"
+END
+chmod +x "$T/slow"
+COMMAND="a slow start" RC=0
+SLOW=$T/started STRADDLE_LAUNCH="$T/slow ${STRADDLE_LAUNCH:-}" \
+    "$BIN" "${LONG[@]}" <"$INPUT" >"$OUT" 2>"$ERR" &
+GROUP=$!
+check "the first worker has started" within 10 test -e "$T/started"
+sleep 1
+kill -TERM "$GROUP"
+check "SIGTERM ends a slow start" finish_within 5
+check "a slow start: no worker is left" within 2 ended
+
 begin
 kill -KILL "$GROUP"
 check "kill -9 of the coordinator" finish_within 5

@@ -78,9 +78,8 @@ open_part(struct line *l, unsigned i, struct err *reterr)
 {
 	struct part *p = &l->part[i];
 	struct pool_conf pc = { .nthreads = l->conf.threads };
-	struct load_file file = { .direct_fd = -1, .fd = l->g->file[0].fd,
-	    .nbytes = l->g->file[0].nbytes, .mem_align = 4096,
-	    .off_align = 4096 };
+	struct load_file file = { .name = "tiny", .direct_fd = -1,
+	    .fd = l->g->file[0].fd };
 	struct load_stats st;
 	struct ring in, out;
 	int rc;
@@ -89,6 +88,8 @@ open_part(struct line *l, unsigned i, struct err *reterr)
 	    (rc = pool_open(&pc, &p->par, reterr)) < 0)
 		return rc;
 	give_orders(l, i);
+	/* Its weights were drawn after it was opened. */
+	ck_assert_int_eq(load_identify(&file), 0);
 	if ((rc = stage_open(&p->sc, &p->s, reterr)) < 0)
 		return rc;
 	attach(l, i, RING_SIDE_CONSUMER, &in);

@@ -6,10 +6,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <liburing.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 const enum load_path world_paths[] = { LOAD_URING, LOAD_URING_PLAIN,
@@ -78,11 +82,12 @@ world_add(struct world *w, uint32_t file, uint64_t offset, uint32_t nrows,
 void
 world_make_file(struct world *w, uint32_t file, uint64_t nbytes)
 {
+	struct load_file *f = &w->file[file];
 	char path[128];
 	uint32_t i;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%u", t_tmpdir(), file);
+	snprintf(path, sizeof(path), "%s/%u.gguf", t_tmpdir(), file);
 	unlink(path);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	ck_assert_int_ge(fd, 0);
@@ -102,10 +107,12 @@ world_make_file(struct world *w, uint32_t file, uint64_t nbytes)
 		free(buf);
 	}
 	ck_assert_int_eq(fdatasync(fd), 0);
-	w->file[file] = (struct load_file){ .fd = fd, .nbytes = nbytes,
+	*f = (struct load_file){ .fd = fd,
 		.direct_fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC),
 		.mem_align = 512, .off_align = 512 };
-	if (w->file[file].direct_fd < 0)
+	snprintf(f->name, sizeof(f->name), "%u.gguf", file);
+	ck_assert_int_eq(load_identify(f), 0);
+	if (f->direct_fd < 0)
 		note("no direct reads in the temporary folder");
 	w->nfiles = MAX(w->nfiles, file + 1);
 }
@@ -185,6 +192,33 @@ world_plain(struct world *w, uint32_t n)
 	world_make_file(w, 0, 4096 + 32 + n * (uint64_t)1024);
 }
 
+void
+world_forbid_uring(int error)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		    offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_enter, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO |
+		    ((uint32_t)error & SECCOMP_RET_DATA)),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = NITEMS(code), .filter = code };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) < 0)
+		note("no seccomp here: io_uring stays allowed");
+}
+
+void
+world_touch(const struct world *w)
+{
+	const struct load_file *f = &w->file[0];
+	uint8_t b = byte_at(0, f->nbytes - 1);
+
+	ck_assert_int_eq(pwrite(f->fd, &b, 1, (off_t)f->nbytes - 1), 1);
+}
+
 int
 world_sink(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
     const void *src, struct err *reterr)
@@ -210,6 +244,10 @@ world_sink(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
 	if (w->nsunk++ == 0 && w->truncate_to != 0)
 		ck_assert_int_eq(ftruncate(w->file[0].fd,
 		    (off_t)w->truncate_to), 0);
+	if (w->nsunk == 1 && w->forbid_errno != 0)
+		world_forbid_uring(w->forbid_errno);
+	if (w->touch)
+		world_touch(w);
 	if (w->sink_rc != 0)
 		return err_set(reterr, ERR_FIT, w->sink_rc, "the sink is full");
 	return 0;

@@ -21,6 +21,9 @@ struct world {
 	uint32_t nsunk, nprogress;
 	int sink_rc;				/* what the sink returns */
 	uint64_t truncate_to;			/* the first sink call does */
+	int forbid_errno;			/* the first sink call makes
+						 * io_uring_enter() give it */
+	int touch;				/* each sink call does */
 	struct load_stats stats;
 };
 
@@ -40,6 +43,10 @@ extern const enum load_path world_paths[WORLD_NPATHS];
 
 int uring_is_allowed(void);
 
+/* From now on this process can make rings, but not use them: system call
+ * io_uring_enter() gives this error. */
+void world_forbid_uring(int error);
+
 /* Add an item of nrows x row_bytes at offset of a file. */
 struct load_item *world_add(struct world *w, uint32_t file, uint64_t offset,
     uint32_t nrows, uint32_t row_bytes, uint32_t row_step);
@@ -55,6 +62,10 @@ void world_plain(struct world *w, uint32_t n);
 
 void world_go_buffered(struct world *w);	/* no more direct reads */
 void world_close(struct world *w);		/* unhooks, too */
+
+/* Write file 0's last byte as it is: all of the change is its time, which must
+ * have been another when the file was planned. */
+void world_touch(const struct world *w);
 
 struct load_conf world_random_conf(enum load_path path);
 

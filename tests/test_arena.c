@@ -1,4 +1,4 @@
-/* tests/test_arena.c - the arena: its charge is true, its pieces are apart. */
+/* tests/test_arena.c - the arena: its charge is true. */
 #include "t.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ START_TEST(resident_memory_grows_by_no_more_than_the_charge)
 	t_ok(arena_open(&a, &m, MEM_WEIGHTS, nbytes, "w", &e), &e);
 	ck_assert_uint_le(max_rss() - before, MIB);	/* not touched yet */
 	before = max_rss();
-	memset(arena_take(&a, nbytes, 64), 1, nbytes);
+	memset(a.map.base, 1, nbytes);
 	region_touch(&a.map);
 	grown = max_rss() - before;
 	ck_assert_uint_ge(grown + MIB, a.charged_bytes);
@@ -131,53 +131,8 @@ START_TEST(an_empty_arena_costs_and_gives_nothing)
 
 	mem_ledger_init(&m, "t", 0);
 	t_ok(arena_open(&a, &m, MEM_KV, 0, "kv", &e), &e);
-	ck_assert_ptr_null(arena_take(&a, 0, 1));
-	ck_assert_ptr_null(arena_take(&a, 1, 64));
-	arena_close(&a);
-}
-END_TEST
-
-START_TEST(pieces_are_aligned_in_the_map_and_apart)
-{
-	uint64_t nbytes = 1 + t_rand_below(300000), n, align;
-	struct mem_ledger m;
-	struct arena a;
-	struct err e;
-	uint8_t *p, *end;
-
-	mem_ledger_init(&m, "t", GIB);
-	t_ok(arena_open(&a, &m, MEM_COMPUTE, nbytes, "scratch", &e), &e);
-	end = a.map.base;
-	for (;;) {
-		n = t_rand_below(5000);
-		align = UINT64_C(1) << t_rand_below(13);
-		if ((p = arena_take(&a, n, align)) == NULL)
-			break;
-		ck_assert_uint_eq((uintptr_t)p % align, 0);
-		ck_assert(p >= end);
-		end = p + n;
-		ck_assert(end <= (uint8_t *)a.map.base + a.map.nbytes);
-		memset(p, 1, n);
-	}
-	ck_assert_uint_ge(a.used_bytes + 5000 + 4096, a.map.nbytes);
-	ck_assert_ptr_null(arena_take(&a, UINT64_MAX, 1));
-	ck_assert_ptr_null(arena_take(&a, UINT64_MAX - 100, 4096));
-	arena_close(&a);
-}
-END_TEST
-
-START_TEST(the_last_byte_can_be_taken)
-{
-	struct mem_ledger m;
-	struct arena a;
-	struct err e;
-
-	mem_ledger_init(&m, "t", GIB);
-	t_ok(arena_open(&a, &m, MEM_COMPUTE, 4 * MIB, "scratch", &e), &e);
-	ck_assert_ptr_nonnull(arena_take(&a, a.map.nbytes - 1, 4096));
-	ck_assert_ptr_null(arena_take(&a, 1, 2));
-	ck_assert_ptr_nonnull(arena_take(&a, 1, 1));
-	ck_assert_ptr_null(arena_take(&a, 1, 1));
+	ck_assert_ptr_null(a.map.base);
+	ck_assert_uint_eq(a.charged_bytes, 0);
 	arena_close(&a);
 }
 END_TEST
@@ -191,9 +146,7 @@ main(void)
 		resident_memory_grows_by_no_more_than_the_charge,
 		an_arena_over_the_cap_is_refused_and_charges_nothing,
 		a_map_that_fails_gives_its_charge_back,
-		an_empty_arena_costs_and_gives_nothing,
-		pieces_are_aligned_in_the_map_and_apart,
-		the_last_byte_can_be_taken
+		an_empty_arena_costs_and_gives_nothing
 	};
 
 	return t_main("arena", 30, tests, NITEMS(tests));

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "load_world.h"
@@ -68,8 +69,8 @@ START_TEST(extents_outside_the_file_are_refused)
 		ck_assert_int_eq(ftruncate(w.file[0].fd, (off_t)sizes[i]), 0);
 		ck_assert_int_eq(world_load(&w, &lc, &err), -ENODATA);
 		ck_assert_int_eq(err.kind, ERR_MODEL);
-		ck_assert_ptr_nonnull(strstr(err.msg, "tensor blk.0.weight: "
-		    "102400 bytes at offset 4128 do not lie in a file of "));
+		ck_assert_ptr_nonnull(strstr(err.msg, "0.gguf: tensor "
+		    "blk.0.weight: 102400 bytes at offset 4128 do not lie in a file of "));
 		ck_assert_uint_eq(w.nsunk, 0);
 	}
 	ck_assert_int_eq(ftruncate(w.file[0].fd, 106528), 0);
@@ -89,8 +90,59 @@ START_TEST(a_file_that_changed_since_the_plan_is_refused)
 	ck_assert_int_eq(ftruncate(w.file[0].fd, 200000), 0);
 	ck_assert_int_eq(world_load(&w, &lc, &err), -ESTALE);
 	ck_assert_int_eq(err.kind, ERR_MODEL);
-	ck_assert_ptr_nonnull(strstr(err.msg, "the file has 200000 bytes"));
+	ck_assert_str_eq(err.msg, "0.gguf has changed since it was planned: "
+	    "it has 200000 bytes, it had 106528; run again when nothing "
+	    "writes to it");
+	ck_assert_uint_eq(w.nsunk, 0);
+	ck_assert_int_eq(ftruncate(w.file[0].fd, 106528), 0);
+	ck_assert_int_eq(load_identify(&w.file[0]), 0);
+	t_ok(world_load(&w, &lc, &err), &err);
+	w.file[0].ino++;
+	ck_assert_int_eq(world_load(&w, &lc, &err), -ESTALE);
+	ck_assert_ptr_nonnull(strstr(err.msg, ": it is another file; "));
 	world_close(&w);
+}
+END_TEST
+
+/* As if the file had been written long ago. */
+static void
+age(struct world *w)
+{
+	const struct timespec then[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+
+	ck_assert_int_eq(futimens(w->file[0].fd, then), 0);
+	ck_assert_int_eq(load_identify(&w->file[0]), 0);
+}
+
+START_TEST(a_file_of_the_same_size_that_was_written_to_is_refused)
+{
+	struct world w;
+	struct err err;
+	unsigned p;
+
+	for (p = 0; p < WORLD_NPATHS; p++) {
+		struct load_conf lc = { .depth = 2, .block_bytes = 64 * 1024,
+			.path = world_paths[p] };
+
+		world_plain(&w, 1000);
+		age(&w);
+		t_ok(world_load(&w, &lc, &err), &err);
+		world_touch(&w);
+		ck_assert_int_eq(world_load(&w, &lc, &err), -ESTALE);
+		ck_assert_int_eq(err.kind, ERR_MODEL);
+		ck_assert_str_eq(err.msg, "0.gguf has changed since it was "
+		    "planned: its time of modification is another; run again "
+		    "when nothing writes to it");
+		ck_assert_uint_eq(w.nsunk, 0);
+
+		/* While it is being read: known at the end. */
+		age(&w);
+		w.touch = 1;
+		ck_assert_int_eq(world_load(&w, &lc, &err), -ESTALE);
+		ck_assert_ptr_nonnull(strstr(err.msg, "time of modification"));
+		world_check_complete(&w);
+		world_close(&w);
+	}
 }
 END_TEST
 
@@ -329,6 +381,7 @@ main(void)
 		direct_reads_are_used_where_the_file_allows_them,
 		extents_outside_the_file_are_refused,
 		a_file_that_changed_since_the_plan_is_refused,
+		a_file_of_the_same_size_that_was_written_to_is_refused,
 		senseless_items_are_refused,
 		senseless_settings_are_refused,
 		nothing_to_load_is_done_at_once,

@@ -38,12 +38,12 @@ START_TEST(short_and_interrupted_reads_are_continued)
 }
 END_TEST
 
-START_TEST(an_io_error_names_the_tensor_and_the_offset)
+START_TEST(an_io_error_names_the_file_the_tensor_and_the_offset)
 {
 	struct world w;
 	struct err err;
 	char want[128];
-	unsigned p, i, k;
+	unsigned p, i, f, k;
 
 	for (p = 0; p < WORLD_NPATHS * 8; p++) {
 		struct load_conf lc = world_random_conf(world_paths[p / 8]);
@@ -62,13 +62,15 @@ START_TEST(an_io_error_names_the_tensor_and_the_offset)
 		    "offset %" PRIu64 ": Input/output error", t.nbytes,
 		    t.offset);
 		ck_assert_msg(strstr(err.msg, want) != NULL, "%s", err.msg);
-		ck_assert_int_eq(sscanf(err.msg, "tensor blk.%u.", &k), 1);
+		ck_assert_int_eq(sscanf(err.msg,
+		    "%u.gguf: tensor blk.%u.", &f, &k), 2);
 		for (i = 0; i < w.nitems; i++) {
 			const struct extent *x = &w.item[i].ext;
 
 			snprintf(want, sizeof(want), "blk.%u.weight", k);
 			if (strcmp(x->name, want) != 0)
 				continue;
+			ck_assert_uint_eq(x->file, f);
 			ck_assert_uint_lt(x->offset, t.offset + t.nbytes);
 			ck_assert_uint_gt(x->offset + x->nbytes, t.offset);
 		}
@@ -121,8 +123,8 @@ START_TEST(a_file_truncated_while_loading_is_an_error)
 			world_go_buffered(&w);
 		ck_assert_int_eq(world_load(&w, &lc, &err), -ENODATA);
 		ck_assert_int_eq(err.kind, ERR_MODEL);
-		snprintf(want, sizeof(want), "tensor blk.0.weight: file ends "
-		    "at byte %" PRIu64 ", the tensor needs bytes 4128..%d: the "
+		snprintf(want, sizeof(want), "0.gguf: tensor blk.0.weight: "
+		    "file ends at byte %" PRIu64 ", the tensor needs bytes 4128..%d: the "
 		    "file was truncated while loading", w.truncate_to,
 		    4128 + 1000 * 1024 - 1);
 		ck_assert_str_eq(err.msg, want);
@@ -177,8 +179,8 @@ START_TEST(the_first_tensor_that_misses_bytes_is_named)
 	world_make_file(&w, 0, 9 * 1024);
 	load_test_hook(one_page_then_eio, NULL);
 	ck_assert_int_eq(world_load(&w, &lc, &err), -EIO);
-	ck_assert_str_eq(err.msg, "tensor blk.1.weight: read of 8192 bytes at "
-	    "offset 4096: Input/output error");
+	ck_assert_str_eq(err.msg, "0.gguf: tensor blk.1.weight: read of 8192 "
+	    "bytes at offset 4096: Input/output error");
 	world_close(&w);
 }
 END_TEST
@@ -197,8 +199,8 @@ START_TEST(the_message_says_which_of_several_files)
 	world_make_file(&w, 1, 1000);
 	load_test_hook(trouble_read, &t);
 	ck_assert_int_eq(world_load(&w, &lc, &err), -EIO);
-	ck_assert_str_eq(err.msg, "tensor blk.1.weight (file 2 of 2): read of "
-	    "4096 bytes at offset 0: Input/output error");
+	ck_assert_str_eq(err.msg, "1.gguf: tensor blk.1.weight: read of 4096 "
+	    "bytes at offset 0: Input/output error");
 	world_close(&w);
 }
 END_TEST
@@ -253,6 +255,50 @@ START_TEST(a_file_system_that_lies_about_direct_reads_is_read_buffered)
 }
 END_TEST
 
+/* In a process of its own, whose kernel lets rings be made but not used: from
+ * the start, or once reads are under way.  0 = loaded as it should. */
+static int
+load_without_enter(struct world *w, enum load_path path, int error, int later)
+{
+	struct load_conf lc = { .depth = 4, .block_bytes = 65536,
+		.path = path };
+	struct err err;
+
+	if (later)
+		w->forbid_errno = error;
+	else
+		world_forbid_uring(error);
+	if (world_load(w, &lc, &err) < 0) {
+		printf("%s\n", err.msg);
+		return 1;
+	}
+	world_check_complete(w);
+	return w->stats.path == LOAD_PREAD && !w->stats.registered ? 0 : 2;
+}
+
+START_TEST(where_rings_can_be_made_but_not_used_pread_takes_over)
+{
+	static const int errors[] = { EPERM, EACCES, ENOSYS };
+	struct world w;
+	unsigned i;
+	int status;
+	pid_t pid;
+
+	world_plain(&w, 1000);
+	fflush(stdout);
+	for (i = 0; i < NITEMS(errors) * 4 && uring_is_allowed(); i++) {
+		if ((pid = fork()) == 0)
+			_exit(load_without_enter(&w, world_paths[i % 2],
+			    errors[i / 4], i / 2 % 2));
+		ck_assert_int_gt(pid, 0);
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+		    "way %u: status %d", i, status);
+	}
+	world_close(&w);
+}
+END_TEST
+
 /* In a process of its own, as a plain user: 0 = loaded as it should. */
 static int
 load_with_locked_memory(struct world *w, uint64_t limit_bytes)
@@ -302,7 +348,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		short_and_interrupted_reads_are_continued,
-		an_io_error_names_the_tensor_and_the_offset,
+		an_io_error_names_the_file_the_tensor_and_the_offset,
 		a_read_that_never_comes_is_an_error,
 		a_file_truncated_while_loading_is_an_error,
 		a_read_of_nothing_is_a_truncated_file,
@@ -310,6 +356,7 @@ main(void)
 		the_message_says_which_of_several_files,
 		a_sink_error_ends_the_load_and_all_reads,
 		a_file_system_that_lies_about_direct_reads_is_read_buffered,
+		where_rings_can_be_made_but_not_used_pread_takes_over,
 		too_little_locked_memory_is_no_obstacle
 	};
 

@@ -5,7 +5,9 @@
  * the checks speak of the pool. */
 #include "t.h"
 
+#include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -193,6 +195,44 @@ START_TEST(pinned_threads_have_a_core_each_and_others_have_all)
 }
 END_TEST
 
+/* A pool that cannot be: what it says. */
+static void
+refused(const struct pool_conf *pc, const char *words)
+{
+	struct par *par = NULL;
+	struct err e = { 0 };
+
+	ck_assert_int_eq(pool_open(pc, &par, &e), -EINVAL);
+	ck_assert_int_eq(e.kind, ERR_RUN);
+	ck_assert_msg(strstr(e.msg, words) != NULL, "%s", e.msg);
+	ck_assert_ptr_null(par);
+}
+
+START_TEST(cores_that_a_thread_cannot_have_are_named)
+{
+	struct pool_conf pc = { .nthreads = 2 };
+	char words[80];
+
+	refused(&pc, "thread 1 of 2 cannot run on no core: ");
+	if (!cpuset_has(&all_cores, MAX_CPUS - 1)) {
+		cpuset_add(&pc.cpus, MAX_CPUS - 1);
+		refused(&pc, "thread 1 of 2 cannot run on core 1023: ");
+	}
+	/* Of a pinned pool, the threads that are one too many. */
+	pc = (struct pool_conf){ .nthreads = cpuset_count(&all_cores) + 1,
+	    .cpus = all_cores, .pin = 1 };
+	snprintf(words, sizeof(words), "thread %u of %u cannot run on no core",
+	    pc.nthreads, pc.nthreads);
+	refused(&pc, words);
+	if (!cpuset_has(&all_cores, MAX_CPUS - 1)) {
+		cpuset_add(&pc.cpus, MAX_CPUS - 1);
+		snprintf(words, sizeof(words), "thread %u of %u cannot run on "
+		    "core 1023: ", pc.nthreads, pc.nthreads);
+		refused(&pc, words);
+	}
+}
+END_TEST
+
 START_TEST(pools_come_and_go)
 {
 	struct job j;
@@ -238,6 +278,7 @@ main(void)
 		a_run_sees_its_callers_writes_and_its_caller_sees_the_runs,
 		runs_with_and_without_barriers_follow_each_other,
 		pinned_threads_have_a_core_each_and_others_have_all,
+		cores_that_a_thread_cannot_have_are_named,
 		pools_come_and_go,
 		shares_are_contiguous_and_complete
 	};

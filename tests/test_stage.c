@@ -4,9 +4,12 @@
 #include "t.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../shm/arena.h"
+#include "../worker/stage_priv.h"
 #include "line.h"
 
 /* Longer than a block of keys. */
@@ -557,6 +560,189 @@ START_TEST(strict_refuses_a_device_that_would_fall_back)
 }
 END_TEST
 
+/* --- what a device says of itself is kept to --- */
+
+static struct device_traits traits;
+static void *host;		/* what every buffer claims to be; NULL = true */
+
+static void
+odd_traits(const struct device *d, struct device_traits *ret)
+{
+	(void)d;
+	*ret = traits;
+}
+
+static int
+odd_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
+    const char *what, struct device_buf *ret, struct err *reterr)
+{
+	int rc = device_cpu.alloc(d, tag, nbytes, what, ret, reterr);
+
+	if (host != NULL)
+		ret->host = host;
+	return rc;
+}
+
+/* The CPU, as long as nobody changes anything. */
+static struct device_ops
+odd_device(void)
+{
+	struct device_ops odd = device_cpu;
+
+	odd.kind = "odd";
+	odd.traits = odd_traits;
+	odd.alloc = odd_alloc;
+	traits = (struct device_traits){ .host_visible = 1, .align = 64,
+	    .largest_map = UINT64_MAX, .max_maps = 3, .min_rows = 1 };
+	host = NULL;
+	return odd;
+}
+
+/* A stage on it does not open: this code, these words. */
+static void
+does_not_open(const struct device_ops *odd, int code, const char *words)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+
+	lc.dev[0] = odd;
+	ck_assert_int_eq(line_open(&l, &lc, &e), code);
+	ck_assert_msg(strstr(e.msg, words) != NULL, "\"%s\" is not in: %s",
+	    words, e.msg);
+	line_close(&l);
+}
+
+START_TEST(a_stage_keeps_to_the_largest_mapping_and_their_number)
+{
+	const struct device_ops odd = odd_device();
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	char words[128];
+	uint64_t most;
+
+	lc.dev[0] = &odd;
+	open_line(&l, &lc);
+	most = l.part[0].s->ws.nbytes;
+	ck_assert_uint_gt(most, l.part[0].s->compute.nbytes);
+	ck_assert_uint_gt(most, l.part[0].s->kv.nbytes);
+	line_close(&l);
+	traits.largest_map = most;
+	open_line(&l, &lc);
+	line_close(&l);
+	traits.largest_map = most - 1;
+	snprintf(words, sizeof(words), "session stage0: weights: %" PRIu64
+	    " bytes, device odd maps at most %" PRIu64 " at once", most,
+	    most - 1);
+	does_not_open(&odd, -ENOMEM, words);
+	traits.largest_map = most;
+	traits.max_maps = 2;
+	does_not_open(&odd, -ENOMEM, "session stage0: compute scratch: ");
+	does_not_open(&odd, -ENOMEM,
+	    " bytes would be mapping 3, device odd has at most 2");
+}
+END_TEST
+
+START_TEST(a_buffer_off_its_alignment_is_refused)
+{
+	const struct device_ops odd = odd_device();
+
+	host = (void *)(uintptr_t)0x12340020;
+	does_not_open(&odd, -EPROTO, "session stage0: weights: device odd "
+	    "gave a buffer at 0x12340020, against its own alignment of 64 "
+	    "bytes");
+}
+END_TEST
+
+START_TEST(a_kv_cache_out_of_reach_is_not_copied)
+{
+	const struct device_ops odd = odd_device();
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+
+	traits.host_visible = 0;
+	lc.dev[0] = &odd;
+	draw_texts();
+	open_line(&l, &lc);
+	line_text(&l, 0, 0, text, 2, 2);
+	line_control(&l, BATCH_FORGET, 0, 0, 1);
+	line_control(&l, BATCH_COPY, 0, 1, 1);
+	ck_assert_int_eq(line_run(&l, &e), -ENOTSUP);
+	ck_assert_str_eq(e.msg, "session stage0: batch 2: sequence 0 cannot "
+	    "be copied to 1: the host cannot reach the KV cache on device "
+	    "odd");
+	ck_assert_uint_eq(l.nseen, 2);
+	line_close(&l);
+}
+END_TEST
+
+static uint64_t patience_ns;
+
+static int
+sync_that_hangs(struct device *d, uint64_t deadline_ns, struct err *reterr)
+{
+	(void)d;
+	patience_ns = deadline_ns - event_now_ns();
+	return err_set(reterr, ERR_RUN, -ETIMEDOUT, "the runtime's words");
+}
+
+START_TEST(a_device_that_hangs_is_an_error_that_says_where)
+{
+	struct device_ops odd = odd_device();
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+
+	odd.sync = sync_that_hangs;
+	lc.dev[0] = &odd;
+	open_line(&l, &lc);
+	line_text(&l, 0, 0, text, 1, 1);
+	ck_assert_int_eq(line_run(&l, &e), -ETIMEDOUT);
+	ck_assert_str_eq(e.msg, "session stage0: device odd has not finished "
+	    "within 600 s what begins with get_rows of tensor "
+	    "token_embd.weight");
+	ck_assert_uint_gt(patience_ns, UINT64_C(500000000000));
+	ck_assert_uint_le(patience_ns, UINT64_C(600000000000));
+	line_close(&l);
+}
+END_TEST
+
+/* As many as a model of a few thousand layers has. */
+START_TEST(a_program_may_have_thousands_of_spans)
+{
+	static const struct device_ops *const kinds[] = { &device_cpu,
+	    &device_null };
+	const struct device_buf none = { 0 };
+	const struct batch b = { .nrows = 0 };
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct device_conf dc;
+	struct device *d;
+	uint32_t h, i;
+	unsigned k;
+	struct err e = { 0 };
+
+	open_line(&l, &lc);
+	dc = (struct device_conf){ .session = "x", .par = l.part[0].par,
+	    .ledger = &l.part[0].ledger };
+	for (k = 0; k < NITEMS(kinds); k++) {
+		t_ok(kinds[k]->open(&dc, &d, &e), &e);
+		for (i = 0; i < 5000; i++) {
+			t_ok(kinds[k]->prepare(d, l.part[0].s->p,
+			    &l.part[0].s->pl.span[0], &none, &none, &h, &e),
+			    &e);
+			ck_assert_uint_eq(h, i);
+		}
+		t_ok(kinds[k]->run(d, 0, &b, &e), &e);
+		t_ok(kinds[k]->run(d, 4999, &b, &e), &e);
+		ck_assert_int_eq(kinds[k]->run(d, 5000, &b, &e), -EINVAL);
+		kinds[k]->close(d);
+	}
+	line_close(&l);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -577,7 +763,12 @@ main(void)
 		a_stage_takes_what_its_program_and_weights_ask_for,
 		on_the_null_device_attention_falls_back_and_slots_still_flow,
 		a_stage_on_the_null_device_hands_its_input_on,
-		strict_refuses_a_device_that_would_fall_back
+		strict_refuses_a_device_that_would_fall_back,
+		a_stage_keeps_to_the_largest_mapping_and_their_number,
+		a_buffer_off_its_alignment_is_refused,
+		a_kv_cache_out_of_reach_is_not_copied,
+		a_device_that_hangs_is_an_error_that_says_where,
+		a_program_may_have_thousands_of_spans
 	};
 
 	return t_main("stage", 120, tests, NITEMS(tests));

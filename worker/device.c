@@ -11,12 +11,6 @@ static const struct device_ops *const devices[] = {
 	NULL
 };
 
-const struct device_ops *const *
-device_all(void)
-{
-	return devices;
-}
-
 int
 device_find(const char *kind, const struct device_ops **ret,
     struct err *reterr)
@@ -39,5 +33,6 @@ device_find(const char *kind, const struct device_ops **ret,
 		strlcat(known, (*d)->kind, sizeof(known));
 	}
 	return err_set(reterr, ERR_USAGE, -ENODEV,
-	    "no device is called \"%s\": there are %s", kind, known);
+	    "this build has no device \"%s\": it has %s (straddle devices "
+	    "tells more)", kind, known);
 }

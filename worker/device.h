@@ -52,7 +52,8 @@ struct device_traits {
 	uint32_t align;		/* of buffers, a power of two */
 	uint64_t largest_map;	/* bytes of one buffer, UINT64_MAX = any */
 	uint32_t max_maps;	/* live buffers, UINT32_MAX = any */
-	uint32_t min_rows;	/* smaller batches are not worth sending */
+	uint32_t min_rows;	/* smaller batches are not worth sending; for
+				 * the placement, once a device asks for it */
 };
 
 struct device_conf {
@@ -98,7 +99,9 @@ struct device_ops {
 	/* Pure: asks about the op, not about the moment. */
 	supports_fn *supports;		/* arg is the device, or NULL */
 
-	/* Charged before it is touched; all of it is touched on return. */
+	/* nbytes > 0, within the traits' limits.  Charged before it is
+	 * touched; all of it is there on return, but for weights, which upload
+	 * fills. */
 	int (*alloc)(struct device *d, enum mem_tag tag, uint64_t nbytes,
 	    const char *what, struct device_buf *ret, struct err *reterr);
 
@@ -107,8 +110,9 @@ struct device_ops {
 	    struct device_buf *weights, uint32_t i, uint32_t row0,
 	    uint32_t nrows, const void *src, struct err *reterr);
 
-	/* Ready ops [first, end) of p to run many times over these buffers;
-	 * *ret_handle names the span. */
+	/* Ready ops [first, end) of p to run many times over these buffers
+	 * (zeroed: the stage has none); *ret_handle names the span.  As often
+	 * as the program has spans. */
 	int (*prepare)(struct device *d, const struct program *p,
 	    const struct span *s, const struct device_buf *kv,
 	    const struct device_buf *compute, uint32_t *ret_handle,
@@ -117,16 +121,14 @@ struct device_ops {
 	/* Start (async) or do (not async) a prepared span on a batch. */
 	int (*run)(struct device *d, uint32_t handle, const struct batch *b,
 	    struct err *reterr);
-	/* Wait until all started spans are done; -ETIMEDOUT by deadline. */
+	/* Wait until all started spans are done; -ETIMEDOUT by deadline: the
+	 * stage says which span hangs, and leaves. */
 	int (*sync)(struct device *d, uint64_t deadline_ns,
 	    struct err *reterr);
 
 	/* Frees every buffer; accepts NULL. */
 	void (*close)(struct device *d);
 };
-
-/* Every kind that this binary knows, NULL-terminated. */
-const struct device_ops *const *device_all(void);
 
 /* By name; -ENODEV with ERR_USAGE lists the kinds there are. */
 int device_find(const char *kind, const struct device_ops **ret,

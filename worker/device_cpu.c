@@ -7,11 +7,8 @@
 
 #include "../config/meminfo.h"
 #include "../kernels/cpu.h"
-#include "../shm/arena.h"
-#include "device.h"
+#include "host_mem.h"
 #include "ops_cpu.h"
-
-enum { CPU_MAX_BUFS = 8, CPU_MAX_SPANS = 1024 };
 
 /* A span of fewer multiply-adds runs on the caller's thread alone: waking the
  * others would cost more than they take off (two cores, AVX2: 100 us of work
@@ -29,9 +26,8 @@ struct cpu_span {
 struct device {
 	struct device_conf conf;
 	struct kernels k;
-	struct arena arena[CPU_MAX_BUFS];
-	unsigned narenas;
-	struct cpu_span *span;		/* [nspans], room for CPU_MAX_SPANS */
+	struct host_mem mem;
+	struct cpu_span *span;		/* [nspans] */
 	uint32_t nspans;
 	float *inv_freq;		/* made with the first span */
 	struct ops_ctx ctx;
@@ -73,7 +69,7 @@ cpu_probe(struct device_probe *ret, struct err *reterr)
 	add_limit(ret, "largest_mapping_bytes", 0, 0,
 	    "not limited apart from the total");
 	add_limit(ret, "mappings", 0, 0, "not limited for our few buffers");
-	add_limit(ret, "alignment", 1, 64, "the kernels' cache line");
+	add_limit(ret, "alignment", 1, HOST_MEM_ALIGN, "the kernels' cache line");
 	add_limit(ret, "cores", 1,
 	    (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
 	    "sysconf(_SC_NPROCESSORS_ONLN)");
@@ -86,11 +82,8 @@ cpu_open(const struct device_conf *dc, struct device **ret,
 {
 	struct device *d = calloc(1, sizeof(*d));
 
-	if (d == NULL ||
-	    (d->span = calloc(CPU_MAX_SPANS, sizeof(*d->span))) == NULL) {
-		free(d);
+	if (d == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	}
 	d->conf = *dc;
 	kernels_init(&d->k, cpu_flags());
 	*ret = d;
@@ -102,8 +95,9 @@ cpu_traits(const struct device *d, struct device_traits *ret)
 {
 	(void)d;
 	*ret = (struct device_traits){
-		.host_visible = 1, .align = 64, .largest_map = UINT64_MAX,
-		.max_maps = UINT32_MAX, .min_rows = 1,
+		.host_visible = 1, .align = HOST_MEM_ALIGN,
+		.largest_map = UINT64_MAX, .max_maps = HOST_MEM_BUFS,
+		.min_rows = 1,
 	};
 }
 
@@ -122,21 +116,8 @@ static int
 cpu_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
     const char *what, struct device_buf *ret, struct err *reterr)
 {
-	struct arena *a = &d->arena[d->narenas];
-	int rc;
-
-	if (d->narenas == CPU_MAX_BUFS)
-		return err_set(reterr, ERR_RUN, -ENOBUFS,
-		    "device cpu: %s would be buffer number %u", what,
-		    CPU_MAX_BUFS + 1);
-	if ((rc = arena_open(a, d->conf.ledger, tag, nbytes, what,
-	    reterr)) < 0)
-		return rc;
-	d->narenas++;
-	region_touch(&a->map);
-	*ret = (struct device_buf){ .host = a->map.base, .raw = a->map.base,
-	    .nbytes = nbytes };
-	return 0;
+	return host_mem_alloc(&d->mem, d->conf.ledger, tag, nbytes, what, ret,
+	    reterr);
 }
 
 static int
@@ -155,13 +136,13 @@ cpu_prepare(struct device *d, const struct program *p, const struct span *s,
     const struct device_buf *kv, const struct device_buf *compute,
     uint32_t *ret_handle, struct err *reterr)
 {
-	struct cpu_span *cs = &d->span[d->nspans];
+	struct cpu_span *cs;
 	const struct op *op;
 
-	if (d->nspans == CPU_MAX_SPANS)
-		return err_set(reterr, ERR_RUN, -ENOBUFS,
-		    "device cpu: the program has more than %d spans",
-		    CPU_MAX_SPANS);
+	cs = reallocarray(d->span, d->nspans + 1, sizeof(*cs));
+	if (cs == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	d->span = cs;
 	if (d->inv_freq == NULL && p->env.nlayers > 0) {
 		d->inv_freq = calloc(p->env.hp->n_rot / 2,
 		    sizeof(*d->inv_freq));
@@ -171,10 +152,9 @@ cpu_prepare(struct device *d, const struct program *p, const struct span *s,
 		rope_inv_freq(p->env.hp, p->rope_freqs != NULL ?
 		    p->rope_freqs->vec : NULL, d->inv_freq);
 	}
-	cs->p = p;
-	cs->s = *s;
-	cs->kv = kv->host;
-	cs->compute = compute->host;
+	cs += d->nspans;
+	*cs = (struct cpu_span){ .p = p, .s = *s, .kv = kv->host,
+	    .compute = compute->host };
 	for (op = p->op + s->first; op < p->op + s->end; op++)
 		if (op->kind == OP_MATMUL)
 			cs->row_macs += (uint64_t)op->w->ext.nrows *
@@ -244,8 +224,7 @@ cpu_close(struct device *d)
 {
 	if (d == NULL)
 		return;
-	while (d->narenas > 0)
-		arena_close(&d->arena[--d->narenas]);
+	host_mem_close(&d->mem);
 	free(d->inv_freq);
 	free(d->span);
 	free(d);

@@ -11,16 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../shm/arena.h"
-#include "device.h"
+#include "host_mem.h"
 
-enum { NULL_MAX_BUFS = 8, NULL_MAX_SPANS = 1024 };
+struct null_span {
+	const struct program *p;
+	struct span s;
+};
 
 struct device {
 	struct device_conf conf;
-	struct arena arena[NULL_MAX_BUFS];
-	unsigned narenas;
-	struct { const struct program *p; struct span s; } *span;
+	struct host_mem mem;
+	struct null_span *span;		/* [nspans] */
 	uint32_t nspans;
 };
 
@@ -44,11 +45,8 @@ null_open(const struct device_conf *dc, struct device **ret,
 {
 	struct device *d = calloc(1, sizeof(*d));
 
-	if (d == NULL || (d->span = calloc(NULL_MAX_SPANS,
-	    sizeof(*d->span))) == NULL) {
-		free(d);
+	if (d == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	}
 	d->conf = *dc;
 	*ret = d;
 	return 0;
@@ -60,8 +58,9 @@ null_traits(const struct device *d, struct device_traits *ret)
 {
 	(void)d;
 	*ret = (struct device_traits){
-		.host_visible = 1, .align = 64, .largest_map = UINT64_MAX,
-		.max_maps = UINT32_MAX, .min_rows = 1,
+		.host_visible = 1, .align = HOST_MEM_ALIGN,
+		.largest_map = UINT64_MAX, .max_maps = HOST_MEM_BUFS,
+		.min_rows = 1,
 	};
 }
 
@@ -84,21 +83,8 @@ static int
 null_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
     const char *what, struct device_buf *ret, struct err *reterr)
 {
-	struct arena *a = &d->arena[d->narenas];
-	int rc;
-
-	if (d->narenas == NULL_MAX_BUFS)
-		return err_set(reterr, ERR_RUN, -ENOBUFS,
-		    "device null: %s would be buffer number %u", what,
-		    NULL_MAX_BUFS + 1);
-	if ((rc = arena_open(a, d->conf.ledger, tag, nbytes, what,
-	    reterr)) < 0)
-		return rc;
-	d->narenas++;
-	region_touch(&a->map);
-	*ret = (struct device_buf){ .host = a->map.base, .raw = a->map.base,
-	    .nbytes = nbytes };
-	return 0;
+	return host_mem_alloc(&d->mem, d->conf.ledger, tag, nbytes, what, ret,
+	    reterr);
 }
 
 /* Repack rows into the device's layout.  Here: as the CPU has them, so that
@@ -120,14 +106,15 @@ null_prepare(struct device *d, const struct program *p, const struct span *s,
     const struct device_buf *kv, const struct device_buf *compute,
     uint32_t *ret_handle, struct err *reterr)
 {
+	struct null_span *span;
+
 	(void)kv;
 	(void)compute;
-	if (d->nspans == NULL_MAX_SPANS)
-		return err_set(reterr, ERR_RUN, -ENOBUFS,
-		    "device null: the program has more than %d spans",
-		    NULL_MAX_SPANS);
-	d->span[d->nspans].p = p;
-	d->span[d->nspans].s = *s;
+	span = reallocarray(d->span, d->nspans + 1, sizeof(*span));
+	if (span == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	d->span = span;
+	span[d->nspans] = (struct null_span){ .p = p, .s = *s };
 	*ret_handle = d->nspans++;
 	return 0;
 }
@@ -178,8 +165,7 @@ null_close(struct device *d)
 {
 	if (d == NULL)
 		return;
-	while (d->narenas > 0)
-		arena_close(&d->arena[--d->narenas]);
+	host_mem_close(&d->mem);
 	free(d->span);
 	free(d);
 }

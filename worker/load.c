@@ -18,8 +18,7 @@
 
 enum {
 	/* A read that brings nothing so often in a row never will. */
-	MAX_STALLS = 1000,
-	WHO_LEN = EXTENT_NAME + 48
+	MAX_STALLS = 1000
 };
 #define MAX_READ_BYTES	GIB		/* the kernel's limit: 2 GiB - 4 KiB */
 
@@ -39,24 +38,47 @@ block_of(const struct loader *ld, const struct load_req *q)
 	return ld->staging + (uint64_t)(q - ld->req) * ld->block_bytes;
 }
 
-/* Start the next read of q.  1: done at once, the result is in q->res; 0: it
- * is under way; -errno. */
+/* Setting the ring up needs other system calls than using it. */
+static int
+is_refused(int rc)
+{
+	return rc == -EPERM || rc == -EACCES || rc == -ENOSYS;
+}
+
+/* On with pread; what was under way is read again. */
+static void
+leave_uring(struct loader *ld)
+{
+	load_uring_close(&ld->uring);
+	ld->stats.path = LOAD_PREAD;
+	ld->stats.registered = 0;
+}
+
+/* Start the next read of q.  1: done, the result is in q->res; 0: it is under
+ * way, or q has failed. */
 static int
 read_start(struct loader *ld, struct load_req *q)
 {
 	const struct load_file *f = &ld->files[q->file];
 	uint64_t offset = q->offset + q->done_bytes, t0;
 	uint8_t *buf = block_of(ld, q) + q->done_bytes;
-	int fd;
+	int fd, rc;
 
 	q->asked_bytes = MIN(ALIGN_UP(q->want_bytes, LOAD_GRAIN) -
 	    q->done_bytes, MAX_READ_BYTES);
 	q->direct = ld->stats.direct;
 	fd = q->direct ? f->direct_fd : f->fd;
 
-	if (hook == NULL && ld->stats.path != LOAD_PREAD)
-		return load_uring_read(&ld->uring, (uint32_t)(q - ld->req), fd,
+	if (hook == NULL && ld->stats.path != LOAD_PREAD) {
+		rc = load_uring_read(&ld->uring, (uint32_t)(q - ld->req), fd,
 		    buf, q->asked_bytes, offset);
+		if (!is_refused(rc)) {
+			q->error = rc;
+			q->finished = rc < 0;
+			return 0;
+		}
+		leave_uring(ld);
+	}
 	t0 = event_now_ns();
 	if (hook != NULL)
 		q->res = hook(hook_arg, fd, buf, q->asked_bytes, offset);
@@ -115,21 +137,15 @@ read_landed(struct loader *ld, struct load_req *q)
 }
 
 /* Read, and read on, until q is finished or waits for the device. */
-static int
+static void
 read_on(struct loader *ld, struct load_req *q)
 {
-	int rc;
-
-	while (!q->finished) {
-		if ((rc = read_start(ld, q)) <= 0)
-			return rc;
+	while (!q->finished && read_start(ld, q))
 		read_landed(ld, q);
-	}
-	return 0;
 }
 
-static int
-wait_for(struct loader *ld, const struct load_req *q)
+static void
+wait_for(struct loader *ld, struct load_req *q)
 {
 	struct load_req *other;
 	uint32_t slot;
@@ -138,31 +154,25 @@ wait_for(struct loader *ld, const struct load_req *q)
 	int rc;
 
 	while (!q->finished) {
+		if (ld->stats.path == LOAD_PREAD) {
+			read_on(ld, q);		/* left over by io_uring */
+			break;
+		}
 		t0 = event_now_ns();
 		rc = load_uring_wait(&ld->uring, &slot, &res);
 		ld->stats.wait_ns += event_now_ns() - t0;
-		if (rc < 0)
-			return rc;
-		other = &ld->req[slot];
-		other->res = res;
-		read_landed(ld, other);
-		if ((rc = read_on(ld, other)) < 0)
-			return rc;
+		if (is_refused(rc)) {
+			leave_uring(ld);
+		} else if (rc < 0) {
+			q->error = rc;
+			q->finished = 1;
+		} else {
+			other = &ld->req[slot];
+			other->res = res;
+			read_landed(ld, other);
+			read_on(ld, other);
+		}
 	}
-	return 0;
-}
-
-/* "tensor NAME", and which file when there are several. */
-static const char *
-who(const struct loader *ld, const struct extent *x, char buf[WHO_LEN])
-{
-	int n = snprintf(buf, WHO_LEN, "tensor %.*s", EXTENT_NAME - 1,
-	    x->name);
-
-	if (ld->nfiles > 1)
-		snprintf(buf + n, (size_t)(WHO_LEN - n), " (file %u of %u)",
-		    x->file + 1, ld->nfiles);
-	return buf;
 }
 
 /* The sentence for q->error: names the first tensor that misses bytes. */
@@ -174,7 +184,7 @@ read_failed(const struct loader *ld, const struct load_req *q,
 	uint64_t end = at + (q->res > 0 ? (uint64_t)q->res : 0);
 	const struct extent *x = NULL;
 	struct load_pos p;
-	char buf[WHO_LEN];
+	char who[LOAD_WHO];
 
 	for (p = q->from; load_piece_rows(ld, q, p) > 0;
 	    p = (struct load_pos){ .nth = p.nth + 1 }) {
@@ -186,9 +196,10 @@ read_failed(const struct loader *ld, const struct load_req *q,
 		return err_set(reterr, ERR_MODEL, q->error, "%s: file ends at "
 		    "byte %" PRIu64 ", the tensor needs bytes %" PRIu64
 		    "..%" PRIu64 ": the file was truncated while loading",
-		    who(ld, x, buf), end, x->offset, x->offset + x->nbytes - 1);
+		    load_who(ld->files, x, who), end, x->offset,
+		    x->offset + x->nbytes - 1);
 	return err_set(reterr, ERR_RUN, q->error, "%s: read of %" PRIu64
-	    " bytes at offset %" PRIu64 ": %s", who(ld, x, buf),
+	    " bytes at offset %" PRIu64 ": %s", load_who(ld->files, x, who),
 	    q->asked_bytes, at, strerror(-q->error));
 }
 
@@ -233,23 +244,21 @@ load_loop(struct loader *ld, struct err *reterr)
 {
 	uint64_t head = 0, tail = 0;
 	struct load_req *q;
-	int rc = 0;
+	int rc;
 
 	for (;;) {
-		while (rc == 0 && tail - head < ld->depth &&
+		while (tail - head < ld->depth &&
 		    load_cut(ld, q = &ld->req[tail % ld->depth])) {
-			rc = read_on(ld, q);
+			read_on(ld, q);
 			ld->stats.read_bytes +=
 			    ALIGN_UP(q->want_bytes, LOAD_GRAIN);
 			ld->stats.nreads++;
 			tail++;
 		}
-		if (rc == 0 && head == tail)
-			return 0;
+		if (head == tail)
+			return load_check_files(ld->files, ld->nfiles, reterr);
 		q = &ld->req[head % ld->depth];
-		if (rc < 0 || (rc = wait_for(ld, q)) < 0)
-			return err_set(reterr, ERR_RUN, rc, "io_uring: %s",
-			    strerror(-rc));
+		wait_for(ld, q);
 		if (q->error != 0)
 			return read_failed(ld, q, reterr);
 		if (!q->direct)

@@ -7,6 +7,8 @@
 
 #include "load.h"
 
+enum { LOAD_WHO = LOAD_NAME + EXTENT_NAME + 16 };
+
 /* A row of the nth item in file order. */
 struct load_pos {
 	uint32_t nth;
@@ -62,11 +64,19 @@ load_row_offset(const struct load_item *it, uint32_t row)
 	return it->ext.offset + row * load_row_bytes(it);
 }
 
-/* load_plan.c: settings, files and extents make sense and the extents lie
- * inside the files as they are now. */
+/* load_plan.c: settings, files and extents make sense, the extents lie inside
+ * the files as they are now, and these are the files that were planned. */
 int load_check(const struct load_conf *lc, const struct load_file *files,
     uint32_t nfiles, const struct load_item *items, uint32_t nitems,
     struct err *reterr);
+
+/* -ESTALE when one of the files is not what was planned. */
+int load_check_files(const struct load_file *files, uint32_t nfiles,
+    struct err *reterr);
+
+/* "FILE: tensor NAME"; x->file is one of the files.  Returns buf. */
+const char *load_who(const struct load_file *files, const struct extent *x,
+    char buf[LOAD_WHO]);
 
 /* Fill order[]. */
 void load_sort(struct loader *ld);
@@ -92,7 +102,7 @@ int load_uring_wait(struct load_uring *u, uint32_t *ret_slot,
     int64_t *ret_res);
 
 /* Wait for what flies, then tear the ring down: nothing writes to the staging
- * memory after that. */
+ * memory after that, even when the kernel refuses the ring's system call. */
 void load_uring_close(struct load_uring *u);
 
 #endif

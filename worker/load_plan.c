@@ -6,16 +6,81 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+const char *
+load_who(const struct load_file *files, const struct extent *x,
+    char buf[LOAD_WHO])
+{
+	snprintf(buf, LOAD_WHO, "%s: tensor %.*s", files[x->file].name,
+	    EXTENT_NAME - 1, x->name);
+	return buf;
+}
+
+int
+load_identify(struct load_file *f)
+{
+	struct stat st;
+
+	if (fstat(f->fd, &st) < 0)
+		return -errno;
+	f->nbytes = (uint64_t)st.st_size;
+	f->dev = st.st_dev;
+	f->ino = st.st_ino;
+	f->mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) +
+	    st.st_mtim.tv_nsec;
+	return 0;
+}
+
+static int
+check_file(const struct load_file *f, struct err *reterr)
+{
+	struct load_file now = *f;
+	char how[96];
+	int rc;
+
+	if ((rc = load_identify(&now)) < 0)
+		return err_set(reterr, ERR_RUN, rc, "%s: fstat: %s", f->name,
+		    strerror(-rc));
+	if (now.dev != f->dev || now.ino != f->ino)
+		snprintf(how, sizeof(how), "it is another file");
+	else if (now.nbytes != f->nbytes)
+		snprintf(how, sizeof(how), "it has %" PRIu64 " bytes, it had %"
+		    PRIu64, now.nbytes, f->nbytes);
+	else if (now.mtime_ns != f->mtime_ns)
+		snprintf(how, sizeof(how), "its time of modification is "
+		    "another");
+	else
+		return 0;
+	return err_set(reterr, ERR_MODEL, -ESTALE, "%s has changed since it "
+	    "was planned: %s; run again when nothing writes to it", f->name,
+	    how);
+}
+
+int
+load_check_files(const struct load_file *files, uint32_t nfiles,
+    struct err *reterr)
+{
+	uint32_t i;
+	int rc;
+
+	for (i = 0; i < nfiles; i++)
+		if ((rc = check_file(&files[i], reterr)) < 0)
+			return rc;
+	return 0;
+}
 
 static int
 check_item(const struct load_file *files, uint32_t nfiles,
     const struct load_item *it, struct err *reterr)
 {
 	const struct extent *x = &it->ext;
-	struct stat st;
+	struct load_file now;
+	char who[LOAD_WHO];
+	int rc;
 
 	if (x->file >= nfiles)
 		return err_set(reterr, ERR_MODEL, -EINVAL,
@@ -23,24 +88,19 @@ check_item(const struct load_file *files, uint32_t nfiles,
 		    x->file + 1, nfiles);
 	if (x->nrows == 0 || x->nbytes == 0 || x->nbytes % x->nrows != 0 ||
 	    it->row_step == 0)
-		return err_set(reterr, ERR_MODEL, -EINVAL, "tensor %.*s: "
-		    "%" PRIu64 " bytes cannot be %u rows, read %u at a time",
-		    EXTENT_NAME - 1, x->name, x->nbytes, x->nrows,
+		return err_set(reterr, ERR_MODEL, -EINVAL, "%s: %" PRIu64
+		    " bytes cannot be %u rows, read %u at a time",
+		    load_who(files, x, who), x->nbytes, x->nrows,
 		    it->row_step);
-	if (fstat(files[x->file].fd, &st) < 0)
-		return err_set(reterr, ERR_RUN, -errno, "model file: fstat: %s",
-		    strerror(errno));
-	if (x->offset > (uint64_t)st.st_size ||
-	    x->nbytes > (uint64_t)st.st_size - x->offset)
-		return err_set(reterr, ERR_MODEL, -ENODATA, "tensor %.*s: "
-		    "%" PRIu64 " bytes at offset %" PRIu64 " do not lie in a "
-		    "file of %" PRIu64 " bytes", EXTENT_NAME - 1, x->name,
-		    x->nbytes, x->offset, (uint64_t)st.st_size);
-	if ((uint64_t)st.st_size != files[x->file].nbytes)
-		return err_set(reterr, ERR_MODEL, -ESTALE, "tensor %.*s: "
-		    "the file has %" PRIu64 " bytes, it had %" PRIu64 " when "
-		    "it was planned", EXTENT_NAME - 1, x->name,
-		    (uint64_t)st.st_size, files[x->file].nbytes);
+	now = files[x->file];
+	if ((rc = load_identify(&now)) < 0)
+		return err_set(reterr, ERR_RUN, rc, "%s: fstat: %s",
+		    load_who(files, x, who), strerror(-rc));
+	if (x->offset > now.nbytes || x->nbytes > now.nbytes - x->offset)
+		return err_set(reterr, ERR_MODEL, -ENODATA, "%s: %" PRIu64
+		    " bytes at offset %" PRIu64 " do not lie in a file of %"
+		    PRIu64 " bytes", load_who(files, x, who), x->nbytes,
+		    x->offset, now.nbytes);
 	return 0;
 }
 
@@ -61,7 +121,7 @@ load_check(const struct load_conf *lc, const struct load_file *files,
 	for (i = 0; i < nitems; i++)
 		if ((rc = check_item(files, nfiles, &items[i], reterr)) < 0)
 			return rc;
-	return 0;
+	return load_check_files(files, nfiles, reterr);
 }
 
 static int

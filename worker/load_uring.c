@@ -3,6 +3,7 @@
 #include "load_impl.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 /* Interrupted or short of memory for a moment: ask again. */
 static int
@@ -59,18 +60,15 @@ load_uring_read(struct load_uring *u, uint32_t slot, int fd, void *buf,
 	return rc < 0 && !is_passing(rc) ? rc : 0;
 }
 
-int
-load_uring_wait(struct load_uring *u, uint32_t *ret_slot, int64_t *ret_res)
+/* What has landed, by no system call; -EAGAIN = nothing yet. */
+static int
+take_landed(struct load_uring *u, uint32_t *ret_slot, int64_t *ret_res)
 {
 	struct io_uring_cqe *cqe;
 	uint64_t slot;
-	int rc;
 
-	while (io_uring_peek_cqe(&u->ring, &cqe) != 0) {
-		rc = io_uring_submit_and_wait(&u->ring, 1);
-		if (rc < 0 && !is_passing(rc))
-			return rc;
-	}
+	if (io_uring_peek_cqe(&u->ring, &cqe) != 0)
+		return -EAGAIN;
 	slot = io_uring_cqe_get_data64(cqe);
 	*ret_res = cqe->res;
 	io_uring_cqe_seen(&u->ring, cqe);
@@ -81,13 +79,37 @@ load_uring_wait(struct load_uring *u, uint32_t *ret_slot, int64_t *ret_res)
 	return 0;
 }
 
+int
+load_uring_wait(struct load_uring *u, uint32_t *ret_slot, int64_t *ret_res)
+{
+	int rc;
+
+	while ((rc = take_landed(u, ret_slot, ret_res)) == -EAGAIN) {
+		rc = io_uring_submit_and_wait(&u->ring, 1);
+		if (rc < 0 && !is_passing(rc))
+			return rc;
+	}
+	return rc;
+}
+
+/* Reads that the kernel has taken and not given back: not those that still
+ * stand in the submission queue. */
+static unsigned
+in_kernel(const struct load_uring *u)
+{
+	return (unsigned)__builtin_popcountll(u->flying) -
+	    io_uring_sq_ready(&u->ring);
+}
+
 void
 load_uring_close(struct load_uring *u)
 {
 	uint32_t slot;
 	int64_t res;
+	int rc = 0;
 
-	while (u->flying != 0 && load_uring_wait(u, &slot, &res) == 0)
-		;
+	while (in_kernel(u) > 0 && rc != -EPROTO)
+		if ((rc = take_landed(u, &slot, &res)) == -EAGAIN)
+			usleep(100);
 	io_uring_queue_exit(&u->ring);
 }

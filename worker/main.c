@@ -20,12 +20,12 @@
 #include "pool.h"
 #include "probe.h"
 #include "procmem.h"
+#include "report.h"
 #include "stage.h"
 
 /* A pool thread's wait in a session with cores of its own. */
 #define POOL_SPIN_OWN_NS	50000u
 #define POOL_SPIN_SHARED_NS	5000u
-#define SEND_NS			UINT64_C(10000000000)
 
 struct worker {
 	struct chan chan;
@@ -45,20 +45,13 @@ struct worker {
 	int leave;			/* the coordinator closed the channel */
 };
 
-static int
-report(struct worker *w, uint32_t type, const void *buf, size_t nbytes)
-{
-	return chan_send(&w->chan, type, buf, nbytes, NULL, 0,
-	    event_now_ns() + SEND_NS);
-}
-
 static void
 report_error(struct worker *w, const struct err *e, int rc)
 {
 	struct wire_error we = { .kind = e->kind, .rc = rc };
 
 	strlcpy(we.msg, e->msg, sizeof(we.msg));
-	report(w, WIRE_ERROR, &we, sizeof(we));
+	report(&w->chan, WIRE_ERROR, &we, sizeof(we), NULL);
 }
 
 static int
@@ -110,6 +103,9 @@ on_start(struct worker *w, struct err *reterr)
 		return rc;
 	w->msg.fds[0] = -1;
 	w->sc.status = w->status_map.base;
+	if (w->sc.status->magic != STATUS_MAGIC ||
+	    w->sc.status->version != WIRE_VERSION)
+		return bad_message(w, reterr);
 	mem_ledger_init(&w->ledger, ws->name, ws->cap_bytes);
 	w->sc.ledger = &w->ledger;
 	kernels_init(&w->kernels, cpu_flags());
@@ -124,7 +120,7 @@ on_start(struct worker *w, struct err *reterr)
 	hello.threads = ws->threads;
 	if (procmem_read(w->status_fd, &pm) == 0)
 		hello.rss_bytes = pm.hwm_bytes + pm.pte_bytes;
-	return report(w, WIRE_HELLO, &hello, sizeof(hello));
+	return report(&w->chan, WIRE_HELLO, &hello, sizeof(hello), reterr);
 }
 
 /* Ranges that the rest relies on; the sender is trusted to mean well, not to
@@ -208,10 +204,15 @@ on_file(struct worker *w, struct err *reterr)
 		return rc;
 	if (w->msg.nfds != (wf.direct ? 2 : 1))
 		return bad_message(w, reterr);
+	wf.name[sizeof(wf.name) - 1] = '\0';
 	f = &w->file[w->nfile++];
 	f->fd = chan_take_fd(&w->msg, 0);
 	f->direct_fd = wf.direct ? chan_take_fd(&w->msg, 1) : -1;
+	strlcpy(f->name, wf.name, sizeof(f->name));
 	f->nbytes = wf.nbytes;
+	f->dev = wf.dev;
+	f->ino = wf.ino;
+	f->mtime_ns = wf.mtime_ns;
 	f->mem_align = wf.mem_align;
 	f->off_align = wf.off_align;
 	return 0;
@@ -304,11 +305,11 @@ on_load(struct worker *w, struct err *reterr)
 	r.registered = (uint32_t)st.registered;
 	r.device_ops = stage_placement(w->stage)->device_ops;
 	r.cpu_ops = stage_placement(w->stage)->cpu_ops;
-	return report(w, WIRE_READY, &r, sizeof(r));
+	return report(&w->chan, WIRE_READY, &r, sizeof(r), reterr);
 }
 
 static int
-send_stats(struct worker *w)
+send_stats(struct worker *w, struct err *reterr)
 {
 	struct wire_stats st = { .cap_bytes = w->ledger.cap_bytes,
 	    .ledger_peak = w->ledger.peak_bytes };
@@ -321,7 +322,7 @@ send_stats(struct worker *w)
 	st.peak_bytes = pm.hwm_bytes + pm.pte_bytes;
 	st.batches = atomic_load(&w->sc.status->batches);
 	st.busy_ns = atomic_load(&w->sc.status->busy_ns);
-	return report(w, WIRE_STATS, &st, sizeof(st));
+	return report(&w->chan, WIRE_STATS, &st, sizeof(st), reterr);
 }
 
 static int
@@ -337,7 +338,7 @@ on_explain(struct worker *w, struct err *reterr)
 	w->sc.start.strict = 0;		/* show all of it */
 	rc = stage_explain(&w->sc, &pl, &p, &ws, reterr);
 	if (rc == 0)
-		rc = probe_placement(&w->chan, p, &pl);
+		rc = probe_placement(&w->chan, p, &pl, reterr);
 	placement_free(&pl);
 	program_free(p);
 	weights_free(&ws);
@@ -367,7 +368,7 @@ dispatch(struct worker *w, struct err *reterr)
 			return bad_message(w, reterr);
 		return probe_device(&w->chan, w->sc.dev, reterr);
 	case WIRE_STATS_ASK:
-		return send_stats(w);
+		return send_stats(w, reterr);
 	default:
 		return bad_message(w, reterr);
 	}
@@ -400,7 +401,7 @@ static int
 stage_idle(void *arg)
 {
 	struct worker *w = arg;
-	struct err e;
+	struct err e = { 0 };
 	int rc = serve_one(w, 0, &e);
 
 	if (rc < 0)

@@ -1,5 +1,5 @@
-/* worker/place_self.h - binding this process to its node, cores and priority.
- * Called once, before threads and memory. */
+/* worker/place_self.h - binding this process to its node and priority.
+ * Called once, before threads and memory.  Cores are pool.h's. */
 #ifndef WORKER_PLACE_SELF_H
 #define WORKER_PLACE_SELF_H
 

@@ -34,6 +34,7 @@ struct pool_thread {
 	pthread_t id;
 	struct pool *pool;
 	unsigned index;
+	int rc;				/* of binding it */
 };
 
 /* Until *word leaves seen: spin, then sleep.  The sleeper announces itself
@@ -109,24 +110,56 @@ pool_run(struct par *par, par_fn *fn, void *arg)
 		event_wait(&p->ndone, done, EVENT_FOREVER);
 }
 
-static void
+/* The cores of a thread. */
+static struct cpuset
+cores_of(const struct pool_conf *pc, unsigned index)
+{
+	struct cpuset mine = { { 0 } };
+	unsigned cpu, nth = 0;
+
+	if (!pc->pin)
+		return pc->cpus;
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (cpuset_has(&pc->cpus, cpu) && nth++ == index)
+			cpuset_add(&mine, cpu);
+	return mine;
+}
+
+/* -errno; -EINVAL when there are no such cores, or none at all. */
+static int
 bind_thread(const struct pool_conf *pc, unsigned index)
 {
-	unsigned cpu, nth = 0;
+	struct cpuset mine = cores_of(pc, index);
+	unsigned cpu;
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
-	for (cpu = 0; cpu < MAX_CPUS; cpu++) {
-		if (!cpuset_has(&pc->cpus, cpu))
-			continue;
-		if (!pc->pin || nth == index)
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (cpuset_has(&mine, cpu))
 			CPU_SET(cpu, &set);
-		nth++;
+	return -pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+}
+
+/* Is every thread where it belongs? */
+static int
+check_bound(const struct pool *p, struct err *reterr)
+{
+	struct cpuset mine;
+	char cores[256];
+	unsigned i;
+
+	for (i = 0; i < p->par.nthreads; i++) {
+		if (p->thread[i].rc == 0)
+			continue;
+		mine = cores_of(&p->conf, i);
+		units_format_cpus(&mine, cores, sizeof(cores));
+		return err_set(reterr, ERR_RUN, p->thread[i].rc, "thread %u "
+		    "of %u cannot run on %s%s: %s", i + 1, p->par.nthreads,
+		    cpuset_count(&mine) == 0 ? "no core" :
+		    cpuset_count(&mine) == 1 ? "core " : "cores ", cores,
+		    strerror(-p->thread[i].rc));
 	}
-	/* The coordinator has checked the cores; one that went away since
-	 * leaves the thread where it may run. */
-	if (CPU_COUNT(&set) > 0)
-		pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	return 0;
 }
 
 /* The stack that kernels use is there before the first batch. */
@@ -147,7 +180,7 @@ thread_main(void *arg)
 	struct pool *p = t->pool;
 	uint32_t job = 0;
 
-	bind_thread(&p->conf, t->index);
+	t->rc = bind_thread(&p->conf, t->index);
 	touch_stack();
 	for (;;) {
 		wait_change(p, &p->job, job, &p->job_sleepers);	/* J2 */
@@ -189,7 +222,7 @@ pool_open(const struct pool_conf *pc, struct par **ret, struct err *reterr)
 		free(p);
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	}
-	bind_thread(pc, 0);
+	p->thread[0].rc = bind_thread(pc, 0);
 	for (i = 1; i < pc->nthreads; i++) {
 		p->thread[i].pool = p;
 		p->thread[i].index = i;
@@ -203,8 +236,13 @@ pool_open(const struct pool_conf *pc, struct par **ret, struct err *reterr)
 			    pc->nthreads, strerror(rc));
 		}
 	}
-	/* One job, so that every stack is there when this returns. */
+	/* One job: every stack is there when it returns, and every thread has
+	 * been bound. */
 	pool_run(&p->par, touch_all, p);
+	if ((rc = check_bound(p, reterr)) < 0) {
+		pool_close(&p->par);
+		return rc;
+	}
 	*ret = &p->par;
 	return 0;
 }

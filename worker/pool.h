@@ -16,7 +16,8 @@ struct pool_conf {
 	uint32_t spin_ns;	/* how long a thread spins before it sleeps */
 };
 
-/* The threads stand ready, bound, their stacks touched. */
+/* The threads stand ready, bound, their stacks touched.  An error names the
+ * cores that a thread cannot be bound to. */
 int pool_open(const struct pool_conf *pc, struct par **ret,
     struct err *reterr);
 void pool_close(struct par *p);

@@ -6,22 +6,13 @@
 #include <bsd/string.h>
 
 #include "../kernels/cpu.h"
-#include "../shm/event.h"
 #include "../shm/wire.h"
-
-#define SEND_NS		UINT64_C(10000000000)
-
-static int
-tell(struct chan *c, uint32_t type, const void *buf, size_t nbytes)
-{
-	return chan_send(c, type, buf, nbytes, NULL, 0,
-	    event_now_ns() + SEND_NS);
-}
+#include "report.h"
 
 /* What the device says of an op whose weight has this type. */
 static int
-tell_support(struct chan *c, const struct device_ops *dev, enum op_kind kind,
-    uint32_t type)
+report_support(struct chan *c, const struct device_ops *dev,
+    enum op_kind kind, uint32_t type, struct err *reterr)
 {
 	static const struct program none;
 	struct wire_support ws = { 0 };
@@ -33,11 +24,12 @@ tell_support(struct chan *c, const struct device_ops *dev, enum op_kind kind,
 	if (op.w != NULL)
 		strlcpy(ws.type, quant_info(type)->name, sizeof(ws.type));
 	ws.yes = (uint32_t)dev->supports(NULL, &none, &op, ws.reason);
-	return tell(c, WIRE_SUPPORT, &ws, sizeof(ws));
+	return report(c, WIRE_SUPPORT, &ws, sizeof(ws), reterr);
 }
 
 static int
-tell_supports(struct chan *c, const struct device_ops *dev)
+report_supports(struct chan *c, const struct device_ops *dev,
+    struct err *reterr)
 {
 	struct kernels k;
 	uint32_t kind, t;
@@ -46,14 +38,15 @@ tell_supports(struct chan *c, const struct device_ops *dev)
 	kernels_init(&k, cpu_flags());
 	for (kind = 0; kind < OP_NKINDS; kind++) {
 		if (kind != OP_MATMUL && kind != OP_GET_ROWS) {
-			if ((rc = tell_support(c, dev, kind,
-			    QUANT_NTYPES)) < 0)
+			if ((rc = report_support(c, dev, kind,
+			    QUANT_NTYPES, reterr)) < 0)
 				return rc;
 			continue;
 		}
 		for (t = 0; t < QUANT_NTYPES; t++)
 			if (k.mat[t].name != NULL &&
-			    (rc = tell_support(c, dev, kind, t)) < 0)
+			    (rc = report_support(c, dev, kind, t,
+			    reterr)) < 0)
 				return rc;
 	}
 	return 0;
@@ -74,7 +67,7 @@ probe_device(struct chan *c, const struct device_ops *dev, struct err *reterr)
 	wl.value = (uint64_t)p.found;
 	wl.known = 1;
 	strlcpy(wl.from, p.reason, sizeof(wl.from));
-	if ((rc = tell(c, WIRE_LIMIT, &wl, sizeof(wl))) < 0)
+	if ((rc = report(c, WIRE_LIMIT, &wl, sizeof(wl), reterr)) < 0)
 		return rc;
 	for (i = 0; i < p.nlimits; i++) {
 		memset(&wl, 0, sizeof(wl));
@@ -82,17 +75,17 @@ probe_device(struct chan *c, const struct device_ops *dev, struct err *reterr)
 		wl.value = p.limit[i].value;
 		wl.known = (uint32_t)p.limit[i].known;
 		strlcpy(wl.from, p.limit[i].from, sizeof(wl.from));
-		if ((rc = tell(c, WIRE_LIMIT, &wl, sizeof(wl))) < 0)
+		if ((rc = report(c, WIRE_LIMIT, &wl, sizeof(wl), reterr)) < 0)
 			return rc;
 	}
-	if ((rc = tell_supports(c, dev)) < 0)
+	if ((rc = report_supports(c, dev, reterr)) < 0)
 		return rc;
-	return tell(c, WIRE_END, NULL, 0);
+	return report(c, WIRE_END, NULL, 0, reterr);
 }
 
 int
 probe_placement(struct chan *c, const struct program *p,
-    const struct placement *pl)
+    const struct placement *pl, struct err *reterr)
 {
 	struct wire_placed wp;
 	const struct op *op;
@@ -111,8 +104,8 @@ probe_placement(struct chan *c, const struct program *p,
 			strlcpy(wp.tensor, op->w->ext.name,
 			    sizeof(wp.tensor));
 		strlcpy(wp.reason, pl->op[i].reason, sizeof(wp.reason));
-		if ((rc = tell(c, WIRE_PLACED, &wp, sizeof(wp))) < 0)
+		if ((rc = report(c, WIRE_PLACED, &wp, sizeof(wp), reterr)) < 0)
 			return rc;
 	}
-	return tell(c, WIRE_END, NULL, 0);
+	return report(c, WIRE_END, NULL, 0, reterr);
 }

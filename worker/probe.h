@@ -13,6 +13,6 @@ int probe_device(struct chan *c, const struct device_ops *dev,
 
 /* WIRE_PLACED per operation, WIRE_END. */
 int probe_placement(struct chan *c, const struct program *p,
-    const struct placement *pl);
+    const struct placement *pl, struct err *reterr);
 
 #endif

@@ -1,6 +1,7 @@
 /* worker/stage.c - opening a stage: program, placement, memory, weights.
  * The loop that runs it is in stage_run.c. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,10 +59,10 @@ open_devices(struct stage *s, struct err *reterr)
 
 	if ((rc = s->conf.dev->open(&dc, &s->dev, reterr)) < 0)
 		return rc;
+	s->conf.dev->traits(s->dev, &s->traits);
 	/* What falls back runs on the host, in the same memory. */
 	if (s->pl.cpu_ops == 0)
 		return 0;
-	s->conf.dev->traits(s->dev, &s->traits);
 	if (!s->traits.host_visible)
 		return err_set(reterr, ERR_RUN, -ENOTSUP, "session %s: %u "
 		    "operations have no kernel on %s, and the host cannot "
@@ -70,21 +71,53 @@ open_devices(struct stage *s, struct err *reterr)
 	return device_cpu.open(&dc, &s->cpu, reterr);
 }
 
+/* One buffer, within what the device can map. */
+static int
+take(struct stage *s, enum mem_tag tag, uint64_t nbytes, const char *what,
+    struct device_buf *ret, struct err *reterr)
+{
+	const char *name = s->conf.start.name, *kind = s->conf.dev->kind;
+	const struct device_traits *t = &s->traits;
+	int rc;
+
+	if (nbytes == 0)
+		return 0;
+	if (nbytes > t->largest_map)
+		return err_set(reterr, ERR_FIT, -ENOMEM, "session %s: %s: %"
+		    PRIu64 " bytes, device %s maps at most %" PRIu64 " at "
+		    "once; more sessions make it smaller", name, what, nbytes,
+		    kind, t->largest_map);
+	if (s->nmaps >= t->max_maps)
+		return err_set(reterr, ERR_FIT, -ENOMEM, "session %s: %s: %"
+		    PRIu64 " bytes would be mapping %u, device %s has at most "
+		    "%u", name, what, nbytes, s->nmaps + 1, kind,
+		    t->max_maps);
+	if ((rc = s->conf.dev->alloc(s->dev, tag, nbytes, what, ret,
+	    reterr)) < 0)
+		return rc;
+	s->nmaps++;
+	if ((uintptr_t)ret->host & (t->align - 1))
+		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: %s: "
+		    "device %s gave a buffer at %p, against its own alignment "
+		    "of %u bytes", name, what, kind, ret->host, t->align);
+	return 0;
+}
+
 static int
 take_memory(struct stage *s, struct err *reterr)
 {
-	const struct device_ops *dev = s->conf.dev;
 	int rc;
 
-	if ((rc = dev->alloc(s->dev, MEM_WEIGHTS, s->ws.nbytes, "weights",
-	    &s->weights, reterr)) < 0 ||
-	    (rc = dev->alloc(s->dev, MEM_KV, s->p->env.kv.nbytes, "KV cache",
-	    &s->kv, reterr)) < 0 ||
-	    (rc = dev->alloc(s->dev, MEM_COMPUTE, program_compute_bytes(s->p,
+	if ((rc = take(s, MEM_WEIGHTS, s->ws.nbytes, "weights", &s->weights,
+	    reterr)) < 0 ||
+	    (rc = take(s, MEM_KV, s->p->env.kv.nbytes, "KV cache", &s->kv,
+	    reterr)) < 0 ||
+	    (rc = take(s, MEM_COMPUTE, program_compute_bytes(s->p,
 	    s->conf.par->nthreads), "compute scratch", &s->compute,
 	    reterr)) < 0)
 		return rc;
-	weights_place(&s->ws, s->weights.host);
+	if (s->weights.host != NULL)
+		weights_place(&s->ws, s->weights.host);
 	return 0;
 }
 

@@ -19,6 +19,7 @@ struct stage {
 	struct device *dev, *cpu;	/* cpu: only when something falls back */
 	struct device_traits traits;
 	struct device_buf weights, kv, compute;
+	uint32_t nmaps;				/* of them made */
 	struct stage_span *span;	/* [pl.nspans] */
 	struct ring in, out;
 

@@ -4,12 +4,17 @@
  * used: the neighbour that wrote it is another process. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "stage_priv.h"
 
 /* How often an idle stage looks at its channel and beats. */
 #define IDLE_NS		UINT64_C(100000000)
+
+/* A span of the largest batch takes seconds on a slow device and minutes under
+ * emulation.  What takes longer hangs; waiting on would not say where. */
+#define SPAN_S		600u
 
 static void
 beat(struct stage *s)
@@ -135,6 +140,22 @@ take_rows(struct stage *s, struct batch *b, struct err *reterr)
 }
 
 static int
+span_hangs(const struct stage *s, uint32_t i, struct err *reterr)
+{
+	const struct op *op = &s->p->op[s->pl.span[i].first];
+	char of[EXTENT_NAME + 16];
+
+	if (op->w != NULL)
+		snprintf(of, sizeof(of), "tensor %s", op->w->ext.name);
+	else
+		snprintf(of, sizeof(of), "layer %d", op->layer);
+	return err_set(reterr, ERR_RUN, -ETIMEDOUT, "session %s: device %s "
+	    "has not finished within %u s what begins with %s of %s",
+	    s->conf.start.name, s->span[i].ops->kind, SPAN_S,
+	    op_name(op->kind), of);
+}
+
+static int
 run_spans(struct stage *s, uint32_t first, uint32_t end,
     const struct batch *b, struct err *reterr)
 {
@@ -144,8 +165,13 @@ run_spans(struct stage *s, uint32_t first, uint32_t end,
 	for (i = first; i < end; i++) {
 		const struct stage_span *sp = &s->span[i];
 
-		if ((rc = sp->ops->run(sp->dev, sp->handle, b, reterr)) < 0 ||
-		    (rc = sp->ops->sync(sp->dev, EVENT_FOREVER, reterr)) < 0)
+		if ((rc = sp->ops->run(sp->dev, sp->handle, b, reterr)) < 0)
+			return rc;
+		rc = sp->ops->sync(sp->dev, event_now_ns() +
+		    SPAN_S * UINT64_C(1000000000), reterr);
+		if (rc == -ETIMEDOUT)
+			return span_hangs(s, i, reterr);
+		if (rc < 0)
 			return rc;
 	}
 	return 0;
@@ -221,13 +247,20 @@ run_head(struct stage *s, struct batch *b, struct err *reterr)
 	return 0;
 }
 
-static void
-copy_sequence(struct stage *s, uint32_t from, uint32_t to, uint32_t nrows)
+static int
+copy_sequence(struct stage *s, uint32_t from, uint32_t to, uint32_t nrows,
+    struct err *reterr)
 {
 	const struct kv_layout *kv = &s->p->env.kv;
 	uint8_t *base = s->kv.host;
 	uint32_t l;
 
+	if (!s->traits.host_visible && kv->nlayers > 0)
+		return err_set(reterr, ERR_RUN, -ENOTSUP, "session %s: batch %"
+		    PRIu64 ": sequence %u cannot be copied to %u: the host "
+		    "cannot reach the KV cache on device %s",
+		    s->conf.start.name, s->hdr.number, from, to,
+		    s->conf.dev->kind);
 	/* All heads of a sequence lie together. */
 	for (l = 0; l < kv->nlayers; l++) {
 		memmove(base + kv_k_off(kv, l, to, 0),
@@ -238,6 +271,7 @@ copy_sequence(struct stage *s, uint32_t from, uint32_t to, uint32_t nrows)
 		    kv->v_head * kv->n_head_kv);
 	}
 	s->seq_len[to] = MIN(nrows, s->seq_len[from]);
+	return 0;
 }
 
 /* Control that must stay in order with the data; goes on to the next stage. */
@@ -254,11 +288,12 @@ run_control(struct stage *s, struct err *reterr)
 		    s->hdr.dst >= s->conf.model.nseqs)
 			return bad_batch(s, "no such sequence",
 			    MAX(s->hdr.seq, s->hdr.dst), reterr);
-		if (s->hdr.kind == BATCH_COPY)
-			copy_sequence(s, s->hdr.seq, s->hdr.dst, s->hdr.pos);
-		else
+		if (s->hdr.kind == BATCH_FORGET)
 			s->seq_len[s->hdr.seq] = MIN(s->hdr.pos,
 			    s->seq_len[s->hdr.seq]);
+		else if ((rc = copy_sequence(s, s->hdr.seq, s->hdr.dst,
+		    s->hdr.pos, reterr)) < 0)
+			return rc;
 		break;
 	case BATCH_RESET:
 		s->epoch = s->hdr.epoch;
