@@ -170,10 +170,19 @@ clean:
 	rm -rf build
 
 help:
-	sed -n 's/^# //p' Makefile | head -n 7
-	echo "targets: all demo check check-asan check-tsan check-clang"
-	echo "  check-arm64 check-conformance check-fuzz check-kernels"
-	echo "  check-includes clean help"
+	echo "make               build/straddle"
+	echo "make demo          install what is missing, build, generate text"
+	echo "make check         the tests: quick and complete"
+	echo "  check-asan       the same under ASan and UBSan"
+	echo "  check-tsan       the same under TSan"
+	echo "  check-clang      everything builds with clang"
+	echo "  check-arm64      cross-built, under user emulation"
+	echo "  check-fuzz       each fuzzer for FUZZ_S seconds (60)"
+	echo "  check-conformance  against data in SHARED (../shared)"
+	echo "  check-kernels check-includes   those two alone"
+	echo "make clean"
+	echo "V=1 shows commands; CC=clang-14; SAN=address|thread;"
+	echo "CROSS=aarch64-linux-gnu- builds for aarch64"
 
 .PHONY: all demo check check-built check-kernels check-includes check-asan \
     check-tsan check-clang check-programs check-arm64 check-conformance \

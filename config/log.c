@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *log_name = "straddle";
@@ -17,15 +16,9 @@ log_init(const char *name, int verbose)
 	log_level = verbose;
 }
 
-int
-log_verbose(void)
-{
-	return log_level;
-}
-
 /* One write a line, so that the lines of several processes do not mix. */
-static void PRINTF_LIKE(2, 0)
-log_line(int saved_errno, const char *fmt, va_list ap)
+static void PRINTF_LIKE(1, 0)
+log_line(const char *fmt, va_list ap)
 {
 	char line[1400];
 	size_t n;
@@ -33,62 +26,39 @@ log_line(int saved_errno, const char *fmt, va_list ap)
 	n = (size_t)snprintf(line, sizeof(line), "%s: ", log_name);
 	vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
 	n = strlen(line);
-	if (saved_errno != 0 && n < sizeof(line) - 1)
-		snprintf(line + n, sizeof(line) - n - 1, ": %s",
-		    strerror(saved_errno));
-	n = strlen(line);
 	line[n] = '\n';
 	fwrite(line, 1, n + 1, stderr);
 	fflush(stderr);
 }
 
-#define LOG_BODY(with_errno)						\
+#define LOG_BODY()							\
 	do {								\
 		int saved = errno;					\
 		va_list ap;						\
 									\
 		va_start(ap, fmt);					\
-		log_line((with_errno) ? saved : 0, fmt, ap);		\
+		log_line(fmt, ap);					\
 		va_end(ap);						\
 		errno = saved;						\
 	} while (0)
 
 void
-log_warn(const char *fmt, ...)
-{
-	LOG_BODY(1);
-}
-
-void
 log_warnx(const char *fmt, ...)
 {
-	LOG_BODY(0);
+	LOG_BODY();
 }
 
 void
 log_info(const char *fmt, ...)
 {
 	if (log_level >= 1)
-		LOG_BODY(0);
+		LOG_BODY();
 }
 
 void
 log_debug(const char *fmt, ...)
 {
 	if (log_level >= 2)
-		LOG_BODY(0);
+		LOG_BODY();
 }
 
-void
-fatal(const char *fmt, ...)
-{
-	LOG_BODY(1);
-	exit(EXIT_FAILURE);
-}
-
-void
-fatalx(const char *fmt, ...)
-{
-	LOG_BODY(0);
-	exit(EXIT_FAILURE);
-}

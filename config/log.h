@@ -9,13 +9,9 @@
 /* name is kept by pointer: "straddle", "cpu0".  verbose: 0 warnings only (-q),
  * 1 also info, 2 also debug (-v). */
 void log_init(const char *name, int verbose);
-int log_verbose(void);
 
-void log_warn(const char *fmt, ...) PRINTF_LIKE(1, 2);	/* adds strerror */
 void log_warnx(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void log_info(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void log_debug(const char *fmt, ...) PRINTF_LIKE(1, 2);
-NORETURN void fatal(const char *fmt, ...) PRINTF_LIKE(1, 2);	/* exit 1 */
-NORETURN void fatalx(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 #endif
