@@ -252,8 +252,12 @@ line_run(struct line *l, struct err *reterr)
 	unsigned i;
 	int rc = 0;
 
+	if (l->watch != NULL)
+		l->watch(1);
 	for (i = 0; i < l->conf.nstages && rc == 0; i++)
 		rc = stage_run(l->part[i].s, leave, NULL, reterr);
+	if (l->watch != NULL)
+		l->watch(0);
 	take_output(l);
 	return rc;
 }

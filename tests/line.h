@@ -50,6 +50,7 @@ struct line {
 	struct ring first, last;		/* our ends */
 	uint32_t epoch;
 	uint64_t number;			/* of the next batch */
+	void (*watch)(int on);	/* told when stages begin and end; or NULL */
 
 	/* What came out since line_open(), by line_run(). */
 	struct batch_hdr seen[256];
