@@ -1,4 +1,4 @@
-/* coordinator/plan.c - sizes of every session, and the cut that they allow. */
+/* coordinator/plan.c - settings, caps, and the cut that the sizes allow. */
 #include "plan.h"
 
 #include <errno.h>
@@ -6,10 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../layers/place.h"
-#include "../layers/staging.h"
-#include "../shm/arena.h"
-#include "../shm/ring.h"
+#include "../shm/layout.h"
 #include "plan_priv.h"
 #include "split.h"
 
@@ -56,244 +53,13 @@ plan_ring(const struct plan *p, unsigned s, uint32_t *ret_nslots,
 }
 
 static uint64_t
-rings_bytes(const struct plan *p, unsigned s)
-{
-	uint64_t n = ALIGN_UP(sizeof(struct stage_status), 4096);
-	uint32_t nslots, nbytes;
-	unsigned i;
-
-	for (i = s; i <= s + 1; i++) {
-		plan_ring(p, i, &nslots, &nbytes);
-		n += ring_bytes(nslots, nbytes);
-	}
-	return n;
-}
-
-/* --- what each unit weighs --- */
-
-static const struct load_conf load_conf = LOAD_CONF_DEFAULT;
-
-/* Heap of a worker by extent and by operation: what stage.c and program.c
- * allocate for each (a weight, an item to load, a placement ...). */
-#define EXTENT_TABLES	(2 * sizeof(struct extent) + sizeof(struct weight) + \
-    sizeof(struct load_item))
-#define OP_TABLES	(sizeof(struct op) + sizeof(struct tensor) + \
-    sizeof(struct placed_op) + 3 * sizeof(struct span))
-#define OPS_OF_LAYER	32
-
-/* Sizes of these extents; *ret_block is the staging block they ask for. */
-static int
-weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
-    struct unit_size *ret, uint64_t *ret_block, struct err *reterr)
-{
-	struct weights ws;
-	struct load_item it;
-	uint32_t i;
-	int rc;
-
-	*ret = (struct unit_size){ .tables = n * EXTENT_TABLES +
-	    OPS_OF_LAYER * OP_TABLES };
-	*ret_block = 0;
-	if ((rc = weights_layout(ext, n, z->env->kernels, &ws, reterr)) < 0)
-		return rc;
-	ret->weights = ws.nbytes;
-	for (i = 0; i < n; i++) {
-		it.ext = ext[i];
-		it.row_step = weight_row_step(&ws.w[i]);
-		*ret_block = MAX(*ret_block, load_block_bytes(&load_conf, &it,
-		    1));
-		ret->file += ext[i].nbytes;
-		if (ws.w[i].kern != NULL &&
-		    ext[i].role != ROLE_TOKEN_EMBD)
-			ret->token += ws.w[i].nbytes;
-	}
-	weights_free(&ws);
-	return 0;
-}
-
-/* Scratch of a program with these parts: it does not depend on which layers,
- * and no further layer after the third changes it: beside the first, which may
- * read its input from the ring, and the last, behind which the rope table is
- * free, all are laid out alike. */
-static int
-scratch_of(struct sizes *z, int embedding, uint32_t nlayers, int head,
-    struct err *reterr)
-{
-	const struct model *m = z->plan->model;
-	struct program_env env = {
-		.hp = &m->hp, .nlayers = nlayers, .embedding = embedding,
-		.head = head, .batch_rows = z->plan->batch_rows,
-		.head_rows = z->plan->head_rows, .kv = z->kv_one,
-	};
-	uint32_t u0 = embedding ? 0 : 1, u1 = 1 + nlayers, n;
-	struct extent *ext;
-	struct weights ws = { 0 };
-	struct program *p = NULL;
-	int rc;
-
-	ext = calloc(2 * (size_t)model_range_max(m), sizeof(*ext));
-	if (ext == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	n = model_range(m, u0, MAX(u0, u1), ext);
-	if (head)
-		n += model_range(m, m->nunits - 1, m->nunits, ext + n);
-	if ((rc = weights_layout(ext, n, z->env->kernels, &ws, reterr)) == 0) {
-		env.ws = &ws;
-		rc = program_build(&env, &p, reterr);
-	}
-	if (rc == 0) {
-		z->scratch[embedding][nlayers][head] = p->scratch_bytes;
-		z->thread_bytes = MAX(z->thread_bytes,
-		    program_thread_bytes(p));
-	}
-	program_free(p);
-	weights_free(&ws);
-	free(ext);
-	return rc;
-}
-
-static void
-add_size(struct unit_size *sum, const struct unit_size *u)
-{
-	sum->weights += u->weights;
-	sum->file += u->file;
-	sum->token += u->token;
-	sum->tables += u->tables;
-}
-
-/* Sums from the front and maxima by powers of two, so that a range costs the
- * same whatever its length: the cut asks for all of them. */
-static int
-sum_units(struct sizes *z, struct err *reterr)
-{
-	const struct model *m = z->plan->model;
-	uint32_t n = m->nunits, u, l;
-	struct unit_size us;
-	int rc;
-
-	if ((z->before = calloc(n + 1, sizeof(*z->before))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	for (l = 0; l < BLOCK_LEVELS; l++)
-		if ((z->block[l] = calloc(n, sizeof(*z->block[l]))) == NULL)
-			return err_set(reterr, ERR_RUN, -ENOMEM,
-			    "out of memory");
-	for (u = 0; u < n; u++) {
-		if ((rc = weigh(z, m->ext + m->first[u], m->first[u + 1] -
-		    m->first[u], &us, &z->block[0][u], reterr)) < 0)
-			return rc;
-		z->before[u + 1] = z->before[u];
-		add_size(&z->before[u + 1], &us);
-	}
-	z->head = us;
-	for (l = 1; l < BLOCK_LEVELS; l++)
-		for (u = 0; u + (1u << l) <= n; u++)
-			z->block[l][u] = MAX(z->block[l - 1][u],
-			    z->block[l - 1][u + (1u << (l - 1))]);
-	return 0;
-}
-
-static int
-measure_units(struct sizes *z, struct err *reterr)
-{
-	const struct model *m = z->plan->model;
-	uint64_t block;
-	uint32_t nl;
-	int rc, e, h;
-
-	if ((rc = sum_units(z, reterr)) < 0)
-		return rc;
-	if (m->rope_freqs.nrows != 0 && (rc = weigh(z, &m->rope_freqs, 1,
-	    &z->rope, &block, reterr)) < 0)
-		return rc;
-	/* Beside its embedding a tied head brings only its norm. */
-	if (m->hp.tied && (rc = weigh(z, m->ext + m->first[m->nunits - 1], 1,
-	    &z->tied_head, &block, reterr)) < 0)
-		return rc;
-	for (e = 0; e < 2; e++)
-		for (nl = 0; nl < 4; nl++)
-			for (h = 0; h < 2; h++)
-				if (e + nl + h > 0 && (rc = scratch_of(z, e,
-				    MIN(nl, m->hp.n_layer), h, reterr)) < 0)
-					return rc;
-	return 0;
-}
-
-static void
-free_sizes(struct sizes *z)
-{
-	unsigned l;
-
-	for (l = 0; l < BLOCK_LEVELS; l++)
-		free(z->block[l]);
-	free(z->before);
-	free(z);
-}
-
-/* The staging block of [u0, u1): two overlapping powers of two. */
-static uint64_t
-range_block(const struct sizes *z, uint32_t u0, uint32_t u1)
-{
-	uint32_t l = 31 - (uint32_t)__builtin_clz(u1 - u0);
-
-	return MAX(load_conf.block_bytes, MAX(z->block[l][u0],
-	    z->block[l][u1 - (1u << l)]));
-}
-
-/* Everything that session s needs for [u0, u1), by tag. */
-static void
-session_sizes(const struct sizes *z, unsigned s, uint32_t u0, uint32_t u1,
-    struct plan_session *ps)
-{
-	const struct model *m = z->plan->model;
-	const struct unit_size *lo = &z->before[u0], *hi = &z->before[u1];
-	uint64_t *b = ps->bytes, weights = hi->weights - lo->weights;
-
-	ps->u0 = u0;
-	ps->u1 = u1;
-	ps->embedding = u0 == 0;
-	ps->head = u1 == m->nunits;
-	ps->first_layer = MAX(u0, 1) - 1;
-	ps->nlayers = MIN(u1, m->nunits - 1) - MAX(u0, 1);
-	if (MIN(u1, m->nunits - 1) < MAX(u0, 1))
-		ps->nlayers = 0;
-	ps->token_bytes = hi->token - lo->token;
-	ps->file_bytes = hi->file - lo->file;
-	if (ps->embedding && ps->head && m->hp.tied) {
-		weights -= z->head.weights - z->tied_head.weights;
-		ps->file_bytes -= z->head.file - z->tied_head.file;
-	}
-	if (ps->nlayers > 0 && m->rope_freqs.nrows != 0) {
-		weights += z->rope.weights;
-		ps->file_bytes += z->rope.file;
-	}
-	memset(b, 0, sizeof(ps->bytes));
-	b[MEM_WEIGHTS] = arena_charge_bytes(weights);
-	b[MEM_KV] = arena_charge_bytes(ps->nlayers * z->kv_one.nbytes);
-	b[MEM_COMPUTE] = arena_charge_bytes(
-	    ALIGN_UP(z->scratch[ps->embedding][MIN(ps->nlayers, 3)][ps->head],
-	    64) + (ps->nlayers > 0 ? z->threads[s] * z->thread_bytes : 0));
-	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth *
-	    range_block(z, u0, u1));
-	b[MEM_RINGS] = rings_bytes(z->plan, s);
-	/* Page tables: one entry of 8 bytes for each 4 KiB mapped. */
-	b[MEM_RUNTIME] = z->runtime[s] +
-	    ALIGN_UP(hi->tables - lo->tables, 4096) +
-	    ALIGN_UP((b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
-	    b[MEM_STAGING] + b[MEM_RINGS]) / 512, 4096);
-	ps->total_bytes = b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
-	    b[MEM_STAGING] + b[MEM_RINGS] + b[MEM_RUNTIME];
-}
-
-static uint64_t
 split_bytes(void *arg, unsigned s, uint32_t u0, uint32_t u1)
 {
 	struct plan_session ps;
 
-	session_sizes(arg, s, u0, u1, &ps);
+	sizes_session(arg, s, u0, u1, &ps);
 	return ps.total_bytes;
 }
-
-/* --- the plan --- */
 
 static enum kv_fmt
 kv_fmt_of(enum kv_type t)
@@ -429,7 +195,7 @@ cut(struct sizes *z, unsigned *reterr_session, uint64_t *reterr_short,
 	if (rc == -ENOMEM)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	for (s = 0; s < p->nsessions; s++)
-		session_sizes(z, s, at[s], at[s + 1], &p->session[s]);
+		sizes_session(z, s, at[s], at[s + 1], &p->session[s]);
 	return rc;
 }
 
@@ -444,9 +210,9 @@ plan_try(const struct conf *c, const struct plan_env *env, struct plan *ret,
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	z->plan = ret;
 	if ((rc = set_up(c, env, z, reterr)) == 0 &&
-	    (rc = measure_units(z, reterr)) == 0)
+	    (rc = sizes_measure(z, reterr)) == 0)
 		rc = cut(z, reterr_session, reterr_short, reterr);
-	free_sizes(z);
+	sizes_free(z);
 	return rc;
 }
 

@@ -1,4 +1,4 @@
-/* coordinator/plan_priv.h - sizes behind a plan; plan.c and plan_advice.c. */
+/* coordinator/plan_priv.h - sizes behind a plan, for plan*.c only. */
 #ifndef COORDINATOR_PLAN_PRIV_H
 #define COORDINATOR_PLAN_PRIV_H
 
@@ -27,6 +27,16 @@ struct sizes {
 	unsigned threads[MAX_SESSIONS];
 	uint64_t runtime[MAX_SESSIONS];
 };
+
+/* Measure all units of z->plan->model under z->env->kernels; sizes_free() ends
+ * any state and frees z. */
+int sizes_measure(struct sizes *z, struct err *reterr);
+void sizes_free(struct sizes *z);
+
+/* Everything that session s needs for units [u0, u1): range, bytes by tag and
+ * their total. */
+void sizes_session(const struct sizes *z, unsigned s, uint32_t u0,
+    uint32_t u1, struct plan_session *ps);
 
 /* plan_build() without advice: -ENOSPC with no message when it cannot fit. */
 int plan_try(const struct conf *c, const struct plan_env *env,
