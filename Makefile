@@ -68,7 +68,7 @@ PROGS   := $(PROGSRC:%.c=$(B)/%)
 UNIT    := $(filter $(B)/tests/test_%,$(PROGS))
 # Where every run is many times slower, the scripts that are made of many runs
 # stay out: what they hold is held by the tiers that are fast.
-E2E     := $(sort $(wildcard tests/e2e_*.sh))
+E2E     := $(sort $(filter-out tests/e2e_big.sh,$(wildcard tests/e2e_*.sh)))
 ifneq ($(CROSS),)
 E2E     := tests/e2e_smoke.sh
 else ifeq ($(SAN),thread)
@@ -154,6 +154,10 @@ check-arm64:
 	.ci/deps arm64
 	$(MAKE) --no-print-directory CROSS=aarch64-linux-gnu- check-built
 
+# A model larger than any one cap; writes 850 MB.
+check-big: all $(B)/tests/mkgguf
+	tests/run.sh tests/e2e_big.sh
+
 # Held against data that nobody here tuned for, where it is beside the tree.
 SHARED  ?= ../shared
 CONFORM := llama-f32 llama-f16 llama-bf16 llama-q8_0 llama-q4_0 llama3
@@ -177,6 +181,7 @@ help:
 	echo "  check-tsan       the same under TSan"
 	echo "  check-clang      everything builds with clang"
 	echo "  check-arm64      cross-built, under user emulation"
+	echo "  check-big        a model larger than any one cap (850 MB)"
 	echo "  check-fuzz       each fuzzer for FUZZ_S seconds (60)"
 	echo "  check-conformance  against data in SHARED (../shared)"
 	echo "  check-kernels check-includes   those two alone"
@@ -186,6 +191,6 @@ help:
 
 .PHONY: all demo check check-built check-kernels check-includes check-asan \
     check-tsan check-clang check-programs check-arm64 check-conformance \
-    check-fuzz clean help
+    check-big check-fuzz clean help
 
 -include $(wildcard $(B)/*/*.d)

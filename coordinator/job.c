@@ -100,7 +100,7 @@ measure_runtime(const struct conf *c, struct err *reterr)
 
 /* What the caps allow and the machine or the model may not. */
 static void
-warn_of_plan(const struct plan *p, uint64_t free_bytes)
+note_of_plan(const struct plan *p, uint64_t free_bytes)
 {
 	char need[UNITS_BYTES_LEN], have[UNITS_BYTES_LEN];
 	uint64_t sum = 0;
@@ -131,7 +131,7 @@ job_plan(struct job *j, struct err *reterr)
 	if ((rc = measure_runtime(j->c, reterr)) < 0 ||
 	    (rc = plan_build(j->c, &env, &j->plan, reterr)) < 0)
 		return rc;
-	warn_of_plan(&j->plan, env.free_bytes);
+	note_of_plan(&j->plan, env.free_bytes);
 	return 0;
 }
 

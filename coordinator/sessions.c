@@ -47,6 +47,7 @@ poll_until(struct pollfd *p, nfds_t n, uint64_t deadline_ns)
 	return ppoll(p, n, &ts, NULL);
 }
 
+/* Made here, paid where they are used: each stage touches its own two. */
 static int
 make_rings(struct sessions *ss, struct err *reterr)
 {
@@ -61,7 +62,6 @@ make_rings(struct sessions *ss, struct err *reterr)
 		if ((rc = ring_create(name, nslots, nbytes, &ss->ring[i],
 		    reterr)) < 0)
 			return rc;
-		/* Here nothing is paid: each stage touches its own rings. */
 	}
 	if ((ss->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
 		return err_set(reterr, ERR_RUN, -errno, "eventfd: %s",

@@ -14,4 +14,4 @@ mapfile -t programs < <(find build/tests -type f -perm -u+x \
 # shellcheck disable=SC2016
 setpriv --reuid=nobody --regid=nogroup --clear-groups --inh-caps=-all \
     bash -c 'ulimit -l 8192; export HOME=$PWD; exec tests/run.sh "$@"' _ \
-    "${programs[@]}" tests/e2e_*.sh
+    "${programs[@]}" tests/e2e_[!b]*.sh tests/e2e_bad_input.sh
