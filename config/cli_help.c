@@ -198,6 +198,7 @@ static const char help_eval[] =
 "  --ids-file FILE   the tokens are in FILE; - is stdin\n"
 "  --logits OUT.f32  where the logits go\n"
 "  --text FILE       the text to predict; - is stdin\n"
+"  --json            the result as one JSON object\n"
 "\n"
 COMMON
 "\n"

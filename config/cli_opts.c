@@ -72,7 +72,8 @@ static const struct cli_opt options[] = {
 	{ "load", 0, BENCH, OWN(BOOL, bench_load, 0, 0) },
 	{ "sweep", 0, BENCH, OWN(SWEEP, sweep, 0, 0) },
 
-	{ "json", 0, RUN | PLAN | INSPECT | DEVICES | EXPLAIN | BENCH | STRESS,
+	{ "json", 0, RUN | PLAN | INSPECT | DEVICES | EXPLAIN | EVAL | BENCH |
+	    STRESS,
 	    OWN(BOOL, json, 0, 0) },
 };
 

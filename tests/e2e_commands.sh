@@ -242,6 +242,10 @@ works "eval --text" eval -m "$MODEL" --ctx 64 --text "$T/text" $(sessions 2)
 check "a line" prints \
     '^perplexity [0-9.]+ \+- [0-9.]+ \([0-9]+ chunks of 64 tokens'
 want=$(cat "$OUT")
+works "eval --text --json" eval -m "$MODEL" --ctx 64 --text "$T/text" --json
+check "the same number" same "${want%% +-*}" "perplexity $("$PYTHON" -c \
+    'import json, sys
+print("%.4f" % json.load(open(sys.argv[1]))["perplexity"])' "$OUT")"
 INPUT=$T/text straddle eval -m "$MODEL" --ctx 64 --text - --batch 7
 check "the same from stdin, however cut" same "$want" "$(cat "$OUT")"
 ppl() { sed -n 's/^perplexity \([0-9]*\)\..*/\1/p' "$OUT"; }

@@ -326,7 +326,7 @@ START_TEST(foreign_options_are_refused)
 	    "-x");
 	REFUSED("-r: not an option of run", "run", "-r", "3");
 	REFUSED("-p: not an option of plan", "plan", "-p", "x");
-	REFUSED("--json: not an option of eval", "eval", "--json");
+	REFUSED("--json: not an option of tokenize", "tokenize", "--json");
 	REFUSED("--temp: not an option of bench", "bench", "--temp", "1");
 }
 END_TEST
