@@ -232,6 +232,7 @@ struct feed {
 	struct job *j;
 	const uint32_t *ids;
 	uint32_t seq, pos0, n;
+	uint32_t chunk;		/* rows of a batch */
 	enum job_want want;
 	uint32_t sent;		/* ids submitted */
 	uint32_t got;		/* wanted rows received */
@@ -246,7 +247,7 @@ feed_some(struct feed *f, struct err *reterr)
 	int rc, want;
 
 	while (f->sent < f->n) {
-		n = MIN(f->n - f->sent, f->j->plan.batch_rows);
+		n = MIN(f->n - f->sent, f->chunk);
 		for (i = 0; i < n; i++) {
 			want = f->want == WANT_ALL || f->sent + i == f->n - 1;
 			f->j->rows[i] = job_row(f->seq, f->pos0 + f->sent + i,
@@ -281,13 +282,33 @@ take_result(struct feed *f, job_row_fn *fn, void *arg, struct err *reterr)
 	return MIN(rc, 0);
 }
 
+/* Rows of a batch of n.  Stages with cores of their own overlap when there are
+ * several chunks: with C of them S stages reach S * C / (S + C - 1) of one, so
+ * a prompt is cut into four times as many chunks as there are stages, but
+ * not below the rows that a matrix is worth reading for.  Stages that share
+ * cores only lose by it: they get whole batches. */
+enum { CHUNK_LEAST = 32 };
+
+static uint32_t
+chunk_rows(const struct plan *p, uint32_t n)
+{
+	unsigned s;
+
+	for (s = 0; s < p->nsessions; s++)
+		if (!p->session[s].own_cores)
+			return p->batch_rows;
+	return MIN(p->batch_rows, MAX(CHUNK_LEAST,
+	    DIV_UP(n, 4 * p->nsessions)));
+}
+
 int
 job_feed(struct job *j, uint32_t seq, uint32_t pos0, const uint32_t *ids,
     uint32_t n, enum job_want want, job_row_fn *fn, void *arg,
     struct err *reterr)
 {
 	struct feed f = { .j = j, .ids = ids, .seq = seq, .pos0 = pos0,
-	    .n = n, .want = want };
+	    .n = n, .want = want, .chunk = j->plan.nsessions > 1 ?
+	    chunk_rows(&j->plan, n) : j->plan.batch_rows };
 	uint32_t wanted = want == WANT_ALL ? n : MIN(n, 1);
 	int rc = 0;
 
