@@ -182,6 +182,8 @@ session_json(const struct plan_session *ps, const struct session *s)
 	    (json_int_t)s->stats.ledger_peak));
 	json_object_set_new(o, "peak_from", json_string("VmHWM+VmPTE"));
 	json_object_set_new(o, "enforced_by", json_string("ledger"));
+	json_object_set_new(o, "batches",
+	    json_integer((json_int_t)s->stats.batches));
 	json_object_set_new(o, "device_ops",
 	    json_integer(s->ready.device_ops));
 	json_object_set_new(o, "cpu_ops", json_integer(s->ready.cpu_ops));

@@ -162,6 +162,25 @@ works "the one that was drawn" run -m "$MODEL" -p "In the beginning" \
     -n 24 --ctx 256 --seed "${seed:-none}"
 check "repeats that run" same "$want" "$(cat "$OUT")"
 
+# --- a prompt in pieces ---
+
+batches()
+{
+	"$PYTHON" -c 'import json, sys
+print(json.load(open(sys.argv[1]))["sessions"][0]["batches"])' "$OUT"
+}
+
+one=$(cores | head -n 1) two=$(cores | tail -n 1)
+long=$(printf 'and the word of the LORD came unto me %.0s' 1 2 3 4 5 6 7 8 9 10 \
+    11 12 13 14 15 16)
+works "shared cores" run -m "$MODEL" -s 2*cpu -p "$long" -n 1 --temp 0 --json
+check "a prompt goes in whole batches" same 2 "$(batches)"
+if [ "$one" -ne "$two" ]; then
+	works "cores of their own" run -m "$MODEL" -s "cpu,cores=$one" \
+	    -s "cpu,cores=$two" -p "$long" -n 1 --temp 0 --json
+	check "a prompt goes in pieces that overlap" test "$(batches)" -ge 4
+fi
+
 # --- several prompts ---
 
 printf 'In the beginning\nAnd it came to pass\n\nThe LORD \377\n' >"$T/lines"
