@@ -7,11 +7,8 @@
 #include <string.h>
 #include <bsd/string.h>
 
-#include "../shm/event.h"
 #include "commands.h"
 #include "output.h"
-
-#define ANSWER_NS	UINT64_C(60000000000)
 
 /* Kinds that the word list of the design knows; the worker says of each
  * whether this binary has it. */
@@ -90,11 +87,8 @@ hear(struct session *s, struct chan_msg *m, struct answers *a,
 	int rc;
 
 	for (;;) {
-		rc = session_recv(s, m, event_now_ns() + ANSWER_NS, reterr);
-		if (rc < 0)
-			return rc == -ETIMEDOUT ? err_set(reterr, ERR_RUN, rc,
-			    "device %s: the probe does not answer",
-			    s->name) : rc;
+		if ((rc = session_answer(s, m, reterr)) < 0)
+			return rc;
 		if (m->type == WIRE_END)
 			return 0;
 		if (m->type == WIRE_LIMIT && m->nbytes == sizeof(wl)) {

@@ -245,10 +245,6 @@ cmd_eval(const struct conf *c, struct err *reterr)
 	uint32_t *ids = NULL;
 	size_t n = 0;
 
-	if (by_ids == (c->text_path != NULL))
-		return err_set(reterr, ERR_USAGE, -EINVAL, "eval: give either "
-		    "--ids \"1 2 3\" (or --ids-file FILE) with --logits OUT, "
-		    "or --text FILE");
 	if ((rc = prepare(&j, &ids, &n, &o, reterr)) == 0 &&
 	    (rc = job_start(&j, reterr)) == 0) {
 		rc = by_ids ? eval_ids(&j, ids, n, &o, reterr) :

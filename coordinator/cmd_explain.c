@@ -5,11 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../shm/event.h"
 #include "commands.h"
 #include "output.h"
-
-#define ANSWER_NS	UINT64_C(60000000000)
 
 struct explained {
 	json_t *ops, *summary;
@@ -57,10 +54,7 @@ explain_session(struct explained *x, const struct job *j, unsigned i,
 	if ((rc = session_send_model(&s, &j->plan, reterr)) == 0)
 		rc = session_send(&s, WIRE_EXPLAIN, NULL, 0, NULL, 0, reterr);
 	while (rc == 0) {
-		rc = session_recv(&s, m, event_now_ns() + ANSWER_NS, reterr);
-		if (rc == -ETIMEDOUT)
-			err_set(reterr, ERR_RUN, rc, "session %s: its worker "
-			    "does not answer", s.name);
+		rc = session_answer(&s, m, reterr);
 		if (rc < 0 || m->type == WIRE_END)
 			break;
 		if (m->type != WIRE_PLACED || m->nbytes != sizeof(wp))

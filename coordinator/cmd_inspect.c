@@ -212,9 +212,6 @@ cmd_inspect(const struct conf *c, struct err *reterr)
 	struct gguf *g;
 	int rc = 0;
 
-	if (c->model_path == NULL)
-		return err_set(reterr, ERR_USAGE, -EINVAL, "inspect: give a "
-		    "model: straddle inspect FILE.gguf");
 	if ((rc = gguf_open(c->model_path, &g, reterr)) < 0)
 		return rc;
 	if (c->json)

@@ -374,12 +374,6 @@ cmd_run(const struct conf *c, struct err *reterr)
 		    "one after the other (--parallel 1)", c->parallel);
 		goto done;
 	}
-	if (c->prompts_file == NULL && c->prompt == NULL &&
-	    c->prompt_file == NULL) {
-		rc = err_set(reterr, ERR_USAGE, -EINVAL, "no prompt: give -p "
-		    "TEXT, -f FILE (- is stdin) or --prompts FILE");
-		goto done;
-	}
 	draw_seed(with_seed);
 	if ((rc = source_read(c->prompt, c->prompts_file != NULL ?
 	    c->prompts_file : c->prompt_file, &text, reterr)) < 0)

@@ -15,9 +15,6 @@ open_vocab(const struct conf *c, struct gguf **ret_g, struct tokenizer **ret,
 {
 	int rc;
 
-	if (c->model_path == NULL)
-		return err_set(reterr, ERR_USAGE, -EINVAL,
-		    "no model: give -m FILE.gguf");
 	if ((rc = gguf_open(c->model_path, ret_g, reterr)) < 0)
 		return rc;
 	if ((rc = tokenizer_open(*ret_g, ret, reterr)) < 0)
@@ -48,9 +45,6 @@ cmd_tokenize(const struct conf *c, struct err *reterr)
 	size_t n, i;
 	int rc;
 
-	if (c->prompt == NULL && c->prompt_file == NULL)
-		return err_set(reterr, ERR_USAGE, -EINVAL, "no text: give -p "
-		    "TEXT or -f FILE (- is stdin)");
 	if ((rc = open_vocab(c, &g, &t, reterr)) < 0)
 		return rc;
 	if ((rc = source_read(c->prompt, c->prompt_file, &text, reterr)) == 0)
@@ -111,9 +105,6 @@ cmd_detokenize(const struct conf *c, struct err *reterr)
 	size_t n;
 	int rc;
 
-	if (c->ids == NULL && c->ids_file == NULL)
-		return err_set(reterr, ERR_USAGE, -EINVAL, "no ids: give them "
-		    "as operands, or -f FILE (- is stdin)");
 	if ((rc = open_vocab(c, &g, &t, reterr)) < 0)
 		return rc;
 	if ((rc = source_read(c->ids, c->ids_file, &text, reterr)) == 0 &&

@@ -1,5 +1,6 @@
 /* coordinator/commands.h - one function per command; each returns 0 or -errno
- * with a message.  Called by main only. */
+ * with a message.  Called by main only, with settings that conf_check() has
+ * passed: what a command needs is there. */
 #ifndef COORDINATOR_COMMANDS_H
 #define COORDINATOR_COMMANDS_H
 

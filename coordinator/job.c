@@ -23,9 +23,6 @@ job_open(struct job *j, const struct conf *c, struct err *reterr)
 	memset(j, 0, sizeof(*j));
 	j->c = c;
 	j->signal_fd = -1;
-	if (c->model_path == NULL)
-		return err_set(reterr, ERR_USAGE, -EINVAL, "no model: give "
-		    "-m FILE.gguf, or model = \"FILE.gguf\" in the config");
 	if ((rc = gguf_open(c->model_path, &j->g, reterr)) < 0)
 		return rc;
 	if ((rc = model_open(j->g, &j->m, reterr)) < 0)

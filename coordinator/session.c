@@ -12,7 +12,6 @@
 #include "../shm/event.h"
 
 #define SEND_NS		UINT64_C(10000000000)
-#define START_NS	UINT64_C(60000000000)
 #define END_NS		UINT64_C(2000000000)
 
 /* The worker is gone: how, and what it held. */
@@ -78,6 +77,17 @@ session_recv(struct session *s, struct chan_msg *m, uint64_t deadline_ns,
 	if (m->type == WIRE_ERROR)
 		return worker_error(s, m, reterr);
 	return 0;
+}
+
+int
+session_answer(struct session *s, struct chan_msg *m, struct err *reterr)
+{
+	int rc = session_recv(s, m, event_now_ns() + SESSION_WAIT_NS, reterr);
+
+	if (rc == -ETIMEDOUT)
+		return err_set(reterr, ERR_RUN, rc,
+		    "session %s: its worker does not answer", s->name);
+	return rc;
 }
 
 int
@@ -186,7 +196,7 @@ session_probe(const struct plan_session *ps, const struct conf *c,
 	if (m == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	if ((rc = session_spawn(ret, ps, c, reterr)) == 0)
-		rc = session_hello(ret, START_NS, m, reterr);
+		rc = session_hello(ret, SESSION_WAIT_NS, m, reterr);
 	free(m);
 	if (rc < 0)
 		session_close(ret);

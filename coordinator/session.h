@@ -19,6 +19,9 @@ enum session_state {
 	SESSION_READY, SESSION_DRAINED, SESSION_CLOSED, SESSION_FAILED
 };
 
+/* How long a worker may take to start or to answer. */
+#define SESSION_WAIT_NS	UINT64_C(60000000000)
+
 struct session {
 	const char *name;
 	const struct plan_session *plan;
@@ -80,6 +83,8 @@ void session_close(struct session *s);
  * of the worker become errors that name the session. */
 int session_recv(struct session *s, struct chan_msg *m, uint64_t deadline_ns,
     struct err *reterr);
+/* The same for an answer that must come: none in a minute is an error too. */
+int session_answer(struct session *s, struct chan_msg *m, struct err *reterr);
 int session_send(struct session *s, uint32_t type, const void *buf,
     size_t nbytes, const int *fds, unsigned nfds, struct err *reterr);
 

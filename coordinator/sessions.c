@@ -17,7 +17,6 @@
 
 #define TICK_NS		UINT64_C(100000000)
 #define STATS_NS	UINT64_C(10000000000)
-#define START_NS	UINT64_C(60000000000)
 #define LEAVE_NS	UINT64_C(2000000000)
 
 /* Short enough to win over a context switch, long enough to meet a
@@ -144,7 +143,7 @@ await(struct sessions *ss, unsigned i, struct err *reterr)
 		{ .fd = ss->s[i].chan.fd, .events = POLLIN },
 		{ .fd = ss->signal_fd, .events = POLLIN },
 	};
-	uint64_t deadline = event_now_ns() + START_NS;
+	uint64_t deadline = event_now_ns() + SESSION_WAIT_NS;
 	int rc;
 
 	while (event_now_ns() < deadline) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../coordinator/tokenizer.h"
+#include "ids.h"
 #include "gguf_writer.h"
 
 #define MARK	"\xe2\x96\x81"		/* U+2581 */
@@ -119,25 +120,6 @@ open_vocab(const struct vocab *v)
 	return tokenizer;
 }
 
-static void
-check_ids(const char *text, int special, size_t n, const uint32_t *want)
-{
-	uint32_t *ids;
-	size_t got, i;
-	struct err e;
-
-	t_ok(tokenizer_encode(tokenizer, text, strlen(text), 0, special, &ids,
-	    &got, &e), &e);
-	for (i = 0; i < got && i < n; i++)
-		ck_assert_msg(ids[i] == want[i], "\"%s\": id %zu is %u, not %u",
-		    text, i, ids[i], want[i]);
-	ck_assert_msg(got == n, "\"%s\": %zu ids, not %zu", text, got, n);
-	free(ids);
-}
-
-#define IDS(...) \
-	NITEMS(((uint32_t[]){ __VA_ARGS__ })), (uint32_t[]){ __VA_ARGS__ }
-
 /* Opened vocabulary; the file must be refused with rc and these words. */
 static void
 check_refused(const struct vocab *v, int rc, const char *words)
@@ -184,15 +166,15 @@ START_TEST(the_best_score_merges_first_and_the_leftmost_of_equals)
 	struct vocab v = VOCAB(letters, .no_prefix = 1);
 
 	open_vocab(&v);
-	check_ids("", 0, 0, NULL);
-	check_ids("ab", 0, IDS(7));
-	check_ids("abc", 0, IDS(4, 8));		/* bc before ab */
-	check_ids("aaa", 0, IDS(9, 4));
-	check_ids("aaaa", 0, IDS(9, 9));
-	check_ids("abca", 0, IDS(4, 11));	/* bc, then bca */
-	check_ids("aabc", 0, IDS(9, 8));
-	check_ids("aab", 0, IDS(4, 7));		/* aa is stale by then */
-	check_ids("a a", 0, IDS(4, 10));
+	check_ids(tokenizer, "", 0, 0, NULL);
+	check_ids(tokenizer, "ab", 0, IDS(7));
+	check_ids(tokenizer, "abc", 0, IDS(4, 8));		/* bc before ab */
+	check_ids(tokenizer, "aaa", 0, IDS(9, 4));
+	check_ids(tokenizer, "aaaa", 0, IDS(9, 9));
+	check_ids(tokenizer, "abca", 0, IDS(4, 11));	/* bc, then bca */
+	check_ids(tokenizer, "aabc", 0, IDS(9, 8));
+	check_ids(tokenizer, "aab", 0, IDS(4, 7));		/* aa is stale by then */
+	check_ids(tokenizer, "a a", 0, IDS(4, 10));
 }
 END_TEST
 
@@ -201,15 +183,15 @@ START_TEST(a_space_goes_in_front_unless_the_file_says_no)
 	struct vocab v = VOCAB(letters, .no_prefix = 0);
 
 	open_vocab(&v);
-	check_ids("", 0, 0, NULL);
-	check_ids("b", 0, IDS(3, 5));
-	check_ids("a", 0, IDS(10));
-	check_ids("aa", 0, IDS(3, 9));
-	check_ids(" a", 0, IDS(3, 10));
+	check_ids(tokenizer, "", 0, 0, NULL);
+	check_ids(tokenizer, "b", 0, IDS(3, 5));
+	check_ids(tokenizer, "a", 0, IDS(10));
+	check_ids(tokenizer, "aa", 0, IDS(3, 9));
+	check_ids(tokenizer, " a", 0, IDS(3, 10));
 	v.no_prefix = 1;
 	open_vocab(&v);
-	check_ids("a", 0, IDS(4));
-	check_ids(" a", 0, IDS(10));
+	check_ids(tokenizer, "a", 0, IDS(4));
+	check_ids(tokenizer, " a", 0, IDS(10));
 }
 END_TEST
 
@@ -223,12 +205,12 @@ START_TEST(what_is_no_token_goes_out_as_bytes_or_unknown)
 	struct err e;
 
 	open_vocab(&v);
-	check_ids("A", 0, IDS(12));
-	check_ids("a\xc3\x84" "b", 0, IDS(4, 13, 14, 5));
-	check_ids("\xff" "a\xc3" "bc", 0, IDS(15, 4, 13, 8));
-	check_ids("aZa", 0, IDS(4, 0, 4));
+	check_ids(tokenizer, "A", 0, IDS(12));
+	check_ids(tokenizer, "a\xc3\x84" "b", 0, IDS(4, 13, 14, 5));
+	check_ids(tokenizer, "\xff" "a\xc3" "bc", 0, IDS(15, 4, 13, 8));
+	check_ids(tokenizer, "aZa", 0, IDS(4, 0, 4));
 	open_vocab(&poor);
-	check_ids("aA", 0, IDS(0, 1));
+	check_ids(tokenizer, "aA", 0, IDS(0, 1));
 	ck_assert_int_eq(tokenizer_encode(tokenizer, "aZ", 2, 0, 0, &ids, &n,
 	    &e), -EBADMSG);
 	ck_assert_int_eq(e.kind, ERR_MODEL);
@@ -245,9 +227,9 @@ START_TEST(a_merge_may_cross_a_space_when_a_token_does)
 	struct vocab v = VOCAB(toks, .no_prefix = 1);
 
 	open_vocab(&v);
-	check_ids("a b", 0, IDS(7));
-	check_ids("a a b", 0, IDS(6, 7));
-	check_ids("b b", 0, IDS(5, 8));
+	check_ids(tokenizer, "a b", 0, IDS(7));
+	check_ids(tokenizer, "a a b", 0, IDS(6, 7));
+	check_ids(tokenizer, "b b", 0, IDS(5, 8));
 }
 END_TEST
 
@@ -260,9 +242,9 @@ START_TEST(spaces_in_a_row_merge_before_the_word)
 	struct vocab v = VOCAB(toks, .no_prefix = 1);
 
 	open_vocab(&v);
-	check_ids("a  a", 0, IDS(4, 7));
-	check_ids("   a ", 0, IDS(5, 6, 3));
-	check_ids("    ", 0, IDS(5, 5));
+	check_ids(tokenizer, "a  a", 0, IDS(4, 7));
+	check_ids(tokenizer, "   a ", 0, IDS(5, 6, 3));
+	check_ids(tokenizer, "    ", 0, IDS(5, 5));
 }
 END_TEST
 
@@ -274,7 +256,7 @@ START_TEST(of_equal_texts_the_last_is_found)
 	struct vocab v = VOCAB(toks, .no_prefix = 1);
 
 	open_vocab(&v);
-	check_ids("aa", 0, IDS(2, 2));
+	check_ids(tokenizer, "aa", 0, IDS(2, 2));
 }
 END_TEST
 
@@ -292,10 +274,10 @@ START_TEST(user_tokens_are_cut_out_always_the_longest_first)
 	struct vocab v = VOCAB(chat, .no_prefix = 1);
 
 	open_vocab(&v);
-	check_ids("hi<hi>hi", 0, IDS(6, 14, 6));
-	check_ids("<hi>!<hi>", 0, IDS(15, 14));
-	check_ids("<<hi>!!", 0, IDS(8, 15, 16));
-	check_ids("[hi]<hi>[hi", 0, IDS(18, 14, 0, 6));
+	check_ids(tokenizer, "hi<hi>hi", 0, IDS(6, 14, 6));
+	check_ids(tokenizer, "<hi>!<hi>", 0, IDS(15, 14));
+	check_ids(tokenizer, "<<hi>!!", 0, IDS(8, 15, 16));
+	check_ids(tokenizer, "[hi]<hi>[hi", 0, IDS(18, 14, 0, 6));
 }
 END_TEST
 
@@ -304,11 +286,11 @@ START_TEST(control_tokens_are_parsed_only_when_asked)
 	struct vocab v = VOCAB(chat, .no_prefix = 1);
 
 	open_vocab(&v);
-	check_ids("<s>hi</s>", 1, IDS(1, 6, 2));
+	check_ids(tokenizer, "<s>hi</s>", 1, IDS(1, 6, 2));
 	/* "<s" + ">" would be <s>: a text can not make it by merging. */
-	check_ids("<s>", 0, IDS(11, 9));
-	check_ids("<unk>", 1, IDS(0));
-	check_ids("<|end|><|end|>", 1, IDS(13, 13));
+	check_ids(tokenizer, "<s>", 0, IDS(11, 9));
+	check_ids(tokenizer, "<unk>", 1, IDS(0));
+	check_ids(tokenizer, "<|end|><|end|>", 1, IDS(13, 13));
 }
 END_TEST
 
@@ -317,8 +299,8 @@ START_TEST(raw_text_behind_a_special_token_gets_a_space)
 	struct vocab v = VOCAB(chat, .no_prefix = 0);
 
 	open_vocab(&v);
-	check_ids("hi<s>hi", 1, IDS(3, 6, 1, 3, 6));
-	check_ids("<hi>\nhi", 0, IDS(14, 3, 7, 6));
+	check_ids(tokenizer, "hi<s>hi", 1, IDS(3, 6, 1, 3, 6));
+	check_ids(tokenizer, "<hi>\nhi", 0, IDS(14, 3, 7, 6));
 }
 END_TEST
 
@@ -327,12 +309,12 @@ START_TEST(phi3_special_tokens_eat_the_blanks_behind_them)
 	struct vocab v = VOCAB(chat, .no_prefix = 1, .name = "Phi-3-mini");
 
 	open_vocab(&v);
-	check_ids("<|user|> \n hi <|end|>\n", 1, IDS(12, 6, 3, 13));
-	check_ids("<s> hi", 1, IDS(1, 3, 6));
-	check_ids("<hi>\n!", 0, IDS(14, 16));
+	check_ids(tokenizer, "<|user|> \n hi <|end|>\n", 1, IDS(12, 6, 3, 13));
+	check_ids(tokenizer, "<s> hi", 1, IDS(1, 3, 6));
+	check_ids(tokenizer, "<hi>\n!", 0, IDS(14, 16));
 	v.name = NULL;
 	open_vocab(&v);
-	check_ids("<|user|>\nhi", 1, IDS(12, 7, 6));
+	check_ids(tokenizer, "<|user|>\nhi", 1, IDS(12, 7, 6));
 }
 END_TEST
 
@@ -358,7 +340,7 @@ START_TEST(bos_comes_first_when_asked_and_known)
 	ck_assert_int_eq(tokenizer_bos(tokenizer), -1);
 	ck_assert(!tokenizer_adds_bos(tokenizer));
 	ck_assert_int_eq(tokenizer_kind(tokenizer, 1), TOKEN_NORMAL);
-	check_ids("<s>", 1, IDS(1));
+	check_ids(tokenizer, "<s>", 1, IDS(1));
 }
 END_TEST
 
