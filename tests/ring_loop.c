@@ -206,11 +206,13 @@ static int
 usage(void)
 {
 	fprintf(stderr, "usage: ring_loop [--kill] PROCESSES (1..%d) "
-	    "MESSAGES (1 or more; with --kill 2) SEED\n", MAX_PROCS);
+	    "MESSAGES (1 or more; with --kill 3) SEED\n", MAX_PROCS);
 	return 2;
 }
 
-/* The kill comes before the last round, so that every survivor still has
+/* A victim that dies with its message handed over lets that round end and the
+ * next one reach the processes before it, who are done if that was the last:
+ * the kill comes two rounds before the end, so that every survivor still has
  * something to wait for. */
 static int
 parse(int argc, char **argv)
@@ -223,10 +225,10 @@ parse(int argc, char **argv)
 	run.nmessages = strtoull(argv[2], NULL, 0);
 	run.seed = strtoull(argv[3], NULL, 0);
 	if (run.nprocs < 1 || run.nprocs > MAX_PROCS ||
-	    run.nmessages < (run.kill ? 2 : 1))
+	    run.nmessages < (run.kill ? 3 : 1))
 		return -EINVAL;
 	run.victim = (unsigned)(mix(run.seed + 1) % run.nprocs);
-	run.kill_number = run.kill ? mix(run.seed + 2) % (run.nmessages - 1) :
+	run.kill_number = run.kill ? mix(run.seed + 2) % (run.nmessages - 2) :
 	    0;
 	run.kill_moment = mix(run.seed + 3) % NMOMENTS;
 	run.spin_ns = mix(run.seed + 4) % 2 ? 0 : 3000;
