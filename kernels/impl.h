@@ -21,16 +21,21 @@ bits_to_float(uint32_t bits)
 }
 
 /* d of an act_q8 block; q = x / d where d > 0, otherwise 0.  Inf or NaN among
- * the 32 must poison what is computed from them: d = NaN.  A d that would be
- * denormal is too coarse to keep x / d within 127: such a block is zero. */
+ * the 32, or what leaves 2^22 * d no room to be finite, must poison what is
+ * computed from them: d = NaN.  A d that would be denormal is too coarse to
+ * keep x / d within 127: such a block is zero. */
 static inline float
 act_q8_scale(uint32_t amax_bits)
 {
-	float amax = bits_to_float(amax_bits);
+	union { uint32_t u; float f; } d = { .u = amax_bits };
 
-	if (amax_bits >= BITS_INF)
+	if (!(d.f < 0x1p110f))
 		return NAN;
-	return amax < 127 * FLT_MIN ? 0 : amax / 127;
+	if (d.f < 127 * FLT_MIN)
+		return 0;
+	d.f /= 127;
+	d.u &= ~UINT32_C(3);
+	return d.f;
 }
 
 /* The same for a block_q8_0 of the KV cache; q is rounded with d as stored,

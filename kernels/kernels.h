@@ -20,10 +20,12 @@ enum act_type {
 
 /* One row of k activations in 8 bits, k a multiple of 32, laid out as
  *	float d[k / 32]		scale of each block: amax / 127
- *	int32_t sum[k / 32]	sum of the block's q, for types with an offset
+ *	int16_t sum[k / 16]	sums of 16 q each, for types with an offset
  *	int8_t q[k]
  * each part starting at a multiple of 64 bytes.  x[i] ~ d[i / 32] * q[i].
- * q = round to nearest even of x / d; an all-zero block has d = 0, q = 0. */
+ * q = round to nearest even of x / d; an all-zero block has d = 0, q = 0.
+ * d has at most 22 significant bits, so that 3 * 2^n * d is exact too: the
+ * matrix kernels turn integers into floats by it (mat_tile.h). */
 static inline uint64_t
 act_q8_sum_off(uint64_t k)
 {

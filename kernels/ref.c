@@ -17,14 +17,14 @@ amax32_bits(const float *x)
 	return amax;
 }
 
-/* q = x / d to nearest even; returns their sum. */
-static int32_t
-round32(int8_t *q, const float *x, float d)
+/* n values to nearest even of x / d; returns their sum. */
+static int16_t
+round_q8(int8_t *q, const float *x, float d, uint32_t n)
 {
-	int32_t sum = 0;
-	int i;
+	int16_t sum = 0;
+	uint32_t i;
 
-	for (i = 0; i < 32; i++) {
+	for (i = 0; i < n; i++) {
 		q[i] = d > 0 ? lrintf(fmaxf(fminf(x[i] / d, 127), -127)) : 0;
 		sum += q[i];
 	}
@@ -35,13 +35,14 @@ static void
 quantize_q8(void *dst, const float *x, uint32_t k)
 {
 	float *d = dst;
-	int32_t *sum = (void *)((uint8_t *)dst + act_q8_sum_off(k));
+	int16_t *sum = (void *)((uint8_t *)dst + act_q8_sum_off(k));
 	int8_t *q = (int8_t *)dst + act_q8_q_off(k);
-	uint32_t b;
+	uint32_t i;
 
-	for (b = 0; b < k / 32; b++) {
-		d[b] = act_q8_scale(amax32_bits(x + b * 32));
-		sum[b] = round32(q + b * 32, x + b * 32, d[b]);
+	for (i = 0; i < k; i += 16) {
+		if (i % 32 == 0)
+			d[i / 32] = act_q8_scale(amax32_bits(x + i));
+		sum[i / 16] = round_q8(q + i, x + i, d[i / 32], 16);
 	}
 }
 
@@ -107,7 +108,7 @@ kv_store(void *dst, enum kv_fmt f, const float *x, uint32_t head_dim)
 	case KV_FMT_Q8_0:
 		for (i = 0; i < head_dim; i += 32, b++) {
 			b->d = kv_q8_scale(amax32_bits(x + i));
-			round32(b->q, x + i, half_to_float(b->d));
+			round_q8(b->q, x + i, half_to_float(b->d), 32);
 		}
 		break;
 	default:

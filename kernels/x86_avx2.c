@@ -242,8 +242,8 @@ dot_q8_0(unsigned rows, __m256i *dot, const uint8_t *w, const uint8_t *x,
 }
 
 /* The same with the nibbles as they are, 0..15: eight pairs add up to at most
- * 8 * 2 * 15 * 127 = 30480 in 16 bits.  The offset of 8 comes off by the sum
- * of x. */
+ * 8 * 2 * 15 * 127 = 30480 in 16 bits.  The offset of 8 comes off by the two
+ * sums of x. */
 INLINE void
 dot_q4_0(unsigned rows, __m256i *dot, const uint8_t *w, const uint8_t *x,
     uint64_t ldx, const uint8_t *sum)
@@ -272,7 +272,8 @@ dot_q4_0(unsigned rows, __m256i *dot, const uint8_t *w, const uint8_t *x,
 	UNROLL
 	for (r = 0; r < rows; r++)
 		dot[r] = _mm256_sub_epi32(_mm256_madd_epi16(dot[r], ones),
-		    _mm256_slli_epi32(broadcast4(sum + r * ldx), 3));
+		    _mm256_madd_epi16(broadcast4(sum + r * ldx),
+		    _mm256_set1_epi16(8)));
 }
 
 INLINE void
@@ -551,49 +552,56 @@ amax32_bits(const float *x)
 	return (uint32_t)_mm_cvtsi128_si32(s);
 }
 
-/* q = x / d to nearest even, or 0; returns their sum. */
-INLINE int32_t
+/* q = x / d to nearest even, or 0; returns the sums of each four of q. */
+INLINE __m256i
 round32(int8_t *q, const float *x, float d)
 {
-	__m256i v[4], sum;
-	__m128i s;
+	const __m256i ones = _mm256_set1_epi16(1);
+	__m256i v[4];
 	unsigned i;
 
 	if (!(d > 0)) {
 		memset(q, 0, 32);
-		return 0;
+		return _mm256_setzero_si256();
 	}
 	UNROLL
 	for (i = 0; i < 4; i++)
 		v[i] = _mm256_cvtps_epi32(_mm256_max_ps(_mm256_set1_ps(-127),
 		    _mm256_min_ps(_mm256_set1_ps(127), _mm256_div_ps(
 		    _mm256_loadu_ps(x + i * 8), _mm256_set1_ps(d)))));
-	sum = _mm256_add_epi32(_mm256_add_epi32(v[0], v[1]),
-	    _mm256_add_epi32(v[2], v[3]));
-	s = _mm_add_epi32(_mm256_castsi256_si128(sum),
-	    _mm256_extracti128_si256(sum, 1));
-	s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
-	s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
 
 	/* The packs work within 128-bit lanes: put the fours in order. */
-	_mm256_storeu_si256((void *)q, _mm256_permutevar8x32_epi32(
-	    _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]),
-	    _mm256_packs_epi32(v[2], v[3])),
-	    _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
-	return _mm_cvtsi128_si32(s);
+	v[0] = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(
+	    _mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3])),
+	    _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+	_mm256_storeu_si256((void *)q, v[0]);
+	/* 32 bytes -> 16 pairs -> 8 fours */
+	return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1),
+	    v[0]), ones);
+}
+
+/* Two sums of 16 from the eight of round32. */
+INLINE void
+store_sums(int16_t sum[2], __m256i fours)
+{
+	__m256i s = _mm256_add_epi32(fours, _mm256_shuffle_epi32(fours, 0x4e));
+
+	s = _mm256_add_epi32(s, _mm256_shuffle_epi32(s, 0xb1));
+	sum[0] = (int16_t)_mm256_extract_epi32(s, 0);
+	sum[1] = (int16_t)_mm256_extract_epi32(s, 4);
 }
 
 static void
 quantize_q8(void *dst, const float *x, uint32_t k)
 {
 	float *d = dst;
-	int32_t *sum = (void *)((uint8_t *)dst + act_q8_sum_off(k));
+	int16_t *sum = (void *)((uint8_t *)dst + act_q8_sum_off(k));
 	int8_t *q = (int8_t *)dst + act_q8_q_off(k);
 	uint32_t b;
 
 	for (b = 0; b < k / 32; b++) {
 		d[b] = act_q8_scale(amax32_bits(x + b * 32));
-		sum[b] = round32(q + b * 32, x + b * 32, d[b]);
+		store_sums(sum + 2 * b, round32(q + b * 32, x + b * 32, d[b]));
 	}
 }
 
