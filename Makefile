@@ -43,6 +43,8 @@ endif
 
 # Kernel variants are whole files with their own -m flags.
 FLAGS_kernels/x86_avx2.o := -mavx2 -mfma -mf16c
+FLAGS_kernels/x86_avx512.o := -mavx512f -mavx512bw -mavx512dq -mavx512vl \
+                              -mavx512vnni -mfma -mf16c
 
 DIRS    := config shm kernels layers worker coordinator
 SRCS    := $(sort $(wildcard $(addsuffix /*.c,$(DIRS))))

@@ -8,6 +8,13 @@
 
 #include "kernels.h"
 
+#define SIMD	static inline __attribute__((always_inline, unused))
+#if defined(__clang__)
+#define UNROLL	_Pragma("unroll")
+#else
+#define UNROLL	_Pragma("GCC unroll 16")
+#endif
+
 /* Rounding to 8 bits starts with the largest magnitude of 32 floats, taken as
  * bits: these order as the magnitudes do, with Inf and then NaN on top. */
 enum { BITS_INF = 0x7f800000, HALF_NAN = 0x7e00 };

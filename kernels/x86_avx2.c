@@ -17,11 +17,6 @@
 #include "impl.h"
 
 #define INLINE	static inline __attribute__((always_inline))
-#if defined(__clang__)
-#define UNROLL	_Pragma("unroll")
-#else
-#define UNROLL	_Pragma("GCC unroll 8")
-#endif
 
 enum {
 	DENSE_TILE = 32, DENSE_ROWS = 3,	/* 3 x 4 accumulators */

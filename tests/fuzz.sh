@@ -19,7 +19,11 @@ mkdir -p build/fuzz/obj
 for c in $common; do
 	o=build/fuzz/obj/$(echo "$c" | tr / _).o
 	m=
-	case $c in kernels/x86_avx2.c) m="-mavx2 -mfma -mf16c" ;; esac
+	case $c in
+	kernels/x86_avx2*) m="-mavx2 -mfma -mf16c" ;;
+	kernels/x86_avx512*) m="-mavx512f -mavx512bw -mavx512dq -mavx512vl
+	    -mavx512vnni -mfma -mf16c" ;;
+	esac
 	# shellcheck disable=SC2086
 	[ "$o" -nt "$c" ] || clang-14 ${flags/fuzzer,/fuzzer-no-link,} $m -c \
 	    -o "$o" "$c"

@@ -1,0 +1,170 @@
+/* kernels/simd_avx2.h - the vocabulary of simd.h for AVX2, FMA and F16C:
+ * 8 floats in a vector. */
+#ifndef KERNELS_SIMD_AVX2_H
+#define KERNELS_SIMD_AVX2_H
+
+#include "impl.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+
+#define SIMD_VL	8
+typedef __m256 vf;
+typedef __m256i vi;
+
+SIMD vf vf_zero(void) { return _mm256_setzero_ps(); }
+SIMD vf vf_set(float x) { return _mm256_set1_ps(x); }
+SIMD vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
+SIMD void vf_store(float *p, vf v) { _mm256_storeu_ps(p, v); }
+
+SIMD __m256i
+simd_mask(uint32_t n)
+{
+	return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)MIN(n, 8)),
+	    _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+SIMD vf
+vf_load_n(const float *p, uint32_t n)
+{
+	return _mm256_maskload_ps(p, simd_mask(n));
+}
+SIMD void
+vf_store_n(float *p, uint32_t n, vf v)
+{
+	_mm256_maskstore_ps(p, simd_mask(n), v);
+}
+SIMD vf
+vf_first_n(vf v, uint32_t n, float other)
+{
+	return _mm256_blendv_ps(_mm256_set1_ps(other), v,
+	    _mm256_castsi256_ps(simd_mask(n)));
+}
+
+SIMD vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
+SIMD vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
+SIMD vf vf_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
+SIMD vf vf_div(vf a, vf b) { return _mm256_div_ps(a, b); }
+SIMD vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+SIMD vf vf_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
+SIMD vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }
+SIMD vf vf_min(vf a, vf b) { return _mm256_min_ps(a, b); }
+SIMD vf
+vf_round(vf v)
+{
+	return _mm256_round_ps(v,
+	    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+SIMD vi vi_set(int32_t x) { return _mm256_set1_epi32(x); }
+SIMD vi vi_load(const void *p) { return _mm256_loadu_si256(p); }
+SIMD void vi_store(void *p, vi v) { _mm256_storeu_si256(p, v); }
+SIMD vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
+SIMD vi vi_sub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
+SIMD vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
+SIMD vi vi_or(vi a, vi b) { return _mm256_or_si256(a, b); }
+SIMD vi vi_shl(vi v, unsigned n) { return _mm256_slli_epi32(v, (int)n); }
+SIMD vi vi_shr(vi v, unsigned n) { return _mm256_srli_epi32(v, (int)n); }
+SIMD vi vi_sar(vi v, unsigned n) { return _mm256_srai_epi32(v, (int)n); }
+SIMD vi vi_max(vi a, vi b) { return _mm256_max_epi32(a, b); }
+SIMD vf vf_bits(vi v) { return _mm256_castsi256_ps(v); }
+SIMD vi vi_bits(vf v) { return _mm256_castps_si256(v); }
+SIMD vi vi_from_vf(vf v) { return _mm256_cvtps_epi32(v); }
+SIMD vf vf_from_vi(vi v) { return _mm256_cvtepi32_ps(v); }
+
+SIMD vf
+vf_from_half(const uint16_t *p)
+{
+	return _mm256_cvtph_ps(_mm_loadu_si128((const void *)p));
+}
+SIMD void
+vf_to_half(uint16_t *p, vf v)
+{
+	_mm_storeu_si128((void *)p,
+	    _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
+SIMD vf
+vf_from_bf16(const uint16_t *p)
+{
+	return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(
+	    _mm_loadu_si128((const void *)p)), 16));
+}
+SIMD vf
+vf_from_i8(const int8_t *p)
+{
+	return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(
+	    _mm_loadl_epi64((const void *)p)));
+}
+SIMD void
+vi_to_i8(int8_t *p, vi v)
+{
+	__m128i h = _mm_packs_epi32(_mm256_castsi256_si128(v),
+	    _mm256_extracti128_si256(v, 1));
+
+	_mm_storel_epi64((void *)p, _mm_packs_epi16(h, h));
+}
+
+SIMD float
+vf_hsum(vf v)
+{
+	__m128 s = _mm_add_ps(_mm256_castps256_ps128(v),
+	    _mm256_extractf128_ps(v, 1));
+
+	s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+	return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+SIMD float
+vf_hmax(vf v)
+{
+	__m128 s = _mm_max_ps(_mm256_castps256_ps128(v),
+	    _mm256_extractf128_ps(v, 1));
+
+	s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+	return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+SIMD int32_t
+vi_hsum(vi v)
+{
+	__m128i s = _mm_add_epi32(_mm256_castsi256_si128(v),
+	    _mm256_extracti128_si256(v, 1));
+
+	s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+	return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+SIMD int32_t
+vi_hmax(vi v)
+{
+	__m128i s = _mm_max_epi32(_mm256_castsi256_si128(v),
+	    _mm256_extracti128_si256(v, 1));
+
+	s = _mm_max_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+	return _mm_cvtsi128_si32(_mm_max_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+
+/* Doubles: what v holds, in two vectors. */
+typedef struct { __m256d lo, hi; } vd2;
+SIMD vd2
+vd2_zero(void)
+{
+	return (vd2){ _mm256_setzero_pd(), _mm256_setzero_pd() };
+}
+SIMD vd2
+vd2_add_square(vd2 s, vf v)
+{
+	__m256d a = _mm256_cvtps_pd(_mm256_castps256_ps128(v));
+	__m256d b = _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
+
+	s.lo = _mm256_fmadd_pd(a, a, s.lo);
+	s.hi = _mm256_fmadd_pd(b, b, s.hi);
+	return s;
+}
+SIMD double
+vd2_hsum(vd2 s)
+{
+	double d[4];
+
+	_mm256_storeu_pd(d, _mm256_add_pd(s.lo, s.hi));
+	return (d[0] + d[1]) + (d[2] + d[3]);
+}
+
+#endif
+#endif
