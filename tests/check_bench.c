@@ -1,0 +1,208 @@
+/* tests/check_bench.c - speeds on one core: CPU time of this thread, so that
+ * the share of other processes does not count. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "check_kernels.h"
+#include "kernel_inputs.h"
+
+enum { MAT_N = 2048, MAT_K = 2048, MAT_MAX_M = 512 };
+enum { ROW_K = 4096, BENCH_CTX = 4096 };
+
+/* Larger than the caches of a core, so that weights come from beyond. */
+static const uint64_t bench_bytes = 128 * MIB;
+
+static double
+now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+/* Best of three passes, prefetching as far ahead as the kernels do. */
+static double
+bench_read_gbs(const void *buf)
+{
+	const uint64_t *p = buf, *end = p + bench_bytes / sizeof(*p);
+	double best = 0, t;
+	volatile uint64_t sink;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		uint64_t a = 0, b = 0, c = 0, d = 0;
+
+		t = now_s();
+		for (p = buf; p < end; p += 8) {	/* a cache line */
+			__builtin_prefetch((const char *)p + 4096);
+			a += p[0] + p[1];
+			b += p[2] + p[3];
+			c += p[4] + p[5];
+			d += p[6] + p[7];
+		}
+		sink = a + b + c + d;
+		best = fmax(best, bench_bytes * 1e-9 / (now_s() - t));
+	}
+	(void)sink;
+	return best;
+}
+
+/* The matrix as often as the buffer holds it, one after the other. */
+struct bench_mat {
+	const struct mat_kernel *k;
+	uint8_t *data;
+	uint64_t nbytes;	/* of one */
+	uint32_t type, count;
+	const void *x;		/* (MAT_MAX_M) rows */
+	float *y;		/* (MAT_MAX_M x MAT_N) */
+};
+
+/* Calls of at most step columns for so long, one at least: multiplications and
+ * additions per second. */
+static double
+bench_matmul(const struct bench_mat *b, uint32_t m, uint32_t step,
+    double seconds)
+{
+	struct mat w = { .n = MAT_N, .k = MAT_K, .type = b->type };
+	double t0 = now_s(), t, nops = 0;
+	uint32_t at = 0, j = 0, n;
+
+	do {
+		w.data = b->data + at * b->nbytes;
+		n = MIN(step, MAT_N - j);
+		b->k->matmul(b->y, MAT_N, b->x, &w, NULL, m, j, j + n);
+		nops += 2.0 * n * MAT_K * m;
+		if ((j = (j + n) % MAT_N) == 0)
+			at = (at + 1) % b->count;
+	} while ((t = now_s() - t0) < seconds);
+	return nops / t;
+}
+
+static void
+bench_mat(const struct mat_kernel *k, uint32_t type, uint8_t *data)
+{
+	static const uint32_t ms[] = { 1, 4, 16, 128, MAT_MAX_M };
+	uint64_t row_bytes = quant_row_bytes(type, MAT_K);
+	uint64_t ldx = act_row_bytes(k->act, MAT_K);
+	struct bench_mat b = { .k = k, .data = data, .type = type,
+	    .nbytes = k->packed_bytes(MAT_N, MAT_K) };
+	uint8_t *src = malloc(MAT_N * row_bytes);
+	uint8_t *x = calloc(MAT_MAX_M, ldx);
+	uint32_t i, step;
+	double t, ops;
+
+	b.x = x;
+	b.y = calloc((size_t)MAT_MAX_M * MAT_N, sizeof(*b.y));
+	b.count = (uint32_t)(bench_bytes / b.nbytes);
+	fill_rows(src, type, MAT_N * row_bytes, IN_RANDOM);
+	t = now_s();
+	k->pack(data, src, 0, MAT_N, MAT_N, MAT_K);
+	t = now_s() - t;
+	printf("%-18s  pack %25.2f\n", k->name, MAT_N * row_bytes * 1e-9 / t);
+	for (i = 1; i < b.count; i++)
+		memcpy(data + i * b.nbytes, data, b.nbytes);
+	for (i = 0; i < NITEMS(ms); i++) {
+		/* Slow ones with some of the columns at a time. */
+		step = ALIGN_UP(64, k->tile);
+		ops = bench_matmul(&b, ms[i], step, 0);
+		if (2.0 * MAT_N * MAT_K * ms[i] / ops < 0.2)
+			step = MAT_N;
+		ops = bench_matmul(&b, ms[i], step, 0.15);
+		printf("%-18s %5u %12.1f %12.2f\n", k->name, ms[i],
+		    ops * 1e-9, ops / (2.0 * MAT_K * ms[i]) * row_bytes *
+		    1e-9);
+		fflush(stdout);
+	}
+	free(src);
+	free(x);
+	free(b.y);
+}
+
+#define BENCH(name, nbytes, call) do {					\
+	double t0_ = now_s(), t_ = 0;					\
+	uint64_t n_;							\
+									\
+	for (n_ = 0; t_ < 0.1; n_++) {					\
+		call;							\
+		if (n_ % 16 == 0)	/* the clock costs too */	\
+			t_ = now_s() - t0_;				\
+	}								\
+	t_ = now_s() - t0_;						\
+	printf("%-24s %8.1f %8.2f\n", name, n_ * (nbytes) * 1e-9 / t_,	\
+	    t_ / n_ * 1e6);						\
+} while (0)
+
+static void
+bench_rows(const struct kernels *k)
+{
+	static float x[ROW_K], y[ROW_K], w[ROW_K], out[8 * 128];
+	static const char *const kv_name[] = { "f32", "f16", "q8_0" };
+	static const uint32_t head = 128, n_rep = 4;
+	float *scratch = calloc(attn_scratch_floats(n_rep, head, head), 4);
+	const uint64_t row = ROW_K * sizeof(float);
+	char name[64];
+	int f;
+
+	printf("\n%-24s %8s %8s\n", k->name, "GB/s", "us/call");
+	fill_floats(x, ROW_K, IN_RANDOM);
+	BENCH("quantize_q8", row, k->quantize_q8(y, x, ROW_K));
+	BENCH("rms_norm", 3 * row, k->rms_norm(y, x, w, ROW_K, 1e-5f));
+	BENCH("add", 3 * row, k->add(y, w, ROW_K));
+	BENCH("swiglu", 3 * row, k->swiglu(y, x, w, ROW_K));
+	BENCH("rope", 2 * row, k->rope(y, x, w, ROW_K, 1));
+	for (f = 0; f < KV_FMT_N; f++) {
+		uint64_t nbytes = BENCH_CTX * kv_row_bytes(f, head);
+		struct attn_arg a = { .q = x, .ldq = head, .out = out,
+		    .ldo = head, .k = calloc(1, nbytes),
+		    .v = calloc(1, nbytes), .kfmt = f, .vfmt = f,
+		    .n_rep = n_rep, .head_dim = head, .v_dim = head,
+		    .pos1 = BENCH_CTX, .scale = 0.1f, .scratch = scratch };
+
+		snprintf(name, sizeof(name), "kv_store %s", kv_name[f]);
+		BENCH(name, row, k->kv_store(y, f, x, ROW_K));
+		snprintf(name, sizeof(name), "attention 4 heads %s",
+		    kv_name[f]);
+		BENCH(name, 2 * nbytes, k->attention(&a));
+		free((void *)(uintptr_t)a.k);
+		free((void *)(uintptr_t)a.v);
+	}
+	free(scratch);
+}
+
+int
+bench(const struct kernels *tables, uint32_t ntables, const char *type)
+{
+	uint8_t *data = aligned_alloc(64, bench_bytes);
+	const struct mat_kernel *k;
+	uint32_t i, t, n = 0;
+
+	if (data == NULL) {
+		perror("malloc");
+		exit(2);
+	}
+	memset(data, 1, bench_bytes);
+	printf("plain memory read: %.1f GB/s\n\n%-18s %5s %12s %12s\n"
+	    "n = k = %u\n", bench_read_gbs(data), "matmul", "m", "Gop/s",
+	    "weights GB/s", MAT_K);
+	for (i = 0; i < QUANT_NTYPES; i++)
+		for (t = 0; t < ntables; t++) {
+			k = &tables[t].mat[i];
+			if (k->name == NULL || (t > 0 &&
+			    k->matmul == tables[t - 1].mat[i].matmul) ||
+			    (type && strcasecmp(type, quant_info(i)->name)))
+				continue;
+			bench_mat(k, i, data);
+			n++;
+		}
+	for (t = 0; t < ntables && type == NULL; t++)
+		if (t == 0 || strcmp(tables[t].name, tables[t - 1].name))
+			bench_rows(&tables[t]);
+	printf("\nplain memory read: %.1f GB/s\n", bench_read_gbs(data));
+	free(data);
+	return n == 0;
+}

@@ -1,0 +1,365 @@
+/* tests/check_mat.c - the matrix kernels: values against sums of weights.c's
+ * weights in double, packing against the file's rows, and bit for bit against
+ * themselves in other company. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check_kernels.h"
+#include "kernel_inputs.h"
+#include "weights.h"
+
+enum { MM_PAD = 5 };		/* columns beside y's own */
+
+struct mm {
+	const struct kernels *ref;
+	const struct mat_kernel *k;
+	struct mat w;
+	enum input in;
+	uint32_t nrows;		/* of x */
+	uint64_t nbytes;	/* of w.data, the packed matrix */
+	uint8_t *src;		/* (n) rows of the file */
+	uint8_t *packed;	/* w.data */
+	uint8_t *x;		/* (nrows) rows of activations */
+	uint64_t row_bytes;	/* of src */
+	uint64_t ldx_bytes;
+	float *bias;		/* (n) */
+	float *y, *y2;		/* (nrows x ldy) */
+	uint64_t ldy, y_bytes;
+};
+
+static void
+mm_run(const struct mm *t, float *y, const float *bias, uint32_t i0,
+    uint32_t m, uint32_t n0, uint32_t n1)
+{
+	t->k->matmul(y + i0 * t->ldy, t->ldy, t->x + i0 * t->ldx_bytes, &t->w,
+	    bias, m, n0, n1);
+}
+
+static int
+is_reference(const struct mm *t)
+{
+	return t->k == &t->ref->mat[t->w.type];
+}
+
+static double
+act_at(const struct mm *t, uint32_t row, uint32_t i)
+{
+	const uint8_t *x = t->x + row * t->ldx_bytes;
+	const float *f = (const void *)x;
+
+	if (t->k->act == ACT_F32)
+		return f[i];
+	return (double)f[i / 32] * (int8_t)x[act_q8_q_off(t->w.k) + i];
+}
+
+static enum tol_kernel
+mm_tolerance(const struct mm *t)
+{
+	if (t->k->act == ACT_F32)
+		return TOL_DENSE;
+	switch (t->w.type) {
+	case QUANT_Q2_K:
+		return TOL_OFFSET_16;
+	case QUANT_Q3_K:
+	case QUANT_Q6_K:
+		return TOL_QUANT_16;
+	case QUANT_Q4_1:
+	case QUANT_Q5_1:
+	case QUANT_Q4_K:
+	case QUANT_Q5_K:
+		return TOL_OFFSET;
+	default:
+		return TOL_QUANT;
+	}
+}
+
+/* y of column j for some rows, against the sum written out; w and size (k):
+ * the weights and what they are made of. */
+static void
+check_mm_column(const struct mm *t, uint32_t j, const double *w,
+    const double *size)
+{
+	const uint32_t rows[] = { 0, 1, t->nrows - 1 };
+	double want, sum, x, eps;
+	const float *y;
+	uint32_t i, r;
+
+	for (r = 0; r < NITEMS(rows); r++) {
+		want = t->bias[j];
+		sum = fabs(want);
+		for (i = 0; i < t->w.k; i++) {
+			x = act_at(t, rows[r], i);
+			want += w[i] * x;
+			sum += size[i] * fabs(x);
+		}
+		y = t->y + rows[r] * t->ldy + j;
+		eps = tolerance(mm_tolerance(t), t->w.k, sum);
+		if (isfinite(want))
+			check_close(y, &want, &eps, 1, "y");
+		else
+			check(!isfinite(*y), "y[%u] = %g hides a weight that "
+			    "is not finite", j, *y);
+	}
+}
+
+/* Each row of the packed matrix gives the floats of the file's row, and y is
+ * made of them. */
+static void
+check_mm_values(const struct mm *t)
+{
+	uint32_t n = t->w.n, k = t->w.k, i, j, bad = k;
+	double *w = calloc(k, sizeof(*w)), *size = calloc(k, sizeof(*size));
+	float *got = guard_alloc(k * sizeof(*got));
+	const uint8_t *row;
+
+	for (j = 0; j < n && bad == k; j++) {
+		row = t->src + j * t->row_bytes;
+		memset(got, 0xff, k * sizeof(*got));
+		t->k->unpack_row(got, &t->w, j);
+		for (i = 0; i < k; i++) {
+			w[i] = weight_at(t->w.type, row, i, &size[i]);
+			if (got[i] != (float)w[i] && bad == k &&
+			    !(isnan(got[i]) && isnan(w[i])))
+				bad = i;
+		}
+		check(bad == k, "unpack_row %u: weight %u is %.9g, not %.9g",
+		    j, bad, bad < k ? got[bad] : 0.0, bad < k ? w[bad] : 0.0);
+		/* Beyond the floats: exponents that only MXFP4 has. */
+		if (t->in != IN_ANY || t->w.type != QUANT_MXFP4)
+			check_mm_column(t, j, w, size);
+	}
+	guard_free(got, k * sizeof(*got));
+	free(w);
+	free(size);
+}
+
+/* As floats, bit for bit the reference's: -0 is not 0.  Which NaN is open. */
+static void
+check_mm_unpack(const struct mm *t)
+{
+	const struct mat_kernel *ref = &t->ref->mat[t->w.type];
+	uint32_t n = t->w.n, k = t->w.k, j, i = 0;
+	uint64_t nbytes = ref->packed_bytes(n, k);
+	float *got = guard_alloc(k * 4), *want = guard_alloc(k * 4);
+	struct mat w = t->w;
+	void *data;
+
+	w.data = data = guard_alloc(nbytes);
+	ref->pack(data, t->src, 0, n, n, k);
+	for (j = 0; j < n; j++) {
+		t->k->unpack_row(got, &t->w, j);
+		ref->unpack_row(want, &w, j);
+		for (i = 0; i < k; i++)
+			if (memcmp(got + i, want + i, sizeof(*got)) != 0 &&
+			    !(isnan(got[i]) && isnan(want[i])))
+				break;
+		if (i < k)
+			break;
+	}
+	check(j == n, "unpack_row %u: weight %u differs from the reference's",
+	    j, i);
+	guard_free(got, k * 4);
+	guard_free(want, k * 4);
+	guard_free(data, nbytes);
+}
+
+/* Packed in pieces, in an order of their own, into memory that held something
+ * else: the same bytes.  What no piece writes nobody may read. */
+static void
+check_mm_pieces(const struct mm *t)
+{
+	uint32_t n = t->w.n, step = t->k->tile * (1 + rand_below(3)), i, turn;
+	uint8_t *part = guard_alloc(t->nbytes);
+	struct mm other = *t;
+	uint64_t b;
+
+	memset(part, 0x11, t->nbytes);		/* not the 0xee of packed */
+	for (turn = 0; turn < 2; turn++)
+		for (i = turn * step; i < n; i += 2 * step)
+			t->k->pack(part, t->src + i * t->row_bytes, i,
+			    MIN(step, n - i), n, t->w.k);
+	for (b = 0; b < t->nbytes; b++)
+		if (part[b] != t->packed[b] &&
+		    (part[b] != 0x11 || t->packed[b] != 0xee))
+			break;
+	check(b == t->nbytes, "packed by %u rows: byte %llu of %llu differs",
+	    step, (unsigned long long)b, (unsigned long long)t->nbytes);
+	other.w.data = part;
+	memset(t->y2, 0xff, t->y_bytes);
+	mm_run(&other, t->y2, t->bias, 0, t->nrows, 0, n);
+	check_bytes(t->y2, t->y, t->y_bytes, "y of a matrix packed in pieces");
+	guard_free(part, t->nbytes);
+}
+
+/* The same rows in other company, the same columns in other ranges.  The
+ * reference, slow and one loop, tries some. */
+static void
+check_mm_invariance(const struct mm *t)
+{
+	static const uint32_t counts[] = { 1, 2, 3, 5, 6, 7, 8, 9, 12, 13,
+	    64 };
+	static const uint32_t tiles[] = { 1, 2, 3, 5 };
+	uint32_t i, c, step, some = is_reference(t) ? 4 : 1;
+
+	for (c = 0; c < NITEMS(counts) && counts[c] < t->nrows; c += some) {
+		memset(t->y2, 0xff, t->y_bytes);
+		for (i = 0; i < t->nrows; i += counts[c])
+			mm_run(t, t->y2, t->bias, i,
+			    MIN(counts[c], t->nrows - i), 0, t->w.n);
+		check(memcmp(t->y, t->y2, t->y_bytes) == 0,
+		    "%u rows differ from %d calls of m = %u", t->nrows,
+		    (int)DIV_UP(t->nrows, counts[c]), counts[c]);
+	}
+	for (c = some / 2; c < NITEMS(tiles); c += some) {
+		step = tiles[c] * t->k->tile;
+		if (step >= t->w.n)
+			break;
+		memset(t->y2, 0xff, t->y_bytes);
+		for (i = 0; i < t->w.n; i += step)
+			mm_run(t, t->y2, t->bias, 0, t->nrows, i,
+			    MIN(i + step, t->w.n));
+		check(memcmp(t->y, t->y2, t->y_bytes) == 0,
+		    "ranges of %u columns differ", step);
+	}
+}
+
+/* A bias of nothing is no bias. */
+static void
+check_mm_no_bias(const struct mm *t)
+{
+	uint64_t i, nfloats = t->y_bytes / sizeof(float);
+
+	memset(t->bias, 0, t->w.n * sizeof(float));
+	memset(t->y, 0xff, t->y_bytes);
+	memset(t->y2, 0xff, t->y_bytes);
+	mm_run(t, t->y, t->bias, 0, t->nrows, 0, t->w.n);
+	mm_run(t, t->y2, NULL, 0, t->nrows, 0, t->w.n);
+	for (i = 0; i < nfloats; i++)
+		if (t->y[i] != t->y2[i] && !isnan(t->y[i]))
+			break;
+	check(i == nfloats, "bias NULL differs from zeros");
+}
+
+/* One row of activations with one NaN: all of its outputs are NaN, and no
+ * other row's change.  y2 holds them without. */
+static void
+check_mm_poison(const struct mm *t)
+{
+	uint32_t row = rand_below(t->nrows), at = rand_below(t->w.k), i, j;
+	float *d = (float *)(void *)(t->x + row * t->ldx_bytes);
+	uint32_t bad = 0;
+
+	d[t->k->act == ACT_F32 ? at : at / 32] = NAN;
+	memset(t->y, 0xff, t->y_bytes);
+	mm_run(t, t->y, NULL, 0, t->nrows, 0, t->w.n);
+	for (i = 0; i < t->nrows; i++)
+		for (j = 0; j < t->w.n; j++)
+			bad += i == row ? !isnan(t->y[i * t->ldy + j]) :
+			    memcmp(t->y + i * t->ldy + j, t->y2 + i * t->ldy +
+			    j, sizeof(float)) != 0;
+	check(bad == 0, "NaN at %u of row %u: %u outputs are wrong", at, row,
+	    bad);
+}
+
+static struct mm
+mm_open(const struct kernels *ref, const struct mat_kernel *k, uint32_t type,
+    uint32_t n, uint32_t kk, uint32_t nrows, enum input in)
+{
+	struct mm t = { .ref = ref, .k = k,
+	    .w = { .n = n, .k = kk, .type = type }, .in = in, .nrows = nrows,
+	    .nbytes = k->packed_bytes(n, kk),
+	    .row_bytes = quant_row_bytes(type, kk),
+	    .ldx_bytes = act_row_bytes(k->act, kk), .ldy = n + MM_PAD };
+	float *x = malloc(kk * sizeof(*x));
+	uint8_t *row;
+	uint32_t i;
+
+	t.y_bytes = nrows * t.ldy * sizeof(float);
+	t.src = guard_alloc(n * t.row_bytes + 1);	/* not aligned */
+	t.packed = guard_alloc(t.nbytes);
+	t.x = guard_alloc(nrows * t.ldx_bytes);
+	t.y = guard_alloc(t.y_bytes);
+	t.y2 = guard_alloc(t.y_bytes);
+	t.bias = guard_alloc(n * sizeof(float));
+	t.w.data = t.packed;
+	fill_rows(t.src, type, n * t.row_bytes, in);
+	fill_floats(t.bias, n, IN_RANDOM);
+	for (i = 0; i < nrows; i++) {
+		row = t.x + i * t.ldx_bytes;
+		fill_floats(x, kk, in);
+		if (k->act == ACT_Q8)
+			ref->quantize_q8(row, x, kk);
+		else
+			memcpy(row, x, kk * sizeof(*x));
+	}
+	free(x);
+	memset(t.packed, 0xee, t.nbytes);
+	k->pack(t.packed, t.src, 0, n, n, kk);
+	return t;
+}
+
+static void
+mm_close(struct mm *t)
+{
+	guard_free(t->src, t->w.n * t->row_bytes + 1);
+	guard_free(t->packed, t->nbytes);
+	guard_free(t->x, t->nrows * t->ldx_bytes);
+	guard_free(t->y, t->y_bytes);
+	guard_free(t->y2, t->y_bytes);
+	guard_free(t->bias, t->w.n * sizeof(float));
+}
+
+static void
+check_mm(const struct kernels *ref, const struct mat_kernel *k, uint32_t type,
+    uint32_t n, uint32_t kk, uint32_t nrows, enum input in)
+{
+	struct mm t;
+
+	begin("%s m=%u n=%u k=%u %s", k->name, nrows, n, kk, input_name[in]);
+	t = mm_open(ref, k, type, n, kk, nrows, in);
+	check(t.nbytes % 64 == 0 && t.nbytes >=
+	    ALIGN_UP(n, k->tile) * t.row_bytes, "packed_bytes");
+	memset(t.y, 0xff, t.y_bytes);
+	mm_run(&t, t.y, t.bias, 0, nrows, 0, n);
+	check_mm_values(&t);
+	if (!is_reference(&t))
+		check_mm_unpack(&t);
+	if (in != IN_ANY) {	/* which NaN it is is open */
+		check_mm_pieces(&t);
+		check_mm_invariance(&t);
+		check_mm_no_bias(&t);
+		check_mm_poison(&t);
+	}
+	mm_close(&t);
+}
+
+/* Every k with every n for random weights; the other inputs at some; a long k
+ * and many rows.  The reference, slow and free of tails, with few rows. */
+void
+check_mat(const struct kernels *ref, const struct mat_kernel *k, uint32_t type)
+{
+	static const uint32_t ks[] = { 1, 2, 7, 15, 32, 33, 64, 96, 128, 160,
+	    192, 224, 256, 288, 512, 768, 1024 };
+	static const uint32_t ns[] = { 1, 7, 17, 33, 70 };
+	const uint32_t long_k = quant_info(type)->block > 1 ? 2304 : 2311;
+	int is_ref = k == &ref->mat[type];
+	uint32_t nrows = is_ref ? 9 : 65, few = is_ref ? 9 : 14, i, j;
+	enum input in;
+
+	for (i = 0; i < NITEMS(ks); i++) {
+		if (quant_row_bytes(type, ks[i]) == 0)
+			continue;
+		for (j = 0; j < NITEMS(ns); j++)
+			check_mm(ref, k, type, ns[j], ks[i],
+			    ns[j] * ks[i] > 16384 ? few : nrows, IN_RANDOM);
+		for (in = IN_EXTREME; in < IN_N; in++)
+			check_mm(ref, k, type, ks[i] % 64 ? 33 : 17, ks[i],
+			    few, in);
+	}
+	for (in = IN_RANDOM; in <= IN_PINNED; in++)
+		check_mm(ref, k, type, 33, long_k, few, in);
+	check_mm(ref, k, type, 200, 256, few, IN_RANDOM);
+	check_mm(ref, k, type, 33, 256, is_ref ? 20 : 150, IN_RANDOM);
+}
