@@ -162,7 +162,9 @@ check-big: all $(B)/tests/mkgguf
 
 # Held against data that nobody here tuned for, where it is beside the tree.
 SHARED  ?= ../shared
-CONFORM := llama-f32 llama-f16 llama-bf16 llama-q8_0 llama-q4_0 llama3
+CONFORM := $(addprefix llama-,f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4) \
+           $(addprefix llama256-,q4_0 iq4_nl iq4_xs q2_k q3_k_m q4_k_m \
+           q4_k_m-mix q5_k_m q6_k) llama3-q8_0
 check-conformance: all
 	SHARED=$(SHARED) tests/conformance.sh "$(CONFORM)"
 

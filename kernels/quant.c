@@ -1,4 +1,5 @@
-/* kernels/quant.c - geometry of the file's types, half and bfloat conversion.
+/* kernels/quant.c - the file's types: geometry, levels, packed scales, half
+ * and bfloat.
  * Source: ggml's type table; block sizes checked against its structs. */
 #include "quant.h"
 
@@ -55,6 +56,44 @@ quant_row_bytes(uint32_t type, uint64_t k)
 	    __builtin_mul_overflow(k / t->block, (uint64_t)t->bytes, &nbytes))
 		return 0;
 	return nbytes;
+}
+
+const int8_t quant_iq4_nl[16] = {
+	-127, -104, -83, -65, -49, -35, -22, -10,
+	1, 13, 25, 38, 53, 69, 89, 113
+};
+const int8_t quant_mxfp4[16] = {
+	0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12
+};
+
+/* Groups 0-3: scale in packed[g], min in packed[g + 4], 6 bits each.  Groups
+ * 4-7: low nibbles together in packed[g + 4], their upper 2 bits on top of the
+ * 6 bits of groups 0-3. */
+void
+q4_k_scales(const uint8_t packed[12], uint8_t scale[8], uint8_t min[8])
+{
+	unsigned g;
+
+	for (g = 0; g < 4; g++) {
+		scale[g] = packed[g] & 63;
+		min[g] = packed[g + 4] & 63;
+		scale[g + 4] = (packed[g + 8] & 15) | packed[g] >> 6 << 4;
+		min[g + 4] = packed[g + 8] >> 4 | packed[g + 4] >> 6 << 4;
+	}
+}
+
+/* Low 4 bits of group g in nibble g / 8 of packed[g % 8], bits 4 and 5 in bits
+ * 2 (g / 4) of packed[8 + g % 4]. */
+void
+q3_k_scales(const uint8_t packed[12], int8_t scale[16])
+{
+	unsigned g, low, high;
+
+	for (g = 0; g < 16; g++) {
+		low = packed[g % 8] >> 4 * (g / 8) & 15;
+		high = packed[8 + g % 4] >> 2 * (g / 4) & 3;
+		scale[g] = (int8_t)(low | high << 4) - 32;
+	}
 }
 
 union float_bits {

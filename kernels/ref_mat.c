@@ -2,77 +2,30 @@
  * Never tuned.  A row stays packed as it lies in the file (tile = 1), and
  *	y = sum over k of weight[k] * activation[k], in double, k ascending,
  * where weight is what unpack_row gives and activation d * q or the float.
- * A type is a function that turns its blocks into floats, and a table row. */
+ * A type is a line of the list below, and its function in dequant.c. */
 #include <string.h>
 
+#include "dequant.h"
 #include "impl.h"
 
-/* n elements, a multiple of the block, as floats. */
-typedef void dequant_fn(float *out, const void *src, uint32_t n);
-
-static void
-dequant_f32(float *out, const void *src, uint32_t n)
-{
-	memcpy(out, src, n * sizeof(*out));
-}
-
-static void
-dequant_f16(float *out, const void *src, uint32_t n)
-{
-	const uint16_t *h = src;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		out[i] = half_to_float(h[i]);
-}
-
-static void
-dequant_bf16(float *out, const void *src, uint32_t n)
-{
-	const uint16_t *h = src;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		out[i] = bf16_to_float(h[i]);
-}
-
-static void
-dequant_q8_0(float *out, const void *src, uint32_t n)
-{
-	const struct block_q8_0 *b;
-	uint32_t i;
-	float d;
-
-	for (b = src; n > 0; b++, out += 32, n -= 32) {
-		d = half_to_float(b->d);
-		for (i = 0; i < 32; i++)
-			out[i] = d * b->q[i];
-	}
-}
-
-static void
-dequant_q4_0(float *out, const void *src, uint32_t n)
-{
-	const struct block_q4_0 *b;
-	uint32_t i;
-	float d;
-
-	for (b = src; n > 0; b++, out += 32, n -= 32) {
-		d = half_to_float(b->d);
-		for (i = 0; i < 16; i++) {
-			out[i] = d * ((b->q[i] & 15) - 8);
-			out[i + 16] = d * ((b->q[i] >> 4) - 8);
-		}
-	}
-}
-
-static dequant_fn *const dequant[QUANT_NTYPES] = {
-	[QUANT_F32] = dequant_f32,
-	[QUANT_F16] = dequant_f16,
-	[QUANT_BF16] = dequant_bf16,
-	[QUANT_Q8_0] = dequant_q8_0,
-	[QUANT_Q4_0] = dequant_q4_0
-};
+/* Type, its name in small letters, and the activations it takes. */
+#define REF_TYPES(X)							\
+	X(F32, f32, F32)						\
+	X(F16, f16, F32)						\
+	X(BF16, bf16, F32)						\
+	X(Q8_0, q8_0, Q8)						\
+	X(Q4_0, q4_0, Q8)						\
+	X(Q4_1, q4_1, Q8)						\
+	X(Q5_0, q5_0, Q8)						\
+	X(Q5_1, q5_1, Q8)						\
+	X(IQ4_NL, iq4_nl, Q8)						\
+	X(MXFP4, mxfp4, Q8)						\
+	X(Q2_K, q2_k, Q8)						\
+	X(Q3_K, q3_k, Q8)						\
+	X(Q4_K, q4_k, Q8)						\
+	X(Q5_K, q5_k, Q8)						\
+	X(Q6_K, q6_k, Q8)						\
+	X(IQ4_XS, iq4_xs, Q8)
 
 static const void *
 row_of(const struct mat *w, uint32_t row)
@@ -158,55 +111,47 @@ matmul(enum act_type act, float *y, uint64_t ldy, const void *x,
 }
 
 static void
-matmul_act_f32(float *y, uint64_t ldy, const void *x, const struct mat *w,
+matmul_F32(float *y, uint64_t ldy, const void *x, const struct mat *w,
     const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
 {
 	matmul(ACT_F32, y, ldy, x, w, bias, m, n0, n1);
 }
 
 static void
-matmul_act_q8(float *y, uint64_t ldy, const void *x, const struct mat *w,
+matmul_Q8(float *y, uint64_t ldy, const void *x, const struct mat *w,
     const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
 {
 	matmul(ACT_Q8, y, ldy, x, w, bias, m, n0, n1);
 }
 
 /* Packing is not told the type: one pair of functions for each. */
-#define REF_PACK(T, t)							\
+#define REF_PACK(T, t, act)						\
 static uint64_t								\
 packed_bytes_##t(uint32_t n, uint32_t k)				\
 {									\
-	return ALIGN_UP(n * quant_row_bytes(T, k), 64);			\
+	return ALIGN_UP(n * quant_row_bytes(QUANT_##T, k), 64);		\
 }									\
 									\
 static void								\
 pack_##t(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
     uint32_t n, uint32_t k)						\
 {									\
-	uint64_t row_bytes = quant_row_bytes(T, k);			\
+	uint64_t row_bytes = quant_row_bytes(QUANT_##T, k);		\
 									\
 	(void)n;							\
 	memcpy((uint8_t *)dst + row0 * row_bytes, src, nrows * row_bytes); \
 }
+REF_TYPES(REF_PACK)
 
-REF_PACK(QUANT_F32, f32)
-REF_PACK(QUANT_F16, f16)
-REF_PACK(QUANT_BF16, bf16)
-REF_PACK(QUANT_Q8_0, q8_0)
-REF_PACK(QUANT_Q4_0, q4_0)
-
-#define REF_KERNEL(t, a, mm)						\
-	{ #t "_ref", a, 1, packed_bytes_##t, pack_##t, unpack_row, mm }
+#define REF_KERNEL(T, t, act)						\
+	[QUANT_##T] = { #t "_ref", ACT_##act, 1, packed_bytes_##t,	\
+	    pack_##t, unpack_row, matmul_##act },
 
 void
 ref_mat_init(struct mat_kernel mat[QUANT_NTYPES])
 {
 	static const struct mat_kernel table[QUANT_NTYPES] = {
-		[QUANT_F32] = REF_KERNEL(f32, ACT_F32, matmul_act_f32),
-		[QUANT_F16] = REF_KERNEL(f16, ACT_F32, matmul_act_f32),
-		[QUANT_BF16] = REF_KERNEL(bf16, ACT_F32, matmul_act_f32),
-		[QUANT_Q8_0] = REF_KERNEL(q8_0, ACT_Q8, matmul_act_q8),
-		[QUANT_Q4_0] = REF_KERNEL(q4_0, ACT_Q8, matmul_act_q8)
+		REF_TYPES(REF_KERNEL)
 	};
 
 	memcpy(mat, table, sizeof(table));

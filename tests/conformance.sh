@@ -7,15 +7,23 @@ set -eu
 shared=${SHARED:-../shared}
 bin=${STRADDLE_BIN:-build/straddle}
 [ -d "$shared/vectors" ] || { echo "skipped: no $shared/vectors"; exit 0; }
+
+# hold SESSIONS BATCH: every model.
+hold()
+{
+	echo "sessions: $1, batch $2, kernels: ${STRADDLE_CPU_MASK-all}"
+	# shellcheck disable=SC2086
+	python3 "$shared/tools/conform.py" --straddle "$bin" \
+	    --vectors "$shared/vectors" --args "$1 --batch $2" $models
+}
+
+models=$1
 for sessions in "-s cpu" "-s cpu -s cpu -s cpu"; do
 	for batch in 1 7 512; do
-		echo "sessions: $sessions, batch $batch"
-		# shellcheck disable=SC2086
-		python3 "$shared/tools/conform.py" --straddle "$bin" \
-		    --vectors "$shared/vectors" \
-		    --args "$sessions --batch $batch" $1
+		hold "$sessions" $batch
 	done
 done
+STRADDLE_CPU_MASK=0 hold "-s cpu" 512
 python3 "$shared/tools/tokconform.py" --straddle "$bin" \
     --dir "$shared/tokenizers" llama-spm phi-3
 "$bin" eval -q -m "$shared/models/kjv-q8_0.gguf" --ctx 256 \

@@ -145,9 +145,9 @@ readable "an unknown architecture" llamb
 bad_model "an unknown tensor type" 'blk\.5\.ffn_gate.*99' \
     type:blk.5.ffn_gate.weight=99
 readable "an unknown tensor type" 99
-bad_model "a type that does not run" 'blk\.5\.ffn_gate.*Q3_K' \
-    type:blk.5.ffn_gate.weight=11
-readable "a type that does not run" Q3_K
+bad_model "a type that does not run" 'blk\.5\.ffn_gate.*IQ3_S' \
+    type:blk.5.ffn_gate.weight=21
+readable "a type that does not run" IQ3_S
 bad_model "a vocabulary of an unknown kind" 'llamb' \
     key:tokenizer.ggml.model=llamb
 works "which inspect shows" inspect "$bad"

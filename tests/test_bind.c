@@ -92,7 +92,7 @@ static void
 check_refusals(const struct kernels *k)
 {
 	static const struct { uint32_t type; const char *name; } bad[] = {
-		{ QUANT_Q3_K, "Q3_K" }, { QUANT_IQ1_S, "IQ1_S" },
+		{ QUANT_IQ3_S, "IQ3_S" }, { QUANT_IQ1_S, "IQ1_S" },
 		{ 31, "unknown" }, { 1000, "unknown" }
 	};
 	struct extent x[2];

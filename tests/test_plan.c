@@ -604,7 +604,7 @@ START_TEST(a_type_without_kernels_is_a_bad_model)
 
 	t.n_embd = 256;
 	t.odd = "blk.3.ffn_up.weight";
-	t.odd_type = QUANT_Q3_K;
+	t.odd_type = QUANT_IQ3_S;
 	set_up(&w, &t);
 	add_session(&w, GIB);
 	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOTSUP);

@@ -1,4 +1,4 @@
-/* tests/test_quant.c - the file's types: geometry, half and bfloat. */
+/* tests/test_quant.c - the file's types: geometry, scales, half and bfloat. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +162,48 @@ START_TEST(every_type_has_the_geometry_of_ggml)
 }
 END_TEST
 
+/* Halves of powers of two down to 2^-128, which is denormal. */
+START_TEST(every_exponent_of_mxfp4_is_a_power_of_two)
+{
+	uint32_t e;
+
+	for (e = 0; e < 256; e++)
+		WANT(e8m0_half((uint8_t)e) == ldexp(1, (int)e - 128), e);
+}
+END_TEST
+
+/* One field at a time all ones: no bit is shared or missed. */
+START_TEST(packed_scales_take_every_bit_once)
+{
+	uint8_t packed[12] = { 0 }, scale[8], min[8];
+	int seen[16] = { 0 }, seen_k4[16] = { 0 };
+	int8_t scale16[16];
+	unsigned bit, g;
+
+	for (bit = 0; bit < 96; bit++) {
+		packed[bit / 8] = (uint8_t)(1 << bit % 8);
+		q3_k_scales(packed, scale16);
+		q4_k_scales(packed, scale, min);
+		packed[bit / 8] = 0;
+		for (g = 0; g < 16; g++) {
+			seen[g] += scale16[g] + 32;
+			seen_k4[g] += g < 8 ? scale[g] : min[g - 8];
+		}
+	}
+	for (g = 0; g < 16; g++) {
+		ck_assert_int_eq(seen[g], 63);
+		ck_assert_int_eq(seen_k4[g], 63);
+	}
+	memset(packed, 0xff, sizeof(packed));
+	q3_k_scales(packed, scale16);
+	q4_k_scales(packed, scale, min);
+	for (g = 0; g < 16; g++) {
+		ck_assert_int_eq(scale16[g], 31);
+		ck_assert_int_eq(g < 8 ? scale[g] : min[g - 8], 63);
+	}
+}
+END_TEST
+
 START_TEST(row_bytes_refuses_ragged_rows_unknown_types_and_overflow)
 {
 	ck_assert_uint_eq(quant_row_bytes(QUANT_Q4_0, 4096), 4096 / 32 * 18);
@@ -220,6 +262,8 @@ main(void)
 		floats_round_to_the_nearest_half_and_ties_to_even,
 		every_bf16_comes_back_and_ties_go_to_even,
 		every_type_has_the_geometry_of_ggml,
+		every_exponent_of_mxfp4_is_a_power_of_two,
+		packed_scales_take_every_bit_once,
 		row_bytes_refuses_ragged_rows_unknown_types_and_overflow,
 		kv_rows_and_activations_have_their_sizes,
 		the_cpu_mask_of_the_environment_takes_flags_away
