@@ -218,13 +218,17 @@ sanitized()
 	grep -qaE '__(asan|tsan)_init' "$BIN"
 }
 
-# make_model NAME TYPE [OPTION...]: $T/NAME.gguf of mkgguf's tiny shape.
+# make_model NAME TYPE [OPTION...]: $T/NAME.gguf of mkgguf's tiny shape, with
+# rows of 256 for types with blocks of 256.
 make_model()
 {
-	local name=$1 type=$2
+	local name=$1 type=$2 shape=tiny
 
+	case $type in
+	*_k | iq4_xs)	shape=tiny256 ;;
+	esac
 	shift 2
-	"$MKGGUF" tiny "$type" "$T/$name.gguf" "$@" >/dev/null
+	"$MKGGUF" $shape "$type" "$T/$name.gguf" "$@" >/dev/null
 }
 
 # sessions N [SPEC]: the -s options of N sessions, for unquoted use.

@@ -132,6 +132,16 @@ for type in f32 f16 bf16 q8_0 q4_0; do
 	short_list
 done
 
+# The other types: fewer runs, of two blocks of keys.
+ROWS=96
+for type in q4_1 q5_0 q5_1 iq4_nl mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_xs; do
+	make_model $type $type
+	begin "$type" "$T/$type.gguf"
+	holds --batch 1
+	holds --batch 7 $(sessions 3 cpu,threads=1)
+done
+ROWS=224
+
 # The reference kernels: another variant, so compared with themselves.
 export STRADDLE_CPU_MASK=0
 begin "demo model, reference kernels" "$MODEL"

@@ -1,13 +1,17 @@
 /* tests/gguf_fill.c - random weights, sane ones, by the gigabyte. */
 #include "gguf_fill.h"
 
+#include <err.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "gguf_encode.h"
 
 enum {
 	TABLE = 4096,		/* distinct weights of a float tensor */
-	SCALES = 64,		/* distinct block scales of a quantized one */
-	CHUNK = 4096		/* elements or blocks of one write */
+	POOL_WEIGHTS = 1 << 18,	/* of the distinct blocks of a quantized one */
+	CHUNK = 4096		/* elements of one write */
 };
 
 /* splitmix64 (Steele, Lea, Flood 2014): a counter and a mixer, so that the
@@ -67,70 +71,39 @@ fill_half(FILE *fp, uint32_t type, uint64_t nelem, float mean, float std,
 	}
 }
 
-/* Scales within a quarter of std / spread; signed: either sign, so that the
- * levels' own mean (-1/2 for Q4_0) does not become the weights'. */
+/* Near enough to normal, with variance 1: the sum of 3 draws from [-1, 1). */
+static float
+draw_normal(uint64_t *state)
+{
+	uint64_t r = draw(state);
+
+	return ((float)(r & 0xffff) + (float)(r >> 16 & 0xffff) +
+	    (float)(r >> 32 & 0xffff)) / (float)(1 << 15) - 3.0f;
+}
+
+/* Quantizing a billion weights would take minutes: blocks are drawn from a
+ * pool of some thousand that were. */
 static void
-draw_scales(uint16_t scale[SCALES], float std, float spread, int is_signed,
+fill_blocks(FILE *fp, uint32_t type, uint64_t nelem, float std,
     uint64_t *state)
 {
-	unsigned i;
-	float d;
+	const struct quant_info *t = quant_info(type);
+	uint64_t nblocks = nelem / t->block, i;
+	uint64_t npool = MIN(nblocks, POOL_WEIGHTS / t->block);
+	uint8_t *pool = calloc(npool, t->bytes);
+	float x[ENCODE_MAX_BLOCK];
+	uint32_t j;
 
-	for (i = 0; i < SCALES; i++) {
-		d = std / spread * (1.0f + 0.25f * draw_unit(state));
-		scale[i] = float_to_half(is_signed && i % 2 ? -d : d);
+	if (pool == NULL)
+		err(1, "pool of blocks");
+	for (i = 0; i < npool; i++) {
+		for (j = 0; j < t->block; j++)
+			x[j] = std * draw_normal(state);
+		encode_block(type, pool + i * t->bytes, x);
 	}
-}
-
-static void
-fill_q8_0(FILE *fp, uint64_t nblocks, float std, uint64_t *state)
-{
-	struct block_q8_0 out[CHUNK];
-	uint16_t scale[SCALES];
-	uint64_t i, n, r[4];
-	unsigned j;
-
-	draw_scales(scale, std, 73.6f, 0, state);
-	for (; nblocks > 0; nblocks -= n) {
-		n = MIN(nblocks, CHUNK);
-		for (i = 0; i < n; i++) {
-			out[i].d = scale[draw(state) % SCALES];
-			for (j = 0; j < NITEMS(r); j++)
-				r[j] = draw(state);
-			memcpy(out[i].q, r, sizeof(r));
-			/* No quantizer makes -128. */
-			for (j = 0; j < sizeof(r); j++)
-				out[i].q[j] += out[i].q[j] == INT8_MIN;
-		}
-		fwrite(out, sizeof(*out), n, fp);
-	}
-}
-
-static void
-fill_q4_0(FILE *fp, uint64_t nblocks, float std, uint64_t *state)
-{
-	struct block_q4_0 out[CHUNK];
-	uint16_t scale[SCALES];
-	uint64_t i, n, r[2];
-
-	draw_scales(scale, std, 4.64f, 1, state);
-	for (; nblocks > 0; nblocks -= n) {
-		n = MIN(nblocks, CHUNK);
-		for (i = 0; i < n; i++) {
-			out[i].d = scale[draw(state) % SCALES];
-			r[0] = draw(state);
-			r[1] = draw(state);
-			memcpy(out[i].q, r, sizeof(r));
-		}
-		fwrite(out, sizeof(*out), n, fp);
-	}
-}
-
-int
-fill_supports(uint32_t type)
-{
-	return type == QUANT_F32 || type == QUANT_F16 || type == QUANT_BF16 ||
-	    type == QUANT_Q8_0 || type == QUANT_Q4_0;
+	for (i = 0; i < nblocks; i++)
+		fwrite(pool + draw(state) % npool * t->bytes, t->bytes, 1, fp);
+	free(pool);
 }
 
 void
@@ -147,11 +120,8 @@ fill_weights(FILE *fp, uint32_t type, uint64_t nelem, float mean, float std,
 	case QUANT_BF16:
 		fill_half(fp, type, nelem, mean, std, &state);
 		break;
-	case QUANT_Q8_0:
-		fill_q8_0(fp, nelem / 32, std, &state);
-		break;
-	case QUANT_Q4_0:
-		fill_q4_0(fp, nelem / 32, std, &state);
+	default:
+		fill_blocks(fp, type, nelem, std, &state);
 		break;
 	}
 }

@@ -7,12 +7,9 @@
 
 #include "../kernels/quant.h"
 
-/* 1 for the types below that can be filled: F32, F16, BF16, Q8_0, Q4_0. */
-int fill_supports(uint32_t type);
-
-/* Write nelem weights (a multiple of the type's block), evenly spread around
- * mean (0 for Q8_0 and Q4_0) with standard deviation std.  An error of fp is
- * for the caller to find. */
+/* Write nelem weights (a multiple of the type's block) of F32, F16, BF16 or a
+ * type that encode_block() makes, around mean (0 for types with blocks) with
+ * standard deviation std.  An error of fp is for the caller to find. */
 void fill_weights(FILE *fp, uint32_t type, uint64_t nelem, float mean,
     float std, uint64_t seed);
 

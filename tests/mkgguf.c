@@ -103,6 +103,9 @@ static const struct tensor_def llama[] = {
 static const struct shape shapes[] = {
 	{ "tiny", "tiny random Llama", "llama", llama,
 	    4, 64, 4, 2, 16, 128, 320, 256, 10000, 0 },
+	/* Rows that blocks of 256 can hold. */
+	{ "tiny256", "tiny random Llama, 256 wide", "llama", llama,
+	    2, 256, 4, 2, 64, 256, 320, 256, 10000, 0 },
 	{ "1b", "random Llama 3.2 1B", "llama", llama,
 	    16, 2048, 32, 8, 64, 8192, 128256, 131072, 500000, 32 },
 	{ "8b", "random Llama 3.1 8B", "llama", llama,
@@ -113,7 +116,11 @@ static const struct {
 	uint32_t type, file_type;	/* general.file_type */
 } types[] = {
 	{ QUANT_F32, 0 }, { QUANT_F16, 1 }, { QUANT_Q4_0, 2 },
-	{ QUANT_Q8_0, 7 }, { QUANT_BF16, 32 }
+	{ QUANT_Q4_1, 3 }, { QUANT_Q8_0, 7 }, { QUANT_Q5_0, 8 },
+	{ QUANT_Q5_1, 9 }, { QUANT_Q2_K, 10 }, { QUANT_Q3_K, 11 },
+	{ QUANT_Q4_K, 14 }, { QUANT_Q5_K, 16 }, { QUANT_Q6_K, 18 },
+	{ QUANT_IQ4_NL, 25 }, { QUANT_IQ4_XS, 30 }, { QUANT_BF16, 32 },
+	{ QUANT_MXFP4, 38 }
 };
 
 static void NORETURN
@@ -301,6 +308,10 @@ make_tensor(const struct tensor_def *def, uint32_t layer, struct tensor *t)
 	t->type = t->ndims == 2 ? types[opt.type].type : QUANT_F32;
 	t->nelem = t->ne[0] * t->ne[1];
 	t->nbytes = quant_row_bytes(t->type, t->ne[0]) * t->ne[1];
+	if (t->nbytes == 0)
+		errx(2, "%s: rows of %" PRIu64 " are not blocks of %" PRIu32
+		    " that %s needs: take another shape", t->name, t->ne[0],
+		    quant_info(t->type)->block, quant_info(t->type)->name);
 }
 
 /* All tensors in file order, cut into parts of about the same size. */

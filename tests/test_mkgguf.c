@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "gguf_encode.h"
 #include "gguf_walk.h"
+#include "weights.h"
 
 /* The tool lies beside the tests: build/tests/mkgguf for build/straddle.  RUN
  * is an emulator to put in front. */
@@ -65,66 +67,102 @@ read_tensor(const struct gguf *g, const char *name, uint64_t *ret_nelem)
 	return buf;
 }
 
-static float
-weight(uint32_t type, const void *data, uint64_t i)
+/* Sum of squares of weights' distance from want (n), or from 0. */
+static double
+distance(uint32_t type, const void *data, const float *want, uint64_t n)
 {
-	const struct block_q8_0 *q8 = data;
-	const struct block_q4_0 *q4 = data;
-	unsigned j = i % 32, q;
+	double sumsq = 0, d;
+	uint64_t i;
 
-	switch (type) {
-	case QUANT_F32:
-		return ((const float *)data)[i];
-	case QUANT_F16:
-		return half_to_float(((const uint16_t *)data)[i]);
-	case QUANT_BF16:
-		return bf16_to_float(((const uint16_t *)data)[i]);
-	case QUANT_Q8_0:
-		ck_assert_int_ne(q8[i / 32].q[j], INT8_MIN);
-		return half_to_float(q8[i / 32].d) * (float)q8[i / 32].q[j];
-	default:
-		q = q4[i / 32].q[j % 16] >> (j < 16 ? 0 : 4) & 15;
-		return half_to_float(q4[i / 32].d) * ((float)q - 8);
+	for (i = 0; i < n; i++) {
+		d = weight_at(type, data, i, NULL) - (want ? want[i] : 0);
+		sumsq += d * d;
 	}
+	return sumsq;
+}
+
+/* By type: the root mean square error of blocks of even random numbers, as a
+ * part of theirs. */
+static const struct {
+	uint32_t type;
+	double error;
+} encoded[] = {
+	{ QUANT_Q8_0, 0.005 }, { QUANT_Q4_0, 0.08 }, { QUANT_Q4_1, 0.08 },
+	{ QUANT_Q5_0, 0.04 }, { QUANT_Q5_1, 0.04 }, { QUANT_IQ4_NL, 0.1 },
+	{ QUANT_MXFP4, 0.17 }, { QUANT_Q2_K, 0.4 }, { QUANT_Q3_K, 0.17 },
+	{ QUANT_Q4_K, 0.08 }, { QUANT_Q5_K, 0.05 }, { QUANT_Q6_K, 0.025 },
+	{ QUANT_IQ4_XS, 0.1 }
+};
+
+START_TEST(encoded_blocks_come_near_their_floats)
+{
+	float x[ENCODE_MAX_BLOCK], zeros[ENCODE_MAX_BLOCK] = { 0 };
+	uint8_t block[512];
+	double off, of;
+	unsigned k, i, j;
+	uint32_t n;
+
+	for (k = 0; k < NITEMS(encoded); k++) {
+		n = quant_info(encoded[k].type)->block;
+		off = of = 0;
+		for (i = 0; i < 200; i++) {
+			for (j = 0; j < n; j++)
+				x[j] = (float)t_rand_below(2001) * 0.01f -
+				    10.0f;
+			ck_assert(encode_block(encoded[k].type, block, x));
+			off += distance(encoded[k].type, block, x, n);
+			of += distance(QUANT_F32, x, NULL, n);
+		}
+		ck_assert_msg(sqrt(off / of) < encoded[k].error,
+		    "%s: error of %.3f", quant_info(encoded[k].type)->name,
+		    sqrt(off / of));
+		ck_assert(encode_block(encoded[k].type, block, zeros));
+		ck_assert(distance(encoded[k].type, block, NULL, n) == 0);
+	}
+	ck_assert(!encode_block(QUANT_IQ3_S, block, x));
+}
+END_TEST
+
+static void
+check_spread(const char *shape, uint32_t type, uint64_t ntensors,
+    double want_std)
+{
+	const char *path = tmp_path("weights.gguf");
+	char options[64];
+	double sum = 0, std;
+	uint64_t n, i;
+	struct gguf *g;
+	void *data;
+
+	snprintf(options, sizeof(options), "%s %s", shape,
+	    quant_info(type)->name);
+	make(options, path);
+	g = must_open(path);
+	ck_assert_uint_eq(g->ntensors, ntensors);
+	ck_assert_uint_eq(gguf_find_tensor(g, "output.weight")->type, type);
+	data = read_tensor(g, "output.weight", &n);
+	for (i = 0; i < n; i++)
+		sum += weight_at(type, data, i, NULL);
+	std = sqrt(distance(type, data, NULL, n) / (double)n);
+	free(data);
+	ck_assert_double_eq_tol(std, want_std, 0.02);
+	ck_assert_double_eq_tol(sum / (double)n, 0, 0.02);
+	gguf_close(g);
 }
 
 START_TEST(weights_of_every_type_have_the_wanted_spread)
 {
-	static const struct {
-		const char *options;
-		uint32_t type;
-	} kind[] = {
-		{ "tiny f32", QUANT_F32 }, { "tiny f16", QUANT_F16 },
-		{ "tiny bf16", QUANT_BF16 }, { "tiny q8_0", QUANT_Q8_0 },
-		{ "tiny q4_0", QUANT_Q4_0 }
-	};
-	const char *path = tmp_path("weights.gguf");
-	double sum, sumsq, std;
-	uint64_t n, i;
-	struct gguf *g;
+	static const uint32_t dense[] = { QUANT_F32, QUANT_F16, QUANT_BF16 };
 	unsigned k;
-	void *data;
-	float f;
 
-	for (k = 0; k < NITEMS(kind); k++) {
-		make(kind[k].options, path);
-		g = must_open(path);
-		ck_assert_uint_eq(g->ntensors, 39);
-		ck_assert_uint_eq(gguf_find_tensor(g, "output.weight")->type,
-		    kind[k].type);
-		data = read_tensor(g, "output.weight", &n);
-		for (i = 0, sum = sumsq = 0; i < n; i++) {
-			f = weight(kind[k].type, data, i);
-			sum += f;
-			sumsq += (double)f * f;
-		}
-		free(data);
-		std = sqrt(sumsq / (double)n);
-		/* gain 3, rows of 64 */
-		ck_assert_double_eq_tol(std, 3.0 / 8, 0.02);
-		ck_assert_double_eq_tol(sum / (double)n, 0, 0.02);
-		gguf_close(g);
-	}
+	/* Four layers and two of 9, and 3; gain 3, rows of 64 and 256. */
+	for (k = 0; k < NITEMS(dense); k++)
+		check_spread("tiny", dense[k], 39, 3.0 / 8);
+	for (k = 0; k < NITEMS(encoded); k++)
+		if (quant_info(encoded[k].type)->block == 256)
+			check_spread("tiny256", encoded[k].type, 21, 3.0 / 16);
+		else
+			check_spread("tiny", encoded[k].type, 39, 3.0 / 8);
 }
 END_TEST
 
@@ -242,6 +280,7 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
+		encoded_blocks_come_near_their_floats,
 		weights_of_every_type_have_the_wanted_spread,
 		keys_and_vocabulary_are_those_of_a_llama,
 		seed_decides_the_weights_and_parts_do_not,
