@@ -65,18 +65,31 @@ rms_scale(double sum_sq, uint32_t k, float eps)
 	return mean > 0 ? (float)(1 / sqrt(mean)) : 0;
 }
 
-/* End of the block of keys that pos lies in, by absolute position. */
-static inline uint32_t
-attn_block_end(uint32_t pos, uint32_t pos1)
-{
-	return MIN(ALIGN_DOWN(pos, ATTN_BLOCK) + ATTN_BLOCK, pos1);
-}
-
-/* Row pos of a K or V cache. */
+/* Row pos of a V cache. */
 static inline const void *
 kv_row(const void *base, uint64_t row_bytes, uint32_t pos)
 {
 	return (const uint8_t *)base + pos * row_bytes;
+}
+
+/* What attention has summed over some keys, for each query: the largest score
+ * (-FLT_MAX before the first), the sum of exp(score - max), and out = the sum
+ * of exp(score - max) * v.  As it lies in a part. */
+struct attn_sums {
+	float *out;		/* (queries x ld) */
+	float *max, *sum;	/* (queries, padded to 16) */
+	uint32_t ld;		/* v_dim, padded to 16 */
+};
+
+static inline struct attn_sums
+attn_sums_at(const float *part, uint32_t nqueries, uint32_t v_dim)
+{
+	uint32_t ld = (uint32_t)ALIGN_UP(v_dim, 16);
+	float *max = (float *)(uintptr_t)part;
+	float *sum = max + ALIGN_UP(nqueries, 16);
+
+	return (struct attn_sums){ sum + ALIGN_UP(nqueries, 16), max, sum,
+	    ld };
 }
 
 /* ref_mat.c: the reference table's matrix kernels. */

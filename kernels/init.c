@@ -37,13 +37,21 @@ kv_row_bytes(enum kv_fmt f, uint32_t head_dim)
 	return quant_row_bytes(type[f], head_dim);
 }
 
-/* What the greediest variant takes: per head the query, the output, a block
- * of scores, maximum and sum; four rows of K or V as floats; rows padded to
- * vectors of up to 16. */
+uint64_t
+attn_part_floats(uint32_t nqueries, uint32_t v_dim)
+{
+	return nqueries * ALIGN_UP(v_dim, 16) + 2 * ALIGN_UP(nqueries, 16);
+}
+
+/* What the greediest variant takes: the queries, a block of scores and a
+ * factor for each, what is summed over a chunk and over all, and a block of K
+ * or V as floats. */
 uint64_t
 attn_scratch_floats(uint32_t n_rep, uint32_t head_dim, uint32_t v_dim)
 {
-	uint64_t hd = ALIGN_UP(head_dim, 16), vd = ALIGN_UP(v_dim, 16);
+	uint32_t n = MAX(n_rep, ATTN_QUERIES);
 
-	return n_rep * (hd + vd + ATTN_BLOCK + 2) + 4 * MAX(hd, vd);
+	return ALIGN_UP((uint64_t)n * head_dim, 16) + n * ATTN_BLOCK +
+	    ALIGN_UP(n, 16) + 2 * attn_part_floats(n, v_dim) +
+	    ATTN_BLOCK * ALIGN_UP(MAX(head_dim, v_dim), 16);
 }

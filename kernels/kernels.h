@@ -76,39 +76,77 @@ struct mat_kernel {
 	matmul_fn *matmul;
 };
 
-/* K and V of a layer: for each sequence and KV head, ctx rows of head_dim
- * elements of type kv (F32, F16 or Q8_0 blocks), so that a head's keys are
- * contiguous in memory by position. */
+/* K and V of a layer, for each sequence and KV head:
+ *
+ *	V	rows of v_dim elements by position
+ *	K	blocks of KEY_LANES positions: [head_dim][KEY_LANES] elements, so
+ *		that a vector holds one element of several keys: attention
+ *		sums each score in one order, element after element, for one
+ *		row of a batch and for many.  Q8_0: the block's scales
+ *		[head_dim / 32][KEY_LANES] (half) first, then the bytes.
+ *
+ * KEY_LANES positions of K take as many bytes as rows would. */
 enum kv_fmt { KV_FMT_F32, KV_FMT_F16, KV_FMT_Q8_0, KV_FMT_N };
+enum { KEY_LANES = 16 };
 
 /* Bytes of one KV row of head_dim elements; 0 when the type cannot hold it
  * (Q8_0 needs a multiple of 32). */
 uint64_t kv_row_bytes(enum kv_fmt f, uint32_t head_dim);
 
-/* Keys are taken in blocks of this many absolute positions, each block's
- * partial result merged in ascending order, whatever the split over threads. */
-enum { ATTN_BLOCK = 64 };
+/* Keys are taken in blocks and chunks of this many absolute positions: a
+ * chunk's blocks in ascending order, then the chunks' results in ascending
+ * order, by whichever threads. */
+enum { ATTN_BLOCK = 64, ATTN_CHUNK = 512 };
 
+/* As many (row, query head) pairs as a call with more than one row may have:
+ * the work on a block of keys that all of them share. */
+enum { ATTN_QUERIES = 48 };
+
+/* Some rows of one sequence, at positions pos, pos + 1, ..., and the n_rep
+ * query heads that share one KV head.  Row i sees the keys up to its own
+ * position; with window > 0 the last `window` of those. */
 struct attn_arg {
-	const float *q;		/* n_rep query heads that share the KV head:
-				 * (n_rep x head_dim), stride ldq floats */
-	uint64_t ldq;
-	float *out;		/* (n_rep x v_dim), stride ldo floats */
-	uint64_t ldo;
-	const void *k;		/* row of position 0; stride kv_row_bytes */
-	const void *v;
+	const float *q;		/* (n_rep x head_dim) of row r at q + r * ldq */
+	float *out;		/* (n_rep x v_dim) of row r at out + r * ldo */
+	uint64_t ldq, ldo;	/* floats */
+	const uint32_t *row;	/* (nrows) r of each */
+	uint32_t nrows, pos, window;
+	const void *k, *v;	/* of position 0 */
 	enum kv_fmt kfmt, vfmt;
 	uint32_t n_rep;
 	uint32_t head_dim, v_dim;
-	uint32_t pos0, pos1;	/* keys [pos0, pos1) are visible */
 	float scale;
 	float softcap;		/* 0 = none */
 	const float *sink;	/* n_rep sink logits, or NULL */
 	float *scratch;		/* attn_scratch_floats() */
 };
-/* Scratch for one call: floats. */
+/* Scratch for one call of at most MAX(n_rep, ATTN_QUERIES) queries: floats. */
 uint64_t attn_scratch_floats(uint32_t n_rep, uint32_t head_dim,
     uint32_t v_dim);
+/* What attn_chunk leaves of nqueries for attn_merge: floats, a multiple of
+ * 16. */
+uint64_t attn_part_floats(uint32_t nqueries, uint32_t v_dim);
+
+/* Keys [*ret, end) that row i sees; returns end. */
+static inline uint32_t
+attn_keys(const struct attn_arg *a, uint32_t i, uint32_t *ret_first)
+{
+	uint32_t end = a->pos + i + 1;
+
+	*ret_first = a->window > 0 && end > a->window ? end - a->window : 0;
+	return end;
+}
+
+/* Chunks [*ret, end) with keys that some row sees; returns end. */
+static inline uint32_t
+attn_chunks(const struct attn_arg *a, uint32_t *ret_first)
+{
+	uint32_t first;
+
+	attn_keys(a, 0, &first);
+	*ret_first = first / ATTN_CHUNK;
+	return (a->pos + a->nrows - 1) / ATTN_CHUNK + 1;
+}
 
 struct kernels {
 	const char *name;			/* "ref", "avx2" */
@@ -130,10 +168,22 @@ struct kernels {
 	/* One KV row from floats: head_dim elements. */
 	void (*kv_store)(void *dst, enum kv_fmt f, const float *x,
 	    uint32_t head_dim);
-	/* Online softmax attention of one row, one KV head (Milakov and
-	 * Gimelshein 2018, arXiv 1805.02867; Dao et al. 2022). */
+	/* Online softmax attention (Milakov and Gimelshein 2018, arXiv
+	 * 1805.02867; Dao et al. 2022, arXiv 2205.14135): attn_chunk of all
+	 * chunks and attn_merge, in one call.  A row's result does not depend
+	 * on the rows beside it. */
 	void (*attention)(const struct attn_arg *a);
+	/* One chunk's part, and out from the parts of all chunks, which lie
+	 * one after the other. */
+	void (*attn_chunk)(const struct attn_arg *a, uint32_t chunk,
+	    float *ret_part);
+	void (*attn_merge)(const struct attn_arg *a, const float *parts);
 };
+
+/* The key at pos of a head from floats: as k->kv_store makes a row, put where
+ * attention looks for it. */
+void kv_store_key(const struct kernels *k, void *keys, enum kv_fmt f,
+    uint32_t head_dim, uint32_t pos, const float *x);
 
 /* The table for these CPU flags: reference first, then each variant that the
  * flags allow overwrites its entries, oldest to newest. */

@@ -117,7 +117,7 @@ kv_store(void *dst, enum kv_fmt f, const float *x, uint32_t head_dim)
 }
 
 static float
-kv_at(const void *row, enum kv_fmt f, uint32_t i)
+value_at(const void *row, enum kv_fmt f, uint32_t i)
 {
 	const struct block_q8_0 *b = row;
 	const uint16_t *h = row;
@@ -133,83 +133,170 @@ kv_at(const void *row, enum kv_fmt f, uint32_t i)
 	}
 }
 
-/* Running state of one head: the largest score so far, the sum of
- * exp(score - max), and out = sum of exp(score - max) * v. */
-struct softmax {
-	float max, sum;
-};
-
-/* Make room for scores up to max; what was summed shrinks to the new scale. */
-static void
-softmax_raise(struct softmax *s, float max, float *out, uint32_t v_dim)
+/* Element i of the key at pos: see kernels.h. */
+static float
+key_at(const struct attn_arg *a, uint32_t pos, uint32_t i)
 {
-	float shrink;
-	uint32_t i;
+	const void *block = kv_row(a->k, KEY_LANES *
+	    kv_row_bytes(a->kfmt, a->head_dim), pos / KEY_LANES);
+	const uint16_t *h = block;
+	const int8_t *q = (const int8_t *)block + a->head_dim;
+	const float *x = block;
+	uint32_t lane = pos % KEY_LANES;
 
-	if (!(max > s->max))
-		return;
-	shrink = expf(s->max - max);
-	s->max = max;
-	s->sum *= shrink;
-	for (i = 0; i < v_dim; i++)
-		out[i] *= shrink;
+	switch (a->kfmt) {
+	case KV_FMT_F16:
+		return half_to_float(h[i * KEY_LANES + lane]);
+	case KV_FMT_Q8_0:
+		return half_to_float(h[i / 32 * KEY_LANES + lane]) *
+		    q[i * KEY_LANES + lane];
+	default:
+		return x[i * KEY_LANES + lane];
+	}
 }
 
-/* Keys [p0, p1) of one block onto head r. */
-static void
-attn_block(const struct attn_arg *a, uint32_t r, struct softmax *s,
-    uint32_t p0, uint32_t p1)
+static float
+attn_score(const struct attn_arg *a, const float *q, uint32_t pos)
 {
-	uint64_t k_bytes = kv_row_bytes(a->kfmt, a->head_dim);
-	uint64_t v_bytes = kv_row_bytes(a->vfmt, a->v_dim);
-	float *out = a->out + r * a->ldo, score[ATTN_BLOCK], max = -INFINITY;
-	uint32_t i, p;
+	double dot = 0;
+	float score;
+	uint32_t i;
 
+	for (i = 0; i < a->head_dim; i++)
+		dot += (double)q[i] * key_at(a, pos, i);
+	score = (float)dot * a->scale;
+	return a->softcap > 0 ? a->softcap * tanhf(score / a->softcap) :
+	    score;
+}
+
+/* Keys [p0, p1) of a chunk for query j, whose floats are q. */
+static void
+attn_query(const struct attn_arg *a, const float *q, uint32_t p0, uint32_t p1,
+    const struct attn_sums *s, uint32_t j)
+{
+	uint64_t row_bytes = kv_row_bytes(a->vfmt, a->v_dim);
+	float score[ATTN_CHUNK], *out = s->out + (size_t)j * s->ld, e;
+	uint32_t p, i;
+
+	memset(out, 0, a->v_dim * sizeof(*out));
+	s->max[j] = -FLT_MAX;
+	s->sum[j] = 0;
 	for (p = p0; p < p1; p++) {
-		const void *row = kv_row(a->k, k_bytes, p);
-		double dot = 0;
-
-		for (i = 0; i < a->head_dim; i++)
-			dot += (double)a->q[r * a->ldq + i] *
-			    kv_at(row, a->kfmt, i);
-		score[p - p0] = (float)dot * a->scale;
-		if (a->softcap > 0)
-			score[p - p0] = a->softcap *
-			    tanhf(score[p - p0] / a->softcap);
-		max = fmaxf(max, score[p - p0]);
+		score[p - p0] = attn_score(a, q, p);
+		s->max[j] = fmaxf(s->max[j], score[p - p0]);
 	}
-	softmax_raise(s, max, out, a->v_dim);
 	for (p = p0; p < p1; p++) {
-		const void *row = kv_row(a->v, v_bytes, p);
-		float e = expf(score[p - p0] - s->max);
-
-		s->sum += e;
+		e = expf(score[p - p0] - s->max[j]);
+		s->sum[j] += e;
 		for (i = 0; i < a->v_dim; i++)
-			out[i] += e * kv_at(row, a->vfmt, i);
+			out[i] += e * value_at(kv_row(a->v, row_bytes, p),
+			    a->vfmt, i);
 	}
+}
+
+static void
+attn_chunk(const struct attn_arg *a, uint32_t chunk, float *part)
+{
+	struct attn_sums s = attn_sums_at(part, a->nrows * a->n_rep,
+	    a->v_dim);
+	uint32_t i, h, first, end;
+
+	for (i = 0; i < a->nrows; i++) {
+		end = MIN(attn_keys(a, i, &first), (chunk + 1) * ATTN_CHUNK);
+		first = MAX(first, chunk * ATTN_CHUNK);
+		for (h = 0; h < a->n_rep; h++)
+			attn_query(a, a->q + a->row[i] * a->ldq +
+			    (size_t)h * a->head_dim, first, end, &s,
+			    i * a->n_rep + h);
+	}
+}
+
+/* Onto query j of s: what is summed so far comes to the scale of the larger
+ * maximum.  A part in which the query saw no key changes nothing. */
+static void
+attn_fold(const struct attn_sums *s, uint32_t j, float max, float sum,
+    const float *out, uint32_t v_dim)
+{
+	float to = fmaxf(s->max[j], max), *y = s->out + (size_t)j * s->ld;
+	float mine = expf(s->max[j] - to), its = expf(max - to);
+	uint32_t i;
+
+	if (sum == 0)
+		return;
+	s->max[j] = to;
+	s->sum[j] = s->sum[j] * mine + sum * its;
+	for (i = 0; i < v_dim; i++)
+		y[i] = y[i] * mine + (out != NULL ? out[i] * its : 0);
+}
+
+static struct attn_sums
+attn_begin(const struct attn_arg *a)
+{
+	uint32_t n = a->nrows * a->n_rep, j;
+	struct attn_sums all = attn_sums_at(a->scratch, n, a->v_dim);
+
+	memset(a->scratch, 0, attn_part_floats(n, a->v_dim) * sizeof(float));
+	for (j = 0; j < n; j++)
+		all.max[j] = -FLT_MAX;
+	return all;
+}
+
+static void
+attn_fold_part(const struct attn_arg *a, const struct attn_sums *all,
+    const float *part)
+{
+	uint32_t n = a->nrows * a->n_rep, j;
+	struct attn_sums s = attn_sums_at(part, n, a->v_dim);
+
+	for (j = 0; j < n; j++)
+		attn_fold(all, j, s.max[j], s.sum[j],
+		    s.out + (size_t)j * s.ld, a->v_dim);
+}
+
+/* A sink is one more key, whose value is zero. */
+static void
+attn_finish(const struct attn_arg *a, const struct attn_sums *all)
+{
+	uint32_t n = a->nrows * a->n_rep, i, j;
+	float *out;
+
+	for (j = 0; j < n; j++) {
+		if (a->sink != NULL)
+			attn_fold(all, j, a->sink[j % a->n_rep], 1, NULL,
+			    a->v_dim);
+		out = a->out + a->row[j / a->n_rep] * a->ldo +
+		    (size_t)(j % a->n_rep) * a->v_dim;
+		for (i = 0; i < a->v_dim; i++)
+			out[i] = all->sum[j] == 0 ? 0 :
+			    all->out[(size_t)j * all->ld + i] / all->sum[j];
+	}
+}
+
+static void
+attn_merge(const struct attn_arg *a, const float *parts)
+{
+	uint64_t step = attn_part_floats(a->nrows * a->n_rep, a->v_dim);
+	struct attn_sums all = attn_begin(a);
+	uint32_t first, end = attn_chunks(a, &first), c;
+
+	for (c = first; c < end; c++)
+		attn_fold_part(a, &all, parts + (c - first) * step);
+	attn_finish(a, &all);
 }
 
 static void
 attention(const struct attn_arg *a)
 {
-	uint32_t i, p, end, r;
+	float *part = a->scratch + attn_part_floats(a->nrows * a->n_rep,
+	    a->v_dim);
+	struct attn_sums all = attn_begin(a);
+	uint32_t first, end = attn_chunks(a, &first), c;
 
-	for (r = 0; r < a->n_rep; r++) {
-		struct softmax s = { -INFINITY, 0 };
-		float *out = a->out + r * a->ldo;
-
-		memset(out, 0, a->v_dim * sizeof(*out));
-		for (p = a->pos0; p < a->pos1; p = end) {
-			end = attn_block_end(p, a->pos1);
-			attn_block(a, r, &s, p, end);
-		}
-		if (a->sink != NULL) {
-			softmax_raise(&s, a->sink[r], out, a->v_dim);
-			s.sum += expf(a->sink[r] - s.max);
-		}
-		for (i = 0; i < a->v_dim && s.sum > 0; i++)
-			out[i] /= s.sum;
+	for (c = first; c < end; c++) {
+		attn_chunk(a, c, part);
+		attn_fold_part(a, &all, part);
 	}
+	attn_finish(a, &all);
 }
 
 void
@@ -223,7 +310,9 @@ kernels_init_ref(struct kernels *k)
 		.swiglu = swiglu,
 		.rope = rope,
 		.kv_store = kv_store,
-		.attention = attention
+		.attention = attention,
+		.attn_chunk = attn_chunk,
+		.attn_merge = attn_merge
 	};
 	ref_mat_init(k->mat);
 }

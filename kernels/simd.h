@@ -8,6 +8,7 @@
  *	SIMD_VL			floats in a vector, vf, and integers, vi; not
  *				defined where there are no vectors: then the
  *				templates are empty
+ *	SIMD_NREGS		vectors that the machine has registers for
  *	vf_load_n vf_store_n	the first n lanes (all for n >= SIMD_VL); others
  *				are read as 0, not written, and not touched
  *	vf_first_n		lanes from n on become `other`
@@ -15,7 +16,7 @@
  *	vf_max vf_min		of NaN, the second operand (x86; on Arm NaN)
  *	vf_bits vi_bits		the same bits as the other kind
  *	vf_from_half ...	SIMD_VL elements at p, widened; vi_to_i8: lanes
- *				that fit, narrowed
+ *				that fit, narrowed; vf_set_half: one, everywhere
  *	vf_hsum ...		across lanes, in one fixed order */
 #ifndef KERNELS_SIMD_H
 #define KERNELS_SIMD_H
@@ -27,6 +28,12 @@
 #endif
 
 #ifdef SIMD_VL
+
+SIMD void
+prefetch(const void *p)
+{
+	__builtin_prefetch(p);
+}
 
 /* e^x within 2 ulp; polynomial of Cephes' expf.  2^n is applied in two halves
  * so that n = 128 and denormal results come out right.  A NaN stays one. */

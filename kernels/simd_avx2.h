@@ -9,6 +9,7 @@
 #include <immintrin.h>
 
 #define SIMD_VL	8
+#define SIMD_NREGS	16
 typedef __m256 vf;
 typedef __m256i vi;
 
@@ -75,6 +76,11 @@ SIMD vf
 vf_from_half(const uint16_t *p)
 {
 	return _mm256_cvtph_ps(_mm_loadu_si128((const void *)p));
+}
+SIMD vf
+vf_set_half(uint16_t h)
+{
+	return _mm256_cvtph_ps(_mm_set1_epi16((int16_t)h));
 }
 SIMD void
 vf_to_half(uint16_t *p, vf v)

@@ -9,6 +9,7 @@
 #include <immintrin.h>
 
 #define SIMD_VL	16
+#define SIMD_NREGS	32
 typedef __m512 vf;
 typedef __m512i vi;
 
@@ -73,6 +74,11 @@ SIMD vf
 vf_from_half(const uint16_t *p)
 {
 	return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
+}
+SIMD vf
+vf_set_half(uint16_t h)
+{
+	return _mm512_cvtph_ps(_mm256_set1_epi16((int16_t)h));
 }
 SIMD void
 vf_to_half(uint16_t *p, vf v)

@@ -1,5 +1,5 @@
 /* kernels/x86_avx2.c - kernels for x86-64 cores with AVX2, FMA and F16C.
- * Long, since a variant is one file: matrices, then rows, then attention.
+ * Matrices, then rows; attention is attn.h.
  *
  * Weights are interleaved so that a vector holds one column of k for 8 rows:
  * each output element is one lane of one accumulator, summed over k in
@@ -14,7 +14,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "impl.h"
+#include "attn.h"
 
 #define INLINE	static inline __attribute__((always_inline))
 
@@ -53,27 +53,6 @@ INLINE __m256
 load_halfs(const void *p)
 {
 	return _mm256_cvtph_ps(_mm_loadu_si128(p));
-}
-
-/* Horizontal sum and maximum, in a fixed order. */
-INLINE float
-sum8(__m256 v)
-{
-	__m128 s = _mm_add_ps(_mm256_castps256_ps128(v),
-	    _mm256_extractf128_ps(v, 1));
-
-	s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-	return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
-}
-
-INLINE float
-max8(__m256 v)
-{
-	__m128 s = _mm_max_ps(_mm256_castps256_ps128(v),
-	    _mm256_extractf128_ps(v, 1));
-
-	s = _mm_max_ps(s, _mm_movehl_ps(s, s));
-	return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
 
 /* e^x within 2 ulp; polynomial of Cephes' expf.  2^n is applied in two halves
@@ -140,7 +119,7 @@ store_tile(const struct tile *t, unsigned r, uint32_t j, __m256 v)
 /* Ask for the weights a page ahead: the hardware's own prefetch stops at the
  * page's end.  Decoding gains a third by it; past the end it does nothing. */
 INLINE void
-prefetch(const uint8_t *w, uint32_t nbytes)
+prefetch_panel(const uint8_t *w, uint32_t nbytes)
 {
 	uint32_t i;
 
@@ -181,7 +160,7 @@ dense_rows(enum quant_type type, unsigned rows, const struct tile *t)
 		for (j = 0; j < 4; j++)
 			acc[r][j] = _mm256_setzero_ps();
 	for (i = 0; i < t->k; i++, w += step) {
-		prefetch(w, step);
+		prefetch_panel(w, step);
 		UNROLL
 		for (j = 0; j < 4; j++) {
 			__m256 wj = load_dense(type, w, j);
@@ -291,7 +270,7 @@ quant_rows(enum quant_type type, unsigned rows, const struct tile *t)
 	for (b = 0; b < t->k / 32; b++) {
 		__m256 d = load_halfs(w);
 
-		prefetch(w, step);
+		prefetch_panel(w, step);
 		if (type == QUANT_Q8_0)
 			dot_q8_0(rows, dot, w + 16, xq, ldx);
 		else
@@ -667,237 +646,6 @@ kv_store(void *dst, enum kv_fmt f, const float *x, uint32_t head_dim)
 	}
 }
 
-/* ---- Attention ---- */
-
-/* A KV row of n elements as floats, padded with zeros to a multiple of 8. */
-INLINE void
-kv_load(float *out, enum kv_fmt f, const void *row, uint32_t n)
-{
-	const struct block_q8_0 *b = row;
-	const uint16_t *h = row;
-	const float *x = row;
-	uint32_t i, j;
-
-	switch (f) {
-	case KV_FMT_F16:
-		for (i = 0; i + 8 <= n; i += 8)
-			_mm256_storeu_ps(out + i, load_halfs(h + i));
-		for (; i < n; i++)
-			out[i] = _cvtsh_ss(h[i]);
-		for (; i % 8 != 0; i++)
-			out[i] = 0;
-		break;
-	case KV_FMT_Q8_0:
-		for (i = 0; i < n; i += 32, b++) {
-			__m256 d = _mm256_set1_ps(_cvtsh_ss(b->d));
-
-			UNROLL
-			for (j = 0; j < 32; j += 8)
-				_mm256_storeu_ps(out + i + j, _mm256_mul_ps(d,
-				    _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(
-				    _mm_loadl_epi64((const void *)
-				    (b->q + j))))));
-		}
-		break;
-	default:
-		for (i = 0; i < n; i += 8)
-			_mm256_storeu_ps(out + i, load_n(x + i, n - i));
-	}
-}
-
-/* One call's scratch: attn_scratch_floats() at most.  Rows are padded to
- * multiples of 8, the padding is zero. */
-struct attn {
-	const struct attn_arg *a;
-	uint32_t hd, vd;	/* padded */
-	float *q;		/* (n_rep x hd) */
-	float *out;		/* (n_rep x vd): sum of exp(score - max) * v */
-	float *score;		/* (n_rep x ATTN_BLOCK) */
-	float *max, *sum;	/* (n_rep) */
-	float *rows;		/* (4 x hd or vd): keys or values */
-};
-
-/* Rows p .. p + 3 of K or V as floats; past the last row, that row again. */
-INLINE void
-kv_load4(float *rows, enum kv_fmt f, const void *base, uint32_t n, uint32_t p,
-    uint32_t p1)
-{
-	uint32_t i;
-
-	for (i = 0; i < 4; i++)
-		kv_load(rows + i * ALIGN_UP(n, 8), f, kv_row(base,
-		    kv_row_bytes(f, n), MIN(p + i, p1 - 1)), n);
-}
-
-/* q . k of head r with four keys. */
-INLINE __m128
-dot4(const struct attn *t, uint32_t r)
-{
-	const float *q = t->q + r * t->hd, *k = t->rows;
-	__m256 s[4], v;
-	uint32_t i;
-	unsigned j;
-
-	UNROLL
-	for (j = 0; j < 4; j++)
-		s[j] = _mm256_setzero_ps();
-	for (i = 0; i < t->hd; i += 8) {
-		v = _mm256_loadu_ps(q + i);
-		UNROLL
-		for (j = 0; j < 4; j++)
-			s[j] = _mm256_fmadd_ps(v, _mm256_loadu_ps(
-			    k + j * t->hd + i), s[j]);
-	}
-	v = _mm256_hadd_ps(_mm256_hadd_ps(s[0], s[1]),
-	    _mm256_hadd_ps(s[2], s[3]));
-	return _mm_add_ps(_mm256_castps256_ps128(v),
-	    _mm256_extractf128_ps(v, 1));
-}
-
-/* Make room for scores up to max; what was summed shrinks to the new scale. */
-INLINE void
-softmax_raise(struct attn *t, uint32_t r, float max)
-{
-	float *out = t->out + r * t->vd;
-	__m256 shrink;
-	uint32_t i;
-
-	if (!(max > t->max[r]))
-		return;
-	shrink = exp8(_mm256_set1_ps(t->max[r] - max));
-	t->max[r] = max;
-	t->sum[r] *= _mm256_cvtss_f32(shrink);
-	for (i = 0; i < t->vd; i += 8)
-		_mm256_storeu_ps(out + i,
-		    _mm256_mul_ps(_mm256_loadu_ps(out + i), shrink));
-}
-
-/* Head r's n scores of a block become exp(score - max), those past n zero. */
-INLINE void
-softmax_block(struct attn *t, uint32_t r, uint32_t n)
-{
-	const float cap = t->a->softcap;
-	float *score = t->score + r * ATTN_BLOCK;
-	__m256 max = _mm256_set1_ps(-INFINITY), sum = _mm256_setzero_ps(), v;
-	uint32_t i;
-
-	for (i = 0; i < n; i += 8) {
-		v = _mm256_mul_ps(_mm256_loadu_ps(score + i),
-		    _mm256_set1_ps(t->a->scale));
-		if (cap > 0) {	/* tanh(x) = 1 - 2 / (e^2x + 1) */
-			v = exp8(_mm256_mul_ps(v, _mm256_set1_ps(2 / cap)));
-			v = _mm256_div_ps(_mm256_set1_ps(2 * cap),
-			    _mm256_add_ps(v, _mm256_set1_ps(1)));
-			v = _mm256_sub_ps(_mm256_set1_ps(cap), v);
-		}
-		v = _mm256_blendv_ps(_mm256_set1_ps(-INFINITY), v,
-		    _mm256_castsi256_ps(mask_n(n - i)));
-		max = _mm256_max_ps(max, v);
-		_mm256_storeu_ps(score + i, v);
-	}
-	softmax_raise(t, r, max8(max));
-	for (i = 0; i < n; i += 8) {
-		v = exp8(_mm256_sub_ps(_mm256_loadu_ps(score + i),
-		    _mm256_set1_ps(t->max[r])));
-		sum = _mm256_add_ps(sum, v);
-		_mm256_storeu_ps(score + i, v);
-	}
-	t->sum[r] += sum8(sum);
-}
-
-/* Four values onto head r, weighted by w[0..3]. */
-INLINE void
-add4(struct attn *t, uint32_t r, const float *w)
-{
-	float *out = t->out + r * t->vd;
-	const float *v = t->rows;
-	uint32_t i;
-	unsigned j;
-
-	for (i = 0; i < t->vd; i += 8) {
-		__m256 o = _mm256_loadu_ps(out + i);
-
-		UNROLL
-		for (j = 0; j < 4; j++)
-			o = _mm256_fmadd_ps(_mm256_broadcast_ss(w + j),
-			    _mm256_loadu_ps(v + j * t->vd + i), o);
-		_mm256_storeu_ps(out + i, o);
-	}
-}
-
-/* Keys [p0, p1) of one block onto all heads: each row of K and V is read and
- * turned into floats once. */
-static void
-attn_block(struct attn *t, uint32_t p0, uint32_t p1)
-{
-	const struct attn_arg *a = t->a;
-	uint32_t i, r, n = p1 - p0;
-
-	for (i = 0; i < n; i += 4) {
-		kv_load4(t->rows, a->kfmt, a->k, a->head_dim, p0 + i, p1);
-		for (r = 0; r < a->n_rep; r++)
-			_mm_storeu_ps(t->score + r * ATTN_BLOCK + i,
-			    dot4(t, r));
-	}
-	for (r = 0; r < a->n_rep; r++)
-		softmax_block(t, r, n);
-	for (i = 0; i < n; i += 4) {
-		kv_load4(t->rows, a->vfmt, a->v, a->v_dim, p0 + i, p1);
-		for (r = 0; r < a->n_rep; r++)
-			add4(t, r, t->score + r * ATTN_BLOCK + i);
-	}
-}
-
-static void
-attn_begin(struct attn *t, const struct attn_arg *a)
-{
-	uint32_t r, i;
-
-	t->a = a;
-	t->hd = ALIGN_UP(a->head_dim, 8);
-	t->vd = ALIGN_UP(a->v_dim, 8);
-	t->q = a->scratch;
-	t->out = t->q + a->n_rep * t->hd;
-	t->score = t->out + a->n_rep * t->vd;
-	t->max = t->score + a->n_rep * ATTN_BLOCK;
-	t->sum = t->max + a->n_rep;
-	t->rows = t->sum + a->n_rep;
-	memset(t->out, 0, a->n_rep * t->vd * sizeof(float));
-	for (r = 0; r < a->n_rep; r++) {
-		t->max[r] = -INFINITY;
-		t->sum[r] = 0;
-		for (i = 0; i < t->hd; i += 8)
-			_mm256_storeu_ps(t->q + r * t->hd + i, load_n(
-			    a->q + r * a->ldq + i, a->head_dim - i));
-	}
-}
-
-static void
-attention(const struct attn_arg *a)
-{
-	struct attn t;
-	uint32_t p, end, r, i;
-
-	attn_begin(&t, a);
-	for (p = a->pos0; p < a->pos1; p = end) {
-		end = attn_block_end(p, a->pos1);
-		attn_block(&t, p, end);
-	}
-	for (r = 0; r < a->n_rep; r++) {
-		if (a->sink != NULL) {
-			softmax_raise(&t, r, a->sink[r]);
-			t.sum[r] += _mm256_cvtss_f32(exp8(_mm256_set1_ps(
-			    a->sink[r] - t.max[r])));
-		}
-		if (t.sum[r] == 0)
-			t.sum[r] = 1;	/* no key at all: out is zero */
-		for (i = 0; i < a->v_dim; i += 8)
-			store_n(a->out + r * a->ldo + i, a->v_dim - i,
-			    _mm256_div_ps(_mm256_loadu_ps(t.out + r * t.vd +
-			    i), _mm256_set1_ps(t.sum[r])));
-	}
-}
-
 void
 kernels_init_avx2(struct kernels *k)
 {
@@ -911,5 +659,5 @@ kernels_init_avx2(struct kernels *k)
 	k->rms_norm = rms_norm;
 	k->swiglu = swiglu;
 	k->kv_store = kv_store;
-	k->attention = attention;
+	attn_init(k);
 }

@@ -1,4 +1,4 @@
-/* layers/kv.c - where a key or value row lies. */
+/* layers/kv.c - where the keys and values of a head lie. */
 #include "kv.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ kv_layout_init(struct kv_layout *kv, const struct hparams *hp,
 	if (kv->k_row == 0 || kv->v_row == 0)
 		return -EINVAL;
 	/* Rows < 2^16 bytes, ctx <= 2^24, heads <= 2^22: below 2^62. */
-	kv->k_head = ALIGN_UP(kv->k_row * ctx_tok, 64);
+	kv->k_head = ALIGN_UP(kv->k_row * ALIGN_UP(ctx_tok, KEY_LANES), 64);
 	kv->v_head = ALIGN_UP(kv->v_row * ctx_tok, 64);
 	if (__builtin_mul_overflow(kv->k_head, heads, &kv->k_layer) ||
 	    __builtin_mul_overflow(kv->v_head, heads, &kv->v_layer) ||

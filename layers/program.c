@@ -356,14 +356,34 @@ program_free(struct program *p)
 	free(p);
 }
 
+/* A long row's chunks for one KV head: what threads that share them leave. */
+static uint64_t
+attn_parts_floats(const struct program *p)
+{
+	const struct hparams *hp = p->env.hp;
+
+	return DIV_UP((uint64_t)p->env.kv.ctx_tok, ATTN_CHUNK) *
+	    attn_part_floats(hp->n_head / hp->n_head_kv, hp->v_dim);
+}
+
+struct attn_room
+program_attn_room(const struct program *p)
+{
+	const struct hparams *hp = p->env.hp;
+	struct attn_room r = { .parts_floats = attn_parts_floats(p) };
+
+	r.parts = ALIGN_UP(attn_scratch_floats(hp->n_head / hp->n_head_kv,
+	    hp->head_dim, hp->v_dim) * sizeof(float), 64);
+	r.order = r.parts + ALIGN_UP(r.parts_floats * sizeof(float), 64);
+	r.nbytes = r.order + ALIGN_UP(p->env.batch_rows * sizeof(uint32_t),
+	    64);
+	return r;
+}
+
 uint64_t
 program_thread_bytes(const struct program *p)
 {
-	const struct hparams *hp = p->env.hp;
-	uint64_t attn = attn_scratch_floats(hp->n_head / hp->n_head_kv,
-	    hp->head_dim, hp->v_dim);
-
-	return p->env.nlayers == 0 ? 0 : ALIGN_UP(attn * sizeof(float), 64);
+	return p->env.nlayers == 0 ? 0 : program_attn_room(p).nbytes;
 }
 
 uint64_t

@@ -86,9 +86,19 @@ int program_build(const struct program_env *env, struct program **ret,
 void program_free(struct program *p);
 
 /* Bytes of the compute arena for this many threads: the tensors' scratch, then
- * one piece for each thread (attention's block of scores), each 64-aligned. */
+ * one piece for each thread (what attention works in), each 64-aligned. */
 uint64_t program_compute_bytes(const struct program *p, unsigned nthreads);
 uint64_t program_thread_bytes(const struct program *p);
+
+/* A thread's piece: the kernel's scratch from 0 on, then, as offsets in bytes,
+ * the parts of a unit of work that this thread and others share, and the
+ * batch's rows by sequence. */
+struct attn_room {
+	uint64_t parts, order;
+	uint64_t nbytes;
+	uint64_t parts_floats;
+};
+struct attn_room program_attn_room(const struct program *p);
 
 /* Matrix multiplications' weights in bytes read per token by the body, and by
  * the head: the decode cost of a stage. */

@@ -11,12 +11,12 @@
 #include "kernel_inputs.h"
 
 enum { MAT_N = 2048, MAT_K = 2048, MAT_MAX_M = 512 };
-enum { ROW_K = 4096, BENCH_CTX = 4096 };
+enum { ROW_K = 4096 };
 
 /* Larger than the caches of a core, so that weights come from beyond. */
-static const uint64_t bench_bytes = 128 * MIB;
+const uint64_t bench_bytes = 128 * MIB;
 
-static double
+double
 now_s(void)
 {
 	struct timespec ts;
@@ -26,7 +26,7 @@ now_s(void)
 }
 
 /* Best of three passes, prefetching as far ahead as the kernels do. */
-static double
+double
 bench_read_gbs(const void *buf)
 {
 	const uint64_t *p = buf, *end = p + bench_bytes / sizeof(*p);
@@ -140,10 +140,8 @@ bench_mat(const struct mat_kernel *k, uint32_t type, uint8_t *data)
 static void
 bench_rows(const struct kernels *k)
 {
-	static float x[ROW_K], y[ROW_K], w[ROW_K], out[8 * 128];
+	static float x[ROW_K], y[ROW_K], w[ROW_K];
 	static const char *const kv_name[] = { "f32", "f16", "q8_0" };
-	static const uint32_t head = 128, n_rep = 4;
-	float *scratch = calloc(attn_scratch_floats(n_rep, head, head), 4);
 	const uint64_t row = ROW_K * sizeof(float);
 	char name[64];
 	int f;
@@ -156,22 +154,9 @@ bench_rows(const struct kernels *k)
 	BENCH("swiglu", 3 * row, k->swiglu(y, x, w, ROW_K));
 	BENCH("rope", 2 * row, k->rope(y, x, w, ROW_K, 1));
 	for (f = 0; f < KV_FMT_N; f++) {
-		uint64_t nbytes = BENCH_CTX * kv_row_bytes(f, head);
-		struct attn_arg a = { .q = x, .ldq = head, .out = out,
-		    .ldo = head, .k = calloc(1, nbytes),
-		    .v = calloc(1, nbytes), .kfmt = f, .vfmt = f,
-		    .n_rep = n_rep, .head_dim = head, .v_dim = head,
-		    .pos1 = BENCH_CTX, .scale = 0.1f, .scratch = scratch };
-
 		snprintf(name, sizeof(name), "kv_store %s", kv_name[f]);
 		BENCH(name, row, k->kv_store(y, f, x, ROW_K));
-		snprintf(name, sizeof(name), "attention 4 heads %s",
-		    kv_name[f]);
-		BENCH(name, 2 * nbytes, k->attention(&a));
-		free((void *)(uintptr_t)a.k);
-		free((void *)(uintptr_t)a.v);
 	}
-	free(scratch);
 }
 
 int
@@ -202,6 +187,9 @@ bench(const struct kernels *tables, uint32_t ntables, const char *type)
 	for (t = 0; t < ntables && type == NULL; t++)
 		if (t == 0 || strcmp(tables[t].name, tables[t - 1].name))
 			bench_rows(&tables[t]);
+	for (t = 0; t < ntables && type == NULL; t++)
+		if (t > 0 && tables[t].attention != tables[t - 1].attention)
+			bench_attn(&tables[t], data);
 	printf("\nplain memory read: %.1f GB/s\n", bench_read_gbs(data));
 	free(data);
 	return n == 0;

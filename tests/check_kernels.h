@@ -44,4 +44,11 @@ void check_attentions(const struct kernels *ref, const struct kernels *k);
  * any case) when type is not NULL.  1 if there is no such kernel. */
 int bench(const struct kernels *tables, uint32_t ntables, const char *type);
 
+/* check_bench.c's, for its parts: this thread's CPU time; the read bandwidth
+ * of one core over a buffer of bench_bytes. */
+extern const uint64_t bench_bytes;
+double now_s(void);
+double bench_read_gbs(const void *buf);
+void bench_attn(const struct kernels *k, void *data);
+
 #endif

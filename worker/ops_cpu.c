@@ -3,29 +3,11 @@
  * Each function is called on all threads and does its thread's share.  An
  * output element is always made by one thread, from its own row and in one
  * order, so that neither the split nor the batch shows in a result. */
-#include "ops_cpu.h"
+#include "ops_impl.h"
 
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
-
-/* Row r of tensor id. */
-static void *
-row_at(const struct ops_ctx *c, uint16_t id, uint64_t r)
-{
-	const struct tensor *t = &c->p->t[id];
-
-	switch (t->store) {
-	case STORE_SCRATCH:
-		return c->compute + t->offset + r * t->row_bytes;
-	case STORE_OUTPUT:
-		return (uint8_t *)c->b->output + r * t->row_bytes;
-	case STORE_INPUT:
-		break;
-	}
-	/* Read only: no op has its output here. */
-	return (uint8_t *)(uintptr_t)c->b->input + r * t->row_bytes;
-}
 
 /* Rows that this op works on: the batch's, or the block's of the head. */
 static uint32_t
@@ -107,76 +89,6 @@ op_rope(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 			    table + hp->n_rot / 2, hp->n_rot,
 			    (int)hp->rope_neox);
 	}
-}
-
-/* k (rows, n_head_kv * head_dim), v (rows, n_head_kv * v_dim) */
-static void
-op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
-    uint64_t hi)
-{
-	const struct program_env *env = &c->p->env;
-	const struct kv_layout *kv = &env->kv;
-	uint32_t layer = (uint32_t)op->layer - env->first_layer, h;
-	uint64_t r, seq, pos;
-	const float *k, *v;
-
-	for (r = lo; r < hi; r++) {
-		k = row_at(c, op->in[0], r);
-		v = row_at(c, op->in[1], r);
-		seq = c->b->seq[r];
-		pos = c->b->pos[r];
-		for (h = 0; h < kv->n_head_kv; h++) {
-			c->k->kv_store(c->kv + kv_k_off(kv, layer,
-			    (uint32_t)seq, h) + pos * kv->k_row, kv->kfmt,
-			    k + (size_t)h * env->hp->head_dim,
-			    env->hp->head_dim);
-			c->k->kv_store(c->kv + kv_v_off(kv, layer,
-			    (uint32_t)seq, h) + pos * kv->v_row, kv->vfmt,
-			    v + (size_t)h * env->hp->v_dim, env->hp->v_dim);
-		}
-	}
-}
-
-/* One (row, KV head) pair: its n_rep query heads against keys [0, pos]. */
-static void
-attend(const struct ops_ctx *c, const struct op *op, uint64_t r, uint32_t h,
-    unsigned thread)
-{
-	const struct program_env *env = &c->p->env;
-	const struct hparams *hp = env->hp;
-	const struct kv_layout *kv = &env->kv;
-	uint32_t layer = (uint32_t)op->layer - env->first_layer;
-	uint32_t n_rep = hp->n_head / hp->n_head_kv;
-	float *q = row_at(c, op->in[0], r), *out = row_at(c, op->out, r);
-	struct attn_arg a = {
-		.q = q + (size_t)h * n_rep * hp->head_dim,
-		.ldq = hp->head_dim,
-		.out = out + (size_t)h * n_rep * hp->v_dim,
-		.ldo = hp->v_dim,
-		.k = c->kv + kv_k_off(kv, layer, c->b->seq[r], h),
-		.v = c->kv + kv_v_off(kv, layer, c->b->seq[r], h),
-		.kfmt = kv->kfmt, .vfmt = kv->vfmt,
-		.n_rep = n_rep,
-		.head_dim = hp->head_dim, .v_dim = hp->v_dim,
-		.pos0 = 0, .pos1 = c->b->pos[r] + 1,
-		.scale = hp->attn_scale,
-		.scratch = (float *)(void *)(c->compute +
-		    ALIGN_UP(c->p->scratch_bytes, 64) +
-		    thread * program_thread_bytes(c->p)),
-	};
-
-	c->k->attention(&a);
-}
-
-/* Pairs are dealt in turn: a prompt's later rows have more keys. */
-static void
-op_attention(const struct ops_ctx *c, const struct op *op, unsigned thread)
-{
-	uint32_t heads = c->p->env.hp->n_head_kv;
-	uint64_t i, n = (uint64_t)c->b->nrows * heads;
-
-	for (i = thread; i < n; i += c->par->nthreads)
-		attend(c, op, i / heads, (uint32_t)(i % heads), thread);
 }
 
 /* y (rows, n) = x (rows, k) . w^T: threads share the columns by panels. */

@@ -1,0 +1,50 @@
+/* kernels/kv.c - where a key lies. */
+#include <string.h>
+
+#include "kernels.h"
+
+/* n elements of `size` bytes, KEY_LANES of them apart. */
+static inline void
+spread(uint8_t *dst, const void *src, uint32_t n, size_t size)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		memcpy(dst + i * size * KEY_LANES,
+		    (const uint8_t *)src + i * size, size);
+}
+
+/* In pieces that the stack has room for. */
+void
+kv_store_key(const struct kernels *k, void *keys, enum kv_fmt f,
+    uint32_t head_dim, uint32_t pos, const float *x)
+{
+	uint64_t block_bytes = KEY_LANES * kv_row_bytes(f, head_dim);
+	uint8_t *block = (uint8_t *)keys + pos / KEY_LANES * block_bytes;
+	uint32_t lane = pos % KEY_LANES, i, n;
+	union {
+		float f32[256];
+		uint16_t f16[256];
+		struct block_q8_0 q8_0[8];
+	} row;
+
+	for (i = 0; i < head_dim; i += n) {
+		n = MIN(head_dim - i, NITEMS(row.f32));
+		k->kv_store(&row, f, x + i, n);
+		if (f == KV_FMT_F32) {
+			spread(block + (i * KEY_LANES + lane) * 4, &row, n, 4);
+		} else if (f == KV_FMT_F16) {
+			spread(block + (i * KEY_LANES + lane) * 2, &row, n, 2);
+		} else {
+			struct block_q8_0 *b = row.q8_0;
+			uint32_t j;
+
+			for (j = i; j < i + n; j += 32, b++) {
+				memcpy(block + (j / 32 * KEY_LANES + lane) * 2,
+				    &b->d, sizeof(b->d));
+				spread(block + head_dim + j * KEY_LANES + lane,
+				    b->q, 32, 1);
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+/* tests/check_bench_attn.c - attention on one core: a prompt's rows beside the
+ * core's own multiply-adds, a generated row beside its memory reads. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "check_kernels.h"
+#include "kernel_inputs.h"
+
+enum { HEAD = 128 };
+static const char *const kv_name[] = { "f32", "f16", "q8_0" };
+
+/* Multiply-adds of floats per second from registers alone, times two. */
+#if defined(__x86_64__)
+#define PEAK(name, target_, vec, lanes, set, fma, n)			\
+static __attribute__((target(target_))) double				\
+name(void)								\
+{									\
+	const vec m = set(0.999f);					\
+	const int rounds = 2000000;					\
+	vec x[n];							\
+	float sum[lanes];						\
+	double t;							\
+	int i, j;							\
+									\
+	for (j = 0; j < n; j++)						\
+		x[j] = set((float)j);					\
+	t = now_s();							\
+	for (i = 0; i < rounds; i++)					\
+		_Pragma("GCC unroll 16")				\
+		for (j = 0; j < n; j++)					\
+			x[j] = fma(x[j], m, m);				\
+	t = now_s() - t;						\
+	for (j = 1; j < n; j++)						\
+		x[0] = fma(x[j], m, x[0]);				\
+	memcpy(sum, &x[0], sizeof(sum));				\
+	return sum[0] == 0 ? 0 : 2.0 * lanes * n * rounds / t;		\
+}
+PEAK(peak_avx2, "avx2,fma", __m256, 8, _mm256_set1_ps, _mm256_fmadd_ps, 12)
+PEAK(peak_avx512, "avx512f", __m512, 16, _mm512_set1_ps, _mm512_fmadd_ps, 12)
+
+static double
+peak_flops(const struct kernels *k)
+{
+	return strcmp(k->name, "avx2") == 0 ? peak_avx2() : peak_avx512();
+}
+#else
+static double
+peak_flops(const struct kernels *k)
+{
+	(void)k;
+	return NAN;
+}
+#endif
+
+struct bench_attn {
+	const struct kernels *k;
+	uint8_t *data;		/* K and V of as many heads as fit */
+	float *q, *out, *scratch;
+	double flops, gbs;	/* of the core */
+};
+
+/* Rows at the end of ctx positions, head after head of the buffer. */
+static void
+bench_case(const struct bench_attn *b, enum kv_fmt f, uint32_t n_rep,
+    uint32_t nrows, uint32_t ctx)
+{
+	static uint32_t row[ATTN_QUERIES];
+	uint64_t nbytes = 2 * ALIGN_UP(ctx, KEY_LANES) * kv_row_bytes(f,
+	    HEAD), heads = bench_bytes / nbytes, n = 0;
+	double t0, t, flops, gbs;
+	struct attn_arg a = { .q = b->q, .out = b->out,
+	    .ldq = n_rep * HEAD, .ldo = n_rep * HEAD, .row = row,
+	    .nrows = nrows, .pos = ctx - nrows, .kfmt = f, .vfmt = f,
+	    .n_rep = n_rep, .head_dim = HEAD, .v_dim = HEAD, .scale = 0.1f,
+	    .scratch = b->scratch };
+	uint32_t i;
+
+	for (i = 0; i < nrows; i++)
+		row[i] = i;
+	t0 = now_s();
+	do {
+		a.k = b->data + n % heads * nbytes;
+		a.v = (const uint8_t *)a.k + nbytes / 2;
+		b->k->attention(&a);
+		n++;
+	} while ((t = now_s() - t0) < 0.15 || n < 2);
+	flops = (double)n / t * 4 * HEAD * nrows * n_rep *
+	    (ctx - nrows / 2.0 + 0.5);
+	gbs = (double)n / t * (double)nbytes;
+	printf("%-8s %-5s %6u %5u %6u %9.2f %9.1f %4.0f%% %8.2f %4.0f%%\n",
+	    b->k->name, kv_name[f], ctx, nrows, n_rep, t / n * 1e6,
+	    flops * 1e-9, 100 * flops / b->flops, gbs * 1e-9,
+	    100e-9 * gbs / b->gbs);
+	fflush(stdout);
+}
+
+/* data (bench_bytes). */
+void
+bench_attn(const struct kernels *k, void *data)
+{
+	static const uint32_t ctxs[] = { 128, 512, 2048, 8192 };
+	static const uint32_t reps[] = { 4, 1, 8 };
+	struct bench_attn b = { .k = k, .data = data,
+	    .q = calloc(ATTN_QUERIES * HEAD, sizeof(float)),
+	    .out = calloc(ATTN_QUERIES * HEAD, sizeof(float)),
+	    .scratch = calloc(attn_scratch_floats(8, HEAD, HEAD),
+	    sizeof(float)) };
+	uint32_t i, r;
+	int f;
+
+	fill_floats(b.q, ATTN_QUERIES * HEAD, IN_RANDOM);
+	memset(data, 0x11, bench_bytes);	/* small numbers in any type */
+	b.flops = peak_flops(k);
+	b.gbs = bench_read_gbs(data);
+	printf("\nattention, head_dim %d: the core has %.1f Gflop/s, %.2f "
+	    "GB/s\n%-8s %-5s %6s %5s %6s %9s %9s %5s %8s\n", HEAD,
+	    b.flops * 1e-9, b.gbs, "table", "kv", "ctx", "rows", "n_rep",
+	    "us", "Gflop/s", "", "GB/s");
+	for (f = 0; f < KV_FMT_N; f++)
+		for (r = 0; r < NITEMS(reps); r++)
+			for (i = 0; i < NITEMS(ctxs); i++) {
+				bench_case(&b, f, reps[r], 1, ctxs[i]);
+				bench_case(&b, f, reps[r],
+				    ATTN_QUERIES / reps[r], ctxs[i]);
+			}
+	free(b.q);
+	free(b.out);
+	free(b.scratch);
+}

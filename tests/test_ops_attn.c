@@ -1,0 +1,217 @@
+/* tests/test_ops_attn.c - attention over a batch: however many threads share
+ * it, and whatever other rows there are, a row's result is the same. */
+#include "t.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../config/cores.h"
+#include "../kernels/cpu.h"
+#include "../worker/ops_impl.h"
+#include "../worker/pool.h"
+
+enum { CTX = 2100, SEQS = 4, BATCH = 64, HEADS = 6, KV_HEADS = 2, DIM = 32 };
+
+/* The pool's threads, their meetings counted. */
+struct counted {
+	struct par par;
+	struct par *pool;
+	atomic_uint meetings;
+};
+
+static void
+meet(struct par *par)
+{
+	struct counted *c = (struct counted *)(void *)par;
+
+	atomic_fetch_add(&c->meetings, 1);
+	c->pool->barrier(c->pool);
+}
+
+struct world {
+	struct hparams hp;
+	struct program p;
+	struct tensor t[2];	/* q and out */
+	struct op op;
+	struct kernels k;
+	struct ops_ctx c;
+	struct batch b;
+	uint32_t seq[BATCH], pos[BATCH];
+	float q[BATCH][HEADS * DIM];
+	float out[BATCH][HEADS * DIM], alone[BATCH][HEADS * DIM];
+	uint8_t *kv;
+};
+
+static void
+fill_cache(struct world *w)
+{
+	const struct kv_layout *kv = &w->p.env.kv;
+	uint32_t s, h, pos, i;
+	float x[DIM];
+
+	for (s = 0; s < SEQS; s++)
+		for (h = 0; h < KV_HEADS; h++)
+			for (pos = 0; pos < CTX; pos++) {
+				for (i = 0; i < DIM; i++)
+					x[i] = t_rand_float(-2, 2);
+				kv_store_key(&w->k, w->kv + kv_k_off(kv, 0, s,
+				    h), kv->kfmt, DIM, pos, x);
+				w->k.kv_store(w->kv + kv_v_off(kv, 0, s, h) +
+				    pos * kv->v_row, kv->vfmt, x, DIM);
+			}
+}
+
+static void
+world_open(struct world *w)
+{
+	struct program *p = &w->p;
+
+	memset(w, 0, sizeof(*w));
+	w->hp = (struct hparams){ .n_head = HEADS, .n_head_kv = KV_HEADS,
+	    .head_dim = DIM, .v_dim = DIM, .attn_scale = 0.2f };
+	p->env = (struct program_env){ .hp = &w->hp, .nlayers = 1,
+	    .batch_rows = BATCH };
+	ck_assert_int_eq(kv_layout_init(&p->env.kv, &w->hp, KV_FMT_F16,
+	    KV_FMT_Q8_0, 1, SEQS, CTX), 0);
+	w->t[0] = w->t[1] = (struct tensor){ .store = STORE_SCRATCH,
+	    .cols = HEADS * DIM, .rows = BATCH,
+	    .row_bytes = HEADS * DIM * sizeof(float) };
+	w->t[1].offset = BATCH * w->t[0].row_bytes;
+	p->t = w->t;
+	p->ntensors = 2;
+	p->op = &w->op;
+	p->nops = p->nbody = 1;
+	p->scratch_bytes = 2 * w->t[1].offset;
+	w->op = (struct op){ .kind = OP_ATTENTION, .out = 1,
+	    .in = { 0, NO_TENSOR } };
+	w->b.seq = w->seq;
+	w->b.pos = w->pos;
+	kernels_init(&w->k, cpu_flags());
+	w->kv = malloc(p->env.kv.nbytes);
+	w->c = (struct ops_ctx){ .k = &w->k, .p = p, .kv = w->kv,
+	    .b = &w->b };
+	fill_cache(w);
+}
+
+static void
+run_thread(void *arg, unsigned thread)
+{
+	const struct world *w = arg;
+
+	op_attention(&w->c, &w->op, thread);
+}
+
+/* n rows from `from` on into out; returns how often the threads met. */
+static unsigned
+run(struct world *w, unsigned nthreads, uint32_t from, uint32_t n, float *out)
+{
+	struct pool_conf pc = { .nthreads = nthreads };
+	struct counted par = { .par.nthreads = nthreads, .par.barrier = meet };
+	struct err e = { 0 };
+
+	t_ok(cores_allowed(&pc.cpus, &e), &e);
+	t_ok(pool_open(&pc, &par.pool, &e), &e);
+	/* The arena is as large as the plan says, and all of it NaN. */
+	w->c.compute = aligned_alloc(64, program_compute_bytes(&w->p,
+	    nthreads));
+	memset(w->c.compute, 0xff, program_compute_bytes(&w->p, nthreads));
+	memcpy(w->c.compute, w->q[from], n * sizeof(w->q[0]));
+	w->c.par = &par.par;
+	w->b.seq = w->seq + from;
+	w->b.pos = w->pos + from;
+	w->b.nrows = n;
+	par.pool->run(par.pool, run_thread, w);
+	memcpy(out, w->c.compute + w->t[1].offset, n * sizeof(w->out[0]));
+	free(w->c.compute);
+	pool_close(par.pool);
+	return par.meetings;
+}
+
+/* The batch by 1 to 7 threads, and each row as a batch of its own.  Returns
+ * whether threads shared a unit. */
+static int
+same_by_any_number(struct world *w, uint32_t nrows)
+{
+	static const unsigned nthreads[] = { 1, 2, 3, 5, 7 };
+	unsigned shared = 0;
+	uint32_t i, j;
+
+	for (i = 0; i < nrows; i++)
+		for (j = 0; j < HEADS * DIM; j++)
+			w->q[i][j] = t_rand_float(-3, 3);
+	for (i = 0; i < nrows; i++)
+		run(w, 1, i, 1, w->alone[i]);
+	for (i = 0; i < NITEMS(nthreads); i++) {
+		memset(w->out, 0, sizeof(w->out));
+		shared += run(w, nthreads[i], 0, nrows, w->out[0]);
+		for (j = 0; j < nrows; j++)
+			ck_assert_msg(memcmp(w->out[j], w->alone[j],
+			    sizeof(w->out[j])) == 0, "row %u of %u (sequence "
+			    "%u, position %u) differs with %u threads", j,
+			    nrows, w->seq[j], w->pos[j], nthreads[i]);
+	}
+	return shared > 0;
+}
+
+START_TEST(one_long_row_is_shared_by_all_threads)
+{
+	static struct world w;
+
+	world_open(&w);
+	w.seq[0] = 2;
+	w.pos[0] = CTX - 1;
+	ck_assert(same_by_any_number(&w, 1));
+	w.pos[0] = ATTN_CHUNK - 1;	/* but one chunk is not */
+	ck_assert(!same_by_any_number(&w, 1));
+	free(w.kv);
+}
+END_TEST
+
+START_TEST(sequences_may_take_turns_in_a_batch)
+{
+	static struct world w;
+	uint32_t next[SEQS] = { 0, 1990, 500, 70 }, i;
+
+	world_open(&w);
+	for (i = 0; i < BATCH; i++) {
+		w.seq[i] = i == 5 ? 1 : (uint32_t)t_rand_below(SEQS);
+		w.pos[i] = next[w.seq[i]]++;
+	}
+	same_by_any_number(&w, BATCH);
+	/* A long row among short ones. */
+	for (i = 0; i < 4; i++) {
+		w.seq[i] = 3 - i;
+		w.pos[i] = i == 1 ? 2050 : 3 + i;
+	}
+	ck_assert(same_by_any_number(&w, 4));
+	free(w.kv);
+}
+END_TEST
+
+START_TEST(a_prompt_is_the_same_in_pieces)
+{
+	static struct world w;
+	uint32_t i;
+
+	world_open(&w);
+	for (i = 0; i < BATCH; i++) {
+		w.seq[i] = 3;
+		w.pos[i] = 1000 + i;
+	}
+	same_by_any_number(&w, BATCH);
+	free(w.kv);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		one_long_row_is_shared_by_all_threads,
+		sequences_may_take_turns_in_a_batch,
+		a_prompt_is_the_same_in_pieces
+	};
+
+	return t_main("ops_attn", 60, tests, NITEMS(tests));
+}

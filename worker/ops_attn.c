@@ -1,0 +1,237 @@
+/* worker/ops_attn.c - the KV cache and attention on the host.
+ *
+ * The work is a line of units, a unit being a tile (some rows of one sequence)
+ * and a KV head, and its length the keys it reads.  Threads take equal pieces
+ * of the line.  Where a border falls inside a unit, it moves to the nearest
+ * chunk of keys: the chunks' results wait in the scratch of the thread that
+ * begins the unit, which puts them together once all are there.  No result
+ * depends on how the line is cut: kernels.h. */
+#include <string.h>
+
+#include "ops_impl.h"
+
+/* k (rows, n_head_kv * head_dim), v (rows, n_head_kv * v_dim) */
+void
+op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
+    uint64_t hi)
+{
+	const struct program_env *env = &c->p->env;
+	const struct kv_layout *kv = &env->kv;
+	uint32_t layer = (uint32_t)op->layer - env->first_layer, h, seq, pos;
+	const float *k, *v;
+	uint64_t r;
+
+	for (r = lo; r < hi; r++) {
+		k = row_at(c, op->in[0], r);
+		v = row_at(c, op->in[1], r);
+		seq = c->b->seq[r];
+		pos = c->b->pos[r];
+		for (h = 0; h < kv->n_head_kv; h++) {
+			kv_store_key(c->k, c->kv + kv_k_off(kv, layer, seq, h),
+			    kv->kfmt, env->hp->head_dim, pos,
+			    k + (size_t)h * env->hp->head_dim);
+			c->k->kv_store(c->kv + kv_v_off(kv, layer, seq, h) +
+			    pos * kv->v_row, kv->vfmt,
+			    v + (size_t)h * env->hp->v_dim, env->hp->v_dim);
+		}
+	}
+}
+
+/* The batch's rows, those of a sequence together and in their order, cut into
+ * tiles. */
+struct tiles {
+	const struct ops_ctx *c;
+	uint32_t *order;	/* (nrows), in the thread's scratch */
+	uint32_t most;		/* rows of a tile */
+	uint32_t at;		/* of order: where the next tile begins */
+};
+
+/* One (tile, KV head) has the chunks [first, end) of keys, and all heads of a
+ * tile cost the same. */
+struct tile {
+	struct attn_arg a;	/* of KV head 0 but for k and v */
+	uint32_t seq;
+	uint32_t first, end;
+	uint64_t cost;
+	int whole;		/* too large for the room that parts have */
+};
+
+static uint8_t *
+thread_scratch(const struct ops_ctx *c, unsigned thread)
+{
+	return c->compute + ALIGN_UP(c->p->scratch_bytes, 64) +
+	    thread * program_thread_bytes(c->p);
+}
+
+static struct tiles
+tiles_begin(const struct ops_ctx *c, unsigned thread)
+{
+	const struct hparams *hp = c->p->env.hp;
+	uint32_t n_rep = hp->n_head / hp->n_head_kv, n = c->b->nrows, i, at;
+	uint32_t count[MAX_SEQS + 1] = { 0 };
+	uint64_t share = (uint64_t)n * hp->n_head_kv / (4 * c->par->nthreads);
+	struct tiles t = { .c = c };
+
+	t.order = (uint32_t *)(void *)(thread_scratch(c, thread) +
+	    program_attn_room(c->p).order);
+	for (i = 0; i < n; i++)
+		count[c->b->seq[i] + 1]++;
+	for (i = 0; i < MAX_SEQS; i++)
+		count[i + 1] += count[i];
+	for (i = 0; i < n; i++) {
+		at = count[c->b->seq[i]]++;
+		t.order[at] = i;
+	}
+	/* As many rows as share a block of keys well, but some units for each
+	 * thread. */
+	t.most = MAX(ATTN_QUERIES / n_rep, 1);
+	t.most = (uint32_t)MIN(t.most, MAX(share, DIV_UP(8, n_rep)));
+	return t;
+}
+
+/* Keys of chunk c that the tile sees, weighed: few queries wait for memory,
+ * many for their products. */
+static uint64_t
+chunk_cost(const struct attn_arg *a, uint32_t c)
+{
+	uint32_t first, end = a->pos + a->nrows;
+
+	attn_keys(a, 0, &first);
+	first = MAX(first, c * ATTN_CHUNK);
+	end = MIN(end, (c + 1) * ATTN_CHUNK);
+	return (uint64_t)(end - first) * MAX(16, a->nrows * a->n_rep);
+}
+
+/* 0 at the end. */
+static int
+tiles_next(struct tiles *t, const struct op *op, struct tile *ret)
+{
+	const struct batch *b = t->c->b;
+	const struct program *p = t->c->p;
+	const struct hparams *hp = p->env.hp;
+	const uint32_t *row = t->order + t->at;
+	uint32_t n = 1, c;
+
+	if (t->at == b->nrows)
+		return 0;
+	while (n < t->most && t->at + n < b->nrows &&
+	    b->seq[row[n]] == b->seq[row[0]] &&
+	    b->pos[row[n]] == b->pos[row[0]] + n)
+		n++;
+	t->at += n;
+	*ret = (struct tile){
+		.seq = b->seq[row[0]],
+		.a = {
+			.q = row_at(t->c, op->in[0], 0),
+			.out = row_at(t->c, op->out, 0),
+			.ldq = p->t[op->in[0]].row_bytes / sizeof(float),
+			.ldo = p->t[op->out].row_bytes / sizeof(float),
+			.row = row, .nrows = n, .pos = b->pos[row[0]],
+			.kfmt = p->env.kv.kfmt, .vfmt = p->env.kv.vfmt,
+			.n_rep = hp->n_head / hp->n_head_kv,
+			.head_dim = hp->head_dim, .v_dim = hp->v_dim,
+			.scale = hp->attn_scale,
+		},
+	};
+	ret->end = attn_chunks(&ret->a, &ret->first);
+	for (c = ret->first; c < ret->end; c++)
+		ret->cost += chunk_cost(&ret->a, c);
+	ret->whole = (ret->end - ret->first) * attn_part_floats(n *
+	    ret->a.n_rep, hp->v_dim) > program_attn_room(p).parts_floats;
+	return 1;
+}
+
+/* The thread that has the middle of [at, at + cost) of a line so long. */
+static unsigned
+owner(const struct ops_ctx *c, uint64_t total, uint64_t at, uint64_t cost)
+{
+	return (unsigned)((at + cost / 2) * c->par->nthreads / total);
+}
+
+/* The kernel's arguments for KV head h. */
+static struct attn_arg
+head_arg(const struct ops_ctx *c, const struct op *op, const struct tile *t,
+    uint32_t h, unsigned thread)
+{
+	const struct program_env *env = &c->p->env;
+	uint32_t layer = (uint32_t)op->layer - env->first_layer;
+	struct attn_arg a = t->a;
+
+	a.q += (size_t)h * a.n_rep * a.head_dim;
+	a.out += (size_t)h * a.n_rep * a.v_dim;
+	a.k = c->kv + kv_k_off(&env->kv, layer, t->seq, h);
+	a.v = c->kv + kv_v_off(&env->kv, layer, t->seq, h);
+	a.scratch = (float *)(void *)thread_scratch(c, thread);
+	return a;
+}
+
+static float *
+parts_of(const struct ops_ctx *c, unsigned thread)
+{
+	return (float *)(void *)(thread_scratch(c, thread) +
+	    program_attn_room(c->p).parts);
+}
+
+/* A unit that a thread has begun and others go on with. */
+struct shared_unit {
+	struct attn_arg a;
+	int mine;	/* this thread began it */
+	int any;	/* some thread has one */
+};
+
+/* This thread's share of the unit at `at` of the line. */
+static void
+unit_run(const struct ops_ctx *c, unsigned thread, const struct tile *t,
+    const struct attn_arg *a, uint64_t at, uint64_t total,
+    struct shared_unit *su)
+{
+	uint64_t last = chunk_cost(a, t->end - 1), cost;
+	unsigned from = owner(c, total, at, chunk_cost(a, t->first));
+	unsigned to = owner(c, total, at + t->cost - last, last);
+	uint64_t step = attn_part_floats(a->nrows * a->n_rep, a->v_dim);
+	uint32_t i;
+
+	if (t->whole)
+		from = to = owner(c, total, at, t->cost);
+	if (from == to) {
+		if (from == thread)
+			c->k->attention(a);
+		return;
+	}
+	su->any = 1;
+	if (from == thread) {
+		su->mine = 1;
+		su->a = *a;
+	}
+	for (i = t->first; i < t->end; i++, at += cost) {
+		cost = chunk_cost(a, i);
+		if (owner(c, total, at, cost) == thread)
+			c->k->attn_chunk(a, i, parts_of(c, from) +
+			    (i - t->first) * step);
+	}
+}
+
+void
+op_attention(const struct ops_ctx *c, const struct op *op, unsigned thread)
+{
+	const uint32_t heads = c->p->env.hp->n_head_kv;
+	struct shared_unit su = { .any = 0 };
+	struct tiles all = tiles_begin(c, thread), ts = all;
+	uint64_t total = 0, at = 0;
+	struct attn_arg a;
+	struct tile t;
+	uint32_t h;
+
+	while (tiles_next(&ts, op, &t))
+		total += t.cost * heads;
+	for (ts = all; tiles_next(&ts, op, &t);)
+		for (h = 0; h < heads; h++, at += t.cost) {
+			a = head_arg(c, op, &t, h, thread);
+			unit_run(c, thread, &t, &a, at, total, &su);
+		}
+	if (!su.any)	/* the same for every thread */
+		return;
+	c->par->barrier(c->par);
+	if (su.mine)
+		c->k->attn_merge(&su.a, parts_of(c, thread));
+}

@@ -1,0 +1,32 @@
+/* worker/ops_impl.h - what the files of the host's operations share.
+ * Included by ops_*.c only. */
+#ifndef WORKER_OPS_IMPL_H
+#define WORKER_OPS_IMPL_H
+
+#include "ops_cpu.h"
+
+/* Row r of tensor id. */
+static inline void *
+row_at(const struct ops_ctx *c, uint16_t id, uint64_t r)
+{
+	const struct tensor *t = &c->p->t[id];
+
+	switch (t->store) {
+	case STORE_SCRATCH:
+		return c->compute + t->offset + r * t->row_bytes;
+	case STORE_OUTPUT:
+		return (uint8_t *)c->b->output + r * t->row_bytes;
+	case STORE_INPUT:
+		break;
+	}
+	/* Read only: no op has its output here. */
+	return (uint8_t *)(uintptr_t)c->b->input + r * t->row_bytes;
+}
+
+/* ops_attn.c */
+void op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
+    uint64_t hi);
+void op_attention(const struct ops_ctx *c, const struct op *op,
+    unsigned thread);
+
+#endif
