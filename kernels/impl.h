@@ -27,9 +27,9 @@ bits_to_float(uint32_t bits)
 	return v.f;
 }
 
-/* d of an act_q8 block; q = x / d where d > 0, otherwise 0.  Inf or NaN among
- * the 32, or what leaves 2^22 * d no room to be finite, must poison what is
- * computed from them: d = NaN.  A d that would be denormal is too coarse to
+/* d of an act_q8 block; q = x * (1 / d) where d > 0, otherwise 0.  Inf or NaN
+ * among the 32, or what leaves 2^22 * d no room to be finite, must poison what
+ * is computed from them: d = NaN.  A d that would be denormal is too coarse to
  * keep x / d within 127: such a block is zero. */
 static inline float
 act_q8_scale(uint32_t amax_bits)
@@ -54,6 +54,10 @@ kv_q8_scale(uint32_t amax_bits)
 		return HALF_NAN;
 	return float_to_half(fminf(bits_to_float(amax_bits) / 127, 65504));
 }
+
+/* gelu's tanh form is x * sigmoid(2 z), z = sqrt(2 / pi) (x + 0.044715 x^3):
+ * the factor of 2 z, rounded. */
+#define GELU_2Z	1.59576912160573071f
 
 /* 1 / rms from the sum of k squares.  A row of zeros stays zeros even when
  * the model's eps is 0. */

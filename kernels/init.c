@@ -21,7 +21,7 @@ uint64_t
 act_row_bytes(enum act_type t, uint64_t k)
 {
 	if (t == ACT_Q8)
-		return act_q8_q_off(k) + ALIGN_UP(k, 64);
+		return ALIGN_UP(k / 32 * sizeof(struct act_q8), 64);
 	return ALIGN_UP(k * sizeof(float), 64);
 }
 

@@ -18,24 +18,22 @@ enum act_type {
 	ACT_Q8			/* struct act_q8 blocks: see below */
 };
 
-/* One row of k activations in 8 bits, k a multiple of 32, laid out as
- *	float d[k / 32]		scale of each block: amax / 127
- *	int16_t sum[k / 16]	sums of 16 q each, for types with an offset
- *	int8_t q[k]
- * each part starting at a multiple of 64 bytes.  x[i] ~ d[i / 32] * q[i].
- * q = round to nearest even of x / d; an all-zero block has d = 0, q = 0.
- * d has at most 22 significant bits, so that 3 * 2^n * d is exact too: the
- * matrix kernels turn integers into floats by it (mat_tile.h). */
-static inline uint64_t
-act_q8_sum_off(uint64_t k)
-{
-	return ALIGN_UP(k / 32 * 4, 64);
-}
-static inline uint64_t
-act_q8_q_off(uint64_t k)
-{
-	return 2 * ALIGN_UP(k / 32 * 4, 64);
-}
+/* 32 activations in 8 bits: x[i] ~ d * q[i].  A row of k, a multiple of 32, is
+ * k / 32 of them.  q is rounded to nearest even; all zeros have d = 0, q = 0.
+ * d has at most 22 significant bits, so that ACT_MAGIC * d is exact: the
+ * matrix kernels turn integers into floats by it (mat.h).  The sums serve the
+ * types with an addend. */
+#define ACT_MAGIC	12582912.0f	/* 3 * 2^22 */
+
+struct act_q8 {
+	float d;		/* largest magnitude / 127 */
+	float d0;		/* -ACT_MAGIC * d */
+	float sum;		/* d * sum of q, rounded once */
+	float sum_high;		/* d * sum of q[16..31], rounded once */
+	int8_t q[32];		/* + kernels.act_bias, modulo 256 */
+};
+_Static_assert(sizeof(struct act_q8) == 48, "act_q8");
+
 /* Bytes of one row of k activations, a multiple of 64. */
 uint64_t act_row_bytes(enum act_type t, uint64_t k);
 
@@ -150,17 +148,32 @@ attn_chunks(const struct attn_arg *a, uint32_t *ret_first)
 
 struct kernels {
 	const char *name;			/* "ref", "avx2" */
+	uint8_t act_bias;	/* what this table's q have added: 0, 128 */
 	struct mat_kernel mat[QUANT_NTYPES];
 
-	/* x (k) -> one act_q8 row. */
-	void (*quantize_q8)(void *dst, const float *x, uint32_t k);
+	/* x (k) -> k / 32 blocks. */
+	void (*quantize_q8)(struct act_q8 *dst, const float *x, uint32_t k);
 	/* y[i] = x[i] / sqrt(mean(x^2) + eps) * w[i]; y may be x.  w (k). */
 	void (*rms_norm)(float *y, const float *x, const float *w, uint32_t k,
 	    float eps);
+	/* x[i] += r[i], then y = rms_norm of x: bit for bit those two.  y is
+	 * neither of them. */
+	void (*add_rms_norm)(float *x, const float *r, float *y,
+	    const float *w, uint32_t k, float eps);
 	/* y[i] += x[i] */
 	void (*add)(float *y, const float *x, uint32_t k);
 	/* y[i] = g[i] / (1 + exp(-g[i])) * u[i]; y may be g or u. */
 	void (*swiglu)(float *y, const float *g, const float *u, uint32_t k);
+	/* y[i] = gelu(g[i]) * u[i] with gelu's tanh form, gelu(x) =
+	 * x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) (Hendrycks and
+	 * Gimpel 2016; Gemma).  y as above. */
+	void (*geglu)(float *y, const float *g, const float *u, uint32_t k);
+	/* gpt-oss: y[i] = g / (1 + exp(-alpha g)) * (u + 1) with g[i] no more
+	 * than limit, u[i] within +-limit.  y as above. */
+	void (*swiglu_oai)(float *y, const float *g, const float *u,
+	    uint32_t k, float alpha, float limit);
+	/* x[i] = cap * tanh(x[i] / cap) */
+	void (*softcap)(float *x, uint32_t k, float cap);
 	/* Rotate one head in place: pairs (2i, 2i+1), or with neox (i, i+n/2),
 	 * i < n_rot / 2, by cos[i], sin[i]. */
 	void (*rope)(float *x, const float *cos, const float *sin,

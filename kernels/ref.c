@@ -17,32 +17,34 @@ amax32_bits(const float *x)
 	return amax;
 }
 
-/* n values to nearest even of x / d; returns their sum. */
+/* n values to nearest even of x / d, by way of 1 / d; returns their sum. */
 static int16_t
 round_q8(int8_t *q, const float *x, float d, uint32_t n)
 {
+	float inv = 1 / d;
 	int16_t sum = 0;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		q[i] = d > 0 ? lrintf(fmaxf(fminf(x[i] / d, 127), -127)) : 0;
+		q[i] = d > 0 ? lrintf(fmaxf(fminf(x[i] * inv, 127), -127)) : 0;
 		sum += q[i];
 	}
 	return sum;
 }
 
 static void
-quantize_q8(void *dst, const float *x, uint32_t k)
+quantize_q8(struct act_q8 *dst, const float *x, uint32_t k)
 {
-	float *d = dst;
-	int16_t *sum = (void *)((uint8_t *)dst + act_q8_sum_off(k));
-	int8_t *q = (int8_t *)dst + act_q8_q_off(k);
-	uint32_t i;
+	struct act_q8 *b;
+	int low, high;
 
-	for (i = 0; i < k; i += 16) {
-		if (i % 32 == 0)
-			d[i / 32] = act_q8_scale(amax32_bits(x + i));
-		sum[i / 16] = round_q8(q + i, x + i, d[i / 32], 16);
+	for (b = dst; b < dst + k / 32; b++, x += 32) {
+		b->d = act_q8_scale(amax32_bits(x));
+		b->d0 = b->d * -ACT_MAGIC;
+		low = round_q8(b->q, x, b->d, 16);
+		high = round_q8(b->q + 16, x + 16, b->d, 16);
+		b->sum = b->d * (float)(low + high);
+		b->sum_high = b->d * (float)high;
 	}
 }
 
@@ -70,12 +72,63 @@ add(float *y, const float *x, uint32_t k)
 }
 
 static void
+add_rms_norm(float *x, const float *r, float *y, const float *w, uint32_t k,
+    float eps)
+{
+	add(x, r, k);
+	rms_norm(y, x, w, k, eps);
+}
+
+/* x * sigmoid(z) */
+static float
+gate(float x, float z)
+{
+	return x / (1 + expf(-z));
+}
+
+static void
 swiglu(float *y, const float *g, const float *u, uint32_t k)
 {
 	uint32_t i;
 
 	for (i = 0; i < k; i++)
-		y[i] = g[i] / (1 + expf(-g[i])) * u[i];
+		y[i] = gate(g[i], g[i]) * u[i];
+}
+
+static void
+geglu(float *y, const float *g, const float *u, uint32_t k)
+{
+	uint32_t i;
+
+	for (i = 0; i < k; i++) {
+		float z = g[i] + 0.044715f * (g[i] * g[i]) * g[i];
+
+		y[i] = gate(g[i], GELU_2Z * z) * u[i];
+	}
+}
+
+/* NaN stays: fminf and fmaxf would drop it. */
+static void
+swiglu_oai(float *y, const float *g, const float *u, uint32_t k, float alpha,
+    float limit)
+{
+	uint32_t i;
+
+	for (i = 0; i < k; i++) {
+		float a = g[i] > limit ? limit : g[i];
+		float b = u[i] > limit ? limit : u[i] < -limit ? -limit : u[i];
+
+		y[i] = gate(a, alpha * a) * (b + 1);
+	}
+}
+
+static void
+softcap(float *x, uint32_t k, float cap)
+{
+	uint32_t i;
+
+	for (i = 0; i < k; i++)
+		x[i] = cap * tanhf(x[i] / cap);
 }
 
 static void
@@ -306,8 +359,12 @@ kernels_init_ref(struct kernels *k)
 		.name = "ref",
 		.quantize_q8 = quantize_q8,
 		.rms_norm = rms_norm,
+		.add_rms_norm = add_rms_norm,
 		.add = add,
 		.swiglu = swiglu,
+		.geglu = geglu,
+		.swiglu_oai = swiglu_oai,
+		.softcap = softcap,
 		.rope = rope,
 		.kv_store = kv_store,
 		.attention = attention,

@@ -51,15 +51,13 @@ dot_f32(double acc, const float *w, const float *x, uint32_t i0, uint32_t n)
 }
 
 static double
-dot_q8(double acc, const float *w, const uint8_t *x, uint32_t k, uint32_t i0,
+dot_q8(double acc, const float *w, const struct act_q8 *x, uint32_t i0,
     uint32_t n)
 {
-	const float *d = (const void *)x;
-	const int8_t *q = (const void *)(x + act_q8_q_off(k));
 	uint32_t i;
 
 	for (i = i0; i < i0 + n; i++)
-		acc += (double)*w++ * q[i] * d[i / 32];
+		acc += (double)*w++ * x[i / 32].q[i % 32] * x[i / 32].d;
 	return acc;
 }
 
@@ -88,7 +86,7 @@ matmul_rows(enum act_type act, float *y, uint64_t ldy, const uint8_t *x,
 				const void *xi = x + i * ldx;
 
 				acc[i] = act == ACT_Q8 ?
-				    dot_q8(acc[i], wf, xi, w->k, c, n) :
+				    dot_q8(acc[i], wf, xi, c, n) :
 				    dot_f32(acc[i], wf, xi, c, n);
 			}
 		}

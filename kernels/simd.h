@@ -9,15 +9,29 @@
  *				defined where there are no vectors: then the
  *				templates are empty
  *	SIMD_NREGS		vectors that the machine has registers for
+ *	SIMD_ACT_BIAS		what dot products want added to the bytes of
+ *				activations: 0 or 128 (kernels.act_bias)
  *	vf_load_n vf_store_n	the first n lanes (all for n >= SIMD_VL); others
  *				are read as 0, not written, and not touched
  *	vf_first_n		lanes from n on become `other`
  *	vf_fma(a, b, c)		a * b + c rounded once; vf_fnma: c - a * b
  *	vf_max vf_min		of NaN, the second operand (x86; on Arm NaN)
+ *	vf_if_lt(a, b, y, n)	lanes of y where a < b, else (NaN too) of n
+ *	vf_even vf_odd		every other lane of two vectors; vf_zip_lo and
+ *				vf_zip_hi are the way back
  *	vf_bits vi_bits		the same bits as the other kind
+ *	vi_sub8			bytes; vi_mul16: the low halves of products of 16
+ *				bits; vi_madd16: sums of two products of 16 bits
+ *	vi_lookup(t, i)		table of 16 bytes, an index in each byte
+ *	vf_ldexp(x, n)		x * 2^n, n whole; both are normal numbers (or
+ *				NaN both)
  *	vf_from_half ...	SIMD_VL elements at p, widened; vi_to_i8: lanes
  *				that fit, narrowed; vf_set_half: one, everywhere
- *	vf_hsum ...		across lanes, in one fixed order */
+ *	vi_store_q8		the lanes of 4 vectors as 8 bits, and the sum
+ *				of each 16 of them (if sum is not NULL); of
+ *				64 lanes n = 32 or 64 are stored
+ *	vf_hsum ...		across lanes, in one fixed order; vi_hmax_each:
+ *				lane i across v[i] */
 #ifndef KERNELS_SIMD_H
 #define KERNELS_SIMD_H
 
@@ -34,35 +48,78 @@ prefetch(const void *p)
 {
 	__builtin_prefetch(p);
 }
+SIMD void
+prefetch_write(const void *p)
+{
+	__builtin_prefetch(p, 1);
+}
 
-/* e^x within 2 ulp; polynomial of Cephes' expf.  2^n is applied in two halves
- * so that n = 128 and denormal results come out right.  A NaN stays one. */
+/* Nothing below makes denormal numbers on the way to a result that is none:
+ * each would cost as much as tens of vectors.  So e^x ends where it would not
+ * be a normal number. */
+enum { EXP_MIN = -86, EXP_MAX = 88 };
+
+/* e^x within 2 ulp, x between those; polynomial of Cephes' expf. */
 SIMD vf
-vf_exp(vf x)
+exp_within(vf x)
 {
 	const float c[] = { 1.3981999507e-3f, 8.3334519073e-3f,
 	    4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f };
-	vf n, r, p;
-	vi i, half;
+	vf n = vf_round(vf_mul(x, vf_set(1.44269504088896341f)));
+	vf r = vf_fnma(n, vf_set(0.693359375f), x);
+	vf p = vf_set(1.9875691500e-4f);
 	unsigned j;
 
-	x = vf_max(vf_set(-105), x);
-	x = vf_min(vf_set(90), x);
-	n = vf_round(vf_mul(x, vf_set(1.44269504088896341f)));
-	r = vf_fnma(n, vf_set(0.693359375f), x);
 	r = vf_fnma(n, vf_set(-2.12194440e-4f), r);
-	p = vf_set(1.9875691500e-4f);
 	UNROLL
 	for (j = 0; j < NITEMS(c); j++)
 		p = vf_fma(p, r, vf_set(c[j]));
 	p = vf_fma(p, vf_mul(r, r), r);
-	p = vf_add(p, vf_set(1));
+	return vf_ldexp(vf_add(p, vf_set(1)), n);
+}
 
-	i = vi_from_vf(n);
-	half = vi_sar(i, 1);
-	i = vi_shl(vi_add(vi_sub(i, half), vi_set(127)), 23);
-	half = vi_shl(vi_add(half, vi_set(127)), 23);
-	return vf_mul(vf_mul(p, vf_bits(i)), vf_bits(half));
+/* NaN stays: of it, vf_min and vf_max return the second. */
+SIMD vf
+vf_clamp(vf x, float min, float max)
+{
+	return vf_min(vf_set(max), vf_max(vf_set(min), x));
+}
+
+/* e^x; 0 below EXP_MIN, and no more than e^EXP_MAX. */
+SIMD vf
+vf_exp(vf x)
+{
+	return vf_if_lt(x, vf_set(EXP_MIN), vf_zero(),
+	    exp_within(vf_clamp(x, EXP_MIN, EXP_MAX)));
+}
+
+/* x * sigmoid(z), where x and z have the same sign: 0 for z below EXP_MIN. */
+SIMD vf
+vf_gate(vf x, vf z)
+{
+	vf e = exp_within(vf_clamp(vf_sub(vf_zero(), z), EXP_MIN, EXP_MAX));
+
+	return vf_if_lt(z, vf_set(EXP_MIN), vf_mul(x, vf_zero()),
+	    vf_div(x, vf_add(vf_set(1), e)));
+}
+
+/* Within 4 ulp: near 0, where 1 - 2 / (e^2x + 1) would cancel, the polynomial
+ * of Cephes' tanhf. */
+SIMD vf
+vf_tanh(vf x)
+{
+	const float c[] = { 2.06390887954e-2f, -5.37397155531e-2f,
+	    1.33314422036e-1f, -3.33332819422e-1f };
+	vf e = exp_within(vf_clamp(vf_add(x, x), -40, 40));
+	vf x2 = vf_mul(x, x), p = vf_set(-5.70498872745e-3f);
+	unsigned j;
+
+	e = vf_sub(vf_set(1), vf_div(vf_set(2), vf_add(e, vf_set(1))));
+	UNROLL
+	for (j = 0; j < NITEMS(c); j++)
+		p = vf_fma(p, x2, vf_set(c[j]));
+	p = vf_fma(vf_mul(p, x2), x, x);
+	return vf_if_lt(x2, vf_set(0.625f * 0.625f), p, e);
 }
 
 #endif

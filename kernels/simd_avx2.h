@@ -9,6 +9,7 @@
 #include <immintrin.h>
 
 #define SIMD_VL	8
+#define SIMD_ACT_BIAS	128	/* dot products want them unsigned */
 #define SIMD_NREGS	16
 typedef __m256 vf;
 typedef __m256i vi;
@@ -55,6 +56,37 @@ vf_round(vf v)
 	return _mm256_round_ps(v,
 	    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
+SIMD vf
+vf_if_lt(vf a, vf b, vf yes, vf no)
+{
+	return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
+
+/* Order of 64-bit quarters after the shuffles within 128-bit lanes. */
+SIMD vf
+vf_even(vf a, vf b)
+{
+	return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(
+	    _mm256_shuffle_ps(a, b, 0x88)), 0xd8));
+}
+SIMD vf
+vf_odd(vf a, vf b)
+{
+	return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(
+	    _mm256_shuffle_ps(a, b, 0xdd)), 0xd8));
+}
+SIMD vf
+vf_zip_lo(vf a, vf b)
+{
+	return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b),
+	    _mm256_unpackhi_ps(a, b), 0x20);
+}
+SIMD vf
+vf_zip_hi(vf a, vf b)
+{
+	return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b),
+	    _mm256_unpackhi_ps(a, b), 0x31);
+}
 
 SIMD vi vi_set(int32_t x) { return _mm256_set1_epi32(x); }
 SIMD vi vi_load(const void *p) { return _mm256_loadu_si256(p); }
@@ -63,14 +95,39 @@ SIMD vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
 SIMD vi vi_sub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
 SIMD vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
 SIMD vi vi_or(vi a, vi b) { return _mm256_or_si256(a, b); }
+SIMD vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
 SIMD vi vi_shl(vi v, unsigned n) { return _mm256_slli_epi32(v, (int)n); }
 SIMD vi vi_shr(vi v, unsigned n) { return _mm256_srli_epi32(v, (int)n); }
 SIMD vi vi_sar(vi v, unsigned n) { return _mm256_srai_epi32(v, (int)n); }
 SIMD vi vi_max(vi a, vi b) { return _mm256_max_epi32(a, b); }
+SIMD vi vi_sub8(vi a, vi b) { return _mm256_sub_epi8(a, b); }
+SIMD vi vi_mul16(vi a, vi b) { return _mm256_mullo_epi16(a, b); }
+SIMD vi vi_madd16(vi a, vi b) { return _mm256_madd_epi16(a, b); }
+SIMD vi
+vi_lookup(const int8_t table[16], vi index)
+{
+	return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(
+	    _mm_loadu_si128((const void *)table)), index);
+}
+SIMD vi
+vi_from_u8(const uint8_t *p)
+{
+	return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p));
+}
+SIMD vi
+vi_from_u16(const uint16_t *p)
+{
+	return _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p));
+}
 SIMD vf vf_bits(vi v) { return _mm256_castsi256_ps(v); }
 SIMD vi vi_bits(vf v) { return _mm256_castps_si256(v); }
 SIMD vi vi_from_vf(vf v) { return _mm256_cvtps_epi32(v); }
 SIMD vf vf_from_vi(vi v) { return _mm256_cvtepi32_ps(v); }
+SIMD vf
+vf_ldexp(vf x, vf n)
+{
+	return vf_bits(vi_add(vi_bits(x), vi_shl(vi_from_vf(n), 23)));
+}
 
 SIMD vf
 vf_from_half(const uint16_t *p)
@@ -107,6 +164,26 @@ vi_to_i8(int8_t *p, vi v)
 	    _mm256_extracti128_si256(v, 1));
 
 	_mm_storel_epi64((void *)p, _mm_packs_epi16(h, h));
+}
+SIMD void
+vi_store_q8(int8_t *q, int16_t *sum, const vi v[4], uint32_t n)
+{
+	/* The packs work within 128-bit lanes: put the fours in order. */
+	__m256i p = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(
+	    _mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3])),
+	    _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+
+	(void)n;		/* a chunk is a block: always whole */
+	_mm256_storeu_si256((void *)q, p);
+	if (sum == NULL)
+		return;
+	/* Sums of 8 of q + 128, of 16, less 16 * 128. */
+	p = _mm256_sad_epu8(_mm256_xor_si256(p, _mm256_set1_epi8(-128)),
+	    _mm256_setzero_si256());
+	p = _mm256_sub_epi16(_mm256_add_epi64(p, _mm256_shuffle_epi32(p, 0x4e)),
+	    _mm256_set1_epi16(16 * 128));
+	_mm_storeu_si32(sum, _mm_unpacklo_epi16(_mm256_castsi256_si128(p),
+	    _mm256_extracti128_si256(p, 1)));
 }
 
 SIMD float
@@ -145,6 +222,23 @@ vi_hmax(vi v)
 	s = _mm_max_epi32(s, _mm_shuffle_epi32(s, 0x4e));
 	return _mm_cvtsi128_si32(_mm_max_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
+SIMD vi
+vi_hmax_each(const vi v[8])
+{
+	vi a[4], b[2];
+	unsigned i;
+
+	UNROLL
+	for (i = 0; i < 4; i++)
+		a[i] = vi_max(_mm256_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
+		    _mm256_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
+	UNROLL
+	for (i = 0; i < 2; i++)
+		b[i] = vi_max(_mm256_unpacklo_epi64(a[2 * i], a[2 * i + 1]),
+		    _mm256_unpackhi_epi64(a[2 * i], a[2 * i + 1]));
+	return vi_max(_mm256_permute2x128_si256(b[0], b[1], 0x20),
+	    _mm256_permute2x128_si256(b[0], b[1], 0x31));
+}
 
 /* Doubles: what v holds, in two vectors. */
 typedef struct { __m256d lo, hi; } vd2;
@@ -162,6 +256,11 @@ vd2_add_square(vd2 s, vf v)
 	s.lo = _mm256_fmadd_pd(a, a, s.lo);
 	s.hi = _mm256_fmadd_pd(b, b, s.hi);
 	return s;
+}
+SIMD vd2
+vd2_add(vd2 a, vd2 b)
+{
+	return (vd2){ _mm256_add_pd(a.lo, b.lo), _mm256_add_pd(a.hi, b.hi) };
 }
 SIMD double
 vd2_hsum(vd2 s)

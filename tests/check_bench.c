@@ -123,42 +123,6 @@ bench_mat(const struct mat_kernel *k, uint32_t type, uint8_t *data)
 	free(b.y);
 }
 
-#define BENCH(name, nbytes, call) do {					\
-	double t0_ = now_s(), t_ = 0;					\
-	uint64_t n_;							\
-									\
-	for (n_ = 0; t_ < 0.1; n_++) {					\
-		call;							\
-		if (n_ % 16 == 0)	/* the clock costs too */	\
-			t_ = now_s() - t0_;				\
-	}								\
-	t_ = now_s() - t0_;						\
-	printf("%-24s %8.1f %8.2f\n", name, n_ * (nbytes) * 1e-9 / t_,	\
-	    t_ / n_ * 1e6);						\
-} while (0)
-
-static void
-bench_rows(const struct kernels *k)
-{
-	static float x[ROW_K], y[ROW_K], w[ROW_K];
-	static const char *const kv_name[] = { "f32", "f16", "q8_0" };
-	const uint64_t row = ROW_K * sizeof(float);
-	char name[64];
-	int f;
-
-	printf("\n%-24s %8s %8s\n", k->name, "GB/s", "us/call");
-	fill_floats(x, ROW_K, IN_RANDOM);
-	BENCH("quantize_q8", row, k->quantize_q8(y, x, ROW_K));
-	BENCH("rms_norm", 3 * row, k->rms_norm(y, x, w, ROW_K, 1e-5f));
-	BENCH("add", 3 * row, k->add(y, w, ROW_K));
-	BENCH("swiglu", 3 * row, k->swiglu(y, x, w, ROW_K));
-	BENCH("rope", 2 * row, k->rope(y, x, w, ROW_K, 1));
-	for (f = 0; f < KV_FMT_N; f++) {
-		snprintf(name, sizeof(name), "kv_store %s", kv_name[f]);
-		BENCH(name, row, k->kv_store(y, f, x, ROW_K));
-	}
-}
-
 int
 bench(const struct kernels *tables, uint32_t ntables, const char *type)
 {
@@ -184,7 +148,8 @@ bench(const struct kernels *tables, uint32_t ntables, const char *type)
 			bench_mat(k, i, data);
 			n++;
 		}
-	for (t = 0; t < ntables && type == NULL; t++)
+	for (t = 0; t < ntables && (type == NULL ||
+	    strcasecmp(type, "rows") == 0); t++, n++)
 		if (t == 0 || strcmp(tables[t].name, tables[t - 1].name))
 			bench_rows(&tables[t]);
 	for (t = 0; t < ntables && type == NULL; t++)

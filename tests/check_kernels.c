@@ -3,7 +3,7 @@
  * against the reference table where a kernel must be exact).
  *
  *	check_kernels [--seed N]
- *	check_kernels --bench [TYPE]
+ *	check_kernels --bench [TYPE | rows]
  *
  * Buffers end at a page that may not be touched.  Prints the kernel, its
  * variant and the parameters of what fails; the last line is
@@ -11,8 +11,8 @@
  * instead, on one core, of one weight type or of all kernels.
  *
  * The parts: check_report.c (tolerances), check_mat.c, check_rows.c,
- * check_attn.c, check_bench.c; kernel_inputs.c makes what they try, weights.c
- * says what weights are. */
+ * check_attn.c, check_bench.c, check_bench_rows.c; kernel_inputs.c makes what
+ * they try, weights.c says what weights are. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ check_table(const struct kernels *ref, const struct kernels *k,
 		if (k->mat[i].name != NULL &&
 		    (!done || k->mat[i].matmul != done->mat[i].matmul ||
 		    k->mat[i].pack != done->mat[i].pack)) {
-			check_mat(ref, &k->mat[i], i);
+			check_mat(ref, k, i);
 			n++;
 		}
 	check_rows(ref, k, done);
@@ -110,6 +110,6 @@ main(int argc, char **argv)
 		    masks[i]);
 	return report_end();
 usage:
-	fprintf(stderr, "usage: %s [--seed N] [--bench [TYPE]]\n", argv[0]);
+	fprintf(stderr, "usage: %s [--seed N] [--bench [TYPE | rows]]\n", argv[0]);
 	return 2;
 }

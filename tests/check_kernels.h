@@ -9,7 +9,8 @@
 /* All tolerances are in units of 2^-24, one rounding; the table and its
  * reasons are in check_report.c. */
 enum tol_kernel { TOL_DENSE, TOL_QUANT, TOL_QUANT_16, TOL_OFFSET,
-    TOL_OFFSET_16, TOL_RMS, TOL_SWIGLU, TOL_ROPE, TOL_ATTN, TOL_CAP };
+    TOL_OFFSET_16, TOL_RMS, TOL_GATE, TOL_ROPE, TOL_ATTN, TOL_CAP,
+    TOL_TANH };
 
 /* (fixed + per_k * k) roundings of of_what. */
 double tolerance(enum tol_kernel t, double k, double of_what);
@@ -30,8 +31,8 @@ void report_faults(void);
 /* The last line; the exit status. */
 int report_end(void);
 
-/* What a kernel is held against: the reference (ref), and definitions. */
-void check_mat(const struct kernels *ref, const struct mat_kernel *k,
+/* A table's matrix kernel, against the reference (ref) and definitions. */
+void check_mat(const struct kernels *ref, const struct kernels *table,
     uint32_t type);
 
 /* All others of a table, but for those that are the same in done (NULL =
@@ -41,7 +42,8 @@ void check_rows(const struct kernels *ref, const struct kernels *k,
 void check_attentions(const struct kernels *ref, const struct kernels *k);
 
 /* Speeds of all kernels of ntables tables, each once; of one type (its name,
- * any case) when type is not NULL.  1 if there is no such kernel. */
+ * any case) or of "rows" when type is not NULL.  1 if there is no such
+ * kernel. */
 int bench(const struct kernels *tables, uint32_t ntables, const char *type);
 
 /* check_bench.c's, for its parts: this thread's CPU time; the read bandwidth
@@ -50,5 +52,6 @@ extern const uint64_t bench_bytes;
 double now_s(void);
 double bench_read_gbs(const void *buf);
 void bench_attn(const struct kernels *k, void *data);
+void bench_rows(const struct kernels *k);
 
 #endif

@@ -13,8 +13,8 @@
 enum { MM_PAD = 5 };		/* columns beside y's own */
 
 struct mm {
-	const struct kernels *ref;
-	const struct mat_kernel *k;
+	const struct kernels *ref, *table;
+	const struct mat_kernel *k;	/* table's */
 	struct mat w;
 	enum input in;
 	uint32_t nrows;		/* of x */
@@ -46,12 +46,13 @@ is_reference(const struct mm *t)
 static double
 act_at(const struct mm *t, uint32_t row, uint32_t i)
 {
-	const uint8_t *x = t->x + row * t->ldx_bytes;
-	const float *f = (const void *)x;
+	const void *x = t->x + row * t->ldx_bytes;
+	const struct act_q8 *block = (const struct act_q8 *)x + i / 32;
 
 	if (t->k->act == ACT_F32)
-		return f[i];
-	return (double)f[i / 32] * (int8_t)x[act_q8_q_off(t->w.k) + i];
+		return ((const float *)x)[i];
+	return (double)block->d *
+	    (int8_t)(block->q[i % 32] - t->table->act_bias);
 }
 
 static enum tol_kernel
@@ -152,7 +153,7 @@ check_mm_unpack(const struct mm *t)
 		t->k->unpack_row(got, &t->w, j);
 		ref->unpack_row(want, &w, j);
 		for (i = 0; i < k; i++)
-			if (memcmp(got + i, want + i, sizeof(*got)) != 0 &&
+			if (got[i] != want[i] &&	/* -0 is 0 */
 			    !(isnan(got[i]) && isnan(want[i])))
 				break;
 		if (i < k)
@@ -248,10 +249,14 @@ static void
 check_mm_poison(const struct mm *t)
 {
 	uint32_t row = rand_below(t->nrows), at = rand_below(t->w.k), i, j;
-	float *d = (float *)(void *)(t->x + row * t->ldx_bytes);
+	void *x = t->x + row * t->ldx_bytes;
+	struct act_q8 *block = (struct act_q8 *)x + at / 32;
 	uint32_t bad = 0;
 
-	d[t->k->act == ACT_F32 ? at : at / 32] = NAN;
+	if (t->k->act == ACT_F32)
+		((float *)x)[at] = NAN;
+	else
+		block->d = block->d0 = block->sum = block->sum_high = NAN;
 	memset(t->y, 0xff, t->y_bytes);
 	mm_run(t, t->y, NULL, 0, t->nrows, 0, t->w.n);
 	for (i = 0; i < t->nrows; i++)
@@ -264,10 +269,11 @@ check_mm_poison(const struct mm *t)
 }
 
 static struct mm
-mm_open(const struct kernels *ref, const struct mat_kernel *k, uint32_t type,
+mm_open(const struct kernels *ref, const struct kernels *table, uint32_t type,
     uint32_t n, uint32_t kk, uint32_t nrows, enum input in)
 {
-	struct mm t = { .ref = ref, .k = k,
+	const struct mat_kernel *k = &table->mat[type];
+	struct mm t = { .ref = ref, .table = table, .k = k,
 	    .w = { .n = n, .k = kk, .type = type }, .in = in, .nrows = nrows,
 	    .nbytes = k->packed_bytes(n, kk),
 	    .row_bytes = quant_row_bytes(type, kk),
@@ -290,7 +296,7 @@ mm_open(const struct kernels *ref, const struct mat_kernel *k, uint32_t type,
 		row = t.x + i * t.ldx_bytes;
 		fill_floats(x, kk, in);
 		if (k->act == ACT_Q8)
-			ref->quantize_q8(row, x, kk);
+			table->quantize_q8((void *)row, x, kk);
 		else
 			memcpy(row, x, kk * sizeof(*x));
 	}
@@ -312,13 +318,14 @@ mm_close(struct mm *t)
 }
 
 static void
-check_mm(const struct kernels *ref, const struct mat_kernel *k, uint32_t type,
+check_mm(const struct kernels *ref, const struct kernels *table, uint32_t type,
     uint32_t n, uint32_t kk, uint32_t nrows, enum input in)
 {
+	const struct mat_kernel *k = &table->mat[type];
 	struct mm t;
 
 	begin("%s m=%u n=%u k=%u %s", k->name, nrows, n, kk, input_name[in]);
-	t = mm_open(ref, k, type, n, kk, nrows, in);
+	t = mm_open(ref, table, type, n, kk, nrows, in);
 	check(t.nbytes % 64 == 0 && t.nbytes >=
 	    ALIGN_UP(n, k->tile) * t.row_bytes, "packed_bytes");
 	memset(t.y, 0xff, t.y_bytes);
@@ -338,13 +345,14 @@ check_mm(const struct kernels *ref, const struct mat_kernel *k, uint32_t type,
 /* Every k with every n for random weights; the other inputs at some; a long k
  * and many rows.  The reference, slow and free of tails, with few rows. */
 void
-check_mat(const struct kernels *ref, const struct mat_kernel *k, uint32_t type)
+check_mat(const struct kernels *ref, const struct kernels *table,
+    uint32_t type)
 {
 	static const uint32_t ks[] = { 1, 2, 7, 15, 32, 33, 64, 96, 128, 160,
 	    192, 224, 256, 288, 512, 768, 1024 };
 	static const uint32_t ns[] = { 1, 7, 17, 33, 70 };
 	const uint32_t long_k = quant_info(type)->block > 1 ? 2304 : 2311;
-	int is_ref = k == &ref->mat[type];
+	int is_ref = table == ref;
 	uint32_t nrows = is_ref ? 9 : 65, few = is_ref ? 9 : 14, i, j;
 	enum input in;
 
@@ -352,14 +360,14 @@ check_mat(const struct kernels *ref, const struct mat_kernel *k, uint32_t type)
 		if (quant_row_bytes(type, ks[i]) == 0)
 			continue;
 		for (j = 0; j < NITEMS(ns); j++)
-			check_mm(ref, k, type, ns[j], ks[i],
+			check_mm(ref, table, type, ns[j], ks[i],
 			    ns[j] * ks[i] > 16384 ? few : nrows, IN_RANDOM);
 		for (in = IN_EXTREME; in < IN_N; in++)
-			check_mm(ref, k, type, ks[i] % 64 ? 33 : 17, ks[i],
+			check_mm(ref, table, type, ks[i] % 64 ? 33 : 17, ks[i],
 			    few, in);
 	}
 	for (in = IN_RANDOM; in <= IN_PINNED; in++)
-		check_mm(ref, k, type, 33, long_k, few, in);
-	check_mm(ref, k, type, 200, 256, few, IN_RANDOM);
-	check_mm(ref, k, type, 33, 256, is_ref ? 20 : 150, IN_RANDOM);
+		check_mm(ref, table, type, 33, long_k, few, in);
+	check_mm(ref, table, type, 200, 256, few, IN_RANDOM);
+	check_mm(ref, table, type, 33, 256, is_ref ? 20 : 150, IN_RANDOM);
 }

@@ -33,15 +33,20 @@ static const struct {
 	    "the same with groups of 16" },
 	[TOL_RMS] = { 5, 0, "|y|",
 	    "the sum is in double; scale, x * scale, * w round once each" },
-	[TOL_SWIGLU] = { 10, 0, "|y|",
-	    "exp within 2 ulp (4 U), then a sum, a quotient, a product" },
+	[TOL_GATE] = { 10, 6, "|y|",
+	    "exp within 2 ulp (4 U), then a sum, a quotient, a product or two; "
+	    "k = |z| of exp(z): its roundings, 6 for gelu, are the result's "
+	    "relative error" },
 	[TOL_ROPE] = { 3, 0, "|a cos| + |b sin|",
 	    "two products and a sum" },
 	[TOL_ATTN] = { 24, 2, "max |v|",
 	    "a score's error, k * U * sum |q k| scale, becomes a relative "
 	    "error of its weight; then exp and sums over the keys" },
 	[TOL_CAP] = { 48, 0, "softcap",
-	    "tanh by way of exp is exact to some ulp of 1, not of itself" }
+	    "tanh by way of exp is exact to some ulp of 1, not of itself" },
+	[TOL_TANH] = { 10, 0, "|y|",
+	    "tanh within 4 ulp (8 U) of a quotient whose rounding it does not "
+	    "enlarge, then a product" }
 };
 
 double

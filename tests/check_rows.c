@@ -1,6 +1,8 @@
-/* tests/check_rows.c - the kernels of rows: quantize, KV store, norm, swiglu,
- * add, rope.  Bit for bit as the reference where they must be exact. */
+/* tests/check_rows.c - the kernels of rows: quantize, KV store, norms, gates,
+ * add, softcap, rope.  Bit for bit as the reference where they must be exact;
+ * an element's value never depends on where it lies. */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,46 +36,62 @@ fill_specials(float *x, uint32_t n, int nan)
  * or 2^110 and more, and has 22 bits; q is within half a step, or within the
  * 127 FLT_MIN below which a block is zero. */
 static uint32_t
-bad_q8_block(const float *x, float d, const int16_t sums[2], const int8_t *q)
+bad_q8_block(const float *x, const struct act_q8 *b)
 {
 	uint32_t i, bits, bad = 0;
 	int odd = 0, sum[2] = { 0 };
-	double off;
+	float d = b->d;
 
 	for (i = 0; i < 32; i++) {
 		odd |= !(fabsf(x[i]) < 0x1p110f);
-		sum[i / 16] += q[i];
-		bad += q[i] == -128;
-		off = x[i] - (double)d * q[i];
-		bad += !isnan(d) && !(fabs(off) <= MAX(d * 0.5001, 1.5e-36));
+		sum[i / 16] += b->q[i];
+		bad += b->q[i] == -128;
+		bad += !isnan(d) && !(fabs(x[i] - (double)d * b->q[i]) <=
+		    MAX(d * 0.5001, 1.5e-36));
 	}
 	memcpy(&bits, &d, sizeof(bits));
 	bad += (isnan(d) != 0) != odd;
-	bad += !isnan(d) && ((bits & 3) != 0 || !(d >= 0));
-	return bad + (sum[0] != sums[0]) + (sum[1] != sums[1]);
+	if (isnan(d))
+		return bad;
+	return bad + ((bits & 3) != 0 || !(d >= 0)) +
+	    (b->d0 != -12582912.0 * d) +
+	    (b->sum != (float)((double)d * (sum[0] + sum[1]))) +
+	    (b->sum_high != (float)((double)d * sum[1]));
+}
+
+/* The reference's block, but for what this table adds to q; all NaN are one. */
+static int
+same_block(const struct act_q8 *got, const struct act_q8 *want, uint8_t bias)
+{
+	uint32_t i, differ = 0;
+
+	for (i = 0; i < 32; i++)
+		differ += (uint8_t)got->q[i] != (uint8_t)(want->q[i] + bias);
+	if (isnan(want->d))
+		return !differ && isnan(got->d) && isnan(got->d0) &&
+		    isnan(got->sum) && isnan(got->sum_high);
+	return !differ && memcmp(got, want, offsetof(struct act_q8, q)) == 0;
 }
 
 static void
 check_quantize(const struct kernels *ref, const struct kernels *k, uint32_t n,
     int nan)
 {
-	uint64_t nbytes = act_row_bytes(ACT_Q8, n);
-	uint8_t *got = guard_alloc(nbytes), *want = guard_alloc(nbytes);
-	const float *d = (const void *)got;
-	const int16_t *sums = (const void *)(got + act_q8_sum_off(n));
-	const int8_t *q = (const void *)(got + act_q8_q_off(n));
+	uint64_t nbytes = n / 32 * sizeof(struct act_q8);
+	struct act_q8 *got = guard_alloc(nbytes), *want = guard_alloc(nbytes);
 	float *x = guard_alloc(n * sizeof(*x));
-	uint32_t i, bad = 0;
+	uint32_t i, differ = 0, bad = 0;
 
 	begin("quantize_q8_%s k=%u%s", k->name, n, nan ? " with NaN" : "");
 	fill_specials(x, n, nan);
-	memset(got, 0, nbytes);
-	memset(want, 0, nbytes);
+	memset(got, 0x55, nbytes);
 	ref->quantize_q8(want, x, n);
 	k->quantize_q8(got, x, n);
-	check_bytes(got, want, nbytes, "row");
-	for (i = 0; i < n; i += 32)
-		bad += bad_q8_block(x + i, d[i / 32], sums + i / 16, q + i);
+	for (i = 0; i < n / 32; i++) {
+		differ += !same_block(got + i, want + i, k->act_bias);
+		bad += bad_q8_block(x + i * 32, want + i);
+	}
+	check(differ == 0, "%u blocks differ from the reference's", differ);
 	check(bad == 0, "%u blocks or elements are wrong", bad);
 	guard_free(got, nbytes);
 	guard_free(want, nbytes);
@@ -159,37 +177,168 @@ check_rms_norm(const struct kernels *k, uint32_t n, enum input in, float eps)
 	row_test_close(&t);
 }
 
+/* Nothing but the two kernels it stands for, bit for bit. */
 static void
-check_swiglu(const struct kernels *k, uint32_t n, float max)
+check_add_rms_norm(const struct kernels *k, uint32_t n)
+{
+	struct row_test t = row_test_open(n);
+	size_t nbytes = n * sizeof(float);
+	float *x = guard_alloc(nbytes), *w = guard_alloc(nbytes);
+
+	begin("add_rms_norm_%s k=%u", k->name, n);
+	fill_floats(t.a, n, IN_RANDOM);
+	fill_floats(t.b, n, IN_RANDOM);
+	fill_floats(w, n, IN_RANDOM);
+	memcpy(x, t.a, nbytes);
+	k->add(t.a, t.b, n);
+	k->rms_norm(t.in_place, t.a, w, n, 1e-5f);
+	k->add_rms_norm(x, t.b, t.got, w, n, 1e-5f);
+	check_bytes(x, t.a, nbytes, "x");
+	check_bytes(t.got, t.in_place, nbytes, "y");
+	guard_free(x, nbytes);
+	guard_free(w, nbytes);
+	row_test_close(&t);
+}
+
+/* ---- Gates: y = g' * sigmoid(z(g')) * u' ---- */
+
+#define ALPHA	1.702f
+#define LIMIT	7.0f
+
+static void
+run_swiglu(const struct kernels *k, float *y, const float *g, const float *u,
+    uint32_t n)
+{
+	k->swiglu(y, g, u, n);
+}
+
+static void
+run_geglu(const struct kernels *k, float *y, const float *g, const float *u,
+    uint32_t n)
+{
+	k->geglu(y, g, u, n);
+}
+
+static void
+run_swiglu_oai(const struct kernels *k, float *y, const float *g,
+    const float *u, uint32_t n)
+{
+	k->swiglu_oai(y, g, u, n, ALPHA, LIMIT);
+}
+
+static double
+def_swiglu(double g, double u, double *ret_z)
+{
+	*ret_z = 0;		/* -g is exact */
+	return g / (1 + exp(-g)) * u;
+}
+
+static double
+def_geglu(double g, double u, double *ret_z)
+{
+	double z = 2 * sqrt(2 / M_PI) * (g + 0.044715 * g * g * g);
+
+	*ret_z = fabs(z);	/* 1 + tanh(z / 2) would cancel */
+	return g / (1 + exp(-z)) * u;
+}
+
+static double
+def_swiglu_oai(double g, double u, double *ret_z)
+{
+	g = fmin(g, LIMIT);
+	u = fmax(fmin(u, LIMIT), -LIMIT);
+	*ret_z = fabs(ALPHA * g);
+	return g / (1 + exp(-ALPHA * g)) * (u + 1);
+}
+
+static const struct gate {
+	const char *name;
+	void (*run)(const struct kernels *k, float *y, const float *g,
+	    const float *u, uint32_t n);
+	double (*definition)(double g, double u, double *ret_z);
+} gates[] = {
+	{ "swiglu", run_swiglu, def_swiglu },
+	{ "geglu", run_geglu, def_geglu },
+	{ "swiglu_oai", run_swiglu_oai, def_swiglu_oai }
+};
+
+static void
+check_gate(const struct kernels *k, const struct gate *gate, uint32_t n,
+    float max)
+{
+	struct row_test t = row_test_open(n);
+	size_t nbytes = n * sizeof(float);
+	float one;
+	double z;
+	uint32_t i;
+
+	begin("%s_%s k=%u |g| <= %g", gate->name, k->name, n, max);
+	for (i = 0; i < n; i++) {
+		t.a[i] = rand_float(max);
+		t.b[i] = rand_float(i % 2 ? 2 : max);
+		t.want[i] = gate->definition(t.a[i], t.b[i], &z);
+		/* exp need not go on where its result is no normal number. */
+		t.eps[i] = tolerance(TOL_GATE, z, fabs(t.want[i])) +
+		    fabs(t.a[i]) * (fabs(t.b[i]) + 1) * 0x1p-124;
+	}
+	gate->run(k, t.got, t.a, t.b, n);
+	check_close(t.got, t.want, t.eps, n, "y");
+	for (i = 0; i < n; i++) {
+		gate->run(k, &one, t.a + i, t.b + i, 1);
+		if (memcmp(&one, t.got + i, sizeof(one)) != 0)
+			break;
+	}
+	check(i == n, "y[%u] depends on where it lies", i);
+	memcpy(t.in_place, t.a, nbytes);
+	gate->run(k, t.in_place, t.in_place, t.b, n);
+	check_bytes(t.in_place, t.got, nbytes, "y = g");
+	memcpy(t.in_place, t.b, nbytes);
+	gate->run(k, t.in_place, t.a, t.in_place, n);
+	check_bytes(t.in_place, t.got, nbytes, "y = u");
+
+	i = rand_below(n);
+	t.a[i] = NAN;
+	gate->run(k, t.got, t.a, t.b, n);
+	check(isnan(t.got[i]), "g[%u] = NaN gives %g", i, t.got[i]);
+	t.a[i] = 1;
+	t.b[i] = NAN;
+	gate->run(k, t.got, t.a, t.b, n);
+	check(isnan(t.got[i]), "u[%u] = NaN gives %g", i, t.got[i]);
+	row_test_close(&t);
+}
+
+static void
+check_softcap(const struct kernels *k, uint32_t n, float cap, float max)
 {
 	struct row_test t = row_test_open(n);
 	size_t nbytes = n * sizeof(float);
 	float one;
 	uint32_t i;
 
-	begin("swiglu_%s k=%u |g| <= %g", k->name, n, max);
+	begin("softcap_%s k=%u cap=%g |x| <= %g", k->name, n, cap, max);
 	for (i = 0; i < n; i++) {
 		t.a[i] = rand_float(max);
-		t.b[i] = rand_float(2);
-		t.want[i] = t.a[i] / (1 + exp(-(double)t.a[i])) * t.b[i];
-		/* Where exp(-g) overflows y is 0, and not g u 2^-128. */
-		t.eps[i] = tolerance(TOL_SWIGLU, 0, fabs(t.want[i])) +
-		    fabs(t.a[i] * t.b[i]) * 0x1p-128;
+		t.want[i] = cap * tanh((double)t.a[i] / cap);
+		t.eps[i] = tolerance(TOL_TANH, 0, fabs(t.want[i]));
 	}
-	k->swiglu(t.got, t.a, t.b, n);
-	check_close(t.got, t.want, t.eps, n, "y");
+	memcpy(t.got, t.a, nbytes);
+	k->softcap(t.got, n, cap);
+	check_close(t.got, t.want, t.eps, n, "x");
 	for (i = 0; i < n; i++) {
-		k->swiglu(&one, t.a + i, t.b + i, 1);
+		one = t.a[i];
+		k->softcap(&one, 1, cap);
 		if (memcmp(&one, t.got + i, sizeof(one)) != 0)
 			break;
 	}
-	check(i == n, "y[%u] depends on where it lies", i);
-	memcpy(t.in_place, t.a, nbytes);
-	k->swiglu(t.in_place, t.in_place, t.b, n);
-	check_bytes(t.in_place, t.got, nbytes, "y = g");
-	memcpy(t.in_place, t.b, nbytes);
-	k->swiglu(t.in_place, t.a, t.in_place, n);
-	check_bytes(t.in_place, t.got, nbytes, "y = u");
+	check(i == n, "x[%u] depends on where it lies", i);
+
+	i = rand_below(n);
+	t.a[i] = NAN;
+	t.a[(i + 1) % n] = n > 1 ? -INFINITY : NAN;
+	k->softcap(t.a, n, cap);
+	check(isnan(t.a[i]), "x[%u] = NaN gives %g", i, t.a[i]);
+	check(n == 1 || t.a[(i + 1) % n] == -cap, "-Inf gives %g",
+	    t.a[(i + 1) % n]);
 	row_test_close(&t);
 }
 
@@ -215,9 +364,11 @@ check_rope(const struct kernels *k, uint32_t n, int neox)
 {
 	struct row_test t = row_test_open(n);
 	uint32_t i, a, b;
+	float pair[2];
 
 	begin("rope_%s n_rot=%u neox=%d", k->name, n, neox);
 	fill_floats(t.got, n, IN_RANDOM);
+	memcpy(t.in_place, t.got, n * sizeof(float));
 	for (i = 0; i < n / 2; i++) {
 		a = neox ? i : 2 * i;
 		b = neox ? i + n / 2 : 2 * i + 1;
@@ -232,43 +383,78 @@ check_rope(const struct kernels *k, uint32_t n, int neox)
 	}
 	k->rope(t.got, t.a, t.b, n, neox);
 	check_close(t.got, t.want, t.eps, n, "x");
+	for (i = 0; i < n / 2; i++) {
+		a = neox ? i : 2 * i;
+		b = neox ? i + n / 2 : 2 * i + 1;
+		pair[0] = t.in_place[a];
+		pair[1] = t.in_place[b];
+		k->rope(pair, t.a + i, t.b + i, 2, neox);
+		if (memcmp(pair, t.got + a, 4) || memcmp(pair + 1, t.got + b,
+		    4))
+			break;
+	}
+	check(i == n / 2, "pair %u depends on where it lies", i);
 	row_test_close(&t);
+}
+
+#define IS_NEW(kernel)	(!done || k->kernel != done->kernel)
+
+/* Rows of n with the exact kernels. */
+static void
+check_exact(const struct kernels *ref, const struct kernels *k,
+    const struct kernels *done, uint32_t n)
+{
+	uint32_t f;
+	int nan;
+
+	for (nan = 0; nan < 2; nan++) {
+		if (n % 32 == 0 && IS_NEW(quantize_q8))
+			check_quantize(ref, k, n, nan);
+		for (f = 0; f < KV_FMT_N; f++)
+			if (IS_NEW(kv_store))
+				check_kv_store(ref, k, f, n, nan);
+	}
+	if (IS_NEW(add))
+		check_add(k, n);
+	if (IS_NEW(add_rms_norm))
+		check_add_rms_norm(k, n);
+}
+
+static void
+check_row(const struct kernels *k, const struct kernels *done, uint32_t n)
+{
+	uint32_t in, i;
+
+	for (in = 0; in < IN_N; in++)
+		if (IS_NEW(rms_norm)) {
+			check_rms_norm(k, n, in, 1e-5f);
+			check_rms_norm(k, n, in, 0);
+		}
+	for (i = 0; i < NITEMS(gates); i++)
+		if (IS_NEW(swiglu) || IS_NEW(geglu) || IS_NEW(swiglu_oai)) {
+			check_gate(k, &gates[i], n, 8);
+			check_gate(k, &gates[i], n, 200);
+		}
+	if (IS_NEW(softcap)) {
+		check_softcap(k, n, 30, 2);
+		check_softcap(k, n, 50, 1000);
+	}
+	if (n % 2 == 0 && IS_NEW(rope)) {
+		check_rope(k, n, 0);
+		check_rope(k, n, 1);
+	}
 }
 
 void
 check_rows(const struct kernels *ref, const struct kernels *k,
     const struct kernels *done)
 {
-	static const uint32_t sizes[] = { 1, 2, 7, 8, 9, 31, 32, 33, 64, 96,
-	    128, 500, 2048, 4096 };
-	uint32_t i, n, f, in;
+	static const uint32_t more[] = { 96, 128, 160, 500, 544, 2048, 4096 };
+	uint32_t i, n;
 
-	for (i = 0; i < NITEMS(sizes); i++) {
-		n = sizes[i];
-		if (n % 32 == 0 &&
-		    (!done || k->quantize_q8 != done->quantize_q8)) {
-			check_quantize(ref, k, n, 0);
-			check_quantize(ref, k, n, 1);
-		}
-		for (f = 0; f < KV_FMT_N; f++)
-			if (!done || k->kv_store != done->kv_store) {
-				check_kv_store(ref, k, f, n, 0);
-				check_kv_store(ref, k, f, n, 1);
-			}
-		for (in = 0; in < IN_N; in++)
-			if (!done || k->rms_norm != done->rms_norm) {
-				check_rms_norm(k, n, in, 1e-5f);
-				check_rms_norm(k, n, in, 0);
-			}
-		if (!done || k->swiglu != done->swiglu) {
-			check_swiglu(k, n, 8);
-			check_swiglu(k, n, 200);
-		}
-		if (!done || k->add != done->add)
-			check_add(k, n);
-		if (n % 2 == 0 && (!done || k->rope != done->rope)) {
-			check_rope(k, n, 0);
-			check_rope(k, n, 1);
-		}
+	for (i = 1; i <= 70 + NITEMS(more); i++) {
+		n = i <= 70 ? i : more[i - 71];
+		check_exact(ref, k, done, n);
+		check_row(k, done, n);
 	}
 }

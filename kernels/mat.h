@@ -1,0 +1,567 @@
+/* kernels/mat.h - template: quantized weights times activations of 8 bits.
+ * Owns: the order of sums.  Included by a variant's file, which has said
+ *
+ *	MAT_SUFFIX	of the kernels' names
+ *	MAT_NR, MAT_NT	vectors of rows in a panel, most rows of activations
+ *			in a tile: as many accumulators as registers hold
+ *	MAT_ISA		a header with mat_dot(kind, nt, dot, q, a, g0):
+ *			dot[t][r] += q[g][r] . (group g0 + g of act_of(a, t)),
+ *			g < 4
+ *
+ * Per block of 32 columns, ascending, for each element of y:
+ *
+ *	dot = integer, exact
+ *	y = fma(d_x * dot, d_w, y);  y = fma(m_w, d_x * sum(x), y)
+ *
+ * d_x * dot is rounded once.  The integer starts as the bits of the float
+ * ACT_MAGIC, less what SIMD_ACT_BIAS adds: then its bits are the float
+ * ACT_MAGIC + dot, and fma(that, d_x, -ACT_MAGIC * d_x) is d_x * dot without a
+ * conversion; |dot| < 2^22.  So are the products of one row (weights unpacked
+ * into registers) and of many (unpacked once into a chunk in L1, then tile
+ * after tile): the same integers, the same roundings. */
+#ifndef KERNELS_MAT_H
+#define KERNELS_MAT_H
+
+#include <string.h>
+
+#include "mat_unpack.h"
+
+#if defined(SIMD_VL) && defined(MAT_SUFFIX)
+
+#define ACT_MAGIC_BITS	0x4b400000
+
+enum {
+	CHUNK = 512, CHUNK_BLOCKS = CHUNK / 32,
+	MAT_ROWS = 520,		/* in a group at most: their sums are on the
+				 * stack, and at least */
+	MAT_ROWS_LEAST = 128,
+	MAT_L2 = 1536 * 1024	/* bytes of activations in a group */
+};
+
+/* One panel times some rows. */
+struct mat_call {
+	float *y;		/* first row, the panel's first column */
+	uint64_t ldy;
+	const struct act_q8 *x;	/* first row */
+	uint64_t ldx;		/* bytes */
+	const uint8_t *w;	/* the panel */
+	const float *bias;	/* (PANEL) or NULL */
+	const struct act_q8 *next;	/* first row of the next tile */
+	uint32_t k;
+};
+
+/* Block b of the rows of a tile.  Three pointers reach nine rows by the
+ * addressing modes that there are; hidden, or the compiler makes one for each
+ * row and group and runs out of registers. */
+struct acts {
+	const uint8_t *row[3];	/* 0, 3, 6 */
+	uint64_t ldx;
+};
+
+SIMD struct acts
+acts_at(const struct mat_call *c, uint32_t b)
+{
+	struct acts a = { .ldx = c->ldx };
+	unsigned i;
+
+	UNROLL
+	for (i = 0; i < 3; i++)
+		a.row[i] = (const uint8_t *)(c->x + b) + 3 * i * c->ldx;
+	return a;
+}
+
+SIMD void
+acts_next(struct acts *a)
+{
+	unsigned i;
+
+	UNROLL
+	for (i = 0; i < 3; i++) {
+		a->row[i] += sizeof(struct act_q8);
+		__asm__("" : "+r"(a->row[i]));
+	}
+}
+
+SIMD const struct act_q8 *
+act_of(const struct acts *a, unsigned t)
+{
+	return (const void *)(a->row[t / 3] + t % 3 * a->ldx);
+}
+
+#include MAT_ISA
+
+/* Where the dot products of groups [g, g + n) start. */
+SIMD void
+mat_start(enum dot_kind kind, vi start[MAT_NR], const vi q[8][MAT_NR],
+    unsigned g, unsigned n)
+{
+	static const struct act_q8 bias = { .q = { [0 ... 31] =
+	    (int8_t)SIMD_ACT_BIAS } };
+	struct acts a = { .row = { (const uint8_t *)&bias } };
+	vi sum[MAT_NT][MAT_NR];
+	unsigned r, i;
+
+	UNROLL
+	for (r = 0; r < MAT_NR; r++)
+		sum[0][r] = vi_set(0);
+	UNROLL
+	for (i = 0; i < n && SIMD_ACT_BIAS != 0; i += 4)
+		mat_dot(kind, 1, sum, q + g + i, &a, 0);
+	UNROLL
+	for (r = 0; r < MAT_NR; r++)
+		start[r] = vi_sub(vi_set(ACT_MAGIC_BITS), sum[0][r]);
+}
+
+SIMD const struct act_q8 *
+act_row(const struct act_q8 *x, uint64_t nbytes)
+{
+	return (const void *)((const uint8_t *)x + nbytes);
+}
+
+/* Sub-block s of the block at p. */
+SIMD void
+mat_unpack(enum quant_type type, struct mat_block *c, const uint8_t *p,
+    unsigned s)
+{
+	const struct mat_traits tr = mat_traits(type);
+	const int sub16 = tr.scale == SCALE_SUB16;
+	unsigned g, r;
+
+	UNROLL
+	for (r = 0; r < MAT_NR; r++) {
+		unpack_columns(type, c, p, r, s);
+		if (tr.offset == 0)
+			continue;
+		UNROLL
+		for (g = 0; g < 8; g++)
+			c->q[g][r] = vi_sub8(c->q[g][r],
+			    vi_set(tr.offset * 0x01010101));
+	}
+	mat_start(tr.dot, c->start[0], c->q, 0, sub16 ? 4 : 8);
+	if (sub16)
+		mat_start(tr.dot, c->start[1], c->q, 4, 4);
+}
+
+SIMD uint32_t
+panel_block_bytes(enum quant_type type)
+{
+	return PANEL * pack_block_bytes(pack_geometry(type));
+}
+
+SIMD void
+mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
+    uint32_t nblocks)
+{
+	const uint32_t nsub = pack_geometry(type).block / 32;
+	uint32_t b;
+
+	for (b = 0; b < nblocks; b++) {
+		mat_unpack(type, c + b, w, b % nsub);
+		if (b % nsub == nsub - 1)
+			w += panel_block_bytes(type);
+	}
+}
+
+/* ---- One tile: nt rows by a panel, one chunk ---- */
+
+SIMD void
+mat_scale(unsigned nt, vf acc[MAT_NT][MAT_NR], vi dot[MAT_NT][MAT_NR],
+    const struct acts *a, const vf d[MAT_NR])
+{
+	unsigned t, r;
+
+	UNROLL
+	for (t = 0; t < nt; t++) {
+		vf dx = vf_set(act_of(a, t)->d), d0 = vf_set(act_of(a, t)->d0);
+
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			acc[t][r] = vf_fma(vf_fma(vf_bits(dot[t][r]), dx, d0),
+			    d[r], acc[t][r]);
+	}
+}
+
+/* m times the sum of 32 activations, or (i = 1) of the upper half of them. */
+SIMD void
+mat_min(unsigned nt, vf acc[MAT_NT][MAT_NR], const struct acts *a, unsigned i,
+    const vf m[MAT_NR])
+{
+	unsigned t, r;
+	vf sum;
+
+	UNROLL
+	for (t = 0; t < nt; t++) {
+		sum = vf_set(i == 0 ? act_of(a, t)->sum :
+		    act_of(a, t)->sum_high);
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			acc[t][r] = vf_fma(m[r], sum, acc[t][r]);
+	}
+}
+
+SIMD void
+mat_dots(unsigned nt, vi dot[MAT_NT][MAT_NR], const vi start[MAT_NR])
+{
+	unsigned t, r;
+
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			dot[t][r] = start[r];
+}
+
+/* 32 columns of the panel times a block of the activations. */
+SIMD void
+mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
+    vf acc[MAT_NT][MAT_NR], const struct mat_block *w, const struct acts *a)
+{
+	vi dot[MAT_NT][MAT_NR];
+
+	mat_dots(nt, dot, w->start[0]);
+	mat_dot(kind, nt, dot, w->q, a, 0);
+	if (scale == SCALE_SUB16) {
+		mat_scale(nt, acc, dot, a, w->d[0]);
+		mat_dots(nt, dot, w->start[1]);
+	}
+	mat_dot(kind, nt, dot, w->q + 4, a, 4);
+	mat_scale(nt, acc, dot, a, w->d[scale == SCALE_SUB16]);
+	if (scale == SCALE_MIN || scale == SCALE_MIN16)
+		mat_min(nt, acc, a, 0, w->m[0]);
+	if (scale == SCALE_MIN16)
+		mat_min(nt, acc, a, 1, w->m[1]);
+}
+
+/* A chunk of a panel, columns from col on, times nt rows.  sums (nt x PANEL)
+ * holds y between chunks; the bias comes last.  The next tile's activations
+ * and this one's part of y are asked for on the way: 4 and 3 % of the time. */
+SIMD void
+mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
+    const struct mat_block *w, const struct mat_call *c, float *sums,
+    uint32_t col, uint32_t nblocks)
+{
+	const int last = col + nblocks * 32 == c->k;
+	float *y = last ? c->y : sums;
+	uint64_t ldy = last ? c->ldy : PANEL;
+	const struct act_q8 *next = c->next + col / 32;
+	struct acts a = acts_at(c, col / 32);
+	vf acc[MAT_NT][MAT_NR];
+	unsigned t, r;
+	uint32_t b;
+
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			acc[t][r] = col == 0 ? vf_zero() :
+			    vf_load(sums + t * PANEL + r * SIMD_VL);
+	for (t = 0; t < nt && last; t++)
+		for (r = 0; r < MAT_NR; r++)
+			prefetch_write(y + t * ldy + r * SIMD_VL);
+	for (b = 0; b < nblocks; b++, acts_next(&a)) {
+		mat_step(kind, scale, nt, acc, w + b, &a);
+		for (t = 0; t < nt; t++)
+			prefetch(act_row(next + b, t * c->ldx));
+	}
+	if (last && c->bias != NULL)
+		UNROLL
+		for (t = 0; t < nt; t++)
+			UNROLL
+			for (r = 0; r < MAT_NR; r++)
+				acc[t][r] = vf_add(acc[t][r],
+				    vf_load(c->bias + r * SIMD_VL));
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			vf_store(y + t * ldy + r * SIMD_VL, acc[t][r]);
+}
+
+/* A panel times one row: from memory to registers.  The hardware's own
+ * prefetch stops at a page's end: ask for the weights a page ahead, which does
+ * nothing past the end. */
+SIMD void
+mat_one(enum quant_type type, const struct mat_call *c)
+{
+	const struct mat_traits tr = mat_traits(type);
+	const uint32_t nsub = pack_geometry(type).block / 32;
+	const uint32_t nbytes = panel_block_bytes(type);
+	const uint8_t *w = c->w;
+	struct acts a = acts_at(c, 0);
+	vf acc[MAT_NT][MAT_NR];
+	struct mat_block block;
+	uint32_t b, i, s;
+	unsigned r;
+
+	UNROLL
+	for (r = 0; r < MAT_NR; r++)
+		acc[0][r] = vf_zero();
+	for (b = 0; b < c->k / 32; b += nsub, w += nbytes) {
+		for (s = 0; s < nsub; s++, acts_next(&a)) {
+			for (i = 0; i < nbytes / nsub; i += CACHELINE)
+				prefetch(w + s * (nbytes / nsub) + 4096 + i);
+			mat_unpack(type, &block, w, s);
+			mat_step(tr.dot, tr.scale, 1, acc, &block, &a);
+		}
+	}
+	UNROLL
+	for (r = 0; r < MAT_NR; r++)
+		vf_store(c->y + r * SIMD_VL, c->bias == NULL ? acc[0][r] :
+		    vf_add(acc[0][r], vf_load(c->bias + r * SIMD_VL)));
+}
+
+/* ---- Instances ---- */
+
+typedef void unpack_fn(struct mat_block *c, const uint8_t *w,
+    uint32_t nblocks);
+typedef void tile_fn(const struct mat_block *w, const struct mat_call *c,
+    float *sums, uint32_t col, uint32_t nblocks);
+typedef void one_fn(const struct mat_call *c);
+
+/* tile[nt]; a type's tiles depend on its traits only. */
+#define MAT_TILE(kind, scale, nt)					\
+static void								\
+tile_##kind##_##scale##_##nt(const struct mat_block *w,			\
+    const struct mat_call *c, float *sums, uint32_t col,		\
+    uint32_t nblocks)							\
+{									\
+	mat_tile(DOT_##kind, SCALE_##scale, nt, w, c, sums, col, nblocks); \
+}
+
+#define MAT_TILES(kind, scale)						\
+MAT_EACH_NT(MAT_TILE, kind, scale)					\
+static tile_fn *const tiles_##kind##_##scale[MAT_NT + 1] = {		\
+	MAT_EACH_NT(MAT_TILE_ENTRY, kind, scale)			\
+};
+#define MAT_TILE_ENTRY(kind, scale, nt) [nt] = tile_##kind##_##scale##_##nt,
+
+MAT_TILES(15, PLAIN)
+MAT_TILES(15, MIN)
+MAT_TILES(31, PLAIN)
+MAT_TILES(31, MIN)
+MAT_TILES(63, MIN16)
+MAT_TILES(63, SUB16)
+MAT_TILES(128, PLAIN)
+
+struct mat_impl {
+	unpack_fn *unpack;
+	one_fn *one;
+	tile_fn *const *tile;
+};
+
+#define MAT_TYPE(T, t, kind, scale)					\
+static void								\
+chunk_##t(struct mat_block *c, const uint8_t *w, uint32_t nblocks)	\
+{									\
+	mat_unpack_chunk(T, c, w, nblocks);				\
+}									\
+static void								\
+one_##t(const struct mat_call *c)					\
+{									\
+	mat_one(T, c);							\
+}									\
+static uint64_t								\
+packed_bytes_##t(uint32_t n, uint32_t k)				\
+{									\
+	return ALIGN_UP(ALIGN_UP(n, PANEL) * quant_row_bytes(T, k), 64); \
+}									\
+static void								\
+pack_##t(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
+    uint32_t n, uint32_t k)						\
+{									\
+	(void)n;							\
+	pack_rows(T, PANEL, dst, src, row0, nrows, k);			\
+}									\
+static const struct mat_impl impl_##t = {				\
+	chunk_##t, one_##t, tiles_##kind##_##scale			\
+};
+
+MAT_TYPE(QUANT_Q4_0, q4_0, 15, PLAIN)
+MAT_TYPE(QUANT_Q4_1, q4_1, 15, MIN)
+MAT_TYPE(QUANT_Q5_0, q5_0, 31, PLAIN)
+MAT_TYPE(QUANT_Q5_1, q5_1, 31, MIN)
+MAT_TYPE(QUANT_Q8_0, q8_0, 128, PLAIN)
+MAT_TYPE(QUANT_IQ4_NL, iq4_nl, 128, PLAIN)
+MAT_TYPE(QUANT_MXFP4, mxfp4, 15, PLAIN)
+MAT_TYPE(QUANT_Q2_K, q2_k, 63, MIN16)
+MAT_TYPE(QUANT_Q3_K, q3_k, 128, PLAIN)
+MAT_TYPE(QUANT_Q4_K, q4_k, 15, MIN)
+MAT_TYPE(QUANT_Q5_K, q5_k, 31, MIN)
+MAT_TYPE(QUANT_Q6_K, q6_k, 63, SUB16)
+MAT_TYPE(QUANT_IQ4_XS, iq4_xs, 128, PLAIN)
+
+static const struct mat_impl *const mat_impls[QUANT_NTYPES] = {
+	[QUANT_Q4_0] = &impl_q4_0, [QUANT_Q4_1] = &impl_q4_1,
+	[QUANT_Q5_0] = &impl_q5_0, [QUANT_Q5_1] = &impl_q5_1,
+	[QUANT_Q8_0] = &impl_q8_0, [QUANT_IQ4_NL] = &impl_iq4_nl,
+	[QUANT_MXFP4] = &impl_mxfp4, [QUANT_Q2_K] = &impl_q2_k,
+	[QUANT_Q3_K] = &impl_q3_k, [QUANT_Q4_K] = &impl_q4_k,
+	[QUANT_Q5_K] = &impl_q5_k, [QUANT_Q6_K] = &impl_q6_k,
+	[QUANT_IQ4_XS] = &impl_iq4_xs
+};
+
+/* Rows of tile i, of ntiles, for m rows: as even as can be, since a tile of
+ * few rows waits for its own sums. */
+static inline uint32_t
+tile_rows(uint32_t m, uint32_t ntiles, uint32_t i)
+{
+	return m / ntiles + (i < m % ntiles);
+}
+
+/* A panel times up to MAT_ROWS rows, a chunk of columns at a time: sums between
+ * chunks stay close together, y is written once. */
+static void
+mat_group(const struct mat_impl *im, enum quant_type type,
+    const struct mat_call *c, uint32_t m)
+{
+	_Alignas(64) float sums[MAT_ROWS][PANEL];
+	struct mat_block w[CHUNK_BLOCKS];
+	uint32_t col, nblocks, i, row, nt, ntiles = DIV_UP(m, MAT_NT);
+
+	if (m == 1) {
+		im->one(c);
+		return;
+	}
+	for (col = 0; col < c->k; col += CHUNK) {
+		struct mat_call part = *c;
+
+		nblocks = MIN(c->k - col, CHUNK) / 32;
+		im->unpack(w, c->w + PANEL * quant_row_bytes(type, col),
+		    nblocks);
+		for (row = 0, i = 0; i < ntiles; i++, row += nt) {
+			nt = tile_rows(m, ntiles, i);
+			part.x = act_row(c->x, row * c->ldx);
+			part.y = c->y + row * c->ldy;
+			part.next = i + 1 == ntiles ? c->x :
+			    act_row(part.x, nt * c->ldx);
+			im->tile[nt](w, &part, sums[row], col, nblocks);
+		}
+	}
+}
+
+/* The last panel when it has fewer columns: a tile of rows at a time, beside
+ * y. */
+static void
+mat_partial(const struct mat_impl *im, enum quant_type type,
+    const struct mat_call *c, uint32_t m, uint32_t ncols)
+{
+	_Alignas(64) float y[MAT_NT][PANEL], bias[PANEL] = { 0 };
+	struct mat_call part = *c;
+	uint32_t row = 0, i, t, nt, ntiles = DIV_UP(m, MAT_NT);
+
+	part.y = y[0];
+	part.ldy = PANEL;
+	if (c->bias != NULL)
+		part.bias = memcpy(bias, c->bias, ncols * sizeof(*bias));
+	for (i = 0; i < ntiles; i++) {
+		nt = tile_rows(m, ntiles, i);
+		mat_group(im, type, &part, nt);
+		for (t = 0; t < nt; t++)
+			memcpy(c->y + (row + t) * c->ldy, y[t],
+			    ncols * sizeof(y[0][0]));
+		row += nt;
+		part.x = act_row(part.x, nt * c->ldx);
+	}
+}
+
+/* Rows whose activations stay in L2 while all panels pass by; weights are
+ * unpacked, and read from memory, once for each such group. */
+static inline uint32_t
+mat_rows(uint64_t ldx)
+{
+	return (uint32_t)MAX(MIN(MAT_L2 / ldx, MAT_ROWS), MAT_ROWS_LEAST);
+}
+
+static void
+matmul_quant(float *y, uint64_t ldy, const void *x, const struct mat *w,
+    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+{
+	const enum quant_type type = w->type;
+	const struct mat_impl *im = mat_impls[type];
+	uint64_t row_bytes = quant_row_bytes(type, w->k);
+	struct mat_call c = { .ldy = ldy, .x = x, .k = w->k,
+	    .ldx = act_row_bytes(ACT_Q8, w->k) };
+	uint32_t i, j, rows, ngroups = DIV_UP(m, mat_rows(c.ldx));
+
+	for (i = 0; i < ngroups; i++) {
+		rows = tile_rows(m, ngroups, i);
+		for (j = n0; j < n1; j += PANEL) {
+			c.y = y + j;
+			c.w = (const uint8_t *)w->data + j * row_bytes;
+			c.bias = bias ? bias + j : NULL;
+			if (n1 - j < PANEL)
+				mat_partial(im, type, &c, rows, n1 - j);
+			else
+				mat_group(im, type, &c, rows);
+		}
+		c.x = act_row(c.x, rows * c.ldx);
+		y += rows * ldy;
+	}
+}
+
+/* Row r of the panel, column i of the block. */
+static float
+mat_weight(const struct mat_block *c, enum scale_kind scale, uint32_t r,
+    uint32_t i)
+{
+	const int8_t *q = (const int8_t *)c->q[i / 4] + r * 4 + i % 4;
+	unsigned h = i / 16;
+	const float *d = (const float *)c->d[scale == SCALE_SUB16 ? h : 0];
+	const float *m = (const float *)c->m[0];
+	const float *step = (const float *)c->m[1];
+
+	switch (scale) {
+	case SCALE_MIN:
+		return d[r] * (float)*q + m[r];
+	case SCALE_MIN16:
+		return d[r] * (float)*q + (h ? m[r] + step[r] : m[r]);
+	default:
+		return d[r] * (float)*q;
+	}
+}
+
+/* The weights as matmul sees them, by the same unpacking. */
+static void
+unpack_row_quant(float *out, const struct mat *w, uint32_t row)
+{
+	const enum scale_kind scale = mat_traits(w->type).scale;
+	uint32_t col, nblocks, b, i, r = row % PANEL;
+	const uint8_t *p = (const uint8_t *)w->data +
+	    (uint64_t)(row - r) * quant_row_bytes(w->type, w->k);
+	struct mat_block block[CHUNK_BLOCKS];
+
+	for (col = 0; col < w->k; col += CHUNK) {
+		nblocks = MIN(w->k - col, CHUNK) / 32;
+		mat_impls[w->type]->unpack(block,
+		    p + PANEL * quant_row_bytes(w->type, col), nblocks);
+		for (b = 0; b < nblocks; b++, out += 32)
+			for (i = 0; i < 32; i++)
+				out[i] = mat_weight(&block[b], scale, r, i);
+	}
+}
+
+#define MAT_ENTRY(T, t)							\
+	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, PANEL,	\
+	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul_quant }
+
+static void
+mat_init(struct kernels *k)
+{
+	k->act_bias = SIMD_ACT_BIAS;
+	MAT_ENTRY(QUANT_Q4_0, q4_0);
+	MAT_ENTRY(QUANT_Q4_1, q4_1);
+	MAT_ENTRY(QUANT_Q5_0, q5_0);
+	MAT_ENTRY(QUANT_Q5_1, q5_1);
+	MAT_ENTRY(QUANT_Q8_0, q8_0);
+	MAT_ENTRY(QUANT_IQ4_NL, iq4_nl);
+	MAT_ENTRY(QUANT_MXFP4, mxfp4);
+	MAT_ENTRY(QUANT_Q2_K, q2_k);
+	MAT_ENTRY(QUANT_Q3_K, q3_k);
+	MAT_ENTRY(QUANT_Q4_K, q4_k);
+	MAT_ENTRY(QUANT_Q5_K, q5_k);
+	MAT_ENTRY(QUANT_Q6_K, q6_k);
+	MAT_ENTRY(QUANT_IQ4_XS, iq4_xs);
+}
+
+#endif
+#endif

@@ -1,0 +1,26 @@
+/* kernels/mat_avx512.h - dot products for mat.h in AVX-512 VNNI.
+ *
+ * vpdpbusd: 64 products of an unsigned by a signed byte, fours summed, two a
+ * cycle; activations are the unsigned ones. */
+SIMD void
+mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
+    const vi q[4][MAT_NR], const struct acts *a, unsigned g0)
+{
+	unsigned t, r, g;
+	int32_t v;
+	vi xt;
+
+	(void)kind;		/* all the same to this instruction */
+	UNROLL
+	for (g = 0; g < 4; g++) {
+		UNROLL
+		for (t = 0; t < nt; t++) {
+			memcpy(&v, act_of(a, t)->q + (g0 + g) * 4, sizeof(v));
+			xt = vi_set(v);
+			UNROLL
+			for (r = 0; r < MAT_NR; r++)
+				dot[t][r] = _mm512_dpbusd_epi32(dot[t][r],
+				    xt, q[g][r]);
+		}
+	}
+}

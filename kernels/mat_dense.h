@@ -1,0 +1,338 @@
+/* kernels/mat_dense.h - template: F32, F16 and BF16 weights times float
+ * activations.  Owns: the order of sums.  Included by a variant's file, which
+ * has said DENSE_NR and DENSE_NT: vectors of rows in a panel and most rows of
+ * activations in a tile.
+ *
+ * A panel holds DENSE_PANEL rows, interleaved: for each k, one element of each.
+ * An element of y is one lane of one accumulator, a fused sum over ascending
+ * k, whatever else is computed beside it.  For many rows a chunk of a panel is
+ * widened to floats in L1 first. */
+#ifndef KERNELS_MAT_DENSE_H
+#define KERNELS_MAT_DENSE_H
+
+#include <string.h>
+
+#include "simd.h"
+
+#if defined(SIMD_VL) && defined(MAT_SUFFIX)
+
+enum {
+	DENSE_PANEL = DENSE_NR * SIMD_VL,
+	DENSE_CHUNK = 128,	/* columns */
+	DENSE_ROWS = 128,	/* in a group at most, and at least: its */
+	DENSE_ROWS_LEAST = 32,	/* activations stay in L2 */
+	DENSE_L2 = 1280 * 1024
+};
+
+struct dense_call {
+	float *y;		/* first row, the panel's first column */
+	uint64_t ldy;
+	const float *x;		/* first row */
+	uint64_t ldx;		/* floats */
+	const uint8_t *w;	/* the panel */
+	const float *bias;	/* (DENSE_PANEL) or NULL */
+	uint32_t k;
+};
+
+SIMD vf
+dense_load(enum quant_type type, const uint8_t *p)
+{
+	switch (type) {
+	case QUANT_F16:
+		return vf_from_half((const void *)p);
+	case QUANT_BF16:
+		return vf_from_bf16((const void *)p);
+	default:
+		return vf_load((const void *)p);
+	}
+}
+
+SIMD uint32_t
+dense_size(enum quant_type type)
+{
+	return type == QUANT_F32 ? 4 : 2;
+}
+
+/* ncols columns of w times nt rows of x, onto acc. */
+SIMD void
+dense_step(enum quant_type type, unsigned nt, vf acc[DENSE_NT][DENSE_NR],
+    const uint8_t *w, const float *x, uint64_t ldx, uint32_t ncols)
+{
+	const uint32_t size = dense_size(type);
+	unsigned t, r;
+	uint32_t i;
+
+	for (i = 0; i < ncols; i++, w += DENSE_PANEL * size) {
+		vf wi[DENSE_NR];
+
+		if (nt == 1)
+			UNROLL
+			for (r = 0; r < DENSE_PANEL * size / CACHELINE; r++)
+				prefetch(w + 4096 + r * CACHELINE);
+		UNROLL
+		for (r = 0; r < DENSE_NR; r++)
+			wi[r] = dense_load(type, w + r * SIMD_VL * size);
+		UNROLL
+		for (t = 0; t < nt; t++) {
+			vf xt = vf_set(x[t * ldx + i]);
+
+			UNROLL
+			for (r = 0; r < DENSE_NR; r++)
+				acc[t][r] = vf_fma(wi[r], xt, acc[t][r]);
+		}
+	}
+}
+
+/* Columns [col, col + ncols), w at the first of them; sums (nt x DENSE_PANEL)
+ * holds y between chunks; the bias comes last. */
+SIMD void
+dense_tile(enum quant_type type, unsigned nt, const uint8_t *w,
+    const struct dense_call *c, float *sums, uint32_t col, uint32_t ncols)
+{
+	const int last = col + ncols == c->k;
+	float *y = last ? c->y : sums;
+	uint64_t ldy = last ? c->ldy : DENSE_PANEL;
+	vf acc[DENSE_NT][DENSE_NR];
+	unsigned t, r;
+
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < DENSE_NR; r++)
+			acc[t][r] = col == 0 ? vf_zero() :
+			    vf_load(sums + t * DENSE_PANEL + r * SIMD_VL);
+	dense_step(type, nt, acc, w, c->x + col, c->ldx, ncols);
+	if (last && c->bias != NULL)
+		UNROLL
+		for (t = 0; t < nt; t++)
+			UNROLL
+			for (r = 0; r < DENSE_NR; r++)
+				acc[t][r] = vf_add(acc[t][r],
+				    vf_load(c->bias + r * SIMD_VL));
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < DENSE_NR; r++)
+			vf_store(y + t * ldy + r * SIMD_VL, acc[t][r]);
+}
+
+typedef void dense_tile_fn(const uint8_t *w, const struct dense_call *c,
+    float *sums, uint32_t col, uint32_t ncols);
+#define DENSE_TILE(type, t, nt)						\
+static void								\
+dense_##t##_##nt(const uint8_t *w, const struct dense_call *c,		\
+    float *sums, uint32_t col, uint32_t ncols)				\
+{									\
+	dense_tile(type, nt, w, c, sums, col, ncols);			\
+}
+#define DENSE_ENTRY(type, t, nt) [nt] = dense_##t##_##nt,
+
+DENSE_EACH_NT(DENSE_TILE, QUANT_F32, wide)
+static dense_tile_fn *const dense_wide[DENSE_NT + 1] = {
+	DENSE_EACH_NT(DENSE_ENTRY, QUANT_F32, wide)
+};
+DENSE_TILE(QUANT_F16, f16, 1)
+DENSE_TILE(QUANT_BF16, bf16, 1)
+
+/* A panel times one row, in its own type. */
+static void
+dense_one(enum quant_type type, const struct dense_call *c)
+{
+	switch (type) {
+	case QUANT_F16:
+		dense_f16_1(c->w, c, NULL, 0, c->k);
+		break;
+	case QUANT_BF16:
+		dense_bf16_1(c->w, c, NULL, 0, c->k);
+		break;
+	default:
+		dense_wide_1(c->w, c, NULL, 0, c->k);
+	}
+}
+
+/* n elements as floats, n a multiple of SIMD_VL; F32 stays where it is. */
+static const uint8_t *
+dense_widen(enum quant_type type, float *out, const uint8_t *w, uint32_t n)
+{
+	uint32_t i;
+
+	switch (type) {
+	case QUANT_F16:
+		for (i = 0; i < n; i += SIMD_VL)
+			vf_store(out + i, dense_load(QUANT_F16, w + i * 2));
+		break;
+	case QUANT_BF16:
+		for (i = 0; i < n; i += SIMD_VL)
+			vf_store(out + i, dense_load(QUANT_BF16, w + i * 2));
+		break;
+	default:
+		return w;
+	}
+	return (const uint8_t *)out;
+}
+
+static inline uint32_t
+dense_share(uint32_t m, uint32_t nparts, uint32_t i)
+{
+	return m / nparts + (i < m % nparts);
+}
+
+/* A panel times up to DENSE_ROWS rows. */
+static void
+dense_group(enum quant_type type, const struct dense_call *c, uint32_t m)
+{
+	_Alignas(64) float sums[DENSE_ROWS][DENSE_PANEL];
+	_Alignas(64) float wide[DENSE_CHUNK * DENSE_PANEL];
+	uint32_t col, ncols, i, row, nt, ntiles = DIV_UP(m, DENSE_NT);
+	const uint8_t *w;
+
+	if (m == 1) {
+		dense_one(type, c);
+		return;
+	}
+	for (col = 0; col < c->k; col += DENSE_CHUNK) {
+		struct dense_call part = *c;
+
+		ncols = MIN(c->k - col, DENSE_CHUNK);
+		w = dense_widen(type, wide, c->w + (uint64_t)col *
+		    DENSE_PANEL * dense_size(type), ncols * DENSE_PANEL);
+		for (row = 0, i = 0; i < ntiles; i++, row += nt) {
+			nt = dense_share(m, ntiles, i);
+			part.x = c->x + row * c->ldx;
+			part.y = c->y + row * c->ldy;
+			dense_wide[nt](w, &part, sums[row], col, ncols);
+		}
+	}
+}
+
+/* The last panel when it has fewer columns: beside y. */
+static void
+dense_partial(enum quant_type type, const struct dense_call *c, uint32_t m,
+    uint32_t ncols)
+{
+	_Alignas(64) float y[DENSE_NT][DENSE_PANEL], bias[DENSE_PANEL] = { 0 };
+	struct dense_call part = *c;
+	uint32_t row, t, nt;
+
+	part.y = y[0];
+	part.ldy = DENSE_PANEL;
+	if (c->bias != NULL)
+		part.bias = memcpy(bias, c->bias, ncols * sizeof(*bias));
+	for (row = 0; row < m; row += nt) {
+		nt = MIN(m - row, DENSE_NT);
+		part.x = c->x + row * c->ldx;
+		dense_group(type, &part, nt);
+		for (t = 0; t < nt; t++)
+			memcpy(c->y + (row + t) * c->ldy, y[t],
+			    ncols * sizeof(y[0][0]));
+	}
+}
+
+static void
+matmul_dense(float *y, uint64_t ldy, const void *x, const struct mat *w,
+    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+{
+	const enum quant_type type = w->type;
+	struct dense_call c = { .ldy = ldy, .x = x, .k = w->k };
+	const uint64_t row_bytes = act_row_bytes(ACT_F32, w->k);
+	uint32_t i, j, rows, ngroups = DIV_UP(m, (uint32_t)MAX(MIN(DENSE_L2 /
+	    row_bytes, DENSE_ROWS), DENSE_ROWS_LEAST));
+
+	c.ldx = row_bytes / sizeof(float);
+	for (i = 0; i < ngroups; i++) {
+		rows = dense_share(m, ngroups, i);
+		for (j = n0; j < n1; j += DENSE_PANEL) {
+			c.y = y + j;
+			c.w = (const uint8_t *)w->data +
+			    (uint64_t)j * w->k * dense_size(type);
+			c.bias = bias ? bias + j : NULL;
+			if (n1 - j < DENSE_PANEL)
+				dense_partial(type, &c, rows, n1 - j);
+			else
+				dense_group(type, &c, rows);
+		}
+		c.x += rows * c.ldx;
+		y += rows * ldy;
+	}
+}
+
+/* Element by element; in pieces of k that keep the panel's part in L1. */
+SIMD void
+pack_dense(enum quant_type type, uint8_t *dst, const uint8_t *src,
+    uint32_t row0, uint32_t nrows, uint32_t k)
+{
+	const uint32_t size = dense_size(type);
+	uint64_t row_bytes = (uint64_t)k * size;
+	uint32_t j, r, i, i0, have;
+
+	for (j = 0; j < nrows; j += DENSE_PANEL) {
+		uint8_t *panel = dst + (row0 + j) * row_bytes;
+		const uint8_t *rows = src + j * row_bytes;
+
+		have = MIN(nrows - j, DENSE_PANEL);
+		if (have < DENSE_PANEL)
+			memset(panel, 0, DENSE_PANEL * row_bytes);
+		for (i0 = 0; i0 < k; i0 += 64)
+			for (r = 0; r < have; r++)
+				for (i = i0; i < MIN(i0 + 64, k); i++)
+					memcpy(panel + ((uint64_t)i *
+					    DENSE_PANEL + r) * size, rows +
+					    r * row_bytes + (uint64_t)i * size,
+					    size);
+	}
+}
+
+static void
+unpack_row_dense(float *out, const struct mat *w, uint32_t row)
+{
+	const uint32_t size = dense_size(w->type), r = row % DENSE_PANEL;
+	const uint8_t *p = (const uint8_t *)w->data +
+	    ((uint64_t)(row - r) * w->k + r) * size;
+	uint16_t h;
+	uint32_t i;
+
+	for (i = 0; i < w->k; i++, p += DENSE_PANEL * size) {
+		if (w->type == QUANT_F32) {
+			memcpy(out + i, p, sizeof(*out));
+			continue;
+		}
+		memcpy(&h, p, sizeof(h));
+		out[i] = w->type == QUANT_F16 ? half_to_float(h) :
+		    bf16_to_float(h);
+	}
+}
+
+#define DENSE_TYPE(T, t)						\
+static uint64_t								\
+packed_bytes_##t(uint32_t n, uint32_t k)				\
+{									\
+	return ALIGN_UP(ALIGN_UP(n, DENSE_PANEL) * quant_row_bytes(T, k), \
+	    64);							\
+}									\
+static void								\
+pack_##t(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
+    uint32_t n, uint32_t k)						\
+{									\
+	(void)n;							\
+	pack_dense(T, dst, src, row0, nrows, k);			\
+}
+
+DENSE_TYPE(QUANT_F32, f32)
+DENSE_TYPE(QUANT_F16, f16)
+DENSE_TYPE(QUANT_BF16, bf16)
+
+#define DENSE_KERNEL(T, t)						\
+	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_F32,	\
+	    DENSE_PANEL, packed_bytes_##t, pack_##t, unpack_row_dense,	\
+	    matmul_dense }
+
+static void
+dense_init(struct kernels *k)
+{
+	DENSE_KERNEL(QUANT_F32, f32);
+	DENSE_KERNEL(QUANT_F16, f16);
+	DENSE_KERNEL(QUANT_BF16, bf16);
+}
+
+#endif
+#endif

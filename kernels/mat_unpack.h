@@ -1,0 +1,289 @@
+/* kernels/mat_unpack.h - template: from packed words to bytes and scales.
+ * Owns: what a weight of each type is worth.  Included by mat.h.
+ *
+ * Bytes are as in pack.h: vector g of the eight holds elements 4 g ... 4 g + 3
+ * of 32 columns, for SIMD_VL rows. */
+#ifndef KERNELS_MAT_UNPACK_H
+#define KERNELS_MAT_UNPACK_H
+
+#include "mat_traits.h"
+#include "pack.h"
+#include "simd.h"
+
+#if defined(SIMD_VL) && defined(MAT_SUFFIX)
+
+enum { PANEL = MAT_NR * SIMD_VL };	/* rows */
+
+/* 32 columns of a panel.  Of start and d, [1] is columns 16..31 where they
+ * differ; of m, what those have more (exact: both are multiples of dmin).  What
+ * the type does not have is not there. */
+struct mat_block {
+	vi q[8][MAT_NR];
+	vi start[2][MAT_NR];	/* of the dot products: see mat.h */
+	vf d[2][MAT_NR], m[2][MAT_NR];
+};
+
+/* Vector r of a panel's block: where its parts lie. */
+struct block_at {
+	const uint8_t *byte, *half, *word;
+	uint32_t r;
+};
+
+SIMD struct block_at
+block_at(enum quant_type type, const uint8_t *p, uint32_t r)
+{
+	struct pack_geometry g = pack_geometry(type);
+	struct block_at at = { .r = r };
+
+	at.byte = p + r * SIMD_VL;
+	at.half = p + g.nbytes * PANEL + r * SIMD_VL * 2;
+	at.word = p + (g.nbytes + 2 * g.nhalfs) * PANEL + r * SIMD_VL * 4;
+	return at;
+}
+
+SIMD vi
+word(struct block_at at, unsigned i)
+{
+	return vi_load(at.word + (uint64_t)i * PANEL * 4);
+}
+
+SIMD vf
+half(struct block_at at, unsigned i)
+{
+	return vf_from_half((const void *)(at.half + i * PANEL * 2));
+}
+
+SIMD vi
+bits_at(vi v, unsigned shift, int32_t mask)
+{
+	return vi_and(vi_shr(v, shift), vi_set(mask));
+}
+
+SIMD void
+unpack_nibbles(struct mat_block *c, struct block_at at, unsigned first)
+{
+	unsigned i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		vi v = word(at, first + i);
+
+		c->q[i][at.r] = vi_and(v, vi_set(0x0f0f0f0f));
+		c->q[i + 4][at.r] = bits_at(v, 4, 0x0f0f0f0f);
+	}
+}
+
+/* Bits of one word, at bit `to` of each byte. */
+SIMD vi
+one_bit(vi v, unsigned g, unsigned to)
+{
+	v = g <= to ? vi_shl(v, to - g) : vi_shr(v, g - to);
+	return vi_and(v, vi_set(0x01010101 << to));
+}
+
+SIMD vi
+bit_pair(vi v, unsigned g, unsigned to)
+{
+	v = 2 * g <= to ? vi_shl(v, to - 2 * g) : vi_shr(v, 2 * g - to);
+	return vi_and(v, vi_set(0x03030303 << to));
+}
+
+/* Sixes of sub-block s: see pack.h. */
+SIMD void
+unpack_sixes(struct block_at at, unsigned s, vi *a, vi *b)
+{
+	vi high = word(at, 2);
+
+	*a = vi_or(bits_at(word(at, 0), 4 * s, 15),
+	    vi_shl(bits_at(high, 2 * s, 3), 4));
+	*b = vi_or(bits_at(word(at, 1), 4 * s, 15),
+	    vi_shl(bits_at(high, 16 + 2 * s, 3), 4));
+}
+
+SIMD vf
+scaled(vf d, vi scale)
+{
+	return vf_mul(d, vf_from_vi(scale));
+}
+
+SIMD vf
+minus(vf v)
+{
+	return vf_bits(vi_xor(vi_bits(v), vi_set(INT32_MIN)));
+}
+
+/* 2^(e - 128): the doubled values of MXFP4's table leave a half here.  Below
+ * the normal numbers for e = 0 and 1. */
+SIMD vf
+exponent_only(vi e)
+{
+	vi one = vi_set(1), less = vi_sub(e, one);
+	vi lowest = vi_shl(vi_add(one, vi_sub(e, vi_max(less, vi_set(0)))),
+	    21);
+
+	return vf_bits(vi_max(vi_shl(less, 23), lowest));
+}
+
+/* Non-linear values; and MXFP4's E2M1, twice its value. */
+static const int8_t mat_iq4_nl[16] = { -127, -104, -83, -65, -49, -35, -22,
+    -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+static const int8_t mat_mxfp4[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3,
+    -4, -6, -8, -12 };
+
+SIMD void
+unpack_lookup(struct mat_block *c, struct block_at at, unsigned first,
+    const int8_t table[16])
+{
+	unsigned g;
+
+	unpack_nibbles(c, at, first);
+	UNROLL
+	for (g = 0; g < 8; g++)
+		c->q[g][at.r] = vi_lookup(table, c->q[g][at.r]);
+}
+
+SIMD void
+unpack_fives(struct mat_block *c, struct block_at at, unsigned first)
+{
+	vi bits = word(at, first);
+	unsigned g;
+
+	unpack_nibbles(c, at, first + 1);
+	UNROLL
+	for (g = 0; g < 8; g++)
+		c->q[g][at.r] = vi_or(c->q[g][at.r], one_bit(bits, g, 4));
+}
+
+/* Scale and value multiplied, at most 15 * 3: the integers keep the scale of
+ * 16 columns, and one d serves 32. */
+SIMD void
+unpack_q2_k(struct mat_block *c, struct block_at at, unsigned s)
+{
+	unsigned g, i;
+	vi scale[2], min[2];
+
+	for (i = 0; i < 2; i++) {
+		scale[i] = bits_at(word(at, i), 4 * s, 15);
+		scale[i] = vi_or(scale[i], vi_shl(scale[i], 16));
+		min[i] = bits_at(word(at, 2 + i), 4 * s, 15);
+	}
+	c->m[0][at.r] = minus(scaled(half(at, 1), min[0]));
+	c->m[1][at.r] = scaled(half(at, 1), vi_sub(min[0], min[1]));
+	c->d[0][at.r] = half(at, 0);
+	UNROLL
+	for (g = 0; g < 8; g++)
+		c->q[g][at.r] = vi_mul16(bit_pair(word(at, 4 + 2 * s + g / 4),
+		    g % 4, 0), scale[g / 4]);
+}
+
+/* As Q2_K: (v - 4) * (32 - scale), in [-124, 128] with scale - 32 for the
+ * second factor, which does not fit; d takes the sign.  Bytes of a product
+ * are kept apart: even ones, then odd ones. */
+SIMD void
+unpack_q3_k(struct mat_block *c, struct block_at at, unsigned s)
+{
+	const vi even = vi_set(0x00ff00ff);
+	unsigned g, i, first = 3 + 3 * s;
+	vi a, b, t[2], v, lo, hi;
+
+	unpack_sixes(at, s, &a, &b);
+	t[0] = vi_sub(vi_set(32), a);
+	t[1] = vi_sub(vi_set(32), b);
+	for (i = 0; i < 2; i++)		/* twice 16 bits */
+		t[i] = vi_or(vi_and(t[i], vi_set(0xffff)), vi_shl(t[i], 16));
+	c->d[0][at.r] = minus(half(at, 0));
+	UNROLL
+	for (g = 0; g < 8; g++) {
+		v = vi_or(bit_pair(word(at, first + g / 4), g % 4, 0),
+		    one_bit(word(at, first + 2), g, 2));
+		v = vi_sub8(v, vi_set(0x04040404));
+		lo = vi_and(vi_mul16(v, t[g / 4]), even);
+		hi = vi_mul16(vi_and(vi_shr(v, 8), even), t[g / 4]);
+		c->q[g][at.r] = vi_or(lo, vi_shl(vi_and(hi, even), 8));
+	}
+}
+
+SIMD void
+unpack_q6_k(struct mat_block *c, struct block_at at, unsigned s)
+{
+	unsigned g, i, first = 4 + 6 * s;
+
+	for (i = 0; i < 2; i++)
+		c->d[i][at.r] = scaled(half(at, 0), vi_sar(vi_shl(
+		    word(at, 2 * i + s / 4), 24 - s % 4 * 8), 24));
+	unpack_nibbles(c, at, first);
+	UNROLL
+	for (g = 0; g < 8; g++)
+		c->q[g][at.r] = vi_or(c->q[g][at.r], bit_pair(word(at, first + 4 + g / 4),
+		    g % 4, 4));
+}
+
+/* 32 columns, sub-block s, of vector r of the block at p. */
+SIMD void
+unpack_columns(enum quant_type type, struct mat_block *c, const uint8_t *p,
+    uint32_t r, unsigned s)
+{
+	struct block_at at = block_at(type, p, r);
+	struct pack_geometry g = pack_geometry(type);
+	unsigned i, first = g.nscales + s * g.nwords;
+	vi a, b;
+
+	switch (type) {
+	case QUANT_Q8_0:
+		UNROLL
+		for (i = 0; i < 8; i++)
+			c->q[i][at.r] = word(at, i);
+		c->d[0][r] = half(at, 0);
+		break;
+	case QUANT_Q4_0:
+	case QUANT_Q4_1:
+		unpack_nibbles(c, at, 0);
+		c->d[0][r] = half(at, 0);
+		if (type == QUANT_Q4_1)
+			c->m[0][r] = half(at, 1);
+		break;
+	case QUANT_Q5_0:
+	case QUANT_Q5_1:
+		unpack_fives(c, at, 0);
+		c->d[0][r] = half(at, 0);
+		if (type == QUANT_Q5_1)
+			c->m[0][r] = half(at, 1);
+		break;
+	case QUANT_IQ4_NL:
+		unpack_lookup(c, at, 0, mat_iq4_nl);
+		c->d[0][r] = half(at, 0);
+		break;
+	case QUANT_MXFP4:
+		unpack_lookup(c, at, 0, mat_mxfp4);
+		c->d[0][r] = exponent_only(vi_from_u8(at.byte));
+		break;
+	case QUANT_Q4_K:
+	case QUANT_Q5_K:
+		unpack_sixes(at, s, &a, &b);
+		c->d[0][r] = scaled(half(at, 0), a);
+		c->m[0][r] = minus(scaled(half(at, 1), b));
+		if (type == QUANT_Q4_K)
+			unpack_nibbles(c, at, first);
+		else
+			unpack_fives(c, at, first);
+		break;
+	case QUANT_IQ4_XS:
+		unpack_lookup(c, at, first, mat_iq4_nl);
+		a = vi_from_u16((const void *)(at.half + PANEL * 2));
+		a = vi_or(bits_at(word(at, 0), 4 * s, 15),
+		    vi_shl(bits_at(a, 2 * s, 3), 4));
+		c->d[0][r] = scaled(half(at, 0), vi_sub(a, vi_set(32)));
+		break;
+	case QUANT_Q2_K:
+		unpack_q2_k(c, at, s);
+		break;
+	case QUANT_Q3_K:
+		unpack_q3_k(c, at, s);
+		break;
+	default:
+		unpack_q6_k(c, at, s);
+	}
+}
+
+#endif
+#endif
