@@ -223,60 +223,117 @@ job_close(struct job *j)
 		close(j->signal_fd);
 }
 
-/* --- feeding --- */
+/* --- the flow --- */
 
-struct feed {
-	struct job *j;
-	const uint32_t *ids;
-	uint32_t seq, pos0, n;
-	uint32_t chunk;		/* rows of a batch */
-	enum job_want want;
-	uint32_t sent;		/* ids submitted */
-	uint32_t got;		/* wanted rows received */
-};
-
-/* As many batches as the first ring takes. */
+/* As many batches as there are and the first ring takes. */
 static int
-feed_some(struct feed *f, struct err *reterr)
+send_some(struct job *j, const struct job_flow *f, struct err *reterr)
 {
-	uint32_t i, n;
+	struct job_batch b;
 	uint64_t number;
-	int rc, want;
+	int rc;
 
-	while (f->sent < f->n) {
-		n = MIN(f->n - f->sent, f->chunk);
-		for (i = 0; i < n; i++) {
-			want = f->want == WANT_ALL || f->sent + i == f->n - 1;
-			f->j->rows[i] = job_row(f->seq, f->pos0 + f->sent + i,
-			    f->ids[f->sent + i], want);
-		}
-		rc = pipeline_submit(f->j->p, f->j->rows, n, &number);
-		if (rc == -EAGAIN)
-			return 0;
+	while (pipeline_has_room(j->p)) {
+		b = (struct job_batch){ .kind = BATCH_DATA, .rows = j->rows };
+		if ((rc = f->next(f->arg, &b, reterr)) <= 0)
+			return rc;
+		rc = b.kind == BATCH_DATA ?
+		    pipeline_submit(j->p, b.rows, b.nrows, &number) :
+		    pipeline_control(j->p, b.kind, b.seq, 0, 0);
 		if (rc < 0)
 			return err_set(reterr, ERR_RUN, rc,
 			    "cannot submit a batch: %s", strerror(-rc));
-		f->sent += n;
 	}
 	return 0;
 }
 
 static int
-take_result(struct feed *f, job_row_fn *fn, void *arg, struct err *reterr)
+take_result(struct job *j, const struct job_flow *f, struct err *reterr)
 {
+	struct batch_row row;
 	struct result r;
 	uint32_t i;
 	int rc;
 
-	if ((rc = pipeline_next(f->j->p, &r, reterr)) < 0)
+	if ((rc = pipeline_next(j->p, &r, reterr)) < 0)
 		return rc;
 	for (i = 0; i < r.hdr.nrows && rc >= 0; i++) {
-		if (fn != NULL)
-			rc = fn(arg, f->got, r.logits + i * r.ld, reterr);
-		f->got++;
+		row = r.rows[i];	/* the slot is another process's */
+		rc = f->row(f->arg, &row, r.logits + i * r.ld, reterr);
 	}
-	pipeline_done(f->j->p);
+	pipeline_done(j->p);
+	if (rc >= 0 && r.last && f->done != NULL)
+		rc = f->done(f->arg, r.hdr.kind, reterr);
 	return MIN(rc, 0);
+}
+
+int
+job_flow(struct job *j, const struct job_flow *f, struct err *reterr)
+{
+	int rc;
+
+	while ((rc = send_some(j, f, reterr)) == 0 && j->p->in_flight > 0)
+		if ((rc = take_result(j, f, reterr)) < 0)
+			break;
+	return rc;
+}
+
+/* --- feeding --- */
+
+struct feed {
+	const uint32_t *ids;	/* [n], of sequence seq from pos0 on, or */
+	uint32_t seq, pos0;
+	enum job_want want;
+	const struct batch_row *rows;	/* [n] */
+	uint32_t n;
+	uint32_t chunk;		/* rows of a batch */
+	uint32_t sent;		/* rows submitted */
+	uint32_t wanted, got;	/* rows of logits */
+	job_row_fn *fn;
+	void *arg;
+};
+
+static int
+feed_next(void *arg, struct job_batch *b, struct err *reterr)
+{
+	struct feed *f = arg;
+	uint32_t i, at;
+
+	(void)reterr;
+	b->nrows = MIN(f->n - f->sent, f->chunk);
+	for (i = 0; i < b->nrows; i++) {
+		at = f->sent + i;
+		b->rows[i] = f->rows != NULL ? f->rows[at] :
+		    job_row(f->seq, f->pos0 + at, f->ids[at],
+		    f->want == WANT_ALL || at == f->n - 1);
+		f->wanted += (b->rows[i].flags & ROW_LOGITS) != 0;
+	}
+	f->sent += b->nrows;
+	return b->nrows > 0;
+}
+
+static int
+feed_row(void *arg, const struct batch_row *row, const float *logits,
+    struct err *reterr)
+{
+	struct feed *f = arg;
+	uint32_t index = f->got++;
+
+	(void)row;
+	return f->fn != NULL ? f->fn(f->arg, index, logits, reterr) : 0;
+}
+
+static int
+feed(struct job *j, struct feed *f, struct err *reterr)
+{
+	struct job_flow flow = { .next = feed_next, .row = feed_row,
+	    .arg = f };
+	int rc = job_flow(j, &flow, reterr);
+
+	if (rc == 0 && f->got != f->wanted)
+		rc = err_set(reterr, ERR_RUN, -EPROTO, "%u rows of logits "
+		    "came back for %u", f->got, f->wanted);
+	return rc;
 }
 
 /* Rows of a batch of n.  Stages with cores of their own overlap when there are
@@ -298,27 +355,34 @@ chunk_rows(const struct plan *p, uint32_t n)
 	    DIV_UP(n, 4 * p->nsessions)));
 }
 
+uint32_t
+job_chunk(const struct job *j, uint32_t n)
+{
+	return j->plan.nsessions > 1 ? chunk_rows(&j->plan, n) :
+	    j->plan.batch_rows;
+}
+
 int
 job_feed(struct job *j, uint32_t seq, uint32_t pos0, const uint32_t *ids,
     uint32_t n, enum job_want want, job_row_fn *fn, void *arg,
     struct err *reterr)
 {
-	struct feed f = { .j = j, .ids = ids, .seq = seq, .pos0 = pos0,
-	    .n = n, .want = want, .chunk = j->plan.nsessions > 1 ?
-	    chunk_rows(&j->plan, n) : j->plan.batch_rows };
-	uint32_t wanted = want == WANT_ALL ? n : MIN(n, 1);
-	int rc = 0;
+	struct feed f = { .ids = ids, .seq = seq, .pos0 = pos0, .want = want,
+	    .n = n, .chunk = job_chunk(j, n), .fn = fn, .arg = arg };
 
 	if (n > j->plan.ctx_tok || pos0 > j->plan.ctx_tok - n)
 		return err_set(reterr, ERR_USAGE, -E2BIG, "%u tokens from "
 		    "position %u do not fit into the context of %u", n, pos0,
 		    j->plan.ctx_tok);
-	while (rc == 0 && (f.sent < n || j->p->in_flight > 0)) {
-		if ((rc = feed_some(&f, reterr)) == 0)
-			rc = take_result(&f, fn, arg, reterr);
-	}
-	if (rc == 0 && f.got != wanted)
-		rc = err_set(reterr, ERR_RUN, -EPROTO, "%u rows of logits "
-		    "came back for %u", f.got, wanted);
-	return rc;
+	return feed(j, &f, reterr);
+}
+
+int
+job_feed_rows(struct job *j, const struct batch_row *rows, uint32_t n,
+    job_row_fn *fn, void *arg, struct err *reterr)
+{
+	struct feed f = { .rows = rows, .n = n, .chunk = j->plan.batch_rows,
+	    .fn = fn, .arg = arg };
+
+	return feed(j, &f, reterr);
 }

@@ -40,6 +40,39 @@ job_row(uint32_t seq, uint32_t pos, uint32_t token, int logits)
 	    .flags = logits ? ROW_LOGITS : 0 };
 }
 
+/* --- feeding: what it is made of --- */
+
+/* The next thing to send. */
+struct job_batch {
+	enum batch_kind kind;	/* BATCH_DATA: rows; else control for seq */
+	uint32_t seq;
+	uint32_t nrows;
+	struct batch_row *rows;	/* [batch_rows], to be filled */
+};
+
+/* Whoever feeds the pipeline.  Each returns a negative error to end it. */
+struct job_flow {
+	/* Fill in what to send: 1; 0 = nothing until more has come back. */
+	int (*next)(void *arg, struct job_batch *b, struct err *reterr);
+	/* A row that wanted logits, in the order sent.  row is as the last
+	 * stage gave it: what relies on it checks it. */
+	int (*row)(void *arg, const struct batch_row *row,
+	    const float *logits, struct err *reterr);
+	/* A batch has ended: all its rows have been given. */
+	int (*done)(void *arg, enum batch_kind kind, struct err *reterr);
+	void *arg;
+};
+
+/* Send while there is something and the first ring has room, take what comes
+ * back, until nothing is left of either. */
+int job_flow(struct job *j, const struct job_flow *f, struct err *reterr);
+
+/* Rows of a batch for a prompt of n: whole batches, or pieces that stages
+ * with cores of their own work on side by side. */
+uint32_t job_chunk(const struct job *j, uint32_t n);
+
+/* --- feeding: the usual ways --- */
+
 /* Which of [0, n) positions want logits. */
 enum job_want { WANT_LAST, WANT_ALL };
 
@@ -52,5 +85,11 @@ typedef int job_row_fn(void *arg, uint32_t index, const float *logits,
 int job_feed(struct job *j, uint32_t seq, uint32_t pos0, const uint32_t *ids,
     uint32_t n, enum job_want want, job_row_fn *fn, void *arg,
     struct err *reterr);
+
+/* Put n rows through, each of any sequence: together in one batch, or as many
+ * as --batch asks for.  The rows of a sequence continue it, in order.  fn (may
+ * be NULL) gets each row made with logits, in the order of rows. */
+int job_feed_rows(struct job *j, const struct batch_row *rows, uint32_t n,
+    job_row_fn *fn, void *arg, struct err *reterr);
 
 #endif

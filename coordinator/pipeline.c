@@ -46,6 +46,12 @@ pipeline_close(struct pipeline *p)
 	free(p);		/* the rings' memory is the sessions' */
 }
 
+int
+pipeline_has_room(struct pipeline *p)
+{
+	return ring_reserve_spsc(&p->first) != NULL;
+}
+
 static int
 send_batch(struct pipeline *p, struct batch_hdr *hdr, const struct batch_row *rows)
 {
@@ -128,6 +134,8 @@ pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
 		    "result of batch %" PRIu64 " with %u rows makes no sense",
 		    p->ss->s[p->ss->n - 1].name, ret->hdr.number,
 		    ret->hdr.nrows);
+	ret->rows = (const struct batch_row *)(const void *)(slot +
+	    sizeof(ret->hdr));
 	ret->logits = (const float *)(const void *)(slot +
 	    slot_payload_off(plan->head_rows));
 	ret->ld = slot_row_bytes(plan->model->hp.n_vocab) / sizeof(float);

@@ -21,6 +21,7 @@ struct pipeline {
 /* One slot of the last ring. */
 struct result {
 	struct batch_hdr hdr;		/* checked copy */
+	const struct batch_row *rows;	/* [hdr.nrows], in the slot: unchecked */
 	const float *logits;		/* (hdr.nrows, n_vocab), in the slot */
 	uint64_t ld;			/* floats from row to row */
 	int last;			/* the batch is done with this */
@@ -30,6 +31,8 @@ int pipeline_open(struct sessions *ss, struct pipeline **ret,
     struct err *reterr);
 void pipeline_close(struct pipeline *p);
 
+/* Will the first ring take a batch now? */
+int pipeline_has_room(struct pipeline *p);
 /* Send rows; *ret_number names the batch.  -EAGAIN: the ring is full, take
  * results first. */
 int pipeline_submit(struct pipeline *p, const struct batch_row *rows,
