@@ -69,7 +69,7 @@ on_logits(void *arg, uint32_t index, const float *logits, struct err *reterr)
 	uint32_t n_vocab = r->j.m->hp.n_vocab;
 
 	(void)index;
-	if (sampler_pick(r->sampler, logits, &r->next) < 0)
+	if (sampler_pick(r->sampler, 0, logits, &r->next) < 0)
 		return err_set(reterr, ERR_RUN, -EDOM, "the logits are not "
 		    "numbers: the model's weights or the computation are "
 		    "broken; nothing was sampled");
@@ -145,7 +145,7 @@ generate(struct run *r, uint32_t pos, struct err *reterr)
 			r->stopped_by = "end";
 			break;
 		}
-		sampler_accept(r->sampler, r->next);
+		sampler_accept(r->sampler, 0, r->next);
 		if ((rc = show_token(r, reterr)) < 0)
 			break;
 		if (++made == (uint32_t)c->n_predict)
@@ -170,11 +170,11 @@ run_ids(struct run *r, const uint32_t *ids, size_t n, struct err *reterr)
 	size_t i;
 	int rc;
 
-	if ((rc = sampler_open(&r->c->sampling, r->j.m->hp.n_vocab,
+	if ((rc = sampler_open(&r->c->sampling, r->j.m->hp.n_vocab, 1,
 	    &r->sampler, reterr)) < 0)
 		return rc;
 	for (i = 0; i < n; i++)
-		sampler_accept(r->sampler, ids[i]);
+		sampler_accept(r->sampler, 0, ids[i]);
 	detokenizer_init(&r->d, r->j.t, 0, r->c->special);
 	t0 = event_now_ns();
 	rc = job_feed(&r->j, 0, 0, ids, (uint32_t)n, WANT_LAST, on_logits, r,

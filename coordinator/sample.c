@@ -17,14 +17,22 @@ struct cand {
 	uint32_t id;
 };
 
+/* What one sequence brings to its choices. */
+struct history {
+	struct rng rng;
+	uint32_t *recent;	/* [window], a ring */
+	uint32_t nrecent, oldest;
+};
+
 struct sampler {
 	struct sampling_conf conf;
-	struct rng rng;
-	uint32_t n_vocab;
+	uint32_t n_vocab, nseqs;
+	uint32_t window;	/* tokens that the penalty looks at; 0 = off */
+	struct history *seq;	/* [nseqs] */
+	uint32_t *recent;	/* (nseqs, window) */
+	/* Scratch of one choice, which all sequences share. */
 	struct cand *cand;	/* [n_vocab] */
-	uint32_t *recent;	/* [repeat_last_n], a ring */
-	uint32_t nrecent, oldest;
-	uint32_t *count;	/* [n_vocab]: how often it is in recent */
+	uint8_t *repeated;	/* [n_vocab]: 1 = in the window */
 };
 
 void
@@ -57,6 +65,14 @@ rng_unit(struct rng *r)
 	return (double)((hi << 32 | lo) >> 11) * 0x1p-53;
 }
 
+uint64_t
+sampler_seed(uint64_t seed, uint64_t index)
+{
+	index = (index ^ index >> 33) * UINT64_C(0xff51afd7ed558ccd);
+	index = (index ^ index >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+	return seed ^ (index ^ index >> 33) >> 11;
+}
+
 static int
 check_conf(const struct sampling_conf *sc, struct err *reterr)
 {
@@ -77,25 +93,34 @@ check_conf(const struct sampling_conf *sc, struct err *reterr)
 }
 
 int
-sampler_open(const struct sampling_conf *sc, uint32_t n_vocab,
+sampler_open(const struct sampling_conf *sc, uint32_t n_vocab, uint32_t nseqs,
     struct sampler **ret, struct err *reterr)
 {
 	struct sampler *s;
+	uint32_t i;
 	int rc;
 
 	assert(n_vocab > 0);
+	assert(nseqs > 0);
 	if ((rc = check_conf(sc, reterr)) < 0)
 		return rc;
 	if ((s = calloc(1, sizeof(*s))) == NULL)
 		goto nomem;
 	s->conf = *sc;
 	s->n_vocab = n_vocab;
+	s->nseqs = nseqs;
+	s->window = sc->repeat_penalty != 1 ? (uint32_t)sc->repeat_last_n : 0;
 	s->cand = calloc(n_vocab, sizeof(*s->cand));
-	s->count = calloc(n_vocab, sizeof(*s->count));
-	s->recent = calloc((size_t)sc->repeat_last_n + 1, sizeof(*s->recent));
-	if (s->cand == NULL || s->count == NULL || s->recent == NULL)
+	s->repeated = calloc(n_vocab, sizeof(*s->repeated));
+	s->seq = calloc(nseqs, sizeof(*s->seq));
+	s->recent = calloc((size_t)nseqs * s->window + 1, sizeof(*s->recent));
+	if (s->cand == NULL || s->repeated == NULL || s->seq == NULL ||
+	    s->recent == NULL)
 		goto nomem;
-	rng_seed(&s->rng, sc->seed, 0);
+	for (i = 0; i < nseqs; i++) {
+		s->seq[i].recent = s->recent + (size_t)i * s->window;
+		sampler_begin(s, i, sc->seed);
+	}
 	*ret = s;
 	return 0;
 nomem:
@@ -110,26 +135,42 @@ sampler_close(struct sampler *s)
 	if (s == NULL)
 		return;
 	free(s->cand);
-	free(s->count);
+	free(s->repeated);
+	free(s->seq);
 	free(s->recent);
 	free(s);
 }
 
 void
-sampler_accept(struct sampler *s, uint32_t id)
+sampler_begin(struct sampler *s, uint32_t seq, uint64_t seed)
 {
-	uint32_t window = (uint32_t)s->conf.repeat_last_n;
+	assert(seq < s->nseqs);
+	rng_seed(&s->seq[seq].rng, seed, 0);
+	s->seq[seq].nrecent = s->seq[seq].oldest = 0;
+}
 
+void
+sampler_accept(struct sampler *s, uint32_t seq, uint32_t id)
+{
+	struct history *h = &s->seq[seq];
+
+	assert(seq < s->nseqs);
 	assert(id < s->n_vocab);
-	if (window == 0)
+	if (s->window == 0)
 		return;
-	if (s->nrecent == window)
-		s->count[s->recent[s->oldest]]--;
-	else
-		s->nrecent++;
-	s->recent[s->oldest] = id;
-	s->oldest = (s->oldest + 1) % window;
-	s->count[id]++;
+	h->recent[h->oldest] = id;
+	h->oldest = (h->oldest + 1) % s->window;
+	h->nrecent += h->nrecent < s->window;
+}
+
+/* The ring fills from its start: the first nrecent are what there is. */
+static void
+mark(struct sampler *s, const struct history *h, uint8_t yes)
+{
+	uint32_t i;
+
+	for (i = 0; i < h->nrecent; i++)
+		s->repeated[h->recent[i]] = yes;
 }
 
 /* A repeated token becomes less likely whatever its logit's sign (Keskar et
@@ -139,7 +180,7 @@ penalized(const struct sampler *s, float logit, uint32_t id)
 {
 	float penalty = (float)s->conf.repeat_penalty;
 
-	if (s->count[id] == 0)
+	if (!s->repeated[id])
 		return logit;
 	return logit > 0 ? logit / penalty : logit * penalty;
 }
@@ -266,14 +307,20 @@ draw(struct rng *r, const struct cand *h, uint32_t n, double max, double temp)
 }
 
 int
-sampler_pick(struct sampler *s, const float *logits, uint32_t *ret_id)
+sampler_pick(struct sampler *s, uint32_t seq, const float *logits,
+    uint32_t *ret_id)
 {
 	const struct sampling_conf *sc = &s->conf;
+	struct history *h = &s->seq[seq];
 	uint32_t n = s->n_vocab, nkept;
 	struct cand best;
 	int rc;
 
-	if ((rc = fill(s, logits, &best)) < 0)
+	assert(seq < s->nseqs);
+	mark(s, h, 1);
+	rc = fill(s, logits, &best);
+	mark(s, h, 0);
+	if (rc < 0)
 		return rc;
 	if (sc->temp == 0) {
 		*ret_id = best.id;
@@ -286,7 +333,7 @@ sampler_pick(struct sampler *s, const float *logits, uint32_t *ret_id)
 	nkept = n;
 	if (sc->top_p < 1 || sc->min_p > 0)
 		nkept = keep(s, n, best.logit);
-	*ret_id = draw(&s->rng, s->cand + n - nkept, nkept, best.logit,
+	*ret_id = draw(&h->rng, s->cand + n - nkept, nkept, best.logit,
 	    sc->temp);
 	return 0;
 }

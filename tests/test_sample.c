@@ -34,7 +34,7 @@ open_sampler(struct sampling_conf sc, uint32_t n_vocab)
 	struct sampler *s = NULL;
 	struct err e;
 
-	t_ok(sampler_open(&sc, n_vocab, &s, &e), &e);
+	t_ok(sampler_open(&sc, n_vocab, 1, &s, &e), &e);
 	return s;
 }
 
@@ -42,7 +42,7 @@ static uint32_t
 pick(struct sampler *s, const float *logits)
 {
 	uint32_t id = UINT32_MAX;
-	int rc = sampler_pick(s, logits, &id);
+	int rc = sampler_pick(s, 0, logits, &id);
 
 	if (rc != 0)
 		ck_abort_msg("sampler_pick: %d", rc);
@@ -179,13 +179,15 @@ START_TEST(logits_that_are_no_numbers_are_refused)
 		for (i = 0; i < 7; i++) {
 			memset(logits, 0, sizeof(logits));
 			logits[i] = NAN;
-			ck_assert_int_eq(sampler_pick(s, logits, &id), -EDOM);
+			ck_assert_int_eq(sampler_pick(s, 0, logits, &id),
+			    -EDOM);
 			logits[i] = INFINITY;
-			ck_assert_int_eq(sampler_pick(s, logits, &id), -EDOM);
+			ck_assert_int_eq(sampler_pick(s, 0, logits, &id),
+			    -EDOM);
 		}
 		for (i = 0; i < 7; i++)
 			logits[i] = -INFINITY;
-		ck_assert_int_eq(sampler_pick(s, logits, &id), -EDOM);
+		ck_assert_int_eq(sampler_pick(s, 0, logits, &id), -EDOM);
 		ck_assert_uint_eq(id, 99);
 		logits[6] = -1e30f;
 		ck_assert_uint_eq(pick(s, logits), 6);
@@ -215,7 +217,7 @@ START_TEST(settings_that_mean_nothing_are_refused)
 	for (i = 0; i < NITEMS(bad); i++) {
 		struct err e = { .kind = ERR_NONE };
 
-		ck_assert_int_eq(sampler_open(&bad[i], 5, &s, &e), -EINVAL);
+		ck_assert_int_eq(sampler_open(&bad[i], 5, 1, &s, &e), -EINVAL);
 		ck_assert_int_eq(e.kind, ERR_USAGE);
 		ck_assert_ptr_null(s);
 	}
@@ -389,8 +391,8 @@ START_TEST(the_penalty_divides_above_zero_and_multiplies_below)
 	    .repeat_penalty = 2, .repeat_last_n = 8 };
 	struct sampler *s = open_sampler(sc, 3);
 
-	sampler_accept(s, 0);
-	sampler_accept(s, 0);		/* counts once */
+	sampler_accept(s, 0, 0);
+	sampler_accept(s, 0, 0);		/* counts once */
 	ck_assert_uint_eq(pick(s, (float[]){ 2, 0.9f, 0 }), 0);
 	ck_assert_uint_eq(pick(s, (float[]){ 2, 1.1f, 0 }), 1);
 	ck_assert_uint_eq(pick(s, (float[]){ -1, -1.9f, -9 }), 1);
@@ -420,14 +422,86 @@ START_TEST(what_leaves_the_window_is_forgotten)
 
 	ck_assert_uint_eq(pick(s, logits), 0);
 	for (i = 0; i < NITEMS(steps); i++) {
-		sampler_accept(s, steps[i][0]);
+		sampler_accept(s, 0, steps[i][0]);
 		ck_assert_uint_eq(pick(s, logits), steps[i][1]);
 	}
 	sampler_close(s);
 	sc.repeat_last_n = 0;
 	s = open_sampler(sc, NITEMS(logits));
-	sampler_accept(s, 0);
+	sampler_accept(s, 0, 0);
 	ck_assert_uint_eq(pick(s, logits), 0);
+	sampler_close(s);
+}
+END_TEST
+
+/* ---- several sequences ---- */
+
+/* Each as alone, whoever is asked in between, and anew after a new text. */
+START_TEST(sequences_know_nothing_of_each_other)
+{
+	enum { NSEQS = 5, NTOK = 40 };
+	struct sampling_conf sc = { .temp = 1, .top_p = .95,
+	    .repeat_penalty = 1.7, .repeat_last_n = 6, .seed = 11 };
+	uint32_t alone[NSEQS][NTOK], at[NSEQS] = { 0 }, i, seq, id, left;
+	struct sampler *s, *all = NULL;
+	float logits[NPROB];
+	struct err e;
+
+	prob_logits(logits);
+	for (seq = 0; seq < NSEQS; seq++) {
+		s = open_sampler(sc, NPROB);
+		sampler_begin(s, 0, sampler_seed(sc.seed, seq));
+		for (i = 0; i < NTOK; i++) {
+			alone[seq][i] = pick(s, logits);
+			sampler_accept(s, 0, alone[seq][i]);
+		}
+		sampler_close(s);
+	}
+	t_ok(sampler_open(&sc, NPROB, NSEQS, &all, &e), &e);
+	for (seq = 0; seq < NSEQS; seq++) {
+		sampler_accept(all, seq, seq);		/* an old text */
+		sampler_pick(all, seq, logits, &id);
+		sampler_begin(all, seq, sampler_seed(sc.seed, seq));
+	}
+	for (left = NSEQS * NTOK; left > 0; left--) {
+		do
+			seq = (uint32_t)t_rand_below(NSEQS);
+		while (at[seq] == NTOK);
+		ck_assert_int_eq(sampler_pick(all, seq, logits, &id), 0);
+		ck_assert_uint_eq(id, alone[seq][at[seq]++]);
+		sampler_accept(all, seq, id);
+	}
+	sampler_close(all);
+}
+END_TEST
+
+/* The first draws of 20000 prompts, over ten likely tokens: chi-square of 9
+ * degrees is below 40 but for 1 in 10^5 seeds, and this seed is fixed. */
+START_TEST(seeds_of_prompts_are_independent)
+{
+	enum { N = 20000, WAYS = 10 };
+	struct sampler *s = open_sampler((struct sampling_conf){ .temp = 1,
+	    .top_p = 1, .repeat_penalty = 1 }, WAYS);
+	static const float equal[WAYS];
+	uint32_t count[2][WAYS] = { { 0 } }, i, id, last = 0;
+	double chi, d;
+	int k;
+
+	ck_assert_uint_eq(sampler_seed(5, 0), 5);
+	for (i = 0; i < N; i++) {
+		sampler_begin(s, 0, sampler_seed(5, i));
+		id = pick(s, equal);
+		count[0][id]++;
+		count[1][(id + WAYS - last) % WAYS]++;	/* to the next */
+		last = id;
+	}
+	for (k = 0; k < 2; k++) {
+		for (chi = 0, i = 0; i < WAYS; i++) {
+			d = count[k][i] - (double)N / WAYS;
+			chi += d * d * WAYS / N;
+		}
+		ck_assert_double_lt(chi, 40);
+	}
 	sampler_close(s);
 }
 END_TEST
@@ -441,7 +515,7 @@ START_TEST(logits_are_left_as_they_were)
 
 	prob_logits(logits);
 	memcpy(before, logits, sizeof(before));
-	sampler_accept(s, perm[0]);
+	sampler_accept(s, 0, perm[0]);
 	pick(s, logits);
 	ck_assert_mem_eq(logits, before, sizeof(before));
 	sampler_close(s);
@@ -477,6 +551,8 @@ main(void)
 		tokens_come_as_often_as_their_share,
 		the_penalty_divides_above_zero_and_multiplies_below,
 		what_leaves_the_window_is_forgotten,
+		sequences_know_nothing_of_each_other,
+		seeds_of_prompts_are_independent,
 		logits_are_left_as_they_were,
 		the_hash_is_fnv1a
 	};
