@@ -229,12 +229,12 @@ job_close(struct job *j)
 static int
 send_some(struct job *j, const struct job_flow *f, struct err *reterr)
 {
-	struct job_batch b;
+	struct batch_out b;
 	uint64_t number;
 	int rc;
 
 	while (pipeline_has_room(j->p)) {
-		b = (struct job_batch){ .kind = BATCH_DATA, .rows = j->rows };
+		b = (struct batch_out){ .kind = BATCH_DATA, .rows = j->rows };
 		if ((rc = f->next(f->arg, &b, reterr)) <= 0)
 			return rc;
 		rc = b.kind == BATCH_DATA ?
@@ -294,7 +294,7 @@ struct feed {
 };
 
 static int
-feed_next(void *arg, struct job_batch *b, struct err *reterr)
+feed_next(void *arg, struct batch_out *b, struct err *reterr)
 {
 	struct feed *f = arg;
 	uint32_t i, at;

@@ -4,6 +4,7 @@
 #ifndef COORDINATOR_JOB_H
 #define COORDINATOR_JOB_H
 
+#include "batch.h"
 #include "pipeline.h"
 #include "tokenizer.h"
 
@@ -42,18 +43,10 @@ job_row(uint32_t seq, uint32_t pos, uint32_t token, int logits)
 
 /* --- feeding: what it is made of --- */
 
-/* The next thing to send. */
-struct job_batch {
-	enum batch_kind kind;	/* BATCH_DATA: rows; else control for seq */
-	uint32_t seq;
-	uint32_t nrows;
-	struct batch_row *rows;	/* [batch_rows], to be filled */
-};
-
 /* Whoever feeds the pipeline.  Each returns a negative error to end it. */
 struct job_flow {
 	/* Fill in what to send: 1; 0 = nothing until more has come back. */
-	int (*next)(void *arg, struct job_batch *b, struct err *reterr);
+	int (*next)(void *arg, struct batch_out *b, struct err *reterr);
 	/* A row that wanted logits, in the order sent.  row is as the last
 	 * stage gave it: what relies on it checks it. */
 	int (*row)(void *arg, const struct batch_row *row,

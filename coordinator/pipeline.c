@@ -53,7 +53,8 @@ pipeline_has_room(struct pipeline *p)
 }
 
 static int
-send_batch(struct pipeline *p, struct batch_hdr *hdr, const struct batch_row *rows)
+send_batch(struct pipeline *p, struct batch_hdr *hdr,
+    const struct batch_row *rows)
 {
 	uint8_t *slot = ring_reserve_spsc(&p->first);
 
