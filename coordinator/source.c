@@ -62,6 +62,36 @@ source_read(const char *text, const char *path, struct source *ret,
 	return rc;
 }
 
+/* What holds nbytes, the NUL and some more to come. */
+static size_t
+room(size_t nbytes)
+{
+	size_t n = 256;
+
+	while (n <= nbytes)
+		n *= 2;
+	return n;
+}
+
+int
+source_append(struct source *s, const char *bytes, size_t nbytes,
+    struct err *reterr)
+{
+	size_t want = room(s->nbytes + nbytes);
+	char *grown;
+
+	if (s->text == NULL || want != room(s->nbytes)) {
+		if ((grown = realloc(s->text, want)) == NULL)
+			return err_set(reterr, ERR_RUN, -ENOMEM,
+			    "out of memory");
+		s->text = grown;
+	}
+	memcpy(s->text + s->nbytes, bytes, nbytes);
+	s->nbytes += nbytes;
+	s->text[s->nbytes] = '\0';
+	return 0;
+}
+
 void
 source_free(struct source *s)
 {

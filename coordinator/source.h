@@ -13,6 +13,9 @@ struct source {
 /* text when given, else the exact bytes of path. */
 int source_read(const char *text, const char *path, struct source *ret,
     struct err *reterr);
+/* Add to a text that began empty, { 0 }. */
+int source_append(struct source *s, const char *bytes, size_t nbytes,
+    struct err *reterr);
 void source_free(struct source *s);
 
 /* "1 2 3" (spaces, commas or line ends between): ids below limit. */
