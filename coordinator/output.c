@@ -145,6 +145,10 @@ output_speed(FILE *fp, const struct speeds *sp)
 	    sp->load_s, sp->load_gbs, sp->prompt_tok,
 	    per_second(sp->prompt_tps, prompt, sizeof(prompt)), sp->gen_tok,
 	    per_second(sp->gen_tps, gen, sizeof(gen)), sp->ttft_s);
+	if (sp->seqs > 0)
+		fprintf(fp, "sequences at once: %u | rows a batch: %.1f | "
+		    "all in %.3f s\n", sp->seqs, sp->batch_rows,
+		    sp->all_s);
 	if (sp->have_hash)
 		fprintf(fp, "hash of the last logits: %016" PRIx64 "\n",
 		    sp->logits_hash);

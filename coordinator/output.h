@@ -13,6 +13,9 @@ struct speeds {
 	double load_s, load_gbs;
 	uint32_t prompt_tok, gen_tok;
 	double prompt_tps, gen_tps, ttft_s;
+	uint32_t seqs;		/* at once; 0 = one prompt, nothing to say */
+	double batch_rows;	/* mean of all batches */
+	double all_s;		/* that the speeds are of */
 	uint64_t logits_hash;
 	int have_hash;
 };
