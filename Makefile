@@ -46,6 +46,16 @@ FLAGS_kernels/x86_avx2.o := -mavx2 -mfma -mf16c
 FLAGS_kernels/x86_avx512.o := -mavx512f -mavx512bw -mavx512dq -mavx512vl \
                               -mavx512vnni -mfma -mf16c
 
+# The loops of bench's roofline: nothing that a model computes.
+FLAGS_kernels/x86_avx2_peak.o := -mavx2 -mfma
+FLAGS_kernels/x86_avxvnni_peak.o := -mavx2 -mavxvnni
+FLAGS_kernels/x86_avx512_peak.o := -mavx512f -mavx512bw -mavx512vl \
+    -mavx512dq -mavx512vnni
+FLAGS_kernels/x86_avx512_bf16_peak.o := -mavx512f -mavx512bf16
+FLAGS_kernels/arm_dotprod_peak.o := -march=armv8.2-a+dotprod
+FLAGS_kernels/arm_i8mm_peak.o := -march=armv8.2-a+i8mm
+FLAGS_kernels/arm_bf16_peak.o := -march=armv8.2-a+bf16
+
 DIRS    := config shm kernels layers worker coordinator
 SRCS    := $(sort $(wildcard $(addsuffix /*.c,$(DIRS))))
 ifneq ($(ARCH),x86_64)

@@ -18,9 +18,11 @@ static const struct {
 	{ CPU_AVX2, "avx2" },
 	{ CPU_AVX512_VNNI, "avx512_vnni" },
 	{ CPU_AVX512_BF16, "avx512_bf16" },
+	{ CPU_AVX_VNNI, "avx_vnni" },
 	{ CPU_NEON, "neon" },
 	{ CPU_DOTPROD, "dotprod" },
-	{ CPU_I8MM, "i8mm" }
+	{ CPU_I8MM, "i8mm" },
+	{ CPU_ARM_BF16, "bf16" }
 };
 
 #if defined(__x86_64__)
@@ -40,19 +42,23 @@ detect(void)
 	const uint32_t need1 = bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C;
 	const uint32_t need512 = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW |
 	    bit_AVX512VL;
-	uint32_t a, b, c, d, a1, b1, c1, d1, flags;
+	const uint32_t avx_vnni = 1u << 4;	/* not named by GCC 12 */
+	uint32_t a, b, c, d, a1 = 0, b1, c1, d1, flags;
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || (c & need1) != need1 ||
 	    (xcr0() & 0x06) != 0x06 ||
 	    !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2))
 		return 0;
 	flags = CPU_AVX2;
+	if (a < 1 || !__get_cpuid_count(7, 1, &a1, &b1, &c1, &d1))
+		a1 = 0;
+	if (a1 & avx_vnni)
+		flags |= CPU_AVX_VNNI;
 	if ((b & need512) != need512 || (xcr0() & 0xe6) != 0xe6)
 		return flags;
 	if (c & bit_AVX512VNNI)
 		flags |= CPU_AVX512_VNNI;
-	if (a >= 1 && __get_cpuid_count(7, 1, &a1, &b1, &c1, &d1) &&
-	    (a1 & bit_AVX512BF16))
+	if (a1 & bit_AVX512BF16)
 		flags |= CPU_AVX512_BF16;
 	return flags;
 }
@@ -69,6 +75,8 @@ detect(void)
 		flags |= CPU_DOTPROD;
 	if (cap2 & HWCAP2_I8MM)
 		flags |= CPU_I8MM;
+	if (cap2 & HWCAP2_BF16)
+		flags |= CPU_ARM_BF16;
 	return flags;
 }
 #else
