@@ -33,7 +33,8 @@ enum {
 	MAX_NAME = 32,		/* session name, with the NUL */
 	MAX_CPUS = 1024,	/* cores that a core list can name */
 	MAX_BATCH = 4096,	/* rows of one batch */
-	MAX_SEQS = 256		/* live sequences */
+	MAX_SEQS = 256,		/* live sequences */
+	LIMIT_CONTEXT = 1 << 24	/* tokens of a context */
 };
 
 #endif

@@ -126,6 +126,20 @@ find_option(const struct cli *cli, int val)
 	return NULL;
 }
 
+/* Another option of this name is the one that cmd takes. */
+static int
+is_shadowed(enum command cmd, const struct cli_opt *o)
+{
+	const struct cli_opt *p;
+	unsigned i;
+
+	for (i = 0; (p = cli_option(i)) != NULL; i++)
+		if (p != o && p->name != NULL && strcmp(p->name,
+		    o->name) == 0 && cli_opt_taken(p, cmd))
+			return 1;
+	return 0;
+}
+
 /* getopt_long() over the table of options. */
 static int
 next_value(const struct cli *cli)
@@ -136,7 +150,7 @@ next_value(const struct cli *cli)
 	unsigned i;
 
 	for (i = 0; (o = cli_option(i)) != NULL; i++) {
-		if (o->name != NULL)
+		if (o->name != NULL && !is_shadowed(cli->cmd, o))
 			*l++ = (struct option){ o->name, cli_opt_has_value(o),
 			    NULL, LONG_VAL + (int)i };
 		if (o->letter != 0 && strchr(letters, o->letter) == NULL) {

@@ -1,8 +1,8 @@
 /* config/cli_opts.c - the table of options.
  *
  * One table says of every option which commands take it and which setting of
- * keys.c it makes.  A letter may appear twice, for different commands: -p is
- * a prompt to run and a number to bench. */
+ * keys.c it makes.  A letter or a name may appear twice, for different
+ * commands: -p is a prompt to run and a number to bench. */
 #include "cli_opts.h"
 
 #include <stdio.h>
@@ -70,7 +70,10 @@ static const struct cli_opt options[] = {
 	{ NULL, 'n', BENCH, OWN(INT, n_predict, 0, 1 << 24) },
 	{ NULL, 'r', BENCH, OWN(INT, bench_reps, 1, 1000) },
 	{ "load", 0, BENCH, OWN(BOOL, bench_load, 0, 0) },
-	{ "sweep", 0, BENCH, OWN(SWEEP, sweep, 0, 0) },
+	{ "depth", 'd', BENCH, OWN(LIST, depths, 0, LIMIT_CONTEXT - 1) },
+	{ "parallel", 0, BENCH, OWN(LIST, parallels, 1, MAX_SEQS) },
+	{ "sweep", 0, BENCH, OWN(LIST, sweep, 1, MAX_SESSIONS) },
+	{ "slice", 0, BENCH, OWN(INT, slice_ms, 1, 10000) },
 
 	{ "json", 0, RUN | PLAN | INSPECT | DEVICES | EXPLAIN | EVAL | BENCH |
 	    STRESS,

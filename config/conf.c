@@ -29,6 +29,7 @@ conf_defaults(struct conf *c)
 		.n_predict = 128,
 		.bench_prompt = 512,
 		.bench_reps = 3,
+		.slice_ms = 30,
 	};
 }
 

@@ -37,6 +37,11 @@ struct sampling_conf {
 	int seed_given;		/* otherwise a seed is drawn and printed */
 };
 
+/* Whole numbers as given; n = 0: none were. */
+struct int_list {
+	int n, v[16];
+};
+
 enum command {
 	CMD_NONE, CMD_RUN, CMD_PLAN, CMD_INSPECT, CMD_DEVICES, CMD_EXPLAIN,
 	CMD_TOKENIZE, CMD_DETOKENIZE, CMD_EVAL, CMD_BENCH, CMD_STRESS,
@@ -70,8 +75,10 @@ struct conf {
 	int bench_prompt;	/* bench -p 512 */
 	int bench_reps;		/* bench -r 3 */
 	int bench_load;		/* bench --load */
-	int sweep[16];		/* bench --sweep: session counts */
-	int nsweep;		/* 0 = no sweep */
+	struct int_list sweep;	/* bench --sweep: session counts */
+	struct int_list depths;	/* bench -d: tokens before those generated */
+	struct int_list parallels;	/* bench --parallel: sequences */
+	int slice_ms;		/* bench --slice 30 */
 	char *ids;		/* eval --ids; detokenize operands or -p */
 	char *ids_file;		/* eval --ids-file; detokenize -f */
 	char *logits_path;	/* eval --logits */

@@ -10,7 +10,7 @@
 #include <bsd/string.h>
 
 /* Longest device kind: kind and index must still make a session's name. */
-enum { MAX_DEVICE = 20, MAX_CONTEXT = 1 << 24, MAX_NODE = 1023 };
+enum { MAX_DEVICE = 20, MAX_NODE = 1023 };
 
 #define COMMON(field)	offsetof(struct conf, field)
 #define SAMPLING(field)	offsetof(struct sampling_conf, field)
@@ -18,7 +18,7 @@ enum { MAX_DEVICE = 20, MAX_CONTEXT = 1 << 24, MAX_NODE = 1023 };
 
 const struct conf_key common_keys[COMMON_NKEYS] = {
 [COMMON_MODEL]   = { "model", KEY_PATH, COMMON(model_path), 0, 0 },
-[COMMON_CONTEXT] = { "context", KEY_INT, COMMON(ctx_tok), 1, MAX_CONTEXT },
+[COMMON_CONTEXT] = { "context", KEY_INT, COMMON(ctx_tok), 1, LIMIT_CONTEXT },
 [COMMON_BATCH]   = { "batch", KEY_INT, COMMON(batch_rows), 1, MAX_BATCH },
 [COMMON_KV_TYPE] = { "kv_type", KEY_KV_TYPE, COMMON(kv_type), 0, 0 },
 [COMMON_STRICT]  = { "strict", KEY_BOOL, COMMON(strict), 0, 0 },
@@ -32,7 +32,7 @@ const struct conf_key sampling_keys[SAMPLING_NKEYS] = {
 [SAMPLING_REPEAT_PENALTY] = { "repeat_penalty", KEY_REAL,
     SAMPLING(repeat_penalty), 0.01, 100 },
 [SAMPLING_REPEAT_LAST_N] = { "repeat_last_n", KEY_INT,
-    SAMPLING(repeat_last_n), 0, MAX_CONTEXT },
+    SAMPLING(repeat_last_n), 0, LIMIT_CONTEXT },
 [SAMPLING_SEED]  = { "seed", KEY_SEED, 0, 0, 0 },
 };
 
@@ -203,29 +203,30 @@ set_string(const struct conf_key *k, char **field, const char *text,
 	return 0;
 }
 
-/* "1,2,4,8": session counts, in the order they will be measured. */
+/* "1,2,4,8", in the order they will be measured. */
 static int
-set_sweep(struct conf *c, const char *text, struct err *reterr)
+set_list(const struct conf_key *k, struct int_list *field, const char *text,
+    struct err *reterr)
 {
-	int sweep[NITEMS(c->sweep)], nsweep = 0, rc = 0;
+	struct int_list list = { 0 };
 	char *copy, *rest, *item;
 	int64_t n;
+	int rc = 0;
 
 	if ((copy = rest = strdup(text)) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	while (rc == 0 && (item = strsep(&rest, ",")) != NULL) {
-		if (nsweep == NITEMS(sweep))
+		if (list.n == NITEMS(list.v))
 			rc = err_set(reterr, ERR_USAGE, -EINVAL,
-			    "too many counts: %zu are allowed", NITEMS(sweep));
-		else if ((rc = units_parse_int(item, 1, MAX_SESSIONS, &n,
-		    reterr)) == 0)
-			sweep[nsweep++] = (int)n;
+			    "too many numbers: %zu are allowed",
+			    NITEMS(list.v));
+		else if ((rc = units_parse_int(item, (int64_t)k->lo,
+		    (int64_t)k->hi, &n, reterr)) == 0)
+			list.v[list.n++] = (int)n;
 	}
 	free(copy);
-	if (rc == 0) {
-		memcpy(c->sweep, sweep, sizeof(sweep));
-		c->nsweep = nsweep;
-	}
+	if (rc == 0)
+		*field = list;
 	return rc;
 }
 
@@ -260,8 +261,8 @@ key_set(const struct conf_key *k, void *base, const char *text,
 	case KEY_PATH:
 	case KEY_TEXT:
 		return set_string(k, field, text, reterr);
-	case KEY_SWEEP:
-		return set_sweep(base, text, reterr);
+	case KEY_LIST:
+		return set_list(k, field, text, reterr);
 	}
 	return -EINVAL;
 }
@@ -363,7 +364,7 @@ key_print(const struct conf_key *k, const void *base, const char *indent,
 		print_quoted(field, fp);
 		break;
 	case KEY_TEXT:
-	case KEY_SWEEP:		/* flags only */
+	case KEY_LIST:		/* flags only */
 		break;
 	}
 	putc('\n', fp);

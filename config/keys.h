@@ -13,14 +13,14 @@ enum key_type {
 	KEY_KV_TYPE, KEY_DEVICE, KEY_CORES, KEY_PRIORITY,
 	KEY_PATH,	/* char *, not empty; a file's is relative to it */
 	KEY_TEXT,	/* char *, any bytes */
-	KEY_SWEEP	/* conf: sweep and nsweep */
+	KEY_LIST	/* struct int_list */
 };
 
 struct conf_key {
 	const char *name;	/* in a file; NULL for what only flags set */
 	enum key_type type;
 	size_t off;		/* of the field in its struct */
-	double lo, hi;		/* KEY_INT, KEY_REAL: what is allowed */
+	double lo, hi;		/* KEY_INT, _REAL, _LIST: what is allowed */
 };
 
 /* The three places of a config file; indices by name for the flags. */

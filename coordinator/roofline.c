@@ -1,108 +1,342 @@
-/* coordinator/roofline.c - memory read bandwidth. */
+/* coordinator/roofline.c - peaks of computing and reading, slice by slice. */
 #include "roofline.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../shm/event.h"
-#include "../shm/region.h"
+#include "../config/meminfo.h"
+#include "../kernels/cpu.h"
+#include "caches.h"
+#include "crew.h"
 
-struct reader {
-	pthread_t id;
-	int started;
-	const uint64_t *p;
-	uint64_t n;		/* words */
-	uint64_t sum;		/* used by the caller: the loads are real */
-	_Atomic int *go;	/* 1 = read, 2 = give up */
-	uint64_t t0, t1;
+/* Operations of one step: some microseconds on anything recent. */
+#define STEP_OPS	(1u << 22)
+#define CHAIN_STEP	(1u << 14)
+
+/* The loops compared: streams by bytes ahead.  Which is best differs by core
+ * and by how many read at once; it is found again in every run. */
+static const uint64_t aheads[] = { 0, 512, 1024, 4096 };
+
+enum { NSHAPES = PEAK_READ_WAYS * NITEMS(aheads) };
+
+struct roofline {
+	struct peaks peaks;
+	unsigned cpu[MAX_CPUS], ncores;
+	uint64_t slice_ns;
+	uint64_t buffer_bytes, cache_bytes;
+	struct read_area *area;
+	/* Best on all cores, on one: both are tried, and the better counts. */
+	struct read_shape shape[2];
+	struct series *at[ROOF_DISK];	/* [ncores] each: [n - 1] of n cores */
+	double clock_hz;		/* the highest seen */
+	unsigned turn;			/* which smaller number is next */
+	double cpu_s, wall_s;
+	volatile double sink;		/* what the loops return is used */
 };
 
-/* Four vectors wide and a page ahead, as the kernels read; each lane is a sum
- * of its own, so that loads and not additions are the limit. */
-typedef uint64_t vec __attribute__((vector_size(64), aligned(64)));
-
-static void *
-read_all(void *arg)
+const char *
+roof_name(enum roof r)
 {
-	struct reader *r = arg;
-	const vec *p = (const vec *)(const void *)r->p;
-	vec s[4] = { 0 };
-	uint64_t i, n = r->n / 8;
-	unsigned k;
-	int go;
+	static const char *const name[ROOF_NKINDS] = {
+		[ROOF_INT8] = "int8", [ROOF_BF16] = "bf16",
+		[ROOF_F32] = "f32", [ROOF_READ] = "read",
+		[ROOF_DISK] = "disk"
+	};
 
-	while ((go = atomic_load(r->go)) == 0)
-		event_relax();
-	if (go != 1)
-		return NULL;
-	r->t0 = event_now_ns();
-	for (i = 0; i + 4 <= n; i += 4)
-		for (k = 0; k < 4; k++) {
-			__builtin_prefetch(p + i + k + 64);
-			s[k] += p[i + k];
-		}
-	s[0] += s[1] * 3 + s[2] * 5 + s[3] * 7;
-	for (k = 0; k < 8; k++)
-		r->sum += s[0][k] * (k + 1);
-	r->t1 = event_now_ns();
-	return NULL;
+	return name[r];
+}
+
+/* --- computing --- */
+
+struct compute {
+	const struct peak_loop *loop;
+	uint64_t rounds;
+	struct { _Alignas(CACHELINE) double sum; } *member;
+};
+
+static double
+compute_step(void *arg, unsigned i)
+{
+	struct compute *c = arg;
+
+	c->member[i].sum += c->loop->run(c->rounds, i * 2 + 1);
+	return (double)c->rounds * c->loop->round_ops;
 }
 
 static double
-read_slice(struct reader *r, unsigned n, uint64_t nbytes)
+chain_step(void *arg, unsigned i)
 {
-	uint64_t t0 = UINT64_MAX, t1 = 0, sum = 0;
-	volatile uint64_t sink;
-	unsigned i;
+	uint64_t *sum = arg;
 
-	for (i = 0; i < n; i++) {
-		if (r[i].started)
-			pthread_join(r[i].id, NULL);
-		t0 = MIN(t0, r[i].t0);
-		t1 = MAX(t1, r[i].t1);
-		sum += r[i].sum;
+	*sum += peak_chain(CHAIN_STEP) + i;
+	return CHAIN_STEP;
+}
+
+static int
+compute_slice(struct roofline *r, enum roof kind, unsigned n,
+    uint64_t slice_ns, struct crew_time *ret, struct err *reterr)
+{
+	struct compute c = { .loop = &r->peaks.loop[kind] };
+	unsigned i;
+	int rc;
+
+	c.rounds = MAX(STEP_OPS / c.loop->round_ops, 1);
+	c.member = aligned_alloc(CACHELINE, n * sizeof(*c.member));
+	if (c.member == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	for (i = 0; i < n; i++)
+		c.member[i].sum = 0;
+	rc = crew_run(r->cpu, n, slice_ns, compute_step, &c, ret, reterr);
+	for (i = 0; i < n; i++)
+		r->sink += c.member[i].sum;
+	free(c.member);
+	return rc;
+}
+
+/* --- one number --- */
+
+static int
+same_shape(struct read_shape a, struct read_shape b)
+{
+	return a.way == b.way && a.ahead == b.ahead;
+}
+
+/* kind with n cores, into *ret and the series. */
+static int
+measure(struct roofline *r, enum roof kind, unsigned n, uint64_t slice_ns,
+    double *ret, struct err *reterr)
+{
+	unsigned i, times = kind == ROOF_READ &&
+	    !same_shape(r->shape[0], r->shape[1]) ? 2 : 1;
+	struct crew_time t;
+	int rc;
+
+	*ret = 0;
+	for (i = 0; i < times; i++) {
+		rc = kind == ROOF_READ ? read_area_slice(r->area, n,
+		    r->shape[i], slice_ns, &t, reterr) :
+		    compute_slice(r, kind, n, slice_ns, &t, reterr);
+		if (rc < 0)
+			return rc;
+		*ret = MAX(*ret, t.rate);
+		r->cpu_s += t.cpu_s;
+		r->wall_s += t.wall_s;
 	}
-	sink = sum;
-	(void)sink;
-	return (double)nbytes / ((double)(t1 - t0) / 1e9);
+	return series_add(&r->at[kind][n - 1], *ret, reterr);
+}
+
+static int
+has(const struct roofline *r, enum roof kind)
+{
+	return kind == ROOF_READ || r->peaks.loop[kind].name != NULL;
+}
+
+static int
+measure_all(struct roofline *r, unsigned kinds, unsigned n,
+    uint64_t slice_ns, struct bounds *ret, struct err *reterr)
+{
+	double cpu_s = r->cpu_s, wall_s = r->wall_s;
+	enum roof kind;
+	int rc;
+
+	*ret = (struct bounds){ 0 };
+	for (kind = 0; kind < ROOF_DISK; kind++)
+		if ((kinds >> kind & 1) && has(r, kind) && (rc =
+		    measure(r, kind, n, slice_ns, &ret->per_s[kind],
+		    reterr)) < 0)
+			return rc;
+	ret->share = MIN((r->cpu_s - cpu_s) / (r->wall_s - wall_s), 1);
+	return 0;
+}
+
+/* The highest, because wide vectors may slow the clock and never raise it: a
+ * peak by the cycle is then at most what the core's ports give. */
+static int
+measure_clock(struct roofline *r, struct err *reterr)
+{
+	uint64_t sum = 0;
+	struct crew_time t;
+	int rc;
+
+	if ((rc = crew_run(r->cpu, 1, r->slice_ns, chain_step, &sum, &t,
+	    reterr)) < 0)
+		return rc;
+	r->sink += (double)sum;
+	r->clock_hz = MAX(r->clock_hz, t.rate);
+	return 0;
+}
+
+/* --- the whole --- */
+
+static int
+best_shape(struct roofline *r, unsigned n, struct read_shape *ret,
+    struct err *reterr)
+{
+	struct read_shape shape;
+	struct crew_time t;
+	double best = 0;
+	unsigned i;
+	int rc;
+
+	for (i = 0; i < NSHAPES; i++) {
+		shape.way = i % PEAK_READ_WAYS;
+		shape.ahead = aheads[i / PEAK_READ_WAYS];
+		if ((rc = read_area_slice(r->area, n, shape, r->slice_ns, &t,
+		    reterr)) < 0)
+			return rc;
+		if (t.rate > best) {
+			best = t.rate;
+			*ret = shape;
+		}
+	}
+	return 0;
+}
+
+static int
+allocate(struct roofline *r, struct err *reterr)
+{
+	unsigned k;
+
+	for (k = 0; k < ROOF_DISK; k++)
+		if ((r->at[k] = calloc(r->ncores, sizeof(*r->at[k]))) == NULL)
+			return err_set(reterr, ERR_RUN, -ENOMEM,
+			    "out of memory");
+	r->cache_bytes = caches_last_bytes(r->cpu, r->ncores, "/sys");
+	r->buffer_bytes = roofline_read_bytes(r->cache_bytes,
+	    meminfo_available(), r->ncores);
+	return read_area_open(&r->peaks, r->cpu, r->ncores, r->buffer_bytes,
+	    &r->area, reterr);
+}
+
+/* Many cores: a shorter slice for each of their numbers, so that all together
+ * take what 16 would. */
+static int
+first_look(struct roofline *r, struct err *reterr)
+{
+	uint64_t slice_ns = r->slice_ns * 16 / MAX(r->ncores, 16);
+	struct bounds b;
+	unsigned n;
+	int rc;
+
+	if ((rc = measure_clock(r, reterr)) < 0 ||
+	    (rc = best_shape(r, r->ncores, &r->shape[0], reterr)) < 0)
+		return rc;
+	r->shape[1] = r->shape[0];
+	if (r->ncores > 1 &&
+	    (rc = best_shape(r, 1, &r->shape[1], reterr)) < 0)
+		return rc;
+	for (n = 1; n <= r->ncores; n++)
+		if ((rc = measure_all(r, ~0u, n, slice_ns, &b,
+		    reterr)) < 0)
+			return rc;
+	return 0;
 }
 
 int
-roofline_read(unsigned nthreads, uint64_t nbytes, double *ret_bytes_s,
-    struct err *reterr)
+roofline_open(const struct cpuset *cpus, uint64_t slice_ns,
+    struct roofline **ret, struct err *reterr)
 {
-	struct reader *r = calloc(nthreads, sizeof(*r));
-	struct region m = REGION_NONE;
-	_Atomic int go = 0;
-	uint64_t words = ALIGN_DOWN(nbytes / 8 / nthreads, 32);
+	struct roofline *r = calloc(1, sizeof(*r));
 	unsigned i;
 	int rc;
 
 	if (r == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = region_create_private(nbytes, 1, &m, reterr)) < 0) {
-		free(r);
+	for (i = 0; i < MAX_CPUS; i++)
+		if (cpuset_has(cpus, i))
+			r->cpu[r->ncores++] = i;
+	r->slice_ns = slice_ns;
+	peaks_init(&r->peaks, cpu_flags());
+	if ((rc = allocate(r, reterr)) < 0 ||
+	    (rc = first_look(r, reterr)) < 0) {
+		roofline_close(r);
 		return rc;
 	}
-	memset(m.base, 1, m.nbytes);	/* not the shared zero page */
-	for (i = 0; i < nthreads; i++) {
-		r[i].p = (const uint64_t *)m.base + i * words;
-		r[i].n = words;
-		r[i].go = &go;
-		rc = -pthread_create(&r[i].id, NULL, read_all, &r[i]);
-		if (rc < 0) {
-			err_set(reterr, ERR_RUN, rc, "cannot create thread "
-			    "%u: %s", i + 1, strerror(-rc));
-			break;
-		}
-		r[i].started = 1;
+	*ret = r;
+	return 0;
+}
+
+void
+roofline_close(struct roofline *r)
+{
+	unsigned k, n;
+
+	if (r == NULL)
+		return;
+	for (k = 0; k < ROOF_DISK; k++) {
+		for (n = 0; n < r->ncores && r->at[k] != NULL; n++)
+			series_free(&r->at[k][n]);
+		free(r->at[k]);
 	}
-	atomic_store(&go, rc < 0 ? 2 : 1);
-	*ret_bytes_s = read_slice(r, nthreads, words * 8 * nthreads);
-	region_close(&m);
+	read_area_close(r->area);
 	free(r);
-	return rc;
+}
+
+int
+roofline_slice(struct roofline *r, unsigned kinds, struct bounds *ret,
+    struct err *reterr)
+{
+	struct bounds fewer;
+	int rc;
+
+	if ((rc = measure_clock(r, reterr)) < 0 ||
+	    (rc = measure_all(r, kinds, r->ncores, r->slice_ns, ret,
+	    reterr)) < 0)
+		return rc;
+	if (r->ncores == 1)
+		return 0;
+	return measure_all(r, kinds, 1 + r->turn++ % (r->ncores - 1),
+	    r->slice_ns, &fewer, reterr);
+}
+
+/* --- what came out --- */
+
+unsigned
+roofline_ncores(const struct roofline *r)
+{
+	return r->ncores;
+}
+
+double
+roofline_at(const struct roofline *r, enum roof kind, unsigned n)
+{
+	return series_median(&r->at[kind][n - 1]);
+}
+
+const char *
+roofline_how(const struct roofline *r, enum roof kind)
+{
+	return kind == ROOF_READ ? r->peaks.read_name :
+	    r->peaks.loop[kind].name;
+}
+
+double
+roofline_clock_hz(const struct roofline *r)
+{
+	return r->clock_hz;
+}
+
+double
+roofline_share(const struct roofline *r)
+{
+	return r->wall_s > 0 ? r->cpu_s / r->wall_s : 1;
+}
+
+uint64_t
+roofline_buffer_bytes(const struct roofline *r)
+{
+	return r->buffer_bytes;
+}
+
+uint64_t
+roofline_cache_bytes(const struct roofline *r)
+{
+	return r->cache_bytes;
+}
+
+struct read_shape
+roofline_shape(const struct roofline *r)
+{
+	return r->shape[0];
 }

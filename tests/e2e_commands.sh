@@ -286,15 +286,81 @@ check "run makes the likeliest token of eval" same "$want" \
 
 # --- bench, stress ---
 
-works "bench --json" bench -m "$MODEL" -p 16 -n 8 -r 1 --json
+# Slices of 2 ms: what is held here are shapes, not speeds.
+bench() { local what=$1; shift; works "$what" bench --slice 2 "$@"; }
+
+bench "bench --json" -m "$MODEL" -p 16 -n 8 -r 1 --json
 check "it has the stable keys" has_keys bench
-check "tests by name" "$PYTHON" - "$OUT" <<-'END'
-	import json, sys
-	names = [r['test'] for r in json.load(open(sys.argv[1]))['results']]
-	assert names == ['pp16', 'tg8'], names
+check "tests by name, cores by number, nothing of what was not asked" \
+    "$PYTHON" - "$OUT" <<-'END'
+	import json, os, sys
+	o = json.load(open(sys.argv[1]))
+	assert [r['test'] for r in o['results']] == ['pp16', 'tg8'], o
+	n = len(os.sched_getaffinity(0))
+	for k in 'read_gbs', 'int8_gops', 'f32_gflops':
+	    assert len(o['roofline'][k]) == n, k
+	assert o['roofline']['cores'] == n
+	assert o['roofline']['disk_gbs'] is None and 'sweep' not in o
+	assert 0 < o['roofline']['cpu_share'] <= 1.01
+	for r in o['results']:
+	    assert 0 < r['fraction'] < 100 and r['limit_tps'] > 0, r
+	    assert r['fraction_of_share'] >= r['fraction'], r
+	# A read of memory, and eight-bit products, whatever the machine.
+	assert 0.01 < o['roofline']['read_gbs'][0] < 1000
+	assert 0.01 < o['roofline']['int8_gops'][0] < 1e5
 	END
-works "bench" bench -c "$DEMO" -p 16 -n 8 -r 2
-check "with speeds" prints '[0-9.]+ (\+-|±) [0-9.]+ t/s'
+core=$(cores | tail -n 1)
+bench "bench of one core" -m "$MODEL" -s "cpu,cores=$core" -p 0 -n 4 -r 1 --json
+check "the bound is that of the core" "$PYTHON" - "$OUT" <<-'END'
+	import json, sys
+	o = json.load(open(sys.argv[1]))
+	assert len(o['roofline']['read_gbs']) == 1
+	assert [r['test'] for r in o['results']] == ['tg4'], o
+	END
+bench "bench at depths, several sequences, and loading" -m "$MODEL" \
+    $(sessions 2) -p 0 -n 4 -r 2 -d 0,40 --parallel 1,3 --load --json
+check "it has the stable keys, too" has_keys bench
+check "a test for each, and the disk" "$PYTHON" - "$OUT" <<-'END'
+	import json, sys
+	o = json.load(open(sys.argv[1]))
+	r = {x['test']: x for x in o['results']}
+	assert list(r) == ['tg4', 'tg4x3', 'tg4@d40', 'tg4x3@d40', 'load'], r
+	assert o['roofline']['disk_gbs'] > 0
+	assert r['load']['bound'] == 'disk' and r['load']['gbs'] > 0
+	# More to read per token at a depth, less where sequences share it.
+	assert r['tg4@d40']['limit_tps'] > 0 and r['tg4x3']['sequences'] == 3
+	END
+bench "bench --sweep" -m "$MODEL" -p 16 -n 4 -r 1 --sweep 1,2,50 --json
+check "rows of sessions, shared and divided; why not" "$PYTHON" - "$OUT" <<-'END'
+	import json, os, sys
+	o = json.load(open(sys.argv[1]))
+	want = [(1, 'shared'), (2, 'shared')]
+	if len(os.sched_getaffinity(0)) >= 2:
+	    want.append((2, 'divided'))
+	want.append((50, 'shared'))
+	if len(os.sched_getaffinity(0)) >= 50:
+	    want.append((50, 'divided'))
+	s = o['sweep']
+	assert [(x['sessions'], x['cores']) for x in s] == want, s
+	for x in s:
+	    if x['sessions'] == 50:
+	        assert '50 sessions' in x['why_not'] and not x['results'], x
+	        continue
+	    assert [r['test'] for r in x['results']] == ['pp16', 'tg4'], x
+	    for r in x['results']:
+	        assert r['tps'] > 0 and r['relative'] > 0, r
+	assert all(r['relative'] == 1 for r in s[0]['results']), s[0]
+	END
+bench "bench" -m "$MODEL" -p 16 -n 8 -r 1 --load --sweep 1,2
+check "the machine" prints '^int8, Gop/s +[0-9.]+ .* a cycle$'
+check "speeds and fractions" \
+    prints '^tg8 +[0-9.]+ \+- [0-9.]+ t/s, [0-9.]+ % of the [0-9.]+ that '
+check "loading" prints '^load +[0-9.]+ \+- [0-9.]+ GB/s, .* that disk allows$'
+check "a row of two sessions" prints '^2 +[0-9]+ +shared +[0-9.]+ '
+refuses "a depth that --ctx does not hold" 2 'tests of 48 tokens do not fit into --ctx 40: give --ctx 48' \
+    bench -m "$MODEL" --ctx 40 -p 0 -n 8 -d 40
+refuses "nothing to measure" 2 'nothing to measure' \
+    bench -m "$MODEL" -p 0 -n 0
 straddle stress -m "$MODEL" $(sessions 2 cpu,cap=64MiB) --json
 check "stress --json has the stable keys" has_keys stress
 check "a case for each worker's loss, and all held" \

@@ -50,7 +50,7 @@ def hash64(v):
 
 
 def bound(v):
-    return v is None or v in ("int8", "bf16", "f32", "read", "disk")
+    return v in ("int8", "bf16", "f32", "read", "disk")
 
 
 def optional(check):
@@ -82,9 +82,12 @@ KINDS = {
         "gen_tps": positive, "ttft_s": positive,
     },
     "bench": {
-        "roofline": {"read_gbs": list_of(positive)},
-        "results": {"test": word, "tps": positive, "sd": number,
-                    "bound": bound, "fraction": optional(positive)},
+        "roofline": {"read_gbs": list_of(positive),
+                     "int8_gops": list_of(positive),
+                     "f32_gflops": list_of(positive),
+                     "disk_gbs": optional(positive)},
+        "results": {"test": word, "tps": optional(positive), "sd": number,
+                    "bound": bound, "fraction": positive},
     },
     "explain": {
         "ops": {"session": word, "layer": layer, "op": word, "tensor": text,

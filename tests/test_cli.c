@@ -133,15 +133,22 @@ START_TEST(the_other_commands_take_theirs)
 	ck_assert_str_eq(conf.text_path, "book.txt");
 
 	t_ok(LOAD("bench", "-m", "x", "-p", "64", "-n", "0", "-r", "5",
-	    "--load", "--sweep", "1,2,4,8", "--json"), &err);
+	    "--load", "--sweep", "1,2,4,8", "-d", "0,2048", "--parallel",
+	    "1,16", "--slice", "5", "--json"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_BENCH);
 	ck_assert_ptr_null(conf.prompt);
 	ck_assert_int_eq(conf.bench_prompt, 64);
 	ck_assert_int_eq(conf.n_predict, 0);
 	ck_assert_int_eq(conf.bench_reps, 5);
 	ck_assert_int_eq(conf.bench_load, 1);
-	ck_assert_int_eq(conf.nsweep, 4);
-	ck_assert_int_eq(conf.sweep[3], 8);
+	ck_assert_int_eq(conf.sweep.n, 4);
+	ck_assert_int_eq(conf.sweep.v[3], 8);
+	ck_assert_int_eq(conf.depths.n, 2);
+	ck_assert_int_eq(conf.depths.v[1], 2048);
+	ck_assert_int_eq(conf.parallels.n, 2);
+	ck_assert_int_eq(conf.parallels.v[1], 16);
+	ck_assert_int_eq(conf.parallel, 1);
+	ck_assert_int_eq(conf.slice_ms, 5);
 }
 END_TEST
 
@@ -274,7 +281,10 @@ START_TEST(bad_values_are_refused_by_the_name_of_their_flag)
 		{ "bench", "--sweep", "1,,2", "--sweep: '' is not a whole" },
 		{ "bench", "--sweep", "65", "--sweep: '65' is too large: 1 to 64" },
 		{ "bench", "--sweep", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1",
-		    "--sweep: too many counts: 16" },
+		    "--sweep: too many numbers: 16" },
+		{ "bench", "--parallel", "0", "--parallel: '0' is too small" },
+		{ "bench", "-d", "-1", "is too small: 0 to 16777215" },
+		{ "bench", "--slice", "0", "--slice: '0' is too small: 1 to" },
 	};
 	unsigned i;
 

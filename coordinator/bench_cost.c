@@ -1,0 +1,102 @@
+/* coordinator/bench_cost.c - operations and bytes of a model's tests. */
+#include "bench_cost.h"
+
+#include <string.h>
+
+/* The products of this type are computed so, says its kernel. */
+static enum peak_kind
+kind_of(const struct mat_kernel *k)
+{
+	return k->act == ACT_Q8 ? PEAK_INT8 : PEAK_F32;
+}
+
+void
+bench_cost(const struct model *m, const struct kernels *k, enum kv_fmt kfmt,
+    enum kv_fmt vfmt, struct bench_cost *ret)
+{
+	const struct hparams *hp = &m->hp;
+	const struct extent *e;
+	double ops;
+
+	memset(ret, 0, sizeof(*ret));
+	for (e = m->ext; e < m->ext + m->next; e++) {
+		/* The embedding is looked up, one row for a token. */
+		if (role_info(e->role)->use != USE_MATRIX ||
+		    e->role == ROLE_TOKEN_EMBD)
+			continue;
+		ops = 2.0 * e->nrows * e->ncols;
+		if (e->role == ROLE_OUTPUT) {
+			ret->head_ops[kind_of(&k->mat[e->type])] += ops;
+			ret->head_bytes += (double)e->nbytes;
+		} else {
+			ret->row_ops[kind_of(&k->mat[e->type])] += ops;
+			ret->layer_bytes += (double)e->nbytes;
+		}
+	}
+	ret->kv_bytes = (double)hp->n_layer * hp->n_head_kv *
+	    (double)(kv_row_bytes(kfmt, hp->head_dim) +
+	    kv_row_bytes(vfmt, hp->v_dim));
+}
+
+struct bench_work
+bench_work_prompt(const struct bench_cost *c, uint32_t n, uint32_t batch_rows)
+{
+	struct bench_work w = { .read_bytes = c->head_bytes +
+	    c->layer_bytes * DIV_UP(n, batch_rows) };
+	unsigned k;
+
+	for (k = 0; k < PEAK_NKINDS; k++)
+		w.ops[k] = c->row_ops[k] * n + c->head_ops[k];
+	return w;
+}
+
+struct bench_work
+bench_work_generate(const struct bench_cost *c, uint32_t n, uint32_t depth,
+    uint32_t nseqs, uint32_t batch_rows)
+{
+	/* The token at position p looks at p + 1 of them. */
+	double seen = depth + (n + 1) / 2.0, rows = (double)n * nseqs;
+	struct bench_work w = { .read_bytes = rows * c->kv_bytes * seen +
+	    (c->layer_bytes + c->head_bytes) * n *
+	    DIV_UP(nseqs, batch_rows) };
+	unsigned k;
+
+	for (k = 0; k < PEAK_NKINDS; k++)
+		w.ops[k] = (c->row_ops[k] + c->head_ops[k]) * rows;
+	return w;
+}
+
+/* An unknown bound binds nothing. */
+static double
+seconds(double much, double per_s)
+{
+	return per_s > 0 ? much / per_s : 0;
+}
+
+double
+bench_work_s(const struct bench_work *w, const struct bounds *b,
+    enum roof *ret)
+{
+	double t, longest = 0, most = 0, compute = 0;
+	enum roof k;
+
+	*ret = ROOF_READ;
+	for (k = 0; k < ROOF_READ; k++) {
+		t = seconds(w->ops[k], b->per_s[k]);
+		compute += t;
+		if (t > most) {
+			most = t;
+			*ret = k;
+		}
+	}
+	longest = compute;
+	if ((t = seconds(w->read_bytes, b->per_s[ROOF_READ])) > longest) {
+		longest = t;
+		*ret = ROOF_READ;
+	}
+	if ((t = seconds(w->disk_bytes, b->per_s[ROOF_DISK])) > longest) {
+		longest = t;
+		*ret = ROOF_DISK;
+	}
+	return longest;
+}

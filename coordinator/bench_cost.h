@@ -1,0 +1,45 @@
+/* coordinator/bench_cost.h - what a test asks of the machine at the least.
+ * Called by bench.  Pure: a model's shape in, operations and bytes out.
+ *
+ * Counted are the matrix products (two operations for each weight and token)
+ * and their weights as they lie in the file, read once for each batch, with
+ * the keys and values that a generated token looks at.  Attention's own
+ * arithmetic, norms and activations are left out: a bound asks for less. */
+#ifndef COORDINATOR_BENCH_COST_H
+#define COORDINATOR_BENCH_COST_H
+
+#include "../layers/model.h"
+#include "roofline.h"
+
+struct bench_cost {
+	double row_ops[PEAK_NKINDS];	/* of the layers, for one token */
+	double head_ops[PEAK_NKINDS];	/* of the head, for a row of logits */
+	double layer_bytes, head_bytes;	/* weights */
+	double kv_bytes;		/* of one position, in all layers */
+};
+
+void bench_cost(const struct model *m, const struct kernels *k,
+    enum kv_fmt kfmt, enum kv_fmt vfmt, struct bench_cost *ret);
+
+struct bench_work {
+	double ops[PEAK_NKINDS];
+	double read_bytes;		/* from memory */
+	double disk_bytes;
+};
+
+/* A prompt of n tokens in batches of batch_rows, logits of the last. */
+struct bench_work bench_work_prompt(const struct bench_cost *c, uint32_t n,
+    uint32_t batch_rows);
+/* n tokens one after another behind `depth`, by nseqs sequences at once, in
+ * batches of batch_rows. */
+struct bench_work bench_work_generate(const struct bench_cost *c, uint32_t n,
+    uint32_t depth, uint32_t nseqs, uint32_t batch_rows);
+
+/* Seconds that the work takes at these bounds: computing (kinds one after
+ * another), memory and disk side by side, so the longest of the three.  *ret
+ * is what that is bound by, of several kinds of operations the one that takes
+ * most.  0 when no bound of it is known. */
+double bench_work_s(const struct bench_work *w, const struct bounds *b,
+    enum roof *ret);
+
+#endif

@@ -1,0 +1,138 @@
+/* coordinator/roofline_read.c - reading memory as fast as it can be.
+ * Each core fills and reads a part of its own, in huge pages where the kernel
+ * gives them.  With fewer cores than parts the cores take turns over all
+ * parts, so that no number of cores ever reads what its caches hold; each goes
+ * on where it stopped in the slice before. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../shm/region.h"
+#include "crew.h"
+#include "roofline.h"
+
+struct read_cursor {
+	_Alignas(CACHELINE) uint64_t at;	/* steps taken */
+	uint64_t sum;				/* of all that was read */
+};
+
+struct read_area {
+	const struct peaks *peaks;
+	struct region map;
+	uint64_t part_bytes;		/* whole steps */
+	const unsigned *cpu;
+	unsigned ncores;
+	unsigned n;			/* members of this slice */
+	struct read_shape shape;
+	struct read_cursor *cursor;	/* [ncores] */
+	volatile uint64_t sink;		/* the loads are real */
+};
+
+uint64_t
+roofline_read_bytes(uint64_t cache_bytes, uint64_t free_bytes,
+    unsigned ncores)
+{
+	uint64_t n = MAX(4 * cache_bytes, GIB);
+
+	if (free_bytes != 0)
+		n = MIN(n, free_bytes / 4);
+	return MAX(n / ncores / READ_STEP, 1) * READ_STEP * ncores;
+}
+
+static uint8_t *
+part(const struct read_area *a, unsigned i)
+{
+	return (uint8_t *)a->map.base + i * a->part_bytes;
+}
+
+/* The first touch decides on which node memory lies.  Not zeros: they may be
+ * one page for all. */
+static double
+fill_step(void *arg, unsigned i)
+{
+	struct read_area *a = arg;
+	struct read_cursor *c = &a->cursor[i];
+
+	if (c->at * READ_STEP >= a->part_bytes)
+		return 0;
+	memset(part(a, i) + c->at++ * READ_STEP, (int)(i + 1), READ_STEP);
+	return READ_STEP;
+}
+
+/* Step s of member i: through parts i, i + n, i + 2n, ... and again. */
+static double
+read_step(void *arg, unsigned i)
+{
+	struct read_area *a = arg;
+	struct read_cursor *c = &a->cursor[i];
+	uint64_t steps = a->part_bytes / READ_STEP;
+	unsigned nparts = (a->ncores - i + a->n - 1) / a->n;
+	uint64_t s = c->at++ % (steps * nparts);
+
+	c->sum += a->peaks->read[a->shape.way](part(a, i +
+	    (unsigned)(s / steps) * a->n) + s % steps * READ_STEP, READ_STEP,
+	    a->shape.ahead);
+	return READ_STEP;
+}
+
+int
+read_area_open(const struct peaks *p, const unsigned *cpu, unsigned ncores,
+    uint64_t nbytes, struct read_area **ret, struct err *reterr)
+{
+	struct read_area *a = calloc(1, sizeof(*a));
+	struct crew_time t;
+	unsigned i;
+	int rc;
+
+	if (a == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	a->map = (struct region)REGION_NONE;
+	a->peaks = p;
+	a->cpu = cpu;
+	a->ncores = ncores;
+	a->part_bytes = nbytes / ncores;
+	a->cursor = aligned_alloc(CACHELINE, ncores * sizeof(*a->cursor));
+	if (a->cursor == NULL)
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	else if ((rc = region_create_private(nbytes, 1, &a->map,
+	    reterr)) == 0) {
+		memset(a->cursor, 0, ncores * sizeof(*a->cursor));
+		rc = crew_run(cpu, ncores, CREW_UNTIL_DONE, fill_step, a, &t,
+		    reterr);
+		for (i = 0; i < ncores; i++)
+			a->cursor[i].at = 0;
+	}
+	if (rc < 0) {
+		read_area_close(a);
+		return rc;
+	}
+	*ret = a;
+	return 0;
+}
+
+void
+read_area_close(struct read_area *a)
+{
+	if (a == NULL)
+		return;
+	region_close(&a->map);
+	free(a->cursor);
+	free(a);
+}
+
+int
+read_area_slice(struct read_area *a, unsigned n, struct read_shape shape,
+    uint64_t slice_ns, struct crew_time *ret, struct err *reterr)
+{
+	unsigned i;
+	int rc;
+
+	a->n = n;
+	a->shape = shape;
+	if ((rc = crew_run(a->cpu, n, slice_ns, read_step, a, ret,
+	    reterr)) < 0)
+		return rc;
+	for (i = 0; i < n; i++)
+		a->sink += a->cursor[i].sum;
+	return 0;
+}

@@ -1,0 +1,402 @@
+/* tests/test_roofline.c - what bench holds a run against: cores in step, what
+ * they read, and the arithmetic of bounds and fractions. */
+#include "t.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../config/cores.h"
+#include "../coordinator/bench.h"
+#include "../coordinator/caches.h"
+#include "../coordinator/crew.h"
+#include "../kernels/cpu.h"
+#include "tiny.h"
+
+static struct err err;
+
+static int
+near(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
+}
+
+/* --- series --- */
+
+START_TEST(a_series_knows_its_middle_whatever_the_order)
+{
+	static const double v[] = { 5, 1, 4, 1, 3, 9 };
+	static const double median[] = { 5, 3, 4, 2.5, 3, 3.5 };
+	struct series s = { 0 };
+	unsigned i;
+
+	ck_assert(series_median(&s) == 0);
+	ck_assert(series_mean(&s) == 0);
+	for (i = 0; i < NITEMS(v); i++) {
+		t_ok(series_add(&s, v[i], &err), &err);
+		ck_assert(near(series_median(&s), median[i]));
+		if (i == 0)
+			ck_assert(series_sd(&s) == 0);
+	}
+	ck_assert(near(series_mean(&s), 23.0 / 6));
+	/* Squares of the differences: 269/6, over 5. */
+	ck_assert(near(series_sd(&s), sqrt(269.0 / 6 / 5)));
+	for (i = 0; i < 100; i++)
+		t_ok(series_add(&s, 7, &err), &err);
+	ck_assert(near(series_median(&s), 7));
+	series_free(&s);
+	ck_assert_uint_eq(s.n, 0);
+}
+END_TEST
+
+/* --- caches --- */
+
+static void
+put_file(const char *root, unsigned cpu, unsigned index, const char *name,
+    const char *text)
+{
+	char path[512], cmd[600];
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/cache/"
+	    "index%u", root, cpu, index);
+	snprintf(cmd, sizeof(cmd), "mkdir -p '%s'", path);
+	ck_assert_int_eq(system(cmd), 0);
+	strcat(path, "/");
+	strcat(path, name);
+	fp = fopen(path, "w");
+	ck_assert_ptr_nonnull(fp);
+	fputs(text, fp);
+	fclose(fp);
+}
+
+/* Four cores, two by two on a last cache; L2 is each core's own. */
+START_TEST(each_last_cache_counts_once)
+{
+	static const unsigned cpu[] = { 0, 1, 2, 3 };
+	const char *root = t_tmpdir();
+	unsigned i;
+
+	for (i = 0; i < 4; i++) {
+		put_file(root, i, 0, "level", "1\n");
+		put_file(root, i, 0, "size", "48K\n");
+		put_file(root, i, 2, "level", "3\n");
+		put_file(root, i, 2, "size", i < 2 ? "32768K\n" : "16M\n");
+		put_file(root, i, 2, "shared_cpu_list", i < 2 ? "0-1\n" :
+		    "2-3\n");
+		put_file(root, i, 1, "level", "2\n");
+		put_file(root, i, 1, "size", "2048K\n");
+	}
+	ck_assert_uint_eq(caches_last_bytes(cpu, 1, root), 32 * MIB);
+	ck_assert_uint_eq(caches_last_bytes(cpu, 2, root), 32 * MIB);
+	ck_assert_uint_eq(caches_last_bytes(cpu, 4, root), 48 * MIB);
+	ck_assert_uint_eq(caches_last_bytes(cpu + 1, 2, root), 48 * MIB);
+	ck_assert_uint_eq(caches_last_bytes(cpu, 4, "/nonexistent"), 0);
+}
+END_TEST
+
+START_TEST(the_buffer_is_far_larger_than_caches_and_leaves_memory)
+{
+	/* 4 x 260 MiB is more than 1 GiB. */
+	ck_assert_uint_eq(roofline_read_bytes(260 * MIB, 64 * GIB, 2),
+	    1040 * MIB);
+	ck_assert_uint_eq(roofline_read_bytes(8 * MIB, 64 * GIB, 4), GIB);
+	ck_assert_uint_eq(roofline_read_bytes(0, 0, 1), GIB);
+	/* A quarter of what is free; whole steps for each core. */
+	ck_assert_uint_eq(roofline_read_bytes(260 * MIB, GIB, 2), 256 * MIB);
+	ck_assert_uint_eq(roofline_read_bytes(260 * MIB, GIB, 3),
+	    85 / 2 * 2 * MIB * 3);
+	ck_assert_uint_eq(roofline_read_bytes(0, 4 * MIB, 8), 16 * MIB);
+}
+END_TEST
+
+/* --- crews --- */
+
+enum { STEPS = 5 };
+
+struct where {
+	unsigned left[MAX_CPUS];
+	int cpu[MAX_CPUS];
+};
+
+static double
+count_step(void *arg, unsigned i)
+{
+	struct where *w = arg;
+
+	w->cpu[i] = sched_getcpu();
+	return w->left[i] > 0 ? (w->left[i]--, 1) : 0;
+}
+
+static unsigned
+allowed(unsigned cpu[MAX_CPUS])
+{
+	struct cpuset set;
+	unsigned i, n = 0;
+
+	t_ok(cores_allowed(&set, &err), &err);
+	for (i = 0; i < MAX_CPUS; i++)
+		if (cpuset_has(&set, i))
+			cpu[n++] = i;
+	return n;
+}
+
+START_TEST(a_crew_works_on_its_cores_until_each_is_done)
+{
+	static struct where w;
+	unsigned cpu[MAX_CPUS], n = allowed(cpu), i;
+	struct crew_time t;
+
+	for (i = 0; i < n; i++)
+		w.left[i] = STEPS;
+	t_ok(crew_run(cpu, n, CREW_UNTIL_DONE, count_step, &w, &t, &err),
+	    &err);
+	for (i = 0; i < n; i++) {
+		ck_assert_uint_eq(w.left[i], 0);
+		ck_assert_int_eq(w.cpu[i], (int)cpu[i]);
+	}
+	ck_assert(t.wall_s > 0);
+	ck_assert(t.rate > 0 && isfinite(t.rate));
+}
+END_TEST
+
+START_TEST(any_number_of_cores_reads_for_a_slice)
+{
+	static const struct read_shape shape = { 2, 512 };
+	unsigned cpu[MAX_CPUS], n = MIN(allowed(cpu), 4), i;
+	struct read_area *a;
+	struct crew_time t;
+	struct peaks p;
+
+	peaks_init(&p, cpu_flags());
+	t_ok(read_area_open(&p, cpu, n, n * 2 * READ_STEP, &a, &err), &err);
+	for (i = 1; i <= n; i++) {
+		t_ok(read_area_slice(a, i, shape, 1000000, &t, &err), &err);
+		ck_assert(t.rate > 0 && isfinite(t.rate));
+	}
+	read_area_close(a);
+	read_area_close(NULL);
+}
+END_TEST
+
+START_TEST(the_disk_is_read_to_the_end)
+{
+	struct tiny tiny = TINY;
+	struct gguf *g;
+	struct model *m;
+	double bytes_s;
+	int direct;
+
+	t_ok(tiny_open(&tiny, &g, &m, &err), &err);
+	t_ok(roofline_disk(g, &bytes_s, &direct, &err), &err);
+	ck_assert(bytes_s > 0 && isfinite(bytes_s));
+	tiny_close(g, m);
+}
+END_TEST
+
+/* --- what a test costs --- */
+
+static void
+cost_of(const struct tiny *t, int q8, struct bench_cost *ret)
+{
+	struct kernels k;
+	struct gguf *g;
+	struct model *m;
+
+	t_ok(tiny_open(t, &g, &m, &err), &err);
+	kernels_init(&k, 0);
+	k.mat[t->type].act = q8 ? ACT_Q8 : ACT_F32;
+	bench_cost(m, &k, KV_FMT_F16, KV_FMT_F32, ret);
+	tiny_close(g, m);
+}
+
+/* The weights of TINY's four layers: q and o 64 x 64, k and v 64 x 32, three
+ * of 64 x 128; the head 64 x 320.  Q8_0 is 34 bytes for 32. */
+#define LAYERS	(4.0 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128))
+#define HEAD	(64.0 * 320)
+
+START_TEST(the_cost_is_that_of_the_matrices)
+{
+	struct tiny t = TINY;
+	struct bench_cost c, tied;
+
+	cost_of(&t, 1, &c);
+	ck_assert(near(c.row_ops[PEAK_INT8], 2 * LAYERS));
+	ck_assert(near(c.head_ops[PEAK_INT8], 2 * HEAD));
+	ck_assert(c.row_ops[PEAK_F32] == 0 && c.head_ops[PEAK_F32] == 0);
+	ck_assert(near(c.layer_bytes, LAYERS / 32 * 34));
+	ck_assert(near(c.head_bytes, HEAD / 32 * 34));
+	/* Four layers of two heads of 16, K in two bytes and V in four. */
+	ck_assert(near(c.kv_bytes, 4 * 2 * 16 * (2 + 4)));
+	t.tied = 1;
+	cost_of(&t, 1, &tied);
+	ck_assert_int_eq(memcmp(&c, &tied, sizeof(c)), 0);
+	t.type = QUANT_F16;
+	cost_of(&t, 0, &c);
+	ck_assert(near(c.row_ops[PEAK_F32], 2 * LAYERS));
+	ck_assert(c.row_ops[PEAK_INT8] == 0);
+	ck_assert(near(c.layer_bytes, LAYERS * 2));
+}
+END_TEST
+
+/* Numbers that are easy to follow. */
+static const struct bench_cost cost = {
+	.row_ops = { [PEAK_INT8] = 1000, [PEAK_F32] = 10 },
+	.head_ops = { [PEAK_INT8] = 200 },
+	.layer_bytes = 500, .head_bytes = 100, .kv_bytes = 4,
+};
+
+START_TEST(a_prompt_computes_the_head_once_and_reads_by_batches)
+{
+	struct bench_work w = bench_work_prompt(&cost, 300, 128);
+
+	ck_assert(near(w.ops[PEAK_INT8], 300 * 1000 + 200));
+	ck_assert(near(w.ops[PEAK_F32], 300 * 10));
+	ck_assert(near(w.read_bytes, 3 * 500 + 100));
+}
+END_TEST
+
+START_TEST(generation_reads_weights_per_step_and_its_context)
+{
+	/* Positions 7, 8, 9: 8 + 9 + 10 keys for each of two sequences. */
+	struct bench_work w = bench_work_generate(&cost, 3, 7, 2, 128);
+
+	ck_assert(near(w.ops[PEAK_INT8], 2 * 3 * 1200));
+	ck_assert(near(w.read_bytes, 3 * 600 + 2 * 27 * 4));
+	/* Five sequences by two rows: three batches a step. */
+	w = bench_work_generate(&cost, 1, 0, 5, 2);
+	ck_assert(near(w.read_bytes, 3 * 600 + 5 * 4));
+}
+END_TEST
+
+START_TEST(the_bound_is_what_takes_longest)
+{
+	struct bench_work w = { .ops = { [PEAK_INT8] = 8000,
+	    [PEAK_F32] = 100 }, .read_bytes = 50 };
+	struct bounds b = { .per_s = { [ROOF_INT8] = 1000, [ROOF_F32] = 100,
+	    [ROOF_READ] = 10 } };
+	enum roof r;
+
+	/* 8 s and 1 s of computing, one after the other; 5 s of reading. */
+	ck_assert(near(bench_work_s(&w, &b, &r), 9));
+	ck_assert_int_eq(r, ROOF_INT8);
+	w.ops[PEAK_F32] = 900;
+	ck_assert(near(bench_work_s(&w, &b, &r), 17));
+	ck_assert_int_eq(r, ROOF_F32);
+	w.read_bytes = 200;
+	ck_assert(near(bench_work_s(&w, &b, &r), 20));
+	ck_assert_int_eq(r, ROOF_READ);
+	/* What was not measured binds nothing. */
+	w.disk_bytes = 1e9;
+	ck_assert(near(bench_work_s(&w, &b, &r), 20));
+	b.per_s[ROOF_DISK] = 1e7;
+	ck_assert(near(bench_work_s(&w, &b, &r), 100));
+	ck_assert_int_eq(r, ROOF_DISK);
+	b = (struct bounds){ 0 };
+	ck_assert(bench_work_s(&w, &b, &r) == 0);
+}
+END_TEST
+
+START_TEST(tests_are_named_by_what_they_are)
+{
+	static const char *const names[] = { "pp64", "tg8", "tg8x4",
+	    "tg8@d100", "tg8x4@d100", "load" };
+	static struct bench_tests ts;
+	struct conf c;
+	unsigned i;
+
+	conf_defaults(&c);
+	bench_tests_init(&c, &ts);
+	ck_assert_uint_eq(ts.n, 2);
+	ck_assert_str_eq(ts.t[0].name, "pp512");
+	ck_assert_str_eq(ts.t[1].name, "tg128");
+	c.bench_prompt = 64;
+	c.n_predict = 8;
+	c.bench_load = 1;
+	c.depths = (struct int_list){ 2, { 0, 100 } };
+	c.parallels = (struct int_list){ 2, { 1, 4 } };
+	bench_tests_init(&c, &ts);
+	ck_assert_uint_eq(ts.n, NITEMS(names));
+	for (i = 0; i < NITEMS(names); i++)
+		ck_assert_str_eq(ts.t[i].name, names[i]);
+	ck_assert_uint_eq(bench_tests_ctx(&ts), 108);
+	ck_assert_uint_eq(bench_tests_seqs(&ts), 4);
+	c.bench_prompt = c.n_predict = c.bench_load = 0;
+	bench_tests_init(&c, &ts);
+	ck_assert_uint_eq(ts.n, 0);
+}
+END_TEST
+
+/* --- splits --- */
+
+START_TEST(a_split_gives_each_core_and_byte_once)
+{
+	static struct conf c, s;
+	struct cpuset all, seen;
+	unsigned n, i, cpu, cores;
+
+	conf_defaults(&c);
+	c.nsessions = 2;
+	for (i = 0; i < 2; i++) {
+		c.session[i] = (struct session_conf){ .name = "x",
+		    .device = "cpu", .node = 1, .threads = 9,
+		    .cap_bytes = 300 * MIB };
+		for (cpu = 0; cpu < 4; cpu++)
+			cpuset_add(&c.session[i].cpus, 2 * cpu + 3 * i);
+	}
+	bench_cores(&c, &all);		/* 0 2 4 6 and 3 5 7 9 */
+	ck_assert_uint_eq(cpuset_count(&all), 8);
+	for (n = 1; n <= 8; n++) {
+		bench_split_conf(&c, (int)n, 1, &s);
+		ck_assert_int_eq(s.nsessions, (int)n);
+		for (i = 0; i < n; i++)
+			ck_assert_int_eq(memcmp(&s.session[i].cpus, &all,
+			    sizeof(all)), 0);
+		bench_split_conf(&c, (int)n, 0, &s);
+		memset(&seen, 0, sizeof(seen));
+		for (i = cores = 0; i < n; i++) {
+			struct session_conf *sc = &s.session[i];
+
+			ck_assert(!cpuset_overlaps(&seen, &sc->cpus));
+			ck_assert_uint_ge(cpuset_count(&sc->cpus), 8 / n);
+			cores += cpuset_count(&sc->cpus);
+			for (cpu = 0; cpu < 10; cpu++)
+				if (cpuset_has(&sc->cpus, cpu))
+					cpuset_add(&seen, cpu);
+			ck_assert_uint_eq(sc->cap_bytes, 600 * MIB / n);
+			ck_assert_int_eq(sc->threads, 0);
+			ck_assert_int_eq(sc->node, -1);
+		}
+		ck_assert_uint_eq(cores, 8);
+		ck_assert_int_eq(memcmp(&seen, &all, sizeof(all)), 0);
+	}
+	ck_assert_str_eq(s.session[7].name, "cpu7");
+	ck_assert_str_eq(s.session[7].cores, "9");
+	/* One without a cap: all share what is free. */
+	c.session[1].cap_bytes = 0;
+	bench_split_conf(&c, 3, 1, &s);
+	ck_assert_uint_eq(s.session[2].cap_bytes, 0);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		a_series_knows_its_middle_whatever_the_order,
+		each_last_cache_counts_once,
+		the_buffer_is_far_larger_than_caches_and_leaves_memory,
+		a_crew_works_on_its_cores_until_each_is_done,
+		any_number_of_cores_reads_for_a_slice,
+		the_disk_is_read_to_the_end,
+		the_cost_is_that_of_the_matrices,
+		a_prompt_computes_the_head_once_and_reads_by_batches,
+		generation_reads_weights_per_step_and_its_context,
+		the_bound_is_what_takes_longest,
+		tests_are_named_by_what_they_are,
+		a_split_gives_each_core_and_byte_once,
+	};
+
+	return t_main("roofline", 60, tests, NITEMS(tests));
+}
