@@ -15,7 +15,7 @@
 #include "../config/cores.h"
 #include "../worker/pool.h"
 
-enum { MOST_THREADS = 4, ROUNDS = 2000 };
+enum { MOST_THREADS = 4, NSPINS = 4, ROUNDS = 2000 };
 
 /* Cores of this process, before a pool has bound its caller to some. */
 static struct cpuset all_cores;
@@ -29,19 +29,28 @@ struct job {
 	cpu_set_t where[MOST_THREADS];
 };
 
-/* The ways a pool can be made, by number: threads, spin, pin. */
+/* The ways a pool can be made, by number: threads, spins, pin. */
 static struct par *
 pool_of_kind(unsigned kind)
 {
 	struct pool_conf pc = {
 		.nthreads = 1 + kind % MOST_THREADS,
 		.cpus = all_cores,
-		.spin_ns = kind / MOST_THREADS % 2 ? 20000 : 0,
-		.pin = kind / MOST_THREADS / 2 % 2,
+		.pin = kind / MOST_THREADS / NSPINS,
 	};
+	/* Never; always as long; by success; only inside a job, as on shared
+	 * cores. */
+	static const struct { uint32_t job, most, least; } spin[NSPINS] = {
+		{ 0, 0, 0 }, { 20000, 20000, 20000 }, { 20000, 20000, 500 },
+		{ 0, 100000, 4000 }
+	};
+	const unsigned s = kind / MOST_THREADS % NSPINS;
 	struct par *par = NULL;
 	struct err e = { 0 };
 
+	pc.job_spin_ns = spin[s].job;
+	pc.spin_ns = spin[s].most;
+	pc.spin_least_ns = spin[s].least;
 	if (pc.nthreads > cpuset_count(&pc.cpus))
 		pc.pin = 0;
 	t_ok(pool_open(&pc, &par, &e), &e);
@@ -49,7 +58,7 @@ pool_of_kind(unsigned kind)
 	return par;
 }
 
-enum { NKINDS = MOST_THREADS * 2 * 2 };
+enum { NKINDS = MOST_THREADS * NSPINS * 2 };
 
 /* Write, meet, read what all wrote; the other parity's cells may be written
  * meanwhile by whoever is ahead, but never these. */

@@ -23,9 +23,11 @@
 #include "report.h"
 #include "stage.h"
 
-/* A pool thread's wait in a session with cores of its own. */
-#define POOL_SPIN_OWN_NS	50000u
-#define POOL_SPIN_SHARED_NS	5000u
+/* Spins of the pool's threads, longer than a wake-up takes (35 to 50 us).  On
+ * shared cores nobody spins for a job, when it is another session's turn. */
+#define POOL_JOB_SPIN_OWN_NS	50000u
+#define POOL_SPIN_NS		100000u
+#define POOL_SPIN_LEAST_NS	4000u
 
 struct worker {
 	struct chan chan;
@@ -112,7 +114,9 @@ on_start(struct worker *w, struct err *reterr)
 	w->sc.kernels = &w->kernels;
 	pc.nthreads = ws->threads;
 	pc.pin = ws->own_cores && ws->threads <= cpuset_count(&pc.cpus);
-	pc.spin_ns = ws->own_cores ? POOL_SPIN_OWN_NS : POOL_SPIN_SHARED_NS;
+	pc.job_spin_ns = ws->own_cores ? POOL_JOB_SPIN_OWN_NS : 0;
+	pc.spin_ns = POOL_SPIN_NS;
+	pc.spin_least_ns = ws->own_cores ? POOL_SPIN_NS : POOL_SPIN_LEAST_NS;
 	if ((rc = pool_open(&pc, &w->sc.par, reterr)) < 0 ||
 	    (rc = mem_charge(&w->ledger, MEM_RUNTIME,
 	    ws->planned[MEM_RUNTIME], "the process itself", reterr)) < 0)

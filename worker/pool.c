@@ -1,9 +1,14 @@
-/* worker/pool.c - persistent threads, a job generation and a barrier.
+/* worker/pool.c - persistent threads, three gates, and spins that learn.
  *
- * Edges.  J1 -> J2: fn and arg are visible before the new generation.
- *         D1 -> D2: what a thread wrote is visible before it counts as done.
+ * A gate is a counter that threads wait to see move.
+ *	job	moved by the caller: there is something to do
+ *	round	moved by the last thread to reach a barrier
+ *	done	moved by the last of the other threads to finish the job
+ *
+ * Edges.  J1 -> J2: fn and arg are visible before job moves.
  *         B1 -> B2: what every thread wrote before the barrier is visible to
- *         each of them after it. */
+ *         each of them after it.
+ *         D1 -> D2: what the others wrote is visible before done moves. */
 #include "pool.h"
 
 #include <errno.h>
@@ -15,18 +20,21 @@
 
 #include "../shm/event.h"
 
+struct gate {
+	_Alignas(CACHELINE) _Atomic uint32_t word;
+	_Atomic uint32_t sleepers;
+};
+
 struct pool {
 	struct par par;			/* first: the handle */
 	struct pool_conf conf;
 	struct pool_thread *thread;	/* [nthreads], 0 unused */
 	par_fn *fn;
 	void *arg;
-	_Alignas(CACHELINE) _Atomic uint32_t job;	/* generation */
-	_Atomic uint32_t job_sleepers;
-	_Alignas(CACHELINE) _Atomic uint32_t ndone;
-	_Alignas(CACHELINE) _Atomic uint32_t arrived;
-	_Alignas(CACHELINE) _Atomic uint32_t round;	/* of the barrier */
-	_Atomic uint32_t round_sleepers;
+	struct gate job, round, done;
+	_Alignas(CACHELINE) _Atomic uint32_t arrived;	/* at the barrier */
+	_Alignas(CACHELINE) _Atomic uint32_t finished;	/* with the job */
+	_Alignas(CACHELINE) _Atomic uint32_t spin_ns;	/* inside a job, now */
 	_Atomic int stop;
 };
 
@@ -37,39 +45,70 @@ struct pool_thread {
 	int rc;				/* of binding it */
 };
 
-/* Until *word leaves seen: spin, then sleep.  The sleeper announces itself
- * before it looks again, the waker looks for sleepers after it wrote: both are
- * sequentially consistent, so that one of them sees the other. */
-static void
-wait_change(struct pool *p, _Atomic uint32_t *word, uint32_t seen,
-    _Atomic uint32_t *sleepers)
+/* Look at the clock once in so many looks at the gate: at 20 to 60 ns for a
+ * pause that is every 1 to 4 us. */
+enum { LOOKS = 64 };
+
+/* 1 = the gate has moved on from seen within ns. */
+static int
+gate_spin(struct gate *g, uint32_t seen, uint32_t ns)
 {
 	uint64_t until = 0;
 	unsigned i;
 
-	for (i = 1; p->conf.spin_ns > 0; i++) {
-		if (atomic_load_explicit(word, memory_order_acquire) != seen)
-			return;
+	for (i = 1; ns > 0; i++) {
+		if (atomic_load_explicit(&g->word, memory_order_acquire) !=
+		    seen)
+			return 1;
 		event_relax();
-		if (i % 64 != 0)
+		if (i % LOOKS != 0)
 			continue;
 		if (until == 0)
-			until = event_now_ns() + p->conf.spin_ns;
+			until = event_now_ns() + ns;
 		else if (event_now_ns() >= until)
 			break;
 	}
-	atomic_fetch_add(sleepers, 1);
-	while (atomic_load(word) == seen)
-		event_wait(word, seen, EVENT_FOREVER);
-	atomic_fetch_sub(sleepers, 1);
+	return 0;
+}
+
+/* The sleeper announces itself before it looks again, the mover looks for
+ * sleepers after it wrote: both are sequentially consistent, so that one of
+ * them sees the other. */
+static void
+gate_sleep(struct gate *g, uint32_t seen)
+{
+	atomic_fetch_add(&g->sleepers, 1);
+	while (atomic_load(&g->word) == seen)
+		event_wait(&g->word, seen, EVENT_FOREVER);
+	atomic_fetch_sub(&g->sleepers, 1);
 }
 
 static void
-change(_Atomic uint32_t *word, _Atomic uint32_t *sleepers)
+gate_move(struct gate *g)
 {
-	atomic_fetch_add(word, 1);
-	if (atomic_load(sleepers) != 0)
-		event_wake_all(word);
+	atomic_fetch_add(&g->word, 1);
+	if (atomic_load(&g->sleepers) != 0)
+		event_wake_all(&g->word);
+}
+
+/* Wait inside a job.  The threads that are waited for are at work on the same
+ * op, so that a short spin beats a sleep of tens of microseconds, whoever else
+ * may use these cores: inside a job it is this session's turn.  Where a spin
+ * was for nothing, somebody has taken a core after all: the next is half as
+ * long, and grows again with each that succeeds. */
+static void
+wait_in_job(struct pool *p, struct gate *g, uint32_t seen)
+{
+	uint32_t ns = atomic_load_explicit(&p->spin_ns, memory_order_relaxed);
+	int won = gate_spin(g, seen, ns);
+	uint32_t next = won ? MIN(ns * 2, p->conf.spin_ns) :
+	    MAX(ns / 2, p->conf.spin_least_ns);
+
+	if (next != ns)
+		atomic_store_explicit(&p->spin_ns, next,
+		    memory_order_relaxed);
+	if (!won)
+		gate_sleep(g, seen);
 }
 
 static void
@@ -80,12 +119,12 @@ pool_barrier(struct par *par)
 
 	if (par->nthreads == 1)
 		return;
-	round = atomic_load_explicit(&p->round, memory_order_relaxed);
+	round = atomic_load_explicit(&p->round.word, memory_order_relaxed);
 	if (atomic_fetch_add(&p->arrived, 1) + 1 == par->nthreads) {
 		atomic_store_explicit(&p->arrived, 0, memory_order_relaxed);
-		change(&p->round, &p->round_sleepers);		/* B1 */
+		gate_move(&p->round);				/* B1 */
 	} else {
-		wait_change(p, &p->round, round, &p->round_sleepers); /* B2 */
+		wait_in_job(p, &p->round, round);		/* B2 */
 	}
 }
 
@@ -101,13 +140,10 @@ pool_run(struct par *par, par_fn *fn, void *arg)
 	}
 	p->fn = fn;
 	p->arg = arg;
-	atomic_store_explicit(&p->ndone, 0, memory_order_relaxed);
-	change(&p->job, &p->job_sleepers);			/* J1 */
+	done = atomic_load_explicit(&p->done.word, memory_order_relaxed);
+	gate_move(&p->job);					/* J1 */
 	fn(arg, 0);
-	/* The others are about to finish: they met at the last barrier. */
-	while ((done = atomic_load_explicit(&p->ndone,
-	    memory_order_acquire)) != par->nthreads - 1)	/* D2 */
-		event_wait(&p->ndone, done, EVENT_FOREVER);
+	wait_in_job(p, &p->done, done);				/* D2 */
 }
 
 /* The cores of a thread. */
@@ -183,14 +219,17 @@ thread_main(void *arg)
 	t->rc = bind_thread(&p->conf, t->index);
 	touch_stack();
 	for (;;) {
-		wait_change(p, &p->job, job, &p->job_sleepers);	/* J2 */
+		if (!gate_spin(&p->job, job, p->conf.job_spin_ns))
+			gate_sleep(&p->job, job);		/* J2 */
 		job++;
 		if (atomic_load(&p->stop))
 			return NULL;
 		p->fn(p->arg, t->index);
-		if (atomic_fetch_add(&p->ndone, 1) + 1 ==
-		    p->par.nthreads - 1)			/* D1 */
-			event_wake(&p->ndone);
+		if (atomic_fetch_add(&p->finished, 1) + 1 <
+		    p->par.nthreads - 1)
+			continue;
+		atomic_store_explicit(&p->finished, 0, memory_order_relaxed);
+		gate_move(&p->done);				/* D1 */
 	}
 }
 
@@ -214,6 +253,7 @@ pool_open(const struct pool_conf *pc, struct par **ret, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	memset(p, 0, sizeof(*p));
 	p->conf = *pc;
+	p->spin_ns = pc->spin_ns;
 	p->par.nthreads = pc->nthreads;
 	p->par.run = pool_run;
 	p->par.barrier = pool_barrier;
@@ -256,7 +296,7 @@ pool_close(struct par *par)
 	if (p == NULL)
 		return;
 	atomic_store(&p->stop, 1);
-	change(&p->job, &p->job_sleepers);
+	gate_move(&p->job);
 	for (i = 1; i < par->nthreads; i++)
 		pthread_join(p->thread[i].id, NULL);
 	free(p->thread);

@@ -13,7 +13,11 @@ struct pool_conf {
 	struct cpuset cpus;	/* thread i is pinned to the i-th of them when
 				 * pin; else all threads may use all */
 	int pin;
-	uint32_t spin_ns;	/* how long a thread spins before it sleeps */
+	/* How long a thread spins before it sleeps, waiting for a job; and
+	 * inside a job for the others: between the two bounds, by whether it
+	 * helped. */
+	uint32_t job_spin_ns;
+	uint32_t spin_ns, spin_least_ns;
 };
 
 /* The threads stand ready, bound, their stacks touched.  An error names the
