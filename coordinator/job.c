@@ -337,29 +337,25 @@ feed(struct job *j, struct feed *f, struct err *reterr)
 }
 
 /* Rows of a batch of n.  Stages with cores of their own overlap when there are
- * several chunks: with C of them S stages reach S * C / (S + C - 1) of one, so
- * a prompt is cut into four times as many chunks as there are stages, but
- * not below the rows that a matrix is worth reading for.  Stages that share
- * cores only lose by it: they get whole batches. */
-enum { CHUNK_LEAST = 32 };
-
-static uint32_t
-chunk_rows(const struct plan *p, uint32_t n)
-{
-	unsigned s;
-
-	for (s = 0; s < p->nsessions; s++)
-		if (!p->session[s].own_cores)
-			return p->batch_rows;
-	return MIN(p->batch_rows, MAX(CHUNK_LEAST,
-	    DIV_UP(n, 4 * p->nsessions)));
-}
+ * several chunks: with C of them S stages reach S * C / (S + C - 1) of one.  C
+ * = 19 (S - 1) makes that 95 % of S: 1.9 for two stages.  But not below the
+ * rows that a matrix is worth reading for, and whole blocks of the kernels'
+ * rows.  Stages that share cores only lose by it: they get whole batches. */
+enum { CHUNKS_PER_BORDER = 19, CHUNK_LEAST = 64, CHUNK_UNIT = 16 };
 
 uint32_t
 job_chunk(const struct job *j, uint32_t n)
 {
-	return j->plan.nsessions > 1 ? chunk_rows(&j->plan, n) :
-	    j->plan.batch_rows;
+	const struct plan *p = &j->plan;
+	uint32_t rows;
+	unsigned s;
+
+	for (s = 0; s < p->nsessions; s++)
+		if (p->nsessions == 1 || !p->session[s].own_cores)
+			return p->batch_rows;
+	rows = n / (CHUNKS_PER_BORDER * (p->nsessions - 1));
+	rows = MAX(ALIGN_DOWN(rows, CHUNK_UNIT), CHUNK_LEAST);
+	return MIN(rows, p->batch_rows);
 }
 
 int

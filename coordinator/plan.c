@@ -164,8 +164,21 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	return 0;
 }
 
-/* Bytes of weights read per token are the time of a unit: decode is bound by
- * them, and prefill by their products. */
+/* What a unit costs is its time for a prompt, whose chunks follow each other
+ * through the stages: the slowest sets the pace.  Generation is no guide: a
+ * token passes the stages one after the other and takes the sum of their
+ * times wherever the cuts are.  A layer's time goes with the bytes of its
+ * matrices, for every row of a chunk; the head is run for one row of a chunk
+ * at most, and the embedding is only copied. */
+static double
+unit_cost(const struct sizes *z, uint32_t u)
+{
+	double bytes = (double)(z->before[u + 1].token - z->before[u].token);
+
+	return u == z->plan->model->nunits - 1 ?
+	    bytes / z->plan->batch_rows : bytes;
+}
+
 static int
 cut(struct sizes *z, unsigned *reterr_session, uint64_t *reterr_short,
     struct err *reterr)
@@ -183,8 +196,7 @@ cut(struct sizes *z, unsigned *reterr_session, uint64_t *reterr_short,
 	if ((cost = calloc(n, sizeof(*cost))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	for (u = 0; u < n; u++)
-		cost[u] = (double)(z->before[u + 1].token -
-		    z->before[u].token);
+		cost[u] = unit_cost(z, u);
 	for (s = 0; s < p->nsessions; s++) {
 		speed[s] = p->session[s].own_cores ? p->session[s].threads : 1;
 		caps[s] = p->session[s].cap_bytes;

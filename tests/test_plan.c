@@ -644,6 +644,31 @@ START_TEST(settings_left_open_follow_from_model_and_machine)
 }
 END_TEST
 
+/* A head that weighs as much as many layers is run for one row of a chunk. */
+START_TEST(layers_are_shared_evenly_however_large_the_head_is)
+{
+	static struct world w;
+	static struct plan p;
+	struct tiny t = TINY;
+	struct err e = { 0 };
+
+	t.n_layer = 8;
+	t.n_vocab = 6400;
+	set_up(&w, &t);
+	add_session(&w, GIB);
+	add_session(&w, GIB);
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].nlayers, 4);
+	ck_assert_uint_eq(p.session[1].nlayers, 4);
+	ck_assert_int_eq(p.session[1].head, 1);
+	/* With chunks of one row it does count in full. */
+	w.c.batch_rows = 1;
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	ck_assert_uint_gt(p.session[0].nlayers, 6);
+	tear_down(&w);
+}
+END_TEST
+
 START_TEST(equal_inputs_give_equal_plans)
 {
 	static struct world w;
@@ -731,6 +756,7 @@ main(void)
 		a_kv_type_that_cannot_hold_the_heads_is_bad_usage,
 		a_type_without_kernels_is_a_bad_model,
 		settings_left_open_follow_from_model_and_machine,
+		layers_are_shared_evenly_however_large_the_head_is,
 		equal_inputs_give_equal_plans,
 		a_cache_beyond_64_bits_does_not_fit,
 		a_slot_beyond_32_bits_does_not_fit
