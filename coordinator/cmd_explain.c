@@ -25,10 +25,11 @@ on_placed(struct explained *x, const struct session *s,
 	x->cpu_ops += fell;
 	if (json) {
 		json_array_append_new(x->ops, json_pack(
-		    "{s:s,s:o,s:s,s:s,s:s,s:s}", "session", s->name, "layer",
+		    "{s:s,s:o,s:s,s:s,s:s,s:s,s:b,s:s}", "session", s->name, "layer",
 		    wp->layer >= 0 ? json_integer(wp->layer) : json_null(),
 		    "op", wp->op, "tensor", wp->tensor, "where", where,
-		    "reason", wp->reason));
+		    "reason", wp->reason, "meet", (int)wp->meet, "share",
+		    wp->share));
 		return;
 	}
 	printf("%-10s ", s->name);
@@ -36,8 +37,8 @@ on_placed(struct explained *x, const struct session *s,
 		printf("%5d ", wp->layer);
 	else
 		printf("%5s ", wp->head ? "head" : "-");
-	printf("%-12s %-30s %-8s %s\n", wp->op, wp->tensor, where,
-	    wp->reason);
+	printf("%-12s %-30s %c %-8s %-8s %s\n", wp->op, wp->tensor,
+	    wp->meet ? '|' : ' ', wp->share, where, wp->reason);
 }
 
 static int
@@ -74,8 +75,8 @@ explain_all(struct job *j, struct chan_msg *m, struct err *reterr)
 	int rc = 0;
 
 	if (!j->c->json)
-		printf("%-10s %5s %-12s %-30s %-8s %s\n", "session", "layer",
-		    "op", "tensor", "where", "reason");
+		printf("%-10s %5s %-12s %-30s   %-8s %-8s %s\n", "session",
+		    "layer", "op", "tensor", "threads", "where", "reason");
 	for (i = 0; i < j->plan.nsessions && rc == 0; i++) {
 		rc = explain_session(&x, j, i, m, reterr);
 		json_array_append_new(x.summary, json_pack("{s:s,s:i,s:i}",

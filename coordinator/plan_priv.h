@@ -21,7 +21,10 @@ struct sizes {
 	/* Largest staging block that rows of [u, u + 2^level) ask for. */
 	uint64_t *block[BLOCK_LEVELS];	/* [nunits] each */
 	struct unit_size rope, tied_head, head;
-	uint64_t scratch[2][4][2];	/* embedding, layers (3 = more), head */
+	/* Largest scratch of a program with one of the layers [u, u + 2^level),
+	 * with or without embedding and head; and of one without layers. */
+	uint64_t *scratch[2][2][BLOCK_LEVELS];	/* [nunits] each */
+	uint64_t no_layer[2][2];
 	uint64_t thread_bytes;
 	struct kv_layout kv_one;	/* of one layer */
 	unsigned threads[MAX_SESSIONS];

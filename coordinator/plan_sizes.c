@@ -65,30 +65,31 @@ weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
 	return 0;
 }
 
-/* Scratch of a program with these parts: it does not depend on which layers,
- * and no further layer after the third changes it: beside the first, which may
- * read its input from the ring, and the last, behind which the rope table is
- * free, all are laid out alike. */
+/* Scratch of a program with these parts: layer unit u, or none (0). */
 static int
-scratch_of(struct sizes *z, int embedding, uint32_t nlayers, int head,
-    struct err *reterr)
+scratch_of(struct sizes *z, int embedding, uint32_t u, int head,
+    uint64_t *ret, struct err *reterr)
 {
 	const struct model *m = z->plan->model;
 	struct program_env env = {
-		.hp = &m->hp, .nlayers = nlayers, .embedding = embedding,
-		.head = head, .batch_rows = z->plan->batch_rows,
+		.hp = &m->hp, .first_layer = MAX(u, 1) - 1, .nlayers = u > 0,
+		.embedding = embedding, .head = head,
+		.batch_rows = z->plan->batch_rows,
 		.head_rows = z->plan->head_rows, .kv = z->kv_one,
 	};
-	uint32_t u0 = embedding ? 0 : 1, u1 = 1 + nlayers, n;
 	struct extent *ext;
 	struct weights ws = { 0 };
 	struct program *p = NULL;
+	uint32_t n = 0;
 	int rc;
 
-	ext = calloc(2 * (size_t)model_range_max(m), sizeof(*ext));
+	ext = calloc(3 * (size_t)model_range_max(m), sizeof(*ext));
 	if (ext == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	n = model_range(m, u0, MAX(u0, u1), ext);
+	if (embedding)
+		n += model_range(m, 0, 1, ext);
+	if (u > 0)
+		n += model_range(m, u, u + 1, ext + n);
 	if (head)
 		n += model_range(m, m->nunits - 1, m->nunits, ext + n);
 	if ((rc = weights_layout(ext, n, z->env->kernels, &ws, reterr)) == 0) {
@@ -96,7 +97,7 @@ scratch_of(struct sizes *z, int embedding, uint32_t nlayers, int head,
 		rc = program_build(&env, &p, reterr);
 	}
 	if (rc == 0) {
-		z->scratch[embedding][nlayers][head] = p->scratch_bytes;
+		*ret = p->scratch_bytes;
 		z->thread_bytes = MAX(z->thread_bytes,
 		    program_thread_bytes(p));
 	}
@@ -104,6 +105,60 @@ scratch_of(struct sizes *z, int embedding, uint32_t nlayers, int head,
 	weights_free(&ws);
 	free(ext);
 	return rc;
+}
+
+/* From the first level of a table on. */
+static void
+fill_levels(uint64_t *const level[BLOCK_LEVELS], uint32_t n)
+{
+	uint32_t l, u;
+
+	for (l = 1; l < BLOCK_LEVELS; l++)
+		for (u = 0; u + (1u << l) <= n; u++)
+			level[l][u] = MAX(level[l - 1][u],
+			    level[l - 1][u + (1u << (l - 1))]);
+}
+
+/* The largest of [u0, u1): two overlapping powers of two. */
+static uint64_t
+range_max(uint64_t *const level[BLOCK_LEVELS], uint32_t u0, uint32_t u1)
+{
+	uint32_t l = 31 - (uint32_t)__builtin_clz(u1 - u0);
+
+	return MAX(level[l][u0], level[l][u1 - (1u << l)]);
+}
+
+static int
+new_levels(uint64_t *level[BLOCK_LEVELS], uint32_t n, struct err *reterr)
+{
+	uint32_t l;
+
+	for (l = 0; l < BLOCK_LEVELS; l++)
+		if ((level[l] = calloc(n, sizeof(*level[l]))) == NULL)
+			return err_set(reterr, ERR_RUN, -ENOMEM,
+			    "out of memory");
+	return 0;
+}
+
+/* The layers of a program lie in the same scratch, each as if it were alone:
+ * several need what the greediest needs (layers/program.c). */
+static int
+measure_scratch(struct sizes *z, int e, int h, struct err *reterr)
+{
+	uint32_t n = z->plan->model->nunits, u;
+	uint64_t **level = z->scratch[e][h];
+	int rc;
+
+	if ((rc = new_levels(level, n, reterr)) < 0)
+		return rc;
+	if ((e || h) && (rc = scratch_of(z, e, 0, h, &z->no_layer[e][h],
+	    reterr)) < 0)
+		return rc;
+	for (u = 1; u < n - 1; u++)
+		if ((rc = scratch_of(z, e, u, h, &level[0][u], reterr)) < 0)
+			return rc;
+	fill_levels(level, n);
+	return 0;
 }
 
 static void
@@ -121,16 +176,14 @@ static int
 sum_units(struct sizes *z, struct err *reterr)
 {
 	const struct model *m = z->plan->model;
-	uint32_t n = m->nunits, u, l;
+	uint32_t n = m->nunits, u;
 	struct unit_size us;
 	int rc;
 
 	if ((z->before = calloc(n + 1, sizeof(*z->before))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	for (l = 0; l < BLOCK_LEVELS; l++)
-		if ((z->block[l] = calloc(n, sizeof(*z->block[l]))) == NULL)
-			return err_set(reterr, ERR_RUN, -ENOMEM,
-			    "out of memory");
+	if ((rc = new_levels(z->block, n, reterr)) < 0)
+		return rc;
 	for (u = 0; u < n; u++) {
 		if ((rc = weigh(z, m->ext + m->first[u], m->first[u + 1] -
 		    m->first[u], &us, &z->block[0][u], reterr)) < 0)
@@ -139,10 +192,7 @@ sum_units(struct sizes *z, struct err *reterr)
 		add_size(&z->before[u + 1], &us);
 	}
 	z->head = us;
-	for (l = 1; l < BLOCK_LEVELS; l++)
-		for (u = 0; u + (1u << l) <= n; u++)
-			z->block[l][u] = MAX(z->block[l - 1][u],
-			    z->block[l - 1][u + (1u << (l - 1))]);
+	fill_levels(z->block, n);
 	return 0;
 }
 
@@ -151,7 +201,6 @@ sizes_measure(struct sizes *z, struct err *reterr)
 {
 	const struct model *m = z->plan->model;
 	uint64_t block;
-	uint32_t nl;
 	int rc, e, h;
 
 	if ((rc = sum_units(z, reterr)) < 0)
@@ -164,33 +213,33 @@ sizes_measure(struct sizes *z, struct err *reterr)
 	    &z->tied_head, &block, reterr)) < 0)
 		return rc;
 	for (e = 0; e < 2; e++)
-		for (nl = 0; nl < 4; nl++)
-			for (h = 0; h < 2; h++)
-				if (e + nl + h > 0 && (rc = scratch_of(z, e,
-				    MIN(nl, m->hp.n_layer), h, reterr)) < 0)
-					return rc;
+		for (h = 0; h < 2; h++)
+			if ((rc = measure_scratch(z, e, h, reterr)) < 0)
+				return rc;
 	return 0;
 }
 
 void
 sizes_free(struct sizes *z)
 {
-	unsigned l;
+	unsigned l, i;
 
-	for (l = 0; l < BLOCK_LEVELS; l++)
+	for (l = 0; l < BLOCK_LEVELS; l++) {
 		free(z->block[l]);
+		for (i = 0; i < 4; i++)
+			free(z->scratch[i / 2][i % 2][l]);
+	}
 	free(z->before);
 	free(z);
 }
 
-/* The staging block of [u0, u1): two overlapping powers of two. */
+/* Compute scratch of layers [l0, l1), with these ends. */
 static uint64_t
-range_block(const struct sizes *z, uint32_t u0, uint32_t u1)
+range_scratch(const struct sizes *z, int embedding, int head, uint32_t l0,
+    uint32_t l1)
 {
-	uint32_t l = 31 - (uint32_t)__builtin_clz(u1 - u0);
-
-	return MAX(load_conf.block_bytes, MAX(z->block[l][u0],
-	    z->block[l][u1 - (1u << l)]));
+	return l0 < l1 ? range_max(z->scratch[embedding][head], l0, l1) :
+	    z->no_layer[embedding][head];
 }
 
 void
@@ -222,11 +271,11 @@ sizes_session(const struct sizes *z, unsigned s, uint32_t u0, uint32_t u1,
 	memset(b, 0, sizeof(ps->bytes));
 	b[MEM_WEIGHTS] = arena_charge_bytes(weights);
 	b[MEM_KV] = arena_charge_bytes(ps->nlayers * z->kv_one.nbytes);
-	b[MEM_COMPUTE] = arena_charge_bytes(
-	    ALIGN_UP(z->scratch[ps->embedding][MIN(ps->nlayers, 3)][ps->head],
-	    64) + (ps->nlayers > 0 ? z->threads[s] * z->thread_bytes : 0));
+	b[MEM_COMPUTE] = arena_charge_bytes(ALIGN_UP(range_scratch(z,
+	    ps->embedding, ps->head, MAX(u0, 1), MIN(u1, m->nunits - 1)), 64) +
+	    (ps->nlayers > 0 ? z->threads[s] * z->thread_bytes : 0));
 	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth *
-	    range_block(z, u0, u1));
+	    MAX(load_conf.block_bytes, range_max(z->block, u0, u1)));
 	b[MEM_RINGS] = rings_bytes(z->plan, s);
 	/* Page tables: one entry of 8 bytes for each 4 KiB mapped. */
 	b[MEM_RUNTIME] = z->runtime[s] +

@@ -13,6 +13,7 @@ struct build {
 	struct program *p;
 	uint32_t cap_ops, cap_tensors;
 	tensor_id rope_table;
+	tensor_id residual;	/* first sum of a stage with an input */
 	struct { tensor_id x, q8; } quantized;	/* the last one made */
 	uint32_t rows;		/* batch_rows, or head_rows in the head */
 	int layer;		/* of the model, -1 outside */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "build.h"
+#include "shares.h"
 
 static build_layer_fn *const layer_builders[ARCH_COUNT] = {
 	[ARCH_LLAMA] = build_llama_layer,
@@ -29,6 +30,14 @@ const char *
 op_name(enum op_kind k)
 {
 	return op_names[k];
+}
+
+const char *
+op_share_name(enum op_share s)
+{
+	static const char *const names[] = { "rows", "columns", "any" };
+
+	return names[s];
 }
 
 /* A layer has fewer than 32 ops and tensors; the ends have a few more. */
@@ -180,8 +189,7 @@ tensor_id
 b_add(struct build *b, tensor_id x, tensor_id y)
 {
 	/* The stage's input belongs to the ring and is never written. */
-	tensor_id out = b->p->t[x].store == STORE_INPUT ?
-	    new_tensor(b, STORE_SCRATCH, ELEM_F32, b->p->t[x].cols) : x;
+	tensor_id out = b->p->t[x].store == STORE_INPUT ? b->residual : x;
 
 	new_op(b, OP_ADD, out, x, y);
 	if (b->quantized.x == out)
@@ -205,6 +213,11 @@ build_body(struct build *b)
 		    need_weight(b, ROLE_TOKEN_EMBD, -1);
 	} else {
 		x = new_tensor(b, STORE_INPUT, ELEM_F32, env->hp->n_embd);
+		/* Here, and not where it is first written, so that its place
+		 * does not depend on the first layer's other tensors. */
+		if (env->nlayers > 0)
+			b->residual = new_tensor(b, STORE_SCRATCH, ELEM_F32,
+			    env->hp->n_embd);
 	}
 	if (env->nlayers > 0) {
 		b->rope_table = new_tensor(b, STORE_SCRATCH, ELEM_F32,
@@ -240,8 +253,9 @@ build_head(struct build *b, tensor_id x)
 	b->p->t[y].store = STORE_OUTPUT;
 }
 
-/* Lives: from the defining op to the last that reads or writes.  What the head
- * part reads of the body lives to the end: the head runs several times. */
+/* Lives: from where the threads met before the defining op, since one may run
+ * ahead of another from there on, to the last op that reads or writes.  What
+ * the head part reads of the body lives to the end: it runs several times. */
 static void
 find_lives(struct program *p)
 {
@@ -255,11 +269,17 @@ find_lives(struct program *p)
 		for (j = 0; j < NITEMS(use); j++) {
 			if (use[j] == NO_TENSOR)
 				continue;
+			p->t[use[j]].def = shares_first(p,
+			    p->t[use[j]].def);
 			p->t[use[j]].last = i;
 			if (i >= p->nbody && p->t[use[j]].def < p->nbody)
 				p->t[use[j]].last = p->nops;
 		}
 	}
+	/* To the end of the body, so that the last layer lies as the others. */
+	for (i = 0; i < p->nbody; i++)
+		if (p->op[i].kind == OP_ROPE_TABLE)
+			p->t[p->op[i].out].last = p->nbody - 1;
 }
 
 struct hole {
@@ -274,7 +294,10 @@ hole_cmp(const void *a, const void *b)
 	return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
-/* First fit by offset, in order of definition, beside the tensors alive. */
+/* First fit by offset, in order of definition, beside the tensors alive.  The
+ * residual and the rope table come first and stay, so that what lies between
+ * them and the next layer's depends on that layer alone: the scratch of several
+ * layers is that of the greediest. */
 static int
 lay_out_scratch(struct program *p)
 {
@@ -323,7 +346,8 @@ program_build(const struct program_env *env, struct program **ret,
 	    env->nlayers * OPS_PER_LAYER + OPS_OF_ENDS;
 	p->op = calloc(b.cap_ops, sizeof(*p->op));
 	p->t = calloc(b.cap_tensors, sizeof(*p->t));
-	if (p->op == NULL || p->t == NULL)
+	p->group = calloc(b.cap_ops, sizeof(*p->group));
+	if (p->op == NULL || p->t == NULL || p->group == NULL)
 		goto nomem;
 	x = build_body(&b);
 	if (env->head && b.rc == 0)
@@ -336,6 +360,7 @@ program_build(const struct program_env *env, struct program **ret,
 		program_free(p);
 		return b.rc;
 	}
+	shares_find(p);
 	find_lives(p);
 	if (lay_out_scratch(p) < 0)
 		goto nomem;
@@ -353,6 +378,7 @@ program_free(struct program *p)
 		return;
 	free(p->op);
 	free(p->t);
+	free(p->group);
 	free(p);
 }
 

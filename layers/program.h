@@ -50,6 +50,21 @@ struct tensor {
 
 #define NO_TENSOR	UINT16_MAX
 
+/* How the threads of a session share an op. */
+enum op_share {
+	SHARE_ROWS,	/* each thread some rows, all of their columns */
+	SHARE_COLS,	/* each thread some columns of all rows, by the group */
+	SHARE_ANY	/* as the op likes */
+};
+const char *op_share_name(enum op_share s);	/* "rows" */
+
+/* Ops of which a thread does the same columns. */
+struct share_group {
+	uint32_t cols;
+	uint32_t unit;		/* columns that are not parted */
+	uint32_t first;		/* op that began it */
+};
+
 struct op {
 	enum op_kind kind;
 	int16_t layer;		/* of the model, -1 = none */
@@ -57,6 +72,10 @@ struct op {
 	const struct weight *w;		/* GET_ROWS, RMS_NORM, MATMUL */
 	const struct weight *bias;	/* MATMUL, NULL = none */
 	uint32_t heads;		/* ROPE: heads in a row */
+	/* Set by shares_find(). */
+	enum op_share share;
+	uint16_t group;		/* SHARE_COLS: of program.group */
+	uint8_t meet;		/* all threads meet before it */
 };
 
 /* What a program is built for. */
@@ -75,6 +94,8 @@ struct program {
 	uint32_t nops, nbody;	/* ops [nbody, nops) are the head part */
 	struct tensor *t;	/* [ntensors] */
 	uint32_t ntensors;
+	struct share_group *group;	/* [ngroups] */
+	uint32_t ngroups;
 	uint64_t scratch_bytes;	/* 64-aligned */
 	const struct weight *rope_freqs;	/* NULL = none */
 };

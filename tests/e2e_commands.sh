@@ -155,13 +155,13 @@ check "cpu found; each kind with a reason" "$PYTHON" - "$OUT" <<-'END'
 # --- explain ---
 
 works "explain" explain -c "$DEMO"
-check "of the last layer" prints '^cpu[0-3] +7 matmul +blk\.7\.ffn_down\.weight +cpu'
+check "of the last layer" prints '^cpu[0-3] +7 matmul +blk\.7\.ffn_down\.weight +\| columns +cpu'
 check "nothing falls back" same 4 "$(grep -c ' 0 fall back' "$OUT")"
 works "explain --json" explain --json -c "$DEMO"
 check "it has the stable keys" has_keys explain
 works "explain of a device" explain -m "$MODEL" -s null
 check "attention falls back, with the reason" \
-    prints '^null0 +3 attention +cpu +[a-z]'
+    prints '^null0 +3 attention +\| any +cpu +[a-z]'
 check "the rest does not" prints '^null0 +158 operations .* 8 fall back'
 works "explain --json of a device" explain -m "$MODEL" -s cpu -s null --json
 check "it has the stable keys, too" has_keys explain

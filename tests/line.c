@@ -84,8 +84,10 @@ open_part(struct line *l, unsigned i, struct err *reterr)
 	struct ring in, out;
 	int rc;
 
-	if ((rc = cores_allowed(&pc.cpus, reterr)) < 0 ||
-	    (rc = pool_open(&pc, &p->par, reterr)) < 0)
+	p->par = l->conf.par;
+	if (p->par == NULL &&
+	    ((rc = cores_allowed(&pc.cpus, reterr)) < 0 ||
+	    (rc = pool_open(&pc, &p->par, reterr)) < 0))
 		return rc;
 	give_orders(l, i);
 	/* Its weights were drawn after it was opened. */
@@ -130,7 +132,8 @@ line_close(struct line *l)
 
 	for (i = 0; i < l->conf.nstages; i++) {
 		stage_close(l->part[i].s);
-		pool_close(l->part[i].par);
+		if (l->conf.par == NULL)
+			pool_close(l->part[i].par);
 		free(l->part[i].ext);
 		/* Everything that was charged has been given back. */
 		ck_assert_uint_eq(l->part[i].ledger.used_bytes, 0);

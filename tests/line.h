@@ -16,6 +16,7 @@ struct line_conf {
 	/* Of each stage; NULL = as the one before. */
 	const struct device_ops *dev[LINE_STAGES];
 	unsigned threads;
+	struct par *par;		/* instead of a pool of them */
 	uint32_t batch_rows, head_rows;
 	enum kv_fmt fmt;
 	uint64_t cap_bytes;

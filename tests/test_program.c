@@ -282,7 +282,8 @@ END_TEST
 /* --- lives and places --- */
 
 struct life {
-	uint32_t first, last;		/* ops that touch it */
+	uint32_t first, last;	/* ops that touch it, and on to where the
+				 * threads meet: one may be ahead of another */
 };
 
 static void
@@ -292,7 +293,11 @@ touch(struct life *life, const struct program *p, uint16_t id, uint32_t op)
 		return;
 	ck_assert_uint_lt(id, p->ntensors);
 	life[id].first = MIN(life[id].first, op);
+	while (life[id].first > 0 && !p->op[life[id].first].meet)
+		life[id].first--;
 	life[id].last = MAX(life[id].last, op);
+	while (life[id].last + 1 < p->nops && !p->op[life[id].last + 1].meet)
+		life[id].last++;
 	/* The next block of the head reads it again. */
 	if (op >= p->nbody && life[id].first < p->nbody)
 		life[id].last = p->nops;
@@ -471,32 +476,55 @@ START_TEST(equal_inputs_give_equal_programs)
 }
 END_TEST
 
-/* The plan measures three layers and takes the rest to cost no more scratch. */
-START_TEST(layers_after_the_third_need_no_more_scratch)
+/* Scratch of layers [l0, l0 + n) of b with or without the ends. */
+static uint64_t
+scratch(struct built *b, int e, int h, uint32_t l0, uint32_t n)
 {
-	struct built three, many;
+	struct program *p = NULL;
+	struct err err = { 0 };
+	uint64_t nbytes;
+
+	b->env.embedding = e;
+	b->env.head = h;
+	b->env.first_layer = l0;
+	b->env.nlayers = n;
+	t_ok(program_build(&b->env, &p, &err), &err);
+	nbytes = p->scratch_bytes;
+	program_free(p);
+	return nbytes;
+}
+
+/* The plan measures each layer alone. */
+START_TEST(several_layers_need_the_scratch_of_the_greediest)
+{
+	static const char *const odd[] = {
+		"blk.0.attn_q.weight", "blk.3.attn_v.weight",
+		"blk.1.ffn_down.weight", "blk.2.attn_output.weight",
+		"blk.0.ffn_gate.weight", "blk.1.ffn_up.weight"
+	};
+	struct built b;
 	struct tiny t;
-	uint32_t e, h, n;
+	uint32_t l0, n, l, ends;
+	uint64_t most;
 	unsigned i;
 
 	for (i = 0; i < 30; i++) {
 		t = tiny_random(0);
-		for (e = 0; e < 2; e++)
-			for (h = 0; h < 2; h++) {
-				t.n_layer = h ? 3 : 6;
-				build(&three, &t, 1 - e, 4 + h);
-				ck_assert_uint_eq(three.env.nlayers, 3);
-				for (n = 4; n <= 6; n++) {
-					t.n_layer = h ? n : 6;
-					build(&many, &t, 1 - e, 1 + n + h);
-					ck_assert_uint_eq(many.env.nlayers, n);
-					ck_assert_uint_eq(
-					    many.p->scratch_bytes,
-					    three.p->scratch_bytes);
-					tear_down(&many);
+		t.n_layer = 4;
+		t.odd = odd[i % NITEMS(odd)];
+		t.odd_type = QUANT_F16;
+		set_up(&b, &t, 0, 6);
+		for (ends = 0; ends < 4; ends++)
+			for (l0 = 0; l0 < 4; l0++)
+				for (n = 1; l0 + n <= 4; n++) {
+					most = 0;
+					for (l = l0; l < l0 + n; l++)
+						most = MAX(most, scratch(&b,
+						    ends & 1, ends / 2, l, 1));
+					ck_assert_uint_eq(most, scratch(&b,
+					    ends & 1, ends / 2, l0, n));
 				}
-				tear_down(&three);
-			}
+		tear_down(&b);
 	}
 }
 END_TEST
@@ -612,7 +640,7 @@ main(void)
 		the_residual_goes_straight_out_and_the_input_is_never_written,
 		activations_are_quantized_once_for_all_who_share_them,
 		equal_inputs_give_equal_programs,
-		layers_after_the_third_need_no_more_scratch,
+		several_layers_need_the_scratch_of_the_greediest,
 		compute_bytes_are_scratch_and_a_piece_for_each_thread,
 		a_missing_weight_is_named,
 		rope_factors_are_found_where_there_are_layers,

@@ -7,6 +7,7 @@
 
 #include "../config/meminfo.h"
 #include "../kernels/cpu.h"
+#include "../layers/shares.h"
 #include "host_mem.h"
 #include "ops_cpu.h"
 
@@ -29,7 +30,8 @@ struct device {
 	struct host_mem mem;
 	struct cpu_span *span;		/* [nspans] */
 	uint32_t nspans;
-	float *inv_freq;		/* made with the first span */
+	float *inv_freq;		/* made with the first span, */
+	uint32_t *cut;			/* and so is this: ops_cpu.h */
 	struct ops_ctx ctx;
 	uint32_t first, end;
 };
@@ -131,6 +133,27 @@ cpu_upload(struct device *d, const struct weights *ws,
 	return 0;
 }
 
+/* What all spans of a program share. */
+static int
+prepare_program(struct device *d, const struct program *p)
+{
+	unsigned n = d->conf.par->nthreads;
+
+	if (d->cut != NULL)
+		return 0;
+	d->cut = calloc((size_t)p->ngroups * (n + 1) + 1, sizeof(*d->cut));
+	if (d->cut == NULL || shares_cut(p, n, d->cut) < 0)
+		return -ENOMEM;
+	if (p->env.nlayers == 0)
+		return 0;
+	d->inv_freq = calloc(p->env.hp->n_rot / 2, sizeof(*d->inv_freq));
+	if (d->inv_freq == NULL)
+		return -ENOMEM;
+	rope_inv_freq(p->env.hp, p->rope_freqs != NULL ? p->rope_freqs->vec :
+	    NULL, d->inv_freq);
+	return 0;
+}
+
 static int
 cpu_prepare(struct device *d, const struct program *p, const struct span *s,
     const struct device_buf *kv, const struct device_buf *compute,
@@ -140,18 +163,10 @@ cpu_prepare(struct device *d, const struct program *p, const struct span *s,
 	const struct op *op;
 
 	cs = reallocarray(d->span, d->nspans + 1, sizeof(*cs));
-	if (cs == NULL)
+	if (cs != NULL)
+		d->span = cs;
+	if (cs == NULL || prepare_program(d, p) < 0)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	d->span = cs;
-	if (d->inv_freq == NULL && p->env.nlayers > 0) {
-		d->inv_freq = calloc(p->env.hp->n_rot / 2,
-		    sizeof(*d->inv_freq));
-		if (d->inv_freq == NULL)
-			return err_set(reterr, ERR_RUN, -ENOMEM,
-			    "out of memory");
-		rope_inv_freq(p->env.hp, p->rope_freqs != NULL ?
-		    p->rope_freqs->vec : NULL, d->inv_freq);
-	}
 	cs += d->nspans;
 	*cs = (struct cpu_span){ .p = p, .s = *s, .kv = kv->host,
 	    .compute = compute->host };
@@ -202,7 +217,8 @@ cpu_run(struct device *d, uint32_t handle, const struct batch *b,
 		par = &alone;
 	d->ctx = (struct ops_ctx){
 		.k = &d->k, .p = cs->p, .par = par, .kv = cs->kv,
-		.compute = cs->compute, .inv_freq = d->inv_freq, .b = b,
+		.compute = cs->compute, .inv_freq = d->inv_freq,
+		.cut = d->cut, .b = b,
 	};
 	d->first = cs->s.first;
 	d->end = cs->s.end;
@@ -226,6 +242,7 @@ cpu_close(struct device *d)
 		return;
 	host_mem_close(&d->mem);
 	free(d->inv_freq);
+	free(d->cut);
 	free(d->span);
 	free(d);
 }

@@ -60,14 +60,13 @@ op_rms_norm(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 }
 
 static void
-op_quantize(const struct ops_ctx *c, const struct op *op, uint64_t lo,
-    uint64_t hi)
+op_quantize(const struct ops_ctx *c, const struct op *op, uint64_t r,
+    uint32_t c0, uint32_t c1)
 {
-	uint64_t r;
+	struct act_q8 *out = row_at(c, op->out, r);
+	const float *x = row_at(c, op->in[0], r);
 
-	for (r = lo; r < hi; r++)
-		c->k->quantize_q8(row_at(c, op->out, r),
-		    row_at(c, op->in[0], r), c->p->t[op->out].cols);
+	c->k->quantize_q8(out + c0 / 32, x + c0, c1 - c0);
 }
 
 /* (rows, heads * head_dim) in place */
@@ -91,50 +90,40 @@ op_rope(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 	}
 }
 
-/* y (rows, n) = x (rows, k) . w^T: threads share the columns by panels. */
+/* Columns [c0, c1) of y (rows, n) = x (rows, k) . w^T */
 static void
-op_matmul(const struct ops_ctx *c, const struct op *op, unsigned thread)
+op_matmul(const struct ops_ctx *c, const struct op *op, uint32_t c0,
+    uint32_t c1)
 {
 	const struct weight *w = op->w;
-	uint32_t tile = w->kern->tile, n = w->ext.nrows;
-	uint64_t lo, hi;
 
-	par_share(DIV_UP(n, tile), thread, c->par->nthreads, &lo, &hi);
-	hi = MIN(hi * tile, n);
-	lo = MIN(lo * tile, n);
-	if (lo < hi)
-		w->kern->matmul(row_at(c, op->out, 0),
-		    c->p->t[op->out].row_bytes / sizeof(float),
-		    row_at(c, op->in[0], 0), &w->mat,
-		    op->bias != NULL ? op->bias->vec : NULL, op_rows(c, op),
-		    (uint32_t)lo, (uint32_t)hi);
+	w->kern->matmul(row_at(c, op->out, 0),
+	    c->p->t[op->out].row_bytes / sizeof(float),
+	    row_at(c, op->in[0], 0), &w->mat,
+	    op->bias != NULL ? op->bias->vec : NULL, op_rows(c, op), c0, c1);
 }
 
 static void
-op_swiglu(const struct ops_ctx *c, const struct op *op, uint64_t lo,
-    uint64_t hi)
+op_swiglu(const struct ops_ctx *c, const struct op *op, uint64_t r,
+    uint32_t c0, uint32_t c1)
 {
-	uint64_t r;
+	float *out = row_at(c, op->out, r), *gate = row_at(c, op->in[0], r);
+	float *up = row_at(c, op->in[1], r);
 
-	for (r = lo; r < hi; r++)
-		c->k->swiglu(row_at(c, op->out, r), row_at(c, op->in[0], r),
-		    row_at(c, op->in[1], r), c->p->t[op->out].cols);
+	c->k->swiglu(out + c0, gate + c0, up + c0, c1 - c0);
 }
 
 /* out = in0 + in1; out is in0 but for the first of a stage. */
 static void
-op_add(const struct ops_ctx *c, const struct op *op, uint64_t lo, uint64_t hi)
+op_add(const struct ops_ctx *c, const struct op *op, uint64_t r, uint32_t c0,
+    uint32_t c1)
 {
-	uint32_t cols = c->p->t[op->out].cols;
-	uint64_t r;
+	float *out = row_at(c, op->out, r), *x = row_at(c, op->in[0], r);
+	float *y = row_at(c, op->in[1], r);
 
-	for (r = lo; r < hi; r++) {
-		if (op->out != op->in[0])
-			memcpy(row_at(c, op->out, r), row_at(c, op->in[0], r),
-			    cols * sizeof(float));
-		c->k->add(row_at(c, op->out, r), row_at(c, op->in[1], r),
-		    cols);
-	}
+	if (out != x)
+		memcpy(out + c0, x + c0, (c1 - c0) * sizeof(float));
+	c->k->add(out + c0, y + c0, c1 - c0);
 }
 
 static void
@@ -149,43 +138,116 @@ op_select_rows(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 		    c->p->t[op->out].cols * sizeof(float));
 }
 
-/* Ops whose rows are shared among the threads, a row by one thread. */
-typedef void by_rows_fn(const struct ops_ctx *c, const struct op *op,
-    uint64_t lo, uint64_t hi);
-static by_rows_fn *const by_rows[OP_NKINDS] = {
+/* Ops that work on whole rows. */
+typedef void row_fn(const struct ops_ctx *c, const struct op *op, uint64_t lo,
+    uint64_t hi);
+static row_fn *const row_ops[OP_NKINDS] = {
 	[OP_GET_ROWS] = op_get_rows,
 	[OP_ROPE_TABLE] = op_rope_table,
 	[OP_RMS_NORM] = op_rms_norm,
-	[OP_QUANTIZE] = op_quantize,
 	[OP_ROPE] = op_rope,
 	[OP_KV_STORE] = op_kv_store,
-	[OP_SWIGLU] = op_swiglu,
-	[OP_ADD] = op_add,
 	[OP_SELECT_ROWS] = op_select_rows,
 };
+
+/* Ops that work on any columns [c0, c1) of a row: whole units of the group. */
+typedef void element_fn(const struct ops_ctx *c, const struct op *op,
+    uint64_t r, uint32_t c0, uint32_t c1);
+static element_fn *const element_ops[OP_NKINDS] = {
+	[OP_QUANTIZE] = op_quantize,
+	[OP_SWIGLU] = op_swiglu,
+	[OP_ADD] = op_add,
+};
+
+/* Row after row through all of these ops, while it is in the cache. */
+static void
+by_rows(const struct ops_ctx *c, const struct op *op, const struct op *end,
+    unsigned thread)
+{
+	uint64_t r, hi;
+	const struct op *o;
+
+	par_share(op_rows(c, op), thread, c->par->nthreads, &r, &hi);
+	for (; r < hi; r++)
+		for (o = op; o < end; o++) {
+			if (element_ops[o->kind] != NULL)
+				element_ops[o->kind](c, o, r, 0,
+				    c->p->t[o->out].cols);
+			else
+				row_ops[o->kind](c, o, r, r + 1);
+		}
+}
+
+/* Columns [c0, c1) of all rows. */
+static void
+columns(const struct ops_ctx *c, const struct op *op, uint32_t c0, uint32_t c1)
+{
+	uint64_t r, rows = op_rows(c, op);
+
+	if (op->kind == OP_MATMUL)
+		op_matmul(c, op, c0, c1);
+	else
+		for (r = 0; r < rows; r++)
+			element_ops[op->kind](c, op, r, c0, c1);
+}
+
+/* Floats of an output that ops in a row leave in the cache for each other: two
+ * of them (gate and up) are a quarter of the smallest L2 there is, 1 MiB. */
+enum { STRIP_FLOATS = 32 * 1024 };
+
+/* Strip after strip through all of these ops, which are of one group. */
+static void
+by_columns(const struct ops_ctx *c, const struct op *op, const struct op *end,
+    unsigned thread)
+{
+	const struct share_group *g = &c->p->group[op->group];
+	unsigned n = c->par->nthreads;
+	const uint32_t *cut = c->cut + (size_t)op->group * (n + 1) + thread;
+	uint32_t lo = n > 1 ? cut[0] : 0, hi = n > 1 ? cut[1] : g->cols;
+	uint32_t rows = MAX(op_rows(c, op), 1), strip = hi - lo, to;
+	const struct op *o;
+
+	if (end - op > 1)
+		strip = MAX(STRIP_FLOATS / rows / g->unit, 1) * g->unit;
+	for (; lo < hi; lo = to) {
+		to = MIN(hi - lo, strip) + lo;
+		for (o = op; o < end; o++)
+			columns(c, o, lo, to);
+	}
+}
+
+/* The first op of [op, end) that is shared differently from op, or end. */
+static const struct op *
+alike(const struct op *op, const struct op *end)
+{
+	const struct op *o;
+
+	for (o = op + 1; o < end && !o->meet && o->share == op->share; o++)
+		if (op->share == SHARE_ANY ||
+		    (op->share == SHARE_COLS && o->group != op->group))
+			break;
+	return o;
+}
 
 void
 ops_run(const struct ops_ctx *c, uint32_t first, uint32_t end,
     unsigned thread)
 {
-	const struct op *op;
-	uint64_t lo, hi;
+	const struct op *op = c->p->op + first, *stop = c->p->op + end, *next;
 
-	for (op = c->p->op + first; op < c->p->op + end; op++) {
-		if (op->kind == OP_MATMUL) {
-			op_matmul(c, op, thread);
-		} else if (op->kind == OP_ATTENTION) {
+	for (; op < stop; op = next) {
+		if (op->meet && op != c->p->op + first)
+			c->par->barrier(c->par);
+		next = alike(op, stop);
+		if (op->share == SHARE_ROWS)
+			by_rows(c, op, next, thread);
+		else if (op->share == SHARE_COLS)
+			by_columns(c, op, next, thread);
+		else
 			op_attention(c, op, thread);
-		} else {
-			par_share(op_rows(c, op), thread, c->par->nthreads,
-			    &lo, &hi);
-			if (lo < hi)
-				by_rows[op->kind](c, op, lo, hi);
-		}
-		c->par->barrier(c->par);
 		if (thread == 0 && c->b->progress != NULL)
-			atomic_fetch_add_explicit(c->b->progress, 1,
-			    memory_order_relaxed);
+			atomic_fetch_add_explicit(c->b->progress,
+			    (uint64_t)(next - op), memory_order_relaxed);
 	}
 }
 

@@ -13,11 +13,13 @@ struct ops_ctx {
 	uint8_t *kv;		/* base of the KV arena */
 	uint8_t *compute;	/* base of the compute arena */
 	const float *inv_freq;	/* (n_rot / 2), radians per position */
+	const uint32_t *cut;	/* of the columns among par's threads, by
+				 * shares_cut(); unused with one thread */
 	const struct batch *b;
 };
 
-/* Ops [first, end), one after the other, a barrier after each; call it on all
- * threads. */
+/* Ops [first, end), with a barrier where the threads must meet; call it on all
+ * of them. */
 void ops_run(const struct ops_ctx *c, uint32_t first, uint32_t end,
     unsigned thread);
 

@@ -1,0 +1,283 @@
+/* layers/shares.c - the rule of shares.h, and the balance of columns. */
+#include "shares.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* What an op does with a tensor. */
+struct access {
+	uint16_t tensor;
+	enum op_share share;
+	int writes;
+};
+
+enum { MOST_ACCESSES = 3 };
+
+/* Reads all of its input, whatever part of the output a thread makes. */
+static int
+reads_all(enum op_kind k)
+{
+	return k == OP_MATMUL || k == OP_ATTENTION || k == OP_SELECT_ROWS;
+}
+
+static unsigned
+accesses(const struct op *op, struct access ret[MOST_ACCESSES])
+{
+	unsigned n = 0, i;
+
+	if (op->out != NO_TENSOR)
+		ret[n++] = (struct access){ op->out, op->share, 1 };
+	for (i = 0; i < NITEMS(op->in); i++)
+		if (op->in[i] != NO_TENSOR)
+			ret[n++] = (struct access){ op->in[i],
+			    reads_all(op->kind) ? SHARE_ANY : op->share, 0 };
+	return n;
+}
+
+/* May a thread, in op b, touch what another one touches in op a, and one of
+ * them write it? */
+static int
+collide(const struct op *a, const struct op *b)
+{
+	struct access x[MOST_ACCESSES], y[MOST_ACCESSES];
+	unsigned nx = accesses(a, x), ny = accesses(b, y), i, j;
+
+	/* Keys and values are no tensors. */
+	if ((a->kind == OP_KV_STORE || b->kind == OP_KV_STORE) &&
+	    (a->kind == OP_ATTENTION || b->kind == OP_ATTENTION))
+		return 1;
+	for (i = 0; i < nx; i++)
+		for (j = 0; j < ny; j++) {
+			if (x[i].tensor != y[j].tensor ||
+			    !(x[i].writes || y[j].writes))
+				continue;
+			if (x[i].share != y[j].share ||
+			    x[i].share == SHARE_ANY ||
+			    (x[i].share == SHARE_COLS && a->group != b->group))
+				return 1;
+		}
+	return 0;
+}
+
+/* Units of columns that an op by columns can be cut at. */
+static uint32_t
+unit_of(const struct op *op)
+{
+	return op->kind == OP_MATMUL ? op->w->kern->tile :
+	    op->kind == OP_QUANTIZE ? 32 : 1;
+}
+
+static uint32_t
+common_multiple(uint32_t a, uint32_t b)
+{
+	uint32_t n = a;
+
+	while (n % b != 0)
+		n += a;
+	return n;
+}
+
+/* The op of [first, i) that wrote tensor id last; NULL = none did. */
+static const struct op *
+writer_of(const struct program *p, uint32_t first, uint32_t i, uint16_t id)
+{
+	while (id != NO_TENSOR && i-- > first)
+		if (p->op[i].out == id)
+			return &p->op[i];
+	return NULL;
+}
+
+/* Op i and all of group b since `first` go with group a. */
+static void
+join(struct program *p, uint32_t first, uint32_t i, uint32_t a, uint32_t b)
+{
+	struct share_group *g = &p->group[a];
+	uint32_t j;
+
+	g->unit = common_multiple(g->unit, p->group[b].unit);
+	g->first = MIN(g->first, p->group[b].first);
+	for (j = first; j < i; j++)
+		if (p->op[j].share == SHARE_COLS && p->op[j].group == b)
+			p->op[j].group = (uint16_t)a;
+}
+
+/* An op on elements follows those that made its operands, where they were made
+ * by columns since the last meeting: op `first`. */
+static void
+follow(struct program *p, uint32_t first, uint32_t i)
+{
+	struct op *op = &p->op[i];
+	const struct op *from;
+	unsigned j;
+
+	op->share = SHARE_ROWS;
+	for (j = 0; j < NITEMS(op->in); j++) {
+		from = writer_of(p, first, i, op->in[j]);
+		if (from == NULL || from->share != SHARE_COLS)
+			continue;
+		if (op->share == SHARE_COLS && op->group != from->group)
+			join(p, first, i, op->group, from->group);
+		op->share = SHARE_COLS;
+		op->group = from->group;
+	}
+}
+
+/* How the threads share op i, when they met before op `first`. */
+static void
+choose(struct program *p, uint32_t first, uint32_t i)
+{
+	struct op *op = &p->op[i];
+
+	switch (op->kind) {
+	case OP_MATMUL:
+		op->share = SHARE_COLS;
+		break;
+	case OP_ATTENTION:
+		op->share = SHARE_ANY;
+		break;
+	case OP_QUANTIZE:
+	case OP_SWIGLU:
+	case OP_ADD:
+		follow(p, first, i);
+		break;
+	default:
+		op->share = SHARE_ROWS;
+	}
+}
+
+static int
+must_meet(const struct program *p, uint32_t first, uint32_t i)
+{
+	uint32_t j;
+
+	for (j = first; j < i; j++)
+		if (collide(&p->op[j], &p->op[i]))
+			return 1;
+	return 0;
+}
+
+void
+shares_find(struct program *p)
+{
+	struct share_group *g;
+	struct op *op;
+	uint32_t i, first = 0;
+
+	for (i = 0; i < p->nops; i++) {
+		op = &p->op[i];
+		if (op->kind == OP_MATMUL) {
+			op->group = (uint16_t)p->ngroups;
+			p->group[p->ngroups++] = (struct share_group){
+				.cols = p->t[op->out].cols,
+				.unit = unit_of(op), .first = i
+			};
+		}
+		choose(p, first, i);
+		/* The head is a part of its own: it may be run again. */
+		op->meet = i == p->nbody || must_meet(p, first, i);
+		if (op->meet) {
+			first = i;
+			choose(p, first, i);
+		}
+		if (op->share != SHARE_COLS)
+			continue;
+		g = &p->group[op->group];
+		g->unit = common_multiple(g->unit, unit_of(op));
+	}
+}
+
+uint32_t
+shares_first(const struct program *p, uint32_t i)
+{
+	while (i > 0 && !p->op[i].meet)
+		i--;
+	return i;
+}
+
+uint32_t
+shares_last(const struct program *p, uint32_t i)
+{
+	while (i + 1 < p->nops && !p->op[i + 1].meet)
+		i++;
+	return i;
+}
+
+/* --- the balance --- */
+
+/* The level to which cost fills up the threads' loads. */
+static double
+level_of(const double *load, unsigned n, double cost)
+{
+	double level = INFINITY, sum;
+	unsigned t, under, before = n + 1;
+
+	for (;;) {
+		for (sum = cost, under = 0, t = 0; t < n; t++)
+			if (load[t] < level) {
+				sum += load[t];
+				under++;
+			}
+		if (under == before || under == 0)
+			return level;
+		before = under;
+		level = sum / under;
+	}
+}
+
+/* Whole units of group g to each thread, on top of what it has to do. */
+static void
+cut_group(const struct share_group *g, double cost, double *load, unsigned n,
+    uint32_t *cut)
+{
+	uint32_t nunits = DIV_UP(g->cols, g->unit), to, from = 0;
+	double level = level_of(load, n, cost), one = cost / nunits, at = 0;
+	unsigned t;
+
+	for (t = 0; t < n; t++) {
+		at += fmax(level - load[t], 0) / one;
+		to = t == n - 1 ? nunits : MIN((uint32_t)(at + 0.5), nunits);
+		cut[t] = MIN(from * g->unit, g->cols);
+		load[t] += (to - from) * one;
+		from = to;
+	}
+	cut[n] = g->cols;
+}
+
+static double
+cost_of(const struct program *p, uint32_t group, uint32_t first, uint32_t last)
+{
+	double cost = 0;
+	uint32_t i;
+
+	for (i = first; i <= last; i++)
+		if (p->op[i].kind == OP_MATMUL && p->op[i].group == group)
+			cost += (double)p->op[i].w->nbytes;
+	return cost;
+}
+
+int
+shares_cut(const struct program *p, unsigned nthreads, uint32_t *ret_cut)
+{
+	double *load = calloc(nthreads, sizeof(*load));
+	uint32_t i, g, first = UINT32_MAX;
+	unsigned t;
+
+	if (load == NULL)
+		return -ENOMEM;
+	for (i = 0; i < p->nops; i++) {
+		g = p->op[i].group;
+		/* A group's first op cuts it. */
+		if (p->op[i].kind != OP_MATMUL || p->group[g].first != i)
+			continue;
+		if (shares_first(p, i) != first) {
+			first = shares_first(p, i);
+			for (t = 0; t < nthreads; t++)
+				load[t] = 0;
+		}
+		cut_group(&p->group[g], cost_of(p, g, i, shares_last(p, i)),
+		    load, nthreads, ret_cut + (size_t)g * (nthreads + 1));
+	}
+	free(load);
+	return 0;
+}

@@ -1,0 +1,339 @@
+/* tests/test_shares.c - what the threads share, and where they meet.
+ * A small model is run on threads of which only one moves at a time, in an
+ * order that is drawn anew at every meeting: whoever touches what another has
+ * still to write, or has already overwritten, shows in the logits. */
+#include "t.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../kernels/cpu.h"
+#include "../layers/shares.h"
+#include "line.h"
+
+enum { MOST_THREADS = 5, TEXT = 40, VOCAB = 320 };
+
+/* --- threads that take turns --- */
+
+struct turns {
+	struct par par;			/* first: the handle */
+	pthread_mutex_t lock;
+	pthread_cond_t moved;
+	unsigned order[MOST_THREADS];
+	unsigned at;			/* order[at] may move */
+	unsigned meetings;
+	par_fn *fn;
+	void *arg;
+};
+
+struct turn {
+	struct turns *t;
+	unsigned thread;
+};
+
+static _Thread_local unsigned self;
+
+static void
+shuffle(struct turns *t)
+{
+	unsigned i, j, x;
+
+	for (i = t->par.nthreads - 1; i > 0; i--) {
+		j = (unsigned)t_rand_below(i + 1);
+		x = t->order[i];
+		t->order[i] = t->order[j];
+		t->order[j] = x;
+	}
+}
+
+/* Both with the lock held. */
+static void
+await_turn(struct turns *t)
+{
+	while (t->order[t->at] != self)
+		pthread_cond_wait(&t->moved, &t->lock);
+}
+
+static void
+pass_on(struct turns *t)
+{
+	if (++t->at == t->par.nthreads) {
+		t->at = 0;
+		t->meetings++;
+		shuffle(t);
+	}
+	pthread_cond_broadcast(&t->moved);
+}
+
+static void
+turns_barrier(struct par *par)
+{
+	struct turns *t = (struct turns *)par;
+	unsigned seen;
+
+	pthread_mutex_lock(&t->lock);
+	seen = t->meetings;
+	pass_on(t);
+	while (t->meetings == seen)
+		pthread_cond_wait(&t->moved, &t->lock);
+	await_turn(t);
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void *
+take_turns(void *arg)
+{
+	struct turn *turn = arg;
+	struct turns *t = turn->t;
+
+	self = turn->thread;
+	pthread_mutex_lock(&t->lock);
+	await_turn(t);
+	pthread_mutex_unlock(&t->lock);
+	t->fn(t->arg, self);
+	pthread_mutex_lock(&t->lock);
+	pass_on(t);
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+static void
+turns_run(struct par *par, par_fn *fn, void *arg)
+{
+	struct turns *t = (struct turns *)par;
+	struct turn turn[MOST_THREADS];
+	pthread_t id[MOST_THREADS];
+	unsigned i;
+
+	t->fn = fn;
+	t->arg = arg;
+	for (i = 0; i < par->nthreads; i++) {
+		turn[i] = (struct turn){ t, i };
+		ck_assert_int_eq(pthread_create(&id[i], NULL, take_turns,
+		    &turn[i]), 0);
+	}
+	for (i = 0; i < par->nthreads; i++)
+		pthread_join(id[i], NULL);
+}
+
+static void
+turns_init(struct turns *t, unsigned n)
+{
+	unsigned i;
+
+	*t = (struct turns){ .par = { .nthreads = n, .run = turns_run,
+	    .barrier = turns_barrier }, .lock = PTHREAD_MUTEX_INITIALIZER,
+	    .moved = PTHREAD_COND_INITIALIZER };
+	for (i = 0; i < n; i++)
+		t->order[i] = i;
+	shuffle(t);
+}
+
+/* --- what they compute --- */
+
+/* Large enough that one row is worth more than one thread; shapes that threads
+ * do not divide. */
+static const struct tiny shapes[] = {
+	{ .n_layer = 3, .n_embd = 224, .n_ff = 1056, .n_vocab = VOCAB,
+	    .n_head = 7, .n_head_kv = 7, .head_dim = 32, .v_dim = 32,
+	    .type = QUANT_Q4_0, .bias = 1, .seed = 3,
+	    .odd_type = TINY_SAME_TYPE },
+	{ .n_layer = 3, .n_embd = 256, .n_ff = 992, .n_vocab = VOCAB,
+	    .n_head = 8, .n_head_kv = 2, .head_dim = 32, .v_dim = 32,
+	    .type = QUANT_F16, .seed = 4, .odd_type = TINY_SAME_TYPE },
+	/* Both kinds of activations in one layer. */
+	{ .n_layer = 3, .n_embd = 256, .n_ff = 1024, .n_vocab = VOCAB,
+	    .n_head = 4, .n_head_kv = 2, .head_dim = 64, .v_dim = 64,
+	    .type = QUANT_Q8_0, .seed = 5, .odd = "blk.1.ffn_up.weight",
+	    .odd_type = QUANT_F16 }
+};
+
+static void
+run_text(struct line *l, const struct tiny *shape, struct par *par,
+    uint32_t chunk)
+{
+	struct line_conf lc = LINE_CONF;
+	uint32_t text[TEXT], i;
+	struct err e = { 0 };
+
+	for (i = 0; i < TEXT; i++)
+		text[i] = i * 7 % VOCAB;
+	lc.tiny = *shape;
+	lc.par = par;
+	/* A stage with an input, too. */
+	lc.nstages = 2;
+	lc.cut[1] = 2;
+	t_ok(line_open(l, &lc, &e), &e);
+	line_text(l, 0, 0, text, TEXT, chunk);
+	line_stop(l);
+	t_ok(line_run(l, &e), &e);
+}
+
+START_TEST(whatever_the_order_of_the_threads_the_logits_are_the_same)
+{
+	static struct line one, many;
+	struct turns t;
+	unsigned i, n;
+
+	for (i = 0; i < NITEMS(shapes); i++) {
+		run_text(&one, &shapes[i], NULL, 16);
+		for (n = 2; n <= MOST_THREADS; n++) {
+			turns_init(&t, n);
+			run_text(&many, &shapes[i], &t.par,
+			    n % 2 ? 16 : 3);
+			ck_assert_uint_gt(t.meetings, 0);
+			ck_assert_msg(line_same(&one, 0, &many, 0, 0, TEXT),
+			    "shape %u, %u threads", i, n);
+			line_close(&many);
+		}
+		line_close(&one);
+	}
+}
+END_TEST
+
+/* --- how it is shared --- */
+
+struct built {
+	struct gguf *g;
+	struct model *m;
+	struct extent *ext;
+	struct kernels k;
+	struct weights ws;
+	struct program *p;
+};
+
+static void
+build(struct built *b, const struct tiny *t)
+{
+	struct program_env env = { .ws = &b->ws, .nlayers = t->n_layer,
+	    .embedding = 1, .head = 1, .batch_rows = 8, .head_rows = 2 };
+	struct err e = { 0 };
+	uint32_t n;
+
+	t_ok(tiny_open(t, &b->g, &b->m, &e), &e);
+	b->ext = calloc(model_range_max(b->m), sizeof(*b->ext));
+	n = model_range(b->m, 0, b->m->nunits, b->ext);
+	kernels_init(&b->k, cpu_flags());
+	t_ok(weights_layout(b->ext, n, &b->k, &b->ws, &e), &e);
+	env.hp = &b->m->hp;
+	ck_assert_int_eq(kv_layout_init(&env.kv, env.hp, KV_FMT_F16,
+	    KV_FMT_F16, t->n_layer, 1, 64), 0);
+	t_ok(program_build(&env, &b->p, &e), &e);
+}
+
+static void
+tear_down(struct built *b)
+{
+	program_free(b->p);
+	weights_free(&b->ws);
+	free(b->ext);
+	tiny_close(b->g, b->m);
+}
+
+/* Shares of a layer's ops, a bar where all meet before one. */
+static void
+describe(const struct program *p, int layer, char *buf, size_t len)
+{
+	const struct op *op;
+	size_t n = 0;
+
+	for (op = p->op; op < p->op + p->nops; op++)
+		if (op->layer == layer)
+			n += (size_t)snprintf(buf + n, len - n, "%s%s:%s ",
+			    op->meet ? "| " : "", op_name(op->kind),
+			    op_share_name(op->share));
+	ck_assert_uint_lt(n, len);
+}
+
+START_TEST(a_layer_meets_nine_times)
+{
+	struct tiny t = TINY;
+	struct built b;
+	char got[2048];
+
+	build(&b, &t);
+	describe(b.p, 1, got, sizeof(got));
+	ck_assert_str_eq(got, "| rms_norm:rows quantize:rows "
+	    "| matmul:columns matmul:columns matmul:columns "
+	    "| rope:rows rope:rows kv_store:rows "
+	    "| attention:any "
+	    "| quantize:rows "
+	    "| matmul:columns add:columns "
+	    "| rms_norm:rows quantize:rows "
+	    "| matmul:columns matmul:columns swiglu:columns quantize:columns "
+	    "| matmul:columns add:columns ");
+	tear_down(&b);
+}
+END_TEST
+
+/* Every cut is whole, in units, and no thread has more than its part of what
+ * is done between two meetings and a unit. */
+static void
+check_cuts(const struct program *p, unsigned n)
+{
+	uint32_t *cut = calloc(p->ngroups * (n + 1) + 1, sizeof(*cut));
+	uint32_t i, j, g, first = UINT32_MAX;
+	double load[32] = { 0 }, sum = 0, unit = 0, one;
+	const uint32_t *c;
+	unsigned t;
+
+	ck_assert_int_eq(shares_cut(p, n, cut), 0);
+	for (i = 0; i < p->nops; i++) {
+		if (shares_first(p, i) != first) {
+			first = shares_first(p, i);
+			memset(load, 0, sizeof(load));
+			sum = unit = 0;
+		}
+		if (p->op[i].kind != OP_MATMUL)
+			continue;
+		g = p->op[i].group;
+		c = cut + g * (n + 1);
+		ck_assert_uint_eq(c[0], 0);
+		ck_assert_uint_eq(c[n], p->group[g].cols);
+		ck_assert_uint_eq(p->group[g].unit %
+		    p->op[i].w->kern->tile, 0);
+		one = (double)p->op[i].w->nbytes / p->group[g].cols;
+		sum += (double)p->op[i].w->nbytes;
+		unit = fmax(unit, 2 * one * p->group[g].unit);
+		for (t = 0; t < n; t++) {
+			ck_assert_uint_le(c[t], c[t + 1]);
+			ck_assert(c[t] % p->group[g].unit == 0 ||
+			    c[t] == p->group[g].cols);
+			load[t] += one * (c[t + 1] - c[t]);
+		}
+		for (j = i; shares_last(p, i) == i && j < i + n; j++)
+			ck_assert(load[j - i] <= sum / n + unit);
+	}
+	free(cut);
+}
+
+START_TEST(columns_are_cut_in_units_and_evenly)
+{
+	struct built b;
+	struct tiny t;
+	unsigned i, n;
+
+	for (i = 0; i < 20; i++) {
+		t = tiny_random(0);
+		build(&b, &t);
+		for (n = 1; n <= 32; n += 1 + n / 4)
+			check_cuts(b.p, n);
+		tear_down(&b);
+	}
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		whatever_the_order_of_the_threads_the_logits_are_the_same,
+		a_layer_meets_nine_times,
+		columns_are_cut_in_units_and_evenly
+	};
+
+	return t_main("shares", 120, tests, NITEMS(tests));
+}
