@@ -77,8 +77,8 @@ struct mat_kernel {
 /* K and V of a layer, for each sequence and KV head:
  *
  *	V	rows of v_dim elements by position
- *	K	blocks of KEY_LANES positions: [head_dim][KEY_LANES] elements, so
- *		that a vector holds one element of several keys: attention
+ *	K	blocks of KEY_LANES positions: [head_dim][KEY_LANES] elements,
+ *		so that a vector holds one element of several keys: attention
  *		sums each score in one order, element after element, for one
  *		row of a batch and for many.  Q8_0: the block's scales
  *		[head_dim / 32][KEY_LANES] (half) first, then the bytes.
@@ -98,7 +98,7 @@ enum { ATTN_BLOCK = 64, ATTN_CHUNK = 512 };
 
 /* As many (row, query head) pairs as a call with more than one row may have:
  * the work on a block of keys that all of them share. */
-enum { ATTN_QUERIES = 48 };
+enum { ATTN_QUERIES = 96 };
 
 /* Some rows of one sequence, at positions pos, pos + 1, ..., and the n_rep
  * query heads that share one KV head.  Row i sees the keys up to its own

@@ -3,6 +3,7 @@
  * maddubs: unsigned by signed bytes, pairs summed in 16 bits, saturating.
  * Activations are the unsigned ones, up to 255: |q| <= 64 never saturates, and
  * smaller ones leave room for several pairs before the sums are widened. */
+#ifdef MAT_SUFFIX
 
 /* Four activations, for all rows of a vector. */
 SIMD vi
@@ -71,3 +72,5 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
 		}
 	}
 }
+
+#endif

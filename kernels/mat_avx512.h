@@ -2,6 +2,8 @@
  *
  * vpdpbusd: 64 products of an unsigned by a signed byte, fours summed, two a
  * cycle; activations are the unsigned ones. */
+#ifdef MAT_SUFFIX
+
 SIMD void
 mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
     const vi q[4][MAT_NR], const struct acts *a, unsigned g0)
@@ -24,3 +26,5 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
 		}
 	}
 }
+
+#endif

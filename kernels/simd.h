@@ -53,6 +53,12 @@ prefetch_write(const void *p)
 {
 	__builtin_prefetch(p, 1);
 }
+/* What is wanted later than the first cache would keep it. */
+SIMD void
+prefetch_l2(const void *p)
+{
+	__builtin_prefetch(p, 0, 2);
+}
 
 /* Nothing below makes denormal numbers on the way to a result that is none:
  * each would cost as much as tens of vectors.  So e^x ends where it would not
