@@ -12,6 +12,9 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 		kernels_init_avx2(k);
 	if (cpu_flags & CPU_AVX512_VNNI)
 		kernels_init_avx512(k);
+#elif defined(__aarch64__)
+	if (cpu_flags & CPU_NEON)
+		kernels_init_neon(k);
 #else
 	(void)cpu_flags;
 #endif

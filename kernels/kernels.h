@@ -206,5 +206,6 @@ void kernels_init(struct kernels *k, uint32_t cpu_flags);
 void kernels_init_ref(struct kernels *k);
 void kernels_init_avx2(struct kernels *k);
 void kernels_init_avx512(struct kernels *k);
+void kernels_init_neon(struct kernels *k);
 
 #endif

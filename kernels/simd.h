@@ -39,6 +39,8 @@
 #include "simd_avx512.h"
 #elif defined(__AVX2__)
 #include "simd_avx2.h"
+#elif defined(__aarch64__)
+#include "simd_neon.h"
 #endif
 
 #ifdef SIMD_VL
