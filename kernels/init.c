@@ -20,12 +20,14 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 #endif
 }
 
+/* An odd number of cache lines: else the same columns of many rows would lie in
+ * a few sets of the caches, and push each other out. */
 uint64_t
 act_row_bytes(enum act_type t, uint64_t k)
 {
 	if (t == ACT_Q8)
-		return ALIGN_UP(k / 32 * sizeof(struct act_q8), 64);
-	return ALIGN_UP(k * sizeof(float), 64);
+		return ALIGN_UP(k / 32 * sizeof(struct act_q8), 64) | 64;
+	return ALIGN_UP(k * sizeof(float), 64) | 64;
 }
 
 uint64_t

@@ -34,7 +34,7 @@ struct act_q8 {
 };
 _Static_assert(sizeof(struct act_q8) == 48, "act_q8");
 
-/* Bytes of one row of k activations, a multiple of 64. */
+/* Bytes from one row of k activations to the next, a multiple of 64. */
 uint64_t act_row_bytes(enum act_type t, uint64_t k);
 
 /* Weights of one matrix, W (n rows x k columns), y = x W^T.  Packed by the

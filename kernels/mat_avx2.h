@@ -73,4 +73,31 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
 	}
 }
 
+enum { ONE_FLIP = 0 };
+
+/* q is the unsigned side, |x| <= 127: up to 63 never saturates.  Of signed q
+ * the magnitude, and the sign goes to x. */
+SIMD void
+mat_dot_one(enum dot_kind kind, vi dot[MAT_NR], const vi q[4][MAT_NR],
+    const int8_t *x)
+{
+	unsigned r, g;
+	int32_t v;
+	vi xg;
+
+	UNROLL
+	for (g = 0; g < 4; g++) {
+		memcpy(&v, x + g * 4, sizeof(v));
+		UNROLL
+		for (r = 0; r < MAT_NR; r++) {
+			xg = vi_set(v);
+			if (kind == DOT_128)
+				xg = _mm256_sign_epi8(xg, q[g][r]);
+			dot[r] = widen_add(dot[r], _mm256_maddubs_epi16(
+			    kind == DOT_128 ? _mm256_abs_epi8(q[g][r]) :
+			    q[g][r], xg));
+		}
+	}
+}
+
 #endif

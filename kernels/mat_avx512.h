@@ -27,4 +27,24 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
 	}
 }
 
+enum { ONE_FLIP = 128 };
+
+SIMD void
+mat_dot_one(enum dot_kind kind, vi dot[MAT_NR], const vi q[4][MAT_NR],
+    const int8_t *x)
+{
+	unsigned r, g;
+	int32_t v;
+
+	(void)kind;
+	UNROLL
+	for (g = 0; g < 4; g++) {
+		memcpy(&v, x + g * 4, sizeof(v));
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			dot[r] = _mm512_dpbusd_epi32(dot[r], q[g][r],
+			    vi_set(v));
+	}
+}
+
 #endif

@@ -33,7 +33,7 @@ mat_traits(enum quant_type type)
 	case QUANT_Q5_0:
 		return (struct mat_traits){ DOT_31, SCALE_PLAIN, 16 };
 	case QUANT_MXFP4:
-		return (struct mat_traits){ DOT_15, SCALE_PLAIN, 0 };
+		return (struct mat_traits){ DOT_15, SCALE_PLAIN, 12 };
 	case QUANT_Q5_1:
 	case QUANT_Q5_K:
 		return (struct mat_traits){ DOT_31, SCALE_MIN, 0 };

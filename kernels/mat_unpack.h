@@ -124,11 +124,11 @@ exponent_only(vi e)
 	return vf_bits(vi_max(vi_shl(less, 23), lowest));
 }
 
-/* Non-linear values; and MXFP4's E2M1, twice its value. */
+/* Non-linear values; and MXFP4's E2M1, twice its value plus 12. */
 static const int8_t mat_iq4_nl[16] = { -127, -104, -83, -65, -49, -35, -22,
     -10, 1, 13, 25, 38, 53, 69, 89, 113 };
-static const int8_t mat_mxfp4[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3,
-    -4, -6, -8, -12 };
+static const int8_t mat_mxfp4[16] = { 12, 13, 14, 15, 16, 18, 20, 24, 12, 11,
+    10, 9, 8, 6, 4, 0 };
 
 SIMD void
 unpack_lookup(struct mat_block *c, struct block_at at, unsigned first,

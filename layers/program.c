@@ -43,6 +43,23 @@ op_share_name(enum op_share s)
 /* A layer has fewer than 32 ops and tensors; the ends have a few more. */
 enum { OPS_PER_LAYER = 32, OPS_OF_ENDS = 16 };
 
+/* Rows of a slot lie as the ring has them (shm/layout.h), those of the scratch
+ * as the kernels like them. */
+static uint64_t
+row_stride(enum storage store, enum elem elem, uint32_t cols)
+{
+	if (store != STORE_SCRATCH)
+		return ALIGN_UP(cols * sizeof(float), 64);
+	return act_row_bytes(elem == ELEM_Q8 ? ACT_Q8 : ACT_F32, cols);
+}
+
+static void
+put_into_slot(struct tensor *t)
+{
+	t->store = STORE_OUTPUT;
+	t->row_bytes = row_stride(t->store, t->elem, t->cols);
+}
+
 static tensor_id
 new_tensor(struct build *b, enum storage store, enum elem elem, uint32_t cols)
 {
@@ -58,7 +75,7 @@ new_tensor(struct build *b, enum storage store, enum elem elem, uint32_t cols)
 	t->elem = elem;
 	t->cols = cols;
 	t->rows = b->rows;
-	t->row_bytes = act_row_bytes(elem == ELEM_Q8 ? ACT_Q8 : ACT_F32, cols);
+	t->row_bytes = row_stride(store, elem, cols);
 	t->def = p->nops;
 	return (tensor_id)p->ntensors++;
 }
@@ -250,7 +267,7 @@ build_head(struct build *b, tensor_id x)
 	if (w == NULL)
 		w = need_weight(b, ROLE_TOKEN_EMBD, -1);
 	y = matmul_weight(b, x, w, NULL);
-	b->p->t[y].store = STORE_OUTPUT;
+	put_into_slot(&b->p->t[y]);
 }
 
 /* Lives: from where the threads met before the defining op, since one may run
@@ -355,7 +372,7 @@ program_build(const struct program_env *env, struct program **ret,
 	else if (b.rc == 0)
 		/* The residual stream is written where the next stage reads
 		 * it: no copy at the border. */
-		p->t[x].store = STORE_OUTPUT;
+		put_into_slot(&p->t[x]);
 	if (b.rc < 0) {
 		program_free(p);
 		return b.rc;

@@ -332,10 +332,10 @@ check_places(const struct built *b)
 		ck_assert_uint_ne(life[i].first, UINT32_MAX);
 		ck_assert_uint_eq(t->rows, life[i].first >= p->nbody &&
 		    t->store != STORE_INPUT ? HEAD_ROWS : BATCH);
-		ck_assert_uint_eq(t->row_bytes, act_row_bytes(t->elem ==
-		    ELEM_Q8 ? ACT_Q8 : ACT_F32, t->cols));
 		if (t->store != STORE_SCRATCH)
 			continue;
+		ck_assert_uint_eq(t->row_bytes, act_row_bytes(t->elem ==
+		    ELEM_Q8 ? ACT_Q8 : ACT_F32, t->cols));
 		ck_assert_uint_le(t->offset + t->rows * t->row_bytes,
 		    p->scratch_bytes);
 		for (j = 0; j < i; j++) {

@@ -226,9 +226,9 @@ START_TEST(kv_rows_and_activations_have_their_sizes)
 	ck_assert_uint_eq(kv_row_bytes(KV_FMT_F16, 80), 160);
 	ck_assert_uint_eq(kv_row_bytes(KV_FMT_Q8_0, 128), 136);
 	ck_assert_uint_eq(kv_row_bytes(KV_FMT_Q8_0, 80), 0);
-	ck_assert_uint_eq(act_row_bytes(ACT_F32, 17), 128);
-	ck_assert_uint_eq(act_row_bytes(ACT_Q8, 32), 64 + 64 + 64);
-	ck_assert_uint_eq(act_row_bytes(ACT_Q8, 1024), 128 + 128 + 1024);
+	ck_assert_uint_eq(act_row_bytes(ACT_F32, 17), 192);
+	ck_assert_uint_eq(act_row_bytes(ACT_Q8, 32), 64);
+	ck_assert_uint_eq(act_row_bytes(ACT_Q8, 1024), 1600);
 }
 END_TEST
 
