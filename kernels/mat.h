@@ -4,9 +4,9 @@
  *	MAT_SUFFIX	of the kernels' names
  *	MAT_NR, MAT_NT	vectors of rows in a panel, most rows of activations
  *			in a tile: as many accumulators as registers hold
- *	MAT_ISA		a header with mat_dot(kind, nt, dot, q, a, g0):
+ *	MAT_ISA		a header with mat_dot(kind, nt, dot, q, a, g0, n):
  *			dot[t][r] += q[g][r] . (group g0 + g of act_of(a, t)),
- *			g < 4
+ *			g < n, n = 4 or 8
  *	ONE_FLIP	128 if mat_dot_one wants that added to signed q, or 0
  *	mat_dot_one(kind, dot, q, x)
  *			dot[r] += q[g][r] . x[4 g ... 4 g + 3], g < 4; q is
@@ -22,7 +22,9 @@
  * ACT_MAGIC + dot, and fma(that, d_x, -ACT_MAGIC * d_x) is d_x * dot without a
  * conversion; |dot| < 2^22.  So are the products of one row (weights unpacked
  * into registers) and of many (unpacked once into a chunk in L1, then tile
- * after tile): the same integers, the same roundings. */
+ * after tile): the same integers, the same roundings.
+ *
+ * Where SIMD_ACT_BIAS is 0, the integers all start from ACT_MAGIC. */
 #ifndef KERNELS_MAT_H
 #define KERNELS_MAT_H
 
@@ -94,6 +96,10 @@ act_of(const struct acts *a, unsigned t)
 
 #include MAT_ISA
 
+/* Rows are shared evenly, so two tiles of three and more leave none of one row:
+ * that is mat_one's. */
+_Static_assert(MAT_NT >= 3, "tiles of one row");
+
 /* Where the dot products of groups [g, g + n) start. */
 SIMD void
 mat_start(enum dot_kind kind, vi start[MAT_NR], const vi q[8][MAT_NR],
@@ -103,14 +109,12 @@ mat_start(enum dot_kind kind, vi start[MAT_NR], const vi q[8][MAT_NR],
 	    (int8_t)SIMD_ACT_BIAS } };
 	struct acts a = { .row = { (const uint8_t *)&bias } };
 	vi sum[MAT_NT][MAT_NR];
-	unsigned r, i;
+	unsigned r;
 
 	UNROLL
 	for (r = 0; r < MAT_NR; r++)
 		sum[0][r] = vi_set(0);
-	UNROLL
-	for (i = 0; i < n && SIMD_ACT_BIAS != 0; i += 4)
-		mat_dot(kind, 1, sum, q + g + i, &a, 0);
+	mat_dot(kind, 1, sum, q + g, &a, 0, n);
 	UNROLL
 	for (r = 0; r < MAT_NR; r++)
 		start[r] = vi_sub(vi_set(ACT_MAGIC_BITS), sum[0][r]);
@@ -141,6 +145,8 @@ mat_unpack(enum quant_type type, struct mat_block *c, const uint8_t *p,
 			c->q[g][r] = vi_sub8(c->q[g][r],
 			    vi_set(tr.offset * 0x01010101));
 	}
+	if (SIMD_ACT_BIAS == 0)
+		return;
 	mat_start(tr.dot, c->start[0], c->q, 0, sub16 ? 4 : 8);
 	if (sub16)
 		mat_start(tr.dot, c->start[1], c->q, 4, 4);
@@ -212,7 +218,8 @@ mat_dots(unsigned nt, vi dot[MAT_NT][MAT_NR], const vi start[MAT_NR])
 	for (t = 0; t < nt; t++)
 		UNROLL
 		for (r = 0; r < MAT_NR; r++)
-			dot[t][r] = start[r];
+			dot[t][r] = SIMD_ACT_BIAS == 0 ?
+			    vi_set(ACT_MAGIC_BITS) : start[r];
 }
 
 /* 32 columns of the panel times a block of the activations. */
@@ -221,15 +228,18 @@ mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
     vf acc[MAT_NT][MAT_NR], const struct mat_block *w, const struct acts *a)
 {
 	vi dot[MAT_NT][MAT_NR];
+	unsigned i, n = scale == SCALE_SUB16 ? 4 : 8;
 
-	mat_dots(nt, dot, w->start[0]);
-	mat_dot(kind, nt, dot, w->q, a, 0);
-	if (scale == SCALE_SUB16) {
-		mat_scale(nt, acc, dot, a, w->d[0]);
-		mat_dots(nt, dot, w->start[1]);
+	UNROLL
+	for (i = 0; i < 8 / n; i++) {
+		mat_dots(nt, dot, w->start[i]);
+		mat_dot(kind, nt, dot, w->q + i * n, a, i * n, n);
+		mat_scale(nt, acc, dot, a, w->d[i]);
+		/* Scales kept for the second half would take the registers of
+		 * its products: they are read again. */
+		if (i + 1 < 8 / n)
+			__asm__("" ::: "memory");
 	}
-	mat_dot(kind, nt, dot, w->q + 4, a, 4);
-	mat_scale(nt, acc, dot, a, w->d[scale == SCALE_SUB16]);
 	if (scale == SCALE_MIN || scale == SCALE_MIN16)
 		mat_min(nt, acc, a, 0, w->m[0]);
 	if (scale == SCALE_MIN16)
@@ -677,7 +687,7 @@ static float
 mat_weight(const struct mat_block *c, enum scale_kind scale, uint32_t r,
     uint32_t i)
 {
-	const int8_t *q = (const int8_t *)c->q[i / 4] + r * 4 + i % 4;
+	const float q = ((const int8_t *)c->q[i / 4])[r * 4 + i % 4];
 	unsigned h = i / 16;
 	const float *d = (const float *)c->d[scale == SCALE_SUB16 ? h : 0];
 	const float *m = (const float *)c->m[0];
@@ -685,11 +695,11 @@ mat_weight(const struct mat_block *c, enum scale_kind scale, uint32_t r,
 
 	switch (scale) {
 	case SCALE_MIN:
-		return d[r] * (float)*q + m[r];
+		return d[r] * q + m[r];
 	case SCALE_MIN16:
-		return d[r] * (float)*q + (h ? m[r] + step[r] : m[r]);
+		return d[r] * q + (h ? m[r] + step[r] : m[r]);
 	default:
-		return d[r] * (float)*q;
+		return d[r] * q;
 	}
 }
 

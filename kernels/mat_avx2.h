@@ -41,15 +41,15 @@ widen_add(vi dot, vi pairs)
 
 SIMD void
 mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
-    const vi q[4][MAT_NR], const struct acts *a, unsigned g0)
+    const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
 {
-	const unsigned n = groups_in_16(kind);
+	const unsigned in16 = groups_in_16(kind);
 	unsigned t, r, g, i;
 
 	UNROLL
 	for (r = 0; r < MAT_NR; r++) {
 		UNROLL
-		for (g = 0; g < 4; g += n) {
+		for (g = 0; g < n; g += in16) {
 			vi low = q[g][r], high = vi_set(0);
 
 			if (kind == DOT_128)
@@ -60,7 +60,7 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
 				vi s = _mm256_maddubs_epi16(x, low);
 
 				UNROLL
-				for (i = 1; i < n; i++)
+				for (i = 1; i < in16; i++)
 					s = _mm256_add_epi16(s,
 					    _mm256_maddubs_epi16(act_group(a,
 					    t, g0 + g + i), q[g + i][r]));

@@ -6,7 +6,7 @@
 
 SIMD void
 mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
-    const vi q[4][MAT_NR], const struct acts *a, unsigned g0)
+    const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
 {
 	unsigned t, r, g;
 	int32_t v;
@@ -14,7 +14,7 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
 
 	(void)kind;		/* all the same to this instruction */
 	UNROLL
-	for (g = 0; g < 4; g++) {
+	for (g = 0; g < n; g++) {
 		UNROLL
 		for (t = 0; t < nt; t++) {
 			memcpy(&v, act_of(a, t)->q + (g0 + g) * 4, sizeof(v));

@@ -7,11 +7,11 @@
  * 1 x 12 60 % (a load for each product), 4 x 3 75 %. */
 enum { MAT_NR = 2, MAT_NT = 7 };
 #define MAT_EACH_NT(m, a, b) \
-	m(a, b, 1) m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6) \
+	m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6) \
 	m(a, b, 7)
 enum { DENSE_NR = 2, DENSE_NT = 8 };
 #define DENSE_EACH_NT(m, a, b) \
-	MAT_EACH_NT(m, a, b) m(a, b, 8)
+	m(a, b, 1) MAT_EACH_NT(m, a, b) m(a, b, 8)
 #define MAT_SUFFIX	"_avx512"
 #define MAT_ISA		"mat_avx512.h"
 
