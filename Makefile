@@ -45,6 +45,10 @@ endif
 FLAGS_kernels/x86_avx2.o := -mavx2 -mfma -mf16c
 FLAGS_kernels/x86_avx512.o := -mavx512f -mavx512bw -mavx512dq -mavx512vl \
                               -mavx512vnni -mfma -mf16c
+# gcc would move the loads of unrolled tiles ahead, until the 32 registers are
+# full and their accumulators on the stack; clang has no such pass.
+UNMOVED := $(if $(findstring clang,$(CC)),,-fno-schedule-insns)
+FLAGS_kernels/arm_neon.o := $(UNMOVED)
 
 # The loops of bench's roofline: nothing that a model computes.
 FLAGS_kernels/x86_avx2_peak.o := -mavx2 -mfma

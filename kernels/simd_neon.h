@@ -127,14 +127,14 @@ vi_from_u16(const uint16_t *p)
 }
 SIMD vf vf_bits(vi v) { return vreinterpretq_f32_s32(v); }
 SIMD vi vi_bits(vf v) { return vreinterpretq_s32_f32(v); }
-/* Shifts to the right are by negative counts to the left. */
-SIMD vi vi_shl(vi v, unsigned n) { return vshlq_s32(v, vi_set((int)n)); }
-SIMD vi vi_sar(vi v, unsigned n) { return vshlq_s32(v, vi_set(-(int)n)); }
+/* By operators: the intrinsics shift by vectors even where the count is known,
+ * and have no shift to the right by one that is not. */
+SIMD vi vi_shl(vi v, unsigned n) { return v << (int)n; }
+SIMD vi vi_sar(vi v, unsigned n) { return v >> (int)n; }
 SIMD vi
 vi_shr(vi v, unsigned n)
 {
-	return vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(v),
-	    vi_set(-(int)n)));
+	return vreinterpretq_s32_u32(vreinterpretq_u32_s32(v) >> n);
 }
 SIMD vi vi_from_vf(vf v) { return vcvtnq_s32_f32(v); }
 SIMD vf vf_from_vi(vi v) { return vcvtq_f32_s32(v); }
