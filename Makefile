@@ -49,6 +49,7 @@ FLAGS_kernels/x86_avx512.o := -mavx512f -mavx512bw -mavx512dq -mavx512vl \
 # full and their accumulators on the stack; clang has no such pass.
 UNMOVED := $(if $(findstring clang,$(CC)),,-fno-schedule-insns)
 FLAGS_kernels/arm_neon.o := $(UNMOVED)
+FLAGS_kernels/arm_dotprod.o := -march=armv8.2-a+dotprod $(UNMOVED)
 
 # The loops of bench's roofline: nothing that a model computes.
 FLAGS_kernels/x86_avx2_peak.o := -mavx2 -mfma

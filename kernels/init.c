@@ -15,6 +15,8 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 #elif defined(__aarch64__)
 	if (cpu_flags & CPU_NEON)
 		kernels_init_neon(k);
+	if (cpu_flags & CPU_DOTPROD)
+		kernels_init_dotprod(k);
 #else
 	(void)cpu_flags;
 #endif
