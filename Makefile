@@ -50,6 +50,7 @@ FLAGS_kernels/x86_avx512.o := -mavx512f -mavx512bw -mavx512dq -mavx512vl \
 UNMOVED := $(if $(findstring clang,$(CC)),,-fno-schedule-insns)
 FLAGS_kernels/arm_neon.o := $(UNMOVED)
 FLAGS_kernels/arm_dotprod.o := -march=armv8.2-a+dotprod $(UNMOVED)
+FLAGS_kernels/arm_i8mm.o := -march=armv8.2-a+dotprod+i8mm $(UNMOVED)
 
 # The loops of bench's roofline: nothing that a model computes.
 FLAGS_kernels/x86_avx2_peak.o := -mavx2 -mfma

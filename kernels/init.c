@@ -17,6 +17,8 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 		kernels_init_neon(k);
 	if (cpu_flags & CPU_DOTPROD)
 		kernels_init_dotprod(k);
+	if (cpu_flags & CPU_DOTPROD && cpu_flags & CPU_I8MM)
+		kernels_init_i8mm(k);
 #else
 	(void)cpu_flags;
 #endif

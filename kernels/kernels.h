@@ -208,5 +208,6 @@ void kernels_init_avx2(struct kernels *k);
 void kernels_init_avx512(struct kernels *k);
 void kernels_init_neon(struct kernels *k);
 void kernels_init_dotprod(struct kernels *k);
+void kernels_init_i8mm(struct kernels *k);
 
 #endif

@@ -6,7 +6,8 @@
  *			in a tile: as many accumulators as registers hold
  *	MAT_ISA		a header with mat_dot(kind, nt, dot, q, a, g0, n):
  *			dot[t][r] += q[g][r] . (group g0 + g of act_of(a, t)),
- *			g < n, n = 4 or 8
+ *			g < n, n = 4 or 8.  With MAT_ARRANGED defined it also
+ *			says how q lies for tiles: see below
  *	ONE_FLIP	128 if mat_dot_one wants that added to signed q, or 0
  *	mat_dot_one(kind, dot, q, x)
  *			dot[r] += q[g][r] . x[4 g ... 4 g + 3], g < 4; q is
@@ -100,6 +101,23 @@ act_of(const struct acts *a, unsigned t)
  * that is mat_one's. */
 _Static_assert(MAT_NT >= 3, "tiles of one row");
 
+/* What a tile (two rows and more) reads may lie in an order of the instruction
+ * set's own: mat_arrange() brings a block into it, and mat_q() finds row r,
+ * column i.  mat_dot of one row has q as in mat_unpack.h. */
+#ifndef MAT_ARRANGED
+SIMD void
+mat_arrange(struct mat_block *c)
+{
+	(void)c;
+}
+
+SIMD const int8_t *
+mat_q(const struct mat_block *c, uint32_t r, uint32_t i)
+{
+	return (const int8_t *)c->q[i / 4] + r * 4 + i % 4;
+}
+#endif
+
 /* Where the dot products of groups [g, g + n) start. */
 SIMD void
 mat_start(enum dot_kind kind, vi start[MAT_NR], const vi q[8][MAT_NR],
@@ -167,6 +185,7 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
 
 	for (b = 0; b < nblocks; b++) {
 		mat_unpack(type, c + b, w, b % nsub);
+		mat_arrange(c + b);
 		if (b % nsub == nsub - 1)
 			w += panel_block_bytes(type);
 	}
@@ -687,7 +706,7 @@ static float
 mat_weight(const struct mat_block *c, enum scale_kind scale, uint32_t r,
     uint32_t i)
 {
-	const float q = ((const int8_t *)c->q[i / 4])[r * 4 + i % 4];
+	const float q = *mat_q(c, r, i);
 	unsigned h = i / 16;
 	const float *d = (const float *)c->d[scale == SCALE_SUB16 ? h : 0];
 	const float *m = (const float *)c->m[0];

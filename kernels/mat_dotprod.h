@@ -13,6 +13,7 @@
 			dot[t][r] = vdotq_laneq_s32(dot[t][r],		\
 			    vreinterpretq_s8_s32(q[g + i][r]), x[t], i);
 
+/* All of mat_dot here; one row of activations where smmla does the others. */
 SIMD void
 sdot(unsigned nt, vi dot[MAT_NT][MAT_NR], const vi q[][MAT_NR],
     const struct acts *a, unsigned g0, unsigned n)
@@ -32,6 +33,7 @@ sdot(unsigned nt, vi dot[MAT_NT][MAT_NR], const vi q[][MAT_NR],
 	}
 }
 
+#ifndef MAT_ARRANGED
 SIMD void
 mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
     const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
@@ -39,5 +41,6 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
 	(void)kind;		/* all the same to this instruction */
 	sdot(nt, dot, q, a, g0, n);
 }
+#endif
 
 #endif

@@ -1,0 +1,18 @@
+/* kernels/arm_i8mm.c - matrix kernels for aarch64 cores with matrix products
+ * of bytes (Armv8.6 I8MM), and with dot products.
+ *
+ * A panel of 8 rows by 6 rows of activations. */
+enum { MAT_NR = 2, MAT_NT = 6 };
+#define MAT_EACH_NT(m, a, b) \
+	m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6)
+#define MAT_SUFFIX	"_i8mm"
+#define MAT_ISA		"mat_i8mm.h"
+
+#include "mat.h"
+
+void
+kernels_init_i8mm(struct kernels *k)
+{
+	k->name = "i8mm";
+	mat_init(k);
+}

@@ -1,0 +1,114 @@
+/* kernels/mat_i8mm.h - dot products for mat.h in Armv8.6's smmla; no guard: a
+ * part of it.
+ *
+ * smmla: two rows by two rows, 8 columns each, gives four sums.  So for tiles
+ * the vectors of groups g and g + 1 of four rows become rows 0 and 1, and rows
+ * 2 and 3, of 8 columns; and the sums, two rows of weights by two rows of
+ * activations until the end, then become rows again.  One row: sdot. */
+#ifdef MAT_SUFFIX
+
+#define MAT_ARRANGED
+#include "mat_dotprod.h"
+
+_Static_assert(MAT_NT % 2 == 0, "rows of activations go in pairs");
+
+SIMD void
+mat_arrange(struct mat_block *c)
+{
+	unsigned g, r;
+	vi low;
+
+	UNROLL
+	for (g = 0; g < 8; g += 2) {
+		UNROLL
+		for (r = 0; r < MAT_NR; r++) {
+			low = vzip1q_s32(c->q[g][r], c->q[g + 1][r]);
+			c->q[g + 1][r] = vzip2q_s32(c->q[g][r],
+			    c->q[g + 1][r]);
+			c->q[g][r] = low;
+		}
+	}
+}
+
+SIMD const int8_t *
+mat_q(const struct mat_block *c, uint32_t r, uint32_t i)
+{
+	return (const int8_t *)&c->q[i / 8 * 2 + r / 2 % 2][r / 4] +
+	    r % 2 * 8 + i % 8;
+}
+
+/* Columns 4 g ... 4 g + 7 of rows t and t + 1; an odd last row is its own
+ * neighbour. */
+SIMD int8x16_t
+act_pair(const struct acts *a, unsigned nt, unsigned t, unsigned g)
+{
+	int8x8_t x = vld1_s8(act_of(a, t)->q + g * 4);
+
+	return vcombine_s8(x, t + 1 == nt ? x :
+	    vld1_s8(act_of(a, t + 1)->q + g * 4));
+}
+
+/* Sums of four rows of weights by two of activations: [h] is rows 2 h and
+ * 2 h + 1. */
+struct square {
+	vi sum[2];
+};
+
+SIMD void
+smmla(unsigned nt, struct square s[MAT_NT / 2][MAT_NR], const vi q[][MAT_NR],
+    const struct acts *a, unsigned g0, unsigned n)
+{
+	unsigned t, r, g, h;
+
+	UNROLL
+	for (g = 0; g < n; g += 2) {
+		UNROLL
+		for (t = 0; t < nt; t += 2) {
+			int8x16_t x = act_pair(a, nt, t, g0 + g);
+
+			UNROLL
+			for (r = 0; r < MAT_NR; r++) {
+				vi *sum = s[t / 2][r].sum;
+
+				UNROLL
+				for (h = 0; h < 2; h++)
+					sum[h] = vmmlaq_s32(sum[h],
+					    vreinterpretq_s8_s32(q[g + h][r]),
+					    x);
+			}
+		}
+	}
+}
+
+SIMD void
+mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
+    const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
+{
+	struct square s[MAT_NT / 2][MAT_NR];
+	unsigned t, r;
+
+	(void)kind;		/* all the same to these instructions */
+	if (nt == 1) {
+		sdot(nt, dot, q, a, g0, n);
+		return;
+	}
+	/* All start from the same constant. */
+	UNROLL
+	for (t = 0; t < nt; t += 2)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			s[t / 2][r] = (struct square){ { dot[0][0],
+			    dot[0][0] } };
+	smmla(nt, s, q, a, g0, n);
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++) {
+			const vi *sum = s[t / 2][r].sum;
+
+			dot[t][r] = t % 2 == 0 ? vuzp1q_s32(sum[0], sum[1]) :
+			    vuzp2q_s32(sum[0], sum[1]);
+		}
+}
+
+#endif
