@@ -73,7 +73,7 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
 	}
 }
 
-enum { ONE_FLIP = 0 };
+#define ONE_FLIP	0
 
 /* q is the unsigned side, |x| <= 127: up to 63 never saturates.  Of signed q
  * the magnitude, and the sign goes to x. */

@@ -27,7 +27,7 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
 	}
 }
 
-enum { ONE_FLIP = 128 };
+#define ONE_FLIP	128
 
 SIMD void
 mat_dot_one(enum dot_kind kind, vi dot[MAT_NR], const vi q[4][MAT_NR],

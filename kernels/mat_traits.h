@@ -8,7 +8,8 @@
 
 #include "quant.h"
 
-/* Bounds of |q|: how many products fit into 16 bits. */
+/* Bounds of |q|, also before the offset is taken off: how many products fit
+ * into 16 bits. */
 enum dot_kind { DOT_15, DOT_31, DOT_63, DOT_128 };
 
 /* For which columns d and m hold: both for 32 (PLAIN has no m), or m for 16
@@ -33,7 +34,7 @@ mat_traits(enum quant_type type)
 	case QUANT_Q5_0:
 		return (struct mat_traits){ DOT_31, SCALE_PLAIN, 16 };
 	case QUANT_MXFP4:
-		return (struct mat_traits){ DOT_15, SCALE_PLAIN, 12 };
+		return (struct mat_traits){ DOT_31, SCALE_PLAIN, 12 };
 	case QUANT_Q5_1:
 	case QUANT_Q5_K:
 		return (struct mat_traits){ DOT_31, SCALE_MIN, 0 };
