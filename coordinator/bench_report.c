@@ -102,7 +102,9 @@ roofline_json(const struct bench *b)
 	    json_integer((json_int_t)roofline_cache_bytes(r)));
 	json_object_set_new(o, "read_streams", json_integer(1 << shape.way));
 	json_object_set_new(o, "read_ahead",
-	    json_integer((json_int_t)shape.ahead));
+	    json_integer((json_int_t)(shape.ahead & ~PEAK_READ_TWICE)));
+	json_object_set_new(o, "read_ahead_twice",
+	    json_boolean(shape.ahead & PEAK_READ_TWICE));
 	return o;
 }
 
@@ -216,8 +218,11 @@ print_machine(const struct bench *b)
 			    1e9);
 		printf("   %s", how);
 		if (roofs[i].kind == ROOF_READ)
-			printf(", %d stream%s, %d bytes ahead", 1 << shape.way,
-			    shape.way > 0 ? "s" : "", (int)shape.ahead);
+			printf(", %d stream%s, %d bytes ahead%s",
+			    1 << shape.way, shape.way > 0 ? "s" : "",
+			    (int)(shape.ahead & ~PEAK_READ_TWICE),
+			    shape.ahead & PEAK_READ_TWICE ?
+			    " and twice that" : "");
 		else
 			printf(", %.1f a cycle", roofline_at(r, roofs[i].kind,
 			    1) / roofline_clock_hz(r));

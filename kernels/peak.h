@@ -26,7 +26,9 @@ struct peak_loop {
 
 /* Read [p, p + nbytes) once and return something of every byte.  p is a
  * multiple of 64, nbytes of PEAK_READ_STEP.  ahead: bytes from a load to the
- * line asked for beside it, 0 = leave it to the hardware. */
+ * line asked for beside it, 0 = leave it to the hardware; with PEAK_READ_TWICE
+ * the line at 2 * ahead is asked for too, for L2, which has room for more. */
+#define PEAK_READ_TWICE	UINT64_C(1)
 typedef uint64_t peak_read_fn(const void *p, uint64_t nbytes, uint64_t ahead);
 
 #define PEAK_READ_STEP	(8 * 8 * CACHELINE)

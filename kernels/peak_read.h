@@ -16,8 +16,10 @@ typedef uint64_t peak_vec __attribute__((vector_size(PEAK_VEC)));
 /* Vectors of line i; line i belongs to stream i % streams. */
 #define READ_LINE(i)							\
 	line = p + (i) % streams * part + (i) / streams * CACHELINE;	\
-	if (with_ahead)							\
+	if (asks > 0)							\
 		__builtin_prefetch(line + ahead);			\
+	if (asks > 1)							\
+		__builtin_prefetch(line + 2 * ahead, 0, 2);		\
 	for (v = 0; v < CACHELINE / PEAK_VEC; v++)			\
 		s##i += *(const peak_vec *)(const void *)(line +	\
 		    v * PEAK_VEC);
@@ -26,7 +28,7 @@ typedef uint64_t peak_vec __attribute__((vector_size(PEAK_VEC)));
 
 static inline __attribute__((always_inline)) uint64_t
 peak_read_loop(const uint8_t *p, uint64_t nbytes, uint64_t ahead,
-    const unsigned streams, const int with_ahead)
+    const unsigned streams, const unsigned asks)
 {
 	const uint64_t part = nbytes / streams;
 	const uint8_t *line, *end = p + part;
@@ -47,6 +49,9 @@ peak_read_loop(const uint8_t *p, uint64_t nbytes, uint64_t ahead,
 static uint64_t								\
 peak_read_##streams(const void *p, uint64_t nbytes, uint64_t ahead)	\
 {									\
+	if (ahead & PEAK_READ_TWICE)					\
+		return peak_read_loop(p, nbytes,			\
+		    ahead & ~PEAK_READ_TWICE, streams, 2);		\
 	return ahead != 0 ? peak_read_loop(p, nbytes, ahead, streams, 1) : \
 	    peak_read_loop(p, nbytes, 0, streams, 0);			\
 }

@@ -46,13 +46,17 @@ START_TEST(reading_reads_every_line)
 	uint8_t *buf = aligned_alloc(CACHELINE, nbytes);
 	uint64_t line, sum;
 	struct peaks p;
-	unsigned t, way, ahead;
+	static const uint64_t aheads[] = { 0, 512,
+	    512 | PEAK_READ_TWICE };
+	uint64_t ahead;
+	unsigned t, way, i;
 
 	memset(buf, 1, nbytes);
 	for (t = 0; t < NITEMS(takes); t++) {
 		peaks_init(&p, cpu_flags() & takes[t]);
 		for (way = 0; way < PEAK_READ_WAYS; way++)
-			for (ahead = 0; ahead <= 512; ahead += 512) {
+			for (i = 0; i < NITEMS(aheads); i++) {
+				ahead = aheads[i];
 				sum = p.read[way](buf, nbytes, ahead);
 				for (line = 0; line < nbytes;
 				    line += CACHELINE) {
