@@ -311,181 +311,7 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 			vf_store(y + t * ldy + r * SIMD_VL, acc[t][r]);
 }
 
-/* ---- One row: from memory to registers ----
- *
- * Weights are unsigned here where dot products want one side so, activations
- * signed: no sum over weights is needed.  Some panels are read at the same
- * time, since memory answers several streams faster than one, and each is
- * asked for twice: 2 KiB ahead for L2, which has room for more requests than
- * L1, and 1 KiB ahead for L1.  Q4_0, of 17.5 GB/s: one stream 12, four 15.8,
- * twice 17.5. */
-
-enum { ONE_COLS = 8192, ONE_STREAMS = 4, ONE_AHEAD = 1024 };
-
-/* 32 activations of the one row, signed. */
-struct one_act {
-	struct act_q8 x;
-	int32_t start[2];	/* of the dot products; [1] for columns 16..31 */
-};
-
-#ifndef ONE_FLIP
-#define ONE_FLIP	0
-
-SIMD void
-mat_dot_one(enum dot_kind kind, vi dot[MAT_NR], const vi q[4][MAT_NR],
-    const int8_t *x)
-{
-	struct acts a = { .row = { (const uint8_t *)x -
-	    offsetof(struct act_q8, q) } };
-	vi sum[MAT_NT][MAT_NR];
-	unsigned r;
-
-	UNROLL
-	for (r = 0; r < MAT_NR; r++)
-		sum[0][r] = dot[r];
-	mat_dot(kind, 1, sum, q, &a, 0, 4);
-	UNROLL
-	for (r = 0; r < MAT_NR; r++)
-		dot[r] = sum[0][r];
-}
-#endif
-
-/* What q has too much. */
-SIMD int32_t
-one_offset(enum quant_type type)
-{
-	const struct mat_traits tr = mat_traits(type);
-
-	return tr.offset + (tr.dot == DOT_128 ? ONE_FLIP : 0);
-}
-
-static void
-one_prepare(enum quant_type type, struct one_act *ret, const struct act_q8 *x,
-    uint32_t nblocks)
-{
-	const int sub16 = mat_traits(type).scale == SCALE_SUB16;
-	const int32_t off = one_offset(type);
-	uint32_t b, i;
-
-	for (b = 0; b < nblocks; b++, x++, ret++) {
-		int32_t sum[2] = { 0, 0 };
-
-		ret->x = *x;
-		for (i = 0; i < 32; i++)
-			ret->x.q[i] = (int8_t)(x->q[i] ^ SIMD_ACT_BIAS);
-		for (i = 0; i < 16; i++) {
-			sum[0] += ret->x.q[i];
-			sum[1] += ret->x.q[i + 16];
-		}
-		ret->start[0] = ACT_MAGIC_BITS - off * (sub16 ? sum[0] :
-		    sum[0] + sum[1]);
-		ret->start[1] = ACT_MAGIC_BITS - off * sum[1];
-	}
-}
-
-SIMD void
-one_scale(vf acc[MAT_NR], const vi dot[MAT_NR], const struct one_act *x,
-    const vf d[MAT_NR])
-{
-	unsigned r;
-
-	UNROLL
-	for (r = 0; r < MAT_NR; r++)
-		acc[r] = vf_fma(vf_fma(vf_bits(dot[r]), vf_set(x->x.d),
-		    vf_set(x->x.d0)), d[r], acc[r]);
-}
-
-/* Sub-block s of the panel's block at p; the same sums as mat_step. */
-SIMD void
-one_step(enum quant_type type, vf acc[MAT_NR], const uint8_t *p, unsigned s,
-    const struct one_act *x)
-{
-	const struct mat_traits tr = mat_traits(type);
-	const int sub16 = tr.scale == SCALE_SUB16;
-	struct mat_block w;
-	vi dot[MAT_NR];
-	unsigned r, g;
-
-	UNROLL
-	for (r = 0; r < MAT_NR; r++) {
-		unpack_columns(type, &w, p, r, s);
-		if (tr.dot == DOT_128 && ONE_FLIP != 0)
-			UNROLL
-			for (g = 0; g < 8; g++)
-				w.q[g][r] = vi_xor(w.q[g][r], vi_set(
-				    (int32_t)0x80808080));
-		dot[r] = vi_set(x->start[0]);
-	}
-	mat_dot_one(tr.dot, dot, w.q, x->x.q);
-	if (sub16) {
-		one_scale(acc, dot, x, w.d[0]);
-		UNROLL
-		for (r = 0; r < MAT_NR; r++)
-			dot[r] = vi_set(x->start[1]);
-	}
-	mat_dot_one(tr.dot, dot, w.q + 4, x->x.q + 16);
-	one_scale(acc, dot, x, w.d[sub16]);
-	UNROLL
-	for (r = 0; r < MAT_NR; r++) {
-		if (tr.scale == SCALE_MIN || tr.scale == SCALE_MIN16)
-			acc[r] = vf_fma(w.m[0][r], vf_set(x->x.sum), acc[r]);
-		if (tr.scale == SCALE_MIN16)
-			acc[r] = vf_fma(w.m[1][r], vf_set(x->x.sum_high),
-			    acc[r]);
-	}
-}
-
-/* Where byte `at` of a panel's n lies: past them it goes on with the panel that
- * this one's place goes to next. */
-SIMD uint64_t
-one_ahead(uint64_t at, uint64_t n, uint64_t jump)
-{
-	return at < n ? at : at + jump;
-}
-
-/* Columns [col, col + 32 nblocks) of npanels panels; c->w at the first of
- * them.  y holds the sums between; the bias comes last. */
-SIMD void
-mat_one(enum quant_type type, const struct mat_call *c,
-    const struct one_act *x, uint32_t col, uint32_t nblocks, uint32_t npanels)
-{
-	const uint32_t nsub = pack_geometry(type).block / 32;
-	const uint32_t nbytes = panel_block_bytes(type), n = nbytes / nsub;
-	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
-	const uint64_t jump = (npanels - 1) * panel;
-	const int last = col + nblocks * 32 == c->k;
-	vf acc[ONE_STREAMS][MAT_NR];
-	uint64_t soon, later;
-	uint32_t b, i, p;
-	unsigned r;
-
-	for (p = 0; p < npanels; p++)
-		for (r = 0; r < MAT_NR; r++)
-			acc[p][r] = col == 0 ? vf_zero() :
-			    vf_load(c->y + p * PANEL + r * SIMD_VL);
-	for (b = 0; b < nblocks; b++) {
-		soon = one_ahead(b * n + ONE_AHEAD, nblocks * n, jump);
-		later = one_ahead(b * n + 2 * ONE_AHEAD, nblocks * n, jump);
-		for (p = 0; p < npanels; p++) {
-			const uint8_t *w = c->w + p * panel;
-
-			for (i = 0; i < n; i += CACHELINE) {
-				prefetch(w + soon + i);
-				prefetch_l2(w + later + i);
-			}
-			one_step(type, acc[p], w + b / nsub * nbytes, b % nsub,
-			    x + b);
-		}
-	}
-	for (p = 0; p < npanels; p++)
-		for (r = 0; r < MAT_NR; r++) {
-			const uint32_t at = p * PANEL + r * SIMD_VL;
-
-			vf_store(c->y + at, last && c->bias != NULL ?
-			    vf_add(acc[p][r], vf_load(c->bias + at)) :
-			    acc[p][r]);
-		}
-}
+#include "mat_one.h"
 
 /* ---- Instances ---- */
 
@@ -493,8 +319,6 @@ typedef void unpack_fn(struct mat_block *c, const uint8_t *w,
     uint32_t nblocks);
 typedef void tile_fn(const struct mat_block *w, const struct mat_call *c,
     float *sums, uint32_t col, uint32_t nblocks);
-typedef void prepare_fn(struct one_act *ret, const struct act_q8 *x,
-    uint32_t nblocks);
 typedef void one_fn(const struct mat_call *c, const struct one_act *x,
     uint32_t col, uint32_t nblocks, uint32_t npanels);
 
@@ -525,7 +349,6 @@ MAT_TILES(128, PLAIN)
 
 struct mat_impl {
 	unpack_fn *unpack;
-	prepare_fn *prepare;
 	one_fn *one;
 	tile_fn *const *tile;
 };
@@ -535,12 +358,6 @@ static void								\
 chunk_##t(struct mat_block *c, const uint8_t *w, uint32_t nblocks)	\
 {									\
 	mat_unpack_chunk(T, c, w, nblocks);				\
-}									\
-static void								\
-prepare_##t(struct one_act *ret, const struct act_q8 *x,		\
-    uint32_t nblocks)							\
-{									\
-	one_prepare(T, ret, x, nblocks);				\
 }									\
 static void								\
 one_##t(const struct mat_call *c, const struct one_act *x, uint32_t col, \
@@ -561,7 +378,7 @@ pack_##t(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
 	pack_rows(T, PANEL, dst, src, row0, nrows, k);			\
 }									\
 static const struct mat_impl impl_##t = {				\
-	chunk_##t, prepare_##t, one_##t, tiles_##kind##_##scale	\
+	chunk_##t, one_##t, tiles_##kind##_##scale			\
 };
 
 MAT_TYPE(QUANT_Q4_0, q4_0, 15, PLAIN)
@@ -609,7 +426,7 @@ mat_row(const struct mat_impl *im, enum quant_type type,
 		struct mat_call part = *c;
 
 		nblocks = MIN(c->k - col, ONE_COLS) / 32;
-		im->prepare(x, c->x + col / 32, nblocks);
+		one_prepare(type, x, c->x + col / 32, nblocks);
 		for (p = 0; p < npanels; p += ONE_STREAMS) {
 			part.y = c->y + p * PANEL;
 			part.w = c->w + p * panel +
