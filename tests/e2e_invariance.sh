@@ -142,7 +142,24 @@ for type in q4_1 q5_0 q5_1 iq4_nl mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_xs; do
 done
 ROWS=224
 
-# The reference kernels: another variant, so compared with themselves.
+# Other variants, each compared with itself: those below the best that this
+# machine has, and the reference.
+case $(uname -m) in
+aarch64) masks="neon neon+dotprod" ;;
+*)	masks="avx2" ;;
+esac
+for mask in $masks; do
+	export STRADDLE_CPU_MASK=$mask
+	for type in f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl mxfp4 q2_k \
+	    q3_k q4_k q5_k q6_k iq4_xs; do
+		ROWS=96
+		begin "$type, $mask" "$T/$type.gguf"
+		holds --batch 1
+		holds --batch 7 $(sessions 3 cpu,threads=1)
+	done
+done
+ROWS=224
+
 export STRADDLE_CPU_MASK=0
 begin "demo model, reference kernels" "$MODEL"
 holds --batch 7 $(sessions 3)
