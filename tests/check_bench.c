@@ -152,8 +152,9 @@ bench(const struct kernels *tables, uint32_t ntables, const char *type)
 	    strcasecmp(type, "rows") == 0); t++, n++)
 		if (t == 0 || strcmp(tables[t].name, tables[t - 1].name))
 			bench_rows(&tables[t]);
-	for (t = 0; t < ntables && type == NULL; t++)
-		if (t > 0 && tables[t].attention != tables[t - 1].attention)
+	for (t = 1; t < ntables && (type == NULL ||
+	    strcasecmp(type, "attn") == 0); t++, n++)
+		if (tables[t].attention != tables[t - 1].attention)
 			bench_attn(&tables[t], data);
 	printf("\nplain memory read: %.1f GB/s\n", bench_read_gbs(data));
 	free(data);

@@ -62,6 +62,7 @@ struct bench_attn {
 	const struct kernels *k;
 	uint8_t *data;		/* K and V of as many heads as fit */
 	float *q, *out, *scratch;
+	uint32_t row[ATTN_QUERIES];
 	double flops, gbs;	/* of the core */
 };
 
@@ -70,19 +71,15 @@ static void
 bench_case(const struct bench_attn *b, enum kv_fmt f, uint32_t n_rep,
     uint32_t nrows, uint32_t ctx)
 {
-	static uint32_t row[ATTN_QUERIES];
 	uint64_t nbytes = 2 * ALIGN_UP(ctx, KEY_LANES) * kv_row_bytes(f,
 	    HEAD), heads = bench_bytes / nbytes, n = 0;
 	double t0, t, flops, gbs;
 	struct attn_arg a = { .q = b->q, .out = b->out,
-	    .ldq = n_rep * HEAD, .ldo = n_rep * HEAD, .row = row,
+	    .ldq = n_rep * HEAD, .ldo = n_rep * HEAD, .row = b->row,
 	    .nrows = nrows, .pos = ctx - nrows, .kfmt = f, .vfmt = f,
 	    .n_rep = n_rep, .head_dim = HEAD, .v_dim = HEAD, .scale = 0.1f,
 	    .scratch = b->scratch };
-	uint32_t i;
 
-	for (i = 0; i < nrows; i++)
-		row[i] = i;
 	t0 = now_s();
 	do {
 		a.k = b->data + n % heads * nbytes;
@@ -100,6 +97,54 @@ bench_case(const struct bench_attn *b, enum kv_fmt f, uint32_t n_rep,
 	fflush(stdout);
 }
 
+/* A whole prompt of one KV head as op_attention cuts it: batches of 128 rows in
+ * tiles.  A row's own keys count, no others. */
+static void
+bench_prompt(const struct bench_attn *b, enum kv_fmt f, uint32_t n_rep,
+    uint32_t head_dim, uint32_t ctx)
+{
+	const uint32_t most = MAX(ATTN_QUERIES / n_rep, 1);
+	uint64_t nbytes = 2 * ALIGN_UP(ctx, KEY_LANES) * kv_row_bytes(f,
+	    head_dim), heads = bench_bytes / nbytes, n = 0;
+	struct attn_arg a = { .q = b->q, .out = b->out,
+	    .ldq = n_rep * head_dim, .ldo = n_rep * head_dim, .row = b->row,
+	    .kfmt = f, .vfmt = f, .n_rep = n_rep, .head_dim = head_dim,
+	    .v_dim = head_dim, .scale = 0.1f, .scratch = b->scratch };
+	double t0 = now_s(), t, flops;
+
+	do {
+		a.k = b->data + n % heads * nbytes;
+		a.v = (const uint8_t *)a.k + nbytes / 2;
+		for (a.pos = 0; a.pos < ctx; a.pos += a.nrows) {
+			a.nrows = MIN(most, 128 - a.pos % 128);
+			b->k->attention(&a);
+		}
+		n++;
+	} while ((t = now_s() - t0) < 0.15 || n < 2);
+	flops = (double)n / t * 4 * head_dim * n_rep * ctx * (ctx + 1) / 2;
+	printf("%-8s %-5s %6u %5u %6u %9.2f %9.1f %4.0f%%\n", b->k->name,
+	    kv_name[f], ctx, head_dim, n_rep, t / n * 1e6, flops * 1e-9,
+	    100 * flops / b->flops);
+	fflush(stdout);
+}
+
+static void
+bench_prompts(const struct bench_attn *b)
+{
+	static const struct { uint32_t n_rep, head_dim; } model[] = {
+	    { 4, 64 }, { 4, 128 }, { 1, 128 }, { 7, 64 }, { 8, 64 } };
+	uint32_t i, ctx;
+	int f;
+
+	printf("\nprompts\n%-8s %-5s %6s %5s %6s %9s %9s\n", "table", "kv",
+	    "ctx", "dim", "n_rep", "us", "Gflop/s");
+	for (f = 0; f < KV_FMT_N; f++)
+		for (i = 0; i < NITEMS(model); i++)
+			for (ctx = 512; ctx <= 2048; ctx *= 4)
+				bench_prompt(b, f, model[i].n_rep,
+				    model[i].head_dim, ctx);
+}
+
 /* data (bench_bytes). */
 void
 bench_attn(const struct kernels *k, void *data)
@@ -114,14 +159,18 @@ bench_attn(const struct kernels *k, void *data)
 	uint32_t i, r;
 	int f;
 
+	for (i = 0; i < ATTN_QUERIES; i++)
+		b.row[i] = i;
 	fill_floats(b.q, ATTN_QUERIES * HEAD, IN_RANDOM);
 	memset(data, 0x11, bench_bytes);	/* small numbers in any type */
 	b.flops = peak_flops(k);
 	b.gbs = bench_read_gbs(data);
-	printf("\nattention, head_dim %d: the core has %.1f Gflop/s, %.2f "
-	    "GB/s\n%-8s %-5s %6s %5s %6s %9s %9s %5s %8s\n", HEAD,
-	    b.flops * 1e-9, b.gbs, "table", "kv", "ctx", "rows", "n_rep",
-	    "us", "Gflop/s", "", "GB/s");
+	printf("\nattention: the core has %.1f Gflop/s, %.2f GB/s\n",
+	    b.flops * 1e-9, b.gbs);
+	bench_prompts(&b);
+	printf("\nrows at the end, head_dim %d\n"
+	    "%-8s %-5s %6s %5s %6s %9s %9s %5s %8s\n", HEAD, "table", "kv",
+	    "ctx", "rows", "n_rep", "us", "Gflop/s", "", "GB/s");
 	for (f = 0; f < KV_FMT_N; f++)
 		for (r = 0; r < NITEMS(reps); r++)
 			for (i = 0; i < NITEMS(ctxs); i++) {

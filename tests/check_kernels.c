@@ -3,12 +3,12 @@
  * against the reference table where a kernel must be exact).
  *
  *	check_kernels [--seed N]
- *	check_kernels --bench [TYPE | rows]
+ *	check_kernels --bench [TYPE | rows | attn]
  *
  * Buffers end at a page that may not be touched.  Prints the kernel, its
  * variant and the parameters of what fails; the last line is
  * "N passed, N failed"; exit 1 if any failed.  --bench is a table of speeds
- * instead, on one core, of one weight type or of all kernels.
+ * instead, on one core, of one weight type or kind, or of all kernels.
  *
  * The parts: check_report.c (tolerances), check_mat.c, check_rows.c,
  * check_attn.c, check_bench.c, check_bench_rows.c; kernel_inputs.c makes what
@@ -110,6 +110,7 @@ main(int argc, char **argv)
 		    masks[i]);
 	return report_end();
 usage:
-	fprintf(stderr, "usage: %s [--seed N] [--bench [TYPE | rows]]\n", argv[0]);
+	fprintf(stderr, "usage: %s [--seed N] [--bench [TYPE | rows | attn]]\n",
+	    argv[0]);
 	return 2;
 }
