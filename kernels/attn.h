@@ -7,8 +7,8 @@
  *
  *	scores	lanes are keys, which lie that way in the cache; a score is
  *		one chain of FMAs over the head's elements
- *	softmax	lanes are a query's keys; the maximum, the factors and the
- *		sums of all queries then lane by lane
+ *	softmax	lanes are a query's keys, and across these queries, some at
+ *		a time; in powers of 2: log2(e) is in the queries' scale
  *	values	lanes are elements of v; out is one chain over the keys
  *
  * No step's order knows which other queries there are, or (but for keys that
@@ -26,14 +26,15 @@
 
 #ifdef SIMD_VL
 
+#define LOG2_E	1.44269504088896341f
+
 /* ---- One block of keys ---- */
 
 struct attn {
 	const struct attn_arg *a;
 	uint32_t nq, hd, vd;	/* queries; head_dim; v_dim padded to 16 */
 	uint64_t kblock, vrow;	/* bytes in the cache */
-	float *q;		/* groups of up to ATTN_NQ: (hd x group),
-				 * times scale */
+	float *q;		/* (nq x hd), times scale * log2(e) */
 	float *score;		/* (nq x ATTN_BLOCK) */
 	float *shrink;		/* (nq, padded): the block's maximum, then
 				 * the factor for what is summed so far */
@@ -76,119 +77,6 @@ values_to_panel(const struct attn *t, const uint8_t *v, uint32_t first,
 	}
 }
 
-/* Scores of all queries for keys [first, end) of the block at `base`, and
- * what lies beside these in their key blocks: garbage, never looked at.
- * Meanwhile the next block of K comes nearer, a piece with each tile. */
-static void
-attn_scores(const struct attn *t, uint32_t base, uint32_t first, uint32_t end)
-{
-	const uint64_t nbytes = ATTN_BLOCK / KEY_LANES * t->kblock;
-	const uint8_t *k = (const uint8_t *)t->a->k +
-	    base / KEY_LANES * t->kblock;
-	uint32_t b0 = first / KEY_LANES, b1 = DIV_UP(end, KEY_LANES), b, g;
-	int wide = end - first == ATTN_BLOCK;
-	const uint32_t many = wide ? DIV_UP(ATTN_NV, KEY_NV) : 1;
-	struct score_tile s = { .kblock = t->kblock, .hd = t->hd,
-	    .next = k + nbytes, .step = DIV_UP(nbytes,
-	    DIV_UP(t->nq, ATTN_NQ) * DIV_UP(b1 - b0, many) * t->hd) };
-	enum kv_fmt f = t->a->kfmt;
-
-	if (t->nq > ATTN_DIRECT && f != KV_FMT_F32) {
-		keys_to_panel(t, k, b0, b1);
-		k = (const uint8_t *)t->panel;
-		f = KV_FMT_F32;
-		s.kblock = (uint64_t)t->hd * KEY_LANES * sizeof(float);
-	}
-	for (g = 0; g < t->nq; g += ATTN_NQ) {
-		s.q = t->q + (size_t)g * t->hd;
-		for (b = b0; b < b1; b += many) {
-			s.k = k + b * s.kblock;
-			s.score = t->score + g * ATTN_BLOCK + b * KEY_LANES;
-			score_fn[f][wide](MIN(t->nq - g, ATTN_NQ), &s);
-			s.next += s.step * t->hd;
-		}
-	}
-}
-
-/* A block's values: rows of V in the cache, or the panel. */
-struct values {
-	const uint8_t *v;
-	enum kv_fmt fmt;
-	uint64_t vrow;
-	const uint8_t *next;	/* block of the cache: see attn_scores */
-};
-
-/* Queries [q0, q1) take the values of keys [first, end).  Meanwhile the next
- * block of V comes nearer. */
-static void
-attn_values(const struct attn *t, const struct attn_sums *s,
-    struct values *val, uint32_t q0, uint32_t q1, uint32_t first,
-    uint32_t end)
-{
-	const uint32_t wide = ATTN_NV * SIMD_VL;
-	const uint32_t n = (uint32_t)ALIGN_UP(t->a->v_dim, SIMD_VL);
-	struct value_tile w = { .v = val->v, .vrow = val->vrow, .vd = t->vd,
-	    .first = first, .end = end, .step = DIV_UP(t->vrow,
-	    DIV_UP(n, wide) * DIV_UP(t->nq, ATTN_NQ)) };
-	uint32_t g, i;
-
-	for (i = 0; i < n; i += n - i >= wide ? wide : SIMD_VL)
-		for (g = q0; g < q1; g += ATTN_NQ) {
-			w.weight = t->score + g * ATTN_BLOCK;
-			w.shrink = t->shrink + g;
-			w.out = s->out + (size_t)g * t->vd;
-			w.at = i;
-			w.next = val->next;
-			value_fn[val->fmt][n - i >= wide](MIN(q1 - g,
-			    ATTN_NQ), &w);
-			val->next += w.step * (end - first);
-		}
-}
-
-/* Cap the scores, hide those of keys beyond [first, end), and leave their
- * maximum in shrink. */
-SIMD void
-softmax_max(const struct attn *t, uint32_t r, uint32_t first, uint32_t end)
-{
-	const float cap = t->a->softcap;
-	float *score = t->score + r * ATTN_BLOCK;
-	vf max, v;
-	uint32_t i;
-
-	for (i = 0; cap > 0 && i < ATTN_BLOCK; i += SIMD_VL) {
-		/* tanh(x) = 1 - 2 / (e^2x + 1) */
-		v = vf_exp(vf_mul(vf_load(score + i), vf_set(2 / cap)));
-		v = vf_div(vf_set(2 * cap), vf_add(v, vf_set(1)));
-		vf_store(score + i, vf_sub(vf_set(cap), v));
-	}
-	for (i = 0; i < first; i++)
-		score[i] = -INFINITY;
-	for (i = end; i < ATTN_BLOCK; i++)
-		score[i] = -INFINITY;
-	max = vf_load(score);
-	UNROLL
-	for (i = SIMD_VL; i < ATTN_BLOCK; i += SIMD_VL)
-		max = vf_max(max, vf_load(score + i));
-	t->shrink[r] = vf_hmax(max);
-}
-
-/* Scores become weights; returns their sum. */
-SIMD float
-softmax_exp(const struct attn *t, uint32_t r, float max)
-{
-	float *score = t->score + r * ATTN_BLOCK;
-	vf sum = vf_zero(), v;
-	uint32_t i;
-
-	UNROLL
-	for (i = 0; i < ATTN_BLOCK; i += SIMD_VL) {
-		v = vf_exp(vf_sub(vf_load(score + i), vf_set(max)));
-		sum = vf_add(sum, v);
-		vf_store(score + i, v);
-	}
-	return vf_hsum(sum);
-}
-
 /* Keys of the block at base that row i sees: [*ret_first, end), from base. */
 SIMD uint32_t
 block_keys(const struct attn *t, uint32_t i, uint32_t base,
@@ -201,28 +89,252 @@ block_keys(const struct attn *t, uint32_t i, uint32_t base,
 	return end > base ? MIN(end - base, ATTN_BLOCK) : 0;
 }
 
+/* All rows see all of the block at base. */
+SIMD int
+block_is_whole(const struct attn *t, uint32_t base)
+{
+	uint32_t end, first;
+
+	block_keys(t, t->a->nrows - 1, base, &first);
+	end = block_keys(t, 0, base, &(uint32_t){ 0 });
+	return first == 0 && end == ATTN_BLOCK;
+}
+
+/* Queries of the next tile when so many are left: the last two share, since
+ * the fewer accumulators, the longer they wait for each other. */
+SIMD uint32_t
+next_tile(uint32_t left)
+{
+	return left <= ATTN_NQ ? left : left < 2 * ATTN_NQ ? DIV_UP(left, 2) :
+	    ATTN_NQ;
+}
+
+/* Scores of queries [q, q + n) for keys [first, end) of a block, and for what
+ * lies beside them in the key blocks: garbage, never looked at. */
+SIMD void
+tile_scores(const struct attn *t, struct score_tile *s, const uint8_t *k,
+    enum kv_fmt f, uint32_t q, uint32_t n, uint32_t first, uint32_t end)
+{
+	const uint32_t many = DIV_UP(ATTN_NV, KEY_NV);
+	uint32_t b, nb;
+
+	s->q = t->q + (size_t)q * t->hd;
+	for (b = first / KEY_LANES; b * KEY_LANES < end; b += nb) {
+		nb = end > (b + many - 1) * KEY_LANES ? many : 1;
+		s->k = k + b * s->kblock;
+		s->score = t->score + q * ATTN_BLOCK + b * KEY_LANES;
+		score_fn[f][nb == many](n, s);
+		s->next += s->step * t->hd;
+	}
+}
+
+/* Scores of all queries for what they see of keys [first, end) of the block at
+ * base.  Meanwhile the next block of K comes nearer, a piece with each tile. */
+static void
+attn_scores(const struct attn *t, uint32_t base, uint32_t first, uint32_t end)
+{
+	const uint64_t nbytes = ATTN_BLOCK / KEY_LANES * t->kblock;
+	const uint8_t *k = (const uint8_t *)t->a->k +
+	    base / KEY_LANES * t->kblock;
+	uint32_t b0 = first / KEY_LANES, b1 = DIV_UP(end, KEY_LANES), q, n;
+	uint32_t many = end - first == ATTN_BLOCK ? DIV_UP(ATTN_NV, KEY_NV) :
+	    1;
+	struct score_tile s = { .kblock = t->kblock, .hd = t->hd,
+	    .next = k + nbytes, .step = DIV_UP(nbytes,
+	    DIV_UP(t->nq, ATTN_NQ) * DIV_UP(b1 - b0, many) * t->hd) };
+	enum kv_fmt f = t->a->kfmt;
+
+	if (t->nq > ATTN_DIRECT && f != KV_FMT_F32) {
+		keys_to_panel(t, k, b0, b1);
+		k = (const uint8_t *)t->panel;
+		f = KV_FMT_F32;
+		s.kblock = (uint64_t)t->hd * KEY_LANES * sizeof(float);
+	}
+	for (q = 0; q < t->nq; q += n) {
+		n = next_tile(t->nq - q);
+		if (!block_is_whole(t, base)) {
+			end = block_keys(t, (q + n - 1) / t->a->n_rep, base,
+			    &first);
+			block_keys(t, q / t->a->n_rep, base, &first);
+		}
+		tile_scores(t, &s, k, f, q, n, first, end);
+	}
+}
+
+/* A block's values: rows of V in the cache, or the panel. */
+struct values {
+	const uint8_t *v;
+	enum kv_fmt fmt;
+	uint64_t vrow;
+	const uint8_t *next;	/* block of the cache: see attn_scores */
+};
+
+/* Queries [q0, q1) take the values of keys [first, end), after what they have
+ * times shrink.  Meanwhile the next block of V comes nearer. */
+static void
+attn_values(const struct attn *t, const struct attn_sums *s,
+    struct values *val, uint32_t q0, uint32_t q1, uint32_t first,
+    uint32_t end)
+{
+	const uint32_t wide = ATTN_NV * SIMD_VL;
+	const uint32_t n = (uint32_t)ALIGN_UP(t->a->v_dim, SIMD_VL);
+	struct value_tile w = { .v = val->v, .vrow = val->vrow, .vd = t->vd,
+	    .first = first, .end = end, .step = DIV_UP(t->vrow,
+	    DIV_UP(n, wide) * DIV_UP(t->nq, ATTN_NQ)) };
+	uint32_t q, nq, i;
+
+	for (i = 0; i < n; i += n - i >= wide ? wide : SIMD_VL)
+		for (q = q0; q < q1; q += nq) {
+			nq = next_tile(q1 - q);
+			w.weight = t->score + q * ATTN_BLOCK;
+			w.shrink = t->shrink + q;
+			w.out = s->out + (size_t)q * t->vd;
+			w.at = i;
+			w.next = val->next;
+			value_fn[val->fmt][n - i >= wide](nq, &w);
+			val->next += w.step * (end - first);
+		}
+}
+
+/* Rows [i, i1) take values of one block piece by piece: shrunk once. */
+static void
+rows_values(const struct attn *t, const struct attn_sums *s,
+    struct values *val, uint32_t i, uint32_t i1, uint32_t first, uint32_t end)
+{
+	uint32_t r;
+
+	if (first >= end)
+		return;
+	attn_values(t, s, val, i * t->a->n_rep, i1 * t->a->n_rep, first, end);
+	for (r = i * t->a->n_rep; r < i1 * t->a->n_rep; r++)
+		t->shrink[r] = 1;
+}
+
+/* The block at base is not for all rows, and a key that one does not see may
+ * be Inf or NaN: weight 0 would not hide it.  As many rows as fill a tile take
+ * together what all of them see, and before and after that each its own. */
+static void
+ragged_values(const struct attn *t, const struct attn_sums *s,
+    struct values *val, uint32_t base)
+{
+	const struct attn_arg *a = t->a;
+	uint32_t i, i1, j, first, end, from, to;
+
+	for (i = 0; i < a->nrows; i = i1) {
+		i1 = MIN(i + MAX(ATTN_NQ / a->n_rep, 1), a->nrows);
+		to = block_keys(t, i, base, &first);
+		block_keys(t, i1 - 1, base, &from);
+		if (from > to) {	/* nothing in common */
+			i1 = i + 1;
+			from = first;
+		}
+		for (j = i; j < i1; j++) {
+			block_keys(t, j, base, &first);
+			rows_values(t, s, val, j, j + 1, first, from);
+		}
+		rows_values(t, s, val, i, i1, from, to);
+		for (j = i; j < i1; j++) {
+			end = block_keys(t, j, base, &first);
+			rows_values(t, s, val, j, j + 1, to, end);
+		}
+	}
+}
+
+/* Cap a query's scores (ATTN_BLOCK), hide those of keys beyond [first, end),
+ * and return their maximum, lane by lane. */
+SIMD vf
+scores_max(const struct attn *t, float *score, uint32_t first, uint32_t end)
+{
+	const float cap = t->a->softcap;
+	vf max = vf_set(-INFINITY), v;
+	uint32_t i;
+
+	for (i = 0; cap > 0 && i < end; i += SIMD_VL) {
+		/* tanh(x) = 1 - 2 / (e^2x + 1); see attn_take_queries. */
+		v = vf_exp(vf_mul(vf_load(score + i), vf_set(2 / (cap *
+		    LOG2_E))));
+		v = vf_div(vf_set(2 * cap * LOG2_E), vf_add(v, vf_set(1)));
+		vf_store(score + i, vf_sub(vf_set(cap * LOG2_E), v));
+	}
+	for (i = 0; i < first; i++)
+		score[i] = -INFINITY;
+	if (end == ATTN_BLOCK) {
+		UNROLL
+		for (i = 0; i < ATTN_BLOCK; i += SIMD_VL)
+			max = vf_max(max, vf_load(score + i));
+		return max;
+	}
+	for (i = 0; i + SIMD_VL <= end; i += SIMD_VL)
+		max = vf_max(max, vf_load(score + i));
+	if (i == end)
+		return max;
+	v = vf_first_n(vf_load(score + i), end - i, -INFINITY);
+	vf_store(score + i, v);
+	return vf_max(max, v);
+}
+
+/* Scores of keys below end become weights, and what lies beside them in a
+ * vector 0; returns their sum, lane by lane. */
+SIMD vf
+scores_exp(float *score, uint32_t end, vf max)
+{
+	vf sum = vf_zero(), v;
+	uint32_t i;
+
+	for (i = 0; i < end; i += SIMD_VL) {
+		v = vf_exp2(vf_sub(vf_load(score + i), max));
+		sum = vf_add(sum, v);
+		vf_store(score + i, v);
+	}
+	return sum;
+}
+
+/* Queries [r, r + n), n <= SIMD_VL: lanes are keys, then queries. */
+SIMD void
+some_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base,
+    uint32_t r, uint32_t n)
+{
+	const uint32_t n_rep = t->a->n_rep;
+	float *score = t->score + r * ATTN_BLOCK;
+	uint32_t i = r / n_rep, left = n_rep - r % n_rep, first, j;
+	uint32_t end[SIMD_VL];
+	vf v[SIMD_VL], max, raised, shrink;
+
+	for (j = 0; j < n; j++, left--) {
+		if (left == 0) {
+			i++;
+			left = n_rep;
+		}
+		end[j] = block_keys(t, i, base, &first);
+		v[j] = scores_max(t, score + j * ATTN_BLOCK, MIN(first,
+		    end[j]), end[j]);
+	}
+	for (; j < SIMD_VL; j++)
+		v[j] = vf_zero();
+	max = vf_load(s->max + r);
+	raised = vf_max(vf_hmax_each(v), max);
+	vf_store(s->max + r, raised);
+	shrink = vf_exp2(vf_sub(max, raised));
+	vf_store(t->shrink + r, shrink);
+	for (j = 0; j < n; j++) {
+		max = vf_set(s->max[r + j]);
+		v[j] = end[j] == ATTN_BLOCK ?
+		    scores_exp(score + j * ATTN_BLOCK, ATTN_BLOCK, max) :
+		    scores_exp(score + j * ATTN_BLOCK, end[j], max);
+	}
+	for (; j < SIMD_VL; j++)
+		v[j] = vf_zero();
+	vf_store(s->sum + r, vf_fma(vf_load(s->sum + r), shrink,
+	    vf_hsum_each(v)));
+}
+
 static void
 attn_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base)
 {
-	const uint32_t n_rep = t->a->n_rep;
-	uint32_t i, r, first = 0, end = 0;
-	vf max, raised;
+	uint32_t r;
 
-	for (r = 0; r < t->nq; r++) {
-		if (r % n_rep == 0)
-			end = block_keys(t, r / n_rep, base, &first);
-		softmax_max(t, r, MIN(first, end), end);
-	}
-	for (i = 0; i < t->nq; i += SIMD_VL) {
-		max = vf_load(s->max + i);
-		raised = vf_max(vf_load(t->shrink + i), max);
-		max = vf_exp(vf_sub(max, raised));
-		vf_store(s->max + i, raised);
-		vf_store(t->shrink + i, max);
-	}
-	for (r = 0; r < t->nq; r++)
-		s->sum[r] = s->sum[r] * t->shrink[r] +
-		    softmax_exp(t, r, s->max[r]);
+	for (r = 0; r < t->nq; r += SIMD_VL)
+		some_softmax(t, s, base, r, MIN(SIMD_VL, t->nq - r));
 }
 
 /* Keys [first, end) of the block at base onto all queries; each row sees its
@@ -234,7 +346,6 @@ attn_block(const struct attn *t, const struct attn_sums *s, uint32_t base,
 	const struct attn_arg *a = t->a;
 	const uint8_t *v = (const uint8_t *)a->v + base * t->vrow;
 	struct values val = { v, a->vfmt, t->vrow, v + ATTN_BLOCK * t->vrow };
-	uint32_t i, row_first = 0, row_end;
 
 	attn_scores(t, base, first, end);
 	attn_softmax(t, s, base);
@@ -244,20 +355,10 @@ attn_block(const struct attn *t, const struct attn_sums *s, uint32_t base,
 		val = (struct values){ (const uint8_t *)t->panel, KV_FMT_F32,
 		    t->vd * sizeof(float), val.next };
 	}
-	/* A key that one row does not see may be Inf or NaN: weight 0 would
-	 * not hide it. */
-	row_end = block_keys(t, 0, base, &row_first);
-	block_keys(t, a->nrows - 1, base, &row_first);
-	if (a->nrows == 1 || (row_first == 0 && row_end == ATTN_BLOCK)) {
+	if (a->nrows == 1 || block_is_whole(t, base))
 		attn_values(t, s, &val, 0, t->nq, first, end);
-		return;
-	}
-	for (i = 0; i < a->nrows; i++) {
-		row_end = block_keys(t, i, base, &row_first);
-		if (row_first < row_end)
-			attn_values(t, s, &val, i * a->n_rep,
-			    (i + 1) * a->n_rep, row_first, row_end);
-	}
+	else
+		ragged_values(t, s, &val, base);
 }
 
 /* ---- Chunks ---- */
@@ -292,19 +393,27 @@ attn_one_chunk(const struct attn *t, uint32_t chunk, float *part)
 }
 
 /* Onto query r: what is summed so far comes to the scale of the larger
- * maximum.  A part in which the query saw no key changes nothing. */
+ * maximum.  A part in which the query saw no key changes nothing, and the
+ * first in which it saw some stays as it is: bit for bit, so that parts may
+ * begin where the row's keys do or before. */
 SIMD void
 attn_fold(const struct attn *t, uint32_t r, float max, float sum,
     const float *out)
 {
 	const struct attn_sums *all = &t->all;
 	float *y = all->out + (size_t)r * t->vd, to = MAX(all->max[r], max);
-	vf mine = vf_exp(vf_set(all->max[r] - to));
-	vf its = vf_exp(vf_set(max - to)), v;
+	vf mine = vf_exp2(vf_set(all->max[r] - to));
+	vf its = vf_exp2(vf_set(max - to)), v;
 	uint32_t i;
 
 	if (sum == 0)
 		return;
+	if (out != NULL && all->sum[r] == 0) {
+		all->max[r] = max;
+		all->sum[r] = sum;
+		memcpy(y, out, t->vd * sizeof(*y));
+		return;
+	}
 	all->max[r] = to;
 	all->sum[r] = all->sum[r] * vf_hmax(mine) + sum * vf_hmax(its);
 	for (i = 0; i < t->vd; i += SIMD_VL) {
@@ -326,27 +435,50 @@ attn_fold_part(const struct attn *t, const float *part)
 		    s.out + (size_t)r * t->vd);
 }
 
+/* What the n_rep queries from r have summed, by its weights' sum. */
+static void
+row_out(const struct attn *t, float *out, uint32_t r)
+{
+	const uint32_t n = t->a->v_dim, end = r + t->a->n_rep;
+	uint32_t i;
+
+	for (; r < end; r++, out += n) {
+		const float *y = t->all.out + (size_t)r * t->vd;
+		vf inverse = vf_set(t->shrink[r]);
+
+		for (i = 0; i + SIMD_VL <= n; i += SIMD_VL)
+			vf_store(out + i, vf_mul(vf_load(y + i), inverse));
+		if (i < n)
+			vf_store_n(out + i, n - i, vf_mul(vf_load(y + i),
+			    inverse));
+	}
+}
+
 /* A sink is one more key, whose value is zero. */
 static void
 attn_finish(const struct attn *t)
 {
 	const struct attn_arg *a = t->a;
-	uint32_t r, i;
+	float *inverse = t->shrink;
+	uint32_t r;
+	vf sum;
 
 	for (r = 0; r < t->nq; r++) {
-		const float *y = t->all.out + (size_t)r * t->vd;
-		float *out = a->out + a->row[r / a->n_rep] * a->ldo +
-		    (size_t)(r % a->n_rep) * a->v_dim;
-		vf sum;
-
+		/* No key that weighs anything: zero, even of Inf. */
+		if (t->all.sum[r] == 0)
+			memset(t->all.out + (size_t)r * t->vd, 0,
+			    t->vd * sizeof(float));
 		if (a->sink != NULL)
-			attn_fold(t, r, a->sink[r % a->n_rep], 1, NULL);
-		/* No key at all, or none that weighs anything: zero. */
-		sum = vf_set(t->all.sum[r] == 0 ? 1 : t->all.sum[r]);
-		for (i = 0; i < a->v_dim; i += SIMD_VL)
-			vf_store_n(out + i, a->v_dim - i,
-			    vf_div(vf_load(y + i), sum));
+			attn_fold(t, r, a->sink[r % a->n_rep] * LOG2_E, 1,
+			    NULL);
 	}
+	for (r = 0; r < t->nq; r += SIMD_VL) {
+		sum = vf_load(t->all.sum + r);
+		sum = vf_if_lt(sum, vf_set(FLT_MIN), vf_set(1), sum);
+		vf_store(inverse + r, vf_div(vf_set(1), sum));
+	}
+	for (r = 0; r < a->nrows; r++)
+		row_out(t, a->out + a->row[r] * a->ldo, r * a->n_rep);
 }
 
 static struct attn
@@ -367,22 +499,24 @@ attn_begin(const struct attn_arg *a)
 	return t;
 }
 
+/* Scores are powers of 2 from here on. */
 static void
 attn_take_queries(const struct attn *t)
 {
 	const struct attn_arg *a = t->a;
-	uint32_t r, d, g, n;
+	const vf scale = vf_set(a->scale * LOG2_E);
+	const uint32_t n = a->n_rep * t->hd;
+	uint32_t i, d;
 
-	for (r = 0; r < t->nq; r++) {
-		const float *from = a->q + a->row[r / a->n_rep] * a->ldq +
-		    (size_t)(r % a->n_rep) * t->hd;
-		float *to;
+	for (i = 0; i < a->nrows; i++) {
+		const float *from = a->q + a->row[i] * a->ldq;
+		float *to = t->q + (size_t)i * n;
 
-		g = r - r % ATTN_NQ;
-		n = MIN(t->nq - g, ATTN_NQ);
-		to = t->q + (size_t)g * t->hd + r % ATTN_NQ;
-		for (d = 0; d < t->hd; d++)
-			to[d * n] = from[d] * a->scale;
+		for (d = 0; d + SIMD_VL <= n; d += SIMD_VL)
+			vf_store(to + d, vf_mul(scale, vf_load(from + d)));
+		if (d < n)
+			vf_store_n(to + d, n - d, vf_mul(scale,
+			    vf_load_n(from + d, n - d)));
 	}
 }
 
@@ -415,8 +549,8 @@ attention(const struct attn_arg *a)
 	uint32_t first, end = attn_chunks(a, &first), c;
 
 	attn_take_queries(&t);
-	attn_clear(&t, &t.all);
-	for (c = first; c < end; c++) {
+	attn_one_chunk(&t, first, t.all.max);
+	for (c = first + 1; c < end; c++) {
 		attn_one_chunk(&t, c, t.part);
 		attn_fold_part(&t, t.part);
 	}

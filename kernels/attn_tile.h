@@ -21,11 +21,11 @@ enum {
 
 /* Elements d of KEY_LANES keys: vector v of the blocks at k. */
 SIMD vf
-key_load(enum kv_fmt f, const uint8_t *k, uint64_t kblock, uint32_t hd,
-    uint32_t d, unsigned v, vf scale)
+key_load(enum kv_fmt f, const uint8_t *k, uint64_t kblock, size_t hd,
+    size_t d, unsigned v, vf scale)
 {
 	const void *b = k + v / KEY_NV * kblock;
-	uint32_t at = d * KEY_LANES + v % KEY_NV * SIMD_VL;
+	size_t at = d * KEY_LANES + v % KEY_NV * SIMD_VL;
 
 	switch (f) {
 	case KV_FMT_F16:
@@ -39,7 +39,7 @@ key_load(enum kv_fmt f, const uint8_t *k, uint64_t kblock, uint32_t hd,
 
 /* The scales of elements d, ..., d + 31. */
 SIMD vf
-key_scale(enum kv_fmt f, const uint8_t *k, uint64_t kblock, uint32_t d,
+key_scale(enum kv_fmt f, const uint8_t *k, uint64_t kblock, size_t d,
     unsigned v)
 {
 	const void *b = k + v / KEY_NV * kblock;
@@ -53,7 +53,7 @@ struct score_tile {
 	uint64_t kblock;
 	const uint8_t *next;	/* to prefetch: step bytes for each of hd */
 	uint64_t step;
-	const float *q;		/* (hd x group) */
+	const float *q;		/* (group x hd) */
 	float *score;		/* (group x ATTN_BLOCK) */
 	uint32_t hd;
 };
@@ -63,8 +63,9 @@ SIMD void
 score_tile(enum kv_fmt f, unsigned nq, unsigned nv, const struct score_tile *t)
 {
 	const uint8_t *next = t->next;
+	const size_t hd = t->hd;
 	vf acc[ATTN_NQ][ATTN_NV], scale[ATTN_NV], k[ATTN_NV], q;
-	uint32_t d, d0, d1;
+	size_t d, d0, d1;
 	unsigned r, v;
 
 	UNROLL
@@ -72,8 +73,8 @@ score_tile(enum kv_fmt f, unsigned nq, unsigned nv, const struct score_tile *t)
 		UNROLL
 		for (v = 0; v < nv; v++)
 			acc[r][v] = vf_zero();
-	for (d0 = 0; d0 < t->hd; d0 = d1) {
-		d1 = MIN(d0 + 32, t->hd);
+	for (d0 = 0; d0 < hd; d0 = d1) {
+		d1 = MIN(d0 + 32, hd);
 		UNROLL
 		for (v = 0; v < nv; v++)
 			scale[v] = key_scale(f, t->k, t->kblock, d0, v);
@@ -83,11 +84,11 @@ score_tile(enum kv_fmt f, unsigned nq, unsigned nv, const struct score_tile *t)
 				prefetch_l2(next + CACHELINE);
 			UNROLL
 			for (v = 0; v < nv; v++)
-				k[v] = key_load(f, t->k, t->kblock, t->hd, d,
+				k[v] = key_load(f, t->k, t->kblock, hd, d,
 				    v, scale[v]);
 			UNROLL
 			for (r = 0; r < nq; r++) {
-				q = vf_set(t->q[d * nq + r]);
+				q = vf_set(t->q[r * hd + d]);
 				UNROLL
 				for (v = 0; v < nv; v++)
 					acc[r][v] = vf_fma(q, k[v],

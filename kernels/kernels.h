@@ -98,7 +98,7 @@ enum { ATTN_BLOCK = 64, ATTN_CHUNK = 512 };
 
 /* As many (row, query head) pairs as a call with more than one row may have:
  * the work on a block of keys that all of them share. */
-enum { ATTN_QUERIES = 96 };
+enum { ATTN_QUERIES = 128 };
 
 /* Some rows of one sequence, at positions pos, pos + 1, ..., and the n_rep
  * query heads that share one KV head.  Row i sees the keys up to its own

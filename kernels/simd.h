@@ -25,6 +25,9 @@
  *	vi_lookup(t, i)		table of 16 bytes, an index in each byte
  *	vf_ldexp(x, n)		x * 2^n, n whole; both are normal numbers (or
  *				NaN both)
+ *	vf_fract		x - floor(x)
+ *	vf_mul_pow2(x, n)	x * 2^floor(n), 0 for n < -126; x is of [1, 2]
+ *				and n < 127 (or both NaN)
  *	vf_from_half ...	SIMD_VL elements at p, widened; vi_to_i8: lanes
  *				that fit, narrowed; vf_set_half: one, everywhere
  *	vi_store_q8		the lanes of 4 vectors as 8 bits, and the sum
@@ -99,6 +102,52 @@ vf_exp(vf x)
 {
 	return vf_if_lt(x, vf_set(EXP_MIN), vf_zero(),
 	    exp_within(vf_clamp(x, EXP_MIN, EXP_MAX)));
+}
+
+/* 2^x within 2 ulp, 0 below -126; x < 127.  Minimax in the relative error, 1.4
+ * roundings, of polynomials with p(0) = 1: powers of 2 are exact. */
+SIMD vf
+vf_exp2(vf x)
+{
+	const float c[] = { 9.0170307085e-03f, 5.5799912661e-02f,
+	    2.4016444385e-01f, 6.9315129519e-01f, 1 };
+	vf r = vf_fract(x), p = vf_set(1.8671300495e-03f);
+	unsigned j;
+
+	UNROLL
+	for (j = 0; j < NITEMS(c); j++)
+		p = vf_fma(p, r, vf_set(c[j]));
+	return vf_mul_pow2(p, x);
+}
+
+/* Lane i is the largest lane of v[i]; v is overwritten. */
+SIMD vf
+vf_hmax_each(vf v[SIMD_VL])
+{
+	unsigned n, i;
+
+	UNROLL
+	for (n = SIMD_VL / 2; n > 0; n /= 2)
+		UNROLL
+		for (i = 0; i < n; i++)
+			v[i] = vf_max(vf_even(v[2 * i], v[2 * i + 1]),
+			    vf_odd(v[2 * i], v[2 * i + 1]));
+	return v[0];
+}
+
+/* The same of sums: neighbours first, then pairs, and so on. */
+SIMD vf
+vf_hsum_each(vf v[SIMD_VL])
+{
+	unsigned n, i;
+
+	UNROLL
+	for (n = SIMD_VL / 2; n > 0; n /= 2)
+		UNROLL
+		for (i = 0; i < n; i++)
+			v[i] = vf_add(vf_even(v[2 * i], v[2 * i + 1]),
+			    vf_odd(v[2 * i], v[2 * i + 1]));
+	return v[0];
 }
 
 /* x * sigmoid(z), where x and z have the same sign: 0 for z below EXP_MIN. */

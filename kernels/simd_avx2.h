@@ -128,6 +128,13 @@ vf_ldexp(vf x, vf n)
 {
 	return vf_bits(vi_add(vi_bits(x), vi_shl(vi_from_vf(n), 23)));
 }
+SIMD vf vf_fract(vf x) { return _mm256_sub_ps(x, _mm256_floor_ps(x)); }
+SIMD vf
+vf_mul_pow2(vf x, vf n)
+{
+	return vf_if_lt(n, vf_set(-126), vf_zero(),
+	    vf_ldexp(x, _mm256_floor_ps(n)));
+}
 
 SIMD vf
 vf_from_half(const uint16_t *p)

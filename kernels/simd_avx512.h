@@ -122,6 +122,13 @@ SIMD vi vi_bits(vf v) { return _mm512_castps_si512(v); }
 SIMD vi vi_from_vf(vf v) { return _mm512_cvtps_epi32(v); }
 SIMD vf vf_from_vi(vi v) { return _mm512_cvtepi32_ps(v); }
 SIMD vf vf_ldexp(vf x, vf n) { return _mm512_scalef_ps(x, n); }
+SIMD vf vf_fract(vf x) { return _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF); }
+SIMD vf
+vf_mul_pow2(vf x, vf n)
+{
+	return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(n,
+	    _mm512_set1_ps(-126), _CMP_NLT_UQ), x, n);
+}
 
 SIMD vf
 vf_from_half(const uint16_t *p)

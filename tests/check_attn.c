@@ -317,8 +317,8 @@ check_attention(const struct kernels *ref, const struct kernels *k,
 	attn_close(&t);
 }
 
-/* Not what a formula says but what it means: equal keys weigh the same, and a
- * sink that is far above them leaves nothing. */
+/* Not what a formula says but what it means: equal keys weigh the same, a sink
+ * that is far above them leaves nothing, and keys of e^-Inf are none. */
 static void
 check_meaning(const struct kernels *k)
 {
@@ -348,6 +348,15 @@ check_meaning(const struct kernels *k)
 	for (i = 0; i < HD && out[i] == 0; i++)
 		;
 	check(i == HD, "a sink of e^700 leaves something: out[%u]", i);
+	/* Keys that all weigh nothing, even where a value is not finite. */
+	for (i = 0; i < HD; i++)
+		q[i] = -3e38f;
+	v[0] = INFINITY;
+	a.sink = NULL;
+	k->attention(&a);
+	for (i = 0; i < HD && out[i] == 0; i++)
+		;
+	check(i == HD, "scores of -Inf leave something: out[%u]", i);
 	free(scratch);
 }
 
