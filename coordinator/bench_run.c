@@ -7,6 +7,7 @@
 
 #include "../shm/event.h"
 #include "bench.h"
+#include "huge.h"
 #include "output.h"
 
 static const struct int_list one_zero = { .n = 1, .v = { 0 } };
@@ -304,6 +305,8 @@ bench_run(struct bench *b, const struct conf *c, struct bench_tests *ts,
 	}
 	if (rc == 0 && say_table)
 		output_table(stderr, &r->j.plan, r->j.ss);
+	if (rc == 0 && say_table && c->verbose > 1)
+		huge_table(stderr, r->j.ss);
 	job_close(&r->j);
 	free(r->ids);
 	free(r->rows);

@@ -9,6 +9,7 @@
 
 #include "../config/log.h"
 #include "commands.h"
+#include "huge.h"
 #include "output.h"
 #include "sample.h"
 #include "source.h"
@@ -250,8 +251,10 @@ cmd_eval(const struct conf *c, struct err *reterr)
 		rc = by_ids ? eval_ids(&j, ids, n, &o, reterr) :
 		    score_chunks(&j, ids, n, reterr);
 		if (rc == 0 && (rc = job_stop(&j, reterr)) == 0 &&
-		    c->verbose > 1)
+		    c->verbose > 1) {
 			output_table(stderr, &j.plan, j.ss);
+			huge_table(stderr, j.ss);
+		}
 	}
 	rc = close_logits(&o, rc, reterr);
 	free(ids);

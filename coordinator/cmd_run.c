@@ -8,6 +8,7 @@
 #include "../config/log.h"
 #include "../shm/event.h"
 #include "commands.h"
+#include "huge.h"
 #include "output.h"
 #include "prompts.h"
 
@@ -155,6 +156,8 @@ report(struct run *r, const struct sessions *ss, struct err *reterr)
 	if (r->c->verbose > 0) {
 		if (ss != NULL)
 			output_table(stderr, &r->j.plan, ss);
+		if (ss != NULL && r->c->verbose > 1)
+			huge_table(stderr, ss);
 		output_speed(stderr, &r->sp);
 	}
 	return 0;

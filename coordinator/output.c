@@ -185,6 +185,10 @@ session_json(const struct plan_session *ps, const struct session *s)
 	    json_integer((json_int_t)s->stats.peak_bytes -
 	    (json_int_t)s->stats.ledger_peak));
 	json_object_set_new(o, "peak_from", json_string("VmHWM+VmPTE"));
+	json_object_set_new(o, "huge", s->stats.huge_known ?
+	    json_integer((json_int_t)s->stats.huge_bytes) : json_null());
+	json_object_set_new(o, "huge_asked",
+	    json_integer((json_int_t)s->stats.huge_asked_bytes));
 	json_object_set_new(o, "enforced_by", json_string("ledger"));
 	json_object_set_new(o, "batches",
 	    json_integer((json_int_t)s->stats.batches));

@@ -12,6 +12,7 @@ struct arena {
 	struct mem_ledger *ledger;
 	enum mem_tag tag;
 	uint64_t charged_bytes;	/* == map.nbytes: all that can be resident */
+	int huge;		/* asked for huge pages */
 };
 
 /* Charge, map (private, huge pages asked for from 4 MiB on), do not touch.

@@ -20,6 +20,7 @@ struct mem_ledger {
 	uint64_t peak_bytes;
 	uint64_t tag_bytes[MEM_NTAGS];
 	uint64_t tag_peak[MEM_NTAGS];
+	uint64_t huge_bytes;	/* of used_bytes: asked for huge pages */
 	char session[MAX_NAME];	/* for messages */
 };
 

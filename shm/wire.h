@@ -109,6 +109,10 @@ struct wire_stats {
 	uint64_t ledger_peak;
 	uint64_t peak_bytes;		/* the kernel's: VmHWM + VmPTE */
 	uint64_t hwm_bytes, pte_bytes;
+	uint64_t huge_asked_bytes;	/* of what the ledger holds now */
+	uint64_t huge_bytes;		/* of the process, if huge_known */
+	uint32_t huge_known;
+	uint32_t huge_off;		/* 1 = switched off for the process */
 	uint64_t batches, busy_ns;
 };
 

@@ -53,6 +53,35 @@ works "--json of control characters" \
     run -m "$MODEL" -p $'"\\\t\x01' -n 4 --json -q
 check "they are JSON too" has_keys run
 
+# --- huge pages: asked for, had, and why not ---
+
+# A KV cache of 4 MiB and more asks.  What forbids them is inherited; where the
+# kernel does not count them, that is said, and null in JSON.
+works "huge pages in --json" run -m "$MODEL" --ctx 2048 -p In -n 2 --json
+check "asked for in whole ones, had within the peak" "$PYTHON" -c '
+import json, sys
+for s in json.load(open(sys.argv[1]))["sessions"]:
+    assert s["huge_asked"] >= 4 << 20 and s["huge_asked"] % (2 << 20) == 0, s
+    assert s["huge"] is None or s["huge"] <= s["peak"], s
+' "$OUT"
+works "-v has a table of them" run -m "$MODEL" --ctx 2048 -p In -n 2 -v
+check "which is not in the table of memory" \
+    says '^cpu0 +[0-9]+\.[0-9]{2} +([0-9]+\.[0-9]{2}|unknown)$'
+works "without -v" run -m "$MODEL" --ctx 2048 -p In -n 2
+check "there is none" nothing "$(grep 'huge pages' "$ERR")"
+# PR_SET_THP_DISABLE is 41.
+without='import ctypes, os, sys
+ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)
+os.execv(sys.argv[1], sys.argv[1:])'
+run_any "$PYTHON" -c "$without" "$BIN" run -m "$MODEL" --ctx 2048 -p In -n 2 -v
+if says '^cpu0 +[0-9.]+ +unknown$'; then
+	echo "huge pages are not counted here"
+else
+	check "forbidden, there are none" says '^cpu0 +[0-9]+\.00 +0\.00$'
+	check "and why is said" \
+	    says '^note: 1 of 1 sessions asked .* none: .*(DISABLE|never)'
+fi
+
 # --- one text and one hash, whatever the split ---
 
 # agrees WHAT OPTION...: the hash and the text of the first call.

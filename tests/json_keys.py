@@ -72,7 +72,8 @@ PLANNED = {
     "head": flag, "cap": size, "weights": size, "kv": size, "compute": size,
     "staging": size, "rings": size, "runtime": size,
 }
-RUN = dict(PLANNED, peak=size, unaccounted=whole, enforced_by=word)
+RUN = dict(PLANNED, peak=size, unaccounted=whole, enforced_by=word,
+           huge=optional(size), huge_asked=size)
 
 KINDS = {
     "plan": {"sessions": PLANNED},

@@ -57,6 +57,24 @@ START_TEST(small_arenas_cost_pages_and_large_ones_huge_pages)
 }
 END_TEST
 
+START_TEST(the_ledger_knows_what_asked_for_huge_pages)
+{
+	struct mem_ledger m;
+	struct arena small, large;
+	struct err e;
+
+	mem_ledger_init(&m, "s1", 64 * MIB);
+	t_ok(arena_open(&small, &m, MEM_KV, 4 * MIB - 1, "small", &e), &e);
+	ck_assert_uint_eq(m.huge_bytes, 0);
+	t_ok(arena_open(&large, &m, MEM_KV, 4 * MIB + 1, "large", &e), &e);
+	ck_assert_uint_eq(m.huge_bytes, 6 * MIB);
+	arena_close(&small);
+	ck_assert_uint_eq(m.huge_bytes, 6 * MIB);
+	arena_close(&large);
+	ck_assert_uint_eq(m.huge_bytes, 0);
+}
+END_TEST
+
 /* Peak resident memory, as the kernel counts it. */
 static uint64_t
 max_rss(void)
@@ -143,6 +161,7 @@ main(void)
 	const TTest *const tests[] = {
 		the_charge_is_exactly_what_is_mapped,
 		small_arenas_cost_pages_and_large_ones_huge_pages,
+		the_ledger_knows_what_asked_for_huge_pages,
 		resident_memory_grows_by_no_more_than_the_charge,
 		an_arena_over_the_cap_is_refused_and_charges_nothing,
 		a_map_that_fails_gives_its_charge_back,

@@ -43,7 +43,7 @@ struct worker {
 	struct kernels kernels;
 	struct region status_map;
 	struct stage *stage;
-	int status_fd;			/* /proc/self/status */
+	struct procmem_files proc;
 	int leave;			/* the coordinator closed the channel */
 };
 
@@ -122,7 +122,7 @@ on_start(struct worker *w, struct err *reterr)
 	    ws->planned[MEM_RUNTIME], "the process itself", reterr)) < 0)
 		return rc;
 	hello.threads = ws->threads;
-	if (procmem_read(w->status_fd, &pm) == 0)
+	if (procmem_read(&w->proc, &pm) == 0)
 		hello.rss_bytes = pm.hwm_bytes + pm.pte_bytes;
 	return report(&w->chan, WIRE_HELLO, &hello, sizeof(hello), reterr);
 }
@@ -320,10 +320,14 @@ send_stats(struct worker *w, struct err *reterr)
 	struct procmem pm = { 0 };
 
 	memcpy(st.tag_bytes, w->ledger.tag_peak, sizeof(st.tag_bytes));
-	procmem_read(w->status_fd, &pm);
+	procmem_read(&w->proc, &pm);
 	st.hwm_bytes = pm.hwm_bytes;
 	st.pte_bytes = pm.pte_bytes;
 	st.peak_bytes = pm.hwm_bytes + pm.pte_bytes;
+	st.huge_asked_bytes = w->ledger.huge_bytes;
+	st.huge_bytes = pm.huge_bytes;
+	st.huge_known = (uint32_t)pm.huge_known;
+	st.huge_off = (uint32_t)pm.huge_off;
 	st.batches = atomic_load(&w->sc.status->batches);
 	st.busy_ns = atomic_load(&w->sc.status->busy_ns);
 	return report(&w->chan, WIRE_STATS, &st, sizeof(st), reterr);
@@ -446,8 +450,8 @@ worker_main(int argc, char **argv)
 {
 	static struct worker w = {
 		.chan = { .fd = CHAN_FD },
-		.bell_fd = -1, .status_fd = -1,
-		.status_map = REGION_NONE,
+		.bell_fd = -1, .status_map = REGION_NONE,
+		.proc = PROCMEM_NONE,
 	};
 	struct err e = { 0 };
 	int rc;
@@ -457,7 +461,7 @@ worker_main(int argc, char **argv)
 	log_init("straddle worker", 0);
 	follow_parent();
 	closefrom(CHAN_FD + 1);
-	if ((rc = procmem_open(&w.status_fd, &e)) == 0)
+	if ((rc = procmem_open(&w.proc, &e)) == 0)
 		rc = serve(&w, &e);
 	if (rc < 0)
 		report_error(&w, &e, rc);
@@ -466,7 +470,7 @@ worker_main(int argc, char **argv)
 	region_close(&w.status_map);
 	if (w.bell_fd >= 0)
 		close(w.bell_fd);
-	close(w.status_fd);
+	procmem_close(&w.proc);
 	chan_close(&w.chan);
 	free(w.ext);
 	free(w.file);
