@@ -743,6 +743,56 @@ START_TEST(a_program_may_have_thousands_of_spans)
 }
 END_TEST
 
+/* Two threads in name: how often the device called them all is what counts. */
+static unsigned called;
+
+static void
+count_run(struct par *par, par_fn *fn, void *arg)
+{
+	(void)par;
+	(void)fn;
+	(void)arg;
+	called++;
+}
+
+/* Four layers of 256: 2.6 M multiply-adds a row; a batch of no rows counts as
+ * one and computes nothing. */
+START_TEST(a_small_span_is_shared_by_threads_that_need_no_waking)
+{
+	const struct device_buf none = { 0 };
+	const struct batch b = { .nrows = 0 };
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct par par = { .nthreads = 2, .run = count_run };
+	struct device_conf dc = { .session = "x", .par = &par };
+	struct device *d;
+	uint32_t whole, one_op;
+	struct span first;
+	struct err e = { 0 };
+
+	lc.tiny.n_embd = 256;
+	lc.tiny.n_ff = 512;
+	open_line(&l, &lc);
+	dc.ledger = &l.part[0].ledger;
+	first = l.part[0].s->pl.span[0];
+	first.end = first.first + 1;		/* the embedding: no product */
+	for (dc.own_cores = 0; dc.own_cores < 2; dc.own_cores++) {
+		t_ok(device_cpu.open(&dc, &d, &e), &e);
+		t_ok(device_cpu.prepare(d, l.part[0].s->p,
+		    &l.part[0].s->pl.span[0], &none, &none, &whole, &e), &e);
+		t_ok(device_cpu.prepare(d, l.part[0].s->p, &first, &none,
+		    &none, &one_op, &e), &e);
+		called = 0;
+		t_ok(device_cpu.run(d, one_op, &b, &e), &e);
+		ck_assert_uint_eq(called, 0);
+		t_ok(device_cpu.run(d, whole, &b, &e), &e);
+		ck_assert_uint_eq(called, (unsigned)dc.own_cores);
+		device_cpu.close(d);
+	}
+	line_close(&l);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -768,7 +818,8 @@ main(void)
 		a_buffer_off_its_alignment_is_refused,
 		a_kv_cache_out_of_reach_is_not_copied,
 		a_device_that_hangs_is_an_error_that_says_where,
-		a_program_may_have_thousands_of_spans
+		a_program_may_have_thousands_of_spans,
+		a_small_span_is_shared_by_threads_that_need_no_waking
 	};
 
 	return t_main("stage", 120, tests, NITEMS(tests));

@@ -60,6 +60,7 @@ struct device_conf {
 	const char *session;		/* for messages */
 	struct par *par;		/* the session's threads */
 	struct mem_ledger *ledger;	/* every allocation is charged to it */
+	int own_cores;			/* no other session runs on its cores */
 };
 
 struct device;			/* each kind's own */

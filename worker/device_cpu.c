@@ -11,11 +11,14 @@
 #include "host_mem.h"
 #include "ops_cpu.h"
 
-/* A span of fewer multiply-adds runs on the caller's thread alone: waking the
- * others would cost more than they take off (two cores, AVX2: 100 us of work
- * against a dozen barriers, some of them slept through when sessions share
- * cores).  Which threads compute never shows in a result. */
-#define SERIAL_MACS	UINT64_C(2000000)
+/* A span of fewer multiply-adds runs on the caller's thread alone: the others
+ * would cost more than they take off.  On cores of their own they spin for the
+ * job, which is theirs in 0.4 us, and meet in 0.3 us; where sessions share
+ * cores each job wakes them, 20 us on a free machine and 50 on a busy one
+ * (tests/bench_pool.c; decode does 25 to 40 multiply-adds a nanosecond and
+ * core).  Which threads compute never shows in a result. */
+#define SERIAL_MACS_OWN		UINT64_C(500000)
+#define SERIAL_MACS_SHARED	UINT64_C(4000000)
 
 struct cpu_span {
 	const struct program *p;
@@ -178,6 +181,14 @@ cpu_prepare(struct device *d, const struct program *p, const struct span *s,
 	return 0;
 }
 
+static int
+worth_sharing(const struct device *d, const struct cpu_span *cs,
+    uint32_t nrows)
+{
+	return cs->row_macs * MAX(nrows, 1) >= (d->conf.own_cores ?
+	    SERIAL_MACS_OWN : SERIAL_MACS_SHARED);
+}
+
 static void
 run_alone(struct par *par, par_fn *fn, void *arg)
 {
@@ -213,7 +224,7 @@ cpu_run(struct device *d, uint32_t handle, const struct batch *b,
 		return err_set(reterr, ERR_RUN, -EINVAL,
 		    "device cpu: there is no span %u", handle);
 	cs = &d->span[handle];
-	if (cs->row_macs * MAX(b->nrows, 1) < SERIAL_MACS)
+	if (!worth_sharing(d, cs, b->nrows))
 		par = &alone;
 	d->ctx = (struct ops_ctx){
 		.k = &d->k, .p = cs->p, .par = par, .kv = cs->kv,

@@ -54,6 +54,7 @@ open_devices(struct stage *s, struct err *reterr)
 		.session = s->conf.start.name,
 		.par = s->conf.par,
 		.ledger = s->conf.ledger,
+		.own_cores = s->conf.start.own_cores != 0,
 	};
 	int rc;
 
