@@ -186,6 +186,10 @@ check-conformance: all
 
 # Coverage-guided, FUZZ_S seconds each; every crash becomes a corpus file.
 FUZZ_S  ?= 60
+# The flags of object F's own, for those who compile it otherwise.
+print-flags:
+	echo '$(FLAGS_$(F))'
+
 check-fuzz:
 	.ci/deps clang
 	FUZZ_S=$(FUZZ_S) tests/fuzz.sh $(FUZZERS)
@@ -211,6 +215,6 @@ help:
 
 .PHONY: all demo check check-built check-kernels check-includes check-asan \
     check-tsan check-clang check-programs check-arm64 check-conformance \
-    check-big check-fuzz clean help
+    check-big check-fuzz print-flags clean help
 
 -include $(wildcard $(B)/*/*.d)
