@@ -29,7 +29,11 @@ python3 "$shared/tools/tokconform.py" --straddle "$bin" \
 
 # The demo model's perplexity with each set of kernels: near what was recorded,
 # and near the reference kernels', which come first.
-for mask in 0 avx2 avx2+avx512_vnni neon neon+dotprod all; do
+case $(uname -m) in
+aarch64) masks="0 neon neon+dotprod all" ;;
+*)	masks="0 avx2 all" ;;
+esac
+for mask in $masks; do
 	[ $mask = all ] || export STRADDLE_CPU_MASK=$mask
 	[ $mask != all ] || unset STRADDLE_CPU_MASK
 	echo "$mask $("$bin" eval -q -m "$shared/models/kjv-q8_0.gguf" \
