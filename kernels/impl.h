@@ -19,6 +19,14 @@
 #define UNROLL	_Pragma("GCC unroll 16")
 #endif
 
+/* Part i of n rows in nparts, as even as can be: a tile of few rows waits for its
+ * own sums. */
+static inline uint32_t
+even_part(uint32_t n, uint32_t nparts, uint32_t i)
+{
+	return n / nparts + (i < n % nparts);
+}
+
 /* Rounding to 8 bits starts with the largest magnitude of 32 floats, taken as
  * bits: these order as the magnitudes do, with Inf and then NaN on top. */
 enum { BITS_INF = 0x7f800000, HALF_NAN = 0x7e00 };

@@ -8,10 +8,10 @@
  *			dot[t][r] += q[g][r] . (group g0 + g of act_of(a, t)),
  *			g < n, n = 4 or 8.  With MAT_ARRANGED defined it also
  *			says how q lies for tiles: see below
- *	ONE_FLIP	where defined: 128 if mat_dot_one(kind, dot, q, x) wants
- *			that added to signed q, or 0; it is as mat_dot for one
- *			row and 4 groups, q unsigned but for DOT_128 without
- *			ONE_FLIP, x signed, and mat_dot does it elsewhere
+ *	ONE_FLIP	where defined: 128 if mat_dot_one(kind, dot, q, a, g0,
+ *			n) wants that added to signed q, or 0; it is mat_dot
+ *			for one row, q unsigned but for DOT_128 without
+ *			ONE_FLIP, activations signed; mat_dot does it elsewhere
  *
  * Per block of 32 columns, ascending, for each element of y:
  *
@@ -29,7 +29,6 @@
 #ifndef KERNELS_MAT_H
 #define KERNELS_MAT_H
 
-#include <stddef.h>
 #include <string.h>
 
 #include "mat_unpack.h"
@@ -195,7 +194,7 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
 /* ---- One tile: nt rows by a panel, one chunk ---- */
 
 SIMD void
-mat_scale(unsigned nt, vf acc[MAT_NT][MAT_NR], vi dot[MAT_NT][MAT_NR],
+mat_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
     const struct acts *a, const vf d[MAT_NR])
 {
 	unsigned t, r;
@@ -213,7 +212,7 @@ mat_scale(unsigned nt, vf acc[MAT_NT][MAT_NR], vi dot[MAT_NT][MAT_NR],
 
 /* m times the sum of 32 activations, or (i = 1) of the upper half of them. */
 SIMD void
-mat_min(unsigned nt, vf acc[MAT_NT][MAT_NR], const struct acts *a, unsigned i,
+mat_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a, unsigned i,
     const vf m[MAT_NR])
 {
 	unsigned t, r;
@@ -230,7 +229,17 @@ mat_min(unsigned nt, vf acc[MAT_NT][MAT_NR], const struct acts *a, unsigned i,
 }
 
 SIMD void
-mat_dots(unsigned nt, vi dot[MAT_NT][MAT_NR], const vi start[MAT_NR])
+mat_mins(enum scale_kind scale, unsigned nt, vf acc[][MAT_NR],
+    const struct mat_block *w, const struct acts *a)
+{
+	if (scale == SCALE_MIN || scale == SCALE_MIN16)
+		mat_min(nt, acc, a, 0, w->m[0]);
+	if (scale == SCALE_MIN16)
+		mat_min(nt, acc, a, 1, w->m[1]);
+}
+
+SIMD void
+mat_dots(unsigned nt, vi dot[][MAT_NR], const vi start[MAT_NR])
 {
 	unsigned t, r;
 
@@ -245,7 +254,7 @@ mat_dots(unsigned nt, vi dot[MAT_NT][MAT_NR], const vi start[MAT_NR])
 /* 32 columns of the panel times a block of the activations. */
 SIMD void
 mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
-    vf acc[MAT_NT][MAT_NR], const struct mat_block *w, const struct acts *a)
+    vf acc[][MAT_NR], const struct mat_block *w, const struct acts *a)
 {
 	vi dot[MAT_NT][MAT_NR];
 	unsigned i, n = scale == SCALE_SUB16 ? 4 : 8;
@@ -260,10 +269,7 @@ mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 		if (i + 1 < 8 / n)
 			__asm__("" ::: "memory");
 	}
-	if (scale == SCALE_MIN || scale == SCALE_MIN16)
-		mat_min(nt, acc, a, 0, w->m[0]);
-	if (scale == SCALE_MIN16)
-		mat_min(nt, acc, a, 1, w->m[1]);
+	mat_mins(scale, nt, acc, w, a);
 }
 
 /* A chunk of a panel, columns from col on, times nt rows.  sums (nt x PANEL)
@@ -322,7 +328,7 @@ typedef void tile_fn(const struct mat_block *w, const struct mat_call *c,
 typedef void one_fn(const struct mat_call *c, const struct one_act *x,
     uint32_t col, uint32_t nblocks, uint32_t npanels);
 
-/* tile[nt]; a type's tiles depend on its traits only. */
+/* [nt]; a type's tiles depend on its traits only. */
 #define MAT_TILE(kind, scale, nt)					\
 static void								\
 tile_##kind##_##scale##_##nt(const struct mat_block *w,			\
@@ -347,13 +353,30 @@ MAT_TILES(63, MIN16)
 MAT_TILES(63, SUB16)
 MAT_TILES(128, PLAIN)
 
+/* Those that some type's traits ask for. */
+static tile_fn *const *const mat_tiles[][SCALE_SUB16 + 1] = {
+	[DOT_15] = { [SCALE_PLAIN] = tiles_15_PLAIN,
+	    [SCALE_MIN] = tiles_15_MIN },
+	[DOT_31] = { [SCALE_PLAIN] = tiles_31_PLAIN,
+	    [SCALE_MIN] = tiles_31_MIN },
+	[DOT_63] = { [SCALE_MIN16] = tiles_63_MIN16,
+	    [SCALE_SUB16] = tiles_63_SUB16 },
+	[DOT_128] = { [SCALE_PLAIN] = tiles_128_PLAIN }
+};
+
+#define MAT_EACH_TYPE(m)						\
+	m(QUANT_Q4_0, q4_0) m(QUANT_Q4_1, q4_1) m(QUANT_Q5_0, q5_0)	\
+	m(QUANT_Q5_1, q5_1) m(QUANT_Q8_0, q8_0) m(QUANT_IQ4_NL, iq4_nl)	\
+	m(QUANT_MXFP4, mxfp4) m(QUANT_Q2_K, q2_k) m(QUANT_Q3_K, q3_k)	\
+	m(QUANT_Q4_K, q4_k) m(QUANT_Q5_K, q5_k) m(QUANT_Q6_K, q6_k)	\
+	m(QUANT_IQ4_XS, iq4_xs)
+
 struct mat_impl {
 	unpack_fn *unpack;
 	one_fn *one;
-	tile_fn *const *tile;
 };
 
-#define MAT_TYPE(T, t, kind, scale)					\
+#define MAT_TYPE(T, t)							\
 static void								\
 chunk_##t(struct mat_block *c, const uint8_t *w, uint32_t nblocks)	\
 {									\
@@ -376,42 +399,13 @@ pack_##t(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
 {									\
 	(void)n;							\
 	pack_rows(T, PANEL, dst, src, row0, nrows, k);			\
-}									\
-static const struct mat_impl impl_##t = {				\
-	chunk_##t, one_##t, tiles_##kind##_##scale			\
-};
-
-MAT_TYPE(QUANT_Q4_0, q4_0, 15, PLAIN)
-MAT_TYPE(QUANT_Q4_1, q4_1, 15, MIN)
-MAT_TYPE(QUANT_Q5_0, q5_0, 31, PLAIN)
-MAT_TYPE(QUANT_Q5_1, q5_1, 31, MIN)
-MAT_TYPE(QUANT_Q8_0, q8_0, 128, PLAIN)
-MAT_TYPE(QUANT_IQ4_NL, iq4_nl, 128, PLAIN)
-MAT_TYPE(QUANT_MXFP4, mxfp4, 31, PLAIN)
-MAT_TYPE(QUANT_Q2_K, q2_k, 63, MIN16)
-MAT_TYPE(QUANT_Q3_K, q3_k, 128, PLAIN)
-MAT_TYPE(QUANT_Q4_K, q4_k, 15, MIN)
-MAT_TYPE(QUANT_Q5_K, q5_k, 31, MIN)
-MAT_TYPE(QUANT_Q6_K, q6_k, 63, SUB16)
-MAT_TYPE(QUANT_IQ4_XS, iq4_xs, 128, PLAIN)
-
-static const struct mat_impl *const mat_impls[QUANT_NTYPES] = {
-	[QUANT_Q4_0] = &impl_q4_0, [QUANT_Q4_1] = &impl_q4_1,
-	[QUANT_Q5_0] = &impl_q5_0, [QUANT_Q5_1] = &impl_q5_1,
-	[QUANT_Q8_0] = &impl_q8_0, [QUANT_IQ4_NL] = &impl_iq4_nl,
-	[QUANT_MXFP4] = &impl_mxfp4, [QUANT_Q2_K] = &impl_q2_k,
-	[QUANT_Q3_K] = &impl_q3_k, [QUANT_Q4_K] = &impl_q4_k,
-	[QUANT_Q5_K] = &impl_q5_k, [QUANT_Q6_K] = &impl_q6_k,
-	[QUANT_IQ4_XS] = &impl_iq4_xs
-};
-
-/* Rows of tile i, of ntiles, for m rows: as even as can be, since a tile of
- * few rows waits for its own sums. */
-static inline uint32_t
-tile_rows(uint32_t m, uint32_t ntiles, uint32_t i)
-{
-	return m / ntiles + (i < m % ntiles);
 }
+MAT_EACH_TYPE(MAT_TYPE)
+
+#define MAT_IMPL(T, t) [T] = { chunk_##t, one_##t },
+static const struct mat_impl mat_impls[QUANT_NTYPES] = {
+	MAT_EACH_TYPE(MAT_IMPL)
+};
 
 /* One row times npanels panels. */
 static void
@@ -455,6 +449,8 @@ static void
 mat_group(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m)
 {
+	const struct mat_traits tr = mat_traits(type);
+	tile_fn *const *tile = mat_tiles[tr.dot][tr.scale];
 	_Alignas(64) float sums[MAT_ROWS][PANEL];
 	struct mat_block w[CHUNK_BLOCKS];
 	const uint8_t *packed = c->w;
@@ -473,13 +469,13 @@ mat_group(const struct mat_impl *im, enum quant_type type,
 		im->unpack(w, packed, nblocks);
 		packed += nbytes;
 		for (row = 0, i = 0; i < ntiles; i++, row += nt) {
-			nt = tile_rows(m, ntiles, i);
+			nt = even_part(m, ntiles, i);
 			part.x = act_row(c->x, row * c->ldx);
 			part.y = c->y + row * c->ldy;
 			part.next = i + 1 == ntiles ? c->x :
 			    act_row(part.x, nt * c->ldx);
 			prefetch_part(packed, nbytes, i, ntiles);
-			im->tile[nt](w, &part, sums[row], col, nblocks);
+			tile[nt](w, &part, sums[row], col, nblocks);
 		}
 	}
 }
@@ -499,7 +495,7 @@ mat_partial(const struct mat_impl *im, enum quant_type type,
 	if (c->bias != NULL)
 		part.bias = memcpy(bias, c->bias, ncols * sizeof(*bias));
 	for (i = 0; i < ntiles; i++) {
-		nt = tile_rows(m, ntiles, i);
+		nt = even_part(m, ntiles, i);
 		mat_group(im, type, &part, nt);
 		for (t = 0; t < nt; t++)
 			memcpy(c->y + (row + t) * c->ldy, y[t],
@@ -522,14 +518,14 @@ matmul_quant(float *y, uint64_t ldy, const void *x, const struct mat *w,
     const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
 {
 	const enum quant_type type = w->type;
-	const struct mat_impl *im = mat_impls[type];
+	const struct mat_impl *im = &mat_impls[type];
 	uint64_t row_bytes = quant_row_bytes(type, w->k);
 	struct mat_call c = { .ldy = ldy, .x = x, .k = w->k,
 	    .ldx = act_row_bytes(ACT_Q8, w->k) };
 	uint32_t i, j, rows, npanels, ngroups = DIV_UP(m, mat_rows(c.ldx));
 
 	for (i = 0; i < ngroups; i++) {
-		rows = tile_rows(m, ngroups, i);
+		rows = even_part(m, ngroups, i);
 		for (j = n0; j < n1; j += npanels * PANEL) {
 			c.y = y + j;
 			c.w = (const uint8_t *)w->data + j * row_bytes;
@@ -580,7 +576,7 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 
 	for (col = 0; col < w->k; col += CHUNK) {
 		nblocks = MIN(w->k - col, CHUNK) / 32;
-		mat_impls[w->type]->unpack(block,
+		mat_impls[w->type].unpack(block,
 		    p + PANEL * quant_row_bytes(w->type, col), nblocks);
 		for (b = 0; b < nblocks; b++, out += 32)
 			for (i = 0; i < 32; i++)
@@ -590,25 +586,13 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 
 #define MAT_ENTRY(T, t)							\
 	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, PANEL,	\
-	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul_quant }
+	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul_quant };
 
 static void
 mat_init(struct kernels *k)
 {
 	k->act_bias = SIMD_ACT_BIAS;
-	MAT_ENTRY(QUANT_Q4_0, q4_0);
-	MAT_ENTRY(QUANT_Q4_1, q4_1);
-	MAT_ENTRY(QUANT_Q5_0, q5_0);
-	MAT_ENTRY(QUANT_Q5_1, q5_1);
-	MAT_ENTRY(QUANT_Q8_0, q8_0);
-	MAT_ENTRY(QUANT_IQ4_NL, iq4_nl);
-	MAT_ENTRY(QUANT_MXFP4, mxfp4);
-	MAT_ENTRY(QUANT_Q2_K, q2_k);
-	MAT_ENTRY(QUANT_Q3_K, q3_k);
-	MAT_ENTRY(QUANT_Q4_K, q4_k);
-	MAT_ENTRY(QUANT_Q5_K, q5_k);
-	MAT_ENTRY(QUANT_Q6_K, q6_k);
-	MAT_ENTRY(QUANT_IQ4_XS, iq4_xs);
+	MAT_EACH_TYPE(MAT_ENTRY)
 }
 
 #endif

@@ -40,7 +40,7 @@ widen_add(vi dot, vi pairs)
 }
 
 SIMD void
-mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
+mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
     const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
 {
 	const unsigned in16 = groups_in_16(kind);
@@ -78,24 +78,22 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
 /* q is the unsigned side, |x| <= 127: up to 63 never saturates.  Of signed q
  * the magnitude, and the sign goes to x. */
 SIMD void
-mat_dot_one(enum dot_kind kind, vi dot[MAT_NR], const vi q[4][MAT_NR],
-    const int8_t *x)
+mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
+    const struct acts *a, unsigned g0, unsigned n)
 {
 	unsigned r, g;
-	int32_t v;
-	vi xg;
+	vi x;
 
 	UNROLL
-	for (g = 0; g < 4; g++) {
-		memcpy(&v, x + g * 4, sizeof(v));
+	for (g = 0; g < n; g++) {
 		UNROLL
 		for (r = 0; r < MAT_NR; r++) {
-			xg = vi_set(v);
+			x = act_group(a, 0, g0 + g);
 			if (kind == DOT_128)
-				xg = _mm256_sign_epi8(xg, q[g][r]);
-			dot[r] = widen_add(dot[r], _mm256_maddubs_epi16(
+				x = _mm256_sign_epi8(x, q[g][r]);
+			dot[0][r] = widen_add(dot[0][r], _mm256_maddubs_epi16(
 			    kind == DOT_128 ? _mm256_abs_epi8(q[g][r]) :
-			    q[g][r], xg));
+			    q[g][r], x));
 		}
 	}
 }

@@ -5,7 +5,7 @@
 #ifdef MAT_SUFFIX
 
 SIMD void
-mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
+mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
     const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
 {
 	unsigned t, r, g;
@@ -30,19 +30,19 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
 #define ONE_FLIP	128
 
 SIMD void
-mat_dot_one(enum dot_kind kind, vi dot[MAT_NR], const vi q[4][MAT_NR],
-    const int8_t *x)
+mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
+    const struct acts *a, unsigned g0, unsigned n)
 {
 	unsigned r, g;
 	int32_t v;
 
 	(void)kind;
 	UNROLL
-	for (g = 0; g < 4; g++) {
-		memcpy(&v, x + g * 4, sizeof(v));
+	for (g = 0; g < n; g++) {
+		memcpy(&v, act_of(a, 0)->q + (g0 + g) * 4, sizeof(v));
 		UNROLL
 		for (r = 0; r < MAT_NR; r++)
-			dot[r] = _mm512_dpbusd_epi32(dot[r], q[g][r],
+			dot[0][r] = _mm512_dpbusd_epi32(dot[0][r], q[g][r],
 			    vi_set(v));
 	}
 }

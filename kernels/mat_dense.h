@@ -171,12 +171,6 @@ dense_widen(enum quant_type type, float *out, const uint8_t *w, uint32_t n)
 	return (const uint8_t *)out;
 }
 
-static inline uint32_t
-dense_share(uint32_t m, uint32_t nparts, uint32_t i)
-{
-	return m / nparts + (i < m % nparts);
-}
-
 /* A panel times up to DENSE_ROWS rows. */
 static void
 dense_group(enum quant_type type, const struct dense_call *c, uint32_t m)
@@ -197,7 +191,7 @@ dense_group(enum quant_type type, const struct dense_call *c, uint32_t m)
 		w = dense_widen(type, wide, c->w + (uint64_t)col *
 		    DENSE_PANEL * dense_size(type), ncols * DENSE_PANEL);
 		for (row = 0, i = 0; i < ntiles; i++, row += nt) {
-			nt = dense_share(m, ntiles, i);
+			nt = even_part(m, ntiles, i);
 			part.x = c->x + row * c->ldx;
 			part.y = c->y + row * c->ldy;
 			dense_wide[nt](w, &part, sums[row], col, ncols);
@@ -240,7 +234,7 @@ matmul_dense(float *y, uint64_t ldy, const void *x, const struct mat *w,
 
 	c.ldx = row_bytes / sizeof(float);
 	for (i = 0; i < ngroups; i++) {
-		rows = dense_share(m, ngroups, i);
+		rows = even_part(m, ngroups, i);
 		for (j = n0; j < n1; j += DENSE_PANEL) {
 			c.y = y + j;
 			c.w = (const uint8_t *)w->data +

@@ -15,7 +15,7 @@
 
 /* All of mat_dot here; one row of activations where smmla does the others. */
 SIMD void
-sdot(unsigned nt, vi dot[MAT_NT][MAT_NR], const vi q[][MAT_NR],
+sdot(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
     const struct acts *a, unsigned g0, unsigned n)
 {
 	int8x16_t x[MAT_NT];
@@ -35,7 +35,7 @@ sdot(unsigned nt, vi dot[MAT_NT][MAT_NR], const vi q[][MAT_NR],
 
 #ifndef MAT_ARRANGED
 SIMD void
-mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
+mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
     const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
 {
 	(void)kind;		/* all the same to this instruction */

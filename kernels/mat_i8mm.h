@@ -81,7 +81,7 @@ smmla(unsigned nt, struct square s[MAT_NT / 2][MAT_NR], const vi q[][MAT_NR],
 }
 
 SIMD void
-mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
+mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
     const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
 {
 	struct square s[MAT_NT / 2][MAT_NR];

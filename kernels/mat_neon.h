@@ -70,7 +70,7 @@ sums16_of(struct sums16 s[MAT_NT][MAT_NR], const vi q[][MAT_NR],
 /* Two groups fit, but their neighbours do not add up in 16 bits: in 32, and the
  * pairs of a row at the end. */
 SIMD void
-mat_dot_128(unsigned nt, vi dot[MAT_NT][MAT_NR], const vi q[][MAT_NR],
+mat_dot_128(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
     const struct acts *a, unsigned g0, unsigned n)
 {
 	vi lo[MAT_NT][MAT_NR], hi[MAT_NT][MAT_NR];
@@ -106,7 +106,7 @@ mat_dot_128(unsigned nt, vi dot[MAT_NT][MAT_NR], const vi q[][MAT_NR],
 /* Where the first sums are the last, registers hold those of all rows at once:
  * weights are loaded once.  Else dot takes their place. */
 SIMD void
-mat_dot(enum dot_kind kind, unsigned nt, vi dot[MAT_NT][MAT_NR],
+mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
     const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
 {
 	const unsigned in16 = MIN(groups_in_16(kind), n);

@@ -26,21 +26,10 @@ struct one_act {
 #define ONE_FLIP	0
 
 SIMD void
-mat_dot_one(enum dot_kind kind, vi dot[MAT_NR], const vi q[4][MAT_NR],
-    const int8_t *x)
+mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
+    const struct acts *a, unsigned g0, unsigned n)
 {
-	struct acts a = { .row = { (const uint8_t *)x -
-	    offsetof(struct act_q8, q) } };
-	vi sum[MAT_NT][MAT_NR];
-	unsigned r;
-
-	UNROLL
-	for (r = 0; r < MAT_NR; r++)
-		sum[0][r] = dot[r];
-	mat_dot(kind, 1, sum, q, &a, 0, 4);
-	UNROLL
-	for (r = 0; r < MAT_NR; r++)
-		dot[r] = sum[0][r];
+	mat_dot(kind, 1, dot, q, a, g0, n);
 }
 #endif
 
@@ -84,28 +73,17 @@ one_prepare(enum quant_type type, struct one_act *ret, const struct act_q8 *x,
 	}
 }
 
-SIMD void
-one_scale(vf acc[MAT_NR], const vi dot[MAT_NR], const struct one_act *x,
-    const vf d[MAT_NR])
-{
-	unsigned r;
-
-	UNROLL
-	for (r = 0; r < MAT_NR; r++)
-		acc[r] = vf_fma(vf_fma(vf_bits(dot[r]), vf_set(x->x.d),
-		    vf_set(x->x.d0)), d[r], acc[r]);
-}
-
 /* Sub-block s of the panel's block at p; the same sums as mat_step. */
 SIMD void
-one_step(enum quant_type type, vf acc[MAT_NR], const uint8_t *p, unsigned s,
+one_step(enum quant_type type, vf acc[][MAT_NR], const uint8_t *p, unsigned s,
     const struct one_act *x)
 {
 	const struct mat_traits tr = mat_traits(type);
-	const int sub16 = tr.scale == SCALE_SUB16;
+	const struct acts a = { .row = { (const uint8_t *)&x->x } };
+	const unsigned n = tr.scale == SCALE_SUB16 ? 4 : 8;
 	struct mat_block w;
-	vi dot[MAT_NR];
-	unsigned r, g;
+	vi dot[1][MAT_NR];
+	unsigned r, g, i;
 
 	UNROLL
 	for (r = 0; r < MAT_NR; r++) {
@@ -115,25 +93,16 @@ one_step(enum quant_type type, vf acc[MAT_NR], const uint8_t *p, unsigned s,
 			for (g = 0; g < 8; g++)
 				w.q[g][r] = vi_xor(w.q[g][r], vi_set(
 				    (int32_t)0x80808080));
-		dot[r] = vi_set(x->start[0]);
 	}
-	mat_dot_one(tr.dot, dot, w.q, x->x.q);
-	if (sub16) {
-		one_scale(acc, dot, x, w.d[0]);
+	UNROLL
+	for (i = 0; i < 8 / n; i++) {
 		UNROLL
 		for (r = 0; r < MAT_NR; r++)
-			dot[r] = vi_set(x->start[1]);
+			dot[0][r] = vi_set(x->start[i]);
+		mat_dot_one(tr.dot, dot, w.q + i * n, &a, i * n, n);
+		mat_scale(1, acc, dot, &a, w.d[i]);
 	}
-	mat_dot_one(tr.dot, dot, w.q + 4, x->x.q + 16);
-	one_scale(acc, dot, x, w.d[sub16]);
-	UNROLL
-	for (r = 0; r < MAT_NR; r++) {
-		if (tr.scale == SCALE_MIN || tr.scale == SCALE_MIN16)
-			acc[r] = vf_fma(w.m[0][r], vf_set(x->x.sum), acc[r]);
-		if (tr.scale == SCALE_MIN16)
-			acc[r] = vf_fma(w.m[1][r], vf_set(x->x.sum_high),
-			    acc[r]);
-	}
+	mat_mins(tr.scale, 1, acc, &w, &a);
 }
 
 /* Where byte `at` of a panel's n lies: past them it goes on with the panel that
@@ -174,7 +143,7 @@ mat_one(enum quant_type type, const struct mat_call *c,
 				prefetch(w + soon + i);
 				prefetch_l2(w + later + i);
 			}
-			one_step(type, acc[p], w + b / nsub * nbytes, b % nsub,
+			one_step(type, acc + p, w + b / nsub * nbytes, b % nsub,
 			    x + b);
 		}
 	}
