@@ -15,27 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tokenizer_merge.h"
 #include "utf8.h"
-
-#define NO_SYMBOL	UINT32_MAX
-
-struct symbol {
-	uint32_t off, nbytes;	/* 0 bytes = merged into its left neighbour */
-	uint32_t prev, next;
-};
-
-struct pair {
-	float score;
-	uint32_t left, right;
-	uint32_t nbytes;	/* of both; another sum = a stale pair */
-};
 
 struct spm {
 	const struct tokenizer *t;
 	const char *text;	/* escaped piece being merged */
-	struct symbol *sym;	/* [cap] */
-	struct pair *heap;	/* [2 * cap], the best first */
-	size_t nheap, cap;
+	struct merger m;
 };
 
 static int32_t
@@ -43,87 +29,34 @@ find_mergeable(const struct tokenizer *t, const char *text, size_t nbytes)
 {
 	int32_t id = vocab_find(t, text, nbytes);
 
-	if (id == NO_TOKEN)
-		return NO_TOKEN;
-	switch (tokenizer_kind(t, (uint32_t)id)) {
-	case TOKEN_NORMAL:
-	case TOKEN_USER:
-	case TOKEN_UNUSED:
-		return id;
-	default:
-		return NO_TOKEN;
-	}
+	return id != NO_TOKEN && vocab_is_mergeable(t, id) ? id : NO_TOKEN;
+}
+
+/* Floats in their order as unsigned integers, turned round: the best score
+ * ranks lowest.  The sum makes one zero of two. */
+static uint32_t
+rank_of_score(float score)
+{
+	float sum = score + 0.0f;
+	uint32_t u;
+
+	memcpy(&u, &sum, sizeof(u));
+	return ~(u >> 31 ? ~u : u | UINT32_C(1) << 31);
 }
 
 static int
-better(const struct pair *a, const struct pair *b)
+find_pair(const void *arg, const struct symbol *l, const struct symbol *r,
+    uint32_t *ret_rank, int32_t *ret_id)
 {
-	return a->score > b->score ||
-	    (a->score == b->score && a->left < b->left);
-}
+	const struct spm *s = arg;
+	int32_t id = find_mergeable(s->t, s->text + l->off,
+	    l->nbytes + r->nbytes);
 
-static void
-heap_push(struct spm *s, struct pair p)
-{
-	size_t i = s->nheap++;
-
-	for (; i > 0 && better(&p, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		s->heap[i] = s->heap[(i - 1) / 2];
-	s->heap[i] = p;
-}
-
-static struct pair
-heap_pop(struct spm *s)
-{
-	struct pair top = s->heap[0], last = s->heap[--s->nheap];
-	size_t i = 0, child;
-
-	while ((child = 2 * i + 1) < s->nheap) {
-		if (child + 1 < s->nheap &&
-		    better(&s->heap[child + 1], &s->heap[child]))
-			child++;
-		if (!better(&s->heap[child], &last))
-			break;
-		s->heap[i] = s->heap[child];
-		i = child;
-	}
-	s->heap[i] = last;
-	return top;
-}
-
-static void
-offer_pair(struct spm *s, uint32_t left, uint32_t right)
-{
-	uint32_t nbytes;
-	int32_t id;
-
-	if (left == NO_SYMBOL || right == NO_SYMBOL)
-		return;
-	nbytes = s->sym[left].nbytes + s->sym[right].nbytes;
-	id = find_mergeable(s->t, s->text + s->sym[left].off, nbytes);
-	if (id != NO_TOKEN)
-		heap_push(s, (struct pair){ s->t->score[id], left, right,
-		    nbytes });
-}
-
-static void
-merge_all(struct spm *s)
-{
-	while (s->nheap > 0) {
-		struct pair p = heap_pop(s);
-		struct symbol *l = &s->sym[p.left], *r = &s->sym[p.right];
-
-		if (l->nbytes == 0 || r->nbytes == 0 ||
-		    l->nbytes + r->nbytes != p.nbytes)
-			continue;
-		l->nbytes = p.nbytes;
-		r->nbytes = 0;
-		l->next = r->next;
-		if (l->next != NO_SYMBOL)
-			s->sym[l->next].prev = p.left;
-		offer_pair(s, l->prev, p.left);
-		offer_pair(s, p.left, l->next);
-	}
+	if (id == NO_TOKEN)
+		return 0;
+	*ret_rank = rank_of_score(s->t->score[id]);
+	*ret_id = id;
+	return 1;
 }
 
 /* One symbol's id, or its bytes'. */
@@ -131,70 +64,39 @@ static int
 emit(const struct spm *s, const struct symbol *y, struct idlist *out,
     struct err *reterr)
 {
-	const char *text = s->text + y->off;
-	int32_t id = find_mergeable(s->t, text, y->nbytes);
+	const uint8_t *text = (const uint8_t *)s->text + y->off;
 	uint32_t i;
+	int rc = 0;
 
-	if (id != NO_TOKEN) {
-		out->id[out->n++] = (uint32_t)id;
+	if (y->id != NO_TOKEN) {
+		out->id[out->n++] = (uint32_t)y->id;
 		return 0;
 	}
-	for (i = 0; i < y->nbytes; i++) {
-		uint8_t c = (uint8_t)text[i];
-
-		id = s->t->byte[c] != NO_TOKEN ? s->t->byte[c] : s->t->unk;
-		if (id == NO_TOKEN)
-			return err_set(reterr, ERR_MODEL, -EBADMSG,
-			    "the vocabulary cannot encode the byte 0x%02X: it "
-			    "has no token <0x%02X> and no unknown token", c,
-			    c);
-		out->id[out->n++] = (uint32_t)id;
-	}
-	return 0;
-}
-
-/* Room for a piece of nsym symbols.  Each has one pair with its right
- * neighbour at first, and a merge takes one pair and offers two at most. */
-static int
-reserve(struct spm *s, size_t nsym)
-{
-	size_t cap = MAX(nsym, s->cap * 2);
-
-	if (nsym <= s->cap)
-		return 0;
-	free(s->sym);
-	free(s->heap);
-	s->cap = 0;
-	s->sym = reallocarray(NULL, cap, sizeof(*s->sym));
-	s->heap = reallocarray(NULL, cap, 2 * sizeof(*s->heap));
-	if (s->sym == NULL || s->heap == NULL)
-		return -ENOMEM;
-	s->cap = cap;
-	return 0;
+	for (i = 0; i < y->nbytes && rc == 0; i++)
+		rc = vocab_emit_byte(s->t, text[i], out, reterr);
+	return rc;
 }
 
 static int
 encode_piece(struct spm *s, const char *text, size_t nbytes,
     struct idlist *out, struct err *reterr)
 {
-	uint32_t n = 0, off, len, i;
+	uint32_t off, len, i;
 	int rc;
 
-	if ((rc = reserve(s, nbytes)) < 0 ||
+	if ((rc = merger_begin(&s->m, nbytes)) < 0 ||
 	    (rc = idlist_reserve(out, nbytes)) < 0)
 		return rc;
 	s->text = text;
-	for (off = 0; off < nbytes; off += len, n++) {
+	for (off = 0; off < nbytes; off += len) {
 		len = utf8_len((const uint8_t *)text + off, nbytes - off);
 		len = MAX(len, 1u);
-		s->sym[n] = (struct symbol){ off, len, n - 1, n + 1 };
+		merger_add(&s->m, off, len,
+		    find_mergeable(s->t, text + off, len));
 	}
-	s->sym[n - 1].next = NO_SYMBOL;	/* sym[0].prev is NO_SYMBOL already */
-	for (i = 1; i < n; i++)
-		offer_pair(s, i - 1, i);
-	merge_all(s);
-	for (i = 0; i != NO_SYMBOL && rc == 0; i = s->sym[i].next)
-		rc = emit(s, &s->sym[i], out, reterr);
+	merger_run(&s->m);
+	for (i = 0; i != NO_SYMBOL && rc == 0; i = s->m.sym[i].next)
+		rc = emit(s, &s->m.sym[i], out, reterr);
 	return rc;
 }
 
@@ -245,7 +147,7 @@ int
 spm_encode(const struct tokenizer *t, const char *text, size_t nbytes,
     int prefix, struct idlist *out, struct err *reterr)
 {
-	struct spm s = { .t = t };
+	struct spm s = { .t = t, .m = { .fn = find_pair, .arg = &s } };
 	size_t len;
 	char *buf = escape(text, nbytes, prefix, &len);
 	const char *p, *next, *end;
@@ -258,8 +160,7 @@ spm_encode(const struct tokenizer *t, const char *text, size_t nbytes,
 		next = piece_end(t, p, end);
 		rc = encode_piece(&s, p, (size_t)(next - p), out, reterr);
 	}
-	free(s.sym);
-	free(s.heap);
+	merger_done(&s.m);
 	free(buf);
 	return rc;
 }

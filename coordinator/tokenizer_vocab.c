@@ -57,6 +57,33 @@ vocab_is_special(const struct tokenizer *t, int32_t id, int special)
 	}
 }
 
+int
+vocab_is_mergeable(const struct tokenizer *t, int32_t id)
+{
+	switch (tokenizer_kind(t, (uint32_t)id)) {
+	case TOKEN_NORMAL:
+	case TOKEN_USER:
+	case TOKEN_UNUSED:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+int
+vocab_emit_byte(const struct tokenizer *t, uint8_t c, struct idlist *out,
+    struct err *reterr)
+{
+	int32_t id = t->byte[c] != NO_TOKEN ? t->byte[c] : t->unk;
+
+	if (id == NO_TOKEN)
+		return err_set(reterr, ERR_MODEL, -EBADMSG, "the vocabulary "
+		    "cannot encode the byte 0x%02X: it has no token for it "
+		    "and no unknown token", c);
+	out->id[out->n++] = (uint32_t)id;
+	return 0;
+}
+
 static int
 index_texts(struct tokenizer *t)
 {

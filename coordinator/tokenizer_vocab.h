@@ -34,7 +34,7 @@ struct vocab_slot {
 struct tokenizer {
 	uint32_t n;
 	const struct gguf_str *text;	/* [n], the gguf's */
-	const float *score;		/* [n], no NaN */
+	const float *score;		/* [n], no NaN; NULL: bpe needs none */
 	const int32_t *kind;		/* [n], 0..TOKEN_BYTE; NULL: all normal */
 	uint32_t max_len;		/* bytes of the longest text */
 
@@ -42,7 +42,8 @@ struct tokenizer {
 	uint32_t slot_mask;
 	struct special_len *special;	/* [nspecial], longest first */
 	uint32_t nspecial;
-	int32_t byte[256];		/* <0x00>..<0xFF>, or NO_TOKEN */
+	int32_t byte[256];		/* of each byte alone, or NO_TOKEN */
+	struct bpe *bpe;		/* NULL = SentencePiece-style */
 
 	int32_t bos, eos, unk;		/* or NO_TOKEN */
 	int32_t end[MAX_END_TOKENS];
@@ -62,8 +63,9 @@ struct idlist {
 /* Room for `more` further ids; 0 or -ENOMEM. */
 int idlist_reserve(struct idlist *l, size_t more);
 
-/* Fill slot, byte, special, max_len and cuts_at_space from text and kind.  Of
- * equal texts the last one is found; empty texts are never found. */
+/* Fill slot, byte (with <0x00>..<0xFF>), special, max_len and cuts_at_space
+ * from text and kind.  Of equal texts the last one is found; empty texts are
+ * never found. */
 int vocab_index(struct tokenizer *t);
 void vocab_done(struct tokenizer *t);
 
@@ -73,6 +75,15 @@ int32_t vocab_find(const struct tokenizer *t, const char *text, size_t nbytes);
 /* Cut out of raw text before anything else: user-defined always, control and
  * unknown ones when `special`. */
 int vocab_is_special(const struct tokenizer *t, int32_t id, int special);
+
+/* May merging make it?  Not control, unknown and byte tokens: a text can not
+ * smuggle one in. */
+int vocab_is_mergeable(const struct tokenizer *t, int32_t id);
+
+/* A byte that no token holds: its own token, or the unknown one.  out has room
+ * for it.  -EBADMSG: the vocabulary has neither. */
+int vocab_emit_byte(const struct tokenizer *t, uint8_t c, struct idlist *out,
+    struct err *reterr);
 
 /* A stretch of the text to encode: raw text, or one special token. */
 struct fragment {
