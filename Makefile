@@ -29,7 +29,7 @@ STRICT  := -std=gnu11 -Wall -Wextra -Werror -Wshadow -Wcast-qual \
            -ffp-contract=off -fno-strict-aliasing -pthread
 ALLFLAGS = $(STRICT) $(CFLAGS) $(SANFLAGS) -D_GNU_SOURCE \
            -DSTRADDLE_VERSION='"$(VERSION)"'
-LIBS    := -luring -lnuma -lbsd -lconfuse -ljansson -lm
+LIBS    := -luring -lnuma -lbsd -lconfuse -ljansson -lpcre2-8 -lm
 CHECKLIBS := -lcheck -lsubunit -lrt
 
 ifeq ($(SAN),address)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenizer_vocab.h"
+#include "tokenizer_bpe.h"
 #include "utf8.h"
 
 void
@@ -64,7 +64,8 @@ piece(const struct detokenizer *d, uint32_t id, char *out)
 		}
 		/* FALLTHROUGH */
 	default:
-		return unescape(s, out);
+		return d->t->bpe != NULL ? bpe_spell(s, out) :
+		    unescape(s, out);
 	}
 }
 

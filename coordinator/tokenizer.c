@@ -11,13 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tokenizer_bpe.h"
 #include "tokenizer_spm.h"
 #include "tokenizer_vocab.h"
 
 /* Control tokens that end a turn in the models' chat templates. */
 static const char *const end_texts[] = {
-	"<|eot_id|>", "<|end|>", "<|im_end|>", "<end_of_turn>",
-	"<|endoftext|>"
+	"<|eot_id|>", "<|eom_id|>", "<|end|>", "<|im_end|>", "<end_of_turn>",
+	"<|endoftext|>", "<|end_of_text|>", "<|return|>", "<|call|>",
+	"<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"
 };
 _Static_assert(NITEMS(end_texts) + 2 <= MAX_END_TOKENS, "and eos, eot");
 
@@ -27,6 +29,7 @@ path_of(const struct gguf *g)
 	return g->nfiles > 0 ? g->file[0].path : "vocabulary";
 }
 
+/* 1: byte-level BPE; 0: SentencePiece-style. */
 static int
 check_model(const struct gguf *g, struct err *reterr)
 {
@@ -39,10 +42,13 @@ check_model(const struct gguf *g, struct err *reterr)
 		    path_of(g));
 	if (rc < 0)
 		return rc;
+	if (s.len == 4 && memcmp(s.data, "gpt2", 4) == 0)
+		return 1;
 	if (s.len != 5 || memcmp(s.data, "llama", 5) != 0)
 		return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: "
 		    "tokenizer.ggml.model is \"%.*s\"; supported: \"llama\" "
-		    "(SentencePiece)", path_of(g), (int)MIN(s.len, 64), s.data);
+		    "(SentencePiece), \"gpt2\" (byte-level BPE)", path_of(g),
+		    (int)MIN(s.len, 64), s.data);
 	return 0;
 }
 
@@ -80,7 +86,7 @@ check_tokens(const struct tokenizer *t, const struct gguf *g,
 			    "%s: token %" PRIu32 ": its text has %" PRIu64
 			    " bytes, at most %d are allowed", path_of(g), i,
 			    t->text[i].len, MAX_TOKEN_BYTES);
-		if (isnan(t->score[i]))
+		if (t->score != NULL && isnan(t->score[i]))
 			return err_set(reterr, ERR_MODEL, -EBADMSG,
 			    "%s: token %" PRIu32 ": its score is NaN",
 			    path_of(g), i);
@@ -95,7 +101,8 @@ check_tokens(const struct tokenizer *t, const struct gguf *g,
 }
 
 static int
-read_tokens(struct tokenizer *t, const struct gguf *g, struct err *reterr)
+read_tokens(struct tokenizer *t, const struct gguf *g, int bpe,
+    struct err *reterr)
 {
 	const void *data;
 	uint64_t n;
@@ -114,12 +121,14 @@ read_tokens(struct tokenizer *t, const struct gguf *g, struct err *reterr)
 	t->n = (uint32_t)n;
 	t->text = data;
 
-	rc = read_array(g, "tokenizer.ggml.scores", GGUF_F32, n, &data, reterr);
-	if (rc == -ENOENT)
+	/* BPE goes by the order of its merges. */
+	rc = bpe ? -ENOENT : read_array(g, "tokenizer.ggml.scores", GGUF_F32,
+	    n, &data, reterr);
+	if (rc == -ENOENT && !bpe)
 		return missing(g, "tokenizer.ggml.scores", reterr);
-	if (rc < 0)
+	if (rc < 0 && !bpe)
 		return rc;
-	t->score = data;
+	t->score = bpe ? NULL : data;
 
 	rc = read_array(g, "tokenizer.ggml.token_type", GGUF_I32, n, &data,
 	    reterr);
@@ -129,8 +138,8 @@ read_tokens(struct tokenizer *t, const struct gguf *g, struct err *reterr)
 	return check_tokens(t, g, reterr);
 }
 
-/* An id, or, when the key is missing, SentencePiece's customary one if the
- * vocabulary has a token of that kind there. */
+/* An id, or, when the key is missing, the customary one if the vocabulary has
+ * a token of that kind there. */
 static int
 read_id(const struct tokenizer *t, const struct gguf *g, const char *key,
     uint32_t custom, enum token_kind kind, int32_t *ret, struct err *reterr)
@@ -173,25 +182,54 @@ add_end(struct tokenizer *t, int32_t id)
 		t->end[t->nend++] = id;
 }
 
+/* The control token with this text, or NO_TOKEN. */
+static int32_t
+find_control(const struct tokenizer *t, const char *text)
+{
+	int32_t id = vocab_find(t, text, strlen(text));
+
+	return id != NO_TOKEN &&
+	    tokenizer_kind(t, (uint32_t)id) == TOKEN_CONTROL ? id : NO_TOKEN;
+}
+
+static void
+find_ends(struct tokenizer *t, int32_t eot)
+{
+	/* In gpt-oss's format an answer ends so, and each of its messages,
+	 * its thoughts first, with <|end|>. */
+	int messages = find_control(t, "<|return|>") != NO_TOKEN &&
+	    find_control(t, "<|call|>") != NO_TOKEN;
+	size_t i;
+
+	add_end(t, t->eos);
+	add_end(t, eot);
+	for (i = 0; i < NITEMS(end_texts); i++) {
+		if (!messages || strcmp(end_texts[i], "<|end|>") != 0)
+			add_end(t, find_control(t, end_texts[i]));
+	}
+}
+
+/* Where a key is missing: SentencePiece's customary ids, and what llama.cpp
+ * takes for BPE (the end of a text in Falcon's vocabulary). */
 static int
 read_settings(struct tokenizer *t, const struct gguf *g, struct err *reterr)
 {
 	const struct gguf_kv *name = gguf_find(g, "general.name");
+	int spm = t->bpe == NULL;
 	int32_t eot;
 	int rc;
-	size_t i;
 
-	if ((rc = read_id(t, g, "tokenizer.ggml.bos_token_id", 1,
+	if ((rc = read_id(t, g, "tokenizer.ggml.bos_token_id", spm ? 1 : 11,
 	    TOKEN_CONTROL, &t->bos, reterr)) < 0 ||
-	    (rc = read_id(t, g, "tokenizer.ggml.eos_token_id", 2,
+	    (rc = read_id(t, g, "tokenizer.ggml.eos_token_id", spm ? 2 : 11,
 	    TOKEN_CONTROL, &t->eos, reterr)) < 0 ||
-	    (rc = read_id(t, g, "tokenizer.ggml.unknown_token_id", 0,
-	    TOKEN_UNKNOWN, &t->unk, reterr)) < 0 ||
+	    (rc = read_id(t, g, "tokenizer.ggml.unknown_token_id",
+	    spm ? 0 : UINT32_MAX, TOKEN_UNKNOWN, &t->unk, reterr)) < 0 ||
 	    (rc = read_id(t, g, "tokenizer.ggml.eot_token_id", UINT32_MAX,
 	    TOKEN_CONTROL, &eot, reterr)) < 0 ||
-	    (rc = read_bool(g, "tokenizer.ggml.add_bos_token", 1, &t->add_bos,
-	    reterr)) < 0 ||
-	    (rc = read_bool(g, "tokenizer.ggml.add_space_prefix", 1,
+	    (rc = read_bool(g, "tokenizer.ggml.add_bos_token",
+	    spm || bpe_adds_bos(t->bpe), &t->add_bos, reterr)) < 0 ||
+	    (rc = read_bool(g, "tokenizer.ggml.add_space_prefix", spm,
 	    &t->space_prefix, reterr)) < 0)
 		return rc;
 
@@ -200,15 +238,7 @@ read_settings(struct tokenizer *t, const struct gguf *g, struct err *reterr)
 	    (strcasestr(name->v.s.data, "phi-3") != NULL ||
 	    strcasestr(name->v.s.data, "phi3") != NULL);
 
-	add_end(t, t->eos);
-	add_end(t, eot);
-	for (i = 0; i < NITEMS(end_texts); i++) {
-		int32_t id = vocab_find(t, end_texts[i], strlen(end_texts[i]));
-
-		if (id != NO_TOKEN &&
-		    tokenizer_kind(t, (uint32_t)id) == TOKEN_CONTROL)
-			add_end(t, id);
-	}
+	find_ends(t, eot);
 	return 0;
 }
 
@@ -217,18 +247,22 @@ tokenizer_open(const struct gguf *g, struct tokenizer **ret,
     struct err *reterr)
 {
 	struct tokenizer *t;
-	int rc;
+	int bpe, rc;
 
-	if ((rc = check_model(g, reterr)) < 0)
-		return rc;
+	if ((bpe = check_model(g, reterr)) < 0)
+		return bpe;
 	if ((t = calloc(1, sizeof(*t))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM,
 		    "no memory for the tokenizer");
-	if ((rc = read_tokens(t, g, reterr)) < 0)
+	if ((rc = read_tokens(t, g, bpe, reterr)) < 0)
 		goto fail;
 	if ((rc = vocab_index(t)) < 0) {
 		err_set(reterr, ERR_RUN, rc, "%s: no memory to index %" PRIu32
 		    " tokens", path_of(g), t->n);
+		goto fail;
+	}
+	if (bpe && (rc = bpe_open(t, g, reterr)) < 0) {
+		err_prefix(reterr, "%s", path_of(g));
 		goto fail;
 	}
 	if ((rc = read_settings(t, g, reterr)) < 0)
@@ -245,6 +279,7 @@ tokenizer_close(struct tokenizer *t)
 {
 	if (t == NULL)
 		return;
+	bpe_close(t->bpe);
 	vocab_done(t);
 	free(t);
 }
@@ -301,8 +336,8 @@ tokenizer_text(const struct tokenizer *t, uint32_t id)
 	return id < t->n ? t->text[id] : (struct gguf_str){ "", 0 };
 }
 
-/* A space goes in front of all raw text: it is at the start or, where models
- * were trained with one too, behind a special token. */
+/* SentencePiece: a space goes in front of all raw text: it is at the start or,
+ * where models were trained with one too, behind a special token. */
 static int
 encode_fragments(const struct tokenizer *t, const char *text,
     const struct fragment *f, size_t nf, struct idlist *out,
@@ -313,8 +348,10 @@ encode_fragments(const struct tokenizer *t, const char *text,
 
 	for (i = 0; i < nf && rc == 0; i++) {
 		if (f[i].id == NO_TOKEN) {
-			rc = spm_encode(t, text + f[i].off, f[i].nbytes,
-			    t->space_prefix, out, reterr);
+			rc = t->bpe != NULL ? bpe_encode(t, text + f[i].off,
+			    f[i].nbytes, out, reterr) : spm_encode(t, text +
+			    f[i].off, f[i].nbytes, t->space_prefix, out,
+			    reterr);
 		} else if ((rc = idlist_reserve(out, 1)) == 0) {
 			out->id[out->n++] = (uint32_t)f[i].id;
 		}

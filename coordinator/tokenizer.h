@@ -14,7 +14,8 @@ enum token_kind {		/* tokenizer.ggml.token_type */
 
 struct tokenizer;
 
-/* -ENOTSUP with ERR_MODEL names an unknown tokenizer.ggml.model; -EBADMSG a
+/* SentencePiece-style ("llama") or byte-level BPE ("gpt2").  -ENOTSUP with
+ * ERR_MODEL names an unknown tokenizer.ggml.model or .pre; -EBADMSG a
  * vocabulary whose arrays disagree.  g must stay open while ret lives. */
 int tokenizer_open(const struct gguf *g, struct tokenizer **ret,
     struct err *reterr);
@@ -29,7 +30,8 @@ enum token_kind tokenizer_kind(const struct tokenizer *t, uint32_t id);
 /* The token's text as stored. */
 struct gguf_str tokenizer_text(const struct tokenizer *t, uint32_t id);
 
-/* Encode nbytes of text (any bytes: invalid UTF-8 falls back to byte tokens).
+/* Encode nbytes of text (any bytes: what is not UTF-8 becomes tokens of these
+ * very bytes, so that decoding gives them back).
  * bos: put BOS in front if the vocabulary says so.  special: control tokens
  * written in the text are parsed; user-defined ones always are.
  * *ret_ids is malloc'ed, *ret_n ids.  O(n log n). */

@@ -12,7 +12,7 @@ enum { SPACE_MARK_LEN = 3 };
 
 enum {
 	NO_TOKEN = -1,
-	MAX_END_TOKENS = 8,
+	MAX_END_TOKENS = 16,
 	MAX_TOKEN_BYTES = 1 << 20,	/* of one token's text */
 	MAX_TEXT_BYTES = 1 << 30	/* of a text to encode: offsets in an
 					 * escaped one stay below 2^32 */

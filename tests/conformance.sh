@@ -25,7 +25,7 @@ for sessions in "-s cpu" "-s cpu -s cpu -s cpu"; do
 done
 STRADDLE_CPU_MASK=0 hold "-s cpu" 512
 python3 "$shared/tools/tokconform.py" --straddle "$bin" \
-    --dir "$shared/tokenizers" llama-spm phi-3
+    --dir "$shared/tokenizers"
 
 # The demo model's perplexity with each set of kernels: near what was recorded,
 # and near the reference kernels', which come first.

@@ -7,10 +7,11 @@ set -eu
 seconds=${FUZZ_S:-60}
 flags="-std=gnu11 -D_GNU_SOURCE -g -O1 -ffp-contract=off -pthread
 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all"
-libs="-luring -lnuma -lbsd -lconfuse -ljansson -lm"
+libs="-luring -lnuma -lbsd -lconfuse -ljansson -lpcre2-8 -lm"
 mkdir -p build/fuzz
 common=$(ls config/*.c shm/*.c kernels/*.c layers/*.c coordinator/tokenizer*.c \
-    coordinator/detokenizer.c coordinator/utf8.c tests/gguf_walk.c)
+    coordinator/detokenizer.c coordinator/utf8.c tests/gguf_walk.c \
+    tests/gguf_writer.c tests/bpe_vocab.c)
 case $(uname -m) in
 x86_64)	common=$(echo "$common" | grep -v kernels/arm_) ;;
 *)	common=$(echo "$common" | grep -v kernels/x86_) ;;

@@ -1,16 +1,62 @@
-/* tests/fuzz_tokenizer.c - any bytes are encoded, and decode to themselves.
- * The vocabulary is the demo's, found as in t_data().  A libFuzzer target;
- * with fuzz_main.c it replays files. */
+/* tests/fuzz_tokenizer.c - any bytes are encoded, and decode to themselves:
+ * with the demo's vocabulary, found as in t_data(), and with one of byte-level
+ * BPE, whose pre-tokenizer the first byte chooses.  A libFuzzer target; with
+ * fuzz_main.c it replays files. */
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../coordinator/tokenizer.h"
+#include "../coordinator/tokenizer_pre.h"
+#include "bpe_vocab.h"
 
 #define MARK	"\xe2\x96\x81"	/* U+2581: decodes as the space it stands for */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+enum { MAX_NAMES = 64 };
+
+/* The words that merges cross and those that they do not. */
+static const char *const merges[] = {
+	"\xc4\xa0 t", "h e", "\xc4\xa0t he", "i n", "in \xc4\xa0", "1 2", "12 3",
+	"\xc4\xa0 \xc4\xa0", "\xc4\x8a \xc4\x8a", "! !", "' s", "\xc3\x83 \xc2\xa9",
+	"e \xc3\x83", "\xc3\xaf \xc2\xbf", "\xc3\xaf\xc2\xbf \xc2\xbd", "a 1", ". \xc4\x8a"
+};
+static const struct bpe_token specials[] = {
+	{ "<|end|>", TOKEN_CONTROL }, { "<hi>", TOKEN_USER },
+	{ "   ", TOKEN_USER }
+};
+
+static const struct tokenizer *
+bpe_vocabulary(unsigned choice)
+{
+	static struct tokenizer *t[MAX_NAMES];
+	static struct gguf *g[MAX_NAMES];	/* all stay open to the end */
+	char path[] = "/tmp/straddle-fuzz-XXXXXX";
+	struct bpe_vocab v = { .merge = merges, .nmerges = NITEMS(merges),
+	    .extra = specials, .nextra = NITEMS(specials) };
+	unsigned n = 0;
+	struct err e;
+	int fd;
+
+	while (n < MAX_NAMES && pre_name(n) != NULL)
+		n++;
+	choice %= n;
+	if (t[choice] != NULL)
+		return t[choice];
+	v.pre = pre_name(choice);
+	if ((fd = mkstemp(path)) < 0)
+		err(1, "%s", path);
+	close(fd);
+	bpe_vocab_save(&v, path);
+	if (gguf_open(path, &g[choice], &e) < 0 ||
+	    tokenizer_open(g[choice], &t[choice], &e) < 0)
+		errx(1, "%s", e.msg);
+	unlink(path);
+	return t[choice];
+}
 
 static const struct tokenizer *
 vocabulary(void)
@@ -76,17 +122,15 @@ check_decoding(const struct tokenizer *t, const uint32_t *ids, size_t nids,
 	free(out);
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+/* want: what decoding gives. */
+static void
+check_encoding(const struct tokenizer *t, const char *text, size_t n,
+    const char *want, size_t nwant)
 {
-	const struct tokenizer *t = vocabulary();
-	const char *text = (const char *)data;
-	char *want = malloc(n + 1);
 	uint32_t *ids;
 	size_t nids, i;
 	struct err e;
 
-	check(want != NULL, "memory");
 	check(tokenizer_encode(t, text, n, 1, 1, &ids, &nids, &e) == 0,
 	    "encoding with special tokens");
 	for (i = 0; i < nids; i++)
@@ -97,8 +141,23 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	for (i = 1; i < nids; i++)
 		check(tokenizer_kind(t, ids[i]) != TOKEN_CONTROL,
 		    "a control token was smuggled in");
-	check_decoding(t, ids, nids, want, unmark(text, n, want));
+	check_decoding(t, ids, nids, want, nwant);
 	free(ids);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	const char *text = (const char *)data;
+	char *want = calloc(n + 1, 1);
+	size_t nwant;
+
+	check(want != NULL, "memory");
+	nwant = unmark(text, n, want);
+	check_encoding(vocabulary(), text, n, want, nwant);
 	free(want);
+	if (n > 0)
+		check_encoding(bpe_vocabulary(data[0]), text + 1, n - 1,
+		    text + 1, n - 1);
 	return 0;
 }

@@ -318,6 +318,33 @@ START_TEST(phi3_special_tokens_eat_the_blanks_behind_them)
 }
 END_TEST
 
+START_TEST(gemma_has_no_prefix_and_tokens_for_runs_of_blanks)
+{
+	static const struct tok toks[] = {
+		{ "<pad>", 0, TOKEN_CONTROL }, CONTROL("<eos>"),
+		CONTROL("<bos>"), { "<unk>", 0, TOKEN_UNKNOWN },
+		CONTROL("<start_of_turn>"), CONTROL("<end_of_turn>"),
+		USER("\n"), USER("\n\n"), USER("  "), USER("   "), USER("<b>"),
+		N(MARK, -9), N("h", -9), N("i", -9), N("hi", -1),
+		N(MARK "hi", -2), N(MARK "h", -3), BYTE("<0x0A>")
+	};
+	struct vocab v = VOCAB(toks, .no_prefix = 1,
+	    .id_key = "tokenizer.ggml.bos_token_id", .id = 2);
+
+	open_vocab(&v);
+	check_ids(tokenizer, "hi hi", 0, IDS(14, 15));
+	check_ids(tokenizer, "   hi", 0, IDS(9, 14));
+	check_ids(tokenizer, "     hi", 0, IDS(9, 8, 14));	/* 3 and 2 */
+	check_ids(tokenizer, "hi\n\n\nhi", 0, IDS(14, 7, 6, 14));
+	check_ids(tokenizer, "<b> hi<b>", 0, IDS(10, 15, 10));
+	check_ids(tokenizer, "<start_of_turn>hi<end_of_turn>\n", 1,
+	    IDS(4, 14, 5, 6));
+	ck_assert_int_eq(tokenizer_bos(tokenizer), 2);
+	ck_assert(tokenizer_is_end(tokenizer, 5));
+	check_text(IDS(2, 9, 14, 8, 15, 7), 0, "   hi   hi\n\n");
+}
+END_TEST
+
 START_TEST(bos_comes_first_when_asked_and_known)
 {
 	struct vocab v = VOCAB(chat, .no_prefix = 1);
@@ -412,8 +439,8 @@ START_TEST(other_tokenizers_are_not_supported_and_named)
 {
 	struct vocab v = VOCAB(chat, .no_prefix = 0);
 
-	v.model = "gpt2";
-	check_refused(&v, -ENOTSUP, "\"gpt2\"; supported: \"llama\"");
+	v.model = "bert";
+	check_refused(&v, -ENOTSUP, "\"bert\"; supported: \"llama\" (Sent");
 	v.model = "llama2";
 	check_refused(&v, -ENOTSUP, "\"llama2\"");
 	v.model = NULL;
@@ -502,6 +529,7 @@ main(void)
 		control_tokens_are_parsed_only_when_asked,
 		raw_text_behind_a_special_token_gets_a_space,
 		phi3_special_tokens_eat_the_blanks_behind_them,
+		gemma_has_no_prefix_and_tokens_for_runs_of_blanks,
 		bos_comes_first_when_asked_and_known,
 		turns_end_at_eos_eot_and_the_known_control_texts,
 		vocabularies_that_disagree_are_refused_by_name,
