@@ -18,8 +18,8 @@
 
 #define LEAF	"straddle-coordinator"
 
-#define REMEDY	"systemd-run --user --scope -p Delegate=yes COMMAND, or " \
-    "config/straddle.service, gives it a group of its own"
+#define REMEDY	"`systemd-run --user --scope -p Delegate=yes straddle ...` " \
+    "gives it a group of its own"
 
 static void none(struct cgroup_tree *, const char *, ...) PRINTF_LIKE(2, 3);
 

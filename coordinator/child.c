@@ -19,6 +19,9 @@
 
 enum { MAX_LAUNCH = 16 };
 
+/* Exit codes before there is a worker that could say more. */
+enum { EXIT_GROUP = 126, EXIT_EXEC = 127 };
+
 /* How long a killed process may take; in uninterruptible sleep it may take for
  * ever, and is left behind. */
 #define KILLED_NS	UINT64_C(1000000000)
@@ -49,11 +52,13 @@ worker_argv(char *launch, char *exe, char **argv, struct err *reterr)
 
 /* In the child: only async-signal-safe calls until exec. */
 static NORETURN void
-become_worker(int chan_fd, const char *file, char **argv)
+become_worker(int chan_fd, int group_fd, const char *file, char **argv)
 {
 	sigset_t none;
 	int null;
 
+	if (group_fd >= 0 && write(group_fd, "0", 1) < 0)
+		_exit(EXIT_GROUP);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if ((null = open("/dev/null", O_RDONLY)) >= 0)
@@ -65,11 +70,12 @@ become_worker(int chan_fd, const char *file, char **argv)
 	else
 		dup2(chan_fd, CHAN_FD);
 	execvp(file, argv);
-	_exit(127);
+	_exit(EXIT_EXEC);
 }
 
 int
-child_spawn(struct child *ret, struct chan *ret_chan, struct err *reterr)
+child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
+    struct err *reterr)
 {
 	const char *env = getenv("STRADDLE_LAUNCH");
 	char *argv[MAX_LAUNCH + 3], launch[1024] = "", exe[PATH_MAX];
@@ -89,8 +95,8 @@ child_spawn(struct child *ret, struct chan *ret_chan, struct err *reterr)
 	    (rc = chan_pair(&ours, &theirs, reterr)) < 0)
 		return rc;
 	if ((ret->pid = fork()) == 0)
-		become_worker(theirs.fd, launch[0] != '\0' ? argv[0] : exe,
-		    argv);
+		become_worker(theirs.fd, group_fd, launch[0] != '\0' ?
+		    argv[0] : exe, argv);
 	if (ret->pid < 0) {
 		rc = -errno;
 		chan_close(&ours);
@@ -152,7 +158,10 @@ child_describe(int status, char *buf, size_t len)
 	if (WIFSIGNALED(status))
 		snprintf(buf, len, "was killed by signal %d (%s)",
 		    WTERMSIG(status), strsignal(WTERMSIG(status)));
-	else if (WEXITSTATUS(status) == 127)
+	else if (WEXITSTATUS(status) == EXIT_GROUP)
+		snprintf(buf, len, "could not enter its memory group (exit "
+		    "code %d)", EXIT_GROUP);
+	else if (WEXITSTATUS(status) == EXIT_EXEC)
 		snprintf(buf, len, "could not be started (exit code 127%s%s: "
 		    "can it be executed?)", launch != NULL ?
 		    "; STRADDLE_LAUNCH is " : "", launch != NULL ? launch :

@@ -18,8 +18,11 @@ struct child {
 /* Re-execute this program as a worker with its channel on CHAN_FD, stdin from
  * /dev/null and stdout on stderr (results are the coordinator's to print).
  * The environment variable STRADDLE_LAUNCH, when set, is a command put in
- * front ("qemu-aarch64 -L /usr/aarch64-linux-gnu", "valgrind -q"). */
-int child_spawn(struct child *ret, struct chan *ret_chan, struct err *reterr);
+ * front ("qemu-aarch64 -L /usr/aarch64-linux-gnu", "valgrind -q").
+ * group_fd: cgroup.procs of the group that it lives in, with all that it
+ * executes; -1 = this process's own. */
+int child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
+    struct err *reterr);
 
 /* Wait until deadline_ns for the end; 0 and the wait status, or -ETIMEDOUT. */
 int child_wait(struct child *c, uint64_t deadline_ns, int *ret_status);

@@ -50,7 +50,8 @@ explain_session(struct explained *x, const struct job *j, unsigned i,
 	int rc;
 
 	x->device_ops = x->cpu_ops = 0;
-	if ((rc = session_probe(&j->plan.session[i], j->c, &s, reterr)) < 0)
+	if ((rc = session_probe(&j->plan.session[i], j->c, NULL, &s,
+	    reterr)) < 0)
 		return rc;
 	if ((rc = session_send_model(&s, &j->plan, reterr)) == 0)
 		rc = session_send(&s, WIRE_EXPLAIN, NULL, 0, NULL, 0, reterr);

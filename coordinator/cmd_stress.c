@@ -79,7 +79,7 @@ case_exact_caps(struct stress *x)
 {
 	char detail[256] = "";
 	struct err e = { 0 };
-	const struct wire_stats *st;
+	const struct session *s;
 	struct job j = { .signal_fd = -1 };
 	double worst = 0;
 	unsigned i;
@@ -92,10 +92,10 @@ case_exact_caps(struct stress *x)
 		rc = job_stop(&j, &e);
 	held = rc == 0;
 	for (i = 0; rc == 0 && i < j.ss->n; i++) {
-		st = &j.ss->s[i].stats;
-		held = held && st->peak_bytes <= st->cap_bytes;
-		worst = MAX(worst, (double)st->peak_bytes /
-		    (double)st->cap_bytes);
+		s = &j.ss->s[i];
+		held = held && s->peak.nbytes <= s->plan->cap_bytes;
+		worst = MAX(worst, (double)s->peak.nbytes /
+		    (double)s->plan->cap_bytes);
 	}
 	if (rc == 0) {
 		snprintf(detail, sizeof(detail), "%u sessions, highest peak "

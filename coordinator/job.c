@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "../config/log.h"
-#include "../config/meminfo.h"
 #include "../kernels/cpu.h"
 #include "../shm/event.h"
 #include "progress.h"
@@ -44,9 +43,11 @@ job_tokenizer(struct job *j, struct err *reterr)
  * 0.2 MiB on x86-64, from the 24 tensors of the demo to the 147 of a 1b. */
 #define RUNTIME_RESERVE		(MIB / 2)
 
-/* Memory of a worker with nothing loaded, by its number of threads.  Measured
- * once a process, so that equal plans come out equal; rounded up, because the
- * kernel's count wavers by a quarter of a MiB from start to start. */
+/* Memory of a worker with nothing loaded, by its number of threads, by the
+ * measure of what will enforce its cap.  Measured once a process, so that
+ * equal plans come out equal; rounded up, because the count wavers from start
+ * to start: a group is charged 64 pages at a time on every core that its
+ * threads run on (so the kernel's batches are part of what is measured). */
 #define RUNTIME_ROUND	MIB
 
 static struct {
@@ -70,7 +71,9 @@ runtime_bytes(void *arg, unsigned threads)
 static int
 measure_runtime(const struct conf *c, struct err *reterr)
 {
+	struct enforce_peak peak;
 	struct plan_session ps;
+	struct enforce e;
 	struct session s;
 	unsigned threads;
 	int i, rc;
@@ -85,12 +88,17 @@ measure_runtime(const struct conf *c, struct err *reterr)
 		ps.threads = threads;
 		ps.own_cores = plan_own_cores(c, (unsigned)i);
 		ps.cap_bytes = UINT64_MAX;
-		if ((rc = session_probe(&ps, c, &s, reterr)) < 0)
+		enforce_open(&e, "probe", UINT64_MAX);
+		if ((rc = session_probe(&ps, c, &e, &s, reterr)) == 0) {
+			enforce_count(&e, s.hello.rss_bytes, &peak);
+			runtime.of[runtime.n].threads = threads;
+			runtime.of[runtime.n++].nbytes = ALIGN_UP(peak.nbytes,
+			    RUNTIME_ROUND) + RUNTIME_RESERVE;
+			session_close(&s);
+		}
+		enforce_close(&e);
+		if (rc < 0)
 			return rc;
-		runtime.of[runtime.n].threads = threads;
-		runtime.of[runtime.n++].nbytes = ALIGN_UP(s.hello.rss_bytes +
-		    RUNTIME_RESERVE, RUNTIME_ROUND);
-		session_close(&s);
 	}
 	return 0;
 }
@@ -120,7 +128,8 @@ job_plan(struct job *j, struct err *reterr)
 {
 	struct plan_env env = {
 		.model = j->m, .kernels = &j->kernels,
-		.free_bytes = meminfo_available(),
+		.free_bytes = enforce_free_bytes(),
+		.pays_once = enforce_best(NULL) == ENFORCE_CGROUP,
 		.runtime_bytes = runtime_bytes,
 	};
 	int rc;

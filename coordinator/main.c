@@ -9,6 +9,7 @@
 #include "../config/log.h"
 #include "../config/roles.h"
 #include "commands.h"
+#include "enforce.h"
 
 static int
 help(const struct conf *c, struct err *reterr)
@@ -82,6 +83,7 @@ main(int argc, char **argv, char **envp)
 		rc = err_set(&e, ERR_RUN, -1, "stdout: write error");
 	if (rc < 0)
 		log_warnx("%s", e.msg);
+	enforce_end();
 	conf_free(&conf);
 	return err_exit(&e, rc);
 }

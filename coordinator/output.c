@@ -88,6 +88,36 @@ cell(FILE *fp, double nbytes)
 	fprintf(fp, " %8.2f", nbytes / (double)MIB);
 }
 
+/* What will hold the caps, as far as a plan can know. */
+static void
+foreseen(FILE *fp)
+{
+	const char *why;
+
+	enforce_best(&why);
+	fprintf(fp, "caps: held by %s%s%s\n", enforce_best_name(),
+	    why != NULL ? ", because " : "", why != NULL ? why : "");
+}
+
+/* What the last columns rest on. */
+static void
+enforcement(FILE *fp, const struct sessions *ss)
+{
+	const struct enforce *e = ss->enforce;
+
+	fprintf(fp, ss->s[0].peak.shared ? "peak: %s of the worker, shared "
+	    "pages (rings, libraries) included\n" : "peak: %s of the "
+	    "session's group, shared pages with the session that touched "
+	    "them first\n", ss->s[0].peak.from);
+	if (e->by == ENFORCE_CGROUP)
+		fprintf(fp, "caps: held by the kernel, limits read back, "
+		    "swap %s\n", e->group.swap_limited ? "inside them" :
+		    "not (the kernel does not account it)");
+	else
+		fprintf(fp, "caps: held by %s, because %s\n", e->by ==		    ENFORCE_RLIMIT ? "RLIMIT_DATA, which does not see shared "
+		    "memory (rings)" : "the ledger alone", e->why);
+}
+
 void
 output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 {
@@ -118,13 +148,15 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 			fputc('\n', fp);
 			continue;
 		}
-		cell(fp, (double)s->stats.peak_bytes);
-		fprintf(fp, " %+11.2f %s\n", ((double)s->stats.peak_bytes -
-		    (double)s->stats.ledger_peak) / (double)MIB, "ledger");
+		cell(fp, (double)s->peak.nbytes);
+		fprintf(fp, " %+11.2f %s\n", ((double)s->peak.nbytes -
+		    (double)s->stats.ledger_peak) / (double)MIB,
+		    enforce_name(s->enforce));
 	}
 	if (ss != NULL)
-		fprintf(fp, "peak: VmHWM + VmPTE of the worker, shared pages "
-		    "(rings, libraries) included\n");
+		enforcement(fp, ss);
+	else
+		foreseen(fp);
 }
 
 /* A speed that nothing was measured for is no number. */
@@ -177,19 +209,27 @@ session_json(const struct plan_session *ps, const struct session *s)
 	json_object_set_new(o, "planned",
 	    json_integer((json_int_t)ps->total_bytes));
 	json_object_set_new(o, "threads", json_integer(ps->threads));
+	json_object_set_new(o, "enforced_by", json_string(s != NULL ?
+	    enforce_name(s->enforce) : enforce_best_name()));
 	if (s == NULL)
 		return o;
 	json_object_set_new(o, "peak",
-	    json_integer((json_int_t)s->stats.peak_bytes));
+	    json_integer((json_int_t)s->peak.nbytes));
 	json_object_set_new(o, "unaccounted",
-	    json_integer((json_int_t)s->stats.peak_bytes -
+	    json_integer((json_int_t)s->peak.nbytes -
 	    (json_int_t)s->stats.ledger_peak));
-	json_object_set_new(o, "peak_from", json_string("VmHWM+VmPTE"));
+	json_object_set_new(o, "peak_from", json_string(s->peak.from));
+	json_object_set_new(o, "peak_has_shared",
+	    json_boolean(s->peak.shared));
 	json_object_set_new(o, "huge", s->stats.huge_known ?
 	    json_integer((json_int_t)s->stats.huge_bytes) : json_null());
 	json_object_set_new(o, "huge_asked",
 	    json_integer((json_int_t)s->stats.huge_asked_bytes));
-	json_object_set_new(o, "enforced_by", json_string("ledger"));
+	json_object_set_new(o, "limit",
+	    s->enforce->limit_bytes > INT64_MAX ? json_null() :
+	    json_integer((json_int_t)s->enforce->limit_bytes));
+	json_object_set_new(o, "no_group_because", s->enforce->why[0] == '\0' ?
+	    json_null() : json_string(s->enforce->why));
 	json_object_set_new(o, "batches",
 	    json_integer((json_int_t)s->stats.batches));
 	json_object_set_new(o, "device_ops",

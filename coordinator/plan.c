@@ -52,6 +52,12 @@ plan_ring(const struct plan *p, unsigned s, uint32_t *ret_nslots,
 	}
 }
 
+int
+plan_pays(const struct plan *p, unsigned s, unsigned i)
+{
+	return !p->pays_once || i == s || i == p->nsessions;
+}
+
 static uint64_t
 split_bytes(void *arg, unsigned s, uint32_t u0, uint32_t u1)
 {
@@ -120,6 +126,7 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	    MIN(hp->ctx_train, 4096);
 	p->batch_rows = MIN((uint32_t)c->batch_rows, p->ctx_tok);
 	p->nseqs = (uint32_t)c->parallel;
+	p->pays_once = env->pays_once;
 	p->kfmt = p->vfmt = kv_fmt_of(c->kv_type);
 	p->head_rows = (uint32_t)MIN(p->batch_rows, MAX(p->nseqs,
 	    MAX(LOGITS_SLOT_BYTES / slot_row_bytes(hp->n_vocab), 1)));

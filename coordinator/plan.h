@@ -31,6 +31,7 @@ struct plan_session {
 struct plan {
 	const struct model *model;
 	uint32_t ctx_tok, batch_rows, head_rows, nseqs;
+	int pays_once;			/* as in plan_env */
 	enum kv_fmt kfmt, vfmt;
 	unsigned nsessions;
 	struct plan_session session[MAX_SESSIONS];
@@ -41,6 +42,9 @@ struct plan_env {
 	const struct model *model;
 	const struct kernels *kernels;
 	uint64_t free_bytes;		/* to share among sessions without a cap */
+	/* 1: a group counts each page of a ring where it was touched first, so
+	 * it is charged to one session; 0: to both that map it, as VmHWM does. */
+	int pays_once;
 	/* Memory of a worker with this many threads and nothing loaded, as
 	 * measured. */
 	uint64_t (*runtime_bytes)(void *arg, unsigned threads);
@@ -59,6 +63,10 @@ int plan_build(const struct conf *c, const struct plan_env *env,
 /* Ring into session s (s == nsessions: out of the last). */
 void plan_ring(const struct plan *p, unsigned s, uint32_t *ret_nslots,
     uint32_t *ret_slot_bytes);
+
+/* Does session s pay for ring i, which is one of its two?  For what leads into
+ * it, and the last one for what leads out. */
+int plan_pays(const struct plan *p, unsigned s, unsigned i);
 
 /* Threads that a session will have; cores that it shares with no other. */
 unsigned plan_threads(const struct session_conf *s);

@@ -13,8 +13,10 @@
 
 static const struct load_conf load_conf = LOAD_CONF_DEFAULT;
 
+/* Both rings of session s and its status page: what it maps, or what of it
+ * the session pays for. */
 static uint64_t
-rings_bytes(const struct plan *p, unsigned s)
+rings_bytes(const struct plan *p, unsigned s, int mapped)
 {
 	uint64_t n = ALIGN_UP(sizeof(struct stage_status), 4096);
 	uint32_t nslots, nbytes;
@@ -22,7 +24,8 @@ rings_bytes(const struct plan *p, unsigned s)
 
 	for (i = s; i <= s + 1; i++) {
 		plan_ring(p, i, &nslots, &nbytes);
-		n += ring_bytes(nslots, nbytes);
+		if (mapped || plan_pays(p, s, i))
+			n += ring_bytes(nslots, nbytes);
 	}
 	return n;
 }
@@ -276,12 +279,12 @@ sizes_session(const struct sizes *z, unsigned s, uint32_t u0, uint32_t u1,
 	    (ps->nlayers > 0 ? z->threads[s] * z->thread_bytes : 0));
 	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth *
 	    MAX(load_conf.block_bytes, range_max(z->block, u0, u1)));
-	b[MEM_RINGS] = rings_bytes(z->plan, s);
+	b[MEM_RINGS] = rings_bytes(z->plan, s, 0);
 	/* Page tables: one entry of 8 bytes for each 4 KiB mapped. */
 	b[MEM_RUNTIME] = z->runtime[s] +
 	    ALIGN_UP(hi->tables - lo->tables, 4096) +
 	    ALIGN_UP((b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
-	    b[MEM_STAGING] + b[MEM_RINGS]) / 512, 4096);
+	    b[MEM_STAGING] + rings_bytes(z->plan, s, 1)) / 512, 4096);
 	ps->total_bytes = b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
 	    b[MEM_STAGING] + b[MEM_RINGS] + b[MEM_RUNTIME];
 }

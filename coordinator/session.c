@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <bsd/string.h>
 
 #include "../layers/staging.h"
@@ -19,7 +20,7 @@ static int
 lost(struct session *s, struct err *reterr)
 {
 	char mem[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
-	char how[256] = "closed its channel, and has not ended";
+	char how[256] = "closed its channel, and has not ended", why[256];
 	int status;
 
 	s->state = SESSION_FAILED;
@@ -28,8 +29,9 @@ lost(struct session *s, struct err *reterr)
 	if (s->plan->total_bytes == 0)		/* before there is a plan */
 		return err_set(reterr, ERR_RUN, -ECHILD,
 		    "session %s: its worker %s", s->name, how);
-	return err_set(reterr, ERR_RUN, -ECHILD, "session %s: its worker %s "
+	return err_set(reterr, ERR_RUN, -ECHILD, "session %s: its worker %s%s "
 	    "(planned memory %s of a cap of %s)", s->name, how,
+	    enforce_loss(s->enforce, why, sizeof(why)),
 	    units_human_bytes(s->plan->total_bytes, mem),
 	    units_human_bytes(s->plan->cap_bytes, cap));
 }
@@ -139,13 +141,14 @@ start(struct session *s, const struct conf *c, struct err *reterr)
 
 int
 session_spawn(struct session *s, const struct plan_session *ps,
-    const struct conf *c, struct err *reterr)
+    const struct conf *c, struct enforce *e, struct err *reterr)
 {
-	int rc;
+	int group_fd = -1, rc;
 
 	memset(s, 0, sizeof(*s));
 	s->name = ps->conf->name;
 	s->plan = ps;
+	s->enforce = e;
 	s->child = (struct child)CHILD_NONE;
 	s->chan.fd = -1;
 	s->status_map = (struct region)REGION_NONE;
@@ -155,12 +158,32 @@ session_spawn(struct session *s, const struct plan_session *ps,
 	s->status = s->status_map.base;
 	s->status->magic = STATUS_MAGIC;
 	s->status->version = WIRE_VERSION;
-	if ((rc = child_spawn(&s->child, &s->chan, reterr)) < 0) {
+	if ((rc = enforce_enter_fd(e, &group_fd, reterr)) == 0)
+		rc = child_spawn(&s->child, &s->chan, group_fd, reterr);
+	if (group_fd >= 0)
+		close(group_fd);
+	if (rc < 0) {
 		err_prefix(reterr, "session %s", s->name);
 		return rc;
 	}
 	s->state = SESSION_SPAWNED;
 	return start(s, c, reterr);
+}
+
+/* From here on the kernel refuses what goes over the cap. */
+static int
+hold(struct session *s, struct err *reterr)
+{
+	const struct enforce_start st = {
+		.pid = s->child.pid, .cap_bytes = s->plan->cap_bytes,
+		.rss_bytes = s->hello.rss_bytes,
+		.shared_bytes = s->plan->bytes[MEM_RINGS],
+	};
+	int rc = enforce_hold(s->enforce, &st, reterr);
+
+	if (rc < 0)
+		err_prefix(reterr, "session %s", s->name);
+	return rc;
 }
 
 int
@@ -182,20 +205,22 @@ session_hello(struct session *s, uint64_t wait_ns, struct chan_msg *m,
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
 		    "worker speaks version %u, this program %u", s->name,
 		    s->hello.version, WIRE_VERSION);
+	if ((rc = hold(s, reterr)) < 0)
+		return rc;
 	s->state = SESSION_BOUND;
 	return 0;
 }
 
 int
 session_probe(const struct plan_session *ps, const struct conf *c,
-    struct session *ret, struct err *reterr)
+    struct enforce *e, struct session *ret, struct err *reterr)
 {
 	struct chan_msg *m = malloc(sizeof(*m));
 	int rc;
 
 	if (m == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = session_spawn(ret, ps, c, reterr)) == 0)
+	if ((rc = session_spawn(ret, ps, c, e, reterr)) == 0)
 		rc = session_hello(ret, SESSION_WAIT_NS, m, reterr);
 	free(m);
 	if (rc < 0)

@@ -12,6 +12,7 @@
 #include "../shm/layout.h"
 #include "../shm/wire.h"
 #include "child.h"
+#include "enforce.h"
 #include "plan.h"
 
 enum session_state {
@@ -25,6 +26,7 @@ enum session_state {
 struct session {
 	const char *name;
 	const struct plan_session *plan;
+	struct enforce *enforce;	/* outlives the worker; NULL = none */
 	enum session_state state;
 	struct child child;
 	struct chan chan;
@@ -33,6 +35,7 @@ struct session {
 	struct wire_hello hello;
 	struct wire_ready ready;
 	struct wire_stats stats;
+	struct enforce_peak peak;	/* set with them */
 	int have_stats;
 };
 
@@ -40,6 +43,7 @@ struct sessions {
 	const struct plan *plan;
 	unsigned n;
 	struct session s[MAX_SESSIONS];
+	struct enforce enforce[MAX_SESSIONS];
 	struct region ring[MAX_SESSIONS + 1];	/* [i] into session i */
 	int bell_fd;		/* eventfd: rung by the last stage */
 	int signal_fd;		/* SIGINT, SIGTERM, SIGHUP; not owned; -1 = none */
@@ -67,16 +71,17 @@ int sessions_stats(struct sessions *ss, struct err *reterr);
 /* Close the channels, wait a moment, kill what is left; accepts NULL. */
 void sessions_close(struct sessions *ss);
 
-/* Start the worker of one session; its first word (bound, threads made) is read
- * by session_hello(), so that several start at once. */
+/* Start the worker of one session, in the group that e has made for it (NULL =
+ * nothing holds it); its first word (bound, threads made) is read by
+ * session_hello(), so that several start at once. */
 int session_spawn(struct session *s, const struct plan_session *ps,
-    const struct conf *c, struct err *reterr);
+    const struct conf *c, struct enforce *e, struct err *reterr);
 int session_hello(struct session *s, uint64_t wait_ns, struct chan_msg *m,
     struct err *reterr);
 
 /* One short-lived worker, bound like session s with nothing loaded. */
 int session_probe(const struct plan_session *ps, const struct conf *c,
-    struct session *ret, struct err *reterr);
+    struct enforce *e, struct session *ret, struct err *reterr);
 void session_close(struct session *s);
 
 /* Receive the next message from s within deadline_ns; WIRE_ERROR and the end

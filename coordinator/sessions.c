@@ -72,6 +72,9 @@ static int
 send_rings(struct sessions *ss, unsigned i, struct err *reterr)
 {
 	struct wire_rings wr = {
+		.pays = WIRE_PAYS_IN | (plan_pays(ss->plan, i, i + 1) ?
+		    WIRE_PAYS_OUT : 0),
+		.owns = WIRE_PAYS_IN | (i == ss->n - 1 ? WIRE_PAYS_OUT : 0),
 		.has_bell = i == ss->n - 1,
 		.spin_ns = ss->s[i].plan->own_cores && ss->n > 1 ?
 		    RING_SPIN_NS : 0,
@@ -180,8 +183,10 @@ sessions_open(const struct plan *plan, const struct conf *c, int signal_fd,
 	}
 	for (i = 0; i < plan->nsessions; i++) {
 		ss->n = i + 1;		/* so that sessions_close() knows */
+		enforce_open(&ss->enforce[i], plan->session[i].conf->name,
+		    plan->session[i].cap_bytes);
 		if ((rc = session_spawn(&ss->s[i], &plan->session[i], c,
-		    reterr)) < 0)
+		    &ss->enforce[i], reterr)) < 0)
 			goto fail;
 	}
 	if ((rc = make_rings(ss, reterr)) < 0)
@@ -214,6 +219,8 @@ on_message(struct session *s, const struct chan_msg *m, struct err *reterr)
 	}
 	if (m->type == WIRE_STATS && m->nbytes == sizeof(s->stats)) {
 		memcpy(&s->stats, m->buf, sizeof(s->stats));
+		enforce_count(s->enforce, s->stats.hwm_bytes +
+		    s->stats.pte_bytes, &s->peak);
 		s->have_stats = 1;
 		return 0;
 	}
@@ -344,6 +351,8 @@ sessions_close(struct sessions *ss)
 	}
 	for (i = 0; i <= MAX_SESSIONS; i++)
 		region_close(&ss->ring[i]);
+	for (i = 0; i < ss->n; i++)	/* nothing of theirs is left */
+		enforce_close(&ss->enforce[i]);
 	if (ss->bell_fd >= 0)
 		close(ss->bell_fd);
 	free(ss->msg);

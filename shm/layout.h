@@ -30,6 +30,7 @@
  *         weaken one and a wake-up can be lost. */
 struct ring_shared {
 	uint32_t magic, version, nslots, slot_bytes;
+	_Atomic uint32_t touched;	/* owner only: 1 = its pages are there */
 	_Alignas(64) _Atomic uint32_t head;	/* consumer sleeps on it */
 	_Alignas(64) _Atomic uint32_t tail;	/* producer sleeps on it */
 	_Alignas(64) _Atomic uint32_t asleep;	/* RING_CONSUMER | RING_PRODUCER */

@@ -11,6 +11,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+/* The neighbour is given its orders at about the same time. */
+#define TOUCH_WAIT_NS	UINT64_C(1000000000)
+
 /* Looks between two readings of the clock: some 1 to 3 us of pauses. */
 #define SPIN_LOOKS	32
 
@@ -124,6 +127,25 @@ ring_attach(int fd, enum ring_side side, uint32_t nslots,
 	}
 	ret->map = map;
 	return 0;
+}
+
+void
+ring_touch(struct ring *r, int owner)
+{
+	uint64_t deadline = event_now_ns() + TOUCH_WAIT_NS;
+	int rc = 0;
+
+	if (!owner) {
+		while (atomic_load(&r->sh->touched) == 0 && rc == 0)
+			rc = event_wait(&r->sh->touched, 0, deadline);
+		if (rc < 0)
+			return;
+	}
+	region_touch(&r->map);
+	if (owner) {
+		atomic_store(&r->sh->touched, 1);
+		event_wake_all(&r->sh->touched);
+	}
 }
 
 void

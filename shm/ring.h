@@ -44,6 +44,11 @@ int ring_attach_mapped(void *base, uint64_t nbytes, enum ring_side side,
     uint32_t nslots, uint32_t slot_bytes, struct ring *ret,
     struct err *reterr);
 
+/* Have all pages there, now.  owner: this process is the one to touch them
+ * first, and so pays for them; the other side waits for that, for a moment:
+ * should the owner not come, its own first use will do. */
+void ring_touch(struct ring *r, int owner);
+
 void ring_close(struct ring *r);
 
 /* Producer: the slot is the caller's until ring_commit_spsc().  NULL = full

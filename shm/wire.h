@@ -80,10 +80,15 @@ struct wire_file {
 	uint32_t pad;
 };
 
+#define WIRE_PAYS_IN	1u
+#define WIRE_PAYS_OUT	2u
+
 /* fds: [0] ring in, [1] ring out, [2] bell of the ring out (head only). */
 struct wire_rings {
 	uint32_t in_nslots, in_slot_bytes;
 	uint32_t out_nslots, out_slot_bytes;
+	uint32_t pays;			/* WIRE_PAYS_*: what it is charged */
+	uint32_t owns;			/* the same: what it touches first */
 	uint32_t has_bell;
 	uint32_t spin_ns;
 };

@@ -226,6 +226,7 @@ static int
 on_rings(struct worker *w, struct err *reterr)
 {
 	struct wire_rings wr;
+	uint64_t nbytes;
 	int rc;
 
 	if (w->have_rings || w->sc.par == NULL || w->msg.nfds < 2)
@@ -234,9 +235,13 @@ on_rings(struct worker *w, struct err *reterr)
 		return rc;
 	if (w->msg.nfds != (wr.has_bell ? 3 : 2))
 		return bad_message(w, reterr);
-	if ((rc = mem_charge(&w->ledger, MEM_RINGS, ring_bytes(wr.in_nslots,
-	    wr.in_slot_bytes) + ring_bytes(wr.out_nslots, wr.out_slot_bytes) +
-	    w->status_map.nbytes, "rings", reterr)) < 0 ||
+	nbytes = w->status_map.nbytes;
+	if (wr.pays & WIRE_PAYS_IN)
+		nbytes += ring_bytes(wr.in_nslots, wr.in_slot_bytes);
+	if (wr.pays & WIRE_PAYS_OUT)
+		nbytes += ring_bytes(wr.out_nslots, wr.out_slot_bytes);
+	if ((rc = mem_charge(&w->ledger, MEM_RINGS, nbytes, "rings",
+	    reterr)) < 0 ||
 	    (rc = ring_attach(w->msg.fds[0], RING_SIDE_CONSUMER, wr.in_nslots,
 	    wr.in_slot_bytes, &w->in, reterr)) < 0)
 		return rc;
@@ -248,9 +253,10 @@ on_rings(struct worker *w, struct err *reterr)
 	}
 	w->msg.fds[1] = -1;
 	w->bell_fd = wr.has_bell ? chan_take_fd(&w->msg, 2) : -1;
-	/* Their pages count here from now on, not from the first full batch. */
-	region_touch(&w->in.map);
-	region_touch(&w->out.map);
+	/* Their pages count from now on, not from the first full batch, and a
+	 * group counts them where they are touched first: with their owner. */
+	ring_touch(&w->in, (wr.owns & WIRE_PAYS_IN) != 0);
+	ring_touch(&w->out, (wr.owns & WIRE_PAYS_OUT) != 0);
 	w->in.spin_ns = w->out.spin_ns = wr.spin_ns;
 	w->out.bell_fd = w->bell_fd;
 	w->have_rings = 1;
