@@ -102,6 +102,9 @@ static const char help_plan[] =
 "no session. Exit 3 and the shortfall in bytes when it can not fit.\n"
 "\n"
 "  --check           only check the config, and print what was understood\n"
+"  --fit             choose what fits, and say why: with one session, the\n"
+"                    fewest like it; with several, the largest batch, KV\n"
+"                    type or context that they hold\n"
 "  --parallel N      plan for so many sequences at once, 1 to 256\n"
 "                    (default 1)\n"
 "  --json            the same as one JSON object\n"
@@ -110,6 +113,7 @@ COMMON
 "\n"
 "Examples:\n"
 "  straddle plan -m model.gguf -s cpu,cap=2GiB -s cpu,cap=2GiB --ctx 8192\n"
+"  straddle plan -m model.gguf --fit -s cpu,cap=3.5GiB\n"
 "  straddle plan -c board.conf --check\n";
 
 static const char help_inspect[] =

@@ -55,6 +55,7 @@ static const struct cli_opt options[] = {
 	{ "special", 0, RUN | TOKENIZE, OWN(BOOL, special, 0, 0) },
 
 	{ "check", 0, PLAN, OWN(BOOL, check_only, 0, 0) },
+	{ "fit", 0, PLAN, OWN(BOOL, fit, 0, 0) },
 
 	{ "no-bos", 0, TOKENIZE, OWN(BOOL, no_bos, 0, 0) },
 	{ "pieces", 0, TOKENIZE, OWN(BOOL, pieces, 0, 0) },

@@ -67,6 +67,7 @@ struct conf {
 	int verbose;		/* 0 -q, 1 default, 2 -v */
 	int json;		/* --json */
 	int check_only;		/* plan --check */
+	int fit;		/* plan --fit */
 	char *prompt;		/* -p: the bytes as given */
 	char *prompt_file;	/* -f */
 	char *prompts_file;	/* --prompts */

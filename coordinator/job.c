@@ -134,8 +134,13 @@ job_plan(struct job *j, struct err *reterr)
 	};
 	int rc;
 
-	if ((rc = measure_runtime(j->c, reterr)) < 0 ||
-	    (rc = plan_build(j->c, &env, &j->plan, reterr)) < 0)
+	if ((rc = measure_runtime(j->c, reterr)) < 0)
+		return rc;
+	if (j->c->fit && (j->fitted = malloc(sizeof(*j->fitted))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	rc = j->c->fit ? plan_fit(j->c, &env, j->fitted, &j->plan, j->fit_why,
+	    reterr) : plan_build(j->c, &env, &j->plan, reterr);
+	if (rc < 0)
 		return rc;
 	note_of_plan(&j->plan, env.free_bytes);
 	return 0;
@@ -228,6 +233,7 @@ job_close(struct job *j)
 	model_close(j->m);
 	gguf_close(j->g);
 	free(j->rows);
+	free(j->fitted);
 	if (j->signal_fd >= 0)
 		close(j->signal_fd);
 }

@@ -15,6 +15,8 @@ struct job {
 	struct tokenizer *t;		/* NULL until job_tokenizer() */
 	struct kernels kernels;		/* what a session on this CPU has */
 	struct plan plan;
+	struct conf *fitted;		/* plan --fit: the settings planned */
+	char fit_why[PLAN_WHY_LEN];	/* "" = nothing was chosen */
 	struct sessions *ss;
 	struct pipeline *p;
 	int signal_fd;

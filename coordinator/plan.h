@@ -60,6 +60,18 @@ struct plan_env {
 int plan_build(const struct conf *c, const struct plan_env *env,
     struct plan *ret, struct err *reterr);
 
+enum { PLAN_WHY_LEN = 1024 };
+
+/* Plan what fits under c's caps (plan --fit).  One session is a pattern: the
+ * fewest like it.  Several are what there is: the first that helps of a
+ * smaller batch, KV type q8_0, a smaller context, all three.
+ *
+ * 0 with the settings chosen in ret_conf, their plan in ret (which points into
+ * ret_conf) and the choice in words in why; else as plan_build(). */
+int plan_fit(const struct conf *c, const struct plan_env *env,
+    struct conf *ret_conf, struct plan *ret, char why[PLAN_WHY_LEN],
+    struct err *reterr);
+
 /* Ring into session s (s == nsessions: out of the last). */
 void plan_ring(const struct plan *p, unsigned s, uint32_t *ret_nslots,
     uint32_t *ret_slot_bytes);

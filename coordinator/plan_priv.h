@@ -46,6 +46,34 @@ int plan_try(const struct conf *c, const struct plan_env *env,
     struct plan *ret, unsigned *reterr_session, uint64_t *reterr_short,
     struct err *reterr);
 
+/* --- what would fit (plan_fit.c) --- */
+
+/* A config and room to try others like it. */
+struct fit {
+	const struct conf *c;
+	const struct plan_env *env;
+	struct conf *v;			/* c with something changed */
+	struct plan *scratch;		/* of v */
+	unsigned short_session;		/* who lacked how much in the last try */
+	uint64_t short_bytes;
+};
+
+int fit_init(struct fit *f, const struct conf *c, const struct plan_env *env);
+void fit_done(struct fit *f);
+
+/* Each with everything else as it is; 0 = that alone does not help. */
+int fit_sessions(struct fit *f, int from);	/* fewest, from .. all units;
+						 * further ones like the last */
+uint32_t fit_context(struct fit *f, const struct conf *with);	/* largest,
+						 * a multiple of 64 */
+uint32_t fit_batch(struct fit *f);		/* largest half of a half ... */
+int fit_kv(struct fit *f);			/* q8_0 */
+/* All three: q8_0, the least batch worth having, and the largest context. */
+int fit_together(struct fit *f, uint32_t *ret_ctx, uint32_t *ret_batch);
+
+/* "a context of 320 (--ctx 320), or ..."; "" = nothing helps. */
+void plan_alternatives(struct fit *f, char *text, size_t len);
+
 /* Who lacks how much, and what would fit. */
 void plan_explain_lack(const struct conf *c, const struct plan_env *env,
     const struct plan *p, unsigned s, uint64_t lack, struct err *reterr);

@@ -121,6 +121,29 @@ fi
 straddle stress -c "$DEMO" --json
 check "caps of exactly the plan" is_success
 
+# --- plan --fit, followed ---
+
+fitted()
+{
+	"$PYTHON" -c 'import json, sys
+print(json.load(open(sys.argv[1]))["fit"][sys.argv[2]])' "$OUT" "$1"
+}
+
+works "how many sessions of 12 MiB" plan -m "$MODEL" --fit --json \
+    --ctx 512 --batch 64 -s cpu,cap=12MiB
+n=$(fitted sessions)
+check "more than one" test "$n" -gt 1
+works "so many do" run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 \
+    $(sessions "$n" cpu,cap=12MiB)
+refuses "one less is refused" 3 "bytes are missing; what would fit: $n sess" \
+    run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 \
+    $(sessions $((n - 1)) cpu,cap=12MiB)
+works "what two of 14 MiB hold" plan -m "$MODEL" --fit --json \
+    $(sessions 2 cpu,cap=14MiB)
+works "they do" run -m "$MODEL" -p In -n 1 $(sessions 2 cpu,cap=14MiB) \
+    --ctx "$(fitted context)" --batch "$(fitted batch)" \
+    --kv-type "$(fitted kv_type)"
+
 # --- the limit is the kernel's ---
 
 # The limit of a worker's own group, or of its data.

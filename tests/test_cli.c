@@ -105,6 +105,8 @@ START_TEST(the_other_commands_take_theirs)
 	ck_assert_int_eq(conf.check_only, 1);
 	t_ok(LOAD("plan", "-m", "x", "--json", "--parallel", "256"), &err);
 	ck_assert_int_eq(conf.parallel, 256);
+	t_ok(LOAD("plan", "-m", "x", "--fit"), &err);
+	ck_assert_int_eq(conf.fit, 1);
 	t_ok(LOAD("inspect", "-m", "x", "--json"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_INSPECT);
 	t_ok(LOAD("devices", "--json"), &err);

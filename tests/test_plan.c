@@ -91,6 +91,7 @@ set_up_random(struct world *w, int nsessions)
 	int i;
 
 	set_up(w, &t);
+	w->env.pays_once = (int)t_rand_below(2);
 	w->c.ctx_tok = t_rand_below(4) == 0 ? 0 :
 	    1 + (int)t_rand_below(6000);
 	w->c.batch_rows = 1 + (int)t_rand_below(300);
@@ -199,14 +200,17 @@ check_bytes(const struct world *w, const struct plan *p, unsigned s)
 	ck_assert_uint_eq(ps->bytes[MEM_STAGING],
 	    arena_charge_bytes(staging_of(&ws)));
 	check_program(p, ps, &ws);
-	/* The rings on both sides, and the status page. */
-	ck_assert_uint_eq(ps->bytes[MEM_RINGS],
-	    4096 + ring_of(p, s) + ring_of(p, s + 1));
+	/* The rings on both sides, or the one that this session touches first
+	 * (the last session both), and the status page. */
+	ck_assert_uint_eq(ps->bytes[MEM_RINGS], 4096 + ring_of(p, s) +
+	    (w->env.pays_once && s + 1 < p->nsessions ? 0 :
+	    ring_of(p, s + 1)));
 	for (i = 0; i < MEM_NTAGS; i++)
 		sum += ps->bytes[i];
 	ck_assert_uint_eq(ps->total_bytes, sum);
 	/* As measured, the page tables of the rest, and a reserve. */
-	others = sum - ps->bytes[MEM_RUNTIME];
+	others = sum - ps->bytes[MEM_RUNTIME] - ps->bytes[MEM_RINGS] + 4096 +
+	    ring_of(p, s) + ring_of(p, s + 1);
 	ck_assert_uint_ge(ps->bytes[MEM_RUNTIME],
 	    runtime_bytes(NULL, ps->threads) + others / 512);
 	ck_assert_uint_le(ps->bytes[MEM_RUNTIME],
@@ -393,6 +397,7 @@ static unsigned
 follow_advice(const struct world *w, const char *msg)
 {
 	static struct world v;
+	const char *all;
 	unsigned n = 0;
 
 	v = *w;
@@ -409,18 +414,26 @@ follow_advice(const struct world *w, const char *msg)
 		n++;
 	}
 	v = *w;
-	if ((v.c.ctx_tok = number_behind(msg, "--ctx ")) != 0) {
+	if ((v.c.ctx_tok = number_behind(msg, "(--ctx ")) != 0) {
 		must_fit(&v);
 		n++;
 	}
 	v = *w;
-	if ((v.c.batch_rows = number_behind(msg, "--batch ")) != 0) {
+	if ((v.c.batch_rows = number_behind(msg, "(--batch ")) != 0) {
 		ck_assert_int_lt(v.c.batch_rows, w->c.batch_rows);
 		must_fit(&v);
 		n++;
 	}
 	v = *w;
-	if (strstr(msg, "--kv-type q8_0") != NULL) {
+	if (strstr(msg, "(--kv-type q8_0") != NULL) {
+		v.c.kv_type = KV_Q8_0;
+		must_fit(&v);
+		n++;
+	}
+	v = *w;
+	if ((all = strstr(msg, "all of --ctx ")) != NULL) {
+		v.c.ctx_tok = number_behind(all, "--ctx ");
+		v.c.batch_rows = number_behind(all, "--batch ");
 		v.c.kv_type = KV_Q8_0;
 		must_fit(&v);
 		n++;
@@ -519,6 +532,134 @@ START_TEST(a_cap_below_one_layer_is_refused_with_its_session)
 	ck_assert_ptr_nonnull(strstr(e.msg, "caps larger by "));
 	check_ranges(&w, &p);
 	ck_assert_uint_eq(p.session[1].u1 - p.session[1].u0, 1);
+	tear_down(&w);
+}
+END_TEST
+
+/* --- plan --fit --- */
+
+static int
+fit(const struct world *w, struct conf *c, struct plan *p, char *why)
+{
+	struct err e = { 0 };
+	int rc = plan_fit(&w->c, &w->env, c, p, why, &e);
+
+	if (rc < 0)
+		ck_assert_int_eq(e.kind, ERR_FIT);
+	return rc;
+}
+
+/* Every smaller number is tried here one by one. */
+START_TEST(one_session_is_a_pattern_for_the_fewest)
+{
+	static char why[PLAN_WHY_LEN];
+	static struct world w, v;
+	static struct conf c;
+	static struct plan p;
+	unsigned i, nmany = 0;
+	int n, k;
+
+	for (i = 0; i < 60; i++) {
+		set_up_random(&w, 1);
+		w.c.session[0].cap_bytes = whole_bytes(&w) / 100 *
+		    (30 + t_rand_below(80));
+		if (fit(&w, &c, &p, why) == 0 && c.nsessions > 1) {
+			nmany++;
+			for (n = 1; n < c.nsessions; n++) {
+				v = w;
+				for (k = 1; k < n; k++)
+					v.c.session[k] = v.c.session[0];
+				v.c.nsessions = n;
+				ck_assert_int_eq(plan_build(&v.c, &v.env, &p,
+				    NULL), -ENOSPC);
+			}
+			ck_assert_ptr_nonnull(strstr(why, "the fewest for"));
+			ck_assert_int_eq((int)number_before(why,
+			    " sessions like"), c.nsessions);
+			for (n = 0; n < c.nsessions; n++)
+				for (k = 0; k < n; k++)
+					ck_assert_str_ne(c.session[n].name,
+					    c.session[k].name);
+			ck_assert_int_eq(c.batch_rows, w.c.batch_rows);
+			ck_assert_int_eq(c.ctx_tok, w.c.ctx_tok);
+		}
+		tear_down(&w);
+	}
+	ck_assert_uint_gt(nmany, 10);
+}
+END_TEST
+
+/* What is there stays; what is chosen is no more than was asked, and fits. */
+START_TEST(several_sessions_are_what_there_is)
+{
+	static char why[PLAN_WHY_LEN];
+	static struct world w;
+	static struct conf c;
+	static struct plan p;
+	unsigned i, nchosen = 0;
+
+	for (i = 0; i < 150; i++) {
+		set_up_random(&w, 2 + (int)t_rand_below(3));
+		set_random_caps(&w);
+		if (fit(&w, &c, &p, why) == 0 && w.c.nsessions > 1) {
+			ck_assert_int_eq(c.nsessions, w.c.nsessions);
+			ck_assert_int_le(c.batch_rows, w.c.batch_rows);
+			ck_assert(c.ctx_tok == w.c.ctx_tok ||
+			    w.c.ctx_tok == 0 || c.ctx_tok < w.c.ctx_tok);
+			ck_assert_ptr_eq(p.session[0].conf, &c.session[0]);
+			ck_assert_uint_gt(strlen(why), 0);
+			if (strstr(why, "chosen: ") != NULL) {
+				nchosen++;
+				ck_assert_int_eq(plan_build(&w.c, &w.env, &p,
+				    NULL), -ENOSPC);
+			}
+		}
+		tear_down(&w);
+	}
+	ck_assert_uint_gt(nchosen, 3);
+}
+END_TEST
+
+/* The context would have to go to next to nothing, or the rest a little. */
+START_TEST(a_context_is_not_cut_where_the_rest_could_give)
+{
+	static char why[PLAN_WHY_LEN];
+	static struct world w;
+	static struct conf c;
+	static struct plan p;
+	struct tiny t = TINY;
+
+	t.head_dim = 32;
+	set_up(&w, &t);
+	w.c.ctx_tok = 60000;
+	w.c.batch_rows = 512;
+	add_session(&w, MIB);
+	add_session(&w, MIB);
+	w.c.session[0].cap_bytes = w.c.session[1].cap_bytes =
+	    whole_bytes(&w) / 3;
+	ck_assert_int_eq(fit(&w, &c, &p, why), 0);
+	ck_assert_ptr_nonnull(strstr(why, "chosen: all of a context of "));
+	ck_assert_int_eq(c.kv_type, KV_Q8_0);
+	ck_assert_int_gt(c.ctx_tok,
+	    2 * number_behind(why, "else would help: a context of "));
+	tear_down(&w);
+}
+END_TEST
+
+START_TEST(what_cannot_fit_is_refused_with_the_usual_advice)
+{
+	static char why[PLAN_WHY_LEN];
+	static struct world w;
+	static struct conf c;
+	static struct plan p;
+	struct err e = { 0 };
+	struct tiny t = TINY;
+
+	set_up(&w, &t);
+	add_session(&w, MIB);
+	ck_assert_int_eq(plan_fit(&w.c, &w.env, &c, &p, why, &e), -ENOSPC);
+	ck_assert_ptr_nonnull(strstr(e.msg, "caps larger by "));
+	ck_assert_str_eq(why, "");
 	tear_down(&w);
 }
 END_TEST
@@ -750,6 +891,10 @@ main(void)
 		layers_of_other_types_are_foreseen_too,
 		a_shortfall_is_named_exact_and_its_advice_helps,
 		all_four_kinds_of_advice_are_given_where_they_help,
+		one_session_is_a_pattern_for_the_fewest,
+		several_sessions_are_what_there_is,
+		a_context_is_not_cut_where_the_rest_could_give,
+		what_cannot_fit_is_refused_with_the_usual_advice,
 		a_cap_below_one_layer_is_refused_with_its_session,
 		a_tied_head_counts_once_beside_its_embedding_and_else_twice,
 		more_sessions_than_units_are_bad_usage,

@@ -1,0 +1,281 @@
+/* coordinator/plan_fit.c - what fits under given caps: the number of sessions,
+ * the context, the batch, the KV type.  By trying: a plan costs milliseconds. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_priv.h"
+
+enum {
+	CTX_STEP = 64,
+	/* Below this, a batch saves little memory and costs much speed. */
+	LEAST_BATCH = 16
+};
+
+int
+fit_init(struct fit *f, const struct conf *c, const struct plan_env *env)
+{
+	*f = (struct fit){ .c = c, .env = env };
+	f->v = malloc(sizeof(*f->v));
+	f->scratch = malloc(sizeof(*f->scratch));
+	return f->v != NULL && f->scratch != NULL ? 0 : -ENOMEM;
+}
+
+void
+fit_done(struct fit *f)
+{
+	free(f->v);
+	free(f->scratch);
+}
+
+static int
+fits(struct fit *f)
+{
+	f->short_bytes = 0;
+	return plan_try(f->v, f->env, f->scratch, &f->short_session,
+	    &f->short_bytes, NULL) == 0;
+}
+
+/* A name for session i that none before it has. */
+static void
+name_session(struct conf *v, int i)
+{
+	char name[MAX_NAME];
+	int k, nth = i;
+
+	do {
+		snprintf(name, sizeof(name), "%.20s%d", v->session[i].device,
+		    nth++);
+		for (k = 0; k < i; k++)
+			if (strcmp(v->session[k].name, name) == 0)
+				break;
+	} while (k < i);
+	memcpy(v->session[i].name, name, sizeof(name));
+}
+
+static int
+fits_with_sessions(struct fit *f, int n)
+{
+	*f->v = *f->c;
+	f->v->nsessions = MIN(n, f->c->nsessions);
+	while (f->v->nsessions < n) {
+		f->v->session[f->v->nsessions] =
+		    f->c->session[f->c->nsessions - 1];
+		name_session(f->v, f->v->nsessions++);
+	}
+	return fits(f);
+}
+
+/* More of them never hold less, so halving finds the fewest. */
+int
+fit_sessions(struct fit *f, int from)
+{
+	int lo = from, mid;
+	int hi = (int)MIN(MAX_SESSIONS, f->env->model->nunits);
+
+	if (fits_with_sessions(f, from))
+		return from;
+	if (from >= hi || !fits_with_sessions(f, hi))
+		return 0;
+	while (hi - lo > 1) {		/* lo does not fit, hi does */
+		mid = lo + (hi - lo) / 2;
+		if (fits_with_sessions(f, mid))
+			hi = mid;
+		else
+			lo = mid;
+	}
+	return hi;
+}
+
+/* What a plan for c would take, before anything is made smaller. */
+static uint32_t
+asked_context(const struct fit *f, const struct conf *c)
+{
+	return c->ctx_tok > 0 ? (uint32_t)c->ctx_tok :
+	    MIN(f->env->model->hp.ctx_train, 4096);
+}
+
+uint32_t
+fit_context(struct fit *f, const struct conf *with)
+{
+	uint32_t lo = 0, hi = (asked_context(f, with) - 1) / CTX_STEP, mid;
+
+	*f->v = *with;
+	while (lo < hi) {
+		mid = lo + (hi - lo + 1) / 2;
+		f->v->ctx_tok = (int)(mid * CTX_STEP);
+		if (fits(f))
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	return lo * CTX_STEP;
+}
+
+uint32_t
+fit_batch(struct fit *f)
+{
+	*f->v = *f->c;
+	/* A batch is never longer than the context. */
+	f->v->batch_rows = (int)MIN((uint32_t)f->v->batch_rows,
+	    asked_context(f, f->c));
+	while ((f->v->batch_rows /= 2) >= 1)
+		if (fits(f))
+			return (uint32_t)f->v->batch_rows;
+	return 0;
+}
+
+int
+fit_kv(struct fit *f)
+{
+	*f->v = *f->c;
+	f->v->kv_type = KV_Q8_0;
+	return f->c->kv_type != KV_Q8_0 && fits(f);
+}
+
+int
+fit_together(struct fit *f, uint32_t *ret_ctx, uint32_t *ret_batch)
+{
+	struct conf *with = malloc(sizeof(*with));
+
+	*ret_ctx = 0;
+	if (with == NULL)
+		return 0;
+	*with = *f->c;
+	with->kv_type = KV_Q8_0;
+	with->batch_rows = MIN(with->batch_rows, LEAST_BATCH);
+	*ret_batch = (uint32_t)with->batch_rows;
+	*f->v = *with;
+	*ret_ctx = fits(f) ? asked_context(f, with) : fit_context(f, with);
+	free(with);
+	return *ret_ctx > 0;
+}
+
+/* --- plan --fit --- */
+
+/* "a context of 512, a batch of 128 and KV type f16" */
+static const char *
+settings(const struct fit *f, const struct conf *c, char buf[128])
+{
+	uint32_t ctx = asked_context(f, c);
+
+	snprintf(buf, 128, "a context of %u, a batch of %u and KV type %s",
+	    ctx, MIN((uint32_t)c->batch_rows, ctx),
+	    kv_type_name(c->kv_type));
+	return buf;
+}
+
+/* One session is a pattern: how many like it?  1 with v set, or 0. */
+static int
+choose_number(struct fit *f, char why[PLAN_WHY_LEN])
+{
+	const struct session_conf *s = f->c->session;
+	char what[128], cap[UNITS_BYTES_LEN];
+	int n = fit_sessions(f, 1);
+
+	if (n == 0)
+		return 0;
+	settings(f, f->c, what);
+	if (n == 1)
+		snprintf(why, PLAN_WHY_LEN, "one session like %s is enough "
+		    "for %s", s->name, what);
+	else if (!fits_with_sessions(f, n - 1))
+		snprintf(why, PLAN_WHY_LEN, "%d sessions like %s, each with "
+		    "a cap of %s, are the fewest for %s: with %d, session %s "
+		    "lacks %" PRIu64 " bytes", n, s->name, units_human_bytes(
+		    f->scratch->session[0].cap_bytes, cap), what, n - 1,
+		    f->v->session[f->short_session].name, f->short_bytes);
+	return fits_with_sessions(f, n);
+}
+
+/* The first that helps, from what costs least; text of it, or NULL.  A context
+ * is what a user notices most: it is not cut to less than half of what it could
+ * be with the rest made smaller, too. */
+static const char *
+make_smaller(struct fit *f, char text[256])
+{
+	uint32_t batch = fit_batch(f), ctx = 0, least;
+	const struct conf *c = f->c;
+	int kv = 0;
+
+	if (batch >= LEAST_BATCH) {
+		snprintf(text, 256, "a batch of %u (--batch %u), which only "
+		    "makes prompts slower", batch, batch);
+	} else if ((kv = fit_kv(f)) != 0) {
+		batch = 0;
+		snprintf(text, 256, "KV type q8_0 (--kv-type q8_0), which "
+		    "costs a little precision");
+	} else if (fit_together(f, &ctx, &least) &&
+	    ctx > 2 * fit_context(f, c)) {
+		kv = 1;
+		batch = least;
+		snprintf(text, 256, "all of a context of %u, a batch of %u "
+		    "and KV type q8_0 (--ctx %u --batch %u --kv-type q8_0)",
+		    ctx, batch, ctx, batch);
+	} else if ((ctx = fit_context(f, c)) > 0) {
+		batch = 0;
+		snprintf(text, 256, "a context of %u (--ctx %u), at which "
+		    "texts end", ctx, ctx);
+	} else if (batch > 0) {
+		snprintf(text, 256, "a batch of %u (--batch %u), which makes "
+		    "prompts much slower", batch, batch);
+	} else {
+		return NULL;
+	}
+	*f->v = *c;
+	if (batch > 0)
+		f->v->batch_rows = (int)batch;
+	if (ctx > 0)
+		f->v->ctx_tok = (int)ctx;
+	if (kv)
+		f->v->kv_type = KV_Q8_0;
+	return text;
+}
+
+/* Several sessions are what there is.  1 with v set, or 0. */
+static int
+choose_settings(struct fit *f, char why[PLAN_WHY_LEN])
+{
+	int n = f->c->nsessions, short_session;
+	char what[128], others[512], text[256];
+	uint64_t lack;
+
+	settings(f, f->c, what);
+	if (fits_with_sessions(f, n)) {
+		snprintf(why, PLAN_WHY_LEN, "the %d session%s given hold%s %s "
+		    "as asked", n, n > 1 ? "s" : "", n > 1 ? "" : "s", what);
+		return 1;
+	}
+	lack = f->short_bytes;
+	short_session = (int)f->short_session;
+	plan_alternatives(f, others, sizeof(others));
+	if (make_smaller(f, text) == NULL)
+		return 0;
+	snprintf(why, PLAN_WHY_LEN, "%d session%s cannot hold %s: session %s "
+	    "lacks %" PRIu64 " bytes; chosen: %s; what else would help: %s",
+	    n, n > 1 ? "s" : "", what, f->c->session[short_session].name,
+	    lack, text, others);
+	return 1;
+}
+
+int
+plan_fit(const struct conf *c, const struct plan_env *env,
+    struct conf *ret_conf, struct plan *ret, char why[PLAN_WHY_LEN],
+    struct err *reterr)
+{
+	struct fit f;
+	int rc = 0;
+
+	why[0] = '\0';
+	*ret_conf = *c;
+	if (fit_init(&f, c, env) < 0)
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	else if ((c->nsessions == 1 && choose_number(&f, why)) ||
+	    choose_settings(&f, why))
+		*ret_conf = *f.v;
+	fit_done(&f);
+	/* What cannot fit in any way is explained as ever. */
+	return rc < 0 ? rc : plan_build(ret_conf, env, ret, reterr);
+}
