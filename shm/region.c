@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #ifndef MFD_NOEXEC_SEAL
@@ -80,13 +79,15 @@ region_create_shared(const char *name, uint64_t nbytes, struct region *ret,
 	return 0;
 }
 
-/* The seals come first: only then does the size stay what fstat() says. */
+/* The seals come first: only then does the size stay what it is.  It is asked
+ * for by seeking, because glibc's fstat() is a system call that takes a path,
+ * and a confined worker has none of those. */
 int
 region_attach_shared(int fd, uint64_t want_bytes, struct region *ret,
     struct err *reterr)
 {
 	struct region r = { .nbytes = region_bytes(want_bytes, 0), .fd = fd };
-	struct stat st;
+	off_t size;
 	int rc, seals = fcntl(fd, F_GET_SEALS);
 
 	if (seals < 0 && errno == EBADF)
@@ -95,12 +96,12 @@ region_attach_shared(int fd, uint64_t want_bytes, struct region *ret,
 	if (seals < 0 || (seals & SIZE_SEALS) != SIZE_SEALS)
 		return err_set(reterr, ERR_RUN, -EPERM, "shared memory: fd %d "
 		    "is not a memfd sealed against shrinking and growing", fd);
-	if (fstat(fd, &st) < 0)
+	if ((size = lseek(fd, 0, SEEK_END)) < 0)
 		goto fail;
-	if (want_bytes == 0 || (uint64_t)st.st_size != r.nbytes)
+	if (want_bytes == 0 || (uint64_t)size != r.nbytes)
 		return err_set(reterr, ERR_RUN, -EBADMSG, "shared memory: fd "
 		    "%d has %jd bytes, not %" PRIu64, fd,
-		    (intmax_t)st.st_size, r.nbytes);
+		    (intmax_t)size, r.nbytes);
 	if (map_shared(&r) < 0)
 		goto fail;
 	*ret = r;
@@ -184,11 +185,18 @@ region_touch(struct region *r)
 }
 
 void
+region_close_fd(struct region *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	r->fd = -1;
+}
+
+void
 region_close(struct region *r)
 {
 	if (r->base != NULL)
 		munmap(r->base, r->nbytes);
-	if (r->fd >= 0)
-		close(r->fd);
+	region_close_fd(r);
 	*r = (struct region)REGION_NONE;
 }

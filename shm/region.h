@@ -50,6 +50,9 @@ region_create_private(uint64_t nbytes, int huge, struct region *ret,
  * byte changes, even while a peer writes to the same memory. */
 void region_touch(struct region *r);
 
+/* Close the descriptor and keep the map, which needs it no more. */
+void region_close_fd(struct region *r);
+
 /* Unmap and close; accepts REGION_NONE and a half-built region. */
 void region_close(struct region *r);
 

@@ -125,6 +125,7 @@ ring_attach(int fd, enum ring_side side, uint32_t nslots,
 		region_close(&map);
 		return rc;
 	}
+	region_close_fd(&map);
 	ret->map = map;
 	return 0;
 }

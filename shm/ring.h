@@ -33,7 +33,7 @@ uint64_t ring_bytes(uint32_t nslots, uint32_t slot_bytes);
 int ring_create(const char *name, uint32_t nslots, uint32_t slot_bytes,
     struct region *ret, struct err *reterr);
 
-/* Take one side.  fd is consumed on success.  nslots and slot_bytes are what
+/* Take one side.  fd is closed on success.  nslots and slot_bytes are what
  * the coordinator said; a header that says otherwise is -EPROTO.  The
  * ring must be fresh or this side's counter is taken over from the map. */
 int ring_attach(int fd, enum ring_side side, uint32_t nslots,

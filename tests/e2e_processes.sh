@@ -189,22 +189,23 @@ check "title of the second" \
     title_is "${pids[1]}" 'straddle: b layers [0-9]+-[0-9]+'
 check "title of the last" title_is "${pids[2]}" 'straddle: c .*head'
 
-# Streams, channel, rings, eventfd, its own /proc files: nothing else, and the
-# model is closed when it is loaded.
-odd_fds()
+# Streams, channel, its own /proc files, and the last one's bell: no more and no
+# fewer.  The model is closed when it is loaded, the rings when they are mapped.
+fds_of()
 {
 	local fd
 
 	for fd in "/proc/$1/fd"/*; do
 		readlink "$fd"
-	done | grep -vxE "/dev/null|$ERR|socket:.*|\
-/proc/[0-9]+/(status|smaps_rollup)|\
-/memfd:straddle-.*|anon_inode:\[(eventfd|eventpoll|eventfd:.*)\]" || true
+	done | sed -E "s|^$ERR\$|stderr|; s|^socket:.*|channel|
+s|^/proc/[0-9]+/||; s|^anon_inode:\[eventfd.*|bell|" | sort | tr '\n' ' '
 }
-for pid in "${pids[@]}"; do
-	check "no file is open that should not be" nothing "$(odd_fds "$pid")"
-	check "stdin is no terminal" \
-	    same /dev/null "$(readlink "/proc/$pid/fd/0")"
+for i in 0 1 2; do
+	[ "$i" = 2 ] && bell="bell " || bell=
+	[ -e /proc/self/smaps_rollup ] && rollup="smaps_rollup " || rollup=
+	check "worker $i has the files that it needs, and no other" same \
+	    "/dev/null ${bell}channel ${rollup}status stderr stderr " \
+	    "$(fds_of "${pids[i]}")"
 done
 kill -TERM "$GROUP"
 check "the end" finish_within 5

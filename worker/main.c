@@ -104,6 +104,7 @@ on_start(struct worker *w, struct err *reterr)
 	    sizeof(struct stage_status), &w->status_map, reterr)) < 0)
 		return rc;
 	w->msg.fds[0] = -1;
+	region_close_fd(&w->status_map);
 	w->sc.status = w->status_map.base;
 	if (w->sc.status->magic != STATUS_MAGIC ||
 	    w->sc.status->version != WIRE_VERSION)
