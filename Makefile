@@ -29,7 +29,8 @@ STRICT  := -std=gnu11 -Wall -Wextra -Werror -Wshadow -Wcast-qual \
            -ffp-contract=off -fno-strict-aliasing -pthread
 ALLFLAGS = $(STRICT) $(CFLAGS) $(SANFLAGS) -D_GNU_SOURCE \
            -DSTRADDLE_VERSION='"$(VERSION)"'
-LIBS    := -luring -lnuma -lbsd -lconfuse -ljansson -lpcre2-8 -lm
+LIBS    := -luring -lnuma -lseccomp -lbsd -lconfuse -ljansson -lpcre2-8 \
+           -lm
 CHECKLIBS := -lcheck -lsubunit -lrt
 
 ifeq ($(SAN),address)
@@ -77,7 +78,7 @@ LIB     := $(B)/libstraddle.a
 # Programs of the tests; what else is in tests/ is shared by them.
 PROGSRC := $(sort $(filter-out tests/fuzz_main.c,$(wildcard tests/test_*.c \
            tests/fuzz_*.c tests/bench_*.c)) \
-           tests/check_kernels.c tests/gguf_seeds.c \
+           tests/check_kernels.c tests/faulty.c tests/gguf_seeds.c \
            tests/mkgguf.c tests/ring_loop.c)
 TESTLIB := $(B)/tests/libtests.a
 TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC), \
@@ -125,6 +126,12 @@ $(B)/tests/test_%: $(B)/tests/test_%.o $(TESTLIB) $(LIB)
 $(B)/tests/%: $(B)/tests/%.o $(TESTLIB) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) -o $@ $^ $(LDFLAGS) $(LIBS)
+
+# The program itself, with functions of tests/faulty.c in front of others.
+WRAPPED := $(shell grep -o '^__wrap_[a-z_]*' tests/faulty.c)
+$(B)/tests/faulty: $(B)/tests/faulty.o $(MAINOBJ) $(LIB)
+	echo "  LINK  $@"
+	$(CC) $(ALLFLAGS) $(WRAPPED:__wrap_%=-Wl,--wrap=%) -o $@ $^ $(LDFLAGS) $(LIBS)
 
 # --- for users ---
 

@@ -12,6 +12,7 @@
 #include "../config/log.h"
 #include "../kernels/cpu.h"
 #include "../shm/event.h"
+#include "confined.h"
 #include "progress.h"
 
 int
@@ -211,6 +212,7 @@ job_start(struct job *j, struct err *reterr)
 		j->file_bytes += j->ss->s[i].ready.file_bytes;
 		say_loaded(&j->ss->s[i]);
 	}
+	confined_say(j->ss);
 	return pipeline_open(j->ss, &j->p, reterr);
 }
 

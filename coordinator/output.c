@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <bsd/string.h>
 
+#include "confined.h"
 #include "utf8.h"
 
 /* Signals are blocked and read from a descriptor (job.c), so a write that
@@ -235,6 +236,7 @@ session_json(const struct plan_session *ps, const struct session *s)
 	json_object_set_new(o, "device_ops",
 	    json_integer(s->ready.device_ops));
 	json_object_set_new(o, "cpu_ops", json_integer(s->ready.cpu_ops));
+	json_object_set_new(o, "confined", confined_json(s));
 	return o;
 }
 

@@ -99,13 +99,20 @@ struct wire_hello {
 	uint64_t rss_bytes;	/* VmHWM + VmPTE with nothing loaded */
 };
 
+/* What a worker gives up after its load (worker/confine.h). */
+enum confine_part {
+	CONFINE_CAPS, CONFINE_PRIVS, CONFINE_DUMP, CONFINE_FILES,
+	CONFINE_CALLS,
+	CONFINE_NPARTS
+};
+
 struct wire_ready {
 	uint64_t file_bytes, read_bytes;
 	uint64_t load_ns, wait_ns;
 	uint32_t load_path;	/* enum load_path */
 	uint32_t direct, registered;
 	uint32_t device_ops, cpu_ops;
-	uint32_t pad;
+	int32_t confined[CONFINE_NPARTS];	/* 0 = holds; -errno: why not */
 };
 
 struct wire_stats {

@@ -200,12 +200,28 @@ fds_of()
 	done | sed -E "s|^$ERR\$|stderr|; s|^socket:.*|channel|
 s|^/proc/[0-9]+/||; s|^anon_inode:\[eventfd.*|bell|" | sort | tr '\n' ' '
 }
+has_its_files()
+{
+	local bell= rollup=
+
+	[ "$1" -lt 2 ] || bell="bell "
+	[ ! -e /proc/self/smaps_rollup ] || rollup="smaps_rollup "
+	same "/dev/null ${bell}channel ${rollup}status stderr stderr " \
+	    "$(fds_of "${pids[$1]}")"
+}
+
+# What is not dumpable belongs to root, and shows its files to nobody else.
+hides_its_files()
+{
+	same 0 "$(stat -c %u "/proc/$1/status")"
+}
 for i in 0 1 2; do
-	[ "$i" = 2 ] && bell="bell " || bell=
-	[ -e /proc/self/smaps_rollup ] && rollup="smaps_rollup " || rollup=
-	check "worker $i has the files that it needs, and no other" same \
-	    "/dev/null ${bell}channel ${rollup}status stderr stderr " \
-	    "$(fds_of "${pids[i]}")"
+	if ls "/proc/${pids[i]}/fd" >/dev/null 2>&1; then
+		check "worker $i has the files that it needs, and no other" \
+		    has_its_files "$i"
+	else
+		check "worker $i hides its files" hides_its_files "${pids[i]}"
+	fi
 done
 kill -TERM "$GROUP"
 check "the end" finish_within 5

@@ -1,7 +1,8 @@
 /* worker/main.c - one process, one session: orders in, reports out.
  *
  * Everything arrives over the channel on CHAN_FD (shm/wire.h shows the
- * sequence); files arrive as fds.  After start no path is opened by name. */
+ * sequence); files arrive as fds.  After start no path is opened by name, and
+ * after the load none can be (confine.h). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include "../config/roles.h"
 #include "../kernels/cpu.h"
 #include "../shm/chan.h"
+#include "confine.h"
 #include "place_self.h"
 #include "pool.h"
 #include "probe.h"
@@ -44,6 +46,7 @@ struct worker {
 	struct region status_map;
 	struct stage *stage;
 	struct procmem_files proc;
+	struct confine *confine;
 	int leave;			/* the coordinator closed the channel */
 };
 
@@ -316,6 +319,7 @@ on_load(struct worker *w, struct err *reterr)
 	r.registered = (uint32_t)st.registered;
 	r.device_ops = stage_placement(w->stage)->device_ops;
 	r.cpu_ops = stage_placement(w->stage)->cpu_ops;
+	confine_self(w->confine, w->sc.par, r.confined);
 	return report(&w->chan, WIRE_READY, &r, sizeof(r), reterr);
 }
 
@@ -468,6 +472,7 @@ worker_main(int argc, char **argv)
 	log_init("straddle worker", 0);
 	follow_parent();
 	closefrom(CHAN_FD + 1);
+	w.confine = confine_open();
 	if ((rc = procmem_open(&w.proc, &e)) == 0)
 		rc = serve(&w, &e);
 	if (rc < 0)
@@ -478,6 +483,7 @@ worker_main(int argc, char **argv)
 	if (w.bell_fd >= 0)
 		close(w.bell_fd);
 	procmem_close(&w.proc);
+	confine_close(w.confine);
 	chan_close(&w.chan);
 	free(w.ext);
 	free(w.file);
