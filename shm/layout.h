@@ -108,8 +108,11 @@ slot_bytes(uint32_t max_rows, uint32_t cols)
 }
 
 /* What a worker tells the coordinator without being asked; one page.
- * The worker writes, the coordinator reads, each field on its own. */
+ * The worker writes, the coordinator reads, each field on its own; but for
+ * `call`, which goes the other way. */
 #define STATUS_MAGIC	0x54415453u	/* "STAT" */
+
+enum { STATUS_PASSES = 13 };	/* classes of rows: 1, 2, 3-4, ... 2049-4096 */
 
 struct stage_status {
 	uint32_t magic, version;
@@ -118,7 +121,25 @@ struct stage_status {
 	_Atomic uint64_t load_bytes;	/* file bytes read so far */
 	_Atomic uint64_t batches;	/* batches finished */
 	_Atomic uint64_t busy_ns;	/* time spent computing */
+	/* The longest that a batch of so many rows has been computed in one
+	 * go; no operation in it took longer.  0 = none yet. */
+	_Atomic uint64_t pass_ns[STATUS_PASSES];
+	/* Coordinator: counts messages that are not to wait for an idle moment.
+	 * S1 -> S2: a message is on the channel before it is counted. */
+	_Alignas(64) _Atomic uint32_t call;
 };
-_Static_assert(sizeof(struct stage_status) == 48, "status ABI");
+_Static_assert(offsetof(struct stage_status, call) == 192, "status ABI");
+_Static_assert(sizeof(struct stage_status) == 256, "status ABI");
+
+/* The class of a number of rows: the least i with nrows <= 2^i. */
+static inline unsigned
+status_pass(uint32_t nrows)
+{
+	unsigned i = 0;
+
+	while (i < STATUS_PASSES - 1 && nrows > UINT32_C(1) << i)
+		i++;
+	return i;
+}
 
 #endif

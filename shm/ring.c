@@ -286,8 +286,16 @@ spin(const struct ring *r, uint64_t deadline_ns)
 	return 0;
 }
 
+static int
+is_called(const struct ring *r)
+{
+	return r->call != NULL && atomic_load_explicit(r->call,
+	    memory_order_relaxed) != r->heard;
+}
+
 /* The word is loaded once a turn: what was judged is what the futex compares,
- * so no change between the two is slept through. */
+ * so no change between the two is slept through.  A call that comes between
+ * the look at it and the sleep is heard at the deadline. */
 static int
 sleep_until(struct ring *r, uint64_t deadline_ns)
 {
@@ -299,6 +307,10 @@ sleep_until(struct ring *r, uint64_t deadline_ns)
 		seen = atomic_load(peer_word(r));		/* W2, W4 */
 		if ((found = ready_at(r, seen)) != 0 || rc != 0)
 			break;
+		if (is_called(r)) {
+			rc = -EINTR;
+			break;
+		}
 		rc = event_wait(peer_word(r), seen, deadline_ns);
 	}
 	withdraw(r);
@@ -327,6 +339,15 @@ int
 ring_wait_data_spsc(struct ring *r, uint64_t deadline_ns)
 {
 	return wait_ready(r, deadline_ns);
+}
+
+void
+ring_wake(const struct region *map)
+{
+	struct ring_shared *sh = map->base;
+
+	event_wake_all(&sh->head);
+	event_wake_all(&sh->tail);
 }
 
 int

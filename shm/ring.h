@@ -21,6 +21,10 @@ struct ring {
 	uint32_t spin_ns;	/* 0 = sleep at once (cores are shared) */
 	int bell_fd;		/* producer: eventfd rung for a consumer that
 				 * polls; -1 = futex only.  Not owned. */
+	/* A wait ends when *call is no longer what was heard last; NULL = never.
+	 * Who changes it wakes both words of the ring afterwards. */
+	const _Atomic uint32_t *call;
+	uint32_t heard;
 	struct region map;
 };
 
@@ -61,7 +65,8 @@ const void *ring_peek_spsc(struct ring *r);
 void ring_release_spsc(struct ring *r);
 
 /* Spin for spin_ns, then sleep until there is room / data.  0, -ETIMEDOUT (so
- * ask whether the peer lives), or -EPROTO (the peer's counter is impossible).
+ * ask whether the peer lives), -EINTR (there is a call), or -EPROTO (the peer's
+ * counter is impossible).
  * deadline_ns is absolute, of event_now_ns(); 0 = only look. */
 int ring_wait_room_spsc(struct ring *r, uint64_t deadline_ns);
 int ring_wait_data_spsc(struct ring *r, uint64_t deadline_ns);
@@ -71,6 +76,9 @@ int ring_wait_data_spsc(struct ring *r, uint64_t deadline_ns);
  * withdrawn. */
 int ring_arm_spsc(struct ring *r);
 void ring_disarm_spsc(struct ring *r);
+
+/* Wake whoever sleeps on either side, after a call. */
+void ring_wake(const struct region *map);
 
 /* Filled slots as this side sees them; 0 or -EPROTO from ring_valid(). */
 uint32_t ring_used_spsc(const struct ring *r);

@@ -12,6 +12,9 @@
  *   (batches travel in the rings; control in order with them)
  *   WIRE_STATS_ASK             ->
  *                              <-        WIRE_STATS
+ *   WIRE_RENEW (from WIRE_RINGS on, whenever another worker was lost)
+ *                              ->        forgets its sequences, takes new
+ *                              <-        rings, WIRE_RENEWED, and goes on
  *   closes the channel         ->        leaves
  * or, instead of WIRE_LOAD:
  *   WIRE_EXPLAIN               ->
@@ -26,13 +29,13 @@
 #include "../config/base.h"
 #include "mem.h"
 
-#define WIRE_VERSION	1u
+#define WIRE_VERSION	2u
 
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
-	WIRE_LOAD, WIRE_EXPLAIN, WIRE_PROBE, WIRE_STATS_ASK,
+	WIRE_LOAD, WIRE_EXPLAIN, WIRE_PROBE, WIRE_STATS_ASK, WIRE_RENEW,
 	WIRE_HELLO = 64, WIRE_READY, WIRE_STATS, WIRE_PLACED, WIRE_LIMIT,
-	WIRE_SUPPORT, WIRE_END, WIRE_ERROR
+	WIRE_SUPPORT, WIRE_END, WIRE_ERROR, WIRE_RENEWED
 };
 
 /* fds: [0] the status page. */
@@ -91,6 +94,20 @@ struct wire_rings {
 	uint32_t owns;			/* the same: what it touches first */
 	uint32_t has_bell;
 	uint32_t spin_ns;
+	uint32_t epoch;
+	uint32_t pad;
+};
+
+/* A new epoch.  fds: the ring in if has_in, the ring out if has_out, of the
+ * same sizes as those they replace. */
+struct wire_renew {
+	uint32_t epoch;
+	uint32_t has_in, has_out;
+};
+
+/* The stage holds no sequence, and hands on nothing of an older epoch. */
+struct wire_renewed {
+	uint32_t epoch;
 };
 
 struct wire_hello {

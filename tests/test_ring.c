@@ -324,6 +324,57 @@ START_TEST(a_wait_ends_at_its_deadline_and_not_before)
 }
 END_TEST
 
+struct caller {
+	struct region *map;
+	_Atomic uint32_t call, heard;
+};
+
+/* The wake that comes between a look and a sleep is for nobody: go on. */
+static void *
+call_soon(void *arg)
+{
+	struct caller *c = arg;
+
+	usleep(20000);
+	atomic_store(&c->call, 1);
+	while (!atomic_load(&c->heard)) {
+		ring_wake(c->map);
+		usleep(1000);
+	}
+	return NULL;
+}
+
+START_TEST(a_call_ends_a_wait_on_either_side)
+{
+	struct caller c = { .call = 0 };
+	struct sides s;
+	pthread_t t;
+	int side;
+
+	open_sides(&s, 1, 0);
+	c.map = &s.map;
+	s.c.call = s.p.call = &c.call;
+	for (side = 0; side < 2; side++) {
+		atomic_store(&c.call, 0);
+		atomic_store(&c.heard, 0);
+		pthread_create(&t, NULL, call_soon, &c);
+		ck_assert_int_eq(side == 0 ?
+		    ring_wait_data_spsc(&s.c, in(PATIENCE)) :
+		    ring_wait_room_spsc(&s.p, in(PATIENCE)), -EINTR);
+		atomic_store(&c.heard, 1);
+		pthread_join(t, NULL);
+		if (side == 0)
+			ring_commit_spsc(&s.p);
+	}
+	/* What is there comes first; once heard, a call is over. */
+	ck_assert_int_eq(ring_wait_data_spsc(&s.c, in(PATIENCE)), 0);
+	s.p.heard = 1;
+	ck_assert_int_eq(ring_wait_room_spsc(&s.p, in(MS)), -ETIMEDOUT);
+	ck_assert_uint_eq(atomic_load(&s.c.sh->asleep), 0);
+	close_sides(&s);
+}
+END_TEST
+
 /* A sleeper must not burn the core: that is what sleeping is for. */
 START_TEST(a_sleeper_uses_no_cpu_time)
 {
@@ -662,6 +713,7 @@ main(void)
 		a_lying_peer_is_eproto_and_gets_no_slot,
 		a_lie_told_to_a_sleeper_is_eproto,
 		a_wait_ends_at_its_deadline_and_not_before,
+		a_call_ends_a_wait_on_either_side,
 		a_sleeper_uses_no_cpu_time,
 		two_threads_over_one_mapping,
 		two_processes_over_two_mappings,

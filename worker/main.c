@@ -41,12 +41,14 @@ struct worker {
 	uint32_t nfile;
 	struct ring in, out;
 	int have_rings, bell_fd;
+	uint32_t epoch;
 	struct mem_ledger ledger;
 	struct kernels kernels;
 	struct region status_map;
 	struct stage *stage;
 	struct procmem_files proc;
 	struct confine *confine;
+	int stopped;			/* BATCH_STOP: only questions now */
 	int leave;			/* the coordinator closed the channel */
 };
 
@@ -263,8 +265,73 @@ on_rings(struct worker *w, struct err *reterr)
 	ring_touch(&w->out, (wr.owns & WIRE_PAYS_OUT) != 0);
 	w->in.spin_ns = w->out.spin_ns = wr.spin_ns;
 	w->out.bell_fd = w->bell_fd;
+	w->epoch = wr.epoch;
 	w->have_rings = 1;
 	return 0;
+}
+
+/* The ring of the next fd in place of old; its numbers are those of old. */
+static int
+take_ring(struct worker *w, unsigned *at, const struct ring *old,
+    struct ring *ret, struct err *reterr)
+{
+	int rc = ring_attach(w->msg.fds[*at], old->side, old->nslots,
+	    old->slot_bytes, ret, reterr);
+
+	if (rc < 0)
+		return rc;
+	w->msg.fds[(*at)++] = -1;
+	ret->spin_ns = old->spin_ns;
+	ret->bell_fd = old->bell_fd;
+	return 0;
+}
+
+/* Another worker was lost.  The rings that were are let go before the new ones
+ * are touched: both together are in no plan. */
+static int
+on_renew(struct worker *w, struct err *reterr)
+{
+	struct wire_renew wr;
+	struct wire_renewed done;
+	struct ring in, out;
+	unsigned at = 0;
+	int rc;
+
+	if (!w->have_rings || w->msg.nbytes != sizeof(wr))
+		return bad_message(w, reterr);
+	memcpy(&wr, w->msg.buf, sizeof(wr));
+	if (wr.has_in > 1 || wr.has_out > 1 ||
+	    w->msg.nfds != wr.has_in + wr.has_out)
+		return bad_message(w, reterr);
+	if (wr.has_in && (rc = take_ring(w, &at, &w->in, &in, reterr)) < 0)
+		return rc;
+	if (wr.has_out &&
+	    (rc = take_ring(w, &at, &w->out, &out, reterr)) < 0) {
+		if (wr.has_in)
+			ring_close(&in);
+		return rc;
+	}
+	w->epoch = done.epoch = wr.epoch;
+	if (w->stage != NULL)
+		stage_renew(w->stage, wr.epoch, wr.has_in ? &in : NULL,
+		    wr.has_out ? &out : NULL);
+	else {
+		if (wr.has_in)
+			ring_close(&w->in);
+		if (wr.has_out)
+			ring_close(&w->out);
+	}
+	/* The stage closes what it was given; what stays here are numbers. */
+	if (wr.has_in) {
+		w->in = in;
+		region_touch(&w->in.map);
+	}
+	if (wr.has_out) {
+		w->out = out;
+		region_touch(&w->out.map);
+	}
+	w->stopped = 0;
+	return report(&w->chan, WIRE_RENEWED, &done, sizeof(done), reterr);
 }
 
 static int
@@ -301,6 +368,7 @@ on_load(struct worker *w, struct err *reterr)
 	if ((rc = stage_open(&w->sc, &w->stage, reterr)) < 0)
 		return rc;
 	stage_attach(w->stage, &w->in, &w->out);
+	stage_renew(w->stage, w->epoch, NULL, NULL);
 	rc = stage_load(w->stage, w->file, w->nfile, &st, reterr);
 	for (i = 0; i < w->nfile; i++) {
 		close(w->file[i].fd);
@@ -378,6 +446,8 @@ dispatch(struct worker *w, struct err *reterr)
 		return on_file(w, reterr);
 	case WIRE_RINGS:
 		return on_rings(w, reterr);
+	case WIRE_RENEW:
+		return on_renew(w, reterr);
 	case WIRE_LOAD:
 		return on_load(w, reterr);
 	case WIRE_EXPLAIN:
@@ -393,7 +463,8 @@ dispatch(struct worker *w, struct err *reterr)
 	}
 }
 
-/* One message if there is one by the deadline.  0, or what to leave with. */
+/* One message if there is one by the deadline.  1 = there was, 0 = none, or
+ * what to leave with. */
 static int
 serve_one(struct worker *w, uint64_t deadline_ns, struct err *reterr)
 {
@@ -412,17 +483,19 @@ serve_one(struct worker *w, uint64_t deadline_ns, struct err *reterr)
 	chan_msg_done(&w->msg);
 	if (rc == -EPIPE)
 		w->leave = 1;
-	return w->leave ? 0 : rc;
+	return w->leave ? 0 : rc < 0 ? rc : 1;
 }
 
-/* Asked by the idle stage: anything on the channel?  1 = leave the loop. */
+/* Asked by the stage: anything on the channel?  1 = leave the loop. */
 static int
 stage_idle(void *arg)
 {
 	struct worker *w = arg;
 	struct err e = { 0 };
-	int rc = serve_one(w, 0, &e);
+	int rc;
 
+	while ((rc = serve_one(w, 0, &e)) > 0)
+		;
 	if (rc < 0)
 		report_error(w, &e, rc);
 	return w->leave || rc < 0;
@@ -431,12 +504,12 @@ stage_idle(void *arg)
 static int
 serve(struct worker *w, struct err *reterr)
 {
-	int rc = 0, running = 1;
+	int rc = 0;
 
-	while (!w->leave && rc == 0) {
-		if (w->stage != NULL && running) {
+	while (!w->leave && rc >= 0) {
+		if (w->stage != NULL && !w->stopped) {
 			rc = stage_run(w->stage, stage_idle, w, reterr);
-			running = 0;	/* stopped: only questions now */
+			w->stopped = 1;
 			continue;
 		}
 		rc = serve_one(w, EVENT_FOREVER, reterr);

@@ -238,11 +238,39 @@ stage_placement(const struct stage *s)
 	return &s->pl;
 }
 
+static void
+replace(struct stage *s, struct ring *r, const struct ring *by)
+{
+	uint32_t heard = r->heard;
+
+	ring_close(r);
+	*r = *by;
+	r->call = &s->conf.status->call;
+	r->heard = heard;
+}
+
 void
 stage_attach(struct stage *s, const struct ring *in, const struct ring *out)
 {
-	s->in = *in;
-	s->out = *out;
+	replace(s, &s->in, in);
+	replace(s, &s->out, out);
+}
+
+void
+stage_renew(struct stage *s, uint32_t epoch, const struct ring *in,
+    const struct ring *out)
+{
+	s->renewed = 1;
+	s->epoch = epoch;
+	memset(s->seq_len, 0, sizeof(s->seq_len));
+	if (in != NULL)
+		replace(s, &s->in, in);
+	if (out != NULL)
+		replace(s, &s->out, out);
+	/* All of it is older, and so the first stage has room again when it
+	 * says that it is renewed. */
+	while (ring_peek_spsc(&s->in) != NULL)
+		ring_release_spsc(&s->in);
 }
 
 void

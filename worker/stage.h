@@ -42,8 +42,15 @@ const struct placement *stage_placement(const struct stage *s);
 void stage_attach(struct stage *s, const struct ring *in,
     const struct ring *out);
 
-/* Work until BATCH_STOP (0), an error, or idle() != 0, which is asked at
- * least every idle_ns while there is nothing to do. */
+/* A new epoch: forget every sequence, the batch in hand and what waits in the
+ * ring in.  in, out: instead of those until now, which are closed; NULL = they
+ * stay.  To be called before stage_run(), or by idle(). */
+void stage_renew(struct stage *s, uint32_t epoch, const struct ring *in,
+    const struct ring *out);
+
+/* Work until BATCH_STOP (0), an error, or idle() != 0.  It is asked every 100
+ * ms while there is nothing to do, and between two batches, or while one
+ * waits, as soon as the status page has a call. */
 typedef int stage_idle_fn(void *arg);
 int stage_run(struct stage *s, stage_idle_fn *idle, void *arg,
     struct err *reterr);

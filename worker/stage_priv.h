@@ -29,6 +29,7 @@ struct stage {
 	uint32_t *soa;			/* seq, pos, token, select: 4 columns of
 					 * [batch_rows] */
 	uint32_t epoch;
+	int renewed;			/* since the batch in hand was taken */
 	uint32_t seq_len[MAX_SEQS];	/* positions in the KV cache */
 	stage_idle_fn *idle;
 	void *idle_arg;

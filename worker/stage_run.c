@@ -16,6 +16,9 @@
  * emulation.  What takes longer hangs; waiting on would not say where. */
 #define SPAN_S		600u
 
+/* What a step ends with other than 0 and errors. */
+enum { LEAVE = 1, DROP = 2 };
+
 static void
 beat(struct stage *s)
 {
@@ -31,42 +34,65 @@ ring_broken(const struct stage *s, const char *which, struct err *reterr)
 	    s->conf.start.name, which);
 }
 
-/* 1 = leave, 0 = there is something, -errno. */
+static int
+is_called(const struct stage *s)
+{
+	return atomic_load_explicit(&s->conf.status->call,
+	    memory_order_relaxed) != s->in.heard;
+}
+
+/* Whatever the coordinator has to say; not 0 = leave. */
+static int
+listen(struct stage *s)
+{
+	s->in.heard = s->out.heard = atomic_load_explicit(
+	    &s->conf.status->call, memory_order_acquire);	/* S2 */
+	return s->idle(s->idle_arg);
+}
+
+/* LEAVE, 0 = there is something, -errno. */
 static int
 wait_in(struct stage *s, struct err *reterr)
 {
 	int rc;
 
 	for (;;) {
+		if (is_called(s) && listen(s))
+			return LEAVE;
 		rc = ring_wait_data_spsc(&s->in, event_now_ns() + IDLE_NS);
 		beat(s);
 		if (rc == 0)
 			return 0;
-		if (rc != -ETIMEDOUT)
+		if (rc != -ETIMEDOUT && rc != -EINTR)
 			return ring_broken(s, "into", reterr);
-		if (s->idle(s->idle_arg))
-			return 1;
+		if (listen(s))
+			return LEAVE;
 	}
 }
 
-/* The next free slot of the ring out; NULL with *ret_rc 1 or -errno. */
+/* The next free slot of the ring out; NULL with *ret_rc LEAVE, DROP (the batch
+ * in hand is of an older epoch now) or -errno. */
 static uint8_t *
 wait_out(struct stage *s, int *ret_rc, struct err *reterr)
 {
 	void *slot;
-	int rc;
 
 	while ((slot = ring_reserve_spsc(&s->out)) == NULL) {
-		rc = ring_wait_room_spsc(&s->out, event_now_ns() + IDLE_NS);
+		*ret_rc = ring_wait_room_spsc(&s->out,
+		    event_now_ns() + IDLE_NS);
 		beat(s);
-		if (rc != 0 && rc != -ETIMEDOUT) {
+		if (*ret_rc == 0)
+			continue;
+		if (*ret_rc != -ETIMEDOUT && *ret_rc != -EINTR) {
 			*ret_rc = ring_broken(s, "out of", reterr);
 			return NULL;
 		}
-		if (rc == -ETIMEDOUT && s->idle(s->idle_arg)) {
-			*ret_rc = 1;
+		*ret_rc = LEAVE;
+		if (listen(s))
 			return NULL;
-		}
+		*ret_rc = DROP;
+		if (s->renewed)
+			return NULL;
 	}
 	*ret_rc = 0;
 	return slot;
@@ -155,10 +181,21 @@ span_hangs(const struct stage *s, uint32_t i, struct err *reterr)
 	    op_name(op->kind), of);
 }
 
+/* What a later batch of so many rows is held against by whoever watches. */
+static void
+measured(struct stage *s, uint32_t nrows, uint64_t ns)
+{
+	_Atomic uint64_t *most = &s->conf.status->pass_ns[status_pass(nrows)];
+
+	if (ns > atomic_load_explicit(most, memory_order_relaxed))
+		atomic_store_explicit(most, ns, memory_order_relaxed);
+}
+
 static int
 run_spans(struct stage *s, uint32_t first, uint32_t end,
     const struct batch *b, struct err *reterr)
 {
+	uint64_t t0 = event_now_ns();
 	uint32_t i;
 	int rc;
 
@@ -174,6 +211,7 @@ run_spans(struct stage *s, uint32_t first, uint32_t end,
 		if (rc < 0)
 			return rc;
 	}
+	measured(s, b->nrows, event_now_ns() - t0);
 	return 0;
 }
 
@@ -310,7 +348,7 @@ run_control(struct stage *s, struct err *reterr)
 	s->hdr.flags = BATCH_LAST;
 	memcpy(slot, &s->hdr, sizeof(s->hdr));
 	ring_commit_spsc(&s->out);
-	return s->hdr.kind == BATCH_STOP ? 1 : 0;
+	return s->hdr.kind == BATCH_STOP ? LEAVE : 0;
 }
 
 static int
@@ -352,9 +390,11 @@ stage_run(struct stage *s, stage_idle_fn *idle, void *arg,
 	for (;;) {
 		if ((rc = wait_in(s, reterr)) != 0)
 			return MIN(rc, 0);
+		s->renewed = 0;
 		if ((slot = ring_peek_spsc(&s->in)) == NULL)
 			continue;
-		rc = run_slot(s, slot, reterr);
+		if ((rc = run_slot(s, slot, reterr)) == DROP)
+			continue;	/* the slot went with its epoch */
 		ring_release_spsc(&s->in);
 		if (rc != 0)
 			return MIN(rc, 0);
