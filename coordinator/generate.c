@@ -225,6 +225,7 @@ on_row(void *arg, const struct batch_row *row, const float *logits,
 	}
 	t->hash = logits_hash(logits, g->j->m->hp.n_vocab);
 	batch_end(&g->b, row->seq);
+	pipeline_over(g->j->p, row->seq);
 	return end_text(g, row->seq, reterr);
 }
 

@@ -247,7 +247,6 @@ static int
 send_some(struct job *j, const struct job_flow *f, struct err *reterr)
 {
 	struct batch_out b;
-	uint64_t number;
 	int rc;
 
 	while (pipeline_has_room(j->p)) {
@@ -255,7 +254,7 @@ send_some(struct job *j, const struct job_flow *f, struct err *reterr)
 		if ((rc = f->next(f->arg, &b, reterr)) <= 0)
 			return rc;
 		rc = b.kind == BATCH_DATA ?
-		    pipeline_submit(j->p, b.rows, b.nrows, &number) :
+		    pipeline_submit(j->p, b.rows, b.nrows) :
 		    pipeline_control(j->p, b.kind, b.seq, 0, 0);
 		if (rc < 0)
 			return err_set(reterr, ERR_RUN, rc,

@@ -21,18 +21,44 @@ attach(struct sessions *ss, unsigned i, enum ring_side side, struct ring *ret,
 	    ret, reterr);
 }
 
+static int
+attach_both(struct pipeline *p, struct err *reterr)
+{
+	struct sessions *ss = p->ss;
+	int rc;
+
+	if ((rc = attach(ss, 0, RING_SIDE_PRODUCER, &p->first, reterr)) < 0)
+		return rc;
+	return attach(ss, ss->n, RING_SIDE_CONSUMER, &p->last, reterr);
+}
+
+/* A batch that is under way is in a slot of some ring. */
+static uint32_t
+most_in_flight(const struct plan *plan)
+{
+	uint32_t n = 0, nslots, nbytes;
+	unsigned i;
+
+	for (i = 0; i <= plan->nsessions; i++) {
+		plan_ring(plan, i, &nslots, &nbytes);
+		n += nslots;
+	}
+	return n;
+}
+
 int
 pipeline_open(struct sessions *ss, struct pipeline **ret, struct err *reterr)
 {
+	const struct plan *plan = ss->plan;
 	struct pipeline *p;
 	int rc;
 
 	if ((p = calloc(1, sizeof(*p))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	p->ss = ss;
-	if ((rc = attach(ss, 0, RING_SIDE_PRODUCER, &p->first, reterr)) < 0 ||
-	    (rc = attach(ss, ss->n, RING_SIDE_CONSUMER, &p->last,
-	    reterr)) < 0) {
+	if ((rc = journal_open(&p->journal, plan->nseqs, plan->ctx_tok,
+	    plan->batch_rows, most_in_flight(plan), reterr)) < 0 ||
+	    (rc = attach_both(p, reterr)) < 0) {
 		pipeline_close(p);
 		return rc;
 	}
@@ -43,45 +69,77 @@ pipeline_open(struct sessions *ss, struct pipeline **ret, struct err *reterr)
 void
 pipeline_close(struct pipeline *p)
 {
+	if (p != NULL)
+		journal_close(&p->journal);
 	free(p);		/* the rings' memory is the sessions' */
+}
+
+/* --- in --- */
+
+static int
+has_room(struct pipeline *p)
+{
+	return ring_reserve_spsc(&p->first) != NULL;
+}
+
+static void
+put_slot(struct pipeline *p, const struct batch_hdr *what,
+    const struct batch_row *rows)
+{
+	uint8_t *slot = ring_reserve_spsc(&p->first);
+	struct batch_hdr hdr = *what;
+
+	hdr.magic = BATCH_MAGIC;
+	hdr.number = p->number++;
+	hdr.epoch = p->epoch;
+	memcpy(slot, &hdr, sizeof(hdr));
+	if (hdr.nrows > 0)
+		memcpy(slot + sizeof(hdr), rows, hdr.nrows * sizeof(*rows));
+	ring_commit_spsc(&p->first);
+}
+
+/* What is in flight and not yet sent in this epoch, as far as there is room. */
+static void
+send_waiting(struct pipeline *p)
+{
+	const struct journal_batch *b;
+
+	while (p->sent < p->in_flight && has_room(p)) {
+		b = journal_at(&p->journal, p->sent++);
+		put_slot(p, &b->hdr, b->rows);
+	}
 }
 
 int
 pipeline_has_room(struct pipeline *p)
 {
-	return ring_reserve_spsc(&p->first) != NULL;
+	send_waiting(p);
+	return p->sent == p->in_flight &&
+	    p->in_flight < p->journal.nbatches && has_room(p);
 }
 
 static int
-send_batch(struct pipeline *p, struct batch_hdr *hdr,
+send_batch(struct pipeline *p, const struct batch_hdr *hdr,
     const struct batch_row *rows)
 {
-	uint8_t *slot = ring_reserve_spsc(&p->first);
+	int rc;
 
-	if (slot == NULL)
+	if (!pipeline_has_room(p))
 		return -EAGAIN;
-	hdr->magic = BATCH_MAGIC;
-	hdr->number = p->number++;
-	hdr->epoch = p->epoch;
-	memcpy(slot, hdr, sizeof(*hdr));
-	if (hdr->nrows > 0)
-		memcpy(slot + sizeof(*hdr), rows,
-		    hdr->nrows * sizeof(*rows));
-	ring_commit_spsc(&p->first);
+	if ((rc = journal_push(&p->journal, hdr, rows)) < 0)
+		return rc;
 	p->in_flight++;
+	send_waiting(p);
 	return 0;
 }
 
 int
 pipeline_submit(struct pipeline *p, const struct batch_row *rows,
-    uint32_t nrows, uint64_t *ret_number)
+    uint32_t nrows)
 {
 	struct batch_hdr hdr = { .kind = BATCH_DATA, .nrows = nrows };
-	int rc = send_batch(p, &hdr, rows);
 
-	if (rc == 0)
-		*ret_number = hdr.number;
-	return rc;
+	return send_batch(p, &hdr, rows);
 }
 
 int
@@ -93,6 +151,14 @@ pipeline_control(struct pipeline *p, enum batch_kind kind, uint32_t seq,
 
 	return send_batch(p, &hdr, NULL);
 }
+
+void
+pipeline_over(struct pipeline *p, uint32_t seq)
+{
+	journal_over(&p->journal, seq);
+}
+
+/* --- out --- */
 
 static int
 wait_slot(struct pipeline *p, const uint8_t **ret, struct err *reterr)
@@ -125,6 +191,7 @@ pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
 	if (p->in_flight == 0)
 		return err_set(reterr, ERR_RUN, -EINVAL,
 		    "a result was asked for with nothing in flight");
+	send_waiting(p);
 	if ((rc = wait_slot(p, &slot, reterr)) < 0)
 		return rc;
 	memcpy(&ret->hdr, slot, sizeof(ret->hdr));
@@ -143,7 +210,9 @@ pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
 	ret->last = (ret->hdr.flags & BATCH_LAST) != 0;
 	p->got += ret->hdr.nrows;
 	if (ret->last) {
+		journal_pop(&p->journal);
 		p->in_flight--;
+		p->sent--;
 		p->oldest++;
 		p->got = 0;
 	}

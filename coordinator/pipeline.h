@@ -1,20 +1,25 @@
 /* coordinator/pipeline.h - batches into the first ring, logits out of the last.
- * Owns: the producer side of the one and the consumer side of the other.
+ * Owns: the producer side of the one and the consumer side of the other, and
+ * the journal of what went in.
  * Called by the commands that compute.  Never blocks on the first ring: it
  * takes a batch or says -EAGAIN, so that results can always be drained. */
 #ifndef COORDINATOR_PIPELINE_H
 #define COORDINATOR_PIPELINE_H
 
 #include "../shm/ring.h"
+#include "journal.h"
 #include "session.h"
 
 struct pipeline {
 	struct sessions *ss;
 	struct ring first, last;
-	uint64_t number;	/* of the next batch */
+	struct journal journal;
+	unsigned in_flight;	/* batches taken and not yet finished */
+	/* Of this epoch. */
 	uint32_t epoch;
-	unsigned in_flight;	/* batches sent and not yet finished */
-	uint64_t oldest;	/* of them: results come in order */
+	uint64_t number;	/* of the next batch */
+	uint32_t sent;		/* of those in flight, the oldest first */
+	uint64_t oldest;	/* its number: results come in order */
 	uint32_t got;		/* its rows of logits so far */
 };
 
@@ -33,10 +38,9 @@ void pipeline_close(struct pipeline *p);
 
 /* Will the first ring take a batch now? */
 int pipeline_has_room(struct pipeline *p);
-/* Send rows; *ret_number names the batch.  -EAGAIN: the ring is full, take
- * results first. */
+/* Send rows.  -EAGAIN: there is no room, take results first. */
 int pipeline_submit(struct pipeline *p, const struct batch_row *rows,
-    uint32_t nrows, uint64_t *ret_number);
+    uint32_t nrows);
 /* Control in order with the data: BATCH_FORGET (seq from pos on), BATCH_COPY,
  * BATCH_RESET, BATCH_STOP.  Comes back as a result of its own. */
 int pipeline_control(struct pipeline *p, enum batch_kind kind, uint32_t seq,
@@ -50,6 +54,9 @@ void pipeline_done(struct pipeline *p);
 
 /* Drain what is in flight, then let every stage leave its loop. */
 int pipeline_stop(struct pipeline *p, struct err *reterr);
+
+/* Nobody will ask for more of this sequence before it is forgotten. */
+void pipeline_over(struct pipeline *p, uint32_t seq);
 
 /* Drop everything that sequence seq holds, and wait until it is dropped. */
 int pipeline_forget(struct pipeline *p, uint32_t seq, struct err *reterr);
