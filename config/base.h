@@ -34,7 +34,8 @@ enum {
 	MAX_CPUS = 1024,	/* cores that a core list can name */
 	MAX_BATCH = 4096,	/* rows of one batch */
 	MAX_SEQS = 256,		/* live sequences */
-	LIMIT_CONTEXT = 1 << 24	/* tokens of a context */
+	LIMIT_CONTEXT = 1 << 24,	/* tokens of a context */
+	LIMIT_RECOVER = 1000000	/* lost workers that a run survives */
 };
 
 #endif

@@ -20,6 +20,9 @@
 "  --batch N         rows that travel together, 1 to 4096 (default 128)\n" \
 "  --kv-type TYPE    f16 (default), q8_0 or f32\n"			\
 "  --strict          an operation that falls back to the CPU is an error\n" \
+"  --recover N       lost workers that a run survives, 0 to 1000000 (default\n" \
+"                    16): restarted, reloaded, and what they held computed\n" \
+"                    anew; bench survives none\n"			\
 "  -v                say more; -q says less (the later one holds)\n"	\
 "  -h, --help        this text\n"
 

@@ -35,6 +35,7 @@ static const struct cli_opt options[] = {
 	{ "batch", 0, ALL, COMMON(BATCH) },
 	{ "kv-type", 0, ALL, COMMON(KV_TYPE) },
 	{ "strict", 0, ALL, COMMON(STRICT) },
+	{ "recover", 0, ALL, COMMON(RECOVER) },
 	{ NULL, 'v', ALL, NULL, 0 },
 	{ NULL, 'q', ALL, NULL, 0 },
 	{ "help", 'h', ALL, NULL, 0 },

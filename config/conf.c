@@ -16,6 +16,7 @@ conf_defaults(struct conf *c)
 	*c = (struct conf){
 		.batch_rows = 128,
 		.kv_type = KV_F16,
+		.recover = 16,
 		.sampling = {
 			.temp = 0.8,
 			.top_k = 40,

@@ -59,6 +59,7 @@ struct conf {
 	int batch_rows;		/* default 128 */
 	enum kv_type kv_type;	/* default F16 */
 	int strict;		/* a fallback is an error */
+	int recover;		/* workers that may be lost; 0 = none */
 	int nsessions;		/* 0 in the file and flags = one cpu session */
 	struct session_conf session[MAX_SESSIONS];
 	struct sampling_conf sampling;

@@ -22,6 +22,7 @@ const struct conf_key common_keys[COMMON_NKEYS] = {
 [COMMON_BATCH]   = { "batch", KEY_INT, COMMON(batch_rows), 1, MAX_BATCH },
 [COMMON_KV_TYPE] = { "kv_type", KEY_KV_TYPE, COMMON(kv_type), 0, 0 },
 [COMMON_STRICT]  = { "strict", KEY_BOOL, COMMON(strict), 0, 0 },
+[COMMON_RECOVER] = { "recover", KEY_INT, COMMON(recover), 0, LIMIT_RECOVER },
 };
 
 const struct conf_key sampling_keys[SAMPLING_NKEYS] = {

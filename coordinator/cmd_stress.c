@@ -1,6 +1,6 @@
 /* coordinator/cmd_stress.c - pushes caps and workers, and reports what held.
  * Each case is run for real against the given config.  These are the first;
- * recovery, the kernel's limits and pressure from outside are not here yet. */
+ * the kernel's limits and pressure from outside are not here yet. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "output.h"
+#include "sample.h"
 
 struct stress {
 	const struct conf *c;		/* quiet: each case loads anew */
@@ -56,9 +57,30 @@ tighten(struct stress *x, uint64_t less, struct err *reterr)
 	return rc;
 }
 
+/* What came back, and whom to kill when the first of it does. */
+struct fill {
+	uint32_t n_vocab;
+	uint64_t hash;		/* of all rows, in their order */
+	pid_t victim;		/* 0 = none */
+};
+
+static int
+take_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
+{
+	struct fill *f = arg;
+
+	(void)index;
+	(void)reterr;
+	f->hash = f->hash * 31 + logits_hash(logits, f->n_vocab);
+	if (f->victim != 0)
+		kill(f->victim, SIGKILL);
+	f->victim = 0;
+	return 0;
+}
+
 /* A full batch and as many more as the context holds, up to four batches. */
 static int
-fill(struct job *j, struct err *reterr)
+fill(struct job *j, struct fill *f, struct err *reterr)
 {
 	uint32_t n = MIN(j->plan.ctx_tok, 4 * j->plan.batch_rows), i;
 	uint32_t *ids = calloc(n, sizeof(*ids));
@@ -68,7 +90,8 @@ fill(struct job *j, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	for (i = 0; i < n; i++)
 		ids[i] = i % j->m->hp.n_vocab;
-	rc = job_feed(j, 0, 0, ids, n, WANT_ALL, NULL, NULL, reterr);
+	f->n_vocab = j->m->hp.n_vocab;
+	rc = job_feed(j, 0, 0, ids, n, WANT_ALL, take_row, f, reterr);
 	free(ids);
 	return rc;
 }
@@ -81,6 +104,7 @@ case_exact_caps(struct stress *x)
 	struct err e = { 0 };
 	const struct session *s;
 	struct job j = { .signal_fd = -1 };
+	struct fill f = { 0 };
 	double worst = 0;
 	unsigned i;
 	int rc, held;
@@ -88,7 +112,7 @@ case_exact_caps(struct stress *x)
 	if ((rc = tighten(x, 0, &e)) == 0 &&
 	    (rc = job_open(&j, x->v, &e)) == 0 &&
 	    (rc = job_plan(&j, &e)) == 0 && (rc = job_start(&j, &e)) == 0 &&
-	    (rc = fill(&j, &e)) == 0)
+	    (rc = fill(&j, &f, &e)) == 0)
 		rc = job_stop(&j, &e);
 	held = rc == 0;
 	for (i = 0; rc == 0 && i < j.ss->n; i++) {
@@ -136,32 +160,55 @@ case_one_byte_less(struct stress *x)
 	verdict(x, "one byte less", rc, held, detail);
 }
 
-/* kill -9: the loss is named, nothing hangs, no worker stays. */
+/* The same ids twice, the second time with a loss while they are under way. */
+static int
+fill_twice(struct job *j, unsigned victim, struct fill *once,
+    struct fill *again, struct err *reterr)
+{
+	int rc;
+
+	if ((rc = fill(j, once, reterr)) < 0 ||
+	    (rc = pipeline_forget(j->p, 0, reterr)) < 0)
+		return rc;
+	again->victim = j->ss->s[victim].child.pid;
+	if ((rc = fill(j, again, reterr)) < 0)
+		return rc;
+	return job_stop(j, reterr);
+}
+
+/* kill -9: the logits are what they are, and no worker stays; with --recover 0
+ * the loss is what ends it. */
 static void
 case_kill(struct stress *x, unsigned victim)
 {
 	char detail[256], name[64];
 	struct err e = { 0 };
 	struct job j = { .signal_fd = -1 };
-	pid_t pid[MAX_SESSIONS] = { 0 };
-	unsigned i, n = 0, left = 0;
-	int rc, killed = 0;
+	struct fill once = { 0 }, again = { 0 };
+	pid_t pid[2 * MAX_SESSIONS] = { 0 };
+	unsigned i, n = 0, k, left = 0, losses = 0;
+	int rc, held;
 
 	if ((rc = job_open(&j, x->c, &e)) == 0 &&
 	    (rc = job_plan(&j, &e)) == 0 && (rc = job_start(&j, &e)) == 0) {
-		for (n = 0; n < j.ss->n; n++)
-			pid[n] = j.ss->s[n].child.pid;
-		kill(j.ss->s[victim].child.pid, SIGKILL);
-		killed = 1;
-		rc = fill(&j, &e);
+		for (k = 0; k < j.ss->n; k++)
+			pid[n++] = j.ss->s[k].child.pid;
+		rc = fill_twice(&j, victim, &once, &again, &e);
+		for (k = 0; k < j.ss->n; k++)
+			pid[n++] = j.ss->s[k].child.pid;
+		losses = j.ss->losses;
 	}
 	job_close(&j);
 	for (i = 0; i < n; i++)
-		left += kill(pid[i], 0) == 0;
+		left += pid[i] > 0 && kill(pid[i], 0) == 0;
+	held = left == 0 && (x->c->recover == 0 ? rc == -ENOTRECOVERABLE :
+	    rc == 0 && losses > 0 && again.hash == once.hash);
 	snprintf(detail, sizeof(detail), "%.200s; %u workers left",
-	    rc < 0 ? e.msg : "the loss was not noticed", left);
+	    rc < 0 ? e.msg : losses == 0 ? "the loss was not noticed" :
+	    again.hash != once.hash ? "recovered, with other logits" :
+	    "recovered, with the same logits", left);
 	snprintf(name, sizeof(name), "kill -9 of session %u", victim);
-	verdict(x, name, rc, killed && rc == -ECHILD && left == 0, detail);
+	verdict(x, name, rc, held, detail);
 }
 
 static int

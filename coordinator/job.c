@@ -68,14 +68,37 @@ runtime_bytes(void *arg, unsigned threads)
 	return 0;
 }
 
+/* One worker with nothing loaded.  One that is killed is tried again, as a
+ * worker with a part would be. */
+static int
+probe(const struct plan_session *ps, const struct conf *c,
+    struct err *reterr)
+{
+	struct enforce_peak peak;
+	struct enforce e;
+	struct session s;
+	int tries = c->recover, rc;
+
+	enforce_open(&e, "probe", UINT64_MAX);
+	while ((rc = session_probe(ps, c, &e, &s, reterr)) == -ECHILD &&
+	    tries-- > 0)
+		log_warnx("%s; starting it again", reterr->msg);
+	if (rc == 0) {
+		enforce_count(&e, s.hello.rss_bytes, &peak);
+		runtime.of[runtime.n].threads = ps->threads;
+		runtime.of[runtime.n++].nbytes = ALIGN_UP(peak.nbytes,
+		    RUNTIME_ROUND) + RUNTIME_RESERVE;
+		session_close(&s);
+	}
+	enforce_close(&e);
+	return rc;
+}
+
 /* Start one worker for each number of threads that occurs, and ask. */
 static int
 measure_runtime(const struct conf *c, struct err *reterr)
 {
-	struct enforce_peak peak;
 	struct plan_session ps;
-	struct enforce e;
-	struct session s;
 	unsigned threads;
 	int i, rc;
 
@@ -89,16 +112,7 @@ measure_runtime(const struct conf *c, struct err *reterr)
 		ps.threads = threads;
 		ps.own_cores = plan_own_cores(c, (unsigned)i);
 		ps.cap_bytes = UINT64_MAX;
-		enforce_open(&e, "probe", UINT64_MAX);
-		if ((rc = session_probe(&ps, c, &e, &s, reterr)) == 0) {
-			enforce_count(&e, s.hello.rss_bytes, &peak);
-			runtime.of[runtime.n].threads = threads;
-			runtime.of[runtime.n++].nbytes = ALIGN_UP(peak.nbytes,
-			    RUNTIME_ROUND) + RUNTIME_RESERVE;
-			session_close(&s);
-		}
-		enforce_close(&e);
-		if (rc < 0)
+		if ((rc = probe(&ps, c, reterr)) < 0)
 			return rc;
 	}
 	return 0;
@@ -221,9 +235,12 @@ job_stop(struct job *j, struct err *reterr)
 {
 	int rc;
 
-	if ((rc = pipeline_stop(j->p, reterr)) < 0)
-		return rc;
-	return sessions_stats(j->ss, reterr);
+	do {
+		if ((rc = pipeline_stop(j->p, reterr)) < 0)
+			return rc;
+		rc = sessions_stats(j->ss, reterr);
+	} while (rc == -ECHILD && (rc = pipeline_recover(j->p, reterr)) == 0);
+	return rc;
 }
 
 void

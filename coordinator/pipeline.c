@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../config/log.h"
+#include "../shm/event.h"
+
 /* A guard only: messages, deaths and signals wake the wait by themselves. */
 #define LOOK_NS		UINT64_C(1000000000)
 
@@ -58,19 +61,28 @@ pipeline_open(struct sessions *ss, struct pipeline **ret, struct err *reterr)
 	p->ss = ss;
 	if ((rc = journal_open(&p->journal, plan->nseqs, plan->ctx_tok,
 	    plan->batch_rows, most_in_flight(plan), reterr)) < 0 ||
-	    (rc = attach_both(p, reterr)) < 0) {
-		pipeline_close(p);
-		return rc;
+	    (rc = attach_both(p, reterr)) < 0)
+		goto fail;
+	p->epoch = ss->epoch;
+	p->rows = calloc(plan->batch_rows, sizeof(*p->rows));
+	if (p->rows == NULL) {
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		goto fail;
 	}
 	*ret = p;
 	return 0;
+fail:
+	pipeline_close(p);
+	return rc;
 }
 
 void
 pipeline_close(struct pipeline *p)
 {
-	if (p != NULL)
-		journal_close(&p->journal);
+	if (p == NULL)
+		return;
+	journal_close(&p->journal);
+	free(p->rows);
 	free(p);		/* the rings' memory is the sessions' */
 }
 
@@ -181,20 +193,23 @@ wait_slot(struct pipeline *p, const uint8_t **ret, struct err *reterr)
 	return 0;
 }
 
-int
-pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
+/* The next slot of this epoch, checked. */
+static int
+take_slot(struct pipeline *p, struct result *ret, struct err *reterr)
 {
 	const struct plan *plan = p->ss->plan;
 	const uint8_t *slot;
 	int rc;
 
-	if (p->in_flight == 0)
-		return err_set(reterr, ERR_RUN, -EINVAL,
-		    "a result was asked for with nothing in flight");
-	send_waiting(p);
-	if ((rc = wait_slot(p, &slot, reterr)) < 0)
-		return rc;
-	memcpy(&ret->hdr, slot, sizeof(ret->hdr));
+	for (;;) {
+		if ((rc = wait_slot(p, &slot, reterr)) < 0)
+			return rc;
+		memcpy(&ret->hdr, slot, sizeof(ret->hdr));
+		/* Unsigned: epochs are compared by difference, as counters. */
+		if (p->epoch - ret->hdr.epoch - 1 >= UINT32_MAX / 2)
+			break;
+		ring_release_spsc(&p->last);	/* from before a loss */
+	}
 	if (ret->hdr.magic != BATCH_MAGIC || ret->hdr.epoch != p->epoch ||
 	    ret->hdr.nrows > plan->head_rows ||
 	    ret->hdr.number != p->oldest || ret->hdr.first != p->got)
@@ -210,11 +225,97 @@ pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
 	ret->last = (ret->hdr.flags & BATCH_LAST) != 0;
 	p->got += ret->hdr.nrows;
 	if (ret->last) {
+		p->oldest++;
+		p->got = 0;
+	}
+	return 0;
+}
+
+/* --- after a loss --- */
+
+/* Every sequence as far as it had come back, to stages that know nothing. */
+static int
+replay(struct pipeline *p, struct err *reterr)
+{
+	struct batch_hdr hdr = { .kind = BATCH_DATA };
+	struct journal_cursor c = { 0 };
+	struct result r;
+	int rc;
+
+	for (;;) {
+		while (has_room(p) && (hdr.nrows = journal_replay(&p->journal,
+		    &c, p->rows, p->ss->plan->batch_rows)) > 0)
+			put_slot(p, &hdr, p->rows);
+		if (p->oldest == p->number)
+			return 0;
+		if ((rc = take_slot(p, &r, reterr)) < 0)
+			return rc;
+		ring_release_spsc(&p->last);
+	}
+}
+
+static void
+say_recovered(const struct pipeline *p, uint64_t t0, uint64_t t1)
+{
+	uint64_t t2 = event_now_ns(), n;
+	uint32_t seqs;
+
+	n = journal_tokens(&p->journal, &seqs);
+	log_warnx("recovered in %.3f s: %.3f s until all were loaded, %.3f s "
+	    "for %" PRIu64 " tokens of %u sequence%s", (double)(t2 - t0) / 1e9,
+	    (double)(t1 - t0) / 1e9, (double)(t2 - t1) / 1e9, n, seqs,
+	    seqs == 1 ? "" : "s");
+}
+
+int
+pipeline_recover(struct pipeline *p, struct err *reterr)
+{
+	uint64_t t0 = event_now_ns(), t1;
+	int rc;
+
+	do {
+		if ((rc = sessions_mend(p->ss, reterr)) < 0 ||
+		    (rc = attach_both(p, reterr)) < 0)
+			return rc;
+		t1 = event_now_ns();
+		p->epoch = p->ss->epoch;
+		p->number = p->oldest = 0;
+		p->sent = p->got = 0;
+		rc = replay(p, reterr);
+	} while (rc == -ECHILD);
+	if (rc == 0)
+		say_recovered(p, t0, t1);
+	return rc;
+}
+
+int
+pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
+{
+	int rc;
+
+	if (p->in_flight == 0)
+		return err_set(reterr, ERR_RUN, -EINVAL,
+		    "a result was asked for with nothing in flight");
+	for (;;) {
+		send_waiting(p);
+		if ((rc = take_slot(p, ret, reterr)) == -ECHILD) {
+			if ((rc = pipeline_recover(p, reterr)) < 0)
+				return rc;
+			continue;
+		}
+		if (rc < 0)
+			return rc;
+		/* Those that the caller had before a loss are not for it. */
+		if (ret->last || p->got > p->had)
+			break;
+		ring_release_spsc(&p->last);
+	}
+	p->ss->in_a_row = 0;
+	p->had = p->got;
+	if (ret->last) {
 		journal_pop(&p->journal);
 		p->in_flight--;
 		p->sent--;
-		p->oldest++;
-		p->got = 0;
 	}
 	return 0;
 }

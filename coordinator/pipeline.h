@@ -21,6 +21,8 @@ struct pipeline {
 	uint32_t sent;		/* of those in flight, the oldest first */
 	uint64_t oldest;	/* its number: results come in order */
 	uint32_t got;		/* its rows of logits so far */
+	uint32_t had;		/* of those, the caller's, in any epoch */
+	struct batch_row *rows;	/* [batch_rows], of a replay */
 };
 
 /* One slot of the last ring. */
@@ -46,14 +48,18 @@ int pipeline_submit(struct pipeline *p, const struct batch_row *rows,
 int pipeline_control(struct pipeline *p, enum batch_kind kind, uint32_t seq,
     uint32_t dst, uint32_t pos);
 
-/* The next result, waiting for it; an error when a worker is lost, a signal
- * comes (-EINTR) or the slot is not what it should be. */
+/* The next result, waiting for it; an error when a signal comes (-EINTR) or the
+ * slot is not what it should be.  The loss of a worker shows in the time only,
+ * until there is one too many. */
 int pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr);
 /* Give the result's slot back. */
 void pipeline_done(struct pipeline *p);
 
 /* Drain what is in flight, then let every stage leave its loop. */
 int pipeline_stop(struct pipeline *p, struct err *reterr);
+
+/* After a loss (-ECHILD) that was noticed elsewhere. */
+int pipeline_recover(struct pipeline *p, struct err *reterr);
 
 /* Nobody will ask for more of this sequence before it is forgotten. */
 void pipeline_over(struct pipeline *p, uint32_t seq);

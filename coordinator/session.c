@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <bsd/string.h>
 
@@ -15,21 +17,32 @@
 #define SEND_NS		UINT64_C(10000000000)
 #define END_NS		UINT64_C(2000000000)
 
-/* The worker is gone: how, and what it held. */
+/* A worker that had loaded can do so again. */
+static int
+has_loaded(const struct session *s)
+{
+	return s->state == SESSION_READY || s->state == SESSION_DRAINED;
+}
+
+/* The worker is gone: how, and what it held.  One that left by itself before it
+ * had loaded would do so again. */
 static int
 lost(struct session *s, struct err *reterr)
 {
 	char mem[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
 	char how[256] = "closed its channel, and has not ended", why[256];
-	int status;
+	int status = 0, rc = -ECHILD;
 
-	s->state = SESSION_FAILED;
-	if (child_wait(&s->child, event_now_ns() + END_NS, &status) == 0)
+	if (child_wait(&s->child, event_now_ns() + END_NS, &status) == 0) {
 		child_describe(status, how, sizeof(how));
+		if (WIFEXITED(status) && !has_loaded(s))
+			rc = -ENOTRECOVERABLE;
+	}
+	s->state = SESSION_FAILED;
 	if (s->plan->total_bytes == 0)		/* before there is a plan */
-		return err_set(reterr, ERR_RUN, -ECHILD,
+		return err_set(reterr, ERR_RUN, rc,
 		    "session %s: its worker %s", s->name, how);
-	return err_set(reterr, ERR_RUN, -ECHILD, "session %s: its worker %s%s "
+	return err_set(reterr, ERR_RUN, rc, "session %s: its worker %s%s "
 	    "(planned memory %s of a cap of %s)", s->name, how,
 	    enforce_loss(s->enforce, why, sizeof(why)),
 	    units_human_bytes(s->plan->total_bytes, mem),
@@ -41,6 +54,7 @@ worker_error(struct session *s, const struct chan_msg *m, struct err *reterr)
 {
 	char name[MAX_NAME + 16];
 	struct wire_error we;
+	int mendable = has_loaded(s);
 
 	s->state = SESSION_FAILED;
 	if (m->nbytes != sizeof(we))
@@ -49,7 +63,9 @@ worker_error(struct session *s, const struct chan_msg *m, struct err *reterr)
 		    m->nbytes);
 	memcpy(&we, m->buf, sizeof(we));
 	we.msg[sizeof(we.msg) - 1] = '\0';
-	we.rc = we.rc < 0 ? we.rc : -EIO;
+	we.rc = we.rc < 0 && we.rc != -ECHILD ? we.rc : -EIO;
+	if (mendable && we.kind == ERR_RUN)
+		we.rc = -ECHILD;
 	err_set(reterr, we.kind >= ERR_RUN && we.kind <= ERR_MODEL ?
 	    we.kind : ERR_RUN, we.rc, "%s", we.msg);
 	/* The ledger names its session itself. */
@@ -79,6 +95,26 @@ session_recv(struct session *s, struct chan_msg *m, uint64_t deadline_ns,
 	if (m->type == WIRE_ERROR)
 		return worker_error(s, m, reterr);
 	return 0;
+}
+
+int
+session_has_ended(const struct session *s)
+{
+	struct pollfd p = { .fd = s->child.pidfd, .events = POLLIN };
+
+	return s->state != SESSION_FAILED && s->child.pidfd >= 0 &&
+	    poll(&p, 1, 0) > 0;
+}
+
+int
+session_end(struct session *s, struct chan_msg *m, struct err *reterr)
+{
+	int rc;
+
+	while ((rc = session_recv(s, m, 0, reterr)) == 0)
+		;
+	/* Nothing more, but another process holds its end of the channel. */
+	return rc == -ETIMEDOUT ? lost(s, reterr) : rc;
 }
 
 int
@@ -139,19 +175,25 @@ start(struct session *s, const struct conf *c, struct err *reterr)
 	    1, reterr);
 }
 
+void
+session_init(struct session *s, const struct plan_session *ps)
+{
+	memset(s, 0, sizeof(*s));
+	s->name = ps->conf->name;
+	s->plan = ps;
+	s->child = (struct child)CHILD_NONE;
+	s->chan.fd = -1;
+	s->status_map = (struct region)REGION_NONE;
+}
+
 int
 session_spawn(struct session *s, const struct plan_session *ps,
     const struct conf *c, struct enforce *e, struct err *reterr)
 {
 	int group_fd = -1, rc;
 
-	memset(s, 0, sizeof(*s));
-	s->name = ps->conf->name;
-	s->plan = ps;
+	session_init(s, ps);
 	s->enforce = e;
-	s->child = (struct child)CHILD_NONE;
-	s->chan.fd = -1;
-	s->status_map = (struct region)REGION_NONE;
 	if ((rc = region_create_shared("straddle-status",
 	    sizeof(struct stage_status), &s->status_map, reterr)) < 0)
 		return rc;

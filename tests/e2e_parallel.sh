@@ -143,7 +143,7 @@ has_lines() { [ "$(wc -l <"$OUT")" -ge 5 ]; }
 for what in INT KILL; do
 	seq 1 100000 >"$T/lines"
 	straddle_bg run -m "$MODEL" --prompts "$T/lines" --ctx 256 -n 40 -q \
-	    --parallel 4 -s a=cpu,threads=1 -s b=cpu,threads=1
+	    --parallel 4 --recover 0 -s a=cpu,threads=1 -s b=cpu,threads=1
 	check "lines come as they are done" within 20 has_lines
 	if [ $what = INT ]; then
 		kill -INT "$GROUP"

@@ -56,7 +56,7 @@ START_TEST(every_option_of_run_sets_its_field)
 {
 	t_ok(LOAD("run", "-m", "x.gguf", "-s", "cpu,cap=1GiB", "-s", "a=null",
 	    "--ctx", "512", "--batch=64", "--kv-type", "q8_0", "--strict",
-	    "-v", "-p", "hi there", "-n", "-1", "--temp", "0.5", "--top-k=3",
+	    "--recover", "3", "-v", "-p", "hi there", "-n", "-1", "--temp", "0.5", "--top-k=3",
 	    "--seed", "0"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_RUN);
 	ck_assert_str_eq(conf.model_path, "x.gguf");
@@ -69,6 +69,7 @@ START_TEST(every_option_of_run_sets_its_field)
 	ck_assert_int_eq(conf.batch_rows, 64);
 	ck_assert_int_eq(conf.kv_type, KV_Q8_0);
 	ck_assert_int_eq(conf.strict, 1);
+	ck_assert_int_eq(conf.recover, 3);
 	ck_assert_int_eq(conf.verbose, 2);
 	ck_assert_str_eq(conf.prompt, "hi there");
 	ck_assert_int_eq(conf.n_predict, -1);

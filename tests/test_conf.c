@@ -591,6 +591,7 @@ expect_equal(const struct conf *a, const struct conf *b)
 	ck_assert_int_eq(a->batch_rows, b->batch_rows);
 	ck_assert_int_eq(a->kv_type, b->kv_type);
 	ck_assert_int_eq(a->strict, b->strict);
+	ck_assert_int_eq(a->recover, b->recover);
 	ck_assert(a->sampling.temp == b->sampling.temp);
 	ck_assert_int_eq(a->sampling.top_k, b->sampling.top_k);
 	ck_assert(a->sampling.top_p == b->sampling.top_p);
@@ -650,6 +651,7 @@ START_TEST(defaults_are_those_of_the_manual)
 	ck_assert_int_eq(conf.batch_rows, 128);
 	ck_assert_int_eq(conf.kv_type, KV_F16);
 	ck_assert_int_eq(conf.strict, 0);
+	ck_assert_int_eq(conf.recover, 16);
 	ck_assert(conf.sampling.temp == 0.8);
 	ck_assert_int_eq(conf.sampling.top_k, 40);
 	ck_assert(conf.sampling.top_p == 0.95);

@@ -41,6 +41,7 @@ struct worker {
 	uint32_t nfile;
 	struct ring in, out;
 	int have_rings, bell_fd;
+	uint32_t owns;			/* of the rings: WIRE_PAYS_* */
 	uint32_t epoch;
 	struct mem_ledger ledger;
 	struct kernels kernels;
@@ -265,6 +266,7 @@ on_rings(struct worker *w, struct err *reterr)
 	ring_touch(&w->out, (wr.owns & WIRE_PAYS_OUT) != 0);
 	w->in.spin_ns = w->out.spin_ns = wr.spin_ns;
 	w->out.bell_fd = w->bell_fd;
+	w->owns = wr.owns;
 	w->epoch = wr.epoch;
 	w->have_rings = 1;
 	return 0;
@@ -322,16 +324,19 @@ on_renew(struct worker *w, struct err *reterr)
 			ring_close(&w->out);
 	}
 	/* The stage closes what it was given; what stays here are numbers. */
-	if (wr.has_in) {
+	if (wr.has_in)
 		w->in = in;
-		region_touch(&w->in.map);
-	}
-	if (wr.has_out) {
+	if (wr.has_out)
 		w->out = out;
-		region_touch(&w->out.map);
-	}
 	w->stopped = 0;
-	return report(&w->chan, WIRE_RENEWED, &done, sizeof(done), reterr);
+	rc = report(&w->chan, WIRE_RENEWED, &done, sizeof(done), reterr);
+	/* After the answer: an owner who is about to be started may let us
+	 * wait. */
+	if (wr.has_in)
+		ring_touch(&w->in, (w->owns & WIRE_PAYS_IN) != 0);
+	if (wr.has_out)
+		ring_touch(&w->out, (w->owns & WIRE_PAYS_OUT) != 0);
+	return rc;
 }
 
 static int
