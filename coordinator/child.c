@@ -22,9 +22,10 @@ enum { MAX_LAUNCH = 16 };
 /* Exit codes before there is a worker that could say more. */
 enum { EXIT_GROUP = 126, EXIT_EXEC = 127 };
 
-/* How long a killed process may take; in uninterruptible sleep it may take for
- * ever, and is left behind. */
-#define KILLED_NS	UINT64_C(1000000000)
+/* How long a killed process may take, which is seconds when it has to give back
+ * tens of GiB; in uninterruptible sleep it may take for ever, and is left
+ * behind. */
+#define KILLED_NS	UINT64_C(5000000000)
 
 /* argv of the worker: the launcher's words and this program, or only a short
  * name for it (titles are written over it); then the role. */

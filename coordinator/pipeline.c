@@ -9,8 +9,8 @@
 #include "../config/log.h"
 #include "../shm/event.h"
 
-/* A guard only: messages, deaths and signals wake the wait by themselves. */
-#define LOOK_NS		UINT64_C(1000000000)
+/* Messages, deaths and signals wake the wait by themselves; hangs do not. */
+#define LOOK_NS		UINT64_C(250000000)
 
 static int
 attach(struct sessions *ss, unsigned i, enum ring_side side, struct ring *ret,
@@ -242,6 +242,7 @@ replay(struct pipeline *p, struct err *reterr)
 	struct result r;
 	int rc;
 
+	p->ss->rows = p->ss->plan->batch_rows;
 	for (;;) {
 		while (has_room(p) && (hdr.nrows = journal_replay(&p->journal,
 		    &c, p->rows, p->ss->plan->batch_rows)) > 0)
@@ -298,6 +299,7 @@ pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
 		    "a result was asked for with nothing in flight");
 	for (;;) {
 		send_waiting(p);
+		p->ss->rows = journal_rows(&p->journal);
 		if ((rc = take_slot(p, ret, reterr)) == -ECHILD) {
 			if ((rc = pipeline_recover(p, reterr)) < 0)
 				return rc;

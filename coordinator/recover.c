@@ -100,6 +100,18 @@ renew(struct sessions *ss, struct err *reterr)
 
 /* --- start and load --- */
 
+/* One that does not start at all may do so when it is tried again. */
+static int
+hello(struct sessions *ss, unsigned i, struct err *reterr)
+{
+	int rc = session_hello(&ss->s[i], 0, ss->msg, reterr);
+
+	if (rc != -ETIMEDOUT)
+		return rc;
+	ss->s[i].state = SESSION_FAILED;
+	return -ECHILD;
+}
+
 static int
 start(struct sessions *ss, struct err *reterr)
 {
@@ -122,8 +134,7 @@ start(struct sessions *ss, struct err *reterr)
 	for (i = 0; i < ss->n; i++)
 		if (ss->s[i].state == SESSION_SPAWNED &&
 		    ((rc = sessions_await(ss, i, reterr)) < 0 ||
-		    (rc = session_hello(&ss->s[i], 0, ss->msg,
-		    reterr)) < 0 ||
+		    (rc = hello(ss, i, reterr)) < 0 ||
 		    (rc = session_order(ss, i, reterr)) < 0))
 			return rc;
 	return 0;
@@ -153,6 +164,7 @@ load(struct sessions *ss, sessions_tick_fn *tick, void *arg,
 		if (ss->s[i].state != SESSION_BOUND)
 			continue;
 		ss->s[i].state = SESSION_LOADING;
+		sessions_load_begins(ss, i);
 		if ((rc = session_send(&ss->s[i], WIRE_LOAD, NULL, 0, NULL, 0,
 		    reterr)) < 0)
 			return rc;

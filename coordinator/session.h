@@ -15,6 +15,7 @@
 #include "child.h"
 #include "enforce.h"
 #include "plan.h"
+#include "watch.h"
 
 enum session_state {
 	SESSION_NONE, SESSION_SPAWNED, SESSION_BOUND, SESSION_LOADING,
@@ -54,6 +55,9 @@ struct sessions {
 	uint32_t epoch;
 	unsigned losses, most_losses;
 	unsigned in_a_row;	/* attempts since a result came back */
+	uint32_t rows;		/* of the largest batch under way */
+	uint64_t look_ns;	/* when the watches are due */
+	struct watch watch[MAX_SESSIONS];
 };
 
 /* Spawn all workers, bind them, hand them their orders, rings and files. */

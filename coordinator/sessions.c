@@ -118,14 +118,17 @@ fail:
 /* --- watching --- */
 
 static int
-on_message(struct session *s, const struct chan_msg *m, struct err *reterr)
+on_message(struct sessions *ss, unsigned i, struct err *reterr)
 {
+	const struct chan_msg *m = ss->msg;
+	struct session *s = &ss->s[i];
 	struct wire_renewed done;
 
 	if (m->type == WIRE_READY && m->nbytes == sizeof(s->ready) &&
 	    s->state == SESSION_LOADING) {
 		memcpy(&s->ready, m->buf, sizeof(s->ready));
 		s->state = SESSION_READY;
+		sessions_load_ends(ss, i);
 		return 0;
 	}
 	if (m->type == WIRE_STATS && m->nbytes == sizeof(s->stats)) {
@@ -149,17 +152,18 @@ on_message(struct session *s, const struct chan_msg *m, struct err *reterr)
 /* Polled: channel and process of each session, then these. */
 enum { POLL_SIGNAL, POLL_BELL, POLL_OTHERS };
 
-/* What session s has to say, or that it ended without a word. */
+/* What session i has to say, or that it ended without a word. */
 static int
-hear(struct sessions *ss, struct session *s, const struct pollfd *chan,
+hear(struct sessions *ss, unsigned i, const struct pollfd *chan,
     const struct pollfd *process, struct err *reterr)
 {
+	struct session *s = &ss->s[i];
 	int rc;
 
 	if (chan->revents != 0) {
 		rc = session_recv(s, ss->msg, 0, reterr);
 		if (rc == 0)
-			rc = on_message(s, ss->msg, reterr);
+			rc = on_message(ss, i, reterr);
 		return rc == -ETIMEDOUT ? 0 : rc;
 	}
 	return process->revents != 0 ? session_end(s, ss->msg, reterr) : 0;
@@ -185,8 +189,10 @@ sessions_wait(struct sessions *ss, int with_bell, uint64_t deadline_ns,
 		    .events = POLLIN };
 	}
 	n = poll_until(p, POLL_OTHERS + 2 * ss->n, deadline_ns);
-	if (n == 0 || (n < 0 && errno == EINTR))
-		return n == 0 ? -ETIMEDOUT : 0;
+	if (n == 0)
+		return (rc = sessions_look(ss, reterr)) < 0 ? rc : -ETIMEDOUT;
+	if (n < 0 && errno == EINTR)
+		return 0;
 	if (n < 0)
 		return err_set(reterr, ERR_RUN, -errno, "poll: %s",
 		    strerror(errno));
@@ -194,14 +200,13 @@ sessions_wait(struct sessions *ss, int with_bell, uint64_t deadline_ns,
 	    (rc = on_signal(ss->signal_fd, reterr)) < 0)
 		return rc;
 	for (i = 0; i < ss->n; i++)
-		if ((rc = hear(ss, &ss->s[i], &q[2 * i], &q[2 * i + 1],
-		    reterr)) < 0)
+		if ((rc = hear(ss, i, &q[2 * i], &q[2 * i + 1], reterr)) < 0)
 			return rc;
 	if (p[POLL_BELL].revents != 0 &&
 	    read(ss->bell_fd, &rung, sizeof(rung)) < 0 && errno != EAGAIN)
 		return err_set(reterr, ERR_RUN, -errno, "eventfd: %s",
 		    strerror(errno));
-	return 0;
+	return sessions_look(ss, reterr);
 }
 
 int
@@ -221,9 +226,12 @@ sessions_stats(struct sessions *ss, struct err *reterr)
 	for (i = 0; i < ss->n; i++)
 		while (!ss->s[i].have_stats) {
 			rc = sessions_wait(ss, 0, deadline, reterr);
-			if (rc == -ETIMEDOUT)
-				return err_set(reterr, ERR_RUN, rc, "session "
-				    "%s does not answer", ss->s[i].name);
+			if (rc == -ETIMEDOUT) {
+				ss->s[i].state = SESSION_FAILED;
+				return err_set(reterr, ERR_RUN, -ECHILD,
+				    "session %s: its worker does not answer",
+				    ss->s[i].name);
+			}
 			if (rc < 0)
 				return rc;
 		}

@@ -8,7 +8,7 @@ SEED=${STRADDLE_SEED:-$RANDOM}
 RANDOM=$SEED
 echo "STRADDLE_SEED=$SEED"
 
-N=2000
+N=1200
 ! sanitized || N=300
 THREE=(-s a=cpu,threads=1 -s b=cpu,threads=1 -s c=cpu,threads=1)
 RUN=(run -m "$MODEL" -p "In the beginning" -n "$N" --ctx 4096 --ignore-eos
@@ -56,13 +56,15 @@ as_if_nothing()
 # --- each of them, in each way ---
 
 for signal in KILL SEGV; do
+	how=" signal "
+	! sanitized || [ $signal = KILL ] || how="exited with code"
 	for i in 0 1 2; do
 		name=$(echo a b c | cut -d ' ' -f $((i + 1)))
 		begin
 		kill -$signal "${pids[i]}"
 		as_if_nothing "$name, SIG$signal"
 		check "$name, SIG$signal: it is named, with its memory" says \
-		    "^straddle: session $name: .*signal .*cap of .*loss 1 of"
+		    "^straddle: session $name: .*$how.*cap of .*loss 1 of"
 		check "$name, SIG$signal: and how long it took" says \
 		    '^straddle: recovered in [0-9.]+ s: .* tokens of 1 seq'
 		check "$name, SIG$signal: one loss" same 1 "$(losses)"
@@ -100,9 +102,52 @@ check "another comes" within 10 is_new
 kill -KILL "${pids[0]}"
 as_if_nothing "a survivor meanwhile"
 
+# --- one that lives, and does not get on ---
+
+for i in 0 1 2; do
+	name=$(echo a b c | cut -d ' ' -f $((i + 1)))
+	begin
+	kill -STOP "${pids[i]}"
+	as_if_nothing "$name hangs"
+	check "$name hangs: it is named, and what it was held against" says \
+	    "^straddle: session $name: .* hangs: .* takes .*stopped by a sig"
+	check "$name hangs: one loss" same 1 "$(losses)"
+done
+
+# Ctrl-Z and fg: longer than any of them may do nothing.
+begin
+kill -STOP -- "-$GROUP"
+sleep 7
+kill -CONT -- "-$GROUP"
+as_if_nothing "a stopped job"
+check "a stopped job has lost nobody" same 0 "$(losses)"
+
+# A debugger's is not a hang either.
+traced()
+{
+	timeout 30 "$PYTHON" -c 'import ctypes, sys, time
+pid, libc = int(sys.argv[1]), ctypes.CDLL(None, use_errno=True)
+none = ctypes.c_void_p()
+if libc.ptrace(16, pid, none, none) < 0:		# PTRACE_ATTACH
+    sys.exit(1)
+time.sleep(7)
+libc.ptrace(17, pid, none, none)			# PTRACE_DETACH
+' "$1"
+}
+
+begin
+if traced "${pids[1]}"; then
+	as_if_nothing "a worker that was looked at"
+	check "a worker that was looked at is not lost" same 0 "$(losses)"
+else
+	echo "skipped: this process may not trace its children"
+	kill -KILL "$GROUP"
+	finish_within 10 || true
+fi
+
 # --- before there is text ---
 
-for i in 1 2 3 4 5 6; do
+for i in 1 2 3 4; do
 	straddle_bg "${RUN[@]}"
 	check "a worker" within 10 has_worker
 	sleep "0.0$((RANDOM % 50))"

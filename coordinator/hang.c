@@ -1,0 +1,168 @@
+/* coordinator/hang.c - a worker that lives, and does not get on. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../shm/event.h"
+#include "session.h"
+
+#define LOOK_NS		UINT64_C(250000000)
+
+static uint32_t
+used(const struct region *ring)
+{
+	const struct ring_shared *sh = ring->base;
+
+	return atomic_load_explicit(&sh->head, memory_order_relaxed) -
+	    atomic_load_explicit(&sh->tail, memory_order_relaxed);
+}
+
+/* A slot to take, and one to fill. */
+static int
+has_work(const struct sessions *ss, unsigned i)
+{
+	uint32_t nslots, nbytes;
+
+	plan_ring(ss->plan, i + 1, &nslots, &nbytes);
+	return used(&ss->ring[i]) > 0 && used(&ss->ring[i + 1]) < nslots;
+}
+
+static uint64_t
+load(const _Atomic uint64_t *word)
+{
+	return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static void
+take_measures(struct watch *w, const struct stage_status *st)
+{
+	unsigned k;
+
+	for (k = 0; k < STATUS_PASSES; k++)
+		w->pass_ns[k] = MAX(w->pass_ns[k], load(&st->pass_ns[k]));
+}
+
+/* What must move, and for how long it may not; 0 = nothing must. */
+static uint64_t
+demand(const struct sessions *ss, unsigned i, uint64_t *ret_limit_ns)
+{
+	const struct session *s = &ss->s[i];
+	const struct stage_status *st = s->status;
+	const struct watch *w = &ss->watch[i];
+	uint64_t beats = load(&st->heartbeat) + load(&st->progress);
+
+	*ret_limit_ns = 0;
+	switch (s->state) {
+	case SESSION_LOADING:
+		*ret_limit_ns = watch_load_limit(w);
+		return beats + load(&st->load_bytes);
+	case SESSION_READY:
+	case SESSION_DRAINED:
+		*ret_limit_ns = watch_pass_limit(w, ss->rows);
+		/* It owes an answer, or has nothing to do: it beats. */
+		if (s->epoch != ss->epoch || !has_work(ss, i))
+			return beats;
+		return load(&st->progress);
+	default:
+		return 0;
+	}
+}
+
+/* R, S, D, T (stopped), t (by a debugger); '?' = not to be had. */
+static char
+process_state(const struct session *s)
+{
+	char path[64], text[256], *end;
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)s->child.pid);
+	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	/* Behind the name in brackets, which may hold anything. */
+	end = strrchr(text, ')');
+	return end != NULL && end[1] == ' ' ? end[2] : '?';
+}
+
+static const char *
+in_words(char state)
+{
+	switch (state) {
+	case 'T':
+		return "stopped by a signal";
+	case 'D':
+		return "waiting in the kernel";
+	case 'R':
+		return "running";
+	default:
+		return "asleep";
+	}
+}
+
+static int
+hangs(struct sessions *ss, unsigned i, char state, struct err *reterr)
+{
+	const struct watch *w = &ss->watch[i];
+	uint64_t pass = watch_pass(w, ss->rows);
+	struct session *s = &ss->s[i];
+	char measured[96] = "";
+
+	if (s->state == SESSION_LOADING && w->load_ns != 0)
+		snprintf(measured, sizeof(measured), ", and its whole load "
+		    "took %.3f s before", (double)w->load_ns / 1e9);
+	else if (s->state != SESSION_LOADING && pass != 0)
+		snprintf(measured, sizeof(measured), ", and a batch of %u "
+		    "row%s takes %.3f s at most", ss->rows,
+		    ss->rows == 1 ? "" : "s", (double)pass / 1e9);
+	s->state = SESSION_FAILED;
+	return err_set(reterr, ERR_RUN, -ECHILD, "session %s: its worker "
+	    "hangs: nothing has moved for %.1f s%s (%s)", s->name,
+	    (double)w->still_ns / 1e9, measured, in_words(state));
+}
+
+int
+sessions_look(struct sessions *ss, struct err *reterr)
+{
+	uint64_t now = event_now_ns(), count, limit;
+	unsigned i;
+	char state;
+
+	if (now < ss->look_ns)
+		return 0;
+	ss->look_ns = now + LOOK_NS;
+	for (i = 0; i < ss->n; i++) {
+		if (ss->s[i].status == NULL)
+			continue;
+		take_measures(&ss->watch[i], ss->s[i].status);
+		count = demand(ss, i, &limit);
+		if (limit == 0 ||
+		    !watch_look(&ss->watch[i], now, count, limit))
+			continue;
+		/* Somebody debugs it, and will let it go. */
+		if ((state = process_state(&ss->s[i])) == 't')
+			watch_restart(&ss->watch[i]);
+		else
+			return hangs(ss, i, state, reterr);
+	}
+	return 0;
+}
+
+void
+sessions_load_begins(struct sessions *ss, unsigned i)
+{
+	watch_restart(&ss->watch[i]);
+	ss->watch[i].begun_ns = event_now_ns();
+}
+
+void
+sessions_load_ends(struct sessions *ss, unsigned i)
+{
+	struct watch *w = &ss->watch[i];
+
+	w->load_ns = MAX(w->load_ns, event_now_ns() - w->begun_ns);
+}
