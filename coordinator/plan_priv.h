@@ -20,7 +20,7 @@ struct sizes {
 	struct unit_size *before;	/* [nunits + 1]: sums of [0, u) */
 	/* Largest staging block that rows of [u, u + 2^level) ask for. */
 	uint64_t *block[BLOCK_LEVELS];	/* [nunits] each */
-	struct unit_size rope, tied_head, head;
+	struct unit_size shared, tied_head, head;	/* shared: of layers */
 	/* Largest scratch of a program with one of the layers [u, u + 2^level),
 	 * with or without embedding and head; and of one without layers. */
 	uint64_t *scratch[2][2][BLOCK_LEVELS];	/* [nunits] each */

@@ -208,8 +208,8 @@ sizes_measure(struct sizes *z, struct err *reterr)
 
 	if ((rc = sum_units(z, reterr)) < 0)
 		return rc;
-	if (m->rope_freqs.nrows != 0 && (rc = weigh(z, &m->rope_freqs, 1,
-	    &z->rope, &block, reterr)) < 0)
+	if ((rc = weigh(z, m->shared, m->nshared, &z->shared, &block,
+	    reterr)) < 0)
 		return rc;
 	/* Beside its embedding a tied head brings only its norm. */
 	if (m->hp.tied && (rc = weigh(z, m->ext + m->first[m->nunits - 1], 1,
@@ -267,9 +267,9 @@ sizes_session(const struct sizes *z, unsigned s, uint32_t u0, uint32_t u1,
 		weights -= z->head.weights - z->tied_head.weights;
 		ps->file_bytes -= z->head.file - z->tied_head.file;
 	}
-	if (ps->nlayers > 0 && m->rope_freqs.nrows != 0) {
-		weights += z->rope.weights;
-		ps->file_bytes += z->rope.file;
+	if (ps->nlayers > 0) {
+		weights += z->shared.weights;
+		ps->file_bytes += z->shared.file;
 	}
 	memset(b, 0, sizeof(ps->bytes));
 	b[MEM_WEIGHTS] = arena_charge_bytes(weights);

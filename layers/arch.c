@@ -1,85 +1,117 @@
 /* layers/arch.c - the tables of architectures, tensor names and shapes.
- *
  * Names: the GGUF conventions (ggml docs/gguf.md, "Standardized tensor
- * names").  llama: Touvron et al. 2023, arXiv 2302.13971 and 2307.09288; GQA:
- * Ainslie et al. 2023, arXiv 2305.13245; RoPE: Su et al. 2021, arXiv
- * 2104.09864, interleaved pairs as Llama's own weights have them. */
+ * names"). */
 #include "arch.h"
 
 #include <string.h>
 
 enum dim {
 	DIM_1, DIM_EMBD, DIM_Q, DIM_K, DIM_V, DIM_ATTN, DIM_FF, DIM_VOCAB,
-	DIM_ROT2
+	DIM_ROT2, DIM_HEAD, DIM_HEADS, DIM_EXPERTS, DIM_FFX, DIM_FFX_ALL,
+	DIM_EMBD_ALL	/* _ALL: of all experts */
 };
+
+/* Layers that have it. */
+enum has { OF_ANY, OF_DENSE, OF_MOE };
+
+#define MODEL(name, use, n, k) \
+	{ { name, use, 0 }, n, k, OF_ANY }
+#define LAYER(name, use, n, k, has) \
+	{ { "blk.%d." name, use, 1 }, n, k, has }
 
 static const struct {
 	struct role_info info;
-	enum dim n, k;		/* vectors: n = 1 row of k */
+	enum dim n, k;		/* vectors: n = 1 row of k, or one an expert */
+	enum has has;
 } roles[ROLE_COUNT] = {
-	[ROLE_TOKEN_EMBD] =
-	    { { "token_embd.weight", USE_MATRIX, 0 }, DIM_VOCAB, DIM_EMBD },
-	[ROLE_OUTPUT_NORM] =
-	    { { "output_norm.weight", USE_VECTOR, 0 }, DIM_1, DIM_EMBD },
-	[ROLE_OUTPUT] =
-	    { { "output.weight", USE_MATRIX, 0 }, DIM_VOCAB, DIM_EMBD },
-	[ROLE_ROPE_FREQS] =
-	    { { "rope_freqs.weight", USE_VECTOR, 0 }, DIM_1, DIM_ROT2 },
-	[ROLE_ATTN_NORM] =
-	    { { "blk.%d.attn_norm.weight", USE_VECTOR, 1 }, DIM_1, DIM_EMBD },
-	[ROLE_ATTN_Q] =
-	    { { "blk.%d.attn_q.weight", USE_MATRIX, 1 }, DIM_Q, DIM_EMBD },
-	[ROLE_ATTN_K] =
-	    { { "blk.%d.attn_k.weight", USE_MATRIX, 1 }, DIM_K, DIM_EMBD },
-	[ROLE_ATTN_V] =
-	    { { "blk.%d.attn_v.weight", USE_MATRIX, 1 }, DIM_V, DIM_EMBD },
-	[ROLE_ATTN_OUT] =
-	    { { "blk.%d.attn_output.weight", USE_MATRIX, 1 },
-	    DIM_EMBD, DIM_ATTN },
-	[ROLE_ATTN_Q_BIAS] =
-	    { { "blk.%d.attn_q.bias", USE_VECTOR, 1 }, DIM_1, DIM_Q },
-	[ROLE_ATTN_K_BIAS] =
-	    { { "blk.%d.attn_k.bias", USE_VECTOR, 1 }, DIM_1, DIM_K },
-	[ROLE_ATTN_V_BIAS] =
-	    { { "blk.%d.attn_v.bias", USE_VECTOR, 1 }, DIM_1, DIM_V },
-	[ROLE_ATTN_OUT_BIAS] =
-	    { { "blk.%d.attn_output.bias", USE_VECTOR, 1 }, DIM_1, DIM_EMBD },
-	[ROLE_FFN_NORM] =
-	    { { "blk.%d.ffn_norm.weight", USE_VECTOR, 1 }, DIM_1, DIM_EMBD },
-	[ROLE_FFN_GATE] =
-	    { { "blk.%d.ffn_gate.weight", USE_MATRIX, 1 }, DIM_FF, DIM_EMBD },
-	[ROLE_FFN_UP] =
-	    { { "blk.%d.ffn_up.weight", USE_MATRIX, 1 }, DIM_FF, DIM_EMBD },
-	[ROLE_FFN_DOWN] =
-	    { { "blk.%d.ffn_down.weight", USE_MATRIX, 1 }, DIM_EMBD, DIM_FF },
-	[ROLE_FFN_GATE_BIAS] =
-	    { { "blk.%d.ffn_gate.bias", USE_VECTOR, 1 }, DIM_1, DIM_FF },
-	[ROLE_FFN_UP_BIAS] =
-	    { { "blk.%d.ffn_up.bias", USE_VECTOR, 1 }, DIM_1, DIM_FF },
-	[ROLE_FFN_DOWN_BIAS] =
-	    { { "blk.%d.ffn_down.bias", USE_VECTOR, 1 }, DIM_1, DIM_EMBD },
+	[ROLE_TOKEN_EMBD] = MODEL("token_embd.weight", USE_MATRIX, DIM_VOCAB,
+	    DIM_EMBD),
+	[ROLE_OUTPUT_NORM] = MODEL("output_norm.weight", USE_VECTOR, DIM_1,
+	    DIM_EMBD),
+	[ROLE_OUTPUT] = MODEL("output.weight", USE_MATRIX, DIM_VOCAB,
+	    DIM_EMBD),
+	[ROLE_ROPE_FREQS] = MODEL("rope_freqs.weight", USE_VECTOR, DIM_1,
+	    DIM_ROT2),
+	[ROLE_ROPE_LONG] = MODEL("rope_factors_long.weight", USE_VECTOR,
+	    DIM_1, DIM_ROT2),
+	[ROLE_ROPE_SHORT] = MODEL("rope_factors_short.weight", USE_VECTOR,
+	    DIM_1, DIM_ROT2),
+
+	[ROLE_ATTN_NORM] = LAYER("attn_norm.weight", USE_VECTOR, DIM_1,
+	    DIM_EMBD, OF_ANY),
+	[ROLE_ATTN_POST_NORM] = LAYER("post_attention_norm.weight",
+	    USE_VECTOR, DIM_1, DIM_EMBD, OF_ANY),
+	[ROLE_ATTN_Q] = LAYER("attn_q.weight", USE_MATRIX, DIM_Q, DIM_EMBD,
+	    OF_ANY),
+	[ROLE_ATTN_K] = LAYER("attn_k.weight", USE_MATRIX, DIM_K, DIM_EMBD,
+	    OF_ANY),
+	[ROLE_ATTN_V] = LAYER("attn_v.weight", USE_MATRIX, DIM_V, DIM_EMBD,
+	    OF_ANY),
+	[ROLE_ATTN_OUT] = LAYER("attn_output.weight", USE_MATRIX, DIM_EMBD,
+	    DIM_ATTN, OF_ANY),
+	[ROLE_ATTN_Q_BIAS] = LAYER("attn_q.bias", USE_VECTOR, DIM_1, DIM_Q,
+	    OF_ANY),
+	[ROLE_ATTN_K_BIAS] = LAYER("attn_k.bias", USE_VECTOR, DIM_1, DIM_K,
+	    OF_ANY),
+	[ROLE_ATTN_V_BIAS] = LAYER("attn_v.bias", USE_VECTOR, DIM_1, DIM_V,
+	    OF_ANY),
+	[ROLE_ATTN_OUT_BIAS] = LAYER("attn_output.bias", USE_VECTOR, DIM_1,
+	    DIM_EMBD, OF_ANY),
+	[ROLE_ATTN_Q_NORM] = LAYER("attn_q_norm.weight", USE_VECTOR, DIM_1,
+	    DIM_HEAD, OF_ANY),
+	[ROLE_ATTN_K_NORM] = LAYER("attn_k_norm.weight", USE_VECTOR, DIM_1,
+	    DIM_HEAD, OF_ANY),
+	[ROLE_ATTN_SINKS] = LAYER("attn_sinks.weight", USE_VECTOR, DIM_1,
+	    DIM_HEADS, OF_ANY),
+
+	[ROLE_FFN_NORM] = LAYER("ffn_norm.weight", USE_VECTOR, DIM_1,
+	    DIM_EMBD, OF_ANY),
+	[ROLE_FFN_POST_NORM] = LAYER("post_ffw_norm.weight", USE_VECTOR,
+	    DIM_1, DIM_EMBD, OF_ANY),
+	[ROLE_FFN_GATE] = LAYER("ffn_gate.weight", USE_MATRIX, DIM_FF,
+	    DIM_EMBD, OF_DENSE),
+	[ROLE_FFN_UP] = LAYER("ffn_up.weight", USE_MATRIX, DIM_FF, DIM_EMBD,
+	    OF_DENSE),
+	[ROLE_FFN_DOWN] = LAYER("ffn_down.weight", USE_MATRIX, DIM_EMBD,
+	    DIM_FF, OF_DENSE),
+	[ROLE_FFN_GATE_BIAS] = LAYER("ffn_gate.bias", USE_VECTOR, DIM_1,
+	    DIM_FF, OF_DENSE),
+	[ROLE_FFN_UP_BIAS] = LAYER("ffn_up.bias", USE_VECTOR, DIM_1, DIM_FF,
+	    OF_DENSE),
+	[ROLE_FFN_DOWN_BIAS] = LAYER("ffn_down.bias", USE_VECTOR, DIM_1,
+	    DIM_EMBD, OF_DENSE),
+
+	[ROLE_ROUTER] = LAYER("ffn_gate_inp.weight", USE_MATRIX, DIM_EXPERTS,
+	    DIM_EMBD, OF_MOE),
+	[ROLE_ROUTER_BIAS] = LAYER("ffn_gate_inp.bias", USE_VECTOR, DIM_1,
+	    DIM_EXPERTS, OF_MOE),
+	[ROLE_EXPERTS_GATE] = LAYER("ffn_gate_exps.weight", USE_EXPERTS,
+	    DIM_FFX_ALL, DIM_EMBD, OF_MOE),
+	[ROLE_EXPERTS_UP] = LAYER("ffn_up_exps.weight", USE_EXPERTS,
+	    DIM_FFX_ALL, DIM_EMBD, OF_MOE),
+	[ROLE_EXPERTS_DOWN] = LAYER("ffn_down_exps.weight", USE_EXPERTS,
+	    DIM_EMBD_ALL, DIM_FFX, OF_MOE),
+	[ROLE_EXPERTS_GATE_BIAS] = LAYER("ffn_gate_exps.bias", USE_VECTOR,
+	    DIM_EXPERTS, DIM_FFX, OF_MOE),
+	[ROLE_EXPERTS_UP_BIAS] = LAYER("ffn_up_exps.bias", USE_VECTOR,
+	    DIM_EXPERTS, DIM_FFX, OF_MOE),
+	[ROLE_EXPERTS_DOWN_BIAS] = LAYER("ffn_down_exps.bias", USE_VECTOR,
+	    DIM_EXPERTS, DIM_EMBD, OF_MOE),
 };
 
-static const enum role llama_required[] = {
-	ROLE_ATTN_NORM, ROLE_ATTN_Q, ROLE_ATTN_K, ROLE_ATTN_V, ROLE_ATTN_OUT,
-	ROLE_FFN_NORM, ROLE_FFN_GATE, ROLE_FFN_UP, ROLE_FFN_DOWN
-};
-static const enum role llama_optional[] = {
-	ROLE_ATTN_Q_BIAS, ROLE_ATTN_K_BIAS, ROLE_ATTN_V_BIAS,
-	ROLE_ATTN_OUT_BIAS,
-	ROLE_FFN_GATE_BIAS, ROLE_FFN_UP_BIAS, ROLE_FFN_DOWN_BIAS
+/* In the order of their rows. */
+static const struct {
+	const char *pattern;
+	unsigned nparts;
+	enum role part[3];
+} fused[] = {
+	{ "blk.%d.attn_qkv.weight", 3,
+	    { ROLE_ATTN_Q, ROLE_ATTN_K, ROLE_ATTN_V } },
+	{ "blk.%d.ffn_up.weight", 2, { ROLE_FFN_GATE, ROLE_FFN_UP } },
 };
 
-static const struct arch_info archs[ARCH_COUNT] = {
-	[ARCH_LLAMA] = {
-		.name = "llama",
-		.rope_neox = 0,
-		.required = llama_required,
-		.nrequired = NITEMS(llama_required),
-		.optional = llama_optional,
-		.noptional = NITEMS(llama_optional),
-	},
-};
+#define ARCH_ROW(name)	&arch_##name,
+static const struct arch_info *const archs[] = { ARCHS(ARCH_ROW) };
 
 const struct role_info *
 role_info(enum role r)
@@ -109,6 +141,18 @@ dim_size(enum dim d, const struct hparams *hp)
 		return hp->n_vocab;
 	case DIM_ROT2:
 		return hp->n_rot / 2;
+	case DIM_HEAD:
+		return hp->head_dim;
+	case DIM_HEADS:
+		return hp->n_head;
+	case DIM_EXPERTS:
+		return hp->n_expert;
+	case DIM_FFX:
+		return hp->n_ff_expert;
+	case DIM_FFX_ALL:
+		return hp->n_expert * hp->n_ff_expert;
+	case DIM_EMBD_ALL:
+		return hp->n_expert * hp->n_embd;
 	}
 	return 0;
 }
@@ -121,20 +165,53 @@ role_shape(enum role r, const struct hparams *hp, uint32_t *ret_n,
 	*ret_k = dim_size(roles[r].k, hp);
 }
 
-const struct arch_info *
-arch_info(enum arch_id id)
+int
+role_of_model(enum role r, const struct hparams *hp)
 {
-	return &archs[id];
+	return roles[r].has == OF_ANY ||
+	    (roles[r].has == OF_MOE) == (hp->n_expert > 0);
+}
+
+const char *
+role_fused(enum role r, const struct hparams *hp, uint32_t *ret_row,
+    uint32_t *ret_n)
+{
+	uint32_t n, k, row = 0, sum;
+	unsigned i, j;
+	int in;
+
+	for (i = 0; i < NITEMS(fused); i++) {
+		for (j = 0, in = 0, sum = 0; j < fused[i].nparts; j++) {
+			if (fused[i].part[j] == r) {
+				in = 1;
+				row = sum;
+			}
+			role_shape(fused[i].part[j], hp, &n, &k);
+			sum += n;
+		}
+		if (in) {
+			*ret_row = row;
+			*ret_n = sum;
+			return fused[i].pattern;
+		}
+	}
+	return NULL;
+}
+
+const struct arch_info *
+arch_info(uint32_t id)
+{
+	return id < NITEMS(archs) ? archs[id] : NULL;
 }
 
 int
 arch_find(const char *name, size_t len)
 {
-	int i;
+	unsigned i;
 
-	for (i = 0; i < ARCH_COUNT; i++)
-		if (strlen(archs[i].name) == len &&
-		    memcmp(archs[i].name, name, len) == 0)
-			return i;
+	for (i = 0; i < NITEMS(archs); i++)
+		if (strlen(archs[i]->name) == len &&
+		    memcmp(archs[i]->name, name, len) == 0)
+			return (int)i;
 	return -1;
 }

@@ -1,40 +1,66 @@
 /* layers/build.h - the words in which an architecture's block is written.
- * Called by build_<arch>.c; each function appends one operation and returns
- * the tensor it makes.  Errors stick in struct build until program_build()
- * looks: a builder reads like the paper, not like error handling. */
+ * Called by build_<arch>.c; each function appends one operation, or a few, and
+ * returns the tensor it makes.  Errors stick in struct build until
+ * program_build() looks: a builder reads like the paper, not like error
+ * handling. */
 #ifndef LAYERS_BUILD_H
 #define LAYERS_BUILD_H
 
 #include "program.h"
 
-typedef uint16_t tensor_id;
-
 struct build {
 	struct program *p;
 	uint32_t cap_ops, cap_tensors;
-	tensor_id rope_table;
+	tensor_id rope_table[2];	/* of all layers, or of local ones */
 	tensor_id residual;	/* first sum of a stage with an input */
 	struct { tensor_id x, q8; } quantized;	/* the last one made */
-	uint32_t rows;		/* batch_rows, or head_rows in the head */
+	uint32_t rows;		/* of new tensors: batch_rows, head_rows */
+	int experts;		/* ops are on the experts' rows */
 	int layer;		/* of the model, -1 outside */
 	int rc;
 	struct err *err;
 };
 
-/* The stage's layers, first to last, between x and the returned tensor. */
-typedef tensor_id build_layer_fn(struct build *b, tensor_id x);
-build_layer_fn build_llama_layer;
-
 /* (rows, n_embd) -> (rows, n_embd) */
 tensor_id b_rms_norm(struct build *b, tensor_id x, enum role w);
 /* (rows, k) -> (rows, n) with an optional bias */
 tensor_id b_matmul(struct build *b, tensor_id x, enum role w, enum role bias);
-/* (rows, heads * head_dim), in place */
-void b_rope(struct build *b, tensor_id x, uint32_t heads);
-void b_kv_store(struct build *b, tensor_id k, tensor_id v);
-/* (rows, n_head * head_dim) -> (rows, n_head * v_dim) */
-tensor_id b_attention(struct build *b, tensor_id q);
-tensor_id b_swiglu(struct build *b, tensor_id gate, tensor_id up);
 tensor_id b_add(struct build *b, tensor_id x, tensor_id y);
+
+/* x in place: times a number; cap * tanh(x / cap) */
+void b_scale(struct build *b, tensor_id x, float by);
+void b_softcap(struct build *b, tensor_id x, float cap);
+
+/* Grouped-query attention from the normalized residual stream to the output
+ * projection: (rows, n_embd) -> (rows, n_embd).  Norms of each head's query
+ * and key before the rotation, biases and sinks where the family has them;
+ * windows and rotations are the layer's. */
+tensor_id b_self_attention(struct build *b, tensor_id h);
+
+/* gate x up, in gate's place */
+typedef tensor_id activation_fn(struct build *b, tensor_id gate, tensor_id up);
+activation_fn b_swiglu, b_geglu, b_swiglu_oai;
+
+/* down(act(gate(h), up(h))): (rows, n_embd) -> (rows, n_embd); of all rows, or
+ * of each row's own experts and summed by the router's weights, as the model
+ * has it. */
+tensor_id b_ffn(struct build *b, tensor_id h, activation_fn *act);
+
+/* Whole blocks that many families have: a norm before attention and one before
+ * the feed-forward network (with SwiGLU); norms before and after both (with
+ * GeGLU). */
+build_layer_fn b_pre_norm_block, b_sandwich_block;
+
+/* --- for program.c --- */
+
+tensor_id b_tensor(struct build *b, enum storage store, uint32_t cols);
+struct op *b_op(struct build *b, enum op_kind kind, tensor_id out,
+    tensor_id in0, tensor_id in1);
+/* NULL, and an error, when the stage was not given it. */
+const struct weight *b_weight(struct build *b, enum role role);
+tensor_id b_matmul_by(struct build *b, tensor_id x, const struct weight *w,
+    const struct weight *bias);
+/* What is written last lies in the slot that goes out. */
+void b_put_into_slot(struct build *b, tensor_id x);
 
 #endif

@@ -1,30 +1,19 @@
-/* layers/build_llama.c - the Llama block.
+/* layers/build_llama.c - Llama and kin.
  *
  * Touvron et al. 2023, arXiv 2302.13971, section 2.2 (pre-normalization with
- * RMSNorm, SwiGLU, rotary embeddings); grouped-query attention: arXiv
- * 2305.13245.  Biases where the file has them. */
+ * RMSNorm, SwiGLU, rotary embeddings of interleaved pairs, as Llama's own
+ * weights have them); grouped-query attention: arXiv 2305.13245.  Biases where
+ * the file has them. */
 #include "build.h"
 
-tensor_id
-build_llama_layer(struct build *b, tensor_id x)
-{
-	const struct hparams *hp = b->p->env.hp;
-	tensor_id h, q, k, v, a, gate, up;
+static const enum role required[] = { ROLES_ATTN, ROLES_FFN };
+static const enum role optional[] = {
+	ROLES_QKV_BIAS, ROLE_ATTN_OUT_BIAS,
+	ROLE_FFN_GATE_BIAS, ROLE_FFN_UP_BIAS, ROLE_FFN_DOWN_BIAS
+};
 
-	h = b_rms_norm(b, x, ROLE_ATTN_NORM);
-	q = b_matmul(b, h, ROLE_ATTN_Q, ROLE_ATTN_Q_BIAS);
-	k = b_matmul(b, h, ROLE_ATTN_K, ROLE_ATTN_K_BIAS);
-	v = b_matmul(b, h, ROLE_ATTN_V, ROLE_ATTN_V_BIAS);
-	b_rope(b, q, hp->n_head);
-	b_rope(b, k, hp->n_head_kv);
-	b_kv_store(b, k, v);
-	a = b_attention(b, q);
-	x = b_add(b, x, b_matmul(b, a, ROLE_ATTN_OUT, ROLE_ATTN_OUT_BIAS));
-
-	h = b_rms_norm(b, x, ROLE_FFN_NORM);
-	gate = b_matmul(b, h, ROLE_FFN_GATE, ROLE_FFN_GATE_BIAS);
-	up = b_matmul(b, h, ROLE_FFN_UP, ROLE_FFN_UP_BIAS);
-	h = b_swiglu(b, gate, up);
-	return b_add(b, x,
-	    b_matmul(b, h, ROLE_FFN_DOWN, ROLE_FFN_DOWN_BIAS));
-}
+const struct arch_info arch_llama = {
+	.name = "llama",
+	.layer = b_pre_norm_block,
+	ARCH_ROLES(required, optional),
+};

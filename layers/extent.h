@@ -17,7 +17,10 @@ struct extent {
 	uint32_t type;		/* enum quant_type */
 	uint32_t ncols;		/* k: row length */
 	uint32_t nrows;		/* n: product of the other dims */
+	uint32_t nmats;		/* matrices of nrows / nmats rows, one under
+				 * the other: experts; else 1 */
+	uint32_t pad;
 };
-_Static_assert(sizeof(struct extent) == 112, "extent ABI");
+_Static_assert(sizeof(struct extent) == 120, "extent ABI");
 
 #endif

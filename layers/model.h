@@ -10,6 +10,8 @@
 #include "extent.h"
 #include "gguf.h"
 
+enum { MODEL_SHARED = 3 };
+
 /* Units in pipeline order: 0 = embedding, 1..n_layer = layers, n_layer + 1 =
  * output head. */
 struct model {
@@ -19,7 +21,9 @@ struct model {
 	uint32_t next;
 	uint32_t nunits;	/* n_layer + 2 */
 	uint32_t *first;	/* [nunits + 1]: unit u has ext[first[u]..] */
-	struct extent rope_freqs;	/* nrows == 0: the model has none */
+	/* What every session with a layer has: frequency factors. */
+	struct extent shared[MODEL_SHARED];
+	uint32_t nshared;
 };
 
 /* -EBADMSG / -ENOTSUP with ERR_MODEL: the message names the key or tensor,
@@ -28,7 +32,7 @@ int model_open(const struct gguf *g, struct model **ret, struct err *reterr);
 void model_close(struct model *m);
 
 /* The extents that a session holding units [u0, u1) reads, each once: a tied
- * head beside its embedding is not read twice; rope_freqs comes with any
+ * head beside its embedding is not read twice; what is shared comes with any
  * layer.  out has room for model_range_max().  Returns the count. */
 uint32_t model_range(const struct model *m, uint32_t u0, uint32_t u1,
     struct extent *out);

@@ -8,10 +8,6 @@
 #include "build.h"
 #include "shares.h"
 
-static build_layer_fn *const layer_builders[ARCH_COUNT] = {
-	[ARCH_LLAMA] = build_llama_layer,
-};
-
 static const char *const op_names[OP_NKINDS] = {
 	[OP_GET_ROWS] = "get_rows",
 	[OP_ROPE_TABLE] = "rope_table",
@@ -22,7 +18,11 @@ static const char *const op_names[OP_NKINDS] = {
 	[OP_KV_STORE] = "kv_store",
 	[OP_ATTENTION] = "attention",
 	[OP_SWIGLU] = "swiglu",
+	[OP_GEGLU] = "geglu",
+	[OP_SWIGLU_OAI] = "swiglu_oai",
 	[OP_ADD] = "add",
+	[OP_SCALE] = "scale",
+	[OP_SOFTCAP] = "softcap",
 	[OP_SELECT_ROWS] = "select_rows",
 };
 
@@ -43,208 +43,67 @@ op_share_name(enum op_share s)
 /* A layer has fewer than 32 ops and tensors; the ends have a few more. */
 enum { OPS_PER_LAYER = 32, OPS_OF_ENDS = 16 };
 
-/* Rows of a slot lie as the ring has them (shm/layout.h), those of the scratch
- * as the kernels like them. */
-static uint64_t
-row_stride(enum storage store, enum elem elem, uint32_t cols)
-{
-	if (store != STORE_SCRATCH)
-		return ALIGN_UP(cols * sizeof(float), 64);
-	return act_row_bytes(elem == ELEM_Q8 ? ACT_Q8 : ACT_F32, cols);
-}
+/* --- the whole program --- */
 
-static void
-put_into_slot(struct tensor *t)
-{
-	t->store = STORE_OUTPUT;
-	t->row_bytes = row_stride(t->store, t->elem, t->cols);
-}
-
-static tensor_id
-new_tensor(struct build *b, enum storage store, enum elem elem, uint32_t cols)
-{
-	struct program *p = b->p;
-	struct tensor *t;
-
-	if (p->ntensors == b->cap_tensors) {
-		b->rc = -EOVERFLOW;
-		return 0;
-	}
-	t = &p->t[p->ntensors];
-	t->store = store;
-	t->elem = elem;
-	t->cols = cols;
-	t->rows = b->rows;
-	t->row_bytes = row_stride(store, elem, cols);
-	t->def = p->nops;
-	return (tensor_id)p->ntensors++;
-}
-
-static struct op *
-new_op(struct build *b, enum op_kind kind, tensor_id out, tensor_id in0,
-    tensor_id in1)
-{
-	static struct op dummy;
-	struct program *p = b->p;
-	struct op *op;
-
-	if (p->nops == b->cap_ops) {
-		b->rc = -EOVERFLOW;
-		return &dummy;
-	}
-	op = &p->op[p->nops++];
-	op->kind = kind;
-	op->layer = (int16_t)b->layer;
-	op->out = out;
-	op->in[0] = in0;
-	op->in[1] = in1;
-	return op;
-}
-
+/* The factors that the pairs' frequencies are divided by: those of long
+ * contexts where the context is longer than what came before them.  It is the
+ * session's context that counts, not a text's length, so that no token's
+ * logits change when its text grows. */
 static const struct weight *
-need_weight(struct build *b, enum role role, int layer)
+find_rope_freqs(const struct program_env *env)
 {
-	const struct weight *w = weights_find(b->p->env.ws, role, layer);
+	const struct weight *w = weights_find(env->ws, ROLE_ROPE_FREQS, -1);
 
-	if (w == NULL && b->rc == 0)
-		b->rc = err_set(b->err, ERR_MODEL, -EBADMSG, "layer %d: "
-		    "the stage was given no tensor like %s", layer,
-		    role_info(role)->pattern);
-	return w;
+	return w != NULL ? w : weights_find(env->ws, env->kv.ctx_tok >
+	    env->hp->rope_orig_ctx ? ROLE_ROPE_LONG : ROLE_ROPE_SHORT, -1);
 }
 
-static int
-role_layer(const struct build *b, enum role role)
-{
-	return role_info(role)->per_layer ? b->layer : -1;
-}
-
-tensor_id
-b_rms_norm(struct build *b, tensor_id x, enum role w)
-{
-	tensor_id y = new_tensor(b, STORE_SCRATCH, ELEM_F32,
-	    b->p->t[x].cols);
-
-	new_op(b, OP_RMS_NORM, y, x, NO_TENSOR)->w =
-	    need_weight(b, w, role_layer(b, w));
-	return y;
-}
-
-/* x as this kernel wants it; the matmuls that share x share the result. */
-static tensor_id
-activations(struct build *b, tensor_id x, enum act_type act)
-{
-	tensor_id q8;
-
-	if (act == ACT_F32)
-		return x;
-	if (b->quantized.x == x)
-		return b->quantized.q8;
-	q8 = new_tensor(b, STORE_SCRATCH, ELEM_Q8, b->p->t[x].cols);
-	new_op(b, OP_QUANTIZE, q8, x, NO_TENSOR);
-	b->quantized.x = x;
-	b->quantized.q8 = q8;
-	return q8;
-}
-
-static tensor_id
-matmul_weight(struct build *b, tensor_id x, const struct weight *w,
-    const struct weight *bias)
-{
-	struct op *op;
-	tensor_id y;
-
-	if (w == NULL)
-		return x;
-	x = activations(b, x, w->kern->act);
-	y = new_tensor(b, STORE_SCRATCH, ELEM_F32, w->ext.nrows);
-	op = new_op(b, OP_MATMUL, y, x, NO_TENSOR);
-	op->w = w;
-	op->bias = bias;
-	return y;
-}
-
-tensor_id
-b_matmul(struct build *b, tensor_id x, enum role w, enum role bias)
-{
-	return matmul_weight(b, x, need_weight(b, w, role_layer(b, w)),
-	    weights_find(b->p->env.ws, bias, role_layer(b, bias)));
-}
-
-void
-b_rope(struct build *b, tensor_id x, uint32_t heads)
-{
-	new_op(b, OP_ROPE, x, x, b->rope_table)->heads = heads;
-}
-
-void
-b_kv_store(struct build *b, tensor_id k, tensor_id v)
-{
-	new_op(b, OP_KV_STORE, NO_TENSOR, k, v);
-}
-
-tensor_id
-b_attention(struct build *b, tensor_id q)
+/* Both tables for every stage of a model that has two, so that the scratch
+ * does not depend on which layers it holds. */
+static void
+build_rope_tables(struct build *b)
 {
 	const struct hparams *hp = b->p->env.hp;
-	tensor_id y = new_tensor(b, STORE_SCRATCH, ELEM_F32,
-	    hp->n_head * hp->v_dim);
+	int local;
 
-	new_op(b, OP_ATTENTION, y, q, NO_TENSOR);
-	return y;
+	for (local = 0; local < 2; local++) {
+		b->rope_table[local] = b->rope_table[0];
+		if (local && !(hp->window > 0 && hp->rope_base_local > 0))
+			break;
+		b->rope_table[local] = b_tensor(b, STORE_SCRATCH, hp->n_rot);
+		b_op(b, OP_ROPE_TABLE, b->rope_table[local], NO_TENSOR,
+		    NO_TENSOR)->local = (uint8_t)local;
+	}
+	b->p->rope_freqs = find_rope_freqs(&b->p->env);
 }
-
-/* The result takes its first operand's place where that is not read again. */
-tensor_id
-b_swiglu(struct build *b, tensor_id gate, tensor_id up)
-{
-	new_op(b, OP_SWIGLU, gate, gate, up);
-	return gate;
-}
-
-tensor_id
-b_add(struct build *b, tensor_id x, tensor_id y)
-{
-	/* The stage's input belongs to the ring and is never written. */
-	tensor_id out = b->p->t[x].store == STORE_INPUT ? b->residual : x;
-
-	new_op(b, OP_ADD, out, x, y);
-	if (b->quantized.x == out)
-		b->quantized.x = NO_TENSOR;
-	return out;
-}
-
-/* --- the whole program --- */
 
 static tensor_id
 build_body(struct build *b)
 {
 	const struct program_env *env = &b->p->env;
-	build_layer_fn *layer = layer_builders[env->hp->arch];
+	const struct arch_info *arch = arch_info(env->hp->arch);
 	tensor_id x;
 	uint32_t i;
 
 	if (env->embedding) {
-		x = new_tensor(b, STORE_SCRATCH, ELEM_F32, env->hp->n_embd);
-		new_op(b, OP_GET_ROWS, x, NO_TENSOR, NO_TENSOR)->w =
-		    need_weight(b, ROLE_TOKEN_EMBD, -1);
+		x = b_tensor(b, STORE_SCRATCH, env->hp->n_embd);
+		b_op(b, OP_GET_ROWS, x, NO_TENSOR, NO_TENSOR)->w =
+		    b_weight(b, ROLE_TOKEN_EMBD);
+		if (env->hp->embd_scale != 1)
+			b_scale(b, x, env->hp->embd_scale);
 	} else {
-		x = new_tensor(b, STORE_INPUT, ELEM_F32, env->hp->n_embd);
+		x = b_tensor(b, STORE_INPUT, env->hp->n_embd);
 		/* Here, and not where it is first written, so that its place
 		 * does not depend on the first layer's other tensors. */
 		if (env->nlayers > 0)
-			b->residual = new_tensor(b, STORE_SCRATCH, ELEM_F32,
+			b->residual = b_tensor(b, STORE_SCRATCH,
 			    env->hp->n_embd);
 	}
-	if (env->nlayers > 0) {
-		b->rope_table = new_tensor(b, STORE_SCRATCH, ELEM_F32,
-		    env->hp->n_rot);
-		new_op(b, OP_ROPE_TABLE, b->rope_table, NO_TENSOR, NO_TENSOR);
-		b->p->rope_freqs = weights_find(env->ws, ROLE_ROPE_FREQS, -1);
-	}
+	if (env->nlayers > 0)
+		build_rope_tables(b);
 	for (i = 0; i < env->nlayers && b->rc == 0; i++) {
 		b->layer = (int)(env->first_layer + i);
-		x = layer(b, x);
+		x = arch->layer(b, x);
 	}
 	b->layer = -1;
 	b->p->nbody = b->p->nops;
@@ -255,19 +114,22 @@ build_body(struct build *b)
 static void
 build_head(struct build *b, tensor_id x)
 {
+	const struct hparams *hp = b->p->env.hp;
 	const struct weight *w;
 	tensor_id sel, y;
 
 	b->rows = b->p->env.head_rows;
-	sel = new_tensor(b, STORE_SCRATCH, ELEM_F32, b->p->t[x].cols);
-	new_op(b, OP_SELECT_ROWS, sel, x, NO_TENSOR);
+	sel = b_tensor(b, STORE_SCRATCH, b->p->t[x].cols);
+	b_op(b, OP_SELECT_ROWS, sel, x, NO_TENSOR);
 	x = b_rms_norm(b, sel, ROLE_OUTPUT_NORM);
 	/* A tied head beside its embedding is one matrix. */
 	w = weights_find(b->p->env.ws, ROLE_OUTPUT, -1);
 	if (w == NULL)
-		w = need_weight(b, ROLE_TOKEN_EMBD, -1);
-	y = matmul_weight(b, x, w, NULL);
-	put_into_slot(&b->p->t[y]);
+		w = b_weight(b, ROLE_TOKEN_EMBD);
+	y = b_matmul_by(b, x, w, NULL);
+	b_put_into_slot(b, y);
+	if (hp->logit_softcap > 0)
+		b_softcap(b, y, hp->logit_softcap);
 }
 
 /* Lives: from where the threads met before the defining op, since one may run
@@ -372,7 +234,7 @@ program_build(const struct program_env *env, struct program **ret,
 	else if (b.rc == 0)
 		/* The residual stream is written where the next stage reads
 		 * it: no copy at the border. */
-		put_into_slot(&p->t[x]);
+		b_put_into_slot(&b, x);
 	if (b.rc < 0) {
 		program_free(p);
 		return b.rc;

@@ -16,14 +16,18 @@
 enum op_kind {
 	OP_GET_ROWS,	/* out = embedding rows of the batch's tokens */
 	OP_ROPE_TABLE,	/* out (rows, n_rot) = cos and sin of each position */
-	OP_RMS_NORM,	/* out = norm(in0) * w */
+	OP_RMS_NORM,	/* out = norm(in0) * w, of each head where heads > 0 */
 	OP_QUANTIZE,	/* out = in0 in 8 bits, for the matmuls that follow */
 	OP_MATMUL,	/* out = in0 . w^T (+ bias) */
 	OP_ROPE,	/* in0 rotated in place by the table in1 */
 	OP_KV_STORE,	/* in0 = k, in1 = v into the cache */
 	OP_ATTENTION,	/* out = attention(in0 = q, cache) */
 	OP_SWIGLU,	/* out = silu(in0) * in1 */
+	OP_GEGLU,	/* out = gelu(in0) * in1 */
+	OP_SWIGLU_OAI,	/* out = gpt-oss's, clamped: kernels.h */
 	OP_ADD,		/* out = in0 + in1 */
+	OP_SCALE,	/* out = in0 * param */
+	OP_SOFTCAP,	/* out = param * tanh(in0 / param) */
 	OP_SELECT_ROWS,	/* out = the rows of in0 that want logits */
 	OP_NKINDS
 };
@@ -69,9 +73,14 @@ struct op {
 	enum op_kind kind;
 	int16_t layer;		/* of the model, -1 = none */
 	uint16_t out, in[2];	/* tensors, NO_TENSOR = none */
-	const struct weight *w;		/* GET_ROWS, RMS_NORM, MATMUL */
+	/* GET_ROWS, RMS_NORM, MATMUL; ATTENTION: sinks, NULL = none */
+	const struct weight *w;
 	const struct weight *bias;	/* MATMUL, NULL = none */
-	uint32_t heads;		/* ROPE: heads in a row */
+	uint32_t heads;		/* ROPE, RMS_NORM: heads in a row */
+	uint32_t window;	/* ATTENTION: keys that are seen, 0 = all */
+	float param;
+	uint8_t local;		/* ROPE_TABLE: of local layers */
+	uint8_t experts;	/* on the experts' rows, not the batch's */
 	/* Set by shares_find(). */
 	enum op_share share;
 	uint16_t group;		/* SHARE_COLS: of program.group */

@@ -138,7 +138,11 @@ choose(struct program *p, uint32_t first, uint32_t i)
 		break;
 	case OP_QUANTIZE:
 	case OP_SWIGLU:
+	case OP_GEGLU:
+	case OP_SWIGLU_OAI:
 	case OP_ADD:
+	case OP_SCALE:
+	case OP_SOFTCAP:
 		follow(p, first, i);
 		break;
 	default:

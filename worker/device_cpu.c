@@ -7,6 +7,7 @@
 
 #include "../config/meminfo.h"
 #include "../kernels/cpu.h"
+#include "../layers/rope.h"
 #include "../layers/shares.h"
 #include "host_mem.h"
 #include "ops_cpu.h"
@@ -141,6 +142,7 @@ static int
 prepare_program(struct device *d, const struct program *p)
 {
 	unsigned n = d->conf.par->nthreads;
+	int local;
 
 	if (d->cut != NULL)
 		return 0;
@@ -149,11 +151,13 @@ prepare_program(struct device *d, const struct program *p)
 		return -ENOMEM;
 	if (p->env.nlayers == 0)
 		return 0;
-	d->inv_freq = calloc(p->env.hp->n_rot / 2, sizeof(*d->inv_freq));
+	d->inv_freq = calloc(p->env.hp->n_rot, sizeof(*d->inv_freq));
 	if (d->inv_freq == NULL)
 		return -ENOMEM;
-	rope_inv_freq(p->env.hp, p->rope_freqs != NULL ? p->rope_freqs->vec :
-	    NULL, d->inv_freq);
+	for (local = 0; local < 2; local++)
+		rope_inv_freq(p->env.hp, local, p->rope_freqs != NULL ?
+		    p->rope_freqs->vec : NULL, d->inv_freq +
+		    local * (p->env.hp->n_rot / 2));
 	return 0;
 }
 

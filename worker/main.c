@@ -139,8 +139,10 @@ on_start(struct worker *w, struct err *reterr)
 static int
 model_sane(const struct wire_model *m, const struct hparams *hp)
 {
-	return hp->arch < ARCH_COUNT && hp->n_embd > 0 && hp->n_head_kv > 0 &&
+	return arch_info(hp->arch) != NULL && hp->n_embd > 0 && hp->n_head_kv > 0 &&
 	    hp->n_head % hp->n_head_kv == 0 && hp->n_vocab > 0 &&
+	    hp->n_layer <= MAX_LAYERS && hp->n_expert <= MAX_EXPERTS &&
+	    hp->n_expert_used <= hp->n_expert &&
 	    m->batch_rows >= 1 && m->batch_rows <= MAX_BATCH &&
 	    m->head_rows >= 1 && m->head_rows <= m->batch_rows &&
 	    m->nseqs >= 1 && m->nseqs <= MAX_SEQS && m->ctx_tok >= 1 &&

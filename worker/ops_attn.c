@@ -131,6 +131,8 @@ tiles_next(struct tiles *t, const struct op *op, struct tile *ret)
 			.n_rep = hp->n_head / hp->n_head_kv,
 			.head_dim = hp->head_dim, .v_dim = hp->v_dim,
 			.scale = hp->attn_scale,
+			.softcap = hp->attn_softcap,
+			.window = op->window,
 		},
 	};
 	ret->end = attn_chunks(&ret->a, &ret->first);
@@ -159,6 +161,8 @@ head_arg(const struct ops_ctx *c, const struct op *op, const struct tile *t,
 
 	a.q += (size_t)h * a.n_rep * a.head_dim;
 	a.out += (size_t)h * a.n_rep * a.v_dim;
+	if (op->w != NULL)
+		a.sink = op->w->vec + h * a.n_rep;
 	a.k = c->kv + kv_k_off(&env->kv, layer, t->seq, h);
 	a.v = c->kv + kv_v_off(&env->kv, layer, t->seq, h);
 	a.scratch = (float *)(void *)thread_scratch(c, thread);

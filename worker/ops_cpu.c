@@ -5,6 +5,8 @@
  * order, so that neither the split nor the batch shows in a result. */
 #include "ops_impl.h"
 
+#include "../layers/rope.h"
+
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -34,16 +36,19 @@ static void
 op_rope_table(const struct ops_ctx *c, const struct op *op, uint64_t lo,
     uint64_t hi)
 {
-	uint32_t half = c->p->env.hp->n_rot / 2, i;
+	const struct hparams *hp = c->p->env.hp;
+	const float *inv_freq = c->inv_freq + op->local * hp->n_rot / 2;
+	const float by = rope_magnitude(hp, op->local);
+	uint32_t half = hp->n_rot / 2, i;
 	uint64_t r;
 	float *y, angle;
 
 	for (r = lo; r < hi; r++) {
 		y = row_at(c, op->out, r);
 		for (i = 0; i < half; i++) {
-			angle = (float)c->b->pos[r] * c->inv_freq[i];
-			y[i] = cosf(angle);
-			y[half + i] = sinf(angle);
+			angle = (float)c->b->pos[r] * inv_freq[i];
+			y[i] = cosf(angle) * by;
+			y[half + i] = sinf(angle) * by;
 		}
 	}
 }
@@ -52,11 +57,17 @@ static void
 op_rms_norm(const struct ops_ctx *c, const struct op *op, uint64_t lo,
     uint64_t hi)
 {
+	uint32_t k = op->w->ext.ncols, h;
 	uint64_t r;
+	float *y, *x;
 
-	for (r = lo; r < hi; r++)
-		c->k->rms_norm(row_at(c, op->out, r), row_at(c, op->in[0], r),
-		    op->w->vec, op->w->ext.ncols, c->p->env.hp->rms_eps);
+	for (r = lo; r < hi; r++) {
+		y = row_at(c, op->out, r);
+		x = row_at(c, op->in[0], r);
+		for (h = 0; h < MAX(op->heads, 1); h++)
+			c->k->rms_norm(y + (size_t)h * k, x + (size_t)h * k,
+			    op->w->vec, k, c->p->env.hp->rms_eps);
+	}
 }
 
 static void
@@ -103,14 +114,44 @@ op_matmul(const struct ops_ctx *c, const struct op *op, uint32_t c0,
 	    op->bias != NULL ? op->bias->vec : NULL, op_rows(c, op), c0, c1);
 }
 
+/* gpt-oss model card, arXiv 2508.10925: alpha and limit of its SwiGLU. */
+#define OAI_ALPHA	1.702f
+#define OAI_LIMIT	7.0f
+
 static void
-op_swiglu(const struct ops_ctx *c, const struct op *op, uint64_t r,
+op_glu(const struct ops_ctx *c, const struct op *op, uint64_t r,
     uint32_t c0, uint32_t c1)
 {
-	float *out = row_at(c, op->out, r), *gate = row_at(c, op->in[0], r);
-	float *up = row_at(c, op->in[1], r);
+	float *out = (float *)row_at(c, op->out, r) + c0;
+	float *gate = (float *)row_at(c, op->in[0], r) + c0;
+	float *up = (float *)row_at(c, op->in[1], r) + c0;
 
-	c->k->swiglu(out + c0, gate + c0, up + c0, c1 - c0);
+	if (op->kind == OP_SWIGLU)
+		c->k->swiglu(out, gate, up, c1 - c0);
+	else if (op->kind == OP_GEGLU)
+		c->k->geglu(out, gate, up, c1 - c0);
+	else
+		c->k->swiglu_oai(out, gate, up, c1 - c0, OAI_ALPHA,
+		    OAI_LIMIT);
+}
+
+/* In place, both. */
+static void
+op_scale(const struct ops_ctx *c, const struct op *op, uint64_t r,
+    uint32_t c0, uint32_t c1)
+{
+	float *x = row_at(c, op->out, r);
+
+	for (; c0 < c1; c0++)
+		x[c0] *= op->param;
+}
+
+static void
+op_softcap(const struct ops_ctx *c, const struct op *op, uint64_t r,
+    uint32_t c0, uint32_t c1)
+{
+	c->k->softcap((float *)row_at(c, op->out, r) + c0, c1 - c0,
+	    op->param);
 }
 
 /* out = in0 + in1; out is in0 but for the first of a stage. */
@@ -155,8 +196,12 @@ typedef void element_fn(const struct ops_ctx *c, const struct op *op,
     uint64_t r, uint32_t c0, uint32_t c1);
 static element_fn *const element_ops[OP_NKINDS] = {
 	[OP_QUANTIZE] = op_quantize,
-	[OP_SWIGLU] = op_swiglu,
+	[OP_SWIGLU] = op_glu,
+	[OP_GEGLU] = op_glu,
+	[OP_SWIGLU_OAI] = op_glu,
 	[OP_ADD] = op_add,
+	[OP_SCALE] = op_scale,
+	[OP_SOFTCAP] = op_softcap,
 };
 
 /* Row after row through all of these ops, while it is in the cache. */
@@ -248,19 +293,5 @@ ops_run(const struct ops_ctx *c, uint32_t first, uint32_t end,
 		if (thread == 0 && c->b->progress != NULL)
 			atomic_fetch_add_explicit(c->b->progress,
 			    (uint64_t)(next - op), memory_order_relaxed);
-	}
-}
-
-void
-rope_inv_freq(const struct hparams *hp, const float *factors, float *ret)
-{
-	uint32_t i;
-	double f;
-
-	for (i = 0; i < hp->n_rot / 2; i++) {
-		f = pow((double)hp->rope_base, -2.0 * i / hp->n_rot) *
-		    (double)hp->rope_scale;
-		ret[i] = (float)(factors != NULL ? f / (double)factors[i] :
-		    f);
 	}
 }

@@ -12,7 +12,8 @@ struct ops_ctx {
 	struct par *par;
 	uint8_t *kv;		/* base of the KV arena */
 	uint8_t *compute;	/* base of the compute arena */
-	const float *inv_freq;	/* (n_rot / 2), radians per position */
+	const float *inv_freq;	/* (2 x n_rot / 2): rope.h, of all layers and
+				 * of local ones */
 	const uint32_t *cut;	/* of the columns among par's threads, by
 				 * shares_cut(); unused with one thread */
 	const struct batch *b;
@@ -22,10 +23,5 @@ struct ops_ctx {
  * of them. */
 void ops_run(const struct ops_ctx *c, uint32_t first, uint32_t end,
     unsigned thread);
-
-/* base^(-2i / n_rot) * scale / factor[i]: Su et al. 2021, section 3.2.2, with
- * linear scaling and Llama 3's frequency factors (NULL = none). */
-void rope_inv_freq(const struct hparams *hp, const float *factors,
-    float *ret);
 
 #endif

@@ -1,0 +1,265 @@
+/* layers/build.c - the words of build.h: operations and the tensors between
+ * them. */
+#include "build.h"
+
+#include <errno.h>
+
+/* Rows of a slot lie as the ring has them (shm/layout.h), those of the scratch
+ * as the kernels like them. */
+static uint64_t
+row_stride(enum storage store, enum elem elem, uint32_t cols)
+{
+	if (store != STORE_SCRATCH)
+		return ALIGN_UP(cols * sizeof(float), 64);
+	return act_row_bytes(elem == ELEM_Q8 ? ACT_Q8 : ACT_F32, cols);
+}
+
+static tensor_id
+new_tensor(struct build *b, enum storage store, enum elem elem, uint32_t cols)
+{
+	struct program *p = b->p;
+	struct tensor *t;
+
+	if (p->ntensors == b->cap_tensors) {
+		b->rc = -EOVERFLOW;
+		return 0;
+	}
+	t = &p->t[p->ntensors];
+	t->store = store;
+	t->elem = elem;
+	t->cols = cols;
+	t->rows = b->rows;
+	t->row_bytes = row_stride(store, elem, cols);
+	t->def = p->nops;
+	return (tensor_id)p->ntensors++;
+}
+
+tensor_id
+b_tensor(struct build *b, enum storage store, uint32_t cols)
+{
+	return new_tensor(b, store, ELEM_F32, cols);
+}
+
+void
+b_put_into_slot(struct build *b, tensor_id x)
+{
+	struct tensor *t = &b->p->t[x];
+
+	t->store = STORE_OUTPUT;
+	t->row_bytes = row_stride(t->store, t->elem, t->cols);
+}
+
+struct op *
+b_op(struct build *b, enum op_kind kind, tensor_id out, tensor_id in0,
+    tensor_id in1)
+{
+	static struct op dummy;
+	struct program *p = b->p;
+	struct op *op;
+
+	if (p->nops == b->cap_ops) {
+		b->rc = -EOVERFLOW;
+		return &dummy;
+	}
+	op = &p->op[p->nops++];
+	op->kind = kind;
+	op->layer = (int16_t)b->layer;
+	op->experts = (uint8_t)b->experts;
+	op->out = out;
+	op->in[0] = in0;
+	op->in[1] = in1;
+	/* What was made of the old values is of no use any more. */
+	if (out != NO_TENSOR && b->quantized.x == out)
+		b->quantized.x = NO_TENSOR;
+	return op;
+}
+
+static const struct weight *
+find_weight(const struct build *b, enum role role)
+{
+	return weights_find(b->p->env.ws, role,
+	    role_info(role)->per_layer ? b->layer : -1);
+}
+
+const struct weight *
+b_weight(struct build *b, enum role role)
+{
+	const struct weight *w = find_weight(b, role);
+
+	if (w == NULL && b->rc == 0)
+		b->rc = err_set(b->err, ERR_MODEL, -EBADMSG, "layer %d: "
+		    "the stage was given no tensor like %s", b->layer,
+		    role_info(role)->pattern);
+	return w;
+}
+
+tensor_id
+b_rms_norm(struct build *b, tensor_id x, enum role w)
+{
+	tensor_id y = b_tensor(b, STORE_SCRATCH, b->p->t[x].cols);
+
+	b_op(b, OP_RMS_NORM, y, x, NO_TENSOR)->w = b_weight(b, w);
+	return y;
+}
+
+/* x as this kernel wants it; the matmuls that share x share the result. */
+static tensor_id
+activations(struct build *b, tensor_id x, enum act_type act)
+{
+	tensor_id q8;
+
+	if (act == ACT_F32)
+		return x;
+	if (b->quantized.x == x)
+		return b->quantized.q8;
+	q8 = new_tensor(b, STORE_SCRATCH, ELEM_Q8, b->p->t[x].cols);
+	b_op(b, OP_QUANTIZE, q8, x, NO_TENSOR);
+	b->quantized.x = x;
+	b->quantized.q8 = q8;
+	return q8;
+}
+
+tensor_id
+b_matmul_by(struct build *b, tensor_id x, const struct weight *w,
+    const struct weight *bias)
+{
+	struct op *op;
+	tensor_id y;
+
+	if (w == NULL)
+		return x;
+	x = activations(b, x, w->kern->act);
+	y = b_tensor(b, STORE_SCRATCH, w->ext.nrows);
+	op = b_op(b, OP_MATMUL, y, x, NO_TENSOR);
+	op->w = w;
+	op->bias = bias;
+	return y;
+}
+
+tensor_id
+b_matmul(struct build *b, tensor_id x, enum role w, enum role bias)
+{
+	return b_matmul_by(b, x, b_weight(b, w), find_weight(b, bias));
+}
+
+tensor_id
+b_add(struct build *b, tensor_id x, tensor_id y)
+{
+	/* The stage's input belongs to the ring and is never written. */
+	tensor_id out = b->p->t[x].store == STORE_INPUT ? b->residual : x;
+
+	b_op(b, OP_ADD, out, x, y);
+	return out;
+}
+
+void
+b_scale(struct build *b, tensor_id x, float by)
+{
+	b_op(b, OP_SCALE, x, x, NO_TENSOR)->param = by;
+}
+
+void
+b_softcap(struct build *b, tensor_id x, float cap)
+{
+	b_op(b, OP_SOFTCAP, x, x, NO_TENSOR)->param = cap;
+}
+
+/* --- attention --- */
+
+/* Each head's own norm, where there is one, and its rotation: in place. */
+static void
+norm_and_rotate(struct build *b, tensor_id x, uint32_t heads, enum role norm)
+{
+	const struct weight *w = find_weight(b, norm);
+	int local = layer_is_local(b->p->env.hp, (uint32_t)b->layer);
+	struct op *op;
+
+	if (w != NULL) {
+		op = b_op(b, OP_RMS_NORM, x, x, NO_TENSOR);
+		op->w = w;
+		op->heads = heads;
+	}
+	b_op(b, OP_ROPE, x, x, b->rope_table[local])->heads = heads;
+}
+
+tensor_id
+b_self_attention(struct build *b, tensor_id h)
+{
+	const struct hparams *hp = b->p->env.hp;
+	tensor_id q, k, v, a;
+	struct op *op;
+
+	q = b_matmul(b, h, ROLE_ATTN_Q, ROLE_ATTN_Q_BIAS);
+	k = b_matmul(b, h, ROLE_ATTN_K, ROLE_ATTN_K_BIAS);
+	v = b_matmul(b, h, ROLE_ATTN_V, ROLE_ATTN_V_BIAS);
+	norm_and_rotate(b, q, hp->n_head, ROLE_ATTN_Q_NORM);
+	norm_and_rotate(b, k, hp->n_head_kv, ROLE_ATTN_K_NORM);
+	b_op(b, OP_KV_STORE, NO_TENSOR, k, v);
+	a = b_tensor(b, STORE_SCRATCH, hp->n_head * hp->v_dim);
+	op = b_op(b, OP_ATTENTION, a, q, NO_TENSOR);
+	op->w = find_weight(b, ROLE_ATTN_SINKS);
+	if (layer_is_local(hp, (uint32_t)b->layer))
+		op->window = hp->window;
+	return b_matmul(b, a, ROLE_ATTN_OUT, ROLE_ATTN_OUT_BIAS);
+}
+
+/* --- feed-forward --- */
+
+/* The result takes its first operand's place: that is not read again. */
+tensor_id
+b_swiglu(struct build *b, tensor_id gate, tensor_id up)
+{
+	b_op(b, OP_SWIGLU, gate, gate, up);
+	return gate;
+}
+
+tensor_id
+b_geglu(struct build *b, tensor_id gate, tensor_id up)
+{
+	b_op(b, OP_GEGLU, gate, gate, up);
+	return gate;
+}
+
+tensor_id
+b_swiglu_oai(struct build *b, tensor_id gate, tensor_id up)
+{
+	b_op(b, OP_SWIGLU_OAI, gate, gate, up);
+	return gate;
+}
+
+tensor_id
+b_ffn(struct build *b, tensor_id h, activation_fn *act)
+{
+	tensor_id gate, up;
+
+	gate = b_matmul(b, h, ROLE_FFN_GATE, ROLE_FFN_GATE_BIAS);
+	up = b_matmul(b, h, ROLE_FFN_UP, ROLE_FFN_UP_BIAS);
+	return b_matmul(b, act(b, gate, up), ROLE_FFN_DOWN,
+	    ROLE_FFN_DOWN_BIAS);
+}
+
+/* --- whole blocks --- */
+
+tensor_id
+b_pre_norm_block(struct build *b, tensor_id x)
+{
+	tensor_id h;
+
+	h = b_rms_norm(b, x, ROLE_ATTN_NORM);
+	x = b_add(b, x, b_self_attention(b, h));
+	h = b_rms_norm(b, x, ROLE_FFN_NORM);
+	return b_add(b, x, b_ffn(b, h, b_swiglu));
+}
+
+tensor_id
+b_sandwich_block(struct build *b, tensor_id x)
+{
+	tensor_id h;
+
+	h = b_rms_norm(b, x, ROLE_ATTN_NORM);
+	h = b_self_attention(b, h);
+	x = b_add(b, x, b_rms_norm(b, h, ROLE_ATTN_POST_NORM));
+	h = b_rms_norm(b, x, ROLE_FFN_NORM);
+	h = b_ffn(b, h, b_geglu);
+	return b_add(b, x, b_rms_norm(b, h, ROLE_FFN_POST_NORM));
+}

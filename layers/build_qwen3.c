@@ -1,0 +1,17 @@
+/* layers/build_qwen3.c - Qwen3.
+ *
+ * Yang et al. 2025, arXiv 2505.09388, section 2: Qwen2's block without its
+ * biases; each head's query and key are normalized before they are rotated. */
+#include "build.h"
+
+static const enum role required[] = {
+	ROLES_ATTN, ROLE_ATTN_Q_NORM, ROLE_ATTN_K_NORM, ROLES_FFN
+};
+static const enum role optional[] = { ROLES_QKV_BIAS };
+
+const struct arch_info arch_qwen3 = {
+	.name = "qwen3",
+	.layer = b_pre_norm_block,
+	ARCH_ROLES(required, optional),
+	.rope_neox = 1,
+};

@@ -1,0 +1,415 @@
+/* layers/hparams.c - metadata to hyper-parameters: every key that a family may
+ * have, and what it is where the file does not say. */
+#include "hparams.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <bsd/string.h>
+
+/* Sizes above these are not models but mistakes; the products below stay
+ * inside 64 bits with them. */
+enum {
+	LIMIT_LAYERS = MAX_LAYERS, LIMIT_DIM = 1 << 20, LIMIT_HEADS = 1 << 14,
+	LIMIT_VOCAB = 1 << 24, LIMIT_CTX = 1 << 30
+};
+
+static int
+key_u32(const struct gguf *g, const char *arch, const char *suffix,
+    uint32_t lo, uint32_t hi, uint32_t *ret, struct err *reterr)
+{
+	char key[128];
+	uint32_t v;
+	int rc;
+
+	snprintf(key, sizeof(key), "%s.%s", arch, suffix);
+	if ((rc = gguf_get_u32(g, key, &v, reterr)) < 0)
+		return rc;
+	if (v < lo || v > hi)
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "%s: %s is %u: allowed are %u to %u", g->file[0].path, key,
+		    v, lo, hi);
+	*ret = v;
+	return 0;
+}
+
+static int
+need_u32(const struct gguf *g, const char *arch, const char *suffix,
+    uint32_t lo, uint32_t hi, uint32_t *ret, struct err *reterr)
+{
+	int rc = key_u32(g, arch, suffix, lo, hi, ret, reterr);
+
+	if (rc == -ENOENT)
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "%s: the key %s.%s is missing", g->file[0].path, arch,
+		    suffix);
+	return rc;
+}
+
+/* Leaves *ret alone when the key is absent. */
+static int
+opt_u32(const struct gguf *g, const char *arch, const char *suffix,
+    uint32_t lo, uint32_t hi, uint32_t *ret, struct err *reterr)
+{
+	int rc = key_u32(g, arch, suffix, lo, hi, ret, reterr);
+
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static int
+opt_f32(const struct gguf *g, const char *arch, const char *suffix,
+    float *ret, struct err *reterr)
+{
+	char key[128];
+	float v;
+	int rc;
+
+	snprintf(key, sizeof(key), "%s.%s", arch, suffix);
+	if ((rc = gguf_get_f32(g, key, &v, reterr)) == -ENOENT)
+		return 0;
+	if (rc < 0)
+		return rc;
+	if (!(v > 0) || !isfinite(v))
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "%s: %s is %g: it must be above 0", g->file[0].path, key,
+		    (double)v);
+	*ret = v;
+	return 0;
+}
+
+/* How positions are stretched beyond the trained context. */
+enum scaling { SCALING_NONE, SCALING_LINEAR, SCALING_YARN, SCALING_LONG };
+
+static int
+read_scaling_type(const struct gguf *g, const char *arch, enum scaling *ret,
+    struct err *reterr)
+{
+	static const char *const names[] = { "none", "linear", "yarn",
+	    "longrope" };
+	struct gguf_str s;
+	char key[128];
+	unsigned i;
+	int rc;
+
+	/* A factor alone, as older files have it. */
+	*ret = SCALING_LINEAR;
+	snprintf(key, sizeof(key), "%s.rope.scaling.type", arch);
+	if ((rc = gguf_get_str(g, key, &s, reterr)) < 0)
+		return rc == -ENOENT ? 0 : rc;
+	for (i = 0; i < NITEMS(names); i++)
+		if (strcmp(s.data, names[i]) == 0) {
+			*ret = (enum scaling)i;
+			return 0;
+		}
+	return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: %s is \"%s\": "
+	    "supported are none, linear, yarn and longrope", g->file[0].path,
+	    key, s.data);
+}
+
+static int
+read_rope_scaling(const struct gguf *g, const char *arch, struct hparams *hp,
+    struct err *reterr)
+{
+	enum scaling how;
+	float factor = 1;
+	int rc;
+
+	hp->rope_orig_ctx = hp->ctx_train;
+	hp->yarn_fast = 32;
+	hp->yarn_slow = 1;
+	/* scale_linear is the name of older files. */
+	if ((rc = read_scaling_type(g, arch, &how, reterr)) < 0 ||
+	    (rc = opt_u32(g, arch, "rope.scaling.original_context_length", 1,
+	    LIMIT_CTX, &hp->rope_orig_ctx, reterr)) < 0 ||
+	    (rc = opt_f32(g, arch, "rope.scaling.attn_factor",
+	    &hp->rope_mscale, reterr)) < 0 ||
+	    (rc = opt_f32(g, arch, "rope.scale_linear", &factor, reterr)) < 0 ||
+	    (rc = opt_f32(g, arch, "rope.scaling.factor", &factor,
+	    reterr)) < 0 ||
+	    (rc = opt_f32(g, arch, "rope.scaling.yarn_beta_fast",
+	    &hp->yarn_fast, reterr)) < 0 ||
+	    (rc = opt_f32(g, arch, "rope.scaling.yarn_beta_slow",
+	    &hp->yarn_slow, reterr)) < 0)
+		return rc;
+	if (how == SCALING_LINEAR || how == SCALING_YARN)
+		hp->rope_scale = 1 / factor;
+	if (how == SCALING_YARN) {
+		hp->rope_yarn = 1;
+		/* Peng et al. 2023, arXiv 2309.00071, equation 15. */
+		hp->rope_mscale *= 0.1f * logf(factor) + 1;
+	}
+	return 0;
+}
+
+/* Vocabulary size: the key, else the token list, else the embedding. */
+static int
+read_vocab(const struct gguf *g, const char *arch, struct hparams *hp,
+    struct err *reterr)
+{
+	const struct gguf_tensor *t;
+	const struct gguf_kv *kv;
+	uint64_t ntok = 0;
+	int rc;
+
+	t = gguf_find_tensor(g, role_info(ROLE_TOKEN_EMBD)->pattern);
+	if (t == NULL)
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "%s: no tensor token_embd.weight: not a whole model "
+		    "(tokenize and inspect work with a vocabulary alone)",
+		    g->file[0].path);
+	if (t->ne[1] < 1 || t->ne[1] > LIMIT_VOCAB)
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "%s: token_embd.weight has %llu rows: allowed are 1 to %d",
+		    g->file[0].path, (unsigned long long)t->ne[1],
+		    LIMIT_VOCAB);
+	hp->n_vocab = (uint32_t)t->ne[1];
+	if ((rc = opt_u32(g, arch, "vocab_size", 1, LIMIT_VOCAB, &hp->n_vocab,
+	    reterr)) < 0)
+		return rc;
+	kv = gguf_find(g, "tokenizer.ggml.tokens");
+	if (kv != NULL && kv->type == GGUF_ARRAY)
+		ntok = kv->v.a.count;
+	if (hp->n_vocab != t->ne[1] || (ntok != 0 && ntok != t->ne[1]))
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "%s: the sizes of the vocabulary disagree: "
+		    "token_embd.weight has %llu rows, %s.vocab_size says %u, "
+		    "tokenizer.ggml.tokens has %llu", g->file[0].path,
+		    (unsigned long long)t->ne[1], arch, hp->n_vocab,
+		    (unsigned long long)ntok);
+	return 0;
+}
+
+static int
+read_heads(const struct gguf *g, const char *arch, struct hparams *hp,
+    struct err *reterr)
+{
+	int rc;
+
+	if ((rc = need_u32(g, arch, "attention.head_count", 1, LIMIT_HEADS,
+	    &hp->n_head, reterr)) < 0)
+		return rc;
+	hp->n_head_kv = hp->n_head;
+	if ((rc = opt_u32(g, arch, "attention.head_count_kv", 1, LIMIT_HEADS,
+	    &hp->n_head_kv, reterr)) < 0)
+		return rc;
+	if (hp->n_head % hp->n_head_kv != 0)
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "%s: %u query heads cannot share %u KV heads evenly",
+		    g->file[0].path, hp->n_head, hp->n_head_kv);
+	hp->head_dim = hp->n_embd / hp->n_head;
+	if ((rc = opt_u32(g, arch, "attention.key_length", 1, 1 << 14,
+	    &hp->head_dim, reterr)) < 0)
+		return rc;
+	if (hp->head_dim == 0)
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "%s: %u heads are more than the width %u",
+		    g->file[0].path, hp->n_head, hp->n_embd);
+	hp->v_dim = hp->head_dim;
+	if ((rc = opt_u32(g, arch, "attention.value_length", 1, 1 << 14,
+	    &hp->v_dim, reterr)) < 0)
+		return rc;
+	hp->n_rot = hp->head_dim;
+	if ((rc = opt_u32(g, arch, "rope.dimension_count", 2, 1 << 14,
+	    &hp->n_rot, reterr)) < 0)
+		return rc;
+	if (hp->n_rot > hp->head_dim || hp->n_rot % 2 != 0)
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "%s: %s.rope.dimension_count is %u: it must be even and "
+		    "at most the head's %u", g->file[0].path, arch, hp->n_rot,
+		    hp->head_dim);
+	return 0;
+}
+
+static void
+set_local(struct hparams *hp, uint32_t layer, int local)
+{
+	if (local)
+		hp->local[layer / 32] |= 1u << layer % 32;
+}
+
+/* Which layers see a window only: a period, or a flag for each layer, or as
+ * the family has it. */
+static int
+read_window(const struct gguf *g, const struct arch_info *a,
+    struct hparams *hp, struct err *reterr)
+{
+	uint32_t every = a->full_every, l;
+	const struct gguf_kv *kv;
+	const uint8_t *flag;
+	uint64_t n;
+	char key[128];
+	int rc;
+
+	if ((rc = opt_u32(g, a->name, "attention.sliding_window", 0, LIMIT_CTX,
+	    &hp->window, reterr)) < 0)
+		return rc;
+	snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern",
+	    a->name);
+	kv = gguf_find(g, key);
+	if (kv != NULL && kv->type == GGUF_ARRAY) {
+		if ((rc = gguf_get_array(g, key, GGUF_BOOL,
+		    (const void **)&flag, &n, reterr)) < 0)
+			return rc;
+		if (n < hp->n_layer)
+			return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: %s "
+			    "has %llu flags for %u layers", g->file[0].path,
+			    key, (unsigned long long)n, hp->n_layer);
+		for (l = 0; l < hp->n_layer; l++)
+			set_local(hp, l, flag[l]);
+		return 0;
+	}
+	if (kv != NULL && (rc = key_u32(g, a->name,
+	    "attention.sliding_window_pattern", 0, LIMIT_LAYERS, &every,
+	    reterr)) < 0)
+		return rc;
+	for (l = 0; l < hp->n_layer; l++)
+		set_local(hp, l, every == 0 || (l + 1) % every != 0);
+	return 0;
+}
+
+static int
+bad_experts(const struct gguf *g, const char *arch, const struct hparams *hp,
+    const char *why, struct err *reterr)
+{
+	return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: %u experts a layer "
+	    "in an architecture \"%s\": %s", g->file[0].path, hp->n_expert,
+	    arch, why);
+}
+
+static int
+read_experts(const struct gguf *g, const struct arch_info *a,
+    struct hparams *hp, struct err *reterr)
+{
+	char key[128];
+	int rc, norm = 1;
+	unsigned i, n = 0;
+
+	if ((rc = opt_u32(g, a->name, "expert_count", 0, MAX_EXPERTS,
+	    &hp->n_expert, reterr)) < 0 || hp->n_expert == 0)
+		return rc;
+	for (i = 0; i < a->nrequired; i++)
+		n += a->required[i] == ROLE_EXPERTS_GATE;
+	if (n == 0)
+		return bad_experts(g, a->name, hp, "it is not known to have "
+		    "any", reterr);
+	hp->n_ff_expert = hp->n_ff;
+	hp->moe_gate = a->moe_gate != 0 ? a->moe_gate : GATE_SOFTMAX;
+	hp->moe_scale = 1;
+	snprintf(key, sizeof(key), "%s.expert_weights_norm", a->name);
+	if ((rc = need_u32(g, a->name, "expert_used_count", 1, hp->n_expert,
+	    &hp->n_expert_used, reterr)) < 0 ||
+	    (rc = opt_u32(g, a->name, "expert_feed_forward_length", 1,
+	    LIMIT_DIM, &hp->n_ff_expert, reterr)) < 0 ||
+	    (rc = opt_u32(g, a->name, "expert_gating_func", 0, UINT32_MAX,
+	    &hp->moe_gate, reterr)) < 0 ||
+	    (rc = opt_f32(g, a->name, "expert_weights_scale", &hp->moe_scale,
+	    reterr)) < 0 ||
+	    ((rc = gguf_get_bool(g, key, &norm, reterr)) < 0 &&
+	    rc != -ENOENT))
+		return rc;
+	if (hp->moe_gate != GATE_SOFTMAX && hp->moe_gate != GATE_SOFTMAX_TOP)
+		return bad_experts(g, a->name, hp, "expert_gating_func is "
+		    "neither 1, a softmax before the choice, nor 3, one after "
+		    "it", reterr);
+	hp->moe_norm = (uint32_t)norm;
+	return 0;
+}
+
+/* What is multiplied in or capped, besides the rotations. */
+static int
+read_scales(const struct gguf *g, const struct arch_info *a,
+    struct hparams *hp, struct err *reterr)
+{
+	int rc;
+
+	hp->embd_scale = a->embd_scaled ? sqrtf((float)hp->n_embd) : 1;
+	hp->attn_scale = 1 / sqrtf((float)(hp->n_layer ==
+	    a->layers_scaled_by_width ? hp->n_embd / hp->n_head :
+	    hp->head_dim));
+	if ((rc = opt_f32(g, a->name, "attention.scale", &hp->attn_scale,
+	    reterr)) < 0 ||
+	    (rc = opt_f32(g, a->name, "attn_logit_softcapping",
+	    &hp->attn_softcap, reterr)) < 0 ||
+	    (rc = opt_f32(g, a->name, "final_logit_softcapping",
+	    &hp->logit_softcap, reterr)) < 0)
+		return rc;
+	return 0;
+}
+
+/* "llama, qwen2, ..." */
+static const char *
+known_archs(char *buf, size_t len)
+{
+	const struct arch_info *a;
+	uint32_t i;
+
+	buf[0] = '\0';
+	for (i = 0; (a = arch_info(i)) != NULL; i++) {
+		strlcat(buf, i > 0 ? ", " : "", len);
+		strlcat(buf, a->name, len);
+	}
+	return buf;
+}
+
+static int
+read_arch(const struct gguf *g, struct hparams *hp, struct err *reterr)
+{
+	struct gguf_str name;
+	char known[256];
+	int rc, id;
+
+	rc = gguf_get_str(g, "general.architecture", &name, reterr);
+	if (rc == -ENOENT)
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "%s: the key general.architecture is missing",
+		    g->file[0].path);
+	if (rc < 0)
+		return rc;
+	if ((id = arch_find(name.data, name.len)) < 0)
+		return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: the "
+		    "architecture \"%s\" is not supported: known are %s "
+		    "(tokenize and inspect work all the same)",
+		    g->file[0].path, name.data, known_archs(known,
+		    sizeof(known)));
+	hp->arch = (uint32_t)id;
+	return 0;
+}
+
+int
+hparams_read(const struct gguf *g, struct hparams *hp, struct err *reterr)
+{
+	const struct arch_info *a;
+	int rc;
+
+	memset(hp, 0, sizeof(*hp));
+	if ((rc = read_arch(g, hp, reterr)) < 0)
+		return rc;
+	a = arch_info(hp->arch);
+	hp->rope_neox = (uint32_t)a->rope_neox;
+	hp->rms_eps = 1e-5f;
+	hp->rope_base = 10000;
+	hp->rope_base_local = a->rope_base_local;
+	hp->rope_scale = hp->rope_mscale = 1;
+	if ((rc = need_u32(g, a->name, "block_count", 1, LIMIT_LAYERS,
+	    &hp->n_layer, reterr)) < 0 ||
+	    (rc = need_u32(g, a->name, "embedding_length", 1, LIMIT_DIM,
+	    &hp->n_embd, reterr)) < 0 ||
+	    (rc = need_u32(g, a->name, "feed_forward_length", 1, LIMIT_DIM,
+	    &hp->n_ff, reterr)) < 0 ||
+	    (rc = need_u32(g, a->name, "context_length", 1, LIMIT_CTX,
+	    &hp->ctx_train, reterr)) < 0 ||
+	    (rc = opt_f32(g, a->name, "attention.layer_norm_rms_epsilon",
+	    &hp->rms_eps, reterr)) < 0 ||
+	    (rc = opt_f32(g, a->name, "rope.freq_base", &hp->rope_base,
+	    reterr)) < 0 ||
+	    (rc = opt_f32(g, a->name, "rope.freq_base_swa",
+	    &hp->rope_base_local, reterr)) < 0 ||
+	    (rc = read_heads(g, a->name, hp, reterr)) < 0 ||
+	    (rc = read_scales(g, a, hp, reterr)) < 0 ||
+	    (rc = read_rope_scaling(g, a->name, hp, reterr)) < 0 ||
+	    (rc = read_window(g, a, hp, reterr)) < 0 ||
+	    (rc = read_experts(g, a, hp, reterr)) < 0)
+		return rc;
+	return read_vocab(g, a->name, hp, reterr);
+}
