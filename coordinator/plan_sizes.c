@@ -38,6 +38,14 @@ rings_bytes(const struct plan *p, unsigned s, int mapped)
     sizeof(struct placed_op) + 3 * sizeof(struct span))
 #define OPS_OF_LAYER	32
 
+/* Of a matrix, for one token: all of it, or the experts that it chooses. */
+static uint64_t
+token_bytes(const struct sizes *z, const struct weight *w)
+{
+	return role_info(w->ext.role)->use == USE_EXPERTS ? w->mat_bytes *
+	    z->plan->model->hp.n_expert_used : w->nbytes;
+}
+
 /* Sizes of these extents; *ret_block is the staging block they ask for. */
 static int
 weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
@@ -62,7 +70,7 @@ weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
 		ret->file += ext[i].nbytes;
 		if (ws.w[i].kern != NULL &&
 		    ext[i].role != ROLE_TOKEN_EMBD)
-			ret->token += ws.w[i].nbytes;
+			ret->token += token_bytes(z, &ws.w[i]);
 	}
 	weights_free(&ws);
 	return 0;

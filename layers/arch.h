@@ -10,7 +10,8 @@
 #include "../config/base.h"
 
 #define ARCHS(X) \
-	X(llama) X(qwen2) X(qwen3) X(gemma2) X(gemma3) X(phi3)
+	X(llama) X(qwen2) X(qwen3) X(qwen3moe) X(gemma2) X(gemma3) X(phi3) \
+	X(gpt_oss)
 
 enum { MAX_LAYERS = 1024, MAX_EXPERTS = 1024 };
 

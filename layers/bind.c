@@ -26,6 +26,13 @@ no_kernel(const struct extent *e, const struct kernels *k, struct err *reterr)
 	    qi != NULL ? qi->name : "unknown", known);
 }
 
+/* Of each matrix of an extent. */
+static uint32_t
+mat_rows(const struct extent *e)
+{
+	return e->nrows / MAX(e->nmats, 1);
+}
+
 int
 weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
     struct weights *ret, struct err *reterr)
@@ -42,6 +49,13 @@ weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
 		w->offset = ws.nbytes;
 		if (ext[i].role >= ROLE_COUNT || ext[i].type >= QUANT_NTYPES)
 			goto fail;
+		if (mat_rows(&ext[i]) == 0 ||
+		    ext[i].nrows % MAX(ext[i].nmats, 1) != 0) {
+			free(ws.w);
+			return err_set(reterr, ERR_MODEL, -EBADMSG,
+			    "tensor %s: %u rows are not %u matrices",
+			    ext[i].name, ext[i].nrows, ext[i].nmats);
+		}
 		if (role_info(ext[i].role)->use == USE_VECTOR) {
 			w->nbytes = (uint64_t)ext[i].nrows * ext[i].ncols *
 			    sizeof(float);
@@ -49,10 +63,11 @@ weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
 			w->kern = &k->mat[ext[i].type];
 			if (w->kern->name == NULL)
 				goto fail;
-			w->nbytes = w->kern->packed_bytes(ext[i].nrows,
-			    ext[i].ncols);
-			w->mat.n = ext[i].nrows;
+			w->mat.n = mat_rows(&ext[i]);
 			w->mat.k = ext[i].ncols;
+			w->mat_bytes = ALIGN_UP(w->kern->packed_bytes(
+			    w->mat.n, w->mat.k), 64);
+			w->nbytes = w->mat_bytes * MAX(ext[i].nmats, 1);
 			w->mat.type = ext[i].type;
 		}
 		ws.nbytes += ALIGN_UP(w->nbytes, 64);
@@ -89,7 +104,10 @@ weights_place(struct weights *ws, void *base)
 uint32_t
 weight_row_step(const struct weight *w)
 {
-	return w->kern != NULL ? w->kern->tile : 1;
+	if (w->kern == NULL)
+		return 1;
+	return w->mat.n == w->ext.nrows || w->mat.n % w->kern->tile == 0 ?
+	    w->kern->tile : w->mat.n;
 }
 
 /* nrows x k of a float type to float32. */
@@ -110,6 +128,22 @@ store_vector(float *dst, const uint8_t *src, uint32_t type, uint64_t n)
 	}
 }
 
+/* Rows may begin in one matrix and end in another. */
+static void
+store_matrices(const struct weight *w, uint8_t *dst, const uint8_t *src,
+    uint32_t row0, uint32_t nrows)
+{
+	uint64_t row_bytes = quant_row_bytes(w->ext.type, w->ext.ncols);
+	uint32_t at, n;
+
+	for (; nrows > 0; row0 += n, nrows -= n, src += n * row_bytes) {
+		at = row0 % w->mat.n;
+		n = MIN(nrows, w->mat.n - at);
+		w->kern->pack(dst + row0 / w->mat.n * w->mat_bytes, src, at,
+		    n, w->mat.n, w->mat.k);
+	}
+}
+
 void
 weights_store(const struct weights *ws, void *base, uint32_t i, uint32_t row0,
     uint32_t nrows, const void *src)
@@ -118,8 +152,7 @@ weights_store(const struct weights *ws, void *base, uint32_t i, uint32_t row0,
 	uint8_t *dst = (uint8_t *)base + w->offset;
 
 	if (w->kern != NULL)
-		w->kern->pack(dst, src, row0, nrows, w->ext.nrows,
-		    w->ext.ncols);
+		store_matrices(w, dst, src, row0, nrows);
 	else
 		store_vector((float *)(void *)dst +
 		    (uint64_t)row0 * w->ext.ncols, src, w->ext.type,

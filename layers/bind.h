@@ -14,7 +14,9 @@ struct weight {
 	struct extent ext;
 	const struct mat_kernel *kern;	/* NULL for a vector */
 	uint64_t offset, nbytes;	/* in the weights arena, 64-aligned */
-	struct mat mat;		/* .data set by weights_place(); matrices */
+	struct mat mat;		/* .data set by weights_place(); the first of
+				 * ext.nmats matrices, */
+	uint64_t mat_bytes;	/* which lie so far apart */
 	const float *vec;	/* (ncols), vectors */
 };
 
@@ -33,7 +35,18 @@ void weights_free(struct weights *ws);
 /* Point every weight into the arena at base (64-aligned, ws->nbytes). */
 void weights_place(struct weights *ws, void *base);
 
-/* Rows at which a reader may cut this weight: its panel's height. */
+/* Matrix i of those that w is made of. */
+static inline struct mat
+weight_mat(const struct weight *w, uint32_t i)
+{
+	struct mat m = w->mat;
+
+	m.data = (const uint8_t *)m.data + i * w->mat_bytes;
+	return m;
+}
+
+/* Rows at which a reader may cut this weight: its panel's height, or a whole
+ * matrix where several do not end on panels. */
 uint32_t weight_row_step(const struct weight *w);
 
 /* Put file rows [row0, row0 + nrows) of weight i, as they lie in the file at

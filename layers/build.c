@@ -65,6 +65,7 @@ b_op(struct build *b, enum op_kind kind, tensor_id out, tensor_id in0,
 	op->kind = kind;
 	op->layer = (int16_t)b->layer;
 	op->experts = (uint8_t)b->experts;
+	op->routes = b->routes;
 	op->out = out;
 	op->in[0] = in0;
 	op->in[1] = in1;
@@ -227,8 +228,8 @@ b_swiglu_oai(struct build *b, tensor_id gate, tensor_id up)
 	return gate;
 }
 
-tensor_id
-b_ffn(struct build *b, tensor_id h, activation_fn *act)
+static tensor_id
+dense(struct build *b, tensor_id h, activation_fn *act)
 {
 	tensor_id gate, up;
 
@@ -236,6 +237,76 @@ b_ffn(struct build *b, tensor_id h, activation_fn *act)
 	up = b_matmul(b, h, ROLE_FFN_UP, ROLE_FFN_UP_BIAS);
 	return b_matmul(b, act(b, gate, up), ROLE_FFN_DOWN,
 	    ROLE_FFN_DOWN_BIAS);
+}
+
+/* The rows of h that the experts work on, as the kernel of w wants them. */
+static tensor_id
+experts_rows(struct build *b, tensor_id h, const struct weight *w)
+{
+	tensor_id x;
+
+	x = new_tensor(b, STORE_SCRATCH, w->kern->act == ACT_Q8 ? ELEM_Q8 :
+	    ELEM_F32, b->p->t[h].cols);
+	b_op(b, OP_MOE_ROWS, x, h, NO_TENSOR);
+	return x;
+}
+
+/* Each row by the matrix of its expert. */
+static tensor_id
+experts_matmul(struct build *b, tensor_id x, const struct weight *w,
+    enum role bias)
+{
+	tensor_id y = b_tensor(b, STORE_SCRATCH, w->mat.n);
+	struct op *op;
+
+	op = b_op(b, OP_MATMUL_ID, y, x, NO_TENSOR);
+	op->w = w;
+	op->bias = find_weight(b, bias);
+	return y;
+}
+
+/* Shazeer et al. 2017, arXiv 1701.06538: the router's k best experts of each
+ * row, weighed by its scores. */
+static tensor_id
+experts(struct build *b, tensor_id h, activation_fn *act)
+{
+	const struct hparams *hp = b->p->env.hp;
+	const struct weight *wg = b_weight(b, ROLE_EXPERTS_GATE);
+	const struct weight *wu = b_weight(b, ROLE_EXPERTS_UP);
+	const struct weight *wd = b_weight(b, ROLE_EXPERTS_DOWN);
+	const uint32_t rows = b->rows;
+	tensor_id scores, routes, xg, xu, gate, up, y, sum;
+
+	scores = b_matmul(b, h, ROLE_ROUTER, ROLE_ROUTER_BIAS);
+	if (b->rc < 0)
+		return h;
+	routes = b_tensor(b, STORE_SCRATCH, 3 * hp->n_expert_used);
+	b_op(b, OP_MOE_ROUTE, routes, scores, NO_TENSOR);
+
+	b->routes = routes;
+	b->experts = 1;
+	b->rows = rows * hp->n_expert_used;
+	xg = xu = experts_rows(b, h, wg);
+	if (wu->kern->act != wg->kern->act)
+		xu = experts_rows(b, h, wu);
+	gate = experts_matmul(b, xg, wg, ROLE_EXPERTS_GATE_BIAS);
+	up = experts_matmul(b, xu, wu, ROLE_EXPERTS_UP_BIAS);
+	y = activations(b, act(b, gate, up), wd->kern->act);
+	y = experts_matmul(b, y, wd, ROLE_EXPERTS_DOWN_BIAS);
+	b->experts = 0;
+	b->rows = rows;
+
+	sum = b_tensor(b, STORE_SCRATCH, hp->n_embd);
+	b_op(b, OP_MOE_SUM, sum, y, NO_TENSOR);
+	b->routes = NO_TENSOR;
+	return sum;
+}
+
+tensor_id
+b_ffn(struct build *b, tensor_id h, activation_fn *act)
+{
+	return b->p->env.hp->n_expert > 0 ? experts(b, h, act) :
+	    dense(b, h, act);
 }
 
 /* --- whole blocks --- */

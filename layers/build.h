@@ -15,7 +15,8 @@ struct build {
 	tensor_id residual;	/* first sum of a stage with an input */
 	struct { tensor_id x, q8; } quantized;	/* the last one made */
 	uint32_t rows;		/* of new tensors: batch_rows, head_rows */
-	int experts;		/* ops are on the experts' rows */
+	int experts;		/* ops are on the experts' rows, */
+	tensor_id routes;	/* which follow from these */
 	int layer;		/* of the model, -1 outside */
 	int rc;
 	struct err *err;

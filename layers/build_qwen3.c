@@ -1,7 +1,8 @@
-/* layers/build_qwen3.c - Qwen3.
+/* layers/build_qwen3.c - Qwen3, and its mixtures of experts.
  *
  * Yang et al. 2025, arXiv 2505.09388, section 2: Qwen2's block without its
- * biases; each head's query and key are normalized before they are rotated. */
+ * biases; each head's query and key are normalized before they are rotated.  The
+ * mixtures differ in name only. */
 #include "build.h"
 
 static const enum role required[] = {
@@ -9,9 +10,21 @@ static const enum role required[] = {
 };
 static const enum role optional[] = { ROLES_QKV_BIAS };
 
+static const enum role moe[] = {
+	ROLES_ATTN, ROLE_ATTN_Q_NORM, ROLE_ATTN_K_NORM, ROLE_FFN_NORM,
+	ROLES_EXPERTS
+};
+
 const struct arch_info arch_qwen3 = {
 	.name = "qwen3",
 	.layer = b_pre_norm_block,
 	ARCH_ROLES(required, optional),
+	.rope_neox = 1,
+};
+
+const struct arch_info arch_qwen3moe = {
+	.name = "qwen3moe",
+	.layer = b_pre_norm_block,
+	ARCH_ROLES(moe, optional),
 	.rope_neox = 1,
 };

@@ -23,6 +23,10 @@ static const char *const op_names[OP_NKINDS] = {
 	[OP_ADD] = "add",
 	[OP_SCALE] = "scale",
 	[OP_SOFTCAP] = "softcap",
+	[OP_MOE_ROUTE] = "moe_route",
+	[OP_MOE_ROWS] = "moe_rows",
+	[OP_MATMUL_ID] = "matmul_id",
+	[OP_MOE_SUM] = "moe_sum",
 	[OP_SELECT_ROWS] = "select_rows",
 };
 
@@ -139,12 +143,13 @@ static void
 find_lives(struct program *p)
 {
 	uint32_t i, j;
-	uint16_t use[3];
+	uint16_t use[4];
 
 	for (i = 0; i < p->nops; i++) {
 		use[0] = p->op[i].out;
 		use[1] = p->op[i].in[0];
 		use[2] = p->op[i].in[1];
+		use[3] = p->op[i].routes;
 		for (j = 0; j < NITEMS(use); j++) {
 			if (use[j] == NO_TENSOR)
 				continue;
@@ -213,7 +218,8 @@ program_build(const struct program_env *env, struct program **ret,
     struct err *reterr)
 {
 	struct build b = { .rows = env->batch_rows, .layer = -1,
-	    .quantized = { NO_TENSOR, NO_TENSOR }, .err = reterr };
+	    .quantized = { NO_TENSOR, NO_TENSOR }, .routes = NO_TENSOR,
+	    .err = reterr };
 	struct program *p;
 	tensor_id x;
 
@@ -299,13 +305,22 @@ program_compute_bytes(const struct program *p, unsigned nthreads)
 }
 
 uint64_t
+op_token_bytes(const struct program *p, const struct op *op)
+{
+	if (op->kind == OP_MATMUL)
+		return op->w->nbytes;
+	if (op->kind == OP_MATMUL_ID)
+		return op->w->mat_bytes * p->env.hp->n_expert_used;
+	return 0;
+}
+
+uint64_t
 program_weight_bytes(const struct program *p)
 {
 	uint64_t n = 0;
 	uint32_t i;
 
 	for (i = 0; i < p->nops; i++)
-		if (p->op[i].kind == OP_MATMUL)
-			n += p->op[i].w->nbytes;
+		n += op_token_bytes(p, &p->op[i]);
 	return n;
 }

@@ -28,6 +28,10 @@ enum op_kind {
 	OP_ADD,		/* out = in0 + in1 */
 	OP_SCALE,	/* out = in0 * param */
 	OP_SOFTCAP,	/* out = param * tanh(in0 / param) */
+	OP_MOE_ROUTE,	/* out = routes: whose experts and weights, of in0 */
+	OP_MOE_ROWS,	/* out = in0's rows by expert; routes get their places */
+	OP_MATMUL_ID,	/* out = in0 . w^T (+ bias), each row by its expert */
+	OP_MOE_SUM,	/* out = each row's experts' rows of in0, weighed */
 	OP_SELECT_ROWS,	/* out = the rows of in0 that want logits */
 	OP_NKINDS
 };
@@ -46,7 +50,8 @@ struct tensor {
 	enum storage store;
 	enum elem elem;
 	uint32_t cols;
-	uint32_t rows;		/* most rows: batch_rows or head_rows */
+	uint32_t rows;		/* most rows: batch_rows or head_rows, or the
+				 * experts' */
 	uint64_t row_bytes;
 	uint64_t offset;	/* STORE_SCRATCH */
 	uint32_t def, last;	/* first and last op that touches it */
@@ -73,9 +78,10 @@ struct op {
 	enum op_kind kind;
 	int16_t layer;		/* of the model, -1 = none */
 	uint16_t out, in[2];	/* tensors, NO_TENSOR = none */
-	/* GET_ROWS, RMS_NORM, MATMUL; ATTENTION: sinks, NULL = none */
+	uint16_t routes;	/* tensor: of ops on the experts' rows */
+	/* GET_ROWS, RMS_NORM, MATMUL, MATMUL_ID; ATTENTION: sinks, NULL = none */
 	const struct weight *w;
-	const struct weight *bias;	/* MATMUL, NULL = none */
+	const struct weight *bias;	/* of these two, NULL = none */
 	uint32_t heads;		/* ROPE, RMS_NORM: heads in a row */
 	uint32_t window;	/* ATTENTION: keys that are seen, 0 = all */
 	float param;
@@ -129,6 +135,10 @@ struct attn_room {
 	uint64_t parts_floats;
 };
 struct attn_room program_attn_room(const struct program *p);
+
+/* Bytes that an op reads of its weight for one token: of the experts that it
+ * chooses. */
+uint64_t op_token_bytes(const struct program *p, const struct op *op);
 
 /* Matrix multiplications' weights in bytes read per token by the body, and by
  * the head: the decode cost of a stage. */

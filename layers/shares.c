@@ -12,13 +12,20 @@ struct access {
 	int writes;
 };
 
-enum { MOST_ACCESSES = 3 };
+enum { MOST_ACCESSES = 4 };
+
+static int
+is_matmul(const struct op *op)
+{
+	return op->kind == OP_MATMUL || op->kind == OP_MATMUL_ID;
+}
 
 /* Reads all of its input, whatever part of the output a thread makes. */
 static int
-reads_all(enum op_kind k)
+reads_all(const struct op *op)
 {
-	return k == OP_MATMUL || k == OP_ATTENTION || k == OP_SELECT_ROWS;
+	return is_matmul(op) || op->kind == OP_ATTENTION ||
+	    op->kind == OP_SELECT_ROWS;
 }
 
 static unsigned
@@ -31,7 +38,11 @@ accesses(const struct op *op, struct access ret[MOST_ACCESSES])
 	for (i = 0; i < NITEMS(op->in); i++)
 		if (op->in[i] != NO_TENSOR)
 			ret[n++] = (struct access){ op->in[i],
-			    reads_all(op->kind) ? SHARE_ANY : op->share, 0 };
+			    reads_all(op) ? SHARE_ANY : op->share, 0 };
+	/* Threads look at all routes, and MOE_ROWS writes into them. */
+	if (op->routes != NO_TENSOR)
+		ret[n++] = (struct access){ op->routes, SHARE_ANY,
+		    op->kind == OP_MOE_ROWS };
 	return n;
 }
 
@@ -64,7 +75,7 @@ collide(const struct op *a, const struct op *b)
 static uint32_t
 unit_of(const struct op *op)
 {
-	return op->kind == OP_MATMUL ? op->w->kern->tile :
+	return is_matmul(op) ? op->w->kern->tile :
 	    op->kind == OP_QUANTIZE ? 32 : 1;
 }
 
@@ -131,9 +142,11 @@ choose(struct program *p, uint32_t first, uint32_t i)
 
 	switch (op->kind) {
 	case OP_MATMUL:
+	case OP_MATMUL_ID:
 		op->share = SHARE_COLS;
 		break;
 	case OP_ATTENTION:
+	case OP_MOE_ROWS:
 		op->share = SHARE_ANY;
 		break;
 	case OP_QUANTIZE:
@@ -143,6 +156,7 @@ choose(struct program *p, uint32_t first, uint32_t i)
 	case OP_ADD:
 	case OP_SCALE:
 	case OP_SOFTCAP:
+	case OP_MOE_SUM:
 		follow(p, first, i);
 		break;
 	default:
@@ -170,7 +184,7 @@ shares_find(struct program *p)
 
 	for (i = 0; i < p->nops; i++) {
 		op = &p->op[i];
-		if (op->kind == OP_MATMUL) {
+		if (is_matmul(op)) {
 			op->group = (uint16_t)p->ngroups;
 			p->group[p->ngroups++] = (struct share_group){
 				.cols = p->t[op->out].cols,
@@ -255,8 +269,8 @@ cost_of(const struct program *p, uint32_t group, uint32_t first, uint32_t last)
 	uint32_t i;
 
 	for (i = first; i <= last; i++)
-		if (p->op[i].kind == OP_MATMUL && p->op[i].group == group)
-			cost += (double)p->op[i].w->nbytes;
+		if (p->op[i].group == group)
+			cost += (double)op_token_bytes(p, &p->op[i]);
 	return cost;
 }
 
@@ -272,7 +286,7 @@ shares_cut(const struct program *p, unsigned nthreads, uint32_t *ret_cut)
 	for (i = 0; i < p->nops; i++) {
 		g = p->op[i].group;
 		/* A group's first op cuts it. */
-		if (p->op[i].kind != OP_MATMUL || p->group[g].first != i)
+		if (!is_matmul(&p->op[i]) || p->group[g].first != i)
 			continue;
 		if (shares_first(p, i) != first) {
 			first = shares_first(p, i);

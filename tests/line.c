@@ -111,7 +111,12 @@ line_open(struct line *l, const struct line_conf *lc, struct err *reterr)
 
 	memset(l, 0, sizeof(*l));
 	l->conf = *lc;
-	t_ok(tiny_open(&lc->tiny, &l->g, &l->m, reterr), reterr);
+	if (lc->path != NULL) {
+		t_ok(gguf_open(lc->path, &l->g, reterr), reterr);
+		t_ok(model_open(l->g, &l->m, reterr), reterr);
+	} else {
+		t_ok(tiny_open(&lc->tiny, &l->g, &l->m, reterr), reterr);
+	}
 	kernels_init(&l->k, cpu_flags());
 	n = (size_t)LINE_SEQS * LINE_CTX * l->m->hp.n_vocab;
 	l->logits = malloc(n * sizeof(*l->logits));

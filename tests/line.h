@@ -11,6 +11,7 @@ enum { LINE_STAGES = 4, LINE_SLOTS = 128, LINE_CTX = 80, LINE_SEQS = 3 };
 
 struct line_conf {
 	struct tiny tiny;
+	const char *path;		/* a file instead; NULL = none */
 	unsigned nstages;
 	uint32_t cut[LINE_STAGES + 1];		/* units; the last may be 0 */
 	/* Of each stage; NULL = as the one before. */

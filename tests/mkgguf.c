@@ -1,7 +1,6 @@
 /* tests/mkgguf.c - make a GGUF model of a named shape with random weights.
  * The weights say nothing, but activations stay finite and logits of the order
- * of 1 to 10.  A new shape is a row of shapes[]; a new architecture, a table
- * of tensors.  Deterministic: shape, type, options and seed give the bytes. */
+ * of 1 to 10.  Deterministic: shape, type, options and seed give the bytes. */
 #include <err.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -11,35 +10,11 @@
 #include <strings.h>
 #include <bsd/stdlib.h>
 
+#include "families.h"
 #include "gguf_fill.h"
 #include "gguf_writer.h"
 
 enum { FILE_BUF_BYTES = 1 << 20, ROPE_ORIG_CTX = 8192 };
-
-/* What a dimension is called, until a shape gives it a size. */
-enum dim { D_NONE, D_EMBD, D_Q, D_KV, D_FFN, D_VOCAB, D_ROPE, D_NDIMS };
-
-enum place { BEFORE_LAYERS, IN_LAYER, AFTER_LAYERS, NPLACES };
-
-/* MATRIX_IN adds to the residual stream: its weights shrink with depth. */
-enum content { MATRIX, MATRIX_IN, NORM, BIAS, ROPE_FACTORS };
-
-struct tensor_def {
-	enum place place;
-	const char *name;	/* of a layer: behind "blk.N." */
-	enum dim in, out;	/* row length, rows */
-	enum content content;
-	float gain;		/* std = gain / sqrt(row length) */
-	int (*wanted)(void);	/* NULL = always */
-};
-
-struct shape {
-	const char *name, *title, *arch;
-	const struct tensor_def *tensors;	/* name NULL ends */
-	uint32_t layers, width, heads, kv_heads, head_dim, ffn, vocab, ctx;
-	float rope_base;
-	float rope_factor;	/* 0 = no rope_freqs */
-};
 
 static struct {
 	struct shape shape;	/* with the options laid over it */
@@ -53,64 +28,27 @@ static struct {
 struct tensor {
 	char name[GGUF_MAX_NAME + 1];
 	const struct tensor_def *def;
-	uint64_t ne[2];
+	uint64_t ne[3];
 	uint32_t ndims, type;
 	uint64_t nelem, nbytes;
 	uint32_t part;
 };
 
 static int
-want_head(void)
+wanted(const struct tensor_def *def)
 {
-	return !opt.tied;
+	switch (def->wanted) {
+	case WITH_HEAD:
+		return !opt.tied;
+	case WITH_BIAS:
+		return opt.bias;
+	case WITH_FACTORS:
+		return opt.shape.rope_factor > 0;
+	case ALWAYS:
+		break;
+	}
+	return 1;
 }
-
-static int
-want_bias(void)
-{
-	return opt.bias;
-}
-
-static int
-want_rope_factors(void)
-{
-	return opt.shape.rope_factor > 0;
-}
-
-static const struct tensor_def llama[] = {
-	{ BEFORE_LAYERS, "token_embd.weight", D_EMBD, D_VOCAB, MATRIX, 3,
-	    NULL },
-	{ BEFORE_LAYERS, "rope_freqs.weight", D_ROPE, D_NONE, ROPE_FACTORS, 0,
-	    want_rope_factors },
-	{ IN_LAYER, "attn_norm.weight", D_EMBD, D_NONE, NORM, 0, NULL },
-	{ IN_LAYER, "attn_q.weight", D_EMBD, D_Q, MATRIX, 1, NULL },
-	{ IN_LAYER, "attn_k.weight", D_EMBD, D_KV, MATRIX, 1, NULL },
-	{ IN_LAYER, "attn_v.weight", D_EMBD, D_KV, MATRIX, 1, NULL },
-	{ IN_LAYER, "attn_q.bias", D_Q, D_NONE, BIAS, 0, want_bias },
-	{ IN_LAYER, "attn_k.bias", D_KV, D_NONE, BIAS, 0, want_bias },
-	{ IN_LAYER, "attn_v.bias", D_KV, D_NONE, BIAS, 0, want_bias },
-	{ IN_LAYER, "attn_output.weight", D_Q, D_EMBD, MATRIX_IN, 1, NULL },
-	{ IN_LAYER, "ffn_norm.weight", D_EMBD, D_NONE, NORM, 0, NULL },
-	{ IN_LAYER, "ffn_gate.weight", D_EMBD, D_FFN, MATRIX, 1, NULL },
-	{ IN_LAYER, "ffn_up.weight", D_EMBD, D_FFN, MATRIX, 1, NULL },
-	{ IN_LAYER, "ffn_down.weight", D_FFN, D_EMBD, MATRIX_IN, 1, NULL },
-	{ AFTER_LAYERS, "output_norm.weight", D_EMBD, D_NONE, NORM, 0, NULL },
-	{ AFTER_LAYERS, "output.weight", D_EMBD, D_VOCAB, MATRIX, 3,
-	    want_head },
-	{ .name = NULL }
-};
-
-static const struct shape shapes[] = {
-	{ "tiny", "tiny random Llama", "llama", llama,
-	    4, 64, 4, 2, 16, 128, 320, 256, 10000, 0 },
-	/* Rows that blocks of 256 can hold. */
-	{ "tiny256", "tiny random Llama, 256 wide", "llama", llama,
-	    2, 256, 4, 2, 64, 256, 320, 256, 10000, 0 },
-	{ "1b", "random Llama 3.2 1B", "llama", llama,
-	    16, 2048, 32, 8, 64, 8192, 128256, 131072, 500000, 32 },
-	{ "8b", "random Llama 3.1 8B", "llama", llama,
-	    32, 4096, 32, 8, 128, 14336, 128256, 131072, 500000, 8 }
-};
 
 static const struct {
 	uint32_t type, file_type;	/* general.file_type */
@@ -131,7 +69,7 @@ usage(void)
 	fprintf(stderr, "usage: mkgguf SHAPE TYPE OUT.gguf [--layers N] "
 	    "[--ctx N] [--seed N] [--tied] [--bias] [--split N]\n"
 	    "shapes:");
-	for (i = 0; i < NITEMS(shapes); i++)
+	for (i = 0; i < nshapes; i++)
 		fprintf(stderr, " %s", shapes[i].name);
 	fprintf(stderr, "\ntypes:");
 	for (i = 0; i < NITEMS(types); i++)
@@ -183,14 +121,14 @@ parse_options(int argc, char **argv)
 		}
 	if (argc - optind != 3)
 		usage();
-	for (i = 0; i < NITEMS(shapes); i++)
+	for (i = 0; i < nshapes; i++)
 		if (strcmp(argv[optind], shapes[i].name) == 0)
 			break;
 	for (t = 0; t < NITEMS(types); t++)
 		if (strcasecmp(argv[optind + 1],
 		    quant_info(types[t].type)->name) == 0)
 			break;
-	if (i == NITEMS(shapes) || t == NITEMS(types))
+	if (i == nshapes || t == NITEMS(types))
 		usage();
 	opt.shape = shapes[i];
 	opt.type = t;
@@ -243,6 +181,47 @@ write_vocab(struct gguf_writer *w)
 	gw_kv_bool(w, "tokenizer.ggml.add_space_prefix", 1);
 }
 
+/* What only some families have. */
+static void
+write_more(struct gguf_writer *w)
+{
+	const struct shape *s = &opt.shape;
+	const struct {
+		const char *name;
+		uint32_t value;
+		int wanted;
+	} num[] = {
+		{ "attention.key_length", s->head_dim,
+		    s->head_dim * s->heads != s->width },
+		{ "attention.value_length", s->head_dim,
+		    s->head_dim * s->heads != s->width },
+		{ "expert_count", s->experts, s->experts > 0 },
+		{ "expert_used_count", s->experts_used, s->experts > 0 },
+		{ "expert_feed_forward_length", s->expert_ffn,
+		    s->experts > 0 }
+	};
+	const struct extra_key *k;
+	char key[96];
+	unsigned i;
+
+	for (i = 0; i < NITEMS(num); i++) {
+		snprintf(key, sizeof(key), "%s.%s", s->arch, num[i].name);
+		if (num[i].wanted)
+			gw_kv_u32(w, key, num[i].value);
+	}
+	for (k = s->keys; k != NULL && k->name != NULL; k++) {
+		snprintf(key, sizeof(key), "%s.%s", s->arch, k->name);
+		if (k->type == GGUF_U32)
+			gw_kv_u32(w, key, (uint32_t)k->value);
+		else if (k->type == GGUF_F32)
+			gw_kv_f32(w, key, (float)k->value);
+		else if (k->type == GGUF_BOOL)
+			gw_kv_bool(w, key, k->value != 0);
+		else
+			gw_kv_str(w, key, k->text);
+	}
+}
+
 static void
 write_metadata(struct gguf_writer *w)
 {
@@ -276,6 +255,7 @@ write_metadata(struct gguf_writer *w)
 	gw_kv_f32(w, key, 1e-5f);
 	snprintf(key, sizeof(key), "%s.rope.freq_base", s->arch);
 	gw_kv_f32(w, key, s->rope_base);
+	write_more(w);
 	write_vocab(w);
 }
 
@@ -286,11 +266,39 @@ dim_size(enum dim d)
 	const uint64_t size[D_NDIMS] = {
 		[D_NONE] = 1, [D_EMBD] = s->width,
 		[D_Q] = s->heads * s->head_dim,
-		[D_KV] = s->kv_heads * s->head_dim, [D_FFN] = s->ffn,
-		[D_VOCAB] = s->vocab, [D_ROPE] = s->head_dim / 2
+		[D_KV] = s->kv_heads * s->head_dim,
+		[D_QKV] = (s->heads + 2 * s->kv_heads) * s->head_dim,
+		[D_FFN] = s->ffn, [D_GATE_UP] = 2 * s->ffn,
+		[D_VOCAB] = s->vocab, [D_ROPE] = s->head_dim / 2,
+		[D_HEAD] = s->head_dim, [D_HEADS] = s->heads,
+		[D_EXPERTS] = s->experts, [D_EXPERT_FFN] = s->expert_ffn
 	};
 
 	return size[d];
+}
+
+/* The type that was asked for; where that is MXFP4 and there are experts, it
+ * is theirs, and the rest is in the company they often keep. */
+static uint32_t
+type_of(enum content c)
+{
+	uint32_t type = types[opt.type].type;
+
+	switch (c) {
+	case EXPERTS:
+	case EXPERTS_IN:
+		return type;
+	case MATRIX:
+	case MATRIX_IN:
+		return type == QUANT_MXFP4 && opt.shape.experts > 0 ?
+		    QUANT_Q4_0 : type;
+	case EMBEDDING:
+	case HEAD:
+		return type == QUANT_MXFP4 && opt.shape.experts > 0 ?
+		    QUANT_Q8_0 : type;
+	default:
+		return QUANT_F32;
+	}
 }
 
 static void
@@ -304,10 +312,11 @@ make_tensor(const struct tensor_def *def, uint32_t layer, struct tensor *t)
 		snprintf(t->name, sizeof(t->name), "%s", def->name);
 	t->ne[0] = dim_size(def->in);
 	t->ne[1] = dim_size(def->out);
-	t->ndims = def->out == D_NONE ? 1 : 2;
-	t->type = t->ndims == 2 ? types[opt.type].type : QUANT_F32;
-	t->nelem = t->ne[0] * t->ne[1];
-	t->nbytes = quant_row_bytes(t->type, t->ne[0]) * t->ne[1];
+	t->ne[2] = dim_size(def->mats);
+	t->ndims = def->out == D_NONE ? 1 : def->mats == D_NONE ? 2 : 3;
+	t->type = type_of(def->content);
+	t->nelem = t->ne[0] * t->ne[1] * t->ne[2];
+	t->nbytes = quant_row_bytes(t->type, t->ne[0]) * t->ne[1] * t->ne[2];
 	if (t->nbytes == 0)
 		errx(2, "%s: rows of %" PRIu64 " are not blocks of %" PRIu32
 		    " that %s needs: take another shape", t->name, t->ne[0],
@@ -328,7 +337,7 @@ make_tensors(uint32_t *ret_count)
 		for (layer = 0; layer < nlayers; layer++)
 			for (def = opt.shape.tensors; def->name; def++) {
 				if (def->place != place ||
-				    (def->wanted && !def->wanted()))
+				    !wanted(def))
 					continue;
 				t = reallocarray(t, n + 1, sizeof(*t));
 				if (t == NULL)
@@ -357,9 +366,14 @@ write_tensor(FILE *fp, const struct tensor *t, uint32_t index)
 
 	switch (t->def->content) {
 	case MATRIX_IN:
+	case EXPERTS_IN:
 		std /= sqrtf(2.0f * (float)s->layers);
 		/* fall through */
 	case MATRIX:
+	case EMBEDDING:
+	case HEAD:
+	case EXPERTS:
+	case ROUTER:
 		fill_weights(fp, t->type, t->nelem, 0, std, seed);
 		break;
 	case NORM:
@@ -367,6 +381,12 @@ write_tensor(FILE *fp, const struct tensor *t, uint32_t index)
 		break;
 	case BIAS:
 		fill_weights(fp, t->type, t->nelem, 0, 0.1f, seed);
+		break;
+	case SINKS:
+		fill_weights(fp, t->type, t->nelem, 0, 1, seed);
+		break;
+	case LONG_FACTORS:
+		fill_weights(fp, t->type, t->nelem, 2.0f, 0.3f, seed);
 		break;
 	case ROPE_FACTORS:
 		fill_rope_factors(fp, (unsigned)t->nelem, s->rope_base,

@@ -260,6 +260,66 @@ START_TEST(rows_come_back_as_they_were_stored)
 }
 END_TEST
 
+/* Five experts of n rows, whether or not those end on panels. */
+static void
+check_experts(const struct kernels *k, uint32_t n)
+{
+	enum { EXPERTS = 5, K = 32 };
+	float src[EXPERTS * 64][K], out[K];
+	struct extent x = extent(ROLE_EXPERTS_UP, 0, QUANT_F32, EXPERTS * n,
+	    K);
+	struct weights ws;
+	struct mat mat;
+	struct err e;
+	uint32_t i, j;
+	void *arena;
+
+	x.nmats = EXPERTS;
+	for (i = 0; i < EXPERTS * n; i++)
+		for (j = 0; j < K; j++)
+			src[i][j] = t_rand_float(-4, 4);
+	t_ok(weights_layout(&x, 1, k, &ws, &e), &e);
+	ck_assert_uint_eq(weight_row_step(&ws.w[0]), n % ws.w[0].kern->tile ?
+	    n : ws.w[0].kern->tile);
+	arena = aligned_alloc(64, ws.nbytes);
+	weights_place(&ws, arena);
+	store_in_pieces(&ws, arena, 0, (const uint8_t *)src);
+	for (i = 0; i < EXPERTS * n; i++) {
+		mat = weight_mat(&ws.w[0], i / n);
+		ck_assert_uint_eq(mat.n, n);
+		ck_assert_uint_eq((uintptr_t)mat.data % 64, 0);
+		ws.w[0].kern->unpack_row(out, &mat, i % n);
+		ck_assert_int_eq(memcmp(out, src[i], sizeof(out)), 0);
+	}
+	free(arena);
+	weights_free(&ws);
+}
+
+START_TEST(every_expert_is_a_matrix_of_its_own)
+{
+	unsigned i;
+
+	for (i = 0; i < NTABLES; i++) {
+		check_experts(table(i), 64);
+		check_experts(table(i), 1 + (uint32_t)t_rand_below(63));
+	}
+}
+END_TEST
+
+START_TEST(rows_that_are_no_whole_matrices_are_refused)
+{
+	struct extent x = extent(ROLE_EXPERTS_UP, 0, QUANT_F32, 10, 32);
+	struct weights ws;
+	struct err e = { 0 };
+
+	x.nmats = 4;
+	ck_assert_int_eq(weights_layout(&x, 1, table(0), &ws, &e), -EBADMSG);
+	ck_assert_ptr_nonnull(strstr(e.msg, x.name));
+	x.nmats = 11;
+	ck_assert_int_eq(weights_layout(&x, 1, table(0), &ws, &e), -EBADMSG);
+}
+END_TEST
+
 START_TEST(weights_are_found_by_meaning)
 {
 	struct extent x[3];
@@ -290,6 +350,8 @@ main(void)
 		vectors_become_float32,
 		a_matrix_stored_in_pieces_is_the_matrix_stored_whole,
 		rows_come_back_as_they_were_stored,
+		every_expert_is_a_matrix_of_its_own,
+		rows_that_are_no_whole_matrices_are_refused,
 		weights_are_found_by_meaning
 	};
 

@@ -5,29 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "gguf_encode.h"
 #include "gguf_walk.h"
+#include "make_model.h"
 #include "weights.h"
-
-/* The tool lies beside the tests: build/tests/mkgguf for build/straddle.  RUN
- * is an emulator to put in front. */
-static void
-make(const char *options, const char *out)
-{
-	const char *bin = t_bin(), *slash = strrchr(bin, '/');
-	const char *run = getenv("RUN");
-	char cmd[1024];
-	int rc;
-
-	snprintf(cmd, sizeof(cmd), "%s %.*s/tests/mkgguf %s %s > %s.log",
-	    run ? run : "", slash ? (int)(slash - bin) : 1, slash ? bin : ".", options, out,
-	    out);
-	rc = system(cmd);
-	ck_assert_msg(WIFEXITED(rc) && WEXITSTATUS(rc) == 0, "%s", cmd);
-}
 
 static const char *
 tmp_path(const char *name)
@@ -136,7 +119,7 @@ check_spread(const char *shape, uint32_t type, uint64_t ntensors,
 
 	snprintf(options, sizeof(options), "%s %s", shape,
 	    quant_info(type)->name);
-	make(options, path);
+	make_model(options, path);
 	g = must_open(path);
 	ck_assert_uint_eq(g->ntensors, ntensors);
 	ck_assert_uint_eq(gguf_find_tensor(g, "output.weight")->type, type);
@@ -176,7 +159,7 @@ START_TEST(keys_and_vocabulary_are_those_of_a_llama)
 	uint64_t n;
 	uint32_t u;
 
-	make("tiny q8_0 --layers 2 --ctx 77 --tied --bias", path);
+	make_model("tiny q8_0 --layers 2 --ctx 77 --tied --bias", path);
 	g = must_open(path);
 	t_ok(gguf_get_u32(g, "llama.block_count", &u, &e), &e);
 	ck_assert_uint_eq(u, 2);
@@ -223,18 +206,18 @@ START_TEST(seed_decides_the_weights_and_parts_do_not)
 	struct gguf *one, *other;
 	uint64_t hash;
 
-	make("tiny q4_0", path);
+	make_model("tiny q4_0", path);
 	one = must_open(path);
 	hash = hash_tensors(one);
 
-	make("tiny q4_0 --split 3", tmp_path("set.gguf"));
+	make_model("tiny q4_0 --split 3", tmp_path("set.gguf"));
 	other = must_open(tmp_path("set-00001-of-00003.gguf"));
 	ck_assert_uint_eq(other->nfiles, 3);
 	ck_assert_uint_eq(other->ntensors, one->ntensors);
 	ck_assert_uint_eq(hash_tensors(other), hash);
 	gguf_close(other);
 
-	make("tiny q4_0 --seed 2", path);
+	make_model("tiny q4_0 --seed 2", path);
 	other = must_open(path);
 	ck_assert_uint_ne(hash_tensors(other), hash);
 	gguf_close(other);
@@ -252,7 +235,7 @@ START_TEST(llama_3_2_1b_has_its_shape)
 	uint64_t n;
 	float *f;
 
-	make("1b q4_0 --layers 1", path);
+	make_model("1b q4_0 --layers 1", path);
 	g = must_open(path);
 	t = gguf_find_tensor(g, "token_embd.weight");
 	ck_assert_uint_eq(t->ne[0], 2048);

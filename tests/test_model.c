@@ -95,7 +95,7 @@ START_TEST(every_extent_is_the_tensor_that_it_names)
 		ck_assert_uint_eq(x->nbytes, gt->nbytes);
 		ck_assert_uint_eq(x->type, gt->type);
 		ck_assert_uint_eq(x->ncols, gt->ne[0]);
-		ck_assert_uint_eq(x->nrows, gt->ne[1]);
+		ck_assert_uint_eq(x->nrows, gt->ne[1] * gt->ne[2]);
 		ck_assert_uint_eq(x->nbytes,
 		    quant_row_bytes(x->type, x->ncols) * x->nrows);
 		role_shape(x->role, &m->hp, &n, &k);
@@ -296,17 +296,61 @@ START_TEST(rope_scaling_is_read_and_what_we_do_not_know_is_named)
 END_TEST
 
 static void
-put_experts(struct gguf_writer *w)
+put_loose(struct gguf_writer *w)
 {
-	gw_kv_u32(w, "llama.expert_count", 8);
+	gw_kv_bool(w, "llama.expert_weights_norm", 0);
+	gw_kv_f32(w, "llama.expert_weights_scale", 2.5f);
+	gw_kv_u32(w, "llama.expert_gating_func", 3);
 }
 
-START_TEST(experts_are_refused)
+static void
+put_sigmoid(struct gguf_writer *w)
+{
+	gw_kv_u32(w, "llama.expert_gating_func", 2);
+}
+
+START_TEST(experts_are_read_and_what_we_do_not_know_is_named)
 {
 	struct tiny t = TINY;
+	struct gguf *g;
+	struct model *m;
+	const struct extent *e;
+	uint32_t n = 0;
 
-	t.keys = put_experts;
-	refused(&t, -ENOTSUP, "8 experts", "not known");
+	t.n_expert = 6;
+	t.n_used = 2;
+	t.n_ff_expert = 96;
+	t.keys = put_loose;
+	m = opened(&t, &g);
+	ck_assert_uint_eq(m->hp.n_expert, 6);
+	ck_assert_uint_eq(m->hp.n_expert_used, 2);
+	ck_assert_uint_eq(m->hp.n_ff_expert, 96);
+	ck_assert_uint_eq(m->hp.moe_gate, GATE_SOFTMAX_TOP);
+	ck_assert_uint_eq(m->hp.moe_norm, 0);
+	ck_assert(m->hp.moe_scale == 2.5f);
+	for (e = m->ext; e < m->ext + m->next; e++) {
+		ck_assert_uint_ne(e->role, ROLE_FFN_GATE);
+		if (e->role != ROLE_EXPERTS_DOWN) {
+			n += e->nmats > 1;
+			continue;
+		}
+		ck_assert_uint_eq(e->nmats, 6);
+		ck_assert_uint_eq(e->nrows, 6 * t.n_embd);
+		ck_assert_uint_eq(e->ncols, 96);
+	}
+	ck_assert_uint_eq(n, 2 * t.n_layer);	/* gate and up */
+	tiny_close(g, m);
+
+	t.keys = put_sigmoid;
+	refused(&t, -ENOTSUP, "6 experts", "expert_gating_func");
+	t.keys = NULL;
+	t.n_used = 7;
+	refused(&t, -EBADMSG, "llama.expert_used_count is 7", "1 to 6");
+	t.n_used = 0;
+	refused(&t, -EBADMSG, "llama.expert_used_count", "missing");
+	t.n_used = 2;
+	t.omit = "blk.2.ffn_up_exps.weight";
+	refused(&t, -EBADMSG, t.omit, "missing");
 }
 END_TEST
 
@@ -492,7 +536,7 @@ main(void)
 		an_unknown_architecture_is_named,
 		sizes_of_the_vocabulary_that_disagree_are_all_told,
 		rope_scaling_is_read_and_what_we_do_not_know_is_named,
-		experts_are_refused,
+		experts_are_read_and_what_we_do_not_know_is_named,
 		heads_that_cannot_be_are_refused,
 		head_sizes_come_from_their_keys_or_from_the_width,
 		optional_biases_are_found_in_every_layer,

@@ -82,9 +82,14 @@ each_range(void (*check)(const struct built *b))
 	uint32_t u0, u1;
 	unsigned i;
 
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < 6; i++) {
 		t = tiny_random(0);
 		t.n_layer = MIN(t.n_layer, 4);
+		if (i == 0 && t.n_expert == 0) {
+			t.n_expert = 5;
+			t.n_used = 3;
+			t.n_ff_expert = 64;
+		}
 		for (u0 = 0; u0 < t.n_layer + 2; u0++)
 			for (u1 = u0 + 1; u1 <= t.n_layer + 2; u1++) {
 				build(&b, &t, u0, u1);
@@ -138,6 +143,35 @@ want_matmul(const struct built *b, uint64_t x, enum role w, enum role bias,
 	    has_bias ? name_of(bias, layer) : 0), x, 0);
 }
 
+static uint64_t
+want_id(const struct built *b, uint64_t x, enum role w, int layer,
+    uint64_t routes)
+{
+	return mix(value(OP_MATMUL_ID, mix(weight_name(weights_find(&b->ws, w,
+	    layer)), 0), x, 0), routes);
+}
+
+/* Mixtral's experts (arXiv 2401.04088, section 2.1): what they are given is
+ * made of the rows and of who goes to whom. */
+static uint64_t
+want_experts(const struct built *b, uint64_t h, int l)
+{
+	const struct weight *gate = weights_find(&b->ws, ROLE_EXPERTS_GATE, l);
+	uint64_t r, x, g, u;
+
+	r = want_matmul(b, h, ROLE_ROUTER, ROLE_ROUTER_BIAS, l);
+	r = value(OP_MOE_ROUTE, 0, r, 0);
+	x = mix(value(OP_MOE_ROWS, 0, h, 0), r);
+	r = value(OP_MOE_ROWS, 1, r, 0);	/* with the rows' places */
+	g = want_id(b, x, ROLE_EXPERTS_GATE, l, r);
+	u = want_id(b, x, ROLE_EXPERTS_UP, l, r);
+	x = mix(value(OP_SWIGLU, 0, g, u), r);
+	if (gate->kern->act == ACT_Q8)
+		x = mix(value(OP_QUANTIZE, 0, x, 0), r);
+	x = want_id(b, x, ROLE_EXPERTS_DOWN, l, r);
+	return mix(value(OP_MOE_SUM, 0, x, 0), r);
+}
+
 /* Llama's block (arXiv 2302.13971), pre-normalized, with rotary embeddings. */
 static uint64_t
 want_layer(const struct built *b, uint64_t x, int l)
@@ -155,6 +189,8 @@ want_layer(const struct built *b, uint64_t x, int l)
 	a = want_matmul(b, a, ROLE_ATTN_OUT, ROLE_ATTN_OUT_BIAS, l);
 	x = value(OP_ADD, 0, x, a);
 	h = value(OP_RMS_NORM, name_of(ROLE_FFN_NORM, l), x, 0);
+	if (hp->n_expert > 0)
+		return value(OP_ADD, 0, x, want_experts(b, h, l));
 	gate = want_matmul(b, h, ROLE_FFN_GATE, ROLE_FFN_GATE_BIAS, l);
 	h = want_matmul(b, h, ROLE_FFN_UP, ROLE_FFN_UP_BIAS, l);
 	h = value(OP_SWIGLU, 0, gate, h);
@@ -237,8 +273,9 @@ step(struct machine *m, const struct op *op)
 	uint32_t layer = (uint32_t)op->layer - m->p->env.first_layer;
 
 	what = op->kind == OP_ROPE ? op->heads :
-	    op->kind == OP_MATMUL ? mix(weight_name(op->w),
-	    weight_name(op->bias)) : weight_name(op->w);
+	    op->kind == OP_MATMUL || op->kind == OP_MATMUL_ID ?
+	    mix(weight_name(op->w), weight_name(op->bias)) :
+	    weight_name(op->w);
 	if (op->kind == OP_KV_STORE) {
 		ck_assert_uint_lt(layer, m->p->env.nlayers);
 		m->kv[layer] = value(OP_KV_STORE, 0, x, y);
@@ -246,7 +283,12 @@ step(struct machine *m, const struct op *op)
 	}
 	if (op->kind == OP_ATTENTION)
 		y = m->kv[layer];
-	put(m, op->out, value(op->kind, what, x, y));
+	x = value(op->kind, what, x, y);
+	put(m, op->out, op->routes != NO_TENSOR ? mix(x, get(m, op->routes)) :
+	    x);
+	if (op->kind == OP_MOE_ROWS)
+		put(m, op->routes, value(OP_MOE_ROWS, 1, get(m, op->routes),
+		    0));
 }
 
 static void
@@ -315,8 +357,23 @@ lives(const struct program *p)
 		touch(life, p, p->op[i].out, i);
 		touch(life, p, p->op[i].in[0], i);
 		touch(life, p, p->op[i].in[1], i);
+		touch(life, p, p->op[i].routes, i);
 	}
 	return life;
+}
+
+/* Most rows of tensor id: those of the op that makes it. */
+static uint32_t
+rows_of(const struct built *b, uint32_t id)
+{
+	const struct program *p = b->p;
+	uint32_t i;
+
+	for (i = 0; i < p->nops; i++)
+		if (p->op[i].out == id)
+			return i >= p->nbody ? HEAD_ROWS : BATCH *
+			    (p->op[i].experts ? b->m->hp.n_expert_used : 1);
+	return BATCH;		/* the input */
 }
 
 static void
@@ -330,8 +387,7 @@ check_places(const struct built *b)
 	for (i = 0; i < p->ntensors; i++) {
 		t = &p->t[i];
 		ck_assert_uint_ne(life[i].first, UINT32_MAX);
-		ck_assert_uint_eq(t->rows, life[i].first >= p->nbody &&
-		    t->store != STORE_INPUT ? HEAD_ROWS : BATCH);
+		ck_assert_uint_eq(t->rows, rows_of(b, i));
 		if (t->store != STORE_SCRATCH)
 			continue;
 		ck_assert_uint_eq(t->row_bytes, act_row_bytes(t->elem ==
@@ -611,6 +667,19 @@ START_TEST(weight_bytes_count_the_matrices_that_a_token_reads)
 		if (b.ws.w[i].kern != NULL &&
 		    b.ws.w[i].ext.role != ROLE_TOKEN_EMBD)
 			n += b.ws.w[i].nbytes;
+	ck_assert_uint_eq(program_weight_bytes(b.p), n);
+	tear_down(&b);
+
+	/* Of six experts, the two that a token is given to. */
+	t.n_expert = 6;
+	t.n_used = 2;
+	t.n_ff_expert = 96;
+	build(&b, &t, 0, 6);
+	for (n = 0, i = 0; i < b.ws.n; i++)
+		if (b.ws.w[i].kern != NULL &&
+		    b.ws.w[i].ext.role != ROLE_TOKEN_EMBD)
+			n += b.ws.w[i].nbytes / (b.ws.w[i].ext.nmats > 1 ?
+			    3 : 1);
 	ck_assert_uint_eq(program_weight_bytes(b.p), n);
 	tear_down(&b);
 }

@@ -148,6 +148,16 @@ static const struct tiny shapes[] = {
 	{ .n_layer = 3, .n_embd = 256, .n_ff = 1024, .n_vocab = VOCAB,
 	    .n_head = 4, .n_head_kv = 2, .head_dim = 64, .v_dim = 64,
 	    .type = QUANT_Q8_0, .seed = 5, .odd = "blk.1.ffn_up.weight",
+	    .odd_type = QUANT_F16 },
+	/* Experts of which a batch chooses some, often or once. */
+	{ .n_layer = 3, .n_embd = 256, .n_ff = 512, .n_vocab = VOCAB,
+	    .n_head = 4, .n_head_kv = 2, .head_dim = 64, .v_dim = 64,
+	    .n_expert = 12, .n_used = 3, .n_ff_expert = 288,
+	    .type = QUANT_Q4_0, .seed = 6, .odd_type = TINY_SAME_TYPE },
+	{ .n_layer = 3, .n_embd = 224, .n_ff = 512, .n_vocab = VOCAB,
+	    .n_head = 7, .n_head_kv = 7, .head_dim = 32, .v_dim = 32,
+	    .n_expert = 5, .n_used = 5, .n_ff_expert = 416,
+	    .type = QUANT_Q8_0, .seed = 7, .odd = "blk.1.ffn_up_exps.weight",
 	    .odd_type = QUANT_F16 }
 };
 
@@ -269,6 +279,31 @@ START_TEST(a_layer_meets_nine_times)
 }
 END_TEST
 
+START_TEST(experts_take_two_meetings_more)
+{
+	struct tiny t = TINY;
+	struct built b;
+	char got[2048], *ffn;
+
+	t.n_expert = 6;
+	t.n_used = 2;
+	t.n_ff_expert = 96;
+	build(&b, &t);
+	describe(b.p, 1, got, sizeof(got));
+	ffn = strstr(got, "add:columns | ");
+	ck_assert_ptr_nonnull(ffn);
+	ck_assert_str_eq(ffn, "add:columns "
+	    "| rms_norm:rows "
+	    "| matmul:columns "
+	    "| moe_route:rows "
+	    "| moe_rows:any "
+	    "| matmul_id:columns matmul_id:columns swiglu:columns "
+	    "quantize:columns "
+	    "| matmul_id:columns moe_sum:columns add:columns ");
+	tear_down(&b);
+}
+END_TEST
+
 /* Every cut is whole, in units, and no thread has more than its part of what
  * is done between two meetings and a unit. */
 static void
@@ -287,7 +322,7 @@ check_cuts(const struct program *p, unsigned n)
 			memset(load, 0, sizeof(load));
 			sum = unit = 0;
 		}
-		if (p->op[i].kind != OP_MATMUL)
+		if (op_token_bytes(p, &p->op[i]) == 0)
 			continue;
 		g = p->op[i].group;
 		c = cut + g * (n + 1);
@@ -295,8 +330,9 @@ check_cuts(const struct program *p, unsigned n)
 		ck_assert_uint_eq(c[n], p->group[g].cols);
 		ck_assert_uint_eq(p->group[g].unit %
 		    p->op[i].w->kern->tile, 0);
-		one = (double)p->op[i].w->nbytes / p->group[g].cols;
-		sum += (double)p->op[i].w->nbytes;
+		one = (double)op_token_bytes(p, &p->op[i]) /
+		    p->group[g].cols;
+		sum += one * p->group[g].cols;
 		unit = fmax(unit, 2 * one * p->group[g].unit);
 		for (t = 0; t < n; t++) {
 			ck_assert_uint_le(c[t], c[t + 1]);
@@ -332,6 +368,7 @@ main(void)
 	const TTest *const tests[] = {
 		whatever_the_order_of_the_threads_the_logits_are_the_same,
 		a_layer_meets_nine_times,
+		experts_take_two_meetings_more,
 		columns_are_cut_in_units_and_evenly
 	};
 

@@ -9,39 +9,46 @@
 #include "gguf_fill.h"
 #include "t.h"
 
-enum dim { ONE, EMBD, Q, K, V, ATTN, FF, VOCAB, ROT2 };
-enum want { ALWAYS, UNTIED, BIASED, WITH_FREQS };
+enum dim { ONE, EMBD, Q, K, V, ATTN, FF, VOCAB, ROT2, EXPERTS, FFX };
+enum want {
+	ALWAYS, UNTIED, BIASED, WITH_FREQS, DENSE, DENSE_BIASED, MOE
+};
 
 struct tensor_def {
 	const char *name;	/* of a layer: behind "blk.N." */
 	enum dim k, n;
 	enum want want;
+	int each;		/* expert has one */
 };
 
 static const struct tensor_def of_model[] = {
-	{ "output.weight", EMBD, VOCAB, UNTIED },
-	{ "rope_freqs.weight", ROT2, ONE, WITH_FREQS },
-	{ "token_embd.weight", EMBD, VOCAB, ALWAYS },
-	{ "output_norm.weight", EMBD, ONE, ALWAYS },
+	{ "output.weight", EMBD, VOCAB, UNTIED, 0 },
+	{ "rope_freqs.weight", ROT2, ONE, WITH_FREQS, 0 },
+	{ "token_embd.weight", EMBD, VOCAB, ALWAYS, 0 },
+	{ "output_norm.weight", EMBD, ONE, ALWAYS, 0 },
 };
 
 static const struct tensor_def of_layer[] = {
-	{ "attn_norm.weight", EMBD, ONE, ALWAYS },
-	{ "ffn_norm.weight", EMBD, ONE, ALWAYS },
-	{ "attn_q.weight", EMBD, Q, ALWAYS },
-	{ "attn_k.weight", EMBD, K, ALWAYS },
-	{ "attn_v.weight", EMBD, V, ALWAYS },
-	{ "attn_output.weight", ATTN, EMBD, ALWAYS },
-	{ "ffn_gate.weight", EMBD, FF, ALWAYS },
-	{ "ffn_up.weight", EMBD, FF, ALWAYS },
-	{ "ffn_down.weight", FF, EMBD, ALWAYS },
-	{ "attn_q.bias", Q, ONE, BIASED },
-	{ "attn_k.bias", K, ONE, BIASED },
-	{ "attn_v.bias", V, ONE, BIASED },
-	{ "attn_output.bias", EMBD, ONE, BIASED },
-	{ "ffn_gate.bias", FF, ONE, BIASED },
-	{ "ffn_up.bias", FF, ONE, BIASED },
-	{ "ffn_down.bias", EMBD, ONE, BIASED },
+	{ "attn_norm.weight", EMBD, ONE, ALWAYS, 0 },
+	{ "ffn_norm.weight", EMBD, ONE, ALWAYS, 0 },
+	{ "attn_q.weight", EMBD, Q, ALWAYS, 0 },
+	{ "attn_k.weight", EMBD, K, ALWAYS, 0 },
+	{ "attn_v.weight", EMBD, V, ALWAYS, 0 },
+	{ "attn_output.weight", ATTN, EMBD, ALWAYS, 0 },
+	{ "ffn_gate.weight", EMBD, FF, DENSE, 0 },
+	{ "ffn_up.weight", EMBD, FF, DENSE, 0 },
+	{ "ffn_down.weight", FF, EMBD, DENSE, 0 },
+	{ "attn_q.bias", Q, ONE, BIASED, 0 },
+	{ "attn_k.bias", K, ONE, BIASED, 0 },
+	{ "attn_v.bias", V, ONE, BIASED, 0 },
+	{ "attn_output.bias", EMBD, ONE, BIASED, 0 },
+	{ "ffn_gate.bias", FF, ONE, DENSE_BIASED, 0 },
+	{ "ffn_up.bias", FF, ONE, DENSE_BIASED, 0 },
+	{ "ffn_down.bias", EMBD, ONE, DENSE_BIASED, 0 },
+	{ "ffn_gate_inp.weight", EMBD, EXPERTS, MOE, 0 },
+	{ "ffn_gate_exps.weight", EMBD, FFX, MOE, 1 },
+	{ "ffn_up_exps.weight", EMBD, FFX, MOE, 1 },
+	{ "ffn_down_exps.weight", FFX, EMBD, MOE, 1 },
 };
 
 static uint32_t
@@ -53,7 +60,8 @@ dim_size(const struct tiny *t, enum dim d)
 		[ONE] = 1, [EMBD] = t->n_embd, [Q] = t->n_head * head,
 		[K] = t->n_head_kv * head, [V] = t->n_head_kv * v,
 		[ATTN] = t->n_head * v, [FF] = t->n_ff, [VOCAB] = t->n_vocab,
-		[ROT2] = head / 2
+		[ROT2] = head / 2, [EXPERTS] = t->n_expert,
+		[FFX] = t->n_ff_expert
 	};
 
 	return size[d];
@@ -64,15 +72,19 @@ wanted(const struct tiny *t, const struct tensor_def *d)
 {
 	return d->want == ALWAYS || (d->want == UNTIED && !t->tied) ||
 	    (d->want == BIASED && t->bias) ||
-	    (d->want == WITH_FREQS && t->rope_freqs);
+	    (d->want == WITH_FREQS && t->rope_freqs) ||
+	    (d->want == DENSE && t->n_expert == 0) ||
+	    (d->want == DENSE_BIASED && t->n_expert == 0 && t->bias) ||
+	    (d->want == MOE && t->n_expert > 0);
 }
 
 static void
 put_tensor(struct gguf_writer *w, const struct tiny *t,
     const struct tensor_def *d, const char *name)
 {
-	uint64_t ne[2] = { dim_size(t, d->k), dim_size(t, d->n) };
-	uint32_t type = d->n == ONE ? QUANT_F32 : t->type;
+	uint64_t ne[3] = { dim_size(t, d->k), dim_size(t, d->n),
+	    d->each ? t->n_expert : 1 };
+	uint32_t type = d->n == ONE || d->n == EXPERTS ? QUANT_F32 : t->type;
 
 	if (!wanted(t, d) || (t->omit != NULL && strcmp(t->omit, name) == 0))
 		return;
@@ -81,8 +93,8 @@ put_tensor(struct gguf_writer *w, const struct tiny *t,
 		ne[1] = t->odd_n ? t->odd_n : ne[1];
 		type = t->odd_type != TINY_SAME_TYPE ? t->odd_type : type;
 	}
-	gw_tensor(w, name, type, ne[1] == 1 ? 1 : 2, ne,
-	    quant_row_bytes(type, ne[0]) * ne[1]);
+	gw_tensor(w, name, type, d->each ? 3 : ne[1] == 1 ? 1 : 2, ne,
+	    quant_row_bytes(type, ne[0]) * ne[1] * ne[2]);
 }
 
 static void
@@ -106,6 +118,9 @@ put_keys(struct gguf_writer *w, const struct tiny *t)
 	put_number(w, t, "llama.attention.head_count_kv", t->n_head_kv);
 	put_number(w, t, "llama.attention.key_length", t->head_dim);
 	put_number(w, t, "llama.attention.value_length", t->v_dim);
+	put_number(w, t, "llama.expert_count", t->n_expert);
+	put_number(w, t, "llama.expert_used_count", t->n_used);
+	put_number(w, t, "llama.expert_feed_forward_length", t->n_ff_expert);
 	if (t->keys != NULL)
 		t->keys(w);
 }
@@ -123,7 +138,7 @@ fill(const struct gguf *g, uint64_t seed)
 		is_vector = t->ndims == 1;
 		is_bias = strstr(t->name, "bias") != NULL;
 		fseeko(fp, (off_t)t->offset, SEEK_SET);
-		fill_weights(fp, t->type, t->ne[0] * t->ne[1],
+		fill_weights(fp, t->type, t->ne[0] * t->ne[1] * t->ne[2],
 		    is_vector && !is_bias ? 1 : 0,
 		    is_vector ? 0.1f : 1 / sqrtf((float)t->ne[0]),
 		    seed + (uint64_t)(t - g->tensor));
@@ -198,5 +213,10 @@ tiny_random(int whole_blocks)
 	t.tied = t_rand_below(2) != 0;
 	t.bias = t_rand_below(2) != 0;
 	t.rope_freqs = t_rand_below(2) != 0;
+	if (t_rand_below(3) == 0) {
+		t.n_expert = 1 + (uint32_t)t_rand_below(6);
+		t.n_used = 1 + (uint32_t)t_rand_below(t.n_expert);
+		t.n_ff_expert = 32 * (1 + (uint32_t)t_rand_below(3));
+	}
 	return t;
 }

@@ -11,10 +11,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Rows that this op works on: the batch's, or the block's of the head. */
+/* Rows that this op works on: the batch's, the block's of the head, or the
+ * experts'. */
 static uint32_t
 op_rows(const struct ops_ctx *c, const struct op *op)
 {
+	if (op->experts)
+		return c->b->nrows * c->p->env.hp->n_expert_used;
 	return op - c->p->op >= (ptrdiff_t)c->p->nbody ? c->b->nselect :
 	    c->b->nrows;
 }
@@ -188,6 +191,7 @@ static row_fn *const row_ops[OP_NKINDS] = {
 	[OP_RMS_NORM] = op_rms_norm,
 	[OP_ROPE] = op_rope,
 	[OP_KV_STORE] = op_kv_store,
+	[OP_MOE_ROUTE] = op_moe_route,
 	[OP_SELECT_ROWS] = op_select_rows,
 };
 
@@ -202,7 +206,15 @@ static element_fn *const element_ops[OP_NKINDS] = {
 	[OP_ADD] = op_add,
 	[OP_SCALE] = op_scale,
 	[OP_SOFTCAP] = op_softcap,
+	[OP_MOE_SUM] = op_moe_sum,
 };
+
+void
+element_op(const struct ops_ctx *c, const struct op *op, uint64_t r,
+    uint32_t c0, uint32_t c1)
+{
+	element_ops[op->kind](c, op, r, c0, c1);
+}
 
 /* Row after row through all of these ops, while it is in the cache. */
 static void
@@ -240,6 +252,13 @@ columns(const struct ops_ctx *c, const struct op *op, uint32_t c0, uint32_t c1)
  * of them (gate and up) are a quarter of the smallest L2 there is, 1 MiB. */
 enum { STRIP_FLOATS = 32 * 1024 };
 
+uint32_t
+ops_strip(ptrdiff_t nops, uint32_t rows, uint32_t unit)
+{
+	return nops == 1 ? UINT32_MAX :
+	    MAX(STRIP_FLOATS / MAX(rows, 1) / unit, 1) * unit;
+}
+
 /* Strip after strip through all of these ops, which are of one group. */
 static void
 by_columns(const struct ops_ctx *c, const struct op *op, const struct op *end,
@@ -249,11 +268,13 @@ by_columns(const struct ops_ctx *c, const struct op *op, const struct op *end,
 	unsigned n = c->par->nthreads;
 	const uint32_t *cut = c->cut + (size_t)op->group * (n + 1) + thread;
 	uint32_t lo = n > 1 ? cut[0] : 0, hi = n > 1 ? cut[1] : g->cols;
-	uint32_t rows = MAX(op_rows(c, op), 1), strip = hi - lo, to;
+	uint32_t strip = ops_strip(end - op, op_rows(c, op), g->unit), to;
 	const struct op *o;
 
-	if (end - op > 1)
-		strip = MAX(STRIP_FLOATS / rows / g->unit, 1) * g->unit;
+	if (op->experts) {
+		experts_run(c, op, end, lo, hi);
+		return;
+	}
 	for (; lo < hi; lo = to) {
 		to = MIN(hi - lo, strip) + lo;
 		for (o = op; o < end; o++)
@@ -268,7 +289,7 @@ alike(const struct op *op, const struct op *end)
 	const struct op *o;
 
 	for (o = op + 1; o < end && !o->meet && o->share == op->share; o++)
-		if (op->share == SHARE_ANY ||
+		if (op->share == SHARE_ANY || o->experts != op->experts ||
 		    (op->share == SHARE_COLS && o->group != op->group))
 			break;
 	return o;
@@ -288,6 +309,8 @@ ops_run(const struct ops_ctx *c, uint32_t first, uint32_t end,
 			by_rows(c, op, next, thread);
 		else if (op->share == SHARE_COLS)
 			by_columns(c, op, next, thread);
+		else if (op->kind == OP_MOE_ROWS)
+			op_moe_rows(c, op, thread);
 		else
 			op_attention(c, op, thread);
 		if (thread == 0 && c->b->progress != NULL)

@@ -23,6 +23,24 @@ row_at(const struct ops_ctx *c, uint16_t id, uint64_t r)
 	return (uint8_t *)(uintptr_t)c->b->input + r * t->row_bytes;
 }
 
+/* Columns of a strip that n ops of a group go through one after another, for so
+ * many rows: what an op leaves is still in the cache for the next. */
+uint32_t ops_strip(ptrdiff_t nops, uint32_t rows, uint32_t unit);
+
+/* Columns [c0, c1) of row r by an op on elements. */
+void element_op(const struct ops_ctx *c, const struct op *op, uint64_t r,
+    uint32_t c0, uint32_t c1);
+
+/* ops_moe.c */
+void op_moe_route(const struct ops_ctx *c, const struct op *op, uint64_t lo,
+    uint64_t hi);
+void op_moe_rows(const struct ops_ctx *c, const struct op *op,
+    unsigned thread);
+void op_moe_sum(const struct ops_ctx *c, const struct op *op, uint64_t r,
+    uint32_t c0, uint32_t c1);
+void experts_run(const struct ops_ctx *c, const struct op *op,
+    const struct op *end, uint32_t c0, uint32_t c1);
+
 /* ops_attn.c */
 void op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
     uint64_t hi);

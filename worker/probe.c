@@ -37,7 +37,8 @@ report_supports(struct chan *c, const struct device_ops *dev,
 
 	kernels_init(&k, cpu_flags());
 	for (kind = 0; kind < OP_NKINDS; kind++) {
-		if (kind != OP_MATMUL && kind != OP_GET_ROWS) {
+		if (kind != OP_MATMUL && kind != OP_MATMUL_ID &&
+		    kind != OP_GET_ROWS) {
 			if ((rc = report_support(c, dev, kind,
 			    QUANT_NTYPES, reterr)) < 0)
 				return rc;

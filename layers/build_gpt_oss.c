@@ -1,0 +1,37 @@
+/* layers/build_gpt_oss.c - gpt-oss.
+ *
+ * OpenAI 2025, gpt-oss-120b & gpt-oss-20b model card, arXiv 2508.10925, section
+ * 2: mixtures of experts whose router is softened over the chosen ones, a
+ * clamped SwiGLU, biases everywhere, a learned sink in each head's softmax
+ * (Xiao et al. 2023, arXiv 2309.17453), every other layer local, the first one
+ * of them, and YaRN.  The file calls the norm before the experts
+ * post_attention_norm. */
+#include "build.h"
+
+static tensor_id
+block(struct build *b, tensor_id x)
+{
+	tensor_id h;
+
+	h = b_rms_norm(b, x, ROLE_ATTN_NORM);
+	x = b_add(b, x, b_self_attention(b, h));
+	h = b_rms_norm(b, x, ROLE_ATTN_POST_NORM);
+	return b_add(b, x, b_ffn(b, h, b_swiglu_oai));
+}
+
+static const enum role required[] = {
+	ROLES_ATTN, ROLES_QKV_BIAS, ROLE_ATTN_OUT_BIAS, ROLE_ATTN_SINKS,
+	ROLE_ATTN_POST_NORM,
+	ROLES_EXPERTS, ROLE_ROUTER_BIAS, ROLE_EXPERTS_GATE_BIAS,
+	ROLE_EXPERTS_UP_BIAS, ROLE_EXPERTS_DOWN_BIAS
+};
+
+const struct arch_info arch_gpt_oss = {
+	.name = "gpt-oss",
+	.layer = block,
+	.required = required,
+	.nrequired = NITEMS(required),
+	.rope_neox = 1,
+	.full_every = 2,
+	.moe_gate = GATE_SOFTMAX_TOP,
+};

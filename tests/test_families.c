@@ -1,0 +1,161 @@
+/* tests/test_families.c - each family's stages against its formulas.
+ * Tiny models of tests/mkgguf, every part of the family in them, run on stages
+ * and held against tests/reference.c: in F32 to the last digits, in 8 bits as
+ * near as 8 bits allow; and bit for bit against themselves, however rows are
+ * batched, layers are cut and threads share. */
+#include "t.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "line.h"
+#include "make_model.h"
+#include "reference.h"
+
+enum { TEXT = 60, VOCAB = 320 };
+
+static const char *const families[] = {
+	"tiny", "tiny-mixtral", "tiny-loose", "tiny-qwen2", "tiny-qwen3",
+	"tiny-qwen3moe", "tiny-gemma2", "tiny-gemma3", "tiny-phi3",
+	"tiny-gpt-oss"
+};
+
+static void
+draw_text(uint32_t *text)
+{
+	unsigned i;
+
+	for (i = 0; i < TEXT; i++)
+		text[i] = (uint32_t)t_rand_below(VOCAB);
+}
+
+static void
+run_text(struct line *l, const struct line_conf *lc, const uint32_t *text,
+    uint32_t chunk)
+{
+	struct err e = { 0 };
+
+	t_ok(line_open(l, lc, &e), &e);
+	line_text(l, 0, 0, text, TEXT, chunk);
+	line_stop(l);
+	t_ok(line_run(l, &e), &e);
+}
+
+/* What is wrong, as a part of what the logits vary by. */
+static double
+nmse(const struct line *l, const double *want)
+{
+	double err = 0, all = 0, mean, d;
+	const float *got;
+	unsigned t, i;
+
+	for (t = 0; t < TEXT; t++) {
+		got = line_logits(l, 0, t);
+		ck_assert_ptr_nonnull(got);
+		for (mean = 0, i = 0; i < VOCAB; i++)
+			mean += want[t * VOCAB + i] / VOCAB;
+		for (i = 0; i < VOCAB; i++) {
+			d = want[t * VOCAB + i] - (double)got[i];
+			err += d * d;
+			d = want[t * VOCAB + i] - mean;
+			all += d * d;
+		}
+	}
+	return err / all;
+}
+
+/* The family's model of this type, by its path. */
+static const char *
+model(const char *family, const char *type)
+{
+	static char path[512];
+	char options[128];
+
+	snprintf(path, sizeof(path), "%s/%s-%s.gguf", t_tmpdir(), family,
+	    type);
+	snprintf(options, sizeof(options), "%s %s", family, type);
+	make_model(options, path);
+	return path;
+}
+
+static void
+hold(const char *family, const char *type, enum kv_fmt fmt, double most)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	uint32_t text[TEXT];
+	double *want, got;
+
+	draw_text(text);
+	lc.path = model(family, type);
+	lc.fmt = fmt;
+	run_text(&l, &lc, text, 16);
+	want = reference_logits(l.g, text, TEXT, LINE_CTX);
+	got = nmse(&l, want);
+	ck_assert_msg(got <= most, "%s %s: nmse %.2e, at most %.2e", family,
+	    type, got, most);
+	free(want);
+	line_close(&l);
+}
+
+/* Rounding in float; a choice of experts that is so close that it falls the
+ * other way would show, and is not to be expected. */
+START_TEST(in_f32_every_family_is_its_formulas)
+{
+	unsigned i;
+
+	for (i = 0; i < NITEMS(families); i++)
+		hold(families[i], "f32", KV_FMT_F32, 1e-9);
+}
+END_TEST
+
+/* Experts that are chosen otherwise because of rounding cost the most. */
+START_TEST(in_8_bits_every_family_is_near_them)
+{
+	unsigned i;
+
+	for (i = 0; i < NITEMS(families); i++)
+		hold(families[i], "q8_0", KV_FMT_F16, 2e-2);
+}
+END_TEST
+
+START_TEST(however_it_is_cut_a_family_has_the_same_bits)
+{
+	static struct line one, other;
+	static const uint32_t chunks[] = { 1, 7, 16 };
+	struct line_conf lc = LINE_CONF, cut = LINE_CONF;
+	uint32_t text[TEXT];
+	unsigned i, c;
+
+	draw_text(text);
+	cut.nstages = 2;
+	cut.cut[1] = 3;
+	for (i = 0; i < NITEMS(families); i++) {
+		lc.path = cut.path = model(families[i], strcmp(families[i],
+		    "tiny-gpt-oss") == 0 ? "mxfp4" : "q8_0");
+		run_text(&one, &lc, text, 16);
+		for (c = 0; c < NITEMS(chunks); c++) {
+			cut.threads = 1 + c;
+			run_text(&other, &cut, text, chunks[c]);
+			ck_assert_msg(line_same(&one, 0, &other, 0, 0, TEXT),
+			    "%s in chunks of %u", families[i], chunks[c]);
+			line_close(&other);
+		}
+		line_close(&one);
+	}
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		in_f32_every_family_is_its_formulas,
+		in_8_bits_every_family_is_near_them,
+		however_it_is_cut_a_family_has_the_same_bits
+	};
+
+	return t_main("families", 240, tests, NITEMS(tests));
+}
