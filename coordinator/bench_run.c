@@ -163,6 +163,26 @@ fill(struct runner *r, const struct bench_test *t, struct err *reterr)
 	return rc;
 }
 
+/* Back to where fill() left off; where local layers have given up what would
+ * be seen from there, by filling again. */
+static int
+refill(struct runner *r, const struct bench_test *t, struct err *reterr)
+{
+	const struct plan *p = &r->j.plan;
+	struct kv_layout kv;
+	int rc;
+
+	rc = kv_layout_init(&kv, &p->model->hp, &(struct kv_conf){
+	    .kfmt = p->kfmt, .vfmt = p->vfmt, .nlayers = p->model->hp.n_layer,
+	    .nseqs = p->nseqs, .ctx_tok = p->ctx_tok,
+	    .batch_rows = p->batch_rows });
+	if (rc == 0 && kv_reaches(&kv, t->depth + t->n, t->depth))
+		return forget(r, t->nseqs, t->depth, reterr);
+	if ((rc = forget(r, t->nseqs, 0, reterr)) < 0)
+		return rc;
+	return fill(r, t, reterr);
+}
+
 /* The bound beside a run: the mean of the slices before and after it. */
 static struct bounds
 between(const struct bounds *a, const struct bounds *b)
@@ -209,8 +229,7 @@ run_test(struct bench *b, struct runner *r, struct bench_test *t,
 		rc = t->kind == BENCH_PROMPT ? run_prompt(r, t->n, reterr) :
 		    run_generate(r, t, reterr);
 		ns = event_now_ns() - t0;
-		if (rc < 0 ||
-		    (rc = forget(r, t->nseqs, t->depth, reterr)) < 0)
+		if (rc < 0 || (rc = refill(r, t, reterr)) < 0)
 			return rc;
 		before = *slice;
 		if ((rc = roofline_slice(b->roof, r->kinds, slice,

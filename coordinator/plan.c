@@ -115,6 +115,7 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 {
 	const struct hparams *hp = &env->model->hp;
 	struct plan *p = z->plan;
+	struct kv_layout kv;
 	uint64_t share;
 	int i, rc;
 
@@ -136,13 +137,9 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		    "layers and the output head: give at most %u", p->nsessions,
 		    hp->n_layer, p->model->nunits);
 	/* All layers first: what they need stays inside 64 bits. */
-	rc = kv_layout_init(&z->kv_one, hp, p->kfmt, p->vfmt, hp->n_layer,
-	    p->nseqs, p->ctx_tok);
-	if (rc == 0 && z->kv_one.nbytes > INT64_MAX / 2)
+	rc = sizes_kv(z, 0, hp->n_layer, &kv);
+	if (rc == 0 && kv.nbytes > INT64_MAX / 2)
 		rc = -EOVERFLOW;
-	if (rc == 0)
-		rc = kv_layout_init(&z->kv_one, hp, p->kfmt, p->vfmt, 1,
-		    p->nseqs, p->ctx_tok);
 	if (rc == -EINVAL)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "the KV type %s "
 		    "needs heads of a multiple of 32 elements, this model's "

@@ -9,6 +9,7 @@ struct unit_size {
 	uint64_t weights;	/* packed, 64-aligned */
 	uint64_t file;		/* bytes read from the file */
 	uint64_t token;		/* matrix bytes read for each token */
+	uint64_t kv;
 	uint64_t tables;	/* of the worker's heap: extents, operations */
 };
 
@@ -26,7 +27,6 @@ struct sizes {
 	uint64_t *scratch[2][2][BLOCK_LEVELS];	/* [nunits] each */
 	uint64_t no_layer[2][2];
 	uint64_t thread_bytes;
-	struct kv_layout kv_one;	/* of one layer */
 	unsigned threads[MAX_SESSIONS];
 	uint64_t runtime[MAX_SESSIONS];
 };
@@ -35,6 +35,10 @@ struct sizes {
  * any state and frees z. */
 int sizes_measure(struct sizes *z, struct err *reterr);
 void sizes_free(struct sizes *z);
+
+/* The cache of layers [first, first + n): as kv_layout_init(). */
+int sizes_kv(const struct sizes *z, uint32_t first, uint32_t n,
+    struct kv_layout *ret);
 
 /* Everything that session s needs for units [u0, u1): range, bytes by tag and
  * their total. */

@@ -38,6 +38,18 @@ rings_bytes(const struct plan *p, unsigned s, int mapped)
     sizeof(struct placed_op) + 3 * sizeof(struct span))
 #define OPS_OF_LAYER	32
 
+int
+sizes_kv(const struct sizes *z, uint32_t first, uint32_t n,
+    struct kv_layout *ret)
+{
+	const struct plan *p = z->plan;
+
+	return kv_layout_init(ret, &p->model->hp, &(struct kv_conf){
+	    .kfmt = p->kfmt, .vfmt = p->vfmt, .first_layer = first,
+	    .nlayers = n, .nseqs = p->nseqs, .ctx_tok = p->ctx_tok,
+	    .batch_rows = p->batch_rows });
+}
+
 /* Of a matrix, for one token: all of it, or the experts that it chooses. */
 static uint64_t
 token_bytes(const struct sizes *z, const struct weight *w)
@@ -86,7 +98,7 @@ scratch_of(struct sizes *z, int embedding, uint32_t u, int head,
 		.hp = &m->hp, .first_layer = MAX(u, 1) - 1, .nlayers = u > 0,
 		.embedding = embedding, .head = head,
 		.batch_rows = z->plan->batch_rows,
-		.head_rows = z->plan->head_rows, .kv = z->kv_one,
+		.head_rows = z->plan->head_rows,
 	};
 	struct extent *ext;
 	struct weights ws = { 0 };
@@ -94,6 +106,8 @@ scratch_of(struct sizes *z, int embedding, uint32_t u, int head,
 	uint32_t n = 0;
 	int rc;
 
+	if ((rc = sizes_kv(z, env.first_layer, env.nlayers, &env.kv)) < 0)
+		return err_set(reterr, ERR_RUN, rc, "a layer's KV cache");
 	ext = calloc(3 * (size_t)model_range_max(m), sizeof(*ext));
 	if (ext == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
@@ -179,6 +193,7 @@ add_size(struct unit_size *sum, const struct unit_size *u)
 	sum->file += u->file;
 	sum->token += u->token;
 	sum->tables += u->tables;
+	sum->kv += u->kv;
 }
 
 /* Sums from the front and maxima by powers of two, so that a range costs the
@@ -188,6 +203,7 @@ sum_units(struct sizes *z, struct err *reterr)
 {
 	const struct model *m = z->plan->model;
 	uint32_t n = m->nunits, u;
+	struct kv_layout kv;
 	struct unit_size us;
 	int rc;
 
@@ -199,6 +215,9 @@ sum_units(struct sizes *z, struct err *reterr)
 		if ((rc = weigh(z, m->ext + m->first[u], m->first[u + 1] -
 		    m->first[u], &us, &z->block[0][u], reterr)) < 0)
 			return rc;
+		if (u > 0 && u < n - 1 &&
+		    sizes_kv(z, u - 1, 1, &kv) == 0)
+			us.kv = kv.nbytes;
 		z->before[u + 1] = z->before[u];
 		add_size(&z->before[u + 1], &us);
 	}
@@ -281,7 +300,7 @@ sizes_session(const struct sizes *z, unsigned s, uint32_t u0, uint32_t u1,
 	}
 	memset(b, 0, sizeof(ps->bytes));
 	b[MEM_WEIGHTS] = arena_charge_bytes(weights);
-	b[MEM_KV] = arena_charge_bytes(ps->nlayers * z->kv_one.nbytes);
+	b[MEM_KV] = arena_charge_bytes(hi->kv - lo->kv);
 	b[MEM_COMPUTE] = arena_charge_bytes(ALIGN_UP(range_scratch(z,
 	    ps->embedding, ps->head, MAX(u0, 1), MIN(u1, m->nunits - 1)), 64) +
 	    (ps->nlayers > 0 ? z->threads[s] * z->thread_bytes : 0));

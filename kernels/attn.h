@@ -135,7 +135,7 @@ attn_scores(const struct attn *t, uint32_t base, uint32_t first, uint32_t end)
 {
 	const uint64_t nbytes = ATTN_BLOCK / KEY_LANES * t->kblock;
 	const uint8_t *k = (const uint8_t *)t->a->k +
-	    base / KEY_LANES * t->kblock;
+	    attn_place(t->a, base) / KEY_LANES * t->kblock;
 	uint32_t b0 = first / KEY_LANES, b1 = DIV_UP(end, KEY_LANES), q, n;
 	uint32_t many = end - first == ATTN_BLOCK ? DIV_UP(ATTN_NV, KEY_NV) :
 	    1;
@@ -344,7 +344,8 @@ attn_block(const struct attn *t, const struct attn_sums *s, uint32_t base,
     uint32_t first, uint32_t end)
 {
 	const struct attn_arg *a = t->a;
-	const uint8_t *v = (const uint8_t *)a->v + base * t->vrow;
+	const uint8_t *v = (const uint8_t *)a->v +
+	    attn_place(a, base) * t->vrow;
 	struct values val = { v, a->vfmt, t->vrow, v + ATTN_BLOCK * t->vrow };
 
 	attn_scores(t, base, first, end);

@@ -109,7 +109,9 @@ struct attn_arg {
 	uint64_t ldq, ldo;	/* floats */
 	const uint32_t *row;	/* (nrows) r of each */
 	uint32_t nrows, pos, window;
-	const void *k, *v;	/* of position 0 */
+	const void *k, *v;	/* of place 0 */
+	uint32_t ring;		/* position p lies at place p modulo this, a
+				 * multiple of ATTN_BLOCK; 0 = at p */
 	enum kv_fmt kfmt, vfmt;
 	uint32_t n_rep;
 	uint32_t head_dim, v_dim;
@@ -124,6 +126,12 @@ uint64_t attn_scratch_floats(uint32_t n_rep, uint32_t head_dim,
 /* What attn_chunk leaves of nqueries for attn_merge: floats, a multiple of
  * 16. */
 uint64_t attn_part_floats(uint32_t nqueries, uint32_t v_dim);
+
+static inline uint32_t
+attn_place(const struct attn_arg *a, uint32_t pos)
+{
+	return a->ring > 0 ? pos % a->ring : pos;
+}
 
 /* Keys [*ret, end) that row i sees; returns end. */
 static inline uint32_t

@@ -191,7 +191,8 @@ static float
 key_at(const struct attn_arg *a, uint32_t pos, uint32_t i)
 {
 	const void *block = kv_row(a->k, KEY_LANES *
-	    kv_row_bytes(a->kfmt, a->head_dim), pos / KEY_LANES);
+	    kv_row_bytes(a->kfmt, a->head_dim),
+	    attn_place(a, pos) / KEY_LANES);
 	const uint16_t *h = block;
 	const int8_t *q = (const int8_t *)block + a->head_dim;
 	const float *x = block;
@@ -242,8 +243,8 @@ attn_query(const struct attn_arg *a, const float *q, uint32_t p0, uint32_t p1,
 		e = expf(score[p - p0] - s->max[j]);
 		s->sum[j] += e;
 		for (i = 0; i < a->v_dim; i++)
-			out[i] += e * value_at(kv_row(a->v, row_bytes, p),
-			    a->vfmt, i);
+			out[i] += e * value_at(kv_row(a->v, row_bytes,
+			    attn_place(a, p)), a->vfmt, i);
 	}
 }
 

@@ -58,7 +58,7 @@ find_rope_freqs(const struct program_env *env)
 {
 	const struct weight *w = weights_find(env->ws, ROLE_ROPE_FREQS, -1);
 
-	return w != NULL ? w : weights_find(env->ws, env->kv.ctx_tok >
+	return w != NULL ? w : weights_find(env->ws, env->kv.conf.ctx_tok >
 	    env->hp->rope_orig_ctx ? ROLE_ROPE_LONG : ROLE_ROPE_SHORT, -1);
 }
 
@@ -273,7 +273,7 @@ attn_parts_floats(const struct program *p)
 {
 	const struct hparams *hp = p->env.hp;
 
-	return DIV_UP((uint64_t)p->env.kv.ctx_tok, ATTN_CHUNK) *
+	return DIV_UP((uint64_t)p->env.kv.conf.ctx_tok, ATTN_CHUNK) *
 	    attn_part_floats(hp->n_head / hp->n_head_kv, hp->v_dim);
 }
 

@@ -49,14 +49,15 @@ fill_kv(const struct kernels *ref, struct attn_test *t)
 {
 	const struct attn_case *c = t->c;
 	uint64_t v_row = kv_row_bytes(c->vfmt, c->v_dim);
-	uint32_t n = MAX(c->head_dim, c->v_dim), p, i;
+	uint32_t n = MAX(c->head_dim, c->v_dim), p, i, places, at;
 	float *x = malloc(n * sizeof(*x));
 	uint8_t *k, *v;
 	void *row = malloc(n * sizeof(*x));
 
-	t->kbytes = ALIGN_UP(t->end, KEY_LANES) * kv_row_bytes(c->kfmt,
+	places = t->a.ring > 0 ? t->a.ring : t->end;
+	t->kbytes = ALIGN_UP(places, KEY_LANES) * kv_row_bytes(c->kfmt,
 	    c->head_dim);
-	t->vbytes = t->end * v_row;
+	t->vbytes = places * v_row;
 	k = guard_alloc(t->kbytes);
 	v = guard_alloc(t->vbytes);
 	memset(k, 0xff, t->kbytes);
@@ -67,11 +68,12 @@ fill_kv(const struct kernels *ref, struct attn_test *t)
 		ref->kv_store(row, c->kfmt, x, c->head_dim);
 		stored_floats(t->kf + (size_t)p * c->head_dim, row, c->kfmt,
 		    c->head_dim);
-		kv_store_key(ref, k, c->kfmt, c->head_dim, p, x);
+		at = attn_place(&t->a, p);
+		kv_store_key(ref, k, c->kfmt, c->head_dim, at, x);
 		for (i = 0; i < n; i++)
 			x[i] = rand_float(c->v_max);
-		ref->kv_store(v + p * v_row, c->vfmt, x, c->v_dim);
-		stored_floats(t->vf + (size_t)p * c->v_dim, v + p * v_row,
+		ref->kv_store(v + at * v_row, c->vfmt, x, c->v_dim);
+		stored_floats(t->vf + (size_t)p * c->v_dim, v + at * v_row,
 		    c->vfmt, c->v_dim);
 	}
 	t->a.k = k;
@@ -102,6 +104,9 @@ attn_open(struct attn_test *t, const struct kernels *ref,
 		t->row[i] = (i * 7 + 3) % (BATCH - 1);
 	attn_keys(&t->a, 0, &t->first);
 	t->end = c->pos + c->nrows;
+	/* No larger than it must be: every place is another's neighbour. */
+	if (c->window > 0 && rand_below(2) != 0)
+		t->a.ring = (uint32_t)ALIGN_UP(t->end - t->first, ATTN_BLOCK);
 	chunks = DIV_UP(t->end, ATTN_CHUNK);
 	t->kf = calloc((size_t)t->end * c->head_dim, sizeof(*t->kf));
 	t->vf = calloc((size_t)t->end * c->v_dim, sizeof(*t->vf));
@@ -273,14 +278,14 @@ check_poison(const struct kernels *k, const struct attn_test *t)
 	uint64_t row_bytes = kv_row_bytes(c->vfmt, c->v_dim);
 	float *bad = malloc(MAX(c->head_dim, c->v_dim) * sizeof(*bad));
 	uint32_t last = t->row[c->nrows - 1], i;
+	uint32_t at = attn_place(&t->a, t->end - 1);
 	struct attn_arg a = t->a;
 
 	for (i = 0; i < MAX(c->head_dim, c->v_dim); i++)
 		bad[i] = NAN;
-	kv_store_key(k, (void *)(uintptr_t)a.k, c->kfmt, c->head_dim,
-	    t->end - 1, bad);
-	k->kv_store((uint8_t *)(uintptr_t)a.v + (t->end - 1) * row_bytes,
-	    c->vfmt, bad, c->v_dim);
+	kv_store_key(k, (void *)(uintptr_t)a.k, c->kfmt, c->head_dim, at, bad);
+	k->kv_store((uint8_t *)(uintptr_t)a.v + at * row_bytes, c->vfmt, bad,
+	    c->v_dim);
 	a.out = t->want;
 	memset(t->want, 0xff, t->outbytes);
 	attn_run(k, t, &a);
@@ -301,11 +306,11 @@ check_attention(const struct kernels *ref, const struct kernels *k,
 	struct attn_test t;
 	struct attn_arg a;
 
-	begin("attention_%s n_rep=%u head_dim=%u v_dim=%u pos=%u rows=%u "
-	    "window=%u fmt=%d,%d softcap=%g sink=%g q=%g", k->name, c->n_rep,
-	    c->head_dim, c->v_dim, c->pos, c->nrows, c->window, c->kfmt,
-	    c->vfmt, c->softcap, c->sink, c->q_max);
 	attn_open(&t, ref, c);
+	begin("attention_%s n_rep=%u head_dim=%u v_dim=%u pos=%u rows=%u "
+	    "window=%u ring=%u fmt=%d,%d softcap=%g sink=%g q=%g", k->name,
+	    c->n_rep, c->head_dim, c->v_dim, c->pos, c->nrows, c->window,
+	    t.a.ring, c->kfmt, c->vfmt, c->softcap, c->sink, c->q_max);
 	a = t.a;
 	a.out = t.got;
 	memset(t.got, 0xff, t.outbytes);

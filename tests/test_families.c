@@ -5,6 +5,7 @@
  * batched, layers are cut and threads share. */
 #include "t.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,8 @@
 #include "make_model.h"
 #include "reference.h"
 
-enum { TEXT = 60, VOCAB = 320 };
+/* Long enough for the rings of local layers to come round. */
+enum { TEXT = LINE_CTX, VOCAB = 320 };
 
 static const char *const families[] = {
 	"tiny", "tiny-mixtral", "tiny-loose", "tiny-qwen2", "tiny-qwen3",
@@ -22,13 +24,17 @@ static const char *const families[] = {
 	"tiny-gpt-oss"
 };
 
+/* Always the same: which expert is chosen can hang by a thread. */
 static void
 draw_text(uint32_t *text)
 {
+	uint32_t x = 1;
 	unsigned i;
 
-	for (i = 0; i < TEXT; i++)
-		text[i] = (uint32_t)t_rand_below(VOCAB);
+	for (i = 0; i < TEXT; i++) {
+		x = x * 1664525 + 1013904223;
+		text[i] = (x >> 16) % VOCAB;
+	}
 }
 
 static void
@@ -148,13 +154,56 @@ START_TEST(however_it_is_cut_a_family_has_the_same_bits)
 }
 END_TEST
 
+/* Rings of 64 places, windows of 8. */
+START_TEST(sequences_with_windows_are_cut_and_copied)
+{
+	static struct line l, one;
+	struct line_conf lc = LINE_CONF;
+	uint32_t text[TEXT], other[TEXT];
+	struct err e = { 0 };
+	unsigned i;
+
+	draw_text(text);
+	for (i = 0; i < TEXT; i++)
+		other[i] = (text[i] + 1) % VOCAB;
+	lc.path = model("tiny-gpt-oss", "q8_0");
+	run_text(&one, &lc, text, 16);
+	t_ok(line_open(&l, &lc, &e), &e);
+	line_text(&l, 0, 0, text, 50, 16);
+	line_text(&l, 0, 50, other, 20, 16);
+	line_control(&l, BATCH_COPY, 0, 1, 50);
+	line_control(&l, BATCH_FORGET, 0, 0, 50);
+	line_text(&l, 1, 50, text, TEXT - 50, 7);
+	line_text(&l, 0, 50, text, TEXT - 50, 16);
+	line_stop(&l);
+	t_ok(line_run(&l, &e), &e);
+	ck_assert(line_same(&one, 0, &l, 0, 0, TEXT));
+	ck_assert(line_same(&one, 0, &l, 1, 50, TEXT - 50));
+
+	/* From an empty sequence on anything goes. */
+	line_control(&l, BATCH_FORGET, 0, 0, 0);
+	line_text(&l, 0, 0, text, TEXT, 16);
+	line_stop(&l);
+	t_ok(line_run(&l, &e), &e);
+	ck_assert(line_same(&one, 0, &l, 0, 0, TEXT));
+
+	/* 80 were stored: those before 16 have been written over. */
+	line_control(&l, BATCH_FORGET, 0, 0, 22);
+	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(e.msg, "windows"));
+	line_close(&l);
+	line_close(&one);
+}
+END_TEST
+
 int
 main(void)
 {
 	const TTest *const tests[] = {
 		in_f32_every_family_is_its_formulas,
 		in_8_bits_every_family_is_near_them,
-		however_it_is_cut_a_family_has_the_same_bits
+		however_it_is_cut_a_family_has_the_same_bits,
+		sequences_with_windows_are_cut_and_copied
 	};
 
 	return t_main("families", 240, tests, NITEMS(tests));

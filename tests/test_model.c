@@ -296,6 +296,60 @@ START_TEST(rope_scaling_is_read_and_what_we_do_not_know_is_named)
 END_TEST
 
 static void
+put_flags(struct gguf_writer *w)
+{
+	static const uint8_t flag[] = { 0, 1, 1, 0 };
+
+	gw_kv_u32(w, "llama.attention.sliding_window", 9);
+	gw_array(w, "llama.attention.sliding_window_pattern", GGUF_BOOL,
+	    sizeof(flag));
+	gw_bytes(w, flag, sizeof(flag));
+}
+
+static void
+put_few_flags(struct gguf_writer *w)
+{
+	static const uint8_t flag[] = { 0, 1, 1 };
+
+	gw_array(w, "llama.attention.sliding_window_pattern", GGUF_BOOL,
+	    sizeof(flag));
+	gw_bytes(w, flag, sizeof(flag));
+}
+
+/* Local layers, a bit each. */
+static uint32_t
+locals(const struct tiny *t)
+{
+	struct gguf *g;
+	struct model *m = opened(t, &g);
+	uint32_t l, bits = 0;
+
+	for (l = 0; l < m->hp.n_layer; l++)
+		bits |= (uint32_t)layer_is_local(&m->hp, l) << l;
+	tiny_close(g, m);
+	return bits;
+}
+
+START_TEST(local_layers_are_all_some_by_period_or_some_by_flags)
+{
+	struct tiny t = TINY;
+
+	ck_assert_uint_eq(locals(&t), 0);
+	t.window = 9;
+	ck_assert_uint_eq(locals(&t), 0xf);
+	t.full_every = 3;
+	ck_assert_uint_eq(locals(&t), 0xb);
+	t.full_every = 1;
+	ck_assert_uint_eq(locals(&t), 0);
+	t.window = t.full_every = 0;
+	t.keys = put_flags;
+	ck_assert_uint_eq(locals(&t), 0x6);
+	t.keys = put_few_flags;
+	refused(&t, -EBADMSG, "3 flags", "4 layers");
+}
+END_TEST
+
+static void
 put_loose(struct gguf_writer *w)
 {
 	gw_kv_bool(w, "llama.expert_weights_norm", 0);
@@ -536,6 +590,7 @@ main(void)
 		an_unknown_architecture_is_named,
 		sizes_of_the_vocabulary_that_disagree_are_all_told,
 		rope_scaling_is_read_and_what_we_do_not_know_is_named,
+		local_layers_are_all_some_by_period_or_some_by_flags,
 		experts_are_read_and_what_we_do_not_know_is_named,
 		heads_that_cannot_be_are_refused,
 		head_sizes_come_from_their_keys_or_from_the_width,

@@ -56,9 +56,10 @@ fill_cache(struct world *w)
 				for (i = 0; i < DIM; i++)
 					x[i] = t_rand_float(-2, 2);
 				kv_store_key(&w->k, w->kv + kv_k_off(kv, 0, s,
-				    h), kv->kfmt, DIM, pos, x);
+				    h), kv->conf.kfmt, DIM, pos, x);
 				w->k.kv_store(w->kv + kv_v_off(kv, 0, s, h) +
-				    pos * kv->v_row, kv->vfmt, x, DIM);
+				    pos * kv->v_row, kv->conf.vfmt, x,
+				    DIM);
 			}
 }
 
@@ -72,8 +73,9 @@ world_open(struct world *w)
 	    .head_dim = DIM, .v_dim = DIM, .attn_scale = 0.2f };
 	p->env = (struct program_env){ .hp = &w->hp, .nlayers = 1,
 	    .batch_rows = BATCH };
-	ck_assert_int_eq(kv_layout_init(&p->env.kv, &w->hp, KV_FMT_F16,
-	    KV_FMT_Q8_0, 1, SEQS, CTX), 0);
+	ck_assert_int_eq(kv_layout_init(&p->env.kv, &w->hp,
+	    &(struct kv_conf){ KV_FMT_F16, KV_FMT_Q8_0, 0, 1, SEQS, CTX,
+	    BATCH }), 0);
 	w->t[0] = w->t[1] = (struct tensor){ .store = STORE_SCRATCH,
 	    .cols = HEADS * DIM, .rows = BATCH,
 	    .row_bytes = HEADS * DIM * sizeof(float) };

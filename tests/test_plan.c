@@ -170,8 +170,9 @@ check_program(const struct plan *p, const struct plan_session *ps,
 	struct program *prog;
 	struct err e = { 0 };
 
-	ck_assert_int_eq(kv_layout_init(&env.kv, &p->model->hp, p->kfmt,
-	    p->vfmt, ps->nlayers, p->nseqs, p->ctx_tok), 0);
+	ck_assert_int_eq(kv_layout_init(&env.kv, &p->model->hp,
+	    &(struct kv_conf){ p->kfmt, p->vfmt, ps->first_layer, ps->nlayers,
+	    p->nseqs, p->ctx_tok, p->batch_rows }), 0);
 	t_ok(program_build(&env, &prog, &e), &e);
 	ck_assert_uint_eq(ps->bytes[MEM_KV],
 	    arena_charge_bytes(env.kv.nbytes));

@@ -51,8 +51,9 @@ set_up(struct built *b, const struct tiny *t, uint32_t u0, uint32_t u1)
 	};
 	if (MIN(u1, n - 1) > MAX(u0, 1))
 		b->env.nlayers = MIN(u1, n - 1) - MAX(u0, 1);
-	ck_assert_int_eq(kv_layout_init(&b->env.kv, &b->m->hp, KV_FMT_F16,
-	    KV_FMT_F16, b->env.nlayers, 2, 64), 0);
+	ck_assert_int_eq(kv_layout_init(&b->env.kv, &b->m->hp,
+	    &(struct kv_conf){ KV_FMT_F16, KV_FMT_F16, b->env.first_layer,
+	    b->env.nlayers, 2, 64, BATCH }), 0);
 }
 
 static void

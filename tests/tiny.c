@@ -118,6 +118,9 @@ put_keys(struct gguf_writer *w, const struct tiny *t)
 	put_number(w, t, "llama.attention.head_count_kv", t->n_head_kv);
 	put_number(w, t, "llama.attention.key_length", t->head_dim);
 	put_number(w, t, "llama.attention.value_length", t->v_dim);
+	put_number(w, t, "llama.attention.sliding_window", t->window);
+	put_number(w, t, "llama.attention.sliding_window_pattern",
+	    t->full_every);
 	put_number(w, t, "llama.expert_count", t->n_expert);
 	put_number(w, t, "llama.expert_used_count", t->n_used);
 	put_number(w, t, "llama.expert_feed_forward_length", t->n_ff_expert);
@@ -213,6 +216,10 @@ tiny_random(int whole_blocks)
 	t.tied = t_rand_below(2) != 0;
 	t.bias = t_rand_below(2) != 0;
 	t.rope_freqs = t_rand_below(2) != 0;
+	if (t_rand_below(2) == 0) {
+		t.window = 1 + (uint32_t)t_rand_below(100);
+		t.full_every = (uint32_t)t_rand_below(4);
+	}
 	if (t_rand_below(3) == 0) {
 		t.n_expert = 1 + (uint32_t)t_rand_below(6);
 		t.n_used = 1 + (uint32_t)t_rand_below(t.n_expert);

@@ -11,6 +11,7 @@ struct tiny {
 	uint32_t n_layer, n_embd, n_ff, n_vocab, n_head, n_head_kv;
 	uint32_t head_dim, v_dim;	/* as written; 0 = n_embd / n_head */
 	uint32_t n_expert, n_used, n_ff_expert;	/* 0 = a dense model */
+	uint32_t window, full_every;	/* of local layers; 0 = none */
 	uint32_t type;			/* of every matrix but the router */
 	int tied, bias, rope_freqs;
 	uint64_t seed;			/* of the weights; 0 = all are zero */

@@ -18,6 +18,7 @@ op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 	const struct program_env *env = &c->p->env;
 	const struct kv_layout *kv = &env->kv;
 	uint32_t layer = (uint32_t)op->layer - env->first_layer, h, seq, pos;
+	uint32_t ring = kv_kind_of(kv, layer)->ring;
 	const float *k, *v;
 	uint64_t r;
 
@@ -25,13 +26,13 @@ op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 		k = row_at(c, op->in[0], r);
 		v = row_at(c, op->in[1], r);
 		seq = c->b->seq[r];
-		pos = c->b->pos[r];
+		pos = ring > 0 ? c->b->pos[r] % ring : c->b->pos[r];
 		for (h = 0; h < kv->n_head_kv; h++) {
 			kv_store_key(c->k, c->kv + kv_k_off(kv, layer, seq, h),
-			    kv->kfmt, env->hp->head_dim, pos,
+			    kv->conf.kfmt, env->hp->head_dim, pos,
 			    k + (size_t)h * env->hp->head_dim);
 			c->k->kv_store(c->kv + kv_v_off(kv, layer, seq, h) +
-			    pos * kv->v_row, kv->vfmt,
+			    pos * kv->v_row, kv->conf.vfmt,
 			    v + (size_t)h * env->hp->v_dim, env->hp->v_dim);
 		}
 	}
@@ -127,7 +128,10 @@ tiles_next(struct tiles *t, const struct op *op, struct tile *ret)
 			.ldq = p->t[op->in[0]].row_bytes / sizeof(float),
 			.ldo = p->t[op->out].row_bytes / sizeof(float),
 			.row = row, .nrows = n, .pos = b->pos[row[0]],
-			.kfmt = p->env.kv.kfmt, .vfmt = p->env.kv.vfmt,
+			.kfmt = p->env.kv.conf.kfmt,
+			.vfmt = p->env.kv.conf.vfmt,
+			.ring = kv_kind_of(&p->env.kv, (uint32_t)op->layer -
+			    p->env.first_layer)->ring,
 			.n_rep = hp->n_head / hp->n_head_kv,
 			.head_dim = hp->head_dim, .v_dim = hp->v_dim,
 			.scale = hp->attn_scale,

@@ -23,8 +23,12 @@ make_program(const struct stage_conf *sc, struct weights *ret_ws,
 	};
 	int rc;
 
-	rc = kv_layout_init(&env.kv, &sc->hp, sc->model.kfmt, sc->model.vfmt,
-	    sc->model.nlayers, sc->model.nseqs, sc->model.ctx_tok);
+	rc = kv_layout_init(&env.kv, &sc->hp, &(struct kv_conf){
+	    .kfmt = sc->model.kfmt, .vfmt = sc->model.vfmt,
+	    .first_layer = sc->model.first_layer,
+	    .nlayers = sc->model.nlayers, .nseqs = sc->model.nseqs,
+	    .ctx_tok = sc->model.ctx_tok,
+	    .batch_rows = sc->model.batch_rows });
 	if (rc < 0)
 		return err_set(reterr, ERR_USAGE, rc, "a KV cache of %u "
 		    "tokens in heads of %u elements cannot be laid out: %s",

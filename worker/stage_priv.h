@@ -31,6 +31,8 @@ struct stage {
 	uint32_t epoch;
 	int renewed;			/* since the batch in hand was taken */
 	uint32_t seq_len[MAX_SEQS];	/* positions in the KV cache */
+	uint32_t seq_end[MAX_SEQS];	/* all that were stored since the
+					 * sequence was empty */
 	stage_idle_fn *idle;
 	void *idle_arg;
 };

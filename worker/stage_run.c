@@ -150,6 +150,8 @@ take_rows(struct stage *s, struct batch *b, struct err *reterr)
 			return bad_batch(s, "a token outside the vocabulary",
 			    r->token, reterr);
 		s->seq_len[r->seq]++;
+		s->seq_end[r->seq] = MAX(s->seq_end[r->seq],
+		    s->seq_len[r->seq]);
 		seq[i] = r->seq;
 		pos[i] = r->pos;
 		token[i] = r->token;
@@ -285,31 +287,48 @@ run_head(struct stage *s, struct batch *b, struct err *reterr)
 	return 0;
 }
 
+/* What lies behind nrows is dropped.  Local layers may have dropped more than
+ * that already: then what would come next cannot be computed. */
+static int
+cut_sequence(struct stage *s, uint32_t seq, uint32_t nrows,
+    struct err *reterr)
+{
+	if (!kv_reaches(&s->p->env.kv, s->seq_end[seq], nrows))
+		return bad_batch(s, "the windows of local layers have moved "
+		    "on: a sequence cannot go on at position", nrows, reterr);
+	s->seq_len[seq] = nrows;
+	if (nrows == 0)
+		s->seq_end[seq] = 0;
+	return 0;
+}
+
 static int
 copy_sequence(struct stage *s, uint32_t from, uint32_t to, uint32_t nrows,
     struct err *reterr)
 {
 	const struct kv_layout *kv = &s->p->env.kv;
+	const struct kv_kind *k;
 	uint8_t *base = s->kv.host;
 	uint32_t l;
 
-	if (!s->traits.host_visible && kv->nlayers > 0)
+	if (!s->traits.host_visible && kv->conf.nlayers > 0)
 		return err_set(reterr, ERR_RUN, -ENOTSUP, "session %s: batch %"
 		    PRIu64 ": sequence %u cannot be copied to %u: the host "
 		    "cannot reach the KV cache on device %s",
 		    s->conf.start.name, s->hdr.number, from, to,
 		    s->conf.dev->kind);
 	/* All heads of a sequence lie together. */
-	for (l = 0; l < kv->nlayers; l++) {
+	for (l = 0; l < kv->conf.nlayers; l++) {
+		k = kv_kind_of(kv, l);
 		memmove(base + kv_k_off(kv, l, to, 0),
 		    base + kv_k_off(kv, l, from, 0),
-		    kv->k_head * kv->n_head_kv);
+		    k->k_head * kv->n_head_kv);
 		memmove(base + kv_v_off(kv, l, to, 0),
 		    base + kv_v_off(kv, l, from, 0),
-		    kv->v_head * kv->n_head_kv);
+		    k->v_head * kv->n_head_kv);
 	}
-	s->seq_len[to] = MIN(nrows, s->seq_len[from]);
-	return 0;
+	s->seq_end[to] = s->seq_end[from];
+	return cut_sequence(s, to, MIN(nrows, s->seq_len[from]), reterr);
 }
 
 /* Control that must stay in order with the data; goes on to the next stage. */
@@ -326,16 +345,17 @@ run_control(struct stage *s, struct err *reterr)
 		    s->hdr.dst >= s->conf.model.nseqs)
 			return bad_batch(s, "no such sequence",
 			    MAX(s->hdr.seq, s->hdr.dst), reterr);
-		if (s->hdr.kind == BATCH_FORGET)
-			s->seq_len[s->hdr.seq] = MIN(s->hdr.pos,
-			    s->seq_len[s->hdr.seq]);
-		else if ((rc = copy_sequence(s, s->hdr.seq, s->hdr.dst,
-		    s->hdr.pos, reterr)) < 0)
+		rc = s->hdr.kind == BATCH_FORGET ? cut_sequence(s, s->hdr.seq,
+		    MIN(s->hdr.pos, s->seq_len[s->hdr.seq]), reterr) :
+		    copy_sequence(s, s->hdr.seq, s->hdr.dst, s->hdr.pos,
+		    reterr);
+		if (rc < 0)
 			return rc;
 		break;
 	case BATCH_RESET:
 		s->epoch = s->hdr.epoch;
 		memset(s->seq_len, 0, sizeof(s->seq_len));
+		memset(s->seq_end, 0, sizeof(s->seq_end));
 		break;
 	case BATCH_STOP:
 		break;
