@@ -18,7 +18,9 @@
 "  --ctx N           context in tokens, 1 to 16777216 (default: the smaller\n" \
 "                    of the trained context and 4096)\n"		\
 "  --batch N         rows that travel together, 1 to 4096 (default 128)\n" \
-"  --kv-type TYPE    f16 (default), q8_0 or f32\n"			\
+"  --kv-type TYPE    keys and values in f16 (default), q8_0 or f32\n"	\
+"  --kv-type-k TYPE  keys alone; of these three the later holds\n"	\
+"  --kv-type-v TYPE  values alone\n"					\
 "  --strict          an operation that falls back to the CPU is an error\n" \
 "  --recover N       lost workers that a run survives, 0 to 1000000 (default\n" \
 "                    16): restarted, reloaded, and what they held computed\n" \

@@ -34,6 +34,8 @@ static const struct cli_opt options[] = {
 	{ "ctx", 0, ALL, COMMON(CONTEXT) },
 	{ "batch", 0, ALL, COMMON(BATCH) },
 	{ "kv-type", 0, ALL, COMMON(KV_TYPE) },
+	{ "kv-type-k", 0, ALL, COMMON(KV_TYPE_K) },
+	{ "kv-type-v", 0, ALL, COMMON(KV_TYPE_V) },
 	{ "strict", 0, ALL, COMMON(STRICT) },
 	{ "recover", 0, ALL, COMMON(RECOVER) },
 	{ NULL, 'v', ALL, NULL, 0 },

@@ -15,7 +15,7 @@ conf_defaults(struct conf *c)
 {
 	*c = (struct conf){
 		.batch_rows = 128,
-		.kv_type = KV_F16,
+		.kv_type_k = KV_F16, .kv_type_v = KV_F16,
 		.recover = 16,
 		.sampling = {
 			.temp = 0.8,

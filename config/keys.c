@@ -20,7 +20,9 @@ const struct conf_key common_keys[COMMON_NKEYS] = {
 [COMMON_MODEL]   = { "model", KEY_PATH, COMMON(model_path), 0, 0 },
 [COMMON_CONTEXT] = { "context", KEY_INT, COMMON(ctx_tok), 1, LIMIT_CONTEXT },
 [COMMON_BATCH]   = { "batch", KEY_INT, COMMON(batch_rows), 1, MAX_BATCH },
-[COMMON_KV_TYPE] = { "kv_type", KEY_KV_TYPE, COMMON(kv_type), 0, 0 },
+[COMMON_KV_TYPE] = { "kv_type", KEY_KV_TYPE, 0, 0, 0 },
+[COMMON_KV_TYPE_K] = { "kv_type_k", KEY_KV_ONE, COMMON(kv_type_k), 0, 0 },
+[COMMON_KV_TYPE_V] = { "kv_type_v", KEY_KV_ONE, COMMON(kv_type_v), 0, 0 },
 [COMMON_STRICT]  = { "strict", KEY_BOOL, COMMON(strict), 0, 0 },
 [COMMON_RECOVER] = { "recover", KEY_INT, COMMON(recover), 0, LIMIT_RECOVER },
 };
@@ -137,6 +139,24 @@ set_cap(struct session_conf *s, const char *text, struct err *reterr)
 }
 
 static int
+set_kv_type(enum kv_type *field, const char *text, struct err *reterr)
+{
+	if (kv_type_parse(text, field) == 0)
+		return 0;
+	return err_set(reterr, ERR_USAGE, -EINVAL,
+	    "'%.64s' is not a KV type: write f16, q8_0 or f32", text);
+}
+
+static int
+set_kv_types(struct conf *c, const char *text, struct err *reterr)
+{
+	int rc = set_kv_type(&c->kv_type_k, text, reterr);
+
+	c->kv_type_v = c->kv_type_k;
+	return rc;
+}
+
+static int
 set_device(char *field, const char *text, struct err *reterr)
 {
 	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789");
@@ -249,10 +269,9 @@ key_set(const struct conf_key *k, void *base, const char *text,
 	case KEY_CAP:
 		return set_cap(base, text, reterr);
 	case KEY_KV_TYPE:
-		if (kv_type_parse(text, field) == 0)
-			return 0;
-		return err_set(reterr, ERR_USAGE, -EINVAL,
-		    "'%.64s' is not a KV type: write f16, q8_0 or f32", text);
+		return set_kv_types(base, text, reterr);
+	case KEY_KV_ONE:
+		return set_kv_type(field, text, reterr);
 	case KEY_DEVICE:
 		return set_device(field, text, reterr);
 	case KEY_CORES:
@@ -296,7 +315,7 @@ print_path(const char *path, FILE *fp)
 	free(cwd);
 }
 
-/* 1 when the field says that nobody asked. */
+/* 1 when the field says that nobody asked, or another says the same. */
 static int
 key_unset(const struct conf_key *k, const void *base)
 {
@@ -316,6 +335,11 @@ key_unset(const struct conf_key *k, const void *base)
 		    PRIO_DEFAULT;
 	case KEY_PATH:
 		return *(char *const *)(const void *)field == NULL;
+	case KEY_KV_TYPE:
+	case KEY_KV_ONE:
+		return (k->type == KEY_KV_ONE) ==
+		    (((const struct conf *)base)->kv_type_k ==
+		    ((const struct conf *)base)->kv_type_v);
 	default:
 		return 0;
 	}
@@ -351,6 +375,10 @@ key_print(const struct conf_key *k, const void *base, const char *indent,
 		    ((const struct session_conf *)base)->cap_bytes, size), fp);
 		break;
 	case KEY_KV_TYPE:
+		print_quoted(kv_type_name(
+		    ((const struct conf *)base)->kv_type_k), fp);
+		break;
+	case KEY_KV_ONE:
 		print_quoted(kv_type_name(*(const enum kv_type *)field), fp);
 		break;
 	case KEY_PRIORITY:

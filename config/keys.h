@@ -10,7 +10,9 @@ enum key_type {
 	KEY_BOOL, KEY_INT, KEY_REAL,
 	KEY_SEED,	/* sampling_conf: seed and seed_given */
 	KEY_CAP,	/* session_conf: cap_bytes and cap_given */
-	KEY_KV_TYPE, KEY_DEVICE, KEY_CORES, KEY_PRIORITY,
+	KEY_KV_TYPE,	/* conf: kv_type_k and kv_type_v */
+	KEY_KV_ONE,	/* one of them */
+	KEY_DEVICE, KEY_CORES, KEY_PRIORITY,
 	KEY_PATH,	/* char *, not empty; a file's is relative to it */
 	KEY_TEXT,	/* char *, any bytes */
 	KEY_LIST	/* struct int_list */
@@ -25,7 +27,8 @@ struct conf_key {
 
 /* The three places of a config file; indices by name for the flags. */
 enum { COMMON_MODEL, COMMON_CONTEXT, COMMON_BATCH, COMMON_KV_TYPE,
-    COMMON_STRICT, COMMON_RECOVER, COMMON_NKEYS };
+    COMMON_KV_TYPE_K, COMMON_KV_TYPE_V, COMMON_STRICT, COMMON_RECOVER,
+    COMMON_NKEYS };
 enum { SAMPLING_TEMP, SAMPLING_TOP_K, SAMPLING_TOP_P, SAMPLING_MIN_P,
     SAMPLING_REPEAT_PENALTY, SAMPLING_REPEAT_LAST_N, SAMPLING_SEED,
     SAMPLING_NKEYS };

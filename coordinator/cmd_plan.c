@@ -13,10 +13,11 @@ fit_json(const struct job *j)
 {
 	if (j->fit_why[0] == '\0')
 		return json_null();
-	return json_pack("{s:i,s:i,s:i,s:s,s:s}", "sessions",
+	return json_pack("{s:i,s:i,s:i,s:s,s:s,s:s}", "sessions",
 	    (int)j->plan.nsessions, "context", (int)j->plan.ctx_tok, "batch",
-	    (int)j->plan.batch_rows, "kv_type",
-	    kv_type_name(j->fitted->kv_type), "why", j->fit_why);
+	    (int)j->plan.batch_rows, "kv_type_k",
+	    kv_type_name(j->fitted->kv_type_k), "kv_type_v",
+	    kv_type_name(j->fitted->kv_type_v), "why", j->fit_why);
 }
 
 static int

@@ -140,8 +140,10 @@ print_json(struct run *r, const struct sessions *ss, struct err *reterr)
 	    json_integer((json_int_t)r->c->sampling.seed));
 	json_object_set_new(o, "context", json_integer(r->j.plan.ctx_tok));
 	json_object_set_new(o, "batch", json_integer(r->j.plan.batch_rows));
-	json_object_set_new(o, "kv_type",
-	    json_string(kv_type_name(r->c->kv_type)));
+	json_object_set_new(o, "kv_type_k",
+	    json_string(kv_type_name(r->c->kv_type_k)));
+	json_object_set_new(o, "kv_type_v",
+	    json_string(kv_type_name(r->c->kv_type_v)));
 	output_add_speeds(o, &r->sp);
 	return output_json(o, 1, reterr);
 }

@@ -128,7 +128,8 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	p->batch_rows = MIN((uint32_t)c->batch_rows, p->ctx_tok);
 	p->nseqs = (uint32_t)c->parallel;
 	p->pays_once = env->pays_once;
-	p->kfmt = p->vfmt = kv_fmt_of(c->kv_type);
+	p->kfmt = kv_fmt_of(c->kv_type_k);
+	p->vfmt = kv_fmt_of(c->kv_type_v);
 	p->head_rows = (uint32_t)MIN(p->batch_rows, MAX(p->nseqs,
 	    MAX(LOGITS_SLOT_BYTES / slot_row_bytes(hp->n_vocab), 1)));
 	if (p->nsessions > p->model->nunits)
@@ -143,7 +144,7 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	if (rc == -EINVAL)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "the KV type %s "
 		    "needs heads of a multiple of 32 elements, this model's "
-		    "have %u and %u: use f16", kv_type_name(c->kv_type),
+		    "have %u and %u: use f16", kv_type_name(KV_Q8_0),
 		    hp->head_dim, hp->v_dim);
 	if (rc < 0)
 		return err_set(reterr, ERR_FIT, -ENOSPC,

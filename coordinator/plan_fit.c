@@ -131,8 +131,9 @@ int
 fit_kv(struct fit *f)
 {
 	*f->v = *f->c;
-	f->v->kv_type = KV_Q8_0;
-	return f->c->kv_type != KV_Q8_0 && fits(f);
+	f->v->kv_type_k = f->v->kv_type_v = KV_Q8_0;
+	return (f->c->kv_type_k != KV_Q8_0 || f->c->kv_type_v != KV_Q8_0) &&
+	    fits(f);
 }
 
 int
@@ -144,7 +145,7 @@ fit_together(struct fit *f, uint32_t *ret_ctx, uint32_t *ret_batch)
 	if (with == NULL)
 		return 0;
 	*with = *f->c;
-	with->kv_type = KV_Q8_0;
+	with->kv_type_k = with->kv_type_v = KV_Q8_0;
 	with->batch_rows = MIN(with->batch_rows, LEAST_BATCH);
 	*ret_batch = (uint32_t)with->batch_rows;
 	*f->v = *with;
@@ -161,9 +162,10 @@ settings(const struct fit *f, const struct conf *c, char buf[128])
 {
 	uint32_t ctx = asked_context(f, c);
 
-	snprintf(buf, 128, "a context of %u, a batch of %u and KV type %s",
-	    ctx, MIN((uint32_t)c->batch_rows, ctx),
-	    kv_type_name(c->kv_type));
+	snprintf(buf, 128, "a context of %u, a batch of %u and KV type %s%s%s",
+	    ctx, MIN((uint32_t)c->batch_rows, ctx), kv_type_name(c->kv_type_k),
+	    c->kv_type_v != c->kv_type_k ? " and " : "",
+	    c->kv_type_v != c->kv_type_k ? kv_type_name(c->kv_type_v) : "");
 	return buf;
 }
 
@@ -230,7 +232,7 @@ make_smaller(struct fit *f, char text[256])
 	if (ctx > 0)
 		f->v->ctx_tok = (int)ctx;
 	if (kv)
-		f->v->kv_type = KV_Q8_0;
+		f->v->kv_type_k = f->v->kv_type_v = KV_Q8_0;
 	return text;
 }
 

@@ -82,6 +82,10 @@ straddle plan --json -m "$MODEL" --ctx 1024 --kv-type f32
 check "KV bytes double with F32" same $((2 * half)) "$(kv)"
 straddle plan --json -m "$MODEL" --ctx 1024 --kv-type q8_0
 check "KV bytes shrink with Q8_0" test "$(kv)" -lt $((half * 6 / 10))
+small=$(kv)
+straddle plan --json -m "$MODEL" --ctx 1024 --kv-type-v q8_0
+check "and by half of that with values alone" \
+    same $(((half + small) / 2)) "$(kv)"
 # 8 layers of 4 heads of 32, keys and values, two bytes each.
 check "KV bytes are those of the model" same $((1024 * 8 * 4 * 32 * 4)) "$half"
 
@@ -98,7 +102,7 @@ check_round()
 }
 core=$(cores | tail -n 1)
 check_round "demo" -c "$DEMO"
-check_round "flags" -m "$MODEL" --ctx 77 --batch 9 --kv-type q8_0 --strict \
+check_round "flags" -m "$MODEL" --ctx 77 --batch 9 --kv-type q8_0 --kv-type-k f32 --strict \
     -s "a=cpu,cores=$core,cap=1.5GiB,threads=3,priority=nice:3" \
     -s b=null,cap=123456789B -s hexagon,cap=3.5GiB
 check "it has all of that" same 3 "$(grep -c '^session' "$OUT")"

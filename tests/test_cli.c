@@ -67,7 +67,8 @@ START_TEST(every_option_of_run_sets_its_field)
 	ck_assert_str_eq(conf.session[1].device, "null");
 	ck_assert_int_eq(conf.ctx_tok, 512);
 	ck_assert_int_eq(conf.batch_rows, 64);
-	ck_assert_int_eq(conf.kv_type, KV_Q8_0);
+	ck_assert_int_eq(conf.kv_type_k, KV_Q8_0);
+	ck_assert_int_eq(conf.kv_type_v, KV_Q8_0);
 	ck_assert_int_eq(conf.strict, 1);
 	ck_assert_int_eq(conf.recover, 3);
 	ck_assert_int_eq(conf.verbose, 2);
@@ -218,7 +219,7 @@ START_TEST(flags_lie_over_the_file_and_the_file_over_defaults)
 	ck_assert_str_eq(conf.model_path, "/f.gguf");
 	ck_assert_int_eq(conf.batch_rows, 32);
 	ck_assert_int_eq(conf.strict, 1);
-	ck_assert_int_eq(conf.kv_type, KV_F16);
+	ck_assert_int_eq(conf.kv_type_k, KV_F16);
 	ck_assert_int_eq(conf.sampling.top_k, 5);
 	ck_assert(conf.sampling.top_p == 0.95);
 	ck_assert_int_eq(conf.nsessions, 2);
@@ -363,9 +364,9 @@ START_TEST(what_other_programs_call_it_is_told_in_our_words)
 		{ "--batch-size=9", NULL, "write --batch" },
 		{ "--kv_type", "f16", "did you mean --kv-type?" },
 		{ "-ctk", "q8_0", "-ctk: not an option of run: write --kv-ty" },
-		{ "-ctv", "q8_0", "write --kv-type" },
-		{ "--cache-type-k", "q8_0", "write --kv-type" },
-		{ "--cache-type-v", "q8_0", "write --kv-type" },
+		{ "-ctv", "q8_0", "write --kv-type-v" },
+		{ "--cache-type-k", "q8_0", "write --kv-type-k" },
+		{ "--cache-type-v", "q8_0", "write --kv-type-v" },
 		{ "-t", "4", "-t: not an option of run: threads belong to a "
 		    "session: -s cpu,threads=N" },
 		{ "-t4", NULL, "-s cpu,threads=N" },

@@ -547,6 +547,7 @@ random_value(const struct conf_key *k, char *buf, size_t len)
 		    (t_rand() >> (1 + t_rand_below(60))));
 		break;
 	case KEY_KV_TYPE:
+	case KEY_KV_ONE:
 		strlcpy(buf, kv_type_name((enum kv_type)t_rand_below(
 		    KV_NTYPES)), len);
 		break;
@@ -589,7 +590,8 @@ expect_equal(const struct conf *a, const struct conf *b)
 	ck_assert_pstr_eq(a->model_path, b->model_path);
 	ck_assert_int_eq(a->ctx_tok, b->ctx_tok);
 	ck_assert_int_eq(a->batch_rows, b->batch_rows);
-	ck_assert_int_eq(a->kv_type, b->kv_type);
+	ck_assert_int_eq(a->kv_type_k, b->kv_type_k);
+	ck_assert_int_eq(a->kv_type_v, b->kv_type_v);
 	ck_assert_int_eq(a->strict, b->strict);
 	ck_assert_int_eq(a->recover, b->recover);
 	ck_assert(a->sampling.temp == b->sampling.temp);
@@ -649,7 +651,8 @@ START_TEST(defaults_are_those_of_the_manual)
 	conf_defaults(&conf);
 	ck_assert_int_eq(conf.ctx_tok, 0);
 	ck_assert_int_eq(conf.batch_rows, 128);
-	ck_assert_int_eq(conf.kv_type, KV_F16);
+	ck_assert_int_eq(conf.kv_type_k, KV_F16);
+	ck_assert_int_eq(conf.kv_type_v, KV_F16);
 	ck_assert_int_eq(conf.strict, 0);
 	ck_assert_int_eq(conf.recover, 16);
 	ck_assert(conf.sampling.temp == 0.8);

@@ -96,9 +96,10 @@ set_up_random(struct world *w, int nsessions)
 	    1 + (int)t_rand_below(6000);
 	w->c.batch_rows = 1 + (int)t_rand_below(300);
 	w->c.parallel = 1 + (int)t_rand_below(4);
-	w->c.kv_type = t.head_dim % 32 || t.v_dim % 32 ?
-	    (enum kv_type)t_rand_below(KV_Q8_0) :
-	    (enum kv_type)t_rand_below(KV_NTYPES);
+	w->c.kv_type_k = (enum kv_type)t_rand_below(t.head_dim % 32 ? KV_Q8_0 :
+	    KV_NTYPES);
+	w->c.kv_type_v = (enum kv_type)t_rand_below(t.v_dim % 32 ? KV_Q8_0 :
+	    KV_NTYPES);
 	nsessions = MIN(nsessions, (int)w->m->nunits);
 	for (i = 0; i < nsessions; i++) {
 		add_session(w, 0);
@@ -427,7 +428,7 @@ follow_advice(const struct world *w, const char *msg)
 	}
 	v = *w;
 	if (strstr(msg, "(--kv-type q8_0") != NULL) {
-		v.c.kv_type = KV_Q8_0;
+		v.c.kv_type_k = v.c.kv_type_v = KV_Q8_0;
 		must_fit(&v);
 		n++;
 	}
@@ -435,7 +436,7 @@ follow_advice(const struct world *w, const char *msg)
 	if ((all = strstr(msg, "all of --ctx ")) != NULL) {
 		v.c.ctx_tok = number_behind(all, "--ctx ");
 		v.c.batch_rows = number_behind(all, "--batch ");
-		v.c.kv_type = KV_Q8_0;
+		v.c.kv_type_k = v.c.kv_type_v = KV_Q8_0;
 		must_fit(&v);
 		n++;
 	}
@@ -728,7 +729,9 @@ START_TEST(a_kv_type_that_cannot_hold_the_heads_is_bad_usage)
 	t.v_dim = 64;
 	set_up(&w, &t);
 	add_session(&w, GIB);
-	w.c.kv_type = KV_Q8_0;
+	w.c.kv_type_v = KV_Q8_0;	/* keys in F16 */
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	w.c.kv_type_k = KV_Q8_0;
 	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -EINVAL);
 	ck_assert_int_eq(e.kind, ERR_USAGE);
 	ck_assert_ptr_nonnull(strstr(e.msg, "q8_0"));
@@ -846,7 +849,7 @@ START_TEST(a_cache_beyond_64_bits_does_not_fit)
 	t.n_embd = 1;
 	set_up(&w, &t);			/* sparse: little of it exists */
 	add_session(&w, INT64_MAX);
-	w.c.kv_type = KV_F32;
+	w.c.kv_type_k = w.c.kv_type_v = KV_F32;
 	w.c.batch_rows = 1;
 	w.c.parallel = MAX_SEQS;
 	/* 2^63 bytes a layer, then 2^62, 2^61 ...: four layers. */
