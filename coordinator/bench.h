@@ -45,7 +45,7 @@ struct bench {
 	struct roofline *roof;
 	struct series disk;	/* bytes a second */
 	int disk_direct;
-	double weight_bytes;	/* read for each token */
+	double weight_bytes;	/* of all that tokens read */
 	struct bench_tests own;	/* of the config as it is */
 	struct bench_split *split;	/* [nsplits] */
 	unsigned nsplits;

@@ -1,6 +1,7 @@
 /* coordinator/bench_cost.c - operations and bytes of a model's tests. */
 #include "bench_cost.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The products of this type are computed so, says its kernel. */
@@ -16,33 +17,77 @@ bench_cost(const struct model *m, const struct kernels *k, enum kv_fmt kfmt,
 {
 	const struct hparams *hp = &m->hp;
 	const struct extent *e;
-	double ops;
+	double ops, position;
+	uint32_t l;
 
 	memset(ret, 0, sizeof(*ret));
+	if (hp->n_expert > 0)
+		ret->expert_share = (double)hp->n_expert_used / hp->n_expert;
 	for (e = m->ext; e < m->ext + m->next; e++) {
 		/* The embedding is looked up, one row for a token. */
-		if (role_info(e->role)->use != USE_MATRIX ||
+		if (role_info(e->role)->use == USE_VECTOR ||
 		    e->role == ROLE_TOKEN_EMBD)
 			continue;
 		ops = 2.0 * e->nrows * e->ncols;
 		if (e->role == ROLE_OUTPUT) {
 			ret->head_ops[kind_of(&k->mat[e->type])] += ops;
 			ret->head_bytes += (double)e->nbytes;
+		} else if (role_info(e->role)->use == USE_EXPERTS) {
+			ret->row_ops[kind_of(&k->mat[e->type])] += ops *
+			    ret->expert_share;
+			ret->expert_bytes += (double)e->nbytes;
 		} else {
 			ret->row_ops[kind_of(&k->mat[e->type])] += ops;
 			ret->layer_bytes += (double)e->nbytes;
 		}
 	}
-	ret->kv_bytes = (double)hp->n_layer * hp->n_head_kv *
-	    (double)(kv_row_bytes(kfmt, hp->head_dim) +
-	    kv_row_bytes(vfmt, hp->v_dim));
+	position = (double)hp->n_head_kv * (double)(kv_row_bytes(kfmt,
+	    hp->head_dim) + kv_row_bytes(vfmt, hp->v_dim));
+	ret->window = hp->window;
+	for (l = 0; l < hp->n_layer; l++)
+		if (layer_is_local(hp, l))
+			ret->local_kv_bytes += position;
+		else
+			ret->kv_bytes += position;
+}
+
+/* Weights of the layers that a batch of so many rows reads. */
+static double
+batch_bytes(const struct bench_cost *c, uint32_t rows)
+{
+	return c->layer_bytes + c->expert_bytes *
+	    (1 - pow(1 - c->expert_share, rows));
+}
+
+/* Of n rows, cut into batches. */
+static double
+layers_bytes(const struct bench_cost *c, uint32_t n, uint32_t batch_rows)
+{
+	double bytes = n / batch_rows * batch_bytes(c, batch_rows);
+
+	if (n % batch_rows > 0)
+		bytes += batch_bytes(c, n % batch_rows);
+	return bytes;
+}
+
+/* Keys and values that n tokens behind `depth` look at, one after another. */
+static double
+looked_at(const struct bench_cost *c, uint32_t n, uint32_t depth)
+{
+	/* The token at position p looks at p + 1 of them. */
+	double bytes = c->kv_bytes * n * (depth + (n + 1) / 2.0);
+	uint32_t i;
+
+	for (i = 0; i < n && c->local_kv_bytes > 0; i++)
+		bytes += c->local_kv_bytes * MIN(depth + i + 1, c->window);
+	return bytes;
 }
 
 struct bench_work
 bench_work_prompt(const struct bench_cost *c, uint32_t n, uint32_t batch_rows)
 {
 	struct bench_work w = { .read_bytes = c->head_bytes +
-	    c->layer_bytes * DIV_UP(n, batch_rows) };
+	    layers_bytes(c, n, batch_rows) };
 	unsigned k;
 
 	for (k = 0; k < PEAK_NKINDS; k++)
@@ -54,11 +99,10 @@ struct bench_work
 bench_work_generate(const struct bench_cost *c, uint32_t n, uint32_t depth,
     uint32_t nseqs, uint32_t batch_rows)
 {
-	/* The token at position p looks at p + 1 of them. */
-	double seen = depth + (n + 1) / 2.0, rows = (double)n * nseqs;
-	struct bench_work w = { .read_bytes = rows * c->kv_bytes * seen +
-	    (c->layer_bytes + c->head_bytes) * n *
-	    DIV_UP(nseqs, batch_rows) };
+	double rows = (double)n * nseqs;
+	struct bench_work w = { .read_bytes = nseqs * looked_at(c, n, depth) +
+	    n * (layers_bytes(c, nseqs, batch_rows) +
+	    c->head_bytes * DIV_UP(nseqs, batch_rows)) };
 	unsigned k;
 
 	for (k = 0; k < PEAK_NKINDS; k++)

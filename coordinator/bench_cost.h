@@ -4,7 +4,11 @@
  * Counted are the matrix products (two operations for each weight and token)
  * and their weights as they lie in the file, read once for each batch, with
  * the keys and values that a generated token looks at.  Attention's own
- * arithmetic, norms and activations are left out: a bound asks for less. */
+ * arithmetic, norms and activations are left out: a bound asks for less.
+ *
+ * Of experts a token's own are counted.  A batch of several rows reads those
+ * that any of them is given to: as many as would be expected if each choice
+ * were as likely as any other. */
 #ifndef COORDINATOR_BENCH_COST_H
 #define COORDINATOR_BENCH_COST_H
 
@@ -14,8 +18,12 @@
 struct bench_cost {
 	double row_ops[PEAK_NKINDS];	/* of the layers, for one token */
 	double head_ops[PEAK_NKINDS];	/* of the head, for a row of logits */
-	double layer_bytes, head_bytes;	/* weights */
-	double kv_bytes;		/* of one position, in all layers */
+	double layer_bytes, head_bytes;	/* weights, but for */
+	double expert_bytes;		/* those of all experts */
+	double expert_share;		/* of which a token uses this part */
+	double kv_bytes;		/* of one position, in full layers */
+	double local_kv_bytes;		/* and in local ones */
+	uint32_t window;		/* of these */
 };
 
 void bench_cost(const struct model *m, const struct kernels *k,

@@ -252,7 +252,8 @@ weigh(struct bench *b, struct runner *r, struct bench_tests *ts)
 	unsigned k;
 
 	bench_cost(r->j.m, &r->j.kernels, p->kfmt, p->vfmt, &cost);
-	b->weight_bytes = cost.layer_bytes + cost.head_bytes;
+	b->weight_bytes = cost.layer_bytes + cost.expert_bytes +
+	    cost.head_bytes;
 	r->kinds = 1u << ROOF_READ;
 	for (k = 0; k < PEAK_NKINDS; k++)
 		if (cost.row_ops[k] + cost.head_ops[k] > 0)

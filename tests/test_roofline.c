@@ -270,6 +270,62 @@ START_TEST(generation_reads_weights_per_step_and_its_context)
 }
 END_TEST
 
+/* Of 6 experts of 3 x 64 x 96 weights a token uses 2, in four layers. */
+#define EXPERTS	(4.0 * 6 * 3 * 64 * 96)
+#define ROUTERS	(4.0 * 6 * 64)
+
+START_TEST(a_token_costs_its_own_experts)
+{
+	struct tiny t = TINY;
+	struct bench_cost c;
+	struct bench_work w;
+	double dense = LAYERS - 4.0 * 3 * 64 * 128;
+
+	t.n_expert = 6;
+	t.n_used = 2;
+	t.n_ff_expert = 96;
+	cost_of(&t, 1, &c);
+	ck_assert(near(c.row_ops[PEAK_INT8], 2 * (dense + EXPERTS / 3)));
+	ck_assert(near(c.row_ops[PEAK_F32], 2 * ROUTERS));
+	ck_assert(near(c.layer_bytes, dense / 32 * 34 + ROUTERS * 4));
+	ck_assert(near(c.expert_bytes, EXPERTS / 32 * 34));
+	ck_assert(near(c.expert_share, 1 / 3.0));
+
+	c = cost;
+	c.expert_bytes = 900;
+	c.expert_share = 1 / 3.0;
+	w = bench_work_generate(&c, 1, 0, 1, 128);
+	ck_assert(near(w.read_bytes, 600 + 300 + 4));
+	/* Two rows: two thirds of the rest is again not chosen. */
+	w = bench_work_generate(&c, 1, 0, 2, 128);
+	ck_assert(near(w.read_bytes, 600 + 500 + 2 * 4));
+	w = bench_work_prompt(&c, 5, 2);
+	ck_assert(near(w.read_bytes, 100 + 3 * 500 + 2 * 500 + 300));
+}
+END_TEST
+
+START_TEST(local_layers_look_at_their_window)
+{
+	struct tiny t = TINY;
+	struct bench_cost c;
+	struct bench_work w;
+
+	t.window = 9;
+	t.full_every = 4;
+	cost_of(&t, 1, &c);
+	ck_assert(near(c.kv_bytes, 1 * 2 * 16 * (2 + 4)));
+	ck_assert(near(c.local_kv_bytes, 3 * 2 * 16 * (2 + 4)));
+	ck_assert_uint_eq(c.window, 9);
+
+	/* Positions 7, 8, 9: 8 + 9 + 10 keys, and 8 + 9 + 9 local ones. */
+	c = cost;
+	c.local_kv_bytes = 100;
+	c.window = 9;
+	w = bench_work_generate(&c, 3, 7, 1, 128);
+	ck_assert(near(w.read_bytes, 3 * 600 + 27 * 4 + 26 * 100));
+}
+END_TEST
+
 START_TEST(the_bound_is_what_takes_longest)
 {
 	struct bench_work w = { .ops = { [PEAK_INT8] = 8000,
@@ -391,6 +447,8 @@ main(void)
 		any_number_of_cores_reads_for_a_slice,
 		the_disk_is_read_to_the_end,
 		the_cost_is_that_of_the_matrices,
+		a_token_costs_its_own_experts,
+		local_layers_look_at_their_window,
 		a_prompt_computes_the_head_once_and_reads_by_batches,
 		generation_reads_weights_per_step_and_its_context,
 		the_bound_is_what_takes_longest,
