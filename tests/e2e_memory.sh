@@ -142,7 +142,7 @@ works "what two of 14 MiB hold" plan -m "$MODEL" --fit --json \
     $(sessions 2 cpu,cap=14MiB)
 works "they do" run -m "$MODEL" -p In -n 1 $(sessions 2 cpu,cap=14MiB) \
     --ctx "$(fitted context)" --batch "$(fitted batch)" \
-    --kv-type "$(fitted kv_type)"
+    --kv-type-k "$(fitted kv_type_k)" --kv-type-v "$(fitted kv_type_v)"
 
 # --- the limit is the kernel's ---
 

@@ -641,7 +641,8 @@ START_TEST(a_context_is_not_cut_where_the_rest_could_give)
 	    whole_bytes(&w) / 3;
 	ck_assert_int_eq(fit(&w, &c, &p, why), 0);
 	ck_assert_ptr_nonnull(strstr(why, "chosen: all of a context of "));
-	ck_assert_int_eq(c.kv_type, KV_Q8_0);
+	ck_assert_int_eq(c.kv_type_k, KV_Q8_0);
+	ck_assert_int_eq(c.kv_type_v, KV_Q8_0);
 	ck_assert_int_gt(c.ctx_tok,
 	    2 * number_behind(why, "else would help: a context of "));
 	tear_down(&w);
