@@ -204,7 +204,7 @@ if [ "$HELD_BY" != RLIMIT_DATA ] && [ "$HELD_BY" != ledger ]; then
 	chmod +x "$T/eater"
 	export NEXT=${STRADDLE_LAUNCH:-}
 	STRADDLE_LAUNCH=$T/eater straddle run -m "$MODEL" -p In -n 1 \
-	    -s modest=cpu,cap=160MiB -s glutton=cpu,cap=64MiB
+	    --recover 0 -s modest=cpu,cap=160MiB -s glutton=cpu,cap=64MiB
 	check "out of memory: exit 1" exits 1
 	check "who, why, and the numbers" says "^straddle: session glutton: its \
 worker was killed by signal 9 \(Killed\), for memory: its group reached the \
