@@ -183,6 +183,11 @@ check-arm64:
 check-big: all $(B)/tests/mkgguf
 	tests/run.sh tests/e2e_big.sh
 
+# So many workers are lost at random moments; minutes.
+KILLS   ?= 1000
+check-kills: all
+	KILLS=$(KILLS) tests/kills.py $(B)/straddle
+
 # Held against data that nobody here tuned for, where it is beside the tree.
 SHARED  ?= ../shared
 CONFORM := $(addprefix llama-,f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4) \
@@ -215,6 +220,7 @@ help:
 	echo "  check-clang      everything builds with clang"
 	echo "  check-arm64      cross-built, under user emulation"
 	echo "  check-big        a model larger than any one cap (850 MB)"
+	echo "  check-kills      KILLS (1000) workers are lost; minutes"
 	echo "  check-fuzz       each fuzzer for FUZZ_S seconds (60)"
 	echo "  check-conformance  against data in SHARED (../shared)"
 	echo "  check-kernels check-includes   those two alone"
@@ -224,6 +230,6 @@ help:
 
 .PHONY: all demo check check-built check-kernels check-includes check-asan \
     check-tsan check-clang check-programs check-arm64 check-conformance \
-    check-big check-fuzz print-flags clean help
+    check-big check-fuzz check-kills print-flags clean help
 
 -include $(wildcard $(B)/*/*.d)

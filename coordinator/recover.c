@@ -22,10 +22,10 @@
 
 #define TICK_NS		UINT64_C(100000000)
 
-/* Pauses before a restart, when nothing came back since the last: none, then
- * these, doubled. */
+/* Pauses before a restart, when nothing came back since the last but one: these,
+ * doubled.  Sixteen losses in a row take nine seconds. */
 #define PAUSE_NS	UINT64_C(20000000)
-#define PAUSE_MOST_NS	UINT64_C(2000000000)
+#define PAUSE_MOST_NS	UINT64_C(1000000000)
 
 /* --- rings --- */
 
@@ -234,10 +234,9 @@ bury(struct sessions *ss, struct err *reterr)
 	    (rc = count_loss(ss, reterr)) < 0 ||
 	    (rc = count_others(ss, reterr)) < 0)
 		return rc;
-	if (ss->in_a_row > 0)
-		pause = MIN(PAUSE_NS << MIN(ss->in_a_row - 1, 16),
+	if (++ss->in_a_row > 2)
+		pause = MIN(PAUSE_NS << MIN(ss->in_a_row - 3, 16),
 		    PAUSE_MOST_NS);
-	ss->in_a_row++;
 	if ((rc = sessions_pause(ss, pause, reterr)) < 0)
 		return rc;
 	ss->epoch++;
