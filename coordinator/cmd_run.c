@@ -116,6 +116,10 @@ sum_up(struct run *r)
 {
 	struct speeds *sp = &r->sp;
 
+	if (r->j.ss != NULL) {
+		sp->losses = r->j.ss->losses;
+		sp->lost_s = (double)r->j.ss->lost_ns / 1e9;
+	}
 	sp->load_s = (double)r->j.load_ns / 1e9;
 	sp->load_gbs = (double)r->j.file_bytes /
 	    (double)MAX(r->j.load_ns, 1);

@@ -182,6 +182,9 @@ output_speed(FILE *fp, const struct speeds *sp)
 		fprintf(fp, "sequences at once: %u | rows a batch: %.1f | "
 		    "all in %.3f s\n", sp->seqs, sp->batch_rows,
 		    sp->all_s);
+	if (sp->losses > 0)
+		fprintf(fp, "lost workers: %u | recovered in %.3f s, which "
+		    "are in the speeds\n", sp->losses, sp->lost_s);
 	if (sp->have_hash)
 		fprintf(fp, "hash of the last logits: %016" PRIx64 "\n",
 		    sp->logits_hash);
@@ -274,6 +277,8 @@ output_add_speeds(json_t *o, const struct speeds *sp)
 	json_object_set_new(o, "prompt_tps", speed_json(sp->prompt_tps));
 	json_object_set_new(o, "gen_tps", speed_json(sp->gen_tps));
 	json_object_set_new(o, "ttft_s", json_real(sp->ttft_s));
+	json_object_set_new(o, "losses", json_integer(sp->losses));
+	json_object_set_new(o, "lost_s", json_real(sp->lost_s));
 }
 
 json_t *

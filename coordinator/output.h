@@ -16,6 +16,8 @@ struct speeds {
 	uint32_t seqs;		/* at once; 0 = one prompt, nothing to say */
 	double batch_rows;	/* mean of all batches */
 	double all_s;		/* that the speeds are of */
+	unsigned losses;	/* workers lost and brought back */
+	double lost_s;		/* that it took, within the others' */
 	uint64_t logits_hash;
 	int have_hash;
 };

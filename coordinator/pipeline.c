@@ -284,8 +284,10 @@ pipeline_recover(struct pipeline *p, struct err *reterr)
 		p->sent = p->got = 0;
 		rc = replay(p, reterr);
 	} while (rc == -ECHILD);
-	if (rc == 0)
+	if (rc == 0) {
+		p->ss->lost_ns += event_now_ns() - t0;
 		say_recovered(p, t0, t1);
+	}
 	return rc;
 }
 

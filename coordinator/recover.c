@@ -27,7 +27,7 @@
 #define PAUSE_NS	UINT64_C(20000000)
 #define PAUSE_MOST_NS	UINT64_C(1000000000)
 
-/* --- rings --- */
+/* --- rings, and who is told of them --- */
 
 static int
 make_ring(const struct sessions *ss, unsigned i, struct region *ret,
@@ -75,37 +75,78 @@ has_orders(const struct session *s)
 	return s->state >= SESSION_BOUND && s->state <= SESSION_DRAINED;
 }
 
-/* Every survivor is told, also when another one turns out to be lost. */
+static int
+count_loss(struct sessions *ss, struct err *reterr)
+{
+	struct err e = *reterr;
+
+	if (ss->losses < ss->most_losses) {
+		ss->losses++;
+		log_warnx("%s; restarting it (loss %u of at most %u)", e.msg,
+		    ss->losses, ss->most_losses);
+		return 0;
+	}
+	/* One line, as it is, where none was to be survived. */
+	if (ss->most_losses == 0)
+		return -ENOTRECOVERABLE;
+	return err_set(reterr, ERR_RUN, -ENOTRECOVERABLE, "%s; it was the "
+	    "loss that ends the run: %u are survived (--recover)", e.msg,
+	    ss->most_losses);
+}
+
+/* Every survivor is told.  Those that turn out to be lost as well have failed,
+ * and been counted: 1, and another round is needed. */
+static int
+tell(struct sessions *ss, const struct region *fresh, struct err *reterr)
+{
+	int rc, again = 0;
+	unsigned i;
+
+	for (i = 0; i < ss->n; i++) {
+		if (!has_orders(&ss->s[i]) ||
+		    (rc = session_renew(ss, i, fresh, reterr)) == 0)
+			continue;
+		if (rc != -ECHILD || (rc = count_loss(ss, reterr)) < 0)
+			return rc;
+		again = 1;
+	}
+	return again;
+}
+
 static int
 renew(struct sessions *ss, struct err *reterr)
 {
 	struct region fresh[MAX_SESSIONS + 1];
 	unsigned i;
-	int rc, first = 0;
+	int rc;
 
-	if ((rc = make_rings(ss, fresh, reterr)) < 0)
-		return rc;
-	for (i = 0; i < ss->n; i++)
-		if (has_orders(&ss->s[i]) &&
-		    (rc = session_renew(ss, i, fresh, reterr)) < 0 &&
-		    (first == 0 || first == -ECHILD))
-			first = rc;
-	for (i = 0; i <= ss->n; i++)
-		if (fresh[i].base != NULL) {
-			region_close(&ss->ring[i]);
-			ss->ring[i] = fresh[i];
-		}
-	return first;
+	do {
+		ss->epoch++;
+		if ((rc = make_rings(ss, fresh, reterr)) < 0)
+			return rc;
+		rc = tell(ss, fresh, reterr);
+		for (i = 0; i <= ss->n; i++)
+			if (fresh[i].base != NULL) {
+				region_close(&ss->ring[i]);
+				ss->ring[i] = fresh[i];
+			}
+	} while (rc > 0);
+	return rc;
 }
 
 /* --- start and load --- */
 
-/* One that does not start at all may do so when it is tried again. */
+/* Its first word, and its orders.  One that does not get on with either may do
+ * so when it is tried again. */
 static int
-hello(struct sessions *ss, unsigned i, struct err *reterr)
+brief(struct sessions *ss, unsigned i, struct err *reterr)
 {
-	int rc = session_hello(&ss->s[i], 0, ss->msg, reterr);
+	int rc;
 
+	if ((rc = sessions_await(ss, i, reterr)) < 0)
+		return rc;
+	if ((rc = session_hello(&ss->s[i], 0, ss->msg, reterr)) == 0)
+		rc = session_order(ss, i, reterr);
 	if (rc != -ETIMEDOUT)
 		return rc;
 	ss->s[i].state = SESSION_FAILED;
@@ -133,9 +174,7 @@ start(struct sessions *ss, struct err *reterr)
 	}
 	for (i = 0; i < ss->n; i++)
 		if (ss->s[i].state == SESSION_SPAWNED &&
-		    ((rc = sessions_await(ss, i, reterr)) < 0 ||
-		    (rc = hello(ss, i, reterr)) < 0 ||
-		    (rc = session_order(ss, i, reterr)) < 0))
+		    (rc = brief(ss, i, reterr)) < 0)
 			return rc;
 	return 0;
 }
@@ -186,25 +225,6 @@ load(struct sessions *ss, sessions_tick_fn *tick, void *arg,
 
 /* --- a loss --- */
 
-static int
-count_loss(struct sessions *ss, struct err *reterr)
-{
-	struct err e = *reterr;
-
-	if (ss->losses < ss->most_losses) {
-		ss->losses++;
-		log_warnx("%s; restarting it (loss %u of at most %u)", e.msg,
-		    ss->losses, ss->most_losses);
-		return 0;
-	}
-	/* One line, as it is, where none was to be survived. */
-	if (ss->most_losses == 0)
-		return -ENOTRECOVERABLE;
-	return err_set(reterr, ERR_RUN, -ENOTRECOVERABLE, "%s; it was the "
-	    "loss that ends the run: %u are survived (--recover)", e.msg,
-	    ss->most_losses);
-}
-
 /* Losses that came at the same time, and wait to be noticed. */
 static int
 count_others(struct sessions *ss, struct err *reterr)
@@ -237,14 +257,13 @@ bury(struct sessions *ss, struct err *reterr)
 	if (++ss->in_a_row > 2)
 		pause = MIN(PAUSE_NS << MIN(ss->in_a_row - 3, 16),
 		    PAUSE_MOST_NS);
-	if ((rc = sessions_pause(ss, pause, reterr)) < 0)
+	if ((rc = sessions_pause(ss, pause, reterr)) < 0 ||
+	    (rc = renew(ss, reterr)) < 0)
 		return rc;
-	ss->epoch++;
-	rc = renew(ss, reterr);
 	for (i = 0; i < ss->n; i++)
 		if (ss->s[i].state == SESSION_FAILED)
 			session_close(&ss->s[i]);
-	return rc;
+	return 0;
 }
 
 int

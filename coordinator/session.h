@@ -54,6 +54,7 @@ struct sessions {
 	struct chan_msg *msg;
 	uint32_t epoch;
 	unsigned losses, most_losses;
+	uint64_t lost_ns;	/* until all was as before, in sum */
 	unsigned in_a_row;	/* attempts since a result came back */
 	uint32_t rows;		/* of the largest batch under way */
 	uint64_t look_ns;	/* when the watches are due */

@@ -80,6 +80,8 @@ begin
 kill -KILL "${pids[@]}"
 as_if_nothing "all at once"
 check "all at once: all are named" same 3 "$(losses)"
+check "all at once: and summed up" \
+    says '^lost workers: 3 \| recovered in [0-9.]+ s'
 
 # Whoever is new there, as soon as it is there.
 is_new()
