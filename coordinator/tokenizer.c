@@ -314,6 +314,14 @@ tokenizer_is_end(const struct tokenizer *t, uint32_t id)
 	return 0;
 }
 
+int32_t
+tokenizer_special(const struct tokenizer *t, const char *text)
+{
+	int32_t id = vocab_find(t, text, strlen(text));
+
+	return id != NO_TOKEN && vocab_is_special(t, id, 1) ? id : NO_TOKEN;
+}
+
 int
 tokenizer_adds_bos(const struct tokenizer *t)
 {
@@ -340,18 +348,20 @@ tokenizer_text(const struct tokenizer *t, uint32_t id)
  * where models were trained with one too, behind a special token. */
 static int
 encode_fragments(const struct tokenizer *t, const char *text,
-    const struct fragment *f, size_t nf, struct idlist *out,
+    const struct fragment *f, size_t nf, int more, struct idlist *out,
     struct err *reterr)
 {
+	const char *raw;
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; i < nf && rc == 0; i++) {
-		if (f[i].id == NO_TOKEN) {
-			rc = t->bpe != NULL ? bpe_encode(t, text + f[i].off,
-			    f[i].nbytes, out, reterr) : spm_encode(t, text +
-			    f[i].off, f[i].nbytes, t->space_prefix, out,
-			    reterr);
+		raw = text + f[i].off;
+		if (f[i].id == NO_TOKEN && t->bpe != NULL) {
+			rc = bpe_encode(t, raw, f[i].nbytes, out, reterr);
+		} else if (f[i].id == NO_TOKEN) {
+			rc = spm_encode(t, raw, f[i].nbytes, t->space_prefix &&
+			    !(more && i == 0), out, reterr);
 		} else if ((rc = idlist_reserve(out, 1)) == 0) {
 			out->id[out->n++] = (uint32_t)f[i].id;
 		}
@@ -359,36 +369,81 @@ encode_fragments(const struct tokenizer *t, const char *text,
 	return rc;
 }
 
+/* text: the parts in one. */
+static int
+encode(const struct tokenizer *t, const char *text,
+    const struct text_part *part, size_t nparts, int flags,
+    struct idlist *out, struct err *reterr)
+{
+	struct fragment *f = NULL;
+	size_t nf;
+	int rc;
+
+	if ((rc = tokenizer_split(t, text, part, nparts, &f, &nf)) < 0)
+		return rc;
+	if ((rc = idlist_reserve(out, 1)) == 0) {
+		if ((flags & ENCODE_BOS) && tokenizer_adds_bos(t))
+			out->id[out->n++] = (uint32_t)t->bos;
+		rc = encode_fragments(t, text, f, nf, flags & ENCODE_MORE, out,
+		    reterr);
+	}
+	free(f);
+	return rc;
+}
+
+/* The parts one behind the other; NULL: no memory. */
+static char *
+join(const struct text_part *part, size_t nparts, size_t nbytes)
+{
+	char *buf = malloc(nbytes + 1), *p = buf;
+	size_t i;
+
+	for (i = 0; i < nparts && buf != NULL; i++)
+		p = mempcpy(p, part[i].text, part[i].nbytes);
+	return buf;
+}
+
+int
+tokenizer_encode_parts(const struct tokenizer *t,
+    const struct text_part *part, size_t nparts, int flags,
+    uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
+{
+	struct idlist out = { 0 };
+	char *joined = NULL;
+	size_t nbytes = 0, i;
+	int rc = -ENOMEM;
+
+	for (i = 0; i < nparts; i++) {
+		if (part[i].nbytes > MAX_TEXT_BYTES - nbytes)
+			return err_set(reterr, ERR_RUN, -EFBIG, "a text of "
+			    "%zu bytes is too long to encode: at most %d",
+			    nbytes + part[i].nbytes, MAX_TEXT_BYTES);
+		nbytes += part[i].nbytes;
+	}
+	if (nparts == 1)
+		rc = encode(t, part->text, part, 1, flags, &out, reterr);
+	else if ((joined = join(part, nparts, nbytes)) != NULL)
+		rc = encode(t, joined, part, nparts, flags, &out, reterr);
+	free(joined);
+	if (rc < 0) {
+		free(out.id);
+		if (rc == -ENOMEM)
+			err_set(reterr, ERR_RUN, rc,
+			    "no memory to encode %zu bytes", nbytes);
+		return rc;
+	}
+	*ret_ids = out.id;
+	*ret_n = out.n;
+	return 0;
+}
+
 int
 tokenizer_encode(const struct tokenizer *t, const char *text,
     size_t nbytes, int bos, int special, uint32_t **ret_ids, size_t *ret_n,
     struct err *reterr)
 {
-	struct idlist out = { 0 };
-	struct fragment *f = NULL;
-	size_t nf;
-	int rc;
+	struct text_part part = { text, nbytes, special };
 
-	if (nbytes > MAX_TEXT_BYTES)
-		return err_set(reterr, ERR_RUN, -EFBIG, "a text of %zu bytes "
-		    "is too long to encode: at most %d", nbytes,
-		    MAX_TEXT_BYTES);
-	if ((rc = tokenizer_split(t, text, nbytes, special, &f, &nf)) < 0 ||
-	    (rc = idlist_reserve(&out, 1)) < 0)
-		goto fail;
-	if (bos && tokenizer_adds_bos(t))
-		out.id[out.n++] = (uint32_t)t->bos;
-	if ((rc = encode_fragments(t, text, f, nf, &out, reterr)) < 0)
-		goto fail;
-	free(f);
-	*ret_ids = out.id;
-	*ret_n = out.n;
-	return 0;
-fail:
-	free(f);
-	free(out.id);
-	if (rc == -ENOMEM)
-		err_set(reterr, ERR_RUN, rc, "no memory to encode %zu bytes",
-		    nbytes);
-	return rc;
+	return tokenizer_encode_parts(t, &part, 1, bos ? ENCODE_BOS : 0,
+	    ret_ids, ret_n, reterr);
 }

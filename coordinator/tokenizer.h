@@ -25,6 +25,8 @@ uint32_t tokenizer_size(const struct tokenizer *t);
 int32_t tokenizer_bos(const struct tokenizer *t);	/* -1 = none */
 int32_t tokenizer_eos(const struct tokenizer *t);	/* -1 = none */
 int tokenizer_is_end(const struct tokenizer *t, uint32_t id); /* eos, eot */
+/* The control or user-defined token with this text; -1 = none. */
+int32_t tokenizer_special(const struct tokenizer *t, const char *text);
 int tokenizer_adds_bos(const struct tokenizer *t);
 enum token_kind tokenizer_kind(const struct tokenizer *t, uint32_t id);
 /* The token's text as stored. */
@@ -38,6 +40,24 @@ struct gguf_str tokenizer_text(const struct tokenizer *t, uint32_t id);
 int tokenizer_encode(const struct tokenizer *t, const char *text,
     size_t nbytes, int bos, int special, uint32_t **ret_ids, size_t *ret_n,
     struct err *reterr);
+
+/* A stretch of a text: whose is it? */
+struct text_part {
+	const char *text;
+	size_t nbytes;
+	int special;		/* control tokens written in it are parsed */
+};
+
+enum {
+	ENCODE_BOS = 1,		/* BOS in front if the vocabulary says so */
+	ENCODE_MORE = 2		/* another text is in front: no space prefix */
+};
+
+/* The same for a text made of parts: as if it were one, but that nobody writes
+ * control tokens who may not, and none comes about at a border. */
+int tokenizer_encode_parts(const struct tokenizer *t,
+    const struct text_part *part, size_t nparts, int flags,
+    uint32_t **ret_ids, size_t *ret_n, struct err *reterr);
 
 /* Streaming decoder: never splits a UTF-8 character. */
 struct detokenizer {

@@ -49,22 +49,56 @@ eats_blanks(const struct tokenizer *t, int32_t id)
 	return 1;
 }
 
+/* The text that is cut. */
+struct split {
+	const struct tokenizer *t;
+	const char *text;
+	const struct text_part *part;
+	size_t nparts;
+};
+
+/* Does the text from at on have one owner who may write control tokens? */
+static int
+may_control(const struct split *s, size_t at, size_t nbytes)
+{
+	size_t i;
+
+	for (i = 0; i < s->nparts; i++) {
+		if (at < s->part[i].nbytes)
+			return s->part[i].special &&
+			    nbytes <= s->part[i].nbytes - at;
+		at -= s->part[i].nbytes;
+	}
+	return 0;
+}
+
+/* The special token of this length at this place, or NO_TOKEN. */
+static int32_t
+special_at(const struct split *s, size_t at, const struct special_len *sp)
+{
+	uint8_t c = (uint8_t)s->text[at];
+	int32_t id = NO_TOKEN;
+
+	if (sp->first[c / 64] >> c % 64 & 1)
+		id = vocab_find(s->t, s->text + at, sp->nbytes);
+	if (id == NO_TOKEN || vocab_is_special(s->t, id, 0))
+		return id;
+	return vocab_is_special(s->t, id, 1) &&
+	    may_control(s, at, sp->nbytes) ? id : NO_TOKEN;
+}
+
 /* Cut one raw fragment at the special tokens of one length. */
 static int
-split_raw(const struct tokenizer *t, const char *text,
-    const struct fragment *raw, const struct special_len *sp, int special,
-    struct fragments *out)
+split_raw(const struct split *s, const struct fragment *raw,
+    const struct special_len *sp, struct fragments *out)
 {
 	size_t at = raw->off, from = at, end = at + raw->nbytes;
 	int rc = 0;
 
 	while (rc == 0 && end - at >= sp->nbytes) {
-		uint8_t c = (uint8_t)text[at];
-		int32_t id = NO_TOKEN;
+		int32_t id = special_at(s, at, sp);
 
-		if (sp->first[c / 64] >> c % 64 & 1)
-			id = vocab_find(t, text + at, sp->nbytes);
-		if (id == NO_TOKEN || !vocab_is_special(t, id, special)) {
+		if (id == NO_TOKEN) {
 			at++;
 			continue;
 		}
@@ -73,7 +107,8 @@ split_raw(const struct tokenizer *t, const char *text,
 		if (rc == 0)
 			rc = add(out, at, sp->nbytes, id);
 		at += sp->nbytes;
-		while (at < end && is_blank(text[at]) && eats_blanks(t, id))
+		while (at < end && is_blank(s->text[at]) &&
+		    eats_blanks(s->t, id))
 			at++;
 		from = at;
 	}
@@ -83,14 +118,22 @@ split_raw(const struct tokenizer *t, const char *text,
 }
 
 int
-tokenizer_split(const struct tokenizer *t, const char *text, size_t nbytes,
-    int special, struct fragment **ret, size_t *ret_n)
+tokenizer_split(const struct tokenizer *t, const char *text,
+    const struct text_part *part, size_t nparts, struct fragment **ret,
+    size_t *ret_n)
 {
+	struct split s = { t, text, part, nparts };
 	struct fragments cur = { 0 }, next = { 0 };
+	size_t nbytes = 0, i;
 	uint32_t k;
-	size_t i;
-	int rc = nbytes > 0 ? add(&cur, 0, nbytes, NO_TOKEN) : 0;
+	int special = 0, rc = 0;
 
+	for (i = 0; i < nparts; i++) {
+		nbytes += part[i].nbytes;
+		special |= part[i].special;
+	}
+	if (nbytes > 0)
+		rc = add(&cur, 0, nbytes, NO_TOKEN);
 	for (k = 0; k < t->nspecial && rc == 0; k++) {
 		const struct special_len *sp = &t->special[k];
 		struct fragments swap = cur;
@@ -102,7 +145,7 @@ tokenizer_split(const struct tokenizer *t, const char *text, size_t nbytes,
 			const struct fragment *f = &cur.f[i];
 
 			rc = f->id == NO_TOKEN ?
-			    split_raw(t, text, f, sp, special, &next) :
+			    split_raw(&s, f, sp, &next) :
 			    add(&next, f->off, f->nbytes, f->id);
 		}
 		cur = next;

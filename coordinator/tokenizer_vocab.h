@@ -91,9 +91,12 @@ struct fragment {
 	int32_t id;		/* NO_TOKEN = raw */
 };
 
-/* tokenizer_split.c: cut text at its special tokens, the longest first, the
- * leftmost first among those of one length.  *ret is malloc'ed. */
-int tokenizer_split(const struct tokenizer *t, const char *text, size_t nbytes,
-    int special, struct fragment **ret, size_t *ret_n);
+/* tokenizer_split.c: cut text, which is these parts one behind the other, at
+ * its special tokens, the longest first, the leftmost first among those of one
+ * length.  Control tokens lie within one part that may have some.  *ret is
+ * malloc'ed. */
+int tokenizer_split(const struct tokenizer *t, const char *text,
+    const struct text_part *part, size_t nparts, struct fragment **ret,
+    size_t *ret_n);
 
 #endif

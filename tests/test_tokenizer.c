@@ -304,6 +304,48 @@ START_TEST(raw_text_behind_a_special_token_gets_a_space)
 }
 END_TEST
 
+/* The same n ids from parts. */
+static void
+check_parts(const struct text_part *part, size_t nparts, int flags, size_t n,
+    const uint32_t *want)
+{
+	uint32_t *ids;
+	size_t got;
+	struct err e;
+
+	t_ok(tokenizer_encode_parts(tokenizer, part, nparts, flags, &ids, &got,
+	    &e), &e);
+	ck_assert_uint_eq(got, n);
+	ck_assert(n == 0 || memcmp(ids, want, n * sizeof(*ids)) == 0);
+	free(ids);
+}
+
+START_TEST(control_tokens_are_parsed_in_the_parts_that_may)
+{
+	static const struct text_part turn[] = {
+		{ "<|user|>", 8, 1 }, { "<s>h", 4, 0 }, { "i<|end|>", 8, 1 }
+	};
+	static const struct text_part torn[] = {
+		{ "<|us", 4, 1 }, { "er|><h", 6, 0 }, { "i><s>", 5, 1 }
+	};
+	struct vocab v = VOCAB(chat, .no_prefix = 1);
+
+	open_vocab(&v);
+	/* One text otherwise: h and i merge. */
+	check_parts(turn, 3, 0, IDS(12, 11, 9, 6, 13));
+	check_parts(torn, 3, 0, IDS(8, 17, 0, 10, 0, 0, 17, 9, 14, 1));
+	check_parts(turn, 0, ENCODE_BOS, IDS(1));
+	v.no_prefix = 0;
+	open_vocab(&v);
+	check_parts(turn + 2, 1, 0, IDS(3, 5, 13));
+	check_parts(turn + 2, 1, ENCODE_MORE, IDS(5, 13));
+	ck_assert_int_eq(tokenizer_special(tokenizer, "<|end|>"), 13);
+	ck_assert_int_eq(tokenizer_special(tokenizer, "<hi>"), 14);
+	ck_assert_int_eq(tokenizer_special(tokenizer, "hi"), -1);
+	ck_assert_int_eq(tokenizer_special(tokenizer, "none"), -1);
+}
+END_TEST
+
 START_TEST(phi3_special_tokens_eat_the_blanks_behind_them)
 {
 	struct vocab v = VOCAB(chat, .no_prefix = 1, .name = "Phi-3-mini");
@@ -528,6 +570,7 @@ main(void)
 		user_tokens_are_cut_out_always_the_longest_first,
 		control_tokens_are_parsed_only_when_asked,
 		raw_text_behind_a_special_token_gets_a_space,
+		control_tokens_are_parsed_in_the_parts_that_may,
 		phi3_special_tokens_eat_the_blanks_behind_them,
 		gemma_has_no_prefix_and_tokens_for_runs_of_blanks,
 		bos_comes_first_when_asked_and_known,
