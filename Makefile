@@ -30,7 +30,7 @@ STRICT  := -std=gnu11 -Wall -Wextra -Werror -Wshadow -Wcast-qual \
 ALLFLAGS = $(STRICT) $(CFLAGS) $(SANFLAGS) -D_GNU_SOURCE \
            -DSTRADDLE_VERSION='"$(VERSION)"'
 LIBS    := -luring -lnuma -lseccomp -lbsd -lconfuse -ljansson -lpcre2-8 \
-           -lm
+           -ledit -lm
 CHECKLIBS := -lcheck -lsubunit -lrt
 
 ifeq ($(SAN),address)

@@ -12,8 +12,9 @@
 #include "guess.h"
 
 static const char *const command_names[] = {
-	[CMD_RUN] = "run", [CMD_PLAN] = "plan", [CMD_INSPECT] = "inspect",
-	[CMD_DEVICES] = "devices", [CMD_EXPLAIN] = "explain",
+	[CMD_RUN] = "run", [CMD_CHAT] = "chat", [CMD_PLAN] = "plan",
+	[CMD_INSPECT] = "inspect", [CMD_DEVICES] = "devices",
+	[CMD_EXPLAIN] = "explain",
 	[CMD_TOKENIZE] = "tokenize", [CMD_DETOKENIZE] = "detokenize",
 	[CMD_EVAL] = "eval", [CMD_BENCH] = "bench", [CMD_STRESS] = "stress",
 	[CMD_HELP] = "help", [CMD_VERSION] = "version",
@@ -391,6 +392,8 @@ cli_parse(int argc, char **argv, struct conf *c, struct err *reterr)
 	if ((rc = cli_begin(&cli, argc, argv, reterr)) < 0)
 		return rc;
 	c->cmd = cli.cmd;
+	if (cli.cmd == CMD_CHAT)
+		c->n_predict = -1;	/* an answer has an end */
 	if (cli.cmd == CMD_HELP)
 		return ask_help(c, argc > 2 ? argv[2] : NULL, reterr);
 	if (cli.cmd == CMD_VERSION)

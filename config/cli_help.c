@@ -39,6 +39,7 @@ static const char overview[] =
 "usage: straddle COMMAND [options]\n"
 "\n"
 "  run         generate text\n"
+"  chat        talk with a model, line by line\n"
 "  plan        show the split and the memory table, start nothing\n"
 "  inspect     show what is in a model file\n"
 "  devices     show what can compute here, and why the rest can not\n"
@@ -87,6 +88,9 @@ static const char help_run[] =
 "  --seed N          makes the choices repeatable (default: drawn, printed);\n"
 "                    with --prompts each line has its own, made from this\n"
 "                    and its place, and tells it\n"
+"  --chat            the prompt is a user's message: it goes in the form that\n"
+"                    the model's own chat template asks for, as in chat\n"
+"  --system TEXT     with --chat: what the model is told first\n"
 "  --special         control tokens written in the prompt count as such\n"
 "  --ignore-eos      go on behind the end of the text\n"
 "  --json            one JSON object instead of text and table\n"
@@ -99,6 +103,43 @@ COMMON
 "  straddle run -m model.gguf -s '2*cpu,cap=2GiB' -p \"The sea is\"\n"
 "  straddle run -c board.conf --prompts questions.txt --parallel 8\n"
 "  cat letter.txt | straddle run -m model.gguf -f - --seed 7\n";
+
+static const char help_chat[] =
+"usage: straddle chat [options]\n"
+"\n"
+"Talks with a model: each line of stdin is a message, the answer goes to\n"
+"stdout. On a terminal lines can be edited and called back, and Ctrl-C ends\n"
+"the answer; elsewhere lines are read as they are. Of each turn only the new\n"
+"tokens are computed. The form is recognised from the model's own template\n"
+"(ChatML, Llama 2, Llama 3, Mistral, Gemma, Phi-3, gpt-oss); without one, or\n"
+"with another, messages go in as they are, and that is said.\n"
+"\n"
+"  /reset            forget everything said so far\n"
+"  /save FILE        write what was said, as JSON\n"
+"  /stats            tokens, speeds, what the context holds\n"
+"  /help             these; a message that begins with / is written //\n"
+"  /quit             the end; so is Ctrl-D\n"
+"\n"
+"  --system TEXT     what the model is told first\n"
+"  -n N              tokens of an answer (default -1: until its end)\n"
+"  --temp X          temperature, 0 to 100 (default 0.8); 0: greedy\n"
+"  --top-k N         keep the N likeliest tokens (default 40); 0: off\n"
+"  --top-p X         keep the likeliest that make up X (default 0.95); 1: off\n"
+"  --min-p X         drop what is below X times the best (default 0.05);\n"
+"                    0: off\n"
+"  --repeat-penalty X  make repeated tokens less likely, 0.01 to 100\n"
+"                    (default 1: off)\n"
+"  --repeat-last-n N   how far back that looks (default 64)\n"
+"  --seed N          makes the choices repeatable (default: drawn, printed)\n"
+"  --special         control tokens written in messages count as such\n"
+"  --ignore-eos      go on behind the end of an answer\n"
+"\n"
+COMMON
+"  Exit status 1 when a message had no answer.\n"
+"\n"
+"Examples:\n"
+"  straddle chat -m model.gguf --system \"Answer in one sentence.\"\n"
+"  straddle chat -c board.conf -q <questions.txt >answers.txt\n";
 
 static const char help_plan[] =
 "usage: straddle plan [options]\n"
@@ -270,6 +311,7 @@ static const struct {
 	const char *topic, *text;
 } topics[] = {
 	{ "run", help_run },
+	{ "chat", help_chat },
 	{ "plan", help_plan },
 	{ "inspect", help_inspect },
 	{ "devices", help_devices },

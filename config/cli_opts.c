@@ -9,6 +9,7 @@
 
 #define ALL		(~0u)
 #define RUN		(1u << CMD_RUN)
+#define CHAT		(1u << CMD_CHAT)
 #define PLAN		(1u << CMD_PLAN)
 #define INSPECT		(1u << CMD_INSPECT)
 #define DEVICES		(1u << CMD_DEVICES)
@@ -46,16 +47,18 @@ static const struct cli_opt options[] = {
 	{ NULL, 'f', RUN | TOKENIZE, OWN(PATH, prompt_file, 0, 0) },
 	{ "prompts", 0, RUN, OWN(PATH, prompts_file, 0, 0) },
 	{ "parallel", 0, RUN | PLAN, OWN(INT, parallel, 1, MAX_SEQS) },
-	{ NULL, 'n', RUN, OWN(INT, n_predict, -1, INT32_MAX) },
-	{ "temp", 0, RUN, SAMPLING(TEMP) },
-	{ "top-k", 0, RUN, SAMPLING(TOP_K) },
-	{ "top-p", 0, RUN, SAMPLING(TOP_P) },
-	{ "min-p", 0, RUN, SAMPLING(MIN_P) },
-	{ "repeat-penalty", 0, RUN, SAMPLING(REPEAT_PENALTY) },
-	{ "repeat-last-n", 0, RUN, SAMPLING(REPEAT_LAST_N) },
-	{ "seed", 0, RUN, SAMPLING(SEED) },
-	{ "ignore-eos", 0, RUN, OWN(BOOL, ignore_eos, 0, 0) },
-	{ "special", 0, RUN | TOKENIZE, OWN(BOOL, special, 0, 0) },
+	{ NULL, 'n', RUN | CHAT, OWN(INT, n_predict, -1, INT32_MAX) },
+	{ "temp", 0, RUN | CHAT, SAMPLING(TEMP) },
+	{ "top-k", 0, RUN | CHAT, SAMPLING(TOP_K) },
+	{ "top-p", 0, RUN | CHAT, SAMPLING(TOP_P) },
+	{ "min-p", 0, RUN | CHAT, SAMPLING(MIN_P) },
+	{ "repeat-penalty", 0, RUN | CHAT, SAMPLING(REPEAT_PENALTY) },
+	{ "repeat-last-n", 0, RUN | CHAT, SAMPLING(REPEAT_LAST_N) },
+	{ "seed", 0, RUN | CHAT, SAMPLING(SEED) },
+	{ "ignore-eos", 0, RUN | CHAT, OWN(BOOL, ignore_eos, 0, 0) },
+	{ "chat", 0, RUN, OWN(BOOL, chat, 0, 0) },
+	{ "system", 0, RUN | CHAT, OWN(TEXT, system, 0, 0) },
+	{ "special", 0, RUN | CHAT | TOKENIZE, OWN(BOOL, special, 0, 0) },
 
 	{ "check", 0, PLAN, OWN(BOOL, check_only, 0, 0) },
 	{ "fit", 0, PLAN, OWN(BOOL, fit, 0, 0) },

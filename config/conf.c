@@ -152,6 +152,8 @@ check_prompt(const struct conf *c, struct err *reterr)
 	if (given != 1)
 		return lacks(c, reterr, given == 0 ? "no text: give -p TEXT "
 		    "or -f FILE" : "give one of -p and -f, not both");
+	if (c->system != NULL && !c->chat)
+		return lacks(c, reterr, "--system goes with --chat");
 	if (c->cmd == CMD_RUN && c->parallel > 1 && c->prompts_file == NULL)
 		return lacks(c, reterr, "--parallel needs several prompts: "
 		    "give --prompts FILE");
@@ -227,6 +229,7 @@ conf_free(struct conf *c)
 	free(c->prompt);
 	free(c->prompt_file);
 	free(c->prompts_file);
+	free(c->system);
 	free(c->ids);
 	free(c->ids_file);
 	free(c->logits_path);

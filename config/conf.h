@@ -43,8 +43,8 @@ struct int_list {
 };
 
 enum command {
-	CMD_NONE, CMD_RUN, CMD_PLAN, CMD_INSPECT, CMD_DEVICES, CMD_EXPLAIN,
-	CMD_TOKENIZE, CMD_DETOKENIZE, CMD_EVAL, CMD_BENCH, CMD_STRESS,
+	CMD_NONE, CMD_RUN, CMD_CHAT, CMD_PLAN, CMD_INSPECT, CMD_DEVICES,
+	CMD_EXPLAIN, CMD_TOKENIZE, CMD_DETOKENIZE, CMD_EVAL, CMD_BENCH, CMD_STRESS,
 	CMD_HELP, CMD_VERSION
 };
 
@@ -73,7 +73,10 @@ struct conf {
 	char *prompt_file;	/* -f */
 	char *prompts_file;	/* --prompts */
 	int parallel;		/* --parallel, default 1 */
-	int n_predict;		/* -n: run 128; bench 128; -1 = until the end */
+	int chat;		/* run --chat */
+	char *system;		/* --system: said before the first turn */
+	int n_predict;		/* -n: run 128; bench 128; chat -1 = until the
+				 * end */
 	int bench_prompt;	/* bench -p 512 */
 	int bench_reps;		/* bench -r 3 */
 	int bench_load;		/* bench --load */

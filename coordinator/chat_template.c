@@ -22,48 +22,48 @@ static const struct chat_template table[] = {
 	    { "<|start|>developer<|message|># Instructions\n\n",
 	    "<|end|>" }, 0,
 	    { "<|start|>user<|message|>", "<|end|><|start|>assistant" },
-	    "<|end|>" },
+	    "<|end|>", 1 },
 	/* meta-llama/Meta-Llama-3-8B-Instruct */
 	{ "Llama 3", { "<|start_header_id|>", "<|end_header_id|>" }, NULL, "",
 	    { "<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>" },
 	    0, { "<|start_header_id|>user<|end_header_id|>\n\n",
 	    "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n" },
-	    "<|eot_id|>" },
+	    "<|eot_id|>", 0 },
 	/* Qwen/Qwen2.5-7B-Instruct, HuggingFaceTB/SmolLM2-135M-Instruct; not
 	 * microsoft/phi-4, which has its own sign behind the name. */
 	{ "ChatML", { "<|im_start|>" }, "<|im_sep|>", "",
 	    { "<|im_start|>system\n", "<|im_end|>\n" }, 0,
 	    { "<|im_start|>user\n",
-	    "<|im_end|>\n<|im_start|>assistant\n" }, "<|im_end|>\n" },
+	    "<|im_end|>\n<|im_start|>assistant\n" }, "<|im_end|>\n", 0 },
 	/* google/gemma-2-2b-it, google/gemma-3-1b-it */
 	{ "Gemma", { "<start_of_turn>" }, NULL, "", { "", "\n\n" }, 1,
 	    { "<start_of_turn>user\n",
-	    "<end_of_turn>\n<start_of_turn>model\n" }, "<end_of_turn>\n" },
+	    "<end_of_turn>\n<start_of_turn>model\n" }, "<end_of_turn>\n", 0 },
 	/* microsoft/Phi-3-mini-4k-instruct */
 	{ "Phi-3", { "<|assistant|>", "<|end|>" }, NULL, "",
 	    { "<|system|>\n", "<|end|>\n" }, 0,
-	    { "<|user|>\n", "<|end|>\n<|assistant|>\n" }, "<|end|>\n" },
+	    { "<|user|>\n", "<|end|>\n<|assistant|>\n" }, "<|end|>\n", 0 },
 	/* meta-llama/Llama-2-7b-chat-hf */
 	{ "Llama 2", { "[INST]", "<<SYS>>" }, NULL, "",
 	    { "<<SYS>>\n", "\n<</SYS>>\n\n" }, 1,
-	    { "[INST] ", " [/INST]" }, "</s><s>" },
+	    { "[INST] ", " [/INST]" }, "</s><s>", 0 },
 	/* mistralai/Mistral-Large-Instruct-2411 */
 	{ "Mistral v7", { "[SYSTEM_PROMPT] ", "[INST] " }, NULL, "",
 	    { "[SYSTEM_PROMPT] ", "[/SYSTEM_PROMPT]" }, 0,
-	    { "[INST] ", "[/INST]" }, "</s>" },
+	    { "[INST] ", "[/INST]" }, "</s>", 0 },
 	/* mistralai/Mistral-Small-24B-Instruct-2501 */
 	{ "Mistral v7 tekken", { "[SYSTEM_PROMPT]", "[INST]" }, NULL, "",
 	    { "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]" }, 0,
-	    { "[INST]", "[/INST]" }, "</s>" },
+	    { "[INST]", "[/INST]" }, "</s>", 0 },
 	/* mistralai/Mistral-7B-Instruct-v0.2 */
 	{ "Mistral", { "[INST]", " [/INST]" }, NULL, "", { "", "\n\n" }, 1,
-	    { "[INST] ", " [/INST]" }, "</s>" },
+	    { "[INST] ", " [/INST]" }, "</s>", 0 },
 	/* mistralai/Mistral-7B-Instruct-v0.3 */
 	{ "Mistral v3", { "[INST] ", "[/INST]" }, NULL, "", { "", "\n\n" }, 1,
-	    { "[INST] ", "[/INST]" }, "</s>" },
+	    { "[INST] ", "[/INST]" }, "</s>", 0 },
 	/* mistralai/Mistral-Nemo-Instruct-2407 */
 	{ "Mistral tekken", { "[INST]", "[/INST]" }, NULL, "", { "", "\n\n" },
-	    1, { "[INST]", "[/INST]" }, "</s>" },
+	    1, { "[INST]", "[/INST]" }, "</s>", 0 },
 };
 
 static const struct chat_template plain = { .name = "plain", .begin = "",

@@ -22,6 +22,7 @@ struct chat_template {
 	int system_in_user;	/* it goes inside the first user text, in front */
 	const char *user[2];	/* around a user's text; then the model goes on */
 	const char *close;	/* behind the model's answer */
+	int channels;		/* an answer is messages, not all for the user */
 };
 
 /* The family whose template this is; NULL: none of the table. */

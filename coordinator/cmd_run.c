@@ -3,14 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "../config/log.h"
-#include "../shm/event.h"
+#include "chat.h"
 #include "commands.h"
 #include "huge.h"
 #include "output.h"
 #include "prompts.h"
+#include "seed.h"
 
 struct run {
 	struct job j;
@@ -171,35 +171,21 @@ report(struct run *r, const struct sessions *ss, struct err *reterr)
 
 /* --- the beginning --- */
 
-/* A seed that nobody gave is drawn. */
-static void
-draw_seed(struct conf *c)
-{
-	if (c->sampling.seed_given || c->sampling.temp <= 0)
-		return;
-	if (getrandom(&c->sampling.seed, sizeof(c->sampling.seed), 0) < 0)
-		c->sampling.seed = event_now_ns();
-	c->sampling.seed >>= 32;
-}
-
-/* And shown, so that the run can be had again. */
-static void
-show_seed(const struct conf *c)
-{
-	if (!c->sampling.seed_given && c->sampling.temp > 0)
-		log_info("seed %llu", (unsigned long long)c->sampling.seed);
-}
-
 /* Start, run and sum up. */
 static int
 run_all(struct run *r, struct err *reterr)
 {
 	const struct conf *c = r->c;
+	char note[CHAT_NOTE_LEN];
 	int rc;
 
 	if ((rc = job_start(&r->j, reterr)) < 0)
 		return rc;
-	show_seed(c);
+	if (c->chat) {
+		chat_template_of(&r->j, note);
+		log_info("%s", note);
+	}
+	seed_show(c);
 	output_watch(r->j.signal_fd);
 	rc = generate(&r->j, &r->ops, &r->sums, reterr);
 	if (!c->json && c->prompts_file == NULL && r->sums.gen_tok > 0 &&
@@ -256,7 +242,7 @@ cmd_run(const struct conf *c, struct err *reterr)
 	r->c = with_seed;
 	r->j.signal_fd = -1;
 	lines_init(&r->many.lines);
-	draw_seed(with_seed);
+	seed_draw(with_seed);
 	if ((rc = prepare(r, reterr)) == 0)
 		rc = run_all(r, reterr);
 	prompts_done(&r->many);

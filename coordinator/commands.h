@@ -7,6 +7,7 @@
 #include "../config/conf.h"
 
 int cmd_run(const struct conf *c, struct err *reterr);
+int cmd_chat(const struct conf *c, struct err *reterr);
 int cmd_plan(const struct conf *c, struct err *reterr);
 int cmd_inspect(const struct conf *c, struct err *reterr);
 int cmd_devices(const struct conf *c, struct err *reterr);

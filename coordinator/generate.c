@@ -22,6 +22,7 @@ struct gen {
 	struct text text[MAX_SEQS];	/* by slot */
 	int live[MAX_SEQS];		/* text[i] was begun and has no end */
 	char *piece;			/* [detokenizer_max()] */
+	const struct chat_template *chat;	/* NULL: texts, not answers */
 	int no_more;			/* prompts */
 	uint64_t start_ns;
 };
@@ -60,6 +61,8 @@ gen_open(struct gen *g, struct err *reterr)
 	sc.repeat_last_n = (int)MIN((uint32_t)sc.repeat_last_n,
 	    p->ctx_tok + 1);
 	batch_init(&g->b, &bc);
+	if (g->j->c->chat)
+		g->chat = chat_template_of(g->j, NULL);
 	if ((g->piece = malloc(detokenizer_max(g->j->t))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	return sampler_open(&sc, p->model->hp.n_vocab, p->nseqs, &g->sampler,
@@ -84,7 +87,10 @@ begin_text(struct gen *g, struct text *t)
 	sampler_begin(g->sampler, seq, t->seed);
 	for (i = 0; i < t->n; i++)
 		sampler_accept(g->sampler, seq, t->ids[i]);
-	detokenizer_init(&t->d, g->j->t, 0, g->j->c->special);
+	detokenizer_init(&t->d, g->j->t, g->chat != NULL &&
+	    g->chat != chat_template_plain(), g->j->c->special);
+	chat_filter_init(&t->filter, g->j->t, g->chat != NULL ? g->chat :
+	    chat_template_plain());
 	t->start_ns = event_now_ns();
 	g->sums->texts++;
 	g->sums->prompt_tok += t->n;
@@ -146,7 +152,9 @@ show_token(struct gen *g, struct text *t, uint32_t id, struct err *reterr)
 		    "token %u is not in the vocabulary", id);
 	t->made++;
 	g->sums->gen_tok++;
-	return n == 0 ? 0 : g->ops->piece(g->ops->arg, t, g->piece, (size_t)n,
+	if (!chat_filter_next(&t->filter, id, g->piece, (size_t)n) || n == 0)
+		return 0;
+	return g->ops->piece(g->ops->arg, t, g->piece, (size_t)n,
 	    reterr);
 }
 

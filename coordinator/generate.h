@@ -4,6 +4,7 @@
 #ifndef COORDINATOR_GENERATE_H
 #define COORDINATOR_GENERATE_H
 
+#include "chat.h"
 #include "job.h"
 #include "sample.h"
 
@@ -20,6 +21,7 @@ struct text {
 	uint64_t start_ns, first_ns, last_ns;	/* begun; first and last logits */
 	uint64_t hash;		/* of the last logits, when stop is set */
 	struct detokenizer d;
+	struct chat_filter filter;
 };
 
 /* The caller's part; each returns a negative error to end everything. */

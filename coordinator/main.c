@@ -35,6 +35,7 @@ version(const struct conf *c, struct err *reterr)
 
 static int (*const commands[])(const struct conf *, struct err *) = {
 	[CMD_RUN] = cmd_run,
+	[CMD_CHAT] = cmd_chat,
 	[CMD_PLAN] = cmd_plan,
 	[CMD_INSPECT] = cmd_inspect,
 	[CMD_DEVICES] = cmd_devices,

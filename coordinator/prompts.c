@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chat.h"
 #include "output.h"
 
 int
@@ -14,8 +15,10 @@ prompt_encode(const struct job *j, const struct source *prompt,
 	size_t n;
 	int rc;
 
-	if ((rc = tokenizer_encode(j->t, prompt->text, prompt->nbytes, 1,
-	    j->c->special, ret_ids, &n, reterr)) < 0)
+	rc = j->c->chat ? chat_encode_first(j, prompt->text, prompt->nbytes,
+	    ret_ids, &n, reterr) : tokenizer_encode(j->t, prompt->text,
+	    prompt->nbytes, 1, j->c->special, ret_ids, &n, reterr);
+	if (rc < 0)
 		return rc;
 	if (n == 0)
 		rc = err_set(reterr, ERR_USAGE, -EINVAL, "the prompt is empty "

@@ -9,7 +9,7 @@ set -eu
 works "--version" --version
 check "one line with a number" prints '^straddle [0-9]+\.[0-9]+'
 works "help" help
-for command in run plan inspect devices explain tokenize detokenize eval \
+for command in run chat plan inspect devices explain tokenize detokenize eval \
     bench stress; do
 	OUT=$T/main straddle help
 	check "help lists $command" grep -q "^  $command " "$T/main"

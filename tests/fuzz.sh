@@ -7,7 +7,7 @@ set -eu
 seconds=${FUZZ_S:-60}
 flags="-std=gnu11 -D_GNU_SOURCE -g -O1 -ffp-contract=off -pthread
 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all"
-libs="-luring -lnuma -lbsd -lconfuse -ljansson -lpcre2-8 -lm"
+libs="-luring -lnuma -lbsd -lconfuse -ljansson -lpcre2-8 -ledit -lm"
 mkdir -p build/fuzz
 common=$(ls config/*.c shm/*.c kernels/*.c layers/*.c coordinator/tokenizer*.c \
     coordinator/detokenizer.c coordinator/utf8.c tests/gguf_walk.c \

@@ -100,6 +100,27 @@ START_TEST(every_option_of_run_sets_its_field)
 }
 END_TEST
 
+START_TEST(chat_takes_what_run_does_but_prompts)
+{
+	t_ok(LOAD("chat", "-m", "x", "--system", "Be brief.", "--temp", "0",
+	    "--seed", "7", "--special", "--ignore-eos"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_CHAT);
+	ck_assert_str_eq(conf.system, "Be brief.");
+	ck_assert_int_eq(conf.n_predict, -1);	/* an answer has an end */
+	ck_assert_int_eq(conf.ignore_eos, 1);
+	t_ok(LOAD("chat", "-m", "x", "-n", "5"), &err);
+	ck_assert_int_eq(conf.n_predict, 5);
+	t_ok(LOAD("run", "-m", "x", "-p", "hi", "--chat", "--system", "s"),
+	    &err);
+	ck_assert_int_eq(conf.chat, 1);
+	ck_assert_int_eq(conf.n_predict, 128);
+	REFUSED("--system goes with --chat", "run", "-m", "x", "-p", "hi",
+	    "--system", "s");
+	REFUSED("-p: not an option of chat", "chat", "-m", "x", "-p", "hi");
+	REFUSED("chat: no model", "chat");
+}
+END_TEST
+
 START_TEST(the_other_commands_take_theirs)
 {
 	t_ok(LOAD("plan", "--check"), &err);
@@ -575,6 +596,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		every_option_of_run_sets_its_field,
+		chat_takes_what_run_does_but_prompts,
 		the_other_commands_take_theirs,
 		the_model_may_be_an_operand,
 		help_and_version_need_nothing_else,
