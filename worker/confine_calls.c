@@ -76,6 +76,14 @@ static const struct permission {
 	{ SCMP_SYS(tgkill), ON_SELF },
 };
 
+/* These bits of argument n have this value; an int has garbage above it. */
+static struct scmp_arg_cmp
+bits(unsigned n, uint32_t mask, int value)
+{
+	return (struct scmp_arg_cmp){ .arg = n, .op = SCMP_CMP_MASKED_EQ,
+	    .datum_a = mask, .datum_b = (uint32_t)value };
+}
+
 static int
 allow(scmp_filter_ctx ctx, const struct permission *p)
 {
@@ -85,16 +93,16 @@ allow(scmp_filter_ctx ctx, const struct permission *p)
 	case ANY:
 		break;
 	case NO_EXEC:
-		arg = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
+		arg = bits(2, PROT_EXEC, 0);
 		break;
 	case ON_CHANNEL:
-		arg = SCMP_A0_32(SCMP_CMP_EQ, CHAN_FD);
+		arg = bits(0, UINT32_MAX, CHAN_FD);
 		break;
 	case ON_SELF:
-		arg = SCMP_A0_32(SCMP_CMP_EQ, (uint32_t)getpid());
+		arg = bits(0, UINT32_MAX, getpid());
 		break;
 	case GET_SEALS:
-		arg = SCMP_A1_32(SCMP_CMP_EQ, F_GET_SEALS);
+		arg = bits(1, UINT32_MAX, F_GET_SEALS);
 		break;
 	}
 	return seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, p->nr,
