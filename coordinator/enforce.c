@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <bsd/string.h>
@@ -32,13 +34,41 @@
 static struct cgroup_tree tree;
 static int tree_known;
 
+/* Page cache is charged to the group that reads it first.  What the workers
+ * will run is read here before they are: this program and its libraries, as
+ * far as they lie in files. */
+static int
+read_program(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	const ElfW(Phdr) *ph;
+	uintptr_t from;
+	int i;
+
+	(void)size;
+	(void)arg;
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		ph = &info->dlpi_phdr[i];
+		if (ph->p_type != PT_LOAD || ph->p_filesz == 0)
+			continue;
+		from = (info->dlpi_addr + ph->p_vaddr) & ~(page - 1);
+		/* Linux 5.14; without it only the tidiness is lost. */
+		(void)madvise((void *)from, info->dlpi_addr + ph->p_vaddr +
+		    ph->p_filesz - from, MADV_POPULATE_READ);
+	}
+	return 0;
+}
+
 static const struct cgroup_tree *
 the_tree(void)
 {
 	const char *root = getenv("STRADDLE_CGROUP_ROOT");
 
-	if (!tree_known)
+	if (!tree_known) {
 		cgroup_tree_open(root != NULL ? root : "", NULL, &tree);
+		if (tree.kind != CGROUP_NONE)
+			dl_iterate_phdr(read_program, NULL);
+	}
 	tree_known = 1;
 	return &tree;
 }

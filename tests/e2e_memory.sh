@@ -167,14 +167,33 @@ group_of()
 		print at $3 }' "/proc/$1/cgroup"
 }
 
-straddle_bg run -m "$MODEL" -p In -n 100000 --ctx 65536 --ignore-eos -q \
-    -s a=cpu,cap=160MiB -s b=cpu,cap=160MiB
+# A program and a model that nobody has read yet.
+cp "$BIN" "$T/cold"
+cp "$MODEL" "$T/cold.gguf"
+"$PYTHON" -c 'import os, sys
+for path in sys.argv[1:]:
+    with open(path) as fp:
+        os.fsync(fp.fileno())
+        os.posix_fadvise(fp.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)' \
+    "$T/cold" "$T/cold.gguf"
+
+# Bytes of a worker's group that are page cache; its rings are not.
+page_cache_of()
+{
+	awk '$1 ~ /^(in)?active_file$/ { n += $2 } END { print n + 0 }' \
+	    "$(group_of "$1")/memory.stat"
+}
+
+BIN=$T/cold straddle_bg run -m "$T/cold.gguf" -p In -n 100000 --ctx 65536 \
+    --ignore-eos -q -s a=cpu,cap=160MiB -s b=cpu,cap=160MiB
 has_text() { [ "$(wc -c <"$OUT")" -gt 8 ]; }
 check "text comes" within 20 has_text
 for pid in $(workers); do
 	case $HELD_BY in
 	cgroup*)	check "its limit is its cap" \
 			    same 167772160 "$(limit_of "$pid")"
+			check "it is charged no page cache" \
+			    same 0 "$(page_cache_of "$pid")"
 			check "its group is its own" same "$pid" \
 			    "$(cat "$(group_of "$pid")/cgroup.procs")"
 			stale="${stale-} $(group_of "$pid")" ;;
