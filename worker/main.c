@@ -325,7 +325,6 @@ on_renew(struct worker *w, struct err *reterr)
 		if (wr.has_out)
 			ring_close(&w->out);
 	}
-	/* The stage closes what it was given; what stays here are numbers. */
 	if (wr.has_in)
 		w->in = in;
 	if (wr.has_out)
@@ -338,6 +337,8 @@ on_renew(struct worker *w, struct err *reterr)
 		ring_touch(&w->in, (w->owns & WIRE_PAYS_IN) != 0);
 	if (wr.has_out)
 		ring_touch(&w->out, (w->owns & WIRE_PAYS_OUT) != 0);
+	if (w->stage != NULL)
+		w->in.sh = w->out.sh = NULL;	/* it closes them */
 	return rc;
 }
 
@@ -361,12 +362,24 @@ rings_fit(const struct worker *w)
 	    w->out.slot_bytes >= out;
 }
 
+static void
+close_files(struct worker *w)
+{
+	struct load_file *f;
+
+	while (w->nfile > 0) {
+		f = &w->file[--w->nfile];
+		close(f->fd);
+		if (f->direct_fd >= 0)
+			close(f->direct_fd);
+	}
+}
+
 static int
 on_load(struct worker *w, struct err *reterr)
 {
 	struct wire_ready r = { 0 };
 	struct load_stats st = { 0 };
-	uint32_t i;
 	int rc;
 
 	if (!complete(w) || !rings_fit(w) || w->stage != NULL ||
@@ -376,13 +389,9 @@ on_load(struct worker *w, struct err *reterr)
 		return rc;
 	stage_attach(w->stage, &w->in, &w->out);
 	stage_renew(w->stage, w->epoch, NULL, NULL);
+	w->in.sh = w->out.sh = NULL;	/* no longer ours to close */
 	rc = stage_load(w->stage, w->file, w->nfile, &st, reterr);
-	for (i = 0; i < w->nfile; i++) {
-		close(w->file[i].fd);
-		if (w->file[i].direct_fd >= 0)
-			close(w->file[i].direct_fd);
-	}
-	w->nfile = 0;
+	close_files(w);
 	if (rc < 0)
 		return rc;
 	r.file_bytes = st.file_bytes;
@@ -558,6 +567,9 @@ worker_main(int argc, char **argv)
 	if (rc < 0)
 		report_error(&w, &e, rc);
 	stage_close(w.stage);
+	ring_close(&w.in);
+	ring_close(&w.out);
+	close_files(&w);
 	pool_close(w.sc.par);
 	region_close(&w.status_map);
 	if (w.bell_fd >= 0)
