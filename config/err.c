@@ -1,6 +1,7 @@
 /* config/err.c - one sentence about what went wrong. */
 #include "err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,11 @@ err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
 
 	if (e == NULL)
 		return rc;
+	/* A machine that has no more of something says nothing about the
+	 * arguments, the config or the model that were being read. */
+	if ((kind == ERR_USAGE || kind == ERR_MODEL) &&
+	    (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE))
+		kind = ERR_RUN;
 	/* By way of a copy: the arguments may point into e->msg. */
 	va_start(ap, fmt);
 	vsnprintf(msg, sizeof(msg), fmt, ap);

@@ -22,7 +22,8 @@ struct err {
 
 /* Fill e (may be NULL) and return rc, so that callers write
  *	return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: ...", path);
- * A later error replaces an earlier one. */
+ * A later error replaces an earlier one.  That the machine has no memory or no
+ * descriptors left is ERR_RUN whatever kind says, unless it is ERR_FIT. */
 int
 err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
