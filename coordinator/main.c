@@ -10,6 +10,7 @@
 #include "../config/roles.h"
 #include "commands.h"
 #include "enforce.h"
+#include "output.h"
 
 static int
 help(const struct conf *c, struct err *reterr)
@@ -76,6 +77,7 @@ main(int argc, char **argv, char **envp)
 		return worker_main(argc, argv);
 	keep_standard_fds();
 	log_init("straddle", 1);
+	output_init();
 	if ((rc = conf_load(argc, argv, &conf, &e)) == 0) {
 		log_init("straddle", conf.verbose);
 		rc = commands[conf.cmd](&conf, &e);

@@ -192,6 +192,27 @@ output_speed(FILE *fp, const struct speeds *sp)
 
 /* --- JSON --- */
 
+/* Jansson's functions report that they failed to whoever asks each of them;
+ * nobody asks when there are fifty keys to be set.  What cannot be remembered
+ * by anyone else is remembered here, and output_json() says it once. */
+static int json_failed;
+
+static void *
+json_alloc(size_t nbytes)
+{
+	void *p = malloc(nbytes);
+
+	if (p == NULL)
+		json_failed = 1;
+	return p;
+}
+
+void
+output_init(void)
+{
+	json_set_alloc_funcs(json_alloc, free);
+}
+
 static json_t *
 session_json(const struct plan_session *ps, const struct session *s)
 {
@@ -290,7 +311,7 @@ output_json_text(const char *text, size_t nbytes)
 	size_t i = 0, n = 0;
 	unsigned len;
 
-	if ((clean = malloc(nbytes * 3 + 1)) == NULL)
+	if ((clean = json_alloc(nbytes * 3 + 1)) == NULL)
 		return NULL;
 	while (i < nbytes) {
 		len = utf8_len((const uint8_t *)text + i, nbytes - i);
@@ -308,11 +329,13 @@ output_json(json_t *o, int indent, struct err *reterr)
 {
 	char *text = json_dumps(o, (indent ? JSON_INDENT(1) : JSON_COMPACT) |
 	    JSON_REAL_PRECISION(7));
-	int rc;
+	int rc = json_failed || text == NULL ? -ENOMEM : 0;
 
 	json_decref(o);
-	if (text == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if (rc < 0) {
+		free(text);
+		return err_set(reterr, ERR_RUN, rc, "out of memory");
+	}
 	if ((rc = output_text(text, strlen(text))) == 0)
 		rc = output_text("\n", 1);
 	free(text);

@@ -22,6 +22,9 @@ struct speeds {
 	int have_hash;
 };
 
+/* Before any JSON is made: so that none is printed with parts missing. */
+void output_init(void);
+
 /* Write all of it to stdout now, also to a slow or non-blocking reader; -EPIPE
  * when nobody reads any more, -EINTR when a signal comes in on the descriptor
  * that output_watch() was given (-1 = none). */
