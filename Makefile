@@ -208,6 +208,13 @@ check-fuzz:
 	.ci/deps clang
 	FUZZ_S=$(FUZZ_S) tests/fuzz.sh $(FUZZERS)
 
+# Each thing that can fail fails once, in most commands; TORTURE_S seconds for
+# each of them, which is enough for all but the largest.
+TORTURE_S ?= 60
+check-torture: all $(B)/tests/faulty $(B)/tests/mkgguf
+	B=$(B) TORTURE=all TORTURE_S=$(TORTURE_S) TIME_S=3600 \
+	    tests/run.sh tests/e2e_torture.sh
+
 clean:
 	rm -rf build
 
@@ -222,6 +229,7 @@ help:
 	echo "  check-big        a model larger than any one cap (850 MB)"
 	echo "  check-kills      KILLS (1000) workers are lost; minutes"
 	echo "  check-fuzz       each fuzzer for FUZZ_S seconds (60)"
+	echo "  check-torture    each allocation, map, descriptor fails in turn"
 	echo "  check-conformance  against data in SHARED (../shared)"
 	echo "  check-kernels check-includes   those two alone"
 	echo "make clean"
@@ -230,6 +238,6 @@ help:
 
 .PHONY: all demo check check-built check-kernels check-includes check-asan \
     check-tsan check-clang check-programs check-arm64 check-conformance \
-    check-big check-fuzz check-kills print-flags clean help
+    check-big check-fuzz check-kills check-torture print-flags clean help
 
 -include $(wildcard $(B)/*/*.d)

@@ -8,7 +8,7 @@
  *	STRADDLE_FAULT=worker:socket:1
  *
  * WHO	  coordinator, or each worker for itself
- * WHAT	  alloc, json, mmap, memfd, uring, thread, fd, fork: the Nth fails, as
+ * WHAT	  alloc, mmap, memfd, uring, thread, fd, fork: the Nth fails, as
  *	  it does when there is no more.  socket, openat, execve, ptrace: a
  *	  worker makes that call once it is confined, on thread N.
  *
@@ -17,7 +17,6 @@
  * process had left when it ended. */
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <liburing.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -162,12 +161,6 @@ __wrap_fmemopen(void *buf, size_t len, const char *mode)
 {
 	return fails_with("alloc", ENOMEM) ? NULL :
 	    __real_fmemopen(buf, len, mode);
-}
-
-static void *
-json_malloc(size_t n)
-{
-	return fails("json") ? NULL : __real_malloc(n);
 }
 
 void *__real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
@@ -380,6 +373,5 @@ begin(int argc, char **argv)
 	/* A worker closes what it was not handed, and its channel at the end. */
 	if (worker)
 		memset(was_open + 3, 0, sizeof(was_open) - 3);
-	json_set_alloc_funcs(json_malloc, free);
 	open_counters();
 }

@@ -1,0 +1,61 @@
+#!/bin/bash
+# tests/e2e_torture.sh - each allocation, map, memfd, descriptor, thread,
+# process and io_uring fails in turn, in the coordinator and in workers, from
+# the start to the last token.
+#
+#	TORTURE_S	seconds for each line below (default 2: a choice)
+#	TORTURE		"all": other commands too
+set -eu
+. "${STRADDLE_TESTS:-tests}/e2e.sh"
+
+FAULTY=$(dirname "$BIN")/tests/faulty
+[ -x "$FAULTY" ] || e2e_skip "$FAULTY is not built"
+make_model tiny q8_0 --layers 4
+printf '%s\n' "ab" "cd" "ef" >"$T/prompts"
+LIMIT=1200
+
+torture()	# WHO:WHAT ARGS...
+{
+	run_any "$PYTHON" "$TESTS/torture.py" "${TORTURE_S:-2}" "$FAULTY" "$@"
+	sed -n '$p' "$OUT"
+	check "$*" exits 0
+	[ "$RC" = 0 ] || cat "$OUT"
+}
+
+TINY=(-m "$T/tiny.gguf" --ctx 64)
+PAIR=("${TINY[@]}" -s 2*cpu,threads=2)
+RUN=(run "${PAIR[@]}" -p a -n 3 --temp 0 -q)
+
+for what in alloc mmap memfd fd uring thread; do
+	torture "worker:$what" "${RUN[@]}"
+done
+for what in alloc mmap memfd fd fork; do
+	torture "coordinator:$what" "${RUN[@]}"
+done
+[ "${TORTURE:-}" = all ] || e2e_end
+
+ONE=("${TINY[@]}" -s cpu,threads=1)
+torture coordinator:alloc run "${ONE[@]}" -p a -n 3 --temp 0 --json -v
+torture coordinator:alloc run "${PAIR[@]}" -q --prompts "$T/prompts" \
+    --parallel 2 -n 3 --seed 1
+torture worker:alloc run "${PAIR[@]}" -q --prompts "$T/prompts" \
+    --parallel 2 -n 3 --seed 1
+torture coordinator:alloc eval "${ONE[@]}" --ids "1 2 3" \
+    --logits "$T/logits" --json
+torture coordinator:alloc plan "${TINY[@]}" --json
+torture coordinator:alloc plan -m "$T/tiny.gguf" --ctx 65536 -s cpu,cap=4MiB
+torture coordinator:alloc plan -c "$DEMO"
+torture coordinator:fd plan -c "$DEMO"
+torture coordinator:alloc explain "${TINY[@]}" --json
+torture worker:alloc explain "${TINY[@]}"
+torture coordinator:alloc inspect "$T/tiny.gguf" --json
+torture coordinator:alloc devices --json
+torture worker:alloc devices
+torture coordinator:alloc tokenize -m "$MODEL" -p "In the beginning"
+torture coordinator:alloc detokenize -m "$MODEL" -p "1 2 3"
+torture coordinator:alloc stress "${PAIR[@]}" --json
+torture worker:alloc stress "${PAIR[@]}" --json
+torture coordinator:alloc bench "${ONE[@]}" -p 8 -n 4 -r 1 --json
+torture worker:alloc bench "${ONE[@]}" -p 8 -n 4 -r 1 --json
+
+e2e_end
