@@ -22,19 +22,19 @@ _Static_assert(NITEMS(parts) == CONFINE_NPARTS, "each has its words");
 static const char *
 why(int32_t rc)
 {
-	switch (-rc) {
-	case ECANCELED:
+	switch (rc) {
+	case -ECANCELED:
 		return "not in a sanitizer build";
-	case EBUSY:
-	case ESRCH:
+	case -EBUSY:
+	case -ESRCH:
 		return "the process has threads that are not ours";
-	case ENOSYS:
-	case EINVAL:
+	case -ENOSYS:
+	case -EINVAL:
 		return "this kernel or emulator has none";
-	case EOPNOTSUPP:
+	case -EOPNOTSUPP:
 		return "switched off when the kernel started";
-	default:
-		return strerror(-rc);
+	default:			/* it may say anything */
+		return rc < 0 && rc > -4096 ? strerror(-rc) : "unknown";
 	}
 }
 

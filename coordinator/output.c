@@ -241,8 +241,8 @@ session_json(const struct plan_session *ps, const struct session *s)
 	json_object_set_new(o, "peak",
 	    json_integer((json_int_t)s->peak.nbytes));
 	json_object_set_new(o, "unaccounted",
-	    json_integer((json_int_t)s->peak.nbytes -
-	    (json_int_t)s->stats.ledger_peak));
+	    json_integer((json_int_t)(s->peak.nbytes -
+	    s->stats.ledger_peak)));
 	json_object_set_new(o, "peak_from", json_string(s->peak.from));
 	json_object_set_new(o, "peak_has_shared",
 	    json_boolean(s->peak.shared));
