@@ -1,7 +1,7 @@
 #!/bin/bash
 # tests/e2e_torture.sh - each allocation, map, memfd, descriptor, thread,
 # process and io_uring fails in turn, in the coordinator and in workers, from
-# the start to the last token.
+# the start to the last token; and workers that tell lies.
 #
 #	TORTURE_S	seconds for each line below (default 2: a choice)
 #	TORTURE		"all": other commands too
@@ -26,12 +26,16 @@ TINY=(-m "$T/tiny.gguf" --ctx 64)
 PAIR=("${TINY[@]}" -s 2*cpu,threads=2)
 RUN=(run "${PAIR[@]}" -p a -n 3 --temp 0 -q)
 
-for what in alloc mmap memfd fd uring thread; do
+for what in alloc mmap fd uring thread; do
 	torture "worker:$what" "${RUN[@]}"
 done
+# The filter's, which sanitizers do without.
+sanitized || torture worker:memfd "${RUN[@]}"
 for what in alloc mmap memfd fd fork; do
 	torture "coordinator:$what" "${RUN[@]}"
 done
+torture worker:lie "${RUN[@]}" --json
+torture worker:slot "${RUN[@]}"
 [ "${TORTURE:-}" = all ] || e2e_end
 
 ONE=("${TINY[@]}" -s cpu,threads=1)
@@ -48,6 +52,9 @@ torture coordinator:alloc plan -c "$DEMO"
 torture coordinator:fd plan -c "$DEMO"
 torture coordinator:alloc explain "${TINY[@]}" --json
 torture worker:alloc explain "${TINY[@]}"
+torture worker:lie explain "${TINY[@]}" --json
+torture worker:lie devices --json
+torture worker:lie run "${ONE[@]}" -p a -n 3 --temp 0 -v
 torture coordinator:alloc inspect "$T/tiny.gguf" --json
 torture coordinator:alloc devices --json
 torture worker:alloc devices

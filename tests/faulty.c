@@ -10,7 +10,9 @@
  * WHO	  coordinator, or each worker for itself
  * WHAT	  alloc, mmap, memfd, uring, thread, fd, fork: the Nth fails, as
  *	  it does when there is no more.  socket, openat, execve, ptrace: a
- *	  worker makes that call once it is confined, on thread N.
+ *	  worker makes that call once it is confined, on thread N.  lie, slot:
+ *	  one of its messages, or of its slots, is not what it should be; N is
+ *	  the seed of which and how.
  *
  * STRADDLE_FAULT_FILE names a file of at least 8 bytes, two counters in the
  * machine's order: how often it happened, and how many descriptors and maps a
@@ -33,7 +35,9 @@
 #include <unistd.h>
 
 #include "../config/roles.h"
+#include "../shm/ring.h"
 #include "../worker/confine.h"
+#include "../worker/report.h"
 
 enum { MAX_FD = 256 };
 
@@ -315,6 +319,95 @@ __wrap_confine_self(struct confine *c, struct par *par,
 {
 	__real_confine_self(c, par, ret);
 	par->run(par, misbehave, NULL);
+}
+
+/* --- a worker that lies --- */
+
+int __real_report(struct chan *c, uint32_t type, const void *buf,
+    size_t nbytes, struct err *reterr);
+int __wrap_report(struct chan *c, uint32_t type, const void *buf,
+    size_t nbytes, struct err *reterr);
+void __real_ring_commit_spsc(struct ring *r);
+void __wrap_ring_commit_spsc(struct ring *r);
+
+/* xorshift64* of nth and how often it was asked. */
+static uint32_t
+draw(uint32_t below)
+{
+	static uint64_t x;
+
+	if (x == 0)
+		x = nth * UINT64_C(0x9e3779b97f4a7c15) | 1;
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	return (uint32_t)(x * UINT64_C(0x2545f4914f6cdd1d) >> 33) % below;
+}
+
+/* Words of n bytes become others, or all of them the largest. */
+static void
+spoil(uint8_t *p, size_t n)
+{
+	static const uint32_t odd[] = { 0, 1, INT32_MAX, 0x80000000u,
+	    UINT32_MAX, 0x41414141u };
+	unsigned i, times = 1 + draw(8);
+	uint32_t word;
+
+	if (n >= 64 && draw(4) == 0) {
+		memset(p, 0xff, n);
+		return;
+	}
+	for (i = 0; n >= 4 && i < times; i++) {
+		word = odd[draw(NITEMS(odd))];
+		memcpy(p + 4 * draw((uint32_t)n / 4), &word, sizeof(word));
+	}
+}
+
+int
+__wrap_report(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
+    struct err *reterr)
+{
+	static unsigned messages;
+	static uint8_t lie[CHAN_MAX_BYTES];
+
+	if (strcmp(what, "lie") != 0 || messages++ != nth % 4)
+		return __real_report(c, type, buf, nbytes, reterr);
+	if (counters != NULL)
+		atomic_fetch_add(&counters->hits, 1);
+	if (nbytes > 0)
+		memcpy(lie, buf, nbytes);
+	spoil(lie, nbytes);
+	if (draw(8) == 0)
+		nbytes = draw(CHAN_MAX_BYTES);
+	if (draw(8) == 0)
+		type = draw(WIRE_ERROR + 2);
+	return __real_report(c, type, lie, nbytes, reterr);
+}
+
+/* Not kind, epoch and flags: with those a worker can keep a batch to itself,
+ * as it can by doing nothing at all. */
+void
+__wrap_ring_commit_spsc(struct ring *r)
+{
+	static const uint8_t words[] = {
+		offsetof(struct batch_hdr, magic),
+		offsetof(struct batch_hdr, number),
+		offsetof(struct batch_hdr, number) + 4,
+		offsetof(struct batch_hdr, nrows),
+		offsetof(struct batch_hdr, first),
+		sizeof(struct batch_hdr) + offsetof(struct batch_row, seq),
+		sizeof(struct batch_hdr) + offsetof(struct batch_row, pos),
+		sizeof(struct batch_hdr) + offsetof(struct batch_row, token)
+	};
+	static unsigned slots;
+
+	if (strcmp(what, "slot") == 0 && slots++ == nth % 3) {
+		if (counters != NULL)
+			atomic_fetch_add(&counters->hits, 1);
+		spoil((uint8_t *)ring_reserve_spsc(r) +
+		    words[draw(NITEMS(words))], 4);
+	}
+	__real_ring_commit_spsc(r);
 }
 
 /* --- begin and end --- */
