@@ -1,6 +1,7 @@
 #!/bin/bash
 # tests/fuzz.sh - each fuzzer for FUZZ_S seconds from its corpus, with ASan and
-# UBSan.  A crash is left in build/fuzz/NAME-crash-* and fails the run.
+# UBSan.  A crash is left in build/fuzz/NAME-crash-* and fails the run; its
+# place is tests/corpus/NAME, where make check replays it for ever.
 #
 # usage: FUZZ_S=60 tests/fuzz.sh NAME...
 set -eu
@@ -35,17 +36,22 @@ for name in "$@"; do
 	# shellcheck disable=SC2086
 	clang-14 $flags -o "build/fuzz/$name" "tests/fuzz_$name.c" \
 	    build/fuzz/obj/*.o $libs
-	mkdir -p "build/fuzz/corpus/$name"
-	dict=
-	[ ! -f "tests/fuzz_$name.dict" ] || dict="-dict=tests/fuzz_$name.dict"
-	seeds=
-	[ ! -d "tests/corpus/$name" ] || seeds="tests/corpus/$name"
-	# shellcheck disable=SC2086
+	mkdir -p "build/fuzz/corpus/$name" "build/fuzz/seeds/$name"
+	# As in make check: tests/run.sh, seeds().
+	cp "tests/corpus/$name"/* "build/fuzz/seeds/$name" 2>/dev/null || true
+	[ "$name" != conf ] || cp tests/conf/*.in config/*.conf \
+	    "build/fuzz/seeds/$name"
 	"build/fuzz/$name" -max_total_time="$seconds" -timeout=10 \
-	    -rss_limit_mb=2048 -artifact_prefix="build/fuzz/$name-" $dict \
-	    -print_final_stats=1 "build/fuzz/corpus/$name" $seeds \
-	    >"build/fuzz/$name.log" 2>&1 || bad=1
-	printf '%-12s %s\n' "$name" "$(grep -o 'DONE.*\|ERROR.*' \
-	    "build/fuzz/$name.log" | tail -n 1)"
+	    -rss_limit_mb=2048 -artifact_prefix="build/fuzz/$name-" \
+	    -dict="tests/fuzz_$name.dict" -print_final_stats=1 \
+	    "build/fuzz/corpus/$name" "build/fuzz/seeds/$name" \
+	    >"build/fuzz/$name.log" 2>&1 || {
+		bad=1
+		tail -n 40 "build/fuzz/$name.log"
+		echo "keep it: mv build/fuzz/$name-* tests/corpus/$name/"
+	}
+	printf '%-12s %s, from %s seeds\n' "$name" \
+	    "$(grep -o 'DONE.*\|ERROR.*' "build/fuzz/$name.log" |
+	    tail -n 1)" "$(find "build/fuzz/seeds/$name" -type f | wc -l)"
 done
 exit $bad
