@@ -29,7 +29,7 @@ enum {
 	MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8
 };
 
-static const uint8_t type_bytes[GGUF_NTYPES] = {
+const uint8_t gguf_type_bytes[GGUF_NTYPES] = {
 	[GGUF_U8] = 1, [GGUF_I8] = 1, [GGUF_U16] = 2, [GGUF_I16] = 2,
 	[GGUF_U32] = 4, [GGUF_I32] = 4, [GGUF_F32] = 4, [GGUF_BOOL] = 1,
 	[GGUF_U64] = 8, [GGUF_I64] = 8, [GGUF_F64] = 8
@@ -163,7 +163,7 @@ parse_scalar(struct parser *p, struct gguf_kv *kv)
 	} raw;
 	int rc;
 
-	if ((rc = cursor_read(&p->c, &raw, type_bytes[kv->type])) < 0)
+	if ((rc = cursor_read(&p->c, &raw, gguf_type_bytes[kv->type])) < 0)
 		return rc;
 	switch (kv->type) {
 	case GGUF_U8:	kv->v.u = raw.u8; break;
@@ -216,12 +216,12 @@ parse_array(struct parser *p, struct gguf_kv *kv)
 				return rc;
 		return 0;
 	}
-	if ((rc = cursor_need(&p->c, count, type_bytes[type])) < 0)
+	if ((rc = cursor_need(&p->c, count, gguf_type_bytes[type])) < 0)
 		return rc;
-	if ((data = pool_take(p, count * type_bytes[type])) == NULL)
+	if ((data = pool_take(p, count * gguf_type_bytes[type])) == NULL)
 		return -ENOMEM;
 	kv->v.a.data = data;
-	if ((rc = cursor_read(&p->c, data, count * type_bytes[type])) < 0)
+	if ((rc = cursor_read(&p->c, data, count * gguf_type_bytes[type])) < 0)
 		return rc;
 	return type == GGUF_BOOL ? check_bools(p, kv, data, count) : 0;
 }

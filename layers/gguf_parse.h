@@ -19,6 +19,9 @@ struct gguf_priv {
 	const struct gguf_tensor **by_name;	/* [ntensors], sorted */
 };
 
+/* Of a number; 0 for strings and arrays. */
+extern const uint8_t gguf_type_bytes[GGUF_NTYPES];
+
 /* Open one file and read its header into a struct gguf of one file, every
  * bound checked.  Neither index is built; *ret is NULL on failure. */
 int gguf_parse_file(const char *path, struct gguf **ret, struct err *reterr);
