@@ -17,7 +17,7 @@ static const char *const command_names[] = {
 	[CMD_EXPLAIN] = "explain",
 	[CMD_TOKENIZE] = "tokenize", [CMD_DETOKENIZE] = "detokenize",
 	[CMD_EVAL] = "eval", [CMD_BENCH] = "bench", [CMD_STRESS] = "stress",
-	[CMD_HELP] = "help", [CMD_VERSION] = "version",
+	[CMD_QUANTIZE] = "quantize", [CMD_HELP] = "help", [CMD_VERSION] = "version",
 };
 
 enum { LONG_VAL = 256 };	/* getopt's value of option 0, if long */
@@ -323,6 +323,24 @@ add_ids(struct conf *c, const char *text, struct err *reterr)
 	return 0;
 }
 
+/* quantize: OUT and TYPE, behind the model. */
+static int
+take_quantize(const struct cli *cli, struct conf *c, char ***operand)
+{
+	static const struct conf_key out = { NULL, KEY_PATH,
+	    offsetof(struct conf, out_path), 0, 0 };
+	static const struct conf_key type = { NULL, KEY_TEXT,
+	    offsetof(struct conf, quant_type), 0, 0 };
+	char **end = cli->argv + cli->argc;
+	int rc = 0;
+
+	if (*operand < end)
+		rc = key_set(&out, c, *(*operand)++, cli->err);
+	if (rc == 0 && *operand < end)
+		rc = key_set(&type, c, *(*operand)++, cli->err);
+	return rc;
+}
+
 static int
 refuse_operand(const struct cli *cli, const struct conf *c, const char *word)
 {
@@ -348,7 +366,7 @@ take_operands(const struct cli *cli, struct conf *c, int model_flag)
 	char **operand = cli->argv + optind, **end = cli->argv + cli->argc;
 	int takes_ids = cli->cmd == CMD_DETOKENIZE;
 	int takes_model = takes_ids || cli->cmd == CMD_TOKENIZE ||
-	    cli->cmd == CMD_INSPECT;
+	    cli->cmd == CMD_INSPECT || cli->cmd == CMD_QUANTIZE;
 	int by_flag = c->ids != NULL || c->ids_file != NULL;
 	int rc = 0;
 
@@ -360,6 +378,8 @@ take_operands(const struct cli *cli, struct conf *c, int model_flag)
 	if (operand < end && takes_ids && by_flag)
 		return err_set(cli->err, ERR_USAGE, -EINVAL, "'%.64s': give "
 		    "the ids one way: operands, -p or -f", *operand);
+	if (rc == 0 && cli->cmd == CMD_QUANTIZE)
+		rc = take_quantize(cli, c, &operand);
 	while (rc == 0 && operand < end && takes_ids)
 		rc = add_ids(c, *operand++, cli->err);
 	return rc == 0 && operand < end ? refuse_operand(cli, c, *operand) : rc;

@@ -49,6 +49,7 @@ static const char overview[] =
 "  eval        logits of given tokens, or the perplexity of a text\n"
 "  bench       measure speed beside what the machine could do\n"
 "  stress      push caps and faults, report what held\n"
+"  quantize    make a model file of another type\n"
 "  help [CMD]  this text, or the options of a command\n"
 "  --version   the version\n"
 "\n"
@@ -307,6 +308,35 @@ COMMON
 "Example:\n"
 "  straddle stress -c board.conf\n";
 
+static const char help_quantize[] =
+"usage: straddle quantize [options] IN OUT TYPE\n"
+"\n"
+"Makes the model file OUT from IN with its matrices in another type: Q8_0,\n"
+"Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4, Q4_K, Q5_K, Q6_K, F16, BF16 or F32.\n"
+"Prints for each tensor its types, its bytes, and the root mean square error\n"
+"of its weights as a part of theirs. Metadata and the order of tensors stay;\n"
+"norms, vectors, and the routers of experts keep their type, and so does what\n"
+"is no weight. All else gets TYPE, but for the output head (output.weight, or\n"
+"the embedding where that is the head, too), which gets Q6_K with Q4_K and\n"
+"Q5_K. Of a split model IN is the first part; OUT is one file. It is written\n"
+"under another name beside OUT, and takes its place when it is whole.\n"
+"\n"
+"  --head TYPE       another type for the output head\n"
+"  --fallback TYPE   for rows that have no whole blocks of 256 (default: Q5_0\n"
+"                    for Q4_K, Q5_1 for Q5_K, Q8_0 for Q6_K); F16 where this\n"
+"                    does not fit either\n"
+"  --threads N       1 to 1024 (default: one on each core that may be used);\n"
+"                    the file is the same with any number\n"
+"  --json            one JSON object instead of the lines\n"
+"\n"
+COMMON
+"This command starts no session: of the common options only -m (IN, which is\n"
+"no operand then), -v and -q (the last line alone) change what it does.\n"
+"\n"
+"Examples:\n"
+"  straddle quantize model-f16.gguf model-q4_0.gguf Q4_0\n"
+"  straddle quantize model-bf16.gguf model-q4_k.gguf Q4_K --head Q8_0\n";
+
 static const struct {
 	const char *topic, *text;
 } topics[] = {
@@ -321,6 +351,7 @@ static const struct {
 	{ "eval", help_eval },
 	{ "bench", help_bench },
 	{ "stress", help_stress },
+	{ "quantize", help_quantize },
 	{ "help", overview },
 };
 

@@ -19,6 +19,7 @@
 #define EVAL		(1u << CMD_EVAL)
 #define BENCH		(1u << CMD_BENCH)
 #define STRESS		(1u << CMD_STRESS)
+#define QUANTIZE	(1u << CMD_QUANTIZE)
 
 #define COMMON(k)	&common_keys[COMMON_##k], 0
 #define SAMPLING(k)	\
@@ -73,6 +74,10 @@ static const struct cli_opt options[] = {
 	{ "logits", 0, EVAL, OWN(PATH, logits_path, 0, 0) },
 	{ "text", 0, EVAL, OWN(PATH, text_path, 0, 0) },
 
+	{ "head", 0, QUANTIZE, OWN(TEXT, head_type, 0, 0) },
+	{ "fallback", 0, QUANTIZE, OWN(TEXT, fallback_type, 0, 0) },
+	{ "threads", 0, QUANTIZE, OWN(INT, quant_threads, 1, MAX_CPUS) },
+
 	{ NULL, 'p', BENCH, OWN(INT, bench_prompt, 0, 1 << 24) },
 	{ NULL, 'n', BENCH, OWN(INT, n_predict, 0, 1 << 24) },
 	{ NULL, 'r', BENCH, OWN(INT, bench_reps, 1, 1000) },
@@ -83,7 +88,7 @@ static const struct cli_opt options[] = {
 	{ "slice", 0, BENCH, OWN(INT, slice_ms, 1, 10000) },
 
 	{ "json", 0, RUN | PLAN | INSPECT | DEVICES | EXPLAIN | EVAL | BENCH |
-	    STRESS,
+	    STRESS | QUANTIZE,
 	    OWN(BOOL, json, 0, 0) },
 };
 

@@ -182,6 +182,18 @@ check_ids(const struct conf *c, struct err *reterr)
 	return 0;
 }
 
+static int
+check_quantize(const struct conf *c, struct err *reterr)
+{
+	if (c->cmd != CMD_QUANTIZE || (c->model_path != NULL &&
+	    c->out_path != NULL && c->quant_type != NULL))
+		return 0;
+	return lacks(c, reterr, c->model_path == NULL ?
+	    "no file to read: give IN OUT TYPE" : c->out_path == NULL ?
+	    "no file to write: give IN OUT TYPE" :
+	    "no type: give IN OUT TYPE, such as in.gguf out.gguf Q4_0");
+}
+
 int
 conf_check(struct conf *c, struct err *reterr)
 {
@@ -189,6 +201,8 @@ conf_check(struct conf *c, struct err *reterr)
 
 	if (c->cmd == CMD_HELP || c->cmd == CMD_VERSION)
 		return 0;
+	if ((rc = check_quantize(c, reterr)) < 0)
+		return rc;
 	/* A file without a model is complete: -m may come with each run. */
 	if (c->model_path == NULL && c->cmd != CMD_NONE &&
 	    c->cmd != CMD_DEVICES && !c->check_only)
@@ -234,6 +248,10 @@ conf_free(struct conf *c)
 	free(c->ids_file);
 	free(c->logits_path);
 	free(c->text_path);
+	free(c->out_path);
+	free(c->quant_type);
+	free(c->head_type);
+	free(c->fallback_type);
 	free(c->help_topic);
 	conf_defaults(c);
 }

@@ -44,8 +44,8 @@ struct int_list {
 
 enum command {
 	CMD_NONE, CMD_RUN, CMD_CHAT, CMD_PLAN, CMD_INSPECT, CMD_DEVICES,
-	CMD_EXPLAIN, CMD_TOKENIZE, CMD_DETOKENIZE, CMD_EVAL, CMD_BENCH, CMD_STRESS,
-	CMD_HELP, CMD_VERSION
+	CMD_EXPLAIN, CMD_TOKENIZE, CMD_DETOKENIZE, CMD_EVAL, CMD_BENCH,
+	CMD_STRESS, CMD_QUANTIZE, CMD_HELP, CMD_VERSION
 };
 
 struct conf {
@@ -88,6 +88,11 @@ struct conf {
 	char *ids_file;		/* eval --ids-file; detokenize -f */
 	char *logits_path;	/* eval --logits */
 	char *text_path;	/* eval --text */
+	char *out_path;		/* quantize: operands OUT and TYPE */
+	char *quant_type;
+	char *head_type;	/* quantize --head, NULL = by TYPE */
+	char *fallback_type;	/* quantize --fallback, NULL = by TYPE */
+	int quant_threads;	/* quantize --threads, 0 = one per core */
 	int no_bos;		/* tokenize --no-bos */
 	int pieces;		/* tokenize --pieces */
 	int special;		/* --special: control tokens written in the

@@ -17,5 +17,6 @@ int cmd_detokenize(const struct conf *c, struct err *reterr);
 int cmd_eval(const struct conf *c, struct err *reterr);
 int cmd_bench(const struct conf *c, struct err *reterr);
 int cmd_stress(const struct conf *c, struct err *reterr);
+int cmd_quantize(const struct conf *c, struct err *reterr);
 
 #endif

@@ -46,6 +46,7 @@ static int (*const commands[])(const struct conf *, struct err *) = {
 	[CMD_EVAL] = cmd_eval,
 	[CMD_BENCH] = cmd_bench,
 	[CMD_STRESS] = cmd_stress,
+	[CMD_QUANTIZE] = cmd_quantize,
 	[CMD_HELP] = help,
 	[CMD_VERSION] = version,
 };

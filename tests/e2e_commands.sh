@@ -10,7 +10,7 @@ works "--version" --version
 check "one line with a number" prints '^straddle [0-9]+\.[0-9]+'
 works "help" help
 for command in run chat plan inspect devices explain tokenize detokenize eval \
-    bench stress; do
+    bench stress quantize; do
 	OUT=$T/main straddle help
 	check "help lists $command" grep -q "^  $command " "$T/main"
 	works "help $command" help $command

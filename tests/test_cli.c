@@ -157,6 +157,20 @@ START_TEST(the_other_commands_take_theirs)
 	t_ok(LOAD("eval", "-m", "x", "--text", "book.txt"), &err);
 	ck_assert_str_eq(conf.text_path, "book.txt");
 
+	t_ok(LOAD("quantize", "in", "out", "Q4_0", "--head", "Q6_K",
+	    "--fallback", "Q8_0", "--threads", "3", "--json"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_QUANTIZE);
+	ck_assert_str_eq(conf.model_path, "in");
+	ck_assert_str_eq(conf.out_path, "out");
+	ck_assert_str_eq(conf.quant_type, "Q4_0");
+	ck_assert_str_eq(conf.head_type, "Q6_K");
+	ck_assert_str_eq(conf.fallback_type, "Q8_0");
+	ck_assert_int_eq(conf.quant_threads, 3);
+	t_ok(LOAD("quantize", "out", "-m", "in", "F16"), &err);
+	ck_assert_str_eq(conf.model_path, "in");
+	ck_assert_str_eq(conf.out_path, "out");
+	ck_assert_str_eq(conf.quant_type, "F16");
+
 	t_ok(LOAD("bench", "-m", "x", "-p", "64", "-n", "0", "-r", "5",
 	    "--load", "--sweep", "1,2,4,8", "-d", "0,2048", "--parallel",
 	    "1,16", "--slice", "5", "--json"), &err);
@@ -300,6 +314,7 @@ START_TEST(bad_values_are_refused_by_the_name_of_their_flag)
 		{ "run", "-m", "", "-m: the path is empty" },
 		{ "run", "-f", "", "-f: the path is empty" },
 		{ "run", "-s", "cpu,cap=0", "-s #1: cap: '0' holds nothing" },
+		{ "quantize", "--threads", "0", "--threads: '0' is too small" },
 		{ "bench", "-p", "text", "-p: 'text' is not a whole number" },
 		{ "bench", "-n", "-1", "-n: '-1' is too small: 0 to" },
 		{ "bench", "-r", "0", "-r: '0' is too small: 1 to 1000" },
@@ -343,6 +358,12 @@ START_TEST(what_does_not_fit_together_is_refused)
 	REFUSED("--logits OUT.f32 goes with", "eval", "-m", "x", "--ids", "1");
 	REFUSED("--logits OUT.f32 goes with", "eval", "-m", "x", "--text",
 	    "b", "--logits", "o");
+	REFUSED("quantize: no file to read", "quantize");
+	REFUSED("quantize: no file to write", "quantize", "x");
+	REFUSED("quantize: no type", "quantize", "x", "y");
+	REFUSED("quantize: no type", "quantize", "-m", "x", "y");
+	REFUSED("'Q4_0': not an operand of quantize", "quantize", "-m", "x",
+	    "x", "y", "Q4_0");
 	REFUSED("--ctx: needs a value", "run", "-m", "x", "--ctx");
 	REFUSED("-m: needs a value", "run", "-m");
 	REFUSED("--json: takes no value", "run", "--json=1");

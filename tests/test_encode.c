@@ -160,7 +160,8 @@ START_TEST(what_a_block_can_say_comes_back_exactly)
 			block[1] = (uint8_t)(0x24 + round % 13);
 		if (exact[k] == QUANT_Q4_1 || exact[k] == QUANT_Q5_1) {
 			block[2] = 0;		/* m, of either sign */
-			block[3] = (uint8_t)(0x24 + round % 9 + round % 2 * 128);
+			block[3] = (uint8_t)(0x24 + round % 9 +
+			    round % 2 * 128);
 		}
 		block[nbytes - 1] = 0x00;	/* two elements at one end */
 		block[nbytes - 2] = 0xff;	/* and two at the other */
