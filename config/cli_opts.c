@@ -73,6 +73,7 @@ static const struct cli_opt options[] = {
 	{ "ids-file", 0, EVAL, OWN(PATH, ids_file, 0, 0) },
 	{ "logits", 0, EVAL, OWN(PATH, logits_path, 0, 0) },
 	{ "text", 0, EVAL, OWN(PATH, text_path, 0, 0) },
+	{ "stride", 0, EVAL, OWN(INT, stride_tok, 1, LIMIT_CONTEXT) },
 
 	{ "head", 0, QUANTIZE, OWN(TEXT, head_type, 0, 0) },
 	{ "fallback", 0, QUANTIZE, OWN(TEXT, fallback_type, 0, 0) },

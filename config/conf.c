@@ -179,6 +179,8 @@ check_ids(const struct conf *c, struct err *reterr)
 	if ((c->text_path != NULL) != (c->logits_path == NULL))
 		return lacks(c, reterr, "--logits OUT.f32 goes with --ids and "
 		    "--ids-file, and they need it");
+	if (c->text_path == NULL && c->stride_tok > 0)
+		return lacks(c, reterr, "--stride goes with --text");
 	return 0;
 }
 

@@ -88,6 +88,7 @@ struct conf {
 	char *ids_file;		/* eval --ids-file; detokenize -f */
 	char *logits_path;	/* eval --logits */
 	char *text_path;	/* eval --text */
+	int stride_tok;		/* eval --stride; 0 = the context */
 	char *out_path;		/* quantize: operands OUT and TYPE */
 	char *quant_type;
 	char *head_type;	/* quantize --head, NULL = by TYPE */

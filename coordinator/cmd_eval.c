@@ -13,6 +13,7 @@
 #include "output.h"
 #include "sample.h"
 #include "source.h"
+#include "status.h"
 
 /* --- logits of every position --- */
 
@@ -74,15 +75,19 @@ eval_ids(struct job *j, const uint32_t *ids, size_t n, struct logits_out *o,
 
 /* --- perplexity --- */
 
-/* Chunks of a context each, BOS in front of each; the second half of a chunk's
- * positions are scored (so that each has at least half a context before it).
+/* Chunks of a context each, BOS in the place of each one's first token; the
+ * second half of a chunk is scored, so that each token has at least half a
+ * context before it, as the field does it: figures compare.  Chunks begin a
+ * stride apart, by default the context; up to half of it a stride's tokens
+ * are scored of each, so that none is left out or scored twice.
  * Perplexity = exp(mean negative log-likelihood); its standard error by the
  * delta method from the sample's variance. */
 enum { MIN_SCORED_CTX = 3 };
 
 struct score {
 	const uint32_t *ids;	/* of this chunk */
-	uint32_t n_ctx, n_vocab;
+	uint32_t n_ctx, n_vocab, stride;
+	uint32_t first;		/* position whose logits score the next token */
 	double sum, squares;
 	uint64_t count;
 };
@@ -104,14 +109,13 @@ static int
 score_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
 {
 	struct score *s = arg;
+	uint32_t pos = s->first + index;
 	double nll;
 
-	if (index < s->n_ctx / 2 || index + 1 >= s->n_ctx)
-		return 0;
-	nll = negative_log_likelihood(logits, s->n_vocab, s->ids[index + 1]);
+	nll = negative_log_likelihood(logits, s->n_vocab, s->ids[pos + 1]);
 	if (!isfinite(nll))
 		return err_set(reterr, ERR_RUN, -EDOM, "the logits at "
-		    "position %u are not numbers", index);
+		    "position %u are not numbers", pos);
 	s->sum += nll;
 	s->squares += nll * nll;
 	s->count++;
@@ -128,39 +132,71 @@ report_score(const struct conf *c, const struct score *s, uint32_t chunks,
 	    0) : 0;
 	se = s->count > 1 ? ppl * sqrt(var / (double)(s->count - 1)) : 0;
 	if (c->json)
-		return output_json(json_pack("{s:f,s:f,s:I,s:i,s:i}",
+		return output_json(json_pack("{s:f,s:f,s:I,s:i,s:i,s:i}",
 		    "perplexity", ppl, "standard_error", se, "scored",
 		    (json_int_t)s->count, "chunks", (int)chunks, "context",
-		    (int)s->n_ctx), 0, reterr);
-	printf("perplexity %.4f +- %.4f (%u chunks of %u tokens, %llu "
-	    "scored)\n", ppl, se, chunks, s->n_ctx,
-	    (unsigned long long)s->count);
+		    (int)s->n_ctx, "stride", (int)s->stride), 0, reterr);
+	printf("perplexity %.4f +- %.4f (%u chunks of %u tokens", ppl, se,
+	    chunks, s->n_ctx);
+	if (s->stride != s->n_ctx)
+		printf(", %u apart", s->stride);
+	printf(", %llu scored)\n", (unsigned long long)s->count);
 	return 0;
+}
+
+/* What only leads to the scored part asks for no logits (but for one row: a
+ * feed has a last one); nor does the last token, with nothing behind it. */
+static int
+score_chunk(struct job *j, struct score *s, struct err *reterr)
+{
+	int rc;
+
+	if ((rc = job_feed(j, 0, 0, s->ids, s->first, WANT_LAST, NULL, NULL,
+	    reterr)) < 0 ||
+	    (rc = job_feed(j, 0, s->first, s->ids + s->first,
+	    s->n_ctx - 1 - s->first, WANT_ALL, score_row, s, reterr)) < 0)
+		return rc;
+	return pipeline_forget(j->p, 0, reterr);
+}
+
+static uint32_t
+stride_of(const struct job *j)
+{
+	return j->c->stride_tok > 0 ? (uint32_t)j->c->stride_tok :
+	    j->plan.ctx_tok;
 }
 
 static int
 score_chunks(struct job *j, uint32_t *ids, size_t n, struct err *reterr)
 {
 	struct score s = { .n_ctx = j->plan.ctx_tok,
-	    .n_vocab = j->m->hp.n_vocab };
+	    .n_vocab = j->m->hp.n_vocab, .stride = stride_of(j) };
+	uint32_t chunk, chunks = (uint32_t)((n - s.n_ctx) / s.stride) + 1;
 	int32_t bos = tokenizer_bos(j->t);
-	uint32_t chunk, chunks = (uint32_t)(n / s.n_ctx), first;
-	int rc;
+	uint32_t *at = ids, was;
+	struct status st;
+	int rc = 0;
 
-	for (chunk = 0; chunk < chunks; chunk++) {
-		s.ids = ids + (size_t)chunk * s.n_ctx;
-		first = ids[(size_t)chunk * s.n_ctx];
+	s.first = s.n_ctx / 2;
+	if (s.stride <= s.n_ctx / 2)
+		s.first = s.n_ctx - s.stride - 1;
+	status_init(&st, j->c->verbose > 0);
+	for (chunk = 0; chunk < chunks; chunk++, at += s.stride) {
+		s.ids = at;
+		was = *at;
 		if (tokenizer_adds_bos(j->t) && bos >= 0)
-			ids[(size_t)chunk * s.n_ctx] = (uint32_t)bos;
-		rc = job_feed(j, 0, 0, s.ids, s.n_ctx, WANT_ALL, score_row,
-		    &s, reterr);
-		ids[(size_t)chunk * s.n_ctx] = first;
-		if (rc < 0 || (rc = pipeline_forget(j->p, 0, reterr)) < 0)
-			return rc;
-		log_info("chunk %u of %u: perplexity so far %.4f", chunk + 1,
-		    chunks, exp(s.sum / (double)s.count));
+			*at = (uint32_t)bos;
+		rc = score_chunk(j, &s, reterr);
+		*at = was;
+		if (rc < 0)
+			break;
+		if (status_due(&st))
+			status_say(&st, (double)(chunk + 1) / chunks,
+			    "chunk %u of %u: perplexity so far %.4f",
+			    chunk + 1, chunks, exp(s.sum / (double)s.count));
 	}
-	return report_score(j->c, &s, chunks, reterr);
+	status_wipe(&st);
+	return rc < 0 ? rc : report_score(j->c, &s, chunks, reterr);
 }
 
 /* --- both --- */
@@ -199,6 +235,10 @@ check_count(const struct job *j, size_t n, struct err *reterr)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "a context of %u "
 		    "leaves no position to score: --ctx %d or more is needed",
 		    ctx, MIN_SCORED_CTX);
+	if (stride_of(j) > ctx)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "--stride: %u is "
+		    "more than the context of %u: what lies between two "
+		    "chunks would be read by none", stride_of(j), ctx);
 	return n >= ctx ? 0 : err_set(reterr, ERR_USAGE, -EINVAL, "%s has %zu "
 	    "tokens, fewer than the context of %u: give a longer text or a "
 	    "smaller --ctx", j->c->text_path, n, ctx);

@@ -27,6 +27,29 @@ STRADDLE_CPU_MASK=0 hold "-s cpu" 512
 python3 "$shared/tools/tokconform.py" --straddle "$bin" \
     --dir "$shared/tokenizers"
 
+# Perplexity of the demo model's files as recorded, and of those that quantize
+# makes: as good as another program's of the same type.
+made=$(mktemp -d "${TMPDIR:-/tmp}/straddle-conformance.XXXXXX")
+trap 'rm -rf "$made"' EXIT
+near()	# near FILE RECORDED WHAT
+{
+	"$bin" eval -q -m "$1" --ctx 256 --text "$shared/models/kjv-held.txt" \
+	    --json | python3 -c 'import json, sys
+p, want = json.load(sys.stdin)["perplexity"], float(sys.argv[1])
+ok = abs(p / want - 1) <= 0.005
+print("%s perplexity %.4f, %s (recorded %s)" % ("ok  " if ok else "FAIL", p,
+      sys.argv[2], sys.argv[1]))
+sys.exit(not ok)' "$2" "$3"
+}
+for pair in f16:27.25 q8_0:27.25 q4_0:27.48; do
+	type=${pair%:*} recorded=${pair#*:}
+	near "$shared/models/kjv-$type.gguf" "$recorded" "kjv-$type"
+	"$bin" quantize -q "$shared/models/kjv-f16.gguf" "$made/$type.gguf" \
+	    "$type" >/dev/null
+	near "$made/$type.gguf" "$recorded" "our $type"
+done
+cmp "$made/f16.gguf" "$shared/models/kjv-f16.gguf"
+
 # The demo model's perplexity with each set of kernels: near what was recorded,
 # and near the reference kernels', which come first.
 case $(uname -m) in

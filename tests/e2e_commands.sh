@@ -262,6 +262,42 @@ print(" ".join(words[:300]))' "$T/text" >"$T/shuffled"
 straddle eval -m "$MODEL" --ctx 64 --text "$T/shuffled"
 check "its own text surprises the model less than shuffled words" \
     test "$own" -lt "$(ppl)"
+straddle eval -m "$MODEL" --ctx 64 --stride 65 --text "$T/text"
+check "a stride longer than the context" is_refusal 2 '65 .* context of 64'
+
+# by_hand STRIDE: the perplexity of "$T/text" from logits of whole chunks: the
+# second half of each, or its last STRIDE tokens.
+by_hand()
+{
+	"$PYTHON" - "$BIN" "$MODEL" "$T" "$1" <<-'END'
+	import array, math, subprocess, sys
+	bin, model, dir, stride = sys.argv[1:4] + [int(sys.argv[4])]
+	ctx, nv, nll = 64, 2048, []
+	ids = subprocess.run([bin, 'tokenize', model, '-f', dir + '/text'],
+	                     capture_output=True, text=True).stdout.split()
+	for at in range(0, len(ids) - ctx + 1, stride):
+	    chunk = [ids[0]] + ids[at + 1:at + ctx]
+	    subprocess.run([bin, 'eval', '-q', '-m', model, '--ctx', '64',
+	                    '--ids', ' '.join(chunk), '--logits',
+	                    dir + '/chunk.f32'], check=True)
+	    x = array.array('f', open(dir + '/chunk.f32', 'rb').read())
+	    start = ctx - stride if stride <= ctx // 2 else ctx // 2 + 1
+	    for i in range(start, ctx):
+	        row = x[(i - 1) * nv:i * nv]
+	        nll.append(math.log(math.fsum(map(math.exp, row))) -
+	                   row[int(chunk[i])])
+	n, mean = len(nll), math.fsum(nll) / len(nll)
+	var = math.fsum((v - mean) ** 2 for v in nll) / n
+	print('perplexity %.4f +- %.4f %d scored' % (math.exp(mean),
+	      math.exp(mean) * math.sqrt(var / (n - 1)), n))
+	END
+}
+for stride in 64 32 20; do
+	straddle eval -q -m "$MODEL" --ctx 64 --stride $stride --text "$T/text"
+	check "perplexity by hand, stride $stride" same "$(by_hand $stride)" \
+	    "$(sed 's/(.*, \([0-9]* scored\))/\1/' "$OUT")"
+done
+
 straddle eval -m "$MODEL" --ctx 1024 --text "$T/text"
 check "a text shorter than the context" exits 2
 check "both numbers" says '[0-9]+ tokens.* 1024'

@@ -156,6 +156,9 @@ START_TEST(the_other_commands_take_theirs)
 	ck_assert_str_eq(conf.ids_file, "i");
 	t_ok(LOAD("eval", "-m", "x", "--text", "book.txt"), &err);
 	ck_assert_str_eq(conf.text_path, "book.txt");
+	ck_assert_int_eq(conf.stride_tok, 0);
+	t_ok(LOAD("eval", "-m", "x", "--text", "b", "--stride", "9"), &err);
+	ck_assert_int_eq(conf.stride_tok, 9);
 
 	t_ok(LOAD("quantize", "in", "out", "Q4_0", "--head", "Q6_K",
 	    "--fallback", "Q8_0", "--threads", "3", "--json"), &err);
@@ -314,6 +317,7 @@ START_TEST(bad_values_are_refused_by_the_name_of_their_flag)
 		{ "run", "-m", "", "-m: the path is empty" },
 		{ "run", "-f", "", "-f: the path is empty" },
 		{ "run", "-s", "cpu,cap=0", "-s #1: cap: '0' holds nothing" },
+		{ "eval", "--stride", "0", "--stride: '0' is too small: 1 to" },
 		{ "quantize", "--threads", "0", "--threads: '0' is too small" },
 		{ "bench", "-p", "text", "-p: 'text' is not a whole number" },
 		{ "bench", "-n", "-1", "-n: '-1' is too small: 0 to" },
@@ -358,6 +362,8 @@ START_TEST(what_does_not_fit_together_is_refused)
 	REFUSED("--logits OUT.f32 goes with", "eval", "-m", "x", "--ids", "1");
 	REFUSED("--logits OUT.f32 goes with", "eval", "-m", "x", "--text",
 	    "b", "--logits", "o");
+	REFUSED("--stride goes with --text", "eval", "-m", "x", "--ids", "1",
+	    "--logits", "o", "--stride", "2");
 	REFUSED("quantize: no file to read", "quantize");
 	REFUSED("quantize: no file to write", "quantize", "x");
 	REFUSED("quantize: no type", "quantize", "x", "y");
