@@ -19,7 +19,7 @@
 static const char *const end_texts[] = {
 	"<|eot_id|>", "<|eom_id|>", "<|end|>", "<|im_end|>", "<end_of_turn>",
 	"<|endoftext|>", "<|end_of_text|>", "<|return|>", "<|call|>",
-	"<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"
+	"<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>"
 };
 _Static_assert(NITEMS(end_texts) + 2 <= MAX_END_TOKENS, "and eos, eot");
 

@@ -277,7 +277,7 @@ END_TEST
 /* n * n steps would take minutes. */
 START_TEST(a_run_of_blanks_is_looked_at_from_its_front_only)
 {
-	enum { LEN = 500000 };
+	enum { LEN = 300000 };
 	char *text = malloc(LEN);
 	struct pre *p;
 	size_t k;
@@ -300,7 +300,7 @@ START_TEST(long_runs_of_anything_take_linear_time)
 		" ", "\n", "a", "A", "1", "!", "'", " a", "\t\n", "  !",
 		"\303\211", "\344\275\240", "\314\201", "Aa", "\377", " \n\n "
 	};
-	enum { LEN = 40000 };
+	enum { LEN = 10000 };
 	char *text = malloc(LEN + 1);
 	struct pre *p;
 	size_t i, k, at, n;
@@ -338,7 +338,7 @@ START_TEST(any_bytes_come_once_in_order)
 
 	for (k = 0; pre_name(k) != NULL; k++) {
 		p = open_pre(pre_name(k));
-		for (round = 0; round < 2000; round++) {
+		for (round = 0; round < 200; round++) {
 			for (n = 0; n < 150; n += len) {
 				const char *b = bits[t_rand_below(
 				    NITEMS(bits))];
