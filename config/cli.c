@@ -17,7 +17,8 @@ static const char *const command_names[] = {
 	[CMD_EXPLAIN] = "explain",
 	[CMD_TOKENIZE] = "tokenize", [CMD_DETOKENIZE] = "detokenize",
 	[CMD_EVAL] = "eval", [CMD_BENCH] = "bench", [CMD_STRESS] = "stress",
-	[CMD_QUANTIZE] = "quantize", [CMD_HELP] = "help", [CMD_VERSION] = "version",
+	[CMD_QUANTIZE] = "quantize", [CMD_HELP] = "help",
+	[CMD_VERSION] = "version",
 };
 
 enum { LONG_VAL = 256 };	/* getopt's value of option 0, if long */
@@ -346,7 +347,10 @@ refuse_operand(const struct cli *cli, const struct conf *c, const char *word)
 {
 	const char *cmd = command_names[cli->cmd], *hint = NULL;
 
-	if (c->model_path == NULL)
+	if (cli->cmd == CMD_QUANTIZE &&
+	    word[strspn(word, "0123456789")] == '\0')
+		hint = "the number of threads is --threads N";
+	else if (c->model_path == NULL)
 		hint = "the model is -m MODEL";
 	else if (cli->cmd == CMD_RUN)
 		hint = c->prompt == NULL ? "the prompt is -p TEXT" :

@@ -199,6 +199,9 @@ prepare(struct job_quantize *j, struct err *reterr)
 	    (rc = gguf_open(j->c->model_path, &j->g, reterr)) < 0 ||
 	    (rc = refuse_same_file(j, reterr)) < 0)
 		return rc;
+	if (j->g->ntensors == 0)
+		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: holds no "
+		    "tensors: there is nothing to convert", j->g->file->path);
 	if ((j->type = calloc(j->g->ntensors + 1, sizeof(*j->type))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	if ((rc = requant_types(j->g, &want, j->type, reterr)) < 0)
@@ -312,10 +315,15 @@ report(struct job_quantize *j, unsigned nthreads, struct err *reterr)
 	}
 	printf("%s: ", j->c->out_path);
 	print_types(j);
-	printf("; %s -> %s; error %.3f %% over the %" PRIu64 " converted; "
-	    "%.2f s, %u thread%s\n", units_human_bytes(before, was),
-	    units_human_bytes(after, is), 100 * error_of(&j->sum),
-	    j->nchanged, s, nthreads, nthreads == 1 ? "" : "s");
+	printf("; %s -> %s; ", units_human_bytes(before, was),
+	    units_human_bytes(after, is));
+	if (j->nchanged > 0)
+		printf("error %.3f %% over the %" PRIu64 " converted",
+		    100 * error_of(&j->sum), j->nchanged);
+	else
+		printf("nothing to convert");
+	printf("; %.2f s, %u thread%s\n", s, nthreads,
+	    nthreads == 1 ? "" : "s");
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* coordinator/requant.h - a model's tensors, each in another type.
  * Owns: the choice of types, and the threads that read, convert and write.
- * Called by cmd_quantize and by tests.  Knows no command line and prints
- * nothing; takes 1.25 MiB a thread, whatever the model's size. */
+ * Called by cmd_quantize.  Knows no command line and prints nothing; takes
+ * 1.25 MiB a thread, whatever the model's size. */
 #ifndef COORDINATOR_REQUANT_H
 #define COORDINATOR_REQUANT_H
 

@@ -24,5 +24,8 @@ check "it is JSON with four sessions" "$PYTHON" -c \
 works "tokenize" tokenize -m "$MODEL" -p "And God said"
 works "and back" detokenize -m "$MODEL" $(cat "$OUT")
 check "the same words" prints "^And God said$"
+works "quantize" quantize "$MODEL" "$T/q4_0.gguf" Q4_0 --threads 2
+check "the same file on every machine" same "1296689804 3016608" \
+    "$(cksum <"$T/q4_0.gguf")"
 refuses "no model" 4 "no-such.gguf" run -m no-such.gguf -p hello
 e2e_end

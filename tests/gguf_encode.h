@@ -1,6 +1,7 @@
 /* tests/gguf_encode.h - floats to blocks of every quantized type that has
  * kernels: to the nearest level, scales from the extremes.  Not the best
- * quantizer, a plain one.  Called by gguf_fill.c and tests. */
+ * quantizer, a plain one: the yardstick of the product's, kernels/encode.c.
+ * Called by gguf_fill.c and tests. */
 #ifndef TESTS_GGUF_ENCODE_H
 #define TESTS_GGUF_ENCODE_H
 

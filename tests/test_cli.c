@@ -435,6 +435,14 @@ START_TEST(what_other_programs_call_it_is_told_in_our_words)
 
 	for (i = 0; i < NITEMS(known); i++)
 		REFUSED(known[i].says, "run", known[i].typed, known[i].value);
+	REFUSED("--output-tensor-type: not an option of quantize: write --head",
+	    "quantize", "--output-tensor-type", "Q6_K", "x", "y", "Q4_0");
+	REFUSED("--pure: not an option of quantize: write --head", "quantize",
+	    "--pure", "x", "y", "Q4_K");
+	REFUSED("--ppl-stride: not an option of eval: write --stride", "eval",
+	    "--ppl-stride", "9");
+	REFUSED("'8': not an operand of quantize: the number of threads is "
+	    "--threads N", "quantize", "x", "y", "Q4_0", "8");
 	/* Only what the command takes is proposed. */
 	REFUSED("--prompt: not an option of plan: 'straddle help", "plan",
 	    "--prompt", "x");
