@@ -3,7 +3,7 @@
 # process and io_uring fails in turn, in the coordinator and in workers, from
 # the start to the last token; and workers that tell lies.
 #
-#	TORTURE_S	seconds for each line below (default 2: a choice)
+#	TORTURE_S	seconds for each line below (default 1: a choice)
 #	TORTURE		"all": other commands too
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e.sh"
@@ -16,7 +16,7 @@ LIMIT=1200
 
 torture()	# WHO:WHAT ARGS...
 {
-	run_any "$PYTHON" "$TESTS/torture.py" "${TORTURE_S:-2}" "$FAULTY" "$@"
+	run_any "$PYTHON" "$TESTS/torture.py" "${TORTURE_S:-1}" "$FAULTY" "$@"
 	sed -n '$p' "$OUT"
 	check "$*" exits 0
 	[ "$RC" = 0 ] || cat "$OUT"

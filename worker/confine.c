@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -182,6 +183,25 @@ confine_thread(void *arg, unsigned thread)
 		    j->landlock_fd, 0));
 }
 
+/* A thread that runs code of this process?  Not one that has just ended, and
+ * not the kernel's own, "iou-wrk-...": those of a closed io_uring are listed
+ * for a moment more. */
+static int
+is_thread(int task_fd, const char *tid)
+{
+	char path[64], comm[4] = "";
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%.32s/comm", tid);
+	if (tid[0] == '.' || (fd = openat(task_fd, path, O_RDONLY |
+	    O_CLOEXEC)) < 0)
+		return 0;
+	n = read(fd, comm, sizeof(comm));
+	close(fd);
+	return n > 0 && memcmp(comm, "iou-", sizeof(comm)) != 0;
+}
+
 /* Threads of this process; 0 = cannot be known. */
 static unsigned
 count_threads(void)
@@ -193,7 +213,7 @@ count_threads(void)
 	if (d == NULL)
 		return 0;
 	while ((e = readdir(d)) != NULL)
-		n += e->d_name[0] != '.';
+		n += (unsigned)is_thread(dirfd(d), e->d_name);
 	closedir(d);
 	return n;
 }
