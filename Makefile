@@ -188,6 +188,11 @@ KILLS   ?= 1000
 check-kills: all
 	KILLS=$(KILLS) tests/kills.py $(B)/straddle
 
+# Memory groups of v2 on a kernel that has nothing else, in a machine of its own.
+check-vm: all $(B)/tests/test_cgroup $(B)/tests/mkgguf
+	.ci/deps vm
+	TIME_S=1900 tests/run.sh tests/vm.sh
+
 # Held against data that nobody here tuned for, where it is beside the tree.
 SHARED  ?= ../shared
 CONFORM := $(addprefix llama-,f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4) \
@@ -228,6 +233,7 @@ help:
 	echo "  check-arm64      cross-built, under user emulation"
 	echo "  check-big        a model larger than any one cap (850 MB)"
 	echo "  check-kills      KILLS (1000) workers are lost; minutes"
+	echo "  check-vm         cgroup v2 alone, on Debian's kernel under qemu"
 	echo "  check-fuzz       each fuzzer for FUZZ_S seconds (60)"
 	echo "  check-torture    each allocation, map, descriptor fails in turn"
 	echo "  check-conformance  against data in SHARED (../shared)"
@@ -238,6 +244,6 @@ help:
 
 .PHONY: all demo check check-built check-kernels check-includes check-asan \
     check-tsan check-clang check-programs check-arm64 check-conformance \
-    check-big check-fuzz check-kills check-torture print-flags clean help
+    check-big check-vm check-fuzz check-kills check-torture print-flags clean help
 
 -include $(wildcard $(B)/*/*.d)

@@ -145,7 +145,7 @@ job_plan(struct job *j, struct err *reterr)
 		.model = j->m, .kernels = &j->kernels,
 		.free_bytes = enforce_free_bytes(),
 		.pays_once = enforce_best(NULL) == ENFORCE_CGROUP,
-		.runtime_bytes = runtime_bytes,
+		.runtime_bytes = runtime_bytes, .waver_bytes = RUNTIME_ROUND,
 	};
 	int rc;
 

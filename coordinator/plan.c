@@ -164,7 +164,8 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		ps->threads = z->threads[i] = plan_threads(ps->conf);
 		ps->cap_bytes = ps->conf->cap_bytes != 0 ?
 		    ps->conf->cap_bytes : share;
-		z->runtime[i] = env->runtime_bytes(env->arg, ps->threads);
+		z->runtime[i] = env->runtime_bytes(env->arg, ps->threads) +
+		    env->runtime_more;
 	}
 	return 0;
 }

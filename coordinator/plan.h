@@ -49,6 +49,10 @@ struct plan_env {
 	 * measured. */
 	uint64_t (*runtime_bytes)(void *arg, unsigned threads);
 	void *arg;
+	/* So much more it may come out when it is measured again: what is
+	 * advised, or chosen by plan_fit(), leaves room for it. */
+	uint64_t waver_bytes;
+	uint64_t runtime_more;		/* plan_fit.c's own; else 0 */
 };
 
 /* Plan c over its sessions.  0, with every session's total <= its cap.

@@ -68,12 +68,9 @@ plan_explain_lack(const struct conf *c, const struct plan_env *env,
 	const struct plan_session *ps = &p->session[s];
 	char need[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
 	char range[96], would[512] = "";
-	struct plan_env near = *env;
 	struct fit f;
 
-	/* Shares of free memory shrink while one reads. */
-	near.free_bytes -= env->free_bytes / 16;
-	if (fit_init(&f, c, &near) == 0)
+	if (fit_init(&f, c, env) == 0)
 		plan_alternatives(&f, would, sizeof(would));
 	fit_done(&f);
 	add(would, sizeof(would), "caps larger by %" PRIu64 " MiB",

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <bsd/string.h>
 
 #include "plan_priv.h"
 
@@ -17,7 +18,10 @@ enum {
 int
 fit_init(struct fit *f, const struct conf *c, const struct plan_env *env)
 {
-	*f = (struct fit){ .c = c, .env = env };
+	*f = (struct fit){ .c = c, .env = &f->near, .near = *env };
+	f->near.runtime_more = env->waver_bytes;
+	/* Shares of free memory shrink while one reads. */
+	f->near.free_bytes -= env->free_bytes / 16;
 	f->v = malloc(sizeof(*f->v));
 	f->scratch = malloc(sizeof(*f->scratch));
 	return f->v != NULL && f->scratch != NULL ? 0 : -ENOMEM;
@@ -173,22 +177,25 @@ settings(const struct fit *f, const struct conf *c, char buf[128])
 static int
 choose_number(struct fit *f, char why[PLAN_WHY_LEN])
 {
-	const struct session_conf *s = f->c->session;
-	char what[128], cap[UNITS_BYTES_LEN];
+	char what[128], cap[UNITS_BYTES_LEN], one[MAX_NAME], who[MAX_NAME];
 	int n = fit_sessions(f, 1);
 
 	if (n == 0)
 		return 0;
 	settings(f, f->c, what);
-	if (n == 1)
+	strlcpy(one, f->c->session[0].name, sizeof(one));
+	if (n == 1) {
 		snprintf(why, PLAN_WHY_LEN, "one session like %s is enough "
-		    "for %s", s->name, what);
-	else if (!fits_with_sessions(f, n - 1))
+		    "for %s", one, what);
+	} else if (!fits_with_sessions(f, n - 1)) {
+		strlcpy(who, f->v->session[f->short_session].name,
+		    sizeof(who));
 		snprintf(why, PLAN_WHY_LEN, "%d sessions like %s, each with "
 		    "a cap of %s, are the fewest for %s: with %d, session %s "
-		    "lacks %" PRIu64 " bytes", n, s->name, units_human_bytes(
-		    f->scratch->session[0].cap_bytes, cap), what, n - 1,
-		    f->v->session[f->short_session].name, f->short_bytes);
+		    "lacks %" PRIu64 " bytes", n, one, units_human_bytes(
+		    f->scratch->session[0].cap_bytes, cap), what, n - 1, who,
+		    f->short_bytes);
+	}
 	return fits_with_sessions(f, n);
 }
 
@@ -236,29 +243,41 @@ make_smaller(struct fit *f, char text[256])
 	return text;
 }
 
+/* As asked and exactly: room is left only in what is chosen. */
+static int
+fits_exactly(struct fit *f, const struct plan_env *env)
+{
+	int yes;
+
+	f->env = env;
+	yes = fits_with_sessions(f, f->c->nsessions);
+	f->env = &f->near;
+	return yes;
+}
+
 /* Several sessions are what there is.  1 with v set, or 0. */
 static int
-choose_settings(struct fit *f, char why[PLAN_WHY_LEN])
+choose_settings(struct fit *f, const struct plan_env *env,
+    char why[PLAN_WHY_LEN])
 {
-	int n = f->c->nsessions, short_session;
-	char what[128], others[512], text[256];
+	int n = f->c->nsessions;
+	char what[128], others[512], text[256], who[MAX_NAME];
 	uint64_t lack;
 
 	settings(f, f->c, what);
-	if (fits_with_sessions(f, n)) {
+	if (fits_exactly(f, env)) {
 		snprintf(why, PLAN_WHY_LEN, "the %d session%s given hold%s %s "
 		    "as asked", n, n > 1 ? "s" : "", n > 1 ? "" : "s", what);
 		return 1;
 	}
 	lack = f->short_bytes;
-	short_session = (int)f->short_session;
+	strlcpy(who, f->c->session[f->short_session].name, sizeof(who));
 	plan_alternatives(f, others, sizeof(others));
 	if (make_smaller(f, text) == NULL)
 		return 0;
 	snprintf(why, PLAN_WHY_LEN, "%d session%s cannot hold %s: session %s "
 	    "lacks %" PRIu64 " bytes; chosen: %s; what else would help: %s",
-	    n, n > 1 ? "s" : "", what, f->c->session[short_session].name,
-	    lack, text, others);
+	    n, n > 1 ? "s" : "", what, who, lack, text, others);
 	return 1;
 }
 
@@ -275,7 +294,7 @@ plan_fit(const struct conf *c, const struct plan_env *env,
 	if (fit_init(&f, c, env) < 0)
 		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	else if ((c->nsessions == 1 && choose_number(&f, why)) ||
-	    choose_settings(&f, why))
+	    choose_settings(&f, env, why))
 		*ret_conf = *f.v;
 	fit_done(&f);
 	/* What cannot fit in any way is explained as ever. */

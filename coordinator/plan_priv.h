@@ -56,12 +56,14 @@ int plan_try(const struct conf *c, const struct plan_env *env,
 struct fit {
 	const struct conf *c;
 	const struct plan_env *env;
+	struct plan_env near;		/* env, with room for what wavers */
 	struct conf *v;			/* c with something changed */
 	struct plan *scratch;		/* of v */
 	unsigned short_session;		/* who lacked how much in the last try */
 	uint64_t short_bytes;
 };
 
+/* f->env is then near; *f must stay where it is. */
 int fit_init(struct fit *f, const struct conf *c, const struct plan_env *env);
 void fit_done(struct fit *f);
 

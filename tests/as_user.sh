@@ -5,7 +5,7 @@ set -eu
 copy=$(mktemp -d /tmp/straddle-user-XXXXXX)
 trap 'rm -rf "$copy"' EXIT
 cp -r build config tests "$copy"
-rm -rf "$copy"/build/{address,thread,aarch64-linux-gnu,fuzz,clang}
+rm -rf "$copy"/build/{address,thread,aarch64-linux-gnu,fuzz,clang,vm}
 chown -R nobody "$copy"
 cd "$copy"
 # The list of programs is the Makefile's; scripts and tools are found by name.

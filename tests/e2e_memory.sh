@@ -9,7 +9,11 @@ set -eu
 
 # --- plan and peak ---
 
-PROMPT=$(seq -s ' ' 1 60)
+# All that a session may take is there before the first token, so that where
+# every run is many times slower a few tokens show the same peak.
+SLOW=${STRADDLE_SLOW:-0}
+PROMPT=$(seq -s ' ' 1 60) N=8
+[ "$SLOW" = 0 ] || { PROMPT=In N=1 LIMIT=300; }
 : >"$T/errors"
 
 # Peak within the cap, and as planned and as accounted for to the larger of 2 %
@@ -41,7 +45,7 @@ memory()
 {
 	straddle plan --json "$@"
 	cp "$OUT" "$T/plan.json"
-	straddle run -p "$PROMPT" -n 8 --json -q --temp 0 "$@"
+	straddle run -p "$PROMPT" -n "$N" --json -q --temp 0 "$@"
 	check "memory as planned: $*" is_success
 	check "memory as planned: $*" within_plan "$*"
 }
@@ -92,8 +96,8 @@ rows = [line.rstrip("\n").split("\t") for line in sys.stdin]
 _, off, planned, by, args = rows[0]
 off, planned = int(off), int(planned)
 runs = len({(r[3], r[4]) for r in rows})
-print(f"{runs} configurations, {len(rows)} sessions, under {sys.argv[1]}: "
-      f"worst error {off / 2**20:+.2f} MiB of {planned / 2**20:.2f} planned "
+print(f"worst error of {runs} configurations ({len(rows)} sessions) under "
+      f"{sys.argv[1]}: {off / 2**20:+.2f} MiB of {planned / 2**20:.2f} planned "
       f"({100 * off / planned:+.1f} %)")' "$1"
 }
 
@@ -118,8 +122,10 @@ if [ "$HELD_BY" != RLIMIT_DATA ]; then
 fi
 
 # Caps of exactly the planned bytes, which the kernel now keeps to the page.
-straddle stress -c "$DEMO" --json
-check "caps of exactly the plan" is_success
+if [ "$SLOW" = 0 ]; then
+	straddle stress -c "$DEMO" --json
+	check "caps of exactly the plan" is_success
+fi
 
 # --- plan --fit, followed ---
 
@@ -135,9 +141,9 @@ n=$(fitted sessions)
 check "more than one" test "$n" -gt 1
 works "so many do" run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 \
     $(sessions "$n" cpu,cap=12MiB)
-refuses "one less is refused" 3 "bytes are missing; what would fit: $n sess" \
-    run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 \
-    $(sessions $((n - 1)) cpu,cap=12MiB)
+refuses "one is refused, with the same advice" 3 \
+    "bytes are missing; what would fit: [0-9]+ sessions" \
+    run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 -s cpu,cap=12MiB
 works "what two of 14 MiB hold" plan -m "$MODEL" --fit --json \
     $(sessions 2 cpu,cap=14MiB)
 works "they do" run -m "$MODEL" -p In -n 1 $(sessions 2 cpu,cap=14MiB) \
@@ -187,7 +193,7 @@ page_cache_of()
 BIN=$T/cold straddle_bg run -m "$T/cold.gguf" -p In -n 100000 --ctx 65536 \
     --ignore-eos -q -s a=cpu,cap=160MiB -s b=cpu,cap=160MiB
 has_text() { [ "$(wc -c <"$OUT")" -gt 8 ]; }
-check "text comes" within 20 has_text
+check "text comes" within "$LIMIT" has_text
 for pid in $(workers); do
 	case $HELD_BY in
 	cgroup*)	check "its limit is its cap" \

@@ -73,7 +73,8 @@ PLANNED = {
     "staging": size, "rings": size, "runtime": size,
 }
 RUN = dict(PLANNED, peak=size, unaccounted=whole, enforced_by=word,
-           huge=optional(size), huge_asked=size)
+           huge=optional(size), huge_asked=size, peak_from=word,
+           limit=optional(size), no_group_because=optional(word))
 
 KINDS = {
     "plan": {"sessions": PLANNED},

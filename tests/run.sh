@@ -67,8 +67,9 @@ run_one() {
 		sed 's/^/      /' "$out/$name.log" | tail -n 60
 		: >"$out/$name.bad" ;;
 	esac
-	# What a program could not do here is said even when it passed.
-	[ $rc = 0 ] && grep -h '^skipped' "$out/$name.log" | sed 's/^/      /'
+	# What a program could not do here, and what it measured, is said even
+	# when it passed.
+	[ $rc = 0 ] && grep -h '^skipped\|^worst' "$out/$name.log" | sed 's/^/      /'
 	return 0
 }
 export -f run_one

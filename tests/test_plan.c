@@ -559,18 +559,22 @@ START_TEST(one_session_is_a_pattern_for_the_fewest)
 	static struct conf c;
 	static struct plan p;
 	unsigned i, nmany = 0;
+	struct err e;
 	int n, k;
 
 	for (i = 0; i < 60; i++) {
 		set_up_random(&w, 1);
 		w.c.session[0].cap_bytes = whole_bytes(&w) / 100 *
 		    (30 + t_rand_below(80));
+		w.env.waver_bytes = i % 2 * MIB;
 		if (fit(&w, &c, &p, why) == 0 && c.nsessions > 1) {
 			nmany++;
+			v = w;		/* also with a larger runtime */
+			v.env.runtime_more = w.env.waver_bytes;
+			t_ok(plan_build(&c, &v.env, &p, &e), &e);
 			for (n = 1; n < c.nsessions; n++) {
-				v = w;
 				for (k = 1; k < n; k++)
-					v.c.session[k] = v.c.session[0];
+					v.c.session[k] = w.c.session[0];
 				v.c.nsessions = n;
 				ck_assert_int_eq(plan_build(&v.c, &v.env, &p,
 				    NULL), -ENOSPC);
