@@ -19,7 +19,7 @@ check "what form it has is said" says 'has no chat template: messages go in'
 # 6 and 11 tokens; then the twelfth, the line's five, 11 more.
 check "only new tokens are read" says \
     '2 turns, 34 of [0-9]+ tokens .* 6 tokens read,.* 12 generated,.* until length$'
-check "the memory table comes last" says '^cpu0 .* ledger$'
+check "the memory table comes last" says '^caps: held by '
 first=$(line 1) second=$(line 2)
 
 # The stages' keys and values are those of the whole text at once.
