@@ -109,6 +109,9 @@ class Run:
 
     def pick(self, i):
         if i >= 0:
+            if i >= len(self.known):
+                self.await_(lambda: len(self.workers()) > i)
+                self.known = self.workers()
             return self.known[i]
         self.await_(self.workers)
         return (self.workers() or self.known)[-1]

@@ -13,6 +13,7 @@ be believed as long as nobody crashes.  STRADDLE_SEED gives the same order again
 import json, mmap, os, random, re, signal, struct, subprocess, sys, tempfile, time
 
 HANG_S = 60
+MOST_RUNS = 100         # until somebody lies, on a slow machine
 CRASH = re.compile(rb'killed by signal|Sanitizer|runtime error|Assertion|'
                    rb'corrupted|faulty:')
 
@@ -114,7 +115,7 @@ class Torture:
             return self.some(end)
         most, tried = self.count(), 0
         for n in random.sample(range(1, most + 1), most):
-            if time.monotonic() >= end:
+            if time.monotonic() >= end and tried > 0:
                 break
             self.run(n)
             tried += 1
@@ -126,7 +127,7 @@ class Torture:
 
     def some(self, end):
         hits = 0
-        while time.monotonic() < end:
+        while time.monotonic() < end or (hits == 0 and self.runs < MOST_RUNS):
             hits += self.run(random.randrange(1, 10**9))
         print(f'{self.fault}: {hits} of {self.runs}, {self.bad} went wrong')
         if hits == 0:
