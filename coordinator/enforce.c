@@ -242,15 +242,16 @@ enforce_count(const struct enforce *e, uint64_t hwm_bytes,
 }
 
 const char *
-enforce_loss(const struct enforce *e, char *buf, size_t len)
+enforce_loss(struct enforce *e, char *buf, size_t len)
 {
 	char peak[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
 	struct cgroup_count n;
 
 	buf[0] = '\0';
 	if (e == NULL || e->by != ENFORCE_CGROUP ||
-	    cgroup_count(&e->group, &n) < 0 || n.oom_kills == 0)
+	    cgroup_count(&e->group, &n) < 0 || n.oom_kills == e->oom_kills)
 		return buf;
+	e->oom_kills = n.oom_kills;
 	if (n.at_limit)
 		snprintf(buf, len, ", for memory: its group reached the "
 		    "limit of %s (%" PRIu64 " bytes), peak %s",
@@ -262,6 +263,15 @@ enforce_loss(const struct enforce *e, char *buf, size_t len)
 		    "%s", units_human_bytes(n.peak_bytes, peak),
 		    units_human_bytes(e->limit_bytes, cap));
 	return buf;
+}
+
+uint64_t
+enforce_now(const struct enforce *e)
+{
+	struct cgroup_count n;
+
+	return e->by == ENFORCE_CGROUP &&
+	    cgroup_count(&e->group, &n) == 0 ? n.now_bytes : 0;
 }
 
 void

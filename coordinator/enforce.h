@@ -19,6 +19,7 @@ enum enforce_by {
 struct enforce {
 	enum enforce_by by;
 	uint64_t limit_bytes;	/* as read back: the group's, or of VmData */
+	uint64_t oom_kills;	/* of it that have been told */
 	struct cgroup group;
 	char why[CGROUP_WHY];	/* not ENFORCE_CGROUP: why not */
 };
@@ -63,8 +64,12 @@ struct enforce_peak {
 void enforce_count(const struct enforce *e, uint64_t hwm_bytes,
     struct enforce_peak *ret);
 
-/* Why the kernel killed the worker, in words, if it was for memory; else "". */
-const char *enforce_loss(const struct enforce *e, char *buf, size_t len);
+/* Why the kernel killed the worker, in words, if it was for memory; else "".  To
+ * be asked once for every loss. */
+const char *enforce_loss(struct enforce *e, char *buf, size_t len);
+
+/* What the session's group counts at this moment; 0 = there is none. */
+uint64_t enforce_now(const struct enforce *e);
 
 void enforce_close(struct enforce *e);
 
