@@ -27,6 +27,11 @@
 #define PAUSE_NS	UINT64_C(20000000)
 #define PAUSE_MOST_NS	UINT64_C(1000000000)
 
+/* A worker that is gone is waited for so long, until its group holds its rings,
+ * and of pages of the kernel's own no more than this. */
+#define SETTLE_NS	UINT64_C(1000000000)
+#define SETTLED_BYTES	(MIB / 2)
+
 /* --- rings, and who is told of them --- */
 
 static int
@@ -82,6 +87,7 @@ count_loss(struct sessions *ss, struct err *reterr)
 
 	if (ss->losses < ss->most_losses) {
 		ss->losses++;
+		snprintf(ss->loss, sizeof(ss->loss), "%.255s", e.msg);
 		log_warnx("%s; restarting it (loss %u of at most %u)", e.msg,
 		    ss->losses, ss->most_losses);
 		return 0;
@@ -153,6 +159,22 @@ brief(struct sessions *ss, unsigned i, struct err *reterr)
 	return -ECHILD;
 }
 
+/* What io_uring had pinned for a worker that is gone is freed when the kernel
+ * likes, and counts in its group until then: with a cap of no more than the
+ * plan, the next one would be killed for it. */
+static int
+settle(struct sessions *ss, unsigned i, struct err *reterr)
+{
+	uint64_t most = ss->plan->session[i].bytes[MEM_RINGS] + SETTLED_BYTES;
+	uint64_t end = event_now_ns() + SETTLE_NS;
+	int rc = 0;
+
+	while (rc == 0 && enforce_now(&ss->enforce[i]) > most &&
+	    event_now_ns() < end)
+		rc = sessions_pause(ss, SETTLE_NS / 200, reterr);
+	return rc;
+}
+
 static int
 start(struct sessions *ss, struct err *reterr)
 {
@@ -168,6 +190,8 @@ start(struct sessions *ss, struct err *reterr)
 			    ps->cap_bytes);
 		else if (ss->s[i].state != SESSION_CLOSED)
 			continue;
+		else if ((rc = settle(ss, i, reterr)) < 0)
+			return rc;
 		if ((rc = session_spawn(&ss->s[i], ps, ss->c, &ss->enforce[i],
 		    reterr)) < 0)
 			return rc;

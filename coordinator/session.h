@@ -55,6 +55,7 @@ struct sessions {
 	uint32_t epoch;
 	unsigned losses, most_losses;
 	uint64_t lost_ns;	/* until all was as before, in sum */
+	char loss[256];		/* the last of them, in words */
 	unsigned in_a_row;	/* attempts since a result came back */
 	uint32_t rows;		/* of the largest batch under way */
 	uint64_t look_ns;	/* when the watches are due */
