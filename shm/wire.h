@@ -15,6 +15,7 @@
  *   WIRE_RENEW (from WIRE_RINGS on, whenever another worker was lost)
  *                              ->        forgets its sequences, takes new
  *                              <-        rings, WIRE_RENEWED, and goes on
+ *   WIRE_DRILL (stress)        ->        does something wrong; no answer
  *   closes the channel         ->        leaves
  * or, instead of WIRE_LOAD:
  *   WIRE_EXPLAIN               ->
@@ -34,6 +35,7 @@
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
 	WIRE_LOAD, WIRE_EXPLAIN, WIRE_PROBE, WIRE_STATS_ASK, WIRE_RENEW,
+	WIRE_DRILL,
 	WIRE_HELLO = 64, WIRE_READY, WIRE_STATS, WIRE_PLACED, WIRE_LIMIT,
 	WIRE_SUPPORT, WIRE_END, WIRE_ERROR, WIRE_RENEWED
 };
@@ -179,6 +181,27 @@ struct wire_error {
 	uint32_t kind;		/* enum err_kind */
 	int32_t rc;
 	char msg[1024];
+};
+
+/* From WIRE_HELLO on.  What goes wrong, so that it can be seen what holds; from
+ * `straddle stress` alone. */
+enum drill_kind {
+	/* In every read of a load that follows: */
+	DRILL_SLOW = 1,		/* it takes n ns longer */
+	DRILL_SHORT,		/* it brings n bytes at most */
+	DRILL_EIO,		/* the nth, from 0, fails */
+	DRILL_END,		/* from the nth on the file is at its end */
+	/* Now: */
+	DRILL_FILL,		/* charge all that the ledger has left, and touch
+				 * it but for n bytes */
+	DRILL_CHARGE,		/* charge n bytes */
+	DRILL_EAT		/* touch n bytes without a word to the ledger */
+};
+
+struct wire_drill {
+	uint32_t kind;		/* enum drill_kind */
+	uint32_t pad;
+	uint64_t n;
 };
 
 #endif

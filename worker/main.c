@@ -18,6 +18,7 @@
 #include "../kernels/cpu.h"
 #include "../shm/chan.h"
 #include "confine.h"
+#include "drill.h"
 #include "place_self.h"
 #include "pool.h"
 #include "probe.h"
@@ -449,6 +450,18 @@ on_explain(struct worker *w, struct err *reterr)
 }
 
 static int
+on_drill(struct worker *w, struct err *reterr)
+{
+	struct wire_drill d;
+	int rc;
+
+	if (w->sc.par == NULL ||
+	    (rc = payload(w, &d, sizeof(d), 0, reterr)) < 0)
+		return bad_message(w, reterr);
+	return drill(&d, &w->ledger, reterr);
+}
+
+static int
 dispatch(struct worker *w, struct err *reterr)
 {
 	switch (w->msg.type) {
@@ -474,6 +487,8 @@ dispatch(struct worker *w, struct err *reterr)
 		return probe_device(&w->chan, w->sc.dev, reterr);
 	case WIRE_STATS_ASK:
 		return send_stats(w, reterr);
+	case WIRE_DRILL:
+		return on_drill(w, reterr);
 	default:
 		return bad_message(w, reterr);
 	}
