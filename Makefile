@@ -193,6 +193,13 @@ check-vm: all $(B)/tests/test_cgroup $(B)/tests/mkgguf
 	.ci/deps vm
 	TIME_S=1900 tests/run.sh tests/vm.sh
 
+# Every case of straddle stress, and SOAK_S seconds of texts and losses.
+SOAK_S  ?= 60
+check-stress: all
+	timeout 600 $(B)/straddle stress -c config/demo.conf
+	timeout $$(($(SOAK_S) + 120)) $(B)/straddle stress \
+	    -c config/demo.conf --soak $(SOAK_S)
+
 # Held against data that nobody here tuned for, where it is beside the tree.
 SHARED  ?= ../shared
 CONFORM := $(addprefix llama-,f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4) \
@@ -235,6 +242,7 @@ help:
 	echo "  check-kills      KILLS (1000) workers are lost; minutes"
 	echo "  check-vm         cgroup v2 alone, on Debian's kernel under qemu"
 	echo "  check-fuzz       each fuzzer for FUZZ_S seconds (60)"
+	echo "  check-stress     every case of stress, and SOAK_S (60) of soak"
 	echo "  check-torture    each allocation, map, descriptor fails in turn"
 	echo "  check-conformance  against data in SHARED (../shared)"
 	echo "  check-kernels check-includes   those two alone"
@@ -244,6 +252,7 @@ help:
 
 .PHONY: all demo check check-built check-kernels check-includes check-asan \
     check-tsan check-clang check-programs check-arm64 check-conformance \
-    check-big check-vm check-fuzz check-kills check-torture print-flags clean help
+    check-big check-vm check-fuzz check-kills check-stress check-torture \
+    print-flags clean help
 
 -include $(wildcard $(B)/*/*.d)

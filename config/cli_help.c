@@ -302,15 +302,27 @@ COMMON
 static const char help_stress[] =
 "usage: straddle stress [options]\n"
 "\n"
-"Pushes the caps and provokes faults, and reports what held: cases by name,\n"
-"held or not, and what was seen.\n"
+"Pushes the caps and provokes faults, each case for real against the given\n"
+"config, and reports what held: memory to the byte and past it, workers that\n"
+"are killed or hang, disks that fail, rings that are written over. Where a\n"
+"worker is lost, logits are compared with those of an undisturbed run. A case\n"
+"that cannot be run here is skipped, with the reason. Exit status 1 when one\n"
+"did not hold. However many workers are lost, --recover does not end it.\n"
 "\n"
-"  --json            the same as one JSON object\n"
+"  --list            the names of the cases\n"
+"  --only NAME       this case; * and ? match anything\n"
+"  --seed N          the same choices of moments and workers (default: drawn,\n"
+"                    printed)\n"
+"  --soak N          instead of the cases: N seconds of texts and losses, in\n"
+"                    which nothing that is held may grow\n"
+"  --json            one JSON object, with the peaks of every session\n"
 "\n"
 COMMON
 "\n"
-"Example:\n"
-"  straddle stress -c board.conf\n";
+"Examples:\n"
+"  straddle stress -c board.conf\n"
+"  straddle stress -c board.conf --only 'kill -9*'\n"
+"  straddle stress -c board.conf --soak 3600\n";
 
 static const char help_quantize[] =
 "usage: straddle quantize [options] IN OUT TYPE\n"

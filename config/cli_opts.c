@@ -55,7 +55,7 @@ static const struct cli_opt options[] = {
 	{ "min-p", 0, RUN | CHAT, SAMPLING(MIN_P) },
 	{ "repeat-penalty", 0, RUN | CHAT, SAMPLING(REPEAT_PENALTY) },
 	{ "repeat-last-n", 0, RUN | CHAT, SAMPLING(REPEAT_LAST_N) },
-	{ "seed", 0, RUN | CHAT, SAMPLING(SEED) },
+	{ "seed", 0, RUN | CHAT | STRESS, SAMPLING(SEED) },
 	{ "ignore-eos", 0, RUN | CHAT, OWN(BOOL, ignore_eos, 0, 0) },
 	{ "chat", 0, RUN, OWN(BOOL, chat, 0, 0) },
 	{ "system", 0, RUN | CHAT, OWN(TEXT, system, 0, 0) },
@@ -87,6 +87,10 @@ static const struct cli_opt options[] = {
 	{ "parallel", 0, BENCH, OWN(LIST, parallels, 1, MAX_SEQS) },
 	{ "sweep", 0, BENCH, OWN(LIST, sweep, 1, MAX_SESSIONS) },
 	{ "slice", 0, BENCH, OWN(INT, slice_ms, 1, 10000) },
+
+	{ "list", 0, STRESS, OWN(BOOL, stress_list, 0, 0) },
+	{ "only", 0, STRESS, OWN(TEXT, stress_only, 0, 0) },
+	{ "soak", 0, STRESS, OWN(INT, soak_s, 1, 1000000) },
 
 	{ "json", 0, RUN | PLAN | INSPECT | DEVICES | EXPLAIN | EVAL | BENCH |
 	    STRESS | QUANTIZE,

@@ -207,7 +207,7 @@ conf_check(struct conf *c, struct err *reterr)
 		return rc;
 	/* A file without a model is complete: -m may come with each run. */
 	if (c->model_path == NULL && c->cmd != CMD_NONE &&
-	    c->cmd != CMD_DEVICES && !c->check_only)
+	    c->cmd != CMD_DEVICES && !c->check_only && !c->stress_list)
 		return lacks(c, reterr, "no model: give -m MODEL, or "
 		    "model = \"...\" in the file of -c");
 	if ((rc = check_prompt(c, reterr)) < 0 ||
@@ -254,6 +254,7 @@ conf_free(struct conf *c)
 	free(c->quant_type);
 	free(c->head_type);
 	free(c->fallback_type);
+	free(c->stress_only);
 	free(c->help_topic);
 	conf_defaults(c);
 }

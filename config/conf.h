@@ -99,6 +99,9 @@ struct conf {
 	int special;		/* --special: control tokens written in the
 				 * text are parsed as such */
 	int ignore_eos;		/* --ignore-eos */
+	int stress_list;	/* stress --list */
+	char *stress_only;	/* stress --only */
+	int soak_s;		/* stress --soak; 0 = the cases */
 	char *help_topic;	/* help CMD */
 };
 

@@ -45,7 +45,8 @@ log_line(const char *fmt, va_list ap)
 void
 log_warnx(const char *fmt, ...)
 {
-	LOG_BODY();
+	if (log_level >= 0)
+		LOG_BODY();
 }
 
 void

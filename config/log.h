@@ -6,8 +6,8 @@
 
 #include "base.h"
 
-/* name is kept by pointer: "straddle", "cpu0".  verbose: 0 warnings only (-q),
- * 1 also info, 2 also debug (-v). */
+/* name is kept by pointer: "straddle", "cpu0".  verbose: -1 nothing, 0
+ * warnings only (-q), 1 also info, 2 also debug (-v). */
 void log_init(const char *name, int verbose);
 
 void log_warnx(const char *fmt, ...) PRINTF_LIKE(1, 2);

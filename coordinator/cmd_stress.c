@@ -1,256 +1,252 @@
 /* coordinator/cmd_stress.c - pushes caps and workers, and reports what held.
- * Each case is run for real against the given config.  These are the first;
- * the kernel's limits and pressure from outside are not here yet. */
+ * The cases, in the order they are run; each is run for real against the given
+ * config, and is a function of one of the files stress_*.c. */
 #include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
+#include "../config/log.h"
+#include "../config/units.h"
+#include "../shm/event.h"
 #include "commands.h"
 #include "output.h"
-#include "sample.h"
+#include "stress.h"
 
-struct stress {
-	const struct conf *c;		/* quiet: each case loads anew */
-	struct conf *v;			/* the case's own settings */
+#define SIGNALLED(name, sig)						\
+	{ name " of each worker in load", stress_signal, sig, IN_LOAD },	\
+	{ name " of each worker in prefill", stress_signal, sig, IN_PREFILL }, \
+	{ name " of each worker in decode", stress_signal, sig, IN_DECODE }
+
+static const struct stress_case cases[] = {
+	{ "caps equal to the plan", stress_exact_caps, 0, 0 },
+	{ "one byte less than the plan", stress_one_less, 0, 0 },
+	{ "one byte more than the ledger", stress_one_more, 0, 0 },
+	{ "every session full at once", stress_all_full, 0, 0 },
+	{ "memory past the ledger", stress_past_ledger, 0, 0 },
+	{ "largest batch, full context", stress_full_context, 0, 0 },
+	{ "hundreds of short texts", stress_short_texts, 0, 0 },
+	{ "memory pressure from outside", stress_pressure, 0, 0 },
+	SIGNALLED("kill -9", SIGKILL),
+	SIGNALLED("SIGSEGV", SIGSEGV),
+	SIGNALLED("SIGTERM", SIGTERM),
+	SIGNALLED("SIGSTOP", SIGSTOP),
+	{ "kill -9 in load, caps equal to the plan", stress_signal_tight,
+	    SIGKILL, IN_LOAD },
+	{ "kill -9 in decode, caps equal to the plan", stress_signal_tight,
+	    SIGKILL, IN_DECODE },
+	{ "kill -9 of all workers at once", stress_all_at_once, SIGKILL, 0 },
+	{ "kill -9 of the coordinator", stress_no_coordinator, SIGKILL, 0 },
+	{ "short reads in the load", stress_short_reads, 0, 0 },
+	{ "disk error in the load", stress_disk_error, 0, 0 },
+	{ "file truncated in the load", stress_file_ends, 0, 0 },
+	{ "impossible counters in each ring", stress_ring_counters, 0, 0 },
+	{ "nonsense in the first ring", stress_ring_batches, 0, 0 },
+};
+
+static const struct stress_case soak = { "soak", stress_soak, 0, 0 };
+
+struct report {
 	json_t *cases;
-	unsigned nheld, nbroke;
-	int interrupted, json, verbose;
+	unsigned nheld, nbroke, nskipped;
+	int interrupted, json;
 };
 
-/* rc -EINTR: the user ended it, which says nothing of the case. */
+/* --- a case's report --- */
+
+/* The session that came nearest to its cap, in words. */
 static void
-verdict(struct stress *x, const char *name, int rc, int held,
-    const char *detail)
+note_peaks(struct stress *x)
 {
-	if (rc == -EINTR) {
-		x->interrupted = 1;
+	char peak[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN], off[32] = "";
+	const struct stress_peak *k, *worst = NULL;
+	double most = 0, of;
+	unsigned i;
+
+	for (i = 0; i < NITEMS(x->peak); i++) {
+		k = &x->peak[i];
+		of = k->known ? (double)k->peak_bytes / (double)k->cap_bytes :
+		    0;
+		if (of > most) {
+			most = of;
+			worst = k;
+		}
+	}
+	if (worst == NULL)
 		return;
-	}
-	x->nheld += held != 0;
-	x->nbroke += held == 0;
-	if (!x->json)
-		printf("%-7s %-24s %s\n", held ? "held" : "BROKE", name,
-		    detail);
-	json_array_append_new(x->cases, json_pack("{s:s,s:b,s:s}", "name",
-	    name, "held", held, "detail", detail));
+	if (worst->ledger_bytes > 0)
+		snprintf(off, sizeof(off), ", %+.2f MiB unaccounted",
+		    (double)worst->unaccounted / (double)MIB);
+	stress_note(x, "highest peak %s of %s%s (%s)", units_human_bytes(
+	    worst->peak_bytes, peak), units_human_bytes(worst->cap_bytes,
+	    cap), off, x->name[worst - x->peak]);
 }
 
-/* Caps of exactly what the plan foresees. */
-static int
-tighten(struct stress *x, uint64_t less, struct err *reterr)
+static json_t *
+json_peaks(const struct stress *x)
 {
-	struct job j;
+	json_t *a = json_array();
+	const struct stress_peak *k;
 	unsigned i;
+
+	for (i = 0; i < NITEMS(x->peak); i++) {
+		k = &x->peak[i];
+		if (k->known)
+			json_array_append_new(a, json_pack("{s:s,s:I,s:I,"
+			    "s:I,s:I}", "name", x->name[i], "cap",
+			    (json_int_t)k->cap_bytes, "peak",
+			    (json_int_t)k->peak_bytes, "ledger_peak",
+			    (json_int_t)k->ledger_bytes, "unaccounted",
+			    (json_int_t)k->unaccounted));
+	}
+	return a;
+}
+
+static void
+report(struct report *r, struct stress *x, int rc, const struct err *e,
+    double s)
+{
+	int skipped = rc == STRESS_SKIP, held;
+	char *text = NULL;
+
+	if (rc < 0)
+		stress_want(x, 0, "%.400s", e->msg);
+	held = !skipped && x->broke[0] == '\0';
+	if (held)
+		note_peaks(x);
+	r->nheld += (unsigned)held;
+	r->nskipped += (unsigned)skipped;
+	r->nbroke += !held && !skipped;
+	if (asprintf(&text, "%s%s%s", x->broke, x->broke[0] != '\0' &&
+	    x->detail[0] != '\0' ? "; seen: " : "", x->detail) < 0)
+		text = NULL;
+	if (!r->json) {
+		printf("%-7s %s (%.1f s): %s\n", held ? "held" : skipped ?
+		    "skipped" : "BROKE", x->the->name, s, text != NULL ?
+		    text : "out of memory");
+		fflush(stdout);
+	}
+	json_array_append_new(r->cases, json_pack("{s:s,s:b,s:b,s:o,s:f,s:b,"
+	    "s:o}", "name", x->the->name, "held", held, "skipped", skipped,
+	    "detail", output_json_text(text != NULL ? text : "", text != NULL ?
+	    strlen(text) : 0), "seconds", s, "unenforced", x->by ==
+	    ENFORCE_LEDGER, "sessions", json_peaks(x)));
+	free(text);
+}
+
+/* --- running --- */
+
+static void
+run_case(struct report *r, struct stress *x, const struct stress_case *the,
+    uint64_t seed)
+{
+	struct err e = { 0 };
+	uint64_t t0 = event_now_ns();
+	uint32_t stream = 0;
+	const char *p;
 	int rc;
 
+	/* A case is the same alone as among the others. */
+	for (p = the->name; *p != '\0'; p++)
+		stream = stream * 31 + (uint8_t)*p;
+	rng_seed(&x->rng, seed, stream);
 	*x->v = *x->c;
-	if ((rc = job_open(&j, x->c, reterr)) == 0 &&
-	    (rc = job_plan(&j, reterr)) == 0)
-		for (i = 0; i < j.plan.nsessions; i++)
-			x->v->session[i].cap_bytes =
-			    j.plan.session[i].total_bytes - (i == 0 ? less :
-			    0);
-	job_close(&j);
-	return rc;
-}
-
-/* What came back, and whom to kill when the first of it does. */
-struct fill {
-	uint32_t n_vocab;
-	uint64_t hash;		/* of all rows, in their order */
-	pid_t victim;		/* 0 = none */
-};
-
-static int
-take_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
-{
-	struct fill *f = arg;
-
-	(void)index;
-	(void)reterr;
-	f->hash = f->hash * 31 + logits_hash(logits, f->n_vocab);
-	if (f->victim != 0)
-		kill(f->victim, SIGKILL);
-	f->victim = 0;
-	return 0;
-}
-
-/* A full batch and as many more as the context holds, up to four batches. */
-static int
-fill(struct job *j, struct fill *f, struct err *reterr)
-{
-	uint32_t n = MIN(j->plan.ctx_tok, 4 * j->plan.batch_rows), i;
-	uint32_t *ids = calloc(n, sizeof(*ids));
-	int rc;
-
-	if (ids == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	for (i = 0; i < n; i++)
-		ids[i] = i % j->m->hp.n_vocab;
-	f->n_vocab = j->m->hp.n_vocab;
-	rc = job_feed(j, 0, 0, ids, n, WANT_ALL, take_row, f, reterr);
-	free(ids);
-	return rc;
-}
-
-/* Caps equal to the plan: it runs, and no peak is above its cap. */
-static void
-case_exact_caps(struct stress *x)
-{
-	char detail[256] = "";
-	struct err e = { 0 };
-	const struct session *s;
-	struct job j = { .signal_fd = -1 };
-	struct fill f = { 0 };
-	double worst = 0;
-	unsigned i;
-	int rc, held;
-
-	if ((rc = tighten(x, 0, &e)) == 0 &&
-	    (rc = job_open(&j, x->v, &e)) == 0 &&
-	    (rc = job_plan(&j, &e)) == 0 && (rc = job_start(&j, &e)) == 0 &&
-	    (rc = fill(&j, &f, &e)) == 0)
-		rc = job_stop(&j, &e);
-	held = rc == 0;
-	for (i = 0; rc == 0 && i < j.ss->n; i++) {
-		s = &j.ss->s[i];
-		held = held && s->peak.nbytes <= s->plan->cap_bytes;
-		worst = MAX(worst, (double)s->peak.nbytes /
-		    (double)s->plan->cap_bytes);
-	}
-	if (rc == 0) {
-		snprintf(detail, sizeof(detail), "%u sessions, highest peak "
-		    "%.2f %% of its cap", j.ss->n, 100 * worst);
-		if (x->verbose > 0)
-			output_table(stderr, &j.plan, j.ss);
-	} else {
-		snprintf(detail, sizeof(detail), "%.255s", e.msg);
-	}
-	job_close(&j);
-	verdict(x, "caps equal to the plan", rc, held, detail);
-}
-
-/* One byte less on the first session: refused, or cut another way. */
-static void
-case_one_byte_less(struct stress *x)
-{
-	char detail[256];
-	struct err e = { 0 };
-	struct job j = { .signal_fd = -1 };
-	unsigned i;
-	int rc, held;
-
-	if ((rc = tighten(x, 1, &e)) == 0 &&
-	    (rc = job_open(&j, x->v, &e)) == 0)
-		rc = job_plan(&j, &e);
-	held = rc == -ENOSPC && e.kind == ERR_FIT;
-	snprintf(detail, sizeof(detail), "%.255s", held ? "refused" : e.msg);
-	if (rc == 0) {
-		held = 1;
-		for (i = 0; i < j.plan.nsessions; i++)
-			held = held && j.plan.session[i].total_bytes <=
-			    j.plan.session[i].cap_bytes;
-		snprintf(detail, sizeof(detail),
-		    "cut another way, every session within its cap");
-	}
-	job_close(&j);
-	verdict(x, "one byte less", rc, held, detail);
-}
-
-/* The same ids twice, the second time with a loss while they are under way. */
-static int
-fill_twice(struct job *j, unsigned victim, struct fill *once,
-    struct fill *again, struct err *reterr)
-{
-	int rc;
-
-	if ((rc = fill(j, once, reterr)) < 0 ||
-	    (rc = pipeline_forget(j->p, 0, reterr)) < 0)
-		return rc;
-	again->victim = j->ss->s[victim].child.pid;
-	if ((rc = fill(j, again, reterr)) < 0)
-		return rc;
-	return job_stop(j, reterr);
-}
-
-/* kill -9: the logits are what they are, and no worker stays; with --recover 0
- * the loss is what ends it. */
-static void
-case_kill(struct stress *x, unsigned victim)
-{
-	char detail[256], name[64];
-	struct err e = { 0 };
-	struct job j = { .signal_fd = -1 };
-	struct fill once = { 0 }, again = { 0 };
-	pid_t pid[2 * MAX_SESSIONS] = { 0 };
-	unsigned i, n = 0, k, left = 0, losses = 0;
-	int rc, held;
-
-	if ((rc = job_open(&j, x->c, &e)) == 0 &&
-	    (rc = job_plan(&j, &e)) == 0 && (rc = job_start(&j, &e)) == 0) {
-		for (k = 0; k < j.ss->n; k++)
-			pid[n++] = j.ss->s[k].child.pid;
-		rc = fill_twice(&j, victim, &once, &again, &e);
-		for (k = 0; k < j.ss->n; k++)
-			pid[n++] = j.ss->s[k].child.pid;
-		losses = j.ss->losses;
-	}
-	job_close(&j);
-	for (i = 0; i < n; i++)
-		left += pid[i] > 0 && kill(pid[i], 0) == 0;
-	held = left == 0 && (x->c->recover == 0 ? rc == -ENOTRECOVERABLE :
-	    rc == 0 && losses > 0 && again.hash == once.hash);
-	snprintf(detail, sizeof(detail), "%.200s; %u workers left",
-	    rc < 0 ? e.msg : losses == 0 ? "the loss was not noticed" :
-	    again.hash != once.hash ? "recovered, with other logits" :
-	    "recovered, with the same logits", left);
-	snprintf(name, sizeof(name), "kill -9 of session %u", victim);
-	verdict(x, name, rc, held, detail);
+	x->v->recover = LIMIT_RECOVER;
+	x->the = the;
+	x->detail[0] = x->broke[0] = '\0';
+	memset(x->peak, 0, sizeof(x->peak));
+	rc = the->fn(x, &e);
+	stress_close(x);
+	if (rc == -EINTR)
+		r->interrupted = 1;
+	else
+		report(r, x, rc, &e, (double)(event_now_ns() - t0) / 1e9);
 }
 
 static int
-run_cases(struct stress *x, struct err *reterr)
+is_wanted(const struct conf *c, const struct stress_case *the)
 {
-	int i, rc = 0;
+	return c->stress_only == NULL || fnmatch(c->stress_only, the->name,
+	    0) == 0;
+}
 
-	case_exact_caps(x);
-	if (!x->interrupted)
-		case_one_byte_less(x);
-	for (i = 0; i < x->c->nsessions && !x->interrupted; i++)
-		case_kill(x, (unsigned)i);
-	if (x->json)
-		rc = output_json(json_pack("{s:O}", "cases", x->cases), 1,
-		    reterr);
-	if (x->interrupted)
+static int
+run_cases(struct report *r, struct stress *x, uint64_t seed,
+    struct err *reterr)
+{
+	unsigned i, n;
+	int rc = 0;
+
+	if (x->soak_s > 0)
+		run_case(r, x, &soak, seed);
+	for (i = 0; x->soak_s == 0 && i < NITEMS(cases) && !r->interrupted;
+	    i++)
+		if (is_wanted(x->c, &cases[i]))
+			run_case(r, x, &cases[i], seed);
+	n = r->nheld + r->nbroke + r->nskipped;
+	if (n == 0 && !r->interrupted)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "--only %s: there "
+		    "is no such case: `straddle stress --list` lists them",
+		    x->c->stress_only);
+	if (r->json)
+		rc = output_json(json_pack("{s:O,s:I}", "cases", r->cases,
+		    "seed", (json_int_t)seed), 1, reterr);
+	else
+		printf("%u held, %u did not, %u skipped; --seed %" PRIu64
+		    " has them again\n", r->nheld, r->nbroke, r->nskipped,
+		    seed);
+	if (r->interrupted)
 		return err_set(reterr, ERR_RUN, -EINTR, "interrupted after %u "
-		    "cases", x->nheld + x->nbroke);
-	if (rc == 0 && x->nbroke > 0)
+		    "cases", n);
+	if (rc == 0 && r->nbroke > 0)
 		rc = err_set(reterr, ERR_RUN, -EIO, "%u of %u cases did not "
-		    "hold", x->nbroke, x->nheld + x->nbroke);
+		    "hold", r->nbroke, n);
 	return rc;
+}
+
+static int
+list(void)
+{
+	unsigned i;
+
+	for (i = 0; i < NITEMS(cases); i++)
+		puts(cases[i].name);
+	return 0;
 }
 
 int
 cmd_stress(const struct conf *c, struct err *reterr)
 {
-	struct stress x = { .json = c->json, .verbose = c->verbose };
-	struct conf *quiet = malloc(sizeof(*quiet));
+	static struct stress x;		/* large */
+	struct report r = { .json = c->json };
+	struct conf *quiet;
+	uint64_t seed = c->sampling.seed_given ? c->sampling.seed :
+	    event_now_ns() % 1000000;
 	int rc = -ENOMEM;
 
+	if (c->stress_list)
+		return list();
+	quiet = malloc(sizeof(*quiet));
 	x.v = malloc(sizeof(*x.v));
-	x.cases = json_array();
-	if (quiet == NULL || x.v == NULL || x.cases == NULL) {
+	x.soak_s = c->soak_s;
+	r.cases = json_array();
+	if (quiet == NULL || x.v == NULL || r.cases == NULL) {
 		err_set(reterr, ERR_RUN, rc, "out of memory");
 	} else {
 		*quiet = *c;
 		quiet->verbose = 0;
 		x.c = quiet;
-		rc = run_cases(&x, reterr);
+		/* Losses are what it is about, and are told case by case. */
+		if (c->verbose < 2)
+			log_init("straddle", -1);
+		rc = run_cases(&r, &x, seed, reterr);
+		log_init("straddle", c->verbose);
 	}
-	json_decref(x.cases);
+	json_decref(r.cases);
 	free(x.v);
 	free(quiet);
 	return rc;

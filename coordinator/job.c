@@ -201,33 +201,62 @@ say_loaded(const struct session *s)
 }
 
 int
-job_start(struct job *j, struct err *reterr)
+job_spawn(struct job *j, struct err *reterr)
 {
-	struct progress pg;
-	uint64_t t0;
-	unsigned i;
 	int rc;
 
 	j->rows = calloc(j->plan.batch_rows, sizeof(*j->rows));
 	if (j->rows == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = catch_signals(j, reterr)) < 0 ||
-	    (rc = sessions_open(&j->plan, j->c, j->signal_fd, &j->ss,
-	    reterr)) < 0)
+	if ((rc = catch_signals(j, reterr)) < 0)
 		return rc;
-	t0 = event_now_ns();
-	progress_init(&pg, j->c->verbose > 0);
-	rc = sessions_load(j->ss, progress_tick, &pg, reterr);
-	progress_done(&pg, j->ss);
-	if (rc < 0)
-		return rc;
+	return sessions_open(&j->plan, j->c, j->signal_fd, &j->ss, reterr);
+}
+
+static int
+load(struct job *j, sessions_tick_fn *tick, void *arg, struct err *reterr)
+{
+	uint64_t t0 = event_now_ns();
+	int rc = sessions_load(j->ss, tick, arg, reterr);
+
 	j->load_ns = event_now_ns() - t0;
+	return rc;
+}
+
+static int
+loaded(struct job *j, struct err *reterr)
+{
+	unsigned i;
+
 	for (i = 0; i < j->ss->n; i++) {
 		j->file_bytes += j->ss->s[i].ready.file_bytes;
 		say_loaded(&j->ss->s[i]);
 	}
 	confined_say(j->ss);
 	return pipeline_open(j->ss, &j->p, reterr);
+}
+
+int
+job_load(struct job *j, sessions_tick_fn *tick, void *arg,
+    struct err *reterr)
+{
+	int rc = load(j, tick, arg, reterr);
+
+	return rc < 0 ? rc : loaded(j, reterr);
+}
+
+int
+job_start(struct job *j, struct err *reterr)
+{
+	struct progress pg;
+	int rc;
+
+	if ((rc = job_spawn(j, reterr)) < 0)
+		return rc;
+	progress_init(&pg, j->c->verbose > 0);
+	rc = load(j, progress_tick, &pg, reterr);
+	progress_done(&pg, j->ss);
+	return rc < 0 ? rc : loaded(j, reterr);
 }
 
 int

@@ -29,7 +29,11 @@ struct job {
 int job_open(struct job *j, const struct conf *c, struct err *reterr);
 int job_tokenizer(struct job *j, struct err *reterr);
 int job_plan(struct job *j, struct err *reterr);
-/* Sessions, load (with progress), pipeline. */
+/* Sessions; load, and pipeline. */
+int job_spawn(struct job *j, struct err *reterr);
+int job_load(struct job *j, sessions_tick_fn *tick, void *arg,
+    struct err *reterr);
+/* Both, with progress. */
 int job_start(struct job *j, struct err *reterr);
 /* Every stage leaves its loop and tells its numbers. */
 int job_stop(struct job *j, struct err *reterr);

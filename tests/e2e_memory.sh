@@ -123,7 +123,7 @@ fi
 
 # Caps of exactly the planned bytes, which the kernel now keeps to the page.
 if [ "$SLOW" = 0 ]; then
-	straddle stress -c "$DEMO" --json
+	straddle stress -c "$DEMO" --only "*caps equal to the plan"
 	check "caps of exactly the plan" is_success
 fi
 

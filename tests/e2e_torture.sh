@@ -60,8 +60,8 @@ torture coordinator:alloc devices --json
 torture worker:alloc devices
 torture coordinator:alloc tokenize -m "$MODEL" -p "In the beginning"
 torture coordinator:alloc detokenize -m "$MODEL" -p "1 2 3"
-torture coordinator:alloc stress "${PAIR[@]}" --json
-torture worker:alloc stress "${PAIR[@]}" --json
+torture coordinator:alloc stress "${PAIR[@]}" --only "caps*" --json
+torture worker:alloc stress "${PAIR[@]}" --only "caps*" --json
 torture coordinator:alloc bench "${ONE[@]}" -p 8 -n 4 -r 1 --json
 torture worker:alloc bench "${ONE[@]}" -p 8 -n 4 -r 1 --json
 

@@ -136,8 +136,13 @@ START_TEST(the_other_commands_take_theirs)
 	ck_assert_int_eq(conf.cmd, CMD_DEVICES);
 	t_ok(LOAD("explain", "-m", "x", "--json"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_EXPLAIN);
-	t_ok(LOAD("stress", "-m", "x", "--json"), &err);
+	t_ok(LOAD("stress", "-m", "x", "--json", "--list", "--only", "kill*",
+	    "--seed", "7", "--soak", "60"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_STRESS);
+	ck_assert_int_eq(conf.stress_list, 1);
+	ck_assert_str_eq(conf.stress_only, "kill*");
+	ck_assert_uint_eq(conf.sampling.seed, 7);
+	ck_assert_int_eq(conf.soak_s, 60);
 
 	t_ok(LOAD("tokenize", "-m", "x", "-f", "a.txt", "--no-bos", "--pieces",
 	    "--special"), &err);
