@@ -222,8 +222,15 @@ hold(struct session *s, struct err *reterr)
 		.rss_bytes = s->hello.rss_bytes,
 		.shared_bytes = s->plan->bytes[MEM_RINGS],
 	};
-	int rc = enforce_hold(s->enforce, &st, reterr);
+	int rc = enforce_hold(s->enforce, &st, reterr), i;
 
+	/* One that has ended is in no group any more, just before we are told
+	 * of its end. */
+	for (i = 0; rc == -EPROTO && i < 20; i++) {
+		if (session_has_ended(s))
+			return lost(s, reterr);
+		poll(NULL, 0, 5);
+	}
 	if (rc < 0)
 		err_prefix(reterr, "session %s", s->name);
 	return rc;
