@@ -39,10 +39,8 @@
 
 enum {
 	CHUNK = 512, CHUNK_BLOCKS = CHUNK / 32,
-	MAT_ROWS = 520,		/* in a group at most: their sums are on the
-				 * stack, and at least */
-	MAT_ROWS_LEAST = 128,
-	MAT_L2 = 1536 * 1024	/* bytes of activations in a group */
+	MAT_ROWS = 256,		/* in a group at most */
+	MAT_L2 = 832 * 1024	/* bytes of activations of a group's part */
 };
 
 /* One panel times some rows. */
@@ -54,7 +52,8 @@ struct mat_call {
 	const uint8_t *w;	/* the panel */
 	const float *bias;	/* (PANEL) or NULL */
 	const struct act_q8 *next;	/* first row of the next tile */
-	uint32_t k;
+	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
+				 * sums of those before */
 };
 
 /* Block b of the rows of a tile.  Three pointers reach nine rows by the
@@ -280,9 +279,10 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
     const struct mat_block *w, const struct mat_call *c, float *sums,
     uint32_t col, uint32_t nblocks)
 {
-	const int last = col + nblocks * 32 == c->k;
+	const int first = col == c->k0, last = col + nblocks * 32 == c->k1;
+	const float *before = first ? c->y : sums;
 	float *y = last ? c->y : sums;
-	uint64_t ldy = last ? c->ldy : PANEL;
+	uint64_t ldb = first ? c->ldy : PANEL, ldy = last ? c->ldy : PANEL;
 	const struct act_q8 *next = c->next + col / 32;
 	struct acts a = acts_at(c, col / 32);
 	vf acc[MAT_NT][MAT_NR];
@@ -294,16 +294,19 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 		UNROLL
 		for (r = 0; r < MAT_NR; r++)
 			acc[t][r] = col == 0 ? vf_zero() :
-			    vf_load(sums + t * PANEL + r * SIMD_VL);
+			    vf_load(before + t * ldb + r * SIMD_VL);
 	for (b = 0; b < nblocks; b++, acts_next(&a)) {
 		if (last && b < nt * MAT_NR)
 			prefetch_write(y + b / MAT_NR * ldy +
+			    b % MAT_NR * SIMD_VL);
+		if (b < nt * MAT_NR)
+			prefetch(before + (nt + b / MAT_NR) * ldb +
 			    b % MAT_NR * SIMD_VL);
 		mat_step(kind, scale, nt, acc, w + b, &a);
 		for (t = 0; t < nt; t++)
 			prefetch(act_row(next + b, t * c->ldx));
 	}
-	if (last && c->bias != NULL)
+	if (c->bias != NULL && last && c->k1 == c->k)
 		UNROLL
 		for (t = 0; t < nt; t++)
 			UNROLL
@@ -432,52 +435,53 @@ mat_row(const struct mat_impl *im, enum quant_type type,
 	}
 }
 
-/* Part i of n of the nbytes at p, which are wanted after this. */
-SIMD void
-prefetch_part(const uint8_t *p, uint64_t nbytes, uint32_t i, uint32_t n)
-{
-	uint64_t at = nbytes * i / n, end = nbytes * (i + 1) / n;
-
-	for (at = ALIGN_DOWN(at, CACHELINE); at < end; at += CACHELINE)
-		prefetch_l2(p + at);
-}
-
 /* A panel times up to MAT_ROWS rows, a chunk of columns at a time: sums between
- * chunks stay close together, y is written once.  The next chunk, which lies
- * behind this one, comes from memory meanwhile. */
+ * chunks stay close together.  The next chunk comes from memory meanwhile. */
 static void
-mat_group(const struct mat_impl *im, enum quant_type type,
+mat_panel(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m)
 {
 	const struct mat_traits tr = mat_traits(type);
 	tile_fn *const *tile = mat_tiles[tr.dot][tr.scale];
 	_Alignas(64) float sums[MAT_ROWS][PANEL];
 	struct mat_block w[CHUNK_BLOCKS];
-	const uint8_t *packed = c->w;
-	uint32_t col, nblocks, i, row, nt, ntiles = DIV_UP(m, MAT_NT);
-	uint64_t nbytes;
+	struct mat_call part = *c;
+	const uint8_t *packed, *next;
+	uint32_t col, end, i, row, nt, ntiles = DIV_UP(m, MAT_NT);
+	uint64_t at, each;
 
-	if (m == 1) {
-		mat_row(im, type, c, 1);
-		return;
-	}
-	for (col = 0; col < c->k; col += CHUNK) {
-		struct mat_call part = *c;
-
-		nblocks = MIN(c->k - col, CHUNK) / 32;
-		nbytes = PANEL * quant_row_bytes(type, nblocks * 32);
-		im->unpack(w, packed, nblocks);
-		packed += nbytes;
-		for (row = 0, i = 0; i < ntiles; i++, row += nt) {
+	packed = c->w + PANEL * quant_row_bytes(type, c->k0);
+	for (col = c->k0; col < c->k1; col = end, packed = next) {
+		end = MIN(c->k1 - col, CHUNK) + col;
+		next = c->w + PANEL * quant_row_bytes(type,
+		    end == c->k1 ? c->k + c->k0 : end);
+		each = DIV_UP(PANEL * quant_row_bytes(type, end - col),
+		    ntiles);
+		im->unpack(w, packed, (end - col) / 32);
+		part.x = c->x;
+		part.y = c->y;
+		for (at = 0, row = 0, i = 0; i < ntiles; i++, row += nt) {
 			nt = even_part(m, ntiles, i);
-			part.x = act_row(c->x, row * c->ldx);
-			part.y = c->y + row * c->ldy;
 			part.next = i + 1 == ntiles ? c->x :
 			    act_row(part.x, nt * c->ldx);
-			prefetch_part(packed, nbytes, i, ntiles);
-			tile[nt](w, &part, sums[row], col, nblocks);
+			for (; at < (i + 1) * each; at += CACHELINE)
+				prefetch_l2(next + at);
+			tile[nt](w, &part, sums[row], col, (end - col) / 32);
+			part.x = part.next;
+			part.y += nt * c->ldy;
 		}
 	}
+}
+
+/* Panels times up to MAT_ROWS rows; more than one panel for one row only. */
+static void
+mat_group(const struct mat_impl *im, enum quant_type type,
+    const struct mat_call *c, uint32_t m, uint32_t npanels)
+{
+	if (m == 1)
+		mat_row(im, type, c, npanels);
+	else
+		mat_panel(im, type, c, m);
 }
 
 /* The last panel when it has fewer columns: a tile of rows at a time, beside
@@ -496,7 +500,7 @@ mat_partial(const struct mat_impl *im, enum quant_type type,
 		part.bias = memcpy(bias, c->bias, ncols * sizeof(*bias));
 	for (i = 0; i < ntiles; i++) {
 		nt = even_part(m, ntiles, i);
-		mat_group(im, type, &part, nt);
+		mat_group(im, type, &part, nt, 1);
 		for (t = 0; t < nt; t++)
 			memcpy(c->y + (row + t) * c->ldy, y[t],
 			    ncols * sizeof(y[0][0]));
@@ -505,41 +509,57 @@ mat_partial(const struct mat_impl *im, enum quant_type type,
 	}
 }
 
-/* Rows whose activations stay in L2 while all panels pass by; weights are
- * unpacked, and read from memory, once for each such group. */
+/* Columns of m rows whose activations stay in L2 while all panels pass by:
+ * what lies before them is then in y, which is written once for each such
+ * part. */
 static inline uint32_t
-mat_rows(uint64_t ldx)
+mat_columns(uint32_t m, uint32_t k)
 {
-	return (uint32_t)MAX(MIN(MAT_L2 / ldx, MAT_ROWS), MAT_ROWS_LEAST);
+	uint64_t chunk_bytes = CHUNK_BLOCKS * sizeof(struct act_q8) * m;
+
+	return m == 1 ? k : MIN(MAX(MAT_L2 / chunk_bytes, 1) * CHUNK, k);
+}
+
+/* Panels [n0, n1) of w times a group of rows. */
+static void
+mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
+    uint32_t n0, uint32_t n1)
+{
+	const struct mat_impl *im = &mat_impls[w->type];
+	uint64_t row_bytes = quant_row_bytes(w->type, w->k);
+	struct mat_call c = *group;
+	uint32_t j, npanels;
+
+	for (j = n0; j < n1; j += npanels * PANEL) {
+		c.y = group->y + j;
+		c.w = group->w + j * row_bytes;
+		c.bias = group->bias ? group->bias + j : NULL;
+		npanels = m == 1 ? MAX((n1 - j) / PANEL, 1) : 1;
+		if (n1 - j >= PANEL) {
+			mat_group(im, w->type, &c, m, npanels);
+		} else if (c.k0 == 0) {
+			c.k1 = c.k;
+			mat_partial(im, w->type, &c, m, n1 - j);
+		}
+	}
 }
 
 static void
 matmul_quant(float *y, uint64_t ldy, const void *x, const struct mat *w,
     const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
 {
-	const enum quant_type type = w->type;
-	const struct mat_impl *im = &mat_impls[type];
-	uint64_t row_bytes = quant_row_bytes(type, w->k);
-	struct mat_call c = { .ldy = ldy, .x = x, .k = w->k,
-	    .ldx = act_row_bytes(ACT_Q8, w->k) };
-	uint32_t i, j, rows, npanels, ngroups = DIV_UP(m, mat_rows(c.ldx));
+	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
+	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k };
+	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
 
 	for (i = 0; i < ngroups; i++) {
 		rows = even_part(m, ngroups, i);
-		for (j = n0; j < n1; j += npanels * PANEL) {
-			c.y = y + j;
-			c.w = (const uint8_t *)w->data + j * row_bytes;
-			c.bias = bias ? bias + j : NULL;
-			npanels = m == 1 ? MAX((n1 - j) / PANEL, 1) : 1;
-			if (n1 - j < PANEL)
-				mat_partial(im, type, &c, rows, n1 - j);
-			else if (m == 1)
-				mat_row(im, type, &c, npanels);
-			else
-				mat_group(im, type, &c, rows);
+		for (c.k0 = 0; c.k0 < c.k; c.k0 = c.k1) {
+			c.k1 = MIN(c.k - c.k0, mat_columns(rows, c.k)) + c.k0;
+			mat_panels(&c, w, rows, n0, n1);
 		}
 		c.x = act_row(c.x, rows * c.ldx);
-		y += rows * ldy;
+		c.y += rows * ldy;
 	}
 }
 

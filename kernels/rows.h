@@ -44,7 +44,8 @@ row_store(float *p, uint32_t n, vf v)
 /* ---- 8 bits: scales for SIMD_VL blocks of 32 at once ---- */
 
 /* See impl.h: lane i is the largest magnitude of block i, as bits; of blocks
- * past n, some block's. */
+ * past n, some block's.  Of few blocks that divide the lanes, what is the same
+ * in many lanes is computed once. */
 SIMD vi
 amax_blocks(const float *x, uint32_t n)
 {
@@ -54,7 +55,8 @@ amax_blocks(const float *x, uint32_t n)
 
 	UNROLL
 	for (b = 0; b < SIMD_VL; b++) {
-		const float *p = x + 32 * (n == SIMD_VL ? b : MIN(b, n - 1));
+		const float *p = x + 32 * (SIMD_VL % n == 0 ? b % n :
+		    MIN(b, n - 1));
 
 		v[b] = vi_and(magnitude, vi_load(p));
 		UNROLL
@@ -144,10 +146,18 @@ quantize_blocks(struct act_q8 *dst, const float *x, uint32_t n)
 	}
 }
 
+/* Rows come whole, or in strips of a few blocks. */
 static void
 row_quantize_q8(struct act_q8 *dst, const float *x, uint32_t k)
 {
-	ROW_EACH(b, n, k / 32, quantize_blocks(dst + b, x + b * 32, n));
+	ROW_EACH(b, n, k / 32, {
+		if (n == SIMD_VL / 2)
+			quantize_blocks(dst + b, x + b * 32, SIMD_VL / 2);
+		else if (n == SIMD_VL / 4)
+			quantize_blocks(dst + b, x + b * 32, SIMD_VL / 4);
+		else
+			quantize_blocks(dst + b, x + b * 32, n);
+	});
 }
 
 /* n <= SIMD_VL blocks of the KV cache: scales as kv_q8_scale makes them. */

@@ -157,7 +157,7 @@ vf_gate(vf x, vf z)
 	vf e = exp_within(vf_clamp(vf_sub(vf_zero(), z), EXP_MIN, EXP_MAX));
 
 	return vf_if_lt(z, vf_set(EXP_MIN), vf_mul(x, vf_zero()),
-	    vf_div(x, vf_add(vf_set(1), e)));
+	    vf_div_above1(x, vf_add(vf_set(1), e)));
 }
 
 /* Within 4 ulp: near 0, where 1 - 2 / (e^2x + 1) would cancel, the polynomial

@@ -46,6 +46,7 @@ SIMD vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
 SIMD vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
 SIMD vf vf_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
 SIMD vf vf_div(vf a, vf b) { return _mm256_div_ps(a, b); }
+SIMD vf vf_div_above1(vf a, vf b) { return vf_div(a, b); }
 SIMD vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 SIMD vf vf_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
 SIMD vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }

@@ -44,6 +44,16 @@ SIMD vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 SIMD vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
 SIMD vf vf_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
 SIMD vf vf_div(vf a, vf b) { return _mm512_div_ps(a, b); }
+
+/* a / b within 1.5 ulp, 1 <= b < 2^126: a quarter of the time of vf_div. */
+SIMD vf
+vf_div_above1(vf a, vf b)
+{
+	vf r = _mm512_rcp14_ps(b);
+
+	return _mm512_mul_ps(a, _mm512_fmadd_ps(_mm512_fnmadd_ps(b, r,
+	    _mm512_set1_ps(1)), r, r));
+}
 SIMD vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 SIMD vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
 SIMD vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }

@@ -61,6 +61,7 @@ SIMD vf vf_add(vf a, vf b) { return vaddq_f32(a, b); }
 SIMD vf vf_sub(vf a, vf b) { return vsubq_f32(a, b); }
 SIMD vf vf_mul(vf a, vf b) { return vmulq_f32(a, b); }
 SIMD vf vf_div(vf a, vf b) { return vdivq_f32(a, b); }
+SIMD vf vf_div_above1(vf a, vf b) { return vf_div(a, b); }
 SIMD vf vf_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); }
 SIMD vf vf_fnma(vf a, vf b, vf c) { return vfmsq_f32(c, a, b); }
 SIMD vf vf_max(vf a, vf b) { return vmaxq_f32(a, b); }
