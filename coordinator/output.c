@@ -115,7 +115,8 @@ enforcement(FILE *fp, const struct sessions *ss)
 		    "swap %s\n", e->group.swap_limited ? "inside them" :
 		    "not (the kernel does not account it)");
 	else
-		fprintf(fp, "caps: held by %s, because %s\n", e->by ==		    ENFORCE_RLIMIT ? "RLIMIT_DATA, which does not see shared "
+		fprintf(fp, "caps: held by %s, because %s\n", e->by ==
+		    ENFORCE_RLIMIT ? "RLIMIT_DATA, which does not see shared "
 		    "memory (rings)" : "the ledger alone", e->why);
 }
 
