@@ -24,15 +24,16 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 #endif
 }
 
-/* The same columns of the rows of a tile should lie in different sets of the
- * first cache, which are 64 lines and a dozen lines of each row: a step of about
- * half or a quarter of them from row to row, and odd for the caches behind. */
+/* The same dozen lines of each row of a tile should not meet in the same few of
+ * the first cache's 64 sets: a step that is far enough from none and from half
+ * of them, and odd for the caches behind.  Short rows lie close together
+ * anyhow. */
 static uint64_t
 spread_row(uint64_t nbytes)
 {
 	uint64_t lines = DIV_UP(nbytes, 64) | 1;
 
-	while (lines % 32 < 11 || lines % 32 > 21)
+	while (lines > 12 && (lines % 32 < 6 || lines % 32 > 26))
 		lines += 2;
 	return lines * 64;
 }
