@@ -47,10 +47,14 @@ as_if_nothing "three after each other"
 
 # Who stays takes new rings each time, and lets go of the old.
 lose "$OUT" $HALF held:0+9:1+mended+9:-1+mended+9:-1+mended+held:0 "${RUN[@]}"
-as_if_nothing "three beside one that stays"
-check "one that stays holds what it held" \
-    same 1 "$(grep '^held: ' "$ERR" | sort -u | wc -l)"
-check "which is two rings" says '^held: [0-9]+ 2$'
+if exits 77; then
+	echo "skipped: this process may not look into its workers"
+else
+	as_if_nothing "three beside one that stays"
+	check "one that stays holds what it held" \
+	    same 1 "$(grep '^held: ' "$ERR" | sort -u | wc -l)"
+	check "which is two rings" says '^held: [0-9]+ 2$'
+fi
 
 # --- before there is text ---
 
