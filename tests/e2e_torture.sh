@@ -48,8 +48,8 @@ torture coordinator:alloc eval "${ONE[@]}" --ids "1 2 3" \
     --logits "$T/logits" --json
 torture coordinator:alloc plan "${TINY[@]}" --json
 torture coordinator:alloc plan -m "$T/tiny.gguf" --ctx 65536 -s cpu,cap=4MiB
-torture coordinator:alloc plan -c "$DEMO"
-torture coordinator:fd plan -c "$DEMO"
+torture coordinator:alloc plan -c "$DEMO" --json
+torture coordinator:fd plan -c "$DEMO" --json
 torture coordinator:alloc explain "${TINY[@]}" --json
 torture worker:alloc explain "${TINY[@]}"
 torture worker:lie explain "${TINY[@]}" --json
@@ -57,7 +57,7 @@ torture worker:lie devices --json
 torture worker:lie run "${ONE[@]}" -p a -n 3 --temp 0 -v
 torture coordinator:alloc inspect "$T/tiny.gguf" --json
 torture coordinator:alloc devices --json
-torture worker:alloc devices
+torture worker:alloc devices --json
 torture coordinator:alloc tokenize -m "$MODEL" -p "In the beginning"
 torture coordinator:alloc detokenize -m "$MODEL" -p "1 2 3"
 torture coordinator:alloc stress "${PAIR[@]}" --only "caps*" --json
