@@ -187,6 +187,16 @@ START_TEST(sequences_with_windows_are_cut_and_copied)
 	t_ok(line_run(&l, &e), &e);
 	ck_assert(line_same(&one, 0, &l, 0, 0, TEXT));
 
+	/* And from a new epoch on: what was stored before it does not count. */
+	stage_renew(l.part[0].s, 1, NULL, NULL);
+	l.epoch = 1;
+	line_text(&l, 0, 0, text, 30, 16);
+	line_control(&l, BATCH_FORGET, 0, 0, 10);
+	line_text(&l, 0, 10, text, TEXT - 10, 16);
+	line_stop(&l);
+	t_ok(line_run(&l, &e), &e);
+	ck_assert(line_same(&one, 0, &l, 0, 0, TEXT));
+
 	/* 80 were stored: those before 16 have been written over. */
 	line_control(&l, BATCH_FORGET, 0, 0, 22);
 	ck_assert_int_eq(line_run(&l, &e), -EPROTO);

@@ -353,9 +353,7 @@ run_control(struct stage *s, struct err *reterr)
 			return rc;
 		break;
 	case BATCH_RESET:
-		s->epoch = s->hdr.epoch;
-		memset(s->seq_len, 0, sizeof(s->seq_len));
-		memset(s->seq_end, 0, sizeof(s->seq_end));
+		stage_begin_epoch(s, s->hdr.epoch);
 		break;
 	case BATCH_STOP:
 		break;
