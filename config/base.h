@@ -27,6 +27,19 @@
 #define NORETURN	__attribute__((noreturn))
 #define UNUSED		__attribute__((unused))
 
+/* 1 where ASan or TSan is built in: shadow memory beside every byte, terabytes
+ * of addresses, threads and an allocator of their own. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED	1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED	1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED	0
+#endif
+
 /* What a user can ask for at most; checked where it is asked. */
 enum {
 	MAX_SESSIONS = 64,	/* sessions of one pipeline */

@@ -19,17 +19,6 @@
 #include "../config/meminfo.h"
 #include "../config/units.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED	1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED	1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED	0
-#endif
-
 /* This process's place among the groups: found once, as long-lived as it. */
 static struct cgroup_tree tree;
 static int tree_known;

@@ -9,7 +9,7 @@
 
 #include "line.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if SANITIZED
 
 int
 main(void)

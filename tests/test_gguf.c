@@ -17,16 +17,6 @@
 #include "gguf_cases.h"
 #include "gguf_walk.h"
 
-/* A sanitizer takes terabytes of addresses for itself. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#define SANITIZED \
-	(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define SANITIZED 0
-#endif
-
 enum {
 	DEMO_DATA_OFF = 50080,	/* header of kjv-q8_0.gguf: 50059, padded */
 	MUTATION_ROUNDS = 2000,

@@ -24,19 +24,6 @@
 #include "../shm/event.h"
 #include "confine_impl.h"
 
-/* Sanitizers start threads, read /proc/self/maps and trace the process to find
- * what it lost: a confined one could not be tested by them. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 /* From linux/landlock.h, which is not as old as the kernels that we run on,
  * nor as new.  Versions 1 to 3 know files, 4 TCP, 5 ioctl() of devices, 6
  * abstract sockets and signals. */
@@ -218,6 +205,8 @@ count_threads(void)
 	return n;
 }
 
+/* Sanitizers start threads, read /proc/self/maps and trace the process to find
+ * what it lost: with the parts that forbid that they could not test a worker. */
 static void
 confine_threads(struct par *par, int32_t ret[CONFINE_NPARTS])
 {
