@@ -114,7 +114,10 @@ struct work {
 void stress_work_init(const struct stress *x, struct work *w);
 /* Do it in stages that know nothing. */
 int stress_work(struct stress *x, struct work *w, struct err *reterr);
-/* That, the stages forgetting what they know first. */
+/* A pipeline, and that work done by it, undisturbed: what others are held
+ * against. */
+int stress_begin(struct stress *x, struct work *w, struct err *reterr);
+/* It again, the stages forgetting what they know first. */
 int stress_again(struct stress *x, struct work *w, struct err *reterr);
 /* A moment of w's like, at random.  w was done once. */
 void stress_aim(struct stress *x, const struct work *w, enum moment when,

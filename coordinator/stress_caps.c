@@ -154,12 +154,9 @@ stress_all_full(struct stress *x, struct err *reterr)
 	int rc;
 
 	if ((rc = stress_tighten(x, (int64_t)SLACK_BYTES, reterr)) < 0 ||
-	    (rc = stress_start(x, reterr)) < 0)
+	    (rc = stress_begin(x, &once, reterr)) < 0)
 		return rc;
-	stress_work_init(x, &once);
 	again = once;
-	if ((rc = stress_work(x, &once, reterr)) < 0)
-		return rc;
 	for (i = 0; i < x->j.ss->n; i++) {
 		wait_for_staging(x, i);
 		if ((rc = stress_drill(x, i, DRILL_FILL, 0, reterr)) < 0)
@@ -388,12 +385,9 @@ stress_pressure(struct stress *x, struct err *reterr)
 	pid_t pid[2] = { 0 };
 	int rc, k, status = 0;
 
-	if ((rc = stress_start(x, reterr)) < 0)
+	if ((rc = stress_begin(x, &once, reterr)) < 0)
 		return rc;
-	stress_work_init(x, &once);
 	again = once;
-	if ((rc = stress_work(x, &once, reterr)) < 0)
-		return rc;
 	enforce_open(&small, "neighbour", 16 * MIB);
 	start_hogs(&small, nbytes, pid);
 	for (k = 0; rc == 0 && k < 8; k++)

@@ -17,12 +17,8 @@
 static int
 undisturbed(struct stress *x, struct work *w, struct err *reterr)
 {
-	int rc = stress_start(x, reterr);
+	int rc = stress_begin(x, w, reterr);
 
-	if (rc == 0) {
-		stress_work_init(x, w);
-		rc = stress_work(x, w, reterr);
-	}
 	if (rc == 0)
 		rc = stress_stop(x, reterr);
 	if (rc == 0)
@@ -184,10 +180,7 @@ stress_ring_counters(struct stress *x, struct err *reterr)
 	unsigned i;
 	int rc;
 
-	if ((rc = stress_start(x, reterr)) < 0)
-		return rc;
-	stress_work_init(x, &once);
-	if ((rc = stress_work(x, &once, reterr)) < 0)
+	if ((rc = stress_begin(x, &once, reterr)) < 0)
 		return rc;
 	for (i = 0; i < x->j.ss->n; i++) {
 		lie(x, i);
@@ -235,10 +228,7 @@ stress_ring_batches(struct stress *x, struct err *reterr)
 	unsigned i;
 	int rc;
 
-	if ((rc = stress_start(x, reterr)) < 0)
-		return rc;
-	stress_work_init(x, &once);
-	if ((rc = stress_work(x, &once, reterr)) < 0)
+	if ((rc = stress_begin(x, &once, reterr)) < 0)
 		return rc;
 	for (i = 0; i < NITEMS(nonsense); i++) {
 		if ((rc = pipeline_forget(x->j.p, 0, reterr)) < 0)

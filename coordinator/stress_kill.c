@@ -82,10 +82,7 @@ each_at_work(struct stress *x, struct toll *t, struct err *reterr)
 	uint64_t t0;
 	int rc;
 
-	if ((rc = stress_start(x, reterr)) < 0)
-		return rc;
-	stress_work_init(x, &once);
-	if ((rc = stress_work(x, &once, reterr)) < 0)
+	if ((rc = stress_begin(x, &once, reterr)) < 0)
 		return rc;
 	for (i = 0; i < rounds(x); i++) {
 		stress_aim(x, &once, x->the->when, x->the->sig, &k);
@@ -160,10 +157,7 @@ each_in_load(struct stress *x, struct toll *t, struct err *reterr)
 	unsigned i, n;
 	int rc;
 
-	if ((rc = stress_start(x, reterr)) < 0)
-		return rc;
-	stress_work_init(x, &once);
-	if ((rc = stress_work(x, &once, reterr)) < 0)
+	if ((rc = stress_begin(x, &once, reterr)) < 0)
 		return rc;
 	load_ns = x->j.load_ns;
 	n = rounds(x);
@@ -217,10 +211,7 @@ stress_all_at_once(struct stress *x, struct err *reterr)
 	struct strike k;
 	int rc;
 
-	if ((rc = stress_start(x, reterr)) < 0)
-		return rc;
-	stress_work_init(x, &once);
-	if ((rc = stress_work(x, &once, reterr)) < 0)
+	if ((rc = stress_begin(x, &once, reterr)) < 0)
 		return rc;
 	stress_aim(x, &once, IN_DECODE, x->the->sig, &k);
 	k.all = 1;

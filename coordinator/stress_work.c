@@ -157,6 +157,17 @@ stress_work(struct stress *x, struct work *w, struct err *reterr)
 }
 
 int
+stress_begin(struct stress *x, struct work *w, struct err *reterr)
+{
+	int rc = stress_start(x, reterr);
+
+	if (rc < 0)
+		return rc;
+	stress_work_init(x, w);
+	return stress_work(x, w, reterr);
+}
+
+int
 stress_again(struct stress *x, struct work *w, struct err *reterr)
 {
 	uint32_t seq;
