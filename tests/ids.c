@@ -1,10 +1,28 @@
-/* tests/ids.c - a text against its ids. */
+/* tests/ids.c - see ids.h. */
 #include "ids.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "t.h"
+
+void
+vocab_close(struct gguf **g, struct tokenizer **t)
+{
+	tokenizer_close(*t);
+	gguf_close(*g);
+	*t = NULL;
+	*g = NULL;
+}
+
+int
+vocab_open(struct gguf **g, struct tokenizer **t, const char *path,
+    struct err *reterr)
+{
+	vocab_close(g, t);
+	t_ok(gguf_open(path, g, reterr), reterr);
+	return tokenizer_open(*g, t, reterr);
+}
 
 void
 check_ids(const struct tokenizer *t, const char *text, int special, size_t n,

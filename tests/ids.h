@@ -1,8 +1,15 @@
-/* tests/ids.h - what a text must become; shared by the tokenizer's tests. */
+/* tests/ids.h - vocabularies in files, and what a text must become; shared by
+ * the tokenizer's tests. */
 #ifndef TESTS_IDS_H
 #define TESTS_IDS_H
 
 #include "../coordinator/tokenizer.h"
+
+/* The vocabulary of a file, in place of the one that was there; what
+ * tokenizer_open() returned. */
+int vocab_open(struct gguf **g, struct tokenizer **t, const char *path,
+    struct err *reterr);
+void vocab_close(struct gguf **g, struct tokenizer **t);
 
 /* text, without a beginning-of-sequence token, is exactly these n ids. */
 void check_ids(const struct tokenizer *t, const char *text, int special,

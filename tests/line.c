@@ -272,6 +272,23 @@ line_run(struct line *l, struct err *reterr)
 	return rc;
 }
 
+void
+line_begin(struct line *l, const struct line_conf *lc)
+{
+	struct err e = { 0 };
+
+	t_ok(line_open(l, lc, &e), &e);
+}
+
+void
+line_finish(struct line *l)
+{
+	struct err e = { 0 };
+
+	line_stop(l);
+	t_ok(line_run(l, &e), &e);
+}
+
 const float *
 line_logits(const struct line *l, uint32_t seq, uint32_t pos)
 {

@@ -86,6 +86,10 @@ void line_stop(struct line *l);
  * comes out.  The first error of a stage, or 0. */
 int line_run(struct line *l, struct err *reterr);
 
+/* Both of these must succeed: open, and a stop and a run. */
+void line_begin(struct line *l, const struct line_conf *lc);
+void line_finish(struct line *l);
+
 /* The logits of a position; NULL = none came out. */
 const float *line_logits(const struct line *l, uint32_t seq, uint32_t pos);
 

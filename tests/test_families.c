@@ -41,12 +41,9 @@ static void
 run_text(struct line *l, const struct line_conf *lc, const uint32_t *text,
     uint32_t chunk)
 {
-	struct err e = { 0 };
-
-	t_ok(line_open(l, lc, &e), &e);
+	line_begin(l, lc);
 	line_text(l, 0, 0, text, TEXT, chunk);
-	line_stop(l);
-	t_ok(line_run(l, &e), &e);
+	line_finish(l);
 }
 
 /* What is wrong, as a part of what the logits vary by. */
@@ -168,23 +165,21 @@ START_TEST(sequences_with_windows_are_cut_and_copied)
 		other[i] = (text[i] + 1) % VOCAB;
 	lc.path = model("tiny-gpt-oss", "q8_0");
 	run_text(&one, &lc, text, 16);
-	t_ok(line_open(&l, &lc, &e), &e);
+	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 50, 16);
 	line_text(&l, 0, 50, other, 20, 16);
 	line_control(&l, BATCH_COPY, 0, 1, 50);
 	line_control(&l, BATCH_FORGET, 0, 0, 50);
 	line_text(&l, 1, 50, text, TEXT - 50, 7);
 	line_text(&l, 0, 50, text, TEXT - 50, 16);
-	line_stop(&l);
-	t_ok(line_run(&l, &e), &e);
+	line_finish(&l);
 	ck_assert(line_same(&one, 0, &l, 0, 0, TEXT));
 	ck_assert(line_same(&one, 0, &l, 1, 50, TEXT - 50));
 
 	/* From an empty sequence on anything goes. */
 	line_control(&l, BATCH_FORGET, 0, 0, 0);
 	line_text(&l, 0, 0, text, TEXT, 16);
-	line_stop(&l);
-	t_ok(line_run(&l, &e), &e);
+	line_finish(&l);
 	ck_assert(line_same(&one, 0, &l, 0, 0, TEXT));
 
 	/* And from a new epoch on: what was stored before it does not count. */
@@ -193,8 +188,7 @@ START_TEST(sequences_with_windows_are_cut_and_copied)
 	line_text(&l, 0, 0, text, 30, 16);
 	line_control(&l, BATCH_FORGET, 0, 0, 10);
 	line_text(&l, 0, 10, text, TEXT - 10, 16);
-	line_stop(&l);
-	t_ok(line_run(&l, &e), &e);
+	line_finish(&l);
 	ck_assert(line_same(&one, 0, &l, 0, 0, TEXT));
 
 	/* 80 were stored: those before 16 have been written over. */

@@ -26,23 +26,6 @@ draw_texts(void)
 	}
 }
 
-static void
-open_line(struct line *l, const struct line_conf *lc)
-{
-	struct err e = { 0 };
-
-	t_ok(line_open(l, lc, &e), &e);
-}
-
-static void
-run(struct line *l)
-{
-	struct err e = { 0 };
-
-	line_stop(l);
-	t_ok(line_run(l, &e), &e);
-}
-
 /* What the text is, undisturbed and row by row. */
 static const struct line *
 measure(const struct line_conf *lc)
@@ -50,9 +33,9 @@ measure(const struct line_conf *lc)
 	static struct line l;
 
 	draw_texts();
-	open_line(&l, lc);
+	line_begin(&l, lc);
 	line_text(&l, 0, 0, text, TEXT, 1);
-	run(&l);
+	line_finish(&l);
 	return &l;
 }
 
@@ -73,17 +56,17 @@ START_TEST(what_is_replayed_gives_the_same_bits)
 	lc.cut[1] = 2;
 	lc.cut[2] = 4;
 	one = measure(&lc);
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_text(&l, 0, 0, other, 30, 7);
 	line_text(&l, 1, 0, text, 20, 5);
-	run(&l);
+	line_finish(&l);
 	for (i = 0; i < lc.nstages; i++)
 		stage_renew(l.part[i].s, 1, NULL, NULL);
 	l.epoch = 1;
 	line_text(&l, 0, 0, text, 20, 16);
 	line_text(&l, 1, 0, other, 3, 3);
 	line_text(&l, 0, 20, text, TEXT - 20, 1);
-	run(&l);
+	line_finish(&l);
 	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
 	line_close(&l);
 	close_measure(one);
@@ -96,7 +79,7 @@ START_TEST(slots_that_waited_are_gone_and_late_ones_are_dropped)
 	struct line_conf lc = LINE_CONF;
 	const struct line *one = measure(&lc);
 
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_text(&l, 0, 0, other, 10, 5);
 	stage_renew(l.part[0].s, 7, NULL, NULL);
 	ck_assert_uint_eq(ring_used_spsc(&l.first), 0);
@@ -104,7 +87,7 @@ START_TEST(slots_that_waited_are_gone_and_late_ones_are_dropped)
 	line_text(&l, 0, 0, other, 10, 5);
 	l.epoch = 7;
 	line_text(&l, 0, 0, text, TEXT, 6);
-	run(&l);
+	line_finish(&l);
 	ck_assert_uint_eq(l.seen[0].epoch, 7);
 	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
 	line_close(&l);
@@ -167,7 +150,7 @@ START_TEST(a_batch_in_hand_goes_with_its_epoch)
 	struct err e = { 0 };
 	unsigned i;
 
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	for (i = 0; i < LINE_SLOTS - 2; i++)
 		line_control(&l, BATCH_FORGET, 0, 0, 0);
 	line_text(&l, 0, 0, other, 16, 16);	/* four slots of logits */
@@ -206,14 +189,14 @@ START_TEST(a_call_is_heard_before_the_next_batch)
 	struct err e = { 0 };
 
 	draw_texts();
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 10, 5);
 	atomic_fetch_add(&l.part[0].status.call, 1);
 	asked = 0;
 	t_ok(stage_run(l.part[0].s, leave_when_called, &l, &e), &e);
 	ck_assert_int_eq(asked, 1);
 	/* Heard once is enough. */
-	run(&l);
+	line_finish(&l);
 	ck_assert_uint_eq(l.nseen, 4);
 	line_close(&l);
 }
@@ -228,13 +211,13 @@ START_TEST(the_longest_pass_is_kept_by_its_rows)
 	unsigned i;
 
 	draw_texts();
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 3, 1);
-	run(&l);
+	line_finish(&l);
 	one = atomic_load(&st->pass_ns[0]);
 	ck_assert_uint_gt(one, 0);
 	line_text(&l, 0, 3, text, 10, 5);
-	run(&l);
+	line_finish(&l);
 	ck_assert_uint_gt(atomic_load(&st->pass_ns[3]), 0);	/* 5 to 8 */
 	ck_assert_uint_eq(atomic_load(&st->pass_ns[0]), one);
 	for (i = 0; i < STATUS_PASSES; i++)

@@ -28,23 +28,6 @@ draw_texts(void)
 	}
 }
 
-static void
-open_line(struct line *l, const struct line_conf *lc)
-{
-	struct err e = { 0 };
-
-	t_ok(line_open(l, lc, &e), &e);
-}
-
-static void
-run(struct line *l)
-{
-	struct err e = { 0 };
-
-	line_stop(l);
-	t_ok(line_run(l, &e), &e);
-}
-
 /* A line of one stage in which sequence 0 has read the text, row by row. */
 static const struct line *
 measure(enum kv_fmt fmt, uint32_t type)
@@ -55,9 +38,9 @@ measure(enum kv_fmt fmt, uint32_t type)
 	draw_texts();
 	lc.fmt = fmt;
 	lc.tiny.type = type;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, TEXT, 1);
-	run(&l);
+	line_finish(&l);
 	return &l;
 }
 
@@ -94,10 +77,10 @@ START_TEST(logits_do_not_depend_on_stages_threads_batches_or_neighbours)
 			lc.threads = ways[i].threads;
 			lc.head_rows = ways[i].head_rows;
 			memcpy(lc.cut, ways[i].cut, sizeof(ways[i].cut));
-			open_line(&l, &lc);
+			line_begin(&l, &lc);
 			line_text(&l, 2, 0, other, 20, 16);
 			line_text(&l, 1, 0, text, TEXT, ways[i].chunk);
-			run(&l);
+			line_finish(&l);
 			ck_assert_msg(line_same(one, 0, &l, 1, 0, TEXT),
 			    "way %u, KV type %d", i, fmt);
 			line_close(&l);
@@ -115,7 +98,7 @@ START_TEST(rows_of_several_sequences_share_a_batch)
 	struct batch_row rows[16];
 	uint32_t pos, s;
 
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	for (pos = 0; pos < TEXT; pos++) {
 		for (s = 0; s < LINE_SEQS; s++)
 			rows[s] = (struct batch_row){ .seq = s, .pos = pos,
@@ -123,7 +106,7 @@ START_TEST(rows_of_several_sequences_share_a_batch)
 			    .flags = ROW_LOGITS };
 		line_rows(&l, rows, LINE_SEQS);
 	}
-	run(&l);
+	line_finish(&l);
 	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
 	ck_assert(line_same(one, 0, &l, 2, 0, TEXT));
 	ck_assert(!line_same(one, 0, &l, 1, 1, 1));
@@ -141,7 +124,7 @@ START_TEST(the_head_hands_over_in_blocks_and_marks_the_last)
 	struct batch_row rows[16];
 	unsigned i, n;
 
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	/* Ten of sixteen rows want logits. */
 	for (n = 0, i = 0; i < 16; i++) {
 		rows[i] = (struct batch_row){ .pos = i, .token = text[i] };
@@ -151,7 +134,7 @@ START_TEST(the_head_hands_over_in_blocks_and_marks_the_last)
 	ck_assert_uint_eq(n, 10);
 	l.number = 77;
 	line_rows(&l, rows, 16);
-	run(&l);
+	line_finish(&l);
 	ck_assert_uint_eq(l.nseen, 3);
 	for (i = 0; i < 3; i++) {
 		ck_assert_uint_eq(l.seen[i].magic, BATCH_MAGIC);
@@ -179,9 +162,9 @@ START_TEST(a_batch_without_logits_is_said_to_be_done)
 
 	lc.nstages = 2;
 	lc.cut[1] = 3;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_rows(&l, &row, 1);
-	run(&l);
+	line_finish(&l);
 	ck_assert_uint_eq(l.nseen, 1);
 	ck_assert_uint_eq(l.seen[0].nrows, 0);
 	ck_assert_uint_eq(l.seen[0].flags, BATCH_LAST);
@@ -200,7 +183,7 @@ START_TEST(an_idle_stage_beats_and_leaves_when_it_is_told_to)
 	struct err e = { 0 };
 	uint64_t before;
 
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	before = atomic_load(&l.part[0].status.heartbeat);
 	t_ok(line_run(&l, &e), &e);
 	ck_assert_uint_gt(atomic_load(&l.part[0].status.heartbeat), before);
@@ -217,19 +200,19 @@ START_TEST(a_forgotten_tail_can_be_written_anew)
 
 	lc.nstages = 2;
 	lc.cut[1] = 3;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 20, 16);
 	line_text(&l, 0, 20, other, 10, 16);
 	line_control(&l, BATCH_FORGET, 0, 0, 20);
 	line_text(&l, 0, 20, text, TEXT - 20, 16);
-	run(&l);
+	line_finish(&l);
 	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
 	/* Forgetting behind the end changes nothing. */
 	line_control(&l, BATCH_FORGET, 0, 0, 1000);
 	line_text(&l, 0, TEXT, text, 2, 2);
 	line_control(&l, BATCH_FORGET, 0, 0, 0);
 	line_text(&l, 0, 0, text, 5, 2);
-	run(&l);
+	line_finish(&l);
 	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
 	line_close(&l);
 	close_measure(one);
@@ -245,13 +228,13 @@ START_TEST(a_copied_sequence_goes_on_from_the_rows_that_were_asked_for)
 	lc.nstages = 2;
 	lc.cut[1] = 3;
 	lc.fmt = KV_FMT_Q8_0;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_text(&l, 2, 0, text, 20, 16);
 	line_text(&l, 2, 20, other, 6, 16);
 	line_control(&l, BATCH_COPY, 2, 1, 20);
 	line_text(&l, 1, 20, text, TEXT - 20, 16);
 	line_text(&l, 2, 26, other, 4, 16);	/* the source is unchanged */
-	run(&l);
+	line_finish(&l);
 	ck_assert(line_same(one, 0, &l, 1, 20, TEXT - 20));
 	line_close(&l);
 	close_measure(one);
@@ -270,7 +253,7 @@ START_TEST(control_passes_through_in_order)
 	lc.nstages = 3;
 	lc.cut[1] = 1;
 	lc.cut[2] = 5;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 2, 2);
 	line_control(&l, BATCH_FORGET, 0, 0, 1);
 	line_control(&l, BATCH_COPY, 0, 1, 1);
@@ -278,14 +261,14 @@ START_TEST(control_passes_through_in_order)
 	line_control(&l, BATCH_RESET, 0, 0, 0);
 	line_control(&l, BATCH_STOP, 0, 0, 0);
 	line_text(&l, 0, 0, text, 1, 1);	/* behind the stop */
-	run(&l);
+	line_finish(&l);
 	ck_assert_uint_eq(l.nseen, NITEMS(kinds));
 	for (i = 0; i < l.nseen; i++) {
 		ck_assert_uint_eq(l.seen[i].kind, kinds[i]);
 		ck_assert_uint_eq(l.seen[i].number, i);
 		ck_assert_uint_eq(l.seen[i].flags, BATCH_LAST);
 	}
-	run(&l);
+	line_finish(&l);
 	ck_assert_uint_eq(l.seen[l.nseen - 1].number, NITEMS(kinds));
 	line_close(&l);
 }
@@ -299,9 +282,9 @@ START_TEST(a_reset_begins_an_epoch_and_drops_what_is_left_of_the_old)
 
 	lc.nstages = 2;
 	lc.cut[1] = 3;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_text(&l, 0, 0, other, 10, 16);
-	run(&l);
+	line_finish(&l);
 	ck_assert_uint_eq(l.nseen, 3);		/* blocks of 4, 4, 2 */
 	l.epoch = 3;
 	l.number = 0;
@@ -311,7 +294,7 @@ START_TEST(a_reset_begins_an_epoch_and_drops_what_is_left_of_the_old)
 	line_control(&l, BATCH_STOP, 0, 0, 0);
 	l.epoch = 3;
 	line_text(&l, 0, 0, text, TEXT, 16);
-	run(&l);
+	line_finish(&l);
 	ck_assert_uint_eq(l.nseen, 3 + 1 + TEXT / 16 * 4 + 2);
 	ck_assert_uint_eq(l.seen[3].kind, BATCH_RESET);
 	ck_assert_uint_eq(l.seen[3].epoch, 3);
@@ -332,7 +315,7 @@ refused(const struct batch_hdr *hdr, const struct batch_row *rows,
 	struct line_conf lc = LINE_CONF;
 	struct err e = { 0 };
 
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_raw(&l, hdr, rows, n);
 	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
 	ck_assert_int_eq(e.kind, ERR_RUN);
@@ -405,9 +388,9 @@ START_TEST(the_context_has_an_end)
 	struct err e = { 0 };
 
 	draw_texts();
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, LINE_CTX, 16);
-	run(&l);
+	line_finish(&l);
 	ck_assert_ptr_nonnull(line_logits(&l, 0, LINE_CTX - 1));
 	line_rows(&l, &row, 1);
 	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
@@ -423,7 +406,7 @@ START_TEST(a_ring_with_impossible_counters_is_refused)
 	struct ring_shared *sh;
 	struct err e = { 0 };
 
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	sh = l.map[0].base;
 	atomic_store(&sh->head, LINE_SLOTS + 1);
 	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
@@ -452,7 +435,7 @@ START_TEST(a_stage_takes_what_its_program_and_weights_ask_for)
 	uint64_t weights, kv, compute;
 
 	lc.threads = 2;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	t_ok(stage_explain(&l.part[0].sc, &pl, &p, &ws, &e), &e);
 	weights = arena_charge_bytes(ws.nbytes);
 	kv = arena_charge_bytes(p->env.kv.nbytes);
@@ -496,13 +479,13 @@ START_TEST(on_the_null_device_attention_falls_back_and_slots_still_flow)
 	lc.nstages = 3;
 	lc.cut[1] = 2;
 	lc.cut[2] = 5;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	pl = stage_placement(l.part[1].s);
 	ck_assert_uint_eq(pl->cpu_ops, 3);	/* layers 1 to 3 */
 	ck_assert_uint_eq(pl->nspans, 7);
 	ck_assert_uint_eq(pl->nbody_spans, 7);
 	line_text(&l, 0, 0, text, 9, 9);
-	run(&l);
+	line_finish(&l);
 	ck_assert_uint_eq(l.nseen, 3);		/* blocks of 4, 4, 1 */
 	x = line_logits(&l, 0, 8);
 	ck_assert_ptr_nonnull(x);
@@ -532,9 +515,9 @@ START_TEST(a_stage_on_the_null_device_hands_its_input_on)
 	lc.dev[2] = &device_cpu;
 	lc.cut[1] = 1;
 	lc.cut[2] = 5;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 9, 9);
-	run(&l);
+	line_finish(&l);
 	x = first_payload(&l, 1);
 	ck_assert(x[0] != 0 || x[1] != 0);
 	ck_assert_int_eq(memcmp(x, first_payload(&l, 2),
@@ -555,7 +538,7 @@ START_TEST(strict_refuses_a_device_that_would_fall_back)
 	ck_assert_ptr_nonnull(strstr(e.msg, "attention of layer 0"));
 	line_close(&l);
 	lc.dev[0] = &device_cpu;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_close(&l);
 }
 END_TEST
@@ -622,13 +605,13 @@ START_TEST(a_stage_keeps_to_the_largest_mapping_and_their_number)
 	uint64_t most;
 
 	lc.dev[0] = &odd;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	most = l.part[0].s->ws.nbytes;
 	ck_assert_uint_gt(most, l.part[0].s->compute.nbytes);
 	ck_assert_uint_gt(most, l.part[0].s->kv.nbytes);
 	line_close(&l);
 	traits.largest_map = most;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_close(&l);
 	traits.largest_map = most - 1;
 	snprintf(words, sizeof(words), "session stage0: weights: %" PRIu64
@@ -664,7 +647,7 @@ START_TEST(a_kv_cache_out_of_reach_is_not_copied)
 	traits.host_visible = 0;
 	lc.dev[0] = &odd;
 	draw_texts();
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 2, 2);
 	line_control(&l, BATCH_FORGET, 0, 0, 1);
 	line_control(&l, BATCH_COPY, 0, 1, 1);
@@ -696,7 +679,7 @@ START_TEST(a_device_that_hangs_is_an_error_that_says_where)
 
 	odd.sync = sync_that_hangs;
 	lc.dev[0] = &odd;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 1, 1);
 	ck_assert_int_eq(line_run(&l, &e), -ETIMEDOUT);
 	ck_assert_str_eq(e.msg, "session stage0: device odd has not finished "
@@ -723,7 +706,7 @@ START_TEST(a_program_may_have_thousands_of_spans)
 	unsigned k;
 	struct err e = { 0 };
 
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	dc = (struct device_conf){ .session = "x", .par = l.part[0].par,
 	    .ledger = &l.part[0].ledger };
 	for (k = 0; k < NITEMS(kinds); k++) {
@@ -772,7 +755,7 @@ START_TEST(a_small_span_is_shared_by_threads_that_need_no_waking)
 
 	lc.tiny.n_embd = 256;
 	lc.tiny.n_ff = 512;
-	open_line(&l, &lc);
+	line_begin(&l, &lc);
 	dc.ledger = &l.part[0].ledger;
 	first = l.part[0].s->pl.span[0];
 	first.end = first.first + 1;		/* the embedding: no product */

@@ -83,24 +83,6 @@ save_vocab(const struct vocab *v, const char *path)
 static struct gguf *gguf;
 static struct tokenizer *tokenizer;
 
-static void
-close_vocab(void)
-{
-	tokenizer_close(tokenizer);
-	gguf_close(gguf);
-	tokenizer = NULL;
-	gguf = NULL;
-}
-
-/* Opens the globals; what tokenizer_open() returned. */
-static int
-try_open(const char *path, struct err *e)
-{
-	close_vocab();
-	t_ok(gguf_open(path, &gguf, e), e);
-	return tokenizer_open(gguf, &tokenizer, e);
-}
-
 static int
 try_vocab(const struct vocab *v, struct err *e)
 {
@@ -108,7 +90,7 @@ try_vocab(const struct vocab *v, struct err *e)
 
 	snprintf(path, sizeof(path), "%s/vocab.gguf", t_tmpdir());
 	save_vocab(v, path);
-	return try_open(path, e);
+	return vocab_open(&gguf, &tokenizer, path, e);
 }
 
 static const struct tokenizer *
@@ -583,6 +565,6 @@ main(void)
 	};
 	int rc = t_main("tokenizer", 60, tests, NITEMS(tests));
 
-	close_vocab();		/* of CK_FORK=no */
+	vocab_close(&gguf, &tokenizer);		/* of CK_FORK=no */
 	return rc;
 }

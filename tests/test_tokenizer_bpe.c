@@ -21,25 +21,14 @@
 static struct gguf *gguf;
 static struct tokenizer *tokenizer;
 
-static void
-close_vocab(void)
-{
-	tokenizer_close(tokenizer);
-	gguf_close(gguf);
-	tokenizer = NULL;
-	gguf = NULL;
-}
-
 static int
 try_vocab(const struct bpe_vocab *v, struct err *e)
 {
 	char path[256];
 
-	close_vocab();
 	snprintf(path, sizeof(path), "%s/bpe.gguf", t_tmpdir());
 	bpe_vocab_save(v, path);
-	t_ok(gguf_open(path, &gguf, e), e);
-	return tokenizer_open(gguf, &tokenizer, e);
+	return vocab_open(&gguf, &tokenizer, path, e);
 }
 
 static void
@@ -507,6 +496,6 @@ main(void)
 	};
 	int rc = t_main("tokenizer_bpe", 60, tests, NITEMS(tests));
 
-	close_vocab();		/* of CK_FORK=no */
+	vocab_close(&gguf, &tokenizer);		/* of CK_FORK=no */
 	return rc;
 }
