@@ -110,6 +110,10 @@ next_edited(struct lineedit *le, const char **ret, size_t *ret_n)
 	size_t n;
 	int count;
 
+	/* libedit shows its prompt before it takes the terminal over: what
+	 * came between, an end of input for one, the terminal would have kept
+	 * for itself. */
+	el_set(le->el, EL_PREP_TERM, 1);
 	line = el_gets(le->el, &count);
 	if (le->interrupted)
 		return -EINTR;

@@ -137,6 +137,7 @@ os.write(fd, b"\x1b[A")
 until(b"In the beginning")
 os.write(fd, b"\x15/stats\r")
 until(b"until user")
+until(b"> ")
 os.write(fd, b"\x04")
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 END
