@@ -51,7 +51,7 @@ fi
 # --- the root folder ---
 
 rm -rf "$ROOT"
-mkdir -p "$ROOT"/{bin,proc,sys,dev,tmp,etc,root,usr/bin,work/build/tests}
+mkdir -p "$ROOT"/{bin,proc,sys,dev,tmp,etc,root,usr/bin,straddle/build/tests}
 ln -s bin "$ROOT/sbin"
 
 # A program and the libraries that it is linked with, where they are here.
@@ -97,11 +97,11 @@ printf 'root:x:0:\nnogroup:x:65534:\n' >"$ROOT/etc/group"
 
 for name in straddle tests/test_cgroup tests/mkgguf; do
 	give "$(realpath "$B/$name")"
-	mv "$ROOT$(realpath "$B/$name")" "$ROOT/work/build/$name"
+	mv "$ROOT$(realpath "$B/$name")" "$ROOT/straddle/build/$name"
 done
-mkdir -p "$ROOT/work/tests"
-cp -r config "$ROOT/work/"
-cp -r tests/*.sh tests/*.py tests/data "$ROOT/work/tests/"
+mkdir -p "$ROOT/straddle/tests"
+cp -r config "$ROOT/straddle/"
+cp -r tests/*.sh tests/*.py tests/data "$ROOT/straddle/tests/"
 install tests/vm_init.sh "$ROOT/init"
 (cd "$ROOT" && find . | cpio -o -H newc --quiet) >"$VM/initrd"
 

@@ -9,7 +9,7 @@ mount -t tmpfs tmp /tmp
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 chmod 1777 /tmp
 ln -sf /proc/self/fd /dev/fd
-cd /work || exit
+cd /straddle || exit
 G=/sys/fs/cgroup
 BAD=0
 echo "vm: $(uname -r), controllers: $(cat $G/cgroup.controllers)"
