@@ -78,7 +78,8 @@ LIB     := $(B)/libstraddle.a
 # Programs of the tests; what else is in tests/ is shared by them.
 PROGSRC := $(sort $(filter-out tests/fuzz_main.c,$(wildcard tests/test_*.c \
            tests/fuzz_*.c tests/bench_*.c)) \
-           tests/check_kernels.c tests/faulty.c tests/gguf_seeds.c \
+           tests/check_hexagon.c tests/check_kernels.c tests/faulty.c \
+           tests/gguf_seeds.c \
            tests/mkgguf.c tests/ring_loop.c)
 TESTLIB := $(B)/tests/libtests.a
 TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC), \
@@ -97,11 +98,24 @@ E2E     := $(filter-out tests/e2e_invariance.sh,$(E2E))
 endif
 FUZZERS := $(patsubst tests/fuzz_%.c,%,$(filter tests/fuzz_%.c,$(PROGSRC)))
 
+# The program of a Hexagon domain: code for HVX of v67, freestanding, which
+# qemu-hexagon runs.  Only where its compiler and linker are installed.
+HEXCC   ?= clang-14
+HEXLD   ?= ld.lld-14
+DOMAIN  := $(if $(and $(shell command -v $(HEXCC)), \
+           $(shell command -v $(HEXLD))),$(B)/hexagon-domain)
+HEXFLAGS := --target=hexagon-unknown-linux-musl -mv67 -mhvx=v67 \
+           -mhvx-length=128B -ffreestanding -nostdlibinc -fno-builtin \
+           -fno-pic -G0 -std=gnu11 -O2 -Wall -Wextra -Werror -Wshadow \
+           -Wcast-qual -Wmissing-prototypes -ffp-contract=off \
+           -fno-strict-aliasing
+HEXOBJS := $(patsubst %.c,$(B)/%.o,$(sort $(wildcard kernels/hexagon/*.c)))
+
 .SUFFIXES:
 .SECONDARY:
 $(V)$(VERBOSE).SILENT:
 
-all: $(B)/straddle
+all: $(B)/straddle $(DOMAIN)
 
 $(B)/straddle: $(MAINOBJ) $(LIB)
 	echo "  LINK  $@"
@@ -115,6 +129,15 @@ $(B)/%.o: %.c Makefile
 	echo "  CC    $<"
 	mkdir -p $(@D)
 	$(CC) $(ALLFLAGS) $(FLAGS_$*.o) -MMD -MP -c -o $@ $<
+
+$(B)/kernels/hexagon/%.o: kernels/hexagon/%.c Makefile
+	echo "  HEXCC $<"
+	mkdir -p $(@D)
+	$(HEXCC) $(HEXFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/hexagon-domain: $(HEXOBJS)
+	echo "  HEXLD $@"
+	$(HEXLD) -static -o $@ $^
 
 # A test links only what it uses: the archives give no more.
 $(TESTLIB): $(TESTOBJ)
@@ -153,7 +176,8 @@ check:
 check-built: all $(PROGS) check-includes
 	B=$(B) tests/run.sh $(CHECKS)
 
-CHECKS  := $(UNIT) $(B)/tests/check_kernels $(B)/tests/ring_loop \
+CHECKS  := $(UNIT) $(B)/tests/check_kernels $(B)/tests/check_hexagon \
+           $(B)/tests/ring_loop \
            $(addprefix replay:,$(FUZZERS)) $(E2E)
 
 check-kernels: $(B)/tests/check_kernels
@@ -255,4 +279,4 @@ help:
     check-big check-vm check-fuzz check-kills check-stress check-torture \
     print-flags clean help
 
--include $(wildcard $(B)/*/*.d)
+-include $(wildcard $(B)/*/*.d $(B)/kernels/hexagon/*.d)

@@ -1,5 +1,7 @@
 /* kernels/init.c - chooses the table for a set of CPU flags, and the sizes
  * that every table shares. */
+#include <string.h>
+
 #include "cpu.h"
 #include "kernels.h"
 
@@ -22,6 +24,15 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 #else
 	(void)cpu_flags;
 #endif
+}
+
+int
+kernels_for_device(struct kernels *k, const char *kind)
+{
+	if (strcmp(kind, "hexagon") != 0)
+		return 0;
+	kernels_init_hexagon(k);
+	return 1;
 }
 
 /* The same dozen lines of each row of a tile should not meet in the same few of

@@ -218,4 +218,9 @@ void kernels_init_neon(struct kernels *k);
 void kernels_init_dotprod(struct kernels *k);
 void kernels_init_i8mm(struct kernels *k);
 
+/* Weights as this kind of device wants them packed, over the host's table k;
+ * 1 if anything changed. */
+int kernels_for_device(struct kernels *k, const char *kind);
+void kernels_init_hexagon(struct kernels *k);
+
 #endif

@@ -24,7 +24,7 @@ allowed() {	# allowed FILE INCLUDED
 	return 1
 }
 
-for f in */*.[ch]; do
+for f in */*.[ch] kernels/hexagon/*.[ch]; do
 	dir=$(dirname "$f")
 	while read -r inc; do
 		path=$(realpath -m --relative-to=. "$dir/$inc")
@@ -37,7 +37,7 @@ for f in */*.[ch]; do
 	done < <(sed -n 's/^[ \t]*#[ \t]*include[ \t]*"\([^"]*\)".*/\1/p' "$f")
 done
 
-for h in */*.h; do
+for h in */*.h kernels/hexagon/*.h; do
 	printf '#include "%s"\n' "$h" | ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -Wall \
 	    -Wextra -Werror -I. -fsyntax-only -x c - || {
 		echo "$h does not compile alone"; bad=1

@@ -1,0 +1,58 @@
+/* kernels/hexagon/domain.h - the operations of a domain.
+ * Called by main.c on one thread; works on the buffers of a packet. */
+#ifndef KERNELS_HEXAGON_DOMAIN_H
+#define KERNELS_HEXAGON_DOMAIN_H
+
+#include "layout.h"
+#include "queue.h"
+
+/* A batch in the domain: a packet's buffers, its rows, the model. */
+struct hx_batch {
+	uint8_t *base[HX_NBUFS];
+	uint32_t nbytes[HX_NBUFS];
+	const struct hx_model *m;
+	uint32_t nrows, nselect;
+	const uint32_t *seq, *pos;	/* [nrows] */
+	const uint32_t *select;		/* [nselect] */
+};
+
+/* Row r of an operand. */
+static inline void *
+hx_at(const struct hx_batch *b, const struct hx_ref *ref, uint32_t r)
+{
+	return b->base[ref->buf] + ref->offset + r * ref->row_bytes;
+}
+
+static inline uint32_t
+hx_rows(const struct hx_batch *b, const struct hx_op *op)
+{
+	return op->head ? b->nselect : b->nrows;
+}
+
+/* HXQ_OK, or why not. */
+typedef uint32_t hx_fn(const struct hx_batch *b, const struct hx_op *op);
+hx_fn hx_rms_norm, hx_quantize, hx_matmul, hx_rope, hx_kv_store,
+    hx_attention, hx_swiglu, hx_add, hx_select_rows;
+
+/* --- numbers, math.c --- */
+
+float hx_exp(float x);		/* 0 below -87 */
+float hx_div(float a, float b);	/* both finite, b and a / b normal */
+float hx_rsqrt(double x);	/* x > 0 */
+
+static inline float
+hx_from_half(uint16_t h)
+{
+	uint32_t sign = (uint32_t)(h >> 15) << 31;
+	uint32_t u = (uint32_t)(h & 0x7fff) << 13;
+
+	if (u - (1u << 23) < 30u << 23)		/* normal */
+		return hx_float((u + (112u << 23)) | sign);
+	if (u >= 31u << 23)
+		return hx_float(u | 0x7f800000 | sign);
+	return hx_float(hx_bits(hx_float(u) * 0x1p112f) | sign);
+}
+uint16_t hx_to_half(float x);	/* to nearest even */
+void hx_floats(float *y, const uint16_t *x, uint32_t n);	/* half.c */
+
+#endif

@@ -1,0 +1,374 @@
+/* kernels/hexagon/main.c - a Hexagon domain: takes packets from the queue,
+ * maps memory, runs spans of operations, answers.
+ *
+ * The host is trusted to mean well, not to be right: what it sends is copied
+ * or checked before it is used, and a bad packet is answered, never run. */
+#include "domain.h"
+#include "rt.h"
+
+enum {
+	MAX_OPS = 8192,			/* of one model */
+	WAIT_MS = 500,			/* then look whether the host lives */
+	PROBE_MAPS = 8192		/* of 1 MiB: more than fit 4 GiB */
+};
+
+struct map {
+	void *base;
+	uint32_t nbytes;
+};
+
+static struct hxq_shared *sh;
+static struct map map[HXQ_MAPS];
+static struct hx_model model;
+static struct hx_op op[MAX_OPS];
+static uint32_t nops;
+
+static hx_fn *const fn[HX_NKINDS] = {
+	[HX_RMS_NORM] = hx_rms_norm,
+	[HX_QUANTIZE] = hx_quantize,
+	[HX_MATMUL] = hx_matmul,
+	[HX_ROPE] = hx_rope,
+	[HX_KV_STORE] = hx_kv_store,
+	[HX_ATTENTION] = hx_attention,
+	[HX_SWIGLU] = hx_swiglu,
+	[HX_ADD] = hx_add,
+	[HX_SELECT_ROWS] = hx_select_rows,
+};
+
+static uint32_t
+do_hello(struct hxq_packet *r)
+{
+	const struct hxq_hello h = { HXQ_VERSION, HX_VEC, 0, 1 };
+
+	memcpy(r->msg, &h, sizeof(h));
+	r->nbytes = sizeof(h);
+	return HXQ_OK;
+}
+
+/* The whole memfd of this handle, from its start. */
+static uint32_t
+do_map(const struct hxq_packet *q, struct hxq_packet *r)
+{
+	struct hxq_buf b = q->buf[0];
+	struct map *m;
+
+	if (q->nbufs != 1 || b.handle >= HXQ_MAPS || b.offset != 0 ||
+	    b.nbytes == 0 || map[b.handle].base != NULL)
+		return HXQ_EBADMSG;
+	m = &map[b.handle];
+	if (b.nbytes > UINT32_MAX || rt_map(HXQ_FD_MAP + (int)b.handle,
+	    (uint32_t)b.nbytes, &m->base) < 0) {
+		m->base = NULL;
+		r->status_arg = b.handle;
+		return HXQ_ENOMEM;
+	}
+	m->nbytes = (uint32_t)b.nbytes;
+	return HXQ_OK;
+}
+
+static uint32_t
+do_unmap(const struct hxq_packet *q)
+{
+	struct map *m;
+
+	if (q->nbufs != 1 || q->buf[0].handle >= HXQ_MAPS)
+		return HXQ_EBADMSG;
+	m = &map[q->buf[0].handle];
+	if (m->base == NULL)
+		return HXQ_ENOMAP;
+	rt_unmap(m->base, m->nbytes);
+	m->base = NULL;
+	return HXQ_OK;
+}
+
+static uint32_t
+do_model(const struct hxq_packet *q)
+{
+	struct hx_model m;
+
+	if (q->nbytes != sizeof(m))
+		return HXQ_EBADMSG;
+	memcpy(&m, q->msg, sizeof(m));
+	if (m.n_head_kv == 0 || m.n_head % m.n_head_kv != 0 ||
+	    m.kfmt >= KV_FMT_N || m.vfmt >= KV_FMT_N)
+		return HXQ_EBADMSG;
+	model = m;
+	nops = 0;
+	return HXQ_OK;
+}
+
+static uint32_t
+do_ops(const struct hxq_packet *q)
+{
+	uint32_t n = q->nbytes / sizeof(*op), i;
+
+	if (q->nbytes % sizeof(*op) != 0 || n > MAX_OPS - nops)
+		return HXQ_EBADMSG;
+	memcpy(op + nops, q->msg, q->nbytes);
+	for (i = nops; i < nops + n; i++)
+		if (op[i].kind >= HX_NKINDS)
+			return HXQ_ENOTSUP;
+	nops += n;
+	return HXQ_OK;
+}
+
+/* --- a run --- */
+
+/* Does an operand of so many rows lie in its buffer?  nbytes: of a row. */
+static int
+in_range(const struct hx_batch *b, const struct hx_ref *x, uint32_t rows,
+    uint64_t nbytes)
+{
+	if (x->buf == HX_NONE)
+		return 1;
+	if (x->buf >= HX_NBUFS || b->base[x->buf] == NULL)
+		return 0;
+	return rows == 0 || x->offset + (uint64_t)(rows - 1) * x->row_bytes +
+	    nbytes <= b->nbytes[x->buf];
+}
+
+static uint64_t
+weight_bytes(const struct hx_op *o)
+{
+	const struct hx_geom g = hx_geom(o->type);
+
+	if (o->kind != HX_MATMUL)
+		return o->w.cols * 4ull;
+	if (g.group == 0 || o->w.cols % 32 != 0 || o->w.cols % g.group != 0)
+		return UINT32_MAX;
+	return DIV_UP(o->out.cols, HX_LANES) * hx_panel_bytes(&g, o->w.cols);
+}
+
+/* Rows of an operand: quantized activations are blocks. */
+static uint64_t
+row_bytes(const struct hx_op *o, const struct hx_ref *x)
+{
+	int q8 = (o->kind == HX_QUANTIZE && x == &o->out) ||
+	    (o->kind == HX_MATMUL && x == &o->in[0]);
+
+	return q8 ? x->cols / 32 * sizeof(struct act_q8) : x->cols * 4ull;
+}
+
+static uint32_t
+check(const struct hx_batch *b, const struct hx_op *o)
+{
+	uint32_t n = hx_rows(b, o);
+	uint32_t from = o->kind == HX_SELECT_ROWS ? b->nrows : n;
+
+	if (!in_range(b, &o->out, n, row_bytes(o, &o->out)) ||
+	    !in_range(b, &o->in[0], from, row_bytes(o, &o->in[0])) ||
+	    !in_range(b, &o->in[1], n, row_bytes(o, &o->in[1])) ||
+	    !in_range(b, &o->w, 1, weight_bytes(o)) ||
+	    !in_range(b, &o->bias, 1, o->out.cols * 4ull))
+		return HXQ_ERANGE;
+	if ((o->kind == HX_KV_STORE || o->kind == HX_ATTENTION) &&
+	    (b->base[HX_BUF_KV] == NULL ||
+	    o->k + (uint64_t)b->m->k_layer > b->nbytes[HX_BUF_KV] ||
+	    o->v + (uint64_t)b->m->v_layer > b->nbytes[HX_BUF_KV]))
+		return HXQ_ERANGE;
+	return HXQ_OK;
+}
+
+static uint32_t
+take_buffers(const struct hxq_packet *q, struct hx_batch *b,
+    uint32_t *ret_arg)
+{
+	uint32_t i;
+
+	if (q->nbufs > HX_NBUFS)
+		return HXQ_EBADMSG;
+	for (i = 0; i < q->nbufs; i++) {
+		struct hxq_buf x = q->buf[i];
+		const struct map *m;
+
+		b->base[i] = NULL;
+		b->nbytes[i] = 0;
+		if (x.nbytes == 0)
+			continue;
+		*ret_arg = x.handle;
+		if (x.handle >= HXQ_MAPS || map[x.handle].base == NULL)
+			return HXQ_ENOMAP;
+		m = &map[x.handle];
+		if (x.offset > m->nbytes || x.nbytes > m->nbytes - x.offset)
+			return HXQ_ERANGE;
+		b->base[i] = (uint8_t *)m->base + x.offset;
+		b->nbytes[i] = (uint32_t)x.nbytes;
+	}
+	return HXQ_OK;
+}
+
+/* Rows are copied: the slot belongs to the host again before they are read
+ * by the last op of a long span. */
+static uint32_t
+take_rows(const struct hxq_packet *q, const struct hx_run *run,
+    struct hx_batch *b)
+{
+	static uint32_t rows[3 * MAX_BATCH];
+	uint32_t i;
+
+	if (run->nrows > MAX_BATCH || run->nselect > MAX_BATCH ||
+	    run->first > run->end || run->end > nops || q->nbytes !=
+	    sizeof(*run) + (2 * run->nrows + run->nselect) * sizeof(*rows))
+		return HXQ_EBADMSG;
+	memcpy(rows, q->msg + sizeof(*run), q->nbytes - sizeof(*run));
+	b->m = &model;
+	b->nrows = run->nrows;
+	b->nselect = run->nselect;
+	b->seq = rows;
+	b->pos = rows + run->nrows;
+	b->select = b->pos + run->nrows;
+	for (i = 0; i < b->nrows; i++)
+		if (b->seq[i] >= model.nseqs || b->pos[i] >= model.ctx_tok)
+			return HXQ_EBADMSG;
+	for (i = 0; i < b->nselect; i++)
+		if (b->select[i] >= b->nrows)
+			return HXQ_EBADMSG;
+	return HXQ_OK;
+}
+
+static uint32_t
+do_run(const struct hxq_packet *q, struct hxq_packet *r)
+{
+	static struct hx_batch b;
+	struct hx_run run;
+	uint32_t i, status;
+
+	if (q->nbytes < sizeof(run))
+		return HXQ_EBADMSG;
+	memcpy(&run, q->msg, sizeof(run));
+	memset(&b, 0, sizeof(b));
+	if ((status = take_rows(q, &run, &b)) != HXQ_OK ||
+	    (status = take_buffers(q, &b, &r->status_arg)) != HXQ_OK)
+		return status;
+	for (i = run.first; i < run.end; i++) {
+		if ((status = check(&b, &op[i])) == HXQ_OK)
+			status = fn[op[i].kind](&b, &op[i]);
+		if (status != HXQ_OK) {
+			r->status_op = i;
+			return status;
+		}
+		sh->progress++;
+	}
+	return HXQ_OK;
+}
+
+/* --- limits, by trying --- */
+
+static uint64_t
+largest_map(void)
+{
+	uint32_t lo = 0, hi = 4095, mid;	/* MiB: works, refused */
+	void *p;
+
+	while (hi - lo > 1) {
+		mid = (lo + hi) / 2;
+		if (rt_map(-1, mid << 20, &p) == 0) {
+			rt_unmap(p, mid << 20);
+			lo = mid;
+		} else {
+			hi = mid;
+		}
+	}
+	return (uint64_t)lo << 20;
+}
+
+static uint32_t
+do_probe(struct hxq_packet *r)
+{
+	static void *p[PROBE_MAPS];
+	struct hxq_probe probe = { 0 };
+	uint32_t n = 0;
+
+	probe.largest_bytes = largest_map();
+	while (n < PROBE_MAPS && rt_map(-1, 1 << 20, &p[n]) == 0)
+		n++;
+	probe.nmaps = n;
+	probe.total_bytes = (uint64_t)n << 20;
+	while (n > 0)
+		rt_unmap(p[--n], 1 << 20);
+	memcpy(r->msg, &probe, sizeof(probe));
+	r->nbytes = sizeof(probe);
+	return HXQ_OK;
+}
+
+/* --- the loop --- */
+
+static uint32_t
+dispatch(const struct hxq_packet *q, struct hxq_packet *r)
+{
+	if (q->nbufs > HXQ_MAX_BUFS || q->nbytes > HXQ_MAX_MSG)
+		return HXQ_EBADMSG;
+	switch (q->kind) {
+	case HXQ_HELLO:
+		return do_hello(r);
+	case HXQ_MAP:
+		return do_map(q, r);
+	case HXQ_UNMAP:
+		return do_unmap(q);
+	case HXQ_MODEL:
+		return do_model(q);
+	case HXQ_OPS:
+		return do_ops(q);
+	case HXQ_RUN:
+		return do_run(q, r);
+	case HXQ_PROBE:
+		return do_probe(r);
+	case HXQ_EXIT:
+		return HXQ_OK;
+	default:
+		return HXQ_EBADMSG;
+	}
+}
+
+static void
+answer(struct hxq_packet *q)
+{
+	struct hxq_ring *out = &sh->response;
+	uint32_t head = out->head;
+	struct hxq_packet *r = &out->slot[head % HXQ_SLOTS];
+	uint64_t t0 = rt_pcycles();
+
+	/* A host with more than HXQ_SLOTS open requests would have had no
+	 * slot for this one: there is room. */
+	r->id = q->id;
+	r->kind = q->kind;
+	r->status_op = UINT32_MAX;
+	r->status_arg = 0;
+	r->nbufs = r->nbytes = 0;
+	r->status = dispatch(q, r);
+	r->pcycles = rt_pcycles() - t0;
+	__atomic_store_n((uint32_t *)&out->head, head + 1,
+	    __ATOMIC_RELEASE);					/* Q1 */
+	rt_wake(&out->head);
+}
+
+int
+domain_main(void)
+{
+	int parent = rt_parent();
+	uint32_t tail, kind;
+	void *p;
+
+	if (rt_map(HXQ_FD_QUEUE, sizeof(*sh), &p) < 0)
+		return 1;
+	sh = p;
+	if (sh->magic != HXQ_MAGIC || sh->version != HXQ_VERSION)
+		return 2;
+	for (;;) {
+		tail = sh->request.tail;
+		if (__atomic_load_n((uint32_t *)&sh->request.head,
+		    __ATOMIC_ACQUIRE) == tail) {		/* Q1 */
+			rt_wait(&sh->request.head, tail, WAIT_MS);
+			if (rt_parent() != parent)
+				return 0;
+			continue;
+		}
+		kind = sh->request.slot[tail % HXQ_SLOTS].kind;
+		answer(&sh->request.slot[tail % HXQ_SLOTS]);
+		__atomic_store_n((uint32_t *)&sh->request.tail, tail + 1,
+		    __ATOMIC_RELEASE);				/* Q2 */
+		rt_wake(&sh->request.tail);
+		if (kind == HXQ_EXIT)
+			return 0;
+	}
+}

@@ -1,0 +1,183 @@
+/* kernels/hexagon/queue.h - the queue between a host process and a Hexagon
+ * domain, and what the messages say.
+ * Owns: an ABI of fixed widths, little-endian, the same for a 64-bit host and
+ * a 32-bit domain; after the model of dspqueue (Qualcomm's fastrpc,
+ * dspqueue_shared.h: 64 buffers a packet, 64 KiB a message).  Freestanding.
+ *
+ * Two rings of slots in one memfd: requests (the host writes), responses (the
+ * domain writes).  One response for each request, in their order.
+ *
+ * Who writes what (once, before the domain starts, by the host: magic,
+ * version):
+ *	head	the writer of the ring: slots [tail, head) are the reader's
+ *	tail	the reader
+ *	progress	the domain: operations it has finished, ever
+ * Counters run free; a difference above HXQ_SLOTS is a broken queue.
+ * Edges.  Q1: a slot's bytes are visible before head.  Q2: reads of a slot are
+ * finished before tail.  The reader sleeps on head, the writer on tail, both
+ * with a deadline; each side wakes after it moved its counter: a message is
+ * milliseconds of work, so nobody keeps track of who sleeps. */
+#ifndef KERNELS_HEXAGON_QUEUE_H
+#define KERNELS_HEXAGON_QUEUE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HXQ_MAGIC	0x51585848u	/* "HXXQ" */
+
+enum {
+	HXQ_VERSION = 1,
+	HXQ_SLOTS = 4,
+	HXQ_MAX_BUFS = 64,		/* buffers of a packet */
+	HXQ_MAX_MSG = 64 << 10,		/* bytes of a message */
+	HXQ_MAPS = 16			/* live mappings of a domain, the queue
+					 * not counted */
+};
+
+/* Where the domain finds its files: the queue, then one memfd for each
+ * mapping, empty until it is mapped. */
+enum { HXQ_FD_QUEUE = 20, HXQ_FD_MAP = 21 };
+
+enum hxq_kind {
+	HXQ_HELLO = 1,	/* -> struct hxq_hello */
+	HXQ_MAP,	/* buffer 0: map it */
+	HXQ_UNMAP,	/* buffer 0: give it back */
+	HXQ_MODEL,	/* struct hx_model: forgets all ops */
+	HXQ_OPS,	/* struct hx_op []: put behind those there are */
+	HXQ_RUN,	/* struct hx_run, then its rows: ops [first, end) */
+	HXQ_PROBE,	/* map until refused, give back -> struct hxq_probe */
+	HXQ_EXIT
+};
+
+/* What went wrong; status_op says in which op. */
+enum hxq_status {
+	HXQ_OK,
+	HXQ_EBADMSG,	/* lengths or kind make no sense */
+	HXQ_ENOMAP,	/* a buffer that is not mapped */
+	HXQ_ENOMEM,	/* the domain's address space refused */
+	HXQ_ERANGE,	/* an operand outside its buffer */
+	HXQ_ENOTSUP,	/* no such operation, type or shape */
+	HXQ_NSTATUS
+};
+
+/* Cache maintenance: what silicon does to the buffer's range when a packet
+ * crosses.  One coherent memory, as under emulation, needs none. */
+enum {
+	HXQ_FLUSH_SENDER = 1 << 0,
+	HXQ_INVALIDATE_RECIPIENT = 1 << 1
+};
+
+struct hxq_buf {
+	uint32_t handle;		/* < HXQ_MAPS */
+	uint32_t flags;
+	uint64_t offset, nbytes;	/* of its memory */
+};
+
+struct hxq_packet {
+	uint32_t id;			/* a response has its request's */
+	uint32_t kind;			/* enum hxq_kind */
+	uint32_t status;		/* enum hxq_status: responses */
+	uint32_t status_op;		/* of HXQ_OPS' list, or UINT32_MAX */
+	uint32_t status_arg;		/* bytes, a handle: for the message */
+	uint32_t nbufs, nbytes;
+	uint32_t pad;
+	uint64_t pcycles;		/* of the domain's counter: responses */
+	struct hxq_buf buf[HXQ_MAX_BUFS];
+	uint8_t msg[HXQ_MAX_MSG];
+};
+_Static_assert(sizeof(struct hxq_buf) == 24, "queue ABI");
+_Static_assert(offsetof(struct hxq_packet, buf) == 40, "queue ABI");
+_Static_assert(offsetof(struct hxq_packet, msg) == 1576, "queue ABI");
+
+struct hxq_ring {
+	_Atomic uint32_t head __attribute__((aligned(128)));
+	_Atomic uint32_t tail __attribute__((aligned(128)));
+	struct hxq_packet slot[HXQ_SLOTS] __attribute__((aligned(128)));
+};
+
+struct hxq_shared {
+	uint32_t magic, version;
+	_Atomic uint32_t progress;	/* for a watchdog: relaxed */
+	struct hxq_ring request, response;
+};
+_Static_assert(offsetof(struct hxq_shared, request) == 128, "queue ABI");
+_Static_assert(sizeof(struct hxq_ring) == 256 + 128 * 2098, "queue ABI");
+
+struct hxq_hello {
+	uint32_t version, hvx_bytes, vtcm_bytes, nthreads;
+};
+
+struct hxq_probe {
+	uint64_t total_bytes;		/* in mappings of 1 MiB */
+	uint64_t largest_bytes;		/* one mapping */
+	uint32_t nmaps, pad;		/* of those of 1 MiB */
+};
+
+/* --- operations --- */
+
+enum hx_kind {
+	HX_RMS_NORM, HX_QUANTIZE, HX_MATMUL, HX_ROPE, HX_KV_STORE,
+	HX_ATTENTION, HX_SWIGLU, HX_ADD, HX_SELECT_ROWS, HX_NKINDS
+};
+
+#define HX_NONE		UINT32_MAX
+
+/* Rows of numbers: row r at offset + r * row_bytes of a packet's buffer. */
+struct hx_ref {
+	uint32_t buf;			/* HX_NONE = no operand */
+	uint32_t offset, row_bytes, cols;
+};
+
+/* A packet's buffers, by index: what hx_ref.buf counts. */
+enum { HX_BUF_WEIGHTS, HX_BUF_KV, HX_BUF_COMPUTE, HX_BUF_IO, HX_NBUFS };
+
+struct hx_op {
+	uint32_t kind;			/* enum hx_kind */
+	uint32_t k, v;			/* KV_STORE, ATTENTION: the layer's
+					 * keys and values in HX_BUF_KV */
+	struct hx_ref out, in[2];
+	struct hx_ref w;		/* MATMUL: cols = k, row_bytes unused;
+					 * RMS_NORM: (k) floats */
+	struct hx_ref bias;		/* MATMUL: (n) floats */
+	uint32_t type;			/* MATMUL: of the weights */
+	uint32_t heads;			/* ROPE */
+	uint32_t head;			/* its rows are the selected ones */
+};
+_Static_assert(sizeof(struct hx_op) == 104, "queue ABI");
+
+struct hx_model {
+	float rms_eps, attn_scale;
+	uint32_t n_head, n_head_kv, head_dim, v_dim, n_rot, neox;
+	uint32_t kfmt, vfmt;		/* enum kv_fmt */
+	uint32_t act_bias;
+	uint32_t ctx_tok, nseqs;
+	uint32_t k_row, v_row, k_head, v_head, k_layer, v_layer;
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct hx_model) == 80, "queue ABI");
+
+/* Bytes of the HX_BUF_IO buffer: rows that come in, then rows that go out. */
+static inline uint64_t
+hx_io_in_bytes(uint32_t batch_rows, uint32_t n_embd)
+{
+	return batch_rows * (((uint64_t)n_embd * 4 + 63) & ~(uint64_t)63);
+}
+
+static inline uint64_t
+hx_io_bytes(uint32_t batch_rows, uint32_t n_embd, uint32_t head_rows,
+    uint32_t n_vocab)
+{
+	uint64_t out = hx_io_in_bytes(batch_rows, n_embd);
+
+	if (head_rows > 0)
+		out = hx_io_in_bytes(head_rows, n_vocab);
+	return hx_io_in_bytes(batch_rows, n_embd) + out;
+}
+
+/* Then uint32_t seq[nrows], pos[nrows], select[nselect]. */
+struct hx_run {
+	uint32_t first, end;
+	uint32_t nrows, nselect;
+};
+
+#endif

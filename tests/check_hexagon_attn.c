@@ -1,0 +1,262 @@
+/* tests/check_hexagon_attn.c - a domain's KV cache, byte for byte as the host
+ * makes it, and attention over it against kernels/ref.c. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../layers/kv.h"
+#include "check_kernels.h"
+#include "hexagon_world.h"
+#include "kernel_inputs.h"
+
+enum { NSEQS = 2, LAYERS = 2, ROWS = 4 };
+
+static struct kernels ref;
+
+struct cache {
+	struct hexagon_world *w;
+	struct kv_layout kv;
+	struct hparams hp;
+	struct hx_ref mem;		/* all of it, in the domain */
+	uint8_t *here;			/* the same by the reference */
+	float kmax, vmax;		/* largest magnitudes in it */
+};
+
+static float
+largest(float top, const float *x, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		top = fmaxf(top, fabsf(x[i]));
+	return top;
+}
+
+
+static void
+cache_open(struct cache *c, struct hexagon_world *w, enum kv_fmt fmt,
+    uint32_t dim, uint32_t ctx)
+{
+	struct hx_model *m = &w->m;
+
+	*c = (struct cache){ .w = w, .hp = { .n_head = 4, .n_head_kv = 2,
+	    .head_dim = dim, .v_dim = dim, .attn_scale =
+	    1 / sqrtf((float)dim) } };
+	if (kv_layout_init(&c->kv, &c->hp, &(struct kv_conf){ .kfmt = fmt,
+	    .vfmt = fmt, .nlayers = LAYERS, .nseqs = NSEQS, .ctx_tok = ctx,
+	    .batch_rows = ROWS }) < 0)
+		abort();
+	hexworld_reset(w);
+	/* First: the KV buffer is the whole memory from its start on. */
+	c->mem = hexworld_take(w, 1, c->kv.nbytes, 0);
+	c->here = calloc(1, c->kv.nbytes);
+	memset(hexworld_at(w, &c->mem, 0), 0, c->kv.nbytes);
+	m->n_head = 4;
+	m->n_head_kv = 2;
+	m->head_dim = m->v_dim = dim;
+	m->attn_scale = c->hp.attn_scale;
+	m->kfmt = m->vfmt = fmt;
+	m->nseqs = NSEQS;
+	m->ctx_tok = ctx;
+	m->k_row = (uint32_t)c->kv.k_row;
+	m->v_row = (uint32_t)c->kv.v_row;
+	m->k_head = (uint32_t)c->kv.kind[0].k_head;
+	m->v_head = (uint32_t)c->kv.kind[0].v_head;
+	m->k_layer = (uint32_t)c->kv.kind[0].k_layer;
+	m->v_layer = (uint32_t)c->kv.kind[0].v_layer;
+}
+
+/* Positions [0, n) of both sequences by the domain and here. */
+static void
+store(struct cache *c, uint32_t n, enum input in)
+{
+	uint32_t dim = c->hp.head_dim, p, s, h, seq[NSEQS], pos[NSEQS];
+	uint64_t used = c->w->used;
+	struct hx_op op = { .kind = HX_KV_STORE,
+	    .out = hexworld_none, .w = hexworld_none, .bias = hexworld_none };
+	uint32_t status;
+
+	op.k = (uint32_t)kv_k_off(&c->kv, 1, 0, 0);
+	op.v = (uint32_t)kv_v_off(&c->kv, 1, 0, 0);
+	op.in[0] = hexworld_take(c->w, NSEQS, 0, 2 * dim);
+	op.in[1] = hexworld_take(c->w, NSEQS, 0, 2 * dim);
+	c->w->seq = seq;
+	c->w->pos = pos;
+	for (p = 0; p < n; p++) {
+		for (s = 0; s < NSEQS; s++) {
+			float *k = hexworld_at(c->w, &op.in[0], s);
+			float *v = hexworld_at(c->w, &op.in[1], s);
+
+			seq[s] = s;
+			pos[s] = p;
+			fill_floats(k, 2 * dim, in);
+			fill_floats(v, 2 * dim, in);
+			c->kmax = largest(c->kmax, k, 2 * dim);
+			c->vmax = largest(c->vmax, v, 2 * dim);
+			for (h = 0; h < 2; h++) {
+				kv_store_key(&ref, c->here + kv_k_off(&c->kv,
+				    1, s, h), c->kv.conf.kfmt, dim, p,
+				    k + h * dim);
+				ref.kv_store(c->here + kv_v_off(&c->kv, 1, s,
+				    h) + p * c->kv.v_row, c->kv.conf.vfmt,
+				    v + h * dim, dim);
+			}
+		}
+		status = hexworld_run(c->w, &op, NSEQS, 0);
+		check(status == HXQ_OK, "status: %s",
+		    domain_status_text(status));
+	}
+	c->w->used = used;
+	check_bytes(hexworld_at(c->w, &c->mem, 0), c->here, c->kv.nbytes,
+	    "the cache");
+}
+
+/* What the reference makes of one row. */
+static void
+want_row(const struct cache *c, const float *q, uint32_t seq, uint32_t pos,
+    float *out)
+{
+	uint32_t dim = c->hp.head_dim, h, zero = 0;
+	struct attn_arg a = { .row = &zero, .nrows = 1, .pos = pos,
+	    .kfmt = c->kv.conf.kfmt, .vfmt = c->kv.conf.vfmt, .n_rep = 2,
+	    .head_dim = dim, .v_dim = dim, .scale = c->hp.attn_scale };
+
+	a.scratch = calloc(attn_scratch_floats(2, dim, dim), sizeof(float));
+	for (h = 0; h < 2; h++) {
+		a.q = q + h * 2 * dim;
+		a.out = out + h * 2 * dim;
+		a.k = c->here + kv_k_off(&c->kv, 1, seq, h);
+		a.v = c->here + kv_v_off(&c->kv, 1, seq, h);
+		ref.attention(&a);
+	}
+	free(a.scratch);
+}
+
+/* A score sums dim products in float, here and in double there: that error,
+ * relative to the largest it could be, is one of the weights; then exp, and
+ * sums over the keys. */
+static double
+bound(const struct cache *c, const float *q)
+{
+	uint32_t dim = c->hp.head_dim;
+	double top = (double)largest(0, q, 4 * dim) * (double)c->kmax * dim *
+	    (double)c->hp.attn_scale;
+
+	return (64 + 2 * sqrt(dim) * top) * 0x1p-24 * (double)c->vmax;
+}
+
+static void
+attend(struct cache *c, uint32_t n)
+{
+	const uint32_t seq[ROWS] = { 0, 1, 1, 0 };
+	const uint32_t pos[ROWS] = { n - 1, 0, n / 2, n / 3 };
+	uint32_t dim = c->hp.head_dim, cols = 4 * dim, r, i, status;
+	struct hx_op op = { .kind = HX_ATTENTION,
+	    .w = hexworld_none, .bias = hexworld_none };
+	float *want = calloc(cols, sizeof(*want));
+	float *first = calloc(cols, sizeof(*first));
+
+	op.k = (uint32_t)kv_k_off(&c->kv, 1, 0, 0);
+	op.v = (uint32_t)kv_v_off(&c->kv, 1, 0, 0);
+	op.in[0] = hexworld_take(c->w, ROWS, 0, cols);
+	op.in[1] = hexworld_none;
+	op.out = hexworld_take(c->w, ROWS, 0, cols);
+	for (r = 0; r < ROWS; r++)
+		fill_floats(hexworld_at(c->w, &op.in[0], r), cols, IN_RANDOM);
+	c->w->seq = seq;
+	c->w->pos = pos;
+	status = hexworld_run(c->w, &op, ROWS, 0);
+	check(status == HXQ_OK, "status: %s", domain_status_text(status));
+	for (r = 0; r < ROWS; r++) {
+		const float *got = hexworld_at(c->w, &op.out, r);
+
+		want_row(c, hexworld_at(c->w, &op.in[0], r), seq[r], pos[r],
+		    want);
+		for (i = 0; i < cols; i++) {
+			double y = (double)want[i], eps = bound(c,
+			    hexworld_at(c->w, &op.in[0], r));
+
+			check_close(&got[i], &y, &eps, 1, "attention");
+		}
+	}
+	/* The first row alone: the same bits. */
+	memcpy(first, hexworld_at(c->w, &op.out, 0), cols * sizeof(*first));
+	hexworld_run(c->w, &op, 1, 0);
+	check_bytes(hexworld_at(c->w, &op.out, 0), first, cols * sizeof(*first),
+	    "a row alone");
+	free(want);
+	free(first);
+}
+
+/* With one key its value is the result: every half there is. */
+static void
+check_halves(struct hexagon_world *w)
+{
+	static const uint32_t zero[1];
+	struct hx_op op = { .kind = HX_ATTENTION,
+	    .w = hexworld_none, .bias = hexworld_none };
+	uint32_t half = 0, head, i, status;
+	const float *got;
+	struct cache c;
+	uint16_t *v;
+	float want;
+
+	begin("every half as a value");
+	cache_open(&c, w, KV_FMT_F16, 128, 1);
+	op.k = (uint32_t)kv_k_off(&c.kv, 1, 0, 0);
+	op.v = (uint32_t)kv_v_off(&c.kv, 1, 0, 0);
+	op.in[0] = hexworld_take(w, 1, 0, 4 * 128);
+	op.in[1] = hexworld_none;
+	op.out = hexworld_take(w, 1, 0, 4 * 128);
+	memset(hexworld_at(w, &op.in[0], 0), 0, 4 * 128 * sizeof(float));
+	w->seq = w->pos = zero;
+	while (half < 1 << 16) {
+		for (head = 0; head < 2; head++) {
+			v = (uint16_t *)(void *)((uint8_t *)hexworld_at(w,
+			    &c.mem, 0) + kv_v_off(&c.kv, 1, 0, head));
+			for (i = 0; i < 128; i++)
+				v[i] = (uint16_t)half++;
+		}
+		status = hexworld_run(w, &op, 1, 0);
+		check(status == HXQ_OK, "status: %s",
+		    domain_status_text(status));
+		got = hexworld_at(w, &op.out, 0);
+		for (i = 0; i < 4 * 128; i++) {
+			uint16_t h = (uint16_t)(half - 256 + i / 256 * 128 +
+			    i % 128);
+
+			want = half_to_float(h);
+			check(got[i] == want || (isnan(want) &&
+			    isnan(got[i])), "half %04x is %.9g, not %.9g", h,
+			    (double)got[i], (double)want);
+		}
+	}
+	free(c.here);
+}
+
+void
+check_hexagon_attn(struct hexagon_world *w)
+{
+	static const struct { uint32_t dim, n; } shape[] = {
+		{ 32, 1 }, { 32, 17 }, { 64, 40 }, { 128, 33 },
+	};
+	struct cache c;
+	uint32_t f, i, in;
+
+	kernels_init(&ref, 0);
+	check_halves(w);
+	for (f = 0; f < KV_FMT_N; f++)
+		for (i = 0; i < NITEMS(shape); i++)
+			for (in = 0; in < IN_N; in++) {
+				begin("KV format %u, head of %u, %u "
+				    "positions, %s", f, shape[i].dim,
+				    shape[i].n, input_name[in]);
+				cache_open(&c, w, f, shape[i].dim,
+				    shape[i].n + 3);
+				store(&c, shape[i].n, in);
+				if (in == IN_RANDOM || in == IN_ZERO)
+					attend(&c, shape[i].n);
+				free(c.here);
+			}
+	w->seq = w->pos = NULL;
+}

@@ -1,0 +1,82 @@
+/* worker/hexagon_domain.h - a Hexagon process domain and its queue, from the
+ * host's side.
+ * Owns: the domain (today a child that runs kernels/hexagon under
+ * qemu-hexagon), its queue, the memory that both can see.  Called by
+ * device_hexagon.c and the tests; knows no program and no ledger.
+ *
+ * Nothing waits without a deadline: a domain that died is told from one that
+ * is slow, by name and by how it ended. */
+#ifndef WORKER_HEXAGON_DOMAIN_H
+#define WORKER_HEXAGON_DOMAIN_H
+
+#include "../config/base.h"
+#include "../config/err.h"
+#include "../kernels/hexagon/queue.h"
+
+/* The address space of a process domain on silicon. */
+#define DOMAIN_BYTES	UINT64_C(0xE0000000)
+
+struct domain_conf {
+	const char *name;		/* for messages */
+	uint64_t space_bytes;		/* of addresses; DOMAIN_BYTES */
+};
+
+/* Memory of both sides. */
+struct domain_mem {
+	void *host;
+	uint64_t nbytes;		/* whole pages */
+	uint32_t handle;
+};
+
+struct domain_reply {
+	uint32_t kind, status, status_op, status_arg;
+	uint64_t pcycles;
+	uint32_t nbytes;
+	uint8_t msg[64];
+};
+
+struct domain;
+
+/* The emulator and the domain's program, as they would be run; 0, or -ENOENT
+ * with what is missing, where it was looked for and what to do.  Each PATH_MAX
+ * bytes. */
+int domain_find(char *ret_emulator, char *ret_program, struct err *reterr);
+
+/* Start a domain and hear its hello. */
+int domain_open(const struct domain_conf *dc, struct domain **ret,
+    struct err *reterr);
+
+/* Map nbytes there and here, zeros; what: for the message when the domain
+ * refuses (-ENOMEM, ERR_FIT).  Pages are touched by who writes them. */
+int domain_map(struct domain *d, uint64_t nbytes, const char *what,
+    struct domain_mem *ret, struct err *reterr);
+
+/* The next request, to be filled from kind on, then sent; NULL when
+ * HXQ_SLOTS are open. */
+struct hxq_packet *domain_request(struct domain *d);
+void domain_send(struct domain *d);
+
+/* The answer to the oldest request: 0 whatever its status; -ETIMEDOUT;
+ * -ESRCH when the domain is gone, -EPROTO when the queue makes no sense. */
+int domain_wait(struct domain *d, uint64_t deadline_ns,
+    struct domain_reply *ret, struct err *reterr);
+
+/* Operations that it has finished so far, ever; wraps. */
+uint32_t domain_progress(const struct domain *d);
+
+/* Send the request that was filled and wait for its answer. */
+int domain_call(struct domain *d, struct domain_reply *ret,
+    struct err *reterr);
+
+/* "an operand outside its buffer" */
+const char *domain_status_text(uint32_t status);
+int domain_pid(const struct domain *d);
+
+/* Memory of the domain's process beside what both sides see: the emulator,
+ * its code buffers, page tables; 0 = unknown. */
+uint64_t domain_own_bytes(const struct domain *d);
+
+/* Accepts NULL; the domain is gone on return. */
+void domain_close(struct domain *d);
+
+#endif
