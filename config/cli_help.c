@@ -12,8 +12,8 @@
 "  -s SPEC           one session, repeatable; replaces the file's sessions:\n" \
 "                    [NAME=]DEVICE[,cores=LIST][,node=N][,cap=SIZE]\n"	\
 "                    [,threads=N][,priority=default|nice:N|fifo:N]\n"	\
-"                    4*DEVICE,... makes four equal ones; DEVICE is cpu or\n" \
-"                    null (for tests)\n"				\
+"                    4*DEVICE,... makes four equal ones; DEVICE is cpu,\n" \
+"                    hexagon, or null (for tests)\n"			\
 "                    LIST is 0-3,6 or big or little; SIZE is 3.5GiB, 512MiB\n" \
 "  --ctx N           context in tokens, 1 to 16777216 (default: the smaller\n" \
 "                    of the trained context and 4096)\n"		\

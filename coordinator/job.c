@@ -13,6 +13,7 @@
 #include "../kernels/cpu.h"
 #include "../shm/event.h"
 #include "confined.h"
+#include "device_limits.h"
 #include "progress.h"
 
 int
@@ -146,10 +147,12 @@ job_plan(struct job *j, struct err *reterr)
 		.free_bytes = enforce_free_bytes(),
 		.pays_once = enforce_best(NULL) == ENFORCE_CGROUP,
 		.runtime_bytes = runtime_bytes, .waver_bytes = RUNTIME_ROUND,
+		.limits = device_limits_of,
 	};
 	int rc;
 
-	if ((rc = measure_runtime(j->c, reterr)) < 0)
+	if ((rc = measure_runtime(j->c, reterr)) < 0 ||
+	    (rc = device_limits_ask(j->c, reterr)) < 0)
 		return rc;
 	if (j->c->fit && (j->fitted = malloc(sizeof(*j->fitted))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");

@@ -89,6 +89,22 @@ cell(FILE *fp, double nbytes)
 	fprintf(fp, " %8.2f", nbytes / (double)MIB);
 }
 
+/* What a device that is not the worker itself did for each batch. */
+static void
+device_line(FILE *fp, const struct session *s)
+{
+	const struct wire_stats *st = &s->stats;
+	double n = (double)st->batches, ns = (double)st->device_ns;
+
+	if (st->device_calls == 0 || st->batches == 0)
+		return;
+	fprintf(fp, "%s: %u operations on %s, %u on the CPU; a batch: %.1f "
+	    "messages, %.2f ms on the device, %.2f ms on the host\n",
+	    s->name, s->ready.device_ops, s->plan->conf->device,
+	    s->ready.cpu_ops, (double)st->device_calls / n, ns / n / 1e6,
+	    ((double)st->busy_ns - ns) / n / 1e6);
+}
+
 /* What will hold the caps, as far as a plan can know. */
 static void
 foreseen(FILE *fp)
@@ -159,6 +175,8 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 		enforcement(fp, ss);
 	else
 		foreseen(fp);
+	for (i = 0; ss != NULL && i < p->nsessions; i++)
+		device_line(fp, &ss->s[i]);
 }
 
 /* A speed that nothing was measured for is no number. */
@@ -261,6 +279,12 @@ session_json(const struct plan_session *ps, const struct session *s)
 	json_object_set_new(o, "device_ops",
 	    json_integer(s->ready.device_ops));
 	json_object_set_new(o, "cpu_ops", json_integer(s->ready.cpu_ops));
+	json_object_set_new(o, "device_messages",
+	    json_integer((json_int_t)s->stats.device_calls));
+	json_object_set_new(o, "device_s", json_real(
+	    (double)s->stats.device_ns / 1e9));
+	json_object_set_new(o, "host_s", json_real(
+	    (double)(s->stats.busy_ns - s->stats.device_ns) / 1e9));
 	json_object_set_new(o, "confined", confined_json(s));
 	return o;
 }

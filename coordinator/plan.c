@@ -108,6 +108,23 @@ default_cap(const struct conf *c, uint64_t free_bytes, uint64_t *ret_share,
 	return 0;
 }
 
+/* A cap beyond what the device can map is no cap. */
+static void
+keep_to_device(const struct plan_env *env, struct plan_session *ps,
+    uint64_t *runtime)
+{
+	const struct plan_limits *l = env->limits != NULL ?
+	    env->limits(ps->conf->device) : NULL;
+
+	if (l == NULL)
+		return;
+	*runtime += l->process_bytes;
+	if (ps->cap_bytes > l->total_bytes) {
+		ps->cap_bytes = l->total_bytes;
+		ps->capped_by = l;
+	}
+}
+
 /* Settings that follow from the config and the model. */
 static int
 set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
@@ -166,6 +183,7 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		    ps->conf->cap_bytes : share;
 		z->runtime[i] = env->runtime_bytes(env->arg, ps->threads) +
 		    env->runtime_more;
+		keep_to_device(env, ps, &z->runtime[i]);
 	}
 	return 0;
 }

@@ -22,6 +22,7 @@ struct plan_session {
 	unsigned threads;
 	int own_cores;			/* no other session runs on them */
 	uint64_t cap_bytes;
+	const struct plan_limits *capped_by;	/* the device; NULL = conf */
 	uint64_t bytes[MEM_NTAGS];	/* exact, by tag */
 	uint64_t total_bytes;		/* their sum */
 	uint64_t file_bytes;		/* of the extents it reads */
@@ -37,6 +38,13 @@ struct plan {
 	struct plan_session session[MAX_SESSIONS];
 };
 
+/* What a kind of device lets a session have, beside the session's cap. */
+struct plan_limits {
+	uint64_t total_bytes;		/* UINT64_MAX = all that there is */
+	uint64_t process_bytes;		/* of processes that it starts */
+	char from[96];			/* how total_bytes is known */
+};
+
 /* What the plan cannot know by itself. */
 struct plan_env {
 	const struct model *model;
@@ -49,6 +57,8 @@ struct plan_env {
 	 * measured. */
 	uint64_t (*runtime_bytes)(void *arg, unsigned threads);
 	void *arg;
+	/* NULL, or the limits of a kind; NULL = it has none. */
+	const struct plan_limits *(*limits)(const char *kind);
 	/* So much more it may come out when it is measured again: what is
 	 * advised, or chosen by plan_fit(), leaves room for it. */
 	uint64_t waver_bytes;

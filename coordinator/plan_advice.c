@@ -67,7 +67,7 @@ plan_explain_lack(const struct conf *c, const struct plan_env *env,
 {
 	const struct plan_session *ps = &p->session[s];
 	char need[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
-	char range[96], would[512] = "";
+	char range[96], would[512] = "", why[160] = "";
 	struct fit f;
 
 	if (fit_init(&f, c, env) == 0)
@@ -75,10 +75,13 @@ plan_explain_lack(const struct conf *c, const struct plan_env *env,
 	fit_done(&f);
 	add(would, sizeof(would), "caps larger by %" PRIu64 " MiB",
 	    DIV_UP(lack, MIB));
+	if (ps->capped_by != NULL)
+		snprintf(why, sizeof(why), ", all that its device %s gives "
+		    "(%s)", ps->conf->device, ps->capped_by->from);
 	name_range(ps, range, sizeof(range));
 	err_set(reterr, ERR_FIT, -ENOSPC, "the model does not fit: session %s "
-	    "with %s needs %s of its cap of %s: %" PRIu64 " bytes are "
+	    "with %s needs %s of its cap of %s%s: %" PRIu64 " bytes are "
 	    "missing; what would fit: %s", ps->conf->name, range,
 	    units_human_bytes(ps->total_bytes, need),
-	    units_human_bytes(ps->cap_bytes, cap), lack, would);
+	    units_human_bytes(ps->cap_bytes, cap), why, lack, would);
 }

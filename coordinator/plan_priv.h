@@ -18,6 +18,13 @@ enum { BLOCK_LEVELS = 12 };	/* 2^12 units and more than LIMIT_LAYERS */
 struct sizes {
 	const struct plan_env *env;
 	struct plan *plan;
+	/* The table that weights are packed by: env's, or own; the sizes for
+	 * sessions on another kind of device, whose weights lie differently,
+	 * follow in a list that the first one owns. */
+	const struct kernels *kernels;
+	struct kernels own;
+	const char *kind;		/* NULL = all that have no other */
+	struct sizes *other;
 	struct unit_size *before;	/* [nunits + 1]: sums of [0, u) */
 	/* Largest staging block that rows of [u, u + 2^level) ask for. */
 	uint64_t *block[BLOCK_LEVELS];	/* [nunits] each */
@@ -31,8 +38,8 @@ struct sizes {
 	uint64_t runtime[MAX_SESSIONS];
 };
 
-/* Measure all units of z->plan->model under z->env->kernels; sizes_free() ends
- * any state and frees z. */
+/* Measure all units of z->plan->model, for every kind of device among its
+ * sessions; sizes_free() ends any state and frees z. */
 int sizes_measure(struct sizes *z, struct err *reterr);
 void sizes_free(struct sizes *z);
 

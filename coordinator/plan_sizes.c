@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kernels/hexagon/queue.h"
 #include "../layers/place.h"
 #include "../layers/staging.h"
 #include "../shm/arena.h"
@@ -71,7 +72,7 @@ weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
 	*ret = (struct unit_size){ .tables = n * EXTENT_TABLES +
 	    OPS_OF_LAYER * OP_TABLES };
 	*ret_block = 0;
-	if ((rc = weights_layout(ext, n, z->env->kernels, &ws, reterr)) < 0)
+	if ((rc = weights_layout(ext, n, z->kernels, &ws, reterr)) < 0)
 		return rc;
 	ret->weights = ws.nbytes;
 	for (i = 0; i < n; i++) {
@@ -117,7 +118,7 @@ scratch_of(struct sizes *z, int embedding, uint32_t u, int head,
 		n += model_range(m, u, u + 1, ext + n);
 	if (head)
 		n += model_range(m, m->nunits - 1, m->nunits, ext + n);
-	if ((rc = weights_layout(ext, n, z->env->kernels, &ws, reterr)) == 0) {
+	if ((rc = weights_layout(ext, n, z->kernels, &ws, reterr)) == 0) {
 		env.ws = &ws;
 		rc = program_build(&env, &p, reterr);
 	}
@@ -226,8 +227,8 @@ sum_units(struct sizes *z, struct err *reterr)
 	return 0;
 }
 
-int
-sizes_measure(struct sizes *z, struct err *reterr)
+static int
+measure(struct sizes *z, struct err *reterr)
 {
 	const struct model *m = z->plan->model;
 	uint64_t block;
@@ -249,11 +250,53 @@ sizes_measure(struct sizes *z, struct err *reterr)
 	return 0;
 }
 
+/* Sizes for sessions on this kind, when its weights lie differently. */
+static int
+add_kind(struct sizes *z, const char *kind, struct err *reterr)
+{
+	struct sizes *k, **at;
+
+	for (at = &z->other; *at != NULL; at = &(*at)->other)
+		if (strcmp((*at)->kind, kind) == 0)
+			return 0;
+	if ((k = calloc(1, sizeof(*k))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	k->own = *z->env->kernels;
+	if (!kernels_for_device(&k->own, kind)) {
+		free(k);
+		return 0;
+	}
+	k->env = z->env;
+	k->plan = z->plan;
+	k->kernels = &k->own;
+	k->kind = kind;
+	memcpy(k->threads, z->threads, sizeof(k->threads));
+	memcpy(k->runtime, z->runtime, sizeof(k->runtime));
+	*at = k;
+	return measure(k, reterr);
+}
+
+int
+sizes_measure(struct sizes *z, struct err *reterr)
+{
+	unsigned s;
+	int rc;
+
+	z->kernels = z->env->kernels;
+	rc = measure(z, reterr);
+	for (s = 0; s < z->plan->nsessions && rc == 0; s++)
+		rc = add_kind(z, z->plan->session[s].conf->device, reterr);
+	return rc;
+}
+
 void
 sizes_free(struct sizes *z)
 {
 	unsigned l, i;
 
+	if (z == NULL)
+		return;
+	sizes_free(z->other);
 	for (l = 0; l < BLOCK_LEVELS; l++) {
 		free(z->block[l]);
 		for (i = 0; i < 4; i++)
@@ -272,10 +315,36 @@ range_scratch(const struct sizes *z, int embedding, int head, uint32_t l0,
 	    z->no_layer[embedding][head];
 }
 
+/* The sizes for session s. */
+static const struct sizes *
+sizes_of(const struct sizes *z, unsigned s)
+{
+	const struct sizes *k;
+
+	for (k = z->other; k != NULL; k = k->other)
+		if (strcmp(k->kind, z->plan->session[s].conf->device) == 0)
+			return k;
+	return z;
+}
+
+/* What a device takes beside the stage's own buffers. */
+static uint64_t
+device_bytes(const struct sizes *z, int head)
+{
+	const struct plan *p = z->plan;
+
+	if (z->kind == NULL || strcmp(z->kind, "hexagon") != 0)
+		return 0;
+	return arena_charge_bytes(sizeof(struct hxq_shared)) +
+	    arena_charge_bytes(hx_io_bytes(p->batch_rows, p->model->hp.n_embd,
+	    head ? p->head_rows : 0, p->model->hp.n_vocab));
+}
+
 void
-sizes_session(const struct sizes *z, unsigned s, uint32_t u0, uint32_t u1,
+sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
     struct plan_session *ps)
 {
+	const struct sizes *z = sizes_of(all, s);
 	const struct model *m = z->plan->model;
 	const struct unit_size *lo = &z->before[u0], *hi = &z->before[u1];
 	uint64_t *b = ps->bytes, weights = hi->weights - lo->weights;
@@ -303,7 +372,8 @@ sizes_session(const struct sizes *z, unsigned s, uint32_t u0, uint32_t u1,
 	b[MEM_KV] = arena_charge_bytes(hi->kv - lo->kv);
 	b[MEM_COMPUTE] = arena_charge_bytes(ALIGN_UP(range_scratch(z,
 	    ps->embedding, ps->head, MAX(u0, 1), MIN(u1, m->nunits - 1)), 64) +
-	    (ps->nlayers > 0 ? z->threads[s] * z->thread_bytes : 0));
+	    (ps->nlayers > 0 ? z->threads[s] * z->thread_bytes : 0)) +
+	    device_bytes(z, ps->head);
 	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth *
 	    MAX(load_conf.block_bytes, range_max(z->block, u0, u1)));
 	b[MEM_RINGS] = rings_bytes(z->plan, s, 0);

@@ -70,7 +70,7 @@ weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
 			w->nbytes = w->mat_bytes * MAX(ext[i].nmats, 1);
 			w->mat.type = ext[i].type;
 		}
-		ws.nbytes += ALIGN_UP(w->nbytes, 64);
+		ws.nbytes += ALIGN_UP(w->nbytes, WEIGHT_ALIGN);
 	}
 	*ret = ws;
 	return 0;

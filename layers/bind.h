@@ -10,10 +10,12 @@
 #include "arch.h"
 #include "extent.h"
 
+enum { WEIGHT_ALIGN = 128 };	/* the widest vector: Hexagon's */
+
 struct weight {
 	struct extent ext;
 	const struct mat_kernel *kern;	/* NULL for a vector */
-	uint64_t offset, nbytes;	/* in the weights arena, 64-aligned */
+	uint64_t offset, nbytes;	/* in the arena, WEIGHT_ALIGNed */
 	struct mat mat;		/* .data set by weights_place(); the first of
 				 * ext.nmats matrices, */
 	uint64_t mat_bytes;	/* which lie so far apart */
@@ -32,7 +34,7 @@ int weights_layout(const struct extent *ext, uint32_t n,
     const struct kernels *k, struct weights *ret, struct err *reterr);
 void weights_free(struct weights *ws);
 
-/* Point every weight into the arena at base (64-aligned, ws->nbytes). */
+/* Point every weight into the arena at base (ws->nbytes). */
 void weights_place(struct weights *ws, void *base);
 
 /* Matrix i of those that w is made of. */

@@ -145,6 +145,7 @@ struct wire_stats {
 	uint32_t huge_known;
 	uint32_t huge_off;		/* 1 = switched off for the process */
 	uint64_t batches, busy_ns;
+	uint64_t device_calls, device_ns;	/* messages to it, their time */
 };
 
 struct wire_placed {

@@ -68,7 +68,9 @@ give_orders(struct line *l, unsigned i)
 	sc->start.own_cores = 1;
 	sc->hp = l->m->hp;
 	sc->ext = p->ext;
-	sc->kernels = &l->k;
+	kernels_init(&p->k, cpu_flags());
+	kernels_for_device(&p->k, sc->dev->kind);
+	sc->kernels = &p->k;
 	sc->par = p->par;
 	sc->ledger = &p->ledger;
 	sc->status = &p->status;
@@ -117,7 +119,6 @@ line_open(struct line *l, const struct line_conf *lc, struct err *reterr)
 	} else {
 		t_ok(tiny_open(&lc->tiny, &l->g, &l->m, reterr), reterr);
 	}
-	kernels_init(&l->k, cpu_flags());
 	n = (size_t)LINE_SEQS * LINE_CTX * l->m->hp.n_vocab;
 	l->logits = malloc(n * sizeof(*l->logits));
 	for (j = 0; j < n; j++)

@@ -39,8 +39,8 @@ struct line {
 	struct line_conf conf;
 	struct gguf *g;
 	struct model *m;
-	struct kernels k;
 	struct part {
+		struct kernels k;
 		struct extent *ext;
 		struct par *par;
 		struct mem_ledger ledger;

@@ -58,7 +58,7 @@ check_layout(const struct kernels *k)
 		ck_assert_uint_eq(ws.w[i].nbytes, i == NITEMS(types) ?
 		    33 * 4 : k->mat[types[i]].packed_bytes(x[i].nrows,
 		    x[i].ncols));
-		at += ALIGN_UP(ws.w[i].nbytes, 64);
+		at += ALIGN_UP(ws.w[i].nbytes, WEIGHT_ALIGN);
 	}
 	ck_assert_uint_eq(ws.nbytes, at);
 	ck_assert_uint_eq(weight_row_step(&ws.w[0]), k->mat[QUANT_F32].tile);
@@ -133,7 +133,7 @@ START_TEST(vectors_become_float32)
 	struct extent x[3];
 	struct weights ws;
 	struct err e;
-	_Alignas(64) uint8_t arena[3 * 64];
+	_Alignas(WEIGHT_ALIGN) uint8_t arena[3 * WEIGHT_ALIGN];
 	uint16_t h;
 	unsigned i, t;
 

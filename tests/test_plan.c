@@ -764,6 +764,81 @@ START_TEST(a_type_without_kernels_is_a_bad_model)
 }
 END_TEST
 
+static const struct plan_limits *
+small_hexagon(const char *kind)
+{
+	static const struct plan_limits l = { .total_bytes = 64 * MIB,
+	    .process_bytes = 5 * MIB, .from = "tried by hand" };
+
+	return strcmp(kind, "hexagon") == 0 ? &l : NULL;
+}
+
+START_TEST(a_device_limits_its_sessions_and_says_so)
+{
+	static struct world w;
+	static struct plan p;
+	struct tiny t = TINY;
+	struct err e = { 0 };
+
+	set_up(&w, &t);
+	add_session(&w, 0);
+	add_session(&w, 32 * MIB);
+	strcpy(w.c.session[0].device, "hexagon");
+	strcpy(w.c.session[1].device, "hexagon");
+	w.env.limits = small_hexagon;
+	/* Its process is planned, and what is beyond the device is no cap. */
+	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), 0);
+	ck_assert_uint_eq(p.session[0].cap_bytes, 64 * MIB);
+	ck_assert_uint_eq(p.session[1].cap_bytes, 32 * MIB);
+	ck_assert_ptr_null(p.session[1].capped_by);
+	ck_assert_uint_ge(p.session[0].bytes[MEM_RUNTIME], RUNTIME_BASE +
+	    5 * MIB);
+	w.c.session[1].cap_bytes = GIB;
+	w.c.ctx_tok = 500000;
+	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	ck_assert_msg(strstr(e.msg, "its cap of 64.0 MiB, all that its device "
+	    "hexagon gives (tried by hand)") != NULL, "%s", e.msg);
+	tear_down(&w);
+}
+END_TEST
+
+/* Weights as their device packs them: Q6_K takes 7 bits in a domain, and the
+ * CPU sessions beside it keep theirs. */
+START_TEST(sessions_of_each_kind_are_planned_by_their_own_layout)
+{
+	static struct world w;
+	static struct plan p;
+	struct tiny t = TINY;
+	struct kernels k;
+	struct weights ws;
+	struct extent *ext;
+	struct err e = { 0 };
+	unsigned s;
+
+	t.n_embd = t.n_ff = 256;
+	t.type = QUANT_Q6_K;
+	set_up(&w, &t);
+	ext = calloc(model_range_max(w.m), sizeof(*ext));
+	for (s = 0; s < 3; s++) {
+		add_session(&w, GIB);
+		strcpy(w.c.session[s].device, s == 1 ? "cpu" : "hexagon");
+	}
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	for (s = 0; s < 3; s++) {
+		kernels_init(&k, cpu_flags());
+		ck_assert_int_eq(kernels_for_device(&k,
+		    w.c.session[s].device), s != 1);
+		t_ok(weights_layout(ext, model_range(w.m, p.session[s].u0,
+		    p.session[s].u1, ext), &k, &ws, &e), &e);
+		ck_assert_uint_eq(p.session[s].bytes[MEM_WEIGHTS],
+		    arena_charge_bytes(ws.nbytes));
+		weights_free(&ws);
+	}
+	free(ext);
+	tear_down(&w);
+}
+END_TEST
+
 START_TEST(settings_left_open_follow_from_model_and_machine)
 {
 	static struct world w;
@@ -909,6 +984,8 @@ main(void)
 		more_sessions_than_units_are_bad_usage,
 		a_kv_type_that_cannot_hold_the_heads_is_bad_usage,
 		a_type_without_kernels_is_a_bad_model,
+		a_device_limits_its_sessions_and_says_so,
+		sessions_of_each_kind_are_planned_by_their_own_layout,
 		settings_left_open_follow_from_model_and_machine,
 		layers_are_shared_evenly_however_large_the_head_is,
 		equal_inputs_give_equal_plans,

@@ -90,6 +90,34 @@ START_TEST(logits_do_not_depend_on_stages_threads_batches_or_neighbours)
 }
 END_TEST
 
+static int
+supports_nothing(void *arg, const struct program *p, const struct op *op,
+    char reason[REASON_LEN])
+{
+	(void)arg;
+	(void)p;
+	(void)op;
+	snprintf(reason, REASON_LEN, "it has no kernels at all");
+	return 0;
+}
+
+START_TEST(a_device_that_computes_nothing_is_an_error)
+{
+	static struct line l;
+	struct device_ops idle = device_null;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+
+	idle.supports = supports_nothing;
+	lc.dev[0] = &idle;
+	ck_assert_int_eq(line_open(&l, &lc, &e), -ENOTSUP);
+	ck_assert_msg(strstr(e.msg, "stage0: device null would compute "
+	    "nothing") != NULL && strstr(e.msg, "matmul because: it has no "
+	    "kernels at all") != NULL, "%s", e.msg);
+	line_close(&l);
+}
+END_TEST
+
 START_TEST(rows_of_several_sequences_share_a_batch)
 {
 	static struct line l;
@@ -781,6 +809,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		logits_do_not_depend_on_stages_threads_batches_or_neighbours,
+		a_device_that_computes_nothing_is_an_error,
 		rows_of_several_sequences_share_a_batch,
 		the_head_hands_over_in_blocks_and_marks_the_last,
 		a_batch_without_logits_is_said_to_be_done,

@@ -66,6 +66,8 @@ static const struct permission {
 	{ SCMP_SYS(brk), ANY },
 
 	/* A thread ends, the process ends, or it aborts: a signal to itself. */
+	/* Does a device's own process live still, and how did it end? */
+	{ SCMP_SYS(wait4), ANY },
 	{ SCMP_SYS(exit), ANY },
 	{ SCMP_SYS(exit_group), ANY },
 	{ SCMP_SYS(rt_sigprocmask), ANY },

@@ -7,6 +7,7 @@
 
 static const struct device_ops *const devices[] = {
 	&device_cpu,
+	&device_hexagon,
 	&device_null,
 	NULL
 };

@@ -85,6 +85,14 @@ struct batch {
 	_Atomic uint64_t *progress;	/* +1 after each op */
 };
 
+/* Of a device that is not the worker itself. */
+struct device_account {
+	uint64_t own_bytes;	/* of processes that it started, without
+				 * shared buffers */
+	uint64_t calls;		/* messages to it, for batches */
+	uint64_t ns;		/* from their start to their end */
+};
+
 struct device_ops {
 	uint32_t version;	/* DEVICE_VERSION */
 	const char *kind;	/* "cpu" */
@@ -127,6 +135,9 @@ struct device_ops {
 	int (*sync)(struct device *d, uint64_t deadline_ns,
 	    struct err *reterr);
 
+	/* What it has taken so far beside what the stage sees; NULL = nothing. */
+	void (*account)(const struct device *d, struct device_account *ret);
+
 	/* Frees every buffer; accepts NULL. */
 	void (*close)(struct device *d);
 };
@@ -135,6 +146,6 @@ struct device_ops {
 int device_find(const char *kind, const struct device_ops **ret,
     struct err *reterr);
 
-extern const struct device_ops device_cpu, device_null;
+extern const struct device_ops device_cpu, device_hexagon, device_null;
 
 #endif

@@ -119,6 +119,7 @@ on_start(struct worker *w, struct err *reterr)
 	mem_ledger_init(&w->ledger, ws->name, ws->cap_bytes);
 	w->sc.ledger = &w->ledger;
 	kernels_init(&w->kernels, cpu_flags());
+	kernels_for_device(&w->kernels, ws->device);
 	w->sc.kernels = &w->kernels;
 	pc.nthreads = ws->threads;
 	pc.pin = ws->own_cores && ws->threads <= cpuset_count(&pc.cpus);
@@ -413,13 +414,16 @@ send_stats(struct worker *w, struct err *reterr)
 {
 	struct wire_stats st = { .cap_bytes = w->ledger.cap_bytes,
 	    .ledger_peak = w->ledger.peak_bytes };
+	struct device_account dev = stage_account(w->stage);
 	struct procmem pm = { 0 };
 
 	memcpy(st.tag_bytes, w->ledger.tag_peak, sizeof(st.tag_bytes));
 	procmem_read(&w->proc, &pm);
 	st.hwm_bytes = pm.hwm_bytes;
 	st.pte_bytes = pm.pte_bytes;
-	st.peak_bytes = pm.hwm_bytes + pm.pte_bytes;
+	st.peak_bytes = pm.hwm_bytes + pm.pte_bytes + dev.own_bytes;
+	st.device_calls = dev.calls;
+	st.device_ns = dev.ns;
 	st.huge_asked_bytes = w->ledger.huge_bytes;
 	st.huge_bytes = pm.huge_bytes;
 	st.huge_known = (uint32_t)pm.huge_known;

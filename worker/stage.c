@@ -126,6 +126,25 @@ take_memory(struct stage *s, struct err *reterr)
 	return 0;
 }
 
+/* A device that was asked for and computes nothing is a mistake, not a slow
+ * session; one that holds nothing but the embedding has nothing to compute. */
+static int
+check_used(const struct stage *s, struct err *reterr)
+{
+	uint32_t i = 0;
+
+	if (s->pl.device_ops > 0 || (s->conf.model.nlayers == 0 &&
+	    !s->conf.model.head))
+		return 0;
+	while (i + 1 < s->p->nops && s->p->op[i].kind != OP_MATMUL)
+		i++;
+	return err_set(reterr, ERR_RUN, -ENOTSUP, "session %s: device %s "
+	    "would compute nothing: all %u operations fall back to the CPU, "
+	    "%s because: %s (straddle explain shows them)",
+	    s->conf.start.name, s->conf.dev->kind, s->pl.cpu_ops,
+	    op_name(s->p->op[i].kind), s->pl.op[i].reason);
+}
+
 int
 stage_open(const struct stage_conf *sc, struct stage **ret,
     struct err *reterr)
@@ -144,7 +163,7 @@ stage_open(const struct stage_conf *sc, struct stage **ret,
 		goto fail;
 	}
 	if ((rc = stage_explain(&s->conf, &s->pl, &s->p, &s->ws,
-	    reterr)) < 0)
+	    reterr)) < 0 || (rc = check_used(s, reterr)) < 0)
 		goto fail;
 	s->p->env.hp = &s->conf.hp;
 	s->span = calloc(s->pl.nspans + 1, sizeof(*s->span));
@@ -240,6 +259,16 @@ const struct placement *
 stage_placement(const struct stage *s)
 {
 	return &s->pl;
+}
+
+struct device_account
+stage_account(const struct stage *s)
+{
+	struct device_account a = { 0 };
+
+	if (s != NULL && s->dev != NULL && s->conf.dev->account != NULL)
+		s->conf.dev->account(s->dev, &a);
+	return a;
 }
 
 static void

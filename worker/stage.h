@@ -55,6 +55,8 @@ typedef int stage_idle_fn(void *arg);
 int stage_run(struct stage *s, stage_idle_fn *idle, void *arg,
     struct err *reterr);
 
+/* What its device has taken; zeros when there is none, or s is NULL. */
+struct device_account stage_account(const struct stage *s);
 void stage_close(struct stage *s);
 
 #endif

@@ -1,0 +1,104 @@
+/* coordinator/device_limits.c - asking a device for its limits. */
+#include "device_limits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bsd/string.h>
+
+#include "session.h"
+
+static struct {
+	unsigned n;
+	struct { char kind[MAX_NAME]; struct plan_limits l; } of[MAX_SESSIONS];
+} known;
+
+const struct plan_limits *
+device_limits_of(const char *kind)
+{
+	unsigned i;
+
+	for (i = 0; i < known.n; i++)
+		if (strcmp(known.of[i].kind, kind) == 0)
+			return &known.of[i].l;
+	return NULL;
+}
+
+static int
+on_limit(const struct session_conf *sc, const struct wire_limit *wl,
+    struct plan_limits *ret, struct err *reterr)
+{
+	if (strcmp(wl->name, "found") == 0 && wl->value == 0)
+		return err_set(reterr, ERR_RUN, -ENODEV, "session %s: no "
+		    "device %s here: %s", sc->name, sc->device, wl->from);
+	if (strcmp(wl->name, "total_bytes") == 0 && wl->known) {
+		ret->total_bytes = wl->value;
+		strlcpy(ret->from, wl->from, sizeof(ret->from));
+	}
+	if (strcmp(wl->name, "process_bytes") == 0 && wl->known)
+		ret->process_bytes = wl->value;
+	return 0;
+}
+
+static int
+hear(struct session *s, struct chan_msg *m, const struct session_conf *sc,
+    struct plan_limits *ret, struct err *reterr)
+{
+	struct wire_limit wl;
+	int rc;
+
+	while ((rc = session_answer(s, m, reterr)) == 0 &&
+	    m->type != WIRE_END) {
+		if (m->type != WIRE_LIMIT || m->nbytes != sizeof(wl))
+			continue;
+		memcpy(&wl, m->buf, sizeof(wl));
+		if ((rc = on_limit(sc, &wl, ret, reterr)) < 0)
+			break;
+	}
+	return rc;
+}
+
+static int
+ask(const struct conf *c, const struct session_conf *sc,
+    struct plan_limits *ret, struct err *reterr)
+{
+	struct plan_session ps = { .conf = sc, .threads = 1,
+	    .cap_bytes = UINT64_MAX };
+	struct chan_msg *m = malloc(sizeof(*m));
+	struct session s;
+	int rc;
+
+	if (m == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if ((rc = session_probe(&ps, c, NULL, &s, reterr)) == 0) {
+		if ((rc = session_send(&s, WIRE_PROBE, NULL, 0, NULL, 0,
+		    reterr)) == 0)
+			rc = hear(&s, m, sc, ret, reterr);
+		session_close(&s);
+	}
+	free(m);
+	return rc;
+}
+
+int
+device_limits_ask(const struct conf *c, struct err *reterr)
+{
+	struct plan_limits l;
+	const char *kind;
+	int i, rc;
+
+	for (i = 0; i < c->nsessions; i++) {
+		kind = c->session[i].device;
+		/* The host's memory is what caps are about; these have no
+		 * limits beside it. */
+		if (strcmp(kind, "cpu") == 0 || strcmp(kind, "null") == 0 ||
+		    device_limits_of(kind) != NULL)
+			continue;
+		l = (struct plan_limits){ .total_bytes = UINT64_MAX };
+		if ((rc = ask(c, &c->session[i], &l, reterr)) < 0)
+			return rc;
+		strlcpy(known.of[known.n].kind, kind, MAX_NAME);
+		known.of[known.n++].l = l;
+	}
+	return 0;
+}

@@ -1,0 +1,290 @@
+/* tests/test_hexagon.c - Hexagon domains under the emulator as sessions: the
+ * same bits in any company, limits, and how a domain ends.  Skipped where
+ * there is no emulator or the domain was not built. */
+#include "t.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../shm/event.h"
+#include "../worker/hexagon_domain.h"
+#include "../worker/stage_priv.h"
+#include "line.h"
+
+enum { TEXT = 40, VOCAB = 320 };
+
+static uint32_t text[LINE_CTX];
+
+static void
+draw_text(void)
+{
+	unsigned i;
+
+	for (i = 0; i < LINE_CTX; i++)
+		text[i] = (uint32_t)t_rand_below(VOCAB);
+}
+
+static void
+run_line(struct line *l, const struct line_conf *lc, uint32_t seq,
+    uint32_t chunk)
+{
+	struct err e = { 0 };
+
+	t_ok(line_open(l, lc, &e), &e);
+	line_text(l, seq, 0, text, TEXT, chunk);
+	line_stop(l);
+	t_ok(line_run(l, &e), &e);
+}
+
+/* Squared difference of all logits over their spread. */
+static double
+nmse(const struct line *a, const struct line *b)
+{
+	double num = 0, den = 0, mean;
+	uint32_t p, i;
+
+	for (p = 0; p < TEXT; p++) {
+		const float *x = line_logits(a, 0, p);
+		const float *y = line_logits(b, 0, p);
+
+		for (i = 0, mean = 0; i < VOCAB; i++)
+			mean += (double)x[i] / VOCAB;
+		for (i = 0; i < VOCAB; i++) {
+			num += pow((double)x[i] - (double)y[i], 2);
+			den += pow((double)x[i] - mean, 2);
+		}
+	}
+	return num / den;
+}
+
+START_TEST(logits_do_not_depend_on_domains_batches_or_rows)
+{
+	static const uint32_t types[] = { QUANT_Q8_0, QUANT_Q4_0,
+	    QUANT_MXFP4 };
+	static struct line one, many;
+	struct line_conf lc = LINE_CONF;
+	unsigned i;
+
+	draw_text();
+	for (i = 0; i < NITEMS(types); i++) {
+		lc = (struct line_conf)LINE_CONF;
+		lc.tiny.type = types[i];
+		lc.fmt = (enum kv_fmt)i;
+		lc.dev[0] = &device_hexagon;
+		run_line(&one, &lc, 0, 1);
+		lc.nstages = 3;
+		lc.cut[1] = 1;
+		lc.cut[2] = 4;
+		lc.head_rows = 3;
+		run_line(&many, &lc, 2, 13);
+		ck_assert_msg(line_same(&one, 0, &many, 2, 0, TEXT),
+		    "%s", quant_info(types[i])->name);
+		line_close(&one);
+		line_close(&many);
+	}
+}
+END_TEST
+
+/* Scales of weights have 15 bits and exp is its own: close to the CPU, not
+ * equal, and one activation of 8 bits that rounds to its neighbour makes more
+ * of them do so in the layers after it.  Together they cannot be worse than
+ * that rounding itself, 5e-4. */
+START_TEST(a_domain_makes_the_logits_of_the_cpu)
+{
+	static const uint32_t types[] = { QUANT_Q8_0, QUANT_Q4_0,
+	    QUANT_IQ4_NL, QUANT_MXFP4, QUANT_Q5_0, QUANT_F16 };
+	static struct line cpu, dsp, mixed;
+	struct line_conf lc;
+	unsigned i;
+
+	draw_text();
+	for (i = 0; i < NITEMS(types); i++) {
+		lc = (struct line_conf)LINE_CONF;
+		lc.tiny.type = types[i];
+		run_line(&cpu, &lc, 0, 7);
+		lc.dev[0] = &device_hexagon;
+		run_line(&dsp, &lc, 0, 7);
+		ck_assert_msg(nmse(&cpu, &dsp) < 1e-3, "%s: NMSE %g",
+		    quant_info(types[i])->name, nmse(&cpu, &dsp));
+		/* Three stages: this one, the CPU, this one again. */
+		lc.nstages = 3;
+		lc.cut[1] = 2;
+		lc.cut[2] = 3;
+		lc.dev[1] = &device_cpu;
+		lc.dev[2] = &device_hexagon;
+		run_line(&mixed, &lc, 0, 16);
+		ck_assert_msg(nmse(&cpu, &mixed) < 1e-3, "%s mixed: NMSE %g",
+		    quant_info(types[i])->name, nmse(&cpu, &mixed));
+		line_close(&cpu);
+		line_close(&dsp);
+		line_close(&mixed);
+	}
+}
+END_TEST
+
+START_TEST(a_bad_status_names_op_and_tensor)
+{
+	static const uint32_t zeros[MAX_BATCH];
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+	struct stage_span *sp;
+	/* More rows than its buffers were made for. */
+	struct batch b = { .nrows = MAX_BATCH, .seq = zeros, .pos = zeros,
+	    .token = zeros, .select = zeros };
+	uint32_t i = 0;
+
+	lc.dev[0] = &device_hexagon;
+	t_ok(line_open(&l, &lc, &e), &e);
+	while (!l.part[0].s->pl.span[i].on_device)
+		i++;
+	sp = &l.part[0].s->span[i];
+	t_ok(sp->ops->run(sp->dev, sp->handle, &b, &e), &e);
+	ck_assert_int_eq(sp->ops->sync(sp->dev, event_now_ns() +
+	    UINT64_C(10000000000), &e), -EIO);
+	ck_assert_msg(strstr(e.msg, "stage0") != NULL && strstr(e.msg,
+	    "of layer 0") != NULL && strstr(e.msg, "an operand outside its "
+	    "buffer") != NULL, "%s", e.msg);
+	line_close(&l);
+}
+END_TEST
+
+static struct domain *
+open_domain(void)
+{
+	const struct domain_conf dc = { "htp0", DOMAIN_BYTES };
+	struct domain *d = NULL;
+	struct err e = { 0 };
+
+	t_ok(domain_open(&dc, &d, &e), &e);
+	return d;
+}
+
+START_TEST(a_domain_refuses_what_its_addresses_cannot_hold)
+{
+	struct domain *d = open_domain();
+	struct domain_mem m;
+	struct err e = { 0 };
+	uint64_t total = 0;
+	int rc;
+
+	while ((rc = domain_map(d, 256 * MIB, "KV cache", &m, &e)) == 0)
+		total += m.nbytes;
+	ck_assert_int_eq(rc, -ENOMEM);
+	ck_assert_int_eq(e.kind, ERR_FIT);
+	ck_assert_msg(strstr(e.msg, "htp0: KV cache") != NULL && strstr(e.msg,
+	    "268435456 bytes") != NULL, "%s", e.msg);
+	ck_assert_uint_ge(total, 2 * GIB);
+	ck_assert_uint_lt(total, DOMAIN_BYTES);
+	domain_close(d);
+}
+END_TEST
+
+START_TEST(the_probe_finds_the_domains_limits)
+{
+	struct device_probe p;
+	struct err e = { 0 };
+	uint64_t total = 0, largest = 0;
+	unsigned i;
+
+	t_ok(device_hexagon.probe(&p, &e), &e);
+	ck_assert_msg(p.found, "%s", p.reason);
+	for (i = 0; i < p.nlimits; i++) {
+		if (strcmp(p.limit[i].name, "total_bytes") == 0)
+			total = p.limit[i].value;
+		if (strcmp(p.limit[i].name, "largest_mapping_bytes") == 0)
+			largest = p.limit[i].value;
+		ck_assert_int_ne(p.limit[i].from[0], '\0');
+	}
+	ck_assert_uint_gt(total, 3 * GIB);
+	ck_assert_uint_lt(total, DOMAIN_BYTES);
+	ck_assert_uint_gt(largest, GIB);
+	ck_assert_uint_le(largest, total);
+}
+END_TEST
+
+START_TEST(a_killed_domain_is_named)
+{
+	struct domain *d = open_domain();
+	struct domain_reply r;
+	struct err e = { 0 };
+
+	ck_assert_int_eq(kill(domain_pid(d), SIGKILL), 0);
+	domain_request(d)->kind = HXQ_HELLO;
+	ck_assert_int_eq(domain_call(d, &r, &e), -ESRCH);
+	ck_assert_msg(strstr(e.msg, "htp0") != NULL &&
+	    strstr(e.msg, "killed by signal 9") != NULL, "%s", e.msg);
+	domain_close(d);
+}
+END_TEST
+
+START_TEST(a_hanging_domain_is_left_at_the_deadline)
+{
+	struct domain *d = open_domain();
+	struct domain_reply r;
+	struct err e = { 0 };
+
+	ck_assert_int_eq(kill(domain_pid(d), SIGSTOP), 0);
+	domain_request(d)->kind = HXQ_HELLO;
+	domain_send(d);
+	ck_assert_int_eq(domain_wait(d, event_now_ns() + 50000000, &r, &e),
+	    -ETIMEDOUT);
+	ck_assert_msg(strstr(e.msg, "htp0") != NULL, "%s", e.msg);
+	domain_close(d);	/* and does not hang here */
+}
+END_TEST
+
+START_TEST(a_queue_is_bounded_and_refuses_nonsense)
+{
+	struct domain *d = open_domain();
+	struct domain_reply r;
+	struct err e = { 0 };
+	struct hxq_packet *q;
+	unsigned i;
+
+	for (i = 0; i < HXQ_SLOTS; i++) {
+		ck_assert_ptr_nonnull(q = domain_request(d));
+		q->kind = i == 0 ? 999 : HXQ_HELLO;
+		q->nbytes = i == 1 ? UINT32_MAX : 0;
+		q->nbufs = i == 2 ? HXQ_MAX_BUFS + 1 : 0;
+		domain_send(d);
+	}
+	ck_assert_ptr_null(domain_request(d));
+	for (i = 0; i < HXQ_SLOTS; i++) {
+		t_ok(domain_wait(d, event_now_ns() + UINT64_C(10000000000),
+		    &r, &e), &e);
+		ck_assert_uint_eq(r.status, i < 3 ? HXQ_EBADMSG : HXQ_OK);
+	}
+	ck_assert_ptr_nonnull(domain_request(d));
+	domain_close(d);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		logits_do_not_depend_on_domains_batches_or_rows,
+		a_domain_makes_the_logits_of_the_cpu,
+		a_bad_status_names_op_and_tensor,
+		a_domain_refuses_what_its_addresses_cannot_hold,
+		the_probe_finds_the_domains_limits,
+		a_killed_domain_is_named,
+		a_hanging_domain_is_left_at_the_deadline,
+		a_queue_is_bounded_and_refuses_nonsense,
+	};
+	char emulator[PATH_MAX], program[PATH_MAX];
+	struct err e = { 0 };
+
+	if (domain_find(emulator, program, &e) < 0) {
+		printf("%s\n", e.msg);
+		return T_SKIP;
+	}
+	return t_main("hexagon", 120, tests, NITEMS(tests));
+}
