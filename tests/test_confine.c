@@ -52,6 +52,7 @@ struct child {
 };
 
 static _Atomic uint32_t confined;	/* in the child: go */
+static _Atomic uint32_t started;	/* the stranger's first words are said */
 
 static void
 do_deed(void *arg, unsigned thread)
@@ -67,6 +68,8 @@ stranger_main(void *arg)
 {
 	struct child *c = arg;
 
+	atomic_store(&started, 1);
+	event_wake(&started);
 	while (atomic_load(&confined) == 0)
 		event_wait(&confined, 0, EVENT_FOREVER);
 	_exit(c->deed());
@@ -88,6 +91,9 @@ child_main(struct child *c, int chan_fd)
 	if (pool_open(&pc, &par, NULL) < 0 || (c->stranger &&
 	    pthread_create(&stranger, NULL, stranger_main, c) != 0))
 		_exit(FAILED);
+	/* What a thread calls to begin with, no filter would allow. */
+	while (c->stranger && atomic_load(&started) == 0)
+		event_wait(&started, 0, EVENT_FOREVER);
 	confine_self(filter, par, held);
 	chan_send(&c->chan, WIRE_READY, held, sizeof(held), NULL, 0,
 	    event_now_ns() + WAIT_NS);
