@@ -65,9 +65,10 @@ static const struct permission {
 	{ SCMP_SYS(madvise), ANY },
 	{ SCMP_SYS(brk), ANY },
 
-	/* A thread ends, the process ends, or it aborts: a signal to itself. */
 	/* Does a device's own process live still, and how did it end? */
 	{ SCMP_SYS(wait4), ANY },
+
+	/* A thread ends, the process ends, or it aborts: a signal to itself. */
 	{ SCMP_SYS(exit), ANY },
 	{ SCMP_SYS(exit_group), ANY },
 	{ SCMP_SYS(rt_sigprocmask), ANY },
