@@ -203,6 +203,9 @@ shares_find(struct program *p)
 		g = &p->group[op->group];
 		g->unit = common_multiple(g->unit, unit_of(op));
 	}
+	for (op = p->op; op < p->op + p->nops; op++)
+		if (op->share == SHARE_COLS)
+			p->group[op->group].nops++;
 }
 
 uint32_t

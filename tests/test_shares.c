@@ -12,6 +12,7 @@
 
 #include "../kernels/cpu.h"
 #include "../layers/shares.h"
+#include "../worker/ops_cpu.h"
 #include "line.h"
 
 enum { MOST_THREADS = 5, TEXT = 40, VOCAB = 320 };
@@ -219,7 +220,7 @@ static void
 build(struct built *b, const struct tiny *t)
 {
 	struct program_env env = { .ws = &b->ws, .nlayers = t->n_layer,
-	    .embedding = 1, .head = 1, .batch_rows = 8, .head_rows = 2 };
+	    .embedding = 1, .head = 1, .batch_rows = 16, .head_rows = 2 };
 	struct err e = { 0 };
 	uint32_t n;
 
@@ -363,10 +364,96 @@ START_TEST(columns_are_cut_in_units_and_evenly)
 }
 END_TEST
 
+/* --- and taken --- */
+
+static unsigned pieces;
+
+static void
+count_piece(float *y, uint64_t ldy, const void *x, const struct mat *w,
+    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+{
+	uint32_t r, i;
+
+	(void)x;
+	(void)w;
+	(void)bias;
+	pieces++;
+	for (r = 0; r < m; r++)
+		for (i = n0; i < n1; i++)
+			y[r * ldy + i] += 1;
+}
+
+/* The projection of layer 0's attention, and the sum behind it, by one thread
+ * of n, or then by the next one, too: how many of the columns are made just
+ * once. */
+static unsigned
+run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
+    int twice)
+{
+	const struct op *op = b->p->op;
+	struct par par = { .nthreads = n };
+	struct batch batch = { .nrows = nrows };
+	const struct mat_kernel *real;
+	struct mat_kernel counting;
+	_Atomic uint32_t *taken;
+	struct ops_ctx c = { .k = &b->k, .p = b->p, .par = &par,
+	    .b = &batch };
+	uint32_t *cut, i, first;
+	unsigned once = 0;
+
+	while (op->kind != OP_ATTENTION)
+		op++;
+	while (op->kind != OP_MATMUL)
+		op++;
+	first = (uint32_t)(op - b->p->op);
+	counting = *(real = op->w->kern);
+	counting.matmul = count_piece;
+	b->ws.w[op->w - b->ws.w].kern = &counting;
+	c.cut = cut = calloc(b->p->ngroups * (n + 1), sizeof(*cut));
+	c.taken = taken = calloc(b->p->ngroups * n, sizeof(*taken));
+	c.compute = calloc(1, program_compute_bytes(b->p, n));
+	ck_assert_int_eq(shares_cut(b->p, n, cut), 0);
+	pieces = 0;
+	ops_run(&c, first, first + 2, thread);
+	if (twice)
+		ops_run(&c, first, first + 2, (thread + 1) % n);
+	for (i = 0; i < b->p->t[op->out].cols; i++)
+		once += ((float *)(void *)(c.compute +
+		    b->p->t[op->out].offset))[i] == 1;
+	b->ws.w[op->w - b->ws.w].kern = real;
+	free(cut);
+	free((void *)(uintptr_t)taken);
+	free(c.compute);
+	return once;
+}
+
+/* With few rows: all that the others have not begun; with many its own. */
+START_TEST(who_is_done_takes_what_others_have_not_begun)
+{
+	struct tiny t = TINY;
+	struct built b;
+	unsigned n, thread;
+
+	t.n_embd = 512;
+	build(&b, &t);
+	for (n = 2; n < 5; n++)
+		for (thread = 0; thread < n; thread++) {
+			ck_assert_uint_eq(run_alone(&b, n, thread, 1, 0), 512);
+			ck_assert_uint_gt(pieces, n);
+			ck_assert_uint_eq(run_alone(&b, n, thread, 1, 1), 512);
+			ck_assert_uint_lt(run_alone(&b, n, thread, 16, 0),
+			    512);
+			ck_assert_uint_eq(pieces, 1);
+		}
+	tear_down(&b);
+}
+END_TEST
+
 int
 main(void)
 {
 	const TTest *const tests[] = {
+		who_is_done_takes_what_others_have_not_begun,
 		whatever_the_order_of_the_threads_the_logits_are_the_same,
 		a_layer_meets_nine_times,
 		experts_take_two_meetings_more,

@@ -1,5 +1,6 @@
 /* worker/device_cpu.c - the host's cores as a device. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,9 @@ struct device {
 	struct cpu_span *span;		/* [nspans] */
 	uint32_t nspans;
 	float *inv_freq;		/* made with the first span, */
-	uint32_t *cut;			/* and so is this: ops_cpu.h */
+	uint32_t *cut;			/* and so are these: ops_cpu.h */
+	_Atomic uint32_t *taken;
+	size_t ntaken;
 	struct ops_ctx ctx;
 	uint32_t first, end;
 };
@@ -146,8 +149,11 @@ prepare_program(struct device *d, const struct program *p)
 
 	if (d->cut != NULL)
 		return 0;
+	d->ntaken = (size_t)p->ngroups * n;
+	d->taken = calloc(d->ntaken + 1, sizeof(*d->taken));
 	d->cut = calloc((size_t)p->ngroups * (n + 1) + 1, sizeof(*d->cut));
-	if (d->cut == NULL || shares_cut(p, n, d->cut) < 0)
+	if (d->taken == NULL || d->cut == NULL ||
+	    shares_cut(p, n, d->cut) < 0)
 		return -ENOMEM;
 	if (p->env.nlayers == 0)
 		return 0;
@@ -224,6 +230,7 @@ cpu_run(struct device *d, uint32_t handle, const struct batch *b,
 {
 	const struct cpu_span *cs;
 	struct par *par = d->conf.par;
+	size_t i;
 
 	if (handle >= d->nspans)
 		return err_set(reterr, ERR_RUN, -EINVAL,
@@ -234,8 +241,10 @@ cpu_run(struct device *d, uint32_t handle, const struct batch *b,
 	d->ctx = (struct ops_ctx){
 		.k = &d->k, .p = cs->p, .par = par, .kv = cs->kv,
 		.compute = cs->compute, .inv_freq = d->inv_freq,
-		.cut = d->cut, .b = b,
+		.cut = d->cut, .taken = d->taken, .b = b,
 	};
+	for (i = 0; i < d->ntaken; i++)
+		atomic_store_explicit(&d->taken[i], 0, memory_order_relaxed);
 	d->first = cs->s.first;
 	d->end = cs->s.end;
 	par->run(par, run_thread, d);
@@ -259,6 +268,7 @@ cpu_close(struct device *d)
 	host_mem_close(&d->mem);
 	free(d->inv_freq);
 	free(d->cut);
+	free(d->taken);
 	free(d->span);
 	free(d);
 }

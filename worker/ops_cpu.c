@@ -259,16 +259,14 @@ ops_strip(ptrdiff_t nops, uint32_t rows, uint32_t unit)
 	    MAX(STRIP_FLOATS / MAX(rows, 1) / unit, 1) * unit;
 }
 
-/* Strip after strip through all of these ops, which are of one group. */
+/* Strip after strip of columns [lo, hi) through all of these ops, which are of
+ * one group. */
 static void
-by_columns(const struct ops_ctx *c, const struct op *op, const struct op *end,
-    unsigned thread)
+strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
+    uint32_t lo, uint32_t hi)
 {
-	const struct share_group *g = &c->p->group[op->group];
-	unsigned n = c->par->nthreads;
-	const uint32_t *cut = c->cut + (size_t)op->group * (n + 1) + thread;
-	uint32_t lo = n > 1 ? cut[0] : 0, hi = n > 1 ? cut[1] : g->cols;
-	uint32_t strip = ops_strip(end - op, op_rows(c, op), g->unit), to;
+	uint32_t unit = c->p->group[op->group].unit;
+	uint32_t strip = ops_strip(end - op, op_rows(c, op), unit), to;
 	const struct op *o;
 
 	if (op->experts) {
@@ -280,6 +278,67 @@ by_columns(const struct ops_ctx *c, const struct op *op, const struct op *end,
 		for (o = op; o < end; o++)
 			columns(c, o, lo, to);
 	}
+}
+
+/* Columns of a thread are taken in pieces: three quarters, then half of what is
+ * left, and so on; the last of them all that is left. */
+enum { PIECES = 5 };
+
+/* The units of n that lie behind the first i pieces. */
+static uint32_t
+units_left(uint32_t n, uint32_t i)
+{
+	return i == 0 ? n : i < PIECES ? n >> (i + 1) : 0;
+}
+
+/* Is there a piece of thread t's columns of group g that nobody has taken? */
+static int
+take_piece(const struct ops_ctx *c, uint32_t g, unsigned t, uint32_t *ret_lo,
+    uint32_t *ret_hi)
+{
+	const unsigned nthreads = c->par->nthreads;
+	const uint32_t *cut = c->cut + (size_t)g * (nthreads + 1) + t;
+	_Atomic uint32_t *taken = c->taken + (size_t)g * nthreads + t;
+	const uint32_t unit = c->p->group[g].unit;
+	uint32_t n = DIV_UP(cut[1] - cut[0], unit), i;
+
+	do {
+		if (units_left(n, atomic_load_explicit(taken,
+		    memory_order_relaxed)) == 0)
+			return 0;
+		i = atomic_fetch_add_explicit(taken, 1, memory_order_relaxed);
+		*ret_lo = cut[0] + (n - units_left(n, i)) * unit;
+		*ret_hi = MIN(cut[0] + (n - units_left(n, i + 1)) * unit,
+		    cut[1]);
+	} while (*ret_lo >= *ret_hi);
+	return 1;
+}
+
+/* Rows up to which an op is bound by memory, which answers one core faster than
+ * another and each differently from time to time: whoever is done takes pieces
+ * of the others'. */
+enum { FEW_ROWS = 8 };
+
+static void
+by_columns(const struct ops_ctx *c, const struct op *op, const struct op *end,
+    unsigned thread)
+{
+	const struct share_group *g = &c->p->group[op->group];
+	unsigned n = c->par->nthreads, i;
+	const uint32_t *cut = c->cut + (size_t)op->group * (n + 1) + thread;
+	uint32_t lo, hi;
+
+	if (n == 1)
+		strips(c, op, end, 0, g->cols);
+	else if (c->b->nrows > FEW_ROWS || (uint32_t)(end - op) != g->nops)
+		/* Ops of the group follow, without a meeting before them: they
+		 * rely on who has done which columns. */
+		strips(c, op, end, cut[0], cut[1]);
+	else
+		for (i = 0; i < n; i++)
+			while (take_piece(c, op->group, (thread + i) % n, &lo,
+			    &hi))
+				strips(c, op, end, lo, hi);
 }
 
 /* The first op of [op, end) that is shared differently from op, or end. */
