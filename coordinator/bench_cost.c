@@ -11,13 +11,24 @@ kind_of(const struct mat_kernel *k)
 	return k->act == ACT_Q8 ? PEAK_INT8 : PEAK_F32;
 }
 
+/* Is it needed for a row's logits alone? */
+static int
+is_for_logits(const struct model *m, const struct extent *e, int narrows)
+{
+	if (e->role == ROLE_OUTPUT)
+		return 1;
+	return narrows && e->layer + 1 == (int)m->hp.n_layer &&
+	    e->role != ROLE_ATTN_Q && e->role != ROLE_ATTN_K &&
+	    e->role != ROLE_ATTN_V;
+}
+
 void
 bench_cost(const struct model *m, const struct kernels *k, enum kv_fmt kfmt,
-    enum kv_fmt vfmt, struct bench_cost *ret)
+    enum kv_fmt vfmt, int narrows, struct bench_cost *ret)
 {
 	const struct hparams *hp = &m->hp;
 	const struct extent *e;
-	double ops, position;
+	double ops, position, *kinds;
 	uint32_t l;
 
 	memset(ret, 0, sizeof(*ret));
@@ -29,16 +40,16 @@ bench_cost(const struct model *m, const struct kernels *k, enum kv_fmt kfmt,
 		    e->role == ROLE_TOKEN_EMBD)
 			continue;
 		ops = 2.0 * e->nrows * e->ncols;
-		if (e->role == ROLE_OUTPUT) {
-			ret->head_ops[kind_of(&k->mat[e->type])] += ops;
-			ret->head_bytes += (double)e->nbytes;
-		} else if (role_info(e->role)->use == USE_EXPERTS) {
-			ret->row_ops[kind_of(&k->mat[e->type])] += ops *
+		kinds = is_for_logits(m, e, narrows) ? ret->head_ops :
+		    ret->row_ops;
+		if (role_info(e->role)->use == USE_EXPERTS) {
+			kinds[kind_of(&k->mat[e->type])] += ops *
 			    ret->expert_share;
 			ret->expert_bytes += (double)e->nbytes;
 		} else {
-			ret->row_ops[kind_of(&k->mat[e->type])] += ops;
-			ret->layer_bytes += (double)e->nbytes;
+			kinds[kind_of(&k->mat[e->type])] += ops;
+			*(kinds == ret->head_ops ? &ret->head_bytes :
+			    &ret->layer_bytes) += (double)e->nbytes;
 		}
 	}
 	position = (double)hp->n_head_kv * (double)(kv_row_bytes(kfmt,

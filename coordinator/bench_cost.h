@@ -16,9 +16,9 @@
 #include "roofline.h"
 
 struct bench_cost {
-	double row_ops[PEAK_NKINDS];	/* of the layers, for one token */
-	double head_ops[PEAK_NKINDS];	/* of the head, for a row of logits */
-	double layer_bytes, head_bytes;	/* weights, but for */
+	double row_ops[PEAK_NKINDS];	/* for one token */
+	double head_ops[PEAK_NKINDS];	/* more, where its logits are wanted */
+	double layer_bytes, head_bytes;	/* of both; but for */
 	double expert_bytes;		/* those of all experts */
 	double expert_share;		/* of which a token uses this part */
 	double kv_bytes;		/* of one position, in full layers */
@@ -26,8 +26,11 @@ struct bench_cost {
 	uint32_t window;		/* of these */
 };
 
+/* narrows: the last layer is before the head in its session, so that what is
+ * behind its keys and values is only computed for tokens whose logits are
+ * wanted. */
 void bench_cost(const struct model *m, const struct kernels *k,
-    enum kv_fmt kfmt, enum kv_fmt vfmt, struct bench_cost *ret);
+    enum kv_fmt kfmt, enum kv_fmt vfmt, int narrows, struct bench_cost *ret);
 
 struct bench_work {
 	double ops[PEAK_NKINDS];

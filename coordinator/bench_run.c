@@ -247,11 +247,13 @@ static void
 weigh(struct bench *b, struct runner *r, struct bench_tests *ts)
 {
 	const struct plan *p = &r->j.plan;
+	const struct plan_session *last = &p->session[p->nsessions - 1];
 	struct bench_cost cost;
 	struct bench_test *t;
 	unsigned k;
 
-	bench_cost(r->j.m, &r->j.kernels, p->kfmt, p->vfmt, &cost);
+	bench_cost(r->j.m, &r->j.kernels, p->kfmt, p->vfmt,
+	    last->u1 - last->u0 > 1, &cost);
 	b->weight_bytes = cost.layer_bytes + cost.expert_bytes +
 	    cost.head_bytes;
 	r->kinds = 1u << ROOF_READ;

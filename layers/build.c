@@ -143,11 +143,18 @@ b_matmul(struct build *b, tensor_id x, enum role w, enum role bias)
 	return b_matmul_by(b, x, b_weight(b, w), find_weight(b, bias));
 }
 
+/* x, or a place for its successor: the stage's input belongs to the ring and is
+ * never written. */
+static tensor_id
+writable(const struct build *b, tensor_id x)
+{
+	return b->p->t[x].store == STORE_INPUT ? b->residual : x;
+}
+
 tensor_id
 b_add(struct build *b, tensor_id x, tensor_id y)
 {
-	/* The stage's input belongs to the ring and is never written. */
-	tensor_id out = b->p->t[x].store == STORE_INPUT ? b->residual : x;
+	tensor_id out = writable(b, x);
 
 	b_op(b, OP_ADD, out, x, y);
 	return out;
@@ -183,8 +190,29 @@ norm_and_rotate(struct build *b, tensor_id x, uint32_t heads, enum role norm)
 	b_op(b, OP_ROPE, x, x, b->rope_table[local])->heads = heads;
 }
 
+/* The rows that want logits to the front: in place, but for a stage's input. */
+static tensor_id
+keep_rows(struct build *b, tensor_id x)
+{
+	tensor_id y = writable(b, x);
+
+	b_op(b, OP_SELECT_ROWS, y, x, NO_TENSOR);
+	return y;
+}
+
+/* What is behind the last layer's keys and values is only asked of the rows
+ * that want logits: of a prompt, one. */
+static int
+is_last_before_head(const struct build *b)
+{
+	const struct program_env *env = &b->p->env;
+
+	return env->head && (uint32_t)b->layer + 1 == env->first_layer +
+	    env->nlayers;
+}
+
 tensor_id
-b_self_attention(struct build *b, tensor_id h)
+b_self_attention(struct build *b, tensor_id h, tensor_id *x)
 {
 	const struct hparams *hp = b->p->env.hp;
 	tensor_id q, k, v, a;
@@ -196,6 +224,12 @@ b_self_attention(struct build *b, tensor_id h)
 	norm_and_rotate(b, q, hp->n_head, ROLE_ATTN_Q_NORM);
 	norm_and_rotate(b, k, hp->n_head_kv, ROLE_ATTN_K_NORM);
 	b_op(b, OP_KV_STORE, NO_TENSOR, k, v);
+	if (is_last_before_head(b)) {
+		b->p->nwhole = b->p->nops;
+		q = keep_rows(b, q);
+		*x = keep_rows(b, *x);
+		b->p->nkept = b->p->nops;
+	}
 	a = b_tensor(b, STORE_SCRATCH, hp->n_head * hp->v_dim);
 	op = b_op(b, OP_ATTENTION, a, q, NO_TENSOR);
 	op->w = find_weight(b, ROLE_ATTN_SINKS);
@@ -317,7 +351,8 @@ b_pre_norm_block(struct build *b, tensor_id x)
 	tensor_id h;
 
 	h = b_rms_norm(b, x, ROLE_ATTN_NORM);
-	x = b_add(b, x, b_self_attention(b, h));
+	h = b_self_attention(b, h, &x);
+	x = b_add(b, x, h);
 	h = b_rms_norm(b, x, ROLE_FFN_NORM);
 	return b_add(b, x, b_ffn(b, h, b_swiglu));
 }
@@ -328,7 +363,7 @@ b_sandwich_block(struct build *b, tensor_id x)
 	tensor_id h;
 
 	h = b_rms_norm(b, x, ROLE_ATTN_NORM);
-	h = b_self_attention(b, h);
+	h = b_self_attention(b, h, &x);
 	x = b_add(b, x, b_rms_norm(b, h, ROLE_ATTN_POST_NORM));
 	h = b_rms_norm(b, x, ROLE_FFN_NORM);
 	h = b_ffn(b, h, b_geglu);

@@ -35,8 +35,9 @@ void b_softcap(struct build *b, tensor_id x, float cap);
 /* Grouped-query attention from the normalized residual stream to the output
  * projection: (rows, n_embd) -> (rows, n_embd).  Norms of each head's query
  * and key before the rotation, biases and sinks where the family has them;
- * windows and rotations are the layer's. */
-tensor_id b_self_attention(struct build *b, tensor_id h);
+ * windows and rotations are the layer's.  x: the residual stream; the last layer
+ * before a head leaves of it, too, the rows that want logits. */
+tensor_id b_self_attention(struct build *b, tensor_id h, tensor_id *x);
 
 /* gate x up, in gate's place */
 typedef tensor_id activation_fn(struct build *b, tensor_id gate, tensor_id up);

@@ -14,7 +14,8 @@ block(struct build *b, tensor_id x)
 	tensor_id h;
 
 	h = b_rms_norm(b, x, ROLE_ATTN_NORM);
-	x = b_add(b, x, b_self_attention(b, h));
+	h = b_self_attention(b, h, &x);
+	x = b_add(b, x, h);
 	h = b_rms_norm(b, x, ROLE_ATTN_POST_NORM);
 	return b_add(b, x, b_ffn(b, h, b_swiglu_oai));
 }

@@ -111,6 +111,8 @@ build_body(struct build *b)
 	}
 	b->layer = -1;
 	b->p->nbody = b->p->nops;
+	if (b->p->nkept == 0)
+		b->p->nwhole = b->p->nkept = b->p->nbody;
 	return x;
 }
 

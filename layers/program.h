@@ -3,9 +3,10 @@
  * Called by the plan (scratch size), the placement and the stage.  Knows no
  * device and no file.
  *
- * Two parts.  body: once per batch, on all its rows.  head: once per block of
- * up to head_rows rows that want logits (its rows are gathered by
- * OP_SELECT_ROWS), each block handed over as soon as it is done. */
+ * Two parts.  body: once per batch, on all its rows; once the last layer has
+ * stored its keys and values, on those rows alone that want logits.  head: once
+ * per block of up to head_rows of these, each block handed over as soon as it is
+ * done. */
 #ifndef LAYERS_PROGRAM_H
 #define LAYERS_PROGRAM_H
 
@@ -108,6 +109,10 @@ struct program {
 	struct program_env env;
 	struct op *op;		/* [nops] */
 	uint32_t nops, nbody;	/* ops [nbody, nops) are the head part */
+	uint32_t nwhole, nkept;	/* of the body, ops [nwhole, nkept) move the rows
+				 * that want logits to the front, and those
+				 * behind work on these: both nbody where there
+				 * is no head */
 	struct tensor *t;	/* [ntensors] */
 	uint32_t ntensors;
 	struct share_group *group;	/* [ngroups] */

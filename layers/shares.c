@@ -149,6 +149,9 @@ choose(struct program *p, uint32_t first, uint32_t i)
 	case OP_MOE_ROWS:
 		op->share = SHARE_ANY;
 		break;
+	case OP_SELECT_ROWS:	/* forward, where it is in place */
+		op->share = i < p->nbody ? SHARE_ANY : SHARE_ROWS;
+		break;
 	case OP_QUANTIZE:
 	case OP_SWIGLU:
 	case OP_GEGLU:
@@ -193,7 +196,8 @@ shares_find(struct program *p)
 		}
 		choose(p, first, i);
 		/* The head is a part of its own: it may be run again. */
-		op->meet = i == p->nbody || must_meet(p, first, i);
+		op->meet = i == p->nwhole || i == p->nkept || i == p->nbody ||
+		    must_meet(p, first, i);
 		if (op->meet) {
 			first = i;
 			choose(p, first, i);

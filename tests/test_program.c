@@ -186,6 +186,12 @@ want_layer(const struct built *b, uint64_t x, int l)
 	v = want_matmul(b, h, ROLE_ATTN_V, ROLE_ATTN_V_BIAS, l);
 	q = value(OP_ROPE, hp->n_head, q, table);
 	k = value(OP_ROPE, hp->n_head_kv, k, table);
+	/* The last before a head goes on with the rows that want logits. */
+	if (b->env.head && (uint32_t)l + 1 == b->env.first_layer +
+	    b->env.nlayers) {
+		q = value(OP_SELECT_ROWS, 0, q, 0);
+		x = value(OP_SELECT_ROWS, 0, x, 0);
+	}
 	a = value(OP_ATTENTION, 0, q, value(OP_KV_STORE, 0, k, v));
 	a = want_matmul(b, a, ROLE_ATTN_OUT, ROLE_ATTN_OUT_BIAS, l);
 	x = value(OP_ADD, 0, x, a);
@@ -299,6 +305,10 @@ check_values(const struct built *b)
 	uint64_t want = want_output(b);
 	uint32_t i, block;
 
+	ck_assert_uint_eq(b->p->nkept - b->p->nwhole,
+	    b->env.head && b->env.nlayers > 0 ? 2 : 0);
+	for (i = b->p->nwhole; i < b->p->nkept; i++)
+		ck_assert_int_eq(b->p->op[i].kind, OP_SELECT_ROWS);
 	m.scratch = calloc(b->p->scratch_bytes / LINE + 1, 8);
 	for (i = 0; i < b->p->nbody; i++)
 		step(&m, &b->p->op[i]);

@@ -367,6 +367,7 @@ END_TEST
 /* --- and taken --- */
 
 static unsigned pieces;
+static uint32_t rows_seen;
 
 static void
 count_piece(float *y, uint64_t ldy, const void *x, const struct mat *w,
@@ -378,6 +379,7 @@ count_piece(float *y, uint64_t ldy, const void *x, const struct mat *w,
 	(void)w;
 	(void)bias;
 	pieces++;
+	rows_seen += m;
 	for (r = 0; r < m; r++)
 		for (i = n0; i < n1; i++)
 			y[r * ldy + i] += 1;
@@ -449,11 +451,50 @@ START_TEST(who_is_done_takes_what_others_have_not_begun)
 }
 END_TEST
 
+START_TEST(behind_the_last_keys_only_rows_that_want_logits_are_computed)
+{
+	static const uint32_t zeros[16];
+	struct tiny t = TINY;
+	struct batch kept = { .seq = zeros, .pos = zeros };
+	struct batch batch = { .nrows = 16, .kept = &kept };
+	struct par par = { .nthreads = 1 };
+	struct mat_kernel counting;
+	struct built b;
+	struct ops_ctx c = { .par = &par, .b = &batch };
+	const struct mat_kernel *real;
+	uint32_t i;
+
+	build(&b, &t);
+	c.k = &b.k;
+	c.p = b.p;
+	c.compute = calloc(1, program_compute_bytes(b.p, 1));
+	for (i = 0; i < b.p->nbody; i++) {
+		const struct op *op = &b.p->op[i];
+
+		if (op->kind != OP_MATMUL)
+			continue;
+		counting = *(real = op->w->kern);
+		counting.matmul = count_piece;
+		b.ws.w[op->w - b.ws.w].kern = &counting;
+		for (kept.nrows = 0; kept.nrows < 4; kept.nrows += 3) {
+			rows_seen = 0;
+			ops_run(&c, i, i + 1, 0);
+			ck_assert_uint_eq(rows_seen, i < b.p->nwhole ? 16 :
+			    kept.nrows);
+		}
+		b.ws.w[op->w - b.ws.w].kern = real;
+	}
+	free(c.compute);
+	tear_down(&b);
+}
+END_TEST
+
 int
 main(void)
 {
 	const TTest *const tests[] = {
 		who_is_done_takes_what_others_have_not_begun,
+		behind_the_last_keys_only_rows_that_want_logits_are_computed,
 		whatever_the_order_of_the_threads_the_logits_are_the_same,
 		a_layer_meets_nine_times,
 		experts_take_two_meetings_more,

@@ -83,7 +83,16 @@ struct batch {
 	const void *input;		/* payload of the slot that came in */
 	void *output;			/* payload of the slot that goes out */
 	_Atomic uint64_t *progress;	/* +1 after each op */
+	const struct batch *kept;	/* the rows that want logits, for ops from
+					 * program.nkept on; NULL: as above */
 };
+
+/* What op i of p works on. */
+static inline const struct batch *
+batch_of(const struct batch *b, const struct program *p, uint32_t i)
+{
+	return i >= p->nkept && b->kept != NULL ? b->kept : b;
+}
 
 /* Of a device that is not the worker itself. */
 struct device_account {

@@ -348,6 +348,7 @@ hexagon_run(struct device *d, uint32_t handle, const struct batch *b,
 		return err_set(reterr, ERR_RUN, -EINVAL,
 		    "device hexagon: there is no span %u", handle);
 	hs = &d->span[handle];
+	b = batch_of(b, d->p, hs->first);
 	if (hs->io.in_bytes > 0)
 		memcpy(d->io.host, b->input, (size_t)b->nrows *
 		    hs->io.in_bytes);

@@ -186,7 +186,9 @@ hexagon_op(const struct program *p, uint32_t i)
 		.in = { tensor_ref(p, op->in[0]), tensor_ref(p, op->in[1]) },
 		.w = weight_ref(op->w), .bias = weight_ref(op->bias),
 		.type = op->w != NULL ? op->w->ext.type : 0,
-		.heads = op->heads, .head = i >= p->nbody,
+		.heads = op->heads, .head = i >= p->nbody ||
+		    op->kind == OP_SELECT_ROWS,
+		.narrows = i + 1 == p->nkept && p->nwhole < p->nkept,
 	};
 }
 

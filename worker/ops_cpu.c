@@ -18,7 +18,8 @@ op_rows(const struct ops_ctx *c, const struct op *op)
 {
 	if (op->experts)
 		return c->b->nrows * c->p->env.hp->n_expert_used;
-	return op - c->p->op >= (ptrdiff_t)c->p->nbody ? c->b->nselect :
+	return op->kind == OP_SELECT_ROWS ||
+	    op - c->p->op >= (ptrdiff_t)c->p->nbody ? c->b->nselect :
 	    c->b->nrows;
 }
 
@@ -170,16 +171,21 @@ op_add(const struct ops_ctx *c, const struct op *op, uint64_t r, uint32_t c0,
 	c->k->add(out + c0, y + c0, c1 - c0);
 }
 
+/* Forward, since out may be in0. */
 static void
 op_select_rows(const struct ops_ctx *c, const struct op *op, uint64_t lo,
     uint64_t hi)
 {
 	uint64_t r;
+	void *out;
+	const void *x;
 
-	for (r = lo; r < hi; r++)
-		memcpy(row_at(c, op->out, r),
-		    row_at(c, op->in[0], c->b->select[r]),
-		    c->p->t[op->out].cols * sizeof(float));
+	for (r = lo; r < hi; r++) {
+		out = row_at(c, op->out, r);
+		x = row_at(c, op->in[0], c->b->select[r]);
+		if (out != x)
+			memcpy(out, x, c->p->t[op->out].cols * sizeof(float));
+	}
 }
 
 /* Ops that work on whole rows. */
@@ -354,13 +360,33 @@ alike(const struct op *op, const struct op *end)
 	return o;
 }
 
+/* Ops that are not cut by rows or columns. */
+static void
+by_themselves(const struct ops_ctx *c, const struct op *op, unsigned thread)
+{
+	if (op->kind == OP_ATTENTION)
+		op_attention(c, op, thread);
+	else if (op->kind == OP_MOE_ROWS)
+		op_moe_rows(c, op, thread);
+	else if (thread == 0)
+		op_select_rows(c, op, 0, op_rows(c, op));
+}
+
 void
-ops_run(const struct ops_ctx *c, uint32_t first, uint32_t end,
+ops_run(const struct ops_ctx *whole, uint32_t first, uint32_t end,
     unsigned thread)
 {
+	struct ops_ctx narrow = *whole;
+	const struct ops_ctx *c = whole;
 	const struct op *op = c->p->op + first, *stop = c->p->op + end, *next;
 
+	narrow.b = batch_of(whole->b, c->p, c->p->nkept);
 	for (; op < stop; op = next) {
+		if (op >= c->p->op + c->p->nkept) {
+			if (narrow.b->nrows == 0)
+				return;
+			c = &narrow;
+		}
 		if (op->meet && op != c->p->op + first)
 			c->par->barrier(c->par);
 		next = alike(op, stop);
@@ -368,10 +394,8 @@ ops_run(const struct ops_ctx *c, uint32_t first, uint32_t end,
 			by_rows(c, op, next, thread);
 		else if (op->share == SHARE_COLS)
 			by_columns(c, op, next, thread);
-		else if (op->kind == OP_MOE_ROWS)
-			op_moe_rows(c, op, thread);
 		else
-			op_attention(c, op, thread);
+			by_themselves(c, op, thread);
 		if (thread == 0 && c->b->progress != NULL)
 			atomic_fetch_add_explicit(c->b->progress,
 			    (uint64_t)(next - op), memory_order_relaxed);

@@ -157,7 +157,8 @@ stage_open(const struct stage_conf *sc, struct stage **ret,
 	s->conf = *sc;
 	s->in.map = s->out.map = (struct region)REGION_NONE;
 	s->row = calloc(sc->model.batch_rows, sizeof(*s->row));
-	s->soa = calloc((size_t)sc->model.batch_rows * 4, sizeof(*s->soa));
+	s->soa = calloc((size_t)sc->model.batch_rows *
+	    STAGE_COLUMNS, sizeof(*s->soa));
 	if (s->row == NULL || s->soa == NULL) {
 		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 		goto fail;

@@ -11,6 +11,8 @@ struct stage_span {
 	uint32_t handle;
 };
 
+enum { STAGE_COLUMNS = 7 };
+
 struct stage {
 	struct stage_conf conf;
 	struct weights ws;
@@ -26,8 +28,9 @@ struct stage {
 	/* The batch in hand; copied out of the slot, checked, then used. */
 	struct batch_hdr hdr;
 	struct batch_row *row;		/* [batch_rows] */
-	uint32_t *soa;			/* seq, pos, token, select: 4 columns of
-					 * [batch_rows] */
+	uint32_t *soa;			/* seq, pos, token, select, and of the
+					 * rows kept seq, pos, select: columns
+					 * of [batch_rows] */
 	uint32_t epoch;
 	int renewed;			/* since the batch in hand was taken */
 	uint32_t seq_len[MAX_SEQS];	/* positions in the KV cache */

@@ -167,6 +167,22 @@ take_rows(struct stage *s, struct batch *b, struct err *reterr)
 	return 0;
 }
 
+/* Those of b's rows that want logits. */
+static struct batch
+kept_rows(const struct stage *s, const struct batch *b)
+{
+	uint32_t n = s->conf.model.batch_rows, i;
+	uint32_t *seq = s->soa + 4 * n, *pos = seq + n, *select = pos + n;
+
+	for (i = 0; i < b->nselect; i++) {
+		seq[i] = b->seq[b->select[i]];
+		pos[i] = b->pos[b->select[i]];
+		select[i] = i;
+	}
+	return (struct batch){ .nrows = b->nselect, .seq = seq, .pos = pos,
+	    .select = select, .progress = b->progress };
+}
+
 static int
 span_hangs(const struct stage *s, uint32_t i, struct err *reterr)
 {
@@ -236,33 +252,34 @@ run_body(struct stage *s, struct batch *b, struct err *reterr)
 	return 0;
 }
 
-/* One block of rows that want logits, into a slot of its own; with no rows at
- * all the slot only says that the batch is done. */
+/* Rows [first, first + n) of those that the last layer kept, into a slot of
+ * their own; with no rows at all the slot only says that the batch is done. */
 static int
-run_head_block(struct stage *s, struct batch *b, const uint32_t *select,
-    uint32_t first, uint32_t n, uint32_t of, struct err *reterr)
+run_head_block(struct stage *s, const struct batch *whole,
+    const struct batch *kept, uint32_t first, uint32_t n, struct err *reterr)
 {
 	struct batch_hdr hdr = s->hdr;
 	struct batch_row *rows;
+	struct batch b = *kept;
 	uint8_t *slot;
 	uint32_t i;
 	int rc;
 
 	if ((slot = wait_out(s, &rc, reterr)) == NULL)
 		return rc;
-	b->select = select + first;
-	b->nselect = n;
-	b->output = slot + slot_payload_off(s->conf.model.head_rows);
-	if (n > 0 && (rc = run_spans(s, s->pl.nbody_spans, s->pl.nspans, b,
+	b.select += first;
+	b.nselect = n;
+	b.output = slot + slot_payload_off(s->conf.model.head_rows);
+	if (n > 0 && (rc = run_spans(s, s->pl.nbody_spans, s->pl.nspans, &b,
 	    reterr)) < 0)
 		return rc;
 	hdr.first = first;
 	hdr.nrows = n;
-	hdr.flags = first + n == of ? BATCH_LAST : 0;
+	hdr.flags = first + n == whole->nselect ? BATCH_LAST : 0;
 	memcpy(slot, &hdr, sizeof(hdr));
 	rows = (struct batch_row *)(void *)(slot + sizeof(hdr));
 	for (i = 0; i < n; i++)
-		rows[i] = s->row[b->select[i]];
+		rows[i] = s->row[whole->select[first + i]];
 	ring_commit_spsc(&s->out);
 	return 0;
 }
@@ -270,20 +287,24 @@ run_head_block(struct stage *s, struct batch *b, const uint32_t *select,
 static int
 run_head(struct stage *s, struct batch *b, struct err *reterr)
 {
-	const uint32_t *select = b->select;
-	uint32_t want = b->nselect, first = 0, n;
+	struct batch kept = kept_rows(s, b);
+	uint32_t first = 0, n;
 	int rc;
 
 	b->output = NULL;
+	/* A stage with a head and no layers keeps nothing by itself. */
+	if (s->p->nkept < s->p->nbody)
+		b->kept = &kept;
+	else
+		kept = *b;
 	if ((rc = run_spans(s, 0, s->pl.nbody_spans, b, reterr)) < 0)
 		return rc;
 	do {
-		n = MIN(want - first, s->conf.model.head_rows);
-		if ((rc = run_head_block(s, b, select, first, n, want,
-		    reterr)) != 0)
+		n = MIN(b->nselect - first, s->conf.model.head_rows);
+		if ((rc = run_head_block(s, b, &kept, first, n, reterr)) != 0)
 			return rc;
 		first += n;
-	} while (first < want);
+	} while (first < b->nselect);
 	return 0;
 }
 

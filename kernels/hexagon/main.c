@@ -199,11 +199,12 @@ take_buffers(const struct hxq_packet *q, struct hx_batch *b,
 
 /* Rows are copied: the slot belongs to the host again before they are read
  * by the last op of a long span. */
+static uint32_t rows[3 * MAX_BATCH];	/* of the run in hand */
+
 static uint32_t
 take_rows(const struct hxq_packet *q, const struct hx_run *run,
     struct hx_batch *b)
 {
-	static uint32_t rows[3 * MAX_BATCH];
 	uint32_t i;
 
 	if (run->nrows > MAX_BATCH || run->nselect > MAX_BATCH ||
@@ -224,6 +225,21 @@ take_rows(const struct hxq_packet *q, const struct hx_run *run,
 		if (b->select[i] >= b->nrows)
 			return HXQ_EBADMSG;
 	return HXQ_OK;
+}
+
+/* From here on the batch is its rows that want logits, which are in front. */
+static void
+narrow(struct hx_batch *b)
+{
+	uint32_t *seq = rows, *pos = seq + b->nrows, *select = pos + b->nrows;
+	uint32_t i;
+
+	for (i = 0; i < b->nselect; i++) {
+		seq[i] = seq[select[i]];
+		pos[i] = pos[select[i]];
+		select[i] = i;
+	}
+	b->nrows = b->nselect;
 }
 
 static uint32_t
@@ -248,6 +264,8 @@ do_run(const struct hxq_packet *q, struct hxq_packet *r)
 			return status;
 		}
 		sh->progress++;
+		if (op[i].narrows)
+			narrow(&b);
 	}
 	return HXQ_OK;
 }

@@ -142,8 +142,9 @@ struct hx_op {
 	uint32_t type;			/* MATMUL: of the weights */
 	uint32_t heads;			/* ROPE */
 	uint32_t head;			/* its rows are the selected ones */
+	uint32_t narrows;		/* behind it there are no others */
 };
-_Static_assert(sizeof(struct hx_op) == 104, "queue ABI");
+_Static_assert(sizeof(struct hx_op) == 108, "queue ABI");
 
 struct hx_model {
 	float rms_eps, attn_scale;
