@@ -9,7 +9,7 @@
 #	STRADDLE_MKGGUF	the maker of models (default tests/mkgguf beside BIN)
 
 set -m			# groups; and SIGINT is not ignored in them
-unset STRADDLE_CPU_MASK STRADDLE_SEED
+unset STRADDLE_CPU_MASK STRADDLE_SEED EDITRC
 export LC_ALL=C
 
 BIN=$(realpath "${STRADDLE_BIN:-build/straddle}")
@@ -18,12 +18,16 @@ MKGGUF=${STRADDLE_MKGGUF:-$(dirname "$BIN")/tests/mkgguf}
 MODEL=$TESTS/data/kjv-q8_0.gguf
 DEMO=$TESTS/../config/demo.conf
 TOPIC=$(basename "$0" .sh)
-LIMIT=60		# seconds that any one command may take
+# Seconds after which a command, or what is waited for, is taken to hang.  How
+# long things take is the machine's business: one that is busy, or has stopped
+# for half a minute, fails nothing.
+LIMIT=300
 INPUT=/dev/null		# the command's stdin
 PASSED=0 FAILED=0 ENDED=
 RC=0 GROUP=0 COMMAND=none
 
 T=$(mktemp -d "${TMPDIR:-/tmp}/straddle-e2e.XXXXXX")
+export HOME=$T		# where nobody's settings are
 OUT=$T/out ERR=$T/err
 true >"$OUT" 2>"$ERR"
 exec 2>"$T/shell"	# what bash says of jobs that were killed on purpose
@@ -98,14 +102,13 @@ straddle_bg()
 	GROUP=$!
 }
 
-# Wait until the command succeeds; not longer than SECONDS.
-within()
+# Wait until the command succeeds; it must do so before LIMIT.
+in_time()
 {
-	local tries=$(($1 * 50))
+	local end=$((SECONDS + LIMIT))
 
-	shift
 	until "$@"; do
-		[ $((tries -= 1)) -gt 0 ] || return 1
+		[ "$SECONDS" -lt "$end" ] || return 1
 		sleep 0.02
 	done
 }
@@ -119,18 +122,18 @@ nobody_left()
 # of its own, and goes a moment later.
 ended()
 {
-	nobody_left || { sanitized && within 2 nobody_left; }
+	nobody_left || { sanitized && in_time nobody_left; }
 }
 
-# The end of straddle_bg's command, at most SECONDS from now.
-finish_within()
+# The end of straddle_bg's command, by itself.
+finishes()
 {
-	local in_time=0
+	local hangs=0
 
-	within "$1" leader_ended || in_time=1
-	[ "$in_time" -eq 0 ] || kill -KILL -- "-$GROUP"
+	in_time leader_ended || hangs=1
+	[ "$hangs" -eq 0 ] || kill -KILL -- "-$GROUP"
 	wait "$GROUP" || RC=$?
-	return "$in_time"
+	return "$hangs"
 }
 
 leader_ended()

@@ -3,7 +3,6 @@
 # code, in one line that says what and where, and with nothing left behind.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e.sh"
-LIMIT=20
 
 bad=$T/bad.gguf
 make_model tiny q8_0

@@ -4,7 +4,6 @@
 # make check: it writes 850 MB (make check-big).
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e.sh"
-LIMIT=300
 big=$T/1b.gguf
 ARGS=(-m "$big" --ctx 512 -p "In the beginning" -n 8 --temp 0)
 

@@ -13,7 +13,7 @@ set -eu
 # every run is many times slower a few tokens show the same peak.
 SLOW=${STRADDLE_SLOW:-0}
 PROMPT=$(seq -s ' ' 1 60) N=8
-[ "$SLOW" = 0 ] || { PROMPT=In N=1 LIMIT=300; }
+[ "$SLOW" = 0 ] || { PROMPT=In N=1; }
 : >"$T/errors"
 
 # Peak within the cap, and as planned and as accounted for to the larger of 2 %
@@ -193,7 +193,7 @@ page_cache_of()
 BIN=$T/cold straddle_bg run -m "$T/cold.gguf" -p In -n 100000 --ctx 65536 \
     --ignore-eos -q -s a=cpu,cap=160MiB -s b=cpu,cap=160MiB
 has_text() { [ "$(wc -c <"$OUT")" -gt 8 ]; }
-check "text comes" within "$LIMIT" has_text
+check "text comes" in_time has_text
 for pid in $(workers); do
 	case $HELD_BY in
 	cgroup*)	check "its limit is its cap" \
@@ -208,8 +208,8 @@ for pid in $(workers); do
 	esac
 done
 kill -KILL "$GROUP"
-check "kill -9 of the coordinator" finish_within 5
-check "its workers go" within 2 ended
+check "kill -9 of the coordinator" finishes
+check "its workers go" in_time ended
 straddle plan -m "$MODEL"
 for group in ${stale-}; do
 	check "the next one sweeps the groups that were left" \

@@ -13,7 +13,7 @@ LONG=(run -m "$MODEL" -p "In the beginning" -n 100000 --ctx 65536
 begin()
 {
 	straddle_bg "${LONG[@]}" "$@"
-	check "text comes as it is made" within 20 has_text
+	check "text comes as it is made" in_time has_text
 	pids=($(workers))
 	check "three workers" same 3 "${#pids[@]}"
 }
@@ -34,7 +34,7 @@ whole_text()
 for signal in INT TERM HUP; do
 	begin
 	kill -$signal "$GROUP"
-	check "SIG$signal ends it soon" finish_within 5
+	check "SIG$signal ends it" finishes
 	check "SIG$signal: exit 1" exits 1
 	check "SIG$signal is named" says "^straddle: interrupted by signal"
 	check "SIG$signal: no worker is left" ended
@@ -42,7 +42,7 @@ for signal in INT TERM HUP; do
 done
 begin
 kill -INT -- "-$GROUP"		# as Ctrl-C does: to all
-check "Ctrl-C ends it soon" finish_within 5
+check "Ctrl-C ends it" finishes
 check "Ctrl-C: exit 1" exits 1
 check "Ctrl-C is what is named, not a lost worker" \
     says "^straddle: interrupted by signal 2"
@@ -59,12 +59,12 @@ is_started()
 
 for wait in 0 0.01 0.03 0.06 0.1; do
 	straddle_bg "${LONG[@]}"
-	within 5 is_started
+	in_time is_started
 	sleep $wait
 	kill -TERM "$GROUP"
-	check "SIGTERM after $wait s ends it" finish_within 5
+	check "SIGTERM after $wait s ends it" finishes
 	check "SIGTERM after $wait s: not done" test "$RC" -ne 0
-	check "SIGTERM after $wait s: no worker is left" within 2 ended
+	check "SIGTERM after $wait s: no worker is left" in_time ended
 done
 
 # A reader that does not read must not make it deaf.
@@ -88,9 +88,9 @@ for mode in "" --json; do
 	COMMAND="run $mode into a pipe that nobody reads" RC=0
 	"$BIN" "${LONG[@]}" -n 1500 $mode <"$INPUT" >"$T/pipe" 2>"$ERR" &
 	GROUP=$!
-	check "a pipe that nobody reads fills up" within 40 pipe_is_full
+	check "a pipe that nobody reads fills up" in_time pipe_is_full
 	kill -TERM "$GROUP"
-	check "SIGTERM is heard all the same $mode" finish_within 5
+	check "SIGTERM is heard all the same $mode" finishes
 	check "its exit is 1 $mode" exits 1
 	check "and no worker is left $mode" ended
 	"$PYTHON" -c 'import os; os.set_blocking(9, False); os.read(9, 1 << 20)'
@@ -100,7 +100,7 @@ exec 9>&-
 # A start that takes long is not deaf either: the second worker comes late.
 cat >"$T/slow" <<'END'
 #!/bin/sh
-if [ -e "$SLOW" ]; then exec sleep 20; else : >"$SLOW"; fi
+if [ -e "$SLOW" ]; then exec sleep 1000; else : >"$SLOW"; fi
 exec "$@"
 END
 chmod +x "$T/slow"
@@ -108,16 +108,16 @@ COMMAND="a slow start" RC=0
 SLOW=$T/started STRADDLE_LAUNCH="$T/slow ${STRADDLE_LAUNCH:-}" \
     "$BIN" "${LONG[@]}" <"$INPUT" >"$OUT" 2>"$ERR" &
 GROUP=$!
-check "the first worker has started" within 10 test -e "$T/started"
+check "the first worker has started" in_time test -e "$T/started"
 sleep 1
 kill -TERM "$GROUP"
-check "SIGTERM ends a slow start" finish_within 5
-check "a slow start: no worker is left" within 2 ended
+check "SIGTERM ends a slow start" finishes
+check "a slow start: no worker is left" in_time ended
 
 begin
 kill -KILL "$GROUP"
-check "kill -9 of the coordinator" finish_within 5
-check "its workers go within 2 s" within 2 ended
+check "kill -9 of the coordinator" finishes
+check "its workers go" in_time ended
 
 # --- losing a worker, where none may be lost (e2e_recover.sh has the rest) ---
 
@@ -125,7 +125,7 @@ for i in 0 1 2; do
 	begin
 	kill -KILL "${pids[i]}"
 	name=$(echo a b c | cut -d ' ' -f $((i + 1)))
-	check "the loss of $name ends it soon" finish_within 5
+	check "the loss of $name ends it" finishes
 	check "the loss of $name: exit 1" exits 1
 	check "the loss of $name is named, with the signal" \
 	    says "^straddle: session $name: .*signal 9"
@@ -135,7 +135,7 @@ for i in 0 1 2; do
 done
 begin
 kill -ABRT "${pids[1]}"
-check "a crash ends it soon" finish_within 5
+check "a crash ends it" finishes
 check "a crash is named" says '^straddle: session b: .*signal 6'
 check "a crash: no worker is left" ended
 
@@ -144,7 +144,7 @@ check "a crash: no worker is left" ended
 printf '#!/bin/sh\nkill -KILL $$\n' >"$T/stillborn"
 chmod +x "$T/stillborn"
 STRADDLE_LAUNCH=$T/stillborn straddle_bg "${LONG[@]}"
-check "a loss at birth ends it for good" finish_within 10
+check "a loss at birth ends it for good" finishes
 check "its loss: exit 1" exits 1
 check "its loss is named" says '^straddle: session a: .*signal 9'
 check "its loss: no worker is left" ended
@@ -154,22 +154,24 @@ check "its loss: no worker is left" ended
 size() { wc -c <"$OUT"; }
 grows() { [ "$(size)" -gt "$before" ]; }
 
+all_stopped() { ! pgrep -r R,S,D -g "$GROUP" >/dev/null; }
+
 begin
 kill -STOP -- "-$GROUP"
-sleep 0.2
+check "all of it can be stopped" in_time all_stopped
 before=$(size)
 sleep 1.5
 check "stopped, it says nothing" same "$before" "$(size)"
 check "stopped, nobody is lost" same 3 "$(workers | wc -l)"
 kill -CONT -- "-$GROUP"
-check "continued, it goes on" within 10 grows
+check "continued, it goes on" in_time grows
 kill -STOP "${pids[1]}"		# a stage alone
 sleep 1.5
 before=$(size)
 kill -CONT "${pids[1]}"
-check "so it does when one stage was stopped" within 10 grows
+check "so it does when one stage was stopped" in_time grows
 kill -INT "$GROUP"
-check "and ends" finish_within 5
+check "and ends" finishes
 check "as if nothing had been" says '^straddle: interrupted by signal 2'
 
 # --- what a worker is ---
@@ -224,6 +226,6 @@ for i in 0 1 2; do
 	fi
 done
 kill -TERM "$GROUP"
-check "the end" finish_within 5
+check "the end" finishes
 
 e2e_end

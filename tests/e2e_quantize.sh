@@ -4,7 +4,6 @@
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e.sh"
 
-LIMIT=240
 
 reads() { "$PYTHON" "$TESTS/gguf_read.py" "$@" >"$T/read" 2>>"$ERR"; }
 no_part() { [ -z "$(find "$T" -name '*.part')" ]; }

@@ -3,7 +3,6 @@
 # (user emulation, TSan) can afford of the other scripts.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e.sh"
-LIMIT=240
 
 hash_of() { sed -n 's/^hash of the last logits: //p' "$ERR"; }
 

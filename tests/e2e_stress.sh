@@ -94,11 +94,11 @@ check "and named" \
 
 straddle_bg stress "${PAIR[@]}" --soak 600
 has_workers() { [ "$(workers | wc -l)" -ge 2 ]; }
-check "at work" within 20 has_workers
+check "at work" in_time has_workers
 kill -INT "$GROUP"
-check "interrupted: it ends" finish_within 20
+check "interrupted: it ends" finishes
 check "interrupted: exit 1, and nobody left" exits 1
 check "interrupted: no case held" prints '^0 held, 0 did not, 0 skipped'
-check "nobody left" within 2 ended
+check "nobody left" in_time ended
 
 e2e_end

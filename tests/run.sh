@@ -8,12 +8,15 @@
 # or is skipped.  Exit 77 is skipped, anything else but 0 failed.
 #
 #   JOBS=N       programs at once (default: cores)
-#   TIME_S=N     limit of each (default 300)
+#   TIME_S=N     limit of each (default 900)
 #   RUN=CMD      put in front of binaries (an emulator)
 set -u
 
 export B=${B:-build}
-export TIME_S=${TIME_S:-300}
+export TIME_S=${TIME_S:-900}
+# Limits are for what hangs.  Of the single tests, what is enough where nothing
+# else runs; here a test may have a core to itself for a moment in ten.
+export CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-10}
 export STRADDLE_TESTS=${STRADDLE_TESTS:-tests}
 export RUN=${RUN:-}
 case $B in
