@@ -376,14 +376,15 @@ feed(pid_t pid, int pipe_fd[2])
 	return status;
 }
 
-/* Until the child is in its group. */
+/* Until the child is in its group, or has ended without. */
 static void
 settle(const struct enforce *e, pid_t pid)
 {
-	int i;
+	siginfo_t si = { 0 };
 
-	for (i = 0; i < 500 && e->by == ENFORCE_CGROUP &&
-	    !cgroup_holds(&e->group, pid); i++)
+	while (e->by == ENFORCE_CGROUP && !cgroup_holds(&e->group, pid) &&
+	    waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	    si.si_pid == 0)
 		usleep(10000);
 }
 

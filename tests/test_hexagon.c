@@ -18,6 +18,7 @@
 #include "line.h"
 
 enum { TEXT = 40, VOCAB = 320 };
+#define WAIT_NS	UINT64_C(600000000000)	/* a wait this long hangs */
 
 static uint32_t text[LINE_CTX];
 
@@ -146,8 +147,8 @@ START_TEST(a_bad_status_names_op_and_tensor)
 		i++;
 	sp = &l.part[0].s->span[i];
 	t_ok(sp->ops->run(sp->dev, sp->handle, &b, &e), &e);
-	ck_assert_int_eq(sp->ops->sync(sp->dev, event_now_ns() +
-	    UINT64_C(10000000000), &e), -EIO);
+	ck_assert_int_eq(sp->ops->sync(sp->dev, event_now_ns() + WAIT_NS,
+	    &e), -EIO);
 	ck_assert_msg(strstr(e.msg, "stage0") != NULL && strstr(e.msg,
 	    "of layer 0") != NULL && strstr(e.msg, "an operand outside its "
 	    "buffer") != NULL, "%s", e.msg);
@@ -257,8 +258,7 @@ START_TEST(a_queue_is_bounded_and_refuses_nonsense)
 	}
 	ck_assert_ptr_null(domain_request(d));
 	for (i = 0; i < HXQ_SLOTS; i++) {
-		t_ok(domain_wait(d, event_now_ns() + UINT64_C(10000000000),
-		    &r, &e), &e);
+		t_ok(domain_wait(d, event_now_ns() + WAIT_NS, &r, &e), &e);
 		ck_assert_uint_eq(r.status, i < 3 ? HXQ_EBADMSG : HXQ_OK);
 	}
 	ck_assert_ptr_nonnull(domain_request(d));
