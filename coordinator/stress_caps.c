@@ -115,7 +115,7 @@ stress_one_more(struct stress *x, struct err *reterr)
 		    reterr)) < 0 ||
 		    (rc = stress_drill(x, i, DRILL_CHARGE, 1, reterr)) < 0)
 			return rc;
-		if ((rc = stress_await(x, 20 * SECONDS, reterr)) == -EINTR)
+		if ((rc = stress_await(x, 60 * SECONDS, reterr)) == -EINTR)
 			return rc;
 		n = x->j.ss->n;
 		stress_want(x, rc == -ENOMEM && strstr(reterr->msg,
@@ -137,7 +137,7 @@ static void
 wait_for_staging(const struct stress *x, unsigned i)
 {
 	const struct plan_session *ps = &x->j.plan.session[i];
-	uint64_t end = event_now_ns() + 3 * SECONDS;
+	uint64_t end = event_now_ns() + 30 * SECONDS;
 
 	while (event_now_ns() < end && enforce_now(&x->j.ss->enforce[i]) >
 	    ps->total_bytes - ps->bytes[MEM_STAGING])
@@ -196,7 +196,7 @@ stopped(struct stress *x, unsigned i, const struct work *want,
 
 	if ((rc = stress_drill(x, i, DRILL_EAT,
 	    x->j.plan.session[i].cap_bytes + 4 * MIB, reterr)) < 0 ||
-	    (rc = stress_await(x, 30 * SECONDS, reterr)) != -ECHILD)
+	    (rc = stress_await(x, 60 * SECONDS, reterr)) != -ECHILD)
 		return rc;
 	stress_want(x, strstr(reterr->msg, words) != NULL, "session %s: "
 	    "%.200s", x->j.ss->s[i].name, reterr->msg);

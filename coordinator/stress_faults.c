@@ -9,7 +9,7 @@
 
 #include "../shm/ring.h"
 
-#define WAIT_NS		UINT64_C(20000000000)
+#define WAIT_NS		UINT64_C(60000000000)
 
 /* --- the disk --- */
 

@@ -13,8 +13,13 @@
 #include "../layers/staging.h"
 #include "../shm/event.h"
 
-/* A load is made to take so long, so that there is a middle to strike in. */
-#define LOAD_NS		UINT64_C(300000000)
+/* A load is made to take so long that it does not end before it is struck; the
+ * strike comes at most so long after the first look at it. */
+#define LOAD_NS		UINT64_C(60000000000)
+#define AMBUSH_NS	UINT64_C(75000000)
+
+/* Orphans and their groups, until they are taken to stay for ever. */
+#define GONE_NS		UINT64_C(60000000000)
 
 /* What the losses of a case took. */
 struct toll {
@@ -116,7 +121,7 @@ tick(const struct sessions *ss, void *arg)
 		stress_strike(a->x, &a->k);
 }
 
-/* A load of LOAD_NS more, and does not end. */
+/* A load that does not end. */
 static int
 load_struck(struct stress *x, unsigned round, uint64_t load_ns,
     struct ambush *a, struct err *reterr)
@@ -130,7 +135,7 @@ load_struck(struct stress *x, unsigned round, uint64_t load_ns,
 	    (rc = stress_spawn(x, reterr)) < 0)
 		return rc;
 	*a = (struct ambush){ .x = x, .k = { .wait_ns = stress_below(x,
-	    LOAD_NS / 4) } };
+	    AMBUSH_NS) } };
 	choose(x, round, &a->k);
 	for (i = 0; i < x->j.ss->n; i++) {
 		/* How long a load takes here is known; to a first one it is
@@ -324,7 +329,7 @@ wait_for_orphans(struct stress *x, const pid_t *pid)
 		poll(NULL, 0, 1);
 		for (left = i = 0; i < MAX_SESSIONS && pid[i] > 0; i++)
 			left += !is_gone(pid[i]);
-	} while (left > 0 && event_now_ns() - t0 < UINT64_C(5000000000));
+	} while (left > 0 && event_now_ns() - t0 < GONE_NS);
 	stress_want(x, left == 0, "%u of %u workers live on", left, i);
 	return (double)(event_now_ns() - t0) / 1e9;
 }
@@ -332,20 +337,20 @@ wait_for_orphans(struct stress *x, const pid_t *pid)
 static void
 want_groups_empty(struct stress *x, char dirs[][CGROUP_PATH])
 {
-	uint64_t sum = 0, left;
-	unsigned i, k, n = 0;
+	uint64_t sum = 0, left, end = event_now_ns() + GONE_NS;
+	unsigned i, n = 0;
 
 	for (i = 0; i < MAX_SESSIONS && dirs[i][0] != '\0'; i++, n++) {
 		/* What io_uring had pinned is freed when the kernel likes. */
-		for (k = 0; k < 300 && bytes_of(dirs[i]) >= MIB; k++)
+		while (bytes_of(dirs[i]) >= MIB && event_now_ns() < end)
 			poll(NULL, 0, 10);
 		left = bytes_of(dirs[i]);
 		sum += left;
 		/* The kernel keeps some pages of its own for a while. */
 		stress_want(x, left < MIB, "group %s still holds %llu bytes",
 		    dirs[i], (unsigned long long)left);
-		for (k = 0; k < 100 && rmdir(dirs[i]) < 0 && errno == EBUSY;
-		    k++)
+		while (rmdir(dirs[i]) < 0 && errno == EBUSY &&
+		    event_now_ns() < end)
 			poll(NULL, 0, 10);
 		stress_want(x, access(dirs[i], F_OK) < 0, "group %s cannot "
 		    "be removed: %s", dirs[i], strerror(errno));
