@@ -299,19 +299,24 @@ START_TEST(where_rings_can_be_made_but_not_used_pread_takes_over)
 }
 END_TEST
 
-/* In a process of its own, as a plain user: 0 = loaded as it should. */
+/* In a process of its own, as a plain user: 0 = loaded as it should, T_SKIP =
+ * this process may not become one. */
 static int
 load_with_locked_memory(struct world *w, uint64_t limit_bytes)
 {
 	static uint8_t staging[4 * 65536] __attribute__((aligned(PAGE)));
 	struct load_conf lc = { .depth = 4, .block_bytes = 65536 };
-	struct rlimit lim = { .rlim_cur = limit_bytes, .rlim_max = limit_bytes };
+	struct rlimit lim;
 
-	if (setrlimit(RLIMIT_MEMLOCK, &lim) < 0 ||
-	    (geteuid() == 0 && (setgroups(0, NULL) < 0 ||
-	    setresgid(65534, 65534, 65534) < 0 ||
-	    setresuid(65534, 65534, 65534) < 0)))
+	if (getrlimit(RLIMIT_MEMLOCK, &lim) < 0)
 		return 1;
+	lim.rlim_cur = lim.rlim_max = MIN(limit_bytes, lim.rlim_max);
+	if (setrlimit(RLIMIT_MEMLOCK, &lim) < 0)
+		return 1;
+	if (geteuid() == 0 && (setgroups(0, NULL) < 0 ||
+	    setresgid(65534, 65534, 65534) < 0 ||
+	    setresuid(65534, 65534, 65534) < 0))
+		return T_SKIP;
 	if (load_run(&lc, w->file, 1, w->item, 1, staging, sizeof(staging),
 	    world_sink, w, NULL, NULL, &w->stats, NULL) < 0)
 		return 2;
@@ -337,6 +342,10 @@ START_TEST(too_little_locked_memory_is_no_obstacle)
 		ck_assert_int_gt(pid, 0);
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 		ck_assert(WIFEXITED(status));
+		if (WEXITSTATUS(status) == T_SKIP) {
+			printf("note: root may not become a plain user here\n");
+			break;
+		}
 		ck_assert_int_eq(WEXITSTATUS(status), 0);
 	}
 	world_close(&w);
