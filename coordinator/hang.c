@@ -140,13 +140,14 @@ sessions_look(struct sessions *ss, struct err *reterr)
 			continue;
 		take_measures(&ss->watch[i], ss->s[i].status);
 		count = demand(ss, i, &limit);
-		if (limit == 0 ||
-		    !watch_look(&ss->watch[i], now, count, limit))
+		if (limit == 0 || !watch_look(&ss->watch[i], now, count,
+		    WATCH_LEAST_NS))
 			continue;
-		/* Somebody debugs it, and will let it go. */
+		/* Somebody debugs it, and will let it go.  What is stopped, and
+		 * we are not, takes no time for its work. */
 		if ((state = process_state(&ss->s[i])) == 't')
-			watch_restart(&ss->watch[i]);
-		else
+			ss->watch[i].still_ns = 0;
+		else if (state == 'T' || ss->watch[i].still_ns >= limit)
 			return hangs(ss, i, state, reterr);
 	}
 	return 0;

@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-/* Beyond what was measured: a machine busy with other work. */
-#define SLACK_NS	UINT64_C(5000000000)
-
 /* Caches of keys grow, other work comes: so many times the longest. */
 enum { TIMES = 4 };
 
 /* With nothing measured: what a stage itself gives a device for a batch. */
 #define UNKNOWN_NS	UINT64_C(600000000000)
+
+/* A load's first blocks say little of a disk that rests now and then. */
+#define FIRST_LOAD_NS	UINT64_C(60000000000)
 
 /* A look counts for no longer than this.  Looks are a quarter of a second
  * apart; if more has passed, it was us that did not run. */
@@ -20,6 +20,8 @@ int
 watch_look(struct watch *w, uint64_t now_ns, uint64_t count,
     uint64_t limit_ns)
 {
+	if (w->seen_ns != 0 && count != w->count)
+		w->moved_ns = now_ns;
 	if (w->seen_ns == 0 || count != w->count)
 		w->still_ns = 0;
 	else
@@ -48,7 +50,8 @@ watch_pass(const struct watch *w, uint32_t nrows)
 static uint64_t
 limit(uint64_t measured_ns)
 {
-	return measured_ns == 0 ? UNKNOWN_NS : SLACK_NS + TIMES * measured_ns;
+	return measured_ns == 0 ? UNKNOWN_NS :
+	    WATCH_LEAST_NS + TIMES * measured_ns;
 }
 
 uint64_t
@@ -60,11 +63,13 @@ watch_pass_limit(const struct watch *w, uint32_t nrows)
 uint64_t
 watch_load_limit(const struct watch *w)
 {
-	return limit(w->load_ns);
+	if (w->load_ns != 0 || w->moved_ns == 0)
+		return limit(w->load_ns);
+	return MAX(limit(w->moved_ns - w->begun_ns), FIRST_LOAD_NS);
 }
 
 void
 watch_restart(struct watch *w)
 {
-	w->count = w->seen_ns = w->still_ns = w->begun_ns = 0;
+	w->count = w->seen_ns = w->moved_ns = w->still_ns = w->begun_ns = 0;
 }

@@ -1,6 +1,7 @@
 /* coordinator/watch.h - does a worker's work move?
  * Owns: what was seen of one session's counters, and what it was measured at,
- * which outlives the worker.  Called by sessions_wait() and recover.c.
+ * which outlives the worker.  Called by sessions_wait(), recover.c and
+ * pipeline.c.
  *
  * A stage that has a batch, and room for what comes of it, must finish
  * operations; one that has not must at least beat.  How long it may take follows
@@ -13,9 +14,13 @@
 
 struct sessions;
 
+/* Nothing hangs that has been still for less: a machine busy with other work. */
+#define WATCH_LEAST_NS	UINT64_C(5000000000)
+
 struct watch {
 	uint64_t count;			/* as last seen */
 	uint64_t seen_ns;		/* when; 0 = not yet */
+	uint64_t moved_ns;		/* when it had moved; 0 = not yet */
 	uint64_t still_ns;		/* so long it has not moved */
 	uint64_t pass_ns[STATUS_PASSES];	/* longest by rows; 0 = none */
 	uint64_t begun_ns, load_ns;	/* this load; the longest whole one */
@@ -30,7 +35,8 @@ int watch_look(struct watch *w, uint64_t now_ns, uint64_t count,
 uint64_t watch_pass_limit(const struct watch *w, uint32_t nrows);
 /* The longest that one took, or is likely to take; 0 = nothing is known. */
 uint64_t watch_pass(const struct watch *w, uint32_t nrows);
-/* The same for a load without a block's end. */
+/* The same for a load without a block's end: from a whole one, or else from how
+ * far this one has come. */
 uint64_t watch_load_limit(const struct watch *w);
 
 /* Another worker: what was measured stays. */

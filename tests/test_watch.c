@@ -2,7 +2,9 @@
 #include "t.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../coordinator/session.h"
@@ -92,6 +94,35 @@ START_TEST(another_worker_inherits_what_was_measured)
 	ck_assert_uint_eq(w.still_ns, 0);
 	ck_assert_uint_eq(w.pass_ns[0], S);
 	ck_assert_uint_lt(watch_load_limit(&w), 60 * S);
+}
+END_TEST
+
+/* Four times as long as it has taken to come so far, but a minute at least;
+ * before its first block nobody knows. */
+START_TEST(a_first_load_is_measured_by_how_far_it_has_come)
+{
+	struct watch w = { .begun_ns = 1000 * S };
+	uint64_t none = watch_load_limit(&w), early;
+
+	ck_assert_int_eq(watch_look(&w, 1001 * S, 0, 5 * S), 0);
+	ck_assert_uint_eq(watch_load_limit(&w), none);
+	ck_assert_int_eq(watch_look(&w, 1002 * S, 1, 5 * S), 0);
+	early = watch_load_limit(&w);
+	ck_assert_uint_ge(early, 60 * S);
+	ck_assert_uint_lt(early, none);
+	/* Still since then: not a longer limit. */
+	ck_assert_int_eq(watch_look(&w, 1003 * S, 1, 5 * S), 0);
+	ck_assert_uint_eq(watch_load_limit(&w), early);
+	ck_assert_int_eq(watch_look(&w, 1100 * S, 2, 5 * S), 0);
+	ck_assert_uint_ge(watch_load_limit(&w), 400 * S);
+	ck_assert_uint_lt(watch_load_limit(&w), 420 * S);
+	/* A whole one is worth more. */
+	w.load_ns = S;
+	ck_assert_uint_lt(watch_load_limit(&w), 10 * S);
+	/* Of another worker's nothing is known. */
+	w.load_ns = 0;
+	watch_restart(&w);
+	ck_assert_uint_eq(watch_load_limit(&w), none);
 }
 END_TEST
 
@@ -265,6 +296,39 @@ START_TEST(nothing_measured_or_much_measured_is_much_time)
 }
 END_TEST
 
+/* Nothing was measured, and still: it computes nothing. */
+START_TEST(what_is_stopped_needs_no_measure)
+{
+	static const char *const in[] = { "a batch", "a load" };
+	struct err e = { 0 };
+	unsigned i;
+	pid_t pid;
+
+	if ((pid = fork()) == 0) {
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, NULL, WUNTRACED), pid);
+	for (i = 0; i < NITEMS(in); i++) {
+		open_sessions();
+		atomic_store(&status[1].pass_ns[0], 0);
+		fill(&from[1], 1);
+		if (i == 1) {
+			ss.s[1].state = SESSION_LOADING;
+			sessions_load_begins(&ss, 1);
+		}
+		ss.s[1].child.pid = pid;
+		t_ok(look_after(4 * S, &e), &e);
+		ck_assert_msg(look_after(5 * S, &e) == -ECHILD, "%s", in[i]);
+		ck_assert_ptr_nonnull(strstr(e.msg, "stopped by a signal"));
+		ck_assert_int_eq(ss.s[1].state, SESSION_FAILED);
+		close_sessions();
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+END_TEST
+
 START_TEST(a_worker_that_is_not_there_is_not_watched)
 {
 	struct err e = { 0 };
@@ -322,10 +386,12 @@ main(void)
 		time_in_which_nobody_looked_is_no_hang,
 		the_limit_follows_from_what_was_measured,
 		another_worker_inherits_what_was_measured,
+		a_first_load_is_measured_by_how_far_it_has_come,
 		with_a_batch_operations_must_end_beats_do_not_count,
 		an_operation_s_end_is_enough,
 		without_work_beats_are_enough_and_needed,
 		nothing_measured_or_much_measured_is_much_time,
+		what_is_stopped_needs_no_measure,
 		a_worker_that_is_not_there_is_not_watched,
 		a_load_moves_by_its_bytes
 	};
