@@ -19,6 +19,19 @@ used(const struct region *ring)
 	    atomic_load_explicit(&sh->tail, memory_order_relaxed);
 }
 
+/* From the first to the last: a batch moves that way, and is in a slot until it
+ * is in the next one. */
+int
+sessions_rings_are_empty(const struct sessions *ss)
+{
+	unsigned i;
+
+	for (i = 0; i <= ss->n; i++)
+		if (used(&ss->ring[i]) != 0)
+			return 0;
+	return 1;
+}
+
 /* A slot to take, and one to fill. */
 static int
 has_work(const struct sessions *ss, unsigned i)
@@ -61,8 +74,11 @@ demand(const struct sessions *ss, unsigned i, uint64_t *ret_limit_ns)
 	case SESSION_READY:
 	case SESSION_DRAINED:
 		*ret_limit_ns = watch_pass_limit(w, ss->rows);
-		/* It owes an answer, or has nothing to do: it beats. */
-		if (s->epoch != ss->epoch || !has_work(ss, i))
+		/* It owes an answer, however it beats; and if it has been still
+		 * before it was asked, it is so still. */
+		if (s->epoch != ss->epoch)
+			return w->count;
+		if (!has_work(ss, i))
 			return beats;
 		return load(&st->progress);
 	default:

@@ -172,17 +172,34 @@ pipeline_over(struct pipeline *p, uint32_t seq)
 
 /* --- out --- */
 
+/* What was sent is in some ring until it is back.  Where that is not so, every
+ * worker is idle, and beats, for ever. */
+static int
+want_some_under_way(struct pipeline *p, struct err *reterr)
+{
+	uint64_t now = event_now_ns();
+
+	if (!watch_look(&p->empty, now, sessions_rings_are_empty(p->ss) ? 0 :
+	    now, WATCH_LEAST_NS))
+		return 0;
+	return err_set(reterr, ERR_RUN, -EPROTO, "batch %" PRIu64 " is with "
+	    "no session any more, and has not come back: one of them has "
+	    "dropped it", p->oldest);
+}
+
 static int
 wait_slot(struct pipeline *p, const uint8_t **ret, struct err *reterr)
 {
 	int rc;
 
+	p->empty = (struct watch){ 0 };
 	while ((*ret = ring_peek_spsc(&p->last)) == NULL) {
 		if (ring_valid(&p->last) < 0)
 			return err_set(reterr, ERR_RUN, -EPROTO, "session %s: "
 			    "the ring of logits is corrupt: its counters are "
 			    "impossible", p->ss->s[p->ss->n - 1].name);
-		rc = 0;
+		if ((rc = want_some_under_way(p, reterr)) < 0)
+			return rc;
 		if (!ring_arm_spsc(&p->last))
 			rc = sessions_wait(p->ss, 1, event_now_ns() + LOOK_NS,
 			    reterr);

@@ -23,6 +23,7 @@ struct pipeline {
 	uint32_t got;		/* its rows of logits so far */
 	uint32_t had;		/* of those, the caller's, in any epoch */
 	struct batch_row *rows;	/* [batch_rows], of a replay */
+	struct watch empty;	/* how long no ring has held anything */
 };
 
 /* One slot of the last ring. */

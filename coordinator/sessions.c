@@ -117,6 +117,14 @@ fail:
 
 /* --- watching --- */
 
+/* Of several losses in a row each is answered: later than it was, and no later
+ * than we are. */
+static int
+is_awaited(const struct sessions *ss, const struct session *s, uint32_t epoch)
+{
+	return ss->epoch - epoch < ss->epoch - s->epoch;
+}
+
 static int
 on_message(struct sessions *ss, unsigned i, struct err *reterr)
 {
@@ -140,7 +148,12 @@ on_message(struct sessions *ss, unsigned i, struct err *reterr)
 	}
 	if (m->type == WIRE_RENEWED && m->nbytes == sizeof(done)) {
 		memcpy(&done, m->buf, sizeof(done));
+		if (!is_awaited(ss, s, done.epoch))
+			return err_set(reterr, ERR_RUN, -EPROTO, "session %s: "
+			    "its worker is in epoch %u of %u, and was in %u",
+			    s->name, done.epoch, ss->epoch, s->epoch);
 		s->epoch = done.epoch;
+		ss->watch[i].still_ns = 0;	/* the answer was owed */
 		if (s->state == SESSION_DRAINED)
 			s->state = SESSION_READY;
 		return 0;

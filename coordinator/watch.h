@@ -4,8 +4,9 @@
  * pipeline.c.
  *
  * A stage that has a batch, and room for what comes of it, must finish
- * operations; one that has not must at least beat.  How long it may take follows
- * from what its batches took so far: no operation took longer than the whole. */
+ * operations; one that has not must at least beat, and one that was told of a
+ * new epoch must say that it knows.  How long it may take follows from what its
+ * batches took so far: no operation took longer than the whole. */
 #ifndef COORDINATOR_WATCH_H
 #define COORDINATOR_WATCH_H
 
@@ -45,6 +46,9 @@ void watch_restart(struct watch *w);
 /* hang.c: look at every session, not oftener than some times a second.  -ECHILD
  * with a message: one hangs, and has failed. */
 int sessions_look(struct sessions *ss, struct err *reterr);
+/* hang.c: is no batch in any ring?  Then, however long one waits, nothing comes
+ * back. */
+int sessions_rings_are_empty(const struct sessions *ss);
 /* hang.c: session i begins to load; it has loaded. */
 void sessions_load_begins(struct sessions *ss, unsigned i);
 void sessions_load_ends(struct sessions *ss, unsigned i);

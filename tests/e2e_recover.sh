@@ -111,6 +111,20 @@ check "one loss too many is said to be" \
 check "one loss too many: nobody is left" ended
 check "one loss too many: the text so far" begins_as_wanted
 
+# A survivor that claims to be where nobody sent it.
+FAULTY=$(dirname "$BIN")/tests/faulty
+if [ -x "$FAULTY" ]; then
+	PROGRAM=$BIN BIN=$FAULTY
+	export STRADDLE_FAULT=worker:epoch:1
+	lose "$OUT" $HALF 9:0 "${RUN[@]}"
+	unset STRADDLE_FAULT
+	BIN=$PROGRAM
+	check "in another epoch: exit 1" exits 1
+	check "in another epoch: who, and which" \
+	    says '^straddle: session [bc]: its worker is in epoch 3 of 2, '
+	check "in another epoch: nobody is left" ended
+fi
+
 # What is loaded again must be what was loaded.
 cp "$MODEL" "$T/model.gguf"
 RUN[2]=$T/model.gguf

@@ -12,7 +12,8 @@
  *	  it does when there is no more.  socket, openat, execve, ptrace: a
  *	  worker makes that call once it is confined, on thread N.  lie, slot:
  *	  one of its messages, or of its slots, is not what it should be; N is
- *	  the seed of which and how.
+ *	  the seed of which and how.  epoch: after another's loss it says that
+ *	  it is N epochs on from where it was told to be.
  *
  * STRADDLE_FAULT_FILE names a file of at least 8 bytes, two counters in the
  * machine's order: how often it happened, and how many descriptors and maps a
@@ -36,6 +37,7 @@
 
 #include "../config/roles.h"
 #include "../shm/ring.h"
+#include "../shm/wire.h"
 #include "../worker/confine.h"
 #include "../worker/report.h"
 
@@ -363,6 +365,17 @@ spoil(uint8_t *p, size_t n)
 	}
 }
 
+static int
+report_epoch(struct chan *c, const struct wire_renewed *buf,
+    struct err *reterr)
+{
+	struct wire_renewed r = { .epoch = buf->epoch + (uint32_t)nth };
+
+	if (counters != NULL)
+		atomic_fetch_add(&counters->hits, 1);
+	return __real_report(c, WIRE_RENEWED, &r, sizeof(r), reterr);
+}
+
 int
 __wrap_report(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
     struct err *reterr)
@@ -370,6 +383,8 @@ __wrap_report(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
 	static unsigned messages;
 	static uint8_t lie[CHAN_MAX_BYTES];
 
+	if (strcmp(what, "epoch") == 0 && type == WIRE_RENEWED)
+		return report_epoch(c, buf, reterr);
 	if (strcmp(what, "lie") != 0 || messages++ != nth % 4)
 		return __real_report(c, type, buf, nbytes, reterr);
 	if (counters != NULL)
@@ -384,13 +399,16 @@ __wrap_report(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
 	return __real_report(c, type, lie, nbytes, reterr);
 }
 
-/* Not kind, epoch and flags: with those a worker can keep a batch to itself,
- * as it can by doing nothing at all. */
+/* With some of these the batch is dropped by whoever takes it, which must show,
+ * too. */
 void
 __wrap_ring_commit_spsc(struct ring *r)
 {
 	static const uint8_t words[] = {
 		offsetof(struct batch_hdr, magic),
+		offsetof(struct batch_hdr, kind),
+		offsetof(struct batch_hdr, epoch),
+		offsetof(struct batch_hdr, flags),
 		offsetof(struct batch_hdr, number),
 		offsetof(struct batch_hdr, number) + 4,
 		offsetof(struct batch_hdr, nrows),

@@ -329,6 +329,42 @@ START_TEST(what_is_stopped_needs_no_measure)
 }
 END_TEST
 
+/* As one that takes the news of another loss for nothing. */
+START_TEST(an_answer_that_is_owed_is_no_beat)
+{
+	struct err e = { 0 };
+
+	open_sessions();
+	ss.look_ns = 0;
+	t_ok(sessions_look(&ss, &e), &e);
+	ss.watch[0].still_ns = ss.watch[1].still_ns = 10 * S;
+	ss.epoch = 3;
+	ss.s[0].epoch = 3;
+	ss.s[1].epoch = 2;
+	beat(0);
+	beat(1);
+	ss.look_ns = 0;
+	ck_assert_int_eq(sessions_look(&ss, &e), -ECHILD);
+	ck_assert_int_eq(ss.s[0].state, SESSION_READY);
+	ck_assert_int_eq(ss.s[1].state, SESSION_FAILED);
+	close_sessions();
+}
+END_TEST
+
+START_TEST(a_batch_is_in_some_ring)
+{
+	unsigned i;
+
+	for (i = 0; i < NITEMS(from); i++) {
+		open_sessions();
+		ck_assert(sessions_rings_are_empty(&ss));
+		fill(&from[i], 1);
+		ck_assert(!sessions_rings_are_empty(&ss));
+		close_sessions();
+	}
+}
+END_TEST
+
 START_TEST(a_worker_that_is_not_there_is_not_watched)
 {
 	struct err e = { 0 };
@@ -392,6 +428,8 @@ main(void)
 		without_work_beats_are_enough_and_needed,
 		nothing_measured_or_much_measured_is_much_time,
 		what_is_stopped_needs_no_measure,
+		an_answer_that_is_owed_is_no_beat,
+		a_batch_is_in_some_ring,
 		a_worker_that_is_not_there_is_not_watched,
 		a_load_moves_by_its_bytes
 	};
