@@ -159,6 +159,7 @@ run_case(struct report *r, struct stress *x, const struct stress_case *the,
 	x->the = the;
 	x->detail[0] = x->broke[0] = '\0';
 	memset(x->peak, 0, sizeof(x->peak));
+	x->took_ns = 0;
 	rc = the->fn(x, &e);
 	stress_close(x);
 	if (rc == -EINTR)

@@ -15,6 +15,13 @@
 #include "../shm/event.h"
 #include "../shm/ring.h"
 
+#define LOOK_NS		UINT64_C(250000000)
+
+/* What must come is waited for so long, and so many times as long as the longest
+ * load or work took. */
+#define LEAST_NS	UINT64_C(60000000000)
+enum { TIMES = 10 };
+
 /* --- words --- */
 
 static void PRINTF_LIKE(3, 0)
@@ -112,7 +119,10 @@ int
 stress_load(struct stress *x, sessions_tick_fn *tick, void *arg,
     struct err *reterr)
 {
-	return job_load(&x->j, tick, arg, reterr);
+	int rc = job_load(&x->j, tick, arg, reterr);
+
+	x->took_ns = MAX(x->took_ns, x->j.load_ns);
+	return rc;
 }
 
 int
@@ -163,14 +173,20 @@ stress_drill(struct stress *x, unsigned i, enum drill_kind kind, uint64_t n,
 	return 0;
 }
 
-int
-stress_await(struct stress *x, uint64_t ns, struct err *reterr)
+uint64_t
+stress_patience(const struct stress *x)
 {
-	uint64_t deadline = event_now_ns() + ns;
+	return LEAST_NS + TIMES * x->took_ns;
+}
+
+int
+stress_await(struct stress *x, struct err *reterr)
+{
+	uint64_t ns = stress_patience(x), deadline = event_now_ns() + ns;
 	int rc;
 
 	do {
-		rc = sessions_wait(x->j.ss, 0, event_now_ns() + ns / 64,
+		rc = sessions_wait(x->j.ss, 0, event_now_ns() + LOOK_NS,
 		    reterr);
 	} while ((rc == 0 || rc == -ETIMEDOUT) && event_now_ns() < deadline);
 	return rc < 0 && rc != -ETIMEDOUT ? rc : err_set(reterr, ERR_RUN,

@@ -44,6 +44,7 @@ struct stress {
 	int soak_s;
 	struct job j;
 	int is_open;
+	uint64_t took_ns;		/* the longest load or work so far */
 	unsigned nfds, nmaps;		/* before it was opened */
 	char detail[1024];		/* what was seen */
 	char broke[512];		/* what was not as it should be */
@@ -79,8 +80,11 @@ int stress_tighten(struct stress *x, int64_t slack, struct err *reterr);
 /* Session i does something wrong, at once or in its load. */
 int stress_drill(struct stress *x, unsigned i, enum drill_kind kind,
     uint64_t n, struct err *reterr);
+/* How long something may take that must come: by what the case has measured,
+ * and never so little that a slow machine fails. */
+uint64_t stress_patience(const struct stress *x);
 /* Until something ends it: an error, never 0. */
-int stress_await(struct stress *x, uint64_t ns, struct err *reterr);
+int stress_await(struct stress *x, struct err *reterr);
 
 /* --- work: stress_work.c --- */
 

@@ -19,7 +19,6 @@
 /* Caps are not filled further than this above the plan, and an eater stops
  * where nothing stops it: the machine is somebody's. */
 #define SLACK_BYTES	(64 * MIB)
-#define SECONDS		UINT64_C(1000000000)
 
 struct whole {
 	uint32_t n_vocab;
@@ -115,7 +114,7 @@ stress_one_more(struct stress *x, struct err *reterr)
 		    reterr)) < 0 ||
 		    (rc = stress_drill(x, i, DRILL_CHARGE, 1, reterr)) < 0)
 			return rc;
-		if ((rc = stress_await(x, 60 * SECONDS, reterr)) == -EINTR)
+		if ((rc = stress_await(x, reterr)) == -EINTR)
 			return rc;
 		n = x->j.ss->n;
 		stress_want(x, rc == -ENOMEM && strstr(reterr->msg,
@@ -137,7 +136,7 @@ static void
 wait_for_staging(const struct stress *x, unsigned i)
 {
 	const struct plan_session *ps = &x->j.plan.session[i];
-	uint64_t end = event_now_ns() + 30 * SECONDS;
+	uint64_t end = event_now_ns() + stress_patience(x);
 
 	while (event_now_ns() < end && enforce_now(&x->j.ss->enforce[i]) >
 	    ps->total_bytes - ps->bytes[MEM_STAGING])
@@ -196,7 +195,7 @@ stopped(struct stress *x, unsigned i, const struct work *want,
 
 	if ((rc = stress_drill(x, i, DRILL_EAT,
 	    x->j.plan.session[i].cap_bytes + 4 * MIB, reterr)) < 0 ||
-	    (rc = stress_await(x, 60 * SECONDS, reterr)) != -ECHILD)
+	    (rc = stress_await(x, reterr)) != -ECHILD)
 		return rc;
 	stress_want(x, strstr(reterr->msg, words) != NULL, "session %s: "
 	    "%.200s", x->j.ss->s[i].name, reterr->msg);
@@ -336,15 +335,17 @@ stress_short_texts(struct stress *x, struct err *reterr)
 
 /* --- from outside --- */
 
+enum { PRESSED = 8 };		/* times that the work is done meanwhile */
+
 /* Takes memory and uses it all, again and again. */
 static NORETURN void
-hog(uint64_t nbytes)
+hog(uint64_t nbytes, uint64_t most_ns)
 {
 	volatile uint8_t *p;
 	uint64_t i;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(60);		/* should nobody stop it */
+	alarm((unsigned)(most_ns / 1000000000));  /* should nobody stop it */
 	p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE |
 	    MAP_ANONYMOUS, -1, 0);
 	for (;;)
@@ -355,7 +356,8 @@ hog(uint64_t nbytes)
 /* One beside the sessions, and where there are groups, one in a group of its
  * own that is four times too small for it, so that the kernel has to kill. */
 static int
-start_hogs(const struct enforce *small, uint64_t nbytes, pid_t pid[2])
+start_hogs(const struct enforce *small, uint64_t nbytes, uint64_t most_ns,
+    pid_t pid[2])
 {
 	struct err e;
 	int fd = -1, k;
@@ -368,7 +370,7 @@ start_hogs(const struct enforce *small, uint64_t nbytes, pid_t pid[2])
 			continue;
 		if (k == 1 && write(fd, "0", 1) != 1)
 			_exit(1);
-		hog(k == 0 ? nbytes : 4 * small->limit_bytes);
+		hog(k == 0 ? nbytes : 4 * small->limit_bytes, most_ns);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -389,8 +391,8 @@ stress_pressure(struct stress *x, struct err *reterr)
 		return rc;
 	again = once;
 	enforce_open(&small, "neighbour", 16 * MIB);
-	start_hogs(&small, nbytes, pid);
-	for (k = 0; rc == 0 && k < 8; k++)
+	start_hogs(&small, nbytes, PRESSED * stress_patience(x), pid);
+	for (k = 0; rc == 0 && k < PRESSED; k++)
 		if ((rc = stress_again(x, &again, reterr)) == 0)
 			stress_same(x, &once, &again, "under pressure");
 	for (k = 0; k < 2; k++)

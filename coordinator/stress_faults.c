@@ -9,8 +9,6 @@
 
 #include "../shm/ring.h"
 
-#define WAIT_NS		UINT64_C(60000000000)
-
 /* --- the disk --- */
 
 /* A clean run, to be told apart from. */
@@ -121,7 +119,7 @@ contained(struct stress *x, unsigned i, const char *words,
     const struct work *want, struct err *reterr)
 {
 	struct work again = *want;
-	int rc = stress_await(x, WAIT_NS, reterr);
+	int rc = stress_await(x, reterr);
 
 	if (rc != -ECHILD)
 		return rc;

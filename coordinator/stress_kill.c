@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,13 +14,10 @@
 #include "../layers/staging.h"
 #include "../shm/event.h"
 
-/* A load is made to take so long that it does not end before it is struck; the
- * strike comes at most so long after the first look at it. */
-#define LOAD_NS		UINT64_C(60000000000)
-#define AMBUSH_NS	UINT64_C(75000000)
-
-/* Orphans and their groups, until they are taken to stay for ever. */
-#define GONE_NS		UINT64_C(60000000000)
+/* A load is made to take so much longer, so that there is a middle to strike in;
+ * twice as long whenever it was over too soon, as often as this. */
+#define LOAD_NS		UINT64_C(300000000)
+enum { LOAD_TRIES = 8 };
 
 /* What the losses of a case took. */
 struct toll {
@@ -110,6 +108,7 @@ each_at_work(struct stress *x, struct toll *t, struct err *reterr)
 struct ambush {
 	struct stress *x;
 	struct strike k;
+	int late;		/* nobody strikes */
 };
 
 static void
@@ -117,14 +116,16 @@ tick(const struct sessions *ss, void *arg)
 {
 	struct ambush *a = arg;
 
-	if (!a->k.done && ss->s[a->k.victim].state == SESSION_LOADING)
+	if (!a->late && !a->k.done &&
+	    ss->s[a->k.victim].state == SESSION_LOADING)
 		stress_strike(a->x, &a->k);
 }
 
-/* A load that does not end. */
+/* A load that takes ns more, and does not end.  STRADDLE_STRESS_LATE: the tests'
+ * way to see one that was too short. */
 static int
-load_struck(struct stress *x, unsigned round, uint64_t load_ns,
-    struct ambush *a, struct err *reterr)
+load_struck(struct stress *x, unsigned round, uint64_t ns, struct ambush *a,
+    struct err *reterr)
 {
 	static const struct load_conf lc = LOAD_CONF_DEFAULT;
 	uint64_t nreads;
@@ -135,21 +136,34 @@ load_struck(struct stress *x, unsigned round, uint64_t load_ns,
 	    (rc = stress_spawn(x, reterr)) < 0)
 		return rc;
 	*a = (struct ambush){ .x = x, .k = { .wait_ns = stress_below(x,
-	    AMBUSH_NS) } };
+	    LOAD_NS / 4) },
+	    .late = ns == LOAD_NS && getenv("STRADDLE_STRESS_LATE") != NULL };
 	choose(x, round, &a->k);
 	for (i = 0; i < x->j.ss->n; i++) {
-		/* How long a load takes here is known; to a first one it is
-		 * not, and what hangs in it would be waited for much longer. */
-		x->j.ss->watch[i].load_ns = load_ns;
 		nreads = x->j.plan.session[i].file_bytes / lc.block_bytes + 1;
 		if ((a->k.all || i == a->k.victim) && (rc = stress_drill(x, i,
-		    DRILL_SLOW, LOAD_NS / nreads, reterr)) < 0)
+		    DRILL_SLOW, ns / nreads, reterr)) < 0)
 			return rc;
 	}
-	if ((rc = stress_load(x, tick, a, reterr)) < 0)
-		return rc;
-	stress_want(x, a->k.done, "session %s had loaded before it was "
-	    "struck", x->j.ss->s[a->k.victim].name);
+	return stress_load(x, tick, a, reterr);
+}
+
+/* Who strikes may be too late, where others want the cores. */
+static int
+load_until_struck(struct stress *x, unsigned round, struct ambush *a,
+    struct err *reterr)
+{
+	unsigned k;
+	int rc;
+
+	for (k = 0; k < LOAD_TRIES; k++) {
+		stress_close(x);
+		if ((rc = load_struck(x, round, LOAD_NS << k, a, reterr)) < 0 ||
+		    a->k.done)
+			return rc;
+	}
+	stress_want(x, 0, "session %s had loaded before it was struck",
+	    x->j.ss->s[a->k.victim].name);
 	return 0;
 }
 
@@ -158,17 +172,14 @@ each_in_load(struct stress *x, struct toll *t, struct err *reterr)
 {
 	struct work once, again;
 	struct ambush a;
-	uint64_t load_ns;
 	unsigned i, n;
 	int rc;
 
 	if ((rc = stress_begin(x, &once, reterr)) < 0)
 		return rc;
-	load_ns = x->j.load_ns;
 	n = rounds(x);
-	stress_close(x);
 	for (i = 0; i < n; i++) {
-		if ((rc = load_struck(x, i, load_ns, &a, reterr)) < 0)
+		if ((rc = load_until_struck(x, i, &a, reterr)) < 0)
 			return rc;
 		again = once;
 		if ((rc = stress_work(x, &again, reterr)) < 0 ||
@@ -178,7 +189,6 @@ each_in_load(struct stress *x, struct toll *t, struct err *reterr)
 		    x->j.ss->s[a.k.victim].name);
 		count(x, t, &a.k, x->j.ss->losses,
 		    (double)x->j.load_ns / 1e9);
-		stress_close(x);
 	}
 	return 0;
 }
@@ -329,7 +339,7 @@ wait_for_orphans(struct stress *x, const pid_t *pid)
 		poll(NULL, 0, 1);
 		for (left = i = 0; i < MAX_SESSIONS && pid[i] > 0; i++)
 			left += !is_gone(pid[i]);
-	} while (left > 0 && event_now_ns() - t0 < GONE_NS);
+	} while (left > 0 && event_now_ns() - t0 < stress_patience(x));
 	stress_want(x, left == 0, "%u of %u workers live on", left, i);
 	return (double)(event_now_ns() - t0) / 1e9;
 }
@@ -337,7 +347,7 @@ wait_for_orphans(struct stress *x, const pid_t *pid)
 static void
 want_groups_empty(struct stress *x, char dirs[][CGROUP_PATH])
 {
-	uint64_t sum = 0, left, end = event_now_ns() + GONE_NS;
+	uint64_t end = event_now_ns() + stress_patience(x), sum = 0, left;
 	unsigned i, n = 0;
 
 	for (i = 0; i < MAX_SESSIONS && dirs[i][0] != '\0'; i++, n++) {

@@ -152,6 +152,7 @@ stress_work(struct stress *x, struct work *w, struct err *reterr)
 		rc = flow(w, rows, w->nseqs, reterr);
 	}
 	free(rows);
+	x->took_ns = MAX(x->took_ns, event_now_ns() - t0);
 	w->s = (double)(event_now_ns() - t0) / 1e9;
 	return rc;
 }
