@@ -21,6 +21,7 @@ enum {
 	MAX_STALLS = 1000
 };
 #define MAX_READ_BYTES	GIB		/* the kernel's limit: 2 GiB - 4 KiB */
+#define FOLIO_BYTES	(2 * MIB)
 
 static load_read_fn *hook;
 static void *hook_arg;
@@ -90,8 +91,7 @@ read_start(struct loader *ld, struct load_req *q)
 }
 
 /* Read through the page cache from now on, without reading ahead: pages that
- * nobody asked for stay behind, and so do all pages of the large folios that
- * read-ahead makes, since drop_behind() never covers a whole one. */
+ * nobody asked for would be charged to this session, too. */
 static void
 go_buffered(struct loader *ld)
 {
@@ -203,13 +203,20 @@ read_failed(const struct loader *ld, const struct load_req *q,
 	    q->asked_bytes, at, strerror(-q->error));
 }
 
-/* What a buffered read left in the page cache is charged to this session. */
+/* What a buffered read left in the page cache is charged to this session.  The
+ * kernel drops no part of a large folio, which may have up to FOLIO_BYTES, and
+ * lies on a multiple of its size.
+ *
+ * There are some although we do not read ahead: whoever read the file's
+ * beginning, as we do its header, has left a mark on the last page that was read
+ * ahead for him.  A read that meets the mark reads on from there, all the same,
+ * more each time, and leaves the next mark; which is dropped here with what lies
+ * in front of us. */
 static void
 drop_behind(const struct loader *ld, const struct load_req *q)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t from = ALIGN_DOWN(q->offset, page);
-	uint64_t to = ALIGN_UP(q->offset + q->want_bytes, page);
+	uint64_t from = ALIGN_DOWN(q->offset, FOLIO_BYTES);
+	uint64_t to = ALIGN_UP(q->offset + q->want_bytes, FOLIO_BYTES);
 
 	posix_fadvise(ld->files[q->file].fd, (off_t)from, (off_t)(to - from),
 	    POSIX_FADV_DONTNEED);
