@@ -50,7 +50,9 @@ for name in "$@"; do
 		tail -n 40 "build/fuzz/$name.log"
 		echo "keep it: mv build/fuzz/$name-* tests/corpus/$name/"
 	}
-	printf '%-12s %s, from %s seeds\n' "$name" \
+	printf '%-10s %s executions, %s, from %s seeds\n' "$name" \
+	    "$(sed -n 's/^stat::number_of_executed_units: //p' \
+	    "build/fuzz/$name.log")" \
 	    "$(grep -o 'DONE.*\|ERROR.*' "build/fuzz/$name.log" |
 	    tail -n 1)" "$(find "build/fuzz/seeds/$name" -type f | wc -l)"
 done
