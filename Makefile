@@ -229,7 +229,8 @@ SHARED  ?= ../shared
 CONFORM := $(addprefix llama-,f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4) \
            $(addprefix llama256-,q4_0 iq4_nl iq4_xs q2_k q3_k_m q4_k_m \
            q4_k_m-mix q5_k_m q6_k) llama3-q8_0 \
-           $(addsuffix -q8_0,qwen2 qwen3 gemma2 gemma3 phi3 mixtral) \
+           $(addsuffix -q8_0,qwen2 qwen3 gemma2 gemma3 phi3 mixtral \
+           qwen3moe) \
            $(addprefix gpt-oss-,f32 mxfp4)
 check-conformance: all
 	SHARED=$(SHARED) tests/conformance.sh "$(CONFORM)"

@@ -44,7 +44,7 @@ bits_to_float(uint32_t bits)
  * is computed from them: d = NaN.  A d that would be denormal is too coarse to
  * keep x / d within 127: such a block is zero. */
 static inline float
-act_q8_scale(uint32_t amax_bits)
+act_q8_scale(uint32_t amax_bits, float steps)
 {
 	union { uint32_t u; float f; } d = { .u = amax_bits };
 
@@ -52,7 +52,7 @@ act_q8_scale(uint32_t amax_bits)
 		return NAN;
 	if (d.f < 127 * FLT_MIN)
 		return 0;
-	d.f /= 127;
+	d.f /= steps;
 	d.u &= ~UINT32_C(3);
 	return d.f;
 }

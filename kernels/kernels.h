@@ -25,8 +25,16 @@ enum act_type {
  * types with an addend. */
 #define ACT_MAGIC	12582912.0f	/* 3 * 2^22 */
 
+/* The largest magnitude is 127 steps.  quantize_q8_fine may make it 126,
+ * whichever the block's other elements fit better: their distances from whole
+ * steps, in 1/256 of a step, are squared and added.  These are whole numbers,
+ * and all sums of 32 below 2^24: exact in any order, so that every variant
+ * chooses alike.  A wider step makes the same distance weigh more. */
+#define ACT_FINE_PARTS	256.0f
+#define ACT_FINE_WIDER	(127.0f / 126 * (127.0f / 126))
+
 struct act_q8 {
-	float d;		/* largest magnitude / 127 */
+	float d;		/* largest magnitude / 127, or / 126 */
 	float d0;		/* -ACT_MAGIC * d */
 	float sum;		/* d * sum of q, rounded once */
 	float sum_high;		/* d * sum of q[16..31], rounded once */
@@ -161,6 +169,9 @@ struct kernels {
 
 	/* x (k) -> k / 32 blocks. */
 	void (*quantize_q8)(struct act_q8 *dst, const float *x, uint32_t k);
+	/* The same with less error, for more than twice the time. */
+	void (*quantize_q8_fine)(struct act_q8 *dst, const float *x,
+	    uint32_t k);
 	/* y[i] = x[i] / sqrt(mean(x^2) + eps) * w[i]; y may be x.  w (k). */
 	void (*rms_norm)(float *y, const float *x, const float *w, uint32_t k,
 	    float eps);

@@ -33,18 +33,53 @@ round_q8(int8_t *q, const float *x, float d, uint32_t n)
 }
 
 static void
+quantize_block(struct act_q8 *b, const float *x, float d)
+{
+	int low = round_q8(b->q, x, d, 16);
+	int high = round_q8(b->q + 16, x + 16, d, 16);
+
+	b->d = d;
+	b->d0 = d * -ACT_MAGIC;
+	b->sum = d * (float)(low + high);
+	b->sum_high = d * (float)high;
+}
+
+static void
 quantize_q8(struct act_q8 *dst, const float *x, uint32_t k)
 {
 	struct act_q8 *b;
-	int low, high;
+
+	for (b = dst; b < dst + k / 32; b++, x += 32)
+		quantize_block(b, x, act_q8_scale(amax32_bits(x), 127));
+}
+
+/* See kernels.h.  0 where d is 0 or NaN, but NaN by an element that is none. */
+static float
+misfit(const float *x, float d)
+{
+	float inv = d > 0 ? 1 / d : 0, sum = 0, e;
+	uint32_t i;
+
+	for (i = 0; i < 32; i++) {
+		e = x[i] * inv - rintf(x[i] * inv);
+		e = rintf(e * ACT_FINE_PARTS);
+		sum += e * e;
+	}
+	return sum;
+}
+
+static void
+quantize_q8_fine(struct act_q8 *dst, const float *x, uint32_t k)
+{
+	struct act_q8 *b;
+	float d, wide;
 
 	for (b = dst; b < dst + k / 32; b++, x += 32) {
-		b->d = act_q8_scale(amax32_bits(x));
-		b->d0 = b->d * -ACT_MAGIC;
-		low = round_q8(b->q, x, b->d, 16);
-		high = round_q8(b->q + 16, x + 16, b->d, 16);
-		b->sum = b->d * (float)(low + high);
-		b->sum_high = b->d * (float)high;
+		d = act_q8_scale(amax32_bits(x), 127);
+		wide = act_q8_scale(amax32_bits(x), 126);
+		if (misfit(x, wide) * ACT_FINE_WIDER < misfit(x, d))
+			d = wide;
+		quantize_block(b, x, d);
 	}
 }
 
@@ -359,6 +394,7 @@ kernels_init_ref(struct kernels *k)
 	*k = (struct kernels){
 		.name = "ref",
 		.quantize_q8 = quantize_q8,
+		.quantize_q8_fine = quantize_q8_fine,
 		.rms_norm = rms_norm,
 		.add_rms_norm = add_rms_norm,
 		.add = add,

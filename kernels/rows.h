@@ -69,10 +69,10 @@ amax_blocks(const float *x, uint32_t n)
 
 /* act_q8_scale of each lane. */
 SIMD vf
-q8_scales(vi amax_bits)
+q8_scales(vi amax_bits, float steps)
 {
 	vf amax = vf_bits(amax_bits);
-	vf d = vf_bits(vi_and(vi_bits(vf_div(amax, vf_set(127))),
+	vf d = vf_bits(vi_and(vi_bits(vf_div(amax, vf_set(steps))),
 	    vi_set(~3)));
 
 	d = vf_if_lt(amax, vf_set(127 * FLT_MIN), vf_zero(), d);
@@ -84,6 +84,41 @@ SIMD vf
 q8_inverse(vf d)
 {
 	return vf_if_lt(vf_zero(), d, vf_div(vf_set(1), d), vf_zero());
+}
+
+/* Lane i: how badly block i fits this scale; see kernels.h. */
+SIMD vf
+q8_misfits(const float *x, uint32_t n, vf inverse)
+{
+	float r[SIMD_VL];
+	vf v[SIMD_VL], e;
+	unsigned b, j;
+
+	vf_store(r, inverse);
+	UNROLL
+	for (b = 0; b < SIMD_VL; b++) {
+		const float *p = x + 32 * (n == SIMD_VL ? b : MIN(b, n - 1));
+
+		v[b] = vf_zero();
+		UNROLL
+		for (j = 0; j < 32; j += SIMD_VL) {
+			e = vf_mul(vf_load(p + j), vf_set(r[b]));
+			e = vf_sub(e, vf_round(e));
+			e = vf_round(vf_mul(e, vf_set(ACT_FINE_PARTS)));
+			v[b] = vf_fma(e, e, v[b]);
+		}
+	}
+	return vf_hsum_each(v);
+}
+
+/* The better one of two for each block. */
+SIMD vf
+q8_best_scales(const float *x, uint32_t n, vi amax)
+{
+	vf d = q8_scales(amax, 127), wide = q8_scales(amax, 126);
+
+	return vf_if_lt(vf_mul(q8_misfits(x, n, q8_inverse(wide)),
+	    vf_set(ACT_FINE_WIDER)), q8_misfits(x, n, q8_inverse(d)), wide, d);
 }
 
 /* n elements, a multiple of 32 and of what vi_store_q8 takes; r[i / 32]
@@ -118,13 +153,14 @@ poison_block(int8_t *q, int16_t *sum)
 
 /* n <= SIMD_VL blocks. */
 SIMD void
-quantize_blocks(struct act_q8 *dst, const float *x, uint32_t n)
+quantize_blocks(struct act_q8 *dst, const float *x, uint32_t n, int fine)
 {
 	const uint32_t chunk = 4 * SIMD_VL;
 	_Alignas(64) int8_t q[32 * SIMD_VL];
 	int16_t sum[2 * SIMD_VL];
 	float d[SIMD_VL], inv[SIMD_VL];
-	vf scale = q8_scales(amax_blocks(x, n));
+	vi amax = amax_blocks(x, n);
+	vf scale = fine ? q8_best_scales(x, n, amax) : q8_scales(amax, 127);
 	uint32_t i, j;
 
 	vf_store(d, scale);
@@ -147,17 +183,31 @@ quantize_blocks(struct act_q8 *dst, const float *x, uint32_t n)
 }
 
 /* Rows come whole, or in strips of a few blocks. */
-static void
-row_quantize_q8(struct act_q8 *dst, const float *x, uint32_t k)
+SIMD void
+quantize_row(struct act_q8 *dst, const float *x, uint32_t k, int fine)
 {
 	ROW_EACH(b, n, k / 32, {
 		if (n == SIMD_VL / 2)
-			quantize_blocks(dst + b, x + b * 32, SIMD_VL / 2);
+			quantize_blocks(dst + b, x + b * 32, SIMD_VL / 2,
+			    fine);
 		else if (n == SIMD_VL / 4)
-			quantize_blocks(dst + b, x + b * 32, SIMD_VL / 4);
+			quantize_blocks(dst + b, x + b * 32, SIMD_VL / 4,
+			    fine);
 		else
-			quantize_blocks(dst + b, x + b * 32, n);
+			quantize_blocks(dst + b, x + b * 32, n, fine);
 	});
+}
+
+static void
+row_quantize_q8(struct act_q8 *dst, const float *x, uint32_t k)
+{
+	quantize_row(dst, x, k, 0);
+}
+
+static void
+row_quantize_q8_fine(struct act_q8 *dst, const float *x, uint32_t k)
+{
+	quantize_row(dst, x, k, 1);
 }
 
 /* n <= SIMD_VL blocks of the KV cache: scales as kv_q8_scale makes them. */
@@ -392,6 +442,7 @@ static void
 rows_init(struct kernels *k)
 {
 	k->quantize_q8 = row_quantize_q8;
+	k->quantize_q8_fine = row_quantize_q8_fine;
 	k->rms_norm = row_rms_norm;
 	k->add_rms_norm = row_add_rms_norm;
 	k->add = row_add;

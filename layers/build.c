@@ -103,6 +103,17 @@ b_rms_norm(struct build *b, tensor_id x, enum role w)
 	return y;
 }
 
+/* A router that must choose between two experts that are nearly as good turns
+ * on the noise of 8 bits, and then the whole row is another's.  So all layers
+ * of a model that routes round with less noise: whatever they add to the
+ * residual stream comes to the next layer's router.  The head comes after the
+ * last one; dense models have none, and do not pay. */
+static uint8_t
+rounds_finely(const struct build *b)
+{
+	return b->layer >= 0 && b->p->env.hp->n_expert > 0;
+}
+
 /* x as this kernel wants it; the matmuls that share x share the result. */
 static tensor_id
 activations(struct build *b, tensor_id x, enum act_type act)
@@ -114,7 +125,7 @@ activations(struct build *b, tensor_id x, enum act_type act)
 	if (b->quantized.x == x)
 		return b->quantized.q8;
 	q8 = new_tensor(b, STORE_SCRATCH, ELEM_Q8, b->p->t[x].cols);
-	b_op(b, OP_QUANTIZE, q8, x, NO_TENSOR);
+	b_op(b, OP_QUANTIZE, q8, x, NO_TENSOR)->fine = rounds_finely(b);
 	b->quantized.x = x;
 	b->quantized.q8 = q8;
 	return q8;
@@ -281,7 +292,7 @@ experts_rows(struct build *b, tensor_id h, const struct weight *w)
 
 	x = new_tensor(b, STORE_SCRATCH, w->kern->act == ACT_Q8 ? ELEM_Q8 :
 	    ELEM_F32, b->p->t[h].cols);
-	b_op(b, OP_MOE_ROWS, x, h, NO_TENSOR);
+	b_op(b, OP_MOE_ROWS, x, h, NO_TENSOR)->fine = rounds_finely(b);
 	return x;
 }
 

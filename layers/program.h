@@ -89,6 +89,7 @@ struct op {
 	float param;
 	uint8_t local;		/* ROPE_TABLE: of local layers */
 	uint8_t experts;	/* on the experts' rows, not the batch's */
+	uint8_t fine;		/* QUANTIZE, MOE_ROWS: quantize_q8_fine */
 	/* Set by shares_find(). */
 	enum op_share share;
 	uint16_t group;		/* SHARE_COLS: of program.group */

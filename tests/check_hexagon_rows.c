@@ -59,15 +59,16 @@ compare(struct hexagon_world *w, const struct hx_ref *out, uint32_t r,
 }
 
 static void
-check_quantize(struct hexagon_world *w, uint32_t k, enum input in)
+check_quantize(struct hexagon_world *w, uint32_t k, enum input in, int fine)
 {
 	struct act_q8 want[64];
 	struct hx_op op = { .kind = HX_QUANTIZE, .w = hexworld_none,
-	    .bias = hexworld_none };
+	    .bias = hexworld_none, .fine = (uint32_t)fine };
 	float *x;
 	uint32_t r, i;
 
-	begin("quantize of %u, %s", k, input_name[in]);
+	begin("quantize%s of %u, %s", fine ? " finely" : "", k,
+	    input_name[in]);
 	hexworld_reset(w);
 	w->m.act_bias = in == IN_RANDOM ? 128 : 0;
 	op.in[0] = hexworld_take(w, ROWS, 0, k);
@@ -84,7 +85,10 @@ check_quantize(struct hexagon_world *w, uint32_t k, enum input in)
 	for (r = 0; r < ROWS; r++) {
 		const struct act_q8 *got = hexworld_at(w, &op.out, r);
 
-		ref.quantize_q8(want, x + r * k, k);
+		if (fine)
+			ref.quantize_q8_fine(want, x + r * k, k);
+		else
+			ref.quantize_q8(want, x + r * k, k);
 		for (i = 0; i < k; i++)
 			want[i / 32].q[i % 32] += w->m.act_bias;
 		for (i = 0; i < k / 32; i++)
@@ -255,7 +259,8 @@ check_hexagon_rows(struct hexagon_world *w)
 	kernels_init(&ref, 0);
 	for (i = 0; i < NITEMS(ks); i++)
 		for (in = 0; in < IN_N; in++) {
-			check_quantize(w, ks[i], in);
+			check_quantize(w, ks[i], in, 0);
+			check_quantize(w, ks[i], in, 1);
 			check_rms_norm(w, ks[i] + i, in);
 			check_gate_add(w, HX_ADD, ks[i] + i, in, 1);
 			check_gate_add(w, HX_SWIGLU, ks[i] + i, in, 1);

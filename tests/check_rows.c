@@ -73,20 +73,25 @@ same_block(const struct act_q8 *got, const struct act_q8 *want, uint8_t bias)
 	return !differ && memcmp(got, want, offsetof(struct act_q8, q)) == 0;
 }
 
+typedef void quantize_fn(struct act_q8 *dst, const float *x, uint32_t k);
+
 static void
-check_quantize(const struct kernels *ref, const struct kernels *k, uint32_t n,
-    int nan)
+check_quantize(const struct kernels *ref, const struct kernels *k, int fine,
+    uint32_t n, int nan)
 {
 	uint64_t nbytes = n / 32 * sizeof(struct act_q8);
 	struct act_q8 *got = guard_alloc(nbytes), *want = guard_alloc(nbytes);
+	quantize_fn *run = fine ? k->quantize_q8_fine : k->quantize_q8;
+	quantize_fn *define = fine ? ref->quantize_q8_fine : ref->quantize_q8;
 	float *x = guard_alloc(n * sizeof(*x));
 	uint32_t i, differ = 0, bad = 0;
 
-	begin("quantize_q8_%s k=%u%s", k->name, n, nan ? " with NaN" : "");
+	begin("quantize_q8%s_%s k=%u%s", fine ? "_fine" : "", k->name, n,
+	    nan ? " with NaN" : "");
 	fill_specials(x, n, nan);
 	memset(got, 0x55, nbytes);
-	ref->quantize_q8(want, x, n);
-	k->quantize_q8(got, x, n);
+	define(want, x, n);
+	run(got, x, n);
 	for (i = 0; i < n / 32; i++) {
 		differ += !same_block(got + i, want + i, k->act_bias);
 		bad += bad_q8_block(x + i * 32, want + i);
@@ -96,6 +101,49 @@ check_quantize(const struct kernels *ref, const struct kernels *k, uint32_t n,
 	guard_free(got, nbytes);
 	guard_free(want, nbytes);
 	guard_free(x, n * sizeof(*x));
+}
+
+/* What a block's rounding loses, in squares of d. */
+static double
+lost(const float *x, const struct act_q8 *b, double d)
+{
+	double sum = 0, e;
+	uint32_t i;
+
+	for (i = 0; i < 32; i++) {
+		e = (x[i] - (double)b->d * b->q[i]) / d;
+		sum += e * e;
+	}
+	return sum;
+}
+
+/* Of two scales the better one, but for what 1/256 of a step hides of each
+ * element's distance, which is no more than half a step. */
+static void
+check_fine(const struct kernels *ref)
+{
+	enum { K = 4096 };
+	static struct act_q8 a[K / 32], b[K / 32];
+	static float x[K];
+	uint32_t i, wide = 0, worse = 0;
+	double before = 0, after = 0, d;
+
+	begin("quantize_q8_fine beside quantize_q8");
+	fill_floats(x, K, IN_RANDOM);
+	ref->quantize_q8(a, x, K);
+	ref->quantize_q8_fine(b, x, K);
+	for (i = 0; i < K / 32; i++) {
+		d = a[i].d;
+		before += lost(x + i * 32, a + i, d);
+		after += lost(x + i * 32, b + i, d);
+		wide += b[i].d > a[i].d;
+		worse += lost(x + i * 32, b + i, d) >
+		    lost(x + i * 32, a + i, d) + 32.0 / 256;
+	}
+	check(worse == 0, "%u of %u blocks are worse", worse, i);
+	check(wide > i / 8 && wide < i * 7 / 8, "%u of %u have wider steps",
+	    wide, i);
+	check(after < before * 0.97, "%g of %g is lost", after, before);
 }
 
 static void
@@ -409,7 +457,9 @@ check_exact(const struct kernels *ref, const struct kernels *k,
 
 	for (nan = 0; nan < 2; nan++) {
 		if (n % 32 == 0 && IS_NEW(quantize_q8))
-			check_quantize(ref, k, n, nan);
+			check_quantize(ref, k, 0, n, nan);
+		if (n % 32 == 0 && IS_NEW(quantize_q8_fine))
+			check_quantize(ref, k, 1, n, nan);
 		for (f = 0; f < KV_FMT_N; f++)
 			if (IS_NEW(kv_store))
 				check_kv_store(ref, k, f, n, nan);
@@ -452,6 +502,8 @@ check_rows(const struct kernels *ref, const struct kernels *k,
 	static const uint32_t more[] = { 96, 128, 160, 500, 544, 2048, 4096 };
 	uint32_t i, n;
 
+	if (k->quantize_q8_fine == ref->quantize_q8_fine)
+		check_fine(ref);
 	for (i = 1; i <= 70 + NITEMS(more); i++) {
 		n = i <= 70 ? i : more[i - 71];
 		check_exact(ref, k, done, n);

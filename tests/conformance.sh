@@ -18,7 +18,7 @@ hold()
 }
 
 models=$1
-for sessions in "-s cpu" "-s cpu -s cpu -s cpu"; do
+for sessions in "-s cpu" "-s cpu -s cpu" "-s cpu -s cpu -s cpu"; do
 	for batch in 1 7 512; do
 		hold "$sessions" $batch
 	done

@@ -519,6 +519,48 @@ START_TEST(activations_are_quantized_once_for_all_who_share_them)
 }
 END_TEST
 
+/* Ops that round to 8 bits: all, and those that do it finely. */
+static unsigned
+count_fine(const struct program *p, unsigned *ret_all)
+{
+	unsigned n = 0, all = 0;
+	const struct op *op;
+
+	for (op = p->op; op < p->op + p->nops; op++) {
+		all += op->kind == OP_QUANTIZE || op->kind == OP_MOE_ROWS;
+		n += op->fine;
+	}
+	*ret_all = all;
+	return n;
+}
+
+START_TEST(only_layers_of_models_that_route_round_finely)
+{
+	struct tiny t = TINY;
+	struct built b;
+	unsigned all;
+
+	build(&b, &t, 0, 6);
+	ck_assert_uint_eq(count_fine(b.p, &all), 0);
+	ck_assert_uint_eq(all, 4 * 4 + 1);
+	tear_down(&b);
+
+	/* Before q/k/v, the output, the router, the experts, and their down;
+	 * not in the head. */
+	t.n_expert = 6;
+	t.n_used = 2;
+	t.n_ff_expert = 96;
+	build(&b, &t, 0, 6);
+	ck_assert_uint_eq(count_fine(b.p, &all), all - 1);
+	ck_assert_uint_ge(all, 4 * 4 + 1);
+	tear_down(&b);
+	build(&b, &t, 5, 6);
+	ck_assert_uint_eq(count_fine(b.p, &all), 0);
+	ck_assert_uint_eq(all, 1);
+	tear_down(&b);
+}
+END_TEST
+
 static void
 check_equal(const struct built *b)
 {
@@ -719,6 +761,7 @@ main(void)
 		no_op_reads_what_is_not_made_yet,
 		the_residual_goes_straight_out_and_the_input_is_never_written,
 		activations_are_quantized_once_for_all_who_share_them,
+		only_layers_of_models_that_route_round_finely,
 		equal_inputs_give_equal_programs,
 		several_layers_need_the_scratch_of_the_greediest,
 		compute_bytes_are_scratch_and_a_piece_for_each_thread,

@@ -189,6 +189,7 @@ hexagon_op(const struct program *p, uint32_t i)
 		.heads = op->heads, .head = i >= p->nbody ||
 		    op->kind == OP_SELECT_ROWS,
 		.narrows = i + 1 == p->nkept && p->nwhole < p->nkept,
+		.fine = op->fine,
 	};
 }
 

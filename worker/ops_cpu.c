@@ -81,7 +81,10 @@ op_quantize(const struct ops_ctx *c, const struct op *op, uint64_t r,
 	struct act_q8 *out = row_at(c, op->out, r);
 	const float *x = row_at(c, op->in[0], r);
 
-	c->k->quantize_q8(out + c0 / 32, x + c0, c1 - c0);
+	if (op->fine)
+		c->k->quantize_q8_fine(out + c0 / 32, x + c0, c1 - c0);
+	else
+		c->k->quantize_q8(out + c0 / 32, x + c0, c1 - c0);
 }
 
 /* (rows, heads * head_dim) in place */

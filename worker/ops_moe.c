@@ -104,7 +104,9 @@ put_row(const struct ops_ctx *c, const struct op *op, const float *x,
 {
 	const struct tensor *t = &c->p->t[op->out];
 
-	if (t->elem == ELEM_Q8)
+	if (t->elem == ELEM_Q8 && op->fine)
+		c->k->quantize_q8_fine(row_at(c, op->out, r), x, t->cols);
+	else if (t->elem == ELEM_Q8)
 		c->k->quantize_q8(row_at(c, op->out, r), x, t->cols);
 	else
 		memcpy(row_at(c, op->out, r), x, t->cols * sizeof(*x));

@@ -26,7 +26,7 @@
 #define HXQ_MAGIC	0x51585848u	/* "HXXQ" */
 
 enum {
-	HXQ_VERSION = 1,
+	HXQ_VERSION = 2,
 	HXQ_SLOTS = 4,
 	HXQ_MAX_BUFS = 64,		/* buffers of a packet */
 	HXQ_MAX_MSG = 64 << 10,		/* bytes of a message */
@@ -143,8 +143,9 @@ struct hx_op {
 	uint32_t heads;			/* ROPE */
 	uint32_t head;			/* its rows are the selected ones */
 	uint32_t narrows;		/* behind it there are no others */
+	uint32_t fine;			/* QUANTIZE: as quantize_q8_fine */
 };
-_Static_assert(sizeof(struct hx_op) == 108, "queue ABI");
+_Static_assert(sizeof(struct hx_op) == 112, "queue ABI");
 
 struct hx_model {
 	float rms_eps, attn_scale;

@@ -42,7 +42,7 @@ hx_rms_norm(const struct hx_batch *b, const struct hx_op *op)
 
 /* d of a block: as act_q8_scale() of impl.h. */
 static float
-act_scale(uint32_t amax)
+act_scale(uint32_t amax, float steps)
 {
 	float f = hx_float(amax);
 
@@ -50,7 +50,7 @@ act_scale(uint32_t amax)
 		return hx_float(0x7fc00000);
 	if (f < 0x1p-119f)		/* 127 * FLT_MIN, nearly */
 		return 0;
-	return hx_float(hx_bits(hx_div(f, 127)) & ~UINT32_C(3));
+	return hx_float(hx_bits(hx_div(f, steps)) & ~UINT32_C(3));
 }
 
 static uint32_t
@@ -63,13 +63,38 @@ amax_bits(const float *x)
 	return m;
 }
 
+/* See kernels.h; d > 0. */
+static float
+misfit(const float *x, float d)
+{
+	float inv = hx_div(1, d), e;
+	int32_t i, part, sum = 0;
+
+	for (i = 0; i < 32; i++) {
+		e = x[i] * inv;
+		part = to_int((e - (float)to_int(e)) * ACT_FINE_PARTS);
+		sum += part * part;
+	}
+	return (float)sum;
+}
+
+static float
+best_scale(const float *x, uint32_t amax)
+{
+	float d = act_scale(amax, 127), wide = act_scale(amax, 126);
+
+	return d > 0 && misfit(x, wide) * ACT_FINE_WIDER < misfit(x, d) ?
+	    wide : d;
+}
+
 static void
-quantize_block(struct act_q8 *b, const float *x, uint8_t bias)
+quantize_block(struct act_q8 *b, const float *x, uint8_t bias, uint32_t fine)
 {
 	int32_t i, q, sum = 0, high = 0;
 	float inv;
 
-	b->d = act_scale(amax_bits(x));
+	b->d = fine ? best_scale(x, amax_bits(x)) :
+	    act_scale(amax_bits(x), 127);
 	inv = b->d > 0 ? hx_div(1, b->d) : 0;
 	for (i = 0; i < 32; i++) {
 		q = b->d > 0 ? to_int(x[i] * inv) : 0;
@@ -94,7 +119,7 @@ hx_quantize(const struct hx_batch *b, const struct hx_op *op)
 
 		for (i = 0; i < op->out.cols / 32; i++)
 			quantize_block(out + i, x + 32 * i,
-			    (uint8_t)b->m->act_bias);
+			    (uint8_t)b->m->act_bias, op->fine);
 	}
 	return HXQ_OK;
 }
