@@ -181,6 +181,10 @@ struct kernels {
 	    const float *w, uint32_t k, float eps);
 	/* y[i] += x[i] */
 	void (*add)(float *y, const float *x, uint32_t k);
+	/* y[i] = the sum over j < n of w[j] * x[row[j] * ldx + i], in the order
+	 * of j, products and sums rounded each; n >= 1. */
+	void (*weighted_sum)(float *y, const float *x, uint64_t ldx,
+	    const uint32_t *row, const float *w, uint32_t n, uint32_t k);
 	/* y[i] = g[i] / (1 + exp(-g[i])) * u[i]; y may be g or u. */
 	void (*swiglu)(float *y, const float *g, const float *u, uint32_t k);
 	/* y[i] = gelu(g[i]) * u[i] with gelu's tanh form, gelu(x) =

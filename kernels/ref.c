@@ -114,6 +114,20 @@ add_rms_norm(float *x, const float *r, float *y, const float *w, uint32_t k,
 	rms_norm(y, x, w, k, eps);
 }
 
+static void
+weighted_sum(float *y, const float *x, uint64_t ldx, const uint32_t *row,
+    const float *w, uint32_t n, uint32_t k)
+{
+	uint32_t i, j;
+
+	for (j = 0; j < n; j++)
+		for (i = 0; i < k; i++) {
+			float v = w[j] * x[row[j] * ldx + i];
+
+			y[i] = j == 0 ? v : y[i] + v;
+		}
+}
+
 /* x * sigmoid(z) */
 static float
 gate(float x, float z)
@@ -398,6 +412,7 @@ kernels_init_ref(struct kernels *k)
 		.rms_norm = rms_norm,
 		.add_rms_norm = add_rms_norm,
 		.add = add,
+		.weighted_sum = weighted_sum,
 		.swiglu = swiglu,
 		.geglu = geglu,
 		.swiglu_oai = swiglu_oai,

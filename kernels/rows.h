@@ -334,6 +334,24 @@ row_add(float *y, const float *x, uint32_t k)
 	    row_load(x + i, n))));
 }
 
+/* Not fused: as the definition has it, bit for bit. */
+static void
+row_weighted_sum(float *y, const float *x, uint64_t ldx, const uint32_t *row,
+    const float *w, uint32_t n, uint32_t k)
+{
+	uint32_t j;
+	vf v;
+
+	ROW_EACH(i, lanes, k, {
+		v = vf_mul(vf_set(w[0]), row_load(x + row[0] * ldx + i,
+		    lanes));
+		for (j = 1; j < n; j++)
+			v = vf_add(v, vf_mul(vf_set(w[j]),
+			    row_load(x + row[j] * ldx + i, lanes)));
+		row_store(y + i, lanes, v);
+	});
+}
+
 static void
 row_swiglu(float *y, const float *g, const float *u, uint32_t k)
 {
@@ -446,6 +464,7 @@ rows_init(struct kernels *k)
 	k->rms_norm = row_rms_norm;
 	k->add_rms_norm = row_add_rms_norm;
 	k->add = row_add;
+	k->weighted_sum = row_weighted_sum;
 	k->swiglu = row_swiglu;
 	k->geglu = row_geglu;
 	k->swiglu_oai = row_swiglu_oai;

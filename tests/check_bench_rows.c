@@ -45,6 +45,8 @@ bench_row(const struct kernels *k, uint32_t n)
 	BENCH_ROW("add_rms_norm", 5 * row, k->add_rms_norm(z, x, y, w, n,
 	    1e-5f));
 	BENCH_ROW("add", 3 * row, k->add(z, x, n));
+	BENCH_ROW("weighted_sum", 5 * row, k->weighted_sum(z, x, 0,
+	    (const uint32_t[4]){ 0 }, c, 4, n));
 	BENCH_ROW("swiglu", 3 * row, k->swiglu(y, x, w, n));
 	BENCH_ROW("geglu", 3 * row, k->geglu(y, x, w, n));
 	BENCH_ROW("swiglu_oai", 3 * row, k->swiglu_oai(y, x, w, n, 1.702f, 7));

@@ -407,6 +407,37 @@ check_add(const struct kernels *k, uint32_t n)
 	row_test_close(&t);
 }
 
+/* Rows that lie apart, in any order, one of them twice. */
+static void
+check_weighted_sum(const struct kernels *k, uint32_t n, uint32_t nrows)
+{
+	const uint32_t ld = n + rand_below(4);
+	float *x = guard_alloc((3 * ld + n) * sizeof(*x)), w[8];
+	struct row_test t = row_test_open(n);
+	uint32_t row[8], i, j;
+
+	begin("weighted_sum_%s k=%u of %u", k->name, n, nrows);
+	fill_specials(x, 3 * ld + n, 0);
+	for (j = 0; j < nrows; j++) {
+		row[j] = (7 - j) % 4;
+		w[j] = rand_float(2);
+	}
+	for (i = 0; i < n; i++) {
+		volatile float v = w[0] * x[row[0] * ld + i];
+
+		for (j = 1; j < nrows; j++) {
+			volatile float p = w[j] * x[row[j] * ld + i];
+
+			v = v + p;
+		}
+		t.in_place[i] = v;
+	}
+	k->weighted_sum(t.got, x, ld, row, w, nrows, n);
+	check_bytes(t.got, t.in_place, n * sizeof(float), "y");
+	guard_free(x, (3 * ld + n) * sizeof(*x));
+	row_test_close(&t);
+}
+
 static void
 check_rope(const struct kernels *k, uint32_t n, int neox)
 {
@@ -466,6 +497,10 @@ check_exact(const struct kernels *ref, const struct kernels *k,
 	}
 	if (IS_NEW(add))
 		check_add(k, n);
+	if (IS_NEW(weighted_sum)) {
+		check_weighted_sum(k, n, 1);
+		check_weighted_sum(k, n, 2 + n % 7);
+	}
 	if (IS_NEW(add_rms_norm))
 		check_add_rms_norm(k, n);
 }

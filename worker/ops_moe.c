@@ -189,13 +189,10 @@ op_moe_sum(const struct ops_ctx *c, const struct op *op, uint64_t r,
 {
 	const uint32_t nused = c->p->env.hp->n_expert_used;
 	const uint32_t *row = (uint32_t *)row_at(c, op->routes, r) + 2 * nused;
-	const float *w = (float *)row_at(c, op->routes, r) + nused, *x;
-	float *y = row_at(c, op->out, r);
-	uint32_t i, k;
+	const float *w = (float *)row_at(c, op->routes, r) + nused;
 
-	for (i = 0; i < nused; i++) {
-		x = row_at(c, op->in[0], row[i]);
-		for (k = c0; k < c1; k++)
-			y[k] = i == 0 ? w[i] * x[k] : y[k] + w[i] * x[k];
-	}
+	c->k->weighted_sum((float *)row_at(c, op->out, r) + c0,
+	    (float *)row_at(c, op->in[0], 0) + c0,
+	    c->p->t[op->in[0]].row_bytes / sizeof(float), row, w, nused,
+	    c1 - c0);
 }
