@@ -55,8 +55,10 @@ sizes_kv(const struct sizes *z, uint32_t first, uint32_t n,
 static uint64_t
 token_bytes(const struct sizes *z, const struct weight *w)
 {
-	return role_info(w->ext.role)->use == USE_EXPERTS ? w->mat_bytes *
-	    z->plan->model->hp.n_expert_used : w->nbytes;
+	const struct hparams *hp = &z->plan->model->hp;
+
+	return role_info(w->ext.role)->use == USE_EXPERTS ? w->nbytes *
+	    hp->n_expert_used / hp->n_expert : w->nbytes;
 }
 
 /* Sizes of these extents; *ret_block is the staging block they ask for. */

@@ -15,9 +15,12 @@ enum dim {
 enum has { OF_ANY, OF_DENSE, OF_MOE };
 
 #define MODEL(name, use, n, k) \
-	{ { name, use, 0 }, n, k, OF_ANY }
+	{ { name, use, 0, NULL }, n, k, OF_ANY }
 #define LAYER(name, use, n, k, has) \
-	{ { "blk.%d." name, use, 1 }, n, k, has }
+	{ { "blk.%d." name, use, 1, NULL }, n, k, has }
+#define EXPERTS(name, n, k) \
+	{ { "blk.%d." name "_exps.weight", USE_EXPERTS, 1, \
+	    "blk.%d." name ".%u.weight" }, n, k, OF_MOE }
 
 static const struct {
 	struct role_info info;
@@ -85,12 +88,9 @@ static const struct {
 	    DIM_EMBD, OF_MOE),
 	[ROLE_ROUTER_BIAS] = LAYER("ffn_gate_inp.bias", USE_VECTOR, DIM_1,
 	    DIM_EXPERTS, OF_MOE),
-	[ROLE_EXPERTS_GATE] = LAYER("ffn_gate_exps.weight", USE_EXPERTS,
-	    DIM_FFX_ALL, DIM_EMBD, OF_MOE),
-	[ROLE_EXPERTS_UP] = LAYER("ffn_up_exps.weight", USE_EXPERTS,
-	    DIM_FFX_ALL, DIM_EMBD, OF_MOE),
-	[ROLE_EXPERTS_DOWN] = LAYER("ffn_down_exps.weight", USE_EXPERTS,
-	    DIM_EMBD_ALL, DIM_FFX, OF_MOE),
+	[ROLE_EXPERTS_GATE] = EXPERTS("ffn_gate", DIM_FFX_ALL, DIM_EMBD),
+	[ROLE_EXPERTS_UP] = EXPERTS("ffn_up", DIM_FFX_ALL, DIM_EMBD),
+	[ROLE_EXPERTS_DOWN] = EXPERTS("ffn_down", DIM_EMBD_ALL, DIM_FFX),
 	[ROLE_EXPERTS_GATE_BIAS] = LAYER("ffn_gate_exps.bias", USE_VECTOR,
 	    DIM_EXPERTS, DIM_FFX, OF_MOE),
 	[ROLE_EXPERTS_UP_BIAS] = LAYER("ffn_up_exps.bias", USE_VECTOR,

@@ -96,6 +96,9 @@ struct role_info {
 	const char *pattern;	/* "blk.%d.attn_q.weight" */
 	enum role_use use;
 	int per_layer;
+	/* USE_EXPERTS: of one expert, as files had it before they stacked them
+	 * in one tensor: "blk.%d.ffn_up.%u.weight"; or NULL. */
+	const char *each;
 };
 const struct role_info *role_info(enum role r);
 

@@ -33,6 +33,19 @@ mat_rows(const struct extent *e)
 	return e->nrows / MAX(e->nmats, 1);
 }
 
+/* Is w the next expert behind the one before it?  Then it lies as if both were
+ * one extent. */
+static int
+is_next_expert(const struct weight *w)
+{
+	const struct extent *e = &w->ext, *before = &w[-1].ext;
+
+	return role_info(e->role)->use == USE_EXPERTS &&
+	    e->role == before->role && e->layer == before->layer &&
+	    e->type == before->type && e->ncols == before->ncols &&
+	    mat_rows(e) == mat_rows(before);
+}
+
 int
 weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
     struct weights *ret, struct err *reterr)
@@ -46,7 +59,6 @@ weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
 	for (i = 0; i < n; i++) {
 		w = &ws.w[i];
 		w->ext = ext[i];
-		w->offset = ws.nbytes;
 		if (ext[i].role >= ROLE_COUNT || ext[i].type >= QUANT_NTYPES)
 			goto fail;
 		if (mat_rows(&ext[i]) == 0 ||
@@ -70,7 +82,9 @@ weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
 			w->nbytes = w->mat_bytes * MAX(ext[i].nmats, 1);
 			w->mat.type = ext[i].type;
 		}
-		ws.nbytes += ALIGN_UP(w->nbytes, WEIGHT_ALIGN);
+		w->offset = i > 0 && is_next_expert(w) ?
+		    w[-1].offset + w[-1].nbytes : ws.nbytes;
+		ws.nbytes = ALIGN_UP(w->offset + w->nbytes, WEIGHT_ALIGN);
 	}
 	*ret = ws;
 	return 0;

@@ -15,9 +15,10 @@ enum { WEIGHT_ALIGN = 128 };	/* the widest vector: Hexagon's */
 struct weight {
 	struct extent ext;
 	const struct mat_kernel *kern;	/* NULL for a vector */
-	uint64_t offset, nbytes;	/* in the arena, WEIGHT_ALIGNed */
+	uint64_t offset, nbytes;	/* in the arena, WEIGHT_ALIGNed but
+				 * behind an expert that is an extent alone */
 	struct mat mat;		/* .data set by weights_place(); the first of
-				 * ext.nmats matrices, */
+				 * ext.nmats matrices, or of all experts, */
 	uint64_t mat_bytes;	/* which lie so far apart */
 	const float *vec;	/* (ncols), vectors */
 };

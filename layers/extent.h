@@ -18,7 +18,8 @@ struct extent {
 	uint32_t ncols;		/* k: row length */
 	uint32_t nrows;		/* n: product of the other dims */
 	uint32_t nmats;		/* matrices of nrows / nmats rows, one under
-				 * the other: experts; else 1 */
+				 * the other: experts; else 1, also of experts
+				 * that are an extent each, in their order */
 	uint32_t pad;
 };
 _Static_assert(sizeof(struct extent) == 120, "extent ABI");

@@ -2,6 +2,7 @@
 #include "model.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,17 +10,18 @@
 
 #include "hparams.h"
 
-/* The extent of a tensor after checking that it is what the role wants. */
+/* The extent of a tensor after checking that it is what the role wants: all of
+ * it, or one of `parts` experts'. */
 static int
 take_tensor(struct model *m, const struct gguf_tensor *t, enum role role,
-    int layer, struct extent *e, struct err *reterr)
+    int layer, uint32_t parts, struct extent *e, struct err *reterr)
 {
 	const char *path = m->g->file[t->file].path;
 	const struct quant_info *qi = quant_info(t->type);
 	uint32_t n, k, of, row = 0;
 
 	role_shape(role, &m->hp, &n, &k);
-	of = n;
+	of = n /= parts;
 	if (arch_info(m->hp.arch)->fused)
 		role_fused(role, &m->hp, &row, &of);
 	if (qi == NULL)
@@ -48,7 +50,8 @@ take_tensor(struct model *m, const struct gguf_tensor *t, enum role role,
 	e->type = t->type;
 	e->ncols = k;
 	e->nrows = n;
-	e->nmats = role_info(role)->use == USE_EXPERTS ? m->hp.n_expert : 1;
+	e->nmats = role_info(role)->use == USE_EXPERTS ? m->hp.n_expert /
+	    parts : 1;
 	return 0;
 }
 
@@ -64,6 +67,58 @@ pattern_of(const struct model *m, enum role role)
 	return s != NULL ? s : role_info(role)->pattern;
 }
 
+PRINTF_LIKE(3, 0) static const struct gguf_tensor *
+find_tensor(const struct model *m, char name[GGUF_MAX_NAME + 1],
+    const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(name, GGUF_MAX_NAME + 1, fmt, ap);
+	va_end(ap);
+	return gguf_find_tensor(m->g, name);
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+
+/* Mixtral's first files have a tensor for each expert.  An extent each, one
+ * behind the other, is as good as a stack of them: bind.c. */
+static int
+add_each_expert(struct model *m, enum role role, int layer, int *ret_have,
+    struct err *reterr)
+{
+	const char *fmt = role_info(role)->each;
+	const struct gguf_tensor *t, *first = NULL;
+	char name[GGUF_MAX_NAME + 1];
+	uint32_t i;
+	int rc;
+
+	for (i = 0; i < m->hp.n_expert; i++) {
+		t = find_tensor(m, name, fmt, layer, i);
+		if (t == NULL && i == 0)
+			return 0;
+		if (t == NULL)
+			return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: the "
+			    "tensor %s is missing: there is %s, and there "
+			    "are %u experts", m->g->file[0].path, name,
+			    first->name, m->hp.n_expert);
+		first = i == 0 ? t : first;
+		if ((rc = take_tensor(m, t, role, layer, m->hp.n_expert,
+		    &m->ext[m->next++], reterr)) < 0)
+			return rc;
+		if (t->type != first->type)
+			return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: the "
+			    "tensor %s has the type %s, %s has %s: all experts "
+			    "of a layer must have one type; straddle quantize "
+			    "makes such a file", m->g->file[t->file].path,
+			    t->name, quant_info(t->type)->name, first->name,
+			    quant_info(first->type)->name);
+	}
+	*ret_have = 1;
+	return 0;
+}
+
 /* Append the extent of role; *ret_have says whether the tensor exists. */
 static int
 add_extent(struct model *m, enum role role, int layer, int required,
@@ -76,23 +131,25 @@ add_extent(struct model *m, enum role role, int layer, int required,
 	*ret_have = 0;
 	if (!role_of_model(role, &m->hp))
 		return 0;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	snprintf(name, sizeof(name), pattern_of(m, role), layer);
-#pragma GCC diagnostic pop
-	t = gguf_find_tensor(m->g, name);
+	t = find_tensor(m, name, pattern_of(m, role), layer);
+	if (t == NULL && role_info(role)->each != NULL &&
+	    ((rc = add_each_expert(m, role, layer, ret_have, reterr)) < 0 ||
+	    *ret_have))
+		return rc;
 	*ret_have = t != NULL;
 	if (t == NULL && required)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
 		    "%s: the tensor %s is missing", m->g->file[0].path, name);
 	if (t == NULL)
 		return 0;
-	if ((rc = take_tensor(m, t, role, layer, &m->ext[m->next],
+	if ((rc = take_tensor(m, t, role, layer, 1, &m->ext[m->next],
 	    reterr)) < 0)
 		return rc;
 	m->next++;
 	return 0;
 }
+
+#pragma GCC diagnostic pop
 
 static int
 add_layer(struct model *m, int layer, struct err *reterr)
@@ -163,7 +220,9 @@ model_open(const struct gguf *g, struct model **ret, struct err *reterr)
 		goto fail;
 	m->nunits = m->hp.n_layer + 2;
 	m->first = calloc(m->nunits + 1, sizeof(*m->first));
-	m->ext = calloc((size_t)m->nunits * ROLE_COUNT, sizeof(*m->ext));
+	/* Of a role there may be an extent for each tensor: of experts. */
+	m->ext = calloc((size_t)m->nunits * ROLE_COUNT + g->ntensors,
+	    sizeof(*m->ext));
 	if (m->first == NULL || m->ext == NULL) {
 		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 		goto fail;

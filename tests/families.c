@@ -59,6 +59,20 @@ static const struct tensor_def mixtral[] = {
 	LAYER_NORM("ffn_norm.weight"), MOE, OUTPUT_NORM, OUTPUT_HEAD, END
 };
 
+/* As its first files had them. */
+#define EACH_EXPERT(i) \
+	MAT("ffn_gate." #i ".weight", D_EMBD, D_EXPERT_FFN), \
+	MAT_IN("ffn_down." #i ".weight", D_EXPERT_FFN), \
+	MAT("ffn_up." #i ".weight", D_EMBD, D_EXPERT_FFN)
+static const struct tensor_def mixtral_old[] = {
+	EMBD(3), LAYER_NORM("attn_norm.weight"), QKV, ATTN_OUT,
+	LAYER_NORM("ffn_norm.weight"),
+	{ IN_LAYER, "ffn_gate_inp.weight", D_EMBD, D_EXPERTS, ROUTER, 1,
+	    ALWAYS, D_NONE },
+	EACH_EXPERT(0), EACH_EXPERT(1), EACH_EXPERT(2), EACH_EXPERT(3),
+	OUTPUT_NORM, OUTPUT_HEAD, END
+};
+
 static const struct tensor_def qwen2[] = {
 	EMBD(3), LAYER_NORM("attn_norm.weight"), QKV, QKV_BIAS(ALWAYS),
 	ATTN_OUT, LAYER_NORM("ffn_norm.weight"), FFN, OUTPUT_NORM,
@@ -160,6 +174,9 @@ const struct shape shapes[] = {
 	    2, 256, 4, 2, 64, 256, 320, 256, 10000, 0, 0, 0, 0, NULL },
 	{ "tiny-mixtral", "tiny random Mixtral", "llama", mixtral,
 	    4, 64, 4, 2, 16, 128, 320, 256, 10000, 0, 8, 2, 128, NULL },
+	{ "tiny-mixtral-old", "tiny random Mixtral, a tensor for each expert",
+	    "llama", mixtral_old,
+	    4, 64, 4, 2, 16, 96, 320, 256, 10000, 0, 4, 2, 96, NULL },
 	{ "tiny-loose", "tiny random Mixtral, weights as they come", "llama",
 	    mixtral, 4, 64, 4, 2, 16, 96, 320, 256, 10000, 0, 6, 3, 96,
 	    loose_keys },

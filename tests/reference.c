@@ -399,15 +399,36 @@ struct bank {
 	uint32_t n, k;
 };
 
+/* A tensor for each expert, as one for all. */
+static double *
+stacked(const struct ref *m, const char *name, uint32_t nmats, size_t n)
+{
+	double *all = malloc(nmats * n * sizeof(*all)), *one;
+	char of[64];
+	uint32_t i;
+
+	for (i = 0; i < nmats; i++) {
+		snprintf(of, sizeof(of), "%s.%u.weight", name, i);
+		one = weights(m, of, 1);
+		ck_assert_ptr_nonnull(one);
+		memcpy(all + i * n, one, n * sizeof(*one));
+		free(one);
+	}
+	return all;
+}
+
 static struct bank
 bank_of(const struct ref *m, const char *name, uint32_t n, uint32_t k)
 {
 	struct bank b = { .n = n, .k = k };
 	char of[64];
 
-	snprintf(of, sizeof(of), "%s.weight", name);
+	snprintf(of, sizeof(of), "%s_exps.weight", name);
 	b.w = weights(m, of, 1);
-	snprintf(of, sizeof(of), "%s.bias", name);
+	if (b.w == NULL)
+		b.w = stacked(m, name, (uint32_t)number(m, "expert_count", 0),
+		    (size_t)n * k);
+	snprintf(of, sizeof(of), "%s_exps.bias", name);
 	b.bias = weights(m, of, 1);
 	return b;
 }
@@ -428,9 +449,9 @@ experts(const struct ref *m, const double *h)
 	    number(m, "feed_forward_length", 0));
 	double *w = linear(m, "ffn_gate_inp", h, n, m->embd), g[512], u[512];
 	double *y = calloc((size_t)m->n * m->embd, sizeof(*y)), out[512];
-	struct bank b[3] = { bank_of(m, "ffn_gate_exps", ff, m->embd),
-	    bank_of(m, "ffn_up_exps", ff, m->embd),
-	    bank_of(m, "ffn_down_exps", m->embd, ff) };
+	struct bank b[3] = { bank_of(m, "ffn_gate", ff, m->embd),
+	    bank_of(m, "ffn_up", ff, m->embd),
+	    bank_of(m, "ffn_down", m->embd, ff) };
 
 	for (t = 0; t < m->n; t++) {
 		route(m, w + (size_t)t * n, n, used);

@@ -306,6 +306,49 @@ START_TEST(every_expert_is_a_matrix_of_its_own)
 }
 END_TEST
 
+/* n rows each: the first one's matrices are all of them. */
+static void
+check_each_expert(const struct kernels *k, uint32_t n)
+{
+	enum { EXPERTS = 3, K = 32 };
+	struct extent x[EXPERTS + 2], whole = extent(ROLE_EXPERTS_UP, 0,
+	    QUANT_F32, EXPERTS * n, K);
+	struct weights ws, stack;
+	struct mat a, b;
+	struct err e;
+	uint32_t i;
+
+	whole.nmats = EXPERTS;
+	x[0] = extent(ROLE_FFN_NORM, 0, QUANT_F32, 1, K);
+	for (i = 1; i <= EXPERTS; i++)
+		x[i] = extent(ROLE_EXPERTS_UP, 0, QUANT_F32, n, K);
+	x[i] = extent(ROLE_EXPERTS_UP, 1, QUANT_F32, n, K);
+	t_ok(weights_layout(x, EXPERTS + 2, k, &ws, &e), &e);
+	t_ok(weights_layout(&whole, 1, k, &stack, &e), &e);
+	weights_place(&ws, NULL);
+	for (i = 0; i < EXPERTS; i++) {
+		a = weight_mat(weights_find(&ws, ROLE_EXPERTS_UP, 0), i);
+		b = weight_mat(&stack.w[0], i);
+		ck_assert_ptr_eq(a.data, ws.w[1 + i].mat.data);
+		ck_assert_uint_eq(a.n, b.n);
+		ck_assert_uint_eq(ws.w[1 + i].offset - ws.w[1].offset,
+		    i * stack.w[0].mat_bytes);
+	}
+	ck_assert_uint_eq(ws.w[EXPERTS + 1].offset, ws.w[1].offset +
+	    ALIGN_UP(stack.w[0].nbytes, WEIGHT_ALIGN));
+	weights_free(&stack);
+	weights_free(&ws);
+}
+
+START_TEST(experts_that_come_alone_lie_as_a_stack)
+{
+	unsigned i;
+
+	for (i = 0; i < NTABLES; i++)
+		check_each_expert(table(i), 1 + (uint32_t)t_rand_below(70));
+}
+END_TEST
+
 START_TEST(rows_that_are_no_whole_matrices_are_refused)
 {
 	struct extent x = extent(ROLE_EXPERTS_UP, 0, QUANT_F32, 10, 32);
@@ -351,6 +394,7 @@ main(void)
 		a_matrix_stored_in_pieces_is_the_matrix_stored_whole,
 		rows_come_back_as_they_were_stored,
 		every_expert_is_a_matrix_of_its_own,
+		experts_that_come_alone_lie_as_a_stack,
 		rows_that_are_no_whole_matrices_are_refused,
 		weights_are_found_by_meaning
 	};

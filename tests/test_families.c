@@ -19,7 +19,7 @@
 enum { TEXT = LINE_CTX, VOCAB = 320 };
 
 static const char *const families[] = {
-	"tiny", "tiny-mixtral", "tiny-loose", "tiny-qwen2", "tiny-qwen3",
+	"tiny", "tiny-mixtral", "tiny-mixtral-old", "tiny-loose", "tiny-qwen2", "tiny-qwen3",
 	"tiny-qwen3moe", "tiny-gemma2", "tiny-gemma3", "tiny-phi3",
 	"tiny-gpt-oss"
 };

@@ -408,6 +408,46 @@ START_TEST(experts_are_read_and_what_we_do_not_know_is_named)
 }
 END_TEST
 
+START_TEST(an_expert_may_be_a_tensor_of_its_own)
+{
+	struct tiny t = TINY;
+	struct gguf *g;
+	struct model *m;
+	const struct extent *e;
+	uint32_t n = 0;
+
+	t.n_expert = 6;
+	t.n_used = 2;
+	t.n_ff_expert = 96;
+	t.each = 1;
+	m = opened(&t, &g);
+	for (e = m->ext; e < m->ext + m->next; e++) {
+		if (e->role != ROLE_EXPERTS_DOWN)
+			continue;
+		ck_assert_uint_eq(e->nmats, 1);
+		ck_assert_uint_eq(e->nrows, t.n_embd);
+		ck_assert_uint_eq(e->ncols, 96);
+		ck_assert_int_eq(strncmp(e->name, "blk.", 4), 0);
+		ck_assert_uint_eq((uint32_t)atoi(strstr(e->name,
+		    "ffn_down.") + 9), n++ % 6);
+	}
+	ck_assert_uint_eq(n, 6 * t.n_layer);
+	tiny_close(g, m);
+
+	t.omit = "blk.1.ffn_up.5.weight";
+	refused(&t, -EBADMSG, t.omit, "6 experts");
+	t.omit = "blk.1.ffn_up.0.weight";
+	refused(&t, -EBADMSG, "blk.1.ffn_up_exps.weight", "missing");
+	t.omit = NULL;
+	t.odd = "blk.1.ffn_up.3.weight";
+	t.odd_n = 64;
+	refused(&t, -EBADMSG, t.odd, "96 x 64");
+	t.odd_n = 0;
+	t.odd_type = QUANT_F16;
+	refused(&t, -ENOTSUP, t.odd, "one type");
+}
+END_TEST
+
 static void
 put_odd_rope(struct gguf_writer *w)
 {
@@ -592,6 +632,7 @@ main(void)
 		rope_scaling_is_read_and_what_we_do_not_know_is_named,
 		local_layers_are_all_some_by_period_or_some_by_flags,
 		experts_are_read_and_what_we_do_not_know_is_named,
+		an_expert_may_be_a_tensor_of_its_own,
 		heads_that_cannot_be_are_refused,
 		head_sizes_come_from_their_keys_or_from_the_width,
 		optional_biases_are_found_in_every_layer,

@@ -82,8 +82,9 @@ static void
 put_tensor(struct gguf_writer *w, const struct tiny *t,
     const struct tensor_def *d, const char *name)
 {
+	const int stack = d->each && !t->each;
 	uint64_t ne[3] = { dim_size(t, d->k), dim_size(t, d->n),
-	    d->each ? t->n_expert : 1 };
+	    stack ? t->n_expert : 1 };
 	uint32_t type = d->n == ONE || d->n == EXPERTS ? QUANT_F32 : t->type;
 
 	if (!wanted(t, d) || (t->omit != NULL && strcmp(t->omit, name) == 0))
@@ -93,8 +94,29 @@ put_tensor(struct gguf_writer *w, const struct tiny *t,
 		ne[1] = t->odd_n ? t->odd_n : ne[1];
 		type = t->odd_type != TINY_SAME_TYPE ? t->odd_type : type;
 	}
-	gw_tensor(w, name, type, d->each ? 3 : ne[1] == 1 ? 1 : 2, ne,
+	gw_tensor(w, name, type, stack ? 3 : ne[1] == 1 ? 1 : 2, ne,
 	    quant_row_bytes(type, ne[0]) * ne[1] * ne[2]);
+}
+
+/* "ffn_up_exps.weight", or "ffn_up.0.weight" and so on. */
+static void
+put_of_layer(struct gguf_writer *w, const struct tiny *t,
+    const struct tensor_def *d, uint32_t layer)
+{
+	const uint32_t n = d->each && t->each ? t->n_expert : 1;
+	const int stem = (int)strcspn(d->name, ".") - 5;
+	char name[GGUF_MAX_NAME];
+	uint32_t e;
+
+	for (e = 0; e < n; e++) {
+		if (d->each && t->each)
+			snprintf(name, sizeof(name), "blk.%u.%.*s.%u.weight",
+			    layer, stem, d->name, e);
+		else
+			snprintf(name, sizeof(name), "blk.%u.%s", layer,
+			    d->name);
+		put_tensor(w, t, d, name);
+	}
 }
 
 static void
@@ -155,7 +177,7 @@ tiny_open(const struct tiny *t, struct gguf **ret_g, struct model **ret_m,
 {
 	static unsigned nfiles;
 	struct gguf_writer w;
-	char path[128], name[GGUF_MAX_NAME];
+	char path[128];
 	uint32_t l;
 	unsigned i;
 	int rc;
@@ -165,11 +187,8 @@ tiny_open(const struct tiny *t, struct gguf **ret_g, struct model **ret_m,
 	for (i = 0; i < NITEMS(of_model); i++)
 		put_tensor(&w, t, &of_model[i], of_model[i].name);
 	for (l = t->n_layer; l-- > 0; )		/* not in the order of use */
-		for (i = 0; i < NITEMS(of_layer); i++) {
-			snprintf(name, sizeof(name), "blk.%u.%s", l,
-			    of_layer[i].name);
-			put_tensor(&w, t, &of_layer[i], name);
-		}
+		for (i = 0; i < NITEMS(of_layer); i++)
+			put_of_layer(&w, t, &of_layer[i], l);
 	snprintf(path, sizeof(path), "%s/%u.gguf", t_tmpdir(), nfiles++);
 	gw_save(&w, path);
 	gw_close(&w);

@@ -14,6 +14,7 @@ struct tiny {
 	uint32_t window, full_every;	/* of local layers; 0 = none */
 	uint32_t type;			/* of every matrix but the router */
 	int tied, bias, rope_freqs;
+	int each;			/* a tensor for each expert */
 	uint64_t seed;			/* of the weights; 0 = all are zero */
 	/* What is wrong with it. */
 	const char *omit;		/* key or tensor that is left out */
