@@ -8,8 +8,6 @@
 
 #include "../shm/event.h"
 
-enum { NO_ID = -1 };
-
 const struct chat_template *
 chat_template_of(const struct job *j, char note[CHAT_NOTE_LEN])
 {
@@ -59,49 +57,6 @@ chat_encode_first(const struct job *j, const char *text, size_t nbytes,
 	    nbytes, ret_ids, ret_n, reterr);
 }
 
-/* --- which tokens are for the user --- */
-
-void
-chat_filter_init(struct chat_filter *f, const struct tokenizer *t,
-    const struct chat_template *ct)
-{
-	*f = (struct chat_filter){ .on = ct->channels, .in_header = 1 };
-	if (!f->on)
-		return;
-	f->channel = tokenizer_special(t, "<|channel|>");
-	f->message = tokenizer_special(t, "<|message|>");
-	f->start = tokenizer_special(t, "<|start|>");
-	f->end = tokenizer_special(t, "<|end|>");
-	f->on = f->channel != NO_ID && f->message != NO_ID;
-}
-
-int
-chat_filter_next(struct chat_filter *f, uint32_t id, const char *text,
-    size_t nbytes)
-{
-	size_t n;
-
-	if (!f->on)
-		return 1;
-	if ((int32_t)id == f->message) {
-		f->in_header = 0;
-		f->shows = memmem(f->header, f->nheader, "final", 5) != NULL;
-		return 0;
-	}
-	if ((int32_t)id == f->start || (int32_t)id == f->end ||
-	    (int32_t)id == f->channel) {
-		f->in_header = 1;
-		f->nheader = 0;
-		return 0;
-	}
-	if (!f->in_header)
-		return f->shows;
-	n = MIN(nbytes, sizeof(f->header) - f->nheader);
-	memcpy(f->header + f->nheader, text, n);
-	f->nheader += n;
-	return 0;
-}
-
 /* --- a conversation --- */
 
 struct chat {
@@ -115,6 +70,10 @@ struct chat {
 	char *piece;		/* [detokenizer_max()] */
 	uint32_t next;		/* sampled from the last logits */
 	int owes;		/* next is in the answer, not in the stages */
+	uint32_t *said;		/* [ctx_tok + 1]: what the stages hold, and what
+				 * is owed to them */
+	uint32_t high;		/* positions that they have ever stored of it */
+	uint32_t answer_at;	/* where the last answer begins in it */
 	struct chat_stats st;
 };
 
@@ -126,8 +85,11 @@ chat_open(struct job *j, const struct chat_template *ct, const char *system,
 	struct chat *c = calloc(1, sizeof(*c));
 	int rc;
 
-	if (c == NULL || (c->piece = malloc(detokenizer_max(j->t))) == NULL) {
-		free(c);
+	if (c == NULL ||
+	    (c->piece = malloc(detokenizer_max(j->t))) == NULL ||
+	    (c->said = calloc(j->plan.ctx_tok + (size_t)1,
+	    sizeof(*c->said))) == NULL) {
+		chat_close(c);
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	}
 	c->j = j;
@@ -154,6 +116,7 @@ chat_close(struct chat *c)
 		return;
 	sampler_close(c->sampler);
 	free(c->piece);
+	free(c->said);
 	free(c);
 }
 
@@ -170,6 +133,8 @@ chat_reset(struct chat *c, struct err *reterr)
 
 	c->st = (struct chat_stats){ 0 };
 	c->owes = 0;
+	c->high = 0;
+	c->filter.thoughts = 0;
 	sampler_begin(c->sampler, 0, c->j->c->sampling.seed);
 	return rc;
 }
@@ -189,15 +154,18 @@ on_logits(void *arg, uint32_t index, const float *logits, struct err *reterr)
 	return 0;
 }
 
-/* n tokens go behind what the stages hold; c->next comes of them. */
+/* What is said up to end goes behind what the stages hold of it; c->next comes
+ * of that. */
 static int
-feed(struct chat *c, const uint32_t *ids, uint32_t n, struct err *reterr)
+feed(struct chat *c, uint32_t end, struct err *reterr)
 {
-	int rc = job_feed(c->j, 0, c->st.context_tok, ids, n, WANT_LAST,
-	    on_logits, c, reterr);
+	const uint32_t from = c->st.context_tok;
+	int rc = job_feed(c->j, 0, from, c->said + from, end - from,
+	    WANT_LAST, on_logits, c, reterr);
 
+	c->high = MAX(c->high, end);
 	if (rc == 0)
-		c->st.context_tok += n;
+		c->st.context_tok = end;
 	return rc;
 }
 
@@ -237,6 +205,7 @@ answer(struct chat *c, struct err *reterr)
 	detokenizer_init(&c->d, c->j->t, c->ct != chat_template_plain(),
 	    conf->special);
 	chat_filter_init(&c->filter, c->j->t, c->ct);
+	c->answer_at = c->st.context_tok;
 	for (c->st.stop = NULL; c->st.stop == NULL; ) {
 		if (!conf->ignore_eos &&
 		    tokenizer_is_end(c->j->t, c->next)) {
@@ -244,6 +213,7 @@ answer(struct chat *c, struct err *reterr)
 			break;
 		}
 		sampler_accept(c->sampler, 0, c->next);
+		c->said[c->st.context_tok] = c->next;
 		c->st.gen_tok++;
 		c->owes = 1;
 		if ((rc = show(c, c->next, reterr)) < 0)
@@ -251,7 +221,7 @@ answer(struct chat *c, struct err *reterr)
 		if ((c->st.stop = over(c)) != NULL)
 			break;
 		c->owes = 0;
-		if ((rc = feed(c, &(uint32_t){ c->next }, 1, reterr)) < 0)
+		if ((rc = feed(c, c->st.context_tok + 1, reterr)) < 0)
 			return rc;
 	}
 	n = detokenizer_flush(&c->d, c->piece, detokenizer_max(c->j->t));
@@ -259,25 +229,65 @@ answer(struct chat *c, struct err *reterr)
 	    0;
 }
 
-/* The last answer's token that is owed, then the turn's. */
+/* Can the stages drop what they hold from pos on, and go on there?  Not where
+ * windows have moved on. */
 static int
-feed_turn(struct chat *c, uint32_t *ids, uint32_t n, struct err *reterr)
+can_cut(const struct chat *c, uint32_t pos)
 {
-	uint32_t i, owed = (uint32_t)c->owes;
-	const uint32_t left = c->j->plan.ctx_tok - c->st.context_tok;
+	const struct plan *p = &c->j->plan;
+	const struct hparams *hp = &c->j->m->hp;
+	struct kv_layout kv;
+
+	return kv_layout_init(&kv, hp, &(struct kv_conf){ .kfmt = p->kfmt,
+	    .vfmt = p->vfmt, .nlayers = hp->n_layer, .nseqs = p->nseqs,
+	    .ctx_tok = p->ctx_tok, .batch_rows = p->batch_rows }) == 0 &&
+	    kv_reaches(&kv, c->high, pos);
+}
+
+/* The first n tokens of the last answer leave the context, which is `end` long
+ * with what is owed.  What comes behind them is fed anew, or all of it. */
+static int
+drop_thoughts(struct chat *c, uint32_t n, uint32_t end, struct err *reterr)
+{
+	uint32_t *at = c->said + c->answer_at;
+	uint32_t keep = can_cut(c, c->answer_at) ? c->answer_at : 0;
+	int rc;
+
+	if ((rc = pipeline_cut(c->j->p, 0, keep, reterr)) < 0)
+		return rc;
+	memmove(at, at + n, (end - c->answer_at - n) * sizeof(*at));
+	c->st.context_tok = keep;
+	if (keep == 0)
+		c->high = 0;
+	return 0;
+}
+
+/* The last answer's token that is owed, then the turn's.  The model's own
+ * template leaves the thoughts of earlier turns out, once they have come to an
+ * answer (openai/harmony docs/format.md, "Handling reasoning output in
+ * subsequent sampling"); thoughts that were cut off stay. */
+static int
+feed_turn(struct chat *c, const uint32_t *ids, uint32_t n, struct err *reterr)
+{
+	const uint32_t drop = c->filter.thoughts, owed = (uint32_t)c->owes;
+	const uint32_t left = c->j->plan.ctx_tok - (c->st.context_tok - drop);
+	uint32_t end = c->st.context_tok + owed, i;
 	int rc;
 
 	if (n > left || n + owed > left)
 		return err_set(reterr, ERR_USAGE, -E2BIG, "this takes %u "
 		    "tokens, and of the context of %u there are %u left", n +
 		    owed, c->j->plan.ctx_tok, left);
-	if (owed && (rc = feed(c, &(uint32_t){ c->next }, 1, reterr)) < 0)
+	if (drop > 0 && (rc = drop_thoughts(c, drop, end, reterr)) < 0)
 		return rc;
+	end -= drop;
+	memcpy(c->said + end, ids, n * sizeof(*ids));
+	end += n;
 	c->owes = 0;
 	for (i = 0; i < n; i++)
 		sampler_accept(c->sampler, 0, ids[i]);
-	c->st.prompt_tok = n + owed;
-	return feed(c, ids, n, reterr);
+	c->st.prompt_tok = end - c->st.context_tok;
+	return feed(c, end, reterr);
 }
 
 int

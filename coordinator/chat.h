@@ -3,10 +3,11 @@
  * cmd_chat.c and cmd_run.c (--chat).  Knows nothing of terminals and files.
  *
  * The stages keep the keys and values of earlier turns: of each turn only its
- * own tokens are fed. */
+ * own tokens are fed, and what stays of an answer whose thoughts go. */
 #ifndef COORDINATOR_CHAT_H
 #define COORDINATOR_CHAT_H
 
+#include "chat_filter.h"
 #include "chat_template.h"
 #include "job.h"
 #include "sample.h"
@@ -20,26 +21,6 @@ const struct chat_template *chat_template_of(const struct job *j,
 /* Ids of a user's first turn, malloc'ed. */
 int chat_encode_first(const struct job *j, const char *text, size_t nbytes,
     uint32_t **ret_ids, size_t *ret_n, struct err *reterr);
-
-/* --- which tokens of an answer are for the user --- */
-
-/* gpt-oss writes messages, each with a header that names its channel: the
- * thoughts are in "analysis", the answer is in "final".  Other models write
- * nothing but their answer. */
-struct chat_filter {
-	int32_t channel, message, start, end;	/* NO token: shows all */
-	int on;
-	int in_header;
-	int shows;		/* this message is the user's */
-	size_t nheader;
-	char header[64];
-};
-
-void chat_filter_init(struct chat_filter *f, const struct tokenizer *t,
-    const struct chat_template *ct);
-/* The next token; text is what it decodes to.  1: it is for the user. */
-int chat_filter_next(struct chat_filter *f, uint32_t id, const char *text,
-    size_t nbytes);
 
 /* --- a conversation --- */
 

@@ -373,12 +373,19 @@ pipeline_stop(struct pipeline *p, struct err *reterr)
 }
 
 int
-pipeline_forget(struct pipeline *p, uint32_t seq, struct err *reterr)
+pipeline_cut(struct pipeline *p, uint32_t seq, uint32_t pos,
+    struct err *reterr)
 {
 	int rc;
 
 	if ((rc = drain(p, reterr)) < 0)
 		return rc;
-	pipeline_control(p, BATCH_FORGET, seq, 0, 0);
+	pipeline_control(p, BATCH_FORGET, seq, 0, pos);
 	return drain(p, reterr);
+}
+
+int
+pipeline_forget(struct pipeline *p, uint32_t seq, struct err *reterr)
+{
+	return pipeline_cut(p, seq, 0, reterr);
 }

@@ -65,7 +65,11 @@ int pipeline_recover(struct pipeline *p, struct err *reterr);
 /* Nobody will ask for more of this sequence before it is forgotten. */
 void pipeline_over(struct pipeline *p, uint32_t seq);
 
-/* Drop everything that sequence seq holds, and wait until it is dropped. */
+/* Drop what sequence seq holds from position pos on, and wait until it is
+ * dropped; windows must reach back so far: kv_reaches(). */
+int pipeline_cut(struct pipeline *p, uint32_t seq, uint32_t pos,
+    struct err *reterr);
+/* Drop everything. */
 int pipeline_forget(struct pipeline *p, uint32_t seq, struct err *reterr);
 
 #endif
