@@ -24,6 +24,11 @@ for sessions in "-s cpu" "-s cpu -s cpu" "-s cpu -s cpu -s cpu"; do
 	done
 done
 STRADDLE_CPU_MASK=0 hold "-s cpu" 512
+# Minutes, where there is an emulator.
+if command -v qemu-hexagon >/dev/null &&
+    [ -e "$(dirname "$bin")/hexagon-domain" ]; then
+	hold "-s hexagon" 512
+fi
 python3 "$shared/tools/tokconform.py" --straddle "$bin" \
     --dir "$shared/tokenizers"
 

@@ -169,6 +169,8 @@ static const struct extra_key gpt_oss_20b_keys[] = {
 const struct shape shapes[] = {
 	{ "tiny", "tiny random Llama", "llama", llama,
 	    4, 64, 4, 2, 16, 128, 320, 256, 10000, 0, 0, 0, 0, NULL },
+	{ "tiny-llama3", "tiny random Llama 3.1", "llama", llama,
+	    4, 64, 4, 2, 16, 128, 320, 256, 500000, 8, 0, 0, 0, NULL },
 	/* Rows that blocks of 256 can hold. */
 	{ "tiny256", "tiny random Llama, 256 wide", "llama", llama,
 	    2, 256, 4, 2, 64, 256, 320, 256, 10000, 0, 0, 0, 0, NULL },

@@ -197,14 +197,16 @@ frequency(const struct ref *m, uint32_t i, double *ret_by)
 		r = interpolated(m, base, i);
 		s = r * s + (1 - r) * f;
 	}
-	if (is(m, "phi3")) {
+	if (is(m, "phi3"))
 		w = weights(m, m->ctx > number(m,
 		    "rope.scaling.original_context_length", 0) ?
 		    "rope_factors_long.weight" : "rope_factors_short.weight",
 		    0);
+	else			/* Llama 3.1 and later */
+		w = weights(m, "rope_freqs.weight", 0);
+	if (w != NULL)
 		s /= w[i];
-		free(w);
-	}
+	free(w);
 	return s;
 }
 

@@ -18,8 +18,10 @@
 /* Long enough for the rings of local layers to come round. */
 enum { TEXT = LINE_CTX, VOCAB = 320 };
 
+/* With options of mkgguf's. */
 static const char *const families[] = {
-	"tiny", "tiny-mixtral", "tiny-mixtral-old", "tiny-loose", "tiny-qwen2", "tiny-qwen3",
+	"tiny", "tiny --tied --bias", "tiny-llama3", "tiny-mixtral",
+	"tiny-mixtral-old", "tiny-loose", "tiny-qwen2", "tiny-qwen3",
 	"tiny-qwen3moe", "tiny-gemma2", "tiny-gemma3", "tiny-phi3",
 	"tiny-gpt-oss"
 };
@@ -76,8 +78,8 @@ model(const char *family, const char *type)
 	static char path[512];
 	char options[128];
 
-	snprintf(path, sizeof(path), "%s/%s-%s.gguf", t_tmpdir(), family,
-	    type);
+	snprintf(path, sizeof(path), "%s/%.*s-%s.gguf", t_tmpdir(),
+	    (int)strcspn(family, " "), family, type);
 	snprintf(options, sizeof(options), "%s %s", family, type);
 	make_model(options, path);
 	return path;
