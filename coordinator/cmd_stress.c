@@ -46,6 +46,7 @@ static const struct stress_case cases[] = {
 	{ "file truncated in the load", stress_file_ends, 0, 0 },
 	{ "impossible counters in each ring", stress_ring_counters, 0, 0 },
 	{ "nonsense in the first ring", stress_ring_batches, 0, 0 },
+	{ "nonsense in the last ring", stress_ring_results, 0, 0 },
 };
 
 static const struct stress_case soak = { "soak", stress_soak, 0, 0 };

@@ -315,17 +315,14 @@ send_some(struct job *j, const struct job_flow *f, struct err *reterr)
 static int
 take_result(struct job *j, const struct job_flow *f, struct err *reterr)
 {
-	struct batch_row row;
 	struct result r;
 	uint32_t i;
 	int rc;
 
 	if ((rc = pipeline_next(j->p, &r, reterr)) < 0)
 		return rc;
-	for (i = 0; i < r.hdr.nrows && rc >= 0; i++) {
-		row = r.rows[i];	/* the slot is another process's */
-		rc = f->row(f->arg, &row, r.logits + i * r.ld, reterr);
-	}
+	for (i = 0; i < r.hdr.nrows && rc >= 0; i++)
+		rc = f->row(f->arg, &r.rows[i], r.logits + i * r.ld, reterr);
 	pipeline_done(j->p);
 	if (rc >= 0 && r.last && f->done != NULL)
 		rc = f->done(f->arg, r.hdr.kind, reterr);

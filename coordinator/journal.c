@@ -77,6 +77,34 @@ journal_at(const struct journal *j, uint32_t i)
 	return &j->batch[(j->head + i) % j->nbatches];
 }
 
+/* The first row from at on that was to have logits; hdr.nrows = none. */
+static uint32_t
+next_wanted(const struct journal_batch *b, uint32_t at)
+{
+	while (at < b->hdr.nrows && !(b->rows[at].flags & ROW_LOGITS))
+		at++;
+	return at;
+}
+
+int
+journal_answers(const struct journal_batch *b, uint32_t *at,
+    const struct batch_row *rows, uint32_t nrows, int last)
+{
+	uint32_t k = next_wanted(b, *at), i;
+
+	/* Or it would never end. */
+	if (nrows == 0 && !last)
+		return 0;
+	for (i = 0; i < nrows; i++) {
+		if (k == b->hdr.nrows ||
+		    memcmp(&rows[i], &b->rows[k], sizeof(rows[i])) != 0)
+			return 0;
+		k = next_wanted(b, k + 1);
+	}
+	*at = k;
+	return last == (k == b->hdr.nrows);
+}
+
 static uint32_t *
 tokens_of(struct journal *j, uint32_t seq)
 {

@@ -38,6 +38,11 @@ int journal_push(struct journal *j, const struct batch_hdr *hdr,
     const struct batch_row *rows);
 /* The i-th of those under way, 0 is the oldest. */
 const struct journal_batch *journal_at(const struct journal *j, uint32_t i);
+/* Are these the rows of b, from *at on, that come back next: those that were to
+ * have logits, in their order, the last of them if they are said to be?  Then
+ * *at moves behind them.  Begins with 0. */
+int journal_answers(const struct journal_batch *b, uint32_t *at,
+    const struct batch_row *rows, uint32_t nrows, int last);
 /* The oldest has come back: its rows belong to their sequences now. */
 void journal_pop(struct journal *j);
 

@@ -12,27 +12,50 @@
 /* Messages, deaths and signals wake the wait by themselves; hangs do not. */
 #define LOOK_NS		UINT64_C(250000000)
 
+/* A worker that writes nonsense into a ring of ours is believed nothing more:
+ * it is lost, as if it had died.  What it wrote is in reterr. */
 static int
-attach(struct sessions *ss, unsigned i, enum ring_side side, struct ring *ret,
-    struct err *reterr)
+lied(struct pipeline *p, unsigned i, struct err *reterr)
 {
-	uint32_t nslots, nbytes;
-	struct region *m = &ss->ring[i];
+	struct session *s = &p->ss->s[i];
 
-	plan_ring(ss->plan, i, &nslots, &nbytes);
-	return ring_attach_mapped(m->base, m->nbytes, side, nslots, nbytes,
-	    ret, reterr);
+	s->state = SESSION_FAILED;
+	err_prefix(reterr, "session %s", s->name);
+	return -ECHILD;
 }
 
+/* The coordinator's side of ring i, whose other side is worker's. */
+static int
+attach(struct pipeline *p, unsigned i, enum ring_side side, unsigned worker,
+    struct ring *ret, struct err *reterr)
+{
+	const struct region *m = &p->ss->ring[i];
+	uint32_t nslots, nbytes;
+	int rc;
+
+	plan_ring(p->ss->plan, i, &nslots, &nbytes);
+	rc = ring_attach_mapped(m->base, m->nbytes, side, nslots, nbytes, ret,
+	    reterr);
+	return rc == -EPROTO ? lied(p, worker, reterr) : rc;
+}
+
+/* All that lies in the last ring then is of an older epoch, and nobody adds to
+ * it: it goes.  From here on another epoch is a lie. */
 static int
 attach_both(struct pipeline *p, struct err *reterr)
 {
-	struct sessions *ss = p->ss;
+	unsigned n = p->ss->n;
+	uint32_t old;
 	int rc;
 
-	if ((rc = attach(ss, 0, RING_SIDE_PRODUCER, &p->first, reterr)) < 0)
+	if ((rc = attach(p, 0, RING_SIDE_PRODUCER, 0, &p->first,
+	    reterr)) < 0 || (rc = attach(p, n, RING_SIDE_CONSUMER, n - 1,
+	    &p->last, reterr)) < 0)
 		return rc;
-	return attach(ss, ss->n, RING_SIDE_CONSUMER, &p->last, reterr);
+	for (old = MIN(ring_used_spsc(&p->last), p->last.nslots); old > 0;
+	    old--)
+		ring_release_spsc(&p->last);
+	return 0;
 }
 
 /* A batch that is under way is in a slot of some ring. */
@@ -122,12 +145,15 @@ send_waiting(struct pipeline *p)
 	}
 }
 
+/* Into a ring that its reader has spoilt nothing goes; what is taken then is
+ * sent when that loss has been noticed, by whoever waits for the result. */
 int
 pipeline_has_room(struct pipeline *p)
 {
 	send_waiting(p);
 	return p->sent == p->in_flight &&
-	    p->in_flight < p->journal.nbatches && has_room(p);
+	    p->in_flight < p->journal.nbatches &&
+	    (has_room(p) || ring_valid(&p->first) < 0);
 }
 
 static int
@@ -188,17 +214,26 @@ want_some_under_way(struct pipeline *p, struct err *reterr)
 }
 
 static int
+rings_valid(struct pipeline *p, struct err *reterr)
+{
+	int first = ring_valid(&p->first);
+
+	if (first == 0 && ring_valid(&p->last) == 0)
+		return 0;
+	err_set(reterr, ERR_RUN, -EPROTO, "the ring of %s is corrupt: its "
+	    "counters are impossible", first < 0 ? "tokens" : "logits");
+	return lied(p, first < 0 ? 0 : p->ss->n - 1, reterr);
+}
+
+static int
 wait_slot(struct pipeline *p, const uint8_t **ret, struct err *reterr)
 {
 	int rc;
 
 	p->empty = (struct watch){ 0 };
 	while ((*ret = ring_peek_spsc(&p->last)) == NULL) {
-		if (ring_valid(&p->last) < 0)
-			return err_set(reterr, ERR_RUN, -EPROTO, "session %s: "
-			    "the ring of logits is corrupt: its counters are "
-			    "impossible", p->ss->s[p->ss->n - 1].name);
-		if ((rc = want_some_under_way(p, reterr)) < 0)
+		if ((rc = rings_valid(p, reterr)) < 0 ||
+		    (rc = want_some_under_way(p, reterr)) < 0)
 			return rc;
 		if (!ring_arm_spsc(&p->last))
 			rc = sessions_wait(p->ss, 1, event_now_ns() + LOOK_NS,
@@ -210,32 +245,42 @@ wait_slot(struct pipeline *p, const uint8_t **ret, struct err *reterr)
 	return 0;
 }
 
-/* The next slot of this epoch, checked. */
+/* The next rows of the oldest batch, of this epoch, and no others.  Copied,
+ * then judged: the slot is another process's. */
 static int
-take_slot(struct pipeline *p, struct result *ret, struct err *reterr)
+is_result(struct pipeline *p, const struct journal_batch *b,
+    const uint8_t *slot, struct batch_hdr *ret)
+{
+	memcpy(ret, slot, sizeof(*ret));
+	if (ret->magic != BATCH_MAGIC || ret->epoch != p->epoch ||
+	    ret->kind != b->hdr.kind ||
+	    ret->nrows > p->ss->plan->head_rows ||
+	    ret->number != p->oldest || ret->first != p->got)
+		return 0;
+	memcpy(p->rows, slot + sizeof(*ret), ret->nrows * sizeof(*p->rows));
+	return journal_answers(b, &p->at, p->rows, ret->nrows,
+	    (ret->flags & BATCH_LAST) != 0);
+}
+
+/* The next slot, which must be of batch b. */
+static int
+take_slot(struct pipeline *p, const struct journal_batch *b,
+    struct result *ret, struct err *reterr)
 {
 	const struct plan *plan = p->ss->plan;
 	const uint8_t *slot;
 	int rc;
 
-	for (;;) {
-		if ((rc = wait_slot(p, &slot, reterr)) < 0)
-			return rc;
-		memcpy(&ret->hdr, slot, sizeof(ret->hdr));
-		/* Unsigned: epochs are compared by difference, as counters. */
-		if (p->epoch - ret->hdr.epoch - 1 >= UINT32_MAX / 2)
-			break;
-		ring_release_spsc(&p->last);	/* from before a loss */
+	if ((rc = wait_slot(p, &slot, reterr)) < 0)
+		return rc;
+	if (!is_result(p, b, slot, &ret->hdr)) {
+		err_set(reterr, ERR_RUN, -EPROTO, "the result of batch %"
+		    PRIu64 " with %u rows makes no sense, where one of batch "
+		    "%" PRIu64 " was due", ret->hdr.number, ret->hdr.nrows,
+		    p->oldest);
+		return lied(p, p->ss->n - 1, reterr);
 	}
-	if (ret->hdr.magic != BATCH_MAGIC || ret->hdr.epoch != p->epoch ||
-	    ret->hdr.nrows > plan->head_rows ||
-	    ret->hdr.number != p->oldest || ret->hdr.first != p->got)
-		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: the "
-		    "result of batch %" PRIu64 " with %u rows makes no sense",
-		    p->ss->s[p->ss->n - 1].name, ret->hdr.number,
-		    ret->hdr.nrows);
-	ret->rows = (const struct batch_row *)(const void *)(slot +
-	    sizeof(ret->hdr));
+	ret->rows = p->rows;
 	ret->logits = (const float *)(const void *)(slot +
 	    slot_payload_off(plan->head_rows));
 	ret->ld = slot_row_bytes(plan->model->hp.n_vocab) / sizeof(float);
@@ -243,7 +288,7 @@ take_slot(struct pipeline *p, struct result *ret, struct err *reterr)
 	p->got += ret->hdr.nrows;
 	if (ret->last) {
 		p->oldest++;
-		p->got = 0;
+		p->got = p->at = 0;
 	}
 	return 0;
 }
@@ -255,6 +300,8 @@ static int
 replay(struct pipeline *p, struct err *reterr)
 {
 	struct batch_hdr hdr = { .kind = BATCH_DATA };
+	/* What comes back of a batch that wants no logits. */
+	const struct journal_batch done = { .hdr = hdr };
 	struct journal_cursor c = { 0 };
 	struct result r;
 	int rc;
@@ -264,9 +311,11 @@ replay(struct pipeline *p, struct err *reterr)
 		while (has_room(p) && (hdr.nrows = journal_replay(&p->journal,
 		    &c, p->rows, p->ss->plan->batch_rows)) > 0)
 			put_slot(p, &hdr, p->rows);
+		if ((rc = rings_valid(p, reterr)) < 0)
+			return rc;
 		if (p->oldest == p->number)
 			return 0;
-		if ((rc = take_slot(p, &r, reterr)) < 0)
+		if ((rc = take_slot(p, &done, &r, reterr)) < 0)
 			return rc;
 		ring_release_spsc(&p->last);
 	}
@@ -292,14 +341,14 @@ pipeline_recover(struct pipeline *p, struct err *reterr)
 	int rc;
 
 	do {
-		if ((rc = sessions_mend(p->ss, reterr)) < 0 ||
-		    (rc = attach_both(p, reterr)) < 0)
+		if ((rc = sessions_mend(p->ss, reterr)) < 0)
 			return rc;
 		t1 = event_now_ns();
 		p->epoch = p->ss->epoch;
 		p->number = p->oldest = 0;
-		p->sent = p->got = 0;
-		rc = replay(p, reterr);
+		p->sent = p->got = p->at = 0;
+		if ((rc = attach_both(p, reterr)) == 0)
+			rc = replay(p, reterr);
 	} while (rc == -ECHILD);
 	if (rc == 0) {
 		p->ss->lost_ns += event_now_ns() - t0;
@@ -319,7 +368,8 @@ pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
 	for (;;) {
 		send_waiting(p);
 		p->ss->rows = journal_rows(&p->journal);
-		if ((rc = take_slot(p, ret, reterr)) == -ECHILD) {
+		rc = take_slot(p, journal_at(&p->journal, 0), ret, reterr);
+		if (rc == -ECHILD) {
 			if ((rc = pipeline_recover(p, reterr)) < 0)
 				return rc;
 			continue;

@@ -21,15 +21,16 @@ struct pipeline {
 	uint32_t sent;		/* of those in flight, the oldest first */
 	uint64_t oldest;	/* its number: results come in order */
 	uint32_t got;		/* its rows of logits so far */
+	uint32_t at;		/* its rows behind the last of those */
 	uint32_t had;		/* of those, the caller's, in any epoch */
-	struct batch_row *rows;	/* [batch_rows], of a replay */
+	struct batch_row *rows;	/* [batch_rows], of a replay or a result */
 	struct watch empty;	/* how long no ring has held anything */
 };
 
 /* One slot of the last ring. */
 struct result {
 	struct batch_hdr hdr;		/* checked copy */
-	const struct batch_row *rows;	/* [hdr.nrows], in the slot: unchecked */
+	const struct batch_row *rows;	/* [hdr.nrows], as they were sent */
 	const float *logits;		/* (hdr.nrows, n_vocab), in the slot */
 	uint64_t ld;			/* floats from row to row */
 	int last;			/* the batch is done with this */
@@ -49,9 +50,11 @@ int pipeline_submit(struct pipeline *p, const struct batch_row *rows,
 int pipeline_control(struct pipeline *p, enum batch_kind kind, uint32_t seq,
     uint32_t dst, uint32_t pos);
 
-/* The next result, waiting for it; an error when a signal comes (-EINTR) or the
- * slot is not what it should be.  The loss of a worker shows in the time only,
- * until there is one too many. */
+/* The next result, waiting for it; an error when a signal comes (-EINTR).  The
+ * loss of a worker shows in the time only, until there is one too many; one
+ * that writes nonsense into a ring of ours is lost as well.  A result is of the
+ * oldest batch, and its rows are the next that were to have logits: what those
+ * are is all that the worker is believed. */
 int pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr);
 /* Give the result's slot back. */
 void pipeline_done(struct pipeline *p);

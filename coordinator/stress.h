@@ -138,7 +138,7 @@ stress_fn stress_exact_caps, stress_one_less, stress_one_more,
     stress_short_texts, stress_pressure;
 stress_fn stress_signal, stress_signal_tight, stress_all_at_once, stress_no_coordinator;
 stress_fn stress_short_reads, stress_disk_error, stress_file_ends,
-    stress_ring_counters, stress_ring_batches;
+    stress_ring_counters, stress_ring_batches, stress_ring_results;
 stress_fn stress_soak;
 
 /* What this process holds, as the kernel tells. */

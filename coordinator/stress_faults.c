@@ -112,8 +112,18 @@ stress_file_ends(struct stress *x, struct err *reterr)
 
 /* --- rings --- */
 
+/* It was worker i that was lost, with these words; new rings, and the work goes
+ * as if nothing had been. */
+static void
+want_loss(struct stress *x, unsigned i, const char *words, const char *msg)
+{
+	stress_want(x, strstr(msg, words) != NULL && strstr(msg,
+	    x->j.ss->s[i].name) != NULL, "session %s, %s: \"%.200s\"",
+	    x->j.ss->s[i].name, words, msg);
+}
+
 /* A worker that meets nonsense leaves, and names it; what comes instead of it
- * gets new rings, and does the work as if nothing had been. */
+ * gets new rings. */
 static int
 contained(struct stress *x, unsigned i, const char *words,
     const struct work *want, struct err *reterr)
@@ -123,9 +133,7 @@ contained(struct stress *x, unsigned i, const char *words,
 
 	if (rc != -ECHILD)
 		return rc;
-	stress_want(x, strstr(reterr->msg, words) != NULL && strstr(
-	    reterr->msg, x->j.ss->s[i].name) != NULL, "session %s, %s: "
-	    "\"%.200s\"", x->j.ss->s[i].name, words, reterr->msg);
+	want_loss(x, i, words, reterr->msg);
 	if (i == 0 && x->detail[0] == '\0')
 		stress_note(x, "like \"%.250s\"", reterr->msg);
 	if ((rc = pipeline_recover(x->j.p, reterr)) < 0 ||
@@ -135,60 +143,75 @@ contained(struct stress *x, unsigned i, const char *words,
 	return 0;
 }
 
-/* A peer says that more slots are filled than there are. */
+/* A peer says that more slots are filled than there are, or that more have been
+ * emptied. */
 static void
-lie(struct stress *x, unsigned i)
+lie(struct stress *x, unsigned i, int reader)
 {
 	struct ring_shared *sh = x->j.ss->ring[i].base;
 
-	atomic_fetch_add(&sh->head, sh->nslots + 1 + stress_below(x, 1000));
+	atomic_fetch_add(reader ? &sh->tail : &sh->head, sh->nslots + 1 +
+	    stress_below(x, 1000));
 	ring_wake(&x->j.ss->ring[i]);
 }
 
-/* The coordinator reads the last ring itself, and gives up, with its writer's
- * name. */
+/* Session i has written nonsense into a ring that ends at the coordinator,
+ * which takes that for a loss as soon as there is work. */
 static int
-last_ring(struct stress *x, struct err *reterr)
+refused(struct stress *x, unsigned i, const char *words,
+    const struct work *want, struct err *reterr)
 {
-	unsigned i = x->j.ss->n;
-	struct work w;
+	unsigned before = x->j.ss->losses;
+	struct work again = *want;
 	int rc;
 
-	stress_work_init(x, &w);
-	/* Its writer knows better, and would put it right with its next slot. */
-	kill(x->j.ss->s[i - 1].child.pid, SIGSTOP);
-	lie(x, i);
-	rc = stress_again(x, &w, reterr);
-	kill(x->j.ss->s[i - 1].child.pid, SIGCONT);
-	if (rc == -EINTR)
+	if ((rc = stress_again(x, &again, reterr)) < 0)
 		return rc;
-	stress_want(x, rc == -EPROTO && strstr(reterr->msg, "ring of logits "
-	    "is corrupt") != NULL && strstr(reterr->msg,
-	    x->j.ss->s[i - 1].name) != NULL, "the last ring: %d, \"%.200s\"",
-	    rc, reterr->msg);
-	stress_note(x, "of the last one \"%.200s\", and the end",
-	    reterr->msg);
+	stress_want(x, x->j.ss->losses == before + 1, "session %s, %s: %u "
+	    "losses, not 1", x->j.ss->s[i].name, words,
+	    x->j.ss->losses - before);
+	want_loss(x, i, words, x->j.ss->loss);
+	stress_same(x, want, &again, words);
 	return 0;
+}
+
+/* It knows better, and would put it right with its next slot: it is stopped.
+ * It need not go on, it is killed as it is. */
+static int
+own_ring(struct stress *x, unsigned i, unsigned ring, const char *words,
+    const struct work *want, struct err *reterr)
+{
+	kill(x->j.ss->s[i].child.pid, SIGSTOP);
+	lie(x, ring, ring == 0);
+	return refused(x, i, words, want, reterr);
 }
 
 int
 stress_ring_counters(struct stress *x, struct err *reterr)
 {
 	struct work once;
-	unsigned i;
+	unsigned i, n;
 	int rc;
 
 	if ((rc = stress_begin(x, &once, reterr)) < 0)
 		return rc;
-	for (i = 0; i < x->j.ss->n; i++) {
-		lie(x, i);
+	n = x->j.ss->n;
+	for (i = 0; i < n; i++) {
+		lie(x, i, 0);
 		if ((rc = contained(x, i, "ring into this stage is corrupt",
 		    &once, reterr)) < 0)
 			return rc;
 	}
-	stress_note(x, "so in each of %u rings between stages, and then the "
-	    "same logits", i);
-	return last_ring(x, reterr);
+	if ((rc = own_ring(x, n - 1, n, "ring of logits is corrupt", &once,
+	    reterr)) < 0)
+		return rc;
+	stress_note(x, "of the last ring \"%.200s\"", x->j.ss->loss);
+	if ((rc = own_ring(x, 0, 0, "ring of tokens is corrupt", &once,
+	    reterr)) < 0)
+		return rc;
+	stress_note(x, "so in each of %u rings, and at the coordinator's end "
+	    "of both that it has; and then the same logits", n + 1);
+	return stress_stop(x, reterr);
 }
 
 /* One thing is wrong in each of these. */
@@ -238,5 +261,62 @@ stress_ring_batches(struct stress *x, struct err *reterr)
 	}
 	stress_note(x, "%u of them refused by name, and then the same logits",
 	    i);
+	return stress_stop(x, reterr);
+}
+
+/* What would be the answer to a control message, but for one thing. */
+static const struct {
+	const char *what;
+	uint32_t magic, kind, nrows, first, epoch, flags;
+	uint64_t number;
+} wrong[] = {
+	{ "no header", 1, 0, 0, 0, 0, 0, 0 },
+	{ "another kind", 0, BATCH_FORGET ^ BATCH_DATA, 0, 0, 0, 0, 0 },
+	{ "more rows than fit", 0, 0, 1u << 20, 0, 0, 0, 0 },
+	{ "rows that nobody asked for", 0, 0, 1, 0, 0, 0, 0 },
+	{ "not the next rows", 0, 0, 0, 1, 0, 0, 0 },
+	{ "another epoch", 0, 0, 0, 0, 1, 0, 0 },
+	{ "neither rows nor an end", 0, 0, 0, 0, 0, BATCH_LAST, 0 },
+	{ "another batch", 0, 0, 0, 0, 0, 0, 1 },
+};
+
+static void
+put_result(struct stress *x, unsigned i)
+{
+	const struct pipeline *p = x->j.p;
+	const struct batch_hdr hdr = {
+		.magic = BATCH_MAGIC ^ wrong[i].magic,
+		.kind = BATCH_FORGET ^ wrong[i].kind,
+		.number = p->oldest ^ wrong[i].number,
+		.nrows = wrong[i].nrows, .first = wrong[i].first,
+		.epoch = p->epoch ^ wrong[i].epoch,
+		.flags = BATCH_LAST ^ wrong[i].flags,
+	};
+	uint32_t head = atomic_load(&p->last.sh->head);
+
+	memcpy(p->last.slots + (size_t)(head & p->last.mask) *
+	    p->last.slot_bytes, &hdr, sizeof(hdr));
+	atomic_store(&p->last.sh->head, head + 1);
+}
+
+int
+stress_ring_results(struct stress *x, struct err *reterr)
+{
+	struct work once;
+	unsigned i, n;
+	int rc;
+
+	if ((rc = stress_begin(x, &once, reterr)) < 0)
+		return rc;
+	n = x->j.ss->n;
+	for (i = 0; i < NITEMS(wrong); i++) {
+		kill(x->j.ss->s[n - 1].child.pid, SIGSTOP);
+		put_result(x, i);
+		if ((rc = refused(x, n - 1, "makes no sense", &once,
+		    reterr)) < 0)
+			return rc;
+	}
+	stress_note(x, "%u of them refused, like \"%.200s\", and then the "
+	    "same logits", i, x->j.ss->loss);
 	return stress_stop(x, reterr);
 }

@@ -56,6 +56,32 @@ else
 	check "which is two rings" says '^held: [0-9]+ 2$'
 fi
 
+# --- rings with impossible counters ---
+
+# spoilt WHAT NAME WORDS STEPS: one loss, of NAME, with these WORDS.
+spoilt()
+{
+	lose "$OUT" $HALF "$4" "${RUN[@]}"
+	as_if_nothing "$1"
+	check "$1: session $2 is named" says "^straddle: session $2: $3; .*loss 1"
+	check "$1: one loss" same 1 "$(losses)"
+}
+
+# Who wrote it is stopped first: with its next slot it would put it right.  The
+# two ends of the coordinator kill it as it is.
+spoilt "the ring out of the last stage" c \
+    "the ring of logits is corrupt: .*" 19:2+lie:3:head
+spoilt "the ring into the first stage" a \
+    "the ring of tokens is corrupt: .*" 19:0+lie:0:tail
+spoilt "a ring between two, by its writer" b \
+    "the ring into this stage is corrupt: .*" 19:0+lie:1:head+sleep:500+18:0
+lose "$OUT" $HALF 19:2+lie:3:head "${RUN[@]}" --recover 0
+check "no loss is to be survived: exit 1" exits 1
+check "no loss is to be survived: the ring is named" \
+    says '^straddle: session c: the ring of logits is corrupt'
+check "no loss is to be survived: nobody is left" ended
+check "no loss is to be survived: the text so far" begins_as_wanted
+
 # --- before there is text ---
 
 for i in 1 2 3; do

@@ -35,7 +35,7 @@ for what in alloc mmap memfd fd fork; do
 	torture "coordinator:$what" "${RUN[@]}"
 done
 torture worker:lie "${RUN[@]}" --json
-torture worker:slot "${RUN[@]}"
+torture worker:slot "${RUN[@]}" --recover 2
 [ "${TORTURE:-}" = all ] || e2e_end
 
 ONE=("${TINY[@]}" -s cpu,threads=1)

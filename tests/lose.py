@@ -11,14 +11,17 @@ When FILE has BYTES the STEPS are done one after the other, joined by '+':
     sleep:MS          wait
     stop:MS           stop all of them, as Ctrl-Z does, and go on
     trace:I:MS        hold a worker as a debugger does; exit 77 if forbidden
+    lie:R:head|tail   make a counter of the coordinator's ring R impossible
     touch:F, rm:F     a file
     held:I            print how many files and ring maps worker I holds
 
 A shell would look too seldom on a busy machine.  Exits as the command does, and
 with 99 if the command was over before the steps were done."""
 import ctypes
+import mmap
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -86,6 +89,20 @@ class Run:
         except PermissionError:
             self.give_up(FORBIDDEN)
 
+    def lie(self, ring, word):
+        """As its writer would, if it were spoilt."""
+        folder = f'/proc/{self.p.pid}/fd'
+        for fd in os.listdir(folder):
+            path = f'{folder}/{fd}'
+            if f'straddle-ring{ring} ' in os.readlink(path):
+                break
+        else:
+            self.give_up(f'lose.py: there is no ring {ring}')
+        with open(path, 'r+b') as f, mmap.mmap(f.fileno(), 4096) as m:
+            at = {'head': 64, 'tail': 128}[word]
+            n = struct.unpack_from('=I', m, at)[0]
+            struct.pack_into('=I', m, at, (n + 1000000) % 2**32)
+
     def step(self, name, *args):
         if name == 'new':
             self.await_(self.learn)
@@ -104,6 +121,8 @@ class Run:
                 self.signal_one(pid, signal.SIGCONT)
         elif name == 'trace':
             self.trace(self.known[int(args[0])], int(args[1]) / 1000)
+        elif name == 'lie':
+            self.lie(*args)
         elif name == 'held':
             self.tell_held(self.known[int(args[0])])
         elif name == 'touch':

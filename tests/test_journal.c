@@ -187,6 +187,52 @@ START_TEST(what_is_over_is_replayed_only_while_it_is_under_way)
 }
 END_TEST
 
+START_TEST(an_answer_has_the_rows_that_were_asked_for_in_their_order)
+{
+	struct batch_row rows[] = { row(0, 0), row(1, 0), row(1, 1),
+	    row(2, 0), row(0, 1) };
+	const struct journal_batch b = { .hdr = { .nrows = NITEMS(rows) },
+	    .rows = rows }, none = { .hdr = { .kind = BATCH_FORGET } };
+	struct batch_row back[3], bad;
+	uint32_t at;
+
+	rows[1].flags = rows[2].flags = rows[4].flags = ROW_LOGITS;
+	back[0] = rows[1];
+	back[1] = rows[2];
+	back[2] = rows[4];
+	at = 0;
+	ck_assert(journal_answers(&b, &at, back, 3, 1));
+	/* In parts; nothing is no part. */
+	at = 0;
+	ck_assert(!journal_answers(&b, &at, back, 0, 0));
+	ck_assert(journal_answers(&b, &at, back, 1, 0));
+	ck_assert(journal_answers(&b, &at, back + 1, 2, 1));
+	/* Too few for an end, more than there are, another order, another
+	 * row, one that nobody asked for. */
+	at = 0;
+	ck_assert(!journal_answers(&b, &at, back, 2, 1));
+	at = 0;
+	ck_assert(!journal_answers(&b, &at, back, 3, 0));
+	at = 0;
+	ck_assert(!journal_answers(&b, &at, back, 0, 1));
+	at = 0;
+	ck_assert(!journal_answers(&b, &at, back + 1, 2, 0));
+	at = 0;
+	bad = back[0];
+	bad.token++;
+	ck_assert(!journal_answers(&b, &at, &bad, 1, 0));
+	at = 0;
+	ck_assert(!journal_answers(&b, &at, rows, 1, 0));
+	at = NITEMS(rows);
+	ck_assert(!journal_answers(&b, &at, back, 1, 1));
+	/* One that asked for nothing has an end alone. */
+	at = 0;
+	ck_assert(journal_answers(&none, &at, back, 0, 1));
+	ck_assert(!journal_answers(&none, &at, back, 1, 1));
+	ck_assert(!journal_answers(&none, &at, back, 0, 0));
+}
+END_TEST
+
 START_TEST(a_full_journal_and_rows_out_of_range_are_refused)
 {
 	struct batch_row rows[ROWS + 1] = { { 0 } };
@@ -219,6 +265,7 @@ main(void)
 	const TTest *const tests[] = {
 		a_replay_and_what_was_under_way_bring_all_back,
 		what_is_over_is_replayed_only_while_it_is_under_way,
+		an_answer_has_the_rows_that_were_asked_for_in_their_order,
 		a_full_journal_and_rows_out_of_range_are_refused
 	};
 
