@@ -35,8 +35,10 @@ on_limit(const struct session_conf *sc, const struct wire_limit *wl,
 		ret->total_bytes = wl->value;
 		strlcpy(ret->from, wl->from, sizeof(ret->from));
 	}
-	if (strcmp(wl->name, "process_bytes") == 0 && wl->known)
-		ret->process_bytes = wl->value;
+	if (strcmp(wl->name, "emulator_bytes") == 0 && wl->known)
+		ret->emulator_bytes = wl->value;
+	if (strcmp(wl->name, "emulator_file_bytes") == 0 && wl->known)
+		ret->emulator_file_bytes = wl->value;
 	return 0;
 }
 

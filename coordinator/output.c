@@ -11,6 +11,7 @@
 #include <bsd/string.h>
 
 #include "confined.h"
+#include "domains.h"
 #include "utf8.h"
 
 /* Signals are blocked and read from a descriptor (job.c), so a write that
@@ -118,7 +119,7 @@ foreseen(FILE *fp)
 
 /* What the last columns rest on. */
 static void
-enforcement(FILE *fp, const struct sessions *ss)
+enforcement(FILE *fp, const struct sessions *ss, int emulated)
 {
 	const struct enforce *e = ss->enforce;
 
@@ -131,16 +132,19 @@ enforcement(FILE *fp, const struct sessions *ss)
 		    "swap %s\n", e->group.swap_limited ? "inside them" :
 		    "not (the kernel does not account it)");
 	else
-		fprintf(fp, "caps: held by %s, because %s\n", e->by ==
+		fprintf(fp, "caps: held by %s%s, because %s\n", e->by ==
 		    ENFORCE_RLIMIT ? "RLIMIT_DATA, which does not see shared "
-		    "memory (rings)" : "the ledger alone", e->why);
+		    "memory (rings)" : "the ledger alone", emulated &&
+		    e->by == ENFORCE_RLIMIT ? " and does not hold emulators" :
+		    "", e->why);
 }
 
 void
 output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 {
 	static const char *const heads[] = { "cap", "weights", "KV",
-	    "compute", "staging", "rings", "runtime" };
+	    "compute", "staging", "rings", "runtime", "emulator" };
+	const unsigned ntags = MEM_NTAGS - !domains_emulated(p);
 	const struct plan_session *ps;
 	const struct session *s;
 	char buf[48];
@@ -148,7 +152,7 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 
 	fprintf(fp, "memory, MiB\n%-10s %-8s %-14s", "session", "device",
 	    "holds");
-	for (i = 0; i < NITEMS(heads); i++)
+	for (i = 0; i < 1 + ntags; i++)
 		fprintf(fp, " %8s", heads[i]);
 	fprintf(fp, ss != NULL ? " %8s %11s %s\n" : " %8s\n",
 	    ss != NULL ? "peak" : "total", "unaccounted", "enforced by");
@@ -158,7 +162,7 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 		    ps->conf->device, holds(ps, buf, sizeof(buf)));
 		cell(fp, (double)ps->cap_bytes);
 		s = ss != NULL ? &ss->s[i] : NULL;
-		for (t = 0; t < MEM_NTAGS; t++)
+		for (t = 0; t < ntags; t++)
 			cell(fp, (double)(s != NULL ? s->stats.tag_bytes[t] :
 			    ps->bytes[t]));
 		if (s == NULL) {
@@ -172,9 +176,11 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 		    enforce_name(s->enforce));
 	}
 	if (ss != NULL)
-		enforcement(fp, ss);
+		enforcement(fp, ss, domains_emulated(p));
 	else
 		foreseen(fp);
+	if (ss != NULL)
+		domains_say(fp, p, ss);
 	for (i = 0; ss != NULL && i < p->nsessions; i++)
 		device_line(fp, &ss->s[i]);
 }
@@ -285,6 +291,7 @@ session_json(const struct plan_session *ps, const struct session *s)
 	    (double)s->stats.device_ns / 1e9));
 	json_object_set_new(o, "host_s", json_real(
 	    (double)(s->stats.busy_ns - s->stats.device_ns) / 1e9));
+	domains_json(o, s);
 	json_object_set_new(o, "confined", confined_json(s));
 	return o;
 }

@@ -111,14 +111,17 @@ default_cap(const struct conf *c, uint64_t free_bytes, uint64_t *ret_share,
 /* A cap beyond what the device can map is no cap. */
 static void
 keep_to_device(const struct plan_env *env, struct plan_session *ps,
-    uint64_t *runtime)
+    uint64_t *emulator)
 {
 	const struct plan_limits *l = env->limits != NULL ?
 	    env->limits(ps->conf->device) : NULL;
 
 	if (l == NULL)
 		return;
-	*runtime += l->process_bytes;
+	/* The program lies in the page cache since the probe: no group counts
+	 * it, VmHWM does. */
+	*emulator = l->emulator_bytes +
+	    (env->pays_once ? 0 : l->emulator_file_bytes);
 	if (ps->cap_bytes > l->total_bytes) {
 		ps->cap_bytes = l->total_bytes;
 		ps->capped_by = l;
@@ -183,7 +186,7 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		    ps->conf->cap_bytes : share;
 		z->runtime[i] = env->runtime_bytes(env->arg, ps->threads) +
 		    env->runtime_more;
-		keep_to_device(env, ps, &z->runtime[i]);
+		keep_to_device(env, ps, &z->emulator[i]);
 	}
 	return 0;
 }

@@ -41,7 +41,9 @@ struct plan {
 /* What a kind of device lets a session have, beside the session's cap. */
 struct plan_limits {
 	uint64_t total_bytes;		/* UINT64_MAX = all that there is */
-	uint64_t process_bytes;		/* of processes that it starts */
+	/* Of a process that stands for it; 0 = none does. */
+	uint64_t emulator_bytes;	/* before it maps a session's buffers */
+	uint64_t emulator_file_bytes;	/* its program's; page cache */
 	char from[96];			/* how total_bytes is known */
 };
 

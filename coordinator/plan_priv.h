@@ -35,7 +35,7 @@ struct sizes {
 	uint64_t no_layer[2][2];
 	uint64_t thread_bytes;
 	unsigned threads[MAX_SESSIONS];
-	uint64_t runtime[MAX_SESSIONS];
+	uint64_t runtime[MAX_SESSIONS], emulator[MAX_SESSIONS];
 };
 
 /* Measure all units of z->plan->model, for every kind of device among its

@@ -274,6 +274,7 @@ add_kind(struct sizes *z, const char *kind, struct err *reterr)
 	k->kind = kind;
 	memcpy(k->threads, z->threads, sizeof(k->threads));
 	memcpy(k->runtime, z->runtime, sizeof(k->runtime));
+	memcpy(k->emulator, z->emulator, sizeof(k->emulator));
 	*at = k;
 	return measure(k, reterr);
 }
@@ -350,6 +351,7 @@ sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
 	const struct model *m = z->plan->model;
 	const struct unit_size *lo = &z->before[u0], *hi = &z->before[u1];
 	uint64_t *b = ps->bytes, weights = hi->weights - lo->weights;
+	unsigned t;
 
 	ps->u0 = u0;
 	ps->u1 = u1;
@@ -384,6 +386,10 @@ sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
 	    ALIGN_UP(hi->tables - lo->tables, 4096) +
 	    ALIGN_UP((b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
 	    b[MEM_STAGING] + rings_bytes(z->plan, s, 1)) / 512, 4096);
-	ps->total_bytes = b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
-	    b[MEM_STAGING] + b[MEM_RINGS] + b[MEM_RUNTIME];
+	/* What the device sees has page tables there, too. */
+	b[MEM_EMULATOR] = z->emulator[s] == 0 ? 0 : z->emulator[s] +
+	    ALIGN_UP((b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE]) / 512,
+	    4096);
+	for (ps->total_bytes = 0, t = 0; t < MEM_NTAGS; t++)
+		ps->total_bytes += b[t];
 }

@@ -213,13 +213,24 @@ session_spawn(struct session *s, const struct plan_session *ps,
 	return start(s, c, reterr);
 }
 
+/* RLIMIT_DATA is inherited, and an emulator maps, and leaves untouched, several
+ * times its weight: its worker is limited when it has started it, to what the
+ * plan leaves of the cap. */
+static int
+is_held_late(const struct session *s)
+{
+	return s->enforce != NULL && s->enforce->by == ENFORCE_RLIMIT &&
+	    s->plan->bytes[MEM_EMULATOR] > 0;
+}
+
 /* From here on the kernel refuses what goes over the cap. */
 static int
 hold(struct session *s, struct err *reterr)
 {
 	const struct enforce_start st = {
 		.pid = s->child.pid, .cap_bytes = s->plan->cap_bytes,
-		.rss_bytes = s->hello.rss_bytes,
+		.rss_bytes = is_held_late(s) ? s->plan->total_bytes :
+		    s->hello.rss_bytes,
 		.shared_bytes = s->plan->bytes[MEM_RINGS],
 	};
 	int rc = enforce_hold(s->enforce, &st, reterr), i;
@@ -255,10 +266,19 @@ session_hello(struct session *s, uint64_t wait_ns, struct chan_msg *m,
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
 		    "worker speaks version %u, this program %u", s->name,
 		    s->hello.version, WIRE_VERSION);
-	if ((rc = hold(s, reterr)) < 0)
+	if (!is_held_late(s) && (rc = hold(s, reterr)) < 0)
 		return rc;
 	s->state = SESSION_BOUND;
 	return 0;
+}
+
+int
+session_loaded(struct session *s, const struct chan_msg *m,
+    struct err *reterr)
+{
+	memcpy(&s->ready, m->buf, sizeof(s->ready));
+	s->state = SESSION_READY;
+	return is_held_late(s) ? hold(s, reterr) : 0;
 }
 
 int

@@ -113,6 +113,10 @@ int session_spawn(struct session *s, const struct plan_session *ps,
 int session_hello(struct session *s, uint64_t wait_ns, struct chan_msg *m,
     struct err *reterr);
 
+/* WIRE_READY has come from s, of the right length. */
+int session_loaded(struct session *s, const struct chan_msg *m,
+    struct err *reterr);
+
 /* One short-lived worker, bound like session s with nothing loaded. */
 int session_probe(const struct plan_session *ps, const struct conf *c,
     struct enforce *e, struct session *ret, struct err *reterr);

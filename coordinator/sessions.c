@@ -134,15 +134,14 @@ on_message(struct sessions *ss, unsigned i, struct err *reterr)
 
 	if (m->type == WIRE_READY && m->nbytes == sizeof(s->ready) &&
 	    s->state == SESSION_LOADING) {
-		memcpy(&s->ready, m->buf, sizeof(s->ready));
-		s->state = SESSION_READY;
 		sessions_load_ends(ss, i);
-		return 0;
+		return session_loaded(s, m, reterr);
 	}
 	if (m->type == WIRE_STATS && m->nbytes == sizeof(s->stats)) {
 		memcpy(&s->stats, m->buf, sizeof(s->stats));
 		enforce_count(s->enforce, s->stats.hwm_bytes +
-		    s->stats.pte_bytes, &s->peak);
+		    s->stats.pte_bytes + s->stats.emulator_bytes +
+		    s->stats.emulator_file_bytes, &s->peak);
 		s->have_stats = 1;
 		return 0;
 	}

@@ -16,7 +16,8 @@ static const struct {
 	[MEM_COMPUTE] = { "compute", "use a smaller --batch or a larger cap" },
 	[MEM_STAGING] = { "staging", "use more sessions or a larger cap" },
 	[MEM_RINGS] = { "rings", "use a smaller --batch or a larger cap" },
-	[MEM_RUNTIME] = { "runtime", "use a larger cap" }
+	[MEM_RUNTIME] = { "runtime", "use a larger cap" },
+	[MEM_EMULATOR] = { "emulator", "use a larger cap" }
 };
 
 void

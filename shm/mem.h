@@ -9,6 +9,7 @@
 
 enum mem_tag {
 	MEM_WEIGHTS, MEM_KV, MEM_COMPUTE, MEM_STAGING, MEM_RINGS, MEM_RUNTIME,
+	MEM_EMULATOR,		/* a process that stands for the device */
 	MEM_NTAGS
 };
 

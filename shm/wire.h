@@ -138,8 +138,10 @@ struct wire_stats {
 	uint64_t cap_bytes;
 	uint64_t tag_bytes[MEM_NTAGS];	/* the ledger's highest, by tag */
 	uint64_t ledger_peak;
-	uint64_t peak_bytes;		/* the kernel's: VmHWM + VmPTE */
-	uint64_t hwm_bytes, pte_bytes;
+	uint64_t hwm_bytes, pte_bytes;	/* the kernel's: VmHWM, VmPTE */
+	/* Of the emulator, 0 = there is none: private with its page tables;
+	 * its program's files; the session's own buffers, once more. */
+	uint64_t emulator_bytes, emulator_file_bytes, emulator_mapped_bytes;
 	uint64_t huge_asked_bytes;	/* of what the ledger holds now */
 	uint64_t huge_bytes;		/* of the process, if huge_known */
 	uint32_t huge_known;

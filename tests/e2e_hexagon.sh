@@ -21,6 +21,8 @@ check "the CPU's text" same "$(cat "$OUT")" "$text"
 check "a table of four sessions" \
     test "$(grep -c '^htp[0-3] *hexagon .* [+-]' "$ERR")" -eq 4
 hash=$(hash_of)
+check "a column for emulators" says '^session .* runtime emulator  *peak '
+check "and what each measured" test "$(grep -Ec '^htp[0-3]: in the domain [0-9.]+ .* its emulator: [0-9.]+ planned, [0-9.]+ measured' "$ERR")" -eq 4
 check "what each domain did is said" \
     test "$(grep -Ec '^htp[0-3]: [0-9]+ operations on hexagon, [0-9]+ on the CPU; a batch: [0-9.]+ messages, ' "$ERR")" -eq 4
 check "one message a batch, one more for logits" \
@@ -28,9 +30,40 @@ check "one message a batch, one more for logits" \
 works "one domain, other batches" run -m "$MODEL" -s hexagon --ctx 128 \
     --temp 0 -p "In the beginning" -n 12 --batch 4
 check "the same logits" same "$(hash_of)" "$hash"
-works "hexagon, cpu, hexagon" run -m "$MODEL" -s hexagon -s cpu -s hexagon \
-    --ctx 128 --temp 0 -p "In the beginning" -n 12
-check "the same text" same "$(cat "$OUT")" "$text"
+# What an emulator takes beside its domain's bytes is known and accounted for,
+# whatever holds the caps; of the program that all of them share no group is
+# charged a byte.
+accounted()
+{
+	"$PYTHON" - "$OUT" "$text" 2>>"$ERR" <<-'END'
+	import json, sys
+	o = json.load(open(sys.argv[1]))
+	assert o['text'] + '\n' == sys.argv[2] + '\n', o['text']
+	for s in o['sessions']:
+	    keys = ('emulator_measured', 'emulator_files', 'in_domain')
+	    if s['device'] == 'cpu':
+	        assert s['emulator'] == 0, s
+	        assert all(s[k] is None for k in keys), s
+	        continue
+	    held = s['weights'] + s['kv'] + s['compute']
+	    own = s['emulator_measured']
+	    assert 0 < s['in_domain'] <= held, s
+	    assert 2 << 20 < s['emulator_files'], s
+	    if s['peak_has_shared']:
+	        own += s['emulator_files']
+	    assert 2 << 20 < own <= s['emulator'], s
+	    assert s['emulator'] - own <= 3 << 20, s
+	    assert abs(s['unaccounted']) <= max(s['peak'] // 100, 4 << 20), s
+	END
+}
+MIXED=(run -m "$MODEL" -s hexagon -s cpu -s hexagon --ctx 128 --temp 0
+    -p "In the beginning" -n 12)
+works "hexagon, cpu, hexagon" "${MIXED[@]}" --json
+check "the same text, every byte accounted for" accounted
+export STRADDLE_CGROUP_ROOT=/nowhere
+works "the same without groups" "${MIXED[@]}" --json
+unset STRADDLE_CGROUP_ROOT
+check "the same text, every byte accounted for, without groups" accounted
 works "a KV cache of Q8_0" run -m "$MODEL" -s hexagon --ctx 128 --temp 0 \
     -p "In the beginning" -n 4 --kv-type q8_0
 

@@ -27,7 +27,8 @@ within_plan()
 	assert len(plan) == len(run) > 0
 	for p, r in zip(plan, run):
 	    planned = sum(p[k] for k in ('weights', 'kv', 'compute',
-	                                 'staging', 'rings', 'runtime'))
+	                                 'staging', 'rings', 'runtime',
+	                                 'emulator'))
 	    peak, name = r['peak'], r['name']
 	    off = peak - planned
 	    print(abs(off), off, planned, r['enforced_by'],

@@ -70,11 +70,13 @@ def dict_of(shape):
 PLANNED = {
     "name": word, "device": word, "embedding": flag, "layers": layers,
     "head": flag, "cap": size, "weights": size, "kv": size, "compute": size,
-    "staging": size, "rings": size, "runtime": size,
+    "staging": size, "rings": size, "runtime": size, "emulator": size,
 }
 RUN = dict(PLANNED, peak=size, unaccounted=whole, enforced_by=word,
            huge=optional(size), huge_asked=size, peak_from=word,
-           limit=optional(size), no_group_because=optional(word))
+           limit=optional(size), no_group_because=optional(word),
+           emulator_measured=optional(size), emulator_files=optional(size),
+           in_domain=optional(size))
 
 KINDS = {
     "plan": {"sessions": PLANNED},

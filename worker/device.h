@@ -96,8 +96,11 @@ batch_of(const struct batch *b, const struct program *p, uint32_t i)
 
 /* Of a device that is not the worker itself. */
 struct device_account {
-	uint64_t own_bytes;	/* of processes that it started, without
-				 * shared buffers */
+	/* Of a process that it started, 0 = there is none: */
+	uint64_t own_bytes;	/* private, and its page tables */
+	uint64_t file_bytes;	/* program and libraries: page cache, shared
+				 * by all that run them */
+	uint64_t mapped_bytes;	/* the session's buffers, there once more */
 	uint64_t calls;		/* messages to it, for batches */
 	uint64_t ns;		/* from their start to their end */
 };

@@ -24,9 +24,9 @@ enum { HVX_ALIGN = 128 };
 
 #define SHOW_NS		UINT64_C(100000000)
 
-/* What the emulator translates later, the operations, and page tables, which
- * exist once more on its side. */
-#define OWN_RESERVE	(4 * MIB)
+/* What the emulator translates after the probe and keeps of it, and the
+ * operations: 0.8 MiB for all kernels of the demo. */
+#define OWN_RESERVE	(2 * MIB)
 
 struct hexagon_span {
 	uint32_t first, end;		/* of the program */
@@ -91,7 +91,7 @@ hexagon_probe(struct device_probe *ret, struct err *reterr)
 	struct domain *d = NULL;
 	struct hxq_probe p;
 	struct err e = { 0 };
-	uint64_t own;
+	struct domain_memory mem;
 
 	(void)reterr;
 	memset(ret, 0, sizeof(*ret));
@@ -102,7 +102,7 @@ hexagon_probe(struct device_probe *ret, struct err *reterr)
 		domain_close(d);
 		return 0;
 	}
-	own = domain_own_bytes(d);
+	domain_memory(d, &mem);
 	domain_close(d);
 	ret->found = 1;
 	snprintf(ret->reason, sizeof(ret->reason), "emulated, no silicon: "
@@ -116,8 +116,12 @@ hexagon_probe(struct device_probe *ret, struct err *reterr)
 	add_limit(ret, "mappings", 1, HXQ_MAPS - 1,
 	    "memfds that a domain inherits, less the one for rows");
 	add_limit(ret, "alignment", 1, HVX_ALIGN, "an HVX vector");
-	add_limit(ret, "process_bytes", own != 0, own + OWN_RESERVE,
-	    "of the emulator, resident and page tables, and 4 MiB for its code");
+	add_limit(ret, "emulator_bytes", mem.own_bytes != 0, mem.own_bytes +
+	    OWN_RESERVE, "the emulator's private memory and page tables, and "
+	    "2 MiB for what it translates");
+	add_limit(ret, "emulator_file_bytes", mem.own_bytes != 0,
+	    mem.file_bytes, "its program and libraries, resident once for "
+	    "all emulators");
 	add_limit(ret, "vtcm_bytes", 0, 0, "the emulator has none");
 	return 0;
 }
@@ -437,8 +441,12 @@ hexagon_sync(struct device *d, uint64_t deadline_ns, struct err *reterr)
 static void
 hexagon_account(const struct device *d, struct device_account *ret)
 {
-	*ret = (struct device_account){ domain_own_bytes(d->dom), d->calls,
-	    d->ns };
+	struct domain_memory mem;
+
+	domain_memory(d->dom, &mem);
+	*ret = (struct device_account){ .own_bytes = mem.own_bytes,
+	    .file_bytes = mem.file_bytes, .mapped_bytes = mem.mapped_bytes,
+	    .calls = d->calls, .ns = d->ns };
 }
 
 static void

@@ -69,17 +69,19 @@ status_bytes(const char *text, const char *name)
 	return p == NULL ? 0 : strtoull(p + strlen(name), NULL, 10) * KIB;
 }
 
-uint64_t
-domain_own_bytes(const struct domain *d)
+void
+domain_memory(const struct domain *d, struct domain_memory *ret)
 {
 	char text[4096];
 	ssize_t n = pread(d->status_fd, text, sizeof(text) - 1, 0);
 
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	return status_bytes(text, "RssAnon:") + status_bytes(text, "RssFile:") +
-	    status_bytes(text, "VmPTE:");
+	text[MAX(n, 0)] = '\0';
+	*ret = (struct domain_memory){
+		.own_bytes = status_bytes(text, "RssAnon:") +
+		    status_bytes(text, "VmPTE:"),
+		.file_bytes = status_bytes(text, "RssFile:"),
+		.mapped_bytes = status_bytes(text, "RssShmem:"),
+	};
 }
 
 /* --- what is run --- */
@@ -287,6 +289,9 @@ become_domain(const struct domain *d, pid_t parent, char *const argv[],
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
+	/* It translates half a MiB and asks for huge pages for it, which makes
+	 * 2 MiB, or not: what it will weigh is to be known. */
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	for (i = 0; i < NFDS; i++)
 		if (dup2(d->fd[i], HXQ_FD_QUEUE + i) < 0)
 			break;

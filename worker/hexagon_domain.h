@@ -72,9 +72,15 @@ int domain_call(struct domain *d, struct domain_reply *ret,
 const char *domain_status_text(uint32_t status);
 int domain_pid(const struct domain *d);
 
-/* Memory of the domain's process beside what both sides see: the emulator,
- * its code buffers, page tables; 0 = unknown. */
-uint64_t domain_own_bytes(const struct domain *d);
+/* Resident memory of the domain's process, the emulator; zeros = unknown. */
+struct domain_memory {
+	uint64_t own_bytes;	/* private (its heap, what it translated), and
+				 * page tables */
+	uint64_t file_bytes;	/* program and libraries, in the page cache
+				 * once for all emulators */
+	uint64_t mapped_bytes;	/* of what both sides see */
+};
+void domain_memory(const struct domain *d, struct domain_memory *ret);
 
 /* Accepts NULL; the domain is gone on return. */
 void domain_close(struct domain *d);

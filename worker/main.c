@@ -128,7 +128,9 @@ on_start(struct worker *w, struct err *reterr)
 	pc.spin_least_ns = ws->own_cores ? POOL_SPIN_NS : POOL_SPIN_LEAST_NS;
 	if ((rc = pool_open(&pc, &w->sc.par, reterr)) < 0 ||
 	    (rc = mem_charge(&w->ledger, MEM_RUNTIME,
-	    ws->planned[MEM_RUNTIME], "the process itself", reterr)) < 0)
+	    ws->planned[MEM_RUNTIME], "the process itself", reterr)) < 0 ||
+	    (rc = mem_charge(&w->ledger, MEM_EMULATOR,
+	    ws->planned[MEM_EMULATOR], "its device's emulator", reterr)) < 0)
 		return rc;
 	hello.threads = ws->threads;
 	if (procmem_read(&w->proc, &pm) == 0)
@@ -421,7 +423,9 @@ send_stats(struct worker *w, struct err *reterr)
 	procmem_read(&w->proc, &pm);
 	st.hwm_bytes = pm.hwm_bytes;
 	st.pte_bytes = pm.pte_bytes;
-	st.peak_bytes = pm.hwm_bytes + pm.pte_bytes + dev.own_bytes;
+	st.emulator_bytes = dev.own_bytes;
+	st.emulator_file_bytes = dev.file_bytes;
+	st.emulator_mapped_bytes = dev.mapped_bytes;
 	st.device_calls = dev.calls;
 	st.device_ns = dev.ns;
 	st.huge_asked_bytes = w->ledger.huge_bytes;
