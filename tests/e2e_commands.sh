@@ -166,7 +166,7 @@ check "it has the stable keys" has_keys explain
 works "explain of a device" explain -m "$MODEL" -s null
 check "attention falls back, with the reason" \
     prints '^null0 +3 attention +\| any +cpu +[a-z]'
-check "the rest does not" prints '^null0 +158 operations .* 8 fall back'
+check "the rest does not" prints '^null0 +160 operations .* 8 fall back'
 works "explain --json of a device" explain -m "$MODEL" -s cpu -s null --json
 check "it has the stable keys, too" has_keys explain
 check "the counts are those of the operations" "$PYTHON" - "$OUT" <<-'END'
