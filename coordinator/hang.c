@@ -126,6 +126,8 @@ hangs(struct sessions *ss, unsigned i, char state, struct err *reterr)
 	const struct watch *w = &ss->watch[i];
 	uint64_t pass = watch_pass(w, ss->rows);
 	struct session *s = &ss->s[i];
+	int in_device = atomic_load_explicit(&s->status->in_device,
+	    memory_order_relaxed) != 0;
 	char measured[96] = "";
 
 	if (s->state == SESSION_LOADING && w->load_ns != 0)
@@ -136,9 +138,11 @@ hangs(struct sessions *ss, unsigned i, char state, struct err *reterr)
 		    "row%s takes %.3f s at most", ss->rows,
 		    ss->rows == 1 ? "" : "s", (double)pass / 1e9);
 	s->state = SESSION_FAILED;
-	return err_set(reterr, ERR_RUN, -ECHILD, "session %s: its worker "
-	    "hangs: nothing has moved for %.1f s%s (%s)", s->name,
-	    (double)w->still_ns / 1e9, measured, in_words(state));
+	return err_set(reterr, ERR_RUN, -ECHILD, "session %s: its %s%s "
+	    "hangs: nothing has moved for %.1f s%s (%s%s)", s->name,
+	    in_device ? "device " : "worker", in_device ?
+	    s->plan->conf->device : "", (double)w->still_ns / 1e9, measured,
+	    in_device ? "its worker is " : "", in_words(state));
 }
 
 int

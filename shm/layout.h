@@ -124,6 +124,8 @@ struct stage_status {
 	/* The longest that a batch of so many rows has been computed in one
 	 * go; no operation in it took longer.  0 = none yet. */
 	_Atomic uint64_t pass_ns[STATUS_PASSES];
+	_Atomic uint32_t in_device;	/* 1 = a device has the batch: it is
+					 * waited for */
 	/* Coordinator: counts messages that are not to wait for an idle moment.
 	 * S1 -> S2: a message is on the channel before it is counted. */
 	_Alignas(64) _Atomic uint32_t call;

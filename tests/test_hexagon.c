@@ -7,13 +7,19 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "../config/cores.h"
 #include "../shm/event.h"
+#include "../worker/confine.h"
 #include "../worker/hexagon_domain.h"
+#include "../worker/pool.h"
 #include "../worker/stage_priv.h"
 #include "line.h"
 #include "make_model.h"
@@ -218,7 +224,7 @@ START_TEST(a_domain_refuses_what_its_addresses_cannot_hold)
 
 	while ((rc = domain_map(d, 256 * MIB, "KV cache", &m, &e)) == 0)
 		total += m.nbytes;
-	ck_assert_int_eq(rc, -ENOMEM);
+	ck_assert_int_eq(rc, -ENOBUFS);
 	ck_assert_int_eq(e.kind, ERR_FIT);
 	ck_assert_msg(strstr(e.msg, "htp0: KV cache") != NULL && strstr(e.msg,
 	    "268435456 bytes") != NULL, "%s", e.msg);
@@ -282,6 +288,75 @@ START_TEST(a_hanging_domain_is_left_at_the_deadline)
 }
 END_TEST
 
+/* A worker in short: a domain, threads, confinement; then it ends as it is
+ * told.  Tells its domain's pid. */
+static NORETURN void
+confined_child(int fd, int closes)
+{
+	struct pool_conf pc = { .nthreads = 2 };
+	struct domain *d = open_domain();
+	struct confine *filter = confine_open();
+	_Atomic uint32_t never = 0;
+	int32_t held[CONFINE_NPARTS];
+	pid_t pid = domain_pid(d);
+	struct par *par;
+	struct err e = { 0 };
+
+	if (cores_allowed(&pc.cpus, &e) < 0 ||
+	    pool_open(&pc, &par, &e) < 0 || kill(pid, SIGSTOP) < 0)
+		_exit(2);
+	confine_self(filter, par, held);
+	if (write(fd, &pid, sizeof(pid)) != sizeof(pid))
+		_exit(3);
+	while (!closes)
+		event_wait(&never, 0, EVENT_FOREVER);
+	domain_close(d);
+	_exit(0);
+}
+
+/* Not there, or waiting to be asked for by its new parent. */
+static int
+is_gone(pid_t pid)
+{
+	char path[64], line[256] = "", *end;
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if ((fp = fopen(path, "re")) == NULL)
+		return 1;
+	end = fgets(line, sizeof(line), fp) != NULL ? strrchr(line, ')') :
+	    NULL;
+	fclose(fp);
+	return end == NULL || end[2] == 'Z' || end[2] == 'X';
+}
+
+/* It hangs, and no call of a confined process can end it. */
+START_TEST(a_hanging_domain_ends_with_its_confined_worker)
+{
+	pid_t child, domain;
+	int closes, p[2], status;
+
+	for (closes = 0; closes < 2; closes++) {
+		ck_assert_int_eq(pipe(p), 0);
+		fflush(stdout);
+		ck_assert_int_ge(child = fork(), 0);
+		if (child == 0)
+			confined_child(p[1], closes);
+		close(p[1]);
+		ck_assert_int_eq(read(p[0], &domain, sizeof(domain)),
+		    sizeof(domain));
+		close(p[0]);
+		if (!closes)
+			kill(child, SIGKILL);
+		ck_assert_int_eq(waitpid(child, &status, 0), child);
+		ck_assert(closes ? WIFEXITED(status) &&
+		    WEXITSTATUS(status) == 0 : WIFSIGNALED(status));
+		while (!is_gone(domain))	/* or the test's time is over */
+			poll(NULL, 0, 1);
+	}
+}
+END_TEST
+
 START_TEST(a_queue_is_bounded_and_refuses_nonsense)
 {
 	struct domain *d = open_domain();
@@ -319,6 +394,7 @@ main(void)
 		the_probe_finds_the_domains_limits,
 		a_killed_domain_is_named,
 		a_hanging_domain_is_left_at_the_deadline,
+		a_hanging_domain_ends_with_its_confined_worker,
 		a_queue_is_bounded_and_refuses_nonsense,
 	};
 	char emulator[PATH_MAX], program[PATH_MAX];

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../shm/chan.h"
@@ -32,6 +33,7 @@
 #define SYS_landlock_restrict_self	446
 #endif
 #define LANDLOCK_VERSION_FLAG	1u
+enum { SCOPE_SOCKETS = 1, SCOPE_SIGNALS = 2 };
 struct landlock_handled {
 	uint64_t fs, net, scoped;	/* bits: denied unless a rule allows */
 };
@@ -101,9 +103,27 @@ filter_calls(const struct confine *c)
 	return rc == 0 ? 0 : -ESRCH;		/* a thread that refuses */
 }
 
+int
+confine_holds(void)
+{
+	return denied != NULL;
+}
+
 /* --- Landlock --- */
 
-/* A ruleset without rules, or -errno. */
+static int
+has_children(void)
+{
+	siginfo_t si;
+
+	return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/* A ruleset without rules, or -errno.  A device's process was started outside of
+ * it and must end with us: that signal (PR_SET_PDEATHSIG) the kernel sends in
+ * our name, and Landlock would deny it as any other; a domain that hangs then
+ * stayed for ever, with its memory in the session's group.  The filter lets no
+ * call send one all the same. */
 static int
 landlock_open(void)
 {
@@ -119,7 +139,9 @@ landlock_open(void)
 		return version < 0 ? -errno : -ENOSYS;
 	h.fs = (UINT64_C(1) << fs_bits[MIN(version,
 	    (long)NITEMS(fs_bits) - 1)]) - 1;
-	h.net = h.scoped = 3;
+	h.net = 3;
+	h.scoped = has_children() ? SCOPE_SOCKETS :
+	    SCOPE_SOCKETS | SCOPE_SIGNALS;
 	fd = syscall(SYS_landlock_create_ruleset, &h, size, 0);
 	return fd < 0 ? -errno : (int)fd;
 }
@@ -254,8 +276,9 @@ confine_self(struct confine *c, struct par *par, int32_t ret[CONFINE_NPARTS])
 	confine_threads(par, ret);
 	ret[CONFINE_DUMP] = SANITIZED ? -ECANCELED :
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
-	if (rc == 0 && (rc = catch_denied(c)) == 0)
-		rc = filter_calls(c);
+	if (rc == 0 && (rc = catch_denied(c)) == 0 &&
+	    (rc = filter_calls(c)) < 0)
+		denied = NULL;
 	ret[CONFINE_CALLS] = rc;
 }
 

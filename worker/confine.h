@@ -9,6 +9,7 @@
  *	CONFINE_PRIVS	no new privileges, whatever is executed
  *	CONFINE_DUMP	not dumpable: no core, no tracing by its own user
  *	CONFINE_FILES	Landlock: no file by name, no TCP, no signal outside
+ *			(but for the one that ends its own children with it)
  *	CONFINE_CALLS	seccomp: only the calls of confine_calls.c
  *
  * Each holds on every thread of the process or is reported as not holding,
@@ -32,6 +33,9 @@ struct confine *confine_open(void);
  * -errno, why not. */
 void confine_self(struct confine *c, struct par *par,
     int32_t ret[CONFINE_NPARTS]);
+
+/* Is the filter in force?  Then no signal can be sent, to whomever. */
+int confine_holds(void);
 
 void confine_close(struct confine *c);
 

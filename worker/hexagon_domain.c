@@ -19,6 +19,7 @@
 #include <bsd/string.h>
 
 #include "../shm/event.h"
+#include "confine.h"
 
 /* Looks whether the domain lives as often. */
 #define SLICE_NS	UINT64_C(100000000)
@@ -160,7 +161,7 @@ gone(const struct domain *d, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -ESRCH, "session %s: its "
 		    "Hexagon domain was killed by signal %d (%s)", d->name,
 		    sig, strsignal(sig));
-	return err_set(reterr, ERR_RUN, -ESRCH, "session %s: its Hexagon "
+	return err_set(reterr, ERR_RUN, -EIO, "session %s: its Hexagon "
 	    "domain left with status %d", d->name, WEXITSTATUS(d->end));
 }
 
@@ -424,7 +425,7 @@ domain_map(struct domain *d, uint64_t nbytes, const char *what,
 		return rc;
 	if (r.status != HXQ_OK)
 		return err_set(reterr, r.status == HXQ_ENOMEM ? ERR_FIT :
-		    ERR_RUN, -ENOMEM, "session %s: %s: its Hexagon domain "
+		    ERR_RUN, -ENOBUFS, "session %s: %s: its Hexagon domain "
 		    "cannot map %" PRIu64 " bytes: %s", d->name, what,
 		    m->nbytes, domain_status_text(r.status));
 	*ret = *m;
@@ -446,6 +447,10 @@ end_child(struct domain *d)
 		domain_send(d);
 		domain_wait(d, event_now_ns() + 10 * SLICE_NS, &r, &e);
 	}
+	/* One that is confined may send no signal, and has nobody to wait for:
+	 * what is still there ends with it (PR_SET_PDEATHSIG). */
+	if (confine_holds())
+		return;
 	if (d->pid > 0)
 		kill(d->pid, SIGKILL);
 	reap(d, 0);

@@ -47,7 +47,7 @@ int domain_open(const struct domain_conf *dc, struct domain **ret,
     struct err *reterr);
 
 /* Map nbytes there and here, zeros; what: for the message when the domain
- * refuses (-ENOMEM, ERR_FIT).  Pages are touched by who writes them. */
+ * refuses (-ENOBUFS, ERR_FIT).  Pages are touched by who writes them. */
 int domain_map(struct domain *d, uint64_t nbytes, const char *what,
     struct domain_mem *ret, struct err *reterr);
 
@@ -57,7 +57,7 @@ struct hxq_packet *domain_request(struct domain *d);
 void domain_send(struct domain *d);
 
 /* The answer to the oldest request: 0 whatever its status; -ETIMEDOUT;
- * -ESRCH when the domain is gone, -EPROTO when the queue makes no sense. */
+ * -ESRCH when the domain was killed, -EIO when it has left, -EPROTO when the queue makes no sense. */
 int domain_wait(struct domain *d, uint64_t deadline_ns,
     struct domain_reply *ret, struct err *reterr);
 
@@ -82,7 +82,8 @@ struct domain_memory {
 };
 void domain_memory(const struct domain *d, struct domain_memory *ret);
 
-/* Accepts NULL; the domain is gone on return. */
+/* Accepts NULL; the domain is gone on return, or, where this process is
+ * confined and the domain hangs, when this process is. */
 void domain_close(struct domain *d);
 
 #endif

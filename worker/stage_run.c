@@ -209,6 +209,24 @@ measured(struct stage *s, uint32_t nrows, uint64_t ns)
 		atomic_store_explicit(most, ns, memory_order_relaxed);
 }
 
+/* On the session's own device, which is asked and waited for, or here. */
+static int
+run_span(struct stage *s, uint32_t i, const struct batch *b,
+    struct err *reterr)
+{
+	const struct stage_span *sp = &s->span[i];
+	_Atomic uint32_t *in_device = &s->conf.status->in_device;
+	int rc;
+
+	atomic_store_explicit(in_device, sp->dev == s->dev &&
+	    s->traits.async, memory_order_relaxed);
+	if ((rc = sp->ops->run(sp->dev, sp->handle, b, reterr)) == 0)
+		rc = sp->ops->sync(sp->dev, event_now_ns() +
+		    SPAN_S * UINT64_C(1000000000), reterr);
+	atomic_store_explicit(in_device, 0, memory_order_relaxed);
+	return rc == -ETIMEDOUT ? span_hangs(s, i, reterr) : rc;
+}
+
 static int
 run_spans(struct stage *s, uint32_t first, uint32_t end,
     const struct batch *b, struct err *reterr)
@@ -217,18 +235,9 @@ run_spans(struct stage *s, uint32_t first, uint32_t end,
 	uint32_t i;
 	int rc;
 
-	for (i = first; i < end; i++) {
-		const struct stage_span *sp = &s->span[i];
-
-		if ((rc = sp->ops->run(sp->dev, sp->handle, b, reterr)) < 0)
+	for (i = first; i < end; i++)
+		if ((rc = run_span(s, i, b, reterr)) < 0)
 			return rc;
-		rc = sp->ops->sync(sp->dev, event_now_ns() +
-		    SPAN_S * UINT64_C(1000000000), reterr);
-		if (rc == -ETIMEDOUT)
-			return span_hangs(s, i, reterr);
-		if (rc < 0)
-			return rc;
-	}
 	measured(s, b->nrows, event_now_ns() - t0);
 	return 0;
 }
