@@ -95,7 +95,7 @@ count_loss(struct sessions *ss, struct err *reterr)
 	/* One line, as it is, where none was to be survived. */
 	if (ss->most_losses == 0)
 		return -ENOTRECOVERABLE;
-	return err_set(reterr, ERR_RUN, -ENOTRECOVERABLE, "%s; it was the "
+	return err_set(reterr, e.kind, -ENOTRECOVERABLE, "%s; it was the "
 	    "loss that ends the run: %u are survived (--recover)", e.msg,
 	    ss->most_losses);
 }

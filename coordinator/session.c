@@ -64,8 +64,11 @@ worker_error(struct session *s, const struct chan_msg *m, struct err *reterr)
 	memcpy(&we, m->buf, sizeof(we));
 	we.msg[sizeof(we.msg) - 1] = '\0';
 	we.rc = we.rc < 0 && we.rc != -ECHILD ? we.rc : -EIO;
-	/* One that did what none may is not started again: it would, too. */
-	if (mendable && we.kind == ERR_RUN && we.rc != -EPERM)
+	/* One that did what none may is not started again: it would, too.  A
+	 * device's process that was lost, does not answer or will not map what
+	 * it was found to have room for is a loss at any time. */
+	if ((mendable && we.kind == ERR_RUN && we.rc != -EPERM) ||
+	    we.rc == -ESRCH || we.rc == -ETIMEDOUT || we.rc == -ENOBUFS)
 		we.rc = -ECHILD;
 	err_set(reterr, we.kind >= ERR_RUN && we.kind <= ERR_MODEL ?
 	    we.kind : ERR_RUN, we.rc, "%s", we.msg);

@@ -67,21 +67,68 @@ check "the same text, every byte accounted for, without groups" accounted
 works "a KV cache of Q8_0" run -m "$MODEL" -s hexagon --ctx 128 --temp 0 \
     -p "In the beginning" -n 4 --kv-type q8_0
 
-# A domain that is killed: named, made anew, and the text goes on.
-works "a longer text" run -m "$MODEL" -s hexagon --ctx 128 --temp 0 \
-    -p "In the beginning" -n 60
+# --- losses: named, a fresh domain, and the text goes on ---
+
+LONG=(run -m "$MODEL" -s htp8=hexagon -s htp9=hexagon --ctx 128 --temp 0
+    -p "In the beginning" -n 16)
+works "a longer text" "${LONG[@]}"
 long=$(cat "$OUT")
-straddle_bg run -m "$MODEL" -s htp9=hexagon --ctx 128 --temp 0 \
-    -p "In the beginning" -n 60
-domain() { pgrep -g "$GROUP" -f hexagon-domain | head -n 1; }
-generating() { [ -s "$OUT" ]; }
-check "it generates" in_time generating
-check "there is a domain to kill" kill -KILL "$(domain)"
-check "the run ends" finishes
-check "well" test "$RC" -eq 0
-check "the session and the signal are named" \
-    says 'htp9: its Hexagon domain was killed by signal 9'
-check "the same text" same "$(cat "$OUT")" "$long"
+hash=$(hash_of)
+
+# mended WHAT WORDS: it went on as if nothing had been, after one loss.
+mended()
+{
+	check "$1: exit 0" exits 0
+	check "$1: nobody left" in_time ended
+	check "$1: it is named" says "^straddle: session $2; restarting it \(loss 1 of"
+	check "$1: one loss" same 1 "$(grep -c '; restarting it' "$ERR")"
+	check "$1: the same text" same "$(cat "$OUT")" "$long"
+	check "$1: the same logits" same "$(hash_of)" "$hash"
+}
+
+# The domain of the session that was started last, and what becomes of it.
+domain() { pgrep -g "$GROUP" -n -f hexagon-domain; }
+generating() { [ "$(wc -c <"$OUT")" -gt 4 ]; }
+struck()	# SIGNAL
+{
+	straddle_bg "${LONG[@]}"
+	check "$1: it generates" in_time generating
+	victim=$(domain)
+	check "$1: there is a domain" kill "-$1" "$victim"
+	check "$1: the run ends" finishes
+}
+
+struck KILL
+mended "a domain that is killed" \
+    'htp[89]: its Hexagon domain was killed by signal 9 \(Killed\)'
+struck SEGV
+mended "a domain that crashes" \
+    'htp[89]: its Hexagon domain was killed by signal 11 .*'
+# No call of the worker's can end it, nor does it end by itself.
+struck STOP
+mended "a domain that hangs" 'htp[89]: its device hexagon hangs: nothing has moved for [0-9.]+ s, .* \(its worker is asleep\)'
+check "a domain that hangs: it is gone" test ! -d "/proc/$victim"
+
+# What befalls one domain, once (tests/faulty.c).
+FAULTY=$(dirname "$BIN")/tests/faulty
+if [ -x "$FAULTY" ]; then
+	export STRADDLE_FAULT STRADDLE_FAULT_FILE=$T/fault
+	befallen()
+	{
+		STRADDLE_FAULT=worker:$1
+		printf '%8s' '' | tr ' ' '\0' >"$STRADDLE_FAULT_FILE"
+		BIN=$FAULTY straddle "${LONG[@]}"
+	}
+	befallen leave:9
+	mended "a domain that leaves" \
+	    'htp[89]: its Hexagon domain left with status 0'
+	befallen refuse:2
+	mended "a map that is refused" 'htp[89]: .*: its Hexagon domain cannot map 4294963200 bytes: its address space is full'
+	befallen late:2
+	mended "an answer that does not come" \
+	    'htp[89]: its Hexagon domain does not answer'
+	unset STRADDLE_FAULT STRADDLE_FAULT_FILE
+fi
 
 works "explain" explain -c "$CONF" --json
 check "two operations a pipeline fall back for good reason" "$PYTHON" - "$OUT" \

@@ -13,7 +13,11 @@
  *	  worker makes that call once it is confined, on thread N.  lie, slot:
  *	  one of its messages, or of its slots, is not what it should be; N is
  *	  the seed of which and how.  epoch: after another's loss it says that
- *	  it is N epochs on from where it was told to be.
+ *	  it is N epochs on from where it was told to be.  Of a Hexagon
+ *	  domain, once for all workers: refuse: it is told to map more than it
+ *	  can, in its Nth map; late: its answer to the Nth call of the load is
+ *	  not waited for; leave: it exits after its Nth answer, counted from
+ *	  the load's end.
  *
  * STRADDLE_FAULT_FILE names a file of at least 8 bytes, two counters in the
  * machine's order: how often it happened, and how many descriptors and maps a
@@ -22,6 +26,7 @@
 #include <fcntl.h>
 #include <liburing.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -36,9 +41,11 @@
 #include <unistd.h>
 
 #include "../config/roles.h"
+#include "../shm/event.h"
 #include "../shm/ring.h"
 #include "../shm/wire.h"
 #include "../worker/confine.h"
+#include "../worker/hexagon_domain.h"
 #include "../worker/report.h"
 
 enum { MAX_FD = 256 };
@@ -426,6 +433,64 @@ __wrap_ring_commit_spsc(struct ring *r)
 		    words[draw(NITEMS(words))], 4);
 	}
 	__real_ring_commit_spsc(r);
+}
+
+/* --- a Hexagon domain --- */
+
+int __real_domain_map(struct domain *d, uint64_t nbytes, const char *name,
+    struct domain_mem *ret, struct err *reterr);
+int __wrap_domain_map(struct domain *d, uint64_t nbytes, const char *name,
+    struct domain_mem *ret, struct err *reterr);
+int __real_domain_call(struct domain *d, struct domain_reply *ret,
+    struct err *reterr);
+int __wrap_domain_call(struct domain *d, struct domain_reply *ret,
+    struct err *reterr);
+int __real_domain_wait(struct domain *d, uint64_t deadline_ns,
+    struct domain_reply *ret, struct err *reterr);
+int __wrap_domain_wait(struct domain *d, uint64_t deadline_ns,
+    struct domain_reply *ret, struct err *reterr);
+
+/* What comes instead of the worker that it befell is spared. */
+static int
+fails_once(const char *kind)
+{
+	return counters != NULL && atomic_load(&counters->hits) == 0 &&
+	    fails(kind);
+}
+
+int
+__wrap_domain_map(struct domain *d, uint64_t nbytes, const char *name,
+    struct domain_mem *ret, struct err *reterr)
+{
+	if (fails_once("refuse"))
+		nbytes = 4 * GIB - 4096;
+	return __real_domain_map(d, nbytes, name, ret, reterr);
+}
+
+int
+__wrap_domain_call(struct domain *d, struct domain_reply *ret,
+    struct err *reterr)
+{
+	if (!fails_once("late"))
+		return __real_domain_call(d, ret, reterr);
+	kill(domain_pid(d), SIGSTOP);
+	domain_send(d);
+	return __real_domain_wait(d, event_now_ns(), ret, reterr);
+}
+
+int
+__wrap_domain_wait(struct domain *d, uint64_t deadline_ns,
+    struct domain_reply *ret, struct err *reterr)
+{
+	int rc = __real_domain_wait(d, deadline_ns, ret, reterr);
+	struct domain_reply bye;
+
+	if (rc == 0 && fails_once("leave")) {
+		domain_request(d)->kind = HXQ_EXIT;
+		domain_send(d);
+		(void)__real_domain_wait(d, deadline_ns, &bye, reterr);
+	}
+	return rc;
 }
 
 /* --- begin and end --- */
