@@ -2,9 +2,9 @@
  *
  * An emulator's resident memory is of three kinds.  Its private memory and its
  * page tables are the session's: planned, charged, in its group.  Its program
- * and libraries are pages of the page cache, which all emulators share: no group
- * of a session counts them, VmHWM does.  The session's buffers it maps a second
- * time: those are in the session's columns already. */
+ * and libraries are pages of the page cache, which all emulators share: no
+ * session's group counts them, VmHWM does.  The session's buffers it maps a
+ * second time: those are in the session's columns already. */
 #include "domains.h"
 
 int

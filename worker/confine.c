@@ -119,8 +119,8 @@ has_children(void)
 	return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/* A ruleset without rules, or -errno.  A device's process was started outside of
- * it and must end with us: that signal (PR_SET_PDEATHSIG) the kernel sends in
+/* A ruleset without rules, or -errno.  A device's process was started outside
+ * of it and must end with us: that signal (PR_SET_PDEATHSIG) the kernel sends in
  * our name, and Landlock would deny it as any other; a domain that hangs then
  * stayed for ever, with its memory in the session's group.  The filter lets no
  * call send one all the same. */

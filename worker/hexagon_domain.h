@@ -56,8 +56,9 @@ int domain_map(struct domain *d, uint64_t nbytes, const char *what,
 struct hxq_packet *domain_request(struct domain *d);
 void domain_send(struct domain *d);
 
-/* The answer to the oldest request: 0 whatever its status; -ETIMEDOUT;
- * -ESRCH when the domain was killed, -EIO when it has left, -EPROTO when the queue makes no sense. */
+/* The answer to the oldest request: 0 whatever its status; -ETIMEDOUT; -ESRCH
+ * when the domain was killed, -EIO when it has left, -EPROTO when the queue
+ * makes no sense. */
 int domain_wait(struct domain *d, uint64_t deadline_ns,
     struct domain_reply *ret, struct err *reterr);
 
