@@ -73,6 +73,8 @@ say(struct talk *k, const char *text, size_t nbytes, struct err *reterr)
 
 	k->answer.nbytes = 0;
 	rc = chat_turn(k->chat, text, nbytes, &e);
+	if (rc == -EINTR)
+		output_hurry();
 	if (rc == -E2BIG) {
 		log_warnx("%s: /reset begins anew, or give a larger --ctx",
 		    e.msg);

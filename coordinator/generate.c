@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../shm/event.h"
+#include "output.h"
 
 /* Rows of a batch of prompts and tokens.  Of a model of 1b in Q4_0 on AVX2 a
  * row takes 67 ms of one core alone, 18 ms in a batch of 4, 15.2 of 8, 14.7 of
@@ -268,6 +269,8 @@ generate(struct job *j, const struct generate_ops *ops,
 	g->start_ns = event_now_ns();
 	if ((rc = gen_open(g, reterr)) == 0)
 		rc = job_flow(j, &flow, reterr);
+	if (rc == -EINTR)
+		output_hurry();
 	for (i = 0; i < NITEMS(g->live); i++)
 		if (g->live[i])
 			end_text(g, i, NULL);

@@ -18,10 +18,21 @@
  * blocks would be deaf to them. */
 static int watched_fd = -1;
 
+/* Who interrupts a run gets what there is of its text, if he takes it: as long
+ * as nobody asked for an end, a reader may take its time. */
+enum { FOR_EVER = -1, HURRY_MS = 5000 };
+static int patience_ms = FOR_EVER;
+
 void
 output_watch(int signal_fd)
 {
 	watched_fd = signal_fd;
+}
+
+void
+output_hurry(void)
+{
+	patience_ms = HURRY_MS;
 }
 
 /* 0 when stdout takes some bytes, -EINTR when a signal is waiting. */
@@ -33,9 +44,15 @@ wait_writable(void)
 		{ .fd = watched_fd, .events = POLLIN },
 	};
 
-	while (poll(p, 2, -1) < 0)
+	int n;
+
+	while ((n = poll(p, 2, patience_ms)) < 0)
 		if (errno != EINTR)
 			return -errno;
+	if (n == 0) {
+		patience_ms = 0;
+		return -ETIMEDOUT;
+	}
 	return p[0].revents == 0 && p[1].revents != 0 ? -EINTR : 0;
 }
 

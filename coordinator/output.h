@@ -27,9 +27,12 @@ void output_init(void);
 
 /* Write all of it to stdout now, also to a slow or non-blocking reader; -EPIPE
  * when nobody reads any more, -EINTR when a signal comes in on the descriptor
- * that output_watch() was given (-1 = none). */
+ * that output_watch() was given (-1 = none).  After output_hurry(), for when
+ * a signal has come, a reader gets some seconds and no more: -ETIMEDOUT, then
+ * and from then on. */
 int output_text(const char *text, size_t nbytes);
 void output_watch(int signal_fd);
+void output_hurry(void);
 
 /* One row per session.  ss NULL: what the plan foresees; else with what the
  * kernel counted. */

@@ -80,21 +80,38 @@ time.sleep(0.3)
 sys.exit(before == 0 or held() != before)' 9<&9
 }
 
+into_pipe()	# ARGS...
+{
+	COMMAND="$* into a pipe that nobody reads" RC=0
+	: >"$ERR"
+	"$BIN" "$@" <"$INPUT" >"$T/pipe" 2>"$ERR" &
+	GROUP=$!
+}
+
+heard()	# HOW
+{
+	kill -TERM "$GROUP"
+	check "SIGTERM is heard all the same $1" finishes
+	check "its exit is 1 $1" exits 1
+	check "and no worker is left $1" ended
+	"$PYTHON" -c 'import os; os.set_blocking(9, False); os.read(9, 1 << 20)'
+}
+
 mkfifo "$T/pipe"
 exec 9<>"$T/pipe"
 "$PYTHON" -c 'import fcntl; fcntl.fcntl(9, 1031, 4096)'	# F_SETPIPE_SZ
-for mode in "" --json; do
-	: >"$ERR"
-	COMMAND="run $mode into a pipe that nobody reads" RC=0
-	"$BIN" "${LONG[@]}" -n 1500 $mode <"$INPUT" >"$T/pipe" 2>"$ERR" &
-	GROUP=$!
-	check "a pipe that nobody reads fills up" in_time pipe_is_full
-	kill -TERM "$GROUP"
-	check "SIGTERM is heard all the same $mode" finishes
-	check "its exit is 1 $mode" exits 1
-	check "and no worker is left $mode" ended
-	"$PYTHON" -c 'import os; os.set_blocking(9, False); os.read(9, 1 << 20)'
-done
+into_pipe "${LONG[@]}"
+check "a pipe that nobody reads fills up" in_time pipe_is_full
+heard "in the middle of text"
+into_pipe "${LONG[@]}" -n 600 --json
+check "a pipe that nobody reads fills up with JSON" in_time pipe_is_full
+heard "in the middle of JSON"
+# What is to be said at the end finds it full already.
+all_confined() { [ "$(grep -c 'session [abc]: confined' "$ERR")" -eq 3 ]; }
+printf '%4096s' x >&9
+into_pipe "${LONG[@]}" --json -v
+check "it generates" in_time all_confined
+heard "before there is JSON"
 exec 9>&-
 
 # A start that takes long is not deaf either: the second worker comes late.
