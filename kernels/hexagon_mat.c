@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hexagon/layout.h"
+#include "hexagon_twin.h"
 
 /* The codes of a group of one row of the file. */
 static void
@@ -366,15 +367,6 @@ mul_round(int32_t a, int32_t b)
 	return (int32_t)(((((int64_t)a * b) >> 14) + 1) >> 1);
 }
 
-/* vmpye(Vu.w, Vv.uh), then vmpyo(Vu.w, Vv.h):<<1:rnd:sat:shift onto it. */
-static int32_t
-mul_round_31(int32_t a, int32_t b)
-{
-	int64_t low = (int64_t)a * (b & 0xffff) >> 16;
-
-	return (int32_t)((((low + (int64_t)a * (b >> 16)) >> 14) + 1) >> 1);
-}
-
 /* A group's part of acc, and of that of the mins. */
 static int32_t
 group_part(const struct lane *l, uint32_t i, const int8_t *q,
@@ -389,7 +381,7 @@ group_part(const struct lane *l, uint32_t i, const int8_t *q,
 		isum += level(l->type, code[j]) * q[j];
 	t = mul_round((int32_t)((uint32_t)isum << l->g.shift),
 	    *scale_at(l->panel, &l->g, i, 0, l->at));
-	t = mul_round_31(t, x->scale);
+	t = twin_mul_31(t, x->scale);
 	if (l->g.min)
 		*acc_min += mul_round(x->sum, *scale_at(l->panel, &l->g, i, 1,
 		    l->at)) >> x->shift;
@@ -484,4 +476,5 @@ kernels_init_hexagon(struct kernels *k)
 	HX_KERNEL(MXFP4, mxfp4);
 	HX_KERNEL(Q4_K, q4_k);
 	HX_KERNEL(Q6_K, q6_k);
+	k->mat[QUANT_F32] = hexagon_f32;
 }

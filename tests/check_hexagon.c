@@ -6,7 +6,7 @@
  *	check_hexagon [--seed N]
  *
  * Exit 77 where there is no emulator or the domain was not built.  The parts:
- * check_hexagon_rows.c, check_hexagon_attn.c. */
+ * check_hexagon_rows.c, check_hexagon_moe.c, check_hexagon_attn.c. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
@@ -23,7 +23,7 @@
 #include "weights.h"
 
 static const uint32_t types[] = { QUANT_Q4_0, QUANT_Q8_0, QUANT_IQ4_NL,
-    QUANT_MXFP4, QUANT_Q4_K, QUANT_Q6_K };
+    QUANT_MXFP4, QUANT_Q4_K, QUANT_Q6_K, QUANT_F32 };
 
 struct mm {
 	struct kernels k;		/* a hexagon session's table */
@@ -105,6 +105,44 @@ check_values(const struct hexagon_world *w, const struct mm *t,
 	free(out);
 }
 
+/* Floats: each of two factors and their product is rounded to 31 bits of the
+ * row's largest, then a group's sum by 5 more, up to a unit each; the sum to a
+ * float. */
+static void
+check_values_f32(const struct hexagon_world *w, const struct mm *t,
+    const float *twin)
+{
+	const float *x = hexworld_at(w, &t->op.in[0], t->m - 1), *row;
+	double want, sum, top, top_x = 0, eps, v;
+	float *out = calloc(t->w.k, sizeof(*out));
+	uint32_t i, j;
+
+	for (i = 0; i < t->w.k; i++)
+		top_x = fmax(top_x, fabs((double)x[i]));
+	for (j = 0; j < t->w.n; j += MAX(t->w.n / 5, 1)) {
+		row = (const float *)(const void *)(t->src +
+		    j * quant_row_bytes(QUANT_F32, t->w.k));
+		for (i = 0, want = sum = top = 0; i < t->w.k; i++) {
+			memcpy(&out[0], &row[i], 4);
+			v = (double)out[0];
+			want += v * (double)x[i];
+			sum += fabs(v * (double)x[i]);
+			top = fmax(top, fabs(v));
+		}
+		eps = 0x1p-24 * fabs(want) + 0x1p-126 +
+		    4 * top * top_x * t->w.k * 0x1p-26;
+		check_close(&twin[(t->m - 1) * t->w.n + j], &want, &eps, 1,
+		    "y of the twin");
+		t->k.mat[QUANT_F32].unpack_row(out, &t->w, j);
+		for (i = 0; i < t->w.k; i++) {
+			want = weight_at(QUANT_F32, row, i, NULL);
+			eps = top * 0x1p-29 + 0x1p-126;
+			check_close(&out[i], &want, &eps, 1, "unpack_row");
+		}
+	}
+	free(out);
+}
+
 /* The twin and the domain, bit for bit. */
 static void
 compare(struct hexagon_world *w, const struct mm *t)
@@ -130,7 +168,9 @@ compare(struct hexagon_world *w, const struct mm *t)
 		check(((const uint32_t *)(const void *)y)[t->w.n] ==
 		    0xa5a5a5a5, "row %u writes beyond its columns", i);
 	}
-	if (t->in != IN_ANY && bias == NULL)
+	if (t->in != IN_ANY && bias == NULL && t->w.type == QUANT_F32)
+		check_values_f32(w, t, twin);
+	else if (t->in != IN_ANY && bias == NULL)
 		check_values(w, t, twin);
 	free(twin);
 }
@@ -158,12 +198,17 @@ one_mat(struct hexagon_world *w, uint32_t type, enum input in, uint32_t n,
 	t.src = guard_alloc(nbytes);
 	fill_rows(t.src, type, nbytes, in);
 	t.op = (struct hx_op){ .kind = HX_MATMUL, .type = type,
-	    .in = { hexworld_take(w, m, act_row_bytes(ACT_Q8, k), k),
-	    hexworld_none }, .bias = hexworld_none };
+	    .in = { hexworld_take(w, m, act_row_bytes(t.k.mat[type].act, k),
+	    k), hexworld_none }, .bias = hexworld_none,
+	    .routes = hexworld_none };
 	for (i = 0; i < m; i++) {
 		struct act_q8 *a = hexworld_at(w, &t.op.in[0], i);
 
 		fill_floats(x, k, in);
+		if (type == QUANT_F32) {
+			memcpy(a, x, k * sizeof(*x));
+			continue;
+		}
 		ref.quantize_q8(a, x, k);
 		for (j = 0; j < k; j++)
 			a[j / 32].q[j % 32] += act_bias;
@@ -229,6 +274,7 @@ main(int argc, char **argv)
 	rand_seed(seed);
 	check_hexagon_mats(&w);
 	check_hexagon_rows(&w);
+	check_hexagon_moe(&w);
 	check_hexagon_attn(&w);
 	hexworld_close(&w);
 	return report_end();

@@ -13,6 +13,10 @@ enum { NSEQS = 2, LAYERS = 2, ROWS = 4 };
 
 static struct kernels ref;
 
+/* Of the next cache: keys that are seen (0 = all), a cap on scores. */
+static uint32_t window;
+static float softcap;
+
 struct cache {
 	struct hexagon_world *w;
 	struct kv_layout kv;
@@ -42,6 +46,8 @@ cache_open(struct cache *c, struct hexagon_world *w, enum kv_fmt fmt,
 	*c = (struct cache){ .w = w, .hp = { .n_head = 4, .n_head_kv = 2,
 	    .head_dim = dim, .v_dim = dim, .attn_scale =
 	    1 / sqrtf((float)dim) } };
+	c->hp.window = window;
+	c->hp.local[0] = window > 0 ? 2 : 0;
 	if (kv_layout_init(&c->kv, &c->hp, &(struct kv_conf){ .kfmt = fmt,
 	    .vfmt = fmt, .nlayers = LAYERS, .nseqs = NSEQS, .ctx_tok = ctx,
 	    .batch_rows = ROWS }) < 0)
@@ -55,29 +61,38 @@ cache_open(struct cache *c, struct hexagon_world *w, enum kv_fmt fmt,
 	m->n_head_kv = 2;
 	m->head_dim = m->v_dim = dim;
 	m->attn_scale = c->hp.attn_scale;
+	m->attn_softcap = softcap;
 	m->kfmt = m->vfmt = fmt;
 	m->nseqs = NSEQS;
 	m->ctx_tok = ctx;
 	m->k_row = (uint32_t)c->kv.k_row;
 	m->v_row = (uint32_t)c->kv.v_row;
-	m->k_head = (uint32_t)c->kv.kind[0].k_head;
-	m->v_head = (uint32_t)c->kv.kind[0].v_head;
-	m->k_layer = (uint32_t)c->kv.kind[0].k_layer;
-	m->v_layer = (uint32_t)c->kv.kind[0].v_layer;
+}
+
+/* An op on the second layer, which is local if there is a window. */
+static struct hx_op
+op_on(const struct cache *c, enum hx_kind kind)
+{
+	const struct kv_kind *k = kv_kind_of(&c->kv, 1);
+
+	return (struct hx_op){ .kind = kind, .out = hexworld_none,
+	    .in = { hexworld_none, hexworld_none }, .w = hexworld_none,
+	    .bias = hexworld_none, .routes = hexworld_none,
+	    .k = (uint32_t)kv_k_off(&c->kv, 1, 0, 0),
+	    .v = (uint32_t)kv_v_off(&c->kv, 1, 0, 0),
+	    .k_head = (uint32_t)k->k_head, .v_head = (uint32_t)k->v_head,
+	    .ring = k->ring, .window = kind == HX_ATTENTION ? window : 0 };
 }
 
 /* Positions [0, n) of both sequences by the domain and here. */
 static void
 store(struct cache *c, uint32_t n, enum input in)
 {
-	uint32_t dim = c->hp.head_dim, p, s, h, seq[NSEQS], pos[NSEQS];
+	uint32_t dim = c->hp.head_dim, p, s, h, at, seq[NSEQS], pos[NSEQS];
 	uint64_t used = c->w->used;
-	struct hx_op op = { .kind = HX_KV_STORE,
-	    .out = hexworld_none, .w = hexworld_none, .bias = hexworld_none };
-	uint32_t status;
+	uint32_t ring = kv_kind_of(&c->kv, 1)->ring, status;
+	struct hx_op op = op_on(c, HX_KV_STORE);
 
-	op.k = (uint32_t)kv_k_off(&c->kv, 1, 0, 0);
-	op.v = (uint32_t)kv_v_off(&c->kv, 1, 0, 0);
 	op.in[0] = hexworld_take(c->w, NSEQS, 0, 2 * dim);
 	op.in[1] = hexworld_take(c->w, NSEQS, 0, 2 * dim);
 	c->w->seq = seq;
@@ -89,16 +104,17 @@ store(struct cache *c, uint32_t n, enum input in)
 
 			seq[s] = s;
 			pos[s] = p;
+			at = ring > 0 ? p % ring : p;
 			fill_floats(k, 2 * dim, in);
 			fill_floats(v, 2 * dim, in);
 			c->kmax = largest(c->kmax, k, 2 * dim);
 			c->vmax = largest(c->vmax, v, 2 * dim);
 			for (h = 0; h < 2; h++) {
 				kv_store_key(&ref, c->here + kv_k_off(&c->kv,
-				    1, s, h), c->kv.conf.kfmt, dim, p,
+				    1, s, h), c->kv.conf.kfmt, dim, at,
 				    k + h * dim);
 				ref.kv_store(c->here + kv_v_off(&c->kv, 1, s,
-				    h) + p * c->kv.v_row, c->kv.conf.vfmt,
+				    h) + at * c->kv.v_row, c->kv.conf.vfmt,
 				    v + h * dim, dim);
 			}
 		}
@@ -114,17 +130,20 @@ store(struct cache *c, uint32_t n, enum input in)
 /* What the reference makes of one row. */
 static void
 want_row(const struct cache *c, const float *q, uint32_t seq, uint32_t pos,
-    float *out)
+    const float *sink, float *out)
 {
 	uint32_t dim = c->hp.head_dim, h, zero = 0;
 	struct attn_arg a = { .row = &zero, .nrows = 1, .pos = pos,
 	    .kfmt = c->kv.conf.kfmt, .vfmt = c->kv.conf.vfmt, .n_rep = 2,
-	    .head_dim = dim, .v_dim = dim, .scale = c->hp.attn_scale };
+	    .head_dim = dim, .v_dim = dim, .scale = c->hp.attn_scale,
+	    .window = window, .softcap = softcap,
+	    .ring = kv_kind_of(&c->kv, 1)->ring };
 
 	a.scratch = calloc(attn_scratch_floats(2, dim, dim), sizeof(float));
 	for (h = 0; h < 2; h++) {
 		a.q = q + h * 2 * dim;
 		a.out = out + h * 2 * dim;
+		a.sink = sink != NULL ? sink + h * 2 : NULL;
 		a.k = c->here + kv_k_off(&c->kv, 1, seq, h);
 		a.v = c->here + kv_v_off(&c->kv, 1, seq, h);
 		ref.attention(&a);
@@ -146,20 +165,25 @@ bound(const struct cache *c, const float *q)
 }
 
 static void
-attend(struct cache *c, uint32_t n)
+attend(struct cache *c, uint32_t n, int sinks)
 {
+	/* A ring has kept the last positions only. */
+	uint32_t low = kv_kind_of(&c->kv, 1)->ring > 0 ? n - 1 : 0;
 	const uint32_t seq[ROWS] = { 0, 1, 1, 0 };
-	const uint32_t pos[ROWS] = { n - 1, 0, n / 2, n / 3 };
+	const uint32_t pos[ROWS] = { n - 1, low, MAX(n / 2, low),
+	    MAX(n / 3, low) };
 	uint32_t dim = c->hp.head_dim, cols = 4 * dim, r, i, status;
-	struct hx_op op = { .kind = HX_ATTENTION,
-	    .w = hexworld_none, .bias = hexworld_none };
+	struct hx_op op = op_on(c, HX_ATTENTION);
+	float *sink = NULL;
 	float *want = calloc(cols, sizeof(*want));
 	float *first = calloc(cols, sizeof(*first));
 
-	op.k = (uint32_t)kv_k_off(&c->kv, 1, 0, 0);
-	op.v = (uint32_t)kv_v_off(&c->kv, 1, 0, 0);
+	if (sinks) {
+		op.w = hexworld_take(c->w, 1, 0, 4);
+		sink = hexworld_at(c->w, &op.w, 0);
+		fill_floats(sink, 4, IN_RANDOM);
+	}
 	op.in[0] = hexworld_take(c->w, ROWS, 0, cols);
-	op.in[1] = hexworld_none;
 	op.out = hexworld_take(c->w, ROWS, 0, cols);
 	for (r = 0; r < ROWS; r++)
 		fill_floats(hexworld_at(c->w, &op.in[0], r), cols, IN_RANDOM);
@@ -171,7 +195,7 @@ attend(struct cache *c, uint32_t n)
 		const float *got = hexworld_at(c->w, &op.out, r);
 
 		want_row(c, hexworld_at(c->w, &op.in[0], r), seq[r], pos[r],
-		    want);
+		    sink, want);
 		for (i = 0; i < cols; i++) {
 			double y = (double)want[i], eps = bound(c,
 			    hexworld_at(c->w, &op.in[0], r));
@@ -193,20 +217,17 @@ static void
 check_halves(struct hexagon_world *w)
 {
 	static const uint32_t zero[1];
-	struct hx_op op = { .kind = HX_ATTENTION,
-	    .w = hexworld_none, .bias = hexworld_none };
 	uint32_t half = 0, head, i, status;
 	const float *got;
+	struct hx_op op;
 	struct cache c;
 	uint16_t *v;
 	float want;
 
 	begin("every half as a value");
 	cache_open(&c, w, KV_FMT_F16, 128, 1);
-	op.k = (uint32_t)kv_k_off(&c.kv, 1, 0, 0);
-	op.v = (uint32_t)kv_v_off(&c.kv, 1, 0, 0);
+	op = op_on(&c, HX_ATTENTION);
 	op.in[0] = hexworld_take(w, 1, 0, 4 * 128);
-	op.in[1] = hexworld_none;
 	op.out = hexworld_take(w, 1, 0, 4 * 128);
 	memset(hexworld_at(w, &op.in[0], 0), 0, 4 * 128 * sizeof(float));
 	w->seq = w->pos = zero;
@@ -234,29 +255,50 @@ check_halves(struct hexagon_world *w)
 	free(c.here);
 }
 
+/* One cache, filled and looked at. */
+static void
+one_cache(struct hexagon_world *w, enum kv_fmt f, uint32_t dim, uint32_t n,
+    enum input in, int sinks)
+{
+	struct cache c;
+
+	begin("KV format %u, head of %u, %u positions, %s, window %u, "
+	    "softcap %g, sinks %d", f, dim, n, input_name[in], window,
+	    (double)softcap, sinks);
+	cache_open(&c, w, f, dim, n + 3);
+	store(&c, n, in);
+	if (in == IN_RANDOM || in == IN_ZERO)
+		attend(&c, n, sinks);
+	free(c.here);
+}
+
 void
 check_hexagon_attn(struct hexagon_world *w)
 {
 	static const struct { uint32_t dim, n; } shape[] = {
-		{ 32, 1 }, { 32, 17 }, { 64, 40 }, { 128, 33 },
+		{ 32, 1 }, { 32, 17 }, { 64, 40 }, { 128, 33 }, { 64, 131 },
 	};
-	struct cache c;
+	/* Within a block, across blocks, within a ring that has gone round. */
+	static const struct { uint32_t window, n; } local[] = {
+		{ 5, 12 }, { 20, 70 }, { 40, 300 },
+	};
 	uint32_t f, i, in;
 
 	kernels_init(&ref, 0);
 	check_halves(w);
-	for (f = 0; f < KV_FMT_N; f++)
+	for (f = 0; f < KV_FMT_N; f++) {
 		for (i = 0; i < NITEMS(shape); i++)
-			for (in = 0; in < IN_N; in++) {
-				begin("KV format %u, head of %u, %u "
-				    "positions, %s", f, shape[i].dim,
-				    shape[i].n, input_name[in]);
-				cache_open(&c, w, f, shape[i].dim,
-				    shape[i].n + 3);
-				store(&c, shape[i].n, in);
-				if (in == IN_RANDOM || in == IN_ZERO)
-					attend(&c, shape[i].n);
-				free(c.here);
-			}
+			for (in = 0; in < IN_N; in++)
+				one_cache(w, f, shape[i].dim, shape[i].n, in,
+				    i % 2);
+		for (i = 0; i < NITEMS(local); i++) {
+			window = local[i].window;
+			softcap = i == 1 ? 20 : 0;
+			one_cache(w, f, 64, local[i].n, IN_RANDOM, i % 2 == 0);
+		}
+		window = 0;
+		softcap = 0;
+	}
+	w->m.attn_softcap = 0;
 	w->seq = w->pos = NULL;
 }

@@ -63,7 +63,8 @@ check_quantize(struct hexagon_world *w, uint32_t k, enum input in, int fine)
 {
 	struct act_q8 want[64];
 	struct hx_op op = { .kind = HX_QUANTIZE, .w = hexworld_none,
-	    .bias = hexworld_none, .fine = (uint32_t)fine };
+	    .bias = hexworld_none, .routes = hexworld_none,
+	    .fine = (uint32_t)fine };
 	float *x;
 	uint32_t r, i;
 
@@ -101,25 +102,31 @@ check_quantize(struct hexagon_world *w, uint32_t k, enum input in, int fine)
 	free(x);
 }
 
+/* heads: of k each; 0 = whole rows. */
 static void
-check_rms_norm(struct hexagon_world *w, uint32_t k, enum input in)
+check_rms_norm(struct hexagon_world *w, uint32_t k, uint32_t heads,
+    enum input in)
 {
-	struct hx_op op = { .kind = HX_RMS_NORM, .bias = hexworld_none };
-	float *x, *weight, *y = calloc(k, sizeof(*y));
-	uint32_t r;
+	struct hx_op op = { .kind = HX_RMS_NORM, .bias = hexworld_none,
+	    .routes = hexworld_none };
+	uint32_t cols = k * MAX(heads, 1), r, h;
+	float *x, *weight, *y = calloc(cols, sizeof(*y));
 
-	begin("rms_norm of %u, %s", k, input_name[in]);
+	begin("rms_norm of %u, %u heads, %s", k, heads, input_name[in]);
 	hexworld_reset(w);
 	w->m.rms_eps = in == IN_ZERO ? 0 : 1e-5f;
-	op.in[0] = hexworld_take(w, ROWS, 0, k);
+	op.heads = heads;
+	op.in[0] = hexworld_take(w, ROWS, 0, cols);
 	op.in[1] = hexworld_none;
 	op.w = hexworld_take(w, 1, 0, k);
-	op.out = hexworld_take(w, ROWS, 0, k);
+	op.out = hexworld_take(w, ROWS, 0, cols);
 	x = fill(w, &op.in[0], ROWS, in);
 	weight = fill(w, &op.w, 1, IN_RANDOM);
 	run(w, &op, ROWS);
 	for (r = 0; r < ROWS; r++) {
-		ref.rms_norm(y, x + r * k, weight, k, w->m.rms_eps);
+		for (h = 0; h < MAX(heads, 1); h++)
+			ref.rms_norm(y + h * k, x + r * cols + h * k, weight,
+			    k, w->m.rms_eps);
 		/* Its scale, x * scale and * w round once each; the mean by
 		 * 1 / k, which was rounded. */
 		compare(w, &op.out, r, y, 8 * 0x1p-24, 0, "y");
@@ -129,17 +136,36 @@ check_rms_norm(struct hexagon_world *w, uint32_t k, enum input in)
 	free(y);
 }
 
+static const char *
+kind_name(enum hx_kind kind)
+{
+	return kind == HX_ADD ? "add" : kind == HX_SWIGLU ? "swiglu" :
+	    kind == HX_GEGLU ? "geglu" : "swiglu_oai";
+}
+
+static void
+reference(enum hx_kind kind, float *y, const float *a, const float *b,
+    uint32_t k)
+{
+	if (kind == HX_SWIGLU)
+		ref.swiglu(y, a, b, k);
+	else if (kind == HX_GEGLU)
+		ref.geglu(y, a, b, k);
+	else
+		ref.swiglu_oai(y, a, b, k, 1.702f, 7);
+}
+
 static void
 check_gate_add(struct hexagon_world *w, enum hx_kind kind, uint32_t k,
     enum input in, float far)
 {
 	struct hx_op op = { .kind = kind, .w = hexworld_none,
-	    .bias = hexworld_none };
+	    .bias = hexworld_none, .routes = hexworld_none };
 	float *a, *b, *y = calloc(k, sizeof(*y));
 	uint32_t r, i;
 
-	begin("%s of %u, %s times %g", kind == HX_ADD ? "add" : "swiglu", k,
-	    input_name[in], (double)far);
+	begin("%s of %u, %s times %g", kind_name(kind), k, input_name[in],
+	    (double)far);
 	hexworld_reset(w);
 	op.in[0] = hexworld_take(w, ROWS, 0, k);
 	op.in[1] = hexworld_take(w, ROWS, 0, k);
@@ -158,10 +184,10 @@ check_gate_add(struct hexagon_world *w, enum hx_kind kind, uint32_t k,
 			compare(w, &op.out, r, y, 0, 0, "sum");
 			continue;
 		}
-		ref.swiglu(y, a + r * k, b + r * k, k);
+		reference(kind, y, a + r * k, b + r * k, k);
 		/* exp within 2 ulp and 1/2 ulp of the argument's magnitude a
-		 * unit; far below it is 0. */
-		compare(w, &op.out, r, y, (16 + 2 * (double)far) * 0x1p-24,
+		 * unit (of geglu's: its own cube); far below it is 0. */
+		compare(w, &op.out, r, y, (16 + 4 * (double)far) * 0x1p-24,
 		    1e-25, "gated");
 	}
 	free(a);
@@ -170,10 +196,40 @@ check_gate_add(struct hexagon_world *w, enum hx_kind kind, uint32_t k,
 }
 
 static void
+check_in_place(struct hexagon_world *w, enum hx_kind kind, uint32_t k,
+    enum input in, float param)
+{
+	struct hx_op op = { .kind = kind, .w = hexworld_none,
+	    .bias = hexworld_none, .routes = hexworld_none, .param = param };
+	float *x;
+	uint32_t r, i;
+
+	begin("%s of %u by %g, %s", kind == HX_SCALE ? "scale" : "softcap",
+	    k, (double)param, input_name[in]);
+	hexworld_reset(w);
+	op.in[0] = op.out = hexworld_take(w, ROWS, 0, k);
+	op.in[1] = hexworld_none;
+	x = fill(w, &op.in[0], ROWS, in);
+	run(w, &op, ROWS);
+	for (r = 0; r < ROWS; r++) {
+		for (i = 0; kind == HX_SCALE && i < k; i++)
+			x[r * k + i] *= param;
+		if (kind == HX_SOFTCAP)
+			ref.softcap(x + r * k, k, param);
+		/* 1 / cap is rounded; E = 2^-t is known as t is, which has 23
+		 * bits behind the point. */
+		compare(w, &op.out, r, x + r * k, kind == HX_SCALE ? 0 :
+		    16 * 0x1p-24, kind == HX_SCALE ? 0 : (double)param *
+		    0x1p-4, "y");
+	}
+	free(x);
+}
+
+static void
 check_rope(struct hexagon_world *w, uint32_t n_rot, uint32_t dim, int neox)
 {
 	struct hx_op op = { .kind = HX_ROPE, .heads = 3, .w = hexworld_none,
-	    .bias = hexworld_none };
+	    .bias = hexworld_none, .routes = hexworld_none };
 	float *x, *t;
 	uint32_t r, h;
 
@@ -203,7 +259,8 @@ check_select(struct hexagon_world *w)
 {
 	static const uint32_t select[] = { 4, 0, 2 };
 	struct hx_op op = { .kind = HX_SELECT_ROWS, .head = 1,
-	    .w = hexworld_none, .bias = hexworld_none };
+	    .w = hexworld_none, .bias = hexworld_none,
+	    .routes = hexworld_none };
 	float *x;
 	uint32_t i, status;
 
@@ -227,7 +284,7 @@ static void
 check_refusals(struct hexagon_world *w)
 {
 	struct hx_op op = { .kind = HX_ADD, .w = hexworld_none,
-	    .bias = hexworld_none };
+	    .bias = hexworld_none, .routes = hexworld_none };
 	uint32_t status;
 
 	begin("refusals");
@@ -261,10 +318,17 @@ check_hexagon_rows(struct hexagon_world *w)
 		for (in = 0; in < IN_N; in++) {
 			check_quantize(w, ks[i], in, 0);
 			check_quantize(w, ks[i], in, 1);
-			check_rms_norm(w, ks[i] + i, in);
+			check_rms_norm(w, ks[i] + i, 0, in);
+			check_rms_norm(w, ks[i], 3, in);
 			check_gate_add(w, HX_ADD, ks[i] + i, in, 1);
 			check_gate_add(w, HX_SWIGLU, ks[i] + i, in, 1);
 			check_gate_add(w, HX_SWIGLU, ks[i] + i, in, 60);
+			check_gate_add(w, HX_GEGLU, ks[i] + i, in, 1);
+			check_gate_add(w, HX_GEGLU, ks[i] + i, in, 60);
+			check_gate_add(w, HX_SWIGLU_OAI, ks[i] + i, in, 1);
+			check_gate_add(w, HX_SWIGLU_OAI, ks[i] + i, in, 60);
+			check_in_place(w, HX_SCALE, ks[i] + i, in, 0.3f);
+			check_in_place(w, HX_SOFTCAP, ks[i] + i, in, 30);
 		}
 	check_rope(w, 16, 16, 0);
 	check_rope(w, 16, 24, 1);

@@ -37,5 +37,6 @@ extern const struct hx_ref hexworld_none;
 void check_hexagon_mats(struct hexagon_world *w);
 void check_hexagon_rows(struct hexagon_world *w);
 void check_hexagon_attn(struct hexagon_world *w);
+void check_hexagon_moe(struct hexagon_world *w);
 
 #endif

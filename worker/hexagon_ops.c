@@ -17,7 +17,15 @@ static const int kind_of[OP_NKINDS] = {
 	[OP_KV_STORE] = HX_KV_STORE + 1,
 	[OP_ATTENTION] = HX_ATTENTION + 1,
 	[OP_SWIGLU] = HX_SWIGLU + 1,
+	[OP_GEGLU] = HX_GEGLU + 1,
+	[OP_SWIGLU_OAI] = HX_SWIGLU_OAI + 1,
 	[OP_ADD] = HX_ADD + 1,
+	[OP_SCALE] = HX_SCALE + 1,
+	[OP_SOFTCAP] = HX_SOFTCAP + 1,
+	[OP_MOE_ROUTE] = HX_MOE_ROUTE + 1,
+	[OP_MOE_ROWS] = HX_MOE_ROWS + 1,
+	[OP_MATMUL_ID] = HX_MATMUL_ID + 1,
+	[OP_MOE_SUM] = HX_MOE_SUM + 1,
 	[OP_SELECT_ROWS] = HX_SELECT_ROWS + 1,
 };
 
@@ -36,14 +44,13 @@ static int
 supports_weight(const struct op *op, char reason[REASON_LEN])
 {
 	const struct weight *w = op->w;
-	const struct hx_geom g = hx_geom(w->ext.type);
 
 	if (w->offset + w->nbytes > UINT32_MAX)
 		return no(reason, "its weights end at %" PRIu64 " bytes of "
 		    "the session's, beyond 32 bits", w->offset + w->nbytes);
-	if (op->kind != OP_MATMUL)
+	if (op->kind != OP_MATMUL && op->kind != OP_MATMUL_ID)
 		return 1;
-	if (g.group == 0)
+	if (hx_matrix_bytes(w->ext.type, 1, 256) == 0)
 		return no(reason, "no HVX kernel for %s weights",
 		    quant_info(w->ext.type)->name);
 	if (w->ext.ncols > HX_MAX_K)
@@ -53,8 +60,7 @@ supports_weight(const struct op *op, char reason[REASON_LEN])
 }
 
 static int
-supports_attention(const struct program *p, const struct op *op,
-    char reason[REASON_LEN])
+supports_attention(const struct program *p, char reason[REASON_LEN])
 {
 	const struct hparams *hp = p->env.hp;
 
@@ -63,15 +69,6 @@ supports_attention(const struct program *p, const struct op *op,
 		    "32 bits", p->env.kv.nbytes);
 	if (hp == NULL)
 		return 1;
-	if (op->layer >= 0 && kv_kind_of(&p->env.kv, (uint32_t)op->layer -
-	    p->env.first_layer)->ring != 0)
-		return no(reason, "no kernel for a window of keys");
-	if (op->kind == OP_KV_STORE)
-		return 1;
-	if (op->w != NULL || op->window != 0 || hp->attn_softcap > 0)
-		return no(reason, "no kernel for attention with %s",
-		    op->w != NULL ? "sinks" : op->window != 0 ? "a window" :
-		    "a softcap");
 	if (hp->head_dim > HX_MAX_DIM || hp->v_dim > HX_MAX_DIM ||
 	    hp->n_head > hp->n_head_kv * HX_MAX_REP)
 		return no(reason, "heads of %u elements, %u for each KV head: "
@@ -95,18 +92,13 @@ hexagon_supports(void *arg, const struct program *p, const struct op *op,
 		    "precision are the host's");
 	case OP_KV_STORE:
 	case OP_ATTENTION:
-		if (!supports_attention(p, op, reason))
+		if (!supports_attention(p, reason))
 			return 0;
 		break;
 	default:
 		if (kind_of[op->kind] == 0)
 			return no(reason, "no kernel for %s",
 			    op_name(op->kind));
-		if (op->experts)
-			return no(reason, "no kernel for rows of experts");
-		if (op->kind == OP_RMS_NORM && op->heads > 0)
-			return no(reason, "no kernel for a norm of each "
-			    "head");
 	}
 	return op->w == NULL || supports_weight(op, reason);
 }
@@ -116,7 +108,6 @@ hexagon_model(const struct program *p, uint8_t act_bias)
 {
 	const struct hparams *hp = p->env.hp;
 	const struct kv_layout *kv = &p->env.kv;
-	const struct kv_kind *all = &kv->kind[0];	/* sees all keys */
 
 	return (struct hx_model){
 		.rms_eps = hp->rms_eps, .attn_scale = hp->attn_scale,
@@ -126,10 +117,10 @@ hexagon_model(const struct program *p, uint8_t act_bias)
 		.kfmt = kv->conf.kfmt, .vfmt = kv->conf.vfmt,
 		.act_bias = act_bias, .ctx_tok = kv->conf.ctx_tok,
 		.nseqs = kv->conf.nseqs, .k_row = (uint32_t)kv->k_row,
-		.v_row = (uint32_t)kv->v_row, .k_head = (uint32_t)all->k_head,
-		.v_head = (uint32_t)all->v_head,
-		.k_layer = (uint32_t)all->k_layer,
-		.v_layer = (uint32_t)all->v_layer,
+		.v_row = (uint32_t)kv->v_row, .attn_softcap = hp->attn_softcap,
+		.n_expert = hp->n_expert, .n_expert_used = hp->n_expert_used,
+		.moe_all = !hp->moe_norm && hp->moe_gate == GATE_SOFTMAX,
+		.moe_scale = hp->moe_scale,
 	};
 }
 
@@ -166,31 +157,48 @@ weight_ref(const struct weight *w)
 {
 	if (w == NULL)
 		return (struct hx_ref){ .buf = HX_NONE };
-	return (struct hx_ref){ HX_BUF_WEIGHTS, (uint32_t)w->offset, 0,
+	return (struct hx_ref){ HX_BUF_WEIGHTS, (uint32_t)w->offset,
+	    (uint32_t)w->mat_bytes,
 	    w->kern != NULL ? w->ext.ncols : w->ext.nrows * w->ext.ncols };
+}
+
+/* Where a layer's keys and values are. */
+static void
+put_kv(const struct program *p, const struct op *op, struct hx_op *ret)
+{
+	const struct kv_layout *kv = &p->env.kv;
+	uint32_t layer = (uint32_t)op->layer - p->env.first_layer;
+	const struct kv_kind *kind = kv_kind_of(kv, layer);
+
+	ret->k = (uint32_t)kv_k_off(kv, layer, 0, 0);
+	ret->v = (uint32_t)kv_v_off(kv, layer, 0, 0);
+	ret->k_head = (uint32_t)kind->k_head;
+	ret->v_head = (uint32_t)kind->v_head;
+	ret->ring = kind->ring;
+	ret->window = op->window;
 }
 
 struct hx_op
 hexagon_op(const struct program *p, uint32_t i)
 {
 	const struct op *op = &p->op[i];
-	int kv = op->kind == OP_KV_STORE || op->kind == OP_ATTENTION;
-	uint32_t layer = op->layer >= 0 ? (uint32_t)op->layer -
-	    p->env.first_layer : 0;
-
-	return (struct hx_op){
+	struct hx_op x = {
 		.kind = (uint32_t)kind_of[op->kind] - 1,
-		.k = kv ? (uint32_t)kv_k_off(&p->env.kv, layer, 0, 0) : 0,
-		.v = kv ? (uint32_t)kv_v_off(&p->env.kv, layer, 0, 0) : 0,
 		.out = tensor_ref(p, op->out),
 		.in = { tensor_ref(p, op->in[0]), tensor_ref(p, op->in[1]) },
 		.w = weight_ref(op->w), .bias = weight_ref(op->bias),
+		.routes = tensor_ref(p, op->routes),
 		.type = op->w != NULL ? op->w->ext.type : 0,
 		.heads = op->heads, .head = i >= p->nbody ||
 		    op->kind == OP_SELECT_ROWS,
 		.narrows = i + 1 == p->nkept && p->nwhole < p->nkept,
-		.fine = op->fine,
+		.experts = op->experts, .param = op->param, .fine = op->fine,
+		.q8 = op->out != NO_TENSOR && p->t[op->out].elem == ELEM_Q8,
 	};
+
+	if (op->kind == OP_KV_STORE || op->kind == OP_ATTENTION)
+		put_kv(p, op, &x);
+	return x;
 }
 
 struct hexagon_io

@@ -13,10 +13,10 @@ static uint8_t *
 kv_at(const struct hx_batch *b, const struct hx_op *op, uint32_t seq,
     uint32_t head, int value)
 {
-	const struct hx_model *m = b->m;
+	uint32_t i = seq * b->m->n_head_kv + head;
 
-	return b->base[HX_BUF_KV] + (value ? op->v : op->k) + (seq * m->n_head_kv + head) *
-	    (value ? m->v_head : m->k_head);
+	return b->base[HX_BUF_KV] + (value ? op->v + i * op->v_head :
+	    op->k + i * op->k_head);
 }
 
 /* 32 floats as the host's kv_store makes a block_q8_0. */
@@ -99,7 +99,7 @@ hx_kv_store(const struct hx_batch *b, const struct hx_op *op)
 		const float *k = hx_at(b, &op->in[0], r);
 		const float *v = hx_at(b, &op->in[1], r);
 
-		pos = b->pos[r];
+		pos = op->ring > 0 ? b->pos[r] % op->ring : b->pos[r];
 		for (h = 0; h < m->n_head_kv; h++) {
 			store_key(kv_at(b, op, b->seq[r], h, 0) +
 			    pos / KEY_LANES * KEY_LANES * m->k_row, m->kfmt,
@@ -206,18 +206,21 @@ struct sums {
 	float *out;		/* (v_dim) */
 };
 
-/* Keys [p, p + n) of a block, n <= KEY_LANES. */
+/* Keys [l0, n) of a block, n <= KEY_LANES. */
 static void
 block_onto(const struct hx_model *m, struct sums *t, const float *q,
     const uint8_t *k, const float *kfloat, const uint8_t *v,
-    const float *vfloat, uint32_t n)
+    const float *vfloat, uint32_t l0, uint32_t n)
 {
 	float s[KEY_LANES], top = t->max, e;
 	uint32_t l, i;
 
 	scores(s, q, kfloat, k, m->head_dim);
-	for (l = 0; l < n; l++) {
+	for (l = l0; l < n; l++) {
 		s[l] *= m->attn_scale;
+		if (m->attn_softcap > 0)
+			s[l] = m->attn_softcap * hx_tanh(hx_div(s[l],
+			    m->attn_softcap));
 		top = s[l] <= top ? top : s[l];		/* NaN wins */
 	}
 	if (top != t->max) {
@@ -227,7 +230,7 @@ block_onto(const struct hx_model *m, struct sums *t, const float *q,
 			t->out[i] *= e;
 		t->max = top;
 	}
-	for (l = 0; l < n; l++) {
+	for (l = l0; l < n; l++) {
 		e = hx_exp(s[l] - t->max);
 		t->sum += e;
 		value_onto(t->out, e, vfloat != NULL ? vfloat + l * m->v_dim :
@@ -235,32 +238,53 @@ block_onto(const struct hx_model *m, struct sums *t, const float *q,
 	}
 }
 
-/* The n_rep queries that share a KV head, over positions [0, end). */
+/* A sink is one more key, whose value is zero. */
 static void
-attend(const struct hx_model *m, const float *q, const uint8_t *k,
-    const uint8_t *v, uint32_t end, float *out, uint32_t n_rep)
+sink_onto(const struct hx_model *m, struct sums *t, float sink)
+{
+	float e;
+	uint32_t i;
+
+	if (sink > t->max) {
+		e = hx_exp(t->max - sink);
+		t->sum *= e;
+		for (i = 0; i < m->v_dim; i++)
+			t->out[i] *= e;
+		t->max = sink;
+	}
+	t->sum += hx_exp(sink - t->max);
+}
+
+/* The n_rep queries that share a KV head, over positions [first, end). */
+static void
+attend(const struct hx_model *m, const struct hx_op *op, const float *q,
+    const uint8_t *k, const uint8_t *v, uint32_t first, uint32_t end,
+    float *out, uint32_t n_rep, const float *sink)
 {
 	static struct sums t[HX_MAX_REP];
 	const float *kfloat, *vfloat;
-	uint32_t p, n, i, h;
+	uint32_t p, at, n, i, h;
 	float e;
 
 	for (h = 0; h < n_rep; h++)
 		t[h] = (struct sums){ -0x1p127f, 0, out + h * m->v_dim };
 	for (i = 0; i < n_rep * m->v_dim; i++)
 		out[i] = 0;
-	for (p = 0; p < end; p += KEY_LANES) {
+	for (p = first & -KEY_LANES; p < end; p += KEY_LANES) {
 		n = MIN(end - p, KEY_LANES);
-		kfloat = as_floats(kf, k + p * m->k_row, m->kfmt,
+		at = op->ring > 0 ? p % op->ring : p;
+		kfloat = as_floats(kf, k + at * m->k_row, m->kfmt,
 		    KEY_LANES * m->head_dim);
-		vfloat = as_floats(vf, v + p * m->v_row, m->vfmt,
+		vfloat = as_floats(vf, v + at * m->v_row, m->vfmt,
 		    n * m->v_dim);
 		for (h = 0; h < n_rep; h++)
 			block_onto(m, &t[h], q + h * m->head_dim,
-			    k + p * m->k_row, kfloat, v + p * m->v_row,
-			    vfloat, n);
+			    k + at * m->k_row, kfloat, v + at * m->v_row,
+			    vfloat, first > p ? first - p : 0, n);
 	}
 	for (h = 0; h < n_rep; h++) {
+		if (sink != NULL)
+			sink_onto(m, &t[h], sink[h]);
 		e = hx_div(1, t[h].sum);
 		for (i = 0; i < m->v_dim; i++)
 			t[h].out[i] *= e;
@@ -271,20 +295,25 @@ uint32_t
 hx_attention(const struct hx_batch *b, const struct hx_op *op)
 {
 	const struct hx_model *m = b->m;
-	uint32_t n_rep = m->n_head / m->n_head_kv, r, h;
+	uint32_t n_rep = m->n_head / m->n_head_kv, r, h, end, first;
+	const float *sink = op->w.buf == HX_NONE ? NULL : hx_at(b, &op->w, 0);
 
 	if (m->head_dim > HX_MAX_DIM || m->v_dim > HX_MAX_DIM ||
-	    n_rep > HX_MAX_REP)
+	    n_rep > HX_MAX_REP || op->ring % ATTN_BLOCK != 0)
 		return HXQ_ENOTSUP;
 	for (r = 0; r < b->nrows; r++) {
 		const float *q = hx_at(b, &op->in[0], r);
 		float *out = hx_at(b, &op->out, r);
 
+		end = b->pos[r] + 1;
+		first = op->window > 0 && end > op->window ? end - op->window :
+		    0;
 		for (h = 0; h < m->n_head_kv; h++)
-			attend(m, q + h * n_rep * m->head_dim,
+			attend(m, op, q + h * n_rep * m->head_dim,
 			    kv_at(b, op, b->seq[r], h, 0),
-			    kv_at(b, op, b->seq[r], h, 1), b->pos[r] + 1,
-			    out + h * n_rep * m->v_dim, n_rep);
+			    kv_at(b, op, b->seq[r], h, 1), first, end,
+			    out + h * n_rep * m->v_dim, n_rep,
+			    sink != NULL ? sink + h * n_rep : NULL);
 	}
 	return HXQ_OK;
 }

@@ -26,19 +26,32 @@ hx_at(const struct hx_batch *b, const struct hx_ref *ref, uint32_t r)
 static inline uint32_t
 hx_rows(const struct hx_batch *b, const struct hx_op *op)
 {
+	if (op->experts)
+		return b->nrows * b->m->n_expert_used;
 	return op->head ? b->nselect : b->nrows;
 }
 
 /* HXQ_OK, or why not. */
 typedef uint32_t hx_fn(const struct hx_batch *b, const struct hx_op *op);
 hx_fn hx_rms_norm, hx_quantize, hx_matmul, hx_rope, hx_kv_store,
-    hx_attention, hx_swiglu, hx_add, hx_select_rows;
+    hx_attention, hx_glu, hx_add, hx_scale, hx_softcap, hx_moe_route,
+    hx_moe_rows, hx_matmul_id, hx_moe_sum, hx_select_rows;
+
+/* Rows [r0, r1) of op's activations times the matrix at w, whose bias is
+ * bias (NULL = none): mat.c for quantized weights, mat_f32.c for floats. */
+typedef void hx_matrix_fn(const struct hx_batch *b, const struct hx_op *op,
+    const uint8_t *w, const float *bias, uint32_t r0, uint32_t r1);
+hx_matrix_fn hx_matrix_q8, hx_matrix_f32;
+
+void hx_quantize_row(struct act_q8 *y, const float *x, uint32_t k,
+    uint8_t bias, uint32_t fine);
 
 /* --- numbers, math.c --- */
 
 float hx_exp(float x);		/* 0 below -87 */
 float hx_div(float a, float b);	/* both finite, b and a / b normal */
 float hx_rsqrt(double x);	/* x > 0 */
+float hx_tanh(float x);
 
 static inline float
 hx_from_half(uint16_t h)

@@ -41,7 +41,18 @@
  * acc begins at half the number of groups: >> rounds down, by half a unit on
  * average.  Units and factors are powers of two, so that an acc becomes a float
  * by integers too (hx_to_float).  Integers only, in one order: any number of
- * rows gives the same bits. */
+ * rows gives the same bits.
+ *
+ * F32 (a router, mostly) is fixed point as well.  A panel: int32 unit[32], the
+ * largest exponent of each row, then a vector of 32 rows' integers for each k
+ * (hx_fixed).  Activations are made integers in the same way, each row of them
+ * by its largest:
+ *
+ *	t = round(weight * activation / 2^31)
+ *	sum += t >> 5, in groups of HX_F32_GROUP from 16 on; then all groups
+ *	exactly, by halves of 16 bits
+ *
+ * which is rounded to a float once: hx_f32_finish(). */
 #ifndef KERNELS_HEXAGON_LAYOUT_H
 #define KERNELS_HEXAGON_LAYOUT_H
 
@@ -53,6 +64,7 @@ enum {
 	HX_MAX_DIM = 1024,	/* elements of a head, and */
 	HX_MAX_REP = 256,	/* query heads that share keys: likewise */
 	HX_MAX_K = 1 << 16,	/* columns: the room for a row of activations */
+	HX_MAX_EXPERTS = 1024,
 	HX_UNIT_NAN = 1 << 20,	/* a scale of the row is not finite */
 	HX_UNIT_ZERO = -HX_UNIT_NAN
 };
@@ -105,6 +117,19 @@ hx_panel_bytes(const struct hx_geom *g, uint32_t k)
 
 	return (uint64_t)HX_VEC * (hx_head_vecs(g) +
 	    (n + 1) / 2 * hx_head_vecs(g) + n * g->vecs);
+}
+
+/* Of a matrix (n, k); 0 = no such layout. */
+static inline uint64_t
+hx_matrix_bytes(uint32_t type, uint32_t n, uint32_t k)
+{
+	const struct hx_geom g = hx_geom(type);
+
+	if (type == QUANT_F32)
+		return DIV_UP(n, HX_LANES) * HX_VEC * (1ull + k);
+	if (g.group == 0 || k % 32 != 0 || k % g.group != 0)
+		return 0;
+	return DIV_UP(n, HX_LANES) * hx_panel_bytes(&g, k);
 }
 
 /* A group of activations as the loops want it. */
@@ -209,6 +234,42 @@ hx_to_float(int32_t acc, int32_t unit, float factor)
 	else		/* m has the leading bit, and perhaps one more */
 		m += (uint32_t)(e - 1) << 23;
 	return hx_float(m | ((uint32_t)acc & 0x80000000));
+}
+
+/* --- floats as integers of 31 bits --- */
+
+enum { HX_F32_GROUP = 32, HX_F32_NAN = 255 };
+
+/* The exponent of what has these bits. */
+static inline int32_t
+hx_exponent(uint32_t u)
+{
+	return (int32_t)(u >> 23 & 0xff);
+}
+
+/* In units of 2^(top - 157), top no less than its exponent, toward zero;
+ * denormals are 0. */
+static inline int32_t
+hx_fixed(uint32_t u, int32_t top)
+{
+	int32_t e = hx_exponent(u), m;
+
+	if (e == 0)
+		return 0;
+	m = (int32_t)((u & 0x7fffff) | 0x800000) << 7 >> MIN(top - e, 31);
+	return u >> 31 ? -m : m;
+}
+
+/* top, top_x: HX_F32_NAN poisons. */
+static inline float
+hx_f32_finish(int32_t high, int32_t low, int32_t top, int32_t top_x)
+{
+	union { uint64_t u; double d; } by;
+
+	if (top == HX_F32_NAN || top_x == HX_F32_NAN)
+		return hx_float(0x7fc00000);
+	by.u = (uint64_t)(1023 + top + top_x - 278) << 52;
+	return (float)((double)((int64_t)high * 65536 + low) * by.d);
 }
 
 /* A row of output: acc and its unit, for Q4_K those of the mins too. */

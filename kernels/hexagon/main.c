@@ -30,8 +30,16 @@ static hx_fn *const fn[HX_NKINDS] = {
 	[HX_ROPE] = hx_rope,
 	[HX_KV_STORE] = hx_kv_store,
 	[HX_ATTENTION] = hx_attention,
-	[HX_SWIGLU] = hx_swiglu,
+	[HX_SWIGLU] = hx_glu,
+	[HX_GEGLU] = hx_glu,
+	[HX_SWIGLU_OAI] = hx_glu,
 	[HX_ADD] = hx_add,
+	[HX_SCALE] = hx_scale,
+	[HX_SOFTCAP] = hx_softcap,
+	[HX_MOE_ROUTE] = hx_moe_route,
+	[HX_MOE_ROWS] = hx_moe_rows,
+	[HX_MATMUL_ID] = hx_matmul_id,
+	[HX_MOE_SUM] = hx_moe_sum,
 	[HX_SELECT_ROWS] = hx_select_rows,
 };
 
@@ -90,7 +98,8 @@ do_model(const struct hxq_packet *q)
 		return HXQ_EBADMSG;
 	memcpy(&m, q->msg, sizeof(m));
 	if (m.n_head_kv == 0 || m.n_head % m.n_head_kv != 0 ||
-	    m.kfmt >= KV_FMT_N || m.vfmt >= KV_FMT_N)
+	    m.kfmt >= KV_FMT_N || m.vfmt >= KV_FMT_N ||
+	    m.n_expert > HX_MAX_EXPERTS || m.n_expert_used > m.n_expert)
 		return HXQ_EBADMSG;
 	model = m;
 	nops = 0;
@@ -127,44 +136,72 @@ in_range(const struct hx_batch *b, const struct hx_ref *x, uint32_t rows,
 	    nbytes <= b->nbytes[x->buf];
 }
 
+/* Of all the matrices of a MATMUL_ID; UINT32_MAX = no such type. */
 static uint64_t
-weight_bytes(const struct hx_op *o)
+weight_bytes(const struct hx_batch *b, const struct hx_op *o)
 {
-	const struct hx_geom g = hx_geom(o->type);
+	uint64_t nbytes = hx_matrix_bytes(o->type, o->out.cols, o->w.cols);
 
-	if (o->kind != HX_MATMUL)
+	if (o->kind == HX_ATTENTION)
+		return b->m->n_head * 4ull;
+	if (o->kind != HX_MATMUL && o->kind != HX_MATMUL_ID)
 		return o->w.cols * 4ull;
-	if (g.group == 0 || o->w.cols % 32 != 0 || o->w.cols % g.group != 0)
+	if (nbytes == 0)
 		return UINT32_MAX;
-	return DIV_UP(o->out.cols, HX_LANES) * hx_panel_bytes(&g, o->w.cols);
+	return o->kind == HX_MATMUL ? nbytes : nbytes +
+	    (b->m->n_expert - 1ull) * o->w.row_bytes;
+}
+
+static uint64_t
+bias_bytes(const struct hx_batch *b, const struct hx_op *o)
+{
+	return o->out.cols * 4ull * (o->kind == HX_MATMUL_ID ?
+	    b->m->n_expert : 1);
 }
 
 /* Rows of an operand: quantized activations are blocks. */
 static uint64_t
 row_bytes(const struct hx_op *o, const struct hx_ref *x)
 {
+	int mat = o->kind == HX_MATMUL || o->kind == HX_MATMUL_ID;
 	int q8 = (o->kind == HX_QUANTIZE && x == &o->out) ||
-	    (o->kind == HX_MATMUL && x == &o->in[0]);
+	    (o->kind == HX_MOE_ROWS && x == &o->out && o->q8) ||
+	    (mat && x == &o->in[0] && o->type != QUANT_F32);
 
 	return q8 ? x->cols / 32 * sizeof(struct act_q8) : x->cols * 4ull;
 }
 
+static int
+has_kv(const struct hx_batch *b, uint32_t at, uint32_t head)
+{
+	return b->base[HX_BUF_KV] != NULL && at + (uint64_t)b->m->nseqs *
+	    b->m->n_head_kv * head <= b->nbytes[HX_BUF_KV];
+}
+
+/* Do operands lie in their buffers?  Experts' rows are those of a batch times
+ * the experts that each takes, whichever way. */
 static uint32_t
 check(const struct hx_batch *b, const struct hx_op *o)
 {
-	uint32_t n = hx_rows(b, o);
-	uint32_t from = o->kind == HX_SELECT_ROWS ? b->nrows : n;
+	uint32_t n = hx_rows(b, o), from = n;
 
+	if (o->kind == HX_SELECT_ROWS || o->kind == HX_MOE_ROWS)
+		from = b->nrows;
+	if (o->kind == HX_MOE_SUM)
+		from = b->nrows * b->m->n_expert_used;
+	if ((o->experts || o->kind == HX_MOE_ROUTE || o->kind ==
+	    HX_MOE_SUM) && b->m->n_expert_used == 0)
+		return HXQ_ERANGE;
 	if (!in_range(b, &o->out, n, row_bytes(o, &o->out)) ||
 	    !in_range(b, &o->in[0], from, row_bytes(o, &o->in[0])) ||
 	    !in_range(b, &o->in[1], n, row_bytes(o, &o->in[1])) ||
-	    !in_range(b, &o->w, 1, weight_bytes(o)) ||
-	    !in_range(b, &o->bias, 1, o->out.cols * 4ull))
+	    !in_range(b, &o->w, 1, weight_bytes(b, o)) ||
+	    !in_range(b, &o->bias, 1, bias_bytes(b, o)) ||
+	    !in_range(b, &o->routes, b->nrows,
+	    3ull * b->m->n_expert_used * 4))
 		return HXQ_ERANGE;
 	if ((o->kind == HX_KV_STORE || o->kind == HX_ATTENTION) &&
-	    (b->base[HX_BUF_KV] == NULL ||
-	    o->k + (uint64_t)b->m->k_layer > b->nbytes[HX_BUF_KV] ||
-	    o->v + (uint64_t)b->m->v_layer > b->nbytes[HX_BUF_KV]))
+	    (!has_kv(b, o->k, o->k_head) || !has_kv(b, o->v, o->v_head)))
 		return HXQ_ERANGE;
 	return HXQ_OK;
 }

@@ -252,16 +252,14 @@ prepare(const struct hx_batch *b, const struct hx_op *op,
 	}
 }
 
-/* All panels times rows [r, r + n), n = 1 or ROWS. */
+/* All panels at w times rows [r, r + n), n = 1 or ROWS. */
 static void
-tile(const struct hx_batch *b, const struct hx_op *op, uint32_t r, uint32_t n)
+tile(const struct hx_batch *b, const struct hx_op *op, const uint8_t *w,
+    const float *bias, uint32_t r, uint32_t n)
 {
 	const struct hx_geom g = hx_geom(op->type);
 	uint32_t k = op->w.cols, nout = op->out.cols, i, j;
 	uint32_t panel_bytes = (uint32_t)hx_panel_bytes(&g, k);
-	const uint8_t *w = hx_at(b, &op->w, 0);
-	const float *bias = op->bias.buf == HX_NONE ? NULL :
-	    hx_at(b, &op->bias, 0);
 	panel_fn *fn = panel_kernel(op->type, n);
 	float *y[ROWS];
 
@@ -274,16 +272,25 @@ tile(const struct hx_batch *b, const struct hx_op *op, uint32_t r, uint32_t n)
 	}
 }
 
+void
+hx_matrix_q8(const struct hx_batch *b, const struct hx_op *op,
+    const uint8_t *w, const float *bias, uint32_t r0, uint32_t r1)
+{
+	for (; r1 - r0 >= ROWS; r0 += ROWS)
+		tile(b, op, w, bias, r0, ROWS);
+	for (; r0 < r1; r0++)
+		tile(b, op, w, bias, r0, 1);
+}
+
 uint32_t
 hx_matmul(const struct hx_batch *b, const struct hx_op *op)
 {
-	uint32_t n = hx_rows(b, op), r = 0;
+	hx_matrix_fn *fn = op->type == QUANT_F32 ? hx_matrix_f32 :
+	    hx_matrix_q8;
 
-	if (panel_kernel(op->type, 1) == NULL || op->w.cols > HX_MAX_K)
+	if (op->w.cols > HX_MAX_K)
 		return HXQ_ENOTSUP;
-	for (; n - r >= ROWS; r += ROWS)
-		tile(b, op, r, ROWS);
-	for (; r < n; r++)
-		tile(b, op, r, 1);
+	fn(b, op, hx_at(b, &op->w, 0), op->bias.buf == HX_NONE ? NULL :
+	    hx_at(b, &op->bias, 0), 0, hx_rows(b, op));
 	return HXQ_OK;
 }

@@ -63,6 +63,21 @@ hx_rsqrt(double x)
 	return (float)r;
 }
 
+/* (1 - E) / (1 + E), E = exp(-2 |x|) */
+float
+hx_tanh(float x)
+{
+	float a = hx_float(hx_bits(x) & 0x7fffffff), e = hx_exp(-2 * a);
+
+	if (x != x)
+		return x;
+	/* Near 0 that would cancel: x - x^3 / 3 + 2 x^5 / 15. */
+	if (a < 0.02f)
+		return x - x * x * x * (0.333333333f - x * x * 0.133333333f);
+	e = hx_div(1 - e, 1 + e);
+	return x < 0 ? -e : e;
+}
+
 uint16_t
 hx_to_half(float x)
 {

@@ -117,7 +117,9 @@ struct hxq_probe {
 
 enum hx_kind {
 	HX_RMS_NORM, HX_QUANTIZE, HX_MATMUL, HX_ROPE, HX_KV_STORE,
-	HX_ATTENTION, HX_SWIGLU, HX_ADD, HX_SELECT_ROWS, HX_NKINDS
+	HX_ATTENTION, HX_SWIGLU, HX_GEGLU, HX_SWIGLU_OAI, HX_ADD, HX_SCALE,
+	HX_SOFTCAP, HX_MOE_ROUTE, HX_MOE_ROWS, HX_MATMUL_ID, HX_MOE_SUM,
+	HX_SELECT_ROWS, HX_NKINDS
 };
 
 #define HX_NONE		UINT32_MAX
@@ -133,19 +135,28 @@ enum { HX_BUF_WEIGHTS, HX_BUF_KV, HX_BUF_COMPUTE, HX_BUF_IO, HX_NBUFS };
 
 struct hx_op {
 	uint32_t kind;			/* enum hx_kind */
-	uint32_t k, v;			/* KV_STORE, ATTENTION: the layer's
-					 * keys and values in HX_BUF_KV */
+	/* KV_STORE, ATTENTION: the layer's keys and values in HX_BUF_KV, a
+	 * head's bytes, the positions that are kept (0 = all), the keys that
+	 * are seen (0 = all). */
+	uint32_t k, v, k_head, v_head, ring, window;
 	struct hx_ref out, in[2];
-	struct hx_ref w;		/* MATMUL: cols = k, row_bytes unused;
-					 * RMS_NORM: (k) floats */
-	struct hx_ref bias;		/* MATMUL: (n) floats */
-	uint32_t type;			/* MATMUL: of the weights */
-	uint32_t heads;			/* ROPE */
+	/* MATMUL: cols = k; MATMUL_ID: that many experts', row_bytes apart;
+	 * RMS_NORM: (k) floats, ATTENTION: (n_head) sinks. */
+	struct hx_ref w;
+	struct hx_ref bias;		/* MATMUL: (n) floats, of each expert */
+	struct hx_ref routes;		/* of ops on the experts' rows */
+	uint32_t type;			/* MATMUL, MATMUL_ID: of the weights */
+	uint32_t heads;			/* ROPE; RMS_NORM: 0 = whole rows */
 	uint32_t head;			/* its rows are the selected ones */
-	uint32_t narrows;		/* behind it there are no others */
-	uint32_t fine;			/* QUANTIZE: as quantize_q8_fine */
+	uint32_t experts;		/* its rows are the experts' */
+	uint32_t q8;			/* MOE_ROWS: quantized on the way */
+	uint32_t fine;			/* QUANTIZE, MOE_ROWS: as
+					 * quantize_q8_fine */
+	uint32_t narrows;		/* behind it there are no rows but
+					 * those that want logits */
+	float param;			/* SCALE, SOFTCAP */
 };
-_Static_assert(sizeof(struct hx_op) == 112, "queue ABI");
+_Static_assert(sizeof(struct hx_op) == 156, "queue ABI");
 
 struct hx_model {
 	float rms_eps, attn_scale;
@@ -153,8 +164,12 @@ struct hx_model {
 	uint32_t kfmt, vfmt;		/* enum kv_fmt */
 	uint32_t act_bias;
 	uint32_t ctx_tok, nseqs;
-	uint32_t k_row, v_row, k_head, v_head, k_layer, v_layer;
-	uint32_t pad;
+	uint32_t k_row, v_row;
+	float attn_softcap;		/* 0 = none */
+	uint32_t n_expert, n_expert_used;	/* 0 = none */
+	uint32_t moe_all;		/* weights are parts of all experts',
+					 * not of the chosen ones' */
+	float moe_scale;
 };
 _Static_assert(sizeof(struct hx_model) == 80, "queue ABI");
 

@@ -1,44 +1,87 @@
-/* kernels/hexagon/rows.c - the operations that are not matrices: ref.c's, in
- * scalar floats.  Each row alone, element after element. */
-#include "domain.h"
+/* kernels/hexagon/rows.c - the operations that are not matrices: ref.c's, each
+ * row alone.
+ *
+ * By vectors of 32 floats (vfloat.h), which want finite operands; what is left
+ * of a row, and rows that are not finite, by scalars. */
+#include "vfloat.h"
 
+/* --- norms --- */
 
-/* To nearest even, which a conversion in C is not. */
-static inline int32_t
-to_int(float x)
+/* The sum of squares of k finite floats, in units of 2^(2 * top - 283): each
+ * square is rounded to 31 bits, their sum is exact.  *ret_i: how many. */
+static double
+sum_squares(const float *x, uint32_t k, int32_t top, uint32_t *ret_i)
 {
-	return __builtin_HEXAGON_F2_conv_sf2w(x);
-}
-
-static uint32_t
-rms_norm_row(float *y, const float *x, const float *w, uint32_t k, float eps)
-{
-	double sum = 0;
-	float scale;
+	HVX_Vector low = Q6_V_vzero(), high = Q6_V_vzero(), v;
 	uint32_t i;
 
-	for (i = 0; i < k; i++)
+	for (i = 0; i + VF_ALL <= k; i += VF_ALL) {
+		v = vf_fixed(vf_load(x + i), top);
+		v = vf_mulhi(v, v);
+		low = ADD(low, AND(v, SPLAT(0xffff)));
+		high = ADD(high, SHR(v, 16));
+	}
+	*ret_i = i;
+	return (double)(uint32_t)vf_lane0(vf_sum_all(high)) * 65536 +
+	    (double)(uint32_t)vf_lane0(vf_sum_all(low));
+}
+
+/* 2^n, a normal number */
+static double
+power(int32_t n)
+{
+	union { uint64_t u; double d; } v = { .u = (uint64_t)(1023 + n) <<
+	    52 };
+
+	return v.d;
+}
+
+static void
+rms_norm_row(float *y, const float *x, const float *w, uint32_t k, float eps)
+{
+	uint32_t top = vf_top(x, k), i = 0;
+	int vector = top < 0x7f800000 && vf_finite(w, k);
+	double sum = 0;
+	HVX_Vector vs;
+	float scale;
+
+	if (vector)
+		sum = sum_squares(x, k, hx_exponent(top), &i) *
+		    power(2 * hx_exponent(top) - 283);
+	for (; i < k; i++)
 		sum += (double)x[i] * x[i];
 	sum = sum * (double)hx_div(1, (float)k) + (double)eps;
 	if (sum != sum || sum > 0x1p1000)
 		scale = hx_float(0x7fc00000);
 	else
 		scale = sum > 0 ? hx_rsqrt(sum) : 0;
-	for (i = 0; i < k; i++)
+	/* Of a row whose squares' sum is tiny it may be beyond floats. */
+	vector &= scale < 0x1p127f;
+	vs = vf_splat(scale);
+	for (i = 0; vector && i + VF_ALL <= k; i += VF_ALL)
+		vf_store(y + i, vf_mul(vf_mul(vf_load(x + i), vs),
+		    vf_load(w + i)));
+	for (; i < k; i++)
 		y[i] = x[i] * scale * w[i];
-	return HXQ_OK;
 }
 
 uint32_t
 hx_rms_norm(const struct hx_batch *b, const struct hx_op *op)
 {
-	uint32_t r;
+	uint32_t k = op->w.cols, r, h;
 
+	if ((uint64_t)k * MAX(op->heads, 1) > op->out.cols ||
+	    k > HX_MAX_K)
+		return HXQ_ERANGE;
 	for (r = 0; r < hx_rows(b, op); r++)
-		rms_norm_row(hx_at(b, &op->out, r), hx_at(b, &op->in[0], r),
-		    hx_at(b, &op->w, 0), op->out.cols, b->m->rms_eps);
+		for (h = 0; h < MAX(op->heads, 1); h++)
+			rms_norm_row((float *)hx_at(b, &op->out, r) + h * k,
+			    (const float *)hx_at(b, &op->in[0], r) + h * k,
+			    hx_at(b, &op->w, 0), k, b->m->rms_eps);
 	return HXQ_OK;
 }
+
+/* --- activations in 8 bits --- */
 
 /* d of a block: as act_q8_scale() of impl.h. */
 static float
@@ -53,14 +96,27 @@ act_scale(uint32_t amax, float steps)
 	return hx_float(hx_bits(hx_div(f, steps)) & ~UINT32_C(3));
 }
 
-static uint32_t
-amax_bits(const float *x)
+/* To nearest even; magnitudes below 128. */
+INLINE HVX_Vector
+to_int(HVX_Vector f)
 {
-	uint32_t i, m = 0;
+	const HVX_Vector zero = Q6_V_vzero(), one = SPLAT(1);
+	HVX_Vector e = vf_exponent(f), v = SHL(vf_mantissa(f), 7), n, half, q;
 
-	for (i = 0; i < 32; i++)
-		m = MAX(m, hx_bits(x[i]) & 0x7fffffff);
-	return m;
+	/* v / 2^n, 24 <= n <= 31 but below 1/2. */
+	n = Q6_Vw_vmin_VwVw(SUB(SPLAT(157), e), SPLAT(31));
+	half = SUB(Q6_Vw_vasl_VwVw(one, SUB(n, one)), one);
+	q = AND(Q6_Vw_vlsr_VwVw(v, n), one);
+	q = Q6_Vw_vlsr_VwVw(ADD(v, ADD(half, q)), n);
+	q = MUX(GT(SPLAT(126), e), zero, q);
+	return MUX(GT(zero, f), SUB(zero, q), q);
+}
+
+/* To nearest even, which a conversion in C is not. */
+static inline int32_t
+nearest(float x)
+{
+	return __builtin_HEXAGON_F2_conv_sf2w(x);
 }
 
 /* See kernels.h; d > 0. */
@@ -72,7 +128,7 @@ misfit(const float *x, float d)
 
 	for (i = 0; i < 32; i++) {
 		e = x[i] * inv;
-		part = to_int((e - (float)to_int(e)) * ACT_FINE_PARTS);
+		part = nearest((e - (float)nearest(e)) * ACT_FINE_PARTS);
 		sum += part * part;
 	}
 	return (float)sum;
@@ -90,39 +146,53 @@ best_scale(const float *x, uint32_t amax)
 static void
 quantize_block(struct act_q8 *b, const float *x, uint8_t bias, uint32_t fine)
 {
-	int32_t i, q, sum = 0, high = 0;
-	float inv;
+	union { HVX_Vector v; int32_t i[HX_LANES]; } sum;
+	HVX_Vector v = vf_load(x), q = Q6_V_vzero();
+	uint32_t amax = (uint32_t)vf_lane0(vf_max_all(vf_abs(v)));
+	int32_t i;
 
-	b->d = fine ? best_scale(x, amax_bits(x)) :
-	    act_scale(amax_bits(x), 127);
-	inv = b->d > 0 ? hx_div(1, b->d) : 0;
-	for (i = 0; i < 32; i++) {
-		q = b->d > 0 ? to_int(x[i] * inv) : 0;
-		q = q > 127 ? 127 : q < -127 ? -127 : q;
-		b->q[i] = (int8_t)(q + bias);
-		sum += q;
-		high += i < 16 ? 0 : q;
+	b->d = fine ? best_scale(x, amax) : act_scale(amax, 127);
+	if (b->d > 0) {
+		q = to_int(vf_mul(v, vf_splat(hx_div(1, b->d))));
+		q = Q6_Vw_vmax_VwVw(SPLAT(-127), Q6_Vw_vmin_VwVw(q,
+		    SPLAT(127)));
 	}
+	/* Sums of 16 lanes: of the first half in lane 0, the other in 16. */
+	sum.v = q;
+	for (i = 32; i >= 4; i /= 2)
+		sum.v = ADD(sum.v, Q6_V_vror_VR(sum.v, i));
+	q = Q6_Vh_vpacke_VwVw(Q6_V_vzero(), ADD(q, SPLAT(bias)));
+	q = Q6_Vb_vpacke_VhVh(Q6_V_vzero(), q);
+	for (i = 0; i < 32; i += 4)
+		*(int32_t *)(void *)(b->q + i) = Q6_R_vextract_VR(q, i);
 	b->d0 = b->d * -ACT_MAGIC;
-	b->sum = b->d * (float)sum;
-	b->sum_high = b->d * (float)high;
+	b->sum = b->d * (float)(sum.i[0] + sum.i[16]);
+	b->sum_high = b->d * (float)sum.i[16];
+}
+
+void
+hx_quantize_row(struct act_q8 *y, const float *x, uint32_t k, uint8_t bias,
+    uint32_t fine)
+{
+	uint32_t i;
+
+	for (i = 0; i < k / 32; i++)
+		quantize_block(y + i, x + 32 * i, bias, fine);
 }
 
 uint32_t
 hx_quantize(const struct hx_batch *b, const struct hx_op *op)
 {
-	uint32_t r, i;
+	uint32_t r;
 
-	for (r = 0; r < hx_rows(b, op); r++) {
-		struct act_q8 *out = hx_at(b, &op->out, r);
-		const float *x = hx_at(b, &op->in[0], r);
-
-		for (i = 0; i < op->out.cols / 32; i++)
-			quantize_block(out + i, x + 32 * i,
-			    (uint8_t)b->m->act_bias, op->fine);
-	}
+	for (r = 0; r < hx_rows(b, op); r++)
+		hx_quantize_row(hx_at(b, &op->out, r), hx_at(b, &op->in[0],
+		    r), op->out.cols, (uint8_t)b->m->act_bias,
+		    op->fine);
 	return HXQ_OK;
 }
+
+/* --- positions --- */
 
 /* One head by its row of the table: n_rot / 2 cosines, as many sines. */
 static void
@@ -153,39 +223,148 @@ hx_rope(const struct hx_batch *b, const struct hx_op *op)
 	return HXQ_OK;
 }
 
-uint32_t
-hx_swiglu(const struct hx_batch *b, const struct hx_op *op)
+/* --- gates --- */
+
+/* kernels/impl.h, worker/ops_cpu.c */
+#define GELU_2Z		1.59576912160573071f
+#define GELU_CUBE	0.044715f
+#define OAI_ALPHA	1.702f
+#define OAI_LIMIT	7.0f
+
+/* g * sigmoid(z) * u; Inf times 0 would be NaN: gate(-Inf) is 0. */
+static float
+gate(float g, float z, float u)
 {
-	uint32_t r, i;
+	float e = hx_exp(z < 0 ? z : -z), s = hx_div(z < 0 ? e : 1, 1 + e);
+
+	return (s > 0 || g != g ? g * s : 0) * u;
+}
+
+static float
+clamp(float x, float lo, float hi)	/* NaN stays */
+{
+	return x > hi ? hi : x < lo ? lo : x;
+}
+
+static float
+glu(uint32_t kind, float g, float u)
+{
+	if (kind == HX_SWIGLU)
+		return gate(g, g, u);
+	if (kind == HX_GEGLU)
+		return gate(g, GELU_2Z * (g + GELU_CUBE * (g * g) * g), u);
+	g = g > OAI_LIMIT ? OAI_LIMIT : g;
+	return gate(g, OAI_ALPHA * g, clamp(u, -OAI_LIMIT, OAI_LIMIT) + 1);
+}
+
+INLINE HVX_Vector
+vglu(uint32_t kind, HVX_Vector g, HVX_Vector u)
+{
+	HVX_Vector z = g, t;
+
+	if (kind == HX_GEGLU) {
+		/* Beyond 100 the gate is open or shut anyway. */
+		t = vf_clamp(g, -100, 100);
+		z = vf_mul(vf_mul(vf_splat(GELU_CUBE), vf_mul(t, t)), t);
+		z = vf_mul(vf_splat(GELU_2Z), vf_add(t, z));
+	}
+	if (kind == HX_SWIGLU_OAI) {
+		g = vf_clamp(g, -0x1.fffffep+127f, OAI_LIMIT);
+		t = vf_clamp(g, -1000, OAI_LIMIT);
+		z = vf_mul(vf_splat(OAI_ALPHA), t);
+		u = vf_add(vf_clamp(u, -OAI_LIMIT, OAI_LIMIT), vf_splat(1));
+	}
+	return vf_mul(vf_mul(g, vf_sigmoid(z)), u);
+}
+
+INLINE void
+glu_row(uint32_t kind, float *y, const float *g, const float *u, uint32_t k)
+{
+	int vector = vf_finite(g, k) && vf_finite(u, k);
+	uint32_t i;
+
+	for (i = 0; vector && i + VF_ALL <= k; i += VF_ALL)
+		vf_store(y + i, vglu(kind, vf_load(g + i), vf_load(u + i)));
+	for (; i < k; i++)
+		y[i] = glu(kind, g[i], u[i]);
+}
+
+uint32_t
+hx_glu(const struct hx_batch *b, const struct hx_op *op)
+{
+	uint32_t k = op->out.cols, r;
 
 	for (r = 0; r < hx_rows(b, op); r++) {
 		float *y = hx_at(b, &op->out, r);
 		const float *g = hx_at(b, &op->in[0], r);
 		const float *u = hx_at(b, &op->in[1], r);
 
-		for (i = 0; i < op->out.cols; i++) {
-			float e = hx_exp(g[i] < 0 ? g[i] : -g[i]);
-			float s = hx_div(g[i] < 0 ? e : 1, 1 + e);
-
-			/* Inf times 0 would be NaN: gate(-Inf) is 0. */
-			y[i] = (s > 0 || g[i] != g[i] ? g[i] * s : 0) * u[i];
-		}
+		if (op->kind == HX_SWIGLU)
+			glu_row(HX_SWIGLU, y, g, u, k);
+		else if (op->kind == HX_GEGLU)
+			glu_row(HX_GEGLU, y, g, u, k);
+		else
+			glu_row(HX_SWIGLU_OAI, y, g, u, k);
 	}
 	return HXQ_OK;
 }
 
+/* --- one or two operands --- */
+
 uint32_t
 hx_add(const struct hx_batch *b, const struct hx_op *op)
 {
-	uint32_t r, i;
+	uint32_t k = op->out.cols, r, i;
 
 	for (r = 0; r < hx_rows(b, op); r++) {
 		float *y = hx_at(b, &op->out, r);
 		const float *p = hx_at(b, &op->in[0], r);
 		const float *q = hx_at(b, &op->in[1], r);
+		int vector = vf_finite(p, k) && vf_finite(q, k);
 
-		for (i = 0; i < op->out.cols; i++)
+		for (i = 0; vector && i + VF_ALL <= k; i += VF_ALL)
+			vf_store(y + i, vf_add(vf_load(p + i),
+			    vf_load(q + i)));
+		for (; i < k; i++)
 			y[i] = p[i] + q[i];
+	}
+	return HXQ_OK;
+}
+
+uint32_t
+hx_scale(const struct hx_batch *b, const struct hx_op *op)
+{
+	uint32_t k = op->out.cols, r, i;
+
+	for (r = 0; r < hx_rows(b, op); r++) {
+		float *y = hx_at(b, &op->out, r);
+		int vector = vf_finite(y, k);
+
+		for (i = 0; vector && i + VF_ALL <= k; i += VF_ALL)
+			vf_store(y + i, vf_mul(vf_load(y + i),
+			    vf_splat(op->param)));
+		for (; i < k; i++)
+			y[i] *= op->param;
+	}
+	return HXQ_OK;
+}
+
+uint32_t
+hx_softcap(const struct hx_batch *b, const struct hx_op *op)
+{
+	const HVX_Vector cap = vf_splat(op->param);
+	const float inv = hx_div(1, op->param);
+	uint32_t k = op->out.cols, r, i;
+
+	for (r = 0; r < hx_rows(b, op); r++) {
+		float *y = hx_at(b, &op->out, r);
+		int vector = vf_finite(y, k);
+
+		for (i = 0; vector && i + VF_ALL <= k; i += VF_ALL)
+			vf_store(y + i, vf_mul(cap, vf_tanh(vf_mul(
+			    vf_load(y + i), vf_splat(inv)))));
+		for (; i < k; i++)
+			y[i] = op->param * hx_tanh(y[i] * inv);
 	}
 	return HXQ_OK;
 }

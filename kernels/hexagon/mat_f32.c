@@ -1,0 +1,96 @@
+/* kernels/hexagon/mat_f32.c - matrices of floats, by integers: layout.h. */
+#include "vfloat.h"
+
+enum { ROWS = 4 };		/* of activations at once */
+
+static int32_t fixed[ROWS][HX_MAX_K] __attribute__((aligned(128)));
+static int32_t top_of[ROWS];
+
+/* Row r of the activations as integers. */
+static void
+prepare(uint32_t r, const float *x, uint32_t k)
+{
+	uint32_t top = vf_top(x, k), i;
+
+	top_of[r] = hx_exponent(top);
+	for (i = 0; i + VF_ALL <= k; i += VF_ALL)
+		*(HVX_Vector *)(void *)(fixed[r] + i) =
+		    vf_fixed(vf_load(x + i), top_of[r]);
+	for (; i < k; i++)
+		fixed[r][i] = hx_fixed(hx_bits(x[i]), top_of[r]);
+}
+
+/* The panel times nrows rows: sums by halves. */
+INLINE void
+panel_times(const HVX_Vector *w, uint32_t nrows, uint32_t k, HVX_Vector *high,
+    HVX_Vector *low)
+{
+	HVX_Vector sum[ROWS], s;
+	uint32_t i, j, r;
+
+	for (r = 0; r < nrows; r++)
+		high[r] = low[r] = Q6_V_vzero();
+	for (i = 0; i < k; i += HX_F32_GROUP) {
+		for (r = 0; r < nrows; r++)
+			sum[r] = SPLAT(16);
+		for (j = i; j < MIN(i + HX_F32_GROUP, k); j++, w++)
+			for (r = 0; r < nrows; r++) {
+				s = SPLAT(fixed[r][j]);
+				sum[r] = Q6_Vw_vasracc_VwVwR(sum[r],
+				    vf_mulhi(*w, s), 5);
+			}
+		for (r = 0; r < nrows; r++) {
+			low[r] = ADD(low[r], AND(sum[r], SPLAT(0xffff)));
+			high[r] = Q6_Vw_vasracc_VwVwR(high[r], sum[r], 16);
+		}
+	}
+}
+
+static void
+put(float *y, const int32_t *top, uint32_t r, HVX_Vector high, HVX_Vector low,
+    const float *bias, uint32_t n)
+{
+	union { HVX_Vector v; int32_t i[HX_LANES]; } h = { .v = high };
+	union { HVX_Vector v; int32_t i[HX_LANES]; } l = { .v = low };
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		y[i] = hx_f32_finish(h.i[i], l.i[i], top[i], top_of[r]);
+		if (bias != NULL)
+			y[i] += bias[i];
+	}
+}
+
+static void
+tile(const struct hx_batch *b, const struct hx_op *op, const uint8_t *w,
+    const float *bias, uint32_t r, uint32_t n)
+{
+	uint32_t k = op->w.cols, nout = op->out.cols, i, j;
+	HVX_Vector high[ROWS], low[ROWS];
+
+	for (j = 0; j < n; j++)
+		prepare(j, hx_at(b, &op->in[0], r + j), k);
+	for (i = 0; i < nout; i += HX_LANES, w += HX_VEC * (1 + k)) {
+		const HVX_Vector *panel = (const void *)w;
+
+		if (n == ROWS)
+			panel_times(panel + 1, ROWS, k, high, low);
+		else
+			panel_times(panel + 1, 1, k, high, low);
+		for (j = 0; j < n; j++)
+			put((float *)hx_at(b, &op->out, r + j) + i,
+			    (const int32_t *)(const void *)panel, j, high[j],
+			    low[j], bias != NULL ? bias + i : NULL,
+			    MIN(nout - i, HX_LANES));
+	}
+}
+
+void
+hx_matrix_f32(const struct hx_batch *b, const struct hx_op *op,
+    const uint8_t *w, const float *bias, uint32_t r0, uint32_t r1)
+{
+	for (; r1 - r0 >= ROWS; r0 += ROWS)
+		tile(b, op, w, bias, r0, ROWS);
+	for (; r0 < r1; r0++)
+		tile(b, op, w, bias, r0, 1);
+}
