@@ -151,17 +151,18 @@ want_row(const struct cache *c, const float *q, uint32_t seq, uint32_t pos,
 	free(a.scratch);
 }
 
-/* A score sums dim products in float, here and in double there: that error,
- * relative to the largest it could be, is one of the weights; then exp, and
- * sums over the keys. */
+/* Elements of keys and values have 13 bits below their largest, those of
+ * queries 14: an error of 2^-13 in each of dim products of a score, some of
+ * which cancel, is the same relative error of a weight; weights have 14 bits
+ * below the block's largest. */
 static double
 bound(const struct cache *c, const float *q)
 {
 	uint32_t dim = c->hp.head_dim;
-	double top = (double)largest(0, q, 4 * dim) * (double)c->kmax * dim *
+	double top = (double)largest(0, q, 4 * dim) * (double)c->kmax *
 	    (double)c->hp.attn_scale;
 
-	return (64 + 2 * sqrt(dim) * top) * 0x1p-24 * (double)c->vmax;
+	return (2 + sqrt(dim) * top) * 0x1p-13 * (double)c->vmax;
 }
 
 static void
@@ -176,7 +177,7 @@ attend(struct cache *c, uint32_t n, int sinks)
 	struct hx_op op = op_on(c, HX_ATTENTION);
 	float *sink = NULL;
 	float *want = calloc(cols, sizeof(*want));
-	float *first = calloc(cols, sizeof(*first));
+	float *all = calloc(ROWS * cols, sizeof(*all));
 
 	if (sinks) {
 		op.w = hexworld_take(c->w, 1, 0, 4);
@@ -203,13 +204,131 @@ attend(struct cache *c, uint32_t n, int sinks)
 			check_close(&got[i], &y, &eps, 1, "attention");
 		}
 	}
-	/* The first row alone: the same bits. */
-	memcpy(first, hexworld_at(c->w, &op.out, 0), cols * sizeof(*first));
-	hexworld_run(c->w, &op, 1, 0);
-	check_bytes(hexworld_at(c->w, &op.out, 0), first, cols * sizeof(*first),
-	    "a row alone");
+	/* Each alone: the same bits. */
+	for (r = 0; r < ROWS; r++)
+		memcpy(all + r * cols, hexworld_at(c->w, &op.out, r),
+		    cols * sizeof(*all));
+	for (r = 0; r < ROWS; r++, op.in[0].offset += op.in[0].row_bytes) {
+		c->w->seq = seq + r;
+		c->w->pos = pos + r;
+		hexworld_run(c->w, &op, 1, 0);
+		check_bytes(hexworld_at(c->w, &op.out, 0), all + r * cols,
+		    cols * sizeof(*all), "a row alone");
+	}
 	free(want);
-	free(first);
+	free(all);
+}
+
+/* Many rows of one sequence, more than share a block at a time: as alone. */
+static void
+check_prompt(struct hexagon_world *w, enum kv_fmt f)
+{
+	enum { N = 70 };
+	uint32_t seq[N] = { 0 }, pos[N], cols = 4 * 64, r, status;
+	struct hx_op op;
+	struct cache c;
+	float *all = calloc(N * cols, sizeof(*all));
+
+	begin("a prompt of %d rows, KV format %u", N, f);
+	cache_open(&c, w, f, 64, N);
+	store(&c, N, IN_RANDOM);
+	op = op_on(&c, HX_ATTENTION);
+	op.in[0] = hexworld_take(w, N, 0, cols);
+	op.out = hexworld_take(w, N, 0, cols);
+	for (r = 0; r < N; r++) {
+		pos[r] = r;
+		fill_floats(hexworld_at(w, &op.in[0], r), cols, IN_RANDOM);
+	}
+	w->seq = seq;
+	w->pos = pos;
+	status = hexworld_run(w, &op, N, 0);
+	check(status == HXQ_OK, "status: %s", domain_status_text(status));
+	for (r = 0; r < N; r++)
+		memcpy(all + r * cols, hexworld_at(w, &op.out, r),
+		    cols * sizeof(*all));
+	for (r = 0; r < N; r++, op.in[0].offset += op.in[0].row_bytes) {
+		w->pos = pos + r;
+		hexworld_run(w, &op, 1, 0);
+		check_bytes(hexworld_at(w, &op.out, 0), all + r * cols,
+		    cols * sizeof(*all), "a row alone");
+	}
+	free(c.here);
+	free(all);
+}
+
+/* One element that is not finite, of a key, a value or the query: those that
+ * see it, and no others. */
+static void
+check_not_finite(struct hexagon_world *w, enum kv_fmt f)
+{
+	static const uint32_t seq[2], pos[2] = { 39, 70 };
+	uint32_t cols = 4 * 64, i, what, status;
+	struct hx_op op, store_op;
+	struct cache c;
+	float *x;
+
+	for (what = 0; what < 3; what++) {
+		begin("not finite: %u, KV format %u", what, f);
+		cache_open(&c, w, f, 64, 80);
+		store(&c, 71, IN_RANDOM);
+		store_op = op_on(&c, HX_KV_STORE);
+		store_op.in[0] = hexworld_take(w, 1, 0, 128);
+		store_op.in[1] = hexworld_take(w, 1, 0, 128);
+		memset(hexworld_at(w, &store_op.in[0], 0), 0, 512);
+		memset(hexworld_at(w, &store_op.in[1], 0), 0, 512);
+		x = hexworld_at(w, &store_op.in[what % 2], 0);
+		x[3] = what == 2 ? 0 : INFINITY;	/* of head 0 */
+		w->seq = seq;
+		w->pos = &(const uint32_t){ 40 };
+		status = hexworld_run(w, &store_op, 1, 0);
+		check(status == HXQ_OK, "%s", domain_status_text(status));
+		op = op_on(&c, HX_ATTENTION);
+		op.in[0] = hexworld_take(w, 2, 0, cols);
+		op.out = hexworld_take(w, 2, 0, cols);
+		for (i = 0; i < 2; i++)
+			fill_floats(hexworld_at(w, &op.in[0], i), cols,
+			    IN_RANDOM);
+		if (what == 2)
+			((float *)hexworld_at(w, &op.in[0], 1))[5] = NAN;
+		w->pos = pos;
+		status = hexworld_run(w, &op, 2, 0);
+		check(status == HXQ_OK, "%s", domain_status_text(status));
+		for (i = 0; i < 2 * cols; i++) {
+			uint32_t heads = what == 2 ? 1 : 2;
+			int bad = i / cols == 1 && i % cols < heads * 64;
+			float y = ((const float *)hexworld_at(w, &op.out,
+			    i / cols))[i % cols];
+
+			check(bad == !isfinite(y), "row %u, element %u is %g",
+			    i / cols, i % cols, (double)y);
+		}
+		free(c.here);
+	}
+}
+
+/* What a head of halves [h, h + 128) comes to, each nearly. */
+static void
+check_half_head(const float *got, uint32_t half)
+{
+	float top = 0, want;
+	int finite = 1;
+	uint32_t i;
+
+	for (i = 0; i < 128; i++) {
+		want = half_to_float((uint16_t)(half + i));
+		finite &= isfinite(want);
+		top = fmaxf(top, fabsf(want));
+	}
+	for (i = 0; i < 128; i++) {
+		double y = (double)half_to_float((uint16_t)(half + i));
+		double eps = (double)top * 0x1p-12;
+
+		if (finite)
+			check_close(&got[i], &y, &eps, 1, "half");
+		else
+			check(isnan(got[i]), "half %04x, of a head that is "
+			    "not finite, is %.9g", half + i, (double)got[i]);
+	}
 }
 
 /* With one key its value is the result: every half there is. */
@@ -222,7 +341,6 @@ check_halves(struct hexagon_world *w)
 	struct hx_op op;
 	struct cache c;
 	uint16_t *v;
-	float want;
 
 	begin("every half as a value");
 	cache_open(&c, w, KV_FMT_F16, 128, 1);
@@ -242,15 +360,9 @@ check_halves(struct hexagon_world *w)
 		check(status == HXQ_OK, "status: %s",
 		    domain_status_text(status));
 		got = hexworld_at(w, &op.out, 0);
-		for (i = 0; i < 4 * 128; i++) {
-			uint16_t h = (uint16_t)(half - 256 + i / 256 * 128 +
-			    i % 128);
-
-			want = half_to_float(h);
-			check(got[i] == want || (isnan(want) &&
-			    isnan(got[i])), "half %04x is %.9g, not %.9g", h,
-			    (double)got[i], (double)want);
-		}
+		for (i = 0; i < 4; i++)
+			check_half_head(got + i * 128, half - 256 + i / 2 *
+			    128);
 	}
 	free(c.here);
 }
@@ -287,6 +399,8 @@ check_hexagon_attn(struct hexagon_world *w)
 	kernels_init(&ref, 0);
 	check_halves(w);
 	for (f = 0; f < KV_FMT_N; f++) {
+		check_prompt(w, f);
+		check_not_finite(w, f);
 		for (i = 0; i < NITEMS(shape); i++)
 			for (in = 0; in < IN_N; in++)
 				one_cache(w, f, shape[i].dim, shape[i].n, in,

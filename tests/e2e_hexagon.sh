@@ -140,6 +140,13 @@ check "two operations a pipeline fall back for good reason" "$PYTHON" - "$OUT" \
 	assert all(x['reason'] for x in cpu)
 	assert all(s['device_ops'] > 20 for s in o['summary'])
 	END
+# Loops that are not pipelined any more, or whose sums went to memory.
+counts() {
+	"$PYTHON" "$TESTS/hexagon_counts.py" --domain \
+	    "$(dirname "$BIN")/hexagon-domain" >/dev/null || [ $? -eq 77 ]
+}
+check "products a packet" counts
+
 works "devices" devices --json
 check "limits by trying" "$PYTHON" - "$OUT" <<-'END'
 	import json, sys

@@ -63,18 +63,23 @@ static int
 supports_attention(const struct program *p, char reason[REASON_LEN])
 {
 	const struct hparams *hp = p->env.hp;
+	uint32_t dim, n_rep;
 
 	if (p->env.kv.nbytes > UINT32_MAX)
 		return no(reason, "a KV cache of %" PRIu64 " bytes is beyond "
 		    "32 bits", p->env.kv.nbytes);
 	if (hp == NULL)
 		return 1;
-	if (hp->head_dim > HX_MAX_DIM || hp->v_dim > HX_MAX_DIM ||
-	    hp->n_head > hp->n_head_kv * HX_MAX_REP)
+	dim = MAX(hp->head_dim, hp->v_dim);
+	n_rep = hp->n_head / hp->n_head_kv;
+	if (hp->head_dim % 4 != 0)
+		return no(reason, "heads of %u elements, which is no multiple "
+		    "of 4", hp->head_dim);
+	if (dim > HX_MAX_DIM || n_rep > HX_MAX_REP ||
+	    ALIGN_UP(dim, 64) * n_rep > HX_MAX_QUERIES)
 		return no(reason, "heads of %u elements, %u for each KV head: "
-		    "the domain has room for %u and %u",
-		    MAX(hp->head_dim, hp->v_dim), hp->n_head / hp->n_head_kv,
-		    HX_MAX_DIM, HX_MAX_REP);
+		    "the domain has room for %u and %u, %u together", dim,
+		    n_rep, HX_MAX_DIM, HX_MAX_REP, HX_MAX_QUERIES);
 	return 1;
 }
 

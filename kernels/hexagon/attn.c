@@ -1,319 +1,474 @@
-/* kernels/hexagon/attn.c - the KV cache and attention.
+/* kernels/hexagon/attn.c - attention, in integers.
  *
- * The cache lies as the host has it (kernels.h: K in blocks of KEY_LANES
- * positions, V by rows).  A row alone, and the query heads that share a KV head
- * together: keys in blocks of KEY_LANES by absolute position, which become
- * floats once for all of them, each block's sums onto those before it (online
- * softmax; Milakov and Gimelshein 2018, arXiv 1805.02867).  So no result
- * depends on the batch. */
-#include "domain.h"
+ * Keys and values in blocks of ATTN_BLOCK by absolute position, each made fixed
+ * point once (attn_block.c) for all queries that see it: those of the heads
+ * that share it and of some rows of a sequence.  For one query (14 bits and a
+ * sign) and block:
+ *
+ *	score = sum of q * k	32 keys in the lanes of a vector; exact over
+ *				STEP elements, then with headroom
+ *	x = score * scale * log2 e	16 bits behind the point, +-2^14
+ *	2^x = 2^-f * 2^n	n = ceil(x), f by a polynomial (vfloat.h)
+ *	p = 2^x * 2^(unit of the value), 14 bits below the block's largest
+ *	out = sum of p * v	exact over KEYS_STEP keys, then with headroom
+ *
+ * and the block's sums onto those before it, whose exponents are integers: so
+ * to bring them to a new maximum is a shift (online softmax; Milakov and
+ * Gimelshein 2018, arXiv 1805.02867).  All of it in one order of absolute
+ * positions, from the query's own keys: no result depends on the batch.
+ *
+ * What is not finite in a query, or in a key or value that it sees, makes its
+ * whole result NaN. */
+#include "attn.h"
+#include "vfloat.h"
 
-/* The cache of one sequence and KV head. */
-static uint8_t *
-kv_at(const struct hx_batch *b, const struct hx_op *op, uint32_t seq,
-    uint32_t head, int value)
-{
-	uint32_t i = seq * b->m->n_head_kv + head;
-
-	return b->base[HX_BUF_KV] + (value ? op->v + i * op->v_head :
-	    op->k + i * op->k_head);
-}
-
-/* 32 floats as the host's kv_store makes a block_q8_0. */
-static uint16_t
-round_q8(int8_t *q, const float *x)
-{
-	uint32_t i, amax = 0;
-	float d, inv;
-	uint16_t h;
-	int32_t v;
-
-	for (i = 0; i < 32; i++)
-		amax = MAX(amax, hx_bits(x[i]) & 0x7fffffff);
-	if (amax >= 0x7f800000)
-		h = 0x7e00;
-	else if (hx_float(amax) >= 65504.0f * 127)
-		h = 0x7bff;
-	else
-		h = amax < 0x00800000u * 64 ? 0 :
-		    hx_to_half(hx_div(hx_float(amax), 127));
-	d = hx_from_half(h);
-	inv = d > 0 ? hx_div(1, d) : 0;
-	for (i = 0; i < 32; i++) {
-		v = d > 0 ? __builtin_HEXAGON_F2_conv_sf2w(x[i] * inv) : 0;
-		q[i] = (int8_t)(v > 127 ? 127 : v < -127 ? -127 : v);
-	}
-	return h;
-}
-
-/* A key into its lane of a block of KEY_LANES. */
-static void
-store_key(uint8_t *block, uint32_t fmt, uint32_t lane, const float *x,
-    uint32_t dim)
-{
-	uint16_t *h = (uint16_t *)(void *)block;
-	int8_t q[32];
-	uint32_t i, j;
-
-	if (fmt == KV_FMT_Q8_0) {
-		for (i = 0; i < dim; i += 32) {
-			h[i / 32 * KEY_LANES + lane] = round_q8(q, x + i);
-			for (j = 0; j < 32; j++)
-				block[dim + (i + j) * KEY_LANES + lane] =
-				    (uint8_t)q[j];
-		}
-		return;
-	}
-	for (i = 0; i < dim; i++)
-		if (fmt == KV_FMT_F16)
-			h[i * KEY_LANES + lane] = hx_to_half(x[i]);
-		else
-			((float *)(void *)block)[i * KEY_LANES + lane] = x[i];
-}
-
-static void
-store_value(uint8_t *dst, uint32_t fmt, const float *x, uint32_t dim)
-{
-	struct block_q8_0 *b = (struct block_q8_0 *)(void *)dst;
-	uint32_t i;
-
-	if (fmt == KV_FMT_Q8_0) {
-		for (i = 0; i < dim; i += 32, b++)
-			b->d = round_q8(b->q, x + i);
-		return;
-	}
-	for (i = 0; i < dim; i++)
-		if (fmt == KV_FMT_F16)
-			((uint16_t *)(void *)dst)[i] = hx_to_half(x[i]);
-		else
-			((float *)(void *)dst)[i] = x[i];
-}
-
-uint32_t
-hx_kv_store(const struct hx_batch *b, const struct hx_op *op)
-{
-	const struct hx_model *m = b->m;
-	uint32_t r, h, pos;
-
-	for (r = 0; r < b->nrows; r++) {
-		const float *k = hx_at(b, &op->in[0], r);
-		const float *v = hx_at(b, &op->in[1], r);
-
-		pos = op->ring > 0 ? b->pos[r] % op->ring : b->pos[r];
-		for (h = 0; h < m->n_head_kv; h++) {
-			store_key(kv_at(b, op, b->seq[r], h, 0) +
-			    pos / KEY_LANES * KEY_LANES * m->k_row, m->kfmt,
-			    pos % KEY_LANES, k + h * m->head_dim,
-			    m->head_dim);
-			store_value(kv_at(b, op, b->seq[r], h, 1) +
-			    pos * m->v_row, m->vfmt, v + h * m->v_dim,
-			    m->v_dim);
-		}
-	}
-	return HXQ_OK;
-}
-
-/* --- attention --- */
-
-/* A block of KEY_LANES keys and values as floats, for all the query heads that
- * share them; bytes of Q8_0 stay what they are. */
-static float kf[HX_MAX_DIM * KEY_LANES] __attribute__((aligned(128)));
-static float vf[KEY_LANES * HX_MAX_DIM] __attribute__((aligned(128)));
-
-/* s[l] += q * key, of one element of a block's keys. */
-static inline void
-bytes_onto(float *s, float q, const int8_t *b)
-{
-	uint32_t l;
-
-	for (l = 0; l < KEY_LANES; l++)
-		s[l] += q * (float)b[l];
-}
-
-static inline void
-floats_onto(float *s, float q, const float *f)
-{
-	uint32_t l;
-
-	for (l = 0; l < KEY_LANES; l++)
-		s[l] += q * f[l];
-}
-
-/* Scores of a block's KEY_LANES keys, unscaled.  f: they, as floats; q8: as
- * Q8_0 has them, if f is NULL. */
-static void
-scores(float *s, const float *q, const float *f, const uint8_t *q8,
-    uint32_t dim)
-{
-	const uint16_t *h = (const uint16_t *)(const void *)q8;
-	const int8_t *b = (const int8_t *)q8 + dim;
-	float part[KEY_LANES];
-	uint32_t i, j, l;
-
-	for (l = 0; l < KEY_LANES; l++)
-		s[l] = 0;
-	if (f != NULL) {
-		for (i = 0; i < dim; i++, f += KEY_LANES)
-			floats_onto(s, q[i], f);
-		return;
-	}
-	for (i = 0; i < dim; i += 32, h += KEY_LANES) {
-		for (l = 0; l < KEY_LANES; l++)
-			part[l] = 0;
-		for (j = i; j < i + 32; j++, b += KEY_LANES)
-			bytes_onto(part, q[j], b);
-		for (l = 0; l < KEY_LANES; l++)
-			s[l] += part[l] * hx_from_half(h[l]);
-	}
-}
-
-/* out += e * value, which is f, or q8 if that is NULL. */
-static void
-value_onto(float *out, float e, const float *f, const uint8_t *q8,
-    uint32_t dim)
-{
-	const struct block_q8_0 *b = (const void *)q8;
-	uint32_t i, j;
-	float d;
-
-	if (f != NULL) {
-		for (i = 0; i < dim; i++)
-			out[i] += e * f[i];
-		return;
-	}
-	for (i = 0; i < dim; i += 32, b++) {
-		d = e * hx_from_half(b->d);
-		for (j = 0; j < 32; j++)
-			out[i + j] += d * (float)b->q[j];
-	}
-}
-
-/* n elements as floats; NULL when they are bytes. */
-static const float *
-as_floats(float *room, const uint8_t *x, uint32_t fmt, uint32_t n)
-{
-	if (fmt == KV_FMT_Q8_0)
-		return NULL;
-	if (fmt == KV_FMT_F32)
-		return (const float *)(const void *)x;
-	hx_floats(room, (const uint16_t *)(const void *)x, n);
-	return room;
-}
-
-/* What a query has summed so far. */
-struct sums {
-	float max, sum;
-	float *out;		/* (v_dim) */
+enum {
+	STEP = 16,		/* elements: 16 * 2^14 * 2^13 = 2^31 */
+	KEYS_STEP = 16,		/* keys, likewise */
+	Q_BITS = 14, P_BITS = 14,
+	TILE = 64,		/* queries at once, or one row's heads */
+	MOST_X = 1 << 30,	/* of x */
+	NEVER = -(1 << 20)	/* an exponent below all others */
 };
 
-/* Keys [l0, n) of a block, n <= KEY_LANES. */
-static void
-block_onto(const struct hx_model *m, struct sums *t, const float *q,
-    const uint8_t *k, const float *kfloat, const uint8_t *v,
-    const float *vfloat, uint32_t l0, uint32_t n)
-{
-	float s[KEY_LANES], top = t->max, e;
-	uint32_t l, i;
+/* A query and what it has summed. */
+struct query {
+	const float *q;
+	float *out;
+	const float *sink;		/* its logit; NULL = none */
+	uint32_t first, end;		/* keys that it sees */
+	int32_t exponent;		/* of q's integers: 2^exponent */
+	int32_t max, top;		/* sum * 2^max; acc * 2^(top - 12) */
+	uint32_t room;			/* log2 of the blocks it sees */
+	float sum;
+	int bad;
+	uint32_t *words;		/* (head_dim / 2) pairs of elements */
+	int32_t *acc;			/* (v_dim) */
+};
 
-	scores(s, q, kfloat, k, m->head_dim);
-	for (l = l0; l < n; l++) {
-		s[l] *= m->attn_scale;
-		if (m->attn_softcap > 0)
-			s[l] = m->attn_softcap * hx_tanh(hx_div(s[l],
-			    m->attn_softcap));
-		top = s[l] <= top ? top : s[l];		/* NaN wins */
-	}
-	if (top != t->max) {
-		e = hx_exp(t->max - top);
-		t->sum *= e;
-		for (i = 0; i < m->v_dim; i++)
-			t->out[i] *= e;
-		t->max = top;
-	}
-	for (l = l0; l < n; l++) {
-		e = hx_exp(s[l] - t->max);
-		t->sum += e;
-		value_onto(t->out, e, vfloat != NULL ? vfloat + l * m->v_dim :
-		    NULL, v + l * m->v_row, m->v_dim);
-	}
+static struct query query[HX_MAX_REP > TILE ? HX_MAX_REP : TILE];
+static uint32_t words[HX_MAX_QUERIES / 2] __attribute__((aligned(128)));
+static int32_t acc[HX_MAX_QUERIES] __attribute__((aligned(128)));
+static struct hx_block block;
+
+/* What a layer's queries share. */
+struct layer {
+	const struct hx_model *m;
+	const struct hx_op *op;
+	int32_t scale, scale_exponent;	/* scale * log2 e = scale * 2^(..) */
+};
+
+#define LOG2E	1.44269504f
+#define LN2	0.693147181f
+
+/* 2^n, 0 below the normal numbers. */
+static float
+two_to(int32_t n)
+{
+	return n < -126 ? 0 : hx_float((uint32_t)(MIN(n, 127) + 127) << 23);
 }
+
+static uint32_t
+log2_up(uint32_t n)
+{
+	return n <= 1 ? 0 : 32 - (uint32_t)__builtin_clz(n - 1);
+}
+
+/* --- queries --- */
+
+/* The query's integers, by pairs as blocks have keys': of every four elements
+ * (0, 2), (1, 3). */
+static void
+take_query(const struct hx_model *m, struct query *t)
+{
+	int16_t x[HX_MAX_DIM + 64] __attribute__((aligned(128)));
+	uint32_t top = vf_top(t->q, m->head_dim), i;
+	int32_t e = hx_exponent(top);
+	uint32_t nblocks = (t->end - 1) / ATTN_BLOCK - t->first / ATTN_BLOCK +
+	    1;
+
+	for (i = 0; i < m->head_dim; i++)
+		x[i] = (int16_t)(hx_fixed(hx_bits(t->q[i]), e) / (1 << 17));
+	for (i = 0; i < m->head_dim; i += 4) {
+		t->words[i / 2] = (uint16_t)x[i] | (uint32_t)(uint16_t)
+		    x[i + 2] << 16;
+		t->words[i / 2 + 1] = (uint16_t)x[i + 1] |
+		    (uint32_t)(uint16_t)x[i + 3] << 16;
+	}
+	for (i = 0; i < ALIGN_UP(m->v_dim, 64); i++)
+		t->acc[i] = 0;
+	t->exponent = e - 140;
+	t->bad = top >= 0x7f800000;
+	t->max = t->top = NEVER;
+	t->room = log2_up(nblocks);
+	t->sum = 0;
+}
+
+/* --- scores --- */
+
+/* Of keys 0 to 31 and 32 to 63, in units of 2^room. */
+static __attribute__((noinline)) HVX_VectorPair
+scores(const uint32_t *q, uint32_t dim, int32_t room)
+{
+	const HVX_Vector *k = (const HVX_Vector *)(const void *)block.k;
+	HVX_Vector a = Q6_V_vzero(), b = a, s, t;
+	uint32_t i, j;
+
+	for (i = 0; i < dim; i += STEP) {
+		s = t = Q6_V_vzero();
+		for (j = i; j < MIN(i + STEP, dim); j += 4, k += 4, q += 2) {
+			s = Q6_Vw_vdmpyacc_VwVhRh_sat(s, k[0], (int32_t)q[0]);
+			t = Q6_Vw_vdmpyacc_VwVhRh_sat(t, k[1], (int32_t)q[0]);
+			s = Q6_Vw_vdmpyacc_VwVhRh_sat(s, k[2], (int32_t)q[1]);
+			t = Q6_Vw_vdmpyacc_VwVhRh_sat(t, k[3], (int32_t)q[1]);
+		}
+		a = Q6_Vw_vasracc_VwVwR(a, s, room);
+		b = Q6_Vw_vasracc_VwVwR(b, t, room);
+	}
+	return Q6_W_vcombine_VV(b, a);
+}
+
+/* x of 32 scores that are worth 2^unit each: 16 bits behind the point. */
+INLINE HVX_Vector
+in_log2(const struct layer *l, HVX_Vector score, HVX_Vector unit)
+{
+	const HVX_Vector most = SPLAT(MOST_X), zero = Q6_V_vzero();
+	HVX_Vector t = vf_mulhi(score, SPLAT(l->scale)), left, right, limit;
+
+	unit = ADD(unit, SPLAT(l->scale_exponent + 16 + 31));
+	left = Q6_Vw_vmax_VwVw(Q6_Vw_vmin_VwVw(unit, SPLAT(31)), zero);
+	right = Q6_Vw_vmax_VwVw(Q6_Vw_vmin_VwVw(SUB(zero, unit), SPLAT(31)),
+	    zero);
+	limit = Q6_Vw_vlsr_VwVw(most, left);
+	t = Q6_Vw_vmin_VwVw(Q6_Vw_vmax_VwVw(t, SUB(zero, limit)), limit);
+	return Q6_Vw_vasr_VwVw(Q6_Vw_vasl_VwVw(t, left), right);
+}
+
+/* Fixed point of 16 bits to a float, and back. */
+INLINE HVX_Vector
+to_float(HVX_Vector x)
+{
+	return vf_round(Q6_Vw_vabs_Vw(x), SPLAT(-16), vf_sign(x));
+}
+
+INLINE HVX_Vector
+from_float(HVX_Vector f)
+{
+	HVX_Vector e = vf_exponent(f), v = SHL(vf_mantissa(f), 7);
+
+	/* Mantissa * 2^(e - 157 + 16), below 2^31. */
+	v = Q6_Vw_vlsr_VwVw(v, Q6_Vw_vmax_VwVw(Q6_Vw_vmin_VwVw(SUB(
+	    SPLAT(141), e), SPLAT(31)), Q6_V_vzero()));
+	v = MUX(EQ(e, Q6_V_vzero()), Q6_V_vzero(), v);
+	return MUX(GT(Q6_V_vzero(), f), SUB(Q6_V_vzero(), v), v);
+}
+
+/* cap * tanh(x / cap), both in units of log2. */
+static __attribute__((noinline)) HVX_Vector
+soft_capped(const struct hx_model *m, HVX_Vector x)
+{
+	HVX_Vector f = vf_mul(to_float(x), vf_splat(hx_div(LN2,
+	    m->attn_softcap)));
+
+	return from_float(vf_mul(vf_splat(m->attn_softcap * LOG2E),
+	    vf_tanh(f)));
+}
+
+/* --- one query on the block --- */
+
+/* Of 32 keys: 2^(n - 30) * part, and what each weighs with its value. */
+struct part {
+	HVX_Vector n, with_value, part;
+};
+
+/* Lanes [lo, hi) are seen. */
+INLINE HVX_VectorPred
+seen(int32_t lo, int32_t hi)
+{
+	static const int32_t lane[HX_LANES] __attribute__((aligned(128))) = {
+		0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17,
+		18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	};
+	HVX_Vector l = *(const HVX_Vector *)(const void *)lane;
+
+	return Q6_Q_and_QQn(GT(SPLAT(hi), l), GT(SPLAT(lo), l));
+}
+
+INLINE struct part
+part_of(const struct layer *l, const struct query *t, HVX_Vector score,
+    HVX_Vector k_unit, HVX_Vector v_unit, int32_t lo, int32_t hi)
+{
+	HVX_VectorPred q = seen(lo, hi);
+	HVX_Vector x = in_log2(l, score, ADD(k_unit, SPLAT(t->exponent)));
+	struct part p;
+
+	if (l->m->attn_softcap > 0)
+		x = soft_capped(l->m, x);
+	x = SUB(Q6_V_vzero(), x);
+	p.part = vf_exp2_part(SHL(AND(x, SPLAT(0xffff)), 7));
+	p.n = SUB(Q6_V_vzero(), Q6_Vw_vasr_VwR(x, 16));
+	p.n = MUX(q, p.n, SPLAT(NEVER));
+	p.with_value = ADD(p.n, MUX(q, v_unit, Q6_V_vzero()));
+	return p;
+}
+
+/* part * 2^(n - max), as far as 31 bits reach. */
+INLINE HVX_Vector
+below(HVX_Vector part, HVX_Vector n, HVX_Vector max)
+{
+	HVX_Vector d = SUB(max, n);
+
+	return Q6_Vw_vlsr_VwVw(part, Q6_Vw_vmin_VwVw(d, SPLAT(31)));
+}
+
+/* 14 bits, to nearest. */
+INLINE HVX_Vector
+weight(const struct part *p, HVX_Vector max)
+{
+	HVX_Vector x = below(p->part, p->with_value, max);
+
+	x = SHR(ADD(x, SPLAT(1 << (29 - P_BITS))), 30 - P_BITS);
+	return Q6_Vw_vmin_VwVw(x, SPLAT((1 << P_BITS) - 1));
+}
+
+/* acc (64 columns from i on) += the block's sum of p * v, keys [lo, hi). */
+static __attribute__((noinline)) void
+values_onto(struct query *t, const uint32_t *p, uint32_t i, uint32_t nvecs,
+    uint32_t lo, uint32_t hi, int32_t room)
+{
+	/* Four keys' weights at a time. */
+	const uint64_t *w = (const uint64_t *)(const void *)p + lo /
+	    KEYS_STEP * (KEYS_STEP / 4);
+	const HVX_Vector *v = (const HVX_Vector *)(const void *)block.v +
+	    lo / KEYS_STEP * (KEYS_STEP / 2) * nvecs + i, *v2;
+	HVX_Vector a = Q6_V_vzero(), b = a, s, u, *y;
+	uint32_t n = DIV_UP(hi, KEYS_STEP) - lo / KEYS_STEP, j;
+
+	for (; n > 0; n--) {
+		s = u = Q6_V_vzero();
+		for (j = 0; j < KEYS_STEP / 4; j++, w++, v = v2 + nvecs) {
+			v2 = v + nvecs;
+			s = Q6_Vw_vdmpyacc_VwVhRh_sat(s, v[0], (int32_t)*w);
+			u = Q6_Vw_vdmpyacc_VwVhRh_sat(u, v[1], (int32_t)*w);
+			s = Q6_Vw_vdmpyacc_VwVhRh_sat(s, v2[0],
+			    (int32_t)(*w >> 32));
+			u = Q6_Vw_vdmpyacc_VwVhRh_sat(u, v2[1],
+			    (int32_t)(*w >> 32));
+		}
+		a = Q6_Vw_vasracc_VwVwR(a, s, 2);
+		b = Q6_Vw_vasracc_VwVwR(b, u, 2);
+	}
+	y = (HVX_Vector *)(void *)t->acc + i;
+	y[0] = Q6_Vw_vasracc_VwVwR(y[0], a, room);
+	y[1] = Q6_Vw_vasracc_VwVwR(y[1], b, room);
+}
+
+/* What was summed comes to a new maximum; how far the block's sums are to be
+ * shifted. */
+static int32_t
+raise(const struct hx_model *m, struct query *t, int32_t max, float sum,
+    int32_t top)
+{
+	int32_t to = top + (int32_t)t->room, i;
+	HVX_Vector *y = (HVX_Vector *)(void *)t->acc;
+
+	if (max > t->max) {
+		t->sum *= two_to(t->max - max);
+		t->max = max;
+	}
+	t->sum += sum * two_to(max - t->max - 24);
+	if (to > t->top) {
+		for (i = 0; i < (int32_t)DIV_UP(m->v_dim, HX_LANES); i++)
+			y[i] = Q6_Vw_vasr_VwR(y[i], MIN(to - t->top, 31));
+		t->top = to;
+	}
+	return MIN(t->top - top, 31);
+}
+
+static HVX_Vector
+units(const int16_t *x, int high)
+{
+	HVX_VectorPair w = Q6_Ww_vunpack_Vh(*(const HVX_Vector *)
+	    (const void *)x);
+
+	return high ? Q6_V_hi_W(w) : Q6_V_lo_W(w);
+}
+
+/* What scores come to: the weights, and how the block's sums are to be
+ * shifted. */
+static __attribute__((noinline)) int32_t
+softmax(const struct layer *l, struct query *t, const HVX_VectorPair *score,
+    int32_t room, int32_t lo, int32_t hi, HVX_Vector *p)
+{
+	HVX_Vector n, top, sum;
+	struct part a, b;
+
+	a = part_of(l, t, Q6_V_lo_W(*score), ADD(units(block.k_unit, 0),
+	    SPLAT(room)), units(block.v_unit, 0), lo, hi);
+	b = part_of(l, t, Q6_V_hi_W(*score), ADD(units(block.k_unit, 1),
+	    SPLAT(room)), units(block.v_unit, 1), lo - 32, hi - 32);
+	n = vf_max_all(Q6_Vw_vmax_VwVw(a.n, b.n));
+	top = vf_max_all(Q6_Vw_vmax_VwVw(a.with_value, b.with_value));
+	sum = vf_sum_all(ADD(below(SHR(a.part, 6), a.n, n), below(SHR(b.part,
+	    6), b.n, n)));
+	*p = Q6_Vh_vpacke_VwVw(weight(&b, top), weight(&a, top));
+	return raise(l->m, t, vf_lane0(n), (float)vf_lane0(sum),
+	    vf_lane0(top));
+}
+
+/* Keys [lo, hi) of the block. */
+static void
+block_onto(const struct layer *l, struct query *t, uint32_t lo, uint32_t hi)
+{
+	static HVX_Vector p;
+	uint32_t nvecs = (uint32_t)ALIGN_UP(l->m->v_dim, 64) / HX_LANES, i;
+	int32_t room = (int32_t)log2_up(DIV_UP(l->m->head_dim, STEP));
+	HVX_VectorPair s = scores(t->words, l->m->head_dim, room);
+
+	room = softmax(l, t, &s, room, (int32_t)lo, (int32_t)hi, &p);
+	for (i = 0; i < nvecs; i += 2)
+		values_onto(t, (const uint32_t *)(const void *)&p, i, nvecs,
+		    lo, hi, room);
+	t->bad |= (block.bad >> lo << lo & (UINT64_MAX >> (ATTN_BLOCK -
+	    hi))) != 0;
+}
+
+/* --- what comes out --- */
 
 /* A sink is one more key, whose value is zero. */
 static void
-sink_onto(const struct hx_model *m, struct sums *t, float sink)
+sink_onto(struct query *t)
 {
-	float e;
-	uint32_t i;
+	float x = *t->sink * LOG2E;
+	int32_t n;
 
-	if (sink > t->max) {
-		e = hx_exp(t->max - sink);
-		t->sum *= e;
-		for (i = 0; i < m->v_dim; i++)
-			t->out[i] *= e;
-		t->max = sink;
+	if (!(x < MOST_X / 65536 && x > -MOST_X / 65536)) {
+		t->bad |= x != x;
+		x = x > 0 ? MOST_X / 65536 : -MOST_X / 65536;
 	}
-	t->sum += hx_exp(sink - t->max);
+	n = (int32_t)x + 1;
+	if (n > t->max) {
+		t->sum *= two_to(t->max - n);
+		t->max = n;
+	}
+	t->sum += hx_exp((x - (float)t->max) * LN2);
 }
 
-/* The n_rep queries that share a KV head, over positions [first, end). */
 static void
-attend(const struct hx_model *m, const struct hx_op *op, const float *q,
-    const uint8_t *k, const uint8_t *v, uint32_t first, uint32_t end,
-    float *out, uint32_t n_rep, const float *sink)
+finish(const struct hx_model *m, struct query *t)
 {
-	static struct sums t[HX_MAX_REP];
-	const float *kfloat, *vfloat;
-	uint32_t p, at, n, i, h;
-	float e;
+	union { HVX_Vector v; float f[HX_LANES]; } y;
+	const HVX_Vector *a = (const HVX_Vector *)(const void *)t->acc;
+	HVX_Vector by, up;
+	uint32_t i, j;
 
-	for (h = 0; h < n_rep; h++)
-		t[h] = (struct sums){ -0x1p127f, 0, out + h * m->v_dim };
-	for (i = 0; i < n_rep * m->v_dim; i++)
-		out[i] = 0;
-	for (p = first & -KEY_LANES; p < end; p += KEY_LANES) {
-		n = MIN(end - p, KEY_LANES);
-		at = op->ring > 0 ? p % op->ring : p;
-		kfloat = as_floats(kf, k + at * m->k_row, m->kfmt,
-		    KEY_LANES * m->head_dim);
-		vfloat = as_floats(vf, v + at * m->v_row, m->vfmt,
-		    n * m->v_dim);
-		for (h = 0; h < n_rep; h++)
-			block_onto(m, &t[h], q + h * m->head_dim,
-			    k + at * m->k_row, kfloat, v + at * m->v_row,
-			    vfloat, first > p ? first - p : 0, n);
+	if (t->sink != NULL)
+		sink_onto(t);
+	by = vf_splat(hx_div(1, t->sum));
+	up = SPLAT(t->top - (P_BITS - 2) - t->max);
+	for (i = 0; i < m->v_dim; i += HX_LANES, a++) {
+		y.v = vf_mul(vf_round(Q6_Vw_vabs_Vw(*a), up, vf_sign(*a)),
+		    by);
+		if (t->bad)
+			y.v = SPLAT(0x7fc00000);
+		for (j = 0; j < MIN(m->v_dim - i, HX_LANES); j++)
+			t->out[i + j] = y.f[j];
 	}
-	for (h = 0; h < n_rep; h++) {
-		if (sink != NULL)
-			sink_onto(m, &t[h], sink[h]);
-		e = hx_div(1, t[h].sum);
-		for (i = 0; i < m->v_dim; i++)
-			t[h].out[i] *= e;
+}
+
+/* --- rows --- */
+
+/* Queries [0, n), of rows of one sequence and KV head. */
+static void
+attend(const struct hx_batch *b, const struct layer *l, uint32_t n,
+    const uint8_t *k, const uint8_t *v)
+{
+	const struct hx_model *m = l->m;
+	const uint8_t *stop = b->base[HX_BUF_KV] + b->nbytes[HX_BUF_KV];
+	uint32_t first = UINT32_MAX, end = 0, p, at, i, lo, hi;
+
+	for (i = 0; i < n; i++) {
+		take_query(m, &query[i]);
+		first = MIN(first, query[i].first);
+		end = MAX(end, query[i].end);
 	}
+	for (p = first & -ATTN_BLOCK; p < end; p += ATTN_BLOCK) {
+		at = l->op->ring > 0 ? p % l->op->ring : p;
+		hx_block_fill(&block, m, k + at * m->k_row, v + at *
+		    m->v_row, stop, MIN(end - p, ATTN_BLOCK));
+		for (i = 0; i < n; i++) {
+			lo = MAX(query[i].first, p) - p;
+			hi = MIN(query[i].end - MIN(query[i].end, p),
+			    ATTN_BLOCK);
+			if (lo < hi)
+				block_onto(l, &query[i], lo, hi);
+		}
+	}
+	for (i = 0; i < n; i++)
+		finish(m, &query[i]);
+}
+
+/* Rows [r, r + n) of the batch, head h. */
+static void
+tile(const struct hx_batch *b, const struct layer *l, uint32_t r, uint32_t n,
+    uint32_t h)
+{
+	const struct hx_model *m = l->m;
+	const struct hx_op *op = l->op;
+	const float *sink = op->w.buf == HX_NONE ? NULL : hx_at(b, &op->w, 0);
+	uint32_t n_rep = m->n_head / m->n_head_kv, i, j, nq = 0, head, end;
+	uint32_t room = (uint32_t)ALIGN_UP(MAX(m->head_dim, m->v_dim), 64);
+
+	for (i = r; i < r + n; i++) {
+		end = b->pos[i] + 1;
+		for (j = 0; j < n_rep; j++, nq++) {
+			head = h * n_rep + j;
+			query[nq] = (struct query){
+				.q = (float *)hx_at(b, &op->in[0], i) +
+				    head * m->head_dim,
+				.out = (float *)hx_at(b, &op->out, i) +
+				    head * m->v_dim,
+				.sink = sink != NULL ? sink + head : NULL,
+				.first = op->window > 0 && end > op->window ?
+				    end - op->window : 0, .end = end,
+				.words = words + nq * room / 2,
+				.acc = acc + nq * room,
+			};
+		}
+	}
+	attend(b, l, nq, hx_kv_at(b, op, b->seq[r], h, 0),
+	    hx_kv_at(b, op, b->seq[r], h, 1));
+}
+
+static struct layer
+layer_of(const struct hx_batch *b, const struct hx_op *op)
+{
+	uint32_t u = hx_bits(b->m->attn_scale * LOG2E);
+
+	return (struct layer){ b->m, op, (int32_t)((u & 0x7fffff) |
+	    0x800000) << 7, hx_exponent(u) - 157 };
 }
 
 uint32_t
 hx_attention(const struct hx_batch *b, const struct hx_op *op)
 {
 	const struct hx_model *m = b->m;
-	uint32_t n_rep = m->n_head / m->n_head_kv, r, h, end, first;
-	const float *sink = op->w.buf == HX_NONE ? NULL : hx_at(b, &op->w, 0);
+	uint32_t n_rep = m->n_head / m->n_head_kv, r, n, h, most;
+	uint32_t room = (uint32_t)ALIGN_UP(MAX(m->head_dim, m->v_dim), 64);
+	struct layer l = layer_of(b, op);
 
 	if (m->head_dim > HX_MAX_DIM || m->v_dim > HX_MAX_DIM ||
-	    n_rep > HX_MAX_REP || op->ring % ATTN_BLOCK != 0)
+	    m->head_dim % 4 != 0 || n_rep > HX_MAX_REP ||
+	    n_rep * room > HX_MAX_QUERIES || op->ring % ATTN_BLOCK != 0 ||
+	    !(m->attn_scale > 0x1p-100f && m->attn_scale < 0x1p100f))
 		return HXQ_ENOTSUP;
-	for (r = 0; r < b->nrows; r++) {
-		const float *q = hx_at(b, &op->in[0], r);
-		float *out = hx_at(b, &op->out, r);
-
-		end = b->pos[r] + 1;
-		first = op->window > 0 && end > op->window ? end - op->window :
-		    0;
+	most = MAX(MIN(TILE, HX_MAX_QUERIES / room) / n_rep, 1);
+	for (r = 0; r < b->nrows; r += n) {
+		for (n = 1; n < most && r + n < b->nrows &&
+		    b->seq[r + n] == b->seq[r]; n++)
+			;
 		for (h = 0; h < m->n_head_kv; h++)
-			attend(m, op, q + h * n_rep * m->head_dim,
-			    kv_at(b, op, b->seq[r], h, 0),
-			    kv_at(b, op, b->seq[r], h, 1), first, end,
-			    out + h * n_rep * m->v_dim, n_rep,
-			    sink != NULL ? sink + h * n_rep : NULL);
+			tile(b, &l, r, n, h);
 	}
 	return HXQ_OK;
 }

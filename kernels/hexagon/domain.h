@@ -43,6 +43,10 @@ typedef void hx_matrix_fn(const struct hx_batch *b, const struct hx_op *op,
     const uint8_t *w, const float *bias, uint32_t r0, uint32_t r1);
 hx_matrix_fn hx_matrix_q8, hx_matrix_f32;
 
+/* The cache of a sequence and KV head: its keys, or its values. */
+uint8_t *hx_kv_at(const struct hx_batch *b, const struct hx_op *op,
+    uint32_t seq, uint32_t head, int value);
+
 void hx_quantize_row(struct act_q8 *y, const float *x, uint32_t k,
     uint8_t bias, uint32_t fine);
 
@@ -66,6 +70,5 @@ hx_from_half(uint16_t h)
 	return hx_float(hx_bits(hx_float(u) * 0x1p112f) | sign);
 }
 uint16_t hx_to_half(float x);	/* to nearest even */
-void hx_floats(float *y, const uint16_t *x, uint32_t n);	/* half.c */
 
 #endif

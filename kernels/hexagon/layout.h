@@ -62,7 +62,9 @@ enum {
 	HX_LANES = 32,		/* rows of a panel */
 	HX_VEC = 128,		/* bytes of a vector */
 	HX_MAX_DIM = 1024,	/* elements of a head, and */
-	HX_MAX_REP = 256,	/* query heads that share keys: likewise */
+	HX_MAX_REP = 256,	/* query heads that share keys: likewise, and
+				 * their elements, by 64 */
+	HX_MAX_QUERIES = 1 << 16,
 	HX_MAX_K = 1 << 16,	/* columns: the room for a row of activations */
 	HX_MAX_EXPERTS = 1024,
 	HX_UNIT_NAN = 1 << 20,	/* a scale of the row is not finite */

@@ -46,6 +46,18 @@ panel_times(const HVX_Vector *w, uint32_t nrows, uint32_t k, HVX_Vector *high,
 	}
 }
 
+static __attribute__((noinline)) void
+one_f32(const HVX_Vector *w, uint32_t k, HVX_Vector *high, HVX_Vector *low)
+{
+	panel_times(w, 1, k, high, low);
+}
+
+static __attribute__((noinline)) void
+many_f32(const HVX_Vector *w, uint32_t k, HVX_Vector *high, HVX_Vector *low)
+{
+	panel_times(w, ROWS, k, high, low);
+}
+
 static void
 put(float *y, const int32_t *top, uint32_t r, HVX_Vector high, HVX_Vector low,
     const float *bias, uint32_t n)
@@ -74,9 +86,9 @@ tile(const struct hx_batch *b, const struct hx_op *op, const uint8_t *w,
 		const HVX_Vector *panel = (const void *)w;
 
 		if (n == ROWS)
-			panel_times(panel + 1, ROWS, k, high, low);
+			many_f32(panel + 1, k, high, low);
 		else
-			panel_times(panel + 1, 1, k, high, low);
+			one_f32(panel + 1, k, high, low);
 		for (j = 0; j < n; j++)
 			put((float *)hx_at(b, &op->out, r + j) + i,
 			    (const int32_t *)(const void *)panel, j, high[j],

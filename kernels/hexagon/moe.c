@@ -167,7 +167,7 @@ hx_matmul_id(const struct hx_batch *b, const struct hx_op *op)
 }
 
 /* y = or += w * x */
-static void
+static __attribute__((noinline)) void
 weigh(float *y, const float *x, float w, uint32_t k, int onto)
 {
 	const HVX_Vector vw = vf_splat(w);

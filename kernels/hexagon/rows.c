@@ -36,7 +36,7 @@ power(int32_t n)
 	return v.d;
 }
 
-static void
+static __attribute__((noinline)) void
 rms_norm_row(float *y, const float *x, const float *w, uint32_t k, float eps)
 {
 	uint32_t top = vf_top(x, k), i = 0;
@@ -289,6 +289,16 @@ glu_row(uint32_t kind, float *y, const float *g, const float *u, uint32_t k)
 		y[i] = glu(kind, g[i], u[i]);
 }
 
+#define GLU(KIND, kind)							\
+static __attribute__((noinline)) void					\
+glu_row_##kind(float *y, const float *g, const float *u, uint32_t k)	\
+{									\
+	glu_row(KIND, y, g, u, k);					\
+}
+GLU(HX_SWIGLU, swiglu)
+GLU(HX_GEGLU, geglu)
+GLU(HX_SWIGLU_OAI, oai)
+
 uint32_t
 hx_glu(const struct hx_batch *b, const struct hx_op *op)
 {
@@ -300,11 +310,11 @@ hx_glu(const struct hx_batch *b, const struct hx_op *op)
 		const float *u = hx_at(b, &op->in[1], r);
 
 		if (op->kind == HX_SWIGLU)
-			glu_row(HX_SWIGLU, y, g, u, k);
+			glu_row_swiglu(y, g, u, k);
 		else if (op->kind == HX_GEGLU)
-			glu_row(HX_GEGLU, y, g, u, k);
+			glu_row_geglu(y, g, u, k);
 		else
-			glu_row(HX_SWIGLU_OAI, y, g, u, k);
+			glu_row_oai(y, g, u, k);
 	}
 	return HXQ_OK;
 }
