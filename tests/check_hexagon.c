@@ -224,6 +224,14 @@ one_mat(struct hexagon_world *w, uint32_t type, enum input in, uint32_t n,
 	}
 	t.op.out = hexworld_take(w, m, ALIGN_UP((n + 1) * 4, 64), n);
 	compare(w, &t);
+	/* Near memory for two rows at most: one at a time, the same bits. */
+	w->m.vtcm_bytes = 16 << 10;
+	compare(w, &t);
+	w->m.vtcm_bytes = 128;
+	if (k > 128)
+		check(hexworld_run(w, &t.op, m, 0) == HXQ_EVTCM,
+		    "a row that does not fit the near memory");
+	w->m.vtcm_bytes = 0;
 	guard_free(t.src, nbytes);
 	free(x);
 }

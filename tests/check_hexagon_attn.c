@@ -246,6 +246,17 @@ check_prompt(struct hexagon_world *w, enum kv_fmt f)
 	for (r = 0; r < N; r++)
 		memcpy(all + r * cols, hexworld_at(w, &op.out, r),
 		    cols * sizeof(*all));
+	/* Near memory for a block and a few rows; for none. */
+	w->m.vtcm_bytes = 20 << 10;
+	status = hexworld_run(w, &op, N, 0);
+	check(status == HXQ_OK, "status: %s", domain_status_text(status));
+	for (r = 0; r < N; r++)
+		check_bytes(hexworld_at(w, &op.out, r), all + r * cols,
+		    cols * sizeof(*all), "a row with little near memory");
+	w->m.vtcm_bytes = 16 << 10;
+	status = hexworld_run(w, &op, N, 0);
+	check(status == HXQ_EVTCM, "%s", domain_status_text(status));
+	w->m.vtcm_bytes = 0;
 	for (r = 0; r < N; r++, op.in[0].offset += op.in[0].row_bytes) {
 		w->pos = pos + r;
 		hexworld_run(w, &op, 1, 0);

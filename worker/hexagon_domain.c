@@ -50,6 +50,7 @@ domain_status_text(uint32_t status)
 		[HXQ_ENOMEM] = "its address space is full",
 		[HXQ_ERANGE] = "an operand outside its buffer",
 		[HXQ_ENOTSUP] = "no such operation, type or shape",
+		[HXQ_EVTCM] = "its near memory (VTCM) has no room for one row",
 	};
 
 	return status < HXQ_NSTATUS ? text[status] : "an unknown status";

@@ -47,8 +47,6 @@ struct query {
 };
 
 static struct query query[HX_MAX_REP > TILE ? HX_MAX_REP : TILE];
-static uint32_t words[HX_MAX_QUERIES / 2] __attribute__((aligned(128)));
-static int32_t acc[HX_MAX_QUERIES] __attribute__((aligned(128)));
 static struct hx_block block;
 
 /* What a layer's queries share. */
@@ -56,6 +54,9 @@ struct layer {
 	const struct hx_model *m;
 	const struct hx_op *op;
 	int32_t scale, scale_exponent;	/* scale * log2 e = scale * 2^(..) */
+	/* For the queries of a tile, in the arena: elements of each. */
+	uint32_t room, *words;
+	int32_t *acc;
 };
 
 #define LOG2E	1.44269504f
@@ -417,7 +418,7 @@ tile(const struct hx_batch *b, const struct layer *l, uint32_t r, uint32_t n,
 	const struct hx_op *op = l->op;
 	const float *sink = op->w.buf == HX_NONE ? NULL : hx_at(b, &op->w, 0);
 	uint32_t n_rep = m->n_head / m->n_head_kv, i, j, nq = 0, head, end;
-	uint32_t room = (uint32_t)ALIGN_UP(MAX(m->head_dim, m->v_dim), 64);
+	uint32_t room = l->room;
 
 	for (i = r; i < r + n; i++) {
 		end = b->pos[i] + 1;
@@ -431,8 +432,8 @@ tile(const struct hx_batch *b, const struct layer *l, uint32_t r, uint32_t n,
 				.sink = sink != NULL ? sink + head : NULL,
 				.first = op->window > 0 && end > op->window ?
 				    end - op->window : 0, .end = end,
-				.words = words + nq * room / 2,
-				.acc = acc + nq * room,
+				.words = l->words + nq * room / 2,
+				.acc = l->acc + nq * room,
 			};
 		}
 	}
@@ -445,8 +446,28 @@ layer_of(const struct hx_batch *b, const struct hx_op *op)
 {
 	uint32_t u = hx_bits(b->m->attn_scale * LOG2E);
 
-	return (struct layer){ b->m, op, (int32_t)((u & 0x7fffff) |
-	    0x800000) << 7, hx_exponent(u) - 157 };
+	return (struct layer){ .m = b->m, .op = op, .scale =
+	    (int32_t)((u & 0x7fffff) | 0x800000) << 7, .scale_exponent =
+	    hx_exponent(u) - 157, .room = (uint32_t)ALIGN_UP(MAX(
+	    b->m->head_dim, b->m->v_dim), 64) };
+}
+
+/* The block's and the queries' memory; how many of them there is room for. */
+static uint32_t
+take_arena(struct layer *l)
+{
+	uint32_t one = l->room * (2 + 4), n;
+
+	hx_vtcm_begin();
+	block.k = hx_vtcm_take(ALIGN_UP(l->m->head_dim, 4) * ATTN_BLOCK * 2);
+	block.v = hx_vtcm_take(l->room * ATTN_BLOCK * 2);
+	if (block.k == NULL || block.v == NULL)
+		return 0;
+	n = MIN(hx_vtcm_left() / one, HX_MAX_QUERIES / l->room);
+	n = MIN(n, NITEMS(query));
+	l->words = hx_vtcm_take(n * l->room * 2);
+	l->acc = hx_vtcm_take(n * l->room * 4);
+	return n;
 }
 
 uint32_t
@@ -454,15 +475,17 @@ hx_attention(const struct hx_batch *b, const struct hx_op *op)
 {
 	const struct hx_model *m = b->m;
 	uint32_t n_rep = m->n_head / m->n_head_kv, r, n, h, most;
-	uint32_t room = (uint32_t)ALIGN_UP(MAX(m->head_dim, m->v_dim), 64);
 	struct layer l = layer_of(b, op);
 
 	if (m->head_dim > HX_MAX_DIM || m->v_dim > HX_MAX_DIM ||
 	    m->head_dim % 4 != 0 || n_rep > HX_MAX_REP ||
-	    n_rep * room > HX_MAX_QUERIES || op->ring % ATTN_BLOCK != 0 ||
+	    op->ring % ATTN_BLOCK != 0 ||
 	    !(m->attn_scale > 0x1p-100f && m->attn_scale < 0x1p100f))
 		return HXQ_ENOTSUP;
-	most = MAX(MIN(TILE, HX_MAX_QUERIES / room) / n_rep, 1);
+	most = take_arena(&l);
+	if (most < n_rep)
+		return HXQ_EVTCM;
+	most = MAX(MIN(most, TILE) / n_rep, 1);
 	for (r = 0; r < b->nrows; r += n) {
 		for (n = 1; n < most && r + n < b->nrows &&
 		    b->seq[r + n] == b->seq[r]; n++)

@@ -19,8 +19,7 @@
 enum { KV_BITS = 13 };
 
 struct hx_block {
-	int16_t k[HX_MAX_DIM * ATTN_BLOCK] __attribute__((aligned(128)));
-	int16_t v[HX_MAX_DIM * ATTN_BLOCK] __attribute__((aligned(128)));
+	int16_t *k, *v;			/* in the arena */
 	int16_t k_unit[ATTN_BLOCK] __attribute__((aligned(128)));
 	int16_t v_unit[ATTN_BLOCK] __attribute__((aligned(128)));
 	uint64_t bad;		/* keys of which not everything is finite */

@@ -37,9 +37,18 @@ hx_fn hx_rms_norm, hx_quantize, hx_matmul, hx_rope, hx_kv_store,
     hx_attention, hx_glu, hx_add, hx_scale, hx_softcap, hx_moe_route,
     hx_moe_rows, hx_matmul_id, hx_moe_sum, hx_select_rows;
 
+/* The arena of an operation, vtcm.c: pieces of 128-aligned memory from its
+ * start on; NULL where the budget is used up (HXQ_EVTCM).  limit: of the whole,
+ * 0 = all there is. */
+enum { HX_VTCM_BYTES = 2 << 20 };
+void hx_vtcm_limit(uint32_t nbytes);
+void hx_vtcm_begin(void);
+uint32_t hx_vtcm_left(void);
+void *hx_vtcm_take(uint32_t nbytes);
+
 /* Rows [r0, r1) of op's activations times the matrix at w, whose bias is
  * bias (NULL = none): mat.c for quantized weights, mat_f32.c for floats. */
-typedef void hx_matrix_fn(const struct hx_batch *b, const struct hx_op *op,
+typedef uint32_t hx_matrix_fn(const struct hx_batch *b, const struct hx_op *op,
     const uint8_t *w, const float *bias, uint32_t r0, uint32_t r1);
 hx_matrix_fn hx_matrix_q8, hx_matrix_f32;
 

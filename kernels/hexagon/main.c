@@ -46,7 +46,7 @@ static hx_fn *const fn[HX_NKINDS] = {
 static uint32_t
 do_hello(struct hxq_packet *r)
 {
-	const struct hxq_hello h = { HXQ_VERSION, HX_VEC, 0, 1 };
+	const struct hxq_hello h = { HXQ_VERSION, HX_VEC, HX_VTCM_BYTES, 1 };
 
 	memcpy(r->msg, &h, sizeof(h));
 	r->nbytes = sizeof(h);
@@ -103,6 +103,7 @@ do_model(const struct hxq_packet *q)
 		return HXQ_EBADMSG;
 	model = m;
 	nops = 0;
+	hx_vtcm_limit(m.vtcm_bytes);
 	return HXQ_OK;
 }
 
@@ -338,6 +339,7 @@ do_probe(struct hxq_packet *r)
 	while (n < PROBE_MAPS && rt_map(-1, 1 << 20, &p[n]) == 0)
 		n++;
 	probe.nmaps = n;
+	probe.vtcm_bytes = HX_VTCM_BYTES;
 	probe.total_bytes = (uint64_t)n << 20;
 	while (n > 0)
 		rt_unmap(p[--n], 1 << 20);

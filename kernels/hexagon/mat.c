@@ -11,10 +11,15 @@
 
 enum { ROWS = 4 };		/* of activations at once */
 
-/* A row's groups, made once for all panels. */
-static struct hx_group group[ROWS][HX_MAX_K / 16];
-static struct hx_row row[ROWS];
-static int8_t q[ROWS][HX_MAX_K] __attribute__((aligned(128)));
+/* A row of activations as the loops want it, made once for all panels: its
+ * groups and bytes in the arena. */
+struct act_row {
+	struct hx_group *group;		/* (k / group) */
+	int8_t *q;			/* (k) */
+	struct hx_row row;
+};
+
+static struct act_row act[ROWS];
 
 /* Entry i of vlut32 with selector 0 is byte 2i. */
 #define LUT(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p) {		\
@@ -69,8 +74,8 @@ unpack(uint32_t type, const HVX_Vector *w, HVX_Vector lut, HVX_Vector *u)
 /* One group of nrows rows onto their sums.  scale, min: in the high halves. */
 INLINE void
 group_onto(uint32_t type, uint32_t nrows, const HVX_Vector *u,
-    HVX_Vector scale, HVX_Vector min, uint32_t i, HVX_Vector *acc,
-    HVX_Vector *acc_min)
+    HVX_Vector scale, HVX_Vector min, const struct act_row *a, uint32_t i,
+    HVX_Vector *acc, HVX_Vector *acc_min)
 {
 	const struct hx_geom g = hx_geom(type);
 	uint32_t r, j;
@@ -78,8 +83,8 @@ group_onto(uint32_t type, uint32_t nrows, const HVX_Vector *u,
 	for (r = 0; r < nrows; r++) {
 		/* By pairs of words: half the loads. */
 		const uint64_t *qw = (const uint64_t *)(const void *)
-		    (q[r] + i * g.group);
-		const struct hx_group *x = &group[r][i];
+		    (a[r].q + i * g.group);
+		const struct hx_group *x = &a[r].group[i];
 		HVX_Vector t = Q6_V_vsplat_R(x->init), s;
 
 		for (j = 0; j < g.group / 8u; j++) {
@@ -171,25 +176,30 @@ panel_times(uint32_t type, uint32_t nrows, const HVX_Vector *panel,
 	const HVX_Vector *w = panel + hx_head_vecs(&g);
 	uint32_t ngroups = k / g.group, i, r;
 	HVX_Vector acc[ROWS], acc_min[ROWS], u[8], u2[8], s, m;
+	struct act_row a[ROWS];		/* its pointers in registers */
 
-	for (r = 0; r < nrows; r++)
-		acc[r] = acc_min[r] = Q6_V_vsplat_R(row[r].begin);
+	for (r = 0; r < nrows; r++) {
+		a[r] = act[r];
+		acc[r] = acc_min[r] = Q6_V_vsplat_R(a[r].row.begin);
+	}
 	/* A step in one piece, so that the compiler can mix its two groups. */
 	for (i = 0; i + 1 < ngroups; i += 2, w += hx_step_vecs(&g)) {
 		s = w[0];
 		m = w[g.min];
 		unpack(type, w + hx_head_vecs(&g), lut, u);
 		unpack(type, w + hx_head_vecs(&g) + g.vecs, lut, u2);
-		group_onto(type, nrows, u, s, m, i, acc, acc_min);
+		group_onto(type, nrows, u, s, m, a, i, acc, acc_min);
 		group_onto(type, nrows, u2, Q6_Vw_vasl_VwR(s, 16),
-		    Q6_Vw_vasl_VwR(m, 16), i + 1, acc, acc_min);
+		    Q6_Vw_vasl_VwR(m, 16), a, i + 1, acc, acc_min);
 	}
 	if (i < ngroups) {
 		unpack(type, w + hx_head_vecs(&g), lut, u);
-		group_onto(type, nrows, u, w[0], w[g.min], i, acc, acc_min);
+		group_onto(type, nrows, u, w[0], w[g.min], a, i, acc,
+		    acc_min);
 	}
 	for (r = 0; r < nrows; r++)
-		finish(&g, panel, acc[r], acc_min[r], &row[r], y[r], bias, n);
+		finish(&g, panel, acc[r], acc_min[r], &act[r].row, y[r], bias,
+		    n);
 }
 
 typedef void panel_fn(const HVX_Vector *panel, uint32_t k, float *const *y,
@@ -245,10 +255,11 @@ prepare(const struct hx_batch *b, const struct hx_op *op,
 	for (i = 0; i < n; i++) {
 		const struct act_q8 *x = hx_at(b, &op->in[0], r + i);
 
-		row[i] = hx_row_of(x, k, g);
+		act[i].row = hx_row_of(x, k, g);
 		for (j = 0; j < k / g->group; j++)
-			group[i][j] = hx_group_of(x, j, g, &row[i],
-			    (uint8_t)b->m->act_bias, q[i] + j * g->group);
+			act[i].group[j] = hx_group_of(x, j, g, &act[i].row,
+			    (uint8_t)b->m->act_bias,
+			    act[i].q + j * g->group);
 	}
 }
 
@@ -272,14 +283,35 @@ tile(const struct hx_batch *b, const struct hx_op *op, const uint8_t *w,
 	}
 }
 
-void
+/* How many rows the arena has room for at once: ROWS, 1 or none. */
+static uint32_t
+rows_at_once(uint32_t type, uint32_t k)
+{
+	uint32_t n = k / hx_geom(type).group, i;
+
+	hx_vtcm_begin();
+	for (i = 0; i < ROWS; i++) {
+		act[i].q = hx_vtcm_take(k);
+		act[i].group = hx_vtcm_take(n * sizeof(*act[i].group));
+		if (act[i].q == NULL || act[i].group == NULL)
+			return i > 0 ? 1 : 0;
+	}
+	return ROWS;
+}
+
+uint32_t
 hx_matrix_q8(const struct hx_batch *b, const struct hx_op *op,
     const uint8_t *w, const float *bias, uint32_t r0, uint32_t r1)
 {
-	for (; r1 - r0 >= ROWS; r0 += ROWS)
+	uint32_t n = rows_at_once(op->type, op->w.cols);
+
+	if (n == 0)
+		return HXQ_EVTCM;
+	for (; n == ROWS && r1 - r0 >= ROWS; r0 += ROWS)
 		tile(b, op, w, bias, r0, ROWS);
 	for (; r0 < r1; r0++)
 		tile(b, op, w, bias, r0, 1);
+	return HXQ_OK;
 }
 
 uint32_t
@@ -290,7 +322,6 @@ hx_matmul(const struct hx_batch *b, const struct hx_op *op)
 
 	if (op->w.cols > HX_MAX_K)
 		return HXQ_ENOTSUP;
-	fn(b, op, hx_at(b, &op->w, 0), op->bias.buf == HX_NONE ? NULL :
+	return fn(b, op, hx_at(b, &op->w, 0), op->bias.buf == HX_NONE ? NULL :
 	    hx_at(b, &op->bias, 0), 0, hx_rows(b, op));
-	return HXQ_OK;
 }

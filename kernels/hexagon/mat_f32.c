@@ -3,7 +3,7 @@
 
 enum { ROWS = 4 };		/* of activations at once */
 
-static int32_t fixed[ROWS][HX_MAX_K] __attribute__((aligned(128)));
+static int32_t *fixed[ROWS];	/* (k) each, in the arena */
 static int32_t top_of[ROWS];
 
 /* Row r of the activations as integers. */
@@ -25,17 +25,20 @@ INLINE void
 panel_times(const HVX_Vector *w, uint32_t nrows, uint32_t k, HVX_Vector *high,
     HVX_Vector *low)
 {
+	const int32_t *x[ROWS];
 	HVX_Vector sum[ROWS], s;
 	uint32_t i, j, r;
 
-	for (r = 0; r < nrows; r++)
+	for (r = 0; r < nrows; r++) {
+		x[r] = fixed[r];
 		high[r] = low[r] = Q6_V_vzero();
+	}
 	for (i = 0; i < k; i += HX_F32_GROUP) {
 		for (r = 0; r < nrows; r++)
 			sum[r] = SPLAT(16);
 		for (j = i; j < MIN(i + HX_F32_GROUP, k); j++, w++)
 			for (r = 0; r < nrows; r++) {
-				s = SPLAT(fixed[r][j]);
+				s = SPLAT(x[r][j]);
 				sum[r] = Q6_Vw_vasracc_VwVwR(sum[r],
 				    vf_mulhi(*w, s), 5);
 			}
@@ -97,12 +100,21 @@ tile(const struct hx_batch *b, const struct hx_op *op, const uint8_t *w,
 	}
 }
 
-void
+uint32_t
 hx_matrix_f32(const struct hx_batch *b, const struct hx_op *op,
     const uint8_t *w, const float *bias, uint32_t r0, uint32_t r1)
 {
-	for (; r1 - r0 >= ROWS; r0 += ROWS)
+	uint32_t n;
+
+	hx_vtcm_begin();
+	for (n = 0; n < ROWS; n++)
+		if ((fixed[n] = hx_vtcm_take(op->w.cols * 4)) == NULL)
+			break;
+	if (n == 0)
+		return HXQ_EVTCM;
+	for (; n == ROWS && r1 - r0 >= ROWS; r0 += ROWS)
 		tile(b, op, w, bias, r0, ROWS);
 	for (; r0 < r1; r0++)
 		tile(b, op, w, bias, r0, 1);
+	return HXQ_OK;
 }

@@ -158,12 +158,13 @@ hx_matmul_id(const struct hx_batch *b, const struct hx_op *op)
 		return HXQ_ENOTSUP;
 	if ((status = find_first(b, &op->routes, first)) != HXQ_OK)
 		return status;
-	for (e = 0; e < b->m->n_expert; e++)
+	for (e = 0; e < b->m->n_expert && status == HXQ_OK; e++)
 		if (first[e] < first[e + 1])
-			fn(b, op, hx_at(b, &op->w, e), op->bias.buf == HX_NONE ?
-			    NULL : (const float *)hx_at(b, &op->bias, 0) +
+			status = fn(b, op, hx_at(b, &op->w, e),
+			    op->bias.buf == HX_NONE ? NULL :
+			    (const float *)hx_at(b, &op->bias, 0) +
 			    e * op->out.cols, first[e], first[e + 1]);
-	return HXQ_OK;
+	return status;
 }
 
 /* y = or += w * x */

@@ -57,6 +57,7 @@ enum hxq_status {
 	HXQ_ENOMEM,	/* the domain's address space refused */
 	HXQ_ERANGE,	/* an operand outside its buffer */
 	HXQ_ENOTSUP,	/* no such operation, type or shape */
+	HXQ_EVTCM,	/* one row of it does not fit the near memory */
 	HXQ_NSTATUS
 };
 
@@ -110,7 +111,8 @@ struct hxq_hello {
 struct hxq_probe {
 	uint64_t total_bytes;		/* in mappings of 1 MiB */
 	uint64_t largest_bytes;		/* one mapping */
-	uint32_t nmaps, pad;		/* of those of 1 MiB */
+	uint32_t nmaps;			/* of those of 1 MiB */
+	uint32_t vtcm_bytes;
 };
 
 /* --- operations --- */
@@ -170,8 +172,9 @@ struct hx_model {
 	uint32_t moe_all;		/* weights are parts of all experts',
 					 * not of the chosen ones' */
 	float moe_scale;
+	uint32_t vtcm_bytes;		/* no more than these; 0 = all */
 };
-_Static_assert(sizeof(struct hx_model) == 80, "queue ABI");
+_Static_assert(sizeof(struct hx_model) == 84, "queue ABI");
 
 /* Bytes of the HX_BUF_IO buffer: rows that come in, then rows that go out. */
 static inline uint64_t
