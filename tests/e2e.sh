@@ -141,10 +141,16 @@ leader_ended()
 	! pgrep -r R,S,D,T,t -g "$GROUP" | grep -qx "$GROUP"
 }
 
-# Pids of the workers, in the order of the sessions.
+# Pids of the workers, in the order of the sessions: by birth and not by number,
+# which begins anew when the largest was given out.
 workers()
 {
-	pgrep -r R,S,D,T,t -P "$GROUP" || true
+	local born=/proc/$GROUP/task/$GROUP/children live pid
+
+	live=$(pgrep -r R,S,D,T,t -P "$GROUP") || true
+	for pid in $(cat "$born" 2>/dev/null || echo "$live"); do
+		grep -x "$pid" <<<"$live" || true
+	done
 }
 
 # --- checking ---
