@@ -9,9 +9,13 @@ HALF=$((BYTES / 2))
 
 # --- each of them, in each way ---
 
+# A sanitizer would take SIGSEGV itself, and on a busy machine write its report
+# for longer than nothing may move.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0
+export TSAN_OPTIONS=${TSAN_OPTIONS:+$TSAN_OPTIONS:}handle_segv=0
+
 for signal in 9 11; do
 	how=" signal $signal "
-	! sanitized || [ $signal = 9 ] || how="exited with code"
 	for i in 0 1 2; do
 		name=$(echo a b c | cut -d ' ' -f $((i + 1)))
 		lose "$OUT" $HALF "$signal:$i" "${RUN[@]}"
