@@ -220,8 +220,8 @@ check-vm: all $(B)/tests/test_cgroup $(B)/tests/mkgguf
 # Every case of straddle stress, and SOAK_S seconds of texts and losses.
 SOAK_S  ?= 60
 check-stress: all
-	timeout 600 $(B)/straddle stress -c config/demo.conf
-	timeout $$(($(SOAK_S) + 120)) $(B)/straddle stress \
+	timeout 3600 $(B)/straddle stress -c config/demo.conf
+	timeout $$(($(SOAK_S) + 900)) $(B)/straddle stress \
 	    -c config/demo.conf --soak $(SOAK_S)
 
 # Held against data that nobody here tuned for, where it is beside the tree.

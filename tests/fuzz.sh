@@ -41,7 +41,7 @@ for name in "$@"; do
 	cp "tests/corpus/$name"/* "build/fuzz/seeds/$name" 2>/dev/null || true
 	[ "$name" != conf ] || cp tests/conf/*.in config/*.conf \
 	    "build/fuzz/seeds/$name"
-	"build/fuzz/$name" -max_total_time="$seconds" -timeout=10 \
+	"build/fuzz/$name" -max_total_time="$seconds" -timeout=120 \
 	    -rss_limit_mb=2048 -artifact_prefix="build/fuzz/$name-" \
 	    -dict="tests/fuzz_$name.dict" -print_final_stats=1 \
 	    "build/fuzz/corpus/$name" "build/fuzz/seeds/$name" \
