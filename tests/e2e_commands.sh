@@ -145,7 +145,7 @@ check "all its files" same 3 "$(field files)"
 
 works "devices" devices
 check "cpu is found" prints '^cpu$'
-check "with its cores" prints "^ +cores +$(nproc --all) "
+check "with its cores" prints "^ +cores +$(getconf _NPROCESSORS_ONLN) "
 works "devices --json" devices --json
 check "it has the stable keys" has_keys devices
 check "cpu found; each kind with a reason" "$PYTHON" - "$OUT" <<-'END'
