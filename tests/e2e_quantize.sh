@@ -199,7 +199,7 @@ stopped()
 	p = subprocess.Popen([sys.argv[1], 'quantize'] + sys.argv[2:4] +
 	    ['Q8_0', '--threads', '2'], stdout=w, stderr=subprocess.PIPE)
 	os.close(w)
-	end = time.monotonic() + 30
+	end = time.monotonic() + 300
 	while time.monotonic() < end:
 	    n = bytearray(4)
 	    fcntl.ioctl(r, 0x541b, n)	# FIONREAD
