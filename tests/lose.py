@@ -27,8 +27,20 @@ import sys
 import time
 
 LOOK_S = 0.001
+EXIT_SIGNAL = 35        # of the words behind the name in /proc/PID/stat
 TOO_LATE, FORBIDDEN = 99, 77
 PTRACE_ATTACH, PTRACE_DETACH = 16, 17
+
+
+def is_forked(pid):
+    """A leak checker's helper is a child, too, and no worker: it is cloned
+    without a signal for its end."""
+    try:
+        with open(f'/proc/{pid}/stat') as f:
+            words = f.read().rpartition(')')[2].split()
+        return int(words[EXIT_SIGNAL]) == signal.SIGCHLD
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 class Run:
@@ -52,7 +64,8 @@ class Run:
         try:
             pid = self.p.pid
             with open(f'/proc/{pid}/task/{pid}/children') as f:
-                return [int(w) for w in f.read().split()]
+                pids = [int(w) for w in f.read().split()]
+            return [w for w in pids if is_forked(w)]
         except FileNotFoundError:
             return []
 
