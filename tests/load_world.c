@@ -246,6 +246,23 @@ world_touch(const struct world *w)
 	ck_assert_int_eq(pwrite(f->fd, &b, 1, (off_t)f->nbytes - 1), 1);
 }
 
+uint64_t
+world_resident(const struct load_file *f)
+{
+	uint64_t npages = DIV_UP(f->nbytes, PAGE), n = 0, i;
+	unsigned char *vec = malloc(npages);
+	void *map = mmap(NULL, f->nbytes, PROT_READ, MAP_SHARED, f->fd, 0);
+
+	ck_assert_ptr_nonnull(vec);
+	ck_assert_ptr_ne(map, MAP_FAILED);
+	ck_assert_int_eq(mincore(map, f->nbytes, vec), 0);
+	for (i = 0; i < npages; i++)
+		n += vec[i] & 1;
+	munmap(map, f->nbytes);
+	free(vec);
+	return n;
+}
+
 int
 world_sink(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
     const void *src, struct err *reterr)
@@ -275,6 +292,9 @@ world_sink(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
 		world_forbid_uring(w->forbid_errno);
 	if (w->touch)
 		world_touch(w);
+	if (w->count_resident)
+		w->most_resident = MAX(w->most_resident,
+		    world_resident(&w->file[0]));
 	if (w->sink_rc != 0)
 		return err_set(reterr, ERR_FIT, w->sink_rc, "the sink is full");
 	return 0;

@@ -24,6 +24,8 @@ struct world {
 	int forbid_errno;			/* the first sink call makes
 						 * io_uring_enter() give it */
 	int touch;				/* each sink call does */
+	int count_resident;			/* each sink call does */
+	uint64_t most_resident;			/* pages, at most */
 	struct load_stats stats;
 };
 
@@ -62,6 +64,9 @@ void world_plain(struct world *w, uint32_t n);
 
 void world_go_buffered(struct world *w);	/* no more direct reads */
 void world_close(struct world *w);		/* unhooks, too */
+
+/* Its pages in the page cache. */
+uint64_t world_resident(const struct load_file *f);
 
 /* Write file 0's last byte as it is: all of the change is its time, which must
  * have been another when the file was planned. */

@@ -21,7 +21,11 @@ enum {
 	MAX_STALLS = 1000
 };
 #define MAX_READ_BYTES	GIB		/* the kernel's limit: 2 GiB - 4 KiB */
+
+/* A large folio has so much at most, and lies on a multiple of its size. */
 #define FOLIO_BYTES	(2 * MIB)
+/* Nobody reads further ahead: twice the largest setting seen, 8 MiB, and more. */
+#define AHEAD_BYTES	(32 * MIB)
 
 static load_read_fn *hook;
 static void *hook_arg;
@@ -91,15 +95,28 @@ read_start(struct loader *ld, struct load_req *q)
 }
 
 /* Read through the page cache from now on, without reading ahead: pages that
- * nobody asked for would be charged to this session, too. */
+ * nobody asked for would be charged to this session, too.
+ *
+ * That takes more than to say so.  Whoever has read the file's beginning, as the
+ * coordinator has its header, has left a mark on the last page that was read
+ * ahead for him.  A read that meets it reads on from there all the same, more
+ * each time, and leaves the next mark.  So what lies where we begin goes. */
 static void
 go_buffered(struct loader *ld)
 {
-	uint32_t i;
+	uint32_t i, f, last = UINT32_MAX;
+	uint64_t from;
 
 	ld->stats.direct = 0;
 	for (i = 0; i < ld->nfiles; i++)
 		posix_fadvise(ld->files[i].fd, 0, 0, POSIX_FADV_RANDOM);
+	for (i = 0; i < ld->nitems; i++, last = f) {
+		if ((f = ld->order[i]->ext.file) == last)
+			continue;
+		from = ALIGN_DOWN(ld->order[i]->ext.offset, FOLIO_BYTES);
+		posix_fadvise(ld->files[f].fd, (off_t)from, AHEAD_BYTES,
+		    POSIX_FADV_DONTNEED);
+	}
 }
 
 /* Take q->res into account.  Sets q->finished unless more must be read.
@@ -204,14 +221,7 @@ read_failed(const struct loader *ld, const struct load_req *q,
 }
 
 /* What a buffered read left in the page cache is charged to this session.  The
- * kernel drops no part of a large folio, which may have up to FOLIO_BYTES, and
- * lies on a multiple of its size.
- *
- * There are some although we do not read ahead: whoever read the file's
- * beginning, as we do its header, has left a mark on the last page that was read
- * ahead for him.  A read that meets the mark reads on from there, all the same,
- * more each time, and leaves the next mark; which is dropped here with what lies
- * in front of us. */
+ * kernel drops no part of a large folio, as others' reading ahead makes them. */
 static void
 drop_behind(const struct loader *ld, const struct load_req *q)
 {
