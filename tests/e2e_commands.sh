@@ -32,6 +32,15 @@ if [ "$(cores | grep -cx '[01]')" -eq 2 ]; then
 	works "example.conf runs as it is" \
 	    run -c "$TESTS/../config/example.conf" -p "In the" -n 4
 fi
+# Nicer than was asked, by who started it: only root could take that back.
+limited=
+[ "$(id -u)" -ne 0 ] ||
+    limited="setpriv --bounding-set=-sys_nice --inh-caps=-all"
+if [ -z "$limited" ] || $limited true 2>/dev/null; then
+	run_any nice -n 15 $limited "$BIN" run -m "$MODEL" \
+	    -s cpu,priority=nice:5 -p In -n 1
+	check "started under nice it stays there" is_success
+fi
 works "four sessions by one option" \
     run -m "$MODEL" -s '4*cpu,cap=64MiB' -p "In the" -n 4
 check "named by index" says '^cpu3 +cpu '

@@ -41,11 +41,16 @@ static int
 set_priority(uint32_t kind, int level, struct err *reterr)
 {
 	struct sched_param sp = { .sched_priority = level };
+	int error = 0;
 
+	/* Who started us under nice asked for more of what level asks for, which
+	 * only root could take back. */
 	if (kind == PRIO_NICE && setpriority(PRIO_PROCESS, 0, level) < 0)
-		return err_set(reterr, ERR_RUN, -errno, "priority nice:%d: %s "
+		error = errno;
+	if (error != 0 && (level < 0 || getpriority(PRIO_PROCESS, 0) < level))
+		return err_set(reterr, ERR_RUN, -error, "priority nice:%d: %s "
 		    "(a negative value needs CAP_SYS_NICE or RLIMIT_NICE)",
-		    level, strerror(errno));
+		    level, strerror(error));
 	/* Threads made later inherit the policy. */
 	if (kind == PRIO_REALTIME &&
 	    sched_setscheduler(0, SCHED_FIFO, &sp) < 0)
