@@ -474,7 +474,7 @@ __wrap_domain_call(struct domain *d, struct domain_reply *ret,
 	if (!fails_once("late"))
 		return __real_domain_call(d, ret, reterr);
 	kill(domain_pid(d), SIGSTOP);
-	domain_send(d);
+	(void)domain_send(d, reterr);
 	return __real_domain_wait(d, event_now_ns(), ret, reterr);
 }
 
@@ -487,7 +487,7 @@ __wrap_domain_wait(struct domain *d, uint64_t deadline_ns,
 
 	if (rc == 0 && fails_once("leave")) {
 		domain_request(d)->kind = HXQ_EXIT;
-		domain_send(d);
+		(void)domain_send(d, reterr);
 		(void)__real_domain_wait(d, deadline_ns, &bye, reterr);
 	}
 	return rc;

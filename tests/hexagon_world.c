@@ -1,7 +1,6 @@
 /* tests/hexagon_world.c - see hexagon_world.h. */
 #include "hexagon_world.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +16,13 @@ const struct hx_ref hexworld_none = { .buf = HX_NONE };
 int
 hexworld_open(struct hexagon_world *w)
 {
-	const struct domain_conf dc = { "test", DOMAIN_BYTES };
-	char emulator[PATH_MAX], program[PATH_MAX];
+	const struct domain_conf dc = { "test", "emulated", DOMAIN_BYTES };
+	const struct hexagon_port *port;
+	char what[DOMAIN_WHAT];
 	struct err e = { 0 };
 
 	memset(w, 0, sizeof(*w));
-	if (domain_find(emulator, program, &e) < 0) {
+	if (domain_find("emulated", &port, what, &e) < 0) {
 		printf("%s\n", e.msg);
 		return 77;
 	}
@@ -79,8 +79,8 @@ call(struct hexagon_world *w)
 	struct domain_reply r;
 	struct err e = { 0 };
 
-	domain_send(w->d);
-	if (domain_wait(w->d, event_now_ns() + RUN_NS, &r, &e) < 0) {
+	if (domain_send(w->d, &e) < 0 ||
+	    domain_wait(w->d, event_now_ns() + RUN_NS, &r, &e) < 0) {
 		fprintf(stderr, "%s\n", e.msg);
 		exit(1);
 	}

@@ -1,6 +1,7 @@
 /* worker/device.c - the registry of devices. */
 #include "device.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <bsd/string.h>
@@ -11,6 +12,20 @@ static const struct device_ops *const devices[] = {
 	&device_null,
 	NULL
 };
+
+void
+device_add_limit(struct device_probe *p, const char *name, int known,
+    uint64_t value, const char *from)
+{
+	struct device_limit *l = &p->limit[p->nlimits];
+
+	assert(p->nlimits < DEVICE_MAX_LIMITS);
+	p->nlimits++;
+	l->name = name;
+	l->known = known;
+	l->value = value;
+	strlcpy(l->from, from, sizeof(l->from));
+}
 
 int
 device_find(const char *kind, const struct device_ops **ret,

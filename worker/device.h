@@ -44,6 +44,10 @@ struct device_probe {
 	unsigned nlimits;
 };
 
+/* One more limit; known = 0: value means nothing.  It keeps the name. */
+void device_add_limit(struct device_probe *p, const char *name, int known,
+    uint64_t value, const char *from);
+
 struct device_traits {
 	int host_visible;	/* the host can read and write its memory */
 	int async;		/* run returns before the span is done */

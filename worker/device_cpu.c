@@ -43,18 +43,6 @@ struct device {
 	uint32_t first, end;
 };
 
-static void
-add_limit(struct device_probe *p, const char *name, int known, uint64_t value,
-    const char *from)
-{
-	struct device_limit *l = &p->limit[p->nlimits++];
-
-	l->name = name;
-	l->known = known;
-	l->value = value;
-	snprintf(l->from, sizeof(l->from), "%s", from);
-}
-
 static int
 cpu_probe(struct device_probe *ret, struct err *reterr)
 {
@@ -70,16 +58,16 @@ cpu_probe(struct device_probe *ret, struct err *reterr)
 	snprintf(ret->reason, sizeof(ret->reason), "always there; kernels: %s "
 	    "(the cores have: %s)", k.name,
 	    cpu_flags_format(cpu_flags(), flags, sizeof(flags)));
-	add_limit(ret, "total_bytes", pages > 0 && size > 0,
+	device_add_limit(ret, "total_bytes", pages > 0 && size > 0,
 	    (uint64_t)pages * (uint64_t)size,
 	    "sysconf(_SC_PHYS_PAGES) * _SC_PAGESIZE");
-	add_limit(ret, "free_bytes", avail != 0, avail,
+	device_add_limit(ret, "free_bytes", avail != 0, avail,
 	    "MemAvailable of /proc/meminfo");
-	add_limit(ret, "largest_mapping_bytes", 0, 0,
+	device_add_limit(ret, "largest_mapping_bytes", 0, 0,
 	    "not limited apart from the total");
-	add_limit(ret, "mappings", 0, 0, "not limited for our few buffers");
-	add_limit(ret, "alignment", 1, HOST_MEM_ALIGN, "the kernels' cache line");
-	add_limit(ret, "cores", 1,
+	device_add_limit(ret, "mappings", 0, 0, "not limited for our few buffers");
+	device_add_limit(ret, "alignment", 1, HOST_MEM_ALIGN, "the kernels' cache line");
+	device_add_limit(ret, "cores", 1,
 	    (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
 	    "sysconf(_SC_NPROCESSORS_ONLN)");
 	return 0;

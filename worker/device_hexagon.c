@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <limits.h>
+#include <bsd/string.h>
 
 #include "../kernels/cpu.h"
 #include "../shm/arena.h"
@@ -24,10 +24,6 @@ enum { HVX_ALIGN = 128 };
 
 #define SHOW_NS		UINT64_C(100000000)
 
-/* What the emulator translates after the probe and keeps of it, and the
- * operations: 0.8 MiB for all kernels of the demo. */
-#define OWN_RESERVE	(2 * MIB)
-
 struct hexagon_span {
 	uint32_t first, end;		/* of the program */
 	uint32_t at;			/* of the domain's list: first's place */
@@ -38,7 +34,7 @@ struct hexagon_span {
 struct device {
 	struct device_conf conf;
 	struct domain *dom;
-	struct hxq_probe limits;
+	uint64_t largest;		/* bytes of one mapping */
 	const struct program *p;
 	struct hexagon_span *span;	/* [nspans] */
 	uint32_t nspans, nops;		/* nops: told to the domain */
@@ -52,78 +48,24 @@ struct device {
 	uint64_t calls, ns, sent_ns;	/* of spans; when the last was sent */
 };
 
-static void
-add_limit(struct device_probe *p, const char *name, int known, uint64_t value,
-    const char *from)
-{
-	struct device_limit *l = &p->limit[p->nlimits++];
-
-	l->name = name;
-	l->known = known;
-	l->value = value;
-	snprintf(l->from, sizeof(l->from), "%s", from);
-}
-
-/* Map until refused, give back. */
-static int
-ask_limits(struct domain *d, const char *name, struct hxq_probe *ret,
-    struct err *reterr)
-{
-	struct domain_reply r;
-	int rc;
-
-	domain_request(d)->kind = HXQ_PROBE;
-	if ((rc = domain_call(d, &r, reterr)) < 0)
-		return rc;
-	if (r.status != HXQ_OK || r.nbytes != sizeof(*ret))
-		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
-		    "Hexagon domain cannot be probed: %s", name,
-		    domain_status_text(r.status));
-	memcpy(ret, r.msg, sizeof(*ret));
-	return 0;
-}
-
 static int
 hexagon_probe(struct device_probe *ret, struct err *reterr)
 {
-	const struct domain_conf dc = { "probe", DOMAIN_BYTES };
-	char emulator[PATH_MAX], program[PATH_MAX];
+	const struct domain_conf dc = { "probe", "", DOMAIN_BYTES };
+	const struct hexagon_port *port;
 	struct domain *d = NULL;
-	struct hxq_probe p;
 	struct err e = { 0 };
-	struct domain_memory mem;
 
 	(void)reterr;
 	memset(ret, 0, sizeof(*ret));
-	if (domain_find(emulator, program, &e) < 0 ||
-	    domain_open(&dc, &d, &e) < 0 ||
-	    ask_limits(d, "probe", &p, &e) < 0) {
-		snprintf(ret->reason, sizeof(ret->reason), "%.250s", e.msg);
-		domain_close(d);
-		return 0;
+	if (domain_find(dc.port, &port, ret->reason, &e) < 0 ||
+	    domain_open(&dc, &d, &e) < 0 || domain_limits(d, ret, &e) < 0) {
+		ret->nlimits = 0;
+		strlcpy(ret->reason, e.msg, sizeof(ret->reason));
+	} else {
+		ret->found = 1;
 	}
-	domain_memory(d, &mem);
 	domain_close(d);
-	ret->found = 1;
-	snprintf(ret->reason, sizeof(ret->reason), "emulated, no silicon: "
-	    "%.60s runs %.120s", emulator, program);
-	add_limit(ret, "total_bytes", 1, p.total_bytes,
-	    "mapped in pieces of 1 MiB until the domain refused");
-	add_limit(ret, "largest_mapping_bytes", 1, p.largest_bytes,
-	    "tried by bisection, to 1 MiB, in an empty domain");
-	add_limit(ret, "address_space_bytes", 1, DOMAIN_BYTES,
-	    "what qemu-hexagon -R was given: the domain of silicon");
-	add_limit(ret, "mappings", 1, HXQ_MAPS - 1,
-	    "memfds that a domain inherits, less the one for rows");
-	add_limit(ret, "alignment", 1, HVX_ALIGN, "an HVX vector");
-	add_limit(ret, "emulator_bytes", mem.own_bytes != 0, mem.own_bytes +
-	    OWN_RESERVE, "the emulator's private memory and page tables, and "
-	    "2 MiB for what it translates");
-	add_limit(ret, "emulator_file_bytes", mem.own_bytes != 0,
-	    mem.file_bytes, "its program and libraries, resident once for "
-	    "all emulators");
-	add_limit(ret, "vtcm_bytes", 1, p.vtcm_bytes,
-	    "the domain says: its own memory, under the emulator");
 	return 0;
 }
 
@@ -131,7 +73,7 @@ static int
 hexagon_open(const struct device_conf *dc, struct device **ret,
     struct err *reterr)
 {
-	const struct domain_conf conf = { dc->session, DOMAIN_BYTES };
+	const struct domain_conf conf = { dc->session, "", DOMAIN_BYTES };
 	struct device *d = calloc(1, sizeof(*d));
 	struct kernels k;
 	int rc;
@@ -151,7 +93,7 @@ hexagon_open(const struct device_conf *dc, struct device **ret,
 		rc = domain_open(&conf, &d->dom, reterr);
 	}
 	if (rc == 0)
-		rc = ask_limits(d->dom, dc->session, &d->limits, reterr);
+		rc = domain_largest(d->dom, &d->largest, reterr);
 	if (rc < 0) {
 		device_hexagon.close(d);
 		return rc;
@@ -165,7 +107,7 @@ hexagon_traits(const struct device *d, struct device_traits *ret)
 {
 	*ret = (struct device_traits){
 		.host_visible = 1, .async = 1, .align = HVX_ALIGN,
-		.largest_map = d->limits.largest_bytes,
+		.largest_map = d->largest,
 		.max_maps = HXQ_MAPS - 1, .min_rows = 1,
 	};
 }
@@ -375,8 +317,7 @@ hexagon_run(struct device *d, uint32_t handle, const struct batch *b,
 	d->batch = b;
 	d->calls++;
 	d->sent_ns = event_now_ns();
-	domain_send(d->dom);
-	return 0;
+	return domain_send(d->dom, reterr);
 }
 
 static int

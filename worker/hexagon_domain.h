@@ -1,8 +1,8 @@
 /* worker/hexagon_domain.h - a Hexagon process domain and its queue, from the
  * host's side.
- * Owns: the domain (today a child that runs kernels/hexagon under
- * qemu-hexagon), its queue, the memory that both can see.  Called by
- * device_hexagon.c and the tests; knows no program and no ledger.
+ * Owns: the domain, its queue, the memory that both can see; how it is reached
+ * is a port's (hexagon_port.h).  Called by device_hexagon.c and the tests;
+ * knows no program and no ledger.
  *
  * Nothing waits without a deadline: a domain that died is told from one that
  * is slow, by name and by how it ended. */
@@ -12,12 +12,14 @@
 #include "../config/base.h"
 #include "../config/err.h"
 #include "../kernels/hexagon/queue.h"
+#include "device.h"
 
 /* The address space of a process domain on silicon. */
 #define DOMAIN_BYTES	UINT64_C(0xE0000000)
 
 struct domain_conf {
 	const char *name;		/* for messages */
+	const char *port;		/* "emulated"; "" = what is there */
 	uint64_t space_bytes;		/* of addresses; DOMAIN_BYTES */
 };
 
@@ -29,18 +31,22 @@ struct domain_mem {
 };
 
 struct domain_reply {
-	uint32_t kind, status, status_op, status_arg;
-	uint64_t pcycles;
+	uint32_t id, kind, status, status_op, status_arg;
 	uint32_t nbytes;
+	uint64_t pcycles;
 	uint8_t msg[64];
 };
 
 struct domain;
+struct hexagon_port;
 
-/* The emulator and the domain's program, as they would be run; 0, or -ENOENT
- * with what is missing, where it was looked for and what to do.  Each PATH_MAX
- * bytes. */
-int domain_find(char *ret_emulator, char *ret_program, struct err *reterr);
+enum { DOMAIN_WHAT = 224 };
+
+/* The port of this name, or the first of which all is there: 0 and what it is,
+ * in words; or -ENOENT with what is missing, where it was looked for and what
+ * to do. */
+int domain_find(const char *port, const struct hexagon_port **ret,
+    char ret_what[DOMAIN_WHAT], struct err *reterr);
 
 /* Start a domain and hear its hello. */
 int domain_open(const struct domain_conf *dc, struct domain **ret,
@@ -54,7 +60,7 @@ int domain_map(struct domain *d, uint64_t nbytes, const char *what,
 /* The next request, to be filled from kind on, then sent; NULL when
  * HXQ_SLOTS are open. */
 struct hxq_packet *domain_request(struct domain *d);
-void domain_send(struct domain *d);
+int domain_send(struct domain *d, struct err *reterr);
 
 /* The answer to the oldest request: 0 whatever its status; -ETIMEDOUT; -ESRCH
  * when the domain was killed, -EIO when it has left, -EPROTO when the queue
@@ -71,7 +77,13 @@ int domain_call(struct domain *d, struct domain_reply *ret,
 
 /* "an operand outside its buffer" */
 const char *domain_status_text(uint32_t status);
-int domain_pid(const struct domain *d);
+int domain_pid(const struct domain *d);		/* 0 = no process of ours */
+
+/* Of a domain that holds nothing yet: its limits, each with how it is known;
+ * the largest single mapping, UINT64_MAX = only trying tells. */
+int domain_limits(struct domain *d, struct device_probe *ret,
+    struct err *reterr);
+int domain_largest(struct domain *d, uint64_t *ret, struct err *reterr);
 
 /* Resident memory of the domain's process, the emulator; zeros = unknown. */
 struct domain_memory {

@@ -26,10 +26,11 @@
 #define HXQ_MAGIC	0x51585848u	/* "HXXQ" */
 
 enum {
-	HXQ_VERSION = 2,
+	HXQ_VERSION = 3,
 	HXQ_SLOTS = 4,
 	HXQ_MAX_BUFS = 64,		/* buffers of a packet */
-	HXQ_MAX_MSG = 64 << 10,		/* bytes of a message */
+	HXQ_MAX_MSG = (64 << 10) - 40,	/* bytes behind a packet's head, which
+					 * with it make a message of 64 KiB */
 	HXQ_MAPS = 16			/* live mappings of a domain, the queue
 					 * not counted */
 };
@@ -74,7 +75,10 @@ struct hxq_buf {
 	uint64_t offset, nbytes;	/* of its memory */
 };
 
+/* Buffers, then what is a message of dspqueue where there is one: a head, and
+ * nbytes of msg. */
 struct hxq_packet {
+	struct hxq_buf buf[HXQ_MAX_BUFS];
 	uint32_t id;			/* a response has its request's */
 	uint32_t kind;			/* enum hxq_kind */
 	uint32_t status;		/* enum hxq_status: responses */
@@ -83,12 +87,12 @@ struct hxq_packet {
 	uint32_t nbufs, nbytes;
 	uint32_t pad;
 	uint64_t pcycles;		/* of the domain's counter: responses */
-	struct hxq_buf buf[HXQ_MAX_BUFS];
 	uint8_t msg[HXQ_MAX_MSG];
 };
 _Static_assert(sizeof(struct hxq_buf) == 24, "queue ABI");
-_Static_assert(offsetof(struct hxq_packet, buf) == 40, "queue ABI");
+_Static_assert(offsetof(struct hxq_packet, id) == 1536, "queue ABI");
 _Static_assert(offsetof(struct hxq_packet, msg) == 1576, "queue ABI");
+_Static_assert(sizeof(struct hxq_packet) == 1536 + (64 << 10), "queue ABI");
 
 struct hxq_ring {
 	_Atomic uint32_t head __attribute__((aligned(128)));
@@ -102,7 +106,7 @@ struct hxq_shared {
 	struct hxq_ring request, response;
 };
 _Static_assert(offsetof(struct hxq_shared, request) == 128, "queue ABI");
-_Static_assert(sizeof(struct hxq_ring) == 256 + 128 * 2098, "queue ABI");
+_Static_assert(sizeof(struct hxq_ring) == 256 + 128 * 2096, "queue ABI");
 
 struct hxq_hello {
 	uint32_t version, hvx_bytes, vtcm_bytes, nthreads;
