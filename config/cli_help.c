@@ -12,6 +12,7 @@
 "  -s SPEC           one session, repeatable; replaces the file's sessions:\n" \
 "                    [NAME=]DEVICE[,cores=LIST][,node=N][,cap=SIZE]\n"	\
 "                    [,threads=N][,priority=default|nice:N|fifo:N]\n"	\
+"                    [,port=emulated|fastrpc][,domain=SIZE] (hexagon)\n"	\
 "                    4*DEVICE,... makes four equal ones; DEVICE is cpu,\n" \
 "                    hexagon, or null (for tests)\n"			\
 "                    LIST is 0-3,6 or big or little; SIZE is 3.5GiB, 512MiB\n" \

@@ -23,6 +23,10 @@ struct session_conf {
 	int cap_given;		/* cap written by the user */
 	int threads;		/* 0 = one per core */
 	struct priority priority;
+	char port[MAX_NAME];	/* hexagon: "emulated", "fastrpc"; "" = what
+				 * is there */
+	uint64_t domain_bytes;	/* hexagon, emulated: addresses of its domain;
+				 * 0 = as many as silicon has */
 	char where[128];	/* "demo.conf:7" or "-s #1": for messages */
 };
 

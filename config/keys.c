@@ -12,6 +12,9 @@
 /* Longest device kind: kind and index must still make a session's name. */
 enum { MAX_DEVICE = 20, MAX_NODE = 1023 };
 
+/* 32 bits of addresses, less what the emulator keeps at their end. */
+#define DOMAIN_MOST	(4 * GIB - 16 * MIB)
+
 #define COMMON(field)	offsetof(struct conf, field)
 #define SAMPLING(field)	offsetof(struct sampling_conf, field)
 #define SESSION(field)	offsetof(struct session_conf, field)
@@ -46,6 +49,9 @@ const struct conf_key session_keys[SESSION_NKEYS] = {
 [SESSION_CAP]      = { "cap", KEY_CAP, 0, 0, 0 },
 [SESSION_THREADS]  = { "threads", KEY_INT, SESSION(threads), 1, MAX_CPUS },
 [SESSION_PRIORITY] = { "priority", KEY_PRIORITY, SESSION(priority), 0, 0 },
+[SESSION_PORT]     = { "port", KEY_PORT, SESSION(port), 0, 0 },
+[SESSION_DOMAIN]   = { "domain", KEY_SIZE, SESSION(domain_bytes), 64 * MIB,
+    DOMAIN_MOST },
 };
 
 /* The characters of a session's name, which also names its memory group. */
@@ -135,6 +141,36 @@ set_cap(struct session_conf *s, const char *text, struct err *reterr)
 		    nbytes == 1 ? "" : "s", text);
 	s->cap_bytes = nbytes;
 	s->cap_given = 1;
+	return 0;
+}
+
+static int
+set_size(const struct conf_key *k, uint64_t *field, const char *text,
+    struct err *reterr)
+{
+	char lo[UNITS_BYTES_LEN], hi[UNITS_BYTES_LEN];
+	uint64_t nbytes;
+	int rc;
+
+	if ((rc = units_parse_bytes(text, &nbytes, reterr)) < 0)
+		return rc;
+	if ((double)nbytes < k->lo || (double)nbytes > k->hi)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "'%.64s' is out of "
+		    "range: %s to %s is allowed", text,
+		    units_format_bytes((uint64_t)k->lo, lo),
+		    units_format_bytes((uint64_t)k->hi, hi));
+	*field = nbytes;
+	return 0;
+}
+
+static int
+set_port(char *field, const char *text, struct err *reterr)
+{
+	if (strcmp(text, "emulated") != 0 && strcmp(text, "fastrpc") != 0)
+		return err_set(reterr, ERR_USAGE, -EINVAL,
+		    "'%.64s' is not a way to a domain: write emulated or "
+		    "fastrpc, or leave it out for what is there", text);
+	strlcpy(field, text, MAX_NAME);
 	return 0;
 }
 
@@ -278,6 +314,10 @@ key_set(const struct conf_key *k, void *base, const char *text,
 		return set_cores(field, text, reterr);
 	case KEY_PRIORITY:
 		return set_priority(field, text, reterr);
+	case KEY_PORT:
+		return set_port(field, text, reterr);
+	case KEY_SIZE:
+		return set_size(k, field, text, reterr);
 	case KEY_PATH:
 	case KEY_TEXT:
 		return set_string(k, field, text, reterr);
@@ -329,7 +369,10 @@ key_unset(const struct conf_key *k, const void *base)
 	case KEY_CAP:
 		return !((const struct session_conf *)base)->cap_given;
 	case KEY_CORES:
+	case KEY_PORT:
 		return *field == '\0';
+	case KEY_SIZE:
+		return *(const uint64_t *)(const void *)field == 0;
 	case KEY_PRIORITY:
 		return ((const struct session_conf *)base)->priority.kind ==
 		    PRIO_DEFAULT;
@@ -388,8 +431,13 @@ key_print(const struct conf_key *k, const void *base, const char *indent,
 	case KEY_PATH:
 		print_path(*(char *const *)field, fp);
 		break;
+	case KEY_SIZE:
+		print_quoted(units_format_bytes(*(const uint64_t *)field,
+		    size), fp);
+		break;
 	case KEY_DEVICE:
 	case KEY_CORES:
+	case KEY_PORT:
 		print_quoted(field, fp);
 		break;
 	case KEY_TEXT:

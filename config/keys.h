@@ -12,7 +12,8 @@ enum key_type {
 	KEY_CAP,	/* session_conf: cap_bytes and cap_given */
 	KEY_KV_TYPE,	/* conf: kv_type_k and kv_type_v */
 	KEY_KV_ONE,	/* one of them */
-	KEY_DEVICE, KEY_CORES, KEY_PRIORITY,
+	KEY_DEVICE, KEY_CORES, KEY_PRIORITY, KEY_PORT,
+	KEY_SIZE,	/* uint64_t: bytes, lo to hi; 0 = unset */
 	KEY_PATH,	/* char *, not empty; a file's is relative to it */
 	KEY_TEXT,	/* char *, any bytes */
 	KEY_LIST	/* struct int_list */
@@ -33,7 +34,8 @@ enum { SAMPLING_TEMP, SAMPLING_TOP_K, SAMPLING_TOP_P, SAMPLING_MIN_P,
     SAMPLING_REPEAT_PENALTY, SAMPLING_REPEAT_LAST_N, SAMPLING_SEED,
     SAMPLING_NKEYS };
 enum { SESSION_DEVICE, SESSION_CORES, SESSION_NODE, SESSION_CAP,
-    SESSION_THREADS, SESSION_PRIORITY, SESSION_NKEYS };
+    SESSION_THREADS, SESSION_PRIORITY, SESSION_PORT, SESSION_DOMAIN,
+    SESSION_NKEYS };
 
 extern const struct conf_key common_keys[COMMON_NKEYS];		/* struct conf */
 extern const struct conf_key sampling_keys[SAMPLING_NKEYS];

@@ -102,11 +102,26 @@ hear(struct session *s, struct chan_msg *m, struct answers *a,
 	}
 }
 
+/* One of this kind that the user named, or any. */
+static struct session_conf
+session_like(const struct conf *c, const char *kind)
+{
+	struct session_conf sc = c->session[0];
+	int i;
+
+	sc.port[0] = '\0';
+	sc.domain_bytes = 0;
+	for (i = 0; i < c->nsessions; i++)
+		if (strcmp(c->session[i].device, kind) == 0)
+			return c->session[i];
+	return sc;
+}
+
 static int
 ask(const struct conf *c, const char *kind, struct chan_msg *m,
     struct answers *a, struct err *reterr)
 {
-	struct session_conf sc = c->session[0];
+	struct session_conf sc = session_like(c, kind);
 	struct plan_session ps = { .conf = &sc, .threads = 1,
 	    .cap_bytes = UINT64_MAX };
 	struct session s;

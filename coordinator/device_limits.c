@@ -10,16 +10,22 @@
 
 static struct {
 	unsigned n;
-	struct { char kind[MAX_NAME]; struct plan_limits l; } of[MAX_SESSIONS];
+	struct {
+		char kind[MAX_NAME], port[MAX_NAME];
+		uint64_t domain_bytes;
+		struct plan_limits l;
+	} of[MAX_SESSIONS];
 } known;
 
 const struct plan_limits *
-device_limits_of(const char *kind)
+device_limits_of(const struct session_conf *sc)
 {
 	unsigned i;
 
 	for (i = 0; i < known.n; i++)
-		if (strcmp(known.of[i].kind, kind) == 0)
+		if (strcmp(known.of[i].kind, sc->device) == 0 &&
+		    strcmp(known.of[i].port, sc->port) == 0 &&
+		    known.of[i].domain_bytes == sc->domain_bytes)
 			return &known.of[i].l;
 	return NULL;
 }
@@ -85,21 +91,24 @@ ask(const struct conf *c, const struct session_conf *sc,
 int
 device_limits_ask(const struct conf *c, struct err *reterr)
 {
+	const struct session_conf *sc;
 	struct plan_limits l;
-	const char *kind;
 	int i, rc;
 
 	for (i = 0; i < c->nsessions; i++) {
-		kind = c->session[i].device;
+		sc = &c->session[i];
 		/* The host's memory is what caps are about; these have no
 		 * limits beside it. */
-		if (strcmp(kind, "cpu") == 0 || strcmp(kind, "null") == 0 ||
-		    device_limits_of(kind) != NULL)
+		if (strcmp(sc->device, "cpu") == 0 ||
+		    strcmp(sc->device, "null") == 0 ||
+		    device_limits_of(sc) != NULL)
 			continue;
 		l = (struct plan_limits){ .total_bytes = UINT64_MAX };
-		if ((rc = ask(c, &c->session[i], &l, reterr)) < 0)
+		if ((rc = ask(c, sc, &l, reterr)) < 0)
 			return rc;
-		strlcpy(known.of[known.n].kind, kind, MAX_NAME);
+		strlcpy(known.of[known.n].kind, sc->device, MAX_NAME);
+		strlcpy(known.of[known.n].port, sc->port, MAX_NAME);
+		known.of[known.n].domain_bytes = sc->domain_bytes;
 		known.of[known.n++].l = l;
 	}
 	return 0;

@@ -11,6 +11,6 @@
 int device_limits_ask(const struct conf *c, struct err *reterr);
 
 /* For struct plan_env. */
-const struct plan_limits *device_limits_of(const char *kind);
+const struct plan_limits *device_limits_of(const struct session_conf *sc);
 
 #endif

@@ -114,7 +114,7 @@ keep_to_device(const struct plan_env *env, struct plan_session *ps,
     uint64_t *emulator)
 {
 	const struct plan_limits *l = env->limits != NULL ?
-	    env->limits(ps->conf->device) : NULL;
+	    env->limits(ps->conf) : NULL;
 
 	if (l == NULL)
 		return;

@@ -59,8 +59,8 @@ struct plan_env {
 	 * measured. */
 	uint64_t (*runtime_bytes)(void *arg, unsigned threads);
 	void *arg;
-	/* NULL, or the limits of a kind; NULL = it has none. */
-	const struct plan_limits *(*limits)(const char *kind);
+	/* NULL, or the limits of a session's device; NULL = it has none. */
+	const struct plan_limits *(*limits)(const struct session_conf *sc);
 	/* So much more it may come out when it is measured again: what is
 	 * advised, or chosen by plan_fit(), leaves room for it. */
 	uint64_t waver_bytes;

@@ -169,10 +169,12 @@ start(struct session *s, const struct conf *c, struct err *reterr)
 		.verbose = c->verbose,
 		.strict = (uint32_t)c->strict,
 		.cap_bytes = ps->cap_bytes,
+		.domain_bytes = ps->conf->domain_bytes,
 	};
 
 	strlcpy(ws.name, s->name, sizeof(ws.name));
 	strlcpy(ws.device, ps->conf->device, sizeof(ws.device));
+	strlcpy(ws.port, ps->conf->port, sizeof(ws.port));
 	memcpy(ws.cpus, ps->conf->cpus.bits, sizeof(ws.cpus));
 	memcpy(ws.planned, ps->bytes, sizeof(ws.planned));
 	return session_send(s, WIRE_START, &ws, sizeof(ws), &s->status_map.fd,

@@ -30,7 +30,7 @@
 #include "../config/base.h"
 #include "mem.h"
 
-#define WIRE_VERSION	2u
+#define WIRE_VERSION	3u
 
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
@@ -45,6 +45,8 @@ struct wire_start {
 	uint32_t version;
 	char name[MAX_NAME];
 	char device[MAX_NAME];
+	char port[MAX_NAME];		/* of several ways to it; "" = any */
+	uint64_t domain_bytes;		/* 0 = as many as silicon has */
 	uint64_t cpus[MAX_CPUS / 64];	/* never empty */
 	int32_t node;			/* -1 = none asked */
 	uint32_t priority_kind;		/* enum priority_kind */

@@ -16,7 +16,7 @@ const struct hx_ref hexworld_none = { .buf = HX_NONE };
 int
 hexworld_open(struct hexagon_world *w)
 {
-	const struct domain_conf dc = { "test", "emulated", DOMAIN_BYTES };
+	const struct domain_conf dc = { "test", "emulated", DOMAIN_BYTES, 0 };
 	const struct hexagon_port *port;
 	char what[DOMAIN_WHAT];
 	struct err e = { 0 };

@@ -64,6 +64,8 @@ give_orders(struct line *l, unsigned i)
 	snprintf(sc->start.name, sizeof(sc->start.name), "stage%u", i);
 	strlcpy(sc->start.device, sc->dev->kind, sizeof(sc->start.device));
 	sc->start.strict = lc->strict;
+	if (lc->port != NULL)
+		strlcpy(sc->start.port, lc->port, sizeof(sc->start.port));
 	/* Small as the models are, most batches are then for all threads. */
 	sc->start.own_cores = 1;
 	sc->hp = l->m->hp;

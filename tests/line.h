@@ -22,6 +22,7 @@ struct line_conf {
 	enum kv_fmt fmt;
 	uint64_t cap_bytes;
 	uint32_t strict;
+	const char *port;		/* of devices that have several */
 };
 
 /* Every part a model can have; keys and values fit every KV type. */

@@ -557,6 +557,9 @@ random_value(const struct conf_key *k, char *buf, size_t len)
 	case KEY_CORES:
 		strlcpy(buf, cores[t_rand_below(NITEMS(cores))], len);
 		break;
+	case KEY_PORT:		/* with one device only: conf/41, conf/42 */
+	case KEY_SIZE:
+		break;
 	case KEY_PRIORITY:
 		snprintf(buf, len, t_rand_below(2) ? "nice:%d" : "fifo:%d",
 		    1 + (int)t_rand_below(19));

@@ -205,7 +205,7 @@ END_TEST
 static struct domain *
 open_domain(void)
 {
-	const struct domain_conf dc = { "htp0", "emulated", DOMAIN_BYTES };
+	const struct domain_conf dc = { "htp0", "emulated", DOMAIN_BYTES, 0 };
 	struct domain *d = NULL;
 	struct err e = { 0 };
 
@@ -235,12 +235,14 @@ END_TEST
 
 START_TEST(the_probe_finds_the_domains_limits)
 {
+	const struct device_conf dc = { .session = "htp0",
+	    .port = "emulated" };
 	struct device_probe p;
 	struct err e = { 0 };
 	uint64_t total = 0, largest = 0;
 	unsigned i;
 
-	t_ok(device_hexagon.probe(&p, &e), &e);
+	t_ok(device_hexagon.probe(&dc, &p, &e), &e);
 	ck_assert_msg(p.found, "%s", p.reason);
 	for (i = 0; i < p.nlimits; i++) {
 		if (strcmp(p.limit[i].name, "total_bytes") == 0)

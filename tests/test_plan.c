@@ -765,13 +765,13 @@ START_TEST(a_type_without_kernels_is_a_bad_model)
 END_TEST
 
 static const struct plan_limits *
-small_hexagon(const char *kind)
+small_hexagon(const struct session_conf *sc)
 {
 	static const struct plan_limits l = { .total_bytes = 64 * MIB,
 	    .emulator_bytes = 5 * MIB, .emulator_file_bytes = 3 * MIB,
 	    .from = "tried by hand" };
 
-	return strcmp(kind, "hexagon") == 0 ? &l : NULL;
+	return strcmp(sc->device, "hexagon") == 0 ? &l : NULL;
 }
 
 START_TEST(a_device_limits_its_sessions_and_says_so)

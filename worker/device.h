@@ -25,7 +25,7 @@
 #include "../layers/place.h"
 #include "../shm/mem.h"
 
-#define DEVICE_VERSION	1u
+#define DEVICE_VERSION	2u
 
 /* A limit is asked or measured, never a constant: `from` says how. */
 struct device_limit {
@@ -62,6 +62,8 @@ struct device_traits {
 
 struct device_conf {
 	const char *session;		/* for messages */
+	const char *port;		/* of several ways to it; "" = any */
+	uint64_t domain_bytes;		/* of a Hexagon domain; 0 = silicon's */
 	struct par *par;		/* the session's threads */
 	struct mem_ledger *ledger;	/* every allocation is charged to it */
 	int own_cores;			/* no other session runs on its cores */
@@ -115,7 +117,8 @@ struct device_ops {
 	const char *what;	/* one line for `straddle devices` */
 
 	/* Fill ret; 0 also when nothing is there (found = 0 and the reason). */
-	int (*probe)(struct device_probe *ret, struct err *reterr);
+	int (*probe)(const struct device_conf *dc, struct device_probe *ret,
+	    struct err *reterr);
 
 	int (*open)(const struct device_conf *dc, struct device **ret,
 	    struct err *reterr);

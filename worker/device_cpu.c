@@ -44,13 +44,15 @@ struct device {
 };
 
 static int
-cpu_probe(struct device_probe *ret, struct err *reterr)
+cpu_probe(const struct device_conf *dc, struct device_probe *ret,
+    struct err *reterr)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
 	uint64_t avail = meminfo_available();
 	struct kernels k;
 	char flags[128];
 
+	(void)dc;
 	(void)reterr;
 	memset(ret, 0, sizeof(*ret));
 	ret->found = 1;

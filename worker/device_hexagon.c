@@ -48,10 +48,19 @@ struct device {
 	uint64_t calls, ns, sent_ns;	/* of spans; when the last was sent */
 };
 
-static int
-hexagon_probe(struct device_probe *ret, struct err *reterr)
+static struct domain_conf
+domain_conf_of(const struct device_conf *dc)
 {
-	const struct domain_conf dc = { "probe", "", DOMAIN_BYTES };
+	return (struct domain_conf){ dc->session, dc->port != NULL ?
+	    dc->port : "", dc->domain_bytes != 0 ? dc->domain_bytes :
+	    DOMAIN_BYTES, 0 };
+}
+
+static int
+hexagon_probe(const struct device_conf *conf, struct device_probe *ret,
+    struct err *reterr)
+{
+	const struct domain_conf dc = domain_conf_of(conf);
 	const struct hexagon_port *port;
 	struct domain *d = NULL;
 	struct err e = { 0 };
@@ -73,7 +82,7 @@ static int
 hexagon_open(const struct device_conf *dc, struct device **ret,
     struct err *reterr)
 {
-	const struct domain_conf conf = { dc->session, "", DOMAIN_BYTES };
+	const struct domain_conf conf = domain_conf_of(dc);
 	struct device *d = calloc(1, sizeof(*d));
 	struct kernels k;
 	int rc;
@@ -257,12 +266,36 @@ rows_out(const struct hexagon_span *hs, const struct batch *b)
 	return hs->rows_part ? b->nselect : b->nrows;
 }
 
+/* crosses: the host has written it, or will read it. */
 static void
-put_buf(struct hxq_packet *q, uint32_t i, const struct domain_mem *m)
+put_buf(struct hxq_packet *q, uint32_t i, const struct domain_mem *m,
+    int crosses)
 {
 	q->buf[i] = (struct hxq_buf){ .handle = m->handle,
-	    .flags = HXQ_FLUSH_SENDER | HXQ_INVALIDATE_RECIPIENT,
-	    .nbytes = m->nbytes };
+	    .flags = crosses ? HXQ_FLUSH_SENDER | HXQ_INVALIDATE_RECIPIENT :
+	    0, .nbytes = m->nbytes };
+}
+
+/* Is the KV cache the domain's alone, once it has seen its zeros?  Not when an
+ * op on it falls back, or when sequences may be copied: by the host. */
+static int
+kv_crosses(const struct device *d)
+{
+	const struct program *p = d->p;
+	uint32_t i, s, there;
+
+	if (d->calls == 0 || p->env.kv.conf.nseqs > 1)
+		return 1;
+	for (i = 0; i < p->nops; i++) {
+		if (p->op[i].kind != OP_KV_STORE &&
+		    p->op[i].kind != OP_ATTENTION)
+			continue;
+		for (s = there = 0; s < d->nspans; s++)
+			there |= i >= d->span[s].first && i < d->span[s].end;
+		if (!there)
+			return 1;
+	}
+	return 0;
 }
 
 static void
@@ -308,10 +341,11 @@ hexagon_run(struct device *d, uint32_t handle, const struct batch *b,
 		    "are under way already", d->conf.session, HXQ_SLOTS);
 	q->kind = HXQ_RUN;
 	q->nbufs = HX_NBUFS;
-	put_buf(q, HX_BUF_WEIGHTS, &d->weights);
-	put_buf(q, HX_BUF_KV, &d->kv);
-	put_buf(q, HX_BUF_COMPUTE, &d->compute);
-	put_buf(q, HX_BUF_IO, &d->io);
+	/* Weights cross once.  Compute scratch has what fell back too. */
+	put_buf(q, HX_BUF_WEIGHTS, &d->weights, d->calls == 0);
+	put_buf(q, HX_BUF_KV, &d->kv, kv_crosses(d));
+	put_buf(q, HX_BUF_COMPUTE, &d->compute, 1);
+	put_buf(q, HX_BUF_IO, &d->io, 1);
 	put_rows(q, hs, b);
 	d->running = hs;
 	d->batch = b;

@@ -28,8 +28,10 @@ struct device {
 /* Look for the runtime (dlopen) and the device node; ask, or try, what the
  * limits are.  Say what was looked for and where when there is nothing. */
 static int
-null_probe(struct device_probe *ret, struct err *reterr)
+null_probe(const struct device_conf *dc, struct device_probe *ret,
+    struct err *reterr)
 {
+	(void)dc;
 	(void)reterr;
 	memset(ret, 0, sizeof(*ret));
 	ret->found = 1;

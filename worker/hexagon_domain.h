@@ -21,6 +21,8 @@ struct domain_conf {
 	const char *name;		/* for messages */
 	const char *port;		/* "emulated"; "" = what is there */
 	uint64_t space_bytes;		/* of addresses; DOMAIN_BYTES */
+	uint64_t step_ns;		/* of what has no timeout of its own;
+					 * 0 = a minute */
 };
 
 /* Memory of both sides. */

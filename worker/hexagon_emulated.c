@@ -36,6 +36,7 @@ struct emulated {
 	int end;			/* its wait status, when gone */
 	int fd[NFDS];			/* the queue's, then the maps' */
 	int status_fd;			/* /proc/PID/status */
+	uint64_t space_bytes;		/* what its addresses were limited to */
 	struct hxq_shared *sh;
 };
 
@@ -171,7 +172,7 @@ emulated_slot(struct domain *d, uint32_t i)
 }
 
 static int
-emulated_send(struct domain *d, const struct hxq_packet *q,
+emulated_send(struct domain *d, struct hxq_packet *q,
     struct err *reterr)
 {
 	struct emulated *em = d->state;
@@ -363,6 +364,7 @@ emulated_open(struct domain *d, const struct domain_conf *dc,
 	if (em == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	em->status_fd = -1;
+	em->space_bytes = dc->space_bytes;
 	for (i = 0; i < NFDS; i++)
 		em->fd[i] = -1;
 	if ((rc = make_files(em)) < 0)
@@ -443,6 +445,7 @@ static int
 emulated_limits(struct domain *d, struct device_probe *ret,
     struct err *reterr)
 {
+	const struct emulated *em = d->state;
 	struct hxq_probe p;
 	struct domain_memory mem;
 	int rc;
@@ -454,8 +457,10 @@ emulated_limits(struct domain *d, struct device_probe *ret,
 	    "mapped in pieces of 1 MiB until the domain refused");
 	device_add_limit(ret, "largest_mapping_bytes", 1, p.largest_bytes,
 	    "tried by bisection, to 1 MiB, in an empty domain");
-	device_add_limit(ret, "address_space_bytes", 1, DOMAIN_BYTES,
-	    "what qemu-hexagon -R was given: the domain of silicon");
+	device_add_limit(ret, "address_space_bytes", 1, em->space_bytes,
+	    em->space_bytes == DOMAIN_BYTES ?
+	    "what qemu-hexagon -R was given: the domain of silicon" :
+	    "what qemu-hexagon -R was given: domain= of the session");
 	device_add_limit(ret, "mappings", 1, HXQ_MAPS - 1,
 	    "memfds that a domain inherits, less the one for rows");
 	device_add_limit(ret, "alignment", 1, 128, "an HVX vector");

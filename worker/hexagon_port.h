@@ -4,6 +4,7 @@
  *
  *	hexagon_emulated.c	a child that runs kernels/hexagon under
  *				qemu-hexagon; the queue is shared memory
+ *	hexagon_fastrpc.c	the DSP, through libcdsprpc.so
  *
  * A port moves packets and memory; ids, slots, statuses and messages about
  * them are hexagon_domain.c's. */
@@ -24,8 +25,9 @@ struct domain {
 struct hexagon_port {
 	const char *name;		/* "emulated" */
 
-	/* Is all there that it needs?  0 and who it is, or -ENOENT with what
-	 * was looked for, where, and what to do. */
+	/* Is all there that it needs?  0 and who it is; or what was looked
+	 * for, where, and what to do: -ENOENT, or another -errno when no other
+	 * port is to be taken for this one. */
 	int (*find)(char ret_what[DOMAIN_WHAT], struct err *reterr);
 
 	int (*open)(struct domain *d, const struct domain_conf *dc,
@@ -38,7 +40,7 @@ struct hexagon_port {
 
 	/* Slot i of the requests, to be filled. */
 	struct hxq_packet *(*slot)(struct domain *d, uint32_t i);
-	int (*send)(struct domain *d, const struct hxq_packet *q,
+	int (*send)(struct domain *d, struct hxq_packet *q,
 	    struct err *reterr);
 
 	/* The next answer, its bytes as they came: 0; or as domain_wait(). */
@@ -58,7 +60,7 @@ struct hexagon_port {
 	void (*close)(struct domain *d);
 };
 
-extern const struct hexagon_port hexagon_emulated;
+extern const struct hexagon_port hexagon_emulated, hexagon_fastrpc;
 
 /* "session htp0: its Hexagon domain cannot map 4096 bytes: ..." */
 int domain_no_room(const struct domain *d, const struct domain_mem *m,

@@ -98,7 +98,8 @@ on_start(struct worker *w, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -EPROTO, "the coordinator "
 		    "speaks version %u, this worker %u", ws->version,
 		    WIRE_VERSION);
-	ws->name[MAX_NAME - 1] = ws->device[MAX_NAME - 1] = '\0';
+	ws->name[MAX_NAME - 1] = ws->device[MAX_NAME - 1] =
+	    ws->port[MAX_NAME - 1] = '\0';
 	log_init(ws->name, ws->verbose);
 	memcpy(pc.cpus.bits, ws->cpus, sizeof(ws->cpus));
 	if (ws->threads < 1 || ws->threads > MAX_CPUS ||
@@ -458,6 +459,16 @@ on_explain(struct worker *w, struct err *reterr)
 }
 
 static int
+on_probe(struct worker *w, struct err *reterr)
+{
+	const struct device_conf dc = stage_device_conf(&w->sc);
+
+	if (w->sc.dev == NULL)
+		return bad_message(w, reterr);
+	return probe_device(&w->chan, w->sc.dev, &dc, reterr);
+}
+
+static int
 on_drill(struct worker *w, struct err *reterr)
 {
 	struct wire_drill d;
@@ -490,9 +501,7 @@ dispatch(struct worker *w, struct err *reterr)
 	case WIRE_EXPLAIN:
 		return on_explain(w, reterr);
 	case WIRE_PROBE:
-		if (w->sc.dev == NULL)
-			return bad_message(w, reterr);
-		return probe_device(&w->chan, w->sc.dev, reterr);
+		return on_probe(w, reterr);
 	case WIRE_STATS_ASK:
 		return send_stats(w, reterr);
 	case WIRE_DRILL:

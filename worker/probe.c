@@ -54,14 +54,15 @@ report_supports(struct chan *c, const struct device_ops *dev,
 }
 
 int
-probe_device(struct chan *c, const struct device_ops *dev, struct err *reterr)
+probe_device(struct chan *c, const struct device_ops *dev,
+    const struct device_conf *dc, struct err *reterr)
 {
 	struct device_probe p;
 	struct wire_limit wl;
 	unsigned i;
 	int rc;
 
-	if ((rc = dev->probe(&p, reterr)) < 0)
+	if ((rc = dev->probe(dc, &p, reterr)) < 0)
 		return rc;
 	memset(&wl, 0, sizeof(wl));
 	strlcpy(wl.name, "found", sizeof(wl.name));

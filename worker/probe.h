@@ -9,7 +9,7 @@
 /* WIRE_LIMIT per limit (the first one, "found", has the reason in `from`),
  * WIRE_SUPPORT per operation and weight type, WIRE_END. */
 int probe_device(struct chan *c, const struct device_ops *dev,
-    struct err *reterr);
+    const struct device_conf *dc, struct err *reterr);
 
 /* WIRE_PLACED per operation, WIRE_END. */
 int probe_placement(struct chan *c, const struct program *p,

@@ -51,15 +51,23 @@ stage_explain(const struct stage_conf *sc, struct placement *ret_pl,
 	    (int)sc->start.strict, ret_pl, reterr);
 }
 
+struct device_conf
+stage_device_conf(const struct stage_conf *sc)
+{
+	return (struct device_conf){
+		.session = sc->start.name,
+		.port = sc->start.port,
+		.domain_bytes = sc->start.domain_bytes,
+		.par = sc->par,
+		.ledger = sc->ledger,
+		.own_cores = sc->start.own_cores != 0,
+	};
+}
+
 static int
 open_devices(struct stage *s, struct err *reterr)
 {
-	struct device_conf dc = {
-		.session = s->conf.start.name,
-		.par = s->conf.par,
-		.ledger = s->conf.ledger,
-		.own_cores = s->conf.start.own_cores != 0,
-	};
+	const struct device_conf dc = stage_device_conf(&s->conf);
 	int rc;
 
 	if ((rc = s->conf.dev->open(&dc, &s->dev, reterr)) < 0)

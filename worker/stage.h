@@ -24,6 +24,9 @@ struct stage_conf {
 	struct stage_status *status;	/* shared with the coordinator */
 };
 
+/* What its device is told of the session. */
+struct device_conf stage_device_conf(const struct stage_conf *sc);
+
 /* Program, placement, memory (all of it charged, mapped and touched). */
 int stage_open(const struct stage_conf *sc, struct stage **ret,
     struct err *reterr);

@@ -63,7 +63,8 @@ enum hxq_status {
 };
 
 /* Cache maintenance: what silicon does to the buffer's range when a packet
- * crosses.  One coherent memory, as under emulation, needs none. */
+ * crosses; the response brings back what the request flushed.  One coherent
+ * memory, as under emulation, needs none. */
 enum {
 	HXQ_FLUSH_SENDER = 1 << 0,
 	HXQ_INVALIDATE_RECIPIENT = 1 << 1
@@ -85,7 +86,8 @@ struct hxq_packet {
 	uint32_t status_op;		/* of HXQ_OPS' list, or UINT32_MAX */
 	uint32_t status_arg;		/* bytes, a handle: for the message */
 	uint32_t nbufs, nbytes;
-	uint32_t pad;
+	uint32_t present;		/* dspqueue: bit i = buf[i] travels, in
+					 * their order; the others are empty */
 	uint64_t pcycles;		/* of the domain's counter: responses */
 	uint8_t msg[HXQ_MAX_MSG];
 };
