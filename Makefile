@@ -81,10 +81,12 @@ PROGSRC := $(sort $(filter-out tests/fuzz_main.c,$(wildcard tests/test_*.c \
            tests/check_hexagon.c tests/check_kernels.c tests/faulty.c \
            tests/gguf_seeds.c \
            tests/mkgguf.c tests/ring_loop.c)
+# In the place of the vendor's library of the same name.
+STANDIN := tests/standin_cdsprpc.c
 TESTLIB := $(B)/tests/libtests.a
-TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC), \
+TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC) $(STANDIN), \
            $(sort $(wildcard tests/*.c))))
-PROGS   := $(PROGSRC:%.c=$(B)/%)
+PROGS   := $(PROGSRC:%.c=$(B)/%) $(B)/tests/libcdsprpc.so
 UNIT    := $(filter $(B)/tests/test_%,$(PROGS))
 # Where every run is many times slower, the scripts that are made of many runs
 # stay out: what they hold is held by the tiers that are fast.
@@ -149,6 +151,13 @@ $(B)/tests/test_%: $(B)/tests/test_%.o $(TESTLIB) $(LIB)
 $(B)/tests/%: $(B)/tests/%.o $(TESTLIB) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) -o $@ $^ $(LDFLAGS) $(LIBS)
+
+$(B)/tests/libcdsprpc.so: $(STANDIN) shm/event.c $(wildcard kernels/hexagon/*.h) \
+    tests/standin_cdsprpc.h shm/event.h Makefile
+	echo "  CC    $@"
+	mkdir -p $(@D)
+	$(CC) $(ALLFLAGS) -fPIC -shared -Wl,-soname,libcdsprpc.so -o $@ \
+	    $(STANDIN) shm/event.c $(LDFLAGS)
 
 # The program itself, with functions of tests/faulty.c in front of others.
 WRAPPED := $(shell grep -o '^__wrap_[a-z_]*' tests/faulty.c)

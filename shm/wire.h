@@ -169,7 +169,7 @@ struct wire_limit {
 	uint64_t value;
 	uint32_t known;		/* 0 = unknown: value means nothing */
 	uint32_t pad;
-	char from[96];		/* how it is known */
+	char from[384];		/* how it is known */
 };
 
 struct wire_support {

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -264,6 +265,27 @@ END_TEST
 
 static struct ring fresh;		/* of the parent */
 
+/* No descriptor here is a DSP's: the kernel says so, not the filter. */
+static int
+asks_the_dsp(void)
+{
+	return ioctl(STDERR_FILENO, _IOWR('R', 3, long), NULL) < 0 &&
+	    (errno == ENOTTY || errno == EINVAL) ? SURVIVED : FAILED;
+}
+
+START_TEST(a_confined_process_may_ask_a_dsp)
+{
+	static struct child c;
+	int status;
+
+	c = (struct child){ .deed = asks_the_dsp };
+	begin(&c);
+	finish(&c, &status);
+	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == SURVIVED,
+	    "status %#x", (unsigned)status);
+}
+END_TEST
+
 /* As a survivor does when its neighbour has been lost. */
 static int
 takes_a_ring(void)
@@ -448,6 +470,7 @@ main(void)
 
 	const TTest *const tests[] = {
 		what_is_not_allowed_ends_the_process_and_is_named,
+		a_confined_process_may_ask_a_dsp,
 		a_thread_of_a_library_is_under_the_filter_and_told_of,
 		a_confined_process_takes_a_new_ring,
 		a_confined_process_lives_on, a_confined_process_can_abort,

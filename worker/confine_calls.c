@@ -23,7 +23,8 @@ enum arg_rule {
 	NO_EXEC,	/* third argument: no PROT_EXEC */
 	ON_CHANNEL,	/* first argument: the channel */
 	ON_SELF,	/* first argument: this process */
-	GET_SEALS	/* second argument: F_GET_SEALS */
+	GET_SEALS,	/* second argument: F_GET_SEALS */
+	FASTRPC		/* second argument: a request of FastRPC, 'R' */
 };
 
 static const struct permission {
@@ -68,6 +69,10 @@ static const struct permission {
 	/* Does a device's own process live still, and how did it end? */
 	{ SCMP_SYS(wait4), ANY },
 
+	/* libcdsprpc.so speaks with the DSP by them, on the node that it holds:
+	 * here, nobody else holds a device.  Untested on silicon. */
+	{ SCMP_SYS(ioctl), FASTRPC },
+
 	/* A thread ends, the process ends, or it aborts: a signal to itself. */
 	{ SCMP_SYS(exit), ANY },
 	{ SCMP_SYS(exit_group), ANY },
@@ -106,6 +111,9 @@ allow(scmp_filter_ctx ctx, const struct permission *p)
 		break;
 	case GET_SEALS:
 		arg = bits(1, UINT32_MAX, F_GET_SEALS);
+		break;
+	case FASTRPC:
+		arg = bits(1, 0xff00, 'R' << 8);
 		break;
 	}
 	return seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, p->nr,

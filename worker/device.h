@@ -39,7 +39,7 @@ enum { DEVICE_MAX_LIMITS = 16 };
 
 struct device_probe {
 	int found;
-	char reason[256];	/* what was looked for and where */
+	char reason[384];	/* what was looked for and where */
 	struct device_limit limit[DEVICE_MAX_LIMITS];
 	unsigned nlimits;
 };

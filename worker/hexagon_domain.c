@@ -15,6 +15,7 @@
 
 /* In the order of preference, for who names none. */
 static const struct hexagon_port *const ports[] = {
+	&hexagon_fastrpc,
 	&hexagon_emulated,
 };
 
@@ -44,10 +45,10 @@ domain_find(const char *port, const struct hexagon_port **ret,
 	for (i = 0; i < NITEMS(ports); i++) {
 		if (*port != '\0' && strcmp(port, ports[i]->name) != 0)
 			continue;
-		if ((rc = ports[i]->find(ret_what, reterr)) == 0) {
+		if ((rc = ports[i]->find(ret_what, reterr)) == 0)
 			*ret = ports[i];
-			return 0;
-		}
+		if (rc != -ENOENT)
+			return rc;
 	}
 	return rc;
 }
