@@ -58,6 +58,24 @@ on_limit(struct answers *a, const struct wire_limit *wl)
 }
 
 static void
+on_check(struct answers *a, const struct wire_check *wc)
+{
+	json_t *list;
+
+	if (a->device == NULL) {
+		printf("  %-22s %s: %s\n", wc->what, wc->ok ? "ok" :
+		    "not ok", wc->text);
+		return;
+	}
+	if ((list = json_object_get(a->device, "checks")) == NULL) {
+		list = json_array();
+		json_object_set_new(a->device, "checks", list);
+	}
+	json_array_append_new(list, json_pack("{s:s,s:b,s:s}", "what",
+	    wc->what, "ok", (int)wc->ok, "text", wc->text));
+}
+
+static void
 on_support(struct answers *a, const struct wire_support *ws)
 {
 	if (a->device != NULL) {
@@ -83,6 +101,7 @@ hear(struct session *s, struct chan_msg *m, struct answers *a,
     struct err *reterr)
 {
 	struct wire_support ws;
+	struct wire_check wc;
 	struct wire_limit wl;
 	int rc;
 
@@ -94,6 +113,9 @@ hear(struct session *s, struct chan_msg *m, struct answers *a,
 		if (m->type == WIRE_LIMIT && m->nbytes == sizeof(wl)) {
 			memcpy(&wl, m->buf, sizeof(wl));
 			on_limit(a, &wl);
+		} else if (m->type == WIRE_CHECK && m->nbytes == sizeof(wc)) {
+			memcpy(&wc, m->buf, sizeof(wc));
+			on_check(a, &wc);
 		} else if (m->type == WIRE_SUPPORT &&
 		    m->nbytes == sizeof(ws)) {
 			memcpy(&ws, m->buf, sizeof(ws));

@@ -22,7 +22,8 @@
  *                              <-        WIRE_PLACED*  (one per op), leaves
  * or, instead of WIRE_MODEL:
  *   WIRE_PROBE                 ->
- *                              <-        WIRE_LIMIT*, WIRE_SUPPORT*, leaves
+ *                              <-        WIRE_LIMIT*, WIRE_CHECK*,
+ *                                        WIRE_SUPPORT*, leaves
  * at any time:                 <-        WIRE_ERROR, then it leaves */
 #ifndef SHM_WIRE_H
 #define SHM_WIRE_H
@@ -30,14 +31,15 @@
 #include "../config/base.h"
 #include "mem.h"
 
-#define WIRE_VERSION	3u
+#define WIRE_VERSION	4u
 
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
 	WIRE_LOAD, WIRE_EXPLAIN, WIRE_PROBE, WIRE_STATS_ASK, WIRE_RENEW,
 	WIRE_DRILL,
 	WIRE_HELLO = 64, WIRE_READY, WIRE_STATS, WIRE_PLACED, WIRE_LIMIT,
-	WIRE_SUPPORT, WIRE_END, WIRE_ERROR, WIRE_RENEWED
+	WIRE_SUPPORT, WIRE_END, WIRE_ERROR, WIRE_RENEWED,
+	WIRE_CHECK
 };
 
 /* fds: [0] the status page. */
@@ -178,6 +180,13 @@ struct wire_support {
 	uint32_t yes;
 	uint32_t pad;
 	char reason[128];
+};
+
+struct wire_check {
+	char what[24];		/* "device node" */
+	uint32_t ok;
+	uint32_t pad;
+	char text[320];
 };
 
 /* WIRE_END: no payload; closes a list. */

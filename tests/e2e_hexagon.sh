@@ -156,5 +156,7 @@ check "limits by trying" "$PYTHON" - "$OUT" <<-'END'
 	total = h['limits']['total_bytes']
 	assert 3 << 30 < total['value'] < 0xe0000000, total
 	assert 'refused' in total['from']
+	# What a board would need is told in any case.
+	assert h['checks'] and all(c['text'] for c in h['checks']), h
 	END
 e2e_end

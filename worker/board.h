@@ -5,6 +5,8 @@
 #ifndef WORKER_BOARD_H
 #define WORKER_BOARD_H
 
+#include <sys/types.h>
+
 #include "device.h"
 
 #define BOARD_ROOT	""
@@ -16,8 +18,16 @@ int board_is_one(const char *root);
  * has set it, that is the program's own folder, then the usual ones. */
 void board_module_path(void);
 
+/* Who is to open the nodes; NULL instead: this process. */
+struct board_user {
+	uid_t uid;
+	unsigned ngids;
+	gid_t gid[64];
+};
+
 /* Everything that a session needs, one after the other, each with the remedy
- * when it is not so. */
-void board_look(const char *root, struct device_probe *ret);
+ * when it is not so; where there is no board, that alone. */
+void board_look(const char *root, const struct board_user *user,
+    struct device_probe *ret);
 
 #endif

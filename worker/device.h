@@ -35,13 +35,22 @@ struct device_limit {
 	char from[96];		/* "sysconf(_SC_PHYS_PAGES)" */
 };
 
-enum { DEVICE_MAX_LIMITS = 16 };
+/* Something that it needs of the machine: there, or in the way. */
+struct device_check {
+	const char *what;	/* "device node" */
+	int ok;
+	char text[320];		/* what was found, or what to do */
+};
+
+enum { DEVICE_MAX_LIMITS = 16, DEVICE_MAX_CHECKS = 12 };
 
 struct device_probe {
 	int found;
 	char reason[384];	/* what was looked for and where */
 	struct device_limit limit[DEVICE_MAX_LIMITS];
 	unsigned nlimits;
+	struct device_check check[DEVICE_MAX_CHECKS];
+	unsigned nchecks;
 };
 
 /* One more limit; known = 0: value means nothing.  It keeps the name. */

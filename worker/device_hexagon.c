@@ -16,6 +16,7 @@
 #include "../kernels/cpu.h"
 #include "../shm/arena.h"
 #include "../shm/event.h"
+#include "board.h"
 #include "hexagon_domain.h"
 #include "hexagon_ops.h"
 #include "device.h"
@@ -67,6 +68,7 @@ hexagon_probe(const struct device_conf *conf, struct device_probe *ret,
 
 	(void)reterr;
 	memset(ret, 0, sizeof(*ret));
+	board_look(BOARD_ROOT, NULL, ret);
 	if (domain_find(dc.port, &port, ret->reason, &e) < 0 ||
 	    domain_open(&dc, &d, &e) < 0 || domain_limits(d, ret, &e) < 0) {
 		ret->nlimits = 0;

@@ -53,6 +53,24 @@ report_supports(struct chan *c, const struct device_ops *dev,
 	return 0;
 }
 
+static int
+report_checks(struct chan *c, const struct device_probe *p,
+    struct err *reterr)
+{
+	struct wire_check wc;
+	unsigned i;
+	int rc = 0;
+
+	for (i = 0; i < p->nchecks && rc == 0; i++) {
+		memset(&wc, 0, sizeof(wc));
+		strlcpy(wc.what, p->check[i].what, sizeof(wc.what));
+		wc.ok = (uint32_t)p->check[i].ok;
+		strlcpy(wc.text, p->check[i].text, sizeof(wc.text));
+		rc = report(c, WIRE_CHECK, &wc, sizeof(wc), reterr);
+	}
+	return rc;
+}
+
 int
 probe_device(struct chan *c, const struct device_ops *dev,
     const struct device_conf *dc, struct err *reterr)
@@ -80,7 +98,8 @@ probe_device(struct chan *c, const struct device_ops *dev,
 		if ((rc = report(c, WIRE_LIMIT, &wl, sizeof(wl), reterr)) < 0)
 			return rc;
 	}
-	if ((rc = report_supports(c, dev, reterr)) < 0)
+	if ((rc = report_checks(c, &p, reterr)) < 0 ||
+	    (rc = report_supports(c, dev, reterr)) < 0)
 		return rc;
 	return report(c, WIRE_END, NULL, 0, reterr);
 }

@@ -7,7 +7,7 @@
 #include "device.h"
 
 /* WIRE_LIMIT per limit (the first one, "found", has the reason in `from`),
- * WIRE_SUPPORT per operation and weight type, WIRE_END. */
+ * WIRE_CHECK per thing that it needs of the machine, WIRE_SUPPORT per operation and weight type, WIRE_END. */
 int probe_device(struct chan *c, const struct device_ops *dev,
     const struct device_conf *dc, struct err *reterr);
 
