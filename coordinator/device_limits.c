@@ -45,6 +45,13 @@ on_limit(const struct session_conf *sc, const struct wire_limit *wl,
 		ret->emulator_bytes = wl->value;
 	if (strcmp(wl->name, "emulator_file_bytes") == 0 && wl->known)
 		ret->emulator_file_bytes = wl->value;
+	if (strcmp(wl->name, "largest_mapping_bytes") == 0 && wl->known) {
+		ret->largest_bytes = wl->value;
+		strlcpy(ret->largest_from, wl->from,
+		    sizeof(ret->largest_from));
+	}
+	if (strcmp(wl->name, "mappings") == 0 && wl->known)
+		ret->maps = wl->value;
 	return 0;
 }
 

@@ -119,6 +119,37 @@ measure_runtime(const struct conf *c, struct err *reterr)
 	return 0;
 }
 
+/* An end of the pipeline that is alone where the device beside it could not
+ * have mapped it. */
+static void
+note_of_end(const struct plan_session *end, const struct plan_session *next,
+    const char *what)
+{
+	char need[UNITS_BYTES_LEN], most[UNITS_BYTES_LEN];
+	const struct plan_limits *l = next->limits;
+
+	if (end->u1 - end->u0 != 1 || l == NULL || l->largest_bytes == 0 ||
+	    end->bytes[MEM_WEIGHTS] <= l->largest_bytes)
+		return;
+	log_info("note: session %s holds %s: its %s are more than device %s "
+	    "of session %s maps at once, %s (%s)", end->conf->name, what,
+	    units_human_bytes(end->bytes[MEM_WEIGHTS], need),
+	    next->conf->device, next->conf->name,
+	    units_human_bytes(l->largest_bytes, most), l->largest_from);
+}
+
+static void
+note_of_ends(const struct plan *p)
+{
+	unsigned last = p->nsessions - 1;
+
+	if (last == 0)
+		return;
+	note_of_end(&p->session[0], &p->session[1], "the embedding");
+	note_of_end(&p->session[last], &p->session[last - 1],
+	    "the output head");
+}
+
 /* What the caps allow and the machine or the model may not. */
 static void
 note_of_plan(const struct plan *p, uint64_t free_bytes)
@@ -134,6 +165,7 @@ note_of_plan(const struct plan *p, uint64_t free_bytes)
 		    "machine has %s free: their caps promise more than is "
 		    "there", units_human_bytes(sum, need),
 		    units_human_bytes(free_bytes, have));
+	note_of_ends(p);
 	if (p->ctx_tok > p->model->hp.ctx_train)
 		log_info("note: a context of %u tokens; the model was "
 		    "trained with %u", p->ctx_tok, p->model->hp.ctx_train);

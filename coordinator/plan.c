@@ -58,13 +58,32 @@ plan_pays(const struct plan *p, unsigned s, unsigned i)
 	return !p->pays_once || i == s || i == p->nsessions;
 }
 
+/* Weights and KV cache are one buffer each; the others are small. */
+uint64_t
+plan_over_largest(const struct plan_session *ps)
+{
+	uint64_t most = MAX(ps->bytes[MEM_WEIGHTS], ps->bytes[MEM_KV]);
+
+	if (ps->limits == NULL || ps->limits->largest_bytes == 0 ||
+	    most <= ps->limits->largest_bytes)
+		return 0;
+	return most - ps->limits->largest_bytes;
+}
+
+/* A buffer that the device cannot map lacks room as a whole that does not fit
+ * the cap does. */
 static uint64_t
 split_bytes(void *arg, unsigned s, uint32_t u0, uint32_t u1)
 {
+	const struct sizes *z = arg;
 	struct plan_session ps;
+	uint64_t over;
 
-	sizes_session(arg, s, u0, u1, &ps);
-	return ps.total_bytes;
+	sizes_session(z, s, u0, u1, &ps);
+	ps.limits = z->plan->session[s].limits;
+	over = plan_over_largest(&ps);
+	return over == 0 ? ps.total_bytes : MAX(ps.total_bytes,
+	    z->plan->session[s].cap_bytes + over);
 }
 
 static enum kv_fmt
@@ -108,16 +127,25 @@ default_cap(const struct conf *c, uint64_t free_bytes, uint64_t *ret_share,
 	return 0;
 }
 
+/* Weights, KV cache, scratch; the device has kept back what else it needs. */
+enum { MAPS_NEEDED = 3 };
+
 /* A cap beyond what the device can map is no cap. */
-static void
+static int
 keep_to_device(const struct plan_env *env, struct plan_session *ps,
-    uint64_t *emulator)
+    uint64_t *emulator, struct err *reterr)
 {
 	const struct plan_limits *l = env->limits != NULL ?
 	    env->limits(ps->conf) : NULL;
 
 	if (l == NULL)
-		return;
+		return 0;
+	ps->limits = l;
+	if (l->maps != 0 && l->maps < MAPS_NEEDED)
+		return err_set(reterr, ERR_FIT, -ENOSPC, "session %s: its "
+		    "device %s has room for %" PRIu64 " buffers, and a session "
+		    "needs %u", ps->conf->name, ps->conf->device, l->maps,
+		    MAPS_NEEDED);
 	/* The program lies in the page cache since the probe: no group counts
 	 * it, VmHWM does. */
 	*emulator = l->emulator_bytes +
@@ -126,6 +154,7 @@ keep_to_device(const struct plan_env *env, struct plan_session *ps,
 		ps->cap_bytes = l->total_bytes;
 		ps->capped_by = l;
 	}
+	return 0;
 }
 
 /* Settings that follow from the config and the model. */
@@ -186,7 +215,9 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		    ps->conf->cap_bytes : share;
 		z->runtime[i] = env->runtime_bytes(env->arg, ps->threads) +
 		    env->runtime_more;
-		keep_to_device(env, ps, &z->emulator[i]);
+		if ((rc = keep_to_device(env, ps, &z->emulator[i],
+		    reterr)) < 0)
+			return rc;
 	}
 	return 0;
 }

@@ -22,7 +22,8 @@ struct plan_session {
 	unsigned threads;
 	int own_cores;			/* no other session runs on them */
 	uint64_t cap_bytes;
-	const struct plan_limits *capped_by;	/* the device; NULL = conf */
+	const struct plan_limits *limits;	/* of its device; NULL = none */
+	const struct plan_limits *capped_by;	/* limits, or NULL = conf */
 	uint64_t bytes[MEM_NTAGS];	/* exact, by tag */
 	uint64_t total_bytes;		/* their sum */
 	uint64_t file_bytes;		/* of the extents it reads */
@@ -41,10 +42,13 @@ struct plan {
 /* What a kind of device lets a session have, beside the session's cap. */
 struct plan_limits {
 	uint64_t total_bytes;		/* UINT64_MAX = all that there is */
+	uint64_t largest_bytes;		/* of one buffer; 0 = any */
+	uint64_t maps;			/* buffers at once; 0 = any */
 	/* Of a process that stands for it; 0 = none does. */
 	uint64_t emulator_bytes;	/* before it maps a session's buffers */
 	uint64_t emulator_file_bytes;	/* its program's; page cache */
-	char from[96];			/* how total_bytes is known */
+	char from[96];			/* how total_bytes is known, */
+	char largest_from[96];		/* and largest_bytes */
 };
 
 /* What the plan cannot know by itself. */
@@ -87,6 +91,9 @@ enum { PLAN_WHY_LEN = 1024 };
 int plan_fit(const struct conf *c, const struct plan_env *env,
     struct conf *ret_conf, struct plan *ret, char why[PLAN_WHY_LEN],
     struct err *reterr);
+
+/* What the largest buffer of a session lacks in its device, 0 = it fits. */
+uint64_t plan_over_largest(const struct plan_session *ps);
 
 /* Ring into session s (s == nsessions: out of the last). */
 void plan_ring(const struct plan *p, unsigned s, uint32_t *ret_nslots,

@@ -61,6 +61,40 @@ name_range(const struct plan_session *ps, char *buf, size_t len)
 		    "%sthe output head", buf[0] != '\0' ? ", " : "");
 }
 
+/* A unit alone is more than its device maps at once: only another device
+ * helps, and only at an end of the pipeline is there room for one. */
+static void
+advise_place(const struct plan_session *ps, char *would, size_t len)
+{
+	if (ps->u1 - ps->u0 != 1)
+		return;
+	if (ps->head)
+		add(would, len, "a cpu session behind it, for the output "
+		    "head");
+	else if (ps->embedding)
+		add(would, len, "a cpu session in front of it, for the "
+		    "embedding");
+}
+
+static void
+explain_largest(const struct plan_session *ps, uint64_t over,
+    char *would, size_t len, struct err *reterr)
+{
+	const struct plan_limits *l = ps->limits;
+	char need[UNITS_BYTES_LEN], most[UNITS_BYTES_LEN], range[96];
+
+	advise_place(ps, would, len);
+	name_range(ps, range, sizeof(range));
+	err_set(reterr, ERR_FIT, -ENOSPC, "the model does not fit: session %s "
+	    "with %s needs a buffer of %s, and %s is all that its device %s "
+	    "maps at once (%s): %" PRIu64 " bytes are missing; what would "
+	    "fit: %s", ps->conf->name, range,
+	    units_human_bytes(l->largest_bytes + over, need),
+	    units_human_bytes(l->largest_bytes, most), ps->conf->device,
+	    l->largest_from, over, would[0] != '\0' ? would : "another "
+	    "device");
+}
+
 void
 plan_explain_lack(const struct conf *c, const struct plan_env *env,
     const struct plan *p, unsigned s, uint64_t lack, struct err *reterr)
@@ -73,6 +107,13 @@ plan_explain_lack(const struct conf *c, const struct plan_env *env,
 	if (fit_init(&f, c, env) == 0)
 		plan_alternatives(&f, would, sizeof(would));
 	fit_done(&f);
+	/* Whichever of the two lacks more. */
+	if (plan_over_largest(ps) > 0 && ps->total_bytes <= ps->cap_bytes +
+	    plan_over_largest(ps)) {
+		explain_largest(ps, plan_over_largest(ps), would,
+		    sizeof(would), reterr);
+		return;
+	}
 	add(would, sizeof(would), "caps larger by %" PRIu64 " MiB",
 	    DIV_UP(lack, MIB));
 	if (ps->capped_by != NULL)

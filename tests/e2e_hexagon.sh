@@ -123,13 +123,20 @@ if [ -x "$FAULTY" ]; then
 	mended "a domain that leaves" \
 	    'htp[89]: its Hexagon domain left with status 0'
 	befallen refuse:2
-	mended "a map that is refused" 'htp[89]: .*: its Hexagon domain cannot map 4294963200 bytes: its address space is full'
+	mended "a map that is refused" 'htp[89]: .*: its Hexagon domain cannot map 4294963200 bytes: its address space is full: [0-9]+ MiB more is all that its device hexagon gives .*'
 	befallen late:2
 	mended "an answer that does not come" \
 	    'htp[89]: its Hexagon domain does not answer'
 	unset STRADDLE_FAULT STRADDLE_FAULT_FILE
 fi
 
+# More than a domain can map: refused by the plan with what the probe found.
+refuses "a context beyond the domain" 3 \
+    'needs .* of its cap of 61\.0 MiB, all that its device hexagon gives' \
+    run -m "$MODEL" -s hexagon,domain=64MiB,cap=1GiB --ctx 16384 -p x -n 1
+works "a domain of another size" run -m "$MODEL" \
+    -s hexagon,domain=64MiB --ctx 128 --temp 0 -p "In the beginning" -n 12
+check "the same text" same "$(cat "$OUT")" "$text"
 works "explain" explain -c "$CONF" --json
 check "two operations a pipeline fall back for good reason" "$PYTHON" - "$OUT" \
     <<-'END'

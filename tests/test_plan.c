@@ -811,6 +811,68 @@ START_TEST(a_device_limits_its_sessions_and_says_so)
 }
 END_TEST
 
+static const struct plan_limits *
+small_buffers(const struct session_conf *sc)
+{
+	static const struct plan_limits l = { .total_bytes = GIB,
+	    .largest_bytes = 256 * KIB, .largest_from = "tried by hand",
+	    .maps = 15 };
+
+	return strcmp(sc->device, "hexagon") == 0 ? &l : NULL;
+}
+
+static const struct plan_limits *
+two_buffers(const struct session_conf *sc)
+{
+	static const struct plan_limits l = { .total_bytes = GIB, .maps = 2 };
+
+	(void)sc;
+	return &l;
+}
+
+START_TEST(no_buffer_is_larger_than_a_device_maps_at_once)
+{
+	static struct world w;
+	static struct plan p;
+	struct tiny t = TINY;
+	struct err e = { 0 };
+	unsigned i, layers = 0;
+
+	t.n_vocab = 4096;	/* the ends are larger than all layers */
+	set_up(&w, &t);
+	for (i = 0; i < 4; i++) {
+		add_session(&w, GIB);
+		strcpy(w.c.session[i].device, i == 0 || i == 3 ? "cpu" :
+		    "hexagon");
+	}
+	w.env.limits = small_buffers;
+	/* Both ends are placed where they can be, alone or not. */
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	for (i = 1; i < 3; i++) {
+		ck_assert_uint_le(p.session[i].bytes[MEM_WEIGHTS], 256 * KIB);
+		ck_assert_uint_le(p.session[i].bytes[MEM_KV], 256 * KIB);
+		ck_assert_uint_eq(plan_over_largest(&p.session[i]), 0);
+		layers += p.session[i].nlayers;
+	}
+	ck_assert_uint_gt(layers, 0);
+	ck_assert(p.session[0].embedding && p.session[3].head);
+	/* With such a device at the end the head has no place, and that is
+	 * said. */
+	strcpy(w.c.session[3].device, "hexagon");
+	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	ck_assert_int_eq(e.kind, ERR_FIT);
+	ck_assert_msg(strstr(e.msg, "256 KiB is all that its device hexagon "
+	    "maps at once (tried by hand)") != NULL &&
+	    strstr(e.msg, "a cpu session behind it, for the output head") !=
+	    NULL, "%s", e.msg);
+	w.env.limits = two_buffers;
+	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	ck_assert_msg(strstr(e.msg, "room for 2 buffers") != NULL, "%s",
+	    e.msg);
+	tear_down(&w);
+}
+END_TEST
+
 /* Weights as their device packs them: Q6_K takes 7 bits in a domain, and the
  * CPU sessions beside it keep theirs. */
 START_TEST(sessions_of_each_kind_are_planned_by_their_own_layout)
@@ -994,6 +1056,7 @@ main(void)
 		a_kv_type_that_cannot_hold_the_heads_is_bad_usage,
 		a_type_without_kernels_is_a_bad_model,
 		a_device_limits_its_sessions_and_says_so,
+		no_buffer_is_larger_than_a_device_maps_at_once,
 		sessions_of_each_kind_are_planned_by_their_own_layout,
 		settings_left_open_follow_from_model_and_machine,
 		layers_are_shared_evenly_however_large_the_head_is,

@@ -378,6 +378,42 @@ emulated_open(struct domain *d, const struct domain_conf *dc,
 	return 0;
 }
 
+/* Map until refused, give back. */
+static int
+ask_limits(struct domain *d, struct hxq_probe *ret, struct err *reterr)
+{
+	struct domain_reply r;
+	int rc;
+
+	domain_request(d)->kind = HXQ_PROBE;
+	if ((rc = domain_call(d, &r, reterr)) < 0)
+		return rc;
+	if (r.status != HXQ_OK || r.nbytes != sizeof(*ret))
+		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
+		    "Hexagon domain cannot be probed: %s", d->name,
+		    domain_status_text(r.status));
+	memcpy(ret, r.msg, sizeof(*ret));
+	return 0;
+}
+
+/* In the plan's words: what there is, and how it is known. */
+static int
+refused(struct domain *d, const struct domain_mem *m, const char *what,
+    uint32_t status, struct err *reterr)
+{
+	char why[192];
+	struct err e = { 0 };
+	struct hxq_probe p;
+
+	if (status != HXQ_ENOMEM || ask_limits(d, &p, &e) < 0)
+		return domain_no_room(d, m, what, domain_status_text(status),
+		    reterr);
+	snprintf(why, sizeof(why), "%s: %" PRIu64 " MiB more is all that its "
+	    "device hexagon gives (mapped in pieces of 1 MiB until the domain "
+	    "refused)", domain_status_text(status), p.total_bytes / MIB);
+	return domain_no_room(d, m, what, why, reterr);
+}
+
 static int
 emulated_map(struct domain *d, struct domain_mem *m, const char *what,
     struct err *reterr)
@@ -397,8 +433,7 @@ emulated_map(struct domain *d, struct domain_mem *m, const char *what,
 	q->buf[0] = (struct hxq_buf){ .handle = m->handle,
 	    .nbytes = m->nbytes };
 	if ((rc = domain_call(d, &r, reterr)) == 0 && r.status != HXQ_OK)
-		rc = domain_no_room(d, m, what,
-		    domain_status_text(r.status), reterr);
+		rc = refused(d, m, what, r.status, reterr);
 	if (rc == 0 && (rc = seal(fd)) < 0)
 		err_set(reterr, ERR_RUN, rc, "session %s: %s: shared memory: "
 		    "%s", d->name, what, strerror(-rc));
@@ -411,24 +446,6 @@ emulated_map(struct domain *d, struct domain_mem *m, const char *what,
 }
 
 /* --- limits --- */
-
-/* Map until refused, give back. */
-static int
-ask_limits(struct domain *d, struct hxq_probe *ret, struct err *reterr)
-{
-	struct domain_reply r;
-	int rc;
-
-	domain_request(d)->kind = HXQ_PROBE;
-	if ((rc = domain_call(d, &r, reterr)) < 0)
-		return rc;
-	if (r.status != HXQ_OK || r.nbytes != sizeof(*ret))
-		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
-		    "Hexagon domain cannot be probed: %s", d->name,
-		    domain_status_text(r.status));
-	memcpy(ret, r.msg, sizeof(*ret));
-	return 0;
-}
 
 static int
 emulated_largest(struct domain *d, uint64_t *ret, struct err *reterr)
