@@ -114,8 +114,12 @@ plan_explain_lack(const struct conf *c, const struct plan_env *env,
 		    sizeof(would), reterr);
 		return;
 	}
-	add(would, sizeof(would), "caps larger by %" PRIu64 " MiB",
-	    DIV_UP(lack, MIB));
+	/* No cap helps beyond what the device has. */
+	if (ps->capped_by == NULL)
+		add(would, sizeof(would), "caps larger by %" PRIu64 " MiB",
+		    DIV_UP(lack, MIB));
+	else if (would[0] == '\0')
+		add(would, sizeof(would), "another device");
 	if (ps->capped_by != NULL)
 		snprintf(why, sizeof(why), ", all that its device %s gives "
 		    "(%s)", ps->conf->device, ps->capped_by->from);
