@@ -111,13 +111,31 @@ HEXFLAGS := --target=hexagon-unknown-linux-musl -mv67 -mhvx=v67 \
            -fno-pic -G0 -std=gnu11 -O2 -Wall -Wextra -Werror -Wshadow \
            -Wcast-qual -Wmissing-prototypes -ffp-contract=off \
            -fno-strict-aliasing
-HEXOBJS := $(patsubst %.c,$(B)/%.o,$(sort $(wildcard kernels/hexagon/*.c)))
+HEXOBJS := $(patsubst %.c,$(B)/%.o,$(filter-out %/skel.c, \
+           $(sort $(wildcard kernels/hexagon/*.c))))
+
+# The same code as the module of a DSP, which FastRPC loads.  Debian's compiler
+# makes it; with HEXAGON_SDK_ROOT, that of Qualcomm's SDK does.
+SKELARCH ?= v68
+SKEL    := $(if $(DOMAIN)$(HEXAGON_SDK_ROOT),$(B)/libstraddle-domain-$(SKELARCH).so)
+SKELSRC := $(filter-out %/loop.c %/rt.c,$(sort $(wildcard kernels/hexagon/*.c)))
+SKELFLAGS = $(filter-out -fno-pic -mv67 -mhvx=v67,$(HEXFLAGS)) -fPIC \
+           -m$(SKELARCH) -mhvx=$(SKELARCH) -fvisibility=hidden
+ifeq ($(HEXAGON_SDK_ROOT),)
+SKELCC  := $(HEXCC)
+SKELLD  := $(HEXLD) -shared
+else
+SKELCC  := $(lastword $(sort $(wildcard \
+           $(HEXAGON_SDK_ROOT)/tools/HEXAGON_Tools/*/Tools/bin/hexagon-clang)))
+SKELLD  := $(SKELCC) -m$(SKELARCH) -shared
+endif
+SKELOBJS := $(SKELSRC:kernels/hexagon/%.c=$(B)/skel/%.o)
 
 .SUFFIXES:
 .SECONDARY:
 $(V)$(VERBOSE).SILENT:
 
-all: $(B)/straddle $(DOMAIN)
+all: $(B)/straddle $(DOMAIN) $(SKEL)
 
 $(B)/straddle: $(MAINOBJ) $(LIB)
 	echo "  LINK  $@"
@@ -140,6 +158,19 @@ $(B)/kernels/hexagon/%.o: kernels/hexagon/%.c Makefile
 $(B)/hexagon-domain: $(HEXOBJS)
 	echo "  HEXLD $@"
 	$(HEXLD) -static -o $@ $^
+
+$(B)/skel/%.o: kernels/hexagon/%.c Makefile
+	echo "  HEXCC $< ($(SKELARCH))"
+	mkdir -p $(@D)
+	$(SKELCC) $(SKELFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/libstraddle-domain-$(SKELARCH).so: $(SKELOBJS)
+	echo "  HEXLD $@"
+	$(SKELLD) -o $@ $^
+
+skel: $(SKEL)
+	[ -n "$(SKEL)" ] || { echo "make skel needs $(HEXCC) and $(HEXLD)," \
+	    "or HEXAGON_SDK_ROOT" >&2; exit 1; }
 
 # A test links only what it uses: the archives give no more.
 $(TESTLIB): $(TESTOBJ)
@@ -174,6 +205,17 @@ demo:
 	$(MAKE) --no-print-directory all
 	build/straddle run -c config/demo.conf -p "In the beginning" -n 64 \
 	    --seed 1
+
+# What a board needs, in one archive: unpack it there and run ./straddle.
+DIST    := straddle-$(VERSION)-$(ARCH)
+dist: $(B)/straddle $(SKEL) $(DOMAIN)
+	rm -rf $(B)/$(DIST) && mkdir -p $(B)/$(DIST)/config $(B)/$(DIST)/tests/data
+	cp $^ $(B)/$(DIST)
+	cp README.md LICENSE $(B)/$(DIST)
+	cp config/*.conf config/FORMAT.md $(B)/$(DIST)/config
+	cp tests/data/kjv-q8_0.gguf $(B)/$(DIST)/tests/data
+	tar -C $(B) -czf $(B)/$(DIST).tar.gz $(DIST)
+	echo "  DIST  $(B)/$(DIST).tar.gz"
 
 # --- tests; tests/README.md says what each program does ---
 
@@ -267,6 +309,8 @@ clean:
 help:
 	echo "make               build/straddle"
 	echo "make demo          install what is missing, build, generate text"
+	echo "make dist          an archive to carry to a board (CROSS=...)"
+	echo "make skel          the DSP's module alone (HEXAGON_SDK_ROOT=...)"
 	echo "make check         the tests: quick and complete"
 	echo "  check-asan       the same under ASan and UBSan"
 	echo "  check-tsan       the same under TSan"
@@ -284,7 +328,7 @@ help:
 	echo "V=1 shows commands; CC=clang-14; SAN=address|thread;"
 	echo "CROSS=aarch64-linux-gnu- builds for aarch64"
 
-.PHONY: all demo check check-built check-kernels check-includes check-asan \
+.PHONY: all demo dist skel check check-built check-kernels check-includes check-asan \
     check-tsan check-clang check-programs check-arm64 check-conformance \
     check-big check-vm check-fuzz check-kills check-stress check-torture \
     print-flags clean help

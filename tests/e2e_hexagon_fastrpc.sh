@@ -11,6 +11,27 @@ command -v qemu-hexagon >/dev/null || e2e_skip "there is no qemu-hexagon"
 STANDIN=$(dirname "$BIN")/tests
 [ -e "$STANDIN/libcdsprpc.so" ] || e2e_skip "the stand-in was not built"
 
+# The module for a DSP: it asks the DSP's system for its queue and for nothing
+# else, and has the one name that FastRPC calls.
+check "the module stands on its own" "$PYTHON" - \
+    "$(dirname "$BIN")"/libstraddle-domain-v*.so <<-'END'
+	import struct, sys
+	f = open(sys.argv[1], 'rb').read()
+	assert f[:5] == b'\x7fELF\x01'
+	shoff, = struct.unpack_from('<I', f, 32)
+	size, n = struct.unpack_from('<HH', f, 46)
+	sec = [struct.unpack_from('<10I', f, shoff + i * size) for i in range(n)]
+	dyn = next(s for s in sec if s[1] == 11)
+	text = f[sec[dyn[6]][4]:]
+	have, want = set(), set()
+	for at in range(dyn[4] + 16, dyn[4] + dyn[5], 16):
+	    name, _, _, _, _, shndx = struct.unpack_from('<IIIBBH', f, at)
+	    (have if shndx else want).add(text[name:text.index(b'\0', name)])
+	assert have == {b'straddle_skel_handle_invoke'}, have
+	assert want == {b'dspqueue_' + x for x in
+	    (b'import', b'read_noblock', b'write', b'close')}, want
+	END
+
 works "the CPU" run -m "$MODEL" -s cpu -p "In the beginning" -n 12 \
     --temp 0 --ctx 128
 text=$(cat "$OUT")

@@ -1,5 +1,6 @@
 /* kernels/hexagon/domain.h - the operations of a domain.
- * Called by main.c on one thread; works on the buffers of a packet. */
+ * Called by main.c on one thread, which gets its packets from loop.c or skel.c;
+ * works on the buffers of a packet. */
 #ifndef KERNELS_HEXAGON_DOMAIN_H
 #define KERNELS_HEXAGON_DOMAIN_H
 
@@ -30,6 +31,15 @@ hx_rows(const struct hx_batch *b, const struct hx_op *op)
 		return b->nrows * b->m->n_expert_used;
 	return op->head ? b->nselect : b->nrows;
 }
+
+/* Do what q asks and fill r but for its id and kind: HXQ_OK, or why not. */
+uint32_t domain_dispatch(const struct hxq_packet *q, struct hxq_packet *r);
+
+/* Where a handle's memory lies, for who maps it himself. */
+void domain_bind(uint32_t handle, void *base, uint32_t nbytes);
+
+/* +1 after each operation; set before the first packet. */
+extern _Atomic uint32_t *domain_progress;
 
 /* HXQ_OK, or why not. */
 typedef uint32_t hx_fn(const struct hx_batch *b, const struct hx_op *op);

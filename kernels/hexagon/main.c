@@ -1,5 +1,6 @@
-/* kernels/hexagon/main.c - a Hexagon domain: takes packets from the queue,
- * maps memory, runs spans of operations, answers.
+/* kernels/hexagon/main.c - what a packet asks of a Hexagon domain: it maps
+ * memory and runs spans of operations.  Packets come from loop.c under the
+ * emulator, from skel.c on a DSP.
  *
  * The host is trusted to mean well, not to be right: what it sends is copied
  * or checked before it is used, and a bad packet is answered, never run. */
@@ -8,7 +9,6 @@
 
 enum {
 	MAX_OPS = 8192,			/* of one model */
-	WAIT_MS = 500,			/* then look whether the host lives */
 	PROBE_MAPS = 8192		/* of 1 MiB: more than fit 4 GiB */
 };
 
@@ -17,7 +17,7 @@ struct map {
 	uint32_t nbytes;
 };
 
-static struct hxq_shared *sh;
+_Atomic uint32_t *domain_progress;
 static struct map map[HXQ_MAPS];
 static struct hx_model model;
 static struct hx_op op[MAX_OPS];
@@ -301,7 +301,7 @@ do_run(const struct hxq_packet *q, struct hxq_packet *r)
 			r->status_op = i;
 			return status;
 		}
-		sh->progress++;
+		++*domain_progress;
 		if (op[i].narrows)
 			narrow(&b);
 	}
@@ -348,10 +348,16 @@ do_probe(struct hxq_packet *r)
 	return HXQ_OK;
 }
 
-/* --- the loop --- */
+/* --- any of them --- */
 
-static uint32_t
-dispatch(const struct hxq_packet *q, struct hxq_packet *r)
+void
+domain_bind(uint32_t handle, void *base, uint32_t nbytes)
+{
+	map[handle] = (struct map){ base, nbytes };
+}
+
+uint32_t
+domain_dispatch(const struct hxq_packet *q, struct hxq_packet *r)
 {
 	if (q->nbufs > HXQ_MAX_BUFS || q->nbytes > HXQ_MAX_MSG)
 		return HXQ_EBADMSG;
@@ -374,58 +380,5 @@ dispatch(const struct hxq_packet *q, struct hxq_packet *r)
 		return HXQ_OK;
 	default:
 		return HXQ_EBADMSG;
-	}
-}
-
-static void
-answer(struct hxq_packet *q)
-{
-	struct hxq_ring *out = &sh->response;
-	uint32_t head = out->head;
-	struct hxq_packet *r = &out->slot[head % HXQ_SLOTS];
-	uint64_t t0 = rt_pcycles();
-
-	/* A host with more than HXQ_SLOTS open requests would have had no
-	 * slot for this one: there is room. */
-	r->id = q->id;
-	r->kind = q->kind;
-	r->status_op = UINT32_MAX;
-	r->status_arg = 0;
-	r->nbufs = r->nbytes = 0;
-	r->status = dispatch(q, r);
-	r->pcycles = rt_pcycles() - t0;
-	__atomic_store_n((uint32_t *)&out->head, head + 1,
-	    __ATOMIC_RELEASE);					/* Q1 */
-	rt_wake(&out->head);
-}
-
-int
-domain_main(void)
-{
-	int parent = rt_parent();
-	uint32_t tail, kind;
-	void *p;
-
-	if (rt_map(HXQ_FD_QUEUE, sizeof(*sh), &p) < 0)
-		return 1;
-	sh = p;
-	if (sh->magic != HXQ_MAGIC || sh->version != HXQ_VERSION)
-		return 2;
-	for (;;) {
-		tail = sh->request.tail;
-		if (__atomic_load_n((uint32_t *)&sh->request.head,
-		    __ATOMIC_ACQUIRE) == tail) {		/* Q1 */
-			rt_wait(&sh->request.head, tail, WAIT_MS);
-			if (rt_parent() != parent)
-				return 0;
-			continue;
-		}
-		kind = sh->request.slot[tail % HXQ_SLOTS].kind;
-		answer(&sh->request.slot[tail % HXQ_SLOTS]);
-		__atomic_store_n((uint32_t *)&sh->request.tail, tail + 1,
-		    __ATOMIC_RELEASE);				/* Q2 */
-		rt_wake(&sh->request.tail);
-		if (kind == HXQ_EXIT)
-			return 0;
 	}
 }
