@@ -487,7 +487,8 @@ emulated_limits(struct domain *d, struct device_probe *ret,
 	device_add_limit(ret, "emulator_file_bytes", mem.own_bytes != 0,
 	    mem.file_bytes, "its program and libraries, resident once for "
 	    "all emulators");
-	device_add_limit(ret, "vtcm_bytes", 0, 0, "the emulator has none");
+	device_add_limit(ret, "vtcm_bytes", 1, p.vtcm_bytes,
+	    "the domain says: its own memory, under the emulator");
 	return 0;
 }
 
