@@ -119,10 +119,12 @@ nobody_left()
 }
 
 # The leak checker of a worker that is killed in its last moments is a process
-# of its own, and goes a moment later.
+# of its own, and goes a moment later; so does the emulator of a domain, whose
+# worker may not wait for it once it is confined (EMULATED).
 ended()
 {
-	nobody_left || { sanitized && in_time nobody_left; }
+	nobody_left ||
+	    { { sanitized || [ -n "${EMULATED-}" ]; } && in_time nobody_left; }
 }
 
 # The end of straddle_bg's command, by itself.

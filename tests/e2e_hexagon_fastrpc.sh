@@ -4,6 +4,7 @@
 # errors by name, a domain that is lost.  Not silicon.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e.sh"
+EMULATED=1
 
 command -v qemu-hexagon >/dev/null || e2e_skip "there is no qemu-hexagon"
 [ -e "$(dirname "$BIN")/hexagon-domain" ] ||
