@@ -52,6 +52,8 @@ struct mat_call {
 	const uint8_t *w;	/* the panel */
 	const float *bias;	/* (PANEL) or NULL */
 	const struct act_q8 *next;	/* first row of the next tile */
+	const uint8_t *ahead;	/* weights to be asked for on the way, */
+	uint32_t nahead;	/* so many cache lines with each block */
 	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
 				 * sums of those before */
 };
@@ -175,14 +177,25 @@ panel_block_bytes(enum quant_type type)
 	return PANEL * pack_block_bytes(pack_geometry(type));
 }
 
+/* nahead cache lines at ahead are asked for with each block. */
+SIMD void
+ask_ahead(const uint8_t *ahead, uint32_t b, uint32_t nahead)
+{
+	uint32_t i;
+
+	for (i = 0; i < nahead; i++)
+		prefetch_l2(ahead + ((uint64_t)b * nahead + i) * CACHELINE);
+}
+
 SIMD void
 mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
-    uint32_t nblocks)
+    uint32_t nblocks, const uint8_t *ahead, uint32_t nahead)
 {
 	const uint32_t nsub = pack_geometry(type).block / 32;
 	uint32_t b;
 
 	for (b = 0; b < nblocks; b++) {
+		ask_ahead(ahead, b, nahead);
 		mat_unpack(type, c + b, w, b % nsub);
 		mat_arrange(c + b);
 		if (b % nsub == nsub - 1)
@@ -302,6 +315,7 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 		if (b < nt * MAT_NR)
 			prefetch(before + (nt + b / MAT_NR) * ldb +
 			    b % MAT_NR * SIMD_VL);
+		ask_ahead(c->ahead, b, c->nahead);
 		mat_step(kind, scale, nt, acc, w + b, &a);
 		for (t = 0; t < nt; t++)
 			prefetch(act_row(next + b, t * c->ldx));
@@ -325,7 +339,7 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 /* ---- Instances ---- */
 
 typedef void unpack_fn(struct mat_block *c, const uint8_t *w,
-    uint32_t nblocks);
+    uint32_t nblocks, const uint8_t *ahead, uint32_t nahead);
 typedef void tile_fn(const struct mat_block *w, const struct mat_call *c,
     float *sums, uint32_t col, uint32_t nblocks);
 typedef void one_fn(const struct mat_call *c, const struct one_act *x,
@@ -381,9 +395,10 @@ struct mat_impl {
 
 #define MAT_TYPE(T, t)							\
 static void								\
-chunk_##t(struct mat_block *c, const uint8_t *w, uint32_t nblocks)	\
+chunk_##t(struct mat_block *c, const uint8_t *w, uint32_t nblocks,	\
+    const uint8_t *ahead, uint32_t nahead)				\
 {									\
-	mat_unpack_chunk(T, c, w, nblocks);				\
+	mat_unpack_chunk(T, c, w, nblocks, ahead, nahead);		\
 }									\
 static void								\
 one_##t(const struct mat_call *c, const struct one_act *x, uint32_t col, \
@@ -436,7 +451,9 @@ mat_row(const struct mat_impl *im, enum quant_type type,
 }
 
 /* A panel times up to MAT_ROWS rows, a chunk of columns at a time: sums between
- * chunks stay close together.  The next chunk comes from memory meanwhile. */
+ * chunks stay close together.  The next chunk comes from memory meanwhile, which
+ * with few rows takes as long as the work: a core has only so many requests under
+ * way, so that a few are made with each block, half of them while unpacking. */
 static void
 mat_panel(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m)
@@ -447,26 +464,29 @@ mat_panel(const struct mat_impl *im, enum quant_type type,
 	struct mat_block w[CHUNK_BLOCKS];
 	struct mat_call part = *c;
 	const uint8_t *packed, *next;
-	uint32_t col, end, i, row, nt, ntiles = DIV_UP(m, MAT_NT);
-	uint64_t at, each;
+	uint32_t col, end, i, row, nt, nblocks, ntiles = DIV_UP(m, MAT_NT);
+	uint32_t half, nahead;		/* cache lines */
 
 	packed = c->w + PANEL * quant_row_bytes(type, c->k0);
 	for (col = c->k0; col < c->k1; col = end, packed = next) {
 		end = MIN(c->k1 - col, CHUNK) + col;
 		next = c->w + PANEL * quant_row_bytes(type,
 		    end == c->k1 ? c->k + c->k0 : end);
-		each = DIV_UP(PANEL * quant_row_bytes(type, end - col),
-		    ntiles);
-		im->unpack(w, packed, (end - col) / 32);
+		nblocks = (end - col) / 32;
+		half = (uint32_t)DIV_UP(PANEL * quant_row_bytes(type,
+		    end - col), 2 * CACHELINE);
+		nahead = DIV_UP(half, nblocks);
+		im->unpack(w, packed, nblocks, next, nahead);
+		part.ahead = next + nblocks * nahead * CACHELINE;
+		part.nahead = DIV_UP(half, nblocks * ntiles);
 		part.x = c->x;
 		part.y = c->y;
-		for (at = 0, row = 0, i = 0; i < ntiles; i++, row += nt) {
+		for (row = 0, i = 0; i < ntiles; i++, row += nt) {
 			nt = even_part(m, ntiles, i);
 			part.next = i + 1 == ntiles ? c->x :
 			    act_row(part.x, nt * c->ldx);
-			for (; at < (i + 1) * each; at += CACHELINE)
-				prefetch_l2(next + at);
-			tile[nt](w, &part, sums[row], col, (end - col) / 32);
+			tile[nt](w, &part, sums[row], col, nblocks);
+			part.ahead += nblocks * part.nahead * CACHELINE;
 			part.x = part.next;
 			part.y += nt * c->ldy;
 		}
@@ -597,7 +617,7 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 	for (col = 0; col < w->k; col += CHUNK) {
 		nblocks = MIN(w->k - col, CHUNK) / 32;
 		mat_impls[w->type].unpack(block,
-		    p + PANEL * quant_row_bytes(w->type, col), nblocks);
+		    p + PANEL * quant_row_bytes(w->type, col), nblocks, p, 0);
 		for (b = 0; b < nblocks; b++, out += 32)
 			for (i = 0; i < 32; i++)
 				out[i] = mat_weight(&block[b], scale, r, i);
