@@ -151,7 +151,8 @@ fastrpc_send(struct domain *d, struct hxq_packet *q, struct err *reterr)
 	code = f->s.lib->dspqueue_write(f->s.queue, DSPQUEUE_MESSAGE |
 	    (n > 0 ? DSPQUEUE_BUFFERS : 0), n, buf, HEAD_BYTES + q->nbytes,
 	    (const uint8_t *)&q->id, WRITE_US);
-	return code == 0 ? 0 : fastrpc_failed(d->name, "dspqueue_write", code, reterr);
+	return code == 0 ? 0 : fastrpc_failed(d->name, "dspqueue_write", code,
+	    reterr);
 }
 
 /* Read into f->reply, then believed. */

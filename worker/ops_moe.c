@@ -13,27 +13,13 @@
  * All threads go through all chosen experts, each with its columns: whoever is
  * chosen, threads have equal shares, one row or many.  The sum over a token's
  * experts is taken in the order of its route: from its own row alone. */
+#include "../kernels/experts.h"
 #include "ops_impl.h"
 
 #include <math.h>
 #include <string.h>
 
-/* (rows, n_expert) scores; a NaN is never larger than anything. */
-static void
-choose(const float *score, uint32_t n, uint32_t nused, uint32_t *ret)
-{
-	uint64_t taken[MAX_EXPERTS / 64] = { 0 };
-	uint32_t i, e, best;
-
-	for (i = 0; i < nused; i++) {
-		for (best = n, e = 0; e < n; e++)
-			if (!(taken[e / 64] >> e % 64 & 1) &&
-			    (best == n || score[e] > score[best]))
-				best = e;
-		taken[best / 64] |= UINT64_C(1) << best % 64;
-		ret[i] = best;
-	}
-}
+_Static_assert((int)MAX_EXPERTS <= (int)EXPERTS_MOST, "experts_choose");
 
 /* The sum of exp(x - max), by all n in their order. */
 static float
@@ -62,7 +48,7 @@ op_moe_route(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 		score = row_at(c, op->in[0], r);
 		expert = row_at(c, op->out, r);
 		w = (float *)(void *)(expert + nused);
-		choose(score, n, nused, expert);
+		experts_choose(score, n, nused, expert);
 		max = score[expert[0]];
 		for (sum = 0, i = 0; i < nused; i++) {
 			w[i] = expf(score[expert[i]] - max);

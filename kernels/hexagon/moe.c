@@ -7,28 +7,15 @@
  *
  * Routes lie in memory of both sides: what is read of them is checked, since
  * it becomes an address. */
+#include "../experts.h"
 #include "vfloat.h"
+
+_Static_assert((int)HX_MAX_EXPERTS <= (int)EXPERTS_MOST, "experts_choose");
 
 static uint32_t *
 route_of(const struct hx_batch *b, const struct hx_ref *routes, uint32_t r)
 {
 	return hx_at(b, routes, r);
-}
-
-/* A NaN is never larger than anything. */
-static void
-choose(const float *score, uint32_t n, uint32_t nused, uint32_t *ret)
-{
-	uint32_t taken[HX_MAX_EXPERTS / 32] = { 0 }, i, e, best;
-
-	for (i = 0; i < nused; i++) {
-		for (best = n, e = 0; e < n; e++)
-			if (!(taken[e / 32] >> e % 32 & 1) &&
-			    (best == n || score[e] > score[best]))
-				best = e;
-		taken[best / 32] |= 1u << best % 32;
-		ret[i] = best;
-	}
 }
 
 static float
@@ -57,7 +44,7 @@ hx_moe_route(const struct hx_batch *b, const struct hx_op *op)
 
 		expert = route_of(b, &op->out, r);
 		w = (float *)(void *)(expert + nused);
-		choose(score, n, nused, expert);
+		experts_choose(score, n, nused, expert);
 		max = score[expert[0]];
 		for (sum = 0, i = 0; i < nused; i++) {
 			w[i] = hx_exp(score[expert[i]] - max);
