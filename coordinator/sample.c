@@ -191,26 +191,6 @@ better(const struct cand *a, const struct cand *b)
 	return a->logit > b->logit || (a->logit == b->logit && a->id < b->id);
 }
 
-/* All candidates, in order of their ids; *ret_best is the first of the best. */
-static int
-fill(struct sampler *s, const float *logits, struct cand *ret_best)
-{
-	struct cand best = { -INFINITY, 0 };
-	uint32_t i;
-
-	for (i = 0; i < s->n_vocab; i++) {
-		struct cand c = { penalized(s, logits[i], i), i };
-
-		if (isnan(c.logit))
-			return -EDOM;
-		if (c.logit > best.logit)
-			best = c;
-		s->cand[i] = c;
-	}
-	*ret_best = best;
-	return isinf(best.logit) ? -EDOM : 0;
-}
-
 /* Heap order below h[i]: the root is the best, or the worst. */
 static void
 sift_down(struct cand *h, uint32_t n, uint32_t i, int worst)
@@ -239,20 +219,38 @@ heapify(struct cand *h, uint32_t n, int worst)
 		sift_down(h, n, i, worst);
 }
 
-/* The k best of h[0..n) to h[0..k).  The worst of those kept so far is the
- * root, which most candidates do not beat. */
-static void
-select_best(struct cand *h, uint32_t n, uint32_t k)
+/* The k best of all tokens to cand[0..k), all of them in the order of their ids;
+ * *ret_best is the best.  The worst of those kept so far is the root, which
+ * most logits do not beat: a look at each is all that they take. */
+static int
+select_best(struct sampler *s, const float *logits, uint32_t k,
+    struct cand *ret_best)
 {
+	struct cand *h = s->cand;
 	uint32_t i;
 
-	heapify(h, k, 1);
-	for (i = k; i < n; i++) {
-		if (!better(&h[i], &h[0]))
+	for (i = 0; i < k; i++) {
+		h[i] = (struct cand){ penalized(s, logits[i], i), i };
+		if (isnan(h[i].logit))
+			return -EDOM;
+	}
+	if (k < s->n_vocab)
+		heapify(h, k, 1);
+	for (; i < s->n_vocab; i++) {
+		float logit = penalized(s, logits[i], i);
+
+		if (logit <= h[0].logit)	/* of equals the lower id */
 			continue;
-		h[0] = h[i];
+		if (isnan(logit))
+			return -EDOM;
+		h[0] = (struct cand){ logit, i };
 		sift_down(h, k, 0, 1);
 	}
+	*ret_best = h[0];
+	for (i = 1; i < k; i++)
+		if (better(&h[i], ret_best))
+			*ret_best = h[i];
+	return isinf(ret_best->logit) ? -EDOM : 0;
 }
 
 /* Order what top-p and min-p keep of cand[0..n), the best last; returns how
@@ -317,18 +315,18 @@ sampler_pick(struct sampler *s, uint32_t seq, const float *logits,
 	int rc;
 
 	assert(seq < s->nseqs);
+	if (sc->temp == 0)
+		n = 1;
+	else if (sc->top_k > 0)
+		n = MIN(n, (uint32_t)sc->top_k);
 	mark(s, h, 1);
-	rc = fill(s, logits, &best);
+	rc = select_best(s, logits, n, &best);
 	mark(s, h, 0);
 	if (rc < 0)
 		return rc;
 	if (sc->temp == 0) {
 		*ret_id = best.id;
 		return 0;
-	}
-	if (sc->top_k > 0 && (uint32_t)sc->top_k < n) {
-		select_best(s->cand, n, (uint32_t)sc->top_k);
-		n = (uint32_t)sc->top_k;
 	}
 	nkept = n;
 	if (sc->top_p < 1 || sc->min_p > 0)
