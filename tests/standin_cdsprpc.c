@@ -53,9 +53,10 @@ struct map {				/* of a session: the DSP's copy */
 
 /* A session is reserved, then opened: then it is a process. */
 static struct session {
-	int reserved, opened, started;
+	_Atomic int reserved;
+	int opened, started;
 	_Atomic int killed;
-	pid_t pid;			/* 0 = none */
+	_Atomic pid_t pid;		/* 0 = none */
 	_Atomic uint32_t dead;
 	pthread_t watcher;
 	int fd[NFDS];			/* the queue's, then the maps' */

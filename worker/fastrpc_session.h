@@ -18,7 +18,8 @@ struct fastrpc_notice;
 struct fastrpc_session {
 	const struct fastrpc_lib *lib;
 	char name[MAX_NAME];		/* for messages */
-	int domain;			/* effective id; -1 = not reserved */
+	_Atomic int domain;		/* effective id; -1 = not reserved.
+					 * The guard reads it, too. */
 	uint32_t session_id, arch;
 	struct fastrpc_notice *notice;	/* NULL = the DSP tells nothing */
 	struct guard *guard;
