@@ -33,7 +33,11 @@ def group_is_gone(pgid):
 
 
 def paths(value, at=''):
-    """What JSON is made of, without its values."""
+    """What JSON is made of, without its values.  A device whose probe failed is
+    one that is not found, with the reason: it has no limits."""
+    if isinstance(value, dict) and 'found' in value:
+        return {f'{at}.{k}' for k in ('kind', 'found', 'reason')} & {
+            f'{at}.{k}' for k in value}
     if isinstance(value, dict):
         return {q for k, v in value.items() for q in paths(v, f'{at}.{k}')}
     if isinstance(value, list):
