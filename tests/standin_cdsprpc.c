@@ -213,6 +213,7 @@ static int
 make_process(struct session *s)
 {
 	char emulator[PATH_MAX], program[PATH_MAX];
+	pid_t pid;
 	int i;
 
 	if (!find_both(emulator, program))
@@ -227,9 +228,10 @@ make_process(struct session *s)
 	s->sent = s->heard = 0;
 	s->dead = 0;
 	s->killed = 0;
-	if ((s->pid = fork()) == 0)
+	s->pid = pid = fork();
+	if (pid == 0)
 		become_process(s, emulator, program);
-	if (s->pid < 0 || pthread_create(&s->watcher, NULL, watch, s) != 0)
+	if (pid < 0 || pthread_create(&s->watcher, NULL, watch, s) != 0)
 		return AEE_ENOMEMORY;
 	return 0;
 }
