@@ -151,10 +151,12 @@ want_row(const struct cache *c, const float *q, uint32_t seq, uint32_t pos,
 	free(a.scratch);
 }
 
-/* Elements of keys and values have 13 bits below their largest, those of
- * queries 14: an error of 2^-13 in each of dim products of a score, some of
- * which cancel, is the same relative error of a weight; weights have 14 bits
- * below the block's largest. */
+/* Elements of keys and values are 13 bits below a power of two, which may be
+ * twice their largest, and floats are cut there: a value is off by 2^-12 of the
+ * largest at most.  Weights have 14 bits below the block's largest, to nearest,
+ * and the sums a shift: 2^-13 covers both.  Those of queries have 14: an error
+ * of 2^-13 in each of dim products of a score, some of which cancel, is the same
+ * relative error of a weight. */
 static double
 bound(const struct cache *c, const float *q)
 {
@@ -162,7 +164,7 @@ bound(const struct cache *c, const float *q)
 	double top = (double)largest(0, q, 4 * dim) * (double)c->kmax *
 	    (double)c->hp.attn_scale;
 
-	return (2 + sqrt(dim) * top) * 0x1p-13 * (double)c->vmax;
+	return (3 + sqrt(dim) * top) * 0x1p-13 * (double)c->vmax;
 }
 
 static void
