@@ -11,8 +11,8 @@ enum { MAT_NR = 2, MAT_NT = 6 };
 #include "mat.h"
 
 void
-kernels_init_dotprod(struct kernels *k)
+kernels_init_dotprod(struct kernels *k, uint32_t cpu_flags)
 {
 	k->name = "dotprod";
-	mat_init(k);
+	mat_init(k, cpu_flags);
 }

@@ -11,8 +11,8 @@ enum { MAT_NR = 2, MAT_NT = 6 };
 #include "mat.h"
 
 void
-kernels_init_i8mm(struct kernels *k)
+kernels_init_i8mm(struct kernels *k, uint32_t cpu_flags)
 {
 	k->name = "i8mm";
-	mat_init(k);
+	mat_init(k, cpu_flags);
 }

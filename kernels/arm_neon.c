@@ -17,10 +17,10 @@ enum { DENSE_NR = 4, DENSE_NT = 6 };
 #include "rows.h"
 
 void
-kernels_init_neon(struct kernels *k)
+kernels_init_neon(struct kernels *k, uint32_t cpu_flags)
 {
 	k->name = "neon";
-	mat_init(k);
+	mat_init(k, cpu_flags);
 	dense_init(k);
 	rows_init(k);
 	attn_init(k);

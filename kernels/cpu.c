@@ -22,7 +22,8 @@ static const struct {
 	{ CPU_NEON, "neon" },
 	{ CPU_DOTPROD, "dotprod" },
 	{ CPU_I8MM, "i8mm" },
-	{ CPU_ARM_BF16, "bf16" }
+	{ CPU_ARM_BF16, "bf16" },
+	{ CPU_ONE_STREAM, "one_stream" }
 };
 
 #if defined(__x86_64__)
@@ -34,6 +35,15 @@ xcr0(void)
 
 	__asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
 	return lo;
+}
+
+static int
+made_by_amd(void)
+{
+	uint32_t a, b, c, d;
+
+	return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx &&
+	    c == signature_AMD_ecx && d == signature_AMD_edx;
 }
 
 static uint32_t
@@ -49,7 +59,7 @@ detect(void)
 	    (xcr0() & 0x06) != 0x06 ||
 	    !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2))
 		return 0;
-	flags = CPU_AVX2;
+	flags = CPU_AVX2 | (made_by_amd() ? CPU_ONE_STREAM : 0);
 	if (a < 1 || !__get_cpuid_count(7, 1, &a1, &b1, &c1, &d1))
 		a1 = 0;
 	if (a1 & avx_vnni)

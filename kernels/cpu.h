@@ -1,4 +1,5 @@
-/* kernels/cpu.h - which instruction sets this core has, under a test mask. */
+/* kernels/cpu.h - which instruction sets this core has, and how it reads memory
+ * best, under a test mask. */
 #ifndef KERNELS_CPU_H
 #define KERNELS_CPU_H
 
@@ -12,7 +13,8 @@ enum cpu_flag {
 	CPU_NEON = 1u << 8,
 	CPU_DOTPROD = 1u << 9,
 	CPU_I8MM = 1u << 10,
-	CPU_ARM_BF16 = 1u << 11
+	CPU_ARM_BF16 = 1u << 11,
+	CPU_ONE_STREAM = 1u << 16	/* one stream at a time: AMD's */
 };
 
 /* Flags of this machine (CPUID with the OS's XCR0, or AT_HWCAP), and'ed with

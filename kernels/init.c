@@ -11,16 +11,16 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 	kernels_init_ref(k);
 #if defined(__x86_64__)
 	if (cpu_flags & CPU_AVX2)
-		kernels_init_avx2(k);
+		kernels_init_avx2(k, cpu_flags);
 	if (cpu_flags & CPU_AVX512_VNNI)
-		kernels_init_avx512(k);
+		kernels_init_avx512(k, cpu_flags);
 #elif defined(__aarch64__)
 	if (cpu_flags & CPU_NEON)
-		kernels_init_neon(k);
+		kernels_init_neon(k, cpu_flags);
 	if (cpu_flags & CPU_DOTPROD)
-		kernels_init_dotprod(k);
+		kernels_init_dotprod(k, cpu_flags);
 	if (cpu_flags & CPU_DOTPROD && cpu_flags & CPU_I8MM)
-		kernels_init_i8mm(k);
+		kernels_init_i8mm(k, cpu_flags);
 #else
 	(void)cpu_flags;
 #endif

@@ -225,13 +225,13 @@ void kv_store_key(const struct kernels *k, void *keys, enum kv_fmt f,
  * flags allow overwrites its entries, oldest to newest. */
 void kernels_init(struct kernels *k, uint32_t cpu_flags);
 
-/* Each file's own. */
+/* Each file's own; cpu_flags as above. */
 void kernels_init_ref(struct kernels *k);
-void kernels_init_avx2(struct kernels *k);
-void kernels_init_avx512(struct kernels *k);
-void kernels_init_neon(struct kernels *k);
-void kernels_init_dotprod(struct kernels *k);
-void kernels_init_i8mm(struct kernels *k);
+void kernels_init_avx2(struct kernels *k, uint32_t cpu_flags);
+void kernels_init_avx512(struct kernels *k, uint32_t cpu_flags);
+void kernels_init_neon(struct kernels *k, uint32_t cpu_flags);
+void kernels_init_dotprod(struct kernels *k, uint32_t cpu_flags);
+void kernels_init_i8mm(struct kernels *k, uint32_t cpu_flags);
 
 /* Weights as this kind of device wants them packed, over the host's table k;
  * 1 if anything changed. */

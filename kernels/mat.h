@@ -8,6 +8,7 @@
  *			dot[t][r] += q[g][r] . (group g0 + g of act_of(a, t)),
  *			g < n, n = 4 or 8.  With MAT_ARRANGED defined it also
  *			says how q lies for tiles: see below
+ *	FEW_MOST	where defined: rows up to which mat_few.h does them
  *	ONE_FLIP	where defined: 128 if mat_dot_one(kind, dot, q, a, g0,
  *			n) wants that added to signed q, or 0; it is mat_dot
  *			for one row, q unsigned but for DOT_128 without
@@ -31,6 +32,7 @@
 
 #include <string.h>
 
+#include "cpu.h"
 #include "mat_unpack.h"
 
 #if defined(SIMD_VL) && defined(MAT_SUFFIX)
@@ -43,8 +45,16 @@ enum {
 	MAT_L2 = 832 * 1024	/* bytes of activations of a group's part */
 };
 
+/* How memory is asked for weights that few rows need: so many panels side by
+ * side; of each the line `near` bytes ahead, and for L2, which has room for more
+ * requests than L1, the one `far` bytes ahead, if not 0. */
+struct reading {
+	uint32_t streams, near, far;
+};
+
 /* One panel times some rows. */
 struct mat_call {
+	const struct reading *reading;
 	float *y;		/* first row, the panel's first column */
 	uint64_t ldy;
 	const struct act_q8 *x;	/* first row */
@@ -99,7 +109,7 @@ act_of(const struct acts *a, unsigned t)
 #include MAT_ISA
 
 /* Rows are shared evenly, so two tiles of three and more leave none of one row:
- * that is mat_one's. */
+ * that is mat_few's. */
 _Static_assert(MAT_NT >= 3, "tiles of one row");
 
 /* What a tile (two rows and more) reads may lie in an order of the instruction
@@ -203,138 +213,8 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
 	}
 }
 
-/* ---- One tile: nt rows by a panel, one chunk ---- */
-
-SIMD void
-mat_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
-    const struct acts *a, const vf d[MAT_NR])
-{
-	unsigned t, r;
-
-	UNROLL
-	for (t = 0; t < nt; t++) {
-		vf dx = vf_set(act_of(a, t)->d), d0 = vf_set(act_of(a, t)->d0);
-
-		UNROLL
-		for (r = 0; r < MAT_NR; r++)
-			acc[t][r] = vf_fma(vf_fma(vf_bits(dot[t][r]), dx, d0),
-			    d[r], acc[t][r]);
-	}
-}
-
-/* m times the sum of 32 activations, or (i = 1) of the upper half of them. */
-SIMD void
-mat_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a, unsigned i,
-    const vf m[MAT_NR])
-{
-	unsigned t, r;
-	vf sum;
-
-	UNROLL
-	for (t = 0; t < nt; t++) {
-		sum = vf_set(i == 0 ? act_of(a, t)->sum :
-		    act_of(a, t)->sum_high);
-		UNROLL
-		for (r = 0; r < MAT_NR; r++)
-			acc[t][r] = vf_fma(m[r], sum, acc[t][r]);
-	}
-}
-
-SIMD void
-mat_mins(enum scale_kind scale, unsigned nt, vf acc[][MAT_NR],
-    const struct mat_block *w, const struct acts *a)
-{
-	if (scale == SCALE_MIN || scale == SCALE_MIN16)
-		mat_min(nt, acc, a, 0, w->m[0]);
-	if (scale == SCALE_MIN16)
-		mat_min(nt, acc, a, 1, w->m[1]);
-}
-
-SIMD void
-mat_dots(unsigned nt, vi dot[][MAT_NR], const vi start[MAT_NR])
-{
-	unsigned t, r;
-
-	UNROLL
-	for (t = 0; t < nt; t++)
-		UNROLL
-		for (r = 0; r < MAT_NR; r++)
-			dot[t][r] = SIMD_ACT_BIAS == 0 ?
-			    vi_set(ACT_MAGIC_BITS) : start[r];
-}
-
-/* 32 columns of the panel times a block of the activations. */
-SIMD void
-mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
-    vf acc[][MAT_NR], const struct mat_block *w, const struct acts *a)
-{
-	vi dot[MAT_NT][MAT_NR];
-	unsigned i, n = scale == SCALE_SUB16 ? 4 : 8;
-
-	UNROLL
-	for (i = 0; i < 8 / n; i++) {
-		mat_dots(nt, dot, w->start[i]);
-		mat_dot(kind, nt, dot, w->q + i * n, a, i * n, n);
-		mat_scale(nt, acc, dot, a, w->d[i]);
-		/* Scales kept for the second half would take the registers of
-		 * its products: they are read again. */
-		if (i + 1 < 8 / n)
-			__asm__("" ::: "memory");
-	}
-	mat_mins(scale, nt, acc, w, a);
-}
-
-/* A chunk of a panel, columns from col on, times nt rows.  sums (nt x PANEL)
- * holds y between chunks; the bias comes last.  The next tile's activations
- * and this one's part of y are asked for on the way: 4 and 3 % of the time. */
-SIMD void
-mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
-    const struct mat_block *w, const struct mat_call *c, float *sums,
-    uint32_t col, uint32_t nblocks)
-{
-	const int first = col == c->k0, last = col + nblocks * 32 == c->k1;
-	const float *before = first ? c->y : sums;
-	float *y = last ? c->y : sums;
-	uint64_t ldb = first ? c->ldy : PANEL, ldy = last ? c->ldy : PANEL;
-	const struct act_q8 *next = c->next + col / 32;
-	struct acts a = acts_at(c, col / 32);
-	vf acc[MAT_NT][MAT_NR];
-	unsigned t, r;
-	uint32_t b;
-
-	UNROLL
-	for (t = 0; t < nt; t++)
-		UNROLL
-		for (r = 0; r < MAT_NR; r++)
-			acc[t][r] = col == 0 ? vf_zero() :
-			    vf_load(before + t * ldb + r * SIMD_VL);
-	for (b = 0; b < nblocks; b++, acts_next(&a)) {
-		if (last && b < nt * MAT_NR)
-			prefetch_write(y + b / MAT_NR * ldy +
-			    b % MAT_NR * SIMD_VL);
-		if (b < nt * MAT_NR)
-			prefetch(before + (nt + b / MAT_NR) * ldb +
-			    b % MAT_NR * SIMD_VL);
-		ask_ahead(c->ahead, b, c->nahead);
-		mat_step(kind, scale, nt, acc, w + b, &a);
-		for (t = 0; t < nt; t++)
-			prefetch(act_row(next + b, t * c->ldx));
-	}
-	if (c->bias != NULL && last && c->k1 == c->k)
-		UNROLL
-		for (t = 0; t < nt; t++)
-			UNROLL
-			for (r = 0; r < MAT_NR; r++)
-				acc[t][r] = vf_add(acc[t][r],
-				    vf_load(c->bias + r * SIMD_VL));
-	UNROLL
-	for (t = 0; t < nt; t++)
-		UNROLL
-		for (r = 0; r < MAT_NR; r++)
-			vf_store(y + t * ldy + r * SIMD_VL, acc[t][r]);
-}
-
-#include "mat_one.h"
+#include "mat_tile.h"
+#include "mat_few.h"
 
 /* ---- Instances ---- */
 
@@ -342,8 +222,8 @@ typedef void unpack_fn(struct mat_block *c, const uint8_t *w,
     uint32_t nblocks, const uint8_t *ahead, uint32_t nahead);
 typedef void tile_fn(const struct mat_block *w, const struct mat_call *c,
     float *sums, uint32_t col, uint32_t nblocks);
-typedef void one_fn(const struct mat_call *c, const struct one_act *x,
-    uint32_t col, uint32_t nblocks, uint32_t npanels);
+typedef void few_fn(const struct mat_call *c, const struct few_act *x,
+    uint32_t m, uint32_t col, uint32_t nblocks, uint32_t npanels);
 
 /* [nt]; a type's tiles depend on its traits only. */
 #define MAT_TILE(kind, scale, nt)					\
@@ -390,7 +270,7 @@ static tile_fn *const *const mat_tiles[][SCALE_SUB16 + 1] = {
 
 struct mat_impl {
 	unpack_fn *unpack;
-	one_fn *one;
+	few_fn *few;
 };
 
 #define MAT_TYPE(T, t)							\
@@ -401,10 +281,15 @@ chunk_##t(struct mat_block *c, const uint8_t *w, uint32_t nblocks,	\
 	mat_unpack_chunk(T, c, w, nblocks, ahead, nahead);		\
 }									\
 static void								\
-one_##t(const struct mat_call *c, const struct one_act *x, uint32_t col, \
-    uint32_t nblocks, uint32_t npanels)					\
+few_##t(const struct mat_call *c, const struct few_act *x, uint32_t m,	\
+    uint32_t col, uint32_t nblocks, uint32_t npanels)			\
 {									\
-	mat_one(T, c, x, col, nblocks, npanels);			\
+	if (FEW_MOST > 1 && m > 1)					\
+		mat_few(T, c, x, m, col, nblocks, npanels);		\
+	else if (npanels > 1)						\
+		mat_few(T, c, x, 1, col, nblocks, npanels);		\
+	else				/* sums stay in registers */	\
+		mat_few(T, c, x, 1, col, nblocks, 1);			\
 }									\
 static uint64_t								\
 packed_bytes_##t(uint32_t n, uint32_t k)				\
@@ -420,32 +305,37 @@ pack_##t(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
 }
 MAT_EACH_TYPE(MAT_TYPE)
 
-#define MAT_IMPL(T, t) [T] = { chunk_##t, one_##t },
+#define MAT_IMPL(T, t) [T] = { chunk_##t, few_##t },
 static const struct mat_impl mat_impls[QUANT_NTYPES] = {
 	MAT_EACH_TYPE(MAT_IMPL)
 };
 
-/* One row times npanels panels. */
+/* Up to FEW_MOST rows times npanels panels, so many columns at a time that all
+ * rows' fit into x, and that no block of 256 is cut. */
 static void
-mat_row(const struct mat_impl *im, enum quant_type type,
-    const struct mat_call *c, uint32_t npanels)
+mat_rows(const struct mat_impl *im, enum quant_type type,
+    const struct mat_call *c, uint32_t m, uint32_t npanels)
 {
-	uint64_t panel = PANEL * quant_row_bytes(type, c->k);
-	struct one_act x[ONE_COLS / 32];
-	uint32_t col, nblocks, p;
+	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
+	const uint32_t streams = c->reading->streams;
+	const uint32_t most = ALIGN_DOWN(FEW_COLS / m, 256);
+	struct few_act x[FEW_COLS / 32];	/* (blocks x m) */
+	uint32_t col, nblocks, p, t;
 
-	for (col = 0; col < c->k; col += ONE_COLS) {
+	for (col = 0; col < c->k; col += nblocks * 32) {
 		struct mat_call part = *c;
 
-		nblocks = MIN(c->k - col, ONE_COLS) / 32;
-		one_prepare(type, x, c->x + col / 32, nblocks);
-		for (p = 0; p < npanels; p += ONE_STREAMS) {
+		nblocks = MIN(c->k - col, most) / 32;
+		for (t = 0; t < m; t++)
+			few_prepare(type, x + t, m, act_row(c->x, t * c->ldx) +
+			    col / 32, nblocks);
+		for (p = 0; p < npanels; p += streams) {
 			part.y = c->y + p * PANEL;
 			part.w = c->w + p * panel +
 			    PANEL * quant_row_bytes(type, col);
 			part.bias = c->bias ? c->bias + p * PANEL : NULL;
-			im->one(&part, x, col, nblocks, MIN(npanels - p,
-			    ONE_STREAMS));
+			im->few(&part, x, m, col, nblocks, MIN(npanels - p,
+			    streams));
 		}
 	}
 }
@@ -493,13 +383,13 @@ mat_panel(const struct mat_impl *im, enum quant_type type,
 	}
 }
 
-/* Panels times up to MAT_ROWS rows; more than one panel for one row only. */
+/* Panels times up to MAT_ROWS rows; more than one panel for few rows only. */
 static void
 mat_group(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m, uint32_t npanels)
 {
-	if (m == 1)
-		mat_row(im, type, c, npanels);
+	if (m <= FEW_MOST)
+		mat_rows(im, type, c, m, npanels);
 	else
 		mat_panel(im, type, c, m);
 }
@@ -537,7 +427,7 @@ mat_columns(uint32_t m, uint32_t k)
 {
 	uint64_t chunk_bytes = CHUNK_BLOCKS * sizeof(struct act_q8) * m;
 
-	return m == 1 ? k : MIN(MAX(MAT_L2 / chunk_bytes, 1) * CHUNK, k);
+	return m <= FEW_MOST ? k : MIN(MAX(MAT_L2 / chunk_bytes, 1) * CHUNK, k);
 }
 
 /* Panels [n0, n1) of w times a group of rows. */
@@ -554,7 +444,7 @@ mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
 		c.y = group->y + j;
 		c.w = group->w + j * row_bytes;
 		c.bias = group->bias ? group->bias + j : NULL;
-		npanels = m == 1 ? MAX((n1 - j) / PANEL, 1) : 1;
+		npanels = m <= FEW_MOST ? MAX((n1 - j) / PANEL, 1) : 1;
 		if (n1 - j >= PANEL) {
 			mat_group(im, w->type, &c, m, npanels);
 		} else if (c.k0 == 0) {
@@ -564,12 +454,14 @@ mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
 	}
 }
 
-static void
-matmul_quant(float *y, uint64_t ldy, const void *x, const struct mat *w,
-    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+SIMD void
+matmul_by(const struct reading *reading, float *y, uint64_t ldy,
+    const void *x, const struct mat *w, const float *bias, uint32_t m,
+    uint32_t n0, uint32_t n1)
 {
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
-	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k };
+	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
+	    .reading = reading };
 	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
 
 	for (i = 0; i < ngroups; i++) {
@@ -581,6 +473,28 @@ matmul_quant(float *y, uint64_t ldy, const void *x, const struct mat *w,
 		c.x = act_row(c.x, rows * c.ldx);
 		c.y += rows * ldy;
 	}
+}
+
+/* Most cores answer several streams faster than one: of 17.5 GB/s, one stream
+ * gave 12, four 15.8, and asked for twice 17.5. */
+static void
+matmul_quant(float *y, uint64_t ldy, const void *x, const struct mat *w,
+    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+{
+	static const struct reading several = { FEW_STREAMS, 1024, 2048 };
+
+	matmul_by(&several, y, ldy, x, w, bias, m, n0, n1);
+}
+
+/* AMD's do not: of 39 GB/s (Zen 5), four streams asked for twice gave 26, one
+ * 36.5. */
+static void
+matmul_quant_1(float *y, uint64_t ldy, const void *x, const struct mat *w,
+    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+{
+	static const struct reading one = { 1, 6144, 0 };
+
+	matmul_by(&one, y, ldy, x, w, bias, m, n0, n1);
 }
 
 /* Row r of the panel, column i of the block. */
@@ -626,11 +540,14 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 
 #define MAT_ENTRY(T, t)							\
 	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, PANEL,	\
-	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul_quant };
+	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul };
 
 static void
-mat_init(struct kernels *k)
+mat_init(struct kernels *k, uint32_t cpu_flags)
 {
+	matmul_fn *matmul = cpu_flags & CPU_ONE_STREAM ? matmul_quant_1 :
+	    matmul_quant;
+
 	k->act_bias = SIMD_ACT_BIAS;
 	MAT_EACH_TYPE(MAT_ENTRY)
 }

@@ -74,26 +74,42 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 }
 
 #define ONE_FLIP	0
+#define FEW_MOST	4
 
-/* q is the unsigned side, |x| <= 127: up to 63 never saturates.  Of signed q
- * the magnitude, and the sign goes to x. */
+/* q is the unsigned side here, |x| <= 127: 127 * q * 2 for each group. */
+SIMD unsigned
+one_groups_in_16(enum dot_kind kind)
+{
+	return kind == DOT_15 ? 8 : kind == DOT_31 ? 4 : kind == DOT_63 ? 2 :
+	    1;
+}
+
+/* Of signed q the magnitude, and the sign goes to x. */
+SIMD vi
+one_pairs(enum dot_kind kind, vi q, vi x)
+{
+	return kind == DOT_128 ? _mm256_maddubs_epi16(_mm256_abs_epi8(q),
+	    _mm256_sign_epi8(x, q)) : _mm256_maddubs_epi16(q, x);
+}
+
 SIMD void
 mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
     const struct acts *a, unsigned g0, unsigned n)
 {
-	unsigned r, g;
-	vi x;
+	const unsigned in16 = MIN(one_groups_in_16(kind), n);
+	unsigned r, g, i;
+	vi s;
 
 	UNROLL
-	for (g = 0; g < n; g++) {
+	for (r = 0; r < MAT_NR; r++) {
 		UNROLL
-		for (r = 0; r < MAT_NR; r++) {
-			x = act_group(a, 0, g0 + g);
-			if (kind == DOT_128)
-				x = _mm256_sign_epi8(x, q[g][r]);
-			dot[0][r] = widen_add(dot[0][r], _mm256_maddubs_epi16(
-			    kind == DOT_128 ? _mm256_abs_epi8(q[g][r]) :
-			    q[g][r], x));
+		for (g = 0; g < n; g += in16) {
+			s = one_pairs(kind, q[g][r], act_group(a, 0, g0 + g));
+			UNROLL
+			for (i = 1; i < in16; i++)
+				s = _mm256_add_epi16(s, one_pairs(kind,
+				    q[g + i][r], act_group(a, 0, g0 + g + i)));
+			dot[0][r] = widen_add(dot[0][r], s);
 		}
 	}
 }

@@ -21,10 +21,10 @@ enum { DENSE_NR = 2, DENSE_NT = 8 };
 #include "rows.h"
 
 void
-kernels_init_avx512(struct kernels *k)
+kernels_init_avx512(struct kernels *k, uint32_t cpu_flags)
 {
 	k->name = "avx512";
-	mat_init(k);
+	mat_init(k, cpu_flags);
 	dense_init(k);
 	rows_init(k);
 	attn_init(k);

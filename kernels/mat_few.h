@@ -1,0 +1,183 @@
+/* kernels/mat_few.h - template, a part of mat.h: few rows of activations, for
+ * which weights go from memory to registers, and wait nowhere between.
+ *
+ * Weights are unsigned here where dot products want one side so, activations
+ * signed: no sum over weights is needed.  A block of a panel is unpacked once
+ * for all rows; those wait for products, not for memory, from 8 on (Zen 5), and
+ * more rows than FEW_MOST are better off with tiles. */
+#ifndef KERNELS_MAT_FEW_H
+#define KERNELS_MAT_FEW_H
+
+#include "simd.h"
+
+#if defined(SIMD_VL) && defined(MAT_SUFFIX)
+
+#ifndef FEW_MOST
+#define FEW_MOST	1
+#endif
+
+enum { FEW_COLS = 8192, FEW_STREAMS = 4 };
+
+/* 32 activations of a row, signed. */
+struct few_act {
+	struct act_q8 x;
+	int32_t start[2];	/* of the dot products; [1] for columns 16..31 */
+};
+
+#ifndef ONE_FLIP
+#define ONE_FLIP	0
+
+SIMD void
+mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
+    const struct acts *a, unsigned g0, unsigned n)
+{
+	mat_dot(kind, 1, dot, q, a, g0, n);
+}
+#endif
+
+/* What q has too much. */
+SIMD int32_t
+few_offset(enum quant_type type)
+{
+	const struct mat_traits tr = mat_traits(type);
+
+	return tr.offset + (tr.dot == DOT_128 ? ONE_FLIP : 0);
+}
+
+/* The sum of q again: d * it was rounded once, so that this is within 0.001. */
+SIMD int32_t
+act_sum(float d, float sum)
+{
+	return d > 0 ? (int32_t)rintf(sum / d) : 0;
+}
+
+/* nblocks of one row; ret[b * step] of block b. */
+static void
+few_prepare(enum quant_type type, struct few_act *ret, uint32_t step,
+    const struct act_q8 *x, uint32_t nblocks)
+{
+	const int sub16 = mat_traits(type).scale == SCALE_SUB16;
+	const int32_t off = few_offset(type);
+	const uint64_t bias = SIMD_ACT_BIAS * UINT64_C(0x0101010101010101);
+	int32_t sum, high;
+	uint64_t q[4];
+	uint32_t b, i;
+
+	for (b = 0; b < nblocks; b++, x++, ret += step) {
+		ret->x = *x;
+		memcpy(q, x->q, sizeof(q));
+		for (i = 0; i < NITEMS(q); i++)
+			q[i] ^= bias;
+		memcpy(ret->x.q, q, sizeof(q));
+		sum = act_sum(x->d, x->sum);
+		high = sub16 ? act_sum(x->d, x->sum_high) : 0;
+		ret->start[0] = ACT_MAGIC_BITS - off * (sum - high);
+		ret->start[1] = ACT_MAGIC_BITS - off * high;
+	}
+}
+
+/* Sub-block s of the panel's block at p, as mat_dot_one wants it. */
+SIMD void
+few_unpack(enum quant_type type, struct mat_block *w, const uint8_t *p,
+    unsigned s)
+{
+	unsigned r, g;
+
+	UNROLL
+	for (r = 0; r < MAT_NR; r++) {
+		unpack_columns(type, w, p, r, s);
+		if (mat_traits(type).dot != DOT_128 || ONE_FLIP == 0)
+			continue;
+		UNROLL
+		for (g = 0; g < 8; g++)
+			w->q[g][r] = vi_xor(w->q[g][r], vi_set(
+			    (int32_t)0x80808080));
+	}
+}
+
+/* The same sums as mat_step, of one row. */
+SIMD void
+few_step(enum quant_type type, vf acc[][MAT_NR], const struct mat_block *w,
+    const struct few_act *x)
+{
+	const struct mat_traits tr = mat_traits(type);
+	const struct acts a = { .row = { (const uint8_t *)&x->x } };
+	const unsigned n = tr.scale == SCALE_SUB16 ? 4 : 8;
+	vi dot[1][MAT_NR];
+	unsigned r, i;
+
+	UNROLL
+	for (i = 0; i < 8 / n; i++) {
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			dot[0][r] = vi_set(x->start[i]);
+		mat_dot_one(tr.dot, dot, w->q + i * n, &a, i * n, n);
+		mat_scale(1, acc, dot, &a, w->d[i]);
+	}
+	mat_mins(tr.scale, 1, acc, w, &a);
+}
+
+/* Where byte `at` of a panel's n lies: past them it goes on with the panel that
+ * this one's place goes to next. */
+SIMD uint64_t
+few_ahead(uint64_t at, uint64_t n, uint64_t jump)
+{
+	return at < n ? at : at + jump;
+}
+
+/* Of m rows, columns [col, col + 32 nblocks) of npanels panels; c->w at the
+ * first of them.  x (nblocks x m).  y holds the sums between; the bias comes
+ * last. */
+SIMD void
+mat_few(enum quant_type type, const struct mat_call *c,
+    const struct few_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
+    uint32_t npanels)
+{
+	const struct reading *rd = c->reading;
+	const uint32_t nsub = pack_geometry(type).block / 32;
+	const uint32_t nbytes = panel_block_bytes(type), n = nbytes / nsub;
+	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
+	const uint64_t jump = (npanels - 1) * panel;
+	const int last = col + nblocks * 32 == c->k;
+	vf acc[FEW_STREAMS][FEW_MOST][MAT_NR];
+	uint64_t near, far;
+	uint32_t b, i, p, t;
+	unsigned r;
+
+	for (p = 0; p < npanels; p++)
+		for (t = 0; t < m; t++)
+			for (r = 0; r < MAT_NR; r++)
+				acc[p][t][r] = col == 0 ? vf_zero() :
+				    vf_load(c->y + t * c->ldy + p * PANEL +
+				    r * SIMD_VL);
+	for (b = 0; b < nblocks; b++, x += m) {
+		near = few_ahead(b * n + rd->near, nblocks * n, jump);
+		far = few_ahead(b * n + rd->far, nblocks * n, jump);
+		for (p = 0; p < npanels; p++) {
+			const uint8_t *w = c->w + p * panel;
+			struct mat_block block;
+
+			for (i = 0; i < n; i += CACHELINE)
+				prefetch(w + near + i);
+			for (i = 0; i < n && rd->far > 0; i += CACHELINE)
+				prefetch_l2(w + far + i);
+			few_unpack(type, &block, w + b / nsub * nbytes,
+			    b % nsub);
+			for (t = 0; t < m; t++)
+				few_step(type, acc[p] + t, &block, x + t);
+		}
+	}
+	for (p = 0; p < npanels; p++)
+		for (t = 0; t < m; t++)
+			for (r = 0; r < MAT_NR; r++) {
+				const uint32_t at = p * PANEL + r * SIMD_VL;
+
+				vf_store(c->y + t * c->ldy + at,
+				    last && c->bias != NULL ?
+				    vf_add(acc[p][t][r],
+				    vf_load(c->bias + at)) : acc[p][t][r]);
+			}
+}
+
+#endif
+#endif

@@ -1,0 +1,140 @@
+/* kernels/mat_tile.h - template, a part of mat.h: one tile, nt rows of
+ * activations by a chunk of a panel, whose weights are unpacked in L1. */
+#ifndef KERNELS_MAT_TILE_H
+#define KERNELS_MAT_TILE_H
+
+#include "simd.h"
+
+#if defined(SIMD_VL) && defined(MAT_SUFFIX)
+
+SIMD void
+mat_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
+    const struct acts *a, const vf d[MAT_NR])
+{
+	unsigned t, r;
+
+	UNROLL
+	for (t = 0; t < nt; t++) {
+		vf dx = vf_set(act_of(a, t)->d), d0 = vf_set(act_of(a, t)->d0);
+
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			acc[t][r] = vf_fma(vf_fma(vf_bits(dot[t][r]), dx, d0),
+			    d[r], acc[t][r]);
+	}
+}
+
+/* m times the sum of 32 activations, or (i = 1) of the upper half of them. */
+SIMD void
+mat_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a, unsigned i,
+    const vf m[MAT_NR])
+{
+	unsigned t, r;
+	vf sum;
+
+	UNROLL
+	for (t = 0; t < nt; t++) {
+		sum = vf_set(i == 0 ? act_of(a, t)->sum :
+		    act_of(a, t)->sum_high);
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			acc[t][r] = vf_fma(m[r], sum, acc[t][r]);
+	}
+}
+
+SIMD void
+mat_mins(enum scale_kind scale, unsigned nt, vf acc[][MAT_NR],
+    const struct mat_block *w, const struct acts *a)
+{
+	if (scale == SCALE_MIN || scale == SCALE_MIN16)
+		mat_min(nt, acc, a, 0, w->m[0]);
+	if (scale == SCALE_MIN16)
+		mat_min(nt, acc, a, 1, w->m[1]);
+}
+
+SIMD void
+mat_dots(unsigned nt, vi dot[][MAT_NR], const vi start[MAT_NR])
+{
+	unsigned t, r;
+
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			dot[t][r] = SIMD_ACT_BIAS == 0 ?
+			    vi_set(ACT_MAGIC_BITS) : start[r];
+}
+
+/* 32 columns of the panel times a block of the activations. */
+SIMD void
+mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
+    vf acc[][MAT_NR], const struct mat_block *w, const struct acts *a)
+{
+	vi dot[MAT_NT][MAT_NR];
+	unsigned i, n = scale == SCALE_SUB16 ? 4 : 8;
+
+	UNROLL
+	for (i = 0; i < 8 / n; i++) {
+		mat_dots(nt, dot, w->start[i]);
+		mat_dot(kind, nt, dot, w->q + i * n, a, i * n, n);
+		mat_scale(nt, acc, dot, a, w->d[i]);
+		/* Scales kept for the second half would take the registers of
+		 * its products: they are read again. */
+		if (i + 1 < 8 / n)
+			__asm__("" ::: "memory");
+	}
+	mat_mins(scale, nt, acc, w, a);
+}
+
+/* A chunk of a panel, columns from col on, times nt rows.  sums (nt x PANEL)
+ * holds y between chunks; the bias comes last.  The next tile's activations
+ * and this one's part of y are asked for on the way: 4 and 3 % of the time. */
+SIMD void
+mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
+    const struct mat_block *w, const struct mat_call *c, float *sums,
+    uint32_t col, uint32_t nblocks)
+{
+	const int first = col == c->k0, last = col + nblocks * 32 == c->k1;
+	const float *before = first ? c->y : sums;
+	float *y = last ? c->y : sums;
+	uint64_t ldb = first ? c->ldy : PANEL, ldy = last ? c->ldy : PANEL;
+	const struct act_q8 *next = c->next + col / 32;
+	struct acts a = acts_at(c, col / 32);
+	vf acc[MAT_NT][MAT_NR];
+	unsigned t, r;
+	uint32_t b;
+
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			acc[t][r] = col == 0 ? vf_zero() :
+			    vf_load(before + t * ldb + r * SIMD_VL);
+	for (b = 0; b < nblocks; b++, acts_next(&a)) {
+		if (last && b < nt * MAT_NR)
+			prefetch_write(y + b / MAT_NR * ldy +
+			    b % MAT_NR * SIMD_VL);
+		if (b < nt * MAT_NR)
+			prefetch(before + (nt + b / MAT_NR) * ldb +
+			    b % MAT_NR * SIMD_VL);
+		ask_ahead(c->ahead, b, c->nahead);
+		mat_step(kind, scale, nt, acc, w + b, &a);
+		for (t = 0; t < nt; t++)
+			prefetch(act_row(next + b, t * c->ldx));
+	}
+	if (c->bias != NULL && last && c->k1 == c->k)
+		UNROLL
+		for (t = 0; t < nt; t++)
+			UNROLL
+			for (r = 0; r < MAT_NR; r++)
+				acc[t][r] = vf_add(acc[t][r],
+				    vf_load(c->bias + r * SIMD_VL));
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			vf_store(y + t * ldy + r * SIMD_VL, acc[t][r]);
+}
+
+#endif
+#endif
