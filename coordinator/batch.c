@@ -65,7 +65,7 @@ batch_start(struct batcher *b, const uint32_t *ids, uint32_t n)
 	*s = (struct batch_seq){ .state = BATCH_PROMPT, .ids = ids, .n = n };
 	push(&b->prompts, seq);
 	b->pending += n;
-	b->chunk = b->conf.chunk(b->conf.arg, b->pending);
+	b->prompt_rows = b->pending;
 	return seq;
 }
 
@@ -98,10 +98,13 @@ put_tokens(struct batcher *b, struct batch_out *out)
 static void
 put_prompts(struct batcher *b, struct batch_out *out)
 {
-	uint32_t most = b->nmaking == 0 ? b->chunk :
-	    MAX(b->conf.mixed_rows, 2 * out->nrows), seq;
+	uint32_t most, seq;
 	struct batch_seq *s;
 
+	if (b->pending == 0)
+		return;
+	most = b->nmaking > 0 ? MAX(b->conf.mixed_rows, 2 * out->nrows) :
+	    b->conf.chunk(b->conf.arg, b->prompt_rows, b->pending);
 	most = MIN(MAX(most, 1), b->conf.batch_rows);
 	while (b->prompts.n > 0 && out->nrows < most) {
 		seq = b->prompts.at[b->prompts.head];

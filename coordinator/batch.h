@@ -29,8 +29,9 @@ struct batch_conf {
 	uint32_t batch_rows;	/* of any batch */
 	uint32_t mixed_rows;	/* of one with prompts while texts are made */
 	uint32_t groups;	/* batches in flight while texts are made */
-	/* Rows of a batch when there are nothing but n rows of prompts. */
-	uint32_t (*chunk)(const void *arg, uint32_t n);
+	/* Rows of a batch when there are nothing but n rows of prompts, of
+	 * which `left` > 0 are yet to be sent. */
+	uint32_t (*chunk)(const void *arg, uint32_t n, uint32_t left);
 	const void *arg;
 };
 
@@ -58,7 +59,7 @@ struct batcher {
 	struct batch_fifo vacant, forget, prompts, ready;
 	uint32_t nmaking;	/* sequences beyond their prompts */
 	uint32_t pending;	/* rows of prompts not yet sent */
-	uint32_t chunk;		/* of them in a batch of nothing else */
+	uint32_t prompt_rows;	/* of them there were when the last came */
 	unsigned in_flight;	/* batches of rows */
 };
 

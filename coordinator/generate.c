@@ -29,9 +29,9 @@ struct gen {
 };
 
 static uint32_t
-chunk(const void *arg, uint32_t n)
+chunk(const void *arg, uint32_t n, uint32_t left)
 {
-	return job_chunk(arg, n);
+	return job_chunk(arg, n, left);
 }
 
 /* Groups in flight: each stage at work on one, where they can be.  Two stages

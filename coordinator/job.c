@@ -12,6 +12,7 @@
 #include "../config/log.h"
 #include "../kernels/cpu.h"
 #include "../shm/event.h"
+#include "chunk.h"
 #include "confined.h"
 #include "device_limits.h"
 #include "progress.h"
@@ -380,7 +381,7 @@ struct feed {
 	enum job_want want;
 	const struct batch_row *rows;	/* [n] */
 	uint32_t n;
-	uint32_t chunk;		/* rows of a batch */
+	const struct job *j;
 	uint32_t sent;		/* rows submitted */
 	uint32_t wanted, got;	/* rows of logits */
 	job_row_fn *fn;
@@ -394,7 +395,10 @@ feed_next(void *arg, struct batch_out *b, struct err *reterr)
 	uint32_t i, at;
 
 	(void)reterr;
-	b->nrows = MIN(f->n - f->sent, f->chunk);
+	b->nrows = f->n - f->sent;
+	if (b->nrows > 0)
+		b->nrows = f->rows == NULL ? job_chunk(f->j, f->n, b->nrows) :
+		    MIN(b->nrows, f->j->plan.batch_rows);
 	for (i = 0; i < b->nrows; i++) {
 		at = f->sent + i;
 		b->rows[i] = f->rows != NULL ? f->rows[at] :
@@ -430,26 +434,16 @@ feed(struct job *j, struct feed *f, struct err *reterr)
 	return rc;
 }
 
-/* Rows of a batch of n.  Stages with cores of their own overlap when there are
- * several chunks: with C of them S stages reach S * C / (S + C - 1) of one.  C
- * = 19 (S - 1) makes that 95 % of S: 1.9 for two stages.  But not below the
- * rows that a matrix is worth reading for, and whole blocks of the kernels'
- * rows.  Stages that share cores only lose by it: they get whole batches. */
-enum { CHUNKS_PER_BORDER = 19, CHUNK_LEAST = 64, CHUNK_UNIT = 16 };
-
 uint32_t
-job_chunk(const struct job *j, uint32_t n)
+job_chunk(const struct job *j, uint32_t n, uint32_t left)
 {
 	const struct plan *p = &j->plan;
-	uint32_t rows;
 	unsigned s;
 
 	for (s = 0; s < p->nsessions; s++)
-		if (p->nsessions == 1 || !p->session[s].own_cores)
-			return p->batch_rows;
-	rows = n / (CHUNKS_PER_BORDER * (p->nsessions - 1));
-	rows = MAX(ALIGN_DOWN(rows, CHUNK_UNIT), CHUNK_LEAST);
-	return MIN(rows, p->batch_rows);
+		if (!p->session[s].own_cores)
+			return MIN(left, p->batch_rows);
+	return chunk_rows(n, left, p->nsessions, p->batch_rows);
 }
 
 int
@@ -458,7 +452,7 @@ job_feed(struct job *j, uint32_t seq, uint32_t pos0, const uint32_t *ids,
     struct err *reterr)
 {
 	struct feed f = { .ids = ids, .seq = seq, .pos0 = pos0, .want = want,
-	    .n = n, .chunk = job_chunk(j, n), .fn = fn, .arg = arg };
+	    .n = n, .j = j, .fn = fn, .arg = arg };
 
 	if (n > j->plan.ctx_tok || pos0 > j->plan.ctx_tok - n)
 		return err_set(reterr, ERR_USAGE, -E2BIG, "%u tokens from "
@@ -471,8 +465,8 @@ int
 job_feed_rows(struct job *j, const struct batch_row *rows, uint32_t n,
     job_row_fn *fn, void *arg, struct err *reterr)
 {
-	struct feed f = { .rows = rows, .n = n, .chunk = j->plan.batch_rows,
-	    .fn = fn, .arg = arg };
+	struct feed f = { .rows = rows, .n = n, .j = j, .fn = fn,
+	    .arg = arg };
 
 	return feed(j, &f, reterr);
 }

@@ -66,9 +66,10 @@ struct job_flow {
  * back, until nothing is left of either. */
 int job_flow(struct job *j, const struct job_flow *f, struct err *reterr);
 
-/* Rows of a batch for a prompt of n: whole batches, or pieces that stages
- * with cores of their own work on side by side. */
-uint32_t job_chunk(const struct job *j, uint32_t n);
+/* Rows of the next batch for prompts of n rows, of which `left` are yet to be
+ * sent: whole batches, or pieces that stages with cores of their own work on side
+ * by side. */
+uint32_t job_chunk(const struct job *j, uint32_t n, uint32_t left);
 
 /* --- feeding: the usual ways --- */
 

@@ -72,16 +72,18 @@ hash_alone(const struct prompt *prompt)
 }
 
 static uint32_t
-half(const void *arg, uint32_t n)
+half(const void *arg, uint32_t n, uint32_t left)
 {
 	(void)arg;
+	(void)left;
 	return n / 2;
 }
 
 static uint32_t
-whole(const void *arg, uint32_t n)
+whole(const void *arg, uint32_t n, uint32_t left)
 {
 	(void)arg;
+	(void)left;
 	return n;
 }
 

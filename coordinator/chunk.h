@@ -1,0 +1,12 @@
+/* coordinator/chunk.h - how many rows of a prompt travel together. */
+#ifndef COORDINATOR_CHUNK_H
+#define COORDINATOR_CHUNK_H
+
+#include <stdint.h>
+
+/* Rows of the next chunk of n rows, of which `left` (1 to n) are yet to be sent
+ * through nstages stages that work side by side; 1 to MIN(left, most). */
+uint32_t chunk_rows(uint32_t n, uint32_t left, unsigned nstages,
+    uint32_t most);
+
+#endif
