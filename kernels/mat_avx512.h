@@ -28,7 +28,7 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 }
 
 #define ONE_FLIP	128
-#define FEW_MOST	8
+#define FEW_MOST	16
 
 SIMD void
 mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],

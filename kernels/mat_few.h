@@ -44,11 +44,14 @@ few_offset(enum quant_type type)
 	return tr.offset + (tr.dot == DOT_128 ? ONE_FLIP : 0);
 }
 
-/* The sum of q again: d * it was rounded once, so that this is within 0.001. */
+/* Of eight bytes that are not signed. */
 SIMD int32_t
-act_sum(float d, float sum)
+byte_sum(uint64_t q)
 {
-	return d > 0 ? (int32_t)rintf(sum / d) : 0;
+	const uint64_t even = UINT64_C(0x00ff00ff00ff00ff);
+
+	q = (q & even) + (q >> 8 & even);
+	return (int32_t)(q * UINT64_C(0x0001000100010001) >> 48);
 }
 
 /* nblocks of one row; ret[b * step] of block b. */
@@ -58,21 +61,26 @@ few_prepare(enum quant_type type, struct few_act *ret, uint32_t step,
 {
 	const int sub16 = mat_traits(type).scale == SCALE_SUB16;
 	const int32_t off = few_offset(type);
-	const uint64_t bias = SIMD_ACT_BIAS * UINT64_C(0x0101010101010101);
-	int32_t sum, high;
+	const uint64_t flip = UINT64_C(0x8080808080808080);
+	int32_t sum[2];			/* of the halves */
 	uint64_t q[4];
 	uint32_t b, i;
 
 	for (b = 0; b < nblocks; b++, x++, ret += step) {
 		ret->x = *x;
 		memcpy(q, x->q, sizeof(q));
-		for (i = 0; i < NITEMS(q); i++)
-			q[i] ^= bias;
+		if (SIMD_ACT_BIAS == 0)
+			for (i = 0; i < 4; i++)
+				q[i] ^= flip;
+		for (i = 0; i < 2; i++)
+			sum[i] = byte_sum(q[2 * i]) + byte_sum(q[2 * i + 1]) -
+			    16 * 128;
+		for (i = 0; i < 4; i++)
+			q[i] ^= flip;
 		memcpy(ret->x.q, q, sizeof(q));
-		sum = act_sum(x->d, x->sum);
-		high = sub16 ? act_sum(x->d, x->sum_high) : 0;
-		ret->start[0] = ACT_MAGIC_BITS - off * (sum - high);
-		ret->start[1] = ACT_MAGIC_BITS - off * high;
+		ret->start[0] = ACT_MAGIC_BITS - off * (sub16 ? sum[0] :
+		    sum[0] + sum[1]);
+		ret->start[1] = ACT_MAGIC_BITS - off * sum[1];
 	}
 }
 

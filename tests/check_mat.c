@@ -207,7 +207,7 @@ static void
 check_mm_invariance(const struct mm *t)
 {
 	static const uint32_t counts[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13,
-	    64 };
+	    16, 17, 64 };
 	static const uint32_t tiles[] = { 1, 2, 3, 5 };
 	uint32_t i, c, step, some = is_reference(t) ? 4 : 1;
 

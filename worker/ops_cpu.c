@@ -326,7 +326,7 @@ take_piece(const struct ops_ctx *c, uint32_t g, unsigned t, uint32_t *ret_lo,
 /* Rows up to which an op is bound by memory, which answers one core faster than
  * another and each differently from time to time: whoever is done takes pieces
  * of the others'. */
-enum { FEW_ROWS = 8 };
+enum { FEW_ROWS = 16 };
 
 static void
 by_columns(const struct ops_ctx *c, const struct op *op, const struct op *end,
