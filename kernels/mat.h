@@ -166,7 +166,7 @@ mat_unpack(enum quant_type type, struct mat_block *c, const uint8_t *p,
 
 	UNROLL
 	for (r = 0; r < MAT_NR; r++) {
-		unpack_columns(type, c, p, r, s);
+		unpack_columns(type, c, p, r, s, 0);
 		if (tr.offset == 0)
 			continue;
 		UNROLL

@@ -35,11 +35,34 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 }
 #endif
 
+/* Q3_K's scales of 16 columns stay apart, where tiles have them in their bytes:
+ * two products for each row, not two for each word of weights, and the sums are
+ * the same integers.  (Q2_K's, one for each word, cost few rows less.) */
+SIMD int
+few_apart(enum quant_type type)
+{
+	return type == QUANT_Q3_K;
+}
+
+SIMD struct mat_traits
+few_traits(enum quant_type type)
+{
+	return few_apart(type) ? (struct mat_traits){ DOT_15, SCALE_PLAIN, 4 } :
+	    mat_traits(type);
+}
+
+/* Are the halves of 32 columns two dot products? */
+SIMD int
+few_halves(enum quant_type type)
+{
+	return few_apart(type) || mat_traits(type).scale == SCALE_SUB16;
+}
+
 /* What q has too much. */
 SIMD int32_t
 few_offset(enum quant_type type)
 {
-	const struct mat_traits tr = mat_traits(type);
+	const struct mat_traits tr = few_traits(type);
 
 	return tr.offset + (tr.dot == DOT_128 ? ONE_FLIP : 0);
 }
@@ -59,8 +82,9 @@ static void
 few_prepare(enum quant_type type, struct few_act *ret, uint32_t step,
     const struct act_q8 *x, uint32_t nblocks)
 {
-	const int sub16 = mat_traits(type).scale == SCALE_SUB16;
+	const int halves = few_halves(type);
 	const int32_t off = few_offset(type);
+	const int32_t from = few_apart(type) ? 0 : ACT_MAGIC_BITS;
 	const uint64_t flip = UINT64_C(0x8080808080808080);
 	int32_t sum[2];			/* of the halves */
 	uint64_t q[4];
@@ -78,9 +102,9 @@ few_prepare(enum quant_type type, struct few_act *ret, uint32_t step,
 		for (i = 0; i < 4; i++)
 			q[i] ^= flip;
 		memcpy(ret->x.q, q, sizeof(q));
-		ret->start[0] = ACT_MAGIC_BITS - off * (sub16 ? sum[0] :
+		ret->start[0] = from - off * (halves ? sum[0] :
 		    sum[0] + sum[1]);
-		ret->start[1] = ACT_MAGIC_BITS - off * sum[1];
+		ret->start[1] = from - off * sum[1];
 	}
 }
 
@@ -93,8 +117,8 @@ few_unpack(enum quant_type type, struct mat_block *w, const uint8_t *p,
 
 	UNROLL
 	for (r = 0; r < MAT_NR; r++) {
-		unpack_columns(type, w, p, r, s);
-		if (mat_traits(type).dot != DOT_128 || ONE_FLIP == 0)
+		unpack_columns(type, w, p, r, s, few_apart(type));
+		if (few_traits(type).dot != DOT_128 || ONE_FLIP == 0)
 			continue;
 		UNROLL
 		for (g = 0; g < 8; g++)
@@ -108,10 +132,10 @@ SIMD void
 few_step(enum quant_type type, vf acc[][MAT_NR], const struct mat_block *w,
     const struct few_act *x)
 {
-	const struct mat_traits tr = mat_traits(type);
+	const struct mat_traits tr = few_traits(type);
 	const struct acts a = { .row = { (const uint8_t *)&x->x } };
-	const unsigned n = tr.scale == SCALE_SUB16 ? 4 : 8;
-	vi dot[1][MAT_NR];
+	const unsigned n = few_halves(type) ? 4 : 8;
+	vi dot[1][MAT_NR], sum[1][MAT_NR];
 	unsigned r, i;
 
 	UNROLL
@@ -120,8 +144,17 @@ few_step(enum quant_type type, vf acc[][MAT_NR], const struct mat_block *w,
 		for (r = 0; r < MAT_NR; r++)
 			dot[0][r] = vi_set(x->start[i]);
 		mat_dot_one(tr.dot, dot, w->q + i * n, &a, i * n, n);
-		mat_scale(1, acc, dot, &a, w->d[i]);
+		if (!few_apart(type)) {
+			mat_scale(1, acc, dot, &a, w->d[i]);
+			continue;
+		}
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			sum[0][r] = vi_add(vi_madd16(dot[0][r], w->by[i][r]),
+			    i == 0 ? vi_set(ACT_MAGIC_BITS) : sum[0][r]);
 	}
+	if (few_apart(type))
+		mat_scale(1, acc, sum, &a, w->d[0]);
 	mat_mins(tr.scale, 1, acc, w, &a);
 }
 

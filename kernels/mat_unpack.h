@@ -19,7 +19,11 @@ enum { PANEL = MAT_NR * SIMD_VL };	/* rows */
  * the type does not have is not there. */
 struct mat_block {
 	vi q[8][MAT_NR];
-	vi start[2][MAT_NR];	/* of the dot products: see mat.h */
+	union {
+		vi start[2][MAT_NR];	/* of the dot products: see mat.h */
+		vi by[2][MAT_NR];	/* or what they are multiplied with, in
+					 * 16 bits */
+	};
 	vf d[2][MAT_NR], m[2][MAT_NR];
 };
 
@@ -178,9 +182,9 @@ unpack_q2_k(struct mat_block *c, struct block_at at, unsigned s)
 
 /* As Q2_K: (v - 4) * (32 - scale), in [-124, 128] with scale - 32 for the
  * second factor, which does not fit; d takes the sign.  Bytes of a product
- * are kept apart: even ones, then odd ones. */
+ * are kept apart: even ones, then odd ones.  Or v and the scales, `apart`. */
 SIMD void
-unpack_q3_k(struct mat_block *c, struct block_at at, unsigned s)
+unpack_q3_k(struct mat_block *c, struct block_at at, unsigned s, int apart)
 {
 	const vi even = vi_set(0x00ff00ff);
 	unsigned g, i, first = 3 + 3 * s;
@@ -189,13 +193,20 @@ unpack_q3_k(struct mat_block *c, struct block_at at, unsigned s)
 	unpack_sixes(at, s, &a, &b);
 	t[0] = vi_sub(vi_set(32), a);
 	t[1] = vi_sub(vi_set(32), b);
-	for (i = 0; i < 2; i++)		/* twice 16 bits */
-		t[i] = vi_or(vi_and(t[i], vi_set(0xffff)), vi_shl(t[i], 16));
+	for (i = 0; i < 2; i++) {
+		v = vi_and(t[i], vi_set(0xffff));
+		if (apart)
+			c->by[i][at.r] = v;
+		t[i] = vi_or(v, vi_shl(t[i], 16));	/* 16 bits twice */
+	}
 	c->d[0][at.r] = minus(half(at, 0));
 	UNROLL
 	for (g = 0; g < 8; g++) {
 		v = vi_or(bit_pair(word(at, first + g / 4), g % 4, 0),
 		    one_bit(word(at, first + 2), g, 2));
+		c->q[g][at.r] = v;
+		if (apart)
+			continue;
 		v = vi_sub8(v, vi_set(0x04040404));
 		lo = vi_and(vi_mul16(v, t[g / 4]), even);
 		hi = vi_mul16(vi_and(vi_shr(v, 8), even), t[g / 4]);
@@ -218,10 +229,11 @@ unpack_q6_k(struct mat_block *c, struct block_at at, unsigned s)
 		    g % 4, 4));
 }
 
-/* 32 columns, sub-block s, of vector r of the block at p. */
+/* 32 columns, sub-block s, of vector r of the block at p; Q3_K's with its scales
+ * apart or in its bytes. */
 SIMD void
 unpack_columns(enum quant_type type, struct mat_block *c, const uint8_t *p,
-    uint32_t r, unsigned s)
+    uint32_t r, unsigned s, int apart)
 {
 	struct block_at at = block_at(type, p, r);
 	struct pack_geometry g = pack_geometry(type);
@@ -278,7 +290,7 @@ unpack_columns(enum quant_type type, struct mat_block *c, const uint8_t *p,
 		unpack_q2_k(c, at, s);
 		break;
 	case QUANT_Q3_K:
-		unpack_q3_k(c, at, s);
+		unpack_q3_k(c, at, s, apart);
 		break;
 	default:
 		unpack_q6_k(c, at, s);
