@@ -44,6 +44,7 @@ endif
 
 # Kernel variants are whole files with their own -m flags.
 FLAGS_kernels/x86_avx2.o := -mavx2 -mfma -mf16c
+FLAGS_kernels/x86_avxvnni.o := -mavx2 -mfma -mf16c -mavxvnni
 FLAGS_kernels/x86_avx512.o := -mavx512f -mavx512bw -mavx512dq -mavx512vl \
                               -mavx512vnni -mfma -mf16c
 # gcc would move the loads of unrolled tiles ahead, until the 32 registers are

@@ -16,9 +16,9 @@ static const struct {
 	const char *name;
 } names[] = {
 	{ CPU_AVX2, "avx2" },
+	{ CPU_AVX_VNNI, "avx_vnni" },
 	{ CPU_AVX512_VNNI, "avx512_vnni" },
 	{ CPU_AVX512_BF16, "avx512_bf16" },
-	{ CPU_AVX_VNNI, "avx_vnni" },
 	{ CPU_NEON, "neon" },
 	{ CPU_DOTPROD, "dotprod" },
 	{ CPU_I8MM, "i8mm" },

@@ -7,9 +7,9 @@
 
 enum cpu_flag {
 	CPU_AVX2 = 1u << 0,	/* with FMA and F16C */
-	CPU_AVX512_VNNI = 1u << 1,
-	CPU_AVX512_BF16 = 1u << 2,
-	CPU_AVX_VNNI = 1u << 3,	/* in 32-byte vectors, without AVX-512 */
+	CPU_AVX_VNNI = 1u << 1,	/* in 32-byte vectors, without AVX-512 */
+	CPU_AVX512_VNNI = 1u << 2,
+	CPU_AVX512_BF16 = 1u << 3,
 	CPU_NEON = 1u << 8,
 	CPU_DOTPROD = 1u << 9,
 	CPU_I8MM = 1u << 10,

@@ -12,6 +12,8 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 #if defined(__x86_64__)
 	if (cpu_flags & CPU_AVX2)
 		kernels_init_avx2(k, cpu_flags);
+	if (cpu_flags & CPU_AVX_VNNI)
+		kernels_init_avxvnni(k, cpu_flags);
 	if (cpu_flags & CPU_AVX512_VNNI)
 		kernels_init_avx512(k, cpu_flags);
 #elif defined(__aarch64__)

@@ -13,7 +13,7 @@ enum { DENSE_NR = 2, DENSE_NT = 8 };
 #define DENSE_EACH_NT(m, a, b) \
 	m(a, b, 1) MAT_EACH_NT(m, a, b) m(a, b, 8)
 #define MAT_SUFFIX	"_avx512"
-#define MAT_ISA		"mat_avx512.h"
+#define MAT_ISA		"mat_vnni.h"
 
 #include "attn.h"
 #include "mat.h"

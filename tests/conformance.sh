@@ -59,7 +59,7 @@ cmp "$made/f16.gguf" "$shared/models/kjv-f16.gguf"
 # and near the reference kernels', which come first.
 case $(uname -m) in
 aarch64) masks="0 neon neon+dotprod all" ;;
-*)	masks="0 avx2 all" ;;
+*)	masks="0 avx2 avx2+avx_vnni all" ;;
 esac
 for mask in $masks; do
 	[ $mask = all ] || export STRADDLE_CPU_MASK=$mask

@@ -146,7 +146,7 @@ ROWS=224
 # machine has, and the reference.
 case $(uname -m) in
 aarch64) masks="neon neon+dotprod" ;;
-*)	masks="avx2" ;;
+*)	masks="avx2 avx2+avx_vnni" ;;
 esac
 for mask in $masks; do
 	export STRADDLE_CPU_MASK=$mask

@@ -1,8 +1,14 @@
-/* kernels/mat_avx512.h - dot products for mat.h in AVX-512 VNNI.
+/* kernels/mat_vnni.h - dot products for mat.h in VNNI, of 64 or 32 bytes.
  *
- * vpdpbusd: 64 products of an unsigned by a signed byte, fours summed, two a
+ * vpdpbusd: products of an unsigned by a signed byte, fours summed, two a
  * cycle; activations are the unsigned ones. */
 #ifdef MAT_SUFFIX
+
+#ifdef __AVX512VNNI__
+SIMD vi vi_dot(vi s, vi u, vi i) { return _mm512_dpbusd_epi32(s, u, i); }
+#else
+SIMD vi vi_dot(vi s, vi u, vi i) { return _mm256_dpbusd_avx_epi32(s, u, i); }
+#endif
 
 SIMD void
 mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
@@ -21,8 +27,7 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 			xt = vi_set(v);
 			UNROLL
 			for (r = 0; r < MAT_NR; r++)
-				dot[t][r] = _mm512_dpbusd_epi32(dot[t][r],
-				    xt, q[g][r]);
+				dot[t][r] = vi_dot(dot[t][r], xt, q[g][r]);
 		}
 	}
 }
@@ -43,8 +48,7 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 		memcpy(&v, act_of(a, 0)->q + (g0 + g) * 4, sizeof(v));
 		UNROLL
 		for (r = 0; r < MAT_NR; r++)
-			dot[0][r] = _mm512_dpbusd_epi32(dot[0][r], q[g][r],
-			    vi_set(v));
+			dot[0][r] = vi_dot(dot[0][r], q[g][r], vi_set(v));
 	}
 }
 
