@@ -67,16 +67,6 @@ few_offset(enum quant_type type)
 	return tr.offset + (tr.dot == DOT_128 ? ONE_FLIP : 0);
 }
 
-/* Of eight bytes that are not signed. */
-SIMD int32_t
-byte_sum(uint64_t q)
-{
-	const uint64_t even = UINT64_C(0x00ff00ff00ff00ff);
-
-	q = (q & even) + (q >> 8 & even);
-	return (int32_t)(q * UINT64_C(0x0001000100010001) >> 48);
-}
-
 /* nblocks of one row; ret[b * step] of block b. */
 static void
 few_prepare(enum quant_type type, struct few_act *ret, uint32_t step,
@@ -85,23 +75,12 @@ few_prepare(enum quant_type type, struct few_act *ret, uint32_t step,
 	const int halves = few_halves(type);
 	const int32_t off = few_offset(type);
 	const int32_t from = few_apart(type) ? 0 : ACT_MAGIC_BITS;
-	const uint64_t flip = UINT64_C(0x8080808080808080);
 	int32_t sum[2];			/* of the halves */
-	uint64_t q[4];
-	uint32_t b, i;
+	uint32_t b;
 
 	for (b = 0; b < nblocks; b++, x++, ret += step) {
 		ret->x = *x;
-		memcpy(q, x->q, sizeof(q));
-		if (SIMD_ACT_BIAS == 0)
-			for (i = 0; i < 4; i++)
-				q[i] ^= flip;
-		for (i = 0; i < 2; i++)
-			sum[i] = byte_sum(q[2 * i]) + byte_sum(q[2 * i + 1]) -
-			    16 * 128;
-		for (i = 0; i < 4; i++)
-			q[i] ^= flip;
-		memcpy(ret->x.q, q, sizeof(q));
+		act_signed(ret->x.q, x->q, sum);
 		ret->start[0] = from - off * (halves ? sum[0] :
 		    sum[0] + sum[1]);
 		ret->start[1] = from - off * sum[1];

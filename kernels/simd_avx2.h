@@ -3,10 +3,9 @@
 #ifndef KERNELS_SIMD_AVX2_H
 #define KERNELS_SIMD_AVX2_H
 
-#include "impl.h"
+#include "simd_x86.h"
 
 #if defined(__AVX2__)
-#include <immintrin.h>
 
 #define SIMD_VL	8
 #define SIMD_ACT_BIAS	128	/* dot products want them unsigned */

@@ -3,10 +3,9 @@
 #ifndef KERNELS_SIMD_AVX512_H
 #define KERNELS_SIMD_AVX512_H
 
-#include "impl.h"
+#include "simd_x86.h"
 
 #if defined(__AVX512BW__)
-#include <immintrin.h>
 
 #define SIMD_VL	16
 #define SIMD_ACT_BIAS	128	/* dot products want them unsigned */

@@ -20,6 +20,17 @@ SIMD vf vf_set(float x) { return vdupq_n_f32(x); }
 SIMD vf vf_load(const float *p) { return vld1q_f32(p); }
 SIMD void vf_store(float *p, vf v) { vst1q_f32(p, v); }
 
+SIMD void
+act_signed(int8_t *dst, const int8_t *q, int32_t sum[2])
+{
+	int8x16_t low = vld1q_s8(q), high = vld1q_s8(q + 16);
+
+	vst1q_s8(dst, low);
+	vst1q_s8(dst + 16, high);
+	sum[0] = vaddlvq_s8(low);
+	sum[1] = vaddlvq_s8(high);
+}
+
 /* There are no masked loads: by lanes. */
 SIMD vf
 vf_load_n(const float *p, uint32_t n)
