@@ -220,7 +220,7 @@ static void
 build(struct built *b, const struct tiny *t)
 {
 	struct program_env env = { .ws = &b->ws, .nlayers = t->n_layer,
-	    .embedding = 1, .head = 1, .batch_rows = 16, .head_rows = 2 };
+	    .embedding = 1, .head = 1, .batch_rows = 17, .head_rows = 2 };
 	struct err e = { 0 };
 	uint32_t n;
 
@@ -443,7 +443,9 @@ START_TEST(who_is_done_takes_what_others_have_not_begun)
 			ck_assert_uint_eq(run_alone(&b, n, thread, 1, 0), 512);
 			ck_assert_uint_gt(pieces, n);
 			ck_assert_uint_eq(run_alone(&b, n, thread, 1, 1), 512);
-			ck_assert_uint_lt(run_alone(&b, n, thread, 16, 0),
+			ck_assert_uint_eq(run_alone(&b, n, thread, 16, 0),
+			    512);
+			ck_assert_uint_lt(run_alone(&b, n, thread, 17, 0),
 			    512);
 			ck_assert_uint_eq(pieces, 1);
 		}
