@@ -118,6 +118,9 @@ few_step(enum quant_type type, vf acc[][MAT_NR], const struct mat_block *w,
 	unsigned r, i;
 
 	UNROLL
+	for (r = 0; r < MAT_NR; r++)
+		sum[0][r] = vi_set(ACT_MAGIC_BITS);
+	UNROLL
 	for (i = 0; i < 8 / n; i++) {
 		UNROLL
 		for (r = 0; r < MAT_NR; r++)
@@ -129,8 +132,8 @@ few_step(enum quant_type type, vf acc[][MAT_NR], const struct mat_block *w,
 		}
 		UNROLL
 		for (r = 0; r < MAT_NR; r++)
-			sum[0][r] = vi_add(vi_madd16(dot[0][r], w->by[i][r]),
-			    i == 0 ? vi_set(ACT_MAGIC_BITS) : sum[0][r]);
+			sum[0][r] = vi_add(sum[0][r], vi_madd16(dot[0][r],
+			    w->by[i][r]));
 	}
 	if (few_apart(type))
 		mat_scale(1, acc, sum, &a, w->d[0]);
