@@ -392,13 +392,13 @@ static int
 feed_next(void *arg, struct batch_out *b, struct err *reterr)
 {
 	struct feed *f = arg;
-	uint32_t i, at;
+	uint32_t left = f->n - f->sent, i, at;
 
 	(void)reterr;
-	b->nrows = f->n - f->sent;
-	if (b->nrows > 0)
-		b->nrows = f->rows == NULL ? job_chunk(f->j, f->n, b->nrows) :
-		    MIN(b->nrows, f->j->plan.batch_rows);
+	if (left == 0)
+		return 0;
+	b->nrows = f->rows == NULL ? job_chunk(f->j, f->n, left) :
+	    MIN(left, f->j->plan.batch_rows);
 	for (i = 0; i < b->nrows; i++) {
 		at = f->sent + i;
 		b->rows[i] = f->rows != NULL ? f->rows[at] :
@@ -407,7 +407,7 @@ feed_next(void *arg, struct batch_out *b, struct err *reterr)
 		f->wanted += (b->rows[i].flags & ROW_LOGITS) != 0;
 	}
 	f->sent += b->nrows;
-	return b->nrows > 0;
+	return 1;
 }
 
 static int
@@ -438,12 +438,13 @@ uint32_t
 job_chunk(const struct job *j, uint32_t n, uint32_t left)
 {
 	const struct plan *p = &j->plan;
-	unsigned s;
+	unsigned nstages = p->nsessions, s;
 
+	/* Stages that share cores are as one: they only lose by chunks. */
 	for (s = 0; s < p->nsessions; s++)
 		if (!p->session[s].own_cores)
-			return MIN(left, p->batch_rows);
-	return chunk_rows(n, left, p->nsessions, p->batch_rows);
+			nstages = 1;
+	return chunk_rows(n, left, nstages, p->batch_rows);
 }
 
 int

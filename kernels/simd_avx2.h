@@ -6,7 +6,6 @@
 #include "simd_x86.h"
 
 #if defined(__AVX2__)
-
 #define SIMD_VL	8
 #define SIMD_ACT_BIAS	128	/* dot products want them unsigned */
 #define SIMD_NREGS	16

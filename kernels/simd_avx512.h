@@ -6,7 +6,6 @@
 #include "simd_x86.h"
 
 #if defined(__AVX512BW__)
-
 #define SIMD_VL	16
 #define SIMD_ACT_BIAS	128	/* dot products want them unsigned */
 #define SIMD_NREGS	32

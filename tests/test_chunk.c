@@ -48,7 +48,7 @@ START_TEST(one_stage_gets_whole_batches)
 }
 END_TEST
 
-START_TEST(any_prompt_is_sent_whole)
+START_TEST(a_chunk_is_some_of_what_is_left)
 {
 	uint32_t n, left, c, most, i;
 	unsigned nstages;
@@ -103,7 +103,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		one_stage_gets_whole_batches,
-		any_prompt_is_sent_whole,
+		a_chunk_is_some_of_what_is_left,
 		no_size_for_all_chunks_is_much_better,
 		short_prompts_keep_stages_busy,
 	};

@@ -323,9 +323,9 @@ take_piece(const struct ops_ctx *c, uint32_t g, unsigned t, uint32_t *ret_lo,
 	return 1;
 }
 
-/* Rows up to which an op is bound by memory, which answers one core faster than
- * another and each differently from time to time: whoever is done takes pieces
- * of the others'. */
+/* Rows that take about as long as their weights take to come from memory, which
+ * answers one core faster than another and each differently from time to time:
+ * whoever is done takes pieces of the others'. */
 enum { FEW_ROWS = 16 };
 
 static void
