@@ -14,7 +14,7 @@
 enum { NBARRIERS = 20000, NJOBS = 2000, WARM_UP = 100 };
 
 #define SPIN_NS		100000u
-#define NAP_NS		200000u		/* until the others sleep */
+#define NAP_NS		400000u		/* until the others sleep */
 
 static uint64_t ns[NBARRIERS];
 
@@ -103,7 +103,7 @@ bench(const struct cpuset *cores, int own)
 	struct pool_conf pc = { .nthreads = cpuset_count(cores),
 	    .cpus = *cores, .spin_ns = SPIN_NS, .pin = own,
 	    .spin_least_ns = own ? SPIN_NS : SPIN_NS / 25,
-	    .job_spin_ns = own ? SPIN_NS / 2 : 0 };
+	    .job_spin_ns = SPIN_NS * 3 / 2 };
 	struct par *p;
 	struct err e;
 
@@ -116,7 +116,7 @@ bench(const struct cpuset *cores, int own)
 	p->run(p, meet, p);
 	print("  barrier", NBARRIERS);
 	jobs(p, 1000, "  job, 1 us after the last");
-	jobs(p, NAP_NS, "  job, 200 us after the last");
+	jobs(p, NAP_NS, "  job, 400 us after the last");
 	pool_close(p);
 }
 

@@ -6,10 +6,13 @@
 #include "t.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../config/cores.h"
@@ -38,11 +41,10 @@ pool_of_kind(unsigned kind)
 		.cpus = all_cores,
 		.pin = kind / MOST_THREADS / NSPINS,
 	};
-	/* Never; always as long; by success; only inside a job, as on shared
-	 * cores. */
+	/* Never; always as long; by success; as on shared cores. */
 	static const struct { uint32_t job, most, least; } spin[NSPINS] = {
 		{ 0, 0, 0 }, { 20000, 20000, 20000 }, { 20000, 20000, 500 },
-		{ 0, 100000, 4000 }
+		{ 150000, 100000, 4000 }
 	};
 	const unsigned s = kind / MOST_THREADS % NSPINS;
 	struct par *par = NULL;
@@ -242,6 +244,52 @@ START_TEST(cores_that_a_thread_cannot_have_are_named)
 }
 END_TEST
 
+static uint64_t
+cpu_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	ck_assert_int_eq(clock_gettime(clock, &ts), 0);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static void
+note_clock(void *arg, unsigned thread)
+{
+	clockid_t *clock = arg;
+
+	if (thread == 1)
+		ck_assert_int_eq(pthread_getcpuclockid(pthread_self(), clock),
+		    0);
+}
+
+/* Two threads on one core, of which one waits for a job: it is no half of the
+ * core that the other has to do without. */
+START_TEST(who_waits_for_a_job_gives_way)
+{
+	struct pool_conf pc = { .nthreads = 2, .job_spin_ns = UINT32_MAX };
+	uint64_t worked = 0, waited, t0, w0;
+	clockid_t waiter;
+	struct par *par;
+	struct err e;
+	unsigned cpu = 0;
+
+	while (!cpuset_has(&all_cores, cpu))
+		cpu++;
+	cpuset_add(&pc.cpus, cpu);
+	t_ok(pool_open(&pc, &par, &e), &e);
+	par->run(par, note_clock, &waiter);
+	t0 = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+	w0 = cpu_ns(waiter);
+	while (worked < 200000000)
+		worked = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - t0;
+	waited = cpu_ns(waiter) - w0;
+	ck_assert_msg(waited < worked / 4, "%" PRIu64 " ns beside %" PRIu64,
+	    waited, worked);
+	pool_close(par);
+}
+END_TEST
+
 START_TEST(pools_come_and_go)
 {
 	struct job j;
@@ -288,6 +336,7 @@ main(void)
 		runs_with_and_without_barriers_follow_each_other,
 		pinned_threads_have_a_core_each_and_others_have_all,
 		cores_that_a_thread_cannot_have_are_named,
+		who_waits_for_a_job_gives_way,
 		pools_come_and_go,
 		shares_are_contiguous_and_complete
 	};

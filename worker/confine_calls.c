@@ -31,8 +31,10 @@ static const struct permission {
 	int nr;
 	enum arg_rule rule;
 } permissions[] = {
-	/* Threads sleep at gates, the stage in front of its rings. */
+	/* Threads sleep at gates, the stage in front of its rings; who spins
+	 * between jobs gives way. */
 	{ SCMP_SYS(futex), ANY },
+	{ SCMP_SYS(sched_yield), ANY },
 	/* A sleep goes on where SIGSTOP and SIGCONT have cut it. */
 	{ SCMP_SYS(restart_syscall), ANY },
 	{ SCMP_SYS(clock_nanosleep), ANY },

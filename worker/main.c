@@ -26,9 +26,11 @@
 #include "report.h"
 #include "stage.h"
 
-/* Spins of the pool's threads, longer than a wake-up takes (35 to 50 us).  On
- * shared cores nobody spins for a job, when it is another session's turn. */
-#define POOL_JOB_SPIN_OWN_NS	50000u
+/* Spins of the pool's threads, longer than a wake-up takes (35 to 50 us).
+ * Between jobs, while the coordinator or the next session on the same cores has
+ * its turn, a thread keeps its core from falling asleep, and leaves it to
+ * whoever comes. */
+#define POOL_JOB_SPIN_NS	150000u
 #define POOL_SPIN_NS		100000u
 #define POOL_SPIN_LEAST_NS	4000u
 
@@ -124,7 +126,7 @@ on_start(struct worker *w, struct err *reterr)
 	w->sc.kernels = &w->kernels;
 	pc.nthreads = ws->threads;
 	pc.pin = ws->own_cores && ws->threads <= cpuset_count(&pc.cpus);
-	pc.job_spin_ns = ws->own_cores ? POOL_JOB_SPIN_OWN_NS : 0;
+	pc.job_spin_ns = POOL_JOB_SPIN_NS;
 	pc.spin_ns = POOL_SPIN_NS;
 	pc.spin_least_ns = ws->own_cores ? POOL_SPIN_NS : POOL_SPIN_LEAST_NS;
 	if ((rc = pool_open(&pc, &w->sc.par, reterr)) < 0 ||

@@ -49,9 +49,10 @@ struct pool_thread {
  * pause that is every 1 to 4 us. */
 enum { LOOKS = 64 };
 
-/* 1 = the gate has moved on from seen within ns. */
+/* 1 = the gate has moved on from seen within ns.  yields: whoever else wants
+ * the core has it first. */
 static int
-gate_spin(struct gate *g, uint32_t seen, uint32_t ns)
+gate_spin(struct gate *g, uint32_t seen, uint32_t ns, int yields)
 {
 	uint64_t until = 0;
 	unsigned i;
@@ -63,6 +64,8 @@ gate_spin(struct gate *g, uint32_t seen, uint32_t ns)
 		event_relax();
 		if (i % LOOKS != 0)
 			continue;
+		if (yields)
+			sched_yield();
 		if (until == 0)
 			until = event_now_ns() + ns;
 		else if (event_now_ns() >= until)
@@ -100,7 +103,7 @@ static void
 wait_in_job(struct pool *p, struct gate *g, uint32_t seen)
 {
 	uint32_t ns = atomic_load_explicit(&p->spin_ns, memory_order_relaxed);
-	int won = gate_spin(g, seen, ns);
+	int won = gate_spin(g, seen, ns, 0);
 	uint32_t next = won ? MIN(ns * 2, p->conf.spin_ns) :
 	    MAX(ns / 2, p->conf.spin_least_ns);
 
@@ -219,7 +222,7 @@ thread_main(void *arg)
 	t->rc = bind_thread(&p->conf, t->index);
 	touch_stack();
 	for (;;) {
-		if (!gate_spin(&p->job, job, p->conf.job_spin_ns))
+		if (!gate_spin(&p->job, job, p->conf.job_spin_ns, 1))
 			gate_sleep(&p->job, job);		/* J2 */
 		job++;
 		if (atomic_load(&p->stop))

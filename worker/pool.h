@@ -13,9 +13,9 @@ struct pool_conf {
 	struct cpuset cpus;	/* thread i is pinned to the i-th of them when
 				 * pin; else all threads may use all */
 	int pin;
-	/* How long a thread spins before it sleeps, waiting for a job; and
-	 * inside a job for the others: between the two bounds, by whether it
-	 * helped. */
+	/* How long a thread spins before it sleeps, waiting for a job, while
+	 * nobody else wants its core; and inside a job for the others: between
+	 * the two bounds, by whether it helped. */
 	uint32_t job_spin_ns;
 	uint32_t spin_ns, spin_least_ns;
 };
