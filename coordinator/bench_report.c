@@ -102,9 +102,11 @@ roofline_json(const struct bench *b)
 	    json_integer((json_int_t)roofline_cache_bytes(r)));
 	json_object_set_new(o, "read_streams", json_integer(1 << shape.way));
 	json_object_set_new(o, "read_ahead",
-	    json_integer((json_int_t)(shape.ahead & ~PEAK_READ_TWICE)));
+	    json_integer((json_int_t)(shape.ahead & ~PEAK_READ_HOW)));
 	json_object_set_new(o, "read_ahead_twice",
 	    json_boolean(shape.ahead & PEAK_READ_TWICE));
+	json_object_set_new(o, "read_once",
+	    json_boolean(shape.ahead & PEAK_READ_ONCE));
 	return o;
 }
 
@@ -220,9 +222,11 @@ print_machine(const struct bench *b)
 		if (roofs[i].kind == ROOF_READ)
 			printf(", %d stream%s, %d bytes ahead%s",
 			    1 << shape.way, shape.way > 0 ? "s" : "",
-			    (int)(shape.ahead & ~PEAK_READ_TWICE),
+			    (int)(shape.ahead & ~PEAK_READ_HOW),
 			    shape.ahead & PEAK_READ_TWICE ?
-			    " and twice that" : "");
+			    " and twice that" :
+			    shape.ahead & PEAK_READ_ONCE ?
+			    ", for no cache" : "");
 		else
 			printf(", %.1f a cycle", roofline_at(r, roofs[i].kind,
 			    1) / roofline_clock_hz(r));

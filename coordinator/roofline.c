@@ -17,7 +17,8 @@
 /* The loops compared: streams by bytes ahead.  Which is best differs by core
  * and by how many read at once; it is found again in every run. */
 static const uint64_t aheads[] = { 0, 512, 1024, 4096,
-    512 | PEAK_READ_TWICE, 1024 | PEAK_READ_TWICE, 2048 | PEAK_READ_TWICE };
+    512 | PEAK_READ_TWICE, 1024 | PEAK_READ_TWICE, 2048 | PEAK_READ_TWICE,
+    1024 | PEAK_READ_ONCE, 4096 | PEAK_READ_ONCE };
 
 enum { NSHAPES = PEAK_READ_WAYS * NITEMS(aheads) };
 

@@ -148,6 +148,23 @@ few_ahead(uint64_t at, uint64_t n, uint64_t jump)
 	return at < n ? at : at + jump;
 }
 
+/* The n bytes of a block, near and far ahead. */
+SIMD void
+few_ask(const struct reading *rd, const uint8_t *near, const uint8_t *far,
+    uint32_t n)
+{
+	uint32_t i;
+
+	if (rd->once)
+		for (i = 0; i < n; i += CACHELINE)
+			prefetch_once(near + i);
+	else
+		for (i = 0; i < n; i += CACHELINE)
+			prefetch(near + i);
+	for (i = 0; i < n && rd->far > 0; i += CACHELINE)
+		prefetch_l2(far + i);
+}
+
 /* Of m rows, columns [col, col + 32 nblocks) of npanels panels; c->w at the
  * first of them.  x (nblocks x m).  y holds the sums between; the bias comes
  * last. */
@@ -164,7 +181,7 @@ mat_few(enum quant_type type, const struct mat_call *c,
 	const int last = col + nblocks * 32 == c->k;
 	vf acc[FEW_STREAMS][FEW_MOST][MAT_NR];
 	uint64_t near, far;
-	uint32_t b, i, p, t;
+	uint32_t b, p, t;
 	unsigned r;
 
 	for (p = 0; p < npanels; p++)
@@ -180,10 +197,7 @@ mat_few(enum quant_type type, const struct mat_call *c,
 			const uint8_t *w = c->w + p * panel;
 			struct mat_block block;
 
-			for (i = 0; i < n; i += CACHELINE)
-				prefetch(w + near + i);
-			for (i = 0; i < n && rd->far > 0; i += CACHELINE)
-				prefetch_l2(w + far + i);
+			few_ask(rd, w + near, w + far, n);
 			few_unpack(type, &block, w + b / nsub * nbytes,
 			    b % nsub);
 			for (t = 0; t < m; t++)

@@ -16,7 +16,9 @@ typedef uint64_t peak_vec __attribute__((vector_size(PEAK_VEC)));
 /* Vectors of line i; line i belongs to stream i % streams. */
 #define READ_LINE(i)							\
 	line = p + (i) % streams * part + (i) / streams * CACHELINE;	\
-	if (asks > 0)							\
+	if (asks > 0 && once)						\
+		__builtin_prefetch(line + ahead, 0, 0);			\
+	else if (asks > 0)						\
 		__builtin_prefetch(line + ahead);			\
 	if (asks > 1)							\
 		__builtin_prefetch(line + 2 * ahead, 0, 2);		\
@@ -28,7 +30,7 @@ typedef uint64_t peak_vec __attribute__((vector_size(PEAK_VEC)));
 
 static inline __attribute__((always_inline)) uint64_t
 peak_read_loop(const uint8_t *p, uint64_t nbytes, uint64_t ahead,
-    const unsigned streams, const unsigned asks)
+    const unsigned streams, const unsigned asks, const int once)
 {
 	const uint64_t part = nbytes / streams;
 	const uint8_t *line, *end = p + part;
@@ -49,11 +51,13 @@ peak_read_loop(const uint8_t *p, uint64_t nbytes, uint64_t ahead,
 static uint64_t								\
 peak_read_##streams(const void *p, uint64_t nbytes, uint64_t ahead)	\
 {									\
+	const uint64_t lines = ahead & ~PEAK_READ_HOW;			\
+									\
 	if (ahead & PEAK_READ_TWICE)					\
-		return peak_read_loop(p, nbytes,			\
-		    ahead & ~PEAK_READ_TWICE, streams, 2);		\
-	return ahead != 0 ? peak_read_loop(p, nbytes, ahead, streams, 1) : \
-	    peak_read_loop(p, nbytes, 0, streams, 0);			\
+		return peak_read_loop(p, nbytes, lines, streams, 2, 0);	\
+	if (ahead & PEAK_READ_ONCE)					\
+		return peak_read_loop(p, nbytes, lines, streams, 1, 1);	\
+	return peak_read_loop(p, nbytes, lines, streams, lines != 0, 0); \
 }
 PEAK_READ(1)
 PEAK_READ(2)

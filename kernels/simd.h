@@ -60,6 +60,12 @@ prefetch_write(const void *p)
 {
 	__builtin_prefetch(p, 1);
 }
+/* What is read once, and kept in no cache behind the first. */
+SIMD void
+prefetch_once(const void *p)
+{
+	__builtin_prefetch(p, 0, 0);
+}
 /* What is wanted later than the first cache would keep it. */
 SIMD void
 prefetch_l2(const void *p)
