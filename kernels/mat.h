@@ -432,6 +432,15 @@ mat_columns(uint32_t m, uint32_t k)
 	return m <= FEW_MOST ? k : MIN(MAX(MAT_L2 / chunk_bytes, 1) * CHUNK, k);
 }
 
+/* Panels that a group of rows goes through together, of n floats of a row: so
+ * many that the sums of few rows stay in L2 from one part of their columns to
+ * the next. */
+static inline uint32_t
+mat_together(uint32_t m, uint32_t n)
+{
+	return m > FEW_MOST ? 1 : MAX(MIN(n, FEW_SUMS / m) / PANEL, 1);
+}
+
 /* Panels [n0, n1) of w times a group of rows. */
 static void
 mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
@@ -446,7 +455,7 @@ mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
 		c.y = group->y + j;
 		c.w = group->w + j * row_bytes;
 		c.bias = group->bias ? group->bias + j : NULL;
-		npanels = m <= FEW_MOST ? MAX((n1 - j) / PANEL, 1) : 1;
+		npanels = mat_together(m, n1 - j);
 		if (n1 - j >= PANEL) {
 			mat_group(im, w->type, &c, m, npanels);
 		} else if (c.k0 == 0) {
