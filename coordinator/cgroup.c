@@ -141,21 +141,34 @@ cgroup_read_field(const char *dir, const char *file, const char *name,
 
 /* --- making --- */
 
-/* -EWOULDBLOCK: its coordinator lives. */
+/* Whoever sweeps may have had the lock between our open() and flock(), and
+ * removed what we hold. */
+static int
+is_there(const char *dir, int fd)
+{
+	struct stat held, named;
+
+	return fstat(fd, &held) == 0 && stat(dir, &named) == 0 &&
+	    held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+/* -EWOULDBLOCK: its coordinator lives; -ENOENT: it is gone. */
 static int
 lock(const char *dir, int *ret_fd)
 {
-	int rc, fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = 0, fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		rc = -errno;
+	else if (!is_there(dir, fd))
+		rc = -ENOENT;
+	if (rc < 0)
 		close(fd);
-		return rc;
-	}
-	*ret_fd = fd;
-	return 0;
+	else
+		*ret_fd = fd;
+	return rc;
 }
 
 static void

@@ -10,11 +10,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../coordinator/cgroup_priv.h"
 #include "../coordinator/enforce.h"
 #include "cgroup_world.h"
 
@@ -311,6 +313,49 @@ START_TEST(a_name_that_is_taken_is_not_shared)
 }
 END_TEST
 
+static int
+plain_mkdir(const char *dir)
+{
+	return mkdir(dir, 0700) < 0 ? -errno : 0;
+}
+
+static int
+plain_rmdir(const char *dir)
+{
+	return rmdir(dir) < 0 ? -errno : 0;
+}
+
+/* A group that one coordinator makes is not swept by another that starts:
+ * between its making and its lock it may be, and then there is the next. */
+START_TEST(a_group_stays_while_others_sweep)
+{
+	static const struct cgroup_fs plain = { .mkdir = plain_mkdir,
+	    .rmdir = plain_rmdir };
+	struct cgroup g = CGROUP_INIT;
+	struct stat st;
+	pid_t sweeper;
+	int i;
+
+	tree = (struct cgroup_tree){ .kind = CGROUP_V1, .fs = &plain };
+	snprintf(tree.dir, sizeof(tree.dir), "%s/swept", t_tmpdir());
+	ck_assert_int_eq(mkdir(tree.dir, 0700), 0);
+	if ((sweeper = fork()) == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			cgroup_sweep(&tree);
+	}
+	for (i = 0; i < 500; i++) {
+		t_ok(cgroup_open(&tree, "x", UINT64_MAX, &g, &err), &err);
+		usleep(1);
+		ck_assert_msg(stat(g.dir, &st) == 0, "%s: %s, the %d. time",
+		    g.dir, strerror(errno), i + 1);
+		cgroup_close(&g);
+	}
+	kill(sweeper, SIGKILL);
+	waitpid(sweeper, NULL, 0);
+}
+END_TEST
+
 START_TEST(what_is_free_is_what_the_tightest_group_leaves)
 {
 	world_open(CGROUP_V1, "/", "/a", 0);
@@ -484,6 +529,7 @@ main(void)
 		membership_is_by_whole_numbers,
 		groups_of_the_dead_are_swept_those_of_the_living_are_not,
 		a_name_that_is_taken_is_not_shared,
+		a_group_stays_while_others_sweep,
 		what_is_free_is_what_the_tightest_group_leaves,
 		the_kernel_stops_who_eats_more_than_its_cap,
 		so_it_does_without_groups,
