@@ -99,7 +99,7 @@ check_routes(struct mix *m)
 		const uint32_t *route = hexworld_at(m->w, &m->routes, r);
 		const float *w = (const float *)(const void *)(route +
 		    m->nused);
-		double of = 0, want, eps;
+		double of = 0, top = s[route[0]], want, eps;
 
 		for (e = 0; e < m->nexpert; e++) {
 			for (rank = 0, i = 0; i < m->nexpert; i++)
@@ -112,8 +112,12 @@ check_routes(struct mix *m)
 		}
 		for (i = 0; i < m->nused; i++) {
 			want = exp((double)s[route[i]]) / of * 1.5;
-			/* exp of less than -87 is 0. */
-			eps = want * 64 * 0x1p-24 + 0x1p-120;
+			/* The distance from the largest is rounded, and that in
+			 * units of log 2: an error of so much in an exponent is
+			 * relative in what it is the exponent of.  exp of less
+			 * than -87 is 0. */
+			eps = want * (64 + 2 * (top - (double)s[route[i]])) *
+			    0x1p-24 + 0x1p-120;
 			check_close(&w[i], &want, &eps, 1, "weight");
 		}
 	}
