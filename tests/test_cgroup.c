@@ -313,30 +313,17 @@ START_TEST(a_name_that_is_taken_is_not_shared)
 }
 END_TEST
 
-static int
-plain_mkdir(const char *dir)
-{
-	return mkdir(dir, 0700) < 0 ? -errno : 0;
-}
-
-static int
-plain_rmdir(const char *dir)
-{
-	return rmdir(dir) < 0 ? -errno : 0;
-}
-
 /* A group that one coordinator makes is not swept by another that starts:
  * between its making and its lock it may be, and then there is the next. */
 START_TEST(a_group_stays_while_others_sweep)
 {
-	static const struct cgroup_fs plain = { .mkdir = plain_mkdir,
-	    .rmdir = plain_rmdir };
 	struct cgroup g = CGROUP_INIT;
 	struct stat st;
 	pid_t sweeper;
 	int i;
 
-	tree = (struct cgroup_tree){ .kind = CGROUP_V1, .fs = &plain };
+	tree = (struct cgroup_tree){ .kind = CGROUP_V1,
+	    .fs = &cgroup_kernel };
 	snprintf(tree.dir, sizeof(tree.dir), "%s/swept", t_tmpdir());
 	ck_assert_int_eq(mkdir(tree.dir, 0700), 0);
 	if ((sweeper = fork()) == 0) {
