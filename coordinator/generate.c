@@ -34,29 +34,19 @@ chunk(const void *arg, uint32_t n, uint32_t left)
 	return job_chunk(arg, n, left);
 }
 
-/* Groups in flight: each stage at work on one, where they can be.  Two stages
- * with a core each, 16 texts of that model: a step takes 265 ms of CPU as one
- * group, and one core at a time, but 139 ms a group as two, side by side: 22
- * and 30 tokens a second by the clock, and with a third group 28. */
-static uint32_t
-groups(const struct plan *p)
-{
-	unsigned s;
-
-	for (s = 0; s < p->nsessions; s++)
-		if (!p->session[s].own_cores)
-			return 1;
-	return p->nsessions;
-}
-
 static int
 gen_open(struct gen *g, struct err *reterr)
 {
 	const struct plan *p = &g->j->plan;
 	struct sampling_conf sc = g->j->c->sampling;
+	/* Groups in flight, one for each stage that can be at work.  Two with a
+	 * core each, 16 texts of that model: a step takes 265 ms of CPU as one
+	 * group, and one core at a time, but 139 ms a group as two, side by
+	 * side: 22 and 30 tokens a second by the clock, and with a third group
+	 * 28. */
 	struct batch_conf bc = { .nseqs = p->nseqs,
 	    .batch_rows = p->batch_rows, .mixed_rows = MIXED_ROWS,
-	    .groups = groups(p), .chunk = chunk, .arg = g->j };
+	    .groups = plan_at_once(p), .chunk = chunk, .arg = g->j };
 
 	/* No history is longer. */
 	sc.repeat_last_n = (int)MIN((uint32_t)sc.repeat_last_n,

@@ -438,13 +438,8 @@ uint32_t
 job_chunk(const struct job *j, uint32_t n, uint32_t left)
 {
 	const struct plan *p = &j->plan;
-	unsigned nstages = p->nsessions, s;
 
-	/* Stages that share cores are as one: they only lose by chunks. */
-	for (s = 0; s < p->nsessions; s++)
-		if (!p->session[s].own_cores)
-			nstages = 1;
-	return chunk_rows(n, left, nstages, p->batch_rows);
+	return chunk_rows(n, left, plan_at_once(p), p->batch_rows);
 }
 
 int

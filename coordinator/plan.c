@@ -32,6 +32,17 @@ plan_own_cores(const struct conf *c, unsigned s)
 	return 1;
 }
 
+unsigned
+plan_at_once(const struct plan *p)
+{
+	unsigned s;
+
+	for (s = 0; s < p->nsessions; s++)
+		if (!p->session[s].own_cores)
+			return 1;
+	return p->nsessions;
+}
+
 void
 plan_ring(const struct plan *p, unsigned s, uint32_t *ret_nslots,
     uint32_t *ret_slot_bytes)
@@ -42,9 +53,10 @@ plan_ring(const struct plan *p, unsigned s, uint32_t *ret_nslots,
 		*ret_nslots = SLOTS_IDS;
 		*ret_slot_bytes = (uint32_t)slot_bytes(p->batch_rows, 0);
 	} else if (s < p->nsessions) {
-		*ret_nslots = SLOTS_STAGE;
 		*ret_slot_bytes = (uint32_t)slot_bytes(p->batch_rows,
 		    hp->n_embd);
+		*ret_nslots = plan_at_once(p) > 1 &&
+		    *ret_slot_bytes < SLOT_LARGE ? SLOTS_AT_ONCE : SLOTS_STAGE;
 	} else {
 		*ret_nslots = SLOTS_LOGITS;
 		*ret_slot_bytes = (uint32_t)slot_bytes(p->head_rows,

@@ -11,8 +11,11 @@
 #include "../shm/mem.h"
 
 /* Slots: two between stages, so that one is filled while the other is read;
- * a few small ones for ids; two for blocks of logits. */
-enum { SLOTS_IDS = 4, SLOTS_STAGE = 2, SLOTS_LOGITS = 2 };
+ * between stages that work at the same time two more, unless they are large, so
+ * that none waits when another takes longer for once; a few small ones for ids;
+ * two for blocks of logits. */
+enum { SLOTS_IDS = 4, SLOTS_STAGE = 2, SLOTS_AT_ONCE = 4, SLOTS_LOGITS = 2 };
+#define SLOT_LARGE	(8 * MIB)
 
 struct plan_session {
 	const struct session_conf *conf;
@@ -106,5 +109,9 @@ int plan_pays(const struct plan *p, unsigned s, unsigned i);
 /* Threads that a session will have; cores that it shares with no other. */
 unsigned plan_threads(const struct session_conf *s);
 int plan_own_cores(const struct conf *c, unsigned s);
+
+/* Stages that work at the same time: all, or, where any two share cores, one.
+ * Those only lose by being given more at once. */
+unsigned plan_at_once(const struct plan *p);
 
 #endif

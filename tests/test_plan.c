@@ -463,6 +463,7 @@ START_TEST(settings_left_open_follow_from_model_and_machine)
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
+	uint32_t nslots, nbytes;
 
 	world_set_up(&w, &t);		/* trained on 512 tokens */
 	world_add_session(&w, 0);
@@ -477,12 +478,17 @@ START_TEST(settings_left_open_follow_from_model_and_machine)
 	ck_assert_uint_eq(p.session[0].threads, 3);
 	ck_assert_uint_eq(p.session[1].threads, 2);
 	ck_assert_int_eq(p.session[0].own_cores, 1);
+	plan_ring(&p, 1, &nslots, &nbytes);
 	cpuset_add(&w.c.session[1].cpus, 0);
 	w.c.ctx_tok = 100;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
 	ck_assert_uint_eq(p.batch_rows, 100);
 	ck_assert_int_eq(p.session[0].own_cores, 0);
 	ck_assert_int_eq(p.session[1].own_cores, 0);
+	/* Stages that work at the same time have more room between them. */
+	ck_assert_uint_eq(nslots, 4);
+	plan_ring(&p, 1, &nslots, &nbytes);
+	ck_assert_uint_eq(nslots, 2);
 	world_tear_down(&w);
 }
 END_TEST
