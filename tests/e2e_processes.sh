@@ -245,4 +245,39 @@ done
 kill -TERM "$GROUP"
 check "the end" finishes
 
+# --- threads and cores ---
+
+# bound_of PID: the cores of each thread, sorted.
+bound_of()
+{
+	sed -n 's/^Cpus_allowed_list:\t//p' "/proc/$1/task"/*/status |
+	    sort -n | tr '\n' ' '
+}
+
+# two_bound WHAT SPEC BOUND: the threads of two sessions of that kind.
+two_bound()
+{
+	straddle_bg run -m "$MODEL" -p "In the beginning" -n 100000 \
+	    --ctx 65536 --ignore-eos --temp 0 -q -s "a=$2" -s "b=$2"
+	check "$1: under way" in_time has_text
+	pids=($(workers))
+	check "$1: two workers" same 2 "${#pids[@]}"
+	for pid in "${pids[@]}"; do
+		check "$1: threads' cores" same "$3" "$(bound_of "$pid")"
+	done
+	kill -TERM "$GROUP"
+	check "$1: the end" finishes
+}
+
+two=($(cores | head -n 2))
+if [ ${#two[@]} -eq 2 ] && ! sanitized; then	# those have more threads
+	list="${two[0]},${two[1]}"
+	both=$list
+	[ "${two[1]}" -ne $((two[0] + 1)) ] || both="${two[0]}-${two[1]}"
+	two_bound "shared cores, a thread for each" "cpu,cores=$list" \
+	    "${two[0]} ${two[1]} "
+	two_bound "shared cores, fewer threads" \
+	    "cpu,cores=$list,threads=1" "$both "
+fi
+
 e2e_end

@@ -174,20 +174,23 @@ START_TEST(pinned_threads_have_a_core_each_and_others_have_all)
 	struct pool_conf pc = { .nthreads = 2 };
 	struct job j;
 	struct err e;
-	unsigned cpu, i, first = MAX_CPUS;
+	unsigned cpu, i, first = MAX_CPUS, pins;
 
-	for (pc.pin = 0; pc.pin < 2; pc.pin++) {
+	for (pins = 0; pins < 3; pins++) {	/* not, at once, or later */
 		pc.cpus = all_cores;
-		if (pc.pin && cpuset_count(&all_cores) < 2)
+		pc.pin = pins == 1;
+		if (pins && cpuset_count(&all_cores) < 2)
 			break;
 		memset(&j, 0, sizeof(j));
 		t_ok(pool_open(&pc, &j.par, &e), &e);
+		if (pins == 2)
+			t_ok(pool_pin(j.par, &e), &e);
 		j.par->run(j.par, look_where, &j);
 		for (i = 0; i < 2; i++)
-			ck_assert_int_eq(CPU_COUNT(&j.where[i]), pc.pin ? 1 :
+			ck_assert_int_eq(CPU_COUNT(&j.where[i]), pins ? 1 :
 			    (int)cpuset_count(&all_cores));
 		ck_assert_int_eq(CPU_EQUAL(&j.where[0], &j.where[1]),
-		    !pc.pin);
+		    !pins);
 		pool_close(j.par);
 	}
 	/* The set is kept to: one core for both. */
@@ -218,6 +221,28 @@ refused(const struct pool_conf *pc, const char *words)
 	ck_assert_msg(strstr(e.msg, words) != NULL, "%s", e.msg);
 	ck_assert_ptr_null(par);
 }
+
+START_TEST(threads_that_cannot_be_pinned_later_stay_free)
+{
+	struct pool_conf pc = { .nthreads = cpuset_count(&all_cores) + 1,
+	    .cpus = all_cores };
+	struct job j = { 0 };
+	struct err e = { 0 };
+	unsigned i;
+
+	if (pc.nthreads > MOST_THREADS)
+		return;
+	t_ok(pool_open(&pc, &j.par, &e), &e);
+	ck_assert_int_eq(pool_pin(j.par, &e), -EINVAL);
+	ck_assert_msg(strstr(e.msg, "cannot run on no core") != NULL, "%s",
+	    e.msg);
+	j.par->run(j.par, look_where, &j);
+	for (i = 0; i < pc.nthreads; i++)
+		ck_assert_int_eq(CPU_COUNT(&j.where[i]),
+		    (int)cpuset_count(&all_cores));
+	pool_close(j.par);
+}
+END_TEST
 
 START_TEST(cores_that_a_thread_cannot_have_are_named)
 {
@@ -335,6 +360,7 @@ main(void)
 		a_run_sees_its_callers_writes_and_its_caller_sees_the_runs,
 		runs_with_and_without_barriers_follow_each_other,
 		pinned_threads_have_a_core_each_and_others_have_all,
+		threads_that_cannot_be_pinned_later_stay_free,
 		cores_that_a_thread_cannot_have_are_named,
 		who_waits_for_a_job_gives_way,
 		pools_come_and_go,

@@ -382,6 +382,27 @@ close_files(struct worker *w)
 	}
 }
 
+/* A thread a core on shared cores, too.  Left alone, two threads of a session
+ * often wake on the same core, and stay there for as long as a job lasts while
+ * another core is idle: a busy kernel looks for none.  Not before the load,
+ * which is the first threads' work, and theirs is the same core in every
+ * session; and on the CPU alone, because what another device's library starts
+ * later would be on that core as well.  Where threads and cores are not as many,
+ * some cores would have more than their part. */
+static void
+pin_on_shared(struct worker *w)
+{
+	const struct wire_start *ws = &w->sc.start;
+	struct cpuset cpus;
+	struct err e;
+
+	memcpy(cpus.bits, ws->cpus, sizeof(ws->cpus));
+	if (!ws->own_cores && ws->threads == cpuset_count(&cpus) &&
+	    strcmp(w->sc.dev->kind, "cpu") == 0 &&
+	    pool_pin(w->sc.par, &e) < 0)
+		log_warnx("%s; the threads stay unbound", e.msg);
+}
+
 static int
 on_load(struct worker *w, struct err *reterr)
 {
@@ -401,6 +422,7 @@ on_load(struct worker *w, struct err *reterr)
 	close_files(w);
 	if (rc < 0)
 		return rc;
+	pin_on_shared(w);
 	r.file_bytes = st.file_bytes;
 	r.read_bytes = st.read_bytes;
 	r.load_ns = st.ns;

@@ -201,6 +201,29 @@ check_bound(const struct pool *p, struct err *reterr)
 	return 0;
 }
 
+static void
+bind_self(void *arg, unsigned thread)
+{
+	struct pool *p = arg;
+
+	p->thread[thread].rc = bind_thread(&p->conf, thread);
+}
+
+int
+pool_pin(struct par *par, struct err *reterr)
+{
+	struct pool *p = (struct pool *)par;
+	int rc;
+
+	p->conf.pin = 1;
+	par->run(par, bind_self, p);
+	if ((rc = check_bound(p, reterr)) < 0) {
+		p->conf.pin = 0;
+		par->run(par, bind_self, p);
+	}
+	return rc;
+}
+
 /* The stack that kernels use is there before the first batch. */
 static void
 touch_stack(void)
