@@ -478,15 +478,19 @@ START_TEST(settings_left_open_follow_from_model_and_machine)
 	ck_assert_uint_eq(p.session[0].threads, 3);
 	ck_assert_uint_eq(p.session[1].threads, 2);
 	ck_assert_int_eq(p.session[0].own_cores, 1);
+	/* Stages that work at the same time have more room between them, if it
+	 * does not cost too much. */
 	plan_ring(&p, 1, &nslots, &nbytes);
+	ck_assert_uint_eq(nslots, 4);
+	p.batch_rows = SLOT_LARGE / p.model->hp.n_embd;
+	plan_ring(&p, 1, &nslots, &nbytes);
+	ck_assert_uint_eq(nslots, 2);
 	cpuset_add(&w.c.session[1].cpus, 0);
 	w.c.ctx_tok = 100;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
 	ck_assert_uint_eq(p.batch_rows, 100);
 	ck_assert_int_eq(p.session[0].own_cores, 0);
 	ck_assert_int_eq(p.session[1].own_cores, 0);
-	/* Stages that work at the same time have more room between them. */
-	ck_assert_uint_eq(nslots, 4);
 	plan_ring(&p, 1, &nslots, &nbytes);
 	ck_assert_uint_eq(nslots, 2);
 	world_tear_down(&w);

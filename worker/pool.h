@@ -24,10 +24,11 @@ struct pool_conf {
  * cores that a thread cannot be bound to. */
 int pool_open(const struct pool_conf *pc, struct par **ret,
     struct err *reterr);
-void pool_close(struct par *p);
 
 /* From now on as with pool_conf.pin.  Called by thread 0, not in a job.  Errors
  * are those of pool_open; the threads may then use all cores as before. */
 int pool_pin(struct par *p, struct err *reterr);
+
+void pool_close(struct par *p);
 
 #endif
