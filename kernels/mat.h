@@ -8,6 +8,8 @@
  *			dot[t][r] += q[g][r] . (group g0 + g of act_of(a, t)),
  *			g < n, n = 4 or 8.  With MAT_ARRANGED defined it also
  *			says how q lies for tiles: see below
+ *	MAT_SPLIT	where defined: 8, and tiles have twice the vectors of
+ *			q: see MAT_ISA
  *	FEW_MOST	where defined: rows up to which mat_few.h does them
  *	ONE_FLIP	where defined: 128 if mat_dot_one(kind, dot, q, a, g0,
  *			n) wants that added to signed q, or 0; it is mat_dot
@@ -79,14 +81,14 @@ struct acts {
 };
 
 SIMD struct acts
-acts_at(const struct mat_call *c, uint32_t b)
+acts_at(const struct act_q8 *x, uint64_t ldx, uint32_t b)
 {
-	struct acts a = { .ldx = c->ldx };
+	struct acts a = { .ldx = ldx };
 	unsigned i;
 
 	UNROLL
 	for (i = 0; i < 3; i++)
-		a.row[i] = (const uint8_t *)(c->x + b) + 3 * i * c->ldx;
+		a.row[i] = (const uint8_t *)(x + b) + 3 * i * ldx;
 	return a;
 }
 
@@ -116,24 +118,26 @@ _Static_assert(MAT_NT >= 3, "tiles of one row");
 
 /* What a tile (two rows and more) reads may lie in an order of the instruction
  * set's own: mat_arrange() brings a block into it, and mat_q() finds row r,
- * column i.  mat_dot of one row has q as in mat_unpack.h. */
+ * column i.  mat_start's q is in it too, mat_few's as in mat_unpack.h. */
 #ifndef MAT_ARRANGED
 SIMD void
-mat_arrange(struct mat_block *c)
+mat_arrange(enum dot_kind kind, struct mat_block *c)
 {
+	(void)kind;
 	(void)c;
 }
 
-SIMD const int8_t *
-mat_q(const struct mat_block *c, uint32_t r, uint32_t i)
+SIMD int32_t
+mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
 {
-	return (const int8_t *)c->q[i / 4] + r * 4 + i % 4;
+	(void)kind;
+	return ((const int8_t *)c->q[i / 4])[r * 4 + i % 4];
 }
 #endif
 
 /* Where the dot products of groups [g, g + n) start. */
 SIMD void
-mat_start(enum dot_kind kind, vi start[MAT_NR], const vi q[8][MAT_NR],
+mat_start(enum dot_kind kind, vi start[MAT_NR], const vi q[][MAT_NR],
     unsigned g, unsigned n)
 {
 	static const struct act_q8 bias = { .q = { [0 ... 31] =
@@ -176,6 +180,7 @@ mat_unpack(enum quant_type type, struct mat_block *c, const uint8_t *p,
 			c->q[g][r] = vi_sub8(c->q[g][r],
 			    vi_set(tr.offset * 0x01010101));
 	}
+	mat_arrange(tr.dot, c);
 	if (SIMD_ACT_BIAS == 0)
 		return;
 	mat_start(tr.dot, c->start[0], c->q, 0, sub16 ? 4 : 8);
@@ -209,7 +214,6 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
 	for (b = 0; b < nblocks; b++) {
 		ask_ahead(ahead, b, nahead);
 		mat_unpack(type, c + b, w, b % nsub);
-		mat_arrange(c + b);
 		if (b % nsub == nsub - 1)
 			w += panel_block_bytes(type);
 	}
@@ -244,22 +248,22 @@ static tile_fn *const tiles_##kind##_##scale[MAT_NT + 1] = {		\
 };
 #define MAT_TILE_ENTRY(kind, scale, nt) [nt] = tile_##kind##_##scale##_##nt,
 
-MAT_TILES(15, PLAIN)
+MAT_TILES(8, PLAIN)
 MAT_TILES(15, MIN)
-MAT_TILES(31, PLAIN)
+MAT_TILES(16, PLAIN)
 MAT_TILES(31, MIN)
+MAT_TILES(32, SUB16)
 MAT_TILES(63, MIN16)
-MAT_TILES(63, SUB16)
 MAT_TILES(128, PLAIN)
 
 /* Those that some type's traits ask for. */
 static tile_fn *const *const mat_tiles[][SCALE_SUB16 + 1] = {
-	[DOT_15] = { [SCALE_PLAIN] = tiles_15_PLAIN,
-	    [SCALE_MIN] = tiles_15_MIN },
-	[DOT_31] = { [SCALE_PLAIN] = tiles_31_PLAIN,
-	    [SCALE_MIN] = tiles_31_MIN },
-	[DOT_63] = { [SCALE_MIN16] = tiles_63_MIN16,
-	    [SCALE_SUB16] = tiles_63_SUB16 },
+	[DOT_8] = { [SCALE_PLAIN] = tiles_8_PLAIN },
+	[DOT_16] = { [SCALE_PLAIN] = tiles_16_PLAIN },
+	[DOT_32] = { [SCALE_SUB16] = tiles_32_SUB16 },
+	[DOT_15] = { [SCALE_MIN] = tiles_15_MIN },
+	[DOT_31] = { [SCALE_MIN] = tiles_31_MIN },
+	[DOT_63] = { [SCALE_MIN16] = tiles_63_MIN16 },
 	[DOT_128] = { [SCALE_PLAIN] = tiles_128_PLAIN }
 };
 
@@ -357,7 +361,7 @@ mat_panel(const struct mat_impl *im, enum quant_type type,
 	struct mat_call part = *c;
 	const uint8_t *packed, *next;
 	uint32_t col, end, i, row, nt, nblocks, ntiles = DIV_UP(m, MAT_NT);
-	uint32_t half, nahead;		/* cache lines */
+	uint32_t half, left, nahead;		/* cache lines */
 
 	packed = c->w + PANEL * quant_row_bytes(type, c->k0);
 	for (col = c->k0; col < c->k1; col = end, packed = next) {
@@ -370,15 +374,17 @@ mat_panel(const struct mat_impl *im, enum quant_type type,
 		nahead = DIV_UP(half, nblocks);
 		im->unpack(w, packed, nblocks, next, nahead);
 		part.ahead = next + nblocks * nahead * CACHELINE;
-		part.nahead = DIV_UP(half, nblocks * ntiles);
+		left = half;
 		part.x = c->x;
 		part.y = c->y;
 		for (row = 0, i = 0; i < ntiles; i++, row += nt) {
 			nt = even_part(m, ntiles, i);
 			part.next = i + 1 == ntiles ? c->x :
 			    act_row(part.x, nt * c->ldx);
+			part.nahead = DIV_UP(left, nblocks * (ntiles - i));
 			tile[nt](w, &part, sums[row], col, nblocks);
 			part.ahead += nblocks * part.nahead * CACHELINE;
+			left -= MIN(left, nblocks * part.nahead);
 			part.x = part.next;
 			part.y += nt * c->ldy;
 		}
@@ -522,16 +528,16 @@ matmul_quant_1(float *y, uint64_t ldy, const void *x, const struct mat *w,
 
 /* Row r of the panel, column i of the block. */
 static float
-mat_weight(const struct mat_block *c, enum scale_kind scale, uint32_t r,
+mat_weight(const struct mat_block *c, struct mat_traits tr, uint32_t r,
     uint32_t i)
 {
-	const float q = *mat_q(c, r, i);
+	const float q = (float)mat_q(tr.dot, c, r, i);
 	unsigned h = i / 16;
-	const float *d = (const float *)c->d[scale == SCALE_SUB16 ? h : 0];
+	const float *d = (const float *)c->d[tr.scale == SCALE_SUB16 ? h : 0];
 	const float *m = (const float *)c->m[0];
 	const float *step = (const float *)c->m[1];
 
-	switch (scale) {
+	switch (tr.scale) {
 	case SCALE_MIN:
 		return d[r] * q + m[r];
 	case SCALE_MIN16:
@@ -545,7 +551,7 @@ mat_weight(const struct mat_block *c, enum scale_kind scale, uint32_t r,
 static void
 unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 {
-	const enum scale_kind scale = mat_traits(w->type).scale;
+	const struct mat_traits tr = mat_traits(w->type);
 	uint32_t col, nblocks, b, i, r = row % PANEL;
 	const uint8_t *p = (const uint8_t *)w->data +
 	    (uint64_t)(row - r) * quant_row_bytes(w->type, w->k);
@@ -557,7 +563,7 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 		    p + PANEL * quant_row_bytes(w->type, col), nblocks, p, 0);
 		for (b = 0; b < nblocks; b++, out += 32)
 			for (i = 0; i < 32; i++)
-				out[i] = mat_weight(&block[b], scale, r, i);
+				out[i] = mat_weight(&block[b], tr, r, i);
 	}
 }
 

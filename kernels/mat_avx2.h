@@ -2,8 +2,20 @@
  *
  * maddubs: unsigned by signed bytes, pairs summed in 16 bits, saturating.
  * Activations are the unsigned ones, up to 255: |q| <= 64 never saturates, and
- * smaller ones leave room for several pairs before the sums are widened. */
+ * smaller ones leave room for several pairs before the sums are widened.  Of
+ * larger ones a tile has q as 16 high + low, both within [-8, 8]. */
 #ifdef MAT_SUFFIX
+
+#define MAT_ARRANGED
+
+/* A sum that GCC is to build in the order written, not as a tree of which it
+ * keeps more at once than registers hold.  Clang does not make trees, and would
+ * not unroll a loop with this in it. */
+#ifdef __clang__
+#define IN_ORDER(v)	(void)(v)
+#else
+#define IN_ORDER(v)	__asm__("" : "+x"(v))
+#endif
 
 /* Four activations, for all rows of a vector. */
 SIMD vi
@@ -19,57 +31,136 @@ act_group(const struct acts *a, unsigned t, unsigned g)
 SIMD unsigned
 groups_in_16(enum dot_kind kind)
 {
-	return kind == DOT_15 ? 4 : kind == DOT_31 ? 2 : 1;
-}
-
-/* Signed bytes, halved: low + high, neither beyond 64. */
-SIMD void
-halve(vi q, vi *low, vi *high)
-{
-	const vi sign = vi_set((int32_t)0x80808080);
-
-	*low = vi_xor(_mm256_avg_epu8(vi_xor(q, sign), vi_set(0x7f7f7f7f)),
-	    sign);
-	*high = vi_sub8(q, *low);
+	switch (kind) {
+	case DOT_8:
+		return 8;
+	case DOT_15:
+	case DOT_16:
+		return 4;
+	case DOT_31:
+	case DOT_32:
+		return 2;
+	default:
+		return 1;
+	}
 }
 
 SIMD vi
-widen_add(vi dot, vi pairs)
+widen_add(vi dot, vi pairs, int16_t times)
 {
-	return vi_add(dot, vi_madd16(pairs, vi_set(0x00010001)));
+	return vi_add(dot, vi_madd16(pairs, _mm256_set1_epi16(times)));
 }
+
+/* (q + 8) / 16 and what remains, of signed bytes; from 0 up between. */
+SIMD void
+split(vi q, vi *low, vi *high)
+{
+	const vi u = vi_xor(q, vi_set((int32_t)0x80808080));
+	const vi h = bits_at(_mm256_avg_epu8(u, vi_set(0x07070707)), 3,
+	    0x1f1f1f1f);
+
+	*low = vi_sub8(u, vi_shl(vi_and(h, vi_set(0x0f0f0f0f)), 4));
+	*high = vi_sub8(h, vi_set(0x08080808));
+}
+
+SIMD void
+mat_arrange(enum dot_kind kind, struct mat_block *c)
+{
+	unsigned g, r;
+
+	if (kind != DOT_128)
+		return;
+	UNROLL
+	for (g = 0; g < 8; g++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			split(c->q[g][r], &c->q[g][r],
+			    &c->q[g + MAT_SPLIT][r]);
+}
+
+SIMD int32_t
+mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
+{
+	const uint32_t at = r % SIMD_VL * 4 + i % 4;
+	const int8_t *low = (const int8_t *)&c->q[i / 4][r / SIMD_VL];
+	const int8_t *high = (const int8_t *)&c->q[i / 4 + MAT_SPLIT][r /
+	    SIMD_VL];
+
+	return kind == DOT_128 ? 16 * high[at] + low[at] : low[at];
+}
+
+/* n groups, as many as fit into 16 bits, of two vectors that lie `apart` from
+ * each other. */
+SIMD void
+dot_in_16(unsigned nt, vi s[MAT_NT][2], const vi *q, unsigned apart,
+    const struct acts *a, unsigned g, unsigned n)
+{
+	unsigned t, v, i;
+
+	UNROLL
+	for (i = 0; i < n; i++) {
+		UNROLL
+		for (t = 0; t < nt; t++) {
+			vi x = act_group(a, t, g + i);
+
+			UNROLL
+			for (v = 0; v < 2; v++) {
+				vi p = _mm256_maddubs_epi16(x,
+				    q[i * MAT_NR + v * apart]);
+
+				if (i > 0)
+					p = _mm256_add_epi16(s[t][v], p);
+				IN_ORDER(p);
+				s[t][v] = p;
+			}
+		}
+	}
+}
+
+/* Low and high parts of a vector are the two. */
+SIMD void
+mat_dot_128(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
+    const struct acts *a, unsigned g0, unsigned n)
+{
+	vi s[MAT_NT][2];
+	unsigned t, r;
+
+	UNROLL
+	for (r = 0; r < MAT_NR; r++) {
+		dot_in_16(nt, s, &q[0][r], MAT_SPLIT * MAT_NR, a, g0, n);
+		UNROLL
+		for (t = 0; t < nt; t++)
+			dot[t][r] = widen_add(widen_add(dot[t][r], s[t][0],
+			    1), s[t][1], 16);
+		/* Activations kept for the next vector would take the
+		 * registers of its sums: they are read again. */
+		if (r + 1 < MAT_NR)
+			__asm__("" ::: "memory");
+	}
+}
+
+_Static_assert(MAT_NR == 2, "the vectors of a panel are two");
 
 SIMD void
 mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
     const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
 {
-	const unsigned in16 = groups_in_16(kind);
-	unsigned t, r, g, i;
+	const unsigned in16 = MIN(groups_in_16(kind), n);
+	vi s[MAT_NT][2];
+	unsigned t, r, g;
 
+	if (kind == DOT_128) {
+		mat_dot_128(nt, dot, q, a, g0, n);
+		return;
+	}
 	UNROLL
-	for (r = 0; r < MAT_NR; r++) {
+	for (g = 0; g < n; g += in16) {
+		dot_in_16(nt, s, q[g], 1, a, g0 + g, in16);
 		UNROLL
-		for (g = 0; g < n; g += in16) {
-			vi low = q[g][r], high = vi_set(0);
-
-			if (kind == DOT_128)
-				halve(q[g][r], &low, &high);
+		for (t = 0; t < nt; t++)
 			UNROLL
-			for (t = 0; t < nt; t++) {
-				vi x = act_group(a, t, g0 + g);
-				vi s = _mm256_maddubs_epi16(x, low);
-
-				UNROLL
-				for (i = 1; i < in16; i++)
-					s = _mm256_add_epi16(s,
-					    _mm256_maddubs_epi16(act_group(a,
-					    t, g0 + g + i), q[g + i][r]));
-				dot[t][r] = widen_add(dot[t][r], s);
-				if (kind == DOT_128)
-					dot[t][r] = widen_add(dot[t][r],
-					    _mm256_maddubs_epi16(x, high));
-			}
-		}
+			for (r = 0; r < MAT_NR; r++)
+				dot[t][r] = widen_add(dot[t][r], s[t][r], 1);
 	}
 }
 
@@ -109,7 +200,7 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 			for (i = 1; i < in16; i++)
 				s = _mm256_add_epi16(s, one_pairs(kind,
 				    q[g + i][r], act_group(a, 0, g0 + g + i)));
-			dot[0][r] = widen_add(dot[0][r], s);
+			dot[0][r] = widen_add(dot[0][r], s, 1);
 		}
 	}
 }

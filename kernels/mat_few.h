@@ -44,11 +44,16 @@ few_apart(enum quant_type type)
 	return type == QUANT_Q3_K;
 }
 
+/* q as before the offset is taken off. */
 SIMD struct mat_traits
 few_traits(enum quant_type type)
 {
-	return few_apart(type) ? (struct mat_traits){ DOT_15, SCALE_PLAIN, 4 } :
-	    mat_traits(type);
+	struct mat_traits tr = few_apart(type) ?
+	    (struct mat_traits){ DOT_15, SCALE_PLAIN, 4 } : mat_traits(type);
+
+	tr.dot = tr.dot == DOT_8 ? DOT_15 : tr.dot == DOT_16 ? DOT_31 :
+	    tr.dot == DOT_32 ? DOT_63 : tr.dot;
+	return tr;
 }
 
 /* Are the halves of 32 columns two dot products? */

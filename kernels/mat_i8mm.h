@@ -13,11 +13,12 @@
 _Static_assert(MAT_NT % 2 == 0, "rows of activations go in pairs");
 
 SIMD void
-mat_arrange(struct mat_block *c)
+mat_arrange(enum dot_kind kind, struct mat_block *c)
 {
 	unsigned g, r;
 	vi low;
 
+	(void)kind;
 	UNROLL
 	for (g = 0; g < 8; g += 2) {
 		UNROLL
@@ -30,11 +31,13 @@ mat_arrange(struct mat_block *c)
 	}
 }
 
-SIMD const int8_t *
-mat_q(const struct mat_block *c, uint32_t r, uint32_t i)
+SIMD int32_t
+mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
 {
-	return (const int8_t *)&c->q[i / 8 * 2 + r / 2 % 2][r / 4] +
-	    r % 2 * 8 + i % 8;
+	const vi *q = &c->q[i / 8 * 2 + r / 2 % 2][r / 4];
+
+	(void)kind;
+	return ((const int8_t *)q)[r % 2 * 8 + i % 8];
 }
 
 /* Columns 4 g ... 4 g + 7 of rows t and t + 1; an odd last row is its own

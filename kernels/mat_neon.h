@@ -15,7 +15,8 @@ struct sums16 {
 SIMD unsigned
 groups_in_16(enum dot_kind kind)
 {
-	return kind == DOT_15 ? 8 : kind == DOT_31 ? 4 : 2;
+	return kind == DOT_8 || kind == DOT_15 || kind == DOT_16 ? 8 :
+	    kind == DOT_31 || kind == DOT_32 ? 4 : 2;
 }
 
 /* Four activations, for all rows of a vector; 16 are loaded at once. */

@@ -98,8 +98,8 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 	const float *before = first ? c->y : sums;
 	float *y = last ? c->y : sums;
 	uint64_t ldb = first ? c->ldy : PANEL, ldy = last ? c->ldy : PANEL;
-	const struct act_q8 *next = c->next + col / 32;
-	struct acts a = acts_at(c, col / 32);
+	struct acts a = acts_at(c->x, c->ldx, col / 32);
+	struct acts next = acts_at(c->next, c->ldx, col / 32);
 	vf acc[MAT_NT][MAT_NR];
 	unsigned t, r;
 	uint32_t b;
@@ -107,20 +107,19 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 	UNROLL
 	for (t = 0; t < nt; t++)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
+		for (r = 0; r < MAT_NR; r++) {
 			acc[t][r] = col == 0 ? vf_zero() :
 			    vf_load(before + t * ldb + r * SIMD_VL);
-	for (b = 0; b < nblocks; b++, acts_next(&a)) {
-		if (last && b < nt * MAT_NR)
-			prefetch_write(y + b / MAT_NR * ldy +
-			    b % MAT_NR * SIMD_VL);
-		if (b < nt * MAT_NR)
-			prefetch(before + (nt + b / MAT_NR) * ldb +
-			    b % MAT_NR * SIMD_VL);
+			prefetch(before + (nt + t) * ldb + r * SIMD_VL);
+			if (last)
+				prefetch_write(y + t * ldy + r * SIMD_VL);
+		}
+	for (b = 0; b < nblocks; b++, acts_next(&a), acts_next(&next)) {
 		ask_ahead(c->ahead, b, c->nahead);
 		mat_step(kind, scale, nt, acc, w + b, &a);
+		UNROLL
 		for (t = 0; t < nt; t++)
-			prefetch(act_row(next + b, t * c->ldx));
+			prefetch(act_of(&next, t));
 	}
 	if (c->bias != NULL && last && c->k1 == c->k)
 		UNROLL

@@ -8,9 +8,9 @@
 
 #include "quant.h"
 
-/* Bounds of |q|, also before the offset is taken off: how many products fit
- * into 16 bits. */
-enum dot_kind { DOT_15, DOT_31, DOT_63, DOT_128 };
+/* Bounds of |q|, how many products fit into 16 bits.  The first three are from
+ * 0 to 15, 31, 63 before the offset is taken off. */
+enum dot_kind { DOT_8, DOT_16, DOT_32, DOT_15, DOT_31, DOT_63, DOT_128 };
 
 /* For which columns d and m hold: both for 32 (PLAIN has no m), or m for 16
  * (MIN16), or d for 16 (SUB16, which has no m). */
@@ -27,21 +27,21 @@ mat_traits(enum quant_type type)
 {
 	switch (type) {
 	case QUANT_Q4_0:
-		return (struct mat_traits){ DOT_15, SCALE_PLAIN, 8 };
+		return (struct mat_traits){ DOT_8, SCALE_PLAIN, 8 };
 	case QUANT_Q4_1:
 	case QUANT_Q4_K:
 		return (struct mat_traits){ DOT_15, SCALE_MIN, 0 };
 	case QUANT_Q5_0:
-		return (struct mat_traits){ DOT_31, SCALE_PLAIN, 16 };
+		return (struct mat_traits){ DOT_16, SCALE_PLAIN, 16 };
 	case QUANT_MXFP4:
-		return (struct mat_traits){ DOT_31, SCALE_PLAIN, 12 };
+		return (struct mat_traits){ DOT_16, SCALE_PLAIN, 12 };
 	case QUANT_Q5_1:
 	case QUANT_Q5_K:
 		return (struct mat_traits){ DOT_31, SCALE_MIN, 0 };
 	case QUANT_Q2_K:
 		return (struct mat_traits){ DOT_63, SCALE_MIN16, 0 };
 	case QUANT_Q6_K:
-		return (struct mat_traits){ DOT_63, SCALE_SUB16, 32 };
+		return (struct mat_traits){ DOT_32, SCALE_SUB16, 32 };
 	default:		/* Q8_0, IQ4_NL, IQ4_XS, Q3_K */
 		return (struct mat_traits){ DOT_128, SCALE_PLAIN, 0 };
 	}

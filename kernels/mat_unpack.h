@@ -14,11 +14,15 @@
 
 enum { PANEL = MAT_NR * SIMD_VL };	/* rows */
 
+#ifndef MAT_SPLIT
+#define MAT_SPLIT	0
+#endif
+
 /* 32 columns of a panel.  Of start and d, [1] is columns 16..31 where they
  * differ; of m, what those have more (exact: both are multiples of dmin).  What
  * the type does not have is not there. */
 struct mat_block {
-	vi q[8][MAT_NR];
+	vi q[8 + MAT_SPLIT][MAT_NR];
 	union {
 		vi start[2][MAT_NR];	/* of the dot products: see mat.h */
 		vi by[2][MAT_NR];	/* or what they are multiplied with, in

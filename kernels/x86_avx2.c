@@ -1,13 +1,14 @@
 /* kernels/x86_avx2.c - kernels for x86-64 cores with AVX2, FMA and F16C.
  *
- * 16 registers: a panel of 8 rows by 4 rows of activations for quantized
- * weights, 16 by 6 for floats. */
-enum { MAT_NR = 1, MAT_NT = 4 };
+ * 16 registers: a panel of 16 rows by 5 rows of activations for quantized
+ * weights, whose sums of 16 bits they are to hold; by 6 for floats. */
+enum { MAT_NR = 2, MAT_NT = 5 };
 #define MAT_EACH_NT(m, a, b) \
-	m(a, b, 2) m(a, b, 3) m(a, b, 4)
+	m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5)
 enum { DENSE_NR = 2, DENSE_NT = 6 };
 #define DENSE_EACH_NT(m, a, b) \
-	m(a, b, 1) MAT_EACH_NT(m, a, b) m(a, b, 5) m(a, b, 6)
+	m(a, b, 1) MAT_EACH_NT(m, a, b) m(a, b, 6)
+#define MAT_SPLIT	8
 #define MAT_SUFFIX	"_avx2"
 #define MAT_ISA		"mat_avx2.h"
 
