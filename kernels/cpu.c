@@ -23,6 +23,7 @@ static const struct {
 	{ CPU_DOTPROD, "dotprod" },
 	{ CPU_I8MM, "i8mm" },
 	{ CPU_ARM_BF16, "bf16" },
+	{ CPU_ASK_ONCE, "ask_once" },
 	{ CPU_ONE_STREAM, "one_stream" }
 };
 
@@ -37,13 +38,19 @@ xcr0(void)
 	return lo;
 }
 
-static int
-made_by_amd(void)
+/* How memory is asked best, which no feature bit says.  Zen 5 is AMD's family
+ * 1Ah, its base number 15 and the rest in bits 20 to 27. */
+static uint32_t
+reading_flags(void)
 {
 	uint32_t a, b, c, d;
 
-	return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx &&
-	    c == signature_AMD_ecx && d == signature_AMD_edx;
+	if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx ||
+	    c != signature_AMD_ecx || d != signature_AMD_edx)
+		return 0;
+	__get_cpuid(1, &a, &b, &c, &d);
+	return (a >> 8 & 15) + (a >> 20 & 255) >= 0x1a ? CPU_ONE_STREAM :
+	    CPU_ASK_ONCE;
 }
 
 static uint32_t
@@ -59,7 +66,7 @@ detect(void)
 	    (xcr0() & 0x06) != 0x06 ||
 	    !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2))
 		return 0;
-	flags = CPU_AVX2 | (made_by_amd() ? CPU_ONE_STREAM : 0);
+	flags = CPU_AVX2 | reading_flags();
 	if (a < 1 || !__get_cpuid_count(7, 1, &a1, &b1, &c1, &d1))
 		a1 = 0;
 	if (a1 & avx_vnni)

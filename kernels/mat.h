@@ -492,8 +492,8 @@ matmul_by(const struct reading *reading, float *y, uint64_t ldy,
 	}
 }
 
-/* Most cores answer several streams faster than one: of 17.5 GB/s, one stream
- * gave 12, four 15.8, and asked for twice 17.5. */
+/* Intel's cores answer several streams faster than one: of 17.5 GB/s, one
+ * stream gave 12, four 15.8, and asked for twice 17.5. */
 static void
 matmul_quant(float *y, uint64_t ldy, const void *x, const struct mat *w,
     const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
@@ -503,9 +503,20 @@ matmul_quant(float *y, uint64_t ldy, const void *x, const struct mat *w,
 	matmul_by(&several, y, ldy, x, w, bias, m, n0, n1);
 }
 
-/* AMD's do not: of 39 GB/s (Zen 5), four streams asked for twice gave 26, one
- * 36.5.  L3 takes what L2 lets go of: where it need not, both cores together
- * gave 46.2 of 46.6 instead of 44.4.
+/* So do AMD's before Zen 5, but asked once: of 22 GB/s (Zen 3, Q4_0), one
+ * stream gave 14.3, four 17.5, and asked for twice 16.4. */
+static const struct reading asked_once = { FEW_STREAMS, 1536, 0, 0 };
+
+static void
+matmul_quant_once(float *y, uint64_t ldy, const void *x, const struct mat *w,
+    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+{
+	matmul_by(&asked_once, y, ldy, x, w, bias, m, n0, n1);
+}
+
+/* Zen 5 does not: of 39 GB/s, four streams asked for twice gave 26, one 36.5.
+ * L3 takes what L2 lets go of: where it need not, both cores together gave 46.2
+ * of 46.6 instead of 44.4.
  *
  * Blocks of 256 columns are more work a byte: a core that is busy with one
  * begins fewer loads by itself, and has to ask for them sooner.  More than
@@ -517,13 +528,12 @@ static void
 matmul_quant_1(float *y, uint64_t ldy, const void *x, const struct mat *w,
     const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
 {
-	static const struct reading several = { FEW_STREAMS, 1536, 0, 0 };
 	static const struct reading one[] = { { 1, 6144, 0, 1 },
 	    { 1, 8192, 0, 1 } };
 	const int superblocks = pack_geometry(w->type).block > 32;
 
-	matmul_by(m > ONE_MOST ? &several : &one[superblocks], y, ldy, x, w,
-	    bias, m, n0, n1);
+	matmul_by(m > ONE_MOST ? &asked_once : &one[superblocks], y, ldy, x,
+	    w, bias, m, n0, n1);
 }
 
 /* Row r of the panel, column i of the block. */
@@ -575,7 +585,7 @@ static void
 mat_init(struct kernels *k, uint32_t cpu_flags)
 {
 	matmul_fn *matmul = cpu_flags & CPU_ONE_STREAM ? matmul_quant_1 :
-	    matmul_quant;
+	    cpu_flags & CPU_ASK_ONCE ? matmul_quant_once : matmul_quant;
 
 	k->act_bias = SIMD_ACT_BIAS;
 	MAT_EACH_TYPE(MAT_ENTRY)
