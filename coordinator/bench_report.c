@@ -9,6 +9,7 @@
 
 /* Below this part of the time the cores were not ours, which is said. */
 #define SHARE_NOTE	0.95
+#define BEYOND_NOTE	1.1
 
 static const struct {
 	enum roof kind;
@@ -244,12 +245,39 @@ print_machine(const struct bench *b)
 	    units_human_bytes(roofline_buffer_bytes(r), buffer), cache);
 }
 
+const struct bench_test *
+bench_beyond(const struct bench_tests *ts, double weight_bytes,
+    double cache_bytes)
+{
+	unsigned i;
+
+	for (i = 0; i < ts->n && weight_bytes >= cache_bytes; i++)
+		if (ts->t[i].kind != BENCH_LOAD &&
+		    series_median(&ts->t[i].fraction) > BEYOND_NOTE)
+			return &ts->t[i];
+	return NULL;
+}
+
+static void
+print_beyond(const struct bench *b, const struct bench_tests *ts)
+{
+	const struct bench_test *t = bench_beyond(ts, b->weight_bytes,
+	    (double)roofline_cache_bytes(b->roof));
+
+	if (t != NULL)
+		printf("note: %s took more than %s gave in the slices beside "
+		    "it: something else slowed those down, and the fraction "
+		    "means nothing; run it again\n", t->name,
+		    roof_name(t->bound));
+}
+
 /* What would make the numbers mean something else. */
 static void
 print_notes(const struct bench *b)
 {
 	const struct roofline *r = b->roof;
 	char weights[UNITS_BYTES_LEN], cache[UNITS_BYTES_LEN];
+	unsigned i;
 
 	if (roofline_share(r) < SHARE_NOTE)
 		printf("note: these cores were ours for %.0f %% of the time "
@@ -261,6 +289,9 @@ print_notes(const struct bench *b)
 		    "generation can exceed what memory gives\n",
 		    units_human_bytes((uint64_t)b->weight_bytes, weights),
 		    units_human_bytes(roofline_cache_bytes(r), cache));
+	print_beyond(b, &b->own);
+	for (i = 0; i < b->nsplits; i++)
+		print_beyond(b, &b->split[i].tests);
 }
 
 static void

@@ -400,6 +400,28 @@ START_TEST(tests_are_named_by_what_they_are)
 }
 END_TEST
 
+START_TEST(what_beat_its_bound_is_named_unless_caches_explain_it)
+{
+	static struct bench_tests ts = { .n = 3, .t = {
+	    { .kind = BENCH_LOAD }, { .kind = BENCH_PROMPT },
+	    { .kind = BENCH_GENERATE } } };
+	static const double fraction[] = { 3, .9, 1.05 };
+	unsigned i;
+
+	for (i = 0; i < ts.n; i++)
+		ck_assert_int_eq(series_add(&ts.t[i].fraction, fraction[i],
+		    &err), 0);
+	ck_assert_ptr_null(bench_beyond(&ts, 100, 10));
+	/* The median of three. */
+	ck_assert_int_eq(series_add(&ts.t[2].fraction, 2, &err), 0);
+	ck_assert_int_eq(series_add(&ts.t[2].fraction, 9, &err), 0);
+	ck_assert_ptr_eq(bench_beyond(&ts, 100, 10), &ts.t[2]);
+	ck_assert_ptr_null(bench_beyond(&ts, 9, 10));
+	for (i = 0; i < ts.n; i++)
+		series_free(&ts.t[i].fraction);
+}
+END_TEST
+
 /* --- splits --- */
 
 START_TEST(a_split_gives_each_core_and_byte_once)
@@ -470,6 +492,7 @@ main(void)
 		generation_reads_weights_per_step_and_its_context,
 		the_bound_is_what_takes_longest,
 		tests_are_named_by_what_they_are,
+		what_beat_its_bound_is_named_unless_caches_explain_it,
 		a_split_gives_each_core_and_byte_once,
 	};
 
