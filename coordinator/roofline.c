@@ -15,7 +15,9 @@
 #define CHAIN_STEP	(1u << 14)
 
 /* The loops compared: streams by bytes ahead.  Which is best differs by core
- * and by how many read at once; it is found again in every run. */
+ * and by how many read at once; it is found again in every run.  It differs by
+ * the moment, too: where others take memory, a core that asks by itself (0) may
+ * give a third of what it gives when asked ahead, and more when they do not. */
 static const uint64_t aheads[] = { 0, 512, 1024, 4096,
     512 | PEAK_READ_TWICE, 1024 | PEAK_READ_TWICE, 2048 | PEAK_READ_TWICE,
     1024 | PEAK_READ_ONCE, 4096 | PEAK_READ_ONCE };
@@ -28,8 +30,12 @@ struct roofline {
 	uint64_t slice_ns;
 	uint64_t buffer_bytes, cache_bytes;
 	struct read_area *area;
-	/* Best on all cores, on one: both are tried, and the better counts. */
-	struct read_shape shape[2];
+	/* On all cores and on one, the best loop of those that ask and of the
+	 * others: all are tried each time, and the best counts. */
+	struct read_shape shape[4];
+	unsigned nshapes;
+	struct read_shape fastest;	/* of them, ever, on all cores */
+	double fastest_rate;
 	struct series *at[ROOF_DISK];	/* [ncores] each: [n - 1] of n cores */
 	double clock_hz;		/* the highest seen */
 	unsigned turn;			/* which smaller number is next */
@@ -109,8 +115,7 @@ static int
 measure(struct roofline *r, enum roof kind, unsigned n, uint64_t slice_ns,
     double *ret, struct err *reterr)
 {
-	unsigned i, times = kind == ROOF_READ &&
-	    !same_shape(r->shape[0], r->shape[1]) ? 2 : 1;
+	unsigned i, times = kind == ROOF_READ ? r->nshapes : 1;
 	struct crew_time t;
 	int rc;
 
@@ -122,6 +127,11 @@ measure(struct roofline *r, enum roof kind, unsigned n, uint64_t slice_ns,
 		if (rc < 0)
 			return rc;
 		*ret = MAX(*ret, t.rate);
+		if (kind == ROOF_READ && n == r->ncores &&
+		    t.rate > r->fastest_rate) {
+			r->fastest_rate = t.rate;
+			r->fastest = r->shape[i];
+		}
 		r->cpu_s += t.cpu_s;
 		r->wall_s += t.wall_s;
 	}
@@ -171,8 +181,9 @@ measure_clock(struct roofline *r, struct err *reterr)
 
 /* --- the whole --- */
 
+/* The best with n cores of the loops that ask, or of the others. */
 static int
-best_shape(struct roofline *r, unsigned n, struct read_shape *ret,
+best_shape(struct roofline *r, unsigned n, int asks, struct read_shape *ret,
     struct err *reterr)
 {
 	struct read_shape shape;
@@ -184,6 +195,8 @@ best_shape(struct roofline *r, unsigned n, struct read_shape *ret,
 	for (i = 0; i < NSHAPES; i++) {
 		shape.way = i % PEAK_READ_WAYS;
 		shape.ahead = aheads[i / PEAK_READ_WAYS];
+		if ((shape.ahead != 0) != asks)
+			continue;
 		if ((rc = read_area_slice(r->area, n, shape, r->slice_ns, &t,
 		    reterr)) < 0)
 			return rc;
@@ -191,6 +204,28 @@ best_shape(struct roofline *r, unsigned n, struct read_shape *ret,
 			best = t.rate;
 			*ret = shape;
 		}
+	}
+	return 0;
+}
+
+static int
+choose_shapes(struct roofline *r, struct err *reterr)
+{
+	struct read_shape shape = { 0 };
+	unsigned i, k;
+	int rc;
+
+	for (i = 0; i < NITEMS(r->shape); i++) {
+		if (i / 2 > 0 && r->ncores == 1)
+			break;
+		if ((rc = best_shape(r, i / 2 > 0 ? 1 : r->ncores, i % 2,
+		    &shape, reterr)) < 0)
+			return rc;
+		for (k = 0; k < r->nshapes; k++)
+			if (same_shape(shape, r->shape[k]))
+				break;
+		if (k == r->nshapes)
+			r->shape[r->nshapes++] = shape;
 	}
 	return 0;
 }
@@ -222,11 +257,7 @@ first_look(struct roofline *r, struct err *reterr)
 	int rc;
 
 	if ((rc = measure_clock(r, reterr)) < 0 ||
-	    (rc = best_shape(r, r->ncores, &r->shape[0], reterr)) < 0)
-		return rc;
-	r->shape[1] = r->shape[0];
-	if (r->ncores > 1 &&
-	    (rc = best_shape(r, 1, &r->shape[1], reterr)) < 0)
+	    (rc = choose_shapes(r, reterr)) < 0)
 		return rc;
 	for (n = 1; n <= r->ncores; n++)
 		if ((rc = measure_all(r, ~0u, n, slice_ns, &b,
@@ -340,5 +371,5 @@ roofline_cache_bytes(const struct roofline *r)
 struct read_shape
 roofline_shape(const struct roofline *r)
 {
-	return r->shape[0];
+	return r->fastest;
 }
