@@ -403,20 +403,28 @@ END_TEST
 START_TEST(what_beat_its_bound_is_named_unless_caches_explain_it)
 {
 	static struct bench_tests ts = { .n = 3, .t = {
-	    { .kind = BENCH_LOAD }, { .kind = BENCH_PROMPT },
-	    { .kind = BENCH_GENERATE } } };
-	static const double fraction[] = { 3, .9, 1.05 };
+	    { .kind = BENCH_LOAD, .bound = ROOF_READ },
+	    { .kind = BENCH_PROMPT, .bound = ROOF_INT8 },
+	    { .kind = BENCH_GENERATE, .bound = ROOF_READ } } };
+	static const double fraction[] = { 3, 1.09, 9 };
 	unsigned i;
 
 	for (i = 0; i < ts.n; i++)
 		ck_assert_int_eq(series_add(&ts.t[i].fraction, fraction[i],
 		    &err), 0);
-	ck_assert_ptr_null(bench_beyond(&ts, 100, 10));
-	/* The median of three. */
-	ck_assert_int_eq(series_add(&ts.t[2].fraction, 2, &err), 0);
-	ck_assert_int_eq(series_add(&ts.t[2].fraction, 9, &err), 0);
+	ck_assert_int_eq(series_add(&ts.t[2].fraction, .9, &err), 0);
+	ck_assert_int_eq(series_add(&ts.t[2].fraction, 1.05, &err), 0);
+	ck_assert_ptr_null(bench_beyond(&ts, 100, 10));	/* the median */
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(series_add(&ts.t[2].fraction, 1.12, &err),
+		    0);
 	ck_assert_ptr_eq(bench_beyond(&ts, 100, 10), &ts.t[2]);
 	ck_assert_ptr_null(bench_beyond(&ts, 9, 10));
+	ck_assert_ptr_null(bench_beyond(&ts, 9, 0));
+	/* Caches do not explain what is computed. */
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(series_add(&ts.t[1].fraction, 1.2, &err), 0);
+	ck_assert_ptr_eq(bench_beyond(&ts, 9, 10), &ts.t[1]);
 	for (i = 0; i < ts.n; i++)
 		series_free(&ts.t[i].fraction);
 }
