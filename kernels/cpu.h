@@ -14,8 +14,8 @@ enum cpu_flag {
 	CPU_DOTPROD = 1u << 9,
 	CPU_I8MM = 1u << 10,
 	CPU_ARM_BF16 = 1u << 11,
-	/* How few rows' weights are asked for (mat.h), by measurement: */
-	CPU_ASK_ONCE = 1u << 16,	/* AMD's before Zen 5 */
+	/* How few rows' weights are asked for (mat.h): */
+	CPU_ASK_ONCE = 1u << 16,	/* AMD's before Zen 5: as on Zen 3 */
 	CPU_ONE_STREAM = 1u << 17	/* from Zen 5 on */
 };
 

@@ -8,8 +8,8 @@
  *			dot[t][r] += q[g][r] . (group g0 + g of act_of(a, t)),
  *			g < n, n = 4 or 8.  With MAT_ARRANGED defined it also
  *			says how q lies for tiles: see below
- *	MAT_SPLIT	where defined: 8, and tiles have twice the vectors of
- *			q: see MAT_ISA
+ *	MAT_SPLIT	where defined: 8; mat_arrange() makes two bytes of a
+ *			weight of DOT_128, the second in q[g + 8]
  *	FEW_MOST	where defined: rows up to which mat_few.h does them
  *	ONE_FLIP	where defined: 128 if mat_dot_one(kind, dot, q, a, g0,
  *			n) wants that added to signed q, or 0; it is mat_dot
@@ -118,7 +118,8 @@ _Static_assert(MAT_NT >= 3, "tiles of one row");
 
 /* What a tile (two rows and more) reads may lie in an order of the instruction
  * set's own: mat_arrange() brings a block into it, and mat_q() finds row r,
- * column i.  mat_start's q is in it too, mat_few's as in mat_unpack.h. */
+ * column i.  mat_start's q is in it too; of mat_few's q, as in mat_unpack.h,
+ * mat_dot of one row is where there is no mat_dot_one. */
 #ifndef MAT_ARRANGED
 SIMD void
 mat_arrange(enum dot_kind kind, struct mat_block *c)
@@ -361,7 +362,7 @@ mat_panel(const struct mat_impl *im, enum quant_type type,
 	struct mat_call part = *c;
 	const uint8_t *packed, *next;
 	uint32_t col, end, i, row, nt, nblocks, ntiles = DIV_UP(m, MAT_NT);
-	uint32_t half, left, nahead;		/* cache lines */
+	uint32_t lines, nahead;		/* of memory, still to be asked for */
 
 	packed = c->w + PANEL * quant_row_bytes(type, c->k0);
 	for (col = c->k0; col < c->k1; col = end, packed = next) {
@@ -369,22 +370,22 @@ mat_panel(const struct mat_impl *im, enum quant_type type,
 		next = c->w + PANEL * quant_row_bytes(type,
 		    end == c->k1 ? c->k + c->k0 : end);
 		nblocks = (end - col) / 32;
-		half = (uint32_t)DIV_UP(PANEL * quant_row_bytes(type,
-		    end - col), 2 * CACHELINE);
-		nahead = DIV_UP(half, nblocks);
+		lines = (uint32_t)DIV_UP(PANEL * quant_row_bytes(type,
+		    end - col), CACHELINE);
+		nahead = DIV_UP(lines, 2 * nblocks);
 		im->unpack(w, packed, nblocks, next, nahead);
 		part.ahead = next + nblocks * nahead * CACHELINE;
-		left = half;
+		lines -= MIN(lines, nblocks * nahead);
 		part.x = c->x;
 		part.y = c->y;
 		for (row = 0, i = 0; i < ntiles; i++, row += nt) {
 			nt = even_part(m, ntiles, i);
 			part.next = i + 1 == ntiles ? c->x :
 			    act_row(part.x, nt * c->ldx);
-			part.nahead = DIV_UP(left, nblocks * (ntiles - i));
+			part.nahead = DIV_UP(lines, nblocks * (ntiles - i));
 			tile[nt](w, &part, sums[row], col, nblocks);
 			part.ahead += nblocks * part.nahead * CACHELINE;
-			left -= MIN(left, nblocks * part.nahead);
+			lines -= MIN(lines, nblocks * part.nahead);
 			part.x = part.next;
 			part.y += nt * c->ldy;
 		}
@@ -492,8 +493,8 @@ matmul_by(const struct reading *reading, float *y, uint64_t ldy,
 	}
 }
 
-/* Intel's cores answer several streams faster than one: of 17.5 GB/s, one
- * stream gave 12, four 15.8, and asked for twice 17.5. */
+/* The default, by Intel's cores, which answer several streams faster than one:
+ * of 17.5 GB/s, one stream gave 12, four 15.8, and asked for twice 17.5. */
 static void
 matmul_quant(float *y, uint64_t ldy, const void *x, const struct mat *w,
     const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
@@ -503,8 +504,8 @@ matmul_quant(float *y, uint64_t ldy, const void *x, const struct mat *w,
 	matmul_by(&several, y, ldy, x, w, bias, m, n0, n1);
 }
 
-/* So do AMD's before Zen 5, but asked once: of 22 GB/s (Zen 3, Q4_0), one
- * stream gave 14.3, four 17.5, and asked for twice 16.4. */
+/* So does Zen 3, but asked once: of 22 GB/s (Q4_0), one stream gave 14.3, four
+ * 17.5, and asked for twice 16.4. */
 static const struct reading asked_once = { FEW_STREAMS, 1536, 0, 0 };
 
 static void

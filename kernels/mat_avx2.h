@@ -9,8 +9,8 @@
 #define MAT_ARRANGED
 
 /* A sum that GCC is to build in the order written, not as a tree of which it
- * keeps more at once than registers hold.  Clang does not make trees, and would
- * not unroll a loop with this in it. */
+ * keeps more at once than registers hold.  Clang makes no trees, and does not
+ * unroll the loops of dot_in_16() with this in them. */
 #ifdef __clang__
 #define IN_ORDER(v)	(void)(v)
 #else
@@ -51,7 +51,8 @@ widen_add(vi dot, vi pairs, int16_t times)
 	return vi_add(dot, vi_madd16(pairs, _mm256_set1_epi16(times)));
 }
 
-/* (q + 8) / 16 and what remains, of signed bytes; from 0 up between. */
+/* (q + 8) / 16, rounded down, and what remains, of signed bytes; both have
+ * something added meanwhile that keeps them from being negative. */
 SIMD void
 split(vi q, vi *low, vi *high)
 {
@@ -117,7 +118,8 @@ dot_in_16(unsigned nt, vi s[MAT_NT][2], const vi *q, unsigned apart,
 	}
 }
 
-/* Low and high parts of a vector are the two. */
+/* Low and high parts of a vector are the two; as bytes of DOT_8, all their
+ * groups fit into 16 bits. */
 SIMD void
 mat_dot_128(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
     const struct acts *a, unsigned g0, unsigned n)

@@ -11,6 +11,7 @@
 #include "mat_dotprod.h"
 
 _Static_assert(MAT_NT % 2 == 0, "rows of activations go in pairs");
+_Static_assert(SIMD_ACT_BIAS == 0, "mat_start has one row of q arranged");
 
 SIMD void
 mat_arrange(enum dot_kind kind, struct mat_block *c)

@@ -111,7 +111,7 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
     const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
 {
 	const unsigned in16 = MIN(groups_in_16(kind), n);
-	const unsigned nt1 = in16 == 8 ? nt : 1;
+	const unsigned nt1 = in16 == n ? nt : 1;
 	struct sums16 s[MAT_NT][MAT_NR];
 	unsigned t, t0, r, g;
 

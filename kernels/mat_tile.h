@@ -110,6 +110,8 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 		for (r = 0; r < MAT_NR; r++) {
 			acc[t][r] = col == 0 ? vf_zero() :
 			    vf_load(before + t * ldb + r * SIMD_VL);
+			if (r * SIMD_VL * sizeof(float) % CACHELINE != 0)
+				continue;
 			prefetch(before + (nt + t) * ldb + r * SIMD_VL);
 			if (last)
 				prefetch_write(y + t * ldy + r * SIMD_VL);

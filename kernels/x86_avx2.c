@@ -4,10 +4,10 @@
  * weights, whose sums of 16 bits they are to hold; by 6 for floats. */
 enum { MAT_NR = 2, MAT_NT = 5 };
 #define MAT_EACH_NT(m, a, b) \
-	m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5)
+	m(a, b, 3) m(a, b, 4) m(a, b, 5)
 enum { DENSE_NR = 2, DENSE_NT = 6 };
 #define DENSE_EACH_NT(m, a, b) \
-	m(a, b, 1) MAT_EACH_NT(m, a, b) m(a, b, 6)
+	m(a, b, 1) m(a, b, 2) MAT_EACH_NT(m, a, b) m(a, b, 6)
 #define MAT_SPLIT	8
 #define MAT_SUFFIX	"_avx2"
 #define MAT_ISA		"mat_avx2.h"

@@ -18,9 +18,8 @@ sum_epi32(__m256i v)
 }
 
 /* 8-bit products, summed in pairs by the instruction and in 16 bits up to eight
- * times, as weights of 4 bits allow, then in 32.  Weights of 8 bits must widen
- * after each product, which takes three instructions in place of two: the
- * bound is what the better of them could reach. */
+ * times, as weights of 4 bits allow, then in 32.  Weights of 8 bits are two
+ * products each (mat_avx2.h): half of this is their bound. */
 static double
 int8_avx2(uint64_t rounds, uint32_t seed)
 {

@@ -287,7 +287,7 @@ mm_open(const struct kernels *ref, const struct kernels *table, uint32_t type,
 	    .ldx_bytes = act_row_bytes(k->act, kk), .ldy = n + MM_PAD };
 	float *x = malloc(kk * sizeof(*x));
 	uint8_t *row;
-	uint32_t i;
+	uint32_t i, j;
 
 	t.y_bytes = nrows * t.ldy * sizeof(float);
 	t.src = guard_alloc(n * t.row_bytes + 1);	/* not aligned */
@@ -302,6 +302,10 @@ mm_open(const struct kernels *ref, const struct kernels *table, uint32_t type,
 	for (i = 0; i < nrows; i++) {
 		row = t.x + i * t.ldx_bytes;
 		fill_floats(x, kk, in);
+		/* Both ends of what a byte holds are an extreme of some
+		 * variant. */
+		for (j = 0; j < kk && in == IN_PINNED && i % 2 == 1; j++)
+			x[j] = -x[j];
 		if (k->act == ACT_Q8)
 			table->quantize_q8((void *)row, x, kk);
 		else

@@ -80,7 +80,9 @@ input_float(enum input in, float max)
 
 /* Where the half-precision scales of a block lie (MXFP4: its exponent), the
  * byte that makes all its numbers the largest of one sign, and bytes apart
- * that need another for it.  The rest may be any byte. */
+ * that need another for it.  The rest may be any byte.  (Q8_0: half of
+ * the blocks are of any byte, the same all over: where a variant splits it, one
+ * part may be the largest, and all sums with it.) */
 static const struct {
 	uint32_t type, nscales, scale_off[2];
 	uint8_t pin;
@@ -123,12 +125,14 @@ fill_bytes(uint8_t *p, size_t n, size_t i, enum input in)
 	static const uint8_t extremes[] = { 0x80, 0x7f, 0x00, 0xff, 0x81 };
 	static const uint8_t zeros[] = { 0x00, 0x80, 0x08, 0x88 };
 	uint32_t j, uniform = rand_below(4);	/* all clear, all set */
+	const uint32_t any = rand_below(512);
 
 	for (j = 0; j < n; j++)
 		if (in == IN_RANDOM || in == IN_ANY)
 			p[j] = (uint8_t)rand_below(256);
 		else if (in == IN_PINNED)
-			p[j] = blocks[i].pin;
+			p[j] = blocks[i].type == QUANT_Q8_0 && any < 256 ?
+			    (uint8_t)any : blocks[i].pin;
 		else if (in == IN_ZERO && blocks[i].type == QUANT_MXFP4)
 			p[j] = zeros[rand_below(NITEMS(zeros))];
 		else if (uniform < 2)
