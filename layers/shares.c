@@ -230,9 +230,10 @@ shares_last(const struct program *p, uint32_t i)
 
 /* --- the balance --- */
 
-/* The level to which cost fills up the threads' loads. */
-static double
-level_of(const double *load, unsigned n, double cost)
+/* Fewer loads are below each next level: where rounding makes them more, as
+ * loads of this very level do, there is nothing left to be had. */
+double
+shares_level(const double *load, unsigned n, double cost)
 {
 	double level = INFINITY, sum;
 	unsigned t, under, before = n + 1;
@@ -243,7 +244,7 @@ level_of(const double *load, unsigned n, double cost)
 				sum += load[t];
 				under++;
 			}
-		if (under == before || under == 0)
+		if (under >= before || under == 0)
 			return level;
 		before = under;
 		level = sum / under;
@@ -256,7 +257,7 @@ cut_group(const struct share_group *g, double cost, double *load, unsigned n,
     uint32_t *cut)
 {
 	uint32_t nunits = DIV_UP(g->cols, g->unit), to, from = 0;
-	double level = level_of(load, n, cost), one = cost / nunits, at = 0;
+	double level = shares_level(load, n, cost), one = cost / nunits, at = 0;
 	unsigned t;
 
 	for (t = 0; t < n; t++) {

@@ -27,4 +27,8 @@ uint32_t shares_last(const struct program *p, uint32_t i);
  * units allow.  ret_cut: [ngroups * (nthreads + 1)].  -ENOMEM. */
 int shares_cut(const struct program *p, unsigned nthreads, uint32_t *ret_cut);
 
+/* The level to which cost, all of it, fills up the n loads; loads beyond it
+ * stay as they are.  n > 0. */
+double shares_level(const double *load, unsigned n, double cost);
+
 #endif

@@ -348,6 +348,36 @@ check_cuts(const struct program *p, unsigned n)
 	free(cut);
 }
 
+static int
+near(double a, double b)
+{
+	return fabs(a - b) < 1e-9 * fabs(b);
+}
+
+START_TEST(a_level_is_found_whatever_is_rounded)
+{
+	/* The level is that of the other three, but for a rounding. */
+	static const double six[] = { 1738.6666666666665, 864, 864,
+	    1738.6666666666665, 864, 1738.6666666666665 };
+	static const double three[] = { 5, 1, 2 };
+	double load[9];
+	unsigned i, n, t;
+
+	ck_assert(near(shares_level(six, 6, 2624), 5216 / 3.));
+	ck_assert(near(shares_level(three, 3, 0.5), 1.5));
+	ck_assert(near(shares_level(three, 3, 3), 3));
+	ck_assert(near(shares_level(three, 3, 10), 6));
+	/* Thirds of small numbers, which meet all the time. */
+	for (i = 0; i < 100000; i++) {
+		n = 1 + t_rand_below(9);
+		for (t = 0; t < n; t++)
+			load[t] = (1 + t_rand_below(4)) / 3.;
+		ck_assert(shares_level(load, n, t_rand_below(9) / 3.) >
+		    1 / 4.);
+	}
+}
+END_TEST
+
 START_TEST(columns_are_cut_in_units_and_evenly)
 {
 	struct built b;
@@ -500,6 +530,7 @@ main(void)
 		whatever_the_order_of_the_threads_the_logits_are_the_same,
 		a_layer_meets_nine_times,
 		experts_take_two_meetings_more,
+		a_level_is_found_whatever_is_rounded,
 		columns_are_cut_in_units_and_evenly
 	};
 
