@@ -118,8 +118,8 @@ _Static_assert(MAT_NT >= 3, "tiles of one row");
 
 /* What a tile (two rows and more) reads may lie in an order of the instruction
  * set's own: mat_arrange() brings a block into it, and mat_q() finds row r,
- * column i.  mat_start's q is in it too; of mat_few's q, as in mat_unpack.h,
- * mat_dot of one row is where there is no mat_dot_one. */
+ * column i.  Of one row, mat_start's q is in that order too; mat_few's, where
+ * there is no mat_dot_one, is as in mat_unpack.h. */
 #ifndef MAT_ARRANGED
 SIMD void
 mat_arrange(enum dot_kind kind, struct mat_block *c)

@@ -87,8 +87,9 @@ mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 }
 
 /* A chunk of a panel, columns from col on, times nt rows.  sums (nt x PANEL)
- * holds y between chunks; the bias comes last.  The next tile's activations
- * and this one's part of y are asked for on the way: 4 and 3 % of the time. */
+ * holds y between chunks; the bias comes last.  The next tile's activations are
+ * asked for on the way, what this one writes and the next one adds to before: 4
+ * and 3 % of the time. */
 SIMD void
 mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
     const struct mat_block *w, const struct mat_call *c, float *sums,
