@@ -211,15 +211,14 @@ best_shape(struct roofline *r, unsigned n, int asks, struct read_shape *ret,
 static int
 choose_shapes(struct roofline *r, struct err *reterr)
 {
+	const unsigned n = r->ncores > 1 ? NITEMS(r->shape) : 2;
 	struct read_shape shape = { 0 };
 	unsigned i, k;
 	int rc;
 
-	for (i = 0; i < NITEMS(r->shape); i++) {
-		if (i / 2 > 0 && r->ncores == 1)
-			break;
-		if ((rc = best_shape(r, i / 2 > 0 ? 1 : r->ncores, i % 2,
-		    &shape, reterr)) < 0)
+	for (i = 0; i < n; i++) {
+		if ((rc = best_shape(r, i < 2 ? r->ncores : 1, i % 2, &shape,
+		    reterr)) < 0)
 			return rc;
 		for (k = 0; k < r->nshapes; k++)
 			if (same_shape(shape, r->shape[k]))
