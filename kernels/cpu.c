@@ -24,6 +24,7 @@ static const struct {
 	{ CPU_I8MM, "i8mm" },
 	{ CPU_ARM_BF16, "bf16" },
 	{ CPU_ASK_ONCE, "ask_once" },
+	{ CPU_FOLLOWS, "follows" },
 	{ CPU_ONE_STREAM, "one_stream" }
 };
 
@@ -39,9 +40,10 @@ xcr0(void)
 }
 
 /* How memory is asked best, which no feature bit says.  Zen 5 is AMD's family
- * 1Ah, its base number 15 and the rest in bits 20 to 27. */
+ * 1Ah, its base number 15 and the rest in bits 20 to 27; Zen 4 is the first one
+ * with AVX-512. */
 static uint32_t
-reading_flags(void)
+reading_flags(int has_avx512)
 {
 	uint32_t a, b, c, d;
 
@@ -50,7 +52,7 @@ reading_flags(void)
 		return 0;
 	__get_cpuid(1, &a, &b, &c, &d);
 	return (a >> 8 & 15) + (a >> 20 & 255) >= 0x1a ? CPU_ONE_STREAM :
-	    CPU_ASK_ONCE;
+	    has_avx512 ? CPU_FOLLOWS : CPU_ASK_ONCE;
 }
 
 static uint32_t
@@ -66,7 +68,7 @@ detect(void)
 	    (xcr0() & 0x06) != 0x06 ||
 	    !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2))
 		return 0;
-	flags = CPU_AVX2 | reading_flags();
+	flags = CPU_AVX2 | reading_flags((b & need512) == need512);
 	if (a < 1 || !__get_cpuid_count(7, 1, &a1, &b1, &c1, &d1))
 		a1 = 0;
 	if (a1 & avx_vnni)

@@ -14,9 +14,10 @@ enum cpu_flag {
 	CPU_DOTPROD = 1u << 9,
 	CPU_I8MM = 1u << 10,
 	CPU_ARM_BF16 = 1u << 11,
-	/* How few rows' weights are asked for (mat.h): */
-	CPU_ASK_ONCE = 1u << 16,	/* AMD's before Zen 5: as on Zen 3 */
-	CPU_ONE_STREAM = 1u << 17	/* from Zen 5 on */
+	/* How few rows' weights are asked for (mat_reading.h), of AMD's cores: */
+	CPU_ASK_ONCE = 1u << 16,	/* before Zen 4: as on Zen 3 */
+	CPU_FOLLOWS = 1u << 17,		/* Zen 4 */
+	CPU_ONE_STREAM = 1u << 18	/* from Zen 5 on */
 };
 
 /* Flags of this machine (CPUID with the OS's XCR0, or AT_HWCAP), and'ed with

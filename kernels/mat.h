@@ -35,6 +35,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "mat_reading.h"
 #include "mat_unpack.h"
 
 #if defined(SIMD_VL) && defined(MAT_SUFFIX)
@@ -45,15 +46,6 @@ enum {
 	CHUNK = 512, CHUNK_BLOCKS = CHUNK / 32,
 	MAT_ROWS = 256,		/* in a group at most */
 	MAT_L2 = 832 * 1024	/* bytes of activations of a group's part */
-};
-
-/* How memory is asked for weights that few rows need: so many panels side by
- * side; of each the line `near` bytes ahead, once if no cache behind L1 is to
- * keep it, and for L2, which has room for more requests than L1, the one `far`
- * bytes ahead, if not 0. */
-struct reading {
-	uint32_t streams, near, far;
-	int once;
 };
 
 /* One panel times some rows. */
@@ -472,14 +464,14 @@ mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
 	}
 }
 
-SIMD void
-matmul_by(const struct reading *reading, float *y, uint64_t ldy,
-    const void *x, const struct mat *w, const float *bias, uint32_t m,
-    uint32_t n0, uint32_t n1)
+static void
+matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
+    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
+    uint32_t n1)
 {
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
-	    .reading = reading };
+	    .reading = reading_for(core, w->type, m) };
 	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
 
 	for (i = 0; i < ngroups; i++) {
@@ -493,49 +485,17 @@ matmul_by(const struct reading *reading, float *y, uint64_t ldy,
 	}
 }
 
-/* The default, by Intel's cores, which answer several streams faster than one:
- * of 17.5 GB/s, one stream gave 12, four 15.8, and asked for twice 17.5. */
-static void
-matmul_quant(float *y, uint64_t ldy, const void *x, const struct mat *w,
-    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
-{
-	static const struct reading several = { FEW_STREAMS, 1024, 2048, 0 };
-
-	matmul_by(&several, y, ldy, x, w, bias, m, n0, n1);
+#define MATMUL_OF(core)							\
+static void								\
+matmul_##core(float *y, uint64_t ldy, const void *x,			\
+    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,	\
+    uint32_t n1)							\
+{									\
+	matmul_by(core, y, ldy, x, w, bias, m, n0, n1);			\
 }
-
-/* So does Zen 3, but asked once: of 22 GB/s (Q4_0), one stream gave 14.3, four
- * 17.5, and asked for twice 16.4. */
-static const struct reading asked_once = { FEW_STREAMS, 1536, 0, 0 };
-
-static void
-matmul_quant_once(float *y, uint64_t ldy, const void *x, const struct mat *w,
-    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
-{
-	matmul_by(&asked_once, y, ldy, x, w, bias, m, n0, n1);
-}
-
-/* Zen 5 does not: of 39 GB/s, four streams asked for twice gave 26, one 36.5.
- * L3 takes what L2 lets go of: where it need not, both cores together gave 46.2
- * of 46.6 instead of 44.4.
- *
- * Blocks of 256 columns are more work a byte: a core that is busy with one
- * begins fewer loads by itself, and has to ask for them sooner.  More than
- * ONE_MOST rows do not wait for memory: panels side by side share each load of
- * activations, which saves up to 13 % (8 and 16 rows). */
-enum { ONE_MOST = 5 };
-
-static void
-matmul_quant_1(float *y, uint64_t ldy, const void *x, const struct mat *w,
-    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
-{
-	static const struct reading one[] = { { 1, 6144, 0, 1 },
-	    { 1, 8192, 0, 1 } };
-	const int superblocks = pack_geometry(w->type).block > 32;
-
-	matmul_by(m > ONE_MOST ? &asked_once : &one[superblocks], y, ldy, x,
-	    w, bias, m, n0, n1);
-}
+#define MATMUL_ENTRY(core) [core] = matmul_##core,
+EACH_READER(MATMUL_OF)
+static matmul_fn *const matmuls[] = { EACH_READER(MATMUL_ENTRY) };
 
 /* Row r of the panel, column i of the block. */
 static float
@@ -585,8 +545,7 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 static void
 mat_init(struct kernels *k, uint32_t cpu_flags)
 {
-	matmul_fn *matmul = cpu_flags & CPU_ONE_STREAM ? matmul_quant_1 :
-	    cpu_flags & CPU_ASK_ONCE ? matmul_quant_once : matmul_quant;
+	matmul_fn *matmul = matmuls[reader_of(cpu_flags)];
 
 	k->act_bias = SIMD_ACT_BIAS;
 	MAT_EACH_TYPE(MAT_ENTRY)

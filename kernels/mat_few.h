@@ -16,7 +16,7 @@
 #define FEW_MOST	1
 #endif
 
-enum { FEW_COLS = 8192, FEW_SUMS = 64 * 1024, FEW_STREAMS = 4 };
+enum { FEW_COLS = 8192, FEW_SUMS = 64 * 1024 };
 
 /* 32 activations of a row, signed. */
 struct few_act {

@@ -1,0 +1,93 @@
+/* kernels/mat_reading.h - template, a part of mat.h: how memory is asked for
+ * weights that few rows need.
+ * Owns: what was measured of each kind of core, with the variants taking turns
+ * in one process, GB/s of one core unless said otherwise. */
+#ifndef KERNELS_MAT_READING_H
+#define KERNELS_MAT_READING_H
+
+#include "cpu.h"
+#include "pack.h"
+#include "simd.h"
+
+#if defined(SIMD_VL) && defined(MAT_SUFFIX)
+
+/* So many panels side by side; of each the line `near` bytes ahead, once if no
+ * cache behind L1 is to keep it, and for L2, which has room for more requests
+ * than L1, the one `far` bytes ahead, if not 0. */
+struct reading {
+	uint32_t streams, near, far;
+	int once;
+};
+
+enum { FEW_STREAMS = 4 };	/* at most */
+
+#define EACH_READER(m)							\
+	m(READER_SEVERAL) m(READER_ONCE) m(READER_FOLLOWS) m(READER_ONE)
+
+enum reader {
+	/* The default, by Intel's cores, which answer several streams faster
+	 * than one: of 17.5, one stream gave 12, four 15.8, and asked for twice
+	 * 17.5. */
+	READER_SEVERAL,
+	/* So does Zen 3, but asked once: of 22 (Q4_0), one stream gave 14.3,
+	 * four 17.5, and asked for twice 16.4. */
+	READER_ONCE,
+	/* Zen 4 follows one stream by itself, as long as the work on a block is
+	 * little: of 29 (Q4_0), four streams asked for once gave 15.5, one
+	 * 20.7, one that is left alone 28.4.  A block's own lines, asked for
+	 * when it begins, and the next page's first lines give Q8_0 28.1
+	 * instead of 24.6.  Busy cores want to be told: Q4_K 26 instead of
+	 * 24, two rows of it 26 instead of 20. */
+	READER_FOLLOWS,
+	/* Zen 5 takes one stream, too, but wants to be asked: of 39, four
+	 * streams asked for twice gave 26, one 36.5.  L3 takes what L2 lets go
+	 * of: where it need not, both cores together gave 46.2 of 46.6 instead
+	 * of 44.4. */
+	READER_ONE
+};
+
+static inline enum reader
+reader_of(uint32_t cpu_flags)
+{
+	return cpu_flags & CPU_ONE_STREAM ? READER_ONE :
+	    cpu_flags & CPU_FOLLOWS ? READER_FOLLOWS :
+	    cpu_flags & CPU_ASK_ONCE ? READER_ONCE : READER_SEVERAL;
+}
+
+/* Blocks of 256 columns are more work a byte: a core that is busy with one
+ * begins fewer loads by itself.  Q6_K's scales are whole bytes, and little. */
+static inline int
+reading_is_busy(enum quant_type type)
+{
+	return pack_geometry(type).block > 32 && type != QUANT_Q6_K;
+}
+
+/* More rows than these do not wait for memory: panels side by side share each
+ * load of activations, which saves up to 13 % (Zen 5, 8 and 16 rows). */
+enum { READER_FOLLOWS_ROWS = 2, READER_ONE_ROWS = 5 };
+
+static inline const struct reading *
+reading_for(enum reader core, enum quant_type type, uint32_t m)
+{
+	static const struct reading several = { FEW_STREAMS, 1024, 2048, 0 },
+	    asked_once = { FEW_STREAMS, 1536, 0, 0 },
+	    followed = { 1, 0, 1536, 0 },
+	    told = { FEW_STREAMS, 2048, 4096, 0 },
+	    one = { 1, 6144, 0, 1 }, one_sooner = { 1, 8192, 0, 1 };
+
+	switch (core) {
+	case READER_ONCE:
+		return &asked_once;
+	case READER_FOLLOWS:
+		return m > READER_FOLLOWS_ROWS || reading_is_busy(type) ?
+		    &told : &followed;
+	case READER_ONE:
+		return m > READER_ONE_ROWS ? &asked_once :
+		    pack_geometry(type).block > 32 ? &one_sooner : &one;
+	default:
+		return &several;
+	}
+}
+
+#endif
+#endif
