@@ -8,7 +8,12 @@
 static enum peak_kind
 kind_of(const struct mat_kernel *k)
 {
-	return k->act == ACT_Q8 ? PEAK_INT8 : PEAK_F32;
+	static const enum peak_kind kinds[] = {
+		[ACT_F32] = PEAK_F32, [ACT_Q8] = PEAK_INT8,
+		[ACT_BF16] = PEAK_BF16
+	};
+
+	return kinds[k->act];
 }
 
 /* Is it needed for a row's logits alone? */

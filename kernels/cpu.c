@@ -23,6 +23,7 @@ static const struct {
 	{ CPU_DOTPROD, "dotprod" },
 	{ CPU_I8MM, "i8mm" },
 	{ CPU_ARM_BF16, "bf16" },
+	{ CPU_QUICK_BF16, "quick_bf16" },
 	{ CPU_ASK_ONCE, "ask_once" },
 	{ CPU_FOLLOWS, "follows" },
 	{ CPU_ONE_STREAM, "one_stream" }
@@ -39,11 +40,12 @@ xcr0(void)
 	return lo;
 }
 
-/* How memory is asked best, which no feature bit says.  Zen 5 is AMD's family
- * 1Ah, its base number 15 and the rest in bits 20 to 27; Zen 4 is the first one
- * with AVX-512. */
+/* What no feature bit says: how memory is asked best, and whether vdpbf16ps
+ * begins as often as vfmadd does (AMD; on Intel's cores half as often).  Zen 5
+ * is AMD's family 1Ah, its base number 15 and the rest in bits 20 to 27; Zen 4
+ * is the first one with AVX-512. */
 static uint32_t
-reading_flags(int has_avx512)
+core_flags(int has_avx512)
 {
 	uint32_t a, b, c, d;
 
@@ -51,8 +53,9 @@ reading_flags(int has_avx512)
 	    c != signature_AMD_ecx || d != signature_AMD_edx)
 		return 0;
 	__get_cpuid(1, &a, &b, &c, &d);
-	return (a >> 8 & 15) + (a >> 20 & 255) >= 0x1a ? CPU_ONE_STREAM :
-	    has_avx512 ? CPU_FOLLOWS : CPU_ASK_ONCE;
+	return CPU_QUICK_BF16 |
+	    ((a >> 8 & 15) + (a >> 20 & 255) >= 0x1a ? CPU_ONE_STREAM :
+	    has_avx512 ? CPU_FOLLOWS : CPU_ASK_ONCE);
 }
 
 static uint32_t
@@ -68,7 +71,7 @@ detect(void)
 	    (xcr0() & 0x06) != 0x06 ||
 	    !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2))
 		return 0;
-	flags = CPU_AVX2 | reading_flags((b & need512) == need512);
+	flags = CPU_AVX2 | core_flags((b & need512) == need512);
 	if (a < 1 || !__get_cpuid_count(7, 1, &a1, &b1, &c1, &d1))
 		a1 = 0;
 	if (a1 & avx_vnni)

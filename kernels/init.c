@@ -16,6 +16,9 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 		kernels_init_avxvnni(k, cpu_flags);
 	if (cpu_flags & CPU_AVX512_VNNI)
 		kernels_init_avx512(k, cpu_flags);
+	if (cpu_flags & CPU_AVX512_VNNI && cpu_flags & CPU_AVX512_BF16 &&
+	    cpu_flags & CPU_QUICK_BF16)
+		kernels_init_avx512_bf16(k);
 #elif defined(__aarch64__)
 	if (cpu_flags & CPU_NEON)
 		kernels_init_neon(k, cpu_flags);
@@ -54,8 +57,14 @@ spread_row(uint64_t nbytes)
 uint64_t
 act_row_bytes(enum act_type t, uint64_t k)
 {
-	return spread_row(t == ACT_Q8 ? k / 32 * sizeof(struct act_q8) :
-	    k * sizeof(float));
+	switch (t) {
+	case ACT_Q8:
+		return spread_row(k / 32 * sizeof(struct act_q8));
+	case ACT_BF16:
+		return spread_row(act_bf16_bytes(k));
+	default:
+		return spread_row(k * sizeof(float));
+	}
 }
 
 uint64_t

@@ -15,7 +15,9 @@
 /* How matmul wants its activations. */
 enum act_type {
 	ACT_F32,		/* float x[k] */
-	ACT_Q8			/* struct act_q8 blocks: see below */
+	ACT_Q8,			/* struct act_q8 blocks: see below */
+	ACT_BF16,		/* uint16_t x[k], and a zero if k is odd */
+	ACT_NTYPES
 };
 
 /* 32 activations in 8 bits: x[i] ~ d * q[i].  A row of k, a multiple of 32, is
@@ -41,6 +43,13 @@ struct act_q8 {
 	int8_t q[32];		/* + kernels.act_bias, modulo 256 */
 };
 _Static_assert(sizeof(struct act_q8) == 48, "act_q8");
+
+/* Of k activations in BF16. */
+static inline uint64_t
+act_bf16_bytes(uint64_t k)
+{
+	return ALIGN_UP(k, 2) * sizeof(uint16_t);
+}
 
 /* Bytes from one row of k activations to the next, a multiple of 64. */
 uint64_t act_row_bytes(enum act_type t, uint64_t k);
@@ -172,6 +181,9 @@ struct kernels {
 	/* The same with less error, for more than twice the time. */
 	void (*quantize_q8_fine)(struct act_q8 *dst, const float *x,
 	    uint32_t k);
+	/* x (k) rounded to nearest even; denormal numbers become 0.  Writes
+	 * act_bf16_bytes(k). */
+	void (*round_bf16)(uint16_t *dst, const float *x, uint32_t k);
 	/* y[i] = x[i] / sqrt(mean(x^2) + eps) * w[i]; y may be x.  w (k). */
 	void (*rms_norm)(float *y, const float *x, const float *w, uint32_t k,
 	    float eps);
@@ -230,6 +242,7 @@ void kernels_init_ref(struct kernels *k);
 void kernels_init_avx2(struct kernels *k, uint32_t cpu_flags);
 void kernels_init_avxvnni(struct kernels *k, uint32_t cpu_flags);
 void kernels_init_avx512(struct kernels *k, uint32_t cpu_flags);
+void kernels_init_avx512_bf16(struct kernels *k);
 void kernels_init_neon(struct kernels *k, uint32_t cpu_flags);
 void kernels_init_dotprod(struct kernels *k, uint32_t cpu_flags);
 void kernels_init_i8mm(struct kernels *k, uint32_t cpu_flags);

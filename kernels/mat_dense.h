@@ -6,7 +6,12 @@
  * A panel holds DENSE_PANEL rows, interleaved: for each k, one element of each.
  * An element of y is one lane of one accumulator, a fused sum over ascending
  * k, whatever else is computed beside it.  For many rows a chunk of a panel is
- * widened to floats in L1 first. */
+ * widened to floats in L1 first.
+ *
+ * With DENSE_PAIRS the file's only type is BF16, times activations in BF16: of
+ * each row two neighbours are a word of 32 bits (k is padded with a zero), and
+ * words go the way of floats, but that vf_dot_bf16 multiplies them.  It takes
+ * the upper neighbour first and denormal numbers for 0. */
 #ifndef KERNELS_MAT_DENSE_H
 #define KERNELS_MAT_DENSE_H
 
@@ -24,23 +29,61 @@ enum {
 	DENSE_L2 = 1280 * 1024
 };
 
+/* Weights as they lie in a panel: words are what activations are. */
+enum dense_kind { DENSE_WORDS, DENSE_F16, DENSE_BF16 };
+
+#ifdef DENSE_PAIRS
+#define DENSE_ACT	ACT_BF16
+enum { DENSE_WORD = 2 };	/* columns in a word */
+
+SIMD enum dense_kind
+dense_kind(enum quant_type type)
+{
+	(void)type;
+	return DENSE_WORDS;
+}
+
+SIMD vf
+dense_add(vf w, vf x, vf sum)
+{
+	return vf_dot_bf16(sum, w, x);
+}
+#else
+#define DENSE_ACT	ACT_F32
+enum { DENSE_WORD = 1 };
+
+SIMD enum dense_kind
+dense_kind(enum quant_type type)
+{
+	return type == QUANT_F16 ? DENSE_F16 :
+	    type == QUANT_BF16 ? DENSE_BF16 : DENSE_WORDS;
+}
+
+SIMD vf
+dense_add(vf w, vf x, vf sum)
+{
+	return vf_fma(w, x, sum);
+}
+#endif
+
+/* Of one panel; columns are words. */
 struct dense_call {
 	float *y;		/* first row, the panel's first column */
 	uint64_t ldy;
 	const float *x;		/* first row */
-	uint64_t ldx;		/* floats */
+	uint64_t ldx;		/* words */
 	const uint8_t *w;	/* the panel */
 	const float *bias;	/* (DENSE_PANEL) or NULL */
 	uint32_t k;
 };
 
 SIMD vf
-dense_load(enum quant_type type, const uint8_t *p)
+dense_load(enum dense_kind kind, const uint8_t *p)
 {
-	switch (type) {
-	case QUANT_F16:
+	switch (kind) {
+	case DENSE_F16:
 		return vf_from_half((const void *)p);
-	case QUANT_BF16:
+	case DENSE_BF16:
 		return vf_from_bf16((const void *)p);
 	default:
 		return vf_load((const void *)p);
@@ -48,17 +91,32 @@ dense_load(enum quant_type type, const uint8_t *p)
 }
 
 SIMD uint32_t
-dense_size(enum quant_type type)
+dense_size(enum dense_kind kind)
 {
-	return type == QUANT_F32 ? 4 : 2;
+	return kind == DENSE_WORDS ? 4 : 2;
+}
+
+/* Bytes of one row in a panel. */
+SIMD uint64_t
+dense_row_bytes(enum quant_type type, uint32_t k)
+{
+	return (uint64_t)DIV_UP(k, DENSE_WORD) * dense_size(dense_kind(type));
+}
+
+/* Row r's element i of a panel; size: of one in the file. */
+SIMD uint64_t
+dense_at(uint32_t r, uint32_t i, uint32_t size)
+{
+	return (((uint64_t)i / DENSE_WORD * DENSE_PANEL + r) * DENSE_WORD +
+	    i % DENSE_WORD) * size;
 }
 
 /* ncols columns of w times nt rows of x, onto acc. */
 SIMD void
-dense_step(enum quant_type type, unsigned nt, vf acc[DENSE_NT][DENSE_NR],
+dense_step(enum dense_kind kind, unsigned nt, vf acc[DENSE_NT][DENSE_NR],
     const uint8_t *w, const float *x, uint64_t ldx, uint32_t ncols)
 {
-	const uint32_t size = dense_size(type);
+	const uint32_t size = dense_size(kind);
 	unsigned t, r;
 	uint32_t i;
 
@@ -71,14 +129,14 @@ dense_step(enum quant_type type, unsigned nt, vf acc[DENSE_NT][DENSE_NR],
 				prefetch(w + 4096 + r * CACHELINE);
 		UNROLL
 		for (r = 0; r < DENSE_NR; r++)
-			wi[r] = dense_load(type, w + r * SIMD_VL * size);
+			wi[r] = dense_load(kind, w + r * SIMD_VL * size);
 		UNROLL
 		for (t = 0; t < nt; t++) {
 			vf xt = vf_set(x[t * ldx + i]);
 
 			UNROLL
 			for (r = 0; r < DENSE_NR; r++)
-				acc[t][r] = vf_fma(wi[r], xt, acc[t][r]);
+				acc[t][r] = dense_add(wi[r], xt, acc[t][r]);
 		}
 	}
 }
@@ -86,7 +144,7 @@ dense_step(enum quant_type type, unsigned nt, vf acc[DENSE_NT][DENSE_NR],
 /* Columns [col, col + ncols), w at the first of them; sums (nt x DENSE_PANEL)
  * holds y between chunks; the bias comes last. */
 SIMD void
-dense_tile(enum quant_type type, unsigned nt, const uint8_t *w,
+dense_tile(enum dense_kind kind, unsigned nt, const uint8_t *w,
     const struct dense_call *c, float *sums, uint32_t col, uint32_t ncols)
 {
 	const int last = col + ncols == c->k;
@@ -101,7 +159,7 @@ dense_tile(enum quant_type type, unsigned nt, const uint8_t *w,
 		for (r = 0; r < DENSE_NR; r++)
 			acc[t][r] = col == 0 ? vf_zero() :
 			    vf_load(sums + t * DENSE_PANEL + r * SIMD_VL);
-	dense_step(type, nt, acc, w, c->x + col, c->ldx, ncols);
+	dense_step(kind, nt, acc, w, c->x + col, c->ldx, ncols);
 	if (last && c->bias != NULL)
 		UNROLL
 		for (t = 0; t < nt; t++)
@@ -118,52 +176,47 @@ dense_tile(enum quant_type type, unsigned nt, const uint8_t *w,
 
 typedef void dense_tile_fn(const uint8_t *w, const struct dense_call *c,
     float *sums, uint32_t col, uint32_t ncols);
-#define DENSE_TILE(type, t, nt)						\
+#define DENSE_TILE(kind, t, nt)						\
 static void								\
 dense_##t##_##nt(const uint8_t *w, const struct dense_call *c,		\
     float *sums, uint32_t col, uint32_t ncols)				\
 {									\
-	dense_tile(type, nt, w, c, sums, col, ncols);			\
+	dense_tile(kind, nt, w, c, sums, col, ncols);			\
 }
-#define DENSE_ENTRY(type, t, nt) [nt] = dense_##t##_##nt,
+#define DENSE_ENTRY(kind, t, nt) [nt] = dense_##t##_##nt,
 
-DENSE_EACH_NT(DENSE_TILE, QUANT_F32, wide)
+DENSE_EACH_NT(DENSE_TILE, DENSE_WORDS, wide)
 static dense_tile_fn *const dense_wide[DENSE_NT + 1] = {
-	DENSE_EACH_NT(DENSE_ENTRY, QUANT_F32, wide)
+	DENSE_EACH_NT(DENSE_ENTRY, DENSE_WORDS, wide)
 };
-DENSE_TILE(QUANT_F16, f16, 1)
-DENSE_TILE(QUANT_BF16, bf16, 1)
 
 /* A panel times one row, in its own type. */
-static void
-dense_one(enum quant_type type, const struct dense_call *c)
-{
-	switch (type) {
-	case QUANT_F16:
-		dense_f16_1(c->w, c, NULL, 0, c->k);
-		break;
-	case QUANT_BF16:
-		dense_bf16_1(c->w, c, NULL, 0, c->k);
-		break;
-	default:
-		dense_wide_1(c->w, c, NULL, 0, c->k);
-	}
-}
+#ifndef DENSE_PAIRS
+DENSE_TILE(DENSE_F16, f16, 1)
+DENSE_TILE(DENSE_BF16, bf16, 1)
+#endif
+static dense_tile_fn *const dense_one[] = {
+	[DENSE_WORDS] = dense_wide_1,
+#ifndef DENSE_PAIRS
+	[DENSE_F16] = dense_f16_1,
+	[DENSE_BF16] = dense_bf16_1
+#endif
+};
 
-/* n elements as floats, n a multiple of SIMD_VL; F32 stays where it is. */
+/* n elements as floats, n a multiple of SIMD_VL; words stay where they are. */
 static const uint8_t *
-dense_widen(enum quant_type type, float *out, const uint8_t *w, uint32_t n)
+dense_widen(enum dense_kind kind, float *out, const uint8_t *w, uint32_t n)
 {
 	uint32_t i;
 
-	switch (type) {
-	case QUANT_F16:
+	switch (kind) {
+	case DENSE_F16:
 		for (i = 0; i < n; i += SIMD_VL)
-			vf_store(out + i, dense_load(QUANT_F16, w + i * 2));
+			vf_store(out + i, dense_load(DENSE_F16, w + i * 2));
 		break;
-	case QUANT_BF16:
+	case DENSE_BF16:
 		for (i = 0; i < n; i += SIMD_VL)
-			vf_store(out + i, dense_load(QUANT_BF16, w + i * 2));
+			vf_store(out + i, dense_load(DENSE_BF16, w + i * 2));
 		break;
 	default:
 		return w;
@@ -173,7 +226,7 @@ dense_widen(enum quant_type type, float *out, const uint8_t *w, uint32_t n)
 
 /* A panel times up to DENSE_ROWS rows. */
 static void
-dense_group(enum quant_type type, const struct dense_call *c, uint32_t m)
+dense_group(enum dense_kind kind, const struct dense_call *c, uint32_t m)
 {
 	_Alignas(64) float sums[DENSE_ROWS][DENSE_PANEL];
 	_Alignas(64) float wide[DENSE_CHUNK * DENSE_PANEL];
@@ -181,15 +234,15 @@ dense_group(enum quant_type type, const struct dense_call *c, uint32_t m)
 	const uint8_t *w;
 
 	if (m == 1) {
-		dense_one(type, c);
+		dense_one[kind](c->w, c, NULL, 0, c->k);
 		return;
 	}
 	for (col = 0; col < c->k; col += DENSE_CHUNK) {
 		struct dense_call part = *c;
 
 		ncols = MIN(c->k - col, DENSE_CHUNK);
-		w = dense_widen(type, wide, c->w + (uint64_t)col *
-		    DENSE_PANEL * dense_size(type), ncols * DENSE_PANEL);
+		w = dense_widen(kind, wide, c->w + (uint64_t)col *
+		    DENSE_PANEL * dense_size(kind), ncols * DENSE_PANEL);
 		for (row = 0, i = 0; i < ntiles; i++, row += nt) {
 			nt = even_part(m, ntiles, i);
 			part.x = c->x + row * c->ldx;
@@ -201,7 +254,7 @@ dense_group(enum quant_type type, const struct dense_call *c, uint32_t m)
 
 /* The last panel when it has fewer columns: beside y. */
 static void
-dense_partial(enum quant_type type, const struct dense_call *c, uint32_t m,
+dense_partial(enum dense_kind kind, const struct dense_call *c, uint32_t m,
     uint32_t ncols)
 {
 	_Alignas(64) float y[DENSE_NT][DENSE_PANEL], bias[DENSE_PANEL] = { 0 };
@@ -215,7 +268,7 @@ dense_partial(enum quant_type type, const struct dense_call *c, uint32_t m,
 	for (row = 0; row < m; row += nt) {
 		nt = MIN(m - row, DENSE_NT);
 		part.x = c->x + row * c->ldx;
-		dense_group(type, &part, nt);
+		dense_group(kind, &part, nt);
 		for (t = 0; t < nt; t++)
 			memcpy(c->y + (row + t) * c->ldy, y[t],
 			    ncols * sizeof(y[0][0]));
@@ -226,9 +279,10 @@ static void
 matmul_dense(float *y, uint64_t ldy, const void *x, const struct mat *w,
     const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
 {
-	const enum quant_type type = w->type;
-	struct dense_call c = { .ldy = ldy, .x = x, .k = w->k };
-	const uint64_t row_bytes = act_row_bytes(ACT_F32, w->k);
+	const enum dense_kind kind = dense_kind(w->type);
+	struct dense_call c = { .ldy = ldy, .x = x,
+	    .k = DIV_UP(w->k, DENSE_WORD) };
+	const uint64_t row_bytes = act_row_bytes(DENSE_ACT, w->k);
 	uint32_t i, j, rows, ngroups = DIV_UP(m, (uint32_t)MAX(MIN(DENSE_L2 /
 	    row_bytes, DENSE_ROWS), DENSE_ROWS_LEAST));
 
@@ -238,12 +292,12 @@ matmul_dense(float *y, uint64_t ldy, const void *x, const struct mat *w,
 		for (j = n0; j < n1; j += DENSE_PANEL) {
 			c.y = y + j;
 			c.w = (const uint8_t *)w->data +
-			    (uint64_t)j * w->k * dense_size(type);
+			    j * dense_row_bytes(w->type, w->k);
 			c.bias = bias ? bias + j : NULL;
 			if (n1 - j < DENSE_PANEL)
-				dense_partial(type, &c, rows, n1 - j);
+				dense_partial(kind, &c, rows, n1 - j);
 			else
-				dense_group(type, &c, rows);
+				dense_group(kind, &c, rows);
 		}
 		c.x += rows * c.ldx;
 		y += rows * ldy;
@@ -255,42 +309,42 @@ SIMD void
 pack_dense(enum quant_type type, uint8_t *dst, const uint8_t *src,
     uint32_t row0, uint32_t nrows, uint32_t k)
 {
-	const uint32_t size = dense_size(type);
-	uint64_t row_bytes = (uint64_t)k * size;
+	const uint32_t size = type == QUANT_F32 ? 4 : 2;
+	const uint64_t row_bytes = (uint64_t)k * size;
+	const uint64_t packed_bytes = dense_row_bytes(type, k);
 	uint32_t j, r, i, i0, have;
 
 	for (j = 0; j < nrows; j += DENSE_PANEL) {
-		uint8_t *panel = dst + (row0 + j) * row_bytes;
+		uint8_t *panel = dst + (row0 + j) * packed_bytes;
 		const uint8_t *rows = src + j * row_bytes;
 
 		have = MIN(nrows - j, DENSE_PANEL);
-		if (have < DENSE_PANEL)
-			memset(panel, 0, DENSE_PANEL * row_bytes);
+		if (have < DENSE_PANEL || packed_bytes > row_bytes)
+			memset(panel, 0, DENSE_PANEL * packed_bytes);
 		for (i0 = 0; i0 < k; i0 += 64)
 			for (r = 0; r < have; r++)
 				for (i = i0; i < MIN(i0 + 64, k); i++)
-					memcpy(panel + ((uint64_t)i *
-					    DENSE_PANEL + r) * size, rows +
-					    r * row_bytes + (uint64_t)i * size,
-					    size);
+					memcpy(panel + dense_at(r, i, size),
+					    rows + r * row_bytes +
+					    (uint64_t)i * size, size);
 	}
 }
 
 static void
 unpack_row_dense(float *out, const struct mat *w, uint32_t row)
 {
-	const uint32_t size = dense_size(w->type), r = row % DENSE_PANEL;
-	const uint8_t *p = (const uint8_t *)w->data +
-	    ((uint64_t)(row - r) * w->k + r) * size;
+	const uint32_t r = row % DENSE_PANEL;
+	const uint8_t *panel = (const uint8_t *)w->data +
+	    (row - r) * dense_row_bytes(w->type, w->k);
 	uint16_t h;
 	uint32_t i;
 
-	for (i = 0; i < w->k; i++, p += DENSE_PANEL * size) {
+	for (i = 0; i < w->k; i++) {
 		if (w->type == QUANT_F32) {
-			memcpy(out + i, p, sizeof(*out));
+			memcpy(out + i, panel + dense_at(r, i, 4), 4);
 			continue;
 		}
-		memcpy(&h, p, sizeof(h));
+		memcpy(&h, panel + dense_at(r, i, 2), sizeof(h));
 		out[i] = w->type == QUANT_F16 ? half_to_float(h) :
 		    bf16_to_float(h);
 	}
@@ -300,7 +354,7 @@ unpack_row_dense(float *out, const struct mat *w, uint32_t row)
 static uint64_t								\
 packed_bytes_##t(uint32_t n, uint32_t k)				\
 {									\
-	return ALIGN_UP(ALIGN_UP(n, DENSE_PANEL) * quant_row_bytes(T, k), \
+	return ALIGN_UP(ALIGN_UP(n, DENSE_PANEL) * dense_row_bytes(T, k), \
 	    64);							\
 }									\
 static void								\
@@ -311,21 +365,25 @@ pack_##t(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
 	pack_dense(T, dst, src, row0, nrows, k);			\
 }
 
+DENSE_TYPE(QUANT_BF16, bf16)
+#ifndef DENSE_PAIRS
 DENSE_TYPE(QUANT_F32, f32)
 DENSE_TYPE(QUANT_F16, f16)
-DENSE_TYPE(QUANT_BF16, bf16)
+#endif
 
 #define DENSE_KERNEL(T, t)						\
-	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_F32,	\
+	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, DENSE_ACT,	\
 	    DENSE_PANEL, packed_bytes_##t, pack_##t, unpack_row_dense,	\
 	    matmul_dense }
 
 static void
 dense_init(struct kernels *k)
 {
+	DENSE_KERNEL(QUANT_BF16, bf16);
+#ifndef DENSE_PAIRS
 	DENSE_KERNEL(QUANT_F32, f32);
 	DENSE_KERNEL(QUANT_F16, f16);
-	DENSE_KERNEL(QUANT_BF16, bf16);
+#endif
 }
 
 #endif

@@ -84,6 +84,18 @@ quantize_q8_fine(struct act_q8 *dst, const float *x, uint32_t k)
 }
 
 static void
+round_bf16(uint16_t *dst, const float *x, uint32_t k)
+{
+	uint32_t i;
+
+	for (i = 0; i < k; i++)
+		dst[i] = fpclassify(x[i]) == FP_SUBNORMAL ?
+		    float_to_bf16(copysignf(0, x[i])) : float_to_bf16(x[i]);
+	if (k % 2 == 1)
+		dst[k] = 0;
+}
+
+static void
 rms_norm(float *y, const float *x, const float *w, uint32_t k, float eps)
 {
 	double sum = 0;
@@ -409,6 +421,7 @@ kernels_init_ref(struct kernels *k)
 		.name = "ref",
 		.quantize_q8 = quantize_q8,
 		.quantize_q8_fine = quantize_q8_fine,
+		.round_bf16 = round_bf16,
 		.rms_norm = rms_norm,
 		.add_rms_norm = add_rms_norm,
 		.add = add,

@@ -30,6 +30,9 @@
  *				and n < 127 (or both NaN)
  *	vf_from_half ...	SIMD_VL elements at p, widened; vi_to_i8: lanes
  *				that fit, narrowed; vf_set_half: one, everywhere
+ *	vf_dot_bf16(s, a, b)	s + both products of bfloat16 in each lane, the
+ *				upper one first; denormal numbers are 0.  This
+ *				and vf_to_bf16 where the file's -m flags allow
  *	vi_store_q8		the lanes of 4 vectors as 8 bits, and the sum
  *				of each 16 of them (if sum is not NULL); of
  *				64 lanes n = 32 or 64 are stored

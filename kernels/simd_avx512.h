@@ -160,6 +160,18 @@ vf_from_bf16(const uint16_t *p)
 	return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(
 	    _mm256_loadu_si256((const void *)p)), 16));
 }
+#ifdef __AVX512BF16__
+SIMD void
+vf_to_bf16(uint16_t *p, vf v)
+{
+	_mm256_storeu_si256((void *)p, (__m256i)_mm512_cvtneps_pbh(v));
+}
+SIMD vf
+vf_dot_bf16(vf s, vf a, vf b)
+{
+	return _mm512_dpbf16_ps(s, (__m512bh)a, (__m512bh)b);
+}
+#endif
 SIMD vf
 vf_from_i8(const int8_t *p)
 {

@@ -7,15 +7,16 @@
 /* Rows of a slot lie as the ring has them (shm/layout.h), those of the scratch
  * as the kernels like them. */
 static uint64_t
-row_stride(enum storage store, enum elem elem, uint32_t cols)
+row_stride(enum storage store, enum act_type act, uint32_t cols)
 {
 	if (store != STORE_SCRATCH)
 		return ALIGN_UP(cols * sizeof(float), 64);
-	return act_row_bytes(elem == ELEM_Q8 ? ACT_Q8 : ACT_F32, cols);
+	return act_row_bytes(act, cols);
 }
 
 static tensor_id
-new_tensor(struct build *b, enum storage store, enum elem elem, uint32_t cols)
+new_tensor(struct build *b, enum storage store, enum act_type act,
+    uint32_t cols)
 {
 	struct program *p = b->p;
 	struct tensor *t;
@@ -26,10 +27,10 @@ new_tensor(struct build *b, enum storage store, enum elem elem, uint32_t cols)
 	}
 	t = &p->t[p->ntensors];
 	t->store = store;
-	t->elem = elem;
+	t->act = act;
 	t->cols = cols;
 	t->rows = b->rows;
-	t->row_bytes = row_stride(store, elem, cols);
+	t->row_bytes = row_stride(store, act, cols);
 	t->def = p->nops;
 	return (tensor_id)p->ntensors++;
 }
@@ -37,7 +38,7 @@ new_tensor(struct build *b, enum storage store, enum elem elem, uint32_t cols)
 tensor_id
 b_tensor(struct build *b, enum storage store, uint32_t cols)
 {
-	return new_tensor(b, store, ELEM_F32, cols);
+	return new_tensor(b, store, ACT_F32, cols);
 }
 
 void
@@ -46,7 +47,7 @@ b_put_into_slot(struct build *b, tensor_id x)
 	struct tensor *t = &b->p->t[x];
 
 	t->store = STORE_OUTPUT;
-	t->row_bytes = row_stride(t->store, t->elem, t->cols);
+	t->row_bytes = row_stride(t->store, t->act, t->cols);
 }
 
 struct op *
@@ -70,8 +71,8 @@ b_op(struct build *b, enum op_kind kind, tensor_id out, tensor_id in0,
 	op->in[0] = in0;
 	op->in[1] = in1;
 	/* What was made of the old values is of no use any more. */
-	if (out != NO_TENSOR && b->quantized.x == out)
-		b->quantized.x = NO_TENSOR;
+	if (out != NO_TENSOR && b->made.x == out)
+		b->made.x = NO_TENSOR;
 	return op;
 }
 
@@ -118,17 +119,20 @@ rounds_finely(const struct build *b)
 static tensor_id
 activations(struct build *b, tensor_id x, enum act_type act)
 {
-	tensor_id q8;
+	tensor_id y;
+	unsigned i;
 
 	if (act == ACT_F32)
 		return x;
-	if (b->quantized.x == x)
-		return b->quantized.q8;
-	q8 = new_tensor(b, STORE_SCRATCH, ELEM_Q8, b->p->t[x].cols);
-	b_op(b, OP_QUANTIZE, q8, x, NO_TENSOR)->fine = rounds_finely(b);
-	b->quantized.x = x;
-	b->quantized.q8 = q8;
-	return q8;
+	if (b->made.x == x && b->made.as[act] != NO_TENSOR)
+		return b->made.as[act];
+	for (i = 0; i < ACT_NTYPES && b->made.x != x; i++)
+		b->made.as[i] = NO_TENSOR;
+	y = new_tensor(b, STORE_SCRATCH, act, b->p->t[x].cols);
+	b_op(b, OP_QUANTIZE, y, x, NO_TENSOR)->fine = rounds_finely(b);
+	b->made.x = x;
+	b->made.as[act] = y;
+	return y;
 }
 
 tensor_id
@@ -290,8 +294,7 @@ experts_rows(struct build *b, tensor_id h, const struct weight *w)
 {
 	tensor_id x;
 
-	x = new_tensor(b, STORE_SCRATCH, w->kern->act == ACT_Q8 ? ELEM_Q8 :
-	    ELEM_F32, b->p->t[h].cols);
+	x = new_tensor(b, STORE_SCRATCH, w->kern->act, b->p->t[h].cols);
 	b_op(b, OP_MOE_ROWS, x, h, NO_TENSOR)->fine = rounds_finely(b);
 	return x;
 }

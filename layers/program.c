@@ -220,7 +220,7 @@ program_build(const struct program_env *env, struct program **ret,
     struct err *reterr)
 {
 	struct build b = { .rows = env->batch_rows, .layer = -1,
-	    .quantized = { NO_TENSOR, NO_TENSOR }, .routes = NO_TENSOR,
+	    .made.x = NO_TENSOR, .routes = NO_TENSOR,
 	    .err = reterr };
 	struct program *p;
 	tensor_id x;

@@ -18,7 +18,7 @@ enum op_kind {
 	OP_GET_ROWS,	/* out = embedding rows of the batch's tokens */
 	OP_ROPE_TABLE,	/* out (rows, n_rot) = cos and sin of each position */
 	OP_RMS_NORM,	/* out = norm(in0) * w, of each head where heads > 0 */
-	OP_QUANTIZE,	/* out = in0 in 8 bits, for the matmuls that follow */
+	OP_QUANTIZE,	/* out = in0 as the matmuls that follow want it */
 	OP_MATMUL,	/* out = in0 . w^T (+ bias) */
 	OP_ROPE,	/* in0 rotated in place by the table in1 */
 	OP_KV_STORE,	/* in0 = k, in1 = v into the cache */
@@ -45,11 +45,9 @@ enum storage {
 	STORE_OUTPUT	/* payload of the slot that goes out */
 };
 
-enum elem { ELEM_F32, ELEM_Q8 };	/* ELEM_Q8: rows of act_q8 */
-
 struct tensor {
 	enum storage store;
-	enum elem elem;
+	enum act_type act;
 	uint32_t cols;
 	uint32_t rows;		/* most rows: batch_rows or head_rows, or the
 				 * experts' */

@@ -41,6 +41,8 @@ bench_row(const struct kernels *k, uint32_t n)
 	    k->quantize_q8((struct act_q8 *)(void *)y, x, n));
 	BENCH_ROW("quantize fine", row + n * 3 / 2,
 	    k->quantize_q8_fine((struct act_q8 *)(void *)y, x, n));
+	BENCH_ROW("round_bf16", row + n * 2,
+	    k->round_bf16((uint16_t *)(void *)y, x, n));
 	BENCH_ROW("rms_norm", 3 * row, k->rms_norm(y, x, w, n, 1e-5f));
 	BENCH_ROW("add_rms_norm", 5 * row, k->add_rms_norm(z, x, y, w, n,
 	    1e-5f));

@@ -55,8 +55,8 @@ enum { NTABLES = 33 };		/* no flag, and after each of 32 */
 static uint32_t
 all_tables(struct kernels tables[NTABLES], uint32_t masks[NTABLES])
 {
-	uint32_t flags = cpu_flags() | CPU_ASK_ONCE | CPU_FOLLOWS |
-	    CPU_ONE_STREAM;
+	uint32_t flags = cpu_flags() | CPU_QUICK_BF16 | CPU_ASK_ONCE |
+	    CPU_FOLLOWS | CPU_ONE_STREAM;
 	uint32_t bit, n = 0;
 
 	masks[n] = 0;

@@ -51,6 +51,8 @@ act_at(const struct mm *t, uint32_t row, uint32_t i)
 
 	if (t->k->act == ACT_F32)
 		return ((const float *)x)[i];
+	if (t->k->act == ACT_BF16)
+		return bf16_to_float(((const uint16_t *)x)[i]);
 	return (double)block->d *
 	    (int8_t)(block->q[i % 32] - t->table->act_bias);
 }
@@ -58,7 +60,7 @@ act_at(const struct mm *t, uint32_t row, uint32_t i)
 static enum tol_kernel
 mm_tolerance(const struct mm *t)
 {
-	if (t->k->act == ACT_F32)
+	if (t->k->act != ACT_Q8)
 		return TOL_DENSE;
 	switch (t->w.type) {
 	case QUANT_Q2_K:
@@ -262,6 +264,8 @@ check_mm_poison(const struct mm *t)
 
 	if (t->k->act == ACT_F32)
 		((float *)x)[at] = NAN;
+	else if (t->k->act == ACT_BF16)
+		((uint16_t *)x)[at] = float_to_bf16(NAN);
 	else
 		block->d = block->d0 = block->sum = block->sum_high = NAN;
 	memset(t->y, 0xff, t->y_bytes);
@@ -308,6 +312,8 @@ mm_open(const struct kernels *ref, const struct kernels *table, uint32_t type,
 			x[j] = -x[j];
 		if (k->act == ACT_Q8)
 			table->quantize_q8((void *)row, x, kk);
+		else if (k->act == ACT_BF16)
+			table->round_bf16((void *)row, x, kk);
 		else
 			memcpy(row, x, kk * sizeof(*x));
 	}

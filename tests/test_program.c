@@ -42,6 +42,8 @@ set_up(struct built *b, const struct tiny *t, uint32_t u0, uint32_t u1)
 	b->ext = calloc(model_range_max(b->m), sizeof(*b->ext));
 	b->next = model_range(b->m, u0, u1, b->ext);
 	kernels_init(&b->k, cpu_flags());
+	/* As where products of BF16 are quick. */
+	b->k.mat[QUANT_BF16].act = ACT_BF16;
 	t_ok(weights_layout(b->ext, b->next, &b->k, &b->ws, &e), &e);
 	b->env = (struct program_env){
 		.hp = &b->m->hp, .ws = &b->ws,
@@ -130,7 +132,7 @@ weight_name(const struct weight *w)
 
 #define INPUT_VALUE	UINT64_C(4711)
 
-/* y = x W^T + bias, with x in 8 bits where the kernel wants it so. */
+/* y = x W^T + bias, with x rounded where the kernel wants it so. */
 static uint64_t
 want_matmul(const struct built *b, uint64_t x, enum role w, enum role bias,
     int layer)
@@ -138,8 +140,8 @@ want_matmul(const struct built *b, uint64_t x, enum role w, enum role bias,
 	const struct weight *wt = weights_find(&b->ws, w, layer);
 	int has_bias = weights_find(&b->ws, bias, layer) != NULL;
 
-	if (wt->kern->act == ACT_Q8)
-		x = value(OP_QUANTIZE, 0, x, 0);
+	if (wt->kern->act != ACT_F32)
+		x = value(OP_QUANTIZE, wt->kern->act, x, 0);
 	return value(OP_MATMUL, mix(name_of(w, layer),
 	    has_bias ? name_of(bias, layer) : 0), x, 0);
 }
@@ -162,13 +164,13 @@ want_experts(const struct built *b, uint64_t h, int l)
 
 	r = want_matmul(b, h, ROLE_ROUTER, ROLE_ROUTER_BIAS, l);
 	r = value(OP_MOE_ROUTE, 0, r, 0);
-	x = mix(value(OP_MOE_ROWS, 0, h, 0), r);
+	x = mix(value(OP_MOE_ROWS, gate->kern->act, h, 0), r);
 	r = value(OP_MOE_ROWS, 1, r, 0);	/* with the rows' places */
 	g = want_id(b, x, ROLE_EXPERTS_GATE, l, r);
 	u = want_id(b, x, ROLE_EXPERTS_UP, l, r);
 	x = mix(value(OP_SWIGLU, 0, g, u), r);
-	if (gate->kern->act == ACT_Q8)
-		x = mix(value(OP_QUANTIZE, 0, x, 0), r);
+	if (gate->kern->act != ACT_F32)
+		x = mix(value(OP_QUANTIZE, gate->kern->act, x, 0), r);
 	x = want_id(b, x, ROLE_EXPERTS_DOWN, l, r);
 	return mix(value(OP_MOE_SUM, 0, x, 0), r);
 }
@@ -280,6 +282,8 @@ step(struct machine *m, const struct op *op)
 	uint32_t layer = (uint32_t)op->layer - m->p->env.first_layer;
 
 	what = op->kind == OP_ROPE ? op->heads :
+	    op->kind == OP_QUANTIZE || op->kind == OP_MOE_ROWS ?
+	    m->p->t[op->out].act :
 	    op->kind == OP_MATMUL || op->kind == OP_MATMUL_ID ?
 	    mix(weight_name(op->w), weight_name(op->bias)) :
 	    weight_name(op->w);
@@ -401,8 +405,8 @@ check_places(const struct built *b)
 		ck_assert_uint_eq(t->rows, rows_of(b, i));
 		if (t->store != STORE_SCRATCH)
 			continue;
-		ck_assert_uint_eq(t->row_bytes, act_row_bytes(t->elem ==
-		    ELEM_Q8 ? ACT_Q8 : ACT_F32, t->cols));
+		ck_assert_uint_eq(t->row_bytes, act_row_bytes(t->act,
+		    t->cols));
 		ck_assert_uint_le(t->offset + t->rows * t->row_bytes,
 		    p->scratch_bytes);
 		for (j = 0; j < i; j++) {
@@ -515,6 +519,20 @@ START_TEST(activations_are_quantized_once_for_all_who_share_them)
 	t.type = QUANT_F16;
 	build(&b, &t, 0, 6);
 	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 0);
+	tear_down(&b);
+}
+END_TEST
+
+START_TEST(kernels_that_round_differently_do_not_share)
+{
+	struct tiny t = TINY;
+	struct built b;
+
+	t.odd = "blk.1.attn_k.weight";
+	t.odd_type = QUANT_BF16;
+	build(&b, &t, 1, 4);
+	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 3 * 4 + 1);
+	check_values(&b);
 	tear_down(&b);
 }
 END_TEST
@@ -761,6 +779,7 @@ main(void)
 		no_op_reads_what_is_not_made_yet,
 		the_residual_goes_straight_out_and_the_input_is_never_written,
 		activations_are_quantized_once_for_all_who_share_them,
+		kernels_that_round_differently_do_not_share,
 		only_layers_of_models_that_route_round_finely,
 		equal_inputs_give_equal_programs,
 		several_layers_need_the_scratch_of_the_greediest,

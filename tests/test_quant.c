@@ -229,6 +229,8 @@ START_TEST(kv_rows_and_activations_have_their_sizes)
 	ck_assert_uint_eq(act_row_bytes(ACT_F32, 17), 192);
 	ck_assert_uint_eq(act_row_bytes(ACT_Q8, 32), 64);
 	ck_assert_uint_eq(act_row_bytes(ACT_Q8, 1024), 1600);
+	ck_assert_uint_eq(act_row_bytes(ACT_BF16, 31), 64);
+	ck_assert_uint_eq(act_row_bytes(ACT_BF16, 33), 192);
 }
 END_TEST
 

@@ -95,6 +95,12 @@ hexagon_supports(void *arg, const struct program *p, const struct op *op,
 	case OP_ROPE_TABLE:
 		return no(reason, "one table for all layers: sines in double "
 		    "precision are the host's");
+	case OP_QUANTIZE:
+	case OP_MOE_ROWS:
+		/* Who asks for the kind alone has no tensors. */
+		if (op->out < p->ntensors && p->t[op->out].act == ACT_BF16)
+			return no(reason, "BF16 is for products on the host");
+		break;
 	case OP_KV_STORE:
 	case OP_ATTENTION:
 		if (!supports_attention(p, reason))
@@ -198,7 +204,7 @@ hexagon_op(const struct program *p, uint32_t i)
 		    op->kind == OP_SELECT_ROWS,
 		.narrows = i + 1 == p->nkept && p->nwhole < p->nkept,
 		.experts = op->experts, .param = op->param, .fine = op->fine,
-		.q8 = op->out != NO_TENSOR && p->t[op->out].elem == ELEM_Q8,
+		.q8 = op->out != NO_TENSOR && p->t[op->out].act == ACT_Q8,
 	};
 
 	if (op->kind == OP_KV_STORE || op->kind == OP_ATTENTION)

@@ -74,17 +74,34 @@ op_rms_norm(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 	}
 }
 
+void
+ops_round(const struct ops_ctx *c, const struct op *op, void *out,
+    const float *x, uint32_t k)
+{
+	switch (c->p->t[op->out].act) {
+	case ACT_Q8:
+		if (op->fine)
+			c->k->quantize_q8_fine(out, x, k);
+		else
+			c->k->quantize_q8(out, x, k);
+		break;
+	case ACT_BF16:
+		c->k->round_bf16(out, x, k);
+		break;
+	default:
+		memcpy(out, x, k * sizeof(*x));
+	}
+}
+
 static void
 op_quantize(const struct ops_ctx *c, const struct op *op, uint64_t r,
     uint32_t c0, uint32_t c1)
 {
-	struct act_q8 *out = row_at(c, op->out, r);
-	const float *x = row_at(c, op->in[0], r);
+	const uint32_t at = c->p->t[op->out].act == ACT_Q8 ?
+	    c0 / 32 * sizeof(struct act_q8) : c0 * sizeof(uint16_t);
 
-	if (op->fine)
-		c->k->quantize_q8_fine(out + c0 / 32, x + c0, c1 - c0);
-	else
-		c->k->quantize_q8(out + c0 / 32, x + c0, c1 - c0);
+	ops_round(c, op, (uint8_t *)row_at(c, op->out, r) + at,
+	    (const float *)row_at(c, op->in[0], r) + c0, c1 - c0);
 }
 
 /* (rows, heads * head_dim) in place */

@@ -27,6 +27,10 @@ row_at(const struct ops_ctx *c, uint16_t id, uint64_t r)
  * many rows: what an op leaves is still in the cache for the next. */
 uint32_t ops_strip(ptrdiff_t nops, uint32_t rows, uint32_t unit);
 
+/* k elements of x as op->out holds them. */
+void ops_round(const struct ops_ctx *c, const struct op *op, void *out,
+    const float *x, uint32_t k);
+
 /* Columns [c0, c1) of row r by an op on elements. */
 void element_op(const struct ops_ctx *c, const struct op *op, uint64_t r,
     uint32_t c0, uint32_t c1);

@@ -83,21 +83,6 @@ find_first(const struct ops_ctx *c, uint16_t routes,
 		first[i + 1] += first[i];
 }
 
-/* Row x (k) of the batch as experts' row r. */
-static void
-put_row(const struct ops_ctx *c, const struct op *op, const float *x,
-    uint32_t r)
-{
-	const struct tensor *t = &c->p->t[op->out];
-
-	if (t->elem == ELEM_Q8 && op->fine)
-		c->k->quantize_q8_fine(row_at(c, op->out, r), x, t->cols);
-	else if (t->elem == ELEM_Q8)
-		c->k->quantize_q8(row_at(c, op->out, r), x, t->cols);
-	else
-		memcpy(row_at(c, op->out, r), x, t->cols * sizeof(*x));
-}
-
 /* out (experts' rows, k) = the rows of in0 that each expert works on.  Every
  * thread counts through all routes, and does its part of the batch's rows. */
 void
@@ -118,7 +103,8 @@ op_moe_rows(const struct ops_ctx *c, const struct op *op, unsigned thread)
 		for (i = 0; i < nused && r >= lo; i++) {
 			row[i] = next[route[i]]++;
 			if (i == 0)
-				put_row(c, op, row_at(c, op->in[0], r), row[0]);
+				ops_round(c, op, row_at(c, op->out, row[0]),
+				    row_at(c, op->in[0], r), t->cols);
 			else
 				memcpy(row_at(c, op->out, row[i]), row_at(c,
 				    op->out, row[0]), t->row_bytes);
