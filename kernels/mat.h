@@ -156,8 +156,8 @@ act_row(const struct act_q8 *x, uint64_t nbytes)
 
 /* Sub-block s of the block at p. */
 SIMD void
-mat_unpack(enum quant_type type, struct mat_block *c, const uint8_t *p,
-    unsigned s)
+mat_unpack(enum quant_type type, struct mat_block *c,
+    const struct super *sup, const uint8_t *p, unsigned s)
 {
 	const struct mat_traits tr = mat_traits(type);
 	const int sub16 = tr.scale == SCALE_SUB16;
@@ -165,7 +165,7 @@ mat_unpack(enum quant_type type, struct mat_block *c, const uint8_t *p,
 
 	UNROLL
 	for (r = 0; r < MAT_NR; r++) {
-		unpack_columns(type, c, p, r, s, 0);
+		unpack_columns(type, c, sup, p, r, s, 0);
 		if (tr.offset == 0)
 			continue;
 		UNROLL
@@ -202,13 +202,15 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
     uint32_t nblocks, const uint8_t *ahead, uint32_t nahead)
 {
 	const uint32_t nsub = pack_geometry(type).block / 32;
-	uint32_t b;
+	struct super sup;
+	uint32_t b, s;
 
-	for (b = 0; b < nblocks; b++) {
-		ask_ahead(ahead, b, nahead);
-		mat_unpack(type, c + b, w, b % nsub);
-		if (b % nsub == nsub - 1)
-			w += panel_block_bytes(type);
+	for (b = 0; b < nblocks; w += panel_block_bytes(type)) {
+		unpack_super(type, &sup, w);
+		for (s = 0; s < nsub; s++, b++) {
+			ask_ahead(ahead, b, nahead);
+			mat_unpack(type, c + b, &sup, w, s);
+		}
 	}
 }
 

@@ -94,14 +94,14 @@ few_prepare(enum quant_type type, struct few_act *ret, uint32_t step,
 
 /* Sub-block s of the panel's block at p, as mat_dot_one wants it. */
 SIMD void
-few_unpack(enum quant_type type, struct mat_block *w, const uint8_t *p,
-    unsigned s)
+few_unpack(enum quant_type type, struct mat_block *w,
+    const struct super *sup, const uint8_t *p, unsigned s)
 {
 	unsigned r, g;
 
 	UNROLL
 	for (r = 0; r < MAT_NR; r++) {
-		unpack_columns(type, w, p, r, s, few_apart(type));
+		unpack_columns(type, w, sup, p, r, s, few_apart(type));
 		if (few_traits(type).dot != DOT_128 || ONE_FLIP == 0)
 			continue;
 		UNROLL
@@ -185,10 +185,13 @@ mat_few(enum quant_type type, const struct mat_call *c,
 	const uint64_t jump = (npanels - 1) * panel;
 	const int last = col + nblocks * 32 == c->k;
 	vf acc[FEW_STREAMS][FEW_MOST][MAT_NR];
+	struct super sup[FEW_STREAMS];
 	uint64_t near, far;
 	uint32_t b, p, t;
 	unsigned r;
 
+	for (p = 0; p < npanels; p++)
+		unpack_super(type, &sup[p], c->w + p * panel);
 	for (p = 0; p < npanels; p++)
 		for (t = 0; t < m; t++)
 			for (r = 0; r < MAT_NR; r++)
@@ -203,10 +206,13 @@ mat_few(enum quant_type type, const struct mat_call *c,
 			struct mat_block block;
 
 			few_ask(rd, w + near, w + far, n);
-			few_unpack(type, &block, w + b / nsub * nbytes,
+			few_unpack(type, &block, &sup[p], w + b / nsub * nbytes,
 			    b % nsub);
 			for (t = 0; t < m; t++)
 				few_step(type, acc[p] + t, &block, x + t);
+			if (nsub > 1 && (b + 1) % nsub == 0 && b + 1 < nblocks)
+				unpack_super(type, &sup[p], w + (b + 1) /
+				    nsub * nbytes);
 		}
 	}
 	for (p = 0; p < npanels; p++)

@@ -36,8 +36,8 @@ enum reader {
 	 * little: of 29 (Q4_0), four streams asked for once gave 15.5, one
 	 * 20.7, one that is left alone 28.4.  A block's own lines, asked for
 	 * when it begins, and the next page's first lines give Q8_0 28.1
-	 * instead of 24.6.  Busy cores want to be told: Q4_K 26 instead of
-	 * 24, two rows of it 26 instead of 20. */
+	 * instead of 24.6.  A core that is busier looks ahead too little: two
+	 * rows of Q4_K 18.7 alone, 29.1 told in time. */
 	READER_FOLLOWS,
 	/* Zen 5 takes one stream, too, but wants to be asked: of 39, four
 	 * streams asked for twice gave 26, one 36.5.  L3 takes what L2 lets go
@@ -54,36 +54,39 @@ reader_of(uint32_t cpu_flags)
 	    cpu_flags & CPU_ASK_ONCE ? READER_ONCE : READER_SEVERAL;
 }
 
-/* Blocks of 256 columns are more work a byte: a core that is busy with one
- * begins fewer loads by itself.  Q6_K's scales are whole bytes, and little. */
+/* Is the work on a block so little that a core can follow a stream meanwhile?
+ * Blocks of 256 columns are more work than those of 32, and with a table still
+ * more. */
 static inline int
-reading_is_busy(enum quant_type type)
+reading_is_light(enum quant_type type, uint32_t m)
 {
-	return pack_geometry(type).block > 32 && type != QUANT_Q6_K;
+	return pack_geometry(type).block == 32 ? m <= 2 :
+	    m == 1 && type != QUANT_IQ4_XS;
 }
 
 /* More rows than these do not wait for memory: panels side by side share each
  * load of activations, which saves up to 13 % (Zen 5, 8 and 16 rows). */
-enum { READER_FOLLOWS_ROWS = 2, READER_ONE_ROWS = 5 };
+enum { READER_ONE_ROWS = 5 };
 
 static inline const struct reading *
 reading_for(enum reader core, enum quant_type type, uint32_t m)
 {
+	/* Blocks of 256 columns are more work a byte: what is left alone stays
+	 * so, what is asked for has to be so sooner. */
+	const int super = pack_geometry(type).block > 32;
 	static const struct reading several = { FEW_STREAMS, 1024, 2048, 0 },
 	    asked_once = { FEW_STREAMS, 1536, 0, 0 },
-	    followed = { 1, 0, 1536, 0 },
-	    told = { FEW_STREAMS, 2048, 4096, 0 },
-	    one = { 1, 6144, 0, 1 }, one_sooner = { 1, 8192, 0, 1 };
+	    followed[] = { { 1, 0, 1536, 0 }, { 1, 0, 0, 0 } },
+	    told = { FEW_STREAMS, 1536, 4096, 0 },
+	    one[] = { { 1, 6144, 0, 1 }, { 1, 8192, 0, 1 } };
 
 	switch (core) {
 	case READER_ONCE:
 		return &asked_once;
 	case READER_FOLLOWS:
-		return m > READER_FOLLOWS_ROWS || reading_is_busy(type) ?
-		    &told : &followed;
+		return reading_is_light(type, m) ? &followed[super] : &told;
 	case READER_ONE:
-		return m > READER_ONE_ROWS ? &asked_once :
-		    pack_geometry(type).block > 32 ? &one_sooner : &one;
+		return m > READER_ONE_ROWS ? &asked_once : &one[super];
 	default:
 		return &several;
 	}

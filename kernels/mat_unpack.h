@@ -96,16 +96,26 @@ bit_pair(vi v, unsigned g, unsigned to)
 	return vi_and(v, vi_set(0x03030303 << to));
 }
 
-/* Sixes of sub-block s: see pack.h. */
-SIMD void
-unpack_sixes(struct block_at at, unsigned s, vi *a, vi *b)
-{
-	vi high = word(at, 2);
+/* What the sub-blocks of a panel's block of 256 columns share: d, what minimums
+ * are multiples of, and sixes, those of sub-block s in byte s % 4 of [s / 4].
+ * What the type does not have is not there. */
+struct super {
+	vf d[MAT_NR], m[MAT_NR];
+	vi a[2][MAT_NR], b[2][MAT_NR];
+};
 
-	*a = vi_or(bits_at(word(at, 0), 4 * s, 15),
-	    vi_shl(bits_at(high, 2 * s, 3), 4));
-	*b = vi_or(bits_at(word(at, 1), 4 * s, 15),
-	    vi_shl(bits_at(high, 16 + 2 * s, 3), 4));
+SIMD void
+unpack_sixes(struct super *ret, struct block_at at)
+{
+	const vi low = vi_set(0x3f3f3f3f);
+	const vi w[3] = { word(at, 0), word(at, 1), word(at, 2) };
+
+	ret->a[0][at.r] = vi_and(w[0], low);
+	ret->b[0][at.r] = vi_and(w[1], low);
+	ret->a[1][at.r] = vi_and(w[2], low);
+	ret->b[1][at.r] = vi_or(bits_at(w[0], 6, 0x03030303),
+	    vi_or(bits_at(w[1], 4, 0x0c0c0c0c), bits_at(w[2], 2,
+	    0x30303030)));
 }
 
 SIMD vf
@@ -165,7 +175,8 @@ unpack_fives(struct mat_block *c, struct block_at at, unsigned first)
 /* Scale and value multiplied, at most 15 * 3: the integers keep the scale of
  * 16 columns, and one d serves 32. */
 SIMD void
-unpack_q2_k(struct mat_block *c, struct block_at at, unsigned s)
+unpack_q2_k(struct mat_block *c, const struct super *sup, struct block_at at,
+    unsigned s)
 {
 	unsigned g, i;
 	vi scale[2], min[2];
@@ -175,9 +186,9 @@ unpack_q2_k(struct mat_block *c, struct block_at at, unsigned s)
 		scale[i] = vi_or(scale[i], vi_shl(scale[i], 16));
 		min[i] = bits_at(word(at, 2 + i), 4 * s, 15);
 	}
-	c->m[0][at.r] = minus(scaled(half(at, 1), min[0]));
-	c->m[1][at.r] = scaled(half(at, 1), vi_sub(min[0], min[1]));
-	c->d[0][at.r] = half(at, 0);
+	c->m[0][at.r] = scaled(sup->m[at.r], min[0]);
+	c->m[1][at.r] = scaled(sup->m[at.r], vi_sub(min[1], min[0]));
+	c->d[0][at.r] = sup->d[at.r];
 	UNROLL
 	for (g = 0; g < 8; g++)
 		c->q[g][at.r] = vi_mul16(bit_pair(word(at, 4 + 2 * s + g / 4),
@@ -188,22 +199,22 @@ unpack_q2_k(struct mat_block *c, struct block_at at, unsigned s)
  * second factor, which does not fit; d takes the sign.  Bytes of a product
  * are kept apart: even ones, then odd ones.  Or v and the scales, `apart`. */
 SIMD void
-unpack_q3_k(struct mat_block *c, struct block_at at, unsigned s, int apart)
+unpack_q3_k(struct mat_block *c, const struct super *sup, struct block_at at,
+    unsigned s, int apart)
 {
 	const vi even = vi_set(0x00ff00ff);
 	unsigned g, i, first = 3 + 3 * s;
-	vi a, b, t[2], v, lo, hi;
+	vi t[2], v, lo, hi;
 
-	unpack_sixes(at, s, &a, &b);
-	t[0] = vi_sub(vi_set(32), a);
-	t[1] = vi_sub(vi_set(32), b);
+	t[0] = vi_sub(vi_set(32), vi_byte(sup->a[s / 4][at.r], s % 4));
+	t[1] = vi_sub(vi_set(32), vi_byte(sup->b[s / 4][at.r], s % 4));
 	for (i = 0; i < 2; i++) {
 		v = vi_and(t[i], vi_set(0xffff));
 		if (apart)
 			c->by[i][at.r] = v;
 		t[i] = vi_or(v, vi_shl(t[i], 16));	/* 16 bits twice */
 	}
-	c->d[0][at.r] = minus(half(at, 0));
+	c->d[0][at.r] = sup->d[at.r];
 	UNROLL
 	for (g = 0; g < 8; g++) {
 		v = vi_or(bit_pair(word(at, first + g / 4), g % 4, 0),
@@ -219,30 +230,55 @@ unpack_q3_k(struct mat_block *c, struct block_at at, unsigned s, int apart)
 }
 
 SIMD void
-unpack_q6_k(struct mat_block *c, struct block_at at, unsigned s)
+unpack_q6_k(struct mat_block *c, const struct super *sup, struct block_at at,
+    unsigned s)
 {
 	unsigned g, i, first = 4 + 6 * s;
 
 	for (i = 0; i < 2; i++)
-		c->d[i][at.r] = scaled(half(at, 0), vi_sar(vi_shl(
+		c->d[i][at.r] = scaled(sup->d[at.r], vi_sar(vi_shl(
 		    word(at, 2 * i + s / 4), 24 - s % 4 * 8), 24));
 	unpack_nibbles(c, at, first);
 	UNROLL
 	for (g = 0; g < 8; g++)
-		c->q[g][at.r] = vi_or(c->q[g][at.r], bit_pair(word(at, first + 4 + g / 4),
-		    g % 4, 4));
+		c->q[g][at.r] = vi_or(c->q[g][at.r], bit_pair(word(at,
+		    first + 4 + g / 4), g % 4, 4));
+}
+
+/* Of the block at p. */
+SIMD void
+unpack_super(enum quant_type type, struct super *ret, const uint8_t *p)
+{
+	struct block_at at;
+	unsigned r;
+
+	if (pack_geometry(type).block == 32)
+		return;
+	UNROLL
+	for (r = 0; r < MAT_NR; r++) {
+		at = block_at(type, p, r);
+		ret->d[r] = type == QUANT_Q3_K ? minus(half(at, 0)) :
+		    half(at, 0);
+		if (type == QUANT_Q4_K || type == QUANT_Q5_K ||
+		    type == QUANT_Q2_K)
+			ret->m[r] = minus(half(at, 1));
+		if (type == QUANT_Q4_K || type == QUANT_Q5_K ||
+		    type == QUANT_Q3_K)
+			unpack_sixes(ret, at);
+	}
 }
 
 /* 32 columns, sub-block s, of vector r of the block at p; Q3_K's with its scales
  * apart or in its bytes. */
 SIMD void
-unpack_columns(enum quant_type type, struct mat_block *c, const uint8_t *p,
-    uint32_t r, unsigned s, int apart)
+unpack_columns(enum quant_type type, struct mat_block *c,
+    const struct super *sup, const uint8_t *p, uint32_t r, unsigned s,
+    int apart)
 {
 	struct block_at at = block_at(type, p, r);
 	struct pack_geometry g = pack_geometry(type);
 	unsigned i, first = g.nscales + s * g.nwords;
-	vi a, b;
+	vi a;
 
 	switch (type) {
 	case QUANT_Q8_0:
@@ -275,9 +311,10 @@ unpack_columns(enum quant_type type, struct mat_block *c, const uint8_t *p,
 		break;
 	case QUANT_Q4_K:
 	case QUANT_Q5_K:
-		unpack_sixes(at, s, &a, &b);
-		c->d[0][r] = scaled(half(at, 0), a);
-		c->m[0][r] = minus(scaled(half(at, 1), b));
+		c->d[0][r] = scaled(sup->d[r], vi_byte(sup->a[s / 4][r],
+		    s % 4));
+		c->m[0][r] = scaled(sup->m[r], vi_byte(sup->b[s / 4][r],
+		    s % 4));
 		if (type == QUANT_Q4_K)
 			unpack_nibbles(c, at, first);
 		else
@@ -288,16 +325,16 @@ unpack_columns(enum quant_type type, struct mat_block *c, const uint8_t *p,
 		a = vi_from_u16((const void *)(at.half + PANEL * 2));
 		a = vi_or(bits_at(word(at, 0), 4 * s, 15),
 		    vi_shl(bits_at(a, 2 * s, 3), 4));
-		c->d[0][r] = scaled(half(at, 0), vi_sub(a, vi_set(32)));
+		c->d[0][r] = scaled(sup->d[r], vi_sub(a, vi_set(32)));
 		break;
 	case QUANT_Q2_K:
-		unpack_q2_k(c, at, s);
+		unpack_q2_k(c, sup, at, s);
 		break;
 	case QUANT_Q3_K:
-		unpack_q3_k(c, at, s, apart);
+		unpack_q3_k(c, sup, at, s, apart);
 		break;
 	default:
-		unpack_q6_k(c, at, s);
+		unpack_q6_k(c, sup, at, s);
 	}
 }
 

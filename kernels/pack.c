@@ -95,9 +95,17 @@ bits_of_word(uint32_t bits)
 static inline void
 add_sixes(uint32_t word[3], unsigned s, unsigned a, unsigned b)
 {
-	word[0] |= (a & 15) << 4 * s;
-	word[1] |= (b & 15) << 4 * s;
-	word[2] |= a >> 4 << 2 * s | b >> 4 << (16 + 2 * s);
+	const unsigned at = s % 4 * 8;
+	unsigned i;
+
+	if (s < 4) {
+		word[0] |= a << at;
+		word[1] |= b << at;
+		return;
+	}
+	word[2] |= a << at;
+	for (i = 0; i < 3; i++)
+		word[i] |= (b >> 2 * i & 3) << (at + 6);
 }
 
 /* The 12 bytes of Q4_K and Q5_K: scale and min of 8 sub-blocks; the last four

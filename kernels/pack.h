@@ -30,8 +30,9 @@
  * Scales, for sub-block s of 8:
  *	Q4_K Q5_K	sixes: a = scale, b = min
  *	Q3_K		sixes: a = scale of the first 16 columns, b = second
- *		sixes are 3 words: nibble s of word 0 (a) and of word 1 (b),
- *		and above them the bit pairs s (a) and 8 + s (b) of word 2
+ *		sixes are 3 words, byte s % 4 of each: the lower six bits of
+ *		words 0 and 1 are a and b of s < 4, of word 2 a of the others,
+ *		whose b is in the upper two bits of all three, lowest first
  *	Q2_K	4 words: nibble s of each: scale of the first 16 columns, of
  *		the second, min of the first, of the second
  *	Q6_K	4 words: byte s of words 0 and 1 (first 16 columns), and of 2

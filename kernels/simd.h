@@ -22,6 +22,7 @@
  *	vf_bits vi_bits		the same bits as the other kind
  *	vi_sub8			bytes; vi_mul16: the low halves of products of 16
  *				bits; vi_madd16: sums of two products of 16 bits
+ *	vi_byte(v, i)		byte i of each integer
  *	vi_lookup(t, i)		table of 16 bytes, an index in each byte
  *	vf_ldexp(x, n)		x * 2^n, n whole; both are normal numbers (or
  *				NaN both)
@@ -42,6 +43,17 @@
  *				lane i across v[i] */
 #ifndef KERNELS_SIMD_H
 #define KERNELS_SIMD_H
+
+#include <stdint.h>
+
+/* For vi_byte: a shuffle of 16 bytes that leaves byte i of each word alone (no
+ * index gives 0). */
+#define WORD_BYTE(i, w)	(i) + 4 * (w), -1, -1, -1
+#define WORDS_BYTE(i)	{ WORD_BYTE(i, 0), WORD_BYTE(i, 1), WORD_BYTE(i, 2), \
+	WORD_BYTE(i, 3) }
+static _Alignas(16) const int8_t byte_of_each[4][16] = {
+	WORDS_BYTE(0), WORDS_BYTE(1), WORDS_BYTE(2), WORDS_BYTE(3)
+};
 
 #if defined(__AVX512BW__)
 #include "simd_avx512.h"

@@ -97,6 +97,12 @@ SIMD vi vi_or(vi a, vi b) { return _mm256_or_si256(a, b); }
 SIMD vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
 SIMD vi vi_shl(vi v, unsigned n) { return _mm256_slli_epi32(v, (int)n); }
 SIMD vi vi_shr(vi v, unsigned n) { return _mm256_srli_epi32(v, (int)n); }
+SIMD vi
+vi_byte(vi v, unsigned i)
+{
+	return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(
+	    _mm_load_si128((const void *)byte_of_each[i])));
+}
 SIMD vi vi_sar(vi v, unsigned n) { return _mm256_srai_epi32(v, (int)n); }
 SIMD vi vi_max(vi a, vi b) { return _mm256_max_epi32(a, b); }
 SIMD vi vi_sub8(vi a, vi b) { return _mm256_sub_epi8(a, b); }

@@ -104,6 +104,12 @@ SIMD vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
 SIMD vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
 SIMD vi vi_shl(vi v, unsigned n) { return _mm512_slli_epi32(v, n); }
 SIMD vi vi_shr(vi v, unsigned n) { return _mm512_srli_epi32(v, n); }
+SIMD vi
+vi_byte(vi v, unsigned i)
+{
+	return _mm512_shuffle_epi8(v, _mm512_broadcast_i32x4(
+	    _mm_load_si128((const void *)byte_of_each[i])));
+}
 SIMD vi vi_sar(vi v, unsigned n) { return _mm512_srai_epi32(v, n); }
 SIMD vi vi_max(vi a, vi b) { return _mm512_max_epi32(a, b); }
 SIMD vi vi_sub8(vi a, vi b) { return _mm512_sub_epi8(a, b); }

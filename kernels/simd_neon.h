@@ -124,6 +124,12 @@ vi_lookup(const int8_t table[16], vi index)
 	    vreinterpretq_u8_s32(index)));
 }
 SIMD vi
+vi_byte(vi v, unsigned i)
+{
+	return vreinterpretq_s32_s8(vqtbl1q_s8(vreinterpretq_s8_s32(v),
+	    vld1q_u8((const void *)byte_of_each[i])));
+}
+SIMD vi
 vi_from_u8(const uint8_t *p)
 {
 	uint32_t four;
