@@ -76,10 +76,10 @@ int bench_sweep(struct bench *b, struct err *reterr);
 
 /* bench_report.c */
 int bench_report(const struct bench *b, struct err *reterr);
-/* The first test that was faster than its bound by more than a tenth, or NULL:
- * something slowed down the slices that the bound is from.  Not loading, nor
- * reading where caches may hold the weights (0 = of unknown size). */
-const struct bench_test *bench_beyond(const struct bench_tests *ts,
-    double weight_bytes, double cache_bytes);
+/* Was it faster than its bound by more than a tenth?  Then something slowed down
+ * the slices that the bound is from.  Not loading, nor reading where caches may
+ * hold the weights (0 = of unknown size). */
+int bench_is_beyond(const struct bench_test *t, double weight_bytes,
+    double cache_bytes);
 
 #endif

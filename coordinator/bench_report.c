@@ -23,6 +23,16 @@ static const struct {
 	{ ROOF_F32, "f32_gflops", "f32, Gop/s" },
 };
 
+int
+bench_is_beyond(const struct bench_test *t, double weight_bytes,
+    double cache_bytes)
+{
+	return t->kind != BENCH_LOAD &&
+	    series_median(&t->fraction) > BEYOND_NOTE &&
+	    (t->bound != ROOF_READ || (cache_bytes > 0 &&
+	    weight_bytes >= cache_bytes));
+}
+
 /* What the test would reach at its bound. */
 static double
 limit(const struct bench_test *t)
@@ -114,7 +124,7 @@ roofline_json(const struct bench *b)
 
 /* "tps" of loading is null: its speed is "gbs". */
 static json_t *
-result_json(const struct bench_test *t)
+result_json(const struct bench *b, const struct bench_test *t)
 {
 	double unit = t->kind == BENCH_LOAD ? 1e9 : 1;
 	const char *key = t->kind == BENCH_LOAD ? "gbs" : "tps";
@@ -129,6 +139,8 @@ result_json(const struct bench_test *t)
 	    json_real(series_median(&t->of_share)));
 	json_object_set_new(o, t->kind == BENCH_LOAD ? "limit_gbs" :
 	    "limit_tps", json_real(limit(t) / unit));
+	json_object_set_new(o, "disturbed", json_boolean(bench_is_beyond(t,
+	    b->weight_bytes, (double)roofline_cache_bytes(b->roof))));
 	if (t->kind == BENCH_GENERATE) {
 		json_object_set_new(o, "depth", json_integer(t->depth));
 		json_object_set_new(o, "sequences", json_integer(t->nseqs));
@@ -146,7 +158,7 @@ results_json(const struct bench *b, const struct bench_tests *ts,
 	for (i = 0; i < ts->n; i++) {
 		if (ts->t[i].speed.n == 0)
 			continue;
-		o = result_json(&ts->t[i]);
+		o = result_json(b, &ts->t[i]);
 		if (with_relative)
 			json_object_set_new(o, "relative",
 			    json_real(relative(b, &ts->t[i])));
@@ -246,32 +258,22 @@ print_machine(const struct bench *b)
 	    units_human_bytes(roofline_buffer_bytes(r), buffer), cache);
 }
 
-const struct bench_test *
-bench_beyond(const struct bench_tests *ts, double weight_bytes,
-    double cache_bytes)
-{
-	unsigned i;
-
-	for (i = 0; i < ts->n; i++)
-		if (ts->t[i].kind != BENCH_LOAD &&
-		    series_median(&ts->t[i].fraction) > BEYOND_NOTE &&
-		    (ts->t[i].bound != ROOF_READ || (cache_bytes > 0 &&
-		    weight_bytes >= cache_bytes)))
-			return &ts->t[i];
-	return NULL;
-}
-
+/* The first of them. */
 static void
 print_beyond(const struct bench *b, const struct bench_tests *ts)
 {
-	const struct bench_test *t = bench_beyond(ts, b->weight_bytes,
-	    (double)roofline_cache_bytes(b->roof));
+	const double cache_bytes = (double)roofline_cache_bytes(b->roof);
+	const struct bench_test *t;
 
-	if (t != NULL)
+	for (t = ts->t; t < ts->t + ts->n; t++) {
+		if (!bench_is_beyond(t, b->weight_bytes, cache_bytes))
+			continue;
 		printf("note: %s took more than %s gave in the slices beside "
 		    "it: something else slowed those down, and the fraction "
 		    "means nothing; run it again\n", t->name,
 		    roof_name(t->bound));
+		return;
+	}
 }
 
 /* What would make the numbers mean something else. */

@@ -40,10 +40,11 @@ xcr0(void)
 	return lo;
 }
 
-/* What no feature bit says: how memory is asked best, and whether vdpbf16ps
- * begins as often as vfmadd does (AMD; on Intel's cores half as often).  Zen 5
- * is AMD's family 1Ah, its base number 15 and the rest in bits 20 to 27; Zen 4
- * is the first one with AVX-512. */
+/* What no feature bit says of AMD's cores: how memory is asked best, and that
+ * vdpbf16ps begins as often as vfmadd does (measured on Zen 4 and Zen 5; half as
+ * often on an Intel).  Zen 5 is AMD's family 1Ah, its base number 15 and the
+ * rest in bits 20 to 27; Zen 4 is the first one with AVX-512, and has it with
+ * BF16. */
 static uint32_t
 core_flags(int has_avx512)
 {
@@ -53,7 +54,7 @@ core_flags(int has_avx512)
 	    c != signature_AMD_ecx || d != signature_AMD_edx)
 		return 0;
 	__get_cpuid(1, &a, &b, &c, &d);
-	return CPU_QUICK_BF16 |
+	return (has_avx512 ? CPU_QUICK_BF16 : 0) |
 	    ((a >> 8 & 15) + (a >> 20 & 255) >= 0x1a ? CPU_ONE_STREAM :
 	    has_avx512 ? CPU_FOLLOWS : CPU_ASK_ONCE);
 }

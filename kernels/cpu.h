@@ -14,9 +14,9 @@ enum cpu_flag {
 	CPU_DOTPROD = 1u << 9,
 	CPU_I8MM = 1u << 10,
 	CPU_ARM_BF16 = 1u << 11,
-	CPU_QUICK_BF16 = 1u << 15,	/* AVX512_BF16's dot products as often
-					 * as multiplications of floats */
-	/* How few rows' weights are asked for (mat_reading.h), of AMD's cores: */
+	CPU_QUICK_BF16 = 1u << 15,	/* AVX512_BF16's dot products begin as
+					 * often as products of floats */
+	/* How few rows' weights are asked for (mat_reading.h), AMD's cores: */
 	CPU_ASK_ONCE = 1u << 16,	/* before Zen 4: as on Zen 3 */
 	CPU_FOLLOWS = 1u << 17,		/* Zen 4 */
 	CPU_ONE_STREAM = 1u << 18	/* from Zen 5 on */

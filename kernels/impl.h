@@ -1,4 +1,5 @@
-/* kernels/impl.h - what the variants must do exactly as the reference does.
+/* kernels/impl.h - what the variants must do exactly as the reference does, and
+ * what they share.
  * Included by the .c files of this folder only. */
 #ifndef KERNELS_IMPL_H
 #define KERNELS_IMPL_H
@@ -18,6 +19,15 @@
 #else
 #define UNROLL	_Pragma("GCC unroll 16")
 #endif
+
+/* For vi_byte: a shuffle of 16 bytes that leaves byte i of each word alone (no
+ * index gives 0). */
+#define WORD_BYTE(i, w)	(i) + 4 * (w), -1, -1, -1
+#define WORDS_BYTE(i)	{ WORD_BYTE(i, 0), WORD_BYTE(i, 1), WORD_BYTE(i, 2), \
+	WORD_BYTE(i, 3) }
+static _Alignas(16) const int8_t byte_of_each[4][16] = {
+	WORDS_BYTE(0), WORDS_BYTE(1), WORDS_BYTE(2), WORDS_BYTE(3)
+};
 
 /* Part i of n rows in nparts, as even as can be: a tile of few rows waits for its
  * own sums. */

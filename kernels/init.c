@@ -55,16 +55,22 @@ spread_row(uint64_t nbytes)
 }
 
 uint64_t
-act_row_bytes(enum act_type t, uint64_t k)
+act_bytes(enum act_type t, uint64_t k)
 {
 	switch (t) {
 	case ACT_Q8:
-		return spread_row(k / 32 * sizeof(struct act_q8));
+		return k / 32 * sizeof(struct act_q8);
 	case ACT_BF16:
-		return spread_row(act_bf16_bytes(k));
+		return ALIGN_UP(k, 2) * sizeof(uint16_t);
 	default:
-		return spread_row(k * sizeof(float));
+		return k * sizeof(float);
 	}
+}
+
+uint64_t
+act_row_bytes(enum act_type t, uint64_t k)
+{
+	return spread_row(act_bytes(t, k));
 }
 
 uint64_t

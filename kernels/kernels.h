@@ -12,7 +12,7 @@
 
 #include "quant.h"
 
-/* How matmul wants its activations. */
+/* How a row of activations lies, which is how some matmul wants it. */
 enum act_type {
 	ACT_F32,		/* float x[k] */
 	ACT_Q8,			/* struct act_q8 blocks: see below */
@@ -44,14 +44,9 @@ struct act_q8 {
 };
 _Static_assert(sizeof(struct act_q8) == 48, "act_q8");
 
-/* Of k activations in BF16. */
-static inline uint64_t
-act_bf16_bytes(uint64_t k)
-{
-	return ALIGN_UP(k, 2) * sizeof(uint16_t);
-}
-
-/* Bytes from one row of k activations to the next, a multiple of 64. */
+/* Bytes of k activations, and from one row of them to the next: a multiple of
+ * 64. */
+uint64_t act_bytes(enum act_type t, uint64_t k);
 uint64_t act_row_bytes(enum act_type t, uint64_t k);
 
 /* Weights of one matrix, W (n rows x k columns), y = x W^T.  Packed by the
@@ -181,8 +176,8 @@ struct kernels {
 	/* The same with less error, for more than twice the time. */
 	void (*quantize_q8_fine)(struct act_q8 *dst, const float *x,
 	    uint32_t k);
-	/* x (k) rounded to nearest even; denormal numbers become 0.  Writes
-	 * act_bf16_bytes(k). */
+	/* x (k) rounded to nearest even; denormal numbers become 0.  An odd k
+	 * is the row's last: a zero follows. */
 	void (*round_bf16)(uint16_t *dst, const float *x, uint32_t k);
 	/* y[i] = x[i] / sqrt(mean(x^2) + eps) * w[i]; y may be x.  w (k). */
 	void (*rms_norm)(float *y, const float *x, const float *w, uint32_t k,

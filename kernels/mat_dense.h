@@ -1,7 +1,7 @@
-/* kernels/mat_dense.h - template: F32, F16 and BF16 weights times float
- * activations.  Owns: the order of sums.  Included by a variant's file, which
- * has said DENSE_NR and DENSE_NT: vectors of rows in a panel and most rows of
- * activations in a tile.
+/* kernels/mat_dense.h - template: F32, F16 and BF16 weights times activations
+ * that are floats, or BF16 in pairs.  Owns: the order of sums.  Included by a
+ * variant's file, which has said DENSE_NR and DENSE_NT: vectors of rows in a
+ * panel and most rows of activations in a tile.
  *
  * A panel holds DENSE_PANEL rows, interleaved: for each k, one element of each.
  * An element of y is one lane of one accumulator, a fused sum over ascending
@@ -10,8 +10,8 @@
  *
  * With DENSE_PAIRS the file's only type is BF16, times activations in BF16: of
  * each row two neighbours are a word of 32 bits (k is padded with a zero), and
- * words go the way of floats, but that vf_dot_bf16 multiplies them.  It takes
- * the upper neighbour first and denormal numbers for 0. */
+ * words go the way of floats, but that vf_dot_bf16 multiplies them: within a
+ * pair the upper neighbour comes first, and denormal numbers are 0. */
 #ifndef KERNELS_MAT_DENSE_H
 #define KERNELS_MAT_DENSE_H
 
@@ -34,7 +34,7 @@ enum dense_kind { DENSE_WORDS, DENSE_F16, DENSE_BF16 };
 
 #ifdef DENSE_PAIRS
 #define DENSE_ACT	ACT_BF16
-enum { DENSE_WORD = 2 };	/* columns in a word */
+enum { DENSE_WORD = 2 };	/* columns */
 
 SIMD enum dense_kind
 dense_kind(enum quant_type type)

@@ -160,7 +160,7 @@ few_ask(const struct reading *rd, const uint8_t *near, const uint8_t *far,
 {
 	uint32_t i;
 
-	if (rd->once)
+	if (rd->unkept)
 		for (i = 0; i < n; i += CACHELINE)
 			prefetch_once(near + i);
 	else

@@ -11,12 +11,13 @@
 
 #if defined(SIMD_VL) && defined(MAT_SUFFIX)
 
-/* So many panels side by side; of each the line `near` bytes ahead, once if no
- * cache behind L1 is to keep it, and for L2, which has room for more requests
- * than L1, the one `far` bytes ahead, if not 0. */
+/* So many panels side by side; of each the lines `near` bytes ahead (0: those of
+ * a block when it begins), unkept if no cache behind L1 is to keep them, and
+ * for L2, which has room for more requests than L1, those `far` bytes ahead, if
+ * not 0. */
 struct reading {
 	uint32_t streams, near, far;
-	int once;
+	int unkept;
 };
 
 enum { FEW_STREAMS = 4 };	/* at most */
@@ -33,11 +34,12 @@ enum reader {
 	 * four 17.5, and asked for twice 16.4. */
 	READER_ONCE,
 	/* Zen 4 follows one stream by itself, as long as the work on a block is
-	 * little: of 29 (Q4_0), four streams asked for once gave 15.5, one
-	 * 20.7, one that is left alone 28.4.  A block's own lines, asked for
-	 * when it begins, and the next page's first lines give Q8_0 28.1
-	 * instead of 24.6.  A core that is busier looks ahead too little: two
-	 * rows of Q4_K 18.7 alone, 29.1 told in time. */
+	 * little, and what is asked for at a middle distance only disturbs it:
+	 * of 29 (Q4_0), four streams asked for once gave 15.5, one 20.7, one
+	 * of whose blocks nothing but their own lines is asked for 29.1.  With
+	 * those 1024 to 1536 bytes ahead for L2, Q8_0 has 28.8 instead of 22.6
+	 * (26.7 without its own).  A core that is busier looks ahead too
+	 * little: two rows of Q4_K 18.7, but 29.1 told in time. */
 	READER_FOLLOWS,
 	/* Zen 5 takes one stream, too, but wants to be asked: of 39, four
 	 * streams asked for twice gave 26, one 36.5.  L3 takes what L2 lets go
@@ -55,8 +57,8 @@ reader_of(uint32_t cpu_flags)
 }
 
 /* Is the work on a block so little that a core can follow a stream meanwhile?
- * Blocks of 256 columns are more work than those of 32, and with a table still
- * more. */
+ * Blocks of 256 columns are more work than those of 32, IQ4_XS's most: it looks
+ * up its values, too, and takes its scales apart for each 32. */
 static inline int
 reading_is_light(enum quant_type type, uint32_t m)
 {
@@ -71,9 +73,9 @@ enum { READER_ONE_ROWS = 5 };
 static inline const struct reading *
 reading_for(enum reader core, enum quant_type type, uint32_t m)
 {
-	/* Blocks of 256 columns are more work a byte: what is left alone stays
-	 * so, what is asked for has to be so sooner. */
-	const int super = pack_geometry(type).block > 32;
+	/* Blocks of 256 columns are more work a byte: Zen 4's second requests
+	 * come in the way of it, Zen 5 has to ask sooner. */
+	const int by256 = pack_geometry(type).block > 32;
 	static const struct reading several = { FEW_STREAMS, 1024, 2048, 0 },
 	    asked_once = { FEW_STREAMS, 1536, 0, 0 },
 	    followed[] = { { 1, 0, 1536, 0 }, { 1, 0, 0, 0 } },
@@ -84,9 +86,9 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	case READER_ONCE:
 		return &asked_once;
 	case READER_FOLLOWS:
-		return reading_is_light(type, m) ? &followed[super] : &told;
+		return reading_is_light(type, m) ? &followed[by256] : &told;
 	case READER_ONE:
-		return m > READER_ONE_ROWS ? &asked_once : &one[super];
+		return m > READER_ONE_ROWS ? &asked_once : &one[by256];
 	default:
 		return &several;
 	}

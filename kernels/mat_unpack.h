@@ -96,9 +96,9 @@ bit_pair(vi v, unsigned g, unsigned to)
 	return vi_and(v, vi_set(0x03030303 << to));
 }
 
-/* What the sub-blocks of a panel's block of 256 columns share: d, what minimums
- * are multiples of, and sixes, those of sub-block s in byte s % 4 of [s / 4].
- * What the type does not have is not there. */
+/* What the sub-blocks of a panel's block of 256 columns share: d (Q3_K's less
+ * than 0, see there), m = -dmin, and sixes, those of sub-block s in byte s % 4
+ * of [s / 4].  What the type does not have is not there. */
 struct super {
 	vf d[MAT_NR], m[MAT_NR];
 	vi a[2][MAT_NR], b[2][MAT_NR];
@@ -245,7 +245,7 @@ unpack_q6_k(struct mat_block *c, const struct super *sup, struct block_at at,
 		    first + 4 + g / 4), g % 4, 4));
 }
 
-/* Of the block at p. */
+/* Of the block at p; nothing where blocks are of 32. */
 SIMD void
 unpack_super(enum quant_type type, struct super *ret, const uint8_t *p)
 {

@@ -44,17 +44,6 @@
 #ifndef KERNELS_SIMD_H
 #define KERNELS_SIMD_H
 
-#include <stdint.h>
-
-/* For vi_byte: a shuffle of 16 bytes that leaves byte i of each word alone (no
- * index gives 0). */
-#define WORD_BYTE(i, w)	(i) + 4 * (w), -1, -1, -1
-#define WORDS_BYTE(i)	{ WORD_BYTE(i, 0), WORD_BYTE(i, 1), WORD_BYTE(i, 2), \
-	WORD_BYTE(i, 3) }
-static _Alignas(16) const int8_t byte_of_each[4][16] = {
-	WORDS_BYTE(0), WORDS_BYTE(1), WORDS_BYTE(2), WORDS_BYTE(3)
-};
-
 #if defined(__AVX512BW__)
 #include "simd_avx512.h"
 #elif defined(__AVX2__)

@@ -19,8 +19,10 @@ round_bf16(uint16_t *dst, const float *x, uint32_t k)
 
 	for (i = 0; i + SIMD_VL <= k; i += SIMD_VL)
 		vf_to_bf16(dst + i, vf_load(x + i));
+	if (i == k)
+		return;
 	vf_to_bf16(tail, vf_load_n(x + i, k - i));
-	memcpy(dst + i, tail, act_bf16_bytes(k) - i * sizeof(*tail));
+	memcpy(dst + i, tail, act_bytes(ACT_BF16, k - i));
 }
 
 void

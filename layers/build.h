@@ -13,8 +13,8 @@ struct build {
 	uint32_t cap_ops, cap_tensors;
 	tensor_id rope_table[2];	/* of all layers, or of local ones */
 	tensor_id residual;	/* first sum of a stage with an input */
-	struct { tensor_id x, as[ACT_NTYPES]; } made;	/* last x rounded,
-							 * or NO_TENSOR */
+	struct { tensor_id x, as[ACT_NTYPES]; } made;	/* of x, while it is x:
+							 * NO_TENSOR = not yet */
 	uint32_t rows;		/* of new tensors: batch_rows, head_rows */
 	int experts;		/* ops are on the experts' rows, */
 	tensor_id routes;	/* which follow from these */

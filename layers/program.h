@@ -47,7 +47,7 @@ enum storage {
 
 struct tensor {
 	enum storage store;
-	enum act_type act;
+	enum act_type act;	/* how its rows lie */
 	uint32_t cols;
 	uint32_t rows;		/* most rows: batch_rows or head_rows, or the
 				 * experts' */

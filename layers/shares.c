@@ -71,7 +71,8 @@ collide(const struct op *a, const struct op *b)
 	return 0;
 }
 
-/* Units of columns that an op by columns can be cut at. */
+/* Units of columns that an op by columns can be cut at: 32 activations are a
+ * block of 8 bits, and pairs of BF16 stay whole. */
 static uint32_t
 unit_of(const struct op *op)
 {

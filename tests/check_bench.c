@@ -150,7 +150,7 @@ bench(const struct kernels *tables, uint32_t ntables, const char *type)
 		}
 	for (t = 0; t < ntables && (type == NULL ||
 	    strcasecmp(type, "rows") == 0); t++, n++)
-		if (t == 0 || strcmp(tables[t].name, tables[t - 1].name))
+		if (t == 0 || tables[t].rms_norm != tables[t - 1].rms_norm)
 			bench_rows(&tables[t]);
 	for (t = 1; t < ntables && (type == NULL ||
 	    strcasecmp(type, "attn") == 0); t++, n++)

@@ -158,6 +158,13 @@ for mask in $masks; do
 		holds --batch 7 $(sessions 3 cpu,threads=1)
 	done
 done
+# And BF16 by products of floats in AVX-512, where the best is other products.
+if [ "$(uname -m)" != aarch64 ]; then
+	export STRADDLE_CPU_MASK=avx2+avx512_vnni
+	begin "bf16, $STRADDLE_CPU_MASK" "$T/bf16.gguf"
+	holds --batch 1
+	holds --batch 7 $(sessions 3 cpu,threads=1)
+fi
 ROWS=224
 
 export STRADDLE_CPU_MASK=0

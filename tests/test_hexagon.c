@@ -18,6 +18,7 @@
 #include "../shm/event.h"
 #include "../worker/confine.h"
 #include "../worker/hexagon_domain.h"
+#include "../worker/hexagon_ops.h"
 #include "../worker/pool.h"
 #include "../worker/stage_priv.h"
 #include "line.h"
@@ -105,7 +106,7 @@ END_TEST
 START_TEST(a_domain_makes_the_logits_of_the_cpu)
 {
 	static const uint32_t types[] = { QUANT_Q8_0, QUANT_Q4_0,
-	    QUANT_IQ4_NL, QUANT_MXFP4, QUANT_Q5_0, QUANT_F16 };
+	    QUANT_IQ4_NL, QUANT_MXFP4, QUANT_Q5_0, QUANT_F16, QUANT_BF16 };
 	static struct line cpu, dsp, mixed;
 	struct line_conf lc;
 	unsigned i;
@@ -171,6 +172,26 @@ START_TEST(every_family_is_near_the_cpus)
 		    "%g", families[i].name, nmse(&cpu, &dsp));
 		line_close(&cpu);
 		line_close(&dsp);
+	}
+}
+END_TEST
+
+START_TEST(activations_in_bf16_are_the_hosts)
+{
+	static const enum op_kind kinds[] = { OP_QUANTIZE, OP_MOE_ROWS };
+	struct tensor t = { .act = ACT_BF16 };
+	struct program p = { .t = &t, .ntensors = 1 };
+	char reason[REASON_LEN];
+	unsigned i;
+
+	for (i = 0; i < NITEMS(kinds); i++) {
+		struct op op = { .kind = kinds[i] };
+
+		t.act = ACT_BF16;
+		ck_assert(!hexagon_supports(NULL, &p, &op, reason));
+		ck_assert_ptr_nonnull(strstr(reason, "BF16"));
+		t.act = ACT_Q8;
+		ck_assert(hexagon_supports(NULL, &p, &op, reason));
 	}
 }
 END_TEST
@@ -391,6 +412,7 @@ main(void)
 	const TTest *const tests[] = {
 		logits_do_not_depend_on_domains_batches_or_rows,
 		a_domain_makes_the_logits_of_the_cpu,
+		activations_in_bf16_are_the_hosts,
 		every_family_is_near_the_cpus,
 		a_bad_status_names_op_and_tensor,
 		a_domain_refuses_what_its_addresses_cannot_hold,

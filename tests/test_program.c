@@ -537,7 +537,7 @@ START_TEST(kernels_that_round_differently_do_not_share)
 }
 END_TEST
 
-/* Ops that round to 8 bits: all, and those that do it finely. */
+/* Ops that round: all, and those that do it finely. */
 static unsigned
 count_fine(const struct program *p, unsigned *ret_all)
 {

@@ -97,9 +97,9 @@ hexagon_supports(void *arg, const struct program *p, const struct op *op,
 		    "precision are the host's");
 	case OP_QUANTIZE:
 	case OP_MOE_ROWS:
-		/* Who asks for the kind alone has no tensors. */
+		/* A probe asks with an empty program. */
 		if (op->out < p->ntensors && p->t[op->out].act == ACT_BF16)
-			return no(reason, "BF16 is for products on the host");
+			return no(reason, "no kernel for activations in BF16");
 		break;
 	case OP_KV_STORE:
 	case OP_ATTENTION:

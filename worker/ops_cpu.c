@@ -97,10 +97,9 @@ static void
 op_quantize(const struct ops_ctx *c, const struct op *op, uint64_t r,
     uint32_t c0, uint32_t c1)
 {
-	const uint32_t at = c->p->t[op->out].act == ACT_Q8 ?
-	    c0 / 32 * sizeof(struct act_q8) : c0 * sizeof(uint16_t);
+	uint8_t *out = row_at(c, op->out, r);
 
-	ops_round(c, op, (uint8_t *)row_at(c, op->out, r) + at,
+	ops_round(c, op, out + act_bytes(c->p->t[op->out].act, c0),
 	    (const float *)row_at(c, op->in[0], r) + c0, c1 - c0);
 }
 
