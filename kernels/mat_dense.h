@@ -304,12 +304,13 @@ matmul_dense(float *y, uint64_t ldy, const void *x, const struct mat *w,
 	}
 }
 
-/* Element by element; in pieces of k that keep the panel's part in L1. */
+/* Word by word; in pieces of k that keep the panel's part in L1. */
 SIMD void
 pack_dense(enum quant_type type, uint8_t *dst, const uint8_t *src,
     uint32_t row0, uint32_t nrows, uint32_t k)
 {
 	const uint32_t size = type == QUANT_F32 ? 4 : 2;
+	const uint32_t word = size * DENSE_WORD, n = k / DENSE_WORD;
 	const uint64_t row_bytes = (uint64_t)k * size;
 	const uint64_t packed_bytes = dense_row_bytes(type, k);
 	uint32_t j, r, i, i0, have;
@@ -321,12 +322,16 @@ pack_dense(enum quant_type type, uint8_t *dst, const uint8_t *src,
 		have = MIN(nrows - j, DENSE_PANEL);
 		if (have < DENSE_PANEL || packed_bytes > row_bytes)
 			memset(panel, 0, DENSE_PANEL * packed_bytes);
-		for (i0 = 0; i0 < k; i0 += 64)
+		for (i0 = 0; i0 < n; i0 += 64)
 			for (r = 0; r < have; r++)
-				for (i = i0; i < MIN(i0 + 64, k); i++)
-					memcpy(panel + dense_at(r, i, size),
-					    rows + r * row_bytes +
-					    (uint64_t)i * size, size);
+				for (i = i0; i < MIN(i0 + 64, n); i++)
+					memcpy(panel + ((uint64_t)i *
+					    DENSE_PANEL + r) * word, rows +
+					    r * row_bytes + (uint64_t)i * word,
+					    word);
+		for (r = 0; r < have && n * DENSE_WORD < k; r++)
+			memcpy(panel + dense_at(r, k - 1, size), rows +
+			    (r + 1) * row_bytes - size, size);
 	}
 }
 

@@ -57,13 +57,12 @@ reader_of(uint32_t cpu_flags)
 }
 
 /* Is the work on a block so little that a core can follow a stream meanwhile?
- * Blocks of 256 columns are more work than those of 32, IQ4_XS's most: it looks
- * up its values, too, and takes its scales apart for each 32. */
+ * Two rows of Q8_0 are, one of IQ4_XS is not: it looks up its values and takes
+ * its scales apart for each 32 columns. */
 static inline int
 reading_is_light(enum quant_type type, uint32_t m)
 {
-	return pack_geometry(type).block == 32 ? m <= 2 :
-	    m == 1 && type != QUANT_IQ4_XS;
+	return m == 1 ? type != QUANT_IQ4_XS : m == 2 && type == QUANT_Q8_0;
 }
 
 /* More rows than these do not wait for memory: panels side by side share each
