@@ -46,7 +46,7 @@ xcr0(void)
  * rest in bits 20 to 27; Zen 4 is the first one with AVX-512, and has it with
  * BF16. */
 static uint32_t
-core_flags(int has_avx512)
+core_flags(int has512)
 {
 	uint32_t a, b, c, d;
 
@@ -54,9 +54,9 @@ core_flags(int has_avx512)
 	    c != signature_AMD_ecx || d != signature_AMD_edx)
 		return 0;
 	__get_cpuid(1, &a, &b, &c, &d);
-	return (has_avx512 ? CPU_QUICK_BF16 : 0) |
+	return (has512 ? CPU_QUICK_BF16 : 0) |
 	    ((a >> 8 & 15) + (a >> 20 & 255) >= 0x1a ? CPU_ONE_STREAM :
-	    has_avx512 ? CPU_FOLLOWS : CPU_ASK_ONCE);
+	    has512 ? CPU_FOLLOWS : CPU_ASK_ONCE);
 }
 
 static uint32_t
@@ -67,17 +67,19 @@ detect(void)
 	    bit_AVX512VL;
 	const uint32_t avx_vnni = 1u << 4;	/* not named by GCC 12 */
 	uint32_t a, b, c, d, a1 = 0, b1, c1, d1, flags;
+	int has512;
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || (c & need1) != need1 ||
 	    (xcr0() & 0x06) != 0x06 ||
 	    !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2))
 		return 0;
-	flags = CPU_AVX2 | core_flags((b & need512) == need512);
+	has512 = (b & need512) == need512;
+	flags = CPU_AVX2 | core_flags(has512);
 	if (a < 1 || !__get_cpuid_count(7, 1, &a1, &b1, &c1, &d1))
 		a1 = 0;
 	if (a1 & avx_vnni)
 		flags |= CPU_AVX_VNNI;
-	if ((b & need512) != need512 || (xcr0() & 0xe6) != 0xe6)
+	if (!has512 || (xcr0() & 0xe6) != 0xe6)
 		return flags;
 	if (c & bit_AVX512VNNI)
 		flags |= CPU_AVX512_VNNI;

@@ -125,13 +125,14 @@ activations(struct build *b, tensor_id x, enum act_type act)
 
 	if (act == ACT_F32)
 		return x;
-	if (b->made.x == x && b->made.as[act] != NO_TENSOR)
+	if (b->made.x != x)
+		for (i = 0; i < ACT_NTYPES; i++)
+			b->made.as[i] = NO_TENSOR;
+	b->made.x = x;
+	if (b->made.as[act] != NO_TENSOR)
 		return b->made.as[act];
-	for (i = 0; i < ACT_NTYPES && b->made.x != x; i++)
-		b->made.as[i] = NO_TENSOR;
 	y = new_tensor(b, STORE_SCRATCH, act, b->p->t[x].cols);
 	b_op(b, OP_QUANTIZE, y, x, NO_TENSOR)->fine = rounds_finely(b);
-	b->made.x = x;
 	b->made.as[act] = y;
 	return y;
 }

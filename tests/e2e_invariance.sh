@@ -71,6 +71,13 @@ is_equal()
 	is_success && cmp "$first" "$T/other.f32" 2>>"$ERR"
 }
 
+# Of two blocks of keys: in many batches and sessions, and row by row.
+two_runs()
+{
+	holds --batch 1
+	holds --batch 7 $(sessions 3 cpu,threads=1)
+}
+
 # What every model and every kernel variant must hold.
 short_list()
 {
@@ -137,8 +144,7 @@ ROWS=96
 for type in q4_1 q5_0 q5_1 iq4_nl mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_xs; do
 	make_model $type $type
 	begin "$type" "$T/$type.gguf"
-	holds --batch 1
-	holds --batch 7 $(sessions 3 cpu,threads=1)
+	two_runs
 done
 ROWS=224
 
@@ -154,16 +160,14 @@ for mask in $masks; do
 	    q3_k q4_k q5_k q6_k iq4_xs; do
 		ROWS=96
 		begin "$type, $mask" "$T/$type.gguf"
-		holds --batch 1
-		holds --batch 7 $(sessions 3 cpu,threads=1)
+		two_runs
 	done
 done
 # And BF16 by products of floats in AVX-512, where the best is other products.
 if [ "$(uname -m)" != aarch64 ]; then
 	export STRADDLE_CPU_MASK=avx2+avx512_vnni
 	begin "bf16, $STRADDLE_CPU_MASK" "$T/bf16.gguf"
-	holds --batch 1
-	holds --batch 7 $(sessions 3 cpu,threads=1)
+	two_runs
 fi
 ROWS=224
 
