@@ -3,12 +3,17 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../shm/event.h"
 #include "session.h"
 
 #define LOOK_NS		UINT64_C(250000000)
+
+/* Who waits for a device looks up ten times a second, and then waits for its
+ * turn where others are busy: running is who runs at so many looks. */
+enum { RUNNING_LOOKS = 10, RUNNING_APART_NS = 7000000 };
 
 static uint32_t
 used(const struct region *ring)
@@ -105,6 +110,20 @@ process_state(const struct session *s)
 	return end != NULL && end[1] == ' ' ? end[2] : '?';
 }
 
+static char
+state_that_lasts(const struct session *s)
+{
+	const struct timespec apart = { .tv_nsec = RUNNING_APART_NS };
+	char state = process_state(s);
+	unsigned i;
+
+	for (i = 1; state == 'R' && i < RUNNING_LOOKS; i++) {
+		nanosleep(&apart, NULL);
+		state = process_state(s);
+	}
+	return state;
+}
+
 static const char *
 in_words(char state)
 {
@@ -121,7 +140,7 @@ in_words(char state)
 }
 
 static int
-hangs(struct sessions *ss, unsigned i, char state, struct err *reterr)
+hangs(struct sessions *ss, unsigned i, struct err *reterr)
 {
 	const struct watch *w = &ss->watch[i];
 	uint64_t pass = watch_pass(w, ss->rows);
@@ -142,7 +161,7 @@ hangs(struct sessions *ss, unsigned i, char state, struct err *reterr)
 	    "hangs: nothing has moved for %.1f s%s (%s%s)", s->name,
 	    in_device ? "device " : "worker", in_device ?
 	    s->plan->conf->device : "", (double)w->still_ns / 1e9, measured,
-	    in_device ? "its worker is " : "", in_words(state));
+	    in_device ? "its worker is " : "", in_words(state_that_lasts(s)));
 }
 
 int
@@ -168,7 +187,7 @@ sessions_look(struct sessions *ss, struct err *reterr)
 		if ((state = process_state(&ss->s[i])) == 't')
 			ss->watch[i].still_ns = 0;
 		else if (state == 'T' || ss->watch[i].still_ns >= limit)
-			return hangs(ss, i, state, reterr);
+			return hangs(ss, i, reterr);
 	}
 	return 0;
 }
