@@ -6,6 +6,7 @@ enum { MAT_NR = 2, MAT_NT = 6 };
 #define MAT_EACH_NT(m, a, b) \
 	m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6)
 #define MAT_SUFFIX	"_i8mm"
+#define MAT_SQUARE
 #define MAT_ISA		"mat_i8mm.h"
 
 #include "mat.h"

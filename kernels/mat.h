@@ -8,6 +8,9 @@
  *			dot[t][r] += q[g][r] . (group g0 + g of act_of(a, t)),
  *			g < n, n = 4 or 8.  With MAT_ARRANGED defined it also
  *			says how q lies for tiles: see below
+ *			Defining MAT_BY_LANES it says itself how sums begin
+ *			and are scaled, for mat_tile.h's own
+ *	MAT_SQUARE	where defined: sums of tiles lie as in mat_square.h
  *	MAT_SPLIT	where defined: 8; mat_arrange() makes two bytes of a
  *			weight of DOT_128, the second in q[g + 8]
  *	FEW_MOST	where defined: rows up to which mat_few.h does them
@@ -114,9 +117,9 @@ _Static_assert(MAT_NT >= 3, "tiles of one row");
  * there is no mat_dot_one, is as in mat_unpack.h. */
 #ifndef MAT_ARRANGED
 SIMD void
-mat_arrange(enum dot_kind kind, struct mat_block *c)
+mat_arrange(struct mat_traits tr, struct mat_block *c)
 {
-	(void)kind;
+	(void)tr;
 	(void)c;
 }
 
@@ -173,7 +176,7 @@ mat_unpack(enum quant_type type, struct mat_block *c,
 			c->q[g][r] = vi_sub8(c->q[g][r],
 			    vi_set(tr.offset * 0x01010101));
 	}
-	mat_arrange(tr.dot, c);
+	mat_arrange(tr, c);
 	if (SIMD_ACT_BIAS == 0)
 		return;
 	mat_start(tr.dot, c->start[0], c->q, 0, sub16 ? 4 : 8);

@@ -65,11 +65,11 @@ split(vi q, vi *low, vi *high)
 }
 
 SIMD void
-mat_arrange(enum dot_kind kind, struct mat_block *c)
+mat_arrange(struct mat_traits tr, struct mat_block *c)
 {
 	unsigned g, r;
 
-	if (kind != DOT_128)
+	if (tr.dot != DOT_128)
 		return;
 	UNROLL
 	for (g = 0; g < 8; g++)

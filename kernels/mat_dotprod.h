@@ -43,4 +43,67 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 }
 #endif
 
+/* Vector operations are what a tile waits for, and loads are none.  So sums are
+ * loaded where they begin, not copied; and a block's scales come by one load, to
+ * be multiplied with by their lanes: fma would write over d0, and want a copy of
+ * it for each sum. */
+#define MAT_BY_LANES
+
+SIMD vi
+mat_begin(void)
+{
+	static const int32_t from[4] = { ACT_MAGIC_BITS, ACT_MAGIC_BITS,
+	    ACT_MAGIC_BITS, ACT_MAGIC_BITS };
+	vi v;
+
+	__asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(from));
+	return v;
+}
+
+SIMD vf
+dot_less_magic(vi dot)
+{
+	return vf_sub(vf_bits(dot), vf_set(ACT_MAGIC));
+}
+
+/* Two loops: a core that takes instructions in their order has others to do
+ * until a product is there. */
+SIMD void
+rows_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
+    const struct acts *a, const vf d[MAT_NR])
+{
+	vf y[MAT_NT][MAT_NR];
+	unsigned t, r;
+
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			y[t][r] = vmulq_laneq_f32(dot_less_magic(dot[t][r]),
+			    vld1q_f32(&act_of(a, t)->d), 0);
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			acc[t][r] = vf_fma(y[t][r], d[r], acc[t][r]);
+}
+
+SIMD void
+rows_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a, unsigned i,
+    const vf m[MAT_NR])
+{
+	unsigned t, r;
+
+	UNROLL
+	for (t = 0; t < nt; t++) {
+		float32x4_t x = vld1q_f32(&act_of(a, t)->d);
+
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			acc[t][r] = i == 0 ?
+			    vfmaq_laneq_f32(acc[t][r], m[r], x, 2) :
+			    vfmaq_laneq_f32(acc[t][r], m[r], x, 3);
+	}
+}
+
 #endif

@@ -132,7 +132,7 @@ few_step(enum quant_type type, vf acc[][MAT_NR], const struct mat_block *w,
 			dot[0][r] = vi_set(x->start[i]);
 		mat_dot_one(tr.dot, dot, w->q + i * n, &a, i * n, n);
 		if (!few_apart(type)) {
-			mat_scale(1, acc, dot, &a, w->d[i]);
+			tile_scale(1, acc, dot, &a, w, i);
 			continue;
 		}
 		UNROLL
@@ -141,7 +141,7 @@ few_step(enum quant_type type, vf acc[][MAT_NR], const struct mat_block *w,
 			    w->by[i][r]));
 	}
 	if (few_apart(type))
-		mat_scale(1, acc, sum, &a, w->d[0]);
+		tile_scale(1, acc, sum, &a, w, 0);
 	mat_mins(tr.scale, 1, acc, w, &a);
 }
 

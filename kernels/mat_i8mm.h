@@ -3,8 +3,8 @@
  *
  * smmla: two rows by two rows, 8 columns each, gives four sums.  So for tiles
  * the vectors of groups g and g + 1 of four rows become rows 0 and 1, and rows
- * 2 and 3, of 8 columns; and the sums, two rows of weights by two rows of
- * activations until the end, then become rows again.  One row: sdot. */
+ * 2 and 3, of 8 columns, and its sums are those of mat_square.h.  One row:
+ * sdot. */
 #ifdef MAT_SUFFIX
 
 #define MAT_ARRANGED
@@ -13,13 +13,25 @@
 _Static_assert(MAT_NT % 2 == 0, "rows of activations go in pairs");
 _Static_assert(SIMD_ACT_BIAS == 0, "mat_start has one row of q arranged");
 
+/* Each of four scales twice. */
 SIMD void
-mat_arrange(enum dot_kind kind, struct mat_block *c)
+twice(vf ret[2][MAT_NR], const vf v[MAT_NR])
+{
+	unsigned r;
+
+	UNROLL
+	for (r = 0; r < MAT_NR; r++) {
+		ret[0][r] = vf_zip_lo(v[r], v[r]);
+		ret[1][r] = vf_zip_hi(v[r], v[r]);
+	}
+}
+
+SIMD void
+mat_arrange(struct mat_traits tr, struct mat_block *c)
 {
 	unsigned g, r;
 	vi low;
 
-	(void)kind;
 	UNROLL
 	for (g = 0; g < 8; g += 2) {
 		UNROLL
@@ -30,6 +42,13 @@ mat_arrange(enum dot_kind kind, struct mat_block *c)
 			c->q[g][r] = low;
 		}
 	}
+	twice(c->dd[0], c->d[0]);
+	if (tr.scale == SCALE_SUB16)
+		twice(c->dd[1], c->d[1]);
+	if (tr.scale == SCALE_MIN || tr.scale == SCALE_MIN16)
+		twice(c->mm[0], c->m[0]);
+	if (tr.scale == SCALE_MIN16)
+		twice(c->mm[1], c->m[1]);
 }
 
 SIMD int32_t
@@ -41,8 +60,7 @@ mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
 	return ((const int8_t *)q)[r % 2 * 8 + i % 8];
 }
 
-/* Columns 4 g ... 4 g + 7 of rows t and t + 1; an odd last row is its own
- * neighbour. */
+/* Columns 4 g ... 4 g + 7 of rows t and t + 1. */
 SIMD int8x16_t
 act_pair(const struct acts *a, unsigned nt, unsigned t, unsigned g)
 {
@@ -52,67 +70,38 @@ act_pair(const struct acts *a, unsigned nt, unsigned t, unsigned g)
 	    vld1_s8(act_of(a, t + 1)->q + g * 4));
 }
 
-/* Sums of four rows of weights by two of activations: [h] is rows 2 h and
- * 2 h + 1. */
-struct square {
-	vi sum[2];
-};
-
 SIMD void
-smmla(unsigned nt, struct square s[MAT_NT / 2][MAT_NR], const vi q[][MAT_NR],
+smmla(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
     const struct acts *a, unsigned g0, unsigned n)
 {
 	unsigned t, r, g, h;
 
 	UNROLL
-	for (g = 0; g < n; g += 2) {
+	for (g = 0; g < n; g += 2)
 		UNROLL
 		for (t = 0; t < nt; t += 2) {
 			int8x16_t x = act_pair(a, nt, t, g0 + g);
 
 			UNROLL
-			for (r = 0; r < MAT_NR; r++) {
-				vi *sum = s[t / 2][r].sum;
-
+			for (r = 0; r < MAT_NR; r++)
 				UNROLL
 				for (h = 0; h < 2; h++)
-					sum[h] = vmmlaq_s32(sum[h],
+					dot[t + h][r] = vmmlaq_s32(
+					    dot[t + h][r],
 					    vreinterpretq_s8_s32(q[g + h][r]),
 					    x);
-			}
 		}
-	}
 }
 
 SIMD void
 mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
     const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
 {
-	struct square s[MAT_NT / 2][MAT_NR];
-	unsigned t, r;
-
 	(void)kind;		/* all the same to these instructions */
-	if (nt == 1) {
+	if (nt == 1)
 		sdot(nt, dot, q, a, g0, n);
-		return;
-	}
-	/* All start from the same constant. */
-	UNROLL
-	for (t = 0; t < nt; t += 2)
-		UNROLL
-		for (r = 0; r < MAT_NR; r++)
-			s[t / 2][r] = (struct square){ { dot[0][0],
-			    dot[0][0] } };
-	smmla(nt, s, q, a, g0, n);
-	UNROLL
-	for (t = 0; t < nt; t++)
-		UNROLL
-		for (r = 0; r < MAT_NR; r++) {
-			const vi *sum = s[t / 2][r].sum;
-
-			dot[t][r] = t % 2 == 0 ? vuzp1q_s32(sum[0], sum[1]) :
-			    vuzp2q_s32(sum[0], sum[1]);
-		}
+	else
+		smmla(nt, dot, q, a, g0, n);
 }
 
 #endif

@@ -7,8 +7,12 @@
 
 #if defined(SIMD_VL) && defined(MAT_SUFFIX)
 
+#ifndef MAT_BY_LANES
+/* What dot products begin with, and what becomes of them. */
+SIMD vi mat_begin(void) { return vi_set(ACT_MAGIC_BITS); }
+
 SIMD void
-mat_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
+rows_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
     const struct acts *a, const vf d[MAT_NR])
 {
 	unsigned t, r;
@@ -26,7 +30,7 @@ mat_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
 
 /* m times the sum of 32 activations, or (i = 1) of the upper half of them. */
 SIMD void
-mat_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a, unsigned i,
+rows_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a, unsigned i,
     const vf m[MAT_NR])
 {
 	unsigned t, r;
@@ -41,15 +45,55 @@ mat_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a, unsigned i,
 			acc[t][r] = vf_fma(m[r], sum, acc[t][r]);
 	}
 }
+#endif
+
+#ifdef MAT_SQUARE
+#include "mat_square.h"
+#else
+/* Sums that nt rows take, and how they lie: as rows. */
+SIMD unsigned
+tile_sums(unsigned nt)
+{
+	return nt;
+}
+
+SIMD void
+tile_in(unsigned nt, vf acc[][MAT_NR])
+{
+	(void)nt;
+	(void)acc;
+}
+
+SIMD void
+tile_out(unsigned nt, vf acc[][MAT_NR])
+{
+	(void)nt;
+	(void)acc;
+}
+
+SIMD void
+tile_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
+    const struct acts *a, const struct mat_block *w, unsigned i)
+{
+	rows_scale(nt, acc, dot, a, w->d[i]);
+}
+
+SIMD void
+tile_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a,
+    const struct mat_block *w, unsigned i)
+{
+	rows_min(nt, acc, a, i, w->m[i]);
+}
+#endif
 
 SIMD void
 mat_mins(enum scale_kind scale, unsigned nt, vf acc[][MAT_NR],
     const struct mat_block *w, const struct acts *a)
 {
 	if (scale == SCALE_MIN || scale == SCALE_MIN16)
-		mat_min(nt, acc, a, 0, w->m[0]);
+		tile_min(nt, acc, a, w, 0);
 	if (scale == SCALE_MIN16)
-		mat_min(nt, acc, a, 1, w->m[1]);
+		tile_min(nt, acc, a, w, 1);
 }
 
 SIMD void
@@ -62,7 +106,7 @@ mat_dots(unsigned nt, vi dot[][MAT_NR], const vi start[MAT_NR])
 		UNROLL
 		for (r = 0; r < MAT_NR; r++)
 			dot[t][r] = SIMD_ACT_BIAS == 0 ?
-			    vi_set(ACT_MAGIC_BITS) : start[r];
+			    mat_begin() : start[r];
 }
 
 /* 32 columns of the panel times a block of the activations. */
@@ -75,9 +119,9 @@ mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 
 	UNROLL
 	for (i = 0; i < 8 / n; i++) {
-		mat_dots(nt, dot, w->start[i]);
+		mat_dots(tile_sums(nt), dot, w->start[i]);
 		mat_dot(kind, nt, dot, w->q + i * n, a, i * n, n);
-		mat_scale(nt, acc, dot, a, w->d[i]);
+		tile_scale(nt, acc, dot, a, w, i);
 		/* Scales kept for the second half would take the registers of
 		 * its products: they are read again. */
 		if (i + 1 < 8 / n)
@@ -117,6 +161,7 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 			if (last)
 				prefetch_write(y + t * ldy + r * SIMD_VL);
 		}
+	tile_in(nt, acc);
 	for (b = 0; b < nblocks; b++, acts_next(&a), acts_next(&next)) {
 		ask_ahead(c->ahead, b, c->nahead);
 		mat_step(kind, scale, nt, acc, w + b, &a);
@@ -124,6 +169,7 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 		for (t = 0; t < nt; t++)
 			prefetch(act_of(&next, t));
 	}
+	tile_out(nt, acc);
 	if (c->bias != NULL && last && c->k1 == c->k)
 		UNROLL
 		for (t = 0; t < nt; t++)

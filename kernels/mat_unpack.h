@@ -29,6 +29,9 @@ struct mat_block {
 					 * 16 bits */
 	};
 	vf d[2][MAT_NR], m[2][MAT_NR];
+#ifdef MAT_SQUARE
+	vf dd[2][2][MAT_NR], mm[2][2][MAT_NR];	/* each twice, for tiles */
+#endif
 };
 
 /* Vector r of a panel's block: where its parts lie. */
