@@ -4,7 +4,7 @@
  * A panel of 8 rows by 6 rows of activations. */
 enum { MAT_NR = 2, MAT_NT = 6 };
 #define MAT_EACH_NT(m, a, b) \
-	m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6)
+	m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6)
 #define MAT_SUFFIX	"_dotprod"
 #define MAT_ISA		"mat_dotprod.h"
 

@@ -13,11 +13,14 @@
  *	MAT_SQUARE	where defined: sums of tiles lie as in mat_square.h
  *	MAT_SPLIT	where defined: 8; mat_arrange() makes two bytes of a
  *			weight of DOT_128, the second in q[g + 8]
- *	FEW_MOST	where defined: rows up to which mat_few.h does them
- *	ONE_FLIP	where defined: 128 if mat_dot_one(kind, dot, q, a, g0,
- *			n) wants that added to signed q, or 0; it is mat_dot
- *			for one row, q unsigned but for DOT_128 without
- *			ONE_FLIP, activations signed; mat_dot does it elsewhere
+ *
+ * and MAT_ISA then
+ *
+ *	FEW_MOST	rows up to which mat_few.h does them
+ *	ONE_FLIP	128 if mat_dot_one(kind, dot, q, a, g0, n) wants that
+ *			added to signed q, or 0; it is mat_dot for one row, q
+ *			unsigned but for DOT_128 without ONE_FLIP, activations
+ *			signed
  *
  * Per block of 32 columns, ascending, for each element of y:
  *
@@ -113,8 +116,8 @@ _Static_assert(MAT_NT >= 3, "tiles of one row");
 
 /* What a tile (two rows and more) reads may lie in an order of the instruction
  * set's own: mat_arrange() brings a block into it, and mat_q() finds row r,
- * column i.  Of one row, mat_start's q is in that order too; mat_few's, where
- * there is no mat_dot_one, is as in mat_unpack.h. */
+ * column i.  Of one row, mat_start's q is in that order too; mat_few's is as in
+ * mat_unpack.h. */
 #ifndef MAT_ARRANGED
 SIMD void
 mat_arrange(struct mat_traits tr, struct mat_block *c)
@@ -288,7 +291,7 @@ static void								\
 few_##t(const struct mat_call *c, const struct few_act *x, uint32_t m,	\
     uint32_t col, uint32_t nblocks, uint32_t npanels)			\
 {									\
-	if (FEW_MOST > 1 && m > 1)					\
+	if (m > 1)							\
 		mat_few(T, c, x, m, col, nblocks, npanels);		\
 	else if (npanels > 1)						\
 		mat_few(T, c, x, 1, col, nblocks, npanels);		\

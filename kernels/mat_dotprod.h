@@ -13,7 +13,7 @@
 			dot[t][r] = vdotq_laneq_s32(dot[t][r],		\
 			    vreinterpretq_s8_s32(q[g + i][r]), x[t], i);
 
-/* All of mat_dot here; one row of activations where smmla does the others. */
+/* All of mat_dot here; few rows of activations where smmla does the others. */
 SIMD void
 sdot(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
     const struct acts *a, unsigned g0, unsigned n)
@@ -42,6 +42,17 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 	sdot(nt, dot, q, a, g0, n);
 }
 #endif
+
+#define ONE_FLIP	0
+#define FEW_MOST	4
+
+SIMD void
+mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
+    const struct acts *a, unsigned g0, unsigned n)
+{
+	(void)kind;
+	sdot(1, dot, q, a, g0, n);
+}
 
 /* Vector operations are what a tile waits for, and loads are none.  So sums are
  * loaded where they begin, not copied; and a block's scales come by one load, to

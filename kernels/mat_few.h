@@ -12,10 +12,6 @@
 
 #if defined(SIMD_VL) && defined(MAT_SUFFIX)
 
-#ifndef FEW_MOST
-#define FEW_MOST	1
-#endif
-
 enum { FEW_COLS = 8192, FEW_SUMS = 64 * 1024 };
 
 /* 32 activations of a row, signed. */
@@ -23,17 +19,6 @@ struct few_act {
 	struct act_q8 x;
 	int32_t start[2];	/* of the dot products; [1] for columns 16..31 */
 };
-
-#ifndef ONE_FLIP
-#define ONE_FLIP	0
-
-SIMD void
-mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
-    const struct acts *a, unsigned g0, unsigned n)
-{
-	mat_dot(kind, 1, dot, q, a, g0, n);
-}
-#endif
 
 /* Q3_K's scales of 16 columns stay apart, where tiles have them in their bytes:
  * two products for each row, not two for each word of weights, and the sums are
@@ -132,7 +117,7 @@ few_step(enum quant_type type, vf acc[][MAT_NR], const struct mat_block *w,
 			dot[0][r] = vi_set(x->start[i]);
 		mat_dot_one(tr.dot, dot, w->q + i * n, &a, i * n, n);
 		if (!few_apart(type)) {
-			tile_scale(1, acc, dot, &a, w, i);
+			rows_scale(1, acc, dot, &a, w->d[i]);
 			continue;
 		}
 		UNROLL
@@ -141,8 +126,10 @@ few_step(enum quant_type type, vf acc[][MAT_NR], const struct mat_block *w,
 			    w->by[i][r]));
 	}
 	if (few_apart(type))
-		tile_scale(1, acc, sum, &a, w, 0);
-	mat_mins(tr.scale, 1, acc, w, &a);
+		rows_scale(1, acc, sum, &a, w->d[0]);
+	UNROLL
+	for (i = 0; i < mat_nmins(tr.scale); i++)
+		rows_min(1, acc, &a, i, w->m[i]);
 }
 
 /* Where byte `at` of a panel's n lies: past them it goes on with the panel that

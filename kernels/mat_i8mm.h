@@ -3,8 +3,8 @@
  *
  * smmla: two rows by two rows, 8 columns each, gives four sums.  So for tiles
  * the vectors of groups g and g + 1 of four rows become rows 0 and 1, and rows
- * 2 and 3, of 8 columns, and its sums are those of mat_square.h.  One row:
- * sdot. */
+ * 2 and 3, of 8 columns, and its sums are those of mat_square.h.  Few
+ * rows: sdot. */
 #ifdef MAT_SUFFIX
 
 #define MAT_ARRANGED
@@ -98,10 +98,7 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
     const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
 {
 	(void)kind;		/* all the same to these instructions */
-	if (nt == 1)
-		sdot(nt, dot, q, a, g0, n);
-	else
-		smmla(nt, dot, q, a, g0, n);
+	smmla(nt, dot, q, a, g0, n);
 }
 
 #endif

@@ -135,4 +135,14 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 	}
 }
 
+#define ONE_FLIP	0
+#define FEW_MOST	4
+
+SIMD void
+mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
+    const struct acts *a, unsigned g0, unsigned n)
+{
+	mat_dot(kind, 1, dot, q, a, g0, n);
+}
+
 #endif

@@ -8,8 +8,7 @@
  *
  *	w(2h) x(t), w(2h) x(t + 1), w(2h + 1) x(t), w(2h + 1) x(t + 1)
  *
- * and scales lie so, too.  An odd last row is its own neighbour.  One row alone
- * is a row. */
+ * and scales lie so, too.  An odd last row is its own neighbour. */
 #ifdef MAT_SQUARE
 
 SIMD unsigned
@@ -71,10 +70,6 @@ tile_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
 	vf y[MAT_NT][MAT_NR];
 	unsigned t, r, h;
 
-	if (nt == 1) {
-		rows_scale(nt, acc, dot, a, w->d[i]);
-		return;
-	}
 	UNROLL
 	for (t = 0; t < nt; t += 2) {
 		vf d = pair_of(a, nt, t, 0);
@@ -102,10 +97,6 @@ tile_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a,
 {
 	unsigned t, r, h;
 
-	if (nt == 1) {
-		rows_min(nt, acc, a, i, w->m[i]);
-		return;
-	}
 	UNROLL
 	for (t = 0; t < nt; t += 2) {
 		vf sum = pair_of(a, nt, t, 2 + i);

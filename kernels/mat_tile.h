@@ -7,6 +7,13 @@
 
 #if defined(SIMD_VL) && defined(MAT_SUFFIX)
 
+/* Addends of a weight. */
+SIMD unsigned
+mat_nmins(enum scale_kind scale)
+{
+	return scale == SCALE_MIN16 ? 2 : scale == SCALE_MIN;
+}
+
 #ifndef MAT_BY_LANES
 /* What dot products begin with, and what becomes of them. */
 SIMD vi mat_begin(void) { return vi_set(ACT_MAGIC_BITS); }
@@ -87,16 +94,6 @@ tile_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a,
 #endif
 
 SIMD void
-mat_mins(enum scale_kind scale, unsigned nt, vf acc[][MAT_NR],
-    const struct mat_block *w, const struct acts *a)
-{
-	if (scale == SCALE_MIN || scale == SCALE_MIN16)
-		tile_min(nt, acc, a, w, 0);
-	if (scale == SCALE_MIN16)
-		tile_min(nt, acc, a, w, 1);
-}
-
-SIMD void
 mat_dots(unsigned nt, vi dot[][MAT_NR], const vi start[MAT_NR])
 {
 	unsigned t, r;
@@ -127,7 +124,9 @@ mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 		if (i + 1 < 8 / n)
 			__asm__("" ::: "memory");
 	}
-	mat_mins(scale, nt, acc, w, a);
+	UNROLL
+	for (i = 0; i < mat_nmins(scale); i++)
+		tile_min(nt, acc, a, w, i);
 }
 
 /* A chunk of a panel, columns from col on, times nt rows.  sums (nt x PANEL)
