@@ -147,6 +147,18 @@ check_sessions(struct conf *c, struct err *reterr)
 	return 0;
 }
 
+void
+conf_cores(const struct conf *c, struct cpuset *ret)
+{
+	unsigned w;
+	int i;
+
+	memset(ret, 0, sizeof(*ret));
+	for (i = 0; i < c->nsessions; i++)
+		for (w = 0; w < NITEMS(ret->bits); w++)
+			ret->bits[w] |= c->session[i].cpus.bits[w];
+}
+
 static int
 lacks(const struct conf *c, struct err *reterr, const char *what)
 {

@@ -137,6 +137,9 @@ int conf_parse_session_spec(const char *spec, const char *where,
  * lacks or the process may not use. */
 int conf_check(struct conf *c, struct err *reterr);
 
+/* The cores of all sessions, as conf_check() has resolved them. */
+void conf_cores(const struct conf *c, struct cpuset *ret);
+
 /* Print c as a config file that parses back to the same settings. */
 int conf_print(const struct conf *c, FILE *fp);
 

@@ -57,6 +57,11 @@ core_number(const char *sysfs, unsigned cpu, const char *file)
 	return n;
 }
 
+/* What tells a fast core from a slow one, the better first. */
+static const char *const speed_files[] = {
+	"cpu_capacity", "cpufreq/cpuinfo_max_freq"
+};
+
 /* The allowed cores whose number in file is the highest (or the lowest).
  * 1 = done, 0 = a core has no such file or all are alike. */
 static int
@@ -165,17 +170,16 @@ cores_resolve(const char *text, int node, const char *sysfs,
 	struct cpuset allowed, asked;
 	char have[LIST_LEN];
 	int rc, big = strcmp(text, "big") == 0;
-	unsigned cpu;
+	unsigned cpu, i;
 
 	if ((rc = cores_allowed(&allowed, reterr)) < 0)
 		return rc;
 	if (*text == '\0')
 		return default_cores(node, sysfs, &allowed, ret, reterr);
 	if (big || strcmp(text, "little") == 0) {
-		if (pick_by(sysfs, "cpu_capacity", &allowed, big, ret) ||
-		    pick_by(sysfs, "cpufreq/cpuinfo_max_freq", &allowed, big,
-		    ret))
-			return 0;
+		for (i = 0; i < NITEMS(speed_files); i++)
+			if (pick_by(sysfs, speed_files[i], &allowed, big, ret))
+				return 0;
 		return err_set(reterr, ERR_USAGE, -EINVAL,
 		    "'%s': the cores that may be used (%s) are all alike, as "
 		    "far as the kernel tells: name them by number", text,
@@ -188,4 +192,28 @@ cores_resolve(const char *text, int node, const char *sysfs,
 			return refuse_cores(&asked, &allowed, sysfs, reterr);
 	*ret = asked;
 	return 0;
+}
+
+void
+cores_speeds(const struct cpuset *cpus, const char *sysfs,
+    uint32_t ret[MAX_CPUS])
+{
+	long long number[MAX_CPUS], most = 0, least = 0;
+	unsigned cpu, i;
+
+	for (i = 0; i < NITEMS(speed_files) && least == 0; i++) {
+		most = 0;
+		least = INT64_MAX;
+		for (cpu = 0; cpu < MAX_CPUS; cpu++) {
+			if (!cpuset_has(cpus, cpu))
+				continue;
+			number[cpu] = core_number(sysfs, cpu, speed_files[i]);
+			least = MIN(least, number[cpu]);
+			most = MAX(most, number[cpu]);
+		}
+	}
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		ret[cpu] = !cpuset_has(cpus, cpu) ? 0 : least == 0 ?
+		    CORES_FASTEST : (uint32_t)MAX((double)number[cpu] /
+		    (double)most * CORES_FASTEST, 1);
 }

@@ -1,6 +1,6 @@
 /* config/cores.h - which cores this machine and process have.
  * Owns: reading the kernel's view (affinity mask, online cores, capacity).
- * Called by conf_check() and by the worker's binder. */
+ * Called by conf_check(), job_plan() and the worker. */
 #ifndef CONFIG_CORES_H
 #define CONFIG_CORES_H
 
@@ -19,5 +19,12 @@ int cores_allowed(struct cpuset *ret, struct err *reterr);
  * sysfs is the root of the kernel's files, "/sys" but for tests. */
 int cores_resolve(const char *text, int node, const char *sysfs,
     struct cpuset *ret, struct err *reterr);
+
+/* How fast cores are, in 1 / CORES_FASTEST of the fastest of these: by the numbers
+ * that big and little go by; all alike where a core has none.  ret[i] is core
+ * i's, 0 of one that is not in cpus. */
+enum { CORES_FASTEST = 1024 };
+void cores_speeds(const struct cpuset *cpus, const char *sysfs,
+    uint32_t ret[MAX_CPUS]);
 
 #endif

@@ -70,8 +70,6 @@ int bench_run_load(struct bench *b, const struct conf *c,
  * equally.  Each gets all cores or, not shared, its part. */
 void bench_split_conf(const struct conf *c, int n, int shared,
     struct conf *ret);
-/* Cores of all sessions together. */
-void bench_cores(const struct conf *c, struct cpuset *ret);
 int bench_sweep(struct bench *b, struct err *reterr);
 
 /* bench_report.c */

@@ -7,18 +7,6 @@
 #include "../config/log.h"
 #include "bench.h"
 
-void
-bench_cores(const struct conf *c, struct cpuset *ret)
-{
-	unsigned w;
-	int i;
-
-	memset(ret, 0, sizeof(*ret));
-	for (i = 0; i < c->nsessions; i++)
-		for (w = 0; w < NITEMS(ret->bits); w++)
-			ret->bits[w] |= c->session[i].cpus.bits[w];
-}
-
 /* Cores [lo, hi) of all, counted in ascending order. */
 static void
 some_cores(const struct cpuset *all, unsigned lo, unsigned hi,
@@ -58,7 +46,7 @@ bench_split_conf(const struct conf *c, int n, int shared, struct conf *ret)
 	unsigned ncores, i, un = (unsigned)n;
 
 	*ret = *c;		/* its strings stay c's */
-	bench_cores(c, &all);
+	conf_cores(c, &all);
 	ncores = cpuset_count(&all);
 	ret->nsessions = n;
 	for (i = 0; i < un; i++) {

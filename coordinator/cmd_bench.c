@@ -52,7 +52,7 @@ measure(struct bench *b, struct err *reterr)
 	struct cpuset cores;
 	int rc, planned;
 
-	bench_cores(b->c, &cores);
+	conf_cores(b->c, &cores);
 	if ((rc = try_plan(b->c, reterr)) < 0 ||
 	    (rc = roofline_open(&cores, (uint64_t)b->c->slice_ms * 1000000,
 	    &b->roof, reterr)) < 0)

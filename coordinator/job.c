@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "../config/cores.h"
 #include "../config/log.h"
 #include "../kernels/cpu.h"
 #include "../shm/event.h"
@@ -175,18 +176,22 @@ note_of_plan(const struct plan *p, uint64_t free_bytes)
 int
 job_plan(struct job *j, struct err *reterr)
 {
+	uint32_t core_speed[MAX_CPUS];
 	struct plan_env env = {
 		.model = j->m, .kernels = &j->kernels,
 		.free_bytes = enforce_free_bytes(),
 		.pays_once = enforce_best(NULL) == ENFORCE_CGROUP,
 		.runtime_bytes = runtime_bytes, .waver_bytes = RUNTIME_ROUND,
-		.limits = device_limits_of,
+		.core_speed = core_speed, .limits = device_limits_of,
 	};
+	struct cpuset cores;
 	int rc;
 
 	if ((rc = measure_runtime(j->c, reterr)) < 0 ||
 	    (rc = device_limits_ask(j->c, reterr)) < 0)
 		return rc;
+	conf_cores(j->c, &cores);
+	cores_speeds(&cores, "/sys", core_speed);
 	if (j->c->fit && (j->fitted = malloc(sizeof(*j->fitted))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	rc = j->c->fit ? plan_fit(j->c, &env, j->fitted, &j->plan, j->fit_why,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../config/cores.h"
 #include "../shm/layout.h"
 #include "plan_priv.h"
 #include "split.h"
@@ -234,6 +235,24 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	return 0;
 }
 
+/* A thread is as fast as its core, and all are as fast as their cores together
+ * where those are fewer. */
+static double
+threads_speed(const struct plan_env *env, const struct plan_session *ps)
+{
+	double sum = 0;
+	unsigned cpu, n = 0;
+
+	if (env->core_speed == NULL)
+		return ps->threads;
+	for (cpu = 0; cpu < MAX_CPUS && n < ps->threads; cpu++)
+		if (cpuset_has(&ps->conf->cpus, cpu)) {
+			sum += env->core_speed[cpu];
+			n++;
+		}
+	return sum / CORES_FASTEST;
+}
+
 /* What a unit costs is its time for a prompt, whose chunks follow each other
  * through the stages: the slowest sets the pace.  Generation is no guide: a
  * token passes the stages one after the other and takes the sum of their
@@ -268,7 +287,8 @@ cut(struct sizes *z, unsigned *reterr_session, uint64_t *reterr_short,
 	for (u = 0; u < n; u++)
 		cost[u] = unit_cost(z, u);
 	for (s = 0; s < p->nsessions; s++) {
-		speed[s] = p->session[s].own_cores ? p->session[s].threads : 1;
+		speed[s] = p->session[s].own_cores ? threads_speed(z->env,
+		    &p->session[s]) : 1;
 		caps[s] = p->session[s].cap_bytes;
 	}
 	in.cost = cost;

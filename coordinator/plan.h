@@ -66,6 +66,8 @@ struct plan_env {
 	 * measured. */
 	uint64_t (*runtime_bytes)(void *arg, unsigned threads);
 	void *arg;
+	/* [MAX_CPUS], cores_speeds() of all sessions' cores; NULL = alike. */
+	const uint32_t *core_speed;
 	/* NULL, or the limits of a session's device; NULL = it has none. */
 	const struct plan_limits *(*limits)(const struct session_conf *sc);
 	/* So much more it may come out when it is measured again: what is

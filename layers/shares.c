@@ -234,41 +234,52 @@ shares_last(const struct program *p, uint32_t i)
 /* Fewer loads are below each next level: where rounding makes them more, as
  * loads of this very level do, there is nothing left to be had. */
 double
-shares_level(const double *load, unsigned n, double cost)
+shares_level(const double *load, const double *width, unsigned n, double cost)
 {
-	double level = INFINITY, sum;
-	unsigned t, under, before = n + 1;
+	double level = INFINITY, sum, under;
+	unsigned t, count, before = n + 1;
 
 	for (;;) {
-		for (sum = cost, under = 0, t = 0; t < n; t++)
-			if (load[t] < level) {
+		sum = cost;
+		under = 0;
+		for (count = 0, t = 0; t < n; t++)
+			if (load[t] < level * width[t]) {
 				sum += load[t];
-				under++;
+				under += width[t];
+				count++;
 			}
-		if (under >= before || under == 0)
+		if (count >= before || count == 0)
 			return level;
-		before = under;
+		before = count;
 		level = sum / under;
 	}
 }
 
+/* What the threads have to do until they meet, and how fast they are. */
+struct loads {
+	double *load, *speed;	/* [n] */
+	unsigned n;
+};
+
 /* Whole units of group g to each thread, on top of what it has to do. */
 static void
-cut_group(const struct share_group *g, double cost, double *load, unsigned n,
+cut_group(const struct share_group *g, double cost, struct loads *l,
     uint32_t *cut)
 {
 	uint32_t nunits = DIV_UP(g->cols, g->unit), to, from = 0;
-	double level = shares_level(load, n, cost), one = cost / nunits, at = 0;
+	double level = shares_level(l->load, l->speed, l->n, cost);
+	double one = cost / nunits, at = 0;
 	unsigned t;
 
-	for (t = 0; t < n; t++) {
-		at += fmax(level - load[t], 0) / one;
-		to = t == n - 1 ? nunits : MIN((uint32_t)(at + 0.5), nunits);
+	for (t = 0; t < l->n; t++) {
+		at += fmax(level * l->speed[t] - l->load[t], 0) / one;
+		to = t == l->n - 1 ? nunits :
+		    MIN((uint32_t)(at + 0.5), nunits);
 		cut[t] = MIN(from * g->unit, g->cols);
-		load[t] += (to - from) * one;
+		l->load[t] += (to - from) * one;
 		from = to;
 	}
-	cut[n] = g->cols;
+	cut[l->n] = g->cols;
 }
 
 static double
@@ -284,27 +295,31 @@ cost_of(const struct program *p, uint32_t group, uint32_t first, uint32_t last)
 }
 
 int
-shares_cut(const struct program *p, unsigned nthreads, uint32_t *ret_cut)
+shares_cut(const struct program *p, const struct par *par, uint32_t *ret_cut)
 {
-	double *load = calloc(nthreads, sizeof(*load));
+	const unsigned n = par->nthreads;
+	struct loads l = { calloc(n, sizeof(double)),
+	    calloc(n, sizeof(double)), n };
 	uint32_t i, g, first = UINT32_MAX;
+	int rc = l.load == NULL || l.speed == NULL ? -ENOMEM : 0;
 	unsigned t;
 
-	if (load == NULL)
-		return -ENOMEM;
-	for (i = 0; i < p->nops; i++) {
+	for (t = 0; t < n && rc == 0; t++)
+		l.speed[t] = par_speed(par, t);
+	for (i = 0; i < p->nops && rc == 0; i++) {
 		g = p->op[i].group;
 		/* A group's first op cuts it. */
 		if (!is_matmul(&p->op[i]) || p->group[g].first != i)
 			continue;
 		if (shares_first(p, i) != first) {
 			first = shares_first(p, i);
-			for (t = 0; t < nthreads; t++)
-				load[t] = 0;
+			for (t = 0; t < n; t++)
+				l.load[t] = 0;
 		}
 		cut_group(&p->group[g], cost_of(p, g, i, shares_last(p, i)),
-		    load, nthreads, ret_cut + (size_t)g * (nthreads + 1));
+		    &l, ret_cut + (size_t)g * (n + 1));
 	}
-	free(load);
-	return 0;
+	free(l.load);
+	free(l.speed);
+	return rc;
 }

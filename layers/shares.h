@@ -6,6 +6,7 @@
 #ifndef LAYERS_SHARES_H
 #define LAYERS_SHARES_H
 
+#include "par.h"
 #include "program.h"
 
 /* Fill share, group and meet of all ops, and p->group.
@@ -23,12 +24,15 @@ uint32_t shares_last(const struct program *p, uint32_t i);
 
 /* Columns of group g that thread t of n does: [cut[g * (n + 1) + t], cut[... +
  * t + 1]).  Groups between the same two meetings are balanced together, by the
- * bytes of their weights, so that the slowest thread has as little as whole
- * units allow.  ret_cut: [ngroups * (nthreads + 1)].  -ENOMEM. */
-int shares_cut(const struct program *p, unsigned nthreads, uint32_t *ret_cut);
+ * bytes of their weights over the threads' speeds, so that the last thread has
+ * as little as whole units allow.  ret_cut: [ngroups * (nthreads + 1)].
+ * -ENOMEM. */
+int shares_cut(const struct program *p, const struct par *par,
+    uint32_t *ret_cut);
 
-/* The level to which cost, all of it, fills up the n loads; loads beyond it
- * stay as they are.  n > 0. */
-double shares_level(const double *load, unsigned n, double cost);
+/* The level to which cost, all of it, fills up the n loads, each as high as it
+ * is over its width; those beyond it stay as they are.  n > 0. */
+double shares_level(const double *load, const double *width, unsigned n,
+    double cost);
 
 #endif

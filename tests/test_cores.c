@@ -212,6 +212,40 @@ START_TEST(alike_cores_have_no_big_ones)
 }
 END_TEST
 
+/* The first core and all others beside the fastest of them. */
+static void
+expect_speeds(unsigned first, uint32_t of_first, uint32_t of_others)
+{
+	struct cpuset all;
+	struct err e;
+	uint32_t speed[MAX_CPUS];
+	unsigned cpu;
+
+	t_ok(cores_allowed(&all, &e), &e);
+	cores_speeds(&all, sysfs, speed);
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		ck_assert_uint_eq(speed[cpu], cpu == first ? of_first :
+		    cpuset_has(&all, cpu) ? of_others : 0);
+}
+
+START_TEST(cores_are_as_fast_as_the_kernel_tells)
+{
+	struct cpuset others;
+	unsigned first;
+
+	fresh_sysfs();
+	others = allowed_but_first(&first);
+	expect_speeds(first, CORES_FASTEST, CORES_FASTEST);
+	if (cpuset_count(&others) == 0)
+		return;
+	put_two_kinds(first, &others, "cpufreq/cpuinfo_max_freq", 1800000,
+	    2400000);
+	expect_speeds(first, CORES_FASTEST * 3 / 4, CORES_FASTEST);
+	put_two_kinds(first, &others, "cpu_capacity", 256, 512);
+	expect_speeds(first, CORES_FASTEST / 2, CORES_FASTEST);
+}
+END_TEST
+
 START_TEST(a_machine_that_does_not_tell_has_no_big_ones)
 {
 	struct cpuset set;
@@ -276,6 +310,7 @@ main(void)
 		big_and_little_go_by_frequency_without_capacity,
 		alike_cores_have_no_big_ones,
 		a_machine_that_does_not_tell_has_no_big_ones,
+		cores_are_as_fast_as_the_kernel_tells,
 		a_node_brings_its_own_cores,
 		a_node_that_is_missing_or_not_ours_is_refused,
 		a_word_that_is_no_list_is_refused,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../config/cores.h"
 #include "../kernels/cpu.h"
 #include "../shm/arena.h"
 #include "../shm/ring.h"
@@ -593,6 +594,42 @@ START_TEST(a_slot_beyond_32_bits_does_not_fit)
 }
 END_TEST
 
+/* Of six layers, two cores that are half as fast as the other two take two; on
+ * shared cores nobody is slower. */
+START_TEST(slow_cores_take_fewer_layers)
+{
+	static struct world w;
+	static struct plan p;
+	static uint32_t speed[MAX_CPUS] = { CORES_FASTEST, CORES_FASTEST / 2,
+	    CORES_FASTEST, CORES_FASTEST / 2 };
+	struct tiny t = TINY;
+	struct err e = { 0 };
+
+	t.n_layer = 6;
+	world_set_up(&w, &t);
+	world_add_session(&w, GIB);
+	world_add_session(&w, GIB);
+	cpuset_add(&w.c.session[0].cpus, 2);
+	cpuset_add(&w.c.session[1].cpus, 3);
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].nlayers, 3);
+	w.env.core_speed = speed;
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].nlayers, 4);
+	ck_assert_uint_eq(p.session[1].nlayers, 2);
+	/* One thread of two cores, or three. */
+	w.c.session[0].threads = 1;
+	w.c.session[1].threads = 3;
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].nlayers, 3);
+	w.c.session[0].threads = w.c.session[1].threads = 0;
+	cpuset_add(&w.c.session[1].cpus, 2);
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].nlayers, 3);
+	world_tear_down(&w);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -612,7 +649,8 @@ main(void)
 		layers_are_shared_evenly_however_large_the_head_is,
 		equal_inputs_give_equal_plans,
 		a_cache_beyond_64_bits_does_not_fit,
-		a_slot_beyond_32_bits_does_not_fit
+		a_slot_beyond_32_bits_does_not_fit,
+		slow_cores_take_fewer_layers
 	};
 
 	return t_main("plan", 120, tests, NITEMS(tests));

@@ -337,21 +337,53 @@ END_TEST
 
 START_TEST(shares_are_contiguous_and_complete)
 {
+	uint32_t until[40], all;
+	struct par par = { 0 };
 	uint64_t lo, hi, at, n;
-	unsigned i, nthreads, t;
+	unsigned i, t;
 
 	for (i = 0; i < 1000; i++) {
 		n = t_rand_below(i % 2 ? 10 : 100000);
-		nthreads = 1 + (unsigned)t_rand_below(40);
-		for (at = 0, t = 0; t < nthreads; t++) {
-			par_share(n, t, nthreads, &lo, &hi);
+		par.nthreads = 1 + (unsigned)t_rand_below(40);
+		par.until = i % 4 < 2 ? NULL : until;
+		for (all = 0, t = 0; t < par.nthreads; t++)
+			until[t] = all += par.until == NULL ? 1 : 1 +
+			    (uint32_t)t_rand_below(1024);
+		for (at = 0, t = 0; t < par.nthreads; t++) {
+			par_share(&par, n, t, &lo, &hi);
 			ck_assert_uint_eq(lo, at);
 			ck_assert_uint_le(lo, hi);
-			ck_assert_uint_le(hi - lo, n / nthreads + 1);
+			ck_assert_uint_le(hi - lo, n * par_speed(&par, t) /
+			    all + 1);
+			for (; at < hi && par.until != NULL; at++)
+				ck_assert_uint_eq(par_owner(&par, n, at), t);
 			at = hi;
 		}
 		ck_assert_uint_eq(at, n);
 	}
+}
+END_TEST
+
+START_TEST(threads_do_as_much_as_their_cores_are_fast)
+{
+	static const uint32_t two_kinds[] = { 1024, 400, 400 };
+	static const uint32_t alike[] = { 400, 400, 400 };
+	struct pool_conf pc = { .nthreads = 3 };
+	struct err e = { 0 };
+	struct par *par;
+
+	pc.cpus = all_cores;
+	pc.speed = two_kinds;
+	t_ok(pool_open(&pc, &par, &e), &e);
+	ck_assert_ptr_nonnull(par->until);
+	ck_assert_uint_eq(par->until[0], 1024);
+	ck_assert_uint_eq(par->until[1], 1424);
+	ck_assert_uint_eq(par->until[2], 1824);
+	pool_close(par);
+	pc.speed = alike;
+	t_ok(pool_open(&pc, &par, &e), &e);
+	ck_assert_ptr_null(par->until);
+	pool_close(par);
 }
 END_TEST
 
@@ -367,7 +399,8 @@ main(void)
 		cores_that_a_thread_cannot_have_are_named,
 		who_waits_for_a_job_gives_way,
 		pools_come_and_go,
-		shares_are_contiguous_and_complete
+		shares_are_contiguous_and_complete,
+		threads_do_as_much_as_their_cores_are_fast
 	};
 	struct err e;
 

@@ -455,7 +455,7 @@ START_TEST(a_split_gives_each_core_and_byte_once)
 		for (cpu = 0; cpu < 4; cpu++)
 			cpuset_add(&c.session[i].cpus, 2 * cpu + 3 * i);
 	}
-	bench_cores(&c, &all);		/* 0 2 4 6 and 3 5 7 9 */
+	conf_cores(&c, &all);		/* 0 2 4 6 and 3 5 7 9 */
 	ck_assert_uint_eq(cpuset_count(&all), 8);
 	for (n = 1; n <= 8; n++) {
 		bench_split_conf(&c, (int)n, 1, &s);

@@ -23,6 +23,7 @@ struct turns {
 	struct par par;			/* first: the handle */
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
+	uint32_t until[MOST_THREADS];
 	unsigned order[MOST_THREADS];
 	unsigned at;			/* order[at] may move */
 	unsigned meetings;
@@ -120,6 +121,18 @@ turns_run(struct par *par, par_fn *fn, void *arg)
 		pthread_join(id[i], NULL);
 }
 
+/* Sums of n of them. */
+static const uint32_t *
+random_speeds(uint32_t *until, unsigned n)
+{
+	uint32_t sum = 0;
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		until[i] = sum += 1 + (uint32_t)t_rand_below(1024);
+	return until;
+}
+
 static void
 turns_init(struct turns *t, unsigned n)
 {
@@ -131,6 +144,8 @@ turns_init(struct turns *t, unsigned n)
 	for (i = 0; i < n; i++)
 		t->order[i] = i;
 	shuffle(t);
+	if (n % 2 == 0)
+		t->par.until = random_speeds(t->until, n);
 }
 
 /* --- what they compute --- */
@@ -309,15 +324,17 @@ END_TEST
 /* Every cut is whole, in units, and no thread has more than its part of what
  * is done between two meetings and a unit. */
 static void
-check_cuts(const struct program *p, unsigned n)
+check_cuts(const struct program *p, const struct par *par)
 {
+	const unsigned n = par->nthreads;
+	const double all = par->until != NULL ? par->until[n - 1] : n;
 	uint32_t *cut = calloc(p->ngroups * (n + 1) + 1, sizeof(*cut));
 	uint32_t i, j, g, first = UINT32_MAX;
 	double load[32] = { 0 }, sum = 0, unit = 0, one;
 	const uint32_t *c;
 	unsigned t;
 
-	ck_assert_int_eq(shares_cut(p, n, cut), 0);
+	ck_assert_int_eq(shares_cut(p, par, cut), 0);
 	for (i = 0; i < p->nops; i++) {
 		if (shares_first(p, i) != first) {
 			first = shares_first(p, i);
@@ -343,7 +360,8 @@ check_cuts(const struct program *p, unsigned n)
 			load[t] += one * (c[t + 1] - c[t]);
 		}
 		for (j = i; shares_last(p, i) == i && j < i + n; j++)
-			ck_assert(load[j - i] <= sum / n + unit);
+			ck_assert(load[j - i] <= sum *
+			    par_speed(par, j - i) / all + unit);
 	}
 	free(cut);
 }
@@ -360,35 +378,50 @@ START_TEST(a_level_is_found_whatever_is_rounded)
 	static const double six[] = { 1738.6666666666665, 864, 864,
 	    1738.6666666666665, 864, 1738.6666666666665 };
 	static const double three[] = { 5, 1, 2 };
-	double load[9];
+	double load[9], wide[9];
 	unsigned i, n, t;
 
-	ck_assert(near(shares_level(six, 6, 2624), 5216 / 3.));
-	ck_assert(near(shares_level(three, 3, 0.5), 1.5));
-	ck_assert(near(shares_level(three, 3, 3), 3));
-	ck_assert(near(shares_level(three, 3, 10), 6));
+	for (i = 0; i < NITEMS(wide); i++)
+		wide[i] = 1;
+	ck_assert(near(shares_level(six, wide, 6, 2624), 5216 / 3.));
+	ck_assert(near(shares_level(three, wide, 3, 0.5), 1.5));
+	ck_assert(near(shares_level(three, wide, 3, 3), 3));
+	ck_assert(near(shares_level(three, wide, 3, 10), 6));
+	/* Of height 5, 1 and 2 of which the second is four wide. */
+	wide[1] = 4;
+	ck_assert(near(shares_level(three, wide, 3, 1), 2 / 4.));
+	ck_assert(near(shares_level(three, wide, 3, 12), 15 / 5.));
+	ck_assert(near(shares_level(three, wide, 3, 28), 36 / 6.));
 	/* Thirds of small numbers, which meet all the time. */
 	for (i = 0; i < 100000; i++) {
 		n = 1 + t_rand_below(9);
 		for (t = 0; t < n; t++)
 			load[t] = (1 + t_rand_below(4)) / 3.;
-		ck_assert(shares_level(load, n, t_rand_below(9) / 3.) >
-		    1 / 4.);
+		for (t = 0; t < n; t++)
+			wide[t] = 1 + t_rand_below(2);
+		ck_assert(shares_level(load, wide, n, t_rand_below(9) / 3.) >
+		    1 / 8.);
 	}
 }
 END_TEST
 
 START_TEST(columns_are_cut_in_units_and_evenly)
 {
+	uint32_t until[32];
 	struct built b;
 	struct tiny t;
+	struct par par;
 	unsigned i, n;
 
 	for (i = 0; i < 20; i++) {
 		t = tiny_random(0);
 		build(&b, &t);
-		for (n = 1; n <= 32; n += 1 + n / 4)
-			check_cuts(b.p, n);
+		for (n = 1; n <= 32; n += 1 + n / 4) {
+			par = (struct par){ .nthreads = n };
+			check_cuts(b.p, &par);
+			par.until = random_speeds(until, n);
+			check_cuts(b.p, &par);
+		}
 		tear_down(&b);
 	}
 }
@@ -444,7 +477,7 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 	c.cut = cut = calloc(b->p->ngroups * (n + 1), sizeof(*cut));
 	c.taken = taken = calloc(b->p->ngroups * n, sizeof(*taken));
 	c.compute = calloc(1, program_compute_bytes(b->p, n));
-	ck_assert_int_eq(shares_cut(b->p, n, cut), 0);
+	ck_assert_int_eq(shares_cut(b->p, &par, cut), 0);
 	pieces = 0;
 	ops_run(&c, first, first + 2, thread);
 	if (twice)

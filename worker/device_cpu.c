@@ -143,7 +143,7 @@ prepare_program(struct device *d, const struct program *p)
 	d->taken = calloc(d->ntaken + 1, sizeof(*d->taken));
 	d->cut = calloc((size_t)p->ngroups * (n + 1) + 1, sizeof(*d->cut));
 	if (d->taken == NULL || d->cut == NULL ||
-	    shares_cut(p, n, d->cut) < 0)
+	    shares_cut(p, d->conf.par, d->cut) < 0)
 		return -ENOMEM;
 	if (p->env.nlayers == 0)
 		return 0;

@@ -13,6 +13,7 @@
 #include <bsd/string.h>
 #include <bsd/unistd.h>
 
+#include "../config/cores.h"
 #include "../config/log.h"
 #include "../config/roles.h"
 #include "../kernels/cpu.h"
@@ -84,12 +85,38 @@ payload(struct worker *w, void *dst, size_t nbytes, unsigned nfds,
 	return 0;
 }
 
+enum pinned { PINNED_NOT, PINNED_AT_ONCE, PINNED_AFTER_LOAD };
+
+/* A thread a core, on shared cores, too.  Left alone, two threads of a session
+ * often wake on the same core, and stay there for as long as a job lasts while
+ * another core is idle: a busy kernel looks for none.  On shared ones not before
+ * the load, which is the first threads' work, and theirs is the same core in
+ * every session; and on the CPU alone, because what another device's library
+ * starts later would be on that core as well.  Where threads and shared cores
+ * are not as many, some cores would have more than their part. */
+static enum pinned
+when_pinned(const struct worker *w)
+{
+	const struct wire_start *ws = &w->sc.start;
+	struct cpuset cpus;
+
+	memcpy(cpus.bits, ws->cpus, sizeof(ws->cpus));
+	if (ws->own_cores && ws->threads <= cpuset_count(&cpus))
+		return PINNED_AT_ONCE;
+	if (!ws->own_cores && ws->threads == cpuset_count(&cpus) &&
+	    strcmp(w->sc.dev->kind, "cpu") == 0)
+		return PINNED_AFTER_LOAD;
+	return PINNED_NOT;
+}
+
 static int
 on_start(struct worker *w, struct err *reterr)
 {
 	struct wire_start *ws = &w->sc.start;
 	struct wire_hello hello = { .version = WIRE_VERSION };
 	struct pool_conf pc = { 0 };
+	uint32_t of_core[MAX_CPUS], speed[MAX_CPUS];
+	unsigned cpu, n = 0;
 	struct procmem pm;
 	int rc;
 
@@ -125,7 +152,12 @@ on_start(struct worker *w, struct err *reterr)
 	kernels_for_device(&w->kernels, ws->device);
 	w->sc.kernels = &w->kernels;
 	pc.nthreads = ws->threads;
-	pc.pin = ws->own_cores && ws->threads <= cpuset_count(&pc.cpus);
+	pc.pin = when_pinned(w) == PINNED_AT_ONCE;
+	cores_speeds(&pc.cpus, "/sys", of_core);
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (of_core[cpu] > 0)
+			speed[n++] = of_core[cpu];
+	pc.speed = when_pinned(w) == PINNED_NOT ? NULL : speed;
 	pc.job_spin_ns = POOL_JOB_SPIN_NS;
 	pc.spin_ns = POOL_SPIN_NS;
 	pc.spin_least_ns = ws->own_cores ? POOL_SPIN_NS : POOL_SPIN_LEAST_NS;
@@ -382,23 +414,12 @@ close_files(struct worker *w)
 	}
 }
 
-/* A thread a core on shared cores, too.  Left alone, two threads of a session
- * often wake on the same core, and stay there for as long as a job lasts while
- * another core is idle: a busy kernel looks for none.  Not before the load,
- * which is the first threads' work, and theirs is the same core in every
- * session; and on the CPU alone, because what another device's library starts
- * later would be on that core as well.  Where threads and cores are not as many,
- * some cores would have more than their part. */
 static void
-pin_on_shared(struct worker *w)
+pin_after_load(struct worker *w)
 {
-	const struct wire_start *ws = &w->sc.start;
-	struct cpuset cpus;
 	struct err e;
 
-	memcpy(cpus.bits, ws->cpus, sizeof(ws->cpus));
-	if (!ws->own_cores && ws->threads == cpuset_count(&cpus) &&
-	    strcmp(w->sc.dev->kind, "cpu") == 0 &&
+	if (when_pinned(w) == PINNED_AFTER_LOAD &&
 	    pool_pin(w->sc.par, &e) < 0)
 		log_warnx("%s; the threads stay unbound", e.msg);
 }
@@ -422,7 +443,7 @@ on_load(struct worker *w, struct err *reterr)
 	close_files(w);
 	if (rc < 0)
 		return rc;
-	pin_on_shared(w);
+	pin_after_load(w);
 	r.file_bytes = st.file_bytes;
 	r.read_bytes = st.read_bytes;
 	r.load_ns = st.ns;

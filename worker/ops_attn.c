@@ -151,7 +151,7 @@ tiles_next(struct tiles *t, const struct op *op, struct tile *ret)
 static unsigned
 owner(const struct ops_ctx *c, uint64_t total, uint64_t at, uint64_t cost)
 {
-	return (unsigned)((at + cost / 2) * c->par->nthreads / total);
+	return par_owner(c->par, total, at + cost / 2);
 }
 
 /* The kernel's arguments for KV head h. */

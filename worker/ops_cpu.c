@@ -249,7 +249,7 @@ by_rows(const struct ops_ctx *c, const struct op *op, const struct op *end,
 	uint64_t r, hi;
 	const struct op *o;
 
-	par_share(op_rows(c, op), thread, c->par->nthreads, &r, &hi);
+	par_share(c->par, op_rows(c, op), thread, &r, &hi);
 	for (; r < hi; r++)
 		for (o = op; o < end; o++) {
 			if (element_ops[o->kind] != NULL)

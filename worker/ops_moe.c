@@ -94,7 +94,7 @@ op_moe_rows(const struct ops_ctx *c, const struct op *op, unsigned thread)
 	uint64_t r, lo, hi;
 
 	find_first(c, op->routes, next);
-	par_share(c->b->nrows, thread, c->par->nthreads, &lo, &hi);
+	par_share(c->par, c->b->nrows, thread, &lo, &hi);
 	for (r = 0; r < hi; r++) {
 		route = row_at(c, op->routes, r);
 		row = route + 2 * nused;

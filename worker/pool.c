@@ -29,6 +29,7 @@ struct pool {
 	struct par par;			/* first: the handle */
 	struct pool_conf conf;
 	struct pool_thread *thread;	/* [nthreads], 0 unused */
+	uint32_t *until;		/* [nthreads], par's if they differ */
 	par_fn *fn;
 	void *arg;
 	struct gate job, round, done;
@@ -267,6 +268,21 @@ touch_all(void *arg, unsigned thread)
 	((struct par *)arg)->barrier(arg);
 }
 
+/* What par.until is to be. */
+static const uint32_t *
+sum_up(uint32_t *until, const uint32_t *speed, unsigned n)
+{
+	uint32_t sum = 0;
+	int alike = 1;
+	unsigned i;
+
+	for (i = 0; i < n && speed != NULL; i++) {
+		until[i] = sum += speed[i];
+		alike &= speed[i] == speed[0];
+	}
+	return alike ? NULL : until;
+}
+
 int
 pool_open(const struct pool_conf *pc, struct par **ret, struct err *reterr)
 {
@@ -284,10 +300,14 @@ pool_open(const struct pool_conf *pc, struct par **ret, struct err *reterr)
 	p->par.run = pool_run;
 	p->par.barrier = pool_barrier;
 	p->thread = calloc(pc->nthreads, sizeof(*p->thread));
-	if (p->thread == NULL) {
+	p->until = calloc(pc->nthreads, sizeof(*p->until));
+	if (p->thread == NULL || p->until == NULL) {
+		free(p->thread);
+		free(p->until);
 		free(p);
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	}
+	p->par.until = sum_up(p->until, pc->speed, pc->nthreads);
 	p->thread[0].rc = bind_thread(pc, 0);
 	for (i = 1; i < pc->nthreads; i++) {
 		p->thread[i].pool = p;
@@ -326,5 +346,6 @@ pool_close(struct par *par)
 	for (i = 1; i < par->nthreads; i++)
 		pthread_join(p->thread[i].id, NULL);
 	free(p->thread);
+	free(p->until);
 	free(p);
 }
