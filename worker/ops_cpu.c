@@ -339,11 +339,9 @@ take_piece(const struct ops_ctx *c, uint32_t g, unsigned t, uint32_t *ret_lo,
 	return 1;
 }
 
-/* Rows that take about as long as their weights take to come from memory, which
- * answers one core faster than another and each differently from time to time:
- * whoever is done takes pieces of the others'. */
-enum { FEW_ROWS = 16 };
-
+/* Memory answers one core faster than another and each differently from time to
+ * time, and somebody else may want a core: whoever is done takes pieces of the
+ * others'. */
 static void
 by_columns(const struct ops_ctx *c, const struct op *op, const struct op *end,
     unsigned thread)
@@ -355,7 +353,7 @@ by_columns(const struct ops_ctx *c, const struct op *op, const struct op *end,
 
 	if (n == 1)
 		strips(c, op, end, 0, g->cols);
-	else if (c->b->nrows > FEW_ROWS || (uint32_t)(end - op) != g->nops)
+	else if ((uint32_t)(end - op) != g->nops)
 		/* Ops of the group follow, without a meeting before them: they
 		 * rely on who has done which columns. */
 		strips(c, op, end, cut[0], cut[1]);
