@@ -62,31 +62,28 @@ static const char *const speed_files[] = {
 	"cpu_capacity", "cpufreq/cpuinfo_max_freq"
 };
 
-/* The allowed cores whose number in file is the highest (or the lowest).
- * 1 = done, 0 = a core has no such file or all are alike. */
+/* What speed_files[] tells of cores, by the first that has all of them and not
+ * all alike; 0 = none does.  ret[i] is core i's. */
 static int
-pick_by(const char *sysfs, const char *file, const struct cpuset *allowed,
-    int want_highest, struct cpuset *ret)
+tell_apart(const char *sysfs, const struct cpuset *cpus,
+    long long ret[MAX_CPUS], long long *ret_lo, long long *ret_hi)
 {
-	long long n, best = 0, lo = INT64_MAX, hi = 0;
-	unsigned cpu;
+	unsigned cpu, i;
 
-	for (cpu = 0; cpu < MAX_CPUS; cpu++) {
-		if (!cpuset_has(allowed, cpu))
-			continue;
-		n = core_number(sysfs, cpu, file);
-		lo = MIN(lo, n);
-		hi = MAX(hi, n);
+	for (i = 0; i < NITEMS(speed_files); i++) {
+		*ret_lo = INT64_MAX;
+		*ret_hi = 0;
+		for (cpu = 0; cpu < MAX_CPUS; cpu++) {
+			if (!cpuset_has(cpus, cpu))
+				continue;
+			ret[cpu] = core_number(sysfs, cpu, speed_files[i]);
+			*ret_lo = MIN(*ret_lo, ret[cpu]);
+			*ret_hi = MAX(*ret_hi, ret[cpu]);
+		}
+		if (*ret_lo > 0 && *ret_lo < *ret_hi)
+			return 1;
 	}
-	if (lo == 0 || lo == hi)
-		return 0;
-	best = want_highest ? hi : lo;
-	memset(ret, 0, sizeof(*ret));
-	for (cpu = 0; cpu < MAX_CPUS; cpu++)
-		if (cpuset_has(allowed, cpu) &&
-		    core_number(sysfs, cpu, file) == best)
-			cpuset_add(ret, cpu);
-	return 1;
+	return 0;
 }
 
 /* Name the cores of asked that can not be had, and those that can. */
@@ -170,16 +167,22 @@ cores_resolve(const char *text, int node, const char *sysfs,
 	struct cpuset allowed, asked;
 	char have[LIST_LEN];
 	int rc, big = strcmp(text, "big") == 0;
-	unsigned cpu, i;
+	long long number[MAX_CPUS], lo, hi;
+	unsigned cpu;
 
 	if ((rc = cores_allowed(&allowed, reterr)) < 0)
 		return rc;
 	if (*text == '\0')
 		return default_cores(node, sysfs, &allowed, ret, reterr);
 	if (big || strcmp(text, "little") == 0) {
-		for (i = 0; i < NITEMS(speed_files); i++)
-			if (pick_by(sysfs, speed_files[i], &allowed, big, ret))
-				return 0;
+		memset(ret, 0, sizeof(*ret));
+		if (tell_apart(sysfs, &allowed, number, &lo, &hi)) {
+			for (cpu = 0; cpu < MAX_CPUS; cpu++)
+				if (cpuset_has(&allowed, cpu) &&
+				    number[cpu] == (big ? hi : lo))
+					cpuset_add(ret, cpu);
+			return 0;
+		}
 		return err_set(reterr, ERR_USAGE, -EINVAL,
 		    "'%s': the cores that may be used (%s) are all alike, as "
 		    "far as the kernel tells: name them by number", text,
@@ -194,26 +197,20 @@ cores_resolve(const char *text, int node, const char *sysfs,
 	return 0;
 }
 
+/* Cores of one kind differ by less in what they are allowed for a moment. */
+#define ONE_KIND	(7 / 8.)
+
 void
 cores_speeds(const struct cpuset *cpus, const char *sysfs,
     uint32_t ret[MAX_CPUS])
 {
-	long long number[MAX_CPUS], most = 0, least = 0;
-	unsigned cpu, i;
+	long long number[MAX_CPUS], lo, hi;
+	int differ = tell_apart(sysfs, cpus, number, &lo, &hi) &&
+	    (double)lo < (double)hi * ONE_KIND;
+	unsigned cpu;
 
-	for (i = 0; i < NITEMS(speed_files) && least == 0; i++) {
-		most = 0;
-		least = INT64_MAX;
-		for (cpu = 0; cpu < MAX_CPUS; cpu++) {
-			if (!cpuset_has(cpus, cpu))
-				continue;
-			number[cpu] = core_number(sysfs, cpu, speed_files[i]);
-			least = MIN(least, number[cpu]);
-			most = MAX(most, number[cpu]);
-		}
-	}
 	for (cpu = 0; cpu < MAX_CPUS; cpu++)
-		ret[cpu] = !cpuset_has(cpus, cpu) ? 0 : least == 0 ?
+		ret[cpu] = !cpuset_has(cpus, cpu) ? 0 : !differ ?
 		    CORES_FASTEST : (uint32_t)MAX((double)number[cpu] /
-		    (double)most * CORES_FASTEST, 1);
+		    (double)hi * CORES_FASTEST, 1);
 }

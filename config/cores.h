@@ -20,9 +20,9 @@ int cores_allowed(struct cpuset *ret, struct err *reterr);
 int cores_resolve(const char *text, int node, const char *sysfs,
     struct cpuset *ret, struct err *reterr);
 
-/* How fast cores are, in 1 / CORES_FASTEST of the fastest of these: by the numbers
- * that big and little go by; all alike where a core has none.  ret[i] is core
- * i's, 0 of one that is not in cpus. */
+/* How fast cores are, in 1 / CORES_FASTEST of the fastest of these: by the
+ * numbers that big and little go by; all alike where those tell none apart, or
+ * by less than an eighth.  ret[i] is core i's, 0 of one that is not in cpus. */
 enum { CORES_FASTEST = 1024 };
 void cores_speeds(const struct cpuset *cpus, const char *sysfs,
     uint32_t ret[MAX_CPUS]);

@@ -235,19 +235,23 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	return 0;
 }
 
-/* A thread is as fast as its core, and all are as fast as their cores together
- * where those are fewer. */
+/* On cores of its own a thread is as fast as its core, and all are as fast as
+ * their cores together where those are fewer.  What another device does is not
+ * the cores' work. */
 static double
-threads_speed(const struct plan_env *env, const struct plan_session *ps)
+session_speed(const struct plan_env *env, const struct plan_session *ps)
 {
 	double sum = 0;
 	unsigned cpu, n = 0;
 
-	if (env->core_speed == NULL)
+	if (!ps->own_cores)
+		return 1;
+	if (strcmp(ps->conf->device, "cpu") != 0)
 		return ps->threads;
 	for (cpu = 0; cpu < MAX_CPUS && n < ps->threads; cpu++)
 		if (cpuset_has(&ps->conf->cpus, cpu)) {
-			sum += env->core_speed[cpu];
+			sum += env->core_speed != NULL ?
+			    env->core_speed[cpu] : CORES_FASTEST;
 			n++;
 		}
 	return sum / CORES_FASTEST;
@@ -287,8 +291,7 @@ cut(struct sizes *z, unsigned *reterr_session, uint64_t *reterr_short,
 	for (u = 0; u < n; u++)
 		cost[u] = unit_cost(z, u);
 	for (s = 0; s < p->nsessions; s++) {
-		speed[s] = p->session[s].own_cores ? threads_speed(z->env,
-		    &p->session[s]) : 1;
+		speed[s] = session_speed(z->env, &p->session[s]);
 		caps[s] = p->session[s].cap_bytes;
 	}
 	in.cost = cost;

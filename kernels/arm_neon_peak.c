@@ -12,7 +12,8 @@ int8_neon(uint64_t rounds, uint32_t seed)
 {
 	int8x16_t a = vdupq_n_s8((int8_t)(seed & 15)), b = vdupq_n_s8(3);
 #define BEGIN(i)	int16x8_t s##i = vdupq_n_s16(i);
-#define STEP(i)		s##i = vmlal_high_s8(vmlal_s8(s##i,		\
+#define STEP(i)		PEAK_OPAQUE(b);					\
+	s##i = vmlal_high_s8(vmlal_s8(s##i,				\
 	    vget_low_s8(a), vget_low_s8(b)), a, b);			\
 	PEAK_OPAQUE(s##i);
 #define END(i)		s0 = vaddq_s16(vshlq_n_s16(s0, 1), s##i);

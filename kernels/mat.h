@@ -7,10 +7,11 @@
  *	MAT_ISA		a header with mat_dot(kind, nt, dot, q, a, g0, n):
  *			dot[t][r] += q[g][r] . (group g0 + g of act_of(a, t)),
  *			g < n, n = 4 or 8.  With MAT_ARRANGED defined it also
- *			says how q lies for tiles: see below
- *			Defining MAT_BY_LANES it says itself how sums begin
- *			and are scaled, for mat_tile.h's own
- *	MAT_SQUARE	where defined: sums of tiles lie as in mat_square.h
+ *			says how q lies for tiles, see below; with
+ *			MAT_BY_LANES how sums begin and are scaled, in the
+ *			place of mat_tile.h
+ *	MAT_SQUARE	where defined: dot and the sums of tiles lie as in
+ *			mat_square.h
  *	MAT_SPLIT	where defined: 8; mat_arrange() makes two bytes of a
  *			weight of DOT_128, the second in q[g + 8]
  *
@@ -30,7 +31,7 @@
  * d_x * dot is rounded once.  The integer starts as the bits of the float
  * ACT_MAGIC, less what SIMD_ACT_BIAS adds: then its bits are the float
  * ACT_MAGIC + dot, and fma(that, d_x, -ACT_MAGIC * d_x) is d_x * dot without a
- * conversion; |dot| < 2^22.  So are the products of one row (weights unpacked
+ * conversion (by lanes (that - ACT_MAGIC) * d_x is); |dot| < 2^22.  So are the products of one row (weights unpacked
  * into registers) and of many (unpacked once into a chunk in L1, then tile
  * after tile): the same integers, the same roundings.
  *
@@ -111,8 +112,9 @@ act_of(const struct acts *a, unsigned t)
 #include MAT_ISA
 
 /* Rows are shared evenly, so two tiles of three and more leave none of one row:
- * that is mat_few's. */
-_Static_assert(MAT_NT >= 3, "tiles of one row");
+ * that is mat_few's.  Of two, in five of them, where a tile has four at most;
+ * else MAT_EACH_NT may begin with three. */
+_Static_assert(MAT_NT >= 3 && FEW_MOST >= 4, "smaller tiles");
 
 /* What a tile (two rows and more) reads may lie in an order of the instruction
  * set's own: mat_arrange() brings a block into it, and mat_q() finds row r,

@@ -54,6 +54,9 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 	sdot(1, dot, q, a, g0, n);
 }
 
+_Static_assert(offsetof(struct act_q8, sum) == 2 * sizeof(float) &&
+    offsetof(struct act_q8, sum_high) == 3 * sizeof(float), "one vector");
+
 /* Vector operations are what a tile waits for, and loads are none.  So sums are
  * loaded where they begin, not copied; and a block's scales come by one load, to
  * be multiplied with by their lanes: fma would write over d0, and want a copy of

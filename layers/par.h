@@ -58,7 +58,7 @@ par_owner(const struct par *p, uint64_t total, uint64_t at)
 	unsigned t = 0;
 
 	if (p->until == NULL)
-		return (unsigned)(at * p->nthreads / total);
+		return (unsigned)(((at + 1) * p->nthreads - 1) / total);
 	while (t < p->nthreads - 1 && at >= par_end(p, total, t))
 		t++;
 	return t;

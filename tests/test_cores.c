@@ -241,8 +241,16 @@ START_TEST(cores_are_as_fast_as_the_kernel_tells)
 	put_two_kinds(first, &others, "cpufreq/cpuinfo_max_freq", 1800000,
 	    2400000);
 	expect_speeds(first, CORES_FASTEST * 3 / 4, CORES_FASTEST);
-	put_two_kinds(first, &others, "cpu_capacity", 256, 512);
+	/* No kind of its own, and all alike. */
+	put_two_kinds(first, &others, "cpufreq/cpuinfo_max_freq", 2200000,
+	    2400000);
+	expect_speeds(first, CORES_FASTEST, CORES_FASTEST);
+	put_two_kinds(first, &others, "cpu_capacity", 1024, 1024);
+	put_two_kinds(first, &others, "cpufreq/cpuinfo_max_freq", 1200000,
+	    2400000);
 	expect_speeds(first, CORES_FASTEST / 2, CORES_FASTEST);
+	put_two_kinds(first, &others, "cpu_capacity", 128, 512);
+	expect_speeds(first, CORES_FASTEST / 4, CORES_FASTEST);
 }
 END_TEST
 

@@ -104,13 +104,21 @@ run_thread(void *arg, unsigned thread)
 	op_attention(&w->c, &w->op, thread);
 }
 
-/* n rows from `from` on into out; returns how often the threads met. */
+/* n rows from `from` on into out; returns how often the threads met.  Every
+ * other time some do more of it than others. */
 static unsigned
 run(struct world *w, unsigned nthreads, uint32_t from, uint32_t n, float *out)
 {
 	struct pool_conf pc = { .nthreads = nthreads };
 	struct counted par = { .par.nthreads = nthreads, .par.barrier = meet };
+	uint32_t until[8], sum = 0;
 	struct err e = { 0 };
+	unsigned t;
+
+	for (t = 0; t < nthreads; t++)
+		until[t] = sum += 1 + (uint32_t)t_rand_below(1024);
+	if (t_rand_below(2))
+		par.par.until = until;
 
 	t_ok(cores_allowed(&pc.cpus, &e), &e);
 	t_ok(pool_open(&pc, &par.pool, &e), &e);

@@ -617,6 +617,11 @@ START_TEST(slow_cores_take_fewer_layers)
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nlayers, 4);
 	ck_assert_uint_eq(p.session[1].nlayers, 2);
+	/* A device's work is not theirs. */
+	strcpy(w.c.session[1].device, "null");
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].nlayers, 3);
+	strcpy(w.c.session[1].device, "cpu");
 	/* One thread of two cores, or three. */
 	w.c.session[0].threads = 1;
 	w.c.session[1].threads = 3;

@@ -355,7 +355,7 @@ START_TEST(shares_are_contiguous_and_complete)
 			ck_assert_uint_le(lo, hi);
 			ck_assert_uint_le(hi - lo, n * par_speed(&par, t) /
 			    all + 1);
-			for (; at < hi && par.until != NULL; at++)
+			for (; at < hi; at++)
 				ck_assert_uint_eq(par_owner(&par, n, at), t);
 			at = hi;
 		}

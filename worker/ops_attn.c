@@ -1,8 +1,8 @@
 /* worker/ops_attn.c - the KV cache and attention on the host.
  *
  * The work is a line of units, a unit being a tile (some rows of one sequence)
- * and a KV head, and its length the keys it reads.  Threads take equal pieces
- * of the line.  Where a border falls inside a unit, it moves to the nearest
+ * and a KV head, and its length the keys it reads.  Threads take pieces of
+ * the line by their speed (par.h).  Where a border falls inside a unit, it moves to the nearest
  * chunk of keys: the chunks' results wait in the scratch of the thread that
  * begins the unit, which puts them together once all are there.  No result
  * depends on how the line is cut: kernels.h. */

@@ -11,7 +11,7 @@
  *	n_expert_used	which of the experts' rows are its own
  *
  * All threads go through all chosen experts, each with its columns: whoever is
- * chosen, threads have equal shares, one row or many.  The sum over a token's
+ * chosen, threads have the same shares, one row or many.  The sum over a token's
  * experts is taken in the order of its route: from its own row alone. */
 #include "../kernels/experts.h"
 #include "ops_impl.h"

@@ -308,6 +308,7 @@ pool_open(const struct pool_conf *pc, struct par **ret, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	}
 	p->par.until = sum_up(p->until, pc->speed, pc->nthreads);
+	p->conf.speed = NULL;
 	p->thread[0].rc = bind_thread(pc, 0);
 	for (i = 1; i < pc->nthreads; i++) {
 		p->thread[i].pool = p;

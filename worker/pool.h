@@ -13,7 +13,8 @@ struct pool_conf {
 	struct cpuset cpus;	/* thread i is pinned to the i-th of them when
 				 * pin; else all threads may use all */
 	int pin;
-	const uint32_t *speed;	/* [nthreads], of their cores; NULL = alike */
+	const uint32_t *speed;	/* [nthreads], of their cores; NULL = alike;
+				 * looked at by pool_open() only */
 	/* How long a thread spins before it sleeps, waiting for a job, while
 	 * nobody else wants its core; and inside a job for the others: between
 	 * the two bounds, by whether it helped. */
