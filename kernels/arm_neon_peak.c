@@ -21,7 +21,6 @@ int8_neon(uint64_t rounds, uint32_t seed)
 
 	for (; rounds > 0; rounds--) {
 		PEAK_OPAQUE(a);
-		PEAK_OPAQUE(b);
 		PEAK_EACH16(STEP)
 	}
 	PEAK_EACH16(END)

@@ -31,9 +31,10 @@
  * d_x * dot is rounded once.  The integer starts as the bits of the float
  * ACT_MAGIC, less what SIMD_ACT_BIAS adds: then its bits are the float
  * ACT_MAGIC + dot, and fma(that, d_x, -ACT_MAGIC * d_x) is d_x * dot without a
- * conversion (by lanes (that - ACT_MAGIC) * d_x is); |dot| < 2^22.  So are the products of one row (weights unpacked
- * into registers) and of many (unpacked once into a chunk in L1, then tile
- * after tile): the same integers, the same roundings.
+ * conversion, as by lanes (that - ACT_MAGIC) * d_x is; |dot| < 2^22.  So are the
+ * products of few rows (weights unpacked into registers) and of many (unpacked
+ * once into a chunk in L1, then tile after tile): the same integers, the same
+ * roundings.
  *
  * Where SIMD_ACT_BIAS is 0, the integers all start from ACT_MAGIC. */
 #ifndef KERNELS_MAT_H

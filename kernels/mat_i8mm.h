@@ -71,11 +71,12 @@ act_pair(const struct acts *a, unsigned nt, unsigned t, unsigned g)
 }
 
 SIMD void
-smmla(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
-    const struct acts *a, unsigned g0, unsigned n)
+mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
+    const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
 {
 	unsigned t, r, g, h;
 
+	(void)kind;		/* all the same to this instruction */
 	UNROLL
 	for (g = 0; g < n; g += 2)
 		UNROLL
@@ -91,14 +92,6 @@ smmla(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
 					    vreinterpretq_s8_s32(q[g + h][r]),
 					    x);
 		}
-}
-
-SIMD void
-mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
-    const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
-{
-	(void)kind;		/* all the same to these instructions */
-	smmla(nt, dot, q, a, g0, n);
 }
 
 #endif

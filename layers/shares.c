@@ -298,15 +298,16 @@ int
 shares_cut(const struct program *p, const struct par *par, uint32_t *ret_cut)
 {
 	const unsigned n = par->nthreads;
-	struct loads l = { calloc(n, sizeof(double)),
-	    calloc(n, sizeof(double)), n };
+	struct loads l = { .load = calloc(2 * n, sizeof(*l.load)), .n = n };
 	uint32_t i, g, first = UINT32_MAX;
-	int rc = l.load == NULL || l.speed == NULL ? -ENOMEM : 0;
 	unsigned t;
 
-	for (t = 0; t < n && rc == 0; t++)
+	if (l.load == NULL)
+		return -ENOMEM;
+	l.speed = l.load + n;
+	for (t = 0; t < n; t++)
 		l.speed[t] = par_speed(par, t);
-	for (i = 0; i < p->nops && rc == 0; i++) {
+	for (i = 0; i < p->nops; i++) {
 		g = p->op[i].group;
 		/* A group's first op cuts it. */
 		if (!is_matmul(&p->op[i]) || p->group[g].first != i)
@@ -320,6 +321,5 @@ shares_cut(const struct program *p, const struct par *par, uint32_t *ret_cut)
 		    &l, ret_cut + (size_t)g * (n + 1));
 	}
 	free(l.load);
-	free(l.speed);
-	return rc;
+	return 0;
 }

@@ -117,6 +117,7 @@ on_start(struct worker *w, struct err *reterr)
 	struct pool_conf pc = { 0 };
 	uint32_t of_core[MAX_CPUS], speed[MAX_CPUS];
 	unsigned cpu, n = 0;
+	enum pinned when;
 	struct procmem pm;
 	int rc;
 
@@ -151,13 +152,16 @@ on_start(struct worker *w, struct err *reterr)
 	kernels_init(&w->kernels, cpu_flags());
 	kernels_for_device(&w->kernels, ws->device);
 	w->sc.kernels = &w->kernels;
+	when = when_pinned(w);
 	pc.nthreads = ws->threads;
-	pc.pin = when_pinned(w) == PINNED_AT_ONCE;
-	cores_speeds(&pc.cpus, "/sys", of_core);
-	for (cpu = 0; cpu < MAX_CPUS; cpu++)
-		if (of_core[cpu] > 0)
-			speed[n++] = of_core[cpu];
-	pc.speed = when_pinned(w) == PINNED_NOT ? NULL : speed;
+	pc.pin = when == PINNED_AT_ONCE;
+	if (when != PINNED_NOT && ws->threads > 1) {
+		cores_speeds(&pc.cpus, "/sys", of_core);
+		for (cpu = 0; cpu < MAX_CPUS; cpu++)
+			if (of_core[cpu] > 0)
+				speed[n++] = of_core[cpu];
+		pc.speed = speed;
+	}
 	pc.job_spin_ns = POOL_JOB_SPIN_NS;
 	pc.spin_ns = POOL_SPIN_NS;
 	pc.spin_least_ns = ws->own_cores ? POOL_SPIN_NS : POOL_SPIN_LEAST_NS;
