@@ -22,6 +22,7 @@
  *			added to signed q, or 0; it is mat_dot for one row, q
  *			unsigned but for DOT_128 without ONE_FLIP, activations
  *			signed
+ *	MAT_DIRECT	where defined: one row and two go as in mat_direct.h
  *
  * Per block of 32 columns, ascending, for each element of y:
  *
@@ -225,6 +226,7 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
 
 #include "mat_tile.h"
 #include "mat_few.h"
+#include "mat_direct.h"
 
 /* ---- Instances ---- */
 
@@ -283,6 +285,30 @@ struct mat_impl {
 	few_fn *few;
 };
 
+/* Instances for as many rows and panels as are worth it: sums of one row of one
+ * panel stay in registers. */
+SIMD void
+mat_by_rows(enum quant_type type, const struct mat_call *c,
+    const struct few_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
+    uint32_t npanels)
+{
+#ifdef MAT_DIRECT
+	if (m == 1 && npanels == 1)
+		mat_direct(type, c, x, 1, col, nblocks, 1);
+	else if (m == 1)
+		mat_direct(type, c, x, 1, col, nblocks, npanels);
+	else if (m == 2)
+		mat_direct(type, c, x, 2, col, nblocks, npanels);
+#else
+	if (m == 1 && npanels == 1)
+		mat_few(type, c, x, 1, col, nblocks, 1);
+	else if (m == 1)
+		mat_few(type, c, x, 1, col, nblocks, npanels);
+#endif
+	else
+		mat_few(type, c, x, m, col, nblocks, npanels);
+}
+
 #define MAT_TYPE(T, t)							\
 static void								\
 chunk_##t(struct mat_block *c, const uint8_t *w, uint32_t nblocks,	\
@@ -294,12 +320,7 @@ static void								\
 few_##t(const struct mat_call *c, const struct few_act *x, uint32_t m,	\
     uint32_t col, uint32_t nblocks, uint32_t npanels)			\
 {									\
-	if (m > 1)							\
-		mat_few(T, c, x, m, col, nblocks, npanels);		\
-	else if (npanels > 1)						\
-		mat_few(T, c, x, 1, col, nblocks, npanels);		\
-	else				/* sums stay in registers */	\
-		mat_few(T, c, x, 1, col, nblocks, 1);			\
+	mat_by_rows(T, c, x, m, col, nblocks, npanels);			\
 }									\
 static uint64_t								\
 packed_bytes_##t(uint32_t n, uint32_t k)				\

@@ -207,4 +207,31 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 	}
 }
 
+/* For mat_direct.h: pairs in 16 bits, and what they have been widened to. */
+#define MAT_DIRECT
+
+struct direct_sum {
+	vi dot, pairs;
+};
+
+SIMD struct direct_sum
+direct_begin(vi start)
+{
+	return (struct direct_sum){ .dot = start };
+}
+
+/* The sum is widened when no more fits into 16 bits, or all are there. */
+SIMD void
+direct_add(enum dot_kind kind, struct direct_sum *s, unsigned j, unsigned n,
+    vi q, vi x, vi by)
+{
+	const unsigned in16 = MIN(one_groups_in_16(kind), n);
+	const vi p = one_pairs(kind, q, x);
+
+	s->pairs = j % in16 == 0 ? p : _mm256_add_epi16(s->pairs, p);
+	IN_ORDER(s->pairs);
+	if ((j + 1) % in16 == 0)
+		s->dot = vi_add(s->dot, vi_madd16(s->pairs, by));
+}
+
 #endif

@@ -157,6 +157,42 @@ few_ask(const struct reading *rd, const uint8_t *near, const uint8_t *far,
 		prefetch_l2(far + i);
 }
 
+/* y as it is before column col, m rows of npanels panels. */
+SIMD void
+few_in(const struct mat_call *c, vf acc[][FEW_MOST][MAT_NR], uint32_t m,
+    uint32_t col, uint32_t npanels)
+{
+	uint32_t p, t;
+	unsigned r;
+
+	for (p = 0; p < npanels; p++)
+		for (t = 0; t < m; t++)
+			for (r = 0; r < MAT_NR; r++)
+				acc[p][t][r] = col == 0 ? vf_zero() :
+				    vf_load(c->y + t * c->ldy + p * PANEL +
+				    r * SIMD_VL);
+}
+
+/* What is in acc to y, and the bias when these were the last columns. */
+SIMD void
+few_out(const struct mat_call *c, vf acc[][FEW_MOST][MAT_NR], uint32_t m,
+    int last, uint32_t npanels)
+{
+	uint32_t p, t;
+	unsigned r;
+
+	for (p = 0; p < npanels; p++)
+		for (t = 0; t < m; t++)
+			for (r = 0; r < MAT_NR; r++) {
+				const uint32_t at = p * PANEL + r * SIMD_VL;
+
+				vf_store(c->y + t * c->ldy + at,
+				    last && c->bias != NULL ?
+				    vf_add(acc[p][t][r],
+				    vf_load(c->bias + at)) : acc[p][t][r]);
+			}
+}
+
 /* Of m rows, columns [col, col + 32 nblocks) of npanels panels; c->w at the
  * first of them.  x (nblocks x m).  y holds the sums between; the bias comes
  * last. */
@@ -170,21 +206,14 @@ mat_few(enum quant_type type, const struct mat_call *c,
 	const uint32_t nbytes = panel_block_bytes(type), n = nbytes / nsub;
 	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
 	const uint64_t jump = (npanels - 1) * panel;
-	const int last = col + nblocks * 32 == c->k;
 	vf acc[FEW_STREAMS][FEW_MOST][MAT_NR];
 	struct super sup[FEW_STREAMS];
 	uint64_t near, far;
 	uint32_t b, p, t;
-	unsigned r;
 
-	for (p = 0; p < npanels; p++) {
+	few_in(c, acc, m, col, npanels);
+	for (p = 0; p < npanels; p++)
 		unpack_super(type, &sup[p], c->w + p * panel);
-		for (t = 0; t < m; t++)
-			for (r = 0; r < MAT_NR; r++)
-				acc[p][t][r] = col == 0 ? vf_zero() :
-				    vf_load(c->y + t * c->ldy + p * PANEL +
-				    r * SIMD_VL);
-	}
 	for (b = 0; b < nblocks; b++, x += m) {
 		near = few_ahead(b * n + rd->near, nblocks * n, jump);
 		far = few_ahead(b * n + rd->far, nblocks * n, jump);
@@ -204,16 +233,7 @@ mat_few(enum quant_type type, const struct mat_call *c,
 				    nsub * nbytes);
 		}
 	}
-	for (p = 0; p < npanels; p++)
-		for (t = 0; t < m; t++)
-			for (r = 0; r < MAT_NR; r++) {
-				const uint32_t at = p * PANEL + r * SIMD_VL;
-
-				vf_store(c->y + t * c->ldy + at,
-				    last && c->bias != NULL ?
-				    vf_add(acc[p][t][r],
-				    vf_load(c->bias + at)) : acc[p][t][r]);
-			}
+	few_out(c, acc, m, col + nblocks * 32 == c->k, npanels);
 }
 
 #endif

@@ -70,20 +70,6 @@ bits_at(vi v, unsigned shift, int32_t mask)
 	return vi_and(vi_shr(v, shift), vi_set(mask));
 }
 
-SIMD void
-unpack_nibbles(struct mat_block *c, struct block_at at, unsigned first)
-{
-	unsigned i;
-
-	UNROLL
-	for (i = 0; i < 4; i++) {
-		vi v = word(at, first + i);
-
-		c->q[i][at.r] = vi_and(v, vi_set(0x0f0f0f0f));
-		c->q[i + 4][at.r] = bits_at(v, 4, 0x0f0f0f0f);
-	}
-}
-
 /* Bits of one word, at bit `to` of each byte. */
 SIMD vi
 one_bit(vi v, unsigned g, unsigned to)
@@ -151,101 +137,48 @@ static const int8_t mat_iq4_nl[16] = { -127, -104, -83, -65, -49, -35, -22,
 static const int8_t mat_mxfp4[16] = { 12, 13, 14, 15, 16, 18, 20, 24, 12, 11,
     10, 9, 8, 6, 4, 0 };
 
+/* Scale and value of Q2_K multiplied are at most 15 * 3: the integers keep the
+ * scale of 16 columns, and one d serves 32.  So with Q3_K: (v - 4) times (scale
+ * - 32) is in [-124, 128], which does not fit, and times (32 - scale) does; d
+ * takes the sign.  c->by has the second factors, in the lower 16 bits. */
 SIMD void
-unpack_lookup(struct mat_block *c, struct block_at at, unsigned first,
-    const int8_t table[16])
+unpack_q2_k_scales(struct mat_block *c, const struct super *sup,
+    struct block_at at, unsigned s)
 {
-	unsigned g;
-
-	unpack_nibbles(c, at, first);
-	UNROLL
-	for (g = 0; g < 8; g++)
-		c->q[g][at.r] = vi_lookup(table, c->q[g][at.r]);
-}
-
-SIMD void
-unpack_fives(struct mat_block *c, struct block_at at, unsigned first)
-{
-	vi bits = word(at, first);
-	unsigned g;
-
-	unpack_nibbles(c, at, first + 1);
-	UNROLL
-	for (g = 0; g < 8; g++)
-		c->q[g][at.r] = vi_or(c->q[g][at.r], one_bit(bits, g, 4));
-}
-
-/* Scale and value multiplied, at most 15 * 3: the integers keep the scale of
- * 16 columns, and one d serves 32. */
-SIMD void
-unpack_q2_k(struct mat_block *c, const struct super *sup, struct block_at at,
-    unsigned s)
-{
-	unsigned g, i;
-	vi scale[2], min[2];
+	vi min[2];
+	unsigned i;
 
 	for (i = 0; i < 2; i++) {
-		scale[i] = bits_at(word(at, i), 4 * s, 15);
-		scale[i] = vi_or(scale[i], vi_shl(scale[i], 16));
+		c->by[i][at.r] = bits_at(word(at, i), 4 * s, 15);
 		min[i] = bits_at(word(at, 2 + i), 4 * s, 15);
 	}
+	c->d[0][at.r] = sup->d[at.r];
 	c->m[0][at.r] = scaled(sup->m[at.r], min[0]);
 	c->m[1][at.r] = scaled(sup->m[at.r], vi_sub(min[1], min[0]));
-	c->d[0][at.r] = sup->d[at.r];
-	UNROLL
-	for (g = 0; g < 8; g++)
-		c->q[g][at.r] = vi_mul16(bit_pair(word(at, 4 + 2 * s + g / 4),
-		    g % 4, 0), scale[g / 4]);
-}
-
-/* As Q2_K: (v - 4) * (32 - scale), in [-124, 128] with scale - 32 for the
- * second factor, which does not fit; d takes the sign.  Bytes of a product
- * are kept apart: even ones, then odd ones.  Or v and the scales, `apart`. */
-SIMD void
-unpack_q3_k(struct mat_block *c, const struct super *sup, struct block_at at,
-    unsigned s, int apart)
-{
-	const vi even = vi_set(0x00ff00ff);
-	unsigned g, i, first = 3 + 3 * s;
-	vi t[2], v, lo, hi;
-
-	t[0] = vi_sub(vi_set(32), vi_byte(sup->a[s / 4][at.r], s % 4));
-	t[1] = vi_sub(vi_set(32), vi_byte(sup->b[s / 4][at.r], s % 4));
-	for (i = 0; i < 2; i++) {
-		v = vi_and(t[i], vi_set(0xffff));
-		if (apart)
-			c->by[i][at.r] = v;
-		t[i] = vi_or(v, vi_shl(t[i], 16));	/* 16 bits twice */
-	}
-	c->d[0][at.r] = sup->d[at.r];
-	UNROLL
-	for (g = 0; g < 8; g++) {
-		v = vi_or(bit_pair(word(at, first + g / 4), g % 4, 0),
-		    one_bit(word(at, first + 2), g, 2));
-		c->q[g][at.r] = v;
-		if (apart)
-			continue;
-		v = vi_sub8(v, vi_set(0x04040404));
-		lo = vi_and(vi_mul16(v, t[g / 4]), even);
-		hi = vi_mul16(vi_and(vi_shr(v, 8), even), t[g / 4]);
-		c->q[g][at.r] = vi_or(lo, vi_shl(vi_and(hi, even), 8));
-	}
 }
 
 SIMD void
-unpack_q6_k(struct mat_block *c, const struct super *sup, struct block_at at,
-    unsigned s)
+unpack_q3_k_scales(struct mat_block *c, const struct super *sup,
+    struct block_at at, unsigned s)
 {
-	unsigned g, i, first = 4 + 6 * s;
+	const vi *six[2] = { sup->a[s / 4], sup->b[s / 4] };
+	unsigned i;
 
 	for (i = 0; i < 2; i++)
-		c->d[i][at.r] = scaled(sup->d[at.r], vi_sar(vi_shl(
-		    word(at, 2 * i + s / 4), 24 - s % 4 * 8), 24));
-	unpack_nibbles(c, at, first);
-	UNROLL
-	for (g = 0; g < 8; g++)
-		c->q[g][at.r] = vi_or(c->q[g][at.r], bit_pair(word(at,
-		    first + 4 + g / 4), g % 4, 4));
+		c->by[i][at.r] = vi_and(vi_sub(vi_set(32), vi_byte(
+		    six[i][at.r], s % 4)), vi_set(0xffff));
+	c->d[0][at.r] = sup->d[at.r];
+}
+
+/* Bytes times 16 bits: even ones, then odd ones. */
+SIMD vi
+bytes_times(vi v, vi by)
+{
+	const vi even = vi_set(0x00ff00ff);
+	const vi lo = vi_and(vi_mul16(v, by), even);
+	const vi hi = vi_mul16(vi_and(vi_shr(v, 8), even), by);
+
+	return vi_or(lo, vi_shl(vi_and(hi, even), 8));
 }
 
 /* Of the block at p; nothing where blocks are of 32. */
@@ -271,45 +204,17 @@ unpack_super(enum quant_type type, struct super *ret, const uint8_t *p)
 	}
 }
 
-/* 32 columns, sub-block s, of vector r of the block at p; Q3_K's with its scales
- * apart or in its bytes. */
+/* What sub-block s of a vector is multiplied with: d, m, by. */
 SIMD void
-unpack_columns(enum quant_type type, struct mat_block *c,
-    const struct super *sup, const uint8_t *p, uint32_t r, unsigned s,
-    int apart)
+unpack_scales(enum quant_type type, struct mat_block *c,
+    const struct super *sup, struct block_at at, unsigned s)
 {
-	struct block_at at = block_at(type, p, r);
-	struct pack_geometry g = pack_geometry(type);
-	unsigned i, first = g.nscales + s * g.nwords;
+	const uint32_t r = at.r;
+	unsigned i;
 	vi a;
 
 	switch (type) {
-	case QUANT_Q8_0:
-		UNROLL
-		for (i = 0; i < 8; i++)
-			c->q[i][at.r] = word(at, i);
-		c->d[0][r] = half(at, 0);
-		break;
-	case QUANT_Q4_0:
-	case QUANT_Q4_1:
-		unpack_nibbles(c, at, 0);
-		c->d[0][r] = half(at, 0);
-		if (type == QUANT_Q4_1)
-			c->m[0][r] = half(at, 1);
-		break;
-	case QUANT_Q5_0:
-	case QUANT_Q5_1:
-		unpack_fives(c, at, 0);
-		c->d[0][r] = half(at, 0);
-		if (type == QUANT_Q5_1)
-			c->m[0][r] = half(at, 1);
-		break;
-	case QUANT_IQ4_NL:
-		unpack_lookup(c, at, 0, mat_iq4_nl);
-		c->d[0][r] = half(at, 0);
-		break;
 	case QUANT_MXFP4:
-		unpack_lookup(c, at, 0, mat_mxfp4);
 		c->d[0][r] = exponent_only(vi_from_u8(at.byte));
 		break;
 	case QUANT_Q4_K:
@@ -318,27 +223,121 @@ unpack_columns(enum quant_type type, struct mat_block *c,
 		    s % 4));
 		c->m[0][r] = scaled(sup->m[r], vi_byte(sup->b[s / 4][r],
 		    s % 4));
-		if (type == QUANT_Q4_K)
-			unpack_nibbles(c, at, first);
-		else
-			unpack_fives(c, at, first);
 		break;
 	case QUANT_IQ4_XS:
-		unpack_lookup(c, at, first, mat_iq4_nl);
 		a = vi_from_u16((const void *)(at.half + PANEL * 2));
 		a = vi_or(bits_at(word(at, 0), 4 * s, 15),
 		    vi_shl(bits_at(a, 2 * s, 3), 4));
 		c->d[0][r] = scaled(sup->d[r], vi_sub(a, vi_set(32)));
 		break;
 	case QUANT_Q2_K:
-		unpack_q2_k(c, sup, at, s);
+		unpack_q2_k_scales(c, sup, at, s);
 		break;
 	case QUANT_Q3_K:
-		unpack_q3_k(c, sup, at, s, apart);
+		unpack_q3_k_scales(c, sup, at, s);
+		break;
+	case QUANT_Q6_K:
+		for (i = 0; i < 2; i++)
+			c->d[i][r] = scaled(sup->d[r], vi_sar(vi_shl(word(at,
+			    2 * i + s / 4), 24 - s % 4 * 8), 24));
 		break;
 	default:
-		unpack_q6_k(c, sup, at, s);
+		c->d[0][r] = half(at, 0);
+		if (pack_geometry(type).nhalfs == 2)
+			c->m[0][r] = half(at, 1);
 	}
+}
+
+/* The second factors in both halves of a word. */
+SIMD vi
+by_twice(const struct mat_block *c, unsigned h, uint32_t r)
+{
+	return vi_or(c->by[h][r], vi_shl(c->by[h][r], 16));
+}
+
+/* Groups i and i + 4 of sub-block s of a vector, i < 4; with c->by in their
+ * bytes, or apart. */
+SIMD void
+unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
+    unsigned s, unsigned i, int apart)
+{
+	const struct pack_geometry geo = pack_geometry(type);
+	const unsigned first = geo.nscales + s * geo.nwords;
+	vi lo, hi, v;
+
+	switch (type) {
+	case QUANT_Q8_0:
+		lo = word(at, i);
+		hi = word(at, i + 4);
+		break;
+	case QUANT_Q2_K:
+	case QUANT_Q3_K:
+		lo = bit_pair(word(at, first), i, 0);
+		hi = bit_pair(word(at, first + 1), i, 0);
+		break;
+	default:
+		v = word(at, first + (geo.nwords == 5 ? 1 : 0) + i);
+		lo = vi_and(v, vi_set(0x0f0f0f0f));
+		hi = bits_at(v, 4, 0x0f0f0f0f);
+	}
+	switch (type) {
+	case QUANT_Q5_0:
+	case QUANT_Q5_1:
+	case QUANT_Q5_K:
+		v = word(at, first);
+		lo = vi_or(lo, one_bit(v, i, 4));
+		hi = vi_or(hi, one_bit(v, i + 4, 4));
+		break;
+	case QUANT_Q3_K:
+		v = word(at, first + 2);
+		lo = vi_or(lo, one_bit(v, i, 2));
+		hi = vi_or(hi, one_bit(v, i + 4, 2));
+		if (apart)
+			break;
+		lo = bytes_times(vi_sub8(lo, vi_set(0x04040404)),
+		    by_twice(c, 0, at.r));
+		hi = bytes_times(vi_sub8(hi, vi_set(0x04040404)),
+		    by_twice(c, 1, at.r));
+		break;
+	case QUANT_Q2_K:
+		if (apart)
+			break;
+		lo = vi_mul16(lo, by_twice(c, 0, at.r));
+		hi = vi_mul16(hi, by_twice(c, 1, at.r));
+		break;
+	case QUANT_Q6_K:
+		lo = vi_or(lo, bit_pair(word(at, first + 4), i, 4));
+		hi = vi_or(hi, bit_pair(word(at, first + 5), i, 4));
+		break;
+	case QUANT_IQ4_NL:
+	case QUANT_IQ4_XS:
+		lo = vi_lookup(mat_iq4_nl, lo);
+		hi = vi_lookup(mat_iq4_nl, hi);
+		break;
+	case QUANT_MXFP4:
+		lo = vi_lookup(mat_mxfp4, lo);
+		hi = vi_lookup(mat_mxfp4, hi);
+		break;
+	default:
+		break;
+	}
+	c->q[i][at.r] = lo;
+	c->q[i + 4][at.r] = hi;
+}
+
+/* 32 columns, sub-block s, of vector r of the block at p. */
+SIMD void
+unpack_columns(enum quant_type type, struct mat_block *c,
+    const struct super *sup, const uint8_t *p, uint32_t r, unsigned s,
+    int apart)
+{
+	const struct block_at at = block_at(type, p, r);
+	unsigned i;
+
+	unpack_scales(type, c, sup, at, s);
+	UNROLL
+	for (i = 0; i < 4; i++)
+		unpack_pair(type, c, at, s, i, apart);
 }
 
 #endif

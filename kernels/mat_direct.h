@@ -1,0 +1,187 @@
+/* kernels/mat_direct.h - template, a part of mat.h: one row of activations, or
+ * two, where registers are too few for the weights of a block.
+ *
+ * A word of weights is multiplied as soon as it is unpacked, and a block of 256
+ * columns goes through as a whole: what its sub-blocks share stays close by.
+ * The integers and roundings are those of mat_few.h.
+ *
+ * MAT_ISA has struct direct_sum, whose `dot` is the sum in the end, and
+ *	direct_begin(start)
+ *	direct_add(kind, s, j, n, q, x, by)	product j of n, times by */
+#ifndef KERNELS_MAT_DIRECT_H
+#define KERNELS_MAT_DIRECT_H
+
+#include "mat_few.h"
+
+#if defined(SIMD_VL) && defined(MAT_SUFFIX) && defined(MAT_DIRECT)
+
+enum { DIRECT_MOST = 2 };		/* rows */
+
+/* Scales of 16 columns are multiplied with where sums leave 16 bits, which takes
+ * nothing more than leaving them. */
+SIMD int
+direct_by(enum quant_type type)
+{
+	return type == QUANT_Q2_K || type == QUANT_Q3_K;
+}
+
+SIMD enum dot_kind
+direct_kind(enum quant_type type)
+{
+	return direct_by(type) ? DOT_15 : few_traits(type).dot;
+}
+
+/* What the products of half h of vector r begin with. */
+SIMD vi
+direct_start(enum quant_type type, const struct mat_block *w,
+    const struct few_act *x, unsigned h, unsigned r)
+{
+	const vi from = vi_set(h == 0 ? ACT_MAGIC_BITS : 0);
+
+	if (few_apart(type))
+		return vi_add(from, vi_madd16(vi_set(x->start[h]),
+		    w->by[h][r]));
+	return h == 0 || few_halves(type) ? vi_set(x->start[h]) : from;
+}
+
+/* Groups i and i + 4 of sub-block s, times those of nt rows. */
+SIMD void
+direct_pair(enum quant_type type, unsigned nt,
+    struct direct_sum sum[][DIRECT_MOST][MAT_NR], struct mat_block *w,
+    const uint8_t *p, unsigned s, unsigned i, const struct few_act *x)
+{
+	const struct acts a = { .row = { (const uint8_t *)&x->x },
+	    .ldx = sizeof(*x) };
+	const int halves = direct_by(type) || few_halves(type);
+	vi xs[2][DIRECT_MOST], by;
+	unsigned h, r, t;
+
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (h = 0; h < 2; h++)
+			xs[h][t] = act_group(&a, t, 4 * h + i);
+	UNROLL
+	for (r = 0; r < MAT_NR; r++) {
+		unpack_pair(type, w, block_at(type, p, r), s, i, direct_by(type));
+		UNROLL
+		for (h = 0; h < 2; h++) {
+			by = direct_by(type) ? by_twice(w, h, r) :
+			    vi_set(0x00010001);
+			UNROLL
+			for (t = 0; t < nt; t++)
+				direct_add(direct_kind(type), halves ?
+				    &sum[h][t][r] : &sum[0][t][r],
+				    halves ? i : 2 * i + h, halves ? 4 : 8,
+				    w->q[4 * h + i][r], xs[h][t], by);
+		}
+	}
+}
+
+SIMD void
+direct_scales(enum quant_type type, struct mat_block *w,
+    const struct super *sup, const uint8_t *p, unsigned s)
+{
+	unsigned r;
+
+	UNROLL
+	for (r = 0; r < MAT_NR; r++)
+		unpack_scales(type, w, sup, block_at(type, p, r), s);
+}
+
+/* Sub-block s of the block at p, times nt rows. */
+SIMD void
+direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
+    const struct super *sup, const uint8_t *p, unsigned s,
+    const struct few_act *x)
+{
+	const struct mat_traits tr = few_traits(type);
+	const struct acts a = { .row = { (const uint8_t *)&x->x },
+	    .ldx = sizeof(*x) };
+	struct direct_sum sum[2][DIRECT_MOST][MAT_NR];
+	vi dot[2][DIRECT_MOST][MAT_NR];
+	struct mat_block w;
+	unsigned h, i, r, t;
+
+	if (direct_by(type))
+		direct_scales(type, &w, sup, p, s);
+	UNROLL
+	for (h = 0; h < 2; h++)
+		UNROLL
+		for (t = 0; t < nt; t++)
+			UNROLL
+			for (r = 0; r < MAT_NR; r++)
+				sum[h][t][r] = direct_begin(direct_start(type,
+				    &w, x + t, h, r));
+	UNROLL
+	for (i = 0; i < 4; i++)
+		direct_pair(type, nt, sum, &w, p, s, i, x);
+	if (!direct_by(type))		/* not sooner: they take registers */
+		direct_scales(type, &w, sup, p, s);
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++) {
+			dot[0][t][r] = sum[0][t][r].dot;
+			dot[1][t][r] = sum[1][t][r].dot;
+			if (direct_by(type))
+				dot[0][t][r] = vi_add(dot[0][t][r],
+				    dot[1][t][r]);
+		}
+	rows_scale(nt, acc, dot[0], &a, w.d[0]);
+	if (tr.scale == SCALE_SUB16)
+		rows_scale(nt, acc, dot[1], &a, w.d[1]);
+	UNROLL
+	for (i = 0; i < mat_nmins(tr.scale); i++)
+		rows_min(nt, acc, &a, i, w.m[i]);
+}
+
+/* The block at p of a panel that ends at `end`, and then goes on `jump` bytes
+ * behind that. */
+SIMD void
+direct_block(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
+    const struct reading *rd, const uint8_t *p, const uint8_t *end,
+    uint64_t jump, const struct few_act *x)
+{
+	const uint32_t nsub = pack_geometry(type).block / 32;
+	const uint32_t n = panel_block_bytes(type) / nsub;
+	const uint8_t *near = p + rd->near, *far = p + rd->far;
+	struct super sup;
+	unsigned s;
+
+	unpack_super(type, &sup, p);
+	for (s = 0; s < nsub; s++, x += nt, near += n, far += n) {
+		few_ask(rd, near < end ? near : near + jump,
+		    far < end ? far : far + jump, n);
+		direct_step(type, nt, acc, &sup, p, s, x);
+	}
+}
+
+/* As mat_few(), of nt rows. */
+SIMD void
+mat_direct(enum quant_type type, const struct mat_call *c,
+    const struct few_act *x, unsigned nt, uint32_t col, uint32_t nblocks,
+    uint32_t npanels)
+{
+	const uint32_t nsub = pack_geometry(type).block / 32;
+	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
+	const uint64_t nbytes = nblocks / nsub * panel_block_bytes(type);
+	vf acc[FEW_STREAMS][FEW_MOST][MAT_NR], y[DIRECT_MOST][MAT_NR];
+	uint64_t at;
+	uint32_t p;
+
+	few_in(c, acc, nt, col, npanels);
+	for (at = 0; at < nbytes; at += panel_block_bytes(type), x += nsub * nt)
+		for (p = 0; p < npanels; p++) {
+			const uint8_t *w = c->w + p * panel;
+
+			memcpy(y, acc[p], nt * sizeof(*y));
+			direct_block(type, nt, y, c->reading, w + at,
+			    w + nbytes, (npanels - 1) * panel, x);
+			memcpy(acc[p], y, nt * sizeof(*y));
+		}
+	few_out(c, acc, nt, col + nblocks * 32 == c->k, npanels);
+}
+
+#endif
+#endif
