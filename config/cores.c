@@ -214,3 +214,24 @@ cores_speeds(const struct cpuset *cpus, const char *sysfs,
 		    CORES_FASTEST : (uint32_t)MAX((double)number[cpu] /
 		    (double)hi * CORES_FASTEST, 1);
 }
+
+struct cpuset
+cores_fastest(const struct cpuset *cpus, const uint32_t speed[MAX_CPUS],
+    unsigned n)
+{
+	struct cpuset ret = { 0 };
+	unsigned cpu, best;
+
+	for (; n > 0; n--) {
+		best = MAX_CPUS;
+		for (cpu = 0; cpu < MAX_CPUS; cpu++)
+			if (cpuset_has(cpus, cpu) && !cpuset_has(&ret, cpu) &&
+			    (best == MAX_CPUS || (speed != NULL &&
+			    speed[cpu] > speed[best])))
+				best = cpu;
+		if (best == MAX_CPUS)
+			break;
+		cpuset_add(&ret, best);
+	}
+	return ret;
+}

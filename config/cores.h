@@ -1,6 +1,6 @@
 /* config/cores.h - which cores this machine and process have.
  * Owns: reading the kernel's view (affinity mask, online cores, capacity).
- * Called by conf_check(), job_plan() and the worker. */
+ * Called by conf_check(), job_plan(), the planner and the worker. */
 #ifndef CONFIG_CORES_H
 #define CONFIG_CORES_H
 
@@ -26,5 +26,10 @@ int cores_resolve(const char *text, int node, const char *sysfs,
 enum { CORES_FASTEST = 1024 };
 void cores_speeds(const struct cpuset *cpus, const char *sysfs,
     uint32_t ret[MAX_CPUS]);
+
+/* The n fastest of cpus, of equals the first; all of them if they are no more.
+ * speed is by core; NULL = all alike. */
+struct cpuset cores_fastest(const struct cpuset *cpus,
+    const uint32_t speed[MAX_CPUS], unsigned n);
 
 #endif

@@ -241,19 +241,19 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 static double
 session_speed(const struct plan_env *env, const struct plan_session *ps)
 {
+	const struct cpuset cores = cores_fastest(&ps->conf->cpus,
+	    env->core_speed, ps->threads);
 	double sum = 0;
-	unsigned cpu, n = 0;
+	unsigned cpu;
 
 	if (!ps->own_cores)
 		return 1;
 	if (strcmp(ps->conf->device, "cpu") != 0)
 		return ps->threads;
-	for (cpu = 0; cpu < MAX_CPUS && n < ps->threads; cpu++)
-		if (cpuset_has(&ps->conf->cpus, cpu)) {
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (cpuset_has(&cores, cpu))
 			sum += env->core_speed != NULL ?
 			    env->core_speed[cpu] : CORES_FASTEST;
-			n++;
-		}
 	return sum / CORES_FASTEST;
 }
 

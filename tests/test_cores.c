@@ -254,6 +254,32 @@ START_TEST(cores_are_as_fast_as_the_kernel_tells)
 }
 END_TEST
 
+START_TEST(fewer_threads_than_cores_take_the_fastest)
+{
+	static const uint32_t speed[MAX_CPUS] = { [0] = 300, [1] = 300,
+	    [2] = 700, [3] = 1024, [4] = 1024, [5] = 1024, [7] = 700 };
+	static const struct {
+		unsigned n;
+		const char *alike, *fastest;
+	} of[] = { { 1, "0", "3" }, { 2, "0-1", "3,5" }, { 3, "0-2", "2-3,5" },
+	    { 5, "0-3,5", "0,2-3,5,7" }, { 9, "0-3,5,7", "0-3,5,7" } };
+	struct cpuset cpus = { 0 }, set;
+	struct err e;
+	char list[64];
+	unsigned i;
+
+	t_ok(units_parse_cpus("0-3,5,7", &cpus, &e), &e);
+	for (i = 0; i < NITEMS(of); i++) {
+		set = cores_fastest(&cpus, NULL, of[i].n);
+		ck_assert_str_eq(units_format_cpus(&set, list, sizeof(list)),
+		    of[i].alike);
+		set = cores_fastest(&cpus, speed, of[i].n);
+		ck_assert_str_eq(units_format_cpus(&set, list, sizeof(list)),
+		    of[i].fastest);
+	}
+}
+END_TEST
+
 START_TEST(a_machine_that_does_not_tell_has_no_big_ones)
 {
 	struct cpuset set;
@@ -319,6 +345,7 @@ main(void)
 		alike_cores_have_no_big_ones,
 		a_machine_that_does_not_tell_has_no_big_ones,
 		cores_are_as_fast_as_the_kernel_tells,
+		fewer_threads_than_cores_take_the_fastest,
 		a_node_brings_its_own_cores,
 		a_node_that_is_missing_or_not_ours_is_refused,
 		a_word_that_is_no_list_is_refused,

@@ -627,6 +627,12 @@ START_TEST(slow_cores_take_fewer_layers)
 	w.c.session[1].threads = 3;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nlayers, 3);
+	/* The faster one of two. */
+	w.c.session[0].threads = w.c.session[1].threads = 1;
+	cpuset_add(&w.c.session[1].cpus, 4);
+	speed[4] = CORES_FASTEST;
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].nlayers, 3);
 	w.c.session[0].threads = w.c.session[1].threads = 0;
 	cpuset_add(&w.c.session[1].cpus, 2);
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);

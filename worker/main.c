@@ -155,10 +155,11 @@ on_start(struct worker *w, struct err *reterr)
 	when = when_pinned(w);
 	pc.nthreads = ws->threads;
 	pc.pin = when == PINNED_AT_ONCE;
-	if (when != PINNED_NOT && ws->threads > 1) {
+	if (when != PINNED_NOT) {
 		cores_speeds(&pc.cpus, "/sys", of_core);
+		pc.cpus = cores_fastest(&pc.cpus, of_core, ws->threads);
 		for (cpu = 0; cpu < MAX_CPUS; cpu++)
-			if (of_core[cpu] > 0)
+			if (cpuset_has(&pc.cpus, cpu))
 				speed[n++] = of_core[cpu];
 		pc.speed = speed;
 	}
