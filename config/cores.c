@@ -216,8 +216,46 @@ cores_speeds(const struct cpuset *cpus, const char *sysfs,
 }
 
 struct cpuset
-cores_fastest(const struct cpuset *cpus, const uint32_t speed[MAX_CPUS],
-    unsigned n)
+cores_seconds(const struct cpuset *cpus, const char *sysfs)
+{
+	struct cpuset ret = { 0 }, of_core;
+	char path[512], list[LIST_LEN] = "";
+	unsigned cpu, i;
+	struct err e;
+	FILE *fp;
+
+	for (cpu = 0; cpu < MAX_CPUS; cpu++) {
+		snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/"
+		    "topology/thread_siblings_list", sysfs, cpu);
+		if (!cpuset_has(cpus, cpu) || (fp = fopen(path, "re")) == NULL)
+			continue;
+		if (fgets(list, sizeof(list), fp) == NULL)
+			*list = '\0';
+		fclose(fp);
+		list[strcspn(list, "\n")] = '\0';
+		if (units_parse_cpus(list, &of_core, &e) < 0)
+			continue;
+		for (i = 0; i < cpu; i++)
+			if (cpuset_has(&of_core, i) && cpuset_has(cpus, i))
+				cpuset_add(&ret, cpu);
+	}
+	return ret;
+}
+
+/* Is a better than b, which comes before it? */
+static int
+is_better(unsigned a, unsigned b, const uint32_t speed[MAX_CPUS],
+    const struct cpuset *seconds)
+{
+	const int a2 = seconds != NULL && cpuset_has(seconds, a);
+	const int b2 = seconds != NULL && cpuset_has(seconds, b);
+
+	return a2 != b2 ? b2 : speed != NULL && speed[a] > speed[b];
+}
+
+struct cpuset
+cores_best(const struct cpuset *cpus, const uint32_t speed[MAX_CPUS],
+    const struct cpuset *seconds, unsigned n)
 {
 	struct cpuset ret = { 0 };
 	unsigned cpu, best;
@@ -226,8 +264,8 @@ cores_fastest(const struct cpuset *cpus, const uint32_t speed[MAX_CPUS],
 		best = MAX_CPUS;
 		for (cpu = 0; cpu < MAX_CPUS; cpu++)
 			if (cpuset_has(cpus, cpu) && !cpuset_has(&ret, cpu) &&
-			    (best == MAX_CPUS || (speed != NULL &&
-			    speed[cpu] > speed[best])))
+			    (best == MAX_CPUS ||
+			    is_better(cpu, best, speed, seconds)))
 				best = cpu;
 		if (best == MAX_CPUS)
 			break;

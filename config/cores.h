@@ -27,9 +27,14 @@ enum { CORES_FASTEST = 1024 };
 void cores_speeds(const struct cpuset *cpus, const char *sysfs,
     uint32_t ret[MAX_CPUS]);
 
-/* The n fastest of cpus, of equals the first; all of them if they are no more.
- * speed is by core; NULL = all alike. */
-struct cpuset cores_fastest(const struct cpuset *cpus,
-    const uint32_t speed[MAX_CPUS], unsigned n);
+/* Those of cpus that are a second thread of a core whose first one is among
+ * them, by topology/thread_siblings_list. */
+struct cpuset cores_seconds(const struct cpuset *cpus, const char *sysfs);
+
+/* The n best of cpus: no second threads before all cores have one, the fastest
+ * first, of equals the first; all of cpus if they are no more.  speed is by
+ * core, NULL = all alike; seconds: NULL = none. */
+struct cpuset cores_best(const struct cpuset *cpus,
+    const uint32_t speed[MAX_CPUS], const struct cpuset *seconds, unsigned n);
 
 #endif

@@ -114,6 +114,7 @@ measure_runtime(const struct conf *c, struct err *reterr)
 		ps.conf = &c->session[i];
 		ps.threads = threads;
 		ps.own_cores = plan_own_cores(c, (unsigned)i);
+		ps.cores = c->session[i].cpus;
 		ps.cap_bytes = UINT64_MAX;
 		if ((rc = probe(&ps, c, reterr)) < 0)
 			return rc;
@@ -177,14 +178,15 @@ int
 job_plan(struct job *j, struct err *reterr)
 {
 	uint32_t core_speed[MAX_CPUS];
+	struct cpuset cores, seconds;
 	struct plan_env env = {
 		.model = j->m, .kernels = &j->kernels,
 		.free_bytes = enforce_free_bytes(),
 		.pays_once = enforce_best(NULL) == ENFORCE_CGROUP,
 		.runtime_bytes = runtime_bytes, .waver_bytes = RUNTIME_ROUND,
-		.core_speed = core_speed, .limits = device_limits_of,
+		.core_speed = core_speed, .core_seconds = &seconds,
+		.limits = device_limits_of,
 	};
-	struct cpuset cores;
 	int rc;
 
 	if ((rc = measure_runtime(j->c, reterr)) < 0 ||
@@ -192,6 +194,7 @@ job_plan(struct job *j, struct err *reterr)
 		return rc;
 	conf_cores(j->c, &cores);
 	cores_speeds(&cores, "/sys", core_speed);
+	seconds = cores_seconds(&cores, "/sys");
 	if (j->c->fit && (j->fitted = malloc(sizeof(*j->fitted))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	rc = j->c->fit ? plan_fit(j->c, &env, j->fitted, &j->plan, j->fit_why,

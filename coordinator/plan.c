@@ -224,6 +224,9 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		ps->conf = &c->session[i];
 		ps->own_cores = plan_own_cores(c, (unsigned)i);
 		ps->threads = z->threads[i] = plan_threads(ps->conf);
+		ps->cores = !ps->own_cores ? ps->conf->cpus :
+		    cores_best(&ps->conf->cpus, env->core_speed,
+		    env->core_seconds, ps->threads);
 		ps->cap_bytes = ps->conf->cap_bytes != 0 ?
 		    ps->conf->cap_bytes : share;
 		z->runtime[i] = env->runtime_bytes(env->arg, ps->threads) +
@@ -236,13 +239,11 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 }
 
 /* On cores of its own a thread is as fast as its core, and all are as fast as
- * their cores together where those are fewer.  What another device does is not
+ * the cores together where those are fewer.  What another device does is not
  * the cores' work. */
 static double
 session_speed(const struct plan_env *env, const struct plan_session *ps)
 {
-	const struct cpuset cores = cores_fastest(&ps->conf->cpus,
-	    env->core_speed, ps->threads);
 	double sum = 0;
 	unsigned cpu;
 
@@ -251,7 +252,7 @@ session_speed(const struct plan_env *env, const struct plan_session *ps)
 	if (strcmp(ps->conf->device, "cpu") != 0)
 		return ps->threads;
 	for (cpu = 0; cpu < MAX_CPUS; cpu++)
-		if (cpuset_has(&cores, cpu))
+		if (cpuset_has(&ps->cores, cpu))
 			sum += env->core_speed != NULL ?
 			    env->core_speed[cpu] : CORES_FASTEST;
 	return sum / CORES_FASTEST;

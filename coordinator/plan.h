@@ -23,7 +23,9 @@ struct plan_session {
 	int embedding, head;
 	uint32_t first_layer, nlayers;
 	unsigned threads;
-	int own_cores;			/* no other session runs on them */
+	int own_cores;			/* no other session runs on conf's */
+	struct cpuset cores;		/* that its threads run on: of its own
+					 * as many as threads, the best */
 	uint64_t cap_bytes;
 	const struct plan_limits *limits;	/* of its device; NULL = none */
 	const struct plan_limits *capped_by;	/* limits, or NULL = conf */
@@ -68,6 +70,8 @@ struct plan_env {
 	void *arg;
 	/* [MAX_CPUS], cores_speeds() of all sessions' cores; NULL = alike. */
 	const uint32_t *core_speed;
+	/* cores_seconds() of these; NULL = none. */
+	const struct cpuset *core_seconds;
 	/* NULL, or the limits of a session's device; NULL = it has none. */
 	const struct plan_limits *(*limits)(const struct session_conf *sc);
 	/* So much more it may come out when it is measured again: what is

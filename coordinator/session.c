@@ -175,7 +175,7 @@ start(struct session *s, const struct conf *c, struct err *reterr)
 	strlcpy(ws.name, s->name, sizeof(ws.name));
 	strlcpy(ws.device, ps->conf->device, sizeof(ws.device));
 	strlcpy(ws.port, ps->conf->port, sizeof(ws.port));
-	memcpy(ws.cpus, ps->conf->cpus.bits, sizeof(ws.cpus));
+	memcpy(ws.cpus, ps->cores.bits, sizeof(ws.cpus));
 	memcpy(ws.planned, ps->bytes, sizeof(ws.planned));
 	return session_send(s, WIRE_START, &ws, sizeof(ws), &s->status_map.fd,
 	    1, reterr);

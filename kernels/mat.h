@@ -17,7 +17,7 @@
  *
  * and MAT_ISA then
  *
- *	FEW_MOST	rows up to which mat_few.h does them
+ *	FEW_MOST	rows up to which mat_few.h or mat_direct.h does them
  *	ONE_FLIP	128 if mat_dot_one(kind, dot, q, a, g0, n) wants that
  *			added to signed q, or 0; it is mat_dot for one row, q
  *			unsigned but for DOT_128 without ONE_FLIP, activations
@@ -33,9 +33,9 @@
  * ACT_MAGIC, less what SIMD_ACT_BIAS adds: then its bits are the float
  * ACT_MAGIC + dot, and fma(that, d_x, -ACT_MAGIC * d_x) is d_x * dot without a
  * conversion, as by lanes (that - ACT_MAGIC) * d_x is; |dot| < 2^22.  So are the
- * products of few rows (weights unpacked into registers) and of many (unpacked
- * once into a chunk in L1, then tile after tile): the same integers, the same
- * roundings.
+ * products of few rows (weights unpacked into registers, a block or a word at a
+ * time) and of many (unpacked once into a chunk in L1, then tile after tile):
+ * the same integers, the same roundings.
  *
  * Where SIMD_ACT_BIAS is 0, the integers all start from ACT_MAGIC. */
 #ifndef KERNELS_MAT_H
@@ -292,19 +292,12 @@ mat_by_rows(enum quant_type type, const struct mat_call *c,
     const struct few_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
     uint32_t npanels)
 {
-#ifdef MAT_DIRECT
 	if (m == 1 && npanels == 1)
 		mat_direct(type, c, x, 1, col, nblocks, 1);
 	else if (m == 1)
 		mat_direct(type, c, x, 1, col, nblocks, npanels);
-	else if (m == 2)
-		mat_direct(type, c, x, 2, col, nblocks, npanels);
-#else
-	if (m == 1 && npanels == 1)
-		mat_few(type, c, x, 1, col, nblocks, 1);
-	else if (m == 1)
-		mat_few(type, c, x, 1, col, nblocks, npanels);
-#endif
+	else if (m == DIRECT_MOST)
+		mat_direct(type, c, x, DIRECT_MOST, col, nblocks, npanels);
 	else
 		mat_few(type, c, x, m, col, nblocks, npanels);
 }

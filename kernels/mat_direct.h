@@ -13,14 +13,26 @@
 
 #include "mat_few.h"
 
-#if defined(SIMD_VL) && defined(MAT_SUFFIX) && defined(MAT_DIRECT)
+#if defined(SIMD_VL) && defined(MAT_SUFFIX)
 
-enum { DIRECT_MOST = 2 };		/* rows */
+#ifndef MAT_DIRECT
+enum { DIRECT_MOST = 1 };		/* rows */
 
-/* Scales of 16 columns are multiplied with where sums leave 16 bits, which takes
- * nothing more than leaving them. */
+SIMD void
+mat_direct(enum quant_type type, const struct mat_call *c,
+    const struct few_act *x, unsigned nt, uint32_t col, uint32_t nblocks,
+    uint32_t npanels)
+{
+	mat_few(type, c, x, nt, col, nblocks, npanels);
+}
+#else
+enum { DIRECT_MOST = 2 };
+
+/* Scales of 16 columns stay apart, and are multiplied with where sums leave 16
+ * bits, which takes nothing more than leaving them.  (Q3_K's are so in
+ * few_prepare(), too, which leaves ACT_MAGIC out of what they multiply.) */
 SIMD int
-direct_by(enum quant_type type)
+direct_apart(enum quant_type type)
 {
 	return type == QUANT_Q2_K || type == QUANT_Q3_K;
 }
@@ -28,7 +40,7 @@ direct_by(enum quant_type type)
 SIMD enum dot_kind
 direct_kind(enum quant_type type)
 {
-	return direct_by(type) ? DOT_15 : few_traits(type).dot;
+	return direct_apart(type) ? DOT_15 : few_traits(type).dot;
 }
 
 /* What the products of half h of vector r begin with. */
@@ -52,7 +64,7 @@ direct_pair(enum quant_type type, unsigned nt,
 {
 	const struct acts a = { .row = { (const uint8_t *)&x->x },
 	    .ldx = sizeof(*x) };
-	const int halves = direct_by(type) || few_halves(type);
+	const int halves = direct_apart(type) || few_halves(type);
 	vi xs[2][DIRECT_MOST], by;
 	unsigned h, r, t;
 
@@ -63,10 +75,11 @@ direct_pair(enum quant_type type, unsigned nt,
 			xs[h][t] = act_group(&a, t, 4 * h + i);
 	UNROLL
 	for (r = 0; r < MAT_NR; r++) {
-		unpack_pair(type, w, block_at(type, p, r), s, i, direct_by(type));
+		unpack_pair(type, w, block_at(type, p, r), s, i,
+		    direct_apart(type));
 		UNROLL
 		for (h = 0; h < 2; h++) {
-			by = direct_by(type) ? by_twice(w, h, r) :
+			by = direct_apart(type) ? by_twice(w, h, r) :
 			    vi_set(0x00010001);
 			UNROLL
 			for (t = 0; t < nt; t++)
@@ -103,7 +116,7 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 	struct mat_block w;
 	unsigned h, i, r, t;
 
-	if (direct_by(type))
+	if (direct_apart(type))
 		direct_scales(type, &w, sup, p, s);
 	UNROLL
 	for (h = 0; h < 2; h++)
@@ -116,7 +129,7 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 	UNROLL
 	for (i = 0; i < 4; i++)
 		direct_pair(type, nt, sum, &w, p, s, i, x);
-	if (!direct_by(type))		/* not sooner: they take registers */
+	if (!direct_apart(type))	/* not sooner: they take registers */
 		direct_scales(type, &w, sup, p, s);
 	UNROLL
 	for (t = 0; t < nt; t++)
@@ -124,7 +137,7 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 		for (r = 0; r < MAT_NR; r++) {
 			dot[0][t][r] = sum[0][t][r].dot;
 			dot[1][t][r] = sum[1][t][r].dot;
-			if (direct_by(type))
+			if (direct_apart(type))
 				dot[0][t][r] = vi_add(dot[0][t][r],
 				    dot[1][t][r]);
 		}
@@ -157,7 +170,8 @@ direct_block(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 	}
 }
 
-/* As mat_few(), of nt rows. */
+/* As mat_few(), of nt rows: their sums are in registers for as long as a block
+ * takes. */
 SIMD void
 mat_direct(enum quant_type type, const struct mat_call *c,
     const struct few_act *x, unsigned nt, uint32_t col, uint32_t nblocks,
@@ -183,5 +197,6 @@ mat_direct(enum quant_type type, const struct mat_call *c,
 	few_out(c, acc, nt, col + nblocks * 32 == c->k, npanels);
 }
 
+#endif
 #endif
 #endif

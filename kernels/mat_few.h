@@ -22,7 +22,8 @@ struct few_act {
 
 /* Q3_K's scales of 16 columns stay apart, where tiles have them in their bytes:
  * two products for each row, not two for each word of weights, and the sums are
- * the same integers.  (Q2_K's, one for each word, cost few rows less.) */
+ * the same integers.  (Q2_K's, one for each word, cost less, but in
+ * mat_direct.h.) */
 SIMD int
 few_apart(enum quant_type type)
 {

@@ -24,9 +24,10 @@ enum { PANEL = MAT_NR * SIMD_VL };	/* rows */
 struct mat_block {
 	vi q[8 + MAT_SPLIT][MAT_NR];
 	union {
-		vi start[2][MAT_NR];	/* of the dot products: see mat.h */
-		vi by[2][MAT_NR];	/* or what they are multiplied with, in
-					 * 16 bits */
+		vi by[2][MAT_NR];	/* while unpacked, and of few rows: what
+					 * they are multiplied with */
+		vi start[2][MAT_NR];	/* then, of tiles: where their dot
+					 * products start, see mat.h */
 	};
 	vf d[2][MAT_NR], m[2][MAT_NR];
 #ifdef MAT_SQUARE
@@ -204,7 +205,7 @@ unpack_super(enum quant_type type, struct super *ret, const uint8_t *p)
 	}
 }
 
-/* What sub-block s of a vector is multiplied with: d, m, by. */
+/* d, m and by of sub-block s of a vector. */
 SIMD void
 unpack_scales(enum quant_type type, struct mat_block *c,
     const struct super *sup, struct block_at at, unsigned s)

@@ -359,9 +359,10 @@ check_mm(const struct kernels *ref, const struct kernels *table, uint32_t type,
 	mm_close(&t);
 }
 
-/* Every k with every n for random weights; the other inputs at some; a long k
- * and many rows; more columns than few rows go through together (mat.h), in one
- * type for all.  The reference, slow and free of tails, with few rows. */
+/* Every k with every n for random weights; the other inputs at some; a long k,
+ * one that few rows go through in parts (mat.h), and many rows; more columns
+ * than few rows go through together, in one type for all.  The reference, slow
+ * and free of tails, with few rows. */
 void
 check_mat(const struct kernels *ref, const struct kernels *table,
     uint32_t type)
@@ -387,6 +388,8 @@ check_mat(const struct kernels *ref, const struct kernels *table,
 	for (in = IN_RANDOM; in <= IN_PINNED; in++)
 		check_mm(ref, table, type, 33, long_k, few, in);
 	check_mm(ref, table, type, 200, 256, few, IN_RANDOM);
+	if (!is_ref)
+		check_mm(ref, table, type, 33, 8192 + 256, few, IN_RANDOM);
 	check_mm(ref, table, type, 33, 256, is_ref ? 20 : 150, IN_RANDOM);
 	if (type == QUANT_Q4_0 && !is_ref)
 		check_mm(ref, table, type, 4150, 768, 16, IN_RANDOM);

@@ -254,29 +254,62 @@ START_TEST(cores_are_as_fast_as_the_kernel_tells)
 }
 END_TEST
 
-START_TEST(fewer_threads_than_cores_take_the_fastest)
+START_TEST(fewer_threads_than_cores_take_the_best)
 {
 	static const uint32_t speed[MAX_CPUS] = { [0] = 300, [1] = 300,
 	    [2] = 700, [3] = 1024, [4] = 1024, [5] = 1024, [7] = 700 };
+	/* With 5 as another thread of 3. */
 	static const struct {
 		unsigned n;
-		const char *alike, *fastest;
-	} of[] = { { 1, "0", "3" }, { 2, "0-1", "3,5" }, { 3, "0-2", "2-3,5" },
-	    { 5, "0-3,5", "0,2-3,5,7" }, { 9, "0-3,5,7", "0-3,5,7" } };
-	struct cpuset cpus = { 0 }, set;
+		const char *alike, *fastest, *first;
+	} of[] = { { 1, "0", "3", "3" }, { 2, "0-1", "3,5", "2-3" },
+	    { 3, "0-2", "2-3,5", "2-3,7" }, { 5, "0-3,5", "0,2-3,5,7",
+	    "0-3,7" }, { 9, "0-3,5,7", "0-3,5,7", "0-3,5,7" } };
+	struct cpuset cpus = { 0 }, second = { 0 }, set;
 	struct err e;
 	char list[64];
 	unsigned i;
 
 	t_ok(units_parse_cpus("0-3,5,7", &cpus, &e), &e);
+	cpuset_add(&second, 5);
 	for (i = 0; i < NITEMS(of); i++) {
-		set = cores_fastest(&cpus, NULL, of[i].n);
+		set = cores_best(&cpus, NULL, NULL, of[i].n);
 		ck_assert_str_eq(units_format_cpus(&set, list, sizeof(list)),
 		    of[i].alike);
-		set = cores_fastest(&cpus, speed, of[i].n);
+		set = cores_best(&cpus, speed, NULL, of[i].n);
 		ck_assert_str_eq(units_format_cpus(&set, list, sizeof(list)),
 		    of[i].fastest);
+		set = cores_best(&cpus, speed, &second, of[i].n);
+		ck_assert_str_eq(units_format_cpus(&set, list, sizeof(list)),
+		    of[i].first);
 	}
+}
+END_TEST
+
+/* Four cores of two threads: 0 and 4 (of which 4 is not asked for), 1 and 5, 2
+ * and 6; 3 and 7 do not tell. */
+START_TEST(second_threads_are_told_by_their_siblings)
+{
+	static const char *const of[] = { "0,4", "1,5", "2,6", NULL,
+	    "0,4", "1,5", "2,6", NULL };
+	struct cpuset cpus = { 0 }, set;
+	struct err e;
+	char file[64], list[64];
+	unsigned i;
+
+	fresh_sysfs();
+	for (i = 0; i < NITEMS(of); i++) {
+		snprintf(file, sizeof(file),
+		    "cpu/cpu%u/topology/thread_siblings_list", i);
+		if (of[i] != NULL)
+			put_file(file, of[i]);
+	}
+	t_ok(units_parse_cpus("0-3,5-7", &cpus, &e), &e);
+	set = cores_seconds(&cpus, sysfs);
+	ck_assert_str_eq(units_format_cpus(&set, list, sizeof(list)), "5-6");
+	t_ok(units_parse_cpus("4-7", &cpus, &e), &e);
+	set = cores_seconds(&cpus, sysfs);
+	ck_assert_uint_eq(cpuset_count(&set), 0);
 }
 END_TEST
 
@@ -345,7 +378,8 @@ main(void)
 		alike_cores_have_no_big_ones,
 		a_machine_that_does_not_tell_has_no_big_ones,
 		cores_are_as_fast_as_the_kernel_tells,
-		fewer_threads_than_cores_take_the_fastest,
+		fewer_threads_than_cores_take_the_best,
+		second_threads_are_told_by_their_siblings,
 		a_node_brings_its_own_cores,
 		a_node_that_is_missing_or_not_ours_is_refused,
 		a_word_that_is_no_list_is_refused,

@@ -633,6 +633,8 @@ START_TEST(slow_cores_take_fewer_layers)
 	speed[4] = CORES_FASTEST;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nlayers, 3);
+	ck_assert_uint_eq(cpuset_count(&p.session[1].cores), 1);
+	ck_assert(cpuset_has(&p.session[1].cores, 4));
 	w.c.session[0].threads = w.c.session[1].threads = 0;
 	cpuset_add(&w.c.session[1].cpus, 2);
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);

@@ -155,11 +155,10 @@ on_start(struct worker *w, struct err *reterr)
 	when = when_pinned(w);
 	pc.nthreads = ws->threads;
 	pc.pin = when == PINNED_AT_ONCE;
-	if (when != PINNED_NOT) {
+	if (when != PINNED_NOT && ws->threads > 1) {
 		cores_speeds(&pc.cpus, "/sys", of_core);
-		pc.cpus = cores_fastest(&pc.cpus, of_core, ws->threads);
 		for (cpu = 0; cpu < MAX_CPUS; cpu++)
-			if (cpuset_has(&pc.cpus, cpu))
+			if (of_core[cpu] > 0)
 				speed[n++] = of_core[cpu];
 		pc.speed = speed;
 	}
