@@ -37,24 +37,34 @@ core_exists(const char *sysfs, unsigned cpu)
 	return access(path, F_OK) == 0;
 }
 
+/* The first line of a file of the core's or node's folder, "" if it is empty; 0
+ * if there is none. */
+static int
+read_line(const char *sysfs, const char *folder, unsigned i, const char *file,
+    char *ret, size_t len)
+{
+	char path[512];
+	FILE *fp;
+
+	*ret = '\0';
+	snprintf(path, sizeof(path), "%s/devices/system/%s%u/%s", sysfs, folder,
+	    i, file);
+	if ((fp = fopen(path, "re")) == NULL)
+		return 0;
+	if (fgets(ret, (int)len, fp) != NULL)
+		ret[strcspn(ret, "\n")] = '\0';
+	fclose(fp);
+	return 1;
+}
+
 /* One positive number from a file of the core's folder; 0 for none. */
 static long long
 core_number(const char *sysfs, unsigned cpu, const char *file)
 {
-	char path[512], text[32];
-	long long n = 0;
-	FILE *fp;
+	char text[32];
 
-	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/%s", sysfs,
-	    cpu, file);
-	if ((fp = fopen(path, "re")) == NULL)
-		return 0;
-	if (fgets(text, sizeof(text), fp) != NULL) {
-		text[strcspn(text, "\n")] = '\0';
-		n = strtonum(text, 1, INT64_MAX, NULL);
-	}
-	fclose(fp);
-	return n;
+	read_line(sysfs, "cpu/cpu", cpu, file, text, sizeof(text));
+	return strtonum(text, 1, INT64_MAX, NULL);
 }
 
 /* What tells a fast core from a slow one, the better first. */
@@ -119,18 +129,13 @@ static int
 node_cores(int node, const char *sysfs, struct cpuset *ret,
     struct err *reterr)
 {
-	char path[512], list[4096] = "";
-	FILE *fp;
+	char list[4096];
 
-	snprintf(path, sizeof(path), "%s/devices/system/node/node%d/cpulist",
-	    sysfs, node);
-	if ((fp = fopen(path, "re")) == NULL)
+	if (!read_line(sysfs, "node/node", (unsigned)node, "cpulist", list,
+	    sizeof(list)))
 		return err_set(reterr, ERR_USAGE, -ENODEV, "this machine has "
 		    "no NUMA node %d: %s/devices/system/node lists those "
 		    "there are", node, sysfs);
-	if (fgets(list, sizeof(list), fp) != NULL)
-		list[strcspn(list, "\n")] = '\0';
-	fclose(fp);
 	return units_parse_cpus(list, ret, reterr);
 }
 
@@ -219,21 +224,14 @@ struct cpuset
 cores_seconds(const struct cpuset *cpus, const char *sysfs)
 {
 	struct cpuset ret = { 0 }, of_core;
-	char path[512], list[LIST_LEN] = "";
+	char list[LIST_LEN];
 	unsigned cpu, i;
 	struct err e;
-	FILE *fp;
 
 	for (cpu = 0; cpu < MAX_CPUS; cpu++) {
-		snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/"
-		    "topology/thread_siblings_list", sysfs, cpu);
-		if (!cpuset_has(cpus, cpu) || (fp = fopen(path, "re")) == NULL)
-			continue;
-		if (fgets(list, sizeof(list), fp) == NULL)
-			*list = '\0';
-		fclose(fp);
-		list[strcspn(list, "\n")] = '\0';
-		if (units_parse_cpus(list, &of_core, &e) < 0)
+		if (!cpuset_has(cpus, cpu) || !read_line(sysfs, "cpu/cpu", cpu,
+		    "topology/thread_siblings_list", list, sizeof(list)) ||
+		    units_parse_cpus(list, &of_core, &e) < 0)
 			continue;
 		for (i = 0; i < cpu; i++)
 			if (cpuset_has(&of_core, i) && cpuset_has(cpus, i))

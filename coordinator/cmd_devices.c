@@ -144,8 +144,7 @@ ask(const struct conf *c, const char *kind, struct chan_msg *m,
     struct answers *a, struct err *reterr)
 {
 	struct session_conf sc = session_like(c, kind);
-	struct plan_session ps = { .conf = &sc, .cores = sc.cpus, .threads = 1,
-	    .cap_bytes = UINT64_MAX };
+	struct plan_session ps = plan_nothing(&sc, 1);
 	struct session s;
 	int rc;
 

@@ -77,8 +77,7 @@ static int
 ask(const struct conf *c, const struct session_conf *sc,
     struct plan_limits *ret, struct err *reterr)
 {
-	struct plan_session ps = { .conf = sc, .cores = sc->cpus, .threads = 1,
-	    .cap_bytes = UINT64_MAX };
+	struct plan_session ps = plan_nothing(sc, 1);
 	struct chan_msg *m = malloc(sizeof(*m));
 	struct session s;
 	int rc;

@@ -110,12 +110,8 @@ measure_runtime(const struct conf *c, struct err *reterr)
 		if (runtime_bytes(NULL, threads) != 0 ||
 		    runtime.n == NITEMS(runtime.of))
 			continue;
-		memset(&ps, 0, sizeof(ps));
-		ps.conf = &c->session[i];
-		ps.threads = threads;
+		ps = plan_nothing(&c->session[i], threads);
 		ps.own_cores = plan_own_cores(c, (unsigned)i);
-		ps.cores = c->session[i].cpus;
-		ps.cap_bytes = UINT64_MAX;
 		if ((rc = probe(&ps, c, reterr)) < 0)
 			return rc;
 	}

@@ -33,6 +33,13 @@ plan_own_cores(const struct conf *c, unsigned s)
 	return 1;
 }
 
+struct plan_session
+plan_nothing(const struct session_conf *sc, unsigned threads)
+{
+	return (struct plan_session){ .conf = sc, .threads = threads,
+	    .cores = sc->cpus, .cap_bytes = UINT64_MAX };
+}
+
 unsigned
 plan_at_once(const struct plan *p)
 {

@@ -116,6 +116,10 @@ int plan_pays(const struct plan *p, unsigned s, unsigned i);
 unsigned plan_threads(const struct session_conf *s);
 int plan_own_cores(const struct conf *c, unsigned s);
 
+/* A session that holds nothing and has no cap, on the cores of sc. */
+struct plan_session plan_nothing(const struct session_conf *sc,
+    unsigned threads);
+
 /* Stages that work at the same time: all, or, where any two share cores, one.
  * Those only lose by being given more at once. */
 unsigned plan_at_once(const struct plan *p);

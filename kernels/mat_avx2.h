@@ -214,12 +214,6 @@ struct direct_sum {
 	vi dot, pairs;
 };
 
-SIMD struct direct_sum
-direct_begin(vi start)
-{
-	return (struct direct_sum){ .dot = start };
-}
-
 /* The sum is widened when no more fits into 16 bits, or all are there. */
 SIMD void
 direct_add(enum dot_kind kind, struct direct_sum *s, unsigned j, unsigned n,

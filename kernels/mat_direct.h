@@ -5,8 +5,8 @@
  * columns goes through as a whole: what its sub-blocks share stays close by.
  * The integers and roundings are those of mat_few.h.
  *
- * MAT_ISA has struct direct_sum, whose `dot` is the sum in the end, and
- *	direct_begin(start)
+ * MAT_ISA has struct direct_sum, whose `dot` is what a sum begins with and what
+ * it is in the end, and
  *	direct_add(kind, s, j, n, q, x, by)	product j of n, times by */
 #ifndef KERNELS_MAT_DIRECT_H
 #define KERNELS_MAT_DIRECT_H
@@ -124,8 +124,9 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 		for (t = 0; t < nt; t++)
 			UNROLL
 			for (r = 0; r < MAT_NR; r++)
-				sum[h][t][r] = direct_begin(direct_start(type,
-				    &w, x + t, h, r));
+				sum[h][t][r] = (struct direct_sum){
+				    .dot = direct_start(type, &w, x + t, h,
+				    r) };
 	UNROLL
 	for (i = 0; i < 4; i++)
 		direct_pair(type, nt, sum, &w, p, s, i, x);
@@ -149,23 +150,23 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 		rows_min(nt, acc, &a, i, w.m[i]);
 }
 
-/* The block at p of a panel that ends at `end`, and then goes on `jump` bytes
- * behind that. */
+/* The block that lies `at` bytes behind the panel's first, of nbytes; jump: see
+ * few_ahead(). */
 SIMD void
 direct_block(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
-    const struct reading *rd, const uint8_t *p, const uint8_t *end,
-    uint64_t jump, const struct few_act *x)
+    const struct reading *rd, const uint8_t *panel, uint64_t at,
+    uint64_t nbytes, uint64_t jump, const struct few_act *x)
 {
 	const uint32_t nsub = pack_geometry(type).block / 32;
 	const uint32_t n = panel_block_bytes(type) / nsub;
-	const uint8_t *near = p + rd->near, *far = p + rd->far;
+	const uint8_t *p = panel + at;
 	struct super sup;
 	unsigned s;
 
 	unpack_super(type, &sup, p);
-	for (s = 0; s < nsub; s++, x += nt, near += n, far += n) {
-		few_ask(rd, near < end ? near : near + jump,
-		    far < end ? far : far + jump, n);
+	for (s = 0; s < nsub; s++, x += nt, at += n) {
+		few_ask(rd, panel + few_ahead(at + rd->near, nbytes, jump),
+		    panel + few_ahead(at + rd->far, nbytes, jump), n);
 		direct_step(type, nt, acc, &sup, p, s, x);
 	}
 }
@@ -187,11 +188,9 @@ mat_direct(enum quant_type type, const struct mat_call *c,
 	few_in(c, acc, nt, col, npanels);
 	for (at = 0; at < nbytes; at += panel_block_bytes(type), x += nsub * nt)
 		for (p = 0; p < npanels; p++) {
-			const uint8_t *w = c->w + p * panel;
-
 			memcpy(y, acc[p], nt * sizeof(*y));
-			direct_block(type, nt, y, c->reading, w + at,
-			    w + nbytes, (npanels - 1) * panel, x);
+			direct_block(type, nt, y, c->reading, c->w + p * panel,
+			    at, nbytes, (npanels - 1) * panel, x);
 			memcpy(acc[p], y, nt * sizeof(*y));
 		}
 	few_out(c, acc, nt, col + nblocks * 32 == c->k, npanels);

@@ -32,9 +32,8 @@ enum reader {
 	READER_SEVERAL,
 	/* So does Zen 3, but asked once: of 22 (Q4_0), one stream gave 14.3,
 	 * four 17.5, and asked for twice 16.4.  Where a word of weights is more
-	 * work, one row has one stream, 1536 to
-	 * 6144 bytes ahead, all alike: of 21, Q6_K
-	 * 16.0 instead of 13.7, Q5_K 15.4 instead of 13.1. */
+	 * work, one row has one stream, 1536 to 6144 bytes ahead, all alike: of
+	 * 21, Q6_K 16.0 instead of 13.7, Q5_K 15.4 instead of 13.1. */
 	READER_ONCE,
 	/* Zen 4 follows one stream by itself, as long as the work on a block is
 	 * little, and what is asked for at a middle distance only disturbs it:

@@ -326,7 +326,7 @@ unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
 	c->q[i + 4][at.r] = hi;
 }
 
-/* 32 columns, sub-block s, of vector r of the block at p. */
+/* 32 columns, sub-block s, of vector r of the block at p; c->by as above. */
 SIMD void
 unpack_columns(enum quant_type type, struct mat_block *c,
     const struct super *sup, const uint8_t *p, uint32_t r, unsigned s,
