@@ -22,6 +22,8 @@
 "  --kv-type TYPE    keys and values in f16 (default), q8_0 or f32\n"	\
 "  --kv-type-k TYPE  keys alone; of these three the later holds\n"	\
 "  --kv-type-v TYPE  values alone\n"					\
+"  --half-layers     cut inside layers, too: between attention and\n"	\
+"                    feed-forward network\n"				\
 "  --strict          an operation that falls back to the CPU is an error\n" \
 "  --recover N       lost workers that a run survives, 0 to 1000000 (default\n" \
 "                    16): restarted, reloaded, and what they held computed\n" \

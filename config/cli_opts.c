@@ -38,6 +38,7 @@ static const struct cli_opt options[] = {
 	{ "kv-type", 0, ALL, COMMON(KV_TYPE) },
 	{ "kv-type-k", 0, ALL, COMMON(KV_TYPE_K) },
 	{ "kv-type-v", 0, ALL, COMMON(KV_TYPE_V) },
+	{ "half-layers", 0, ALL, COMMON(HALF_LAYERS) },
 	{ "strict", 0, ALL, COMMON(STRICT) },
 	{ "recover", 0, ALL, COMMON(RECOVER) },
 	{ NULL, 'v', ALL, NULL, 0 },

@@ -62,6 +62,7 @@ struct conf {
 	int ctx_tok;		/* 0 = min(trained, 4096) */
 	int batch_rows;		/* default 128 */
 	enum kv_type kv_type_k, kv_type_v;	/* default F16 */
+	int half_layers;	/* cuts may be inside layers */
 	int strict;		/* a fallback is an error */
 	int recover;		/* workers that may be lost; 0 = none */
 	int nsessions;		/* 0 in the file and flags = one cpu session */

@@ -26,6 +26,7 @@ const struct conf_key common_keys[COMMON_NKEYS] = {
 [COMMON_KV_TYPE] = { "kv_type", KEY_KV_TYPE, 0, 0, 0 },
 [COMMON_KV_TYPE_K] = { "kv_type_k", KEY_KV_ONE, COMMON(kv_type_k), 0, 0 },
 [COMMON_KV_TYPE_V] = { "kv_type_v", KEY_KV_ONE, COMMON(kv_type_v), 0, 0 },
+[COMMON_HALF_LAYERS] = { "half_layers", KEY_BOOL, COMMON(half_layers), 0, 0 },
 [COMMON_STRICT]  = { "strict", KEY_BOOL, COMMON(strict), 0, 0 },
 [COMMON_RECOVER] = { "recover", KEY_INT, COMMON(recover), 0, LIMIT_RECOVER },
 };

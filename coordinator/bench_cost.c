@@ -16,36 +16,36 @@ kind_of(const struct mat_kernel *k)
 	return kinds[k->act];
 }
 
-/* Is it needed for a row's logits alone? */
+/* Is e, of unit u, needed for a row's logits alone?  The session with the head
+ * begins with unit head_u0. */
 static int
-is_for_logits(const struct model *m, const struct extent *e, int narrows)
+is_for_logits(const struct model *m, const struct extent *e, uint32_t u,
+    uint32_t head_u0)
 {
-	if (e->role == ROLE_OUTPUT)
-		return 1;
-	return narrows && e->layer + 1 == (int)m->hp.n_layer &&
-	    e->role != ROLE_ATTN_Q && e->role != ROLE_ATTN_K &&
-	    e->role != ROLE_ATTN_V;
+	return u >= MAX(head_u0, m->nunits - 3) && !role_before_kv(e->role);
 }
 
 void
 bench_cost(const struct model *m, const struct kernels *k, enum kv_fmt kfmt,
-    enum kv_fmt vfmt, int narrows, struct bench_cost *ret)
+    enum kv_fmt vfmt, uint32_t head_u0, struct bench_cost *ret)
 {
 	const struct hparams *hp = &m->hp;
 	const struct extent *e;
 	double ops, position, *kinds;
-	uint32_t l;
+	uint32_t l, u = 0;
 
 	memset(ret, 0, sizeof(*ret));
 	if (hp->n_expert > 0)
 		ret->expert_share = (double)hp->n_expert_used / hp->n_expert;
 	for (e = m->ext; e < m->ext + m->next; e++) {
+		while (e == m->ext + m->first[u + 1])
+			u++;
 		/* The embedding is looked up, one row for a token. */
 		if (role_info(e->role)->use == USE_VECTOR ||
 		    e->role == ROLE_TOKEN_EMBD)
 			continue;
 		ops = 2.0 * e->nrows * e->ncols;
-		kinds = is_for_logits(m, e, narrows) ? ret->head_ops :
+		kinds = is_for_logits(m, e, u, head_u0) ? ret->head_ops :
 		    ret->row_ops;
 		if (role_info(e->role)->use == USE_EXPERTS) {
 			kinds[kind_of(&k->mat[e->type])] += ops *

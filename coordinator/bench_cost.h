@@ -26,11 +26,12 @@ struct bench_cost {
 	uint32_t window;		/* of these */
 };
 
-/* narrows: the last layer is before the head in its session, so that what is
- * behind its keys and values is only computed for tokens whose logits are
- * wanted. */
+/* head_u0: the first unit of the session with the head.  What it has of the
+ * last layer behind its keys and values is only computed for tokens whose
+ * logits are wanted. */
 void bench_cost(const struct model *m, const struct kernels *k,
-    enum kv_fmt kfmt, enum kv_fmt vfmt, int narrows, struct bench_cost *ret);
+    enum kv_fmt kfmt, enum kv_fmt vfmt, uint32_t head_u0,
+    struct bench_cost *ret);
 
 struct bench_work {
 	double ops[PEAK_NKINDS];

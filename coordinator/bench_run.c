@@ -253,7 +253,7 @@ weigh(struct bench *b, struct runner *r, struct bench_tests *ts)
 	unsigned k;
 
 	bench_cost(r->j.m, &r->j.kernels, p->kfmt, p->vfmt,
-	    last->u1 - last->u0 > 1, &cost);
+	    last->u0, &cost);
 	b->weight_bytes = cost.layer_bytes + cost.expert_bytes +
 	    cost.head_bytes;
 	r->kinds = 1u << ROOF_READ;

@@ -13,6 +13,7 @@
 #include "confined.h"
 #include "domains.h"
 #include "utf8.h"
+#include "words.h"
 
 /* Signals are blocked and read from a descriptor (job.c), so a write that
  * blocks would be deaf to them. */
@@ -79,24 +80,26 @@ output_text(const char *text, size_t nbytes)
 
 /* --- the memory table --- */
 
-/* "embd, layers 0-1" */
+/* "embd+0-1+2.attn", "2.ffn+3+head" */
 static char *
 holds(const struct plan_session *ps, char *buf, size_t len)
 {
-	int n = 0;
+	const struct layer_range l = halves_whole(ps->first_half, ps->nhalves);
+	const uint32_t end = ps->first_half + ps->nhalves;
 
 	buf[0] = '\0';
 	if (ps->embedding)
-		strlcpy(buf, "embd", len);
-	n = (int)strlen(buf);
-	if (ps->nlayers == 1)
-		snprintf(buf + n, len - (size_t)n, "%s%u", n ? "+" : "",
-		    ps->first_layer);
-	else if (ps->nlayers > 1)
-		snprintf(buf + n, len - (size_t)n, "%s%u-%u", n ? "+" : "",
-		    ps->first_layer, ps->first_layer + ps->nlayers - 1);
+		words_add(buf, len, "+", "embd");
+	if (ps->nhalves > 0 && ps->first_half % 2 != 0)
+		words_add(buf, len, "+", "%u.ffn", ps->first_half / 2);
+	if (l.n == 1)
+		words_add(buf, len, "+", "%u", l.first);
+	else if (l.n > 1)
+		words_add(buf, len, "+", "%u-%u", l.first, l.first + l.n - 1);
+	if (ps->nhalves > 0 && end % 2 != 0)
+		words_add(buf, len, "+", "%u.attn", end / 2);
 	if (ps->head)
-		strlcat(buf, buf[0] != '\0' ? "+head" : "head", len);
+		words_add(buf, len, "+", "head");
 	return buf;
 }
 
@@ -156,6 +159,8 @@ enforcement(FILE *fp, const struct sessions *ss, int emulated)
 		    "", e->why);
 }
 
+enum { HOLDS_WIDTH = 14 };	/* at least: all but half layers fit */
+
 void
 output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 {
@@ -166,17 +171,21 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 	const struct session *s;
 	char buf[48];
 	unsigned i, t;
+	size_t width = HOLDS_WIDTH;
 
-	fprintf(fp, "memory, MiB\n%-10s %-8s %-14s", "session", "device",
-	    "holds");
+	for (i = 0; i < p->nsessions; i++)
+		width = MAX(width, strlen(holds(&p->session[i], buf,
+		    sizeof(buf))));
+	fprintf(fp, "memory, MiB\n%-10s %-8s %-*s", "session", "device",
+	    (int)width, "holds");
 	for (i = 0; i < 1 + ntags; i++)
 		fprintf(fp, " %8s", heads[i]);
 	fprintf(fp, ss != NULL ? " %8s %11s %s\n" : " %8s\n",
 	    ss != NULL ? "peak" : "total", "unaccounted", "enforced by");
 	for (i = 0; i < p->nsessions; i++) {
 		ps = &p->session[i];
-		fprintf(fp, "%-10s %-8s %-14s", ps->conf->name,
-		    ps->conf->device, holds(ps, buf, sizeof(buf)));
+		fprintf(fp, "%-10s %-8s %-*s", ps->conf->name,
+		    ps->conf->device, (int)width, holds(ps, buf, sizeof(buf)));
 		cell(fp, (double)ps->cap_bytes);
 		s = ss != NULL ? &ss->s[i] : NULL;
 		for (t = 0; t < ntags; t++)
@@ -255,6 +264,14 @@ output_init(void)
 	json_set_alloc_funcs(json_alloc, free);
 }
 
+/* First and last, or null. */
+static void
+set_layers(json_t *o, const char *key, struct layer_range l)
+{
+	json_object_set_new(o, key, l.n == 0 ? json_null() : json_pack(
+	    "[i,i]", (int)l.first, (int)(l.first + l.n - 1)));
+}
+
 static json_t *
 session_json(const struct plan_session *ps, const struct session *s)
 {
@@ -264,9 +281,9 @@ session_json(const struct plan_session *ps, const struct session *s)
 	json_object_set_new(o, "name", json_string(ps->conf->name));
 	json_object_set_new(o, "device", json_string(ps->conf->device));
 	json_object_set_new(o, "embedding", json_boolean(ps->embedding));
-	json_object_set_new(o, "layers", ps->nlayers == 0 ? json_null() :
-	    json_pack("[i,i]", (int)ps->first_layer,
-	    (int)(ps->first_layer + ps->nlayers - 1)));
+	set_layers(o, "layers", halves_layers(ps->first_half, ps->nhalves));
+	set_layers(o, "attention", halves_attn(ps->first_half, ps->nhalves));
+	set_layers(o, "ffn", halves_ffn(ps->first_half, ps->nhalves));
 	json_object_set_new(o, "head", json_boolean(ps->head));
 	json_object_set_new(o, "cap", json_integer((json_int_t)ps->cap_bytes));
 	for (t = 0; t < MEM_NTAGS; t++)

@@ -41,6 +41,20 @@ plan_nothing(const struct session_conf *sc, unsigned threads)
 }
 
 unsigned
+plan_pieces(int half_layers, const struct model *m)
+{
+	return half_layers ? m->nunits : m->hp.n_layer + 2;
+}
+
+/* The unit that piece i begins with. */
+static uint32_t
+piece_unit(const struct plan *p, uint32_t i)
+{
+	return p->half_layers || i == 0 ? i : MIN(2 * i - 1,
+	    p->model->nunits);
+}
+
+unsigned
 plan_at_once(const struct plan *p)
 {
 	unsigned s;
@@ -49,6 +63,17 @@ plan_at_once(const struct plan *p)
 		if (!p->session[s].own_cores)
 			return 1;
 	return p->nsessions;
+}
+
+double
+plan_last(const struct plan *p)
+{
+	double most = 0;
+	unsigned s;
+
+	for (s = 0; s < p->nsessions; s++)
+		most = MAX(most, p->session[s].row_time);
+	return most > 0 ? p->session[p->nsessions - 1].row_time / most : 1;
 }
 
 void
@@ -93,13 +118,14 @@ plan_over_largest(const struct plan_session *ps)
 /* A buffer that the device cannot map lacks room as a whole that does not fit
  * the cap does. */
 static uint64_t
-split_bytes(void *arg, unsigned s, uint32_t u0, uint32_t u1)
+split_bytes(void *arg, unsigned s, uint32_t from, uint32_t to)
 {
 	const struct sizes *z = arg;
 	struct plan_session ps;
 	uint64_t over;
 
-	sizes_session(z, s, u0, u1, &ps);
+	sizes_session(z, s, piece_unit(z->plan, from),
+	    piece_unit(z->plan, to), &ps);
 	ps.limits = z->plan->session[s].limits;
 	over = plan_over_largest(&ps);
 	return over == 0 ? ps.total_bytes : MAX(ps.total_bytes,
@@ -191,6 +217,7 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	memset(p, 0, sizeof(*p));
 	z->env = env;
 	p->model = env->model;
+	p->half_layers = c->half_layers;
 	p->nsessions = (unsigned)c->nsessions;
 	p->ctx_tok = c->ctx_tok > 0 ? (uint32_t)c->ctx_tok :
 	    MIN(hp->ctx_train, 4096);
@@ -201,13 +228,16 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	p->vfmt = kv_fmt_of(c->kv_type_v);
 	p->head_rows = (uint32_t)MIN(p->batch_rows, MAX(p->nseqs,
 	    MAX(LOGITS_SLOT_BYTES / slot_row_bytes(hp->n_vocab), 1)));
-	if (p->nsessions > p->model->nunits)
+	if (p->nsessions > plan_pieces(p->half_layers, p->model))
 		return err_set(reterr, ERR_USAGE, -EINVAL, "%u sessions are "
 		    "more than the model can be cut into: the embedding, %u "
-		    "layers and the output head: give at most %u", p->nsessions,
-		    hp->n_layer, p->model->nunits);
+		    "%slayers and the output head: give at most %u%s",
+		    p->nsessions, p->half_layers ? 2 * hp->n_layer :
+		    hp->n_layer, p->half_layers ? "half " : "",
+		    plan_pieces(p->half_layers, p->model), p->half_layers ? "" :
+		    ", or --half-layers");
 	/* All layers first: what they need stays inside 64 bits. */
-	rc = sizes_kv(z, 0, hp->n_layer, &kv);
+	rc = sizes_kv(z, 0, 2 * hp->n_layer, &kv);
 	if (rc == 0 && kv.nbytes > INT64_MAX / 2)
 		rc = -EOVERFLOW;
 	if (rc == -EINVAL)
@@ -265,19 +295,27 @@ session_speed(const struct plan_env *env, const struct plan_session *ps)
 	return sum / CORES_FASTEST;
 }
 
-/* What a unit costs is its time for a prompt, whose chunks follow each other
+/* What pieces cost is their time for a prompt, whose chunks follow each other
  * through the stages: the slowest sets the pace.  Generation is no guide: a
  * token passes the stages one after the other and takes the sum of their
  * times wherever the cuts are.  A layer's time goes with the bytes of its
- * matrices, for every row of a chunk; the head is run for one row of a chunk
- * at most, and the embedding is only copied. */
+ * matrices, for every row of a chunk; the embedding is only copied.  The head,
+ * and in its session what the last layer has behind its keys and values, is run
+ * for one row of a chunk at most. */
 static double
-unit_cost(const struct sizes *z, uint32_t u)
+split_cost(void *arg, uint32_t from, uint32_t to)
 {
-	double bytes = (double)(z->before[u + 1].token - z->before[u].token);
+	const struct sizes *z = arg;
+	const struct plan *p = z->plan;
+	const uint32_t n = p->model->nunits;
+	const uint32_t u0 = piece_unit(p, from), u1 = piece_unit(p, to);
+	double all = (double)(z->before[u1].token - z->before[u0].token), one;
 
-	return u == z->plan->model->nunits - 1 ?
-	    bytes / z->plan->batch_rows : bytes;
+	if (u1 < n)
+		return all;
+	one = (double)(z->before[n].after_kv -
+	    z->before[MAX(u0, n - 3)].after_kv);
+	return all - one + one / p->batch_rows;
 }
 
 static int
@@ -285,30 +323,29 @@ cut(struct sizes *z, unsigned *reterr_session, uint64_t *reterr_short,
     struct err *reterr)
 {
 	struct plan *p = z->plan;
-	uint32_t n = p->model->nunits, at[MAX_SESSIONS + 1], u;
+	uint32_t at[MAX_SESSIONS + 1];
 	uint64_t caps[MAX_SESSIONS];
-	double speed[MAX_SESSIONS], *cost;
-	struct split_in in = { .nunits = n, .nsessions = p->nsessions,
+	double speed[MAX_SESSIONS];
+	struct split_in in = { .nsessions = p->nsessions,
+	    .nunits = plan_pieces(p->half_layers, p->model),
 	    .speed = speed, .cap_bytes = caps, .bytes = split_bytes,
-	    .arg = z };
+	    .cost = split_cost, .arg = z };
 	unsigned s;
 	int rc;
 
-	if ((cost = calloc(n, sizeof(*cost))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	for (u = 0; u < n; u++)
-		cost[u] = unit_cost(z, u);
 	for (s = 0; s < p->nsessions; s++) {
 		speed[s] = session_speed(z->env, &p->session[s]);
 		caps[s] = p->session[s].cap_bytes;
 	}
-	in.cost = cost;
 	rc = split_units(&in, at, reterr_session, reterr_short);
-	free(cost);
 	if (rc == -ENOMEM)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	for (s = 0; s < p->nsessions; s++)
-		sizes_session(z, s, at[s], at[s + 1], &p->session[s]);
+	for (s = 0; s < p->nsessions; s++) {
+		sizes_session(z, s, piece_unit(p, at[s]),
+		    piece_unit(p, at[s + 1]), &p->session[s]);
+		p->session[s].row_time = split_cost(z, at[s], at[s + 1]) /
+		    speed[s];
+	}
 	return rc;
 }
 

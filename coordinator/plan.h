@@ -10,6 +10,9 @@
 #include "../layers/program.h"
 #include "../shm/mem.h"
 
+/* Units are the model's: the embedding, halves of layers, the output head.
+ * Unless the config asks for half layers, a layer's two stay together. */
+
 /* Slots: two between stages, so that one is filled while the other is read;
  * between stages that work at the same time two more, unless they are large, so
  * that none waits when another takes longer for once; a few small ones for ids;
@@ -21,7 +24,7 @@ struct plan_session {
 	const struct session_conf *conf;
 	uint32_t u0, u1;		/* units [u0, u1) */
 	int embedding, head;
-	uint32_t first_layer, nlayers;
+	uint32_t first_half, nhalves;	/* of layers: arch.h */
 	unsigned threads;
 	int own_cores;			/* no other session runs on conf's */
 	struct cpuset cores;		/* that its threads run on: of its own
@@ -33,10 +36,12 @@ struct plan_session {
 	uint64_t total_bytes;		/* their sum */
 	uint64_t file_bytes;		/* of the extents it reads */
 	uint64_t token_bytes;		/* weights read for each token */
+	double row_time;		/* of a prompt, in any unit */
 };
 
 struct plan {
 	const struct model *model;
+	int half_layers;		/* cuts may be inside a layer */
 	uint32_t ctx_tok, batch_rows, head_rows, nseqs;
 	int pays_once;			/* as in plan_env */
 	enum kv_fmt kfmt, vfmt;
@@ -84,7 +89,7 @@ struct plan_env {
  * -ENOSPC with ERR_FIT: the message names the session, the shortfall, and what
  * would fit: more sessions, a smaller context or batch, another KV type.  ret
  * is then the nearest plan, to be shown but not run.
- * -EINVAL with ERR_USAGE: more sessions than units, a KV type that cannot hold
+ * -EINVAL with ERR_USAGE: more sessions than pieces, a KV type that cannot hold
  * the heads. */
 int plan_build(const struct conf *c, const struct plan_env *env,
     struct plan *ret, struct err *reterr);
@@ -112,6 +117,9 @@ void plan_ring(const struct plan *p, unsigned s, uint32_t *ret_nslots,
  * it, and the last one for what leads out. */
 int plan_pays(const struct plan *p, unsigned s, unsigned i);
 
+/* The most sessions that a model can be cut into. */
+unsigned plan_pieces(int half_layers, const struct model *m);
+
 /* Threads that a session will have; cores that it shares with no other. */
 unsigned plan_threads(const struct session_conf *s);
 int plan_own_cores(const struct conf *c, unsigned s);
@@ -123,5 +131,8 @@ struct plan_session plan_nothing(const struct session_conf *sc,
 /* Stages that work at the same time: all, or, where any two share cores, one.
  * Those only lose by being given more at once. */
 unsigned plan_at_once(const struct plan *p);
+
+/* The last stage's time for a row of a prompt over the slowest's. */
+double plan_last(const struct plan *p);
 
 #endif

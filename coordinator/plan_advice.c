@@ -1,28 +1,14 @@
 /* coordinator/plan_advice.c - what would fit when the plan does not. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <bsd/string.h>
 
 #include "plan_priv.h"
+#include "words.h"
 
-static void add(char *, size_t, const char *, ...) PRINTF_LIKE(3, 4);
-
-static void
-add(char *text, size_t len, const char *fmt, ...)
-{
-	size_t n;
-	va_list ap;
-
-	if (text[0] != '\0')
-		strlcat(text, ", or ", len);
-	n = strlen(text);
-	va_start(ap, fmt);
-	vsnprintf(text + n, len - n, fmt, ap);
-	va_end(ap);
-}
+#define OR	", or "
 
 void
 plan_alternatives(struct fit *f, char *text, size_t len)
@@ -33,32 +19,42 @@ plan_alternatives(struct fit *f, char *text, size_t len)
 
 	text[0] = '\0';
 	if ((n = fit_sessions(f, c->nsessions)) > c->nsessions)
-		add(text, len, "%d sessions (%d more like %s)", n,
+		words_add(text, len, OR, "%d sessions (%d more like %s)", n,
 		    n - c->nsessions, c->session[c->nsessions - 1].name);
+	if (fit_halves(f))
+		words_add(text, len, OR, "cuts inside layers (--half-layers)");
 	if ((ctx = fit_context(f, c)) > 0)
-		add(text, len, "a context of %u (--ctx %u)", ctx, ctx);
+		words_add(text, len, OR, "a context of %u (--ctx %u)", ctx,
+		    ctx);
 	if ((batch = fit_batch(f)) > 0)
-		add(text, len, "a batch of %u (--batch %u)", batch, batch);
+		words_add(text, len, OR, "a batch of %u (--batch %u)", batch,
+		    batch);
 	if ((kv = fit_kv(f)) != 0)
-		add(text, len, "KV type q8_0 (--kv-type q8_0)");
+		words_add(text, len, OR, "KV type q8_0 (--kv-type q8_0)");
 	if (batch == 0 && !kv && fit_together(f, &all, &batch) && all > ctx)
-		add(text, len, "all of --ctx %u --batch %u --kv-type q8_0",
-		    all, batch);
+		words_add(text, len, OR, "all of --ctx %u --batch %u "
+		    "--kv-type q8_0", all, batch);
 }
 
 static void
 name_range(const struct plan_session *ps, char *buf, size_t len)
 {
+	const struct layer_range l = halves_whole(ps->first_half, ps->nhalves);
+
 	buf[0] = '\0';
 	if (ps->embedding)
-		strlcat(buf, "the embedding", len);
-	if (ps->nlayers > 0)
-		snprintf(buf + strlen(buf), len - strlen(buf),
-		    "%slayers %u-%u", ps->embedding ? ", " : "",
-		    ps->first_layer, ps->first_layer + ps->nlayers - 1);
+		words_add(buf, len, ", ", "the embedding");
+	if (ps->nhalves > 0 && ps->first_half % 2 != 0)
+		words_add(buf, len, ", ", "the feed-forward network of "
+		    "layer %u", ps->first_half / 2);
+	if (l.n > 0)
+		words_add(buf, len, ", ", "layers %u-%u", l.first,
+		    l.first + l.n - 1);
+	if (ps->nhalves > 0 && (ps->first_half + ps->nhalves) % 2 != 0)
+		words_add(buf, len, ", ", "the attention of layer %u",
+		    (ps->first_half + ps->nhalves) / 2);
 	if (ps->head)
-		snprintf(buf + strlen(buf), len - strlen(buf),
-		    "%sthe output head", buf[0] != '\0' ? ", " : "");
+		words_add(buf, len, ", ", "the output head");
 }
 
 /* A unit alone is more than its device maps at once: only another device
@@ -69,11 +65,11 @@ advise_place(const struct plan_session *ps, char *would, size_t len)
 	if (ps->u1 - ps->u0 != 1)
 		return;
 	if (ps->head)
-		add(would, len, "a cpu session behind it, for the output "
-		    "head");
+		words_add(would, len, OR, "a cpu session behind it, for the "
+		    "output head");
 	else if (ps->embedding)
-		add(would, len, "a cpu session in front of it, for the "
-		    "embedding");
+		words_add(would, len, OR, "a cpu session in front of it, for "
+		    "the embedding");
 }
 
 static void
@@ -81,7 +77,7 @@ explain_largest(const struct plan_session *ps, uint64_t over,
     char *would, size_t len, struct err *reterr)
 {
 	const struct plan_limits *l = ps->limits;
-	char need[UNITS_BYTES_LEN], most[UNITS_BYTES_LEN], range[96];
+	char need[UNITS_BYTES_LEN], most[UNITS_BYTES_LEN], range[160];
 
 	advise_place(ps, would, len);
 	name_range(ps, range, sizeof(range));
@@ -101,7 +97,7 @@ plan_explain_lack(const struct conf *c, const struct plan_env *env,
 {
 	const struct plan_session *ps = &p->session[s];
 	char need[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
-	char range[96], would[512] = "", why[160] = "";
+	char range[160], would[512] = "", why[160] = "";
 	struct fit f;
 
 	if (fit_init(&f, c, env) == 0)
@@ -116,10 +112,10 @@ plan_explain_lack(const struct conf *c, const struct plan_env *env,
 	}
 	/* No cap helps beyond what the device has. */
 	if (ps->capped_by == NULL)
-		add(would, sizeof(would), "caps larger by %" PRIu64 " MiB",
-		    DIV_UP(lack, MIB));
+		words_add(would, sizeof(would), OR, "caps larger by %" PRIu64
+		    " MiB", DIV_UP(lack, MIB));
 	else if (would[0] == '\0')
-		add(would, sizeof(would), "another device");
+		words_add(would, sizeof(would), OR, "another device");
 	if (ps->capped_by != NULL)
 		snprintf(why, sizeof(why), ", all that its device %s gives "
 		    "(%s)", ps->conf->device, ps->capped_by->from);

@@ -77,7 +77,8 @@ int
 fit_sessions(struct fit *f, int from)
 {
 	int lo = from, mid;
-	int hi = (int)MIN(MAX_SESSIONS, f->env->model->nunits);
+	int hi = (int)MIN(MAX_SESSIONS, plan_pieces(f->c->half_layers,
+	    f->env->model));
 
 	if (fits_with_sessions(f, from))
 		return from;
@@ -138,6 +139,14 @@ fit_kv(struct fit *f)
 	f->v->kv_type_k = f->v->kv_type_v = KV_Q8_0;
 	return (f->c->kv_type_k != KV_Q8_0 || f->c->kv_type_v != KV_Q8_0) &&
 	    fits(f);
+}
+
+int
+fit_halves(struct fit *f)
+{
+	*f->v = *f->c;
+	f->v->half_layers = 1;
+	return !f->c->half_layers && f->c->nsessions > 1 && fits(f);
 }
 
 int

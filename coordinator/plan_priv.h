@@ -8,12 +8,13 @@
 struct unit_size {
 	uint64_t weights;	/* packed, 64-aligned */
 	uint64_t file;		/* bytes read from the file */
-	uint64_t token;		/* matrix bytes read for each token */
+	uint64_t token;		/* matrix bytes read for each token, */
+	uint64_t after_kv;	/* of them, not for queries, keys, values */
 	uint64_t kv;
 	uint64_t tables;	/* of the worker's heap: extents, operations */
 };
 
-enum { BLOCK_LEVELS = 12 };	/* 2^12 units and more than LIMIT_LAYERS */
+enum { BLOCK_LEVELS = 12 };	/* 2^12 units and more than 2 MAX_LAYERS */
 
 struct sizes {
 	const struct plan_env *env;
@@ -29,10 +30,10 @@ struct sizes {
 	/* Largest staging block that rows of [u, u + 2^level) ask for. */
 	uint64_t *block[BLOCK_LEVELS];	/* [nunits] each */
 	struct unit_size shared, tied_head, head;	/* shared: of layers */
-	/* Largest scratch of a program with one of the layers [u, u + 2^level),
-	 * with or without embedding and head; and of one without layers. */
+	/* Largest scratch of a program with one of the half layers [u, u +
+	 * 2^level), with or without embedding and head; and of one without. */
 	uint64_t *scratch[2][2][BLOCK_LEVELS];	/* [nunits] each */
-	uint64_t no_layer[2][2];
+	uint64_t no_half[2][2];
 	uint64_t thread_bytes;
 	unsigned threads[MAX_SESSIONS];
 	uint64_t runtime[MAX_SESSIONS], emulator[MAX_SESSIONS];
@@ -43,7 +44,7 @@ struct sizes {
 int sizes_measure(struct sizes *z, struct err *reterr);
 void sizes_free(struct sizes *z);
 
-/* The cache of layers [first, first + n): as kv_layout_init(). */
+/* The cache of n halves of layers: as kv_layout_init(). */
 int sizes_kv(const struct sizes *z, uint32_t first, uint32_t n,
     struct kv_layout *ret);
 
@@ -81,6 +82,7 @@ uint32_t fit_context(struct fit *f, const struct conf *with);	/* largest,
 						 * a multiple of 64 */
 uint32_t fit_batch(struct fit *f);		/* largest half of a half ... */
 int fit_kv(struct fit *f);			/* q8_0 */
+int fit_halves(struct fit *f);			/* cuts inside layers */
 /* All three: q8_0, the least batch worth having, and the largest context. */
 int fit_together(struct fit *f, uint32_t *ret_ctx, uint32_t *ret_batch);
 

@@ -37,17 +37,18 @@ rings_bytes(const struct plan *p, unsigned s, int mapped)
     sizeof(struct load_item))
 #define OP_TABLES	(sizeof(struct op) + sizeof(struct tensor) + \
     sizeof(struct placed_op) + 3 * sizeof(struct span))
-#define OPS_OF_LAYER	32
+#define OPS_OF_UNIT	24
 
 int
 sizes_kv(const struct sizes *z, uint32_t first, uint32_t n,
     struct kv_layout *ret)
 {
 	const struct plan *p = z->plan;
+	const struct layer_range l = halves_attn(first, n);
 
 	return kv_layout_init(ret, &p->model->hp, &(struct kv_conf){
-	    .kfmt = p->kfmt, .vfmt = p->vfmt, .first_layer = first,
-	    .nlayers = n, .nseqs = p->nseqs, .ctx_tok = p->ctx_tok,
+	    .kfmt = p->kfmt, .vfmt = p->vfmt, .first_layer = l.first,
+	    .nlayers = l.n, .nseqs = p->nseqs, .ctx_tok = p->ctx_tok,
 	    .batch_rows = p->batch_rows });
 }
 
@@ -72,7 +73,7 @@ weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
 	int rc;
 
 	*ret = (struct unit_size){ .tables = n * EXTENT_TABLES +
-	    OPS_OF_LAYER * OP_TABLES };
+	    OPS_OF_UNIT * OP_TABLES };
 	*ret_block = 0;
 	if ((rc = weights_layout(ext, n, z->kernels, &ws, reterr)) < 0)
 		return rc;
@@ -83,22 +84,24 @@ weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
 		*ret_block = MAX(*ret_block, load_block_bytes(&load_conf, &it,
 		    1));
 		ret->file += ext[i].nbytes;
-		if (ws.w[i].kern != NULL &&
-		    ext[i].role != ROLE_TOKEN_EMBD)
-			ret->token += token_bytes(z, &ws.w[i]);
+		if (ws.w[i].kern == NULL || ext[i].role == ROLE_TOKEN_EMBD)
+			continue;
+		ret->token += token_bytes(z, &ws.w[i]);
+		if (!role_before_kv(ext[i].role))
+			ret->after_kv += token_bytes(z, &ws.w[i]);
 	}
 	weights_free(&ws);
 	return 0;
 }
 
-/* Scratch of a program with these parts: layer unit u, or none (0). */
+/* Scratch of a program with these parts: half layer u, or none (0). */
 static int
 scratch_of(struct sizes *z, int embedding, uint32_t u, int head,
     uint64_t *ret, struct err *reterr)
 {
 	const struct model *m = z->plan->model;
 	struct program_env env = {
-		.hp = &m->hp, .first_layer = MAX(u, 1) - 1, .nlayers = u > 0,
+		.hp = &m->hp, .first_half = MAX(u, 1) - 1, .nhalves = u > 0,
 		.embedding = embedding, .head = head,
 		.batch_rows = z->plan->batch_rows,
 		.head_rows = z->plan->head_rows,
@@ -109,7 +112,7 @@ scratch_of(struct sizes *z, int embedding, uint32_t u, int head,
 	uint32_t n = 0;
 	int rc;
 
-	if ((rc = sizes_kv(z, env.first_layer, env.nlayers, &env.kv)) < 0)
+	if ((rc = sizes_kv(z, env.first_half, env.nhalves, &env.kv)) < 0)
 		return err_set(reterr, ERR_RUN, rc, "a layer's KV cache");
 	ext = calloc(3 * (size_t)model_range_max(m), sizeof(*ext));
 	if (ext == NULL)
@@ -168,7 +171,7 @@ new_levels(uint64_t *level[BLOCK_LEVELS], uint32_t n, struct err *reterr)
 	return 0;
 }
 
-/* The layers of a program lie in the same scratch, each as if it were alone:
+/* The halves of layers lie in the same scratch, each as if it were alone:
  * several need what the greediest needs (layers/program.c). */
 static int
 measure_scratch(struct sizes *z, int e, int h, struct err *reterr)
@@ -179,7 +182,7 @@ measure_scratch(struct sizes *z, int e, int h, struct err *reterr)
 
 	if ((rc = new_levels(level, n, reterr)) < 0)
 		return rc;
-	if ((e || h) && (rc = scratch_of(z, e, 0, h, &z->no_layer[e][h],
+	if ((e || h) && (rc = scratch_of(z, e, 0, h, &z->no_half[e][h],
 	    reterr)) < 0)
 		return rc;
 	for (u = 1; u < n - 1; u++)
@@ -195,6 +198,7 @@ add_size(struct unit_size *sum, const struct unit_size *u)
 	sum->weights += u->weights;
 	sum->file += u->file;
 	sum->token += u->token;
+	sum->after_kv += u->after_kv;
 	sum->tables += u->tables;
 	sum->kv += u->kv;
 }
@@ -309,13 +313,13 @@ sizes_free(struct sizes *z)
 	free(z);
 }
 
-/* Compute scratch of layers [l0, l1), with these ends. */
+/* Compute scratch of half layers [l0, l1), with these ends. */
 static uint64_t
 range_scratch(const struct sizes *z, int embedding, int head, uint32_t l0,
     uint32_t l1)
 {
 	return l0 < l1 ? range_max(z->scratch[embedding][head], l0, l1) :
-	    z->no_layer[embedding][head];
+	    z->no_half[embedding][head];
 }
 
 /* The sizes for session s. */
@@ -357,17 +361,14 @@ sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
 	ps->u1 = u1;
 	ps->embedding = u0 == 0;
 	ps->head = u1 == m->nunits;
-	ps->first_layer = MAX(u0, 1) - 1;
-	ps->nlayers = MIN(u1, m->nunits - 1) - MAX(u0, 1);
-	if (MIN(u1, m->nunits - 1) < MAX(u0, 1))
-		ps->nlayers = 0;
+	model_halves(m, u0, u1, &ps->first_half, &ps->nhalves);
 	ps->token_bytes = hi->token - lo->token;
 	ps->file_bytes = hi->file - lo->file;
 	if (ps->embedding && ps->head && m->hp.tied) {
 		weights -= z->head.weights - z->tied_head.weights;
 		ps->file_bytes -= z->head.file - z->tied_head.file;
 	}
-	if (ps->nlayers > 0) {
+	if (ps->nhalves > 0) {
 		weights += z->shared.weights;
 		ps->file_bytes += z->shared.file;
 	}
@@ -376,7 +377,7 @@ sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
 	b[MEM_KV] = arena_charge_bytes(hi->kv - lo->kv);
 	b[MEM_COMPUTE] = arena_charge_bytes(ALIGN_UP(range_scratch(z,
 	    ps->embedding, ps->head, MAX(u0, 1), MIN(u1, m->nunits - 1)), 64) +
-	    (ps->nlayers > 0 ? z->threads[s] * z->thread_bytes : 0)) +
+	    (hi->kv > lo->kv ? z->threads[s] * z->thread_bytes : 0)) +
 	    device_bytes(z, ps->head);
 	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth *
 	    MAX(load_conf.block_bytes, range_max(z->block, u0, u1)));

@@ -13,7 +13,6 @@ struct cell {
 
 struct split {
 	const struct split_in *in;
-	double *prefix;		/* [nunits + 1] of cost */
 	struct cell *cell;	/* [nsessions][nunits + 1] */
 };
 
@@ -39,8 +38,8 @@ load_of(const struct split *sp, unsigned s, uint32_t u0, uint32_t u1)
 
 	if (bytes > in->cap_bytes[s])
 		return (struct value){ INFINITY, INFINITY };
-	return (struct value){ (sp->prefix[u1] - sp->prefix[u0]) /
-	    in->speed[s], fill * fill };
+	return (struct value){ in->cost(in->arg, u0, u1) / in->speed[s],
+	    fill * fill };
 }
 
 /* Bytes lacking, 0 when it fits; and their square. */
@@ -138,18 +137,12 @@ split_units(const struct split_in *in, uint32_t *ret_cut,
 	struct split sp = { .in = in };
 	value_fn *value = load_of;
 	double worst;
-	uint32_t u;
 	int rc = 0;
 
-	sp.prefix = calloc(in->nunits + 1, sizeof(*sp.prefix));
 	sp.cell = calloc((size_t)in->nsessions * (in->nunits + 1),
 	    sizeof(*sp.cell));
-	if (sp.prefix == NULL || sp.cell == NULL) {
-		rc = -ENOMEM;
-		goto done;
-	}
-	for (u = 0; u < in->nunits; u++)
-		sp.prefix[u + 1] = sp.prefix[u] + in->cost[u];
+	if (sp.cell == NULL)
+		return -ENOMEM;
 	if (isinf(worst = solve(&sp, value, NULL))) {
 		rc = -ENOSPC;
 		value = lack_of;
@@ -161,8 +154,6 @@ split_units(const struct split_in *in, uint32_t *ret_cut,
 	read_cuts(&sp, ret_cut);
 	if (rc < 0)
 		worst_lack(&sp, ret_cut, reterr_session, reterr_short);
-done:
-	free(sp.prefix);
 	free(sp.cell);
 	return rc;
 }

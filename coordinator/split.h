@@ -8,14 +8,16 @@
 /* Bytes that session s needs in all to hold units [u0, u1). */
 typedef uint64_t split_bytes_fn(void *arg, unsigned s, uint32_t u0,
     uint32_t u1);
+/* Time of units [u0, u1) on a session of speed 1, any scale. */
+typedef double split_cost_fn(void *arg, uint32_t u0, uint32_t u1);
 
 struct split_in {
 	uint32_t nunits;
 	unsigned nsessions;		/* 1..MAX_SESSIONS, <= nunits */
-	const double *cost;		/* [nunits] time of a unit, any scale */
 	const double *speed;		/* [nsessions], > 0 */
 	const uint64_t *cap_bytes;	/* [nsessions] */
 	split_bytes_fn *bytes;
+	split_cost_fn *cost;
 	void *arg;
 };
 

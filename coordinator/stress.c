@@ -14,6 +14,7 @@
 
 #include "../shm/event.h"
 #include "../shm/ring.h"
+#include "words.h"
 
 #define LOOK_NS		UINT64_C(250000000)
 
@@ -24,24 +25,13 @@ enum { TIMES = 10 };
 
 /* --- words --- */
 
-static void PRINTF_LIKE(3, 0)
-append(char *buf, size_t len, const char *fmt, va_list ap)
-{
-	size_t n = strlen(buf);
-
-	if (n > 0)
-		n += strlcpy(buf + n, "; ", len - n);
-	if (n < len)
-		vsnprintf(buf + n, len - n, fmt, ap);
-}
-
 void
 stress_note(struct stress *x, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	append(x->detail, sizeof(x->detail), fmt, ap);
+	words_vadd(x->detail, sizeof(x->detail), "; ", fmt, ap);
 	va_end(ap);
 }
 
@@ -53,7 +43,7 @@ stress_want(struct stress *x, int ok, const char *fmt, ...)
 	if (ok)
 		return;
 	va_start(ap, fmt);
-	append(x->broke, sizeof(x->broke), fmt, ap);
+	words_vadd(x->broke, sizeof(x->broke), "; ", fmt, ap);
 	va_end(ap);
 }
 

@@ -166,6 +166,12 @@ role_shape(enum role r, const struct hparams *hp, uint32_t *ret_n,
 }
 
 int
+role_is_ffn(enum role r, const struct hparams *hp)
+{
+	return r >= ROLE_FFN_NORM || r == arch_info(hp->arch)->ffn_norm;
+}
+
+int
 role_of_model(enum role r, const struct hparams *hp)
 {
 	return roles[r].has == OF_ANY ||

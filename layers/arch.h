@@ -85,6 +85,44 @@ layer_is_local(const struct hparams *hp, uint32_t layer)
 	return hp->window != 0 && (hp->local[layer / 32] >> layer % 32 & 1);
 }
 
+/* Halves of layers: 2 l is the attention of layer l, 2 l + 1 its feed-forward
+ * network or experts, each with its norms and its sum with the residual stream,
+ * which is all that goes from one to the next. */
+struct layer_range {
+	uint32_t first, n;
+};
+
+/* Layers of which there is a half among n from the first on; those of which
+ * there are both; those whose attention is among them, and with it their keys
+ * and values; those whose feed-forward network is. */
+static inline struct layer_range
+halves_layers(uint32_t first, uint32_t n)
+{
+	return (struct layer_range){ first / 2,
+	    (first + n + 1) / 2 - first / 2 };
+}
+
+static inline struct layer_range
+halves_whole(uint32_t first, uint32_t n)
+{
+	uint32_t from = (first + 1) / 2, to = (first + n) / 2;
+
+	return (struct layer_range){ from, to > from ? to - from : 0 };
+}
+
+static inline struct layer_range
+halves_attn(uint32_t first, uint32_t n)
+{
+	return (struct layer_range){ (first + 1) / 2,
+	    (first + n + 1) / 2 - (first + 1) / 2 };
+}
+
+static inline struct layer_range
+halves_ffn(uint32_t first, uint32_t n)
+{
+	return (struct layer_range){ first / 2, (first + n) / 2 - first / 2 };
+}
+
 /* How a tensor is kept in memory. */
 enum role_use {
 	USE_MATRIX,		/* packed for a kernel's matmul or lookup */
@@ -111,6 +149,17 @@ void role_shape(enum role r, const struct hparams *hp, uint32_t *ret_n,
  * Layers have a feed-forward network, or experts. */
 int role_of_model(enum role r, const struct hparams *hp);
 
+/* Is it of the second half of its layer? */
+int role_is_ffn(enum role r, const struct hparams *hp);
+
+/* Does it make queries, keys and values?  What comes behind these is, of a
+ * model's last layer, only asked of the rows that want logits. */
+static inline int
+role_before_kv(enum role r)
+{
+	return r == ROLE_ATTN_Q || r == ROLE_ATTN_K || r == ROLE_ATTN_V;
+}
+
 /* A family that keeps some matrices of a layer one under the other in one
  * tensor: its pattern, the first of its rows that are r's, and how many it has.
  * NULL when r is never in such company. */
@@ -120,15 +169,16 @@ const char *role_fused(enum role r, const struct hparams *hp,
 struct build;
 typedef uint16_t tensor_id;
 
-/* One layer, appended to the program; returns the residual stream. */
-typedef tensor_id build_layer_fn(struct build *b, tensor_id x);
+/* Half a layer, appended to the program; returns the residual stream. */
+typedef tensor_id build_half_fn(struct build *b, tensor_id x);
 
 /* A family.  What is 0 is as in Llama; a key of the file comes first. */
 struct arch_info {
 	const char *name;	/* general.architecture and key prefix */
-	build_layer_fn *layer;
+	build_half_fn *attn, *ffn;
 	const enum role *required, *optional;	/* of each layer */
 	unsigned nrequired, noptional;
+	enum role ffn_norm;	/* 0 = ROLE_FFN_NORM */
 
 	int rope_neox;
 	int fused;		/* q, k, v are one tensor; gate and up another */

@@ -207,9 +207,8 @@ norm_and_rotate(struct build *b, tensor_id x, uint32_t heads, enum role norm)
 	b_op(b, OP_ROPE, x, x, b->rope_table[local])->heads = heads;
 }
 
-/* The rows that want logits to the front: in place, but for a stage's input. */
-static tensor_id
-keep_rows(struct build *b, tensor_id x)
+tensor_id
+b_keep_rows(struct build *b, tensor_id x)
 {
 	tensor_id y = writable(b, x);
 
@@ -217,15 +216,13 @@ keep_rows(struct build *b, tensor_id x)
 	return y;
 }
 
-/* What is behind the last layer's keys and values is only asked of the rows
- * that want logits: of a prompt, one. */
-static int
-is_last_before_head(const struct build *b)
+int
+b_last_before_head(const struct build *b)
 {
 	const struct program_env *env = &b->p->env;
 
-	return env->head && (uint32_t)b->layer + 1 == env->first_layer +
-	    env->nlayers;
+	return env->head && b->layer ==
+	    (int)(env->first_half + env->nhalves - 1) / 2;
 }
 
 tensor_id
@@ -241,10 +238,10 @@ b_self_attention(struct build *b, tensor_id h, tensor_id *x)
 	norm_and_rotate(b, q, hp->n_head, ROLE_ATTN_Q_NORM);
 	norm_and_rotate(b, k, hp->n_head_kv, ROLE_ATTN_K_NORM);
 	b_op(b, OP_KV_STORE, NO_TENSOR, k, v);
-	if (is_last_before_head(b)) {
+	if (b_last_before_head(b)) {
 		b->p->nwhole = b->p->nops;
-		q = keep_rows(b, q);
-		*x = keep_rows(b, *x);
+		q = b_keep_rows(b, q);
+		*x = b_keep_rows(b, *x);
 		b->p->nkept = b->p->nops;
 	}
 	a = b_tensor(b, STORE_SCRATCH, hp->n_head * hp->v_dim);
@@ -359,28 +356,42 @@ b_ffn(struct build *b, tensor_id h, activation_fn *act)
 	    dense(b, h, act);
 }
 
-/* --- whole blocks --- */
+/* --- halves that many families have --- */
 
 tensor_id
-b_pre_norm_block(struct build *b, tensor_id x)
+b_pre_norm_attn(struct build *b, tensor_id x)
 {
 	tensor_id h;
 
 	h = b_rms_norm(b, x, ROLE_ATTN_NORM);
 	h = b_self_attention(b, h, &x);
-	x = b_add(b, x, h);
+	return b_add(b, x, h);
+}
+
+tensor_id
+b_pre_norm_ffn(struct build *b, tensor_id x)
+{
+	tensor_id h;
+
 	h = b_rms_norm(b, x, ROLE_FFN_NORM);
 	return b_add(b, x, b_ffn(b, h, b_swiglu));
 }
 
 tensor_id
-b_sandwich_block(struct build *b, tensor_id x)
+b_sandwich_attn(struct build *b, tensor_id x)
 {
 	tensor_id h;
 
 	h = b_rms_norm(b, x, ROLE_ATTN_NORM);
 	h = b_self_attention(b, h, &x);
-	x = b_add(b, x, b_rms_norm(b, h, ROLE_ATTN_POST_NORM));
+	return b_add(b, x, b_rms_norm(b, h, ROLE_ATTN_POST_NORM));
+}
+
+tensor_id
+b_sandwich_ffn(struct build *b, tensor_id x)
+{
+	tensor_id h;
+
 	h = b_rms_norm(b, x, ROLE_FFN_NORM);
 	h = b_ffn(b, h, b_geglu);
 	return b_add(b, x, b_rms_norm(b, h, ROLE_FFN_POST_NORM));

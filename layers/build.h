@@ -49,10 +49,11 @@ activation_fn b_swiglu, b_geglu, b_swiglu_oai;
  * has it. */
 tensor_id b_ffn(struct build *b, tensor_id h, activation_fn *act);
 
-/* Whole blocks that many families have: a norm before attention and one before
- * the feed-forward network (with SwiGLU); norms before and after both (with
+/* Halves that many families have: a norm before attention and one before the
+ * feed-forward network (with SwiGLU); norms before and after both (with
  * GeGLU). */
-build_layer_fn b_pre_norm_block, b_sandwich_block;
+build_half_fn b_pre_norm_attn, b_pre_norm_ffn;
+build_half_fn b_sandwich_attn, b_sandwich_ffn;
 
 /* --- for program.c --- */
 
@@ -63,6 +64,12 @@ struct op *b_op(struct build *b, enum op_kind kind, tensor_id out,
 const struct weight *b_weight(struct build *b, enum role role);
 tensor_id b_matmul_by(struct build *b, tensor_id x, const struct weight *w,
     const struct weight *bias);
+/* Is this the stage's last layer, and the head behind it?  What comes after
+ * its keys and values is only asked of the rows that want logits: of a prompt,
+ * one. */
+int b_last_before_head(const struct build *b);
+/* These rows to the front: in place, but for a stage's input. */
+tensor_id b_keep_rows(struct build *b, tensor_id x);
 /* What is written last lies in the slot that goes out. */
 void b_put_into_slot(struct build *b, tensor_id x);
 

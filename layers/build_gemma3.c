@@ -14,7 +14,8 @@ static const enum role optional[] = { ROLES_QKV_BIAS };
 
 const struct arch_info arch_gemma3 = {
 	.name = "gemma3",
-	.layer = b_sandwich_block,
+	.attn = b_sandwich_attn,
+	.ffn = b_sandwich_ffn,
 	ARCH_ROLES(required, optional),
 	.rope_neox = 1,
 	.embd_scaled = 1,

@@ -9,13 +9,10 @@
 #include "build.h"
 
 static tensor_id
-block(struct build *b, tensor_id x)
+ffn(struct build *b, tensor_id x)
 {
 	tensor_id h;
 
-	h = b_rms_norm(b, x, ROLE_ATTN_NORM);
-	h = b_self_attention(b, h, &x);
-	x = b_add(b, x, h);
 	h = b_rms_norm(b, x, ROLE_ATTN_POST_NORM);
 	return b_add(b, x, b_ffn(b, h, b_swiglu_oai));
 }
@@ -29,7 +26,9 @@ static const enum role required[] = {
 
 const struct arch_info arch_gpt_oss = {
 	.name = "gpt-oss",
-	.layer = block,
+	.attn = b_pre_norm_attn,
+	.ffn = ffn,
+	.ffn_norm = ROLE_ATTN_POST_NORM,
 	.required = required,
 	.nrequired = NITEMS(required),
 	.rope_neox = 1,

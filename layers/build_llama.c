@@ -15,6 +15,7 @@ static const enum role optional[] = {
 
 const struct arch_info arch_llama = {
 	.name = "llama",
-	.layer = b_pre_norm_block,
+	.attn = b_pre_norm_attn,
+	.ffn = b_pre_norm_ffn,
 	ARCH_ROLES(required, optional),
 };

@@ -10,7 +10,8 @@ static const enum role required[] = { ROLES_ATTN, ROLES_FFN };
 
 const struct arch_info arch_phi3 = {
 	.name = "phi3",
-	.layer = b_pre_norm_block,
+	.attn = b_pre_norm_attn,
+	.ffn = b_pre_norm_ffn,
 	.required = required,
 	.nrequired = NITEMS(required),
 	.rope_neox = 1,

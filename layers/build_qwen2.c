@@ -9,7 +9,8 @@ static const enum role optional[] = { ROLE_ATTN_OUT_BIAS };
 
 const struct arch_info arch_qwen2 = {
 	.name = "qwen2",
-	.layer = b_pre_norm_block,
+	.attn = b_pre_norm_attn,
+	.ffn = b_pre_norm_ffn,
 	ARCH_ROLES(required, optional),
 	.rope_neox = 1,
 };

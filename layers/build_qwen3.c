@@ -17,14 +17,16 @@ static const enum role moe[] = {
 
 const struct arch_info arch_qwen3 = {
 	.name = "qwen3",
-	.layer = b_pre_norm_block,
+	.attn = b_pre_norm_attn,
+	.ffn = b_pre_norm_ffn,
 	ARCH_ROLES(required, optional),
 	.rope_neox = 1,
 };
 
 const struct arch_info arch_qwen3moe = {
 	.name = "qwen3moe",
-	.layer = b_pre_norm_block,
+	.attn = b_pre_norm_attn,
+	.ffn = b_pre_norm_ffn,
 	ARCH_ROLES(moe, optional),
 	.rope_neox = 1,
 };

@@ -16,7 +16,7 @@
 
 struct kv_conf {
 	enum kv_fmt kfmt, vfmt;
-	uint32_t first_layer, nlayers;
+	uint32_t first_layer, nlayers;	/* whose attention the stage has */
 	uint32_t nseqs, ctx_tok, batch_rows;
 };
 
@@ -43,7 +43,7 @@ struct kv_layout {
 int kv_layout_init(struct kv_layout *kv, const struct hparams *hp,
     const struct kv_conf *kc);
 
-/* Of a layer, counted from the stage's first. */
+/* Of a layer, counted from conf.first_layer. */
 const struct kv_kind *kv_kind_of(const struct kv_layout *kv, uint32_t layer);
 
 /* Bytes from the arena's start to place 0 of this head. */

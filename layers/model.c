@@ -152,20 +152,22 @@ add_extent(struct model *m, enum role role, int layer, int required,
 #pragma GCC diagnostic pop
 
 static int
-add_layer(struct model *m, int layer, struct err *reterr)
+add_half(struct model *m, uint32_t half, struct err *reterr)
 {
 	const struct arch_info *a = arch_info(m->hp.arch);
+	const int ffn = half % 2;
+	enum role r;
 	unsigned i;
 	int rc, have;
 
-	for (i = 0; i < a->nrequired; i++)
-		if ((rc = add_extent(m, a->required[i], layer, 1, &have,
-		    reterr)) < 0)
+	for (i = 0; i < a->nrequired + a->noptional; i++) {
+		r = i < a->nrequired ? a->required[i] :
+		    a->optional[i - a->nrequired];
+		if (role_is_ffn(r, &m->hp) == ffn &&
+		    (rc = add_extent(m, r, (int)(half / 2), i < a->nrequired,
+		    &have, reterr)) < 0)
 			return rc;
-	for (i = 0; i < a->noptional; i++)
-		if ((rc = add_extent(m, a->optional[i], layer, 0, &have,
-		    reterr)) < 0)
-			return rc;
+	}
 	return 0;
 }
 
@@ -218,7 +220,7 @@ model_open(const struct gguf *g, struct model **ret, struct err *reterr)
 	m->g = g;
 	if ((rc = hparams_read(g, &m->hp, reterr)) < 0)
 		goto fail;
-	m->nunits = m->hp.n_layer + 2;
+	m->nunits = 2 * m->hp.n_layer + 2;
 	m->first = calloc(m->nunits + 1, sizeof(*m->first));
 	/* Of a role there may be an extent for each tensor: of experts. */
 	m->ext = calloc((size_t)m->nunits * ROLE_COUNT + g->ntensors,
@@ -231,9 +233,9 @@ model_open(const struct gguf *g, struct model **ret, struct err *reterr)
 		goto fail;
 	if ((rc = add_extent(m, ROLE_TOKEN_EMBD, -1, 1, &have, reterr)) < 0)
 		goto fail;
-	for (u = 0; u < m->hp.n_layer; u++) {
-		m->first[u + 1] = m->next;
-		if ((rc = add_layer(m, (int)u, reterr)) < 0)
+	for (u = 1; u < m->nunits - 1; u++) {
+		m->first[u] = m->next;
+		if ((rc = add_half(m, u - 1, reterr)) < 0)
 			goto fail;
 	}
 	m->first[m->nunits - 1] = m->next;
@@ -263,18 +265,28 @@ model_range_max(const struct model *m)
 	return m->next + MODEL_SHARED;
 }
 
+void
+model_halves(const struct model *m, uint32_t u0, uint32_t u1,
+    uint32_t *ret_first, uint32_t *ret_n)
+{
+	uint32_t from = MAX(u0, 1), to = MIN(u1, m->nunits - 1);
+
+	*ret_first = from - 1;
+	*ret_n = to > from ? to - from : 0;
+}
+
 uint32_t
 model_range(const struct model *m, uint32_t u0, uint32_t u1,
     struct extent *out)
 {
-	uint32_t i, n = 0, last = MIN(u1, m->nunits - 1);
+	uint32_t i, n = 0, first, nhalves;
 	int both = m->hp.tied && u0 == 0 && u1 == m->nunits;
 
 	for (i = m->first[u0]; i < m->first[u1]; i++)
 		if (!(both && m->ext[i].role == ROLE_OUTPUT))
 			out[n++] = m->ext[i];
-	/* Units 1..n_layer are layers. */
-	for (i = 0; i < m->nshared && MAX(u0, 1) < last; i++)
+	model_halves(m, u0, u1, &first, &nhalves);
+	for (i = 0; i < m->nshared && nhalves > 0; i++)
 		out[n++] = m->shared[i];
 	return n;
 }

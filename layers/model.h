@@ -12,16 +12,16 @@
 
 enum { MODEL_SHARED = 3 };
 
-/* Units in pipeline order: 0 = embedding, 1..n_layer = layers, n_layer + 1 =
- * output head. */
+/* Units in pipeline order: 0 = embedding, 1 .. 2 n_layer = halves of layers
+ * (arch.h), 2 n_layer + 1 = output head. */
 struct model {
 	const struct gguf *g;
 	struct hparams hp;
 	struct extent *ext;	/* [next], ordered by unit */
 	uint32_t next;
-	uint32_t nunits;	/* n_layer + 2 */
+	uint32_t nunits;	/* 2 n_layer + 2 */
 	uint32_t *first;	/* [nunits + 1]: unit u has ext[first[u]..] */
-	/* What every session with a layer has: frequency factors. */
+	/* What every session with half a layer has: frequency factors. */
 	struct extent shared[MODEL_SHARED];
 	uint32_t nshared;
 };
@@ -33,10 +33,14 @@ void model_close(struct model *m);
 
 /* The extents that a session holding units [u0, u1) reads, each once: a tied
  * head beside its embedding is not read twice; what is shared comes with any
- * layer.  out has room for model_range_max().  Returns the count. */
+ * half of a layer.  out has room for model_range_max().  Returns the count. */
 uint32_t model_range(const struct model *m, uint32_t u0, uint32_t u1,
     struct extent *out);
 uint32_t model_range_max(const struct model *m);
+
+/* The halves of layers among units [u0, u1). */
+void model_halves(const struct model *m, uint32_t u0, uint32_t u1,
+    uint32_t *ret_first, uint32_t *ret_n);
 
 /* Is there a kernel for every tensor that the model uses?  -ENOTSUP with
  * ERR_MODEL names file, tensor and type, and the types that have one. */

@@ -44,8 +44,8 @@ op_share_name(enum op_share s)
 	return names[s];
 }
 
-/* A layer has fewer than 32 ops and tensors; the ends have a few more. */
-enum { OPS_PER_LAYER = 32, OPS_OF_ENDS = 16 };
+/* Half a layer has fewer than 24 ops and tensors; the ends have a few more. */
+enum { OPS_PER_HALF = 24, OPS_OF_ENDS = 16 };
 
 /* --- the whole program --- */
 
@@ -62,8 +62,8 @@ find_rope_freqs(const struct program_env *env)
 	    env->hp->rope_orig_ctx ? ROLE_ROPE_LONG : ROLE_ROPE_SHORT, -1);
 }
 
-/* Both tables for every stage of a model that has two, so that the scratch
- * does not depend on which layers it holds. */
+/* Both tables for every stage of a model that has two, and for one without any
+ * attention, so that the scratch does not depend on which halves it holds. */
 static void
 build_rope_tables(struct build *b)
 {
@@ -82,10 +82,27 @@ build_rope_tables(struct build *b)
 }
 
 static tensor_id
-build_body(struct build *b)
+build_half(struct build *b, uint32_t half, tensor_id x)
 {
 	const struct program_env *env = &b->p->env;
 	const struct arch_info *arch = arch_info(env->hp->arch);
+
+	b->layer = (int)(half / 2);
+	if (half % 2 == 0)
+		return arch->attn(b, x);
+	/* Rows are left to the last attention, if it is in this stage. */
+	if (half == env->first_half && b_last_before_head(b)) {
+		b->p->nwhole = b->p->nops;
+		x = b_keep_rows(b, x);
+		b->p->nkept = b->p->nops;
+	}
+	return arch->ffn(b, x);
+}
+
+static tensor_id
+build_body(struct build *b)
+{
+	const struct program_env *env = &b->p->env;
 	tensor_id x;
 	uint32_t i;
 
@@ -99,16 +116,14 @@ build_body(struct build *b)
 		x = b_tensor(b, STORE_INPUT, env->hp->n_embd);
 		/* Here, and not where it is first written, so that its place
 		 * does not depend on the first layer's other tensors. */
-		if (env->nlayers > 0)
+		if (env->nhalves > 0)
 			b->residual = b_tensor(b, STORE_SCRATCH,
 			    env->hp->n_embd);
 	}
-	if (env->nlayers > 0)
+	if (env->nhalves > 0)
 		build_rope_tables(b);
-	for (i = 0; i < env->nlayers && b->rc == 0; i++) {
-		b->layer = (int)(env->first_layer + i);
-		x = arch->layer(b, x);
-	}
+	for (i = 0; i < env->nhalves && b->rc == 0; i++)
+		x = build_half(b, env->first_half + i, x);
 	b->layer = -1;
 	b->p->nbody = b->p->nops;
 	if (b->p->nkept == 0)
@@ -230,7 +245,7 @@ program_build(const struct program_env *env, struct program **ret,
 	p->env = *env;
 	b.p = p;
 	b.cap_ops = b.cap_tensors =
-	    env->nlayers * OPS_PER_LAYER + OPS_OF_ENDS;
+	    env->nhalves * OPS_PER_HALF + OPS_OF_ENDS;
 	p->op = calloc(b.cap_ops, sizeof(*p->op));
 	p->t = calloc(b.cap_tensors, sizeof(*p->t));
 	p->group = calloc(b.cap_ops, sizeof(*p->group));
@@ -296,7 +311,7 @@ program_attn_room(const struct program *p)
 uint64_t
 program_thread_bytes(const struct program *p)
 {
-	return p->env.nlayers == 0 ? 0 : program_attn_room(p).nbytes;
+	return p->env.kv.conf.nlayers == 0 ? 0 : program_attn_room(p).nbytes;
 }
 
 uint64_t

@@ -98,7 +98,7 @@ struct op {
 struct program_env {
 	const struct hparams *hp;
 	const struct weights *ws;	/* laid out; must outlive the program */
-	uint32_t first_layer, nlayers;
+	uint32_t first_half, nhalves;	/* of layers: arch.h */
 	int embedding, head;
 	uint32_t batch_rows, head_rows;
 	struct kv_layout kv;
@@ -140,6 +140,13 @@ struct attn_room {
 	uint64_t parts_floats;
 };
 struct attn_room program_attn_room(const struct program *p);
+
+/* The op's layer, as kv.h counts them: of KV_STORE and ATTENTION. */
+static inline uint32_t
+op_kv_layer(const struct program *p, const struct op *op)
+{
+	return (uint32_t)op->layer - p->env.kv.conf.first_layer;
+}
 
 /* Bytes that an op reads of its weight for one token: of the experts that it
  * chooses. */

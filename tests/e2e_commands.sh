@@ -60,15 +60,18 @@ done
 works "plan --json" plan -c "$DEMO" --json
 check "it has the stable keys" has_keys plan
 
-# Every unit once, in order; every session within its cap.
+# covers SESSIONS [HALVES]: everything once, in order; layers in one session
+# each, unless cut in halves; every session within its cap.
 covers()
 {
-	"$PYTHON" - "$OUT" "$1" 2>>"$ERR" <<-'END'
+	"$PYTHON" - "$OUT" "$@" 2>>"$ERR" <<-'END'
 	import json, sys
 	s = json.load(open(sys.argv[1]))['sessions']
-	layers = [n for x in s if x['layers']
-	          for n in range(x['layers'][0], x['layers'][1] + 1)]
-	assert layers == list(range(8)), layers
+	def of(key):
+	    return [n for x in s if x[key]
+	            for n in range(x[key][0], x[key][1] + 1)]
+	assert of('attention') == of('ffn') == list(range(8)), s
+	assert sys.argv[3:] or of('layers') == list(range(8)), s
 	assert len(s) == int(sys.argv[2]), len(s)
 	assert [x['embedding'] for x in s] == [True] + [False] * (len(s) - 1)
 	assert [x['head'] for x in s] == [False] * (len(s) - 1) + [True]
@@ -83,6 +86,15 @@ for n in 2 3 5 8 9 10; do
 	straddle plan --json -m "$MODEL" $(sessions $n cpu,cap=64MiB)
 	check "$n sessions cover the model" covers $n
 done
+for n in 2 3 7 18; do
+	straddle plan --json --half-layers -m "$MODEL" \
+	    $(sessions $n cpu,cap=64MiB)
+	check "$n sessions cover the model's half layers" covers $n halves
+done
+works "plan --half-layers" plan --half-layers -m "$MODEL" \
+    $(sessions 3 cpu,cap=64MiB)
+check "the half that a session ends with" prints '^cpu0 .* embd\+0-1\+2\.attn '
+check "the half that one begins with" prints '^cpu1 .* 2\.ffn\+3-4 '
 kv() { "$PYTHON" -c 'import json, sys
 print(sum(s["kv"] for s in json.load(open(sys.argv[1]))["sessions"]))' "$OUT"; }
 straddle plan --json -m "$MODEL" --ctx 1024 --kv-type f16
@@ -111,7 +123,8 @@ check_round()
 }
 core=$(cores | tail -n 1)
 check_round "demo" -c "$DEMO"
-check_round "flags" -m "$MODEL" --ctx 77 --batch 9 --kv-type q8_0 --kv-type-k f32 --strict \
+check_round "flags" -m "$MODEL" --ctx 77 --batch 9 --kv-type q8_0 --kv-type-k f32 \
+    --half-layers --strict \
     -s "a=cpu,cores=$core,cap=1.5GiB,threads=3,priority=nice:3" \
     -s b=null,cap=123456789B -s hexagon,cap=3.5GiB
 check "it has all of that" same 3 "$(grep -c '^session' "$OUT")"

@@ -105,6 +105,11 @@ for threads in 1 2; do
 	done
 done
 holds --batch 1 $(sessions 8 cpu,threads=1)
+# Of the demo model's 8 layers of two halves, and the ends.
+for n in 2 5 11 18; do
+	holds --half-layers --batch 64 $(sessions $n)
+	holds --half-layers --batch 7 $(sessions $n cpu,threads=1)
+done
 holds -s "cpu,cores=$one" -s "cpu,cores=$one"
 holds -s cpu,threads=2 -s cpu,threads=1 -s cpu
 if [ "$one" -ne "$two" ]; then

@@ -38,6 +38,11 @@ check "all at once: all are named" same 3 "$(losses)"
 check "all at once: and summed up" \
     says '^lost workers: 3 \| recovered in [0-9.]+ s'
 
+lose "$OUT" $HALF 9:0,9:1 "${RUN[@]}" --half-layers
+as_if_nothing "two that share a layer"
+check "two that share a layer: one half" says '^a .*[0-9]\.attn'
+check "two that share a layer: the other" says '^b .* [0-9]\.ffn'
+
 lose "$OUT" $HALF 9:1+new+9:-1 "${RUN[@]}"
 as_if_nothing "the one that came instead"
 check "the one that came instead: two losses" same 2 "$(losses)"

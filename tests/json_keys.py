@@ -69,6 +69,7 @@ def dict_of(shape):
 
 PLANNED = {
     "name": word, "device": word, "embedding": flag, "layers": layers,
+    "attention": layers, "ffn": layers,
     "head": flag, "cap": size, "weights": size, "kv": size, "compute": size,
     "staging": size, "rings": size, "runtime": size, "emulator": size,
 }

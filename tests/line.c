@@ -38,20 +38,19 @@ give_orders(struct line *l, unsigned i)
 	const struct line_conf *lc = &l->conf;
 	struct part *p = &l->part[i];
 	struct stage_conf *sc = &p->sc;
-	uint32_t u0 = lc->cut[i], u1 = lc->cut[i + 1], n = l->m->nunits;
+	uint32_t u0 = lc->cut[i], u1 = lc->cut[i + 1];
 	unsigned d = i;
 
 	while (lc->dev[d] == NULL)
 		d--;
 	sc->dev = lc->dev[d];
-	u1 = u1 == 0 ? n : u1;
+	u1 = u1 == 0 ? l->m->nunits : u1;
 	p->ext = calloc(model_range_max(l->m), sizeof(*p->ext));
 	sc->model.nextents = model_range(l->m, u0, u1, p->ext);
-	sc->model.first_layer = MAX(u0, 1) - 1;
-	if (MIN(u1, n - 1) > MAX(u0, 1))
-		sc->model.nlayers = MIN(u1, n - 1) - MAX(u0, 1);
+	model_halves(l->m, u0, u1, &sc->model.first_half,
+	    &sc->model.nhalves);
 	sc->model.embedding = u0 == 0;
-	sc->model.head = u1 == n;
+	sc->model.head = u1 == l->m->nunits;
 	sc->model.batch_rows = lc->batch_rows;
 	sc->model.head_rows = lc->head_rows;
 	sc->model.ctx_tok = LINE_CTX;

@@ -82,7 +82,8 @@ world_set_up_random(struct world *w, int nsessions)
 	    KV_NTYPES);
 	w->c.kv_type_v = (enum kv_type)t_rand_below(t.v_dim % 32 ? KV_Q8_0 :
 	    KV_NTYPES);
-	nsessions = MIN(nsessions, (int)w->m->nunits);
+	w->c.half_layers = (int)t_rand_below(2);
+	nsessions = MIN(nsessions, (int)plan_pieces(w->c.half_layers, w->m));
 	for (i = 0; i < nsessions; i++) {
 		world_add_session(w, 0);
 		w->c.session[i].threads = (int)t_rand_below(5);
@@ -110,7 +111,7 @@ void
 world_check_ranges(const struct world *w, const struct plan *p)
 {
 	const struct plan_session *ps;
-	uint32_t unit = 0, layer = 0, u;
+	uint32_t unit = 0, half = 0, u;
 	unsigned s;
 
 	ck_assert_uint_eq(p->nsessions, (unsigned)w->c.nsessions);
@@ -122,11 +123,14 @@ world_check_ranges(const struct world *w, const struct plan *p)
 		unit = ps->u1;
 		ck_assert_int_eq(ps->embedding, s == 0);
 		ck_assert_int_eq(ps->head, s == p->nsessions - 1);
-		ck_assert_uint_eq(ps->first_layer, layer);
+		ck_assert_uint_eq(ps->first_half, half);
+		/* Only where it was asked for is a cut inside a layer. */
+		if (!w->c.half_layers)
+			ck_assert_uint_eq(half % 2, 0);
 		for (u = ps->u0; u < ps->u1; u++)
-			layer += u > 0 && u < w->m->nunits - 1;
-		ck_assert_uint_eq(ps->nlayers, layer - ps->first_layer);
+			half += u > 0 && u < w->m->nunits - 1;
+		ck_assert_uint_eq(ps->nhalves, half - ps->first_half);
 	}
 	ck_assert_uint_eq(unit, w->m->nunits);
-	ck_assert_uint_eq(layer, w->m->hp.n_layer);
+	ck_assert_uint_eq(half, 2 * w->m->hp.n_layer);
 }

@@ -55,7 +55,8 @@ file_with(const char *text)
 START_TEST(every_option_of_run_sets_its_field)
 {
 	t_ok(LOAD("run", "-m", "x.gguf", "-s", "cpu,cap=1GiB", "-s", "a=null",
-	    "--ctx", "512", "--batch=64", "--kv-type", "q8_0", "--strict",
+	    "--ctx", "512", "--batch=64", "--kv-type", "q8_0",
+	    "--half-layers", "--strict",
 	    "--recover", "3", "-v", "-p", "hi there", "-n", "-1", "--temp", "0.5", "--top-k=3",
 	    "--seed", "0"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_RUN);
@@ -69,6 +70,7 @@ START_TEST(every_option_of_run_sets_its_field)
 	ck_assert_int_eq(conf.batch_rows, 64);
 	ck_assert_int_eq(conf.kv_type_k, KV_Q8_0);
 	ck_assert_int_eq(conf.kv_type_v, KV_Q8_0);
+	ck_assert_int_eq(conf.half_layers, 1);
 	ck_assert_int_eq(conf.strict, 1);
 	ck_assert_int_eq(conf.recover, 3);
 	ck_assert_int_eq(conf.verbose, 2);
@@ -254,6 +256,7 @@ START_TEST(flags_lie_over_the_file_and_the_file_over_defaults)
 {
 	const char *path = file_with("model = \"/f.gguf\"\n"
 	    "batch = 32\ncontext = 100\nstrict = true\n"
+	    "half_layers = true\n"
 	    "sampling { temp = 0.1 top_k = 5 }\n"
 	    "session a { cap = 1GiB }\nsession b { cap = 2GiB }\n");
 
@@ -261,6 +264,7 @@ START_TEST(flags_lie_over_the_file_and_the_file_over_defaults)
 	ck_assert_str_eq(conf.config_path, path);
 	ck_assert_str_eq(conf.model_path, "/f.gguf");
 	ck_assert_int_eq(conf.batch_rows, 32);
+	ck_assert_int_eq(conf.half_layers, 1);
 	ck_assert_int_eq(conf.strict, 1);
 	ck_assert_int_eq(conf.kv_type_k, KV_F16);
 	ck_assert_int_eq(conf.sampling.top_k, 5);

@@ -595,6 +595,7 @@ expect_equal(const struct conf *a, const struct conf *b)
 	ck_assert_int_eq(a->batch_rows, b->batch_rows);
 	ck_assert_int_eq(a->kv_type_k, b->kv_type_k);
 	ck_assert_int_eq(a->kv_type_v, b->kv_type_v);
+	ck_assert_int_eq(a->half_layers, b->half_layers);
 	ck_assert_int_eq(a->strict, b->strict);
 	ck_assert_int_eq(a->recover, b->recover);
 	ck_assert(a->sampling.temp == b->sampling.temp);
@@ -656,6 +657,7 @@ START_TEST(defaults_are_those_of_the_manual)
 	ck_assert_int_eq(conf.batch_rows, 128);
 	ck_assert_int_eq(conf.kv_type_k, KV_F16);
 	ck_assert_int_eq(conf.kv_type_v, KV_F16);
+	ck_assert_int_eq(conf.half_layers, 0);
 	ck_assert_int_eq(conf.strict, 0);
 	ck_assert_int_eq(conf.recover, 16);
 	ck_assert(conf.sampling.temp == 0.8);

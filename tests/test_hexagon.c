@@ -88,7 +88,7 @@ START_TEST(logits_do_not_depend_on_domains_batches_or_rows)
 		run_line(&one, &lc, 0, 1);
 		lc.nstages = 3;
 		lc.cut[1] = 1;
-		lc.cut[2] = 4;
+		lc.cut[2] = 6 + i;	/* inside layers, too */
 		lc.head_rows = 3;
 		run_line(&many, &lc, 2, 13);
 		ck_assert_msg(line_same(&one, 0, &many, 2, 0, TEXT),
@@ -122,8 +122,8 @@ START_TEST(a_domain_makes_the_logits_of_the_cpu)
 		    quant_info(types[i])->name, nmse(&cpu, &dsp));
 		/* Three stages: this one, the CPU, this one again. */
 		lc.nstages = 3;
-		lc.cut[1] = 2;
-		lc.cut[2] = 3;
+		lc.cut[1] = 3;
+		lc.cut[2] = 4 + i % 2;
 		lc.dev[1] = &device_cpu;
 		lc.dev[2] = &device_hexagon;
 		run_line(&mixed, &lc, 0, 16);

@@ -62,13 +62,15 @@ START_TEST(the_demo_model_is_read_as_it_was_trained)
 	ck_assert(m->hp.rms_eps == 1e-5f);
 	ck_assert(m->hp.rope_base == 10000.0f);
 	ck_assert(m->hp.rope_scale == 1.0f);
-	ck_assert_uint_eq(m->nunits, 10);
+	ck_assert_uint_eq(m->nunits, 18);
 	ck_assert_uint_eq(m->first[0], 0);
 	ck_assert_uint_eq(m->first[m->nunits], m->next);
 	for (u = 0; u < m->nunits; u++)
 		for (i = m->first[u]; i < m->first[u + 1]; i++) {
 			ck_assert_int_eq(m->ext[i].layer,
-			    u > 0 && u < 9 ? (int)u - 1 : -1);
+			    u > 0 && u < 17 ? ((int)u - 1) / 2 : -1);
+			ck_assert_int_eq(m->ext[i].role >= ROLE_FFN_NORM,
+			    u > 0 && u < 17 && u % 2 == 0);
 			nbytes += m->ext[i].nbytes;
 		}
 	/* The tied head is listed with both ends. */
@@ -567,13 +569,13 @@ START_TEST(a_tied_head_is_the_embeddings_matrix)
 }
 END_TEST
 
-START_TEST(a_range_has_each_tensor_once_and_rope_factors_with_any_layer)
+START_TEST(a_range_has_each_tensor_once_and_rope_factors_with_any_half)
 {
 	struct tiny t = tiny_random(0);
 	struct extent *x;
 	struct gguf *g;
 	struct model *m = opened(&t, &g);
-	uint32_t u0, u1, n, i, j, layers, extents;
+	uint32_t u0, u1, n, i, j, halves, attns, extents;
 
 	x = calloc(model_range_max(m), sizeof(*x));
 	for (u0 = 0; u0 < m->nunits; u0++)
@@ -584,13 +586,17 @@ START_TEST(a_range_has_each_tensor_once_and_rope_factors_with_any_layer)
 				for (j = 0; j < i; j++)
 					ck_assert_uint_ne(x[i].offset,
 					    x[j].offset);
-			layers = 0;
-			for (i = u0; i < u1; i++)
-				layers += i > 0 && i < m->nunits - 1;
+			halves = attns = 0;
+			for (i = MAX(u0, 1); i < MIN(u1, m->nunits - 1); i++) {
+				halves++;
+				attns += i % 2;
+			}
 			ck_assert_uint_eq(count_role(x, n, ROLE_ROPE_FREQS),
-			    t.rope_freqs && layers > 0);
+			    t.rope_freqs && halves > 0);
 			ck_assert_uint_eq(count_role(x, n, ROLE_ATTN_Q),
-			    layers);
+			    attns);
+			ck_assert_uint_eq(count_role(x, n, ROLE_FFN_NORM),
+			    halves - attns);
 			ck_assert_uint_eq(count_role(x, n, ROLE_TOKEN_EMBD),
 			    u0 == 0);
 			ck_assert_uint_eq(count_role(x, n, ROLE_OUTPUT),
@@ -598,7 +604,7 @@ START_TEST(a_range_has_each_tensor_once_and_rope_factors_with_any_layer)
 			ck_assert_uint_eq(count_role(x, n, ROLE_OUTPUT_NORM),
 			    u1 == m->nunits);
 			extents = m->first[u1] - m->first[u0] +
-			    (t.rope_freqs && layers > 0) -
+			    (t.rope_freqs && halves > 0) -
 			    (t.tied && u0 == 0 && u1 == m->nunits);
 			ck_assert_uint_eq(n, extents);
 		}
@@ -637,7 +643,7 @@ main(void)
 		head_sizes_come_from_their_keys_or_from_the_width,
 		optional_biases_are_found_in_every_layer,
 		a_tied_head_is_the_embeddings_matrix,
-		a_range_has_each_tensor_once_and_rope_factors_with_any_layer,
+		a_range_has_each_tensor_once_and_rope_factors_with_any_half,
 		architectures_are_found_by_their_whole_name
 	};
 

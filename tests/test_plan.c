@@ -53,16 +53,18 @@ check_program(const struct plan *p, const struct plan_session *ps,
 {
 	struct program_env env = {
 		.hp = &p->model->hp, .ws = ws,
-		.first_layer = ps->first_layer, .nlayers = ps->nlayers,
+		.first_half = ps->first_half, .nhalves = ps->nhalves,
 		.embedding = ps->embedding, .head = ps->head,
 		.batch_rows = p->batch_rows, .head_rows = p->head_rows,
 	};
+	const struct layer_range kv = halves_attn(ps->first_half,
+	    ps->nhalves);
 	struct program *prog;
 	struct err e = { 0 };
 
 	ck_assert_int_eq(kv_layout_init(&env.kv, &p->model->hp,
-	    &(struct kv_conf){ p->kfmt, p->vfmt, ps->first_layer, ps->nlayers,
-	    p->nseqs, p->ctx_tok, p->batch_rows }), 0);
+	    &(struct kv_conf){ p->kfmt, p->vfmt, kv.first, kv.n, p->nseqs,
+	    p->ctx_tok, p->batch_rows }), 0);
 	t_ok(program_build(&env, &prog, &e), &e);
 	ck_assert_uint_eq(ps->bytes[MEM_KV],
 	    arena_charge_bytes(env.kv.nbytes));
@@ -400,7 +402,7 @@ START_TEST(no_buffer_is_larger_than_a_device_maps_at_once)
 		ck_assert_uint_le(p.session[i].bytes[MEM_WEIGHTS], 256 * KIB);
 		ck_assert_uint_le(p.session[i].bytes[MEM_KV], 256 * KIB);
 		ck_assert_uint_eq(plan_over_largest(&p.session[i]), 0);
-		layers += p.session[i].nlayers;
+		layers += p.session[i].nhalves;
 	}
 	ck_assert_uint_gt(layers, 0);
 	ck_assert(p.session[0].embedding && p.session[3].head);
@@ -512,13 +514,78 @@ START_TEST(layers_are_shared_evenly_however_large_the_head_is)
 	world_add_session(&w, GIB);
 	world_add_session(&w, GIB);
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nlayers, 4);
-	ck_assert_uint_eq(p.session[1].nlayers, 4);
+	ck_assert_uint_eq(p.session[0].nhalves, 8);
+	ck_assert_uint_eq(p.session[1].nhalves, 8);
 	ck_assert_int_eq(p.session[1].head, 1);
 	/* With chunks of one row it does count in full. */
 	w.c.batch_rows = 1;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_gt(p.session[0].nlayers, 6);
+	ck_assert_uint_gt(p.session[0].nhalves, 12);
+	world_tear_down(&w);
+}
+END_TEST
+
+/* Of the last layer only keys and values are computed for every row: sixteen
+ * layers are little more than fifteen, and of those one session of two has half
+ * a layer more.  Here attention is 3/17 of a layer. */
+START_TEST(half_layers_even_out_what_the_last_one_saves)
+{
+	static struct world w;
+	static struct plan p;
+	struct tiny t = TINY;
+	struct err e = { 0 };
+
+	t.n_layer = 16;
+	t.n_ff = 320;
+	world_set_up(&w, &t);
+	world_add_session(&w, GIB);
+	world_add_session(&w, GIB);
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].nhalves, 16);
+	w.c.half_layers = 1;
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	world_check_ranges(&w, &p);
+	ck_assert_uint_eq(p.session[0].nhalves, 15);
+	check_bytes(&w, &p, 0);
+	check_bytes(&w, &p, 1);
+	/* Whole layers on three: 5 and 5 of 15.1, not 6 and 5. */
+	w.c.half_layers = 0;
+	world_add_session(&w, GIB);
+	cpuset_add(&w.c.session[2].cpus, 2);
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].nhalves, 10);
+	ck_assert_uint_eq(p.session[1].nhalves, 10);
+	world_tear_down(&w);
+}
+END_TEST
+
+START_TEST(as_many_sessions_as_halves_and_ends)
+{
+	static struct world w;
+	static struct plan p;
+	struct tiny t = TINY;
+	struct err e = { 0 };
+	unsigned s;
+
+	t.n_layer = 3;
+	world_set_up(&w, &t);
+	for (s = 0; s < 8; s++)
+		world_add_session(&w, GIB);
+	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -EINVAL);
+	ck_assert_msg(strstr(e.msg, "3 layers and the output head: give at "
+	    "most 5, or --half-layers") != NULL, "%s", e.msg);
+	w.c.half_layers = 1;
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	world_check_ranges(&w, &p);
+	for (s = 0; s < 8; s++) {
+		check_bytes(&w, &p, s);
+		ck_assert_uint_eq(p.session[s].nhalves, s > 0 && s < 7);
+	}
+	world_add_session(&w, GIB);
+	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -EINVAL);
+	ck_assert_msg(strstr(e.msg, "6 half layers and the output head: give "
+	    "at most 8") != NULL, "%s", e.msg);
+	ck_assert_ptr_null(strstr(e.msg, "--half-layers"));
 	world_tear_down(&w);
 }
 END_TEST
@@ -612,33 +679,33 @@ START_TEST(slow_cores_take_fewer_layers)
 	cpuset_add(&w.c.session[0].cpus, 2);
 	cpuset_add(&w.c.session[1].cpus, 3);
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nlayers, 3);
+	ck_assert_uint_eq(p.session[0].nhalves, 6);
 	w.env.core_speed = speed;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nlayers, 4);
-	ck_assert_uint_eq(p.session[1].nlayers, 2);
+	ck_assert_uint_eq(p.session[0].nhalves, 8);
+	ck_assert_uint_eq(p.session[1].nhalves, 4);
 	/* A device's work is not theirs. */
 	strcpy(w.c.session[1].device, "null");
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nlayers, 3);
+	ck_assert_uint_eq(p.session[0].nhalves, 6);
 	strcpy(w.c.session[1].device, "cpu");
 	/* One thread of two cores, or three. */
 	w.c.session[0].threads = 1;
 	w.c.session[1].threads = 3;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nlayers, 3);
+	ck_assert_uint_eq(p.session[0].nhalves, 6);
 	/* The faster one of two. */
 	w.c.session[0].threads = w.c.session[1].threads = 1;
 	cpuset_add(&w.c.session[1].cpus, 4);
 	speed[4] = CORES_FASTEST;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nlayers, 3);
+	ck_assert_uint_eq(p.session[0].nhalves, 6);
 	ck_assert_uint_eq(cpuset_count(&p.session[1].cores), 1);
 	ck_assert(cpuset_has(&p.session[1].cores, 4));
 	w.c.session[0].threads = w.c.session[1].threads = 0;
 	cpuset_add(&w.c.session[1].cpus, 2);
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nlayers, 3);
+	ck_assert_uint_eq(p.session[0].nhalves, 6);
 	world_tear_down(&w);
 }
 END_TEST
@@ -660,6 +727,8 @@ main(void)
 		sessions_of_each_kind_are_planned_by_their_own_layout,
 		settings_left_open_follow_from_model_and_machine,
 		layers_are_shared_evenly_however_large_the_head_is,
+		half_layers_even_out_what_the_last_one_saves,
+		as_many_sessions_as_halves_and_ends,
 		equal_inputs_give_equal_plans,
 		a_cache_beyond_64_bits_does_not_fit,
 		a_slot_beyond_32_bits_does_not_fit,

@@ -70,6 +70,13 @@ follow_advice(const struct world *w, const char *msg)
 		n++;
 	}
 	v = *w;
+	if (strstr(msg, "(--half-layers)") != NULL) {
+		ck_assert_int_eq(w->c.half_layers, 0);
+		v.c.half_layers = 1;
+		must_fit(&v);
+		n++;
+	}
+	v = *w;
 	if ((v.c.ctx_tok = number_behind(msg, "(--ctx ")) != 0) {
 		must_fit(&v);
 		n++;
@@ -187,7 +194,50 @@ START_TEST(a_cap_below_one_layer_is_refused_with_its_session)
 	ck_assert_ptr_nonnull(strstr(e.msg, "session sess1 "));
 	ck_assert_ptr_nonnull(strstr(e.msg, "caps larger by "));
 	world_check_ranges(&w, &p);
-	ck_assert_uint_eq(p.session[1].u1 - p.session[1].u0, 1);
+	ck_assert_uint_eq(p.session[1].nhalves, 2);
+	world_tear_down(&w);
+}
+END_TEST
+
+/* Caps for three and a half layers, and for four and a half. */
+START_TEST(cuts_inside_layers_are_advised_where_they_help)
+{
+	static struct world w;
+	static struct plan p;
+	struct tiny t = TINY;
+	struct err e = { 0 };
+	uint64_t less;
+	char want[64];
+
+	t.n_layer = 8;
+	/* Halves are equal, and more than huge pages round. */
+	t.n_embd = t.n_ff = 1024;
+	world_set_up(&w, &t);
+	world_add_session(&w, GIB);
+	world_add_session(&w, GIB);
+	w.c.half_layers = 1;
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].nhalves, 7);
+	w.c.session[0].cap_bytes = p.session[0].total_bytes;
+	w.c.session[1].cap_bytes = p.session[1].total_bytes;
+	must_fit(&w);
+	less = p.session[0].bytes[MEM_WEIGHTS] / 4;
+	w.c.half_layers = 0;
+	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	ck_assert_msg(strstr(e.msg, "cuts inside layers (--half-layers)") !=
+	    NULL, "%s", e.msg);
+	follow_advice(&w, e.msg);
+	/* And where they do not, what a session has of a layer is said. */
+	w.c.half_layers = 1;
+	w.c.session[0].cap_bytes -= less;
+	w.c.session[1].cap_bytes -= less;
+	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	ck_assert_ptr_null(strstr(e.msg, "--half-layers"));
+	snprintf(want, sizeof(want), "the %s of layer %u", strstr(e.msg,
+	    "session sess0 ") != NULL ? "attention" : "feed-forward network",
+	    p.session[1].first_half / 2);
+	if (p.session[1].first_half % 2 != 0)
+		ck_assert_msg(strstr(e.msg, want) != NULL, "%s", e.msg);
 	world_tear_down(&w);
 }
 END_TEST
@@ -332,6 +382,7 @@ main(void)
 		a_shortfall_is_named_exact_and_its_advice_helps,
 		all_four_kinds_of_advice_are_given_where_they_help,
 		a_cap_below_one_layer_is_refused_with_its_session,
+		cuts_inside_layers_are_advised_where_they_help,
 		one_session_is_a_pattern_for_the_fewest,
 		several_sessions_are_what_there_is,
 		a_context_is_not_cut_where_the_rest_could_give,

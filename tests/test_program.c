@@ -33,12 +33,11 @@ static void
 set_up(struct built *b, const struct tiny *t, uint32_t u0, uint32_t u1)
 {
 	struct err e = { 0 };
-	uint32_t n;
+	struct layer_range kv;
 
 	memset(b, 0, sizeof(*b));
 	t_ok(tiny_open(t, &b->g, &b->m, &e), &e);
-	n = b->m->nunits;
-	u1 = MIN(u1, n);
+	u1 = MIN(u1, b->m->nunits);
 	b->ext = calloc(model_range_max(b->m), sizeof(*b->ext));
 	b->next = model_range(b->m, u0, u1, b->ext);
 	kernels_init(&b->k, cpu_flags());
@@ -47,15 +46,14 @@ set_up(struct built *b, const struct tiny *t, uint32_t u0, uint32_t u1)
 	t_ok(weights_layout(b->ext, b->next, &b->k, &b->ws, &e), &e);
 	b->env = (struct program_env){
 		.hp = &b->m->hp, .ws = &b->ws,
-		.first_layer = MAX(u0, 1) - 1,
-		.embedding = u0 == 0, .head = u1 == n,
+		.embedding = u0 == 0, .head = u1 == b->m->nunits,
 		.batch_rows = BATCH, .head_rows = HEAD_ROWS,
 	};
-	if (MIN(u1, n - 1) > MAX(u0, 1))
-		b->env.nlayers = MIN(u1, n - 1) - MAX(u0, 1);
+	model_halves(b->m, u0, u1, &b->env.first_half, &b->env.nhalves);
+	kv = halves_attn(b->env.first_half, b->env.nhalves);
 	ck_assert_int_eq(kv_layout_init(&b->env.kv, &b->m->hp,
-	    &(struct kv_conf){ KV_FMT_F16, KV_FMT_F16, b->env.first_layer,
-	    b->env.nlayers, 2, 64, BATCH }), 0);
+	    &(struct kv_conf){ KV_FMT_F16, KV_FMT_F16, kv.first, kv.n, 2, 64,
+	    BATCH }), 0);
 }
 
 static void
@@ -93,8 +91,8 @@ each_range(void (*check)(const struct built *b))
 			t.n_used = 3;
 			t.n_ff_expert = 64;
 		}
-		for (u0 = 0; u0 < t.n_layer + 2; u0++)
-			for (u1 = u0 + 1; u1 <= t.n_layer + 2; u1++) {
+		for (u0 = 0; u0 < 2 * t.n_layer + 2; u0++)
+			for (u1 = u0 + 1; u1 <= 2 * t.n_layer + 2; u1++) {
 				build(&b, &t, u0, u1);
 				check(&b);
 				tear_down(&b);
@@ -175,12 +173,19 @@ want_experts(const struct built *b, uint64_t h, int l)
 	return mix(value(OP_MOE_SUM, 0, x, 0), r);
 }
 
+/* The last before a head goes on with the rows that want logits. */
+static int
+is_last(const struct built *b, int l)
+{
+	return b->env.head && l + 1 == (int)b->m->hp.n_layer;
+}
+
 /* Llama's block (arXiv 2302.13971), pre-normalized, with rotary embeddings. */
 static uint64_t
-want_layer(const struct built *b, uint64_t x, int l)
+want_attn(const struct built *b, uint64_t x, int l)
 {
 	const struct hparams *hp = &b->m->hp;
-	uint64_t table = value(OP_ROPE_TABLE, 0, 0, 0), h, q, k, v, a, gate;
+	uint64_t table = value(OP_ROPE_TABLE, 0, 0, 0), h, q, k, v, a;
 
 	h = value(OP_RMS_NORM, name_of(ROLE_ATTN_NORM, l), x, 0);
 	q = want_matmul(b, h, ROLE_ATTN_Q, ROLE_ATTN_Q_BIAS, l);
@@ -188,17 +193,25 @@ want_layer(const struct built *b, uint64_t x, int l)
 	v = want_matmul(b, h, ROLE_ATTN_V, ROLE_ATTN_V_BIAS, l);
 	q = value(OP_ROPE, hp->n_head, q, table);
 	k = value(OP_ROPE, hp->n_head_kv, k, table);
-	/* The last before a head goes on with the rows that want logits. */
-	if (b->env.head && (uint32_t)l + 1 == b->env.first_layer +
-	    b->env.nlayers) {
+	if (is_last(b, l)) {
 		q = value(OP_SELECT_ROWS, 0, q, 0);
 		x = value(OP_SELECT_ROWS, 0, x, 0);
 	}
 	a = value(OP_ATTENTION, 0, q, value(OP_KV_STORE, 0, k, v));
 	a = want_matmul(b, a, ROLE_ATTN_OUT, ROLE_ATTN_OUT_BIAS, l);
-	x = value(OP_ADD, 0, x, a);
+	return value(OP_ADD, 0, x, a);
+}
+
+static uint64_t
+want_ffn(const struct built *b, uint64_t x, int l)
+{
+	uint64_t h, gate;
+
+	/* Where a stage begins with it, they are not chosen yet. */
+	if (is_last(b, l) && (int)b->env.first_half == 2 * l + 1)
+		x = value(OP_SELECT_ROWS, 0, x, 0);
 	h = value(OP_RMS_NORM, name_of(ROLE_FFN_NORM, l), x, 0);
-	if (hp->n_expert > 0)
+	if (b->m->hp.n_expert > 0)
 		return value(OP_ADD, 0, x, want_experts(b, h, l));
 	gate = want_matmul(b, h, ROLE_FFN_GATE, ROLE_FFN_GATE_BIAS, l);
 	h = want_matmul(b, h, ROLE_FFN_UP, ROLE_FFN_UP_BIAS, l);
@@ -213,12 +226,13 @@ want_output(const struct built *b)
 	const struct program_env *env = &b->env;
 	enum role head = ROLE_OUTPUT;
 	uint64_t x = INPUT_VALUE;
-	uint32_t i;
+	uint32_t half = env->first_half, end = half + env->nhalves;
 
 	if (env->embedding)
 		x = value(OP_GET_ROWS, name_of(ROLE_TOKEN_EMBD, -1), 0, 0);
-	for (i = 0; i < env->nlayers; i++)
-		x = want_layer(b, x, (int)(env->first_layer + i));
+	for (; half < end; half++)
+		x = half % 2 == 0 ? want_attn(b, x, (int)half / 2) :
+		    want_ffn(b, x, (int)half / 2);
 	if (!env->head)
 		return x;
 	if (env->embedding && b->m->hp.tied)
@@ -279,7 +293,7 @@ static void
 step(struct machine *m, const struct op *op)
 {
 	uint64_t x = get(m, op->in[0]), y = get(m, op->in[1]), what;
-	uint32_t layer = (uint32_t)op->layer - m->p->env.first_layer;
+	uint32_t layer = op_kv_layer(m->p, op);
 
 	what = op->kind == OP_ROPE ? op->heads :
 	    op->kind == OP_QUANTIZE || op->kind == OP_MOE_ROWS ?
@@ -288,7 +302,7 @@ step(struct machine *m, const struct op *op)
 	    mix(weight_name(op->w), weight_name(op->bias)) :
 	    weight_name(op->w);
 	if (op->kind == OP_KV_STORE) {
-		ck_assert_uint_lt(layer, m->p->env.nlayers);
+		ck_assert_uint_lt(layer, m->p->env.kv.conf.nlayers);
 		m->kv[layer] = value(OP_KV_STORE, 0, x, y);
 		return;
 	}
@@ -310,7 +324,7 @@ check_values(const struct built *b)
 	uint32_t i, block;
 
 	ck_assert_uint_eq(b->p->nkept - b->p->nwhole,
-	    b->env.head && b->env.nlayers > 0 ? 2 : 0);
+	    b->env.head ? MIN(b->env.nhalves, 2) : 0);
 	for (i = b->p->nwhole; i < b->p->nkept; i++)
 		ck_assert_int_eq(b->p->op[i].kind, OP_SELECT_ROWS);
 	m.scratch = calloc(b->p->scratch_bytes / LINE + 1, 8);
@@ -507,17 +521,17 @@ START_TEST(activations_are_quantized_once_for_all_who_share_them)
 	struct tiny t = TINY;
 	struct built b;
 
-	build(&b, &t, 1, 4);		/* three layers */
+	build(&b, &t, 1, 7);		/* three layers */
 	/* Before q/k/v, the output, gate/up, and down. */
 	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 3 * 4);
 	ck_assert_uint_eq(count(b.p, OP_MATMUL), 3 * 7);
 	ck_assert_uint_eq(count(b.p, OP_ROPE_TABLE), 1);
 	tear_down(&b);
-	build(&b, &t, 5, 6);
+	build(&b, &t, 9, 10);
 	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 1);
 	tear_down(&b);
 	t.type = QUANT_F16;
-	build(&b, &t, 0, 6);
+	build(&b, &t, 0, 10);
 	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 0);
 	tear_down(&b);
 }
@@ -530,7 +544,7 @@ START_TEST(kernels_that_round_differently_do_not_share)
 
 	t.odd = "blk.1.attn_k.weight";
 	t.odd_type = QUANT_BF16;
-	build(&b, &t, 1, 4);
+	build(&b, &t, 1, 7);
 	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 3 * 4 + 1);
 	check_values(&b);
 	tear_down(&b);
@@ -558,7 +572,7 @@ START_TEST(only_layers_of_models_that_route_round_finely)
 	struct built b;
 	unsigned all;
 
-	build(&b, &t, 0, 6);
+	build(&b, &t, 0, 10);
 	ck_assert_uint_eq(count_fine(b.p, &all), 0);
 	ck_assert_uint_eq(all, 4 * 4 + 1);
 	tear_down(&b);
@@ -568,11 +582,11 @@ START_TEST(only_layers_of_models_that_route_round_finely)
 	t.n_expert = 6;
 	t.n_used = 2;
 	t.n_ff_expert = 96;
-	build(&b, &t, 0, 6);
+	build(&b, &t, 0, 10);
 	ck_assert_uint_eq(count_fine(b.p, &all), all - 1);
 	ck_assert_uint_ge(all, 4 * 4 + 1);
 	tear_down(&b);
-	build(&b, &t, 5, 6);
+	build(&b, &t, 9, 10);
 	ck_assert_uint_eq(count_fine(b.p, &all), 0);
 	ck_assert_uint_eq(all, 1);
 	tear_down(&b);
@@ -603,7 +617,7 @@ START_TEST(equal_inputs_give_equal_programs)
 }
 END_TEST
 
-/* Scratch of layers [l0, l0 + n) of b with or without the ends. */
+/* Scratch of half layers [l0, l0 + n) of b with or without the ends. */
 static uint64_t
 scratch(struct built *b, int e, int h, uint32_t l0, uint32_t n)
 {
@@ -613,16 +627,16 @@ scratch(struct built *b, int e, int h, uint32_t l0, uint32_t n)
 
 	b->env.embedding = e;
 	b->env.head = h;
-	b->env.first_layer = l0;
-	b->env.nlayers = n;
+	b->env.first_half = l0;
+	b->env.nhalves = n;
 	t_ok(program_build(&b->env, &p, &err), &err);
 	nbytes = p->scratch_bytes;
 	program_free(p);
 	return nbytes;
 }
 
-/* The plan measures each layer alone. */
-START_TEST(several_layers_need_the_scratch_of_the_greediest)
+/* The plan measures each half alone. */
+START_TEST(several_halves_need_the_scratch_of_the_greediest)
 {
 	static const char *const odd[] = {
 		"blk.0.attn_q.weight", "blk.3.attn_v.weight",
@@ -640,10 +654,10 @@ START_TEST(several_layers_need_the_scratch_of_the_greediest)
 		t.n_layer = 4;
 		t.odd = odd[i % NITEMS(odd)];
 		t.odd_type = QUANT_F16;
-		set_up(&b, &t, 0, 6);
+		set_up(&b, &t, 0, 10);
 		for (ends = 0; ends < 4; ends++)
-			for (l0 = 0; l0 < 4; l0++)
-				for (n = 1; l0 + n <= 4; n++) {
+			for (l0 = 0; l0 < 8; l0++)
+				for (n = 1; l0 + n <= 8; n++) {
 					most = 0;
 					for (l = l0; l < l0 + n; l++)
 						most = MAX(most, scratch(&b,
@@ -662,7 +676,7 @@ START_TEST(compute_bytes_are_scratch_and_a_piece_for_each_thread)
 	struct built b;
 	uint64_t piece;
 
-	build(&b, &t, 0, 6);
+	build(&b, &t, 0, 10);
 	piece = program_thread_bytes(b.p);
 	ck_assert_uint_ge(piece, attn_scratch_floats(2, 16, 16) *
 	    sizeof(float));
@@ -671,7 +685,10 @@ START_TEST(compute_bytes_are_scratch_and_a_piece_for_each_thread)
 	ck_assert_uint_eq(program_compute_bytes(b.p, 3),
 	    b.p->scratch_bytes + 3 * piece);
 	tear_down(&b);
-	build(&b, &t, 5, 6);		/* the head attends to nothing */
+	build(&b, &t, 9, 10);		/* the head attends to nothing */
+	ck_assert_uint_eq(program_thread_bytes(b.p), 0);
+	tear_down(&b);
+	build(&b, &t, 8, 10);		/* nor does half a layer before it */
 	ck_assert_uint_eq(program_thread_bytes(b.p), 0);
 	tear_down(&b);
 }
@@ -686,7 +703,7 @@ START_TEST(a_missing_weight_is_named)
 	uint32_t i;
 	int rc;
 
-	set_up(&b, &t, 0, 6);
+	set_up(&b, &t, 0, 10);
 	for (i = 0; i < b.ws.n; i++) {
 		gone = b.ws.w[i].ext;
 		b.ws.w[i].ext.role = ROLE_ROPE_FREQS;
@@ -716,7 +733,7 @@ START_TEST(rope_factors_are_found_where_there_are_layers)
 	struct built b;
 
 	t.rope_freqs = 1;
-	build(&b, &t, 2, 4);
+	build(&b, &t, 3, 7);
 	ck_assert_ptr_nonnull(b.p->rope_freqs);
 	ck_assert_uint_eq(b.p->rope_freqs->ext.role, ROLE_ROPE_FREQS);
 	tear_down(&b);
@@ -733,7 +750,7 @@ START_TEST(weight_bytes_count_the_matrices_that_a_token_reads)
 	uint64_t n = 0;
 	uint32_t i;
 
-	build(&b, &t, 0, 6);
+	build(&b, &t, 0, 10);
 	for (i = 0; i < b.ws.n; i++)
 		if (b.ws.w[i].kern != NULL &&
 		    b.ws.w[i].ext.role != ROLE_TOKEN_EMBD)
@@ -745,7 +762,7 @@ START_TEST(weight_bytes_count_the_matrices_that_a_token_reads)
 	t.n_expert = 6;
 	t.n_used = 2;
 	t.n_ff_expert = 96;
-	build(&b, &t, 0, 6);
+	build(&b, &t, 0, 10);
 	for (n = 0, i = 0; i < b.ws.n; i++)
 		if (b.ws.w[i].kern != NULL &&
 		    b.ws.w[i].ext.role != ROLE_TOKEN_EMBD)
@@ -782,7 +799,7 @@ main(void)
 		kernels_that_round_differently_do_not_share,
 		only_layers_of_models_that_route_round_finely,
 		equal_inputs_give_equal_programs,
-		several_layers_need_the_scratch_of_the_greediest,
+		several_halves_need_the_scratch_of_the_greediest,
 		compute_bytes_are_scratch_and_a_piece_for_each_thread,
 		a_missing_weight_is_named,
 		rope_factors_are_found_where_there_are_layers,

@@ -197,8 +197,9 @@ END_TEST
 
 /* --- what a test costs --- */
 
+/* With the head in a session of the last n units. */
 static void
-cost_of(const struct tiny *t, enum act_type act, int narrows,
+cost_of(const struct tiny *t, enum act_type act, uint32_t n,
     struct bench_cost *ret)
 {
 	struct kernels k;
@@ -208,7 +209,7 @@ cost_of(const struct tiny *t, enum act_type act, int narrows,
 	t_ok(tiny_open(t, &g, &m, &err), &err);
 	kernels_init(&k, 0);
 	k.mat[t->type].act = act;
-	bench_cost(m, &k, KV_FMT_F16, KV_FMT_F32, narrows, ret);
+	bench_cost(m, &k, KV_FMT_F16, KV_FMT_F32, m->nunits - n, ret);
 	tiny_close(g, m);
 }
 
@@ -222,7 +223,7 @@ START_TEST(the_cost_is_that_of_the_matrices)
 	struct tiny t = TINY;
 	struct bench_cost c, tied;
 
-	cost_of(&t, ACT_Q8, 0, &c);
+	cost_of(&t, ACT_Q8, 1, &c);
 	ck_assert(near(c.row_ops[PEAK_INT8], 2 * LAYERS));
 	ck_assert(near(c.head_ops[PEAK_INT8], 2 * HEAD));
 	ck_assert(c.row_ops[PEAK_F32] == 0 && c.head_ops[PEAK_F32] == 0);
@@ -231,33 +232,40 @@ START_TEST(the_cost_is_that_of_the_matrices)
 	/* Four layers of two heads of 16, K in two bytes and V in four. */
 	ck_assert(near(c.kv_bytes, 4 * 2 * 16 * (2 + 4)));
 	t.tied = 1;
-	cost_of(&t, ACT_Q8, 0, &tied);
+	cost_of(&t, ACT_Q8, 1, &tied);
 	ck_assert_int_eq(memcmp(&c, &tied, sizeof(c)), 0);
 	t.type = QUANT_F16;
-	cost_of(&t, ACT_F32, 0, &c);
+	cost_of(&t, ACT_F32, 1, &c);
 	ck_assert(near(c.row_ops[PEAK_F32], 2 * LAYERS));
 	ck_assert(c.row_ops[PEAK_INT8] == 0);
 	ck_assert(near(c.layer_bytes, LAYERS * 2));
 	t.type = QUANT_BF16;
-	cost_of(&t, ACT_BF16, 0, &c);
+	cost_of(&t, ACT_BF16, 1, &c);
 	ck_assert(near(c.row_ops[PEAK_BF16], 2 * LAYERS));
 	ck_assert(c.row_ops[PEAK_F32] == 0);
 }
 END_TEST
 
 /* Of the last layer, all but q, k and v. */
-#define BEHIND	(64.0 * 64 + 3 * 64 * 128)
+#define FFN	(3.0 * 64 * 128)
+#define BEHIND	(64.0 * 64 + FFN)
 
 START_TEST(the_last_layer_counts_once_a_row_of_logits)
 {
 	struct tiny t = TINY;
-	struct bench_cost c;
+	struct bench_cost c, d;
 
-	cost_of(&t, ACT_Q8, 1, &c);
+	cost_of(&t, ACT_Q8, 4, &c);
 	ck_assert(near(c.row_ops[PEAK_INT8], 2 * (LAYERS - BEHIND)));
 	ck_assert(near(c.head_ops[PEAK_INT8], 2 * (HEAD + BEHIND)));
 	ck_assert(near(c.layer_bytes, (LAYERS - BEHIND) / 32 * 34));
 	ck_assert(near(c.head_bytes, (HEAD + BEHIND) / 32 * 34));
+	cost_of(&t, ACT_Q8, 3, &d);
+	ck_assert_int_eq(memcmp(&c, &d, sizeof(c)), 0);
+	/* Its attention in another session is all rows'. */
+	cost_of(&t, ACT_Q8, 2, &d);
+	ck_assert(near(d.row_ops[PEAK_INT8], 2 * (LAYERS - FFN)));
+	ck_assert(near(d.head_ops[PEAK_INT8], 2 * (HEAD + FFN)));
 }
 END_TEST
 
@@ -305,7 +313,7 @@ START_TEST(a_token_costs_its_own_experts)
 	t.n_expert = 6;
 	t.n_used = 2;
 	t.n_ff_expert = 96;
-	cost_of(&t, ACT_Q8, 0, &c);
+	cost_of(&t, ACT_Q8, 1, &c);
 	ck_assert(near(c.row_ops[PEAK_INT8], 2 * (dense + EXPERTS / 3)));
 	ck_assert(near(c.row_ops[PEAK_F32], 2 * ROUTERS));
 	ck_assert(near(c.layer_bytes, dense / 32 * 34 + ROUTERS * 4));
@@ -333,7 +341,7 @@ START_TEST(local_layers_look_at_their_window)
 
 	t.window = 9;
 	t.full_every = 4;
-	cost_of(&t, ACT_Q8, 0, &c);
+	cost_of(&t, ACT_Q8, 1, &c);
 	ck_assert(near(c.kv_bytes, 1 * 2 * 16 * (2 + 4)));
 	ck_assert(near(c.local_kv_bytes, 3 * 2 * 16 * (2 + 4)));
 	ck_assert_uint_eq(c.window, 9);

@@ -34,10 +34,21 @@ world_bytes(void *arg, unsigned s, uint32_t u0, uint32_t u1)
 	return n;
 }
 
+static double
+world_cost(void *arg, uint32_t u0, uint32_t u1)
+{
+	const struct world *w = arg;
+	double cost = 0;
+
+	while (u0 < u1)
+		cost += w->cost[u0++];
+	return cost;
+}
+
 static void
 world_link(struct world *w)
 {
-	w->in.cost = w->cost;
+	w->in.cost = world_cost;
 	w->in.speed = w->speed;
 	w->in.cap_bytes = w->cap;
 	w->in.bytes = world_bytes;

@@ -57,9 +57,14 @@ START_TEST(logits_do_not_depend_on_stages_threads_batches_or_neighbours)
 		uint32_t cut[LINE_STAGES], chunk, head_rows;
 	} ways[] = {
 		{ 1, 2, { 0 }, 16, 1 },
-		{ 2, 1, { 0, 3 }, 7, 16 },
-		{ 3, 2, { 0, 1, 5 }, 3, 2 },
-		{ 4, 3, { 0, 2, 3, 5 }, 13, 5 }
+		{ 2, 1, { 0, 5 }, 7, 16 },
+		{ 3, 2, { 0, 1, 9 }, 3, 2 },
+		{ 4, 3, { 0, 3, 5, 9 }, 13, 5 },
+		/* Inside layers: attention alone, its other half alone, and the
+		 * last one's with the head. */
+		{ 2, 2, { 0, 4 }, 7, 16 },
+		{ 4, 3, { 0, 3, 4, 8 }, 16, 5 },
+		{ 4, 1, { 0, 4, 5, 6 }, 5, 4 }
 	};
 	static const uint32_t types[KV_FMT_N] = { QUANT_F16, QUANT_Q8_0,
 	    QUANT_Q4_0 };
@@ -189,7 +194,7 @@ START_TEST(a_batch_without_logits_is_said_to_be_done)
 	struct batch_row row = { .token = 5 };
 
 	lc.nstages = 2;
-	lc.cut[1] = 3;
+	lc.cut[1] = 5;
 	line_begin(&l, &lc);
 	line_rows(&l, &row, 1);
 	line_finish(&l);
@@ -227,7 +232,7 @@ START_TEST(a_forgotten_tail_can_be_written_anew)
 	struct line_conf lc = LINE_CONF;
 
 	lc.nstages = 2;
-	lc.cut[1] = 3;
+	lc.cut[1] = 5;
 	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 20, 16);
 	line_text(&l, 0, 20, other, 10, 16);
@@ -254,7 +259,7 @@ START_TEST(a_copied_sequence_goes_on_from_the_rows_that_were_asked_for)
 	struct line_conf lc = LINE_CONF;
 
 	lc.nstages = 2;
-	lc.cut[1] = 3;
+	lc.cut[1] = 5;
 	lc.fmt = KV_FMT_Q8_0;
 	line_begin(&l, &lc);
 	line_text(&l, 2, 0, text, 20, 16);
@@ -280,7 +285,7 @@ START_TEST(control_passes_through_in_order)
 	draw_texts();
 	lc.nstages = 3;
 	lc.cut[1] = 1;
-	lc.cut[2] = 5;
+	lc.cut[2] = 9;
 	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 2, 2);
 	line_control(&l, BATCH_FORGET, 0, 0, 1);
@@ -309,7 +314,7 @@ START_TEST(a_reset_begins_an_epoch_and_drops_what_is_left_of_the_old)
 	struct line_conf lc = LINE_CONF;
 
 	lc.nstages = 2;
-	lc.cut[1] = 3;
+	lc.cut[1] = 5;
 	line_begin(&l, &lc);
 	line_text(&l, 0, 0, other, 10, 16);
 	line_finish(&l);
@@ -505,8 +510,8 @@ START_TEST(on_the_null_device_attention_falls_back_and_slots_still_flow)
 	draw_texts();
 	lc.dev[0] = &device_null;
 	lc.nstages = 3;
-	lc.cut[1] = 2;
-	lc.cut[2] = 5;
+	lc.cut[1] = 3;
+	lc.cut[2] = 9;
 	line_begin(&l, &lc);
 	pl = stage_placement(l.part[1].s);
 	ck_assert_uint_eq(pl->cpu_ops, 3);	/* layers 1 to 3 */
@@ -542,7 +547,7 @@ START_TEST(a_stage_on_the_null_device_hands_its_input_on)
 	lc.dev[1] = &device_null;
 	lc.dev[2] = &device_cpu;
 	lc.cut[1] = 1;
-	lc.cut[2] = 5;
+	lc.cut[2] = 9;
 	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 9, 9);
 	line_finish(&l);

@@ -178,7 +178,7 @@ static void
 put_kv(const struct program *p, const struct op *op, struct hx_op *ret)
 {
 	const struct kv_layout *kv = &p->env.kv;
-	uint32_t layer = (uint32_t)op->layer - p->env.first_layer;
+	uint32_t layer = op_kv_layer(p, op);
 	const struct kv_kind *kind = kv_kind_of(kv, layer);
 
 	ret->k = (uint32_t)kv_k_off(kv, layer, 0, 0);

@@ -190,21 +190,23 @@ model_sane(const struct wire_model *m, const struct hparams *hp)
 	    m->head_rows >= 1 && m->head_rows <= m->batch_rows &&
 	    m->nseqs >= 1 && m->nseqs <= MAX_SEQS && m->ctx_tok >= 1 &&
 	    m->kfmt < KV_FMT_N && m->vfmt < KV_FMT_N &&
-	    m->nlayers <= hp->n_layer &&
-	    m->first_layer <= hp->n_layer - m->nlayers &&
+	    m->nhalves <= 2 * hp->n_layer &&
+	    m->first_half <= 2 * hp->n_layer - m->nhalves &&
 	    m->nextents < 1u << 20 && m->nfiles < 1u << 16;
 }
 
-/* "straddle: htp0 embedding layers 0-5", for ps and top. */
+/* "straddle: htp0 embedding layers 0-5", for ps and top; of the first and the
+ * last it may hold a half. */
 static void
 set_title(const struct worker *w)
 {
 	const struct wire_model *m = &w->sc.model;
+	const struct layer_range l = halves_layers(m->first_half, m->nhalves);
 	char layers[48] = "";
 
-	if (m->nlayers > 0)
-		snprintf(layers, sizeof(layers), " layers %u-%u",
-		    m->first_layer, m->first_layer + m->nlayers - 1);
+	if (l.n > 0)
+		snprintf(layers, sizeof(layers), " layers %u-%u", l.first,
+		    l.first + l.n - 1);
 	setproctitle("-straddle: %s%s%s%s", w->sc.start.name,
 	    m->embedding ? " embedding" : "", layers,
 	    m->head ? " head" : "");

@@ -15,9 +15,9 @@ void
 op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
     uint64_t hi)
 {
-	const struct program_env *env = &c->p->env;
-	const struct kv_layout *kv = &env->kv;
-	uint32_t layer = (uint32_t)op->layer - env->first_layer, h, seq, pos;
+	const struct hparams *hp = c->p->env.hp;
+	const struct kv_layout *kv = &c->p->env.kv;
+	uint32_t layer = op_kv_layer(c->p, op), h, seq, pos;
 	uint32_t ring = kv_kind_of(kv, layer)->ring;
 	const float *k, *v;
 	uint64_t r;
@@ -29,11 +29,11 @@ op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 		pos = ring > 0 ? c->b->pos[r] % ring : c->b->pos[r];
 		for (h = 0; h < kv->n_head_kv; h++) {
 			kv_store_key(c->k, c->kv + kv_k_off(kv, layer, seq, h),
-			    kv->conf.kfmt, env->hp->head_dim, pos,
-			    k + (size_t)h * env->hp->head_dim);
+			    kv->conf.kfmt, hp->head_dim, pos,
+			    k + (size_t)h * hp->head_dim);
 			c->k->kv_store(c->kv + kv_v_off(kv, layer, seq, h) +
 			    pos * kv->v_row, kv->conf.vfmt,
-			    v + (size_t)h * env->hp->v_dim, env->hp->v_dim);
+			    v + (size_t)h * hp->v_dim, hp->v_dim);
 		}
 	}
 }
@@ -130,8 +130,8 @@ tiles_next(struct tiles *t, const struct op *op, struct tile *ret)
 			.row = row, .nrows = n, .pos = b->pos[row[0]],
 			.kfmt = p->env.kv.conf.kfmt,
 			.vfmt = p->env.kv.conf.vfmt,
-			.ring = kv_kind_of(&p->env.kv, (uint32_t)op->layer -
-			    p->env.first_layer)->ring,
+			.ring = kv_kind_of(&p->env.kv,
+			    op_kv_layer(p, op))->ring,
 			.n_rep = hp->n_head / hp->n_head_kv,
 			.head_dim = hp->head_dim, .v_dim = hp->v_dim,
 			.scale = hp->attn_scale,
@@ -160,7 +160,7 @@ head_arg(const struct ops_ctx *c, const struct op *op, const struct tile *t,
     uint32_t h, unsigned thread)
 {
 	const struct program_env *env = &c->p->env;
-	uint32_t layer = (uint32_t)op->layer - env->first_layer;
+	uint32_t layer = op_kv_layer(c->p, op);
 	struct attn_arg a = t->a;
 
 	a.q += (size_t)h * a.n_rep * a.head_dim;

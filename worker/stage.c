@@ -14,20 +14,21 @@ make_program(const struct stage_conf *sc, struct weights *ret_ws,
 {
 	struct program_env env = {
 		.hp = &sc->hp, .ws = ret_ws,
-		.first_layer = sc->model.first_layer,
-		.nlayers = sc->model.nlayers,
+		.first_half = sc->model.first_half,
+		.nhalves = sc->model.nhalves,
 		.embedding = (int)sc->model.embedding,
 		.head = (int)sc->model.head,
 		.batch_rows = sc->model.batch_rows,
 		.head_rows = sc->model.head_rows,
 	};
+	const struct layer_range kv = halves_attn(sc->model.first_half,
+	    sc->model.nhalves);
 	int rc;
 
 	rc = kv_layout_init(&env.kv, &sc->hp, &(struct kv_conf){
 	    .kfmt = sc->model.kfmt, .vfmt = sc->model.vfmt,
-	    .first_layer = sc->model.first_layer,
-	    .nlayers = sc->model.nlayers, .nseqs = sc->model.nseqs,
-	    .ctx_tok = sc->model.ctx_tok,
+	    .first_layer = kv.first, .nlayers = kv.n,
+	    .nseqs = sc->model.nseqs, .ctx_tok = sc->model.ctx_tok,
 	    .batch_rows = sc->model.batch_rows });
 	if (rc < 0)
 		return err_set(reterr, ERR_USAGE, rc, "a KV cache of %u "
@@ -141,7 +142,7 @@ check_used(const struct stage *s, struct err *reterr)
 {
 	uint32_t i = 0;
 
-	if (s->pl.device_ops > 0 || (s->conf.model.nlayers == 0 &&
+	if (s->pl.device_ops > 0 || (s->conf.model.nhalves == 0 &&
 	    !s->conf.model.head))
 		return 0;
 	while (i + 1 < s->p->nops && s->p->op[i].kind != OP_MATMUL)
