@@ -443,7 +443,8 @@ job_chunk(const struct job *j, uint32_t n, uint32_t left)
 {
 	const struct plan *p = &j->plan;
 
-	return chunk_rows(n, left, plan_at_once(p), p->batch_rows);
+	return chunk_rows(n, left, plan_at_once(p), plan_last(p),
+	    p->batch_rows);
 }
 
 int
