@@ -14,7 +14,7 @@
  * chunk is that part of what follows it, and the last border then costs no more
  * than the last chunk, a small one.  But smaller chunks are more chunks: a
  * little larger ones, CHUNK_TAPER times, cost less than is waited for them, and
- * where less than CHUNK_SAVED is saved, equal ones do (tried out on the clock of
+ * where less than CHUNK_SAVED is saved, equal ones do (tried on the clock of
  * tests/test_chunk.c, 256 to 8192 rows, 2 to 8 stages). */
 #include "chunk.h"
 

@@ -13,9 +13,10 @@ fit_json(const struct job *j)
 {
 	if (j->fit_why[0] == '\0')
 		return json_null();
-	return json_pack("{s:i,s:i,s:i,s:s,s:s,s:s}", "sessions",
+	return json_pack("{s:i,s:i,s:i,s:b,s:s,s:s,s:s}", "sessions",
 	    (int)j->plan.nsessions, "context", (int)j->plan.ctx_tok, "batch",
-	    (int)j->plan.batch_rows, "kv_type_k",
+	    (int)j->plan.batch_rows, "half_layers",
+	    j->plan.half_layers, "kv_type_k",
 	    kv_type_name(j->fitted->kv_type_k), "kv_type_v",
 	    kv_type_name(j->fitted->kv_type_v), "why", j->fit_why);
 }

@@ -84,20 +84,14 @@ output_text(const char *text, size_t nbytes)
 static char *
 holds(const struct plan_session *ps, char *buf, size_t len)
 {
-	const struct layer_range l = halves_whole(ps->first_half, ps->nhalves);
-	const uint32_t end = ps->first_half + ps->nhalves;
+	char layers[HALVES_LEN];
 
 	buf[0] = '\0';
 	if (ps->embedding)
 		words_add(buf, len, "+", "embd");
-	if (ps->nhalves > 0 && ps->first_half % 2 != 0)
-		words_add(buf, len, "+", "%u.ffn", ps->first_half / 2);
-	if (l.n == 1)
-		words_add(buf, len, "+", "%u", l.first);
-	else if (l.n > 1)
-		words_add(buf, len, "+", "%u-%u", l.first, l.first + l.n - 1);
-	if (ps->nhalves > 0 && end % 2 != 0)
-		words_add(buf, len, "+", "%u.attn", end / 2);
+	halves_text(ps->first_half, ps->nhalves, layers);
+	if (layers[0] != '\0')
+		words_add(buf, len, "+", "%s", layers);
 	if (ps->head)
 		words_add(buf, len, "+", "head");
 	return buf;

@@ -234,7 +234,8 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		    "%slayers and the output head: give at most %u%s",
 		    p->nsessions, p->half_layers ? 2 * hp->n_layer :
 		    hp->n_layer, p->half_layers ? "half " : "",
-		    plan_pieces(p->half_layers, p->model), p->half_layers ? "" :
+		    plan_pieces(p->half_layers, p->model), p->half_layers ||
+		    p->nsessions > p->model->nunits ? "" :
 		    ", or --half-layers");
 	/* All layers first: what they need stays inside 64 bits. */
 	rc = sizes_kv(z, 0, 2 * hp->n_layer, &kv);
@@ -337,9 +338,12 @@ cut(struct sizes *z, unsigned *reterr_session, uint64_t *reterr_short,
 		speed[s] = session_speed(z->env, &p->session[s]);
 		caps[s] = p->session[s].cap_bytes;
 	}
-	rc = split_units(&in, at, reterr_session, reterr_short);
+	rc = split_units(&in, reterr_short == NULL ? NULL : at, reterr_session,
+	    reterr_short);
 	if (rc == -ENOMEM)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if (reterr_short == NULL)
+		return rc;
 	for (s = 0; s < p->nsessions; s++) {
 		sizes_session(z, s, piece_unit(p, at[s]),
 		    piece_unit(p, at[s + 1]), &p->session[s]);

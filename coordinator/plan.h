@@ -87,8 +87,8 @@ struct plan_env {
 
 /* Plan c over its sessions.  0, with every session's total <= its cap.
  * -ENOSPC with ERR_FIT: the message names the session, the shortfall, and what
- * would fit: more sessions, a smaller context or batch, another KV type.  ret
- * is then the nearest plan, to be shown but not run.
+ * would fit: more sessions, cuts inside layers, a smaller context or batch,
+ * another KV type.  ret is then the nearest plan, to be shown but not run.
  * -EINVAL with ERR_USAGE: more sessions than pieces, a KV type that cannot hold
  * the heads. */
 int plan_build(const struct conf *c, const struct plan_env *env,
@@ -97,8 +97,8 @@ int plan_build(const struct conf *c, const struct plan_env *env,
 enum { PLAN_WHY_LEN = 1024 };
 
 /* Plan what fits under c's caps (plan --fit).  One session is a pattern: the
- * fewest like it.  Several are what there is: the first that helps of a
- * smaller batch, KV type q8_0, a smaller context, all three.
+ * fewest like it.  Several are what there is: the first that helps of cuts
+ * inside layers, a smaller batch, KV type q8_0, a smaller context, all three.
  *
  * 0 with the settings chosen in ret_conf, their plan in ret (which points into
  * ret_conf) and the choice in words in why; else as plan_build(). */

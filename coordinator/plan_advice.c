@@ -21,8 +21,12 @@ plan_alternatives(struct fit *f, char *text, size_t len)
 	if ((n = fit_sessions(f, c->nsessions)) > c->nsessions)
 		words_add(text, len, OR, "%d sessions (%d more like %s)", n,
 		    n - c->nsessions, c->session[c->nsessions - 1].name);
-	if (fit_halves(f))
+	if (fit_halves(f, c->nsessions))
 		words_add(text, len, OR, "cuts inside layers (--half-layers)");
+	else if (n == 0 && (n = fit_halves(f, MAX_SESSIONS)) > 0)
+		words_add(text, len, OR, "%d sessions with --half-layers (%d "
+		    "more like %s)", n, n - c->nsessions,
+		    c->session[c->nsessions - 1].name);
 	if ((ctx = fit_context(f, c)) > 0)
 		words_add(text, len, OR, "a context of %u (--ctx %u)", ctx,
 		    ctx);
@@ -39,20 +43,14 @@ plan_alternatives(struct fit *f, char *text, size_t len)
 static void
 name_range(const struct plan_session *ps, char *buf, size_t len)
 {
-	const struct layer_range l = halves_whole(ps->first_half, ps->nhalves);
+	char layers[HALVES_LEN];
 
 	buf[0] = '\0';
 	if (ps->embedding)
 		words_add(buf, len, ", ", "the embedding");
-	if (ps->nhalves > 0 && ps->first_half % 2 != 0)
-		words_add(buf, len, ", ", "the feed-forward network of "
-		    "layer %u", ps->first_half / 2);
-	if (l.n > 0)
-		words_add(buf, len, ", ", "layers %u-%u", l.first,
-		    l.first + l.n - 1);
-	if (ps->nhalves > 0 && (ps->first_half + ps->nhalves) % 2 != 0)
-		words_add(buf, len, ", ", "the attention of layer %u",
-		    (ps->first_half + ps->nhalves) / 2);
+	halves_text(ps->first_half, ps->nhalves, layers);
+	if (layers[0] != '\0')
+		words_add(buf, len, ", ", "layers %s", layers);
 	if (ps->head)
 		words_add(buf, len, ", ", "the output head");
 }
@@ -77,7 +75,7 @@ explain_largest(const struct plan_session *ps, uint64_t over,
     char *would, size_t len, struct err *reterr)
 {
 	const struct plan_limits *l = ps->limits;
-	char need[UNITS_BYTES_LEN], most[UNITS_BYTES_LEN], range[160];
+	char need[UNITS_BYTES_LEN], most[UNITS_BYTES_LEN], range[96];
 
 	advise_place(ps, would, len);
 	name_range(ps, range, sizeof(range));
@@ -97,7 +95,7 @@ plan_explain_lack(const struct conf *c, const struct plan_env *env,
 {
 	const struct plan_session *ps = &p->session[s];
 	char need[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
-	char range[160], would[512] = "", why[160] = "";
+	char range[96], would[512] = "", why[160] = "";
 	struct fit f;
 
 	if (fit_init(&f, c, env) == 0)

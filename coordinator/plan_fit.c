@@ -39,7 +39,7 @@ fits(struct fit *f)
 {
 	f->short_bytes = 0;
 	return plan_try(f->v, f->env, f->scratch, &f->short_session,
-	    &f->short_bytes, NULL) == 0;
+	    f->who_lacks ? &f->short_bytes : NULL, NULL) == 0;
 }
 
 /* A name for session i that none before it has. */
@@ -142,11 +142,25 @@ fit_kv(struct fit *f)
 }
 
 int
-fit_halves(struct fit *f)
+fit_halves(struct fit *f, int most)
 {
-	*f->v = *f->c;
-	f->v->half_layers = 1;
-	return !f->c->half_layers && f->c->nsessions > 1 && fits(f);
+	struct conf *with;
+	const struct conf *c = f->c;
+	int n = 0;
+
+	if (c->half_layers || most < 2 || (with = malloc(sizeof(*with))) ==
+	    NULL)
+		return 0;
+	*with = *c;
+	with->half_layers = 1;
+	f->c = with;
+	if (most > c->nsessions)
+		n = fit_sessions(f, c->nsessions);
+	else if (fits_with_sessions(f, most))
+		n = most;
+	f->c = c;
+	free(with);
+	return n;
 }
 
 int
@@ -191,6 +205,7 @@ choose_number(struct fit *f, char why[PLAN_WHY_LEN])
 
 	if (n == 0)
 		return 0;
+	f->who_lacks = 1;
 	settings(f, f->c, what);
 	strlcpy(one, f->c->session[0].name, sizeof(one));
 	if (n == 1) {
@@ -216,9 +231,13 @@ make_smaller(struct fit *f, char text[256])
 {
 	uint32_t batch = fit_batch(f), ctx = 0, least;
 	const struct conf *c = f->c;
-	int kv = 0;
+	int kv = 0, halves = fit_halves(f, c->nsessions);
 
-	if (batch >= LEAST_BATCH) {
+	if (halves) {
+		batch = 0;
+		snprintf(text, 256, "cuts inside layers (--half-layers), which "
+		    "cost nothing");
+	} else if (batch >= LEAST_BATCH) {
 		snprintf(text, 256, "a batch of %u (--batch %u), which only "
 		    "makes prompts slower", batch, batch);
 	} else if ((kv = fit_kv(f)) != 0) {
@@ -243,6 +262,8 @@ make_smaller(struct fit *f, char text[256])
 		return NULL;
 	}
 	*f->v = *c;
+	if (halves)
+		f->v->half_layers = 1;
 	if (batch > 0)
 		f->v->batch_rows = (int)batch;
 	if (ctx > 0)
@@ -259,7 +280,9 @@ fits_exactly(struct fit *f, const struct plan_env *env)
 	int yes;
 
 	f->env = env;
+	f->who_lacks = 1;
 	yes = fits_with_sessions(f, f->c->nsessions);
+	f->who_lacks = 0;
 	f->env = &f->near;
 	return yes;
 }

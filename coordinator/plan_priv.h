@@ -53,7 +53,8 @@ int sizes_kv(const struct sizes *z, uint32_t first, uint32_t n,
 void sizes_session(const struct sizes *z, unsigned s, uint32_t u0,
     uint32_t u1, struct plan_session *ps);
 
-/* plan_build() without advice: -ENOSPC with no message when it cannot fit. */
+/* plan_build() without advice: -ENOSPC with no message when it cannot fit.
+ * reterr_short NULL: only whether it fits, ret is left without ranges. */
 int plan_try(const struct conf *c, const struct plan_env *env,
     struct plan *ret, unsigned *reterr_session, uint64_t *reterr_short,
     struct err *reterr);
@@ -67,7 +68,8 @@ struct fit {
 	struct plan_env near;		/* env, with room for what wavers */
 	struct conf *v;			/* c with something changed */
 	struct plan *scratch;		/* of v */
-	unsigned short_session;		/* who lacked how much in the last try */
+	int who_lacks;			/* tries are to say */
+	unsigned short_session;		/* who lacked how much in the last */
 	uint64_t short_bytes;
 };
 
@@ -82,7 +84,9 @@ uint32_t fit_context(struct fit *f, const struct conf *with);	/* largest,
 						 * a multiple of 64 */
 uint32_t fit_batch(struct fit *f);		/* largest half of a half ... */
 int fit_kv(struct fit *f);			/* q8_0 */
-int fit_halves(struct fit *f);			/* cuts inside layers */
+/* Cuts inside layers, with the sessions there are, or the fewest from these to
+ * `most`: their number. */
+int fit_halves(struct fit *f, int most);
 /* All three: q8_0, the least batch worth having, and the largest context. */
 int fit_together(struct fit *f, uint32_t *ret_ctx, uint32_t *ret_batch);
 

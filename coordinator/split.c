@@ -143,8 +143,11 @@ split_units(const struct split_in *in, uint32_t *ret_cut,
 	    sizeof(*sp.cell));
 	if (sp.cell == NULL)
 		return -ENOMEM;
-	if (isinf(worst = solve(&sp, value, NULL))) {
+	if (isinf(worst = solve(&sp, value, NULL)))
 		rc = -ENOSPC;
+	if (ret_cut == NULL)
+		goto done;
+	if (rc < 0) {
 		value = lack_of;
 		worst = solve(&sp, value, NULL);
 	}
@@ -154,6 +157,7 @@ split_units(const struct split_in *in, uint32_t *ret_cut,
 	read_cuts(&sp, ret_cut);
 	if (rc < 0)
 		worst_lack(&sp, ret_cut, reterr_session, reterr_short);
+done:
 	free(sp.cell);
 	return rc;
 }

@@ -3,6 +3,7 @@
  * names"). */
 #include "arch.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum dim {
@@ -168,7 +169,28 @@ role_shape(enum role r, const struct hparams *hp, uint32_t *ret_n,
 int
 role_is_ffn(enum role r, const struct hparams *hp)
 {
-	return r >= ROLE_FFN_NORM || r == arch_info(hp->arch)->ffn_norm;
+	const enum role norm = arch_info(hp->arch)->ffn_norm;
+
+	return r >= ROLE_FFN_NORM || (norm != 0 && r == norm);
+}
+
+void
+halves_text(uint32_t first, uint32_t n, char buf[HALVES_LEN])
+{
+	const struct layer_range l = halves_whole(first, n);
+	char ffn[16] = "", whole[32] = "", attn[16] = "";
+
+	if (n > 0 && first % 2 != 0)
+		snprintf(ffn, sizeof(ffn), "%u.ffn", first / 2);
+	if (l.n == 1)
+		snprintf(whole, sizeof(whole), "%u", l.first);
+	else if (l.n > 1)
+		snprintf(whole, sizeof(whole), "%u-%u", l.first,
+		    l.first + l.n - 1);
+	if (n > 0 && (first + n) % 2 != 0)
+		snprintf(attn, sizeof(attn), "%u.attn", (first + n) / 2);
+	snprintf(buf, HALVES_LEN, "%s%s%s%s%s", ffn, *ffn && *whole ? "+" : "",
+	    whole, (*ffn || *whole) && *attn ? "+" : "", attn);
 }
 
 int

@@ -149,6 +149,10 @@ void role_shape(enum role r, const struct hparams *hp, uint32_t *ret_n,
  * Layers have a feed-forward network, or experts. */
 int role_of_model(enum role r, const struct hparams *hp);
 
+/* "0-1+2.attn", "2.ffn+3"; "" for none. */
+enum { HALVES_LEN = 64 };
+void halves_text(uint32_t first, uint32_t n, char buf[HALVES_LEN]);
+
 /* Is it of the second half of its layer? */
 int role_is_ffn(enum role r, const struct hparams *hp);
 

@@ -86,17 +86,20 @@ build_half(struct build *b, uint32_t half, tensor_id x)
 {
 	const struct program_env *env = &b->p->env;
 	const struct arch_info *arch = arch_info(env->hp->arch);
+	const uint32_t at = b->p->nops;
 
 	b->layer = (int)(half / 2);
-	if (half % 2 == 0)
-		return arch->attn(b, x);
 	/* Rows are left to the last attention, if it is in this stage. */
-	if (half == env->first_half && b_last_before_head(b)) {
+	if (half % 2 != 0 && half == env->first_half &&
+	    b_last_before_head(b)) {
 		b->p->nwhole = b->p->nops;
 		x = b_keep_rows(b, x);
 		b->p->nkept = b->p->nops;
 	}
-	return arch->ffn(b, x);
+	x = half % 2 == 0 ? arch->attn(b, x) : arch->ffn(b, x);
+	if (b->rc == 0 && half != env->first_half)
+		b->p->op[at].begins = 1;
+	return x;
 }
 
 static tensor_id

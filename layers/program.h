@@ -3,10 +3,10 @@
  * Called by the plan (scratch size), the placement and the stage.  Knows no
  * device and no file.
  *
- * Two parts.  body: once per batch, on all its rows; once the last layer has
- * stored its keys and values, on those rows alone that want logits.  head: once
- * per block of up to head_rows of these, each block handed over as soon as it is
- * done. */
+ * Two parts.  body: once per batch, on all its rows; before a head, once the
+ * last layer has stored its keys and values, here or in the stage before, on
+ * those rows alone that want logits.  head: once per block of up to head_rows
+ * of these, each block handed over as soon as it is done. */
 #ifndef LAYERS_PROGRAM_H
 #define LAYERS_PROGRAM_H
 
@@ -88,6 +88,7 @@ struct op {
 	uint8_t local;		/* ROPE_TABLE: of local layers */
 	uint8_t experts;	/* on the experts' rows, not the batch's */
 	uint8_t fine;		/* QUANTIZE, MOE_ROWS: quantize_q8_fine */
+	uint8_t begins;		/* half a layer, not the program's first */
 	/* Set by shares_find(). */
 	enum op_share share;
 	uint16_t group;		/* SHARE_COLS: of program.group */

@@ -196,9 +196,11 @@ shares_find(struct program *p)
 			};
 		}
 		choose(p, first, i);
-		/* The head is a part of its own: it may be run again. */
-		op->meet = i == p->nwhole || i == p->nkept || i == p->nbody ||
-		    must_meet(p, first, i);
+		/* The head is a part of its own: it may be run again.  What
+		 * halves of layers have in the scratch does not depend on what
+		 * is before them. */
+		op->meet = op->begins || i == p->nwhole || i == p->nkept ||
+		    i == p->nbody || must_meet(p, first, i);
 		if (op->meet) {
 			first = i;
 			choose(p, first, i);

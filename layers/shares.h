@@ -15,7 +15,7 @@
  * one, each thread touches only what it wrote itself: both ops are shared by
  * rows, or by the columns of one group.  Tensors that are touched between two
  * meetings must therefore not lie in each other's memory: program_build() lets
- * them live until the second. */
+ * them live until the second.  Halves of layers begin with a meeting. */
 void shares_find(struct program *p);
 
 /* First and last op between the same two meetings as op i. */

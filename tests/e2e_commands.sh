@@ -123,8 +123,8 @@ check_round()
 }
 core=$(cores | tail -n 1)
 check_round "demo" -c "$DEMO"
-check_round "flags" -m "$MODEL" --ctx 77 --batch 9 --kv-type q8_0 --kv-type-k f32 \
-    --half-layers --strict \
+check_round "flags" -m "$MODEL" --ctx 77 --batch 9 --kv-type q8_0 \
+    --kv-type-k f32 --half-layers --strict \
     -s "a=cpu,cores=$core,cap=1.5GiB,threads=3,priority=nice:3" \
     -s b=null,cap=123456789B -s hexagon,cap=3.5GiB
 check "it has all of that" same 3 "$(grep -c '^session' "$OUT")"

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kernels/cpu.h"
 #include "line.h"
 #include "make_model.h"
 #include "reference.h"
@@ -153,6 +154,86 @@ START_TEST(however_it_is_cut_a_family_has_the_same_bits)
 }
 END_TEST
 
+/* Scratch of n halves of layers from the first on, with or without the ends. */
+static uint64_t
+scratch(struct program_env *env, int e, int h, uint32_t first, uint32_t n)
+{
+	struct program *p;
+	struct err err = { 0 };
+	uint64_t nbytes;
+
+	env->embedding = e;
+	env->head = h;
+	env->first_half = first;
+	env->nhalves = n;
+	t_ok(program_build(env, &p, &err), &err);
+	nbytes = p->scratch_bytes;
+	program_free(p);
+	return nbytes;
+}
+
+/* The plan measures each half alone. */
+static void
+check_scratch(const char *path, uint32_t batch_rows)
+{
+	struct err err = { 0 };
+	struct kernels k;
+	struct weights ws;
+	struct gguf *g;
+	struct model *m;
+	struct extent *ext;
+	struct program_env env = { .ws = &ws, .batch_rows = batch_rows,
+	    .head_rows = 4 };
+	uint64_t alone[64], most;
+	uint32_t first, n, i, ends;
+
+	t_ok(gguf_open(path, &g, &err), &err);
+	t_ok(model_open(g, &m, &err), &err);
+	kernels_init(&k, cpu_flags());
+	/* As where products of BF16 are quick. */
+	k.mat[QUANT_BF16].act = ACT_BF16;
+	ext = calloc(model_range_max(m), sizeof(*ext));
+	t_ok(weights_layout(ext, model_range(m, 0, m->nunits, ext), &k, &ws,
+	    &err), &err);
+	env.hp = &m->hp;
+	ck_assert_int_eq(kv_layout_init(&env.kv, &m->hp, &(struct kv_conf){
+	    KV_FMT_F16, KV_FMT_F16, 0, m->hp.n_layer, 1, 64, batch_rows }), 0);
+	n = 2 * m->hp.n_layer;
+	ck_assert_uint_le(n, NITEMS(alone));
+	for (ends = 0; ends < 4; ends++) {
+		for (i = 0; i < n; i++)
+			alone[i] = scratch(&env, ends & 1, ends / 2, i, 1);
+		for (first = 0; first < n; first++)
+			for (i = first, most = 0; i < n; i++) {
+				most = MAX(most, alone[i]);
+				ck_assert_msg(scratch(&env, ends & 1, ends / 2,
+				    first, i + 1 - first) == most, "%s: halves"
+				    " %u to %u of %u, ends %u", path, first, i,
+				    n, ends);
+			}
+	}
+	free(ext);
+	weights_free(&ws);
+	model_close(m);
+	gguf_close(g);
+}
+
+START_TEST(several_halves_need_the_scratch_of_the_greediest)
+{
+	static const char *const types[] = { "f16", "bf16", "q8_0" };
+	static const uint32_t batches[] = { 1, 16, 128 };
+	const char *path;
+	unsigned i, t, b;
+
+	for (i = 0; i < NITEMS(families); i++)
+		for (t = 0; t < NITEMS(types); t++) {
+			path = model(families[i], types[t]);
+			for (b = 0; b < NITEMS(batches); b++)
+				check_scratch(path, batches[b]);
+		}
+}
+END_TEST
+
 /* Rings of 64 places, windows of 8. */
 START_TEST(sequences_with_windows_are_cut_and_copied)
 {
@@ -209,6 +290,7 @@ main(void)
 		in_f32_every_family_is_its_formulas,
 		in_8_bits_every_family_is_near_them,
 		however_it_is_cut_a_family_has_the_same_bits,
+		several_halves_need_the_scratch_of_the_greediest,
 		sequences_with_windows_are_cut_and_copied
 	};
 

@@ -88,7 +88,8 @@ START_TEST(logits_do_not_depend_on_domains_batches_or_rows)
 		run_line(&one, &lc, 0, 1);
 		lc.nstages = 3;
 		lc.cut[1] = 1;
-		lc.cut[2] = 6 + i;	/* inside layers, too */
+		/* Inside layers, too; the last half with the head. */
+		lc.cut[2] = 6 + i;
 		lc.head_rows = 3;
 		run_line(&many, &lc, 2, 13);
 		ck_assert_msg(line_same(&one, 0, &many, 2, 0, TEXT),

@@ -48,6 +48,18 @@ grow_caps(struct world *w, uint64_t more)
 		w->c.session[i].cap_bytes += more;
 }
 
+/* Like the last. */
+static void
+add_sessions(struct world *w, int want)
+{
+	ck_assert_int_gt(want, w->c.nsessions);
+	while (w->c.nsessions < want) {
+		w->c.session[w->c.nsessions] =
+		    w->c.session[w->c.nsessions - 1];
+		w->c.nsessions++;
+	}
+}
+
 /* Do what the message says, each in turn.  Returns how much advice it had. */
 static unsigned
 follow_advice(const struct world *w, const char *msg)
@@ -58,14 +70,16 @@ follow_advice(const struct world *w, const char *msg)
 
 	v = *w;
 	if (strstr(msg, " sessions (") != NULL) {
-		int want = (int)number_before(msg, " sessions (");
-
-		ck_assert_int_gt(want, w->c.nsessions);
-		while (v.c.nsessions < want) {
-			v.c.session[v.c.nsessions] =
-			    w->c.session[w->c.nsessions - 1];
-			v.c.nsessions++;
-		}
+		add_sessions(&v, (int)number_before(msg, " sessions ("));
+		must_fit(&v);
+		n++;
+	}
+	v = *w;
+	if (strstr(msg, " sessions with --half-layers (") != NULL) {
+		ck_assert_int_eq(w->c.half_layers, 0);
+		add_sessions(&v, (int)number_before(msg,
+		    " sessions with --half-layers ("));
+		v.c.half_layers = 1;
 		must_fit(&v);
 		n++;
 	}
@@ -205,9 +219,10 @@ START_TEST(cuts_inside_layers_are_advised_where_they_help)
 	static struct world w;
 	static struct plan p;
 	struct tiny t = TINY;
+	static char why[PLAN_WHY_LEN];
+	static struct conf c;
 	struct err e = { 0 };
 	uint64_t less;
-	char want[64];
 
 	t.n_layer = 8;
 	/* Halves are equal, and more than huge pages round. */
@@ -227,17 +242,22 @@ START_TEST(cuts_inside_layers_are_advised_where_they_help)
 	ck_assert_msg(strstr(e.msg, "cuts inside layers (--half-layers)") !=
 	    NULL, "%s", e.msg);
 	follow_advice(&w, e.msg);
+	/* It costs nothing else, and is chosen first. */
+	t_ok(plan_fit(&w.c, &w.env, &c, &p, why, &e), &e);
+	ck_assert_int_eq(c.half_layers, 1);
+	ck_assert_int_eq(c.batch_rows, w.c.batch_rows);
+	ck_assert_int_eq(c.ctx_tok, w.c.ctx_tok);
+	ck_assert_int_eq(c.kv_type_k, w.c.kv_type_k);
 	/* And where they do not, what a session has of a layer is said. */
 	w.c.half_layers = 1;
 	w.c.session[0].cap_bytes -= less;
 	w.c.session[1].cap_bytes -= less;
 	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
 	ck_assert_ptr_null(strstr(e.msg, "--half-layers"));
-	snprintf(want, sizeof(want), "the %s of layer %u", strstr(e.msg,
-	    "session sess0 ") != NULL ? "attention" : "feed-forward network",
-	    p.session[1].first_half / 2);
-	if (p.session[1].first_half % 2 != 0)
-		ck_assert_msg(strstr(e.msg, want) != NULL, "%s", e.msg);
+	ck_assert_uint_eq(p.session[0].nhalves, 7);
+	ck_assert_msg(strstr(e.msg, strstr(e.msg, "session sess0 ") != NULL ?
+	    "the embedding, layers 0-2+3.attn" :
+	    "layers 3.ffn+4-7, the output head") != NULL, "%s", e.msg);
 	world_tear_down(&w);
 }
 END_TEST

@@ -195,21 +195,17 @@ model_sane(const struct wire_model *m, const struct hparams *hp)
 	    m->nextents < 1u << 20 && m->nfiles < 1u << 16;
 }
 
-/* "straddle: htp0 embedding layers 0-5", for ps and top; of the first and the
- * last it may hold a half. */
+/* "straddle: htp0 embedding layers 0-5", for ps and top. */
 static void
 set_title(const struct worker *w)
 {
 	const struct wire_model *m = &w->sc.model;
-	const struct layer_range l = halves_layers(m->first_half, m->nhalves);
-	char layers[48] = "";
+	char layers[HALVES_LEN];
 
-	if (l.n > 0)
-		snprintf(layers, sizeof(layers), " layers %u-%u", l.first,
-		    l.first + l.n - 1);
-	setproctitle("-straddle: %s%s%s%s", w->sc.start.name,
-	    m->embedding ? " embedding" : "", layers,
-	    m->head ? " head" : "");
+	halves_text(m->first_half, m->nhalves, layers);
+	setproctitle("-straddle: %s%s%s%s%s", w->sc.start.name,
+	    m->embedding ? " embedding" : "", layers[0] != '\0' ?
+	    " layers " : "", layers, m->head ? " head" : "");
 }
 
 static int
