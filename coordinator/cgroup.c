@@ -22,7 +22,7 @@
 #define PREFIX	"straddle."
 
 /* Others may sweep between our mkdir and our lock, or have our name. */
-enum { TRIES = 16 };
+enum { TRIES = 64 };
 
 /* The kernel charges up to this much at a time, and less when it is refused. */
 #define CHARGE_BYTES	(64 * (uint64_t)sysconf(_SC_PAGESIZE))
