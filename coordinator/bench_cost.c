@@ -16,15 +16,6 @@ kind_of(const struct mat_kernel *k)
 	return kinds[k->act];
 }
 
-/* Is e, of unit u, needed for a row's logits alone?  The session with the head
- * begins with unit head_u0. */
-static int
-is_for_logits(const struct model *m, const struct extent *e, uint32_t u,
-    uint32_t head_u0)
-{
-	return u >= MAX(head_u0, m->nunits - 3) && !role_before_kv(e->role);
-}
-
 void
 bench_cost(const struct model *m, const struct kernels *k, enum kv_fmt kfmt,
     enum kv_fmt vfmt, uint32_t head_u0, struct bench_cost *ret)
@@ -32,7 +23,7 @@ bench_cost(const struct model *m, const struct kernels *k, enum kv_fmt kfmt,
 	const struct hparams *hp = &m->hp;
 	const struct extent *e;
 	double ops, position, *kinds;
-	uint32_t l, u = 0;
+	uint32_t l, u = 0, late = model_for_logits(m, head_u0);
 
 	memset(ret, 0, sizeof(*ret));
 	if (hp->n_expert > 0)
@@ -45,8 +36,8 @@ bench_cost(const struct model *m, const struct kernels *k, enum kv_fmt kfmt,
 		    e->role == ROLE_TOKEN_EMBD)
 			continue;
 		ops = 2.0 * e->nrows * e->ncols;
-		kinds = is_for_logits(m, e, u, head_u0) ? ret->head_ops :
-		    ret->row_ops;
+		kinds = u >= late && !role_before_kv(e->role) ?
+		    ret->head_ops : ret->row_ops;
 		if (role_info(e->role)->use == USE_EXPERTS) {
 			kinds[kind_of(&k->mat[e->type])] += ops *
 			    ret->expert_share;

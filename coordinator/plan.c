@@ -315,7 +315,7 @@ split_cost(void *arg, uint32_t from, uint32_t to)
 	if (u1 < n)
 		return all;
 	one = (double)(z->before[n].after_kv -
-	    z->before[MAX(u0, n - 3)].after_kv);
+	    z->before[model_for_logits(p->model, u0)].after_kv);
 	return all - one + one / p->batch_rows;
 }
 

@@ -63,6 +63,7 @@ static int
 fits_with_sessions(struct fit *f, int n)
 {
 	*f->v = *f->c;
+	f->v->half_layers |= f->halves;
 	f->v->nsessions = MIN(n, f->c->nsessions);
 	while (f->v->nsessions < n) {
 		f->v->session[f->v->nsessions] =
@@ -72,13 +73,25 @@ fits_with_sessions(struct fit *f, int n)
 	return fits(f);
 }
 
+/* The same, with who lacks how much. */
+static int
+fits_or_lacks(struct fit *f, int n)
+{
+	int yes;
+
+	f->who_lacks = 1;
+	yes = fits_with_sessions(f, n);
+	f->who_lacks = 0;
+	return yes;
+}
+
 /* More of them never hold less, so halving finds the fewest. */
 int
 fit_sessions(struct fit *f, int from)
 {
 	int lo = from, mid;
-	int hi = (int)MIN(MAX_SESSIONS, plan_pieces(f->c->half_layers,
-	    f->env->model));
+	int hi = (int)MIN(MAX_SESSIONS, plan_pieces(
+	    f->c->half_layers | f->halves, f->env->model));
 
 	if (fits_with_sessions(f, from))
 		return from;
@@ -144,22 +157,15 @@ fit_kv(struct fit *f)
 int
 fit_halves(struct fit *f, int most)
 {
-	struct conf *with;
-	const struct conf *c = f->c;
-	int n = 0;
+	const int have = f->c->nsessions;
+	int n;
 
-	if (c->half_layers || most < 2 || (with = malloc(sizeof(*with))) ==
-	    NULL)
+	if (f->c->half_layers || most == 1)
 		return 0;
-	*with = *c;
-	with->half_layers = 1;
-	f->c = with;
-	if (most > c->nsessions)
-		n = fit_sessions(f, c->nsessions);
-	else if (fits_with_sessions(f, most))
-		n = most;
-	f->c = c;
-	free(with);
+	f->halves = 1;
+	n = most > have ? fit_sessions(f, have) :
+	    fits_with_sessions(f, have) ? have : 0;
+	f->halves = 0;
 	return n;
 }
 
@@ -205,13 +211,12 @@ choose_number(struct fit *f, char why[PLAN_WHY_LEN])
 
 	if (n == 0)
 		return 0;
-	f->who_lacks = 1;
 	settings(f, f->c, what);
 	strlcpy(one, f->c->session[0].name, sizeof(one));
 	if (n == 1) {
 		snprintf(why, PLAN_WHY_LEN, "one session like %s is enough "
 		    "for %s", one, what);
-	} else if (!fits_with_sessions(f, n - 1)) {
+	} else if (!fits_or_lacks(f, n - 1)) {
 		strlcpy(who, f->v->session[f->short_session].name,
 		    sizeof(who));
 		snprintf(why, PLAN_WHY_LEN, "%d sessions like %s, each with "
@@ -229,12 +234,11 @@ choose_number(struct fit *f, char why[PLAN_WHY_LEN])
 static const char *
 make_smaller(struct fit *f, char text[256])
 {
-	uint32_t batch = fit_batch(f), ctx = 0, least;
 	const struct conf *c = f->c;
 	int kv = 0, halves = fit_halves(f, c->nsessions);
+	uint32_t batch = halves ? 0 : fit_batch(f), ctx = 0, least;
 
 	if (halves) {
-		batch = 0;
 		snprintf(text, 256, "cuts inside layers (--half-layers), which "
 		    "cost nothing");
 	} else if (batch >= LEAST_BATCH) {
@@ -280,9 +284,7 @@ fits_exactly(struct fit *f, const struct plan_env *env)
 	int yes;
 
 	f->env = env;
-	f->who_lacks = 1;
-	yes = fits_with_sessions(f, f->c->nsessions);
-	f->who_lacks = 0;
+	yes = fits_or_lacks(f, f->c->nsessions);
 	f->env = &f->near;
 	return yes;
 }

@@ -68,6 +68,7 @@ struct fit {
 	struct plan_env near;		/* env, with room for what wavers */
 	struct conf *v;			/* c with something changed */
 	struct plan *scratch;		/* of v */
+	int halves;			/* tries may cut inside layers */
 	int who_lacks;			/* tries are to say */
 	unsigned short_session;		/* who lacked how much in the last */
 	uint64_t short_bytes;

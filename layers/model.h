@@ -42,6 +42,15 @@ uint32_t model_range_max(const struct model *m);
 void model_halves(const struct model *m, uint32_t u0, uint32_t u1,
     uint32_t *ret_first, uint32_t *ret_n);
 
+/* The first unit of which a session that begins with unit u0, and has the head,
+ * computes something only for the rows that want logits: of the last layer what
+ * comes behind its keys and values (role_before_kv()). */
+static inline uint32_t
+model_for_logits(const struct model *m, uint32_t u0)
+{
+	return MAX(u0, m->nunits - 3);
+}
+
 /* Is there a kernel for every tensor that the model uses?  -ENOTSUP with
  * ERR_MODEL names file, tensor and type, and the types that have one. */
 int model_check_kernels(const struct model *m, const struct kernels *k,
