@@ -47,6 +47,7 @@ FLAGS_kernels/x86_avx2.o := -mavx2 -mfma -mf16c
 FLAGS_kernels/x86_avxvnni.o := -mavx2 -mfma -mf16c -mavxvnni
 FLAGS_kernels/x86_avx512.o := -mavx512f -mavx512bw -mavx512dq -mavx512vl \
                               -mavx512vnni -mfma -mf16c
+FLAGS_kernels/x86_avx512_scalef.o := $(FLAGS_kernels/x86_avx512.o)
 FLAGS_kernels/x86_avx512_bf16.o := $(FLAGS_kernels/x86_avx512.o) -mavx512bf16
 # gcc would move the loads of unrolled tiles ahead, until the 32 registers are
 # full and their accumulators on the stack; clang has no such pass.

@@ -23,6 +23,7 @@ static const struct {
 	{ CPU_DOTPROD, "dotprod" },
 	{ CPU_I8MM, "i8mm" },
 	{ CPU_ARM_BF16, "bf16" },
+	{ CPU_QUICK_SCALEF, "quick_scalef" },
 	{ CPU_QUICK_BF16, "quick_bf16" },
 	{ CPU_ASK_ONCE, "ask_once" },
 	{ CPU_FOLLOWS, "follows" },
@@ -40,23 +41,25 @@ xcr0(void)
 	return lo;
 }
 
-/* What no feature bit says of AMD's cores: how memory is asked best, and that
+/* What no feature bit says of AMD's cores: how memory is asked best; that
  * vdpbf16ps begins as often as vfmadd does (measured on Zen 4 and Zen 5; half as
- * often on an Intel).  Zen 5 is AMD's family 1Ah, its base number 15 and the
- * rest in bits 20 to 27; Zen 4 is the first one with AVX-512, and has it with
- * BF16. */
+ * often on an Intel); and that vscalefps goes where additions go, beside as many
+ * products as there may be (measured on Zen 5 alone).  Zen 5 is AMD's family
+ * 1Ah, its base number 15 and the rest in bits 20 to 27; Zen 4 is the first one
+ * with AVX-512, and has it with BF16. */
 static uint32_t
 core_flags(int has512)
 {
-	uint32_t a, b, c, d;
+	uint32_t a, b, c, d, zen5;
 
 	if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx ||
 	    c != signature_AMD_ecx || d != signature_AMD_edx)
 		return 0;
 	__get_cpuid(1, &a, &b, &c, &d);
+	zen5 = (a >> 8 & 15) + (a >> 20 & 255) >= 0x1a;
 	return (has512 ? CPU_QUICK_BF16 : 0) |
-	    ((a >> 8 & 15) + (a >> 20 & 255) >= 0x1a ? CPU_ONE_STREAM :
-	    has512 ? CPU_FOLLOWS : CPU_ASK_ONCE);
+	    (has512 && zen5 ? CPU_QUICK_SCALEF : 0) |
+	    (zen5 ? CPU_ONE_STREAM : has512 ? CPU_FOLLOWS : CPU_ASK_ONCE);
 }
 
 static uint32_t

@@ -16,6 +16,8 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 		kernels_init_avxvnni(k, cpu_flags);
 	if (cpu_flags & CPU_AVX512_VNNI)
 		kernels_init_avx512(k, cpu_flags);
+	if (cpu_flags & CPU_AVX512_VNNI && cpu_flags & CPU_QUICK_SCALEF)
+		kernels_init_avx512_scalef(k, cpu_flags);
 	if (cpu_flags & CPU_AVX512_VNNI && cpu_flags & CPU_AVX512_BF16 &&
 	    cpu_flags & CPU_QUICK_BF16)
 		kernels_init_avx512_bf16(k);

@@ -12,6 +12,9 @@
  *			place of mat_tile.h
  *	MAT_SQUARE	where defined: dot and the sums of tiles lie as in
  *			mat_square.h
+ *	MAT_POWERS	where defined: only types whose scales are powers of
+ *			two, by vf_by_power() instead of a product: the same
+ *			sums unless the product is below the normal numbers
  *	MAT_SPLIT	where defined: 8; mat_arrange() makes two bytes of a
  *			weight of DOT_128, the second in q[g + 8]
  *
@@ -254,31 +257,39 @@ static tile_fn *const tiles_##kind##_##scale[MAT_NT + 1] = {		\
 };
 #define MAT_TILE_ENTRY(kind, scale, nt) [nt] = tile_##kind##_##scale##_##nt,
 
+#ifndef MAT_POWERS
 MAT_TILES(8, PLAIN)
 MAT_TILES(15, MIN)
-MAT_TILES(16, PLAIN)
 MAT_TILES(31, MIN)
 MAT_TILES(32, SUB16)
 MAT_TILES(63, MIN16)
 MAT_TILES(128, PLAIN)
+#endif
+MAT_TILES(16, PLAIN)
 
 /* Those that some type's traits ask for. */
 static tile_fn *const *const mat_tiles[][SCALE_SUB16 + 1] = {
-	[DOT_8] = { [SCALE_PLAIN] = tiles_8_PLAIN },
 	[DOT_16] = { [SCALE_PLAIN] = tiles_16_PLAIN },
+#ifndef MAT_POWERS
+	[DOT_8] = { [SCALE_PLAIN] = tiles_8_PLAIN },
 	[DOT_32] = { [SCALE_SUB16] = tiles_32_SUB16 },
 	[DOT_15] = { [SCALE_MIN] = tiles_15_MIN },
 	[DOT_31] = { [SCALE_MIN] = tiles_31_MIN },
 	[DOT_63] = { [SCALE_MIN16] = tiles_63_MIN16 },
 	[DOT_128] = { [SCALE_PLAIN] = tiles_128_PLAIN }
+#endif
 };
 
+#ifdef MAT_POWERS
+#define MAT_EACH_TYPE(m) m(QUANT_MXFP4, mxfp4)
+#else
 #define MAT_EACH_TYPE(m)						\
 	m(QUANT_Q4_0, q4_0) m(QUANT_Q4_1, q4_1) m(QUANT_Q5_0, q5_0)	\
 	m(QUANT_Q5_1, q5_1) m(QUANT_Q8_0, q8_0) m(QUANT_IQ4_NL, iq4_nl)	\
 	m(QUANT_MXFP4, mxfp4) m(QUANT_Q2_K, q2_k) m(QUANT_Q3_K, q3_k)	\
 	m(QUANT_Q4_K, q4_k) m(QUANT_Q5_K, q5_k) m(QUANT_Q6_K, q6_k)	\
 	m(QUANT_IQ4_XS, iq4_xs)
+#endif
 
 struct mat_impl {
 	unpack_fn *unpack;

@@ -18,6 +18,16 @@ mat_nmins(enum scale_kind scale)
 /* What dot products begin with, and what becomes of them. */
 SIMD vi mat_begin(void) { return vi_set(ACT_MAGIC_BITS); }
 
+SIMD vf
+add_scaled(vf acc, vf v, vf d)
+{
+#ifdef MAT_POWERS
+	return vf_add(acc, vf_by_power(v, d));
+#else
+	return vf_fma(v, d, acc);
+#endif
+}
+
 SIMD void
 rows_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
     const struct acts *a, const vf d[MAT_NR])
@@ -30,8 +40,8 @@ rows_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
 
 		UNROLL
 		for (r = 0; r < MAT_NR; r++)
-			acc[t][r] = vf_fma(vf_fma(vf_bits(dot[t][r]), dx, d0),
-			    d[r], acc[t][r]);
+			acc[t][r] = add_scaled(acc[t][r],
+			    vf_fma(vf_bits(dot[t][r]), dx, d0), d[r]);
 	}
 }
 
