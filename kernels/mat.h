@@ -47,7 +47,6 @@
 #include <string.h>
 
 #include "cpu.h"
-#include "mat_reading.h"
 #include "mat_unpack.h"
 
 #if defined(SIMD_VL) && defined(MAT_SUFFIX)
@@ -227,6 +226,7 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
 	}
 }
 
+#include "mat_reading.h"
 #include "mat_tile.h"
 #include "mat_few.h"
 #include "mat_direct.h"

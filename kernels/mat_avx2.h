@@ -217,15 +217,17 @@ struct direct_sum {
 /* The sum is widened when no more fits into 16 bits, or all are there. */
 SIMD void
 direct_add(enum dot_kind kind, struct direct_sum *s, unsigned j, unsigned n,
-    vi q, vi x, vi by)
+    vi q, vi x, const vi *by)
 {
 	const unsigned in16 = MIN(one_groups_in_16(kind), n);
 	const vi p = one_pairs(kind, q, x);
+	const vi both = by == NULL ? vi_set(0x00010001) :
+	    vi_or(*by, vi_shl(*by, 16));
 
 	s->pairs = j % in16 == 0 ? p : _mm256_add_epi16(s->pairs, p);
 	IN_ORDER(s->pairs);
 	if ((j + 1) % in16 == 0)
-		s->dot = vi_add(s->dot, vi_madd16(s->pairs, by));
+		s->dot = vi_add(s->dot, vi_madd16(s->pairs, both));
 }
 
 #endif

@@ -7,7 +7,9 @@
  *
  * MAT_ISA has struct direct_sum, whose `dot` is what a sum begins with and what
  * it is in the end, and
- *	direct_add(kind, s, j, n, q, x, by)	product j of n, times by */
+ *	direct_add(kind, s, j, n, q, x, by)	product j of n, times *by (in
+ *						its lower 16 bits) if not NULL,
+ *						q as for mat_dot_one() */
 #ifndef KERNELS_MAT_DIRECT_H
 #define KERNELS_MAT_DIRECT_H
 
@@ -64,8 +66,9 @@ direct_pair(enum quant_type type, unsigned nt,
 {
 	const struct acts a = { .row = { (const uint8_t *)&x->x },
 	    .ldx = sizeof(*x) };
-	const int halves = direct_apart(type) || few_halves(type);
-	vi xs[2][DIRECT_MOST], by;
+	const int apart = direct_apart(type);
+	const int halves = apart || few_halves(type);
+	vi xs[2][DIRECT_MOST];
 	unsigned h, r, t;
 
 	UNROLL
@@ -75,19 +78,16 @@ direct_pair(enum quant_type type, unsigned nt,
 			xs[h][t] = act_group(&a, t, 4 * h + i);
 	UNROLL
 	for (r = 0; r < MAT_NR; r++) {
-		unpack_pair(type, w, block_at(type, p, r), s, i,
-		    direct_apart(type));
+		unpack_pair(type, w, block_at(type, p, r), s, i, apart);
 		UNROLL
-		for (h = 0; h < 2; h++) {
-			by = direct_apart(type) ? by_twice(w, h, r) :
-			    vi_set(0x00010001);
+		for (h = 0; h < 2; h++)
 			UNROLL
 			for (t = 0; t < nt; t++)
 				direct_add(direct_kind(type), halves ?
 				    &sum[h][t][r] : &sum[0][t][r],
 				    halves ? i : 2 * i + h, halves ? 4 : 8,
-				    w->q[4 * h + i][r], xs[h][t], by);
-		}
+				    w->q[4 * h + i][r], xs[h][t],
+				    apart ? &w->by[h][r] : NULL);
 	}
 }
 

@@ -10,24 +10,32 @@ SIMD vi vi_dot(vi s, vi u, vi i) { return _mm512_dpbusd_epi32(s, u, i); }
 SIMD vi vi_dot(vi s, vi u, vi i) { return _mm256_dpbusd_avx_epi32(s, u, i); }
 #endif
 
+/* Group g of row t, in every lane. */
+SIMD vi
+act_group(const struct acts *a, unsigned t, unsigned g)
+{
+	int32_t v;
+
+	memcpy(&v, act_of(a, t)->q + g * 4, sizeof(v));
+	return vi_set(v);
+}
+
 SIMD void
 mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
     const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
 {
 	unsigned t, r, g;
-	int32_t v;
-	vi xt;
+	vi x;
 
 	(void)kind;		/* all the same to this instruction */
 	UNROLL
 	for (g = 0; g < n; g++) {
 		UNROLL
 		for (t = 0; t < nt; t++) {
-			memcpy(&v, act_of(a, t)->q + (g0 + g) * 4, sizeof(v));
-			xt = vi_set(v);
+			x = act_group(a, t, g0 + g);
 			UNROLL
 			for (r = 0; r < MAT_NR; r++)
-				dot[t][r] = vi_dot(dot[t][r], xt, q[g][r]);
+				dot[t][r] = vi_dot(dot[t][r], x, q[g][r]);
 		}
 	}
 }
@@ -43,9 +51,8 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
     const struct acts *a, unsigned g0, unsigned n)
 {
 	const unsigned in_one = SIMD_VL == 16 ? 4 : 8;
-	vi high[MAT_NR];
+	vi high[MAT_NR], x;
 	unsigned r, g;
-	int32_t v;
 
 	(void)kind;
 	UNROLL
@@ -53,18 +60,42 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 		high[r] = vi_set(0);
 	UNROLL
 	for (g = 0; g < n; g++) {
-		memcpy(&v, act_of(a, 0)->q + (g0 + g) * 4, sizeof(v));
+		x = act_group(a, 0, g0 + g);
 		UNROLL
 		for (r = 0; r < MAT_NR; r++)
 			if (g < in_one)
-				dot[0][r] = vi_dot(dot[0][r], q[g][r],
-				    vi_set(v));
+				dot[0][r] = vi_dot(dot[0][r], q[g][r], x);
 			else
-				high[r] = vi_dot(high[r], q[g][r], vi_set(v));
+				high[r] = vi_dot(high[r], q[g][r], x);
 	}
 	UNROLL
 	for (r = 0; r < MAT_NR && n > in_one; r++)
 		dot[0][r] = vi_add(dot[0][r], high[r]);
 }
+
+/* With 16 registers, for mat_direct.h: the sum, and of one that is multiplied
+ * the products so far, which fit into 16 bits (|q| <= 15 of 16 columns). */
+#ifndef __AVX512VNNI__
+#define MAT_DIRECT
+
+struct direct_sum {
+	vi dot, apart;
+};
+
+SIMD void
+direct_add(enum dot_kind kind, struct direct_sum *s, unsigned j, unsigned n,
+    vi q, vi x, const vi *by)
+{
+	if (kind == DOT_128)
+		q = vi_xor(q, vi_set((int32_t)0x80808080));
+	if (by == NULL) {
+		s->dot = vi_dot(s->dot, q, x);
+		return;
+	}
+	s->apart = vi_dot(j == 0 ? vi_set(0) : s->apart, q, x);
+	if (j + 1 == n)
+		s->dot = vi_add(s->dot, vi_madd16(s->apart, *by));
+}
+#endif
 
 #endif
