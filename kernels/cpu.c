@@ -44,9 +44,9 @@ xcr0(void)
 /* What no feature bit says of AMD's cores: how memory is asked best; that
  * vdpbf16ps begins as often as vfmadd does (measured on Zen 4 and Zen 5; half as
  * often on an Intel); and that vscalefps goes where additions go, beside as many
- * products as there may be (measured on Zen 5 alone).  Zen 5 is AMD's family
- * 1Ah, its base number 15 and the rest in bits 20 to 27; Zen 4 is the first one
- * with AVX-512, and has it with BF16. */
+ * products as there may be (measured on a Zen 5 of model 2).  Zen 5 is AMD's
+ * family 1Ah, its base number 15 and the rest in bits 20 to 27; Zen 4 is the
+ * first one with AVX-512, and has it with BF16. */
 static uint32_t
 core_flags(int has512)
 {

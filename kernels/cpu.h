@@ -14,10 +14,10 @@ enum cpu_flag {
 	CPU_DOTPROD = 1u << 9,
 	CPU_I8MM = 1u << 10,
 	CPU_ARM_BF16 = 1u << 11,
-	CPU_QUICK_BF16 = 1u << 15,	/* AVX512_BF16's dot products begin as
-					 * often as products of floats */
 	CPU_QUICK_SCALEF = 1u << 14,	/* AVX-512's products with powers of
 					 * two take no other product's place */
+	CPU_QUICK_BF16 = 1u << 15,	/* AVX512_BF16's dot products begin as
+					 * often as products of floats */
 	/* How few rows' weights are asked for (mat_reading.h), AMD's cores: */
 	CPU_ASK_ONCE = 1u << 16,	/* before Zen 4: as on Zen 3 */
 	CPU_FOLLOWS = 1u << 17,		/* Zen 4 */

@@ -13,8 +13,8 @@
  *	MAT_SQUARE	where defined: dot and the sums of tiles lie as in
  *			mat_square.h
  *	MAT_POWERS	where defined: only types whose scales are powers of
- *			two, by vf_by_power() instead of a product: the same
- *			sums unless the product is below the normal numbers
+ *			two: y + vf_by_power(d_x * dot, d_w), the same but for
+ *			what is below the normal numbers or above the largest
  *	MAT_SPLIT	where defined: 8; mat_arrange() makes two bytes of a
  *			weight of DOT_128, the second in q[g + 8]
  *
@@ -25,7 +25,8 @@
  *			added to signed q, or 0; it is mat_dot for one row, q
  *			unsigned but for DOT_128 without ONE_FLIP, activations
  *			signed
- *	MAT_DIRECT	where defined: one row and two go as in mat_direct.h
+ *	MAT_DIRECT	where defined: up to so many rows (two at most) go as
+ *			in mat_direct.h
  *
  * Per block of 32 columns, ascending, for each element of y:
  *
@@ -111,6 +112,16 @@ SIMD const struct act_q8 *
 act_of(const struct acts *a, unsigned t)
 {
 	return (const void *)(a->row[t / 3] + t % 3 * a->ldx);
+}
+
+/* Group g of row t, in every lane. */
+SIMD vi
+act_group(const struct acts *a, unsigned t, unsigned g)
+{
+	int32_t v;
+
+	memcpy(&v, act_of(a, t)->q + g * 4, sizeof(v));
+	return vi_set(v);
 }
 
 #include MAT_ISA
@@ -226,6 +237,9 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
 	}
 }
 
+#ifndef MAT_DIRECT
+#define MAT_DIRECT	0
+#endif
 #include "mat_reading.h"
 #include "mat_tile.h"
 #include "mat_few.h"

@@ -17,16 +17,6 @@
 #define IN_ORDER(v)	__asm__("" : "+x"(v))
 #endif
 
-/* Four activations, for all rows of a vector. */
-SIMD vi
-act_group(const struct acts *a, unsigned t, unsigned g)
-{
-	int32_t v;
-
-	memcpy(&v, act_of(a, t)->q + g * 4, sizeof(v));
-	return vi_set(v);
-}
-
 /* Groups of products that fit into 16 bits: 255 * |q| * 2 each. */
 SIMD unsigned
 groups_in_16(enum dot_kind kind)
@@ -208,7 +198,7 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 }
 
 /* For mat_direct.h: pairs in 16 bits, and what they have been widened to. */
-#define MAT_DIRECT
+#define MAT_DIRECT	2
 
 struct direct_sum {
 	vi dot, pairs;
@@ -222,7 +212,7 @@ direct_add(enum dot_kind kind, struct direct_sum *s, unsigned j, unsigned n,
 	const unsigned in16 = MIN(one_groups_in_16(kind), n);
 	const vi p = one_pairs(kind, q, x);
 	const vi both = by == NULL ? vi_set(0x00010001) :
-	    vi_or(*by, vi_shl(*by, 16));
+	    by_twice(*by);
 
 	s->pairs = j % in16 == 0 ? p : _mm256_add_epi16(s->pairs, p);
 	IN_ORDER(s->pairs);

@@ -17,7 +17,7 @@
 
 #if defined(SIMD_VL) && defined(MAT_SUFFIX)
 
-#ifndef MAT_DIRECT
+#if MAT_DIRECT == 0
 enum { DIRECT_MOST = 1 };		/* rows */
 
 SIMD void
@@ -28,10 +28,10 @@ mat_direct(enum quant_type type, const struct mat_call *c,
 	mat_few(type, c, x, nt, col, nblocks, npanels);
 }
 #else
-enum { DIRECT_MOST = 2 };
+enum { DIRECT_MOST = MAT_DIRECT };
 
-/* Scales of 16 columns stay apart, and are multiplied with where sums leave 16
- * bits, which takes nothing more than leaving them.  (Q3_K's are so in
+/* Scales of 16 columns stay apart, and multiply sums: on AVX2 where these leave
+ * 16 bits, which takes nothing more than leaving them.  (Q3_K's are so in
  * few_prepare(), too, which leaves ACT_MAGIC out of what they multiply.) */
 SIMD int
 direct_apart(enum quant_type type)
@@ -86,8 +86,8 @@ direct_pair(enum quant_type type, unsigned nt,
 				direct_add(direct_kind(type), halves ?
 				    &sum[h][t][r] : &sum[0][t][r],
 				    halves ? i : 2 * i + h, halves ? 4 : 8,
-				    w->q[4 * h + i][r], xs[h][t],
-				    apart ? &w->by[h][r] : NULL);
+				    few_flip(type, w->q[4 * h + i][r]),
+				    xs[h][t], apart ? &w->by[h][r] : NULL);
 	}
 }
 
@@ -111,12 +111,13 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 	const struct mat_traits tr = few_traits(type);
 	const struct acts a = { .row = { (const uint8_t *)&x->x },
 	    .ldx = sizeof(*x) };
+	const int apart = direct_apart(type);
 	struct direct_sum sum[2][DIRECT_MOST][MAT_NR];
 	vi dot[2][DIRECT_MOST][MAT_NR];
 	struct mat_block w;
 	unsigned h, i, r, t;
 
-	if (direct_apart(type))
+	if (apart)
 		direct_scales(type, &w, sup, p, s);
 	UNROLL
 	for (h = 0; h < 2; h++)
@@ -125,20 +126,26 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 			UNROLL
 			for (r = 0; r < MAT_NR; r++)
 				sum[h][t][r] = (struct direct_sum){
-				    .dot = direct_start(type, &w, x + t, h,
-				    r) };
+				    .dot = apart ? vi_set(0) :
+				    direct_start(type, &w, x + t, h, r) };
 	UNROLL
 	for (i = 0; i < 4; i++)
 		direct_pair(type, nt, sum, &w, p, s, i, x);
-	if (!direct_apart(type))	/* not sooner: they take registers */
+	if (!apart)	/* not sooner: they take registers */
 		direct_scales(type, &w, sup, p, s);
 	UNROLL
 	for (t = 0; t < nt; t++)
 		UNROLL
 		for (r = 0; r < MAT_NR; r++) {
-			dot[0][t][r] = sum[0][t][r].dot;
-			dot[1][t][r] = sum[1][t][r].dot;
-			if (direct_apart(type))
+			UNROLL
+			for (h = 0; h < 2; h++) {
+				dot[h][t][r] = sum[h][t][r].dot;
+				if (apart)	/* nor this */
+					dot[h][t][r] = vi_add(dot[h][t][r],
+					    direct_start(type, &w, x + t, h,
+					    r));
+			}
+			if (apart)
 				dot[0][t][r] = vi_add(dot[0][t][r],
 				    dot[1][t][r]);
 		}

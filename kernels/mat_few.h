@@ -78,6 +78,14 @@ few_prepare(enum quant_type type, struct few_act *ret, uint32_t step,
 	}
 }
 
+/* q as mat_dot_one wants it. */
+SIMD vi
+few_flip(enum quant_type type, vi q)
+{
+	return few_traits(type).dot == DOT_128 && ONE_FLIP != 0 ?
+	    vi_xor(q, vi_set((int32_t)0x80808080)) : q;
+}
+
 /* Sub-block s of the panel's block at p, as mat_dot_one wants it. */
 SIMD void
 few_unpack(enum quant_type type, struct mat_block *w,
@@ -88,12 +96,9 @@ few_unpack(enum quant_type type, struct mat_block *w,
 	UNROLL
 	for (r = 0; r < MAT_NR; r++) {
 		unpack_columns(type, w, sup, p, r, s, few_apart(type));
-		if (few_traits(type).dot != DOT_128 || ONE_FLIP == 0)
-			continue;
 		UNROLL
 		for (g = 0; g < 8; g++)
-			w->q[g][r] = vi_xor(w->q[g][r], vi_set(
-			    (int32_t)0x80808080));
+			w->q[g][r] = few_flip(type, w->q[g][r]);
 	}
 }
 

@@ -19,9 +19,9 @@ groups_in_16(enum dot_kind kind)
 	    kind == DOT_31 || kind == DOT_32 ? 4 : 2;
 }
 
-/* Four activations, for all rows of a vector; 16 are loaded at once. */
+/* act_group() as bytes; 16 are loaded at once. */
 SIMD int8x16_t
-act_group(const struct acts *a, unsigned t, unsigned g)
+act_bytes_of(const struct acts *a, unsigned t, unsigned g)
 {
 	vi x = vi_load(act_of(a, t)->q + g / 4 * 16);
 
@@ -58,7 +58,7 @@ sums16_of(struct sums16 s[MAT_NT][MAT_NR], const vi q[][MAT_NR],
 	for (i = 0; i < n; i++) {
 		UNROLL
 		for (t = t0; t < t1; t++) {
-			int8x16_t x = act_group(a, t, g + i);
+			int8x16_t x = act_bytes_of(a, t, g + i);
 
 			UNROLL
 			for (r = 0; r < MAT_NR; r++)
@@ -81,8 +81,8 @@ mat_dot_128(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
 	for (g = 0; g < n; g += 2) {
 		UNROLL
 		for (t = 0; t < nt; t++) {
-			int8x16_t x0 = act_group(a, t, g0 + g);
-			int8x16_t x1 = act_group(a, t, g0 + g + 1);
+			int8x16_t x0 = act_bytes_of(a, t, g0 + g);
+			int8x16_t x1 = act_bytes_of(a, t, g0 + g + 1);
 
 			UNROLL
 			for (r = 0; r < MAT_NR; r++) {

@@ -74,22 +74,6 @@ reading_is_plain(enum quant_type type)
 	return type == QUANT_Q4_0 || type == QUANT_Q4_1 || type == QUANT_Q8_0;
 }
 
-/* Do blocks of 256 columns go through as a whole, as those of one row and two do
- * in mat_direct.h?  Such a run is 1.3 to 3.3 KiB of a panel of 16: what is asked
- * for has to lie behind it.  (Zen 5 read so, 1024 and 2048 bytes ahead: Q6_K
- * 18.7, Q4_K 28.8; 2048 and 4096: 30.9, 34.3.) */
-static inline int
-reading_is_whole(enum quant_type type, uint32_t m)
-{
-#ifdef MAT_DIRECT
-	return pack_geometry(type).block > 32 && m <= 2;
-#else
-	(void)type;
-	(void)m;
-	return 0;
-#endif
-}
-
 /* More rows than these do not wait for memory: panels side by side share each
  * load of activations, which saves up to 13 % (Zen 5, 8 and 16 rows). */
 enum { READER_ONE_ROWS = 5 };
@@ -98,7 +82,11 @@ static inline const struct reading *
 reading_for(enum reader core, enum quant_type type, uint32_t m)
 {
 	/* Blocks of 256 columns are more work a byte: Zen 4's second requests
-	 * come in the way of it, Zen 5 has to ask sooner. */
+	 * come in the way of it, Zen 5 has to ask sooner.  In mat_direct.h they
+	 * go through as a whole, 1.3 to 3.3 KiB of a panel of 16 rows, and the
+	 * second request has to lie behind that (one row on Zen 5 that reads
+	 * and computes so, AVX2: Q6_K 18.7 and Q4_K 28.8 with the first pair,
+	 * 30.9 and 34.3 with the second). */
 	const int by256 = pack_geometry(type).block > 32;
 	static const struct reading several[] = {
 	    { FEW_STREAMS, 1024, 2048, 0 }, { FEW_STREAMS, 2048, 4096, 0 } },
@@ -117,7 +105,7 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	case READER_ONE:
 		return m > READER_ONE_ROWS ? &asked_once : &one[by256];
 	default:
-		return &several[reading_is_whole(type, m)];
+		return &several[by256 && m <= MAT_DIRECT];
 	}
 }
 

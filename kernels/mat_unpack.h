@@ -249,11 +249,11 @@ unpack_scales(enum quant_type type, struct mat_block *c,
 	}
 }
 
-/* The second factors in both halves of a word. */
+/* A factor in both halves of a word. */
 SIMD vi
-by_twice(const struct mat_block *c, unsigned h, uint32_t r)
+by_twice(vi by)
 {
-	return vi_or(c->by[h][r], vi_shl(c->by[h][r], 16));
+	return vi_or(by, vi_shl(by, 16));
 }
 
 /* Groups i and i + 4 of sub-block s of a vector, i < 4; with c->by in their
@@ -296,15 +296,15 @@ unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
 		if (apart)
 			break;
 		lo = bytes_times(vi_sub8(lo, vi_set(0x04040404)),
-		    by_twice(c, 0, at.r));
+		    by_twice(c->by[0][at.r]));
 		hi = bytes_times(vi_sub8(hi, vi_set(0x04040404)),
-		    by_twice(c, 1, at.r));
+		    by_twice(c->by[1][at.r]));
 		break;
 	case QUANT_Q2_K:
 		if (apart)
 			break;
-		lo = vi_mul16(lo, by_twice(c, 0, at.r));
-		hi = vi_mul16(hi, by_twice(c, 1, at.r));
+		lo = vi_mul16(lo, by_twice(c->by[0][at.r]));
+		hi = vi_mul16(hi, by_twice(c->by[1][at.r]));
 		break;
 	case QUANT_Q6_K:
 		lo = vi_or(lo, bit_pair(word(at, first + 4), i, 4));

@@ -10,16 +10,6 @@ SIMD vi vi_dot(vi s, vi u, vi i) { return _mm512_dpbusd_epi32(s, u, i); }
 SIMD vi vi_dot(vi s, vi u, vi i) { return _mm256_dpbusd_avx_epi32(s, u, i); }
 #endif
 
-/* Group g of row t, in every lane. */
-SIMD vi
-act_group(const struct acts *a, unsigned t, unsigned g)
-{
-	int32_t v;
-
-	memcpy(&v, act_of(a, t)->q + g * 4, sizeof(v));
-	return vi_set(v);
-}
-
 SIMD void
 mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
     const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
@@ -75,8 +65,8 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 
 /* With 16 registers, for mat_direct.h: the sum, and of one that is multiplied
  * the products so far, which fit into 16 bits (|q| <= 15 of 16 columns). */
-#ifndef __AVX512VNNI__
-#define MAT_DIRECT
+#if SIMD_NREGS == 16
+#define MAT_DIRECT	2
 
 struct direct_sum {
 	vi dot, apart;
@@ -86,8 +76,7 @@ SIMD void
 direct_add(enum dot_kind kind, struct direct_sum *s, unsigned j, unsigned n,
     vi q, vi x, const vi *by)
 {
-	if (kind == DOT_128)
-		q = vi_xor(q, vi_set((int32_t)0x80808080));
+	(void)kind;
 	if (by == NULL) {
 		s->dot = vi_dot(s->dot, q, x);
 		return;

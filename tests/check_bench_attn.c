@@ -47,8 +47,7 @@ PEAK(peak_avx512, "avx512f", __m512, 16, _mm512_set1_ps, _mm512_fmadd_ps, 12)
 static double
 peak_flops(const struct kernels *k)
 {
-	return strncmp(k->name, "avx512", 6) == 0 ?
-	    peak_avx512() : peak_avx2();
+	return strcmp(k->name, "avx512") == 0 ? peak_avx512() : peak_avx2();
 }
 #else
 static double

@@ -302,7 +302,7 @@ mm_open(const struct kernels *ref, const struct kernels *table, uint32_t type,
 	t.bias = guard_alloc(n * sizeof(float));
 	t.w.data = t.packed;
 	fill_rows(t.src, type, n * t.row_bytes, in);
-	fill_floats(t.bias, n, IN_RANDOM);
+	fill_floats(t.bias, n, in == IN_TINY ? IN_ZERO : IN_RANDOM);
 	for (i = 0; i < nrows; i++) {
 		row = t.x + i * t.ldx_bytes;
 		fill_floats(x, kk, in);
@@ -393,4 +393,6 @@ check_mat(const struct kernels *ref, const struct kernels *table,
 	check_mm(ref, table, type, 33, 256, is_ref ? 20 : 150, IN_RANDOM);
 	if (type == QUANT_Q4_0 && !is_ref)
 		check_mm(ref, table, type, 4150, 768, 16, IN_RANDOM);
+	if (type == QUANT_MXFP4)
+		check_mm(ref, table, type, 33, 288, nrows, IN_TINY);
 }

@@ -59,8 +59,8 @@ guard_free(void *p, size_t n)
 	munmap((uint8_t *)p + n - size, size + page);
 }
 
-const char *const input_name[IN_N] = { "random", "extreme", "pinned", "zero",
-    "any" };
+const char *const input_name[] = { "random", "extreme", "pinned", "zero",
+    "any", "tiny" };
 
 float
 input_float(enum input in, float max)
@@ -73,6 +73,8 @@ input_float(enum input in, float max)
 		return rand_below(2) ? max : -max;
 	case IN_PINNED:
 		return -max;
+	case IN_TINY:
+		return rand_float(0x1p-6f);
 	default:
 		return 0;
 	}
@@ -116,7 +118,7 @@ input_exponent(enum input in)
 		return 184;
 	if (in == IN_RANDOM && rand_below(8) > 0)
 		return (uint8_t)(112 + rand_below(32));
-	return extremes[rand_below(in == IN_RANDOM ? 3 : 4)];
+	return extremes[rand_below(in == IN_RANDOM || in == IN_TINY ? 3 : 4)];
 }
 
 static void
@@ -128,7 +130,7 @@ fill_bytes(uint8_t *p, size_t n, size_t i, enum input in)
 	const uint32_t any = rand_below(512);
 
 	for (j = 0; j < n; j++)
-		if (in == IN_RANDOM || in == IN_ANY)
+		if (in == IN_RANDOM || in == IN_ANY || in == IN_TINY)
 			p[j] = (uint8_t)rand_below(256);
 		else if (in == IN_PINNED)
 			p[j] = blocks[i].type == QUANT_Q8_0 && any < 256 ?

@@ -16,9 +16,11 @@ void *guard_alloc(size_t n);
 void guard_free(void *p, size_t n);
 
 /* IN_ANY: weights of any bytes, scales of Inf and NaN among them; floats as
- * IN_RANDOM. */
-enum input { IN_RANDOM, IN_EXTREME, IN_PINNED, IN_ZERO, IN_ANY, IN_N };
-extern const char *const input_name[IN_N];
+ * IN_RANDOM.  Beyond IN_N, for MXFP4 alone: IN_TINY, products of both are below
+ * the normal numbers. */
+enum input { IN_RANDOM, IN_EXTREME, IN_PINNED, IN_ZERO, IN_ANY, IN_N,
+	IN_TINY = IN_N };
+extern const char *const input_name[];
 
 /* max is what an extreme element may be: products of two and their sums must
  * stay finite. */
