@@ -211,8 +211,7 @@ direct_add(enum dot_kind kind, struct direct_sum *s, unsigned j, unsigned n,
 {
 	const unsigned in16 = MIN(one_groups_in_16(kind), n);
 	const vi p = one_pairs(kind, q, x);
-	const vi both = by == NULL ? vi_set(0x00010001) :
-	    by_twice(*by);
+	const vi both = by == NULL ? vi_set(0x00010001) : by_twice(*by);
 
 	s->pairs = j % in16 == 0 ? p : _mm256_add_epi16(s->pairs, p);
 	IN_ORDER(s->pairs);

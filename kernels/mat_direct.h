@@ -17,9 +17,9 @@
 
 #if defined(SIMD_VL) && defined(MAT_SUFFIX)
 
-#if MAT_DIRECT == 0
-enum { DIRECT_MOST = 1 };		/* rows */
+enum { DIRECT_MOST = MAX(MAT_DIRECT, 1) };	/* rows */
 
+#if MAT_DIRECT == 0
 SIMD void
 mat_direct(enum quant_type type, const struct mat_call *c,
     const struct few_act *x, unsigned nt, uint32_t col, uint32_t nblocks,
@@ -28,8 +28,6 @@ mat_direct(enum quant_type type, const struct mat_call *c,
 	mat_few(type, c, x, nt, col, nblocks, npanels);
 }
 #else
-enum { DIRECT_MOST = MAT_DIRECT };
-
 /* Scales of 16 columns stay apart, and multiply sums: on AVX2 where these leave
  * 16 bits, which takes nothing more than leaving them.  (Q3_K's are so in
  * few_prepare(), too, which leaves ACT_MAGIC out of what they multiply.) */
@@ -140,7 +138,7 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 			UNROLL
 			for (h = 0; h < 2; h++) {
 				dot[h][t][r] = sum[h][t][r].dot;
-				if (apart)	/* nor this */
+				if (apart)	/* not sooner, either */
 					dot[h][t][r] = vi_add(dot[h][t][r],
 					    direct_start(type, &w, x + t, h,
 					    r));
