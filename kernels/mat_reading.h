@@ -28,7 +28,10 @@ enum { FEW_STREAMS = 4 };	/* at most */
 enum reader {
 	/* The default, by Intel's cores, which answer several streams faster
 	 * than one: of 17.5, one stream gave 12, four 15.8, and asked for twice
-	 * 17.5. */
+	 * 17.5.  Later ones (AVX512_FP16) take two best as long as a word of
+	 * weights is little work, of 19.7 (Q4_0, Q8_0, Q6_K): one 15.7, 17.0,
+	 * 15.4, two 17.9, 18.6, 17.0, four 16.5, 15.8, 15.5; else four (Q2_K
+	 * 13.4 and 14.2, IQ4_XS 17.0 and 17.6). */
 	READER_SEVERAL,
 	/* So does Zen 3, but asked once: of 22 (Q4_0), one stream gave 14.3,
 	 * four 17.5, and asked for twice 16.4.  Where a word of weights is more
@@ -67,6 +70,15 @@ reading_is_light(enum quant_type type, uint32_t m)
 	return m == 1 ? type != QUANT_IQ4_XS : m == 2 && type == QUANT_Q8_0;
 }
 
+/* Would two streams keep a core that answers several waiting?  With AVX-512 it
+ * has the time for two rows, and of Q8_0 for four. */
+static inline int
+reading_is_slow(enum quant_type type, uint32_t m)
+{
+	return type == QUANT_Q2_K || type == QUANT_Q3_K ||
+	    type == QUANT_IQ4_XS || m > (type == QUANT_Q8_0 ? 4 : 2);
+}
+
 /* Nothing but nibbles or bytes. */
 static inline int
 reading_is_plain(enum quant_type type)
@@ -84,12 +96,14 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	/* Blocks of 256 columns are more work a byte: Zen 4's second requests
 	 * come in the way of it, Zen 5 has to ask sooner.  In mat_direct.h they
 	 * go through as a whole, 1.3 to 3.3 KiB of a panel of 16 rows, and the
-	 * second request has to lie behind that (one row on Zen 5 that reads
-	 * and computes so, AVX2: Q6_K 18.7 and Q4_K 28.8 with the first pair,
-	 * 30.9 and 34.3 with the second). */
+	 * second request has to lie behind that (one row, AVX2, Q4_K and Q6_K:
+	 * on an Intel core of 19.7, 14.4 and 14.1 of four streams, 15.6 and
+	 * 15.1 of two, 16.3 and 15.7 half as far again; on Zen 5 that reads so
+	 * 28.8 and 18.7 of four, 34.3 and 30.9 twice as far). */
 	const int by256 = pack_geometry(type).block > 32;
 	static const struct reading several[] = {
-	    { FEW_STREAMS, 1024, 2048, 0 }, { FEW_STREAMS, 2048, 4096, 0 } },
+	    { 2, 1024, 2048, 0 }, { FEW_STREAMS, 1024, 2048, 0 } },
+	    several_256 = { 2, 1536, 3072, 0 },
 	    asked_once = { FEW_STREAMS, 1536, 0, 0 },
 	    one_once = { 1, 3072, 0, 0 },
 	    followed[] = { { 1, 0, 1536, 0 }, { 1, 0, 0, 0 } },
@@ -105,7 +119,8 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	case READER_ONE:
 		return m > READER_ONE_ROWS ? &asked_once : &one[by256];
 	default:
-		return &several[by256 && m <= MAT_DIRECT];
+		return by256 && m <= MAT_DIRECT ? &several_256 :
+		    &several[reading_is_slow(type, m)];
 	}
 }
 
