@@ -142,7 +142,7 @@ mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 /* A chunk of a panel, columns from col on, times nt rows.  sums (nt x PANEL)
  * holds y between chunks; the bias comes last.  The next tile's activations are
  * asked for on the way, what this one writes and the next one adds to before: 4
- * and 3 % of the time. */
+ * and 3 % of the time of a core that wants to be asked. */
 SIMD void
 mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
     const struct mat_block *w, const struct mat_call *c, float *sums,
@@ -164,7 +164,8 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 		for (r = 0; r < MAT_NR; r++) {
 			acc[t][r] = col == 0 ? vf_zero() :
 			    vf_load(before + t * ldb + r * SIMD_VL);
-			if (r * SIMD_VL * sizeof(float) % CACHELINE != 0)
+			if (!c->asks ||
+			    r * SIMD_VL * sizeof(float) % CACHELINE != 0)
 				continue;
 			prefetch(before + (nt + t) * ldb + r * SIMD_VL);
 			if (last)
@@ -174,6 +175,8 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 	for (b = 0; b < nblocks; b++, acts_next(&a), acts_next(&next)) {
 		ask_ahead(c->ahead, b, c->nahead);
 		mat_step(kind, scale, nt, acc, w + b, &a);
+		if (!c->asks)
+			continue;
 		UNROLL
 		for (t = 0; t < nt; t++)
 			prefetch(act_of(&next, t));
