@@ -20,7 +20,8 @@
  *
  * and MAT_ISA then
  *
- *	FEW_MOST	rows up to which mat_few.h or mat_direct.h does them
+ *	FEW_MOST	rows up to which mat_few.h or mat_direct.h does them,
+ *			where mat_reading.h does not want fewer
  *	ONE_FLIP	128 if mat_dot_one(kind, dot, q, a, g0, n) wants that
  *			added to signed q, or 0; it is mat_dot for one row, q
  *			unsigned but for DOT_128 without ONE_FLIP, activations
@@ -73,6 +74,9 @@ struct mat_call {
 	int asks;		/* which is to be asked for */
 	const uint8_t *ahead;	/* weights to be asked for on the way, */
 	uint32_t nahead;	/* so many cache lines with each block */
+	uint32_t few;		/* so many rows are few: mat_rows() */
+	uint32_t unpack_part;	/* of what is asked for: 1 / unpack_part
+				 * while unpacking */
 	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
 				 * sums of those before */
 };
@@ -393,7 +397,7 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 /* A panel times up to MAT_ROWS rows, a chunk of columns at a time: sums between
  * chunks stay close together.  The next chunk comes from memory meanwhile, which
  * with few rows takes as long as the work: a core has only so many requests under
- * way, so that a few are made with each block, half of them while unpacking. */
+ * way, so that a few are made with each block, some of them while unpacking. */
 static void
 mat_panel(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m)
@@ -415,7 +419,7 @@ mat_panel(const struct mat_impl *im, enum quant_type type,
 		nblocks = (end - col) / 32;
 		lines = (uint32_t)DIV_UP(PANEL * quant_row_bytes(type,
 		    end - col), CACHELINE);
-		nahead = DIV_UP(lines, 2 * nblocks);
+		nahead = DIV_UP(lines, c->unpack_part * nblocks);
 		im->unpack(w, packed, nblocks, next, nahead);
 		part.ahead = next + nblocks * nahead * CACHELINE;
 		lines -= MIN(lines, nblocks * nahead);
@@ -440,7 +444,7 @@ static void
 mat_group(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m, uint32_t npanels)
 {
-	if (m <= FEW_MOST)
+	if (m <= c->few)
 		mat_rows(im, type, c, m, npanels);
 	else
 		mat_panel(im, type, c, m);
@@ -475,20 +479,21 @@ mat_partial(const struct mat_impl *im, enum quant_type type,
  * what lies before them is then in y, which is written once for each such
  * part. */
 static inline uint32_t
-mat_columns(uint32_t m, uint32_t k)
+mat_columns(const struct mat_call *c, uint32_t m)
 {
 	uint64_t chunk_bytes = CHUNK_BLOCKS * sizeof(struct act_q8) * m;
 
-	return m <= FEW_MOST ? k : MIN(MAX(MAT_L2 / chunk_bytes, 1) * CHUNK, k);
+	return m <= c->few ? c->k :
+	    MIN(MAX(MAT_L2 / chunk_bytes, 1) * CHUNK, c->k);
 }
 
 /* Panels that a group of rows goes through together, of n floats of a row: so
  * many that the sums of few rows stay in L2 from one part of their columns to
  * the next. */
 static inline uint32_t
-mat_together(uint32_t m, uint32_t n)
+mat_together(const struct mat_call *c, uint32_t m, uint32_t n)
 {
-	return m > FEW_MOST ? 1 : MAX(MIN(n, FEW_SUMS / m) / PANEL, 1);
+	return m > c->few ? 1 : MAX(MIN(n, FEW_SUMS / m) / PANEL, 1);
 }
 
 /* Panels [n0, n1) of w times a group of rows. */
@@ -505,7 +510,7 @@ mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
 		c.y = group->y + j;
 		c.w = group->w + j * row_bytes;
 		c.bias = group->bias ? group->bias + j : NULL;
-		npanels = mat_together(m, n1 - j);
+		npanels = mat_together(&c, m, n1 - j);
 		if (n1 - j >= PANEL) {
 			mat_group(im, w->type, &c, m, npanels);
 		} else if (c.k0 == 0) {
@@ -523,13 +528,15 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
 	    .reading = reading_for(core, w->type, m),
-	    .asks = reading_asks_for_tiles(core) };
+	    .asks = reading_asks_for_tiles(core),
+	    .few = MIN(reading_few_rows(core), FEW_MOST),
+	    .unpack_part = reading_unpack_part(core) };
 	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
 
 	for (i = 0; i < ngroups; i++) {
 		rows = even_part(m, ngroups, i);
 		for (c.k0 = 0; c.k0 < c.k; c.k0 = c.k1) {
-			c.k1 = MIN(c.k - c.k0, mat_columns(rows, c.k)) + c.k0;
+			c.k1 = MIN(c.k - c.k0, mat_columns(&c, rows)) + c.k0;
 			mat_panels(&c, w, rows, n0, n1);
 		}
 		c.x = act_row(c.x, rows * c.ldx);
