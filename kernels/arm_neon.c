@@ -21,7 +21,7 @@ kernels_init_neon(struct kernels *k, uint32_t cpu_flags)
 {
 	k->name = "neon";
 	mat_init(k, cpu_flags);
-	dense_init(k);
+	dense_init(k, cpu_flags);
 	rows_init(k);
 	attn_init(k);
 }

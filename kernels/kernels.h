@@ -238,7 +238,7 @@ void kernels_init_avx2(struct kernels *k, uint32_t cpu_flags);
 void kernels_init_avxvnni(struct kernels *k, uint32_t cpu_flags);
 void kernels_init_avx512(struct kernels *k, uint32_t cpu_flags);
 void kernels_init_avx512_scalef(struct kernels *k, uint32_t cpu_flags);
-void kernels_init_avx512_bf16(struct kernels *k);
+void kernels_init_avx512_bf16(struct kernels *k, uint32_t cpu_flags);
 void kernels_init_neon(struct kernels *k, uint32_t cpu_flags);
 void kernels_init_dotprod(struct kernels *k, uint32_t cpu_flags);
 void kernels_init_i8mm(struct kernels *k, uint32_t cpu_flags);

@@ -242,9 +242,6 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
 	}
 }
 
-#ifndef MAT_DIRECT
-#define MAT_DIRECT	0
-#endif
 #include "mat_reading.h"
 #include "mat_tile.h"
 #include "mat_few.h"

@@ -17,6 +17,7 @@
 
 #include <string.h>
 
+#include "mat_reading.h"
 #include "simd.h"
 
 #if defined(SIMD_VL) && defined(MAT_SUFFIX)
@@ -68,6 +69,7 @@ dense_add(vf w, vf x, vf sum)
 
 /* Of one panel; columns are words. */
 struct dense_call {
+	const struct reading *reading;	/* of one row */
 	float *y;		/* first row, the panel's first column */
 	uint64_t ldy;
 	const float *x;		/* first row */
@@ -111,12 +113,29 @@ dense_at(uint32_t r, uint32_t i, uint32_t size)
 	    i % DENSE_WORD) * size;
 }
 
+/* The lines of a column of one row. */
+SIMD void
+dense_ask(const struct reading *rd, const uint8_t *w, uint32_t nbytes)
+{
+	unsigned i;
+
+	UNROLL
+	for (i = 0; i < nbytes / CACHELINE; i++) {
+		prefetch(w + rd->near + i * CACHELINE);
+		if (rd->far > 0)
+			prefetch_l2(w + rd->far + i * CACHELINE);
+	}
+}
+
 /* ncols columns of w times nt rows of x, onto acc. */
 SIMD void
 dense_step(enum dense_kind kind, unsigned nt, vf acc[DENSE_NT][DENSE_NR],
-    const uint8_t *w, const float *x, uint64_t ldx, uint32_t ncols)
+    const uint8_t *w, const struct dense_call *c, const float *x,
+    uint32_t ncols)
 {
 	const uint32_t size = dense_size(kind);
+	const struct reading rd = *c->reading;
+	const uint64_t ldx = c->ldx;
 	unsigned t, r;
 	uint32_t i;
 
@@ -124,9 +143,7 @@ dense_step(enum dense_kind kind, unsigned nt, vf acc[DENSE_NT][DENSE_NR],
 		vf wi[DENSE_NR];
 
 		if (nt == 1)
-			UNROLL
-			for (r = 0; r < DENSE_PANEL * size / CACHELINE; r++)
-				prefetch(w + 4096 + r * CACHELINE);
+			dense_ask(&rd, w, DENSE_PANEL * size);
 		UNROLL
 		for (r = 0; r < DENSE_NR; r++)
 			wi[r] = dense_load(kind, w + r * SIMD_VL * size);
@@ -159,7 +176,7 @@ dense_tile(enum dense_kind kind, unsigned nt, const uint8_t *w,
 		for (r = 0; r < DENSE_NR; r++)
 			acc[t][r] = col == 0 ? vf_zero() :
 			    vf_load(sums + t * DENSE_PANEL + r * SIMD_VL);
-	dense_step(kind, nt, acc, w, c->x + col, c->ldx, ncols);
+	dense_step(kind, nt, acc, w, c, c->x + col, ncols);
 	if (last && c->bias != NULL)
 		UNROLL
 		for (t = 0; t < nt; t++)
@@ -276,12 +293,13 @@ dense_partial(enum dense_kind kind, const struct dense_call *c, uint32_t m,
 }
 
 static void
-matmul_dense(float *y, uint64_t ldy, const void *x, const struct mat *w,
-    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+matmul_dense_by(enum reader core, float *y, uint64_t ldy, const void *x,
+    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
+    uint32_t n1)
 {
 	const enum dense_kind kind = dense_kind(w->type);
-	struct dense_call c = { .ldy = ldy, .x = x,
-	    .k = DIV_UP(w->k, DENSE_WORD) };
+	struct dense_call c = { .reading = reading_dense(core), .ldy = ldy,
+	    .x = x, .k = DIV_UP(w->k, DENSE_WORD) };
 	const uint64_t row_bytes = act_row_bytes(DENSE_ACT, w->k);
 	uint32_t i, j, rows, ngroups = DIV_UP(m, (uint32_t)MAX(MIN(DENSE_L2 /
 	    row_bytes, DENSE_ROWS), DENSE_ROWS_LEAST));
@@ -303,6 +321,18 @@ matmul_dense(float *y, uint64_t ldy, const void *x, const struct mat *w,
 		y += rows * ldy;
 	}
 }
+
+#define DENSE_MATMUL_OF(core)						\
+static void								\
+matmul_dense_##core(float *y, uint64_t ldy, const void *x,		\
+    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,	\
+    uint32_t n1)							\
+{									\
+	matmul_dense_by(core, y, ldy, x, w, bias, m, n0, n1);		\
+}
+#define DENSE_MATMUL_ENTRY(core) [core] = matmul_dense_##core,
+EACH_READER(DENSE_MATMUL_OF)
+static matmul_fn *const dense_matmuls[] = { EACH_READER(DENSE_MATMUL_ENTRY) };
 
 /* Word by word; in pieces of k that keep the panel's part in L1. */
 SIMD void
@@ -379,11 +409,13 @@ DENSE_TYPE(QUANT_F16, f16)
 #define DENSE_KERNEL(T, t)						\
 	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, DENSE_ACT,	\
 	    DENSE_PANEL, packed_bytes_##t, pack_##t, unpack_row_dense,	\
-	    matmul_dense }
+	    matmul }
 
 static void
-dense_init(struct kernels *k)
+dense_init(struct kernels *k, uint32_t cpu_flags)
 {
+	matmul_fn *matmul = dense_matmuls[reader_of(cpu_flags)];
+
 	DENSE_KERNEL(QUANT_BF16, bf16);
 #ifndef DENSE_PAIRS
 	DENSE_KERNEL(QUANT_F32, f32);

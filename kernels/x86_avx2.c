@@ -22,7 +22,7 @@ kernels_init_avx2(struct kernels *k, uint32_t cpu_flags)
 {
 	k->name = "avx2";
 	mat_init(k, cpu_flags);
-	dense_init(k);
+	dense_init(k, cpu_flags);
 	rows_init(k);
 	attn_init(k);
 }

@@ -25,7 +25,7 @@ kernels_init_avx512(struct kernels *k, uint32_t cpu_flags)
 {
 	k->name = "avx512";
 	mat_init(k, cpu_flags);
-	dense_init(k);
+	dense_init(k, cpu_flags);
 	rows_init(k);
 	attn_init(k);
 }

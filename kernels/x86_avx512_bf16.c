@@ -26,9 +26,9 @@ round_bf16(uint16_t *dst, const float *x, uint32_t k)
 }
 
 void
-kernels_init_avx512_bf16(struct kernels *k)
+kernels_init_avx512_bf16(struct kernels *k, uint32_t cpu_flags)
 {
 	k->name = "avx512_bf16";
 	k->round_bf16 = round_bf16;
-	dense_init(k);
+	dense_init(k, cpu_flags);
 }
