@@ -1,5 +1,5 @@
-/* kernels/mat_reading.h - template, a part of mat.h: how memory is asked for
- * weights that few rows need.
+/* kernels/mat_reading.h - template, a part of mat.h and mat_dense.h: how memory
+ * is asked for weights that few rows need, and what tiles do about it.
  * Owns: what was measured of each kind of core, with the variants taking turns
  * in one process, GB/s of one core unless said otherwise. */
 #ifndef KERNELS_MAT_READING_H
@@ -35,7 +35,8 @@ enum reader {
 	 * 17.5.  Later ones (AVX512_FP16) take two best as long as a word of
 	 * weights is little work, of 19.7 (Q4_0, Q8_0, Q6_K): one 15.7, 17.0,
 	 * 15.4, two 17.9, 18.6, 17.0, four 16.5, 15.8, 15.5; else four (Q2_K
-	 * 13.4 and 14.2, IQ4_XS 17.0 and 17.6). */
+	 * 13.4 and 14.2, IQ4_XS 17.0 and 17.6).  Arm's cores, of which none
+	 * has been measured, go with these. */
 	READER_SEVERAL,
 	/* So does Zen 3, but asked once: of 22 (Q4_0), one stream gave 14.3,
 	 * four 17.5, and asked for twice 16.4.  Where a word of weights is more
