@@ -113,20 +113,6 @@ dense_at(uint32_t r, uint32_t i, uint32_t size)
 	    i % DENSE_WORD) * size;
 }
 
-/* The lines of a column of one row. */
-SIMD void
-dense_ask(const struct reading *rd, const uint8_t *w, uint32_t nbytes)
-{
-	unsigned i;
-
-	UNROLL
-	for (i = 0; i < nbytes / CACHELINE; i++) {
-		prefetch(w + rd->near + i * CACHELINE);
-		if (rd->far > 0)
-			prefetch_l2(w + rd->far + i * CACHELINE);
-	}
-}
-
 /* ncols columns of w times nt rows of x, onto acc. */
 SIMD void
 dense_step(enum dense_kind kind, unsigned nt, vf acc[DENSE_NT][DENSE_NR],
@@ -142,8 +128,9 @@ dense_step(enum dense_kind kind, unsigned nt, vf acc[DENSE_NT][DENSE_NR],
 	for (i = 0; i < ncols; i++, w += DENSE_PANEL * size) {
 		vf wi[DENSE_NR];
 
-		if (nt == 1)
-			dense_ask(&rd, w, DENSE_PANEL * size);
+		if (nt == 1 && DENSE_PANEL * size >= CACHELINE)
+			reading_ask(&rd, w + rd.near, w + rd.far,
+			    DENSE_PANEL * size);
 		UNROLL
 		for (r = 0; r < DENSE_NR; r++)
 			wi[r] = dense_load(kind, w + r * SIMD_VL * size);

@@ -170,7 +170,7 @@ direct_block(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 
 	unpack_super(type, &sup, p);
 	for (s = 0; s < nsub; s++, x += nt, at += n) {
-		few_ask(rd, panel + few_ahead(at + rd->near, nbytes, jump),
+		reading_ask(rd, panel + few_ahead(at + rd->near, nbytes, jump),
 		    panel + few_ahead(at + rd->far, nbytes, jump), n);
 		direct_step(type, nt, acc, &sup, p, s, x);
 	}

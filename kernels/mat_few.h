@@ -146,23 +146,6 @@ few_ahead(uint64_t at, uint64_t n, uint64_t jump)
 	return at < n ? at : at + jump;
 }
 
-/* The n bytes of a block, near and far ahead. */
-SIMD void
-few_ask(const struct reading *rd, const uint8_t *near, const uint8_t *far,
-    uint32_t n)
-{
-	uint32_t i;
-
-	if (rd->unkept)
-		for (i = 0; i < n; i += CACHELINE)
-			prefetch_once(near + i);
-	else
-		for (i = 0; i < n; i += CACHELINE)
-			prefetch(near + i);
-	for (i = 0; i < n && rd->far > 0; i += CACHELINE)
-		prefetch_l2(far + i);
-}
-
 /* y as it is before column col, m rows of npanels panels. */
 SIMD void
 few_in(const struct mat_call *c, vf acc[][FEW_MOST][MAT_NR], uint32_t m,
@@ -227,7 +210,7 @@ mat_few(enum quant_type type, const struct mat_call *c,
 			const uint8_t *w = c->w + p * panel;
 			struct mat_block block;
 
-			few_ask(rd, w + near, w + far, n);
+			reading_ask(rd, w + near, w + far, n);
 			few_unpack(type, &block, &sup[p], w + b / nsub * nbytes,
 			    b % nsub);
 			for (t = 0; t < m; t++)
