@@ -362,7 +362,8 @@ static const struct mat_impl mat_impls[QUANT_NTYPES] = {
 };
 
 /* Up to FEW_MOST rows times npanels panels, so many columns at a time that all
- * rows' fit into x, and that no block of 256 is cut. */
+ * rows' fit into x, and that no block of 256 is cut.  The first weights come
+ * while the activations are made ready. */
 static void
 mat_rows(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m, uint32_t npanels)
@@ -373,6 +374,7 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 	struct few_act x[FEW_COLS / 32];	/* (blocks x m) */
 	uint32_t col, nblocks, p, t;
 
+	reading_begin(c->reading, c->w);
 	for (col = 0; col < c->k; col += nblocks * 32) {
 		struct mat_call part = *c;
 

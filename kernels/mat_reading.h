@@ -184,6 +184,20 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	}
 }
 
+/* Line by line, for L1. */
+SIMD void
+reading_ask_near(const struct reading *rd, const uint8_t *p, uint32_t n)
+{
+	uint32_t i;
+
+	if (rd->unkept)
+		for (i = 0; i < n; i += CACHELINE)
+			prefetch_once(p + i);
+	else
+		for (i = 0; i < n; i += CACHELINE)
+			prefetch(p + i);
+}
+
 /* n bytes, near and far ahead; and where a page begins behind the near ones'
  * first, a line of a later page. */
 SIMD void
@@ -194,14 +208,17 @@ reading_ask(const struct reading *rd, const uint8_t *near,
 
 	if (rd->page > 0 && (uintptr_t)(near + n) % SMALL_PAGE < n)
 		prefetch_l2(near + n + rd->page);
-	if (rd->unkept)
-		for (i = 0; i < n; i += CACHELINE)
-			prefetch_once(near + i);
-	else
-		for (i = 0; i < n; i += CACHELINE)
-			prefetch(near + i);
+	reading_ask_near(rd, near, n);
 	for (i = 0; i < n && rd->far > 0; i += CACHELINE)
 		prefetch_l2(far + i);
+}
+
+/* What lies before the first of those, where a stream begins at p. */
+SIMD void
+reading_begin(const struct reading *rd, const uint8_t *p)
+{
+	if (rd->streams == 1)
+		reading_ask_near(rd, p, rd->near);
 }
 
 #endif
