@@ -289,7 +289,8 @@ scores_exp(float *score, uint32_t end, vf max)
 	return sum;
 }
 
-/* Queries [r, r + n), n <= SIMD_VL: lanes are keys, then queries. */
+/* Queries [r, r + n), n <= SIMD_VL: lanes are keys, then queries.  Where n is a
+ * constant, queries need not wait for each other. */
 SIMD void
 some_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base,
     uint32_t r, uint32_t n)
@@ -328,13 +329,48 @@ some_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base,
 	    vf_hsum_each(v)));
 }
 
+/* An instance for each number of queries that share a KV head in models: when
+ * generating they are all there are. */
 static void
 attn_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base)
 {
 	uint32_t r;
 
 	for (r = 0; r < t->nq; r += SIMD_VL)
-		some_softmax(t, s, base, r, MIN(SIMD_VL, t->nq - r));
+		switch (MIN(SIMD_VL, t->nq - r)) {
+		case 1: some_softmax(t, s, base, r, 1); break;
+		case 2: some_softmax(t, s, base, r, 2); break;
+		case 3: some_softmax(t, s, base, r, 3); break;
+		case 4: some_softmax(t, s, base, r, 4); break;
+		case 5: some_softmax(t, s, base, r, 5); break;
+		case 6: some_softmax(t, s, base, r, 6); break;
+		case 7: some_softmax(t, s, base, r, 7); break;
+		case 8: some_softmax(t, s, base, r, 8); break;
+		default: some_softmax(t, s, base, r, MIN(SIMD_VL,
+		    t->nq - r));
+		}
+}
+
+/* Few queries wait for memory: a line of each page of K and V that they will see
+ * some blocks later (see SMALL_PAGE). */
+static void
+ask_pages(const struct attn *t, uint32_t base)
+{
+	const struct attn_arg *a = t->a;
+	const uint8_t *k, *v;
+	uint64_t at;
+	uint32_t first;
+
+	base += ATTN_PAGES_AHEAD * ATTN_BLOCK;
+	if (t->nq > ATTN_DIRECT || base >= attn_keys(a, a->nrows - 1, &first))
+		return;
+	k = (const uint8_t *)a->k + attn_place(a, base) / KEY_LANES *
+	    t->kblock;
+	v = (const uint8_t *)a->v + attn_place(a, base) * t->vrow;
+	for (at = 0; at < ATTN_BLOCK / KEY_LANES * t->kblock; at += SMALL_PAGE)
+		prefetch_l2(k + at);
+	for (at = 0; at < ATTN_BLOCK * t->vrow; at += SMALL_PAGE)
+		prefetch_l2(v + at);
 }
 
 /* Keys [first, end) of the block at base onto all queries; each row sees its
@@ -348,6 +384,7 @@ attn_block(const struct attn *t, const struct attn_sums *s, uint32_t base,
 	    attn_place(a, base) * t->vrow;
 	struct values val = { v, a->vfmt, t->vrow, v + ATTN_BLOCK * t->vrow };
 
+	ask_pages(t, base);
 	attn_scores(t, base, first, end);
 	attn_softmax(t, s, base);
 	if (a->v_dim % SIMD_VL != 0 ||

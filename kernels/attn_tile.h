@@ -16,6 +16,7 @@ enum {
 	ATTN_NQ = 6, ATTN_NV = SIMD_NREGS >= 32 ? 4 : 2,
 	/* Queries up to which K and V are widened for each NQ. */
 	ATTN_DIRECT = 2 * ATTN_NQ,
+	ATTN_PAGES_AHEAD = 3,	/* blocks */
 	KEY_NV = KEY_LANES / SIMD_VL	/* vectors in a row of a key block */
 };
 
