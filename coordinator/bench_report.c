@@ -119,6 +119,8 @@ roofline_json(const struct bench *b)
 	    json_boolean(shape.ahead & PEAK_READ_TWICE));
 	json_object_set_new(o, "read_once",
 	    json_boolean(shape.ahead & PEAK_READ_ONCE));
+	json_object_set_new(o, "read_pages",
+	    json_boolean(shape.ahead & PEAK_READ_PAGES));
 	return o;
 }
 
@@ -234,13 +236,15 @@ print_machine(const struct bench *b)
 			    1e9);
 		printf("   %s", how);
 		if (roofs[i].kind == ROOF_READ)
-			printf(", %d stream%s, %d bytes ahead%s",
+			printf(", %d stream%s, %d bytes ahead%s%s",
 			    1 << shape.way, shape.way > 0 ? "s" : "",
 			    (int)(shape.ahead & ~PEAK_READ_HOW),
 			    shape.ahead & PEAK_READ_TWICE ?
 			    " and twice that" :
 			    shape.ahead & PEAK_READ_ONCE ?
-			    ", for no cache" : "");
+			    ", for no cache" : "",
+			    shape.ahead & PEAK_READ_PAGES ?
+			    ", pages sooner" : "");
 		else
 			printf(", %.1f a cycle", roofline_at(r, roofs[i].kind,
 			    1) / roofline_clock_hz(r));

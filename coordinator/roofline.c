@@ -20,7 +20,8 @@
  * give a third of what it gives when asked ahead, and more when they do not. */
 static const uint64_t aheads[] = { 0, 512, 1024, 4096,
     512 | PEAK_READ_TWICE, 1024 | PEAK_READ_TWICE, 2048 | PEAK_READ_TWICE,
-    1024 | PEAK_READ_ONCE, 4096 | PEAK_READ_ONCE };
+    1024 | PEAK_READ_ONCE, 4096 | PEAK_READ_ONCE,
+    6144 | PEAK_READ_ONCE | PEAK_READ_PAGES };
 
 enum { NSHAPES = PEAK_READ_WAYS * NITEMS(aheads) };
 

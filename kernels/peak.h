@@ -28,10 +28,13 @@ struct peak_loop {
  * multiple of 64, nbytes of PEAK_READ_STEP.  ahead: bytes from a load to the
  * line asked for beside it, 0 = leave it to the hardware; with PEAK_READ_TWICE
  * the line at 2 * ahead is asked for too, for L2, which has room for more; with
- * PEAK_READ_ONCE it is asked for as what no cache need keep. */
+ * PEAK_READ_ONCE it is asked for as what no cache need keep; with
+ * PEAK_READ_PAGES besides, a line of each page of 4 KiB is asked for two pages
+ * sooner than its others (simd.h, SMALL_PAGE, says why). */
 #define PEAK_READ_TWICE	UINT64_C(1)
 #define PEAK_READ_ONCE	UINT64_C(2)
-#define PEAK_READ_HOW	(PEAK_READ_TWICE | PEAK_READ_ONCE)
+#define PEAK_READ_PAGES	UINT64_C(4)
+#define PEAK_READ_HOW	(PEAK_READ_TWICE | PEAK_READ_ONCE | PEAK_READ_PAGES)
 typedef uint64_t peak_read_fn(const void *p, uint64_t nbytes, uint64_t ahead);
 
 #define PEAK_READ_STEP	(8 * 8 * CACHELINE)

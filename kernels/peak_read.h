@@ -30,15 +30,21 @@ typedef uint64_t peak_vec __attribute__((vector_size(PEAK_VEC)));
 
 static inline __attribute__((always_inline)) uint64_t
 peak_read_loop(const uint8_t *p, uint64_t nbytes, uint64_t ahead,
-    const unsigned streams, const unsigned asks, const int once)
+    const unsigned streams, const unsigned asks, const int once,
+    const int pages)
 {
-	const uint64_t part = nbytes / streams;
+	const uint64_t part = nbytes / streams, page = 4096;
 	const uint8_t *line, *end = p + part;
 	uint64_t sum = 0;
 	unsigned v;
 	PEAK_EACH8(SUM_LINE)
 
 	for (; p < end; p += 8 / streams * CACHELINE) {
+		for (v = 0; pages && v < streams; v++)
+			if (((uintptr_t)p + v * part) % page < 8 / streams *
+			    CACHELINE)
+				__builtin_prefetch(p + v * part + ahead +
+				    2 * page, 0, 2);
 		PEAK_EACH8(READ_LINE)
 	}
 	PEAK_EACH8(MIX_LINE)
@@ -54,10 +60,16 @@ peak_read_##streams(const void *p, uint64_t nbytes, uint64_t ahead)	\
 	const uint64_t lines = ahead & ~PEAK_READ_HOW;			\
 									\
 	if (ahead & PEAK_READ_TWICE)					\
-		return peak_read_loop(p, nbytes, lines, streams, 2, 0);	\
+		return peak_read_loop(p, nbytes, lines, streams, 2, 0,	\
+		    0);							\
+	if (ahead & PEAK_READ_PAGES)					\
+		return peak_read_loop(p, nbytes, lines, streams, 1, 1,	\
+		    1);							\
 	if (ahead & PEAK_READ_ONCE)					\
-		return peak_read_loop(p, nbytes, lines, streams, 1, 1);	\
-	return peak_read_loop(p, nbytes, lines, streams, lines != 0, 0); \
+		return peak_read_loop(p, nbytes, lines, streams, 1, 1,	\
+		    0);							\
+	return peak_read_loop(p, nbytes, lines, streams, lines != 0, 0,	\
+	    0);								\
 }
 PEAK_READ(1)
 PEAK_READ(2)

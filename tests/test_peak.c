@@ -47,7 +47,8 @@ START_TEST(reading_reads_every_line)
 	uint64_t line, sum;
 	struct peaks p;
 	static const uint64_t aheads[] = { 0, 512,
-	    512 | PEAK_READ_TWICE, 512 | PEAK_READ_ONCE };
+	    512 | PEAK_READ_TWICE, 512 | PEAK_READ_ONCE,
+	    512 | PEAK_READ_ONCE | PEAK_READ_PAGES };
 	uint64_t ahead;
 	unsigned t, way, i;
 
