@@ -76,7 +76,8 @@ direct_pair(enum quant_type type, unsigned nt,
 			xs[h][t] = act_group(&a, t, 4 * h + i);
 	UNROLL
 	for (r = 0; r < MAT_NR; r++) {
-		unpack_pair(type, w, block_at(type, p, r), s, i, apart);
+		unpack_pair(type, w, block_at(type, p, r), s, i,
+		    few_how(apart));
 		UNROLL
 		for (h = 0; h < 2; h++)
 			UNROLL

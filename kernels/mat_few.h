@@ -78,11 +78,18 @@ few_prepare(enum quant_type type, struct few_act *ret, uint32_t step,
 	}
 }
 
-/* q as mat_dot_one wants it. */
+/* Values that are looked up come as mat_dot_one wants them, */
+SIMD unsigned
+few_how(int apart)
+{
+	return (apart ? UNPACK_APART : 0) | (ONE_FLIP ? UNPACK_UNSIGNED : 0);
+}
+
+/* bytes of the file do not. */
 SIMD vi
 few_flip(enum quant_type type, vi q)
 {
-	return few_traits(type).dot == DOT_128 && ONE_FLIP != 0 ?
+	return type == QUANT_Q8_0 && ONE_FLIP != 0 ?
 	    vi_xor(q, vi_set((int32_t)0x80808080)) : q;
 }
 
@@ -95,7 +102,8 @@ few_unpack(enum quant_type type, struct mat_block *w,
 
 	UNROLL
 	for (r = 0; r < MAT_NR; r++) {
-		unpack_columns(type, w, sup, p, r, s, few_apart(type));
+		unpack_columns(type, w, sup, p, r, s,
+		    few_how(few_apart(type)));
 		UNROLL
 		for (g = 0; g < 8; g++)
 			w->q[g][r] = few_flip(type, w->q[g][r]);

@@ -132,9 +132,17 @@ exponent_only(vi e)
 	return vf_bits(vi_max(vi_shl(less, 23), lowest));
 }
 
-/* Non-linear values; and MXFP4's E2M1, twice its value plus 12. */
-static const int8_t mat_iq4_nl[16] = { -127, -104, -83, -65, -49, -35, -22,
-    -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+/* How few rows want what is unpacked: c->by left out of the bytes, values that are
+ * looked up unsigned (128 more). */
+enum { UNPACK_APART = 1, UNPACK_UNSIGNED = 2 };
+
+/* Non-linear values, signed and unsigned; and MXFP4's E2M1, twice its value plus
+ * 12. */
+#define IQ4_NL(flip) { -127 ^ (flip), -104 ^ (flip), -83 ^ (flip),	\
+	-65 ^ (flip), -49 ^ (flip), -35 ^ (flip), -22 ^ (flip),		\
+	-10 ^ (flip), 1 ^ (flip), 13 ^ (flip), 25 ^ (flip), 38 ^ (flip),	\
+	53 ^ (flip), 69 ^ (flip), 89 ^ (flip), 113 ^ (flip) }
+static const int8_t mat_iq4_nl[2][16] = { IQ4_NL(0), IQ4_NL(-128) };
 static const int8_t mat_mxfp4[16] = { 12, 13, 14, 15, 16, 18, 20, 24, 12, 11,
     10, 9, 8, 6, 4, 0 };
 
@@ -257,10 +265,10 @@ by_twice(vi by)
 }
 
 /* Groups i and i + 4 of sub-block s of a vector, i < 4; with c->by in their
- * bytes, or apart. */
+ * bytes, unless how says otherwise. */
 SIMD void
 unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
-    unsigned s, unsigned i, int apart)
+    unsigned s, unsigned i, unsigned how)
 {
 	const struct pack_geometry geo = pack_geometry(type);
 	const unsigned first = geo.nscales + s * geo.nwords;
@@ -293,7 +301,7 @@ unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
 		v = word(at, first + 2);
 		lo = vi_or(lo, one_bit(v, i, 2));
 		hi = vi_or(hi, one_bit(v, i + 4, 2));
-		if (apart)
+		if (how & UNPACK_APART)
 			break;
 		lo = bytes_times(vi_sub8(lo, vi_set(0x04040404)),
 		    by_twice(c->by[0][at.r]));
@@ -301,7 +309,7 @@ unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
 		    by_twice(c->by[1][at.r]));
 		break;
 	case QUANT_Q2_K:
-		if (apart)
+		if (how & UNPACK_APART)
 			break;
 		lo = vi_mul16(lo, by_twice(c->by[0][at.r]));
 		hi = vi_mul16(hi, by_twice(c->by[1][at.r]));
@@ -312,8 +320,8 @@ unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
 		break;
 	case QUANT_IQ4_NL:
 	case QUANT_IQ4_XS:
-		lo = vi_lookup(mat_iq4_nl, lo);
-		hi = vi_lookup(mat_iq4_nl, hi);
+		lo = vi_lookup(mat_iq4_nl[how / UNPACK_UNSIGNED], lo);
+		hi = vi_lookup(mat_iq4_nl[how / UNPACK_UNSIGNED], hi);
 		break;
 	case QUANT_MXFP4:
 		lo = vi_lookup(mat_mxfp4, lo);
@@ -326,11 +334,11 @@ unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
 	c->q[i + 4][at.r] = hi;
 }
 
-/* 32 columns, sub-block s, of vector r of the block at p; c->by as above. */
+/* 32 columns, sub-block s, of vector r of the block at p; how as above. */
 SIMD void
 unpack_columns(enum quant_type type, struct mat_block *c,
     const struct super *sup, const uint8_t *p, uint32_t r, unsigned s,
-    int apart)
+    unsigned how)
 {
 	const struct block_at at = block_at(type, p, r);
 	unsigned i;
@@ -338,7 +346,7 @@ unpack_columns(enum quant_type type, struct mat_block *c,
 	unpack_scales(type, c, sup, at, s);
 	UNROLL
 	for (i = 0; i < 4; i++)
-		unpack_pair(type, c, at, s, i, apart);
+		unpack_pair(type, c, at, s, i, how);
 }
 
 #endif
