@@ -57,10 +57,10 @@ enum reader {
 	 * streams asked for twice gave 26, one 36.5.  L3 takes what L2 lets go
 	 * of: where it need not, both cores together gave 46.2 of 46.6 instead
 	 * of 44.4.  A line of each page sooner makes that 96 % of the best of
-	 * bare loops (Q4_0) and 97 (Q8_0) where it was 85 and 89, and of two
-	 * and four rows 88 and 73 where they were 78 and 67.  One line of
-	 * every block sooner does not (85 %), nor do pages with blocks of 256
-	 * columns (Q4_K 94 % either way), nor with four streams. */
+	 * bare loops (Q4_0, Q6_K), 97 (Q8_0), 92 (Q4_K), where it was 85, 79,
+	 * 89 and 82; of two and four rows (Q4_0) 88 and 73 where they were 78
+	 * and 67.  One line of every block sooner does not (85 %), nor do
+	 * pages of four streams. */
 	READER_ONE
 };
 
@@ -129,9 +129,10 @@ reading_few_rows(enum reader core)
 	return SIMD_VL == 16 && core == READER_SEVERAL ? 12 : UINT32_MAX;
 }
 
-/* More rows than these do not wait for memory: panels side by side share each
- * load of activations, which saves up to 13 % (Zen 5, 8 and 16 rows). */
+/* READER_ONE's.  More rows than these do not wait for memory: panels side by side
+ * share each load of activations, which saves up to 13 % (8 and 16 rows). */
 enum { READER_ONE_ROWS = 5 };
+static const struct reading reading_one = { 1, 6144, 0, 1, 8192 };
 
 /* One row times floats and halves: always one panel, which is a line or two a
  * column (with vectors of 32 bytes or less half a line of halves, which is left
@@ -144,22 +145,22 @@ static inline const struct reading *
 reading_dense(enum reader core)
 {
 	static const struct reading page = { 1, 4096, 0, 0, 0 },
-	    twice = { 1, 2048, 6144, 0, 0 }, one = { 1, 6144, 0, 1, 8192 };
+	    twice = { 1, 2048, 6144, 0, 0 };
 
 	return core == READER_SEVERAL ? &twice :
-	    core == READER_ONE ? &one : &page;
+	    core == READER_ONE ? &reading_one : &page;
 }
 
 static inline const struct reading *
 reading_for(enum reader core, enum quant_type type, uint32_t m)
 {
 	/* Blocks of 256 columns are more work a byte: Zen 4's second requests
-	 * come in the way of it, Zen 5 has to ask sooner.  In mat_direct.h they
-	 * go through as a whole, 1.3 to 3.3 KiB of a panel of 16 rows, and the
-	 * second request has to lie behind that (one row, AVX2, Q4_K and Q6_K:
-	 * on an Intel core of 19.7, 14.4 and 14.1 of four streams, 15.6 and
-	 * 15.1 of two, 16.3 and 15.7 half as far again; on Zen 5 that reads so
-	 * 28.8 and 18.7 of four, 34.3 and 30.9 twice as far). */
+	 * come in the way of it.  In mat_direct.h they go through as a whole,
+	 * 1.3 to 3.3 KiB of a panel of 16 rows, and the second request has to
+	 * lie behind that (one row, AVX2, Q4_K and Q6_K: on an Intel core of
+	 * 19.7, 14.4 and 14.1 of four streams, 15.6 and 15.1 of two, 16.3 and
+	 * 15.7 half as far again; on Zen 5 that reads so 28.8 and 18.7 of
+	 * four, 34.3 and 30.9 twice as far). */
 	const int by256 = pack_geometry(type).block > 32;
 	static const struct reading several[] = {
 	    { 2, 1024, 2048, 0, 0 }, { FEW_STREAMS, 1024, 2048, 0, 0 } },
@@ -167,8 +168,7 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	    asked_once = { FEW_STREAMS, 1536, 0, 0, 0 },
 	    one_once = { 1, 3072, 0, 0, 0 },
 	    followed[] = { { 1, 0, 1536, 0, 0 }, { 1, 0, 0, 0, 0 } },
-	    told = { FEW_STREAMS, 1536, 4096, 0, 0 },
-	    one[] = { { 1, 6144, 0, 1, 8192 }, { 1, 8192, 0, 1, 0 } };
+	    told = { FEW_STREAMS, 1536, 4096, 0, 0 };
 
 	switch (core) {
 	case READER_ONCE:
@@ -177,7 +177,8 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	case READER_FOLLOWS:
 		return reading_is_light(type, m) ? &followed[by256] : &told;
 	case READER_ONE:
-		return m > READER_ONE_ROWS ? &asked_once : &one[by256];
+		return m > READER_ONE_ROWS ? &asked_once :
+		    &reading_one;
 	default:
 		return by256 && m <= MAT_DIRECT ? &several_256 :
 		    &several[reading_is_slow(type, m)];
