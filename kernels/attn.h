@@ -330,7 +330,12 @@ some_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base,
 }
 
 /* An instance for each number of queries that share a KV head in models: when
- * generating they are all there are. */
+ * generating they are all there are.  (More than a vector's lanes never come.) */
+#define SOFTMAX_OF(n)							\
+	case n:								\
+		some_softmax(t, s, base, r, MIN(n, SIMD_VL));		\
+		break;
+
 static void
 attn_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base)
 {
@@ -338,16 +343,10 @@ attn_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base)
 
 	for (r = 0; r < t->nq; r += SIMD_VL)
 		switch (MIN(SIMD_VL, t->nq - r)) {
-		case 1: some_softmax(t, s, base, r, 1); break;
-		case 2: some_softmax(t, s, base, r, 2); break;
-		case 3: some_softmax(t, s, base, r, 3); break;
-		case 4: some_softmax(t, s, base, r, 4); break;
-		case 5: some_softmax(t, s, base, r, 5); break;
-		case 6: some_softmax(t, s, base, r, 6); break;
-		case 7: some_softmax(t, s, base, r, 7); break;
-		case 8: some_softmax(t, s, base, r, 8); break;
-		default: some_softmax(t, s, base, r, MIN(SIMD_VL,
-		    t->nq - r));
+		SOFTMAX_OF(1) SOFTMAX_OF(2) SOFTMAX_OF(3) SOFTMAX_OF(4)
+		SOFTMAX_OF(5) SOFTMAX_OF(6) SOFTMAX_OF(7) SOFTMAX_OF(8)
+		default:
+			some_softmax(t, s, base, r, MIN(SIMD_VL, t->nq - r));
 		}
 }
 
