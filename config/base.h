@@ -9,6 +9,7 @@
 
 #define NITEMS(a)	(sizeof(a) / sizeof((a)[0]))
 #define CACHELINE	64
+#define SMALL_PAGE	4096		/* the least that a page is */
 
 #define KIB		((uint64_t)1 << 10)
 #define MIB		((uint64_t)1 << 20)

@@ -43,6 +43,20 @@ struct attn {
 	struct attn_sums all;
 };
 
+/* The block of keys, or of values, at position base. */
+static const uint8_t *
+keys_at(const struct attn *t, uint32_t base)
+{
+	return (const uint8_t *)t->a->k + attn_place(t->a, base) / KEY_LANES *
+	    t->kblock;
+}
+
+static const uint8_t *
+values_at(const struct attn *t, uint32_t base)
+{
+	return (const uint8_t *)t->a->v + attn_place(t->a, base) * t->vrow;
+}
+
 static void
 keys_to_panel(const struct attn *t, const uint8_t *k, uint32_t b0, uint32_t b1)
 {
@@ -134,8 +148,7 @@ static void
 attn_scores(const struct attn *t, uint32_t base, uint32_t first, uint32_t end)
 {
 	const uint64_t nbytes = ATTN_BLOCK / KEY_LANES * t->kblock;
-	const uint8_t *k = (const uint8_t *)t->a->k +
-	    attn_place(t->a, base) / KEY_LANES * t->kblock;
+	const uint8_t *k = keys_at(t, base);
 	uint32_t b0 = first / KEY_LANES, b1 = DIV_UP(end, KEY_LANES), q, n;
 	uint32_t many = end - first == ATTN_BLOCK ? DIV_UP(ATTN_NV, KEY_NV) :
 	    1;
@@ -351,25 +364,20 @@ attn_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base)
 }
 
 /* Few queries wait for memory: a line of each page of K and V that they will see
- * some blocks later (see SMALL_PAGE). */
+ * some blocks later. */
 static void
 ask_pages(const struct attn *t, uint32_t base)
 {
-	const struct attn_arg *a = t->a;
-	const uint8_t *k, *v;
+	uint32_t end = attn_keys(t->a, t->a->nrows - 1, &(uint32_t){ 0 });
 	uint64_t at;
-	uint32_t first;
 
 	base += ATTN_PAGES_AHEAD * ATTN_BLOCK;
-	if (t->nq > ATTN_DIRECT || base >= attn_keys(a, a->nrows - 1, &first))
+	if (t->nq > ATTN_DIRECT || base >= end)
 		return;
-	k = (const uint8_t *)a->k + attn_place(a, base) / KEY_LANES *
-	    t->kblock;
-	v = (const uint8_t *)a->v + attn_place(a, base) * t->vrow;
 	for (at = 0; at < ATTN_BLOCK / KEY_LANES * t->kblock; at += SMALL_PAGE)
-		prefetch_l2(k + at);
+		prefetch_page(keys_at(t, base) + at);
 	for (at = 0; at < ATTN_BLOCK * t->vrow; at += SMALL_PAGE)
-		prefetch_l2(v + at);
+		prefetch_page(values_at(t, base) + at);
 }
 
 /* Keys [first, end) of the block at base onto all queries; each row sees its
@@ -379,8 +387,7 @@ attn_block(const struct attn *t, const struct attn_sums *s, uint32_t base,
     uint32_t first, uint32_t end)
 {
 	const struct attn_arg *a = t->a;
-	const uint8_t *v = (const uint8_t *)a->v +
-	    attn_place(a, base) * t->vrow;
+	const uint8_t *v = values_at(t, base);
 	struct values val = { v, a->vfmt, t->vrow, v + ATTN_BLOCK * t->vrow };
 
 	ask_pages(t, base);

@@ -78,14 +78,15 @@ few_prepare(enum quant_type type, struct few_act *ret, uint32_t step,
 	}
 }
 
-/* Values that are looked up come as mat_dot_one wants them, */
+/* Values that are looked up come as mat_dot_one wants them. */
 SIMD unsigned
 few_how(int apart)
 {
 	return (apart ? UNPACK_APART : 0) | (ONE_FLIP ? UNPACK_UNSIGNED : 0);
 }
 
-/* bytes of the file do not. */
+/* What few_how() has unpacked as mat_dot_one wants it: bytes of the file are
+ * still signed. */
 SIMD vi
 few_flip(enum quant_type type, vi q)
 {

@@ -19,7 +19,7 @@
  * a block when it begins), unkept if no cache behind L1 is to keep them, and
  * for L2, which has room for more requests than L1, those `far` bytes ahead, if
  * not 0.  If page is not 0, also a line of each page, that many bytes before
- * the near ones of it: see SMALL_PAGE. */
+ * the near ones of it: see prefetch_page(). */
 struct reading {
 	uint32_t streams, near, far;
 	int unkept;
@@ -129,10 +129,12 @@ reading_few_rows(enum reader core)
 	return SIMD_VL == 16 && core == READER_SEVERAL ? 12 : UINT32_MAX;
 }
 
-/* READER_ONE's.  More rows than these do not wait for memory: panels side by side
- * share each load of activations, which saves up to 13 % (8 and 16 rows). */
-enum { READER_ONE_ROWS = 5 };
+/* READER_ONE's. */
 static const struct reading reading_one = { 1, 6144, 0, 1, 8192 };
+
+/* More rows than these do not wait for memory there: panels side by side share
+ * each load of activations, which saves up to 13 % (8 and 16 rows). */
+enum { READER_ONE_ROWS = 5 };
 
 /* One row times floats and halves: always one panel, which is a line or two a
  * column (with vectors of 32 bytes or less half a line of halves, which is left
@@ -177,8 +179,7 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	case READER_FOLLOWS:
 		return reading_is_light(type, m) ? &followed[by256] : &told;
 	case READER_ONE:
-		return m > READER_ONE_ROWS ? &asked_once :
-		    &reading_one;
+		return m > READER_ONE_ROWS ? &asked_once : &reading_one;
 	default:
 		return by256 && m <= MAT_DIRECT ? &several_256 :
 		    &several[reading_is_slow(type, m)];
@@ -208,7 +209,7 @@ reading_ask(const struct reading *rd, const uint8_t *near,
 	uint32_t i;
 
 	if (rd->page > 0 && (uintptr_t)(near + n) % SMALL_PAGE < n)
-		prefetch_l2(near + n + rd->page);
+		prefetch_page(near + n + rd->page);
 	reading_ask_near(rd, near, n);
 	for (i = 0; i < n && rd->far > 0; i += CACHELINE)
 		prefetch_l2(far + i);

@@ -30,7 +30,7 @@ struct peak_loop {
  * the line at 2 * ahead is asked for too, for L2, which has room for more; with
  * PEAK_READ_ONCE it is asked for as what no cache need keep; with
  * PEAK_READ_PAGES besides, a line of each page of 4 KiB is asked for two pages
- * sooner than its others (simd.h, SMALL_PAGE, says why). */
+ * sooner than its others (simd.h, prefetch_page(), says why). */
 #define PEAK_READ_TWICE	UINT64_C(1)
 #define PEAK_READ_ONCE	UINT64_C(2)
 #define PEAK_READ_PAGES	UINT64_C(4)

@@ -33,7 +33,7 @@ peak_read_loop(const uint8_t *p, uint64_t nbytes, uint64_t ahead,
     const unsigned streams, const unsigned asks, const int once,
     const int pages)
 {
-	const uint64_t part = nbytes / streams, page = 4096;
+	const uint64_t part = nbytes / streams;
 	const uint8_t *line, *end = p + part;
 	uint64_t sum = 0;
 	unsigned v;
@@ -41,10 +41,10 @@ peak_read_loop(const uint8_t *p, uint64_t nbytes, uint64_t ahead,
 
 	for (; p < end; p += 8 / streams * CACHELINE) {
 		for (v = 0; pages && v < streams; v++)
-			if (((uintptr_t)p + v * part) % page < 8 / streams *
-			    CACHELINE)
+			if (((uintptr_t)p + v * part) % SMALL_PAGE < 8 /
+			    streams * CACHELINE)
 				__builtin_prefetch(p + v * part + ahead +
-				    2 * page, 0, 2);
+				    2 * SMALL_PAGE, 0, 2);
 		PEAK_EACH8(READ_LINE)
 	}
 	PEAK_EACH8(MIX_LINE)
