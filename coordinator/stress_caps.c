@@ -301,7 +301,7 @@ int
 stress_short_texts(struct stress *x, struct err *reterr)
 {
 	enum { WAVES = 2, SAMPLES = 8 };
-	struct work all, alone;
+	struct work all, want, alone;
 	uint32_t k, i;
 	int rc;
 
@@ -323,8 +323,9 @@ stress_short_texts(struct stress *x, struct err *reterr)
 			alone.text += stress_below(x, all.nseqs);
 			if ((rc = stress_again(x, &alone, reterr)) < 0)
 				return rc;
-			all.hash[0] = all.hash[alone.text - all.text];
-			stress_same(x, &all, &alone, "alone");
+			want = alone;
+			want.hash[0] = all.hash[alone.text - all.text];
+			stress_same(x, &want, &alone, "alone");
 		}
 	}
 	stress_note(x, "%u texts, %u at once; %u of them alone: the same "
