@@ -75,8 +75,6 @@ struct mat_call {
 	const uint8_t *ahead;	/* weights to be asked for on the way, */
 	uint32_t nahead;	/* so many cache lines with each block */
 	uint32_t few;		/* so many rows are few: mat_rows() */
-	uint32_t unpack_part;	/* of what is asked for: 1 / unpack_part
-				 * while unpacking */
 	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
 				 * sums of those before */
 };
@@ -215,19 +213,9 @@ panel_block_bytes(enum quant_type type)
 	return PANEL * pack_block_bytes(pack_geometry(type));
 }
 
-/* nahead cache lines at ahead are asked for with each block. */
-SIMD void
-ask_ahead(const uint8_t *ahead, uint32_t b, uint32_t nahead)
-{
-	uint32_t i;
-
-	for (i = 0; i < nahead; i++)
-		prefetch_l2(ahead + ((uint64_t)b * nahead + i) * CACHELINE);
-}
-
 SIMD void
 mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
-    uint32_t nblocks, const uint8_t *ahead, uint32_t nahead)
+    uint32_t nblocks)
 {
 	const uint32_t nsub = pack_geometry(type).block / 32;
 	struct super sup;
@@ -235,10 +223,8 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
 
 	for (b = 0; b < nblocks; w += panel_block_bytes(type)) {
 		unpack_super(type, &sup, w);
-		for (s = 0; s < nsub; s++, b++) {
-			ask_ahead(ahead, b, nahead);
+		for (s = 0; s < nsub; s++, b++)
 			mat_unpack(type, c + b, &sup, w, s);
-		}
 	}
 }
 
@@ -250,7 +236,7 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
 /* ---- Instances ---- */
 
 typedef void unpack_fn(struct mat_block *c, const uint8_t *w,
-    uint32_t nblocks, const uint8_t *ahead, uint32_t nahead);
+    uint32_t nblocks);
 typedef void tile_fn(const struct mat_block *w, const struct mat_call *c,
     float *sums, uint32_t col, uint32_t nblocks);
 typedef void few_fn(const struct mat_call *c, const struct few_act *x,
@@ -331,10 +317,9 @@ mat_by_rows(enum quant_type type, const struct mat_call *c,
 
 #define MAT_TYPE(T, t)							\
 static void								\
-chunk_##t(struct mat_block *c, const uint8_t *w, uint32_t nblocks,	\
-    const uint8_t *ahead, uint32_t nahead)				\
+chunk_##t(struct mat_block *c, const uint8_t *w, uint32_t nblocks)	\
 {									\
-	mat_unpack_chunk(T, c, w, nblocks, ahead, nahead);		\
+	mat_unpack_chunk(T, c, w, nblocks);				\
 }									\
 static void								\
 few_##t(const struct mat_call *c, const struct few_act *x, uint32_t m,	\
@@ -396,7 +381,11 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 /* A panel times up to MAT_ROWS rows, a chunk of columns at a time: sums between
  * chunks stay close together.  The next chunk comes from memory meanwhile, which
  * with few rows takes as long as the work: a core has only so many requests under
- * way, so that a few are made with each block, some of them while unpacking. */
+ * way, so that a few are made with each block of each tile.  None while
+ * unpacking, which is too short for them and waits: with half of the lines there,
+ * Zen 5 lost 12 % of 32 rows and 5 % of 128 (Q8_0; of Q4_0 4 and 2, Q4_K 5 and
+ * 3), and with a fifth, which Intel's cores liked better than half, it was still
+ * 5 and 2 %. */
 static void
 mat_panel(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m)
@@ -408,7 +397,7 @@ mat_panel(const struct mat_impl *im, enum quant_type type,
 	struct mat_call part = *c;
 	const uint8_t *packed, *next;
 	uint32_t col, end, i, row, nt, nblocks, ntiles = DIV_UP(m, MAT_NT);
-	uint32_t lines, nahead;		/* of memory, still to be asked for */
+	uint32_t lines;		/* of memory, still to be asked for */
 
 	packed = c->w + PANEL * quant_row_bytes(type, c->k0);
 	for (col = c->k0; col < c->k1; col = end, packed = next) {
@@ -418,10 +407,8 @@ mat_panel(const struct mat_impl *im, enum quant_type type,
 		nblocks = (end - col) / 32;
 		lines = (uint32_t)DIV_UP(PANEL * quant_row_bytes(type,
 		    end - col), CACHELINE);
-		nahead = DIV_UP(lines, c->unpack_part * nblocks);
-		im->unpack(w, packed, nblocks, next, nahead);
-		part.ahead = next + nblocks * nahead * CACHELINE;
-		lines -= MIN(lines, nblocks * nahead);
+		im->unpack(w, packed, nblocks);
+		part.ahead = next;
 		part.x = c->x;
 		part.y = c->y;
 		for (row = 0, i = 0; i < ntiles; i++, row += nt) {
@@ -528,8 +515,7 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
 	    .reading = reading_for(core, w->type, m),
 	    .asks = reading_asks_for_tiles(core),
-	    .few = MIN(reading_few_rows(core), FEW_MOST),
-	    .unpack_part = reading_unpack_part(core) };
+	    .few = MIN(reading_few_rows(core), FEW_MOST) };
 	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
 
 	for (i = 0; i < ngroups; i++) {
@@ -589,7 +575,7 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 	for (col = 0; col < w->k; col += CHUNK) {
 		nblocks = MIN(w->k - col, CHUNK) / 32;
 		mat_impls[w->type].unpack(block,
-		    p + PANEL * quant_row_bytes(w->type, col), nblocks, p, 0);
+		    p + PANEL * quant_row_bytes(w->type, col), nblocks);
 		for (b = 0; b < nblocks; b++, out += 32)
 			for (i = 0; i < 32; i++)
 				out[i] = mat_weight(&block[b], tr, r, i);

@@ -107,18 +107,6 @@ reading_asks_for_tiles(enum reader core)
 	return SIMD_VL < 16 || core != READER_SEVERAL;
 }
 
-/* Of a chunk's lines, one in so many is asked for while the chunk before it is
- * unpacked: that is a fifth of the time of 16 rows, and half of the lines were
- * more than an Intel core can have under way (512 MiB of weights, 16, 24 and 128
- * rows of Q4_0: 0.47, 0.53, 0.657 of the peak with half of them, 0.50, 0.57,
- * 0.68 with a fifth; a hundredth is all the same).  AMD's were only measured
- * with half. */
-static inline uint32_t
-reading_unpack_part(enum reader core)
-{
-	return core == READER_SEVERAL ? 5 : 2;
-}
-
 /* More rows than these are better off with tiles, whatever registers allow: on
  * Intel's cores with vectors of 64 bytes each store takes one product's time and
  * more, and few rows store their sums with each block (16 rows, Q4_0 0.51 of
