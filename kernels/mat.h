@@ -61,24 +61,6 @@ enum {
 	MAT_L2 = 832 * 1024	/* bytes of activations of a group's part */
 };
 
-/* One panel times some rows. */
-struct mat_call {
-	const struct reading *reading;
-	float *y;		/* first row, the panel's first column */
-	uint64_t ldy;
-	const struct act_q8 *x;	/* first row */
-	uint64_t ldx;		/* bytes */
-	const uint8_t *w;	/* the panel */
-	const float *bias;	/* (PANEL) or NULL */
-	const struct act_q8 *next;	/* first row of the next tile, */
-	int asks;		/* which is to be asked for */
-	const uint8_t *ahead;	/* weights to be asked for on the way, */
-	uint32_t nahead;	/* so many cache lines with each block */
-	uint32_t few;		/* so many rows are few: mat_rows() */
-	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
-				 * sums of those before */
-};
-
 /* Block b of the rows of a tile.  Three pointers reach nine rows by the
  * addressing modes that there are; hidden, or the compiler makes one for each
  * row and group and runs out of registers. */
@@ -128,6 +110,24 @@ act_group(const struct acts *a, unsigned t, unsigned g)
 }
 
 #include MAT_ISA
+#include "mat_reading.h"
+
+/* One panel times some rows. */
+struct mat_call {
+	const struct reading *reading;
+	float *y;		/* first row, the panel's first column */
+	uint64_t ldy;
+	const struct act_q8 *x;	/* first row */
+	uint64_t ldx;		/* bytes */
+	const uint8_t *w;	/* the panel */
+	const float *bias;	/* (PANEL) or NULL */
+	const struct act_q8 *next;	/* first row of the next tile, */
+	int asks;		/* which is to be asked for */
+	struct ahead ahead;	/* weights to be asked for with each block */
+	uint32_t few;		/* so many rows are few: mat_rows() */
+	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
+				 * sums of those before */
+};
 
 /* Rows are shared evenly, so two tiles of three and more leave none of one row:
  * that is mat_few's.  Of two, in five of them, where a tile has four at most;
@@ -228,7 +228,6 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
 	}
 }
 
-#include "mat_reading.h"
 #include "mat_tile.h"
 #include "mat_few.h"
 #include "mat_direct.h"
@@ -397,7 +396,7 @@ mat_panel(const struct mat_impl *im, enum quant_type type,
 	struct mat_call part = *c;
 	const uint8_t *packed, *next;
 	uint32_t col, end, i, row, nt, nblocks, ntiles = DIV_UP(m, MAT_NT);
-	uint32_t lines;		/* of memory, still to be asked for */
+	struct ahead ahead;
 
 	packed = c->w + PANEL * quant_row_bytes(type, c->k0);
 	for (col = c->k0; col < c->k1; col = end, packed = next) {
@@ -405,20 +404,17 @@ mat_panel(const struct mat_impl *im, enum quant_type type,
 		next = c->w + PANEL * quant_row_bytes(type,
 		    end == c->k1 ? c->k + c->k0 : end);
 		nblocks = (end - col) / 32;
-		lines = (uint32_t)DIV_UP(PANEL * quant_row_bytes(type,
-		    end - col), CACHELINE);
+		ahead = (struct ahead){ next, (uint32_t)DIV_UP(PANEL *
+		    quant_row_bytes(type, end - col), CACHELINE) };
 		im->unpack(w, packed, nblocks);
-		part.ahead = next;
 		part.x = c->x;
 		part.y = c->y;
 		for (row = 0, i = 0; i < ntiles; i++, row += nt) {
 			nt = even_part(m, ntiles, i);
 			part.next = i + 1 == ntiles ? c->x :
 			    act_row(part.x, nt * c->ldx);
-			part.nahead = DIV_UP(lines, nblocks * (ntiles - i));
+			part.ahead = ahead_part(&ahead, nblocks, ntiles - i);
 			tile[nt](w, &part, sums[row], col, nblocks);
-			part.ahead += nblocks * part.nahead * CACHELINE;
-			lines -= MIN(lines, nblocks * part.nahead);
 			part.x = part.next;
 			part.y += nt * c->ldy;
 		}

@@ -5,8 +5,8 @@
  *
  * A panel holds DENSE_PANEL rows, interleaved: for each k, one element of each.
  * An element of y is one lane of one accumulator, a fused sum over ascending
- * k, whatever else is computed beside it.  For many rows a chunk of a panel is
- * widened to floats in L1 first.
+ * k, whatever else is computed beside it.  Few rows take weights as they come
+ * from memory, for many a chunk of a panel is widened to floats in L1 first.
  *
  * With DENSE_PAIRS the file's only type is BF16, times activations in BF16: of
  * each row two neighbours are a word of 32 bits (k is padded with a zero), and
@@ -27,11 +27,14 @@ enum {
 	DENSE_CHUNK = 128,	/* columns */
 	DENSE_ROWS = 128,	/* in a group at most, and at least: its */
 	DENSE_ROWS_LEAST = 32,	/* activations stay in L2 */
-	DENSE_L2 = 1280 * 1024
+	DENSE_L2 = 1280 * 1024,
+	DENSE_STEP = 8		/* columns, for each of which a tile asks for
+				 * some of the next chunk */
 };
 
-/* Weights as they lie in a panel: words are what activations are. */
-enum dense_kind { DENSE_WORDS, DENSE_F16, DENSE_BF16 };
+/* Weights as they lie in a panel: words are what activations are.  Wide ones are
+ * words that need not be asked for. */
+enum dense_kind { DENSE_WIDE, DENSE_WORDS, DENSE_F16, DENSE_BF16 };
 
 #ifdef DENSE_PAIRS
 #define DENSE_ACT	ACT_BF16
@@ -69,7 +72,7 @@ dense_add(vf w, vf x, vf sum)
 
 /* Of one panel; columns are words. */
 struct dense_call {
-	const struct reading *reading;	/* of one row */
+	const struct reading *reading;	/* of few rows */
 	float *y;		/* first row, the panel's first column */
 	uint64_t ldy;
 	const float *x;		/* first row */
@@ -77,6 +80,7 @@ struct dense_call {
 	const uint8_t *w;	/* the panel */
 	const float *bias;	/* (DENSE_PANEL) or NULL */
 	uint32_t k;
+	struct ahead ahead;	/* weights to be asked for with each step */
 };
 
 SIMD vf
@@ -95,7 +99,7 @@ dense_load(enum dense_kind kind, const uint8_t *p)
 SIMD uint32_t
 dense_size(enum dense_kind kind)
 {
-	return kind == DENSE_WORDS ? 4 : 2;
+	return kind <= DENSE_WORDS ? 4 : 2;
 }
 
 /* Bytes of one row in a panel. */
@@ -120,6 +124,7 @@ dense_step(enum dense_kind kind, unsigned nt, vf acc[DENSE_NT][DENSE_NR],
     uint32_t ncols)
 {
 	const uint32_t size = dense_size(kind);
+	const uint32_t nbytes = MAX(DENSE_PANEL * size, CACHELINE);
 	const struct reading rd = *c->reading;
 	const uint64_t ldx = c->ldx;
 	unsigned t, r;
@@ -128,9 +133,12 @@ dense_step(enum dense_kind kind, unsigned nt, vf acc[DENSE_NT][DENSE_NR],
 	for (i = 0; i < ncols; i++, w += DENSE_PANEL * size) {
 		vf wi[DENSE_NR];
 
-		if (nt == 1 && DENSE_PANEL * size >= CACHELINE)
-			reading_ask(&rd, w + rd.near, w + rd.far,
-			    DENSE_PANEL * size);
+		if (kind == DENSE_WIDE && i % DENSE_STEP == 0)
+			ahead_ask(c->ahead, i / DENSE_STEP);
+		/* Half a line a column: one row is left to the core. */
+		if (kind != DENSE_WIDE && i % (nbytes / (DENSE_PANEL *
+		    size)) == 0 && (nt > 1 || nbytes == DENSE_PANEL * size))
+			reading_ask(&rd, w + rd.near, w + rd.far, nbytes);
 		UNROLL
 		for (r = 0; r < DENSE_NR; r++)
 			wi[r] = dense_load(kind, w + r * SIMD_VL * size);
@@ -189,21 +197,25 @@ dense_##t##_##nt(const uint8_t *w, const struct dense_call *c,		\
 }
 #define DENSE_ENTRY(kind, t, nt) [nt] = dense_##t##_##nt,
 
-DENSE_EACH_NT(DENSE_TILE, DENSE_WORDS, wide)
-static dense_tile_fn *const dense_wide[DENSE_NT + 1] = {
-	DENSE_EACH_NT(DENSE_ENTRY, DENSE_WORDS, wide)
+#define DENSE_TILES(kind, t)						\
+DENSE_EACH_NT(DENSE_TILE, kind, t)					\
+static dense_tile_fn *const dense_##t[DENSE_NT + 1] = {			\
+	DENSE_EACH_NT(DENSE_ENTRY, kind, t)				\
 };
 
-/* A panel times one row, in its own type. */
+DENSE_TILES(DENSE_WIDE, wide)
+DENSE_TILES(DENSE_WORDS, words)
 #ifndef DENSE_PAIRS
-DENSE_TILE(DENSE_F16, f16, 1)
-DENSE_TILE(DENSE_BF16, bf16, 1)
+DENSE_TILES(DENSE_F16, f16)
+DENSE_TILES(DENSE_BF16, bf16)
 #endif
-static dense_tile_fn *const dense_one[] = {
-	[DENSE_WORDS] = dense_wide_1,
+
+static dense_tile_fn *const *const dense_tiles[] = {
+	[DENSE_WIDE] = dense_wide,
+	[DENSE_WORDS] = dense_words,
 #ifndef DENSE_PAIRS
-	[DENSE_F16] = dense_f16_1,
-	[DENSE_BF16] = dense_bf16_1
+	[DENSE_F16] = dense_f16,
+	[DENSE_BF16] = dense_bf16
 #endif
 };
 
@@ -228,31 +240,61 @@ dense_widen(enum dense_kind kind, float *out, const uint8_t *w, uint32_t n)
 	return (const uint8_t *)out;
 }
 
-/* A panel times up to DENSE_ROWS rows. */
+/* Columns [col, col + ncols), w at the first of them, times m rows; of the rest of
+ * the panel and what follows it, what `ahead` says is asked for. */
+static void
+dense_columns(enum dense_kind kind, const struct dense_call *c, uint32_t m,
+    const uint8_t *w, float sums[][DENSE_PANEL], uint32_t col, uint32_t ncols,
+    struct ahead ahead)
+{
+	struct dense_call part = *c;
+	uint32_t i, row, nt, ntiles = DIV_UP(m, DENSE_NT);
+
+	for (row = 0, i = 0; i < ntiles; i++, row += nt) {
+		nt = even_part(m, ntiles, i);
+		part.x = c->x + row * c->ldx;
+		part.y = c->y + row * c->ldy;
+		part.ahead = ahead_part(&ahead, DIV_UP(ncols, DENSE_STEP),
+		    ntiles - i);
+		dense_tiles[kind][nt](w, &part, sums[row], col, ncols);
+	}
+}
+
+/* More rows than these are better off with chunks: halves are widened twice in
+ * the time that it takes to store and load them again. */
+SIMD uint32_t
+dense_few(enum dense_kind kind)
+{
+	return kind == DENSE_WORDS ? DENSE_NT : 2 * DENSE_NT;
+}
+
+/* A panel times up to DENSE_ROWS rows.  While one chunk is multiplied, the next
+ * one comes from memory, and where pages are to be asked for, a line of each
+ * that the one behind it lies in. */
 static void
 dense_group(enum dense_kind kind, const struct dense_call *c, uint32_t m)
 {
 	_Alignas(64) float sums[DENSE_ROWS][DENSE_PANEL];
 	_Alignas(64) float wide[DENSE_CHUNK * DENSE_PANEL];
-	uint32_t col, ncols, i, row, nt, ntiles = DIV_UP(m, DENSE_NT);
+	const uint32_t column = DENSE_PANEL * dense_size(kind);
+	struct ahead ahead = { 0 };
+	uint32_t col, ncols, o;
 	const uint8_t *w;
 
-	if (m == 1) {
-		dense_one[kind](c->w, c, NULL, 0, c->k);
+	if (m <= dense_few(kind)) {
+		dense_columns(kind, c, m, c->w, sums, 0, c->k, ahead);
 		return;
 	}
-	for (col = 0; col < c->k; col += DENSE_CHUNK) {
-		struct dense_call part = *c;
-
+	for (col = 0; col < c->k; col += ncols) {
 		ncols = MIN(c->k - col, DENSE_CHUNK);
-		w = dense_widen(kind, wide, c->w + (uint64_t)col *
-		    DENSE_PANEL * dense_size(kind), ncols * DENSE_PANEL);
-		for (row = 0, i = 0; i < ntiles; i++, row += nt) {
-			nt = even_part(m, ntiles, i);
-			part.x = c->x + row * c->ldx;
-			part.y = c->y + row * c->ldy;
-			dense_wide[nt](w, &part, sums[row], col, ncols);
-		}
+		w = c->w + (uint64_t)col * column;
+		ahead.p = w + ncols * column;
+		ahead.lines = ncols * column / CACHELINE;
+		for (o = 0; c->reading->page > 0 && o < ncols * column;
+		    o += SMALL_PAGE)
+			prefetch_page(ahead.p + ncols * column + o);
+		dense_columns(DENSE_WIDE, c, m, dense_widen(kind, wide, w,
+		    ncols * DENSE_PANEL), sums, col, ncols, ahead);
 	}
 }
 

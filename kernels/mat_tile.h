@@ -139,16 +139,6 @@ mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 		tile_min(nt, acc, a, w, i);
 }
 
-/* nahead cache lines at ahead are asked for with each block. */
-SIMD void
-ask_ahead(const uint8_t *ahead, uint32_t b, uint32_t nahead)
-{
-	uint32_t i;
-
-	for (i = 0; i < nahead; i++)
-		prefetch_l2(ahead + ((uint64_t)b * nahead + i) * CACHELINE);
-}
-
 /* A chunk of a panel, columns from col on, times nt rows.  sums (nt x PANEL)
  * holds y between chunks; the bias comes last.  The next tile's activations are
  * asked for on the way, what this one writes and the next one adds to before: 4
@@ -183,7 +173,7 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 		}
 	tile_in(nt, acc);
 	for (b = 0; b < nblocks; b++, acts_next(&a), acts_next(&next)) {
-		ask_ahead(c->ahead, b, c->nahead);
+		ahead_ask(c->ahead, b);
 		mat_step(kind, scale, nt, acc, w + b, &a);
 		if (!c->asks)
 			continue;
