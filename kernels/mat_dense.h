@@ -240,8 +240,8 @@ dense_widen(enum dense_kind kind, float *out, const uint8_t *w, uint32_t n)
 	return (const uint8_t *)out;
 }
 
-/* Columns [col, col + ncols), w at the first of them, times m rows; of the rest of
- * the panel and what follows it, what `ahead` says is asked for. */
+/* Columns [col, col + ncols), w at the first of them, times m rows: a tile after
+ * the other, which ask for what lies ahead. */
 static void
 dense_columns(enum dense_kind kind, const struct dense_call *c, uint32_t m,
     const uint8_t *w, float sums[][DENSE_PANEL], uint32_t col, uint32_t ncols,
@@ -268,9 +268,9 @@ dense_few(enum dense_kind kind)
 	return kind == DENSE_WORDS ? DENSE_NT : 2 * DENSE_NT;
 }
 
-/* A panel times up to DENSE_ROWS rows.  While one chunk is multiplied, the next
- * one comes from memory, and where pages are to be asked for, a line of each
- * that the one behind it lies in. */
+/* A panel times up to DENSE_ROWS rows.  While a chunk is multiplied, the next one
+ * comes from memory; of the one after that, where pages are to be asked for, a
+ * line of each that it lies in. */
 static void
 dense_group(enum dense_kind kind, const struct dense_call *c, uint32_t m)
 {

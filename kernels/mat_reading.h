@@ -125,13 +125,15 @@ static const struct reading reading_one = { 1, 6144, 0, 1, 8192 };
 enum { READER_ONE_ROWS = 5 };
 
 /* Few rows times floats and halves: always one panel, which is a line or two a
- * column (with vectors of 32 bytes or less half a line of halves: one row of
- * those is left to the core, which then has 3 % more; two and six asked for have
- * 1.3 and 1.7 times as much as without).  Of one row: a page ahead was measured on AMD's cores; an Intel core that
- * reads 19.8 had 15 to 16 of that (BF16, F16), with requests at 2048 and 6144
- * bytes 18.4, at 2048 and 4096 17.6, at 2048 alone 17.  Zen 5's two cores, of
- * 79 to 81, had 55 (F16) and 65 (BF16) of a page ahead, and 65 and 77 with the
- * distances of its quantized weights. */
+ * column.  With vectors of 32 bytes or less it is half a line of halves: one row
+ * of those is left to the core, which then has 3 % more; two and six, asked for,
+ * have 1.3 and 1.7 times what they have without.
+ *
+ * Of one row, a page ahead was measured on AMD's cores; an Intel core that reads
+ * 19.8 had 15 to 16 of that (BF16, F16), with requests at 2048 and 6144 bytes
+ * 18.4, at 2048 and 4096 17.6, at 2048 alone 17.  Zen 5's two cores, of 79 to 81,
+ * had 55 (F16) and 65 (BF16) of a page ahead, and 65 and 77 with the distances of
+ * its quantized weights. */
 static inline const struct reading *
 reading_dense(enum reader core)
 {
