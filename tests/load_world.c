@@ -292,7 +292,7 @@ world_sink(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
 		world_forbid_uring(w->forbid_errno);
 	if (w->touch)
 		world_touch(w);
-	if (w->count_resident)
+	if (w->count_resident && w->nsunk > 1)
 		w->most_resident = MAX(w->most_resident,
 		    world_resident(&w->file[0]));
 	if (w->sink_rc != 0)

@@ -24,7 +24,7 @@ struct world {
 	int forbid_errno;			/* the first sink call makes
 						 * io_uring_enter() give it */
 	int touch;				/* each sink call does */
-	int count_resident;			/* each sink call does */
+	int count_resident;			/* each sink call but the first */
 	uint64_t most_resident;			/* pages, at most */
 	struct load_stats stats;
 };

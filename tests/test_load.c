@@ -346,9 +346,10 @@ load_and_count(struct world *w, enum load_path path, int begun,
 }
 
 /* Whatever was there before, and of whatever size the kernel's pages are: what
- * is under way, in whole folios of 2 MiB at both ends, and nothing then.  On a
- * busy machine the kernel may be late with what it had begun to read on: one of
- * some loads is enough, since a fault is in all of them. */
+ * is under way, in whole folios of 2 MiB at both ends, and nothing then.  What
+ * the kernel had begun to read on lands when it will, and goes with the next
+ * read.  It may be later still on a busy machine: one of some loads is enough,
+ * since a fault is in all of them. */
 START_TEST(buffered_reads_leave_no_page_cache)
 {
 	struct world w;

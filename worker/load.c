@@ -59,6 +59,40 @@ leave_uring(struct loader *ld)
 	ld->stats.registered = 0;
 }
 
+/* Read through the page cache from now on, without reading ahead: pages that
+ * nobody asked for would be charged to this session, too. */
+static void
+go_buffered(struct loader *ld)
+{
+	uint32_t i;
+
+	ld->stats.direct = 0;
+	for (i = 0; i < ld->nfiles; i++)
+		posix_fadvise(ld->files[i].fd, 0, 0, POSIX_FADV_RANDOM);
+}
+
+/* Before q is read through the page cache.
+ *
+ * That nothing is to be read ahead takes more than to say so.  Whoever has read
+ * the file's beginning, as the coordinator has its header, has left a mark on
+ * the last page that was read ahead for him.  A read that meets it reads on from
+ * there all the same, more each time, and leaves the next mark.  So what lies
+ * where we begin in a file goes, and goes again while we are there: what was on
+ * its way from the disk the first time was not to be dropped. */
+static void
+drop_ahead(struct loader *ld, const struct load_req *q)
+{
+	uint64_t from = ALIGN_DOWN(q->offset, FOLIO_BYTES);
+
+	if (q->file >= ld->nbegun) {
+		ld->nbegun = q->file + 1;
+		ld->ahead_end = from + AHEAD_BYTES;
+	}
+	if (q->file + 1 == ld->nbegun && from < ld->ahead_end)
+		posix_fadvise(ld->files[q->file].fd, (off_t)from,
+		    (off_t)(ld->ahead_end - from), POSIX_FADV_DONTNEED);
+}
+
 /* Start the next read of q.  1: done, the result is in q->res; 0: it is under
  * way, or q has failed. */
 static int
@@ -73,6 +107,8 @@ read_start(struct loader *ld, struct load_req *q)
 	    q->done_bytes, MAX_READ_BYTES);
 	q->direct = ld->stats.direct;
 	fd = q->direct ? f->direct_fd : f->fd;
+	if (!q->direct)
+		drop_ahead(ld, q);
 
 	if (hook == NULL && ld->stats.path != LOAD_PREAD) {
 		rc = load_uring_read(&ld->uring, (uint32_t)(q - ld->req), fd,
@@ -92,31 +128,6 @@ read_start(struct loader *ld, struct load_req *q)
 		q->res = -errno;
 	ld->stats.wait_ns += event_now_ns() - t0;
 	return 1;
-}
-
-/* Read through the page cache from now on, without reading ahead: pages that
- * nobody asked for would be charged to this session, too.
- *
- * That takes more than to say so.  Whoever has read the file's beginning, as the
- * coordinator has its header, has left a mark on the last page that was read
- * ahead for him.  A read that meets it reads on from there all the same, more
- * each time, and leaves the next mark.  So what lies where we begin goes. */
-static void
-go_buffered(struct loader *ld)
-{
-	uint32_t i, f, last = UINT32_MAX;
-	uint64_t from;
-
-	ld->stats.direct = 0;
-	for (i = 0; i < ld->nfiles; i++)
-		posix_fadvise(ld->files[i].fd, 0, 0, POSIX_FADV_RANDOM);
-	for (i = 0; i < ld->nitems; i++, last = f) {
-		if ((f = ld->order[i]->ext.file) == last)
-			continue;
-		from = ALIGN_DOWN(ld->order[i]->ext.offset, FOLIO_BYTES);
-		posix_fadvise(ld->files[f].fd, (off_t)from, AHEAD_BYTES,
-		    POSIX_FADV_DONTNEED);
-	}
 }
 
 /* Take q->res into account.  Sets q->finished unless more must be read.
