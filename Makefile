@@ -230,7 +230,8 @@ check:
 check-built: all $(PROGS) check-includes
 	B=$(B) tests/run.sh $(CHECKS)
 
-CHECKS  := $(UNIT) $(B)/tests/check_kernels $(B)/tests/check_hexagon \
+# The longest first: the others run beside it.
+CHECKS  := $(B)/tests/check_kernels $(B)/tests/check_hexagon $(UNIT) \
            $(B)/tests/ring_loop \
            $(addprefix replay:,$(FUZZERS)) $(E2E)
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,19 @@ t_main(const char *name, double timeout_s, const TTest *const *tests,
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+void
+t_mark(const char *file, int line)
+{
+	static _Atomic uint64_t seen[64];	/* lines, of whatever file */
+	_Atomic uint64_t *word = &seen[(unsigned)line / 64 % NITEMS(seen)];
+	uint64_t bit = UINT64_C(1) << line % 64;
+
+	if ((atomic_load_explicit(word, memory_order_relaxed) & bit) == 0 &&
+	    (atomic_fetch_or_explicit(word, bit, memory_order_relaxed) &
+	    bit) == 0)
+		(_mark_point)(file, line);
 }
 
 uint64_t

@@ -32,6 +32,13 @@ const char *t_data(const char *name);
 /* build/straddle, or what STRADDLE_BIN names. */
 const char *t_bin(void);
 
+/* Check writes down every assertion that holds, so that a crash is reported with
+ * the last one: a system call each, millions of them in our loops.  Only the
+ * first time that a line is come by does so here: (after this point) is then
+ * the last line that was new. */
+void t_mark(const char *file, int line);
+#define _mark_point(file, line)	t_mark(file, line)
+
 /* Assert rc == 0 and show err's text when it is not. */
 #define t_ok(rc, e) \
 	ck_assert_msg((rc) == 0, "rc %d: %s", (int)(rc), (e)->msg)
