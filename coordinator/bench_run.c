@@ -297,6 +297,7 @@ run_tests(struct bench *b, struct runner *r, struct bench_tests *ts,
 	if ((rc = run_prompt(r, MIN(r->j.plan.ctx_tok,
 	    r->j.plan.batch_rows), reterr)) < 0 ||
 	    (rc = forget(r, 1, 0, reterr)) < 0 ||
+	    (rc = roofline_touch(b->roof, reterr)) < 0 ||
 	    (rc = roofline_slice(b->roof, r->kinds, &slice, reterr)) < 0)
 		return rc;
 	for (i = 0; i < ts->n; i++)

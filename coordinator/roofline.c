@@ -307,6 +307,12 @@ roofline_close(struct roofline *r)
 }
 
 int
+roofline_touch(struct roofline *r, struct err *reterr)
+{
+	return read_area_touch(r->area, reterr);
+}
+
+int
 roofline_slice(struct roofline *r, unsigned kinds, struct bounds *ret,
     struct err *reterr)
 {

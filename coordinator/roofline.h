@@ -40,6 +40,12 @@ int roofline_open(const struct cpuset *cpus, uint64_t slice_ns,
     struct roofline **ret, struct err *reterr);
 void roofline_close(struct roofline *r);
 
+/* Before the first slice after a while in which much else was allocated.  The
+ * buffer's pages may have been unmapped in the meantime, by a hypervisor's page
+ * tables or a kernel that balances its nodes, and each would then be read once,
+ * with a fault: a tenth of what memory gives was seen. */
+int roofline_touch(struct roofline *r, struct err *reterr);
+
 /* One slice of these kinds (bit n: enum roof n): all cores for ret, and one
  * smaller number of them in turn. */
 int roofline_slice(struct roofline *r, unsigned kinds, struct bounds *ret,
@@ -78,6 +84,7 @@ int read_area_open(const struct peaks *p, const unsigned *cpu,
     unsigned ncores, uint64_t nbytes, struct read_area **ret,
     struct err *reterr);
 void read_area_close(struct read_area *a);
+int read_area_touch(struct read_area *a, struct err *reterr);
 struct crew_time;
 int read_area_slice(struct read_area *a, unsigned n, struct read_shape shape,
     uint64_t slice_ns, struct crew_time *ret, struct err *reterr);

@@ -59,6 +59,38 @@ fill_step(void *arg, unsigned i)
 	return READ_STEP;
 }
 
+/* The loads that bring a part's pages back, a byte of each. */
+static double
+touch_step(void *arg, unsigned i)
+{
+	struct read_area *a = arg;
+	struct read_cursor *c = &a->cursor[i];
+	const volatile uint8_t *p = part(a, i) + c->at * READ_STEP;
+	uint64_t k;
+
+	if (c->at++ * READ_STEP >= a->part_bytes)
+		return 0;
+	for (k = 0; k < READ_STEP; k += SMALL_PAGE)
+		c->sum += p[k];
+	return READ_STEP;
+}
+
+/* Every member once through its own part. */
+static int
+walk(struct read_area *a, crew_step *step, struct err *reterr)
+{
+	struct crew_time t;
+	unsigned i;
+	int rc;
+
+	for (i = 0; i < a->ncores; i++)
+		a->cursor[i].at = 0;
+	rc = crew_run(a->cpu, a->ncores, CREW_UNTIL_DONE, step, a, &t, reterr);
+	for (i = 0; i < a->ncores; i++)
+		a->cursor[i].at = 0;
+	return rc;
+}
+
 /* Step s of member i: through parts i, i + n, i + 2n, ... and again. */
 static double
 read_step(void *arg, unsigned i)
@@ -80,8 +112,6 @@ read_area_open(const struct peaks *p, const unsigned *cpu, unsigned ncores,
     uint64_t nbytes, struct read_area **ret, struct err *reterr)
 {
 	struct read_area *a = calloc(1, sizeof(*a));
-	struct crew_time t;
-	unsigned i;
 	int rc;
 
 	if (a == NULL)
@@ -97,10 +127,7 @@ read_area_open(const struct peaks *p, const unsigned *cpu, unsigned ncores,
 	else if ((rc = region_create_private(nbytes, 1, &a->map,
 	    reterr)) == 0) {
 		memset(a->cursor, 0, ncores * sizeof(*a->cursor));
-		rc = crew_run(cpu, ncores, CREW_UNTIL_DONE, fill_step, a, &t,
-		    reterr);
-		for (i = 0; i < ncores; i++)
-			a->cursor[i].at = 0;
+		rc = walk(a, fill_step, reterr);
 	}
 	if (rc < 0) {
 		read_area_close(a);
@@ -118,6 +145,12 @@ read_area_close(struct read_area *a)
 	region_close(&a->map);
 	free(a->cursor);
 	free(a);
+}
+
+int
+read_area_touch(struct read_area *a, struct err *reterr)
+{
+	return walk(a, touch_step, reterr);
 }
 
 int

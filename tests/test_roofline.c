@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../config/cores.h"
 #include "../coordinator/bench.h"
@@ -177,6 +179,61 @@ START_TEST(any_number_of_cores_reads_for_a_slice)
 	}
 	read_area_close(a);
 	read_area_close(NULL);
+}
+END_TEST
+
+/* Bytes of this process's pages that were used since they were last forgotten
+ * to be; 0 = this kernel does not say. */
+static uint64_t
+referenced_bytes(void)
+{
+	FILE *f = fopen("/proc/self/smaps_rollup", "re");
+	unsigned long long kib = 0;
+	char line[128];
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		if (sscanf(line, "Referenced: %llu kB", &kib) == 1)
+			break;
+	if (f != NULL)
+		fclose(f);
+	return kib * KIB;
+}
+
+/* What a core still knows of a page is not noted in the tables again; a fork
+ * has all cores forget. */
+static void
+forget_references(void)
+{
+	FILE *f = fopen("/proc/self/clear_refs", "we");
+	pid_t pid;
+
+	if (f == NULL)
+		return;
+	fputs("1", f);
+	fclose(f);
+	ck_assert_int_ge(pid = fork(), 0);
+	if (pid == 0)
+		_exit(0);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+
+START_TEST(every_page_of_the_buffer_is_touched)
+{
+	unsigned cpu[MAX_CPUS], n = MIN(allowed(cpu), 4);
+	uint64_t nbytes = n * 8 * READ_STEP, idle;
+	struct read_area *a;
+	struct peaks p;
+
+	peaks_init(&p, cpu_flags());
+	t_ok(read_area_open(&p, cpu, n, nbytes, &a, &err), &err);
+	forget_references();
+	if ((idle = referenced_bytes()) == 0 || idle >= nbytes) {
+		printf("note: what pages were used is not to be had here\n");
+	} else {
+		t_ok(read_area_touch(a, &err), &err);
+		ck_assert_uint_ge(referenced_bytes(), nbytes);
+	}
+	read_area_close(a);
 }
 END_TEST
 
@@ -507,6 +564,7 @@ main(void)
 		the_buffer_is_far_larger_than_caches_and_leaves_memory,
 		a_crew_works_on_its_cores_until_each_is_done,
 		any_number_of_cores_reads_for_a_slice,
+		every_page_of_the_buffer_is_touched,
 		the_disk_is_read_to_the_end,
 		the_cost_is_that_of_the_matrices,
 		the_last_layer_counts_once_a_row_of_logits,
