@@ -45,34 +45,50 @@ part(const struct read_area *a, unsigned i)
 	return (uint8_t *)a->map.base + i * a->part_bytes;
 }
 
+/* Where member i's next step through its own part is; NULL behind the last. */
+static uint8_t *
+next_step(struct read_area *a, unsigned i)
+{
+	uint64_t at = a->cursor[i].at++ * READ_STEP;
+
+	return at < a->part_bytes ? part(a, i) + at : NULL;
+}
+
 /* The first touch decides on which node memory lies.  Not zeros: they may be
  * one page for all. */
 static double
 fill_step(void *arg, unsigned i)
 {
-	struct read_area *a = arg;
-	struct read_cursor *c = &a->cursor[i];
+	uint8_t *p = next_step(arg, i);
 
-	if (c->at * READ_STEP >= a->part_bytes)
+	if (p == NULL)
 		return 0;
-	memset(part(a, i) + c->at++ * READ_STEP, (int)(i + 1), READ_STEP);
+	memset(p, (int)(i + 1), READ_STEP);
 	return READ_STEP;
 }
 
-/* The loads that bring a part's pages back, a byte of each. */
+/* A byte of each page. */
 static double
 touch_step(void *arg, unsigned i)
 {
 	struct read_area *a = arg;
-	struct read_cursor *c = &a->cursor[i];
-	const volatile uint8_t *p = part(a, i) + c->at * READ_STEP;
+	const volatile uint8_t *p = next_step(a, i);
 	uint64_t k;
 
-	if (c->at++ * READ_STEP >= a->part_bytes)
+	if (p == NULL)
 		return 0;
 	for (k = 0; k < READ_STEP; k += SMALL_PAGE)
-		c->sum += p[k];
+		a->cursor[i].sum += p[k];
 	return READ_STEP;
+}
+
+static void
+rewind_all(struct read_area *a)
+{
+	unsigned i;
+
+	for (i = 0; i < a->ncores; i++)
+		a->cursor[i].at = 0;
 }
 
 /* Every member once through its own part. */
@@ -80,14 +96,11 @@ static int
 walk(struct read_area *a, crew_step *step, struct err *reterr)
 {
 	struct crew_time t;
-	unsigned i;
 	int rc;
 
-	for (i = 0; i < a->ncores; i++)
-		a->cursor[i].at = 0;
+	rewind_all(a);
 	rc = crew_run(a->cpu, a->ncores, CREW_UNTIL_DONE, step, a, &t, reterr);
-	for (i = 0; i < a->ncores; i++)
-		a->cursor[i].at = 0;
+	rewind_all(a);
 	return rc;
 }
 

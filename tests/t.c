@@ -147,3 +147,21 @@ t_bin(void)
 
 	return s ? s : "build/straddle";
 }
+
+uint64_t
+t_proc_bytes(const char *file, const char *key)
+{
+	unsigned long kib = 0;
+	size_t len = strlen(key);
+	char text[256];
+	FILE *fp;
+
+	snprintf(text, sizeof(text), "/proc/self/%s", file);
+	fp = fopen(text, "r");
+	while (fp != NULL && fgets(text, sizeof(text), fp) != NULL)
+		if (strncmp(text, key, len) == 0)
+			kib = strtoul(text + len, NULL, 10);
+	if (fp != NULL)
+		fclose(fp);
+	return kib * KIB;
+}

@@ -32,6 +32,10 @@ const char *t_data(const char *name);
 /* build/straddle, or what STRADDLE_BIN names. */
 const char *t_bin(void);
 
+/* A number in KiB of /proc/self/FILE, in bytes: ("status", "VmSize:"); 0 where
+ * there is none. */
+uint64_t t_proc_bytes(const char *file, const char *key);
+
 /* Check writes down every assertion that holds, so that a crash is reported with
  * the last one: a system call each, millions of them in our loops.  Only the
  * first time that a line is come by does so here: (after this point) is then

@@ -190,23 +190,6 @@ START_TEST(a_private_region_maps_exactly_what_it_says)
 }
 END_TEST
 
-/* A number of /proc/self/status, in bytes; 0 where there is none. */
-static uint64_t
-status_bytes(const char *key)
-{
-	char line[256];
-	unsigned long kib = 0;
-	size_t len = strlen(key);
-	FILE *fp = fopen("/proc/self/status", "r");
-
-	while (fp != NULL && fgets(line, sizeof(line), fp) != NULL)
-		if (strncmp(line, key, len) == 0)
-			kib = strtoul(line + len, NULL, 10);
-	if (fp != NULL)
-		fclose(fp);
-	return kib * KIB;
-}
-
 /* The slack for the alignment is gone again, in front and behind: 20 times
  * 2 MiB would show, what an emulator takes for itself may. */
 START_TEST(alignment_leaves_no_address_space_behind)
@@ -216,17 +199,18 @@ START_TEST(alignment_leaves_no_address_space_behind)
 	uint64_t before, sum = 0;
 	unsigned i;
 
-	before = status_bytes("VmSize:");
+	before = t_proc_bytes("status", "VmSize:");
 	for (i = 0; i < NITEMS(r); i++) {
 		t_ok(region_create_private(4 * MIB + i * MIB, 1, &r[i], &e),
 		    &e);
 		sum += r[i].nbytes;
 	}
-	ck_assert_uint_le(status_bytes("VmSize:"), before + sum + 8 * MIB);
-	ck_assert_uint_ge(status_bytes("VmSize:"), before + sum);
+	ck_assert_uint_le(t_proc_bytes("status", "VmSize:"),
+	    before + sum + 8 * MIB);
+	ck_assert_uint_ge(t_proc_bytes("status", "VmSize:"), before + sum);
 	for (i = 0; i < NITEMS(r); i++)
 		region_close(&r[i]);
-	ck_assert_uint_le(status_bytes("VmSize:"), before + 8 * MIB);
+	ck_assert_uint_le(t_proc_bytes("status", "VmSize:"), before + 8 * MIB);
 }
 END_TEST
 
@@ -238,7 +222,7 @@ START_TEST(rlimit_data_sees_no_more_than_the_map)
 	struct err e = { 0 };
 
 	lim.rlim_cur = lim.rlim_max =
-	    status_bytes("VmData:") + 65 * MIB;
+	    t_proc_bytes("status", "VmData:") + 65 * MIB;
 	ck_assert_int_eq(setrlimit(RLIMIT_DATA, &lim), 0);
 	t_ok(region_create_private(64 * MIB, 1, &r, &e), &e);
 	region_touch(&r);

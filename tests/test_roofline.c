@@ -182,23 +182,6 @@ START_TEST(any_number_of_cores_reads_for_a_slice)
 }
 END_TEST
 
-/* Bytes of this process's pages that were used since they were last forgotten
- * to be; 0 = this kernel does not say. */
-static uint64_t
-referenced_bytes(void)
-{
-	FILE *f = fopen("/proc/self/smaps_rollup", "re");
-	unsigned long long kib = 0;
-	char line[128];
-
-	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
-		if (sscanf(line, "Referenced: %llu kB", &kib) == 1)
-			break;
-	if (f != NULL)
-		fclose(f);
-	return kib * KIB;
-}
-
 /* What a core still knows of a page is not noted in the tables again; a fork
  * has all cores forget. */
 static void
@@ -219,6 +202,7 @@ forget_references(void)
 
 START_TEST(every_page_of_the_buffer_is_touched)
 {
+	static const char file[] = "smaps_rollup", used[] = "Referenced:";
 	unsigned cpu[MAX_CPUS], n = MIN(allowed(cpu), 4);
 	uint64_t nbytes = n * 8 * READ_STEP, idle;
 	struct read_area *a;
@@ -227,11 +211,11 @@ START_TEST(every_page_of_the_buffer_is_touched)
 	peaks_init(&p, cpu_flags());
 	t_ok(read_area_open(&p, cpu, n, nbytes, &a, &err), &err);
 	forget_references();
-	if ((idle = referenced_bytes()) == 0 || idle >= nbytes) {
+	if ((idle = t_proc_bytes(file, used)) == 0 || idle >= nbytes) {
 		printf("note: what pages were used is not to be had here\n");
 	} else {
 		t_ok(read_area_touch(a, &err), &err);
-		ck_assert_uint_ge(referenced_bytes(), nbytes);
+		ck_assert_uint_ge(t_proc_bytes(file, used), nbytes);
 	}
 	read_area_close(a);
 }

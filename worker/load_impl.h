@@ -42,8 +42,8 @@ struct loader {
 	const struct load_item *items;		/* [nitems] */
 	uint32_t nfiles, nitems;
 	struct load_pos next;			/* where the next read begins */
-	uint32_t nbegun;	/* files before it were read, its last one is */
-	uint64_t ahead_end;	/* of it: where others' pages go (drop_ahead) */
+	uint32_t nbegun;	/* files up to the last that was begun */
+	uint64_t ahead_end;	/* in that one others' pages go until here */
 
 	uint8_t *staging;			/* depth x block_bytes */
 	uint64_t block_bytes;
