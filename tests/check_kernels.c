@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@
 #include "check_kernels.h"
 #include "kernel_inputs.h"
 
-/* What table k has that the one before, done, has not. */
+/* What table k has that one checked before, done, has not. */
 static void
 check_table(const struct kernels *ref, const struct kernels *k,
     const struct kernels *done, uint32_t mask)
@@ -36,7 +37,7 @@ check_table(const struct kernels *ref, const struct kernels *k,
 		if (k->mat[i].name != NULL &&
 		    (!done || k->mat[i].matmul != done->mat[i].matmul ||
 		    k->mat[i].pack != done->mat[i].pack)) {
-			check_mat(ref, k, i);
+			check_mat(ref, k, done, i);
 			n++;
 		}
 	check_rows(ref, k, done);
@@ -73,6 +74,19 @@ all_tables(struct kernels tables[NTABLES], uint32_t masks[NTABLES])
 		n++;
 	}
 	return n;
+}
+
+/* Of those before tables[i] the last of its name, which differs in the least,
+ * or the last; NULL = it is the first. */
+static const struct kernels *
+table_before(const struct kernels *tables, uint32_t i)
+{
+	uint32_t j;
+
+	for (j = i; j-- > 0;)
+		if (strcmp(tables[j].name, tables[i].name) == 0)
+			return &tables[j];
+	return i > 0 ? &tables[i - 1] : NULL;
 }
 
 int
@@ -114,7 +128,7 @@ main(int argc, char **argv)
 	}
 	printf("--seed %" PRIu64 "\n", seed);
 	for (i = 0; i < ntables; i++)
-		check_table(&tables[0], &tables[i], i ? &tables[i - 1] : NULL,
+		check_table(&tables[0], &tables[i], table_before(tables, i),
 		    masks[i]);
 	return report_end();
 usage:

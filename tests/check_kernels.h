@@ -31,9 +31,11 @@ void report_faults(void);
 /* The last line; the exit status. */
 int report_end(void);
 
-/* A table's matrix kernel, against the reference (ref) and definitions. */
+/* A table's matrix kernel, against the reference (ref) and definitions; one
+ * that done (NULL = nothing) has by the same name, and that only reads memory in
+ * another way, against that. */
 void check_mat(const struct kernels *ref, const struct kernels *table,
-    uint32_t type);
+    const struct kernels *done, uint32_t type);
 
 /* All others of a table, but for those that are the same in done (NULL =
  * none are). */

@@ -11,7 +11,8 @@ uint64_t rand_u64(void);
 uint32_t rand_below(uint32_t n);
 float rand_float(float max);	/* [-max, max) */
 
-/* n bytes that end at a forbidden page, so at the alignment of n. */
+/* n bytes that end at a forbidden page, so at the alignment of n; they hold
+ * anything.  p may be used again as soon as it is given back, with its n. */
 void *guard_alloc(size_t n);
 void guard_free(void *p, size_t n);
 
