@@ -231,7 +231,7 @@ check-built: all $(PROGS) check-includes
 	B=$(B) tests/run.sh $(CHECKS)
 
 # The longest first: the others run beside it.  One thread by itself is nothing
-# to TSan, and eight minutes of it.
+# to TSan.
 KERNELS := $(B)/tests/check_kernels $(B)/tests/check_hexagon
 CHECKS  := $(if $(filter thread,$(SAN)),,$(KERNELS)) $(E2E) $(UNIT) \
            $(B)/tests/ring_loop $(addprefix replay:,$(FUZZERS))

@@ -99,9 +99,9 @@ attn_open(struct attn_test *t, const struct kernels *ref,
 		.v_dim = c->v_dim, .softcap = c->softcap,
 		.scale = 1 / sqrtf((float)c->head_dim),
 	};
-	/* The rows lie anywhere in the batch, in any order: steps of seven go
-	 * to each of places that are no multiple of it.  Its last row and
-	 * another are nobody's. */
+	/* The rows lie anywhere in the batch, in any order: steps of seven
+	 * come to each of its places, since seven does not divide them.  One
+	 * place at least, and the row behind them, is nobody's. */
 	places = c->nrows + 1 + (c->nrows % 7 == 6);
 	for (i = 0; i < c->nrows; i++)
 		t->row[i] = (i * 7 + 3) % places;

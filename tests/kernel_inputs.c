@@ -57,14 +57,14 @@ guard_alloc(size_t n)
 	if (npages < NITEMS(spare) && spare[npages] != NULL) {
 		p = spare[npages];
 		memcpy(&spare[npages], p, sizeof(void *));
-		return p + npages * page - n;
-	}
-	p = mmap(NULL, (npages + 1) * page, PROT_READ | PROT_WRITE,
-	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED ||
-	    mprotect(p + npages * page, page, PROT_NONE) < 0) {
-		perror("mmap");
-		exit(2);
+	} else {
+		p = mmap(NULL, (npages + 1) * page, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED ||
+		    mprotect(p + npages * page, page, PROT_NONE) < 0) {
+			perror("mmap");
+			exit(2);
+		}
 	}
 	return p + npages * page - n;
 }
