@@ -121,8 +121,7 @@ struct mat_call {
 	uint64_t ldx;		/* bytes */
 	const uint8_t *w;	/* the panel */
 	const float *bias;	/* (PANEL) or NULL */
-	const struct act_q8 *next;	/* first row of the next tile, */
-	int asks;		/* which is to be asked for */
+	const struct act_q8 *next;	/* first row of the next tile */
 	struct ahead ahead;	/* weights to be asked for with each block */
 	uint32_t few;		/* so many rows are few: mat_rows() */
 	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
@@ -510,7 +509,6 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
 	    .reading = reading_for(core, w->type, m),
-	    .asks = reading_asks_for_tiles(core),
 	    .few = MIN(reading_few_rows(core), FEW_MOST) };
 	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
 

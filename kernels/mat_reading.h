@@ -97,16 +97,6 @@ reading_is_plain(enum quant_type type)
 	return type == QUANT_Q4_0 || type == QUANT_Q4_1 || type == QUANT_Q8_0;
 }
 
-/* Do tiles ask for what the next one reads of activations and sums?  Intel's
- * cores do better on their own: with vectors of 64 bytes each request takes
- * some of the products' time (3 to 6 % in all; with 32 bytes it is all the
- * same, as it is on the cores that want to be asked). */
-static inline int
-reading_asks_for_tiles(enum reader core)
-{
-	return SIMD_VL < 16 || core != READER_SEVERAL;
-}
-
 /* More rows than these are better off with tiles, whatever registers allow: on
  * Intel's cores with vectors of 64 bytes each store takes one product's time and
  * more, and few rows store their sums with each block (16 rows, Q4_0 0.51 of
