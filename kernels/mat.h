@@ -58,7 +58,8 @@
 enum {
 	CHUNK = 512, CHUNK_BLOCKS = CHUNK / 32,
 	MAT_ROWS = 256,		/* in a group at most */
-	MAT_L2 = 832 * 1024	/* bytes of activations of a group's part */
+	MAT_L2 = 416 * 1024	/* bytes of activations of a group's part: y and
+				 * weights pass by, too */
 };
 
 /* Block b of the rows of a tile.  Three pointers reach nine rows by the
