@@ -217,14 +217,20 @@ ahead_part(struct ahead *left, uint32_t nsteps, uint32_t ntiles)
 	return part;
 }
 
+/* To L1 where that has room for the next chunk beside this one: 48 KiB, as cores
+ * with vectors of 64 bytes have (Zen 5, 18 to 64 rows: 0 to 8 % faster than to
+ * L2, 128 rows 1 % faster to 1 % slower). */
 SIMD void
 ahead_ask(struct ahead part, uint32_t step)
 {
+	const uint8_t *p = part.p + (uint64_t)step * part.lines * CACHELINE;
 	uint32_t i;
 
-	for (i = 0; i < part.lines; i++)
-		prefetch_l2(part.p +
-		    ((uint64_t)step * part.lines + i) * CACHELINE);
+	for (i = 0; i < part.lines; i++, p += CACHELINE)
+		if (SIMD_VL == 16)
+			prefetch(p);
+		else
+			prefetch_l2(p);
 }
 
 /* What lies before the first that reading_ask() asks for, where a stream begins
