@@ -380,8 +380,8 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 
 /* Columns of a panel that are unpacked at a time, for m rows.  Of so few rows
  * all tiles' activations stay in L1 beside half a chunk (Zen 5, 24 to 40 rows:
- * Q8_0 8 to 13 % faster, Q4_0 2 to 5 %, 64 rows 0 to 4 %; 128 rows 2 %
- * slower). */
+ * Q8_0 7 to 16 % faster, Q4_0 2 to 5, Q4_K -2 to 2 %, 64 rows 0 to 3 %; 128 rows
+ * 2 % slower). */
 static inline uint32_t
 mat_chunk(uint32_t m)
 {

@@ -389,9 +389,10 @@ check_mm(const struct mm *of, uint32_t n, uint32_t kk, uint32_t nrows,
 }
 
 /* Every k with every n for random weights; the other inputs at some; a long k,
- * one that few rows go through in parts (mat.h), and many rows; more columns
- * than few rows go through together, in one type for all.  The reference, slow
- * and free of tails, with few rows. */
+ * one that few rows go through in parts (mat.h), and many rows, of a long k too,
+ * which those go through in parts; more columns than few rows go through
+ * together, in one type for all.  The reference, slow and free of tails, with
+ * few rows. */
 void
 check_mat(const struct kernels *ref, const struct kernels *table,
     const struct kernels *done, uint32_t type)
@@ -421,8 +422,10 @@ check_mat(const struct kernels *ref, const struct kernels *table,
 	for (in = IN_RANDOM; in <= IN_PINNED; in++)
 		check_mm(&of, 33, long_k, few, in);
 	check_mm(&of, 200, 256, few, IN_RANDOM);
-	if (!is_ref)
+	if (!is_ref) {
 		check_mm(&of, 33, 8192 + 256, few, IN_RANDOM);
+		check_mm(&of, 33, long_k, 150, IN_RANDOM);
+	}
 	check_mm(&of, 33, 256, is_ref ? 20 : 150, IN_RANDOM);
 	if (type == QUANT_Q4_0 && !is_ref)
 		check_mm(&of, 4150, 768, 16, IN_RANDOM);
