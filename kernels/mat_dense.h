@@ -327,8 +327,9 @@ matmul_dense_by(enum reader core, float *y, uint64_t ldy, const void *x,
     uint32_t n1)
 {
 	const enum dense_kind kind = dense_kind(w->type);
-	struct dense_call c = { .reading = reading_dense(core), .ldy = ldy,
-	    .x = x, .k = DIV_UP(w->k, DENSE_WORD) };
+	struct dense_call c = { .ldy = ldy, .x = x,
+	    .reading = reading_dense(core, kind == DENSE_WORDS, m),
+	    .k = DIV_UP(w->k, DENSE_WORD) };
 	const uint64_t row_bytes = act_row_bytes(DENSE_ACT, w->k);
 	uint32_t i, j, rows, ngroups = DIV_UP(m, (uint32_t)MAX(MIN(DENSE_L2 /
 	    row_bytes, DENSE_ROWS), DENSE_ROWS_LEAST));

@@ -48,10 +48,15 @@ enum reader {
 	/* Zen 4 follows one stream by itself, as long as the work on a block is
 	 * little, and what is asked for at a middle distance only disturbs it:
 	 * of 29 (Q4_0), four streams asked for once gave 15.5, one 20.7, one
-	 * of whose blocks nothing but their own lines is asked for 29.1.  With
-	 * those 1024 to 1536 bytes ahead for L2, Q8_0 has 28.8 instead of 22.6
-	 * (26.7 without its own).  A core that is busier looks ahead too
-	 * little: two rows of Q4_K 18.7, but 29.1 told in time. */
+	 * of whose blocks nothing but their own lines is asked for 29.1.  It
+	 * does not follow from page to page: with a line of each page told, of
+	 * 32, Q4_0 has 31.2 instead of 29.4, MXFP4 30.4 instead of 21.6.  A
+	 * core that is busier looks ahead too little: one row of Q5_K 22, two
+	 * of Q4_K 13.7, but 30.9 and 27.0 told in time.
+	 *
+	 * How much it follows depends on where the compiler puts a loop:
+	 * MXFP4's 30.4 are 23 for other alignments of the same code, 28.5 for
+	 * those if L2 is not to keep the lines. */
 	READER_FOLLOWS,
 	/* Zen 5 takes one stream, too, but wants to be asked: of 39, four
 	 * streams asked for twice gave 26, one 36.5.  L3 takes what L2 lets go
@@ -73,12 +78,22 @@ reader_of(uint32_t cpu_flags)
 }
 
 /* Is the work on a block so little that a core can follow a stream meanwhile?
- * Two rows of Q8_0 are, one of IQ4_XS is not: it looks up its values and takes
- * its scales apart for each 32 columns. */
+ * One row of 32 columns is, two of Q8_0; not what takes its scales apart, where
+ * that is not also many bytes. */
 static inline int
 reading_is_light(enum quant_type type, uint32_t m)
 {
-	return m == 1 ? type != QUANT_IQ4_XS : m == 2 && type == QUANT_Q8_0;
+	return m == 1 ? pack_geometry(type).block == 32 || type == QUANT_Q6_K :
+	    m == 2 && type == QUANT_Q8_0;
+}
+
+/* Are 32 columns of 32 rows more than ten cache lines?  Lines for L2 a little
+ * ahead of these give them more (Zen 4: Q5_0 29 instead of 23, two rows of Q8_0
+ * 29 instead of 24), smaller ones less (MXFP4 14 to 22 instead of 30). */
+static inline int
+reading_is_wide(enum quant_type type)
+{
+	return type == QUANT_Q5_0 || type == QUANT_Q5_1 || type == QUANT_Q8_0;
 }
 
 /* Would two streams keep a core that answers several waiting?  With AVX-512 it
@@ -123,42 +138,55 @@ enum { READER_ONE_ROWS = 5 };
  * 19.8 had 15 to 16 of that (BF16, F16), with requests at 2048 and 6144 bytes
  * 18.4, at 2048 and 4096 17.6, at 2048 alone 17.  Zen 5's two cores, of 79 to 81,
  * had 55 (F16) and 65 (BF16) of a page ahead, and 65 and 77 with the distances of
- * its quantized weights. */
+ * its quantized weights.  Zen 4 follows words that are multiplied as they are, and
+ * one row of others: of 33, BF16 33.6 instead of 30.2 (a page ahead), six rows
+ * 30.1 instead of 24.6; F16 30.2 instead of 27.0, two rows, told, 28.4 instead of
+ * 25.4. */
 static inline const struct reading *
-reading_dense(enum reader core)
+reading_dense(enum reader core, int words, uint32_t m)
 {
 	static const struct reading page = { 1, 4096, 0, 0, 0 },
-	    twice = { 1, 2048, 6144, 0, 0 };
+	    twice = { 1, 2048, 6144, 0, 0 },
+	    followed = { 1, 0, 0, 0, 0 },
+	    told = { 1, 1024, 8192, 0, 0 };
 
-	return core == READER_SEVERAL ? &twice :
-	    core == READER_ONE ? &reading_one : &page;
+	switch (core) {
+	case READER_ONCE:
+		return &page;
+	case READER_FOLLOWS:
+		return words || m == 1 ? &followed : &told;
+	case READER_ONE:
+		return &reading_one;
+	default:
+		return &twice;
+	}
 }
 
 static inline const struct reading *
 reading_for(enum reader core, enum quant_type type, uint32_t m)
 {
-	/* Blocks of 256 columns are more work a byte: Zen 4's second requests
-	 * come in the way of it.  In mat_direct.h they go through as a whole,
-	 * 1.3 to 3.3 KiB of a panel of 16 rows, and the second request has to
-	 * lie behind that (one row, AVX2, Q4_K and Q6_K: on an Intel core of
-	 * 19.7, 14.4 and 14.1 of four streams, 15.6 and 15.1 of two, 16.3 and
-	 * 15.7 half as far again; on Zen 5 that reads so 28.8 and 18.7 of
-	 * four, 34.3 and 30.9 twice as far). */
+	/* In mat_direct.h blocks of 256 columns go through as a whole, 1.3 to
+	 * 3.3 KiB of a panel of 16 rows, and the second request has to lie
+	 * behind that (one row, AVX2, Q4_K and Q6_K: on an Intel core of 19.7,
+	 * 14.4 and 14.1 of four streams, 15.6 and 15.1 of two, 16.3 and 15.7
+	 * half as far again; on Zen 5 that reads so 28.8 and 18.7 of four, 34.3
+	 * and 30.9 twice as far). */
 	const int by256 = pack_geometry(type).block > 32;
 	static const struct reading several[] = {
 	    { 2, 1024, 2048, 0, 0 }, { FEW_STREAMS, 1024, 2048, 0, 0 } },
 	    several_256 = { 2, 1536, 3072, 0, 0 },
 	    asked_once = { FEW_STREAMS, 1536, 0, 0, 0 },
 	    one_once = { 1, 3072, 0, 0, 0 },
-	    followed[] = { { 1, 0, 1536, 0, 0 }, { 1, 0, 0, 0, 0 } },
-	    told = { FEW_STREAMS, 1536, 4096, 0, 0 };
+	    followed[] = { { 1, 0, 0, 1, 8192 }, { 1, 0, 1024, 0, 8192 } },
+	    told = { FEW_STREAMS, 1280, 3584, 1, 0 };
 
 	switch (core) {
 	case READER_ONCE:
 		return m == 1 && !reading_is_plain(type) ? &one_once :
 		    &asked_once;
 	case READER_FOLLOWS:
-		return reading_is_light(type, m) ? &followed[by256] : &told;
+		return reading_is_light(type, m) ?
+		    &followed[reading_is_wide(type)] : &told;
 	case READER_ONE:
 		return m > READER_ONE_ROWS ? &asked_once : &reading_one;
 	default:
