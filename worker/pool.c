@@ -1,9 +1,11 @@
 /* worker/pool.c - persistent threads, three gates, and spins that learn.
  *
- * A gate is a counter that threads wait to see move.
- *	job	moved by the caller: there is something to do
- *	round	moved by the last thread to reach a barrier
- *	done	moved by the last of the other threads to finish the job
+ * A gate is a counter that threads wait for to reach a number.
+ *	job	of jobs, by the caller: there is something to do
+ *	round	of arrivals at barriers: a round is all threads
+ *	done	of the other threads' ends of a job: a job is all of them
+ * Arriving and letting the others go is one write to one cache line: from one
+ * chiplet to another each costs as much as reading kilobytes of weights.
  *
  * Edges.  J1 -> J2: fn and arg are visible before job moves.
  *         B1 -> B2: what every thread wrote before the barrier is visible to
@@ -21,9 +23,14 @@
 #include "../shm/event.h"
 
 struct gate {
-	_Alignas(CACHELINE) _Atomic uint32_t word;
+	/* 64 bits never begin anew; sleepers wait for the low half to move. */
+	union {
+		_Alignas(CACHELINE) _Atomic uint64_t count;
+		_Atomic uint32_t low;
+	};
 	_Atomic uint32_t sleepers;
 };
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half");
 
 struct pool {
 	struct par par;			/* first: the handle */
@@ -33,8 +40,6 @@ struct pool {
 	par_fn *fn;
 	void *arg;
 	struct gate job, round, done;
-	_Alignas(CACHELINE) _Atomic uint32_t arrived;	/* at the barrier */
-	_Alignas(CACHELINE) _Atomic uint32_t finished;	/* with the job */
 	_Alignas(CACHELINE) _Atomic uint32_t spin_ns;	/* inside a job, now */
 	_Atomic int stop;
 };
@@ -50,26 +55,26 @@ struct pool_thread {
  * pause that is every 1 to 4 us. */
 enum { LOOKS = 64 };
 
-/* 1 = the gate has moved on from seen within ns.  yields: whoever else wants
- * the core has it first. */
+/* 1 = the gate has reached until within ns.  yields: whoever else wants the
+ * core has it first. */
 static int
-gate_spin(struct gate *g, uint32_t seen, uint32_t ns, int yields)
+gate_spin(struct gate *g, uint64_t until, uint32_t ns, int yields)
 {
-	uint64_t until = 0;
+	uint64_t deadline = 0;
 	unsigned i;
 
 	for (i = 1; ns > 0; i++) {
-		if (atomic_load_explicit(&g->word, memory_order_acquire) !=
-		    seen)
+		if (atomic_load_explicit(&g->count, memory_order_acquire) >=
+		    until)
 			return 1;
 		event_relax();
 		if (i % LOOKS != 0)
 			continue;
 		if (yields)
 			sched_yield();
-		if (until == 0)
-			until = event_now_ns() + ns;
-		else if (event_now_ns() >= until)
+		if (deadline == 0)
+			deadline = event_now_ns() + ns;
+		else if (event_now_ns() >= deadline)
 			break;
 	}
 	return 0;
@@ -79,20 +84,29 @@ gate_spin(struct gate *g, uint32_t seen, uint32_t ns, int yields)
  * sleepers after it wrote: both are sequentially consistent, so that one of
  * them sees the other. */
 static void
-gate_sleep(struct gate *g, uint32_t seen)
+gate_sleep(struct gate *g, uint64_t until)
 {
+	uint64_t now;
+
 	atomic_fetch_add(&g->sleepers, 1);
-	while (atomic_load(&g->word) == seen)
-		event_wait(&g->word, seen, EVENT_FOREVER);
+	while ((now = atomic_load(&g->count)) < until)
+		event_wait(&g->low, (uint32_t)now, EVENT_FOREVER);
 	atomic_fetch_sub(&g->sleepers, 1);
 }
 
-static void
-gate_move(struct gate *g)
+/* One of n has come.  Returns the count with all n of them, or 0 if this was
+ * the last: whoever sleeps has been woken. */
+static uint64_t
+gate_arrive(struct gate *g, unsigned n)
 {
-	atomic_fetch_add(&g->word, 1);
+	uint64_t before = atomic_fetch_add(&g->count, 1);
+	uint64_t until = before - before % n + n;
+
+	if (before + 1 < until)
+		return until;
 	if (atomic_load(&g->sleepers) != 0)
-		event_wake_all(&g->word);
+		event_wake_all(&g->low);
+	return 0;
 }
 
 /* Wait inside a job.  The threads that are waited for are at work on the same
@@ -101,10 +115,10 @@ gate_move(struct gate *g)
  * was for nothing, somebody has taken a core after all: the next is half as
  * long, and grows again with each that succeeds. */
 static void
-wait_in_job(struct pool *p, struct gate *g, uint32_t seen)
+wait_in_job(struct pool *p, struct gate *g, uint64_t until)
 {
 	uint32_t ns = atomic_load_explicit(&p->spin_ns, memory_order_relaxed);
-	int won = gate_spin(g, seen, ns, 0);
+	int won = gate_spin(g, until, ns, 0);
 	uint32_t next = won ? MIN(ns * 2, p->conf.spin_ns) :
 	    MAX(ns / 2, p->conf.spin_least_ns);
 
@@ -112,31 +126,27 @@ wait_in_job(struct pool *p, struct gate *g, uint32_t seen)
 		atomic_store_explicit(&p->spin_ns, next,
 		    memory_order_relaxed);
 	if (!won)
-		gate_sleep(g, seen);
+		gate_sleep(g, until);
 }
 
 static void
 pool_barrier(struct par *par)
 {
 	struct pool *p = (struct pool *)par;
-	uint32_t round;
+	uint64_t until;
 
 	if (par->nthreads == 1)
 		return;
-	round = atomic_load_explicit(&p->round.word, memory_order_relaxed);
-	if (atomic_fetch_add(&p->arrived, 1) + 1 == par->nthreads) {
-		atomic_store_explicit(&p->arrived, 0, memory_order_relaxed);
-		gate_move(&p->round);				/* B1 */
-	} else {
-		wait_in_job(p, &p->round, round);		/* B2 */
-	}
+	until = gate_arrive(&p->round, par->nthreads);		/* B1 */
+	if (until != 0)
+		wait_in_job(p, &p->round, until);		/* B2 */
 }
 
 static void
 pool_run(struct par *par, par_fn *fn, void *arg)
 {
 	struct pool *p = (struct pool *)par;
-	uint32_t done;
+	uint64_t done;
 
 	if (par->nthreads == 1) {
 		fn(arg, 0);
@@ -144,8 +154,9 @@ pool_run(struct par *par, par_fn *fn, void *arg)
 	}
 	p->fn = fn;
 	p->arg = arg;
-	done = atomic_load_explicit(&p->done.word, memory_order_relaxed);
-	gate_move(&p->job);					/* J1 */
+	done = atomic_load_explicit(&p->done.count, memory_order_relaxed) +
+	    par->nthreads - 1;
+	gate_arrive(&p->job, 1);				/* J1 */
 	fn(arg, 0);
 	wait_in_job(p, &p->done, done);				/* D2 */
 }
@@ -241,22 +252,17 @@ thread_main(void *arg)
 {
 	struct pool_thread *t = arg;
 	struct pool *p = t->pool;
-	uint32_t job = 0;
+	uint64_t job;
 
 	t->rc = bind_thread(&p->conf, t->index);
 	touch_stack();
-	for (;;) {
+	for (job = 1;; job++) {
 		if (!gate_spin(&p->job, job, p->conf.job_spin_ns, 1))
 			gate_sleep(&p->job, job);		/* J2 */
-		job++;
 		if (atomic_load(&p->stop))
 			return NULL;
 		p->fn(p->arg, t->index);
-		if (atomic_fetch_add(&p->finished, 1) + 1 <
-		    p->par.nthreads - 1)
-			continue;
-		atomic_store_explicit(&p->finished, 0, memory_order_relaxed);
-		gate_move(&p->done);				/* D1 */
+		gate_arrive(&p->done, p->par.nthreads - 1);	/* D1 */
 	}
 }
 
@@ -343,7 +349,7 @@ pool_close(struct par *par)
 	if (p == NULL)
 		return;
 	atomic_store(&p->stop, 1);
-	gate_move(&p->job);
+	gate_arrive(&p->job, 1);
 	for (i = 1; i < par->nthreads; i++)
 		pthread_join(p->thread[i].id, NULL);
 	free(p->thread);
