@@ -72,6 +72,7 @@ struct share_group {
 	uint32_t unit;		/* columns that are not parted */
 	uint32_t first;		/* op that began it */
 	uint32_t nops;
+	uint64_t token_bytes;	/* of weights that one token reads in it */
 };
 
 struct op {

@@ -211,8 +211,11 @@ shares_find(struct program *p)
 		g->unit = common_multiple(g->unit, unit_of(op));
 	}
 	for (op = p->op; op < p->op + p->nops; op++)
-		if (op->share == SHARE_COLS)
-			p->group[op->group].nops++;
+		if (op->share == SHARE_COLS) {
+			g = &p->group[op->group];
+			g->nops++;
+			g->token_bytes += op_token_bytes(p, op);
+		}
 }
 
 uint32_t
@@ -265,9 +268,9 @@ struct loads {
 
 /* Whole units of group g to each thread, on top of what it has to do. */
 static void
-cut_group(const struct share_group *g, double cost, struct loads *l,
-    uint32_t *cut)
+cut_group(const struct share_group *g, struct loads *l, uint32_t *cut)
 {
+	const double cost = (double)g->token_bytes;
 	uint32_t nunits = DIV_UP(g->cols, g->unit), to, from = 0;
 	double level = shares_level(l->load, l->speed, l->n, cost);
 	double one = cost / nunits, at = 0;
@@ -282,18 +285,6 @@ cut_group(const struct share_group *g, double cost, struct loads *l,
 		from = to;
 	}
 	cut[l->n] = g->cols;
-}
-
-static double
-cost_of(const struct program *p, uint32_t group, uint32_t first, uint32_t last)
-{
-	double cost = 0;
-	uint32_t i;
-
-	for (i = first; i <= last; i++)
-		if (p->op[i].group == group)
-			cost += (double)op_token_bytes(p, &p->op[i]);
-	return cost;
 }
 
 int
@@ -319,8 +310,7 @@ shares_cut(const struct program *p, const struct par *par, uint32_t *ret_cut)
 			for (t = 0; t < n; t++)
 				l.load[t] = 0;
 		}
-		cut_group(&p->group[g], cost_of(p, g, i, shares_last(p, i)),
-		    &l, ret_cut + (size_t)g * (n + 1));
+		cut_group(&p->group[g], &l, ret_cut + (size_t)g * (n + 1));
 	}
 	free(l.load);
 	return 0;

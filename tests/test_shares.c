@@ -492,24 +492,28 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 	return once;
 }
 
-/* All that the others have not begun, of few rows and of many. */
+/* All that the others have not begun, of few rows and of many.  A share of a
+ * small matrix is not worth two pieces for one row, and is for more. */
 START_TEST(who_is_done_takes_what_others_have_not_begun)
 {
 	struct tiny t = TINY;
 	struct built b;
 	unsigned n, thread;
 
-	t.n_embd = 512;
+	t.n_embd = 1024;
 	build(&b, &t);
 	for (n = 2; n < 5; n++)
 		for (thread = 0; thread < n; thread++) {
-			ck_assert_uint_eq(run_alone(&b, n, thread, 1, 0), 512);
-			ck_assert_uint_gt(pieces, n);
-			ck_assert_uint_eq(run_alone(&b, n, thread, 1, 1), 512);
+			ck_assert_uint_eq(run_alone(&b, n, thread, 1, 0), 1024);
+			ck_assert_uint_eq(pieces, n);
+			ck_assert_uint_eq(run_alone(&b, n, thread, 1, 1), 1024);
 			ck_assert_uint_eq(run_alone(&b, n, thread, 16, 0),
-			    512);
+			    1024);
+			ck_assert_uint_gt(pieces, n);
+			ck_assert_uint_eq(run_alone(&b, n, thread, 16, 1),
+			    1024);
 			ck_assert_uint_eq(run_alone(&b, n, thread, 17, 0),
-			    512);
+			    1024);
 		}
 	tear_down(&b);
 }
