@@ -52,7 +52,11 @@ enum reader {
 	 * does not follow from page to page: with a line of each page told, of
 	 * 32, Q4_0 has 31.2 instead of 29.4, MXFP4 30.4 instead of 21.6.  A
 	 * core that is busier looks ahead too little: one row of Q5_K 22, two
-	 * of Q4_K 13.7, but 30.9 and 27.0 told in time.
+	 * of Q4_K 13.7, but 30.9 and 27.0 told in time.  In between are Q4_K
+	 * and Q5_K, a page and lines 384 to 512 bytes ahead, 256 and 768 no
+	 * more: one row takes 0.92 to 0.95 and 0.92 to 0.99 of the time then,
+	 * on one core and both (Q3_K as long as told, Q2_K 1.06, IQ4_XS 1.3,
+	 * and Q4_0 1.02, Q6_K 1.03, MXFP4 1.07 of the page alone).
 	 *
 	 * How much it follows depends on where the compiler puts a loop:
 	 * MXFP4's 30.4 are 23 for other alignments of the same code, 28.5 for
@@ -85,6 +89,13 @@ reading_is_light(enum quant_type type, uint32_t m)
 {
 	return m == 1 ? pack_geometry(type).block == 32 || type == QUANT_Q6_K :
 	    m == 2 && type == QUANT_Q8_0;
+}
+
+/* Is it little but for scales of six bits? */
+static inline int
+reading_is_close(enum quant_type type, uint32_t m)
+{
+	return m == 1 && (type == QUANT_Q4_K || type == QUANT_Q5_K);
 }
 
 /* Are 32 columns of 32 rows more than ten cache lines?  Lines for L2 a little
@@ -178,6 +189,7 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	    asked_once = { FEW_STREAMS, 1536, 0, 0, 0 },
 	    one_once = { 1, 3072, 0, 0, 0 },
 	    followed[] = { { 1, 0, 0, 1, 8192 }, { 1, 0, 1024, 0, 8192 } },
+	    paged = { 1, 512, 0, 1, 4096 },
 	    told = { FEW_STREAMS, 1280, 3584, 1, 0 };
 
 	switch (core) {
@@ -186,7 +198,8 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 		    &asked_once;
 	case READER_FOLLOWS:
 		return reading_is_light(type, m) ?
-		    &followed[reading_is_wide(type)] : &told;
+		    &followed[reading_is_wide(type)] :
+		    reading_is_close(type, m) ? &paged : &told;
 	case READER_ONE:
 		return m > READER_ONE_ROWS ? &asked_once : &reading_one;
 	default:
@@ -245,9 +258,9 @@ ahead_part(struct ahead *left, uint32_t nsteps, uint32_t ntiles)
 	return part;
 }
 
-/* To L1 where that has room for the next chunk beside this one: 48 KiB, as cores
- * with vectors of 64 bytes have (Zen 5, 18 to 64 rows: 2 % slower to 8 % faster
- * than to L2, 128 rows 1 % either way). */
+/* With vectors of 64 bytes to L1, where the next chunk has room beside this one:
+ * of 48 KiB (Zen 5, 18 to 64 rows: 2 % slower to 8 % faster than to L2, 128 rows
+ * 1 % either way), and nearly of 32 (Zen 4: 1 to 5 % faster). */
 SIMD void
 ahead_ask(struct ahead part, uint32_t step)
 {
