@@ -189,7 +189,7 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	    asked_once = { FEW_STREAMS, 1536, 0, 0, 0 },
 	    one_once = { 1, 3072, 0, 0, 0 },
 	    followed[] = { { 1, 0, 0, 1, 8192 }, { 1, 0, 1024, 0, 8192 } },
-	    paged = { 1, 512, 0, 1, 4096 },
+	    closely = { 1, 512, 0, 1, 4096 },
 	    told = { FEW_STREAMS, 1280, 3584, 1, 0 };
 
 	switch (core) {
@@ -199,7 +199,7 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	case READER_FOLLOWS:
 		return reading_is_light(type, m) ?
 		    &followed[reading_is_wide(type)] :
-		    reading_is_close(type, m) ? &paged : &told;
+		    reading_is_close(type, m) ? &closely : &told;
 	case READER_ONE:
 		return m > READER_ONE_ROWS ? &asked_once : &reading_one;
 	default:

@@ -226,14 +226,6 @@ shares_first(const struct program *p, uint32_t i)
 	return i;
 }
 
-uint32_t
-shares_last(const struct program *p, uint32_t i)
-{
-	while (i + 1 < p->nops && !p->op[i + 1].meet)
-		i++;
-	return i;
-}
-
 /* --- the balance --- */
 
 /* Fewer loads are below each next level: where rounding makes them more, as

@@ -18,9 +18,8 @@
  * them live until the second.  Halves of layers begin with a meeting. */
 void shares_find(struct program *p);
 
-/* First and last op between the same two meetings as op i. */
+/* First op between the same two meetings as op i. */
 uint32_t shares_first(const struct program *p, uint32_t i);
-uint32_t shares_last(const struct program *p, uint32_t i);
 
 /* Columns of group g that thread t of n does: [cut[g * (n + 1) + t], cut[... +
  * t + 1]).  Groups between the same two meetings are balanced together, by the

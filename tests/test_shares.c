@@ -321,6 +321,13 @@ START_TEST(experts_take_two_meetings_more)
 }
 END_TEST
 
+/* Do the threads meet behind op i, or is it the last? */
+static int
+ends_at(const struct program *p, uint32_t i)
+{
+	return i + 1 == p->nops || p->op[i + 1].meet;
+}
+
 /* Every cut is whole, in units, and no thread has more than its part of what
  * is done between two meetings and a unit. */
 static void
@@ -359,7 +366,7 @@ check_cuts(const struct program *p, const struct par *par)
 			    c[t] == p->group[g].cols);
 			load[t] += one * (c[t + 1] - c[t]);
 		}
-		for (j = i; shares_last(p, i) == i && j < i + n; j++)
+		for (j = i; ends_at(p, i) && j < i + n; j++)
 			ck_assert(load[j - i] <= sum *
 			    par_speed(par, j - i) / all + unit);
 	}

@@ -308,17 +308,18 @@ strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
 /* Columns of a thread are taken in pieces: three quarters, then half of what is
  * left, and so on.  The last is all that is left, or it takes with it what is
  * not worth another beginning, which costs a core a microsecond of its reading:
- * while a piece is read, all threads together read LEAST_BYTES. */
+ * while a piece is read for one row, all threads together read LEAST_BYTES. */
 enum { PIECES = 5, LEAST_BYTES = 1024 * 1024 };
 
-/* Units of group g in the least piece of one of n threads. */
+/* Units of group g in the least piece of one of n threads; more rows are worth
+ * as many times smaller ones. */
 static uint32_t
 least_units(const struct share_group *g, uint32_t rows, unsigned n)
 {
 	uint64_t units = DIV_UP(g->cols, g->unit);
 
 	return (uint32_t)(LEAST_BYTES * units /
-	    (MAX(g->token_bytes, 1) * MAX(rows, 1) * n));
+	    MAX(g->token_bytes * rows * n, 1));
 }
 
 /* The units of n that lie behind the first i pieces. */
