@@ -26,8 +26,8 @@
  *			added to signed q, or 0; it is mat_dot for one row, q
  *			unsigned but for DOT_128 without ONE_FLIP, activations
  *			signed
- *	MAT_DIRECT	where defined: up to so many rows (two at most) go as
- *			in mat_direct.h
+ *	MAT_DIRECT	where defined: up to so many rows (two at most) may go
+ *			as in mat_direct.h, see goes_direct()
  *
  * Per block of 32 columns, ascending, for each element of y:
  *
@@ -306,11 +306,11 @@ mat_by_rows(enum quant_type type, const struct mat_call *c,
     uint32_t npanels)
 {
 	if (m == 1 && npanels == 1)
-		mat_direct(type, c, x, 1, col, nblocks, 1);
+		direct_or_few(type, c, x, 1, col, nblocks, 1);
 	else if (m == 1)
-		mat_direct(type, c, x, 1, col, nblocks, npanels);
+		direct_or_few(type, c, x, 1, col, nblocks, npanels);
 	else if (m == DIRECT_MOST)
-		mat_direct(type, c, x, DIRECT_MOST, col, nblocks, npanels);
+		direct_or_few(type, c, x, DIRECT_MOST, col, nblocks, npanels);
 	else
 		mat_few(type, c, x, m, col, nblocks, npanels);
 }

@@ -1,5 +1,6 @@
 /* kernels/mat_direct.h - template, a part of mat.h: one row of activations, or
- * two, where registers are too few for the weights of a block.
+ * two, where registers are too few for the weights of a block, or what they are
+ * worth is much work: goes_direct() in mat_reading.h.
  *
  * A word of weights is multiplied as soon as it is unpacked, and a block of 256
  * columns goes through as a whole: what its sub-blocks share stays close by.
@@ -19,15 +20,7 @@
 
 enum { DIRECT_MOST = MAX(MAT_DIRECT, 1) };	/* rows */
 
-#if MAT_DIRECT == 0
-SIMD void
-mat_direct(enum quant_type type, const struct mat_call *c,
-    const struct few_act *x, unsigned nt, uint32_t col, uint32_t nblocks,
-    uint32_t npanels)
-{
-	mat_few(type, c, x, nt, col, nblocks, npanels);
-}
-#else
+#if MAT_DIRECT > 0
 /* Scales of 16 columns stay apart, and multiply sums: on AVX2 where these leave
  * 16 bits, which takes nothing more than leaving them.  (Q3_K's are so in
  * few_prepare(), too, which leaves ACT_MAGIC out of what they multiply.) */
@@ -201,7 +194,21 @@ mat_direct(enum quant_type type, const struct mat_call *c,
 		}
 	few_out(c, acc, nt, col + nblocks * 32 == c->k, npanels);
 }
-
 #endif
+
+SIMD void
+direct_or_few(enum quant_type type, const struct mat_call *c,
+    const struct few_act *x, unsigned nt, uint32_t col, uint32_t nblocks,
+    uint32_t npanels)
+{
+#if MAT_DIRECT > 0
+	if (goes_direct(type, nt, npanels)) {
+		mat_direct(type, c, x, nt, col, nblocks, npanels);
+		return;
+	}
+#endif
+	mat_few(type, c, x, nt, col, nblocks, npanels);
+}
+
 #endif
 #endif

@@ -91,6 +91,19 @@ reading_is_light(enum quant_type type, uint32_t m)
 	    m == 2 && type == QUANT_Q8_0;
 }
 
+/* Do m rows of so many panels go as in mat_direct.h?  With registers for the
+ * weights of a block only one row of one panel, where the work is not so little:
+ * there is room for what the sub-blocks of 256 columns share, too, and less to be
+ * done (Zen 5, GB/s from L2: Q2_K 43 instead of 35, Q3_K 45 and 38, Q4_K 82 and
+ * 73, Q5_K 77 and 62, IQ4_XS 73 and 58).  Q6_K has 89 instead of 78 so, but from
+ * memory 1 to 4 % less; Q8_0 and IQ4_NL lose 8 % from L2, too. */
+SIMD int
+goes_direct(enum quant_type type, uint32_t m, uint32_t npanels)
+{
+	return m <= MAT_DIRECT && (SIMD_NREGS == 16 ||
+	    (npanels == 1 && !reading_is_light(type, m)));
+}
+
 /* Is it little but for scales of six bits? */
 static inline int
 reading_is_close(enum quant_type type, uint32_t m)
@@ -203,7 +216,7 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	case READER_ONE:
 		return m > READER_ONE_ROWS ? &asked_once : &reading_one;
 	default:
-		return by256 && m <= MAT_DIRECT ? &several_256 :
+		return by256 && goes_direct(type, m, 2) ? &several_256 :
 		    &several[reading_is_slow(type, m)];
 	}
 }

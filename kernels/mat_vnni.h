@@ -63,11 +63,10 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 		dot[0][r] = vi_add(dot[0][r], high[r]);
 }
 
-/* With 16 registers, for mat_direct.h: the sum, and of one that is multiplied
- * the products so far, which fit into 16 bits (|q| <= 15 of 16 columns). */
-#if SIMD_NREGS == 16
-#define MAT_DIRECT	2
+#define MAT_DIRECT	(SIMD_NREGS == 16 ? 2 : 1)
 
+/* For mat_direct.h: the sum, and of one that is multiplied the products so far,
+ * which fit into 16 bits (|q| <= 15 of 16 columns). */
 struct direct_sum {
 	vi dot, apart;
 };
@@ -85,6 +84,5 @@ direct_add(enum dot_kind kind, struct direct_sum *s, unsigned j, unsigned n,
 	if (j + 1 == n)
 		s->dot = vi_add(s->dot, vi_madd16(s->apart, *by));
 }
-#endif
 
 #endif
