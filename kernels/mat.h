@@ -13,8 +13,9 @@
  *	MAT_SQUARE	where defined: dot and the sums of tiles lie as in
  *			mat_square.h
  *	MAT_POWERS	where defined: only types whose scales are powers of
- *			two: y + vf_by_power(d_x * dot, d_w), the same but for
- *			what is below the normal numbers or above the largest
+ *			two; d_w is the exponent: y + vf_by_power(d_x * dot,
+ *			d_w), the same but for what is below the normal
+ *			numbers or above the largest
  *	MAT_SPLIT	where defined: 8; mat_arrange() makes two bytes of a
  *			weight of DOT_128, the second in q[g + 8]
  *
@@ -46,6 +47,7 @@
 #ifndef KERNELS_MAT_H
 #define KERNELS_MAT_H
 
+#include <math.h>
 #include <string.h>
 
 #include "cpu.h"
@@ -548,6 +550,19 @@ matmul_##core(float *y, uint64_t ldy, const void *x,			\
 EACH_READER(MATMUL_OF)
 static matmul_fn *const matmuls[] = { EACH_READER(MATMUL_ENTRY) };
 
+/* The scale of row r. */
+static float
+mat_scale(const vf *d, uint32_t r)
+{
+	const float v = ((const float *)d)[r];
+
+#ifdef MAT_POWERS
+	return ldexpf(1, (int)v);
+#else
+	return v;
+#endif
+}
+
 /* Row r of the panel, column i of the block. */
 static float
 mat_weight(const struct mat_block *c, struct mat_traits tr, uint32_t r,
@@ -555,17 +570,17 @@ mat_weight(const struct mat_block *c, struct mat_traits tr, uint32_t r,
 {
 	const float q = (float)mat_q(tr.dot, c, r, i);
 	unsigned h = i / 16;
-	const float *d = (const float *)c->d[tr.scale == SCALE_SUB16 ? h : 0];
+	const float d = mat_scale(c->d[tr.scale == SCALE_SUB16 ? h : 0], r);
 	const float *m = (const float *)c->m[0];
 	const float *step = (const float *)c->m[1];
 
 	switch (tr.scale) {
 	case SCALE_MIN:
-		return d[r] * q + m[r];
+		return d * q + m[r];
 	case SCALE_MIN16:
-		return d[r] * q + (h ? m[r] + step[r] : m[r]);
+		return d * q + (h ? m[r] + step[r] : m[r]);
 	default:
-		return d[r] * q;
+		return d * q;
 	}
 }
 

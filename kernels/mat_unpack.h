@@ -121,15 +121,19 @@ minus(vf v)
 }
 
 /* 2^(e - 128): the doubled values of MXFP4's table leave a half here.  Below
- * the normal numbers for e = 0 and 1. */
+ * the normal numbers for e = 0 and 1.  With MAT_POWERS the exponent alone. */
 SIMD vf
-exponent_only(vi e)
+mxfp4_scale(vi e)
 {
+#ifdef MAT_POWERS
+	return vf_from_vi(vi_sub(e, vi_set(128)));
+#else
 	vi one = vi_set(1), less = vi_sub(e, one);
 	vi lowest = vi_shl(vi_add(one, vi_sub(e, vi_max(less, vi_set(0)))),
 	    21);
 
 	return vf_bits(vi_max(vi_shl(less, 23), lowest));
+#endif
 }
 
 /* How few rows want what is unpacked: c->by left out of the bytes, values that are
@@ -224,7 +228,7 @@ unpack_scales(enum quant_type type, struct mat_block *c,
 
 	switch (type) {
 	case QUANT_MXFP4:
-		c->d[0][r] = exponent_only(vi_from_u8(at.byte));
+		c->d[0][r] = mxfp4_scale(vi_from_u8(at.byte));
 		break;
 	case QUANT_Q4_K:
 	case QUANT_Q5_K:

@@ -37,7 +37,7 @@
  *	vi_store_q8		the lanes of 4 vectors as 8 bits, and the sum
  *				of each 16 of them (if sum is not NULL); of
  *				64 lanes n = 32 or 64 are stored
- *	vf_by_power(v, d)	v * d, d a power of two (AVX-512 alone)
+ *	vf_by_power(v, e)	v * 2^e, e whole (AVX-512 alone)
  *	act_signed(d, q, sum)	32 bytes of activations without SIMD_ACT_BIAS,
  *				and the sums of their halves
  *	vf_hsum ...		across lanes, in one fixed order; vi_hmax_each:

@@ -56,12 +56,7 @@ SIMD vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 SIMD vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
 SIMD vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 SIMD vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
-/* v * d, d a power of two, denormal ones, too. */
-SIMD vf
-vf_by_power(vf v, vf d)
-{
-	return _mm512_scalef_ps(v, _mm512_getexp_ps(d));
-}
+SIMD vf vf_by_power(vf v, vf e) { return _mm512_scalef_ps(v, e); }
 SIMD vf
 vf_round(vf v)
 {
