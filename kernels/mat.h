@@ -27,8 +27,8 @@
  *			added to signed q, or 0; it is mat_dot for one row, q
  *			unsigned but for DOT_128 without ONE_FLIP, activations
  *			signed
- *	MAT_DIRECT	where defined: up to so many rows (two at most) may go
- *			as in mat_direct.h, see goes_direct()
+ *	MAT_DIRECT	where defined: up to so many rows (four at most) may
+ *			go as in mat_direct.h, see goes_direct()
  *
  * Per block of 32 columns, ascending, for each element of y:
  *
@@ -311,10 +311,8 @@ mat_by_rows(enum quant_type type, const struct mat_call *c,
 		direct_or_few(type, c, x, 1, col, nblocks, 1);
 	else if (m == 1)
 		direct_or_few(type, c, x, 1, col, nblocks, npanels);
-	else if (m == DIRECT_MOST)
-		direct_or_few(type, c, x, DIRECT_MOST, col, nblocks, npanels);
 	else
-		mat_few(type, c, x, m, col, nblocks, npanels);
+		direct_or_few(type, c, x, m, col, nblocks, npanels);
 }
 
 #define MAT_TYPE(T, t)							\

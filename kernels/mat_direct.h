@@ -1,6 +1,6 @@
 /* kernels/mat_direct.h - template, a part of mat.h: one row of activations, or
- * two, where registers are too few for the weights of a block, or what they are
- * worth is much work: goes_direct() in mat_reading.h.
+ * two, where registers are too few for the weights of a block, and up to four
+ * where those are much work to unpack: goes_direct() in mat_reading.h.
  *
  * A word of weights is multiplied as soon as it is unpacked, and a block of 256
  * columns goes through as a whole: what its sub-blocks share stays close by.
@@ -55,8 +55,7 @@ direct_pair(enum quant_type type, unsigned nt,
     struct direct_sum sum[][DIRECT_MOST][MAT_NR], struct mat_block *w,
     const uint8_t *p, unsigned s, unsigned i, const struct few_act *x)
 {
-	const struct acts a = { .row = { (const uint8_t *)&x->x },
-	    .ldx = sizeof(*x) };
+	const struct acts a = acts_at(&x->x, sizeof(*x), 0);
 	const int apart = direct_apart(type);
 	const int halves = apart || few_halves(type);
 	vi xs[2][DIRECT_MOST];
@@ -101,8 +100,7 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
     const struct few_act *x)
 {
 	const struct mat_traits tr = few_traits(type);
-	const struct acts a = { .row = { (const uint8_t *)&x->x },
-	    .ldx = sizeof(*x) };
+	const struct acts a = acts_at(&x->x, sizeof(*x), 0);
 	const int apart = direct_apart(type);
 	struct direct_sum sum[2][DIRECT_MOST][MAT_NR];
 	vi dot[2][DIRECT_MOST][MAT_NR];
@@ -196,18 +194,37 @@ mat_direct(enum quant_type type, const struct mat_call *c,
 }
 #endif
 
+/* Sums of so few rows that they go directly stay in registers: an instance for
+ * each number of them. */
 SIMD void
 direct_or_few(enum quant_type type, const struct mat_call *c,
-    const struct few_act *x, unsigned nt, uint32_t col, uint32_t nblocks,
+    const struct few_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
     uint32_t npanels)
 {
-#if MAT_DIRECT > 0
-	if (goes_direct(type, nt, npanels)) {
-		mat_direct(type, c, x, nt, col, nblocks, npanels);
+	if (!goes_direct(type, m, npanels)) {
+		mat_few(type, c, x, m, col, nblocks, npanels);
 		return;
 	}
+#if MAT_DIRECT > 0
+	const uint32_t n = SIMD_NREGS == 16 ? npanels : 1;
+
+	switch (m) {
+	case 1:
+		mat_direct(type, c, x, 1, col, nblocks, n);
+		break;
+	case 2:
+		mat_direct(type, c, x, 2, col, nblocks, n);
+		break;
+#if MAT_DIRECT > 2
+	case 3:
+		mat_direct(type, c, x, 3, col, nblocks, n);
+		break;
+	case 4:
+		mat_direct(type, c, x, 4, col, nblocks, n);
+		break;
 #endif
-	mat_few(type, c, x, nt, col, nblocks, npanels);
+	}
+#endif
 }
 
 #endif

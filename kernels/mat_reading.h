@@ -92,16 +92,22 @@ reading_is_light(enum quant_type type, uint32_t m)
 }
 
 /* Do m rows of so many panels go as in mat_direct.h?  With registers for the
- * weights of a block only one row of one panel, where the work is not so little:
- * there is room for what the sub-blocks of 256 columns share, too, and less to be
- * done (Zen 5, GB/s from L2: Q2_K 43 instead of 35, Q3_K 45 and 38, Q4_K 82 and
- * 73, Q5_K 77 and 62, IQ4_XS 73 and 58).  Q6_K has 89 instead of 78 so, but from
- * memory 1 to 4 % less; Q8_0 and IQ4_NL lose 8 % from L2, too. */
+ * weights of a block only those of one panel whose blocks are of 256 columns:
+ * there is room for what the sub-blocks share, too, and less to be done (Zen 5,
+ * GB/s from L2: Q2_K 43 instead of 35, Q3_K 45 and 38, Q4_K 82 and 73, Q5_K 77
+ * and 62, IQ4_XS 73 and 58; four rows of Q4_K take 0.83 of the time, two of Q2_K
+ * 0.83, from memory).  One row of Q6_K has 89 instead of 78, but from memory 1 to
+ * 4 % less; Q8_0 and IQ4_NL lose 8 % from L2, too.  Q2_K and Q3_K have two sums
+ * for each row: four rows of those do not fit. */
 SIMD int
 goes_direct(enum quant_type type, uint32_t m, uint32_t npanels)
 {
-	return m <= MAT_DIRECT && (SIMD_NREGS == 16 ||
-	    (npanels == 1 && !reading_is_light(type, m)));
+	const int two_sums = type == QUANT_Q2_K || type == QUANT_Q3_K;
+
+	if (SIMD_NREGS == 16)
+		return m <= MAT_DIRECT;
+	return npanels == 1 && pack_geometry(type).block == 256 &&
+	    m + two_sums <= MAT_DIRECT && !reading_is_light(type, m);
 }
 
 /* Is it little but for scales of six bits? */
@@ -150,8 +156,13 @@ reading_few_rows(enum reader core)
 static const struct reading reading_one = { 1, 6144, 0, 1, 8192 };
 
 /* More rows than these do not wait for memory there: panels side by side share
- * each load of activations, which saves up to 13 % (8 and 16 rows). */
-enum { READER_ONE_ROWS = 5 };
+ * each load of activations, which saves up to 13 % (8 and 16 rows).  Five rows
+ * take 0.92 of the time so in Q4_K, but 1.04 in Q4_0 and 1.09 in Q8_0. */
+SIMD uint32_t
+reader_one_rows(enum quant_type type)
+{
+	return pack_geometry(type).block == 256 ? 4 : 5;
+}
 
 /* Few rows times floats and halves: always one panel, which is a line or two a
  * column.  With vectors of 32 bytes or less it is half a line of halves: one row
@@ -214,7 +225,7 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 		    &followed[reading_is_wide(type)] :
 		    reading_is_close(type, m) ? &closely : &told;
 	case READER_ONE:
-		return m > READER_ONE_ROWS ? &asked_once : &reading_one;
+		return m > reader_one_rows(type) ? &asked_once : &reading_one;
 	default:
 		return by256 && goes_direct(type, m, 2) ? &several_256 :
 		    &several[reading_is_slow(type, m)];

@@ -63,7 +63,7 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 		dot[0][r] = vi_add(dot[0][r], high[r]);
 }
 
-#define MAT_DIRECT	(SIMD_NREGS == 16 ? 2 : 1)
+#define MAT_DIRECT	(SIMD_NREGS == 16 ? 2 : 4)
 
 /* For mat_direct.h: the sum, and of one that is multiplied the products so far,
  * which fit into 16 bits (|q| <= 15 of 16 columns). */
