@@ -196,6 +196,11 @@ mat_direct(enum quant_type type, const struct mat_call *c,
 
 /* Sums of so few rows that they go directly stay in registers: an instance for
  * each number of them. */
+#define DIRECT_OF(nt)							\
+	case nt:							\
+		mat_direct(type, c, x, nt, col, nblocks, n);		\
+		break;
+
 SIMD void
 direct_or_few(enum quant_type type, const struct mat_call *c,
     const struct few_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
@@ -209,19 +214,11 @@ direct_or_few(enum quant_type type, const struct mat_call *c,
 	const uint32_t n = SIMD_NREGS == 16 ? npanels : 1;
 
 	switch (m) {
-	case 1:
-		mat_direct(type, c, x, 1, col, nblocks, n);
-		break;
-	case 2:
-		mat_direct(type, c, x, 2, col, nblocks, n);
-		break;
+	DIRECT_OF(1)
+	DIRECT_OF(2)
 #if MAT_DIRECT > 2
-	case 3:
-		mat_direct(type, c, x, 3, col, nblocks, n);
-		break;
-	case 4:
-		mat_direct(type, c, x, 4, col, nblocks, n);
-		break;
+	DIRECT_OF(3)
+	DIRECT_OF(4)
 #endif
 	}
 #endif
