@@ -18,18 +18,7 @@
 
 #if defined(SIMD_VL) && defined(MAT_SUFFIX)
 
-enum { DIRECT_MOST = MAX(MAT_DIRECT, 1) };	/* rows */
-
 #if MAT_DIRECT > 0
-/* Scales of 16 columns stay apart, and multiply sums: on AVX2 where these leave
- * 16 bits, which takes nothing more than leaving them.  (Q3_K's are so in
- * few_prepare(), too, which leaves ACT_MAGIC out of what they multiply.) */
-SIMD int
-direct_apart(enum quant_type type)
-{
-	return type == QUANT_Q2_K || type == QUANT_Q3_K;
-}
-
 SIMD enum dot_kind
 direct_kind(enum quant_type type)
 {
@@ -52,13 +41,13 @@ direct_start(enum quant_type type, const struct mat_block *w,
 /* Groups i and i + 4 of sub-block s, times those of nt rows. */
 SIMD void
 direct_pair(enum quant_type type, unsigned nt,
-    struct direct_sum sum[][DIRECT_MOST][MAT_NR], struct mat_block *w,
+    struct direct_sum sum[][MAT_DIRECT][MAT_NR], struct mat_block *w,
     const uint8_t *p, unsigned s, unsigned i, const struct few_act *x)
 {
 	const struct acts a = acts_at(&x->x, sizeof(*x), 0);
 	const int apart = direct_apart(type);
 	const int halves = apart || few_halves(type);
-	vi xs[2][DIRECT_MOST];
+	vi xs[2][MAT_DIRECT];
 	unsigned h, r, t;
 
 	UNROLL
@@ -102,8 +91,8 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 	const struct mat_traits tr = few_traits(type);
 	const struct acts a = acts_at(&x->x, sizeof(*x), 0);
 	const int apart = direct_apart(type);
-	struct direct_sum sum[2][DIRECT_MOST][MAT_NR];
-	vi dot[2][DIRECT_MOST][MAT_NR];
+	struct direct_sum sum[2][MAT_DIRECT][MAT_NR];
+	vi dot[2][MAT_DIRECT][MAT_NR];
 	struct mat_block w;
 	unsigned h, i, r, t;
 
@@ -178,7 +167,7 @@ mat_direct(enum quant_type type, const struct mat_call *c,
 	const uint32_t nsub = pack_geometry(type).block / 32;
 	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
 	const uint64_t nbytes = nblocks / nsub * panel_block_bytes(type);
-	vf acc[FEW_STREAMS][FEW_MOST][MAT_NR], y[DIRECT_MOST][MAT_NR];
+	vf acc[FEW_STREAMS][FEW_MOST][MAT_NR], y[MAT_DIRECT][MAT_NR];
 	uint64_t at;
 	uint32_t p;
 
@@ -211,6 +200,7 @@ direct_or_few(enum quant_type type, const struct mat_call *c,
 		return;
 	}
 #if MAT_DIRECT > 0
+	/* goes_direct() has let one alone, where registers are more. */
 	const uint32_t n = SIMD_NREGS == 16 ? npanels : 1;
 
 	switch (m) {

@@ -91,23 +91,31 @@ reading_is_light(enum quant_type type, uint32_t m)
 	    m == 2 && type == QUANT_Q8_0;
 }
 
+/* In mat_direct.h scales of 16 columns stay apart, and multiply sums: on AVX2
+ * where these leave 16 bits, which takes nothing more than leaving them.  (Q3_K's
+ * are so in few_prepare(), too, which leaves ACT_MAGIC out of what they
+ * multiply.) */
+SIMD int
+direct_apart(enum quant_type type)
+{
+	return type == QUANT_Q2_K || type == QUANT_Q3_K;
+}
+
 /* Do m rows of so many panels go as in mat_direct.h?  With registers for the
  * weights of a block only those of one panel whose blocks are of 256 columns:
  * there is room for what the sub-blocks share, too, and less to be done (Zen 5,
  * GB/s from L2: Q2_K 43 instead of 35, Q3_K 45 and 38, Q4_K 82 and 73, Q5_K 77
- * and 62, IQ4_XS 73 and 58; four rows of Q4_K take 0.83 of the time, two of Q2_K
- * 0.83, from memory).  One row of Q6_K has 89 instead of 78, but from memory 1 to
- * 4 % less; Q8_0 and IQ4_NL lose 8 % from L2, too.  Q2_K and Q3_K have two sums
- * for each row: four rows of those do not fit. */
+ * and 62, IQ4_XS 73 and 58; four rows of Q4_K take 0.83 to 0.86 of the time, two
+ * of Q2_K 0.83, from memory).  One row of Q6_K has 89 instead of 78, but from
+ * memory 1 to 4 % less; Q8_0 and IQ4_NL lose 8 % from L2, too.  Where scales stay
+ * apart, sums are two for each row: four rows of those do not fit. */
 SIMD int
 goes_direct(enum quant_type type, uint32_t m, uint32_t npanels)
 {
-	const int two_sums = type == QUANT_Q2_K || type == QUANT_Q3_K;
-
 	if (SIMD_NREGS == 16)
 		return m <= MAT_DIRECT;
 	return npanels == 1 && pack_geometry(type).block == 256 &&
-	    m + two_sums <= MAT_DIRECT && !reading_is_light(type, m);
+	    m + direct_apart(type) <= MAT_DIRECT && !reading_is_light(type, m);
 }
 
 /* Is it little but for scales of six bits? */
