@@ -71,19 +71,25 @@ bits_at(vi v, unsigned shift, int32_t mask)
 	return vi_and(vi_shr(v, shift), vi_set(mask));
 }
 
-/* Bits of one word, at bit `to` of each byte. */
+/* n bits of each byte, from bit `at` on, to bit `to` of it. */
 SIMD vi
-one_bit(vi v, unsigned g, unsigned to)
+field(vi v, unsigned at, unsigned n, unsigned to)
 {
-	v = g <= to ? vi_shl(v, to - g) : vi_shr(v, g - to);
-	return vi_and(v, vi_set(0x01010101 << to));
+	const uint32_t mask = ((1u << n) - 1) << to;
+
+	if (at > to)
+		v = vi_shr(v, at - to);
+	else if (at < to)
+		v = vi_shl(v, to - at);
+	return vi_and(v, vi_set((int32_t)(mask * 0x01010101)));
 }
 
+/* Six bits: the upper two of three words, lowest first. */
 SIMD vi
-bit_pair(vi v, unsigned g, unsigned to)
+upper_pairs(vi a, vi b, vi c)
 {
-	v = 2 * g <= to ? vi_shl(v, to - 2 * g) : vi_shr(v, 2 * g - to);
-	return vi_and(v, vi_set(0x03030303 << to));
+	return vi_or(field(a, 6, 2, 0), vi_or(field(b, 6, 2, 2),
+	    field(c, 6, 2, 4)));
 }
 
 /* What the sub-blocks of a panel's block of 256 columns share: d (Q3_K's less
@@ -103,9 +109,7 @@ unpack_sixes(struct super *ret, struct block_at at)
 	ret->a[0][at.r] = vi_and(w[0], low);
 	ret->b[0][at.r] = vi_and(w[1], low);
 	ret->a[1][at.r] = vi_and(w[2], low);
-	ret->b[1][at.r] = vi_or(bits_at(w[0], 6, 0x03030303),
-	    vi_or(bits_at(w[1], 4, 0x0c0c0c0c), bits_at(w[2], 2,
-	    0x30303030)));
+	ret->b[1][at.r] = upper_pairs(w[0], w[1], w[2]);
 }
 
 SIMD vf
@@ -268,6 +272,31 @@ by_twice(vi by)
 	return vi_or(by, vi_shl(by, 16));
 }
 
+/* Groups i and i + 4 of three words of 3 bits. */
+SIMD void
+unpack_3_bits(vi *lo, vi *hi, struct block_at at, unsigned first, unsigned i)
+{
+	if (i < 3) {
+		*lo = field(word(at, first + i), 0, 3, 0);
+		*hi = field(word(at, first + i), 3, 3, 0);
+		return;
+	}
+	*lo = vi_or(field(word(at, first), 6, 2, 0),
+	    field(word(at, first + 1), 6, 1, 2));
+	*hi = vi_or(field(word(at, first + 2), 6, 2, 0),
+	    field(word(at, first + 1), 7, 1, 2));
+}
+
+/* Group i of the four in three words of 6 bits. */
+SIMD vi
+unpack_6_bits(struct block_at at, unsigned first, unsigned i)
+{
+	if (i < 3)
+		return field(word(at, first + i), 0, 6, 0);
+	return upper_pairs(word(at, first), word(at, first + 1),
+	    word(at, first + 2));
+}
+
 /* Groups i and i + 4 of sub-block s of a vector, i < 4; with c->by in their
  * bytes, unless how says otherwise. */
 SIMD void
@@ -276,7 +305,7 @@ unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
 {
 	const struct pack_geometry geo = pack_geometry(type);
 	const unsigned first = geo.nscales + s * geo.nwords;
-	vi lo, hi, v;
+	vi lo, hi;
 
 	switch (type) {
 	case QUANT_Q8_0:
@@ -284,27 +313,29 @@ unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
 		hi = word(at, i + 4);
 		break;
 	case QUANT_Q2_K:
-	case QUANT_Q3_K:
-		lo = bit_pair(word(at, first), i, 0);
-		hi = bit_pair(word(at, first + 1), i, 0);
+		lo = field(word(at, first), 2 * i, 2, 0);
+		hi = field(word(at, first + 1), 2 * i, 2, 0);
 		break;
-	default:
-		v = word(at, first + (geo.nwords == 5 ? 1 : 0) + i);
-		lo = vi_and(v, vi_set(0x0f0f0f0f));
-		hi = bits_at(v, 4, 0x0f0f0f0f);
-	}
-	switch (type) {
+	case QUANT_Q3_K:
+		unpack_3_bits(&lo, &hi, at, first, i);
+		break;
 	case QUANT_Q5_0:
 	case QUANT_Q5_1:
 	case QUANT_Q5_K:
-		v = word(at, first);
-		lo = vi_or(lo, one_bit(v, i, 4));
-		hi = vi_or(hi, one_bit(v, i + 4, 4));
+		lo = field(word(at, first + 1 + i), 0, 5, 0);
+		hi = vi_or(field(word(at, first + 1 + i), 5, 3, 2),
+		    field(word(at, first), 2 * i, 2, 0));
 		break;
+	case QUANT_Q6_K:
+		lo = unpack_6_bits(at, first, i);
+		hi = unpack_6_bits(at, first + 3, i);
+		break;
+	default:
+		lo = field(word(at, first + i), 0, 4, 0);
+		hi = field(word(at, first + i), 4, 4, 0);
+	}
+	switch (type) {
 	case QUANT_Q3_K:
-		v = word(at, first + 2);
-		lo = vi_or(lo, one_bit(v, i, 2));
-		hi = vi_or(hi, one_bit(v, i + 4, 2));
 		if (how & UNPACK_APART)
 			break;
 		lo = bytes_times(vi_sub8(lo, vi_set(0x04040404)),
@@ -317,10 +348,6 @@ unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
 			break;
 		lo = vi_mul16(lo, by_twice(c->by[0][at.r]));
 		hi = vi_mul16(hi, by_twice(c->by[1][at.r]));
-		break;
-	case QUANT_Q6_K:
-		lo = vi_or(lo, bit_pair(word(at, first + 4), i, 4));
-		hi = vi_or(hi, bit_pair(word(at, first + 5), i, 4));
 		break;
 	case QUANT_IQ4_NL:
 	case QUANT_IQ4_XS:

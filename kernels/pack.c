@@ -66,30 +66,75 @@ pairs_of_32(uint32_t *word, const uint8_t *q, unsigned shift)
 	}
 }
 
-/* 32 bytes; the bits at shift are the 32 elements. */
+/* n bits of each byte. */
 static inline uint32_t
-bits_of_32(const uint8_t *q, unsigned shift)
+low_bits(unsigned n)
 {
-	uint32_t word = 0;
-	unsigned g;
-
-	for (g = 0; g < 8; g++)
-		word |= (word_at(q, g) >> shift & LOW1) << g;
-	return word;
+	return ((1u << n) - 1) * LOW1;
 }
 
-/* 32 bits, element i in bit i: spread to bit g of byte j. */
-static inline uint32_t
-bits_of_word(uint32_t bits)
+/* 32 elements of two parts, in groups of four: of 32 bytes the n bits from `at`
+ * on, and above them of 32 others n2 bits. */
+static inline void
+groups_of_32(uint32_t g[8], const uint8_t *q, unsigned at, unsigned n,
+    const uint8_t *q2, unsigned at2, unsigned n2)
 {
-	uint32_t word = 0;
-	unsigned g;
+	unsigned i;
 
-	/* Bits 4 g .. 4 g + 3, one in each byte: no two products meet. */
-	for (g = 0; g < 8; g++)
-		word |= ((bits >> 4 * g & 15) * UINT32_C(0x00204081) & LOW1) <<
-		    g;
-	return word;
+	for (i = 0; i < 8; i++)
+		g[i] = (word_at(q, i) >> at & low_bits(n)) |
+		    (word_at(q2, i) >> at2 & low_bits(n2)) << n;
+}
+
+/* Groups of 3, 5 and 6 bits to words. */
+static inline void
+words_of_3(uint32_t word[3], const uint32_t g[8])
+{
+	unsigned i;
+
+	for (i = 0; i < 3; i++)
+		word[i] = g[i] | g[i + 4] << 3;
+	word[0] |= (g[3] & LOW2) << 6;
+	word[1] |= (g[3] & LOW1 << 2) << 4 | (g[7] & LOW1 << 2) << 5;
+	word[2] |= (g[7] & LOW2) << 6;
+}
+
+static inline void
+words_of_5(uint32_t word[5], const uint32_t g[8])
+{
+	unsigned i;
+
+	word[0] = 0;
+	for (i = 0; i < 4; i++) {
+		word[0] |= (g[i + 4] & LOW2) << 2 * i;
+		word[1 + i] = g[i] | (g[i + 4] >> 2 & low_bits(3)) << 5;
+	}
+}
+
+static inline void
+words_of_6(uint32_t word[6], const uint32_t g[8])
+{
+	unsigned i, h;
+
+	for (h = 0; h < 2; h++)
+		for (i = 0; i < 3; i++)
+			word[3 * h + i] = g[4 * h + i] |
+			    (g[4 * h + 3] >> 2 * i & LOW2) << 6;
+}
+
+/* 4 bytes whose bits are the fifth ones of 32 elements, 16 whose nibbles are the
+ * others, as they are. */
+static inline void
+fives_of_32(uint32_t word[5], const uint8_t *qh, const uint8_t *q)
+{
+	uint32_t bits = word_at(qh, 0), g[8];
+	unsigned j;
+
+	/* Four bits, one to each byte: no two products meet. */
+	for (j = 0; j < 8; j++)
+		g[j] = (word_at(q, j % 4) >> j / 4 * 4 & LOW4) |
+		    ((bits >> 4 * j & 15) * UINT32_C(0x00204081) & LOW1) << 4;
+	words_of_5(word, g);
 }
 
 static inline void
@@ -149,8 +194,7 @@ static void
 split_q5_0(struct row_block *r, const uint8_t *src)
 {
 	r->half[0] = half_at(src);
-	r->word[0] = bits_of_word(word_at(src + 2, 0));
-	nibbles_as_is(r->word + 1, src + 6);
+	fives_of_32(r->word, src + 2, src + 6);
 }
 
 static void
@@ -158,8 +202,7 @@ split_q5_1(struct row_block *r, const uint8_t *src)
 {
 	r->half[0] = half_at(src);
 	r->half[1] = half_at(src + 2);
-	r->word[0] = bits_of_word(word_at(src + 4, 0));
-	nibbles_as_is(r->word + 1, src + 8);
+	fives_of_32(r->word, src + 4, src + 8);
 }
 
 static void
@@ -195,6 +238,7 @@ split_q3_k(struct row_block *r, const uint8_t *src)
 {
 	const uint8_t *scales = src + 96;
 	unsigned s, i, six[16];
+	uint32_t g[8];
 
 	r->half[0] = half_at(src + 108);
 	for (i = 0; i < 16; i++)
@@ -203,9 +247,9 @@ split_q3_k(struct row_block *r, const uint8_t *src)
 	memset(r->word, 0, 3 * sizeof(*r->word));
 	for (s = 0; s < 8; s++) {
 		add_sixes(r->word, s, six[2 * s], six[2 * s + 1]);
-		pairs_of_32(r->word + 3 + 3 * s, src + 32 + s / 4 * 32,
-		    s % 4 * 2);
-		r->word[5 + 3 * s] = bits_of_32(src, s);
+		groups_of_32(g, src + 32 + s / 4 * 32, s % 4 * 2, 2, src, s,
+		    1);
+		words_of_3(r->word + 3 + 3 * s, g);
 	}
 }
 
@@ -227,15 +271,16 @@ split_q4_k(struct row_block *r, const uint8_t *src)
 static void
 split_q5_k(struct row_block *r, const uint8_t *src)
 {
+	uint32_t g[8];
 	unsigned s;
 
 	r->half[0] = half_at(src);
 	r->half[1] = half_at(src + 2);
 	sixes_of_k4(r->word, src + 4);
 	for (s = 0; s < 8; s++) {
-		r->word[3 + 5 * s] = bits_of_32(src + 16, s);
-		nibbles_of_32(r->word + 4 + 5 * s, src + 48 + s / 2 * 32,
-		    s % 2 * 4);
+		groups_of_32(g, src + 48 + s / 2 * 32, s % 2 * 4, 4, src + 16,
+		    s, 1);
+		words_of_5(r->word + 3 + 5 * s, g);
 	}
 }
 
@@ -246,6 +291,7 @@ split_q6_k(struct row_block *r, const uint8_t *src)
 {
 	const uint8_t *scales = src + 192;
 	unsigned s, i;
+	uint32_t g[8];
 
 	r->half[0] = half_at(src + 208);
 	memset(r->word, 0, 4 * sizeof(*r->word));
@@ -253,10 +299,9 @@ split_q6_k(struct row_block *r, const uint8_t *src)
 		for (i = 0; i < 2; i++)
 			r->word[2 * i + s / 4] |=
 			    (uint32_t)scales[2 * s + i] << s % 4 * 8;
-		nibbles_of_32(r->word + 4 + 6 * s, src + s / 4 * 64 +
-		    s % 2 * 32, s % 4 / 2 * 4);
-		pairs_of_32(r->word + 8 + 6 * s, src + 128 + s / 4 * 32,
-		    s % 4 * 2);
+		groups_of_32(g, src + s / 4 * 64 + s % 2 * 32, s % 4 / 2 * 4,
+		    4, src + 128 + s / 4 * 32, s % 4 * 2, 2);
+		words_of_6(r->word + 4 + 6 * s, g);
 	}
 }
 

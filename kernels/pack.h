@@ -15,17 +15,23 @@
  * neighbours: element 4 g + j of 32 is in byte j of group g.  The words:
  *
  *	8 bits		word[g]: group g					(8)
- *	nibbles		word[i]: groups i (low) and i + 4 (high)		(4)
- *	bit pairs	word[i]: groups 4 i ... 4 i + 3, lowest first		(2)
- *	bits		bit g of each byte: group g				(1)
+ *	6 bits		word[i]: group i, word[3 + i]: group 4 + i, and above
+ *			them two bits of groups 3 and 7, lowest first		(6)
+ *	5 bits		word[1 + i]: group i, and above it the upper three
+ *			bits of group 4 + i; word[0]: its lower two, i = 0
+ *			lowest							(5)
+ *	4 bits		word[i]: groups i (low) and 4 + i (high)		(4)
+ *	3 bits		word[i]: groups i (low) and 4 + i, i < 3; above them
+ *			the lower two bits of groups 3 (word[0]) and 7
+ *			(word[2]), and both their third ones (word[1])		(3)
+ *	2 bits		word[i]: groups 4 i ... 4 i + 3, lowest first		(2)
  *
- *	Q8_0	8 bits			Q4_0 Q4_1 IQ4_NL MXFP4	nibbles
- *	Q5_0 Q5_1	bits, nibbles
- *	Q4_K	scales; 8 times nibbles	Q5_K	scales; 8 times bits, nibbles
- *	Q6_K	scales; 8 times nibbles, bit pairs
- *	Q3_K	scales; 8 times bit pairs, bits
- *	Q2_K	scales; 8 times bit pairs
- *	IQ4_XS	scales; 8 times nibbles
+ * so that as many groups as can be are one shift and one mask.
+ *
+ *	Q8_0	8 bits		Q4_0 Q4_1 IQ4_NL MXFP4	4 bits
+ *	Q5_0 Q5_1	5 bits
+ *	Q6_K Q5_K Q4_K Q3_K Q2_K	scales; 8 times 6, 5, 4, 3, 2 bits
+ *	IQ4_XS	scales; 8 times 4 bits
  *
  * Scales, for sub-block s of 8:
  *	Q4_K Q5_K	sixes: a = scale, b = min
