@@ -27,7 +27,8 @@ static const struct {
 	{ CPU_QUICK_BF16, "quick_bf16" },
 	{ CPU_ASK_ONCE, "ask_once" },
 	{ CPU_FOLLOWS, "follows" },
-	{ CPU_ONE_STREAM, "one_stream" }
+	{ CPU_ONE_STREAM, "one_stream" },
+	{ CPU_ALONE, "alone" }
 };
 
 #if defined(__x86_64__)

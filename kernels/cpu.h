@@ -21,7 +21,10 @@ enum cpu_flag {
 	/* How few rows' weights are asked for (mat_reading.h), AMD's cores: */
 	CPU_ASK_ONCE = 1u << 16,	/* before Zen 4: as on Zen 3 */
 	CPU_FOLLOWS = 1u << 17,		/* Zen 4 */
-	CPU_ONE_STREAM = 1u << 18	/* from Zen 5 on */
+	CPU_ONE_STREAM = 1u << 18,	/* from Zen 5 on */
+	/* And not of the core, but of whoever calls the kernels: only one
+	 * thread of a session does. */
+	CPU_ALONE = 1u << 19
 };
 
 /* Flags of this machine (CPUID with the OS's XCR0, or AT_HWCAP), and'ed with

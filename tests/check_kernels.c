@@ -57,7 +57,7 @@ static uint32_t
 all_tables(struct kernels tables[NTABLES], uint32_t masks[NTABLES])
 {
 	uint32_t flags = cpu_flags() | CPU_QUICK_SCALEF | CPU_QUICK_BF16 |
-	    CPU_ASK_ONCE | CPU_FOLLOWS | CPU_ONE_STREAM;
+	    CPU_ASK_ONCE | CPU_FOLLOWS | CPU_ONE_STREAM | CPU_ALONE;
 	uint32_t bit, n = 0;
 
 	masks[n] = 0;

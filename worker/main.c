@@ -149,7 +149,8 @@ on_start(struct worker *w, struct err *reterr)
 		return bad_message(w, reterr);
 	mem_ledger_init(&w->ledger, ws->name, ws->cap_bytes);
 	w->sc.ledger = &w->ledger;
-	kernels_init(&w->kernels, cpu_flags());
+	kernels_init(&w->kernels, cpu_flags() |
+	    (ws->threads == 1 ? CPU_ALONE : 0));
 	kernels_for_device(&w->kernels, ws->device);
 	w->sc.kernels = &w->kernels;
 	when = when_pinned(w);
