@@ -347,7 +347,7 @@ static const struct mat_impl mat_impls[QUANT_NTYPES] = {
 };
 
 /* Up to FEW_MOST rows times npanels panels, so many columns at a time that all
- * rows' fit into x, and that no block of 256 is cut.  The first weights come
+ * rows' fit into x, as even as can be, and that no block of 256 is cut.  The first weights come
  * while the activations are made ready. */
 static void
 mat_rows(const struct mat_impl *im, enum quant_type type,
@@ -356,6 +356,7 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
 	const uint32_t streams = c->reading->streams;
 	const uint32_t most = ALIGN_DOWN(FEW_COLS / m, 256);
+	const uint32_t cols = ALIGN_UP(DIV_UP(c->k, DIV_UP(c->k, most)), 256);
 	struct few_act x[FEW_COLS / 32];	/* (blocks x m) */
 	uint32_t col, nblocks, p, t;
 
@@ -363,7 +364,7 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 	for (col = 0; col < c->k; col += nblocks * 32) {
 		struct mat_call part = *c;
 
-		nblocks = MIN(c->k - col, most) / 32;
+		nblocks = MIN(c->k - col, cols) / 32;
 		for (t = 0; t < m; t++)
 			few_prepare(type, x + t, m, act_row(c->x, t * c->ldx) +
 			    col / 32, nblocks);

@@ -176,7 +176,7 @@ mat_direct(enum quant_type type, const struct mat_call *c,
 		for (p = 0; p < npanels; p++) {
 			memcpy(y, acc[p], nt * sizeof(*y));
 			direct_block(type, nt, y, c->reading, c->w + p * panel,
-			    at, nbytes, (npanels - 1) * panel, x);
+			    at, nbytes, npanels * panel - nbytes, x);
 			memcpy(acc[p], y, nt * sizeof(*y));
 		}
 	few_out(c, acc, nt, col + nblocks * 32 == c->k, npanels);

@@ -170,17 +170,18 @@ reading_few_rows(enum reader core)
 	return SIMD_VL == 16 && core == READER_SEVERAL ? 12 : UINT32_MAX;
 }
 
-/* READER_ONE's and READER_ALONE's. */
+/* READER_ONE's and READER_ALONE's, which is as good for both cores where rows
+ * are more than two. */
 static const struct reading reading_one = { 1, 6144, 0, 1, 8192 },
     reading_alone = { 1, 9216, 0, 1, 8192 };
 
-/* More rows than these do not wait for memory there: panels side by side share
- * each load of activations, which saves up to 13 % (8 and 16 rows).  Five rows
- * take 0.92 of the time so in Q4_K, but 1.04 in Q4_0 and 1.09 in Q8_0. */
-SIMD uint32_t
+/* More rows than these do not wait for memory there, and panels side by side
+ * share each load of activations: 12 and 16 rows of Q4_K and Q6_K take 0.91 to
+ * 0.95 of the time so.  Blocks of 32 0.97 to 1.07. */
+static inline uint32_t
 reader_one_rows(enum quant_type type)
 {
-	return pack_geometry(type).block == 256 ? 4 : 5;
+	return pack_geometry(type).block == 256 ? 8 : UINT32_MAX;
 }
 
 /* Few rows times floats and halves: always one panel, which is a line or two a
@@ -247,9 +248,10 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 		    reading_is_close(type, m) ? &closely : &told;
 	case READER_ONE:
 	case READER_ALONE:
-		return m > reader_one_rows(type) ? &asked_once :
-		    core == READER_ONE || (m <= 2 && reading_is_plain(type)) ?
-		    &reading_one : &reading_alone;
+		if (m > reader_one_rows(type))
+			return &asked_once;
+		return m <= 2 && (core == READER_ONE ||
+		    reading_is_plain(type)) ? &reading_one : &reading_alone;
 	default:
 		return by256 && goes_direct(type, m, 2) ? &several_256 :
 		    &several[reading_is_slow(type, m)];

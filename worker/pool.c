@@ -240,7 +240,7 @@ pool_pin(struct par *par, struct err *reterr)
 static void
 touch_stack(void)
 {
-	volatile char page[64 * 1024];
+	volatile char page[96 * 1024];
 	size_t i;
 
 	for (i = 0; i < sizeof(page); i += 4096)
