@@ -74,11 +74,12 @@ enum reader {
 	READER_ONE,
 	/* The same where one core alone reads: each line comes as late, but
 	 * more of them in that time, 42 GB/s instead of 25 for each of two.
-	 * 9216 bytes ahead, of the time of 6144: Q3_K 0.94 to 0.97, Q2_K 0.95,
-	 * F16 0.97, Q4_K, Q5_K, Q5_1, IQ4_XS, IQ4_NL, MXFP4 0.97 to 1.00, two
-	 * and four rows 0.92 to 1.00; but one row of nothing but nibbles and
-	 * bytes 1.01 to 1.03.  (For both cores 1.00 to 1.06.)  Half as far
-	 * again gives Q2_K and Q3_K 0.01 more and takes 0.03 from others. */
+	 * 8192 bytes ahead, of the time of 6144: Q2_K 0.95, Q3_K 0.96 to 0.97,
+	 * MXFP4, Q4_K, Q5_1, F16 0.98 to 0.99, Q5_0, Q6_K, IQ4_NL 0.99 to
+	 * 1.01, but nothing but nibbles and bytes 1.00 to 1.02; four rows of
+	 * Q4_0 and Q4_K 0.92 to 0.94.  (For both cores 1.00 to 1.06 of one and
+	 * two rows.)  9216 gives Q2_K 0.01 more and takes 0.02 to 0.04 from
+	 * Q5_0, Q5_1 and Q6_K. */
 	READER_ALONE
 };
 
@@ -173,7 +174,7 @@ reading_few_rows(enum reader core)
 /* READER_ONE's and READER_ALONE's, which is as good for both cores where rows
  * are more than two. */
 static const struct reading reading_one = { 1, 6144, 0, 1, 8192 },
-    reading_alone = { 1, 9216, 0, 1, 8192 };
+    reading_alone = { 1, 8192, 0, 1, 8192 };
 
 /* More rows than these do not wait for memory there, and panels side by side
  * share each load of activations: 12 and 16 rows of Q4_K and Q6_K take 0.91 to
