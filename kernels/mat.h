@@ -347,8 +347,8 @@ static const struct mat_impl mat_impls[QUANT_NTYPES] = {
 };
 
 /* Up to FEW_MOST rows times npanels panels, so many columns at a time that all
- * rows' fit into x, as even as can be, and that no block of 256 is cut.  The first weights come
- * while the activations are made ready. */
+ * rows' fit into x, as even as can be, and that no block of 256 is cut.  The
+ * first weights come while the activations are made ready. */
 static void
 mat_rows(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m, uint32_t npanels)

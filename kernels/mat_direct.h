@@ -136,12 +136,12 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 		rows_min(nt, acc, &a, i, w.m[i]);
 }
 
-/* The block that lies `at` bytes behind the panel's first, of nbytes; jump: see
+/* The block that lies `at` bytes behind the panel's first, of nbytes; next: see
  * few_ahead(). */
 SIMD void
 direct_block(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
     const struct reading *rd, const uint8_t *panel, uint64_t at,
-    uint64_t nbytes, uint64_t jump, const struct few_act *x)
+    uint64_t nbytes, uint64_t next, const struct few_act *x)
 {
 	const uint32_t nsub = pack_geometry(type).block / 32;
 	const uint32_t n = panel_block_bytes(type) / nsub;
@@ -151,8 +151,8 @@ direct_block(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 
 	unpack_super(type, &sup, p);
 	for (s = 0; s < nsub; s++, x += nt, at += n) {
-		reading_ask(rd, panel + few_ahead(at + rd->near, nbytes, jump),
-		    panel + few_ahead(at + rd->far, nbytes, jump), n);
+		reading_ask(rd, panel + few_ahead(at + rd->near, nbytes, next),
+		    panel + few_ahead(at + rd->far, nbytes, next), n);
 		direct_step(type, nt, acc, &sup, p, s, x);
 	}
 }
@@ -176,7 +176,7 @@ mat_direct(enum quant_type type, const struct mat_call *c,
 		for (p = 0; p < npanels; p++) {
 			memcpy(y, acc[p], nt * sizeof(*y));
 			direct_block(type, nt, y, c->reading, c->w + p * panel,
-			    at, nbytes, npanels * panel - nbytes, x);
+			    at, nbytes, npanels * panel, x);
 			memcpy(acc[p], y, nt * sizeof(*y));
 		}
 	few_out(c, acc, nt, col + nblocks * 32 == c->k, npanels);

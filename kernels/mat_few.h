@@ -151,12 +151,12 @@ few_step(enum quant_type type, vf acc[][MAT_NR], const struct mat_block *w,
 		rows_min(1, acc, &a, i, w->m[i]);
 }
 
-/* Where byte `at` of a panel's n lies: past them it goes on with the panel that
- * this one's place goes to next. */
+/* Where byte `at` of n, a panel's part, lies: past them it goes on with the same
+ * part of the panel that this one's place goes to next, `next` bytes on. */
 SIMD uint64_t
-few_ahead(uint64_t at, uint64_t n, uint64_t jump)
+few_ahead(uint64_t at, uint64_t n, uint64_t next)
 {
-	return at < n ? at : at + jump;
+	return at < n ? at : at - n + next;
 }
 
 /* y as it is before column col, m rows of npanels panels. */
@@ -207,8 +207,7 @@ mat_few(enum quant_type type, const struct mat_call *c,
 	const uint32_t nsub = pack_geometry(type).block / 32;
 	const uint32_t nbytes = panel_block_bytes(type), n = nbytes / nsub;
 	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
-	const uint64_t part = (uint64_t)nblocks * n;
-	const uint64_t jump = npanels * panel - part;
+	const uint64_t part = (uint64_t)nblocks * n, next = npanels * panel;
 	vf acc[FEW_STREAMS][FEW_MOST][MAT_NR];
 	struct super sup[FEW_STREAMS];
 	uint64_t near, far;
@@ -218,8 +217,8 @@ mat_few(enum quant_type type, const struct mat_call *c,
 	for (p = 0; p < npanels; p++)
 		unpack_super(type, &sup[p], c->w + p * panel);
 	for (b = 0; b < nblocks; b++, x += m) {
-		near = few_ahead(b * n + rd->near, part, jump);
-		far = few_ahead(b * n + rd->far, part, jump);
+		near = few_ahead(b * n + rd->near, part, next);
+		far = few_ahead(b * n + rd->far, part, next);
 		for (p = 0; p < npanels; p++) {
 			const uint8_t *w = c->w + p * panel;
 			struct mat_block block;

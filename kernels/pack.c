@@ -11,9 +11,12 @@ struct row_block {
 	uint32_t word[64];
 };
 
-#define LOW4	UINT32_C(0x0f0f0f0f)
-#define LOW2	UINT32_C(0x03030303)
-#define LOW1	UINT32_C(0x01010101)
+/* The low n bits of each byte. */
+static inline uint32_t
+low_bits(unsigned n)
+{
+	return ((1u << n) - 1) * UINT32_C(0x01010101);
+}
 
 /* Bytes 4 i .. 4 i + 3; machines are little-endian. */
 static inline uint32_t
@@ -48,8 +51,8 @@ nibbles_of_32(uint32_t *word, const uint8_t *q, unsigned shift)
 	unsigned i;
 
 	for (i = 0; i < 4; i++)
-		word[i] = (word_at(q, i) >> shift & LOW4) |
-		    (word_at(q, i + 4) >> shift & LOW4) << 4;
+		word[i] = (word_at(q, i) >> shift & low_bits(4)) |
+		    (word_at(q, i + 4) >> shift & low_bits(4)) << 4;
 }
 
 /* 32 bytes; the bit pairs at shift are the 32 elements. */
@@ -61,16 +64,9 @@ pairs_of_32(uint32_t *word, const uint8_t *q, unsigned shift)
 	for (i = 0; i < 2; i++) {
 		word[i] = 0;
 		for (j = 0; j < 4; j++)
-			word[i] |= (word_at(q, 4 * i + j) >> shift & LOW2) <<
-			    2 * j;
+			word[i] |= (word_at(q, 4 * i + j) >> shift &
+			    low_bits(2)) << 2 * j;
 	}
-}
-
-/* n bits of each byte. */
-static inline uint32_t
-low_bits(unsigned n)
-{
-	return ((1u << n) - 1) * LOW1;
 }
 
 /* 32 elements of two parts, in groups of four: of 32 bytes the n bits from `at`
@@ -94,9 +90,10 @@ words_of_3(uint32_t word[3], const uint32_t g[8])
 
 	for (i = 0; i < 3; i++)
 		word[i] = g[i] | g[i + 4] << 3;
-	word[0] |= (g[3] & LOW2) << 6;
-	word[1] |= (g[3] & LOW1 << 2) << 4 | (g[7] & LOW1 << 2) << 5;
-	word[2] |= (g[7] & LOW2) << 6;
+	word[0] |= (g[3] & low_bits(2)) << 6;
+	word[1] |= (g[3] >> 2 & low_bits(1)) << 6 |
+	    (g[7] >> 2 & low_bits(1)) << 7;
+	word[2] |= (g[7] & low_bits(2)) << 6;
 }
 
 static inline void
@@ -106,7 +103,7 @@ words_of_5(uint32_t word[5], const uint32_t g[8])
 
 	word[0] = 0;
 	for (i = 0; i < 4; i++) {
-		word[0] |= (g[i + 4] & LOW2) << 2 * i;
+		word[0] |= (g[i + 4] & low_bits(2)) << 2 * i;
 		word[1 + i] = g[i] | (g[i + 4] >> 2 & low_bits(3)) << 5;
 	}
 }
@@ -119,7 +116,7 @@ words_of_6(uint32_t word[6], const uint32_t g[8])
 	for (h = 0; h < 2; h++)
 		for (i = 0; i < 3; i++)
 			word[3 * h + i] = g[4 * h + i] |
-			    (g[4 * h + 3] >> 2 * i & LOW2) << 6;
+			    (g[4 * h + 3] >> 2 * i & low_bits(2)) << 6;
 }
 
 /* 4 bytes whose bits are the fifth ones of 32 elements, 16 whose nibbles are the
@@ -132,8 +129,9 @@ fives_of_32(uint32_t word[5], const uint8_t *qh, const uint8_t *q)
 
 	/* Four bits, one to each byte: no two products meet. */
 	for (j = 0; j < 8; j++)
-		g[j] = (word_at(q, j % 4) >> j / 4 * 4 & LOW4) |
-		    ((bits >> 4 * j & 15) * UINT32_C(0x00204081) & LOW1) << 4;
+		g[j] = (word_at(q, j % 4) >> j / 4 * 4 & low_bits(4)) |
+		    ((bits >> 4 * j & 15) * UINT32_C(0x00204081) &
+		    low_bits(1)) << 4;
 	words_of_5(word, g);
 }
 
