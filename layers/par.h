@@ -18,9 +18,9 @@ struct par {
 	const uint32_t *until;
 	/* Runs fn on every thread and returns when all have returned. */
 	void (*run)(struct par *p, par_fn *fn, void *arg);
-	/* Inside fn: returns when every thread has arrived; what they wrote
-	 * before it is visible after it. */
-	void (*barrier)(struct par *p);
+	/* Inside fn, by each thread: returns when every one has arrived; what
+	 * they wrote before it is visible after it. */
+	void (*barrier)(struct par *p, unsigned thread);
 };
 
 static inline uint32_t

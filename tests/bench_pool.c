@@ -45,7 +45,7 @@ meet(void *arg, unsigned thread)
 	for (i = -WARM_UP; i < NBARRIERS; i++) {
 		if (thread == 0)
 			t0 = event_now_ns();
-		p->barrier(p);
+		p->barrier(p, thread);
 		if (thread == 0 && i >= 0)
 			ns[i] = event_now_ns() - t0;
 	}

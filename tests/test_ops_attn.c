@@ -21,12 +21,12 @@ struct counted {
 };
 
 static void
-meet(struct par *par)
+meet(struct par *par, unsigned thread)
 {
 	struct counted *c = (struct counted *)(void *)par;
 
 	atomic_fetch_add(&c->meetings, 1);
-	c->pool->barrier(c->pool);
+	c->pool->barrier(c->pool, thread);
 }
 
 struct world {

@@ -18,7 +18,9 @@
 #include "../config/cores.h"
 #include "../worker/pool.h"
 
-enum { MOST_THREADS = 4, NSPINS = 4, ROUNDS = 2000 };
+/* Up to four meet at one gate, more in groups: whole ones, and not. */
+static const unsigned counts[] = { 1, 2, 3, 4, 7, 17 };
+enum { MOST_THREADS = 17, NCOUNTS = NITEMS(counts), NSPINS = 4, ROUNDS = 1000 };
 
 /* Cores of this process, before a pool has bound its caller to some. */
 static struct cpuset all_cores;
@@ -37,16 +39,16 @@ static struct par *
 pool_of_kind(unsigned kind)
 {
 	struct pool_conf pc = {
-		.nthreads = 1 + kind % MOST_THREADS,
+		.nthreads = counts[kind % NCOUNTS],
 		.cpus = all_cores,
-		.pin = kind / MOST_THREADS / NSPINS,
+		.pin = kind / NCOUNTS / NSPINS,
 	};
 	/* Never; always as long; by success; as on shared cores. */
 	static const struct { uint32_t job, most, least; } spin[NSPINS] = {
 		{ 0, 0, 0 }, { 20000, 20000, 20000 }, { 20000, 20000, 500 },
 		{ 150000, 100000, 4000 }
 	};
-	const unsigned s = kind / MOST_THREADS % NSPINS;
+	const unsigned s = kind / NCOUNTS % NSPINS;
 	struct par *par = NULL;
 	struct err e = { 0 };
 
@@ -60,7 +62,7 @@ pool_of_kind(unsigned kind)
 	return par;
 }
 
-enum { NKINDS = MOST_THREADS * NSPINS * 2 };
+enum { NKINDS = NCOUNTS * NSPINS * 2 };
 
 /* Write, meet, read what all wrote; the other parity's cells may be written
  * meanwhile by whoever is ahead, but never these. */
@@ -75,7 +77,7 @@ meet(void *arg, unsigned thread)
 	for (r = 0; r < j->rounds; r++) {
 		cell = j->cell[r % 2];
 		cell[thread] = j->base + r * MOST_THREADS + thread;
-		j->par->barrier(j->par);
+		j->par->barrier(j->par, thread);
 		for (i = 0; i < j->par->nthreads; i++)
 			j->wrong[thread] += cell[i] !=
 			    j->base + r * MOST_THREADS + i;

@@ -71,11 +71,12 @@ pass_on(struct turns *t)
 }
 
 static void
-turns_barrier(struct par *par)
+turns_barrier(struct par *par, unsigned thread)
 {
 	struct turns *t = (struct turns *)par;
 	unsigned seen;
 
+	ck_assert_uint_eq(thread, self);
 	pthread_mutex_lock(&t->lock);
 	seen = t->meetings;
 	pass_on(t);

@@ -198,9 +198,10 @@ run_alone(struct par *par, par_fn *fn, void *arg)
 }
 
 static void
-meet_nobody(struct par *par)
+meet_nobody(struct par *par, unsigned thread)
 {
 	(void)par;
+	(void)thread;
 }
 
 static struct par alone = { .nthreads = 1, .run = run_alone,

@@ -239,7 +239,7 @@ op_attention(const struct ops_ctx *c, const struct op *op, unsigned thread)
 		}
 	if (!su.any)	/* the same for every thread */
 		return;
-	c->par->barrier(c->par);
+	c->par->barrier(c->par, thread);
 	if (su.mine)
 		c->k->attn_merge(&su.a, parts_of(c, thread));
 }

@@ -422,7 +422,7 @@ ops_run(const struct ops_ctx *whole, uint32_t first, uint32_t end,
 			c = &narrow;
 		}
 		if (op->meet && op != c->p->op + first)
-			c->par->barrier(c->par);
+			c->par->barrier(c->par, thread);
 		next = alike(op, stop);
 		if (op->share == SHARE_ROWS)
 			by_rows(c, op, next, thread);
