@@ -15,7 +15,7 @@
 #include "../worker/ops_cpu.h"
 #include "line.h"
 
-enum { MOST_THREADS = 5, TEXT = 40, VOCAB = 320 };
+enum { MOST_THREADS = 5, TEXT = 75, VOCAB = 320 };
 
 /* --- threads that take turns --- */
 
@@ -190,6 +190,7 @@ run_text(struct line *l, const struct tiny *shape, struct par *par,
 		text[i] = i * 7 % VOCAB;
 	lc.tiny = *shape;
 	lc.par = par;
+	lc.batch_rows = chunk;
 	/* A stage with an input, too. */
 	lc.nstages = 2;
 	lc.cut[1] = 2;
@@ -201,6 +202,8 @@ run_text(struct line *l, const struct tiny *shape, struct par *par,
 
 START_TEST(whatever_the_order_of_the_threads_the_logits_are_the_same)
 {
+	/* One block of rows, and two. */
+	static const uint32_t chunks[] = { 3, 16, TEXT };
 	static struct line one, many;
 	struct turns t;
 	unsigned i, n;
@@ -210,7 +213,7 @@ START_TEST(whatever_the_order_of_the_threads_the_logits_are_the_same)
 		for (n = 2; n <= MOST_THREADS; n++) {
 			turns_init(&t, n);
 			run_text(&many, &shapes[i], &t.par,
-			    t_rand_below(2) ? 16 : 3);
+			    chunks[t_rand_below(NITEMS(chunks))]);
 			ck_assert_uint_gt(t.meetings, 0);
 			ck_assert_msg(line_same(&one, 0, &many, 0, 0, TEXT),
 			    "shape %u, %u threads", i, n);
@@ -236,7 +239,7 @@ static void
 build(struct built *b, const struct tiny *t)
 {
 	struct program_env env = { .ws = &b->ws, .nhalves = 2 * t->n_layer,
-	    .embedding = 1, .head = 1, .batch_rows = 17, .head_rows = 2 };
+	    .embedding = 1, .head = 1, .batch_rows = 100, .head_rows = 2 };
 	struct err e = { 0 };
 	uint32_t n;
 
@@ -438,7 +441,7 @@ END_TEST
 /* --- and taken --- */
 
 static unsigned pieces;
-static uint32_t rows_seen;
+static uint32_t rows_seen, least_rows;
 
 static void
 count_piece(float *y, uint64_t ldy, const void *x, const struct mat *w,
@@ -451,14 +454,14 @@ count_piece(float *y, uint64_t ldy, const void *x, const struct mat *w,
 	(void)bias;
 	pieces++;
 	rows_seen += m;
+	least_rows = MIN(least_rows, m);
 	for (r = 0; r < m; r++)
 		for (i = n0; i < n1; i++)
 			y[r * ldy + i] += 1;
 }
 
 /* The projection of layer 0's attention, and the sum behind it, by one thread
- * of n, or then by the next one, too: how many of the columns are made just
- * once. */
+ * of n, or then by the next one, too: how many elements are made just once. */
 static unsigned
 run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
     int twice)
@@ -471,7 +474,8 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 	_Atomic uint32_t *taken;
 	struct ops_ctx c = { .k = &b->k, .p = b->p, .par = &par,
 	    .b = &batch };
-	uint32_t *cut, i, first;
+	uint32_t *cut, i, r, first;
+	const float *y;
 	unsigned once = 0;
 
 	while (op->kind != OP_ATTENTION)
@@ -487,12 +491,16 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 	c.compute = calloc(1, program_compute_bytes(b->p, n));
 	ck_assert_int_eq(shares_cut(b->p, &par, cut), 0);
 	pieces = 0;
+	least_rows = nrows;
 	ops_run(&c, first, first + 2, thread);
 	if (twice)
 		ops_run(&c, first, first + 2, (thread + 1) % n);
-	for (i = 0; i < b->p->t[op->out].cols; i++)
-		once += ((float *)(void *)(c.compute +
-		    b->p->t[op->out].offset))[i] == 1;
+	for (r = 0; r < nrows; r++) {
+		y = (const void *)(c.compute + b->p->t[op->out].offset +
+		    r * b->p->t[op->out].row_bytes);
+		for (i = 0; i < b->p->t[op->out].cols; i++)
+			once += y[i] == 1;
+	}
 	b->ws.w[op->w - b->ws.w].kern = real;
 	free(cut);
 	free((void *)(uintptr_t)taken);
@@ -501,28 +509,31 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 }
 
 /* All that the others have not begun, of few rows and of many.  A share of a
- * small matrix is not worth two pieces for one row, and is for more. */
+ * small matrix is not worth two pieces for one row, and is for more; the last
+ * ones of many rows are only some of them. */
 START_TEST(who_is_done_takes_what_others_have_not_begun)
 {
+	static const uint32_t rows[] = { 1, 16, 17, 63, 64, 97, 100 };
 	struct tiny t = TINY;
 	struct built b;
-	unsigned n, thread;
+	unsigned n, thread, i;
 
 	t.n_embd = 1024;
 	build(&b, &t);
 	for (n = 2; n < 5; n++)
-		for (thread = 0; thread < n; thread++) {
-			ck_assert_uint_eq(run_alone(&b, n, thread, 1, 0), 1024);
-			ck_assert_uint_eq(pieces, n);
-			ck_assert_uint_eq(run_alone(&b, n, thread, 1, 1), 1024);
-			ck_assert_uint_eq(run_alone(&b, n, thread, 16, 0),
-			    1024);
-			ck_assert_uint_gt(pieces, n);
-			ck_assert_uint_eq(run_alone(&b, n, thread, 16, 1),
-			    1024);
-			ck_assert_uint_eq(run_alone(&b, n, thread, 17, 0),
-			    1024);
-		}
+		for (thread = 0; thread < n; thread++)
+			for (i = 0; i < NITEMS(rows); i++) {
+				ck_assert_uint_eq(run_alone(&b, n, thread,
+				    rows[i], 0), 1024 * rows[i]);
+				if (rows[i] == 1)
+					ck_assert_uint_eq(pieces, n);
+				else
+					ck_assert_uint_gt(pieces, n);
+				ck_assert(rows[i] < 64 ? least_rows == rows[i] :
+				    least_rows < rows[i]);
+				ck_assert_uint_eq(run_alone(&b, n, thread,
+				    rows[i], 1), 1024 * rows[i]);
+			}
 	tear_down(&b);
 }
 END_TEST

@@ -11,10 +11,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Rows that this op works on: the batch's, the block's of the head, or the
- * experts'. */
-static uint32_t
-op_rows(const struct ops_ctx *c, const struct op *op)
+uint32_t
+ops_rows(const struct ops_ctx *c, const struct op *op)
 {
 	if (op->experts)
 		return c->b->nrows * c->p->env.hp->n_expert_used;
@@ -124,17 +122,18 @@ op_rope(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 	}
 }
 
-/* Columns [c0, c1) of y (rows, n) = x (rows, k) . w^T */
+/* Of y (rows, n) = x (rows, k) . w^T */
 static void
-op_matmul(const struct ops_ctx *c, const struct op *op, uint32_t c0,
-    uint32_t c1)
+op_matmul(const struct ops_ctx *c, const struct op *op,
+    const struct part *part)
 {
 	const struct weight *w = op->w;
 
-	w->kern->matmul(row_at(c, op->out, 0),
+	w->kern->matmul(row_at(c, op->out, part->r0),
 	    c->p->t[op->out].row_bytes / sizeof(float),
-	    row_at(c, op->in[0], 0), &w->mat,
-	    op->bias != NULL ? op->bias->vec : NULL, op_rows(c, op), c0, c1);
+	    row_at(c, op->in[0], part->r0), &w->mat,
+	    op->bias != NULL ? op->bias->vec : NULL, part->r1 - part->r0,
+	    part->c0, part->c1);
 }
 
 /* gpt-oss model card, arXiv 2508.10925: alpha and limit of its SwiGLU. */
@@ -249,7 +248,7 @@ by_rows(const struct ops_ctx *c, const struct op *op, const struct op *end,
 	uint64_t r, hi;
 	const struct op *o;
 
-	par_share(c->par, op_rows(c, op), thread, &r, &hi);
+	par_share(c->par, ops_rows(c, op), thread, &r, &hi);
 	for (; r < hi; r++)
 		for (o = op; o < end; o++) {
 			if (element_ops[o->kind] != NULL)
@@ -260,125 +259,16 @@ by_rows(const struct ops_ctx *c, const struct op *op, const struct op *end,
 		}
 }
 
-/* Columns [c0, c1) of all rows. */
-static void
-columns(const struct ops_ctx *c, const struct op *op, uint32_t c0, uint32_t c1)
+void
+ops_part(const struct ops_ctx *c, const struct op *op, const struct part *part)
 {
-	uint64_t r, rows = op_rows(c, op);
+	uint32_t r;
 
 	if (op->kind == OP_MATMUL)
-		op_matmul(c, op, c0, c1);
+		op_matmul(c, op, part);
 	else
-		for (r = 0; r < rows; r++)
-			element_ops[op->kind](c, op, r, c0, c1);
-}
-
-/* Floats of an output that ops in a row leave in the cache for each other: two
- * of them (gate and up) are a quarter of the smallest L2 there is, 1 MiB. */
-enum { STRIP_FLOATS = 32 * 1024 };
-
-uint32_t
-ops_strip(ptrdiff_t nops, uint32_t rows, uint32_t unit)
-{
-	return nops == 1 ? UINT32_MAX :
-	    MAX(STRIP_FLOATS / MAX(rows, 1) / unit, 1) * unit;
-}
-
-/* Strip after strip of columns [lo, hi) through all of these ops, which are of
- * one group. */
-static void
-strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
-    uint32_t lo, uint32_t hi)
-{
-	uint32_t unit = c->p->group[op->group].unit;
-	uint32_t strip = ops_strip(end - op, op_rows(c, op), unit), to;
-	const struct op *o;
-
-	if (op->experts) {
-		experts_run(c, op, end, lo, hi);
-		return;
-	}
-	for (; lo < hi; lo = to) {
-		to = MIN(hi - lo, strip) + lo;
-		for (o = op; o < end; o++)
-			columns(c, o, lo, to);
-	}
-}
-
-/* Columns of a thread are taken in pieces: three quarters, then half of what is
- * left, and so on.  The last is all that is left, or it takes with it what is
- * not worth another beginning, which costs a core a microsecond of its reading:
- * while a piece is read for one row, all threads together read LEAST_BYTES. */
-enum { PIECES = 5, LEAST_BYTES = 1024 * 1024 };
-
-/* Units of group g in the least piece of one of n threads; more rows are worth
- * as many times smaller ones. */
-static uint32_t
-least_units(const struct share_group *g, uint32_t rows, unsigned n)
-{
-	uint64_t units = DIV_UP(g->cols, g->unit);
-
-	return (uint32_t)(LEAST_BYTES * units /
-	    MAX(g->token_bytes * rows * n, 1));
-}
-
-/* The units of n that lie behind the first i pieces. */
-static uint32_t
-units_left(uint32_t n, uint32_t i, uint32_t least)
-{
-	uint32_t left = i < PIECES ? n >> (i + 1) : 0;
-
-	return i == 0 ? n : left < least ? 0 : left;
-}
-
-/* Is there a piece of thread t's columns of group g that nobody has taken? */
-static int
-take_piece(const struct ops_ctx *c, uint32_t g, unsigned t, uint32_t *ret_lo,
-    uint32_t *ret_hi)
-{
-	const unsigned nthreads = c->par->nthreads;
-	const uint32_t *cut = c->cut + (size_t)g * (nthreads + 1) + t;
-	_Atomic uint32_t *taken = c->taken + (size_t)g * nthreads + t;
-	const uint32_t unit = c->p->group[g].unit;
-	const uint32_t least = least_units(&c->p->group[g], c->b->nrows,
-	    nthreads);
-	uint32_t n = DIV_UP(cut[1] - cut[0], unit), i;
-
-	do {
-		if (units_left(n, atomic_load_explicit(taken,
-		    memory_order_relaxed), least) == 0)
-			return 0;
-		i = atomic_fetch_add_explicit(taken, 1, memory_order_relaxed);
-		*ret_lo = cut[0] + (n - units_left(n, i, least)) * unit;
-		*ret_hi = MIN(cut[0] + (n - units_left(n, i + 1, least)) *
-		    unit, cut[1]);
-	} while (*ret_lo >= *ret_hi);
-	return 1;
-}
-
-/* Memory answers one core faster than another and each differently from time to
- * time, and somebody else may want a core: whoever is done takes pieces of the
- * others'. */
-static void
-by_columns(const struct ops_ctx *c, const struct op *op, const struct op *end,
-    unsigned thread)
-{
-	const struct share_group *g = &c->p->group[op->group];
-	unsigned n = c->par->nthreads, i;
-	const uint32_t *cut = c->cut + (size_t)op->group * (n + 1) + thread;
-	uint32_t lo, hi;
-
-	if (n == 1)
-		strips(c, op, end, 0, g->cols);
-	else if ((uint32_t)(end - op) != g->nops)
-		/* Ops of the group follow, without a meeting before them: they
-		 * rely on who has done which columns. */
-		strips(c, op, end, cut[0], cut[1]);
-	else
-		for (i = 0; i < n; i++)
-			while (take_piece(c, op->group, (thread + i) % n, &lo,
-			    &hi))
-				strips(c, op, end, lo, hi);
+		for (r = part->r0; r < part->r1; r++)
+			element_ops[op->kind](c, op, r, part->c0, part->c1);
 }
 
 /* The first op of [op, end) that is shared differently from op, or end. */
@@ -403,7 +293,7 @@ by_themselves(const struct ops_ctx *c, const struct op *op, unsigned thread)
 	else if (op->kind == OP_MOE_ROWS)
 		op_moe_rows(c, op, thread);
 	else if (thread == 0)
-		op_select_rows(c, op, 0, op_rows(c, op));
+		op_select_rows(c, op, 0, ops_rows(c, op));
 }
 
 void
@@ -427,7 +317,7 @@ ops_run(const struct ops_ctx *whole, uint32_t first, uint32_t end,
 		if (op->share == SHARE_ROWS)
 			by_rows(c, op, next, thread);
 		else if (op->share == SHARE_COLS)
-			by_columns(c, op, next, thread);
+			ops_by_columns(c, op, next, thread);
 		else
 			by_themselves(c, op, thread);
 		if (thread == 0 && c->b->progress != NULL)

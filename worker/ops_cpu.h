@@ -16,7 +16,7 @@ struct ops_ctx {
 				 * of local ones */
 	const uint32_t *cut;	/* of the columns among par's threads, by
 				 * shares_cut(); unused with one thread */
-	_Atomic uint32_t *taken;	/* [ngroups * par->nthreads] of a
+	_Atomic uint32_t *taken;	/* [par->nthreads * ngroups] of a
 				 * thread's columns, pieces; 0 at first */
 	const struct batch *b;
 };

@@ -23,6 +23,24 @@ row_at(const struct ops_ctx *c, uint16_t id, uint64_t r)
 	return (uint8_t *)(uintptr_t)c->b->input + r * t->row_bytes;
 }
 
+/* Rows that this op works on: the batch's, the block's of the head, or the
+ * experts'. */
+uint32_t ops_rows(const struct ops_ctx *c, const struct op *op);
+
+/* Some rows and columns of what the ops of a group make. */
+struct part {
+	uint32_t r0, r1, c0, c1;
+};
+
+/* By a matrix product of all rows alike, or an op on elements. */
+void ops_part(const struct ops_ctx *c, const struct op *op,
+    const struct part *part);
+
+/* ops_columns.c: a thread's share of ops [op, end), which follow each other in
+ * one group. */
+void ops_by_columns(const struct ops_ctx *c, const struct op *op,
+    const struct op *end, unsigned thread);
+
 /* Columns of a strip that n ops of a group go through one after another, for so
  * many rows: what an op leaves is still in the cache for the next. */
 uint32_t ops_strip(ptrdiff_t nops, uint32_t rows, uint32_t unit);
