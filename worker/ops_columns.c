@@ -1,5 +1,5 @@
-/* worker/ops_columns.c - a group's columns among the threads, and through its
- * ops. */
+/* worker/ops_columns.c - which of a group's columns, and of many rows which
+ * rows, a thread takes, and in what strips they go through the group's ops. */
 #include "ops_impl.h"
 
 #include <stdatomic.h>
@@ -57,11 +57,11 @@ cells_of(const struct ops_ctx *c, const struct op *op)
 {
 	const struct share_group *g = &c->p->group[op->group];
 	struct cells a = { .unit = g->unit, .rows = ops_rows(c, op) };
-	uint64_t all = DIV_UP(g->cols, g->unit);
+	uint64_t ncells;
 
 	a.blocks = op->experts ? 1 : MAX(a.rows / BLOCK_ROWS, 1);
-	all *= a.blocks;
-	a.least = (uint32_t)(LEAST_BYTES * all /
+	ncells = (uint64_t)DIV_UP(g->cols, g->unit) * a.blocks;
+	a.least = (uint32_t)(LEAST_BYTES * ncells /
 	    MAX(g->token_bytes * a.rows * c->par->nthreads, 1));
 	return a;
 }

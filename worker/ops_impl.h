@@ -27,12 +27,12 @@ row_at(const struct ops_ctx *c, uint16_t id, uint64_t r)
  * experts'. */
 uint32_t ops_rows(const struct ops_ctx *c, const struct op *op);
 
-/* Some rows and columns of what the ops of a group make. */
+/* Rows [r0, r1), columns [c0, c1) of what the ops of a group make. */
 struct part {
 	uint32_t r0, r1, c0, c1;
 };
 
-/* By a matrix product of all rows alike, or an op on elements. */
+/* By a matrix product, but of experts, or an op on elements. */
 void ops_part(const struct ops_ctx *c, const struct op *op,
     const struct part *part);
 

@@ -2,7 +2,7 @@
  *
  * A gate is a counter that threads wait for to reach a number.
  *	job	of jobs, by the caller: there is something to do
- *	round	of arrivals at barriers, a round being all threads; of many
+ *	round	of arrivals at barriers: a round is all threads; with many
  *		threads, of rounds
  *	done	of the other threads' ends of a job: a job is all of them
  * Arriving and letting the others go is one write to one cache line: from one
@@ -37,7 +37,7 @@ struct gate {
 };
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half");
 
-/* Of a group of threads, or of the groups: arrivals. */
+/* Arrivals, of a group's threads or of the groups. */
 struct knot {
 	_Alignas(CACHELINE) _Atomic uint64_t count;
 };
@@ -131,18 +131,17 @@ gate_arrive(struct gate *g, unsigned n)
 	return 0;
 }
 
-/* One of n has come.  Returns the round that ends with the last, or 0 if this
- * was the last. */
-static uint64_t
+/* One of n has come, in *ret_round; was it the last? */
+static int
 knot_arrive(struct knot *k, unsigned n, uint64_t *ret_round)
 {
 	uint64_t before = atomic_fetch_add(&k->count, 1);
 
 	*ret_round = before / n + 1;
-	return before % n == n - 1 ? 0 : *ret_round;
+	return before % n == n - 1;
 }
 
-/* As gate_arrive, by groups. */
+/* As gate_arrive, by groups: the gate counts rounds. */
 static uint64_t
 arrive_in_groups(struct pool *p, unsigned thread)
 {
@@ -150,8 +149,8 @@ arrive_in_groups(struct pool *p, unsigned thread)
 	unsigned members = MIN(n - i * p->group_size, p->group_size);
 	uint64_t round;
 
-	if (knot_arrive(&p->group[i], members, &round) != 0 ||
-	    knot_arrive(&p->root, p->ngroups, &round) != 0)
+	if (!knot_arrive(&p->group[i], members, &round) ||
+	    !knot_arrive(&p->root, p->ngroups, &round))
 		return round;
 	atomic_store(&p->round.count, round);
 	gate_wake(&p->round);
