@@ -127,33 +127,42 @@ run_cells(const struct ops_ctx *c, const struct op *op, const struct op *end,
 /* Memory answers one core faster than another and each differently from time to
  * time, and somebody else may want a core: whoever is done takes pieces of the
  * others'. */
+static void
+by_pieces(const struct ops_ctx *c, const struct op *op, const struct op *end,
+    unsigned thread)
+{
+	const unsigned n = c->par->nthreads;
+	const uint32_t *cut = c->cut + (size_t)op->group * (n + 1);
+	const struct cells a = cells_of(c, op);
+	uint32_t lo, hi;
+	unsigned i, t;
+
+	for (i = 0; i < n; i++) {
+		t = (thread + i) % n;
+		while (take_piece(c, op->group, t, &a, &lo, &hi))
+			run_cells(c, op, end, &a, cut[t], cut[t + 1], lo, hi);
+	}
+}
+
 void
 ops_by_columns(const struct ops_ctx *c, const struct op *op,
     const struct op *end, unsigned thread)
 {
 	const struct share_group *g = &c->p->group[op->group];
 	const unsigned n = c->par->nthreads;
-	const uint32_t *cut = c->cut + (size_t)op->group * (n + 1);
-	const struct cells a = cells_of(c, op);
-	struct part all = { .r1 = a.rows, .c1 = g->cols };
-	uint32_t lo, hi;
-	unsigned i, t;
+	struct part all = { .r1 = ops_rows(c, op), .c1 = g->cols };
 
-	if (n == 1) {
-		strips(c, op, end, all);
+	if (n > 1 && (uint32_t)(end - op) == g->nops) {
+		by_pieces(c, op, end, thread);
 		return;
 	}
-	if ((uint32_t)(end - op) != g->nops) {
+	if (n > 1) {
 		/* Ops of the group follow, without a meeting before them: they
 		 * rely on who has done which columns. */
+		const uint32_t *cut = c->cut + (size_t)op->group * (n + 1);
+
 		all.c0 = cut[thread];
 		all.c1 = cut[thread + 1];
-		strips(c, op, end, all);
-		return;
 	}
-	for (i = 0; i < n; i++) {
-		t = (thread + i) % n;
-		while (take_piece(c, op->group, t, &a, &lo, &hi))
-			run_cells(c, op, end, &a, cut[t], cut[t + 1], lo, hi);
-	}
+	strips(c, op, end, all);
 }

@@ -54,7 +54,7 @@ struct pool {
 	par_fn *fn;
 	void *arg;
 	struct gate job, round, done;
-	struct knot *group, root;	/* [ngroups] */
+	struct knot root, *group;	/* group: [ngroups] */
 	unsigned group_size, ngroups;
 	_Alignas(CACHELINE) _Atomic uint32_t spin_ns;	/* inside a job, now */
 	_Atomic int stop;
@@ -117,42 +117,42 @@ gate_wake(struct gate *g)
 		event_wake_all(&g->low);
 }
 
+/* One of n has come; was it the last?  *ret_until: the count with all n. */
+static int
+arrive(_Atomic uint64_t *count, unsigned n, uint64_t *ret_until)
+{
+	uint64_t before = atomic_fetch_add(count, 1);
+
+	*ret_until = before - before % n + n;
+	return before + 1 == *ret_until;
+}
+
 /* One of n has come.  Returns the count with all n of them, or 0 if this was
  * the last: whoever sleeps has been woken. */
 static uint64_t
 gate_arrive(struct gate *g, unsigned n)
 {
-	uint64_t before = atomic_fetch_add(&g->count, 1);
-	uint64_t until = before - before % n + n;
+	uint64_t until;
 
-	if (before + 1 < until)
+	if (!arrive(&g->count, n, &until))
 		return until;
 	gate_wake(g);
 	return 0;
 }
 
-/* One of n has come, in *ret_round; was it the last? */
-static int
-knot_arrive(struct knot *k, unsigned n, uint64_t *ret_round)
-{
-	uint64_t before = atomic_fetch_add(&k->count, 1);
-
-	*ret_round = before / n + 1;
-	return before % n == n - 1;
-}
-
-/* As gate_arrive, by groups: the gate counts rounds. */
+/* The same by groups: the gate counts rounds. */
 static uint64_t
 arrive_in_groups(struct pool *p, unsigned thread)
 {
 	unsigned i = thread / p->group_size, n = p->par.nthreads;
 	unsigned members = MIN(n - i * p->group_size, p->group_size);
-	uint64_t round;
+	uint64_t until;
 
-	if (!knot_arrive(&p->group[i], members, &round) ||
-	    !knot_arrive(&p->root, p->ngroups, &round))
-		return round;
-	atomic_store(&p->round.count, round);
+	if (!arrive(&p->group[i].count, members, &until))
+		return until / members;
+	if (!arrive(&p->root.count, p->ngroups, &until))
+		return until / p->ngroups;
+	atomic_store(&p->round.count, until / p->ngroups);
 	gate_wake(&p->round);
 	return 0;
 }
