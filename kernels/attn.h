@@ -43,18 +43,51 @@ struct attn {
 	struct attn_sums all;
 };
 
-/* The block of keys, or of values, at position base. */
+/* The block of a's keys, or of its values, at position base. */
 static const uint8_t *
-keys_at(const struct attn *t, uint32_t base)
+keys_at(const struct attn *t, const struct attn_arg *a, uint32_t base)
 {
-	return (const uint8_t *)t->a->k + attn_place(t->a, base) / KEY_LANES *
+	return (const uint8_t *)a->k + attn_place(a, base) / KEY_LANES *
 	    t->kblock;
 }
 
 static const uint8_t *
-values_at(const struct attn *t, uint32_t base)
+values_at(const struct attn *t, const struct attn_arg *a, uint32_t base)
 {
-	return (const uint8_t *)t->a->v + attn_place(t->a, base) * t->vrow;
+	return (const uint8_t *)a->v + attn_place(a, base) * t->vrow;
+}
+
+/* Bytes that come nearer while a block is worked on, a piece with each step of
+ * it. */
+struct nearer {
+	const uint8_t *p;
+	uint64_t nbytes;
+};
+
+/* K and V after the block at base: of what comes next, where that is the last
+ * one.  If nothing does, its own first lines, which are there already: what lies
+ * behind may be a page never touched, and looking for that takes long, each
+ * time. */
+static void
+after_block(const struct attn *t, uint32_t base, struct nearer *ret_k,
+    struct nearer *ret_v)
+{
+	const struct attn_arg *a = t->a;
+	uint32_t first, end = attn_keys(a, a->nrows - 1, &first), n = 0;
+
+	if (base + ATTN_BLOCK < end) {
+		base += ATTN_BLOCK;
+		n = MIN(end - base, ATTN_BLOCK);
+	} else if (a->next != NULL) {
+		a = a->next;
+		attn_keys(a, 0, &first);
+		base = (uint32_t)ALIGN_DOWN(first, ATTN_BLOCK);
+		n = MIN(attn_keys(a, a->nrows - 1, &first) - base,
+		    ATTN_BLOCK);
+	}
+	*ret_k = (struct nearer){ keys_at(t, a, base), DIV_UP(n, KEY_LANES) *
+	    t->kblock };
+	*ret_v = (struct nearer){ values_at(t, a, base), n * t->vrow };
 }
 
 static void
@@ -143,17 +176,17 @@ tile_scores(const struct attn *t, struct score_tile *s, const uint8_t *k,
 }
 
 /* Scores of all queries for what they see of keys [first, end) of the block at
- * base.  Meanwhile the next block of K comes nearer, a piece with each tile. */
+ * base. */
 static void
-attn_scores(const struct attn *t, uint32_t base, uint32_t first, uint32_t end)
+attn_scores(const struct attn *t, uint32_t base, uint32_t first, uint32_t end,
+    struct nearer next)
 {
-	const uint64_t nbytes = ATTN_BLOCK / KEY_LANES * t->kblock;
-	const uint8_t *k = keys_at(t, base);
+	const uint8_t *k = keys_at(t, t->a, base);
 	uint32_t b0 = first / KEY_LANES, b1 = DIV_UP(end, KEY_LANES), q, n;
 	uint32_t many = end - first == ATTN_BLOCK ? DIV_UP(ATTN_NV, KEY_NV) :
 	    1;
 	struct score_tile s = { .kblock = t->kblock, .hd = t->hd,
-	    .next = k + nbytes, .step = DIV_UP(nbytes,
+	    .next = next.p, .step = DIV_UP(next.nbytes,
 	    DIV_UP(t->nq, ATTN_NQ) * DIV_UP(b1 - b0, many) * t->hd) };
 	enum kv_fmt f = t->a->kfmt;
 
@@ -179,11 +212,12 @@ struct values {
 	const uint8_t *v;
 	enum kv_fmt fmt;
 	uint64_t vrow;
-	const uint8_t *next;	/* block of the cache: see attn_scores */
+	struct nearer next;
+	uint32_t nkeys;		/* that some query takes, meanwhile */
 };
 
 /* Queries [q0, q1) take the values of keys [first, end), after what they have
- * times shrink.  Meanwhile the next block of V comes nearer. */
+ * times shrink. */
 static void
 attn_values(const struct attn *t, const struct attn_sums *s,
     struct values *val, uint32_t q0, uint32_t q1, uint32_t first,
@@ -192,8 +226,8 @@ attn_values(const struct attn *t, const struct attn_sums *s,
 	const uint32_t wide = ATTN_NV * SIMD_VL;
 	const uint32_t n = (uint32_t)ALIGN_UP(t->a->v_dim, SIMD_VL);
 	struct value_tile w = { .v = val->v, .vrow = val->vrow, .vd = t->vd,
-	    .first = first, .end = end, .step = DIV_UP(t->vrow,
-	    DIV_UP(n, wide) * DIV_UP(t->nq, ATTN_NQ)) };
+	    .first = first, .end = end, .step = DIV_UP(val->next.nbytes,
+	    DIV_UP(n, wide) * DIV_UP(t->nq, ATTN_NQ) * val->nkeys) };
 	uint32_t q, nq, i;
 
 	for (i = 0; i < n; i += n - i >= wide ? wide : SIMD_VL)
@@ -203,9 +237,9 @@ attn_values(const struct attn *t, const struct attn_sums *s,
 			w.shrink = t->shrink + q;
 			w.out = s->out + (size_t)q * t->vd;
 			w.at = i;
-			w.next = val->next;
+			w.next = val->next.p;
 			value_fn[val->fmt][n - i >= wide](nq, &w);
-			val->next += w.step * (end - first);
+			val->next.p += w.step * (end - first);
 		}
 }
 
@@ -375,9 +409,9 @@ ask_pages(const struct attn *t, uint32_t base)
 	if (t->nq > ATTN_DIRECT || base >= end)
 		return;
 	for (at = 0; at < ATTN_BLOCK / KEY_LANES * t->kblock; at += SMALL_PAGE)
-		prefetch_page(keys_at(t, base) + at);
+		prefetch_page(keys_at(t, t->a, base) + at);
 	for (at = 0; at < ATTN_BLOCK * t->vrow; at += SMALL_PAGE)
-		prefetch_page(values_at(t, base) + at);
+		prefetch_page(values_at(t, t->a, base) + at);
 }
 
 /* Keys [first, end) of the block at base onto all queries; each row sees its
@@ -387,17 +421,21 @@ attn_block(const struct attn *t, const struct attn_sums *s, uint32_t base,
     uint32_t first, uint32_t end)
 {
 	const struct attn_arg *a = t->a;
-	const uint8_t *v = values_at(t, base);
-	struct values val = { v, a->vfmt, t->vrow, v + ATTN_BLOCK * t->vrow };
+	const uint8_t *v = values_at(t, a, base);
+	struct values val = { .v = v, .fmt = a->vfmt, .vrow = t->vrow,
+	    .nkeys = end - first };
+	struct nearer next_k;
 
 	ask_pages(t, base);
-	attn_scores(t, base, first, end);
+	after_block(t, base, &next_k, &val.next);
+	attn_scores(t, base, first, end, next_k);
 	attn_softmax(t, s, base);
 	if (a->v_dim % SIMD_VL != 0 ||
 	    (t->nq > ATTN_DIRECT && a->vfmt != KV_FMT_F32)) {
 		values_to_panel(t, v, first, end);
-		val = (struct values){ (const uint8_t *)t->panel, KV_FMT_F32,
-		    t->vd * sizeof(float), val.next };
+		val.v = (const uint8_t *)t->panel;
+		val.fmt = KV_FMT_F32;
+		val.vrow = t->vd * sizeof(float);
 	}
 	if (a->nrows == 1 || block_is_whole(t, base))
 		attn_values(t, s, &val, 0, t->nq, first, end);

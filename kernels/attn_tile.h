@@ -49,6 +49,20 @@ key_scale(enum kv_fmt f, const uint8_t *k, uint64_t kblock, size_t d,
 	    (const uint16_t *)b + d / 32 * KEY_LANES + v % KEY_NV * SIMD_VL);
 }
 
+/* The line at p, and those that begin less than n bytes behind it.  For L1: a
+ * line that is asked for with several steps is there from the second on, where
+ * L2 would be asked each time (one row, Zen 5: 0.6 to 1.0 of the time). */
+SIMD void
+ask_lines(const uint8_t *p, uint64_t n)
+{
+	uint64_t at = 0;
+
+	do {
+		prefetch(p + at);
+		at += CACHELINE;
+	} while (at < n);
+}
+
 struct score_tile {
 	const uint8_t *k;	/* the first key block */
 	uint64_t kblock;
@@ -80,9 +94,7 @@ score_tile(enum kv_fmt f, unsigned nq, unsigned nv, const struct score_tile *t)
 		for (v = 0; v < nv; v++)
 			scale[v] = key_scale(f, t->k, t->kblock, d0, v);
 		for (d = d0; d < d1; d++, next += t->step) {
-			prefetch_l2(next);
-			if (t->step > CACHELINE)
-				prefetch_l2(next + CACHELINE);
+			ask_lines(next, t->step);
 			UNROLL
 			for (v = 0; v < nv; v++)
 				k[v] = key_load(f, t->k, t->kblock, hd, d,
@@ -138,9 +150,7 @@ value_tile(enum kv_fmt f, unsigned nq, unsigned nv, const struct value_tile *t)
 			    v * SIMD_VL));
 	}
 	for (j = t->first; j < t->end; j++, row += t->vrow, next += t->step) {
-		prefetch_l2(next);
-		if (t->step > CACHELINE)
-			prefetch_l2(next + CACHELINE);
+		ask_lines(next, t->step);
 		UNROLL
 		for (v = 0; v < nv; v++) {
 			const void *p = row + (t->at + v * SIMD_VL) * size;

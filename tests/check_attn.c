@@ -217,7 +217,7 @@ check_values(const struct attn_test *t)
 	free(eps);
 }
 
-/* Each row by itself, and each head of it. */
+/* Each row by itself, and each head of it, whatever comes next. */
 static void
 check_alone(const struct kernels *k, const struct attn_test *t)
 {
@@ -226,6 +226,7 @@ check_alone(const struct kernels *k, const struct attn_test *t)
 	uint32_t i, h;
 
 	one.nrows = 1;
+	one.next = &t->a;
 	one.out = t->want;
 	memset(t->want, 0xff, t->outbytes);
 	for (i = 0; i < c->nrows; i++) {

@@ -2,10 +2,10 @@
  *
  * The work is a line of units, a unit being a tile (some rows of one sequence)
  * and a KV head, and its length the keys it reads.  Threads take pieces of
- * the line by their speed (par.h).  Where a border falls inside a unit, it moves to the nearest
- * chunk of keys: the chunks' results wait in the scratch of the thread that
- * begins the unit, which puts them together once all are there.  No result
- * depends on how the line is cut: kernels.h. */
+ * the line by their speed (par.h).  Where a border falls inside a unit, it moves
+ * to the nearest chunk of keys: the chunks' results wait in the scratch of the
+ * thread that begins the unit, which puts them together once all are there.  No
+ * result depends on how the line is cut: kernels.h. */
 #include <string.h>
 
 #include "ops_impl.h"
@@ -180,18 +180,42 @@ parts_of(const struct ops_ctx *c, unsigned thread)
 	    program_attn_room(c->p).parts);
 }
 
-/* A unit that a thread has begun and others go on with. */
-struct shared_unit {
-	struct attn_arg a;
-	int mine;	/* this thread began it */
-	int any;	/* some thread has one */
+/* What a thread has to do. */
+struct units {
+	/* A unit of its own waits until the next one is known, whose keys it
+	 * asks for on its way: all but the first would begin by waiting for
+	 * them.  The last of n is in own[(n - 1) % 2]. */
+	struct attn_arg own[2];
+	uint32_t n;
+	/* A unit that it has begun and others go on with. */
+	struct attn_arg begun;
+	int mine;	/* there is one */
+	int shared;	/* some thread has one */
 };
+
+/* The unit that waits; next: what comes then, or NULL. */
+static void
+own_run(const struct ops_ctx *c, struct units *u, const struct attn_arg *next)
+{
+	struct attn_arg *a = &u->own[(u->n - 1) % 2];
+
+	if (u->n == 0)
+		return;
+	a->next = next;
+	c->k->attention(a);
+}
+
+static void
+own_add(const struct ops_ctx *c, struct units *u, const struct attn_arg *a)
+{
+	own_run(c, u, a);
+	u->own[u->n++ % 2] = *a;
+}
 
 /* This thread's share of the unit at `at` of the line. */
 static void
 unit_run(const struct ops_ctx *c, unsigned thread, const struct tile *t,
-    const struct attn_arg *a, uint64_t at, uint64_t total,
-    struct shared_unit *su)
+    const struct attn_arg *a, uint64_t at, uint64_t total, struct units *u)
 {
 	uint64_t last = chunk_cost(a, t->end - 1), cost;
 	unsigned from = owner(c, total, at, chunk_cost(a, t->first));
@@ -203,13 +227,13 @@ unit_run(const struct ops_ctx *c, unsigned thread, const struct tile *t,
 		from = to = owner(c, total, at, t->cost);
 	if (from == to) {
 		if (from == thread)
-			c->k->attention(a);
+			own_add(c, u, a);
 		return;
 	}
-	su->any = 1;
+	u->shared = 1;
 	if (from == thread) {
-		su->mine = 1;
-		su->a = *a;
+		u->mine = 1;
+		u->begun = *a;
 	}
 	for (i = t->first; i < t->end; i++, at += cost) {
 		cost = chunk_cost(a, i);
@@ -223,7 +247,7 @@ void
 op_attention(const struct ops_ctx *c, const struct op *op, unsigned thread)
 {
 	const uint32_t heads = c->p->env.hp->n_head_kv;
-	struct shared_unit su = { .any = 0 };
+	struct units u = { .n = 0 };
 	struct tiles all = tiles_begin(c, thread), ts = all;
 	uint64_t total = 0, at = 0;
 	struct attn_arg a;
@@ -235,11 +259,12 @@ op_attention(const struct ops_ctx *c, const struct op *op, unsigned thread)
 	for (ts = all; tiles_next(&ts, op, &t);)
 		for (h = 0; h < heads; h++, at += t.cost) {
 			a = head_arg(c, op, &t, h, thread);
-			unit_run(c, thread, &t, &a, at, total, &su);
+			unit_run(c, thread, &t, &a, at, total, &u);
 		}
-	if (!su.any)	/* the same for every thread */
+	own_run(c, &u, NULL);
+	if (!u.shared)	/* the same for every thread */
 		return;
 	c->par->barrier(c->par, thread);
-	if (su.mine)
-		c->k->attn_merge(&su.a, parts_of(c, thread));
+	if (u.mine)
+		c->k->attn_merge(&u.begun, parts_of(c, thread));
 }
