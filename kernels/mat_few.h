@@ -67,18 +67,14 @@ static void
 few_prepare(enum quant_type type, struct few_act *ret, uint32_t step,
     const struct act_q8 *x, uint32_t nblocks)
 {
-	const int halves = few_halves(type);
+	const int both = !few_halves(type);
 	const int32_t off = few_offset(type);
 	const int32_t from = few_apart(type) ? 0 : ACT_MAGIC_BITS;
-	int32_t sum[2];			/* of the halves */
 	uint32_t b;
 
 	for (b = 0; b < nblocks; b++, x++, ret += step) {
-		ret->x = *x;
-		act_signed(ret->x.q, x->q, sum);
-		ret->start[0] = from - off * (halves ? sum[0] :
-		    sum[0] + sum[1]);
-		ret->start[1] = from - off * sum[1];
+		memcpy(&ret->x, x, offsetof(struct act_q8, q));
+		act_signed(ret->x.q, x->q, ret->start, from, off, both);
 	}
 }
 

@@ -38,8 +38,10 @@
  *				of each 16 of them (if sum is not NULL); of
  *				64 lanes n = 32 or 64 are stored
  *	vf_by_power(v, e)	v * 2^e, e whole (AVX-512 alone)
- *	act_signed(d, q, sum)	32 bytes of activations without SIMD_ACT_BIAS,
- *				and the sums of their halves
+ *	act_signed(d, q, start, from, by, both)
+ *				32 bytes of activations without SIMD_ACT_BIAS;
+ *				from - by * the sum of each half, or (both)
+ *				the first of all; 0 <= by <= 128
  *	vf_hsum ...		across lanes, in one fixed order; vi_hmax_each:
  *				lane i across v[i] */
 #ifndef KERNELS_SIMD_H

@@ -21,14 +21,16 @@ SIMD vf vf_load(const float *p) { return vld1q_f32(p); }
 SIMD void vf_store(float *p, vf v) { vst1q_f32(p, v); }
 
 SIMD void
-act_signed(int8_t *dst, const int8_t *q, int32_t sum[2])
+act_signed(int8_t *dst, const int8_t *q, int32_t start[2], int32_t from,
+    int32_t by, int both)
 {
 	int8x16_t low = vld1q_s8(q), high = vld1q_s8(q + 16);
+	int32_t sum = vaddlvq_s8(high);
 
 	vst1q_s8(dst, low);
 	vst1q_s8(dst + 16, high);
-	sum[0] = vaddlvq_s8(low);
-	sum[1] = vaddlvq_s8(high);
+	start[0] = from - by * (vaddlvq_s8(low) + (both ? sum : 0));
+	start[1] = from - by * sum;
 }
 
 /* There are no masked loads: by lanes. */
