@@ -509,11 +509,11 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 }
 
 /* All that the others have not begun, of few rows and of many.  A share of a
- * small matrix is not worth two pieces for one row, and is for more; the last
+ * small matrix is not worth two pieces for few rows, and is for more; the last
  * ones of many rows are only some of them. */
 START_TEST(who_is_done_takes_what_others_have_not_begun)
 {
-	static const uint32_t rows[] = { 1, 16, 17, 63, 64, 97, 100 };
+	static const uint32_t rows[] = { 1, 2, 16, 17, 63, 64, 97, 100 };
 	struct tiny t = TINY;
 	struct built b;
 	unsigned n, thread, i;
@@ -525,7 +525,7 @@ START_TEST(who_is_done_takes_what_others_have_not_begun)
 			for (i = 0; i < NITEMS(rows); i++) {
 				ck_assert_uint_eq(run_alone(&b, n, thread,
 				    rows[i], 0), 1024 * rows[i]);
-				if (rows[i] == 1)
+				if (rows[i] <= 16)
 					ck_assert_uint_eq(pieces, n);
 				else
 					ck_assert_uint_gt(pieces, n);

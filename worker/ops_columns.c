@@ -41,10 +41,15 @@ strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
  * what is left, and so on.  The last is all that is left, or it takes with it
  * what is not worth another beginning, which costs a core a microsecond of its
  * reading: while a piece is read for one row, all threads together read
- * LEAST_BYTES.  Blocks of so many rows are worth unpacking the weights again,
+ * LEAST_BYTES.  Some rows, but not more than FEW_ROWS, are made ready anew for
+ * each piece (mat_few.h), which takes as long as half a unit: FEW_LEAST of those
+ * are worth it.  Blocks of so many rows are worth unpacking the weights again,
  * where otherwise the others would wait for the last unit of one of many
  * threads. */
-enum { PIECES = 8, LEAST_BYTES = 1024 * 1024, BLOCK_ROWS = 32 };
+enum {
+	PIECES = 8, LEAST_BYTES = 1024 * 1024, BLOCK_ROWS = 32,
+	FEW_ROWS = 16, FEW_LEAST = 16
+};
 
 struct cells {
 	uint32_t unit;		/* columns of one */
@@ -63,6 +68,8 @@ cells_of(const struct ops_ctx *c, const struct op *op)
 	ncells = (uint64_t)DIV_UP(g->cols, g->unit) * a.blocks;
 	a.least = (uint32_t)(LEAST_BYTES * ncells /
 	    MAX(g->token_bytes * a.rows * c->par->nthreads, 1));
+	if (a.rows > 1 && a.rows <= FEW_ROWS)
+		a.least = MAX(a.least, FEW_LEAST);
 	return a;
 }
 
