@@ -231,6 +231,11 @@ struct kernels {
 void kv_store_key(const struct kernels *k, void *keys, enum kv_fmt f,
     uint32_t head_dim, uint32_t pos, const float *x);
 
+/* Ask for the lines that a key and a value at pos are written to: the key's are
+ * as many as a block of keys has, and each head's lie in pages of their own. */
+void kv_ask(void *keys, enum kv_fmt kfmt, uint32_t head_dim, void *values,
+    enum kv_fmt vfmt, uint32_t v_dim, uint32_t pos);
+
 /* The table for these CPU flags: reference first, then each variant that the
  * flags allow overwrites its entries, oldest to newest. */
 void kernels_init(struct kernels *k, uint32_t cpu_flags);

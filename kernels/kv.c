@@ -14,13 +14,39 @@ spread(uint8_t *dst, const void *src, uint32_t n, size_t size)
 		    (const uint8_t *)src + i * size, size);
 }
 
+static uint8_t *
+block_of(void *keys, enum kv_fmt f, uint32_t head_dim, uint32_t pos)
+{
+	return (uint8_t *)keys + pos / KEY_LANES * KEY_LANES *
+	    kv_row_bytes(f, head_dim);
+}
+
+static void
+ask(const uint8_t *p, uint64_t nbytes)
+{
+	uint64_t i;
+
+	for (i = 0; i < nbytes; i += CACHELINE)
+		__builtin_prefetch(p + i, 1);
+}
+
+void
+kv_ask(void *keys, enum kv_fmt kfmt, uint32_t head_dim, void *values,
+    enum kv_fmt vfmt, uint32_t v_dim, uint32_t pos)
+{
+	const uint64_t v_row = kv_row_bytes(vfmt, v_dim);
+
+	ask(block_of(keys, kfmt, head_dim, pos), KEY_LANES *
+	    kv_row_bytes(kfmt, head_dim));
+	ask((uint8_t *)values + pos * v_row, v_row);
+}
+
 /* In pieces that the stack has room for. */
 void
 kv_store_key(const struct kernels *k, void *keys, enum kv_fmt f,
     uint32_t head_dim, uint32_t pos, const float *x)
 {
-	uint64_t block_bytes = KEY_LANES * kv_row_bytes(f, head_dim);
-	uint8_t *block = (uint8_t *)keys + pos / KEY_LANES * block_bytes;
+	uint8_t *block = block_of(keys, f, head_dim, pos);
 	uint32_t lane = pos % KEY_LANES, i, n;
 	union {
 		float f32[256];

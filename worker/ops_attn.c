@@ -1,40 +1,68 @@
 /* worker/ops_attn.c - the KV cache and attention on the host.
  *
  * The work is a line of units, a unit being a tile (some rows of one sequence)
- * and a KV head, and its length the keys it reads.  Threads take pieces of
- * the line by their speed (par.h).  Where a border falls inside a unit, it moves
- * to the nearest chunk of keys: the chunks' results wait in the scratch of the
+ * and a KV head, and its length the keys it reads.  Threads take pieces of the
+ * line by their speed (par.h).  Where a border falls inside a unit, it moves to
+ * the nearest chunk of keys: the chunks' results wait in the scratch of the
  * thread that begins the unit, which puts them together once all are there.  No
  * result depends on how the line is cut: kernels.h. */
 #include <string.h>
 
 #include "ops_impl.h"
 
+/* Head h of a sequence in the cache. */
+struct kv_head {
+	uint8_t *k, *v;
+};
+
+static struct kv_head
+kv_head(const struct ops_ctx *c, uint32_t layer, uint32_t seq, uint32_t h)
+{
+	const struct kv_layout *kv = &c->p->env.kv;
+
+	return (struct kv_head){ c->kv + kv_k_off(kv, layer, seq, h),
+	    c->kv + kv_v_off(kv, layer, seq, h) };
+}
+
+/* The keys and values of one row, at place pos: a head's are stored while the
+ * next one's lines come. */
+static void
+kv_store_row(const struct ops_ctx *c, uint32_t layer, uint32_t seq,
+    uint32_t pos, const float *k, const float *v)
+{
+	const struct kv_conf *f = &c->p->env.kv.conf;
+	const struct hparams *hp = c->p->env.hp;
+	const uint32_t n = c->p->env.kv.n_head_kv;
+	struct kv_head head = kv_head(c, layer, seq, 0), next = head;
+	uint32_t h;
+
+	for (h = 0; h < n; h++, head = next) {
+		if (h + 1 < n) {
+			next = kv_head(c, layer, seq, h + 1);
+			kv_ask(next.k, f->kfmt, hp->head_dim, next.v, f->vfmt,
+			    hp->v_dim, pos);
+		}
+		kv_store_key(c->k, head.k, f->kfmt, hp->head_dim, pos,
+		    k + (size_t)h * hp->head_dim);
+		c->k->kv_store(head.v + pos * c->p->env.kv.v_row, f->vfmt,
+		    v + (size_t)h * hp->v_dim, hp->v_dim);
+	}
+}
+
 /* k (rows, n_head_kv * head_dim), v (rows, n_head_kv * v_dim) */
 void
 op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
     uint64_t hi)
 {
-	const struct hparams *hp = c->p->env.hp;
-	const struct kv_layout *kv = &c->p->env.kv;
-	uint32_t layer = op_kv_layer(c->p, op), h, seq, pos;
-	uint32_t ring = kv_kind_of(kv, layer)->ring;
-	const float *k, *v;
+	const uint32_t layer = op_kv_layer(c->p, op);
+	const uint32_t ring = kv_kind_of(&c->p->env.kv, layer)->ring;
+	uint32_t pos;
 	uint64_t r;
 
 	for (r = lo; r < hi; r++) {
-		k = row_at(c, op->in[0], r);
-		v = row_at(c, op->in[1], r);
-		seq = c->b->seq[r];
-		pos = ring > 0 ? c->b->pos[r] % ring : c->b->pos[r];
-		for (h = 0; h < kv->n_head_kv; h++) {
-			kv_store_key(c->k, c->kv + kv_k_off(kv, layer, seq, h),
-			    kv->conf.kfmt, hp->head_dim, pos,
-			    k + (size_t)h * hp->head_dim);
-			c->k->kv_store(c->kv + kv_v_off(kv, layer, seq, h) +
-			    pos * kv->v_row, kv->conf.vfmt,
-			    v + (size_t)h * hp->v_dim, hp->v_dim);
-		}
+		pos = c->b->pos[r];
+		kv_store_row(c, layer, c->b->seq[r], ring > 0 ? pos % ring :
+		    pos, row_at(c, op->in[0], r), row_at(c, op->in[1], r));
 	}
 }
 
@@ -159,16 +187,15 @@ static struct attn_arg
 head_arg(const struct ops_ctx *c, const struct op *op, const struct tile *t,
     uint32_t h, unsigned thread)
 {
-	const struct program_env *env = &c->p->env;
-	uint32_t layer = op_kv_layer(c->p, op);
+	const struct kv_head kv = kv_head(c, op_kv_layer(c->p, op), t->seq, h);
 	struct attn_arg a = t->a;
 
 	a.q += (size_t)h * a.n_rep * a.head_dim;
 	a.out += (size_t)h * a.n_rep * a.v_dim;
 	if (op->w != NULL)
 		a.sink = op->w->vec + h * a.n_rep;
-	a.k = c->kv + kv_k_off(&env->kv, layer, t->seq, h);
-	a.v = c->kv + kv_v_off(&env->kv, layer, t->seq, h);
+	a.k = kv.k;
+	a.v = kv.v;
 	a.scratch = (float *)(void *)thread_scratch(c, thread);
 	return a;
 }
