@@ -23,8 +23,8 @@ WANT=$(hash_of "$ERR")
 BYTES=$(size)
 
 # lose FILE BYTES STEPS ARGS...: the program with ARGS, its workers lost as
-# lose.py's STEPS say, at a random moment until FILE has BYTES; sooner, if it was
-# over before that.
+# lose.py's STEPS say, at a random moment from FILE's first byte until it has
+# BYTES (0: at once, while loading); sooner, if it was over before that.
 lose()
 {
 	local file=$1 most=$2 steps=$3 try at
@@ -32,6 +32,7 @@ lose()
 	shift 3
 	for try in 1 2 3 4 5 6; do
 		at=$((RANDOM % (most / try + 1)))
+		at=$((at > 0 || most == 0 ? at : 1))
 		rm -f "$T/logits1"
 		run_any "$PYTHON" "$TESTS/lose.py" "$file" "$at" "$steps" \
 		    "$BIN" "$@"
