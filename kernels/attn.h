@@ -64,30 +64,33 @@ struct nearer {
 	uint64_t nbytes;
 };
 
-/* K and V after the block at base: of what comes next, where that is the last
- * one.  If nothing does, its own first lines, which are there already: what lies
- * behind may be a page never touched, and looking for that takes long, each
- * time. */
+/* K and V that are wanted after the block at base, or of what comes next.  If
+ * nothing is, its own first lines, which are there already: what lies behind may
+ * be a page never touched, and looking for that takes long, each time. */
 static void
 after_block(const struct attn *t, uint32_t base, struct nearer *ret_k,
     struct nearer *ret_v)
 {
 	const struct attn_arg *a = t->a;
-	uint32_t first, end = attn_keys(a, a->nrows - 1, &first), n = 0;
+	uint32_t first, end = attn_keys(a, a->nrows - 1, &first), n;
+	uint32_t to = base + ATTN_BLOCK;
 
-	if (base + ATTN_BLOCK < end) {
-		base += ATTN_BLOCK;
-		n = MIN(end - base, ATTN_BLOCK);
-	} else if (a->next != NULL) {
+	attn_keys(a, 0, &first);
+	if (a->next != NULL && (a->early || to >= end)) {
+		to = a->early ? base / ATTN_BLOCK - first / ATTN_BLOCK : 0;
 		a = a->next;
+		end = attn_keys(a, a->nrows - 1, &first);
 		attn_keys(a, 0, &first);
-		base = (uint32_t)ALIGN_DOWN(first, ATTN_BLOCK);
-		n = MIN(attn_keys(a, a->nrows - 1, &first) - base,
-		    ATTN_BLOCK);
+		to = (first / ATTN_BLOCK + to) * ATTN_BLOCK;
 	}
-	*ret_k = (struct nearer){ keys_at(t, a, base), DIV_UP(n, KEY_LANES) *
+	n = to < end ? MIN(end - to, ATTN_BLOCK) : 0;
+	if (n == 0) {
+		a = t->a;
+		to = base;
+	}
+	*ret_k = (struct nearer){ keys_at(t, a, to), DIV_UP(n, KEY_LANES) *
 	    t->kblock };
-	*ret_v = (struct nearer){ values_at(t, a, base), n * t->vrow };
+	*ret_v = (struct nearer){ values_at(t, a, to), n * t->vrow };
 }
 
 static void

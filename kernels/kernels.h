@@ -131,9 +131,12 @@ struct attn_arg {
 	float softcap;		/* 0 = none */
 	const float *sink;	/* n_rep sink logits, or NULL */
 	float *scratch;		/* attn_scratch_floats() */
-	const struct attn_arg *next;	/* what comes then, or NULL: with the
-					 * last keys, its first are asked for;
-					 * formats and sizes are the same */
+	/* What comes then, of the same formats and sizes, or NULL.  Its first
+	 * keys are asked for with the last of these; or (early) each block of
+	 * them with a block of these, which nobody asks for then but whoever
+	 * comes before. */
+	const struct attn_arg *next;
+	int early;
 };
 /* Scratch for one call of at most MAX(n_rep, ATTN_QUERIES) queries: floats. */
 uint64_t attn_scratch_floats(uint32_t n_rep, uint32_t head_dim,

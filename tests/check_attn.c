@@ -232,6 +232,7 @@ check_alone(const struct kernels *k, const struct attn_test *t)
 	for (i = 0; i < c->nrows; i++) {
 		one.row = t->row + i;
 		one.pos = c->pos + i;
+		one.early = i % 2;
 		attn_run(k, t, &one);
 	}
 	check_bytes(t->got, t->want, t->outbytes, "rows alone");

@@ -10,6 +10,10 @@
 
 #include "ops_impl.h"
 
+/* So many bytes of a head stay in the near caches until the unit before is done
+ * (Zen 5, 16 sequences, 16 KiB 0.8 of the time, 64 KiB 0.85, 80 KiB 1.04). */
+enum { EARLY_BYTES = 64 * 1024 };
+
 /* Head h of a sequence in the cache. */
 struct kv_head {
 	uint8_t *k, *v;
@@ -207,6 +211,20 @@ parts_of(const struct ops_ctx *c, unsigned thread)
 	    program_attn_room(c->p).parts);
 }
 
+/* May a tile's units ask for the next one's keys all along?  Not where these
+ * would be gone again, or where a thread's first unit, which nobody has asked
+ * for, is much of what it has. */
+static int
+asks_early(const struct ops_ctx *c, const struct tile *t, uint64_t total)
+{
+	const struct kv_layout *kv = &c->p->env.kv;
+	const uint64_t keys = t->a.pos + t->a.nrows;
+
+	return keys * (kv->k_row + kv->v_row) <= EARLY_BYTES &&
+	    DIV_UP(keys, ATTN_BLOCK) <= total / (t->cost * c->par->nthreads) /
+	    2;
+}
+
 /* What a thread has to do. */
 struct units {
 	/* A unit of its own waits until the next one is known, whose keys it
@@ -283,11 +301,13 @@ op_attention(const struct ops_ctx *c, const struct op *op, unsigned thread)
 
 	while (tiles_next(&ts, op, &t))
 		total += t.cost * heads;
-	for (ts = all; tiles_next(&ts, op, &t);)
+	for (ts = all; tiles_next(&ts, op, &t);) {
+		t.a.early = asks_early(c, &t, total);
 		for (h = 0; h < heads; h++, at += t.cost) {
 			a = head_arg(c, op, &t, h, thread);
 			unit_run(c, thread, &t, &a, at, total, &u);
 		}
+	}
 	own_run(c, &u, NULL);
 	if (!u.shared)	/* the same for every thread */
 		return;
