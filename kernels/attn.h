@@ -186,8 +186,8 @@ attn_scores(const struct attn *t, uint32_t base, uint32_t first, uint32_t end,
 {
 	const uint8_t *k = keys_at(t, t->a, base);
 	uint32_t b0 = first / KEY_LANES, b1 = DIV_UP(end, KEY_LANES), q, n;
-	uint32_t many = end - first == ATTN_BLOCK ? DIV_UP(ATTN_NV, KEY_NV) :
-	    1;
+	uint32_t many = b1 - b0 == ATTN_BLOCK / KEY_LANES ? DIV_UP(ATTN_NV,
+	    KEY_NV) : 1;
 	struct score_tile s = { .kblock = t->kblock, .hd = t->hd,
 	    .next = next.p, .step = DIV_UP(next.nbytes,
 	    DIV_UP(t->nq, ATTN_NQ) * DIV_UP(b1 - b0, many) * t->hd) };
@@ -406,14 +406,15 @@ static void
 ask_pages(const struct attn *t, uint32_t base)
 {
 	uint32_t end = attn_keys(t->a, t->a->nrows - 1, &(uint32_t){ 0 });
-	uint64_t at;
+	uint64_t at, n;
 
 	base += ATTN_PAGES_AHEAD * ATTN_BLOCK;
 	if (t->nq > ATTN_DIRECT || base >= end)
 		return;
-	for (at = 0; at < ATTN_BLOCK / KEY_LANES * t->kblock; at += SMALL_PAGE)
+	n = MIN(end - base, ATTN_BLOCK);
+	for (at = 0; at < DIV_UP(n, KEY_LANES) * t->kblock; at += SMALL_PAGE)
 		prefetch_page(keys_at(t, t->a, base) + at);
-	for (at = 0; at < ATTN_BLOCK * t->vrow; at += SMALL_PAGE)
+	for (at = 0; at < n * t->vrow; at += SMALL_PAGE)
 		prefetch_page(values_at(t, t->a, base) + at);
 }
 

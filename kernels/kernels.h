@@ -133,8 +133,9 @@ struct attn_arg {
 	float *scratch;		/* attn_scratch_floats() */
 	/* What comes then, of the same formats and sizes, or NULL.  Its first
 	 * keys are asked for with the last of these; or (early) each block of
-	 * them with a block of these, which nobody asks for then but whoever
-	 * comes before. */
+	 * them with a block of these, which are left to whoever comes before:
+	 * where that has fewer blocks or is not early, the others wait for
+	 * memory. */
 	const struct attn_arg *next;
 	int early;
 };
@@ -235,7 +236,7 @@ void kv_store_key(const struct kernels *k, void *keys, enum kv_fmt f,
     uint32_t head_dim, uint32_t pos, const float *x);
 
 /* Ask for the lines that a key and a value at pos are written to: the key's are
- * as many as a block of keys has, and each head's lie in pages of their own. */
+ * all of a block of keys, and each head's lie in pages of their own. */
 void kv_ask(void *keys, enum kv_fmt kfmt, uint32_t head_dim, void *values,
     enum kv_fmt vfmt, uint32_t v_dim, uint32_t pos);
 

@@ -199,6 +199,66 @@ START_TEST(sequences_may_take_turns_in_a_batch)
 }
 END_TEST
 
+/* --- what comes next --- */
+
+static void (*real_attention)(const struct attn_arg *);
+static struct attn_arg told;	/* what was said to come; k NULL: nothing */
+static unsigned calls, early_calls;
+
+static void
+watch(const struct attn_arg *a)
+{
+	if (calls++ > 0) {
+		ck_assert_ptr_eq(a->k, told.k);
+		ck_assert_ptr_eq(a->v, told.v);
+		ck_assert_uint_eq(a->pos, told.pos);
+		ck_assert_uint_eq(a->nrows, told.nrows);
+	}
+	told = a->next != NULL ? *a->next : (struct attn_arg){ .k = NULL };
+	early_calls += a->early != 0;
+	real_attention(a);
+}
+
+static void
+watched(struct world *w, uint32_t nrows)
+{
+	calls = early_calls = 0;
+	run(w, 1, 0, nrows, w->out[0]);
+	ck_assert_ptr_null(told.k);
+}
+
+/* Each unit is told what the next one is, and the last that there is none.
+ * Short ones ask early, if a thread has many of them. */
+START_TEST(a_unit_knows_what_comes_next)
+{
+	static struct world w;
+	uint32_t i;
+
+	world_open(&w);
+	real_attention = w.k.attention;
+	w.k.attention = watch;
+	for (i = 0; i < SEQS; i++) {
+		w.seq[i] = SEQS - 1 - i;
+		w.pos[i] = 150 + i;
+	}
+	watched(&w, SEQS);
+	ck_assert_uint_eq(calls, SEQS * KV_HEADS);
+	ck_assert_uint_eq(early_calls, calls);
+	watched(&w, 1);			/* two units of three blocks */
+	ck_assert_uint_eq(calls, KV_HEADS);
+	ck_assert_uint_eq(early_calls, 0);
+	for (i = 0; i < SEQS; i++)	/* more than near caches keep */
+		w.pos[i] = 1900;
+	watched(&w, SEQS);
+	ck_assert_uint_eq(calls, SEQS * KV_HEADS);
+	ck_assert_uint_eq(early_calls, 0);
+	w.op.window = 100;
+	watched(&w, SEQS);
+	ck_assert_uint_eq(early_calls, SEQS * KV_HEADS);
+	free(w.kv);
+}
+END_TEST
+
 START_TEST(a_prompt_is_the_same_in_pieces)
 {
 	static struct world w;
@@ -220,6 +280,7 @@ main(void)
 	const TTest *const tests[] = {
 		one_long_row_is_shared_by_all_threads,
 		sequences_may_take_turns_in_a_batch,
+		a_unit_knows_what_comes_next,
 		a_prompt_is_the_same_in_pieces
 	};
 

@@ -212,49 +212,51 @@ parts_of(const struct ops_ctx *c, unsigned thread)
 }
 
 /* May a tile's units ask for the next one's keys all along?  Not where these
- * would be gone again, or where a thread's first unit, which nobody has asked
- * for, is much of what it has. */
+ * would be gone again, nor where what nobody asks for, the first unit's blocks,
+ * is as much as half of a thread's units gain by. */
 static int
 asks_early(const struct ops_ctx *c, const struct tile *t, uint64_t total)
 {
 	const struct kv_layout *kv = &c->p->env.kv;
-	const uint64_t keys = t->a.pos + t->a.nrows;
+	const uint64_t units = total / (t->cost * c->par->nthreads);
+	uint64_t keys;
+	uint32_t first;
 
+	attn_keys(&t->a, 0, &first);
+	keys = t->a.pos + t->a.nrows - first;
 	return keys * (kv->k_row + kv->v_row) <= EARLY_BYTES &&
-	    DIV_UP(keys, ATTN_BLOCK) <= total / (t->cost * c->par->nthreads) /
-	    2;
+	    DIV_UP(keys, ATTN_BLOCK) <= units / 2;
 }
 
 /* What a thread has to do. */
 struct units {
-	/* A unit of its own waits until the next one is known, whose keys it
-	 * asks for on its way: all but the first would begin by waiting for
-	 * them.  The last of n is in own[(n - 1) % 2]. */
-	struct attn_arg own[2];
-	uint32_t n;
+	/* A unit of its own waits until it is known what comes next, whose keys
+	 * it asks for on its way. */
+	struct attn_arg own;
+	int waits;
 	/* A unit that it has begun and others go on with. */
 	struct attn_arg begun;
 	int mine;	/* there is one */
 	int shared;	/* some thread has one */
 };
 
-/* The unit that waits; next: what comes then, or NULL. */
+/* The unit that waits, if one does; next: what comes then, or NULL. */
 static void
 own_run(const struct ops_ctx *c, struct units *u, const struct attn_arg *next)
 {
-	struct attn_arg *a = &u->own[(u->n - 1) % 2];
-
-	if (u->n == 0)
+	if (!u->waits)
 		return;
-	a->next = next;
-	c->k->attention(a);
+	u->own.next = next;
+	c->k->attention(&u->own);
+	u->waits = 0;
 }
 
 static void
 own_add(const struct ops_ctx *c, struct units *u, const struct attn_arg *a)
 {
 	own_run(c, u, a);
-	u->own[u->n++ % 2] = *a;
+	u->own = *a;
+	u->waits = 1;
 }
 
 /* This thread's share of the unit at `at` of the line. */
@@ -277,6 +279,7 @@ unit_run(const struct ops_ctx *c, unsigned thread, const struct tile *t,
 	}
 	u->shared = 1;
 	if (from == thread) {
+		own_run(c, u, a);
 		u->mine = 1;
 		u->begun = *a;
 	}
@@ -292,7 +295,7 @@ void
 op_attention(const struct ops_ctx *c, const struct op *op, unsigned thread)
 {
 	const uint32_t heads = c->p->env.hp->n_head_kv;
-	struct units u = { .n = 0 };
+	struct units u = { .waits = 0 };
 	struct tiles all = tiles_begin(c, thread), ts = all;
 	uint64_t total = 0, at = 0;
 	struct attn_arg a;
