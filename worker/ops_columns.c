@@ -37,15 +37,15 @@ strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
 }
 
 /* What a thread has to do of a group are cells, a unit of columns by a block of
- * rows, unit after unit.  They are taken in pieces: three quarters, then half of
- * what is left, and so on.  The last is all that is left, or it takes with it
- * what is not worth another beginning, which costs a core a microsecond of its
- * reading: while a piece is read for one row, all threads together read
- * LEAST_BYTES.  Some rows, but not more than FEW_ROWS, are made ready anew for
- * each piece (mat_few.h), which takes as long as half a unit: FEW_LEAST of those
- * are worth it.  Blocks of so many rows are worth unpacking the weights again,
- * where otherwise the others would wait for the last unit of one of many
- * threads. */
+ * BLOCK_ROWS, unit after unit.  They are taken in pieces: three quarters, then
+ * half of what is left, and so on.  The last is all that is left, or it takes
+ * with it what is not worth another beginning, which costs a core a microsecond
+ * of its reading: while a piece is read for one row, all threads together read
+ * LEAST_BYTES.  From two rows to FEW_ROWS a kernel that takes them as few
+ * (mat_few.h) makes them ready anew for each piece, which is half a unit's work:
+ * FEW_LEAST units are worth that, but a second piece there always is.  Blocks of
+ * many rows are worth unpacking the weights again, where otherwise the others
+ * would wait for the last unit of one of many threads. */
 enum {
 	PIECES = 8, LEAST_BYTES = 1024 * 1024, BLOCK_ROWS = 32,
 	FEW_ROWS = 16, FEW_LEAST = 16
@@ -61,15 +61,17 @@ static struct cells
 cells_of(const struct ops_ctx *c, const struct op *op)
 {
 	const struct share_group *g = &c->p->group[op->group];
+	const uint32_t nthreads = c->par->nthreads;
 	struct cells a = { .unit = g->unit, .rows = ops_rows(c, op) };
-	uint64_t ncells;
+	uint64_t ncells, few;
 
 	a.blocks = op->experts ? 1 : MAX(a.rows / BLOCK_ROWS, 1);
 	ncells = (uint64_t)DIV_UP(g->cols, g->unit) * a.blocks;
 	a.least = (uint32_t)(LEAST_BYTES * ncells /
-	    MAX(g->token_bytes * a.rows * c->par->nthreads, 1));
-	if (a.rows > 1 && a.rows <= FEW_ROWS)
-		a.least = MAX(a.least, FEW_LEAST);
+	    MAX(g->token_bytes * a.rows * nthreads, 1));
+	few = MIN(ncells / nthreads / 4, FEW_LEAST);
+	if (a.rows > 1 && a.rows <= FEW_ROWS && !op->experts)
+		a.least = MAX(a.least, (uint32_t)few);
 	return a;
 }
 
