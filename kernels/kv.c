@@ -24,10 +24,10 @@ block_of(void *keys, enum kv_fmt f, uint32_t head_dim, uint32_t pos)
 static void
 ask(const uint8_t *p, uint64_t nbytes)
 {
-	uint64_t i;
+	const uint8_t *end = p + nbytes;
 
-	for (i = 0; i < nbytes; i += CACHELINE)
-		__builtin_prefetch(p + i, 1);
+	for (p -= (uintptr_t)p % CACHELINE; p < end; p += CACHELINE)
+		__builtin_prefetch(p, 1);
 }
 
 void

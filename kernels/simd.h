@@ -40,8 +40,8 @@
  *	vf_by_power(v, e)	v * 2^e, e whole (AVX-512 alone)
  *	act_signed(d, q, start, from, by, both)
  *				32 bytes of activations without SIMD_ACT_BIAS;
- *				from - by * the sum of each half, or (both)
- *				the first of all; 0 <= by <= 128
+ *				from - by * the sums of its halves, or (both)
+ *				of all and of the upper half; 0 <= by <= 128
  *	vf_hsum ...		across lanes, in one fixed order; vi_hmax_each:
  *				lane i across v[i] */
 #ifndef KERNELS_SIMD_H
