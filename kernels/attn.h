@@ -72,15 +72,13 @@ after_block(const struct attn *t, uint32_t base, struct nearer *ret_k,
     struct nearer *ret_v)
 {
 	const struct attn_arg *a = t->a;
-	uint32_t first, end = attn_keys(a, a->nrows - 1, &first), n;
+	uint32_t first, end = attn_span(a, &first), n;
 	uint32_t to = base + ATTN_BLOCK;
 
-	attn_keys(a, 0, &first);
 	if (a->next != NULL && (a->early || to >= end)) {
 		to = a->early ? base / ATTN_BLOCK - first / ATTN_BLOCK : 0;
 		a = a->next;
-		end = attn_keys(a, a->nrows - 1, &first);
-		attn_keys(a, 0, &first);
+		end = attn_span(a, &first);
 		to = (first / ATTN_BLOCK + to) * ATTN_BLOCK;
 	}
 	n = to < end ? MIN(end - to, ATTN_BLOCK) : 0;
@@ -405,7 +403,7 @@ attn_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base)
 static void
 ask_pages(const struct attn *t, uint32_t base)
 {
-	uint32_t end = attn_keys(t->a, t->a->nrows - 1, &(uint32_t){ 0 });
+	uint32_t end = attn_span(t->a, &(uint32_t){ 0 });
 	uint64_t at, n;
 
 	base += ATTN_PAGES_AHEAD * ATTN_BLOCK;
@@ -465,10 +463,8 @@ static void
 attn_one_chunk(const struct attn *t, uint32_t chunk, float *part)
 {
 	struct attn_sums s = attn_sums_at(part, t->nq, t->a->v_dim);
-	uint32_t end = attn_keys(t->a, t->a->nrows - 1, &(uint32_t){ 0 });
-	uint32_t first, base;
+	uint32_t first, end = attn_span(t->a, &first), base;
 
-	attn_keys(t->a, 0, &first);
 	first = MAX(first, chunk * ATTN_CHUNK);
 	end = MIN(end, (chunk + 1) * ATTN_CHUNK);
 	attn_clear(t, &s);

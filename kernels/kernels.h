@@ -162,15 +162,22 @@ attn_keys(const struct attn_arg *a, uint32_t i, uint32_t *ret_first)
 	return end;
 }
 
+/* Keys [*ret, end) that some row sees; returns end. */
+static inline uint32_t
+attn_span(const struct attn_arg *a, uint32_t *ret_first)
+{
+	attn_keys(a, 0, ret_first);
+	return a->pos + a->nrows;
+}
+
 /* Chunks [*ret, end) with keys that some row sees; returns end. */
 static inline uint32_t
 attn_chunks(const struct attn_arg *a, uint32_t *ret_first)
 {
-	uint32_t first;
+	uint32_t end = attn_span(a, ret_first);
 
-	attn_keys(a, 0, &first);
-	*ret_first = first / ATTN_CHUNK;
-	return (a->pos + a->nrows - 1) / ATTN_CHUNK + 1;
+	*ret_first /= ATTN_CHUNK;
+	return (end - 1) / ATTN_CHUNK + 1;
 }
 
 struct kernels {

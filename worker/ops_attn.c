@@ -127,9 +127,8 @@ tiles_begin(const struct ops_ctx *c, unsigned thread)
 static uint64_t
 chunk_cost(const struct attn_arg *a, uint32_t c)
 {
-	uint32_t first, end = a->pos + a->nrows;
+	uint32_t first, end = attn_span(a, &first);
 
-	attn_keys(a, 0, &first);
 	first = MAX(first, c * ATTN_CHUNK);
 	end = MIN(end, (c + 1) * ATTN_CHUNK);
 	return (uint64_t)(end - first) * MAX(16, a->nrows * a->n_rep);
@@ -212,18 +211,16 @@ parts_of(const struct ops_ctx *c, unsigned thread)
 }
 
 /* May a tile's units ask for the next one's keys all along?  Not where these
- * would be gone again, nor where what nobody asks for, the first unit's blocks,
- * is as much as half of a thread's units gain by. */
+ * would be gone again, nor where a thread has less than two units for each block
+ * of its first one, which nobody asks for. */
 static int
 asks_early(const struct ops_ctx *c, const struct tile *t, uint64_t total)
 {
 	const struct kv_layout *kv = &c->p->env.kv;
 	const uint64_t units = total / (t->cost * c->par->nthreads);
-	uint64_t keys;
-	uint32_t first;
+	uint32_t first, end = attn_span(&t->a, &first);
+	uint64_t keys = end - first;
 
-	attn_keys(&t->a, 0, &first);
-	keys = t->a.pos + t->a.nrows - first;
 	return keys * (kv->k_row + kv->v_row) <= EARLY_BYTES &&
 	    DIV_UP(keys, ATTN_BLOCK) <= units / 2;
 }

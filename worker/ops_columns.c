@@ -43,8 +43,8 @@ strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
  * of its reading: while a piece is read for one row, all threads together read
  * LEAST_BYTES.  From two rows to FEW_ROWS a kernel that takes them as few
  * (mat_few.h) makes them ready anew for each piece, which is half a unit's work:
- * FEW_LEAST units are worth that, but a second piece there always is.  Blocks of
- * many rows are worth unpacking the weights again, where otherwise the others
+ * FEW_LEAST units are worth that, or a quarter of a share that is small.  Blocks
+ * of many rows are worth unpacking the weights again, where otherwise the others
  * would wait for the last unit of one of many threads. */
 enum {
 	PIECES = 8, LEAST_BYTES = 1024 * 1024, BLOCK_ROWS = 32,
@@ -63,15 +63,15 @@ cells_of(const struct ops_ctx *c, const struct op *op)
 	const struct share_group *g = &c->p->group[op->group];
 	const uint32_t nthreads = c->par->nthreads;
 	struct cells a = { .unit = g->unit, .rows = ops_rows(c, op) };
-	uint64_t ncells, few;
+	uint64_t ncells;
 
 	a.blocks = op->experts ? 1 : MAX(a.rows / BLOCK_ROWS, 1);
 	ncells = (uint64_t)DIV_UP(g->cols, g->unit) * a.blocks;
 	a.least = (uint32_t)(LEAST_BYTES * ncells /
 	    MAX(g->token_bytes * a.rows * nthreads, 1));
-	few = MIN(ncells / nthreads / 4, FEW_LEAST);
 	if (a.rows > 1 && a.rows <= FEW_ROWS && !op->experts)
-		a.least = MAX(a.least, (uint32_t)few);
+		a.least = MAX(a.least, (uint32_t)MIN(FEW_LEAST, ncells /
+		    nthreads / 4));
 	return a;
 }
 
