@@ -11,7 +11,10 @@
 #include "../worker/ops_impl.h"
 #include "../worker/pool.h"
 
-enum { CTX = 2100, SEQS = 4, BATCH = 64, HEADS = 6, KV_HEADS = 2, DIM = 32 };
+enum {
+	CTX = 2100, SEQS = 4, BATCH = 64, HEADS = 6, KV_HEADS = 2, DIM = 32,
+	THREADS = 8	/* at most */
+};
 
 /* The pool's threads, their meetings counted. */
 struct counted {
@@ -40,6 +43,7 @@ struct world {
 	uint32_t seq[BATCH], pos[BATCH];
 	float q[BATCH][HEADS * DIM];
 	float out[BATCH][HEADS * DIM], alone[BATCH][HEADS * DIM];
+	_Atomic uint32_t units[THREADS];
 	uint8_t *kv;
 };
 
@@ -92,7 +96,7 @@ world_open(struct world *w)
 	kernels_init(&w->k, cpu_flags());
 	w->kv = malloc(p->env.kv.nbytes);
 	w->c = (struct ops_ctx){ .k = &w->k, .p = p, .kv = w->kv,
-	    .b = &w->b };
+	    .units = w->units, .b = &w->b };
 	fill_cache(w);
 }
 
@@ -104,6 +108,31 @@ run_thread(void *arg, unsigned thread)
 	op_attention(&w->c, &w->op, thread);
 }
 
+/* The batch is n rows from `from` on.  The arena is as large as the plan says,
+ * and all of it NaN. */
+static void
+batch_set(struct world *w, unsigned nthreads, uint32_t from, uint32_t n)
+{
+	uint64_t nbytes = program_compute_bytes(&w->p, nthreads);
+	unsigned t;
+
+	for (t = 0; t < nthreads; t++)
+		w->units[t] = 0;
+	w->c.compute = memset(aligned_alloc(64, nbytes), 0xff, nbytes);
+	memcpy(w->c.compute, w->q[from], n * sizeof(w->q[0]));
+	w->b.seq = w->seq + from;
+	w->b.pos = w->pos + from;
+	w->b.nrows = n;
+}
+
+static void
+batch_get(struct world *w, float *out)
+{
+	memcpy(out, w->c.compute + w->t[1].offset,
+	    w->b.nrows * sizeof(w->out[0]));
+	free(w->c.compute);
+}
+
 /* n rows from `from` on into out; returns how often the threads met.  Every
  * other time some do more of it than others. */
 static unsigned
@@ -111,7 +140,7 @@ run(struct world *w, unsigned nthreads, uint32_t from, uint32_t n, float *out)
 {
 	struct pool_conf pc = { .nthreads = nthreads };
 	struct counted par = { .par.nthreads = nthreads, .par.barrier = meet };
-	uint32_t until[8], sum = 0;
+	uint32_t until[THREADS], sum = 0;
 	struct err e = { 0 };
 	unsigned t;
 
@@ -122,18 +151,10 @@ run(struct world *w, unsigned nthreads, uint32_t from, uint32_t n, float *out)
 
 	t_ok(cores_allowed(&pc.cpus, &e), &e);
 	t_ok(pool_open(&pc, &par.pool, &e), &e);
-	/* The arena is as large as the plan says, and all of it NaN. */
-	w->c.compute = aligned_alloc(64, program_compute_bytes(&w->p,
-	    nthreads));
-	memset(w->c.compute, 0xff, program_compute_bytes(&w->p, nthreads));
-	memcpy(w->c.compute, w->q[from], n * sizeof(w->q[0]));
+	batch_set(w, nthreads, from, n);
 	w->c.par = &par.par;
-	w->b.seq = w->seq + from;
-	w->b.pos = w->pos + from;
-	w->b.nrows = n;
 	par.pool->run(par.pool, run_thread, w);
-	memcpy(out, w->c.compute + w->t[1].offset, n * sizeof(w->out[0]));
-	free(w->c.compute);
+	batch_get(w, out);
 	pool_close(par.pool);
 	return par.meetings;
 }
@@ -199,11 +220,58 @@ START_TEST(sequences_may_take_turns_in_a_batch)
 }
 END_TEST
 
-/* --- what comes next --- */
+/* --- whose units are done by whom --- */
 
 static void (*real_attention)(const struct attn_arg *);
+static unsigned calls;
+
+static void
+count(const struct attn_arg *a)
+{
+	calls++;
+	real_attention(a);
+}
+
+/* One thread of several does all that the others have not begun, and leaves
+ * nothing. */
+START_TEST(who_is_done_takes_units_of_the_others)
+{
+	static struct world w;
+	struct par par = { 0 };
+	unsigned thread, most;
+	uint32_t i;
+
+	world_open(&w);
+	real_attention = w.k.attention;
+	for (i = 0; i < BATCH; i++) {
+		w.seq[i] = i * SEQS / BATCH;
+		w.pos[i] = 300 * w.seq[i] + i % (BATCH / SEQS);
+	}
+	ck_assert(!same_by_any_number(&w, BATCH));
+	w.k.attention = count;
+	w.c.par = &par;
+	for (par.nthreads = 2; par.nthreads <= THREADS; par.nthreads += 3)
+		for (thread = 0; thread < par.nthreads; thread++) {
+			memset(w.out, 0, sizeof(w.out));
+			batch_set(&w, par.nthreads, 0, BATCH);
+			calls = 0;
+			op_attention(&w.c, &w.op, thread);
+			most = calls;
+			for (i = 0; i < par.nthreads; i++)
+				op_attention(&w.c, &w.op, i);
+			ck_assert_uint_eq(calls, most);
+			ck_assert_uint_ge(calls, par.nthreads);
+			batch_get(&w, w.out[0]);
+			ck_assert_mem_eq(w.out, w.alone, sizeof(w.out));
+		}
+	free(w.kv);
+}
+END_TEST
+
+/* --- what comes next --- */
+
 static struct attn_arg told;	/* what was said to come; k NULL: nothing */
-static unsigned calls, early_calls;
+static unsigned early_calls;
 
 static void
 watch(const struct attn_arg *a)
@@ -280,6 +348,7 @@ main(void)
 	const TTest *const tests[] = {
 		one_long_row_is_shared_by_all_threads,
 		sequences_may_take_turns_in_a_batch,
+		who_is_done_takes_units_of_the_others,
 		a_unit_knows_what_comes_next,
 		a_prompt_is_the_same_in_pieces
 	};

@@ -37,7 +37,7 @@ struct device {
 	uint32_t nspans;
 	float *inv_freq;		/* made with the first span, */
 	uint32_t *cut;			/* and so are these: ops_cpu.h */
-	_Atomic uint32_t *taken;
+	_Atomic uint32_t *taken;	/* [ntaken], and units behind it */
 	size_t ntaken;
 	struct ops_ctx ctx;
 	uint32_t first, end;
@@ -139,7 +139,7 @@ prepare_program(struct device *d, const struct program *p)
 
 	if (d->cut != NULL)
 		return 0;
-	d->ntaken = (size_t)p->ngroups * n;
+	d->ntaken = (size_t)n * (p->ngroups + p->env.kv.conf.nlayers);
 	d->taken = calloc(d->ntaken + 1, sizeof(*d->taken));
 	d->cut = calloc((size_t)p->ngroups * (n + 1) + 1, sizeof(*d->cut));
 	if (d->taken == NULL || d->cut == NULL ||
@@ -232,7 +232,10 @@ cpu_run(struct device *d, uint32_t handle, const struct batch *b,
 	d->ctx = (struct ops_ctx){
 		.k = &d->k, .p = cs->p, .par = par, .kv = cs->kv,
 		.compute = cs->compute, .inv_freq = d->inv_freq,
-		.cut = d->cut, .taken = d->taken, .b = b,
+		.cut = d->cut, .taken = d->taken,
+		.units = d->taken + (size_t)d->conf.par->nthreads *
+		    cs->p->ngroups,
+		.b = b,
 	};
 	for (i = 0; i < d->ntaken; i++)
 		atomic_store_explicit(&d->taken[i], 0, memory_order_relaxed);

@@ -18,6 +18,9 @@ struct ops_ctx {
 				 * shares_cut(); unused with one thread */
 	_Atomic uint32_t *taken;	/* [par->nthreads * ngroups] of a
 				 * thread's columns, pieces; 0 at first */
+	_Atomic uint32_t *units;	/* [par->nthreads * layers] of a thread's
+				 * units of attention, those that somebody has
+				 * taken; 0 at first */
 	const struct batch *b;
 };
 
