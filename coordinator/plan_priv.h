@@ -30,11 +30,14 @@ struct sizes {
 	/* Largest staging block that rows of [u, u + 2^level) ask for. */
 	uint64_t *block[BLOCK_LEVELS];	/* [nunits] each */
 	struct unit_size shared, tied_head, head;	/* shared: of layers */
-	/* Largest scratch of a program with one of the half layers [u, u +
-	 * 2^level), with or without embedding and head; and of one without. */
-	uint64_t *scratch[2][2][BLOCK_LEVELS];	/* [nunits] each */
-	uint64_t no_half[2][2];
-	uint64_t thread_bytes;
+	/* Of a program with one of the half layers [u, u + 2^level), with or
+	 * without embedding and head, and of one without: the largest scratch
+	 * and piece of a thread. */
+	struct compute_size {
+		uint64_t *scratch[BLOCK_LEVELS], *piece[BLOCK_LEVELS];
+						/* [nunits] each */
+		uint64_t no_half_scratch, no_half_piece;
+	} compute[2][2];
 	unsigned threads[MAX_SESSIONS];
 	uint64_t runtime[MAX_SESSIONS], emulator[MAX_SESSIONS];
 };

@@ -94,10 +94,11 @@ weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
 	return 0;
 }
 
-/* Scratch of a program with these parts: half layer u, or none (0). */
+/* Scratch and a thread's piece of a program with these parts: half layer u, or
+ * none (0). */
 static int
-scratch_of(struct sizes *z, int embedding, uint32_t u, int head,
-    uint64_t *ret, struct err *reterr)
+compute_of(const struct sizes *z, int embedding, uint32_t u, int head,
+    uint64_t *ret_scratch, uint64_t *ret_piece, struct err *reterr)
 {
 	const struct model *m = z->plan->model;
 	struct program_env env = {
@@ -128,9 +129,8 @@ scratch_of(struct sizes *z, int embedding, uint32_t u, int head,
 		rc = program_build(&env, &p, reterr);
 	}
 	if (rc == 0) {
-		*ret = p->scratch_bytes;
-		z->thread_bytes = MAX(z->thread_bytes,
-		    program_thread_bytes(p));
+		*ret_scratch = p->scratch_bytes;
+		*ret_piece = program_thread_bytes(p);
 	}
 	program_free(p);
 	weights_free(&ws);
@@ -174,21 +174,24 @@ new_levels(uint64_t *level[BLOCK_LEVELS], uint32_t n, struct err *reterr)
 /* The halves of layers lie in the same scratch, each as if it were alone:
  * several need what the greediest needs (layers/program.c). */
 static int
-measure_scratch(struct sizes *z, int e, int h, struct err *reterr)
+measure_compute(struct sizes *z, int e, int h, struct err *reterr)
 {
 	uint32_t n = z->plan->model->nunits, u;
-	uint64_t **level = z->scratch[e][h];
+	struct compute_size *c = &z->compute[e][h];
 	int rc;
 
-	if ((rc = new_levels(level, n, reterr)) < 0)
+	if ((rc = new_levels(c->scratch, n, reterr)) < 0 ||
+	    (rc = new_levels(c->piece, n, reterr)) < 0)
 		return rc;
-	if ((e || h) && (rc = scratch_of(z, e, 0, h, &z->no_half[e][h],
-	    reterr)) < 0)
+	if ((e || h) && (rc = compute_of(z, e, 0, h, &c->no_half_scratch,
+	    &c->no_half_piece, reterr)) < 0)
 		return rc;
 	for (u = 1; u < n - 1; u++)
-		if ((rc = scratch_of(z, e, u, h, &level[0][u], reterr)) < 0)
+		if ((rc = compute_of(z, e, u, h, &c->scratch[0][u],
+		    &c->piece[0][u], reterr)) < 0)
 			return rc;
-	fill_levels(level, n);
+	fill_levels(c->scratch, n);
+	fill_levels(c->piece, n);
 	return 0;
 }
 
@@ -251,7 +254,7 @@ measure(struct sizes *z, struct err *reterr)
 		return rc;
 	for (e = 0; e < 2; e++)
 		for (h = 0; h < 2; h++)
-			if ((rc = measure_scratch(z, e, h, reterr)) < 0)
+			if ((rc = measure_compute(z, e, h, reterr)) < 0)
 				return rc;
 	return 0;
 }
@@ -306,20 +309,27 @@ sizes_free(struct sizes *z)
 	sizes_free(z->other);
 	for (l = 0; l < BLOCK_LEVELS; l++) {
 		free(z->block[l]);
-		for (i = 0; i < 4; i++)
-			free(z->scratch[i / 2][i % 2][l]);
+		for (i = 0; i < 4; i++) {
+			free(z->compute[i / 2][i % 2].scratch[l]);
+			free(z->compute[i / 2][i % 2].piece[l]);
+		}
 	}
 	free(z->before);
 	free(z);
 }
 
-/* Compute scratch of half layers [l0, l1), with these ends. */
+/* As program_compute_bytes(): of half layers [l0, l1), with these ends. */
 static uint64_t
-range_scratch(const struct sizes *z, int embedding, int head, uint32_t l0,
-    uint32_t l1)
+range_compute(const struct sizes *z, int embedding, int head, uint32_t l0,
+    uint32_t l1, unsigned nthreads)
 {
-	return l0 < l1 ? range_max(z->scratch[embedding][head], l0, l1) :
-	    z->no_half[embedding][head];
+	const struct compute_size *c = &z->compute[embedding][head];
+
+	if (l0 >= l1)
+		return ALIGN_UP(c->no_half_scratch, 64) + nthreads *
+		    c->no_half_piece;
+	return ALIGN_UP(range_max(c->scratch, l0, l1), 64) +
+	    nthreads * range_max(c->piece, l0, l1);
 }
 
 /* The sizes for session s. */
@@ -375,9 +385,8 @@ sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
 	memset(b, 0, sizeof(ps->bytes));
 	b[MEM_WEIGHTS] = arena_charge_bytes(weights);
 	b[MEM_KV] = arena_charge_bytes(hi->kv - lo->kv);
-	b[MEM_COMPUTE] = arena_charge_bytes(ALIGN_UP(range_scratch(z,
-	    ps->embedding, ps->head, MAX(u0, 1), MIN(u1, m->nunits - 1)), 64) +
-	    (hi->kv > lo->kv ? z->threads[s] * z->thread_bytes : 0)) +
+	b[MEM_COMPUTE] = arena_charge_bytes(range_compute(z, ps->embedding,
+	    ps->head, MAX(u0, 1), MIN(u1, m->nunits - 1), z->threads[s])) +
 	    device_bytes(z, ps->head);
 	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth *
 	    MAX(load_conf.block_bytes, range_max(z->block, u0, u1)));

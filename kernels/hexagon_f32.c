@@ -118,4 +118,4 @@ matmul(float *y, uint64_t ldy, const void *x, const struct mat *w,
 }
 
 const struct mat_kernel hexagon_f32 = { "f32_hexagon", ACT_F32, HX_LANES,
-    packed_bytes, pack, unpack_row, matmul };
+    packed_bytes, pack, unpack_row, matmul, NULL };

@@ -64,6 +64,31 @@ typedef void matmul_fn(float *y, uint64_t ldy, const void *x,
     const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
     uint32_t n1);
 
+/* What few rows become before they are multiplied, for a caller that comes again
+ * with the same x, m rows of k columns: it has set `made` to 0 whenever x has
+ * changed.  Calls of one thread each. */
+struct mat_kept {
+	void *room;		/* mat_kept_bytes(m, k) */
+	int made;
+	/* Of what, if so. */
+	const void *x;
+	uint32_t type, m;
+};
+
+/* Rows that are ever kept, and bytes of 32 of their columns. */
+enum { KEPT_ROWS = 16, KEPT_BYTES = 56 };
+
+static inline uint64_t
+mat_kept_bytes(uint32_t m, uint32_t k)
+{
+	return (uint64_t)MIN(m, KEPT_ROWS) * (k / 32) * KEPT_BYTES;
+}
+
+/* As matmul_fn. */
+typedef void matmul_kept_fn(float *y, uint64_t ldy, const void *x,
+    struct mat_kept *kept, const struct mat *w, const float *bias, uint32_t m,
+    uint32_t n0, uint32_t n1);
+
 /* Pack file rows [row0, row0 + nrows) of an (n x k) matrix from src (the rows
  * as they lie in the file, at any alignment) into dst, the start of the whole
  * packed matrix.  row0 is a multiple of tile; nrows too, unless they
@@ -84,6 +109,7 @@ struct mat_kernel {
 	pack_fn *pack;
 	unpack_row_fn *unpack_row;
 	matmul_fn *matmul;
+	matmul_kept_fn *matmul_kept;	/* NULL = nothing to keep */
 };
 
 /* K and V of a layer, for each sequence and KV head:

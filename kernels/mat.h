@@ -128,6 +128,7 @@ struct mat_call {
 	const struct act_q8 *next;	/* first row of the next tile */
 	struct ahead ahead;	/* weights to be asked for with each block */
 	uint32_t few;		/* so many rows are few: mat_rows() */
+	struct mat_kept *kept;	/* or NULL */
 	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
 				 * sums of those before */
 };
@@ -346,6 +347,9 @@ static const struct mat_impl mat_impls[QUANT_NTYPES] = {
 	MAT_EACH_TYPE(MAT_IMPL)
 };
 
+_Static_assert(FEW_MOST <= KEPT_ROWS &&
+    sizeof(struct few_act) == KEPT_BYTES, "mat_kept_bytes()");
+
 /* Up to FEW_MOST rows times npanels panels, so many columns at a time that all
  * rows' fit into x, as even as can be, and that no block of 256 is cut.  The
  * first weights come while the activations are made ready. */
@@ -357,7 +361,7 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 	const uint32_t streams = c->reading->streams;
 	const uint32_t most = ALIGN_DOWN(FEW_COLS / m, 256);
 	const uint32_t cols = ALIGN_UP(DIV_UP(c->k, DIV_UP(c->k, most)), 256);
-	struct few_act x[FEW_COLS / 32];	/* (blocks x m) */
+	struct few_act room[FEW_COLS / 32], *x = room;	/* (blocks x m) */
 	uint32_t col, nblocks, p, t;
 
 	reading_begin(c->reading, c->w);
@@ -365,7 +369,9 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 		struct mat_call part = *c;
 
 		nblocks = MIN(c->k - col, cols) / 32;
-		for (t = 0; t < m; t++)
+		if (c->kept != NULL)
+			x = (struct few_act *)c->kept->room + col / 32 * m;
+		for (t = 0; t < m && (c->kept == NULL || !c->kept->made); t++)
 			few_prepare(type, x + t, m, act_row(c->x, t * c->ldx) +
 			    col / 32, nblocks);
 		for (p = 0; p < npanels; p += streams) {
@@ -377,6 +383,8 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 			    streams));
 		}
 	}
+	if (c->kept != NULL)
+		c->kept->made = 1;
 }
 
 /* Columns of a panel that are unpacked at a time, for m rows.  Of so few rows
@@ -457,6 +465,7 @@ mat_partial(const struct mat_impl *im, enum quant_type type,
 
 	part.y = y[0];
 	part.ldy = PANEL;
+	part.kept = NULL;
 	if (c->bias != NULL)
 		part.bias = memcpy(bias, c->bias, ncols * sizeof(*bias));
 	for (i = 0; i < ntiles; i++) {
@@ -515,13 +524,30 @@ mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
 	}
 }
 
+/* The caller's, told what it is of now; NULL if it has none, or for more rows
+ * than are kept. */
+static struct mat_kept *
+kept_for(struct mat_kept *kept, const void *x, enum quant_type type,
+    uint32_t m)
+{
+	if (kept == NULL || m > KEPT_ROWS)
+		return NULL;
+	if (kept->x != x || kept->type != type || kept->m != m)
+		kept->made = 0;
+	kept->x = x;
+	kept->type = type;
+	kept->m = m;
+	return kept;
+}
+
 static void
 matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
-    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
-    uint32_t n1)
+    struct mat_kept *kept, const struct mat *w, const float *bias, uint32_t m,
+    uint32_t n0, uint32_t n1)
 {
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
+	    .kept = kept_for(kept, x, w->type, m),
 	    .reading = reading_for(core, w->type, m),
 	    .few = MIN(reading_few_rows(core), FEW_MOST) };
 	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
@@ -539,15 +565,26 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
 
 #define MATMUL_OF(core)							\
 static void								\
+matmul_kept_##core(float *y, uint64_t ldy, const void *x,		\
+    struct mat_kept *kept, const struct mat *w, const float *bias,	\
+    uint32_t m, uint32_t n0, uint32_t n1)				\
+{									\
+	matmul_by(core, y, ldy, x, kept, w, bias, m, n0, n1);		\
+}									\
+static void								\
 matmul_##core(float *y, uint64_t ldy, const void *x,			\
     const struct mat *w, const float *bias, uint32_t m, uint32_t n0,	\
     uint32_t n1)							\
 {									\
-	matmul_by(core, y, ldy, x, w, bias, m, n0, n1);			\
+	matmul_by(core, y, ldy, x, NULL, w, bias, m, n0, n1);		\
 }
-#define MATMUL_ENTRY(core) [core] = matmul_##core,
 EACH_READER(MATMUL_OF)
+#define MATMUL_ENTRY(core) [core] = matmul_##core,
 static matmul_fn *const matmuls[] = { EACH_READER(MATMUL_ENTRY) };
+#define MATMUL_KEPT_ENTRY(core) [core] = matmul_kept_##core,
+static matmul_kept_fn *const matmuls_kept[] = {
+	EACH_READER(MATMUL_KEPT_ENTRY)
+};
 
 /* The scale of row r. */
 static float
@@ -605,12 +642,13 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 
 #define MAT_ENTRY(T, t)							\
 	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, PANEL,	\
-	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul };
+	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul, kept };
 
 static void
 mat_init(struct kernels *k, uint32_t cpu_flags)
 {
 	matmul_fn *matmul = matmuls[reader_of(cpu_flags)];
+	matmul_kept_fn *kept = matmuls_kept[reader_of(cpu_flags)];
 
 	k->act_bias = SIMD_ACT_BIAS;
 	MAT_EACH_TYPE(MAT_ENTRY)

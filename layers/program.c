@@ -233,6 +233,20 @@ lay_out_scratch(struct program *p)
 	return 0;
 }
 
+/* What a thread keeps of few rows for its products. */
+static uint64_t
+kept_bytes(const struct program *p)
+{
+	uint64_t most = 0;
+	const struct op *op;
+
+	for (op = p->op; op < p->op + p->nops; op++)
+		if (op_keeps(op))
+			most = MAX(most, mat_kept_bytes(p->env.batch_rows,
+			    op->w->mat.k));
+	return ALIGN_UP(most, 64);
+}
+
 int
 program_build(const struct program_env *env, struct program **ret,
     struct err *reterr)
@@ -266,6 +280,7 @@ program_build(const struct program_env *env, struct program **ret,
 		return b.rc;
 	}
 	shares_find(p);
+	p->kept_bytes = kept_bytes(p);
 	find_lives(p);
 	if (lay_out_scratch(p) < 0)
 		goto nomem;
@@ -314,7 +329,8 @@ program_attn_room(const struct program *p)
 uint64_t
 program_thread_bytes(const struct program *p)
 {
-	return p->env.kv.conf.nlayers == 0 ? 0 : program_attn_room(p).nbytes;
+	return MAX(p->kept_bytes, p->env.kv.conf.nlayers == 0 ? 0 :
+	    program_attn_room(p).nbytes);
 }
 
 uint64_t

@@ -119,6 +119,7 @@ struct program {
 	struct share_group *group;	/* [ngroups] */
 	uint32_t ngroups;
 	uint64_t scratch_bytes;	/* 64-aligned */
+	uint64_t kept_bytes;	/* a thread's, for mat_kept; 64-aligned */
 	const struct weight *rope_freqs;	/* NULL = none */
 };
 
@@ -129,7 +130,8 @@ int program_build(const struct program_env *env, struct program **ret,
 void program_free(struct program *p);
 
 /* Bytes of the compute arena for this many threads: the tensors' scratch, then
- * one piece for each thread (what attention works in), each 64-aligned. */
+ * one piece for each thread, each 64-aligned: what attention works in, and
+ * products of few rows (op_keeps()). */
 uint64_t program_compute_bytes(const struct program *p, unsigned nthreads);
 uint64_t program_thread_bytes(const struct program *p);
 
@@ -142,6 +144,14 @@ struct attn_room {
 	uint64_t parts_floats;
 };
 struct attn_room program_attn_room(const struct program *p);
+
+/* A product whose rows, while they are few, a thread makes ready once: struct
+ * mat_kept. */
+static inline int
+op_keeps(const struct op *op)
+{
+	return op->kind == OP_MATMUL && op->w->kern->matmul_kept != NULL;
+}
 
 /* The op's layer, as kv.h counts them: of KV_STORE and ATTENTION. */
 static inline uint32_t

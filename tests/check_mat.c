@@ -256,6 +256,51 @@ check_mm_invariance(const struct mm *t)
 	}
 }
 
+/* The first m rows, at x, a panel at a time.  While they are kept, what lies at
+ * x is not looked at again, but for the last columns that are no panel. */
+static void
+check_mm_kept_rows(const struct mm *t, struct mat_kept *kept, uint8_t *x,
+    uint32_t m)
+{
+	const uint32_t n = t->w.n, tile = t->k->tile;
+	uint32_t i;
+
+	memcpy(t->y2, t->y, t->y_bytes);
+	memset(t->y2, 0xff, m * t->ldy * sizeof(float));
+	for (i = 0; i < n; i += tile) {
+		if (i > 0 && i + tile <= n && kept->made)
+			memset(x, 0xff, m * t->ldx_bytes);
+		else
+			memcpy(x, t->x, m * t->ldx_bytes);
+		t->k->matmul_kept(t->y2, t->ldy, x, kept, &t->w, t->bias, m,
+		    i, MIN(i + tile, n));
+	}
+	check(kept->made || n < tile || m > 4, "%u rows are not kept", m);
+	check(memcmp(t->y, t->y2, t->y_bytes) == 0, "%u rows that are kept "
+	    "differ", m);
+}
+
+/* With nobody saying that x has changed: they are more each time. */
+static void
+check_mm_kept(const struct mm *t)
+{
+	static const uint32_t counts[] = { 1, 2, 3, 4, 7, 12, 16 };
+	const uint32_t most = MIN(t->nrows, KEPT_ROWS);
+	const uint64_t room_bytes = mat_kept_bytes(most, t->w.k);
+	struct mat_kept kept = { .room = NULL };
+	uint8_t *x;
+	uint32_t c;
+
+	if (t->k->matmul_kept == NULL)
+		return;
+	kept.room = guard_alloc(room_bytes);
+	x = guard_alloc(most * t->ldx_bytes);
+	for (c = 0; c < NITEMS(counts) && counts[c] <= most; c++)
+		check_mm_kept_rows(t, &kept, x, counts[c]);
+	guard_free(x, most * t->ldx_bytes);
+	guard_free(kept.room, room_bytes);
+}
+
 /* A bias of nothing is no bias. */
 static void
 check_mm_no_bias(const struct mm *t)
@@ -382,6 +427,7 @@ check_mm(const struct mm *of, uint32_t n, uint32_t kk, uint32_t nrows,
 	if (in != IN_ANY) {	/* which NaN it is is open */
 		check_mm_pieces(&t);
 		check_mm_invariance(&t);
+		check_mm_kept(&t);
 		check_mm_no_bias(&t);
 		check_mm_poison(&t);
 	}

@@ -485,6 +485,7 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 	first = (uint32_t)(op - b->p->op);
 	counting = *(real = op->w->kern);
 	counting.matmul = count_piece;
+	counting.matmul_kept = NULL;
 	b->ws.w[op->w - b->ws.w].kern = &counting;
 	c.cut = cut = calloc(b->p->ngroups * (n + 1), sizeof(*cut));
 	c.taken = taken = calloc(b->p->ngroups * n, sizeof(*taken));
@@ -565,6 +566,7 @@ START_TEST(behind_the_last_keys_only_rows_that_want_logits_are_computed)
 			continue;
 		counting = *(real = op->w->kern);
 		counting.matmul = count_piece;
+		counting.matmul_kept = NULL;
 		b.ws.w[op->w - b.ws.w].kern = &counting;
 		for (kept.nrows = 0; kept.nrows < 4; kept.nrows += 3) {
 			rows_seen = 0;

@@ -37,7 +37,7 @@ struct device {
 	uint32_t nspans;
 	float *inv_freq;		/* made with the first span, */
 	uint32_t *cut;			/* and so are these: ops_cpu.h */
-	_Atomic uint32_t *taken;	/* [ntaken], and units behind it */
+	_Atomic uint32_t *taken;	/* [ntaken]: taken, then units */
 	size_t ntaken;
 	struct ops_ctx ctx;
 	uint32_t first, end;

@@ -93,11 +93,11 @@ struct tile {
 	int whole;		/* too large for the room that parts have */
 };
 
-static uint8_t *
-thread_scratch(const struct ops_ctx *c, unsigned thread)
+/* At an offset of program_attn_room(). */
+static void *
+attn_room(const struct ops_ctx *c, unsigned thread, uint64_t at)
 {
-	return c->compute + ALIGN_UP(c->p->scratch_bytes, 64) +
-	    thread * program_thread_bytes(c->p);
+	return (uint8_t *)ops_thread_room(c, thread) + at;
 }
 
 static struct tiles
@@ -109,8 +109,7 @@ tiles_begin(const struct ops_ctx *c, unsigned thread)
 	uint64_t share = (uint64_t)n * hp->n_head_kv / (4 * c->par->nthreads);
 	struct tiles t = { .c = c };
 
-	t.order = (uint32_t *)(void *)(thread_scratch(c, thread) +
-	    program_attn_room(c->p).order);
+	t.order = attn_room(c, thread, program_attn_room(c->p).order);
 	for (i = 0; i < n; i++)
 		count[c->b->seq[i] + 1]++;
 	for (i = 0; i < MAX_SEQS; i++)
@@ -203,15 +202,14 @@ head_arg(const struct ops_ctx *c, const struct op *op, const struct tile *t,
 		a.sink = op->w->vec + h * a.n_rep;
 	a.k = kv.k;
 	a.v = kv.v;
-	a.scratch = (float *)(void *)thread_scratch(c, thread);
+	a.scratch = attn_room(c, thread, 0);
 	return a;
 }
 
 static float *
 parts_of(const struct ops_ctx *c, unsigned thread)
 {
-	return (float *)(void *)(thread_scratch(c, thread) +
-	    program_attn_room(c->p).parts);
+	return attn_room(c, thread, program_attn_room(c->p).parts);
 }
 
 /* May a tile's units ask for the next one's keys all along?  Not where these

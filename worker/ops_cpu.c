@@ -128,12 +128,17 @@ op_matmul(const struct ops_ctx *c, const struct op *op,
     const struct part *part)
 {
 	const struct weight *w = op->w;
+	const float *bias = op->bias != NULL ? op->bias->vec : NULL;
+	const uint64_t ldy = c->p->t[op->out].row_bytes / sizeof(float);
+	const void *x = row_at(c, op->in[0], part->r0);
+	float *y = row_at(c, op->out, part->r0);
 
-	w->kern->matmul(row_at(c, op->out, part->r0),
-	    c->p->t[op->out].row_bytes / sizeof(float),
-	    row_at(c, op->in[0], part->r0), &w->mat,
-	    op->bias != NULL ? op->bias->vec : NULL, part->r1 - part->r0,
-	    part->c0, part->c1);
+	if (c->kept != NULL && op_keeps(op))
+		w->kern->matmul_kept(y, ldy, x, c->kept, &w->mat, bias,
+		    part->r1 - part->r0, part->c0, part->c1);
+	else
+		w->kern->matmul(y, ldy, x, &w->mat, bias, part->r1 - part->r0,
+		    part->c0, part->c1);
 }
 
 /* gpt-oss model card, arXiv 2508.10925: alpha and limit of its SwiGLU. */
@@ -271,6 +276,13 @@ ops_part(const struct ops_ctx *c, const struct op *op, const struct part *part)
 			element_ops[op->kind](c, op, r, part->c0, part->c1);
 }
 
+void *
+ops_thread_room(const struct ops_ctx *c, unsigned thread)
+{
+	return c->compute + ALIGN_UP(c->p->scratch_bytes, 64) +
+	    thread * program_thread_bytes(c->p);
+}
+
 /* The first op of [op, end) that is shared differently from op, or end. */
 static const struct op *
 alike(const struct op *op, const struct op *end)
@@ -300,19 +312,22 @@ void
 ops_run(const struct ops_ctx *whole, uint32_t first, uint32_t end,
     unsigned thread)
 {
-	struct ops_ctx narrow = *whole;
-	const struct ops_ctx *c = whole;
+	struct mat_kept kept = { .room = ops_thread_room(whole, thread) };
+	struct ops_ctx mine = *whole;
+	const struct ops_ctx *c = &mine;
 	const struct op *op = c->p->op + first, *stop = c->p->op + end, *next;
 
-	narrow.b = batch_of(whole->b, c->p, c->p->nkept);
+	mine.kept = &kept;
 	for (; op < stop; op = next) {
 		if (op >= c->p->op + c->p->nkept) {
-			if (narrow.b->nrows == 0)
+			mine.b = batch_of(whole->b, c->p, c->p->nkept);
+			if (mine.b->nrows == 0)
 				return;
-			c = &narrow;
 		}
 		if (op->meet && op != c->p->op + first)
 			c->par->barrier(c->par, thread);
+		if (op->meet)	/* what products read has changed */
+			kept.made = 0;
 		next = alike(op, stop);
 		if (op->share == SHARE_ROWS)
 			by_rows(c, op, next, thread);

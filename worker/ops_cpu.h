@@ -22,6 +22,7 @@ struct ops_ctx {
 				 * units of attention, those that somebody has
 				 * taken; 0 at first */
 	const struct batch *b;
+	struct mat_kept *kept;	/* each thread's own, by ops_run() */
 };
 
 /* Ops [first, end), with a barrier where the threads must meet; call it on all

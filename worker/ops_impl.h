@@ -36,6 +36,9 @@ struct part {
 void ops_part(const struct ops_ctx *c, const struct op *op,
     const struct part *part);
 
+/* The thread's piece of the compute arena: program_thread_bytes(). */
+void *ops_thread_room(const struct ops_ctx *c, unsigned thread);
+
 /* ops_columns.c: a thread's share of ops [op, end), which follow each other in
  * one group. */
 void ops_by_columns(const struct ops_ctx *c, const struct op *op,
