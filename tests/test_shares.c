@@ -510,8 +510,8 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 }
 
 /* All that the others have not begun, of few rows and of many.  A share of a
- * small matrix is not worth two pieces for one row, is worth two for few rows,
- * and more for many; the last ones of those are only some of them. */
+ * small matrix is not worth two pieces for one row, is worth some for 16, and
+ * more for many, of which the last ones may be only some rows. */
 START_TEST(who_is_done_takes_what_others_have_not_begun)
 {
 	static const uint32_t rows[] = { 1, 16, 17, 63, 64, 97, 100 };
@@ -519,24 +519,21 @@ START_TEST(who_is_done_takes_what_others_have_not_begun)
 	struct built b;
 	unsigned n, thread, i;
 
-	t.n_embd = 1024;
+	t.n_embd = 2048;
+	t.type = QUANT_Q4_0;
 	build(&b, &t);
 	for (n = 2; n < 5; n++)
 		for (thread = 0; thread < n; thread++)
 			for (i = 0; i < NITEMS(rows); i++) {
 				ck_assert_uint_eq(run_alone(&b, n, thread,
-				    rows[i], 0), 1024 * rows[i]);
-				if (rows[i] == 1)
-					ck_assert_uint_eq(pieces, n);
-				else if (rows[i] == 16)
-					ck_assert_uint_eq(pieces, 2 * n);
-				else
-					ck_assert_uint_gt(pieces, n == 2 ?
-					    2 * n : n);
-				ck_assert(rows[i] < 64 ? least_rows == rows[i] :
-				    least_rows < rows[i]);
+				    rows[i], 0), t.n_embd * rows[i]);
+				ck_assert(rows[i] == 1 ? pieces == n :
+				    pieces > (rows[i] < 63 ? 2 : 3) * n);
+				ck_assert(rows[i] >= 64 && n == 4 ?
+				    least_rows < rows[i] :
+				    least_rows <= rows[i]);
 				ck_assert_uint_eq(run_alone(&b, n, thread,
-				    rows[i], 1), 1024 * rows[i]);
+				    rows[i], 1), t.n_embd * rows[i]);
 			}
 	tear_down(&b);
 }

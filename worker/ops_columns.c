@@ -40,15 +40,13 @@ strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
  * BLOCK_ROWS, unit after unit.  They are taken in pieces: three quarters, then
  * half of what is left, and so on.  The last is all that is left, or it takes
  * with it what is not worth another beginning, which costs a core a microsecond
- * of its reading: while a piece is read for one row, all threads together read
- * LEAST_BYTES.  From two rows to FEW_ROWS a kernel that takes them as few
- * (mat_few.h) makes them ready anew for each piece, which is half a unit's work:
- * FEW_LEAST units are worth that, or a quarter of a share that is small.  Blocks
- * of many rows are worth unpacking the weights again, where otherwise the others
- * would wait for the last unit of one of many threads. */
+ * of its reading: while a piece is read, for as many rows as wait for memory, all
+ * threads together read LEAST_BYTES.  Blocks of many rows are worth unpacking
+ * the weights again, where otherwise the others would wait for the last unit of
+ * one of many threads. */
 enum {
-	PIECES = 8, LEAST_BYTES = 1024 * 1024, BLOCK_ROWS = 32,
-	FEW_ROWS = 16, FEW_LEAST = 16
+	PIECES = 8, LEAST_BYTES = 1024 * 1024, WAITING_ROWS = 4,
+	BLOCK_ROWS = 32
 };
 
 struct cells {
@@ -67,11 +65,8 @@ cells_of(const struct ops_ctx *c, const struct op *op)
 
 	a.blocks = op->experts ? 1 : MAX(a.rows / BLOCK_ROWS, 1);
 	ncells = (uint64_t)DIV_UP(g->cols, g->unit) * a.blocks;
-	a.least = (uint32_t)(LEAST_BYTES * ncells /
-	    MAX(g->token_bytes * a.rows * nthreads, 1));
-	if (a.rows > 1 && a.rows <= FEW_ROWS && !op->experts)
-		a.least = MAX(a.least, (uint32_t)MIN(FEW_LEAST, ncells /
-		    nthreads / 4));
+	a.least = (uint32_t)(LEAST_BYTES * ncells / MAX(g->token_bytes *
+	    MAX(a.rows / WAITING_ROWS, 1) * nthreads, 1));
 	return a;
 }
 
