@@ -143,7 +143,7 @@ REF_TYPES(REF_PACK)
 
 #define REF_KERNEL(T, t, act)						\
 	[QUANT_##T] = { #t "_ref", ACT_##act, 1, packed_bytes_##t,	\
-	    pack_##t, unpack_row, matmul_##act },
+	    pack_##t, unpack_row, matmul_##act, NULL },
 
 void
 ref_mat_init(struct mat_kernel mat[QUANT_NTYPES])
