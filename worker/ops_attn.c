@@ -1,11 +1,11 @@
 /* worker/ops_attn.c - the KV cache and attention on the host.
  *
  * The work is a line of units, a unit being a tile (some rows of one sequence)
- * and a KV head, and its length the keys it reads.  Threads have parts of the
- * line by their speed (par.h).  Where a border falls inside a unit, it moves to
+ * and a KV head, and its length the keys it reads.  It is cut into the threads'
+ * shares by their speed (par.h).  Where a border falls inside a unit, it moves to
  * the nearest chunk of keys: the chunks' results wait in the scratch of the
  * thread that begins the unit, which puts them together once all are there.
- * Whoever is done with his part takes whole units of the others'.  No result
+ * Whoever is done with its share takes whole units of the others'.  No result
  * depends on how the line is cut: kernels.h. */
 #include <stdatomic.h>
 #include <string.h>
@@ -227,45 +227,22 @@ asks_early(const struct ops_ctx *c, const struct tile *t, uint64_t total)
 	    DIV_UP(keys, ATTN_BLOCK) <= units / 2;
 }
 
-/* What a thread has to do. */
-struct units {
-	/* A unit of its own waits until it is known what comes next, whose keys
-	 * it asks for on its way. */
-	struct attn_arg own;
-	int waits;
-	/* A unit that it has begun and others go on with. */
+/* How the line is cut. */
+struct cut {
+	/* Units that are all thread t's: count[t] from first[t] on. */
+	uint32_t first[MAX_CPUS], count[MAX_CPUS];
+	int shared;	/* there are others */
+	/* One of those that this thread begins. */
 	struct attn_arg begun;
 	int mine;	/* there is one */
-	int shared;	/* some thread has one */
-	/* Units of the line that are all thread t's: count[t] from first[t] on. */
-	uint32_t first[MAX_CPUS], count[MAX_CPUS];
 };
 
-/* The unit that waits, if one does; next: what comes then, or NULL. */
-static void
-own_run(const struct ops_ctx *c, struct units *u, const struct attn_arg *next)
-{
-	if (!u->waits)
-		return;
-	u->own.next = next;
-	c->k->attention(&u->own);
-	u->waits = 0;
-}
-
-static void
-own_add(const struct ops_ctx *c, struct units *u, const struct attn_arg *a)
-{
-	own_run(c, u, a);
-	u->own = *a;
-	u->waits = 1;
-}
-
-/* Unit `unit` of the line, KV head h of the tile, lies at `at`: is it all some
- * thread's, or what is this one's share of it? */
+/* Unit `unit` of the line, KV head h of the tile, lies at `at`: all of it is
+ * some thread's, or this one does its own chunks of it. */
 static void
 unit_cut(const struct ops_ctx *c, const struct op *op, unsigned thread,
     const struct tile *t, uint32_t h, uint32_t unit, uint64_t at,
-    uint64_t total, struct units *u)
+    uint64_t total, struct cut *cut)
 {
 	uint64_t last = chunk_cost(&t->a, t->end - 1), cost, step;
 	unsigned from = owner(c, total, at, chunk_cost(&t->a, t->first));
@@ -276,17 +253,17 @@ unit_cut(const struct ops_ctx *c, const struct op *op, unsigned thread,
 	if (t->whole)
 		from = to = owner(c, total, at, t->cost);
 	if (from == to) {
-		if (u->count[from]++ == 0)
-			u->first[from] = unit;
+		if (cut->count[from]++ == 0)
+			cut->first[from] = unit;
 		return;
 	}
-	u->shared = 1;
+	cut->shared = 1;
 	if (thread < from || thread > to)
 		return;
 	a = head_arg(c, op, t, h, thread);
 	if (from == thread) {
-		u->mine = 1;
-		u->begun = a;
+		cut->mine = 1;
+		cut->begun = a;
 	}
 	step = attn_part_floats(a.nrows * a.n_rep, a.v_dim);
 	for (i = t->first; i < t->end; i++, at += cost) {
@@ -297,18 +274,18 @@ unit_cut(const struct ops_ctx *c, const struct op *op, unsigned thread,
 	}
 }
 
-/* Where of the line a thread is: at the units of tile t, those before `end` that
- * no tile before it has. */
+/* A thread's place in the line: tile t, whose units are the last before end. */
 struct place {
 	struct tiles ts;
 	struct tile t;
 	uint32_t end;
 };
 
-/* Go to a unit; returns its KV head. */
-static uint32_t
+/* Go to a unit; *ret: its arguments. */
+static void
 place_find(const struct ops_ctx *c, const struct op *op,
-    const struct tiles *all, uint64_t total, uint32_t unit, struct place *p)
+    const struct tiles *all, uint64_t total, uint32_t unit, unsigned thread,
+    struct place *p, struct attn_arg *ret)
 {
 	const uint32_t heads = c->p->env.hp->n_head_kv;
 
@@ -320,41 +297,54 @@ place_find(const struct ops_ctx *c, const struct op *op,
 		tiles_next(&p->ts, op, &p->t);
 		p->t.a.early = asks_early(c, &p->t, total);
 	}
-	return unit + heads - p->end;
+	*ret = head_arg(c, op, &p->t, unit + heads - p->end, thread);
 }
 
-/* Is there one of n left? */
+/* The first unit that nobody has begun, of this thread's, then of the next
+ * one's and so on; 0 = there is none.  begin: it is this thread's now. */
 static int
-unit_take(_Atomic uint32_t *taken, uint32_t n, uint32_t *ret)
-{
-	if (atomic_load_explicit(taken, memory_order_relaxed) >= n)
-		return 0;
-	*ret = atomic_fetch_add_explicit(taken, 1, memory_order_relaxed);
-	return *ret < n;
-}
-
-/* All that is this thread's, then what the others have not begun. */
-static void
-units_run(const struct ops_ctx *c, const struct op *op,
-    const struct tiles *all, uint64_t total, unsigned thread, struct units *u)
+unit_next(const struct ops_ctx *c, const struct op *op, unsigned thread,
+    const struct cut *cut, int begin, uint32_t *ret)
 {
 	const unsigned n = c->par->nthreads;
-	struct place p = { .end = 0 };
-	struct attn_arg a;
+	_Atomic uint32_t *begun;
+	uint32_t at;
 	unsigned i, t;
-	uint32_t unit, h;
 
 	for (i = 0; i < n; i++) {
 		t = (thread + i) % n;
-		while (unit_take(&c->units[t * c->p->env.kv.conf.nlayers +
-		    op_kv_layer(c->p, op)], u->count[t], &unit)) {
-			h = place_find(c, op, all, total, u->first[t] + unit,
-			    &p);
-			a = head_arg(c, op, &p.t, h, thread);
-			own_add(c, u, &a);
+		begun = &c->units[t * c->p->env.kv.conf.nlayers +
+		    op_kv_layer(c->p, op)];
+		at = atomic_load_explicit(begun, memory_order_relaxed);
+		if (at < cut->count[t] && begin)
+			at = atomic_fetch_add_explicit(begun, 1,
+			    memory_order_relaxed);
+		if (at < cut->count[t]) {
+			*ret = cut->first[t] + at;
+			return 1;
 		}
 	}
-	own_run(c, u, NULL);
+	return 0;
+}
+
+/* What seems to come then is asked for on the way: somebody may be faster. */
+static void
+units_run(const struct ops_ctx *c, const struct op *op,
+    const struct tiles *all, uint64_t total, unsigned thread,
+    const struct cut *cut)
+{
+	struct place p = { .end = 0 };
+	struct attn_arg a, next;
+	uint32_t unit;
+
+	while (unit_next(c, op, thread, cut, 1, &unit)) {
+		place_find(c, op, all, total, unit, thread, &p, &a);
+		if (unit_next(c, op, thread, cut, 0, &unit)) {
+			place_find(c, op, all, total, unit, thread, &p, &next);
+			a.next = &next;
+		}
+		c->k->attention(&a);
+	}
 }
 
 void
@@ -364,20 +354,21 @@ op_attention(const struct ops_ctx *c, const struct op *op, unsigned thread)
 	struct tiles all = tiles_begin(c, thread), ts = all;
 	uint64_t total = 0, at = 0;
 	uint32_t unit = 0, h;
-	struct units u;
+	struct cut cut;
 	struct tile t;
 
-	u.waits = u.mine = u.shared = 0;
-	memset(u.count, 0, c->par->nthreads * sizeof(u.count[0]));
+	cut.shared = cut.mine = 0;
+	memset(cut.count, 0, c->par->nthreads * sizeof(cut.count[0]));
 	while (tiles_next(&ts, op, &t))
 		total += t.cost * heads;
 	for (ts = all; tiles_next(&ts, op, &t);)
 		for (h = 0; h < heads; h++, at += t.cost)
-			unit_cut(c, op, thread, &t, h, unit++, at, total, &u);
-	units_run(c, op, &all, total, thread, &u);
-	if (!u.shared)	/* the same for every thread */
+			unit_cut(c, op, thread, &t, h, unit++, at, total,
+			    &cut);
+	units_run(c, op, &all, total, thread, &cut);
+	if (!cut.shared)	/* the same for every thread */
 		return;
 	c->par->barrier(c->par, thread);
-	if (u.mine)
-		c->k->attn_merge(&u.begun, parts_of(c, thread));
+	if (cut.mine)
+		c->k->attn_merge(&cut.begun, parts_of(c, thread));
 }
