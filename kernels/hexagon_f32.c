@@ -98,14 +98,16 @@ dot(const int32_t *lane, const float *x, uint32_t k, int32_t top)
 }
 
 static void
-matmul(float *y, uint64_t ldy, const void *x, const struct mat *w,
-    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+matmul(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
+    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
+    uint32_t n1)
 {
 	uint64_t ldx = act_row_bytes(ACT_F32, w->k);
 	const float *row;
 	uint32_t i, j;
 	int32_t top;
 
+	(void)ready;
 	for (i = 0; i < m; i++) {
 		row = (const void *)((const uint8_t *)x + i * ldx);
 		top = top_of(row, w->k);
@@ -118,4 +120,4 @@ matmul(float *y, uint64_t ldy, const void *x, const struct mat *w,
 }
 
 const struct mat_kernel hexagon_f32 = { "f32_hexagon", ACT_F32, HX_LANES,
-    packed_bytes, pack, unpack_row, matmul, NULL };
+    packed_bytes, pack, unpack_row, matmul, 0 };

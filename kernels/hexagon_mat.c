@@ -425,16 +425,20 @@ matmul(float *y, uint64_t ldy, const void *x, const struct mat *w,
 }
 
 static void
-matmul_0(float *y, uint64_t ldy, const void *x, const struct mat *w,
-    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+matmul_0(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
+    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
+    uint32_t n1)
 {
+	(void)ready;
 	matmul(y, ldy, x, w, bias, m, n0, n1, 0);
 }
 
 static void
-matmul_128(float *y, uint64_t ldy, const void *x, const struct mat *w,
-    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+matmul_128(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
+    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
+    uint32_t n1)
 {
+	(void)ready;
 	matmul(y, ldy, x, w, bias, m, n0, n1, 128);
 }
 
@@ -465,7 +469,7 @@ HX_TYPE(Q6_K, q6_k)
 #define HX_KERNEL(T, t)							\
 	k->mat[QUANT_##T] = (struct mat_kernel){ #t "_hexagon", ACT_Q8,	\
 	    HX_LANES, packed_bytes_##t, pack_##t, unpack_row,		\
-	    k->act_bias == 0 ? matmul_0 : matmul_128, NULL }
+	    k->act_bias == 0 ? matmul_0 : matmul_128, 0 }
 
 void
 kernels_init_hexagon(struct kernels *k)

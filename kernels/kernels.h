@@ -57,36 +57,34 @@ struct mat {
 	uint32_t type;		/* enum quant_type it came from */
 };
 
-/* y (m x n, row stride ldy floats) columns [n0, n1) = x (m rows, stride
- * act_row_bytes) . W rows [n0, n1), + bias[n] when bias != NULL.  n0 is a
- * multiple of tile, n1 too or equal to n.  m >= 1. */
-typedef void matmul_fn(float *y, uint64_t ldy, const void *x,
-    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
-    uint32_t n1);
-
-/* What few rows become before they are multiplied, for a caller that comes again
- * with the same x, m rows of k columns: it has set `made` to 0 whenever x has
- * changed.  Calls of one thread each. */
-struct mat_kept {
-	void *room;		/* mat_kept_bytes(m, k) */
+/* Few rows as products want them, made ready once for several calls of a thread.
+ * matmul sees by itself whether the rows lie elsewhere, are more or longer, or
+ * have met weights of another type; that something else lies there now only the
+ * caller knows, who then sets made to 0. */
+struct mat_ready {
+	void *room;		/* mat_ready_bytes(m, k) */
 	int made;
-	/* Of what, if so. */
+	/* If so, of what. */
 	const void *x;
-	uint32_t type, m;
+	uint32_t type, m, k;
 };
 
-/* Rows that are ever kept, and bytes of 32 of their columns. */
-enum { KEPT_ROWS = 16, KEPT_BYTES = 56 };
+/* Rows up to which some kernel makes them ready, and bytes of 32 columns of
+ * one. */
+enum { READY_ROWS = 16, READY_BYTES = 56 };
 
 static inline uint64_t
-mat_kept_bytes(uint32_t m, uint32_t k)
+mat_ready_bytes(uint32_t m, uint32_t k)
 {
-	return (uint64_t)MIN(m, KEPT_ROWS) * (k / 32) * KEPT_BYTES;
+	return (uint64_t)MIN(m, READY_ROWS) * (k / 32) * READY_BYTES;
 }
 
-/* As matmul_fn. */
-typedef void matmul_kept_fn(float *y, uint64_t ldy, const void *x,
-    struct mat_kept *kept, const struct mat *w, const float *bias, uint32_t m,
+/* y (m x n, row stride ldy floats) columns [n0, n1) = x (m rows, stride
+ * act_row_bytes) . W rows [n0, n1), + bias[n] when bias != NULL.  n0 is a
+ * multiple of tile, n1 too or equal to n.  m >= 1.  ready: NULL = there is no
+ * such room. */
+typedef void matmul_fn(float *y, uint64_t ldy, const void *x,
+    struct mat_ready *ready, const struct mat *w, const float *bias, uint32_t m,
     uint32_t n0, uint32_t n1);
 
 /* Pack file rows [row0, row0 + nrows) of an (n x k) matrix from src (the rows
@@ -109,7 +107,7 @@ struct mat_kernel {
 	pack_fn *pack;
 	unpack_row_fn *unpack_row;
 	matmul_fn *matmul;
-	matmul_kept_fn *matmul_kept;	/* NULL = nothing to keep */
+	int makes_ready;	/* matmul has use for a struct mat_ready */
 };
 
 /* K and V of a layer, for each sequence and KV head:

@@ -128,7 +128,7 @@ struct mat_call {
 	const struct act_q8 *next;	/* first row of the next tile */
 	struct ahead ahead;	/* weights to be asked for with each block */
 	uint32_t few;		/* so many rows are few: mat_rows() */
-	struct mat_kept *kept;	/* or NULL */
+	struct mat_ready *ready;	/* or NULL */
 	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
 				 * sums of those before */
 };
@@ -347,12 +347,13 @@ static const struct mat_impl mat_impls[QUANT_NTYPES] = {
 	MAT_EACH_TYPE(MAT_IMPL)
 };
 
-_Static_assert(FEW_MOST <= KEPT_ROWS &&
-    sizeof(struct few_act) == KEPT_BYTES, "mat_kept_bytes()");
+_Static_assert(FEW_MOST <= READY_ROWS &&
+    sizeof(struct few_act) == READY_BYTES, "mat_ready_bytes()");
 
 /* Up to FEW_MOST rows times npanels panels, so many columns at a time that all
- * rows' fit into x, as even as can be, and that no block of 256 is cut.  The
- * first weights come while the activations are made ready. */
+ * rows' fit into FEW_COLS, as even as can be, and that no block of 256 is cut.
+ * The first weights come while the activations are made ready, where they are
+ * not from an earlier call. */
 static void
 mat_rows(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m, uint32_t npanels)
@@ -369,9 +370,10 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 		struct mat_call part = *c;
 
 		nblocks = MIN(c->k - col, cols) / 32;
-		if (c->kept != NULL)
-			x = (struct few_act *)c->kept->room + col / 32 * m;
-		for (t = 0; t < m && (c->kept == NULL || !c->kept->made); t++)
+		if (c->ready != NULL)
+			x = (struct few_act *)c->ready->room + col / 32 * m;
+		for (t = 0; t < m && (c->ready == NULL || !c->ready->made);
+		    t++)
 			few_prepare(type, x + t, m, act_row(c->x, t * c->ldx) +
 			    col / 32, nblocks);
 		for (p = 0; p < npanels; p += streams) {
@@ -383,8 +385,8 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 			    streams));
 		}
 	}
-	if (c->kept != NULL)
-		c->kept->made = 1;
+	if (c->ready != NULL)
+		c->ready->made = 1;
 }
 
 /* Columns of a panel that are unpacked at a time, for m rows.  Of so few rows
@@ -465,7 +467,7 @@ mat_partial(const struct mat_impl *im, enum quant_type type,
 
 	part.y = y[0];
 	part.ldy = PANEL;
-	part.kept = NULL;
+	part.ready = NULL;	/* not of all rows */
 	if (c->bias != NULL)
 		part.bias = memcpy(bias, c->bias, ncols * sizeof(*bias));
 	for (i = 0; i < ntiles; i++) {
@@ -524,30 +526,30 @@ mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
 	}
 }
 
-/* The caller's, told what it is of now; NULL if it has none, or for more rows
- * than are kept. */
-static struct mat_kept *
-kept_for(struct mat_kept *kept, const void *x, enum quant_type type,
-    uint32_t m)
+/* The caller's room, told whose it is now; NULL if there is none, or for more
+ * rows than it can have. */
+static struct mat_ready *
+ready_for(struct mat_ready *r, const void *x, const struct mat *w, uint32_t m)
 {
-	if (kept == NULL || m > KEPT_ROWS)
+	if (r == NULL || m > READY_ROWS)
 		return NULL;
-	if (kept->x != x || kept->type != type || kept->m != m)
-		kept->made = 0;
-	kept->x = x;
-	kept->type = type;
-	kept->m = m;
-	return kept;
+	if (r->x != x || r->type != w->type || r->m != m || r->k != w->k)
+		r->made = 0;
+	r->x = x;
+	r->type = w->type;
+	r->m = m;
+	r->k = w->k;
+	return r;
 }
 
 static void
 matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
-    struct mat_kept *kept, const struct mat *w, const float *bias, uint32_t m,
-    uint32_t n0, uint32_t n1)
+    struct mat_ready *ready, const struct mat *w, const float *bias,
+    uint32_t m, uint32_t n0, uint32_t n1)
 {
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
-	    .kept = kept_for(kept, x, w->type, m),
+	    .ready = ready_for(ready, x, w, m),
 	    .reading = reading_for(core, w->type, m),
 	    .few = MIN(reading_few_rows(core), FEW_MOST) };
 	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
@@ -565,26 +567,15 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
 
 #define MATMUL_OF(core)							\
 static void								\
-matmul_kept_##core(float *y, uint64_t ldy, const void *x,		\
-    struct mat_kept *kept, const struct mat *w, const float *bias,	\
+matmul_##core(float *y, uint64_t ldy, const void *x,			\
+    struct mat_ready *ready, const struct mat *w, const float *bias,	\
     uint32_t m, uint32_t n0, uint32_t n1)				\
 {									\
-	matmul_by(core, y, ldy, x, kept, w, bias, m, n0, n1);		\
-}									\
-static void								\
-matmul_##core(float *y, uint64_t ldy, const void *x,			\
-    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,	\
-    uint32_t n1)							\
-{									\
-	matmul_by(core, y, ldy, x, NULL, w, bias, m, n0, n1);		\
+	matmul_by(core, y, ldy, x, ready, w, bias, m, n0, n1);		\
 }
-EACH_READER(MATMUL_OF)
 #define MATMUL_ENTRY(core) [core] = matmul_##core,
+EACH_READER(MATMUL_OF)
 static matmul_fn *const matmuls[] = { EACH_READER(MATMUL_ENTRY) };
-#define MATMUL_KEPT_ENTRY(core) [core] = matmul_kept_##core,
-static matmul_kept_fn *const matmuls_kept[] = {
-	EACH_READER(MATMUL_KEPT_ENTRY)
-};
 
 /* The scale of row r. */
 static float
@@ -642,13 +633,12 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 
 #define MAT_ENTRY(T, t)							\
 	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, PANEL,	\
-	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul, kept };
+	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul, 1 };
 
 static void
 mat_init(struct kernels *k, uint32_t cpu_flags)
 {
 	matmul_fn *matmul = matmuls[reader_of(cpu_flags)];
-	matmul_kept_fn *kept = matmuls_kept[reader_of(cpu_flags)];
 
 	k->act_bias = SIMD_ACT_BIAS;
 	MAT_EACH_TYPE(MAT_ENTRY)

@@ -355,9 +355,10 @@ matmul_dense_by(enum reader core, float *y, uint64_t ldy, const void *x,
 #define DENSE_MATMUL_OF(core)						\
 static void								\
 matmul_dense_##core(float *y, uint64_t ldy, const void *x,		\
-    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,	\
-    uint32_t n1)							\
+    struct mat_ready *ready, const struct mat *w, const float *bias,	\
+    uint32_t m, uint32_t n0, uint32_t n1)				\
 {									\
+	(void)ready;							\
 	matmul_dense_by(core, y, ldy, x, w, bias, m, n0, n1);		\
 }
 #define DENSE_MATMUL_ENTRY(core) [core] = matmul_dense_##core,
@@ -439,7 +440,7 @@ DENSE_TYPE(QUANT_F16, f16)
 #define DENSE_KERNEL(T, t)						\
 	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, DENSE_ACT,	\
 	    DENSE_PANEL, packed_bytes_##t, pack_##t, unpack_row_dense,	\
-	    matmul, NULL }
+	    matmul, 0 }
 
 static void
 dense_init(struct kernels *k, uint32_t cpu_flags)

@@ -109,16 +109,20 @@ matmul(enum act_type act, float *y, uint64_t ldy, const void *x,
 }
 
 static void
-matmul_F32(float *y, uint64_t ldy, const void *x, const struct mat *w,
-    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+matmul_F32(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
+    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
+    uint32_t n1)
 {
+	(void)ready;
 	matmul(ACT_F32, y, ldy, x, w, bias, m, n0, n1);
 }
 
 static void
-matmul_Q8(float *y, uint64_t ldy, const void *x, const struct mat *w,
-    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+matmul_Q8(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
+    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
+    uint32_t n1)
 {
+	(void)ready;
 	matmul(ACT_Q8, y, ldy, x, w, bias, m, n0, n1);
 }
 
@@ -143,7 +147,7 @@ REF_TYPES(REF_PACK)
 
 #define REF_KERNEL(T, t, act)						\
 	[QUANT_##T] = { #t "_ref", ACT_##act, 1, packed_bytes_##t,	\
-	    pack_##t, unpack_row, matmul_##act, NULL },
+	    pack_##t, unpack_row, matmul_##act, 0 },
 
 void
 ref_mat_init(struct mat_kernel mat[QUANT_NTYPES])

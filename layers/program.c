@@ -233,16 +233,16 @@ lay_out_scratch(struct program *p)
 	return 0;
 }
 
-/* What a thread keeps of few rows for its products. */
+/* Few rows as a thread's products want them. */
 static uint64_t
-kept_bytes(const struct program *p)
+ready_bytes(const struct program *p)
 {
 	uint64_t most = 0;
 	const struct op *op;
 
 	for (op = p->op; op < p->op + p->nops; op++)
-		if (op_keeps(op))
-			most = MAX(most, mat_kept_bytes(p->env.batch_rows,
+		if (op->kind == OP_MATMUL && op->w->kern->makes_ready)
+			most = MAX(most, mat_ready_bytes(p->env.batch_rows,
 			    op->w->mat.k));
 	return ALIGN_UP(most, 64);
 }
@@ -280,7 +280,7 @@ program_build(const struct program_env *env, struct program **ret,
 		return b.rc;
 	}
 	shares_find(p);
-	p->kept_bytes = kept_bytes(p);
+	p->ready_bytes = ready_bytes(p);
 	find_lives(p);
 	if (lay_out_scratch(p) < 0)
 		goto nomem;
@@ -329,7 +329,7 @@ program_attn_room(const struct program *p)
 uint64_t
 program_thread_bytes(const struct program *p)
 {
-	return MAX(p->kept_bytes, p->env.kv.conf.nlayers == 0 ? 0 :
+	return MAX(p->ready_bytes, p->env.kv.conf.nlayers == 0 ? 0 :
 	    program_attn_room(p).nbytes);
 }
 

@@ -119,7 +119,7 @@ struct program {
 	struct share_group *group;	/* [ngroups] */
 	uint32_t ngroups;
 	uint64_t scratch_bytes;	/* 64-aligned */
-	uint64_t kept_bytes;	/* a thread's, for mat_kept; 64-aligned */
+	uint64_t ready_bytes;	/* a thread's, for mat_ready; 64-aligned */
 	const struct weight *rope_freqs;	/* NULL = none */
 };
 
@@ -130,28 +130,21 @@ int program_build(const struct program_env *env, struct program **ret,
 void program_free(struct program *p);
 
 /* Bytes of the compute arena for this many threads: the tensors' scratch, then
- * one piece for each thread, each 64-aligned: what attention works in, and
- * products of few rows (op_keeps()). */
+ * one piece for each thread, each 64-aligned.  Attention works in a piece, and
+ * products keep few rows there (struct mat_ready): never both at a time, since a
+ * meeting of the threads lies between. */
 uint64_t program_compute_bytes(const struct program *p, unsigned nthreads);
 uint64_t program_thread_bytes(const struct program *p);
 
-/* A thread's piece: the kernel's scratch from 0 on, then, as offsets in bytes,
- * the parts of a unit of work that this thread and others share, and the
- * batch's rows by sequence. */
+/* A thread's piece while attention is at work: the kernel's scratch from 0 on,
+ * then, as offsets in bytes, the parts of a unit of work that this thread and
+ * others share, and the batch's rows by sequence. */
 struct attn_room {
 	uint64_t parts, order;
 	uint64_t nbytes;
 	uint64_t parts_floats;
 };
 struct attn_room program_attn_room(const struct program *p);
-
-/* A product whose rows, while they are few, a thread makes ready once: struct
- * mat_kept. */
-static inline int
-op_keeps(const struct op *op)
-{
-	return op->kind == OP_MATMUL && op->w->kern->matmul_kept != NULL;
-}
 
 /* The op's layer, as kv.h counts them: of KV_STORE and ATTENTION. */
 static inline uint32_t

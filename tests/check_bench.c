@@ -75,7 +75,8 @@ bench_matmul(const struct bench_mat *b, uint32_t m, uint32_t step,
 	do {
 		w.data = b->data + at * b->nbytes;
 		n = MIN(step, MAT_N - j);
-		b->k->matmul(b->y, MAT_N, b->x, &w, NULL, m, j, j + n);
+		b->k->matmul(b->y, MAT_N, b->x, NULL, &w, NULL, m, j,
+		    j + n);
 		nops += 2.0 * n * MAT_K * m;
 		if ((j = (j + n) % MAT_N) == 0)
 			at = (at + 1) % b->count;

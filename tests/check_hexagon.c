@@ -153,8 +153,8 @@ compare(struct hexagon_world *w, const struct mm *t)
 	float *twin = calloc((size_t)t->m * t->w.n, sizeof(*twin));
 	uint32_t i, j, status;
 
-	mk->matmul(twin, t->w.n, hexworld_at(w, &t->op.in[0], 0), &t->w, bias,
-	    t->m, 0, t->w.n);
+	mk->matmul(twin, t->w.n, hexworld_at(w, &t->op.in[0], 0), NULL, &t->w,
+	    bias, t->m, 0, t->w.n);
 	status = hexworld_run(w, &t->op, t->m, 0);
 	check(status == HXQ_OK, "status: %s", domain_status_text(status));
 	for (i = 0; i < t->m; i++) {

@@ -191,7 +191,7 @@ check_products(struct mix *m)
 			row = route[2 * m->nused + i];
 			w.data = hexworld_at(m->w, &m->weights, e);
 			mk->matmul(want, N, hexworld_at(m->w, &m->rows, row),
-			    &w, (const float *)hexworld_at(m->w, &m->bias,
+			    NULL, &w, (const float *)hexworld_at(m->w, &m->bias,
 			    0) + e * N, 1, 0, N);
 			check_bytes(hexworld_at(m->w, &m->y, row), want,
 			    sizeof(want), "its expert's product");

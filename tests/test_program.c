@@ -685,15 +685,22 @@ START_TEST(compute_bytes_are_scratch_and_a_piece_for_each_thread)
 	ck_assert_uint_eq(program_compute_bytes(b.p, 3),
 	    b.p->scratch_bytes + 3 * piece);
 	tear_down(&b);
+	/* Beside attention the larger of both. */
+	t.n_ff = 32768;
+	build(&b, &t, 0, 10);
+	ck_assert_uint_ge(program_thread_bytes(b.p), MAX(piece,
+	    b.k.mat[t.type].makes_ready ? mat_ready_bytes(BATCH, t.n_ff) : 0));
+	tear_down(&b);
+	t.n_ff = 128;
 	/* The head attends to nothing, nor does half a layer before it: there
 	 * is room for few rows of a product alone. */
 	build(&b, &t, 9, 10);
-	ck_assert_uint_eq(program_thread_bytes(b.p), b.k.mat[t.type].matmul_kept
-	    == NULL ? 0 : ALIGN_UP(mat_kept_bytes(BATCH, t.n_embd), 64));
+	ck_assert_uint_eq(program_thread_bytes(b.p), b.k.mat[t.type].makes_ready
+	    ? ALIGN_UP(mat_ready_bytes(BATCH, t.n_embd), 64) : 0);
 	tear_down(&b);
 	build(&b, &t, 8, 10);
-	ck_assert_uint_eq(program_thread_bytes(b.p), b.k.mat[t.type].matmul_kept
-	    == NULL ? 0 : ALIGN_UP(mat_kept_bytes(BATCH, t.n_ff), 64));
+	ck_assert_uint_eq(program_thread_bytes(b.p), b.k.mat[t.type].makes_ready
+	    ? ALIGN_UP(mat_ready_bytes(BATCH, t.n_ff), 64) : 0);
 	tear_down(&b);
 }
 END_TEST

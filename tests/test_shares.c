@@ -442,13 +442,18 @@ END_TEST
 
 static unsigned pieces;
 static uint32_t rows_seen, least_rows;
+static int fresh;	/* nothing can have been made ready yet */
 
 static void
-count_piece(float *y, uint64_t ldy, const void *x, const struct mat *w,
-    const float *bias, uint32_t m, uint32_t n0, uint32_t n1)
+count_piece(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
+    const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
+    uint32_t n1)
 {
 	uint32_t r, i;
 
+	ck_assert_int_eq(ready->made, !fresh);
+	ready->made = 1;
+	fresh = 0;
 	(void)x;
 	(void)w;
 	(void)bias;
@@ -485,7 +490,6 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 	first = (uint32_t)(op - b->p->op);
 	counting = *(real = op->w->kern);
 	counting.matmul = count_piece;
-	counting.matmul_kept = NULL;
 	b->ws.w[op->w - b->ws.w].kern = &counting;
 	c.cut = cut = calloc(b->p->ngroups * (n + 1), sizeof(*cut));
 	c.taken = taken = calloc(b->p->ngroups * n, sizeof(*taken));
@@ -493,7 +497,9 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 	ck_assert_int_eq(shares_cut(b->p, &par, cut), 0);
 	pieces = 0;
 	least_rows = nrows;
+	fresh = 1;
 	ops_run(&c, first, first + 2, thread);
+	fresh = 1;
 	if (twice)
 		ops_run(&c, first, first + 2, (thread + 1) % n);
 	for (r = 0; r < nrows; r++) {
@@ -510,11 +516,12 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 }
 
 /* All that the others have not begun, of few rows and of many.  A share of a
- * small matrix is not worth two pieces for one row, is worth two for 16, and more
- * for many; where threads are many, too, the last ones are only some of them. */
+ * small matrix is not worth two pieces for some rows, is worth two for 16, and
+ * more for many; where threads are many, too, the last ones are some of them,
+ * but not too few. */
 START_TEST(who_is_done_takes_what_others_have_not_begun)
 {
-	static const uint32_t rows[] = { 1, 16, 17, 63, 64, 97, 100 };
+	static const uint32_t rows[] = { 1, 8, 16, 17, 63, 64, 97, 100 };
 	static const unsigned threads[] = { 2, 3, 4, 16 };
 	struct tiny t = TINY;
 	unsigned n, thread, i, j;
@@ -528,11 +535,14 @@ START_TEST(who_is_done_takes_what_others_have_not_begun)
 				ck_assert_uint_eq(run_alone(&b, n, thread,
 				    rows[i], 0), 1024 * rows[i]);
 				if (n < 16)
-					ck_assert(rows[i] == 1 ? pieces == n :
+					ck_assert(rows[i] <= 8 ? pieces == n :
 					    rows[i] < 63 ? pieces >= 2 * n :
 					    pieces > 2 * n);
-				else if (rows[i] >= 64)
-					ck_assert_uint_lt(least_rows, rows[i]);
+				if (rows[i] < 64)
+					ck_assert_uint_eq(least_rows, rows[i]);
+				else if (n == 16)
+					ck_assert(least_rows < rows[i] &&
+					    least_rows >= 32);
 				ck_assert_uint_eq(run_alone(&b, n, thread,
 				    rows[i], 1), 1024 * rows[i]);
 			}
@@ -564,10 +574,10 @@ START_TEST(behind_the_last_keys_only_rows_that_want_logits_are_computed)
 			continue;
 		counting = *(real = op->w->kern);
 		counting.matmul = count_piece;
-		counting.matmul_kept = NULL;
 		b.ws.w[op->w - b.ws.w].kern = &counting;
 		for (kept.nrows = 0; kept.nrows < 4; kept.nrows += 3) {
 			rows_seen = 0;
+			fresh = 1;
 			ops_run(&c, i, i + 1, 0);
 			ck_assert_uint_eq(rows_seen, i < b.p->nwhole ? 16 :
 			    kept.nrows);

@@ -40,14 +40,12 @@ strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
  * BLOCK_ROWS, unit after unit.  They are taken in pieces: three quarters, then
  * half of what is left, and so on.  The last is all that is left, or it takes
  * with it what is not worth another beginning, which costs a core a microsecond
- * of its reading: while a piece is read, for as many rows as wait for memory, all
- * threads together read LEAST_BYTES.  Blocks of many rows are worth unpacking
- * the weights again, where otherwise the others would wait for the last unit of
- * one of many threads. */
-enum {
-	PIECES = 8, LEAST_BYTES = 1024 * 1024, WAITING_ROWS = 4,
-	BLOCK_ROWS = 32
-};
+ * of its reading.  That is less than what all threads together read LEAST_BYTES
+ * in; so many rows more make it as many times longer, but FEW_ROWS are like one
+ * (Zen 5, two cores: four take 1.06 times as long, eight 1.15).  Blocks of many
+ * rows are worth unpacking the weights again, where otherwise the others would
+ * wait for the last unit of one of many threads. */
+enum { PIECES = 8, LEAST_BYTES = 1024 * 1024, FEW_ROWS = 4, BLOCK_ROWS = 32 };
 
 struct cells {
 	uint32_t unit;		/* columns of one */
@@ -66,7 +64,7 @@ cells_of(const struct ops_ctx *c, const struct op *op)
 	a.blocks = op->experts ? 1 : MAX(a.rows / BLOCK_ROWS, 1);
 	ncells = (uint64_t)DIV_UP(g->cols, g->unit) * a.blocks;
 	a.least = (uint32_t)(LEAST_BYTES * ncells / MAX(g->token_bytes *
-	    MAX(a.rows / WAITING_ROWS, 1) * nthreads, 1));
+	    MAX(a.rows / FEW_ROWS, 1) * nthreads, 1));
 	return a;
 }
 

@@ -128,17 +128,12 @@ op_matmul(const struct ops_ctx *c, const struct op *op,
     const struct part *part)
 {
 	const struct weight *w = op->w;
-	const float *bias = op->bias != NULL ? op->bias->vec : NULL;
-	const uint64_t ldy = c->p->t[op->out].row_bytes / sizeof(float);
-	const void *x = row_at(c, op->in[0], part->r0);
-	float *y = row_at(c, op->out, part->r0);
 
-	if (c->kept != NULL && op_keeps(op))
-		w->kern->matmul_kept(y, ldy, x, c->kept, &w->mat, bias,
-		    part->r1 - part->r0, part->c0, part->c1);
-	else
-		w->kern->matmul(y, ldy, x, &w->mat, bias, part->r1 - part->r0,
-		    part->c0, part->c1);
+	w->kern->matmul(row_at(c, op->out, part->r0),
+	    c->p->t[op->out].row_bytes / sizeof(float),
+	    row_at(c, op->in[0], part->r0), c->ready, &w->mat,
+	    op->bias != NULL ? op->bias->vec : NULL, part->r1 - part->r0,
+	    part->c0, part->c1);
 }
 
 /* gpt-oss model card, arXiv 2508.10925: alpha and limit of its SwiGLU. */
@@ -312,12 +307,12 @@ void
 ops_run(const struct ops_ctx *whole, uint32_t first, uint32_t end,
     unsigned thread)
 {
-	struct mat_kept kept = { .room = ops_thread_room(whole, thread) };
+	struct mat_ready ready = { .room = ops_thread_room(whole, thread) };
 	struct ops_ctx mine = *whole;
 	const struct ops_ctx *c = &mine;
 	const struct op *op = c->p->op + first, *stop = c->p->op + end, *next;
 
-	mine.kept = &kept;
+	mine.ready = &ready;
 	for (; op < stop; op = next) {
 		if (op >= c->p->op + c->p->nkept) {
 			mine.b = batch_of(whole->b, c->p, c->p->nkept);
@@ -326,8 +321,10 @@ ops_run(const struct ops_ctx *whole, uint32_t first, uint32_t end,
 		}
 		if (op->meet && op != c->p->op + first)
 			c->par->barrier(c->par, thread);
-		if (op->meet)	/* what products read has changed */
-			kept.made = 0;
+		/* Only behind a meeting do products read what they have not
+		 * read before, and works attention in their room. */
+		if (op->meet)
+			ready.made = 0;
 		next = alike(op, stop);
 		if (op->share == SHARE_ROWS)
 			by_rows(c, op, next, thread);

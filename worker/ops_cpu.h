@@ -20,9 +20,9 @@ struct ops_ctx {
 				 * thread's columns, pieces; 0 at first */
 	_Atomic uint32_t *units;	/* [par->nthreads * layers] of a thread's
 				 * units of attention, those that somebody has
-				 * taken; 0 at first */
+				 * begun; 0 at first */
 	const struct batch *b;
-	struct mat_kept *kept;	/* each thread's own, by ops_run() */
+	struct mat_ready *ready;	/* each thread's own, by ops_run() */
 };
 
 /* Ops [first, end), with a barrier where the threads must meet; call it on all
