@@ -231,19 +231,21 @@ asks_early(const struct ops_ctx *c, const struct tile *t, uint64_t total)
 struct cut {
 	/* Units that are all thread t's: count[t] from first[t] on. */
 	uint32_t first[MAX_CPUS], count[MAX_CPUS];
-	int shared;	/* there are others */
+	uint32_t nunits;	/* of all */
+	int shared;	/* some are several threads' */
 	/* One of those that this thread begins. */
 	struct attn_arg begun;
 	int mine;	/* there is one */
 };
 
-/* Unit `unit` of the line, KV head h of the tile, lies at `at`: all of it is
+/* The next unit of the line, KV head h of the tile, lies at `at`: all of it is
  * some thread's, or this one does its own chunks of it. */
 static void
 unit_cut(const struct ops_ctx *c, const struct op *op, unsigned thread,
-    const struct tile *t, uint32_t h, uint32_t unit, uint64_t at,
-    uint64_t total, struct cut *cut)
+    const struct tile *t, uint32_t h, uint64_t at, uint64_t total,
+    struct cut *cut)
 {
+	const uint32_t unit = cut->nunits++;
 	uint64_t last = chunk_cost(&t->a, t->end - 1), cost, step;
 	unsigned from = owner(c, total, at, chunk_cost(&t->a, t->first));
 	unsigned to = owner(c, total, at + t->cost - last, last);
@@ -300,34 +302,42 @@ place_find(const struct ops_ctx *c, const struct op *op,
 	*ret = head_arg(c, op, &p->t, unit + heads - p->end, thread);
 }
 
-/* The first unit that nobody has begun, of this thread's, then of the next
- * one's and so on; 0 = there is none.  begin: it is this thread's now. */
+/* The first unit of thread t's that nobody has begun; 0 = there is none.  begin:
+ * it is the caller's now. */
 static int
-unit_next(const struct ops_ctx *c, const struct op *op, unsigned thread,
-    const struct cut *cut, int begin, uint32_t *ret)
+unit_of(const struct ops_ctx *c, const struct op *op, const struct cut *cut,
+    unsigned t, int begin, uint32_t *ret)
+{
+	_Atomic uint32_t *begun = &c->units[t *
+	    c->p->env.kv.conf.nlayers + op_kv_layer(c->p, op)];
+	uint32_t at = atomic_load_explicit(begun, memory_order_relaxed);
+
+	if (at < cut->count[t] && begin)
+		at = atomic_fetch_add_explicit(begun, 1, memory_order_relaxed);
+	if (at >= cut->count[t])
+		return 0;
+	*ret = cut->first[t] + at;
+	return 1;
+}
+
+/* One to begin, of this thread's, then of the next one's and so on.  Of as many
+ * units as threads, each begins its own at once: to look at all of them would be
+ * a cache miss each. */
+static int
+unit_begin(const struct ops_ctx *c, const struct op *op, unsigned thread,
+    const struct cut *cut, uint32_t *ret)
 {
 	const unsigned n = c->par->nthreads;
-	_Atomic uint32_t *begun;
-	uint32_t at;
-	unsigned i, t;
+	unsigned i;
 
-	for (i = 0; i < n; i++) {
-		t = (thread + i) % n;
-		begun = &c->units[t * c->p->env.kv.conf.nlayers +
-		    op_kv_layer(c->p, op)];
-		at = atomic_load_explicit(begun, memory_order_relaxed);
-		if (at < cut->count[t] && begin)
-			at = atomic_fetch_add_explicit(begun, 1,
-			    memory_order_relaxed);
-		if (at < cut->count[t]) {
-			*ret = cut->first[t] + at;
+	for (i = 0; i < (cut->nunits > n ? n : 1); i++)
+		if (unit_of(c, op, cut, (thread + i) % n, 1, ret))
 			return 1;
-		}
-	}
 	return 0;
 }
 
-/* What seems to come then is asked for on the way: somebody may be faster. */
+/* What comes then of its own is asked for on the way, though somebody may be
+ * faster. */
 static void
 units_run(const struct ops_ctx *c, const struct op *op,
     const struct tiles *all, uint64_t total, unsigned thread,
@@ -337,9 +347,9 @@ units_run(const struct ops_ctx *c, const struct op *op,
 	struct attn_arg a, next;
 	uint32_t unit;
 
-	while (unit_next(c, op, thread, cut, 1, &unit)) {
+	while (unit_begin(c, op, thread, cut, &unit)) {
 		place_find(c, op, all, total, unit, thread, &p, &a);
-		if (unit_next(c, op, thread, cut, 0, &unit)) {
+		if (unit_of(c, op, cut, thread, 0, &unit)) {
 			place_find(c, op, all, total, unit, thread, &p, &next);
 			a.next = &next;
 		}
@@ -353,18 +363,18 @@ op_attention(const struct ops_ctx *c, const struct op *op, unsigned thread)
 	const uint32_t heads = c->p->env.hp->n_head_kv;
 	struct tiles all = tiles_begin(c, thread), ts = all;
 	uint64_t total = 0, at = 0;
-	uint32_t unit = 0, h;
+	uint32_t h;
 	struct cut cut;
 	struct tile t;
 
+	cut.nunits = 0;
 	cut.shared = cut.mine = 0;
 	memset(cut.count, 0, c->par->nthreads * sizeof(cut.count[0]));
 	while (tiles_next(&ts, op, &t))
 		total += t.cost * heads;
 	for (ts = all; tiles_next(&ts, op, &t);)
 		for (h = 0; h < heads; h++, at += t.cost)
-			unit_cut(c, op, thread, &t, h, unit++, at, total,
-			    &cut);
+			unit_cut(c, op, thread, &t, h, at, total, &cut);
 	units_run(c, op, &all, total, thread, &cut);
 	if (!cut.shared)	/* the same for every thread */
 		return;
