@@ -178,10 +178,14 @@ chan_recv(struct chan *c, struct chan_msg *m, uint64_t deadline_ns)
 		.msg_control = ctl.buf, .msg_controllen = sizeof(ctl.buf)
 	};
 	ssize_t n;
-	int rc;
+	int reset = 0, rc;
 
 	m->type = m->nbytes = m->nfds = 0;
 	while ((n = recvmsg(c->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0) {
+		/* The other end has gone and not read all; that is said once,
+		 * and before what it has sent. */
+		if (errno == ECONNRESET && !reset++)
+			continue;
 		if (errno == ECONNRESET)
 			return -EPIPE;
 		if (errno != EAGAIN && errno != EINTR)

@@ -311,7 +311,10 @@ START_TEST(a_peer_that_is_gone_is_epipe_and_no_signal)
 
 	open_pair();			/* it left something unread */
 	ck_assert_int_eq(chan_send(&b, 9, "lost", 4, NULL, 0, 0), 0);
+	ck_assert_int_eq(chan_send(&a, 9, "why", 3, NULL, 0, 0), 0);
 	chan_close(&a);
+	ck_assert_int_eq(chan_recv(&b, &msg, in(1000 * MS)), 0);
+	ck_assert_mem_eq(msg.buf, "why", 3);
 	ck_assert_int_eq(chan_recv(&b, &msg, in(1000 * MS)), -EPIPE);
 	ck_assert_int_eq(chan_recv(&b, &msg, in(1000 * MS)), -EPIPE);
 	close_pair();
