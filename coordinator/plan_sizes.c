@@ -324,12 +324,13 @@ range_compute(const struct sizes *z, int embedding, int head, uint32_t l0,
     uint32_t l1, unsigned nthreads)
 {
 	const struct compute_size *c = &z->compute[embedding][head];
+	uint64_t scratch = c->no_half_scratch, piece = c->no_half_piece;
 
-	if (l0 >= l1)
-		return ALIGN_UP(c->no_half_scratch, 64) + nthreads *
-		    c->no_half_piece;
-	return ALIGN_UP(range_max(c->scratch, l0, l1), 64) +
-	    nthreads * range_max(c->piece, l0, l1);
+	if (l0 < l1) {
+		scratch = range_max(c->scratch, l0, l1);
+		piece = range_max(c->piece, l0, l1);
+	}
+	return ALIGN_UP(scratch, 64) + nthreads * piece;
 }
 
 /* The sizes for session s. */

@@ -184,10 +184,11 @@ chan_recv(struct chan *c, struct chan_msg *m, uint64_t deadline_ns)
 	while ((n = recvmsg(c->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0) {
 		/* The other end has gone and not read all; that is said once,
 		 * and before what it has sent. */
-		if (errno == ECONNRESET && !reset++)
+		if (errno == ECONNRESET) {
+			if (reset++)
+				return -EPIPE;
 			continue;
-		if (errno == ECONNRESET)
-			return -EPIPE;
+		}
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
 		if ((rc = wait_for(c->fd, POLLIN, deadline_ns)) < 0)

@@ -78,7 +78,8 @@ op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
  * of Zen 5: 59 us, and 77 from the end). */
 struct tiles {
 	const struct ops_ctx *c;
-	uint32_t *order;	/* (nrows), in the thread's scratch */
+	uint32_t *order;	/* (nrows), in the thread's room */
+	float *scratch;		/* there, too: the kernel's */
 	uint32_t most;		/* rows of a tile */
 	uint32_t at;		/* of order: where the next tile begins */
 };
@@ -110,6 +111,7 @@ tiles_begin(const struct ops_ctx *c, unsigned thread)
 	struct tiles t = { .c = c };
 
 	t.order = attn_room(c, thread, program_attn_room(c->p).order);
+	t.scratch = attn_room(c, thread, 0);
 	for (i = 0; i < n; i++)
 		count[c->b->seq[i] + 1]++;
 	for (i = 0; i < MAX_SEQS; i++)
@@ -171,6 +173,7 @@ tiles_next(struct tiles *t, const struct op *op, struct tile *ret)
 			.scale = hp->attn_scale,
 			.softcap = hp->attn_softcap,
 			.window = op->window,
+			.scratch = t->scratch,
 		},
 	};
 	ret->end = attn_chunks(&ret->a, &ret->first);
@@ -191,7 +194,7 @@ owner(const struct ops_ctx *c, uint64_t total, uint64_t at, uint64_t cost)
 /* The kernel's arguments for KV head h. */
 static struct attn_arg
 head_arg(const struct ops_ctx *c, const struct op *op, const struct tile *t,
-    uint32_t h, unsigned thread)
+    uint32_t h)
 {
 	const struct kv_head kv = kv_head(c, op_kv_layer(c->p, op), t->seq, h);
 	struct attn_arg a = t->a;
@@ -202,7 +205,6 @@ head_arg(const struct ops_ctx *c, const struct op *op, const struct tile *t,
 		a.sink = op->w->vec + h * a.n_rep;
 	a.k = kv.k;
 	a.v = kv.v;
-	a.scratch = attn_room(c, thread, 0);
 	return a;
 }
 
@@ -262,7 +264,7 @@ unit_cut(const struct ops_ctx *c, const struct op *op, unsigned thread,
 	cut->shared = 1;
 	if (thread < from || thread > to)
 		return;
-	a = head_arg(c, op, t, h, thread);
+	a = head_arg(c, op, t, h);
 	if (from == thread) {
 		cut->mine = 1;
 		cut->begun = a;
@@ -283,11 +285,10 @@ struct place {
 	uint32_t end;
 };
 
-/* Go to a unit; *ret: its arguments. */
-static void
+/* Go to a unit, of which the kernel's arguments are returned. */
+static struct attn_arg
 place_find(const struct ops_ctx *c, const struct op *op,
-    const struct tiles *all, uint64_t total, uint32_t unit, unsigned thread,
-    struct place *p, struct attn_arg *ret)
+    const struct tiles *all, uint64_t total, uint32_t unit, struct place *p)
 {
 	const uint32_t heads = c->p->env.hp->n_head_kv;
 
@@ -299,7 +300,7 @@ place_find(const struct ops_ctx *c, const struct op *op,
 		tiles_next(&p->ts, op, &p->t);
 		p->t.a.early = asks_early(c, &p->t, total);
 	}
-	*ret = head_arg(c, op, &p->t, unit + heads - p->end, thread);
+	return head_arg(c, op, &p->t, unit + heads - p->end);
 }
 
 /* The first unit of thread t's that nobody has begun; 0 = there is none.  begin:
@@ -348,9 +349,9 @@ units_run(const struct ops_ctx *c, const struct op *op,
 	uint32_t unit;
 
 	while (unit_begin(c, op, thread, cut, &unit)) {
-		place_find(c, op, all, total, unit, thread, &p, &a);
+		a = place_find(c, op, all, total, unit, &p);
 		if (unit_of(c, op, cut, thread, 0, &unit)) {
-			place_find(c, op, all, total, unit, thread, &p, &next);
+			next = place_find(c, op, all, total, unit, &p);
 			a.next = &next;
 		}
 		c->k->attention(&a);

@@ -57,14 +57,13 @@ static struct cells
 cells_of(const struct ops_ctx *c, const struct op *op)
 {
 	const struct share_group *g = &c->p->group[op->group];
-	const uint32_t nthreads = c->par->nthreads;
 	struct cells a = { .unit = g->unit, .rows = ops_rows(c, op) };
 	uint64_t ncells;
 
 	a.blocks = op->experts ? 1 : MAX(a.rows / BLOCK_ROWS, 1);
 	ncells = (uint64_t)DIV_UP(g->cols, g->unit) * a.blocks;
 	a.least = (uint32_t)(LEAST_BYTES * ncells / MAX(g->token_bytes *
-	    MAX(a.rows / FEW_ROWS, 1) * nthreads, 1));
+	    MAX(a.rows / FEW_ROWS, 1) * c->par->nthreads, 1));
 	return a;
 }
 

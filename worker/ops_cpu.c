@@ -319,12 +319,12 @@ ops_run(const struct ops_ctx *whole, uint32_t first, uint32_t end,
 			if (mine.b->nrows == 0)
 				return;
 		}
-		if (op->meet && op != c->p->op + first)
-			c->par->barrier(c->par, thread);
 		/* Only behind a meeting do products read what they have not
 		 * read before, and works attention in their room. */
-		if (op->meet)
+		if (op->meet && op != c->p->op + first) {
+			c->par->barrier(c->par, thread);
 			ready.made = 0;
+		}
 		next = alike(op, stop);
 		if (op->share == SHARE_ROWS)
 			by_rows(c, op, next, thread);
