@@ -64,16 +64,27 @@ struct nearer {
 	uint64_t nbytes;
 };
 
-/* K and V that are wanted after the block at base, or of what comes next.  If
- * nothing is, its own first lines, which are there already: what lies behind may
- * be a page never touched, and looking for that takes long, each time. */
+/* So many bytes of K and V stay in the nearest cache until they are used. */
+enum { NEAR_BYTES = 40 * 1024 };
+
+/* What is asked for with the scores of the block at base, and with its values.
+ * That is K and V of the block after it, or of what comes next.  If nothing
+ * does, it is lines that are there already: what lies behind may be a page never
+ * touched, and looking for that takes long, each time.  Where two blocks of both
+ * are too much, V of this block comes with its scores, and only K of the next
+ * with its values (Zen 5, head_dim 128, F16: 0.90 to 0.93 of the time). */
 static void
-after_block(const struct attn *t, uint32_t base, struct nearer *ret_k,
-    struct nearer *ret_v)
+after_block(const struct attn *t, uint32_t base, struct nearer *ret_scores,
+    struct nearer *ret_values)
 {
 	const struct attn_arg *a = t->a;
 	uint32_t first, end = attn_span(a, &first), n;
 	uint32_t to = base + ATTN_BLOCK;
+	const uint64_t both = ATTN_BLOCK / KEY_LANES * t->kblock +
+	    ATTN_BLOCK * t->vrow;
+	const struct nearer mine = { values_at(t, a, base),
+	    MIN(end - base, ATTN_BLOCK) * t->vrow };
+	struct nearer k, v;
 
 	if (a->next != NULL && (a->early || to >= end)) {
 		to = a->early ? base / ATTN_BLOCK - first / ATTN_BLOCK : 0;
@@ -86,9 +97,16 @@ after_block(const struct attn *t, uint32_t base, struct nearer *ret_k,
 		a = t->a;
 		to = base;
 	}
-	*ret_k = (struct nearer){ keys_at(t, a, to), DIV_UP(n, KEY_LANES) *
+	k = (struct nearer){ keys_at(t, a, to), DIV_UP(n, KEY_LANES) *
 	    t->kblock };
-	*ret_v = (struct nearer){ values_at(t, a, to), n * t->vrow };
+	v = (struct nearer){ values_at(t, a, to), n * t->vrow };
+	if (t->a->early || 2 * both <= NEAR_BYTES) {
+		*ret_scores = k;
+		*ret_values = v;
+	} else {
+		*ret_scores = mine;
+		*ret_values = k;
+	}
 }
 
 static void
@@ -426,11 +444,11 @@ attn_block(const struct attn *t, const struct attn_sums *s, uint32_t base,
 	const uint8_t *v = values_at(t, a, base);
 	struct values val = { .v = v, .fmt = a->vfmt, .vrow = t->vrow,
 	    .nkeys = end - first };
-	struct nearer next_k;
+	struct nearer with_scores;
 
 	ask_pages(t, base);
-	after_block(t, base, &next_k, &val.next);
-	attn_scores(t, base, first, end, next_k);
+	after_block(t, base, &with_scores, &val.next);
+	attn_scores(t, base, first, end, with_scores);
 	attn_softmax(t, s, base);
 	if (a->v_dim % SIMD_VL != 0 ||
 	    (t->nq > ATTN_DIRECT && a->vfmt != KV_FMT_F32)) {
