@@ -24,6 +24,7 @@ bench_cost(const struct model *m, const struct kernels *k, enum kv_fmt kfmt,
 	const struct extent *e;
 	double ops, position, *kinds;
 	uint32_t l, u = 0, late = model_for_logits(m, head_u0);
+	int head;
 
 	memset(ret, 0, sizeof(*ret));
 	if (hp->n_expert > 0)
@@ -36,16 +37,17 @@ bench_cost(const struct model *m, const struct kernels *k, enum kv_fmt kfmt,
 		    e->role == ROLE_TOKEN_EMBD)
 			continue;
 		ops = 2.0 * e->nrows * e->ncols;
-		kinds = u >= late && !role_before_kv(e->role) ?
-		    ret->head_ops : ret->row_ops;
+		head = u >= late && !role_before_kv(e->role);
+		kinds = head ? ret->head_ops : ret->row_ops;
 		if (role_info(e->role)->use == USE_EXPERTS) {
 			kinds[kind_of(&k->mat[e->type])] += ops *
 			    ret->expert_share;
-			ret->expert_bytes += (double)e->nbytes;
+			*(head ? &ret->head_expert_bytes :
+			    &ret->expert_bytes) += (double)e->nbytes;
 		} else {
 			kinds[kind_of(&k->mat[e->type])] += ops;
-			*(kinds == ret->head_ops ? &ret->head_bytes :
-			    &ret->layer_bytes) += (double)e->nbytes;
+			*(head ? &ret->head_bytes : &ret->layer_bytes) +=
+			    (double)e->nbytes;
 		}
 	}
 	position = (double)hp->n_head_kv * (double)(kv_row_bytes(kfmt,
@@ -58,22 +60,22 @@ bench_cost(const struct model *m, const struct kernels *k, enum kv_fmt kfmt,
 			ret->kv_bytes += position;
 }
 
-/* Weights of the layers that a batch of so many rows reads. */
+/* The part of all experts that some of so many rows are given to. */
 static double
-batch_bytes(const struct bench_cost *c, uint32_t rows)
+chosen(const struct bench_cost *c, uint32_t rows)
 {
-	return c->layer_bytes + c->expert_bytes *
-	    (1 - pow(1 - c->expert_share, rows));
+	return 1 - pow(1 - c->expert_share, rows);
 }
 
-/* Of n rows, cut into batches. */
+/* Weights that a batch of so many rows reads, `wanted` of them for logits. */
 static double
-layers_bytes(const struct bench_cost *c, uint32_t n, uint32_t batch_rows)
+batch_bytes(const struct bench_cost *c, uint32_t rows, uint32_t wanted)
 {
-	double bytes = n / batch_rows * batch_bytes(c, batch_rows);
+	double bytes = c->layer_bytes + c->expert_bytes * chosen(c, rows);
 
-	if (n % batch_rows > 0)
-		bytes += batch_bytes(c, n % batch_rows);
+	if (wanted > 0)
+		bytes += c->head_bytes + c->head_expert_bytes *
+		    chosen(c, wanted);
 	return bytes;
 }
 
@@ -93,10 +95,13 @@ looked_at(const struct bench_cost *c, uint32_t n, uint32_t depth)
 struct bench_work
 bench_work_prompt(const struct bench_cost *c, uint32_t n, uint32_t batch_rows)
 {
-	struct bench_work w = { .read_bytes = c->head_bytes +
-	    layers_bytes(c, n, batch_rows) };
+	struct bench_work w = { 0 };
+	uint32_t left;
 	unsigned k;
 
+	for (left = n; left > batch_rows; left -= batch_rows)
+		w.read_bytes += batch_bytes(c, batch_rows, 0);
+	w.read_bytes += batch_bytes(c, left, 1);
 	for (k = 0; k < PEAK_NKINDS; k++)
 		w.ops[k] = c->row_ops[k] * n + c->head_ops[k];
 	return w;
@@ -107,11 +112,15 @@ bench_work_generate(const struct bench_cost *c, uint32_t n, uint32_t depth,
     uint32_t nseqs, uint32_t batch_rows)
 {
 	double rows = (double)n * nseqs;
-	struct bench_work w = { .read_bytes = nseqs * looked_at(c, n, depth) +
-	    n * (layers_bytes(c, nseqs, batch_rows) +
-	    c->head_bytes * DIV_UP(nseqs, batch_rows)) };
+	struct bench_work w = { .read_bytes = nseqs *
+	    looked_at(c, n, depth) };
+	uint32_t left, some;
 	unsigned k;
 
+	for (left = nseqs; left > 0; left -= some) {
+		some = MIN(left, batch_rows);
+		w.read_bytes += n * batch_bytes(c, some, some);
+	}
 	for (k = 0; k < PEAK_NKINDS; k++)
 		w.ops[k] = (c->row_ops[k] + c->head_ops[k]) * rows;
 	return w;

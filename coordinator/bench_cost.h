@@ -19,7 +19,8 @@ struct bench_cost {
 	double row_ops[PEAK_NKINDS];	/* for one token */
 	double head_ops[PEAK_NKINDS];	/* more, where its logits are wanted */
 	double layer_bytes, head_bytes;	/* of both; but for */
-	double expert_bytes;		/* those of all experts */
+	double expert_bytes;		/* those of all experts, */
+	double head_expert_bytes;	/* and of the last layer's */
 	double expert_share;		/* of which a token uses this part */
 	double kv_bytes;		/* of one position, in full layers */
 	double local_kv_bytes;		/* and in local ones */

@@ -63,7 +63,7 @@ fill_step(void *arg, unsigned i)
 
 	if (p == NULL)
 		return 0;
-	memset(p, (int)(i + 1), READ_STEP);
+	memset(p, (int)(1 + i % UINT8_MAX), READ_STEP);
 	return READ_STEP;
 }
 

@@ -361,6 +361,11 @@ START_TEST(a_token_costs_its_own_experts)
 	ck_assert(near(c.expert_bytes, EXPERTS / 32 * 34));
 	ck_assert(near(c.expert_share, 1 / 3.0));
 
+	/* Of the last layer, a token whose logits are wanted. */
+	cost_of(&t, ACT_Q8, 4, &c);
+	ck_assert(near(c.expert_bytes, EXPERTS / 32 * 34 * 3 / 4));
+	ck_assert(near(c.head_expert_bytes, EXPERTS / 32 * 34 / 4));
+
 	c = cost;
 	c.expert_bytes = 900;
 	c.expert_share = 1 / 3.0;
@@ -371,6 +376,14 @@ START_TEST(a_token_costs_its_own_experts)
 	ck_assert(near(w.read_bytes, 600 + 500 + 2 * 4));
 	w = bench_work_prompt(&c, 5, 2);
 	ck_assert(near(w.read_bytes, 100 + 3 * 500 + 2 * 500 + 300));
+	c.head_expert_bytes = 90;
+	w = bench_work_prompt(&c, 5, 2);
+	ck_assert(near(w.read_bytes, 100 + 3 * 500 + 2 * 500 + 300 + 30));
+	w = bench_work_generate(&c, 3, 0, 1, 128);
+	ck_assert(near(w.read_bytes, 3 * (600 + 300 + 30) + 4 * (1 + 2 + 3)));
+	w = bench_work_generate(&c, 1, 0, 3, 2);	/* two, and one */
+	ck_assert(near(w.read_bytes, 600 + 500 + 50 + 600 + 300 + 30 +
+	    3 * 4));
 }
 END_TEST
 
