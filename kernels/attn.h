@@ -36,8 +36,8 @@ struct attn {
 	uint64_t kblock, vrow;	/* bytes in the cache */
 	float *q;		/* (nq x hd), times scale * log2(e) */
 	float *score;		/* (nq x ATTN_BLOCK) */
-	float *shrink;		/* (nq, padded): the block's maximum, then
-				 * the factor for what is summed so far */
+	float *shrink;		/* (nq, padded): the factor for what is
+				 * summed so far; in the end 1 / sum */
 	float *panel;		/* a block of K, as it lies, or V (x vd) */
 	float *part;		/* of the chunk */
 	struct attn_sums all;
@@ -64,7 +64,8 @@ struct nearer {
 	uint64_t nbytes;
 };
 
-/* So many bytes of K and V stay in the nearest cache until they are used. */
+/* So many bytes of K and V stay in the nearest cache until they are used (of the
+ * 48 KiB of Zen 5; elsewhere not measured). */
 enum { NEAR_BYTES = 40 * 1024 };
 
 /* What is asked for with the scores of the block at base, and with its values.
@@ -481,10 +482,8 @@ static void
 attn_one_chunk(const struct attn *t, uint32_t chunk, float *part)
 {
 	struct attn_sums s = attn_sums_at(part, t->nq, t->a->v_dim);
-	uint32_t first, end = attn_span(t->a, &first), base;
+	uint32_t first, end = attn_chunk_keys(t->a, chunk, &first), base;
 
-	first = MAX(first, chunk * ATTN_CHUNK);
-	end = MIN(end, (chunk + 1) * ATTN_CHUNK);
 	attn_clear(t, &s);
 	for (base = (uint32_t)ALIGN_DOWN(first, ATTN_BLOCK); base < end;
 	    base += ATTN_BLOCK)

@@ -156,10 +156,10 @@ struct attn_arg {
 	const float *sink;	/* n_rep sink logits, or NULL */
 	float *scratch;		/* attn_scratch_floats() */
 	/* What comes then, of the same formats and sizes, or NULL.  Its first
-	 * keys are asked for with the last of these; or (early) each block of
-	 * them with a block of these, which are left to whoever comes before:
-	 * where that has fewer blocks or is not early, the others wait for
-	 * memory. */
+	 * keys are asked for with the last of these.  early: each block of its
+	 * with a block of these, and none of these, since the call before has
+	 * asked for them; where that had fewer blocks or was not early, the
+	 * others wait for memory. */
 	const struct attn_arg *next;
 	int early;
 };
@@ -192,6 +192,16 @@ attn_span(const struct attn_arg *a, uint32_t *ret_first)
 {
 	attn_keys(a, 0, ret_first);
 	return a->pos + a->nrows;
+}
+
+/* Those of them in a chunk, which has some. */
+static inline uint32_t
+attn_chunk_keys(const struct attn_arg *a, uint32_t chunk, uint32_t *ret_first)
+{
+	uint32_t end = attn_span(a, ret_first);
+
+	*ret_first = MAX(*ret_first, chunk * ATTN_CHUNK);
+	return MIN(end, (chunk + 1) * ATTN_CHUNK);
 }
 
 /* Chunks [*ret, end) with keys that some row sees; returns end. */
@@ -267,7 +277,7 @@ void kv_store_key(const struct kernels *k, void *keys, enum kv_fmt f,
     uint32_t head_dim, uint32_t pos, const float *x);
 
 /* Ask for the lines that a key and a value at pos are written to: the key's are
- * all of a block of keys, and each head's lie in pages of their own. */
+ * all of a block of keys. */
 void kv_ask(void *keys, enum kv_fmt kfmt, uint32_t head_dim, void *values,
     enum kv_fmt vfmt, uint32_t v_dim, uint32_t pos);
 

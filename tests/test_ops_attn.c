@@ -43,7 +43,7 @@ struct world {
 	uint32_t seq[BATCH], pos[BATCH];
 	float q[BATCH][HEADS * DIM];
 	float out[BATCH][HEADS * DIM], alone[BATCH][HEADS * DIM];
-	_Atomic uint32_t units[THREADS];
+	_Atomic uint32_t begun[THREADS * CACHELINE / sizeof(uint32_t)];
 	uint8_t *kv;
 };
 
@@ -96,7 +96,7 @@ world_open(struct world *w)
 	kernels_init(&w->k, cpu_flags());
 	w->kv = malloc(p->env.kv.nbytes);
 	w->c = (struct ops_ctx){ .k = &w->k, .p = p, .kv = w->kv,
-	    .units = w->units, .b = &w->b };
+	    .begun = w->begun, .b = &w->b };
 	fill_cache(w);
 }
 
@@ -114,10 +114,10 @@ static void
 batch_set(struct world *w, unsigned nthreads, uint32_t from, uint32_t n)
 {
 	uint64_t nbytes = program_compute_bytes(&w->p, nthreads);
-	unsigned t;
+	size_t i;
 
-	for (t = 0; t < nthreads; t++)
-		w->units[t] = 0;
+	for (i = 0; i < nthreads * ops_nbegun(&w->p); i++)
+		w->begun[i] = 0;
 	w->c.compute = memset(aligned_alloc(64, nbytes), 0xff, nbytes);
 	memcpy(w->c.compute, w->q[from], n * sizeof(w->q[0]));
 	w->b.seq = w->seq + from;
@@ -281,6 +281,19 @@ START_TEST(who_is_done_takes_units_of_the_others)
 	op_attention(&w.c, &w.op, 0);
 	batch_get(&w, w.out[0]);
 	ck_assert_mem_eq(w.out, w.alone, sizeof(w.out));
+	/* But who has only one begins that itself. */
+	par.nthreads = SEQS * KV_HEADS;
+	for (i = 0; i < SEQS; i++) {
+		w.seq[i] = i;
+		w.pos[i] = 40;
+	}
+	for (thread = 0; thread < par.nthreads; thread++) {
+		batch_set(&w, par.nthreads, 0, SEQS);
+		calls = 0;
+		op_attention(&w.c, &w.op, thread);
+		ck_assert_uint_eq(calls, 1);
+		free(w.c.compute);
+	}
 	free(w.kv);
 }
 END_TEST

@@ -476,7 +476,7 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 	struct batch batch = { .nrows = nrows };
 	const struct mat_kernel *real;
 	struct mat_kernel counting;
-	_Atomic uint32_t *taken;
+	_Atomic uint32_t *begun;
 	struct ops_ctx c = { .k = &b->k, .p = b->p, .par = &par,
 	    .b = &batch };
 	uint32_t *cut, i, r, first;
@@ -492,7 +492,7 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 	counting.matmul = count_piece;
 	b->ws.w[op->w - b->ws.w].kern = &counting;
 	c.cut = cut = calloc(b->p->ngroups * (n + 1), sizeof(*cut));
-	c.taken = taken = calloc(b->p->ngroups * n, sizeof(*taken));
+	c.begun = begun = calloc(n * ops_nbegun(b->p), sizeof(*begun));
 	c.compute = calloc(1, program_compute_bytes(b->p, n));
 	ck_assert_int_eq(shares_cut(b->p, &par, cut), 0);
 	pieces = 0;
@@ -510,7 +510,7 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 	}
 	b->ws.w[op->w - b->ws.w].kern = real;
 	free(cut);
-	free((void *)(uintptr_t)taken);
+	free((void *)(uintptr_t)begun);
 	free(c.compute);
 	return once;
 }

@@ -809,6 +809,38 @@ START_TEST(a_small_span_is_shared_by_threads_that_need_no_waking)
 }
 END_TEST
 
+/* 4 heads of 2 x 32 elements: 4 M multiply-adds. */
+START_TEST(a_span_of_attention_alone_is_shared_when_it_is_long)
+{
+	const struct device_buf none = { 0 };
+	const uint32_t seq = 0, pos = 15999;
+	const struct batch b = { .nrows = 1, .seq = &seq, .pos = &pos };
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct par par = { .nthreads = 2, .run = count_run };
+	struct device_conf dc = { .session = "x", .par = &par };
+	const struct program *p;
+	struct span attention = { 0 };
+	struct device *d;
+	struct err e = { 0 };
+	uint32_t h;
+
+	line_begin(&l, &lc);
+	dc.ledger = &l.part[0].ledger;
+	p = l.part[0].s->p;
+	while (p->op[attention.first].kind != OP_ATTENTION)
+		attention.first++;
+	attention.end = attention.first + 1;
+	t_ok(device_cpu.open(&dc, &d, &e), &e);
+	t_ok(device_cpu.prepare(d, p, &attention, &none, &none, &h, &e), &e);
+	called = 0;
+	t_ok(device_cpu.run(d, h, &b, &e), &e);
+	ck_assert_uint_eq(called, 1);
+	device_cpu.close(d);
+	line_close(&l);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -836,7 +868,8 @@ main(void)
 		a_kv_cache_out_of_reach_is_not_copied,
 		a_device_that_hangs_is_an_error_that_says_where,
 		a_program_may_have_thousands_of_spans,
-		a_small_span_is_shared_by_threads_that_need_no_waking
+		a_small_span_is_shared_by_threads_that_need_no_waking,
+		a_span_of_attention_alone_is_shared_when_it_is_long
 	};
 
 	return t_main("stage", 120, tests, NITEMS(tests));

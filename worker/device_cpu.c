@@ -26,7 +26,9 @@ struct cpu_span {
 	const struct program *p;
 	struct span s;
 	uint8_t *kv, *compute;
-	uint64_t row_macs;		/* of its matrices, for one row */
+	/* Multiply-adds for one row: of its matrices; of attention for each
+	 * key, in full layers and in local ones. */
+	uint64_t row_macs, key_macs[2];
 };
 
 struct device {
@@ -37,8 +39,8 @@ struct device {
 	uint32_t nspans;
 	float *inv_freq;		/* made with the first span, */
 	uint32_t *cut;			/* and so are these: ops_cpu.h */
-	_Atomic uint32_t *taken;	/* [ntaken]: taken, then units */
-	size_t ntaken;
+	_Atomic uint32_t *begun;	/* [nbegun] */
+	size_t nbegun;
 	struct ops_ctx ctx;
 	uint32_t first, end;
 };
@@ -139,10 +141,11 @@ prepare_program(struct device *d, const struct program *p)
 
 	if (d->cut != NULL)
 		return 0;
-	d->ntaken = (size_t)n * (p->ngroups + p->env.kv.conf.nlayers);
-	d->taken = calloc(d->ntaken + 1, sizeof(*d->taken));
+	d->nbegun = n * ops_nbegun(p);
+	d->begun = aligned_alloc(CACHELINE, MAX(d->nbegun *
+	    sizeof(*d->begun), CACHELINE));
 	d->cut = calloc((size_t)p->ngroups * (n + 1) + 1, sizeof(*d->cut));
-	if (d->taken == NULL || d->cut == NULL ||
+	if (d->begun == NULL || d->cut == NULL ||
 	    shares_cut(p, d->conf.par, d->cut) < 0)
 		return -ENOMEM;
 	if (p->env.nhalves == 0)
@@ -178,16 +181,30 @@ cpu_prepare(struct device *d, const struct program *p, const struct span *s,
 			cs->row_macs += (uint64_t)op->w->mat.n *
 			    op->w->mat.k * (op->experts ?
 			    p->env.hp->n_expert_used : 1);
+		else if (op->kind == OP_ATTENTION)
+			cs->key_macs[op->window > 0] += (uint64_t)
+			    p->env.hp->n_head * (p->env.hp->head_dim +
+			    p->env.hp->v_dim);
 	*ret_handle = d->nspans++;
 	return 0;
 }
 
 static int
 worth_sharing(const struct device *d, const struct cpu_span *cs,
-    uint32_t nrows)
+    const struct batch *b)
 {
-	return cs->row_macs * MAX(nrows, 1) >= (d->conf.own_cores ?
-	    SERIAL_MACS_OWN : SERIAL_MACS_SHARED);
+	const uint64_t least = d->conf.own_cores ? SERIAL_MACS_OWN :
+	    SERIAL_MACS_SHARED;
+	const uint32_t window = cs->p->env.hp->window;
+	uint64_t macs = cs->row_macs * MAX(b->nrows, 1), nkeys;
+	uint32_t i;
+
+	for (i = 0; i < b->nrows && macs < least; i++) {
+		nkeys = (uint64_t)b->pos[i] + 1;
+		macs += cs->key_macs[0] * nkeys + cs->key_macs[1] *
+		    MIN(nkeys, window);
+	}
+	return macs >= least;
 }
 
 static void
@@ -227,18 +244,15 @@ cpu_run(struct device *d, uint32_t handle, const struct batch *b,
 		return err_set(reterr, ERR_RUN, -EINVAL,
 		    "device cpu: there is no span %u", handle);
 	cs = &d->span[handle];
-	if (!worth_sharing(d, cs, b->nrows))
+	if (!worth_sharing(d, cs, b))
 		par = &alone;
 	d->ctx = (struct ops_ctx){
 		.k = &d->k, .p = cs->p, .par = par, .kv = cs->kv,
 		.compute = cs->compute, .inv_freq = d->inv_freq,
-		.cut = d->cut, .taken = d->taken,
-		.units = d->taken + (size_t)d->conf.par->nthreads *
-		    cs->p->ngroups,
-		.b = b,
+		.cut = d->cut, .begun = d->begun, .b = b,
 	};
-	for (i = 0; i < d->ntaken; i++)
-		atomic_store_explicit(&d->taken[i], 0, memory_order_relaxed);
+	for (i = 0; i < d->nbegun; i++)
+		atomic_store_explicit(&d->begun[i], 0, memory_order_relaxed);
 	d->first = cs->s.first;
 	d->end = cs->s.end;
 	par->run(par, run_thread, d);
@@ -262,7 +276,7 @@ cpu_close(struct device *d)
 	host_mem_close(&d->mem);
 	free(d->inv_freq);
 	free(d->cut);
-	free(d->taken);
+	free(d->begun);
 	free(d->span);
 	free(d);
 }

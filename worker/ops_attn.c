@@ -127,16 +127,20 @@ tiles_begin(const struct ops_ctx *c, unsigned thread)
 	return t;
 }
 
-/* Keys of chunk c that the tile sees, weighed: few queries wait for memory,
- * many for their products. */
+/* What so many keys cost a tile: few queries wait for memory, many for their
+ * products. */
+static uint64_t
+keys_cost(const struct attn_arg *a, uint32_t nkeys)
+{
+	return (uint64_t)nkeys * MAX(16, a->nrows * a->n_rep);
+}
+
 static uint64_t
 chunk_cost(const struct attn_arg *a, uint32_t c)
 {
-	uint32_t first, end = attn_span(a, &first);
+	uint32_t first, end = attn_chunk_keys(a, c, &first);
 
-	first = MAX(first, c * ATTN_CHUNK);
-	end = MIN(end, (c + 1) * ATTN_CHUNK);
-	return (uint64_t)(end - first) * MAX(16, a->nrows * a->n_rep);
+	return keys_cost(a, end - first);
 }
 
 /* 0 at the end. */
@@ -147,7 +151,7 @@ tiles_next(struct tiles *t, const struct op *op, struct tile *ret)
 	const struct program *p = t->c->p;
 	const struct hparams *hp = p->env.hp;
 	const uint32_t *row = t->order + t->at;
-	uint32_t n = 1, c;
+	uint32_t n = 1, first, end;
 
 	if (t->at == b->nrows)
 		return 0;
@@ -177,8 +181,8 @@ tiles_next(struct tiles *t, const struct op *op, struct tile *ret)
 		},
 	};
 	ret->end = attn_chunks(&ret->a, &ret->first);
-	for (c = ret->first; c < ret->end; c++)
-		ret->cost += chunk_cost(&ret->a, c);
+	end = attn_span(&ret->a, &first);
+	ret->cost = keys_cost(&ret->a, end - first);
 	ret->whole = (ret->end - ret->first) * attn_part_floats(n *
 	    ret->a.n_rep, hp->v_dim) > program_attn_room(p).parts_floats;
 	return 1;
@@ -309,8 +313,8 @@ static int
 unit_of(const struct ops_ctx *c, const struct op *op, const struct cut *cut,
     unsigned t, int begin, uint32_t *ret)
 {
-	_Atomic uint32_t *begun = &c->units[t *
-	    c->p->env.kv.conf.nlayers + op_kv_layer(c->p, op)];
+	_Atomic uint32_t *begun = ops_begun(c, t, c->p->ngroups +
+	    op_kv_layer(c->p, op));
 	uint32_t at = atomic_load_explicit(begun, memory_order_relaxed);
 
 	if (at < cut->count[t] && begin)
@@ -321,19 +325,21 @@ unit_of(const struct ops_ctx *c, const struct op *op, const struct cut *cut,
 	return 1;
 }
 
-/* One to begin, of this thread's, then of the next one's and so on.  Of as many
- * units as threads, each begins its own at once: to look at all of them would be
- * a cache miss each. */
+/* One to begin, of this thread's, then of the next one's and so on.  Who has one
+ * unit begins it at once: to look whether it has would be a cache miss. */
 static int
 unit_begin(const struct ops_ctx *c, const struct op *op, unsigned thread,
     const struct cut *cut, uint32_t *ret)
 {
 	const unsigned n = c->par->nthreads;
-	unsigned i;
+	unsigned i, t;
 
-	for (i = 0; i < (cut->nunits > n ? n : 1); i++)
-		if (unit_of(c, op, cut, (thread + i) % n, 1, ret))
+	for (i = 0; i < n; i++) {
+		t = (thread + i) % n;
+		if ((t == thread || cut->count[t] > 1) &&
+		    unit_of(c, op, cut, t, 1, ret))
 			return 1;
+	}
 	return 0;
 }
 

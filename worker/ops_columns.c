@@ -40,11 +40,11 @@ strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
  * BLOCK_ROWS, unit after unit.  They are taken in pieces: three quarters, then
  * half of what is left, and so on.  The last is all that is left, or it takes
  * with it what is not worth another beginning, which costs a core a microsecond
- * of its reading.  That is less than what all threads together read LEAST_BYTES
- * in; so many rows more make it as many times longer, but FEW_ROWS are like one
- * (Zen 5, two cores: four take 1.06 times as long, eight 1.15).  Blocks of many
- * rows are worth unpacking the weights again, where otherwise the others would
- * wait for the last unit of one of many threads. */
+ * of its reading: a thread's part of LEAST_BYTES is, which all together read in
+ * 4 to 20 of these.  So many rows more make it as many times longer, but FEW_ROWS
+ * are like one (Zen 5, two cores: four take 1.06 times as long, eight 1.15).
+ * Blocks of many rows are worth unpacking the weights again, where otherwise the
+ * others would wait for the last unit of one of many threads. */
 enum { PIECES = 8, LEAST_BYTES = 1024 * 1024, FEW_ROWS = 4, BLOCK_ROWS = 32 };
 
 struct cells {
@@ -58,12 +58,14 @@ cells_of(const struct ops_ctx *c, const struct op *op)
 {
 	const struct share_group *g = &c->p->group[op->group];
 	struct cells a = { .unit = g->unit, .rows = ops_rows(c, op) };
+	/* token_bytes has all experts of a row already. */
+	uint32_t rows = op->experts ? c->b->nrows : a.rows;
 	uint64_t ncells;
 
 	a.blocks = op->experts ? 1 : MAX(a.rows / BLOCK_ROWS, 1);
 	ncells = (uint64_t)DIV_UP(g->cols, g->unit) * a.blocks;
 	a.least = (uint32_t)(LEAST_BYTES * ncells / MAX(g->token_bytes *
-	    MAX(a.rows / FEW_ROWS, 1) * c->par->nthreads, 1));
+	    MAX(rows / FEW_ROWS, 1) * c->par->nthreads, 1));
 	return a;
 }
 
@@ -83,14 +85,14 @@ take_piece(const struct ops_ctx *c, uint32_t g, unsigned t,
 {
 	const unsigned nthreads = c->par->nthreads;
 	const uint32_t *cut = c->cut + (size_t)g * (nthreads + 1) + t;
-	_Atomic uint32_t *taken = c->taken + (size_t)t * c->p->ngroups + g;
+	_Atomic uint32_t *begun = ops_begun(c, t, g);
 	uint32_t n = DIV_UP(cut[1] - cut[0], a->unit) * a->blocks, i;
 
 	do {
-		if (cells_left(n, atomic_load_explicit(taken,
+		if (cells_left(n, atomic_load_explicit(begun,
 		    memory_order_relaxed), a->least) == 0)
 			return 0;
-		i = atomic_fetch_add_explicit(taken, 1, memory_order_relaxed);
+		i = atomic_fetch_add_explicit(begun, 1, memory_order_relaxed);
 		*ret_lo = n - cells_left(n, i, a->least);
 		*ret_hi = n - cells_left(n, i + 1, a->least);
 	} while (*ret_lo >= *ret_hi);

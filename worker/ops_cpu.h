@@ -16,14 +16,21 @@ struct ops_ctx {
 				 * of local ones */
 	const uint32_t *cut;	/* of the columns among par's threads, by
 				 * shares_cut(); unused with one thread */
-	_Atomic uint32_t *taken;	/* [par->nthreads * ngroups] of a
-				 * thread's columns, pieces; 0 at first */
-	_Atomic uint32_t *units;	/* [par->nthreads * layers] of a thread's
-				 * units of attention, those that somebody has
-				 * begun; 0 at first */
+	_Atomic uint32_t *begun;	/* (par->nthreads x ops_nbegun()) of
+				 * what is a thread's, how much somebody has
+				 * begun: of each group's columns, pieces, then
+				 * of each layer's attention, units.  0 at
+				 * first; whole cache lines */
 	const struct batch *b;
 	struct mat_ready *ready;	/* each thread's own, by ops_run() */
 };
+
+static inline size_t
+ops_nbegun(const struct program *p)
+{
+	return ALIGN_UP((size_t)p->ngroups + p->env.kv.conf.nlayers,
+	    CACHELINE / sizeof(uint32_t));
+}
 
 /* Ops [first, end), with a barrier where the threads must meet; call it on all
  * of them. */

@@ -32,12 +32,20 @@ struct part {
 	uint32_t r0, r1, c0, c1;
 };
 
-/* By a matrix product, but of experts, or an op on elements. */
+/* By an op on elements, or a product that is not of experts. */
 void ops_part(const struct ops_ctx *c, const struct op *op,
     const struct part *part);
 
 /* The thread's piece of the compute arena: program_thread_bytes(). */
 void *ops_thread_room(const struct ops_ctx *c, unsigned thread);
+
+/* How much of thread t's share of group i somebody has begun; i = ngroups +
+ * layer: of the layer's attention. */
+static inline _Atomic uint32_t *
+ops_begun(const struct ops_ctx *c, unsigned t, uint32_t i)
+{
+	return c->begun + t * ops_nbegun(c->p) + i;
+}
 
 /* ops_columns.c: a thread's share of ops [op, end), which follow each other in
  * one group. */
