@@ -98,6 +98,21 @@ for i in 1 2 3; do
 	as_if_nothing "a loss at the start"
 done
 
+# --- a conversation ---
+
+printf '%s\n' "In the beginning" "And the LORD said" >"$T/in"
+CHAT=(chat -m "$MODEL" --temp 0 -n $((N / 2)) --ctx 4096 --ignore-eos
+    "${THREE[@]}")
+INPUT=$T/in
+straddle "${CHAT[@]}"
+check "a conversation, undisturbed" is_success
+cp "$OUT" "$T/talk"
+lose "$OUT" $(($(size) - 1)) 9:1 "${CHAT[@]}"
+check "a conversation: exit 0, nobody left" is_success
+check "a conversation: the same answers" cmp -s "$T/talk" "$OUT"
+check "a conversation: one loss" same 1 "$(losses)"
+INPUT=/dev/null
+
 # --- many at once ---
 
 cat >"$T/prompts" <<'END'

@@ -20,16 +20,16 @@
 	{ IN_LAYER, name, in, D_EMBD, MATRIX_IN, 1, ALWAYS, D_NONE }
 #define QKV \
 	MAT("attn_q.weight", D_EMBD, D_Q), \
-	MAT("attn_k.weight", D_EMBD, D_KV), \
-	MAT("attn_v.weight", D_EMBD, D_KV)
+	MAT("attn_k.weight", D_EMBD, D_K), \
+	MAT("attn_v.weight", D_EMBD, D_V)
 #define QKV_BIAS(wanted) \
 	LAYER_BIAS("attn_q.bias", D_Q, wanted), \
-	LAYER_BIAS("attn_k.bias", D_KV, wanted), \
-	LAYER_BIAS("attn_v.bias", D_KV, wanted)
+	LAYER_BIAS("attn_k.bias", D_K, wanted), \
+	LAYER_BIAS("attn_v.bias", D_V, wanted)
 #define HEAD_NORMS \
 	NORM_OF(IN_LAYER, "attn_q_norm.weight", D_HEAD), \
 	NORM_OF(IN_LAYER, "attn_k_norm.weight", D_HEAD)
-#define ATTN_OUT MAT_IN("attn_output.weight", D_Q)
+#define ATTN_OUT MAT_IN("attn_output.weight", D_O)
 #define FFN \
 	MAT("ffn_gate.weight", D_EMBD, D_FFN), \
 	MAT("ffn_up.weight", D_EMBD, D_FFN), \
@@ -132,6 +132,10 @@ static const struct tensor_def gpt_oss[] = {
 #define F32(name, v)	{ name, GGUF_F32, v, NULL }
 #define TEXT(name, v)	{ name, GGUF_STRING, 0, v }
 
+static const struct extra_key values_keys[] = {
+	U32(VALUE_LENGTH, 32), { .name = NULL }
+};
+
 static const struct extra_key gemma2_keys[] = {
 	U32("attention.sliding_window", 8),
 	F32("attn_logit_softcapping", 50), F32("final_logit_softcapping", 30),
@@ -171,6 +175,9 @@ const struct shape shapes[] = {
 	    4, 64, 4, 2, 16, 128, 320, 256, 10000, 0, 0, 0, 0, NULL },
 	{ "tiny-llama3", "tiny random Llama 3.1", "llama", llama,
 	    4, 64, 4, 2, 16, 128, 320, 256, 500000, 8, 0, 0, 0, NULL },
+	/* Values longer than keys. */
+	{ "tiny-values", "tiny random Llama, long values", "llama", llama,
+	    4, 64, 4, 2, 16, 128, 320, 256, 10000, 0, 0, 0, 0, values_keys },
 	/* Rows that blocks of 256 can hold. */
 	{ "tiny256", "tiny random Llama, 256 wide", "llama", llama,
 	    2, 256, 4, 2, 64, 256, 320, 256, 10000, 0, 0, 0, 0, NULL },

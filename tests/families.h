@@ -8,7 +8,7 @@
 
 /* What a dimension is called, until a shape gives it a size. */
 enum dim {
-	D_NONE, D_EMBD, D_Q, D_KV, D_QKV, D_FFN, D_GATE_UP, D_VOCAB, D_ROPE,
+	D_NONE, D_EMBD, D_Q, D_K, D_V, D_O, D_QKV, D_FFN, D_GATE_UP, D_VOCAB, D_ROPE,
 	D_HEAD, D_HEADS, D_EXPERTS, D_EXPERT_FFN, D_NDIMS
 };
 
@@ -33,6 +33,9 @@ struct tensor_def {
 	enum wanted wanted;
 	enum dim mats;		/* matrices of that, D_NONE = one */
 };
+
+/* Of a value, where a key's is another. */
+#define VALUE_LENGTH	"attention.value_length"
 
 /* Behind "ARCH."; text for GGUF_STRING. */
 struct extra_key {

@@ -45,7 +45,7 @@ def is_forked(pid):
 
 class Run:
     def __init__(self, argv):
-        self.p = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+        self.p = subprocess.Popen(argv)
         self.known = []
         self.mended = 0
 

@@ -193,7 +193,7 @@ write_more(struct gguf_writer *w)
 	} num[] = {
 		{ "attention.key_length", s->head_dim,
 		    s->head_dim * s->heads != s->width },
-		{ "attention.value_length", s->head_dim,
+		{ VALUE_LENGTH, s->head_dim,
 		    s->head_dim * s->heads != s->width },
 		{ "expert_count", s->experts, s->experts > 0 },
 		{ "expert_used_count", s->experts_used, s->experts > 0 },
@@ -259,6 +259,17 @@ write_metadata(struct gguf_writer *w)
 	write_vocab(w);
 }
 
+static uint32_t
+v_dim(void)
+{
+	const struct extra_key *k;
+
+	for (k = opt.shape.keys; k != NULL && k->name != NULL; k++)
+		if (strcmp(k->name, VALUE_LENGTH) == 0)
+			return (uint32_t)k->value;
+	return opt.shape.head_dim;
+}
+
 static uint64_t
 dim_size(enum dim d)
 {
@@ -266,8 +277,10 @@ dim_size(enum dim d)
 	const uint64_t size[D_NDIMS] = {
 		[D_NONE] = 1, [D_EMBD] = s->width,
 		[D_Q] = s->heads * s->head_dim,
-		[D_KV] = s->kv_heads * s->head_dim,
-		[D_QKV] = (s->heads + 2 * s->kv_heads) * s->head_dim,
+		[D_K] = s->kv_heads * s->head_dim,
+		[D_V] = s->kv_heads * v_dim(), [D_O] = s->heads * v_dim(),
+		[D_QKV] = (s->heads + s->kv_heads) * s->head_dim +
+		    s->kv_heads * v_dim(),
 		[D_FFN] = s->ffn, [D_GATE_UP] = 2 * s->ffn,
 		[D_VOCAB] = s->vocab, [D_ROPE] = s->head_dim / 2,
 		[D_HEAD] = s->head_dim, [D_HEADS] = s->heads,

@@ -17,7 +17,7 @@ struct ref {
 	const char *arch;
 	int layer;
 	uint32_t n, ctx;		/* tokens */
-	uint32_t embd, heads, kv_heads, dim;
+	uint32_t embd, heads, kv_heads, dim, v_dim;
 	double eps;
 };
 
@@ -237,7 +237,7 @@ rotate(const struct ref *m, double *x, uint32_t count)
 
 /* --- attention --- */
 
-/* One query of token t and its head; out (dim) */
+/* One query of token t and its head; out (v_dim) */
 static void
 attend(const struct ref *m, const double *q, const double *k, const double *v,
     uint32_t t, uint32_t head, const double *sinks, double *out)
@@ -247,6 +247,7 @@ attend(const struct ref *m, const double *q, const double *k, const double *v,
 	uint32_t window = (uint32_t)number(m, "attention.sliding_window", 0);
 	uint32_t j, d, first = 0, kv = head / (m->heads / m->kv_heads);
 	size_t step = (size_t)m->kv_heads * m->dim;
+	size_t v_step = (size_t)m->kv_heads * m->v_dim;
 
 	if (is_local(m) && t >= window)
 		first = t - window + 1;
@@ -261,10 +262,10 @@ attend(const struct ref *m, const double *q, const double *k, const double *v,
 	sum = sinks != NULL ? exp(sinks[head] - max) : 0;
 	for (j = first; j <= t; j++)
 		sum += exp(score[j] - max);
-	for (d = 0; d < m->dim; d++)
+	for (d = 0; d < m->v_dim; d++)
 		for (out[d] = 0, j = first; j <= t; j++)
 			out[d] += exp(score[j] - max) / sum *
-			    v[j * step + kv * m->dim + d];
+			    v[j * v_step + kv * m->v_dim + d];
 }
 
 /* Columns [from, from + n) of rows of `of`. */
@@ -285,8 +286,9 @@ static double *
 heads_of(const struct ref *m, const char *name, const char *norm_name,
     const double *h, uint32_t from, uint32_t count)
 {
-	uint32_t n = count * m->dim;
-	uint32_t all = (m->heads + 2 * m->kv_heads) * m->dim;
+	uint32_t n = count * (norm_name != NULL ? m->dim : m->v_dim);
+	uint32_t all = (m->heads + m->kv_heads) * m->dim +
+	    m->kv_heads * m->v_dim;
 	double *x, *y;
 
 	if (is(m, "phi3")) {
@@ -308,21 +310,20 @@ static double *
 attention(const struct ref *m, const double *h)
 {
 	uint32_t nq = m->heads * m->dim, nk = m->kv_heads * m->dim, t, i;
+	uint32_t na = m->heads * m->v_dim;
 	double *q = heads_of(m, "attn_q", "attn_q_norm.weight", h, 0,
 	    m->heads);
 	double *k = heads_of(m, "attn_k", "attn_k_norm.weight", h, nq,
 	    m->kv_heads);
 	double *v = heads_of(m, "attn_v", NULL, h, nq + nk, m->kv_heads);
 	double *sinks = weights(m, "attn_sinks.weight", 1), *y;
-	double *a = malloc((size_t)m->n * nq * sizeof(*a));
-	size_t at;
+	double *a = malloc((size_t)m->n * na * sizeof(*a));
 
 	for (t = 0; t < m->n; t++)
-		for (i = 0; i < m->heads; i++) {
-			at = (size_t)t * nq + i * m->dim;
-			attend(m, q + at, k, v, t, i, sinks, a + at);
-		}
-	y = linear(m, "attn_output", a, m->embd, nq);
+		for (i = 0; i < m->heads; i++)
+			attend(m, q + (size_t)t * nq + i * m->dim, k, v, t, i,
+			    sinks, a + (size_t)t * na + i * m->v_dim);
+	y = linear(m, "attn_output", a, m->embd, na);
 	free(q);
 	free(k);
 	free(v);
@@ -509,6 +510,8 @@ reference_logits(const struct gguf *g, const uint32_t *token, uint32_t n,
 	m.heads = (uint32_t)number(&m, "attention.head_count", 0);
 	m.kv_heads = (uint32_t)number(&m, "attention.head_count_kv", 0);
 	m.dim = (uint32_t)number(&m, "attention.key_length",
+	    m.embd / m.heads);
+	m.v_dim = (uint32_t)number(&m, "attention.value_length",
 	    m.embd / m.heads);
 	m.eps = number(&m, "attention.layer_norm_rms_epsilon", 0);
 	x = malloc((size_t)n * m.embd * sizeof(*x));
