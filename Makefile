@@ -218,6 +218,7 @@ dist: $(B)/straddle $(SKEL) $(DOMAIN)
 	cp config/*.conf config/FORMAT.md $(B)/$(DIST)/config
 	cp tests/data/kjv-q8_0.gguf $(B)/$(DIST)/tests/data
 	tar -C $(B) -czf $(B)/$(DIST).tar.gz $(DIST)
+	$(if $(SKEL),,echo "  without the DSP's module: it takes $(HEXCC) and $(HEXLD)";) \
 	echo "  DIST  $(B)/$(DIST).tar.gz"
 
 # --- tests; tests/README.md says what each program does ---

@@ -2,8 +2,8 @@
  *
  * The edges P1 -> C1, C2 -> P2, W1 || W2 and W3 || W4 are those of layout.h;
  * README.md tells them at length.  The words of the wake-up edges are seq_cst
- * rather than relaxed beside a fence: the same guarantee, no dearer on x86-64
- * (xchg) or aarch64 (stlr, ldar), and one that ThreadSanitizer can follow. */
+ * rather than relaxed beside a fence: the same guarantee, and one that
+ * ThreadSanitizer can follow. */
 #include "ring.h"
 
 #include <errno.h>
