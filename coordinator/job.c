@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -203,16 +202,25 @@ job_plan(struct job *j, struct err *reterr)
 
 /* --- sessions --- */
 
+void
+job_signals(sigset_t *ret)
+{
+	struct sigaction sa;
+
+	sigemptyset(ret);
+	sigaddset(ret, SIGINT);
+	sigaddset(ret, SIGTERM);
+	if (sigaction(SIGHUP, NULL, &sa) < 0 || sa.sa_handler != SIG_IGN)
+		sigaddset(ret, SIGHUP);
+}
+
 /* Blocked, so that they come as reads; workers unblock them. */
 static int
 catch_signals(struct job *j, struct err *reterr)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	job_signals(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	j->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -432,9 +440,10 @@ feed(struct job *j, struct feed *f, struct err *reterr)
 	    .arg = f };
 	int rc = job_flow(j, &flow, reterr);
 
-	if (rc == 0 && f->got != f->wanted)
-		rc = err_set(reterr, ERR_RUN, -EPROTO, "%u rows of logits "
-		    "came back for %u", f->got, f->wanted);
+	if (rc == 0 && (f->sent != f->n || f->got != f->wanted))
+		rc = err_set(reterr, ERR_RUN, -EPROTO, "%u of %u rows were "
+		    "sent, and %u rows of logits came back for %u", f->sent,
+		    f->n, f->got, f->wanted);
 	return rc;
 }
 

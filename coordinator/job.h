@@ -4,6 +4,8 @@
 #ifndef COORDINATOR_JOB_H
 #define COORDINATOR_JOB_H
 
+#include <signal.h>
+
 #include "batch.h"
 #include "pipeline.h"
 #include "tokenizer.h"
@@ -29,6 +31,9 @@ struct job {
 int job_open(struct job *j, const struct conf *c, struct err *reterr);
 int job_tokenizer(struct job *j, struct err *reterr);
 int job_plan(struct job *j, struct err *reterr);
+/* What ends a command from outside; not a hangup that the user has it ignore
+ * (nohup), which a signalfd would read all the same. */
+void job_signals(sigset_t *ret);
 /* Sessions; load, and pipeline. */
 int job_spawn(struct job *j, struct err *reterr);
 int job_load(struct job *j, sessions_tick_fn *tick, void *arg,

@@ -117,11 +117,12 @@ has_room(struct pipeline *p)
 	return ring_reserve_spsc(&p->first) != NULL;
 }
 
+/* slot: of ring_reserve_spsc(), asked once: its reader may take back what it
+ * has said. */
 static void
-put_slot(struct pipeline *p, const struct batch_hdr *what,
+put_slot(struct pipeline *p, uint8_t *slot, const struct batch_hdr *what,
     const struct batch_row *rows)
 {
-	uint8_t *slot = ring_reserve_spsc(&p->first);
 	struct batch_hdr hdr = *what;
 
 	hdr.magic = BATCH_MAGIC;
@@ -138,11 +139,22 @@ static void
 send_waiting(struct pipeline *p)
 {
 	const struct journal_batch *b;
+	uint8_t *slot;
 
-	while (p->sent < p->in_flight && has_room(p)) {
+	while (p->sent < p->in_flight &&
+	    (slot = ring_reserve_spsc(&p->first)) != NULL) {
 		b = journal_at(&p->journal, p->sent++);
-		put_slot(p, &b->hdr, b->rows);
+		put_slot(p, slot, &b->hdr, b->rows);
 	}
+}
+
+/* Are the counters of the ring into the first stage impossible?  It holds what
+ * is not back yet, and one that its reader has not released. */
+static int
+first_is_spoilt(struct pipeline *p)
+{
+	return ring_valid(&p->first) < 0 ||
+	    ring_used_spsc(&p->first) > p->number - p->oldest + 1;
 }
 
 /* Into a ring that its reader has spoilt nothing goes; what is taken then is
@@ -153,7 +165,7 @@ pipeline_has_room(struct pipeline *p)
 	send_waiting(p);
 	return p->sent == p->in_flight &&
 	    p->in_flight < p->journal.nbatches &&
-	    (has_room(p) || ring_valid(&p->first) < 0);
+	    (has_room(p) || first_is_spoilt(p));
 }
 
 static int
@@ -216,13 +228,13 @@ want_some_under_way(struct pipeline *p, struct err *reterr)
 static int
 rings_valid(struct pipeline *p, struct err *reterr)
 {
-	int first = ring_valid(&p->first);
+	int first = first_is_spoilt(p);
 
-	if (first == 0 && ring_valid(&p->last) == 0)
+	if (!first && ring_valid(&p->last) == 0)
 		return 0;
 	err_set(reterr, ERR_RUN, -EPROTO, "the ring of %s is corrupt: its "
-	    "counters are impossible", first < 0 ? "tokens" : "logits");
-	return lied(p, first < 0 ? 0 : p->ss->n - 1, reterr);
+	    "counters are impossible", first ? "tokens" : "logits");
+	return lied(p, first ? 0 : p->ss->n - 1, reterr);
 }
 
 static int
@@ -256,6 +268,11 @@ is_result(struct pipeline *p, const struct journal_batch *b,
 	    ret->kind != b->hdr.kind ||
 	    ret->nrows > p->ss->plan->head_rows ||
 	    ret->number != p->oldest || ret->first != p->got)
+		return 0;
+	/* Blocks are full but for the last: sent again they begin where they
+	 * began. */
+	if (!(ret->flags & BATCH_LAST) &&
+	    ret->nrows != p->ss->plan->head_rows)
 		return 0;
 	memcpy(p->rows, slot + sizeof(*ret), ret->nrows * sizeof(*p->rows));
 	return journal_answers(b, &p->at, p->rows, ret->nrows,
@@ -304,13 +321,15 @@ replay(struct pipeline *p, struct err *reterr)
 	const struct journal_batch done = { .hdr = hdr };
 	struct journal_cursor c = { 0 };
 	struct result r;
+	uint8_t *slot;
 	int rc;
 
 	p->ss->rows = p->ss->plan->batch_rows;
 	for (;;) {
-		while (has_room(p) && (hdr.nrows = journal_replay(&p->journal,
-		    &c, p->rows, p->ss->plan->batch_rows)) > 0)
-			put_slot(p, &hdr, p->rows);
+		while ((slot = ring_reserve_spsc(&p->first)) != NULL &&
+		    (hdr.nrows = journal_replay(&p->journal, &c, p->rows,
+		    p->ss->plan->batch_rows)) > 0)
+			put_slot(p, slot, &hdr, p->rows);
 		if ((rc = rings_valid(p, reterr)) < 0)
 			return rc;
 		if (p->oldest == p->number)
@@ -411,27 +430,32 @@ drain(struct pipeline *p, struct err *reterr)
 	return 0;
 }
 
-int
-pipeline_stop(struct pipeline *p, struct err *reterr)
+/* Behind all that is in flight, alone. */
+static int
+control_alone(struct pipeline *p, enum batch_kind kind, uint32_t seq,
+    uint32_t pos, struct err *reterr)
 {
 	int rc;
 
 	if ((rc = drain(p, reterr)) < 0)
 		return rc;
-	pipeline_control(p, BATCH_STOP, 0, 0, 0);	/* empty: there is room */
+	if ((rc = pipeline_control(p, kind, seq, 0, pos)) < 0)
+		return err_set(reterr, ERR_RUN, rc, "cannot submit a batch: "
+		    "%s", strerror(-rc));
 	return drain(p, reterr);
+}
+
+int
+pipeline_stop(struct pipeline *p, struct err *reterr)
+{
+	return control_alone(p, BATCH_STOP, 0, 0, reterr);
 }
 
 int
 pipeline_cut(struct pipeline *p, uint32_t seq, uint32_t pos,
     struct err *reterr)
 {
-	int rc;
-
-	if ((rc = drain(p, reterr)) < 0)
-		return rc;
-	pipeline_control(p, BATCH_FORGET, seq, 0, pos);
-	return drain(p, reterr);
+	return control_alone(p, BATCH_FORGET, seq, pos, reterr);
 }
 
 int

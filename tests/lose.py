@@ -12,6 +12,7 @@ When FILE has BYTES the STEPS are done one after the other, joined by '+':
     stop:MS           stop all of them, as Ctrl-Z does, and go on
     trace:I:MS        hold a worker as a debugger does; exit 77 if forbidden
     lie:R:head|tail   make a counter of the coordinator's ring R impossible
+    lie:R:full        have it full of what was never put there
     touch:F, rm:F     a file
     held:I            print how many files and ring maps worker I holds
 
@@ -112,9 +113,13 @@ class Run:
         else:
             self.give_up(f'lose.py: there is no ring {ring}')
         with open(path, 'r+b') as f, mmap.mmap(f.fileno(), 4096) as m:
-            at = {'head': 64, 'tail': 128}[word]
-            n = struct.unpack_from('=I', m, at)[0]
-            struct.pack_into('=I', m, at, (n + 1000000) % 2**32)
+            nslots, = struct.unpack_from('=I', m, 8)
+            head, = struct.unpack_from('=I', m, 64)
+            tail, = struct.unpack_from('=I', m, 128)
+            at, n = {'head': (64, head + 1000000),
+                     'tail': (128, tail + 1000000),
+                     'full': (128, head - nslots)}[word]
+            struct.pack_into('=I', m, at, n % 2**32)
 
     def step(self, name, *args):
         if name == 'new':
