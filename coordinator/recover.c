@@ -27,8 +27,9 @@
 #define PAUSE_NS	UINT64_C(20000000)
 #define PAUSE_MOST_NS	UINT64_C(1000000000)
 
-/* A worker that is gone is waited for so long, until its group holds its rings,
- * and of pages of the kernel's own no more than this. */
+/* A group is looked at so often until what a worker that is gone has left in it
+ * has settled, for so long; of pages of the kernel's own it keeps some. */
+#define SETTLE_LOOK_NS	UINT64_C(5000000)
 #define SETTLE_NS	UINT64_C(1000000000)
 #define SETTLED_BYTES	(MIB / 2)
 
@@ -159,20 +160,44 @@ brief(struct sessions *ss, unsigned i, struct err *reterr)
 	return -ECHILD;
 }
 
-/* What io_uring had pinned for a worker that is gone is freed when the kernel
- * likes, and counts in its group until then: with a cap of no more than the
- * plan, the next one would be killed for it. */
+/* Has each survivor let go of the rings of before? */
+static int
+is_renewed(const struct sessions *ss)
+{
+	unsigned i;
+
+	for (i = 0; i < ss->n; i++)
+		if (has_orders(&ss->s[i]) && ss->s[i].epoch != ss->epoch)
+			return 0;
+	return 1;
+}
+
+/* What a worker that is gone had counts in its group for a while: its old rings
+ * until the neighbours unmap them, between batches, and what io_uring had pinned
+ * until the kernel frees it.  All but a ring's worth is waited for, a moment.
+ * Where the cap has no room for what is left beside the next worker, this would
+ * be killed for it: then for as long as neighbours are to answer. */
 static int
 settle(struct sessions *ss, unsigned i, struct err *reterr)
 {
-	uint64_t most = ss->plan->session[i].bytes[MEM_RINGS] + SETTLED_BYTES;
-	uint64_t end = event_now_ns() + SETTLE_NS;
-	int rc = 0;
+	const struct plan_session *ps = &ss->plan->session[i];
+	uint64_t room = MAX(ps->cap_bytes - MIN(ps->cap_bytes,
+	    ps->total_bytes), SETTLED_BYTES);
+	uint64_t most = MIN(room, ps->bytes[MEM_RINGS] + SETTLED_BYTES);
+	uint64_t held, now, end = event_now_ns() + SETTLE_NS;
+	int rc;
 
-	while (rc == 0 && enforce_now(&ss->enforce[i]) > most &&
-	    event_now_ns() < end)
-		rc = sessions_pause(ss, SETTLE_NS / 200, reterr);
-	return rc;
+	while ((held = enforce_now(&ss->enforce[i])) > most) {
+		now = event_now_ns();
+		if (held > room && !is_renewed(ss))
+			end = now + SETTLE_NS;
+		else if (now >= end)
+			break;
+		rc = sessions_wait(ss, 0, now + SETTLE_LOOK_NS, reterr);
+		if (rc < 0 && rc != -ETIMEDOUT)
+			return rc;
+	}
+	return 0;
 }
 
 static int

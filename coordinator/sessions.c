@@ -195,7 +195,9 @@ sessions_wait(struct sessions *ss, int with_bell, uint64_t deadline_ns,
 	p[POLL_BELL] = (struct pollfd){ .fd = with_bell ? ss->bell_fd : -1,
 	    .events = POLLIN };
 	for (i = 0; i < ss->n; i++) {
-		q[2 * i] = (struct pollfd){ .fd = ss->s[i].chan.fd,
+		/* A first word is for session_hello(). */
+		q[2 * i] = (struct pollfd){ .fd = ss->s[i].state ==
+		    SESSION_SPAWNED ? -1 : ss->s[i].chan.fd,
 		    .events = POLLIN };
 		q[2 * i + 1] = (struct pollfd){ .fd = ss->s[i].child.pidfd,
 		    .events = POLLIN };
