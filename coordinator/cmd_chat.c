@@ -1,6 +1,5 @@
 /* coordinator/cmd_chat.c - a conversation with the model, line by line. */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -230,9 +229,8 @@ divert_sigint(struct talk *k, struct err *reterr)
 
 	sigemptyset(&own);
 	sigaddset(&own, SIGINT);
-	sigemptyset(&others);
-	sigaddset(&others, SIGTERM);
-	sigaddset(&others, SIGHUP);
+	job_signals(&others);
+	sigdelset(&others, SIGINT);
 	k->sigint_fd = signalfd(-1, &own, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (k->sigint_fd < 0 || signalfd(k->j.signal_fd, &others, 0) < 0)
 		return err_set(reterr, ERR_RUN, -errno, "signalfd: %s",

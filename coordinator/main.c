@@ -1,5 +1,6 @@
 /* coordinator/main.c - the program: settings, then one command. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,9 @@ main(int argc, char **argv, char **envp)
 	int rc;
 
 	setproctitle_init(argc, argv, envp);
+	/* Whoever started us may have it ignored, and children then are gone
+	 * before we ask how they ended. */
+	signal(SIGCHLD, SIG_DFL);
 	if (argc == 2 && strcmp(argv[1], ROLE_WORKER_ARG) == 0)
 		return worker_main(argc, argv);
 	keep_standard_fds();

@@ -24,10 +24,11 @@ progress_init(struct progress *pg, int on)
 	pg->next_ns = pg->t0_ns + LINE_NS;
 }
 
+/* Of a session that was lost and has no worker yet: nothing. */
 static uint64_t
 done_bytes(const struct session *s)
 {
-	return atomic_load_explicit(&s->status->load_bytes,
+	return s->status == NULL ? 0 : atomic_load_explicit(&s->status->load_bytes,
 	    memory_order_relaxed);
 }
 

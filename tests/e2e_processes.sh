@@ -40,6 +40,14 @@ for signal in INT TERM HUP; do
 	check "SIG$signal: no worker is left" ended
 	check "SIG$signal: the text so far is there" whole_text
 done
+trap '' HUP			# as nohup does
+begin
+trap 'exit 129' HUP
+kill -HUP "$GROUP"
+kill -TERM "$GROUP"
+check "a hangup that is ignored is no end, but SIGTERM" finishes
+check "a hangup that is ignored: SIGTERM is named" \
+    says "^straddle: interrupted by signal 15"
 begin
 kill -INT -- "-$GROUP"		# as Ctrl-C does: to all
 check "Ctrl-C ends it" finishes

@@ -28,6 +28,15 @@ for signal in 9 11; do
 	done
 done
 
+# Whoever starts the program may have children's ends ignored.
+VIA=("$PYTHON" -c 'import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])')
+lose "$OUT" $HALF 9:1 "${RUN[@]}"
+as_if_nothing "children ignored"
+check "children ignored: how it ended" says '^straddle: .* killed by signal 9 '
+VIA=()
+
 lose "$OUT" $HALF 9:0,9:2 "${RUN[@]}"
 as_if_nothing "two at once"
 check "two at once: both are named" same 2 "$(losses)"
@@ -82,6 +91,8 @@ spoilt "the ring out of the last stage" c \
     "the ring of logits is corrupt: .*" 19:2+lie:3:head
 spoilt "the ring into the first stage" a \
     "the ring of tokens is corrupt: .*" 19:0+lie:0:tail
+spoilt "the ring into the first stage, full" a \
+    "the ring of tokens is corrupt: .*" 19:0+lie:0:full
 spoilt "a ring between two, by its writer" b \
     "the ring into this stage is corrupt: .*" 19:0+lie:1:head+sleep:500+18:0
 lose "$OUT" $HALF 19:2+lie:3:head "${RUN[@]}" --recover 0
@@ -97,6 +108,22 @@ for i in 1 2 3; do
 	lose "$OUT" 0 "sleep:$((RANDOM % 50))+9:-1" "${RUN[@]}"
 	as_if_nothing "a loss at the start"
 done
+
+# --- under a cap that the plan fills ---
+
+# The neighbours hold the rings of before until they hear of the loss, and their
+# pages are the next worker's, too: longer than what else is waited for.
+works "a plan" plan --json -m "$MODEL" --ctx 4096 --batch 2048 "${THREE[@]}"
+read -r -a PLANNED <<<"$("$PYTHON" -c 'import json, sys
+print(*[s["planned"] for s in json.load(sys.stdin)["sessions"]])' <"$OUT")"
+TIGHT=()
+for i in 0 1 2; do
+	TIGHT+=(-s "${THREE[2 * i + 1]},cap=${PLANNED[i]}")
+done
+lose "$OUT" $HALF 19:0,19:2+9:1+sleep:1500+18:0,18:2 \
+    "${RUN[@]:0:${#RUN[@]}-${#THREE[@]}}" --batch 2048 "${TIGHT[@]}"
+as_if_nothing "a cap that the plan fills"
+check "a cap that the plan fills: one loss" same 1 "$(losses)"
 
 # --- a conversation ---
 

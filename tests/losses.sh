@@ -12,6 +12,8 @@ THREE=(-s a=cpu,threads=1 -s b=cpu,threads=1 -s c=cpu,threads=1)
 RUN=(run -m "$MODEL" -p "In the beginning" -n "$N" --ctx 4096 --ignore-eos
     --temp 0.8 --seed 5 "${THREE[@]}")
 
+VIA=()			# what runs the program that is to lose workers
+
 hash_of() { grep -o 'last logits: .*' "$1"; }
 size() { wc -c <"$OUT"; }
 losses() { grep -c 'restarting it (loss' "$ERR" || true; }
@@ -35,7 +37,7 @@ lose()
 		at=$((at > 0 || most == 0 ? at : 1))
 		rm -f "$T/logits1"
 		run_any "$PYTHON" "$TESTS/lose.py" "$file" "$at" "$steps" \
-		    "$BIN" "$@"
+		    "${VIA[@]}" "$BIN" "$@"
 		[ "$RC" -eq 99 ] || break
 	done
 }
