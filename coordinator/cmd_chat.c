@@ -120,9 +120,13 @@ do_reset(struct talk *k, const char *arg, struct err *reterr)
 static int
 do_save(struct talk *k, const char *path, struct err *reterr)
 {
+	struct err e;
+
 	(void)reterr;
 	if (*path == '\0')
 		log_warnx("/save: no file: /save FILE");
+	else if (output_refuse_model(k->j.g, path, &e) < 0)
+		log_warnx("%s", e.msg);
 	else if (json_dump_file(k->messages, path, JSON_INDENT(1)) < 0)
 		log_warnx("%s: cannot write: %s", path, strerror(errno));
 	else
@@ -265,6 +269,9 @@ talk_all(struct talk *k, struct err *reterr)
 	char note[CHAT_NOTE_LEN];
 	int rc;
 
+	if (c->n_predict == 0)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "-n 0: no line "
+		    "would have an answer; -1 is as far as the context goes");
 	if ((rc = job_open(&k->j, c, reterr)) < 0 ||
 	    (rc = job_tokenizer(&k->j, reterr)) < 0 ||
 	    (rc = job_plan(&k->j, reterr)) < 0 ||

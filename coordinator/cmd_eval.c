@@ -269,6 +269,8 @@ prepare(struct job *j, uint32_t **ret_ids, size_t *ret_n,
 	int rc;
 
 	if ((rc = job_open(j, c, reterr)) < 0 ||
+	    (c->logits_path != NULL && (rc = output_refuse_model(j->g,
+	    c->logits_path, reterr)) < 0) ||
 	    (c->text_path != NULL && (rc = job_tokenizer(j, reterr)) < 0) ||
 	    (rc = job_plan(j, reterr)) < 0 ||
 	    (rc = read_ids(j, ret_ids, ret_n, reterr)) < 0 ||

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../config/cores.h"
@@ -153,23 +152,6 @@ read_want(const struct conf *c, struct requant_want *ret, struct err *reterr)
 	return 0;
 }
 
-/* The new file may replace anything but what it is made from. */
-static int
-refuse_same_file(const struct job_quantize *j, struct err *reterr)
-{
-	const struct gguf_file *f;
-	struct stat st;
-
-	if (stat(j->c->out_path, &st) < 0)
-		return 0;
-	for (f = j->g->file; f < j->g->file + j->g->nfiles; f++)
-		if (st.st_dev == f->dev && st.st_ino == f->ino)
-			return err_set(reterr, ERR_USAGE, -EINVAL, "%s: is "
-			    "the file that is read (%s): give another name "
-			    "for the output", j->c->out_path, f->path);
-	return 0;
-}
-
 /* What was lost before is lost; what is lost twice is more than once. */
 static void
 warn_of_requantizing(const struct job_quantize *j)
@@ -197,7 +179,7 @@ prepare(struct job_quantize *j, struct err *reterr)
 
 	if ((rc = read_want(j->c, &want, reterr)) < 0 ||
 	    (rc = gguf_open(j->c->model_path, &j->g, reterr)) < 0 ||
-	    (rc = refuse_same_file(j, reterr)) < 0)
+	    (rc = output_refuse_model(j->g, j->c->out_path, reterr)) < 0)
 		return rc;
 	if (j->g->ntensors == 0)
 		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: holds no "
@@ -233,7 +215,6 @@ catch_signals(void)
 	unsigned i;
 
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);	/* ulimit -f: EFBIG will do */
 	for (i = 0; i < NITEMS(signals); i++)
 		if (sigaction(signals[i], NULL, &old) == 0 &&
 		    old.sa_handler != SIG_IGN)

@@ -173,10 +173,12 @@ next_plain(struct lineedit *le, const char **ret, size_t *ret_n)
 		return 0;
 	if (nl == NULL)			/* a last line without an end */
 		nl = le->buf + le->end;
-	*nl = '\0';
 	*ret = le->buf + le->at;
-	*ret_n = (size_t)(nl - *ret);
 	le->at = MIN((size_t)(nl - le->buf) + 1, le->end);
+	if (nl > *ret && nl[-1] == '\r')
+		nl--;
+	*nl = '\0';
+	*ret_n = (size_t)(nl - *ret);
 	return 1;
 }
 

@@ -78,6 +78,7 @@ main(int argc, char **argv, char **envp)
 	/* Whoever started us may have it ignored, and children then are gone
 	 * before we ask how they ended. */
 	signal(SIGCHLD, SIG_DFL);
+	signal(SIGXFSZ, SIG_IGN);	/* ulimit -f: EFBIG will do */
 	if (argc == 2 && strcmp(argv[1], ROLE_WORKER_ARG) == 0)
 		return worker_main(argc, argv);
 	keep_standard_fds();

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <bsd/string.h>
 
@@ -382,6 +383,23 @@ output_json_text(const char *text, size_t nbytes)
 	s = json_stringn(clean, n);
 	free(clean);
 	return s;
+}
+
+int
+output_refuse_model(const struct gguf *g, const char *path,
+    struct err *reterr)
+{
+	const struct gguf_file *f;
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return 0;
+	for (f = g->file; f < g->file + g->nfiles; f++)
+		if (st.st_dev == f->dev && st.st_ino == f->ino)
+			return err_set(reterr, ERR_USAGE, -EINVAL, "%s: is "
+			    "the file that is read (%s): give another name "
+			    "for the output", path, f->path);
+	return 0;
 }
 
 int

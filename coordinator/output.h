@@ -34,6 +34,11 @@ int output_text(const char *text, size_t nbytes);
 void output_watch(int signal_fd);
 void output_hurry(void);
 
+/* A file that is written may replace anything but the model that is read:
+ * -EINVAL. */
+int output_refuse_model(const struct gguf *g, const char *path,
+    struct err *reterr);
+
 /* One row per session.  ss NULL: what the plan foresees; else with what the
  * kernel counted. */
 void output_table(FILE *fp, const struct plan *p, const struct sessions *ss);

@@ -308,6 +308,15 @@ run_any bash -c 'ulimit -n 20; exec "$0" "$@"' "$BIN" "${good[@]}" -q \
     $(sessions 8)
 check "too few file descriptors" gave_up
 check "and that is said" says 'Too many open files'
+run_any bash -c 'ulimit -f 100; exec "$0" "$@"' "$BIN" "${good[@]}" -q
+check "files that may not be large enough" gave_up
+check "and that is said, too" says 'File too large'
+run_any bash -c '"$0" "$@" >/dev/full' "$BIN" plan --check -m "$MODEL"
+check "plan --check of what nobody gets" gave_up
+straddle eval -q -m "$T/good.gguf" --ids "1 2 3" --logits "$T/good.gguf"
+check "logits in the place of the model" is_refusal 2 \
+    'good\.gguf: is the file that is read'
+check "which is as it was" cmp -s "$MODEL" "$T/good.gguf"
 run_any bash -c '"$0" "$@" >&-' "$BIN" "${good[@]}" -q
 check "stdout closed before" gave_up
 run_any bash -c '"$0" "$@" 2>&-' "$BIN" "${good[@]}"

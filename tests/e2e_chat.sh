@@ -35,6 +35,18 @@ done
 check "-q says nothing else" says '^straddle: 2 turns'
 check "nothing at all" test "$(wc -l <"$ERR")" -eq 1
 
+printf 'In the beginning\r\n/quit\r\nnever read\r\n' >"$T/in"
+talk -q -n 12
+check "ends of lines as Windows has them" is_success
+check "are no part of them" same "$(cat "$OUT")" "$first"
+cp "$MODEL" "$T/model.gguf"
+printf '%s\n' "In the beginning" "/save $T/model.gguf" >"$T/in"
+INPUT=$T/in straddle chat -q -m "$T/model.gguf" -n 3
+check "/save does not replace the model" cmp -s "$MODEL" "$T/model.gguf"
+check "and says so" says "model.gguf: is the file that is read"
+straddle chat -m "$MODEL" -n 0
+check "no answers are no conversation" exits 2
+
 printf '%s\n' "In the beginning" /reset "And the LORD said" "" \
     "/save $T/saved" /reset "In the beginning" /quit "never read" >"$T/in"
 talk -q -n 12
