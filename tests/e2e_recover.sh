@@ -112,18 +112,23 @@ done
 # --- under a cap that the plan fills ---
 
 # The neighbours hold the rings of before until they hear of the loss, and their
-# pages are the next worker's, too: longer than what else is waited for.
-works "a plan" plan --json -m "$MODEL" --ctx 4096 --batch 2048 "${THREE[@]}"
-read -r -a PLANNED <<<"$("$PYTHON" -c 'import json, sys
-print(*[s["planned"] for s in json.load(sys.stdin)["sessions"]])' <"$OUT")"
-TIGHT=()
-for i in 0 1 2; do
-	TIGHT+=(-s "${THREE[2 * i + 1]},cap=${PLANNED[i]}")
-done
-lose "$OUT" $HALF 19:0,19:2+9:1+sleep:1500+18:0,18:2 \
-    "${RUN[@]:0:${#RUN[@]}-${#THREE[@]}}" --batch 2048 "${TIGHT[@]}"
-as_if_nothing "a cap that the plan fills"
-check "a cap that the plan fills: one loss" same 1 "$(losses)"
+# pages, 9 MiB here, are the next worker's, too: longer than what else is waited
+# for.  What a worker takes by itself differs a little; a sanitizer's by too much.
+if ! sanitized; then
+	works "a plan" plan --json -m "$MODEL" --ctx 4096 --batch 2048 \
+	    "${THREE[@]}"
+	read -r -a CAPS <<<"$("$PYTHON" -c 'import json, sys
+print(*[s["planned"] + 2**19 for s in json.load(sys.stdin)["sessions"]])' \
+	    <"$OUT")"
+	TIGHT=()
+	for i in 0 1 2; do
+		TIGHT+=(-s "${THREE[2 * i + 1]},cap=${CAPS[i]}")
+	done
+	lose "$OUT" $HALF 19:0,19:2+9:1+sleep:1500+18:0,18:2 \
+	    "${RUN[@]:0:${#RUN[@]}-${#THREE[@]}}" --batch 2048 "${TIGHT[@]}"
+	as_if_nothing "a cap that the plan fills"
+	check "a cap that the plan fills: one loss" same 1 "$(losses)"
+fi
 
 # --- a conversation ---
 
