@@ -111,17 +111,12 @@ struct runner {
 static int
 forget(struct runner *r, uint32_t nseqs, uint32_t pos, struct err *reterr)
 {
-	struct result res;
 	uint32_t s;
-	int rc;
+	int rc = 0;
 
-	for (s = 0; s < nseqs; s++) {
-		pipeline_control(r->j.p, BATCH_FORGET, s, 0, pos);
-		if ((rc = pipeline_next(r->j.p, &res, reterr)) < 0)
-			return rc;
-		pipeline_done(r->j.p);
-	}
-	return 0;
+	for (s = 0; s < nseqs && rc == 0; s++)
+		rc = pipeline_cut(r->j.p, s, pos, reterr);
+	return rc;
 }
 
 static int

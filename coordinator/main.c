@@ -88,7 +88,7 @@ main(int argc, char **argv, char **envp)
 		log_init("straddle", conf.verbose);
 		rc = commands[conf.cmd](&conf, &e);
 	}
-	if (fflush(stdout) != 0 && rc == 0)
+	if ((fflush(stdout) != 0 || ferror(stdout)) && rc == 0)
 		rc = err_set(&e, ERR_RUN, -1, "stdout: write error");
 	if (rc < 0)
 		log_warnx("%s", e.msg);

@@ -111,12 +111,6 @@ pipeline_close(struct pipeline *p)
 
 /* --- in --- */
 
-static int
-has_room(struct pipeline *p)
-{
-	return ring_reserve_spsc(&p->first) != NULL;
-}
-
 /* slot: of ring_reserve_spsc(), asked once: its reader may take back what it
  * has said. */
 static void
@@ -165,7 +159,7 @@ pipeline_has_room(struct pipeline *p)
 	send_waiting(p);
 	return p->sent == p->in_flight &&
 	    p->in_flight < p->journal.nbatches &&
-	    (has_room(p) || first_is_spoilt(p));
+	    (ring_reserve_spsc(&p->first) != NULL || first_is_spoilt(p));
 }
 
 static int

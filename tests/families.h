@@ -8,8 +8,8 @@
 
 /* What a dimension is called, until a shape gives it a size. */
 enum dim {
-	D_NONE, D_EMBD, D_Q, D_K, D_V, D_O, D_QKV, D_FFN, D_GATE_UP, D_VOCAB, D_ROPE,
-	D_HEAD, D_HEADS, D_EXPERTS, D_EXPERT_FFN, D_NDIMS
+	D_NONE, D_EMBD, D_Q, D_K, D_V, D_O, D_QKV, D_FFN, D_GATE_UP, D_VOCAB,
+	D_ROPE, D_HEAD, D_HEADS, D_EXPERTS, D_EXPERT_FFN, D_NDIMS
 };
 
 enum place { BEFORE_LAYERS, IN_LAYER, AFTER_LAYERS, NPLACES };
