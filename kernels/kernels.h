@@ -62,22 +62,12 @@ struct mat {
  * have met weights of another type; that something else lies there now only the
  * caller knows, who then sets made to 0. */
 struct mat_ready {
-	void *room;		/* mat_ready_bytes(m, k) */
+	void *room;		/* mat_ready_bytes(kern, m, k) */
 	int made;
 	/* If so, of what. */
 	const void *x;
 	uint32_t type, m, k;
 };
-
-/* Rows up to which some kernel makes them ready, and bytes of 32 columns of
- * one. */
-enum { READY_ROWS = 16, READY_BYTES = 56 };
-
-static inline uint64_t
-mat_ready_bytes(uint32_t m, uint32_t k)
-{
-	return (uint64_t)MIN(m, READY_ROWS) * (k / 32) * READY_BYTES;
-}
 
 /* y (m x n, row stride ldy floats) columns [n0, n1) = x (m rows, stride
  * act_row_bytes) . W rows [n0, n1), + bias[n] when bias != NULL.  n0 is a
@@ -107,8 +97,17 @@ struct mat_kernel {
 	pack_fn *pack;
 	unpack_row_fn *unpack_row;
 	matmul_fn *matmul;
-	int makes_ready;	/* matmul has use for a struct mat_ready */
+	uint32_t ready_rows;	/* up to so many are made ready, see struct
+				 * mat_ready; 0 = none */
 };
+
+enum { READY_BYTES = 56 };	/* of 32 columns of a row */
+
+static inline uint64_t
+mat_ready_bytes(const struct mat_kernel *kern, uint32_t m, uint32_t k)
+{
+	return (uint64_t)MIN(m, kern->ready_rows) * (k / 32) * READY_BYTES;
+}
 
 /* K and V of a layer, for each sequence and KV head:
  *

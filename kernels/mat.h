@@ -59,7 +59,6 @@
 
 enum {
 	CHUNK = 512, CHUNK_BLOCKS = CHUNK / 32,
-	CHUNK_LESS = 256,	/* see mat_chunk() */
 	MAT_ROWS = 256,		/* in a group at most */
 	MAT_L2 = 416 * 1024	/* bytes of activations of a group's part: y and
 				 * weights pass by, too */
@@ -128,6 +127,7 @@ struct mat_call {
 	const struct act_q8 *next;	/* first row of the next tile */
 	struct ahead ahead;	/* weights to be asked for with each block */
 	uint32_t few;		/* so many rows are few: mat_rows() */
+	uint32_t half_chunk;	/* up to so many, half a one: mat_panel() */
 	struct mat_ready *ready;	/* or NULL */
 	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
 				 * sums of those before */
@@ -347,22 +347,29 @@ static const struct mat_impl mat_impls[QUANT_NTYPES] = {
 	MAT_EACH_TYPE(MAT_IMPL)
 };
 
-_Static_assert(FEW_MOST <= READY_ROWS &&
-    sizeof(struct few_act) == READY_BYTES, "mat_ready_bytes()");
+_Static_assert(sizeof(struct few_act) == READY_BYTES, "mat_ready_bytes()");
+
+/* So many rows of a type are few. */
+static uint32_t
+mat_few_rows(enum reader core, enum quant_type type)
+{
+	return MIN(reading_few_rows(core, type), FEW_MOST);
+}
 
 /* Up to FEW_MOST rows times npanels panels, so many columns at a time that all
- * rows' fit into FEW_COLS, as even as can be, and that no block of 256 is cut.
- * The first weights come while the activations are made ready, where they are
- * not from an earlier call. */
+ * rows' fit into FEW_COLS (FEW_ROOM where the caller has no room for them), as
+ * even as can be, and that no block of 256 is cut.  The first weights come while
+ * the activations are made ready, where they are not from an earlier call. */
 static void
 mat_rows(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m, uint32_t npanels)
 {
 	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
 	const uint32_t streams = c->reading->streams;
-	const uint32_t most = ALIGN_DOWN(FEW_COLS / m, 256);
+	const uint32_t most = ALIGN_DOWN((c->ready != NULL ? FEW_COLS :
+	    FEW_ROOM) / m, 256);
 	const uint32_t cols = ALIGN_UP(DIV_UP(c->k, DIV_UP(c->k, most)), 256);
-	struct few_act room[FEW_COLS / 32], *x = room;	/* (blocks x m) */
+	struct few_act room[FEW_ROOM / 32], *x = room;	/* (blocks x m) */
 	uint32_t col, nblocks, p, t;
 
 	reading_begin(c->reading, c->w);
@@ -389,16 +396,6 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 		c->ready->made = 1;
 }
 
-/* Columns of a panel that are unpacked at a time, for m rows.  Of so few rows
- * all tiles' activations stay in L1 beside half a chunk (Zen 5, 24 to 40 rows:
- * Q8_0 7 to 16 % faster, Q4_0 2 to 5, Q4_K -2 to 2 %, 64 rows 0 to 3 %; 128 rows
- * 2 % slower). */
-static inline uint32_t
-mat_chunk(uint32_t m)
-{
-	return SIMD_VL == 16 && m <= 64 ? CHUNK_LESS : CHUNK;
-}
-
 /* A panel times up to MAT_ROWS rows, a chunk of columns at a time: sums between
  * chunks stay close together.  The next chunk comes from memory meanwhile, which
  * with few rows takes as long as the work: a core has only so many requests under
@@ -415,7 +412,7 @@ mat_panel(const struct mat_impl *im, enum quant_type type,
 	tile_fn *const *tile = mat_tiles[tr.dot][tr.scale];
 	_Alignas(64) float sums[MAT_ROWS][PANEL];
 	struct mat_block w[CHUNK_BLOCKS];
-	const uint32_t chunk = mat_chunk(m);
+	const uint32_t chunk = m <= c->half_chunk ? CHUNK / 2 : CHUNK;
 	struct mat_call part = *c;
 	const uint8_t *packed, *next;
 	uint32_t col, end, i, row, nt, nblocks, ntiles = DIV_UP(m, MAT_NT);
@@ -527,11 +524,12 @@ mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
 }
 
 /* The caller's room, told whose it is now; NULL if there is none, or for more
- * rows than it can have. */
+ * rows than are few. */
 static struct mat_ready *
-ready_for(struct mat_ready *r, const void *x, const struct mat *w, uint32_t m)
+ready_for(struct mat_ready *r, const void *x, const struct mat *w, uint32_t m,
+    uint32_t few)
 {
-	if (r == NULL || m > READY_ROWS)
+	if (r == NULL || m > few)
 		return NULL;
 	if (r->x != x || r->type != w->type || r->m != m || r->k != w->k)
 		r->made = 0;
@@ -547,11 +545,12 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
     struct mat_ready *ready, const struct mat *w, const float *bias,
     uint32_t m, uint32_t n0, uint32_t n1)
 {
+	const uint32_t few = mat_few_rows(core, w->type);
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
-	    .ready = ready_for(ready, x, w, m),
+	    .ready = ready_for(ready, x, w, m, few),
 	    .reading = reading_for(core, w->type, m),
-	    .few = MIN(reading_few_rows(core), FEW_MOST) };
+	    .few = few, .half_chunk = reading_half_chunk_rows(core) };
 	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
 
 	for (i = 0; i < ngroups; i++) {
@@ -633,12 +632,14 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 
 #define MAT_ENTRY(T, t)							\
 	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, PANEL,	\
-	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul, 1 };
+	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul,		\
+	    mat_few_rows(core, T) };
 
 static void
 mat_init(struct kernels *k, uint32_t cpu_flags)
 {
-	matmul_fn *matmul = matmuls[reader_of(cpu_flags)];
+	const enum reader core = reader_of(cpu_flags);
+	matmul_fn *matmul = matmuls[core];
 
 	k->act_bias = SIMD_ACT_BIAS;
 	MAT_EACH_TYPE(MAT_ENTRY)

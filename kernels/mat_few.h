@@ -12,11 +12,18 @@
 
 #if defined(SIMD_VL) && defined(MAT_SUFFIX)
 
-/* Columns times rows that are made ready at a time, 56 KiB of activations: more
- * than L1 holds, but each part of a panel is a stream that begins anew.  With a
- * quarter, which L1 holds beside the weights, Zen 5 takes 2 to 8 % longer (5 to
- * 16 rows, Q4_0), and 5 to 20 (Q8_0). */
-enum { FEW_COLS = 32 * 1024, FEW_SUMS = 64 * 1024 };
+/* Columns times rows that go through a panel at a time, 112 KiB of activations:
+ * more than L1 holds, but each part of a panel is a stream that begins anew.
+ * With 14 KiB, which L1 holds beside the weights, Zen 5 takes 2 to 8 % longer (5
+ * to 16 rows, Q4_0), and 5 to 20 (Q8_0); with 56, 17 to 32 rows take 2 to 8 %
+ * longer, 8 to 16 rows of 8192 columns 1 %.  (An Intel core, 12 and 16 rows, 14
+ * and 28 KiB: 11 to 17 and 5 to 9 % longer than with 56; not measured with 112.)
+ * Of what is made ready for one call alone, 56 are enough: it is on the stack. */
+enum {
+	FEW_COLS = (SIMD_VL == 16 ? 64 : 32) * 1024,
+	FEW_ROOM = 32 * 1024,
+	FEW_SUMS = 64 * 1024
+};
 
 /* 32 activations of a row, signed. */
 struct few_act {

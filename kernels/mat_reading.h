@@ -161,14 +161,47 @@ reading_is_plain(enum quant_type type)
 	return type == QUANT_Q4_0 || type == QUANT_Q4_1 || type == QUANT_Q8_0;
 }
 
-/* More rows than these are better off with tiles, whatever registers allow: on
- * Intel's cores with vectors of 64 bytes each store takes one product's time and
- * more, and few rows store their sums with each block (16 rows, Q4_0 0.51 of
- * the peak and 0.54 by tiles, Q4_K 0.42 and 0.50; 12 rows all alike). */
+/* More rows than these are better off with tiles, whatever registers allow.
+ *
+ * Of the peak from memory, on Zen 5 17, 24 and 32 rows of Q4_0 have 0.71, 0.73
+ * and 0.72, by tiles 0.61, 0.66 and 0.68; Q8_0 0.69, 0.71, 0.70 and 0.61, 0.65,
+ * 0.67; Q4_K 0.64, 0.65, 0.65 and 0.59, 0.62, 0.63; the others as much, but Q3_K,
+ * whose 0.58, 0.59 and 0.59 meet 0.56, 0.60 and 0.63; 36 rows are all alike.  On
+ * Zen 4 more than 16 have not been measured.
+ *
+ * On an Intel core alone 13 and 16 rows have as much or more, too (Q4_0 0.54 and
+ * 0.57, by tiles 0.50 and 0.53; Q8_0 0.43 and 0.49, 0.35 and 0.41; Q4_K 0.47 and
+ * 0.49 both ways), but not where 16 cores share memory: there 16 rows of Q4_0
+ * have 0.95 of what they have by tiles, of Q8_0 0.92, and 32 rows 0.83 and
+ * 0.82. */
 static inline uint32_t
-reading_few_rows(enum reader core)
+reading_few_rows(enum reader core, enum quant_type type)
 {
-	return SIMD_VL == 16 && core == READER_SEVERAL ? 12 : UINT32_MAX;
+	if (SIMD_VL != 16)
+		return UINT32_MAX;
+	switch (core) {
+	case READER_SEVERAL:
+		return 12;
+	case READER_ONE:
+	case READER_ALONE:
+		return type == QUANT_Q3_K ? 20 : 32;
+	default:
+		return 16;
+	}
+}
+
+/* Up to so many rows tiles take half a chunk of weights at a time, beside which
+ * L1 has room for the activations of all of them: of 13 to 32 rows an Intel core
+ * has 1.07 to 1.13 times as much by that (Q8_0; Q4_K 1.02, Q4_0 1.00), of 64
+ * 0.99.  Zen 5 has 0.92 to 0.98 of 17 to 40 rows, of each type, and 0.99 of 64
+ * (it liked halves as long as lines were asked for while weights were unpacked).
+ * Zen 4 has been measured with neither. */
+static inline uint32_t
+reading_half_chunk_rows(enum reader core)
+{
+	if (SIMD_VL != 16 || core == READER_ONE || core == READER_ALONE)
+		return 0;
+	return core == READER_SEVERAL ? 32 : 64;
 }
 
 /* READER_ONE's and READER_ALONE's, which is as good for both cores where rows

@@ -31,7 +31,7 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 }
 
 #define ONE_FLIP	128
-#define FEW_MOST	16
+#define FEW_MOST	(SIMD_VL == 16 ? 32 : 16)
 
 /* Eight products one after the other leave a core too little that it can do
  * meanwhile: with enough registers the second four have a sum of their own (Zen

@@ -241,9 +241,9 @@ ready_bytes(const struct program *p)
 	const struct op *op;
 
 	for (op = p->op; op < p->op + p->nops; op++)
-		if (op->kind == OP_MATMUL && op->w->kern->makes_ready)
-			most = MAX(most, mat_ready_bytes(p->env.batch_rows,
-			    op->w->mat.k));
+		if (op->kind == OP_MATMUL)
+			most = MAX(most, mat_ready_bytes(op->w->kern,
+			    p->env.batch_rows, op->w->mat.k));
 	return ALIGN_UP(most, 64);
 }
 

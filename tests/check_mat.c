@@ -225,7 +225,7 @@ static void
 check_mm_invariance(const struct mm *t)
 {
 	static const uint32_t counts[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13,
-	    16, 17, 64 };
+	    16, 17, 20, 21, 32, 33, 64 };
 	static const uint32_t tiles[] = { 1, 2, 3, 5 };
 	uint32_t i, c, m, rows, step, some = is_reference(t) ? 4 : 1;
 
@@ -290,20 +290,19 @@ check_mm_ready_rows(const struct mm *t, struct mat_ready *ready, uint8_t *x,
 static void
 check_mm_ready(const struct mm *t)
 {
-	static const uint32_t counts[] = { 1, 2, 3, 4, 7, 12, 16, 17 };
-	const uint32_t most = MIN(t->nrows, 17);
-	const uint64_t room_bytes = mat_ready_bytes(most, t->w.k);
+	static const uint32_t counts[] = { 1, 2, 3, 4, 5, 7, 12, 13, 16, 17,
+	    20, 21, 32, 33 };
+	const uint32_t most = MIN(t->nrows, 33), few = t->k->ready_rows;
+	const uint64_t room_bytes = mat_ready_bytes(t->k, most, t->w.k);
 	const uint64_t x_bytes = most * t->ldx_bytes;
 	const uint32_t other = t->w.type == QUANT_Q4_0 ? QUANT_Q8_0 :
 	    QUANT_Q4_0;
 	struct mat_ready ready = { .room = NULL };
-	/* So many are few everywhere: mat_reading.h. */
-	const uint32_t few = strstr(t->k->name, "avx512") != NULL ? 12 : 4;
 	uint8_t *x[2];
 	uint32_t c, m;
 	int was;
 
-	if (!t->k->makes_ready)
+	if (few == 0)
 		return;
 	ready.room = guard_alloc(room_bytes);
 	x[0] = guard_alloc(x_bytes);
@@ -315,8 +314,8 @@ check_mm_ready(const struct mm *t)
 		ready.type = other;	/* as if */
 		was &= check_mm_ready_rows(t, &ready, x[1], 0, m);
 		was &= check_mm_ready_rows(t, &ready, x[0], t->nrows - m, m);
-		check(was || m > few || t->w.n <= t->k->tile,
-		    "%u rows are not made ready", m);
+		check(was == (m <= few && t->w.n > t->k->tile),
+		    "%u rows are%s made ready", m, was ? "" : " not");
 	}
 	guard_free(x[0], x_bytes);
 	guard_free(x[1], x_bytes);

@@ -689,18 +689,18 @@ START_TEST(compute_bytes_are_scratch_and_a_piece_for_each_thread)
 	t.n_ff = 32768;
 	build(&b, &t, 0, 10);
 	ck_assert_uint_ge(program_thread_bytes(b.p), MAX(piece,
-	    b.k.mat[t.type].makes_ready ? mat_ready_bytes(BATCH, t.n_ff) : 0));
+	    mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_ff)));
 	tear_down(&b);
 	t.n_ff = 128;
 	/* The head attends to nothing, nor does half a layer before it: there
 	 * is room for few rows of a product alone. */
 	build(&b, &t, 9, 10);
-	ck_assert_uint_eq(program_thread_bytes(b.p), b.k.mat[t.type].makes_ready
-	    ? ALIGN_UP(mat_ready_bytes(BATCH, t.n_embd), 64) : 0);
+	ck_assert_uint_eq(program_thread_bytes(b.p),
+	    ALIGN_UP(mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_embd), 64));
 	tear_down(&b);
 	build(&b, &t, 8, 10);
-	ck_assert_uint_eq(program_thread_bytes(b.p), b.k.mat[t.type].makes_ready
-	    ? ALIGN_UP(mat_ready_bytes(BATCH, t.n_ff), 64) : 0);
+	ck_assert_uint_eq(program_thread_bytes(b.p),
+	    ALIGN_UP(mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_ff), 64));
 	tear_down(&b);
 }
 END_TEST
