@@ -23,6 +23,8 @@
  *
  *	FEW_MOST	rows up to which mat_few.h or mat_direct.h does them,
  *			where mat_reading.h does not want fewer
+ *	MAT_FEW_ROWS(type)	where defined: those of a type instead, UINT32_MAX =
+ *			however many there are, FEW_MOST at a time
  *	ONE_FLIP	128 if mat_dot_one(kind, dot, q, a, g0, n) wants that
  *			added to signed q, or 0; it is mat_dot for one row, q
  *			unsigned but for DOT_128 without ONE_FLIP, activations
@@ -349,11 +351,15 @@ static const struct mat_impl mat_impls[QUANT_NTYPES] = {
 
 _Static_assert(sizeof(struct few_act) == READY_BYTES, "mat_ready_bytes()");
 
+#ifndef MAT_FEW_ROWS
+#define MAT_FEW_ROWS(type)	FEW_MOST
+#endif
+
 /* So many rows of a type are few. */
 static uint32_t
 mat_few_rows(enum reader core, enum quant_type type)
 {
-	return MIN(reading_few_rows(core, type), FEW_MOST);
+	return MIN(reading_few_rows(core, type), MAT_FEW_ROWS(type));
 }
 
 /* Up to FEW_MOST rows times npanels panels, so many columns at a time that all
@@ -524,12 +530,12 @@ mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
 }
 
 /* The caller's room, told whose it is now; NULL if there is none, or for more
- * rows than are few. */
+ * rows than a kernel makes ready. */
 static struct mat_ready *
 ready_for(struct mat_ready *r, const void *x, const struct mat *w, uint32_t m,
-    uint32_t few)
+    uint32_t most)
 {
-	if (r == NULL || m > few)
+	if (r == NULL || m > most)
 		return NULL;
 	if (r->x != x || r->type != w->type || r->m != m || r->k != w->k)
 		r->made = 0;
@@ -548,10 +554,10 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
 	const uint32_t few = mat_few_rows(core, w->type);
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
-	    .ready = ready_for(ready, x, w, m, few),
+	    .ready = ready_for(ready, x, w, m, MIN(few, FEW_MOST)),
 	    .reading = reading_for(core, w->type, m),
 	    .few = few, .half_chunk = reading_half_chunk_rows(core) };
-	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
+	uint32_t i, rows, ngroups = DIV_UP(m, m <= few ? FEW_MOST : MAT_ROWS);
 
 	for (i = 0; i < ngroups; i++) {
 		rows = even_part(m, ngroups, i);
@@ -633,7 +639,7 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 #define MAT_ENTRY(T, t)							\
 	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, PANEL,	\
 	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul,		\
-	    mat_few_rows(core, T) };
+	    MIN(mat_few_rows(core, T), FEW_MOST) };
 
 static void
 mat_init(struct kernels *k, uint32_t cpu_flags)

@@ -157,7 +157,34 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 }
 
 #define ONE_FLIP	0
-#define FEW_MOST	4
+#define FEW_MOST	32
+
+/* What tiles must have as two bytes (DOT_128), or with a scale for 16 columns,
+ * goes better as few, at least of 8 rows; of Q3_K, whose scales stay apart then,
+ * and Q2_K and Q6_K, however many there are.  Of the peak (Zen 5 with the rest
+ * masked, from memory), few and by tiles: 5, 32, 128 rows of Q3_K 0.43, 0.56,
+ * 0.56 and 0.21, 0.37, 0.42, Q2_K 0.37, 0.45, 0.45 and 0.31, 0.38, 0.38, Q6_K
+ * 0.40, 0.57, 0.57 and 0.38, 0.52, 0.55; 5, 8 and 16 of Q8_0 0.29, 0.32, 0.34 and
+ * 0.26, 0.29, 0.34, IQ4_NL 0.30, 0.32, 0.34 and 0.27, 0.30, 0.35, IQ4_XS
+ * likewise; but 6 and 12 of Q4_0 0.49 and 0.56, 0.53 and 0.67, MXFP4 0.51 and
+ * 0.58, 0.54 and 0.57, Q4_K 0.38 and 0.45, 0.51 and 0.56. */
+SIMD uint32_t
+avx2_few_rows(enum quant_type type)
+{
+	switch (type) {
+	case QUANT_Q2_K:
+	case QUANT_Q3_K:
+	case QUANT_Q6_K:
+		return UINT32_MAX;
+	case QUANT_Q8_0:
+	case QUANT_IQ4_NL:
+	case QUANT_IQ4_XS:
+		return 8;
+	default:
+		return 4;
+	}
+}
+#define MAT_FEW_ROWS(type)	avx2_few_rows(type)
 
 /* q is the unsigned side here, |x| <= 127: 127 * q * 2 for each group. */
 SIMD unsigned

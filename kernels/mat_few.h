@@ -20,7 +20,7 @@
  * and 28 KiB: 11 to 17 and 5 to 9 % longer than with 56; not measured with 112.)
  * Of what is made ready for one call alone, 56 are enough: it is on the stack. */
 enum {
-	FEW_COLS = (SIMD_VL == 16 ? 64 : 32) * 1024,
+	FEW_COLS = 64 * 1024,
 	FEW_ROOM = 32 * 1024,
 	FEW_SUMS = 64 * 1024
 };
