@@ -240,6 +240,12 @@ conf_check(struct conf *c, struct err *reterr)
 	    c->cmd != CMD_DEVICES && !c->check_only && !c->stress_list)
 		return lacks(c, reterr, "no model: give -m MODEL, or "
 		    "model = \"...\" in the file of -c");
+	if (c->check_only && (c->json || c->fit))
+		return lacks(c, reterr, "--check prints a config, and plans "
+		    "nothing: it goes without --json and --fit");
+	if (c->soak_s > 0 && c->stress_only != NULL)
+		return lacks(c, reterr, "--soak takes the place of the cases: "
+		    "it goes without --only");
 	if ((rc = check_prompt(c, reterr)) < 0 ||
 	    (rc = check_ids(c, reterr)) < 0)
 		return rc;

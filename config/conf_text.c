@@ -54,6 +54,9 @@ conf_text_read(const char *path, char **ret_text, size_t *ret_len,
 		free(text);
 		return rc;
 	}
+	/* An editor's mark that this is UTF-8. */
+	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+		memmove(text, text + 3, len -= 3);
 	text[len] = '\0';
 	*ret_text = text;
 	*ret_len = len;

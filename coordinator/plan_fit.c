@@ -296,6 +296,7 @@ choose_settings(struct fit *f, const struct plan_env *env,
 {
 	int n = f->c->nsessions;
 	char what[128], others[512], text[256], who[MAX_NAME];
+	struct conf chosen;
 	uint64_t lack;
 
 	settings(f, f->c, what);
@@ -306,12 +307,15 @@ choose_settings(struct fit *f, const struct plan_env *env,
 	}
 	lack = f->short_bytes;
 	strlcpy(who, f->c->session[f->short_session].name, sizeof(who));
-	plan_alternatives(f, others, sizeof(others));
 	if (make_smaller(f, text) == NULL)
 		return 0;
+	chosen = *f->v;
+	plan_alternatives(f, &chosen, others, sizeof(others));
+	*f->v = chosen;
 	snprintf(why, PLAN_WHY_LEN, "%d session%s cannot hold %s: session %s "
-	    "lacks %" PRIu64 " bytes; chosen: %s; what else would help: %s",
-	    n, n > 1 ? "s" : "", what, who, lack, text, others);
+	    "lacks %" PRIu64 " bytes; chosen: %s%s%s", n, n > 1 ? "s" : "",
+	    what, who, lack, text, others[0] != '\0' ?
+	    "; what else would help: " : "", others);
 	return 1;
 }
 

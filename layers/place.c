@@ -2,6 +2,7 @@
 #include "place.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static void
@@ -31,6 +32,7 @@ place_program(const struct program *p, supports_fn *supports, void *arg,
 {
 	struct placement pl = { 0 };
 	const struct op *op, *first = NULL;
+	char where[24] = "";
 	uint32_t i;
 
 	pl.op = calloc(p->nops + 1, sizeof(*pl.op));
@@ -50,10 +52,13 @@ place_program(const struct program *p, supports_fn *supports, void *arg,
 		}
 	}
 	if (strict && first != NULL) {
+		if (first->layer >= 0)
+			snprintf(where, sizeof(where), " of layer %d",
+			    first->layer);
 		err_set(reterr, ERR_RUN, -ENOTSUP, "strict: %u of %u "
-		    "operations would fall back to the CPU, the first is %s "
-		    "of layer %d (%s): %s", pl.cpu_ops, p->nops,
-		    op_name(first->kind), first->layer,
+		    "operations would fall back to the CPU, the first is "
+		    "%s%s (%s): %s", pl.cpu_ops, p->nops,
+		    op_name(first->kind), where,
 		    first->w != NULL ? first->w->ext.name : "no weight",
 		    pl.op[first - p->op].reason);
 		placement_free(&pl);

@@ -139,11 +139,12 @@ START_TEST(the_other_commands_take_theirs)
 	t_ok(LOAD("explain", "-m", "x", "--json"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_EXPLAIN);
 	t_ok(LOAD("stress", "-m", "x", "--json", "--list", "--only", "kill*",
-	    "--seed", "7", "--soak", "60"), &err);
+	    "--seed", "7"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_STRESS);
 	ck_assert_int_eq(conf.stress_list, 1);
 	ck_assert_str_eq(conf.stress_only, "kill*");
 	ck_assert_uint_eq(conf.sampling.seed, 7);
+	t_ok(LOAD("stress", "-m", "x", "--soak", "60"), &err);
 	ck_assert_int_eq(conf.soak_s, 60);
 
 	t_ok(LOAD("tokenize", "-m", "x", "-f", "a.txt", "--no-bos", "--pieces",
@@ -395,6 +396,11 @@ END_TEST
 
 START_TEST(foreign_options_are_refused)
 {
+	REFUSED("plan: --check prints a config, and plans nothing: it goes "
+	    "without --json and --fit", "plan", "--check", "--json");
+	REFUSED("plan: --check prints a config", "plan", "--check", "--fit");
+	REFUSED("stress: --soak takes the place of the cases: it goes without "
+	    "--only", "stress", "-m", "x", "--soak", "60", "--only", "kill*");
 	REFUSED("--check: not an option of run: 'straddle help run' lists",
 	    "run", "--check");
 	REFUSED("--wings: not an option of run: 'straddle help run' lists",

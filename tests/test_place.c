@@ -141,6 +141,12 @@ START_TEST(strict_names_the_first_fallback_and_counts_them)
 	ck_assert_ptr_nonnull(strstr(e.msg, "blk.9.ffn_up.weight"));
 	ck_assert_ptr_nonnull(strstr(e.msg, "reason 9"));
 
+	/* The embedding and the head are of no layer. */
+	ops[9].layer = -1;
+	ck_assert_int_eq(place_program(&p, device_supports, &d, 1, &pl, &e),
+	    -ENOTSUP);
+	ck_assert_ptr_nonnull(strstr(e.msg, "the first is matmul (blk.9"));
+
 	d.yes[9] = d.yes[31] = 1;
 	t_ok(place_program(&p, device_supports, &d, 1, &pl, &e), &e);
 	ck_assert_uint_eq(pl.cpu_ops, 0);

@@ -319,6 +319,22 @@ START_TEST(one_session_is_a_pattern_for_the_fewest)
 }
 END_TEST
 
+/* Is what is chosen said again to be what else would help?  Of what is chosen,
+ * its options stand in brackets. */
+static int
+chosen_helps_again(const char *why)
+{
+	const char *chosen = strstr(strstr(why, "chosen: "), "(--");
+	const char *others = strstr(chosen, "what else would help: ");
+	int len = (int)strcspn(chosen, ")") - 1;
+	char alone[128], all[128];
+
+	snprintf(alone, sizeof(alone), "(%.*s)", len, chosen + 1);
+	snprintf(all, sizeof(all), "all of %.*s", len, chosen + 1);
+	return others != NULL && (strstr(others, alone) != NULL ||
+	    strstr(others, all) != NULL);
+}
+
 /* What is there stays; what is chosen is no more than was asked, and fits. */
 START_TEST(several_sessions_are_what_there_is)
 {
@@ -340,6 +356,8 @@ START_TEST(several_sessions_are_what_there_is)
 			ck_assert_uint_gt(strlen(why), 0);
 			if (strstr(why, "chosen: ") != NULL) {
 				nchosen++;
+				ck_assert_msg(!chosen_helps_again(why), "%s",
+				    why);
 				ck_assert_int_eq(plan_build(&w.c, &w.env, &p,
 				    NULL), -ENOSPC);
 			}
@@ -369,6 +387,7 @@ START_TEST(a_context_is_not_cut_where_the_rest_could_give)
 	    world_whole_bytes(&w) / 3;
 	ck_assert_int_eq(fit(&w, &c, &p, why), 0);
 	ck_assert_ptr_nonnull(strstr(why, "chosen: all of a context of "));
+	ck_assert_msg(!chosen_helps_again(why), "%s", why);
 	ck_assert_int_eq(c.kv_type_k, KV_Q8_0);
 	ck_assert_int_eq(c.kv_type_v, KV_Q8_0);
 	ck_assert_int_gt(c.ctx_tok,
