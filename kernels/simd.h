@@ -57,6 +57,17 @@
 
 #ifdef SIMD_VL
 
+/* v, in a register: not what each instruction that wants it may load again.  With
+ * fewer registers those are the shorter supply. */
+SIMD vi
+vi_loaded(vi v)
+{
+#if SIMD_VL == 16
+	__asm__("" : "+v"(v));
+#endif
+	return v;
+}
+
 SIMD void
 prefetch(const void *p)
 {
