@@ -17,6 +17,23 @@
 #include "device_limits.h"
 #include "progress.h"
 
+/* A layer that block_count leaves out, or what another architecture computes
+ * with: then the text is not what the model would say. */
+static void
+note_of_unused(const struct job *j)
+{
+	const struct gguf_tensor *first;
+	uint64_t n = model_unused(j->m, &first);
+
+	if (n > 0)
+		log_warnx("%s: %" PRIu64 " of %" PRIu64 " tensors are of no "
+		    "use to a %s model of %u layers, the first is %s: what "
+		    "they were trained for is not computed",
+		    j->g->file[first->file].path, n, j->g->ntensors,
+		    arch_info(j->m->hp.arch)->name, j->m->hp.n_layer,
+		    first->name);
+}
+
 int
 job_open(struct job *j, const struct conf *c, struct err *reterr)
 {
@@ -29,6 +46,7 @@ job_open(struct job *j, const struct conf *c, struct err *reterr)
 		return rc;
 	if ((rc = model_open(j->g, &j->m, reterr)) < 0)
 		return rc;
+	note_of_unused(j);
 	kernels_init(&j->kernels, cpu_flags());
 	return model_check_kernels(j->m, &j->kernels, reterr);
 }

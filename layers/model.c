@@ -312,6 +312,36 @@ model_check_kernels(const struct model *m, const struct kernels *k,
 	return 0;
 }
 
+static void
+mark_used(const struct model *m, const struct extent *e, uint32_t n,
+    uint8_t *used)
+{
+	const struct gguf_tensor *t;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if ((t = gguf_find_tensor(m->g, e[i].name)) != NULL)
+			used[t - m->g->tensor] = 1;
+}
+
+uint64_t
+model_unused(const struct model *m, const struct gguf_tensor **ret_first)
+{
+	uint8_t *used = calloc(m->g->ntensors + 1, 1);
+	uint64_t i, n = 0;
+
+	*ret_first = NULL;
+	if (used == NULL)
+		return 0;
+	mark_used(m, m->ext, m->next, used);
+	mark_used(m, m->shared, m->nshared, used);
+	for (i = 0; i < m->g->ntensors; i++)
+		if (!used[i] && n++ == 0)
+			*ret_first = &m->g->tensor[i];
+	free(used);
+	return n;
+}
+
 uint64_t
 model_params(const struct model *m)
 {

@@ -56,6 +56,12 @@ model_for_logits(const struct model *m, uint32_t u0)
 int model_check_kernels(const struct model *m, const struct kernels *k,
     struct err *reterr);
 
+/* Tensors of the file that no extent is of: nothing is computed with them.  Their
+ * number; *ret_first is the first, NULL if there is none (or no memory to look for
+ * them). */
+uint64_t model_unused(const struct model *m,
+    const struct gguf_tensor **ret_first);
+
 /* Parameters of the whole model (a tied head counts once). */
 uint64_t model_params(const struct model *m);
 

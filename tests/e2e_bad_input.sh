@@ -141,6 +141,14 @@ bad_model "a beginning that is no token" 'bos_token_id' \
 bad_model "an unknown architecture" '"?llamb"?' \
     key:general.architecture=llamb
 readable "an unknown architecture" llamb
+# A layer that block_count leaves out is no error, but is not passed over in
+# silence.
+"$PYTHON" "$TESTS/gguf_patch.py" "$MODEL" "$bad" key:llama.block_count=7
+works "a layer too many" plan -m "$bad"
+check "is told" says "bad\.gguf: 9 of [0-9]+ tensors are of no use to a llama \
+model of 7 layers, the first is blk\.7\."
+works "and none is" plan -m "$MODEL"
+check "where there is none" is_empty "$ERR"
 bad_model "an unknown tensor type" 'blk\.5\.ffn_gate.*99' \
     type:blk.5.ffn_gate.weight=99
 readable "an unknown tensor type" 99

@@ -179,6 +179,7 @@ check_scratch(const char *path, uint32_t batch_rows)
 	struct err err = { 0 };
 	struct kernels k;
 	struct weights ws;
+	const struct gguf_tensor *unused;
 	struct gguf *g;
 	struct model *m;
 	struct extent *ext;
@@ -189,6 +190,7 @@ check_scratch(const char *path, uint32_t batch_rows)
 
 	t_ok(gguf_open(path, &g, &err), &err);
 	t_ok(model_open(g, &m, &err), &err);
+	ck_assert_uint_eq(model_unused(m, &unused), 0);
 	kernels_init(&k, cpu_flags());
 	/* As where products of BF16 are quick. */
 	k.mat[QUANT_BF16].act = ACT_BF16;

@@ -623,6 +623,37 @@ START_TEST(architectures_are_found_by_their_whole_name)
 }
 END_TEST
 
+static void
+put_one_layer_less(struct gguf_writer *w)
+{
+	gw_kv_u32(w, "llama.block_count", 3);	/* of four */
+}
+
+START_TEST(tensors_that_nothing_is_computed_with_are_counted)
+{
+	const struct gguf_tensor *first;
+	struct tiny t = TINY;
+	struct gguf *g;
+	struct model *m;
+	unsigned i;
+
+	for (i = 0; i < 50; i++) {
+		struct tiny any = tiny_random(0);
+
+		m = opened(&any, &g);
+		ck_assert_uint_eq(model_unused(m, &first), 0);
+		ck_assert_ptr_null(first);
+		tiny_close(g, m);
+	}
+	t.omit = "llama.block_count";
+	t.keys = put_one_layer_less;
+	m = opened(&t, &g);
+	ck_assert_uint_eq(model_unused(m, &first), 9);
+	ck_assert_int_eq(strncmp(first->name, "blk.3.", 6), 0);
+	tiny_close(g, m);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -644,6 +675,7 @@ main(void)
 		optional_biases_are_found_in_every_layer,
 		a_tied_head_is_the_embeddings_matrix,
 		a_range_has_each_tensor_once_and_rope_factors_with_any_half,
+		tensors_that_nothing_is_computed_with_are_counted,
 		architectures_are_found_by_their_whole_name
 	};
 
