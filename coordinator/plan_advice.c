@@ -10,24 +10,16 @@
 
 #define OR	", or "
 
-/* Is this, each as the config has it where it is 0, another choice than the
- * chosen one? */
 static int
-is_other(const struct conf *c, const struct conf *chosen, int halves,
-    uint32_t ctx, uint32_t batch, int kv)
+is_same(const struct fit_choice *a, struct fit_choice b)
 {
-	const enum kv_type k = kv ? KV_Q8_0 : c->kv_type_k;
-	const enum kv_type v = kv ? KV_Q8_0 : c->kv_type_v;
-
-	return chosen->half_layers != (halves || c->half_layers) ||
-	    chosen->ctx_tok != (ctx > 0 ? (int)ctx : c->ctx_tok) ||
-	    chosen->batch_rows != (batch > 0 ? (int)batch : c->batch_rows) ||
-	    chosen->kv_type_k != k || chosen->kv_type_v != v;
+	return a->halves == b.halves && a->kv == b.kv && a->ctx == b.ctx &&
+	    a->batch == b.batch;
 }
 
 void
-plan_alternatives(struct fit *f, const struct conf *chosen, char *text,
-    size_t len)
+plan_alternatives(struct fit *f, const struct fit_choice *chosen,
+    char *text, size_t len)
 {
 	const struct conf *c = f->c;
 	uint32_t ctx, batch, all;
@@ -38,7 +30,7 @@ plan_alternatives(struct fit *f, const struct conf *chosen, char *text,
 		words_add(text, len, OR, "%d sessions (%d more like %s)", n,
 		    n - c->nsessions, c->session[c->nsessions - 1].name);
 	if (fit_halves(f, c->nsessions)) {
-		if (is_other(c, chosen, 1, 0, 0, 0))
+		if (!is_same(chosen, (struct fit_choice){ .halves = 1 }))
 			words_add(text, len, OR, "cuts inside layers "
 			    "(--half-layers)");
 	} else if (n == 0 && (n = fit_halves(f, MAX_SESSIONS)) > 0) {
@@ -47,16 +39,19 @@ plan_alternatives(struct fit *f, const struct conf *chosen, char *text,
 		    c->session[c->nsessions - 1].name);
 	}
 	if ((ctx = fit_context(f, c)) > 0 &&
-	    is_other(c, chosen, 0, ctx, 0, 0))
+	    !is_same(chosen, (struct fit_choice){ .ctx = ctx }))
 		words_add(text, len, OR, "a context of %u (--ctx %u)", ctx,
 		    ctx);
-	if ((batch = fit_batch(f)) > 0 && is_other(c, chosen, 0, 0, batch, 0))
+	if ((batch = fit_batch(f)) > 0 &&
+	    !is_same(chosen, (struct fit_choice){ .batch = batch }))
 		words_add(text, len, OR, "a batch of %u (--batch %u)", batch,
 		    batch);
-	if ((kv = fit_kv(f)) != 0 && is_other(c, chosen, 0, 0, 0, 1))
+	if ((kv = fit_kv(f)) != 0 &&
+	    !is_same(chosen, (struct fit_choice){ .kv = 1 }))
 		words_add(text, len, OR, "KV type q8_0 (--kv-type q8_0)");
 	if (batch == 0 && !kv && fit_together(f, &all, &batch) &&
-	    all > ctx && is_other(c, chosen, 0, all, batch, 1))
+	    all > ctx && !is_same(chosen, (struct fit_choice){ .kv = 1,
+	    .ctx = all, .batch = batch }))
 		words_add(text, len, OR, "all of --ctx %u --batch %u "
 		    "--kv-type q8_0", all, batch);
 }
@@ -117,10 +112,11 @@ plan_explain_lack(const struct conf *c, const struct plan_env *env,
 	const struct plan_session *ps = &p->session[s];
 	char need[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
 	char range[96], would[512] = "", why[160] = "";
+	const struct fit_choice nothing = { 0 };
 	struct fit f;
 
 	if (fit_init(&f, c, env) == 0)
-		plan_alternatives(&f, c, would, sizeof(would));
+		plan_alternatives(&f, &nothing, would, sizeof(would));
 	fit_done(&f);
 	/* Whichever of the two lacks more. */
 	if (plan_over_largest(ps) > 0 && ps->total_bytes <= ps->cap_bytes +

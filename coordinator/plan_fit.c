@@ -228,53 +228,64 @@ choose_number(struct fit *f, char why[PLAN_WHY_LEN])
 	return fits_with_sessions(f, n);
 }
 
-/* The first that helps, from what costs least; text of it, or NULL.  A context
- * is what a user notices most: it is not cut to less than half of what it could
- * be with the rest made smaller, too. */
-static const char *
-make_smaller(struct fit *f, char text[256])
+/* The first that helps, from what costs least, with a text of it; 0 = nothing
+ * does.  A context is what a user notices most: it is not cut to less than half of
+ * what it could be with the rest made smaller, too. */
+static int
+choose_smaller(struct fit *f, struct fit_choice *ret, char text[256])
 {
 	const struct conf *c = f->c;
-	int kv = 0, halves = fit_halves(f, c->nsessions);
-	uint32_t batch = halves ? 0 : fit_batch(f), ctx = 0, least;
+	const int halves = fit_halves(f, c->nsessions) > 0;
+	const uint32_t batch = halves ? 0 : fit_batch(f);
+	uint32_t ctx, least;
 
+	*ret = (struct fit_choice){ 0 };
 	if (halves) {
+		ret->halves = 1;
 		snprintf(text, 256, "cuts inside layers (--half-layers), which "
 		    "cost nothing");
 	} else if (batch >= LEAST_BATCH) {
+		ret->batch = batch;
 		snprintf(text, 256, "a batch of %u (--batch %u), which only "
 		    "makes prompts slower", batch, batch);
-	} else if ((kv = fit_kv(f)) != 0) {
-		batch = 0;
+	} else if (fit_kv(f)) {
+		ret->kv = 1;
 		snprintf(text, 256, "KV type q8_0 (--kv-type q8_0), which "
 		    "costs a little precision");
 	} else if (fit_together(f, &ctx, &least) &&
 	    ctx > 2 * fit_context(f, c)) {
-		kv = 1;
-		batch = least;
+		*ret = (struct fit_choice){ .kv = 1, .ctx = ctx,
+		    .batch = least };
 		snprintf(text, 256, "all of a context of %u, a batch of %u "
 		    "and KV type q8_0 (--ctx %u --batch %u --kv-type q8_0)",
-		    ctx, batch, ctx, batch);
+		    ctx, least, ctx, least);
 	} else if ((ctx = fit_context(f, c)) > 0) {
-		batch = 0;
+		ret->ctx = ctx;
 		snprintf(text, 256, "a context of %u (--ctx %u), at which "
 		    "texts end", ctx, ctx);
 	} else if (batch > 0) {
+		ret->batch = batch;
 		snprintf(text, 256, "a batch of %u (--batch %u), which makes "
 		    "prompts much slower", batch, batch);
 	} else {
-		return NULL;
+		return 0;
 	}
-	*f->v = *c;
-	if (halves)
+	return 1;
+}
+
+/* v as chosen. */
+static void
+make_smaller(struct fit *f, const struct fit_choice *x)
+{
+	*f->v = *f->c;
+	if (x->halves)
 		f->v->half_layers = 1;
-	if (batch > 0)
-		f->v->batch_rows = (int)batch;
-	if (ctx > 0)
-		f->v->ctx_tok = (int)ctx;
-	if (kv)
+	if (x->batch > 0)
+		f->v->batch_rows = (int)x->batch;
+	if (x->ctx > 0)
+		f->v->ctx_tok = (int)x->ctx;
+	if (x->kv)
 		f->v->kv_type_k = f->v->kv_type_v = KV_Q8_0;
-	return text;
 }
 
 /* As asked and exactly: room is left only in what is chosen. */
@@ -296,7 +307,7 @@ choose_settings(struct fit *f, const struct plan_env *env,
 {
 	int n = f->c->nsessions;
 	char what[128], others[512], text[256], who[MAX_NAME];
-	struct conf chosen;
+	struct fit_choice chosen;
 	uint64_t lack;
 
 	settings(f, f->c, what);
@@ -307,11 +318,10 @@ choose_settings(struct fit *f, const struct plan_env *env,
 	}
 	lack = f->short_bytes;
 	strlcpy(who, f->c->session[f->short_session].name, sizeof(who));
-	if (make_smaller(f, text) == NULL)
+	if (!choose_smaller(f, &chosen, text))
 		return 0;
-	chosen = *f->v;
 	plan_alternatives(f, &chosen, others, sizeof(others));
-	*f->v = chosen;
+	make_smaller(f, &chosen);
 	snprintf(why, PLAN_WHY_LEN, "%d session%s cannot hold %s: session %s "
 	    "lacks %" PRIu64 " bytes; chosen: %s%s%s", n, n > 1 ? "s" : "",
 	    what, who, lack, text, others[0] != '\0' ?

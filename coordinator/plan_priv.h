@@ -94,10 +94,16 @@ int fit_halves(struct fit *f, int most);
 /* All three: q8_0, the least batch worth having, and the largest context. */
 int fit_together(struct fit *f, uint32_t *ret_ctx, uint32_t *ret_batch);
 
-/* "a context of 320 (--ctx 320), or ..."; "" = nothing helps.  Other than what
- * is chosen, the config itself if nothing is.  v is overwritten. */
-void plan_alternatives(struct fit *f, const struct conf *chosen, char *text,
-    size_t len);
+/* What is made smaller; 0 = as the config has it. */
+struct fit_choice {
+	int halves, kv;
+	uint32_t ctx, batch;
+};
+
+/* "a context of 320 (--ctx 320), or ...": what helps, other than what is chosen;
+ * "" = nothing does. */
+void plan_alternatives(struct fit *f, const struct fit_choice *chosen,
+    char *text, size_t len);
 
 /* Who lacks how much, and what would fit. */
 void plan_explain_lack(const struct conf *c, const struct plan_env *env,

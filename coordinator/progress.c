@@ -28,8 +28,8 @@ progress_init(struct progress *pg, int on)
 static uint64_t
 done_bytes(const struct session *s)
 {
-	return s->status == NULL ? 0 : atomic_load_explicit(&s->status->load_bytes,
-	    memory_order_relaxed);
+	return s->status == NULL ? 0 : atomic_load_explicit(
+	    &s->status->load_bytes, memory_order_relaxed);
 }
 
 static void

@@ -23,7 +23,8 @@
  *
  *	FEW_MOST	rows up to which mat_few.h or mat_direct.h does them,
  *			where mat_reading.h does not want fewer
- *	MAT_FEW_ROWS(type)	where defined: those of a type instead, UINT32_MAX =
+ *	MAT_FEW_ROWS(type)
+ *			where defined: those of a type instead, UINT32_MAX =
  *			however many there are, FEW_MOST at a time
  *	ONE_FLIP	128 if mat_dot_one(kind, dot, q, a, g0, n) wants that
  *			added to signed q, or 0; it is mat_dot for one row, q
@@ -362,6 +363,13 @@ mat_few_rows(enum reader core, enum quant_type type)
 	return MIN(reading_few_rows(core, type), MAT_FEW_ROWS(type));
 }
 
+/* Up to so many are made ready for several calls. */
+static uint32_t
+mat_ready_rows(enum reader core, enum quant_type type)
+{
+	return MIN(mat_few_rows(core, type), FEW_MOST);
+}
+
 /* Up to FEW_MOST rows times npanels panels, so many columns at a time that all
  * rows' fit into FEW_COLS (FEW_ROOM where the caller has no room for them), as
  * even as can be, and that no block of 256 is cut.  The first weights come while
@@ -554,7 +562,7 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
 	const uint32_t few = mat_few_rows(core, w->type);
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
-	    .ready = ready_for(ready, x, w, m, MIN(few, FEW_MOST)),
+	    .ready = ready_for(ready, x, w, m, mat_ready_rows(core, w->type)),
 	    .reading = reading_for(core, w->type, m),
 	    .few = few, .half_chunk = reading_half_chunk_rows(core) };
 	uint32_t i, rows, ngroups = DIV_UP(m, m <= few ? FEW_MOST : MAT_ROWS);
@@ -638,8 +646,8 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 
 #define MAT_ENTRY(T, t)							\
 	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, PANEL,	\
-	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul,		\
-	    MIN(mat_few_rows(core, T), FEW_MOST) };
+	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul,	\
+	    mat_ready_rows(core, T) };
 
 static void
 mat_init(struct kernels *k, uint32_t cpu_flags)

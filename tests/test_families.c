@@ -22,8 +22,8 @@ enum { TEXT = LINE_CTX, VOCAB = 320 };
 /* With options of mkgguf's. */
 static const char *const families[] = {
 	"tiny", "tiny --tied --bias", "tiny-values", "tiny-llama3",
-	"tiny-mixtral", "tiny-mixtral-old", "tiny-loose", "tiny-qwen2", "tiny-qwen3",
-	"tiny-qwen3moe", "tiny-gemma2", "tiny-gemma3", "tiny-phi3",
+	"tiny-mixtral", "tiny-mixtral-old", "tiny-loose", "tiny-qwen2",
+	"tiny-qwen3", "tiny-qwen3moe", "tiny-gemma2", "tiny-gemma3", "tiny-phi3",
 	"tiny-gpt-oss"
 };
 
