@@ -42,8 +42,14 @@ enum reader {
 	 * has been measured, go with these. */
 	READER_SEVERAL,
 	/* So does Zen 3, but asked once: of 22 (Q4_0), one stream gave 14.3,
-	 * four 17.5, and asked for twice 16.4.  Where a word of weights is more
-	 * work, one row has one stream, 1536 to 6144 bytes ahead, all alike: of
+	 * four 17.5, and asked for twice that far 16.4.  One row goes better by
+	 * requests to L2 a little ahead of those to L1, with both cores reading
+	 * and others beside them: of 14 to 20, it has 1.08 to 1.12 times what
+	 * it has asked once (Q4_0), 1.18 to 1.22 (Q5_0), 1.20 to 1.23 (Q4_1),
+	 * 1.07 to 1.10 (Q8_0), 1.16 (MXFP4), on one core alone 1.05 to 1.25;
+	 * half as far to twice as far all less, or no more; two rows 0.93 to
+	 * 1.04.  Where a word of weights is more work, that gives 0.80 to 0.96,
+	 * and one row has one stream, 1536 to 6144 bytes ahead, all alike: of
 	 * 21, Q6_K 16.0 instead of 13.7, Q5_K 15.4 instead of 13.1. */
 	READER_ONCE,
 	/* Zen 4 follows one stream by itself, as long as the work on a block is
@@ -152,6 +158,13 @@ reading_is_slow(enum quant_type type, uint32_t m)
 {
 	return type == QUANT_Q2_K || type == QUANT_Q3_K ||
 	    type == QUANT_IQ4_XS || m > (type == QUANT_Q8_0 ? 4 : 2);
+}
+
+/* Is a word of weights much work, with vectors of 32 bytes? */
+static inline int
+reading_is_work(enum quant_type type)
+{
+	return pack_geometry(type).block == 256 || type == QUANT_IQ4_NL;
 }
 
 /* Nothing but nibbles or bytes. */
@@ -268,14 +281,15 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	    several_256 = { 2, 1536, 3072, 0, 0 },
 	    asked_once = { FEW_STREAMS, 1536, 0, 0, 0 },
 	    one_once = { 1, 3072, 0, 0, 0 },
+	    one_near = { FEW_STREAMS, 256, 1024, 0, 0 },
 	    followed[] = { { 1, 0, 0, 1, 8192 }, { 1, 0, 1024, 0, 8192 } },
 	    closely = { 1, 512, 0, 1, 4096 },
 	    told = { FEW_STREAMS, 1280, 3584, 1, 0 };
 
 	switch (core) {
 	case READER_ONCE:
-		return m == 1 && !reading_is_plain(type) ? &one_once :
-		    &asked_once;
+		return m > 1 ? &asked_once : reading_is_work(type) ?
+		    &one_once : &one_near;
 	case READER_FOLLOWS:
 		return reading_is_light(type, m) ?
 		    &followed[reading_is_wide(type)] :
