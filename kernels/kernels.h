@@ -50,7 +50,7 @@ uint64_t act_bytes(enum act_type t, uint64_t k);
 uint64_t act_row_bytes(enum act_type t, uint64_t k);
 
 /* Weights of one matrix, W (n rows x k columns), y = x W^T.  Packed by the
- * kernel's own layout in panels of `tile` rows; the last panel is padded. */
+ * kernel's own layout, `tile` rows at a time; the last of those are padded. */
 struct mat {
 	const void *data;	/* mat_kernel.packed_bytes(n, k), 64-aligned */
 	uint32_t n, k;
@@ -92,7 +92,7 @@ typedef uint64_t packed_bytes_fn(uint32_t n, uint32_t k);
 struct mat_kernel {
 	const char *name;	/* "q4_0_avx2"; NULL = no kernel for this type */
 	enum act_type act;
-	uint32_t tile;		/* rows in a panel */
+	uint32_t tile;		/* rows that are packed and multiplied together */
 	packed_bytes_fn *packed_bytes;
 	pack_fn *pack;
 	unpack_row_fn *unpack_row;

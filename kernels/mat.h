@@ -4,12 +4,16 @@
  *	MAT_SUFFIX	of the kernels' names
  *	MAT_NR, MAT_NT	vectors of rows in a panel, most rows of activations
  *			in a tile: as many accumulators as registers hold
+ *	MAT_PANELS	where defined: so many panels that a tile takes at once,
+ *			side by side; else one
  *	MAT_ISA		a header with mat_dot(kind, nt, dot, q, a, g0, n):
  *			dot[t][r] += q[g][r] . (group g0 + g of act_of(a, t)),
  *			g < n, n = 4 or 8.  With MAT_ARRANGED defined it also
  *			says how q lies for tiles, see below; with
  *			MAT_BY_LANES how sums begin and are scaled, in the
- *			place of mat_tile.h
+ *			place of mat_tile.h; with more than one of MAT_PANELS
+ *			also mat_dot_panels(kind, nt, dot, w, a, g0, n), the
+ *			same of w[p * CHUNK_BLOCKS].q for each dot[p * MAT_NT]
  *	MAT_SQUARE	where defined: dot and the sums of tiles lie as in
  *			mat_square.h
  *	MAT_POWERS	where defined: only types whose scales are powers of
@@ -26,6 +30,10 @@
  *	MAT_FEW_ROWS(type)
  *			where defined: those of a type instead, UINT32_MAX =
  *			however many there are, FEW_MOST at a time
+ *	MAT_HALF_ROWS(type)
+ *			where defined: up to so many rows tiles take half a
+ *			CHUNK of weights at a time, in place of what
+ *			mat_reading.h says
  *	ONE_FLIP	128 if mat_dot_one(kind, dot, q, a, g0, n) wants that
  *			added to signed q, or 0; it is mat_dot for one row, q
  *			unsigned but for DOT_128 without ONE_FLIP, activations
@@ -60,8 +68,13 @@
 
 #define ACT_MAGIC_BITS	0x4b400000
 
+#ifndef MAT_PANELS
+#define MAT_PANELS	1
+#endif
+
 enum {
 	CHUNK = 512, CHUNK_BLOCKS = CHUNK / 32,
+	STRIP = MAT_PANELS * PANEL,	/* rows of weights in a tile */
 	MAT_ROWS = 256,		/* in a group at most */
 	MAT_L2 = 416 * 1024	/* bytes of activations of a group's part: y and
 				 * weights pass by, too */
@@ -118,7 +131,7 @@ act_group(const struct acts *a, unsigned t, unsigned g)
 #include MAT_ISA
 #include "mat_reading.h"
 
-/* One panel times some rows. */
+/* A panel, or for tiles a strip, times some rows. */
 struct mat_call {
 	const struct reading *reading;
 	float *y;		/* first row, the panel's first column */
@@ -126,11 +139,11 @@ struct mat_call {
 	const struct act_q8 *x;	/* first row */
 	uint64_t ldx;		/* bytes */
 	const uint8_t *w;	/* the panel */
-	const float *bias;	/* (PANEL) or NULL */
+	const float *bias;	/* (PANEL), (STRIP) or NULL */
 	const struct act_q8 *next;	/* first row of the next tile */
 	struct ahead ahead;	/* weights to be asked for with each block */
 	uint32_t few;		/* so many rows are few: mat_rows() */
-	uint32_t half_chunk;	/* up to so many, half a one: mat_panel() */
+	uint32_t half_chunk;	/* up to so many, half a one: mat_strip() */
 	struct mat_ready *ready;	/* or NULL */
 	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
 				 * sums of those before */
@@ -138,8 +151,10 @@ struct mat_call {
 
 /* Rows are shared evenly, so two tiles of three and more leave none of one row:
  * that is mat_few's.  Of two, in five of them, where a tile has four at most;
- * else MAT_EACH_NT may begin with three. */
-_Static_assert(MAT_NT >= 3 && FEW_MOST >= 4, "smaller tiles");
+ * else MAT_EACH_NT may begin with three.  Where it has one, all have,
+ * and then they are at least as many as the panels of a strip. */
+_Static_assert((MAT_NT == 1 || MAT_NT >= 3) && FEW_MOST >= 4, "smaller tiles");
+_Static_assert(MAT_PANELS == 1 || (MAT_NT == 1 && MAT_PANELS <= 4), "strips");
 
 /* What a tile (two rows and more) reads may lie in an order of the instruction
  * set's own: mat_arrange() brings a block into it, and mat_q() finds row r,
@@ -319,6 +334,19 @@ mat_by_rows(enum quant_type type, const struct mat_call *c,
 		direct_or_few(type, c, x, m, col, nblocks, npanels);
 }
 
+/* The last panels of a strip may have no rows at all. */
+static void
+pack_strips(enum quant_type type, void *dst, const void *src, uint32_t row0,
+    uint32_t nrows, uint32_t k)
+{
+	const uint64_t row_bytes = quant_row_bytes(type, k);
+	const uint32_t have = ALIGN_UP(nrows, PANEL);
+
+	pack_rows(type, PANEL, dst, src, row0, nrows, k);
+	memset((uint8_t *)dst + (row0 + have) * row_bytes, 0,
+	    (ALIGN_UP(nrows, STRIP) - have) * row_bytes);
+}
+
 #define MAT_TYPE(T, t)							\
 static void								\
 chunk_##t(struct mat_block *c, const uint8_t *w, uint32_t nblocks)	\
@@ -334,14 +362,14 @@ few_##t(const struct mat_call *c, const struct few_act *x, uint32_t m,	\
 static uint64_t								\
 packed_bytes_##t(uint32_t n, uint32_t k)				\
 {									\
-	return ALIGN_UP(ALIGN_UP(n, PANEL) * quant_row_bytes(T, k), 64); \
+	return ALIGN_UP(ALIGN_UP(n, STRIP) * quant_row_bytes(T, k), 64); \
 }									\
 static void								\
 pack_##t(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
     uint32_t n, uint32_t k)						\
 {									\
 	(void)n;							\
-	pack_rows(T, PANEL, dst, src, row0, nrows, k);			\
+	pack_strips(T, dst, src, row0, nrows, k);			\
 }
 MAT_EACH_TYPE(MAT_TYPE)
 
@@ -354,6 +382,10 @@ _Static_assert(sizeof(struct few_act) == READY_BYTES, "mat_ready_bytes()");
 
 #ifndef MAT_FEW_ROWS
 #define MAT_FEW_ROWS(type)	FEW_MOST
+#endif
+
+#ifndef MAT_HALF_ROWS
+#define MAT_HALF_ROWS(type)	reading_half_chunk_rows(core)
 #endif
 
 /* So many rows of a type are few. */
@@ -410,7 +442,7 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 		c->ready->made = 1;
 }
 
-/* A panel times up to MAT_ROWS rows, a chunk of columns at a time: sums between
+/* A strip times up to MAT_ROWS rows, a chunk of columns at a time: sums between
  * chunks stay close together.  The next chunk comes from memory meanwhile, which
  * with few rows takes as long as the work: a core has only so many requests under
  * way, so that a few are made with each block of each tile.  None while
@@ -419,35 +451,42 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
  * 3), and with a fifth, which Intel's cores liked better than half, it was still
  * 5 and 2 %. */
 static void
-mat_panel(const struct mat_impl *im, enum quant_type type,
+mat_strip(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m)
 {
+	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
 	const struct mat_traits tr = mat_traits(type);
 	tile_fn *const *tile = mat_tiles[tr.dot][tr.scale];
-	_Alignas(64) float sums[MAT_ROWS][PANEL];
-	struct mat_block w[CHUNK_BLOCKS];
+	_Alignas(64) float sums[MAT_ROWS][STRIP];
+	struct mat_block w[MAT_PANELS * CHUNK_BLOCKS];
 	const uint32_t chunk = m <= c->half_chunk ? CHUNK / 2 : CHUNK;
 	struct mat_call part = *c;
 	const uint8_t *packed, *next;
-	uint32_t col, end, i, row, nt, nblocks, ntiles = DIV_UP(m, MAT_NT);
-	struct ahead ahead;
+	uint32_t col, end, i, p, row, nt, nblocks, ntiles = DIV_UP(m, MAT_NT);
+	struct ahead ahead = { 0 };
 
 	packed = c->w + PANEL * quant_row_bytes(type, c->k0);
 	for (col = c->k0; col < c->k1; col = end, packed = next) {
 		end = MIN(c->k1 - col, chunk) + col;
 		next = c->w + PANEL * quant_row_bytes(type,
-		    end == c->k1 ? c->k + c->k0 : end);
+		    end == c->k1 ? MAT_PANELS * c->k + c->k0 : end);
 		nblocks = (end - col) / 32;
-		ahead = (struct ahead){ next, (uint32_t)DIV_UP(PANEL *
-		    quant_row_bytes(type, end - col), CACHELINE) };
-		im->unpack(w, packed, nblocks);
+		for (p = 0; p < MAT_PANELS; p++)
+			im->unpack(w + p * CHUNK_BLOCKS, packed + p * panel,
+			    nblocks);
 		part.x = c->x;
 		part.y = c->y;
-		for (row = 0, i = 0; i < ntiles; i++, row += nt) {
+		for (row = 0, i = 0, p = 0; i < ntiles; i++, row += nt) {
+			/* Each panel's next chunk with as many tiles. */
+			if (i == ntiles * p / MAT_PANELS)
+				ahead = (struct ahead){ next + p++ * panel,
+				    (uint32_t)DIV_UP(PANEL * quant_row_bytes(
+				    type, end - col), CACHELINE) };
 			nt = even_part(m, ntiles, i);
 			part.next = i + 1 == ntiles ? c->x :
 			    act_row(part.x, nt * c->ldx);
-			part.ahead = ahead_part(&ahead, nblocks, ntiles - i);
+			part.ahead = ahead_part(&ahead, nblocks, ntiles * p /
+			    MAT_PANELS - i);
 			tile[nt](w, &part, sums[row], col, nblocks);
 			part.x = part.next;
 			part.y += nt * c->ldy;
@@ -455,7 +494,8 @@ mat_panel(const struct mat_impl *im, enum quant_type type,
 	}
 }
 
-/* Panels times up to MAT_ROWS rows; more than one panel for few rows only. */
+/* Panels times up to MAT_ROWS rows: a strip of them, or for few rows as many as
+ * there are. */
 static void
 mat_group(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m, uint32_t npanels)
@@ -463,31 +503,31 @@ mat_group(const struct mat_impl *im, enum quant_type type,
 	if (m <= c->few)
 		mat_rows(im, type, c, m, npanels);
 	else
-		mat_panel(im, type, c, m);
+		mat_strip(im, type, c, m);
 }
 
-/* The last panel when it has fewer columns: a tile of rows at a time, beside
- * y. */
+/* The last columns, where they are less than rows are taken by: as few rows,
+ * beside y. */
 static void
 mat_partial(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m, uint32_t ncols)
 {
-	_Alignas(64) float y[MAT_NT][PANEL], bias[PANEL] = { 0 };
+	enum { ROWS = 4 };	/* few of any type */
+	_Alignas(64) float y[ROWS][STRIP], bias[STRIP] = { 0 };
 	struct mat_call part = *c;
-	uint32_t row = 0, i, t, nt, ntiles = DIV_UP(m, MAT_NT);
+	uint32_t row, t, nt;
 
 	part.y = y[0];
-	part.ldy = PANEL;
+	part.ldy = STRIP;
 	part.ready = NULL;	/* not of all rows */
 	if (c->bias != NULL)
 		part.bias = memcpy(bias, c->bias, ncols * sizeof(*bias));
-	for (i = 0; i < ntiles; i++) {
-		nt = even_part(m, ntiles, i);
-		mat_group(im, type, &part, nt, 1);
+	for (row = 0; row < m; row += nt) {
+		nt = MIN(m - row, ROWS);
+		mat_rows(im, type, &part, nt, DIV_UP(ncols, PANEL));
 		for (t = 0; t < nt; t++)
 			memcpy(c->y + (row + t) * c->ldy, y[t],
 			    ncols * sizeof(y[0][0]));
-		row += nt;
 		part.x = act_row(part.x, nt * c->ldx);
 	}
 }
@@ -510,7 +550,8 @@ mat_columns(const struct mat_call *c, uint32_t m)
 static inline uint32_t
 mat_together(const struct mat_call *c, uint32_t m, uint32_t n)
 {
-	return m > c->few ? 1 : MAX(MIN(n, FEW_SUMS / m) / PANEL, 1);
+	return m > c->few ? MAT_PANELS :
+	    MAX(MIN(n, FEW_SUMS / m) / PANEL, 1);
 }
 
 /* Panels [n0, n1) of w times a group of rows. */
@@ -528,7 +569,7 @@ mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
 		c.w = group->w + j * row_bytes;
 		c.bias = group->bias ? group->bias + j : NULL;
 		npanels = mat_together(&c, m, n1 - j);
-		if (n1 - j >= PANEL) {
+		if (n1 - j >= (m > c.few ? STRIP : PANEL)) {
 			mat_group(im, w->type, &c, m, npanels);
 		} else if (c.k0 == 0) {
 			c.k1 = c.k;
@@ -564,7 +605,7 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
 	    .ready = ready_for(ready, x, w, m, mat_ready_rows(core, w->type)),
 	    .reading = reading_for(core, w->type, m),
-	    .few = few, .half_chunk = reading_half_chunk_rows(core) };
+	    .few = few, .half_chunk = MAT_HALF_ROWS(w->type) };
 	uint32_t i, rows, ngroups = DIV_UP(m, m <= few ? FEW_MOST : MAT_ROWS);
 
 	for (i = 0; i < ngroups; i++) {
@@ -645,7 +686,7 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 }
 
 #define MAT_ENTRY(T, t)							\
-	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, PANEL,	\
+	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, STRIP,	\
 	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul,	\
 	    mat_ready_rows(core, T) };
 

@@ -1,5 +1,6 @@
 /* kernels/mat_tile.h - template, a part of mat.h: one tile, nt rows of
- * activations by a chunk of a panel, whose weights are unpacked in L1. */
+ * activations by a chunk of a strip, whose weights are unpacked in L1.  Sums of
+ * panel p and row t are [p * MAT_NT + t]. */
 #ifndef KERNELS_MAT_TILE_H
 #define KERNELS_MAT_TILE_H
 
@@ -116,19 +117,34 @@ mat_dots(unsigned nt, vi dot[][MAT_NR], const vi start[MAT_NR])
 			    mat_begin() : start[r];
 }
 
-/* 32 columns of the panel times a block of the activations. */
+#if MAT_PANELS == 1
+SIMD void
+mat_dot_panels(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
+    const struct mat_block *w, const struct acts *a, unsigned g0, unsigned n)
+{
+	mat_dot(kind, nt, dot, w->q + g0, a, g0, n);
+}
+#endif
+
+/* 32 columns of the strip times a block of the activations. */
 SIMD void
 mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
     vf acc[][MAT_NR], const struct mat_block *w, const struct acts *a)
 {
-	vi dot[MAT_NT][MAT_NR];
-	unsigned i, n = scale == SCALE_SUB16 ? 4 : 8;
+	vi dot[MAT_PANELS * MAT_NT][MAT_NR];
+	unsigned i, p, n = scale == SCALE_SUB16 ? 4 : 8;
 
 	UNROLL
 	for (i = 0; i < 8 / n; i++) {
-		mat_dots(tile_sums(nt), dot, w->start[i]);
-		mat_dot(kind, nt, dot, w->q + i * n, a, i * n, n);
-		tile_scale(nt, acc, dot, a, w, i);
+		UNROLL
+		for (p = 0; p < MAT_PANELS; p++)
+			mat_dots(tile_sums(nt), dot + p * MAT_NT,
+			    w[p * CHUNK_BLOCKS].start[i]);
+		mat_dot_panels(kind, nt, dot, w, a, i * n, n);
+		UNROLL
+		for (p = 0; p < MAT_PANELS; p++)
+			tile_scale(nt, acc + p * MAT_NT, dot + p * MAT_NT, a,
+			    w + p * CHUNK_BLOCKS, i);
 		/* Scales kept for the second half would take the registers of
 		 * its products: they are read again. */
 		if (i + 1 < 8 / n)
@@ -136,7 +152,10 @@ mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 	}
 	UNROLL
 	for (i = 0; i < mat_nmins(scale); i++)
-		tile_min(nt, acc, a, w, i);
+		UNROLL
+		for (p = 0; p < MAT_PANELS; p++)
+			tile_min(nt, acc + p * MAT_NT, a, w + p * CHUNK_BLOCKS,
+			    i);
 }
 
 /* With vectors of 64 bytes a request takes some of the products' time: a tile
@@ -153,14 +172,45 @@ tile_ask(unsigned nt, const float *p, uint64_t ld, int write)
 	UNROLL
 	for (t = 0; t < nt; t++)
 		UNROLL
-		for (at = 0; at < PANEL; at += CACHELINE / sizeof(*p))
+		for (at = 0; at < STRIP; at += CACHELINE / sizeof(*p))
 			if (write)
 				prefetch_write(p + t * ld + at);
 			else
 				prefetch(p + t * ld + at);
 }
 
-/* A chunk of a panel, columns from col on, times nt rows.  sums (nt x PANEL)
+SIMD void
+tile_store(unsigned nt, vf acc[][MAT_NR], float *y, uint64_t ldy)
+{
+	unsigned p, t, r;
+
+	UNROLL
+	for (p = 0; p < MAT_PANELS; p++)
+		UNROLL
+		for (t = 0; t < nt; t++)
+			UNROLL
+			for (r = 0; r < MAT_NR; r++)
+				vf_store(y + t * ldy + p * PANEL + r * SIMD_VL,
+				    acc[p * MAT_NT + t][r]);
+}
+
+SIMD void
+tile_bias(unsigned nt, vf acc[][MAT_NR], const float *bias)
+{
+	unsigned p, t, r;
+
+	UNROLL
+	for (p = 0; p < MAT_PANELS; p++)
+		UNROLL
+		for (t = 0; t < nt; t++)
+			UNROLL
+			for (r = 0; r < MAT_NR; r++)
+				acc[p * MAT_NT + t][r] = vf_add(acc[p * MAT_NT +
+				    t][r], vf_load(bias + p * PANEL +
+				    r * SIMD_VL));
+}
+
+/* A chunk of a strip, columns from col on, times nt rows.  sums (nt x STRIP)
  * holds y between chunks; the bias comes last.  What the next tile adds to is
  * asked for where it has been in y since an earlier part of the columns, which
  * is long ago; the rest of what it reads, and what this one writes, as
@@ -173,11 +223,11 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 	const int first = col == c->k0, last = col + nblocks * 32 == c->k1;
 	const float *before = first ? c->y : sums;
 	float *y = last ? c->y : sums;
-	uint64_t ldb = first ? c->ldy : PANEL, ldy = last ? c->ldy : PANEL;
+	uint64_t ldb = first ? c->ldy : STRIP, ldy = last ? c->ldy : STRIP;
 	struct acts a = acts_at(c->x, c->ldx, col / 32);
 	struct acts next = acts_at(c->next, c->ldx, col / 32);
-	vf acc[MAT_NT][MAT_NR];
-	unsigned t, r;
+	vf acc[MAT_PANELS * MAT_NT][MAT_NR];
+	unsigned p, t, r;
 	uint32_t b;
 
 	if (TILE_ASKS || (first && col != 0))
@@ -185,12 +235,17 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 	if (TILE_ASKS && last)
 		tile_ask(nt, y, ldy, 1);
 	UNROLL
-	for (t = 0; t < nt; t++)
+	for (p = 0; p < MAT_PANELS; p++)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
-			acc[t][r] = col == 0 ? vf_zero() :
-			    vf_load(before + t * ldb + r * SIMD_VL);
-	tile_in(nt, acc);
+		for (t = 0; t < nt; t++)
+			UNROLL
+			for (r = 0; r < MAT_NR; r++)
+				acc[p * MAT_NT + t][r] = col == 0 ? vf_zero() :
+				    vf_load(before + t * ldb + p * PANEL +
+				    r * SIMD_VL);
+	UNROLL
+	for (p = 0; p < MAT_PANELS; p++)
+		tile_in(nt, acc + p * MAT_NT);
 	for (b = 0; b < nblocks; b++, acts_next(&a), acts_next(&next)) {
 		ahead_ask(c->ahead, b);
 		mat_step(kind, scale, nt, acc, w + b, &a);
@@ -200,19 +255,12 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 		for (t = 0; t < nt; t++)
 			prefetch(act_of(&next, t));
 	}
-	tile_out(nt, acc);
-	if (c->bias != NULL && last && c->k1 == c->k)
-		UNROLL
-		for (t = 0; t < nt; t++)
-			UNROLL
-			for (r = 0; r < MAT_NR; r++)
-				acc[t][r] = vf_add(acc[t][r],
-				    vf_load(c->bias + r * SIMD_VL));
 	UNROLL
-	for (t = 0; t < nt; t++)
-		UNROLL
-		for (r = 0; r < MAT_NR; r++)
-			vf_store(y + t * ldy + r * SIMD_VL, acc[t][r]);
+	for (p = 0; p < MAT_PANELS; p++)
+		tile_out(nt, acc + p * MAT_NT);
+	if (c->bias != NULL && last && c->k1 == c->k)
+		tile_bias(nt, acc, c->bias);
+	tile_store(nt, acc, y, ldy);
 }
 
 #endif

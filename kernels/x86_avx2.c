@@ -1,13 +1,15 @@
 /* kernels/x86_avx2.c - kernels for x86-64 cores with AVX2, FMA and F16C.
  *
- * 16 registers: a panel of 16 rows by 5 rows of activations for quantized
- * weights, whose sums of 16 bits they are to hold; by 6 for floats. */
-enum { MAT_NR = 2, MAT_NT = 5 };
+ * 16 registers: two panels of 16 rows by a row of activations for quantized
+ * weights, sums and what they have in 16 bits meanwhile; a panel by 6 rows for
+ * floats. */
+enum { MAT_NR = 2, MAT_NT = 1 };
 #define MAT_EACH_NT(m, a, b) \
-	m(a, b, 3) m(a, b, 4) m(a, b, 5)
+	m(a, b, 1)
+#define MAT_PANELS	2
 enum { DENSE_NR = 2, DENSE_NT = 6 };
 #define DENSE_EACH_NT(m, a, b) \
-	m(a, b, 1) m(a, b, 2) MAT_EACH_NT(m, a, b) m(a, b, 6)
+	m(a, b, 1) m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6)
 #define MAT_SPLIT	8
 #define MAT_SUFFIX	"_avx2"
 #define MAT_ISA		"mat_avx2.h"
