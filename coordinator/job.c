@@ -258,7 +258,7 @@ say_loaded(const struct session *s)
 	log_debug("session %s: pid %d, %u threads%s; read %" PRIu64 " bytes "
 	    "with %s, %s%s, in %.3f s, of it %.3f s waiting; %u operations "
 	    "on %s, %u fall back to the CPU", s->name, (int)s->child.pid,
-	    s->plan->threads, s->plan->own_cores ? " on cores of their own" :
+	    s->plan->threads, plan_core_each(s->plan) ? " on cores of their own" :
 	    "", r->read_bytes, paths[r->load_path % NITEMS(paths)],
 	    r->direct ? "direct" : "buffered", r->registered ?
 	    ", registered buffers" : "", (double)r->load_ns / 1e9,

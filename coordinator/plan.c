@@ -33,6 +33,12 @@ plan_own_cores(const struct conf *c, unsigned s)
 	return 1;
 }
 
+int
+plan_core_each(const struct plan_session *ps)
+{
+	return ps->own_cores && ps->threads <= cpuset_count(&ps->cores);
+}
+
 struct plan_session
 plan_nothing(const struct session_conf *sc, unsigned threads)
 {

@@ -123,6 +123,8 @@ unsigned plan_pieces(int half_layers, const struct model *m);
 /* Threads that a session will have; cores that it shares with no other. */
 unsigned plan_threads(const struct session_conf *s);
 int plan_own_cores(const struct conf *c, unsigned s);
+/* Has each thread a core that nothing else of ours runs on? */
+int plan_core_each(const struct plan_session *ps);
 
 /* A session that holds nothing and has no cap, on the cores of sc. */
 struct plan_session plan_nothing(const struct session_conf *sc,

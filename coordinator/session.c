@@ -165,7 +165,7 @@ start(struct session *s, const struct conf *c, struct err *reterr)
 		.priority_kind = ps->conf->priority.kind,
 		.priority_level = ps->conf->priority.level,
 		.threads = ps->threads,
-		.own_cores = (uint32_t)ps->own_cores,
+		.own_cores = (uint32_t)plan_core_each(ps),
 		.verbose = c->verbose,
 		.strict = (uint32_t)c->strict,
 		.cap_bytes = ps->cap_bytes,

@@ -54,7 +54,8 @@ struct wire_start {
 	uint32_t priority_kind;		/* enum priority_kind */
 	int32_t priority_level;
 	uint32_t threads;
-	uint32_t own_cores;		/* 1 = no other session runs on them */
+	uint32_t own_cores;		/* 1 = each thread has one: no other
+					 * session runs on them */
 	int32_t verbose;
 	uint32_t strict;
 	uint64_t cap_bytes;

@@ -481,6 +481,8 @@ START_TEST(settings_left_open_follow_from_model_and_machine)
 	ck_assert_uint_eq(p.session[0].threads, 3);
 	ck_assert_uint_eq(p.session[1].threads, 2);
 	ck_assert_int_eq(p.session[0].own_cores, 1);
+	ck_assert_int_eq(plan_core_each(&p.session[0]), 0);
+	ck_assert_int_eq(plan_core_each(&p.session[1]), 1);
 	/* Stages that work at the same time have more room between them, if it
 	 * does not cost too much. */
 	plan_ring(&p, 1, &nslots, &nbytes);

@@ -75,7 +75,8 @@ struct device_conf {
 	uint64_t domain_bytes;		/* of a Hexagon domain; 0 = silicon's */
 	struct par *par;		/* the session's threads */
 	struct mem_ledger *ledger;	/* every allocation is charged to it */
-	int own_cores;			/* no other session runs on its cores */
+	int own_cores;			/* each of its threads has a core that no
+					 * other session runs on */
 };
 
 struct device;			/* each kind's own */

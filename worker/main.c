@@ -101,7 +101,7 @@ when_pinned(const struct worker *w)
 	struct cpuset cpus;
 
 	memcpy(cpus.bits, ws->cpus, sizeof(ws->cpus));
-	if (ws->own_cores && ws->threads <= cpuset_count(&cpus))
+	if (ws->own_cores)
 		return PINNED_AT_ONCE;
 	if (!ws->own_cores && ws->threads == cpuset_count(&cpus) &&
 	    strcmp(w->sc.dev->kind, "cpu") == 0)
