@@ -229,10 +229,6 @@ struct kernels {
 	/* y[i] = x[i] / sqrt(mean(x^2) + eps) * w[i]; y may be x.  w (k). */
 	void (*rms_norm)(float *y, const float *x, const float *w, uint32_t k,
 	    float eps);
-	/* x[i] += r[i], then y = rms_norm of x: bit for bit those two.  y is
-	 * neither of them. */
-	void (*add_rms_norm)(float *x, const float *r, float *y,
-	    const float *w, uint32_t k, float eps);
 	/* y[i] += x[i] */
 	void (*add)(float *y, const float *x, uint32_t k);
 	/* y[i] = the sum over j < n of w[j] * x[row[j] * ldx + i], in the order

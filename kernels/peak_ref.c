@@ -82,23 +82,24 @@ peaks_init_ref(struct peaks *p)
 	peak_read_init(p, "16-byte loads");
 }
 
-/* Oldest to newest, as kernels_init(). */
+/* Oldest to newest, where kernels_init() would choose them. */
 void
 peaks_init(struct peaks *p, uint32_t cpu_flags)
 {
 	static const struct {
-		uint32_t flag;
+		uint32_t flags;		/* all of them */
 		void (*init)(struct peaks *p);
 	} variants[] = {
 #if defined(__x86_64__)
 		{ CPU_AVX2, peaks_init_avx2 },
 		{ CPU_AVX_VNNI, peaks_init_avxvnni },
 		{ CPU_AVX512_VNNI, peaks_init_avx512 },
-		{ CPU_AVX512_BF16, peaks_init_avx512_bf16 },
+		{ CPU_AVX512_VNNI | CPU_AVX512_BF16,
+		    peaks_init_avx512_bf16 },
 #elif defined(__aarch64__)
 		{ CPU_NEON, peaks_init_neon },
 		{ CPU_DOTPROD, peaks_init_dotprod },
-		{ CPU_I8MM, peaks_init_i8mm },
+		{ CPU_DOTPROD | CPU_I8MM, peaks_init_i8mm },
 		{ CPU_ARM_BF16, peaks_init_arm_bf16 },
 #endif
 		{ 0, NULL }
@@ -107,6 +108,6 @@ peaks_init(struct peaks *p, uint32_t cpu_flags)
 
 	peaks_init_ref(p);
 	for (i = 0; variants[i].init != NULL; i++)
-		if (cpu_flags & variants[i].flag)
+		if ((cpu_flags & variants[i].flags) == variants[i].flags)
 			variants[i].init(p);
 }

@@ -119,14 +119,6 @@ add(float *y, const float *x, uint32_t k)
 }
 
 static void
-add_rms_norm(float *x, const float *r, float *y, const float *w, uint32_t k,
-    float eps)
-{
-	add(x, r, k);
-	rms_norm(y, x, w, k, eps);
-}
-
-static void
 weighted_sum(float *y, const float *x, uint64_t ldx, const uint32_t *row,
     const float *w, uint32_t n, uint32_t k)
 {
@@ -423,7 +415,6 @@ kernels_init_ref(struct kernels *k)
 		.quantize_q8_fine = quantize_q8_fine,
 		.round_bf16 = round_bf16,
 		.rms_norm = rms_norm,
-		.add_rms_norm = add_rms_norm,
 		.add = add,
 		.weighted_sum = weighted_sum,
 		.swiglu = swiglu,

@@ -270,35 +270,21 @@ row_kv_store(void *dst, enum kv_fmt f, const float *x, uint32_t head_dim)
 /* ---- Norms ---- */
 
 /* The sum of squares in double: those of 1e20 do not fit a float.  Vectors go
- * to four sums in turn, so that an addition need not wait for the last; with
- * r, x += r on the way. */
+ * to four sums in turn, so that an addition need not wait for the last. */
 SIMD double
-add_and_square(float *sum_out, const float *x, const float *r, uint32_t k)
+sum_squares(const float *x, uint32_t k)
 {
 	vd2 s[4] = { vd2_zero(), vd2_zero(), vd2_zero(), vd2_zero() };
 	uint32_t i;
 	unsigned j;
-	vf v;
 
-	for (i = 0; i + 4 * SIMD_VL <= k; i += 4 * SIMD_VL) {
+	for (i = 0; i + 4 * SIMD_VL <= k; i += 4 * SIMD_VL)
 		UNROLL
-		for (j = 0; j < 4; j++) {
-			v = vf_load(x + i + j * SIMD_VL);
-			if (r != NULL) {
-				v = vf_add(v, vf_load(r + i + j * SIMD_VL));
-				vf_store(sum_out + i + j * SIMD_VL, v);
-			}
-			s[j] = vd2_add_square(s[j], v);
-		}
-	}
-	for (; i < k; i += SIMD_VL) {
-		v = vf_load_n(x + i, k - i);
-		if (r != NULL) {
-			v = vf_add(v, vf_load_n(r + i, k - i));
-			vf_store_n(sum_out + i, k - i, v);
-		}
-		s[0] = vd2_add_square(s[0], v);
-	}
+		for (j = 0; j < 4; j++)
+			s[j] = vd2_add_square(s[j],
+			    vf_load(x + i + j * SIMD_VL));
+	for (; i < k; i += SIMD_VL)
+		s[0] = vd2_add_square(s[0], vf_load_n(x + i, k - i));
 	return vd2_hsum(vd2_add(vd2_add(s[0], s[1]), vd2_add(s[2], s[3])));
 }
 
@@ -314,15 +300,7 @@ scale_row(float *y, const float *x, const float *w, uint32_t k, float scale)
 static void
 row_rms_norm(float *y, const float *x, const float *w, uint32_t k, float eps)
 {
-	scale_row(y, x, w, k, rms_scale(add_and_square(NULL, x, NULL, k), k,
-	    eps));
-}
-
-static void
-row_add_rms_norm(float *x, const float *r, float *y, const float *w,
-    uint32_t k, float eps)
-{
-	scale_row(y, x, w, k, rms_scale(add_and_square(x, x, r, k), k, eps));
+	scale_row(y, x, w, k, rms_scale(sum_squares(x, k), k, eps));
 }
 
 /* ---- Element by element ---- */
@@ -462,7 +440,6 @@ rows_init(struct kernels *k)
 	k->quantize_q8 = row_quantize_q8;
 	k->quantize_q8_fine = row_quantize_q8_fine;
 	k->rms_norm = row_rms_norm;
-	k->add_rms_norm = row_add_rms_norm;
 	k->add = row_add;
 	k->weighted_sum = row_weighted_sum;
 	k->swiglu = row_swiglu;

@@ -29,8 +29,8 @@
  *	vf_fract		x - floor(x)
  *	vf_mul_pow2(x, n)	x * 2^floor(n), 0 for n < -126; x is of [1, 2]
  *				and n < 127 (or both NaN)
- *	vf_from_half ...	SIMD_VL elements at p, widened; vi_to_i8: lanes
- *				that fit, narrowed; vf_set_half: one, everywhere
+ *	vf_from_half ...	SIMD_VL elements at p, widened; vf_set_half:
+ *				one, everywhere
  *	vf_dot_bf16(s, a, b)	s + both products of bfloat16 in each lane, the
  *				upper one first; denormal numbers are 0.  This
  *				and vf_to_bf16 where the file's -m flags allow
@@ -42,8 +42,9 @@
  *				32 bytes of activations without SIMD_ACT_BIAS;
  *				from - by * the sums of its halves, or (both)
  *				of all and of the upper half; 0 <= by <= 128
- *	vf_hsum ...		across lanes, in one fixed order; vi_hmax_each:
- *				lane i across v[i] */
+ *	vf_hsum_each, vi_hmax_each
+ *				lane i across v[i], in one fixed order;
+ *				vf_hmax: across one */
 #ifndef KERNELS_SIMD_H
 #define KERNELS_SIMD_H
 

@@ -89,7 +89,6 @@ vf_zip_hi(vf a, vf b)
 
 SIMD vi vi_set(int32_t x) { return _mm256_set1_epi32(x); }
 SIMD vi vi_load(const void *p) { return _mm256_loadu_si256(p); }
-SIMD void vi_store(void *p, vi v) { _mm256_storeu_si256(p, v); }
 SIMD vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
 SIMD vi vi_sub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
 SIMD vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
@@ -170,14 +169,6 @@ vf_from_i8(const int8_t *p)
 	    _mm_loadl_epi64((const void *)p)));
 }
 SIMD void
-vi_to_i8(int8_t *p, vi v)
-{
-	__m128i h = _mm_packs_epi32(_mm256_castsi256_si128(v),
-	    _mm256_extracti128_si256(v, 1));
-
-	_mm_storel_epi64((void *)p, _mm_packs_epi16(h, h));
-}
-SIMD void
 vi_store_q8(int8_t *q, int16_t *sum, const vi v[4], uint32_t n)
 {
 	/* The packs work within 128-bit lanes: put the fours in order. */
@@ -199,15 +190,6 @@ vi_store_q8(int8_t *q, int16_t *sum, const vi v[4], uint32_t n)
 }
 
 SIMD float
-vf_hsum(vf v)
-{
-	__m128 s = _mm_add_ps(_mm256_castps256_ps128(v),
-	    _mm256_extractf128_ps(v, 1));
-
-	s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-	return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
-}
-SIMD float
 vf_hmax(vf v)
 {
 	__m128 s = _mm_max_ps(_mm256_castps256_ps128(v),
@@ -215,24 +197,6 @@ vf_hmax(vf v)
 
 	s = _mm_max_ps(s, _mm_movehl_ps(s, s));
 	return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
-}
-SIMD int32_t
-vi_hsum(vi v)
-{
-	__m128i s = _mm_add_epi32(_mm256_castsi256_si128(v),
-	    _mm256_extracti128_si256(v, 1));
-
-	s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
-	return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
-}
-SIMD int32_t
-vi_hmax(vi v)
-{
-	__m128i s = _mm_max_epi32(_mm256_castsi256_si128(v),
-	    _mm256_extracti128_si256(v, 1));
-
-	s = _mm_max_epi32(s, _mm_shuffle_epi32(s, 0x4e));
-	return _mm_cvtsi128_si32(_mm_max_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 SIMD vi
 vi_hmax_each(const vi v[8])

@@ -97,7 +97,6 @@ vf_zip_hi(vf a, vf b)
 
 SIMD vi vi_set(int32_t x) { return _mm512_set1_epi32(x); }
 SIMD vi vi_load(const void *p) { return _mm512_loadu_si512(p); }
-SIMD void vi_store(void *p, vi v) { _mm512_storeu_si512(p, v); }
 SIMD vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 SIMD vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
 SIMD vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
@@ -186,11 +185,6 @@ vf_from_i8(const int8_t *p)
 	    _mm_loadu_si128((const void *)p)));
 }
 SIMD void
-vi_to_i8(int8_t *p, vi v)
-{
-	_mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8(v));
-}
-SIMD void
 vi_store_q8(int8_t *q, int16_t *sum, const vi v[4], uint32_t n)
 {
 	/* The packs work within 128-bit lanes: put the fours in order. */
@@ -218,10 +212,7 @@ vi_store_q8(int8_t *q, int16_t *sum, const vi v[4], uint32_t n)
 		_mm_storeu_si32(sum, s);
 }
 
-SIMD float vf_hsum(vf v) { return _mm512_reduce_add_ps(v); }
 SIMD float vf_hmax(vf v) { return _mm512_reduce_max_ps(v); }
-SIMD int32_t vi_hsum(vi v) { return _mm512_reduce_add_epi32(v); }
-SIMD int32_t vi_hmax(vi v) { return _mm512_reduce_max_epi32(v); }
 SIMD vi
 vi_hmax_each(const vi v[16])
 {

@@ -92,7 +92,6 @@ SIMD vf vf_zip_hi(vf a, vf b) { return vzip2q_f32(a, b); }
 
 SIMD vi vi_set(int32_t x) { return vdupq_n_s32(x); }
 SIMD vi vi_load(const void *p) { return vld1q_s32(p); }
-SIMD void vi_store(void *p, vi v) { vst1q_s32(p, v); }
 SIMD vi vi_add(vi a, vi b) { return vaddq_s32(a, b); }
 SIMD vi vi_sub(vi a, vi b) { return vsubq_s32(a, b); }
 SIMD vi vi_and(vi a, vi b) { return vandq_s32(a, b); }
@@ -200,15 +199,6 @@ vf_from_i8(const int8_t *p)
 	    vreinterpret_s8_s32(vdup_n_s32(four))))));
 }
 SIMD void
-vi_to_i8(int8_t *p, vi v)
-{
-	int16x4_t h = vmovn_s32(v);
-	int32_t four = vget_lane_s32(vreinterpret_s32_s8(vmovn_s16(
-	    vcombine_s16(h, h))), 0);
-
-	memcpy(p, &four, sizeof(four));
-}
-SIMD void
 vi_store_q8(int8_t *q, int16_t *sum, const vi v[4], uint32_t n)
 {
 	int8x16_t p = vcombine_s8(
@@ -221,10 +211,7 @@ vi_store_q8(int8_t *q, int16_t *sum, const vi v[4], uint32_t n)
 		*sum = vaddlvq_s8(p);
 }
 
-SIMD float vf_hsum(vf v) { return vaddvq_f32(v); }
 SIMD float vf_hmax(vf v) { return vmaxvq_f32(v); }
-SIMD int32_t vi_hsum(vi v) { return vaddvq_s32(v); }
-SIMD int32_t vi_hmax(vi v) { return vmaxvq_s32(v); }
 SIMD vi
 vi_hmax_each(const vi v[4])
 {

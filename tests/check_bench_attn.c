@@ -1,62 +1,32 @@
 /* tests/check_bench_attn.c - attention on one core: a prompt's rows beside the
  * core's own multiply-adds, a generated row beside its memory reads. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
+#include "../kernels/cpu.h"
+#include "../kernels/peak.h"
 #include "check_kernels.h"
 #include "kernel_inputs.h"
 
 enum { HEAD = 128 };
 static const char *const kv_name[] = { "f32", "f16", "q8_0" };
 
-/* Multiply-adds of floats per second from registers alone, times two. */
-#if defined(__x86_64__)
-#define PEAK(name, target_, vec, lanes, set, fma, n)			\
-static __attribute__((target(target_))) double				\
-name(void)								\
-{									\
-	const vec m = set(0.999f);					\
-	const int rounds = 2000000;					\
-	vec x[n];							\
-	float sum[lanes];						\
-	double t;							\
-	int i, j;							\
-									\
-	for (j = 0; j < n; j++)						\
-		x[j] = set((float)j);					\
-	t = now_s();							\
-	for (i = 0; i < rounds; i++)					\
-		_Pragma("GCC unroll 16")				\
-		for (j = 0; j < n; j++)					\
-			x[j] = fma(x[j], m, m);				\
-	t = now_s() - t;						\
-	for (j = 1; j < n; j++)						\
-		x[0] = fma(x[j], m, x[0]);				\
-	memcpy(sum, &x[0], sizeof(sum));				\
-	return sum[0] == 0 ? 0 : 2.0 * lanes * n * rounds / t;		\
-}
-PEAK(peak_avx2, "avx2,fma", __m256, 8, _mm256_set1_ps, _mm256_fmadd_ps, 12)
-PEAK(peak_avx512, "avx512f", __m512, 16, _mm512_set1_ps, _mm512_fmadd_ps, 12)
+/* Multiply-adds of floats per second, times two, by the table's instructions. */
+static double
+peak_flops(const struct kernels *k)
+{
+	const uint64_t rounds = 2000000;
+	struct peaks p;
+	volatile double sink;
+	double t;
 
-static double
-peak_flops(const struct kernels *k)
-{
-	return strcmp(k->name, "avx512") == 0 ? peak_avx512() : peak_avx2();
+	peaks_init(&p, strcmp(k->name, "avx2") == 0 ? CPU_AVX2 : cpu_flags());
+	t = now_s();
+	sink = p.loop[PEAK_F32].run(rounds, 1);
+	(void)sink;
+	return (double)rounds * p.loop[PEAK_F32].round_ops / (now_s() - t);
 }
-#else
-static double
-peak_flops(const struct kernels *k)
-{
-	(void)k;
-	return NAN;
-}
-#endif
 
 struct bench_attn {
 	const struct kernels *k;

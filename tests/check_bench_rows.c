@@ -44,8 +44,6 @@ bench_row(const struct kernels *k, uint32_t n)
 	BENCH_ROW("round_bf16", row + n * 2,
 	    k->round_bf16((uint16_t *)(void *)y, x, n));
 	BENCH_ROW("rms_norm", 3 * row, k->rms_norm(y, x, w, n, 1e-5f));
-	BENCH_ROW("add_rms_norm", 5 * row, k->add_rms_norm(z, x, y, w, n,
-	    1e-5f));
 	BENCH_ROW("add", 3 * row, k->add(z, x, n));
 	BENCH_ROW("weighted_sum", 5 * row, k->weighted_sum(z, x, 0,
 	    (const uint32_t[4]){ 0 }, c, 4, n));

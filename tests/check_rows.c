@@ -249,29 +249,6 @@ check_rms_norm(const struct kernels *k, uint32_t n, enum input in, float eps)
 	row_test_close(&t);
 }
 
-/* Nothing but the two kernels it stands for, bit for bit. */
-static void
-check_add_rms_norm(const struct kernels *k, uint32_t n)
-{
-	struct row_test t = row_test_open(n);
-	size_t nbytes = n * sizeof(float);
-	float *x = guard_alloc(nbytes), *w = guard_alloc(nbytes);
-
-	begin("add_rms_norm_%s k=%u", k->name, n);
-	fill_floats(t.a, n, IN_RANDOM);
-	fill_floats(t.b, n, IN_RANDOM);
-	fill_floats(w, n, IN_RANDOM);
-	memcpy(x, t.a, nbytes);
-	k->add(t.a, t.b, n);
-	k->rms_norm(t.in_place, t.a, w, n, 1e-5f);
-	k->add_rms_norm(x, t.b, t.got, w, n, 1e-5f);
-	check_bytes(x, t.a, nbytes, "x");
-	check_bytes(t.got, t.in_place, nbytes, "y");
-	guard_free(x, nbytes);
-	guard_free(w, nbytes);
-	row_test_close(&t);
-}
-
 /* ---- Gates: y = g' * sigmoid(z(g')) * u' ---- */
 
 #define ALPHA	1.702f
@@ -527,8 +504,6 @@ check_exact(const struct kernels *ref, const struct kernels *k,
 		check_weighted_sum(k, n, 1);
 		check_weighted_sum(k, n, 2 + n % 7);
 	}
-	if (IS_NEW(add_rms_norm))
-		check_add_rms_norm(k, n);
 }
 
 static void
