@@ -150,13 +150,11 @@ check_sessions(struct conf *c, struct err *reterr)
 void
 conf_cores(const struct conf *c, struct cpuset *ret)
 {
-	unsigned w;
 	int i;
 
 	memset(ret, 0, sizeof(*ret));
 	for (i = 0; i < c->nsessions; i++)
-		for (w = 0; w < NITEMS(ret->bits); w++)
-			ret->bits[w] |= c->session[i].cpus.bits[w];
+		cpuset_add_all(ret, &c->session[i].cpus);
 }
 
 static int

@@ -250,6 +250,15 @@ cpuset_add(struct cpuset *set, unsigned cpu)
 	set->bits[cpu / 64] |= (uint64_t)1 << (cpu % 64);
 }
 
+void
+cpuset_add_all(struct cpuset *set, const struct cpuset *more)
+{
+	unsigned i;
+
+	for (i = 0; i < NITEMS(set->bits); i++)
+		set->bits[i] |= more->bits[i];
+}
+
 int
 cpuset_overlaps(const struct cpuset *a, const struct cpuset *b)
 {

@@ -46,6 +46,8 @@ int
 cpuset_has(const struct cpuset *set, unsigned cpu);	/* 0 or 1 */
 void
 cpuset_add(struct cpuset *set, unsigned cpu);
+void
+cpuset_add_all(struct cpuset *set, const struct cpuset *more);
 int
 cpuset_overlaps(const struct cpuset *a, const struct cpuset *b);
 

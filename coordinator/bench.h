@@ -17,6 +17,7 @@ struct bench_test {
 	struct series speed;	/* tokens a second; BENCH_LOAD: bytes */
 	struct series fraction;	/* of the bound beside each run */
 	struct series of_share;	/* of that bound by the share of the cores */
+	struct series limit;	/* the speed at that bound */
 	enum roof bound;	/* of the last */
 };
 
@@ -46,6 +47,7 @@ struct bench {
 	struct series disk;	/* bytes a second */
 	int disk_direct;
 	double weight_bytes;	/* of all that tokens read */
+	int cores_alone;	/* no session has a device but the cores */
 	struct bench_tests own;	/* of the config as it is */
 	struct bench_split *split;	/* [nsplits] */
 	unsigned nsplits;
@@ -75,9 +77,10 @@ int bench_sweep(struct bench *b, struct err *reterr);
 /* bench_report.c */
 int bench_report(const struct bench *b, struct err *reterr);
 /* Was it faster than its bound by more than a tenth?  Then something slowed down
- * the slices that the bound is from.  Not loading, nor reading where caches may
- * hold the weights (0 = of unknown size). */
-int bench_is_beyond(const struct bench_test *t, double weight_bytes,
+ * the slices that the bound is from.  Not loading, nor where another device than
+ * the cores computes, nor reading where caches may hold the weights (0 = of
+ * unknown size). */
+int bench_is_beyond(const struct bench *b, const struct bench_test *t,
     double cache_bytes);
 
 #endif

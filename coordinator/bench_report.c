@@ -24,26 +24,16 @@ static const struct {
 };
 
 int
-bench_is_beyond(const struct bench_test *t, double weight_bytes,
+bench_is_beyond(const struct bench *b, const struct bench_test *t,
     double cache_bytes)
 {
-	return t->kind != BENCH_LOAD &&
+	return t->kind != BENCH_LOAD && b->cores_alone &&
 	    series_median(&t->fraction) > BEYOND_NOTE &&
 	    (t->bound != ROOF_READ || (cache_bytes > 0 &&
-	    weight_bytes >= cache_bytes));
+	    b->weight_bytes >= cache_bytes));
 }
 
-/* What the test would reach at its bound. */
-static double
-limit(const struct bench_test *t)
-{
-	double fraction = series_median(&t->fraction);
-
-	return fraction > 0 ? series_median(&t->speed) / fraction : 0;
-}
-
-
-/* Speed over that of the fewest sessions: of one, where the sweep has it. */
+/* Speed, as it is shown, over that of the fewest sessions: of one, where the sweep has it. */
 static double
 relative(const struct bench *b, const struct bench_test *t)
 {
@@ -59,9 +49,9 @@ relative(const struct bench *b, const struct bench_test *t)
 	for (i = 0; base != NULL && i < base->tests.n; i++) {
 		other = &base->tests.t[i];
 		if (strcmp(other->name, t->name) == 0)
-			speed = series_median(&other->speed);
+			speed = series_mean(&other->speed);
 	}
-	return speed > 0 ? series_median(&t->speed) / speed : 0;
+	return speed > 0 ? series_mean(&t->speed) / speed : 0;
 }
 
 /* --- JSON --- */
@@ -140,9 +130,9 @@ result_json(const struct bench *b, const struct bench_test *t)
 	json_object_set_new(o, "fraction_of_share",
 	    json_real(series_median(&t->of_share)));
 	json_object_set_new(o, t->kind == BENCH_LOAD ? "limit_gbs" :
-	    "limit_tps", json_real(limit(t) / unit));
-	json_object_set_new(o, "disturbed", json_boolean(bench_is_beyond(t,
-	    b->weight_bytes, (double)roofline_cache_bytes(b->roof))));
+	    "limit_tps", json_real(series_median(&t->limit) / unit));
+	json_object_set_new(o, "disturbed", json_boolean(bench_is_beyond(b, t,
+	    (double)roofline_cache_bytes(b->roof))));
 	if (t->kind == BENCH_GENERATE) {
 		json_object_set_new(o, "depth", json_integer(t->depth));
 		json_object_set_new(o, "sequences", json_integer(t->nseqs));
@@ -270,7 +260,7 @@ print_beyond(const struct bench *b, const struct bench_tests *ts)
 	const struct bench_test *t;
 
 	for (t = ts->t; t < ts->t + ts->n; t++) {
-		if (!bench_is_beyond(t, b->weight_bytes, cache_bytes))
+		if (!bench_is_beyond(b, t, cache_bytes))
 			continue;
 		printf("note: %s took more than %s gave in the slices beside "
 		    "it: something else slowed those down, and the fraction "
@@ -292,6 +282,14 @@ print_notes(const struct bench *b)
 		printf("note: these cores were ours for %.0f %% of the time "
 		    "only: fractions are of a free machine, and in brackets "
 		    "of what was left of it\n", 100 * roofline_share(r));
+	if (!b->cores_alone)
+		printf("note: the bounds are what the host's cores give; what "
+		    "a session's own device could do is not known\n");
+	if (roofline_buffer_bytes(r) < roofline_cache_bytes(r))
+		printf("note: %s is all that could be spared to read from, "
+		    "and caches of %s hold it: memory gives less\n",
+		    units_human_bytes(roofline_buffer_bytes(r), weights),
+		    units_human_bytes(roofline_cache_bytes(r), cache));
 	if (b->weight_bytes > 0 &&
 	    b->weight_bytes < (double)roofline_cache_bytes(r))
 		printf("note: %s of weights fit into caches of %s, so that "
@@ -313,8 +311,8 @@ print_test(const struct bench *b, const struct bench_test *t)
 	printf("%-18s %9.*f +- %.*f %s, %.1f %% of the %.*f that %s allows",
 	    t->name, digits, series_mean(&t->speed) / unit, digits,
 	    series_sd(&t->speed) / unit, name,
-	    100 * series_median(&t->fraction), digits, limit(t) / unit,
-	    roof_name(t->bound));
+	    100 * series_median(&t->fraction), digits,
+	    series_median(&t->limit) / unit, roof_name(t->bound));
 	if (roofline_share(b->roof) < SHARE_NOTE && t->kind != BENCH_LOAD)
 		printf(" (%.1f %%)", 100 * series_median(&t->of_share));
 	putchar('\n');

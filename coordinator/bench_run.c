@@ -73,6 +73,7 @@ bench_tests_free(struct bench_tests *ts)
 		series_free(&ts->t[i].speed);
 		series_free(&ts->t[i].fraction);
 		series_free(&ts->t[i].of_share);
+		series_free(&ts->t[i].limit);
 	}
 }
 
@@ -159,7 +160,7 @@ fill(struct runner *r, const struct bench_test *t, struct err *reterr)
 }
 
 /* Back to where fill() left off; where local layers have given up what would
- * be seen from there, by filling again. */
+ * be seen from there, by filling again, which takes a while: 1 then. */
 static int
 refill(struct runner *r, const struct bench_test *t, struct err *reterr)
 {
@@ -175,7 +176,7 @@ refill(struct runner *r, const struct bench_test *t, struct err *reterr)
 		return forget(r, t->nseqs, t->depth, reterr);
 	if ((rc = forget(r, t->nseqs, 0, reterr)) < 0)
 		return rc;
-	return fill(r, t, reterr);
+	return (rc = fill(r, t, reterr)) < 0 ? rc : 1;
 }
 
 /* The bound beside a run: the mean of the slices before and after it. */
@@ -202,10 +203,20 @@ note(struct bench_test *t, double units, double took_s,
 	int rc;
 
 	if ((rc = series_add(&t->speed, units / took_s, reterr)) < 0 ||
+	    (rc = series_add(&t->limit, units / least_s, reterr)) < 0 ||
 	    (rc = series_add(&t->of_share, least_s / took_s / b.share,
 	    reterr)) < 0)
 		return rc;
 	return series_add(&t->fraction, least_s / took_s, reterr);
+}
+
+static int
+slice_of(struct bench *b, struct runner *r, struct bounds *ret,
+    struct err *reterr)
+{
+	int rc = job_interrupted(reterr);
+
+	return rc < 0 ? rc : roofline_slice(b->roof, r->kinds, ret, reterr);
 }
 
 /* *slice: of the bounds before; then those behind the last run. */
@@ -215,20 +226,21 @@ run_test(struct bench *b, struct runner *r, struct bench_test *t,
 {
 	struct bounds before;
 	uint64_t t0, ns;
-	int i, rc;
+	int i, rc, stale = t->depth > 0;
 
 	if ((rc = fill(r, t, reterr)) < 0)
 		return rc;
 	for (i = 0; i < b->c->bench_reps; i++) {
+		if (i > 0 && (rc = stale = refill(r, t, reterr)) < 0)
+			return rc;
+		if (stale && (rc = slice_of(b, r, slice, reterr)) < 0)
+			return rc;
 		t0 = event_now_ns();
 		rc = t->kind == BENCH_PROMPT ? run_prompt(r, t->n, reterr) :
 		    run_generate(r, t, reterr);
 		ns = event_now_ns() - t0;
-		if (rc < 0 || (rc = refill(r, t, reterr)) < 0)
-			return rc;
 		before = *slice;
-		if ((rc = roofline_slice(b->roof, r->kinds, slice,
-		    reterr)) < 0 ||
+		if (rc < 0 || (rc = slice_of(b, r, slice, reterr)) < 0 ||
 		    (rc = note(t, (double)t->n * t->nseqs, (double)ns / 1e9,
 		    &before, slice, reterr)) < 0)
 			return rc;
@@ -250,7 +262,7 @@ weigh(struct bench *b, struct runner *r, struct bench_tests *ts)
 	bench_cost(r->j.m, &r->j.kernels, p->kfmt, p->vfmt,
 	    last->u0, &cost);
 	b->weight_bytes = cost.layer_bytes + cost.expert_bytes +
-	    cost.head_bytes;
+	    cost.head_bytes + cost.head_expert_bytes;
 	r->kinds = 1u << ROOF_READ;
 	for (k = 0; k < PEAK_NKINDS; k++)
 		if (cost.row_ops[k] + cost.head_ops[k] > 0)
@@ -293,7 +305,7 @@ run_tests(struct bench *b, struct runner *r, struct bench_tests *ts,
 	    r->j.plan.batch_rows), reterr)) < 0 ||
 	    (rc = forget(r, 1, 0, reterr)) < 0 ||
 	    (rc = roofline_touch(b->roof, reterr)) < 0 ||
-	    (rc = roofline_slice(b->roof, r->kinds, &slice, reterr)) < 0)
+	    (rc = slice_of(b, r, &slice, reterr)) < 0)
 		return rc;
 	for (i = 0; i < ts->n; i++)
 		if (ts->t[i].kind != BENCH_LOAD &&
@@ -311,7 +323,6 @@ bench_run(struct bench *b, const struct conf *c, struct bench_tests *ts,
 
 	if (r == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	r->j.signal_fd = -1;
 	*ret_planned = 0;
 	if ((rc = job_open(&r->j, c, reterr)) == 0 &&
 	    (rc = job_plan(&r->j, reterr)) == 0) {
@@ -369,7 +380,6 @@ load_once(struct bench *b, const struct conf *c, struct bench_test *t,
 
 	if (j == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	j->signal_fd = -1;
 	if ((rc = job_open(j, c, reterr)) == 0 &&
 	    (rc = job_plan(j, reterr)) == 0 && t->speed.n == 0)
 		rc = disk_slice(b, j, slice, reterr);

@@ -5,12 +5,14 @@
 
 #include "bench.h"
 #include "commands.h"
+#include "enforce.h"
 
 /* What the tests need, where nothing else was said. */
 static int
 size(struct conf *c, const struct bench_tests *ts, struct err *reterr)
 {
 	uint32_t ctx = bench_tests_ctx(ts);
+	int i;
 
 	if (ts->n == 0)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "bench: nothing "
@@ -19,6 +21,13 @@ size(struct conf *c, const struct bench_tests *ts, struct err *reterr)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "bench: a depth "
 		    "and what follows it make %u tokens of context, and %d "
 		    "are the most", ctx, LIMIT_CONTEXT);
+	for (i = 1; i < c->nsessions && c->sweep.n > 0; i++)
+		if (strcmp(c->session[i].device, c->session[0].device) != 0)
+			return err_set(reterr, ERR_USAGE, -EINVAL, "bench: "
+			    "--sweep is over sessions that are alike: %s is on "
+			    "%s, %s on %s", c->session[0].name,
+			    c->session[0].device, c->session[i].name,
+			    c->session[i].device);
 	if (c->ctx_tok == 0)
 		c->ctx_tok = (int)ctx;
 	if (ctx > (uint32_t)c->ctx_tok)
@@ -29,33 +38,60 @@ size(struct conf *c, const struct bench_tests *ts, struct err *reterr)
 	return 0;
 }
 
+/* What the machine is measured for. */
+struct tried {
+	struct cpuset cores;		/* that threads run on */
+	uint64_t nbytes;		/* that sessions need */
+};
+
+/* Caps that nobody gave are what was free when the plan was tried: what is
+ * measured in between takes memory, too. */
+static void
+keep(const struct plan *p, struct conf *c, struct tried *ret)
+{
+	const struct plan_session *ps;
+
+	*ret = (struct tried){ 0 };
+	for (ps = p->session; ps < p->session + p->nsessions; ps++) {
+		cpuset_add_all(&ret->cores, &ps->cores);
+		ret->nbytes += ps->total_bytes;
+		if (!c->fit)
+			c->session[ps - p->session].cap_bytes = ps->cap_bytes;
+	}
+	/* A sweep's sessions take all that the config names. */
+	if (c->sweep.n > 0)
+		conf_cores(c, &ret->cores);
+}
+
 /* Does the config stand at all?  Before seconds are spent on the machine. */
 static int
-try_plan(const struct conf *c, struct err *reterr)
+try_plan(struct conf *c, struct tried *ret, struct err *reterr)
 {
 	struct job *j = calloc(1, sizeof(*j));
 	int rc;
 
 	if (j == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = job_open(j, c, reterr)) == 0)
-		rc = job_plan(j, reterr);
+	if ((rc = job_open(j, c, reterr)) == 0 &&
+	    (rc = job_plan(j, reterr)) == 0)
+		keep(&j->plan, c, ret);
 	job_close(j);
 	free(j);
 	return rc;
 }
 
 static int
-measure(struct bench *b, struct err *reterr)
+measure(struct bench *b, const struct tried *tried, struct err *reterr)
 {
 	struct bench_test *last = &b->own.t[b->own.n - 1];
-	struct cpuset cores;
+	uint64_t free_bytes = enforce_free_bytes();
 	int rc, planned;
 
-	conf_cores(b->c, &cores);
-	if ((rc = try_plan(b->c, reterr)) < 0 ||
-	    (rc = roofline_open(&cores, (uint64_t)b->c->slice_ms * 1000000,
-	    &b->roof, reterr)) < 0)
+	if (free_bytes != 0)
+		free_bytes = free_bytes > tried->nbytes ?
+		    free_bytes - tried->nbytes : 1;
+	if ((rc = roofline_open(&tried->cores, free_bytes,
+	    (uint64_t)b->c->slice_ms * 1000000, &b->roof, reterr)) < 0)
 		return rc;
 	if ((b->own.t[0].kind != BENCH_LOAD &&
 	    (rc = bench_run(b, b->c, &b->own, b->c->verbose > 0, &planned,
@@ -74,8 +110,9 @@ cmd_bench(const struct conf *c, struct err *reterr)
 {
 	struct bench *b = calloc(1, sizeof(*b));
 	struct conf *sized = malloc(sizeof(*sized));
-	unsigned i;
-	int rc;
+	struct tried tried;
+	unsigned n;
+	int i, rc;
 
 	if (b == NULL || sized == NULL) {
 		free(b);
@@ -84,11 +121,15 @@ cmd_bench(const struct conf *c, struct err *reterr)
 	}
 	*sized = *c;
 	b->c = sized;
+	b->cores_alone = 1;
+	for (i = 0; i < c->nsessions; i++)
+		b->cores_alone &= strcmp(c->session[i].device, "cpu") == 0;
 	bench_tests_init(c, &b->own);
-	if ((rc = size(sized, &b->own, reterr)) == 0)
-		rc = measure(b, reterr);
-	for (i = 0; i < b->nsplits; i++)
-		bench_tests_free(&b->split[i].tests);
+	if ((rc = size(sized, &b->own, reterr)) == 0 &&
+	    (rc = try_plan(sized, &tried, reterr)) == 0)
+		rc = measure(b, &tried, reterr);
+	for (n = 0; n < b->nsplits; n++)
+		bench_tests_free(&b->split[n].tests);
 	bench_tests_free(&b->own);
 	series_free(&b->disk);
 	roofline_close(b->roof);

@@ -232,6 +232,20 @@ job_signals(sigset_t *ret)
 		sigaddset(ret, SIGHUP);
 }
 
+int
+job_interrupted(struct err *reterr)
+{
+	static const struct timespec at_once;
+	siginfo_t si;
+	sigset_t set;
+
+	job_signals(&set);
+	if (sigtimedwait(&set, &si, &at_once) < 0)
+		return 0;
+	return err_set(reterr, ERR_RUN, -EINTR, "interrupted by signal %d "
+	    "(%s)", si.si_signo, strsignal(si.si_signo));
+}
+
 /* Blocked, so that they come as reads; workers unblock them. */
 static int
 catch_signals(struct job *j, struct err *reterr)

@@ -34,6 +34,8 @@ int job_plan(struct job *j, struct err *reterr);
 /* What ends a command from outside; not a hangup that the user has it ignore
  * (nohup), which a signalfd would read all the same. */
 void job_signals(sigset_t *ret);
+/* -EINTR where one has come since they are caught; does not wait. */
+int job_interrupted(struct err *reterr);
 /* Sessions; load, and pipeline. */
 int job_spawn(struct job *j, struct err *reterr);
 int job_load(struct job *j, sessions_tick_fn *tick, void *arg,

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../config/meminfo.h"
 #include "../kernels/cpu.h"
 #include "caches.h"
 #include "crew.h"
@@ -231,7 +230,7 @@ choose_shapes(struct roofline *r, struct err *reterr)
 }
 
 static int
-allocate(struct roofline *r, struct err *reterr)
+allocate(struct roofline *r, uint64_t free_bytes, struct err *reterr)
 {
 	unsigned k;
 
@@ -241,7 +240,7 @@ allocate(struct roofline *r, struct err *reterr)
 			    "out of memory");
 	r->cache_bytes = caches_last_bytes(r->cpu, r->ncores, "/sys");
 	r->buffer_bytes = roofline_read_bytes(r->cache_bytes,
-	    meminfo_available(), r->ncores);
+	    free_bytes, r->ncores);
 	return read_area_open(&r->peaks, r->cpu, r->ncores, r->buffer_bytes,
 	    &r->area, reterr);
 }
@@ -267,8 +266,8 @@ first_look(struct roofline *r, struct err *reterr)
 }
 
 int
-roofline_open(const struct cpuset *cpus, uint64_t slice_ns,
-    struct roofline **ret, struct err *reterr)
+roofline_open(const struct cpuset *cpus, uint64_t free_bytes,
+    uint64_t slice_ns, struct roofline **ret, struct err *reterr)
 {
 	struct roofline *r = calloc(1, sizeof(*r));
 	unsigned i;
@@ -281,7 +280,7 @@ roofline_open(const struct cpuset *cpus, uint64_t slice_ns,
 			r->cpu[r->ncores++] = i;
 	r->slice_ns = slice_ns;
 	peaks_init(&r->peaks, cpu_flags());
-	if ((rc = allocate(r, reterr)) < 0 ||
+	if ((rc = allocate(r, free_bytes, reterr)) < 0 ||
 	    (rc = first_look(r, reterr)) < 0) {
 		roofline_close(r);
 		return rc;

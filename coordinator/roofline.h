@@ -34,10 +34,11 @@ struct read_shape {
 
 struct roofline;
 
-/* For these cores: the buffer made, the shapes of reading compared, and every
- * number of cores measured once. */
-int roofline_open(const struct cpuset *cpus, uint64_t slice_ns,
-    struct roofline **ret, struct err *reterr);
+/* For these cores: the buffer made, of a quarter of free_bytes at most (0 =
+ * unknown), the shapes of reading compared, and every number of cores measured
+ * once. */
+int roofline_open(const struct cpuset *cpus, uint64_t free_bytes,
+    uint64_t slice_ns, struct roofline **ret, struct err *reterr);
 void roofline_close(struct roofline *r);
 
 /* Before the first slice after a while in which much else was allocated.  The
@@ -51,9 +52,9 @@ int roofline_touch(struct roofline *r, struct err *reterr);
 int roofline_slice(struct roofline *r, unsigned kinds, struct bounds *ret,
     struct err *reterr);
 
-/* roofline_disk.c: read nbytes of these files directly, in order, and throw
- * them away: bytes a second.  *ret_direct 0: the file system cannot, and they
- * came through the page cache, dropped before. */
+/* roofline_disk.c: read these files directly, in order, and throw them away:
+ * bytes a second.  *ret_direct 0: the file system cannot, and they came through
+ * the page cache, dropped before.  A signal ends it. */
 struct gguf;
 int roofline_disk(const struct gguf *g, double *ret_bytes_s, int *ret_direct,
     struct err *reterr);

@@ -2,6 +2,7 @@
  * Direct, in order, several blocks in flight, and nothing done with them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <liburing.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "../layers/gguf.h"
 #include "../shm/event.h"
+#include "job.h"
 #include "roofline.h"
 
 /* As the loader's own, and more in flight: a bound has room to spare. */
@@ -18,6 +20,7 @@ enum { BLOCK_BYTES = 1 << 20, DEPTH = 8, GRAIN = 4096 };
 struct raw {
 	struct io_uring ring;
 	int have_ring;
+	struct err heard;	/* the signal that ended it */
 	uint8_t *buf;		/* DEPTH blocks */
 	uint64_t nbytes;	/* read so far */
 };
@@ -51,6 +54,8 @@ read_ring(struct raw *w, int fd, uint64_t nbytes)
 			rc = cqe->res < 0 ? cqe->res : -ENODATA;
 		else
 			w->nbytes += (uint64_t)cqe->res;
+		if (rc == 0)
+			rc = job_interrupted(&w->heard);
 		io_uring_cqe_seen(&w->ring, cqe);
 	}
 	return rc;
@@ -61,8 +66,11 @@ read_plain(struct raw *w, int fd, uint64_t nbytes)
 {
 	uint64_t at = 0;
 	ssize_t n;
+	int rc;
 
 	while (at < nbytes) {
+		if ((rc = job_interrupted(&w->heard)) < 0)
+			return rc;
 		n = pread(fd, w->buf, DEPTH * BLOCK_BYTES, (off_t)at);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -78,6 +86,7 @@ static int
 read_file(struct raw *w, const struct gguf_file *f, int *ret_direct,
     struct err *reterr)
 {
+	uint64_t before = w->nbytes;
 	char path[64];
 	int fd, rc;
 
@@ -91,12 +100,23 @@ read_file(struct raw *w, const struct gguf_file *f, int *ret_direct,
 	    read_plain(w, fd >= 0 ? fd : f->fd, f->nbytes);
 	if (fd >= 0 && rc == -EINVAL) {	/* taken at open, and not meant */
 		*ret_direct = 0;
+		w->nbytes = before;
 		rc = read_plain(w, f->fd, f->nbytes);
 	}
 	if (fd >= 0)
 		close(fd);
-	return rc == 0 ? 0 : err_set(reterr, ERR_RUN, rc, "%s: cannot read: "
-	    "%s", f->path, strerror(-rc));
+	if (w->heard.kind != ERR_NONE) {
+		*reterr = w->heard;
+		return rc;
+	}
+	if (rc < 0)
+		return err_set(reterr, ERR_RUN, rc, "%s: cannot read: %s",
+		    f->path, strerror(-rc));
+	if (w->nbytes - before != f->nbytes)
+		return err_set(reterr, ERR_RUN, -EIO, "%s: only %" PRIu64
+		    " of %" PRIu64 " bytes came: has it changed?", f->path,
+		    w->nbytes - before, f->nbytes);
+	return 0;
 }
 
 int

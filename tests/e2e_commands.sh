@@ -392,12 +392,15 @@ check "a test for each, and the disk" "$PYTHON" - "$OUT" <<-'END'
 	assert list(r) == ['tg4', 'tg4x3', 'tg4@d40', 'tg4x3@d40', 'load'], r
 	assert o['roofline']['disk_gbs'] > 0
 	assert r['load']['bound'] == 'disk' and r['load']['gbs'] > 0
-	# More to read per token at a depth, less where sequences share it.
-	assert r['tg4@d40']['limit_tps'] > 0 and r['tg4x3']['sequences'] == 3
+	assert all(not x['disturbed'] for x in r.values() if x['fraction'] < 1)
+	assert r['tg4@d40']['depth'] == 40 and r['tg4x3']['sequences'] == 3
+	assert all(x['limit_tps'] > 0 for x in r.values() if x['tps']), r
 	END
 bench "bench --sweep" -m "$MODEL" -p 16 -n 4 -r 1 --sweep 1,2,50 --json
 check "rows of sessions, shared and divided; why not" "$PYTHON" - "$OUT" <<-'END'
 	import json, os, sys
+	def close(a, b):
+	    return abs(a - b) < 1e-5 * b
 	o = json.load(open(sys.argv[1]))
 	want = [(1, 'shared'), (2, 'shared')]
 	if len(os.sched_getaffinity(0)) >= 2:
@@ -412,8 +415,11 @@ check "rows of sessions, shared and divided; why not" "$PYTHON" - "$OUT" <<-'END
 	        assert '50 sessions' in x['why_not'] and not x['results'], x
 	        continue
 	    assert [r['test'] for r in x['results']] == ['pp16', 'tg4'], x
-	    for r in x['results']:
-	        assert r['tps'] > 0 and r['relative'] > 0, r
+	    for r, base in zip(x['results'], s[0]['results']):
+	        assert r['tps'] > 0
+	        assert close(r['relative'], r['tps'] / base['tps']), r
+	        # Of one run all are its own.
+	        assert close(r['fraction'], r['tps'] / r['limit_tps']), r
 	assert all(r['relative'] == 1 for r in s[0]['results']), s[0]
 	END
 bench "bench" -m "$MODEL" -p 16 -n 8 -r 1 --load --sweep 1,2
@@ -424,6 +430,8 @@ check "loading" prints '^load +[0-9.]+ \+- [0-9.]+ GB/s, .* that disk allows$'
 check "a row of two sessions" prints '^2 +[0-9]+ +shared +[0-9.]+ '
 refuses "a depth that --ctx does not hold" 2 'tests of 48 tokens do not fit into --ctx 40: give --ctx 48' \
     bench -m "$MODEL" --ctx 40 -p 0 -n 8 -d 40
+refuses "a sweep of sessions that differ" 2 "--sweep is over sessions that are alike: a is on cpu, b on hexagon" \
+    bench -m "$MODEL" -s a:cpu -s b:hexagon --sweep 1,2
 refuses "nothing to measure" 2 'nothing to measure' \
     bench -m "$MODEL" -p 0 -n 0
 works "stress" stress -m "$MODEL" $(sessions 2 cpu,cap=64MiB) \

@@ -2,6 +2,7 @@
  * they read, and the arithmetic of bounds and fractions. */
 #include "t.h"
 
+#include <errno.h>
 #include <math.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -227,11 +228,22 @@ START_TEST(the_disk_is_read_to_the_end)
 	struct gguf *g;
 	struct model *m;
 	double bytes_s;
+	sigset_t set;
 	int direct;
 
 	t_ok(tiny_open(&tiny, &g, &m, &err), &err);
 	t_ok(roofline_disk(g, &bytes_s, &direct, &err), &err);
 	ck_assert(bytes_s > 0 && isfinite(bytes_s));
+	g->file[0].nbytes++;		/* one more than there is */
+	ck_assert_int_lt(roofline_disk(g, &bytes_s, &direct, &err), 0);
+	ck_assert_ptr_nonnull(strstr(err.msg, "bytes came"));
+	g->file[0].nbytes--;
+	job_signals(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	raise(SIGINT);
+	ck_assert_int_eq(roofline_disk(g, &bytes_s, &direct, &err), -EINTR);
+	ck_assert_ptr_nonnull(strstr(err.msg, "interrupted"));
+	t_ok(roofline_disk(g, &bytes_s, &direct, &err), &err);
 	tiny_close(g, m);
 }
 END_TEST
@@ -479,21 +491,26 @@ START_TEST(what_beat_its_bound_is_said_unless_caches_explain_it)
 	struct bench_test load = { .kind = BENCH_LOAD, .bound = ROOF_READ },
 	    prompt = { .kind = BENCH_PROMPT, .bound = ROOF_INT8 },
 	    generate = { .kind = BENCH_GENERATE, .bound = ROOF_READ };
+	struct bench large = { .cores_alone = 1, .weight_bytes = 100 },
+	    small = { .cores_alone = 1, .weight_bytes = 9 },
+	    device = { .weight_bytes = 100 };
 
 	add_fractions(&load, 1, 3);
-	ck_assert(!bench_is_beyond(&load, 100, 10));
+	ck_assert(!bench_is_beyond(&large, &load, 10));
 	add_fractions(&generate, 1, 9);
 	add_fractions(&generate, 2, 1.05);	/* the median */
-	ck_assert(!bench_is_beyond(&generate, 100, 10));
+	ck_assert(!bench_is_beyond(&large, &generate, 10));
 	add_fractions(&generate, 2, 1.12);
-	ck_assert(bench_is_beyond(&generate, 100, 10));
-	ck_assert(!bench_is_beyond(&generate, 9, 10));
-	ck_assert(!bench_is_beyond(&generate, 9, 0));
+	ck_assert(bench_is_beyond(&large, &generate, 10));
+	ck_assert(!bench_is_beyond(&small, &generate, 10));
+	ck_assert(!bench_is_beyond(&small, &generate, 0));
+	/* A device may well be faster than the cores. */
+	ck_assert(!bench_is_beyond(&device, &generate, 10));
 	/* Caches do not explain what is computed. */
 	add_fractions(&prompt, 1, 1.09);
-	ck_assert(!bench_is_beyond(&prompt, 9, 10));
+	ck_assert(!bench_is_beyond(&small, &prompt, 10));
 	add_fractions(&prompt, 2, 1.2);
-	ck_assert(bench_is_beyond(&prompt, 9, 10));
+	ck_assert(bench_is_beyond(&small, &prompt, 10));
 	series_free(&load.fraction);
 	series_free(&prompt.fraction);
 	series_free(&generate.fraction);
