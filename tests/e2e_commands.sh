@@ -430,8 +430,8 @@ check "loading" prints '^load +[0-9.]+ \+- [0-9.]+ GB/s, .* that disk allows$'
 check "a row of two sessions" prints '^2 +[0-9]+ +shared +[0-9.]+ '
 refuses "a depth that --ctx does not hold" 2 'tests of 48 tokens do not fit into --ctx 40: give --ctx 48' \
     bench -m "$MODEL" --ctx 40 -p 0 -n 8 -d 40
-refuses "a sweep of sessions that differ" 2 "--sweep is over sessions that are alike: a is on cpu, b on hexagon" \
-    bench -m "$MODEL" -s a:cpu -s b:hexagon --sweep 1,2
+refuses "a sweep of sessions that differ" 2 "--sweep is over sessions that are alike: cpu0 is on cpu, hexagon0 on hexagon" \
+    bench -m "$MODEL" -s cpu -s hexagon --sweep 1,2
 refuses "nothing to measure" 2 'nothing to measure' \
     bench -m "$MODEL" -p 0 -n 0
 works "stress" stress -m "$MODEL" $(sessions 2 cpu,cap=64MiB) \
