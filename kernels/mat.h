@@ -27,10 +27,11 @@
  *
  *	FEW_MOST	rows up to which mat_few.h or mat_direct.h does them,
  *			where mat_reading.h does not want fewer
- *	MAT_FEW_ROWS(type)
- *			where defined: those of a type instead, UINT32_MAX =
- *			however many there are, FEW_MOST at a time
- *	MAT_HALF_ROWS(type)
+ *	MAT_FEW_ROWS(core, type)
+ *			where defined: those of a type instead of both,
+ *			UINT32_MAX = however many there are, FEW_MOST at a
+ *			time
+ *	MAT_HALF_ROWS(core, type)
  *			where defined: up to so many rows tiles take half a
  *			CHUNK of weights at a time, in place of what
  *			mat_reading.h says
@@ -381,25 +382,20 @@ static const struct mat_impl mat_impls[QUANT_NTYPES] = {
 _Static_assert(sizeof(struct few_act) == READY_BYTES, "mat_ready_bytes()");
 
 #ifndef MAT_FEW_ROWS
-#define MAT_FEW_ROWS(type)	FEW_MOST
+#define MAT_FEW_ROWS(core, type)					\
+	MIN(reading_few_rows(core, type), FEW_MOST)
 #endif
 
 #ifndef MAT_HALF_ROWS
-#define MAT_HALF_ROWS(type)	reading_half_chunk_rows(core)
+#define MAT_HALF_ROWS(core, type)	reading_half_chunk_rows(core)
 #endif
 
-/* So many rows of a type are few. */
-static uint32_t
-mat_few_rows(enum reader core, enum quant_type type)
-{
-	return MIN(reading_few_rows(core, type), MAT_FEW_ROWS(type));
-}
-
-/* Up to so many are made ready for several calls. */
+/* Up to so many rows are made ready for several calls. */
 static uint32_t
 mat_ready_rows(enum reader core, enum quant_type type)
 {
-	return MIN(mat_few_rows(core, type), FEW_MOST);
+	(void)core;
+	return MIN(MAT_FEW_ROWS(core, type), FEW_MOST);
 }
 
 /* Up to FEW_MOST rows times npanels panels, so many columns at a time that all
@@ -600,12 +596,12 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
     struct mat_ready *ready, const struct mat *w, const float *bias,
     uint32_t m, uint32_t n0, uint32_t n1)
 {
-	const uint32_t few = mat_few_rows(core, w->type);
+	const uint32_t few = MAT_FEW_ROWS(core, w->type);
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
 	    .ready = ready_for(ready, x, w, m, mat_ready_rows(core, w->type)),
 	    .reading = reading_for(core, w->type, m),
-	    .few = few, .half_chunk = MAT_HALF_ROWS(w->type) };
+	    .few = few, .half_chunk = MAT_HALF_ROWS(core, w->type) };
 	uint32_t i, rows, ngroups = DIV_UP(m, m <= few ? FEW_MOST : MAT_ROWS);
 
 	for (i = 0; i < ngroups; i++) {

@@ -190,7 +190,7 @@ avx2_few_rows(enum quant_type type)
 		return 4;
 	}
 }
-#define MAT_FEW_ROWS(type)	avx2_few_rows(type)
+#define MAT_FEW_ROWS(core, type)	avx2_few_rows(type)
 
 /* Of two panels a chunk is all of L1 where a weight has two bytes, and most of it
  * where it has a scale and an addend: of 128 rows half as much at a time makes
@@ -203,7 +203,7 @@ avx2_half_rows(enum quant_type type)
 
 	return tr.dot == DOT_128 || tr.scale != SCALE_PLAIN ? UINT32_MAX : 0;
 }
-#define MAT_HALF_ROWS(type)	avx2_half_rows(type)
+#define MAT_HALF_ROWS(core, type)	avx2_half_rows(type)
 
 /* q is the unsigned side here, |x| <= 127: 127 * q * 2 for each group. */
 SIMD unsigned

@@ -33,7 +33,7 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 #define ONE_FLIP	128
 #define FEW_MOST	32
 
-/* With vectors of 64 bytes mat_reading.h has a word in it.  With 16 registers a
+/* With vectors of 64 bytes mat_reading.h knows.  With 16 registers a
  * block of 16 rows does not stay in them, and whatever more is to be done with
  * each row speaks for tiles.  Of the peak (Zen 5 with the rest masked, from
  * memory), few and by tiles:
@@ -45,11 +45,10 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
  *	IQ4_NL	0.64 0.59	0.67 0.69		Q5_1	0.39 0.44  0.43 0.46
  *	IQ4_XS	0.65 0.58	0.66 0.66		Q6_K	0.35 0.40  0.39 0.41
  *	Q4_1	0.56 0.54	0.58 0.62		Q3_K	0.36 0.36  0.40 0.39 */
+#if SIMD_VL == 8
 SIMD uint32_t
 vnni_few_rows(enum quant_type type)
 {
-	if (SIMD_VL == 16)
-		return FEW_MOST;
 	switch (type) {
 	case QUANT_Q4_0:
 	case QUANT_Q5_0:
@@ -66,7 +65,8 @@ vnni_few_rows(enum quant_type type)
 		return 4;
 	}
 }
-#define MAT_FEW_ROWS(type)	vnni_few_rows(type)
+#define MAT_FEW_ROWS(core, type)	vnni_few_rows(type)
+#endif
 
 /* Eight products one after the other leave a core too little that it can do
  * meanwhile: with enough registers the second four have a sum of their own (Zen
