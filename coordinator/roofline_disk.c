@@ -25,6 +25,42 @@ struct raw {
 	uint64_t nbytes;	/* read so far */
 };
 
+/* Bytes [at, end) of the file. */
+static int
+read_plain(struct raw *w, int fd, uint64_t at, uint64_t end)
+{
+	ssize_t n;
+	int rc;
+
+	while (at < end) {
+		if ((rc = job_interrupted(&w->heard)) < 0)
+			return rc;
+		n = pread(fd, w->buf, MIN(DEPTH * BLOCK_BYTES,
+		    ALIGN_UP(end - at, GRAIN)), (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -ENODATA;
+		n = (ssize_t)MIN((uint64_t)n, end - at);
+		at += (uint64_t)n;
+		w->nbytes += (uint64_t)n;
+	}
+	return 0;
+}
+
+/* Of a block that came in part the rest; the last ones of a file are short. */
+static int
+take(struct raw *w, int fd, const struct io_uring_cqe *cqe, uint64_t end)
+{
+	const uint64_t at = io_uring_cqe_get_data64(cqe);
+
+	if (cqe->res <= 0)
+		return cqe->res < 0 ? cqe->res : -ENODATA;
+	w->nbytes += (uint64_t)cqe->res;
+	return read_plain(w, fd, at + (uint64_t)cqe->res,
+	    MIN(at + BLOCK_BYTES, end));
+}
+
 /* Through io_uring: submit what there is room for, reap one. */
 static int
 read_ring(struct raw *w, int fd, uint64_t nbytes)
@@ -41,6 +77,7 @@ read_ring(struct raw *w, int fd, uint64_t nbytes)
 			io_uring_prep_read(sqe, fd, w->buf + asked /
 			    BLOCK_BYTES % DEPTH * BLOCK_BYTES, BLOCK_BYTES,
 			    asked);
+			io_uring_sqe_set_data64(sqe, asked);
 			asked += BLOCK_BYTES;
 			flying++;
 		}
@@ -50,36 +87,11 @@ read_ring(struct raw *w, int fd, uint64_t nbytes)
 		if (io_uring_peek_cqe(&w->ring, &cqe) < 0)
 			continue;
 		flying--;
-		if (cqe->res <= 0)
-			rc = cqe->res < 0 ? cqe->res : -ENODATA;
-		else
-			w->nbytes += (uint64_t)cqe->res;
-		if (rc == 0)
-			rc = job_interrupted(&w->heard);
+		if (rc == 0 && (rc = job_interrupted(&w->heard)) == 0)
+			rc = take(w, fd, cqe, nbytes);
 		io_uring_cqe_seen(&w->ring, cqe);
 	}
 	return rc;
-}
-
-static int
-read_plain(struct raw *w, int fd, uint64_t nbytes)
-{
-	uint64_t at = 0;
-	ssize_t n;
-	int rc;
-
-	while (at < nbytes) {
-		if ((rc = job_interrupted(&w->heard)) < 0)
-			return rc;
-		n = pread(fd, w->buf, DEPTH * BLOCK_BYTES, (off_t)at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -ENODATA;
-		at += (uint64_t)n;
-		w->nbytes += (uint64_t)n;
-	}
-	return 0;
 }
 
 static int
@@ -97,11 +109,11 @@ read_file(struct raw *w, const struct gguf_file *f, int *ret_direct,
 	/* What is cached would not come from the device. */
 	(void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
 	rc = w->have_ring ? read_ring(w, fd >= 0 ? fd : f->fd, f->nbytes) :
-	    read_plain(w, fd >= 0 ? fd : f->fd, f->nbytes);
+	    read_plain(w, fd >= 0 ? fd : f->fd, 0, f->nbytes);
 	if (fd >= 0 && rc == -EINVAL) {	/* taken at open, and not meant */
 		*ret_direct = 0;
 		w->nbytes = before;
-		rc = read_plain(w, f->fd, f->nbytes);
+		rc = read_plain(w, f->fd, 0, f->nbytes);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -109,7 +121,7 @@ read_file(struct raw *w, const struct gguf_file *f, int *ret_direct,
 		*reterr = w->heard;
 		return rc;
 	}
-	if (rc < 0)
+	if (rc < 0 && rc != -ENODATA)
 		return err_set(reterr, ERR_RUN, rc, "%s: cannot read: %s",
 		    f->path, strerror(-rc));
 	if (w->nbytes - before != f->nbytes)
