@@ -217,6 +217,24 @@ for group in ${stale-}; do
 	    test ! -e "$group"
 done
 
+# What bench reads from is of the memory that groups above leave, too: 1 GiB, by
+# the machine's.
+if [ "$HELD_BY" = "cgroup v1" ] &&
+    [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -gt 4194304 ]; then
+	inside=$(group_of $$)/e2e.$$
+	mkdir "$inside"
+	echo 900M >"$inside/memory.limit_in_bytes"
+	printf '#!/bin/sh\necho $$ >%s/cgroup.procs\nexec %s "$@"\n' \
+	    "$inside" "$BIN" >"$T/inside"
+	chmod +x "$T/inside"
+	BIN=$T/inside works "bench in a container of 900 MiB" bench \
+	    -m "$MODEL" -p 8 -n 2 -r 1 --slice 1 -s cpu --json
+	check "it read from a quarter of that at most" "$PYTHON" -c \
+	    'import json, sys
+assert json.load(open(sys.argv[1]))["roofline"]["read_buffer"] < 236e6' "$OUT"
+	in_time rmdir "$inside"
+fi
+
 # A worker that takes more than it may: here what a launcher starts instead.
 if [ "$HELD_BY" != RLIMIT_DATA ] && [ "$HELD_BY" != ledger ]; then
 	cat >"$T/eater" <<-END

@@ -183,6 +183,26 @@ START_TEST(any_number_of_cores_reads_for_a_slice)
 }
 END_TEST
 
+START_TEST(a_roofline_keeps_to_the_memory_it_is_given)
+{
+	unsigned cpu[MAX_CPUS];
+	struct cpuset one = { 0 };
+	struct roofline *r;
+	struct bounds b;
+
+	allowed(cpu);
+	cpuset_add(&one, cpu[0]);
+	t_ok(roofline_open(&one, 32 * MIB, 100000, &r, &err), &err);
+	ck_assert_uint_eq(roofline_buffer_bytes(r), 8 * MIB);
+	ck_assert_uint_eq(roofline_ncores(r), 1);
+	t_ok(roofline_slice(r, 1u << ROOF_READ | 1u << ROOF_INT8, &b, &err),
+	    &err);
+	ck_assert(b.per_s[ROOF_READ] > 0 && b.per_s[ROOF_INT8] > 0);
+	ck_assert(b.per_s[ROOF_F32] == 0);	/* not asked for */
+	roofline_close(r);
+}
+END_TEST
+
 /* What a core still knows of a page is not noted in the tables again; a fork
  * has all cores forget. */
 static void
@@ -578,6 +598,7 @@ main(void)
 		the_buffer_is_far_larger_than_caches_and_leaves_memory,
 		a_crew_works_on_its_cores_until_each_is_done,
 		any_number_of_cores_reads_for_a_slice,
+		a_roofline_keeps_to_the_memory_it_is_given,
 		every_page_of_the_buffer_is_touched,
 		the_disk_is_read_to_the_end,
 		the_cost_is_that_of_the_matrices,
