@@ -12,7 +12,6 @@ static int
 size(struct conf *c, const struct bench_tests *ts, struct err *reterr)
 {
 	uint32_t ctx = bench_tests_ctx(ts);
-	int i;
 
 	if (ts->n == 0)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "bench: nothing "
@@ -21,13 +20,6 @@ size(struct conf *c, const struct bench_tests *ts, struct err *reterr)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "bench: a depth "
 		    "and what follows it make %u tokens of context, and %d "
 		    "are the most", ctx, LIMIT_CONTEXT);
-	for (i = 1; i < c->nsessions && c->sweep.n > 0; i++)
-		if (strcmp(c->session[i].device, c->session[0].device) != 0)
-			return err_set(reterr, ERR_USAGE, -EINVAL, "bench: "
-			    "--sweep is over sessions that are alike: %s is on "
-			    "%s, %s on %s", c->session[0].name,
-			    c->session[0].device, c->session[i].name,
-			    c->session[i].device);
 	if (c->ctx_tok == 0)
 		c->ctx_tok = (int)ctx;
 	if (ctx > (uint32_t)c->ctx_tok)
@@ -35,6 +27,22 @@ size(struct conf *c, const struct bench_tests *ts, struct err *reterr)
 		    "tokens do not fit into --ctx %d: give --ctx %u, or none",
 		    ctx, c->ctx_tok, ctx);
 	c->parallel = (int)bench_tests_seqs(ts);
+	return 0;
+}
+
+/* Sessions of a sweep are all like the first one. */
+static int
+are_alike(const struct conf *c, struct err *reterr)
+{
+	const struct session_conf *s = c->session;
+	int i;
+
+	for (i = 1; i < c->nsessions; i++)
+		if (strcmp(s[i].device, s[0].device) != 0)
+			return err_set(reterr, ERR_USAGE, -EINVAL, "bench: "
+			    "--sweep is over sessions that are alike: %s is on "
+			    "%s, %s on %s", s[0].name, s[0].device, s[i].name,
+			    s[i].device);
 	return 0;
 }
 
@@ -126,6 +134,7 @@ cmd_bench(const struct conf *c, struct err *reterr)
 		b->cores_alone &= strcmp(c->session[i].device, "cpu") == 0;
 	bench_tests_init(c, &b->own);
 	if ((rc = size(sized, &b->own, reterr)) == 0 &&
+	    (c->sweep.n == 0 || (rc = are_alike(c, reterr)) == 0) &&
 	    (rc = try_plan(sized, &tried, reterr)) == 0)
 		rc = measure(b, &tried, reterr);
 	for (n = 0; n < b->nsplits; n++)
