@@ -179,19 +179,24 @@ tile_ask(unsigned nt, const float *p, uint64_t ld, int write)
 				prefetch(p + t * ld + at);
 }
 
+/* Each vector of a tile's sums: panel p, row t, r; and where it is in y, of rows
+ * of ld. */
+#define EACH_SUM(nt, p, t, r)						\
+	UNROLL								\
+	for (p = 0; p < MAT_PANELS; p++)				\
+		UNROLL							\
+		for (t = 0; t < (nt); t++)				\
+			UNROLL						\
+			for (r = 0; r < MAT_NR; r++)
+#define SUM_AT(ld, p, t, r)	((t) * (ld) + (p) * PANEL + (r) * SIMD_VL)
+
 SIMD void
 tile_store(unsigned nt, vf acc[][MAT_NR], float *y, uint64_t ldy)
 {
 	unsigned p, t, r;
 
-	UNROLL
-	for (p = 0; p < MAT_PANELS; p++)
-		UNROLL
-		for (t = 0; t < nt; t++)
-			UNROLL
-			for (r = 0; r < MAT_NR; r++)
-				vf_store(y + t * ldy + p * PANEL + r * SIMD_VL,
-				    acc[p * MAT_NT + t][r]);
+	EACH_SUM(nt, p, t, r)
+		vf_store(y + SUM_AT(ldy, p, t, r), acc[p * MAT_NT + t][r]);
 }
 
 SIMD void
@@ -199,15 +204,9 @@ tile_bias(unsigned nt, vf acc[][MAT_NR], const float *bias)
 {
 	unsigned p, t, r;
 
-	UNROLL
-	for (p = 0; p < MAT_PANELS; p++)
-		UNROLL
-		for (t = 0; t < nt; t++)
-			UNROLL
-			for (r = 0; r < MAT_NR; r++)
-				acc[p * MAT_NT + t][r] = vf_add(acc[p * MAT_NT +
-				    t][r], vf_load(bias + p * PANEL +
-				    r * SIMD_VL));
+	EACH_SUM(nt, p, t, r)
+		acc[p * MAT_NT + t][r] = vf_add(acc[p * MAT_NT + t][r],
+		    vf_load(bias + SUM_AT(0, p, t, r)));
 }
 
 /* A chunk of a strip, columns from col on, times nt rows.  sums (nt x STRIP)
@@ -234,15 +233,9 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 		tile_ask(nt, before + nt * ldb, ldb, 0);
 	if (TILE_ASKS && last)
 		tile_ask(nt, y, ldy, 1);
-	UNROLL
-	for (p = 0; p < MAT_PANELS; p++)
-		UNROLL
-		for (t = 0; t < nt; t++)
-			UNROLL
-			for (r = 0; r < MAT_NR; r++)
-				acc[p * MAT_NT + t][r] = col == 0 ? vf_zero() :
-				    vf_load(before + t * ldb + p * PANEL +
-				    r * SIMD_VL);
+	EACH_SUM(nt, p, t, r)
+		acc[p * MAT_NT + t][r] = col == 0 ? vf_zero() :
+		    vf_load(before + SUM_AT(ldb, p, t, r));
 	UNROLL
 	for (p = 0; p < MAT_PANELS; p++)
 		tile_in(nt, acc + p * MAT_NT);
