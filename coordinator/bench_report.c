@@ -33,7 +33,8 @@ bench_is_beyond(const struct bench *b, const struct bench_test *t,
 	    b->weight_bytes >= cache_bytes));
 }
 
-/* Speed, as it is shown, over that of the fewest sessions: of one, where the sweep has it. */
+/* Speed, as it is shown, over that of the fewest sessions: of one, where the
+ * sweep has it. */
 static double
 relative(const struct bench *b, const struct bench_test *t)
 {

@@ -236,14 +236,12 @@ int
 job_interrupted(struct err *reterr)
 {
 	static const struct timespec at_once;
-	siginfo_t si;
 	sigset_t set;
+	int signo;
 
 	job_signals(&set);
-	if (sigtimedwait(&set, &si, &at_once) < 0)
-		return 0;
-	return err_set(reterr, ERR_RUN, -EINTR, "interrupted by signal %d "
-	    "(%s)", si.si_signo, strsignal(si.si_signo));
+	signo = sigtimedwait(&set, NULL, &at_once);
+	return signo < 0 ? 0 : sessions_interrupted(signo, reterr);
 }
 
 /* Blocked, so that they come as reads; workers unblock them. */
@@ -272,8 +270,8 @@ say_loaded(const struct session *s)
 	log_debug("session %s: pid %d, %u threads%s; read %" PRIu64 " bytes "
 	    "with %s, %s%s, in %.3f s, of it %.3f s waiting; %u operations "
 	    "on %s, %u fall back to the CPU", s->name, (int)s->child.pid,
-	    s->plan->threads, plan_core_each(s->plan) ? " on cores of their own" :
-	    "", r->read_bytes, paths[r->load_path % NITEMS(paths)],
+	    s->plan->threads, plan_core_each(s->plan) ?
+	    " on cores of their own" : "", r->read_bytes, paths[r->load_path % NITEMS(paths)],
 	    r->direct ? "direct" : "buffered", r->registered ?
 	    ", registered buffers" : "", (double)r->load_ns / 1e9,
 	    (double)r->wait_ns / 1e9, r->device_ops, s->plan->conf->device,

@@ -94,6 +94,8 @@ void sessions_close(struct sessions *ss);
 int sessions_start(struct sessions *ss, struct err *reterr);
 /* Until session i has something to say or has ended; a signal ends the wait. */
 int sessions_await(struct sessions *ss, unsigned i, struct err *reterr);
+/* What a signal that ends a command is told as: -EINTR. */
+int sessions_interrupted(int signo, struct err *reterr);
 /* Nothing for so long; a signal ends it. */
 int sessions_pause(struct sessions *ss, uint64_t ns, struct err *reterr);
 /* orders.c: all that is needed to load, for a session that is bound. */

@@ -16,6 +16,13 @@
 #define STATS_NS	UINT64_C(10000000000)
 #define LEAVE_NS	UINT64_C(2000000000)
 
+int
+sessions_interrupted(int signo, struct err *reterr)
+{
+	return err_set(reterr, ERR_RUN, -EINTR, "interrupted by signal %d "
+	    "(%s)", signo, strsignal(signo));
+}
+
 static int
 on_signal(int fd, struct err *reterr)
 {
@@ -23,8 +30,7 @@ on_signal(int fd, struct err *reterr)
 
 	if (read(fd, &si, sizeof(si)) != (ssize_t)sizeof(si))
 		return 0;
-	return err_set(reterr, ERR_RUN, -EINTR, "interrupted by signal %u "
-	    "(%s)", si.ssi_signo, strsignal((int)si.ssi_signo));
+	return sessions_interrupted((int)si.ssi_signo, reterr);
 }
 
 static int

@@ -264,6 +264,7 @@ START_TEST(the_disk_is_read_to_the_end)
 	ck_assert_int_eq(roofline_disk(g, &bytes_s, &direct, &err), -EINTR);
 	ck_assert_ptr_nonnull(strstr(err.msg, "interrupted"));
 	t_ok(roofline_disk(g, &bytes_s, &direct, &err), &err);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	tiny_close(g, m);
 }
 END_TEST

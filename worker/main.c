@@ -103,7 +103,7 @@ when_pinned(const struct worker *w)
 	memcpy(cpus.bits, ws->cpus, sizeof(ws->cpus));
 	if (ws->own_cores)
 		return PINNED_AT_ONCE;
-	if (!ws->own_cores && ws->threads == cpuset_count(&cpus) &&
+	if (ws->threads == cpuset_count(&cpus) &&
 	    strcmp(w->sc.dev->kind, "cpu") == 0)
 		return PINNED_AFTER_LOAD;
 	return PINNED_NOT;
