@@ -160,7 +160,7 @@ fill(struct runner *r, const struct bench_test *t, struct err *reterr)
 }
 
 /* Back to where fill() left off; where local layers have given up what would
- * be seen from there, by filling again, which takes a while: 1 then. */
+ * be seen from there, by filling again: 1 where that took a while. */
 static int
 refill(struct runner *r, const struct bench_test *t, struct err *reterr)
 {
@@ -176,7 +176,7 @@ refill(struct runner *r, const struct bench_test *t, struct err *reterr)
 		return forget(r, t->nseqs, t->depth, reterr);
 	if ((rc = forget(r, t->nseqs, 0, reterr)) < 0)
 		return rc;
-	return (rc = fill(r, t, reterr)) < 0 ? rc : 1;
+	return (rc = fill(r, t, reterr)) < 0 ? rc : t->depth > 0;
 }
 
 /* The bound beside a run: the mean of the slices before and after it. */
