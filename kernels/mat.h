@@ -22,15 +22,16 @@
  *			numbers or above the largest
  *	MAT_SPLIT	where defined: 8; mat_arrange() makes two bytes of a
  *			weight of DOT_128, the second in q[g + 8]
+ *	MAT_BY		where defined: products of tiles take a factor for 16
+ *			columns for nothing; with it mat_arrange() puts what
+ *			holds for columns 16 h on into q[8 + h]
  *
  * and MAT_ISA then
  *
  *	FEW_MOST	rows up to which mat_few.h or mat_direct.h does them,
  *			where mat_reading.h does not want fewer
  *	MAT_FEW_ROWS(core, type)
- *			where defined: those of a type instead of both,
- *			UINT32_MAX = however many there are, FEW_MOST at a
- *			time
+ *			where defined: those of a type instead of both
  *	MAT_HALF_ROWS(core, type)
  *			where defined: up to so many rows tiles take half a
  *			CHUNK of weights at a time, in place of what
@@ -129,6 +130,20 @@ act_group(const struct acts *a, unsigned t, unsigned g)
 	return vi_set(v);
 }
 
+/* As tiles have it: what few rows have as one byte, a tile may have as a smaller
+ * one and its factor, which makes the same integers. */
+SIMD struct mat_traits
+tile_traits(enum quant_type type)
+{
+#ifdef MAT_BY
+	if (type == QUANT_Q2_K)
+		return (struct mat_traits){ DOT_BY, SCALE_MIN16, 0 };
+	if (type == QUANT_Q3_K)
+		return (struct mat_traits){ DOT_BY, SCALE_PLAIN, 4 };
+#endif
+	return mat_traits(type);
+}
+
 #include MAT_ISA
 #include "mat_reading.h"
 
@@ -208,13 +223,14 @@ SIMD void
 mat_unpack(enum quant_type type, struct mat_block *c,
     const struct super *sup, const uint8_t *p, unsigned s)
 {
-	const struct mat_traits tr = mat_traits(type);
+	const struct mat_traits tr = tile_traits(type);
 	const int sub16 = tr.scale == SCALE_SUB16;
 	unsigned g, r;
 
 	UNROLL
 	for (r = 0; r < MAT_NR; r++) {
-		unpack_columns(type, c, sup, p, r, s, 0);
+		unpack_columns(type, c, sup, p, r, s,
+		    tr.dot == DOT_BY ? UNPACK_APART : 0);
 		if (tr.offset == 0)
 			continue;
 		UNROLL
@@ -286,7 +302,12 @@ MAT_TILES(8, PLAIN)
 MAT_TILES(15, MIN)
 MAT_TILES(31, MIN)
 MAT_TILES(32, SUB16)
+#ifdef MAT_BY
+MAT_TILES(BY, PLAIN)
+MAT_TILES(BY, MIN16)
+#else
 MAT_TILES(63, MIN16)
+#endif
 MAT_TILES(128, PLAIN)
 #endif
 MAT_TILES(16, PLAIN)
@@ -299,7 +320,12 @@ static tile_fn *const *const mat_tiles[][SCALE_SUB16 + 1] = {
 	[DOT_32] = { [SCALE_SUB16] = tiles_32_SUB16 },
 	[DOT_15] = { [SCALE_MIN] = tiles_15_MIN },
 	[DOT_31] = { [SCALE_MIN] = tiles_31_MIN },
+#ifdef MAT_BY
+	[DOT_BY] = { [SCALE_PLAIN] = tiles_BY_PLAIN,
+	    [SCALE_MIN16] = tiles_BY_MIN16 },
+#else
 	[DOT_63] = { [SCALE_MIN16] = tiles_63_MIN16 },
+#endif
 	[DOT_128] = { [SCALE_PLAIN] = tiles_128_PLAIN }
 #endif
 };
@@ -390,14 +416,6 @@ _Static_assert(sizeof(struct few_act) == READY_BYTES, "mat_ready_bytes()");
 #define MAT_HALF_ROWS(core, type)	reading_half_chunk_rows(core)
 #endif
 
-/* Up to so many rows are made ready for several calls. */
-static uint32_t
-mat_ready_rows(enum reader core, enum quant_type type)
-{
-	(void)core;
-	return MIN(MAT_FEW_ROWS(core, type), FEW_MOST);
-}
-
 /* Up to FEW_MOST rows times npanels panels, so many columns at a time that all
  * rows' fit into FEW_COLS (FEW_ROOM where the caller has no room for them), as
  * even as can be, and that no block of 256 is cut.  The first weights come while
@@ -451,7 +469,7 @@ mat_strip(const struct mat_impl *im, enum quant_type type,
     const struct mat_call *c, uint32_t m)
 {
 	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
-	const struct mat_traits tr = mat_traits(type);
+	const struct mat_traits tr = tile_traits(type);
 	tile_fn *const *tile = mat_tiles[tr.dot][tr.scale];
 	_Alignas(64) float sums[MAT_ROWS][STRIP];
 	struct mat_block w[MAT_PANELS * CHUNK_BLOCKS];
@@ -599,10 +617,10 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
 	const uint32_t few = MAT_FEW_ROWS(core, w->type);
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
-	    .ready = ready_for(ready, x, w, m, mat_ready_rows(core, w->type)),
+	    .ready = ready_for(ready, x, w, m, few),
 	    .reading = reading_for(core, w->type, m),
 	    .few = few, .half_chunk = MAT_HALF_ROWS(core, w->type) };
-	uint32_t i, rows, ngroups = DIV_UP(m, m <= few ? FEW_MOST : MAT_ROWS);
+	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
 
 	for (i = 0; i < ngroups; i++) {
 		rows = even_part(m, ngroups, i);
@@ -665,7 +683,7 @@ mat_weight(const struct mat_block *c, struct mat_traits tr, uint32_t r,
 static void
 unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 {
-	const struct mat_traits tr = mat_traits(w->type);
+	const struct mat_traits tr = tile_traits(w->type);
 	uint32_t col, nblocks, b, i, r = row % PANEL;
 	const uint8_t *p = (const uint8_t *)w->data +
 	    (uint64_t)(row - r) * quant_row_bytes(w->type, w->k);
@@ -684,7 +702,7 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 #define MAT_ENTRY(T, t)							\
 	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, STRIP,	\
 	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul,	\
-	    mat_ready_rows(core, T) };
+	    MAT_FEW_ROWS(core, T) };
 
 static void
 mat_init(struct kernels *k, uint32_t cpu_flags)

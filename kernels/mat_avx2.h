@@ -3,7 +3,9 @@
  * maddubs: unsigned by signed bytes, pairs summed in 16 bits, saturating.
  * Activations are the unsigned ones, up to 255: |q| <= 64 never saturates, and
  * smaller ones leave room for several pairs before the sums are widened.  Of
- * larger ones a tile has q as 16 high + low, both within [-8, 8]. */
+ * larger ones a tile has q as 16 high + low, both within [-8, 8].  What is worth
+ * another factor for 16 columns (DOT_BY) is multiplied by it as sums are widened,
+ * where a factor of 1 would be no less. */
 #ifdef MAT_SUFFIX
 
 #define MAT_ARRANGED
@@ -32,6 +34,7 @@ groups_in_16(enum dot_kind kind)
 		return 8;
 	case DOT_15:
 	case DOT_16:
+	case DOT_BY:
 		return 4;
 	case DOT_31:
 	case DOT_32:
@@ -42,9 +45,9 @@ groups_in_16(enum dot_kind kind)
 }
 
 SIMD vi
-widen_add(vi dot, vi pairs, int16_t times)
+widen_add(vi dot, vi pairs, vi times)
 {
-	return vi_add(dot, vi_madd16(pairs, _mm256_set1_epi16(times)));
+	return vi_add(dot, vi_madd16(pairs, times));
 }
 
 /* (q + 8) / 16, rounded down, and what remains, of signed bytes; both have
@@ -63,16 +66,21 @@ split(vi q, vi *low, vi *high)
 SIMD void
 mat_arrange(struct mat_traits tr, struct mat_block *c)
 {
-	unsigned g, r;
+	unsigned g, h, r;
 
-	if (tr.dot != DOT_128)
-		return;
 	UNROLL
-	for (g = 0; g < 8; g++)
+	for (r = 0; r < MAT_NR; r++) {
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
-			split(c->q[g][r], &c->q[g][r],
-			    &c->q[g + MAT_SPLIT][r]);
+		for (h = 0; h < 2; h++)
+			if (tr.dot == DOT_BY)
+				c->q[h + MAT_SPLIT][r] =
+				    by_twice(c->by[h][r]);
+		UNROLL
+		for (g = 0; g < 8; g++)
+			if (tr.dot == DOT_128)
+				split(c->q[g][r], &c->q[g][r],
+				    &c->q[g + MAT_SPLIT][r]);
+	}
 }
 
 SIMD int32_t
@@ -82,7 +90,13 @@ mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
 	const int8_t *low = (const int8_t *)&c->q[i / 4][r / SIMD_VL];
 	const int8_t *high = (const int8_t *)&c->q[i / 4 + MAT_SPLIT][r /
 	    SIMD_VL];
+	int16_t by;
 
+	if (kind == DOT_BY) {
+		memcpy(&by, (const uint8_t *)c->q[i / 16 + MAT_SPLIT] + r * 4,
+		    sizeof(by));
+		return low[at] * by;
+	}
 	return kind == DOT_128 ? 16 * high[at] + low[at] : low[at];
 }
 
@@ -113,9 +127,11 @@ dot_in_16(unsigned npanels, vi s[MAT_PANELS][MAT_NR], const vi q[][MAT_NR],
 	}
 }
 
+/* by: what a panel's pairs are worth, or NULL, and all `times`. */
 SIMD void
 dot_add(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
-    const struct acts *a, unsigned g, unsigned n, int16_t times)
+    const struct acts *a, unsigned g, unsigned n, const vi by[][MAT_NR],
+    int16_t times)
 {
 	vi s[MAT_PANELS][MAT_NR];
 	unsigned p, r;
@@ -125,10 +141,12 @@ dot_add(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
 	for (p = 0; p < npanels; p++)
 		UNROLL
 		for (r = 0; r < MAT_NR; r++)
-			dot[p][r] = widen_add(dot[p][r], s[p][r], times);
+			dot[p][r] = widen_add(dot[p][r], s[p][r], by == NULL ?
+			    _mm256_set1_epi16(times) : by[p * PANEL_APART][r]);
 }
 
-/* As bytes of DOT_8, all groups of low parts fit into 16 bits, and of high ones. */
+/* As bytes of DOT_8, all groups of low parts fit into 16 bits, and of high ones;
+ * of DOT_BY those of one factor. */
 SIMD void
 dot_panels(enum dot_kind kind, unsigned npanels, vi dot[][MAT_NR],
     const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
@@ -139,9 +157,10 @@ dot_panels(enum dot_kind kind, unsigned npanels, vi dot[][MAT_NR],
 
 	UNROLL
 	for (g = 0; g < n; g += in16)
-		dot_add(npanels, dot, q + g, a, g0 + g, in16, 1);
+		dot_add(npanels, dot, q + g, a, g0 + g, in16, kind == DOT_BY ?
+		    q + MAT_SPLIT + g / 4 : NULL, 1);
 	if (kind == DOT_128)
-		dot_add(npanels, dot, q + MAT_SPLIT, a, g0, n, 16);
+		dot_add(npanels, dot, q + MAT_SPLIT, a, g0, n, NULL, 16);
 }
 
 _Static_assert(MAT_NT == 1, "a tile has one row");
@@ -163,25 +182,23 @@ mat_dot_panels(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 }
 
 #define ONE_FLIP	0
-#define FEW_MOST	32
+#define FEW_MOST	8
 
-/* What tiles must have as two bytes (DOT_128), or with a scale for 16 columns,
- * goes better as few, at least of 8 rows; of Q3_K, whose scales stay apart then,
- * and Q2_K and Q6_K, however many there are.  Of the peak (Zen 5 with the rest
- * masked, from memory), few and by tiles: 5, 32, 128 rows of Q3_K 0.43, 0.56,
- * 0.56 and 0.21, 0.37, 0.42, Q2_K 0.37, 0.45, 0.45 and 0.31, 0.38, 0.38, Q6_K
- * 0.40, 0.57, 0.57 and 0.38, 0.52, 0.55; 5, 8 and 16 of Q8_0 0.29, 0.32, 0.34 and
- * 0.26, 0.29, 0.34, IQ4_NL 0.30, 0.32, 0.34 and 0.27, 0.30, 0.35, IQ4_XS
+/* What tiles must have as two bytes (DOT_128), with a scale for 16 columns or a
+ * factor, goes better as few up to 8 rows.  Of the peak (Zen 5 with the rest
+ * masked, from memory), few and by tiles: 5, 8 and 16 of Q8_0 0.29, 0.32, 0.34
+ * and 0.26, 0.29, 0.34, IQ4_NL 0.30, 0.32, 0.34 and 0.27, 0.30, 0.35, IQ4_XS
  * likewise; but 6 and 12 of Q4_0 0.49 and 0.56, 0.53 and 0.67, MXFP4 0.51 and
- * 0.58, 0.54 and 0.57, Q4_K 0.38 and 0.45, 0.51 and 0.56. */
+ * 0.58, 0.54 and 0.57, Q4_K 0.38 and 0.45, 0.51 and 0.56.  By tiles instead of few
+ * (Zen 3, beside neighbours) 5, 8, 16, 32, 128 rows of Q3_K 0.79, 0.93, 1.06, 1.08,
+ * 1.45, Q6_K 0.76, 0.97, 1.02, 1.05, 1.37, and Q2_K 0.98, 1.07, 1.04, 1.08, 1.15 to
+ * 1.5. */
 SIMD uint32_t
 avx2_few_rows(enum quant_type type)
 {
 	switch (type) {
-	case QUANT_Q2_K:
 	case QUANT_Q3_K:
 	case QUANT_Q6_K:
-		return UINT32_MAX;
 	case QUANT_Q8_0:
 	case QUANT_IQ4_NL:
 	case QUANT_IQ4_XS:
@@ -238,7 +255,8 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 			for (i = 1; i < in16; i++)
 				s = _mm256_add_epi16(s, one_pairs(kind,
 				    q[g + i][r], act_group(a, 0, g0 + g + i)));
-			dot[0][r] = widen_add(dot[0][r], s, 1);
+			dot[0][r] = widen_add(dot[0][r], s,
+			    _mm256_set1_epi16(1));
 		}
 	}
 }

@@ -9,8 +9,10 @@
 #include "quant.h"
 
 /* Bounds of |q|, which say how many products fit into 16 bits.  The first three
- * are from 0 to 15, 31, 63 before the offset is taken off. */
-enum dot_kind { DOT_8, DOT_16, DOT_32, DOT_15, DOT_31, DOT_63, DOT_128 };
+ * are from 0 to 15, 31, 63 before the offset is taken off.  DOT_BY is up to 4,
+ * times a whole number for 16 columns, mat_block.by. */
+enum dot_kind { DOT_8, DOT_16, DOT_32, DOT_15, DOT_31, DOT_63, DOT_128,
+	DOT_BY };
 
 /* For which columns d and m hold: both for 32 (PLAIN has no m), or m for 16
  * (MIN16), or d for 16 (SUB16, which has no m). */

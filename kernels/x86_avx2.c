@@ -11,6 +11,7 @@ enum { DENSE_NR = 2, DENSE_NT = 6 };
 #define DENSE_EACH_NT(m, a, b) \
 	m(a, b, 1) m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6)
 #define MAT_SPLIT	8
+#define MAT_BY
 #define MAT_SUFFIX	"_avx2"
 #define MAT_ISA		"mat_avx2.h"
 
