@@ -12,15 +12,17 @@
 
 /* Sums that GCC is to build in the order written, not as a tree of which it keeps
  * more at once than registers hold: `sum` stays in its register in tiles, which
- * saves them a copy now and then (101 instead of 107 instructions for 32 columns
- * of Q4_0, 106 of 108 of Q5_0; 12 rows take 0.93 to 0.97 of the time, 128 rows 0.93
- * to 1.00), but takes 8 % from one row of Q5_0 and Q8_0.  Clang makes no trees, and
- * does not unroll loops with these in them. */
+ * saves them copies (101 instead of 107 instructions for 32 columns of Q4_0; 12
+ * rows take 0.93 to 0.97 of the time, 128 rows 0.93 to 1.00), and Q5_K and Q5_1
+ * the stack (0.86 and 0.84), but takes 8 % from one row of Q5_0 and Q8_0.  Clang
+ * makes no trees, and does not unroll loops with these in them. */
 #ifdef __clang__
 #define ADD_16(sum, v)	((sum) = _mm256_add_epi16(sum, v))
+#define ADD_32(sum, v)	((sum) = vi_add(sum, v))
 #define IN_ORDER(v)	(void)(v)
 #else
 #define ADD_16(sum, v)	__asm__("vpaddw %1, %0, %0" : "+x"(sum) : "x"(v))
+#define ADD_32(sum, v)	__asm__("vpaddd %1, %0, %0" : "+x"(sum) : "x"(v))
 #define IN_ORDER(v)	__asm__("" : "+x"(v))
 #endif
 
@@ -127,12 +129,13 @@ add_group(unsigned npanels, vi s[][MAT_NR], const vi q[][MAT_NR], vi x,
 }
 
 /* n groups, as many as fit into 16 bits, are worth by[] of their panels, or all 1
- * (NULL). */
+ * (NULL).  The first are added to what is in memory. */
 SIMD void
 dot_add(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
-    const struct acts *a, unsigned g, unsigned n, const vi by[][MAT_NR])
+    const struct acts *a, unsigned g, unsigned n, const vi by[][MAT_NR],
+    int first)
 {
-	vi s[MAT_PANELS][MAT_NR];
+	vi s[MAT_PANELS][MAT_NR], v;
 	unsigned p, r, i;
 
 	UNROLL
@@ -141,9 +144,14 @@ dot_add(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
 	UNROLL
 	for (p = 0; p < npanels; p++)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
-			dot[p][r] = widen_add(dot[p][r], s[p][r], by == NULL ?
+		for (r = 0; r < MAT_NR; r++) {
+			v = vi_madd16(s[p][r], by == NULL ?
 			    _mm256_set1_epi16(1) : by[p * PANEL_APART][r]);
+			if (first)
+				dot[p][r] = vi_add(dot[p][r], v);
+			else
+				ADD_32(dot[p][r], v);
+		}
 }
 
 /* Low and high bytes at once, so that a row's are loaded once for both (one after
@@ -185,7 +193,7 @@ dot_panels(enum dot_kind kind, unsigned npanels, vi dot[][MAT_NR],
 	UNROLL
 	for (g = 0; g < n; g += in16)
 		dot_add(npanels, dot, q + g, a, g0 + g, in16, kind == DOT_BY ?
-		    q + MAT_SPLIT + g / 4 : NULL);
+		    q + MAT_SPLIT + g / 4 : NULL, g == 0);
 }
 
 _Static_assert(MAT_NT == 1, "a tile has one row");
