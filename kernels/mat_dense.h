@@ -117,6 +117,27 @@ dense_at(uint32_t r, uint32_t i, uint32_t size)
 	    i % DENSE_WORD) * size;
 }
 
+/* Column i of a panel, at w, times nt rows of x. */
+SIMD void
+dense_column(enum dense_kind kind, unsigned nt, vf acc[][DENSE_NR],
+    const uint8_t *w, const float *x, uint64_t ldx, uint32_t i)
+{
+	vf wi[DENSE_NR];
+	unsigned t, r;
+
+	UNROLL
+	for (r = 0; r < DENSE_NR; r++)
+		wi[r] = dense_load(kind, w + r * SIMD_VL * dense_size(kind));
+	UNROLL
+	for (t = 0; t < nt; t++) {
+		vf xt = vf_set(x[t * ldx + i]);
+
+		UNROLL
+		for (r = 0; r < DENSE_NR; r++)
+			acc[t][r] = dense_add(wi[r], xt, acc[t][r]);
+	}
+}
+
 /* ncols columns of w times nt rows of x, onto acc. */
 SIMD void
 dense_step(enum dense_kind kind, unsigned nt, vf acc[DENSE_NT][DENSE_NR],
@@ -127,29 +148,16 @@ dense_step(enum dense_kind kind, unsigned nt, vf acc[DENSE_NT][DENSE_NR],
 	const uint32_t nbytes = MAX(DENSE_PANEL * size, CACHELINE);
 	const struct reading rd = *c->reading;
 	const uint64_t ldx = c->ldx;
-	unsigned t, r;
 	uint32_t i;
 
 	for (i = 0; i < ncols; i++, w += DENSE_PANEL * size) {
-		vf wi[DENSE_NR];
-
 		if (kind == DENSE_WIDE && i % DENSE_STEP == 0)
 			ahead_ask(c->ahead, i / DENSE_STEP);
 		/* Half a line a column: one row is left to the core. */
 		if (kind != DENSE_WIDE && i % (nbytes / (DENSE_PANEL *
 		    size)) == 0 && (nt > 1 || nbytes == DENSE_PANEL * size))
 			reading_ask(&rd, w + rd.near, w + rd.far, nbytes);
-		UNROLL
-		for (r = 0; r < DENSE_NR; r++)
-			wi[r] = dense_load(kind, w + r * SIMD_VL * size);
-		UNROLL
-		for (t = 0; t < nt; t++) {
-			vf xt = vf_set(x[t * ldx + i]);
-
-			UNROLL
-			for (r = 0; r < DENSE_NR; r++)
-				acc[t][r] = dense_add(wi[r], xt, acc[t][r]);
-		}
+		dense_column(kind, nt, acc, w, x, ldx, i);
 	}
 }
 
@@ -186,6 +194,47 @@ dense_tile(enum dense_kind kind, unsigned nt, const uint8_t *w,
 			vf_store(y + t * ldy + r * SIMD_VL, acc[t][r]);
 }
 
+/* One row times FEW_STREAMS panels side by side: the sums of one do not wait for
+ * themselves so long. */
+SIMD void
+dense_row(enum dense_kind kind, const struct dense_call *c)
+{
+	const uint32_t column = DENSE_PANEL * dense_size(kind);
+	const uint32_t each = MAX(CACHELINE / column, 1);
+	const uint64_t panel = (uint64_t)c->k * column;
+	const struct reading rd = *c->reading;
+	const uint8_t *w = c->w;
+	vf acc[FEW_STREAMS][1][DENSE_NR];
+	unsigned p, r;
+	uint32_t i;
+
+	UNROLL
+	for (p = 0; p < FEW_STREAMS; p++)
+		UNROLL
+		for (r = 0; r < DENSE_NR; r++)
+			acc[p][0][r] = vf_zero();
+	for (i = 0; i < c->k; i++, w += column) {
+		if (i % each == 0)
+			UNROLL
+			for (p = 0; p < FEW_STREAMS; p++)
+				reading_ask(&rd, w + p * panel + rd.near,
+				    w + p * panel + rd.far, each * column);
+		UNROLL
+		for (p = 0; p < FEW_STREAMS; p++)
+			dense_column(kind, 1, acc[p], w + p * panel, c->x, 0,
+			    i);
+	}
+	UNROLL
+	for (p = 0; p < FEW_STREAMS; p++)
+		UNROLL
+		for (r = 0; r < DENSE_NR; r++) {
+			const uint32_t at = p * DENSE_PANEL + r * SIMD_VL;
+
+			vf_store(c->y + at, c->bias == NULL ? acc[p][0][r] :
+			    vf_add(acc[p][0][r], vf_load(c->bias + at)));
+		}
+}
+
 typedef void dense_tile_fn(const uint8_t *w, const struct dense_call *c,
     float *sums, uint32_t col, uint32_t ncols);
 #define DENSE_TILE(kind, t, nt)						\
@@ -197,6 +246,14 @@ dense_##t##_##nt(const uint8_t *w, const struct dense_call *c,		\
 }
 #define DENSE_ENTRY(kind, t, nt) [nt] = dense_##t##_##nt,
 
+typedef void dense_row_fn(const struct dense_call *c);
+#define DENSE_ROW(kind, t)						\
+static void								\
+dense_row_##t(const struct dense_call *c)				\
+{									\
+	dense_row(kind, c);						\
+}
+
 #define DENSE_TILES(kind, t)						\
 DENSE_EACH_NT(DENSE_TILE, kind, t)					\
 static dense_tile_fn *const dense_##t[DENSE_NT + 1] = {			\
@@ -205,9 +262,12 @@ static dense_tile_fn *const dense_##t[DENSE_NT + 1] = {			\
 
 DENSE_TILES(DENSE_WIDE, wide)
 DENSE_TILES(DENSE_WORDS, words)
+DENSE_ROW(DENSE_WORDS, words)
 #ifndef DENSE_PAIRS
 DENSE_TILES(DENSE_F16, f16)
 DENSE_TILES(DENSE_BF16, bf16)
+DENSE_ROW(DENSE_F16, f16)
+DENSE_ROW(DENSE_BF16, bf16)
 #endif
 
 static dense_tile_fn *const *const dense_tiles[] = {
@@ -216,6 +276,14 @@ static dense_tile_fn *const *const dense_tiles[] = {
 #ifndef DENSE_PAIRS
 	[DENSE_F16] = dense_f16,
 	[DENSE_BF16] = dense_bf16
+#endif
+};
+
+static dense_row_fn *const dense_rows[] = {
+	[DENSE_WORDS] = dense_row_words,
+#ifndef DENSE_PAIRS
+	[DENSE_F16] = dense_row_f16,
+	[DENSE_BF16] = dense_row_bf16
 #endif
 };
 
@@ -321,6 +389,14 @@ dense_partial(enum dense_kind kind, const struct dense_call *c, uint32_t m,
 	}
 }
 
+/* Panels that m rows go through together, of n columns of y. */
+static inline uint32_t
+dense_together(const struct dense_call *c, uint32_t m, uint32_t n)
+{
+	return m == 1 && c->reading->streams == FEW_STREAMS &&
+	    n >= FEW_STREAMS * DENSE_PANEL ? FEW_STREAMS : 1;
+}
+
 static void
 matmul_dense_by(enum reader core, float *y, uint64_t ldy, const void *x,
     const struct mat *w, const float *bias, uint32_t m, uint32_t n0,
@@ -331,18 +407,21 @@ matmul_dense_by(enum reader core, float *y, uint64_t ldy, const void *x,
 	    .reading = reading_dense(core, kind == DENSE_WORDS, m),
 	    .k = DIV_UP(w->k, DENSE_WORD) };
 	const uint64_t row_bytes = act_row_bytes(DENSE_ACT, w->k);
-	uint32_t i, j, rows, ngroups = DIV_UP(m, (uint32_t)MAX(MIN(DENSE_L2 /
+	uint32_t i, j, npanels, rows, ngroups = DIV_UP(m, (uint32_t)MAX(MIN(DENSE_L2 /
 	    row_bytes, DENSE_ROWS), DENSE_ROWS_LEAST));
 
 	c.ldx = row_bytes / sizeof(float);
 	for (i = 0; i < ngroups; i++) {
 		rows = even_part(m, ngroups, i);
-		for (j = n0; j < n1; j += DENSE_PANEL) {
+		for (j = n0; j < n1; j += npanels * DENSE_PANEL) {
+			npanels = dense_together(&c, rows, n1 - j);
 			c.y = y + j;
 			c.w = (const uint8_t *)w->data +
 			    j * dense_row_bytes(w->type, w->k);
 			c.bias = bias ? bias + j : NULL;
-			if (n1 - j < DENSE_PANEL)
+			if (npanels > 1)
+				dense_rows[kind](&c);
+			else if (n1 - j < DENSE_PANEL)
 				dense_partial(kind, &c, rows, n1 - j);
 			else
 				dense_group(kind, &c, rows);
