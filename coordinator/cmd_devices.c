@@ -153,7 +153,7 @@ ask(const struct conf *c, const char *kind, struct chan_msg *m,
 	sc.priority = (struct priority){ PRIO_DEFAULT, 0 };
 	strlcpy(sc.device, kind, sizeof(sc.device));
 	strlcpy(sc.name, kind, sizeof(sc.name));
-	if ((rc = session_probe(&ps, c, NULL, &s, reterr)) < 0)
+	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) < 0)
 		return rc;
 	if ((rc = session_send(&s, WIRE_PROBE, NULL, 0, NULL, 0,
 	    reterr)) == 0)

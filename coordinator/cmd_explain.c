@@ -50,7 +50,7 @@ explain_session(struct explained *x, const struct job *j, unsigned i,
 	int rc;
 
 	x->device_ops = x->cpu_ops = 0;
-	if ((rc = session_probe(&j->plan.session[i], j->c, NULL, &s,
+	if ((rc = session_probe(&j->plan.session[i], j->c, NULL, -1, &s,
 	    reterr)) < 0)
 		return rc;
 	if ((rc = session_send_model(&s, &j->plan, reterr)) == 0)

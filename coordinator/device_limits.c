@@ -84,7 +84,7 @@ ask(const struct conf *c, const struct session_conf *sc,
 
 	if (m == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = session_probe(&ps, c, NULL, &s, reterr)) == 0) {
+	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) == 0) {
 		if ((rc = session_send(&s, WIRE_PROBE, NULL, 0, NULL, 0,
 		    reterr)) == 0)
 			rc = hear(&s, m, sc, ret, reterr);

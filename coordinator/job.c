@@ -57,6 +57,42 @@ job_tokenizer(struct job *j, struct err *reterr)
 	return tokenizer_open(j->g, &j->t, reterr);
 }
 
+/* --- signals --- */
+
+void
+job_signals(sigset_t *ret)
+{
+	struct sigaction sa;
+
+	sigemptyset(ret);
+	sigaddset(ret, SIGINT);
+	sigaddset(ret, SIGTERM);
+	if (sigaction(SIGHUP, NULL, &sa) < 0 || sa.sa_handler != SIG_IGN)
+		sigaddset(ret, SIGHUP);
+}
+
+int
+job_interrupted(struct err *reterr)
+{
+	static const struct timespec at_once;
+	sigset_t set;
+	int signo;
+
+	job_signals(&set);
+	signo = sigtimedwait(&set, NULL, &at_once);
+	return signo < 0 ? 0 : sessions_interrupted(signo, reterr);
+}
+
+/* Of signals that are blocked, or will be. */
+static int
+open_signals(const sigset_t *set, struct err *reterr)
+{
+	int fd = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
+
+	return fd >= 0 ? fd : err_set(reterr, ERR_RUN, -errno,
+	    "signalfd: %s", strerror(errno));
+}
+
 /* --- plan --- */
 
 /* Pages first touched after the worker's memory was measured: code of the
@@ -91,7 +127,7 @@ runtime_bytes(void *arg, unsigned threads)
 /* One worker with nothing loaded.  One that is killed is tried again, as a
  * worker with a part would be. */
 static int
-probe(const struct plan_session *ps, const struct conf *c,
+probe(const struct plan_session *ps, const struct conf *c, int signal_fd,
     struct err *reterr)
 {
 	struct enforce_peak peak;
@@ -100,8 +136,8 @@ probe(const struct plan_session *ps, const struct conf *c,
 	int tries = c->recover, rc;
 
 	enforce_open(&e, "probe", UINT64_MAX);
-	while ((rc = session_probe(ps, c, &e, &s, reterr)) == -ECHILD &&
-	    tries-- > 0)
+	while ((rc = session_probe(ps, c, &e, signal_fd, &s,
+	    reterr)) == -ECHILD && tries-- > 0)
 		log_warnx("%s; starting it again", reterr->msg);
 	if (rc == 0) {
 		enforce_count(&e, s.hello.rss_bytes, &peak);
@@ -116,7 +152,7 @@ probe(const struct plan_session *ps, const struct conf *c,
 
 /* Start one worker for each number of threads that occurs, and ask. */
 static int
-measure_runtime(const struct conf *c, struct err *reterr)
+probe_all(const struct conf *c, int signal_fd, struct err *reterr)
 {
 	struct plan_session ps;
 	unsigned threads;
@@ -129,10 +165,27 @@ measure_runtime(const struct conf *c, struct err *reterr)
 			continue;
 		ps = plan_nothing(&c->session[i], threads);
 		ps.own_cores = plan_own_cores(c, (unsigned)i);
-		if ((rc = probe(&ps, c, reterr)) < 0)
+		if ((rc = probe(&ps, c, signal_fd, reterr)) < 0)
 			return rc;
 	}
 	return 0;
+}
+
+/* A signal would leave the group behind: it waits until there is none. */
+static int
+measure_runtime(const struct conf *c, struct err *reterr)
+{
+	sigset_t set, before;
+	int fd, rc;
+
+	job_signals(&set);
+	if ((fd = open_signals(&set, reterr)) < 0)
+		return fd;
+	sigprocmask(SIG_BLOCK, &set, &before);
+	rc = probe_all(c, fd, reterr);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	close(fd);
+	return rc;
 }
 
 /* An end of the pipeline that is alone where the device beside it could not
@@ -220,30 +273,6 @@ job_plan(struct job *j, struct err *reterr)
 
 /* --- sessions --- */
 
-void
-job_signals(sigset_t *ret)
-{
-	struct sigaction sa;
-
-	sigemptyset(ret);
-	sigaddset(ret, SIGINT);
-	sigaddset(ret, SIGTERM);
-	if (sigaction(SIGHUP, NULL, &sa) < 0 || sa.sa_handler != SIG_IGN)
-		sigaddset(ret, SIGHUP);
-}
-
-int
-job_interrupted(struct err *reterr)
-{
-	static const struct timespec at_once;
-	sigset_t set;
-	int signo;
-
-	job_signals(&set);
-	signo = sigtimedwait(&set, NULL, &at_once);
-	return signo < 0 ? 0 : sessions_interrupted(signo, reterr);
-}
-
 /* Blocked, so that they come as reads; workers unblock them. */
 static int
 catch_signals(struct job *j, struct err *reterr)
@@ -253,11 +282,8 @@ catch_signals(struct job *j, struct err *reterr)
 	job_signals(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	j->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (j->signal_fd < 0)
-		return err_set(reterr, ERR_RUN, -errno, "signalfd: %s",
-		    strerror(errno));
-	return 0;
+	j->signal_fd = open_signals(&set, reterr);
+	return MIN(j->signal_fd, 0);
 }
 
 static void

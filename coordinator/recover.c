@@ -150,9 +150,9 @@ brief(struct sessions *ss, unsigned i, struct err *reterr)
 {
 	int rc;
 
-	if ((rc = sessions_await(ss, i, reterr)) < 0)
+	if ((rc = session_await(&ss->s[i], ss->signal_fd, reterr)) < 0)
 		return rc;
-	if ((rc = session_hello(&ss->s[i], 0, ss->msg, reterr)) == 0)
+	if ((rc = session_hello(&ss->s[i], ss->msg, reterr)) == 0)
 		rc = session_order(ss, i, reterr);
 	if (rc != -ETIMEDOUT)
 		return rc;

@@ -253,10 +253,9 @@ hold(struct session *s, struct err *reterr)
 }
 
 int
-session_hello(struct session *s, uint64_t wait_ns, struct chan_msg *m,
-    struct err *reterr)
+session_hello(struct session *s, struct chan_msg *m, struct err *reterr)
 {
-	int rc = session_recv(s, m, event_now_ns() + wait_ns, reterr);
+	int rc = session_recv(s, m, 0, reterr);
 
 	if (rc == -ETIMEDOUT)
 		return err_set(reterr, ERR_RUN, rc,
@@ -288,15 +287,17 @@ session_loaded(struct session *s, const struct chan_msg *m,
 
 int
 session_probe(const struct plan_session *ps, const struct conf *c,
-    struct enforce *e, struct session *ret, struct err *reterr)
+    struct enforce *e, int signal_fd, struct session *ret,
+    struct err *reterr)
 {
 	struct chan_msg *m = malloc(sizeof(*m));
 	int rc;
 
 	if (m == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = session_spawn(ret, ps, c, e, reterr)) == 0)
-		rc = session_hello(ret, SESSION_WAIT_NS, m, reterr);
+	if ((rc = session_spawn(ret, ps, c, e, reterr)) == 0 &&
+	    (rc = session_await(ret, signal_fd, reterr)) == 0)
+		rc = session_hello(ret, m, reterr);
 	free(m);
 	if (rc < 0)
 		session_close(ret);

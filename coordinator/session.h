@@ -92,8 +92,6 @@ void sessions_close(struct sessions *ss);
 
 /* What sessions_open() and recover.c are made of. */
 int sessions_start(struct sessions *ss, struct err *reterr);
-/* Until session i has something to say or has ended; a signal ends the wait. */
-int sessions_await(struct sessions *ss, unsigned i, struct err *reterr);
 /* What a signal that ends a command is told as: -EINTR. */
 int sessions_interrupted(int signo, struct err *reterr);
 /* Nothing for so long; a signal ends it. */
@@ -112,16 +110,20 @@ void session_init(struct session *s, const struct plan_session *ps);
  * session_hello(), so that several start at once. */
 int session_spawn(struct session *s, const struct plan_session *ps,
     const struct conf *c, struct enforce *e, struct err *reterr);
-int session_hello(struct session *s, uint64_t wait_ns, struct chan_msg *m,
-    struct err *reterr);
+int session_hello(struct session *s, struct chan_msg *m, struct err *reterr);
+/* Until it has something to say, has ended or should have answered long ago; a
+ * signal ends the wait (signal_fd -1 = none does). */
+int session_await(const struct session *s, int signal_fd, struct err *reterr);
 
 /* WIRE_READY has come from s, of the right length. */
 int session_loaded(struct session *s, const struct chan_msg *m,
     struct err *reterr);
 
-/* One short-lived worker, bound like session s with nothing loaded. */
+/* One short-lived worker, bound like session s with nothing loaded.  signal_fd
+ * as session_await() has it. */
 int session_probe(const struct plan_session *ps, const struct conf *c,
-    struct enforce *e, struct session *ret, struct err *reterr);
+    struct enforce *e, int signal_fd, struct session *ret,
+    struct err *reterr);
 void session_close(struct session *s);
 
 /* Receive the next message from s within deadline_ns; WIRE_ERROR and the end

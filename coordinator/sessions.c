@@ -46,12 +46,12 @@ poll_until(struct pollfd *p, nfds_t n, uint64_t deadline_ns)
 }
 
 int
-sessions_await(struct sessions *ss, unsigned i, struct err *reterr)
+session_await(const struct session *s, int signal_fd, struct err *reterr)
 {
 	struct pollfd p[3] = {
-		{ .fd = ss->s[i].chan.fd, .events = POLLIN },
-		{ .fd = ss->signal_fd, .events = POLLIN },
-		{ .fd = ss->s[i].child.pidfd, .events = POLLIN },
+		{ .fd = s->chan.fd, .events = POLLIN },
+		{ .fd = signal_fd, .events = POLLIN },
+		{ .fd = s->child.pidfd, .events = POLLIN },
 	};
 	uint64_t deadline = event_now_ns() + SESSION_WAIT_NS;
 	int rc;
@@ -61,7 +61,7 @@ sessions_await(struct sessions *ss, unsigned i, struct err *reterr)
 			return err_set(reterr, ERR_RUN, -errno, "poll: %s",
 			    strerror(errno));
 		if (p[1].revents != 0 &&
-		    (rc = on_signal(ss->signal_fd, reterr)) < 0)
+		    (rc = on_signal(signal_fd, reterr)) < 0)
 			return rc;
 		if (p[0].revents != 0 || p[2].revents != 0)
 			return 0;

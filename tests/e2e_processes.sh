@@ -139,6 +139,19 @@ kill -TERM "$GROUP"
 check "SIGTERM ends a slow start" finishes
 check "a slow start: no worker is left" in_time ended
 
+# Nor is measuring one, before there is a plan, whose group goes, too.
+no_group() { nothing "$(find /sys/fs/cgroup -name "straddle.$1.*")"; }
+: >"$T/measured"
+SLOW=$T/measured STRADDLE_LAUNCH=$T/slow straddle_bg "${LONG[@]}"
+one_worker() { same 1 "$(pgrep -c -g "$GROUP" sleep)"; }
+check "a worker is measured" in_time one_worker
+kill -TERM "$GROUP"
+check "SIGTERM ends measuring" finishes
+check "measuring: exit 1" exits 1
+check "measuring ends with a word" says '^straddle: interrupted by signal 15'
+check "measuring: no worker is left" in_time ended
+check "measuring: no group is left" no_group "$GROUP"
+
 begin
 kill -KILL "$GROUP"
 check "kill -9 of the coordinator" finishes
