@@ -346,6 +346,68 @@ struct mat_impl {
 	few_fn *few;
 };
 
+#if MAT_DIRECT > 0
+/* Panels that a direct instance is for. */
+SIMD uint32_t
+direct_panels(uint32_t npanels)
+{
+	/* goes_direct() has let one alone, where registers are more. */
+	return SIMD_NREGS == 16 ? npanels : 1;
+}
+#endif
+
+#if MAT_DIRECT > 2
+/* Sums of so few rows stay in registers: a function for each number of them, in
+ * one for all GCC finds fewer (AVX2, three and four rows of Q4_K 1.11 and 1.07
+ * times as fast, Q2_K 1.21 and 1.19). */
+#define MAT_DIRECT_ROWS(T, t, nt)					\
+static void								\
+direct_##t##_##nt(const struct mat_call *c, const struct few_act *x,	\
+    uint32_t m, uint32_t col, uint32_t nblocks, uint32_t npanels)	\
+{									\
+	(void)m;							\
+	if (goes_direct(T, nt, 1))	/* or it is never called */	\
+		mat_direct(T, c, x, nt, col, nblocks,			\
+		    direct_panels(npanels));				\
+}
+#define MAT_DIRECT_TYPE(T, t)						\
+MAT_DIRECT_ROWS(T, t, 3)						\
+MAT_DIRECT_ROWS(T, t, 4)
+MAT_EACH_TYPE(MAT_DIRECT_TYPE)
+
+#define MAT_DIRECT_ENTRY(T, t) [T] = { direct_##t##_3, direct_##t##_4 },
+static few_fn *const direct_rows[QUANT_NTYPES][2] = {
+	MAT_EACH_TYPE(MAT_DIRECT_ENTRY)
+};
+#endif
+
+#define DIRECT_OF(nt)							\
+	case nt:							\
+		mat_direct(type, c, x, nt, col, nblocks,		\
+		    direct_panels(npanels));				\
+		break;
+
+SIMD void
+direct_or_few(enum quant_type type, const struct mat_call *c,
+    const struct few_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
+    uint32_t npanels)
+{
+	if (!goes_direct(type, m, npanels)) {
+		mat_few(type, c, x, m, col, nblocks, npanels);
+		return;
+	}
+#if MAT_DIRECT > 0
+	switch (m) {
+	DIRECT_OF(1)
+	DIRECT_OF(2)
+#if MAT_DIRECT > 2
+	default:
+		direct_rows[type][m - 3](c, x, m, col, nblocks, npanels);
+#endif
+	}
+#endif
+}
+
 /* Instances for as many rows and panels as are worth it: sums of one row of one
  * panel stay in registers. */
 SIMD void

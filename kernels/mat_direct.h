@@ -1,6 +1,6 @@
-/* kernels/mat_direct.h - template, a part of mat.h: one row of activations, or
- * two, where registers are too few for the weights of a block, and up to four
- * where those are much work to unpack: goes_direct() in mat_reading.h.
+/* kernels/mat_direct.h - template, a part of mat.h: up to four rows of activations
+ * where registers are too few for the weights of a block, or those are much work
+ * to unpack: goes_direct() in mat_reading.h.
  *
  * A word of weights is multiplied as soon as it is unpacked, and a block of 256
  * columns goes through as a whole: what its sub-blocks share stays close by.
@@ -168,51 +168,30 @@ mat_direct(enum quant_type type, const struct mat_call *c,
 	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
 	const uint64_t nbytes = nblocks / nsub * panel_block_bytes(type);
 	vf acc[FEW_STREAMS][FEW_MOST][MAT_NR], y[MAT_DIRECT][MAT_NR];
+	unsigned t, r;
 	uint64_t at;
 	uint32_t p;
 
 	few_in(c, acc, nt, col, npanels);
 	for (at = 0; at < nbytes; at += panel_block_bytes(type), x += nsub * nt)
 		for (p = 0; p < npanels; p++) {
-			memcpy(y, acc[p], nt * sizeof(*y));
+			/* Not memcpy(): a part of y would have y in memory. */
+			UNROLL
+			for (t = 0; t < nt; t++)
+				UNROLL
+				for (r = 0; r < MAT_NR; r++)
+					y[t][r] = acc[p][t][r];
 			direct_block(type, nt, y, c->reading, c->w + p * panel,
 			    at, nbytes, npanels * panel, x);
-			memcpy(acc[p], y, nt * sizeof(*y));
+			UNROLL
+			for (t = 0; t < nt; t++)
+				UNROLL
+				for (r = 0; r < MAT_NR; r++)
+					acc[p][t][r] = y[t][r];
 		}
 	few_out(c, acc, nt, col + nblocks * 32 == c->k, npanels);
 }
 #endif
-
-/* Sums of so few rows that they go directly stay in registers: an instance for
- * each number of them. */
-#define DIRECT_OF(nt)							\
-	case nt:							\
-		mat_direct(type, c, x, nt, col, nblocks, n);		\
-		break;
-
-SIMD void
-direct_or_few(enum quant_type type, const struct mat_call *c,
-    const struct few_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
-    uint32_t npanels)
-{
-	if (!goes_direct(type, m, npanels)) {
-		mat_few(type, c, x, m, col, nblocks, npanels);
-		return;
-	}
-#if MAT_DIRECT > 0
-	/* goes_direct() has let one alone, where registers are more. */
-	const uint32_t n = SIMD_NREGS == 16 ? npanels : 1;
-
-	switch (m) {
-	DIRECT_OF(1)
-	DIRECT_OF(2)
-#if MAT_DIRECT > 2
-	DIRECT_OF(3)
-	DIRECT_OF(4)
-#endif
-	}
-#endif
-}
 
 #endif
 #endif

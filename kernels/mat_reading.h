@@ -50,7 +50,10 @@ enum reader {
 	 * half as far to twice as far all less, or no more; two rows 0.93 to
 	 * 1.04.  Where a word of weights is more work, that gives 0.80 to 0.96,
 	 * and one row has one stream, 1536 to 6144 bytes ahead, all alike: of
-	 * 21, Q6_K 16.0 instead of 13.7, Q5_K 15.4 instead of 13.1. */
+	 * 21, Q6_K 16.0 instead of 13.7, Q5_K 15.4 instead of 13.1; so have two
+	 * and four rows of those that go as in mat_direct.h (Q4_K 1.12 and 1.05
+	 * times what four streams give, Q5_K 1.20 and 1.08, Q6_K 1.21 and 1.11,
+	 * IQ4_XS 1.11 and 1.10, Q2_K 1.06 and 1.03, Q3_K 1.02 and 1.04). */
 	READER_ONCE,
 	/* Zen 4 follows one stream by itself, as long as the work on a block is
 	 * little, and what is asked for at a middle distance only disturbs it:
@@ -295,8 +298,10 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 
 	switch (core) {
 	case READER_ONCE:
-		return m > 1 ? &asked_once : reading_is_work(type) ?
-		    &one_once : &one_near;
+		if (m == 1)
+			return reading_is_work(type) ? &one_once : &one_near;
+		return by256 && goes_direct(type, m, 2) ? &one_once :
+		    &asked_once;
 	case READER_FOLLOWS:
 		return reading_is_light(type, m) ?
 		    &followed[reading_is_wide(type)] :
