@@ -10,12 +10,12 @@
 
 #define MAT_ARRANGED
 
-/* Sums that GCC is to build in the order written, not as a tree of which it keeps
- * more at once than registers hold: `sum` stays in its register in tiles, which
- * saves them copies (101 instead of 107 instructions for 32 columns of Q4_0; 12
- * rows take 0.93 to 0.97 of the time, 128 rows 0.93 to 1.00), and Q5_K and Q5_1
- * the stack (0.86 and 0.84), but takes 8 % from one row of Q5_0 and Q8_0.  Clang
- * makes no trees, and does not unroll loops with these in them. */
+/* Sums that GCC is to build in the order written, not as a tree of which it
+ * keeps more at once than registers hold: `sum` stays in its register in tiles,
+ * which saves them copies (101 instead of 107 instructions for 32 columns of
+ * Q4_0; 12 rows take 0.93 to 0.97 of the time, 128 rows 0.93 to 1.00), and Q5_K
+ * and Q5_1 the stack (0.86 and 0.84), but takes 8 % from one row of Q5_0 and
+ * Q8_0.  Clang makes no trees, and does not unroll loops with these in them. */
 #ifdef __clang__
 #define ADD_16(sum, v)	((sum) = _mm256_add_epi16(sum, v))
 #define ADD_32(sum, v)	((sum) = vi_add(sum, v))
@@ -32,8 +32,8 @@ enum { PANEL_APART = CHUNK_BLOCKS * sizeof(struct mat_block) /
 _Static_assert(sizeof(struct mat_block) % sizeof(vi[MAT_NR]) == 0,
     "panels lie whole groups apart");
 
-/* Groups of products that fit into 16 bits: 255 * |q| * 2 each; of DOT_BY those of
- * one factor. */
+/* Groups of products that fit into 16 bits: 255 * |q| * 2 each; of DOT_BY those
+ * of one factor. */
 SIMD unsigned
 groups_in_16(enum dot_kind kind)
 {
@@ -128,8 +128,8 @@ add_group(unsigned npanels, vi s[][MAT_NR], const vi q[][MAT_NR], vi x,
 		}
 }
 
-/* n groups, as many as fit into 16 bits, are worth by[] of their panels, or all 1
- * (NULL).  The first are added to what is in memory. */
+/* n groups, as many as fit into 16 bits, are worth by[] of their panels, or all
+ * 1 (NULL).  The first are added to what is in memory. */
 SIMD void
 dot_add(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
     const struct acts *a, unsigned g, unsigned n, const vi by[][MAT_NR],
@@ -154,9 +154,9 @@ dot_add(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
 		}
 }
 
-/* Low and high bytes at once, so that a row's are loaded once for both (one after
- * the other take 1.11 to 1.14 of the time, 128 and 512 rows of Q8_0 and IQ4_NL,
- * Zen 3); as bytes of DOT_8, all groups of each fit into 16 bits. */
+/* Low and high bytes at once, so that a row's are loaded once for both (one
+ * after the other take 1.11 to 1.14 of the time, 128 and 512 rows of Q8_0 and
+ * IQ4_NL, Zen 3); as bytes of DOT_8, all groups of each fit into 16 bits. */
 SIMD void
 dot_add_both(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
     const struct acts *a, unsigned g, unsigned n)
@@ -217,15 +217,15 @@ mat_dot_panels(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 #define ONE_FLIP	0
 #define FEW_MOST	8
 
-/* What tiles must have as two bytes (DOT_128), with a scale for 16 columns or a
- * factor, goes better as few up to 8 rows.  Of the peak (Zen 5 with the rest
- * masked, from memory), few and by tiles: 5, 8 and 16 of Q8_0 0.29, 0.32, 0.34
- * and 0.26, 0.29, 0.34, IQ4_NL 0.30, 0.32, 0.34 and 0.27, 0.30, 0.35, IQ4_XS
- * likewise; but 6 and 12 of Q4_0 0.49 and 0.56, 0.53 and 0.67, MXFP4 0.51 and
- * 0.58, 0.54 and 0.57, Q4_K 0.38 and 0.45, 0.51 and 0.56.  By tiles instead of few
- * (Zen 3, beside neighbours) 5, 8, 16, 32, 128 rows of Q3_K 0.79, 0.93, 1.06, 1.08,
- * 1.45, Q6_K 0.76, 0.97, 1.02, 1.05, 1.37, and Q2_K 0.98, 1.07, 1.04, 1.08, 1.15 to
- * 1.5. */
+/* Up to four go as in mat_direct.h.  What tiles must have as two bytes
+ * (DOT_128), with a scale for 16 columns or a factor, goes better as few up to
+ * 8 rows.  Of the peak (Zen 5 with the rest masked, from memory), few and by
+ * tiles: 5, 8 and 16 of Q8_0 0.29, 0.32, 0.34 and 0.26, 0.29, 0.34, IQ4_NL
+ * 0.30, 0.32, 0.34 and 0.27, 0.30, 0.35, IQ4_XS likewise; but 6 and 12 of Q4_0
+ * 0.49 and 0.56, 0.53 and 0.67, MXFP4 0.51 and 0.58, 0.54 and 0.57, Q4_K 0.38
+ * and 0.45, 0.51 and 0.56.  By tiles instead of few (Zen 3, beside neighbours)
+ * 5, 8, 16, 32, 128 rows of Q3_K 0.79, 0.93, 1.06, 1.08, 1.45, Q6_K 0.76, 0.97,
+ * 1.02, 1.05, 1.37, and Q2_K 0.98, 1.07, 1.04, 1.08, 1.15 to 1.5. */
 SIMD uint32_t
 avx2_few_rows(enum quant_type type)
 {
@@ -242,10 +242,10 @@ avx2_few_rows(enum quant_type type)
 }
 #define MAT_FEW_ROWS(core, type)	avx2_few_rows(type)
 
-/* Of two panels a chunk is all of L1 where a weight has two bytes, and most of it
- * where it has a scale and an addend: of 128 rows half as much at a time makes
- * Q8_0 1.5 times as fast, Q4_K 1.07, Q4_1 1.04, and Q4_0 0.96, Q5_0 and MXFP4 0.99
- * (Zen 3, beside neighbours). */
+/* Of two panels a chunk is all of L1 where a weight has two bytes, and most of
+ * it where it has a scale and an addend: of 128 rows half as much at a time
+ * makes Q8_0 1.5 times as fast, Q4_K 1.07, Q4_1 1.04, and Q4_0 0.96, Q5_0 and
+ * MXFP4 0.99 (Zen 3, beside neighbours). */
 SIMD uint32_t
 avx2_half_rows(enum quant_type type)
 {
@@ -294,10 +294,10 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 	}
 }
 
-/* For mat_direct.h: pairs in 16 bits, and what they have been widened to.  Three
- * and four rows so instead of by mat_few.h, from memory (Zen 3): Q4_0 1.27 and
- * 1.24 times as fast, Q8_0 1.16 and 1.12, MXFP4 1.17 and 1.11, Q4_K 1.55 and 1.51,
- * Q2_K 1.36 and 1.26. */
+/* For mat_direct.h: pairs in 16 bits, and what they have been widened to.
+ * Three and four rows so instead of by mat_few.h, from memory (Zen 3): Q4_0
+ * 1.27 and 1.24 times as fast, Q8_0 1.16 and 1.12, MXFP4 1.17 and 1.11, Q4_K
+ * 1.55 and 1.51, Q2_K 1.36 and 1.26. */
 #define MAT_DIRECT	4
 
 struct direct_sum {

@@ -407,8 +407,9 @@ matmul_dense_by(enum reader core, float *y, uint64_t ldy, const void *x,
 	    .reading = reading_dense(core, kind == DENSE_WORDS, m),
 	    .k = DIV_UP(w->k, DENSE_WORD) };
 	const uint64_t row_bytes = act_row_bytes(DENSE_ACT, w->k);
-	uint32_t i, j, npanels, rows, ngroups = DIV_UP(m, (uint32_t)MAX(MIN(DENSE_L2 /
-	    row_bytes, DENSE_ROWS), DENSE_ROWS_LEAST));
+	uint32_t i, j, npanels, rows, ngroups = DIV_UP(m,
+	    (uint32_t)MAX(MIN(DENSE_L2 / row_bytes, DENSE_ROWS),
+	    DENSE_ROWS_LEAST));
 
 	c.ldx = row_bytes / sizeof(float);
 	for (i = 0; i < ngroups; i++) {

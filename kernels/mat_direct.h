@@ -1,6 +1,6 @@
-/* kernels/mat_direct.h - template, a part of mat.h: up to four rows of activations
- * where registers are too few for the weights of a block, or those are much work
- * to unpack: goes_direct() in mat_reading.h.
+/* kernels/mat_direct.h - template, a part of mat.h: up to four rows of
+ * activations, where registers are too few for the weights of a block, or those
+ * are much work to unpack: goes_direct() in mat_reading.h.
  *
  * A word of weights is multiplied as soon as it is unpacked, and a block of 256
  * columns goes through as a whole: what its sub-blocks share stays close by.
