@@ -83,14 +83,20 @@ job_interrupted(struct err *reterr)
 	return signo < 0 ? 0 : sessions_interrupted(signo, reterr);
 }
 
-/* Of signals that are blocked, or will be. */
+/* Blocked, so that they come as reads, from what is returned; workers unblock
+ * them.  ret_before may be NULL. */
 static int
-open_signals(const sigset_t *set, struct err *reterr)
+block_signals(sigset_t *ret_before, struct err *reterr)
 {
-	int fd = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
+	sigset_t set;
+	int fd;
 
-	return fd >= 0 ? fd : err_set(reterr, ERR_RUN, -errno,
-	    "signalfd: %s", strerror(errno));
+	job_signals(&set);
+	if ((fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
+		return err_set(reterr, ERR_RUN, -errno, "signalfd: %s",
+		    strerror(errno));
+	sigprocmask(SIG_BLOCK, &set, ret_before);
+	return fd;
 }
 
 /* --- plan --- */
@@ -175,13 +181,11 @@ probe_all(const struct conf *c, int signal_fd, struct err *reterr)
 static int
 measure_runtime(const struct conf *c, struct err *reterr)
 {
-	sigset_t set, before;
+	sigset_t before;
 	int fd, rc;
 
-	job_signals(&set);
-	if ((fd = open_signals(&set, reterr)) < 0)
+	if ((fd = block_signals(&before, reterr)) < 0)
 		return fd;
-	sigprocmask(SIG_BLOCK, &set, &before);
 	rc = probe_all(c, fd, reterr);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(fd);
@@ -273,19 +277,6 @@ job_plan(struct job *j, struct err *reterr)
 
 /* --- sessions --- */
 
-/* Blocked, so that they come as reads; workers unblock them. */
-static int
-catch_signals(struct job *j, struct err *reterr)
-{
-	sigset_t set;
-
-	job_signals(&set);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	j->signal_fd = open_signals(&set, reterr);
-	return MIN(j->signal_fd, 0);
-}
-
 static void
 say_loaded(const struct session *s)
 {
@@ -297,23 +288,23 @@ say_loaded(const struct session *s)
 	    "with %s, %s%s, in %.3f s, of it %.3f s waiting; %u operations "
 	    "on %s, %u fall back to the CPU", s->name, (int)s->child.pid,
 	    s->plan->threads, plan_core_each(s->plan) ?
-	    " on cores of their own" : "", r->read_bytes, paths[r->load_path % NITEMS(paths)],
-	    r->direct ? "direct" : "buffered", r->registered ?
-	    ", registered buffers" : "", (double)r->load_ns / 1e9,
-	    (double)r->wait_ns / 1e9, r->device_ops, s->plan->conf->device,
-	    r->cpu_ops);
+	    " on cores of their own" : "", r->read_bytes,
+	    paths[r->load_path % NITEMS(paths)],
+	    r->direct ? "direct" : "buffered",
+	    r->registered ? ", registered buffers" : "",
+	    (double)r->load_ns / 1e9, (double)r->wait_ns / 1e9,
+	    r->device_ops, s->plan->conf->device, r->cpu_ops);
 }
 
 int
 job_spawn(struct job *j, struct err *reterr)
 {
-	int rc;
-
 	j->rows = calloc(j->plan.batch_rows, sizeof(*j->rows));
 	if (j->rows == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = catch_signals(j, reterr)) < 0)
-		return rc;
+	signal(SIGPIPE, SIG_IGN);
+	if ((j->signal_fd = block_signals(NULL, reterr)) < 0)
+		return j->signal_fd;
 	return sessions_open(&j->plan, j->c, j->signal_fd, &j->ss, reterr);
 }
 

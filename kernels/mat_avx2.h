@@ -53,9 +53,9 @@ groups_in_16(enum dot_kind kind)
 }
 
 SIMD vi
-widen_add(vi dot, vi pairs, vi times)
+widen_add(vi dot, vi pairs, int16_t times)
 {
-	return vi_add(dot, vi_madd16(pairs, times));
+	return vi_add(dot, vi_madd16(pairs, _mm256_set1_epi16(times)));
 }
 
 /* (q + 8) / 16, rounded down, and what remains, of signed bytes; both have
@@ -175,8 +175,7 @@ dot_add_both(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
 		UNROLL
 		for (r = 0; r < MAT_NR; r++)
 			dot[p][r] = widen_add(widen_add(dot[p][r], low[p][r],
-			    _mm256_set1_epi16(1)), high[p][r],
-			    _mm256_set1_epi16(16));
+			    1), high[p][r], 16);
 }
 
 SIMD void
@@ -243,15 +242,16 @@ avx2_few_rows(enum quant_type type)
 #define MAT_FEW_ROWS(core, type)	avx2_few_rows(type)
 
 /* Of two panels a chunk is all of L1 where a weight has two bytes, and most of
- * it where it has a scale and an addend: of 128 rows half as much at a time
- * makes Q8_0 1.5 times as fast, Q4_K 1.07, Q4_1 1.04, and Q4_0 0.96, Q5_0 and
- * MXFP4 0.99 (Zen 3, beside neighbours). */
+ * it where it has a scale and an addend or a factor: of 128 rows half as much
+ * at a time makes Q8_0 1.5 times as fast, Q2_K and Q3_K 1.4, Q4_K 1.07, Q4_1
+ * 1.04, and Q4_0 0.96, Q5_0 and MXFP4 0.99 (Zen 3, beside neighbours). */
 SIMD uint32_t
 avx2_half_rows(enum quant_type type)
 {
-	const struct mat_traits tr = mat_traits(type);
+	const struct mat_traits tr = tile_traits(type);
 
-	return tr.dot == DOT_128 || tr.scale != SCALE_PLAIN ? UINT32_MAX : 0;
+	return tr.dot == DOT_128 || tr.dot == DOT_BY ||
+	    tr.scale != SCALE_PLAIN ? UINT32_MAX : 0;
 }
 #define MAT_HALF_ROWS(core, type)	avx2_half_rows(type)
 
@@ -288,8 +288,7 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 			for (i = 1; i < in16; i++)
 				s = _mm256_add_epi16(s, one_pairs(kind,
 				    q[g + i][r], act_group(a, 0, g0 + g + i)));
-			dot[0][r] = widen_add(dot[0][r], s,
-			    _mm256_set1_epi16(1));
+			dot[0][r] = widen_add(dot[0][r], s, 1);
 		}
 	}
 }

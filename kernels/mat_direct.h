@@ -157,6 +157,20 @@ direct_block(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 	}
 }
 
+/* Sums of nt rows.  A part of an array copied by memcpy() would have all of it in
+ * memory. */
+SIMD void
+direct_copy(unsigned nt, vf to[][MAT_NR], vf from[][MAT_NR])
+{
+	unsigned t, r;
+
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			to[t][r] = from[t][r];
+}
+
 /* As mat_few(), of nt rows: their sums are in registers for as long as a block
  * takes. */
 SIMD void
@@ -168,26 +182,16 @@ mat_direct(enum quant_type type, const struct mat_call *c,
 	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
 	const uint64_t nbytes = nblocks / nsub * panel_block_bytes(type);
 	vf acc[FEW_STREAMS][FEW_MOST][MAT_NR], y[MAT_DIRECT][MAT_NR];
-	unsigned t, r;
 	uint64_t at;
 	uint32_t p;
 
 	few_in(c, acc, nt, col, npanels);
 	for (at = 0; at < nbytes; at += panel_block_bytes(type), x += nsub * nt)
 		for (p = 0; p < npanels; p++) {
-			/* Not memcpy(): a part of y would have y in memory. */
-			UNROLL
-			for (t = 0; t < nt; t++)
-				UNROLL
-				for (r = 0; r < MAT_NR; r++)
-					y[t][r] = acc[p][t][r];
+			direct_copy(nt, y, acc[p]);
 			direct_block(type, nt, y, c->reading, c->w + p * panel,
 			    at, nbytes, npanels * panel, x);
-			UNROLL
-			for (t = 0; t < nt; t++)
-				UNROLL
-				for (r = 0; r < MAT_NR; r++)
-					acc[p][t][r] = y[t][r];
+			direct_copy(nt, acc[p], y);
 		}
 	few_out(c, acc, nt, col + nblocks * 32 == c->k, npanels);
 }

@@ -31,10 +31,10 @@ struct few_act {
 	int32_t start[2];	/* of the dot products; [1] for columns 16..31 */
 };
 
-/* Q3_K's scales of 16 columns stay apart, where tiles have them in their bytes:
- * two products for each row, not two for each word of weights, and the sums are
- * the same integers.  (Q2_K's, one for each word, cost less, but in
- * mat_direct.h.) */
+/* Q3_K's scales of 16 columns stay apart, where tiles (but with MAT_BY) have them
+ * in their bytes: two products for each row, not two for each word of weights,
+ * and the sums are the same integers.  (Q2_K's, one for each word, cost less, but
+ * in mat_direct.h.) */
 SIMD int
 few_apart(enum quant_type type)
 {

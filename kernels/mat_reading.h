@@ -285,7 +285,8 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	 * 14.4 and 14.1 of four streams, 15.6 and 15.1 of two, 16.3 and 15.7
 	 * half as far again; on Zen 5 that reads so 28.8 and 18.7 of four, 34.3
 	 * and 30.9 twice as far). */
-	const int by256 = pack_geometry(type).block > 32;
+	const int direct_256 = pack_geometry(type).block > 32 &&
+	    goes_direct(type, m, 2);
 	static const struct reading several[] = {
 	    { 2, 1024, 2048, 0, 0 }, { FEW_STREAMS, 1024, 2048, 0, 0 } },
 	    several_256 = { 2, 1536, 3072, 0, 0 },
@@ -300,8 +301,7 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	case READER_ONCE:
 		if (m == 1)
 			return reading_is_work(type) ? &one_once : &one_near;
-		return by256 && goes_direct(type, m, 2) ? &one_once :
-		    &asked_once;
+		return direct_256 ? &one_once : &asked_once;
 	case READER_FOLLOWS:
 		return reading_is_light(type, m) ?
 		    &followed[reading_is_wide(type)] :
@@ -313,7 +313,7 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 		return m <= 2 && (core == READER_ONE ||
 		    reading_is_plain(type)) ? &reading_one : &reading_alone;
 	default:
-		return by256 && goes_direct(type, m, 2) ? &several_256 :
+		return direct_256 ? &several_256 :
 		    &several[reading_is_slow(type, m)];
 	}
 }
