@@ -120,4 +120,4 @@ matmul(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
 }
 
 const struct mat_kernel hexagon_f32 = { "f32_hexagon", ACT_F32, HX_LANES,
-    packed_bytes, pack, unpack_row, matmul, 0 };
+    packed_bytes, pack, unpack_row, matmul, 0, 0 };

@@ -469,7 +469,7 @@ HX_TYPE(Q6_K, q6_k)
 #define HX_KERNEL(T, t)							\
 	k->mat[QUANT_##T] = (struct mat_kernel){ #t "_hexagon", ACT_Q8,	\
 	    HX_LANES, packed_bytes_##t, pack_##t, unpack_row,		\
-	    k->act_bias == 0 ? matmul_0 : matmul_128, 0 }
+	    k->act_bias == 0 ? matmul_0 : matmul_128, 0, 0 }
 
 void
 kernels_init_hexagon(struct kernels *k)

@@ -57,10 +57,12 @@ struct mat {
 	uint32_t type;		/* enum quant_type it came from */
 };
 
-/* Few rows as products want them, made ready once for several calls of a thread.
- * matmul sees by itself whether the rows lie elsewhere, are more or longer, or
- * have met weights of another type; that something else lies there now only the
- * caller knows, who then sets made to 0. */
+/* Rows as products want them, made ready once for several calls of a thread: few
+ * of them or, where a kernel's tiles want them otherwise than they are, as many
+ * as go through the weights together.  matmul sees by itself whether the rows lie
+ * elsewhere, are more or longer, or have met weights of another type; that
+ * something else lies there now only the caller knows, who then sets made to
+ * 0. */
 struct mat_ready {
 	void *room;		/* mat_ready_bytes(kern, m, k) */
 	int made;
@@ -99,14 +101,23 @@ struct mat_kernel {
 	matmul_fn *matmul;
 	uint32_t ready_rows;	/* up to so many are made ready, see struct
 				 * mat_ready; 0 = none */
+	uint32_t ready_part;	/* bytes that more of them, or a part of their
+				 * columns, take at most; 0 = they are not */
 };
 
-enum { READY_BYTES = 56 };	/* of 32 columns of a row */
+/* Of 32 columns of a row: of few, and of more at most. */
+enum { READY_BYTES = 56, READY_PART_BYTES = 80 };
 
+/* Of up to m rows. */
 static inline uint64_t
 mat_ready_bytes(const struct mat_kernel *kern, uint32_t m, uint32_t k)
 {
-	return (uint64_t)MIN(m, kern->ready_rows) * (k / 32) * READY_BYTES;
+	const uint64_t few = (uint64_t)MIN(m, kern->ready_rows) * (k / 32) *
+	    READY_BYTES;
+	const uint64_t more = (uint64_t)m * (k / 32) * READY_PART_BYTES;
+
+	return m <= kern->ready_rows ? few :
+	    MAX(few, MIN(more, kern->ready_part));
 }
 
 /* K and V of a layer, for each sequence and KV head:

@@ -42,6 +42,9 @@
  *			signed
  *	MAT_DIRECT	where defined: up to so many rows (four at most) may
  *			go as in mat_direct.h, see goes_direct()
+ *	MAT_MADE	where defined: activations are made ready for tiles, so
+ *			many rows together, see mat_made.h; mat_dot's a is its
+ *			tile_acts
  *
  * Per block of 32 columns, ascending, for each element of y:
  *
@@ -156,11 +159,13 @@ struct mat_call {
 	uint64_t ldx;		/* bytes */
 	const uint8_t *w;	/* the panel */
 	const float *bias;	/* (PANEL), (STRIP) or NULL */
-	const struct act_q8 *next;	/* first row of the next tile */
+	const void *tile, *next;	/* this tile's activations, and the
+					 * next one's: see mat_tile.h */
 	struct ahead ahead;	/* weights to be asked for with each block */
 	uint32_t few;		/* so many rows are few: mat_rows() */
 	uint32_t half_chunk;	/* up to so many, half a one: mat_strip() */
 	struct mat_ready *ready;	/* or NULL */
+	uint32_t part_bytes;	/* of tiles' activations in [k0, k1) */
 	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
 				 * sums of those before */
 };
@@ -192,6 +197,7 @@ mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
 }
 #endif
 
+#if SIMD_ACT_BIAS != 0
 /* Where the dot products of groups [g, g + n) start. */
 SIMD void
 mat_start(enum dot_kind kind, vi start[MAT_NR], const vi q[][MAT_NR],
@@ -211,6 +217,7 @@ mat_start(enum dot_kind kind, vi start[MAT_NR], const vi q[][MAT_NR],
 	for (r = 0; r < MAT_NR; r++)
 		start[r] = vi_sub(vi_set(ACT_MAGIC_BITS), sum[0][r]);
 }
+#endif
 
 SIMD const struct act_q8 *
 act_row(const struct act_q8 *x, uint64_t nbytes)
@@ -224,7 +231,6 @@ mat_unpack(enum quant_type type, struct mat_block *c,
     const struct super *sup, const uint8_t *p, unsigned s)
 {
 	const struct mat_traits tr = tile_traits(type);
-	const int sub16 = tr.scale == SCALE_SUB16;
 	unsigned g, r;
 
 	UNROLL
@@ -239,11 +245,12 @@ mat_unpack(enum quant_type type, struct mat_block *c,
 			    vi_set(tr.offset * 0x01010101));
 	}
 	mat_arrange(tr, c);
-	if (SIMD_ACT_BIAS == 0)
-		return;
-	mat_start(tr.dot, c->start[0], c->q, 0, sub16 ? 4 : 8);
-	if (sub16)
+#if SIMD_ACT_BIAS != 0
+	mat_start(tr.dot, c->start[0], c->q, 0,
+	    tr.scale == SCALE_SUB16 ? 4 : 8);
+	if (tr.scale == SCALE_SUB16)
 		mat_start(tr.dot, c->start[1], c->q, 4, 4);
+#endif
 }
 
 SIMD uint32_t
@@ -550,7 +557,7 @@ mat_strip(const struct mat_impl *im, enum quant_type type,
 		for (p = 0; p < MAT_PANELS; p++)
 			im->unpack(w + p * CHUNK_BLOCKS, packed + p * panel,
 			    nblocks);
-		part.x = c->x;
+		part.tile = c->tile;
 		part.y = c->y;
 		for (row = 0, i = 0, p = 0; i < ntiles; i++, row += nt) {
 			/* Each panel's next chunk with as many tiles. */
@@ -559,12 +566,12 @@ mat_strip(const struct mat_impl *im, enum quant_type type,
 				    (uint32_t)DIV_UP(PANEL * quant_row_bytes(
 				    type, end - col), CACHELINE) };
 			nt = even_part(m, ntiles, i);
-			part.next = i + 1 == ntiles ? c->x :
-			    act_row(part.x, nt * c->ldx);
+			part.next = i + 1 == ntiles ? c->tile :
+			    tile_after(&part, part.tile, nt);
 			part.ahead = ahead_part(&ahead, nblocks, ntiles * p /
 			    MAT_PANELS - i);
 			tile[nt](w, &part, sums[row], col, nblocks);
-			part.x = part.next;
+			part.tile = part.next;
 			part.y += nt * c->ldy;
 		}
 	}
@@ -614,10 +621,8 @@ mat_partial(const struct mat_impl *im, enum quant_type type,
 static inline uint32_t
 mat_columns(const struct mat_call *c, uint32_t m)
 {
-	uint64_t chunk_bytes = CHUNK_BLOCKS * sizeof(struct act_q8) * m;
-
 	return m <= c->few ? c->k :
-	    MIN(MAX(MAT_L2 / chunk_bytes, 1) * CHUNK, c->k);
+	    MIN(MAX(c->part_bytes / tiles_bytes(m, CHUNK), 1) * CHUNK, c->k);
 }
 
 /* Panels that a group of rows goes through together, of n floats of a row: so
@@ -655,7 +660,7 @@ mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
 }
 
 /* The caller's room, told whose it is now; NULL if there is none, or for more
- * rows than a kernel makes ready. */
+ * rows than a kernel makes ready, `most`. */
 static struct mat_ready *
 ready_for(struct mat_ready *r, const void *x, const struct mat *w, uint32_t m,
     uint32_t most)
@@ -671,6 +676,42 @@ ready_for(struct mat_ready *r, const void *x, const struct mat *w, uint32_t m,
 	return r;
 }
 
+/* m rows in groups of `most`. */
+static void
+mat_groups(struct mat_call *c, const struct mat *w, uint32_t m, uint32_t most,
+    uint32_t n0, uint32_t n1)
+{
+	uint32_t i, rows, ngroups = DIV_UP(m, most);
+
+	for (i = 0; i < ngroups; i++) {
+		rows = even_part(m, ngroups, i);
+		for (c->k0 = 0; c->k0 < c->k; c->k0 = c->k1) {
+			c->k1 = MIN(c->k - c->k0, mat_columns(c, rows)) +
+			    c->k0;
+			c->tile = tiles_of(c, rows);
+			mat_panels(c, w, rows, n0, n1);
+		}
+		c->x = act_row(c->x, rows * c->ldx);
+		c->y += rows * c->ldy;
+	}
+}
+
+#ifdef MAT_MADE
+/* Nobody has room for tiles' activations: less of them at a time, on the
+ * stack. */
+static __attribute__((noinline)) void
+mat_groups_alone(struct mat_call *c, const struct mat *w, uint32_t m,
+    uint32_t n0, uint32_t n1)
+{
+	struct tile_act room[ALONE_BYTES / sizeof(struct tile_act)];
+	struct mat_ready ready = { .room = room };
+
+	c->ready = &ready;
+	c->part_bytes = sizeof(room);
+	mat_groups(c, w, m, ALONE_ROWS, n0, n1);
+}
+#endif
+
 static void
 matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
     struct mat_ready *ready, const struct mat *w, const float *bias,
@@ -679,20 +720,18 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
 	const uint32_t few = MAT_FEW_ROWS(core, w->type);
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
-	    .ready = ready_for(ready, x, w, m, few),
+	    .ready = ready_for(ready, x, w, m,
+	    READY_MANY ? UINT32_MAX : few), .part_bytes = MAT_L2,
 	    .reading = reading_for(core, w->type, m),
 	    .few = few, .half_chunk = MAT_HALF_ROWS(core, w->type) };
-	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
 
-	for (i = 0; i < ngroups; i++) {
-		rows = even_part(m, ngroups, i);
-		for (c.k0 = 0; c.k0 < c.k; c.k0 = c.k1) {
-			c.k1 = MIN(c.k - c.k0, mat_columns(&c, rows)) + c.k0;
-			mat_panels(&c, w, rows, n0, n1);
-		}
-		c.x = act_row(c.x, rows * c.ldx);
-		c.y += rows * ldy;
+#ifdef MAT_MADE
+	if (m > few && c.ready == NULL) {
+		mat_groups_alone(&c, w, m, n0, n1);
+		return;
 	}
+#endif
+	mat_groups(&c, w, m, MAT_ROWS, n0, n1);
 }
 
 #define MATMUL_OF(core)							\
@@ -764,7 +803,7 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 #define MAT_ENTRY(T, t)							\
 	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, STRIP,	\
 	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul,	\
-	    MAT_FEW_ROWS(core, T) };
+	    MAT_FEW_ROWS(core, T), READY_MANY ? MAT_L2 : 0 };
 
 static void
 mat_init(struct kernels *k, uint32_t cpu_flags)

@@ -520,7 +520,7 @@ DENSE_TYPE(QUANT_F16, f16)
 #define DENSE_KERNEL(T, t)						\
 	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, DENSE_ACT,	\
 	    DENSE_PANEL, packed_bytes_##t, pack_##t, unpack_row_dense,	\
-	    matmul, 0 }
+	    matmul, 0, 0 }
 
 static void
 dense_init(struct kernels *k, uint32_t cpu_flags)

@@ -11,35 +11,76 @@
 		UNROLL							\
 		for (t = 0; t < nt; t++)				\
 			dot[t][r] = vdotq_laneq_s32(dot[t][r],		\
-			    vreinterpretq_s8_s32(q[g + i][r]), x[t], i);
+			    vreinterpretq_s8_s32(q[i][r]), x[t], i);
 
-/* All of mat_dot here; few rows of activations where smmla does the others. */
+/* Four groups. */
 SIMD void
 sdot(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
-    const struct acts *a, unsigned g0, unsigned n)
+    const int8x16_t *x)
+{
+	unsigned t, r;
+
+	SDOT_GROUP(0)
+	SDOT_GROUP(1)
+	SDOT_GROUP(2)
+	SDOT_GROUP(3)
+}
+
+#ifndef MAT_ARRANGED
+#define MAT_MADE	1
+
+/* 32 columns of a row: act_q8's, and d0 in each lane. */
+struct tile_act {
+	int8x16_t q[2];
+	vf d, d0;		/* d: and what is behind it */
+};
+
+typedef struct {
+	const struct tile_act *act;
+} tile_acts;
+
+SIMD void
+tile_act_make(struct tile_act *to, const struct act_q8 *x,
+    const struct act_q8 *last)
+{
+	(void)last;
+	to->q[0] = vld1q_s8(x->q);
+	to->q[1] = vld1q_s8(x->q + 16);
+	to->d = vf_load(&x->d);
+	to->d0 = vf_set(x->d0);
+}
+
+/* d0 + dot * d; GCC would copy d into all lanes for every other one. */
+SIMD vf
+tile_act_scaled(vf d0, vf dot, const struct tile_act *x)
+{
+	__asm__("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(d0) : "w"(dot),
+	    "w"(x->d));
+	return d0;
+}
+
+SIMD vf
+tile_act_min(vf acc, vf m, const struct tile_act *x, unsigned i)
+{
+	return i == 0 ? vfmaq_laneq_f32(acc, m, x->d, 2) :
+	    vfmaq_laneq_f32(acc, m, x->d, 3);
+}
+
+SIMD void
+mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
+    const vi q[][MAT_NR], const tile_acts *a, unsigned g0, unsigned n)
 {
 	int8x16_t x[MAT_NT];
-	unsigned t, r, g;
+	unsigned g, t;
 
+	(void)kind;		/* all the same to this instruction */
 	UNROLL
 	for (g = 0; g < n; g += 4) {
 		UNROLL
 		for (t = 0; t < nt; t++)
-			x[t] = vld1q_s8(act_of(a, t)->q + (g0 + g) * 4);
-		SDOT_GROUP(0)
-		SDOT_GROUP(1)
-		SDOT_GROUP(2)
-		SDOT_GROUP(3)
+			x[t] = a->act[t].q[(g0 + g) / 4];
+		sdot(nt, dot, q + g, x);
 	}
-}
-
-#ifndef MAT_ARRANGED
-SIMD void
-mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
-    const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
-{
-	(void)kind;		/* all the same to this instruction */
-	sdot(nt, dot, q, a, g0, n);
 }
 #endif
 
@@ -50,17 +91,24 @@ SIMD void
 mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
     const struct acts *a, unsigned g0, unsigned n)
 {
+	int8x16_t x;
+	unsigned g;
+
 	(void)kind;
-	sdot(1, dot, q, a, g0, n);
+	UNROLL
+	for (g = 0; g < n; g += 4) {
+		x = vld1q_s8(act_of(a, 0)->q + (g0 + g) * 4);
+		sdot(1, dot, q + g, &x);
+	}
 }
 
 _Static_assert(offsetof(struct act_q8, sum) == 2 * sizeof(float) &&
     offsetof(struct act_q8, sum_high) == 3 * sizeof(float), "one vector");
 
 /* Vector operations are what a tile waits for, and loads are none.  So sums are
- * loaded where they begin, not copied; and a block's scales come by one load, to
- * be multiplied with by their lanes: fma would write over d0, and want a copy of
- * it for each sum. */
+ * loaded where they begin, not copied, and so is d0 (mat_made.h).  Of few rows a
+ * block's scales come by one load, to be multiplied with by their lanes: fma would
+ * write over d0, and want a copy of it for each sum. */
 #define MAT_BY_LANES
 
 SIMD vi
@@ -80,8 +128,7 @@ dot_less_magic(vi dot)
 	return vf_sub(vf_bits(dot), vf_set(ACT_MAGIC));
 }
 
-/* Two loops: a core that takes instructions in their order has others to do
- * until a product is there. */
+/* In two loops, as tile_scale(). */
 SIMD void
 rows_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
     const struct acts *a, const vf d[MAT_NR])

@@ -3,11 +3,12 @@
  *
  * smmla: two rows by two rows, 8 columns each, gives four sums.  So for tiles
  * the vectors of groups g and g + 1 of four rows become rows 0 and 1, and rows
- * 2 and 3, of 8 columns, and its sums are those of mat_square.h.  Few
- * rows: sdot. */
+ * 2 and 3, of 8 columns, activations lie in pairs, and its sums are those
+ * of mat_square.h.  Few rows: sdot. */
 #ifdef MAT_SUFFIX
 
 #define MAT_ARRANGED
+#define MAT_MADE	2
 #include "mat_dotprod.h"
 
 _Static_assert(MAT_NT % 2 == 0, "rows of activations go in pairs");
@@ -60,19 +61,57 @@ mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
 	return ((const int8_t *)q)[r % 2 * 8 + i % 8];
 }
 
-/* Columns 4 g ... 4 g + 7 of rows t and t + 1. */
-SIMD int8x16_t
-act_pair(const struct acts *a, unsigned nt, unsigned t, unsigned g)
-{
-	int8x8_t x = vld1_s8(act_of(a, t)->q + g * 4);
+/* 32 columns of two rows of activations: of each 8 those of one, then of the
+ * other; scales and sums of one, the other, and again. */
+struct tile_act {
+	int8x16_t q[4];
+	vf d, d0, sum[2];	/* [1]: of columns 16..31 */
+};
 
-	return vcombine_s8(x, t + 1 == nt ? x :
-	    vld1_s8(act_of(a, t + 1)->q + g * 4));
+typedef struct {
+	const struct tile_act *act;
+} tile_acts;
+
+/* d0 + dot * d. */
+SIMD vf
+tile_act_scaled(vf d0, vf dot, const struct tile_act *x)
+{
+	return vf_fma(dot, x->d, d0);
+}
+
+SIMD vf
+tile_act_min(vf acc, vf m, const struct tile_act *x, unsigned i)
+{
+	return vf_fma(m, x->sum[i], acc);
+}
+
+SIMD vf
+twice_of(float x, float y)
+{
+	const float32x2_t v = vset_lane_f32(y, vdup_n_f32(x), 1);
+
+	return vcombine_f32(v, v);
+}
+
+SIMD void
+tile_act_make(struct tile_act *to, const struct act_q8 *x,
+    const struct act_q8 *y)
+{
+	unsigned i;
+
+	UNROLL
+	for (i = 0; i < 4; i++)
+		to->q[i] = vcombine_s8(vld1_s8(x->q + 8 * i),
+		    vld1_s8(y->q + 8 * i));
+	to->d = twice_of(x->d, y->d);
+	to->d0 = twice_of(x->d0, y->d0);
+	to->sum[0] = twice_of(x->sum, y->sum);
+	to->sum[1] = twice_of(x->sum_high, y->sum_high);
 }
 
 SIMD void
 mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
-    const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
+    const vi q[][MAT_NR], const tile_acts *a, unsigned g0, unsigned n)
 {
 	unsigned t, r, g, h;
 
@@ -81,7 +120,7 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 	for (g = 0; g < n; g += 2)
 		UNROLL
 		for (t = 0; t < nt; t += 2) {
-			int8x16_t x = act_pair(a, nt, t, g0 + g);
+			const int8x16_t x = a->act[t / 2].q[(g0 + g) / 2];
 
 			UNROLL
 			for (r = 0; r < MAT_NR; r++)

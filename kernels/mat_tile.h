@@ -88,16 +88,70 @@ tile_out(unsigned nt, vf acc[][MAT_NR])
 	(void)nt;
 	(void)acc;
 }
+#endif
+
+#ifdef MAT_MADE
+#include "mat_made.h"
+#else
+/* Tiles have activations as these are, a row after the other. */
+typedef struct acts tile_acts;
+enum { READY_MANY = 0 };
+
+static inline uint64_t
+tiles_bytes(uint32_t m, uint32_t k)
+{
+	return (uint64_t)m * (k / 32) * sizeof(struct act_q8);
+}
+
+/* Where those of m rows, columns [c->k0, c->k1), are. */
+SIMD const void *
+tiles_of(const struct mat_call *c, uint32_t m)
+{
+	(void)m;
+	return c->x;
+}
+
+/* What lies behind a tile of nt rows. */
+SIMD const void *
+tile_after(const struct mat_call *c, const void *tile, unsigned nt)
+{
+	return act_row(tile, nt * c->ldx);
+}
+
+/* Column col of a tile of nt rows. */
+SIMD tile_acts
+tile_at(const struct mat_call *c, const void *tile, unsigned nt, uint32_t col)
+{
+	(void)nt;
+	return acts_at(tile, c->ldx, col / 32);
+}
+
+SIMD void
+tile_next(tile_acts *a, unsigned nt)
+{
+	(void)nt;
+	acts_next(a);
+}
+
+SIMD void
+tile_ask_acts(const tile_acts *a, unsigned nt)
+{
+	unsigned t;
+
+	UNROLL
+	for (t = 0; t < nt; t++)
+		prefetch(act_of(a, t));
+}
 
 SIMD void
 tile_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
-    const struct acts *a, const struct mat_block *w, unsigned i)
+    const tile_acts *a, const struct mat_block *w, unsigned i)
 {
 	rows_scale(nt, acc, dot, a, w->d[i]);
 }
 
 SIMD void
-tile_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a,
+tile_min(unsigned nt, vf acc[][MAT_NR], const tile_acts *a,
     const struct mat_block *w, unsigned i)
 {
 	rows_min(nt, acc, a, i, w->m[i]);
@@ -120,7 +174,7 @@ mat_dots(unsigned nt, vi dot[][MAT_NR], const vi start[MAT_NR])
 #if MAT_PANELS == 1
 SIMD void
 mat_dot_panels(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
-    const struct mat_block *w, const struct acts *a, unsigned g0, unsigned n)
+    const struct mat_block *w, const tile_acts *a, unsigned g0, unsigned n)
 {
 	mat_dot(kind, nt, dot, w->q + g0, a, g0, n);
 }
@@ -129,7 +183,7 @@ mat_dot_panels(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 /* 32 columns of the strip times a block of the activations. */
 SIMD void
 mat_step(enum dot_kind kind, enum scale_kind scale, unsigned nt,
-    vf acc[][MAT_NR], const struct mat_block *w, const struct acts *a)
+    vf acc[][MAT_NR], const struct mat_block *w, const tile_acts *a)
 {
 	vi dot[MAT_PANELS * MAT_NT][MAT_NR];
 	unsigned i, p, n = scale == SCALE_SUB16 ? 4 : 8;
@@ -223,8 +277,8 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 	const float *before = first ? c->y : sums;
 	float *y = last ? c->y : sums;
 	uint64_t ldb = first ? c->ldy : STRIP, ldy = last ? c->ldy : STRIP;
-	struct acts a = acts_at(c->x, c->ldx, col / 32);
-	struct acts next = acts_at(c->next, c->ldx, col / 32);
+	tile_acts a = tile_at(c, c->tile, nt, col);
+	tile_acts next = tile_at(c, c->next, nt, col);
 	vf acc[MAT_PANELS * MAT_NT][MAT_NR];
 	unsigned p, t, r;
 	uint32_t b;
@@ -239,14 +293,12 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 	UNROLL
 	for (p = 0; p < MAT_PANELS; p++)
 		tile_in(nt, acc + p * MAT_NT);
-	for (b = 0; b < nblocks; b++, acts_next(&a), acts_next(&next)) {
+	for (b = 0; b < nblocks; b++, tile_next(&a, nt),
+	    tile_next(&next, nt)) {
 		ahead_ask(c->ahead, b);
 		mat_step(kind, scale, nt, acc, w + b, &a);
-		if (!TILE_ASKS)
-			continue;
-		UNROLL
-		for (t = 0; t < nt; t++)
-			prefetch(act_of(&next, t));
+		if (TILE_ASKS)
+			tile_ask_acts(&next, nt);
 	}
 	UNROLL
 	for (p = 0; p < MAT_PANELS; p++)
