@@ -130,14 +130,20 @@ vi_byte(vi v, unsigned i)
 	return vreinterpretq_s32_s8(vqtbl1q_s8(vreinterpretq_s8_s32(v),
 	    vld1q_u8((const void *)byte_of_each[i])));
 }
+/* Four bytes; zeros behind them cost nothing, but the same again a copy. */
+SIMD int32x2_t
+four_bytes(const void *p)
+{
+	int32_t four;
+
+	memcpy(&four, p, sizeof(four));
+	return vset_lane_s32(four, vdup_n_s32(0), 0);
+}
 SIMD vi
 vi_from_u8(const uint8_t *p)
 {
-	uint32_t four;
-
-	memcpy(&four, p, sizeof(four));
 	return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(
-	    vreinterpret_u8_u32(vdup_n_u32(four))))));
+	    vreinterpret_u8_s32(four_bytes(p))))));
 }
 SIMD vi
 vi_from_u16(const uint16_t *p)
@@ -192,11 +198,8 @@ vf_from_bf16(const uint16_t *p)
 SIMD vf
 vf_from_i8(const int8_t *p)
 {
-	int32_t four;
-
-	memcpy(&four, p, sizeof(four));
 	return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(
-	    vreinterpret_s8_s32(vdup_n_s32(four))))));
+	    vreinterpret_s8_s32(four_bytes(p))))));
 }
 SIMD void
 vi_store_q8(int8_t *q, int16_t *sum, const vi v[4], uint32_t n)
