@@ -82,7 +82,7 @@ mat_arrange(struct mat_traits tr, struct mat_block *c)
 		for (h = 0; h < 2; h++)
 			if (tr.dot == DOT_BY)
 				c->q[h + MAT_SPLIT][r] =
-				    by_twice(c->by[h][r]);
+				    vi_factor_twice(c->by[h][r]);
 		UNROLL
 		for (g = 0; g < 8; g++)
 			if (tr.dot == DOT_128)
@@ -310,7 +310,7 @@ direct_add(enum dot_kind kind, struct direct_sum *s, unsigned j, unsigned n,
 {
 	const unsigned in16 = MIN(one_groups_in_16(kind), n);
 	const vi p = one_pairs(kind, q, x);
-	const vi both = by == NULL ? vi_set(0x00010001) : by_twice(*by);
+	const vi both = by == NULL ? vi_set(0x00010001) : vi_factor_twice(*by);
 
 	s->pairs = j % in16 == 0 ? p : _mm256_add_epi16(s->pairs, p);
 	IN_ORDER(s->pairs);

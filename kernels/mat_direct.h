@@ -33,7 +33,7 @@ direct_start(enum quant_type type, const struct mat_block *w,
 	const vi from = vi_set(h == 0 ? ACT_MAGIC_BITS : 0);
 
 	if (few_apart(type))
-		return vi_add(from, vi_madd16(vi_set(x->start[h]),
+		return vi_add(from, vi_times(vi_set(x->start[h]),
 		    w->by[h][r]));
 	return h == 0 || few_halves(type) ? vi_set(x->start[h]) : from;
 }

@@ -33,20 +33,22 @@ struct few_act {
 
 /* Q3_K's scales of 16 columns stay apart, where tiles (but with MAT_BY) have them
  * in their bytes: two products for each row, not two for each word of weights,
- * and the sums are the same integers.  (Q2_K's, one for each word, cost less, but
- * in mat_direct.h.) */
+ * and the sums are the same integers.  Q2_K's, one for each word, cost less than
+ * that with longer vectors (but see mat_direct.h). */
 SIMD int
 few_apart(enum quant_type type)
 {
-	return type == QUANT_Q3_K;
+	return type == QUANT_Q3_K || (type == QUANT_Q2_K && SIMD_VL == 4);
 }
 
 /* q as before the offset is taken off. */
 SIMD struct mat_traits
 few_traits(enum quant_type type)
 {
-	struct mat_traits tr = few_apart(type) ?
-	    (struct mat_traits){ DOT_15, SCALE_PLAIN, 4 } : mat_traits(type);
+	struct mat_traits tr = !few_apart(type) ? mat_traits(type) :
+	    type == QUANT_Q3_K ?
+	    (struct mat_traits){ DOT_15, SCALE_PLAIN, 4 } :
+	    (struct mat_traits){ DOT_15, SCALE_MIN16, 0 };
 
 	tr.dot = tr.dot == DOT_8 ? DOT_15 : tr.dot == DOT_16 ? DOT_31 :
 	    tr.dot == DOT_32 ? DOT_63 : tr.dot;
@@ -144,7 +146,7 @@ few_step(enum quant_type type, vf acc[][MAT_NR], const struct mat_block *w,
 		}
 		UNROLL
 		for (r = 0; r < MAT_NR; r++)
-			sum[0][r] = vi_add(sum[0][r], vi_madd16(dot[0][r],
+			sum[0][r] = vi_add(sum[0][r], vi_times(dot[0][r],
 			    w->by[i][r]));
 	}
 	if (few_apart(type))

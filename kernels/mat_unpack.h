@@ -104,13 +104,30 @@ upper_pairs(vi a, vi b, vi c)
 	    field(c, 6, 2, 4)));
 }
 
+/* Are Q2_K's nibbles taken apart once for a block, each then by a look-up?  Where
+ * that saves a shift, not where it takes as much to find them. */
+enum { SUPER_NIBBLES = SIMD_VL == 4 };
+
 /* What the sub-blocks of a panel's block of 256 columns share: d (Q3_K's less
- * than 0, see there), m = -dmin, and sixes, those of sub-block s in byte s % 4
- * of [s / 4].  What the type does not have is not there. */
+ * than 0, see there), m = -dmin; sixes, those of sub-block s in byte s % 4 of
+ * [s / 4]; and nibbles of four words, in byte s / 2 of [s % 2].  What the type
+ * does not have is not there. */
 struct super {
 	vf d[MAT_NR], m[MAT_NR];
 	vi a[2][MAT_NR], b[2][MAT_NR];
+	vi nibbles[4][2][MAT_NR];
 };
+
+SIMD void
+unpack_nibbles(struct super *ret, struct block_at at)
+{
+	unsigned i;
+
+	UNROLL
+	for (i = 0; i < 8; i++)
+		ret->nibbles[i / 2][i % 2][at.r] = field(word(at, i / 2),
+		    i % 2 * 4, 4, 0);
+}
 
 SIMD void
 unpack_sixes(struct super *ret, struct block_at at)
@@ -169,21 +186,23 @@ static const int8_t mat_mxfp4[16] = { 12, 13, 14, 15, 16, 18, 20, 24, 12, 11,
 /* Scale and value of Q2_K multiplied are at most 15 * 3: the integers keep the
  * scale of 16 columns, and one d serves 32.  So with Q3_K: (v - 4) times (scale
  * - 32) is in [-124, 128], which does not fit, and times (32 - scale) does; d
- * takes the sign.  c->by has the second factors, in the lower 16 bits. */
+ * takes the sign.  c->by has the second factors, for vi_times(). */
 SIMD void
 unpack_q2_k_scales(struct mat_block *c, const struct super *sup,
     struct block_at at, unsigned s)
 {
-	vi min[2];
+	vi v[4];		/* as the words */
 	unsigned i;
 
-	for (i = 0; i < 2; i++) {
-		c->by[i][at.r] = bits_at(word(at, i), 4 * s, 15);
-		min[i] = bits_at(word(at, 2 + i), 4 * s, 15);
-	}
+	UNROLL
+	for (i = 0; i < 4; i++)
+		v[i] = SUPER_NIBBLES ? vi_byte(sup->nibbles[i][s % 2][at.r],
+		    s / 2) : bits_at(word(at, i), 4 * s, 15);
+	c->by[0][at.r] = v[0];
+	c->by[1][at.r] = v[1];
 	c->d[0][at.r] = sup->d[at.r];
-	c->m[0][at.r] = scaled(sup->m[at.r], min[0]);
-	c->m[1][at.r] = scaled(sup->m[at.r], vi_sub(min[1], min[0]));
+	c->m[0][at.r] = scaled(sup->m[at.r], v[2]);
+	c->m[1][at.r] = scaled(sup->m[at.r], vi_sub(v[3], v[2]));
 }
 
 SIMD void
@@ -194,8 +213,8 @@ unpack_q3_k_scales(struct mat_block *c, const struct super *sup,
 	unsigned i;
 
 	for (i = 0; i < 2; i++)
-		c->by[i][at.r] = vi_and(vi_sub(vi_set(32), vi_byte(
-		    six[i][at.r], s % 4)), vi_set(0xffff));
+		c->by[i][at.r] = vi_factor(vi_sub(vi_set(32), vi_byte(
+		    six[i][at.r], s % 4)));
 	c->d[0][at.r] = sup->d[at.r];
 }
 
@@ -230,6 +249,8 @@ unpack_super(enum quant_type type, struct super *ret, const uint8_t *p)
 		if (type == QUANT_Q4_K || type == QUANT_Q5_K ||
 		    type == QUANT_Q3_K)
 			unpack_sixes(ret, at);
+		if (type == QUANT_Q2_K && SUPER_NIBBLES)
+			unpack_nibbles(ret, at);
 	}
 }
 
@@ -275,13 +296,6 @@ unpack_scales(enum quant_type type, struct mat_block *c,
 		if (pack_geometry(type).nhalfs == 2)
 			c->m[0][r] = half(at, 1);
 	}
-}
-
-/* A factor in both halves of a word. */
-SIMD vi
-by_twice(vi by)
-{
-	return vi_or(by, vi_shl(by, 16));
 }
 
 /* Groups i and i + 4 of three words of 3 bits. */
@@ -351,15 +365,15 @@ unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
 		if (how & UNPACK_APART)
 			break;
 		lo = bytes_times(vi_sub8(lo, vi_set(0x04040404)),
-		    by_twice(c->by[0][at.r]));
+		    vi_factor_twice(c->by[0][at.r]));
 		hi = bytes_times(vi_sub8(hi, vi_set(0x04040404)),
-		    by_twice(c->by[1][at.r]));
+		    vi_factor_twice(c->by[1][at.r]));
 		break;
 	case QUANT_Q2_K:
 		if (how & UNPACK_APART)
 			break;
-		lo = vi_mul16(lo, by_twice(c->by[0][at.r]));
-		hi = vi_mul16(hi, by_twice(c->by[1][at.r]));
+		lo = vi_mul16(lo, vi_factor_twice(c->by[0][at.r]));
+		hi = vi_mul16(hi, vi_factor_twice(c->by[1][at.r]));
 		break;
 	case QUANT_IQ4_NL:
 	case QUANT_IQ4_XS:

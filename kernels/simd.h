@@ -22,6 +22,10 @@
  *	vf_bits vi_bits		the same bits as the other kind
  *	vi_sub8			bytes; vi_mul16: the low halves of products of 16
  *				bits; vi_madd16: sums of two products of 16 bits
+ *				(x86)
+ *	vi_times(v, f)		v * f, integers of 16 bits each, f such as
+ *				vi_factor() makes of one; vi_factor_twice: that
+ *				in both halves, for products of 16 bits
  *	vi_byte(v, i)		byte i of each integer
  *	vi_lookup(t, i)		table of 16 bytes, an index in each byte
  *	vf_ldexp(x, n)		x * 2^n, n whole; both are normal numbers (or

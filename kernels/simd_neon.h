@@ -110,14 +110,9 @@ vi_mul16(vi a, vi b)
 	return vreinterpretq_s32_s16(vmulq_s16(vreinterpretq_s16_s32(a),
 	    vreinterpretq_s16_s32(b)));
 }
-SIMD vi
-vi_madd16(vi a, vi b)
-{
-	int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(b);
-
-	return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)),
-	    vmull_high_s16(x, y));
-}
+SIMD vi vi_factor(vi v) { return v; }
+SIMD vi vi_factor_twice(vi f) { return vsliq_n_s32(f, f, 16); }
+SIMD vi vi_times(vi v, vi f) { return vmulq_s32(v, f); }
 SIMD vi
 vi_lookup(const int8_t table[16], vi index)
 {
