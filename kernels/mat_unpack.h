@@ -154,18 +154,18 @@ minus(vf v)
 }
 
 /* 2^(e - 128): the doubled values of MXFP4's table leave a half here.  Below
- * the normal numbers for e = 0 and 1.  With MAT_POWERS the exponent alone. */
+ * the normal numbers for e = 0 and 1, (e + 1) << 21, which is less than the others
+ * of e > 1.  With MAT_POWERS the exponent alone. */
 SIMD vf
 mxfp4_scale(vi e)
 {
 #ifdef MAT_POWERS
 	return vf_from_vi(vi_sub(e, vi_set(128)));
 #else
-	vi one = vi_set(1), less = vi_sub(e, one);
-	vi lowest = vi_shl(vi_add(one, vi_sub(e, vi_max(less, vi_set(0)))),
-	    21);
+	const vi one = vi_set(1);
 
-	return vf_bits(vi_max(vi_shl(less, 23), lowest));
+	return vf_bits(vi_max(vi_shl(vi_sub(e, one), 23),
+	    vi_shl(vi_add(e, one), 21)));
 #endif
 }
 
