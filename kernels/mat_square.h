@@ -8,7 +8,8 @@
  *
  *	w(2h) x(t), w(2h) x(t + 1), w(2h + 1) x(t), w(2h + 1) x(t + 1)
  *
- * and scales lie so, too (dd and mm in struct mat_block).  An odd last row is its own neighbour. */
+ * and scales lie so, too (dd and mm in struct mat_block).  An odd last row is its
+ * own neighbour. */
 #ifdef MAT_SQUARE
 
 SIMD unsigned

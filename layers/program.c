@@ -233,7 +233,7 @@ lay_out_scratch(struct program *p)
 	return 0;
 }
 
-/* Few rows as a thread's products want them. */
+/* Rows as a thread's products want them; an expert has all rows at most. */
 static uint64_t
 ready_bytes(const struct program *p)
 {
@@ -241,7 +241,7 @@ ready_bytes(const struct program *p)
 	const struct op *op;
 
 	for (op = p->op; op < p->op + p->nops; op++)
-		if (op->kind == OP_MATMUL)
+		if (op_is_matmul(op->kind))
 			most = MAX(most, mat_ready_bytes(op->w->kern,
 			    p->env.batch_rows, op->w->mat.k));
 	return ALIGN_UP(most, 64);

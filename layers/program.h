@@ -96,6 +96,13 @@ struct op {
 	uint8_t meet;		/* all threads meet before it */
 };
 
+/* A product of weights: of the batch's rows, or of the experts'. */
+static inline int
+op_is_matmul(enum op_kind kind)
+{
+	return kind == OP_MATMUL || kind == OP_MATMUL_ID;
+}
+
 /* What a program is built for. */
 struct program_env {
 	const struct hparams *hp;
@@ -131,7 +138,7 @@ void program_free(struct program *p);
 
 /* Bytes of the compute arena for this many threads: the tensors' scratch, then
  * one piece for each thread, each 64-aligned.  Attention works in a piece, and
- * products keep few rows there (struct mat_ready): never both at a time, since a
+ * products keep rows there (struct mat_ready): never both at a time, since a
  * meeting of the threads lies between. */
 uint64_t program_compute_bytes(const struct program *p, unsigned nthreads);
 uint64_t program_thread_bytes(const struct program *p);

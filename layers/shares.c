@@ -14,17 +14,11 @@ struct access {
 
 enum { MOST_ACCESSES = 4 };
 
-static int
-is_matmul(const struct op *op)
-{
-	return op->kind == OP_MATMUL || op->kind == OP_MATMUL_ID;
-}
-
 /* Reads all of its input, whatever part of the output a thread makes. */
 static int
 reads_all(const struct op *op)
 {
-	return is_matmul(op) || op->kind == OP_ATTENTION ||
+	return op_is_matmul(op->kind) || op->kind == OP_ATTENTION ||
 	    op->kind == OP_SELECT_ROWS;
 }
 
@@ -76,7 +70,7 @@ collide(const struct op *a, const struct op *b)
 static uint32_t
 unit_of(const struct op *op)
 {
-	return is_matmul(op) ? op->w->kern->tile :
+	return op_is_matmul(op->kind) ? op->w->kern->tile :
 	    op->kind == OP_QUANTIZE ? 32 : 1;
 }
 
@@ -188,7 +182,7 @@ shares_find(struct program *p)
 
 	for (i = 0; i < p->nops; i++) {
 		op = &p->op[i];
-		if (is_matmul(op)) {
+		if (op_is_matmul(op->kind)) {
 			op->group = (uint16_t)p->ngroups;
 			p->group[p->ngroups++] = (struct share_group){
 				.cols = p->t[op->out].cols,
@@ -295,7 +289,7 @@ shares_cut(const struct program *p, const struct par *par, uint32_t *ret_cut)
 	for (i = 0; i < p->nops; i++) {
 		g = p->op[i].group;
 		/* A group's first op cuts it. */
-		if (!is_matmul(&p->op[i]) || p->group[g].first != i)
+		if (!op_is_matmul(p->op[i].kind) || p->group[g].first != i)
 			continue;
 		if (shares_first(p, i) != first) {
 			first = shares_first(p, i);

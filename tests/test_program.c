@@ -691,6 +691,15 @@ START_TEST(compute_bytes_are_scratch_and_a_piece_for_each_thread)
 	ck_assert_uint_ge(program_thread_bytes(b.p), MAX(piece,
 	    mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_ff)));
 	tear_down(&b);
+	/* An expert's, too. */
+	t.n_expert = 6;
+	t.n_used = 2;
+	t.n_ff_expert = 32768;
+	build(&b, &t, 0, 10);
+	ck_assert_uint_ge(program_thread_bytes(b.p),
+	    mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_ff_expert));
+	tear_down(&b);
+	t = (struct tiny)TINY;
 	t.n_ff = 128;
 	/* The head attends to nothing, nor does half a layer before it: there
 	 * is room for few rows of a product alone. */

@@ -177,7 +177,7 @@ cpu_prepare(struct device *d, const struct program *p, const struct span *s,
 	*cs = (struct cpu_span){ .p = p, .s = *s, .kv = kv->host,
 	    .compute = compute->host };
 	for (op = p->op + s->first; op < p->op + s->end; op++)
-		if (op->kind == OP_MATMUL || op->kind == OP_MATMUL_ID)
+		if (op_is_matmul(op->kind))
 			cs->row_macs += (uint64_t)op->w->mat.n *
 			    op->w->mat.k * (op->experts ?
 			    p->env.hp->n_expert_used : 1);

@@ -48,7 +48,7 @@ supports_weight(const struct op *op, char reason[REASON_LEN])
 	if (w->offset + w->nbytes > UINT32_MAX)
 		return no(reason, "its weights end at %" PRIu64 " bytes of "
 		    "the session's, beyond 32 bits", w->offset + w->nbytes);
-	if (op->kind != OP_MATMUL && op->kind != OP_MATMUL_ID)
+	if (!op_is_matmul(op->kind))
 		return 1;
 	if (hx_matrix_bytes(w->ext.type, 1, 256) == 0)
 		return no(reason, "no HVX kernel for %s weights",

@@ -121,7 +121,7 @@ expert_matmul(const struct ops_ctx *c, const struct op *op, uint32_t e,
 
 	op->w->kern->matmul(row_at(c, op->out, r0),
 	    c->p->t[op->out].row_bytes / sizeof(float),
-	    row_at(c, op->in[0], r0), NULL, &w, op->bias != NULL ?
+	    row_at(c, op->in[0], r0), c->ready, &w, op->bias != NULL ?
 	    op->bias->vec + (size_t)e * w.n : NULL, r1 - r0, c0, c1);
 }
 

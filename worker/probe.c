@@ -37,8 +37,7 @@ report_supports(struct chan *c, const struct device_ops *dev,
 
 	kernels_init(&k, cpu_flags());
 	for (kind = 0; kind < OP_NKINDS; kind++) {
-		if (kind != OP_MATMUL && kind != OP_MATMUL_ID &&
-		    kind != OP_GET_ROWS) {
+		if (!op_is_matmul(kind) && kind != OP_GET_ROWS) {
 			if ((rc = report_support(c, dev, kind,
 			    QUANT_NTYPES, reterr)) < 0)
 				return rc;
