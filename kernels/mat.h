@@ -170,9 +170,9 @@ struct mat_call {
 				 * sums of those before */
 };
 
-/* Rows are shared evenly, so two tiles of three and more leave none of one row:
- * that is mat_few's.  Of two, in five of them, where a tile has four at most;
- * else MAT_EACH_NT may begin with three.  Where it has one, all have,
+/* Rows are shared evenly (tile_rows()), so two tiles of three and more leave none
+ * of one row: that is mat_few's.  Of two, in five of them, where a tile has four
+ * at most; else MAT_EACH_NT may begin with three.  Where it has one, all have,
  * and then they are at least as many as the panels of a strip. */
 _Static_assert((MAT_NT == 1 || MAT_NT >= 3) && FEW_MOST >= 4, "smaller tiles");
 _Static_assert(MAT_PANELS == 1 || (MAT_NT == 1 && MAT_PANELS <= 4), "strips");
@@ -565,7 +565,7 @@ mat_strip(const struct mat_impl *im, enum quant_type type,
 				ahead = (struct ahead){ next + p++ * panel,
 				    (uint32_t)DIV_UP(PANEL * quant_row_bytes(
 				    type, end - col), CACHELINE) };
-			nt = even_part(m, ntiles, i);
+			nt = tile_rows(m, ntiles, i);
 			part.next = i + 1 == ntiles ? c->tile :
 			    tile_after(&part, part.tile, nt);
 			part.ahead = ahead_part(&ahead, nblocks, ntiles * p /

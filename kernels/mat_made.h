@@ -14,26 +14,29 @@ enum { READY_MANY = 1 };
 /* What is made ready without the caller's room: ALONE_ROWS, a CHUNK at a time. */
 enum { ALONE_ROWS = 24, ALONE_BYTES = 32 * 1024 };
 
-_Static_assert(sizeof(struct tile_act) * (4 + MAT_MADE) / 5 <=
-    MAT_MADE * READY_PART_BYTES,
-    "no rows take more for each than five, where they go in pairs");
+_Static_assert(MAT_MADE <= 2 && FEW_MOST == 4 && sizeof(struct tile_act) *
+    DIV_UP(5, MAT_MADE) <= 5 * READY_PART_BYTES,
+    "no rows take more for each than five");
 
-/* Of a tile. */
+/* Of m rows. */
 SIMD uint32_t
-made_acts(uint32_t nt)
+made_acts(uint32_t m)
 {
-	return DIV_UP(nt, MAT_MADE);
+	return DIV_UP(m, MAT_MADE);
 }
 
-/* Of m rows' tiles, k columns. */
 static inline uint64_t
 tiles_bytes(uint32_t m, uint32_t k)
 {
-	const uint32_t ntiles = DIV_UP(m, MAT_NT), more = m % ntiles;
-	const uint32_t nacts = (ntiles - more) * made_acts(m / ntiles) +
-	    more * made_acts(m / ntiles + 1);
+	return (uint64_t)made_acts(m) * (k / 32) * sizeof(struct tile_act);
+}
 
-	return (uint64_t)nacts * (k / 32) * sizeof(struct tile_act);
+/* Tiles are as even as can be without a row left over but in the last. */
+static inline uint32_t
+tile_rows(uint32_t m, uint32_t ntiles, uint32_t i)
+{
+	return MAT_MADE * even_part(made_acts(m), ntiles, i) -
+	    (i + 1 == ntiles ? MAT_MADE * made_acts(m) - m : 0);
 }
 
 /* Those of a tile of nt rows, nblocks, to `to`; x: its first row. */
@@ -72,7 +75,7 @@ tiles_of(const struct mat_call *c, uint32_t m)
 		return NULL;
 	to = ready->room;
 	for (i = 0; i < ntiles && !ready->made; i++) {
-		nt = even_part(m, ntiles, i);
+		nt = tile_rows(m, ntiles, i);
 		made_tile(to, c, x, nt, nblocks);
 		x = act_row(x, nt * c->ldx);
 		to += made_acts(nt) * nblocks;

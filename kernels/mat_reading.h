@@ -28,9 +28,13 @@ struct reading {
 
 enum { FEW_STREAMS = 4 };	/* at most */
 
+#if SIMD_VL == 4
+#define EACH_READER(m)	m(READER_SEVERAL)
+#else
 #define EACH_READER(m)							\
 	m(READER_SEVERAL) m(READER_ONCE) m(READER_FOLLOWS) m(READER_ONE)	\
 	m(READER_ALONE)
+#endif
 
 enum reader {
 	/* The default, by Intel's cores, which answer several streams faster
@@ -95,6 +99,8 @@ enum reader {
 static inline enum reader
 reader_of(uint32_t cpu_flags)
 {
+	if (SIMD_VL == 4)
+		return READER_SEVERAL;
 	return cpu_flags & CPU_ONE_STREAM ?
 	    (cpu_flags & CPU_ALONE ? READER_ALONE : READER_ONE) :
 	    cpu_flags & CPU_FOLLOWS ? READER_FOLLOWS :

@@ -103,6 +103,13 @@ tiles_bytes(uint32_t m, uint32_t k)
 	return (uint64_t)m * (k / 32) * sizeof(struct act_q8);
 }
 
+/* Of tile i of those of m rows. */
+static inline uint32_t
+tile_rows(uint32_t m, uint32_t ntiles, uint32_t i)
+{
+	return even_part(m, ntiles, i);
+}
+
 /* Where those of m rows, columns [c->k0, c->k1), are. */
 SIMD const void *
 tiles_of(const struct mat_call *c, uint32_t m)

@@ -147,7 +147,7 @@ REF_TYPES(REF_PACK)
 
 #define REF_KERNEL(T, t, act)						\
 	[QUANT_##T] = { #t "_ref", ACT_##act, 1, packed_bytes_##t,	\
-	    pack_##t, unpack_row, matmul_##act, 0 },
+	    pack_##t, unpack_row, matmul_##act, 0, 0 },
 
 void
 ref_mat_init(struct mat_kernel mat[QUANT_NTYPES])

@@ -51,15 +51,16 @@ check_table(const struct kernels *ref, const struct kernels *k,
 enum { NTABLES = 34 };		/* no flag, after each of 32, and one more */
 
 /* The tables of no flag, the first flag that this machine has, the first two,
- * ..., whether or not each brings kernels; how memory is read is no matter of
- * what it has, and AVX2's cores read otherwise than younger ones. */
+ * ..., whether or not each brings kernels; how x86's cores read memory is no
+ * matter of what this one has, and AVX2's read otherwise than younger ones. */
 static uint32_t
 all_tables(struct kernels tables[NTABLES], uint32_t masks[NTABLES])
 {
-	uint32_t flags = cpu_flags() | CPU_QUICK_SCALEF | CPU_QUICK_BF16 |
-	    CPU_ASK_ONCE | CPU_FOLLOWS | CPU_ONE_STREAM | CPU_ALONE;
-	uint32_t bit, n = 0;
+	uint32_t flags = cpu_flags(), bit, n = 0;
 
+	if (flags & CPU_AVX2)
+		flags |= CPU_QUICK_SCALEF | CPU_QUICK_BF16 | CPU_ASK_ONCE |
+		    CPU_FOLLOWS | CPU_ONE_STREAM | CPU_ALONE;
 	masks[n] = 0;
 	kernels_init(&tables[n++], 0);
 	for (bit = 1; bit != 0; bit <<= 1)
