@@ -58,13 +58,12 @@ struct mat {
 };
 
 /* Rows as products want them, made ready once for several calls of a thread: few
- * of them or, where a kernel's tiles want them otherwise than they are, as many
- * as go through the weights together.  matmul sees by itself whether the rows lie
- * elsewhere, are more or longer, or have met weights of another type; that
- * something else lies there now only the caller knows, who then sets made to
- * 0. */
+ * of them or, where a kernel's tiles want them otherwise than they are, more, if
+ * they fit.  matmul sees by itself whether the rows lie elsewhere, are more or
+ * longer, or have met weights of another type; that something else lies there now
+ * only the caller knows, who then sets made to 0. */
 struct mat_ready {
-	void *room;		/* mat_ready_bytes(kern, m, k) */
+	void *room;		/* mat_ready_bytes(kern, m, k), 64-aligned */
 	int made;
 	/* If so, of what. */
 	const void *x;
@@ -74,7 +73,7 @@ struct mat_ready {
 /* y (m x n, row stride ldy floats) columns [n0, n1) = x (m rows, stride
  * act_row_bytes) . W rows [n0, n1), + bias[n] when bias != NULL.  n0 is a
  * multiple of tile, n1 too or equal to n.  m >= 1.  ready: NULL = there is no
- * such room. */
+ * such room, which more than ready_rows want where there is a ready_part. */
 typedef void matmul_fn(float *y, uint64_t ldy, const void *x,
     struct mat_ready *ready, const struct mat *w, const float *bias, uint32_t m,
     uint32_t n0, uint32_t n1);

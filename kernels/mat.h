@@ -10,10 +10,11 @@
  *			dot[t][r] += q[g][r] . (group g0 + g of act_of(a, t)),
  *			g < n, n = 4 or 8.  With MAT_ARRANGED defined it also
  *			says how q lies for tiles, see below; with
- *			MAT_BY_LANES how sums begin and are scaled, in the
- *			place of mat_tile.h; with more than one of MAT_PANELS
- *			also mat_dot_panels(kind, nt, dot, w, a, g0, n), the
- *			same of w[p * CHUNK_BLOCKS].q for each dot[p * MAT_NT]
+ *			MAT_BY_LANES how sums begin and those of few rows are
+ *			scaled, in the place of mat_tile.h; with more than one
+ *			of MAT_PANELS also mat_dot_panels(kind, nt, dot, w, a,
+ *			g0, n), the same of w[p * CHUNK_BLOCKS].q for each
+ *			dot[p * MAT_NT]
  *	MAT_SQUARE	where defined: dot and the sums of tiles lie as in
  *			mat_square.h
  *	MAT_POWERS	where defined: only types whose scales are powers of
@@ -43,8 +44,8 @@
  *	MAT_DIRECT	where defined: up to so many rows (four at most) may
  *			go as in mat_direct.h, see goes_direct()
  *	MAT_MADE	where defined: activations are made ready for tiles, so
- *			many rows together, see mat_made.h; mat_dot's a is its
- *			tile_acts
+ *			many rows together, see mat_made.h; mat_dot's a is of
+ *			its tile_acts, mat_dot_one's is not
  *
  * Per block of 32 columns, ascending, for each element of y:
  *
@@ -54,10 +55,10 @@
  * d_x * dot is rounded once.  The integer starts as the bits of the float
  * ACT_MAGIC, less what SIMD_ACT_BIAS adds: then its bits are the float
  * ACT_MAGIC + dot, and fma(that, d_x, -ACT_MAGIC * d_x) is d_x * dot without a
- * conversion, as by lanes (that - ACT_MAGIC) * d_x is; |dot| < 2^22.  So are the
- * products of few rows (weights unpacked into registers, a block or a word at a
- * time) and of many (unpacked once into a chunk in L1, then tile after tile):
- * the same integers, the same roundings.
+ * conversion, as by lanes, of few rows, (that - ACT_MAGIC) * d_x is; |dot| < 2^22.
+ * So are the products of few rows (weights unpacked into registers, a block or a
+ * word at a time) and of many (unpacked once into a chunk in L1, then tile after
+ * tile): the same integers, the same roundings.
  *
  * Where SIMD_ACT_BIAS is 0, the integers all start from ACT_MAGIC. */
 #ifndef KERNELS_MAT_H
@@ -165,15 +166,14 @@ struct mat_call {
 	uint32_t few;		/* so many rows are few: mat_rows() */
 	uint32_t half_chunk;	/* up to so many, half a one: mat_strip() */
 	struct mat_ready *ready;	/* or NULL */
-	uint32_t part_bytes;	/* of tiles' activations in [k0, k1) */
 	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
 				 * sums of those before */
 };
 
-/* Rows are shared evenly (tile_rows()), so two tiles of three and more leave none
- * of one row: that is mat_few's.  Of two, in five of them, where a tile has four
- * at most; else MAT_EACH_NT may begin with three.  Where it has one, all have,
- * and then they are at least as many as the panels of a strip. */
+/* Rows are shared evenly (tile_rows()), so two tiles of three and more leave
+ * none of one row: that is mat_few's.  Of two, in five of them, where a tile has
+ * four at most; else MAT_EACH_NT may begin with three.  Where it has one, all
+ * have, and then they are at least as many as the panels of a strip. */
 _Static_assert((MAT_NT == 1 || MAT_NT >= 3) && FEW_MOST >= 4, "smaller tiles");
 _Static_assert(MAT_PANELS == 1 || (MAT_NT == 1 && MAT_PANELS <= 4), "strips");
 
@@ -622,7 +622,7 @@ static inline uint32_t
 mat_columns(const struct mat_call *c, uint32_t m)
 {
 	return m <= c->few ? c->k :
-	    MIN(MAX(c->part_bytes / tiles_bytes(m, CHUNK), 1) * CHUNK, c->k);
+	    MIN(MAX(MAT_L2 / tiles_bytes(m, CHUNK), 1) * CHUNK, c->k);
 }
 
 /* Panels that a group of rows goes through together, of n floats of a row: so
@@ -676,42 +676,6 @@ ready_for(struct mat_ready *r, const void *x, const struct mat *w, uint32_t m,
 	return r;
 }
 
-/* m rows in groups of `most`. */
-static void
-mat_groups(struct mat_call *c, const struct mat *w, uint32_t m, uint32_t most,
-    uint32_t n0, uint32_t n1)
-{
-	uint32_t i, rows, ngroups = DIV_UP(m, most);
-
-	for (i = 0; i < ngroups; i++) {
-		rows = even_part(m, ngroups, i);
-		for (c->k0 = 0; c->k0 < c->k; c->k0 = c->k1) {
-			c->k1 = MIN(c->k - c->k0, mat_columns(c, rows)) +
-			    c->k0;
-			c->tile = tiles_of(c, rows);
-			mat_panels(c, w, rows, n0, n1);
-		}
-		c->x = act_row(c->x, rows * c->ldx);
-		c->y += rows * c->ldy;
-	}
-}
-
-#ifdef MAT_MADE
-/* Nobody has room for tiles' activations: less of them at a time, on the
- * stack. */
-static __attribute__((noinline)) void
-mat_groups_alone(struct mat_call *c, const struct mat *w, uint32_t m,
-    uint32_t n0, uint32_t n1)
-{
-	struct tile_act room[ALONE_BYTES / sizeof(struct tile_act)];
-	struct mat_ready ready = { .room = room };
-
-	c->ready = &ready;
-	c->part_bytes = sizeof(room);
-	mat_groups(c, w, m, ALONE_ROWS, n0, n1);
-}
-#endif
-
 static void
 matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
     struct mat_ready *ready, const struct mat *w, const float *bias,
@@ -721,17 +685,21 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
 	    .ready = ready_for(ready, x, w, m,
-	    READY_MANY ? UINT32_MAX : few), .part_bytes = MAT_L2,
+	    READY_MANY ? UINT32_MAX : few),
 	    .reading = reading_for(core, w->type, m),
 	    .few = few, .half_chunk = MAT_HALF_ROWS(core, w->type) };
+	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
 
-#ifdef MAT_MADE
-	if (m > few && c.ready == NULL) {
-		mat_groups_alone(&c, w, m, n0, n1);
-		return;
+	for (i = 0; i < ngroups; i++) {
+		rows = even_part(m, ngroups, i);
+		for (c.k0 = 0; c.k0 < c.k; c.k0 = c.k1) {
+			c.k1 = MIN(c.k - c.k0, mat_columns(&c, rows)) + c.k0;
+			c.tile = tiles_of(&c, rows);
+			mat_panels(&c, w, rows, n0, n1);
+		}
+		c.x = act_row(c.x, rows * c.ldx);
+		c.y += rows * ldy;
 	}
-#endif
-	mat_groups(&c, w, m, MAT_ROWS, n0, n1);
 }
 
 #define MATMUL_OF(core)							\

@@ -5,6 +5,11 @@
  * factor is one lane of 16 activations. */
 #ifdef MAT_SUFFIX
 
+/* For mat_made.h: those of a tile, in the block at hand. */
+typedef struct {
+	const struct tile_act *act;
+} tile_acts;
+
 #define SDOT_GROUP(i)							\
 	UNROLL								\
 	for (r = 0; r < MAT_NR; r++)					\
@@ -26,18 +31,24 @@ sdot(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
 	SDOT_GROUP(3)
 }
 
+/* Loaded, whatever register may have it. */
+SIMD vf
+vf_again(const vf *p)
+{
+	vf v;
+
+	__asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(*p));
+	return v;
+}
+
 #ifndef MAT_ARRANGED
 #define MAT_MADE	1
 
 /* 32 columns of a row: act_q8's, and d0 in each lane. */
 struct tile_act {
 	int8x16_t q[2];
-	vf d, d0;		/* d: and what is behind it */
+	vf d[2];		/* and what is behind it; d0 */
 };
-
-typedef struct {
-	const struct tile_act *act;
-} tile_acts;
 
 SIMD void
 tile_act_make(struct tile_act *to, const struct act_q8 *x,
@@ -46,8 +57,8 @@ tile_act_make(struct tile_act *to, const struct act_q8 *x,
 	(void)last;
 	to->q[0] = vld1q_s8(x->q);
 	to->q[1] = vld1q_s8(x->q + 16);
-	to->d = vf_load(&x->d);
-	to->d0 = vf_set(x->d0);
+	to->d[0] = vf_load(&x->d);
+	to->d[1] = vf_set(x->d0);
 }
 
 /* d0 + dot * d; GCC would copy d into all lanes for every other one. */
@@ -55,15 +66,15 @@ SIMD vf
 tile_act_scaled(vf d0, vf dot, const struct tile_act *x)
 {
 	__asm__("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(d0) : "w"(dot),
-	    "w"(x->d));
+	    "w"(x->d[0]));
 	return d0;
 }
 
 SIMD vf
 tile_act_min(vf acc, vf m, const struct tile_act *x, unsigned i)
 {
-	return i == 0 ? vfmaq_laneq_f32(acc, m, x->d, 2) :
-	    vfmaq_laneq_f32(acc, m, x->d, 3);
+	return i == 0 ? vfmaq_laneq_f32(acc, m, x->d[0], 2) :
+	    vfmaq_laneq_f32(acc, m, x->d[0], 3);
 }
 
 SIMD void
@@ -114,12 +125,9 @@ _Static_assert(offsetof(struct act_q8, sum) == 2 * sizeof(float) &&
 SIMD vi
 mat_begin(void)
 {
-	static const int32_t from[4] = { ACT_MAGIC_BITS, ACT_MAGIC_BITS,
-	    ACT_MAGIC_BITS, ACT_MAGIC_BITS };
-	vi v;
+	static const vf from = { ACT_MAGIC, ACT_MAGIC, ACT_MAGIC, ACT_MAGIC };
 
-	__asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(from));
-	return v;
+	return vi_bits(vf_again(&from));
 }
 
 SIMD vf

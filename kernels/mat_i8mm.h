@@ -12,7 +12,6 @@
 #include "mat_dotprod.h"
 
 _Static_assert(MAT_NT % 2 == 0, "rows of activations go in pairs");
-_Static_assert(SIMD_ACT_BIAS == 0, "mat_start has one row of q arranged");
 
 /* Each of four scales twice. */
 SIMD void
@@ -65,18 +64,15 @@ mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
  * other; scales and sums of one, the other, and again. */
 struct tile_act {
 	int8x16_t q[4];
-	vf d, d0, sum[2];	/* [1]: of columns 16..31 */
+	vf d[2];		/* and d0 */
+	vf sum[2];		/* and that of columns 16..31 */
 };
-
-typedef struct {
-	const struct tile_act *act;
-} tile_acts;
 
 /* d0 + dot * d. */
 SIMD vf
 tile_act_scaled(vf d0, vf dot, const struct tile_act *x)
 {
-	return vf_fma(dot, x->d, d0);
+	return vf_fma(dot, x->d[0], d0);
 }
 
 SIMD vf
@@ -85,28 +81,33 @@ tile_act_min(vf acc, vf m, const struct tile_act *x, unsigned i)
 	return vf_fma(m, x->sum[i], acc);
 }
 
-SIMD vf
-twice_of(float x, float y)
+/* Of what lies before a block's bytes: two floats of each of two rows. */
+SIMD void
+pairs_of(vf ret[2], vf v)
 {
-	const float32x2_t v = vset_lane_f32(y, vdup_n_f32(x), 1);
+	const float64x2_t pairs = vreinterpretq_f64_f32(v);
 
-	return vcombine_f32(v, v);
+	ret[0] = vreinterpretq_f32_f64(vdupq_laneq_f64(pairs, 0));
+	ret[1] = vreinterpretq_f32_f64(vdupq_laneq_f64(pairs, 1));
 }
 
 SIMD void
 tile_act_make(struct tile_act *to, const struct act_q8 *x,
     const struct act_q8 *y)
 {
+	const vf a = vf_load(&x->d), b = vf_load(&y->d);
 	unsigned i;
 
 	UNROLL
-	for (i = 0; i < 4; i++)
-		to->q[i] = vcombine_s8(vld1_s8(x->q + 8 * i),
-		    vld1_s8(y->q + 8 * i));
-	to->d = twice_of(x->d, y->d);
-	to->d0 = twice_of(x->d0, y->d0);
-	to->sum[0] = twice_of(x->sum, y->sum);
-	to->sum[1] = twice_of(x->sum_high, y->sum_high);
+	for (i = 0; i < 2; i++) {
+		int64x2_t p = vreinterpretq_s64_s8(vld1q_s8(x->q + 16 * i));
+		int64x2_t q = vreinterpretq_s64_s8(vld1q_s8(y->q + 16 * i));
+
+		to->q[2 * i] = vreinterpretq_s8_s64(vzip1q_s64(p, q));
+		to->q[2 * i + 1] = vreinterpretq_s8_s64(vzip2q_s64(p, q));
+	}
+	pairs_of(to->d, vf_zip_lo(a, b));
+	pairs_of(to->sum, vf_zip_hi(a, b));
 }
 
 SIMD void

@@ -1,9 +1,10 @@
 /* kernels/mat_made.h - template, a part of mat.h: activations made ready for
- * tiles, once for all the weights that they meet, in the order in which tiles read
- * them.  No guard: included by mat_tile.h where there is MAT_MADE.
+ * tiles, once for all the weights of a call that they meet (of several calls,
+ * where all their columns have room), in the order in which tiles read them.  No
+ * guard: included by mat_tile.h where there is MAT_MADE; Arm's alone.
  *
  * MAT_ISA has struct tile_act, 32 columns of MAT_MADE rows, with d0 in each lane
- * of its own; tile_acts, whose `act` is a tile's in the block at hand; and
+ * of its own in d[1]; and
  *	tile_act_make(to, x, last)	from the first of the rows and the last
  *	tile_act_scaled(d0, dot, x)	d0 + dot * d
  *	tile_act_min(acc, m, x, i)	acc + m * sum(x), i as for rows_min() */
@@ -11,12 +12,15 @@
 
 enum { READY_MANY = 1 };
 
-/* What is made ready without the caller's room: ALONE_ROWS, a CHUNK at a time. */
-enum { ALONE_ROWS = 24, ALONE_BYTES = 32 * 1024 };
-
-_Static_assert(MAT_MADE <= 2 && FEW_MOST == 4 && sizeof(struct tile_act) *
-    DIV_UP(5, MAT_MADE) <= 5 * READY_PART_BYTES,
-    "no rows take more for each than five");
+#ifdef MAT_FEW_ROWS
+#error "rows that are not few are more than FEW_MOST here"
+#endif
+_Static_assert(sizeof(struct tile_act) * DIV_UP(FEW_MOST + 1, MAT_MADE) <=
+    (FEW_MOST + 1) * READY_PART_BYTES && MAT_MADE <= 2,
+    "more rows than the fewest that are not few take no more for each");
+_Static_assert(sizeof(struct tile_act) * DIV_UP(MAT_ROWS, MAT_MADE) *
+    CHUNK_BLOCKS <= MAT_L2, "there is room for a chunk of a group");
+_Static_assert(SIMD_ACT_BIAS == 0, "a tile's sums begin with ACT_MAGIC alone");
 
 /* Of m rows. */
 SIMD uint32_t
@@ -60,7 +64,8 @@ tile_after(const struct mat_call *c, const void *tile, uint32_t nt)
 	    ((c->k1 - c->k0) / 32);
 }
 
-/* They stay ready where they are all rows and columns of a call. */
+/* They stay ready where they are all rows and columns of a call: 416 KiB, or 208
+ * rows of 1024 columns, 52 of 4096. */
 static const void *
 tiles_of(const struct mat_call *c, uint32_t m)
 {
@@ -115,18 +120,9 @@ tile_ask_acts(const tile_acts *a, unsigned nt)
 #endif
 
 /* Vector operations are what a tile waits for, and loads are none: d0 is loaded
- * for each sum, to become d_x * dot in its place. */
-SIMD vf
-made_scaled(vi dot, const struct tile_act *x)
-{
-	vf y;
-
-	__asm__ volatile("ldr %q0, %1" : "=w"(y) : "m"(x->d0));
-	return tile_act_scaled(y, vf_bits(dot), x);
-}
-
-/* Two loops: a core that takes instructions in their order has others to do
- * until a product is there. */
+ * for each sum, to become d_x * dot in its place.  In two loops, so that a core
+ * that takes instructions in their order has others to do until a product is
+ * there. */
 SIMD void
 tile_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
     const tile_acts *a, const struct mat_block *w, unsigned i)
@@ -137,9 +133,12 @@ tile_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
 	UNROLL
 	for (t = 0; t < tile_sums(nt); t++)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
-			y[t][r] = made_scaled(dot[t][r],
-			    a->act + t / MAT_MADE);
+		for (r = 0; r < MAT_NR; r++) {
+			const struct tile_act *x = a->act + t / MAT_MADE;
+
+			y[t][r] = tile_act_scaled(vf_again(&x->d[1]),
+			    vf_bits(dot[t][r]), x);
+		}
 	UNROLL
 	for (t = 0; t < tile_sums(nt); t++)
 		UNROLL

@@ -28,7 +28,7 @@ struct reading {
 
 enum { FEW_STREAMS = 4 };	/* at most */
 
-#if SIMD_VL == 4
+#if SIMD_VL == 4		/* Arm */
 #define EACH_READER(m)	m(READER_SEVERAL)
 #else
 #define EACH_READER(m)							\

@@ -285,7 +285,7 @@ mat_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 	float *y = last ? c->y : sums;
 	uint64_t ldb = first ? c->ldy : STRIP, ldy = last ? c->ldy : STRIP;
 	tile_acts a = tile_at(c, c->tile, nt, col);
-	tile_acts next = tile_at(c, c->next, nt, col);
+	tile_acts next = tile_at(c, c->next, nt, col);	/* if it has as many */
 	vf acc[MAT_PANELS * MAT_NT][MAT_NR];
 	unsigned p, t, r;
 	uint32_t b;

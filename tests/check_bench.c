@@ -56,14 +56,14 @@ struct bench_mat {
 	uint64_t nbytes;	/* of one */
 	uint32_t type, count;
 	const void *x;		/* (MAT_MAX_M) rows */
+	struct mat_ready ready;	/* of as many */
 	float *y;		/* (MAT_MAX_M x MAT_N) */
 };
 
 /* Calls of at most step columns for so long, one at least: multiplications and
  * additions per second. */
 static double
-bench_matmul(const struct bench_mat *b, uint32_t m, uint32_t step,
-    double seconds)
+bench_matmul(struct bench_mat *b, uint32_t m, uint32_t step, double seconds)
 {
 	struct mat w = { .n = MAT_N, .k = MAT_K, .type = b->type };
 	double t0 = now_s(), t, nops = 0;
@@ -72,7 +72,7 @@ bench_matmul(const struct bench_mat *b, uint32_t m, uint32_t step,
 	do {
 		w.data = b->data + at * b->nbytes;
 		n = MIN(step, MAT_N - j);
-		b->k->matmul(b->y, MAT_N, b->x, NULL, &w, NULL, m, j,
+		b->k->matmul(b->y, MAT_N, b->x, &b->ready, &w, NULL, m, j,
 		    j + n);
 		nops += 2.0 * n * MAT_K * m;
 		if ((j = (j + n) % MAT_N) == 0)
@@ -95,6 +95,8 @@ bench_mat(const struct mat_kernel *k, uint32_t type, uint8_t *data)
 	double t, ops;
 
 	b.x = x;
+	b.ready.room = aligned_alloc(64, ALIGN_UP(mat_ready_bytes(k, MAT_MAX_M,
+	    MAT_K), 64) + 64);
 	b.y = calloc((size_t)MAT_MAX_M * MAT_N, sizeof(*b.y));
 	b.count = (uint32_t)(bench_bytes / b.nbytes);
 	fill_rows(src, type, MAT_N * row_bytes, IN_RANDOM);
@@ -119,6 +121,7 @@ bench_mat(const struct mat_kernel *k, uint32_t type, uint8_t *data)
 	free(src);
 	free(x);
 	free(b.y);
+	free(b.ready.room);
 }
 
 int

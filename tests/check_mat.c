@@ -25,6 +25,8 @@ struct mm {
 	uint8_t *src;		/* (n) rows of the file */
 	uint8_t *packed;	/* w.data */
 	uint8_t *x;		/* (nrows) rows of activations */
+	uint8_t *room;		/* for struct mat_ready, of nrows */
+	uint64_t room_bytes;
 	uint64_t row_bytes;	/* of src */
 	uint64_t ldx_bytes;
 	float *bias;		/* (n) */
@@ -32,11 +34,15 @@ struct mm {
 	uint64_t ldy, y_bytes;
 };
 
+/* With room where many rows want it; of few see check_mm_ready(). */
 static void
 mm_run(const struct mm *t, float *y, const float *bias, uint32_t i0,
     uint32_t m, uint32_t n0, uint32_t n1)
 {
-	t->k->matmul(y + i0 * t->ldy, t->ldy, t->x + i0 * t->ldx_bytes, NULL,
+	struct mat_ready ready = { .room = t->room };
+
+	t->k->matmul(y + i0 * t->ldy, t->ldy, t->x + i0 * t->ldx_bytes,
+	    m > t->k->ready_rows && t->k->ready_part > 0 ? &ready : NULL,
 	    &t->w, bias, m, n0, n1);
 }
 
@@ -286,26 +292,24 @@ check_mm_ready_rows(const struct mm *t, struct mat_ready *ready, uint8_t *x,
 }
 
 /* With nobody saying that they are others: they are more, or lie elsewhere, or
- * have met a type that wants them otherwise.  All rows at once may be more than
- * the room holds, and go through it in parts. */
+ * have met a type that wants them otherwise.  So many have room for all of their
+ * columns, of whatever k that is tried. */
 static void
 check_mm_ready(const struct mm *t)
 {
 	static const uint32_t counts[] = { 1, 2, 3, 4, 5, 7, 12, 13, 16, 17,
 	    20, 21, 32, 33 };
 	const uint32_t most = MIN(t->nrows, 33), few = t->k->ready_rows;
-	const uint64_t room_bytes = mat_ready_bytes(t->k, t->nrows, t->w.k);
-	const uint64_t x_bytes = t->nrows * t->ldx_bytes;
+	const uint64_t x_bytes = most * t->ldx_bytes;
 	const uint32_t other = t->w.type == QUANT_Q4_0 ? QUANT_Q8_0 :
 	    QUANT_Q4_0;
-	struct mat_ready ready = { .room = NULL };
+	struct mat_ready ready = { .room = t->room };
 	uint8_t *x[2];
 	uint32_t c, m;
 	int was;
 
 	if (few == 0)
 		return;
-	ready.room = guard_alloc(room_bytes);
 	x[0] = guard_alloc(x_bytes);
 	x[1] = guard_alloc(x_bytes);
 	for (c = 0; c < NITEMS(counts) && counts[c] <= most; c++) {
@@ -319,11 +323,8 @@ check_mm_ready(const struct mm *t)
 		    t->w.n > t->k->tile),
 		    "%u rows are%s made ready", m, was ? "" : " not");
 	}
-	if (t->k->ready_part > 0)
-		check_mm_ready_rows(t, &ready, x[0], 0, t->nrows);
 	guard_free(x[0], x_bytes);
 	guard_free(x[1], x_bytes);
-	guard_free(ready.room, room_bytes);
 }
 
 /* A bias of nothing is no bias. */
@@ -393,6 +394,8 @@ mm_open(const struct mm *of, uint32_t n, uint32_t kk, uint32_t nrows,
 	t.src = guard_alloc(n * t.row_bytes + 1);	/* not aligned */
 	t.packed = guard_alloc(t.nbytes);
 	t.x = guard_alloc(nrows * t.ldx_bytes);
+	t.room_bytes = mat_ready_bytes(k, nrows, kk);
+	t.room = guard_alloc(t.room_bytes);
 	t.y = guard_alloc(t.y_bytes);
 	t.y2 = guard_alloc(t.y_bytes);
 	t.bias = guard_alloc(n * sizeof(float));
@@ -425,6 +428,7 @@ mm_close(struct mm *t)
 	guard_free(t->src, t->w.n * t->row_bytes + 1);
 	guard_free(t->packed, t->nbytes);
 	guard_free(t->x, t->nrows * t->ldx_bytes);
+	guard_free(t->room, t->room_bytes);
 	guard_free(t->y, t->y_bytes);
 	guard_free(t->y2, t->y_bytes);
 	guard_free(t->bias, t->w.n * sizeof(float));
@@ -460,10 +464,10 @@ check_mm(const struct mm *of, uint32_t n, uint32_t kk, uint32_t nrows,
 }
 
 /* Every k with every n for random weights; the other inputs at some; a long k,
- * one that few rows go through in parts (mat.h), and many rows, of a long k too,
- * which those go through in parts, and more than go through together; more
- * columns than few rows go through together, in one type for all.  The reference, slow and free of tails, with
- * few rows. */
+ * one that few rows go through in parts (mat.h), and more rows than go through
+ * together, of a long k too, which those go through in parts; the fewest that
+ * may be no few; more columns than few rows go through together, in one type for
+ * all.  The reference, slow and free of tails, with few rows. */
 void
 check_mat(const struct kernels *ref, const struct kernels *table,
     const struct kernels *done, uint32_t type)
@@ -495,9 +499,10 @@ check_mat(const struct kernels *ref, const struct kernels *table,
 	check_mm(&of, 200, 256, few, IN_RANDOM);
 	if (!is_ref) {
 		check_mm(&of, 33, 8192 + 256, few, IN_RANDOM);
-		check_mm(&of, 33, long_k, 150, IN_RANDOM);
+		check_mm(&of, 33, long_k, 270, IN_RANDOM);
 	}
 	check_mm(&of, 33, 256, is_ref ? 20 : 270, IN_RANDOM);
+	check_mm(&of, 33, 256, 5, IN_RANDOM);
 	if (type == QUANT_Q4_0 && !is_ref)
 		check_mm(&of, 4150, 768, 16, IN_RANDOM);
 	if (type == QUANT_MXFP4)

@@ -702,7 +702,7 @@ START_TEST(compute_bytes_are_scratch_and_a_piece_for_each_thread)
 	t = (struct tiny)TINY;
 	t.n_ff = 128;
 	/* The head attends to nothing, nor does half a layer before it: there
-	 * is room for few rows of a product alone. */
+	 * is room for rows of a product alone. */
 	build(&b, &t, 9, 10);
 	ck_assert_uint_eq(program_thread_bytes(b.p),
 	    ALIGN_UP(mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_embd), 64));
