@@ -685,7 +685,7 @@ matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
 	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
 	    .ready = ready_for(ready, x, w, m,
-	    READY_MANY ? UINT32_MAX : few),
+	    READY_PART > 0 ? UINT32_MAX : few),
 	    .reading = reading_for(core, w->type, m),
 	    .few = few, .half_chunk = MAT_HALF_ROWS(core, w->type) };
 	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
@@ -771,7 +771,7 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 #define MAT_ENTRY(T, t)							\
 	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, STRIP,	\
 	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul,	\
-	    MAT_FEW_ROWS(core, T), READY_MANY ? MAT_L2 : 0 };
+	    MAT_FEW_ROWS(core, T), READY_PART };
 
 static void
 mat_init(struct kernels *k, uint32_t cpu_flags)

@@ -8,8 +8,8 @@
  *
  * MAT_ISA has struct direct_sum, whose `dot` is what a sum begins with and what
  * it is in the end, and
- *	direct_add(kind, s, j, n, q, x, by)	product j of n, times *by (in
- *						its lower 16 bits) if not NULL,
+ *	direct_add(kind, s, j, n, q, x, by)	product j of n, times *by (as
+ *						in vi_times()) if not NULL,
  *						q as for mat_dot_one() */
 #ifndef KERNELS_MAT_DIRECT_H
 #define KERNELS_MAT_DIRECT_H

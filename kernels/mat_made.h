@@ -10,7 +10,7 @@
  *	tile_act_min(acc, m, x, i)	acc + m * sum(x), i as for rows_min() */
 #ifdef MAT_MADE
 
-enum { READY_MANY = 1 };
+enum { READY_PART = MAT_L2 };
 
 #ifdef MAT_FEW_ROWS
 #error "rows that are not few are more than FEW_MOST here"

@@ -95,7 +95,7 @@ tile_out(unsigned nt, vf acc[][MAT_NR])
 #else
 /* Tiles have activations as these are, a row after the other. */
 typedef struct acts tile_acts;
-enum { READY_MANY = 0 };
+enum { READY_PART = 0 };
 
 static inline uint64_t
 tiles_bytes(uint32_t m, uint32_t k)

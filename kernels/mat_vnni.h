@@ -117,7 +117,7 @@ direct_add(enum dot_kind kind, struct direct_sum *s, unsigned j, unsigned n,
 	}
 	s->apart = vi_dot(j == 0 ? vi_set(0) : s->apart, q, x);
 	if (j + 1 == n)
-		s->dot = vi_add(s->dot, vi_madd16(s->apart, *by));
+		s->dot = vi_add(s->dot, vi_times(s->apart, *by));
 }
 
 #endif

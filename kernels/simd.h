@@ -62,6 +62,12 @@
 
 #ifdef SIMD_VL
 
+#ifdef __x86_64__
+SIMD vi vi_factor(vi v) { return vi_and(v, vi_set(0xffff)); }
+SIMD vi vi_factor_twice(vi f) { return vi_or(f, vi_shl(f, 16)); }
+SIMD vi vi_times(vi v, vi f) { return vi_madd16(v, f); }
+#endif
+
 /* v, in a register: not what each instruction that wants it may load again.  With
  * fewer registers those are the shorter supply. */
 SIMD vi

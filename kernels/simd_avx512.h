@@ -115,9 +115,6 @@ SIMD vi vi_max(vi a, vi b) { return _mm512_max_epi32(a, b); }
 SIMD vi vi_sub8(vi a, vi b) { return _mm512_sub_epi8(a, b); }
 SIMD vi vi_mul16(vi a, vi b) { return _mm512_mullo_epi16(a, b); }
 SIMD vi vi_madd16(vi a, vi b) { return _mm512_madd_epi16(a, b); }
-SIMD vi vi_factor(vi v) { return vi_and(v, vi_set(0xffff)); }
-SIMD vi vi_factor_twice(vi f) { return vi_or(f, vi_shl(f, 16)); }
-SIMD vi vi_times(vi v, vi f) { return vi_madd16(v, f); }
 SIMD vi
 vi_lookup(const int8_t table[16], vi index)
 {

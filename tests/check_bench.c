@@ -96,7 +96,7 @@ bench_mat(const struct mat_kernel *k, uint32_t type, uint8_t *data)
 
 	b.x = x;
 	b.ready.room = aligned_alloc(64, ALIGN_UP(mat_ready_bytes(k, MAT_MAX_M,
-	    MAT_K), 64) + 64);
+	    MAT_K), 64));
 	b.y = calloc((size_t)MAT_MAX_M * MAT_N, sizeof(*b.y));
 	b.count = (uint32_t)(bench_bytes / b.nbytes);
 	fill_rows(src, type, MAT_N * row_bytes, IN_RANDOM);
