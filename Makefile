@@ -26,7 +26,7 @@ CFLAGS  ?= -O2 -g
 STRICT  := -std=gnu11 -Wall -Wextra -Werror -Wshadow -Wcast-qual \
            -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
            -Wold-style-definition -Wwrite-strings -Wvla -Wformat=2 \
-           -ffp-contract=off -fno-strict-aliasing -pthread
+           -ffp-contract=off -fno-strict-aliasing -pthread -I.
 ALLFLAGS = $(STRICT) $(CFLAGS) $(SANFLAGS) -D_GNU_SOURCE \
            -DSTRADDLE_VERSION='"$(VERSION)"'
 LIBS    := -luring -lnuma -lseccomp -lbsd -lconfuse -ljansson -lpcre2-8 \
@@ -43,65 +43,70 @@ $(error SAN=$(SAN): address or thread)
 endif
 
 # Kernel variants are whole files with their own -m flags.
-FLAGS_kernels/x86_avx2.o := -mavx2 -mfma -mf16c
-FLAGS_kernels/x86_avxvnni.o := -mavx2 -mfma -mf16c -mavxvnni
-FLAGS_kernels/x86_avx512.o := -mavx512f -mavx512bw -mavx512dq -mavx512vl \
+FLAGS_kernels/x86/avx2.o := -mavx2 -mfma -mf16c
+FLAGS_kernels/x86/avxvnni.o := -mavx2 -mfma -mf16c -mavxvnni
+FLAGS_kernels/x86/avx512.o := -mavx512f -mavx512bw -mavx512dq -mavx512vl \
                               -mavx512vnni -mfma -mf16c
-FLAGS_kernels/x86_avx512_scalef.o := $(FLAGS_kernels/x86_avx512.o)
-FLAGS_kernels/x86_avx512_bf16.o := $(FLAGS_kernels/x86_avx512.o) -mavx512bf16
+FLAGS_kernels/x86/avx512_scalef.o := $(FLAGS_kernels/x86/avx512.o)
+FLAGS_kernels/x86/avx512_bf16.o := $(FLAGS_kernels/x86/avx512.o) -mavx512bf16
 # gcc would move the loads of unrolled tiles ahead, until the 32 registers are
 # full and their accumulators on the stack; clang has no such pass.
 UNMOVED := $(if $(findstring clang,$(CC)),,-fno-schedule-insns)
-FLAGS_kernels/arm_neon.o := $(UNMOVED)
-FLAGS_kernels/arm_dotprod.o := -march=armv8.2-a+dotprod $(UNMOVED)
-FLAGS_kernels/arm_i8mm.o := -march=armv8.2-a+dotprod+i8mm $(UNMOVED)
+FLAGS_kernels/arm/neon.o := $(UNMOVED)
+FLAGS_kernels/arm/dotprod.o := -march=armv8.2-a+dotprod $(UNMOVED)
+FLAGS_kernels/arm/i8mm.o := -march=armv8.2-a+dotprod+i8mm $(UNMOVED)
 
 # The loops of bench's roofline: nothing that a model computes.
-FLAGS_kernels/x86_avx2_peak.o := -mavx2 -mfma
-FLAGS_kernels/x86_avxvnni_peak.o := -mavx2 -mavxvnni
-FLAGS_kernels/x86_avx512_peak.o := -mavx512f -mavx512bw -mavx512vl \
+FLAGS_kernels/peak/x86_avx2.o := -mavx2 -mfma
+FLAGS_kernels/peak/x86_avxvnni.o := -mavx2 -mavxvnni
+FLAGS_kernels/peak/x86_avx512.o := -mavx512f -mavx512bw -mavx512vl \
     -mavx512dq -mavx512vnni
-FLAGS_kernels/x86_avx512_bf16_peak.o := -mavx512f -mavx512bf16
-FLAGS_kernels/arm_dotprod_peak.o := -march=armv8.2-a+dotprod
-FLAGS_kernels/arm_i8mm_peak.o := -march=armv8.2-a+i8mm
-FLAGS_kernels/arm_bf16_peak.o := -march=armv8.2-a+bf16
+FLAGS_kernels/peak/x86_avx512_bf16.o := -mavx512f -mavx512bf16
+FLAGS_kernels/peak/arm_dotprod.o := -march=armv8.2-a+dotprod
+FLAGS_kernels/peak/arm_i8mm.o := -march=armv8.2-a+i8mm
+FLAGS_kernels/peak/arm_bf16.o := -march=armv8.2-a+bf16
 
 DIRS    := config shm kernels layers worker coordinator
-SRCS    := $(sort $(wildcard $(addsuffix /*.c,$(DIRS))))
+# Every file below the folders FOLDERS whose name matches PATTERN.
+files_in = $(sort $(shell find $(1) -type f -name '$(2)'))
+# Code of a Hexagon domain is built for another processor, below.
+SRCS    := $(filter-out $(wildcard kernels/hexagon/*.c), \
+           $(call files_in,$(DIRS),*.c))
 ifneq ($(ARCH),x86_64)
-SRCS    := $(filter-out kernels/x86_%.c,$(SRCS))
+SRCS    := $(filter-out kernels/x86/% kernels/peak/x86_%,$(SRCS))
 endif
 ifneq ($(ARCH),aarch64)
-SRCS    := $(filter-out kernels/arm_%.c,$(SRCS))
+SRCS    := $(filter-out kernels/arm/% kernels/peak/arm_%,$(SRCS))
 endif
 MAINOBJ := $(B)/coordinator/main.o
 OBJS    := $(filter-out $(MAINOBJ),$(SRCS:%.c=$(B)/%.o))
 LIB     := $(B)/libstraddle.a
 
-# Programs of the tests; what else is in tests/ is shared by them.
-PROGSRC := $(sort $(filter-out tests/fuzz_main.c,$(wildcard tests/test_*.c \
-           tests/fuzz_*.c tests/bench_*.c)) \
-           tests/check_hexagon.c tests/check_kernels.c tests/faulty.c \
-           tests/gguf_seeds.c \
-           tests/mkgguf.c tests/ring_loop.c)
+# Programs of the tests; tests/support/ and the rest of tests/check/ are shared
+# by them.
+PROGSRC := $(sort $(wildcard tests/unit/*.c tests/check/bench_*.c) \
+           $(filter-out tests/fuzz/main.c,$(wildcard tests/fuzz/*.c)) \
+           tests/check/hexagon.c tests/check/kernels.c \
+           tests/check/ring_loop.c $(wildcard tests/tools/*.c))
 # In the place of the vendor's library of the same name.
-STANDIN := tests/standin_cdsprpc.c
+STANDIN := tests/standin/cdsprpc.c
 TESTLIB := $(B)/tests/libtests.a
 TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC) $(STANDIN), \
-           $(sort $(wildcard tests/*.c))))
-PROGS   := $(PROGSRC:%.c=$(B)/%) $(B)/tests/libcdsprpc.so
-UNIT    := $(filter $(B)/tests/test_%,$(PROGS))
+           $(call files_in,tests,*.c)))
+PROGS   := $(PROGSRC:%.c=$(B)/%) $(B)/tests/standin/libcdsprpc.so
+UNIT    := $(filter $(B)/tests/unit/%,$(PROGS))
 # Where every run is many times slower, the scripts that are made of many runs
 # stay out: what they hold is held by the tiers that are fast.
-E2E     := $(sort $(filter-out tests/e2e_big.sh,$(wildcard tests/e2e_*.sh)))
+E2E     := $(sort $(filter-out tests/e2e/lib.sh tests/e2e/big.sh, \
+           $(wildcard tests/e2e/*.sh)))
 ifneq ($(CROSS),)
-E2E     := tests/e2e_smoke.sh
+E2E     := tests/e2e/smoke.sh
 else ifeq ($(SAN),thread)
-E2E     := tests/e2e_smoke.sh tests/e2e_processes.sh
+E2E     := tests/e2e/smoke.sh tests/e2e/processes.sh
 else ifeq ($(SAN),address)
-E2E     := $(filter-out tests/e2e_invariance.sh,$(E2E))
+E2E     := $(filter-out tests/e2e/invariance.sh,$(E2E))
 endif
-FUZZERS := $(patsubst tests/fuzz_%.c,%,$(filter tests/fuzz_%.c,$(PROGSRC)))
+FUZZERS := $(patsubst tests/fuzz/%.c,%,$(filter tests/fuzz/%.c,$(PROGSRC)))
 
 # The program of a Hexagon domain: code for HVX of v67, freestanding, which
 # qemu-hexagon runs.  Only where its compiler and linker are installed.
@@ -110,7 +115,7 @@ HEXLD   ?= ld.lld-14
 DOMAIN  := $(if $(and $(shell command -v $(HEXCC)), \
            $(shell command -v $(HEXLD))),$(B)/hexagon-domain)
 HEXFLAGS := --target=hexagon-unknown-linux-musl -mv67 -mhvx=v67 \
-           -mhvx-length=128B -ffreestanding -nostdlibinc -fno-builtin \
+           -mhvx-length=128B -ffreestanding -nostdlibinc -fno-builtin -I. \
            -fno-pic -G0 -std=gnu11 -O2 -Wall -Wextra -Werror -Wshadow \
            -Wcast-qual -Wmissing-prototypes -ffp-contract=off \
            -fno-strict-aliasing
@@ -146,7 +151,7 @@ $(B)/straddle: $(MAINOBJ) $(LIB)
 
 $(LIB): $(OBJS)
 	echo "  AR    $@"
-	rm -f $@ && $(AR) rcs $@ $^
+	rm -f $@ && $(AR) qcs $@ $^
 
 $(B)/%.o: %.c Makefile
 	echo "  CC    $<"
@@ -178,24 +183,24 @@ skel: $(SKEL)
 # A test links only what it uses: the archives give no more.
 $(TESTLIB): $(TESTOBJ)
 	echo "  AR    $@"
-	rm -f $@ && $(AR) rcs $@ $^
-$(B)/tests/test_%: $(B)/tests/test_%.o $(TESTLIB) $(LIB)
+	rm -f $@ && $(AR) qcs $@ $^
+$(B)/tests/unit/%: $(B)/tests/unit/%.o $(TESTLIB) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) -o $@ $^ $(LDFLAGS) $(CHECKLIBS) $(LIBS)
 $(B)/tests/%: $(B)/tests/%.o $(TESTLIB) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) -o $@ $^ $(LDFLAGS) $(LIBS)
 
-$(B)/tests/libcdsprpc.so: $(STANDIN) shm/event.c $(wildcard kernels/hexagon/*.h) \
-    tests/standin_cdsprpc.h shm/event.h Makefile
+$(B)/tests/standin/libcdsprpc.so: $(STANDIN) shm/event.c \
+    $(wildcard kernels/hexagon/*.h) tests/standin/cdsprpc.h shm/event.h Makefile
 	echo "  CC    $@"
 	mkdir -p $(@D)
 	$(CC) $(ALLFLAGS) -fPIC -shared -Wl,-soname,libcdsprpc.so -o $@ \
 	    $(STANDIN) shm/event.c $(LDFLAGS)
 
-# The program itself, with functions of tests/faulty.c in front of others.
-WRAPPED := $(shell grep -o '^__wrap_[a-z_]*' tests/faulty.c)
-$(B)/tests/faulty: $(B)/tests/faulty.o $(MAINOBJ) $(LIB)
+# The program itself, with functions of tests/tools/faulty.c in front of others.
+WRAPPED := $(shell grep -o '^__wrap_[a-z_]*' tests/tools/faulty.c)
+$(B)/tests/tools/faulty: $(B)/tests/tools/faulty.o $(MAINOBJ) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) $(WRAPPED:__wrap_%=-Wl,--wrap=%) -o $@ $^ $(LDFLAGS) $(LIBS)
 
@@ -233,15 +238,15 @@ check-built: all $(PROGS) check-includes
 
 # The longest first: the others run beside it.  One thread by itself is nothing
 # to TSan.
-KERNELS := $(B)/tests/check_kernels $(B)/tests/check_hexagon
+KERNELS := $(B)/tests/check/kernels $(B)/tests/check/hexagon
 CHECKS  := $(if $(filter thread,$(SAN)),,$(KERNELS)) $(E2E) $(UNIT) \
-           $(B)/tests/ring_loop $(addprefix replay:,$(FUZZERS))
+           $(B)/tests/check/ring_loop $(addprefix replay:,$(FUZZERS))
 
-check-kernels: $(B)/tests/check_kernels
-	$(B)/tests/check_kernels
+check-kernels: $(B)/tests/check/kernels
+	$(B)/tests/check/kernels
 
 check-includes:
-	CC="$(CC)" tests/check_includes.sh
+	CC="$(CC)" tests/check_includes.py
 
 check-asan:
 	.ci/deps check
@@ -261,18 +266,18 @@ check-arm64:
 	$(MAKE) --no-print-directory CROSS=aarch64-linux-gnu- check-built
 
 # A model larger than any one cap; writes 850 MB.
-check-big: all $(B)/tests/mkgguf
-	tests/run.sh tests/e2e_big.sh
+check-big: all $(B)/tests/tools/mkgguf
+	tests/run.sh tests/e2e/big.sh
 
 # So many workers are lost at random moments; minutes.
 KILLS   ?= 1000
 check-kills: all
-	KILLS=$(KILLS) tests/kills.py $(B)/straddle
+	KILLS=$(KILLS) tests/tools/kills.py $(B)/straddle
 
 # Memory groups of v2 on a kernel that has nothing else, in a machine of its own.
-check-vm: all $(B)/tests/test_cgroup $(B)/tests/mkgguf
+check-vm: all $(B)/tests/unit/cgroup $(B)/tests/tools/mkgguf
 	.ci/deps vm
-	TIME_S=1900 tests/run.sh tests/vm.sh
+	TIME_S=1900 tests/run.sh tests/tools/vm.sh
 
 # Every case of straddle stress, and SOAK_S seconds of texts and losses.
 SOAK_S  ?= 60
@@ -290,7 +295,7 @@ CONFORM := $(addprefix llama-,f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4) \
            qwen3moe) \
            $(addprefix gpt-oss-,f32 mxfp4)
 check-conformance: all
-	SHARED=$(SHARED) tests/conformance.sh "$(CONFORM)"
+	SHARED=$(SHARED) tests/tools/conformance.sh "$(CONFORM)"
 
 # Coverage-guided, FUZZ_S seconds each; every crash becomes a corpus file.
 FUZZ_S  ?= 60
@@ -300,14 +305,14 @@ print-flags:
 
 check-fuzz:
 	.ci/deps clang
-	FUZZ_S=$(FUZZ_S) tests/fuzz.sh $(FUZZERS)
+	FUZZ_S=$(FUZZ_S) tests/fuzz/run.sh $(FUZZERS)
 
 # Each thing that can fail fails once, in most commands; TORTURE_S seconds for
 # each of them, which is enough for all but the largest.
 TORTURE_S ?= 60
-check-torture: all $(B)/tests/faulty $(B)/tests/mkgguf
+check-torture: all $(B)/tests/tools/faulty $(B)/tests/tools/mkgguf
 	B=$(B) TORTURE=all TORTURE_S=$(TORTURE_S) TIME_S=3600 \
-	    tests/run.sh tests/e2e_torture.sh
+	    tests/run.sh tests/e2e/torture.sh
 
 clean:
 	rm -rf build
@@ -339,4 +344,4 @@ help:
     check-big check-vm check-fuzz check-kills check-stress check-torture \
     print-flags clean help
 
--include $(wildcard $(B)/*/*.d $(B)/kernels/hexagon/*.d)
+-include $(if $(wildcard $(B)),$(call files_in,$(B),*.d))

@@ -1,5 +1,5 @@
 /* config/cli_help.c - the help of every command, as one text each.
- * tests/test_conf.c holds each text against the option table of cli.c. */
+ * tests/unit/conf.c holds each text against the option table of cli.c. */
 #include "conf.h"
 
 #include <string.h>

@@ -7,11 +7,11 @@
 #include <unistd.h>
 #include <bsd/unistd.h>
 
-#include "../config/log.h"
-#include "../config/roles.h"
-#include "commands.h"
-#include "enforce.h"
-#include "output.h"
+#include "config/log.h"
+#include "config/roles.h"
+#include "coordinator/cmd/cmd.h"
+#include "coordinator/cap/enforce.h"
+#include "coordinator/print/output.h"
 
 static int
 help(const struct conf *c, struct err *reterr)

@@ -3,7 +3,7 @@
 #ifndef KERNELS_CPU_H
 #define KERNELS_CPU_H
 
-#include "../config/base.h"
+#include "config/base.h"
 
 enum cpu_flag {
 	CPU_AVX2 = 1u << 0,	/* with FMA and F16C */
@@ -18,7 +18,7 @@ enum cpu_flag {
 					 * two take no other product's place */
 	CPU_QUICK_BF16 = 1u << 15,	/* AVX512_BF16's dot products begin as
 					 * often as products of floats */
-	/* How few rows' weights are asked for (mat_reading.h), AMD's cores: */
+	/* How few rows' weights are asked for (matmul/prefetch.h), AMD's cores: */
 	CPU_ASK_ONCE = 1u << 16,	/* before Zen 4: as on Zen 3 */
 	CPU_FOLLOWS = 1u << 17,		/* Zen 4 */
 	CPU_ONE_STREAM = 1u << 18,	/* from Zen 5 on */

@@ -118,7 +118,7 @@ attn_sums_at(const float *part, uint32_t nqueries, uint32_t v_dim)
 	    ld };
 }
 
-/* ref_mat.c: the reference table's matrix kernels. */
+/* ref/matmul.c: the reference table's matrix kernels. */
 void ref_mat_init(struct mat_kernel mat[QUANT_NTYPES]);
 
 #endif

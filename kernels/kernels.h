@@ -10,7 +10,7 @@
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
 
-#include "quant.h"
+#include "kernels/types/quant.h"
 
 /* How a row of activations lies, which is how some matmul wants it. */
 enum act_type {
@@ -23,7 +23,7 @@ enum act_type {
 /* 32 activations in 8 bits: x[i] ~ d * q[i].  A row of k, a multiple of 32, is
  * k / 32 of them.  q is rounded to nearest even; all zeros have d = 0, q = 0.
  * d has at most 22 significant bits, so that ACT_MAGIC * d is exact: the
- * matrix kernels turn integers into floats by it (mat.h).  The sums serve the
+ * matrix kernels turn integers into floats by it (matmul/matmul.h).  The sums serve the
  * types with an addend. */
 #define ACT_MAGIC	12582912.0f	/* 3 * 2^22 */
 

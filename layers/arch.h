@@ -7,7 +7,7 @@
 #ifndef LAYERS_ARCH_H
 #define LAYERS_ARCH_H
 
-#include "../config/base.h"
+#include "config/base.h"
 
 #define ARCHS(X) \
 	X(llama) X(qwen2) X(qwen3) X(qwen3moe) X(gemma2) X(gemma3) X(phi3) \

@@ -5,8 +5,8 @@
 #ifndef LAYERS_BIND_H
 #define LAYERS_BIND_H
 
-#include "../config/err.h"
-#include "../kernels/kernels.h"
+#include "config/err.h"
+#include "kernels/kernels.h"
 #include "arch.h"
 #include "extent.h"
 

@@ -3,7 +3,7 @@
 #ifndef LAYERS_EXTENT_H
 #define LAYERS_EXTENT_H
 
-#include "../kernels/quant.h"
+#include "kernels/types/quant.h"
 
 enum { EXTENT_NAME = 72 };
 

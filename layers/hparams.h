@@ -3,9 +3,9 @@
 #ifndef LAYERS_HPARAMS_H
 #define LAYERS_HPARAMS_H
 
-#include "../config/err.h"
+#include "config/err.h"
 #include "arch.h"
-#include "gguf.h"
+#include "layers/gguf/gguf.h"
 
 /* All but `tied`.  -EBADMSG, or -ENOTSUP for what we do not have, with
  * ERR_MODEL: the message names the key, its value and what is allowed. */

@@ -11,7 +11,7 @@
 #ifndef LAYERS_KV_H
 #define LAYERS_KV_H
 
-#include "../kernels/kernels.h"
+#include "kernels/kernels.h"
 #include "arch.h"
 
 struct kv_conf {

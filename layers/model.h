@@ -4,11 +4,11 @@
 #ifndef LAYERS_MODEL_H
 #define LAYERS_MODEL_H
 
-#include "../config/err.h"
+#include "config/err.h"
 #include "arch.h"
 #include "bind.h"
 #include "extent.h"
-#include "gguf.h"
+#include "layers/gguf/gguf.h"
 
 enum { MODEL_SHARED = 3 };
 

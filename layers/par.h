@@ -1,5 +1,5 @@
 /* layers/par.h - running one function on all threads of a session.
- * An interface only: worker/pool.c implements it, tests may do it serially. */
+ * An interface only: worker/stage/pool.c implements it, tests may do it serially. */
 #ifndef LAYERS_PAR_H
 #define LAYERS_PAR_H
 

@@ -10,7 +10,7 @@
 #ifndef LAYERS_PROGRAM_H
 #define LAYERS_PROGRAM_H
 
-#include "../config/err.h"
+#include "config/err.h"
 #include "bind.h"
 #include "kv.h"
 

@@ -29,7 +29,7 @@ struct load_conf {
 	enum load_path path;	/* tests and bench force one; LOAD_AUTO else */
 };
 
-/* The least staging that reaches about 98 % of the best in tests/bench_load. */
+/* The least staging that reaches about 98 % of the best in tests/check/bench_load. */
 #define LOAD_CONF_DEFAULT \
 	{ .depth = 3, .block_bytes = 1024 * 1024, .path = LOAD_AUTO }
 

@@ -6,8 +6,8 @@
 #ifndef SHM_CHAN_H
 #define SHM_CHAN_H
 
-#include "../config/base.h"
-#include "../config/err.h"
+#include "config/base.h"
+#include "config/err.h"
 
 enum {
 	CHAN_FD = 3,			/* where a worker finds its channel */

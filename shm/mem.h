@@ -4,8 +4,8 @@
 #ifndef SHM_MEM_H
 #define SHM_MEM_H
 
-#include "../config/base.h"
-#include "../config/err.h"
+#include "config/base.h"
+#include "config/err.h"
 
 enum mem_tag {
 	MEM_WEIGHTS, MEM_KV, MEM_COMPUTE, MEM_STAGING, MEM_RINGS, MEM_RUNTIME,

@@ -5,8 +5,8 @@
 #ifndef SHM_REGION_H
 #define SHM_REGION_H
 
-#include "../config/base.h"
-#include "../config/err.h"
+#include "config/base.h"
+#include "config/err.h"
 
 struct region {
 	void *base;		/* NULL = not mapped */

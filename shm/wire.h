@@ -28,7 +28,7 @@
 #ifndef SHM_WIRE_H
 #define SHM_WIRE_H
 
-#include "../config/base.h"
+#include "config/base.h"
 #include "mem.h"
 
 #define WIRE_VERSION	4u
@@ -123,7 +123,7 @@ struct wire_hello {
 	uint64_t rss_bytes;	/* VmHWM + VmPTE with nothing loaded */
 };
 
-/* What a worker gives up after its load (worker/confine.h). */
+/* What a worker gives up after its load (worker/confine/confine.h). */
 enum confine_part {
 	CONFINE_CAPS, CONFINE_PRIVS, CONFINE_DUMP, CONFINE_FILES,
 	CONFINE_CALLS,

@@ -48,17 +48,20 @@ export -f seeds
 
 run_one() {
 	local item=$1 name t0 rc
-	name=$(basename "$item" .sh)
+	name=${item%.sh}
+	name=${name#"$B/"}
+	name=${name#tests/}
 	t0=$(date +%s%N)
 	case $item in
 	replay:*)
-		name=fuzz_${item#replay:}
+		name=fuzz/${item#replay:}
 		set -- $RUN "$B/tests/$name" $(seeds "${item#replay:}")
 		;;
 	*.sh)		set -- bash "$item" ;;
-	*/ring_loop)	set -- bash "$STRADDLE_TESTS/ring_loop.sh" ;;
+	*/ring_loop)	set -- bash "$STRADDLE_TESTS/check/ring_loop.sh" ;;
 	*)		set -- $RUN "$item" ;;
 	esac
+	mkdir -p "$out/$(dirname "$name")"
 	timeout -k 10 "$TIME_S" "$@" >"$out/$name.log" 2>&1 </dev/null
 	rc=$?
 	t0=$(( ($(date +%s%N) - t0) / 1000000 ))

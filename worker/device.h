@@ -20,10 +20,10 @@
 #ifndef WORKER_DEVICE_H
 #define WORKER_DEVICE_H
 
-#include "../config/err.h"
-#include "../layers/par.h"
-#include "../layers/place.h"
-#include "../shm/mem.h"
+#include "config/err.h"
+#include "layers/par.h"
+#include "layers/place.h"
+#include "shm/mem.h"
 
 #define DEVICE_VERSION	2u
 

@@ -13,19 +13,19 @@
 #include <bsd/string.h>
 #include <bsd/unistd.h>
 
-#include "../config/cores.h"
-#include "../config/log.h"
-#include "../config/roles.h"
-#include "../kernels/cpu.h"
-#include "../shm/chan.h"
-#include "confine.h"
-#include "drill.h"
-#include "place_self.h"
-#include "pool.h"
-#include "probe.h"
-#include "procmem.h"
-#include "report.h"
-#include "stage.h"
+#include "config/cores.h"
+#include "config/log.h"
+#include "config/roles.h"
+#include "kernels/cpu.h"
+#include "shm/chan.h"
+#include "worker/confine/confine.h"
+#include "worker/stage/drill.h"
+#include "worker/stage/place_self.h"
+#include "worker/stage/pool.h"
+#include "worker/stage/probe.h"
+#include "worker/stage/procmem.h"
+#include "worker/stage/report.h"
+#include "worker/stage/stage.h"
 
 /* Spins of the pool's threads, longer than a wake-up takes (35 to 50 us).
  * Between jobs, while the coordinator or the next session on the same cores has

@@ -3,7 +3,7 @@
  * Owns: an ABI that is not ours: names, numbers and layouts are those of
  * github.com/qualcomm/fastrpc (BSD-3-Clause), files inc/remote.h,
  * inc/rpcmem.h, inc/dspqueue.h, inc/dspqueue_shared.h and inc/AEEStdErr.h, as
- * of version 1.0.  Included by both sides: worker/fastrpc_lib.h, which loads
+ * of version 1.0.  Included by both sides: worker/hexagon/fastrpc_lib.h, which loads
  * libcdsprpc.so, and skel.c, which runs in the DSP. */
 #ifndef KERNELS_HEXAGON_FASTRPC_H
 #define KERNELS_HEXAGON_FASTRPC_H

@@ -56,7 +56,7 @@
 #ifndef KERNELS_HEXAGON_LAYOUT_H
 #define KERNELS_HEXAGON_LAYOUT_H
 
-#include "../kernels.h"
+#include "kernels/kernels.h"
 
 enum {
 	HX_LANES = 32,		/* rows of a panel */

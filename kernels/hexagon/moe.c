@@ -1,13 +1,13 @@
 /* kernels/hexagon/moe.c - mixtures of experts.
  *
- * As worker/ops_moe.c has them: a row of the batch becomes as many experts'
+ * As worker/stage/ops_moe.c has them: a row of the batch becomes as many experts'
  * rows as a token has experts, by expert and in the batch's order.  A row of
  * routes says, of a row of the batch: n_expert_used experts, the likeliest
  * first; their weights (float); which of the experts' rows are its own.
  *
  * Routes lie in memory of both sides: what is read of them is checked, since
  * it becomes an address. */
-#include "../experts.h"
+#include "kernels/matmul/experts.h"
 #include "vfloat.h"
 
 _Static_assert((int)HX_MAX_EXPERTS <= (int)EXPERTS_MOST, "experts_choose");

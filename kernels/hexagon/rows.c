@@ -225,7 +225,7 @@ hx_rope(const struct hx_batch *b, const struct hx_op *op)
 
 /* --- gates --- */
 
-/* kernels/impl.h, worker/ops_cpu.c */
+/* kernels/impl.h, worker/stage/ops_cpu.c */
 #define GELU_2Z		1.59576912160573071f
 #define GELU_CUBE	0.044715f
 #define OAI_ALPHA	1.702f

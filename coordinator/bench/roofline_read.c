@@ -1,0 +1,184 @@
+/* coordinator/bench/roofline_read.c - reading memory as fast as it can be.
+ * Each core fills and reads a part of its own, in huge pages where the kernel
+ * gives them.  With fewer cores than parts the cores take turns over all
+ * parts, so that no number of cores ever reads what its caches hold; each goes
+ * on where it stopped in the slice before. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shm/region.h"
+#include "crew.h"
+#include "roofline.h"
+
+struct read_cursor {
+	_Alignas(CACHELINE) uint64_t at;	/* steps taken */
+	uint64_t sum;				/* of all that was read */
+};
+
+struct read_area {
+	const struct peaks *peaks;
+	struct region map;
+	uint64_t part_bytes;		/* whole steps */
+	const unsigned *cpu;
+	unsigned ncores;
+	unsigned n;			/* members of this slice */
+	struct read_shape shape;
+	struct read_cursor *cursor;	/* [ncores] */
+	volatile uint64_t sink;		/* the loads are real */
+};
+
+uint64_t
+roofline_read_bytes(uint64_t cache_bytes, uint64_t free_bytes,
+    unsigned ncores)
+{
+	uint64_t n = MAX(4 * cache_bytes, GIB);
+
+	if (free_bytes != 0)
+		n = MIN(n, free_bytes / 4);
+	return MAX(n / ncores / READ_STEP, 1) * READ_STEP * ncores;
+}
+
+static uint8_t *
+part(const struct read_area *a, unsigned i)
+{
+	return (uint8_t *)a->map.base + i * a->part_bytes;
+}
+
+/* Where member i's next step through its own part is; NULL behind the last. */
+static uint8_t *
+next_step(struct read_area *a, unsigned i)
+{
+	uint64_t at = a->cursor[i].at++ * READ_STEP;
+
+	return at < a->part_bytes ? part(a, i) + at : NULL;
+}
+
+/* The first touch decides on which node memory lies.  Not zeros: they may be
+ * one page for all. */
+static double
+fill_step(void *arg, unsigned i)
+{
+	uint8_t *p = next_step(arg, i);
+
+	if (p == NULL)
+		return 0;
+	memset(p, (int)(1 + i % UINT8_MAX), READ_STEP);
+	return READ_STEP;
+}
+
+/* A byte of each page. */
+static double
+touch_step(void *arg, unsigned i)
+{
+	struct read_area *a = arg;
+	const volatile uint8_t *p = next_step(a, i);
+	uint64_t k;
+
+	if (p == NULL)
+		return 0;
+	for (k = 0; k < READ_STEP; k += SMALL_PAGE)
+		a->cursor[i].sum += p[k];
+	return READ_STEP;
+}
+
+static void
+rewind_all(struct read_area *a)
+{
+	unsigned i;
+
+	for (i = 0; i < a->ncores; i++)
+		a->cursor[i].at = 0;
+}
+
+/* Every member once through its own part. */
+static int
+walk(struct read_area *a, crew_step *step, struct err *reterr)
+{
+	struct crew_time t;
+	int rc;
+
+	rewind_all(a);
+	rc = crew_run(a->cpu, a->ncores, CREW_UNTIL_DONE, step, a, &t, reterr);
+	rewind_all(a);
+	return rc;
+}
+
+/* Step s of member i: through parts i, i + n, i + 2n, ... and again. */
+static double
+read_step(void *arg, unsigned i)
+{
+	struct read_area *a = arg;
+	struct read_cursor *c = &a->cursor[i];
+	uint64_t steps = a->part_bytes / READ_STEP;
+	unsigned nparts = (a->ncores - i + a->n - 1) / a->n;
+	uint64_t s = c->at++ % (steps * nparts);
+
+	c->sum += a->peaks->read[a->shape.way](part(a, i +
+	    (unsigned)(s / steps) * a->n) + s % steps * READ_STEP, READ_STEP,
+	    a->shape.ahead);
+	return READ_STEP;
+}
+
+int
+read_area_open(const struct peaks *p, const unsigned *cpu, unsigned ncores,
+    uint64_t nbytes, struct read_area **ret, struct err *reterr)
+{
+	struct read_area *a = calloc(1, sizeof(*a));
+	int rc;
+
+	if (a == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	a->map = (struct region)REGION_NONE;
+	a->peaks = p;
+	a->cpu = cpu;
+	a->ncores = ncores;
+	a->part_bytes = nbytes / ncores;
+	a->cursor = aligned_alloc(CACHELINE, ncores * sizeof(*a->cursor));
+	if (a->cursor == NULL)
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	else if ((rc = region_create_private(nbytes, 1, &a->map,
+	    reterr)) == 0) {
+		memset(a->cursor, 0, ncores * sizeof(*a->cursor));
+		rc = walk(a, fill_step, reterr);
+	}
+	if (rc < 0) {
+		read_area_close(a);
+		return rc;
+	}
+	*ret = a;
+	return 0;
+}
+
+void
+read_area_close(struct read_area *a)
+{
+	if (a == NULL)
+		return;
+	region_close(&a->map);
+	free(a->cursor);
+	free(a);
+}
+
+int
+read_area_touch(struct read_area *a, struct err *reterr)
+{
+	return walk(a, touch_step, reterr);
+}
+
+int
+read_area_slice(struct read_area *a, unsigned n, struct read_shape shape,
+    uint64_t slice_ns, struct crew_time *ret, struct err *reterr)
+{
+	unsigned i;
+	int rc;
+
+	a->n = n;
+	a->shape = shape;
+	if ((rc = crew_run(a->cpu, n, slice_ns, read_step, a, ret,
+	    reterr)) < 0)
+		return rc;
+	for (i = 0; i < n; i++)
+		a->sink += a->cursor[i].sum;
+	return 0;
+}

@@ -1,0 +1,419 @@
+/* coordinator/bench/run.c - the tests, with slices of the bound between. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shm/event.h"
+#include "bench.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/print/huge.h"
+#include "coordinator/print/output.h"
+
+static const struct int_list one_zero = { .n = 1, .v = { 0 } };
+static const struct int_list one_one = { .n = 1, .v = { 1 } };
+
+static struct bench_test *
+add_test(struct bench_tests *ts, enum bench_kind kind, int n)
+{
+	struct bench_test *t = &ts->t[ts->n++];
+
+	*t = (struct bench_test){ .kind = kind, .n = (uint32_t)n,
+	    .nseqs = 1 };
+	return t;
+}
+
+/* What is 1 or 0 has no part in a name. */
+static void
+name_generate(struct bench_test *t)
+{
+	char seqs[16] = "", depth[16] = "";
+
+	if (t->nseqs > 1)
+		snprintf(seqs, sizeof(seqs), "x%u", t->nseqs);
+	if (t->depth > 0)
+		snprintf(depth, sizeof(depth), "@d%u", t->depth);
+	snprintf(t->name, sizeof(t->name), "tg%u%s%s", t->n, seqs, depth);
+}
+
+void
+bench_tests_init(const struct conf *c, struct bench_tests *ret)
+{
+	const struct int_list *depths = c->depths.n > 0 ? &c->depths :
+	    &one_zero;
+	const struct int_list *seqs = c->parallels.n > 0 ? &c->parallels :
+	    &one_one;
+	struct bench_test *t;
+	int d, s;
+
+	ret->n = 0;
+	if (c->bench_prompt > 0) {
+		t = add_test(ret, BENCH_PROMPT, c->bench_prompt);
+		snprintf(t->name, sizeof(t->name), "pp%u", t->n);
+	}
+	for (d = 0; d < depths->n && c->n_predict > 0; d++)
+		for (s = 0; s < seqs->n; s++) {
+			t = add_test(ret, BENCH_GENERATE, c->n_predict);
+			t->depth = (uint32_t)depths->v[d];
+			t->nseqs = (uint32_t)seqs->v[s];
+			name_generate(t);
+		}
+	if (c->bench_load) {
+		t = add_test(ret, BENCH_LOAD, 0);
+		snprintf(t->name, sizeof(t->name), "load");
+	}
+}
+
+void
+bench_tests_free(struct bench_tests *ts)
+{
+	unsigned i;
+
+	for (i = 0; i < ts->n; i++) {
+		series_free(&ts->t[i].speed);
+		series_free(&ts->t[i].fraction);
+		series_free(&ts->t[i].of_share);
+		series_free(&ts->t[i].limit);
+	}
+}
+
+uint32_t
+bench_tests_ctx(const struct bench_tests *ts)
+{
+	uint32_t ctx = 1;
+	unsigned i;
+
+	for (i = 0; i < ts->n; i++)
+		ctx = MAX(ctx, ts->t[i].depth + ts->t[i].n);
+	return ctx;
+}
+
+uint32_t
+bench_tests_seqs(const struct bench_tests *ts)
+{
+	uint32_t n = 1;
+	unsigned i;
+
+	for (i = 0; i < ts->n; i++)
+		n = MAX(n, ts->t[i].nseqs);
+	return n;
+}
+
+/* --- one run --- */
+
+struct runner {
+	struct job j;
+	uint32_t *ids;		/* [ctx_tok]; which ones does not matter */
+	struct batch_row *rows;	/* [nseqs], of one step */
+	unsigned kinds;		/* bit n: enum roof n can bind a test */
+};
+
+/* Drop what nseqs sequences hold from position pos on. */
+static int
+forget(struct runner *r, uint32_t nseqs, uint32_t pos, struct err *reterr)
+{
+	uint32_t s;
+	int rc = 0;
+
+	for (s = 0; s < nseqs && rc == 0; s++)
+		rc = pipeline_cut(r->j.p, s, pos, reterr);
+	return rc;
+}
+
+static int
+run_prompt(struct runner *r, uint32_t n, struct err *reterr)
+{
+	return job_feed(&r->j, 0, 0, r->ids, n, WANT_LAST, NULL, NULL,
+	    reterr);
+}
+
+/* Each step one token of every sequence, as one batch. */
+static int
+run_generate(struct runner *r, const struct bench_test *t,
+    struct err *reterr)
+{
+	uint32_t i, s, pos;
+	int rc;
+
+	for (i = 0; i < t->n; i++) {
+		pos = t->depth + i;
+		for (s = 0; s < t->nseqs; s++)
+			r->rows[s] = job_row(s, pos, r->ids[pos], 1);
+		if ((rc = job_feed_rows(&r->j, r->rows, t->nseqs, NULL, NULL,
+		    reterr)) < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int
+fill(struct runner *r, const struct bench_test *t, struct err *reterr)
+{
+	uint32_t s;
+	int rc = 0;
+
+	if (t->kind == BENCH_GENERATE && t->depth > 0)
+		for (s = 0; s < t->nseqs && rc == 0; s++)
+			rc = job_feed(&r->j, s, 0, r->ids, t->depth,
+			    WANT_LAST, NULL, NULL, reterr);
+	return rc;
+}
+
+/* Back to where fill() left off; where local layers have given up what would
+ * be seen from there, by filling again: 1 where that took a while. */
+static int
+refill(struct runner *r, const struct bench_test *t, struct err *reterr)
+{
+	const struct plan *p = &r->j.plan;
+	struct kv_layout kv;
+	int rc;
+
+	rc = kv_layout_init(&kv, &p->model->hp, &(struct kv_conf){
+	    .kfmt = p->kfmt, .vfmt = p->vfmt, .nlayers = p->model->hp.n_layer,
+	    .nseqs = p->nseqs, .ctx_tok = p->ctx_tok,
+	    .batch_rows = p->batch_rows });
+	if (rc == 0 && kv_reaches(&kv, t->depth + t->n, t->depth))
+		return forget(r, t->nseqs, t->depth, reterr);
+	if ((rc = forget(r, t->nseqs, 0, reterr)) < 0)
+		return rc;
+	return (rc = fill(r, t, reterr)) < 0 ? rc : t->depth > 0;
+}
+
+/* The bound beside a run: the mean of the slices before and after it. */
+static struct bounds
+between(const struct bounds *a, const struct bounds *b)
+{
+	struct bounds m;
+	unsigned k;
+
+	for (k = 0; k < ROOF_NKINDS; k++)
+		m.per_s[k] = (a->per_s[k] + b->per_s[k]) / 2;
+	m.share = (a->share + b->share) / 2;
+	return m;
+}
+
+/* units: what `speed` counts in one run, tokens or bytes. */
+static int
+note(struct bench_test *t, double units, double took_s,
+    const struct bounds *before, const struct bounds *after,
+    struct err *reterr)
+{
+	struct bounds b = between(before, after);
+	double least_s = bench_work_s(&t->work, &b, &t->bound);
+	int rc;
+
+	if ((rc = series_add(&t->speed, units / took_s, reterr)) < 0 ||
+	    (rc = series_add(&t->limit, units / least_s, reterr)) < 0 ||
+	    (rc = series_add(&t->of_share, least_s / took_s / b.share,
+	    reterr)) < 0)
+		return rc;
+	return series_add(&t->fraction, least_s / took_s, reterr);
+}
+
+static int
+slice_of(struct bench *b, struct runner *r, struct bounds *ret,
+    struct err *reterr)
+{
+	int rc = job_interrupted(reterr);
+
+	return rc < 0 ? rc : roofline_slice(b->roof, r->kinds, ret, reterr);
+}
+
+/* *slice: of the bounds before; then those behind the last run. */
+static int
+run_test(struct bench *b, struct runner *r, struct bench_test *t,
+    struct bounds *slice, struct err *reterr)
+{
+	struct bounds before;
+	uint64_t t0, ns;
+	int i, rc, stale = t->depth > 0;
+
+	if ((rc = fill(r, t, reterr)) < 0)
+		return rc;
+	for (i = 0; i < b->c->bench_reps; i++) {
+		if (i > 0 && (rc = stale = refill(r, t, reterr)) < 0)
+			return rc;
+		if (stale && (rc = slice_of(b, r, slice, reterr)) < 0)
+			return rc;
+		t0 = event_now_ns();
+		rc = t->kind == BENCH_PROMPT ? run_prompt(r, t->n, reterr) :
+		    run_generate(r, t, reterr);
+		ns = event_now_ns() - t0;
+		before = *slice;
+		if (rc < 0 || (rc = slice_of(b, r, slice, reterr)) < 0 ||
+		    (rc = note(t, (double)t->n * t->nseqs, (double)ns / 1e9,
+		    &before, slice, reterr)) < 0)
+			return rc;
+	}
+	return forget(r, t->nseqs, 0, reterr);
+}
+
+/* --- all of them --- */
+
+static void
+weigh(struct bench *b, struct runner *r, struct bench_tests *ts)
+{
+	const struct plan *p = &r->j.plan;
+	const struct plan_session *last = &p->session[p->nsessions - 1];
+	struct bench_cost cost;
+	struct bench_test *t;
+	unsigned k;
+
+	bench_cost(r->j.m, &r->j.kernels, p->kfmt, p->vfmt,
+	    last->u0, &cost);
+	b->weight_bytes = cost.layer_bytes + cost.expert_bytes +
+	    cost.head_bytes + cost.head_expert_bytes;
+	r->kinds = 1u << ROOF_READ;
+	for (k = 0; k < PEAK_NKINDS; k++)
+		if (cost.row_ops[k] + cost.head_ops[k] > 0)
+			r->kinds |= 1u << k;
+	for (t = ts->t; t < ts->t + ts->n; t++) {
+		if (t->kind == BENCH_PROMPT)
+			t->work = bench_work_prompt(&cost, t->n,
+			    p->batch_rows);
+		if (t->kind == BENCH_GENERATE)
+			t->work = bench_work_generate(&cost, t->n, t->depth,
+			    t->nseqs, p->batch_rows);
+	}
+}
+
+static int
+prepare(struct runner *r, const struct bench_tests *ts, struct err *reterr)
+{
+	uint32_t i, n = r->j.plan.ctx_tok;
+
+	r->ids = calloc(n, sizeof(*r->ids));
+	r->rows = calloc(bench_tests_seqs(ts), sizeof(*r->rows));
+	if (r->ids == NULL || r->rows == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	for (i = 0; i < n; i++)
+		r->ids[i] = (uint32_t)((i * UINT64_C(2654435761)) %
+		    r->j.m->hp.n_vocab);
+	return 0;
+}
+
+static int
+run_tests(struct bench *b, struct runner *r, struct bench_tests *ts,
+    struct err *reterr)
+{
+	struct bounds slice;
+	unsigned i;
+	int rc;
+
+	/* Once before the clock runs: caches, page faults, cores awake. */
+	if ((rc = run_prompt(r, MIN(r->j.plan.ctx_tok,
+	    r->j.plan.batch_rows), reterr)) < 0 ||
+	    (rc = forget(r, 1, 0, reterr)) < 0 ||
+	    (rc = roofline_touch(b->roof, reterr)) < 0 ||
+	    (rc = slice_of(b, r, &slice, reterr)) < 0)
+		return rc;
+	for (i = 0; i < ts->n; i++)
+		if (ts->t[i].kind != BENCH_LOAD &&
+		    (rc = run_test(b, r, &ts->t[i], &slice, reterr)) < 0)
+			return rc;
+	return job_stop(&r->j, reterr);
+}
+
+int
+bench_run(struct bench *b, const struct conf *c, struct bench_tests *ts,
+    int say_table, int *ret_planned, struct err *reterr)
+{
+	struct runner *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (r == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	*ret_planned = 0;
+	if ((rc = job_open(&r->j, c, reterr)) == 0 &&
+	    (rc = job_plan(&r->j, reterr)) == 0) {
+		*ret_planned = 1;
+		weigh(b, r, ts);
+		if ((rc = prepare(r, ts, reterr)) == 0 &&
+		    (rc = job_start(&r->j, reterr)) == 0)
+			rc = run_tests(b, r, ts, reterr);
+	}
+	if (rc == 0 && say_table)
+		output_table(stderr, &r->j.plan, r->j.ss);
+	if (rc == 0 && say_table && c->verbose > 1)
+		huge_table(stderr, r->j.ss);
+	job_close(&r->j);
+	free(r->ids);
+	free(r->rows);
+	free(r);
+	return rc;
+}
+
+/* --- loading --- */
+
+/* What the page cache holds of the files would not come from the disk. */
+static void
+drop_cache(const struct gguf *g)
+{
+	uint32_t i;
+
+	for (i = 0; i < g->nfiles; i++)
+		(void)posix_fadvise(g->file[i].fd, 0, 0,
+		    POSIX_FADV_DONTNEED);
+}
+
+static int
+disk_slice(struct bench *b, const struct job *j, struct bounds *ret,
+    struct err *reterr)
+{
+	int rc;
+
+	*ret = (struct bounds){ .share = 1 };
+	if ((rc = roofline_disk(j->g, &ret->per_s[ROOF_DISK],
+	    &b->disk_direct, reterr)) < 0)
+		return rc;
+	return series_add(&b->disk, ret->per_s[ROOF_DISK], reterr);
+}
+
+/* Start, load, stop; raw reads of the same files before and after. */
+static int
+load_once(struct bench *b, const struct conf *c, struct bench_test *t,
+    struct bounds *slice, struct err *reterr)
+{
+	struct job *j = calloc(1, sizeof(*j));
+	struct bounds before;
+	int rc;
+
+	if (j == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if ((rc = job_open(j, c, reterr)) == 0 &&
+	    (rc = job_plan(j, reterr)) == 0 && t->speed.n == 0)
+		rc = disk_slice(b, j, slice, reterr);
+	if (rc == 0) {
+		drop_cache(j->g);
+		rc = job_start(j, reterr);
+	}
+	before = *slice;
+	if (rc == 0 && (rc = job_stop(j, reterr)) == 0 &&
+	    (rc = disk_slice(b, j, slice, reterr)) == 0) {
+		t->work.disk_bytes = (double)j->file_bytes;
+		rc = note(t, (double)j->file_bytes, (double)j->load_ns / 1e9,
+		    &before, slice, reterr);
+	}
+	job_close(j);
+	free(j);
+	return rc;
+}
+
+int
+bench_run_load(struct bench *b, const struct conf *c, struct bench_test *t,
+    struct err *reterr)
+{
+	struct conf *quiet = malloc(sizeof(*quiet));
+	struct bounds slice = { 0 };
+	int i, rc = 0;
+
+	if (quiet == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	*quiet = *c;		/* without the progress of each load */
+	quiet->verbose = c->verbose > 1 ? 2 : 0;
+	for (i = 0; i < b->c->bench_reps && rc == 0; i++)
+		rc = load_once(b, quiet, t, &slice, reterr);
+	free(quiet);
+	return rc;
+}

@@ -1,0 +1,278 @@
+/* coordinator/cap/enforce.c - a group where the kernel lets us have one, else
+ * RLIMIT_DATA, which counts private memory that may be written, touched or not.
+ *
+ * RLIMIT_DATA is set from outside when the worker has made its threads: what
+ * it has mapped by then is as it is (stacks are mapped whole and touched in
+ * part), and it may map as much more as its cap has left. */
+#include "enforce.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <bsd/string.h>
+
+#include "config/meminfo.h"
+#include "config/units.h"
+
+/* This process's place among the groups: found once, as long-lived as it. */
+static struct cgroup_tree tree;
+static int tree_known;
+
+/* Page cache is charged to the group that reads it first.  What the workers
+ * will run is read here before they are: this program and its libraries, as
+ * far as they lie in files. */
+static int
+read_program(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	const ElfW(Phdr) *ph;
+	uintptr_t from;
+	int i;
+
+	(void)size;
+	(void)arg;
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		ph = &info->dlpi_phdr[i];
+		if (ph->p_type != PT_LOAD || ph->p_filesz == 0)
+			continue;
+		from = (info->dlpi_addr + ph->p_vaddr) & ~(page - 1);
+		/* Linux 5.14; without it only the tidiness is lost. */
+		(void)madvise((void *)from, info->dlpi_addr + ph->p_vaddr +
+		    ph->p_filesz - from, MADV_POPULATE_READ);
+	}
+	return 0;
+}
+
+static const struct cgroup_tree *
+the_tree(void)
+{
+	const char *root = getenv("STRADDLE_CGROUP_ROOT");
+
+	if (!tree_known) {
+		cgroup_tree_open(root != NULL ? root : "", NULL, &tree);
+		if (tree.kind != CGROUP_NONE)
+			dl_iterate_phdr(read_program, NULL);
+	}
+	tree_known = 1;
+	return &tree;
+}
+
+void
+enforce_end(void)
+{
+	if (tree_known)
+		cgroup_tree_close(&tree);
+	tree_known = 0;
+}
+
+enum enforce_by
+enforce_best(const char **ret_why)
+{
+	const char *why = NULL;
+	enum enforce_by by = ENFORCE_CGROUP;
+
+	if (SANITIZED) {
+		why = "a sanitizer's shadow memory is in no plan";
+		by = ENFORCE_LEDGER;
+	} else if (the_tree()->kind == CGROUP_NONE) {
+		why = tree.why;
+		by = ENFORCE_RLIMIT;
+	}
+	if (ret_why != NULL)
+		*ret_why = why;
+	return by;
+}
+
+static const char *
+name_of(enum enforce_by by)
+{
+	switch (by) {
+	case ENFORCE_CGROUP:
+		return tree.kind == CGROUP_V1 ? "cgroup v1" : "cgroup v2";
+	case ENFORCE_RLIMIT:
+		return "RLIMIT_DATA";
+	default:
+		return "ledger";
+	}
+}
+
+const char *
+enforce_name(const struct enforce *e)
+{
+	return name_of(e->by);
+}
+
+const char *
+enforce_best_name(void)
+{
+	return name_of(enforce_best(NULL));
+}
+
+void
+enforce_open(struct enforce *e, const char *name, uint64_t cap_bytes)
+{
+	const char *why;
+	struct err er;
+
+	*e = (struct enforce){ .by = enforce_best(&why),
+	    .group = CGROUP_INIT, .limit_bytes = UINT64_MAX };
+	if (why != NULL)
+		strlcpy(e->why, why, sizeof(e->why));
+	if (e->by != ENFORCE_CGROUP)
+		return;
+	if (cgroup_open(the_tree(), name, cap_bytes, &e->group, &er) < 0) {
+		e->by = ENFORCE_RLIMIT;
+		strlcpy(e->why, er.msg, sizeof(e->why));
+		return;
+	}
+	e->limit_bytes = e->group.limit_bytes;
+}
+
+int
+enforce_enter_fd(const struct enforce *e, int *ret_fd, struct err *reterr)
+{
+	int fd;
+
+	*ret_fd = -1;
+	if (e == NULL || e->by != ENFORCE_CGROUP)
+		return 0;
+	if ((fd = cgroup_procs_fd(&e->group, reterr)) < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* VmData of a process: what RLIMIT_DATA is compared with. */
+static int
+data_bytes(pid_t pid, uint64_t *ret)
+{
+	char path[64], line[256];
+	unsigned long long kib;
+	int found = 0;
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if ((fp = fopen(path, "re")) == NULL)
+		return -errno;
+	while (!found && fgets(line, sizeof(line), fp) != NULL)
+		found = sscanf(line, "VmData: %llu kB", &kib) == 1;
+	fclose(fp);
+	if (found)
+		*ret = (uint64_t)kib * KIB;
+	return found ? 0 : -ENOENT;
+}
+
+/* What may still be mapped: the cap, less what is there, shared memory that
+ * will come, and the page tables of a whole cap. */
+static int
+limit_data(struct enforce *e, const struct enforce_start *st)
+{
+	uint64_t spoken = st->rss_bytes + st->shared_bytes +
+	    st->cap_bytes / 512, data = 0;
+	struct rlimit rl, now;
+	int rc;
+
+	if ((rc = data_bytes(st->pid, &data)) < 0)
+		return rc;
+	data += st->cap_bytes - MIN(st->cap_bytes, spoken);
+	if (prlimit(st->pid, RLIMIT_DATA, NULL, &now) < 0)
+		return -errno;
+	rl.rlim_cur = rl.rlim_max = (rlim_t)MIN(data, now.rlim_max);
+	if (prlimit(st->pid, RLIMIT_DATA, &rl, NULL) < 0 ||
+	    prlimit(st->pid, RLIMIT_DATA, NULL, &now) < 0)
+		return -errno;
+	if (now.rlim_cur > data || now.rlim_max > data)
+		return -ENOTSUP;	/* qemu-user passes no such limit on */
+	e->limit_bytes = now.rlim_cur;
+	return 0;
+}
+
+int
+enforce_hold(struct enforce *e, const struct enforce_start *st,
+    struct err *reterr)
+{
+	int rc;
+
+	if (e == NULL || e->by == ENFORCE_LEDGER)
+		return 0;
+	if (e->by == ENFORCE_CGROUP)
+		return cgroup_holds(&e->group, st->pid) ? 0 :
+		    err_set(reterr, ERR_RUN, -EPROTO, "its worker is not in "
+		    "its memory group %s: something has moved it",
+		    e->group.dir);
+	if (st->cap_bytes == UINT64_MAX)
+		return 0;
+	if ((rc = limit_data(e, st)) < 0) {
+		e->by = ENFORCE_LEDGER;
+		snprintf(e->why + strlen(e->why), sizeof(e->why) -
+		    strlen(e->why), "; and RLIMIT_DATA: %s", strerror(-rc));
+	}
+	return 0;
+}
+
+void
+enforce_count(const struct enforce *e, uint64_t hwm_bytes,
+    struct enforce_peak *ret)
+{
+	struct cgroup_count n;
+
+	*ret = (struct enforce_peak){ .nbytes = hwm_bytes,
+	    .from = "VmHWM+VmPTE", .shared = 1 };
+	if (e == NULL || e->by != ENFORCE_CGROUP ||
+	    cgroup_count(&e->group, &n) < 0 || !n.peak_known)
+		return;
+	*ret = (struct enforce_peak){ .nbytes = n.peak_bytes,
+	    .from = cgroup_peak_name(tree.kind), .shared = 0 };
+}
+
+const char *
+enforce_loss(struct enforce *e, char *buf, size_t len)
+{
+	char peak[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
+	struct cgroup_count n;
+
+	buf[0] = '\0';
+	if (e == NULL || e->by != ENFORCE_CGROUP ||
+	    cgroup_count(&e->group, &n) < 0 || n.oom_kills == e->oom_kills)
+		return buf;
+	e->oom_kills = n.oom_kills;
+	if (n.at_limit)
+		snprintf(buf, len, ", for memory: its group reached the "
+		    "limit of %s (%" PRIu64 " bytes), peak %s",
+		    units_human_bytes(e->limit_bytes, cap), e->limit_bytes,
+		    units_human_bytes(n.peak_bytes, peak));
+	else
+		snprintf(buf, len, ", for memory that the machine or a group "
+		    "above has no more of: its own group had peaked at %s of "
+		    "%s", units_human_bytes(n.peak_bytes, peak),
+		    units_human_bytes(e->limit_bytes, cap));
+	return buf;
+}
+
+uint64_t
+enforce_now(const struct enforce *e)
+{
+	struct cgroup_count n;
+
+	return e->by == ENFORCE_CGROUP &&
+	    cgroup_count(&e->group, &n) == 0 ? n.now_bytes : 0;
+}
+
+void
+enforce_close(struct enforce *e)
+{
+	if (e->by == ENFORCE_CGROUP)
+		cgroup_close(&e->group);
+	e->by = ENFORCE_LEDGER;
+}
+
+uint64_t
+enforce_free_bytes(void)
+{
+	return MIN(meminfo_available(), cgroup_free_bytes(the_tree()));
+}

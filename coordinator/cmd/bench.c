@@ -1,0 +1,149 @@
+/* coordinator/cmd/bench.c - speed beside what the machine itself can do. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/bench/bench.h"
+#include "cmd.h"
+#include "coordinator/cap/enforce.h"
+
+/* What the tests need, where nothing else was said. */
+static int
+size(struct conf *c, const struct bench_tests *ts, struct err *reterr)
+{
+	uint32_t ctx = bench_tests_ctx(ts);
+
+	if (ts->n == 0)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "bench: nothing "
+		    "to measure: give -p or -n more than 0, or --load");
+	if (ctx > (uint32_t)LIMIT_CONTEXT)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "bench: a depth "
+		    "and what follows it make %u tokens of context, and %d "
+		    "are the most", ctx, LIMIT_CONTEXT);
+	if (c->ctx_tok == 0)
+		c->ctx_tok = (int)ctx;
+	if (ctx > (uint32_t)c->ctx_tok)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "bench: tests of %u "
+		    "tokens do not fit into --ctx %d: give --ctx %u, or none",
+		    ctx, c->ctx_tok, ctx);
+	c->parallel = (int)bench_tests_seqs(ts);
+	return 0;
+}
+
+/* Sessions of a sweep are all like the first one. */
+static int
+are_alike(const struct conf *c, struct err *reterr)
+{
+	const struct session_conf *s = c->session;
+	int i;
+
+	for (i = 1; i < c->nsessions; i++)
+		if (strcmp(s[i].device, s[0].device) != 0)
+			return err_set(reterr, ERR_USAGE, -EINVAL, "bench: "
+			    "--sweep is over sessions that are alike: %s is on "
+			    "%s, %s on %s", s[0].name, s[0].device, s[i].name,
+			    s[i].device);
+	return 0;
+}
+
+/* What the machine is measured for. */
+struct tried {
+	struct cpuset cores;		/* that threads run on */
+	uint64_t nbytes;		/* that sessions need */
+};
+
+/* Caps that nobody gave are what was free when the plan was tried: what is
+ * measured in between takes memory, too. */
+static void
+keep(const struct plan *p, struct conf *c, struct tried *ret)
+{
+	const struct plan_session *ps;
+
+	*ret = (struct tried){ 0 };
+	for (ps = p->session; ps < p->session + p->nsessions; ps++) {
+		cpuset_add_all(&ret->cores, &ps->cores);
+		ret->nbytes += ps->total_bytes;
+		if (!c->fit)
+			c->session[ps - p->session].cap_bytes = ps->cap_bytes;
+	}
+	/* A sweep's sessions take all that the config names. */
+	if (c->sweep.n > 0)
+		conf_cores(c, &ret->cores);
+}
+
+/* Does the config stand at all?  Before seconds are spent on the machine. */
+static int
+try_plan(struct conf *c, struct tried *ret, struct err *reterr)
+{
+	struct job *j = calloc(1, sizeof(*j));
+	int rc;
+
+	if (j == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if ((rc = job_open(j, c, reterr)) == 0 &&
+	    (rc = job_plan(j, reterr)) == 0)
+		keep(&j->plan, c, ret);
+	job_close(j);
+	free(j);
+	return rc;
+}
+
+static int
+measure(struct bench *b, const struct tried *tried, struct err *reterr)
+{
+	struct bench_test *last = &b->own.t[b->own.n - 1];
+	uint64_t free_bytes = enforce_free_bytes();
+	int rc, planned;
+
+	if (free_bytes != 0)
+		free_bytes = free_bytes > tried->nbytes ?
+		    free_bytes - tried->nbytes : 1;
+	if ((rc = roofline_open(&tried->cores, free_bytes,
+	    (uint64_t)b->c->slice_ms * 1000000, &b->roof, reterr)) < 0)
+		return rc;
+	if ((b->own.t[0].kind != BENCH_LOAD &&
+	    (rc = bench_run(b, b->c, &b->own, b->c->verbose > 0, &planned,
+	    reterr)) < 0))
+		return rc;
+	if (last->kind == BENCH_LOAD &&
+	    (rc = bench_run_load(b, b->c, last, reterr)) < 0)
+		return rc;
+	if (b->c->sweep.n > 0 && (rc = bench_sweep(b, reterr)) < 0)
+		return rc;
+	return bench_report(b, reterr);
+}
+
+int
+cmd_bench(const struct conf *c, struct err *reterr)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	struct conf *sized = malloc(sizeof(*sized));
+	struct tried tried;
+	unsigned n;
+	int i, rc;
+
+	if (b == NULL || sized == NULL) {
+		free(b);
+		free(sized);
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	}
+	*sized = *c;
+	b->c = sized;
+	b->cores_alone = 1;
+	for (i = 0; i < c->nsessions; i++)
+		b->cores_alone &= strcmp(c->session[i].device, "cpu") == 0;
+	bench_tests_init(c, &b->own);
+	if ((rc = size(sized, &b->own, reterr)) == 0 &&
+	    (c->sweep.n == 0 || (rc = are_alike(c, reterr)) == 0) &&
+	    (rc = try_plan(sized, &tried, reterr)) == 0)
+		rc = measure(b, &tried, reterr);
+	for (n = 0; n < b->nsplits; n++)
+		bench_tests_free(&b->split[n].tests);
+	bench_tests_free(&b->own);
+	series_free(&b->disk);
+	roofline_close(b->roof);
+	free(b->split);
+	free(sized);
+	free(b);
+	return rc;
+}

@@ -1,0 +1,306 @@
+/* coordinator/cmd/eval.c - logits of given ids, or the perplexity of a text. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/log.h"
+#include "cmd.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/print/huge.h"
+#include "coordinator/print/output.h"
+#include "coordinator/engine/sample.h"
+#include "coordinator/print/source.h"
+#include "coordinator/print/status.h"
+
+/* --- logits of every position --- */
+
+struct logits_out {
+	FILE *fp;
+	const char *path;
+	uint32_t n_vocab;
+	uint64_t hash;
+};
+
+static int
+write_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
+{
+	struct logits_out *o = arg;
+
+	(void)index;
+	o->hash = logits_hash(logits, o->n_vocab);
+	/* x86-64 and aarch64 are little-endian, as the format is. */
+	if (o->fp != NULL && fwrite(logits, sizeof(*logits), o->n_vocab,
+	    o->fp) != o->n_vocab)
+		return err_set(reterr, ERR_RUN, -EIO, "%s: cannot write: %s",
+		    o->path, strerror(errno));
+	return 0;
+}
+
+static int
+close_logits(struct logits_out *o, int rc, struct err *reterr)
+{
+	if (o->fp != NULL && fclose(o->fp) != 0 && rc == 0)
+		rc = err_set(reterr, ERR_RUN, -EIO, "%s: cannot write: %s",
+		    o->path, strerror(errno));
+	return rc;
+}
+
+static int
+eval_ids(struct job *j, const uint32_t *ids, size_t n, struct logits_out *o,
+    struct err *reterr)
+{
+	int rc;
+
+	/* A pipe or device cannot be emptied and need not be. */
+	if (o->fp != NULL && ftruncate(fileno(o->fp), 0) < 0 &&
+	    errno != EINVAL)
+		return err_set(reterr, ERR_RUN, -errno, "%s: %s", o->path,
+		    strerror(errno));
+	o->n_vocab = j->m->hp.n_vocab;
+	rc = job_feed(j, 0, 0, ids, (uint32_t)n, WANT_ALL, write_row, o,
+	    reterr);
+	if (rc < 0)
+		return rc;
+	if (j->c->json)
+		return output_json(json_pack("{s:i,s:o}", "rows", (int)n,
+		    "logits_hash", json_sprintf("%016llx",
+		    (unsigned long long)o->hash)), 0, reterr);
+	log_info("hash of the last logits: %016llx",
+	    (unsigned long long)o->hash);
+	return 0;
+}
+
+/* --- perplexity --- */
+
+/* Chunks of a context each, BOS in the place of each one's first token; the
+ * second half of a chunk is scored, so that each token has at least half a
+ * context before it, as the field does it: figures compare.  Chunks begin a
+ * stride apart, by default the context; up to half of it a stride's tokens
+ * are scored of each, so that none is left out or scored twice.
+ * Perplexity = exp(mean negative log-likelihood); its standard error by the
+ * delta method from the sample's variance. */
+enum { MIN_SCORED_CTX = 3 };
+
+struct score {
+	const uint32_t *ids;	/* of this chunk */
+	uint32_t n_ctx, n_vocab, stride;
+	uint32_t first;		/* position whose logits score the next token */
+	double sum, squares;
+	uint64_t count;
+};
+
+static double
+negative_log_likelihood(const float *logits, uint32_t n, uint32_t id)
+{
+	double max = (double)logits[0], sum = 0;
+	uint32_t i;
+
+	for (i = 1; i < n; i++)
+		max = fmax(max, (double)logits[i]);
+	for (i = 0; i < n; i++)
+		sum += exp((double)logits[i] - max);
+	return max + log(sum) - (double)logits[id];
+}
+
+static int
+score_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
+{
+	struct score *s = arg;
+	uint32_t pos = s->first + index;
+	double nll;
+
+	nll = negative_log_likelihood(logits, s->n_vocab, s->ids[pos + 1]);
+	if (!isfinite(nll))
+		return err_set(reterr, ERR_RUN, -EDOM, "the logits at "
+		    "position %u are not numbers", pos);
+	s->sum += nll;
+	s->squares += nll * nll;
+	s->count++;
+	return 0;
+}
+
+static int
+report_score(const struct conf *c, const struct score *s, uint32_t chunks,
+    struct err *reterr)
+{
+	double mean = s->sum / (double)s->count, var, ppl = exp(mean), se;
+
+	var = s->count > 1 ? fmax(s->squares / (double)s->count - mean * mean,
+	    0) : 0;
+	se = s->count > 1 ? ppl * sqrt(var / (double)(s->count - 1)) : 0;
+	if (c->json)
+		return output_json(json_pack("{s:f,s:f,s:I,s:i,s:i,s:i}",
+		    "perplexity", ppl, "standard_error", se, "scored",
+		    (json_int_t)s->count, "chunks", (int)chunks, "context",
+		    (int)s->n_ctx, "stride", (int)s->stride), 0, reterr);
+	printf("perplexity %.4f +- %.4f (%u chunks of %u tokens", ppl, se,
+	    chunks, s->n_ctx);
+	if (s->stride != s->n_ctx)
+		printf(", %u apart", s->stride);
+	printf(", %llu scored)\n", (unsigned long long)s->count);
+	return 0;
+}
+
+/* What only leads to the scored part asks for no logits (but for one row: a
+ * feed has a last one); nor does the last token, with nothing behind it. */
+static int
+score_chunk(struct job *j, struct score *s, struct err *reterr)
+{
+	int rc;
+
+	if ((rc = job_feed(j, 0, 0, s->ids, s->first, WANT_LAST, NULL, NULL,
+	    reterr)) < 0 ||
+	    (rc = job_feed(j, 0, s->first, s->ids + s->first,
+	    s->n_ctx - 1 - s->first, WANT_ALL, score_row, s, reterr)) < 0)
+		return rc;
+	return pipeline_forget(j->p, 0, reterr);
+}
+
+static uint32_t
+stride_of(const struct job *j)
+{
+	return j->c->stride_tok > 0 ? (uint32_t)j->c->stride_tok :
+	    j->plan.ctx_tok;
+}
+
+static int
+score_chunks(struct job *j, uint32_t *ids, size_t n, struct err *reterr)
+{
+	struct score s = { .n_ctx = j->plan.ctx_tok,
+	    .n_vocab = j->m->hp.n_vocab, .stride = stride_of(j) };
+	uint32_t chunk, chunks = (uint32_t)((n - s.n_ctx) / s.stride) + 1;
+	int32_t bos = tokenizer_bos(j->t);
+	uint32_t *at = ids, was;
+	struct status st;
+	int rc = 0;
+
+	s.first = s.n_ctx / 2;
+	if (s.stride <= s.n_ctx / 2)
+		s.first = s.n_ctx - s.stride - 1;
+	status_init(&st, j->c->verbose > 0);
+	for (chunk = 0; chunk < chunks; chunk++, at += s.stride) {
+		s.ids = at;
+		was = *at;
+		if (tokenizer_adds_bos(j->t) && bos >= 0)
+			*at = (uint32_t)bos;
+		rc = score_chunk(j, &s, reterr);
+		*at = was;
+		if (rc < 0)
+			break;
+		if (status_due(&st))
+			status_say(&st, (double)(chunk + 1) / chunks,
+			    "chunk %u of %u: perplexity so far %.4f",
+			    chunk + 1, chunks, exp(s.sum / (double)s.count));
+	}
+	status_wipe(&st);
+	return rc < 0 ? rc : report_score(j->c, &s, chunks, reterr);
+}
+
+/* --- both --- */
+
+/* The ids of the flags, or those of the text. */
+static int
+read_ids(struct job *j, uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
+{
+	const struct conf *c = j->c;
+	struct source text;
+	int rc;
+
+	if ((rc = source_read(c->ids, c->text_path != NULL ? c->text_path :
+	    c->ids_file, &text, reterr)) < 0)
+		return rc;
+	if (c->text_path != NULL)
+		rc = tokenizer_encode(j->t, text.text, text.nbytes, 1, 0,
+		    ret_ids, ret_n, reterr);
+	else
+		rc = source_ids(&text, j->m->hp.n_vocab, ret_ids, ret_n,
+		    reterr);
+	source_free(&text);
+	return rc;
+}
+
+static int
+check_count(const struct job *j, size_t n, struct err *reterr)
+{
+	uint32_t ctx = j->plan.ctx_tok;
+
+	if (j->c->text_path == NULL)
+		return n > 0 && n <= ctx ? 0 : err_set(reterr, ERR_USAGE,
+		    -EINVAL, "%zu ids: between 1 and the context's %u are "
+		    "allowed (--ctx)", n, ctx);
+	if (ctx < MIN_SCORED_CTX)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "a context of %u "
+		    "leaves no position to score: --ctx %d or more is needed",
+		    ctx, MIN_SCORED_CTX);
+	if (stride_of(j) > ctx)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "--stride: %u is "
+		    "more than the context of %u: what lies between two "
+		    "chunks would be read by none", stride_of(j), ctx);
+	return n >= ctx ? 0 : err_set(reterr, ERR_USAGE, -EINVAL, "%s has %zu "
+	    "tokens, fewer than the context of %u: give a longer text or a "
+	    "smaller --ctx", j->c->text_path, n, ctx);
+}
+
+/* Opened early, to know that it can be written; emptied only when there is
+ * something to put in. */
+static int
+open_output(struct logits_out *o, const char *path, struct err *reterr)
+{
+	int fd;
+
+	if ((o->path = path) == NULL)
+		return 0;
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0 || (o->fp = fdopen(fd, "w")) == NULL)
+		return err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
+		    strerror(errno));
+	return 0;
+}
+
+/* What cannot be fed, or not written, is refused before anything is loaded. */
+static int
+prepare(struct job *j, uint32_t **ret_ids, size_t *ret_n,
+    struct logits_out *o, struct err *reterr)
+{
+	const struct conf *c = j->c;
+	int rc;
+
+	if ((rc = job_open(j, c, reterr)) < 0 ||
+	    (c->logits_path != NULL && (rc = output_refuse_model(j->g,
+	    c->logits_path, reterr)) < 0) ||
+	    (c->text_path != NULL && (rc = job_tokenizer(j, reterr)) < 0) ||
+	    (rc = job_plan(j, reterr)) < 0 ||
+	    (rc = read_ids(j, ret_ids, ret_n, reterr)) < 0 ||
+	    (rc = check_count(j, *ret_n, reterr)) < 0)
+		return rc;
+	return open_output(o, c->logits_path, reterr);
+}
+
+int
+cmd_eval(const struct conf *c, struct err *reterr)
+{
+	int by_ids = c->ids != NULL || c->ids_file != NULL, rc;
+	struct job j = { .c = c, .signal_fd = -1 };
+	struct logits_out o = { .fp = NULL };
+	uint32_t *ids = NULL;
+	size_t n = 0;
+
+	if ((rc = prepare(&j, &ids, &n, &o, reterr)) == 0 &&
+	    (rc = job_start(&j, reterr)) == 0) {
+		rc = by_ids ? eval_ids(&j, ids, n, &o, reterr) :
+		    score_chunks(&j, ids, n, reterr);
+		if (rc == 0 && (rc = job_stop(&j, reterr)) == 0 &&
+		    c->verbose > 1) {
+			output_table(stderr, &j.plan, j.ss);
+			huge_table(stderr, j.ss);
+		}
+	}
+	rc = close_logits(&o, rc, reterr);
+	free(ids);
+	job_close(&j);
+	return rc;
+}

@@ -1,0 +1,223 @@
+/* coordinator/cmd/inspect.c - header, hyper-parameters, tensors of a file.
+ * Works for any GGUF: an architecture or type that cannot run is named. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu.h"
+#include "layers/model.h"
+#include "cmd.h"
+#include "coordinator/print/output.h"
+
+enum { SHOWN = 60 };
+
+static const char *
+tensor_type(const struct gguf_tensor *t)
+{
+	static char unknown[32];
+	const struct quant_info *qi = quant_info(t->type);
+
+	if (qi != NULL)
+		return qi->name;
+	snprintf(unknown, sizeof(unknown), "type %u", t->type);
+	return unknown;
+}
+
+static void
+print_value(const struct gguf_kv *kv)
+{
+	switch (kv->type) {
+	case GGUF_STRING:
+		printf("\"%.*s%s\"", (int)MIN(kv->v.s.len, SHOWN),
+		    kv->v.s.data, kv->v.s.len > SHOWN ? "..." : "");
+		break;
+	case GGUF_ARRAY:
+		printf("%s[%" PRIu64 "]", gguf_type_name(kv->v.a.type),
+		    kv->v.a.count);
+		break;
+	case GGUF_F32:
+	case GGUF_F64:
+		printf("%g", kv->v.f);
+		break;
+	case GGUF_I8:
+	case GGUF_I16:
+	case GGUF_I32:
+	case GGUF_I64:
+		printf("%" PRId64, kv->v.i);
+		break;
+	case GGUF_BOOL:
+		fputs(kv->v.u ? "true" : "false", stdout);
+		break;
+	default:
+		printf("%" PRIu64, kv->v.u);
+	}
+}
+
+static json_t *
+json_value(const struct gguf_kv *kv)
+{
+	switch (kv->type) {
+	case GGUF_STRING:
+		return output_json_text(kv->v.s.data, kv->v.s.len);
+	case GGUF_ARRAY:
+		return json_pack("{s:s,s:I}", "array",
+		    gguf_type_name(kv->v.a.type), "count",
+		    (json_int_t)kv->v.a.count);
+	case GGUF_F32:
+	case GGUF_F64:
+		return json_real(kv->v.f);
+	case GGUF_I8:
+	case GGUF_I16:
+	case GGUF_I32:
+	case GGUF_I64:
+		return json_integer(kv->v.i);
+	case GGUF_BOOL:
+		return json_boolean(kv->v.u != 0);
+	default:
+		return json_integer((json_int_t)kv->v.u);
+	}
+}
+
+/* Why this file would not run, or "" if it would; its parameters, 0 when it is
+ * not a whole model. */
+static void
+why_not(const struct gguf *g, uint64_t *ret_params, struct err *e)
+{
+	struct kernels k;
+	struct model *m;
+
+	*ret_params = 0;
+	e->msg[0] = '\0';
+	if (model_open(g, &m, e) < 0)
+		return;
+	*ret_params = model_params(m);
+	kernels_init(&k, cpu_flags());
+	if (model_check_kernels(m, &k, e) == 0)
+		e->msg[0] = '\0';
+	model_close(m);
+}
+
+struct by_type {
+	uint64_t count, nbytes;
+};
+
+static void
+sum_types(const struct gguf *g, struct by_type sums[QUANT_NTYPES + 1])
+{
+	uint64_t i;
+	uint32_t t;
+
+	for (i = 0; i < g->ntensors; i++) {
+		t = MIN(g->tensor[i].type, QUANT_NTYPES);
+		sums[t].count++;
+		sums[t].nbytes += g->tensor[i].nbytes;
+	}
+}
+
+static void
+print_text(const struct gguf *g, int verbose)
+{
+	struct by_type sums[QUANT_NTYPES + 1] = { 0 };
+	char buf[UNITS_BYTES_LEN];
+	struct err e;
+	uint64_t i, params;
+	uint32_t t, f;
+
+	for (f = 0; f < g->nfiles; f++)
+		printf("file %s: GGUF version %u, %" PRIu64 " bytes, data "
+		    "from %" PRIu64 "\n", g->file[f].path, g->file[f].version,
+		    g->file[f].nbytes, g->file[f].data_off);
+	printf("alignment %" PRIu64 "\n\nmetadata, %" PRIu64 " keys\n",
+	    g->alignment, g->nkv);
+	for (i = 0; i < g->nkv; i++) {
+		printf("  %-44.*s %-7s ", (int)g->kv[i].key.len,
+		    g->kv[i].key.data, gguf_type_name(g->kv[i].type));
+		print_value(&g->kv[i]);
+		putchar('\n');
+	}
+	sum_types(g, sums);
+	printf("\ntensors, %" PRIu64 ", %s\n", g->ntensors,
+	    units_human_bytes(g->tensor_bytes, buf));
+	for (t = 0; t <= QUANT_NTYPES; t++)
+		if (sums[t].count > 0)
+			printf("  %-8s %6" PRIu64 " tensors  %s\n",
+			    t < QUANT_NTYPES && quant_info(t) != NULL ?
+			    quant_info(t)->name : "unknown", sums[t].count,
+			    units_human_bytes(sums[t].nbytes, buf));
+	for (i = 0; i < g->ntensors && verbose > 1; i++)
+		printf("  %-40s %-7s %6" PRIu64 " x %-6" PRIu64 " at %" PRIu64
+		    "\n", g->tensor[i].name, tensor_type(&g->tensor[i]),
+		    g->tensor[i].ne[1] * g->tensor[i].ne[2] *
+		    g->tensor[i].ne[3], g->tensor[i].ne[0],
+		    g->tensor[i].offset);
+	why_not(g, &params, &e);
+	if (params > 0)
+		printf("\nparameters: %" PRIu64, params);
+	printf("\nruns: %s\n", e.msg[0] == '\0' ? "yes" : e.msg);
+}
+
+static json_t *
+tensor_json(const struct gguf_tensor *t)
+{
+	json_t *o = json_object(), *ne = json_array();
+	uint32_t d;
+
+	for (d = 0; d < t->ndims; d++)
+		json_array_append_new(ne, json_integer((json_int_t)t->ne[d]));
+	json_object_set_new(o, "name", json_string(t->name));
+	json_object_set_new(o, "type", json_string(tensor_type(t)));
+	json_object_set_new(o, "shape", ne);
+	json_object_set_new(o, "file", json_integer(t->file));
+	json_object_set_new(o, "offset", json_integer((json_int_t)t->offset));
+	json_object_set_new(o, "bytes", json_integer((json_int_t)t->nbytes));
+	return o;
+}
+
+static int
+print_json(const struct gguf *g, struct err *reterr)
+{
+	json_t *o = json_object(), *kv = json_object(), *ts = json_array();
+	struct err e;
+	uint64_t i, params;
+
+	for (i = 0; i < g->nkv; i++)
+		json_object_set_new(kv, g->kv[i].key.data,
+		    json_value(&g->kv[i]));
+	for (i = 0; i < g->ntensors; i++)
+		json_array_append_new(ts, tensor_json(&g->tensor[i]));
+	why_not(g, &params, &e);
+	json_object_set_new(o, "parameters",
+	    json_integer((json_int_t)params));
+	json_object_set_new(o, "file", output_json_text(g->file[0].path,
+	    strlen(g->file[0].path)));
+	json_object_set_new(o, "version", json_integer(g->file[0].version));
+	json_object_set_new(o, "files", json_integer(g->nfiles));
+	json_object_set_new(o, "alignment",
+	    json_integer((json_int_t)g->alignment));
+	json_object_set_new(o, "tensor_bytes",
+	    json_integer((json_int_t)g->tensor_bytes));
+	json_object_set_new(o, "metadata", kv);
+	json_object_set_new(o, "tensors", ts);
+	json_object_set_new(o, "runs", json_boolean(e.msg[0] == '\0'));
+	json_object_set_new(o, "why_not", e.msg[0] == '\0' ? json_null() :
+	    output_json_text(e.msg, strlen(e.msg)));
+	return output_json(o, 1, reterr);
+}
+
+int
+cmd_inspect(const struct conf *c, struct err *reterr)
+{
+	struct gguf *g;
+	int rc = 0;
+
+	if ((rc = gguf_open(c->model_path, &g, reterr)) < 0)
+		return rc;
+	if (c->json)
+		rc = print_json(g, reterr);
+	else
+		print_text(g, c->verbose);
+	gguf_close(g);
+	return rc;
+}

@@ -1,0 +1,257 @@
+/* coordinator/cmd/run.c - generate text: from one prompt, printed as it is
+ * made, or from a file of them, as JSON lines. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/log.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/engine/chat.h"
+#include "cmd.h"
+#include "coordinator/print/huge.h"
+#include "coordinator/print/output.h"
+#include "coordinator/engine/prompts.h"
+#include "coordinator/engine/seed.h"
+
+struct run {
+	struct job j;
+	const struct conf *c;
+	struct source source;		/* the prompt, or the file of prompts */
+	struct generate_ops ops;
+	struct generate_sums sums;
+	struct prompts many;		/* --prompts */
+	/* One prompt. */
+	uint32_t *ids;			/* until generate() takes them */
+	uint32_t n;
+	struct source text;		/* what was generated, for --json */
+	const char *stop;
+	struct speeds sp;
+};
+
+/* --- one prompt, for generate() --- */
+
+static int
+on_prompt(void *arg, struct text *t, struct err *reterr)
+{
+	struct run *r = arg;
+
+	(void)reterr;
+	if (r->ids == NULL)
+		return 0;
+	t->ids = r->ids;
+	t->n = r->n;
+	t->seed = r->c->sampling.seed;
+	r->ids = NULL;
+	return 1;
+}
+
+/* Text goes out as it is made; for JSON it is kept instead. */
+static int
+on_piece(void *arg, const struct text *t, const char *bytes, size_t nbytes,
+    struct err *reterr)
+{
+	struct run *r = arg;
+	int rc;
+
+	(void)t;
+	if (r->c->json)
+		return source_append(&r->text, bytes, nbytes, reterr);
+	rc = output_text(bytes, nbytes);
+	if (rc == -EPIPE)
+		return err_set(reterr, ERR_RUN, rc, "stdout: %s: its reader "
+		    "has gone, generation ends", strerror(-rc));
+	if (rc == -EINTR)
+		return err_set(reterr, ERR_RUN, rc, "interrupted by a signal "
+		    "while nobody read stdout");
+	if (rc < 0)
+		return err_set(reterr, ERR_RUN, rc, "stdout: %s",
+		    strerror(-rc));
+	return 0;
+}
+
+static int
+on_end(void *arg, const struct text *t, struct err *reterr)
+{
+	struct run *r = arg;
+	struct speeds *sp = &r->sp;
+	uint64_t gen_ns = t->last_ns - t->first_ns;
+
+	r->stop = t->stop;
+	if (t->first_ns != 0)
+		sp->ttft_s = (double)(t->first_ns - t->start_ns) / 1e9;
+	if (sp->ttft_s > 0)
+		sp->prompt_tps = t->n / sp->ttft_s;
+	/* The first token came with the prompt. */
+	if (gen_ns > 0 && r->sums.rows > t->n)
+		sp->gen_tps = (double)(r->sums.rows - t->n) * 1e9 /
+		    (double)gen_ns;
+	sp->have_hash = t->stop != NULL;
+	sp->logits_hash = t->hash;
+	if (t->err.kind != ERR_NONE)
+		return err_set(reterr, t->err.kind, -EDOM, "%s", t->err.msg);
+	return 0;
+}
+
+/* --- the end --- */
+
+/* All prompts share the time: their phases overlap. */
+static void
+sum_up_many(struct run *r)
+{
+	const struct generate_sums *g = &r->sums;
+	struct speeds *sp = &r->sp;
+	double s = (double)MAX(g->ns, 1) / 1e9;
+
+	sp->prompt_tps = (double)g->prompt_tok / s;
+	sp->gen_tps = (double)g->gen_tok / s;
+	sp->ttft_s = (double)g->ttft_ns / 1e9;
+	sp->all_s = s;
+	sp->seqs = r->j.plan.nseqs;
+	sp->batch_rows = (double)g->rows / (double)MAX(g->batches, 1);
+	sp->have_hash = r->many.have_hash;
+	sp->logits_hash = r->many.hash;
+}
+
+static void
+sum_up(struct run *r)
+{
+	struct speeds *sp = &r->sp;
+
+	if (r->j.ss != NULL) {
+		sp->losses = r->j.ss->losses;
+		sp->lost_s = (double)r->j.ss->lost_ns / 1e9;
+	}
+	sp->load_s = (double)r->j.load_ns / 1e9;
+	sp->load_gbs = (double)r->j.file_bytes /
+	    (double)MAX(r->j.load_ns, 1);
+	sp->prompt_tok = (uint32_t)r->sums.prompt_tok;
+	sp->gen_tok = (uint32_t)r->sums.gen_tok;
+	if (r->c->prompts_file != NULL)
+		sum_up_many(r);
+}
+
+static int
+print_json(struct run *r, const struct sessions *ss, struct err *reterr)
+{
+	json_t *o = output_sessions(&r->j.plan, ss);
+
+	json_object_set_new(o, "text", output_json_text(r->text.text,
+	    r->text.nbytes));
+	if (r->stop != NULL)
+		json_object_set_new(o, "stop", json_string(r->stop));
+	else
+		json_object_set_new(o, "interrupted", json_true());
+	json_object_set_new(o, "seed",
+	    json_integer((json_int_t)r->c->sampling.seed));
+	json_object_set_new(o, "context", json_integer(r->j.plan.ctx_tok));
+	json_object_set_new(o, "batch", json_integer(r->j.plan.batch_rows));
+	json_object_set_new(o, "kv_type_k",
+	    json_string(kv_type_name(r->c->kv_type_k)));
+	json_object_set_new(o, "kv_type_v",
+	    json_string(kv_type_name(r->c->kv_type_v)));
+	output_add_speeds(o, &r->sp);
+	return output_json(o, 1, reterr);
+}
+
+/* ss NULL: the run was cut short, and the workers cannot be asked. */
+static int
+report(struct run *r, const struct sessions *ss, struct err *reterr)
+{
+	sum_up(r);
+	if (r->c->json && r->c->prompts_file == NULL)
+		return print_json(r, ss, reterr);
+	if (r->c->verbose > 0) {
+		if (ss != NULL)
+			output_table(stderr, &r->j.plan, ss);
+		if (ss != NULL && r->c->verbose > 1)
+			huge_table(stderr, ss);
+		output_speed(stderr, &r->sp);
+	}
+	return 0;
+}
+
+/* --- the beginning --- */
+
+/* Start, run and sum up. */
+static int
+run_all(struct run *r, struct err *reterr)
+{
+	const struct conf *c = r->c;
+	char note[CHAT_NOTE_LEN];
+	int rc;
+
+	if ((rc = job_start(&r->j, reterr)) < 0)
+		return rc;
+	if (c->chat) {
+		chat_template_of(&r->j, note);
+		log_info("%s", note);
+	}
+	seed_show(c);
+	output_watch(r->j.signal_fd);
+	rc = generate(&r->j, &r->ops, &r->sums, reterr);
+	if (!c->json && c->prompts_file == NULL && r->sums.gen_tok > 0 &&
+	    rc != -EPIPE)
+		output_text("\n", 1);
+	/* What was made is not lost with a worker or by a signal. */
+	if (rc < 0 && rc != -EPIPE)
+		report(r, NULL, NULL);
+	if (rc < 0)
+		return rc;
+	if (r->stop != NULL && strcmp(r->stop, "context") == 0)
+		log_info("the context of %u tokens is full",
+		    r->j.plan.ctx_tok);
+	if ((rc = job_stop(&r->j, reterr)) < 0 ||
+	    (rc = report(r, r->j.ss, reterr)) < 0)
+		return rc;
+	return prompts_verdict(&r->many, reterr);
+}
+
+/* What cannot run is refused before anything is loaded. */
+static int
+prepare(struct run *r, struct err *reterr)
+{
+	const struct conf *c = r->c;
+	int rc;
+
+	if ((rc = source_read(c->prompt, c->prompts_file != NULL ?
+	    c->prompts_file : c->prompt_file, &r->source, reterr)) < 0 ||
+	    (rc = job_open(&r->j, c, reterr)) < 0 ||
+	    (rc = job_tokenizer(&r->j, reterr)) < 0 ||
+	    (rc = job_plan(&r->j, reterr)) < 0)
+		return rc;
+	prompts_init(&r->many, &r->j, &r->source, &r->ops);
+	if (c->prompts_file != NULL)
+		return 0;
+	r->ops = (struct generate_ops){ .prompt = on_prompt,
+	    .piece = on_piece, .end = on_end, .arg = r };
+	return prompt_encode(&r->j, &r->source, &r->ids, &r->n, reterr);
+}
+
+int
+cmd_run(const struct conf *c, struct err *reterr)
+{
+	struct run *r = calloc(1, sizeof(*r));
+	struct conf *with_seed = malloc(sizeof(*with_seed));
+	int rc;
+
+	if (r == NULL || with_seed == NULL) {
+		free(with_seed);
+		free(r);
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	}
+	*with_seed = *c;
+	r->c = with_seed;
+	r->j.signal_fd = -1;
+	lines_init(&r->many.lines);
+	seed_draw(with_seed);
+	if ((rc = prepare(r, reterr)) == 0)
+		rc = run_all(r, reterr);
+	prompts_done(&r->many);
+	job_close(&r->j);
+	source_free(&r->source);
+	source_free(&r->text);
+	free(r->ids);
+	free(with_seed);
+	free(r);
+	return rc;
+}

@@ -1,0 +1,459 @@
+/* coordinator/engine/pipeline.c - both ends of the pipeline. */
+#include "pipeline.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/log.h"
+#include "shm/event.h"
+
+/* Messages, deaths and signals wake the wait by themselves; hangs do not. */
+#define LOOK_NS		UINT64_C(250000000)
+
+/* A worker that writes nonsense into a ring of ours is believed nothing more:
+ * it is lost, as if it had died.  What it wrote is in reterr. */
+static int
+lied(struct pipeline *p, unsigned i, struct err *reterr)
+{
+	struct session *s = &p->ss->s[i];
+
+	s->state = SESSION_FAILED;
+	err_prefix(reterr, "session %s", s->name);
+	return -ECHILD;
+}
+
+/* The coordinator's side of ring i, whose other side is worker's. */
+static int
+attach(struct pipeline *p, unsigned i, enum ring_side side, unsigned worker,
+    struct ring *ret, struct err *reterr)
+{
+	const struct region *m = &p->ss->ring[i];
+	uint32_t nslots, nbytes;
+	int rc;
+
+	plan_ring(p->ss->plan, i, &nslots, &nbytes);
+	rc = ring_attach_mapped(m->base, m->nbytes, side, nslots, nbytes, ret,
+	    reterr);
+	return rc == -EPROTO ? lied(p, worker, reterr) : rc;
+}
+
+/* All that lies in the last ring then is of an older epoch, and nobody adds to
+ * it: it goes.  From here on another epoch is a lie. */
+static int
+attach_both(struct pipeline *p, struct err *reterr)
+{
+	unsigned n = p->ss->n;
+	uint32_t old;
+	int rc;
+
+	if ((rc = attach(p, 0, RING_SIDE_PRODUCER, 0, &p->first,
+	    reterr)) < 0 || (rc = attach(p, n, RING_SIDE_CONSUMER, n - 1,
+	    &p->last, reterr)) < 0)
+		return rc;
+	for (old = MIN(ring_used_spsc(&p->last), p->last.nslots); old > 0;
+	    old--)
+		ring_release_spsc(&p->last);
+	return 0;
+}
+
+/* A batch that is under way is in a slot of some ring. */
+static uint32_t
+most_in_flight(const struct plan *plan)
+{
+	uint32_t n = 0, nslots, nbytes;
+	unsigned i;
+
+	for (i = 0; i <= plan->nsessions; i++) {
+		plan_ring(plan, i, &nslots, &nbytes);
+		n += nslots;
+	}
+	return n;
+}
+
+int
+pipeline_open(struct sessions *ss, struct pipeline **ret, struct err *reterr)
+{
+	const struct plan *plan = ss->plan;
+	struct pipeline *p;
+	int rc;
+
+	if ((p = calloc(1, sizeof(*p))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	p->ss = ss;
+	if ((rc = journal_open(&p->journal, plan->nseqs, plan->ctx_tok,
+	    plan->batch_rows, most_in_flight(plan), reterr)) < 0 ||
+	    (rc = attach_both(p, reterr)) < 0)
+		goto fail;
+	p->epoch = ss->epoch;
+	p->rows = calloc(plan->batch_rows, sizeof(*p->rows));
+	if (p->rows == NULL) {
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		goto fail;
+	}
+	*ret = p;
+	return 0;
+fail:
+	pipeline_close(p);
+	return rc;
+}
+
+void
+pipeline_close(struct pipeline *p)
+{
+	if (p == NULL)
+		return;
+	journal_close(&p->journal);
+	free(p->rows);
+	free(p);		/* the rings' memory is the sessions' */
+}
+
+/* --- in --- */
+
+/* slot: of ring_reserve_spsc(), asked once: its reader may take back what it
+ * has said. */
+static void
+put_slot(struct pipeline *p, uint8_t *slot, const struct batch_hdr *what,
+    const struct batch_row *rows)
+{
+	struct batch_hdr hdr = *what;
+
+	hdr.magic = BATCH_MAGIC;
+	hdr.number = p->number++;
+	hdr.epoch = p->epoch;
+	memcpy(slot, &hdr, sizeof(hdr));
+	if (hdr.nrows > 0)
+		memcpy(slot + sizeof(hdr), rows, hdr.nrows * sizeof(*rows));
+	ring_commit_spsc(&p->first);
+}
+
+/* What is in flight and not yet sent in this epoch, as far as there is room. */
+static void
+send_waiting(struct pipeline *p)
+{
+	const struct journal_batch *b;
+	uint8_t *slot;
+
+	while (p->sent < p->in_flight &&
+	    (slot = ring_reserve_spsc(&p->first)) != NULL) {
+		b = journal_at(&p->journal, p->sent++);
+		put_slot(p, slot, &b->hdr, b->rows);
+	}
+}
+
+/* Are the counters of the ring into the first stage impossible?  It holds what
+ * is not back yet, and one that its reader has not released. */
+static int
+first_is_spoilt(struct pipeline *p)
+{
+	return ring_valid(&p->first) < 0 ||
+	    ring_used_spsc(&p->first) > p->number - p->oldest + 1;
+}
+
+/* Into a ring that its reader has spoilt nothing goes; what is taken then is
+ * sent when that loss has been noticed, by whoever waits for the result. */
+int
+pipeline_has_room(struct pipeline *p)
+{
+	send_waiting(p);
+	return p->sent == p->in_flight &&
+	    p->in_flight < p->journal.nbatches &&
+	    (ring_reserve_spsc(&p->first) != NULL || first_is_spoilt(p));
+}
+
+static int
+send_batch(struct pipeline *p, const struct batch_hdr *hdr,
+    const struct batch_row *rows)
+{
+	int rc;
+
+	if (!pipeline_has_room(p))
+		return -EAGAIN;
+	if ((rc = journal_push(&p->journal, hdr, rows)) < 0)
+		return rc;
+	p->in_flight++;
+	send_waiting(p);
+	return 0;
+}
+
+int
+pipeline_submit(struct pipeline *p, const struct batch_row *rows,
+    uint32_t nrows)
+{
+	struct batch_hdr hdr = { .kind = BATCH_DATA, .nrows = nrows };
+
+	return send_batch(p, &hdr, rows);
+}
+
+int
+pipeline_control(struct pipeline *p, enum batch_kind kind, uint32_t seq,
+    uint32_t dst, uint32_t pos)
+{
+	struct batch_hdr hdr = { .kind = kind, .seq = seq, .dst = dst,
+	    .pos = pos };
+
+	return send_batch(p, &hdr, NULL);
+}
+
+void
+pipeline_over(struct pipeline *p, uint32_t seq)
+{
+	journal_over(&p->journal, seq);
+}
+
+/* --- out --- */
+
+/* What was sent is in some ring until it is back.  Where that is not so, every
+ * worker is idle, and beats, for ever. */
+static int
+want_some_under_way(struct pipeline *p, struct err *reterr)
+{
+	uint64_t now = event_now_ns();
+
+	if (!watch_look(&p->empty, now, sessions_rings_are_empty(p->ss) ? 0 :
+	    now, WATCH_LEAST_NS))
+		return 0;
+	return err_set(reterr, ERR_RUN, -EPROTO, "batch %" PRIu64 " is with "
+	    "no session any more, and has not come back: one of them has "
+	    "dropped it", p->oldest);
+}
+
+static int
+rings_valid(struct pipeline *p, struct err *reterr)
+{
+	int first = first_is_spoilt(p);
+
+	if (!first && ring_valid(&p->last) == 0)
+		return 0;
+	err_set(reterr, ERR_RUN, -EPROTO, "the ring of %s is corrupt: its "
+	    "counters are impossible", first ? "tokens" : "logits");
+	return lied(p, first ? 0 : p->ss->n - 1, reterr);
+}
+
+static int
+wait_slot(struct pipeline *p, const uint8_t **ret, struct err *reterr)
+{
+	int rc;
+
+	p->empty = (struct watch){ 0 };
+	while ((*ret = ring_peek_spsc(&p->last)) == NULL) {
+		if ((rc = rings_valid(p, reterr)) < 0 ||
+		    (rc = want_some_under_way(p, reterr)) < 0)
+			return rc;
+		if (!ring_arm_spsc(&p->last))
+			rc = sessions_wait(p->ss, 1, event_now_ns() + LOOK_NS,
+			    reterr);
+		ring_disarm_spsc(&p->last);
+		if (rc < 0 && rc != -ETIMEDOUT)
+			return rc;
+	}
+	return 0;
+}
+
+/* The next rows of the oldest batch, of this epoch, and no others.  Copied,
+ * then judged: the slot is another process's. */
+static int
+is_result(struct pipeline *p, const struct journal_batch *b,
+    const uint8_t *slot, struct batch_hdr *ret)
+{
+	memcpy(ret, slot, sizeof(*ret));
+	if (ret->magic != BATCH_MAGIC || ret->epoch != p->epoch ||
+	    ret->kind != b->hdr.kind ||
+	    ret->nrows > p->ss->plan->head_rows ||
+	    ret->number != p->oldest || ret->first != p->got)
+		return 0;
+	/* Blocks are full but for the last: sent again they begin where they
+	 * began. */
+	if (!(ret->flags & BATCH_LAST) &&
+	    ret->nrows != p->ss->plan->head_rows)
+		return 0;
+	memcpy(p->rows, slot + sizeof(*ret), ret->nrows * sizeof(*p->rows));
+	return journal_answers(b, &p->at, p->rows, ret->nrows,
+	    (ret->flags & BATCH_LAST) != 0);
+}
+
+/* The next slot, which must be of batch b. */
+static int
+take_slot(struct pipeline *p, const struct journal_batch *b,
+    struct result *ret, struct err *reterr)
+{
+	const struct plan *plan = p->ss->plan;
+	const uint8_t *slot;
+	int rc;
+
+	if ((rc = wait_slot(p, &slot, reterr)) < 0)
+		return rc;
+	if (!is_result(p, b, slot, &ret->hdr)) {
+		err_set(reterr, ERR_RUN, -EPROTO, "the result of batch %"
+		    PRIu64 " with %u rows makes no sense, where one of batch "
+		    "%" PRIu64 " was due", ret->hdr.number, ret->hdr.nrows,
+		    p->oldest);
+		return lied(p, p->ss->n - 1, reterr);
+	}
+	ret->rows = p->rows;
+	ret->logits = (const float *)(const void *)(slot +
+	    slot_payload_off(plan->head_rows));
+	ret->ld = slot_row_bytes(plan->model->hp.n_vocab) / sizeof(float);
+	ret->last = (ret->hdr.flags & BATCH_LAST) != 0;
+	p->got += ret->hdr.nrows;
+	if (ret->last) {
+		p->oldest++;
+		p->got = p->at = 0;
+	}
+	return 0;
+}
+
+/* --- after a loss --- */
+
+/* Every sequence as far as it had come back, to stages that know nothing. */
+static int
+replay(struct pipeline *p, struct err *reterr)
+{
+	struct batch_hdr hdr = { .kind = BATCH_DATA };
+	/* What comes back of a batch that wants no logits. */
+	const struct journal_batch done = { .hdr = hdr };
+	struct journal_cursor c = { 0 };
+	struct result r;
+	uint8_t *slot;
+	int rc;
+
+	p->ss->rows = p->ss->plan->batch_rows;
+	for (;;) {
+		while ((slot = ring_reserve_spsc(&p->first)) != NULL &&
+		    (hdr.nrows = journal_replay(&p->journal, &c, p->rows,
+		    p->ss->plan->batch_rows)) > 0)
+			put_slot(p, slot, &hdr, p->rows);
+		if ((rc = rings_valid(p, reterr)) < 0)
+			return rc;
+		if (p->oldest == p->number)
+			return 0;
+		if ((rc = take_slot(p, &done, &r, reterr)) < 0)
+			return rc;
+		ring_release_spsc(&p->last);
+	}
+}
+
+static void
+say_recovered(const struct pipeline *p, uint64_t t0, uint64_t t1)
+{
+	uint64_t t2 = event_now_ns(), n;
+	uint32_t seqs;
+
+	n = journal_tokens(&p->journal, &seqs);
+	log_warnx("recovered in %.3f s: %.3f s until all were loaded, %.3f s "
+	    "for %" PRIu64 " tokens of %u sequence%s", (double)(t2 - t0) / 1e9,
+	    (double)(t1 - t0) / 1e9, (double)(t2 - t1) / 1e9, n, seqs,
+	    seqs == 1 ? "" : "s");
+}
+
+int
+pipeline_recover(struct pipeline *p, struct err *reterr)
+{
+	uint64_t t0 = event_now_ns(), t1;
+	int rc;
+
+	do {
+		if ((rc = sessions_mend(p->ss, reterr)) < 0)
+			return rc;
+		t1 = event_now_ns();
+		p->epoch = p->ss->epoch;
+		p->number = p->oldest = 0;
+		p->sent = p->got = p->at = 0;
+		if ((rc = attach_both(p, reterr)) == 0)
+			rc = replay(p, reterr);
+	} while (rc == -ECHILD);
+	if (rc == 0) {
+		p->ss->lost_ns += event_now_ns() - t0;
+		say_recovered(p, t0, t1);
+	}
+	return rc;
+}
+
+int
+pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
+{
+	int rc;
+
+	if (p->in_flight == 0)
+		return err_set(reterr, ERR_RUN, -EINVAL,
+		    "a result was asked for with nothing in flight");
+	for (;;) {
+		send_waiting(p);
+		p->ss->rows = journal_rows(&p->journal);
+		rc = take_slot(p, journal_at(&p->journal, 0), ret, reterr);
+		if (rc == -ECHILD) {
+			if ((rc = pipeline_recover(p, reterr)) < 0)
+				return rc;
+			continue;
+		}
+		if (rc < 0)
+			return rc;
+		/* Those that the caller had before a loss are not for it. */
+		if (ret->last || p->got > p->had)
+			break;
+		ring_release_spsc(&p->last);
+	}
+	p->ss->in_a_row = 0;
+	p->had = p->got;
+	if (ret->last) {
+		journal_pop(&p->journal);
+		p->in_flight--;
+		p->sent--;
+	}
+	return 0;
+}
+
+void
+pipeline_done(struct pipeline *p)
+{
+	ring_release_spsc(&p->last);
+}
+
+static int
+drain(struct pipeline *p, struct err *reterr)
+{
+	struct result r;
+	int rc;
+
+	while (p->in_flight > 0) {
+		if ((rc = pipeline_next(p, &r, reterr)) < 0)
+			return rc;
+		pipeline_done(p);
+	}
+	return 0;
+}
+
+/* Behind all that is in flight, alone. */
+static int
+control_alone(struct pipeline *p, enum batch_kind kind, uint32_t seq,
+    uint32_t pos, struct err *reterr)
+{
+	int rc;
+
+	if ((rc = drain(p, reterr)) < 0)
+		return rc;
+	if ((rc = pipeline_control(p, kind, seq, 0, pos)) < 0)
+		return err_set(reterr, ERR_RUN, rc, "cannot submit a batch: "
+		    "%s", strerror(-rc));
+	return drain(p, reterr);
+}
+
+int
+pipeline_stop(struct pipeline *p, struct err *reterr)
+{
+	return control_alone(p, BATCH_STOP, 0, 0, reterr);
+}
+
+int
+pipeline_cut(struct pipeline *p, uint32_t seq, uint32_t pos,
+    struct err *reterr)
+{
+	return control_alone(p, BATCH_FORGET, seq, pos, reterr);
+}
+
+int
+pipeline_forget(struct pipeline *p, uint32_t seq, struct err *reterr)
+{
+	return pipeline_cut(p, seq, 0, reterr);
+}

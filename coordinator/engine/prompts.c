@@ -1,0 +1,203 @@
+/* coordinator/engine/prompts.c - run --prompts: prompts in, JSON lines out. */
+#include "prompts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chat.h"
+#include "coordinator/print/output.h"
+
+int
+prompt_encode(const struct job *j, const struct source *prompt,
+    uint32_t **ret_ids, uint32_t *ret_n, struct err *reterr)
+{
+	size_t n;
+	int rc;
+
+	rc = j->c->chat ? chat_encode_first(j, prompt->text, prompt->nbytes,
+	    ret_ids, &n, reterr) : tokenizer_encode(j->t, prompt->text,
+	    prompt->nbytes, 1, j->c->special, ret_ids, &n, reterr);
+	if (rc < 0)
+		return rc;
+	if (n == 0)
+		rc = err_set(reterr, ERR_USAGE, -EINVAL, "the prompt is empty "
+		    "and this vocabulary has no beginning-of-sequence token: "
+		    "give a text");
+	else if (n > j->plan.ctx_tok)
+		rc = err_set(reterr, ERR_USAGE, -E2BIG, "the prompt has %zu "
+		    "tokens and the context holds %u: give a shorter prompt "
+		    "or --ctx %zu (the model was trained with %u)", n,
+		    j->plan.ctx_tok, n + 1, j->m->hp.ctx_train);
+	if (rc < 0) {
+		free(*ret_ids);
+		*ret_ids = NULL;
+	}
+	*ret_n = (uint32_t)n;
+	return rc;
+}
+
+/* The next line of the file, without its end; 0 = there is none. */
+static int
+next_line(struct prompts *p, struct source *ret)
+{
+	const char *end;
+
+	if (p->at >= p->eof)
+		return 0;
+	end = memchr(p->at, '\n', (size_t)(p->eof - p->at));
+	if (end == NULL)
+		end = p->eof;
+	ret->text = (char *)(uintptr_t)p->at;	/* read only */
+	ret->nbytes = (size_t)(end - p->at);
+	if (ret->nbytes > 0 && end[-1] == '\r')
+		ret->nbytes--;
+	p->at = end + 1;
+	return 1;
+}
+
+static int
+print(void *arg, json_t *result, struct err *reterr)
+{
+	(void)arg;
+	return output_json(result, 0, reterr);
+}
+
+static json_t *
+line_json(const struct line *l)
+{
+	return json_pack("{s:i,s:o,s:o}", "index", (int)l->index, "prompt",
+	    output_json_text(l->prompt.text, l->prompt.nbytes), "text",
+	    output_json_text(l->text.text, l->text.nbytes));
+}
+
+static int
+print_lines(struct prompts *p, const struct line *l, struct err *reterr)
+{
+	if (l->result == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	return lines_print(&p->lines, print, NULL, reterr);
+}
+
+/* The line says why, the exit code that there was one; the others go on. */
+static void
+line_failed(struct prompts *p, struct line *l, const struct err *e)
+{
+	json_object_set_new(l->result, "error", output_json_text(e->msg,
+	    strlen(e->msg)));
+	if (p->nfailed++ > 0)
+		return;
+	p->first = *e;
+	err_prefix(&p->first, "%s:%u", p->path, l->index + 1);
+}
+
+/* --- for generate() --- */
+
+static int
+on_prompt(void *arg, struct text *t, struct err *reterr)
+{
+	struct prompts *p = arg;
+	struct source prompt;
+	struct line *l;
+	struct err e = { 0 };
+	int rc;
+
+	while (next_line(p, &prompt)) {
+		if ((l = lines_add(&p->lines, p->index++, &prompt)) == NULL)
+			return err_set(reterr, ERR_RUN, -ENOMEM,
+			    "out of memory");
+		t->index = l->index;
+		t->line = l;
+		t->seed = sampler_seed(p->j->c->sampling.seed, l->index);
+		if ((rc = prompt_encode(p->j, &prompt, &t->ids, &t->n,
+		    &e)) == 0)
+			return 1;
+		l->result = line_json(l);
+		line_failed(p, l, &e);
+		if ((rc = print_lines(p, l, reterr)) < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int
+on_piece(void *arg, const struct text *t, const char *bytes, size_t nbytes,
+    struct err *reterr)
+{
+	struct line *l = t->line;
+
+	(void)arg;
+	return source_append(&l->text, bytes, nbytes, reterr);
+}
+
+/* Times are left out with -q: then equal runs give equal bytes. */
+static void
+add_numbers(const struct prompts *p, const struct text *t, json_t *o)
+{
+	const struct conf *c = p->j->c;
+
+	json_object_set_new(o, "prompt_tokens", json_integer(t->n));
+	json_object_set_new(o, "gen_tokens", json_integer(t->made));
+	if (c->sampling.temp > 0)
+		json_object_set_new(o, "seed",
+		    json_integer((json_int_t)t->seed));
+	if (c->verbose == 0 || t->first_ns == 0)
+		return;
+	json_object_set_new(o, "ttft_s",
+	    json_real((double)(t->first_ns - t->start_ns) / 1e9));
+	json_object_set_new(o, "gen_s",
+	    json_real((double)(t->last_ns - t->first_ns) / 1e9));
+}
+
+static int
+on_end(void *arg, const struct text *t, struct err *reterr)
+{
+	struct prompts *p = arg;
+	struct line *l = t->line;
+
+	if ((l->result = line_json(l)) != NULL) {
+		if (t->err.kind != ERR_NONE)
+			line_failed(p, l, &t->err);
+		else if (t->stop != NULL)
+			json_object_set_new(l->result, "stop",
+			    json_string(t->stop));
+		else
+			json_object_set_new(l->result, "interrupted",
+			    json_true());
+		add_numbers(p, t, l->result);
+	}
+	if (t->stop != NULL && (!p->have_hash || t->index > p->hash_index)) {
+		p->have_hash = 1;
+		p->hash = t->hash;
+		p->hash_index = t->index;
+	}
+	return print_lines(p, l, reterr);
+}
+
+void
+prompts_init(struct prompts *p, struct job *j, const struct source *file,
+    struct generate_ops *ret)
+{
+	*p = (struct prompts){ .j = j, .path = j->c->prompts_file,
+	    .at = file->text, .eof = file->text + file->nbytes };
+	lines_init(&p->lines);
+	*ret = (struct generate_ops){ .prompt = on_prompt, .piece = on_piece,
+	    .end = on_end, .arg = p };
+}
+
+int
+prompts_verdict(const struct prompts *p, struct err *reterr)
+{
+	if (p->nfailed == 0)
+		return 0;
+	if (p->nfailed == 1)
+		return err_set(reterr, ERR_RUN, -EINVAL, "%s", p->first.msg);
+	return err_set(reterr, ERR_RUN, -EINVAL, "%s (and %u more line%s)",
+	    p->first.msg, p->nfailed - 1, p->nfailed > 2 ? "s" : "");
+}
+
+void
+prompts_done(struct prompts *p)
+{
+	lines_done(&p->lines);
+}

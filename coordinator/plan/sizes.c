@@ -1,0 +1,406 @@
+/* coordinator/plan/sizes.c - what each unit weighs, and so each session.
+ * All units are measured once; a range then costs the same whatever its
+ * length, because the cut asks for every one there is. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/hexagon/queue.h"
+#include "layers/place.h"
+#include "layers/staging.h"
+#include "shm/arena.h"
+#include "shm/ring.h"
+#include "priv.h"
+
+static const struct load_conf load_conf = LOAD_CONF_DEFAULT;
+
+/* Both rings of session s and its status page: what it maps, or what of it
+ * the session pays for. */
+static uint64_t
+rings_bytes(const struct plan *p, unsigned s, int mapped)
+{
+	uint64_t n = ALIGN_UP(sizeof(struct stage_status), 4096);
+	uint32_t nslots, nbytes;
+	unsigned i;
+
+	for (i = s; i <= s + 1; i++) {
+		plan_ring(p, i, &nslots, &nbytes);
+		if (mapped || plan_pays(p, s, i))
+			n += ring_bytes(nslots, nbytes);
+	}
+	return n;
+}
+
+/* Heap of a worker by extent and by operation: what stage.c and program.c
+ * allocate for each (a weight, an item to load, a placement ...). */
+#define EXTENT_TABLES	(2 * sizeof(struct extent) + sizeof(struct weight) + \
+    sizeof(struct load_item))
+#define OP_TABLES	(sizeof(struct op) + sizeof(struct tensor) + \
+    sizeof(struct placed_op) + 3 * sizeof(struct span))
+#define OPS_OF_UNIT	24
+
+int
+sizes_kv(const struct sizes *z, uint32_t first, uint32_t n,
+    struct kv_layout *ret)
+{
+	const struct plan *p = z->plan;
+	const struct layer_range l = halves_attn(first, n);
+
+	return kv_layout_init(ret, &p->model->hp, &(struct kv_conf){
+	    .kfmt = p->kfmt, .vfmt = p->vfmt, .first_layer = l.first,
+	    .nlayers = l.n, .nseqs = p->nseqs, .ctx_tok = p->ctx_tok,
+	    .batch_rows = p->batch_rows });
+}
+
+/* Of a matrix, for one token: all of it, or the experts that it chooses. */
+static uint64_t
+token_bytes(const struct sizes *z, const struct weight *w)
+{
+	const struct hparams *hp = &z->plan->model->hp;
+
+	return role_info(w->ext.role)->use == USE_EXPERTS ? w->nbytes *
+	    hp->n_expert_used / hp->n_expert : w->nbytes;
+}
+
+/* Sizes of these extents; *ret_block is the staging block they ask for. */
+static int
+weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
+    struct unit_size *ret, uint64_t *ret_block, struct err *reterr)
+{
+	struct weights ws;
+	struct load_item it;
+	uint32_t i;
+	int rc;
+
+	*ret = (struct unit_size){ .tables = n * EXTENT_TABLES +
+	    OPS_OF_UNIT * OP_TABLES };
+	*ret_block = 0;
+	if ((rc = weights_layout(ext, n, z->kernels, &ws, reterr)) < 0)
+		return rc;
+	ret->weights = ws.nbytes;
+	for (i = 0; i < n; i++) {
+		it.ext = ext[i];
+		it.row_step = weight_row_step(&ws.w[i]);
+		*ret_block = MAX(*ret_block, load_block_bytes(&load_conf, &it,
+		    1));
+		ret->file += ext[i].nbytes;
+		if (ws.w[i].kern == NULL || ext[i].role == ROLE_TOKEN_EMBD)
+			continue;
+		ret->token += token_bytes(z, &ws.w[i]);
+		if (!role_before_kv(ext[i].role))
+			ret->after_kv += token_bytes(z, &ws.w[i]);
+	}
+	weights_free(&ws);
+	return 0;
+}
+
+/* Scratch and a thread's piece of a program with these parts: half layer u, or
+ * none (0). */
+static int
+compute_of(const struct sizes *z, int embedding, uint32_t u, int head,
+    uint64_t *ret_scratch, uint64_t *ret_piece, struct err *reterr)
+{
+	const struct model *m = z->plan->model;
+	struct program_env env = {
+		.hp = &m->hp, .first_half = MAX(u, 1) - 1, .nhalves = u > 0,
+		.embedding = embedding, .head = head,
+		.batch_rows = z->plan->batch_rows,
+		.head_rows = z->plan->head_rows,
+	};
+	struct extent *ext;
+	struct weights ws = { 0 };
+	struct program *p = NULL;
+	uint32_t n = 0;
+	int rc;
+
+	if ((rc = sizes_kv(z, env.first_half, env.nhalves, &env.kv)) < 0)
+		return err_set(reterr, ERR_RUN, rc, "a layer's KV cache");
+	ext = calloc(3 * (size_t)model_range_max(m), sizeof(*ext));
+	if (ext == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if (embedding)
+		n += model_range(m, 0, 1, ext);
+	if (u > 0)
+		n += model_range(m, u, u + 1, ext + n);
+	if (head)
+		n += model_range(m, m->nunits - 1, m->nunits, ext + n);
+	if ((rc = weights_layout(ext, n, z->kernels, &ws, reterr)) == 0) {
+		env.ws = &ws;
+		rc = program_build(&env, &p, reterr);
+	}
+	if (rc == 0) {
+		*ret_scratch = p->scratch_bytes;
+		*ret_piece = program_thread_bytes(p);
+	}
+	program_free(p);
+	weights_free(&ws);
+	free(ext);
+	return rc;
+}
+
+/* From the first level of a table on. */
+static void
+fill_levels(uint64_t *const level[BLOCK_LEVELS], uint32_t n)
+{
+	uint32_t l, u;
+
+	for (l = 1; l < BLOCK_LEVELS; l++)
+		for (u = 0; u + (1u << l) <= n; u++)
+			level[l][u] = MAX(level[l - 1][u],
+			    level[l - 1][u + (1u << (l - 1))]);
+}
+
+/* The largest of [u0, u1): two overlapping powers of two. */
+static uint64_t
+range_max(uint64_t *const level[BLOCK_LEVELS], uint32_t u0, uint32_t u1)
+{
+	uint32_t l = 31 - (uint32_t)__builtin_clz(u1 - u0);
+
+	return MAX(level[l][u0], level[l][u1 - (1u << l)]);
+}
+
+static int
+new_levels(uint64_t *level[BLOCK_LEVELS], uint32_t n, struct err *reterr)
+{
+	uint32_t l;
+
+	for (l = 0; l < BLOCK_LEVELS; l++)
+		if ((level[l] = calloc(n, sizeof(*level[l]))) == NULL)
+			return err_set(reterr, ERR_RUN, -ENOMEM,
+			    "out of memory");
+	return 0;
+}
+
+/* The halves of layers lie in the same scratch, each as if it were alone:
+ * several need what the greediest needs (layers/program.c). */
+static int
+measure_compute(struct sizes *z, int e, int h, struct err *reterr)
+{
+	uint32_t n = z->plan->model->nunits, u;
+	struct compute_size *c = &z->compute[e][h];
+	int rc;
+
+	if ((rc = new_levels(c->scratch, n, reterr)) < 0 ||
+	    (rc = new_levels(c->piece, n, reterr)) < 0)
+		return rc;
+	if ((e || h) && (rc = compute_of(z, e, 0, h, &c->no_half_scratch,
+	    &c->no_half_piece, reterr)) < 0)
+		return rc;
+	for (u = 1; u < n - 1; u++)
+		if ((rc = compute_of(z, e, u, h, &c->scratch[0][u],
+		    &c->piece[0][u], reterr)) < 0)
+			return rc;
+	fill_levels(c->scratch, n);
+	fill_levels(c->piece, n);
+	return 0;
+}
+
+static void
+add_size(struct unit_size *sum, const struct unit_size *u)
+{
+	sum->weights += u->weights;
+	sum->file += u->file;
+	sum->token += u->token;
+	sum->after_kv += u->after_kv;
+	sum->tables += u->tables;
+	sum->kv += u->kv;
+}
+
+/* Sums from the front and maxima by powers of two, so that a range costs the
+ * same whatever its length: the cut asks for all of them. */
+static int
+sum_units(struct sizes *z, struct err *reterr)
+{
+	const struct model *m = z->plan->model;
+	uint32_t n = m->nunits, u;
+	struct kv_layout kv;
+	struct unit_size us;
+	int rc;
+
+	if ((z->before = calloc(n + 1, sizeof(*z->before))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if ((rc = new_levels(z->block, n, reterr)) < 0)
+		return rc;
+	for (u = 0; u < n; u++) {
+		if ((rc = weigh(z, m->ext + m->first[u], m->first[u + 1] -
+		    m->first[u], &us, &z->block[0][u], reterr)) < 0)
+			return rc;
+		if (u > 0 && u < n - 1 &&
+		    sizes_kv(z, u - 1, 1, &kv) == 0)
+			us.kv = kv.nbytes;
+		z->before[u + 1] = z->before[u];
+		add_size(&z->before[u + 1], &us);
+	}
+	z->head = us;
+	fill_levels(z->block, n);
+	return 0;
+}
+
+static int
+measure(struct sizes *z, struct err *reterr)
+{
+	const struct model *m = z->plan->model;
+	uint64_t block;
+	int rc, e, h;
+
+	if ((rc = sum_units(z, reterr)) < 0)
+		return rc;
+	if ((rc = weigh(z, m->shared, m->nshared, &z->shared, &block,
+	    reterr)) < 0)
+		return rc;
+	/* Beside its embedding a tied head brings only its norm. */
+	if (m->hp.tied && (rc = weigh(z, m->ext + m->first[m->nunits - 1], 1,
+	    &z->tied_head, &block, reterr)) < 0)
+		return rc;
+	for (e = 0; e < 2; e++)
+		for (h = 0; h < 2; h++)
+			if ((rc = measure_compute(z, e, h, reterr)) < 0)
+				return rc;
+	return 0;
+}
+
+/* Sizes for sessions on this kind, when its weights lie differently. */
+static int
+add_kind(struct sizes *z, const char *kind, struct err *reterr)
+{
+	struct sizes *k, **at;
+
+	for (at = &z->other; *at != NULL; at = &(*at)->other)
+		if (strcmp((*at)->kind, kind) == 0)
+			return 0;
+	if ((k = calloc(1, sizeof(*k))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	k->own = *z->env->kernels;
+	if (!kernels_for_device(&k->own, kind)) {
+		free(k);
+		return 0;
+	}
+	k->env = z->env;
+	k->plan = z->plan;
+	k->kernels = &k->own;
+	k->kind = kind;
+	memcpy(k->threads, z->threads, sizeof(k->threads));
+	memcpy(k->runtime, z->runtime, sizeof(k->runtime));
+	memcpy(k->emulator, z->emulator, sizeof(k->emulator));
+	*at = k;
+	return measure(k, reterr);
+}
+
+int
+sizes_measure(struct sizes *z, struct err *reterr)
+{
+	unsigned s;
+	int rc;
+
+	z->kernels = z->env->kernels;
+	rc = measure(z, reterr);
+	for (s = 0; s < z->plan->nsessions && rc == 0; s++)
+		rc = add_kind(z, z->plan->session[s].conf->device, reterr);
+	return rc;
+}
+
+void
+sizes_free(struct sizes *z)
+{
+	unsigned l, i;
+
+	if (z == NULL)
+		return;
+	sizes_free(z->other);
+	for (l = 0; l < BLOCK_LEVELS; l++) {
+		free(z->block[l]);
+		for (i = 0; i < 4; i++) {
+			free(z->compute[i / 2][i % 2].scratch[l]);
+			free(z->compute[i / 2][i % 2].piece[l]);
+		}
+	}
+	free(z->before);
+	free(z);
+}
+
+/* As program_compute_bytes(): of half layers [l0, l1), with these ends. */
+static uint64_t
+range_compute(const struct sizes *z, int embedding, int head, uint32_t l0,
+    uint32_t l1, unsigned nthreads)
+{
+	const struct compute_size *c = &z->compute[embedding][head];
+	uint64_t scratch = c->no_half_scratch, piece = c->no_half_piece;
+
+	if (l0 < l1) {
+		scratch = range_max(c->scratch, l0, l1);
+		piece = range_max(c->piece, l0, l1);
+	}
+	return ALIGN_UP(scratch, 64) + nthreads * piece;
+}
+
+/* The sizes for session s. */
+static const struct sizes *
+sizes_of(const struct sizes *z, unsigned s)
+{
+	const struct sizes *k;
+
+	for (k = z->other; k != NULL; k = k->other)
+		if (strcmp(k->kind, z->plan->session[s].conf->device) == 0)
+			return k;
+	return z;
+}
+
+/* What a device takes beside the stage's own buffers. */
+static uint64_t
+device_bytes(const struct sizes *z, int head)
+{
+	const struct plan *p = z->plan;
+
+	if (z->kind == NULL || strcmp(z->kind, "hexagon") != 0)
+		return 0;
+	return arena_charge_bytes(sizeof(struct hxq_shared)) +
+	    arena_charge_bytes(hx_io_bytes(p->batch_rows, p->model->hp.n_embd,
+	    head ? p->head_rows : 0, p->model->hp.n_vocab));
+}
+
+void
+sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
+    struct plan_session *ps)
+{
+	const struct sizes *z = sizes_of(all, s);
+	const struct model *m = z->plan->model;
+	const struct unit_size *lo = &z->before[u0], *hi = &z->before[u1];
+	uint64_t *b = ps->bytes, weights = hi->weights - lo->weights;
+	unsigned t;
+
+	ps->u0 = u0;
+	ps->u1 = u1;
+	ps->embedding = u0 == 0;
+	ps->head = u1 == m->nunits;
+	model_halves(m, u0, u1, &ps->first_half, &ps->nhalves);
+	ps->token_bytes = hi->token - lo->token;
+	ps->file_bytes = hi->file - lo->file;
+	if (ps->embedding && ps->head && m->hp.tied) {
+		weights -= z->head.weights - z->tied_head.weights;
+		ps->file_bytes -= z->head.file - z->tied_head.file;
+	}
+	if (ps->nhalves > 0) {
+		weights += z->shared.weights;
+		ps->file_bytes += z->shared.file;
+	}
+	memset(b, 0, sizeof(ps->bytes));
+	b[MEM_WEIGHTS] = arena_charge_bytes(weights);
+	b[MEM_KV] = arena_charge_bytes(hi->kv - lo->kv);
+	b[MEM_COMPUTE] = arena_charge_bytes(range_compute(z, ps->embedding,
+	    ps->head, MAX(u0, 1), MIN(u1, m->nunits - 1), z->threads[s])) +
+	    device_bytes(z, ps->head);
+	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth *
+	    MAX(load_conf.block_bytes, range_max(z->block, u0, u1)));
+	b[MEM_RINGS] = rings_bytes(z->plan, s, 0);
+	/* Page tables: one entry of 8 bytes for each 4 KiB mapped. */
+	b[MEM_RUNTIME] = z->runtime[s] +
+	    ALIGN_UP(hi->tables - lo->tables, 4096) +
+	    ALIGN_UP((b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
+	    b[MEM_STAGING] + rings_bytes(z->plan, s, 1)) / 512, 4096);
+	/* What the device sees has page tables there, too. */
+	b[MEM_EMULATOR] = z->emulator[s] == 0 ? 0 : z->emulator[s] +
+	    ALIGN_UP((b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE]) / 512,
+	    4096);
+	for (ps->total_bytes = 0, t = 0; t < MEM_NTAGS; t++)
+		ps->total_bytes += b[t];
+}

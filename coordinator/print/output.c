@@ -1,0 +1,424 @@
+/* coordinator/print/output.c - what people and machines read. */
+#include "output.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <bsd/string.h>
+
+#include "confined.h"
+#include "domains.h"
+#include "coordinator/text/utf8.h"
+#include "config/words.h"
+
+/* Signals are blocked and read from a descriptor (engine/engine.c), so a write that
+ * blocks would be deaf to them. */
+static int watched_fd = -1;
+
+/* Who interrupts a run gets what there is of its text, if he takes it: as long
+ * as nobody asked for an end, a reader may take its time. */
+enum { FOR_EVER = -1, HURRY_MS = 5000 };
+static int patience_ms = FOR_EVER;
+
+void
+output_watch(int signal_fd)
+{
+	watched_fd = signal_fd;
+}
+
+void
+output_hurry(void)
+{
+	patience_ms = HURRY_MS;
+}
+
+/* 0 when stdout takes some bytes, -EINTR when a signal is waiting. */
+static int
+wait_writable(void)
+{
+	struct pollfd p[2] = {
+		{ .fd = STDOUT_FILENO, .events = POLLOUT },
+		{ .fd = watched_fd, .events = POLLIN },
+	};
+
+	int n;
+
+	while ((n = poll(p, 2, patience_ms)) < 0)
+		if (errno != EINTR)
+			return -errno;
+	if (n == 0) {
+		patience_ms = 0;
+		return -ETIMEDOUT;
+	}
+	return p[0].revents == 0 && p[1].revents != 0 ? -EINTR : 0;
+}
+
+int
+output_text(const char *text, size_t nbytes)
+{
+	ssize_t n;
+	int rc;
+
+	while (nbytes > 0) {
+		if ((rc = wait_writable()) < 0)
+			return rc;
+		/* A writable pipe takes this much without blocking. */
+		n = write(STDOUT_FILENO, text, MIN(nbytes, (size_t)PIPE_BUF));
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		nbytes -= (size_t)n;
+	}
+	return 0;
+}
+
+/* --- the memory table --- */
+
+/* "embd+0-1+2.attn", "2.ffn+3+head" */
+static char *
+holds(const struct plan_session *ps, char *buf, size_t len)
+{
+	char layers[HALVES_LEN];
+
+	buf[0] = '\0';
+	if (ps->embedding)
+		words_add(buf, len, "+", "embd");
+	halves_text(ps->first_half, ps->nhalves, layers);
+	if (layers[0] != '\0')
+		words_add(buf, len, "+", "%s", layers);
+	if (ps->head)
+		words_add(buf, len, "+", "head");
+	return buf;
+}
+
+/* MiB with two decimals, right-aligned: columns can be added up by eye. */
+static void
+cell(FILE *fp, double nbytes)
+{
+	fprintf(fp, " %8.2f", nbytes / (double)MIB);
+}
+
+/* What a device that is not the worker itself did for each batch. */
+static void
+device_line(FILE *fp, const struct session *s)
+{
+	const struct wire_stats *st = &s->stats;
+	double n = (double)st->batches, ns = (double)st->device_ns;
+
+	if (st->device_calls == 0 || st->batches == 0)
+		return;
+	fprintf(fp, "%s: %u operations on %s, %u on the CPU; a batch: %.1f "
+	    "messages, %.2f ms on the device, %.2f ms on the host\n",
+	    s->name, s->ready.device_ops, s->plan->conf->device,
+	    s->ready.cpu_ops, (double)st->device_calls / n, ns / n / 1e6,
+	    ((double)st->busy_ns - ns) / n / 1e6);
+}
+
+/* What will hold the caps, as far as a plan can know. */
+static void
+foreseen(FILE *fp)
+{
+	const char *why;
+
+	enforce_best(&why);
+	fprintf(fp, "caps: held by %s%s%s\n", enforce_best_name(),
+	    why != NULL ? ", because " : "", why != NULL ? why : "");
+}
+
+/* What the last columns rest on. */
+static void
+enforcement(FILE *fp, const struct sessions *ss, int emulated)
+{
+	const struct enforce *e = ss->enforce;
+
+	fprintf(fp, ss->s[0].peak.shared ? "peak: %s of the worker, shared "
+	    "pages (rings, libraries) included\n" : "peak: %s of the "
+	    "session's group, shared pages with the session that touched "
+	    "them first\n", ss->s[0].peak.from);
+	if (e->by == ENFORCE_CGROUP)
+		fprintf(fp, "caps: held by the kernel, limits read back, "
+		    "swap %s\n", e->group.swap_limited ? "inside them" :
+		    "not (the kernel does not account it)");
+	else
+		fprintf(fp, "caps: held by %s%s, because %s\n", e->by ==
+		    ENFORCE_RLIMIT ? "RLIMIT_DATA, which does not see shared "
+		    "memory (rings)" : "the ledger alone", emulated &&
+		    e->by == ENFORCE_RLIMIT ? " and does not hold emulators" :
+		    "", e->why);
+}
+
+enum { HOLDS_WIDTH = 14 };	/* at least: all but half layers fit */
+
+void
+output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
+{
+	static const char *const heads[] = { "cap", "weights", "KV",
+	    "compute", "staging", "rings", "runtime", "emulator" };
+	const unsigned ntags = MEM_NTAGS - !domains_emulated(p);
+	const struct plan_session *ps;
+	const struct session *s;
+	char buf[48];
+	unsigned i, t;
+	size_t width = HOLDS_WIDTH;
+
+	for (i = 0; i < p->nsessions; i++)
+		width = MAX(width, strlen(holds(&p->session[i], buf,
+		    sizeof(buf))));
+	fprintf(fp, "memory, MiB\n%-10s %-8s %-*s", "session", "device",
+	    (int)width, "holds");
+	for (i = 0; i < 1 + ntags; i++)
+		fprintf(fp, " %8s", heads[i]);
+	fprintf(fp, ss != NULL ? " %8s %11s %s\n" : " %8s\n",
+	    ss != NULL ? "peak" : "total", "unaccounted", "enforced by");
+	for (i = 0; i < p->nsessions; i++) {
+		ps = &p->session[i];
+		fprintf(fp, "%-10s %-8s %-*s", ps->conf->name,
+		    ps->conf->device, (int)width, holds(ps, buf, sizeof(buf)));
+		cell(fp, (double)ps->cap_bytes);
+		s = ss != NULL ? &ss->s[i] : NULL;
+		for (t = 0; t < ntags; t++)
+			cell(fp, (double)(s != NULL ? s->stats.tag_bytes[t] :
+			    ps->bytes[t]));
+		if (s == NULL) {
+			cell(fp, (double)ps->total_bytes);
+			fputc('\n', fp);
+			continue;
+		}
+		cell(fp, (double)s->peak.nbytes);
+		fprintf(fp, " %+11.2f %s\n", ((double)s->peak.nbytes -
+		    (double)s->stats.ledger_peak) / (double)MIB,
+		    enforce_name(s->enforce));
+	}
+	if (ss != NULL)
+		enforcement(fp, ss, domains_emulated(p));
+	else
+		foreseen(fp);
+	if (ss != NULL)
+		domains_say(fp, p, ss);
+	for (i = 0; ss != NULL && i < p->nsessions; i++)
+		device_line(fp, &ss->s[i]);
+}
+
+/* A speed that nothing was measured for is no number. */
+static const char *
+per_second(double tps, char *buf, size_t len)
+{
+	snprintf(buf, len, tps > 0 ? "%.1f" : "-", tps);
+	return buf;
+}
+
+void
+output_speed(FILE *fp, const struct speeds *sp)
+{
+	char prompt[32], gen[32];
+
+	fprintf(fp, "load %.3f s, %.2f GB/s | prompt %u tokens, %s t/s | "
+	    "generated %u tokens, %s t/s | first token after %.3f s\n",
+	    sp->load_s, sp->load_gbs, sp->prompt_tok,
+	    per_second(sp->prompt_tps, prompt, sizeof(prompt)), sp->gen_tok,
+	    per_second(sp->gen_tps, gen, sizeof(gen)), sp->ttft_s);
+	if (sp->seqs > 0)
+		fprintf(fp, "sequences at once: %u | rows a batch: %.1f | "
+		    "all in %.3f s\n", sp->seqs, sp->batch_rows,
+		    sp->all_s);
+	if (sp->losses > 0)
+		fprintf(fp, "lost workers: %u | recovered in %.3f s, which "
+		    "are in the speeds\n", sp->losses, sp->lost_s);
+	if (sp->have_hash)
+		fprintf(fp, "hash of the last logits: %016" PRIx64 "\n",
+		    sp->logits_hash);
+}
+
+/* --- JSON --- */
+
+/* Jansson's functions report that they failed to whoever asks each of them;
+ * nobody asks when there are fifty keys to be set.  What cannot be remembered
+ * by anyone else is remembered here, and output_json() says it once. */
+static int json_failed;
+
+static void *
+json_alloc(size_t nbytes)
+{
+	void *p = malloc(nbytes);
+
+	if (p == NULL)
+		json_failed = 1;
+	return p;
+}
+
+void
+output_init(void)
+{
+	json_set_alloc_funcs(json_alloc, free);
+}
+
+/* First and last, or null. */
+static void
+set_layers(json_t *o, const char *key, struct layer_range l)
+{
+	json_object_set_new(o, key, l.n == 0 ? json_null() : json_pack(
+	    "[i,i]", (int)l.first, (int)(l.first + l.n - 1)));
+}
+
+static json_t *
+session_json(const struct plan_session *ps, const struct session *s)
+{
+	json_t *o = json_object();
+	unsigned t;
+
+	json_object_set_new(o, "name", json_string(ps->conf->name));
+	json_object_set_new(o, "device", json_string(ps->conf->device));
+	json_object_set_new(o, "embedding", json_boolean(ps->embedding));
+	set_layers(o, "layers", halves_layers(ps->first_half, ps->nhalves));
+	set_layers(o, "attention", halves_attn(ps->first_half, ps->nhalves));
+	set_layers(o, "ffn", halves_ffn(ps->first_half, ps->nhalves));
+	json_object_set_new(o, "head", json_boolean(ps->head));
+	json_object_set_new(o, "cap", json_integer((json_int_t)ps->cap_bytes));
+	for (t = 0; t < MEM_NTAGS; t++)
+		json_object_set_new(o, mem_tag_name(t),
+		    json_integer((json_int_t)(s != NULL ?
+		    s->stats.tag_bytes[t] : ps->bytes[t])));
+	json_object_set_new(o, "planned",
+	    json_integer((json_int_t)ps->total_bytes));
+	json_object_set_new(o, "threads", json_integer(ps->threads));
+	json_object_set_new(o, "enforced_by", json_string(s != NULL ?
+	    enforce_name(s->enforce) : enforce_best_name()));
+	if (s == NULL)
+		return o;
+	json_object_set_new(o, "peak",
+	    json_integer((json_int_t)s->peak.nbytes));
+	json_object_set_new(o, "unaccounted",
+	    json_integer((json_int_t)(s->peak.nbytes -
+	    s->stats.ledger_peak)));
+	json_object_set_new(o, "peak_from", json_string(s->peak.from));
+	json_object_set_new(o, "peak_has_shared",
+	    json_boolean(s->peak.shared));
+	json_object_set_new(o, "huge", s->stats.huge_known ?
+	    json_integer((json_int_t)s->stats.huge_bytes) : json_null());
+	json_object_set_new(o, "huge_asked",
+	    json_integer((json_int_t)s->stats.huge_asked_bytes));
+	json_object_set_new(o, "limit",
+	    s->enforce->limit_bytes > INT64_MAX ? json_null() :
+	    json_integer((json_int_t)s->enforce->limit_bytes));
+	json_object_set_new(o, "no_group_because", s->enforce->why[0] == '\0' ?
+	    json_null() : json_string(s->enforce->why));
+	json_object_set_new(o, "batches",
+	    json_integer((json_int_t)s->stats.batches));
+	json_object_set_new(o, "device_ops",
+	    json_integer(s->ready.device_ops));
+	json_object_set_new(o, "cpu_ops", json_integer(s->ready.cpu_ops));
+	json_object_set_new(o, "device_messages",
+	    json_integer((json_int_t)s->stats.device_calls));
+	json_object_set_new(o, "device_s", json_real(
+	    (double)s->stats.device_ns / 1e9));
+	json_object_set_new(o, "host_s", json_real(
+	    (double)(s->stats.busy_ns - s->stats.device_ns) / 1e9));
+	domains_json(o, s);
+	json_object_set_new(o, "confined", confined_json(s));
+	return o;
+}
+
+json_t *
+output_sessions(const struct plan *p, const struct sessions *ss)
+{
+	json_t *a = json_array();
+	unsigned i;
+
+	for (i = 0; i < p->nsessions; i++)
+		json_array_append_new(a, session_json(&p->session[i],
+		    ss != NULL ? &ss->s[i] : NULL));
+	return json_pack("{s:o}", "sessions", a);
+}
+
+static json_t *
+speed_json(double tps)
+{
+	return tps > 0 ? json_real(tps) : json_null();
+}
+
+void
+output_add_speeds(json_t *o, const struct speeds *sp)
+{
+	char hash[24];
+
+	if (sp->have_hash) {
+		snprintf(hash, sizeof(hash), "%016" PRIx64, sp->logits_hash);
+		json_object_set_new(o, "logits_hash", json_string(hash));
+	}
+	json_object_set_new(o, "load_s", json_real(sp->load_s));
+	json_object_set_new(o, "load_gbs", json_real(sp->load_gbs));
+	json_object_set_new(o, "prompt_tokens", json_integer(sp->prompt_tok));
+	json_object_set_new(o, "gen_tokens", json_integer(sp->gen_tok));
+	json_object_set_new(o, "prompt_tps", speed_json(sp->prompt_tps));
+	json_object_set_new(o, "gen_tps", speed_json(sp->gen_tps));
+	json_object_set_new(o, "ttft_s", json_real(sp->ttft_s));
+	json_object_set_new(o, "losses", json_integer(sp->losses));
+	json_object_set_new(o, "lost_s", json_real(sp->lost_s));
+}
+
+json_t *
+output_json_text(const char *text, size_t nbytes)
+{
+	static const char bad[] = "\xef\xbf\xbd";
+	json_t *s;
+	char *clean;
+	size_t i = 0, n = 0;
+	unsigned len;
+
+	if ((clean = json_alloc(nbytes * 3 + 1)) == NULL)
+		return NULL;
+	while (i < nbytes) {
+		len = utf8_len((const uint8_t *)text + i, nbytes - i);
+		memcpy(clean + n, len > 0 ? text + i : bad, len > 0 ? len : 3);
+		n += len > 0 ? len : 3;
+		i += len > 0 ? len : 1;
+	}
+	s = json_stringn(clean, n);
+	free(clean);
+	return s;
+}
+
+int
+output_refuse_model(const struct gguf *g, const char *path,
+    struct err *reterr)
+{
+	const struct gguf_file *f;
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return 0;
+	for (f = g->file; f < g->file + g->nfiles; f++)
+		if (st.st_dev == f->dev && st.st_ino == f->ino)
+			return err_set(reterr, ERR_USAGE, -EINVAL, "%s: is "
+			    "the file that is read (%s): give another name "
+			    "for the output", path, f->path);
+	return 0;
+}
+
+int
+output_json(json_t *o, int indent, struct err *reterr)
+{
+	char *text = json_dumps(o, (indent ? JSON_INDENT(1) : JSON_COMPACT) |
+	    JSON_REAL_PRECISION(7));
+	int rc = json_failed || text == NULL ? -ENOMEM : 0;
+
+	json_decref(o);
+	if (rc < 0) {
+		free(text);
+		return err_set(reterr, ERR_RUN, rc, "out of memory");
+	}
+	if ((rc = output_text(text, strlen(text))) == 0)
+		rc = output_text("\n", 1);
+	free(text);
+	if (rc < 0)
+		return err_set(reterr, ERR_RUN, rc, "stdout: %s",
+		    strerror(-rc));
+	return 0;
+}

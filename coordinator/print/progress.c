@@ -1,0 +1,111 @@
+/* coordinator/print/progress.c - drawing the load. */
+#include "progress.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "config/units.h"
+#include "shm/event.h"
+
+enum { BAR = 24, BLOCK_COLS = 72 };
+#define LINE_NS		UINT64_C(10000000000)
+/* Loads shorter than this draw nothing until they are done. */
+#define QUIET_NS	UINT64_C(200000000)
+
+void
+progress_init(struct progress *pg, int on)
+{
+	memset(pg, 0, sizeof(*pg));
+	pg->on = on;
+	pg->tty = isatty(STDERR_FILENO);
+	pg->t0_ns = event_now_ns();
+	pg->next_ns = pg->t0_ns + LINE_NS;
+}
+
+/* Of a session that was lost and has no worker yet: nothing. */
+static uint64_t
+done_bytes(const struct session *s)
+{
+	return s->status == NULL ? 0 : atomic_load_explicit(
+	    &s->status->load_bytes, memory_order_relaxed);
+}
+
+static void
+draw_block(struct progress *pg, const struct sessions *ss)
+{
+	char have[UNITS_BYTES_LEN], all[UNITS_BYTES_LEN];
+	const struct session *s;
+	uint64_t done, total;
+	int fill;
+
+	/* To the first column as well: ^C and typed keys have moved it. */
+	if (pg->drawn > 0)
+		fprintf(stderr, "\r\033[%uA", pg->drawn);
+	for (s = ss->s; s < ss->s + ss->n; s++) {
+		total = MAX(s->plan->file_bytes, 1);
+		done = MIN(done_bytes(s), total);
+		fill = (int)(done * BAR / total);
+		fprintf(stderr, "\033[K%-12s [%.*s%*s] %s of %s\n", s->name,
+		    fill, "########################", BAR - fill, "",
+		    units_human_bytes(done, have),
+		    units_human_bytes(s->plan->file_bytes, all));
+	}
+	pg->drawn = ss->n;
+}
+
+/* A block higher or wider than the window would scroll with every redraw. */
+static int
+block_fits(const struct sessions *ss)
+{
+	struct winsize ws;
+
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) == 0 &&
+	    ws.ws_row > ss->n && ws.ws_col >= BLOCK_COLS;
+}
+
+static void
+print_lines(struct progress *pg, const struct sessions *ss, int all)
+{
+	char have[UNITS_BYTES_LEN], total[UNITS_BYTES_LEN];
+	const struct session *s;
+	unsigned i;
+
+	for (i = 0; i < ss->n; i++) {
+		s = &ss->s[i];
+		if (pg->said[i] || (s->state != SESSION_READY && !all))
+			continue;
+		pg->said[i] = s->state == SESSION_READY;
+		fprintf(stderr, "%s: loaded %s of %s in %.2f s\n", s->name,
+		    units_human_bytes(done_bytes(s), have),
+		    units_human_bytes(s->plan->file_bytes, total),
+		    (double)(event_now_ns() - pg->t0_ns) / 1e9);
+	}
+}
+
+void
+progress_tick(const struct sessions *ss, void *arg)
+{
+	struct progress *pg = arg;
+	uint64_t now = event_now_ns();
+
+	if (!pg->on)
+		return;
+	if (pg->tty) {
+		if (now - pg->t0_ns >= QUIET_NS && block_fits(ss))
+			draw_block(pg, ss);
+		return;
+	}
+	print_lines(pg, ss, now >= pg->next_ns);
+	if (now >= pg->next_ns)
+		pg->next_ns += LINE_NS;
+}
+
+void
+progress_done(struct progress *pg, const struct sessions *ss)
+{
+	if (pg->on && pg->tty && pg->drawn > 0 && block_fits(ss))
+		draw_block(pg, ss);
+	fflush(stderr);
+}

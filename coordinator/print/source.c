@@ -1,0 +1,135 @@
+/* coordinator/print/source.c - reading prompts, texts and lists of ids. */
+#include "source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/units.h"
+
+/* A prompt longer than this is a mistake; contexts end long before. */
+#define SOURCE_MAX	(256 * MIB)
+
+static int
+read_all(FILE *fp, const char *path, struct source *ret, struct err *reterr)
+{
+	size_t cap = 64 * 1024, n;
+	char *grown;
+
+	while ((grown = realloc(ret->text, cap + 1)) != NULL) {
+		ret->text = grown;
+		n = fread(ret->text + ret->nbytes, 1, cap - ret->nbytes, fp);
+		ret->nbytes += n;
+		if (n == 0)
+			break;
+		if (ret->nbytes == cap && (cap *= 2) > SOURCE_MAX)
+			return err_set(reterr, ERR_USAGE, -EFBIG,
+			    "%s: more than %d MiB of text", path,
+			    (int)(SOURCE_MAX / MIB));
+	}
+	if (grown == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if (ferror(fp))
+		return err_set(reterr, ERR_USAGE, -EIO, "%s: cannot read: %s",
+		    path, strerror(errno));
+	ret->text[ret->nbytes] = '\0';
+	return 0;
+}
+
+int
+source_read(const char *text, const char *path, struct source *ret,
+    struct err *reterr)
+{
+	FILE *fp;
+	int rc;
+
+	*ret = (struct source){ 0 };
+	if (text != NULL) {
+		if ((ret->text = strdup(text)) == NULL)
+			return err_set(reterr, ERR_RUN, -ENOMEM,
+			    "out of memory");
+		ret->nbytes = strlen(text);
+		return 0;
+	}
+	if (strcmp(path, "-") == 0)
+		return read_all(stdin, "stdin", ret, reterr);
+	if ((fp = fopen(path, "re")) == NULL)
+		return err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
+		    strerror(errno));
+	rc = read_all(fp, path, ret, reterr);
+	fclose(fp);
+	return rc;
+}
+
+/* What holds nbytes, the NUL and some more to come. */
+static size_t
+room(size_t nbytes)
+{
+	size_t n = 256;
+
+	while (n <= nbytes)
+		n *= 2;
+	return n;
+}
+
+int
+source_append(struct source *s, const char *bytes, size_t nbytes,
+    struct err *reterr)
+{
+	size_t want = room(s->nbytes + nbytes);
+	char *grown;
+
+	if (s->text == NULL || want != room(s->nbytes)) {
+		if ((grown = realloc(s->text, want)) == NULL)
+			return err_set(reterr, ERR_RUN, -ENOMEM,
+			    "out of memory");
+		s->text = grown;
+	}
+	memcpy(s->text + s->nbytes, bytes, nbytes);
+	s->nbytes += nbytes;
+	s->text[s->nbytes] = '\0';
+	return 0;
+}
+
+void
+source_free(struct source *s)
+{
+	free(s->text);
+	s->text = NULL;
+}
+
+int
+source_ids(const struct source *text, uint32_t limit, uint32_t **ret_ids,
+    size_t *ret_n, struct err *reterr)
+{
+	static const char between[] = " \t\r\n,";
+	char *copy = strdup(text->text), *word, *save;
+	uint32_t *ids = calloc(text->nbytes / 2 + 1, sizeof(*ids));
+	size_t n = 0;
+	int64_t v;
+	int rc = 0;
+
+	if (copy == NULL || ids == NULL)
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	else if (strlen(copy) != text->nbytes)
+		rc = err_set(reterr, ERR_USAGE, -EINVAL, "a NUL byte among "
+		    "the token ids, at byte %zu", strlen(copy));
+	for (word = rc == 0 ? strtok_r(copy, between, &save) : NULL;
+	    word != NULL; word = strtok_r(NULL, between, &save)) {
+		if ((rc = units_parse_int(word, 0, (int64_t)limit - 1, &v,
+		    reterr)) < 0) {
+			err_prefix(reterr, "token id %zu", n + 1);
+			break;
+		}
+		ids[n++] = (uint32_t)v;
+	}
+	free(copy);
+	if (rc < 0) {
+		free(ids);
+		return rc;
+	}
+	*ret_ids = ids;
+	*ret_n = n;
+	return 0;
+}

@@ -1,0 +1,186 @@
+/* coordinator/session/child.c - fork, re-exec, pidfd, reaping. */
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <bsd/string.h>
+
+#include "config/roles.h"
+#include "shm/event.h"
+
+enum { MAX_LAUNCH = 16 };
+
+/* Exit codes before there is a worker that could say more. */
+enum { EXIT_GROUP = 126, EXIT_EXEC = 127 };
+
+/* How long a killed process may take, which is seconds when it has to give back
+ * tens of GiB; in uninterruptible sleep it may take for ever, and is left
+ * behind. */
+#define KILLED_NS	UINT64_C(5000000000)
+
+/* argv of the worker: the launcher's words and this program, or only a short
+ * name for it (titles are written over it); then the role. */
+static int
+worker_argv(char *launch, char *exe, char **argv, struct err *reterr)
+{
+	static char role[] = ROLE_WORKER_ARG, self[] = "straddle";
+	unsigned n = 0;
+	char *word;
+
+	for (word = strtok(launch, " "); word != NULL;
+	    word = strtok(NULL, " ")) {
+		if (n == MAX_LAUNCH)
+			return err_set(reterr, ERR_USAGE, -E2BIG,
+			    "STRADDLE_LAUNCH has more than %d words",
+			    MAX_LAUNCH);
+		argv[n++] = word;
+	}
+	argv[n] = n > 0 ? exe : self;
+	argv[++n] = role;
+	n++;
+	argv[n] = NULL;
+	return 0;
+}
+
+/* In the child: only async-signal-safe calls until exec. */
+static NORETURN void
+become_worker(int chan_fd, int group_fd, const char *file, char **argv)
+{
+	sigset_t none;
+	int null;
+
+	if (group_fd >= 0 && write(group_fd, "0", 1) < 0)
+		_exit(EXIT_GROUP);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if ((null = open("/dev/null", O_RDONLY)) >= 0)
+		dup2(null, STDIN_FILENO);
+	dup2(STDERR_FILENO, STDOUT_FILENO);
+	/* dup2 to itself would keep close-on-exec. */
+	if (chan_fd == CHAN_FD)
+		fcntl(chan_fd, F_SETFD, 0);
+	else
+		dup2(chan_fd, CHAN_FD);
+	execvp(file, argv);
+	_exit(EXIT_EXEC);
+}
+
+int
+child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
+    struct err *reterr)
+{
+	const char *env = getenv("STRADDLE_LAUNCH");
+	char *argv[MAX_LAUNCH + 3], launch[1024] = "", exe[PATH_MAX];
+	struct chan ours, theirs;
+	ssize_t n;
+	int rc;
+
+	if ((n = readlink("/proc/self/exe", exe, sizeof(exe) - 1)) < 0)
+		return err_set(reterr, ERR_RUN, -errno, "/proc/self/exe: %s",
+		    strerror(errno));
+	exe[n] = '\0';
+	if (env != NULL && strlcpy(launch, env, sizeof(launch)) >=
+	    sizeof(launch))
+		return err_set(reterr, ERR_USAGE, -E2BIG, "STRADDLE_LAUNCH is "
+		    "longer than %zu bytes", sizeof(launch) - 1);
+	if ((rc = worker_argv(launch, exe, argv, reterr)) < 0 ||
+	    (rc = chan_pair(&ours, &theirs, reterr)) < 0)
+		return rc;
+	if ((ret->pid = fork()) == 0)
+		become_worker(theirs.fd, group_fd, launch[0] != '\0' ?
+		    argv[0] : exe, argv);
+	if (ret->pid < 0) {
+		rc = -errno;
+		chan_close(&ours);
+		chan_close(&theirs);
+		return err_set(reterr, ERR_RUN, rc, "fork: %s",
+		    strerror(-rc));
+	}
+	chan_close(&theirs);
+	/* The child is ours and not reaped: its pid cannot be another's. */
+	ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
+	if (ret->pidfd < 0) {
+		rc = -errno;
+		chan_close(&ours);
+		child_close(ret);
+		return err_set(reterr, ERR_RUN, rc, "pidfd_open: %s "
+		    "(Linux 5.3 or newer is needed)", strerror(-rc));
+	}
+	*ret_chan = ours;
+	return 0;
+}
+
+static void
+reap(struct child *c, int *ret_status)
+{
+	int status = 0;
+
+	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (ret_status != NULL)
+		*ret_status = status;
+	close(c->pidfd);
+	c->pid = c->pidfd = -1;
+}
+
+int
+child_wait(struct child *c, uint64_t deadline_ns, int *ret_status)
+{
+	struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
+	uint64_t now;
+
+	for (;;) {
+		now = event_now_ns();
+		if (poll(&p, 1, deadline_ns <= now ? 0 :
+		    (int)MIN((deadline_ns - now) / 1000000 + 1,
+		    (uint64_t)INT_MAX)) > 0)
+			break;
+		if (event_now_ns() >= deadline_ns)
+			return -ETIMEDOUT;
+	}
+	reap(c, ret_status);
+	return 0;
+}
+
+char *
+child_describe(int status, char *buf, size_t len)
+{
+	const char *launch = getenv("STRADDLE_LAUNCH");
+
+	if (WIFSIGNALED(status))
+		snprintf(buf, len, "was killed by signal %d (%s)",
+		    WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status) == EXIT_GROUP)
+		snprintf(buf, len, "could not enter its memory group (exit "
+		    "code %d)", EXIT_GROUP);
+	else if (WEXITSTATUS(status) == EXIT_EXEC)
+		snprintf(buf, len, "could not be started (exit code 127%s%s: "
+		    "can it be executed?)", launch != NULL ?
+		    "; STRADDLE_LAUNCH is " : "", launch != NULL ? launch :
+		    "");
+	else
+		snprintf(buf, len, "exited with code %d",
+		    WEXITSTATUS(status));
+	return buf;
+}
+
+void
+child_close(struct child *c)
+{
+	if (c->pid < 0)
+		return;
+	kill(c->pid, SIGKILL);
+	if (c->pidfd >= 0 && child_wait(c, event_now_ns() + KILLED_NS,
+	    NULL) < 0)
+		close(c->pidfd);
+	c->pid = c->pidfd = -1;
+}

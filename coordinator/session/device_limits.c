@@ -1,0 +1,121 @@
+/* coordinator/session/device_limits.c - asking a device for its limits. */
+#include "device_limits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bsd/string.h>
+
+#include "session.h"
+
+static struct {
+	unsigned n;
+	struct {
+		char kind[MAX_NAME], port[MAX_NAME];
+		uint64_t domain_bytes;
+		struct plan_limits l;
+	} of[MAX_SESSIONS];
+} known;
+
+const struct plan_limits *
+device_limits_of(const struct session_conf *sc)
+{
+	unsigned i;
+
+	for (i = 0; i < known.n; i++)
+		if (strcmp(known.of[i].kind, sc->device) == 0 &&
+		    strcmp(known.of[i].port, sc->port) == 0 &&
+		    known.of[i].domain_bytes == sc->domain_bytes)
+			return &known.of[i].l;
+	return NULL;
+}
+
+static int
+on_limit(const struct session_conf *sc, const struct wire_limit *wl,
+    struct plan_limits *ret, struct err *reterr)
+{
+	if (strcmp(wl->name, "found") == 0 && wl->value == 0)
+		return err_set(reterr, ERR_RUN, -ENODEV, "session %s: no "
+		    "device %s here: %s", sc->name, sc->device, wl->from);
+	if (strcmp(wl->name, "total_bytes") == 0 && wl->known) {
+		ret->total_bytes = wl->value;
+		strlcpy(ret->from, wl->from, sizeof(ret->from));
+	}
+	if (strcmp(wl->name, "emulator_bytes") == 0 && wl->known)
+		ret->emulator_bytes = wl->value;
+	if (strcmp(wl->name, "emulator_file_bytes") == 0 && wl->known)
+		ret->emulator_file_bytes = wl->value;
+	if (strcmp(wl->name, "largest_mapping_bytes") == 0 && wl->known) {
+		ret->largest_bytes = wl->value;
+		strlcpy(ret->largest_from, wl->from,
+		    sizeof(ret->largest_from));
+	}
+	if (strcmp(wl->name, "mappings") == 0 && wl->known)
+		ret->maps = wl->value;
+	return 0;
+}
+
+static int
+hear(struct session *s, struct chan_msg *m, const struct session_conf *sc,
+    struct plan_limits *ret, struct err *reterr)
+{
+	struct wire_limit wl;
+	int rc;
+
+	while ((rc = session_answer(s, m, reterr)) == 0 &&
+	    m->type != WIRE_END) {
+		if (m->type != WIRE_LIMIT || m->nbytes != sizeof(wl))
+			continue;
+		memcpy(&wl, m->buf, sizeof(wl));
+		if ((rc = on_limit(sc, &wl, ret, reterr)) < 0)
+			break;
+	}
+	return rc;
+}
+
+static int
+ask(const struct conf *c, const struct session_conf *sc,
+    struct plan_limits *ret, struct err *reterr)
+{
+	struct plan_session ps = plan_nothing(sc, 1);
+	struct chan_msg *m = malloc(sizeof(*m));
+	struct session s;
+	int rc;
+
+	if (m == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) == 0) {
+		if ((rc = session_send(&s, WIRE_PROBE, NULL, 0, NULL, 0,
+		    reterr)) == 0)
+			rc = hear(&s, m, sc, ret, reterr);
+		session_close(&s);
+	}
+	free(m);
+	return rc;
+}
+
+int
+device_limits_ask(const struct conf *c, struct err *reterr)
+{
+	const struct session_conf *sc;
+	struct plan_limits l;
+	int i, rc;
+
+	for (i = 0; i < c->nsessions; i++) {
+		sc = &c->session[i];
+		/* The host's memory is what caps are about; these have no
+		 * limits beside it. */
+		if (strcmp(sc->device, "cpu") == 0 ||
+		    strcmp(sc->device, "null") == 0 ||
+		    device_limits_of(sc) != NULL)
+			continue;
+		l = (struct plan_limits){ .total_bytes = UINT64_MAX };
+		if ((rc = ask(c, sc, &l, reterr)) < 0)
+			return rc;
+		strlcpy(known.of[known.n].kind, sc->device, MAX_NAME);
+		strlcpy(known.of[known.n].port, sc->port, MAX_NAME);
+		known.of[known.n].domain_bytes = sc->domain_bytes;
+		known.of[known.n++].l = l;
+	}
+	return 0;
+}

@@ -1,0 +1,421 @@
+/* coordinator/stress/caps.c - cases about memory: caps to the byte, sessions
+ * that are full, a worker that takes more, pressure from outside. */
+#include "stress.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "config/units.h"
+#include "shm/event.h"
+
+/* Caps are not filled further than this above the plan, and an eater stops
+ * where nothing stops it: the machine is somebody's. */
+#define SLACK_BYTES	(64 * MIB)
+
+struct whole {
+	uint32_t n_vocab;
+	uint64_t hash;
+};
+
+static int
+take_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
+{
+	struct whole *w = arg;
+
+	(void)index;
+	(void)reterr;
+	w->hash = w->hash * 31 + logits_hash(logits, w->n_vocab);
+	return 0;
+}
+
+/* As much as the context holds, and all of its logits. */
+static int
+fill_context(struct stress *x, uint64_t *ret_hash, uint32_t *ret_n,
+    struct err *reterr)
+{
+	struct whole w = { .n_vocab = x->j.m->hp.n_vocab };
+	uint32_t n = x->j.plan.ctx_tok, i;
+	uint32_t *ids = calloc(n, sizeof(*ids));
+	int rc;
+
+	if (ids == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	for (i = 0; i < n; i++)
+		ids[i] = i * 7 % w.n_vocab;
+	rc = job_feed(&x->j, 0, 0, ids, n, WANT_ALL, take_row, &w, reterr);
+	free(ids);
+	*ret_hash = w.hash;
+	*ret_n = n;
+	return rc;
+}
+
+/* --- to the byte --- */
+
+int
+stress_exact_caps(struct stress *x, struct err *reterr)
+{
+	uint64_t hash;
+	uint32_t n;
+	int rc;
+
+	if ((rc = stress_tighten(x, 0, reterr)) < 0 ||
+	    (rc = stress_start(x, reterr)) < 0 ||
+	    (rc = fill_context(x, &hash, &n, reterr)) < 0 ||
+	    (rc = stress_stop(x, reterr)) < 0)
+		return rc;
+	stress_note(x, "%u sessions, %u tokens", x->j.ss->n, n);
+	return 0;
+}
+
+int
+stress_one_less(struct stress *x, struct err *reterr)
+{
+	unsigned i;
+	int rc;
+
+	if ((rc = stress_tighten(x, 0, reterr)) < 0)
+		return rc;
+	x->v->session[0].cap_bytes--;
+	rc = stress_plan(x, reterr);
+	if (rc == -ENOSPC && reterr->kind == ERR_FIT) {
+		stress_note(x, "refused: %.300s", reterr->msg);
+		return 0;
+	}
+	if (rc < 0)
+		return rc;
+	for (i = 0; i < x->j.plan.nsessions; i++)
+		stress_want(x, x->j.plan.session[i].total_bytes <=
+		    x->j.plan.session[i].cap_bytes, "session %s is planned "
+		    "over its cap", x->j.plan.session[i].conf->name);
+	stress_note(x, "cut another way, every session within its cap");
+	return 0;
+}
+
+/* Each in turn: its ledger takes what is left, and not a byte more. */
+int
+stress_one_more(struct stress *x, struct err *reterr)
+{
+	unsigned i = 0, n;
+	int rc;
+
+	if ((rc = stress_tighten(x, (int64_t)SLACK_BYTES, reterr)) < 0)
+		return rc;
+	do {
+		if ((rc = stress_start(x, reterr)) < 0 ||
+		    (rc = stress_drill(x, i, DRILL_FILL, UINT64_MAX,
+		    reterr)) < 0 ||
+		    (rc = stress_drill(x, i, DRILL_CHARGE, 1, reterr)) < 0)
+			return rc;
+		if ((rc = stress_await(x, reterr)) == -EINTR)
+			return rc;
+		n = x->j.ss->n;
+		stress_want(x, rc == -ENOMEM && strstr(reterr->msg,
+		    "drill needs 1 bytes (compute), but only 0 of") != NULL &&
+		    strstr(reterr->msg, x->j.ss->s[i].name) != NULL,
+		    "one byte more than session %s has: %.200s",
+		    x->j.ss->s[i].name, reterr->msg);
+		if (i == 0)
+			stress_note(x, "%.250s", reterr->msg);
+		stress_close(x);
+	} while (++i < n);
+	stress_note(x, "so in each of %u", n);
+	return 0;
+}
+
+/* The kernel takes its time to free what io_uring had pinned in the load; until
+ * then a ledger that is full is more than a group may hold. */
+static void
+wait_for_staging(const struct stress *x, unsigned i)
+{
+	const struct plan_session *ps = &x->j.plan.session[i];
+	uint64_t end = event_now_ns() + stress_patience(x);
+
+	while (event_now_ns() < end && enforce_now(&x->j.ss->enforce[i]) >
+	    ps->total_bytes - ps->bytes[MEM_STAGING])
+		poll(NULL, 0, 10);
+}
+
+int
+stress_all_full(struct stress *x, struct err *reterr)
+{
+	struct work once, again;
+	const struct session *s;
+	uint64_t sum = 0;
+	unsigned i;
+	int rc;
+
+	if ((rc = stress_tighten(x, (int64_t)SLACK_BYTES, reterr)) < 0 ||
+	    (rc = stress_begin(x, &once, reterr)) < 0)
+		return rc;
+	again = once;
+	for (i = 0; i < x->j.ss->n; i++) {
+		wait_for_staging(x, i);
+		if ((rc = stress_drill(x, i, DRILL_FILL, 0, reterr)) < 0)
+			return rc;
+	}
+	if ((rc = stress_again(x, &again, reterr)) < 0 ||
+	    (rc = stress_stop(x, reterr)) < 0)
+		return rc;
+	stress_same(x, &once, &again, "full");
+	stress_want(x, x->j.ss->losses == 0, "%u workers were lost",
+	    x->j.ss->losses);
+	for (i = 0; i < x->j.ss->n; i++) {
+		s = &x->j.ss->s[i];
+		stress_want(x, s->stats.ledger_peak == s->plan->cap_bytes,
+		    "session %s: %" PRIu64 " bytes in the ledger", s->name,
+		    s->stats.ledger_peak);
+		sum += s->plan->cap_bytes;
+	}
+	stress_note(x, "%u ledgers full to the byte, %" PRIu64 " bytes in "
+	    "all; the same logits", x->j.ss->n, sum);
+	return 0;
+}
+
+/* --- past the ledger --- */
+
+/* Its group kills it, or without one it is refused the memory and leaves; it is
+ * started again, and nothing else is different. */
+static int
+stopped(struct stress *x, unsigned i, const struct work *want,
+    struct err *reterr)
+{
+	const char *words = x->j.ss->enforce[i].by == ENFORCE_CGROUP ?
+	    ", for memory: its group reached the limit" :
+	    "the kernel refused";
+	struct work again = *want;
+	int rc;
+
+	if ((rc = stress_drill(x, i, DRILL_EAT,
+	    x->j.plan.session[i].cap_bytes + 4 * MIB, reterr)) < 0 ||
+	    (rc = stress_await(x, reterr)) != -ECHILD)
+		return rc;
+	stress_want(x, strstr(reterr->msg, words) != NULL, "session %s: "
+	    "%.200s", x->j.ss->s[i].name, reterr->msg);
+	if (i == 0)
+		stress_note(x, "%.250s", reterr->msg);
+	if ((rc = pipeline_recover(x->j.p, reterr)) < 0 ||
+	    (rc = stress_again(x, &again, reterr)) < 0)
+		return rc;
+	stress_same(x, want, &again, x->j.ss->s[i].name);
+	return 0;
+}
+
+/* What was lost for memory once is not, when something else kills it. */
+static int
+kill_once_more(struct stress *x, const struct work *once, struct err *reterr)
+{
+	struct work again = *once;
+	struct strike k;
+	int rc;
+
+	stress_aim(x, once, IN_DECODE, SIGKILL, &k);
+	again.strike = &k;
+	if ((rc = stress_again(x, &again, reterr)) < 0)
+		return rc;
+	stress_want(x, strstr(x->j.ss->loss, "signal 9") != NULL &&
+	    strstr(x->j.ss->loss, "for memory") == NULL, "after a plain kill "
+	    "-9: \"%.150s\"", x->j.ss->loss);
+	return 0;
+}
+
+int
+stress_past_ledger(struct stress *x, struct err *reterr)
+{
+	struct work once;
+	unsigned i;
+	int rc;
+
+	if ((rc = stress_tighten(x, (int64_t)SLACK_BYTES, reterr)) < 0 ||
+	    (rc = stress_start(x, reterr)) < 0)
+		return rc;
+	if (x->j.ss->enforce[0].by == ENFORCE_LEDGER) {
+		stress_note(x, "nothing of the kernel holds the caps here: "
+		    "%.200s", x->j.ss->enforce[0].why);
+		return STRESS_SKIP;
+	}
+	stress_work_init(x, &once);
+	if ((rc = stress_work(x, &once, reterr)) < 0)
+		return rc;
+	for (i = 0; i < x->j.ss->n; i++)
+		if ((rc = stopped(x, i, &once, reterr)) < 0)
+			return rc;
+	stress_note(x, "so in each of %u, and afterwards the same logits",
+	    x->j.ss->n);
+	if ((rc = kill_once_more(x, &once, reterr)) < 0)
+		return rc;
+	return stress_stop(x, reterr);
+}
+
+/* --- as much as fits --- */
+
+/* The largest value of a setting that fits, halved from most on. */
+static int
+largest(struct stress *x, int *setting, int most, int least,
+    struct err *reterr)
+{
+	int rc = -ENOSPC;
+
+	for (*setting = most; *setting >= least; *setting /= 2) {
+		stress_close(x);
+		if ((rc = stress_plan(x, reterr)) != -ENOSPC)
+			break;
+	}
+	return rc;
+}
+
+int
+stress_full_context(struct stress *x, struct err *reterr)
+{
+	uint64_t usual, large;
+	uint32_t n;
+	int rc;
+
+	if ((rc = stress_start(x, reterr)) < 0 ||
+	    (rc = fill_context(x, &usual, &n, reterr)) < 0 ||
+	    (rc = stress_stop(x, reterr)) < 0)
+		return rc;
+	stress_note(x, "%u tokens in batches of %u", n, x->j.plan.batch_rows);
+	if ((rc = largest(x, &x->v->batch_rows, MIN(MAX_BATCH, (int)n), 1,
+	    reterr)) < 0 || (rc = stress_spawn(x, reterr)) < 0 ||
+	    (rc = stress_load(x, NULL, NULL, reterr)) < 0 ||
+	    (rc = fill_context(x, &large, &n, reterr)) < 0 ||
+	    (rc = stress_stop(x, reterr)) < 0)
+		return rc;
+	stress_want(x, usual == large, "other logits in batches of %u",
+	    x->j.plan.batch_rows);
+	stress_note(x, "and of %u: the same logits of every token",
+	    x->j.plan.batch_rows);
+	return 0;
+}
+
+/* Hundreds at once, twice; some of them must be what they are alone. */
+int
+stress_short_texts(struct stress *x, struct err *reterr)
+{
+	enum { WAVES = 2, SAMPLES = 8 };
+	struct work all, want, alone;
+	uint32_t k, i;
+	int rc;
+
+	x->v->ctx_tok = MIN(32, x->v->ctx_tok > 0 ? x->v->ctx_tok : 32);
+	if ((rc = largest(x, &x->v->parallel, MAX_SEQS, 1, reterr)) < 0 ||
+	    (rc = stress_spawn(x, reterr)) < 0 ||
+	    (rc = stress_load(x, NULL, NULL, reterr)) < 0)
+		return rc;
+	for (k = 0; k < WAVES; k++) {
+		stress_work_init(x, &all);
+		all.nprompt = 3 + k;
+		all.ndecode = MIN(6, x->j.plan.ctx_tok - all.nprompt);
+		all.text = k * MAX_SEQS;
+		if ((rc = stress_again(x, &all, reterr)) < 0)
+			return rc;
+		for (i = 0; i < SAMPLES; i++) {
+			alone = all;
+			alone.nseqs = 1;
+			alone.text += stress_below(x, all.nseqs);
+			if ((rc = stress_again(x, &alone, reterr)) < 0)
+				return rc;
+			want = alone;
+			want.hash[0] = all.hash[alone.text - all.text];
+			stress_same(x, &want, &alone, "alone");
+		}
+	}
+	stress_note(x, "%u texts, %u at once; %u of them alone: the same "
+	    "logits", WAVES * x->j.plan.nseqs, x->j.plan.nseqs,
+	    WAVES * SAMPLES);
+	return stress_stop(x, reterr);
+}
+
+/* --- from outside --- */
+
+enum { PRESSED = 8 };		/* times that the work is done meanwhile */
+
+/* Takes memory and uses it all, again and again. */
+static NORETURN void
+hog(uint64_t nbytes, uint64_t most_ns)
+{
+	volatile uint8_t *p;
+	uint64_t i;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm((unsigned)(most_ns / 1000000000));  /* should nobody stop it */
+	p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE |
+	    MAP_ANONYMOUS, -1, 0);
+	for (;;)
+		for (i = 0; p != MAP_FAILED && i < nbytes; i += 4096)
+			p[i]++;
+}
+
+/* One beside the sessions, and where there are groups, one in a group of its
+ * own that is four times too small for it, so that the kernel has to kill. */
+static int
+start_hogs(const struct enforce *small, uint64_t nbytes, uint64_t most_ns,
+    pid_t pid[2])
+{
+	struct err e;
+	int fd = -1, k;
+
+	for (k = 0; k < 2; k++) {
+		if (k == 1 && (small->by != ENFORCE_CGROUP ||
+		    enforce_enter_fd(small, &fd, &e) < 0))
+			break;
+		if ((pid[k] = fork()) != 0)
+			continue;
+		if (k == 1 && write(fd, "0", 1) != 1)
+			_exit(1);
+		hog(k == 0 ? nbytes : 4 * small->limit_bytes, most_ns);
+	}
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
+
+int
+stress_pressure(struct stress *x, struct err *reterr)
+{
+	uint64_t nbytes = MIN(enforce_free_bytes() / 4, GIB);
+	char human[UNITS_BYTES_LEN];
+	struct work once, again;
+	struct enforce small;
+	pid_t pid[2] = { 0 };
+	int rc, k, status = 0;
+
+	if ((rc = stress_begin(x, &once, reterr)) < 0)
+		return rc;
+	again = once;
+	enforce_open(&small, "neighbour", 16 * MIB);
+	start_hogs(&small, nbytes, PRESSED * stress_patience(x), pid);
+	for (k = 0; rc == 0 && k < PRESSED; k++)
+		if ((rc = stress_again(x, &again, reterr)) == 0)
+			stress_same(x, &once, &again, "under pressure");
+	for (k = 0; k < 2; k++)
+		if (pid[k] > 0 && waitpid(pid[k], &status, k == 0 ?
+		    WNOHANG : 0) == 0) {
+			kill(pid[k], SIGKILL);
+			waitpid(pid[k], NULL, 0);
+		}
+	enforce_close(&small);
+	if (rc < 0)
+		return rc;
+	stress_want(x, x->j.ss->losses == 0, "%u workers were lost",
+	    x->j.ss->losses);
+	stress_note(x, "%s taken beside the sessions", units_human_bytes(
+	    nbytes, human));
+	if (pid[1] > 0) {
+		stress_want(x, WIFSIGNALED(status) && WTERMSIG(status) ==
+		    SIGKILL, "nothing stopped the neighbour");
+		stress_note(x, "a neighbour killed at its own limit of 16 "
+		    "MiB");
+	}
+	stress_note(x, "no worker lost, the same logits, %.3f s instead of "
+	    "%.3f s", again.s, once.s);
+	return stress_stop(x, reterr);
+}

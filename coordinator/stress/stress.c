@@ -1,0 +1,271 @@
+/* coordinator/stress/stress.c - one pipeline of a case, from its settings to the proof
+ * that nothing is left of it. */
+#include "stress.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <bsd/string.h>
+
+#include "shm/event.h"
+#include "shm/ring.h"
+#include "config/words.h"
+
+#define LOOK_NS		UINT64_C(250000000)
+
+/* What must come is waited for so long, and so many times as long as the longest
+ * load or work took. */
+#define LEAST_NS	UINT64_C(60000000000)
+enum { TIMES = 10 };
+
+/* --- words --- */
+
+void
+stress_note(struct stress *x, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	words_vadd(x->detail, sizeof(x->detail), "; ", fmt, ap);
+	va_end(ap);
+}
+
+void
+stress_want(struct stress *x, int ok, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (ok)
+		return;
+	va_start(ap, fmt);
+	words_vadd(x->broke, sizeof(x->broke), "; ", fmt, ap);
+	va_end(ap);
+}
+
+uint32_t
+stress_below(struct stress *x, uint32_t n)
+{
+	return n > 0 ? rng_next(&x->rng) % n : 0;
+}
+
+/* --- what this process holds --- */
+
+unsigned
+stress_count_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	if (d == NULL)
+		return 0;
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+unsigned
+stress_count_maps(void)
+{
+	FILE *fp = fopen("/proc/self/maps", "re");
+	char line[512];
+	unsigned n = 0;
+
+	if (fp == NULL)
+		return 0;
+	while (fgets(line, sizeof(line), fp) != NULL)
+		n += strstr(line, "/memfd:straddle") != NULL;
+	fclose(fp);
+	return n;
+}
+
+/* --- begin --- */
+
+int
+stress_plan(struct stress *x, struct err *reterr)
+{
+	int rc;
+
+	x->nfds = stress_count_fds();
+	x->nmaps = stress_count_maps();
+	x->is_open = 1;
+	if ((rc = job_open(&x->j, x->v, reterr)) < 0)
+		return rc;
+	return job_plan(&x->j, reterr);
+}
+
+int
+stress_spawn(struct stress *x, struct err *reterr)
+{
+	return job_spawn(&x->j, reterr);
+}
+
+int
+stress_load(struct stress *x, sessions_tick_fn *tick, void *arg,
+    struct err *reterr)
+{
+	int rc = job_load(&x->j, tick, arg, reterr);
+
+	x->took_ns = MAX(x->took_ns, x->j.load_ns);
+	return rc;
+}
+
+int
+stress_start(struct stress *x, struct err *reterr)
+{
+	int rc;
+
+	if ((rc = stress_plan(x, reterr)) < 0 ||
+	    (rc = stress_spawn(x, reterr)) < 0)
+		return rc;
+	return stress_load(x, NULL, NULL, reterr);
+}
+
+int
+stress_tighten(struct stress *x, int64_t slack, struct err *reterr)
+{
+	uint64_t cap[MAX_SESSIONS], most;
+	unsigned i, n = 0;
+	int rc = stress_plan(x, reterr);
+
+	for (; rc == 0 && n < x->j.plan.nsessions; n++) {
+		most = x->j.plan.session[n].total_bytes + (uint64_t)slack;
+		cap[n] = MIN(x->j.plan.session[n].cap_bytes, most);
+	}
+	stress_close(x);
+	for (i = 0; i < n; i++)
+		x->v->session[i].cap_bytes = cap[i];
+	return rc;
+}
+
+/* --- wrong --- */
+
+int
+stress_drill(struct stress *x, unsigned i, enum drill_kind kind, uint64_t n,
+    struct err *reterr)
+{
+	struct wire_drill d = { .kind = kind, .n = n };
+	struct sessions *ss = x->j.ss;
+	int rc = session_send(&ss->s[i], WIRE_DRILL, &d, sizeof(d), NULL, 0,
+	    reterr);
+
+	if (rc < 0)
+		return rc;
+	atomic_fetch_add_explicit(&ss->s[i].status->call, 1,
+	    memory_order_release);				/* S1 */
+	ring_wake(&ss->ring[i]);
+	ring_wake(&ss->ring[i + 1]);
+	return 0;
+}
+
+uint64_t
+stress_patience(const struct stress *x)
+{
+	return LEAST_NS + TIMES * x->took_ns;
+}
+
+int
+stress_await(struct stress *x, struct err *reterr)
+{
+	uint64_t ns = stress_patience(x), deadline = event_now_ns() + ns;
+	int rc;
+
+	do {
+		rc = sessions_wait(x->j.ss, 0, event_now_ns() + LOOK_NS,
+		    reterr);
+	} while ((rc == 0 || rc == -ETIMEDOUT) && event_now_ns() < deadline);
+	return rc < 0 && rc != -ETIMEDOUT ? rc : err_set(reterr, ERR_RUN,
+	    -ETIMEDOUT, "nothing came of it in %.0f s", (double)ns / 1e9);
+}
+
+/* --- end --- */
+
+/* What the kernel counted of each session.  Without its last words (with_stats
+ * 0) only a group's own peak is known. */
+static void
+take_peaks(struct stress *x, int with_stats)
+{
+	const struct sessions *ss = x->j.ss;
+	const struct session *s;
+	struct enforce_peak p;
+	struct stress_peak *k;
+	unsigned i;
+
+	for (i = 0; ss != NULL && i < ss->n; i++) {
+		s = &ss->s[i];
+		k = &x->peak[i];
+		x->by = ss->enforce[i].by;
+		strlcpy(x->name[i], s->name, sizeof(x->name[i]));
+		if (with_stats)
+			p = s->peak;
+		else if (x->by == ENFORCE_CGROUP)
+			enforce_count(s->enforce, 0, &p);
+		else
+			continue;
+		if (with_stats) {
+			k->ledger_bytes = s->stats.ledger_peak;
+			k->unaccounted = (int64_t)(p.nbytes -
+			    s->stats.ledger_peak);
+		}
+		k->known = 1;
+		k->cap_bytes = s->plan->cap_bytes;
+		k->peak_bytes = MAX(k->peak_bytes, p.nbytes);
+		/* Nothing but the ledger: a sanitizer's shadow is in it. */
+		stress_want(x, x->by == ENFORCE_LEDGER || p.nbytes <=
+		    k->cap_bytes, "session %s: peak of %" PRIu64 " bytes over "
+		    "its cap of %" PRIu64, s->name, p.nbytes, k->cap_bytes);
+	}
+}
+
+int
+stress_stop(struct stress *x, struct err *reterr)
+{
+	int rc = job_stop(&x->j, reterr);
+
+	if (rc == 0)
+		take_peaks(x, 1);
+	return rc;
+}
+
+/* Groups, descriptors, shared maps, processes. */
+static void
+want_nothing_left(struct stress *x, const char *dirs, unsigned ndirs)
+{
+	unsigned i, n = stress_count_fds();
+	siginfo_t si = { 0 };
+
+	stress_want(x, n <= x->nfds, "%u descriptors are left open",
+	    n - x->nfds);
+	n = stress_count_maps();
+	stress_want(x, n <= x->nmaps, "%u shared maps are left",
+	    n - x->nmaps);
+	stress_want(x, waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) <
+	    0 && errno == ECHILD, "a worker is left");
+	for (i = 0; i < ndirs; i++, dirs += CGROUP_PATH)
+		stress_want(x, dirs[0] == '\0' || access(dirs, F_OK) < 0,
+		    "group %s is left", dirs);
+}
+
+void
+stress_close(struct stress *x)
+{
+	static char dirs[MAX_SESSIONS][CGROUP_PATH];
+	unsigned i, n = 0;
+
+	if (!x->is_open)
+		return;
+	if (x->j.ss != NULL) {
+		take_peaks(x, 0);
+		for (n = x->j.ss->n, i = 0; i < n; i++)
+			strlcpy(dirs[i], x->j.ss->enforce[i].group.dir,
+			    sizeof(dirs[i]));
+	}
+	job_close(&x->j);
+	x->is_open = 0;
+	want_nothing_left(x, dirs[0], n);
+}

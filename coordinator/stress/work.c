@@ -1,0 +1,197 @@
+/* coordinator/stress/work.c - something to do for a pipeline, whose logits are
+ * known; and signals in the middle of it. */
+#include "stress.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "shm/event.h"
+
+/* Long enough for several batches, short enough to be done fifty times. */
+enum { PROMPT_MOST = 192, CHUNKS = 4, DECODE = 12 };
+
+void
+stress_work_init(const struct stress *x, struct work *w)
+{
+	const struct plan *p = &x->j.plan;
+
+	*w = (struct work){ .nseqs = p->nseqs, .ndecode = MIN(DECODE,
+	    p->ctx_tok / 4) };
+	w->nprompt = MIN(PROMPT_MOST, p->ctx_tok - w->ndecode);
+	w->nprompt = MAX(w->nprompt / MIN(w->nseqs, CHUNKS), 1);
+}
+
+/* A token of a text, the same in every run. */
+static uint32_t
+token_of(uint32_t text, uint32_t pos, uint32_t n_vocab)
+{
+	uint32_t h = text * 2654435761u + pos * 40503u + 12345;
+
+	h = (h ^ h >> 15) * 2246822519u;
+	return (h ^ h >> 13) % n_vocab;
+}
+
+/* --- signals --- */
+
+void
+stress_strike(struct stress *x, struct strike *k)
+{
+	struct timespec ts = { .tv_nsec = (long)MIN(k->wait_ns, 999999999) };
+	const struct sessions *ss = x->j.ss;
+	unsigned i;
+
+	nanosleep(&ts, NULL);
+	for (i = 0; i < ss->n; i++)
+		if ((k->all || i == k->victim) && ss->s[i].child.pid > 0)
+			kill(ss->s[i].child.pid, k->sig);
+	k->done = 1;
+}
+
+void
+stress_aim(struct stress *x, const struct work *w, enum moment when, int sig,
+    struct strike *ret)
+{
+	uint64_t batch_ns = (uint64_t)(w->s * 1e9 / MAX(w->nbatches, 1));
+
+	/* Not behind the last one, where nobody would notice. */
+	*ret = (struct strike){ .sig = sig };
+	ret->at = when == IN_PREFILL ? 1 + stress_below(x, w->nprefill) :
+	    w->nprefill + 1 + stress_below(x, w->nbatches - w->nprefill - 1);
+	ret->wait_ns = stress_below(x, (uint32_t)MIN(batch_ns, UINT32_MAX));
+}
+
+/* --- the flow --- */
+
+static int
+next(void *arg, struct batch_out *b, struct err *reterr)
+{
+	struct work *w = arg;
+	uint32_t i;
+
+	(void)reterr;
+	if (w->strike != NULL && !w->strike->done &&
+	    w->nbatches >= w->strike->at)
+		stress_strike(w->x, w->strike);
+	b->nrows = MIN(w->nrows - w->sent, w->chunk);
+	for (i = 0; i < b->nrows; i++)
+		b->rows[i] = w->rows[w->sent + i];
+	w->sent += b->nrows;
+	w->nbatches += b->nrows > 0;
+	return b->nrows > 0;
+}
+
+static int
+row(void *arg, const struct batch_row *r, const float *logits,
+    struct err *reterr)
+{
+	struct work *w = arg;
+	uint32_t n = w->x->j.m->hp.n_vocab, i, best = 0;
+
+	if (r->seq >= w->nseqs)
+		return err_set(reterr, ERR_RUN, -EPROTO, "logits of sequence "
+		    "%u came back, of %u", r->seq, w->nseqs);
+	for (i = 1; i < n; i++)
+		if (logits[i] > logits[best])
+			best = i;
+	w->hash[r->seq] = w->hash[r->seq] * 31 + logits_hash(logits, n);
+	w->token[r->seq] = best;
+	return 0;
+}
+
+static int
+flow(struct work *w, const struct batch_row *rows, uint32_t n,
+    struct err *reterr)
+{
+	struct job_flow f = { .next = next, .row = row, .arg = w };
+
+	w->rows = rows;
+	w->nrows = n;
+	w->sent = 0;
+	return job_flow(&w->x->j, &f, reterr);
+}
+
+static int
+prompts(struct work *w, struct batch_row *rows, struct err *reterr)
+{
+	uint32_t seq, pos, n = 0;
+
+	for (seq = 0; seq < w->nseqs; seq++)
+		for (pos = 0; pos < w->nprompt; pos++)
+			rows[n++] = job_row(seq, pos, token_of(w->text + seq,
+			    pos, w->x->j.m->hp.n_vocab), pos ==
+			    w->nprompt - 1);
+	/* Several, so that there is something between them. */
+	w->chunk = MIN(w->x->j.plan.batch_rows, (n + CHUNKS - 1) / CHUNKS);
+	return flow(w, rows, n, reterr);
+}
+
+int
+stress_work(struct stress *x, struct work *w, struct err *reterr)
+{
+	uint32_t n = w->nseqs * w->nprompt, seq, k;
+	struct batch_row *rows = calloc(n, sizeof(*rows));
+	uint64_t t0 = event_now_ns();
+	int rc;
+
+	if (rows == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	w->x = x;
+	w->nbatches = 0;
+	for (seq = 0; seq < w->nseqs; seq++)
+		w->hash[seq] = 0;
+	rc = prompts(w, rows, reterr);
+	w->nprefill = w->nbatches;
+	w->chunk = x->j.plan.batch_rows;
+	for (k = 0; rc == 0 && k < w->ndecode; k++) {
+		for (seq = 0; seq < w->nseqs; seq++)
+			rows[seq] = job_row(seq, w->nprompt + k,
+			    w->token[seq], 1);
+		rc = flow(w, rows, w->nseqs, reterr);
+	}
+	free(rows);
+	x->took_ns = MAX(x->took_ns, event_now_ns() - t0);
+	w->s = (double)(event_now_ns() - t0) / 1e9;
+	return rc;
+}
+
+int
+stress_begin(struct stress *x, struct work *w, struct err *reterr)
+{
+	int rc = stress_start(x, reterr);
+
+	if (rc < 0)
+		return rc;
+	stress_work_init(x, w);
+	return stress_work(x, w, reterr);
+}
+
+int
+stress_again(struct stress *x, struct work *w, struct err *reterr)
+{
+	uint32_t seq;
+	int rc = 0;
+
+	for (seq = 0; rc == 0 && seq < x->j.plan.nseqs; seq++)
+		rc = pipeline_forget(x->j.p, seq, reterr);
+	return rc < 0 ? rc : stress_work(x, w, reterr);
+}
+
+/* STRADDLE_STRESS_SPOIL: the tests' way to see a case that does not hold. */
+void
+stress_same(struct stress *x, const struct work *want,
+    const struct work *got, const char *what)
+{
+	uint64_t spoil = getenv("STRADDLE_STRESS_SPOIL") != NULL;
+	uint32_t seq;
+
+	for (seq = 0; seq < got->nseqs; seq++)
+		if ((want->hash[seq] ^ spoil) != got->hash[seq]) {
+			stress_want(x, 0, "%s: other logits, %016" PRIx64
+			    " and not %016" PRIx64, what, got->hash[seq],
+			    want->hash[seq] ^ spoil);
+			return;
+		}
+}

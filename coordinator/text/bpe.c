@@ -1,0 +1,328 @@
+/* coordinator/text/bpe.c - byte-level BPE (tokenizer.ggml.model "gpt2").
+ *
+ * Each word of the text starts as one symbol per byte; the pair of neighbours
+ * that comes first in the list of merges becomes one symbol, the leftmost of
+ * equals first, until none is left.
+ *
+ * The texts of tokens and merges spell bytes as printable characters, after
+ * openai/gpt-2 src/encoder.py bytes_to_unicode(): a byte that is printable in
+ * Latin-1 is its own character, the others are U+0100 and on, in their order;
+ * so a space is U+0120. */
+#include "bpe.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "merge.h"
+#include "pre.h"
+
+struct merge {			/* left NO_TOKEN = free */
+	int32_t left, right;
+	int32_t id;		/* of both together */
+	uint32_t rank;
+};
+
+struct bpe {
+	struct pre *pre;
+	struct merge *slot;	/* [slot_mask + 1], open addressing */
+	uint32_t slot_mask;
+};
+
+/* --- bytes as characters --- */
+
+/* U+0100 to U+0120 are the bytes 0x00 to 0x20, U+0121 is DEL, then come 0x80
+ * to 0xA0 and, alone, the soft hyphen. */
+enum {
+	FIRST_SPELLED = 0x100, LOW = 0x21, HIGH_FIRST = 0x7f, HIGH_LAST = 0xa0,
+	SOFT_HYPHEN = 0xad,
+	LAST_SPELLED = FIRST_SPELLED + LOW + HIGH_LAST - HIGH_FIRST + 1
+};
+
+static unsigned
+char_of_byte(uint8_t c)
+{
+	if (c < LOW)
+		return FIRST_SPELLED + c;
+	if (c >= HIGH_FIRST && c <= HIGH_LAST)
+		return FIRST_SPELLED + LOW + c - HIGH_FIRST;
+	return c == SOFT_HYPHEN ? LAST_SPELLED : c;
+}
+
+/* -1: this character spells no byte. */
+static int
+byte_of_char(unsigned ch)
+{
+	if (ch < FIRST_SPELLED)
+		return char_of_byte((uint8_t)ch) == ch ? (int)ch : -1;
+	if (ch == LAST_SPELLED)
+		return SOFT_HYPHEN;
+	if (ch > LAST_SPELLED)
+		return -1;
+	ch -= FIRST_SPELLED;
+	return (int)(ch < LOW ? ch : ch - LOW + HIGH_FIRST);
+}
+
+/* The byte's character in UTF-8, 1 or 2 bytes. */
+static size_t
+spell_byte(uint8_t c, char *out)
+{
+	unsigned ch = char_of_byte(c);
+
+	if (ch < 0x80) {
+		*out = (char)ch;
+		return 1;
+	}
+	out[0] = (char)(0xc0 | ch >> 6);
+	out[1] = (char)(0x80 | (ch & 0x3f));
+	return 2;
+}
+
+size_t
+bpe_spell(const struct gguf_str *s, char *out)
+{
+	const uint8_t *p = (const uint8_t *)s->data;
+	size_t i, n = 0;
+	int c;
+
+	for (i = 0; i < s->len; i++) {
+		c = byte_of_char(p[i]);
+		if (p[i] >= 0xc2 && p[i] <= 0xc5 && i + 1 < s->len &&
+		    (p[i + 1] & 0xc0) == 0x80) {
+			c = byte_of_char((p[i] & 0x1fu) << 6 |
+			    (p[i + 1] & 0x3fu));
+			if (c < 0)		/* goes out as it is, both */
+				out[n++] = (char)p[i];
+			i++;
+		}
+		out[n++] = (char)(c >= 0 ? c : p[i]);
+	}
+	return n;
+}
+
+/* --- merges --- */
+
+static struct merge *
+slot_of(const struct bpe *b, int32_t left, int32_t right)
+{
+	uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+	uint32_t i = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+
+	for (;; i++) {
+		struct merge *m = &b->slot[i & b->slot_mask];
+
+		if (m->left == NO_TOKEN ||
+		    (m->left == left && m->right == right))
+			return m;
+	}
+}
+
+static int
+bad_merge(uint64_t rank, const struct gguf_str *s, const char *why,
+    struct err *reterr)
+{
+	return err_set(reterr, ERR_MODEL, -EBADMSG, "tokenizer.ggml.merges, "
+	    "%" PRIu64 ": \"%.*s\" %s", rank, (int)MIN(s->len, 64), s->data,
+	    why);
+}
+
+/* "left right".  buf holds the longest token's text. */
+static int
+add_merge(const struct tokenizer *t, struct bpe *b, uint32_t rank,
+    const struct gguf_str *s, char *buf, struct err *reterr)
+{
+	const char *space = s->len > 1 ? memchr(s->data + 1, ' ', s->len - 1) :
+	    NULL;
+	size_t nleft, nright;
+	struct merge m = { .rank = rank };
+	struct merge *slot;
+
+	if (space == NULL)
+		return bad_merge(rank, s, "is not two texts", reterr);
+	nleft = (size_t)(space - s->data);
+	nright = s->len - nleft - 1;
+	if (nleft + nright > t->max_len)
+		return bad_merge(rank, s, "makes no token", reterr);
+	memcpy(mempcpy(buf, s->data, nleft), space + 1, nright);
+	m.left = vocab_find(t, s->data, nleft);
+	m.right = vocab_find(t, space + 1, nright);
+	m.id = vocab_find(t, buf, nleft + nright);
+	if (m.left == NO_TOKEN || m.right == NO_TOKEN)
+		return bad_merge(rank, s, "merges what is no token", reterr);
+	if (m.id == NO_TOKEN)
+		return bad_merge(rank, s, "makes no token", reterr);
+	slot = slot_of(b, m.left, m.right);
+	if (slot->left == NO_TOKEN && vocab_is_mergeable(t, m.id))
+		*slot = m;
+	return 0;
+}
+
+static int
+read_merges(const struct tokenizer *t, struct bpe *b, const struct gguf *g,
+    struct err *reterr)
+{
+	const struct gguf_str *s;
+	const void *data;
+	uint64_t n, i;
+	size_t nslots = 16;
+	char *buf;
+	int rc;
+
+	rc = gguf_get_array(g, "tokenizer.ggml.merges", GGUF_STRING, &data, &n,
+	    reterr);
+	if (rc == -ENOENT)
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "tokenizer.ggml.merges is missing");
+	if (rc < 0)
+		return rc;
+	if (n > INT32_MAX / 4)
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "tokenizer.ggml.merges has %" PRIu64 " elements", n);
+	while (nslots < n * 2)
+		nslots *= 2;
+	b->slot_mask = (uint32_t)(nslots - 1);
+	b->slot = reallocarray(NULL, nslots, sizeof(*b->slot));
+	buf = malloc((size_t)t->max_len + 1);
+	if (b->slot == NULL || buf == NULL) {
+		free(buf);
+		return err_set(reterr, ERR_RUN, -ENOMEM,
+		    "no memory for %" PRIu64 " merges", n);
+	}
+	for (i = 0; i < nslots; i++)
+		b->slot[i].left = NO_TOKEN;
+	for (i = 0, s = data; i < n && rc == 0; i++)
+		rc = add_merge(t, b, (uint32_t)i, &s[i], buf, reterr);
+	free(buf);
+	return rc;
+}
+
+int
+bpe_open(struct tokenizer *t, const struct gguf *g, struct err *reterr)
+{
+	struct gguf_str name = { "default", 7 };
+	unsigned c;
+	int rc;
+
+	if ((t->bpe = calloc(1, sizeof(*t->bpe))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM,
+		    "no memory for the tokenizer");
+	rc = gguf_get_str(g, "tokenizer.ggml.pre", &name, reterr);
+	if ((rc < 0 && rc != -ENOENT) ||
+	    (rc = pre_open(name.data, name.len, &t->bpe->pre, reterr)) < 0)
+		return rc;
+	for (c = 0; c < NITEMS(t->byte); c++) {
+		char text[2];
+		size_t n = spell_byte((uint8_t)c, text);
+
+		t->byte[c] = vocab_find(t, text, n);
+	}
+	return read_merges(t, t->bpe, g, reterr);
+}
+
+void
+bpe_close(struct bpe *b)
+{
+	if (b == NULL)
+		return;
+	pre_close(b->pre);
+	free(b->slot);
+	free(b);
+}
+
+int
+bpe_adds_bos(const struct bpe *b)
+{
+	return (pre_flags(b->pre) & PRE_BOS) != 0;
+}
+
+/* --- encoding --- */
+
+struct encoding {
+	const struct tokenizer *t;
+	const char *text;
+	struct idlist *out;
+	struct merger m;
+	char *spelled;		/* [max_len + 1], of a word */
+	int whole;
+};
+
+static int
+find_pair(const void *arg, const struct symbol *l, const struct symbol *r,
+    uint32_t *ret_rank, int32_t *ret_id)
+{
+	const struct encoding *e = arg;
+	const struct merge *m;
+
+	if (l->id == NO_TOKEN || r->id == NO_TOKEN)
+		return 0;
+	m = slot_of(e->t->bpe, l->id, r->id);
+	*ret_rank = m->rank;
+	*ret_id = m->id;
+	return m->left != NO_TOKEN;
+}
+
+/* The token that is the whole word, for those who do not merge it. */
+static int32_t
+find_whole(const struct encoding *e, const char *word, size_t nbytes)
+{
+	size_t i, n = 0;
+	int32_t id;
+
+	if (nbytes > e->t->max_len)
+		return NO_TOKEN;
+	for (i = 0; i < nbytes && n < e->t->max_len; i++)
+		n += spell_byte((uint8_t)word[i], e->spelled + n);
+	id = i == nbytes ? vocab_find(e->t, e->spelled, n) : NO_TOKEN;
+	return id != NO_TOKEN && vocab_is_mergeable(e->t, id) ? id : NO_TOKEN;
+}
+
+static int
+on_word(void *arg, size_t off, size_t nbytes, struct err *reterr)
+{
+	struct encoding *e = arg;
+	const uint8_t *word = (const uint8_t *)e->text + off;
+	const struct symbol *s;
+	uint32_t i;
+	int32_t id;
+	int rc;
+
+	if ((rc = idlist_reserve(e->out, nbytes)) < 0)
+		return rc;
+	if (e->whole &&
+	    (id = find_whole(e, e->text + off, nbytes)) != NO_TOKEN) {
+		e->out->id[e->out->n++] = (uint32_t)id;
+		return 0;
+	}
+	if ((rc = merger_begin(&e->m, nbytes)) < 0)
+		return rc;
+	for (i = 0; i < nbytes; i++)
+		merger_add(&e->m, i, 1, e->t->byte[word[i]]);
+	merger_run(&e->m);
+	for (i = 0; i != NO_SYMBOL && rc == 0; i = s->next) {
+		s = &e->m.sym[i];
+		if (s->id != NO_TOKEN)
+			e->out->id[e->out->n++] = (uint32_t)s->id;
+		else		/* a byte: what merges are tokens */
+			rc = vocab_emit_byte(e->t, word[s->off], e->out,
+			    reterr);
+	}
+	return rc;
+}
+
+int
+bpe_encode(const struct tokenizer *t, const char *text, size_t nbytes,
+    struct idlist *out, struct err *reterr)
+{
+	struct encoding e = { .t = t, .text = text, .out = out,
+	    .m = { .fn = find_pair, .arg = &e } };
+	int rc;
+
+	e.whole = (pre_flags(t->bpe->pre) & PRE_WHOLE) != 0;
+	if ((e.spelled = malloc((size_t)t->max_len + 2)) == NULL)
+		return -ENOMEM;
+	rc = pre_cut(t->bpe->pre, text, nbytes, on_word, &e, reterr);
+	merger_done(&e.m);
+	free(e.spelled);
+	return rc;
+}

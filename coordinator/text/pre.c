@@ -1,0 +1,404 @@
+/* coordinator/text/pre.c - cuts raw text into words, by the patterns that
+ * each vocabulary's makers published.
+ *
+ * A pre-tokenizer is a list of patterns: the first cuts the text into what it
+ * matches and what lies between, the next one each of those pieces, and so on.
+ * Patterns see their piece only.  They stand here as published, but for the
+ * spelling of characters as \x{...}; \s and \S are Unicode's White_Space, as
+ * in the engines that they were written for: PCRE2's own \s takes U+180E too.
+ *
+ * None of them nests a repetition in a repetition: a match looks at each
+ * character of its piece a bounded number of times.  PCRE2's interpreter runs
+ * them: its compiler makes the whole of tokenization 1.3 to 2 times as fast,
+ * and asks for memory that is writable and executable. */
+#include "pre.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <errno.h>
+#include <inttypes.h>
+#include <pcre2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "utf8.h"
+
+enum { MAX_PATTERNS = 6, MAX_PATTERN_BYTES = 4096 };
+
+/* --- the patterns --- */
+
+/* openai/gpt-2 src/encoder.py; r50k_base of openai/tiktoken; the same in
+ * huggingface/tokenizers, pre_tokenizers/byte_level.rs. */
+#define GPT2	"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+" \
+		"| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+
+#define ENGLISH	"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define BLANKS	"|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+/* cl100k_base of openai/tiktoken; meta-llama/Meta-Llama-3-8B tokenizer.json */
+#define CL100K	ENGLISH "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}" \
+		"| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" BLANKS
+
+/* Qwen/Qwen2-7B tokenizer.json: digits one by one. */
+#define QWEN2	ENGLISH "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" \
+		"| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" BLANKS
+
+#define O200K(upper, lower, end)	\
+	"[^\\r\\n\\p{L}\\p{N}]?" upper "*" lower "+" end \
+	"|[^\\r\\n\\p{L}\\p{N}]?" upper "+" lower "*" end
+
+/* o200k_base of openai/tiktoken, openai/gpt-oss-20b tokenizer.json; but their
+ * letters are those of TEKKEN.  These are llama.cpp's, which knows the case of
+ * ASCII only and takes marks for punctuation: the ids that files with this
+ * name are held to were recorded with it. */
+#define GPT4O	O200K("[^\\P{L}a-z]", "[^\\P{L}A-Z]", ENGLISH "?") \
+		"|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" BLANKS
+
+/* mistralai/Mistral-Nemo-Base-2407 tekken.json */
+#define TEKKEN	O200K("[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]", \
+		    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]", "") \
+		"|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" BLANKS
+
+/* deepseek-ai/deepseek-llm-7b-base tokenizer.json: letters with case, as of
+ * some version of Unicode; punctuation; and Chinese to Korean. */
+#define CASED	"A-Za-z\\x{b5}\\x{c0}-\\x{d6}\\x{d8}-\\x{f6}" \
+		"\\x{f8}-\\x{1ba}\\x{1bc}-\\x{1bf}\\x{1c4}-\\x{293}" \
+		"\\x{295}-\\x{2af}\\x{370}-\\x{373}\\x{376}\\x{377}" \
+		"\\x{37b}-\\x{37d}\\x{37f}\\x{386}\\x{388}-\\x{38a}\\x{38c}" \
+		"\\x{38e}-\\x{3a1}\\x{3a3}-\\x{3f5}\\x{3f7}-\\x{481}" \
+		"\\x{48a}-\\x{52f}\\x{531}-\\x{556}\\x{10a0}-\\x{10c5}" \
+		"\\x{13a0}-\\x{13f5}\\x{13f8}-\\x{13fd}\\x{1c90}-\\x{1cba}" \
+		"\\x{1cbd}-\\x{1cbf}\\x{1d00}-\\x{1d2b}\\x{1d6b}-\\x{1d77}" \
+		"\\x{1d79}-\\x{1d9a}\\x{1e00}-\\x{1f15}\\x{1f18}-\\x{1f1d}" \
+		"\\x{1f20}-\\x{1f45}\\x{1f48}-\\x{1f4d}\\x{1f50}-\\x{1f57}" \
+		"\\x{1f59}\\x{1f5b}\\x{1f5d}\\x{1f5f}-\\x{1f7d}" \
+		"\\x{1f80}-\\x{1fb4}\\x{1fb6}-\\x{1fbc}\\x{1fbe}" \
+		"\\x{1fc2}-\\x{1fc4}\\x{1fc6}-\\x{1fcc}\\x{1fd0}-\\x{1fd3}" \
+		"\\x{1fd6}-\\x{1fdb}\\x{1fe0}-\\x{1fec}\\x{1ff2}-\\x{1ff4}" \
+		"\\x{1ff6}-\\x{1ffc}\\x{2102}\\x{2107}\\x{210a}-\\x{2113}" \
+		"\\x{2115}\\x{2119}-\\x{211d}\\x{2124}\\x{2126}\\x{2128}" \
+		"\\x{212a}-\\x{212d}\\x{212f}-\\x{2134}\\x{2139}" \
+		"\\x{213c}-\\x{213f}\\x{2145}-\\x{2149}\\x{214e}" \
+		"\\x{2183}\\x{2184}\\x{2c00}-\\x{2c7b}\\x{2c7e}-\\x{2ce4}" \
+		"\\x{2ceb}-\\x{2cee}\\x{2cf2}\\x{2cf3}\\x{a640}-\\x{a66d}" \
+		"\\x{a680}-\\x{a69b}\\x{a722}-\\x{a76f}\\x{a771}-\\x{a787}" \
+		"\\x{a78b}-\\x{a78e}\\x{ab70}-\\x{abbf}\\x{fb00}-\\x{fb06}" \
+		"\\x{fb13}-\\x{fb17}\\x{ff21}-\\x{ff3a}\\x{ff41}-\\x{ff5a}" \
+		"\\x{10400}-\\x{1044f}\\x{104b0}-\\x{104d3}" \
+		"\\x{104d8}-\\x{104fb}\\x{10c80}-\\x{10cb2}" \
+		"\\x{10cc0}-\\x{10cf2}\\x{118a0}-\\x{118df}" \
+		"\\x{1e900}-\\x{1e943}"
+#define MARKS	"!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}" \
+		"\\x{2018}-\\x{201f}\\x{3000}-\\x{3002}"
+#define EASTERN	"[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+"
+/* \s+$ there.  A run of blanks is looked at from its front only: from each of
+ * n blanks, it would take n * n steps to see that they do not end the text; no
+ * line break is left where this stands. */
+#define LAST	"(?<!\\s)\\s+\\z"
+
+/* deepseek-ai/DeepSeek-V3 tokenizer.json */
+#define V3_EAST	"[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{309f}\\x{30a0}-\\x{30ff}]+"
+#define V3	"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+" \
+		"|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+" \
+		"| ?[\\p{P}\\p{S}]+[\\r\\n]*" BLANKS
+
+/* --- the table --- */
+
+struct pre_row {
+	const char *name;	/* tokenizer.ggml.pre */
+	int flags;		/* PRE_* */
+	const char *pattern[MAX_PATTERNS];	/* NULL behind the last */
+};
+
+/* Names are llama.cpp's; behind each, whose tokenizer.json says so where no
+ * pattern above does. */
+static const struct pre_row rows[] = {
+	/* What llama.cpp does for files that do not say. */
+	{ "default", 0, { "[\\p{P}$+<=>^~|]+", GPT2, "\\p{N}+",
+	    "[0-9][0-9][0-9]" } },
+	{ "gpt-2", 0, { GPT2 } },
+	{ "phi-2", 0, { GPT2 } },		/* microsoft/phi-2 */
+	{ "olmo", 0, { GPT2 } },		/* allenai/OLMo-1.7-7B-hf */
+	{ "mpt", 0, { GPT2 } },			/* mosaicml/mpt-7b */
+	{ "llama-bpe", PRE_WHOLE | PRE_BOS, { CL100K } },
+	{ "llama3", PRE_WHOLE | PRE_BOS, { CL100K } },
+	{ "llama-v3", PRE_WHOLE | PRE_BOS, { CL100K } },
+	{ "dbrx", 0, { CL100K } },		/* databricks/dbrx-base */
+	{ "smaug-bpe", 0, { CL100K } },		/* abacusai/Smaug-Llama-3-70B */
+	{ "qwen2", 0, { QWEN2 } },
+	{ "deepseek-r1-qwen", 0, { QWEN2 } },	/* -ai/DeepSeek-R1-Distill- */
+	{ "stablelm2", 0, { QWEN2 } },		/* stabilityai/stablelm-2-1_6b */
+	{ "gpt-4o", 0, { GPT4O } },
+	{ "llama4", 0, { GPT4O } },		/* meta-llama/Llama-4-Scout- */
+	{ "tekken", PRE_WHOLE | PRE_BOS, { TEKKEN } },
+	{ "smollm", 0, { "\\p{N}", GPT2 } },	/* HuggingFaceTB/SmolLM-135M */
+	{ "deepseek-llm", 0, { "[\\r\\n]", "\\s?[" CASED "]+",
+	    "\\s?[" MARKS "]+", LAST, EASTERN, "\\p{N}+" } },
+	/* deepseek-ai/deepseek-coder-6.7b-base */
+	{ "deepseek-coder", 0, { "[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+",
+	    EASTERN, "\\p{N}" } },
+	{ "deepseek-v3", 0, { "\\p{N}{1,3}", V3_EAST, V3 } },
+	/* tiiuae/falcon-7b, its Punctuation spelled out */
+	{ "falcon", 0, { "[\\p{P}$+<=>^~|`]+", GPT2, "[0-9][0-9][0-9]" } },
+	{ "starcoder", 0, { "\\p{N}", GPT2 } },	/* bigcode/starcoder2-3b */
+	{ "refact", 0, { "\\p{N}", GPT2 } },	/* smallcloudai/Refact-1_6B */
+	{ "command-r", 0, { "\\p{N}", GPT2 } },	/* CohereForAI/c4ai- */
+};
+
+struct pre {
+	const struct pre_row *row;
+	unsigned npatterns;
+	pcre2_code *code[MAX_PATTERNS];	/* [npatterns] */
+};
+
+const char *
+pre_name(unsigned i)
+{
+	return i < NITEMS(rows) ? rows[i].name : NULL;
+}
+
+int
+pre_flags(const struct pre *p)
+{
+	return p->row->flags;
+}
+
+/* --- opening --- */
+
+static int
+unknown(const char *name, size_t nbytes, struct err *reterr)
+{
+	char list[512];
+	size_t i, len = 0;
+
+	for (i = 0; i < NITEMS(rows) && len < sizeof(list); i++)
+		len += (size_t)snprintf(list + len, sizeof(list) - len,
+		    "%s%s", i > 0 ? ", " : "", rows[i].name);
+	return err_set(reterr, ERR_MODEL, -ENOTSUP, "tokenizer.ggml.pre is "
+	    "\"%.*s\", a pre-tokenizer that is not known here; known: %s",
+	    (int)MIN(nbytes, 64), name, list);
+}
+
+/* The pattern with Unicode's blanks for \s and \S. */
+static void
+spell_blanks(const char *pattern, char *out, size_t outlen)
+{
+	size_t n = 0;
+
+	for (; *pattern != '\0' && n < outlen - 16; pattern++) {
+		if (*pattern != '\\') {
+			out[n++] = *pattern;
+			continue;
+		}
+		pattern++;
+		if (*pattern == 's' || *pattern == 'S')
+			n += (size_t)snprintf(out + n, outlen - n,
+			    "\\%c{wspace}", *pattern == 's' ? 'p' : 'P');
+		else
+			n += (size_t)snprintf(out + n, outlen - n, "\\%c",
+			    *pattern);
+	}
+	out[n] = '\0';
+}
+
+static int
+compile(struct pre *p, unsigned i, struct err *reterr)
+{
+	char pattern[MAX_PATTERN_BYTES], text[128];
+	PCRE2_SIZE off;
+	int code;
+
+	spell_blanks(p->row->pattern[i], pattern, sizeof(pattern));
+	p->code[i] = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+	    PCRE2_UTF | PCRE2_UCP | PCRE2_NO_AUTO_CAPTURE, &code, &off, NULL);
+	if (p->code[i] == NULL) {
+		pcre2_get_error_message(code, (PCRE2_UCHAR *)text,
+		    sizeof(text));
+		return err_set(reterr, ERR_RUN, -ENOTSUP, "pre-tokenizer %s, "
+		    "pattern %u: PCRE2 cannot compile it at %zu: %s (10.40 or "
+		    "later is needed)", p->row->name, i, off, text);
+	}
+	return 0;
+}
+
+int
+pre_open(const char *name, size_t nbytes, struct pre **ret,
+    struct err *reterr)
+{
+	struct pre *p;
+	size_t i = 0;
+	int rc = 0;
+
+	while (i < NITEMS(rows) && (strlen(rows[i].name) != nbytes ||
+	    memcmp(rows[i].name, name, nbytes) != 0))
+		i++;
+	if (i == NITEMS(rows))
+		return unknown(name, nbytes, reterr);
+	if ((p = calloc(1, sizeof(*p))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM,
+		    "no memory for the pre-tokenizer");
+	p->row = &rows[i];
+	while (rc == 0 && p->npatterns < MAX_PATTERNS &&
+	    p->row->pattern[p->npatterns] != NULL)
+		rc = compile(p, p->npatterns++, reterr);
+	if (rc < 0) {
+		pre_close(p);
+		return rc;
+	}
+	*ret = p;
+	return 0;
+}
+
+void
+pre_close(struct pre *p)
+{
+	unsigned i;
+
+	if (p == NULL)
+		return;
+	for (i = 0; i < p->npatterns; i++)
+		pcre2_code_free(p->code[i]);
+	free(p);
+}
+
+/* --- cutting --- */
+
+struct cut {
+	const struct pre *p;
+	const char *text;		/* UTF-8 */
+	const char *raw;		/* as it came; NULL = text itself */
+	size_t raw_at, raw_end;		/* of raw, where the next word begins */
+	pcre2_match_data *md;
+	pcre2_match_context *mc;
+	pre_word_fn *fn;
+	void *arg;
+	struct err *reterr;
+};
+
+/* Replacement characters stand for the bytes that are not UTF-8. */
+#define STAND_IN	"\xef\xbf\xbd"
+enum { STAND_IN_LEN = 3 };
+
+static unsigned
+raw_len(const char *raw, size_t nbytes)
+{
+	return utf8_len((const uint8_t *)raw, nbytes);
+}
+
+static int
+give_word(struct cut *c, size_t off, size_t nbytes)
+{
+	size_t from = c->raw_at, done, len;
+
+	if (c->raw == NULL)
+		return c->fn(c->arg, off, nbytes, c->reterr);
+	for (done = 0; done < nbytes; done += len) {
+		len = raw_len(c->raw + c->raw_at, c->raw_end - c->raw_at);
+		c->raw_at += MAX(len, (size_t)1);
+		if (len == 0)
+			len = STAND_IN_LEN;
+	}
+	return c->fn(c->arg, from, c->raw_at - from, c->reterr);
+}
+
+/* The first match in a piece from `at` on, nothing at its end when there is
+ * none. */
+static int
+find(struct cut *c, unsigned level, const char *piece, size_t nbytes,
+    size_t at, size_t *ret_from, size_t *ret_end)
+{
+	const PCRE2_SIZE *ov = pcre2_get_ovector_pointer(c->md);
+	int rc;
+
+	*ret_from = *ret_end = nbytes;
+	rc = pcre2_match(c->p->code[level], (PCRE2_SPTR)piece, nbytes, at,
+	    PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, c->md, c->mc);
+	if (rc == PCRE2_ERROR_NOMATCH)
+		return 0;
+	if (rc < 0)
+		return err_set(c->reterr, ERR_RUN, rc == PCRE2_ERROR_NOMEMORY ?
+		    -ENOMEM : -E2BIG, "pre-tokenizer %s, pattern %u: no "
+		    "result for a text of %zu bytes (PCRE2 error %d)",
+		    c->p->row->name, level, nbytes, rc);
+	*ret_from = ov[0];
+	*ret_end = ov[1];
+	return 0;
+}
+
+/* Depth first, so that words come in order and no list is kept. */
+static int
+cut_piece(struct cut *c, unsigned level, size_t off, size_t nbytes)
+{
+	size_t at, from, end;
+	int rc = 0;
+
+	if (level == c->p->npatterns)
+		return give_word(c, off, nbytes);
+	for (at = 0; at < nbytes && rc == 0; at = end) {
+		rc = find(c, level, c->text + off, nbytes, at, &from, &end);
+		if (rc == 0 && from > at)
+			rc = cut_piece(c, level + 1, off + at, from - at);
+		if (rc == 0 && end > from)
+			rc = cut_piece(c, level + 1, off + from, end - from);
+	}
+	return rc;
+}
+
+/* The text with a stand-in for each byte that is not UTF-8; NULL with 0 when
+ * there is none. */
+static int
+mend(const char *text, size_t nbytes, char **ret, size_t *ret_len)
+{
+	size_t i, len, bad = 0;
+	char *p;
+
+	for (i = 0; i < nbytes; i += MAX(len, (size_t)1)) {
+		len = raw_len(text + i, nbytes - i);
+		bad += len == 0;
+	}
+	*ret = NULL;
+	*ret_len = nbytes;
+	if (bad == 0)
+		return 0;
+	*ret_len = nbytes + bad * (STAND_IN_LEN - 1);
+	if ((*ret = p = malloc(*ret_len)) == NULL)
+		return -ENOMEM;
+	for (i = 0; i < nbytes; i += MAX(len, (size_t)1)) {
+		len = raw_len(text + i, nbytes - i);
+		p = mempcpy(p, len > 0 ? text + i : STAND_IN,
+		    len > 0 ? len : STAND_IN_LEN);
+	}
+	return 0;
+}
+
+int
+pre_cut(const struct pre *p, const char *text, size_t nbytes,
+    pre_word_fn *fn, void *arg, struct err *reterr)
+{
+	struct cut c = { .p = p, .text = text, .fn = fn, .arg = arg,
+	    .reterr = reterr };
+	char *mended;
+	size_t len;
+	int rc;
+
+	if ((rc = mend(text, nbytes, &mended, &len)) < 0)
+		return rc;
+	if (mended != NULL) {
+		c.text = mended;
+		c.raw = text;
+		c.raw_end = nbytes;
+	}
+	c.md = pcre2_match_data_create(1, NULL);
+	c.mc = pcre2_match_context_create(NULL);
+	if (c.md != NULL && c.mc != NULL) {
+		pcre2_set_match_limit(c.mc, (uint32_t)MIN(
+		    len * 16 + 1000000, (size_t)UINT32_MAX));
+		rc = cut_piece(&c, 0, 0, len);
+	} else {
+		rc = -ENOMEM;
+	}
+	pcre2_match_context_free(c.mc);
+	pcre2_match_data_free(c.md);
+	free(mended);
+	return rc;
+}

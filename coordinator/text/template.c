@@ -1,0 +1,136 @@
+/* coordinator/text/template.c - how each family of models writes a
+ * conversation.
+ *
+ * A file brings its template as a program in Jinja (tokenizer.chat_template).
+ * It is not run: it is recognised by what it contains, as llama.cpp's
+ * llama-chat.cpp does, and the row of the table says the same in data.  Rows
+ * are tried in order.  Sources: the chat_template of tokenizer_config.json of
+ * the models named, and for gpt-oss openai/harmony docs/format.md. */
+#include "template.h"
+
+#include <string.h>
+
+static const struct chat_template table[] = {
+	/* openai/gpt-oss-20b; an answer may have thoughts in front, which the
+	 * model puts into messages of their own.  The date is left out: equal
+	 * conversations are equal on all days. */
+	{ "gpt-oss", { "<|start|>", "<|channel|>" }, NULL,
+	    "<|start|>system<|message|>You are ChatGPT, a large language "
+	    "model trained by OpenAI.\nKnowledge cutoff: 2024-06\n\n"
+	    "Reasoning: medium\n\n# Valid channels: analysis, commentary, "
+	    "final. Channel must be included for every message.<|end|>",
+	    { "<|start|>developer<|message|># Instructions\n\n",
+	    "<|end|>" }, 0,
+	    { "<|start|>user<|message|>", "<|end|><|start|>assistant" },
+	    "<|end|>", 1 },
+	/* meta-llama/Meta-Llama-3-8B-Instruct */
+	{ "Llama 3", { "<|start_header_id|>", "<|end_header_id|>" }, NULL, "",
+	    { "<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>" },
+	    0, { "<|start_header_id|>user<|end_header_id|>\n\n",
+	    "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n" },
+	    "<|eot_id|>", 0 },
+	/* Qwen/Qwen2.5-7B-Instruct, HuggingFaceTB/SmolLM2-135M-Instruct; not
+	 * microsoft/phi-4, which has its own sign behind the name. */
+	{ "ChatML", { "<|im_start|>" }, "<|im_sep|>", "",
+	    { "<|im_start|>system\n", "<|im_end|>\n" }, 0,
+	    { "<|im_start|>user\n",
+	    "<|im_end|>\n<|im_start|>assistant\n" }, "<|im_end|>\n", 0 },
+	/* google/gemma-2-2b-it, google/gemma-3-1b-it */
+	{ "Gemma", { "<start_of_turn>" }, NULL, "", { "", "\n\n" }, 1,
+	    { "<start_of_turn>user\n",
+	    "<end_of_turn>\n<start_of_turn>model\n" }, "<end_of_turn>\n", 0 },
+	/* microsoft/Phi-3-mini-4k-instruct */
+	{ "Phi-3", { "<|assistant|>", "<|end|>" }, NULL, "",
+	    { "<|system|>\n", "<|end|>\n" }, 0,
+	    { "<|user|>\n", "<|end|>\n<|assistant|>\n" }, "<|end|>\n", 0 },
+	/* meta-llama/Llama-2-7b-chat-hf */
+	{ "Llama 2", { "[INST]", "<<SYS>>" }, NULL, "",
+	    { "<<SYS>>\n", "\n<</SYS>>\n\n" }, 1,
+	    { "[INST] ", " [/INST]" }, "</s><s>", 0 },
+	/* mistralai/Mistral-Large-Instruct-2411 */
+	{ "Mistral v7", { "[SYSTEM_PROMPT] ", "[INST] " }, NULL, "",
+	    { "[SYSTEM_PROMPT] ", "[/SYSTEM_PROMPT]" }, 0,
+	    { "[INST] ", "[/INST]" }, "</s>", 0 },
+	/* mistralai/Mistral-Small-24B-Instruct-2501 */
+	{ "Mistral v7 tekken", { "[SYSTEM_PROMPT]", "[INST]" }, NULL, "",
+	    { "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]" }, 0,
+	    { "[INST]", "[/INST]" }, "</s>", 0 },
+	/* mistralai/Mistral-7B-Instruct-v0.2 */
+	{ "Mistral", { "[INST]", " [/INST]" }, NULL, "", { "", "\n\n" }, 1,
+	    { "[INST] ", " [/INST]" }, "</s>", 0 },
+	/* mistralai/Mistral-7B-Instruct-v0.3 */
+	{ "Mistral v3", { "[INST] ", "[/INST]" }, NULL, "", { "", "\n\n" }, 1,
+	    { "[INST] ", "[/INST]" }, "</s>", 0 },
+	/* mistralai/Mistral-Nemo-Instruct-2407 */
+	{ "Mistral tekken", { "[INST]", "[/INST]" }, NULL, "", { "", "\n\n" },
+	    1, { "[INST]", "[/INST]" }, "</s>", 0 },
+};
+
+static const struct chat_template plain = { .name = "plain", .begin = "",
+    .system = { "", "\n" }, .user = { "", "" }, .close = "\n" };
+
+static int
+contains(const char *text, size_t nbytes, const char *word)
+{
+	return memmem(text, nbytes, word, strlen(word)) != NULL;
+}
+
+const struct chat_template *
+chat_template_find(const char *jinja, size_t nbytes)
+{
+	const struct chat_template *ct;
+	unsigned i, k;
+
+	for (i = 0; (ct = chat_template_at(i)) != NULL; i++) {
+		for (k = 0; k < NITEMS(ct->has) && ct->has[k] != NULL; k++)
+			if (!contains(jinja, nbytes, ct->has[k]))
+				break;
+		if ((k == NITEMS(ct->has) || ct->has[k] == NULL) &&
+		    (ct->lacks == NULL || !contains(jinja, nbytes, ct->lacks)))
+			return ct;
+	}
+	return NULL;
+}
+
+const struct chat_template *
+chat_template_plain(void)
+{
+	return &plain;
+}
+
+const struct chat_template *
+chat_template_at(unsigned i)
+{
+	return i < NITEMS(table) ? &table[i] : NULL;
+}
+
+static struct text_part
+own(const char *text)
+{
+	return (struct text_part){ text, strlen(text), 1 };
+}
+
+size_t
+chat_template_turn(const struct chat_template *ct, unsigned turn,
+    const struct text_part *system, const struct text_part *user,
+    struct text_part parts[CHAT_MAX_PARTS])
+{
+	int has_system = turn == 0 && system != NULL;
+	size_t n = 0;
+
+	parts[n++] = own(turn == 0 ? ct->begin : ct->close);
+	if (has_system && !ct->system_in_user) {
+		parts[n++] = own(ct->system[0]);
+		parts[n++] = *system;
+		parts[n++] = own(ct->system[1]);
+	}
+	parts[n++] = own(ct->user[0]);
+	if (has_system && ct->system_in_user) {
+		parts[n++] = own(ct->system[0]);
+		parts[n++] = *system;
+		parts[n++] = own(ct->system[1]);
+	}
+	parts[n++] = *user;
+	parts[n++] = own(ct->user[1]);
+	return n;
+}

@@ -1,0 +1,284 @@
+/* kernels/attn/tile.h - attention's products: a few queries times some keys,
+ * or their weights times values, as these lie in the cache or widened in a
+ * panel; and the widening.  Included by attn.h, which says what for. */
+#ifndef KERNELS_ATTN_TILE_H
+#define KERNELS_ATTN_TILE_H
+
+#include <string.h>
+
+#include "kernels/simd/simd.h"
+
+#ifdef SIMD_VL
+
+enum {
+	/* Accumulators: NQ queries times NV vectors, with registers left for
+	 * a vector of each side. */
+	ATTN_NQ = 6, ATTN_NV = SIMD_NREGS >= 32 ? 4 : 2,
+	/* Queries up to which K and V are widened for each NQ. */
+	ATTN_DIRECT = 2 * ATTN_NQ,
+	ATTN_PAGES_AHEAD = 3,	/* blocks */
+	KEY_NV = KEY_LANES / SIMD_VL	/* vectors in a row of a key block */
+};
+
+/* Elements d of KEY_LANES keys: vector v of the blocks at k. */
+SIMD vf
+key_load(enum kv_fmt f, const uint8_t *k, uint64_t kblock, size_t hd,
+    size_t d, unsigned v, vf scale)
+{
+	const void *b = k + v / KEY_NV * kblock;
+	size_t at = d * KEY_LANES + v % KEY_NV * SIMD_VL;
+
+	switch (f) {
+	case KV_FMT_F16:
+		return vf_from_half((const uint16_t *)b + at);
+	case KV_FMT_Q8_0:
+		return vf_mul(scale, vf_from_i8((const int8_t *)b + hd + at));
+	default:
+		return vf_load((const float *)b + at);
+	}
+}
+
+/* The scales of elements d, ..., d + 31. */
+SIMD vf
+key_scale(enum kv_fmt f, const uint8_t *k, uint64_t kblock, size_t d,
+    unsigned v)
+{
+	const void *b = k + v / KEY_NV * kblock;
+
+	return f != KV_FMT_Q8_0 ? vf_zero() : vf_from_half(
+	    (const uint16_t *)b + d / 32 * KEY_LANES + v % KEY_NV * SIMD_VL);
+}
+
+/* The line at p, and those that begin less than n bytes behind it.  For L1: a
+ * line that is asked for with several steps is there from the second on, where
+ * L2 would be asked each time (one row, Zen 5: 0.6 to 1.0 of the time). */
+SIMD void
+ask_lines(const uint8_t *p, uint64_t n)
+{
+	uint64_t at = 0;
+
+	do {
+		prefetch(p + at);
+		at += CACHELINE;
+	} while (at < n);
+}
+
+struct score_tile {
+	const uint8_t *k;	/* the first key block */
+	uint64_t kblock;
+	const uint8_t *next;	/* to prefetch: step bytes for each of hd */
+	uint64_t step;
+	const float *q;		/* (group x hd) */
+	float *score;		/* (group x ATTN_BLOCK) */
+	uint32_t hd;
+};
+
+/* nq queries times nv vectors of keys. */
+SIMD void
+score_tile(enum kv_fmt f, unsigned nq, unsigned nv, const struct score_tile *t)
+{
+	const uint8_t *next = t->next;
+	const size_t hd = t->hd;
+	vf acc[ATTN_NQ][ATTN_NV], scale[ATTN_NV], k[ATTN_NV], q;
+	size_t d, d0, d1;
+	unsigned r, v;
+
+	UNROLL
+	for (r = 0; r < nq; r++)
+		UNROLL
+		for (v = 0; v < nv; v++)
+			acc[r][v] = vf_zero();
+	for (d0 = 0; d0 < hd; d0 = d1) {
+		d1 = MIN(d0 + 32, hd);
+		UNROLL
+		for (v = 0; v < nv; v++)
+			scale[v] = key_scale(f, t->k, t->kblock, d0, v);
+		for (d = d0; d < d1; d++, next += t->step) {
+			ask_lines(next, t->step);
+			UNROLL
+			for (v = 0; v < nv; v++)
+				k[v] = key_load(f, t->k, t->kblock, hd, d,
+				    v, scale[v]);
+			UNROLL
+			for (r = 0; r < nq; r++) {
+				q = vf_set(t->q[r * hd + d]);
+				UNROLL
+				for (v = 0; v < nv; v++)
+					acc[r][v] = vf_fma(q, k[v],
+					    acc[r][v]);
+			}
+		}
+	}
+	UNROLL
+	for (r = 0; r < nq; r++)
+		UNROLL
+		for (v = 0; v < nv; v++)
+			vf_store(t->score + r * ATTN_BLOCK + v * SIMD_VL,
+			    acc[r][v]);
+}
+
+struct value_tile {
+	const uint8_t *v;	/* the block's first row */
+	uint64_t vrow;
+	const uint8_t *next;	/* to prefetch: step bytes for each key */
+	uint64_t step;
+	const float *weight;	/* (group x ATTN_BLOCK) */
+	const float *shrink;	/* (group) */
+	float *out;		/* (group x vd) */
+	uint32_t vd;
+	uint32_t first, end;	/* keys */
+	uint32_t at;		/* the first element */
+};
+
+/* nq queries times nv vectors of the value's elements. */
+SIMD void
+value_tile(enum kv_fmt f, unsigned nq, unsigned nv, const struct value_tile *t)
+{
+	const uint32_t size = f == KV_FMT_F32 ? 4 : f == KV_FMT_F16 ? 2 : 1;
+	vf acc[ATTN_NQ][ATTN_NV], x[ATTN_NV], w, scale = vf_zero();
+	const uint8_t *row = t->v + t->first * t->vrow, *next = t->next;
+	float *out = t->out + t->at;
+	uint32_t j, i;
+	unsigned r, v;
+
+	UNROLL
+	for (r = 0; r < nq; r++) {
+		w = vf_set(t->shrink[r]);
+		UNROLL
+		for (v = 0; v < nv; v++)
+			acc[r][v] = vf_mul(w, vf_load(out + r * t->vd +
+			    v * SIMD_VL));
+	}
+	for (j = t->first; j < t->end; j++, row += t->vrow, next += t->step) {
+		ask_lines(next, t->step);
+		UNROLL
+		for (v = 0; v < nv; v++) {
+			const void *p = row + (t->at + v * SIMD_VL) * size;
+			const struct block_q8_0 *b = (const void *)row;
+
+			i = t->at + v * SIMD_VL;
+			if (f == KV_FMT_F16) {
+				x[v] = vf_from_half(p);
+			} else if (f == KV_FMT_Q8_0) {
+				/* More vectors than one start at a block, or
+				 * lie in one. */
+				if (v * SIMD_VL % 32 == 0)
+					scale = vf_set_half(b[i / 32].d);
+				x[v] = vf_mul(scale, vf_from_i8(b[i / 32].q +
+				    i % 32));
+			} else {
+				x[v] = vf_load(p);
+			}
+		}
+		UNROLL
+		for (r = 0; r < nq; r++) {
+			w = vf_set(t->weight[r * ATTN_BLOCK + j]);
+			UNROLL
+			for (v = 0; v < nv; v++)
+				acc[r][v] = vf_fma(w, x[v], acc[r][v]);
+		}
+	}
+	UNROLL
+	for (r = 0; r < nq; r++)
+		UNROLL
+		for (v = 0; v < nv; v++)
+			vf_store(out + r * t->vd + v * SIMD_VL, acc[r][v]);
+}
+
+/* An instance of a tile for each number of queries. */
+#define ATTN_INSTANCES(name, f, nv)					\
+static void								\
+name(unsigned nq, const void *t)					\
+{									\
+	switch (nq) {							\
+	case 1: ATTN_TILE(f, 1, nv, t); break;				\
+	case 2: ATTN_TILE(f, 2, nv, t); break;				\
+	case 3: ATTN_TILE(f, 3, nv, t); break;				\
+	case 4: ATTN_TILE(f, 4, nv, t); break;				\
+	case 5: ATTN_TILE(f, 5, nv, t); break;				\
+	default: ATTN_TILE(f, 6, nv, t);				\
+	}								\
+}
+typedef void attn_tile_fn(unsigned nq, const void *t);
+
+#define ATTN_TILE	score_tile
+ATTN_INSTANCES(score_f32, KV_FMT_F32, KEY_NV)
+ATTN_INSTANCES(score_f16, KV_FMT_F16, KEY_NV)
+ATTN_INSTANCES(score_q8_0, KV_FMT_Q8_0, KEY_NV)
+ATTN_INSTANCES(score_wide_f32, KV_FMT_F32, ATTN_NV)
+ATTN_INSTANCES(score_wide_f16, KV_FMT_F16, ATTN_NV)
+ATTN_INSTANCES(score_wide_q8_0, KV_FMT_Q8_0, ATTN_NV)
+#undef ATTN_TILE
+#define ATTN_TILE	value_tile
+ATTN_INSTANCES(value_f32, KV_FMT_F32, 1)
+ATTN_INSTANCES(value_f16, KV_FMT_F16, 1)
+ATTN_INSTANCES(value_q8_0, KV_FMT_Q8_0, 1)
+ATTN_INSTANCES(value_wide_f32, KV_FMT_F32, ATTN_NV)
+ATTN_INSTANCES(value_wide_f16, KV_FMT_F16, ATTN_NV)
+ATTN_INSTANCES(value_wide_q8_0, KV_FMT_Q8_0, ATTN_NV)
+#undef ATTN_TILE
+
+/* [wide] */
+static attn_tile_fn *const score_fn[KV_FMT_N][2] = {
+	[KV_FMT_F32] = { score_f32, score_wide_f32 },
+	[KV_FMT_F16] = { score_f16, score_wide_f16 },
+	[KV_FMT_Q8_0] = { score_q8_0, score_wide_q8_0 }
+};
+static attn_tile_fn *const value_fn[KV_FMT_N][2] = {
+	[KV_FMT_F32] = { value_f32, value_wide_f32 },
+	[KV_FMT_F16] = { value_f16, value_wide_f16 },
+	[KV_FMT_Q8_0] = { value_q8_0, value_wide_q8_0 }
+};
+
+/* Key blocks [b0, b1) from k on, as they lie, in floats. */
+SIMD void
+keys_widen(enum kv_fmt f, float *panel, const uint8_t *k, uint64_t kblock,
+    uint32_t hd, uint32_t b0, uint32_t b1)
+{
+	uint32_t b, d0, d, i;
+	vf scale[KEY_NV];
+
+	for (b = b0; b < b1; b++) {
+		const uint8_t *from = k + b * kblock;
+		float *to = panel + (size_t)b * hd * KEY_LANES;
+
+		for (d0 = 0; d0 < hd; d0 += 32) {
+			UNROLL
+			for (i = 0; i < KEY_NV; i++)
+				scale[i] = key_scale(f, from, kblock, d0, i);
+			for (d = d0; d < MIN(d0 + 32, hd); d++)
+				UNROLL
+				for (i = 0; i < KEY_NV; i++)
+					vf_store(to + d * KEY_LANES +
+					    i * SIMD_VL, key_load(f, from,
+					    kblock, hd, d, i, scale[i]));
+		}
+	}
+}
+
+/* n elements of a row of V in floats, padded with zeros to a whole vector. */
+SIMD void
+value_widen(enum kv_fmt f, float *to, const void *row, uint32_t n)
+{
+	const struct block_q8_0 *b = row;
+	const uint16_t *h = row;
+	uint16_t tail[SIMD_VL] = { 0 };
+	uint32_t i;
+
+	for (i = 0; i + SIMD_VL <= n; i += SIMD_VL)
+		vf_store(to + i, f == KV_FMT_F16 ? vf_from_half(h + i) :
+		    f == KV_FMT_Q8_0 ? vf_mul(vf_set_half(b[i / 32].d),
+		    vf_from_i8(b[i / 32].q + i % 32)) :
+		    vf_load((const float *)row + i));
+	if (i == n)
+		return;
+	if (f == KV_FMT_F16) {
+		memcpy(tail, h + i, (n - i) * sizeof(*h));
+		vf_store(to + i, vf_from_half(tail));
+	} else {
+		vf_store(to + i, vf_load_n((const float *)row + i, n - i));
+	}
+}
+
+#endif
+#endif

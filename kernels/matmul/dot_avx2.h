@@ -1,0 +1,321 @@
+/* kernels/matmul/dot_avx2.h - dot products for matmul/matmul.h in AVX2; no guard: a part of it.
+ *
+ * maddubs: unsigned by signed bytes, pairs summed in 16 bits, saturating.
+ * Activations are the unsigned ones, up to 255: |q| <= 64 never saturates, and
+ * smaller ones leave room for several pairs before the sums are widened.  Of
+ * larger ones a tile has q as 16 high + low, both within [-8, 8].  What is worth
+ * another factor for 16 columns (DOT_BY) is multiplied by it as sums are widened,
+ * where a factor of 1 would be no less. */
+#ifdef MAT_SUFFIX
+
+#define MAT_ARRANGED
+
+/* Sums that GCC is to build in the order written, not as a tree of which it
+ * keeps more at once than registers hold: `sum` stays in its register in tiles,
+ * which saves them copies (101 instead of 107 instructions for 32 columns of
+ * Q4_0; 12 rows take 0.93 to 0.97 of the time, 128 rows 0.93 to 1.00), and Q5_K
+ * and Q5_1 the stack (0.86 and 0.84), but takes 8 % from one row of Q5_0 and
+ * Q8_0.  Clang makes no trees, and does not unroll loops with these in them. */
+#ifdef __clang__
+#define ADD_16(sum, v)	((sum) = _mm256_add_epi16(sum, v))
+#define ADD_32(sum, v)	((sum) = vi_add(sum, v))
+#define IN_ORDER(v)	(void)(v)
+#else
+#define ADD_16(sum, v)	__asm__("vpaddw %1, %0, %0" : "+x"(sum) : "x"(v))
+#define ADD_32(sum, v)	__asm__("vpaddd %1, %0, %0" : "+x"(sum) : "x"(v))
+#define IN_ORDER(v)	__asm__("" : "+x"(v))
+#endif
+
+/* From a panel's vectors of a group to the next panel's, in a tile. */
+enum { PANEL_APART = CHUNK_BLOCKS * sizeof(struct mat_block) /
+	sizeof(vi[MAT_NR]) };
+_Static_assert(sizeof(struct mat_block) % sizeof(vi[MAT_NR]) == 0,
+    "panels lie whole groups apart");
+
+/* Groups of products that fit into 16 bits: 255 * |q| * 2 each; of DOT_BY those
+ * of one factor. */
+SIMD unsigned
+groups_in_16(enum dot_kind kind)
+{
+	switch (kind) {
+	case DOT_8:
+		return 8;
+	case DOT_15:
+	case DOT_16:
+	case DOT_BY:
+		return 4;
+	case DOT_31:
+	case DOT_32:
+		return 2;
+	default:
+		return 1;
+	}
+}
+
+SIMD vi
+widen_add(vi dot, vi pairs, int16_t times)
+{
+	return vi_add(dot, vi_madd16(pairs, _mm256_set1_epi16(times)));
+}
+
+/* (q + 8) / 16, rounded down, and what remains, of signed bytes; both have
+ * something added meanwhile that keeps them from being negative. */
+SIMD void
+split(vi q, vi *low, vi *high)
+{
+	const vi u = vi_xor(q, vi_set((int32_t)0x80808080));
+	const vi h = bits_at(_mm256_avg_epu8(u, vi_set(0x07070707)), 3,
+	    0x1f1f1f1f);
+
+	*low = vi_sub8(u, vi_shl(vi_and(h, vi_set(0x0f0f0f0f)), 4));
+	*high = vi_sub8(h, vi_set(0x08080808));
+}
+
+SIMD void
+mat_arrange(struct mat_traits tr, struct mat_block *c)
+{
+	unsigned g, h, r;
+
+	UNROLL
+	for (r = 0; r < MAT_NR; r++) {
+		UNROLL
+		for (h = 0; h < 2; h++)
+			if (tr.dot == DOT_BY)
+				c->q[h + MAT_SPLIT][r] =
+				    vi_factor_twice(c->by[h][r]);
+		UNROLL
+		for (g = 0; g < 8; g++)
+			if (tr.dot == DOT_128)
+				split(c->q[g][r], &c->q[g][r],
+				    &c->q[g + MAT_SPLIT][r]);
+	}
+}
+
+SIMD int32_t
+mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
+{
+	const uint32_t at = r % SIMD_VL * 4 + i % 4;
+	const int8_t *low = (const int8_t *)&c->q[i / 4][r / SIMD_VL];
+	const int8_t *high = (const int8_t *)&c->q[i / 4 + MAT_SPLIT][r /
+	    SIMD_VL];
+	int16_t by;
+
+	if (kind == DOT_BY) {
+		memcpy(&by, (const uint8_t *)c->q[i / 16 + MAT_SPLIT] + r * 4,
+		    sizeof(by));
+		return low[at] * by;
+	}
+	return kind == DOT_128 ? 16 * high[at] + low[at] : low[at];
+}
+
+/* A row's group x times the same of npanels panels; q is the first one's. */
+SIMD void
+add_group(unsigned npanels, vi s[][MAT_NR], const vi q[][MAT_NR], vi x,
+    int first)
+{
+	unsigned p, r;
+	vi v;
+
+	UNROLL
+	for (p = 0; p < npanels; p++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++) {
+			v = _mm256_maddubs_epi16(x, q[p * PANEL_APART][r]);
+			if (first)
+				s[p][r] = v;
+			else
+				ADD_16(s[p][r], v);
+		}
+}
+
+/* n groups, as many as fit into 16 bits, are worth by[] of their panels, or all
+ * 1 (NULL).  The first are added to what is in memory. */
+SIMD void
+dot_add(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
+    const struct acts *a, unsigned g, unsigned n, const vi by[][MAT_NR],
+    int first)
+{
+	vi s[MAT_PANELS][MAT_NR], v;
+	unsigned p, r, i;
+
+	UNROLL
+	for (i = 0; i < n; i++)
+		add_group(npanels, s, q + i, act_group(a, 0, g + i), i == 0);
+	UNROLL
+	for (p = 0; p < npanels; p++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++) {
+			v = vi_madd16(s[p][r], by == NULL ?
+			    _mm256_set1_epi16(1) : by[p * PANEL_APART][r]);
+			if (first)
+				dot[p][r] = vi_add(dot[p][r], v);
+			else
+				ADD_32(dot[p][r], v);
+		}
+}
+
+/* Low and high bytes at once, so that a row's are loaded once for both (one
+ * after the other take 1.11 to 1.14 of the time, 128 and 512 rows of Q8_0 and
+ * IQ4_NL, Zen 3); as bytes of DOT_8, all groups of each fit into 16 bits. */
+SIMD void
+dot_add_both(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
+    const struct acts *a, unsigned g, unsigned n)
+{
+	vi low[MAT_PANELS][MAT_NR], high[MAT_PANELS][MAT_NR], x;
+	unsigned p, r, i;
+
+	UNROLL
+	for (i = 0; i < n; i++) {
+		x = act_group(a, 0, g + i);
+		add_group(npanels, low, q + i, x, i == 0);
+		add_group(npanels, high, q + i + MAT_SPLIT, x, i == 0);
+	}
+	UNROLL
+	for (p = 0; p < npanels; p++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			dot[p][r] = widen_add(widen_add(dot[p][r], low[p][r],
+			    1), high[p][r], 16);
+}
+
+SIMD void
+dot_panels(enum dot_kind kind, unsigned npanels, vi dot[][MAT_NR],
+    const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
+{
+	const unsigned in16 = MIN(groups_in_16(kind), n);
+	unsigned g;
+
+	if (kind == DOT_128) {
+		dot_add_both(npanels, dot, q, a, g0, n);
+		return;
+	}
+	UNROLL
+	for (g = 0; g < n; g += in16)
+		dot_add(npanels, dot, q + g, a, g0 + g, in16, kind == DOT_BY ?
+		    q + MAT_SPLIT + g / 4 : NULL, g == 0);
+}
+
+_Static_assert(MAT_NT == 1, "a tile has one row");
+
+SIMD void
+mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
+    const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
+{
+	(void)nt;
+	dot_panels(kind, 1, dot, q, a, g0, n);
+}
+
+SIMD void
+mat_dot_panels(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
+    const struct mat_block *w, const struct acts *a, unsigned g0, unsigned n)
+{
+	(void)nt;
+	dot_panels(kind, MAT_PANELS, dot, w->q + g0, a, g0, n);
+}
+
+#define ONE_FLIP	0
+#define FEW_MOST	8
+
+/* Up to four go as in matmul/gemv_direct.h.  What tiles must have as two bytes
+ * (DOT_128), with a scale for 16 columns or a factor, goes better as few up to
+ * 8 rows.  Of the peak (Zen 5 with the rest masked, from memory), few and by
+ * tiles: 5, 8 and 16 of Q8_0 0.29, 0.32, 0.34 and 0.26, 0.29, 0.34, IQ4_NL
+ * 0.30, 0.32, 0.34 and 0.27, 0.30, 0.35, IQ4_XS likewise; but 6 and 12 of Q4_0
+ * 0.49 and 0.56, 0.53 and 0.67, MXFP4 0.51 and 0.58, 0.54 and 0.57, Q4_K 0.38
+ * and 0.45, 0.51 and 0.56.  By tiles instead of few (Zen 3, beside neighbours)
+ * 5, 8, 16, 32, 128 rows of Q3_K 0.79, 0.93, 1.06, 1.08, 1.45, Q6_K 0.76, 0.97,
+ * 1.02, 1.05, 1.37, and Q2_K 0.98, 1.07, 1.04, 1.08, 1.15 to 1.5. */
+SIMD uint32_t
+avx2_few_rows(enum quant_type type)
+{
+	switch (type) {
+	case QUANT_Q3_K:
+	case QUANT_Q6_K:
+	case QUANT_Q8_0:
+	case QUANT_IQ4_NL:
+	case QUANT_IQ4_XS:
+		return 8;
+	default:
+		return 4;
+	}
+}
+#define MAT_FEW_ROWS(core, type)	avx2_few_rows(type)
+
+/* Of two panels a chunk is all of L1 where a weight has two bytes, and most of
+ * it where it has a scale and an addend or a factor: of 128 rows half as much
+ * at a time makes Q8_0 1.5 times as fast, Q2_K and Q3_K 1.4, Q4_K 1.07, Q4_1
+ * 1.04, and Q4_0 0.96, Q5_0 and MXFP4 0.99 (Zen 3, beside neighbours). */
+SIMD uint32_t
+avx2_half_rows(enum quant_type type)
+{
+	const struct mat_traits tr = tile_traits(type);
+
+	return tr.dot == DOT_128 || tr.dot == DOT_BY ||
+	    tr.scale != SCALE_PLAIN ? UINT32_MAX : 0;
+}
+#define MAT_HALF_ROWS(core, type)	avx2_half_rows(type)
+
+/* q is the unsigned side here, |x| <= 127: 127 * q * 2 for each group. */
+SIMD unsigned
+one_groups_in_16(enum dot_kind kind)
+{
+	return kind == DOT_15 ? 8 : kind == DOT_31 ? 4 : kind == DOT_63 ? 2 :
+	    1;
+}
+
+/* Of signed q the magnitude, and the sign goes to x. */
+SIMD vi
+one_pairs(enum dot_kind kind, vi q, vi x)
+{
+	return kind == DOT_128 ? _mm256_maddubs_epi16(_mm256_abs_epi8(q),
+	    _mm256_sign_epi8(x, q)) : _mm256_maddubs_epi16(q, x);
+}
+
+SIMD void
+mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
+    const struct acts *a, unsigned g0, unsigned n)
+{
+	const unsigned in16 = MIN(one_groups_in_16(kind), n);
+	unsigned r, g, i;
+	vi s;
+
+	UNROLL
+	for (r = 0; r < MAT_NR; r++) {
+		UNROLL
+		for (g = 0; g < n; g += in16) {
+			s = one_pairs(kind, q[g][r], act_group(a, 0, g0 + g));
+			UNROLL
+			for (i = 1; i < in16; i++)
+				s = _mm256_add_epi16(s, one_pairs(kind,
+				    q[g + i][r], act_group(a, 0, g0 + g + i)));
+			dot[0][r] = widen_add(dot[0][r], s, 1);
+		}
+	}
+}
+
+/* For matmul/gemv_direct.h: pairs in 16 bits, and what they have been widened to.
+ * Three and four rows so instead of by matmul/gemv.h, from memory (Zen 3): Q4_0
+ * 1.27 and 1.24 times as fast, Q8_0 1.16 and 1.12, MXFP4 1.17 and 1.11, Q4_K
+ * 1.55 and 1.51, Q2_K 1.36 and 1.26. */
+#define MAT_DIRECT	4
+
+struct direct_sum {
+	vi dot, pairs;
+};
+
+/* The sum is widened when no more fits into 16 bits, or all are there. */
+SIMD void
+direct_add(enum dot_kind kind, struct direct_sum *s, unsigned j, unsigned n,
+    vi q, vi x, const vi *by)
+{
+	const unsigned in16 = MIN(one_groups_in_16(kind), n);
+	const vi p = one_pairs(kind, q, x);
+	const vi both = by == NULL ? vi_set(0x00010001) : vi_factor_twice(*by);
+
+	s->pairs = j % in16 == 0 ? p : _mm256_add_epi16(s->pairs, p);
+	IN_ORDER(s->pairs);
+	if ((j + 1) % in16 == 0)
+		s->dot = vi_add(s->dot, vi_madd16(s->pairs, both));
+}
+
+#endif

@@ -1,0 +1,178 @@
+/* kernels/matmul/dot_sdot.h - dot products for matmul/matmul.h in Armv8.2's sdot; no guard:
+ * a part of it.
+ *
+ * sdot: 16 products of signed bytes, fours summed; by element, the second
+ * factor is one lane of 16 activations. */
+#ifdef MAT_SUFFIX
+
+/* For matmul/pack_activations.h: those of a tile, in the block at hand. */
+typedef struct {
+	const struct tile_act *act;
+} tile_acts;
+
+#define SDOT_GROUP(i)							\
+	UNROLL								\
+	for (r = 0; r < MAT_NR; r++)					\
+		UNROLL							\
+		for (t = 0; t < nt; t++)				\
+			dot[t][r] = vdotq_laneq_s32(dot[t][r],		\
+			    vreinterpretq_s8_s32(q[i][r]), x[t], i);
+
+/* Four groups. */
+SIMD void
+sdot(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
+    const int8x16_t *x)
+{
+	unsigned t, r;
+
+	SDOT_GROUP(0)
+	SDOT_GROUP(1)
+	SDOT_GROUP(2)
+	SDOT_GROUP(3)
+}
+
+/* Loaded, whatever register may have it. */
+SIMD vf
+vf_again(const vf *p)
+{
+	vf v;
+
+	__asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(*p));
+	return v;
+}
+
+#ifndef MAT_ARRANGED
+#define MAT_MADE	1
+
+/* 32 columns of a row: act_q8's, and d0 in each lane. */
+struct tile_act {
+	int8x16_t q[2];
+	vf d[2];		/* and what is behind it; d0 */
+};
+
+SIMD void
+tile_act_make(struct tile_act *to, const struct act_q8 *x,
+    const struct act_q8 *last)
+{
+	(void)last;
+	to->q[0] = vld1q_s8(x->q);
+	to->q[1] = vld1q_s8(x->q + 16);
+	to->d[0] = vf_load(&x->d);
+	to->d[1] = vf_set(x->d0);
+}
+
+/* d0 + dot * d; GCC would copy d into all lanes for every other one. */
+SIMD vf
+tile_act_scaled(vf d0, vf dot, const struct tile_act *x)
+{
+	__asm__("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(d0) : "w"(dot),
+	    "w"(x->d[0]));
+	return d0;
+}
+
+SIMD vf
+tile_act_min(vf acc, vf m, const struct tile_act *x, unsigned i)
+{
+	return i == 0 ? vfmaq_laneq_f32(acc, m, x->d[0], 2) :
+	    vfmaq_laneq_f32(acc, m, x->d[0], 3);
+}
+
+SIMD void
+mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
+    const vi q[][MAT_NR], const tile_acts *a, unsigned g0, unsigned n)
+{
+	int8x16_t x[MAT_NT];
+	unsigned g, t;
+
+	(void)kind;		/* all the same to this instruction */
+	UNROLL
+	for (g = 0; g < n; g += 4) {
+		UNROLL
+		for (t = 0; t < nt; t++)
+			x[t] = a->act[t].q[(g0 + g) / 4];
+		sdot(nt, dot, q + g, x);
+	}
+}
+#endif
+
+#define ONE_FLIP	0
+#define FEW_MOST	4
+
+SIMD void
+mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
+    const struct acts *a, unsigned g0, unsigned n)
+{
+	int8x16_t x;
+	unsigned g;
+
+	(void)kind;
+	UNROLL
+	for (g = 0; g < n; g += 4) {
+		x = vld1q_s8(act_of(a, 0)->q + (g0 + g) * 4);
+		sdot(1, dot, q + g, &x);
+	}
+}
+
+_Static_assert(offsetof(struct act_q8, sum) == 2 * sizeof(float) &&
+    offsetof(struct act_q8, sum_high) == 3 * sizeof(float), "one vector");
+
+/* Vector operations are what a tile waits for, and loads are none.  So sums are
+ * loaded where they begin, not copied, and so is d0 (matmul/pack_activations.h).  Of few rows a
+ * block's scales come by one load, to be multiplied with by their lanes: fma would
+ * write over d0, and want a copy of it for each sum. */
+#define MAT_BY_LANES
+
+SIMD vi
+mat_begin(void)
+{
+	static const vf from = { ACT_MAGIC, ACT_MAGIC, ACT_MAGIC, ACT_MAGIC };
+
+	return vi_bits(vf_again(&from));
+}
+
+SIMD vf
+dot_less_magic(vi dot)
+{
+	return vf_sub(vf_bits(dot), vf_set(ACT_MAGIC));
+}
+
+/* In two loops, as tile_scale(). */
+SIMD void
+rows_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
+    const struct acts *a, const vf d[MAT_NR])
+{
+	vf y[MAT_NT][MAT_NR];
+	unsigned t, r;
+
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			y[t][r] = vmulq_laneq_f32(dot_less_magic(dot[t][r]),
+			    vld1q_f32(&act_of(a, t)->d), 0);
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			acc[t][r] = vf_fma(y[t][r], d[r], acc[t][r]);
+}
+
+SIMD void
+rows_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a, unsigned i,
+    const vf m[MAT_NR])
+{
+	unsigned t, r;
+
+	UNROLL
+	for (t = 0; t < nt; t++) {
+		float32x4_t x = vld1q_f32(&act_of(a, t)->d);
+
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			acc[t][r] = i == 0 ?
+			    vfmaq_laneq_f32(acc[t][r], m[r], x, 2) :
+			    vfmaq_laneq_f32(acc[t][r], m[r], x, 3);
+	}
+}
+
+#endif

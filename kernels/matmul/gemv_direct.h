@@ -1,0 +1,201 @@
+/* kernels/matmul/gemv_direct.h - template, a part of matmul/matmul.h: up to four rows of
+ * activations, where registers are too few for the weights of a block, or those
+ * are much work to unpack: goes_direct() in matmul/prefetch.h.
+ *
+ * A word of weights is multiplied as soon as it is unpacked, and a block of 256
+ * columns goes through as a whole: what its sub-blocks share stays close by.
+ * The integers and roundings are those of matmul/gemv.h.
+ *
+ * MAT_ISA has struct direct_sum, whose `dot` is what a sum begins with and what
+ * it is in the end, and
+ *	direct_add(kind, s, j, n, q, x, by)	product j of n, times *by (as
+ *						in vi_times()) if not NULL,
+ *						q as for mat_dot_one() */
+#ifndef KERNELS_MATMUL_GEMV_DIRECT_H
+#define KERNELS_MATMUL_GEMV_DIRECT_H
+
+#include "gemv.h"
+
+#if defined(SIMD_VL) && defined(MAT_SUFFIX)
+
+#if MAT_DIRECT > 0
+SIMD enum dot_kind
+direct_kind(enum quant_type type)
+{
+	return direct_apart(type) ? DOT_15 : few_traits(type).dot;
+}
+
+/* What the products of half h of vector r begin with. */
+SIMD vi
+direct_start(enum quant_type type, const struct mat_block *w,
+    const struct few_act *x, unsigned h, unsigned r)
+{
+	const vi from = vi_set(h == 0 ? ACT_MAGIC_BITS : 0);
+
+	if (few_apart(type))
+		return vi_add(from, vi_times(vi_set(x->start[h]),
+		    w->by[h][r]));
+	return h == 0 || few_halves(type) ? vi_set(x->start[h]) : from;
+}
+
+/* Groups i and i + 4 of sub-block s, times those of nt rows. */
+SIMD void
+direct_pair(enum quant_type type, unsigned nt,
+    struct direct_sum sum[][MAT_DIRECT][MAT_NR], struct mat_block *w,
+    const uint8_t *p, unsigned s, unsigned i, const struct few_act *x)
+{
+	const struct acts a = acts_at(&x->x, sizeof(*x), 0);
+	const int apart = direct_apart(type);
+	const int halves = apart || few_halves(type);
+	vi xs[2][MAT_DIRECT];
+	unsigned h, r, t;
+
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (h = 0; h < 2; h++)
+			xs[h][t] = act_group(&a, t, 4 * h + i);
+	UNROLL
+	for (r = 0; r < MAT_NR; r++) {
+		unpack_pair(type, w, block_at(type, p, r), s, i,
+		    few_how(apart));
+		UNROLL
+		for (h = 0; h < 2; h++)
+			UNROLL
+			for (t = 0; t < nt; t++)
+				direct_add(direct_kind(type), halves ?
+				    &sum[h][t][r] : &sum[0][t][r],
+				    halves ? i : 2 * i + h, halves ? 4 : 8,
+				    few_flip(type, w->q[4 * h + i][r]),
+				    xs[h][t], apart ? &w->by[h][r] : NULL);
+	}
+}
+
+SIMD void
+direct_scales(enum quant_type type, struct mat_block *w,
+    const struct super *sup, const uint8_t *p, unsigned s)
+{
+	unsigned r;
+
+	UNROLL
+	for (r = 0; r < MAT_NR; r++)
+		unpack_scales(type, w, sup, block_at(type, p, r), s);
+}
+
+/* Sub-block s of the block at p, times nt rows. */
+SIMD void
+direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
+    const struct super *sup, const uint8_t *p, unsigned s,
+    const struct few_act *x)
+{
+	const struct mat_traits tr = few_traits(type);
+	const struct acts a = acts_at(&x->x, sizeof(*x), 0);
+	const int apart = direct_apart(type);
+	struct direct_sum sum[2][MAT_DIRECT][MAT_NR];
+	vi dot[2][MAT_DIRECT][MAT_NR];
+	struct mat_block w;
+	unsigned h, i, r, t;
+
+	if (apart)
+		direct_scales(type, &w, sup, p, s);
+	UNROLL
+	for (h = 0; h < 2; h++)
+		UNROLL
+		for (t = 0; t < nt; t++)
+			UNROLL
+			for (r = 0; r < MAT_NR; r++)
+				sum[h][t][r] = (struct direct_sum){
+				    .dot = apart ? vi_set(0) :
+				    direct_start(type, &w, x + t, h, r) };
+	UNROLL
+	for (i = 0; i < 4; i++)
+		direct_pair(type, nt, sum, &w, p, s, i, x);
+	if (!apart)	/* not sooner: they take registers */
+		direct_scales(type, &w, sup, p, s);
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++) {
+			UNROLL
+			for (h = 0; h < 2; h++) {
+				dot[h][t][r] = sum[h][t][r].dot;
+				if (apart)	/* not sooner, either */
+					dot[h][t][r] = vi_add(dot[h][t][r],
+					    direct_start(type, &w, x + t, h,
+					    r));
+			}
+			if (apart)
+				dot[0][t][r] = vi_add(dot[0][t][r],
+				    dot[1][t][r]);
+		}
+	rows_scale(nt, acc, dot[0], &a, w.d[0]);
+	if (tr.scale == SCALE_SUB16)
+		rows_scale(nt, acc, dot[1], &a, w.d[1]);
+	UNROLL
+	for (i = 0; i < mat_nmins(tr.scale); i++)
+		rows_min(nt, acc, &a, i, w.m[i]);
+}
+
+/* The block that lies `at` bytes behind the panel's first, of nbytes; next: see
+ * few_ahead(). */
+SIMD void
+direct_block(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
+    const struct reading *rd, const uint8_t *panel, uint64_t at,
+    uint64_t nbytes, uint64_t next, const struct few_act *x)
+{
+	const uint32_t nsub = pack_geometry(type).block / 32;
+	const uint32_t n = panel_block_bytes(type) / nsub;
+	const uint8_t *p = panel + at;
+	struct super sup;
+	unsigned s;
+
+	unpack_super(type, &sup, p);
+	for (s = 0; s < nsub; s++, x += nt, at += n) {
+		reading_ask(rd, panel + few_ahead(at + rd->near, nbytes, next),
+		    panel + few_ahead(at + rd->far, nbytes, next), n);
+		direct_step(type, nt, acc, &sup, p, s, x);
+	}
+}
+
+/* Sums of nt rows.  A part of an array copied by memcpy() would have all of it in
+ * memory. */
+SIMD void
+direct_copy(unsigned nt, vf to[][MAT_NR], vf from[][MAT_NR])
+{
+	unsigned t, r;
+
+	UNROLL
+	for (t = 0; t < nt; t++)
+		UNROLL
+		for (r = 0; r < MAT_NR; r++)
+			to[t][r] = from[t][r];
+}
+
+/* As mat_few(), of nt rows: their sums are in registers for as long as a block
+ * takes. */
+SIMD void
+mat_direct(enum quant_type type, const struct mat_call *c,
+    const struct few_act *x, unsigned nt, uint32_t col, uint32_t nblocks,
+    uint32_t npanels)
+{
+	const uint32_t nsub = pack_geometry(type).block / 32;
+	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
+	const uint64_t nbytes = nblocks / nsub * panel_block_bytes(type);
+	vf acc[FEW_STREAMS][FEW_MOST][MAT_NR], y[MAT_DIRECT][MAT_NR];
+	uint64_t at;
+	uint32_t p;
+
+	few_in(c, acc, nt, col, npanels);
+	for (at = 0; at < nbytes; at += panel_block_bytes(type), x += nsub * nt)
+		for (p = 0; p < npanels; p++) {
+			direct_copy(nt, y, acc[p]);
+			direct_block(type, nt, y, c->reading, c->w + p * panel,
+			    at, nbytes, npanels * panel, x);
+			direct_copy(nt, acc[p], y);
+		}
+	few_out(c, acc, nt, col + nblocks * 32 == c->k, npanels);
+}
+#endif
+
+#endif
+#endif

@@ -1,0 +1,19 @@
+/* layers/families/phi3.c - Phi-3, Phi-3.5, Phi-4.
+ *
+ * Abdin et al. 2024, arXiv 2404.14219, section 2, and the model cards: Llama's
+ * block, q, k and v in one tensor, gate and up in another; long contexts by
+ * LongRoPE's factors (arXiv 2402.13753); a window in every layer where the
+ * config has one. */
+#include "layers/build.h"
+
+static const enum role required[] = { ROLES_ATTN, ROLES_FFN };
+
+const struct arch_info arch_phi3 = {
+	.name = "phi3",
+	.attn = b_pre_norm_attn,
+	.ffn = b_pre_norm_ffn,
+	.required = required,
+	.nrequired = NITEMS(required),
+	.rope_neox = 1,
+	.fused = 1,
+};

@@ -1,0 +1,32 @@
+/* layers/families/qwen3.c - Qwen3, and its mixtures of experts.
+ *
+ * Yang et al. 2025, arXiv 2505.09388, section 2: Qwen2's block without its
+ * biases; each head's query and key are normalized before they are rotated.  The
+ * mixtures differ in name only. */
+#include "layers/build.h"
+
+static const enum role required[] = {
+	ROLES_ATTN, ROLE_ATTN_Q_NORM, ROLE_ATTN_K_NORM, ROLES_FFN
+};
+static const enum role optional[] = { ROLES_QKV_BIAS };
+
+static const enum role moe[] = {
+	ROLES_ATTN, ROLE_ATTN_Q_NORM, ROLE_ATTN_K_NORM, ROLE_FFN_NORM,
+	ROLES_EXPERTS
+};
+
+const struct arch_info arch_qwen3 = {
+	.name = "qwen3",
+	.attn = b_pre_norm_attn,
+	.ffn = b_pre_norm_ffn,
+	ARCH_ROLES(required, optional),
+	.rope_neox = 1,
+};
+
+const struct arch_info arch_qwen3moe = {
+	.name = "qwen3moe",
+	.attn = b_pre_norm_attn,
+	.ffn = b_pre_norm_ffn,
+	ARCH_ROLES(moe, optional),
+	.rope_neox = 1,
+};

@@ -1,0 +1,125 @@
+/* layers/gguf/gguf.h - a GGUF file's header: metadata and tensor directory.
+ * Owns: parsed copies of both, and the open files.  Coordinator, tests and
+ * fuzzers only: workers never parse.  Knows the format, no model.
+ *
+ * Source: GGUF specification, versions 2 and 3 (ggml docs/gguf.md), little
+ * endian.  Guarantee for hostile input: every length, count, offset and
+ * product is checked for overflow and against the file's size before use; no
+ * allocation larger than a small multiple of the file; a refusal is -EBADMSG,
+ * ERR_MODEL and a message with the file, the byte offset and what was wrong. */
+#ifndef LAYERS_GGUF_GGUF_H
+#define LAYERS_GGUF_GGUF_H
+
+#include <sys/types.h>
+
+#include "config/base.h"
+#include "config/err.h"
+#include "kernels/types/quant.h"
+
+enum gguf_type {
+	GGUF_U8 = 0, GGUF_I8 = 1, GGUF_U16 = 2, GGUF_I16 = 3, GGUF_U32 = 4,
+	GGUF_I32 = 5, GGUF_F32 = 6, GGUF_BOOL = 7, GGUF_STRING = 8,
+	GGUF_ARRAY = 9, GGUF_U64 = 10, GGUF_I64 = 11, GGUF_F64 = 12,
+	GGUF_NTYPES = 13
+};
+
+enum {
+	GGUF_MAX_DIMS = 4,
+	GGUF_MAX_NAME = 64,		/* of a tensor; printable ASCII */
+	GGUF_MAX_KEY = 65535,		/* printable ASCII */
+	GGUF_MAX_FILES = 1024,
+	GGUF_MAX_HEADER = 256 << 20	/* bytes; known ones stay below 32 MiB */
+};
+
+/* Bytes with a length; data is NUL-terminated behind len for convenience but
+ * may contain NULs itself. */
+struct gguf_str {
+	const char *data;
+	uint64_t len;
+};
+
+struct gguf_kv {
+	struct gguf_str key;
+	enum gguf_type type;
+	uint64_t offset;	/* of the value in the file, for messages */
+	union {
+		uint64_t u;	/* U8..U64, BOOL */
+		int64_t i;	/* I8..I64 */
+		double f;	/* F32, F64 */
+		struct gguf_str s;
+		struct {
+			enum gguf_type type;	/* nested arrays are refused */
+			uint64_t count;
+			/* numbers as they lie in the file, host order,
+			 * aligned; or struct gguf_str[count] */
+			const void *data;
+		} a;
+	} v;
+};
+
+struct gguf_tensor {
+	char name[GGUF_MAX_NAME + 1];
+	uint32_t ndims;
+	uint64_t ne[GGUF_MAX_DIMS];	/* ne[0] = row length; unused are 1 */
+	uint32_t type;			/* enum quant_type, geometry known; or
+					 * an unknown number: nbytes == 0 */
+	uint32_t file;			/* index into gguf.file */
+	uint64_t offset;		/* absolute, in that file */
+	uint64_t nbytes;		/* checked against that file's size */
+};
+
+struct gguf_file {
+	char *path;
+	int fd;				/* O_RDONLY, buffered */
+	uint64_t nbytes;		/* at open */
+	uint64_t data_off;		/* of the data section */
+	uint64_t dev, ino;		/* identity, checked again at reload */
+	int64_t mtime_ns;
+	uint32_t version;
+};
+
+struct gguf {
+	uint32_t nfiles;
+	struct gguf_file *file;		/* [nfiles] */
+	uint64_t nkv;
+	struct gguf_kv *kv;		/* [nkv], of the first file */
+	uint64_t ntensors;
+	struct gguf_tensor *tensor;	/* [ntensors], of all files, in order */
+	uint64_t alignment;		/* general.alignment, default 32 */
+	uint64_t tensor_bytes;		/* sum */
+	void *priv;			/* allocations, index by name */
+};
+
+/* Open path and, when it is one of a split set (split.count > 1; the name ends
+ * in -00001-of-00003.gguf), all its parts in order.  Duplicate keys, duplicate
+ * tensor names, misaligned or overlapping-the-end tensors are refused.  A
+ * tensor of a type with unknown geometry is kept with nbytes = 0 (inspect
+ * shows it; a model that needs it refuses it by name).
+ * -errno with ERR_MODEL for what the system says of a path (missing, is a
+ * folder), -EBADMSG for bad content. */
+int gguf_open(const char *path, struct gguf **ret, struct err *reterr);
+void gguf_close(struct gguf *g);
+
+/* NULL when absent. */
+const struct gguf_kv *gguf_find(const struct gguf *g, const char *key);
+const struct gguf_tensor *gguf_find_tensor(const struct gguf *g,
+    const char *name);
+
+/* Typed getters.  0; -ENOENT when the key is absent (no message: the caller
+ * knows whether that is an error); -EBADMSG with ERR_MODEL when it has another
+ * type or does not fit. */
+int gguf_get_u32(const struct gguf *g, const char *key, uint32_t *ret,
+    struct err *reterr);	/* any integer type in range */
+int gguf_get_f32(const struct gguf *g, const char *key, float *ret,
+    struct err *reterr);	/* F32, F64, finite */
+int gguf_get_bool(const struct gguf *g, const char *key, int *ret,
+    struct err *reterr);
+int gguf_get_str(const struct gguf *g, const char *key, struct gguf_str *ret,
+    struct err *reterr);
+/* Array of one element type; *ret_data has *ret_count elements. */
+int gguf_get_array(const struct gguf *g, const char *key, enum gguf_type type,
+    const void **ret_data, uint64_t *ret_count, struct err *reterr);
+
+const char *gguf_type_name(enum gguf_type t);	/* "u32", ... */
+
+#endif

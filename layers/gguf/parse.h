@@ -1,0 +1,32 @@
+/* layers/gguf/parse.h - what gguf.c and gguf/parse.c share.
+ * Owns: the private half of struct gguf.  Called by gguf.c. */
+#ifndef LAYERS_GGUF_PARSE_H
+#define LAYERS_GGUF_PARSE_H
+
+#include "gguf.h"
+
+/* Strings and arrays of the metadata; freed all at once. */
+struct gguf_chunk {
+	struct gguf_chunk *next;
+	uint64_t used_bytes, nbytes;
+	_Alignas(16) char data[];
+};
+
+struct gguf_priv {
+	struct gguf_chunk *pool;
+	uint64_t *declared;	/* [ntensors]: header offset, for messages */
+	const struct gguf_kv **by_key;		/* [nkv], sorted */
+	const struct gguf_tensor **by_name;	/* [ntensors], sorted */
+};
+
+/* Of a number; 0 for strings and arrays. */
+extern const uint8_t gguf_type_bytes[GGUF_NTYPES];
+
+/* Open one file and read its header into a struct gguf of one file, every
+ * bound checked.  Neither index is built; *ret is NULL on failure. */
+int gguf_parse_file(const char *path, struct gguf **ret, struct err *reterr);
+
+/* Sort the keys for gguf_find(); refuse duplicates. */
+int gguf_index_keys(struct gguf *g, struct err *reterr);
+
+#endif

@@ -1,0 +1,289 @@
+/* tests/check/hexagon.c - every kernel of a Hexagon domain, as Hexagon code
+ * under qemu-hexagon: matrices bit for bit against the same arithmetic in
+ * portable C (kernels/hexagon_host/mat.c), which is held against sums in double;
+ * everything else against kernels/ref/ref.c.
+ *
+ *	check_hexagon [--seed N]
+ *
+ * Exit 77 where there is no emulator or the domain was not built.  The parts:
+ * check/hexagon_rows.c, check/hexagon_moe.c, check/hexagon_attn.c. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/hexagon/layout.h"
+#include "kernels.h"
+#include "tests/support/hexagon_world.h"
+#include "tests/support/kernel_inputs.h"
+#include "tests/support/weights.h"
+
+static const uint32_t types[] = { QUANT_Q4_0, QUANT_Q8_0, QUANT_IQ4_NL,
+    QUANT_MXFP4, QUANT_Q4_K, QUANT_Q6_K, QUANT_F32 };
+
+struct mm {
+	struct kernels k;		/* a hexagon session's table */
+	struct mat w;
+	enum input in;
+	uint32_t m;
+	uint8_t *src;			/* (n) rows of the file */
+	struct hx_op op;
+};
+
+static const struct act_q8 *
+act_row(const struct hexagon_world *w, const struct mm *t, uint32_t r)
+{
+	return hexworld_at(w, &t->op.in[0], r);
+}
+
+/* What row j times activations x (k / 32) may be off by: weight and
+ * activation scales are rounded to 15 bits, those of weights relative to the
+ * row's largest; each of three products loses up to a unit of acc. */
+static double
+mm_bound(const struct mm *t, const uint8_t *row, const struct act_q8 *x,
+    double *ret_want)
+{
+	const struct hx_geom g = hx_geom(t->w.type);
+	struct hx_row hr = hx_row_of(x, t->w.k, &g);
+	double sum = 0, want = 0, top = 0, size, v, reach = 0, part, q;
+	uint32_t i, j, n = t->w.k / g.group;
+
+	for (i = 0; i < t->w.k; i++)
+		top = fmax(top, fabs(weight_at(t->w.type, row, i, &size)));
+	for (i = 0; i < n; i++) {
+		for (j = 0, part = 0; j < g.group; j++) {
+			uint32_t at = i * g.group + j;
+
+			v = weight_at(t->w.type, row, at, &size);
+			q = (int8_t)(x[at / 32].q[at % 32] ^ t->k.act_bias) *
+			    (double)x[at / 32].d;
+			want += v * q;
+			part += size * fabs(q);
+			reach += fabs(q);
+		}
+		sum += part;
+	}
+	*ret_want = want;
+	/* 2^-15 of the row's largest scale for each element's, whose own
+	 * weight may be a quarter of what it could be, and as much of each
+	 * product for the activations'; then units of acc, which has 31 bits
+	 * for what a group could be at most; nothing below normal numbers. */
+	return 0x1p-126 + (reach * top + sum) * 0x1p-13 + 3.0 * n * ldexp(top, 1) *
+	    (double)hr.factor * 0x1p-31 * 128 * g.group * 2;
+}
+
+static void
+check_values(const struct hexagon_world *w, const struct mm *t,
+    const float *twin)
+{
+	uint64_t row_bytes = quant_row_bytes(t->w.type, t->w.k);
+	uint32_t j, i;
+	double want, eps, size, top;
+	float *out = calloc(t->w.k, sizeof(*out));
+
+	for (j = 0; j < t->w.n; j += MAX(t->w.n / 5, 1)) {
+		const uint8_t *row = t->src + j * row_bytes;
+
+		eps = mm_bound(t, row, act_row(w, t, t->m - 1), &want);
+		check_close(&twin[(t->m - 1) * t->w.n + j], &want, &eps, 1,
+		    "y of the twin");
+		t->k.mat[t->w.type].unpack_row(out, &t->w, j);
+		for (i = 0, top = 0; i < t->w.k; i++) {
+			weight_at(t->w.type, row, i, &size);
+			top = fmax(top, size);
+		}
+		for (i = 0; i < t->w.k; i++) {
+			want = weight_at(t->w.type, row, i, &size);
+			eps = top * 0x1p-13;
+			check_close(&out[i], &want, &eps, 1, "unpack_row");
+		}
+	}
+	free(out);
+}
+
+/* Floats: each of two factors and their product is rounded to 31 bits of the
+ * row's largest, then a group's sum by 5 more, up to a unit each; the sum to a
+ * float. */
+static void
+check_values_f32(const struct hexagon_world *w, const struct mm *t,
+    const float *twin)
+{
+	const float *x = hexworld_at(w, &t->op.in[0], t->m - 1), *row;
+	double want, sum, top, top_x = 0, eps, v;
+	float *out = calloc(t->w.k, sizeof(*out));
+	uint32_t i, j;
+
+	for (i = 0; i < t->w.k; i++)
+		top_x = fmax(top_x, fabs((double)x[i]));
+	for (j = 0; j < t->w.n; j += MAX(t->w.n / 5, 1)) {
+		row = (const float *)(const void *)(t->src +
+		    j * quant_row_bytes(QUANT_F32, t->w.k));
+		for (i = 0, want = sum = top = 0; i < t->w.k; i++) {
+			memcpy(&out[0], &row[i], 4);
+			v = (double)out[0];
+			want += v * (double)x[i];
+			sum += fabs(v * (double)x[i]);
+			top = fmax(top, fabs(v));
+		}
+		eps = 0x1p-24 * fabs(want) + 0x1p-126 +
+		    4 * top * top_x * t->w.k * 0x1p-26;
+		check_close(&twin[(t->m - 1) * t->w.n + j], &want, &eps, 1,
+		    "y of the twin");
+		t->k.mat[QUANT_F32].unpack_row(out, &t->w, j);
+		for (i = 0; i < t->w.k; i++) {
+			want = weight_at(QUANT_F32, row, i, NULL);
+			eps = top * 0x1p-29 + 0x1p-126;
+			check_close(&out[i], &want, &eps, 1, "unpack_row");
+		}
+	}
+	free(out);
+}
+
+/* The twin and the domain, bit for bit. */
+static void
+compare(struct hexagon_world *w, const struct mm *t)
+{
+	const struct mat_kernel *mk = &t->k.mat[t->w.type];
+	const float *bias = t->op.bias.buf == HX_NONE ? NULL :
+	    hexworld_at(w, &t->op.bias, 0);
+	float *twin = calloc((size_t)t->m * t->w.n, sizeof(*twin));
+	uint32_t i, j, status;
+
+	mk->matmul(twin, t->w.n, hexworld_at(w, &t->op.in[0], 0), NULL, &t->w,
+	    bias, t->m, 0, t->w.n);
+	status = hexworld_run(w, &t->op, t->m, 0);
+	check(status == HXQ_OK, "status: %s", domain_status_text(status));
+	for (i = 0; i < t->m; i++) {
+		const float *y = hexworld_at(w, &t->op.out, i);
+
+		for (j = 0; j < t->w.n; j++)
+			check(memcmp(&y[j], &twin[i * t->w.n + j], 4) == 0 ||
+			    (isnan(y[j]) && isnan(twin[i * t->w.n + j])),
+			    "y[%u][%u] is %.9g in the domain, %.9g here", i,
+			    j, (double)y[j], (double)twin[i * t->w.n + j]);
+		check(((const uint32_t *)(const void *)y)[t->w.n] ==
+		    0xa5a5a5a5, "row %u writes beyond its columns", i);
+	}
+	if (t->in != IN_ANY && bias == NULL && t->w.type == QUANT_F32)
+		check_values_f32(w, t, twin);
+	else if (t->in != IN_ANY && bias == NULL)
+		check_values(w, t, twin);
+	free(twin);
+}
+
+static void
+one_mat(struct hexagon_world *w, uint32_t type, enum input in, uint32_t n,
+    uint32_t k, uint32_t m, int with_bias, uint8_t act_bias)
+{
+	struct mm t = { .in = in, .m = m, .w = { .n = n, .k = k,
+	    .type = type } };
+	uint64_t nbytes = n * quant_row_bytes(type, k);
+	struct kernels ref;
+	float *x = calloc(k, sizeof(*x)), *bias;
+	uint32_t i, j;
+
+	begin("%s %s, %u x %u, %u rows, bias %d, act_bias %u",
+	    quant_info(type)->name, input_name[in], n, k, m, with_bias,
+	    act_bias);
+	hexworld_reset(w);
+	kernels_init(&ref, 0);
+	t.k = ref;
+	t.k.act_bias = act_bias;
+	kernels_init_hexagon(&t.k);
+	w->m.act_bias = act_bias;
+	t.src = guard_alloc(nbytes);
+	fill_rows(t.src, type, nbytes, in);
+	t.op = (struct hx_op){ .kind = HX_MATMUL, .type = type,
+	    .in = { hexworld_take(w, m, act_row_bytes(t.k.mat[type].act, k),
+	    k), hexworld_none }, .bias = hexworld_none,
+	    .routes = hexworld_none };
+	for (i = 0; i < m; i++) {
+		struct act_q8 *a = hexworld_at(w, &t.op.in[0], i);
+
+		fill_floats(x, k, in);
+		if (type == QUANT_F32) {
+			memcpy(a, x, k * sizeof(*x));
+			continue;
+		}
+		ref.quantize_q8(a, x, k);
+		for (j = 0; j < k; j++)
+			a[j / 32].q[j % 32] += act_bias;
+	}
+	t.op.w = hexworld_take(w, 1, t.k.mat[type].packed_bytes(n, k), k);
+	t.w.data = hexworld_at(w, &t.op.w, 0);
+	t.k.mat[type].pack(hexworld_at(w, &t.op.w, 0), t.src, 0, n, n, k);
+	if (with_bias) {
+		t.op.bias = hexworld_take(w, 1, 0, n);
+		bias = hexworld_at(w, &t.op.bias, 0);
+		for (i = 0; i < n; i++)
+			bias[i] = rand_float(1);
+	}
+	t.op.out = hexworld_take(w, m, ALIGN_UP((n + 1) * 4, 64), n);
+	compare(w, &t);
+	/* Near memory for two rows at most: one at a time, the same bits. */
+	w->m.vtcm_bytes = 16 << 10;
+	compare(w, &t);
+	w->m.vtcm_bytes = 128;
+	if (k > 128)
+		check(hexworld_run(w, &t.op, m, 0) == HXQ_EVTCM,
+		    "a row that does not fit the near memory");
+	w->m.vtcm_bytes = 0;
+	guard_free(t.src, nbytes);
+	free(x);
+}
+
+void
+check_hexagon_mats(struct hexagon_world *w)
+{
+	static const struct { uint32_t n, k, m; } shape[] = {
+		{ 1, 32, 1 }, { 32, 64, 4 }, { 33, 96, 5 }, { 31, 2048, 1 },
+		{ 70, 288, 9 }, { 64, 512, 8 }, { 5, 4096, 3 },
+	};
+	uint32_t t, s, in, k;
+
+	for (t = 0; t < NITEMS(types); t++)
+		for (s = 0; s < NITEMS(shape); s++)
+			for (in = 0; in < IN_N; in++) {
+				k = (uint32_t)ALIGN_UP(shape[s].k,
+				    quant_info(types[t])->block);
+				one_mat(w, types[t], in, shape[s].n, k,
+				    shape[s].m, s % 2, in % 2 ? 128 : 0);
+			}
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "seed", required_argument, NULL, 's' },
+		{ NULL, 0, NULL, 0 }
+	};
+	uint64_t seed = (uint64_t)time(NULL) << 16 ^ (uint64_t)getpid();
+	const char *env = getenv("STRADDLE_SEED");
+	static struct hexagon_world w;
+	int c, rc;
+
+	if (env != NULL)
+		seed = strtoull(env, NULL, 0);
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c != 's') {
+			fprintf(stderr, "usage: %s [--seed N]\n", argv[0]);
+			return 2;
+		}
+		seed = strtoull(optarg, NULL, 0);
+	}
+	if ((rc = hexworld_open(&w)) != 0)
+		return rc;
+	printf("--seed %" PRIu64 "\n", seed);
+	rand_seed(seed);
+	check_hexagon_mats(&w);
+	check_hexagon_rows(&w);
+	check_hexagon_moe(&w);
+	check_hexagon_attn(&w);
+	hexworld_close(&w);
+	return report_end();
+}

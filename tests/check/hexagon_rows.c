@@ -1,0 +1,338 @@
+/* tests/check/hexagon_rows.c - a domain's operations that are not matrices,
+ * against kernels/ref/ref.c. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "tests/support/hexagon_world.h"
+#include "tests/support/kernel_inputs.h"
+
+enum { ROWS = 5 };
+
+static struct kernels ref;
+
+/* rows x k floats in the domain's memory, and the same here. */
+static float *
+fill(struct hexagon_world *w, const struct hx_ref *x, uint32_t rows,
+    enum input in)
+{
+	float *here = calloc((size_t)rows * x->cols, sizeof(*here));
+	uint32_t r;
+
+	for (r = 0; r < rows; r++) {
+		fill_floats(here + r * x->cols, x->cols, in);
+		memcpy(hexworld_at(w, x, r), here + r * x->cols, x->cols * 4);
+	}
+	return here;
+}
+
+static void
+run(struct hexagon_world *w, const struct hx_op *op, uint32_t nrows)
+{
+	uint32_t status = hexworld_run(w, op, nrows, 0);
+
+	check(status == HXQ_OK, "status: %s", domain_status_text(status));
+}
+
+/* Row r of out against want, within rel of it and of size. */
+static void
+compare(struct hexagon_world *w, const struct hx_ref *out, uint32_t r,
+    const float *want, double rel, double size, const char *what)
+{
+	const float *got = hexworld_at(w, out, r);
+	uint32_t i;
+
+	for (i = 0; i < out->cols; i++) {
+		double y = (double)want[i], eps = rel * (fabs(y) + size) +
+		    0x1p-126;
+
+		if (isnan(want[i]))
+			check(isnan(got[i]), "%s[%u] = %g, not NaN", what, i,
+			    (double)got[i]);
+		else if (isinf(want[i]))
+			check(got[i] == want[i], "%s[%u] = %g, not %g", what,
+			    i, (double)got[i], (double)want[i]);
+		else
+			check_close(&got[i], &y, &eps, 1, what);
+	}
+}
+
+static void
+check_quantize(struct hexagon_world *w, uint32_t k, enum input in, int fine)
+{
+	struct act_q8 want[64];
+	struct hx_op op = { .kind = HX_QUANTIZE, .w = hexworld_none,
+	    .bias = hexworld_none, .routes = hexworld_none,
+	    .fine = (uint32_t)fine };
+	float *x;
+	uint32_t r, i;
+
+	begin("quantize%s of %u, %s", fine ? " finely" : "", k,
+	    input_name[in]);
+	hexworld_reset(w);
+	w->m.act_bias = in == IN_RANDOM ? 128 : 0;
+	op.in[0] = hexworld_take(w, ROWS, 0, k);
+	op.in[1] = hexworld_none;
+	op.out = hexworld_take(w, ROWS, act_row_bytes(ACT_Q8, k), k);
+	x = fill(w, &op.in[0], ROWS, in);
+	if (in == IN_ANY) {
+		((float *)hexworld_at(w, &op.in[0], 1))[3] = INFINITY;
+		((float *)hexworld_at(w, &op.in[0], 2))[k - 1] = NAN;
+		x[k + 3] = INFINITY;
+		x[2 * k + k - 1] = NAN;
+	}
+	run(w, &op, ROWS);
+	for (r = 0; r < ROWS; r++) {
+		const struct act_q8 *got = hexworld_at(w, &op.out, r);
+
+		if (fine)
+			ref.quantize_q8_fine(want, x + r * k, k);
+		else
+			ref.quantize_q8(want, x + r * k, k);
+		for (i = 0; i < k; i++)
+			want[i / 32].q[i % 32] += w->m.act_bias;
+		for (i = 0; i < k / 32; i++)
+			check((isnan(want[i].d) && isnan(got[i].d)) ||
+			    memcmp(&got[i], &want[i], sizeof(want[i])) == 0,
+			    "block %u of row %u: d %.9g, not %.9g", i, r,
+			    (double)got[i].d, (double)want[i].d);
+	}
+	w->m.act_bias = 0;
+	free(x);
+}
+
+/* heads: of k each; 0 = whole rows. */
+static void
+check_rms_norm(struct hexagon_world *w, uint32_t k, uint32_t heads,
+    enum input in)
+{
+	struct hx_op op = { .kind = HX_RMS_NORM, .bias = hexworld_none,
+	    .routes = hexworld_none };
+	uint32_t cols = k * MAX(heads, 1), r, h;
+	float *x, *weight, *y = calloc(cols, sizeof(*y));
+
+	begin("rms_norm of %u, %u heads, %s", k, heads, input_name[in]);
+	hexworld_reset(w);
+	w->m.rms_eps = in == IN_ZERO ? 0 : 1e-5f;
+	op.heads = heads;
+	op.in[0] = hexworld_take(w, ROWS, 0, cols);
+	op.in[1] = hexworld_none;
+	op.w = hexworld_take(w, 1, 0, k);
+	op.out = hexworld_take(w, ROWS, 0, cols);
+	x = fill(w, &op.in[0], ROWS, in);
+	weight = fill(w, &op.w, 1, IN_RANDOM);
+	run(w, &op, ROWS);
+	for (r = 0; r < ROWS; r++) {
+		for (h = 0; h < MAX(heads, 1); h++)
+			ref.rms_norm(y + h * k, x + r * cols + h * k, weight,
+			    k, w->m.rms_eps);
+		/* Its scale, x * scale and * w round once each; the mean by
+		 * 1 / k, which was rounded. */
+		compare(w, &op.out, r, y, 8 * 0x1p-24, 0, "y");
+	}
+	free(x);
+	free(weight);
+	free(y);
+}
+
+static const char *
+kind_name(enum hx_kind kind)
+{
+	return kind == HX_ADD ? "add" : kind == HX_SWIGLU ? "swiglu" :
+	    kind == HX_GEGLU ? "geglu" : "swiglu_oai";
+}
+
+static void
+reference(enum hx_kind kind, float *y, const float *a, const float *b,
+    uint32_t k)
+{
+	if (kind == HX_SWIGLU)
+		ref.swiglu(y, a, b, k);
+	else if (kind == HX_GEGLU)
+		ref.geglu(y, a, b, k);
+	else
+		ref.swiglu_oai(y, a, b, k, 1.702f, 7);
+}
+
+static void
+check_gate_add(struct hexagon_world *w, enum hx_kind kind, uint32_t k,
+    enum input in, float far)
+{
+	struct hx_op op = { .kind = kind, .w = hexworld_none,
+	    .bias = hexworld_none, .routes = hexworld_none };
+	float *a, *b, *y = calloc(k, sizeof(*y));
+	uint32_t r, i;
+
+	begin("%s of %u, %s times %g", kind_name(kind), k, input_name[in],
+	    (double)far);
+	hexworld_reset(w);
+	op.in[0] = hexworld_take(w, ROWS, 0, k);
+	op.in[1] = hexworld_take(w, ROWS, 0, k);
+	op.out = op.in[0];
+	a = fill(w, &op.in[0], ROWS, in);
+	b = fill(w, &op.in[1], ROWS, in);
+	for (i = 0; i < ROWS * k; i++) {
+		a[i] *= far;
+		((float *)hexworld_at(w, &op.in[0], i / k))[i % k] = a[i];
+	}
+	run(w, &op, ROWS);
+	for (r = 0; r < ROWS; r++) {
+		if (kind == HX_ADD) {
+			memcpy(y, a + r * k, k * sizeof(*y));
+			ref.add(y, b + r * k, k);
+			compare(w, &op.out, r, y, 0, 0, "sum");
+			continue;
+		}
+		reference(kind, y, a + r * k, b + r * k, k);
+		/* exp within 2 ulp and 1/2 ulp of the argument's magnitude a
+		 * unit (of geglu's: its own cube); far below it is 0. */
+		compare(w, &op.out, r, y, (16 + 4 * (double)far) * 0x1p-24,
+		    1e-25, "gated");
+	}
+	free(a);
+	free(b);
+	free(y);
+}
+
+static void
+check_in_place(struct hexagon_world *w, enum hx_kind kind, uint32_t k,
+    enum input in, float param)
+{
+	struct hx_op op = { .kind = kind, .w = hexworld_none,
+	    .bias = hexworld_none, .routes = hexworld_none, .param = param };
+	float *x;
+	uint32_t r, i;
+
+	begin("%s of %u by %g, %s", kind == HX_SCALE ? "scale" : "softcap",
+	    k, (double)param, input_name[in]);
+	hexworld_reset(w);
+	op.in[0] = op.out = hexworld_take(w, ROWS, 0, k);
+	op.in[1] = hexworld_none;
+	x = fill(w, &op.in[0], ROWS, in);
+	run(w, &op, ROWS);
+	for (r = 0; r < ROWS; r++) {
+		for (i = 0; kind == HX_SCALE && i < k; i++)
+			x[r * k + i] *= param;
+		if (kind == HX_SOFTCAP)
+			ref.softcap(x + r * k, k, param);
+		/* 1 / cap is rounded; E = 2^-t is known as t is, which has 23
+		 * bits behind the point. */
+		compare(w, &op.out, r, x + r * k, kind == HX_SCALE ? 0 :
+		    16 * 0x1p-24, kind == HX_SCALE ? 0 : (double)param *
+		    0x1p-4, "y");
+	}
+	free(x);
+}
+
+static void
+check_rope(struct hexagon_world *w, uint32_t n_rot, uint32_t dim, int neox)
+{
+	struct hx_op op = { .kind = HX_ROPE, .heads = 3, .w = hexworld_none,
+	    .bias = hexworld_none, .routes = hexworld_none };
+	float *x, *t;
+	uint32_t r, h;
+
+	begin("rope of %u of %u, neox %d", n_rot, dim, neox);
+	hexworld_reset(w);
+	w->m.n_rot = n_rot;
+	w->m.head_dim = dim;
+	w->m.neox = (uint32_t)neox;
+	op.in[0] = hexworld_take(w, ROWS, 0, 3 * dim);
+	op.in[1] = hexworld_take(w, ROWS, 0, n_rot);
+	op.out = op.in[0];
+	x = fill(w, &op.in[0], ROWS, IN_RANDOM);
+	t = fill(w, &op.in[1], ROWS, IN_RANDOM);
+	run(w, &op, ROWS);
+	for (r = 0; r < ROWS; r++) {
+		for (h = 0; h < 3; h++)
+			ref.rope(x + (r * 3 + h) * dim, t + r * n_rot,
+			    t + r * n_rot + n_rot / 2, n_rot, neox);
+		compare(w, &op.out, r, x + r * 3 * dim, 0, 0, "rotated");
+	}
+	free(x);
+	free(t);
+}
+
+static void
+check_select(struct hexagon_world *w)
+{
+	static const uint32_t select[] = { 4, 0, 2 };
+	struct hx_op op = { .kind = HX_SELECT_ROWS, .head = 1,
+	    .w = hexworld_none, .bias = hexworld_none,
+	    .routes = hexworld_none };
+	float *x;
+	uint32_t i, status;
+
+	begin("select_rows");
+	hexworld_reset(w);
+	op.in[0] = hexworld_take(w, ROWS, 0, 37);
+	op.in[1] = hexworld_none;
+	op.out = hexworld_take(w, 3, 0, 37);
+	x = fill(w, &op.in[0], ROWS, IN_RANDOM);
+	w->select = select;
+	status = hexworld_run(w, &op, ROWS, 3);
+	w->select = NULL;
+	check(status == HXQ_OK, "status: %s", domain_status_text(status));
+	for (i = 0; i < 3; i++)
+		compare(w, &op.out, i, x + select[i] * 37, 0, 0, "row");
+	free(x);
+}
+
+/* What the host should never send. */
+static void
+check_refusals(struct hexagon_world *w)
+{
+	struct hx_op op = { .kind = HX_ADD, .w = hexworld_none,
+	    .bias = hexworld_none, .routes = hexworld_none };
+	uint32_t status;
+
+	begin("refusals");
+	hexworld_reset(w);
+	op.in[0] = op.in[1] = op.out = hexworld_take(w, 2, 0, 64);
+	op.out.offset = (uint32_t)w->mem.nbytes - 300;
+	status = hexworld_run(w, &op, 2, 0);
+	check(status == HXQ_ERANGE, "an output beyond its buffer: %s",
+	    domain_status_text(status));
+	op.out = op.in[0];
+	op.kind = HX_NKINDS;
+	status = hexworld_run(w, &op, 2, 0);
+	check(status == HXQ_ENOTSUP, "an unknown operation: %s",
+	    domain_status_text(status));
+	op.kind = HX_MATMUL;
+	op.type = QUANT_F16;
+	op.w = op.in[0];
+	status = hexworld_run(w, &op, 2, 0);
+	check(status == HXQ_ERANGE, "an unknown weight type: %s",
+	    domain_status_text(status));
+}
+
+void
+check_hexagon_rows(struct hexagon_world *w)
+{
+	static const uint32_t ks[] = { 32, 96, 1024 };
+	uint32_t i, in;
+
+	kernels_init(&ref, 0);
+	for (i = 0; i < NITEMS(ks); i++)
+		for (in = 0; in < IN_N; in++) {
+			check_quantize(w, ks[i], in, 0);
+			check_quantize(w, ks[i], in, 1);
+			check_rms_norm(w, ks[i] + i, 0, in);
+			check_rms_norm(w, ks[i], 3, in);
+			check_gate_add(w, HX_ADD, ks[i] + i, in, 1);
+			check_gate_add(w, HX_SWIGLU, ks[i] + i, in, 1);
+			check_gate_add(w, HX_SWIGLU, ks[i] + i, in, 60);
+			check_gate_add(w, HX_GEGLU, ks[i] + i, in, 1);
+			check_gate_add(w, HX_GEGLU, ks[i] + i, in, 60);
+			check_gate_add(w, HX_SWIGLU_OAI, ks[i] + i, in, 1);
+			check_gate_add(w, HX_SWIGLU_OAI, ks[i] + i, in, 60);
+			check_in_place(w, HX_SCALE, ks[i] + i, in, 0.3f);
+			check_in_place(w, HX_SOFTCAP, ks[i] + i, in, 30);
+		}
+	check_rope(w, 16, 16, 0);
+	check_rope(w, 16, 24, 1);
+	check_rope(w, 64, 64, 1);
+	check_select(w);
+	check_refusals(w);
+}

@@ -1,0 +1,11 @@
+#!/bin/bash
+# tests/check/ring_loop.sh - messages round a loop of processes, then kills in it.
+set -eu
+prog="${RUN:-} ${B:-build}/tests/check/ring_loop"
+seed=${STRADDLE_SEED:-$(date +%s)}
+echo "STRADDLE_SEED=$seed"
+$prog 2 2000 "$seed"
+$prog 5 500 "$seed"
+for i in 1 2 3 4; do
+	$prog --kill 4 400 $((seed + i))
+done

@@ -1,0 +1,261 @@
+#!/bin/bash
+# tests/e2e/memory.sh - what the plan foresees is what the kernel counts, under
+# whatever holds the caps here: a group where this user may make one, and
+# RLIMIT_DATA; who goes over a cap is killed, alone, and leaves no group.
+set -eu
+. "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
+
+! sanitized || e2e_skip "a sanitizer's shadow memory is in no plan"
+
+# --- plan and peak ---
+
+# All that a session may take is there before the first token, so that where
+# every run is many times slower a few tokens show the same peak.
+SLOW=${STRADDLE_SLOW:-0}
+PROMPT=$(seq -s ' ' 1 60) N=8
+[ "$SLOW" = 0 ] || { PROMPT=In N=1; }
+: >"$T/errors"
+
+# Peak within the cap, and as planned and as accounted for to the larger of 2 %
+# (1 %) and 4 MiB; a line for each session in $T/errors.
+within_plan()
+{
+	"$PYTHON" - "$T/plan.json" "$OUT" "$T/errors" "$@" 2>>"$ERR" <<-'END'
+	import json, sys
+	plan, run = (json.load(open(p))['sessions'] for p in sys.argv[1:3])
+	log = open(sys.argv[3], 'a')
+	assert len(plan) == len(run) > 0
+	for p, r in zip(plan, run):
+	    planned = sum(p[k] for k in ('weights', 'kv', 'compute',
+	                                 'staging', 'rings', 'runtime',
+	                                 'emulator'))
+	    peak, name = r['peak'], r['name']
+	    off = peak - planned
+	    print(abs(off), off, planned, r['enforced_by'],
+	          *sys.argv[4:], file=log, sep='\t')
+	    assert p['layers'] == r['layers'], f'{name}: cut another way'
+	    assert peak <= r['cap'], f'{name}: {peak} over its cap {r["cap"]}'
+	    assert abs(off) <= max(planned * 0.02, 4 << 20), \
+	        f'{name}: peak {peak}, planned {planned}: {off:+}'
+	    assert abs(r['unaccounted']) <= max(peak * 0.01, 4 << 20), \
+	        f'{name}: {r["unaccounted"]} of {peak} not accounted for'
+	END
+}
+
+memory()
+{
+	straddle plan --json "$@"
+	cp "$OUT" "$T/plan.json"
+	straddle run -p "$PROMPT" -n "$N" --json -q --temp 0 "$@"
+	check "memory as planned: $*" is_success
+	check "memory as planned: $*" within_plan "$*"
+}
+
+make_model wide q4_k --ctx 8192
+make_model plain f32 --tied --bias --ctx 4096
+
+# Contexts, batches, KV types, sessions, threads, models.
+some_configurations()
+{
+	local kjv="-m $MODEL"
+
+	memory $kjv -s cpu,cap=64MiB
+	memory $kjv -s cpu,cap=64MiB --ctx 256 --batch 1
+	memory $kjv -s cpu,cap=512MiB --ctx 32768 --kv-type q8_0
+	memory $kjv $(sessions 4 cpu,cap=24MiB)
+	memory $kjv $(sessions 8 cpu,cap=64MiB) --batch 512
+	memory $kjv $(sessions 3 cpu,cap=96MiB,threads=1) --batch 2048
+	memory $kjv -s cpu,cap=64MiB,threads=8
+	memory -m "$T/wide.gguf" $(sessions 2 cpu,cap=64MiB)
+}
+
+more_configurations()
+{
+	local kjv="-m $MODEL"
+
+	memory $kjv -s cpu,cap=64MiB --ctx 256
+	memory $kjv -s cpu,cap=64MiB --ctx 512 --batch 512
+	memory $kjv -s cpu,cap=512MiB --ctx 32768 --kv-type f32
+	memory $kjv -s cpu,cap=512MiB --ctx 32768 --kv-type f16
+	memory $kjv -s cpu,cap=2GiB --ctx 131072 --kv-type f16
+	memory $kjv -s cpu
+	memory $kjv $(sessions 2 cpu,cap=64MiB)
+	memory $kjv $(sessions 2 cpu,cap=64MiB,threads=3) --kv-type f32
+	memory $kjv $(sessions 4 cpu,cap=128MiB) --ctx 32768 --kv-type f16
+	memory $kjv $(sessions 10 cpu,cap=64MiB) --ctx 1024 --kv-type q8_0
+	memory $kjv $(sessions 5 cpu,cap=512MiB) --batch 4096 --ctx 4096
+	memory $kjv -s cpu,cap=64MiB -s null,cap=64MiB -s cpu,cap=64MiB
+	memory -m "$T/wide.gguf" -s cpu,cap=64MiB --ctx 8192
+	memory -m "$T/plain.gguf" -s cpu,cap=64MiB --kv-type f32
+	memory -m "$T/plain.gguf" $(sessions 3 cpu,cap=32MiB) --batch 16
+}
+
+worst()
+{
+	sort -nr "$T/errors" | "$PYTHON" -c 'import sys
+rows = [line.rstrip("\n").split("\t") for line in sys.stdin]
+_, off, planned, by, args = rows[0]
+off, planned = int(off), int(planned)
+runs = len({(r[3], r[4]) for r in rows})
+print(f"worst error of {runs} configurations ({len(rows)} sessions) under "
+      f"{sys.argv[1]}: {off / 2**20:+.2f} MiB of {planned / 2**20:.2f} planned "
+      f"({100 * off / planned:+.1f} %)")' "$1"
+}
+
+straddle run -m "$MODEL" -p In -n 1 --json -q
+HELD_BY=$("$PYTHON" -c 'import json, sys
+print(json.load(open(sys.argv[1]))["sessions"][0]["enforced_by"])' "$OUT")
+some_configurations
+more_configurations
+worst "$HELD_BY"
+
+if [ "$HELD_BY" != RLIMIT_DATA ]; then
+	: >"$T/errors"
+	export STRADDLE_CGROUP_ROOT=/nowhere
+	some_configurations
+	worst RLIMIT_DATA
+	straddle run -m "$MODEL" -p In -n 1
+	check "without groups it is RLIMIT_DATA, or the emulator's nothing" \
+	    says '^cpu0 .* (RLIMIT_DATA|ledger)$'
+	check "what it does not see is said, and why there is no group" \
+	    says '^caps: held by .* because .*/nowhere/proc/self/mountinfo'
+	unset STRADDLE_CGROUP_ROOT
+fi
+
+# Caps of exactly the planned bytes, which the kernel now keeps to the page.
+if [ "$SLOW" = 0 ]; then
+	straddle stress -c "$DEMO" --only "*caps equal to the plan"
+	check "caps of exactly the plan" is_success
+fi
+
+# --- plan --fit, followed ---
+
+fitted()
+{
+	"$PYTHON" -c 'import json, sys
+print(json.load(open(sys.argv[1]))["fit"][sys.argv[2]])' "$OUT" "$1"
+}
+
+works "how many sessions of 12 MiB" plan -m "$MODEL" --fit --json \
+    --ctx 512 --batch 64 -s cpu,cap=12MiB
+n=$(fitted sessions)
+check "more than one" test "$n" -gt 1
+works "so many do" run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 \
+    $(sessions "$n" cpu,cap=12MiB)
+refuses "one is refused, with the same advice" 3 \
+    "bytes are missing; what would fit: [0-9]+ sessions" \
+    run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 -s cpu,cap=12MiB
+works "what two of 14 MiB hold" plan -m "$MODEL" --fit --json \
+    $(sessions 2 cpu,cap=14MiB)
+works "they do" run -m "$MODEL" -p In -n 1 $(sessions 2 cpu,cap=14MiB) \
+    --ctx "$(fitted context)" --batch "$(fitted batch)" \
+    --kv-type-k "$(fitted kv_type_k)" --kv-type-v "$(fitted kv_type_v)"
+
+# --- the limit is the kernel's ---
+
+# The limit of a worker's own group, or of its data.
+limit_of()
+{
+	case $HELD_BY in
+	"cgroup v1")	cat "$(group_of "$1")/memory.limit_in_bytes" ;;
+	"cgroup v2")	cat "$(group_of "$1")/memory.max" ;;
+	*)		awk '/^Max data size/ { print $4 }' "/proc/$1/limits" ;;
+	esac
+}
+
+group_of()
+{
+	local at=$(mount -t cgroup,cgroup2 | awk -v by="$HELD_BY" \
+	    'by ~ /v1/ && /[(,]memory[,)]/ || by ~ /v2/ && / cgroup2 / {
+		print $3; exit }')
+
+	awk -F: -v at="$at" -v by="$HELD_BY" \
+	    'by ~ /v1/ && $2 ~ /(^|,)memory(,|$)/ || by ~ /v2/ && $1 == 0 {
+		print at $3 }' "/proc/$1/cgroup"
+}
+
+# A program and a model that nobody has read yet.
+cp "$BIN" "$T/cold"
+cp "$MODEL" "$T/cold.gguf"
+"$PYTHON" -c 'import os, sys
+for path in sys.argv[1:]:
+    with open(path) as fp:
+        os.fsync(fp.fileno())
+        os.posix_fadvise(fp.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)' \
+    "$T/cold" "$T/cold.gguf"
+
+# Bytes of a worker's group that are page cache; its rings are not.
+page_cache_of()
+{
+	awk '$1 ~ /^(in)?active_file$/ { n += $2 } END { print n + 0 }' \
+	    "$(group_of "$1")/memory.stat"
+}
+
+BIN=$T/cold straddle_bg run -m "$T/cold.gguf" -p In -n 100000 --ctx 65536 \
+    --ignore-eos -q -s a=cpu,cap=160MiB -s b=cpu,cap=160MiB
+has_text() { [ "$(wc -c <"$OUT")" -gt 8 ]; }
+check "text comes" in_time has_text
+for pid in $(workers); do
+	case $HELD_BY in
+	cgroup*)	check "its limit is its cap" \
+			    same 167772160 "$(limit_of "$pid")"
+			check "it is charged no page cache" \
+			    same 0 "$(page_cache_of "$pid")"
+			check "its group is its own" same "$pid" \
+			    "$(cat "$(group_of "$pid")/cgroup.procs")"
+			stale="${stale-} $(group_of "$pid")" ;;
+	RLIMIT_DATA)	check "its limit is a number" \
+			    test "$(limit_of "$pid")" -lt 400000000 ;;
+	esac
+done
+kill -KILL "$GROUP"
+check "kill -9 of the coordinator" finishes
+check "its workers go" in_time ended
+straddle plan -m "$MODEL"
+for group in ${stale-}; do
+	check "the next one sweeps the groups that were left" \
+	    test ! -e "$group"
+done
+
+# What bench reads from is of the memory that groups above leave, too: 1 GiB, by
+# the machine's.
+if [ "$HELD_BY" = "cgroup v1" ] &&
+    [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -gt 4194304 ]; then
+	inside=$(group_of $$)/e2e.$$
+	mkdir "$inside"
+	echo 900M >"$inside/memory.limit_in_bytes"
+	printf '#!/bin/sh\necho $$ >%s/cgroup.procs\nexec %s "$@"\n' \
+	    "$inside" "$BIN" >"$T/inside"
+	chmod +x "$T/inside"
+	BIN=$T/inside works "bench in a container of 900 MiB" bench \
+	    -m "$MODEL" -p 8 -n 2 -r 1 --slice 1 -s cpu --json
+	check "it read from a quarter of that at most" "$PYTHON" -c \
+	    'import json, sys
+assert json.load(open(sys.argv[1]))["roofline"]["read_buffer"] < 236e6' "$OUT"
+	in_time rmdir "$inside"
+fi
+
+# A worker that takes more than it may: here what a launcher starts instead.
+if [ "$HELD_BY" != RLIMIT_DATA ] && [ "$HELD_BY" != ledger ]; then
+	cat >"$T/eater" <<-END
+	#!/bin/sh
+	case \$(cat /proc/self/cgroup) in
+	*straddle.*.glutton*)
+		exec $PYTHON -c 'x = bytearray(200 << 20)' ;;
+	esac
+	exec \${NEXT-} "\$@"
+	END
+	chmod +x "$T/eater"
+	export NEXT=${STRADDLE_LAUNCH:-}
+	STRADDLE_LAUNCH=$T/eater straddle run -m "$MODEL" -p In -n 1 \
+	    --recover 0 -s modest=cpu,cap=160MiB -s glutton=cpu,cap=64MiB
+	check "out of memory: exit 1" exits 1
+	check "who, why, and the numbers" says "^straddle: session glutton: its \
+worker was killed by signal 9 \(Killed\), for memory: its group reached the \
+limit of 64.0 MiB \(67108864 bytes\), peak 64.0 MiB"
+	check "one line, so that nobody else was lost" \
+	    same 1 "$(wc -l <"$ERR")"
+	check "no worker is left" ended
+fi
+
+e2e_end

@@ -1,0 +1,222 @@
+#!/bin/bash
+# tests/e2e/quantize.sh - files that `quantize` makes: read by a second reader,
+# run, and told from worse ones; what it refuses, and what it leaves behind.
+set -eu
+. "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
+
+
+reads() { "$PYTHON" "$TESTS/tools/gguf_read.py" "$@" >"$T/read" 2>>"$ERR"; }
+no_part() { [ -z "$(find "$T" -name '*.part')" ]; }
+ppl() { sed -n 's/^perplexity \([0-9.]*\) .*/\1/p' "$OUT"; }
+within_part() { awk "BEGIN { exit !($1 < $2 * $3) }"; }
+
+# --- every type, from floats ---
+
+works "from Q8_0 to F32" quantize "$MODEL" "$T/f32.gguf" f32
+check "with a warning" says '57 of the tensors to convert are quantized'
+check "it is what another reader expects" \
+    reads "$MODEL" "$T/f32.gguf" 0 F32 blk.0.attn_k.weight 0
+straddle run -m "$T/f32.gguf" -p "In the beginning God created" --temp 0 \
+    -n 200 -q
+cp "$OUT" "$T/text"
+straddle eval -q -m "$T/f32.gguf" --ctx 64 --text "$T/text"
+base=$(ppl)
+
+# made TYPE FILE_TYPE ERROR PPL [HEAD]: the greatest error of a tensor's
+# weights, and of the perplexity, as a part of that of the floats.
+made()
+{
+	local type=$1 file=$T/$1.gguf
+
+	# Slow there; test_encode has them all.
+	case $type in
+	Q4_1 | Q5_* | IQ4_NL | Q6_K)	! sanitized || return 0 ;;
+	esac
+	works "to $type" quantize "$T/f32.gguf" "$file" "$type"
+	check "$type: a line a tensor, and the sum" same 75 "$(wc -l <"$OUT")"
+	check "$type: types, bytes, error" prints \
+	    '^blk\.0\.attn_k\.weight +128 x 256 +F32 -> [A-Z0-9_]+ +128 KiB -> [0-9.]+ KiB +error [0-9.]+ %$'
+	check "$type: no warning" nothing "$(grep note "$ERR")"
+	check "$type: as another reader expects" reads "$T/f32.gguf" "$file" \
+	    "$2" "$type,${5:-$type}" blk.0.attn_k.weight "$3"
+	check "$type: the error that was told" "$PYTHON" -c 'import sys
+told = [float(l.split()[-2]) for l in open(sys.argv[1])
+        if l.startswith("blk.0.attn_k.weight")]
+assert abs(told[0] - 100 * float(open(sys.argv[2]).read())) < 0.002, told' \
+	    "$OUT" "$T/read"
+	works "$type: inspect" inspect "$file"
+	check "$type: it runs" prints '^runs: yes'
+	works "$type: generate" run -m "$file" -p "In the beginning" --temp 0 \
+	    -n 8 -q
+	check "$type: a text of the right kind" prints 'the|of|and'
+	straddle eval -q -m "$file" --ctx 64 --text "$T/text"
+	check "$type: perplexity $(ppl), of floats $base" \
+	    within_part "$(ppl)" "$base" "$4"
+}
+made Q8_0 7 0.0056 1.002
+made Q4_0 2 0.082 1.05
+made Q4_1 3 0.071 1.05
+made Q5_0 8 0.041 1.02
+made Q5_1 9 0.035 1.02
+made IQ4_NL 25 0.076 1.05
+made MXFP4 38 0.12 1.08
+made Q4_K 14 0.071 1.05 Q6_K
+made Q5_K 16 0.036 1.02 Q6_K
+made Q6_K 18 0.018 1.005
+made F16 1 0.0003 1.001
+made BF16 32 0.0018 1.002
+check "Q8_0 of what Q8_0 says is the same file" \
+    cmp -s "$T/Q8_0.gguf" "$MODEL"
+
+# --- options ---
+
+works "one thread" quantize "$T/f32.gguf" "$T/one.gguf" q4_k --threads 1
+works "five threads" quantize "$T/f32.gguf" "$T/one5.gguf" Q4_K --threads 5
+check "the same file" cmp -s "$T/one.gguf" "$T/one5.gguf"
+check "and as before" cmp -s "$T/one.gguf" "$T/Q4_K.gguf"
+run_any bash -c 'ln -sf "$2" "$1/link.gguf" &&
+    exec "$0" quantize "$1/f32.gguf" "$1/link.gguf" Q8_0 -q' "$BIN" "$T" \
+    "$T/one.gguf"
+check "a link to the output" is_success
+check "with -q one line" same 1 "$(wc -l <"$OUT")"
+check "the link stays one" test -L "$T/link.gguf"
+check "and its file is the new one" cmp -s "$T/one.gguf" "$MODEL"
+works "another head" quantize "$T/f32.gguf" "$T/head.gguf" Q4_0 --head q8_0
+check "it has it" prints '^token_embd.weight .* -> Q8_0 '
+check "the rest has not" prints '17 F32, 56 Q4_0, 1 Q8_0;'
+works "--json" quantize -m "$T/f32.gguf" "$T/json.gguf" Q5_0 --json
+check "tensors and sums" "$PYTHON" - "$OUT" <<-'END'
+	import json, sys
+	o = json.load(open(sys.argv[1]))
+	t = {t['name']: t for t in o['tensors']}
+	assert len(t) == 74
+	k = t['blk.0.attn_k.weight']
+	assert (k['from'], k['to'], k['shape']) == ('F32', 'Q5_0', [256, 128])
+	assert k['bytes_after'] == 256 * 128 // 32 * 22
+	assert 0.02 < k['error'] < 0.05 and 0.02 < o['error'] < 0.05
+	assert o['bytes_after'] == sum(x['bytes_after'] for x in t.values())
+	END
+
+# --- rows that blocks of 256 do not divide; parts; other shapes ---
+
+make_model ragged f32
+works "rows of no whole blocks" quantize "$T/ragged.gguf" "$T/r.gguf" Q4_K
+check "get the type that is next" reads "$T/ragged.gguf" "$T/r.gguf" 14 \
+    Q4_K,Q5_0,Q8_0
+check "Q5_0" prints ' -> Q5_0 '
+works "or another" quantize "$T/ragged.gguf" "$T/r.gguf" Q4_K --fallback Q4_1
+check "as asked" reads "$T/ragged.gguf" "$T/r.gguf" 14 Q4_K,Q4_1
+works "it runs" run -m "$T/r.gguf" -p "a" -n 2 -q --temp 0
+make_model parts f32 --split 3
+works "a model in parts" quantize "$T"/parts-00001-of-00003.gguf \
+    "$T/whole.gguf" Q4_0
+works "is one file" inspect "$T/whole.gguf" --json
+check "of the same metadata" reads "$T"/parts-00001-of-00003.gguf \
+    "$T/whole.gguf" 2 Q4_0
+works "that runs" run -m "$T/whole.gguf" -p "a" -n 2 -q --temp 0
+check "nothing is left beside any" no_part
+
+# --- refusals ---
+
+q() { local what=$1 code=$2 says=$3; shift 3
+	refuses "$what" "$code" "$says" quantize "$@"; }
+keep=$(cksum <"$T/Q4_0.gguf")
+q "an unknown type" 2 "TYPE: 'Q4_9' is no type.*did you mean Q4_" \
+    "$MODEL" "$T/x" Q4_9
+q "no type at all" 2 "'fast' is no type.*Q8_0, Q4_0.* and Q6_K can" \
+    "$MODEL" "$T/x" fast
+q "a mix" 2 "'Q4_K_M' is a mix .*Q4_K is" "$MODEL" "$T/x" Q4_K_M
+q "a head of no type" 2 "^straddle: --head: 'big'" "$MODEL" "$T/x" Q4_0 \
+    --head big
+q "a fallback of large blocks" 2 '--fallback: Q6_K has blocks of 256' \
+    "$MODEL" "$T/x" Q4_K --fallback Q6_K
+q "no OUT" 2 'no file to write: give IN OUT TYPE' "$MODEL"
+q "no TYPE" 2 'no type: give IN OUT TYPE' "$MODEL" "$T/x"
+q "one word too many" 2 "'more': not an operand" "$MODEL" "$T/x" Q4_0 more
+q "no IN there" 4 'none\.gguf: No such file' "$T/none.gguf" "$T/x" Q4_0
+q "OUT is IN" 2 'is the file that is read' "$T/Q4_0.gguf" "$T/Q4_0.gguf" Q8_0
+ln -s "$T/Q4_0.gguf" "$T/alias"
+q "OUT is IN by another name" 2 'is the file that is read' \
+    "$T/Q4_0.gguf" "$T/alias" Q8_0
+q "OUT is a part of IN" 2 'is the file that is read' \
+    "$T"/parts-00001-of-00003.gguf "$T"/parts-00002-of-00003.gguf Q8_0
+q "OUT is a folder" 2 'is a folder' "$MODEL" "$T" Q4_0
+q "OUT is a device" 2 'is a device or pipe' "$MODEL" /dev/null Q4_0
+q "OUT in no folder" 2 'no/x: cannot create .*No such file' \
+    "$MODEL" "$T/no/x" Q4_0
+head -c 3000000 "$T/Q4_0.gguf" >"$T/cut.gguf"
+q "a file that is cut" 4 'cut\.gguf' "$T/cut.gguf" "$T/x" Q8_0
+"$PYTHON" "$TESTS/tools/gguf_patch.py" "$MODEL" "$T/empty.gguf" tensors=0 >/dev/null
+q "a file without tensors" 4 'empty\.gguf: holds no tensors' \
+    "$T/empty.gguf" "$T/x" Q8_0
+check "none of these made a file" test ! -e "$T/x"
+
+# What is there stays when the new one cannot be made.  A weight of the middle
+# of the first matrix (byte 4 i) becomes something else.
+spoil()
+{
+	"$PYTHON" - "$T/f32.gguf" "$T/bad.gguf" "$1" <<-'END'
+	import struct, sys
+	d = bytearray(open(sys.argv[1], 'rb').read())
+	at = len(d) - 400000
+	d[at - at % 4:at - at % 4 + 4] = struct.pack('<f', float(sys.argv[3]))
+	open(sys.argv[2], 'wb').write(d)
+	END
+}
+for value in nan inf; do
+	spoil $value
+	straddle quantize -q "$T/bad.gguf" "$T/Q4_0.gguf" Q4_0
+	check "a weight that is $value" is_refusal 4 \
+	    'tensor "blk\.7\.[a-z_.]*": weight [0-9]+ is '$value
+done
+spoil 1e6
+straddle quantize -q "$T/bad.gguf" "$T/Q4_0.gguf" F16
+check "a weight that F16 cannot hold" is_refusal 4 \
+    'tensor "blk\.7\..*1e\+06.* beyond what F16 holds: BF16'
+works "BF16 can" quantize -q "$T/bad.gguf" "$T/big.gguf" BF16
+run_any bash -c 'ulimit -f 1000; exec "$0" quantize -q "$1" "$2" Q4_0' \
+    "$BIN" "$MODEL" "$T/Q4_0.gguf"
+check "a limit on file sizes" is_refusal 1 'cannot make .* bytes: File too'
+if [ -w /proc/self/uid_map ] && unshare -rm true 2>/dev/null; then
+	mkdir "$T/small"
+	run_any unshare -rm bash -c 'mount -t tmpfs -o size=1m none "$1" &&
+	    "$0" quantize -q "$2" "$1/x.gguf" Q4_0; rc=$?
+	    ls "$1" >&2; exit $rc' "$BIN" "$T/small" "$MODEL"
+	check "a full disk" is_refusal 1 \
+	    'x\.gguf: no room: the file takes 2\.88 MiB .*1\.00 MiB free'
+fi
+check "what was there is there" same "$keep" "$(cksum <"$T/Q4_0.gguf")"
+check "and nothing beside it" no_part
+
+# Stopped while it prints into a pipe that is full: the text of 64 tensors is
+# in no pipe of a page.
+stopped()
+{
+	"$PYTHON" - "$BIN" "$T/f32.gguf" "$T/Q4_0.gguf" "$T" <<-'END'
+	import fcntl, glob, os, signal, subprocess, sys, time
+	r, w = os.pipe()
+	fcntl.fcntl(w, 1031, 4096)	# F_SETPIPE_SZ
+	p = subprocess.Popen([sys.argv[1], 'quantize'] + sys.argv[2:4] +
+	    ['Q8_0', '--threads', '2'], stdout=w, stderr=subprocess.PIPE)
+	os.close(w)
+	end = time.monotonic() + 300
+	while time.monotonic() < end:
+	    n = bytearray(4)
+	    fcntl.ioctl(r, 0x541b, n)	# FIONREAD
+	    if int.from_bytes(n, 'little') > 3500:
+	        break
+	    time.sleep(0.01)
+	assert len(glob.glob(sys.argv[4] + '/Q4_0.gguf.*.part')) == 1
+	time.sleep(0.1)
+	p.send_signal(signal.SIGTERM)
+	time.sleep(0.1)
+	while os.read(r, 65536):
+	    pass
+	said = p.stderr.read().decode()
+	assert p.wait() == 1 and 'interrupted' in said, said
+	END
+}
+check "stopped in the middle" stopped
+check "what was there is there still" same "$keep" "$(cksum <"$T/Q4_0.gguf")"
+check "nothing is left" no_part
+e2e_end

@@ -1,0 +1,29 @@
+/* tests/fuzz/main.c - a fuzzer's inputs as plain replay, without libFuzzer.
+ * Linked in where the compiler brings no main of its own.  Inputs are files;
+ * none at all is a failure: a replay of nothing proves nothing. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+main(int argc, char **argv)
+{
+	static uint8_t data[16 << 20];
+	size_t size;
+	FILE *fp;
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		if ((fp = fopen(argv[i], "re")) == NULL) {
+			perror(argv[i]);
+			return EXIT_FAILURE;
+		}
+		size = fread(data, 1, sizeof(data), fp);
+		fclose(fp);
+		LLVMFuzzerTestOneInput(data, size);
+	}
+	printf("%d inputs replayed\n", argc - 1);
+	return argc > 1 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

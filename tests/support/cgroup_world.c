@@ -1,0 +1,330 @@
+/* tests/support/cgroup_world.c - files that behave as cgroup v1 and v2 do. */
+#include "cgroup_world.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <bsd/string.h>
+
+#include "t.h"
+
+struct world world;
+
+static const struct { const char *file, *text; } v1_files[] = {
+	{ "cgroup.procs", "" },
+	{ "memory.limit_in_bytes", "9223372036854771712\n" },
+	{ "memory.memsw.limit_in_bytes", "9223372036854771712\n" },
+	{ "memory.usage_in_bytes", "0\n" },
+	{ "memory.max_usage_in_bytes", "0\n" },
+	{ "memory.failcnt", "0\n" },
+	{ "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n" },
+}, v2_memory[] = {
+	{ "memory.max", "max\n" },
+	{ "memory.swap.max", "max\n" },
+	{ "memory.current", "0\n" },
+	{ "memory.peak", "0\n" },
+	{ "memory.oom.group", "0\n" },
+	{ "memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n" },
+};
+
+static void
+put(const char *dir, const char *file, const char *text)
+{
+	char path[2048];
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	fp = fopen(path, "w");
+	ck_assert_msg(fp != NULL, "%s", path);
+	fputs(text, fp);
+	fclose(fp);
+}
+
+static const char *
+get(const char *dir, const char *file)
+{
+	static char text[4096];
+	char path[2048];
+	size_t n;
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	if ((fp = fopen(path, "r")) == NULL)
+		return NULL;
+	n = fread(text, 1, sizeof(text) - 1, fp);
+	text[n] = '\0';
+	fclose(fp);
+	return text;
+}
+
+static int
+is_empty(const char *text)
+{
+	return text == NULL || text[0] == '\0';
+}
+
+/* The memory controller's files in a group of v2, or their going. */
+static void
+memory_files(const char *dir, int there)
+{
+	char path[2048];
+	unsigned i;
+
+	for (i = 0; i < NITEMS(v2_memory); i++) {
+		if (world.no_swap &&
+		    strcmp(v2_memory[i].file, "memory.swap.max") == 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, v2_memory[i].file);
+		if (!there)
+			unlink(path);
+		else if (get(dir, v2_memory[i].file) == NULL)
+			put(dir, v2_memory[i].file, v2_memory[i].text);
+	}
+}
+
+static void
+group_files(const char *dir, int has_memory)
+{
+	unsigned i;
+
+	if (world.kind == CGROUP_V1) {
+		for (i = 0; i < NITEMS(v1_files); i++)
+			if (!world.no_swap || strstr(v1_files[i].file,
+			    "memsw") == NULL)
+				put(dir, v1_files[i].file, v1_files[i].text);
+		return;
+	}
+	put(dir, "cgroup.procs", "");
+	put(dir, "cgroup.controllers", has_memory ? "cpu memory pids\n" :
+	    "cpu pids\n");
+	put(dir, "cgroup.subtree_control", "");
+	if (has_memory)
+		memory_files(dir, 1);
+}
+
+static const char *
+parent(const char *dir)
+{
+	static char up[1024];
+
+	strlcpy(up, dir, sizeof(up));
+	*strrchr(up, '/') = '\0';
+	return up;
+}
+
+static int
+hands_memory_down(const char *dir)
+{
+	const char *text = get(dir, "cgroup.subtree_control");
+
+	return text != NULL && strstr(text, "memory") != NULL;
+}
+
+static int
+fake_mkdir(const char *dir)
+{
+	if (world.deny)
+		return -EACCES;
+	if (mkdir(dir, 0755) < 0)
+		return -errno;
+	world.nmade++;
+	group_files(dir, hands_memory_down(parent(dir)));
+	return 0;
+}
+
+static int
+fake_rmdir(const char *dir)
+{
+	char path[2048];
+	struct dirent *e;
+	DIR *d;
+
+	if (!is_empty(get(dir, "cgroup.procs")))
+		return -EBUSY;
+	if ((d = opendir(dir)) == NULL)
+		return -errno;
+	while ((e = readdir(d)) != NULL) {
+		if (e->d_type == DT_DIR && e->d_name[0] != '.') {
+			closedir(d);
+			return -EBUSY;
+		}
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		if (e->d_type == DT_REG)
+			unlink(path);
+	}
+	closedir(d);
+	return rmdir(dir) < 0 ? -errno : 0;
+}
+
+/* Take the line of our pid out of a group's processes. */
+static void
+leave(const char *dir)
+{
+	char mine[32], text[4096];
+	const char *was = get(dir, "cgroup.procs"), *p;
+
+	snprintf(mine, sizeof(mine), "%d\n", (int)getpid());
+	if (was == NULL || (p = strstr(was, mine)) == NULL)
+		return;
+	strlcpy(text, was, sizeof(text));
+	strlcpy(text + (p - was), p + strlen(mine),
+	    sizeof(text) - (size_t)(p - was));
+	put(dir, "cgroup.procs", text);
+}
+
+/* This process is in the base or in a folder right below it. */
+static void
+leave_all(void)
+{
+	struct dirent *e;
+	char path[2048];
+	DIR *d = opendir(world.base);
+
+	leave(world.base);
+	while ((e = readdir(d)) != NULL) {
+		snprintf(path, sizeof(path), "%s/%s", world.base, e->d_name);
+		if (e->d_type == DT_DIR && e->d_name[0] != '.')
+			leave(path);
+	}
+	closedir(d);
+}
+
+static int
+move_here(const char *dir)
+{
+	char text[4096];
+
+	/* "No internal processes". */
+	if (hands_memory_down(dir))
+		return -EBUSY;
+	leave_all();
+	snprintf(text, sizeof(text), "%s%d\n", get(dir, "cgroup.procs"),
+	    (int)getpid());
+	put(dir, "cgroup.procs", text);
+	return 0;
+}
+
+static int
+hand_down(const char *dir, int on)
+{
+	struct dirent *e;
+	char path[2048];
+	DIR *d;
+
+	if (on && strstr(get(dir, "cgroup.controllers"), "memory") == NULL)
+		return -ENOENT;
+	if (on && !is_empty(get(dir, "cgroup.procs")))
+		return -EBUSY;
+	put(dir, "cgroup.subtree_control", on ? "memory\n" : "");
+	d = opendir(dir);
+	while ((e = readdir(d)) != NULL) {
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		if (e->d_type == DT_DIR && e->d_name[0] != '.')
+			memory_files(path, on);
+	}
+	closedir(d);
+	return 0;
+}
+
+static int
+fake_write(const char *path, const char *text)
+{
+	const char *file = strrchr(path, '/') + 1;
+	char dir[1024], kept[64];
+
+	strlcpy(dir, parent(path), sizeof(dir));
+	if (get(dir, file) == NULL)
+		return -ENOENT;
+	if (strcmp(file, "cgroup.procs") == 0)
+		return move_here(dir);
+	if (strcmp(file, "cgroup.subtree_control") == 0)
+		return hand_down(dir, text[0] == '+');
+	snprintf(kept, sizeof(kept), "%llu\n", world.lie ? 1ULL << 40 :
+	    strstr(file, "oom.group") != NULL ? 1ULL :
+	    strtoull(text, NULL, 10) / 4096 * 4096);
+	put(dir, file, kept);
+	return 0;
+}
+
+const struct cgroup_fs world_fs = { fake_mkdir, fake_rmdir, fake_write };
+
+/* --- the machine --- */
+
+static void
+make_path(const char *path)
+{
+	char cmd[2200];
+
+	snprintf(cmd, sizeof(cmd), "mkdir -p '%s'", path);
+	ck_assert_int_eq(system(cmd), 0);
+}
+
+void
+world_open(enum cgroup_kind kind, const char *mount_root, const char *path,
+    int beside)
+{
+	size_t n = strcmp(mount_root, "/") == 0 ? 0 : strlen(mount_root);
+	char text[2048], dir[1024];
+	static unsigned nth;
+
+	memset(&world, 0, sizeof(world));
+	world.kind = kind;
+	snprintf(world.root, sizeof(world.root), "%s/%u", t_tmpdir(), nth++);
+	snprintf(world.base, sizeof(world.base), "%s/sys/fs/cgroup%s",
+	    world.root, strlen(path) > n ? path + n : "");
+	if (world.base[strlen(world.base) - 1] == '/')
+		world.base[strlen(world.base) - 1] = '\0';
+	make_path(world.base);
+	group_files(world.base, 1);
+	snprintf(text, sizeof(text), "%d\n", (int)getpid());
+	if (beside)
+		snprintf(text + strlen(text), 32, "%d\n", WORLD_OTHER_PID);
+	put(world.base, "cgroup.procs", text);
+	snprintf(dir, sizeof(dir), "%s/proc/self", world.root);
+	make_path(dir);
+	snprintf(text, sizeof(text), "22 1 0:20 / /proc rw - proc proc rw\n"
+	    "30 1 0:26 / /cpu rw,relatime - cgroup cgroup rw,cpu\n"
+	    "31 1 0:27 %s /sys/fs/cgroup rw,relatime shared:9 - %s\n",
+	    mount_root, kind == CGROUP_V1 ? "cgroup cgroup rw,memory" :
+	    "cgroup2 cgroup2 rw,nsdelegate");
+	put(dir, "mountinfo", text);
+	snprintf(text, sizeof(text), "5:cpu:/elsewhere\n%s%s\n",
+	    kind == CGROUP_V1 ? "4:memory:" : "0::", path);
+	put(dir, "cgroup", text);
+}
+
+void
+world_set(const char *group, const char *file, const char *text)
+{
+	char dir[1100];
+
+	snprintf(dir, sizeof(dir), "%s/%s", world.base, group);
+	put(dir, file, text);
+}
+
+const char *
+world_get(const char *group, const char *file)
+{
+	char dir[1100];
+
+	snprintf(dir, sizeof(dir), "%s/%s", world.base, group);
+	return get(dir, file);
+}
+
+unsigned
+world_count(const char *begin)
+{
+	DIR *d = opendir(world.base);
+	struct dirent *e;
+	unsigned n = 0;
+
+	while ((e = readdir(d)) != NULL)
+		n += e->d_type == DT_DIR && e->d_name[0] != '.' &&
+		    strncmp(e->d_name, begin, strlen(begin)) == 0;
+	closedir(d);
+	return n;
+}

@@ -1,0 +1,126 @@
+/* tests/support/gguf_walk.c - what must be true of any file that the reader accepts. */
+#include "gguf_walk.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Touched bytes end here, so that no read can be optimised away. */
+static volatile uint64_t sink;
+
+static void
+touch(const void *p, uint64_t nbytes)
+{
+	const uint8_t *b = p;
+	uint64_t i, sum = 0;
+
+	for (i = 0; i < nbytes; i++)
+		sum += b[i];
+	sink += sum;
+}
+
+static const char *
+walk_array(const struct gguf_kv *kv)
+{
+	static const uint8_t bytes[GGUF_NTYPES] = {
+		1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8
+	};
+	const struct gguf_str *s = kv->v.a.data;
+	uint64_t i;
+
+	if (kv->v.a.type >= GGUF_NTYPES || kv->v.a.type == GGUF_ARRAY)
+		return "an array has elements of a scalar type";
+	if ((uintptr_t)kv->v.a.data % 8 != 0)
+		return "an array is aligned";
+	if (kv->v.a.type != GGUF_STRING) {
+		touch(kv->v.a.data, kv->v.a.count * bytes[kv->v.a.type]);
+		return NULL;
+	}
+	for (i = 0; i < kv->v.a.count; i++)
+		touch(s[i].data, s[i].len + 1);
+	return NULL;
+}
+
+static const char *
+walk_kv(const struct gguf *g, const struct gguf_kv *kv)
+{
+	if (kv->key.len == 0 || kv->key.len > GGUF_MAX_KEY ||
+	    strlen(kv->key.data) != kv->key.len)
+		return "a key is a C string of 1 to 65535 bytes";
+	if (gguf_find(g, kv->key.data) != kv)
+		return "each key is found, and there once";
+	if (kv->offset > g->file[0].nbytes)
+		return "a value's offset lies in the file";
+	if (kv->type == GGUF_STRING) {
+		touch(kv->v.s.data, kv->v.s.len);
+		if (kv->v.s.data[kv->v.s.len] != '\0')
+			return "a string has a NUL behind it";
+	}
+	if (kv->type == GGUF_BOOL && kv->v.u > 1)
+		return "a bool is 0 or 1";
+	return kv->type == GGUF_ARRAY ? walk_array(kv) : NULL;
+}
+
+static const char *
+walk_tensor(const struct gguf *g, const struct gguf_tensor *t)
+{
+	const struct gguf_file *f;
+	uint64_t nrows = 1;
+	int i;
+
+	if (t->file >= g->nfiles)
+		return "a tensor's file is there";
+	f = &g->file[t->file];
+	if (t->name[0] == '\0' || strlen(t->name) > GGUF_MAX_NAME)
+		return "a tensor's name is a C string";
+	if (gguf_find_tensor(g, t->name) != t)
+		return "each tensor is found, and there once";
+	if (t->ndims < 1 || t->ndims > GGUF_MAX_DIMS || t->ne[0] == 0)
+		return "a tensor has 1 to 4 dimensions";
+	for (i = 1; i < GGUF_MAX_DIMS; i++) {
+		if (t->ne[i] == 0 || (i >= (int)t->ndims && t->ne[i] != 1))
+			return "dims are > 0, unused ones are 1";
+		nrows *= t->ne[i];
+	}
+	if (t->offset < f->data_off || t->offset >= f->nbytes ||
+	    t->nbytes > f->nbytes - t->offset)
+		return "a tensor lies in its file's data section";
+	if (quant_info(t->type) == NULL ? t->nbytes != 0 :
+	    t->nbytes != nrows * quant_row_bytes(t->type, t->ne[0]))
+		return "nbytes follows from type and dims";
+	return NULL;
+}
+
+const char *
+gguf_walk(const struct gguf *g)
+{
+	const char *broken;
+	uint64_t i, sum = 0;
+
+	if (g->nfiles < 1 || (g->alignment & (g->alignment - 1)) != 0)
+		return "there is a file, and a power of two";
+	for (i = 0; i < g->nkv; i++)
+		if ((broken = walk_kv(g, &g->kv[i])) != NULL)
+			return broken;
+	for (i = 0; i < g->ntensors; i++) {
+		if ((broken = walk_tensor(g, &g->tensor[i])) != NULL)
+			return broken;
+		sum += g->tensor[i].nbytes;
+	}
+	return sum == g->tensor_bytes ? NULL : "tensor_bytes is the sum";
+}
+
+const char *
+gguf_walk_refusal(const char *path, int rc, const struct gguf *g,
+    const struct err *e)
+{
+	if (rc != -EBADMSG)
+		return "a bad file is -EBADMSG";
+	if (g != NULL)
+		return "nothing is handed out on failure";
+	if (e->kind != ERR_MODEL)
+		return "a bad file is ERR_MODEL";
+	if (strncmp(e->msg, path, strlen(path)) != 0 ||
+	    strncmp(e->msg + strlen(path), ": ", 2) != 0)
+		return "the message begins with the file";
+	return NULL;
+}

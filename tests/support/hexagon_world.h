@@ -1,0 +1,42 @@
+/* tests/support/hexagon_world.h - one Hexagon domain under the emulator, and single
+ * operations on a piece of memory that it shares with the test.
+ * Called by check_hexagon*.c. */
+#ifndef TESTS_SUPPORT_HEXAGON_WORLD_H
+#define TESTS_SUPPORT_HEXAGON_WORLD_H
+
+#include "kernels/hexagon/queue.h"
+#include "worker/hexagon/domain.h"
+
+struct hexagon_world {
+	struct domain *d;
+	struct domain_mem mem;
+	uint64_t used;
+	struct hx_model m;	/* what the next run is told */
+	const uint32_t *seq, *pos, *select;
+};
+
+/* 77 where there is no emulator or no domain program (said), 0, or exits. */
+int hexworld_open(struct hexagon_world *w);
+void hexworld_close(struct hexagon_world *w);
+
+/* A piece of the shared memory: rows x cols of elem_bytes, rows of row_bytes
+ * (0 = as many as the columns take).  hexworld_reset() forgets all. */
+struct hx_ref hexworld_take(struct hexagon_world *w, uint32_t rows,
+    uint64_t row_bytes, uint32_t cols);
+void hexworld_reset(struct hexagon_world *w);
+void *hexworld_at(const struct hexagon_world *w, const struct hx_ref *x,
+    uint32_t row);
+
+/* Run one op on nrows rows; the status. */
+uint32_t hexworld_run(struct hexagon_world *w, const struct hx_op *op,
+    uint32_t nrows, uint32_t nselect);
+
+extern const struct hx_ref hexworld_none;
+
+/* The parts of check_hexagon. */
+void check_hexagon_mats(struct hexagon_world *w);
+void check_hexagon_rows(struct hexagon_world *w);
+void check_hexagon_attn(struct hexagon_world *w);
+void check_hexagon_moe(struct hexagon_world *w);
+
+#endif

@@ -1,0 +1,42 @@
+/* tests/support/ids.c - see ids.h. */
+#include "ids.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "t.h"
+
+void
+vocab_close(struct gguf **g, struct tokenizer **t)
+{
+	tokenizer_close(*t);
+	gguf_close(*g);
+	*t = NULL;
+	*g = NULL;
+}
+
+int
+vocab_open(struct gguf **g, struct tokenizer **t, const char *path,
+    struct err *reterr)
+{
+	vocab_close(g, t);
+	t_ok(gguf_open(path, g, reterr), reterr);
+	return tokenizer_open(*g, t, reterr);
+}
+
+void
+check_ids(const struct tokenizer *t, const char *text, int special, size_t n,
+    const uint32_t *want)
+{
+	uint32_t *ids;
+	size_t got, i;
+	struct err e;
+
+	t_ok(tokenizer_encode(t, text, strlen(text), 0, special, &ids,
+	    &got, &e), &e);
+	for (i = 0; i < got && i < n; i++)
+		ck_assert_msg(ids[i] == want[i], "\"%s\": id %zu is %u, not %u",
+		    text, i, ids[i], want[i]);
+	ck_assert_msg(got == n, "\"%s\": %zu ids, not %zu", text, got, n);
+	free(ids);
+}

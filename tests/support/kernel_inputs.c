@@ -1,0 +1,225 @@
+/* tests/support/kernel_inputs.c - see kernel_inputs.h. */
+#include "kernel_inputs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static uint64_t rand_state;
+
+void
+rand_seed(uint64_t seed)
+{
+	rand_state = seed | 1;
+}
+
+uint64_t
+rand_u64(void)		/* xorshift64* (Vigna 2016) */
+{
+	rand_state ^= rand_state >> 12;
+	rand_state ^= rand_state << 25;
+	rand_state ^= rand_state >> 27;
+	return rand_state * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+uint32_t
+rand_below(uint32_t n)
+{
+	return (rand_u64() >> 32) % n;
+}
+
+float
+rand_float(float max)
+{
+	return max * ((float)(int32_t)(rand_u64() >> 32) * 0x1p-31f);
+}
+
+/* Areas given back, by their pages without the forbidden one; each begins with
+ * the address of the next.  A hundred thousand mappings made anew were half of
+ * what check_kernels did. */
+static void *spare[257];
+
+static size_t
+guard_pages(size_t n)
+{
+	return DIV_UP(n, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+void *
+guard_alloc(size_t n)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), npages = guard_pages(n);
+	uint8_t *p;
+
+	if (npages < NITEMS(spare) && spare[npages] != NULL) {
+		p = spare[npages];
+		memcpy(&spare[npages], p, sizeof(void *));
+	} else {
+		p = mmap(NULL, (npages + 1) * page, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED ||
+		    mprotect(p + npages * page, page, PROT_NONE) < 0) {
+			perror("mmap");
+			exit(2);
+		}
+	}
+	return p + npages * page - n;
+}
+
+void
+guard_free(void *p, size_t n)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), npages = guard_pages(n);
+	uint8_t *base = (uint8_t *)p + n - npages * page;
+
+	if (npages == 0 || npages >= NITEMS(spare)) {
+		munmap(base, (npages + 1) * page);
+		return;
+	}
+	memcpy(base, &spare[npages], sizeof(void *));
+	spare[npages] = base;
+}
+
+const char *const input_name[] = { "random", "extreme", "pinned", "zero",
+    "any", "tiny" };
+
+float
+input_float(enum input in, float max)
+{
+	switch (in) {
+	case IN_RANDOM:
+	case IN_ANY:
+		return rand_float(1);
+	case IN_EXTREME:
+		return rand_below(2) ? max : -max;
+	case IN_PINNED:
+		return -max;
+	case IN_TINY:
+		return rand_float(0x1p-6f);
+	default:
+		return 0;
+	}
+}
+
+/* Where the half-precision scales of a block lie (MXFP4: its exponent), the
+ * byte that makes all its numbers the largest of one sign, and bytes apart
+ * that need another for it.  The rest may be any byte.  (Q8_0: half of
+ * the blocks are of any byte, the same all over: where a variant splits it, one
+ * part may be the largest, and all sums with it.) */
+static const struct {
+	uint32_t type, nscales, scale_off[2];
+	uint8_t pin;
+	uint8_t pin_other;
+	uint32_t other_off, other_len;
+} blocks[] = {
+	{ QUANT_Q8_0, 1, { 0 }, 0x80, 0, 0, 0 },
+	{ QUANT_Q4_0, 1, { 0 }, 0x00, 0, 0, 0 },
+	{ QUANT_Q4_1, 2, { 0, 2 }, 0xff, 0, 0, 0 },
+	{ QUANT_Q5_0, 1, { 0 }, 0x00, 0, 0, 0 },
+	{ QUANT_Q5_1, 2, { 0, 2 }, 0xff, 0, 0, 0 },
+	{ QUANT_IQ4_NL, 1, { 0 }, 0x00, 0, 0, 0 },
+	{ QUANT_MXFP4, 0, { 0 }, 0x77, 0, 0, 0 },
+	{ QUANT_Q2_K, 2, { 80, 82 }, 0xff, 0, 0, 0 },
+	{ QUANT_Q3_K, 1, { 108 }, 0x00, 0, 0, 0 },
+	{ QUANT_Q4_K, 2, { 0, 2 }, 0xff, 0, 0, 0 },
+	{ QUANT_Q5_K, 2, { 0, 2 }, 0xff, 0, 0, 0 },
+	{ QUANT_Q6_K, 1, { 208 }, 0x00, 0x80, 192, 16 },
+	{ QUANT_IQ4_XS, 1, { 0 }, 0x00, 0, 0, 0 }
+};
+
+/* Exponents of MXFP4.  Most lie around 1; the first three are those with
+ * denormals; 184, 2^57, leaves products with activations of 1e15 and sums of
+ * them room to be finite. */
+static uint8_t
+input_exponent(enum input in)
+{
+	static const uint8_t extremes[] = { 0, 1, 2, 184 };
+
+	if (in == IN_PINNED)
+		return 184;
+	if (in == IN_RANDOM && rand_below(8) > 0)
+		return (uint8_t)(112 + rand_below(32));
+	return extremes[rand_below(in == IN_RANDOM || in == IN_TINY ? 3 : 4)];
+}
+
+static void
+fill_bytes(uint8_t *p, size_t n, size_t i, enum input in)
+{
+	static const uint8_t extremes[] = { 0x80, 0x7f, 0x00, 0xff, 0x81 };
+	static const uint8_t zeros[] = { 0x00, 0x80, 0x08, 0x88 };
+	uint32_t j, uniform = rand_below(4);	/* all clear, all set */
+	const uint32_t any = rand_below(512);
+
+	for (j = 0; j < n; j++)
+		if (in == IN_RANDOM || in == IN_ANY || in == IN_TINY)
+			p[j] = (uint8_t)rand_below(256);
+		else if (in == IN_PINNED)
+			p[j] = blocks[i].type == QUANT_Q8_0 && any < 256 ?
+			    (uint8_t)any : blocks[i].pin;
+		else if (in == IN_ZERO && blocks[i].type == QUANT_MXFP4)
+			p[j] = zeros[rand_below(NITEMS(zeros))];
+		else if (uniform < 2)
+			p[j] = uniform ? 0xff : 0x00;
+		else
+			p[j] = extremes[rand_below(NITEMS(extremes))];
+	if (in == IN_PINNED)
+		memset(p + blocks[i].other_off, blocks[i].pin_other,
+		    blocks[i].other_len);
+}
+
+static void
+fill_block(uint8_t *p, size_t i, enum input in)
+{
+	const struct quant_info *t = quant_info(blocks[i].type);
+	uint32_t j;
+	uint16_t h;
+
+	fill_bytes(p, t->bytes, i, in);
+	if (in == IN_ANY)
+		return;
+	for (j = 0; j < blocks[i].nscales; j++) {
+		h = float_to_half(input_float(in, 65504));
+		memcpy(p + blocks[i].scale_off[j], &h, sizeof(h));
+	}
+	if (blocks[i].type == QUANT_MXFP4)
+		p[0] = input_exponent(in);
+}
+
+void
+fill_rows(uint8_t *p, uint32_t type, uint64_t nbytes, enum input in)
+{
+	const uint8_t *end = p + nbytes;
+	uint16_t h;
+	size_t i;
+	float f;
+
+	for (i = 0; i < NITEMS(blocks) && blocks[i].type != type; i++)
+		;
+	while (p < end && i < NITEMS(blocks)) {
+		fill_block(p, i, in);
+		p += quant_info(type)->bytes;
+	}
+	for (; p < end; p += quant_info(type)->bytes) {
+		f = input_float(in, type == QUANT_F16 ? 65504 : 1e15f);
+		if (in == IN_ANY && rand_below(64) == 0)
+			f = rand_below(2) ? NAN : -INFINITY;
+		h = type == QUANT_F16 ? float_to_half(f) : float_to_bf16(f);
+		if (type == QUANT_F32)
+			memcpy(p, &f, sizeof(f));
+		else
+			memcpy(p, &h, sizeof(h));
+	}
+}
+
+void
+fill_floats(float *x, uint32_t n, enum input in)
+{
+	float scale = in == IN_RANDOM || in == IN_ANY ? exp2f(rand_float(6)) : 1;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		x[i] = input_float(in, 1e15f) * scale;
+}

@@ -1,0 +1,424 @@
+/* tests/support/load_world.c - files, sink and read hook of the loader's tests. */
+#include "load_world.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <liburing.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+const enum load_path world_paths[] = { LOAD_URING, LOAD_URING_PLAIN,
+	LOAD_PREAD };
+
+static uint8_t
+byte_at(uint32_t file, uint64_t offset)
+{
+	return (uint8_t)(((offset + file * 7919) *
+	    UINT64_C(0x9e3779b97f4a7c15)) >> 56);
+}
+
+int
+uring_is_allowed(void)
+{
+	struct io_uring ring;
+
+	if (io_uring_queue_init(2, &ring, 0) < 0)
+		return 0;
+	io_uring_queue_exit(&ring);
+	return 1;
+}
+
+/* Locked memory has a limit that holds: not for root, but in a container for
+ * root as well.  All processes of a user share it, and what a ring had is given
+ * back some time after its end. */
+static int
+locked_memory_is_limited(void)
+{
+	struct iovec iov = { .iov_base = NULL };
+	struct rlimit lim;
+	struct io_uring ring;
+	int rc;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &lim) < 0 || lim.rlim_cur > GIB)
+		return 0;
+	if (io_uring_queue_init(2, &ring, 0) < 0)
+		return 1;
+	iov.iov_len = (size_t)lim.rlim_cur + PAGE;
+	iov.iov_base = mmap(NULL, iov.iov_len, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(iov.iov_base, MAP_FAILED);
+	rc = io_uring_register_buffers(&ring, &iov, 1);
+	io_uring_queue_exit(&ring);
+	munmap(iov.iov_base, iov.iov_len);
+	return rc < 0;
+}
+
+/* What could not be tested here, said once in a row. */
+static void
+note(const char *text)
+{
+	static const char *last;
+
+	if (text != last)
+		printf("note: %s\n", text);
+	last = text;
+}
+
+void
+world_check_path(enum load_path asked, const struct load_stats *st)
+{
+	enum load_path want = asked;
+
+	if (asked != LOAD_PREAD && st->path == LOAD_PREAD &&
+	    !uring_is_allowed()) {
+		note("no io_uring here: pread takes its place");
+		want = LOAD_PREAD;
+	} else if (st->path > asked && locked_memory_is_limited()) {
+		note("too little locked memory for the whole of io_uring");
+		want = st->path;
+	}
+	ck_assert_int_eq(st->path, want);
+	ck_assert_int_eq(st->registered, want == LOAD_URING);
+}
+
+struct load_item *
+world_add(struct world *w, uint32_t file, uint64_t offset, uint32_t nrows,
+    uint32_t row_bytes, uint32_t row_step)
+{
+	struct load_item *it = &w->item[w->nitems];
+
+	ck_assert_uint_lt(w->nitems, MAX_ITEMS);
+	*it = (struct load_item){ .ext = { .offset = offset, .file = file,
+		.nbytes = (uint64_t)nrows * row_bytes, .ncols = row_bytes,
+		.nrows = nrows }, .row_step = row_step };
+	snprintf(it->ext.name, sizeof(it->ext.name), "blk.%u.weight",
+	    w->nitems++);
+	return it;
+}
+
+void
+world_make_file(struct world *w, uint32_t file, uint64_t nbytes)
+{
+	struct load_file *f = &w->file[file];
+	char path[128];
+	uint32_t i;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%u.gguf", t_tmpdir(), file);
+	unlink(path);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, (off_t)nbytes), 0);
+	for (i = 0; i < w->nitems; i++) {
+		const struct extent *x = &w->item[i].ext;
+		uint8_t *buf;
+		uint64_t k;
+
+		if (x->file != file)
+			continue;
+		ck_assert_ptr_nonnull(buf = malloc(x->nbytes));
+		for (k = 0; k < x->nbytes; k++)
+			buf[k] = byte_at(file, x->offset + k);
+		ck_assert_int_eq(pwrite(fd, buf, x->nbytes, (off_t)x->offset),
+		    (ssize_t)x->nbytes);
+		free(buf);
+	}
+	ck_assert_int_eq(fdatasync(fd), 0);
+	*f = (struct load_file){ .fd = fd,
+		.direct_fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC),
+		.mem_align = 512, .off_align = 512 };
+	snprintf(f->name, sizeof(f->name), "%u.gguf", file);
+	ck_assert_int_eq(load_identify(f), 0);
+	if (f->direct_fd < 0)
+		note("no direct reads in the temporary folder");
+	w->nfiles = MAX(w->nfiles, file + 1);
+}
+
+void
+world_close(struct world *w)
+{
+	uint32_t i;
+
+	load_test_hook(NULL, NULL);
+	for (i = 0; i < w->nfiles; i++) {
+		close(w->file[i].fd);
+		if (w->file[i].direct_fd >= 0)
+			close(w->file[i].direct_fd);
+	}
+}
+
+void
+world_go_buffered(struct world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->nfiles; i++) {
+		if (w->file[i].direct_fd >= 0)
+			close(w->file[i].direct_fd);
+		w->file[i].direct_fd = -1;
+	}
+}
+
+static void
+swap_items(struct load_item *a, struct load_item *b)
+{
+	struct load_item t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+void
+world_random(struct world *w)
+{
+	uint32_t nfiles = 1 + (uint32_t)t_rand_below(MAX_FILES), f, i, n;
+	uint64_t end[MAX_FILES];
+
+	memset(w, 0, sizeof(*w));
+	for (f = 0; f < nfiles; f++) {
+		uint64_t at = t_rand_below(2) ? 0 : t_rand_below(9000);
+
+		for (n = 1 + (uint32_t)t_rand_below(20); n > 0; n--) {
+			uint64_t gap = t_rand_below(10);
+			const struct load_item *it;
+
+			at += gap < 4 ? 0 : gap < 8 ? t_rand_below(64) :
+			    t_rand_below(20000);
+			it = world_add(w, f, at, 1 + (uint32_t)t_rand_below(
+			    t_rand_below(3) ? 60 : 2), 1 + (uint32_t)
+			    t_rand_below(3000), 1 + (uint32_t)t_rand_below(16));
+			if (t_rand_below(10) == 0)	/* tied: used twice */
+				world_add(w, f, at, 1 + (uint32_t)
+				    t_rand_below(it->ext.nrows),
+				    it->ext.ncols, 3);
+			at += it->ext.nbytes;
+		}
+		end[f] = at + (t_rand_below(2) ? 0 : t_rand_below(10000));
+	}
+	for (i = w->nitems; i > 1; i--)
+		swap_items(&w->item[i - 1], &w->item[t_rand_below(i)]);
+	for (f = 0; f < nfiles; f++)
+		world_make_file(w, f, end[f]);
+}
+
+void
+world_plain(struct world *w, uint32_t n)
+{
+	memset(w, 0, sizeof(*w));
+	world_add(w, 0, 4096 + 32, n, 1024, 8);
+	world_make_file(w, 0, 4096 + 32 + n * (uint64_t)1024);
+}
+
+void
+world_forbid_uring(int error)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		    offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_enter, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO |
+		    ((uint32_t)error & SECCOMP_RET_DATA)),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = NITEMS(code), .filter = code };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) < 0)
+		note("no seccomp here: io_uring stays allowed");
+}
+
+void
+world_touch(const struct world *w)
+{
+	const struct load_file *f = &w->file[0];
+	uint8_t b = byte_at(0, f->nbytes - 1);
+
+	ck_assert_int_eq(pwrite(f->fd, &b, 1, (off_t)f->nbytes - 1), 1);
+}
+
+uint64_t
+world_resident(const struct load_file *f)
+{
+	uint64_t npages = DIV_UP(f->nbytes, PAGE), n = 0, i;
+	unsigned char *vec = malloc(npages);
+	void *map = mmap(NULL, f->nbytes, PROT_READ, MAP_SHARED, f->fd, 0);
+
+	ck_assert_ptr_nonnull(vec);
+	ck_assert_ptr_ne(map, MAP_FAILED);
+	ck_assert_int_eq(mincore(map, f->nbytes, vec), 0);
+	for (i = 0; i < npages; i++)
+		n += vec[i] & 1;
+	munmap(map, f->nbytes);
+	free(vec);
+	return n;
+}
+
+int
+world_sink(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
+    const void *src, struct err *reterr)
+{
+	struct world *w = arg;
+	const struct load_item *it = &w->item[item];
+	const uint8_t *p = src;
+	uint64_t row_bytes = it->ext.nbytes / it->ext.nrows, k;
+
+	ck_assert_uint_lt(item, w->nitems);
+	ck_assert_uint_eq(row0, w->next_row[item]);
+	ck_assert_uint_gt(nrows, 0);
+	ck_assert_uint_le(nrows, it->ext.nrows - row0);
+	if (row0 + nrows != it->ext.nrows)
+		ck_assert_uint_eq(nrows % it->row_step, 0);
+	for (k = 0; k < nrows * row_bytes; k++)
+		if (p[k] != byte_at(it->ext.file, it->ext.offset +
+		    row0 * row_bytes + k))
+			ck_abort_msg("item %u row %u byte %" PRIu64, item,
+			    row0, k);
+	w->next_row[item] += nrows;
+	w->sunk_bytes += nrows * row_bytes;
+	if (w->nsunk++ == 0 && w->truncate_to != 0)
+		ck_assert_int_eq(ftruncate(w->file[0].fd,
+		    (off_t)w->truncate_to), 0);
+	if (w->nsunk == 1 && w->forbid_errno != 0)
+		world_forbid_uring(w->forbid_errno);
+	if (w->touch)
+		world_touch(w);
+	if (w->count_resident && w->nsunk > 1)
+		w->most_resident = MAX(w->most_resident,
+		    world_resident(&w->file[0]));
+	if (w->sink_rc != 0)
+		return err_set(reterr, ERR_FIT, w->sink_rc, "the sink is full");
+	return 0;
+}
+
+static void
+check_progress(void *arg, uint64_t done_bytes)
+{
+	struct world *w = arg;
+
+	ck_assert_uint_gt(done_bytes, w->progress_bytes);
+	ck_assert_uint_eq(done_bytes, w->sunk_bytes);
+	w->progress_bytes = done_bytes;
+	w->nprogress++;
+}
+
+static unsigned
+count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+void *
+guarded_pages(uint64_t nbytes)
+{
+	uint8_t *p = mmap(NULL, nbytes + PAGE, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(p, MAP_FAILED);
+	ck_assert_int_eq(mprotect(p + nbytes, PAGE, PROT_NONE), 0);
+	return p;
+}
+
+/* Nothing may write to the staging area once load_run() is back. */
+static void
+check_quiet(uint8_t *staging, uint64_t nbytes)
+{
+	uint64_t k;
+
+	memset(staging, 0xa5, nbytes);
+	usleep(20000);
+	for (k = 0; k < nbytes; k++)
+		if (staging[k] != 0xa5)
+			ck_abort_msg("written after the load: byte %" PRIu64,
+			    k);
+}
+
+int
+world_load(struct world *w, const struct load_conf *lc, struct err *reterr)
+{
+	uint64_t nbytes = load_staging_bytes(lc, w->item, w->nitems);
+	unsigned nfds = count_fds();
+	void *staging = guarded_pages(nbytes);
+	int rc;
+
+	memset(w->next_row, 0, sizeof(w->next_row));
+	w->sunk_bytes = w->progress_bytes = 0;
+	w->nsunk = w->nprogress = 0;
+	memset(reterr, 0, sizeof(*reterr));
+	rc = load_run(lc, w->file, w->nfiles, w->item, w->nitems, staging,
+	    nbytes, world_sink, w, check_progress, w, &w->stats, reterr);
+	ck_assert_uint_eq(count_fds(), nfds);
+	if (rc < 0)
+		check_quiet(staging, nbytes);
+	munmap(staging, nbytes + PAGE);
+	return rc;
+}
+
+void
+world_check_complete(const struct world *w)
+{
+	uint64_t total = 0;
+	uint32_t i;
+
+	for (i = 0; i < w->nitems; i++) {
+		ck_assert_uint_eq(w->next_row[i], w->item[i].ext.nrows);
+		total += w->item[i].ext.nbytes;
+	}
+	ck_assert_uint_eq(w->progress_bytes, total);
+	ck_assert_uint_eq(w->stats.file_bytes, total);
+}
+
+struct load_conf
+world_random_conf(enum load_path path)
+{
+	return (struct load_conf){ .depth = 1 + (uint32_t)t_rand_below(8),
+		.block_bytes = PAGE << t_rand_below(6), .path = path };
+}
+
+int64_t
+trouble_read(void *arg, int fd, void *buf, uint64_t nbytes, uint64_t offset)
+{
+	struct trouble *t = arg;
+	int direct = fd == t->w->file[0].direct_fd;
+	ssize_t n;
+
+	if (direct) {
+		ck_assert_uint_eq((uintptr_t)buf % 512, 0);
+		ck_assert_uint_eq(nbytes % 512, 0);
+		ck_assert_uint_eq(offset % 512, 0);
+	}
+	if (++t->nreads == t->fail_at) {
+		t->offset = offset;
+		t->nbytes = nbytes;
+		return t->fail_res;
+	}
+	if (direct && t->direct_res < 0)
+		return t->direct_res;
+	if (t->random && t_rand_below(4) == 0)
+		return t_rand_below(2) ? -EAGAIN : -EINTR;
+	if ((n = pread(fd, buf, nbytes, (off_t)offset)) < 0)
+		return -errno;
+	if (t->random && n > 0 && t_rand_below(2) == 0) {
+		size_t keep = 1 + t_rand_below((uint64_t)n);
+
+		memset((uint8_t *)buf + keep, 0xee, (size_t)n - keep);
+		n = (ssize_t)keep;
+	}
+	return n;
+}

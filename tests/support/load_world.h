@@ -1,0 +1,97 @@
+/* tests/support/load_world.h - files to load, what to load from them, and a sink that
+ * knows what it must be given.
+ * A file's byte at an offset is a function of the offset, so a wrong byte shows
+ * without a copy; the staging area ends at an unmapped page. */
+#ifndef TESTS_SUPPORT_LOAD_WORLD_H
+#define TESTS_SUPPORT_LOAD_WORLD_H
+
+#include "worker/load/load.h"
+#include "t.h"
+
+enum { MAX_ITEMS = 128, MAX_FILES = 3, PAGE = 4096 };
+
+/* Files, what to load from them, and what the sink has seen of it. */
+struct world {
+	struct load_file file[MAX_FILES];	/* direct_fd -1: none */
+	struct load_item item[MAX_ITEMS];
+	uint32_t nfiles, nitems;
+
+	uint32_t next_row[MAX_ITEMS];
+	uint64_t sunk_bytes, progress_bytes;
+	uint32_t nsunk, nprogress;
+	int sink_rc;				/* what the sink returns */
+	uint64_t truncate_to;			/* the first sink call does */
+	int forbid_errno;			/* the first sink call makes
+						 * io_uring_enter() give it */
+	int touch;				/* each sink call does */
+	int count_resident;			/* each sink call but the first */
+	uint64_t most_resident;			/* pages, at most */
+	struct load_stats stats;
+};
+
+/* Hooked reads: what happens to them, and what happened. */
+struct trouble {
+	const struct world *w;
+	uint32_t nreads;
+	uint32_t fail_at;		/* the nth read gives fail_res; 0: none */
+	int64_t fail_res;
+	int random;			/* short, EAGAIN, EINTR now and then */
+	int direct_res;			/* every direct read gives it, if < 0 */
+	uint64_t offset, nbytes;	/* of the read that failed */
+};
+
+enum { WORLD_NPATHS = 3 };
+extern const enum load_path world_paths[WORLD_NPATHS];
+
+int uring_is_allowed(void);
+
+/* From now on this process can make rings, but not use them: system call
+ * io_uring_enter() gives this error. */
+void world_forbid_uring(int error);
+
+/* Add an item of nrows x row_bytes at offset of a file. */
+struct load_item *world_add(struct world *w, uint32_t file, uint64_t offset,
+    uint32_t nrows, uint32_t row_bytes, uint32_t row_step);
+
+/* Make the file that holds the items of `file`, with holes between them. */
+void world_make_file(struct world *w, uint32_t file, uint64_t nbytes);
+
+/* Items of all sizes, in no order, some overlapping, in up to three files. */
+void world_random(struct world *w);
+
+/* One tensor of n KiB, 1 KiB a row, from byte 4128 to the file's end. */
+void world_plain(struct world *w, uint32_t n);
+
+void world_go_buffered(struct world *w);	/* no more direct reads */
+void world_close(struct world *w);		/* unhooks, too */
+
+/* Its pages in the page cache. */
+uint64_t world_resident(const struct load_file *f);
+
+/* Write file 0's last byte as it is: all of the change is its time, which must
+ * have been another when the file was planned. */
+void world_touch(const struct world *w);
+
+struct load_conf world_random_conf(enum load_path path);
+
+/* The sink: arg is the world. */
+load_sink_fn world_sink;
+
+/* load_run() with exactly the staging that it asks for.  Checks that no fd
+ * stays behind and that nothing is written to the staging after an error. */
+int world_load(struct world *w, const struct load_conf *lc,
+    struct err *reterr);
+
+/* Everything has arrived. */
+void world_check_complete(const struct world *w);
+
+/* stats tell of the path that was asked for, as far as the kernel allows. */
+void world_check_path(enum load_path asked, const struct load_stats *st);
+
+/* The read hook: arg is a struct trouble. */
+load_read_fn trouble_read;
+
+/* nbytes of memory with an unmapped page behind. */
+void *guarded_pages(uint64_t nbytes);
+
+#endif

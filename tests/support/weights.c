@@ -1,0 +1,168 @@
+/* tests/support/weights.c - see weights.h.  Offsets into the blocks are those of the
+ * GGUF specification, written as numbers on purpose. */
+#include "weights.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double
+half_at(const uint8_t *p)
+{
+	return half_to_float((uint16_t)(p[0] | p[1] << 8));
+}
+
+static int
+bit_of(const uint8_t *p, unsigned n)
+{
+	return p[n / 8] >> n % 8 & 1;
+}
+
+/* Element j of 32 in 16 bytes: first the low nibbles, then the high ones. */
+static int
+nibble(const uint8_t *p, unsigned j)
+{
+	return j < 16 ? p[j] % 16 : p[j - 16] / 16;
+}
+
+static double
+nonlinear(int q)
+{
+	static const double level[] = { -127, -104, -83, -65, -49, -35, -22,
+	    -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+
+	return level[q];
+}
+
+/* OCP Microscaling: sign, two bits of exponent with bias 1, one of fraction. */
+static double
+e2m1(int q)
+{
+	int exponent = q >> 1 & 3, fraction = q & 1;
+	double v = exponent ? ldexp(1 + fraction / 2.0, exponent - 1) :
+	    fraction / 2.0;
+
+	return q & 8 ? -v : v;
+}
+
+/* Blocks of 32: scale, number, offset. */
+struct parts {
+	double scale, q, offset;
+};
+
+static struct parts
+parts_32(uint32_t type, const uint8_t *b, unsigned j)
+{
+	switch (type) {
+	case QUANT_Q8_0:
+		return (struct parts){ half_at(b), (int8_t)b[2 + j], 0 };
+	case QUANT_Q4_0:
+		return (struct parts){ half_at(b), nibble(b + 2, j) - 8, 0 };
+	case QUANT_Q4_1:
+		return (struct parts){ half_at(b), nibble(b + 4, j),
+		    half_at(b + 2) };
+	case QUANT_Q5_0:
+		return (struct parts){ half_at(b), nibble(b + 6, j) +
+		    16 * bit_of(b + 2, j) - 16, 0 };
+	case QUANT_Q5_1:
+		return (struct parts){ half_at(b), nibble(b + 8, j) +
+		    16 * bit_of(b + 4, j), half_at(b + 2) };
+	case QUANT_IQ4_NL:
+		return (struct parts){ half_at(b), nonlinear(nibble(b + 2, j)),
+		    0 };
+	case QUANT_MXFP4:
+		return (struct parts){ ldexp(1, b[0] - 127),
+		    e2m1(nibble(b + 1, j)), 0 };
+	default:
+		abort();	/* a test asks for what no kernel has */
+	}
+}
+
+/* Group g's scale and minimum of Q4_K and Q5_K, as ggml's get_scale_min_k4. */
+static void
+scale_min(const uint8_t *s, unsigned g, int *scale, int *min)
+{
+	if (g < 4) {
+		*scale = s[g] % 64;
+		*min = s[g + 4] % 64;
+	} else {
+		*scale = s[g + 4] % 16 + s[g - 4] / 64 * 16;
+		*min = s[g + 4] / 16 + s[g] / 64 * 16;
+	}
+}
+
+/* Two bits of element j, 128 elements to 32 bytes. */
+static int
+pair(const uint8_t *p, unsigned j)
+{
+	return p[j / 128 * 32 + j % 32] >> j % 128 / 32 * 2 & 3;
+}
+
+/* Blocks of 256. */
+static struct parts
+parts_256(uint32_t type, const uint8_t *b, unsigned j)
+{
+	unsigned g = j / 16;
+	int s, m, q;
+
+	switch (type) {
+	case QUANT_Q2_K:
+		return (struct parts){ half_at(b + 80) * (b[g] % 16),
+		    pair(b + 16, j), -half_at(b + 82) * (b[g] / 16) };
+	case QUANT_Q3_K:
+		s = (g < 8 ? b[96 + g] % 16 : b[88 + g] / 16) +
+		    16 * (b[104 + g % 4] >> g / 4 * 2 & 3) - 32;
+		q = pair(b + 32, j) - (bit_of(b + j % 32, j / 32) ? 0 : 4);
+		return (struct parts){ half_at(b + 108) * s, q, 0 };
+	case QUANT_Q4_K:
+		scale_min(b + 4, j / 32, &s, &m);
+		q = b[16 + j / 64 * 32 + j % 32];
+		q = j / 32 % 2 ? q / 16 : q % 16;
+		return (struct parts){ half_at(b) * s, q,
+		    -half_at(b + 2) * m };
+	case QUANT_Q5_K:
+		scale_min(b + 4, j / 32, &s, &m);
+		q = b[48 + j / 64 * 32 + j % 32];
+		q = (j / 32 % 2 ? q / 16 : q % 16) +
+		    16 * bit_of(b + 16 + j % 32, j / 32);
+		return (struct parts){ half_at(b) * s, q,
+		    -half_at(b + 2) * m };
+	case QUANT_Q6_K:
+		q = b[j / 128 * 64 + j % 64];
+		q = (j % 128 < 64 ? q % 16 : q / 16) + 16 * pair(b + 128, j);
+		return (struct parts){ half_at(b + 208) * (int8_t)b[192 + g],
+		    q - 32, 0 };
+	case QUANT_IQ4_XS:
+		g = j / 32;
+		s = (g % 2 ? b[4 + g / 2] / 16 : b[4 + g / 2] % 16) +
+		    16 * ((b[2] | b[3] << 8) >> 2 * g & 3) - 32;
+		return (struct parts){ half_at(b) * s,
+		    nonlinear(nibble(b + 8 + 16 * g, j % 32)), 0 };
+	default:
+		abort();
+	}
+}
+
+double
+weight_at(uint32_t type, const void *row, uint64_t i, double *ret_size)
+{
+	const struct quant_info *t = quant_info(type);
+	const uint8_t *b = (const uint8_t *)row + i / t->block * t->bytes;
+	struct parts p = { 1, 0, 0 };
+	float f;
+
+	if (type == QUANT_F32) {
+		memcpy(&f, b, sizeof(f));
+		p.q = f;
+	} else if (type == QUANT_F16) {
+		p.q = half_at(b);
+	} else if (type == QUANT_BF16) {
+		p.q = bf16_to_float((uint16_t)(b[0] | b[1] << 8));
+	} else {
+		p = t->block == 32 ? parts_32(type, b, i % 32) :
+		    parts_256(type, b, i % 256);
+	}
+	if (ret_size != NULL)
+		*ret_size = fabs(p.scale * p.q) + fabs(p.offset);
+	return p.scale * p.q + p.offset;
+}

@@ -1,0 +1,20 @@
+#!/bin/bash
+# tests/tools/as_user.sh - the suite as a plain user with 8 MiB of lockable memory.
+# Needs root to become nobody; works on a copy that nobody may read.
+set -eu
+copy=$(mktemp -d /tmp/straddle-user-XXXXXX)
+trap 'rm -rf "$copy"' EXIT
+cp -r build config tests "$copy"
+rm -rf "$copy"/build/{address,thread,aarch64-linux-gnu,fuzz,clang,vm}
+chown -R nobody "$copy"
+cd "$copy"
+# The list of programs is the Makefile's; scripts and tools are found by name.
+mapfile -t programs < <(find build/tests/unit build/tests/check/kernels \
+    build/tests/check/ring_loop -type f -perm -u+x | sort)
+# What is computed is the same for every user: those that ask nothing else stay
+# out, and so does the large model.
+shopt -s extglob
+# shellcheck disable=SC2016
+setpriv --reuid=nobody --regid=nogroup --clear-groups --inh-caps=-all \
+    bash -c 'ulimit -l 8192; export HOME=$PWD; exec tests/run.sh "$@"' _ \
+    tests/e2e/!(lib|big|invariance|quantize).sh "${programs[@]}"

@@ -1,0 +1,83 @@
+#!/bin/bash
+# tests/tools/conformance.sh - logits and token ids against recorded ones, with the
+# data and the tools that lie beside the tree in $SHARED.
+#
+# usage: SHARED=../shared tests/tools/conformance.sh "MODEL ..."
+set -eu
+shared=${SHARED:-../shared}
+bin=${STRADDLE_BIN:-build/straddle}
+[ -d "$shared/vectors" ] || { echo "skipped: no $shared/vectors"; exit 0; }
+
+# hold SESSIONS BATCH: every model.
+hold()
+{
+	echo "sessions: $1, batch $2, kernels: ${STRADDLE_CPU_MASK-all}"
+	# shellcheck disable=SC2086
+	python3 "$shared/tools/conform.py" --straddle "$bin" \
+	    --vectors "$shared/vectors" --args "$1 --batch $2" $models
+}
+
+models=$1
+for sessions in "-s cpu" "-s cpu -s cpu" "-s cpu -s cpu -s cpu"; do
+	for batch in 1 7 512; do
+		hold "$sessions" $batch
+	done
+done
+STRADDLE_CPU_MASK=0 hold "-s cpu" 512
+# BF16 by products of floats in AVX-512, where the best is other products.
+[ "$(uname -m)" = aarch64 ] || models=llama-bf16 \
+    STRADDLE_CPU_MASK=avx2+avx512_vnni hold "-s cpu" 512
+# Minutes, where there is an emulator.
+if command -v qemu-hexagon >/dev/null &&
+    [ -e "$(dirname "$bin")/hexagon-domain" ]; then
+	hold "-s hexagon" 512
+fi
+python3 "$shared/tools/tokconform.py" --straddle "$bin" \
+    --dir "$shared/tokenizers"
+
+# Perplexity of the demo model's files as recorded, and of those that quantize
+# makes: as good as another program's of the same type.
+made=$(mktemp -d "${TMPDIR:-/tmp}/straddle-conformance.XXXXXX")
+trap 'rm -rf "$made"' EXIT
+near()	# near FILE RECORDED WHAT
+{
+	"$bin" eval -q -m "$1" --ctx 256 --text "$shared/models/kjv-held.txt" \
+	    --json | python3 -c 'import json, sys
+p, want = json.load(sys.stdin)["perplexity"], float(sys.argv[1])
+ok = abs(p / want - 1) <= 0.005
+print("%s perplexity %.4f, %s (recorded %s)" % ("ok  " if ok else "FAIL", p,
+      sys.argv[2], sys.argv[1]))
+sys.exit(not ok)' "$2" "$3"
+}
+for pair in f16:27.25 q8_0:27.25 q4_0:27.48; do
+	type=${pair%:*} recorded=${pair#*:}
+	near "$shared/models/kjv-$type.gguf" "$recorded" "kjv-$type"
+	"$bin" quantize -q "$shared/models/kjv-f16.gguf" "$made/$type.gguf" \
+	    "$type" >/dev/null
+	near "$made/$type.gguf" "$recorded" "our $type"
+done
+cmp "$made/f16.gguf" "$shared/models/kjv-f16.gguf"
+
+# The demo model's perplexity with each set of kernels: near what was recorded,
+# and near the reference kernels', which come first.
+case $(uname -m) in
+aarch64) masks="0 neon neon+dotprod all" ;;
+*)	masks="0 avx2 avx2+avx_vnni all" ;;
+esac
+for mask in $masks; do
+	[ $mask = all ] || export STRADDLE_CPU_MASK=$mask
+	[ $mask != all ] || unset STRADDLE_CPU_MASK
+	echo "$mask $("$bin" eval -q -m "$shared/models/kjv-q8_0.gguf" \
+	    --ctx 256 --text "$shared/models/kjv-held.txt" --json)"
+done | python3 -c 'import json, sys
+bad = False
+first = None
+for line in sys.stdin:
+    mask, text = line.split(" ", 1)
+    p = json.loads(text)["perplexity"]
+    first = first or p
+    ok = abs(p / 27.25 - 1) <= 0.005 and abs(p / first - 1) <= 0.005
+    bad |= not ok
+    print("%s perplexity %.4f, kernels: %s (recorded 27.25, reference %.4f)"
+        % ("ok  " if ok else "FAIL", p, mask, first))
+sys.exit(bad or first is None)'

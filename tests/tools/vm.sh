@@ -1,0 +1,153 @@
+#!/bin/bash
+# tests/tools/vm.sh - memory groups of v2 as systems have them today: boots Debian's
+# own kernel under qemu, with cgroup v2 alone, and runs tests/tools/vm_init.sh there.
+#
+#	VM_KERNEL	a kernel image (default: Debian's for clouds, fetched
+#			into build/vm, not installed)
+#	VM_ACCEL	kvm or tcg (default: kvm where /dev/kvm can be opened)
+#
+# The machine's memory holds all it needs: this build, the tests, and the
+# programs that they call, with the libraries that those are linked with.
+set -eu
+
+B=${B:-build}
+VM=$B/vm ROOT=$B/vm/root
+PACKAGE=linux-image-cloud-$(dpkg --print-architecture 2>/dev/null || true)
+LIMIT_S=${VM_LIMIT_S:-1800}
+
+skip()
+{
+	echo "vm: skipped: $*"
+	exit 77
+}
+
+command -v qemu-system-x86_64 >/dev/null ||
+    skip "there is no qemu-system-x86_64 (package qemu-system-x86)"
+[ -x /bin/busybox ] && command -v cpio >/dev/null ||
+    skip "there is no busybox or cpio (packages busybox-static cpio)"
+[ -x "$B/straddle" ] || skip "$B/straddle is not built"
+
+# The package of that name only points to the one with the image.
+fetch_kernel()
+{
+	local real
+
+	real=$(apt-cache depends "$PACKAGE" 2>/dev/null |
+	    awk '/Depends: linux-image/ { print $2; exit }')
+	[ -n "$real" ] || return 1
+	(cd "$VM" && apt-get download "$real" >/dev/null 2>&1 &&
+	    dpkg-deb -x "$real"_*.deb kernel) || return 1
+	rm -f "$VM/$real"_*.deb
+}
+
+mkdir -p "$VM"
+KERNEL=${VM_KERNEL:-$(ls "$VM"/kernel/boot/vmlinuz-* 2>/dev/null | head -n 1)}
+if [ -z "$KERNEL" ]; then
+	fetch_kernel || skip "no kernel: set VM_KERNEL, or let apt-get" \
+	    "download $PACKAGE"
+	KERNEL=$(ls "$VM"/kernel/boot/vmlinuz-* | head -n 1)
+fi
+
+# --- the root folder ---
+
+rm -rf "$ROOT"
+mkdir -p "$ROOT"/{bin,proc,sys,dev,tmp,etc,root,usr/bin,straddle/build/tests/{unit,tools}}
+ln -s bin "$ROOT/sbin"
+
+# A program and the libraries that it is linked with, where they are here.
+give()
+{
+	local file
+
+	for file; do
+		[ -e "$ROOT$file" ] || install -D "$file" "$ROOT$file"
+		ldd "$file" 2>/dev/null | grep -o '/[^ ]*' || true
+	done | sort -u | while read -r file; do
+		[ -e "$ROOT$file" ] || install -D "$file" "$ROOT$file"
+	done
+}
+
+PYTHON=$(python3 -c 'import sys; print(sys.executable)')
+LIBDIR=$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
+give /bin/busybox
+"$ROOT/bin/busybox" --list | grep -vxE 'busybox|awk|sh' | while read -r name
+do
+	ln -s busybox "$ROOT/bin/$name"
+done
+# Not busybox's: other options.
+for name in bash awk pgrep timeout iconv setpriv ps mount grep sed cut seq \
+    stat readlink; do
+	path=$(realpath "$(command -v "$name")")
+	give "$path"
+	rm -f "$ROOT/bin/$name" "$ROOT/usr/bin/$name"
+	cp "$path" "$ROOT/bin/$name"
+done
+ln -s bash "$ROOT/bin/sh"
+give "$PYTHON"
+ln -sf "$PYTHON" "$ROOT/bin/python3"
+mkdir -p "$ROOT$LIBDIR"
+(cd "$LIBDIR" && tar cf - --exclude='test*' --exclude=__pycache__ \
+    --exclude=site-packages --exclude=dist-packages --exclude='*tk*' \
+    --exclude=idlelib --exclude=ensurepip --exclude='config-*' .) |
+    tar xf - -C "$ROOT$LIBDIR"
+give $(find "$ROOT$LIBDIR/lib-dynload" -name '_json*.so' -o -name '_struct*.so')
+printf 'root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n' \
+    >"$ROOT/etc/passwd"
+printf 'root:x:0:\nnogroup:x:65534:\n' >"$ROOT/etc/group"
+
+for name in straddle tests/unit/cgroup tests/tools/mkgguf; do
+	give "$(realpath "$B/$name")"
+	mv "$ROOT$(realpath "$B/$name")" "$ROOT/straddle/build/$name"
+done
+mkdir -p "$ROOT/straddle/tests"
+cp -r config "$ROOT/straddle/"
+cp -r tests/*.sh tests/e2e tests/tools tests/data "$ROOT/straddle/tests/"
+install tests/tools/vm_init.sh "$ROOT/init"
+(cd "$ROOT" && find . | cpio -o -H newc --quiet) >"$VM/initrd"
+
+# --- the machine ---
+
+accel=${VM_ACCEL:-$([ -w /dev/kvm ] && echo kvm || echo tcg)}
+qemu=
+trap '[ -z "$qemu" ] || kill "$qemu" 2>/dev/null || true' EXIT
+
+# An emulated core gets no wide vectors: they would only be slower.
+start()
+{
+	: >"$VM/log"
+	timeout "$LIMIT_S" qemu-system-x86_64 -accel "$1" \
+	    -cpu "$([ "$1" = kvm ] && echo host || echo Nehalem)" \
+	    -smp "$([ "$1" = kvm ] && echo 2 || echo 1)" -m 2048 -nodefaults -nographic -no-reboot -serial stdio \
+	    -kernel "$KERNEL" -initrd "$VM/initrd" -append \
+	    "console=ttyS0 panic=-1 no_timer_check cgroup_no_v1=all $2" \
+	    </dev/null >"$VM/log" 2>&1 &
+	qemu=$!
+}
+
+# The kernel hands what it does not know on to the first process.
+SLOW=STRADDLE_SLOW=1
+
+up() { grep -aq '^vm: ' "$VM/log"; }
+
+start "$accel" "$([ "$accel" = kvm ] || echo "$SLOW")"
+if [ "$accel" = kvm ]; then	# it may be there and not work
+	for i in {1..40}; do
+		! up && kill -0 "$qemu" 2>/dev/null && sleep 0.5 || break
+	done
+	if ! up; then
+		echo "vm: /dev/kvm does not work here; without it"
+		kill "$qemu" 2>/dev/null || true
+		wait "$qemu" || true
+		accel=tcg
+		start tcg "$SLOW"
+	fi
+fi
+wait "$qemu" || true
+qemu=
+grep -a '^vm: \|^e2e_\|FAILED\|^worst' "$VM/log" |
+    tr -d '\r' || true
+if ! grep -q '^vm: all passed' "$VM/log"; then
+	tail -n 40 "$VM/log"
+	echo "vm: failed, under $accel; the whole log is $VM/log"
+	exit 1
+fi

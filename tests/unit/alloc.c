@@ -1,0 +1,124 @@
+/* tests/unit/alloc.c - nothing is allocated between "ready" and "drained".
+ * Counts every allocation of this process while stages work, by standing in
+ * for the allocator; not under sanitizers, which do the same. */
+#include "tests/support/t.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/support/line.h"
+
+#if SANITIZED
+
+int
+main(void)
+{
+	puts("the sanitizer has the allocator");
+	return T_SKIP;
+}
+
+#else
+
+static _Atomic int armed;
+static _Atomic unsigned long nallocs;
+
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+void *__libc_memalign(size_t align, size_t n);
+
+static void
+count(void)
+{
+	if (atomic_load(&armed))
+		atomic_fetch_add(&nallocs, 1);
+}
+
+void *
+malloc(size_t n)
+{
+	count();
+	return __libc_malloc(n);
+}
+
+void *
+calloc(size_t n, size_t size)
+{
+	count();
+	return __libc_calloc(n, size);
+}
+
+void *
+realloc(void *p, size_t n)
+{
+	count();
+	return __libc_realloc(p, n);
+}
+
+void *
+aligned_alloc(size_t align, size_t n)
+{
+	count();
+	return __libc_memalign(align, n);
+}
+
+static void
+watch(int on)
+{
+	atomic_store(&armed, on);
+}
+
+START_TEST(the_counter_counts)
+{
+	void *volatile p;
+
+	atomic_store(&armed, 1);
+	p = malloc(10);
+	p = realloc(p, 1000);
+	atomic_store(&armed, 0);
+	free(p);
+	ck_assert_uint_eq(atomic_load(&nallocs), 2);
+}
+END_TEST
+
+START_TEST(stages_that_are_ready_allocate_nothing)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	uint32_t text[LINE_CTX], i;
+	struct err e = { 0 };
+
+	for (i = 0; i < LINE_CTX; i++)
+		text[i] = i;
+	lc.nstages = 2;
+	lc.cut[1] = 3;
+	lc.threads = 2;
+	t_ok(line_open(&l, &lc, &e), &e);
+	line_text(&l, 0, 0, text, 40, 16);
+	line_text(&l, 1, 0, text, 20, 1);
+	line_control(&l, BATCH_COPY, 1, 2, 20);
+	line_text(&l, 2, 20, text, 5, 5);
+	line_control(&l, BATCH_FORGET, 0, 0, 0);
+	line_stop(&l);
+	l.watch = watch;
+	atomic_store(&nallocs, 0);
+	t_ok(line_run(&l, &e), &e);
+	ck_assert_ptr_nonnull(line_logits(&l, 2, 24));
+	ck_assert_uint_eq(atomic_load(&nallocs), 0);
+	line_close(&l);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		the_counter_counts,
+		stages_that_are_ready_allocate_nothing,
+	};
+
+	return t_main("alloc", 60, tests, NITEMS(tests));
+}
+
+#endif

@@ -1,0 +1,161 @@
+/* tests/unit/chat.c - what of a chat needs no stages: the ids of a turn, whose
+ * control tokens are the template's only, and what of an answer is shown.
+ * Conversations are e2e/chat.sh's. */
+#include "tests/support/t.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/engine/chat.h"
+#include "tests/support/bpe_vocab.h"
+
+static const char *const merges[] = { "h i", "u s", "us e", "use r" };
+
+/* Ids from 256 + 4 on. */
+static const struct bpe_token tokens[] = {
+	{ "<|im_start|>", TOKEN_CONTROL }, { "<|im_end|>", TOKEN_CONTROL },
+	{ "<|start|>", TOKEN_CONTROL }, { "<|channel|>", TOKEN_CONTROL },
+	{ "<|message|>", TOKEN_CONTROL }, { "<|end|>", TOKEN_CONTROL },
+	{ "<|return|>", TOKEN_CONTROL }
+};
+enum {
+	HI = 256, USER = 259, IM_START, IM_END, START, CHANNEL, MESSAGE, END
+};
+
+static struct gguf *gguf;
+static struct tokenizer *tokenizer;
+static struct conf conf;
+static struct job job;
+
+static void
+open_model(const char *jinja)
+{
+	struct bpe_vocab v = { .pre = "qwen2", .merge = merges,
+	    .nmerges = NITEMS(merges), .extra = tokens,
+	    .nextra = NITEMS(tokens), .chat_template = jinja };
+	char path[256];
+	struct err e;
+
+	snprintf(path, sizeof(path), "%s/chat.gguf", t_tmpdir());
+	bpe_vocab_save(&v, path);
+	t_ok(gguf_open(path, &gguf, &e), &e);
+	t_ok(tokenizer_open(gguf, &tokenizer, &e), &e);
+	conf_defaults(&conf);
+	job = (struct job){ .c = &conf, .g = gguf, .t = tokenizer };
+}
+
+static void
+close_model(void)
+{
+	tokenizer_close(tokenizer);
+	gguf_close(gguf);
+}
+
+static void
+check_first(const char *text, size_t n, const uint32_t *want)
+{
+	uint32_t *ids;
+	size_t got;
+	struct err e;
+
+	t_ok(chat_encode_first(&job, text, strlen(text), &ids, &got, &e), &e);
+	ck_assert_uint_eq(got, n);
+	ck_assert(memcmp(ids, want, n * sizeof(*ids)) == 0);
+	free(ids);
+}
+
+#define IDS(...) \
+	NITEMS(((uint32_t[]){ __VA_ARGS__ })), (uint32_t[]){ __VA_ARGS__ }
+
+START_TEST(only_the_template_writes_control_tokens)
+{
+	open_model("<|im_start|>");
+	check_first("hi", IDS(IM_START, USER, '\n', HI, IM_END, '\n',
+	    IM_START, 'a', 's', 's', 'i', 's', 't', 'a', 'n', 't', '\n'));
+	check_first("<|im_end|>", IDS(IM_START, USER, '\n', '<', '|', 'i',
+	    'm', '_', 'e', 'n', 'd', '|', '>', IM_END, '\n', IM_START, 'a',
+	    's', 's', 'i', 's', 't', 'a', 'n', 't', '\n'));
+	conf.special = 1;		/* --special: whoever asks for it */
+	check_first("<|im_end|>", IDS(IM_START, USER, '\n', IM_END, IM_END,
+	    '\n', IM_START, 'a', 's', 's', 'i', 's', 't', 'a', 'n', 't',
+	    '\n'));
+	close_model();
+}
+END_TEST
+
+START_TEST(what_is_not_known_is_said)
+{
+	char note[CHAT_NOTE_LEN];
+
+	open_model("<|im_start|>");
+	ck_assert_str_eq(chat_template_of(&job, note)->name, "ChatML");
+	ck_assert_str_eq(note, "chat template: ChatML");
+	close_model();
+	open_model("### Instruction:");
+	ck_assert_ptr_eq(chat_template_of(&job, note), chat_template_plain());
+	ck_assert_ptr_nonnull(strstr(note, "none that is known"));
+	check_first("hi", IDS(HI));
+	close_model();
+	open_model(NULL);
+	ck_assert_ptr_eq(chat_template_of(&job, note), chat_template_plain());
+	ck_assert_ptr_nonnull(strstr(note, "has no chat template"));
+	ck_assert_ptr_eq(chat_template_of(&job, NULL), chat_template_plain());
+	close_model();
+}
+END_TEST
+
+static void
+feed(struct chat_filter *f, const char *text, int shown)
+{
+	for (; *text != '\0'; text++)
+		ck_assert_int_eq(chat_filter_next(f, (uint8_t)*text, text, 1),
+		    shown);
+}
+
+static void
+mark(struct chat_filter *f, uint32_t id)
+{
+	ck_assert_int_eq(chat_filter_next(f, id, "", 0), 0);
+}
+
+START_TEST(of_messages_the_final_one_is_shown)
+{
+	const char *oss = "<|start|>assistant<|channel|>final<|message|>";
+	struct chat_filter f;
+
+	open_model(oss);
+	chat_filter_init(&f, tokenizer, chat_template_of(&job, NULL));
+	mark(&f, CHANNEL);
+	feed(&f, "analysis", 0);
+	mark(&f, MESSAGE);
+	feed(&f, "the final word", 0);
+	mark(&f, END);
+	mark(&f, START);
+	feed(&f, "assistant", 0);
+	mark(&f, CHANNEL);
+	feed(&f, "final", 0);
+	mark(&f, MESSAGE);
+	feed(&f, "Hello", 1);
+	mark(&f, END);
+	feed(&f, "a header longer than anybody has room for, and then some, "
+	    "so that it is cut, before it says final", 0);
+	mark(&f, MESSAGE);
+	feed(&f, "not shown", 0);
+	chat_filter_init(&f, tokenizer, chat_template_plain());
+	feed(&f, "shown", 1);
+	close_model();
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		only_the_template_writes_control_tokens,
+		what_is_not_known_is_said,
+		of_messages_the_final_one_is_shown
+	};
+
+	return t_main("chat", 60, tests, NITEMS(tests));
+}

@@ -1,0 +1,674 @@
+/* tests/unit/cli.c - the command line: every command, option and refusal, and
+ * the help texts held against them. */
+#include "tests/support/t.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bsd/string.h>
+
+#include "config/cli_opts.h"
+
+static struct conf conf;
+static struct err err;
+
+/* conf_load() with these words behind "straddle", from a clean slate. */
+static int
+load(const char *const *words)
+{
+	char *argv[32] = { strdup("straddle") };
+	int argc, rc;
+
+	conf_free(&conf);
+	memset(&err, 0, sizeof(err));
+	for (argc = 1; words[argc - 1] != NULL; argc++)
+		argv[argc] = strdup(words[argc - 1]);
+	rc = conf_load(argc, argv, &conf, &err);
+	while (argc-- > 0)
+		free(argv[argc]);
+	return rc;
+}
+
+#define LOAD(...)	load((const char *const []){ __VA_ARGS__, NULL })
+
+/* Refused as bad usage, in a message with these words. */
+#define REFUSED(says, ...)	do {					\
+	ck_assert_int_lt(LOAD(__VA_ARGS__), 0);				\
+	ck_assert_int_eq(err.kind, ERR_USAGE);				\
+	ck_assert_msg(strstr(err.msg, says) != NULL, "%s", err.msg);	\
+} while (0)
+
+static const char *
+file_with(const char *text)
+{
+	static char path[256];
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "%s/x.conf", t_tmpdir());
+	ck_assert_ptr_nonnull(fp = fopen(path, "we"));
+	fputs(text, fp);
+	fclose(fp);
+	return path;
+}
+
+START_TEST(every_option_of_run_sets_its_field)
+{
+	t_ok(LOAD("run", "-m", "x.gguf", "-s", "cpu,cap=1GiB", "-s", "a=null",
+	    "--ctx", "512", "--batch=64", "--kv-type", "q8_0",
+	    "--half-layers", "--strict",
+	    "--recover", "3", "-v", "-p", "hi there", "-n", "-1", "--temp", "0.5", "--top-k=3",
+	    "--seed", "0"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_RUN);
+	ck_assert_str_eq(conf.model_path, "x.gguf");
+	ck_assert_int_eq(conf.nsessions, 2);
+	ck_assert_str_eq(conf.session[0].name, "cpu0");
+	ck_assert_uint_eq(conf.session[0].cap_bytes, GIB);
+	ck_assert_str_eq(conf.session[1].name, "a");
+	ck_assert_str_eq(conf.session[1].device, "null");
+	ck_assert_int_eq(conf.ctx_tok, 512);
+	ck_assert_int_eq(conf.batch_rows, 64);
+	ck_assert_int_eq(conf.kv_type_k, KV_Q8_0);
+	ck_assert_int_eq(conf.kv_type_v, KV_Q8_0);
+	ck_assert_int_eq(conf.half_layers, 1);
+	ck_assert_int_eq(conf.strict, 1);
+	ck_assert_int_eq(conf.recover, 3);
+	ck_assert_int_eq(conf.verbose, 2);
+	ck_assert_str_eq(conf.prompt, "hi there");
+	ck_assert_int_eq(conf.n_predict, -1);
+	ck_assert(conf.sampling.temp == 0.5);
+	ck_assert_int_eq(conf.sampling.top_k, 3);
+	ck_assert_uint_eq(conf.sampling.seed, 0);
+	ck_assert_int_eq(conf.sampling.seed_given, 1);
+
+	t_ok(LOAD("run", "-m", "x", "--prompts", "p.txt", "--parallel", "8",
+	    "--top-p", "0.5", "--min-p", "0.1", "--repeat-penalty", "1.5",
+	    "--repeat-last-n", "9", "--special", "--ignore-eos", "--json",
+	    "-q"), &err);
+	ck_assert_str_eq(conf.prompts_file, "p.txt");
+	ck_assert_int_eq(conf.parallel, 8);
+	ck_assert(conf.sampling.top_p == 0.5);
+	ck_assert(conf.sampling.min_p == 0.1);
+	ck_assert(conf.sampling.repeat_penalty == 1.5);
+	ck_assert_int_eq(conf.sampling.repeat_last_n, 9);
+	ck_assert_int_eq(conf.special, 1);
+	ck_assert_int_eq(conf.ignore_eos, 1);
+	ck_assert_int_eq(conf.json, 1);
+	ck_assert_int_eq(conf.verbose, 0);
+	ck_assert_int_eq(conf.nsessions, 1);
+
+	t_ok(LOAD("run", "-m", "x", "-f", "-"), &err);
+	ck_assert_str_eq(conf.prompt_file, "-");
+}
+END_TEST
+
+START_TEST(chat_takes_what_run_does_but_prompts)
+{
+	t_ok(LOAD("chat", "-m", "x", "--system", "Be brief.", "--temp", "0",
+	    "--seed", "7", "--special", "--ignore-eos"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_CHAT);
+	ck_assert_str_eq(conf.system, "Be brief.");
+	ck_assert_int_eq(conf.n_predict, -1);	/* an answer has an end */
+	ck_assert_int_eq(conf.ignore_eos, 1);
+	t_ok(LOAD("chat", "-m", "x", "-n", "5"), &err);
+	ck_assert_int_eq(conf.n_predict, 5);
+	t_ok(LOAD("run", "-m", "x", "-p", "hi", "--chat", "--system", "s"),
+	    &err);
+	ck_assert_int_eq(conf.chat, 1);
+	ck_assert_int_eq(conf.n_predict, 128);
+	REFUSED("--system goes with --chat", "run", "-m", "x", "-p", "hi",
+	    "--system", "s");
+	REFUSED("-p: not an option of chat", "chat", "-m", "x", "-p", "hi");
+	REFUSED("chat: no model", "chat");
+}
+END_TEST
+
+START_TEST(the_other_commands_take_theirs)
+{
+	t_ok(LOAD("plan", "--check"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_PLAN);
+	ck_assert_int_eq(conf.check_only, 1);
+	t_ok(LOAD("plan", "-m", "x", "--json", "--parallel", "256"), &err);
+	ck_assert_int_eq(conf.parallel, 256);
+	t_ok(LOAD("plan", "-m", "x", "--fit"), &err);
+	ck_assert_int_eq(conf.fit, 1);
+	t_ok(LOAD("inspect", "-m", "x", "--json"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_INSPECT);
+	t_ok(LOAD("devices", "--json"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_DEVICES);
+	t_ok(LOAD("explain", "-m", "x", "--json"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_EXPLAIN);
+	t_ok(LOAD("stress", "-m", "x", "--json", "--list", "--only", "kill*",
+	    "--seed", "7"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_STRESS);
+	ck_assert_int_eq(conf.stress_list, 1);
+	ck_assert_str_eq(conf.stress_only, "kill*");
+	ck_assert_uint_eq(conf.sampling.seed, 7);
+	t_ok(LOAD("stress", "-m", "x", "--soak", "60"), &err);
+	ck_assert_int_eq(conf.soak_s, 60);
+
+	t_ok(LOAD("tokenize", "-m", "x", "-f", "a.txt", "--no-bos", "--pieces",
+	    "--special"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_TOKENIZE);
+	ck_assert_str_eq(conf.prompt_file, "a.txt");
+	ck_assert_int_eq(conf.no_bos, 1);
+	ck_assert_int_eq(conf.pieces, 1);
+
+	t_ok(LOAD("eval", "-m", "x", "--ids", "1 2 3", "--logits", "o.f32"),
+	    &err);
+	ck_assert_int_eq(conf.cmd, CMD_EVAL);
+	ck_assert_str_eq(conf.ids, "1 2 3");
+	ck_assert_str_eq(conf.logits_path, "o.f32");
+	t_ok(LOAD("eval", "-m", "x", "--ids-file", "i", "--logits", "o.f32"),
+	    &err);
+	ck_assert_str_eq(conf.ids_file, "i");
+	t_ok(LOAD("eval", "-m", "x", "--text", "book.txt"), &err);
+	ck_assert_str_eq(conf.text_path, "book.txt");
+	ck_assert_int_eq(conf.stride_tok, 0);
+	t_ok(LOAD("eval", "-m", "x", "--text", "b", "--stride", "9"), &err);
+	ck_assert_int_eq(conf.stride_tok, 9);
+
+	t_ok(LOAD("quantize", "in", "out", "Q4_0", "--head", "Q6_K",
+	    "--fallback", "Q8_0", "--threads", "3", "--json"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_QUANTIZE);
+	ck_assert_str_eq(conf.model_path, "in");
+	ck_assert_str_eq(conf.out_path, "out");
+	ck_assert_str_eq(conf.quant_type, "Q4_0");
+	ck_assert_str_eq(conf.head_type, "Q6_K");
+	ck_assert_str_eq(conf.fallback_type, "Q8_0");
+	ck_assert_int_eq(conf.quant_threads, 3);
+	t_ok(LOAD("quantize", "out", "-m", "in", "F16"), &err);
+	ck_assert_str_eq(conf.model_path, "in");
+	ck_assert_str_eq(conf.out_path, "out");
+	ck_assert_str_eq(conf.quant_type, "F16");
+
+	t_ok(LOAD("bench", "-m", "x", "-p", "64", "-n", "0", "-r", "5",
+	    "--load", "--sweep", "1,2,4,8", "-d", "0,2048", "--parallel",
+	    "1,16", "--slice", "5", "--json"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_BENCH);
+	ck_assert_ptr_null(conf.prompt);
+	ck_assert_int_eq(conf.bench_prompt, 64);
+	ck_assert_int_eq(conf.n_predict, 0);
+	ck_assert_int_eq(conf.bench_reps, 5);
+	ck_assert_int_eq(conf.bench_load, 1);
+	ck_assert_int_eq(conf.sweep.n, 4);
+	ck_assert_int_eq(conf.sweep.v[3], 8);
+	ck_assert_int_eq(conf.depths.n, 2);
+	ck_assert_int_eq(conf.depths.v[1], 2048);
+	ck_assert_int_eq(conf.parallels.n, 2);
+	ck_assert_int_eq(conf.parallels.v[1], 16);
+	ck_assert_int_eq(conf.parallel, 1);
+	ck_assert_int_eq(conf.slice_ms, 5);
+}
+END_TEST
+
+START_TEST(the_model_may_be_an_operand)
+{
+	t_ok(LOAD("inspect", "x.gguf"), &err);
+	ck_assert_str_eq(conf.model_path, "x.gguf");
+	t_ok(LOAD("tokenize", "x.gguf", "-p", ""), &err);
+	ck_assert_str_eq(conf.model_path, "x.gguf");
+	ck_assert_str_eq(conf.prompt, "");
+	t_ok(LOAD("detokenize", "x.gguf", "1", "2", "3"), &err);
+	ck_assert_str_eq(conf.model_path, "x.gguf");
+	ck_assert_str_eq(conf.ids, "1 2 3");
+	t_ok(LOAD("detokenize", "-m", "x.gguf", "1", "2"), &err);
+	ck_assert_str_eq(conf.ids, "1 2");
+	t_ok(LOAD("detokenize", "x.gguf", "-p", "1 2 3"), &err);
+	ck_assert_str_eq(conf.ids, "1 2 3");
+	t_ok(LOAD("detokenize", "-f", "-", "x.gguf"), &err);
+	ck_assert_str_eq(conf.ids_file, "-");
+	t_ok(LOAD("detokenize", "-c", file_with("model = \"/f.gguf\""), "7",
+	    "8"), &err);
+	ck_assert_str_eq(conf.model_path, "/f.gguf");
+	ck_assert_str_eq(conf.ids, "7 8");
+	t_ok(LOAD("inspect", "-c", file_with("model = \"/f.gguf\""), "x"),
+	    &err);
+	ck_assert_str_eq(conf.model_path, "x");
+
+	REFUSED("'y': not an operand of inspect", "inspect", "x", "y");
+	REFUSED("'y': not an operand of inspect", "inspect", "-m", "x", "y");
+	REFUSED("'x': not an operand of run", "run", "x", "-p", "a");
+	REFUSED("'1': give the ids one way", "detokenize", "x", "-p", "2", "1");
+}
+END_TEST
+
+START_TEST(help_and_version_need_nothing_else)
+{
+	t_ok(LOAD("help"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_HELP);
+	ck_assert_ptr_null(conf.help_topic);
+	t_ok(LOAD("--help"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_HELP);
+	t_ok(LOAD("help", "bench"), &err);
+	ck_assert_str_eq(conf.help_topic, "bench");
+	t_ok(LOAD("run", "-c", "/no/such/file", "--help"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_HELP);
+	ck_assert_str_eq(conf.help_topic, "run");
+	t_ok(LOAD("eval", "-h"), &err);
+	ck_assert_str_eq(conf.help_topic, "eval");
+	t_ok(LOAD("--version"), &err);
+	ck_assert_int_eq(conf.cmd, CMD_VERSION);
+	REFUSED("help: 'fly' is no command", "help", "fly");
+}
+END_TEST
+
+START_TEST(flags_lie_over_the_file_and_the_file_over_defaults)
+{
+	const char *path = file_with("model = \"/f.gguf\"\n"
+	    "batch = 32\ncontext = 100\nstrict = true\n"
+	    "half_layers = true\n"
+	    "sampling { temp = 0.1 top_k = 5 }\n"
+	    "session a { cap = 1GiB }\nsession b { cap = 2GiB }\n");
+
+	t_ok(LOAD("run", "-p", "x", "-c", path), &err);
+	ck_assert_str_eq(conf.config_path, path);
+	ck_assert_str_eq(conf.model_path, "/f.gguf");
+	ck_assert_int_eq(conf.batch_rows, 32);
+	ck_assert_int_eq(conf.half_layers, 1);
+	ck_assert_int_eq(conf.strict, 1);
+	ck_assert_int_eq(conf.kv_type_k, KV_F16);
+	ck_assert_int_eq(conf.sampling.top_k, 5);
+	ck_assert(conf.sampling.top_p == 0.95);
+	ck_assert_int_eq(conf.nsessions, 2);
+	ck_assert_str_eq(conf.session[1].name, "b");
+
+	/* Wherever the flags stand. */
+	t_ok(LOAD("run", "-p", "x", "--batch", "16", "-m", "g.gguf", "--temp",
+	    "0.2", "-s", "null", "-c", path), &err);
+	ck_assert_str_eq(conf.model_path, "g.gguf");
+	ck_assert_int_eq(conf.batch_rows, 16);
+	ck_assert_int_eq(conf.ctx_tok, 100);
+	ck_assert(conf.sampling.temp == 0.2);
+	ck_assert_int_eq(conf.sampling.top_k, 5);
+	ck_assert_int_eq(conf.nsessions, 1);
+	ck_assert_str_eq(conf.session[0].name, "null0");
+	ck_assert_int_eq(conf.session[0].cap_given, 0);
+}
+END_TEST
+
+START_TEST(errors_of_the_file_come_with_its_line)
+{
+	char want[300];
+	const char *path = file_with("# x\nbatch = 0\n");
+
+	snprintf(want, sizeof(want), "%s:2: batch: '0' is too small", path);
+	REFUSED(want, "plan", "-m", "x", "-c", path);
+	path = file_with("\nsession a { cores = \"0-1023\" }\n");
+	snprintf(want, sizeof(want), "%s:2: session a: cores: cores ", path);
+	REFUSED(want, "plan", "-m", "x", "-c", path);
+	REFUSED("/no/such/file: No such file", "plan", "-c", "/no/such/file");
+}
+END_TEST
+
+START_TEST(bad_values_are_refused_by_the_name_of_their_flag)
+{
+	static const struct {
+		const char *cmd, *flag, *value, *says;
+	} bad[] = {
+		{ "run", "--ctx", "0", "--ctx: '0' is too small: 1 to 16777216" },
+		{ "run", "--ctx", "16777217", "is too large" },
+		{ "run", "--batch", "4097", "--batch: '4097' is too large: 1 to" },
+		{ "run", "--batch", "x", "--batch: 'x' is not a whole number" },
+		{ "run", "--kv-type", "q4_0", "--kv-type: 'q4_0' is not a KV" },
+		{ "run", "--parallel", "0", "--parallel: '0' is too small" },
+		{ "run", "--parallel", "257", "1 to 256 is allowed" },
+		{ "run", "-n", "-2", "-n: '-2' is too small: -1 to 2147483647" },
+		{ "run", "-n", "2147483648", "is too large" },
+		{ "run", "--temp", "nan", "--temp: 'nan' is not a number" },
+		{ "run", "--temp", "inf", "--temp: 'inf' is not a number" },
+		{ "run", "--temp", "-1", "--temp: '-1' is too small" },
+		{ "run", "--top-k", "-1", "--top-k: '-1' is too small" },
+		{ "run", "--top-p", "1.5", "--top-p: '1.5' is too large" },
+		{ "run", "--min-p", "2", "--min-p: '2' is too large" },
+		{ "run", "--repeat-penalty", "0", "is too small: 0.01 to 100" },
+		{ "run", "--repeat-last-n", "-1", "is too small" },
+		{ "run", "--seed", "-1", "--seed: '-1' is not a seed" },
+		{ "run", "-m", "", "-m: the path is empty" },
+		{ "run", "-f", "", "-f: the path is empty" },
+		{ "run", "-s", "cpu,cap=0", "-s #1: cap: '0' holds nothing" },
+		{ "eval", "--stride", "0", "--stride: '0' is too small: 1 to" },
+		{ "quantize", "--threads", "0", "--threads: '0' is too small" },
+		{ "bench", "-p", "text", "-p: 'text' is not a whole number" },
+		{ "bench", "-n", "-1", "-n: '-1' is too small: 0 to" },
+		{ "bench", "-r", "0", "-r: '0' is too small: 1 to 1000" },
+		{ "bench", "--sweep", "1,,2", "--sweep: '' is not a whole" },
+		{ "bench", "--sweep", "65", "--sweep: '65' is too large: 1 to 64" },
+		{ "bench", "--sweep", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1",
+		    "--sweep: too many numbers: 16" },
+		{ "bench", "--parallel", "0", "--parallel: '0' is too small" },
+		{ "bench", "-d", "-1", "is too small: 0 to 16777215" },
+		{ "bench", "--slice", "0", "--slice: '0' is too small: 1 to" },
+	};
+	unsigned i;
+
+	for (i = 0; i < NITEMS(bad); i++)
+		REFUSED(bad[i].says, bad[i].cmd, bad[i].flag, bad[i].value);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_together_is_refused)
+{
+	REFUSED("no command", NULL);
+	REFUSED("'fly': no such command", "fly");
+	REFUSED("run: no model: give -m MODEL", "run", "-p", "x");
+	REFUSED("plan: no model", "plan");
+	REFUSED("run: no prompt: give -p TEXT", "run", "-m", "x");
+	REFUSED("give one of -p, -f and --prompts", "run", "-m", "x", "-p",
+	    "a", "-f", "b");
+	REFUSED("give one of -p, -f and --prompts", "run", "-m", "x", "-p",
+	    "a", "--prompts", "b");
+	REFUSED("--parallel needs several prompts", "run", "-m", "x", "-p",
+	    "a", "--parallel", "2");
+	REFUSED("tokenize: no text", "tokenize", "x");
+	REFUSED("give one of -p and -f", "tokenize", "x", "-p", "a", "-f",
+	    "b");
+	REFUSED("detokenize: no ids", "detokenize", "x");
+	REFUSED("give the ids one way", "detokenize", "x", "-p", "1", "-f",
+	    "b");
+	REFUSED("eval: nothing to evaluate", "eval", "-m", "x");
+	REFUSED("give one of --ids, --ids-file and --text", "eval", "-m", "x",
+	    "--ids", "1", "--text", "b");
+	REFUSED("--logits OUT.f32 goes with", "eval", "-m", "x", "--ids", "1");
+	REFUSED("--logits OUT.f32 goes with", "eval", "-m", "x", "--text",
+	    "b", "--logits", "o");
+	REFUSED("--stride goes with --text", "eval", "-m", "x", "--ids", "1",
+	    "--logits", "o", "--stride", "2");
+	REFUSED("quantize: no file to read", "quantize");
+	REFUSED("quantize: no file to write", "quantize", "x");
+	REFUSED("quantize: no type", "quantize", "x", "y");
+	REFUSED("quantize: no type", "quantize", "-m", "x", "y");
+	REFUSED("'Q4_0': not an operand of quantize", "quantize", "-m", "x",
+	    "x", "y", "Q4_0");
+	REFUSED("--ctx: needs a value", "run", "-m", "x", "--ctx");
+	REFUSED("-m: needs a value", "run", "-m");
+	REFUSED("--json: takes no value", "run", "--json=1");
+	REFUSED("session a: ", "plan", "-m", "x", "-s", "a=cpu", "-s",
+	    "a=null");
+	REFUSED("port: device cpu has none", "plan", "-m", "x", "-s",
+	    "cpu,port=emulated");
+	REFUSED("domain: device null has none", "plan", "-m", "x", "-s",
+	    "null,domain=1GiB");
+	REFUSED("domain: silicon has the size", "plan", "-m", "x", "-s",
+	    "hexagon,port=fastrpc,domain=1GiB");
+}
+END_TEST
+
+START_TEST(foreign_options_are_refused)
+{
+	REFUSED("plan: --check prints a config, and plans nothing: it goes "
+	    "without --json and --fit", "plan", "--check", "--json");
+	REFUSED("plan: --check prints a config", "plan", "--check", "--fit");
+	REFUSED("stress: --soak takes the place of the cases: it goes without "
+	    "--only", "stress", "-m", "x", "--soak", "60", "--only", "kill*");
+	REFUSED("--check: not an option of run: 'straddle help run' lists",
+	    "run", "--check");
+	REFUSED("--wings: not an option of run: 'straddle help run' lists",
+	    "run", "--wings");
+	REFUSED("-x: not an option of run: 'straddle help run' lists", "run",
+	    "-x");
+	REFUSED("-r: not an option of run", "run", "-r", "3");
+	REFUSED("-p: not an option of plan", "plan", "-p", "x");
+	REFUSED("--json: not an option of tokenize", "tokenize", "--json");
+	REFUSED("--temp: not an option of bench", "bench", "--temp", "1");
+}
+END_TEST
+
+START_TEST(what_other_programs_call_it_is_told_in_our_words)
+{
+	static const struct {
+		const char *typed, *value, *says;
+	} known[] = {
+		{ "--model", "x", "--model: not an option of run: write -m" },
+		{ "--model=x", NULL, "--model: not an option of run: write -m" },
+		{ "--ctx-size", "9", "write --ctx" },
+		{ "-c", "512", "-c: '512' is a number, and -c is the config "
+		    "file; the context is --ctx 512" },
+		{ "-c512", NULL, "the context is --ctx 512" },
+		{ "-s", "42", "the seed is --seed 42" },
+		{ "--n-predict", "9", "write -n" },
+		{ "--temperature", "0", "write --temp" },
+		{ "-b", "9", "-b: not an option of run: write --batch" },
+		{ "-b9", NULL, "-b: not an option of run: write --batch" },
+		{ "--batch-size=9", NULL, "write --batch" },
+		{ "--kv_type", "f16", "did you mean --kv-type?" },
+		{ "-ctk", "q8_0", "-ctk: not an option of run: write --kv-ty" },
+		{ "-ctv", "q8_0", "write --kv-type-v" },
+		{ "--cache-type-k", "q8_0", "write --kv-type-k" },
+		{ "--cache-type-v", "q8_0", "write --kv-type-v" },
+		{ "-t", "4", "-t: not an option of run: threads belong to a "
+		    "session: -s cpu,threads=N" },
+		{ "-t4", NULL, "-s cpu,threads=N" },
+		{ "--threads", "4", "belongs to a session: -s cpu,threads=" },
+		{ "--cap", "1G", "cap belongs to a session: -s cpu,cap=..." },
+		{ "--cores=0", NULL, "cores belongs to a session" },
+		{ "-ngl", "99", "layers are placed by sessions: -s" },
+		{ "--n-gpu-layers", "99", "layers are placed by sessions" },
+		{ "--prompt", "x", "--prompt: not an option of run: write -p" },
+		{ "--prompt=x", NULL, "write -p" },
+		{ "--file", "x", "write -f" },
+		{ "--tmep", "1", "did you mean --temp?" },
+		{ "--top_k", "1", "did you mean --top-k?" },
+		{ "--ctxx", "1", "did you mean --ctx?" },
+		{ "--paralel", "1", "did you mean --parallel?" },
+	};
+	unsigned i;
+
+	for (i = 0; i < NITEMS(known); i++)
+		REFUSED(known[i].says, "run", known[i].typed, known[i].value);
+	REFUSED("--output-tensor-type: not an option of quantize: write --head",
+	    "quantize", "--output-tensor-type", "Q6_K", "x", "y", "Q4_0");
+	REFUSED("--pure: not an option of quantize: write --head", "quantize",
+	    "--pure", "x", "y", "Q4_K");
+	REFUSED("--ppl-stride: not an option of eval: write --stride", "eval",
+	    "--ppl-stride", "9");
+	REFUSED("'8': not an operand of quantize: the number of threads is "
+	    "--threads N", "quantize", "x", "y", "Q4_0", "8");
+	/* Only what the command takes is proposed. */
+	REFUSED("--prompt: not an option of plan: 'straddle help", "plan",
+	    "--prompt", "x");
+	REFUSED("--tmep: not an option of plan: 'straddle help", "plan",
+	    "--tmep");
+	/* Values look like anything. */
+	t_ok(LOAD("run", "-m", "x", "-p", "--prompt", "-s", "cpu"), &err);
+	ck_assert_str_eq(conf.prompt, "--prompt");
+	t_ok(LOAD("run", "-m", "x", "-p", "-ngl"), &err);
+	ck_assert_str_eq(conf.prompt, "-ngl");
+	REFUSED("-n: '-ngl' is not a whole number", "run", "-n", "-ngl");
+	t_ok(LOAD("run", "-m", "x", "--prompts", "--prompt"), &err);
+	ck_assert_str_eq(conf.prompts_file, "--prompt");
+}
+END_TEST
+
+START_TEST(a_beginners_command_line_is_put_right)
+{
+	REFUSED("'-m': give a command first: straddle run -m ...", "-m", "x",
+	    "-p", "hi");
+	REFUSED("'rnu': no such command: did you mean run?", "rnu");
+	REFUSED("'x.gguf': not an operand of run: the model is -m MODEL",
+	    "run", "x.gguf", "-p", "a");
+	REFUSED("'x.gguf': not an operand of bench: the model is -m MODEL",
+	    "bench", "x.gguf");
+	REFUSED("'hi': not an operand of run: the prompt is -p TEXT", "run",
+	    "-m", "x", "hi");
+	REFUSED("'upon': not an operand of run: put a prompt of several words "
+	    "in quotes", "run", "-m", "x", "-p", "Once", "upon");
+	REFUSED("'y': not an operand of plan: 'straddle help plan'", "plan",
+	    "-m", "x", "y");
+}
+END_TEST
+
+START_TEST(a_text_given_twice_is_refused)
+{
+	REFUSED("-p: given twice: once is allowed", "run", "-m", "x", "-p",
+	    "a", "-p", "b");
+	REFUSED("-f: given twice", "run", "-m", "x", "-f", "a", "-f", "b");
+	REFUSED("--ids: given twice", "eval", "--ids", "1", "--ids", "2");
+	t_ok(LOAD("run", "-m", "x", "-p", "a", "-m", "y", "-n", "1", "-n",
+	    "2"), &err);
+	ck_assert_str_eq(conf.model_path, "y");
+	ck_assert_int_eq(conf.n_predict, 2);
+}
+END_TEST
+
+START_TEST(one_option_can_make_several_sessions)
+{
+	t_ok(LOAD("plan", "-m", "x", "-s", "a=null", "-s",
+	    "4*cpu,cap=300MiB,threads=2", "-s", "1*null", "-s", "cpu"), &err);
+	ck_assert_int_eq(conf.nsessions, 7);
+	ck_assert_str_eq(conf.session[0].name, "a");
+	ck_assert_str_eq(conf.session[1].name, "cpu0");
+	ck_assert_str_eq(conf.session[4].name, "cpu3");
+	ck_assert_uint_eq(conf.session[4].cap_bytes, 300 * MIB);
+	ck_assert_int_eq(conf.session[4].threads, 2);
+	ck_assert_str_eq(conf.session[4].where, "-s #2");
+	ck_assert_str_eq(conf.session[5].name, "null1");
+	ck_assert_str_eq(conf.session[6].name, "cpu4");
+	ck_assert_int_eq(conf.session[6].cap_given, 0);
+	t_ok(LOAD("plan", "-m", "x", "-s", "64*cpu"), &err);
+	ck_assert_int_eq(conf.nsessions, MAX_SESSIONS);
+	REFUSED("-s #2: too many sessions: 64 are allowed", "plan", "-m", "x",
+	    "-s", "cpu", "-s", "64*cpu");
+	REFUSED("-s #1: '65' is too large: 1 to 64", "plan", "-s", "65*cpu");
+}
+END_TEST
+
+START_TEST(too_many_sessions_are_refused)
+{
+	char *argv[2 * MAX_SESSIONS + 8];
+	int argc = 0, i;
+
+	argv[argc++] = strdup("straddle");
+	argv[argc++] = strdup("plan");
+	argv[argc++] = strdup("-mx");
+	for (i = 0; i <= MAX_SESSIONS; i++)
+		argv[argc++] = strdup("-scpu");
+	argv[argc] = NULL;
+	t_ok(conf_load(argc - 1, argv, &conf, &err), &err);
+	ck_assert_int_eq(conf.nsessions, MAX_SESSIONS);
+	ck_assert_str_eq(conf.session[63].name, "cpu63");
+	conf_free(&conf);
+	ck_assert_int_lt(conf_load(argc, argv, &conf, &err), 0);
+	ck_assert_ptr_nonnull(strstr(err.msg, "64 are allowed"));
+	conf_free(&conf);
+	while (argc-- > 0)
+		free(argv[argc]);
+}
+END_TEST
+
+/* The next word of text that begins like an option, or NULL. */
+static const char *
+next_option(const char *text, char *word, size_t len)
+{
+	const char *p = text;
+	size_t n;
+
+	for (; *p != '\0'; p++) {
+		if (*p != '-' || (p > text && strchr(" [(|\n", p[-1]) == NULL))
+			continue;
+		n = strspn(p, "-abcdefghijklmnopqrstuvwxyz");
+		if (n < 2 || isdigit((unsigned char)p[n]))
+			continue;
+		snprintf(word, MIN(len, n + 1), "%s", p);
+		return p + n;
+	}
+	return NULL;
+}
+
+/* Whether cmd takes an option that is called so. */
+static int
+takes(enum command cmd, const char *word)
+{
+	const struct cli_opt *o;
+	char letter[3] = "-?";
+	unsigned i;
+
+	for (i = 0; (o = cli_option(i)) != NULL; i++) {
+		letter[1] = (char)o->letter;
+		if (cli_opt_taken(o, cmd) && (strcmp(word, letter) == 0 ||
+		    (o->name != NULL && strcmp(word + 2, o->name) == 0)))
+			return 1;
+	}
+	return 0;
+}
+
+START_TEST(help_and_options_agree)
+{
+	char item[64], word[48], buf[OPT_TEXT_LEN];
+	const struct cli_opt *o;
+	const char *help, *p;
+	enum command cmd;
+	unsigned i;
+
+	for (cmd = CMD_RUN; cmd <= CMD_STRESS; cmd++) {
+		ck_assert_ptr_nonnull(help = cli_help(command_name(cmd)));
+		for (p = help; (p = next_option(p, word, sizeof(word))) !=
+		    NULL; )
+			ck_assert_msg(takes(cmd, word), "help %s: %s",
+			    command_name(cmd), word);
+		/* What is taken begins a line of the text. */
+		for (i = 0; (o = cli_option(i)) != NULL; i++) {
+			if (!cli_opt_taken(o, cmd) || o->letter == 'q' ||
+			    o->letter == 'h')
+				continue;
+			snprintf(item, sizeof(item), "\n  %s ",
+			    cli_opt_text(o, buf));
+			ck_assert_msg(strstr(help, item) != NULL,
+			    "help %s lacks %s", command_name(cmd), buf);
+		}
+	}
+}
+END_TEST
+
+START_TEST(help_is_complete_and_narrow)
+{
+	const char *help, *line, *end;
+	enum command cmd;
+	char item[32];
+
+	ck_assert_ptr_null(cli_help("fly"));
+	ck_assert_ptr_nonnull(cli_help(NULL));
+	for (cmd = CMD_RUN; cmd <= CMD_STRESS; cmd++) {
+		snprintf(item, sizeof(item), "\n  %s ", command_name(cmd));
+		ck_assert_ptr_nonnull(strstr(cli_help(NULL), item));
+		help = cli_help(command_name(cmd));
+		snprintf(item, sizeof(item), "usage: straddle %s ",
+		    command_name(cmd));
+		ck_assert_msg(strncmp(help, item, strlen(item)) == 0, "%s",
+		    help);
+		ck_assert_ptr_nonnull(strstr(help, "\nExample"));
+		for (line = help; (end = strchr(line, '\n')) != NULL;
+		    line = end + 1)
+			ck_assert_msg(end - line <= 80, "%s: %.*s",
+			    command_name(cmd), (int)(end - line), line);
+		ck_assert_msg(*line == '\0', "%s: no line end",
+		    command_name(cmd));
+	}
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		every_option_of_run_sets_its_field,
+		chat_takes_what_run_does_but_prompts,
+		the_other_commands_take_theirs,
+		the_model_may_be_an_operand,
+		help_and_version_need_nothing_else,
+		flags_lie_over_the_file_and_the_file_over_defaults,
+		errors_of_the_file_come_with_its_line,
+		bad_values_are_refused_by_the_name_of_their_flag,
+		what_does_not_fit_together_is_refused,
+		foreign_options_are_refused,
+		what_other_programs_call_it_is_told_in_our_words,
+		a_beginners_command_line_is_put_right,
+		a_text_given_twice_is_refused,
+		one_option_can_make_several_sessions,
+		too_many_sessions_are_refused,
+		help_and_options_agree,
+		help_is_complete_and_narrow,
+	};
+
+	return t_main("cli", 20, tests, NITEMS(tests));
+}

@@ -1,0 +1,491 @@
+/* tests/unit/confine.c - what a confined process cannot do, and what it can.
+ * Each case is a child of its own with a pool of threads and a channel, as a
+ * worker has; what it was stopped for comes over the channel. */
+#include "tests/support/t.h"
+
+#include <bsd/unistd.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "config/cores.h"
+#include "shm/chan.h"
+#include "shm/event.h"
+#include "shm/ring.h"
+#include "worker/confine/confine.h"
+#include "worker/stage/pool.h"
+
+enum { THREADS = 3, SURVIVED = 7, FAILED = 8, SLOT = 128 };
+#define WAIT_NS	UINT64_C(30000000000)
+
+static struct cpuset all_cores;
+static int has_helpers;		/* threads of an emulator or a sanitizer */
+
+/* --- a confined child --- */
+
+typedef int deed_fn(void);		/* the child's exit code */
+
+struct child {
+	deed_fn *deed;
+	unsigned thread;		/* that does it */
+	int without_filter;
+	int stranger;			/* one thread more, which does it */
+	pid_t pid;
+	struct chan chan;
+	int32_t held[CONFINE_NPARTS];	/* as it reported */
+	struct chan_msg msg;
+};
+
+static _Atomic uint32_t confined;	/* in the child: go */
+static _Atomic uint32_t started;	/* the stranger's first words are said */
+
+static void
+do_deed(void *arg, unsigned thread)
+{
+	struct child *c = arg;
+
+	if (thread == c->thread)
+		_exit(c->deed());
+}
+
+static void *
+stranger_main(void *arg)
+{
+	struct child *c = arg;
+
+	atomic_store(&started, 1);
+	event_wake(&started);
+	while (atomic_load(&confined) == 0)
+		event_wait(&confined, 0, EVENT_FOREVER);
+	_exit(c->deed());
+}
+
+static NORETURN void
+child_main(struct child *c, int chan_fd)
+{
+	struct pool_conf pc = { .nthreads = THREADS, .cpus = all_cores };
+	struct confine *filter = c->without_filter ? NULL : confine_open();
+	int32_t held[CONFINE_NPARTS];
+	pthread_t stranger;
+	struct par *par;
+
+	dup2(chan_fd, CHAN_FD);
+	closefrom(CHAN_FD + 1);
+	c->chan.fd = CHAN_FD;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (pool_open(&pc, &par, NULL) < 0 || (c->stranger &&
+	    pthread_create(&stranger, NULL, stranger_main, c) != 0))
+		_exit(FAILED);
+	/* What a thread calls to begin with, no filter would allow. */
+	while (c->stranger && atomic_load(&started) == 0)
+		event_wait(&started, 0, EVENT_FOREVER);
+	confine_self(filter, par, held);
+	chan_send(&c->chan, WIRE_READY, held, sizeof(held), NULL, 0,
+	    event_now_ns() + WAIT_NS);
+	if (!c->stranger)
+		par->run(par, do_deed, c);
+	atomic_store(&confined, 1);
+	event_wake(&confined);
+	for (;;)
+		event_wait(&confined, 1, EVENT_FOREVER);
+}
+
+static void
+begin(struct child *c)
+{
+	struct chan theirs;
+	struct err e = { 0 };
+
+	t_ok(chan_pair(&c->chan, &theirs, &e), &e);
+	fflush(stdout);
+	ck_assert_int_ge(c->pid = fork(), 0);
+	if (c->pid == 0)
+		child_main(c, theirs.fd);
+	chan_close(&theirs);
+	ck_assert_int_eq(chan_recv(&c->chan, &c->msg, event_now_ns() +
+	    WAIT_NS), 0);
+	ck_assert_uint_eq(c->msg.type, WIRE_READY);
+	ck_assert_uint_eq(c->msg.nbytes, sizeof(c->held));
+	memcpy(c->held, c->msg.buf, sizeof(c->held));
+}
+
+/* The child's end: 0 when it said nothing more, else the next message's type;
+ * and its wait status. */
+static uint32_t
+finish(struct child *c, int *ret_status)
+{
+	int rc = chan_recv(&c->chan, &c->msg, event_now_ns() + WAIT_NS);
+
+	if (rc == -ETIMEDOUT)
+		kill(c->pid, SIGKILL);
+	ck_assert_int_eq(waitpid(c->pid, ret_status, 0), c->pid);
+	ck_assert_int_ne(rc, -ETIMEDOUT);
+	chan_close(&c->chan);
+	return rc == 0 ? c->msg.type : 0;
+}
+
+static int
+exits_with(struct child *c, int code)
+{
+	int status;
+	uint32_t type;
+
+	begin(c);
+	type = finish(c, &status);
+	return type == 0 && WIFEXITED(status) && WEXITSTATUS(status) == code;
+}
+
+/* 0: this machine or build has it; else say what is not tested. */
+static int
+missing(enum confine_part part, const char *name)
+{
+	static struct child c;
+	int status;
+
+	c = (struct child){ .deed = getpid };
+	begin(&c);
+	finish(&c, &status);
+	if (c.held[part] != 0)
+		printf("skipped: %s: %s\n", name, c.held[part] == -ECANCELED ?
+		    "a sanitizer build has none" : strerror(-c.held[part]));
+	return c.held[part] != 0;
+}
+
+/* --- denied --- */
+
+/* Arguments that would do no harm, were the call made. */
+static const struct denial {
+	const char *name;
+	long nr, arg[6];
+} denied[] = {
+	{ "socket", SYS_socket, { AF_INET, SOCK_STREAM } },
+	{ "socket", SYS_socket, { AF_UNIX, SOCK_STREAM } },
+	{ "socketpair", SYS_socketpair, { AF_UNIX, SOCK_STREAM } },
+	{ "connect", SYS_connect, { CHAN_FD } },
+	{ "openat", SYS_openat, { AT_FDCWD } },
+	{ "newfstatat", SYS_newfstatat, { AT_FDCWD } },
+	{ "unlinkat", SYS_unlinkat, { AT_FDCWD } },
+	{ "execve", SYS_execve, { 0 } },
+	{ "execveat", SYS_execveat, { AT_FDCWD } },
+	{ "ptrace", SYS_ptrace, { PTRACE_TRACEME } },
+	{ "process_vm_readv", SYS_process_vm_readv, { 1 } },
+	{ "clone", SYS_clone, { SIGCHLD } },
+	{ "clone3", SYS_clone3, { 0 } },
+	{ "kill", SYS_kill, { 1 } },
+	{ "tgkill", SYS_tgkill, { 1, 1 } },
+	{ "io_uring_setup", SYS_io_uring_setup, { 1 } },
+	{ "io_uring_enter", SYS_io_uring_enter, { CHAN_FD } },
+	{ "memfd_create", SYS_memfd_create, { 0 } },
+	{ "dup", SYS_dup, { 0 } },
+	{ "fcntl", SYS_fcntl, { 0, F_DUPFD } },
+	{ "prctl", SYS_prctl, { PR_SET_DUMPABLE, 1 } },
+	{ "ioctl", SYS_ioctl, { STDERR_FILENO, 0x5412 } },	/* TIOCSTI */
+	{ "mmap", SYS_mmap, { 0, 4096, PROT_READ | PROT_EXEC,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1 } },
+	{ "mprotect", SYS_mprotect, { 4096, 4096, PROT_EXEC } },
+	{ "sendmsg", SYS_sendmsg, { STDERR_FILENO } },
+	{ "prlimit64", SYS_prlimit64, { 0 } },
+	{ "an unknown system call", 400000, { 0 } },
+};
+
+static const struct denial *attempted;
+
+static int
+attempt(void)
+{
+	const long *a = attempted->arg;
+
+	syscall(attempted->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	return SURVIVED;
+}
+
+static void
+is_stopped(const struct denial *d, unsigned thread, int stranger)
+{
+	static struct child c;
+	struct wire_error we;
+	char want[64];
+	int status;
+
+	c = (struct child){ .deed = attempt, .thread = thread,
+	    .stranger = stranger };
+	attempted = d;
+	begin(&c);
+	ck_assert_int_eq(c.held[CONFINE_CALLS], 0);
+	ck_assert_int_eq(c.held[CONFINE_CAPS], stranger || has_helpers ?
+	    -EBUSY : 0);
+	ck_assert_msg(finish(&c, &status) == WIRE_ERROR, "%s on thread %u: "
+	    "not reported, wait status %#x", d->name, thread, (unsigned)status);
+	ck_assert_uint_eq(c.msg.nbytes, sizeof(we));
+	memcpy(&we, c.msg.buf, sizeof(we));
+	snprintf(want, sizeof(want), "its worker called %s (number ", d->name);
+	ck_assert_msg(strncmp(we.msg, want, strlen(want)) == 0, "%s, not %s",
+	    we.msg, want);
+	ck_assert_int_eq(we.kind, ERR_RUN);
+	ck_assert_int_eq(we.rc, -EPERM);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), EXIT_FAILURE);
+}
+
+START_TEST(what_is_not_allowed_ends_the_process_and_is_named)
+{
+	unsigned i;
+
+	if (missing(CONFINE_CALLS, "seccomp"))
+		return;
+	for (i = 0; i < NITEMS(denied); i++)
+		is_stopped(&denied[i], i % THREADS, 0);
+}
+END_TEST
+
+START_TEST(a_thread_of_a_library_is_under_the_filter_and_told_of)
+{
+	if (!missing(CONFINE_CALLS, "seccomp"))
+		is_stopped(&denied[0], 0, 1);
+}
+END_TEST
+
+/* --- allowed --- */
+
+static struct ring fresh;		/* of the parent */
+
+/* No descriptor here is a DSP's: the kernel says so (or an emulator of it, that
+ * it does not know the call), and the filter does not end the process. */
+static int
+asks_the_dsp(void)
+{
+	return ioctl(STDERR_FILENO, _IOWR('R', 3, long), NULL) < 0 ?
+	    SURVIVED : FAILED;
+}
+
+START_TEST(a_confined_process_may_ask_a_dsp)
+{
+	static struct child c;
+	int status;
+
+	c = (struct child){ .deed = asks_the_dsp };
+	begin(&c);
+	finish(&c, &status);
+	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == SURVIVED,
+	    "status %#x", (unsigned)status);
+}
+END_TEST
+
+/* As a survivor does when its neighbour has been lost. */
+static int
+takes_a_ring(void)
+{
+	static struct chan_msg m;
+	struct chan chan = { .fd = CHAN_FD };
+	struct ring r;
+	void *slot;
+
+	if (chan_recv(&chan, &m, event_now_ns() + WAIT_NS) != 0 ||
+	    m.nfds != 1 || ring_attach(m.fds[0], RING_SIDE_PRODUCER, 4, SLOT,
+	    &r, NULL) != 0)
+		return FAILED;
+	if ((slot = ring_reserve_spsc(&r)) == NULL)
+		return FAILED;
+	strcpy(slot, "from inside");
+	ring_commit_spsc(&r);
+	ring_close(&r);
+	return SURVIVED;
+}
+
+START_TEST(a_confined_process_takes_a_new_ring)
+{
+	static struct child c;
+	struct region map;
+	struct err e = { 0 };
+	const char *slot;
+	int status;
+
+	c = (struct child){ .deed = takes_a_ring };
+	t_ok(ring_create("t", 4, SLOT, &map, &e), &e);
+	t_ok(ring_attach_mapped(map.base, map.nbytes, RING_SIDE_CONSUMER, 4,
+	    SLOT, &fresh, &e), &e);
+	begin(&c);
+	ck_assert_int_eq(chan_send(&c.chan, WIRE_RINGS, NULL, 0, &map.fd, 1,
+	    event_now_ns() + WAIT_NS), 0);
+	ck_assert_uint_eq(finish(&c, &status), 0);
+	ck_assert_int_eq(WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+	    SURVIVED);
+	ck_assert_ptr_nonnull(slot = ring_peek_spsc(&fresh));
+	ck_assert_str_eq(slot, "from inside");
+	region_close(&map);
+}
+END_TEST
+
+/* Memory large enough for maps of its own, and grown; time; words; sleep. */
+static int
+lives_on(void)
+{
+	_Atomic uint32_t word = 0;
+	char *p = malloc(100), *q;
+	size_t n;
+
+	for (n = 100; p != NULL && n < 64 * MIB; n *= 2) {
+		if ((q = realloc(p, n)) == NULL)
+			return FAILED;
+		memset(p = q, 1, n);
+	}
+	free(p);
+	if (event_wait(&word, 0, event_now_ns() + 1000) != -ETIMEDOUT)
+		return FAILED;
+	usleep(1);
+	return fprintf(stderr, "%s", "") == 0 ? SURVIVED : FAILED;
+}
+
+START_TEST(a_confined_process_lives_on)
+{
+	static struct child c;
+
+	c = (struct child){ .deed = lives_on };
+	ck_assert(exits_with(&c, SURVIVED));
+	c = (struct child){ .deed = lives_on, .thread = THREADS - 1 };
+	ck_assert(exits_with(&c, SURVIVED));
+}
+END_TEST
+
+static int
+gives_up(void)
+{
+	abort();
+}
+
+START_TEST(a_confined_process_can_abort)
+{
+	static struct child c;
+	int status;
+
+	c = (struct child){ .deed = gives_up };
+	begin(&c);
+	ck_assert_uint_eq(finish(&c, &status), 0);
+	ck_assert(WIFSIGNALED(status));
+	ck_assert_int_eq(WTERMSIG(status), SIGABRT);
+}
+END_TEST
+
+/* --- without the filter, which would stop it sooner --- */
+
+static int
+has_nothing(void)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
+	struct __user_cap_data_struct d[2] = { { .effective = 1 } };
+	int signal = SIGKILL;
+
+	if (syscall(SYS_capget, &head, d) < 0 ||
+	    (d[0].effective | d[0].permitted | d[0].inheritable |
+	    d[1].effective | d[1].permitted | d[1].inheritable) != 0)
+		return FAILED;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 ||
+	    setpriority(PRIO_PROCESS, 0, -20) == 0)
+		return FAILED;
+	/* Dropping must not have cut the first thread's tie to the parent. */
+	if ((gettid() == getpid() && prctl(PR_GET_PDEATHSIG, &signal) < 0) ||
+	    signal != SIGKILL)
+		return FAILED;
+	return SURVIVED;
+}
+
+START_TEST(no_thread_has_capabilities_or_gets_privileges)
+{
+	static struct child c;
+	unsigned i;
+
+	for (i = 0; i < THREADS; i++) {
+		c = (struct child){ .deed = has_nothing, .thread = i,
+		    .without_filter = 1 };
+		ck_assert_msg(exits_with(&c, SURVIVED), "thread %u", i);
+		ck_assert_int_eq(c.held[CONFINE_PRIVS], has_helpers ?
+		    -EBUSY : 0);
+		ck_assert_int_eq(c.held[CONFINE_CALLS], -ENOMEM);
+	}
+}
+END_TEST
+
+static int
+reaches_no_file(void)
+{
+	return open("/", O_RDONLY) < 0 && errno == EACCES &&
+	    open("/proc/self/status", O_RDONLY) < 0 && errno == EACCES &&
+	    open("/tmp/straddle-no", O_CREAT | O_WRONLY, 0600) < 0 &&
+	    errno == EACCES ? SURVIVED : FAILED;
+}
+
+START_TEST(no_thread_reaches_a_file)
+{
+	static struct child c;
+	unsigned i;
+
+	if (missing(CONFINE_FILES, "Landlock"))
+		return;
+	for (i = 0; i < THREADS; i++) {
+		c = (struct child){ .deed = reaches_no_file, .thread = i,
+		    .without_filter = 1 };
+		ck_assert_msg(exits_with(&c, SURVIVED), "thread %u", i);
+	}
+}
+END_TEST
+
+static int
+leaves_no_core(void)
+{
+	return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0 ? SURVIVED : FAILED;
+}
+
+START_TEST(nothing_can_be_dumped)
+{
+	static struct child c;
+
+	if (missing(CONFINE_DUMP, "not dumpable"))
+		return;
+	c = (struct child){ .deed = leaves_no_core, .without_filter = 1 };
+	ck_assert(exits_with(&c, SURVIVED));
+}
+END_TEST
+
+int
+main(void)
+{
+	struct stat st;
+
+	const TTest *const tests[] = {
+		what_is_not_allowed_ends_the_process_and_is_named,
+		a_confined_process_may_ask_a_dsp,
+		a_thread_of_a_library_is_under_the_filter_and_told_of,
+		a_confined_process_takes_a_new_ring,
+		a_confined_process_lives_on, a_confined_process_can_abort,
+		no_thread_has_capabilities_or_gets_privileges,
+		no_thread_reaches_a_file, nothing_can_be_dumped,
+	};
+
+#ifdef __SANITIZE_THREAD__
+	has_helpers = 1;	/* it starts with the first thread of ours */
+#endif
+	/* A link for itself, one for its parent, and one a thread. */
+	if (stat("/proc/self/task", &st) == 0 && st.st_nlink > 3)
+		has_helpers = 1;
+	if (cores_allowed(&all_cores, NULL) < 0)
+		return T_SKIP;
+	return t_main("confine", 60, tests, NITEMS(tests));
+}

@@ -1,0 +1,435 @@
+/* tests/unit/hexagon.c - Hexagon domains under the emulator as sessions: the
+ * same bits in any company, limits, and how a domain ends.  Skipped where
+ * there is no emulator or the domain was not built. */
+#include "tests/support/t.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "config/cores.h"
+#include "shm/event.h"
+#include "worker/confine/confine.h"
+#include "worker/hexagon/domain.h"
+#include "worker/hexagon/ops.h"
+#include "worker/stage/pool.h"
+#include "worker/stage/priv.h"
+#include "tests/support/line.h"
+#include "tests/support/make_model.h"
+
+enum { TEXT = 40, VOCAB = 320 };
+#define WAIT_NS	UINT64_C(600000000000)	/* a wait this long hangs */
+
+static uint32_t text[LINE_CTX];
+
+static void
+draw_text(void)
+{
+	unsigned i;
+
+	for (i = 0; i < LINE_CTX; i++)
+		text[i] = (uint32_t)t_rand_below(VOCAB);
+}
+
+static void
+run_line(struct line *l, const struct line_conf *lc, uint32_t seq,
+    uint32_t chunk)
+{
+	struct err e = { 0 };
+
+	t_ok(line_open(l, lc, &e), &e);
+	line_text(l, seq, 0, text, TEXT, chunk);
+	line_stop(l);
+	t_ok(line_run(l, &e), &e);
+}
+
+/* Squared difference of all logits over their spread. */
+static double
+nmse(const struct line *a, const struct line *b)
+{
+	double num = 0, den = 0, mean;
+	uint32_t p, i;
+
+	for (p = 0; p < TEXT; p++) {
+		const float *x = line_logits(a, 0, p);
+		const float *y = line_logits(b, 0, p);
+
+		for (i = 0, mean = 0; i < VOCAB; i++)
+			mean += (double)x[i] / VOCAB;
+		for (i = 0; i < VOCAB; i++) {
+			num += pow((double)x[i] - (double)y[i], 2);
+			den += pow((double)x[i] - mean, 2);
+		}
+	}
+	return num / den;
+}
+
+START_TEST(logits_do_not_depend_on_domains_batches_or_rows)
+{
+	static const uint32_t types[] = { QUANT_Q8_0, QUANT_Q4_0,
+	    QUANT_MXFP4 };
+	static struct line one, many;
+	struct line_conf lc = LINE_CONF;
+	unsigned i;
+
+	draw_text();
+	for (i = 0; i < NITEMS(types); i++) {
+		lc = (struct line_conf)LINE_CONF;
+		lc.tiny.type = types[i];
+		lc.fmt = (enum kv_fmt)i;
+		lc.dev[0] = &device_hexagon;
+		run_line(&one, &lc, 0, 1);
+		lc.nstages = 3;
+		lc.cut[1] = 1;
+		/* Inside layers, too; the last half with the head. */
+		lc.cut[2] = 6 + i;
+		lc.head_rows = 3;
+		run_line(&many, &lc, 2, 13);
+		ck_assert_msg(line_same(&one, 0, &many, 2, 0, TEXT),
+		    "%s", quant_info(types[i])->name);
+		line_close(&one);
+		line_close(&many);
+	}
+}
+END_TEST
+
+/* Scales of weights have 15 bits and exp is its own: close to the CPU, not
+ * equal, and one activation of 8 bits that rounds to its neighbour makes more
+ * of them do so in the layers after it.  Together they cannot be worse than
+ * that rounding itself, 5e-4. */
+START_TEST(a_domain_makes_the_logits_of_the_cpu)
+{
+	static const uint32_t types[] = { QUANT_Q8_0, QUANT_Q4_0,
+	    QUANT_IQ4_NL, QUANT_MXFP4, QUANT_Q5_0, QUANT_F16, QUANT_BF16 };
+	static struct line cpu, dsp, mixed;
+	struct line_conf lc;
+	unsigned i;
+
+	draw_text();
+	for (i = 0; i < NITEMS(types); i++) {
+		lc = (struct line_conf)LINE_CONF;
+		lc.tiny.type = types[i];
+		run_line(&cpu, &lc, 0, 7);
+		lc.dev[0] = &device_hexagon;
+		run_line(&dsp, &lc, 0, 7);
+		ck_assert_msg(nmse(&cpu, &dsp) < 1e-3, "%s: NMSE %g",
+		    quant_info(types[i])->name, nmse(&cpu, &dsp));
+		/* Three stages: this one, the CPU, this one again. */
+		lc.nstages = 3;
+		lc.cut[1] = 3;
+		lc.cut[2] = 4 + i % 2;
+		lc.dev[1] = &device_cpu;
+		lc.dev[2] = &device_hexagon;
+		run_line(&mixed, &lc, 0, 16);
+		ck_assert_msg(nmse(&cpu, &mixed) < 1e-3, "%s mixed: NMSE %g",
+		    quant_info(types[i])->name, nmse(&cpu, &mixed));
+		line_close(&cpu);
+		line_close(&dsp);
+		line_close(&mixed);
+	}
+}
+END_TEST
+
+/* What a family has and a domain does not goes by the host.  Always the same
+ * text: a router may turn on a rounding, and a row that goes to another expert
+ * is all wrong. */
+START_TEST(every_family_is_near_the_cpus)
+{
+	static const struct {
+		const char *name;
+		double most;
+	} families[] = {
+		{ "tiny-llama3", 1e-3 }, { "tiny-mixtral", 1e-2 },
+		{ "tiny-qwen2", 1e-3 }, { "tiny-qwen3", 1e-3 },
+		{ "tiny-qwen3moe", 1e-2 }, { "tiny-gemma2", 1e-3 },
+		{ "tiny-gemma3", 1e-3 }, { "tiny-phi3", 1e-3 },
+		{ "tiny-gpt-oss", 1e-2 }
+	};
+	static struct line cpu, dsp;
+	struct line_conf lc;
+	char path[256], options[64];
+	unsigned i;
+
+	for (i = 0; i < TEXT; i++)
+		text[i] = i * i * 31 % VOCAB;
+	for (i = 0; i < NITEMS(families); i++) {
+		snprintf(path, sizeof(path), "%s/family.gguf", t_tmpdir());
+		snprintf(options, sizeof(options), "%s q8_0",
+		    families[i].name);
+		make_model(options, path);
+		lc = (struct line_conf)LINE_CONF;
+		lc.path = path;
+		run_line(&cpu, &lc, 0, 7);
+		lc.dev[0] = &device_hexagon;
+		run_line(&dsp, &lc, 0, 7);
+		ck_assert_msg(nmse(&cpu, &dsp) < families[i].most, "%s: NMSE "
+		    "%g", families[i].name, nmse(&cpu, &dsp));
+		line_close(&cpu);
+		line_close(&dsp);
+	}
+}
+END_TEST
+
+START_TEST(activations_in_bf16_are_the_hosts)
+{
+	static const enum op_kind kinds[] = { OP_QUANTIZE, OP_MOE_ROWS };
+	struct tensor t = { .act = ACT_BF16 };
+	struct program p = { .t = &t, .ntensors = 1 };
+	char reason[REASON_LEN];
+	unsigned i;
+
+	for (i = 0; i < NITEMS(kinds); i++) {
+		struct op op = { .kind = kinds[i] };
+
+		t.act = ACT_BF16;
+		ck_assert(!hexagon_supports(NULL, &p, &op, reason));
+		ck_assert_ptr_nonnull(strstr(reason, "BF16"));
+		t.act = ACT_Q8;
+		ck_assert(hexagon_supports(NULL, &p, &op, reason));
+	}
+}
+END_TEST
+
+START_TEST(a_bad_status_names_op_and_tensor)
+{
+	static const uint32_t zeros[MAX_BATCH];
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+	struct stage_span *sp;
+	/* More rows than its buffers were made for. */
+	struct batch b = { .nrows = MAX_BATCH, .seq = zeros, .pos = zeros,
+	    .token = zeros, .select = zeros };
+	uint32_t i = 0;
+
+	lc.dev[0] = &device_hexagon;
+	t_ok(line_open(&l, &lc, &e), &e);
+	while (!l.part[0].s->pl.span[i].on_device)
+		i++;
+	sp = &l.part[0].s->span[i];
+	t_ok(sp->ops->run(sp->dev, sp->handle, &b, &e), &e);
+	ck_assert_int_eq(sp->ops->sync(sp->dev, event_now_ns() + WAIT_NS,
+	    &e), -EIO);
+	ck_assert_msg(strstr(e.msg, "stage0") != NULL && strstr(e.msg,
+	    "of layer 0") != NULL && strstr(e.msg, "an operand outside its "
+	    "buffer") != NULL, "%s", e.msg);
+	line_close(&l);
+}
+END_TEST
+
+static struct domain *
+open_domain(void)
+{
+	const struct domain_conf dc = { "htp0", "emulated", DOMAIN_BYTES, 0 };
+	struct domain *d = NULL;
+	struct err e = { 0 };
+
+	t_ok(domain_open(&dc, &d, &e), &e);
+	return d;
+}
+
+START_TEST(a_domain_refuses_what_its_addresses_cannot_hold)
+{
+	struct domain *d = open_domain();
+	struct domain_mem m;
+	struct err e = { 0 };
+	uint64_t total = 0;
+	int rc;
+
+	while ((rc = domain_map(d, 256 * MIB, "KV cache", &m, &e)) == 0)
+		total += m.nbytes;
+	ck_assert_int_eq(rc, -ENOBUFS);
+	ck_assert_int_eq(e.kind, ERR_FIT);
+	ck_assert_msg(strstr(e.msg, "htp0: KV cache") != NULL && strstr(e.msg,
+	    "268435456 bytes: its address space is full: ") != NULL &&
+	    strstr(e.msg, " MiB more is all that its device hexagon gives") !=
+	    NULL, "%s", e.msg);
+	ck_assert_uint_ge(total, 2 * GIB);
+	ck_assert_uint_lt(total, DOMAIN_BYTES);
+	domain_close(d);
+}
+END_TEST
+
+START_TEST(the_probe_finds_the_domains_limits)
+{
+	const struct device_conf dc = { .session = "htp0",
+	    .port = "emulated" };
+	struct device_probe p;
+	struct err e = { 0 };
+	uint64_t total = 0, largest = 0;
+	unsigned i;
+
+	t_ok(device_hexagon.probe(&dc, &p, &e), &e);
+	ck_assert_msg(p.found, "%s", p.reason);
+	for (i = 0; i < p.nlimits; i++) {
+		if (strcmp(p.limit[i].name, "total_bytes") == 0)
+			total = p.limit[i].value;
+		if (strcmp(p.limit[i].name, "largest_mapping_bytes") == 0)
+			largest = p.limit[i].value;
+		ck_assert_int_ne(p.limit[i].from[0], '\0');
+	}
+	ck_assert_uint_gt(total, 3 * GIB);
+	ck_assert_uint_lt(total, DOMAIN_BYTES);
+	ck_assert_uint_gt(largest, GIB);
+	ck_assert_uint_le(largest, total);
+}
+END_TEST
+
+START_TEST(a_killed_domain_is_named)
+{
+	struct domain *d = open_domain();
+	struct domain_reply r;
+	struct err e = { 0 };
+
+	ck_assert_int_eq(kill(domain_pid(d), SIGKILL), 0);
+	domain_request(d)->kind = HXQ_HELLO;
+	ck_assert_int_eq(domain_call(d, &r, &e), -ESRCH);
+	ck_assert_msg(strstr(e.msg, "htp0") != NULL &&
+	    strstr(e.msg, "killed by signal 9") != NULL, "%s", e.msg);
+	domain_close(d);
+}
+END_TEST
+
+START_TEST(a_hanging_domain_is_left_at_the_deadline)
+{
+	struct domain *d = open_domain();
+	struct domain_reply r;
+	struct err e = { 0 };
+
+	ck_assert_int_eq(kill(domain_pid(d), SIGSTOP), 0);
+	domain_request(d)->kind = HXQ_HELLO;
+	t_ok(domain_send(d, &e), &e);
+	ck_assert_int_eq(domain_wait(d, event_now_ns() + 50000000, &r, &e),
+	    -ETIMEDOUT);
+	ck_assert_msg(strstr(e.msg, "htp0") != NULL, "%s", e.msg);
+	domain_close(d);	/* and does not hang here */
+}
+END_TEST
+
+/* A worker in short: a domain, threads, confinement; then it ends as it is
+ * told.  Tells its domain's pid. */
+static NORETURN void
+confined_child(int fd, int closes)
+{
+	struct pool_conf pc = { .nthreads = 2 };
+	struct domain *d = open_domain();
+	struct confine *filter = confine_open();
+	_Atomic uint32_t never = 0;
+	int32_t held[CONFINE_NPARTS];
+	pid_t pid = domain_pid(d);
+	struct par *par;
+	struct err e = { 0 };
+
+	if (cores_allowed(&pc.cpus, &e) < 0 ||
+	    pool_open(&pc, &par, &e) < 0 || kill(pid, SIGSTOP) < 0)
+		_exit(2);
+	confine_self(filter, par, held);
+	if (write(fd, &pid, sizeof(pid)) != sizeof(pid))
+		_exit(3);
+	while (!closes)
+		event_wait(&never, 0, EVENT_FOREVER);
+	domain_close(d);
+	_exit(0);
+}
+
+/* Not there, or waiting to be asked for by its new parent. */
+static int
+is_gone(pid_t pid)
+{
+	char path[64], line[256] = "", *end;
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if ((fp = fopen(path, "re")) == NULL)
+		return 1;
+	end = fgets(line, sizeof(line), fp) != NULL ? strrchr(line, ')') :
+	    NULL;
+	fclose(fp);
+	return end == NULL || end[2] == 'Z' || end[2] == 'X';
+}
+
+/* It hangs, and no call of a confined process can end it. */
+START_TEST(a_hanging_domain_ends_with_its_confined_worker)
+{
+	pid_t child, domain;
+	int closes, p[2], status;
+
+	for (closes = 0; closes < 2; closes++) {
+		ck_assert_int_eq(pipe(p), 0);
+		fflush(stdout);
+		ck_assert_int_ge(child = fork(), 0);
+		if (child == 0)
+			confined_child(p[1], closes);
+		close(p[1]);
+		ck_assert_int_eq(read(p[0], &domain, sizeof(domain)),
+		    sizeof(domain));
+		close(p[0]);
+		if (!closes)
+			kill(child, SIGKILL);
+		ck_assert_int_eq(waitpid(child, &status, 0), child);
+		ck_assert(closes ? WIFEXITED(status) &&
+		    WEXITSTATUS(status) == 0 : WIFSIGNALED(status));
+		while (!is_gone(domain))	/* or the test's time is over */
+			poll(NULL, 0, 1);
+	}
+}
+END_TEST
+
+START_TEST(a_queue_is_bounded_and_refuses_nonsense)
+{
+	struct domain *d = open_domain();
+	struct domain_reply r;
+	struct err e = { 0 };
+	struct hxq_packet *q;
+	unsigned i;
+
+	for (i = 0; i < HXQ_SLOTS; i++) {
+		ck_assert_ptr_nonnull(q = domain_request(d));
+		q->kind = i == 0 ? 999 : HXQ_HELLO;
+		q->nbytes = i == 1 ? UINT32_MAX : 0;
+		q->nbufs = i == 2 ? HXQ_MAX_BUFS + 1 : 0;
+		t_ok(domain_send(d, &e), &e);
+	}
+	ck_assert_ptr_null(domain_request(d));
+	for (i = 0; i < HXQ_SLOTS; i++) {
+		t_ok(domain_wait(d, event_now_ns() + WAIT_NS, &r, &e), &e);
+		ck_assert_uint_eq(r.status, i < 3 ? HXQ_EBADMSG : HXQ_OK);
+	}
+	ck_assert_ptr_nonnull(domain_request(d));
+	domain_close(d);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		logits_do_not_depend_on_domains_batches_or_rows,
+		a_domain_makes_the_logits_of_the_cpu,
+		activations_in_bf16_are_the_hosts,
+		every_family_is_near_the_cpus,
+		a_bad_status_names_op_and_tensor,
+		a_domain_refuses_what_its_addresses_cannot_hold,
+		the_probe_finds_the_domains_limits,
+		a_killed_domain_is_named,
+		a_hanging_domain_is_left_at_the_deadline,
+		a_hanging_domain_ends_with_its_confined_worker,
+		a_queue_is_bounded_and_refuses_nonsense,
+	};
+	const struct hexagon_port *port;
+	char what[DOMAIN_WHAT];
+	struct err e = { 0 };
+
+	if (domain_find("emulated", &port, what, &e) < 0) {
+		printf("%s\n", e.msg);
+		return T_SKIP;
+	}
+	return t_main("hexagon", 120, tests, NITEMS(tests));
+}

@@ -1,0 +1,274 @@
+/* tests/unit/mkgguf.c - the models that other tests run on are sane. */
+#include "tests/support/t.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/gguf_encode.h"
+#include "tests/support/gguf_walk.h"
+#include "tests/support/make_model.h"
+#include "tests/support/weights.h"
+
+static const char *
+tmp_path(const char *name)
+{
+	static char path[4][512];
+	static unsigned next;
+	char *p = path[next++ % NITEMS(path)];
+
+	snprintf(p, sizeof(path[0]), "%s/%s", t_tmpdir(), name);
+	return p;
+}
+
+static struct gguf *
+must_open(const char *path)
+{
+	struct err e = { .kind = ERR_NONE };
+	const char *broken;
+	struct gguf *g;
+
+	t_ok(gguf_open(path, &g, &e), &e);
+	broken = gguf_walk(g);
+	ck_assert_msg(broken == NULL, "broken: %s", broken);
+	return g;
+}
+
+static void *
+read_tensor(const struct gguf *g, const char *name, uint64_t *ret_nelem)
+{
+	const struct gguf_tensor *t = gguf_find_tensor(g, name);
+	void *buf;
+
+	ck_assert_msg(t != NULL, "no %s", name);
+	ck_assert_ptr_nonnull(buf = malloc(t->nbytes));
+	ck_assert_int_eq(pread(g->file[t->file].fd, buf, t->nbytes,
+	    (off_t)t->offset), (ssize_t)t->nbytes);
+	*ret_nelem = t->ne[0] * t->ne[1];
+	return buf;
+}
+
+/* Sum of squares of weights' distance from want (n), or from 0. */
+static double
+distance(uint32_t type, const void *data, const float *want, uint64_t n)
+{
+	double sumsq = 0, d;
+	uint64_t i;
+
+	for (i = 0; i < n; i++) {
+		d = weight_at(type, data, i, NULL) - (want ? want[i] : 0);
+		sumsq += d * d;
+	}
+	return sumsq;
+}
+
+/* By type: the root mean square error of blocks of even random numbers, as a
+ * part of theirs. */
+static const struct {
+	uint32_t type;
+	double error;
+} encoded[] = {
+	{ QUANT_Q8_0, 0.005 }, { QUANT_Q4_0, 0.08 }, { QUANT_Q4_1, 0.08 },
+	{ QUANT_Q5_0, 0.04 }, { QUANT_Q5_1, 0.04 }, { QUANT_IQ4_NL, 0.1 },
+	{ QUANT_MXFP4, 0.17 }, { QUANT_Q2_K, 0.4 }, { QUANT_Q3_K, 0.17 },
+	{ QUANT_Q4_K, 0.08 }, { QUANT_Q5_K, 0.05 }, { QUANT_Q6_K, 0.025 },
+	{ QUANT_IQ4_XS, 0.1 }
+};
+
+START_TEST(encoded_blocks_come_near_their_floats)
+{
+	float x[ENCODE_MAX_BLOCK], zeros[ENCODE_MAX_BLOCK] = { 0 };
+	uint8_t block[512];
+	double off, of;
+	unsigned k, i, j;
+	uint32_t n;
+
+	for (k = 0; k < NITEMS(encoded); k++) {
+		n = quant_info(encoded[k].type)->block;
+		off = of = 0;
+		for (i = 0; i < 200; i++) {
+			for (j = 0; j < n; j++)
+				x[j] = (float)t_rand_below(2001) * 0.01f -
+				    10.0f;
+			ck_assert(encode_block(encoded[k].type, block, x));
+			off += distance(encoded[k].type, block, x, n);
+			of += distance(QUANT_F32, x, NULL, n);
+		}
+		ck_assert_msg(sqrt(off / of) < encoded[k].error,
+		    "%s: error of %.3f", quant_info(encoded[k].type)->name,
+		    sqrt(off / of));
+		ck_assert(encode_block(encoded[k].type, block, zeros));
+		ck_assert(distance(encoded[k].type, block, NULL, n) == 0);
+	}
+	ck_assert(!encode_block(QUANT_IQ3_S, block, x));
+}
+END_TEST
+
+static void
+check_spread(const char *shape, uint32_t type, uint64_t ntensors,
+    double want_std)
+{
+	const char *path = tmp_path("weights.gguf");
+	char options[64];
+	double sum = 0, std;
+	uint64_t n, i;
+	struct gguf *g;
+	void *data;
+
+	snprintf(options, sizeof(options), "%s %s", shape,
+	    quant_info(type)->name);
+	make_model(options, path);
+	g = must_open(path);
+	ck_assert_uint_eq(g->ntensors, ntensors);
+	ck_assert_uint_eq(gguf_find_tensor(g, "output.weight")->type, type);
+	data = read_tensor(g, "output.weight", &n);
+	for (i = 0; i < n; i++)
+		sum += weight_at(type, data, i, NULL);
+	std = sqrt(distance(type, data, NULL, n) / (double)n);
+	free(data);
+	ck_assert_double_eq_tol(std, want_std, 0.02);
+	ck_assert_double_eq_tol(sum / (double)n, 0, 0.02);
+	gguf_close(g);
+}
+
+START_TEST(weights_of_every_type_have_the_wanted_spread)
+{
+	static const uint32_t dense[] = { QUANT_F32, QUANT_F16, QUANT_BF16 };
+	unsigned k;
+
+	/* Four layers and two of 9, and 3; gain 3, rows of 64 and 256. */
+	for (k = 0; k < NITEMS(dense); k++)
+		check_spread("tiny", dense[k], 39, 3.0 / 8);
+	for (k = 0; k < NITEMS(encoded); k++)
+		if (quant_info(encoded[k].type)->block == 256)
+			check_spread("tiny256", encoded[k].type, 21, 3.0 / 16);
+		else
+			check_spread("tiny", encoded[k].type, 39, 3.0 / 8);
+}
+END_TEST
+
+START_TEST(keys_and_vocabulary_are_those_of_a_llama)
+{
+	const char *path = tmp_path("keys.gguf");
+	const struct gguf_str *tok;
+	const void *data;
+	struct gguf *g;
+	struct err e;
+	uint64_t n;
+	uint32_t u;
+
+	make_model("tiny q8_0 --layers 2 --ctx 77 --tied --bias", path);
+	g = must_open(path);
+	t_ok(gguf_get_u32(g, "llama.block_count", &u, &e), &e);
+	ck_assert_uint_eq(u, 2);
+	t_ok(gguf_get_u32(g, "llama.context_length", &u, &e), &e);
+	ck_assert_uint_eq(u, 77);
+	t_ok(gguf_get_u32(g, "llama.rope.dimension_count", &u, &e), &e);
+	ck_assert_uint_eq(u, 16);
+	t_ok(gguf_get_array(g, "tokenizer.ggml.tokens", GGUF_STRING, &data, &n,
+	    &e), &e);
+	tok = data;
+	ck_assert_uint_eq(n, 320);
+	ck_assert_str_eq(tok[3 + 0x41].data, "<0x41>");
+	ck_assert_str_eq(tok[319].data, "\xe2\x96\x81w60");
+	t_ok(gguf_get_array(g, "tokenizer.ggml.scores", GGUF_F32, &data, &n,
+	    &e), &e);
+	ck_assert_uint_eq(n, 320);
+	ck_assert(((const float *)data)[319] == -60.0f);
+	ck_assert_ptr_null(gguf_find_tensor(g, "output.weight"));
+	ck_assert_uint_eq(gguf_find_tensor(g, "blk.1.attn_k.bias")->ne[0], 32);
+	ck_assert_ptr_null(gguf_find_tensor(g, "blk.2.attn_k.weight"));
+	gguf_close(g);
+}
+END_TEST
+
+/* All bytes of all tensors in order: their number, and FNV-1a of them. */
+static uint64_t
+hash_tensors(const struct gguf *g)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325), n, i, t;
+	uint8_t *data;
+
+	for (t = 0; t < g->ntensors; t++) {
+		data = read_tensor(g, g->tensor[t].name, &n);
+		for (i = 0; i < g->tensor[t].nbytes; i++)
+			h = (h ^ data[i]) * UINT64_C(0x100000001b3);
+		free(data);
+	}
+	return h;
+}
+
+START_TEST(seed_decides_the_weights_and_parts_do_not)
+{
+	const char *path = tmp_path("one.gguf");
+	struct gguf *one, *other;
+	uint64_t hash;
+
+	make_model("tiny q4_0", path);
+	one = must_open(path);
+	hash = hash_tensors(one);
+
+	make_model("tiny q4_0 --split 3", tmp_path("set.gguf"));
+	other = must_open(tmp_path("set-00001-of-00003.gguf"));
+	ck_assert_uint_eq(other->nfiles, 3);
+	ck_assert_uint_eq(other->ntensors, one->ntensors);
+	ck_assert_uint_eq(hash_tensors(other), hash);
+	gguf_close(other);
+
+	make_model("tiny q4_0 --seed 2", path);
+	other = must_open(path);
+	ck_assert_uint_ne(hash_tensors(other), hash);
+	gguf_close(other);
+	gguf_close(one);
+}
+END_TEST
+
+/* The Llama 3 shapes, with one layer for speed.  Factors as published: 1 for
+ * short waves, 32 for the longest (head of 64, base 500000, context 8192). */
+START_TEST(llama_3_2_1b_has_its_shape)
+{
+	const char *path = tmp_path("1b.gguf");
+	const struct gguf_tensor *t;
+	struct gguf *g;
+	uint64_t n;
+	float *f;
+
+	make_model("1b q4_0 --layers 1", path);
+	g = must_open(path);
+	t = gguf_find_tensor(g, "token_embd.weight");
+	ck_assert_uint_eq(t->ne[0], 2048);
+	ck_assert_uint_eq(t->ne[1], 128256);
+	t = gguf_find_tensor(g, "blk.0.attn_v.weight");
+	ck_assert_uint_eq(t->ne[1], 512);
+	t = gguf_find_tensor(g, "blk.0.ffn_down.weight");
+	ck_assert_uint_eq(t->ne[0], 8192);
+	/* 16 of these layers, embedding and head: 804 MiB. */
+	ck_assert_uint_eq((g->tensor_bytes + 15 * (UINT64_C(60817408) / 32 *
+	    18 + 2 * 2048 * 4)) >> 20, 804);
+	f = read_tensor(g, "rope_freqs.weight", &n);
+	ck_assert_uint_eq(n, 32);
+	ck_assert(f[0] == 1.0f);
+	ck_assert(f[14] == 1.0f);
+	ck_assert(f[16] > 1.0f && f[16] < 32.0f);
+	ck_assert(f[18] == 32.0f);
+	ck_assert(f[31] == 32.0f);
+	free(f);
+	gguf_close(g);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		encoded_blocks_come_near_their_floats,
+		weights_of_every_type_have_the_wanted_spread,
+		keys_and_vocabulary_are_those_of_a_llama,
+		seed_decides_the_weights_and_parts_do_not,
+		llama_3_2_1b_has_its_shape
+	};
+
+	return t_main("mkgguf", 60, tests, NITEMS(tests));
+}

@@ -1,0 +1,432 @@
+/* tests/unit/plan_fit.c - a model that does not fit: who lacks what, what helps
+ * and what plan --fit makes of it. */
+#include "tests/support/t.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/plan_world.h"
+
+/* --- a model that does not fit --- */
+
+static uint64_t
+number_before(const char *text, const char *what)
+{
+	const char *end = strstr(text, what), *p;
+
+	ck_assert_msg(end != NULL, "no \"%s\" in: %s", what, text);
+	for (p = end; p > text && p[-1] >= '0' && p[-1] <= '9'; p--)
+		;
+	return strtoull(p, NULL, 10);
+}
+
+/* 0 when the flag is not in the text. */
+static int
+number_behind(const char *text, const char *flag)
+{
+	const char *p = strstr(text, flag);
+
+	return p == NULL ? 0 : atoi(p + strlen(flag));
+}
+
+static void
+must_fit(const struct world *w)
+{
+	static struct plan p;
+	struct err e = { 0 };
+
+	t_ok(plan_build(&w->c, &w->env, &p, &e), &e);
+}
+
+static void
+grow_caps(struct world *w, uint64_t more)
+{
+	int i;
+
+	for (i = 0; i < w->c.nsessions; i++)
+		w->c.session[i].cap_bytes += more;
+}
+
+/* Like the last. */
+static void
+add_sessions(struct world *w, int want)
+{
+	ck_assert_int_gt(want, w->c.nsessions);
+	while (w->c.nsessions < want) {
+		w->c.session[w->c.nsessions] =
+		    w->c.session[w->c.nsessions - 1];
+		w->c.nsessions++;
+	}
+}
+
+/* Do what the message says, each in turn.  Returns how much advice it had. */
+static unsigned
+follow_advice(const struct world *w, const char *msg)
+{
+	static struct world v;
+	const char *all;
+	unsigned n = 0;
+
+	v = *w;
+	if (strstr(msg, " sessions (") != NULL) {
+		add_sessions(&v, (int)number_before(msg, " sessions ("));
+		must_fit(&v);
+		n++;
+	}
+	v = *w;
+	if (strstr(msg, " sessions with --half-layers (") != NULL) {
+		ck_assert_int_eq(w->c.half_layers, 0);
+		add_sessions(&v, (int)number_before(msg,
+		    " sessions with --half-layers ("));
+		v.c.half_layers = 1;
+		must_fit(&v);
+		n++;
+	}
+	v = *w;
+	if (strstr(msg, "(--half-layers)") != NULL) {
+		ck_assert_int_eq(w->c.half_layers, 0);
+		v.c.half_layers = 1;
+		must_fit(&v);
+		n++;
+	}
+	v = *w;
+	if ((v.c.ctx_tok = number_behind(msg, "(--ctx ")) != 0) {
+		must_fit(&v);
+		n++;
+	}
+	v = *w;
+	if ((v.c.batch_rows = number_behind(msg, "(--batch ")) != 0) {
+		ck_assert_int_lt(v.c.batch_rows, w->c.batch_rows);
+		must_fit(&v);
+		n++;
+	}
+	v = *w;
+	if (strstr(msg, "(--kv-type q8_0") != NULL) {
+		v.c.kv_type_k = v.c.kv_type_v = KV_Q8_0;
+		must_fit(&v);
+		n++;
+	}
+	v = *w;
+	if ((all = strstr(msg, "all of --ctx ")) != NULL) {
+		v.c.ctx_tok = number_behind(all, "--ctx ");
+		v.c.batch_rows = number_behind(all, "--batch ");
+		v.c.kv_type_k = v.c.kv_type_v = KV_Q8_0;
+		must_fit(&v);
+		n++;
+	}
+	v = *w;
+	grow_caps(&v, (uint64_t)number_behind(msg, "caps larger by ") * MIB);
+	must_fit(&v);
+	return n;
+}
+
+START_TEST(a_shortfall_is_named_exact_and_its_advice_helps)
+{
+	static struct world w;
+	static struct plan p;
+	struct err e, e2;
+	unsigned i, s, nshort = 0, nadvice = 0;
+	uint64_t lack, worst;
+
+	for (i = 0; i < 200; i++) {
+		world_set_up_random(&w, 1 + (int)t_rand_below(4));
+		world_set_random_caps(&w);
+		e = (struct err){ 0 };
+		if (plan_build(&w.c, &w.env, &p, &e) == 0) {
+			world_tear_down(&w);
+			continue;
+		}
+		nshort++;
+		ck_assert_int_eq(e.kind, ERR_FIT);
+		lack = number_before(e.msg, " bytes are missing");
+		for (worst = 0, s = 0; s < p.nsessions; s++) {
+			const struct plan_session *ps = &p.session[s];
+
+			if (ps->total_bytes <= ps->cap_bytes ||
+			    ps->total_bytes - ps->cap_bytes <= worst)
+				continue;
+			worst = ps->total_bytes - ps->cap_bytes;
+		}
+		ck_assert_uint_eq(lack, worst);
+		s = (unsigned)number_behind(e.msg, "session sess");
+		ck_assert_uint_lt(s, p.nsessions);
+		ck_assert_uint_eq(p.session[s].total_bytes -
+		    p.session[s].cap_bytes, lack);
+		nadvice += follow_advice(&w, e.msg);
+		grow_caps(&w, lack - 1);
+		ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e2), -ENOSPC);
+		grow_caps(&w, 1);
+		must_fit(&w);
+		world_tear_down(&w);
+	}
+	ck_assert_uint_gt(nshort, 20);
+	ck_assert_uint_gt(nadvice, 5);
+}
+END_TEST
+
+/* A wide context that only just does not fit. */
+START_TEST(all_four_kinds_of_advice_are_given_where_they_help)
+{
+	static struct world w;
+	static struct plan p;
+	struct tiny t = TINY;
+	struct err e = { 0 };
+
+	t.head_dim = 32;
+	world_set_up(&w, &t);
+	w.c.ctx_tok = 60000;
+	w.c.batch_rows = 512;
+	world_add_session(&w, world_whole_bytes(&w) - 100);
+	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	ck_assert_uint_eq(number_before(e.msg, " bytes are missing"), 100);
+	ck_assert_uint_eq(follow_advice(&w, e.msg), 4);
+	ck_assert_ptr_nonnull(strstr(e.msg, "the embedding, layers 0-3, the "
+	    "output head"));
+	/* The largest context that fits, in steps of 64. */
+	w.c.ctx_tok = number_behind(e.msg, "--ctx ") + 64;
+	ck_assert_int_eq(w.c.ctx_tok % 64, 0);
+	if (w.c.ctx_tok < 60000)
+		ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	world_tear_down(&w);
+}
+END_TEST
+
+START_TEST(a_cap_below_one_layer_is_refused_with_its_session)
+{
+	static struct world w;
+	static struct plan p;
+	struct tiny t = TINY;
+	struct err e = { 0 };
+
+	world_set_up(&w, &t);
+	world_add_session(&w, GIB);
+	world_add_session(&w, MIB);
+	world_add_session(&w, GIB);
+	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	ck_assert_int_eq(e.kind, ERR_FIT);
+	ck_assert_ptr_nonnull(strstr(e.msg, "session sess1 "));
+	ck_assert_ptr_nonnull(strstr(e.msg, "caps larger by "));
+	world_check_ranges(&w, &p);
+	ck_assert_uint_eq(p.session[1].nhalves, 2);
+	world_tear_down(&w);
+}
+END_TEST
+
+/* Caps for three and a half layers, and for four and a half. */
+START_TEST(cuts_inside_layers_are_advised_where_they_help)
+{
+	static struct world w;
+	static struct plan p;
+	struct tiny t = TINY;
+	static char why[PLAN_WHY_LEN];
+	static struct conf c;
+	struct err e = { 0 };
+	uint64_t less;
+
+	t.n_layer = 8;
+	/* Halves are equal, and more than huge pages round. */
+	t.n_embd = t.n_ff = 1024;
+	world_set_up(&w, &t);
+	world_add_session(&w, GIB);
+	world_add_session(&w, GIB);
+	w.c.half_layers = 1;
+	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].nhalves, 7);
+	w.c.session[0].cap_bytes = p.session[0].total_bytes;
+	w.c.session[1].cap_bytes = p.session[1].total_bytes;
+	must_fit(&w);
+	less = p.session[0].bytes[MEM_WEIGHTS] / 4;
+	w.c.half_layers = 0;
+	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	ck_assert_msg(strstr(e.msg, "cuts inside layers (--half-layers)") !=
+	    NULL, "%s", e.msg);
+	follow_advice(&w, e.msg);
+	/* It costs nothing else, and is chosen first. */
+	t_ok(plan_fit(&w.c, &w.env, &c, &p, why, &e), &e);
+	ck_assert_int_eq(c.half_layers, 1);
+	ck_assert_int_eq(c.batch_rows, w.c.batch_rows);
+	ck_assert_int_eq(c.ctx_tok, w.c.ctx_tok);
+	ck_assert_int_eq(c.kv_type_k, w.c.kv_type_k);
+	/* And where they do not, what a session has of a layer is said. */
+	w.c.half_layers = 1;
+	w.c.session[0].cap_bytes -= less;
+	w.c.session[1].cap_bytes -= less;
+	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	ck_assert_ptr_null(strstr(e.msg, "--half-layers"));
+	ck_assert_uint_eq(p.session[0].nhalves, 7);
+	ck_assert_msg(strstr(e.msg, strstr(e.msg, "session sess0 ") != NULL ?
+	    "the embedding, layers 0-2+3.attn" :
+	    "layers 3.ffn+4-7, the output head") != NULL, "%s", e.msg);
+	world_tear_down(&w);
+}
+END_TEST
+
+/* --- plan --fit --- */
+
+static int
+fit(const struct world *w, struct conf *c, struct plan *p, char *why)
+{
+	struct err e = { 0 };
+	int rc = plan_fit(&w->c, &w->env, c, p, why, &e);
+
+	if (rc < 0)
+		ck_assert_int_eq(e.kind, ERR_FIT);
+	return rc;
+}
+
+/* Every smaller number is tried here one by one. */
+START_TEST(one_session_is_a_pattern_for_the_fewest)
+{
+	static char why[PLAN_WHY_LEN];
+	static struct world w, v;
+	static struct conf c;
+	static struct plan p;
+	unsigned i, nmany = 0;
+	struct err e;
+	int n, k;
+
+	for (i = 0; i < 60; i++) {
+		world_set_up_random(&w, 1);
+		w.c.session[0].cap_bytes = world_whole_bytes(&w) / 100 *
+		    (30 + t_rand_below(80));
+		w.env.waver_bytes = i % 2 * MIB;
+		if (fit(&w, &c, &p, why) == 0 && c.nsessions > 1) {
+			nmany++;
+			v = w;		/* also with a larger runtime */
+			v.env.runtime_more = w.env.waver_bytes;
+			t_ok(plan_build(&c, &v.env, &p, &e), &e);
+			for (n = 1; n < c.nsessions; n++) {
+				for (k = 1; k < n; k++)
+					v.c.session[k] = w.c.session[0];
+				v.c.nsessions = n;
+				ck_assert_int_eq(plan_build(&v.c, &v.env, &p,
+				    NULL), -ENOSPC);
+			}
+			ck_assert_ptr_nonnull(strstr(why, "the fewest for"));
+			ck_assert_int_eq((int)number_before(why,
+			    " sessions like"), c.nsessions);
+			for (n = 0; n < c.nsessions; n++)
+				for (k = 0; k < n; k++)
+					ck_assert_str_ne(c.session[n].name,
+					    c.session[k].name);
+			ck_assert_int_eq(c.batch_rows, w.c.batch_rows);
+			ck_assert_int_eq(c.ctx_tok, w.c.ctx_tok);
+		}
+		world_tear_down(&w);
+	}
+	ck_assert_uint_gt(nmany, 10);
+}
+END_TEST
+
+/* Is what is chosen said again to be what else would help?  Of what is chosen,
+ * its options stand in brackets. */
+static int
+chosen_helps_again(const char *why)
+{
+	const char *chosen = strstr(strstr(why, "chosen: "), "(--");
+	const char *others = strstr(chosen, "what else would help: ");
+	int len = (int)strcspn(chosen, ")") - 1;
+	char alone[128], all[128];
+
+	snprintf(alone, sizeof(alone), "(%.*s)", len, chosen + 1);
+	snprintf(all, sizeof(all), "all of %.*s", len, chosen + 1);
+	return others != NULL && (strstr(others, alone) != NULL ||
+	    strstr(others, all) != NULL);
+}
+
+/* What is there stays; what is chosen is no more than was asked, and fits. */
+START_TEST(several_sessions_are_what_there_is)
+{
+	static char why[PLAN_WHY_LEN];
+	static struct world w;
+	static struct conf c;
+	static struct plan p;
+	unsigned i, nchosen = 0;
+
+	for (i = 0; i < 150; i++) {
+		world_set_up_random(&w, 2 + (int)t_rand_below(3));
+		world_set_random_caps(&w);
+		if (fit(&w, &c, &p, why) == 0 && w.c.nsessions > 1) {
+			ck_assert_int_eq(c.nsessions, w.c.nsessions);
+			ck_assert_int_le(c.batch_rows, w.c.batch_rows);
+			ck_assert(c.ctx_tok == w.c.ctx_tok ||
+			    w.c.ctx_tok == 0 || c.ctx_tok < w.c.ctx_tok);
+			ck_assert_ptr_eq(p.session[0].conf, &c.session[0]);
+			ck_assert_uint_gt(strlen(why), 0);
+			if (strstr(why, "chosen: ") != NULL) {
+				nchosen++;
+				ck_assert_msg(!chosen_helps_again(why), "%s",
+				    why);
+				ck_assert_int_eq(plan_build(&w.c, &w.env, &p,
+				    NULL), -ENOSPC);
+			}
+		}
+		world_tear_down(&w);
+	}
+	ck_assert_uint_gt(nchosen, 3);
+}
+END_TEST
+
+/* The context would have to go to next to nothing, or the rest a little. */
+START_TEST(a_context_is_not_cut_where_the_rest_could_give)
+{
+	static char why[PLAN_WHY_LEN];
+	static struct world w;
+	static struct conf c;
+	static struct plan p;
+	struct tiny t = TINY;
+
+	t.head_dim = 32;
+	world_set_up(&w, &t);
+	w.c.ctx_tok = 60000;
+	w.c.batch_rows = 512;
+	world_add_session(&w, MIB);
+	world_add_session(&w, MIB);
+	w.c.session[0].cap_bytes = w.c.session[1].cap_bytes =
+	    world_whole_bytes(&w) / 3;
+	ck_assert_int_eq(fit(&w, &c, &p, why), 0);
+	ck_assert_ptr_nonnull(strstr(why, "chosen: all of a context of "));
+	ck_assert_msg(!chosen_helps_again(why), "%s", why);
+	ck_assert_int_eq(c.kv_type_k, KV_Q8_0);
+	ck_assert_int_eq(c.kv_type_v, KV_Q8_0);
+	ck_assert_int_gt(c.ctx_tok,
+	    2 * number_behind(why, "else would help: a context of "));
+	world_tear_down(&w);
+}
+END_TEST
+
+START_TEST(what_cannot_fit_is_refused_with_the_usual_advice)
+{
+	static char why[PLAN_WHY_LEN];
+	static struct world w;
+	static struct conf c;
+	static struct plan p;
+	struct err e = { 0 };
+	struct tiny t = TINY;
+
+	world_set_up(&w, &t);
+	world_add_session(&w, MIB);
+	ck_assert_int_eq(plan_fit(&w.c, &w.env, &c, &p, why, &e), -ENOSPC);
+	ck_assert_ptr_nonnull(strstr(e.msg, "caps larger by "));
+	ck_assert_str_eq(why, "");
+	world_tear_down(&w);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		a_shortfall_is_named_exact_and_its_advice_helps,
+		all_four_kinds_of_advice_are_given_where_they_help,
+		a_cap_below_one_layer_is_refused_with_its_session,
+		cuts_inside_layers_are_advised_where_they_help,
+		one_session_is_a_pattern_for_the_fewest,
+		several_sessions_are_what_there_is,
+		a_context_is_not_cut_where_the_rest_could_give,
+		what_cannot_fit_is_refused_with_the_usual_advice,
+	};
+
+	return t_main("plan_fit", 120, tests, NITEMS(tests));
+}

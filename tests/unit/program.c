@@ -1,0 +1,831 @@
+/* tests/unit/program.c - a stage's program: what it computes, and where.
+ * The programs are run here on a machine of symbols: every 64 bytes of scratch
+ * hold the hash of the value that was written there last.  What comes out must
+ * be the hash of the Llama block as it is written down below; a tensor that was
+ * overwritten too early, or never written, changes it. */
+#include "tests/support/t.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu.h"
+#include "layers/program.h"
+#include "shm/layout.h"
+#include "tests/support/tiny.h"
+
+enum { LINE = 64, BATCH = 24, HEAD_ROWS = 5 };
+
+/* A program for units [u0, u1) and what it stands on. */
+struct built {
+	struct gguf *g;
+	struct model *m;
+	struct extent *ext;
+	uint32_t next;
+	struct kernels k;
+	struct weights ws;
+	struct program_env env;
+	struct program *p;
+};
+
+/* The environment of units [u0, u1) of t; the program is not built yet. */
+static void
+set_up(struct built *b, const struct tiny *t, uint32_t u0, uint32_t u1)
+{
+	struct err e = { 0 };
+	struct layer_range kv;
+
+	memset(b, 0, sizeof(*b));
+	t_ok(tiny_open(t, &b->g, &b->m, &e), &e);
+	u1 = MIN(u1, b->m->nunits);
+	b->ext = calloc(model_range_max(b->m), sizeof(*b->ext));
+	b->next = model_range(b->m, u0, u1, b->ext);
+	kernels_init(&b->k, cpu_flags());
+	/* As where products of BF16 are quick. */
+	b->k.mat[QUANT_BF16].act = ACT_BF16;
+	t_ok(weights_layout(b->ext, b->next, &b->k, &b->ws, &e), &e);
+	b->env = (struct program_env){
+		.hp = &b->m->hp, .ws = &b->ws,
+		.embedding = u0 == 0, .head = u1 == b->m->nunits,
+		.batch_rows = BATCH, .head_rows = HEAD_ROWS,
+	};
+	model_halves(b->m, u0, u1, &b->env.first_half, &b->env.nhalves);
+	kv = halves_attn(b->env.first_half, b->env.nhalves);
+	ck_assert_int_eq(kv_layout_init(&b->env.kv, &b->m->hp,
+	    &(struct kv_conf){ KV_FMT_F16, KV_FMT_F16, kv.first, kv.n, 2, 64,
+	    BATCH }), 0);
+}
+
+static void
+build(struct built *b, const struct tiny *t, uint32_t u0, uint32_t u1)
+{
+	struct err e = { 0 };
+
+	set_up(b, t, u0, u1);
+	t_ok(program_build(&b->env, &b->p, &e), &e);
+}
+
+static void
+tear_down(struct built *b)
+{
+	program_free(b->p);
+	weights_free(&b->ws);
+	free(b->ext);
+	tiny_close(b->g, b->m);
+}
+
+/* Run check on every range of a few models. */
+static void
+each_range(void (*check)(const struct built *b))
+{
+	struct built b;
+	struct tiny t;
+	uint32_t u0, u1;
+	unsigned i;
+
+	for (i = 0; i < 6; i++) {
+		t = tiny_random(0);
+		t.n_layer = MIN(t.n_layer, 4);
+		if (i == 0 && t.n_expert == 0) {
+			t.n_expert = 5;
+			t.n_used = 3;
+			t.n_ff_expert = 64;
+		}
+		for (u0 = 0; u0 < 2 * t.n_layer + 2; u0++)
+			for (u1 = u0 + 1; u1 <= 2 * t.n_layer + 2; u1++) {
+				build(&b, &t, u0, u1);
+				check(&b);
+				tear_down(&b);
+			}
+	}
+}
+
+/* --- values as hashes --- */
+
+static uint64_t
+mix(uint64_t a, uint64_t b)
+{
+	a = (a ^ (b + UINT64_C(0x9e3779b97f4a7c15))) *
+	    UINT64_C(0xbf58476d1ce4e5b9);
+	return a ^ a >> 29;
+}
+
+static uint64_t
+value(enum op_kind kind, uint64_t what, uint64_t x, uint64_t y)
+{
+	return mix(mix(mix(kind + 1, what), x), y);
+}
+
+static uint64_t
+name_of(enum role r, int layer)
+{
+	return mix(r + 1, (uint64_t)(layer + 2));
+}
+
+static uint64_t
+weight_name(const struct weight *w)
+{
+	return w == NULL ? 0 : name_of(w->ext.role, w->ext.layer);
+}
+
+#define INPUT_VALUE	UINT64_C(4711)
+
+/* y = x W^T + bias, with x rounded where the kernel wants it so. */
+static uint64_t
+want_matmul(const struct built *b, uint64_t x, enum role w, enum role bias,
+    int layer)
+{
+	const struct weight *wt = weights_find(&b->ws, w, layer);
+	int has_bias = weights_find(&b->ws, bias, layer) != NULL;
+
+	if (wt->kern->act != ACT_F32)
+		x = value(OP_QUANTIZE, wt->kern->act, x, 0);
+	return value(OP_MATMUL, mix(name_of(w, layer),
+	    has_bias ? name_of(bias, layer) : 0), x, 0);
+}
+
+static uint64_t
+want_id(const struct built *b, uint64_t x, enum role w, int layer,
+    uint64_t routes)
+{
+	return mix(value(OP_MATMUL_ID, mix(weight_name(weights_find(&b->ws, w,
+	    layer)), 0), x, 0), routes);
+}
+
+/* Mixtral's experts (arXiv 2401.04088, section 2.1): what they are given is
+ * made of the rows and of who goes to whom. */
+static uint64_t
+want_experts(const struct built *b, uint64_t h, int l)
+{
+	const struct weight *gate = weights_find(&b->ws, ROLE_EXPERTS_GATE, l);
+	uint64_t r, x, g, u;
+
+	r = want_matmul(b, h, ROLE_ROUTER, ROLE_ROUTER_BIAS, l);
+	r = value(OP_MOE_ROUTE, 0, r, 0);
+	x = mix(value(OP_MOE_ROWS, gate->kern->act, h, 0), r);
+	r = value(OP_MOE_ROWS, 1, r, 0);	/* with the rows' places */
+	g = want_id(b, x, ROLE_EXPERTS_GATE, l, r);
+	u = want_id(b, x, ROLE_EXPERTS_UP, l, r);
+	x = mix(value(OP_SWIGLU, 0, g, u), r);
+	if (gate->kern->act != ACT_F32)
+		x = mix(value(OP_QUANTIZE, gate->kern->act, x, 0), r);
+	x = want_id(b, x, ROLE_EXPERTS_DOWN, l, r);
+	return mix(value(OP_MOE_SUM, 0, x, 0), r);
+}
+
+/* The last before a head goes on with the rows that want logits. */
+static int
+is_last(const struct built *b, int l)
+{
+	return b->env.head && l + 1 == (int)b->m->hp.n_layer;
+}
+
+/* Llama's block (arXiv 2302.13971), pre-normalized, with rotary embeddings. */
+static uint64_t
+want_attn(const struct built *b, uint64_t x, int l)
+{
+	const struct hparams *hp = &b->m->hp;
+	uint64_t table = value(OP_ROPE_TABLE, 0, 0, 0), h, q, k, v, a;
+
+	h = value(OP_RMS_NORM, name_of(ROLE_ATTN_NORM, l), x, 0);
+	q = want_matmul(b, h, ROLE_ATTN_Q, ROLE_ATTN_Q_BIAS, l);
+	k = want_matmul(b, h, ROLE_ATTN_K, ROLE_ATTN_K_BIAS, l);
+	v = want_matmul(b, h, ROLE_ATTN_V, ROLE_ATTN_V_BIAS, l);
+	q = value(OP_ROPE, hp->n_head, q, table);
+	k = value(OP_ROPE, hp->n_head_kv, k, table);
+	if (is_last(b, l)) {
+		q = value(OP_SELECT_ROWS, 0, q, 0);
+		x = value(OP_SELECT_ROWS, 0, x, 0);
+	}
+	a = value(OP_ATTENTION, 0, q, value(OP_KV_STORE, 0, k, v));
+	a = want_matmul(b, a, ROLE_ATTN_OUT, ROLE_ATTN_OUT_BIAS, l);
+	return value(OP_ADD, 0, x, a);
+}
+
+static uint64_t
+want_ffn(const struct built *b, uint64_t x, int l)
+{
+	uint64_t h, gate;
+
+	/* Where a stage begins with it, they are not chosen yet. */
+	if (is_last(b, l) && (int)b->env.first_half == 2 * l + 1)
+		x = value(OP_SELECT_ROWS, 0, x, 0);
+	h = value(OP_RMS_NORM, name_of(ROLE_FFN_NORM, l), x, 0);
+	if (b->m->hp.n_expert > 0)
+		return value(OP_ADD, 0, x, want_experts(b, h, l));
+	gate = want_matmul(b, h, ROLE_FFN_GATE, ROLE_FFN_GATE_BIAS, l);
+	h = want_matmul(b, h, ROLE_FFN_UP, ROLE_FFN_UP_BIAS, l);
+	h = value(OP_SWIGLU, 0, gate, h);
+	h = want_matmul(b, h, ROLE_FFN_DOWN, ROLE_FFN_DOWN_BIAS, l);
+	return value(OP_ADD, 0, x, h);
+}
+
+static uint64_t
+want_output(const struct built *b)
+{
+	const struct program_env *env = &b->env;
+	enum role head = ROLE_OUTPUT;
+	uint64_t x = INPUT_VALUE;
+	uint32_t half = env->first_half, end = half + env->nhalves;
+
+	if (env->embedding)
+		x = value(OP_GET_ROWS, name_of(ROLE_TOKEN_EMBD, -1), 0, 0);
+	for (; half < end; half++)
+		x = half % 2 == 0 ? want_attn(b, x, (int)half / 2) :
+		    want_ffn(b, x, (int)half / 2);
+	if (!env->head)
+		return x;
+	if (env->embedding && b->m->hp.tied)
+		head = ROLE_TOKEN_EMBD;
+	x = value(OP_SELECT_ROWS, 0, x, 0);
+	x = value(OP_RMS_NORM, name_of(ROLE_OUTPUT_NORM, -1), x, 0);
+	return want_matmul(b, x, head, ROLE_COUNT, -1);
+}
+
+/* --- the machine --- */
+
+struct machine {
+	const struct program *p;
+	uint64_t *scratch;		/* [scratch_bytes / LINE] */
+	uint64_t output;
+	uint64_t kv[8];			/* by layer of the stage */
+};
+
+static uint64_t
+get(const struct machine *m, uint16_t id)
+{
+	const struct tensor *t;
+	const uint64_t *line;
+	uint64_t i;
+
+	if (id == NO_TENSOR)
+		return 0;
+	t = &m->p->t[id];
+	if (t->store == STORE_INPUT)
+		return INPUT_VALUE;
+	if (t->store == STORE_OUTPUT)
+		return m->output;
+	line = m->scratch + t->offset / LINE;
+	for (i = 1; i < t->rows * t->row_bytes / LINE; i++)
+		ck_assert_msg(line[i] == line[0],
+		    "tensor %u is partly overwritten", id);
+	return line[0];
+}
+
+static void
+put(struct machine *m, uint16_t id, uint64_t v)
+{
+	const struct tensor *t = &m->p->t[id];
+	uint64_t i, n = t->rows * t->row_bytes / LINE;
+
+	ck_assert_int_ne(t->store, STORE_INPUT);
+	if (t->store == STORE_OUTPUT) {
+		m->output = v;
+		return;
+	}
+	ck_assert_uint_eq(t->offset % LINE, 0);
+	ck_assert_uint_le(t->offset + n * LINE, m->p->scratch_bytes);
+	for (i = 0; i < n; i++)
+		m->scratch[t->offset / LINE + i] = v;
+}
+
+static void
+step(struct machine *m, const struct op *op)
+{
+	uint64_t x = get(m, op->in[0]), y = get(m, op->in[1]), what;
+	uint32_t layer = op_kv_layer(m->p, op);
+
+	what = op->kind == OP_ROPE ? op->heads :
+	    op->kind == OP_QUANTIZE || op->kind == OP_MOE_ROWS ?
+	    m->p->t[op->out].act :
+	    op->kind == OP_MATMUL || op->kind == OP_MATMUL_ID ?
+	    mix(weight_name(op->w), weight_name(op->bias)) :
+	    weight_name(op->w);
+	if (op->kind == OP_KV_STORE) {
+		ck_assert_uint_lt(layer, m->p->env.kv.conf.nlayers);
+		m->kv[layer] = value(OP_KV_STORE, 0, x, y);
+		return;
+	}
+	if (op->kind == OP_ATTENTION)
+		y = m->kv[layer];
+	x = value(op->kind, what, x, y);
+	put(m, op->out, op->routes != NO_TENSOR ? mix(x, get(m, op->routes)) :
+	    x);
+	if (op->kind == OP_MOE_ROWS)
+		put(m, op->routes, value(OP_MOE_ROWS, 1, get(m, op->routes),
+		    0));
+}
+
+static void
+check_values(const struct built *b)
+{
+	struct machine m = { .p = b->p };
+	uint64_t want = want_output(b);
+	uint32_t i, block;
+
+	ck_assert_uint_eq(b->p->nkept - b->p->nwhole,
+	    b->env.head ? MIN(b->env.nhalves, 2) : 0);
+	for (i = b->p->nwhole; i < b->p->nkept; i++)
+		ck_assert_int_eq(b->p->op[i].kind, OP_SELECT_ROWS);
+	m.scratch = calloc(b->p->scratch_bytes / LINE + 1, 8);
+	for (i = 0; i < b->p->nbody; i++)
+		step(&m, &b->p->op[i]);
+	if (!b->env.head) {
+		ck_assert_uint_eq(b->p->nbody, b->p->nops);
+		ck_assert_uint_eq(m.output, want);
+	}
+	/* The head runs once for each block, on the same body. */
+	for (block = 0; b->env.head && block < 3; block++) {
+		m.output = 0;
+		for (i = b->p->nbody; i < b->p->nops; i++)
+			step(&m, &b->p->op[i]);
+		ck_assert_uint_eq(m.output, want);
+	}
+	free(m.scratch);
+}
+
+START_TEST(every_range_computes_the_llama_block)
+{
+	each_range(check_values);
+}
+END_TEST
+
+/* --- lives and places --- */
+
+struct life {
+	uint32_t first, last;	/* ops that touch it, and on to where the
+				 * threads meet: one may be ahead of another */
+};
+
+static void
+touch(struct life *life, const struct program *p, uint16_t id, uint32_t op)
+{
+	if (id == NO_TENSOR)
+		return;
+	ck_assert_uint_lt(id, p->ntensors);
+	life[id].first = MIN(life[id].first, op);
+	while (life[id].first > 0 && !p->op[life[id].first].meet)
+		life[id].first--;
+	life[id].last = MAX(life[id].last, op);
+	while (life[id].last + 1 < p->nops && !p->op[life[id].last + 1].meet)
+		life[id].last++;
+	/* The next block of the head reads it again. */
+	if (op >= p->nbody && life[id].first < p->nbody)
+		life[id].last = p->nops;
+}
+
+static struct life *
+lives(const struct program *p)
+{
+	struct life *life = calloc(p->ntensors + 1, sizeof(*life));
+	uint32_t i;
+
+	for (i = 0; i < p->ntensors; i++)
+		life[i].first = UINT32_MAX;
+	for (i = 0; i < p->nops; i++) {
+		touch(life, p, p->op[i].out, i);
+		touch(life, p, p->op[i].in[0], i);
+		touch(life, p, p->op[i].in[1], i);
+		touch(life, p, p->op[i].routes, i);
+	}
+	return life;
+}
+
+/* Most rows of tensor id: those of the op that makes it. */
+static uint32_t
+rows_of(const struct built *b, uint32_t id)
+{
+	const struct program *p = b->p;
+	uint32_t i;
+
+	for (i = 0; i < p->nops; i++)
+		if (p->op[i].out == id)
+			return i >= p->nbody ? HEAD_ROWS : BATCH *
+			    (p->op[i].experts ? b->m->hp.n_expert_used : 1);
+	return BATCH;		/* the input */
+}
+
+static void
+check_places(const struct built *b)
+{
+	const struct program *p = b->p;
+	struct life *life = lives(p);
+	const struct tensor *t, *u;
+	uint32_t i, j;
+
+	for (i = 0; i < p->ntensors; i++) {
+		t = &p->t[i];
+		ck_assert_uint_ne(life[i].first, UINT32_MAX);
+		ck_assert_uint_eq(t->rows, rows_of(b, i));
+		if (t->store != STORE_SCRATCH)
+			continue;
+		ck_assert_uint_eq(t->row_bytes, act_row_bytes(t->act,
+		    t->cols));
+		ck_assert_uint_le(t->offset + t->rows * t->row_bytes,
+		    p->scratch_bytes);
+		for (j = 0; j < i; j++) {
+			u = &p->t[j];
+			if (u->store != STORE_SCRATCH ||
+			    life[i].first > life[j].last ||
+			    life[j].first > life[i].last)
+				continue;
+			ck_assert_msg(t->offset >= u->offset +
+			    u->rows * u->row_bytes || u->offset >=
+			    t->offset + t->rows * t->row_bytes,
+			    "tensors %u and %u are alive together", i, j);
+		}
+	}
+	free(life);
+}
+
+START_TEST(tensors_alive_together_lie_apart)
+{
+	each_range(check_places);
+}
+END_TEST
+
+static void
+check_order(const struct built *b)
+{
+	const struct program *p = b->p;
+	uint8_t *made = calloc(p->ntensors + 1, 1);
+	uint32_t i;
+	unsigned j;
+
+	for (i = 0; i < p->ntensors; i++)
+		made[i] = p->t[i].store == STORE_INPUT;
+	for (i = 0; i < p->nops; i++) {
+		for (j = 0; j < NITEMS(p->op[i].in); j++)
+			if (p->op[i].in[j] != NO_TENSOR)
+				ck_assert_msg(made[p->op[i].in[j]], "op %u "
+				    "reads tensor %u before it is made", i,
+				    p->op[i].in[j]);
+		if (p->op[i].out != NO_TENSOR)
+			made[p->op[i].out] = 1;
+	}
+	free(made);
+}
+
+START_TEST(no_op_reads_what_is_not_made_yet)
+{
+	each_range(check_order);
+}
+END_TEST
+
+static void
+check_border(const struct built *b)
+{
+	const struct program *p = b->p;
+	unsigned ninputs = 0, noutputs = 0;
+	uint32_t i, cols;
+
+	cols = b->env.head ? b->m->hp.n_vocab : b->m->hp.n_embd;
+	for (i = 0; i < p->ntensors; i++) {
+		ninputs += p->t[i].store == STORE_INPUT;
+		if (p->t[i].store != STORE_OUTPUT)
+			continue;
+		noutputs++;
+		ck_assert_uint_eq(p->t[i].cols, cols);
+		/* As the ring's slots are cut. */
+		ck_assert_uint_eq(p->t[i].row_bytes, slot_row_bytes(cols));
+	}
+	ck_assert_uint_eq(ninputs, !b->env.embedding);
+	ck_assert_uint_eq(noutputs, 1);
+	/* The last operation writes it: nothing is copied at the border. */
+	ck_assert_int_eq(p->t[p->op[p->nops - 1].out].store, STORE_OUTPUT);
+	for (i = 0; i < p->nops; i++)
+		if (p->op[i].out != NO_TENSOR)
+			ck_assert_int_ne(p->t[p->op[i].out].store,
+			    STORE_INPUT);
+}
+
+START_TEST(the_residual_goes_straight_out_and_the_input_is_never_written)
+{
+	each_range(check_border);
+}
+END_TEST
+
+static unsigned
+count(const struct program *p, enum op_kind kind)
+{
+	unsigned n = 0;
+	uint32_t i;
+
+	for (i = 0; i < p->nops; i++)
+		n += p->op[i].kind == kind;
+	return n;
+}
+
+START_TEST(activations_are_quantized_once_for_all_who_share_them)
+{
+	struct tiny t = TINY;
+	struct built b;
+
+	build(&b, &t, 1, 7);		/* three layers */
+	/* Before q/k/v, the output, gate/up, and down. */
+	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 3 * 4);
+	ck_assert_uint_eq(count(b.p, OP_MATMUL), 3 * 7);
+	ck_assert_uint_eq(count(b.p, OP_ROPE_TABLE), 1);
+	tear_down(&b);
+	build(&b, &t, 9, 10);
+	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 1);
+	tear_down(&b);
+	t.type = QUANT_F16;
+	build(&b, &t, 0, 10);
+	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 0);
+	tear_down(&b);
+}
+END_TEST
+
+START_TEST(kernels_that_round_differently_do_not_share)
+{
+	struct tiny t = TINY;
+	struct built b;
+
+	t.odd = "blk.1.attn_k.weight";
+	t.odd_type = QUANT_BF16;
+	build(&b, &t, 1, 7);
+	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 3 * 4 + 1);
+	check_values(&b);
+	tear_down(&b);
+}
+END_TEST
+
+/* Ops that round: all, and those that do it finely. */
+static unsigned
+count_fine(const struct program *p, unsigned *ret_all)
+{
+	unsigned n = 0, all = 0;
+	const struct op *op;
+
+	for (op = p->op; op < p->op + p->nops; op++) {
+		all += op->kind == OP_QUANTIZE || op->kind == OP_MOE_ROWS;
+		n += op->fine;
+	}
+	*ret_all = all;
+	return n;
+}
+
+START_TEST(only_layers_of_models_that_route_round_finely)
+{
+	struct tiny t = TINY;
+	struct built b;
+	unsigned all;
+
+	build(&b, &t, 0, 10);
+	ck_assert_uint_eq(count_fine(b.p, &all), 0);
+	ck_assert_uint_eq(all, 4 * 4 + 1);
+	tear_down(&b);
+
+	/* Before q/k/v, the output, the router, the experts, and their down;
+	 * not in the head. */
+	t.n_expert = 6;
+	t.n_used = 2;
+	t.n_ff_expert = 96;
+	build(&b, &t, 0, 10);
+	ck_assert_uint_eq(count_fine(b.p, &all), all - 1);
+	ck_assert_uint_ge(all, 4 * 4 + 1);
+	tear_down(&b);
+	build(&b, &t, 9, 10);
+	ck_assert_uint_eq(count_fine(b.p, &all), 0);
+	ck_assert_uint_eq(all, 1);
+	tear_down(&b);
+}
+END_TEST
+
+static void
+check_equal(const struct built *b)
+{
+	struct program *p = NULL;
+	struct err e = { 0 };
+
+	t_ok(program_build(&b->env, &p, &e), &e);
+	ck_assert_uint_eq(p->nops, b->p->nops);
+	ck_assert_uint_eq(p->nbody, b->p->nbody);
+	ck_assert_uint_eq(p->ntensors, b->p->ntensors);
+	ck_assert_uint_eq(p->scratch_bytes, b->p->scratch_bytes);
+	ck_assert_int_eq(memcmp(p->op, b->p->op, p->nops * sizeof(*p->op)),
+	    0);
+	ck_assert_int_eq(memcmp(p->t, b->p->t, p->ntensors * sizeof(*p->t)),
+	    0);
+	program_free(p);
+}
+
+START_TEST(equal_inputs_give_equal_programs)
+{
+	each_range(check_equal);
+}
+END_TEST
+
+/* Scratch of half layers [l0, l0 + n) of b with or without the ends. */
+static uint64_t
+scratch(struct built *b, int e, int h, uint32_t l0, uint32_t n)
+{
+	struct program *p = NULL;
+	struct err err = { 0 };
+	uint64_t nbytes;
+
+	b->env.embedding = e;
+	b->env.head = h;
+	b->env.first_half = l0;
+	b->env.nhalves = n;
+	t_ok(program_build(&b->env, &p, &err), &err);
+	nbytes = p->scratch_bytes;
+	program_free(p);
+	return nbytes;
+}
+
+/* The plan measures each half alone. */
+START_TEST(several_halves_need_the_scratch_of_the_greediest)
+{
+	static const char *const odd[] = {
+		"blk.0.attn_q.weight", "blk.3.attn_v.weight",
+		"blk.1.ffn_down.weight", "blk.2.attn_output.weight",
+		"blk.0.ffn_gate.weight", "blk.1.ffn_up.weight"
+	};
+	struct built b;
+	struct tiny t;
+	uint32_t l0, n, l, ends;
+	uint64_t most;
+	unsigned i;
+
+	for (i = 0; i < 30; i++) {
+		t = tiny_random(0);
+		t.n_layer = 4;
+		t.odd = odd[i % NITEMS(odd)];
+		t.odd_type = QUANT_F16;
+		set_up(&b, &t, 0, 10);
+		for (ends = 0; ends < 4; ends++)
+			for (l0 = 0; l0 < 8; l0++)
+				for (n = 1; l0 + n <= 8; n++) {
+					most = 0;
+					for (l = l0; l < l0 + n; l++)
+						most = MAX(most, scratch(&b,
+						    ends & 1, ends / 2, l, 1));
+					ck_assert_uint_eq(most, scratch(&b,
+					    ends & 1, ends / 2, l0, n));
+				}
+		tear_down(&b);
+	}
+}
+END_TEST
+
+START_TEST(compute_bytes_are_scratch_and_a_piece_for_each_thread)
+{
+	struct tiny t = TINY;
+	struct built b;
+	uint64_t piece;
+
+	build(&b, &t, 0, 10);
+	piece = program_thread_bytes(b.p);
+	ck_assert_uint_ge(piece, attn_scratch_floats(2, 16, 16) *
+	    sizeof(float));
+	ck_assert_uint_eq(piece % 64, 0);
+	ck_assert_uint_eq(b.p->scratch_bytes % 64, 0);
+	ck_assert_uint_eq(program_compute_bytes(b.p, 3),
+	    b.p->scratch_bytes + 3 * piece);
+	tear_down(&b);
+	/* Beside attention the larger of both. */
+	t.n_ff = 32768;
+	build(&b, &t, 0, 10);
+	ck_assert_uint_ge(program_thread_bytes(b.p), MAX(piece,
+	    mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_ff)));
+	tear_down(&b);
+	/* An expert's, too. */
+	t.n_expert = 6;
+	t.n_used = 2;
+	t.n_ff_expert = 32768;
+	build(&b, &t, 0, 10);
+	ck_assert_uint_ge(program_thread_bytes(b.p),
+	    mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_ff_expert));
+	tear_down(&b);
+	t = (struct tiny)TINY;
+	t.n_ff = 128;
+	/* The head attends to nothing, nor does half a layer before it: there
+	 * is room for rows of a product alone. */
+	build(&b, &t, 9, 10);
+	ck_assert_uint_eq(program_thread_bytes(b.p),
+	    ALIGN_UP(mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_embd), 64));
+	tear_down(&b);
+	build(&b, &t, 8, 10);
+	ck_assert_uint_eq(program_thread_bytes(b.p),
+	    ALIGN_UP(mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_ff), 64));
+	tear_down(&b);
+}
+END_TEST
+
+START_TEST(a_missing_weight_is_named)
+{
+	struct err e;
+	struct built b;
+	struct tiny t = TINY;
+	struct extent gone;
+	uint32_t i;
+	int rc;
+
+	set_up(&b, &t, 0, 10);
+	for (i = 0; i < b.ws.n; i++) {
+		gone = b.ws.w[i].ext;
+		b.ws.w[i].ext.role = ROLE_ROPE_FREQS;
+		b.ws.w[i].ext.layer = -2;
+		e = (struct err){ 0 };
+		rc = program_build(&b.env, &b.p, &e);
+		b.ws.w[i].ext = gone;
+		if (rc == 0 && gone.role == ROLE_OUTPUT) {
+			/* Then the embedding's matrix is the head's. */
+			program_free(b.p);
+			b.p = NULL;
+			continue;
+		}
+		ck_assert_int_eq(rc, -EBADMSG);
+		ck_assert_int_eq(e.kind, ERR_MODEL);
+		ck_assert_msg(strstr(e.msg, role_info(gone.role)->pattern) !=
+		    NULL, "%s", e.msg);
+		ck_assert_ptr_null(b.p);
+	}
+	tear_down(&b);
+}
+END_TEST
+
+START_TEST(rope_factors_are_found_where_there_are_layers)
+{
+	struct tiny t = TINY;
+	struct built b;
+
+	t.rope_freqs = 1;
+	build(&b, &t, 3, 7);
+	ck_assert_ptr_nonnull(b.p->rope_freqs);
+	ck_assert_uint_eq(b.p->rope_freqs->ext.role, ROLE_ROPE_FREQS);
+	tear_down(&b);
+	build(&b, &t, 0, 1);
+	ck_assert_ptr_null(b.p->rope_freqs);
+	tear_down(&b);
+}
+END_TEST
+
+START_TEST(weight_bytes_count_the_matrices_that_a_token_reads)
+{
+	struct tiny t = TINY;
+	struct built b;
+	uint64_t n = 0;
+	uint32_t i;
+
+	build(&b, &t, 0, 10);
+	for (i = 0; i < b.ws.n; i++)
+		if (b.ws.w[i].kern != NULL &&
+		    b.ws.w[i].ext.role != ROLE_TOKEN_EMBD)
+			n += b.ws.w[i].nbytes;
+	ck_assert_uint_eq(program_weight_bytes(b.p), n);
+	tear_down(&b);
+
+	/* Of six experts, the two that a token is given to. */
+	t.n_expert = 6;
+	t.n_used = 2;
+	t.n_ff_expert = 96;
+	build(&b, &t, 0, 10);
+	for (n = 0, i = 0; i < b.ws.n; i++)
+		if (b.ws.w[i].kern != NULL &&
+		    b.ws.w[i].ext.role != ROLE_TOKEN_EMBD)
+			n += b.ws.w[i].nbytes / (b.ws.w[i].ext.nmats > 1 ?
+			    3 : 1);
+	ck_assert_uint_eq(program_weight_bytes(b.p), n);
+	tear_down(&b);
+}
+END_TEST
+
+START_TEST(the_largest_model_has_room_for_its_tensors)
+{
+	struct tiny t = TINY;
+	struct built b;
+
+	t.n_layer = 1024;
+	t.bias = 1;
+	build(&b, &t, 0, UINT32_MAX);
+	ck_assert_uint_gt(b.p->nops, 1024 * 16);
+	ck_assert_uint_lt(b.p->ntensors, NO_TENSOR);
+	tear_down(&b);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		every_range_computes_the_llama_block,
+		tensors_alive_together_lie_apart,
+		no_op_reads_what_is_not_made_yet,
+		the_residual_goes_straight_out_and_the_input_is_never_written,
+		activations_are_quantized_once_for_all_who_share_them,
+		kernels_that_round_differently_do_not_share,
+		only_layers_of_models_that_route_round_finely,
+		equal_inputs_give_equal_programs,
+		several_halves_need_the_scratch_of_the_greediest,
+		compute_bytes_are_scratch_and_a_piece_for_each_thread,
+		a_missing_weight_is_named,
+		rope_factors_are_found_where_there_are_layers,
+		weight_bytes_count_the_matrices_that_a_token_reads,
+		the_largest_model_has_room_for_its_tensors
+	};
+
+	return t_main("program", 60, tests, NITEMS(tests));
+}

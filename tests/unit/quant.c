@@ -1,0 +1,277 @@
+/* tests/unit/quant.c - the file's types: geometry, scales, half and bfloat. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu.h"
+#include "kernels/kernels.h"
+#include "tests/support/t.h"
+
+static uint32_t
+bits(float f)
+{
+	uint32_t u;
+
+	memcpy(&u, &f, sizeof(u));
+	return u;
+}
+
+static float
+from_bits(uint32_t u)
+{
+	float f;
+
+	memcpy(&f, &u, sizeof(f));
+	return f;
+}
+
+/* Value of a finite half, from the standard's own formula. */
+static double
+half_value(uint16_t h)
+{
+	int exponent = h >> 10 & 31, fraction = h & 0x3ff;
+	double v = exponent ? ldexp(1024 + fraction, exponent - 25) :
+	    ldexp(fraction, -24);
+
+	return h & 0x8000 ? -v : v;
+}
+
+/* Exhaustive loops compare and call Check only to fail: its assertions write
+ * to a pipe each. */
+#define WANT(cond, h) do {						\
+	if (!(cond))							\
+		ck_abort_msg("0x%04x: " #cond, (unsigned)(h));		\
+} while (0)
+
+START_TEST(every_half_has_the_value_of_the_standard)
+{
+	uint32_t h;
+
+	for (h = 0; h < 65536; h++) {
+		float f = half_to_float((uint16_t)h);
+
+		if ((h & 0x7c00) != 0x7c00) {
+			WANT(f == half_value((uint16_t)h), h);
+			WANT(!signbit(f) == !(h & 0x8000), h);
+		} else if ((h & 0x3ff) == 0) {
+			WANT(f == (h & 0x8000 ? -INFINITY : INFINITY), h);
+		} else {	/* quiet, with its payload and sign */
+			WANT(bits(f) == ((h & 0x8000) << 16 | 0x7fc00000 |
+			    (h & 0x3ff) << 13), h);
+		}
+	}
+}
+END_TEST
+
+START_TEST(every_half_comes_back_from_float)
+{
+	uint32_t h, quiet;
+
+	for (h = 0; h < 65536; h++) {
+		quiet = (h & 0x7fff) > 0x7c00 ? 0x200 : 0;
+		WANT(float_to_half(half_to_float((uint16_t)h)) == (h | quiet),
+		    h);
+	}
+}
+END_TEST
+
+/* Between each half and the next: the middle goes to the even one, and the
+ * floats beside the middle to their own side. */
+START_TEST(floats_round_to_the_nearest_half_and_ties_to_even)
+{
+	uint32_t h, next, even;
+
+	for (h = 0; h < 0x7c00; h++) {
+		double hi = h == 0x7bff ? 65536 : half_value((uint16_t)(h + 1));
+		float mid = (float)((half_value((uint16_t)h) + hi) / 2);
+
+		next = h + 1;
+		even = h & 1 ? next : h;
+		WANT(float_to_half(mid) == even, h);
+		WANT(float_to_half(-mid) == (even | 0x8000), h);
+		WANT(float_to_half(nextafterf(mid, 0)) == h, h);
+		WANT(float_to_half(nextafterf(mid, INFINITY)) == next, h);
+	}
+	ck_assert_uint_eq(float_to_half(3e38f), 0x7c00);
+	ck_assert_uint_eq(float_to_half(-INFINITY), 0xfc00);
+	ck_assert_uint_eq(float_to_half(0x1p-149f), 0);
+}
+END_TEST
+
+START_TEST(every_bf16_comes_back_and_ties_go_to_even)
+{
+	uint32_t h, quiet;
+
+	for (h = 0; h < 65536; h++) {
+		float f = bf16_to_float((uint16_t)h);
+
+		quiet = (h & 0x7fff) > 0x7f80 ? 0x40 : 0;
+		WANT(bits(f) == h << 16, h);
+		WANT(float_to_bf16(f) == (h | quiet), h);
+		if ((h & 0x7fff) >= 0x7f80)
+			continue;
+		WANT(float_to_bf16(from_bits(h << 16 | 0x7fff)) == h, h);
+		WANT(float_to_bf16(from_bits(h << 16 | 0x8000)) == h + (h & 1),
+		    h);
+		WANT(float_to_bf16(from_bits(h << 16 | 0x8001)) == h + 1, h);
+	}
+	/* A NaN whose payload bf16 cannot hold. */
+	ck_assert(isnan(bf16_to_float(float_to_bf16(from_bits(0x7f800001)))));
+}
+END_TEST
+
+START_TEST(every_type_has_the_geometry_of_ggml)
+{
+	static const struct {
+		const char *name;
+		uint32_t type, block, bytes;
+	} want[] = {
+		{ "F32", 0, 1, 4 }, { "F16", 1, 1, 2 }, { "Q4_0", 2, 32, 18 },
+		{ "Q4_1", 3, 32, 20 }, { "Q5_0", 6, 32, 22 },
+		{ "Q5_1", 7, 32, 24 }, { "Q8_0", 8, 32, 34 },
+		{ "Q8_1", 9, 32, 36 }, { "Q2_K", 10, 256, 84 },
+		{ "Q3_K", 11, 256, 110 }, { "Q4_K", 12, 256, 144 },
+		{ "Q5_K", 13, 256, 176 }, { "Q6_K", 14, 256, 210 },
+		{ "Q8_K", 15, 256, 292 }, { "IQ2_XXS", 16, 256, 66 },
+		{ "IQ2_XS", 17, 256, 74 }, { "IQ3_XXS", 18, 256, 98 },
+		{ "IQ1_S", 19, 256, 50 }, { "IQ4_NL", 20, 32, 18 },
+		{ "IQ3_S", 21, 256, 110 }, { "IQ2_S", 22, 256, 82 },
+		{ "IQ4_XS", 23, 256, 136 }, { "I8", 24, 1, 1 },
+		{ "I16", 25, 1, 2 }, { "I32", 26, 1, 4 }, { "I64", 27, 1, 8 },
+		{ "F64", 28, 1, 8 }, { "IQ1_M", 29, 256, 56 },
+		{ "BF16", 30, 1, 2 }, { "TQ1_0", 34, 256, 54 },
+		{ "TQ2_0", 35, 256, 66 }, { "MXFP4", 39, 32, 17 }
+	};
+	uint32_t type, i = 0;
+
+	for (type = 0; type < 64; type++) {
+		const struct quant_info *t = quant_info(type);
+
+		if (i == NITEMS(want) || want[i].type != type) {
+			ck_assert_ptr_null(t);
+			continue;
+		}
+		ck_assert_ptr_nonnull(t);
+		ck_assert_str_eq(t->name, want[i].name);
+		ck_assert_uint_eq(t->block, want[i].block);
+		ck_assert_uint_eq(t->bytes, want[i].bytes);
+		i++;
+	}
+	ck_assert_uint_eq(i, NITEMS(want));
+	ck_assert_ptr_null(quant_info(UINT32_MAX));
+}
+END_TEST
+
+/* Halves of powers of two down to 2^-128, which is denormal. */
+START_TEST(every_exponent_of_mxfp4_is_a_power_of_two)
+{
+	uint32_t e;
+
+	for (e = 0; e < 256; e++)
+		WANT(e8m0_half((uint8_t)e) == ldexp(1, (int)e - 128), e);
+}
+END_TEST
+
+/* One field at a time all ones: no bit is shared or missed. */
+START_TEST(packed_scales_take_every_bit_once)
+{
+	uint8_t packed[12] = { 0 }, scale[8], min[8];
+	int seen[16] = { 0 }, seen_k4[16] = { 0 };
+	int8_t scale16[16];
+	unsigned bit, g;
+
+	for (bit = 0; bit < 96; bit++) {
+		packed[bit / 8] = (uint8_t)(1 << bit % 8);
+		q3_k_scales(packed, scale16);
+		q4_k_scales(packed, scale, min);
+		packed[bit / 8] = 0;
+		for (g = 0; g < 16; g++) {
+			seen[g] += scale16[g] + 32;
+			seen_k4[g] += g < 8 ? scale[g] : min[g - 8];
+		}
+	}
+	for (g = 0; g < 16; g++) {
+		ck_assert_int_eq(seen[g], 63);
+		ck_assert_int_eq(seen_k4[g], 63);
+	}
+	memset(packed, 0xff, sizeof(packed));
+	q3_k_scales(packed, scale16);
+	q4_k_scales(packed, scale, min);
+	for (g = 0; g < 16; g++) {
+		ck_assert_int_eq(scale16[g], 31);
+		ck_assert_int_eq(g < 8 ? scale[g] : min[g - 8], 63);
+	}
+}
+END_TEST
+
+START_TEST(row_bytes_refuses_ragged_rows_unknown_types_and_overflow)
+{
+	ck_assert_uint_eq(quant_row_bytes(QUANT_Q4_0, 4096), 4096 / 32 * 18);
+	ck_assert_uint_eq(quant_row_bytes(QUANT_Q6_K, 512), 420);
+	ck_assert_uint_eq(quant_row_bytes(QUANT_F16, 7), 14);
+	ck_assert_uint_eq(quant_row_bytes(QUANT_Q4_0, 33), 0);
+	ck_assert_uint_eq(quant_row_bytes(QUANT_Q4_K, 2880), 0);
+	ck_assert_uint_eq(quant_row_bytes(4, 32), 0);
+	ck_assert_uint_eq(quant_row_bytes(QUANT_NTYPES, 32), 0);
+	ck_assert_uint_eq(quant_row_bytes(QUANT_F32, UINT64_MAX / 4),
+	    UINT64_MAX / 4 * 4);
+	ck_assert_uint_eq(quant_row_bytes(QUANT_F32, UINT64_MAX / 4 + 1), 0);
+	ck_assert_uint_eq(quant_row_bytes(QUANT_Q8_0, UINT64_MAX & ~31ull), 0);
+}
+END_TEST
+
+START_TEST(kv_rows_and_activations_have_their_sizes)
+{
+	ck_assert_uint_eq(kv_row_bytes(KV_FMT_F32, 80), 320);
+	ck_assert_uint_eq(kv_row_bytes(KV_FMT_F16, 80), 160);
+	ck_assert_uint_eq(kv_row_bytes(KV_FMT_Q8_0, 128), 136);
+	ck_assert_uint_eq(kv_row_bytes(KV_FMT_Q8_0, 80), 0);
+	ck_assert_uint_eq(act_row_bytes(ACT_F32, 17), 192);
+	ck_assert_uint_eq(act_row_bytes(ACT_Q8, 32), 64);
+	ck_assert_uint_eq(act_row_bytes(ACT_Q8, 1024), 1600);
+	ck_assert_uint_eq(act_row_bytes(ACT_BF16, 31), 64);
+	ck_assert_uint_eq(act_row_bytes(ACT_BF16, 33), 192);
+}
+END_TEST
+
+START_TEST(the_cpu_mask_of_the_environment_takes_flags_away)
+{
+	uint32_t all;
+	char buf[64];
+
+	unsetenv("STRADDLE_CPU_MASK");
+	all = cpu_flags();
+	setenv("STRADDLE_CPU_MASK", "0", 1);
+	ck_assert_uint_eq(cpu_flags(), 0);
+	setenv("STRADDLE_CPU_MASK", "avx2+neon", 1);
+	ck_assert_uint_eq(cpu_flags(), all & (CPU_AVX2 | CPU_NEON));
+	setenv("STRADDLE_CPU_MASK", "avx", 1);	/* not a prefix match */
+	ck_assert_uint_eq(cpu_flags(), 0);
+	ck_assert_str_eq(cpu_flags_format(CPU_AVX2 | CPU_AVX512_VNNI, buf,
+	    sizeof(buf)), "avx2+avx512_vnni");
+	ck_assert_str_eq(cpu_flags_format(CPU_QUICK_SCALEF | CPU_QUICK_BF16,
+	    buf, sizeof(buf)), "quick_scalef+quick_bf16");
+	ck_assert_str_eq(cpu_flags_format(0, buf, sizeof(buf)), "none");
+	ck_assert_str_eq(cpu_flags_format(CPU_AVX2 | CPU_NEON, buf, 6),
+	    "avx2+");
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		every_half_has_the_value_of_the_standard,
+		every_half_comes_back_from_float,
+		floats_round_to_the_nearest_half_and_ties_to_even,
+		every_bf16_comes_back_and_ties_go_to_even,
+		every_type_has_the_geometry_of_ggml,
+		every_exponent_of_mxfp4_is_a_power_of_two,
+		packed_scales_take_every_bit_once,
+		row_bytes_refuses_ragged_rows_unknown_types_and_overflow,
+		kv_rows_and_activations_have_their_sizes,
+		the_cpu_mask_of_the_environment_takes_flags_away
+	};
+
+	return t_main("quant", 20, tests, NITEMS(tests));
+}

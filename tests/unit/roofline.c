@@ -1,0 +1,618 @@
+/* tests/unit/roofline.c - what bench holds a run against: cores in step, what
+ * they read, and the arithmetic of bounds and fractions. */
+#include "tests/support/t.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "config/cores.h"
+#include "coordinator/bench/bench.h"
+#include "coordinator/bench/caches.h"
+#include "coordinator/bench/crew.h"
+#include "kernels/cpu.h"
+#include "tests/support/tiny.h"
+
+static struct err err;
+
+static int
+near(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
+}
+
+/* --- series --- */
+
+START_TEST(a_series_knows_its_middle_whatever_the_order)
+{
+	static const double v[] = { 5, 1, 4, 1, 3, 9 };
+	static const double median[] = { 5, 3, 4, 2.5, 3, 3.5 };
+	struct series s = { 0 };
+	unsigned i;
+
+	ck_assert(series_median(&s) == 0);
+	ck_assert(series_mean(&s) == 0);
+	for (i = 0; i < NITEMS(v); i++) {
+		t_ok(series_add(&s, v[i], &err), &err);
+		ck_assert(near(series_median(&s), median[i]));
+		if (i == 0)
+			ck_assert(series_sd(&s) == 0);
+	}
+	ck_assert(near(series_mean(&s), 23.0 / 6));
+	/* Squares of the differences: 269/6, over 5. */
+	ck_assert(near(series_sd(&s), sqrt(269.0 / 6 / 5)));
+	for (i = 0; i < 100; i++)
+		t_ok(series_add(&s, 7, &err), &err);
+	ck_assert(near(series_median(&s), 7));
+	series_free(&s);
+	ck_assert_uint_eq(s.n, 0);
+}
+END_TEST
+
+/* --- caches --- */
+
+static void
+put_file(const char *root, unsigned cpu, unsigned index, const char *name,
+    const char *text)
+{
+	char path[512], cmd[600];
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/cache/"
+	    "index%u", root, cpu, index);
+	snprintf(cmd, sizeof(cmd), "mkdir -p '%s'", path);
+	ck_assert_int_eq(system(cmd), 0);
+	strcat(path, "/");
+	strcat(path, name);
+	fp = fopen(path, "w");
+	ck_assert_ptr_nonnull(fp);
+	fputs(text, fp);
+	fclose(fp);
+}
+
+/* Four cores, two by two on a last cache; L2 is each core's own. */
+START_TEST(each_last_cache_counts_once)
+{
+	static const unsigned cpu[] = { 0, 1, 2, 3 };
+	const char *root = t_tmpdir();
+	unsigned i;
+
+	for (i = 0; i < 4; i++) {
+		put_file(root, i, 0, "level", "1\n");
+		put_file(root, i, 0, "size", "48K\n");
+		put_file(root, i, 2, "level", "3\n");
+		put_file(root, i, 2, "size", i < 2 ? "32768K\n" : "16M\n");
+		put_file(root, i, 2, "shared_cpu_list", i < 2 ? "0-1\n" :
+		    "2-3\n");
+		put_file(root, i, 1, "level", "2\n");
+		put_file(root, i, 1, "size", "2048K\n");
+	}
+	ck_assert_uint_eq(caches_last_bytes(cpu, 1, root), 32 * MIB);
+	ck_assert_uint_eq(caches_last_bytes(cpu, 2, root), 32 * MIB);
+	ck_assert_uint_eq(caches_last_bytes(cpu, 4, root), 48 * MIB);
+	ck_assert_uint_eq(caches_last_bytes(cpu + 1, 2, root), 48 * MIB);
+	ck_assert_uint_eq(caches_last_bytes(cpu, 4, "/nonexistent"), 0);
+}
+END_TEST
+
+START_TEST(the_buffer_is_far_larger_than_caches_and_leaves_memory)
+{
+	/* 4 x 260 MiB is more than 1 GiB. */
+	ck_assert_uint_eq(roofline_read_bytes(260 * MIB, 64 * GIB, 2),
+	    1040 * MIB);
+	ck_assert_uint_eq(roofline_read_bytes(8 * MIB, 64 * GIB, 4), GIB);
+	ck_assert_uint_eq(roofline_read_bytes(0, 0, 1), GIB);
+	/* A quarter of what is free; whole steps for each core. */
+	ck_assert_uint_eq(roofline_read_bytes(260 * MIB, GIB, 2), 256 * MIB);
+	ck_assert_uint_eq(roofline_read_bytes(260 * MIB, GIB, 3),
+	    85 / 2 * 2 * MIB * 3);
+	ck_assert_uint_eq(roofline_read_bytes(0, 4 * MIB, 8), 16 * MIB);
+}
+END_TEST
+
+/* --- crews --- */
+
+enum { STEPS = 5 };
+
+struct where {
+	unsigned left[MAX_CPUS];
+	int cpu[MAX_CPUS];
+};
+
+static double
+count_step(void *arg, unsigned i)
+{
+	struct where *w = arg;
+
+	w->cpu[i] = sched_getcpu();
+	return w->left[i] > 0 ? (w->left[i]--, 1) : 0;
+}
+
+static unsigned
+allowed(unsigned cpu[MAX_CPUS])
+{
+	struct cpuset set;
+	unsigned i, n = 0;
+
+	t_ok(cores_allowed(&set, &err), &err);
+	for (i = 0; i < MAX_CPUS; i++)
+		if (cpuset_has(&set, i))
+			cpu[n++] = i;
+	return n;
+}
+
+START_TEST(a_crew_works_on_its_cores_until_each_is_done)
+{
+	static struct where w;
+	unsigned cpu[MAX_CPUS], n = allowed(cpu), i;
+	struct crew_time t;
+
+	for (i = 0; i < n; i++)
+		w.left[i] = STEPS;
+	t_ok(crew_run(cpu, n, CREW_UNTIL_DONE, count_step, &w, &t, &err),
+	    &err);
+	for (i = 0; i < n; i++) {
+		ck_assert_uint_eq(w.left[i], 0);
+		ck_assert_int_eq(w.cpu[i], (int)cpu[i]);
+	}
+	ck_assert(t.wall_s > 0);
+	ck_assert(t.rate > 0 && isfinite(t.rate));
+}
+END_TEST
+
+START_TEST(any_number_of_cores_reads_for_a_slice)
+{
+	static const struct read_shape shape = { 2, 512 };
+	unsigned cpu[MAX_CPUS], n = MIN(allowed(cpu), 4), i;
+	struct read_area *a;
+	struct crew_time t;
+	struct peaks p;
+
+	peaks_init(&p, cpu_flags());
+	t_ok(read_area_open(&p, cpu, n, n * 2 * READ_STEP, &a, &err), &err);
+	for (i = 1; i <= n; i++) {
+		t_ok(read_area_slice(a, i, shape, 1000000, &t, &err), &err);
+		ck_assert(t.rate > 0 && isfinite(t.rate));
+	}
+	read_area_close(a);
+	read_area_close(NULL);
+}
+END_TEST
+
+START_TEST(a_roofline_keeps_to_the_memory_it_is_given)
+{
+	unsigned cpu[MAX_CPUS];
+	struct cpuset one = { 0 };
+	struct roofline *r;
+	struct bounds b;
+
+	allowed(cpu);
+	cpuset_add(&one, cpu[0]);
+	t_ok(roofline_open(&one, 32 * MIB, 100000, &r, &err), &err);
+	ck_assert_uint_eq(roofline_buffer_bytes(r), 8 * MIB);
+	ck_assert_uint_eq(roofline_ncores(r), 1);
+	t_ok(roofline_slice(r, 1u << ROOF_READ | 1u << ROOF_INT8, &b, &err),
+	    &err);
+	ck_assert(b.per_s[ROOF_READ] > 0 && b.per_s[ROOF_INT8] > 0);
+	ck_assert(b.per_s[ROOF_F32] == 0);	/* not asked for */
+	roofline_close(r);
+}
+END_TEST
+
+/* What a core still knows of a page is not noted in the tables again; a fork
+ * has all cores forget. */
+static void
+forget_references(void)
+{
+	FILE *f = fopen("/proc/self/clear_refs", "we");
+	pid_t pid;
+
+	if (f == NULL)
+		return;
+	fputs("1", f);
+	fclose(f);
+	ck_assert_int_ge(pid = fork(), 0);
+	if (pid == 0)
+		_exit(0);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+
+START_TEST(every_page_of_the_buffer_is_touched)
+{
+	static const char file[] = "smaps_rollup", used[] = "Referenced:";
+	unsigned cpu[MAX_CPUS], n = MIN(allowed(cpu), 4);
+	uint64_t nbytes = n * 8 * READ_STEP, idle;
+	struct read_area *a;
+	struct peaks p;
+
+	peaks_init(&p, cpu_flags());
+	t_ok(read_area_open(&p, cpu, n, nbytes, &a, &err), &err);
+	forget_references();
+	if ((idle = t_proc_bytes(file, used)) == 0 || idle >= nbytes) {
+		printf("note: what pages were used is not to be had here\n");
+	} else {
+		t_ok(read_area_touch(a, &err), &err);
+		ck_assert_uint_ge(t_proc_bytes(file, used), nbytes);
+	}
+	read_area_close(a);
+}
+END_TEST
+
+START_TEST(the_disk_is_read_to_the_end)
+{
+	struct tiny tiny = TINY;
+	struct gguf *g;
+	struct model *m;
+	double bytes_s;
+	sigset_t set;
+	int direct;
+
+	t_ok(tiny_open(&tiny, &g, &m, &err), &err);
+	t_ok(roofline_disk(g, &bytes_s, &direct, &err), &err);
+	ck_assert(bytes_s > 0 && isfinite(bytes_s));
+	g->file[0].nbytes++;		/* one more than there is */
+	ck_assert_int_lt(roofline_disk(g, &bytes_s, &direct, &err), 0);
+	ck_assert_ptr_nonnull(strstr(err.msg, "bytes came"));
+	g->file[0].nbytes--;
+	job_signals(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	raise(SIGINT);
+	ck_assert_int_eq(roofline_disk(g, &bytes_s, &direct, &err), -EINTR);
+	ck_assert_ptr_nonnull(strstr(err.msg, "interrupted"));
+	t_ok(roofline_disk(g, &bytes_s, &direct, &err), &err);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	tiny_close(g, m);
+}
+END_TEST
+
+/* --- what a test costs --- */
+
+/* With the head in a session of the last n units. */
+static void
+cost_of(const struct tiny *t, enum act_type act, uint32_t n,
+    struct bench_cost *ret)
+{
+	struct kernels k;
+	struct gguf *g;
+	struct model *m;
+
+	t_ok(tiny_open(t, &g, &m, &err), &err);
+	kernels_init(&k, 0);
+	k.mat[t->type].act = act;
+	bench_cost(m, &k, KV_FMT_F16, KV_FMT_F32, m->nunits - n, ret);
+	tiny_close(g, m);
+}
+
+/* The weights of TINY's four layers: q and o 64 x 64, k and v 64 x 32, three
+ * of 64 x 128; the head 64 x 320.  Q8_0 is 34 bytes for 32. */
+#define LAYERS	(4.0 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128))
+#define HEAD	(64.0 * 320)
+
+START_TEST(the_cost_is_that_of_the_matrices)
+{
+	struct tiny t = TINY;
+	struct bench_cost c, tied;
+
+	cost_of(&t, ACT_Q8, 1, &c);
+	ck_assert(near(c.row_ops[PEAK_INT8], 2 * LAYERS));
+	ck_assert(near(c.head_ops[PEAK_INT8], 2 * HEAD));
+	ck_assert(c.row_ops[PEAK_F32] == 0 && c.head_ops[PEAK_F32] == 0);
+	ck_assert(near(c.layer_bytes, LAYERS / 32 * 34));
+	ck_assert(near(c.head_bytes, HEAD / 32 * 34));
+	/* Four layers of two heads of 16, K in two bytes and V in four. */
+	ck_assert(near(c.kv_bytes, 4 * 2 * 16 * (2 + 4)));
+	t.tied = 1;
+	cost_of(&t, ACT_Q8, 1, &tied);
+	ck_assert_int_eq(memcmp(&c, &tied, sizeof(c)), 0);
+	t.type = QUANT_F16;
+	cost_of(&t, ACT_F32, 1, &c);
+	ck_assert(near(c.row_ops[PEAK_F32], 2 * LAYERS));
+	ck_assert(c.row_ops[PEAK_INT8] == 0);
+	ck_assert(near(c.layer_bytes, LAYERS * 2));
+	t.type = QUANT_BF16;
+	cost_of(&t, ACT_BF16, 1, &c);
+	ck_assert(near(c.row_ops[PEAK_BF16], 2 * LAYERS));
+	ck_assert(c.row_ops[PEAK_F32] == 0);
+}
+END_TEST
+
+/* Of the last layer, all but q, k and v. */
+#define FFN	(3.0 * 64 * 128)
+#define BEHIND	(64.0 * 64 + FFN)
+
+START_TEST(the_last_layer_counts_once_a_row_of_logits)
+{
+	struct tiny t = TINY;
+	struct bench_cost c, d;
+
+	cost_of(&t, ACT_Q8, 4, &c);
+	ck_assert(near(c.row_ops[PEAK_INT8], 2 * (LAYERS - BEHIND)));
+	ck_assert(near(c.head_ops[PEAK_INT8], 2 * (HEAD + BEHIND)));
+	ck_assert(near(c.layer_bytes, (LAYERS - BEHIND) / 32 * 34));
+	ck_assert(near(c.head_bytes, (HEAD + BEHIND) / 32 * 34));
+	cost_of(&t, ACT_Q8, 3, &d);
+	ck_assert_int_eq(memcmp(&c, &d, sizeof(c)), 0);
+	/* Its attention in another session is all rows'. */
+	cost_of(&t, ACT_Q8, 2, &d);
+	ck_assert(near(d.row_ops[PEAK_INT8], 2 * (LAYERS - FFN)));
+	ck_assert(near(d.head_ops[PEAK_INT8], 2 * (HEAD + FFN)));
+}
+END_TEST
+
+/* Numbers that are easy to follow. */
+static const struct bench_cost cost = {
+	.row_ops = { [PEAK_INT8] = 1000, [PEAK_F32] = 10 },
+	.head_ops = { [PEAK_INT8] = 200 },
+	.layer_bytes = 500, .head_bytes = 100, .kv_bytes = 4,
+};
+
+START_TEST(a_prompt_computes_the_head_once_and_reads_by_batches)
+{
+	struct bench_work w = bench_work_prompt(&cost, 300, 128);
+
+	ck_assert(near(w.ops[PEAK_INT8], 300 * 1000 + 200));
+	ck_assert(near(w.ops[PEAK_F32], 300 * 10));
+	ck_assert(near(w.read_bytes, 3 * 500 + 100));
+}
+END_TEST
+
+START_TEST(generation_reads_weights_per_step_and_its_context)
+{
+	/* Positions 7, 8, 9: 8 + 9 + 10 keys for each of two sequences. */
+	struct bench_work w = bench_work_generate(&cost, 3, 7, 2, 128);
+
+	ck_assert(near(w.ops[PEAK_INT8], 2 * 3 * 1200));
+	ck_assert(near(w.read_bytes, 3 * 600 + 2 * 27 * 4));
+	/* Five sequences by two rows: three batches a step. */
+	w = bench_work_generate(&cost, 1, 0, 5, 2);
+	ck_assert(near(w.read_bytes, 3 * 600 + 5 * 4));
+}
+END_TEST
+
+/* Of 6 experts of 3 x 64 x 96 weights a token uses 2, in four layers. */
+#define EXPERTS	(4.0 * 6 * 3 * 64 * 96)
+#define ROUTERS	(4.0 * 6 * 64)
+
+START_TEST(a_token_costs_its_own_experts)
+{
+	struct tiny t = TINY;
+	struct bench_cost c;
+	struct bench_work w;
+	double dense = LAYERS - 4.0 * 3 * 64 * 128;
+
+	t.n_expert = 6;
+	t.n_used = 2;
+	t.n_ff_expert = 96;
+	cost_of(&t, ACT_Q8, 1, &c);
+	ck_assert(near(c.row_ops[PEAK_INT8], 2 * (dense + EXPERTS / 3)));
+	ck_assert(near(c.row_ops[PEAK_F32], 2 * ROUTERS));
+	ck_assert(near(c.layer_bytes, dense / 32 * 34 + ROUTERS * 4));
+	ck_assert(near(c.expert_bytes, EXPERTS / 32 * 34));
+	ck_assert(near(c.expert_share, 1 / 3.0));
+
+	/* Of the last layer, a token whose logits are wanted. */
+	cost_of(&t, ACT_Q8, 4, &c);
+	ck_assert(near(c.expert_bytes, EXPERTS / 32 * 34 * 3 / 4));
+	ck_assert(near(c.head_expert_bytes, EXPERTS / 32 * 34 / 4));
+
+	c = cost;
+	c.expert_bytes = 900;
+	c.expert_share = 1 / 3.0;
+	w = bench_work_generate(&c, 1, 0, 1, 128);
+	ck_assert(near(w.read_bytes, 600 + 300 + 4));
+	/* Two rows: two thirds of the rest is again not chosen. */
+	w = bench_work_generate(&c, 1, 0, 2, 128);
+	ck_assert(near(w.read_bytes, 600 + 500 + 2 * 4));
+	w = bench_work_prompt(&c, 5, 2);
+	ck_assert(near(w.read_bytes, 100 + 3 * 500 + 2 * 500 + 300));
+	c.head_expert_bytes = 90;
+	w = bench_work_prompt(&c, 5, 2);
+	ck_assert(near(w.read_bytes, 100 + 3 * 500 + 2 * 500 + 300 + 30));
+	w = bench_work_generate(&c, 3, 0, 1, 128);
+	ck_assert(near(w.read_bytes, 3 * (600 + 300 + 30) + 4 * (1 + 2 + 3)));
+	w = bench_work_generate(&c, 1, 0, 3, 2);	/* two, and one */
+	ck_assert(near(w.read_bytes, 600 + 500 + 50 + 600 + 300 + 30 +
+	    3 * 4));
+}
+END_TEST
+
+START_TEST(local_layers_look_at_their_window)
+{
+	struct tiny t = TINY;
+	struct bench_cost c;
+	struct bench_work w;
+
+	t.window = 9;
+	t.full_every = 4;
+	cost_of(&t, ACT_Q8, 1, &c);
+	ck_assert(near(c.kv_bytes, 1 * 2 * 16 * (2 + 4)));
+	ck_assert(near(c.local_kv_bytes, 3 * 2 * 16 * (2 + 4)));
+	ck_assert_uint_eq(c.window, 9);
+
+	/* Positions 7, 8, 9: 8 + 9 + 10 keys, and 8 + 9 + 9 local ones. */
+	c = cost;
+	c.local_kv_bytes = 100;
+	c.window = 9;
+	w = bench_work_generate(&c, 3, 7, 1, 128);
+	ck_assert(near(w.read_bytes, 3 * 600 + 27 * 4 + 26 * 100));
+}
+END_TEST
+
+START_TEST(the_bound_is_what_takes_longest)
+{
+	struct bench_work w = { .ops = { [PEAK_INT8] = 8000,
+	    [PEAK_F32] = 100 }, .read_bytes = 50 };
+	struct bounds b = { .per_s = { [ROOF_INT8] = 1000, [ROOF_F32] = 100,
+	    [ROOF_READ] = 10 } };
+	enum roof r;
+
+	/* 8 s and 1 s of computing, one after the other; 5 s of reading. */
+	ck_assert(near(bench_work_s(&w, &b, &r), 9));
+	ck_assert_int_eq(r, ROOF_INT8);
+	w.ops[PEAK_F32] = 900;
+	ck_assert(near(bench_work_s(&w, &b, &r), 17));
+	ck_assert_int_eq(r, ROOF_F32);
+	w.read_bytes = 200;
+	ck_assert(near(bench_work_s(&w, &b, &r), 20));
+	ck_assert_int_eq(r, ROOF_READ);
+	/* What was not measured binds nothing. */
+	w.disk_bytes = 1e9;
+	ck_assert(near(bench_work_s(&w, &b, &r), 20));
+	b.per_s[ROOF_DISK] = 1e7;
+	ck_assert(near(bench_work_s(&w, &b, &r), 100));
+	ck_assert_int_eq(r, ROOF_DISK);
+	b = (struct bounds){ 0 };
+	ck_assert(bench_work_s(&w, &b, &r) == 0);
+}
+END_TEST
+
+START_TEST(tests_are_named_by_what_they_are)
+{
+	static const char *const names[] = { "pp64", "tg8", "tg8x4",
+	    "tg8@d100", "tg8x4@d100", "load" };
+	static struct bench_tests ts;
+	struct conf c;
+	unsigned i;
+
+	conf_defaults(&c);
+	bench_tests_init(&c, &ts);
+	ck_assert_uint_eq(ts.n, 2);
+	ck_assert_str_eq(ts.t[0].name, "pp512");
+	ck_assert_str_eq(ts.t[1].name, "tg128");
+	c.bench_prompt = 64;
+	c.n_predict = 8;
+	c.bench_load = 1;
+	c.depths = (struct int_list){ 2, { 0, 100 } };
+	c.parallels = (struct int_list){ 2, { 1, 4 } };
+	bench_tests_init(&c, &ts);
+	ck_assert_uint_eq(ts.n, NITEMS(names));
+	for (i = 0; i < NITEMS(names); i++)
+		ck_assert_str_eq(ts.t[i].name, names[i]);
+	ck_assert_uint_eq(bench_tests_ctx(&ts), 108);
+	ck_assert_uint_eq(bench_tests_seqs(&ts), 4);
+	c.bench_prompt = c.n_predict = c.bench_load = 0;
+	bench_tests_init(&c, &ts);
+	ck_assert_uint_eq(ts.n, 0);
+}
+END_TEST
+
+static void
+add_fractions(struct bench_test *t, unsigned n, double fraction)
+{
+	while (n-- > 0)
+		ck_assert_int_eq(series_add(&t->fraction, fraction, &err), 0);
+}
+
+START_TEST(what_beat_its_bound_is_said_unless_caches_explain_it)
+{
+	struct bench_test load = { .kind = BENCH_LOAD, .bound = ROOF_READ },
+	    prompt = { .kind = BENCH_PROMPT, .bound = ROOF_INT8 },
+	    generate = { .kind = BENCH_GENERATE, .bound = ROOF_READ };
+	struct bench large = { .cores_alone = 1, .weight_bytes = 100 },
+	    small = { .cores_alone = 1, .weight_bytes = 9 },
+	    device = { .weight_bytes = 100 };
+
+	add_fractions(&load, 1, 3);
+	ck_assert(!bench_is_beyond(&large, &load, 10));
+	add_fractions(&generate, 1, 9);
+	add_fractions(&generate, 2, 1.05);	/* the median */
+	ck_assert(!bench_is_beyond(&large, &generate, 10));
+	add_fractions(&generate, 2, 1.12);
+	ck_assert(bench_is_beyond(&large, &generate, 10));
+	ck_assert(!bench_is_beyond(&small, &generate, 10));
+	ck_assert(!bench_is_beyond(&small, &generate, 0));
+	/* A device may well be faster than the cores. */
+	ck_assert(!bench_is_beyond(&device, &generate, 10));
+	/* Caches do not explain what is computed. */
+	add_fractions(&prompt, 1, 1.09);
+	ck_assert(!bench_is_beyond(&small, &prompt, 10));
+	add_fractions(&prompt, 2, 1.2);
+	ck_assert(bench_is_beyond(&small, &prompt, 10));
+	series_free(&load.fraction);
+	series_free(&prompt.fraction);
+	series_free(&generate.fraction);
+}
+END_TEST
+
+/* --- splits --- */
+
+START_TEST(a_split_gives_each_core_and_byte_once)
+{
+	static struct conf c, s;
+	struct cpuset all, seen;
+	unsigned n, i, cpu, cores;
+
+	conf_defaults(&c);
+	c.nsessions = 2;
+	for (i = 0; i < 2; i++) {
+		c.session[i] = (struct session_conf){ .name = "x",
+		    .device = "cpu", .node = 1, .threads = 9,
+		    .cap_bytes = 300 * MIB };
+		for (cpu = 0; cpu < 4; cpu++)
+			cpuset_add(&c.session[i].cpus, 2 * cpu + 3 * i);
+	}
+	conf_cores(&c, &all);		/* 0 2 4 6 and 3 5 7 9 */
+	ck_assert_uint_eq(cpuset_count(&all), 8);
+	for (n = 1; n <= 8; n++) {
+		bench_split_conf(&c, (int)n, 1, &s);
+		ck_assert_int_eq(s.nsessions, (int)n);
+		for (i = 0; i < n; i++)
+			ck_assert_int_eq(memcmp(&s.session[i].cpus, &all,
+			    sizeof(all)), 0);
+		bench_split_conf(&c, (int)n, 0, &s);
+		memset(&seen, 0, sizeof(seen));
+		for (i = cores = 0; i < n; i++) {
+			struct session_conf *sc = &s.session[i];
+
+			ck_assert(!cpuset_overlaps(&seen, &sc->cpus));
+			ck_assert_uint_ge(cpuset_count(&sc->cpus), 8 / n);
+			cores += cpuset_count(&sc->cpus);
+			for (cpu = 0; cpu < 10; cpu++)
+				if (cpuset_has(&sc->cpus, cpu))
+					cpuset_add(&seen, cpu);
+			ck_assert_uint_eq(sc->cap_bytes, 600 * MIB / n);
+			ck_assert_int_eq(sc->threads, 0);
+			ck_assert_int_eq(sc->node, -1);
+		}
+		ck_assert_uint_eq(cores, 8);
+		ck_assert_int_eq(memcmp(&seen, &all, sizeof(all)), 0);
+	}
+	ck_assert_str_eq(s.session[7].name, "cpu7");
+	ck_assert_str_eq(s.session[7].cores, "9");
+	/* One without a cap: all share what is free. */
+	c.session[1].cap_bytes = 0;
+	bench_split_conf(&c, 3, 1, &s);
+	ck_assert_uint_eq(s.session[2].cap_bytes, 0);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		a_series_knows_its_middle_whatever_the_order,
+		each_last_cache_counts_once,
+		the_buffer_is_far_larger_than_caches_and_leaves_memory,
+		a_crew_works_on_its_cores_until_each_is_done,
+		any_number_of_cores_reads_for_a_slice,
+		a_roofline_keeps_to_the_memory_it_is_given,
+		every_page_of_the_buffer_is_touched,
+		the_disk_is_read_to_the_end,
+		the_cost_is_that_of_the_matrices,
+		the_last_layer_counts_once_a_row_of_logits,
+		a_token_costs_its_own_experts,
+		local_layers_look_at_their_window,
+		a_prompt_computes_the_head_once_and_reads_by_batches,
+		generation_reads_weights_per_step_and_its_context,
+		the_bound_is_what_takes_longest,
+		tests_are_named_by_what_they_are,
+		what_beat_its_bound_is_said_unless_caches_explain_it,
+		a_split_gives_each_core_and_byte_once,
+	};
+
+	return t_main("roofline", 60, tests, NITEMS(tests));
+}

@@ -1,0 +1,876 @@
+/* tests/unit/stage.c - a stage: what goes in, what comes out, what it refuses.
+ * A small model runs here over one to four stages in this process; what one
+ * stage makes of it, row by row, is the measure of the rest. */
+#include "tests/support/t.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shm/arena.h"
+#include "worker/stage/priv.h"
+#include "tests/support/line.h"
+
+/* Longer than a block of keys. */
+enum { TEXT = ATTN_BLOCK + 7, VOCAB = 320 };
+
+static uint32_t text[LINE_CTX], other[LINE_CTX];
+
+static void
+draw_texts(void)
+{
+	unsigned i;
+
+	for (i = 0; i < LINE_CTX; i++) {
+		text[i] = (uint32_t)t_rand_below(VOCAB);
+		other[i] = (uint32_t)t_rand_below(VOCAB);
+	}
+}
+
+/* A line of one stage in which sequence 0 has read the text, row by row. */
+static const struct line *
+measure(enum kv_fmt fmt, uint32_t type)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+
+	draw_texts();
+	lc.fmt = fmt;
+	lc.tiny.type = type;
+	line_begin(&l, &lc);
+	line_text(&l, 0, 0, text, TEXT, 1);
+	line_finish(&l);
+	return &l;
+}
+
+static void
+close_measure(const struct line *l)
+{
+	line_close((struct line *)(uintptr_t)l);
+}
+
+START_TEST(logits_do_not_depend_on_stages_threads_batches_or_neighbours)
+{
+	static const struct {
+		unsigned nstages, threads;
+		uint32_t cut[LINE_STAGES], chunk, head_rows;
+	} ways[] = {
+		{ 1, 2, { 0 }, 16, 1 },
+		{ 2, 1, { 0, 5 }, 7, 16 },
+		{ 3, 2, { 0, 1, 9 }, 3, 2 },
+		{ 4, 3, { 0, 3, 5, 9 }, 13, 5 },
+		/* Inside layers: attention alone, its other half alone, and the
+		 * last one's with the head. */
+		{ 2, 2, { 0, 4 }, 7, 16 },
+		{ 4, 3, { 0, 3, 4, 8 }, 16, 5 },
+		{ 4, 1, { 0, 4, 5, 6 }, 5, 4 }
+	};
+	static const uint32_t types[KV_FMT_N] = { QUANT_F16, QUANT_Q8_0,
+	    QUANT_Q4_0 };
+	static struct line l;
+	const struct line *one;
+	struct line_conf lc;
+	enum kv_fmt fmt;
+	unsigned i;
+
+	for (fmt = 0; fmt < KV_FMT_N; fmt++) {
+		one = measure(fmt, types[fmt]);
+		lc = one->conf;
+		for (i = 0; i < NITEMS(ways); i++) {
+			lc.nstages = ways[i].nstages;
+			lc.threads = ways[i].threads;
+			lc.head_rows = ways[i].head_rows;
+			memcpy(lc.cut, ways[i].cut, sizeof(ways[i].cut));
+			line_begin(&l, &lc);
+			line_text(&l, 2, 0, other, 20, 16);
+			line_text(&l, 1, 0, text, TEXT, ways[i].chunk);
+			line_finish(&l);
+			ck_assert_msg(line_same(one, 0, &l, 1, 0, TEXT),
+			    "way %u, KV type %d", i, fmt);
+			line_close(&l);
+		}
+		close_measure(one);
+	}
+}
+END_TEST
+
+static int
+supports_nothing(void *arg, const struct program *p, const struct op *op,
+    char reason[REASON_LEN])
+{
+	(void)arg;
+	(void)p;
+	(void)op;
+	snprintf(reason, REASON_LEN, "it has no kernels at all");
+	return 0;
+}
+
+START_TEST(a_device_that_computes_nothing_is_an_error)
+{
+	static struct line l;
+	struct device_ops idle = device_null;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+
+	idle.supports = supports_nothing;
+	lc.dev[0] = &idle;
+	ck_assert_int_eq(line_open(&l, &lc, &e), -ENOTSUP);
+	ck_assert_msg(strstr(e.msg, "stage0: device null would compute "
+	    "nothing") != NULL && strstr(e.msg, "matmul because: it has no "
+	    "kernels at all") != NULL, "%s", e.msg);
+	line_close(&l);
+}
+END_TEST
+
+START_TEST(rows_of_several_sequences_share_a_batch)
+{
+	static struct line l;
+	const struct line *one = measure(KV_FMT_F16, QUANT_Q8_0);
+	struct line_conf lc = LINE_CONF;
+	struct batch_row rows[16];
+	uint32_t pos, s;
+
+	line_begin(&l, &lc);
+	for (pos = 0; pos < TEXT; pos++) {
+		for (s = 0; s < LINE_SEQS; s++)
+			rows[s] = (struct batch_row){ .seq = s, .pos = pos,
+			    .token = s == 1 ? other[pos] : text[pos],
+			    .flags = ROW_LOGITS };
+		line_rows(&l, rows, LINE_SEQS);
+	}
+	line_finish(&l);
+	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
+	ck_assert(line_same(one, 0, &l, 2, 0, TEXT));
+	ck_assert(!line_same(one, 0, &l, 1, 1, 1));
+	line_close(&l);
+	close_measure(one);
+}
+END_TEST
+
+START_TEST(the_head_hands_over_in_blocks_and_marks_the_last)
+{
+	static const uint32_t first[] = { 0, 4, 8 }, nrows[] = { 4, 4, 2 };
+	static struct line l;
+	const struct line *one = measure(KV_FMT_F16, QUANT_Q8_0);
+	struct line_conf lc = LINE_CONF;
+	struct batch_row rows[16];
+	unsigned i, n;
+
+	line_begin(&l, &lc);
+	/* Ten of sixteen rows want logits. */
+	for (n = 0, i = 0; i < 16; i++) {
+		rows[i] = (struct batch_row){ .pos = i, .token = text[i] };
+		if (i % 8 < 5)
+			rows[i].flags = ROW_LOGITS, n++;
+	}
+	ck_assert_uint_eq(n, 10);
+	l.number = 77;
+	line_rows(&l, rows, 16);
+	line_finish(&l);
+	ck_assert_uint_eq(l.nseen, 3);
+	for (i = 0; i < 3; i++) {
+		ck_assert_uint_eq(l.seen[i].magic, BATCH_MAGIC);
+		ck_assert_uint_eq(l.seen[i].kind, BATCH_DATA);
+		ck_assert_uint_eq(l.seen[i].number, 77);
+		ck_assert_uint_eq(l.seen[i].first, first[i]);
+		ck_assert_uint_eq(l.seen[i].nrows, nrows[i]);
+		ck_assert_uint_eq(l.seen[i].flags, i == 2 ? BATCH_LAST : 0);
+	}
+	for (i = 0; i < 16; i++) {
+		ck_assert_int_eq(line_logits(&l, 0, i) != NULL, i % 8 < 5);
+		if (i % 8 < 5)
+			ck_assert(line_same(one, 0, &l, 0, i, 1));
+	}
+	line_close(&l);
+	close_measure(one);
+}
+END_TEST
+
+START_TEST(a_batch_without_logits_is_said_to_be_done)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct batch_row row = { .token = 5 };
+
+	lc.nstages = 2;
+	lc.cut[1] = 5;
+	line_begin(&l, &lc);
+	line_rows(&l, &row, 1);
+	line_finish(&l);
+	ck_assert_uint_eq(l.nseen, 1);
+	ck_assert_uint_eq(l.seen[0].nrows, 0);
+	ck_assert_uint_eq(l.seen[0].flags, BATCH_LAST);
+	ck_assert_uint_eq(atomic_load(&l.part[0].status.batches), 1);
+	ck_assert_uint_eq(atomic_load(&l.part[1].status.batches), 1);
+	/* Each op counts; the head's did not run. */
+	ck_assert_uint_gt(atomic_load(&l.part[0].status.progress), 20);
+	line_close(&l);
+}
+END_TEST
+
+START_TEST(an_idle_stage_beats_and_leaves_when_it_is_told_to)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+	uint64_t before;
+
+	line_begin(&l, &lc);
+	before = atomic_load(&l.part[0].status.heartbeat);
+	t_ok(line_run(&l, &e), &e);
+	ck_assert_uint_gt(atomic_load(&l.part[0].status.heartbeat), before);
+	ck_assert_uint_eq(l.nseen, 0);
+	line_close(&l);
+}
+END_TEST
+
+START_TEST(a_forgotten_tail_can_be_written_anew)
+{
+	static struct line l;
+	const struct line *one = measure(KV_FMT_F16, QUANT_Q8_0);
+	struct line_conf lc = LINE_CONF;
+
+	lc.nstages = 2;
+	lc.cut[1] = 5;
+	line_begin(&l, &lc);
+	line_text(&l, 0, 0, text, 20, 16);
+	line_text(&l, 0, 20, other, 10, 16);
+	line_control(&l, BATCH_FORGET, 0, 0, 20);
+	line_text(&l, 0, 20, text, TEXT - 20, 16);
+	line_finish(&l);
+	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
+	/* Forgetting behind the end changes nothing. */
+	line_control(&l, BATCH_FORGET, 0, 0, 1000);
+	line_text(&l, 0, TEXT, text, 2, 2);
+	line_control(&l, BATCH_FORGET, 0, 0, 0);
+	line_text(&l, 0, 0, text, 5, 2);
+	line_finish(&l);
+	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
+	line_close(&l);
+	close_measure(one);
+}
+END_TEST
+
+START_TEST(a_copied_sequence_goes_on_from_the_rows_that_were_asked_for)
+{
+	static struct line l;
+	const struct line *one = measure(KV_FMT_Q8_0, QUANT_Q8_0);
+	struct line_conf lc = LINE_CONF;
+
+	lc.nstages = 2;
+	lc.cut[1] = 5;
+	lc.fmt = KV_FMT_Q8_0;
+	line_begin(&l, &lc);
+	line_text(&l, 2, 0, text, 20, 16);
+	line_text(&l, 2, 20, other, 6, 16);
+	line_control(&l, BATCH_COPY, 2, 1, 20);
+	line_text(&l, 1, 20, text, TEXT - 20, 16);
+	line_text(&l, 2, 26, other, 4, 16);	/* the source is unchanged */
+	line_finish(&l);
+	ck_assert(line_same(one, 0, &l, 1, 20, TEXT - 20));
+	line_close(&l);
+	close_measure(one);
+}
+END_TEST
+
+START_TEST(control_passes_through_in_order)
+{
+	static const enum batch_kind kinds[] = { BATCH_DATA, BATCH_FORGET,
+	    BATCH_COPY, BATCH_DATA, BATCH_RESET, BATCH_STOP };
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	unsigned i;
+
+	draw_texts();
+	lc.nstages = 3;
+	lc.cut[1] = 1;
+	lc.cut[2] = 9;
+	line_begin(&l, &lc);
+	line_text(&l, 0, 0, text, 2, 2);
+	line_control(&l, BATCH_FORGET, 0, 0, 1);
+	line_control(&l, BATCH_COPY, 0, 1, 1);
+	line_text(&l, 1, 1, text, 2, 2);
+	line_control(&l, BATCH_RESET, 0, 0, 0);
+	line_control(&l, BATCH_STOP, 0, 0, 0);
+	line_text(&l, 0, 0, text, 1, 1);	/* behind the stop */
+	line_finish(&l);
+	ck_assert_uint_eq(l.nseen, NITEMS(kinds));
+	for (i = 0; i < l.nseen; i++) {
+		ck_assert_uint_eq(l.seen[i].kind, kinds[i]);
+		ck_assert_uint_eq(l.seen[i].number, i);
+		ck_assert_uint_eq(l.seen[i].flags, BATCH_LAST);
+	}
+	line_finish(&l);
+	ck_assert_uint_eq(l.seen[l.nseen - 1].number, NITEMS(kinds));
+	line_close(&l);
+}
+END_TEST
+
+START_TEST(a_reset_begins_an_epoch_and_drops_what_is_left_of_the_old)
+{
+	static struct line l;
+	const struct line *one = measure(KV_FMT_F16, QUANT_Q8_0);
+	struct line_conf lc = LINE_CONF;
+
+	lc.nstages = 2;
+	lc.cut[1] = 5;
+	line_begin(&l, &lc);
+	line_text(&l, 0, 0, other, 10, 16);
+	line_finish(&l);
+	ck_assert_uint_eq(l.nseen, 3);		/* blocks of 4, 4, 2 */
+	l.epoch = 3;
+	l.number = 0;
+	line_control(&l, BATCH_RESET, 0, 0, 0);
+	l.epoch = 2;
+	line_text(&l, 0, 10, other, 4, 16);	/* of before the loss */
+	line_control(&l, BATCH_STOP, 0, 0, 0);
+	l.epoch = 3;
+	line_text(&l, 0, 0, text, TEXT, 16);
+	line_finish(&l);
+	ck_assert_uint_eq(l.nseen, 3 + 1 + TEXT / 16 * 4 + 2);
+	ck_assert_uint_eq(l.seen[3].kind, BATCH_RESET);
+	ck_assert_uint_eq(l.seen[3].epoch, 3);
+	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
+	line_close(&l);
+	close_measure(one);
+}
+END_TEST
+
+/* --- what is refused --- */
+
+/* One bad slot into a fresh stage: -EPROTO, the session, and these words. */
+static void
+refused(const struct batch_hdr *hdr, const struct batch_row *rows,
+    uint32_t n, const char *words)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+
+	line_begin(&l, &lc);
+	line_raw(&l, hdr, rows, n);
+	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	ck_assert_int_eq(e.kind, ERR_RUN);
+	ck_assert_msg(strstr(e.msg, "session stage0: batch 9: ") != NULL &&
+	    strstr(e.msg, words) != NULL, "\"%s\" is not in: %s", words,
+	    e.msg);
+	ck_assert_uint_eq(l.nseen, 0);
+	line_close(&l);
+}
+
+#define GOOD_HDR { .magic = BATCH_MAGIC, .kind = BATCH_DATA, .number = 9, \
+	.nrows = 2 }
+
+START_TEST(corrupt_headers_are_refused)
+{
+	static const struct batch_row rows[2] = { { .pos = 0 }, { .pos = 1 } };
+	const struct batch_hdr good = GOOD_HDR;
+	struct batch_hdr h = good;
+
+	h.magic ^= 1;
+	refused(&h, rows, 2, "not a batch header");
+	h = good;
+	h.nrows = 17;
+	refused(&h, rows, 2, "more rows than the ring was made for (17)");
+	h.nrows = UINT32_MAX;
+	refused(&h, rows, 2, "more rows");
+	h.nrows = 0;
+	refused(&h, rows, 0, "no rows");
+	h = good;
+	h.kind = 6;
+	refused(&h, rows, 2, "an unknown kind (6)");
+	h.kind = 0;
+	refused(&h, rows, 2, "an unknown kind (0)");
+	h.kind = BATCH_FORGET;
+	h.seq = LINE_SEQS;
+	refused(&h, rows, 2, "no such sequence (3)");
+	h.kind = BATCH_COPY;
+	refused(&h, rows, 2, "no such sequence (3)");
+	h.seq = 0;
+	h.dst = UINT32_MAX;
+	refused(&h, rows, 2, "no such sequence (4294967295)");
+}
+END_TEST
+
+START_TEST(rows_that_make_no_sense_are_refused)
+{
+	const struct batch_hdr hdr = GOOD_HDR;
+	struct batch_row rows[2] = { { .pos = 0 }, { .pos = 1 } };
+
+	rows[1].seq = LINE_SEQS;
+	refused(&hdr, rows, 2, "no such sequence (3)");
+	rows[1].seq = 0;
+	rows[1].token = VOCAB;
+	refused(&hdr, rows, 2, "a token outside the vocabulary (320)");
+	rows[1].token = 0;
+	rows[1].pos = 2;
+	refused(&hdr, rows, 2, "does not continue its sequence");
+	rows[1].pos = 0;
+	refused(&hdr, rows, 2, "does not continue its sequence");
+	rows[1].pos = UINT32_MAX;
+	refused(&hdr, rows, 2, "does not continue its sequence");
+}
+END_TEST
+
+START_TEST(the_context_has_an_end)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct batch_row row = { .pos = LINE_CTX };
+	struct err e = { 0 };
+
+	draw_texts();
+	line_begin(&l, &lc);
+	line_text(&l, 0, 0, text, LINE_CTX, 16);
+	line_finish(&l);
+	ck_assert_ptr_nonnull(line_logits(&l, 0, LINE_CTX - 1));
+	line_rows(&l, &row, 1);
+	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(e.msg, "beyond the context (80)"));
+	line_close(&l);
+}
+END_TEST
+
+START_TEST(a_ring_with_impossible_counters_is_refused)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct ring_shared *sh;
+	struct err e = { 0 };
+
+	line_begin(&l, &lc);
+	sh = l.map[0].base;
+	atomic_store(&sh->head, LINE_SLOTS + 1);
+	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(e.msg, "session stage0: the ring into"));
+	atomic_store(&sh->head, 0);
+	line_text(&l, 0, 0, other, 1, 1);
+	sh = l.map[1].base;
+	atomic_store(&sh->tail, 1);
+	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(e.msg, "session stage0: the ring out of"));
+	line_close(&l);
+}
+END_TEST
+
+/* --- memory and devices --- */
+
+START_TEST(a_stage_takes_what_its_program_and_weights_ask_for)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	const struct mem_ledger *m;
+	struct placement pl;
+	struct program *p;
+	struct weights ws;
+	struct err e = { 0 };
+	uint64_t weights, kv, compute;
+
+	lc.threads = 2;
+	line_begin(&l, &lc);
+	t_ok(stage_explain(&l.part[0].sc, &pl, &p, &ws, &e), &e);
+	weights = arena_charge_bytes(ws.nbytes);
+	kv = arena_charge_bytes(p->env.kv.nbytes);
+	compute = arena_charge_bytes(program_compute_bytes(p, 2));
+	ck_assert_uint_eq(pl.nspans, stage_placement(l.part[0].s)->nspans);
+	m = &l.part[0].ledger;
+	ck_assert_uint_eq(m->tag_bytes[MEM_WEIGHTS], weights);
+	ck_assert_uint_eq(m->tag_bytes[MEM_KV], kv);
+	ck_assert_uint_eq(m->tag_bytes[MEM_COMPUTE], compute);
+	ck_assert_uint_eq(m->tag_bytes[MEM_STAGING], 0);
+	ck_assert_uint_gt(m->tag_peak[MEM_STAGING], 0);
+	placement_free(&pl);
+	program_free(p);
+	weights_free(&ws);
+	line_close(&l);
+
+	/* A byte less for what stays, and then for the staging. */
+	lc.cap_bytes = weights + kv + compute - 1;
+	ck_assert_int_eq(line_open(&l, &lc, &e), -ENOMEM);
+	ck_assert_int_eq(e.kind, ERR_FIT);
+	ck_assert_ptr_nonnull(strstr(e.msg, "stage0"));
+	ck_assert_ptr_nonnull(strstr(e.msg, "compute"));
+	line_close(&l);
+	lc.cap_bytes++;
+	ck_assert_int_eq(line_open(&l, &lc, &e), -ENOMEM);
+	ck_assert_ptr_nonnull(strstr(e.msg, "staging"));
+	line_close(&l);
+}
+END_TEST
+
+START_TEST(on_the_null_device_attention_falls_back_and_slots_still_flow)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	const struct placement *pl;
+	const float *x;
+	unsigned i;
+
+	draw_texts();
+	lc.dev[0] = &device_null;
+	lc.nstages = 3;
+	lc.cut[1] = 3;
+	lc.cut[2] = 9;
+	line_begin(&l, &lc);
+	pl = stage_placement(l.part[1].s);
+	ck_assert_uint_eq(pl->cpu_ops, 3);	/* layers 1 to 3 */
+	ck_assert_uint_eq(pl->nspans, 7);
+	ck_assert_uint_eq(pl->nbody_spans, 7);
+	line_text(&l, 0, 0, text, 9, 9);
+	line_finish(&l);
+	ck_assert_uint_eq(l.nseen, 3);		/* blocks of 4, 4, 1 */
+	x = line_logits(&l, 0, 8);
+	ck_assert_ptr_nonnull(x);
+	for (i = 0; i < VOCAB; i++)
+		ck_assert(x[i] == 0);
+	line_close(&l);
+}
+END_TEST
+
+/* What lies in the first slot of ring i, behind its header. */
+static const void *
+first_payload(const struct line *l, unsigned i)
+{
+	return (const uint8_t *)l->map[i].base + RING_SLOTS_OFF +
+	    slot_payload_off(l->conf.batch_rows);
+}
+
+START_TEST(a_stage_on_the_null_device_hands_its_input_on)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	const float *x;
+
+	draw_texts();
+	lc.nstages = 3;
+	lc.dev[1] = &device_null;
+	lc.dev[2] = &device_cpu;
+	lc.cut[1] = 1;
+	lc.cut[2] = 9;
+	line_begin(&l, &lc);
+	line_text(&l, 0, 0, text, 9, 9);
+	line_finish(&l);
+	x = first_payload(&l, 1);
+	ck_assert(x[0] != 0 || x[1] != 0);
+	ck_assert_int_eq(memcmp(x, first_payload(&l, 2),
+	    9 * slot_row_bytes(64)), 0);
+	line_close(&l);
+}
+END_TEST
+
+START_TEST(strict_refuses_a_device_that_would_fall_back)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+
+	lc.dev[0] = &device_null;
+	lc.strict = 1;
+	ck_assert_int_eq(line_open(&l, &lc, &e), -ENOTSUP);
+	ck_assert_ptr_nonnull(strstr(e.msg, "attention of layer 0"));
+	line_close(&l);
+	lc.dev[0] = &device_cpu;
+	line_begin(&l, &lc);
+	line_close(&l);
+}
+END_TEST
+
+/* --- what a device says of itself is kept to --- */
+
+static struct device_traits traits;
+static void *host;		/* what every buffer claims to be; NULL = true */
+
+static void
+odd_traits(const struct device *d, struct device_traits *ret)
+{
+	(void)d;
+	*ret = traits;
+}
+
+static int
+odd_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
+    const char *what, struct device_buf *ret, struct err *reterr)
+{
+	int rc = device_cpu.alloc(d, tag, nbytes, what, ret, reterr);
+
+	if (host != NULL)
+		ret->host = host;
+	return rc;
+}
+
+/* The CPU, as long as nobody changes anything. */
+static struct device_ops
+odd_device(void)
+{
+	struct device_ops odd = device_cpu;
+
+	odd.kind = "odd";
+	odd.traits = odd_traits;
+	odd.alloc = odd_alloc;
+	traits = (struct device_traits){ .host_visible = 1, .align = 64,
+	    .largest_map = UINT64_MAX, .max_maps = 3, .min_rows = 1 };
+	host = NULL;
+	return odd;
+}
+
+/* A stage on it does not open: this code, these words. */
+static void
+does_not_open(const struct device_ops *odd, int code, const char *words)
+{
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+
+	lc.dev[0] = odd;
+	ck_assert_int_eq(line_open(&l, &lc, &e), code);
+	ck_assert_msg(strstr(e.msg, words) != NULL, "\"%s\" is not in: %s",
+	    words, e.msg);
+	line_close(&l);
+}
+
+START_TEST(a_stage_keeps_to_the_largest_mapping_and_their_number)
+{
+	const struct device_ops odd = odd_device();
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	char words[128];
+	uint64_t most;
+
+	lc.dev[0] = &odd;
+	line_begin(&l, &lc);
+	most = l.part[0].s->ws.nbytes;
+	ck_assert_uint_gt(most, l.part[0].s->compute.nbytes);
+	ck_assert_uint_gt(most, l.part[0].s->kv.nbytes);
+	line_close(&l);
+	traits.largest_map = most;
+	line_begin(&l, &lc);
+	line_close(&l);
+	traits.largest_map = most - 1;
+	snprintf(words, sizeof(words), "session stage0: weights: %" PRIu64
+	    " bytes, device odd maps at most %" PRIu64 " at once", most,
+	    most - 1);
+	does_not_open(&odd, -ENOMEM, words);
+	traits.largest_map = most;
+	traits.max_maps = 2;
+	does_not_open(&odd, -ENOMEM, "session stage0: compute scratch: ");
+	does_not_open(&odd, -ENOMEM,
+	    " bytes would be mapping 3, device odd has at most 2");
+}
+END_TEST
+
+START_TEST(a_buffer_off_its_alignment_is_refused)
+{
+	const struct device_ops odd = odd_device();
+
+	host = (void *)(uintptr_t)0x12340020;
+	does_not_open(&odd, -EPROTO, "session stage0: weights: device odd "
+	    "gave a buffer at 0x12340020, against its own alignment of 64 "
+	    "bytes");
+}
+END_TEST
+
+START_TEST(a_kv_cache_out_of_reach_is_not_copied)
+{
+	const struct device_ops odd = odd_device();
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+
+	traits.host_visible = 0;
+	lc.dev[0] = &odd;
+	draw_texts();
+	line_begin(&l, &lc);
+	line_text(&l, 0, 0, text, 2, 2);
+	line_control(&l, BATCH_FORGET, 0, 0, 1);
+	line_control(&l, BATCH_COPY, 0, 1, 1);
+	ck_assert_int_eq(line_run(&l, &e), -ENOTSUP);
+	ck_assert_str_eq(e.msg, "session stage0: batch 2: sequence 0 cannot "
+	    "be copied to 1: the host cannot reach the KV cache on device "
+	    "odd");
+	ck_assert_uint_eq(l.nseen, 2);
+	line_close(&l);
+}
+END_TEST
+
+static uint64_t patience_ns;
+
+static int
+sync_that_hangs(struct device *d, uint64_t deadline_ns, struct err *reterr)
+{
+	(void)d;
+	patience_ns = deadline_ns - event_now_ns();
+	return err_set(reterr, ERR_RUN, -ETIMEDOUT, "the runtime's words");
+}
+
+START_TEST(a_device_that_hangs_is_an_error_that_says_where)
+{
+	struct device_ops odd = odd_device();
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct err e = { 0 };
+
+	odd.sync = sync_that_hangs;
+	lc.dev[0] = &odd;
+	line_begin(&l, &lc);
+	line_text(&l, 0, 0, text, 1, 1);
+	ck_assert_int_eq(line_run(&l, &e), -ETIMEDOUT);
+	ck_assert_str_eq(e.msg, "session stage0: device odd has not finished "
+	    "within 600 s what begins with get_rows of tensor "
+	    "token_embd.weight");
+	ck_assert_uint_gt(patience_ns, UINT64_C(500000000000));
+	ck_assert_uint_le(patience_ns, UINT64_C(600000000000));
+	line_close(&l);
+}
+END_TEST
+
+/* As many as a model of a few thousand layers has. */
+START_TEST(a_program_may_have_thousands_of_spans)
+{
+	static const struct device_ops *const kinds[] = { &device_cpu,
+	    &device_null };
+	const struct device_buf none = { 0 };
+	const struct batch b = { .nrows = 0 };
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct device_conf dc;
+	struct device *d;
+	uint32_t h, i;
+	unsigned k;
+	struct err e = { 0 };
+
+	line_begin(&l, &lc);
+	dc = (struct device_conf){ .session = "x", .par = l.part[0].par,
+	    .ledger = &l.part[0].ledger };
+	for (k = 0; k < NITEMS(kinds); k++) {
+		t_ok(kinds[k]->open(&dc, &d, &e), &e);
+		for (i = 0; i < 5000; i++) {
+			t_ok(kinds[k]->prepare(d, l.part[0].s->p,
+			    &l.part[0].s->pl.span[0], &none, &none, &h, &e),
+			    &e);
+			ck_assert_uint_eq(h, i);
+		}
+		t_ok(kinds[k]->run(d, 0, &b, &e), &e);
+		t_ok(kinds[k]->run(d, 4999, &b, &e), &e);
+		ck_assert_int_eq(kinds[k]->run(d, 5000, &b, &e), -EINVAL);
+		kinds[k]->close(d);
+	}
+	line_close(&l);
+}
+END_TEST
+
+/* Two threads in name: how often the device called them all is what counts. */
+static unsigned called;
+
+static void
+count_run(struct par *par, par_fn *fn, void *arg)
+{
+	(void)par;
+	(void)fn;
+	(void)arg;
+	called++;
+}
+
+/* Four layers of 256: 2.6 M multiply-adds a row; a batch of no rows counts as
+ * one and computes nothing. */
+START_TEST(a_small_span_is_shared_by_threads_that_need_no_waking)
+{
+	const struct device_buf none = { 0 };
+	const struct batch b = { .nrows = 0 };
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct par par = { .nthreads = 2, .run = count_run };
+	struct device_conf dc = { .session = "x", .par = &par };
+	struct device *d;
+	uint32_t whole, one_op;
+	struct span first;
+	struct err e = { 0 };
+
+	lc.tiny.n_embd = 256;
+	lc.tiny.n_ff = 512;
+	line_begin(&l, &lc);
+	dc.ledger = &l.part[0].ledger;
+	first = l.part[0].s->pl.span[0];
+	first.end = first.first + 1;		/* the embedding: no product */
+	for (dc.own_cores = 0; dc.own_cores < 2; dc.own_cores++) {
+		t_ok(device_cpu.open(&dc, &d, &e), &e);
+		t_ok(device_cpu.prepare(d, l.part[0].s->p,
+		    &l.part[0].s->pl.span[0], &none, &none, &whole, &e), &e);
+		t_ok(device_cpu.prepare(d, l.part[0].s->p, &first, &none,
+		    &none, &one_op, &e), &e);
+		called = 0;
+		t_ok(device_cpu.run(d, one_op, &b, &e), &e);
+		ck_assert_uint_eq(called, 0);
+		t_ok(device_cpu.run(d, whole, &b, &e), &e);
+		ck_assert_uint_eq(called, (unsigned)dc.own_cores);
+		device_cpu.close(d);
+	}
+	line_close(&l);
+}
+END_TEST
+
+/* 4 heads of 2 x 32 elements: 4 M multiply-adds. */
+START_TEST(a_span_of_attention_alone_is_shared_when_it_is_long)
+{
+	const struct device_buf none = { 0 };
+	const uint32_t seq = 0, pos = 15999;
+	const struct batch b = { .nrows = 1, .seq = &seq, .pos = &pos };
+	static struct line l;
+	struct line_conf lc = LINE_CONF;
+	struct par par = { .nthreads = 2, .run = count_run };
+	struct device_conf dc = { .session = "x", .par = &par };
+	const struct program *p;
+	struct span attention = { 0 };
+	struct device *d;
+	struct err e = { 0 };
+	uint32_t h;
+
+	line_begin(&l, &lc);
+	dc.ledger = &l.part[0].ledger;
+	p = l.part[0].s->p;
+	while (p->op[attention.first].kind != OP_ATTENTION)
+		attention.first++;
+	attention.end = attention.first + 1;
+	t_ok(device_cpu.open(&dc, &d, &e), &e);
+	t_ok(device_cpu.prepare(d, p, &attention, &none, &none, &h, &e), &e);
+	called = 0;
+	t_ok(device_cpu.run(d, h, &b, &e), &e);
+	ck_assert_uint_eq(called, 1);
+	device_cpu.close(d);
+	line_close(&l);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		logits_do_not_depend_on_stages_threads_batches_or_neighbours,
+		a_device_that_computes_nothing_is_an_error,
+		rows_of_several_sequences_share_a_batch,
+		the_head_hands_over_in_blocks_and_marks_the_last,
+		a_batch_without_logits_is_said_to_be_done,
+		an_idle_stage_beats_and_leaves_when_it_is_told_to,
+		a_forgotten_tail_can_be_written_anew,
+		a_copied_sequence_goes_on_from_the_rows_that_were_asked_for,
+		control_passes_through_in_order,
+		a_reset_begins_an_epoch_and_drops_what_is_left_of_the_old,
+		corrupt_headers_are_refused,
+		rows_that_make_no_sense_are_refused,
+		the_context_has_an_end,
+		a_ring_with_impossible_counters_is_refused,
+		a_stage_takes_what_its_program_and_weights_ask_for,
+		on_the_null_device_attention_falls_back_and_slots_still_flow,
+		a_stage_on_the_null_device_hands_its_input_on,
+		strict_refuses_a_device_that_would_fall_back,
+		a_stage_keeps_to_the_largest_mapping_and_their_number,
+		a_buffer_off_its_alignment_is_refused,
+		a_kv_cache_out_of_reach_is_not_copied,
+		a_device_that_hangs_is_an_error_that_says_where,
+		a_program_may_have_thousands_of_spans,
+		a_small_span_is_shared_by_threads_that_need_no_waking,
+		a_span_of_attention_alone_is_shared_when_it_is_long
+	};
+
+	return t_main("stage", 120, tests, NITEMS(tests));
+}

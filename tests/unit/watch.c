@@ -1,0 +1,438 @@
+/* tests/unit/watch.c - what is a hang, and what only takes its time. */
+#include "tests/support/t.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "coordinator/session/session.h"
+#include "shm/event.h"
+#include "shm/ring.h"
+#include "tests/support/tiny.h"
+
+#define MS	UINT64_C(1000000)
+#define S	UINT64_C(1000000000)
+
+/* --- the arithmetic --- */
+
+START_TEST(what_does_not_move_for_its_limit_hangs)
+{
+	struct watch w = { 0 };
+	uint64_t now = 7 * S, i;
+
+	/* The first look only begins. */
+	ck_assert_int_eq(watch_look(&w, now, 5, S), 0);
+	for (i = 1; i < 10; i++)
+		ck_assert_int_eq(watch_look(&w, now + i * 100 * MS, 5, S), 0);
+	ck_assert_int_eq(watch_look(&w, now + S, 5, S), 1);
+	/* Any move begins anew. */
+	ck_assert_int_eq(watch_look(&w, now + 2 * S, 6, S), 0);
+	ck_assert_int_eq(watch_look(&w, now + 2 * S + 999 * MS, 6, S), 0);
+	ck_assert_int_eq(watch_look(&w, now + 2 * S + 999 * MS, 5, S), 0);
+}
+END_TEST
+
+/* Ctrl-Z, an hour, fg: everything was stopped, the one who looks as well. */
+START_TEST(time_in_which_nobody_looked_is_no_hang)
+{
+	struct watch w = { 0 };
+
+	ck_assert_int_eq(watch_look(&w, S, 5, 5 * S), 0);
+	ck_assert_int_eq(watch_look(&w, 2 * S, 5, 5 * S), 0);
+	ck_assert_int_eq(watch_look(&w, 3600 * S, 5, 5 * S), 0);
+	ck_assert_int_eq(watch_look(&w, 3600 * S + 250 * MS, 6, 5 * S), 0);
+	ck_assert_uint_eq(w.still_ns, 0);
+}
+END_TEST
+
+START_TEST(the_limit_follows_from_what_was_measured)
+{
+	struct watch w = { 0 }, slow;
+	uint64_t none = watch_pass_limit(&w, 1), one, n;
+
+	ck_assert_uint_eq(watch_pass(&w, 1), 0);
+	ck_assert_uint_ge(none, 100 * S);	/* nothing to go by */
+	ck_assert_uint_eq(watch_load_limit(&w), none);
+	w.pass_ns[0] = 100 * MS;		/* one row */
+	one = watch_pass_limit(&w, 1);
+	ck_assert_uint_lt(one, 20 * S);
+	ck_assert_uint_eq(watch_pass(&w, 128), 128 * 100 * MS);
+	/* What was measured is worth more than a ratio. */
+	w.pass_ns[status_pass(128)] = 2 * S;
+	ck_assert_uint_eq(watch_pass(&w, 128), 2 * S);
+	ck_assert_uint_eq(watch_pass(&w, 100), 2 * S);
+	ck_assert_uint_eq(watch_pass(&w, 64), 64 * 100 * MS);
+	ck_assert_uint_eq(watch_pass(&w, 129), 4 * S);
+	ck_assert_uint_eq(watch_pass_limit(&w, 1), one);
+	/* Fewer rows take no longer. */
+	w.pass_ns[0] = 0;
+	ck_assert_uint_eq(watch_pass(&w, 1), 2 * S);
+	/* A slower device has more time, as many times as it is slower. */
+	slow = w;
+	slow.pass_ns[status_pass(128)] = 200 * S;
+	ck_assert_uint_eq(watch_pass_limit(&slow, 128) -
+	    watch_pass_limit(&w, 128), 99 * (watch_pass_limit(&w, 128) -
+	    watch_pass_limit(&(struct watch){ .pass_ns = { 1 } }, 1) + 4));
+	/* No worker can make it overflow. */
+	for (n = 1; n <= MAX_BATCH; n *= 2) {
+		memset(&w, 0xff, sizeof(w));
+		ck_assert_uint_ge(watch_pass_limit(&w, (uint32_t)n), none);
+	}
+}
+END_TEST
+
+START_TEST(another_worker_inherits_what_was_measured)
+{
+	struct watch w = { .pass_ns = { S }, .load_ns = 2 * S };
+
+	ck_assert_int_eq(watch_look(&w, S, 5, S), 0);
+	ck_assert_int_eq(watch_look(&w, 2 * S, 5, S), 1);
+	watch_restart(&w);
+	ck_assert_int_eq(watch_look(&w, 3 * S, 5, S), 0);
+	ck_assert_uint_eq(w.still_ns, 0);
+	ck_assert_uint_eq(w.pass_ns[0], S);
+	ck_assert_uint_lt(watch_load_limit(&w), 60 * S);
+}
+END_TEST
+
+/* Four times as long as it has taken to come so far, but a minute at least;
+ * before its first block nobody knows. */
+START_TEST(a_first_load_is_measured_by_how_far_it_has_come)
+{
+	struct watch w = { .begun_ns = 1000 * S };
+	uint64_t none = watch_load_limit(&w), early;
+
+	ck_assert_int_eq(watch_look(&w, 1001 * S, 0, 5 * S), 0);
+	ck_assert_uint_eq(watch_load_limit(&w), none);
+	ck_assert_int_eq(watch_look(&w, 1002 * S, 1, 5 * S), 0);
+	early = watch_load_limit(&w);
+	ck_assert_uint_ge(early, 60 * S);
+	ck_assert_uint_lt(early, none);
+	/* Still since then: not a longer limit. */
+	ck_assert_int_eq(watch_look(&w, 1003 * S, 1, 5 * S), 0);
+	ck_assert_uint_eq(watch_load_limit(&w), early);
+	ck_assert_int_eq(watch_look(&w, 1100 * S, 2, 5 * S), 0);
+	ck_assert_uint_ge(watch_load_limit(&w), 400 * S);
+	ck_assert_uint_lt(watch_load_limit(&w), 420 * S);
+	/* A whole one is worth more. */
+	w.load_ns = S;
+	ck_assert_uint_lt(watch_load_limit(&w), 10 * S);
+	/* Of another worker's nothing is known. */
+	w.load_ns = 0;
+	watch_restart(&w);
+	ck_assert_uint_eq(watch_load_limit(&w), none);
+}
+END_TEST
+
+/* --- two sessions, their rings and pages, and no workers --- */
+
+static struct gguf *g;
+static struct model *m;
+static struct plan plan;
+static struct sessions ss;
+static struct stage_status status[2];
+static struct ring from[3];		/* the producers' sides */
+
+static void
+open_sessions(void)
+{
+	const struct tiny tiny = { .n_layer = 2, .n_embd = 64, .n_ff = 128,
+	    .n_vocab = 320, .n_head = 4, .n_head_kv = 2, .head_dim = 32,
+	    .v_dim = 32, .type = QUANT_F32, .odd_type = TINY_SAME_TYPE };
+	uint32_t nslots, nbytes;
+	struct err e = { 0 };
+	unsigned i;
+
+	t_ok(tiny_open(&tiny, &g, &m, &e), &e);
+	plan = (struct plan){ .model = m, .batch_rows = 8, .head_rows = 2,
+	    .nsessions = 2 };
+	memset(&ss, 0, sizeof(ss));
+	memset(status, 0, sizeof(status));
+	ss.plan = &plan;
+	ss.n = 2;
+	ss.rows = 1;
+	for (i = 0; i < 3; i++) {
+		plan_ring(&plan, i, &nslots, &nbytes);
+		t_ok(ring_create("watch", nslots, nbytes, &ss.ring[i], &e),
+		    &e);
+		t_ok(ring_attach_mapped(ss.ring[i].base, ss.ring[i].nbytes,
+		    RING_SIDE_PRODUCER, nslots, nbytes, &from[i], &e), &e);
+	}
+	for (i = 0; i < 2; i++) {
+		ss.s[i].name = i == 0 ? "a" : "b";
+		ss.s[i].state = SESSION_READY;
+		ss.s[i].status = &status[i];
+		ss.s[i].child.pid = getpid();
+		atomic_store(&status[i].heartbeat, 10);
+		atomic_store(&status[i].progress, 100);
+		atomic_store(&status[i].pass_ns[0], MS);
+	}
+}
+
+static void
+close_sessions(void)
+{
+	unsigned i;
+
+	for (i = 0; i < 3; i++)
+		region_close(&ss.ring[i]);
+	tiny_close(g, m);
+}
+
+static void
+fill(struct ring *r, uint32_t n)
+{
+	while (n-- > 0) {
+		ck_assert_ptr_nonnull(ring_reserve_spsc(r));
+		ring_commit_spsc(r);
+	}
+}
+
+/* Look; then look again with so long gone by. */
+static int
+look_after(uint64_t still_ns, struct err *e)
+{
+	unsigned i;
+
+	ss.look_ns = 0;
+	t_ok(sessions_look(&ss, e), e);
+	for (i = 0; i < 2; i++)
+		ss.watch[i].still_ns = still_ns;
+	ss.look_ns = 0;
+	return sessions_look(&ss, e);
+}
+
+static void
+beat(unsigned i)
+{
+	atomic_fetch_add(&status[i].heartbeat, 1);
+}
+
+START_TEST(with_a_batch_operations_must_end_beats_do_not_count)
+{
+	struct err e = { 0 };
+
+	open_sessions();
+	fill(&from[1], 1);			/* b has a batch */
+	ss.look_ns = 0;
+	t_ok(sessions_look(&ss, &e), &e);
+	ss.watch[1].still_ns = 10 * S;
+	beat(0);
+	beat(1);
+	ss.look_ns = 0;
+	ck_assert_int_eq(sessions_look(&ss, &e), -ECHILD);
+	ck_assert_ptr_nonnull(strstr(e.msg, "session b: its worker hangs: "
+	    "nothing has moved for 10."));
+	ck_assert_ptr_nonnull(strstr(e.msg, "a batch of 1 row takes 0.001 s"));
+	ck_assert_int_eq(ss.s[1].state, SESSION_FAILED);
+	ck_assert_int_eq(ss.s[0].state, SESSION_READY);
+	close_sessions();
+}
+END_TEST
+
+START_TEST(an_operation_s_end_is_enough)
+{
+	struct err e = { 0 };
+
+	open_sessions();
+	fill(&from[1], 1);
+	ss.look_ns = 0;
+	t_ok(sessions_look(&ss, &e), &e);
+	ss.watch[1].still_ns = 10 * S;
+	beat(0);
+	atomic_fetch_add(&status[1].progress, 1);
+	ss.look_ns = 0;
+	t_ok(sessions_look(&ss, &e), &e);
+	ck_assert_uint_eq(ss.watch[1].still_ns, 0);
+	close_sessions();
+}
+END_TEST
+
+START_TEST(without_work_beats_are_enough_and_needed)
+{
+	struct err e = { 0 };
+	int full;
+
+	for (full = 0; full < 2; full++) {
+		open_sessions();
+		if (full) {			/* a has no room for more */
+			fill(&from[0], 1);
+			fill(&from[1], SLOTS_STAGE);
+		}
+		ss.look_ns = 0;
+		t_ok(sessions_look(&ss, &e), &e);
+		ss.watch[0].still_ns = 10 * S;
+		beat(0);
+		atomic_fetch_add(&status[1].progress, 1);
+		ss.look_ns = 0;
+		t_ok(sessions_look(&ss, &e), &e);
+		ck_assert_uint_eq(ss.watch[0].still_ns, 0);
+		atomic_fetch_add(&status[1].progress, 1);
+		ss.watch[0].still_ns = 10 * S;
+		ss.look_ns = 0;
+		ck_assert_int_eq(sessions_look(&ss, &e), -ECHILD);
+		ck_assert_int_eq(ss.s[0].state, SESSION_FAILED);
+		close_sessions();
+	}
+}
+END_TEST
+
+START_TEST(nothing_measured_or_much_measured_is_much_time)
+{
+	struct err e = { 0 };
+
+	open_sessions();
+	fill(&from[1], 1);
+	atomic_store(&status[0].pass_ns[0], 0);
+	atomic_store(&status[1].pass_ns[0], 0);
+	t_ok(look_after(30 * S, &e), &e);
+	atomic_store(&status[0].pass_ns[0], 20 * S);
+	atomic_store(&status[1].pass_ns[0], 20 * S);
+	t_ok(look_after(60 * S, &e), &e);
+	ck_assert_int_eq(look_after(90 * S, &e), -ECHILD);
+	close_sessions();
+}
+END_TEST
+
+/* Nothing was measured, and still: it computes nothing. */
+START_TEST(what_is_stopped_needs_no_measure)
+{
+	static const char *const in[] = { "a batch", "a load" };
+	struct err e = { 0 };
+	unsigned i;
+	pid_t pid;
+
+	if ((pid = fork()) == 0) {
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, NULL, WUNTRACED), pid);
+	for (i = 0; i < NITEMS(in); i++) {
+		open_sessions();
+		atomic_store(&status[1].pass_ns[0], 0);
+		fill(&from[1], 1);
+		if (i == 1) {
+			ss.s[1].state = SESSION_LOADING;
+			sessions_load_begins(&ss, 1);
+		}
+		ss.s[1].child.pid = pid;
+		t_ok(look_after(4 * S, &e), &e);
+		ck_assert_msg(look_after(5 * S, &e) == -ECHILD, "%s", in[i]);
+		ck_assert_ptr_nonnull(strstr(e.msg, "stopped by a signal"));
+		ck_assert_int_eq(ss.s[1].state, SESSION_FAILED);
+		close_sessions();
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+END_TEST
+
+/* As one that takes the news of another loss for nothing. */
+START_TEST(an_answer_that_is_owed_is_no_beat)
+{
+	struct err e = { 0 };
+
+	open_sessions();
+	ss.look_ns = 0;
+	t_ok(sessions_look(&ss, &e), &e);
+	ss.watch[0].still_ns = ss.watch[1].still_ns = 10 * S;
+	ss.epoch = 3;
+	ss.s[0].epoch = 3;
+	ss.s[1].epoch = 2;
+	beat(0);
+	beat(1);
+	ss.look_ns = 0;
+	ck_assert_int_eq(sessions_look(&ss, &e), -ECHILD);
+	ck_assert_int_eq(ss.s[0].state, SESSION_READY);
+	ck_assert_int_eq(ss.s[1].state, SESSION_FAILED);
+	close_sessions();
+}
+END_TEST
+
+START_TEST(a_batch_is_in_some_ring)
+{
+	unsigned i;
+
+	for (i = 0; i < NITEMS(from); i++) {
+		open_sessions();
+		ck_assert(sessions_rings_are_empty(&ss));
+		fill(&from[i], 1);
+		ck_assert(!sessions_rings_are_empty(&ss));
+		close_sessions();
+	}
+}
+END_TEST
+
+START_TEST(a_worker_that_is_not_there_is_not_watched)
+{
+	struct err e = { 0 };
+
+	open_sessions();
+	ss.s[0].status = ss.s[1].status = NULL;
+	ss.s[0].state = SESSION_CLOSED;
+	ss.s[1].state = SESSION_SPAWNED;
+	t_ok(look_after(900 * S, &e), &e);
+	/* Nor one that was looked at just now. */
+	close_sessions();
+	open_sessions();
+	t_ok(look_after(0, &e), &e);
+	ss.watch[0].still_ns = ss.watch[1].still_ns = 90 * S;
+	t_ok(sessions_look(&ss, &e), &e);
+	close_sessions();
+}
+END_TEST
+
+START_TEST(a_load_moves_by_its_bytes)
+{
+	struct err e = { 0 };
+
+	open_sessions();
+	ss.s[0].state = ss.s[1].state = SESSION_LOADING;
+	sessions_load_begins(&ss, 0);
+	sessions_load_begins(&ss, 1);
+	t_ok(look_after(60 * S, &e), &e);	/* of the first nobody knows */
+	sessions_load_ends(&ss, 0);
+	sessions_load_ends(&ss, 1);
+	ck_assert_uint_gt(ss.watch[0].load_ns, 0);
+	sessions_load_begins(&ss, 0);
+	sessions_load_begins(&ss, 1);
+	ck_assert_int_eq(look_after(60 * S, &e), -ECHILD);
+	ck_assert_ptr_nonnull(strstr(e.msg, "its whole load took "));
+	ss.s[0].state = SESSION_LOADING;
+	sessions_load_begins(&ss, 0);
+	sessions_load_begins(&ss, 1);
+	ss.look_ns = 0;
+	t_ok(sessions_look(&ss, &e), &e);
+	ss.watch[0].still_ns = ss.watch[1].still_ns = 60 * S;
+	atomic_fetch_add(&status[0].load_bytes, 4096);
+	atomic_fetch_add(&status[1].load_bytes, 4096);
+	ss.look_ns = 0;
+	t_ok(sessions_look(&ss, &e), &e);
+	close_sessions();
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		what_does_not_move_for_its_limit_hangs,
+		time_in_which_nobody_looked_is_no_hang,
+		the_limit_follows_from_what_was_measured,
+		another_worker_inherits_what_was_measured,
+		a_first_load_is_measured_by_how_far_it_has_come,
+		with_a_batch_operations_must_end_beats_do_not_count,
+		an_operation_s_end_is_enough,
+		without_work_beats_are_enough_and_needed,
+		nothing_measured_or_much_measured_is_much_time,
+		what_is_stopped_needs_no_measure,
+		an_answer_that_is_owed_is_no_beat,
+		a_batch_is_in_some_ring,
+		a_worker_that_is_not_there_is_not_watched,
+		a_load_moves_by_its_bytes
+	};
+
+	return t_main("watch", 60, tests, NITEMS(tests));
+}

@@ -1,0 +1,293 @@
+/* worker/confine/confine.c - capabilities, privileges, Landlock and seccomp, given up
+ * on every thread of the process.
+ *
+ * Credentials and Landlock domains belong to threads: the pool runs a job that
+ * drops them on each of its own.  The filter is put on all of them at once,
+ * also on those that a device's library may have made. */
+#include "confine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shm/chan.h"
+#include "shm/event.h"
+#include "impl.h"
+
+/* From linux/landlock.h, which is not as old as the kernels that we run on,
+ * nor as new.  Versions 1 to 3 know files, 4 TCP, 5 ioctl() of devices, 6
+ * abstract sockets and signals. */
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset	444
+#define SYS_landlock_restrict_self	446
+#endif
+#define LANDLOCK_VERSION_FLAG	1u
+enum { SCOPE_SOCKETS = 1, SCOPE_SIGNALS = 2 };
+struct landlock_handled {
+	uint64_t fs, net, scoped;	/* bits: denied unless a rule allows */
+};
+
+#define REPORT_NS	UINT64_C(1000000000)
+
+/* --- seccomp --- */
+
+static const struct confine *denied;	/* for the handler */
+
+static const char *
+call_name(int nr)
+{
+	if (denied == NULL || nr < 0 || nr >= CONFINE_CALLS_NAMED ||
+	    denied->name[nr] == 0)
+		return "an unknown system call";
+	return denied->names + denied->name[nr];
+}
+
+/* The call has not been made.  It was this thread's own, in a state in which
+ * it could call the kernel, so that what follows may be done here; and the
+ * default action is back, should it be denied, too. */
+static NORETURN void
+on_denied(int sig, siginfo_t *si, void *ucontext)
+{
+	struct wire_error we = { .kind = ERR_RUN, .rc = -EPERM };
+	struct chan chan = { .fd = CHAN_FD };
+
+	(void)sig;
+	(void)ucontext;
+	snprintf(we.msg, sizeof(we.msg), "its worker called %s (number %d), "
+	    "which no worker may after its load: stopped",
+	    call_name(si->si_syscall), si->si_syscall);
+	chan_send(&chan, WIRE_ERROR, &we, sizeof(we), NULL, 0,
+	    event_now_ns() + REPORT_NS);
+	_exit(EXIT_FAILURE);
+}
+
+static int
+catch_denied(const struct confine *c)
+{
+	struct sigaction sa = {
+		.sa_sigaction = on_denied,
+		.sa_flags = SA_SIGINFO | (int)SA_RESETHAND
+	};
+
+	denied = c;
+	return sigaction(SIGSYS, &sa, NULL) < 0 ? -errno : 0;
+}
+
+static int
+filter_calls(const struct confine *c)
+{
+	struct sock_fprog prog = { .len = c->nfilter, .filter = c->filter };
+	/* Without the second, kernels before 5.16 also switch off what makes
+	 * loads after stores fast. */
+	unsigned flags = SECCOMP_FILTER_FLAG_TSYNC |
+	    SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+	long rc;
+
+	rc = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
+	if (rc < 0 && errno == EINVAL)		/* before 4.17 */
+		rc = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		    SECCOMP_FILTER_FLAG_TSYNC, &prog);
+	if (rc < 0)
+		return -errno;
+	return rc == 0 ? 0 : -ESRCH;		/* a thread that refuses */
+}
+
+int
+confine_holds(void)
+{
+	return denied != NULL;
+}
+
+/* --- Landlock --- */
+
+static int
+has_children(void)
+{
+	siginfo_t si;
+
+	return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/* A ruleset without rules, or -errno.  A device's process was started outside
+ * of it and must end with us: that signal (PR_SET_PDEATHSIG) the kernel sends in
+ * our name, and Landlock would deny it as any other; a domain that hangs then
+ * stayed for ever, with its memory in the session's group.  The filter lets no
+ * call send one all the same. */
+static int
+landlock_open(void)
+{
+	static const unsigned char fs_bits[] = { 0, 13, 14, 15, 15, 16 };
+	long version = syscall(SYS_landlock_create_ruleset, NULL, 0,
+	    LANDLOCK_VERSION_FLAG);
+	struct landlock_handled h = { 0 };
+	size_t size = version >= 6 ? sizeof(h) : version >= 4 ?
+	    offsetof(struct landlock_handled, scoped) : sizeof(h.fs);
+	long fd;
+
+	if (version < 1)
+		return version < 0 ? -errno : -ENOSYS;
+	h.fs = (UINT64_C(1) << fs_bits[MIN(version,
+	    (long)NITEMS(fs_bits) - 1)]) - 1;
+	h.net = 3;
+	h.scoped = has_children() ? SCOPE_SOCKETS :
+	    SCOPE_SOCKETS | SCOPE_SIGNALS;
+	fd = syscall(SYS_landlock_create_ruleset, &h, size, 0);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* --- every thread --- */
+
+struct thread_job {
+	int landlock_fd;
+	_Atomic int32_t rc[CONFINE_NPARTS];	/* the first failure of any */
+};
+
+static void
+note(struct thread_job *j, enum confine_part part, long rc)
+{
+	int32_t none = 0;
+
+	if (rc < 0)
+		atomic_compare_exchange_strong(&j->rc[part], &none, -errno);
+}
+
+/* The sets of this thread, and what it could get by executing. */
+static long
+drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	int cap;
+
+	/* Ends with EINVAL after the last; EPERM: not for us to drop, and
+	 * then no new privileges keep it out of reach. */
+	for (cap = 0; prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++)
+		;
+	return syscall(SYS_capset, &head, data);
+}
+
+static void
+confine_thread(void *arg, unsigned thread)
+{
+	struct thread_job *j = arg;
+
+	(void)thread;
+	note(j, CONFINE_CAPS, drop_capabilities());
+	note(j, CONFINE_PRIVS, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	if (j->landlock_fd >= 0)
+		note(j, CONFINE_FILES, syscall(SYS_landlock_restrict_self,
+		    j->landlock_fd, 0));
+}
+
+/* A thread that runs code of this process?  Not one that has just ended, and
+ * not the kernel's own, "iou-wrk-...": those of a closed io_uring are listed
+ * for a moment more. */
+static int
+is_thread(int task_fd, const char *tid)
+{
+	char path[64], comm[4] = "";
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%.32s/comm", tid);
+	if (tid[0] == '.' || (fd = openat(task_fd, path, O_RDONLY |
+	    O_CLOEXEC)) < 0)
+		return 0;
+	n = read(fd, comm, sizeof(comm));
+	close(fd);
+	return n > 0 && memcmp(comm, "iou-", sizeof(comm)) != 0;
+}
+
+/* Threads of this process; 0 = cannot be known. */
+static unsigned
+count_threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	struct dirent *e;
+	unsigned n = 0;
+
+	if (d == NULL)
+		return 0;
+	while ((e = readdir(d)) != NULL)
+		n += (unsigned)is_thread(dirfd(d), e->d_name);
+	closedir(d);
+	return n;
+}
+
+/* Sanitizers start threads, read /proc/self/maps and trace the process to find
+ * what it lost: with the parts that forbid that they could not test a worker. */
+static void
+confine_threads(struct par *par, int32_t ret[CONFINE_NPARTS])
+{
+	struct thread_job j = { .landlock_fd = -1 };
+	unsigned part, n = count_threads();
+
+	if (SANITIZED)
+		j.rc[CONFINE_FILES] = -ECANCELED;
+	else if ((j.landlock_fd = landlock_open()) < 0)
+		j.rc[CONFINE_FILES] = j.landlock_fd;
+	par->run(par, confine_thread, &j);
+	if (j.landlock_fd >= 0)
+		close(j.landlock_fd);
+	for (part = 0; part < CONFINE_NPARTS; part++) {
+		ret[part] = j.rc[part];
+		/* A thread that the job did not reach. */
+		if (ret[part] == 0 && n != par->nthreads)
+			ret[part] = -EBUSY;
+	}
+}
+
+/* --- all of it --- */
+
+struct confine *
+confine_open(void)
+{
+	struct confine *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	if (SANITIZED) {
+		c->error = -ECANCELED;
+	} else {
+		c->error = confine_filter(&c->filter, &c->nfilter);
+		confine_names(c);
+	}
+	return c;
+}
+
+void
+confine_self(struct confine *c, struct par *par, int32_t ret[CONFINE_NPARTS])
+{
+	int rc = c == NULL ? -ENOMEM : c->error;
+
+	confine_threads(par, ret);
+	ret[CONFINE_DUMP] = SANITIZED ? -ECANCELED :
+	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
+	if (rc == 0 && (rc = catch_denied(c)) == 0 &&
+	    (rc = filter_calls(c)) < 0)
+		denied = NULL;
+	ret[CONFINE_CALLS] = rc;
+}
+
+void
+confine_close(struct confine *c)
+{
+	if (c == NULL)
+		return;
+	denied = NULL;
+	free(c->filter);
+	free(c);
+}

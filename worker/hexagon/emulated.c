@@ -1,0 +1,560 @@
+/* worker/hexagon/emulated.c - a domain that qemu-hexagon runs: starting it,
+ * memory for it, its queue.
+ *
+ * The domain is a child under qemu-hexagon.  All its memfds are made before it
+ * starts, empty, and inherited: one gets its size when it is mapped. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <bsd/string.h>
+
+#include "shm/event.h"
+#include "worker/confine/confine.h"
+#include "port.h"
+
+/* Looks whether the domain lives as often. */
+#define SLICE_NS	UINT64_C(100000000)
+
+
+/* What the emulator translates after the probe and keeps of it, and the
+ * operations: 0.8 MiB for all kernels of the demo. */
+#define OWN_RESERVE	(2 * MIB)
+
+/* What is resident of its files wavers from one start to the next, by what lies
+ * in the page cache beside a page that is touched: 0.44 MiB among 50. */
+#define FILE_RESERVE	(MIB / 2)
+
+enum { NFDS = 1 + HXQ_MAPS, OWN_FD_MIN = 64 };
+
+struct emulated {
+	pid_t pid;			/* 0 = gone */
+	int end;			/* its wait status, when gone */
+	int fd[NFDS];			/* the queue's, then the maps' */
+	int status_fd;			/* /proc/PID/status */
+	uint64_t space_bytes;		/* what its addresses were limited to */
+	struct hxq_shared *sh;
+};
+
+static int
+emulated_pid(const struct domain *d)
+{
+	return ((const struct emulated *)d->state)->pid;
+}
+
+/* In kB after "name:", of /proc/PID/status; 0 = not there. */
+static uint64_t
+status_bytes(const char *text, const char *name)
+{
+	const char *p = strstr(text, name);
+
+	return p == NULL ? 0 : strtoull(p + strlen(name), NULL, 10) * KIB;
+}
+
+static void
+emulated_memory(const struct domain *d, struct domain_memory *ret)
+{
+	const struct emulated *em = d->state;
+	char text[4096];
+	ssize_t n = pread(em->status_fd, text, sizeof(text) - 1, 0);
+
+	text[MAX(n, 0)] = '\0';
+	*ret = (struct domain_memory){
+		.own_bytes = status_bytes(text, "RssAnon:") +
+		    status_bytes(text, "VmPTE:"),
+		.file_bytes = status_bytes(text, "RssFile:"),
+		.mapped_bytes = status_bytes(text, "RssShmem:"),
+	};
+}
+
+/* --- what is run --- */
+
+static int
+find_emulator(char *ret)
+{
+	const char *path = getenv("PATH");
+	char *list = strdup(path != NULL ? path : "/usr/bin"), *rest = list;
+	const char *dir;
+
+	while (list != NULL && (dir = strsep(&rest, ":")) != NULL) {
+		snprintf(ret, PATH_MAX, "%s/qemu-hexagon", dir);
+		if (access(ret, X_OK) == 0) {
+			free(list);
+			return 0;
+		}
+	}
+	free(list);
+	return -ENOENT;
+}
+
+/* Beside the binary; for the programs of the tests, two folders up. */
+static int
+find_program(char *ret)
+{
+	static const char name[] = "hexagon-domain";
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+	int i;
+
+	if (n <= 0)
+		return -ENOENT;
+	self[n] = '\0';
+	for (i = 0; i < 3; i++) {
+		if ((slash = strrchr(self, '/')) == NULL)
+			return -ENOENT;
+		*slash = '\0';
+		if ((size_t)snprintf(ret, PATH_MAX, "%s/%s", self, name) <
+		    PATH_MAX && access(ret, R_OK) == 0)
+			return 0;
+	}
+	return -ENOENT;
+}
+
+/* Each PATH_MAX bytes. */
+static int
+find_both(char *ret_emulator, char *ret_program, struct err *reterr)
+{
+	if (find_emulator(ret_emulator) < 0)
+		return err_set(reterr, ERR_RUN, -ENOENT, "no Hexagon domain: "
+		    "looked for qemu-hexagon in PATH; Debian has it in "
+		    "qemu-user");
+	if (find_program(ret_program) < 0)
+		return err_set(reterr, ERR_RUN, -ENOENT, "no Hexagon domain: "
+		    "looked for hexagon-domain beside the program; make "
+		    "builds it where clang-14 and lld-14 are installed");
+	return 0;
+}
+
+static int
+emulated_find(char ret_what[DOMAIN_WHAT], struct err *reterr)
+{
+	char emulator[PATH_MAX], program[PATH_MAX];
+	int rc = find_both(emulator, program, reterr);
+
+	if (rc == 0)
+		snprintf(ret_what, DOMAIN_WHAT, "emulated, no silicon: "
+		    "%.60s runs %.120s", emulator, program);
+	return rc;
+}
+
+/* --- the queue --- */
+
+static void
+reap(struct emulated *em, int flags)
+{
+	if (em->pid > 0 && waitpid(em->pid, &em->end, flags) == em->pid)
+		em->pid = 0;
+}
+
+static int
+gone(const struct domain *d, struct err *reterr)
+{
+	const struct emulated *em = d->state;
+	int sig = WIFSIGNALED(em->end) ? WTERMSIG(em->end) : 0;
+
+	if (sig != 0)
+		return err_set(reterr, ERR_RUN, -ESRCH, "session %s: its "
+		    "Hexagon domain was killed by signal %d (%s)", d->name,
+		    sig, strsignal(sig));
+	return err_set(reterr, ERR_RUN, -EIO, "session %s: its Hexagon "
+	    "domain left with status %d", d->name, WEXITSTATUS(em->end));
+}
+
+static struct hxq_packet *
+emulated_slot(struct domain *d, uint32_t i)
+{
+	return &((struct emulated *)d->state)->sh->request.slot[i];
+}
+
+static int
+emulated_send(struct domain *d, struct hxq_packet *q,
+    struct err *reterr)
+{
+	struct emulated *em = d->state;
+
+	(void)q;
+	(void)reterr;
+	atomic_store_explicit(&em->sh->request.head, d->sent + 1,
+	    memory_order_release);				/* Q1 */
+	event_wake(&em->sh->request.head);
+	return 0;
+}
+
+/* Copied out, then believed. */
+static int
+take_reply(struct domain *d, struct domain_reply *ret)
+{
+	struct emulated *em = d->state;
+	const struct hxq_packet *p =
+	    &em->sh->response.slot[d->heard % HXQ_SLOTS];
+
+	*ret = (struct domain_reply){ .id = p->id, .kind = p->kind,
+	    .status = p->status, .status_op = p->status_op,
+	    .status_arg = p->status_arg, .pcycles = p->pcycles,
+	    .nbytes = p->nbytes };
+	memcpy(ret->msg, p->msg, MIN(ret->nbytes, sizeof(ret->msg)));
+	atomic_store_explicit(&em->sh->response.tail, d->heard + 1,
+	    memory_order_release);				/* Q2 */
+	return 0;
+}
+
+static int
+emulated_hear(struct domain *d, uint64_t deadline_ns,
+    struct domain_reply *ret, struct err *reterr)
+{
+	struct emulated *em = d->state;
+	uint64_t now;
+
+	for (;;) {
+		if (atomic_load_explicit(&em->sh->response.head,
+		    memory_order_acquire) != d->heard)		/* Q1 */
+			return take_reply(d, ret);
+		if (em->pid == 0)
+			return gone(d, reterr);
+		if ((now = event_now_ns()) >= deadline_ns)
+			return err_set(reterr, ERR_RUN, -ETIMEDOUT, "session "
+			    "%s: its Hexagon domain does not answer",
+			    d->name);
+		/* What it answered before it ended is heard first. */
+		if (event_wait(&em->sh->response.head, d->heard,
+		    MIN(deadline_ns, now + SLICE_NS)) == -ETIMEDOUT)
+			reap(em, WNOHANG);
+	}
+}
+
+static uint32_t
+emulated_progress(const struct domain *d)
+{
+	const struct emulated *em = d->state;
+
+	return atomic_load_explicit(&em->sh->progress, memory_order_relaxed);
+}
+
+/* --- start and end --- */
+
+/* Close-on-exec, and out of the way of the numbers that the child gives. */
+static int
+new_memfd(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), high;
+
+	if (fd < 0)
+		return -errno;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, OWN_FD_MIN);
+	if (high < 0)
+		high = -errno;
+	close(fd);
+	return high;
+}
+
+static int
+sized(int fd, uint64_t nbytes, void **ret)
+{
+	void *p;
+
+	if (ftruncate(fd, (off_t)nbytes) < 0)
+		return -errno;
+	p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	*ret = p;
+	return 0;
+}
+
+/* Nobody changes the size of what both sides have mapped. */
+static int
+seal(int fd)
+{
+	return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0 ?
+	    -errno : 0;
+}
+
+/* In the child: only what may be called between fork and exec. */
+NORETURN static void
+become_domain(const struct emulated *em, pid_t parent, char *const argv[],
+    int report_fd)
+{
+	int i, e;
+
+	/* It must not outlive us.  The terminal's signals are ignored here as
+	 * they are in the worker. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	/* It translates half a MiB and asks for huge pages for it, which makes
+	 * 2 MiB, or not: what it will weigh is to be known. */
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+	for (i = 0; i < NFDS; i++)
+		if (dup2(em->fd[i], HXQ_FD_QUEUE + i) < 0)
+			break;
+	for (e = 3; e < HXQ_FD_QUEUE; e++)
+		if (e != report_fd)
+			close(e);
+	if (i == NFDS)
+		execv(argv[0], argv);
+	e = errno;
+	if (write(report_fd, &e, sizeof(e)) < 0)
+		_exit(1);
+	_exit(1);
+}
+
+static int
+spawn(struct domain *d, uint64_t space_bytes, struct err *reterr)
+{
+	char emulator[PATH_MAX], program[PATH_MAX], space[32];
+	char option[] = "-R";
+	char *argv[] = { emulator, option, space, program, NULL };
+	struct emulated *em = d->state;
+	int p[2], e = 0, rc;
+	pid_t parent = getpid();
+
+	if ((rc = find_both(emulator, program, reterr)) < 0)
+		return rc;
+	snprintf(space, sizeof(space), "0x%" PRIx64, space_bytes);
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return err_set(reterr, ERR_RUN, -errno, "session %s: pipe: %s",
+		    d->name, strerror(errno));
+	if ((em->pid = fork()) == 0)
+		become_domain(em, parent, argv, p[1]);
+	rc = em->pid < 0 ? -errno : 0;
+	close(p[1]);
+	if (rc == 0 && read(p[0], &e, sizeof(e)) == sizeof(e))
+		rc = -e;
+	close(p[0]);
+	if (rc < 0)
+		return err_set(reterr, ERR_RUN, rc, "session %s: %s does not "
+		    "start: %s", d->name, emulator, strerror(-rc));
+	return 0;
+}
+
+static int
+make_files(struct emulated *em)
+{
+	void *p;
+	int i, rc = 0;
+
+	for (i = 0; i < NFDS && rc >= 0; i++)
+		rc = em->fd[i] = new_memfd(i == 0 ? "hexagon-queue" :
+		    "hexagon-memory");
+	if (rc >= 0)
+		rc = sized(em->fd[0], sizeof(*em->sh), &p);
+	if (rc < 0)
+		return rc;
+	em->sh = p;
+	if ((rc = seal(em->fd[0])) < 0)
+		return rc;
+	em->sh->magic = HXQ_MAGIC;
+	em->sh->version = HXQ_VERSION;
+	return 0;
+}
+
+static int
+emulated_open(struct domain *d, const struct domain_conf *dc,
+    struct err *reterr)
+{
+	struct emulated *em = d->state = calloc(1, sizeof(*em));
+	char path[64];
+	int i, rc;
+
+	if (em == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	em->status_fd = -1;
+	em->space_bytes = dc->space_bytes;
+	for (i = 0; i < NFDS; i++)
+		em->fd[i] = -1;
+	if ((rc = make_files(em)) < 0)
+		return err_set(reterr, ERR_RUN, rc, "session %s: shared "
+		    "memory: %s", d->name, strerror(-rc));
+	if ((rc = spawn(d, dc->space_bytes, reterr)) < 0)
+		return rc;
+	/* Now: later no path is opened. */
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)em->pid);
+	em->status_fd = open(path, O_RDONLY | O_CLOEXEC);
+	return 0;
+}
+
+/* Map until refused, give back. */
+static int
+ask_limits(struct domain *d, struct hxq_probe *ret, struct err *reterr)
+{
+	struct domain_reply r;
+	int rc;
+
+	domain_request(d)->kind = HXQ_PROBE;
+	if ((rc = domain_call(d, &r, reterr)) < 0)
+		return rc;
+	if (r.status != HXQ_OK || r.nbytes != sizeof(*ret))
+		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
+		    "Hexagon domain cannot be probed: %s", d->name,
+		    domain_status_text(r.status));
+	memcpy(ret, r.msg, sizeof(*ret));
+	return 0;
+}
+
+/* In the plan's words: what there is, and how it is known. */
+static int
+refused(struct domain *d, const struct domain_mem *m, const char *what,
+    uint32_t status, struct err *reterr)
+{
+	char why[192];
+	struct err e = { 0 };
+	struct hxq_probe p;
+
+	if (status != HXQ_ENOMEM || ask_limits(d, &p, &e) < 0)
+		return domain_no_room(d, m, what, domain_status_text(status),
+		    reterr);
+	snprintf(why, sizeof(why), "%s: %" PRIu64 " MiB more is all that its "
+	    "device hexagon gives (mapped in pieces of 1 MiB until the domain "
+	    "refused)", domain_status_text(status), p.total_bytes / MIB);
+	return domain_no_room(d, m, what, why, reterr);
+}
+
+static int
+emulated_map(struct domain *d, struct domain_mem *m, const char *what,
+    struct err *reterr)
+{
+	struct emulated *em = d->state;
+	int fd = em->fd[1 + m->handle], rc;
+	struct domain_reply r;
+	struct hxq_packet *q;
+
+	if ((rc = sized(fd, m->nbytes, &m->host)) < 0)
+		return err_set(reterr, ERR_RUN, rc, "session %s: %s: shared "
+		    "memory of %" PRIu64 " bytes: %s", d->name, what,
+		    m->nbytes, strerror(-rc));
+	q = domain_request(d);
+	q->kind = HXQ_MAP;
+	q->nbufs = 1;
+	q->buf[0] = (struct hxq_buf){ .handle = m->handle,
+	    .nbytes = m->nbytes };
+	if ((rc = domain_call(d, &r, reterr)) == 0 && r.status != HXQ_OK)
+		rc = refused(d, m, what, r.status, reterr);
+	if (rc == 0 && (rc = seal(fd)) < 0)
+		err_set(reterr, ERR_RUN, rc, "session %s: %s: shared memory: "
+		    "%s", d->name, what, strerror(-rc));
+	if (rc < 0) {
+		munmap(m->host, m->nbytes);
+		if (ftruncate(fd, 0) < 0)
+			rc = -errno;
+	}
+	return rc;
+}
+
+/* --- limits --- */
+
+static int
+emulated_largest(struct domain *d, uint64_t *ret, struct err *reterr)
+{
+	struct hxq_probe p;
+	int rc = ask_limits(d, &p, reterr);
+
+	if (rc == 0)
+		*ret = p.largest_bytes;
+	return rc;
+}
+
+static int
+emulated_limits(struct domain *d, struct device_probe *ret,
+    struct err *reterr)
+{
+	const struct emulated *em = d->state;
+	struct hxq_probe p;
+	struct domain_memory mem;
+	int rc;
+
+	if ((rc = ask_limits(d, &p, reterr)) < 0)
+		return rc;
+	emulated_memory(d, &mem);
+	device_add_limit(ret, "total_bytes", 1, p.total_bytes,
+	    "mapped in pieces of 1 MiB until the domain refused");
+	device_add_limit(ret, "largest_mapping_bytes", 1, p.largest_bytes,
+	    "tried by bisection, to 1 MiB, in an empty domain");
+	device_add_limit(ret, "address_space_bytes", 1, em->space_bytes,
+	    em->space_bytes == DOMAIN_BYTES ?
+	    "what qemu-hexagon -R was given: the domain of silicon" :
+	    "what qemu-hexagon -R was given: domain= of the session");
+	device_add_limit(ret, "mappings", 1, HXQ_MAPS - 1,
+	    "memfds that a domain inherits, less the one for rows");
+	device_add_limit(ret, "alignment", 1, 128, "an HVX vector");
+	device_add_limit(ret, "emulator_bytes", mem.own_bytes != 0,
+	    mem.own_bytes + OWN_RESERVE, "the emulator's private memory and "
+	    "page tables, and 2 MiB for what it translates");
+	device_add_limit(ret, "emulator_file_bytes", mem.own_bytes != 0,
+	    mem.file_bytes + FILE_RESERVE, "its program and libraries, "
+	    "resident once for all emulators, and 0.5 MiB by which that "
+	    "wavers");
+	device_add_limit(ret, "vtcm_bytes", 1, p.vtcm_bytes,
+	    "the domain says: its own memory, under the emulator");
+	return 0;
+}
+
+/* --- the end --- */
+
+static void
+end_child(struct domain *d)
+{
+	struct emulated *em = d->state;
+	struct domain_reply r;
+	struct err e = { 0 };
+	struct hxq_packet *q;
+
+	if (em->pid <= 0)
+		return;
+	if ((q = domain_request(d)) != NULL && d->sent == d->heard) {
+		q->kind = HXQ_EXIT;
+		if (domain_send(d, &e) == 0)
+			domain_wait(d, event_now_ns() + 10 * SLICE_NS, &r,
+			    &e);
+	}
+	/* One that is confined may send no signal, and has nobody to wait for:
+	 * what is still there ends with it (PR_SET_PDEATHSIG). */
+	if (confine_holds())
+		return;
+	if (em->pid > 0)
+		kill(em->pid, SIGKILL);
+	reap(em, 0);
+}
+
+static void
+emulated_close(struct domain *d)
+{
+	struct emulated *em = d->state;
+	uint32_t i;
+
+	end_child(d);
+	for (i = 0; i < d->nmaps; i++)
+		munmap(d->map[i].host, d->map[i].nbytes);
+	if (em->sh != NULL)
+		munmap(em->sh, sizeof(*em->sh));
+	for (i = 0; i < NFDS; i++)
+		if (em->fd[i] >= 0)
+			close(em->fd[i]);
+	if (em->status_fd >= 0)
+		close(em->status_fd);
+	free(em);
+}
+
+const struct hexagon_port hexagon_emulated = {
+	.name = "emulated",
+	.find = emulated_find,
+	.open = emulated_open,
+	.map = emulated_map,
+	.slot = emulated_slot,
+	.send = emulated_send,
+	.hear = emulated_hear,
+	.progress = emulated_progress,
+	.memory = emulated_memory,
+	.pid = emulated_pid,
+	.limits = emulated_limits,
+	.largest = emulated_largest,
+	.close = emulated_close,
+};

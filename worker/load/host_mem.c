@@ -1,0 +1,31 @@
+/* worker/load/host_mem.c - one charged arena for each buffer. */
+#include "host_mem.h"
+
+#include <assert.h>
+
+int
+host_mem_alloc(struct host_mem *m, struct mem_ledger *ledger,
+    enum mem_tag tag, uint64_t nbytes, const char *what,
+    struct device_buf *ret, struct err *reterr)
+{
+	struct arena *a = &m->arena[m->n];
+	int rc;
+
+	assert(m->n < HOST_MEM_BUFS);	/* the stage keeps to max_maps */
+	if ((rc = arena_open(a, ledger, tag, nbytes, what, reterr)) < 0)
+		return rc;
+	m->n++;
+	/* Weights are written whole by the load, under its progress. */
+	if (tag != MEM_WEIGHTS)
+		region_touch(&a->map);
+	*ret = (struct device_buf){ .host = a->map.base, .raw = a->map.base,
+	    .nbytes = nbytes };
+	return 0;
+}
+
+void
+host_mem_close(struct host_mem *m)
+{
+	while (m->n > 0)
+		arena_close(&m->arena[--m->n]);
+}

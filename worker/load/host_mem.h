@@ -1,0 +1,27 @@
+/* worker/load/host_mem.h - the buffers of a device that works in the host's memory.
+ * Owns: their arenas.  Called by alloc and close of device_<kind>.c. */
+#ifndef WORKER_LOAD_HOST_MEM_H
+#define WORKER_LOAD_HOST_MEM_H
+
+#include "shm/arena.h"
+#include "worker/device.h"
+
+enum {
+	HOST_MEM_BUFS = 8,		/* say so in the traits: max_maps */
+	HOST_MEM_ALIGN = 64		/* the kernels' cache line */
+};
+
+struct host_mem {
+	struct arena arena[HOST_MEM_BUFS];
+	unsigned n;
+};
+
+/* What alloc of device.h promises. */
+int host_mem_alloc(struct host_mem *m, struct mem_ledger *ledger,
+    enum mem_tag tag, uint64_t nbytes, const char *what,
+    struct device_buf *ret, struct err *reterr);
+
+/* Give all of them back. */
+void host_mem_close(struct host_mem *m);
+
+#endif

@@ -1,0 +1,115 @@
+/* worker/load/uring.c - the loader's reads through io_uring.
+ * user_data is the slot of the request, checked when it comes back. */
+#include "impl.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* Interrupted or short of memory for a moment: ask again. */
+static int
+is_passing(int rc)
+{
+	return rc == -EINTR || rc == -EAGAIN || rc == -EBUSY;
+}
+
+int
+load_uring_open(struct load_uring *u, uint32_t depth, void *staging,
+    uint64_t staging_bytes, int want_registered)
+{
+	struct iovec iov = { .iov_base = staging, .iov_len = staging_bytes };
+	int rc;
+
+	*u = (struct load_uring){ .registered = 0 };
+	rc = io_uring_queue_init(depth, &u->ring,
+	    IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN);
+	if (rc == -EINVAL)		/* flags of Linux 6.0 */
+		rc = io_uring_queue_init(depth, &u->ring, 0);
+	if (rc < 0)
+		return rc;
+	/* Came with IORING_OP_READ (5.6); asking for a probe allocates. */
+	if (!(u->ring.features & IORING_FEAT_RW_CUR_POS)) {
+		io_uring_queue_exit(&u->ring);
+		return -ENOSYS;
+	}
+	/* Locked memory is counted per user: other sessions may have it all. */
+	if (want_registered)
+		u->registered =
+		    io_uring_register_buffers(&u->ring, &iov, 1) == 0;
+	return 0;
+}
+
+int
+load_uring_read(struct load_uring *u, uint32_t slot, int fd, void *buf,
+    uint64_t nbytes, uint64_t offset)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
+	int rc;
+
+	if (sqe == NULL)		/* one entry a slot: cannot be */
+		return -EPROTO;
+	if (u->registered)
+		io_uring_prep_read_fixed(sqe, fd, buf, (unsigned)nbytes,
+		    offset, 0);
+	else
+		io_uring_prep_read(sqe, fd, buf, (unsigned)nbytes, offset);
+	io_uring_sqe_set_data64(sqe, slot);
+	u->flying |= UINT64_C(1) << slot;
+
+	/* What is not taken now, load_uring_wait() submits again. */
+	rc = io_uring_submit(&u->ring);
+	return rc < 0 && !is_passing(rc) ? rc : 0;
+}
+
+/* What has landed, by no system call; -EAGAIN = nothing yet. */
+static int
+take_landed(struct load_uring *u, uint32_t *ret_slot, int64_t *ret_res)
+{
+	struct io_uring_cqe *cqe;
+	uint64_t slot;
+
+	if (io_uring_peek_cqe(&u->ring, &cqe) != 0)
+		return -EAGAIN;
+	slot = io_uring_cqe_get_data64(cqe);
+	*ret_res = cqe->res;
+	io_uring_cqe_seen(&u->ring, cqe);
+	if (slot >= LOAD_MAX_DEPTH || !(u->flying >> slot & 1))
+		return -EPROTO;
+	u->flying &= ~(UINT64_C(1) << slot);
+	*ret_slot = (uint32_t)slot;
+	return 0;
+}
+
+int
+load_uring_wait(struct load_uring *u, uint32_t *ret_slot, int64_t *ret_res)
+{
+	int rc;
+
+	while ((rc = take_landed(u, ret_slot, ret_res)) == -EAGAIN) {
+		rc = io_uring_submit_and_wait(&u->ring, 1);
+		if (rc < 0 && !is_passing(rc))
+			return rc;
+	}
+	return rc;
+}
+
+/* Reads that the kernel has taken and not given back: not those that still
+ * stand in the submission queue. */
+static unsigned
+in_kernel(const struct load_uring *u)
+{
+	return (unsigned)__builtin_popcountll(u->flying) -
+	    io_uring_sq_ready(&u->ring);
+}
+
+void
+load_uring_close(struct load_uring *u)
+{
+	uint32_t slot;
+	int64_t res;
+	int rc = 0;
+
+	while (in_kernel(u) > 0 && rc != -EPROTO)
+		if ((rc = take_landed(u, &slot, &res)) == -EAGAIN)
+			usleep(100);
+	io_uring_queue_exit(&u->ring);
+}

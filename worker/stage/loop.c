@@ -1,0 +1,450 @@
+/* worker/stage/loop.c - the loop of a stage: slot in, program, slot out.
+ *
+ * Nothing here allocates.  What comes in a slot is copied, then checked, then
+ * used: the neighbour that wrote it is another process. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "priv.h"
+
+/* How often an idle stage looks at its channel and beats. */
+#define IDLE_NS		UINT64_C(100000000)
+
+/* A span of the largest batch takes seconds on a slow device and minutes under
+ * emulation.  What takes longer hangs; waiting on would not say where. */
+#define SPAN_S		600u
+
+/* What a step ends with other than 0 and errors. */
+enum { LEAVE = 1, DROP = 2 };
+
+static void
+beat(struct stage *s)
+{
+	atomic_fetch_add_explicit(&s->conf.status->heartbeat, 1,
+	    memory_order_relaxed);
+}
+
+static int
+ring_broken(const struct stage *s, const char *which, struct err *reterr)
+{
+	return err_set(reterr, ERR_RUN, -EPROTO, "session %s: the ring %s "
+	    "this stage is corrupt: its counters are impossible",
+	    s->conf.start.name, which);
+}
+
+static int
+is_called(const struct stage *s)
+{
+	return atomic_load_explicit(&s->conf.status->call,
+	    memory_order_relaxed) != s->in.heard;
+}
+
+/* Whatever the coordinator has to say; not 0 = leave. */
+static int
+listen(struct stage *s)
+{
+	s->in.heard = s->out.heard = atomic_load_explicit(
+	    &s->conf.status->call, memory_order_acquire);	/* S2 */
+	return s->idle(s->idle_arg);
+}
+
+/* LEAVE, 0 = there is something, -errno. */
+static int
+wait_in(struct stage *s, struct err *reterr)
+{
+	int rc;
+
+	for (;;) {
+		if (is_called(s) && listen(s))
+			return LEAVE;
+		rc = ring_wait_data_spsc(&s->in, event_now_ns() + IDLE_NS);
+		beat(s);
+		if (rc == 0)
+			return 0;
+		if (rc != -ETIMEDOUT && rc != -EINTR)
+			return ring_broken(s, "into", reterr);
+		if (listen(s))
+			return LEAVE;
+	}
+}
+
+/* The next free slot of the ring out; NULL with *ret_rc LEAVE, DROP (the batch
+ * in hand is of an older epoch now) or -errno. */
+static uint8_t *
+wait_out(struct stage *s, int *ret_rc, struct err *reterr)
+{
+	void *slot;
+
+	while ((slot = ring_reserve_spsc(&s->out)) == NULL) {
+		*ret_rc = ring_wait_room_spsc(&s->out,
+		    event_now_ns() + IDLE_NS);
+		beat(s);
+		if (*ret_rc == 0)
+			continue;
+		if (*ret_rc != -ETIMEDOUT && *ret_rc != -EINTR) {
+			*ret_rc = ring_broken(s, "out of", reterr);
+			return NULL;
+		}
+		*ret_rc = LEAVE;
+		if (listen(s))
+			return NULL;
+		*ret_rc = DROP;
+		if (s->renewed)
+			return NULL;
+	}
+	*ret_rc = 0;
+	return slot;
+}
+
+static int
+bad_batch(const struct stage *s, const char *what, uint64_t value,
+    struct err *reterr)
+{
+	return err_set(reterr, ERR_RUN, -EPROTO, "session %s: batch %" PRIu64
+	    ": %s (%" PRIu64 ")", s->conf.start.name, s->hdr.number, what,
+	    value);
+}
+
+/* Copy header and rows out of the slot and check them. */
+static int
+take_header(struct stage *s, const uint8_t *slot, struct err *reterr)
+{
+	memcpy(&s->hdr, slot, sizeof(s->hdr));
+	if (s->hdr.magic != BATCH_MAGIC)
+		return bad_batch(s, "not a batch header", s->hdr.magic,
+		    reterr);
+	if (s->hdr.nrows > s->conf.model.batch_rows)
+		return bad_batch(s, "more rows than the ring was made for",
+		    s->hdr.nrows, reterr);
+	memcpy(s->row, slot + sizeof(s->hdr),
+	    s->hdr.nrows * sizeof(s->row[0]));
+	return 0;
+}
+
+/* Rows must continue their sequences: no hole in the KV cache is ever read. */
+static int
+take_rows(struct stage *s, struct batch *b, struct err *reterr)
+{
+	uint32_t n = s->conf.model.batch_rows, i;
+	uint32_t *seq = s->soa, *pos = seq + n, *token = pos + n;
+	uint32_t *select = token + n;
+	const struct batch_row *r;
+
+	if (s->hdr.nrows == 0)
+		return bad_batch(s, "no rows", 0, reterr);
+	b->nselect = 0;
+	for (i = 0; i < s->hdr.nrows; i++) {
+		r = &s->row[i];
+		if (r->seq >= s->conf.model.nseqs)
+			return bad_batch(s, "no such sequence", r->seq,
+			    reterr);
+		if (r->pos != s->seq_len[r->seq])
+			return bad_batch(s, "a row does not continue its "
+			    "sequence, its position is", r->pos, reterr);
+		if (r->pos >= s->conf.model.ctx_tok)
+			return bad_batch(s, "a position beyond the context",
+			    r->pos, reterr);
+		if (r->token >= s->conf.hp.n_vocab)
+			return bad_batch(s, "a token outside the vocabulary",
+			    r->token, reterr);
+		s->seq_len[r->seq]++;
+		s->seq_end[r->seq] = MAX(s->seq_end[r->seq],
+		    s->seq_len[r->seq]);
+		seq[i] = r->seq;
+		pos[i] = r->pos;
+		token[i] = r->token;
+		if (r->flags & ROW_LOGITS)
+			select[b->nselect++] = i;
+	}
+	b->nrows = s->hdr.nrows;
+	b->seq = seq;
+	b->pos = pos;
+	b->token = token;
+	b->select = select;
+	b->progress = &s->conf.status->progress;
+	return 0;
+}
+
+/* Those of b's rows that want logits. */
+static struct batch
+kept_rows(const struct stage *s, const struct batch *b)
+{
+	uint32_t n = s->conf.model.batch_rows, i;
+	uint32_t *seq = s->soa + 4 * n, *pos = seq + n, *select = pos + n;
+
+	for (i = 0; i < b->nselect; i++) {
+		seq[i] = b->seq[b->select[i]];
+		pos[i] = b->pos[b->select[i]];
+		select[i] = i;
+	}
+	return (struct batch){ .nrows = b->nselect, .seq = seq, .pos = pos,
+	    .select = select, .progress = b->progress };
+}
+
+static int
+span_hangs(const struct stage *s, uint32_t i, struct err *reterr)
+{
+	const struct op *op = &s->p->op[s->pl.span[i].first];
+	char of[EXTENT_NAME + 16];
+
+	if (op->w != NULL)
+		snprintf(of, sizeof(of), "tensor %s", op->w->ext.name);
+	else
+		snprintf(of, sizeof(of), "layer %d", op->layer);
+	return err_set(reterr, ERR_RUN, -ETIMEDOUT, "session %s: device %s "
+	    "has not finished within %u s what begins with %s of %s",
+	    s->conf.start.name, s->span[i].ops->kind, SPAN_S,
+	    op_name(op->kind), of);
+}
+
+/* What a later batch of so many rows is held against by whoever watches. */
+static void
+measured(struct stage *s, uint32_t nrows, uint64_t ns)
+{
+	_Atomic uint64_t *most = &s->conf.status->pass_ns[status_pass(nrows)];
+
+	if (ns > atomic_load_explicit(most, memory_order_relaxed))
+		atomic_store_explicit(most, ns, memory_order_relaxed);
+}
+
+/* On the session's own device, which is asked and waited for, or here. */
+static int
+run_span(struct stage *s, uint32_t i, const struct batch *b,
+    struct err *reterr)
+{
+	const struct stage_span *sp = &s->span[i];
+	_Atomic uint32_t *in_device = &s->conf.status->in_device;
+	int rc;
+
+	atomic_store_explicit(in_device, sp->dev == s->dev &&
+	    s->traits.async, memory_order_relaxed);
+	if ((rc = sp->ops->run(sp->dev, sp->handle, b, reterr)) == 0)
+		rc = sp->ops->sync(sp->dev, event_now_ns() +
+		    SPAN_S * UINT64_C(1000000000), reterr);
+	atomic_store_explicit(in_device, 0, memory_order_relaxed);
+	return rc == -ETIMEDOUT ? span_hangs(s, i, reterr) : rc;
+}
+
+static int
+run_spans(struct stage *s, uint32_t first, uint32_t end,
+    const struct batch *b, struct err *reterr)
+{
+	uint64_t t0 = event_now_ns();
+	uint32_t i;
+	int rc;
+
+	for (i = first; i < end; i++)
+		if ((rc = run_span(s, i, b, reterr)) < 0)
+			return rc;
+	measured(s, b->nrows, event_now_ns() - t0);
+	return 0;
+}
+
+/* A middle stage: header and rows go on as they came. */
+static int
+run_body(struct stage *s, struct batch *b, struct err *reterr)
+{
+	uint8_t *slot;
+	int rc;
+
+	if ((slot = wait_out(s, &rc, reterr)) == NULL)
+		return rc;
+	b->output = slot + slot_payload_off(s->conf.model.batch_rows);
+	if ((rc = run_spans(s, 0, s->pl.nbody_spans, b, reterr)) < 0)
+		return rc;
+	memcpy(slot, &s->hdr, sizeof(s->hdr));
+	memcpy(slot + sizeof(s->hdr), s->row,
+	    s->hdr.nrows * sizeof(s->row[0]));
+	ring_commit_spsc(&s->out);
+	return 0;
+}
+
+/* Rows [first, first + n) of those that the last layer kept, into a slot of
+ * their own; with no rows at all the slot only says that the batch is done. */
+static int
+run_head_block(struct stage *s, const struct batch *whole,
+    const struct batch *kept, uint32_t first, uint32_t n, struct err *reterr)
+{
+	struct batch_hdr hdr = s->hdr;
+	struct batch_row *rows;
+	struct batch b = *kept;
+	uint8_t *slot;
+	uint32_t i;
+	int rc;
+
+	if ((slot = wait_out(s, &rc, reterr)) == NULL)
+		return rc;
+	b.select += first;
+	b.nselect = n;
+	b.output = slot + slot_payload_off(s->conf.model.head_rows);
+	if (n > 0 && (rc = run_spans(s, s->pl.nbody_spans, s->pl.nspans, &b,
+	    reterr)) < 0)
+		return rc;
+	hdr.first = first;
+	hdr.nrows = n;
+	hdr.flags = first + n == whole->nselect ? BATCH_LAST : 0;
+	memcpy(slot, &hdr, sizeof(hdr));
+	rows = (struct batch_row *)(void *)(slot + sizeof(hdr));
+	for (i = 0; i < n; i++)
+		rows[i] = s->row[whole->select[first + i]];
+	ring_commit_spsc(&s->out);
+	return 0;
+}
+
+static int
+run_head(struct stage *s, struct batch *b, struct err *reterr)
+{
+	struct batch kept = kept_rows(s, b);
+	uint32_t first = 0, n;
+	int rc;
+
+	b->output = NULL;
+	/* A stage with a head and no layers keeps nothing by itself. */
+	if (s->p->nkept < s->p->nbody)
+		b->kept = &kept;
+	else
+		kept = *b;
+	if ((rc = run_spans(s, 0, s->pl.nbody_spans, b, reterr)) < 0)
+		return rc;
+	do {
+		n = MIN(b->nselect - first, s->conf.model.head_rows);
+		if ((rc = run_head_block(s, b, &kept, first, n, reterr)) != 0)
+			return rc;
+		first += n;
+	} while (first < b->nselect);
+	return 0;
+}
+
+/* What lies behind nrows is dropped.  Local layers may have dropped more than
+ * that already: then what would come next cannot be computed. */
+static int
+cut_sequence(struct stage *s, uint32_t seq, uint32_t nrows,
+    struct err *reterr)
+{
+	if (!kv_reaches(&s->p->env.kv, s->seq_end[seq], nrows))
+		return bad_batch(s, "the windows of local layers have moved "
+		    "on: a sequence cannot go on at position", nrows, reterr);
+	s->seq_len[seq] = nrows;
+	if (nrows == 0)
+		s->seq_end[seq] = 0;
+	return 0;
+}
+
+static int
+copy_sequence(struct stage *s, uint32_t from, uint32_t to, uint32_t nrows,
+    struct err *reterr)
+{
+	const struct kv_layout *kv = &s->p->env.kv;
+	const struct kv_kind *k;
+	uint8_t *base = s->kv.host;
+	uint32_t l;
+
+	if (!s->traits.host_visible && kv->conf.nlayers > 0)
+		return err_set(reterr, ERR_RUN, -ENOTSUP, "session %s: batch %"
+		    PRIu64 ": sequence %u cannot be copied to %u: the host "
+		    "cannot reach the KV cache on device %s",
+		    s->conf.start.name, s->hdr.number, from, to,
+		    s->conf.dev->kind);
+	/* All heads of a sequence lie together. */
+	for (l = 0; l < kv->conf.nlayers; l++) {
+		k = kv_kind_of(kv, l);
+		memmove(base + kv_k_off(kv, l, to, 0),
+		    base + kv_k_off(kv, l, from, 0),
+		    k->k_head * kv->n_head_kv);
+		memmove(base + kv_v_off(kv, l, to, 0),
+		    base + kv_v_off(kv, l, from, 0),
+		    k->v_head * kv->n_head_kv);
+	}
+	s->seq_end[to] = s->seq_end[from];
+	return cut_sequence(s, to, MIN(nrows, s->seq_len[from]), reterr);
+}
+
+/* Control that must stay in order with the data; goes on to the next stage. */
+static int
+run_control(struct stage *s, struct err *reterr)
+{
+	uint8_t *slot;
+	int rc;
+
+	switch (s->hdr.kind) {
+	case BATCH_FORGET:
+	case BATCH_COPY:
+		if (s->hdr.seq >= s->conf.model.nseqs ||
+		    s->hdr.dst >= s->conf.model.nseqs)
+			return bad_batch(s, "no such sequence",
+			    MAX(s->hdr.seq, s->hdr.dst), reterr);
+		rc = s->hdr.kind == BATCH_FORGET ? cut_sequence(s, s->hdr.seq,
+		    MIN(s->hdr.pos, s->seq_len[s->hdr.seq]), reterr) :
+		    copy_sequence(s, s->hdr.seq, s->hdr.dst, s->hdr.pos,
+		    reterr);
+		if (rc < 0)
+			return rc;
+		break;
+	case BATCH_RESET:
+		stage_begin_epoch(s, s->hdr.epoch);
+		break;
+	case BATCH_STOP:
+		break;
+	default:
+		return bad_batch(s, "an unknown kind", s->hdr.kind, reterr);
+	}
+	if ((slot = wait_out(s, &rc, reterr)) == NULL)
+		return rc;
+	s->hdr.nrows = 0;
+	s->hdr.flags = BATCH_LAST;
+	memcpy(slot, &s->hdr, sizeof(s->hdr));
+	ring_commit_spsc(&s->out);
+	return s->hdr.kind == BATCH_STOP ? LEAVE : 0;
+}
+
+static int
+run_slot(struct stage *s, const uint8_t *slot, struct err *reterr)
+{
+	struct batch b = { 0 };
+	uint64_t t0;
+	int rc;
+
+	if ((rc = take_header(s, slot, reterr)) < 0)
+		return rc;
+	/* Left over from before a loss: nobody waits for it. */
+	if (s->hdr.epoch != s->epoch && s->hdr.kind != BATCH_RESET)
+		return 0;
+	if (s->hdr.kind != BATCH_DATA)
+		return run_control(s, reterr);
+	if ((rc = take_rows(s, &b, reterr)) < 0)
+		return rc;
+	b.input = slot + slot_payload_off(s->conf.model.batch_rows);
+	t0 = event_now_ns();
+	rc = s->conf.model.head ? run_head(s, &b, reterr) :
+	    run_body(s, &b, reterr);
+	atomic_fetch_add_explicit(&s->conf.status->busy_ns,
+	    event_now_ns() - t0, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->conf.status->batches, 1,
+	    memory_order_relaxed);
+	return rc;
+}
+
+int
+stage_run(struct stage *s, stage_idle_fn *idle, void *arg,
+    struct err *reterr)
+{
+	const void *slot;
+	int rc;
+
+	s->idle = idle;
+	s->idle_arg = arg;
+	for (;;) {
+		if ((rc = wait_in(s, reterr)) != 0)
+			return MIN(rc, 0);
+		s->renewed = 0;
+		if ((slot = ring_peek_spsc(&s->in)) == NULL)
+			continue;
+		if ((rc = run_slot(s, slot, reterr)) == DROP)
+			continue;	/* the slot went with its epoch */
+		ring_release_spsc(&s->in);
+		if (rc != 0)
+			return MIN(rc, 0);
+	}
+}

@@ -1,0 +1,83 @@
+/* worker/stage/ops_impl.h - what the files of the host's operations share.
+ * Included by ops_*.c only. */
+#ifndef WORKER_STAGE_OPS_IMPL_H
+#define WORKER_STAGE_OPS_IMPL_H
+
+#include "ops_cpu.h"
+
+/* Row r of tensor id. */
+static inline void *
+row_at(const struct ops_ctx *c, uint16_t id, uint64_t r)
+{
+	const struct tensor *t = &c->p->t[id];
+
+	switch (t->store) {
+	case STORE_SCRATCH:
+		return c->compute + t->offset + r * t->row_bytes;
+	case STORE_OUTPUT:
+		return (uint8_t *)c->b->output + r * t->row_bytes;
+	case STORE_INPUT:
+		break;
+	}
+	/* Read only: no op has its output here. */
+	return (uint8_t *)(uintptr_t)c->b->input + r * t->row_bytes;
+}
+
+/* Rows that this op works on: the batch's, the block's of the head, or the
+ * experts'. */
+uint32_t ops_rows(const struct ops_ctx *c, const struct op *op);
+
+/* Rows [r0, r1), columns [c0, c1) of what the ops of a group make. */
+struct part {
+	uint32_t r0, r1, c0, c1;
+};
+
+/* By an op on elements, or a product that is not of experts. */
+void ops_part(const struct ops_ctx *c, const struct op *op,
+    const struct part *part);
+
+/* The thread's piece of the compute arena: program_thread_bytes(). */
+void *ops_thread_room(const struct ops_ctx *c, unsigned thread);
+
+/* How much of thread t's share of group i somebody has begun; i = ngroups +
+ * layer: of the layer's attention. */
+static inline _Atomic uint32_t *
+ops_begun(const struct ops_ctx *c, unsigned t, uint32_t i)
+{
+	return c->begun + t * ops_nbegun(c->p) + i;
+}
+
+/* ops_columns.c: a thread's share of ops [op, end), which follow each other in
+ * one group. */
+void ops_by_columns(const struct ops_ctx *c, const struct op *op,
+    const struct op *end, unsigned thread);
+
+/* Columns of a strip that n ops of a group go through one after another, for so
+ * many rows: what an op leaves is still in the cache for the next. */
+uint32_t ops_strip(ptrdiff_t nops, uint32_t rows, uint32_t unit);
+
+/* k elements of x as op->out holds them. */
+void ops_round(const struct ops_ctx *c, const struct op *op, void *out,
+    const float *x, uint32_t k);
+
+/* Columns [c0, c1) of row r by an op on elements. */
+void element_op(const struct ops_ctx *c, const struct op *op, uint64_t r,
+    uint32_t c0, uint32_t c1);
+
+/* ops_moe.c */
+void op_moe_route(const struct ops_ctx *c, const struct op *op, uint64_t lo,
+    uint64_t hi);
+void op_moe_rows(const struct ops_ctx *c, const struct op *op,
+    unsigned thread);
+void op_moe_sum(const struct ops_ctx *c, const struct op *op, uint64_t r,
+    uint32_t c0, uint32_t c1);
+void experts_run(const struct ops_ctx *c, const struct op *op,
+    const struct op *end, uint32_t c0, uint32_t c1);
+
+/* ops_attn.c */
+void op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
+    uint64_t hi);
+void op_attention(const struct ops_ctx *c, const struct op *op,
+    unsigned thread);
+
+#endif

@@ -1,0 +1,170 @@
+/* worker/stage/ops_moe.c - mixtures of experts on the host.
+ *
+ * A row of the batch becomes as many experts' rows as a token has experts.
+ * They lie by expert, those of an expert in the batch's order, so that one
+ * matrix product does them all and each expert's weights are read once.  A row
+ * of routes says, of a row of the batch:
+ *
+ *	n_expert_used	experts, the likeliest first (the lower number
+ *			first among equals)
+ *	n_expert_used	their weights (float)
+ *	n_expert_used	which of the experts' rows are its own
+ *
+ * All threads go through all chosen experts, each with its columns: whoever is
+ * chosen, threads have the same shares, one row or many.  The sum over a token's
+ * experts is taken in the order of its route: from its own row alone. */
+#include "kernels/matmul/experts.h"
+#include "ops_impl.h"
+
+#include <math.h>
+#include <string.h>
+
+_Static_assert((int)MAX_EXPERTS <= (int)EXPERTS_MOST, "experts_choose");
+
+/* The sum of exp(x - max), by all n in their order. */
+static float
+exp_sum(const float *score, uint32_t n, float max)
+{
+	float sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		sum += expf(score[i] - max);
+	return sum;
+}
+
+/* out = routes, but for the rows; in0 (rows, n_expert) */
+void
+op_moe_route(const struct ops_ctx *c, const struct op *op, uint64_t lo,
+    uint64_t hi)
+{
+	const struct hparams *hp = c->p->env.hp;
+	const uint32_t n = hp->n_expert, nused = hp->n_expert_used;
+	float *score, *w, max, sum;
+	uint32_t *expert, i;
+	uint64_t r;
+
+	for (r = lo; r < hi; r++) {
+		score = row_at(c, op->in[0], r);
+		expert = row_at(c, op->out, r);
+		w = (float *)(void *)(expert + nused);
+		experts_choose(score, n, nused, expert);
+		max = score[expert[0]];
+		for (sum = 0, i = 0; i < nused; i++) {
+			w[i] = expf(score[expert[i]] - max);
+			sum += w[i];
+		}
+		/* Both ways of the softmax come to the same when the weights
+		 * are normalized, but for what is rounded. */
+		if (!hp->moe_norm && hp->moe_gate == GATE_SOFTMAX)
+			sum = exp_sum(score, n, max);
+		for (i = 0; i < nused; i++)
+			w[i] = w[i] / sum * hp->moe_scale;
+	}
+}
+
+/* The first of the experts' rows that are expert e's: first[e], up to
+ * first[e + 1]. */
+static void
+find_first(const struct ops_ctx *c, uint16_t routes,
+    uint32_t first[MAX_EXPERTS + 1])
+{
+	const struct hparams *hp = c->p->env.hp;
+	const uint32_t *expert;
+	uint32_t r, i;
+
+	memset(first, 0, (hp->n_expert + 1) * sizeof(*first));
+	for (r = 0; r < c->b->nrows; r++) {
+		expert = row_at(c, routes, r);
+		for (i = 0; i < hp->n_expert_used; i++)
+			first[expert[i] + 1]++;
+	}
+	for (i = 0; i < hp->n_expert; i++)
+		first[i + 1] += first[i];
+}
+
+/* out (experts' rows, k) = the rows of in0 that each expert works on.  Every
+ * thread counts through all routes, and does its part of the batch's rows. */
+void
+op_moe_rows(const struct ops_ctx *c, const struct op *op, unsigned thread)
+{
+	const uint32_t nused = c->p->env.hp->n_expert_used;
+	const struct tensor *t = &c->p->t[op->out];
+	uint32_t next[MAX_EXPERTS + 1], *route, *row, i;
+	uint64_t r, lo, hi;
+
+	find_first(c, op->routes, next);
+	par_share(c->par, c->b->nrows, thread, &lo, &hi);
+	for (r = 0; r < hi; r++) {
+		route = row_at(c, op->routes, r);
+		row = route + 2 * nused;
+		for (i = 0; i < nused && r < lo; i++)
+			next[route[i]]++;
+		for (i = 0; i < nused && r >= lo; i++) {
+			row[i] = next[route[i]]++;
+			if (i == 0)
+				ops_round(c, op, row_at(c, op->out, row[0]),
+				    row_at(c, op->in[0], r), t->cols);
+			else
+				memcpy(row_at(c, op->out, row[i]), row_at(c,
+				    op->out, row[0]), t->row_bytes);
+		}
+	}
+}
+
+/* Columns [c0, c1) of experts' rows [r0, r1) by expert e's matrix. */
+static void
+expert_matmul(const struct ops_ctx *c, const struct op *op, uint32_t e,
+    uint32_t r0, uint32_t r1, uint32_t c0, uint32_t c1)
+{
+	const struct mat w = weight_mat(op->w, e);
+
+	op->w->kern->matmul(row_at(c, op->out, r0),
+	    c->p->t[op->out].row_bytes / sizeof(float),
+	    row_at(c, op->in[0], r0), c->ready, &w, op->bias != NULL ?
+	    op->bias->vec + (size_t)e * w.n : NULL, r1 - r0, c0, c1);
+}
+
+/* Strip after strip of columns [c0, c1) through ops that are of one group, for
+ * each expert that has rows. */
+void
+experts_run(const struct ops_ctx *c, const struct op *op,
+    const struct op *end, uint32_t c0, uint32_t c1)
+{
+	const uint32_t unit = c->p->group[op->group].unit;
+	uint32_t first[MAX_EXPERTS + 1], e, lo, to, strip, r;
+	const struct op *o;
+
+	find_first(c, op->routes, first);
+	for (e = 0; e < c->p->env.hp->n_expert; e++) {
+		if (first[e] == first[e + 1])
+			continue;
+		strip = ops_strip(end - op, first[e + 1] - first[e], unit);
+		for (lo = c0; lo < c1; lo = to) {
+			to = MIN(c1 - lo, strip) + lo;
+			for (o = op; o < end; o++)
+				if (o->kind == OP_MATMUL_ID)
+					expert_matmul(c, o, e, first[e],
+					    first[e + 1], lo, to);
+				else
+					for (r = first[e]; r < first[e + 1];
+					    r++)
+						element_op(c, o, r, lo, to);
+		}
+	}
+}
+
+/* out (rows, n_embd) = the sum of its experts' rows of in0 by their weights */
+void
+op_moe_sum(const struct ops_ctx *c, const struct op *op, uint64_t r,
+    uint32_t c0, uint32_t c1)
+{
+	const uint32_t nused = c->p->env.hp->n_expert_used;
+	const uint32_t *row = (uint32_t *)row_at(c, op->routes, r) + 2 * nused;
+	const float *w = (float *)row_at(c, op->routes, r) + nused;
+
+	c->k->weighted_sum((float *)row_at(c, op->out, r) + c0,
+	    (float *)row_at(c, op->in[0], 0) + c0,
+	    c->p->t[op->in[0]].row_bytes / sizeof(float), row, w, nused,
+	    c1 - c0);
+}

@@ -1,0 +1,46 @@
+/* worker/stage/priv.h - struct stage, for stage.c and stage/loop.c only. */
+#ifndef WORKER_STAGE_PRIV_H
+#define WORKER_STAGE_PRIV_H
+
+#include "shm/arena.h"
+#include "stage.h"
+
+struct stage_span {
+	const struct device_ops *ops;
+	struct device *dev;
+	uint32_t handle;
+};
+
+enum { STAGE_COLUMNS = 7 };
+
+struct stage {
+	struct stage_conf conf;
+	struct weights ws;
+	struct program *p;
+	struct placement pl;
+	struct device *dev, *cpu;	/* cpu: only when something falls back */
+	struct device_traits traits;
+	struct device_buf weights, kv, compute;
+	uint32_t nmaps;				/* of them made */
+	struct stage_span *span;	/* [pl.nspans] */
+	struct ring in, out;
+
+	/* The batch in hand; copied out of the slot, checked, then used. */
+	struct batch_hdr hdr;
+	struct batch_row *row;		/* [batch_rows] */
+	uint32_t *soa;			/* seq, pos, token, select, and of the
+					 * rows kept seq, pos, select: columns
+					 * of [batch_rows] */
+	uint32_t epoch;
+	int renewed;			/* since the batch in hand was taken */
+	uint32_t seq_len[MAX_SEQS];	/* positions in the KV cache */
+	uint32_t seq_end[MAX_SEQS];	/* all that were stored since the
+					 * sequence was empty */
+	stage_idle_fn *idle;
+	void *idle_arg;
+};
+
+/* No sequence is known any more, and what is of an older epoch is dropped. */
+void stage_begin_epoch(struct stage *s, uint32_t epoch);
+
+#endif

@@ -1,0 +1,133 @@
+/* worker/stage/probe.c - limits, supported operations and placements, as messages. */
+#include "probe.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <bsd/string.h>
+
+#include "kernels/cpu.h"
+#include "shm/wire.h"
+#include "report.h"
+
+/* What the device says of an op whose weight has this type. */
+static int
+report_support(struct chan *c, const struct device_ops *dev,
+    enum op_kind kind, uint32_t type, struct err *reterr)
+{
+	static const struct program none;
+	struct wire_support ws = { 0 };
+	struct weight w = { .ext = { .type = type } };
+	struct op op = { .kind = kind, .layer = -1 };
+
+	op.w = type < QUANT_NTYPES ? &w : NULL;
+	strlcpy(ws.op, op_name(kind), sizeof(ws.op));
+	if (op.w != NULL)
+		strlcpy(ws.type, quant_info(type)->name, sizeof(ws.type));
+	ws.yes = (uint32_t)dev->supports(NULL, &none, &op, ws.reason);
+	return report(c, WIRE_SUPPORT, &ws, sizeof(ws), reterr);
+}
+
+static int
+report_supports(struct chan *c, const struct device_ops *dev,
+    struct err *reterr)
+{
+	struct kernels k;
+	uint32_t kind, t;
+	int rc;
+
+	kernels_init(&k, cpu_flags());
+	for (kind = 0; kind < OP_NKINDS; kind++) {
+		if (!op_is_matmul(kind) && kind != OP_GET_ROWS) {
+			if ((rc = report_support(c, dev, kind,
+			    QUANT_NTYPES, reterr)) < 0)
+				return rc;
+			continue;
+		}
+		for (t = 0; t < QUANT_NTYPES; t++)
+			if (k.mat[t].name != NULL &&
+			    (rc = report_support(c, dev, kind, t,
+			    reterr)) < 0)
+				return rc;
+	}
+	return 0;
+}
+
+static int
+report_checks(struct chan *c, const struct device_probe *p,
+    struct err *reterr)
+{
+	struct wire_check wc;
+	unsigned i;
+	int rc = 0;
+
+	for (i = 0; i < p->nchecks && rc == 0; i++) {
+		memset(&wc, 0, sizeof(wc));
+		strlcpy(wc.what, p->check[i].what, sizeof(wc.what));
+		wc.ok = (uint32_t)p->check[i].ok;
+		strlcpy(wc.text, p->check[i].text, sizeof(wc.text));
+		rc = report(c, WIRE_CHECK, &wc, sizeof(wc), reterr);
+	}
+	return rc;
+}
+
+int
+probe_device(struct chan *c, const struct device_ops *dev,
+    const struct device_conf *dc, struct err *reterr)
+{
+	struct device_probe p;
+	struct wire_limit wl;
+	unsigned i;
+	int rc;
+
+	if ((rc = dev->probe(dc, &p, reterr)) < 0)
+		return rc;
+	memset(&wl, 0, sizeof(wl));
+	strlcpy(wl.name, "found", sizeof(wl.name));
+	wl.value = (uint64_t)p.found;
+	wl.known = 1;
+	strlcpy(wl.from, p.reason, sizeof(wl.from));
+	if ((rc = report(c, WIRE_LIMIT, &wl, sizeof(wl), reterr)) < 0)
+		return rc;
+	for (i = 0; i < p.nlimits; i++) {
+		memset(&wl, 0, sizeof(wl));
+		strlcpy(wl.name, p.limit[i].name, sizeof(wl.name));
+		wl.value = p.limit[i].value;
+		wl.known = (uint32_t)p.limit[i].known;
+		strlcpy(wl.from, p.limit[i].from, sizeof(wl.from));
+		if ((rc = report(c, WIRE_LIMIT, &wl, sizeof(wl), reterr)) < 0)
+			return rc;
+	}
+	if ((rc = report_checks(c, &p, reterr)) < 0 ||
+	    (rc = report_supports(c, dev, reterr)) < 0)
+		return rc;
+	return report(c, WIRE_END, NULL, 0, reterr);
+}
+
+int
+probe_placement(struct chan *c, const struct program *p,
+    const struct placement *pl, struct err *reterr)
+{
+	struct wire_placed wp;
+	const struct op *op;
+	uint32_t i;
+	int rc;
+
+	for (i = 0; i < p->nops; i++) {
+		op = &p->op[i];
+		memset(&wp, 0, sizeof(wp));
+		wp.index = i;
+		wp.layer = op->layer;
+		wp.head = i >= p->nbody;
+		wp.on_device = (uint32_t)pl->op[i].on_device;
+		wp.meet = op->meet;
+		strlcpy(wp.share, op_share_name(op->share), sizeof(wp.share));
+		strlcpy(wp.op, op_name(op->kind), sizeof(wp.op));
+		if (op->w != NULL)
+			strlcpy(wp.tensor, op->w->ext.name,
+			    sizeof(wp.tensor));
+		strlcpy(wp.reason, pl->op[i].reason, sizeof(wp.reason));
+		if ((rc = report(c, WIRE_PLACED, &wp, sizeof(wp), reterr)) < 0)
+			return rc;
+	}
+	return report(c, WIRE_END, NULL, 0, reterr);
+}

@@ -1,0 +1,18 @@
+/* worker/stage/probe.h - what a worker tells about its device, for `devices` and
+ * `explain`.  Called by the worker's main; sends its answers itself. */
+#ifndef WORKER_STAGE_PROBE_H
+#define WORKER_STAGE_PROBE_H
+
+#include "shm/chan.h"
+#include "worker/device.h"
+
+/* WIRE_LIMIT per limit (the first one, "found", has the reason in `from`),
+ * WIRE_CHECK per thing that it needs of the machine, WIRE_SUPPORT per operation and weight type, WIRE_END. */
+int probe_device(struct chan *c, const struct device_ops *dev,
+    const struct device_conf *dc, struct err *reterr);
+
+/* WIRE_PLACED per operation, WIRE_END. */
+int probe_placement(struct chan *c, const struct program *p,
+    const struct placement *pl, struct err *reterr);
+
+#endif
