@@ -1,6 +1,6 @@
 /* config/cores.h - which cores this machine and process have.
  * Owns: reading the kernel's view (affinity mask, online cores, capacity).
- * Called by conf_check(), job_plan(), the planner and the worker. */
+ * Called by conf_check(), engine_plan(), the planner and the worker. */
 #ifndef CONFIG_CORES_H
 #define CONFIG_CORES_H
 

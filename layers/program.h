@@ -93,7 +93,7 @@ struct op {
 	/* Set by shares_find(). */
 	enum op_share share;
 	uint16_t group;		/* SHARE_COLS: of program.group */
-	uint8_t meet;		/* all threads meet before it */
+	uint8_t barrier_before;		/* all threads meet before it */
 };
 
 /* A product of weights: of the batch's rows, or of the experts'. */

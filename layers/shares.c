@@ -193,9 +193,9 @@ shares_find(struct program *p)
 		/* The head is a part of its own: it may be run again.  What
 		 * halves of layers have in the scratch does not depend on what
 		 * is before them. */
-		op->meet = op->begins || i == p->nwhole || i == p->nkept ||
+		op->barrier_before = op->begins || i == p->nwhole || i == p->nkept ||
 		    i == p->nbody || must_meet(p, first, i);
-		if (op->meet) {
+		if (op->barrier_before) {
 			first = i;
 			choose(p, first, i);
 		}
@@ -215,7 +215,7 @@ shares_find(struct program *p)
 uint32_t
 shares_first(const struct program *p, uint32_t i)
 {
-	while (i > 0 && !p->op[i].meet)
+	while (i > 0 && !p->op[i].barrier_before)
 		i--;
 	return i;
 }

@@ -160,7 +160,7 @@ struct wire_placed {
 	int32_t layer;
 	uint32_t on_device;	/* 1 = the session's device, 0 = CPU */
 	uint32_t head;		/* part of the head */
-	uint32_t meet;		/* the session's threads meet before it */
+	uint32_t barrier_before;		/* the session's threads meet before it */
 	char share[8];		/* what each of them does: "columns" */
 	char op[16];
 	char tensor[80];	/* weight's name, "" = none */

@@ -103,7 +103,7 @@ bench_tests_seqs(const struct bench_tests *ts)
 /* --- one run --- */
 
 struct runner {
-	struct job j;
+	struct engine j;
 	uint32_t *ids;		/* [ctx_tok]; which ones does not matter */
 	struct batch_row *rows;	/* [nseqs], of one step */
 	unsigned kinds;		/* bit n: enum roof n can bind a test */
@@ -124,7 +124,7 @@ forget(struct runner *r, uint32_t nseqs, uint32_t pos, struct err *reterr)
 static int
 run_prompt(struct runner *r, uint32_t n, struct err *reterr)
 {
-	return job_feed(&r->j, 0, 0, r->ids, n, WANT_LAST, NULL, NULL,
+	return engine_feed(&r->j, 0, 0, r->ids, n, WANT_LAST, NULL, NULL,
 	    reterr);
 }
 
@@ -139,8 +139,8 @@ run_generate(struct runner *r, const struct bench_test *t,
 	for (i = 0; i < t->n; i++) {
 		pos = t->depth + i;
 		for (s = 0; s < t->nseqs; s++)
-			r->rows[s] = job_row(s, pos, r->ids[pos], 1);
-		if ((rc = job_feed_rows(&r->j, r->rows, t->nseqs, NULL, NULL,
+			r->rows[s] = engine_row(s, pos, r->ids[pos], 1);
+		if ((rc = engine_feed_rows(&r->j, r->rows, t->nseqs, NULL, NULL,
 		    reterr)) < 0)
 			return rc;
 	}
@@ -155,7 +155,7 @@ fill(struct runner *r, const struct bench_test *t, struct err *reterr)
 
 	if (t->kind == BENCH_GENERATE && t->depth > 0)
 		for (s = 0; s < t->nseqs && rc == 0; s++)
-			rc = job_feed(&r->j, s, 0, r->ids, t->depth,
+			rc = engine_feed(&r->j, s, 0, r->ids, t->depth,
 			    WANT_LAST, NULL, NULL, reterr);
 	return rc;
 }
@@ -215,7 +215,7 @@ static int
 slice_of(struct bench *b, struct runner *r, struct bounds *ret,
     struct err *reterr)
 {
-	int rc = job_interrupted(reterr);
+	int rc = engine_interrupted(reterr);
 
 	return rc < 0 ? rc : roofline_slice(b->roof, r->kinds, ret, reterr);
 }
@@ -312,7 +312,7 @@ run_tests(struct bench *b, struct runner *r, struct bench_tests *ts,
 		if (ts->t[i].kind != BENCH_LOAD &&
 		    (rc = run_test(b, r, &ts->t[i], &slice, reterr)) < 0)
 			return rc;
-	return job_stop(&r->j, reterr);
+	return engine_stop(&r->j, reterr);
 }
 
 int
@@ -325,19 +325,19 @@ bench_run(struct bench *b, const struct conf *c, struct bench_tests *ts,
 	if (r == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	*ret_planned = 0;
-	if ((rc = job_open(&r->j, c, reterr)) == 0 &&
-	    (rc = job_plan(&r->j, reterr)) == 0) {
+	if ((rc = engine_open(&r->j, c, reterr)) == 0 &&
+	    (rc = engine_plan(&r->j, reterr)) == 0) {
 		*ret_planned = 1;
 		weigh(b, r, ts);
 		if ((rc = prepare(r, ts, reterr)) == 0 &&
-		    (rc = job_start(&r->j, reterr)) == 0)
+		    (rc = engine_start(&r->j, reterr)) == 0)
 			rc = run_tests(b, r, ts, reterr);
 	}
 	if (rc == 0 && say_table)
 		output_table(stderr, &r->j.plan, r->j.ss);
 	if (rc == 0 && say_table && c->verbose > 1)
 		huge_table(stderr, r->j.ss);
-	job_close(&r->j);
+	engine_close(&r->j);
 	free(r->ids);
 	free(r->rows);
 	free(r);
@@ -358,7 +358,7 @@ drop_cache(const struct gguf *g)
 }
 
 static int
-disk_slice(struct bench *b, const struct job *j, struct bounds *ret,
+disk_slice(struct bench *b, const struct engine *j, struct bounds *ret,
     struct err *reterr)
 {
 	int rc;
@@ -375,27 +375,27 @@ static int
 load_once(struct bench *b, const struct conf *c, struct bench_test *t,
     struct bounds *slice, struct err *reterr)
 {
-	struct job *j = calloc(1, sizeof(*j));
+	struct engine *j = calloc(1, sizeof(*j));
 	struct bounds before;
 	int rc;
 
 	if (j == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = job_open(j, c, reterr)) == 0 &&
-	    (rc = job_plan(j, reterr)) == 0 && t->speed.n == 0)
+	if ((rc = engine_open(j, c, reterr)) == 0 &&
+	    (rc = engine_plan(j, reterr)) == 0 && t->speed.n == 0)
 		rc = disk_slice(b, j, slice, reterr);
 	if (rc == 0) {
 		drop_cache(j->g);
-		rc = job_start(j, reterr);
+		rc = engine_start(j, reterr);
 	}
 	before = *slice;
-	if (rc == 0 && (rc = job_stop(j, reterr)) == 0 &&
+	if (rc == 0 && (rc = engine_stop(j, reterr)) == 0 &&
 	    (rc = disk_slice(b, j, slice, reterr)) == 0) {
 		t->work.disk_bytes = (double)j->file_bytes;
 		rc = note(t, (double)j->file_bytes, (double)j->load_ns / 1e9,
 		    &before, slice, reterr);
 	}
-	job_close(j);
+	engine_close(j);
 	free(j);
 	return rc;
 }

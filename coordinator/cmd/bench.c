@@ -75,15 +75,15 @@ keep(const struct plan *p, struct conf *c, struct tried *ret)
 static int
 try_plan(struct conf *c, struct tried *ret, struct err *reterr)
 {
-	struct job *j = calloc(1, sizeof(*j));
+	struct engine *j = calloc(1, sizeof(*j));
 	int rc;
 
 	if (j == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = job_open(j, c, reterr)) == 0 &&
-	    (rc = job_plan(j, reterr)) == 0)
+	if ((rc = engine_open(j, c, reterr)) == 0 &&
+	    (rc = engine_plan(j, reterr)) == 0)
 		keep(&j->plan, c, ret);
-	job_close(j);
+	engine_close(j);
 	free(j);
 	return rc;
 }

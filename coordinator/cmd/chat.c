@@ -15,7 +15,7 @@
 #include "coordinator/print/source.h"
 
 struct talk {
-	struct job j;
+	struct engine j;
 	struct chat *chat;
 	struct lineedit *le;
 	int sigint_fd;		/* -1: Ctrl-C ends everything */
@@ -234,7 +234,7 @@ divert_sigint(struct talk *k, struct err *reterr)
 
 	sigemptyset(&own);
 	sigaddset(&own, SIGINT);
-	job_signals(&others);
+	engine_signals(&others);
 	sigdelset(&others, SIGINT);
 	k->sigint_fd = signalfd(-1, &own, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (k->sigint_fd < 0 || signalfd(k->j.signal_fd, &others, 0) < 0)
@@ -273,10 +273,10 @@ talk_all(struct talk *k, struct err *reterr)
 	if (c->n_predict == 0)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "-n 0: no line "
 		    "would have an answer; -1 is as far as the context goes");
-	if ((rc = job_open(&k->j, c, reterr)) < 0 ||
-	    (rc = job_tokenizer(&k->j, reterr)) < 0 ||
-	    (rc = job_plan(&k->j, reterr)) < 0 ||
-	    (rc = job_start(&k->j, reterr)) < 0)
+	if ((rc = engine_open(&k->j, c, reterr)) < 0 ||
+	    (rc = engine_tokenizer(&k->j, reterr)) < 0 ||
+	    (rc = engine_plan(&k->j, reterr)) < 0 ||
+	    (rc = engine_start(&k->j, reterr)) < 0)
 		return rc;
 	output_watch(k->j.signal_fd);
 	if (isatty(STDIN_FILENO) && (rc = divert_sigint(k, reterr)) < 0)
@@ -291,7 +291,7 @@ talk_all(struct talk *k, struct err *reterr)
 	seed_show(c);
 	if ((rc = converse(k, reterr)) < 0)
 		return rc;
-	if ((rc = job_stop(&k->j, reterr)) < 0)
+	if ((rc = engine_stop(&k->j, reterr)) < 0)
 		return rc;
 	if (c->verbose > 0)
 		output_table(stderr, &k->j.plan, k->j.ss);
@@ -318,7 +318,7 @@ cmd_chat(const struct conf *c, struct err *reterr)
 		chat_close(k->chat);
 		lineedit_close(k->le);
 		source_free(&k->answer);
-		job_close(&k->j);
+		engine_close(&k->j);
 		if (k->sigint_fd >= 0)
 			close(k->sigint_fd);
 		json_decref(k->messages);

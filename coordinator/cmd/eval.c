@@ -50,7 +50,7 @@ close_logits(struct logits_out *o, int rc, struct err *reterr)
 }
 
 static int
-eval_ids(struct job *j, const uint32_t *ids, size_t n, struct logits_out *o,
+eval_ids(struct engine *j, const uint32_t *ids, size_t n, struct logits_out *o,
     struct err *reterr)
 {
 	int rc;
@@ -61,7 +61,7 @@ eval_ids(struct job *j, const uint32_t *ids, size_t n, struct logits_out *o,
 		return err_set(reterr, ERR_RUN, -errno, "%s: %s", o->path,
 		    strerror(errno));
 	o->n_vocab = j->m->hp.n_vocab;
-	rc = job_feed(j, 0, 0, ids, (uint32_t)n, WANT_ALL, write_row, o,
+	rc = engine_feed(j, 0, 0, ids, (uint32_t)n, WANT_ALL, write_row, o,
 	    reterr);
 	if (rc < 0)
 		return rc;
@@ -148,27 +148,27 @@ report_score(const struct conf *c, const struct score *s, uint32_t chunks,
 /* What only leads to the scored part asks for no logits (but for one row: a
  * feed has a last one); nor does the last token, with nothing behind it. */
 static int
-score_chunk(struct job *j, struct score *s, struct err *reterr)
+score_chunk(struct engine *j, struct score *s, struct err *reterr)
 {
 	int rc;
 
-	if ((rc = job_feed(j, 0, 0, s->ids, s->first, WANT_LAST, NULL, NULL,
+	if ((rc = engine_feed(j, 0, 0, s->ids, s->first, WANT_LAST, NULL, NULL,
 	    reterr)) < 0 ||
-	    (rc = job_feed(j, 0, s->first, s->ids + s->first,
+	    (rc = engine_feed(j, 0, s->first, s->ids + s->first,
 	    s->n_ctx - 1 - s->first, WANT_ALL, score_row, s, reterr)) < 0)
 		return rc;
 	return pipeline_forget(j->p, 0, reterr);
 }
 
 static uint32_t
-stride_of(const struct job *j)
+stride_of(const struct engine *j)
 {
 	return j->c->stride_tok > 0 ? (uint32_t)j->c->stride_tok :
 	    j->plan.ctx_tok;
 }
 
 static int
-score_chunks(struct job *j, uint32_t *ids, size_t n, struct err *reterr)
+score_chunks(struct engine *j, uint32_t *ids, size_t n, struct err *reterr)
 {
 	struct score s = { .n_ctx = j->plan.ctx_tok,
 	    .n_vocab = j->m->hp.n_vocab, .stride = stride_of(j) };
@@ -204,7 +204,7 @@ score_chunks(struct job *j, uint32_t *ids, size_t n, struct err *reterr)
 
 /* The ids of the flags, or those of the text. */
 static int
-read_ids(struct job *j, uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
+read_ids(struct engine *j, uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
 	const struct conf *c = j->c;
 	struct source text;
@@ -224,7 +224,7 @@ read_ids(struct job *j, uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 }
 
 static int
-check_count(const struct job *j, size_t n, struct err *reterr)
+check_count(const struct engine *j, size_t n, struct err *reterr)
 {
 	uint32_t ctx = j->plan.ctx_tok;
 
@@ -263,17 +263,17 @@ open_output(struct logits_out *o, const char *path, struct err *reterr)
 
 /* What cannot be fed, or not written, is refused before anything is loaded. */
 static int
-prepare(struct job *j, uint32_t **ret_ids, size_t *ret_n,
+prepare(struct engine *j, uint32_t **ret_ids, size_t *ret_n,
     struct logits_out *o, struct err *reterr)
 {
 	const struct conf *c = j->c;
 	int rc;
 
-	if ((rc = job_open(j, c, reterr)) < 0 ||
+	if ((rc = engine_open(j, c, reterr)) < 0 ||
 	    (c->logits_path != NULL && (rc = output_refuse_model(j->g,
 	    c->logits_path, reterr)) < 0) ||
-	    (c->text_path != NULL && (rc = job_tokenizer(j, reterr)) < 0) ||
-	    (rc = job_plan(j, reterr)) < 0 ||
+	    (c->text_path != NULL && (rc = engine_tokenizer(j, reterr)) < 0) ||
+	    (rc = engine_plan(j, reterr)) < 0 ||
 	    (rc = read_ids(j, ret_ids, ret_n, reterr)) < 0 ||
 	    (rc = check_count(j, *ret_n, reterr)) < 0)
 		return rc;
@@ -284,16 +284,16 @@ int
 cmd_eval(const struct conf *c, struct err *reterr)
 {
 	int by_ids = c->ids != NULL || c->ids_file != NULL, rc;
-	struct job j = { .c = c, .signal_fd = -1 };
+	struct engine j = { .c = c, .signal_fd = -1 };
 	struct logits_out o = { .fp = NULL };
 	uint32_t *ids = NULL;
 	size_t n = 0;
 
 	if ((rc = prepare(&j, &ids, &n, &o, reterr)) == 0 &&
-	    (rc = job_start(&j, reterr)) == 0) {
+	    (rc = engine_start(&j, reterr)) == 0) {
 		rc = by_ids ? eval_ids(&j, ids, n, &o, reterr) :
 		    score_chunks(&j, ids, n, reterr);
-		if (rc == 0 && (rc = job_stop(&j, reterr)) == 0 &&
+		if (rc == 0 && (rc = engine_stop(&j, reterr)) == 0 &&
 		    c->verbose > 1) {
 			output_table(stderr, &j.plan, j.ss);
 			huge_table(stderr, j.ss);
@@ -301,6 +301,6 @@ cmd_eval(const struct conf *c, struct err *reterr)
 	}
 	rc = close_logits(&o, rc, reterr);
 	free(ids);
-	job_close(&j);
+	engine_close(&j);
 	return rc;
 }

@@ -29,7 +29,7 @@ on_placed(struct explained *x, const struct session *s,
 		    "{s:s,s:o,s:s,s:s,s:s,s:s,s:b,s:s}", "session", s->name, "layer",
 		    wp->layer >= 0 ? json_integer(wp->layer) : json_null(),
 		    "op", wp->op, "tensor", wp->tensor, "where", where,
-		    "reason", wp->reason, "meet", (int)wp->meet, "share",
+		    "reason", wp->reason, "barrier_before", (int)wp->barrier_before, "share",
 		    wp->share));
 		return;
 	}
@@ -39,11 +39,11 @@ on_placed(struct explained *x, const struct session *s,
 	else
 		printf("%5s ", wp->head ? "head" : "-");
 	printf("%-12s %-30s %c %-8s %-8s %s\n", wp->op, wp->tensor,
-	    wp->meet ? '|' : ' ', wp->share, where, wp->reason);
+	    wp->barrier_before ? '|' : ' ', wp->share, where, wp->reason);
 }
 
 static int
-explain_session(struct explained *x, const struct job *j, unsigned i,
+explain_session(struct explained *x, const struct engine *j, unsigned i,
     struct chan_msg *m, struct err *reterr)
 {
 	struct wire_placed wp;
@@ -70,7 +70,7 @@ explain_session(struct explained *x, const struct job *j, unsigned i,
 }
 
 static int
-explain_all(struct job *j, struct chan_msg *m, struct err *reterr)
+explain_all(struct engine *j, struct chan_msg *m, struct err *reterr)
 {
 	struct explained x = { json_array(), json_array(), 0, 0 };
 	unsigned i;
@@ -102,15 +102,15 @@ int
 cmd_explain(const struct conf *c, struct err *reterr)
 {
 	struct chan_msg *m = malloc(sizeof(*m));
-	struct job j;
+	struct engine j;
 	int rc;
 
 	if (m == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = job_open(&j, c, reterr)) == 0 &&
-	    (rc = job_plan(&j, reterr)) == 0)
+	if ((rc = engine_open(&j, c, reterr)) == 0 &&
+	    (rc = engine_plan(&j, reterr)) == 0)
 		rc = explain_all(&j, m, reterr);
-	job_close(&j);
+	engine_close(&j);
 	free(m);
 	return rc;
 }

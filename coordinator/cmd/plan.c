@@ -10,7 +10,7 @@
 
 /* What --fit chose; null = nothing that it could change helps. */
 static json_t *
-fit_json(const struct job *j)
+fit_json(const struct engine *j)
 {
 	if (j->fit_why[0] == '\0')
 		return json_null();
@@ -23,7 +23,7 @@ fit_json(const struct job *j)
 }
 
 static int
-print_json(const struct job *j, int rc, const struct err *advice,
+print_json(const struct engine *j, int rc, const struct err *advice,
     struct err *reterr)
 {
 	json_t *o = output_sessions(&j->plan, NULL);
@@ -37,7 +37,7 @@ print_json(const struct job *j, int rc, const struct err *advice,
 }
 
 static void
-print_text(const struct job *j)
+print_text(const struct engine *j)
 {
 	output_table(stdout, &j->plan, NULL);
 	if (j->fit_why[0] != '\0')
@@ -47,15 +47,15 @@ print_text(const struct job *j)
 int
 cmd_plan(const struct conf *c, struct err *reterr)
 {
-	struct job j;
+	struct engine j;
 	int rc;
 
 	if (c->check_only) {
 		conf_print(c, stdout);
 		return 0;
 	}
-	if ((rc = job_open(&j, c, reterr)) == 0)
-		rc = job_plan(&j, reterr);
+	if ((rc = engine_open(&j, c, reterr)) == 0)
+		rc = engine_plan(&j, reterr);
 	/* A plan that does not fit is shown all the same: the nearest one. */
 	if (rc == 0 || (rc == -ENOSPC && j.plan.nsessions > 0 &&
 	    j.plan.session[0].total_bytes > 0)) {
@@ -66,6 +66,6 @@ cmd_plan(const struct conf *c, struct err *reterr)
 		else
 			print_json(&j, rc, reterr, NULL);
 	}
-	job_close(&j);
+	engine_close(&j);
 	return rc;
 }

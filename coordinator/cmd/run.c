@@ -14,7 +14,7 @@
 #include "coordinator/engine/seed.h"
 
 struct run {
-	struct job j;
+	struct engine j;
 	const struct conf *c;
 	struct source source;		/* the prompt, or the file of prompts */
 	struct generate_ops ops;
@@ -180,7 +180,7 @@ run_all(struct run *r, struct err *reterr)
 	char note[CHAT_NOTE_LEN];
 	int rc;
 
-	if ((rc = job_start(&r->j, reterr)) < 0)
+	if ((rc = engine_start(&r->j, reterr)) < 0)
 		return rc;
 	if (c->chat) {
 		chat_template_of(&r->j, note);
@@ -200,7 +200,7 @@ run_all(struct run *r, struct err *reterr)
 	if (r->stop != NULL && strcmp(r->stop, "context") == 0)
 		log_info("the context of %u tokens is full",
 		    r->j.plan.ctx_tok);
-	if ((rc = job_stop(&r->j, reterr)) < 0 ||
+	if ((rc = engine_stop(&r->j, reterr)) < 0 ||
 	    (rc = report(r, r->j.ss, reterr)) < 0)
 		return rc;
 	return prompts_verdict(&r->many, reterr);
@@ -215,9 +215,9 @@ prepare(struct run *r, struct err *reterr)
 
 	if ((rc = source_read(c->prompt, c->prompts_file != NULL ?
 	    c->prompts_file : c->prompt_file, &r->source, reterr)) < 0 ||
-	    (rc = job_open(&r->j, c, reterr)) < 0 ||
-	    (rc = job_tokenizer(&r->j, reterr)) < 0 ||
-	    (rc = job_plan(&r->j, reterr)) < 0)
+	    (rc = engine_open(&r->j, c, reterr)) < 0 ||
+	    (rc = engine_tokenizer(&r->j, reterr)) < 0 ||
+	    (rc = engine_plan(&r->j, reterr)) < 0)
 		return rc;
 	prompts_init(&r->many, &r->j, &r->source, &r->ops);
 	if (c->prompts_file != NULL)
@@ -247,7 +247,7 @@ cmd_run(const struct conf *c, struct err *reterr)
 	if ((rc = prepare(r, reterr)) == 0)
 		rc = run_all(r, reterr);
 	prompts_done(&r->many);
-	job_close(&r->j);
+	engine_close(&r->j);
 	source_free(&r->source);
 	source_free(&r->text);
 	free(r->ids);

@@ -9,7 +9,7 @@
 #include "shm/event.h"
 
 const struct chat_template *
-chat_template_of(const struct job *j, char note[CHAT_NOTE_LEN])
+chat_template_of(const struct engine *j, char note[CHAT_NOTE_LEN])
 {
 	const struct chat_template *ct = NULL;
 	struct gguf_str s = { "", 0 };
@@ -32,7 +32,7 @@ chat_template_of(const struct job *j, char note[CHAT_NOTE_LEN])
 
 /* The ids of a turn, malloc'ed. */
 static int
-encode_turn(const struct job *j, const struct chat_template *ct,
+encode_turn(const struct engine *j, const struct chat_template *ct,
     unsigned turn, const char *system, const char *text, size_t nbytes,
     uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
@@ -50,7 +50,7 @@ encode_turn(const struct job *j, const struct chat_template *ct,
 }
 
 int
-chat_encode_first(const struct job *j, const char *text, size_t nbytes,
+chat_encode_first(const struct engine *j, const char *text, size_t nbytes,
     uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
 	return encode_turn(j, chat_template_of(j, NULL), 0, j->c->system, text,
@@ -60,7 +60,7 @@ chat_encode_first(const struct job *j, const char *text, size_t nbytes,
 /* --- a conversation --- */
 
 struct chat {
-	struct job *j;
+	struct engine *j;
 	const struct chat_template *ct;
 	const char *system;
 	struct chat_ops ops;
@@ -78,7 +78,7 @@ struct chat {
 };
 
 int
-chat_open(struct job *j, const struct chat_template *ct, const char *system,
+chat_open(struct engine *j, const struct chat_template *ct, const char *system,
     const struct chat_ops *ops, struct chat **ret, struct err *reterr)
 {
 	struct sampling_conf sc = j->c->sampling;
@@ -139,7 +139,7 @@ chat_reset(struct chat *c, struct err *reterr)
 	return rc;
 }
 
-/* For job_feed(): sample from the last row's logits. */
+/* For engine_feed(): sample from the last row's logits. */
 static int
 on_logits(void *arg, uint32_t index, const float *logits, struct err *reterr)
 {
@@ -160,7 +160,7 @@ static int
 feed(struct chat *c, uint32_t end, struct err *reterr)
 {
 	const uint32_t from = c->st.context_tok;
-	int rc = job_feed(c->j, 0, from, c->said + from, end - from,
+	int rc = engine_feed(c->j, 0, from, c->said + from, end - from,
 	    WANT_LAST, on_logits, c, reterr);
 
 	c->high = MAX(c->high, end);

@@ -20,7 +20,7 @@
 /* A layer that block_count leaves out, or what another architecture computes
  * with: then the text is not what the model would say. */
 static void
-note_of_unused(const struct job *j)
+note_of_unused(const struct engine *j)
 {
 	const struct gguf_tensor *first;
 	uint64_t n = model_unused(j->m, &first);
@@ -35,7 +35,7 @@ note_of_unused(const struct job *j)
 }
 
 int
-job_open(struct job *j, const struct conf *c, struct err *reterr)
+engine_open(struct engine *j, const struct conf *c, struct err *reterr)
 {
 	int rc;
 
@@ -52,7 +52,7 @@ job_open(struct job *j, const struct conf *c, struct err *reterr)
 }
 
 int
-job_tokenizer(struct job *j, struct err *reterr)
+engine_tokenizer(struct engine *j, struct err *reterr)
 {
 	return tokenizer_open(j->g, &j->t, reterr);
 }
@@ -60,7 +60,7 @@ job_tokenizer(struct job *j, struct err *reterr)
 /* --- signals --- */
 
 void
-job_signals(sigset_t *ret)
+engine_signals(sigset_t *ret)
 {
 	struct sigaction sa;
 
@@ -72,13 +72,13 @@ job_signals(sigset_t *ret)
 }
 
 int
-job_interrupted(struct err *reterr)
+engine_interrupted(struct err *reterr)
 {
 	static const struct timespec at_once;
 	sigset_t set;
 	int signo;
 
-	job_signals(&set);
+	engine_signals(&set);
 	signo = sigtimedwait(&set, NULL, &at_once);
 	return signo < 0 ? 0 : sessions_interrupted(signo, reterr);
 }
@@ -91,7 +91,7 @@ block_signals(sigset_t *ret_before, struct err *reterr)
 	sigset_t set;
 	int fd;
 
-	job_signals(&set);
+	engine_signals(&set);
 	if ((fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
 		return err_set(reterr, ERR_RUN, -errno, "signalfd: %s",
 		    strerror(errno));
@@ -245,7 +245,7 @@ note_of_plan(const struct plan *p, uint64_t free_bytes)
 }
 
 int
-job_plan(struct job *j, struct err *reterr)
+engine_plan(struct engine *j, struct err *reterr)
 {
 	uint32_t core_speed[MAX_CPUS];
 	struct cpuset cores, seconds;
@@ -297,7 +297,7 @@ say_loaded(const struct session *s)
 }
 
 int
-job_spawn(struct job *j, struct err *reterr)
+engine_spawn(struct engine *j, struct err *reterr)
 {
 	j->rows = calloc(j->plan.batch_rows, sizeof(*j->rows));
 	if (j->rows == NULL)
@@ -309,7 +309,7 @@ job_spawn(struct job *j, struct err *reterr)
 }
 
 static int
-load(struct job *j, sessions_tick_fn *tick, void *arg, struct err *reterr)
+load(struct engine *j, sessions_tick_fn *tick, void *arg, struct err *reterr)
 {
 	uint64_t t0 = event_now_ns();
 	int rc = sessions_load(j->ss, tick, arg, reterr);
@@ -319,7 +319,7 @@ load(struct job *j, sessions_tick_fn *tick, void *arg, struct err *reterr)
 }
 
 static int
-loaded(struct job *j, struct err *reterr)
+loaded(struct engine *j, struct err *reterr)
 {
 	unsigned i;
 
@@ -332,7 +332,7 @@ loaded(struct job *j, struct err *reterr)
 }
 
 int
-job_load(struct job *j, sessions_tick_fn *tick, void *arg,
+engine_load(struct engine *j, sessions_tick_fn *tick, void *arg,
     struct err *reterr)
 {
 	int rc = load(j, tick, arg, reterr);
@@ -341,12 +341,12 @@ job_load(struct job *j, sessions_tick_fn *tick, void *arg,
 }
 
 int
-job_start(struct job *j, struct err *reterr)
+engine_start(struct engine *j, struct err *reterr)
 {
 	struct progress pg;
 	int rc;
 
-	if ((rc = job_spawn(j, reterr)) < 0)
+	if ((rc = engine_spawn(j, reterr)) < 0)
 		return rc;
 	progress_init(&pg, j->c->verbose > 0);
 	rc = load(j, progress_tick, &pg, reterr);
@@ -355,7 +355,7 @@ job_start(struct job *j, struct err *reterr)
 }
 
 int
-job_stop(struct job *j, struct err *reterr)
+engine_stop(struct engine *j, struct err *reterr)
 {
 	int rc;
 
@@ -368,7 +368,7 @@ job_stop(struct job *j, struct err *reterr)
 }
 
 void
-job_close(struct job *j)
+engine_close(struct engine *j)
 {
 	pipeline_close(j->p);
 	sessions_close(j->ss);
@@ -385,7 +385,7 @@ job_close(struct job *j)
 
 /* As many batches as there are and the first ring takes. */
 static int
-send_some(struct job *j, const struct job_flow *f, struct err *reterr)
+send_some(struct engine *j, const struct engine_flow *f, struct err *reterr)
 {
 	struct batch_out b;
 	int rc;
@@ -405,7 +405,7 @@ send_some(struct job *j, const struct job_flow *f, struct err *reterr)
 }
 
 static int
-take_result(struct job *j, const struct job_flow *f, struct err *reterr)
+take_result(struct engine *j, const struct engine_flow *f, struct err *reterr)
 {
 	struct result r;
 	uint32_t i;
@@ -422,7 +422,7 @@ take_result(struct job *j, const struct job_flow *f, struct err *reterr)
 }
 
 int
-job_flow(struct job *j, const struct job_flow *f, struct err *reterr)
+engine_flow(struct engine *j, const struct engine_flow *f, struct err *reterr)
 {
 	int rc;
 
@@ -437,13 +437,13 @@ job_flow(struct job *j, const struct job_flow *f, struct err *reterr)
 struct feed {
 	const uint32_t *ids;	/* [n], of sequence seq from pos0 on, or */
 	uint32_t seq, pos0;
-	enum job_want want;
+	enum engine_want want;
 	const struct batch_row *rows;	/* [n] */
 	uint32_t n;
-	const struct job *j;
+	const struct engine *j;
 	uint32_t sent;		/* rows submitted */
 	uint32_t wanted, got;	/* rows of logits */
-	job_row_fn *fn;
+	engine_row_fn *fn;
 	void *arg;
 };
 
@@ -456,12 +456,12 @@ feed_next(void *arg, struct batch_out *b, struct err *reterr)
 	(void)reterr;
 	if (left == 0)
 		return 0;
-	b->nrows = f->rows == NULL ? job_chunk(f->j, f->n, left) :
+	b->nrows = f->rows == NULL ? engine_chunk(f->j, f->n, left) :
 	    MIN(left, f->j->plan.batch_rows);
 	for (i = 0; i < b->nrows; i++) {
 		at = f->sent + i;
 		b->rows[i] = f->rows != NULL ? f->rows[at] :
-		    job_row(f->seq, f->pos0 + at, f->ids[at],
+		    engine_row(f->seq, f->pos0 + at, f->ids[at],
 		    f->want == WANT_ALL || at == f->n - 1);
 		f->wanted += (b->rows[i].flags & ROW_LOGITS) != 0;
 	}
@@ -481,11 +481,11 @@ feed_row(void *arg, const struct batch_row *row, const float *logits,
 }
 
 static int
-feed(struct job *j, struct feed *f, struct err *reterr)
+feed(struct engine *j, struct feed *f, struct err *reterr)
 {
-	struct job_flow flow = { .next = feed_next, .row = feed_row,
+	struct engine_flow flow = { .next = feed_next, .row = feed_row,
 	    .arg = f };
-	int rc = job_flow(j, &flow, reterr);
+	int rc = engine_flow(j, &flow, reterr);
 
 	if (rc == 0 && (f->sent != f->n || f->got != f->wanted))
 		rc = err_set(reterr, ERR_RUN, -EPROTO, "%u of %u rows were "
@@ -495,7 +495,7 @@ feed(struct job *j, struct feed *f, struct err *reterr)
 }
 
 uint32_t
-job_chunk(const struct job *j, uint32_t n, uint32_t left)
+engine_chunk(const struct engine *j, uint32_t n, uint32_t left)
 {
 	const struct plan *p = &j->plan;
 
@@ -504,8 +504,8 @@ job_chunk(const struct job *j, uint32_t n, uint32_t left)
 }
 
 int
-job_feed(struct job *j, uint32_t seq, uint32_t pos0, const uint32_t *ids,
-    uint32_t n, enum job_want want, job_row_fn *fn, void *arg,
+engine_feed(struct engine *j, uint32_t seq, uint32_t pos0, const uint32_t *ids,
+    uint32_t n, enum engine_want want, engine_row_fn *fn, void *arg,
     struct err *reterr)
 {
 	struct feed f = { .ids = ids, .seq = seq, .pos0 = pos0, .want = want,
@@ -519,8 +519,8 @@ job_feed(struct job *j, uint32_t seq, uint32_t pos0, const uint32_t *ids,
 }
 
 int
-job_feed_rows(struct job *j, const struct batch_row *rows, uint32_t n,
-    job_row_fn *fn, void *arg, struct err *reterr)
+engine_feed_rows(struct engine *j, const struct batch_row *rows, uint32_t n,
+    engine_row_fn *fn, void *arg, struct err *reterr)
 {
 	struct feed f = { .rows = rows, .n = n, .j = j, .fn = fn,
 	    .arg = arg };

@@ -15,7 +15,7 @@
 enum { MIXED_ROWS = 32 };
 
 struct gen {
-	struct job *j;
+	struct engine *j;
 	const struct generate_ops *ops;
 	struct generate_sums *sums;
 	struct batcher b;
@@ -31,7 +31,7 @@ struct gen {
 static uint32_t
 chunk(const void *arg, uint32_t n, uint32_t left)
 {
-	return job_chunk(arg, n, left);
+	return engine_chunk(arg, n, left);
 }
 
 static int
@@ -241,11 +241,11 @@ on_done(void *arg, enum batch_kind kind, struct err *reterr)
 }
 
 int
-generate(struct job *j, const struct generate_ops *ops,
+generate(struct engine *j, const struct generate_ops *ops,
     struct generate_sums *ret, struct err *reterr)
 {
 	struct gen *g = calloc(1, sizeof(*g));
-	struct job_flow flow = { .next = on_next, .row = on_row,
+	struct engine_flow flow = { .next = on_next, .row = on_row,
 	    .done = on_done, .arg = g };
 	uint32_t i;
 	int rc;
@@ -258,7 +258,7 @@ generate(struct job *j, const struct generate_ops *ops,
 	g->sums = ret;
 	g->start_ns = event_now_ns();
 	if ((rc = gen_open(g, reterr)) == 0)
-		rc = job_flow(j, &flow, reterr);
+		rc = engine_flow(j, &flow, reterr);
 	if (rc == -EINTR)
 		output_hurry();
 	for (i = 0; i < NITEMS(g->live); i++)

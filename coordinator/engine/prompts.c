@@ -9,7 +9,7 @@
 #include "coordinator/print/output.h"
 
 int
-prompt_encode(const struct job *j, const struct source *prompt,
+prompt_encode(const struct engine *j, const struct source *prompt,
     uint32_t **ret_ids, uint32_t *ret_n, struct err *reterr)
 {
 	size_t n;
@@ -175,7 +175,7 @@ on_end(void *arg, const struct text *t, struct err *reterr)
 }
 
 void
-prompts_init(struct prompts *p, struct job *j, const struct source *file,
+prompts_init(struct prompts *p, struct engine *j, const struct source *file,
     struct generate_ops *ret)
 {
 	*p = (struct prompts){ .j = j, .path = j->c->prompts_file,

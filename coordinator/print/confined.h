@@ -1,5 +1,5 @@
 /* coordinator/print/confined.h - what the workers have given up, in words.
- * Called by job and output.  Owns nothing. */
+ * Called by the engine and output.  Owns nothing. */
 #ifndef COORDINATOR_PRINT_CONFINED_H
 #define COORDINATOR_PRINT_CONFINED_H
 

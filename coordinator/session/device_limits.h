@@ -1,6 +1,6 @@
 /* coordinator/session/device_limits.h - what a kind of device lets a session have.
  * Owns: the answers, once a process for each kind.  Asks a short-lived worker:
- * the coordinator loads no device runtime.  Called by job before it plans. */
+ * the coordinator loads no device runtime.  Called by the engine before it plans. */
 #ifndef COORDINATOR_SESSION_DEVICE_LIMITS_H
 #define COORDINATOR_SESSION_DEVICE_LIMITS_H
 

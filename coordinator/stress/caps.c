@@ -50,7 +50,7 @@ fill_context(struct stress *x, uint64_t *ret_hash, uint32_t *ret_n,
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	for (i = 0; i < n; i++)
 		ids[i] = i * 7 % w.n_vocab;
-	rc = job_feed(&x->j, 0, 0, ids, n, WANT_ALL, take_row, &w, reterr);
+	rc = engine_feed(&x->j, 0, 0, ids, n, WANT_ALL, take_row, &w, reterr);
 	free(ids);
 	*ret_hash = w.hash;
 	*ret_n = n;

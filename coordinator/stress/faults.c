@@ -233,7 +233,7 @@ put_nonsense(struct stress *x, unsigned i)
 	struct batch_hdr hdr = { .magic = BATCH_MAGIC ^ nonsense[i].magic,
 	    .kind = BATCH_DATA, .nrows = nonsense[i].nrows,
 	    .epoch = x->j.ss->epoch };
-	struct batch_row row = job_row(nonsense[i].seq, nonsense[i].pos,
+	struct batch_row row = engine_row(nonsense[i].seq, nonsense[i].pos,
 	    nonsense[i].token, 1);
 	uint8_t *slot = ring_reserve_spsc(&x->j.p->first);
 

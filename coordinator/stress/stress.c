@@ -94,22 +94,22 @@ stress_plan(struct stress *x, struct err *reterr)
 	x->nfds = stress_count_fds();
 	x->nmaps = stress_count_maps();
 	x->is_open = 1;
-	if ((rc = job_open(&x->j, x->v, reterr)) < 0)
+	if ((rc = engine_open(&x->j, x->v, reterr)) < 0)
 		return rc;
-	return job_plan(&x->j, reterr);
+	return engine_plan(&x->j, reterr);
 }
 
 int
 stress_spawn(struct stress *x, struct err *reterr)
 {
-	return job_spawn(&x->j, reterr);
+	return engine_spawn(&x->j, reterr);
 }
 
 int
 stress_load(struct stress *x, sessions_tick_fn *tick, void *arg,
     struct err *reterr)
 {
-	int rc = job_load(&x->j, tick, arg, reterr);
+	int rc = engine_load(&x->j, tick, arg, reterr);
 
 	x->took_ns = MAX(x->took_ns, x->j.load_ns);
 	return rc;
@@ -225,7 +225,7 @@ take_peaks(struct stress *x, int with_stats)
 int
 stress_stop(struct stress *x, struct err *reterr)
 {
-	int rc = job_stop(&x->j, reterr);
+	int rc = engine_stop(&x->j, reterr);
 
 	if (rc == 0)
 		take_peaks(x, 1);
@@ -265,7 +265,7 @@ stress_close(struct stress *x)
 			strlcpy(dirs[i], x->j.ss->enforce[i].group.dir,
 			    sizeof(dirs[i]));
 	}
-	job_close(&x->j);
+	engine_close(&x->j);
 	x->is_open = 0;
 	want_nothing_left(x, dirs[0], n);
 }

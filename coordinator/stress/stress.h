@@ -42,7 +42,7 @@ struct stress {
 	const struct stress_case *the;
 	struct rng rng;
 	int soak_s;
-	struct job j;
+	struct engine j;
 	int is_open;
 	uint64_t took_ns;		/* the longest load or work so far */
 	unsigned nfds, nmaps;		/* before it was opened */

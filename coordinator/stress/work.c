@@ -105,12 +105,12 @@ static int
 flow(struct work *w, const struct batch_row *rows, uint32_t n,
     struct err *reterr)
 {
-	struct job_flow f = { .next = next, .row = row, .arg = w };
+	struct engine_flow f = { .next = next, .row = row, .arg = w };
 
 	w->rows = rows;
 	w->nrows = n;
 	w->sent = 0;
-	return job_flow(&w->x->j, &f, reterr);
+	return engine_flow(&w->x->j, &f, reterr);
 }
 
 static int
@@ -120,7 +120,7 @@ prompts(struct work *w, struct batch_row *rows, struct err *reterr)
 
 	for (seq = 0; seq < w->nseqs; seq++)
 		for (pos = 0; pos < w->nprompt; pos++)
-			rows[n++] = job_row(seq, pos, token_of(w->text + seq,
+			rows[n++] = engine_row(seq, pos, token_of(w->text + seq,
 			    pos, w->x->j.m->hp.n_vocab), pos ==
 			    w->nprompt - 1);
 	/* Several, so that there is something between them. */
@@ -147,7 +147,7 @@ stress_work(struct stress *x, struct work *w, struct err *reterr)
 	w->chunk = x->j.plan.batch_rows;
 	for (k = 0; rc == 0 && k < w->ndecode; k++) {
 		for (seq = 0; seq < w->nseqs; seq++)
-			rows[seq] = job_row(seq, w->nprompt + k,
+			rows[seq] = engine_row(seq, w->nprompt + k,
 			    w->token[seq], 1);
 		rc = flow(w, rows, w->nseqs, reterr);
 	}

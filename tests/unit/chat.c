@@ -26,7 +26,7 @@ enum {
 static struct gguf *gguf;
 static struct tokenizer *tokenizer;
 static struct conf conf;
-static struct job job;
+static struct engine job;
 
 static void
 open_model(const char *jinja)
@@ -42,7 +42,7 @@ open_model(const char *jinja)
 	t_ok(gguf_open(path, &gguf, &e), &e);
 	t_ok(tokenizer_open(gguf, &tokenizer, &e), &e);
 	conf_defaults(&conf);
-	job = (struct job){ .c = &conf, .g = gguf, .t = tokenizer };
+	job = (struct engine){ .c = &conf, .g = gguf, .t = tokenizer };
 }
 
 static void

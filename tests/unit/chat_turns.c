@@ -23,7 +23,7 @@ static const struct bpe_token tokens[] = {
 };
 
 static struct gguf *gguf;
-static struct job job;
+static struct engine job;
 static struct conf conf;
 static struct model model;
 static struct chat *chat;
@@ -37,8 +37,8 @@ static const uint32_t *script;		/* what the model says next */
 static uint32_t nscript;
 
 int
-job_feed(struct job *j, uint32_t seq, uint32_t pos0, const uint32_t *ids,
-    uint32_t n, enum job_want want, job_row_fn *fn, void *arg,
+engine_feed(struct engine *j, uint32_t seq, uint32_t pos0, const uint32_t *ids,
+    uint32_t n, enum engine_want want, engine_row_fn *fn, void *arg,
     struct err *reterr)
 {
 	static float logits[512];
@@ -116,7 +116,7 @@ begin(uint32_t window)
 	conf.n_predict = -1;
 	model.hp = (struct hparams){ .n_layer = 2, .n_head_kv = 1,
 	    .head_dim = 32, .v_dim = 32, .window = window, .local = { 1 } };
-	job = (struct job){ .c = &conf, .g = gguf, .m = &model };
+	job = (struct engine){ .c = &conf, .g = gguf, .m = &model };
 	t_ok(tokenizer_open(gguf, &job.t, &e), &e);
 	model.hp.n_vocab = tokenizer_size(job.t);
 	job.plan = (struct plan){ .model = &model, .ctx_tok = CTX,

@@ -364,10 +364,10 @@ touch(struct life *life, const struct program *p, uint16_t id, uint32_t op)
 		return;
 	ck_assert_uint_lt(id, p->ntensors);
 	life[id].first = MIN(life[id].first, op);
-	while (life[id].first > 0 && !p->op[life[id].first].meet)
+	while (life[id].first > 0 && !p->op[life[id].first].barrier_before)
 		life[id].first--;
 	life[id].last = MAX(life[id].last, op);
-	while (life[id].last + 1 < p->nops && !p->op[life[id].last + 1].meet)
+	while (life[id].last + 1 < p->nops && !p->op[life[id].last + 1].barrier_before)
 		life[id].last++;
 	/* The next block of the head reads it again. */
 	if (op >= p->nbody && life[id].first < p->nbody)

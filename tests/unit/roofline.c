@@ -258,7 +258,7 @@ START_TEST(the_disk_is_read_to_the_end)
 	ck_assert_int_lt(roofline_disk(g, &bytes_s, &direct, &err), 0);
 	ck_assert_ptr_nonnull(strstr(err.msg, "bytes came"));
 	g->file[0].nbytes--;
-	job_signals(&set);
+	engine_signals(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	raise(SIGINT);
 	ck_assert_int_eq(roofline_disk(g, &bytes_s, &direct, &err), -EINTR);

@@ -274,7 +274,7 @@ describe(const struct program *p, int layer, char *buf, size_t len)
 	for (op = p->op; op < p->op + p->nops; op++)
 		if (op->layer == layer)
 			n += (size_t)snprintf(buf + n, len - n, "%s%s:%s ",
-			    op->meet ? "| " : "", op_name(op->kind),
+			    op->barrier_before ? "| " : "", op_name(op->kind),
 			    op_share_name(op->share));
 	ck_assert_uint_lt(n, len);
 }
@@ -329,7 +329,7 @@ END_TEST
 static int
 ends_at(const struct program *p, uint32_t i)
 {
-	return i + 1 == p->nops || p->op[i + 1].meet;
+	return i + 1 == p->nops || p->op[i + 1].barrier_before;
 }
 
 /* Every cut is whole, in units, and no thread has more than its part of what

@@ -284,7 +284,7 @@ alike(const struct op *op, const struct op *end)
 {
 	const struct op *o;
 
-	for (o = op + 1; o < end && !o->meet && o->share == op->share; o++)
+	for (o = op + 1; o < end && !o->barrier_before && o->share == op->share; o++)
 		if (op->share == SHARE_ANY || o->experts != op->experts ||
 		    (op->share == SHARE_COLS && o->group != op->group))
 			break;
@@ -321,7 +321,7 @@ ops_run(const struct ops_ctx *whole, uint32_t first, uint32_t end,
 		}
 		/* Only behind a meeting do products read what they have not
 		 * read before, and works attention in their room. */
-		if (op->meet && op != c->p->op + first) {
+		if (op->barrier_before && op != c->p->op + first) {
 			c->par->barrier(c->par, thread);
 			ready.made = 0;
 		}

@@ -119,7 +119,7 @@ probe_placement(struct chan *c, const struct program *p,
 		wp.layer = op->layer;
 		wp.head = i >= p->nbody;
 		wp.on_device = (uint32_t)pl->op[i].on_device;
-		wp.meet = op->meet;
+		wp.barrier_before = op->barrier_before;
 		strlcpy(wp.share, op_share_name(op->share), sizeof(wp.share));
 		strlcpy(wp.op, op_name(op->kind), sizeof(wp.op));
 		if (op->w != NULL)
