@@ -1,4 +1,4 @@
-/* kernels/cpu.c - asks the processor and the kernel what can be executed. */
+/* kernels/cpu.c - detects CPU features that both the core and the OS support. */
 #include "cpu.h"
 
 #include <stdio.h>
@@ -23,16 +23,16 @@ static const struct {
 	{ CPU_DOTPROD, "dotprod" },
 	{ CPU_I8MM, "i8mm" },
 	{ CPU_ARM_BF16, "bf16" },
-	{ CPU_QUICK_SCALEF, "quick_scalef" },
-	{ CPU_QUICK_BF16, "quick_bf16" },
-	{ CPU_ASK_ONCE, "ask_once" },
-	{ CPU_FOLLOWS, "follows" },
-	{ CPU_ONE_STREAM, "one_stream" },
-	{ CPU_ALONE, "alone" }
+	{ CPU_FAST_SCALEF, "fast_scalef" },
+	{ CPU_FAST_BF16, "fast_bf16" },
+	{ CPU_ZEN3, "zen3" },
+	{ CPU_ZEN4, "zen4" },
+	{ CPU_ZEN5, "zen5" },
+	{ CPU_SINGLE_THREAD, "single_thread" }
 };
 
 #if defined(__x86_64__)
-/* Register state that the OS saves: bits 1-2 are SSE and AVX, 5-7 AVX-512. */
+/* Register state that the OS saves.  Bits 1-2 are SSE and AVX, 5-7 AVX-512. */
 static uint32_t
 xcr0(void)
 {
@@ -42,12 +42,10 @@ xcr0(void)
 	return lo;
 }
 
-/* What no feature bit says of AMD's cores: how memory is asked best; that
- * vdpbf16ps begins as often as vfmadd does (measured on Zen 4 and Zen 5; half as
- * often on an Intel); and that vscalefps goes where additions go, beside as many
- * products as there may be (measured on a Zen 5 of model 2).  Zen 5 is AMD's
- * family 1Ah, its base number 15 and the rest in bits 20 to 27; Zen 4 is the
- * first one with AVX-512, and has it with BF16. */
+/* Properties of AMD cores that no feature bit reports.  Zen 5 is family 1Ah or
+ * later: the base family in bits 8 to 11 plus the extended one in bits 20 to 27.
+ * Zen 4 is the first core with AVX-512, and has AVX512_BF16 with it; an Intel
+ * core's vdpbf16ps has half the throughput of its vfmadd. */
 static uint32_t
 core_flags(int has512)
 {
@@ -58,9 +56,9 @@ core_flags(int has512)
 		return 0;
 	__get_cpuid(1, &a, &b, &c, &d);
 	zen5 = (a >> 8 & 15) + (a >> 20 & 255) >= 0x1a;
-	return (has512 ? CPU_QUICK_BF16 : 0) |
-	    (has512 && zen5 ? CPU_QUICK_SCALEF : 0) |
-	    (zen5 ? CPU_ONE_STREAM : has512 ? CPU_FOLLOWS : CPU_ASK_ONCE);
+	return (has512 ? CPU_FAST_BF16 : 0) |
+	    (has512 && zen5 ? CPU_FAST_SCALEF : 0) |
+	    (zen5 ? CPU_ZEN5 : has512 ? CPU_ZEN4 : CPU_ZEN3);
 }
 
 static uint32_t
@@ -116,7 +114,7 @@ detect(void)
 }
 #endif
 
-/* A name that we do not know allows nothing. */
+/* Unknown names are ignored: they allow nothing. */
 static uint32_t
 parse_mask(const char *s)
 {

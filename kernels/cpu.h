@@ -1,5 +1,6 @@
-/* kernels/cpu.h - which instruction sets this core has, and how it reads memory
- * best, under a test mask. */
+/* kernels/cpu.h - CPU features and core types.
+ * Owns: the flags and their names.  Called when a table of kernels is chosen,
+ * and by programs that print what they run on.  Knows no kernel. */
 #ifndef KERNELS_CPU_H
 #define KERNELS_CPU_H
 
@@ -14,25 +15,28 @@ enum cpu_flag {
 	CPU_DOTPROD = 1u << 9,
 	CPU_I8MM = 1u << 10,
 	CPU_ARM_BF16 = 1u << 11,
-	CPU_QUICK_SCALEF = 1u << 14,	/* AVX-512's products with powers of
-					 * two take no other product's place */
-	CPU_QUICK_BF16 = 1u << 15,	/* AVX512_BF16's dot products begin as
-					 * often as products of floats */
-	/* How few rows' weights are asked for (matmul/prefetch.h), AMD's cores: */
-	CPU_ASK_ONCE = 1u << 16,	/* before Zen 4: as on Zen 3 */
-	CPU_FOLLOWS = 1u << 17,		/* Zen 4 */
-	CPU_ONE_STREAM = 1u << 18,	/* from Zen 5 on */
-	/* And not of the core, but of whoever calls the kernels: only one
-	 * thread of a session does. */
-	CPU_ALONE = 1u << 19
+	/* AVX-512's vscalefps issues beside the multiplications, not in place
+	 * of one. */
+	CPU_FAST_SCALEF = 1u << 14,
+	/* vdpbf16ps has the throughput of vfmadd, not half of it. */
+	CPU_FAST_BF16 = 1u << 15,
+	/* Core types: select how weights are prefetched when a batch has few
+	 * rows (matmul/prefetch.h).  AMD only; at most one is set. */
+	CPU_ZEN3 = 1u << 16,	/* and every AMD core before it */
+	CPU_ZEN4 = 1u << 17,
+	CPU_ZEN5 = 1u << 18,	/* and every AMD core after it */
+	/* Set by the worker, never detected: its session has one thread. */
+	CPU_SINGLE_THREAD = 1u << 19
 };
 
-/* Flags of this machine (CPUID with the OS's XCR0, or AT_HWCAP), and'ed with
- * the mask in the environment variable STRADDLE_CPU_MASK when that is set
- * ("0" = reference kernels only; names joined by '+': "avx2"). */
+/* Flags of this machine, from CPUID and XCR0 or from AT_HWCAP, restricted to
+ * the names in the environment variable STRADDLE_CPU_MASK when it is set: names
+ * joined by '+' ("avx2+avx512_vnni").  An unknown name, such as "0", allows
+ * nothing, which leaves the reference kernels. */
 uint32_t cpu_flags(void);
 
-/* "avx2+avx512_vnni" or "none".  Returns buf. */
+/* Writes the flags' names into buf (len bytes), cut to fit: "avx2+avx512_vnni",
+ * or "none".  Returns buf. */
 char *cpu_flags_format(uint32_t flags, char *buf, size_t len);
 
 #endif

@@ -150,7 +150,7 @@ on_start(struct worker *w, struct err *reterr)
 	mem_ledger_init(&w->ledger, ws->name, ws->cap_bytes);
 	w->sc.ledger = &w->ledger;
 	kernels_init(&w->kernels, cpu_flags() |
-	    (ws->threads == 1 ? CPU_ALONE : 0));
+	    (ws->threads == 1 ? CPU_SINGLE_THREAD : 0));
 	kernels_for_device(&w->kernels, ws->device);
 	w->sc.kernels = &w->kernels;
 	when = when_pinned(w);

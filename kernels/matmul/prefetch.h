@@ -101,10 +101,10 @@ reader_of(uint32_t cpu_flags)
 {
 	if (SIMD_VL == 4)
 		return READER_SEVERAL;
-	return cpu_flags & CPU_ONE_STREAM ?
-	    (cpu_flags & CPU_ALONE ? READER_ALONE : READER_ONE) :
-	    cpu_flags & CPU_FOLLOWS ? READER_FOLLOWS :
-	    cpu_flags & CPU_ASK_ONCE ? READER_ONCE : READER_SEVERAL;
+	return cpu_flags & CPU_ZEN5 ?
+	    (cpu_flags & CPU_SINGLE_THREAD ? READER_ALONE : READER_ONE) :
+	    cpu_flags & CPU_ZEN4 ? READER_FOLLOWS :
+	    cpu_flags & CPU_ZEN3 ? READER_ONCE : READER_SEVERAL;
 }
 
 /* Is the work on a block so little that a core can follow a stream meanwhile?

@@ -59,8 +59,8 @@ all_tables(struct kernels tables[NTABLES], uint32_t masks[NTABLES])
 	uint32_t flags = cpu_flags(), bit, n = 0;
 
 	if (flags & CPU_AVX2)
-		flags |= CPU_QUICK_SCALEF | CPU_QUICK_BF16 | CPU_ASK_ONCE |
-		    CPU_FOLLOWS | CPU_ONE_STREAM | CPU_ALONE;
+		flags |= CPU_FAST_SCALEF | CPU_FAST_BF16 | CPU_ZEN3 |
+		    CPU_ZEN4 | CPU_ZEN5 | CPU_SINGLE_THREAD;
 	masks[n] = 0;
 	kernels_init(&tables[n++], 0);
 	for (bit = 1; bit != 0; bit <<= 1)
@@ -70,7 +70,7 @@ all_tables(struct kernels tables[NTABLES], uint32_t masks[NTABLES])
 			n++;
 		}
 	if (flags & (CPU_AVX_VNNI | CPU_AVX512_VNNI)) {
-		masks[n] = CPU_AVX2 | CPU_ASK_ONCE;
+		masks[n] = CPU_AVX2 | CPU_ZEN3;
 		kernels_init(&tables[n], masks[n]);
 		n++;
 	}

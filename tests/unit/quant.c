@@ -249,8 +249,8 @@ START_TEST(the_cpu_mask_of_the_environment_takes_flags_away)
 	ck_assert_uint_eq(cpu_flags(), 0);
 	ck_assert_str_eq(cpu_flags_format(CPU_AVX2 | CPU_AVX512_VNNI, buf,
 	    sizeof(buf)), "avx2+avx512_vnni");
-	ck_assert_str_eq(cpu_flags_format(CPU_QUICK_SCALEF | CPU_QUICK_BF16,
-	    buf, sizeof(buf)), "quick_scalef+quick_bf16");
+	ck_assert_str_eq(cpu_flags_format(CPU_FAST_SCALEF | CPU_FAST_BF16,
+	    buf, sizeof(buf)), "fast_scalef+fast_bf16");
 	ck_assert_str_eq(cpu_flags_format(0, buf, sizeof(buf)), "none");
 	ck_assert_str_eq(cpu_flags_format(CPU_AVX2 | CPU_NEON, buf, 6),
 	    "avx2+");
