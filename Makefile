@@ -220,7 +220,7 @@ dist: $(B)/straddle $(SKEL) $(DOMAIN)
 	rm -rf $(B)/$(DIST) && mkdir -p $(B)/$(DIST)/config $(B)/$(DIST)/tests/data
 	cp $^ $(B)/$(DIST)
 	cp README.md LICENSE $(B)/$(DIST)
-	cp config/*.conf config/FORMAT.md $(B)/$(DIST)/config
+	cp -r config/*.conf config/man $(B)/$(DIST)/config
 	cp tests/data/kjv-q8_0.gguf $(B)/$(DIST)/tests/data
 	tar -C $(B) -czf $(B)/$(DIST).tar.gz $(DIST)
 	$(if $(SKEL),,echo "  without the DSP's module: it takes $(HEXCC) and $(HEXLD)";) \

@@ -7,7 +7,7 @@
 #define COMMON								\
 "Common options (every command takes them; flags lie over the file, the\n" \
 "file over the defaults):\n"						\
-"  -c FILE           read settings from a config file (config/FORMAT.md)\n" \
+"  -c FILE           read settings from a config file (straddle.conf(5))\n" \
 "  -m MODEL          the GGUF model file\n"				\
 "  -s SPEC           one session, repeatable; replaces the file's sessions:\n" \
 "                    [NAME=]DEVICE[,cores=LIST][,node=N][,cap=SIZE]\n"	\

@@ -2,8 +2,8 @@
  *
  * libConfuse splits the file into keys, sections and values; every value is a
  * string to it.  What the strings mean is decided in keys.c, in the moment the
- * value has been read, so that a message can name its line.  FORMAT.md
- * describes the language. */
+ * value has been read, so that a message can name its line.
+ * straddle.conf(5) describes the language. */
 #include "conf.h"
 
 #include <confuse.h>
