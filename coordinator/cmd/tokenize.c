@@ -7,7 +7,7 @@
 #include "cmd.h"
 #include "coordinator/print/output.h"
 #include "coordinator/print/source.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/detokenizer.h"
 
 static int
 open_vocab(const struct conf *c, struct gguf **ret_g, struct tokenizer **ret,

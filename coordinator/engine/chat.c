@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/text/detokenizer.h"
 #include "shm/event.h"
 
 const struct chat_template *

@@ -5,6 +5,7 @@
 #define COORDINATOR_ENGINE_GENERATE_H
 
 #include "chat.h"
+#include "coordinator/text/detokenizer.h"
 #include "engine.h"
 #include "sample.h"
 

@@ -1,13 +1,13 @@
 /* coordinator/text/bpe.c - byte-level BPE (tokenizer.ggml.model "gpt2").
  *
- * Each word of the text starts as one symbol per byte; the pair of neighbours
- * that comes first in the list of merges becomes one symbol, the leftmost of
- * equals first, until none is left.
+ * Each word of the text starts as one symbol per byte.  The pair of neighbours
+ * that comes first in the list of merges is merged, the leftmost of equals
+ * first, until no pair is in the list.
  *
- * The texts of tokens and merges spell bytes as printable characters, after
- * openai/gpt-2 src/encoder.py bytes_to_unicode(): a byte that is printable in
- * Latin-1 is its own character, the others are U+0100 and on, in their order;
- * so a space is U+0120. */
+ * The texts of tokens and merges spell bytes as printable characters, like
+ * bytes_to_unicode() of openai/gpt-2 src/encoder.py: a byte that is printable
+ * in Latin-1 is its own character; the others are U+0100 and up, in order.  A
+ * space, for example, is U+0120. */
 #include "bpe.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 struct merge {			/* left NO_TOKEN = free */
 	int32_t left, right;
-	int32_t id;		/* of both together */
+	int32_t id;		/* of the merged token */
 	uint32_t rank;
 };
 
@@ -32,8 +32,8 @@ struct bpe {
 
 /* --- bytes as characters --- */
 
-/* U+0100 to U+0120 are the bytes 0x00 to 0x20, U+0121 is DEL, then come 0x80
- * to 0xA0 and, alone, the soft hyphen. */
+/* U+0100 to U+0120 are the bytes 0x00 to 0x20, U+0121 is DEL, U+0122 to U+0142
+ * are 0x80 to 0xA0, and U+0143 is the soft hyphen. */
 enum {
 	FIRST_SPELLED = 0x100, LOW = 0x21, HIGH_FIRST = 0x7f, HIGH_LAST = 0xa0,
 	SOFT_HYPHEN = 0xad,
@@ -50,7 +50,7 @@ char_of_byte(uint8_t c)
 	return c == SOFT_HYPHEN ? LAST_SPELLED : c;
 }
 
-/* -1: this character spells no byte. */
+/* The byte that a character spells; -1 = none. */
 static int
 byte_of_char(unsigned ch)
 {
@@ -64,7 +64,7 @@ byte_of_char(unsigned ch)
 	return (int)(ch < LOW ? ch : ch - LOW + HIGH_FIRST);
 }
 
-/* The byte's character in UTF-8, 1 or 2 bytes. */
+/* Write the byte's character in UTF-8; returns its length, 1 or 2. */
 static size_t
 spell_byte(uint8_t c, char *out)
 {
@@ -80,7 +80,7 @@ spell_byte(uint8_t c, char *out)
 }
 
 size_t
-bpe_spell(const struct gguf_str *s, char *out)
+bpe_decode(const struct gguf_str *s, char *out)
 {
 	const uint8_t *p = (const uint8_t *)s->data;
 	size_t i, n = 0;
@@ -92,7 +92,7 @@ bpe_spell(const struct gguf_str *s, char *out)
 		    (p[i + 1] & 0xc0) == 0x80) {
 			c = byte_of_char((p[i] & 0x1fu) << 6 |
 			    (p[i + 1] & 0x3fu));
-			if (c < 0)		/* goes out as it is, both */
+			if (c < 0)		/* copy both bytes */
 				out[n++] = (char)p[i];
 			i++;
 		}
@@ -104,7 +104,7 @@ bpe_spell(const struct gguf_str *s, char *out)
 /* --- merges --- */
 
 static struct merge *
-slot_of(const struct bpe *b, int32_t left, int32_t right)
+find_slot(const struct bpe *b, int32_t left, int32_t right)
 {
 	uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
 	uint32_t i = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32);
@@ -118,48 +118,48 @@ slot_of(const struct bpe *b, int32_t left, int32_t right)
 	}
 }
 
+/* Index the merge s, "left right", as number rank.  buf holds v->max_len.  The
+ * caller puts the file's name in front of an error. */
 static int
-bad_merge(uint64_t rank, const struct gguf_str *s, const char *why,
-    struct err *reterr)
-{
-	return err_set(reterr, ERR_MODEL, -EBADMSG, "tokenizer.ggml.merges, "
-	    "%" PRIu64 ": \"%.*s\" %s", rank, (int)MIN(s->len, 64), s->data,
-	    why);
-}
-
-/* "left right".  buf holds the longest token's text. */
-static int
-add_merge(const struct tokenizer *t, struct bpe *b, uint32_t rank,
+add_merge(const struct vocab *v, struct bpe *b, uint32_t rank,
     const struct gguf_str *s, char *buf, struct err *reterr)
 {
 	const char *space = s->len > 1 ? memchr(s->data + 1, ' ', s->len - 1) :
-	    NULL;
+	    NULL, *problem;
 	size_t nleft, nright;
 	struct merge m = { .rank = rank };
 	struct merge *slot;
 
+	problem = "is not two texts with a space between them";
 	if (space == NULL)
-		return bad_merge(rank, s, "is not two texts", reterr);
+		goto refuse;
 	nleft = (size_t)(space - s->data);
 	nright = s->len - nleft - 1;
-	if (nleft + nright > t->max_len)
-		return bad_merge(rank, s, "makes no token", reterr);
+	problem = "makes no token";
+	if (nleft + nright > v->max_len)
+		goto refuse;
 	memcpy(mempcpy(buf, s->data, nleft), space + 1, nright);
-	m.left = vocab_find(t, s->data, nleft);
-	m.right = vocab_find(t, space + 1, nright);
-	m.id = vocab_find(t, buf, nleft + nright);
-	if (m.left == NO_TOKEN || m.right == NO_TOKEN)
-		return bad_merge(rank, s, "merges what is no token", reterr);
+	m.left = vocab_find(v, s->data, nleft);
+	m.right = vocab_find(v, space + 1, nright);
+	m.id = vocab_find(v, buf, nleft + nright);
+	if (m.left == NO_TOKEN || m.right == NO_TOKEN) {
+		problem = "merges a text that is no token";
+		goto refuse;
+	}
 	if (m.id == NO_TOKEN)
-		return bad_merge(rank, s, "makes no token", reterr);
-	slot = slot_of(b, m.left, m.right);
-	if (slot->left == NO_TOKEN && vocab_is_mergeable(t, m.id))
+		goto refuse;
+	slot = find_slot(b, m.left, m.right);
+	if (slot->left == NO_TOKEN && vocab_is_mergeable(v, m.id))
 		*slot = m;
 	return 0;
+refuse:
+	return err_set(reterr, ERR_MODEL, -EBADMSG, "tokenizer.ggml.merges, "
+	    "%" PRIu32 ": \"%.*s\" %s", rank, (int)MIN(s->len, 64), s->data,
+	    problem);
 }
 
 static int
-read_merges(const struct tokenizer *t, struct bpe *b, const struct gguf *g,
+read_merges(const struct vocab *v, struct bpe *b, const struct gguf *g,
     struct err *reterr)
 {
 	const struct gguf_str *s;
@@ -173,51 +173,59 @@ read_merges(const struct tokenizer *t, struct bpe *b, const struct gguf *g,
 	    reterr);
 	if (rc == -ENOENT)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "tokenizer.ggml.merges is missing");
+		    "%s: tokenizer.ggml.merges is missing", g->file->path);
 	if (rc < 0)
 		return rc;
 	if (n > INT32_MAX / 4)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "tokenizer.ggml.merges has %" PRIu64 " elements", n);
+		    "%s: tokenizer.ggml.merges has %" PRIu64 " elements",
+		    g->file->path, n);
 	while (nslots < n * 2)
 		nslots *= 2;
 	b->slot_mask = (uint32_t)(nslots - 1);
 	b->slot = reallocarray(NULL, nslots, sizeof(*b->slot));
-	buf = malloc((size_t)t->max_len + 1);
+	buf = malloc((size_t)v->max_len + 1);
 	if (b->slot == NULL || buf == NULL) {
 		free(buf);
 		return err_set(reterr, ERR_RUN, -ENOMEM,
-		    "no memory for %" PRIu64 " merges", n);
+		    "%s: no memory for %" PRIu64 " merges", g->file->path, n);
 	}
 	for (i = 0; i < nslots; i++)
 		b->slot[i].left = NO_TOKEN;
 	for (i = 0, s = data; i < n && rc == 0; i++)
-		rc = add_merge(t, b, (uint32_t)i, &s[i], buf, reterr);
+		rc = add_merge(v, b, (uint32_t)i, &s[i], buf, reterr);
 	free(buf);
+	if (rc < 0)
+		err_prefix(reterr, "%s", g->file->path);
 	return rc;
 }
 
 int
-bpe_open(struct tokenizer *t, const struct gguf *g, struct err *reterr)
+bpe_open(struct vocab *v, const struct gguf *g, struct bpe **ret,
+    struct err *reterr)
 {
 	struct gguf_str name = { "default", 7 };
+	struct bpe *b;
 	unsigned c;
 	int rc;
 
-	if ((t->bpe = calloc(1, sizeof(*t->bpe))) == NULL)
+	if ((b = *ret = calloc(1, sizeof(*b))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM,
-		    "no memory for the tokenizer");
+		    "%s: no memory for the tokenizer", g->file->path);
 	rc = gguf_get_str(g, "tokenizer.ggml.pre", &name, reterr);
-	if ((rc < 0 && rc != -ENOENT) ||
-	    (rc = pre_open(name.data, name.len, &t->bpe->pre, reterr)) < 0)
+	if (rc < 0 && rc != -ENOENT)
 		return rc;
-	for (c = 0; c < NITEMS(t->byte); c++) {
+	if ((rc = pre_open(name.data, name.len, &b->pre, reterr)) < 0) {
+		err_prefix(reterr, "%s", g->file->path);
+		return rc;
+	}
+	for (c = 0; c < NITEMS(v->byte); c++) {
 		char text[2];
 		size_t n = spell_byte((uint8_t)c, text);
 
-		t->byte[c] = vocab_find(t, text, n);
+		v->byte[c] = vocab_find(v, text, n);
 	}
-	return read_merges(t, t->bpe, g, reterr);
+	return read_merges(v, b, g, reterr);
 }
 
 void
@@ -239,12 +247,13 @@ bpe_adds_bos(const struct bpe *b)
 /* --- encoding --- */
 
 struct encoding {
-	const struct tokenizer *t;
+	const struct bpe *b;
+	const struct vocab *v;
 	const char *text;
 	struct idlist *out;
 	struct merger m;
-	char *spelled;		/* [max_len + 1], of a word */
-	int whole;
+	char *spelled;		/* [max_len + 2], a word as characters */
+	int whole;		/* a word that is a token is not merged */
 };
 
 static int
@@ -256,29 +265,29 @@ find_pair(const void *arg, const struct symbol *l, const struct symbol *r,
 
 	if (l->id == NO_TOKEN || r->id == NO_TOKEN)
 		return 0;
-	m = slot_of(e->t->bpe, l->id, r->id);
+	m = find_slot(e->b, l->id, r->id);
 	*ret_rank = m->rank;
 	*ret_id = m->id;
 	return m->left != NO_TOKEN;
 }
 
-/* The token that is the whole word, for those who do not merge it. */
+/* The token of a whole word, or NO_TOKEN. */
 static int32_t
 find_whole(const struct encoding *e, const char *word, size_t nbytes)
 {
 	size_t i, n = 0;
 	int32_t id;
 
-	if (nbytes > e->t->max_len)
+	if (nbytes > e->v->max_len)
 		return NO_TOKEN;
-	for (i = 0; i < nbytes && n < e->t->max_len; i++)
+	for (i = 0; i < nbytes && n < e->v->max_len; i++)
 		n += spell_byte((uint8_t)word[i], e->spelled + n);
-	id = i == nbytes ? vocab_find(e->t, e->spelled, n) : NO_TOKEN;
-	return id != NO_TOKEN && vocab_is_mergeable(e->t, id) ? id : NO_TOKEN;
+	id = i == nbytes ? vocab_find(e->v, e->spelled, n) : NO_TOKEN;
+	return id != NO_TOKEN && vocab_is_mergeable(e->v, id) ? id : NO_TOKEN;
 }
 
 static int
-on_word(void *arg, size_t off, size_t nbytes, struct err *reterr)
+encode_word(void *arg, size_t off, size_t nbytes, struct err *reterr)
 {
 	struct encoding *e = arg;
 	const uint8_t *word = (const uint8_t *)e->text + off;
@@ -297,31 +306,31 @@ on_word(void *arg, size_t off, size_t nbytes, struct err *reterr)
 	if ((rc = merger_begin(&e->m, nbytes)) < 0)
 		return rc;
 	for (i = 0; i < nbytes; i++)
-		merger_add(&e->m, i, 1, e->t->byte[word[i]]);
+		merger_add(&e->m, i, 1, e->v->byte[word[i]]);
 	merger_run(&e->m);
 	for (i = 0; i != NO_SYMBOL && rc == 0; i = s->next) {
 		s = &e->m.sym[i];
 		if (s->id != NO_TOKEN)
 			e->out->id[e->out->n++] = (uint32_t)s->id;
-		else		/* a byte: what merges are tokens */
-			rc = vocab_emit_byte(e->t, word[s->off], e->out,
+		else		/* one byte: merged symbols are tokens */
+			rc = vocab_emit_byte(e->v, word[s->off], e->out,
 			    reterr);
 	}
 	return rc;
 }
 
 int
-bpe_encode(const struct tokenizer *t, const char *text, size_t nbytes,
-    struct idlist *out, struct err *reterr)
+bpe_encode(const struct bpe *b, const struct vocab *v, const char *text,
+    size_t nbytes, struct idlist *out, struct err *reterr)
 {
-	struct encoding e = { .t = t, .text = text, .out = out,
+	struct encoding e = { .b = b, .v = v, .text = text, .out = out,
 	    .m = { .fn = find_pair, .arg = &e } };
 	int rc;
 
-	e.whole = (pre_flags(t->bpe->pre) & PRE_WHOLE) != 0;
-	if ((e.spelled = malloc((size_t)t->max_len + 2)) == NULL)
+	e.whole = (pre_flags(b->pre) & PRE_WHOLE) != 0;
+	if ((e.spelled = malloc((size_t)v->max_len + 2)) == NULL)
 		return -ENOMEM;
-	rc = pre_cut(t->bpe->pre, text, nbytes, on_word, &e, reterr);
+	rc = pre_cut(b->pre, text, nbytes, encode_word, &e, reterr);
 	merger_done(&e.m);
 	free(e.spelled);
 	return rc;

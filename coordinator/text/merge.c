@@ -1,15 +1,15 @@
-/* coordinator/text/merge.c - neighbours become one, the best pair first.
+/* coordinator/text/merge.c - merges neighbouring symbols, the best pair first.
  *
- * A pair on the heap is stale when one of its symbols has merged since: the
- * left one then has another length, the right one none or another.  A symbol
- * grows only by its right neighbour, so the sum of both tells. */
+ * A pair on the heap is stale when one of its symbols has merged since, and is
+ * longer or empty now.  A symbol grows only by its right neighbour, so a
+ * changed sum of both lengths, or an empty symbol, tells every stale pair. */
 #include "merge.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Each symbol has one pair with its right neighbour at first, and a merge
- * takes one pair and offers two at most. */
+/* The heap holds 2 * nsym pairs at most: each symbol starts with one pair, and
+ * a merge removes one and adds at most two. */
 int
 merger_begin(struct merger *m, size_t nsym)
 {
@@ -34,12 +34,12 @@ merger_add(struct merger *m, uint32_t off, uint32_t nbytes, int32_t id)
 	uint32_t i = m->nsym++;
 
 	m->sym[i] = (struct symbol){ off, nbytes, i - 1, NO_SYMBOL, id };
-	if (i > 0)		/* of the first, prev is NO_SYMBOL already */
+	if (i > 0)		/* else prev is 0 - 1, which is NO_SYMBOL */
 		m->sym[i - 1].next = i;
 }
 
 static int
-better(const struct merge_pair *a, const struct merge_pair *b)
+is_better(const struct merge_pair *a, const struct merge_pair *b)
 {
 	return a->rank < b->rank || (a->rank == b->rank && a->left < b->left);
 }
@@ -49,7 +49,7 @@ heap_push(struct merger *m, struct merge_pair p)
 {
 	size_t i = m->nheap++;
 
-	for (; i > 0 && better(&p, &m->heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i > 0 && is_better(&p, &m->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		m->heap[i] = m->heap[(i - 1) / 2];
 	m->heap[i] = p;
 }
@@ -62,9 +62,9 @@ heap_pop(struct merger *m)
 
 	while ((child = 2 * i + 1) < m->nheap) {
 		if (child + 1 < m->nheap &&
-		    better(&m->heap[child + 1], &m->heap[child]))
+		    is_better(&m->heap[child + 1], &m->heap[child]))
 			child++;
-		if (!better(&m->heap[child], &last))
+		if (!is_better(&m->heap[child], &last))
 			break;
 		m->heap[i] = m->heap[child];
 		i = child;

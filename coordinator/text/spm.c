@@ -1,14 +1,14 @@
 /* coordinator/text/spm.c - SentencePiece-style merging.
  *
- * The text, its spaces written as U+2581, starts as one symbol per character
- * (per byte where it is not UTF-8).  Of all neighbours whose texts together
- * are a token, those with the best score become one symbol, the leftmost of
- * equals first, until none is left.  A symbol which is no token then goes out
- * as its bytes: <0xE2>, ... .  Only single characters can be left so, since
- * merging makes tokens only; so nothing merged has to be taken apart again.
+ * The text, with spaces written as U+2581, starts as one symbol per character
+ * (per byte where it is not UTF-8).  Among neighbours whose concatenation is a
+ * token, those with the best score are merged, the leftmost of equals first,
+ * until no pair is left.  A symbol that is no token is then written as byte
+ * tokens: <0xE2>, ... .  Only single characters can remain so, since merging
+ * makes only tokens; no merged symbol is ever taken apart again.
  *
  * Unlike llama.cpp, and like SentencePiece itself, merging never makes a
- * control, unknown or byte token: a text can not smuggle one in. */
+ * control, unknown or byte token, so untrusted text cannot produce one. */
 #include "spm.h"
 
 #include <errno.h>
@@ -19,21 +19,21 @@
 #include "utf8.h"
 
 struct spm {
-	const struct tokenizer *t;
+	const struct vocab *v;
 	const char *text;	/* escaped piece being merged */
 	struct merger m;
 };
 
 static int32_t
-find_mergeable(const struct tokenizer *t, const char *text, size_t nbytes)
+find_mergeable(const struct vocab *v, const char *text, size_t nbytes)
 {
-	int32_t id = vocab_find(t, text, nbytes);
+	int32_t id = vocab_find(v, text, nbytes);
 
-	return id != NO_TOKEN && vocab_is_mergeable(t, id) ? id : NO_TOKEN;
+	return id != NO_TOKEN && vocab_is_mergeable(v, id) ? id : NO_TOKEN;
 }
 
-/* Floats in their order as unsigned integers, turned round: the best score
- * ranks lowest.  The sum makes one zero of two. */
+/* Map a score to a rank: the order-preserving unsigned image of the float,
+ * inverted, so that the best score ranks lowest.  Adding 0 turns -0 into 0. */
 static uint32_t
 rank_of_score(float score)
 {
@@ -49,19 +49,19 @@ find_pair(const void *arg, const struct symbol *l, const struct symbol *r,
     uint32_t *ret_rank, int32_t *ret_id)
 {
 	const struct spm *s = arg;
-	int32_t id = find_mergeable(s->t, s->text + l->off,
+	int32_t id = find_mergeable(s->v, s->text + l->off,
 	    l->nbytes + r->nbytes);
 
 	if (id == NO_TOKEN)
 		return 0;
-	*ret_rank = rank_of_score(s->t->score[id]);
+	*ret_rank = rank_of_score(s->v->score[id]);
 	*ret_id = id;
 	return 1;
 }
 
-/* One symbol's id, or its bytes'. */
+/* Append a symbol's id, or its bytes' ids. */
 static int
-emit(const struct spm *s, const struct symbol *y, struct idlist *out,
+emit_symbol(const struct spm *s, const struct symbol *y, struct idlist *out,
     struct err *reterr)
 {
 	const uint8_t *text = (const uint8_t *)s->text + y->off;
@@ -73,7 +73,7 @@ emit(const struct spm *s, const struct symbol *y, struct idlist *out,
 		return 0;
 	}
 	for (i = 0; i < y->nbytes && rc == 0; i++)
-		rc = vocab_emit_byte(s->t, text[i], out, reterr);
+		rc = vocab_emit_byte(s->v, text[i], out, reterr);
 	return rc;
 }
 
@@ -92,39 +92,40 @@ encode_piece(struct spm *s, const char *text, size_t nbytes,
 		len = utf8_len((const uint8_t *)text + off, nbytes - off);
 		len = MAX(len, 1u);
 		merger_add(&s->m, off, len,
-		    find_mergeable(s->t, text + off, len));
+		    find_mergeable(s->v, text + off, len));
 	}
 	merger_run(&s->m);
 	for (i = 0; i != NO_SYMBOL && rc == 0; i = s->m.sym[i].next)
-		rc = emit(s, &s->m.sym[i], out, reterr);
+		rc = emit_symbol(s, &s->m.sym[i], out, reterr);
 	return rc;
 }
 
 static int
-at_mark(const char *p, const char *end)
+is_at_mark(const char *p, const char *end)
 {
 	return end - p >= SPACE_MARK_LEN &&
 	    memcmp(p, SPACE_MARK, SPACE_MARK_LEN) == 0;
 }
 
-/* Where the piece that starts at p ends.  When no token has a mark behind a
- * letter, no merge crosses the front of a word, and words can be merged one
- * by one: the same ids, from heaps that stay in the cache. */
+/* The end of the piece that starts at p.  When no token has a space mark behind
+ * another character, no merge crosses the beginning of a word.  Merging word by
+ * word then gives the same ids, with heaps that fit the cache. */
 static const char *
-piece_end(const struct tokenizer *t, const char *p, const char *end)
+piece_end(const struct vocab *v, const char *p, const char *end)
 {
-	if (!t->cuts_at_space)
+	if (v->has_inner_space)
 		return end;
-	while (at_mark(p, end))
+	while (is_at_mark(p, end))
 		p += SPACE_MARK_LEN;
-	while (p < end && !at_mark(p, end))
+	while (p < end && !is_at_mark(p, end))
 		p++;
 	return p;
 }
 
-/* text with its spaces as marks, and one more in front; malloc'ed. */
+/* Replace spaces by marks, with one more mark in front when `prefix`;
+ * malloc'ed. */
 static char *
-escape(const char *text, size_t nbytes, int prefix, size_t *ret_len)
+escape_spaces(const char *text, size_t nbytes, int prefix, size_t *ret_len)
 {
 	char *buf = malloc((nbytes + 1) * SPACE_MARK_LEN), *p = buf;
 	size_t i;
@@ -143,13 +144,30 @@ escape(const char *text, size_t nbytes, int prefix, size_t *ret_len)
 	return buf;
 }
 
+size_t
+spm_decode(const struct gguf_str *s, char *out)
+{
+	const char *p = s->data, *end = p + s->len;
+	size_t n = 0;
+
+	while (p < end) {
+		if (is_at_mark(p, end)) {
+			out[n++] = ' ';
+			p += SPACE_MARK_LEN;
+		} else {
+			out[n++] = *p++;
+		}
+	}
+	return n;
+}
+
 int
-spm_encode(const struct tokenizer *t, const char *text, size_t nbytes,
+spm_encode(const struct vocab *v, const char *text, size_t nbytes,
     int prefix, struct idlist *out, struct err *reterr)
 {
-	struct spm s = { .t = t, .m = { .fn = find_pair, .arg = &s } };
+	struct spm s = { .v = v, .m = { .fn = find_pair, .arg = &s } };
 	size_t len;
-	char *buf = escape(text, nbytes, prefix, &len);
+	char *buf = escape_spaces(text, nbytes, prefix, &len);
 	const char *p, *next, *end;
 	int rc = 0;
 
@@ -157,7 +175,7 @@ spm_encode(const struct tokenizer *t, const char *text, size_t nbytes,
 		return -ENOMEM;
 	end = buf + len;
 	for (p = buf; p < end && rc == 0; p = next) {
-		next = piece_end(t, p, end);
+		next = piece_end(v, p, end);
 		rc = encode_piece(&s, p, (size_t)(next - p), out, reterr);
 	}
 	merger_done(&s.m);

@@ -1,12 +1,15 @@
-/* coordinator/text/vocab.c - finds a token by its text. */
+/* coordinator/text/vocab.c - reads a GGUF's tokens and indexes their texts.
+ * Of two tokens with one text the later is found, as in llama.cpp. */
 #include "vocab.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a: the texts are a few bytes long. */
+/* FNV-1a, which is fast for texts of a few bytes. */
 static uint32_t
 text_hash(const char *text, size_t nbytes)
 {
@@ -18,35 +21,45 @@ text_hash(const char *text, size_t nbytes)
 	return h ^ h >> 15;
 }
 
-/* The slot that holds this text, or the free one where it would go. */
+/* The slot that holds this text, or the free one where it belongs. */
 static struct vocab_slot *
-slot_of(const struct tokenizer *t, const char *text, size_t nbytes,
+find_slot(const struct vocab *v, const char *text, size_t nbytes,
     uint32_t hash)
 {
 	uint32_t i;
 
 	for (i = hash;; i++) {
-		struct vocab_slot *s = &t->slot[i & t->slot_mask];
+		struct vocab_slot *s = &v->slot[i & v->slot_mask];
 
 		if (s->id == NO_TOKEN || (s->hash == hash &&
-		    t->text[s->id].len == nbytes &&
-		    memcmp(t->text[s->id].data, text, nbytes) == 0))
+		    v->text[s->id].len == nbytes &&
+		    memcmp(v->text[s->id].data, text, nbytes) == 0))
 			return s;
 	}
 }
 
 int32_t
-vocab_find(const struct tokenizer *t, const char *text, size_t nbytes)
+vocab_find(const struct vocab *v, const char *text, size_t nbytes)
 {
-	if (nbytes == 0 || nbytes > t->max_len)
+	if (nbytes == 0 || nbytes > v->max_len)
 		return NO_TOKEN;
-	return slot_of(t, text, nbytes, text_hash(text, nbytes))->id;
+	return find_slot(v, text, nbytes, text_hash(text, nbytes))->id;
+}
+
+enum token_kind
+vocab_kind(const struct vocab *v, uint32_t id)
+{
+	if (id >= v->n)
+		return TOKEN_UNKNOWN;
+	if (v->kind == NULL || v->kind[id] == 0)	/* 0 = undefined */
+		return TOKEN_NORMAL;
+	return (enum token_kind)v->kind[id];
 }
 
 int
-vocab_is_special(const struct tokenizer *t, int32_t id, int special)
+vocab_is_special(const struct vocab *v, int32_t id, int special)
 {
-	switch (tokenizer_kind(t, (uint32_t)id)) {
+	switch (vocab_kind(v, (uint32_t)id)) {
 	case TOKEN_USER:
 		return 1;
 	case TOKEN_CONTROL:
@@ -58,9 +71,9 @@ vocab_is_special(const struct tokenizer *t, int32_t id, int special)
 }
 
 int
-vocab_is_mergeable(const struct tokenizer *t, int32_t id)
+vocab_is_mergeable(const struct vocab *v, int32_t id)
 {
-	switch (tokenizer_kind(t, (uint32_t)id)) {
+	switch (vocab_kind(v, (uint32_t)id)) {
 	case TOKEN_NORMAL:
 	case TOKEN_USER:
 	case TOKEN_UNUSED:
@@ -71,10 +84,10 @@ vocab_is_mergeable(const struct tokenizer *t, int32_t id)
 }
 
 int
-vocab_emit_byte(const struct tokenizer *t, uint8_t c, struct idlist *out,
+vocab_emit_byte(const struct vocab *v, uint8_t c, struct idlist *out,
     struct err *reterr)
 {
-	int32_t id = t->byte[c] != NO_TOKEN ? t->byte[c] : t->unk;
+	int32_t id = v->byte[c] != NO_TOKEN ? v->byte[c] : v->unk;
 
 	if (id == NO_TOKEN)
 		return err_set(reterr, ERR_MODEL, -EBADMSG, "the vocabulary "
@@ -84,30 +97,32 @@ vocab_emit_byte(const struct tokenizer *t, uint8_t c, struct idlist *out,
 	return 0;
 }
 
+/* --- the index --- */
+
 static int
-index_texts(struct tokenizer *t)
+index_texts(struct vocab *v)
 {
 	size_t nslots = 16, i;
 
-	while (nslots < (size_t)t->n * 2)
+	while (nslots < (size_t)v->n * 2)
 		nslots *= 2;
-	if ((t->slot = calloc(nslots, sizeof(*t->slot))) == NULL)
+	if ((v->slot = calloc(nslots, sizeof(*v->slot))) == NULL)
 		return -ENOMEM;
-	t->slot_mask = (uint32_t)(nslots - 1);
+	v->slot_mask = (uint32_t)(nslots - 1);
 	for (i = 0; i < nslots; i++)
-		t->slot[i].id = NO_TOKEN;
-	for (i = 0; i < t->n; i++) {
-		const struct gguf_str *s = &t->text[i];
+		v->slot[i].id = NO_TOKEN;
+	for (i = 0; i < v->n; i++) {
+		const struct gguf_str *s = &v->text[i];
 		struct vocab_slot *slot;
 		uint32_t hash;
 
 		if (s->len == 0)
 			continue;
 		hash = text_hash(s->data, s->len);
-		slot = slot_of(t, s->data, s->len, hash);
+		slot = find_slot(v, s->data, s->len, hash);
 		slot->hash = hash;
 		slot->id = (int32_t)i;
-		t->max_len = MAX(t->max_len, (uint32_t)s->len);
+		v->max_len = MAX(v->max_len, (uint32_t)s->len);
 	}
 	return 0;
 }
@@ -121,7 +136,8 @@ longer_first(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* One entry for each length, in place; returns how many (n > 0). */
+/* Merge the n > 0 entries, sorted by length, into one a length, in place.
+ * Returns their number. */
 static uint32_t
 merge_equal_lengths(struct special_len *s, uint32_t n)
 {
@@ -141,36 +157,36 @@ merge_equal_lengths(struct special_len *s, uint32_t n)
 }
 
 static int
-index_specials(struct tokenizer *t)
+index_specials(struct vocab *v)
 {
 	uint32_t i, n = 0;
 
-	for (i = 0; i < t->n; i++)
-		n += vocab_is_special(t, (int32_t)i, 1) && t->text[i].len > 0;
+	for (i = 0; i < v->n; i++)
+		n += vocab_is_special(v, (int32_t)i, 1) && v->text[i].len > 0;
 	if (n == 0)
 		return 0;
-	if ((t->special = calloc(n, sizeof(*t->special))) == NULL)
+	if ((v->special = calloc(n, sizeof(*v->special))) == NULL)
 		return -ENOMEM;
 	n = 0;
-	for (i = 0; i < t->n; i++) {
-		struct special_len *s = &t->special[n];
+	for (i = 0; i < v->n; i++) {
+		struct special_len *s = &v->special[n];
 		uint8_t c;
 
-		if (!vocab_is_special(t, (int32_t)i, 1) || t->text[i].len == 0)
+		if (!vocab_is_special(v, (int32_t)i, 1) || v->text[i].len == 0)
 			continue;
-		c = (uint8_t)t->text[i].data[0];
-		s->nbytes = (uint32_t)t->text[i].len;
-		s->has_user = vocab_is_special(t, (int32_t)i, 0);
+		c = (uint8_t)v->text[i].data[0];
+		s->nbytes = (uint32_t)v->text[i].len;
+		s->has_user = vocab_is_special(v, (int32_t)i, 0);
 		s->first[c / 64] |= UINT64_C(1) << c % 64;
 		n++;
 	}
-	qsort(t->special, n, sizeof(*t->special), longer_first);
-	t->nspecial = merge_equal_lengths(t->special, n);
+	qsort(v->special, n, sizeof(*v->special), longer_first);
+	v->nspecial = merge_equal_lengths(v->special, n);
 	return 0;
 }
 
-/* Does the text have a space mark behind something that is not one?  Merges
- * can cross the front of a word only towards such a token. */
+/* Does the text have a space mark behind another character?  Only such a token
+ * lets a merge cross the beginning of a word. */
 static int
 has_inner_space(const struct gguf_str *s)
 {
@@ -186,32 +202,139 @@ has_inner_space(const struct gguf_str *s)
 	return 0;
 }
 
-int
-vocab_index(struct tokenizer *t)
+static int
+build_index(struct vocab *v)
 {
 	uint32_t i;
 	int rc;
 
-	if ((rc = index_texts(t)) < 0 || (rc = index_specials(t)) < 0)
+	if ((rc = index_texts(v)) < 0 || (rc = index_specials(v)) < 0)
 		return rc;
-	for (i = 0; i < NITEMS(t->byte); i++) {
+	for (i = 0; i < NITEMS(v->byte); i++) {
 		char name[8];
 		int len = snprintf(name, sizeof(name), "<0x%02X>", i);
 
-		t->byte[i] = vocab_find(t, name, (size_t)len);
+		v->byte[i] = vocab_find(v, name, (size_t)len);
 	}
-	t->cuts_at_space = 1;
-	for (i = 0; i < t->n && t->cuts_at_space; i++)
-		t->cuts_at_space = !has_inner_space(&t->text[i]);
+	v->has_inner_space = 0;
+	for (i = 0; i < v->n && !v->has_inner_space; i++)
+		v->has_inner_space = has_inner_space(&v->text[i]);
+	return 0;
+}
+
+/* --- reading --- */
+
+/* Read an array that must have n elements, one per token. */
+static int
+read_array(const struct gguf *g, const char *key, enum gguf_type type,
+    uint64_t n, const void **ret, struct err *reterr)
+{
+	uint64_t count;
+	int rc = gguf_get_array(g, key, type, ret, &count, reterr);
+
+	if (rc == 0 && count != n)
+		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: %s has %"
+		    PRIu64 " elements, tokenizer.ggml.tokens has %" PRIu64,
+		    g->file->path, key, count, n);
+	return rc;
+}
+
+static int
+refuse_missing(const struct gguf *g, const char *key, struct err *reterr)
+{
+	return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: %s is missing",
+	    g->file->path, key);
+}
+
+static int
+check_tokens(const struct vocab *v, const struct gguf *g,
+    struct err *reterr)
+{
+	uint32_t i;
+
+	for (i = 0; i < v->n; i++) {
+		if (v->text[i].len > MAX_TOKEN_BYTES)
+			return err_set(reterr, ERR_MODEL, -EBADMSG,
+			    "%s: token %" PRIu32 ": its text has %" PRIu64
+			    " bytes, at most %d are allowed", g->file->path, i,
+			    v->text[i].len, MAX_TOKEN_BYTES);
+		if (v->score != NULL && isnan(v->score[i]))
+			return err_set(reterr, ERR_MODEL, -EBADMSG,
+			    "%s: token %" PRIu32 ": its score is NaN",
+			    g->file->path, i);
+		if (v->kind != NULL &&
+		    (v->kind[i] < 0 || v->kind[i] > TOKEN_BYTE))
+			return err_set(reterr, ERR_MODEL, -EBADMSG,
+			    "%s: token %" PRIu32 ": its type is %" PRId32
+			    ", known are 0 to %d", g->file->path, i, v->kind[i],
+			    TOKEN_BYTE);
+	}
+	return 0;
+}
+
+static int
+read_tokens(struct vocab *v, const struct gguf *g, int with_scores,
+    struct err *reterr)
+{
+	const void *data;
+	uint64_t n;
+	int rc;
+
+	rc = gguf_get_array(g, "tokenizer.ggml.tokens", GGUF_STRING, &data, &n,
+	    reterr);
+	if (rc == -ENOENT)
+		return refuse_missing(g, "tokenizer.ggml.tokens", reterr);
+	if (rc < 0)
+		return rc;
+	if (n == 0 || n > INT32_MAX / 4)
+		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: "
+		    "tokenizer.ggml.tokens has %" PRIu64 " elements",
+		    g->file->path, n);
+	v->n = (uint32_t)n;
+	v->text = data;
+
+	if (with_scores) {
+		rc = read_array(g, "tokenizer.ggml.scores", GGUF_F32, n, &data,
+		    reterr);
+		if (rc == -ENOENT)
+			return refuse_missing(g, "tokenizer.ggml.scores",
+			    reterr);
+		if (rc < 0)
+			return rc;
+		v->score = data;
+	}
+
+	rc = read_array(g, "tokenizer.ggml.token_type", GGUF_I32, n, &data,
+	    reterr);
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	v->kind = rc == 0 ? data : NULL;
+	return check_tokens(v, g, reterr);
+}
+
+int
+vocab_init(struct vocab *v, const struct gguf *g, int with_scores,
+    struct err *reterr)
+{
+	int rc;
+
+	*v = (struct vocab){ .unk = NO_TOKEN };
+	if ((rc = read_tokens(v, g, with_scores, reterr)) < 0)
+		return rc;
+	if ((rc = build_index(v)) < 0)
+		return err_set(reterr, ERR_RUN, rc, "%s: no memory to index %"
+		    PRIu32 " tokens", g->file->path, v->n);
 	return 0;
 }
 
 void
-vocab_done(struct tokenizer *t)
+vocab_done(struct vocab *v)
 {
-	free(t->slot);
-	free(t->special);
+	free(v->slot);
+	free(v->special);
 }
+
+/* --- lists of ids --- */
 
 int
 idlist_reserve(struct idlist *l, size_t more)

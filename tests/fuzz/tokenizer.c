@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/detokenizer.h"
 #include "coordinator/text/pre.h"
 #include "tests/support/bpe_vocab.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/detokenizer.h"
 #include "tests/support/ids.h"
 #include "coordinator/text/utf8.h"
 

@@ -1,0 +1,23 @@
+/* coordinator/text/token.h - basic types of tokens and of text to encode.
+ * Shared by the tokenizer's callers and by each of its parts.  Knows no
+ * vocabulary. */
+#ifndef COORDINATOR_TEXT_TOKEN_H
+#define COORDINATOR_TEXT_TOKEN_H
+
+#include "config/base.h"
+
+enum { NO_TOKEN = -1 };		/* where an int32_t holds an optional id */
+
+enum token_kind {		/* tokenizer.ggml.token_type */
+	TOKEN_NORMAL = 1, TOKEN_UNKNOWN = 2, TOKEN_CONTROL = 3,
+	TOKEN_USER = 4, TOKEN_UNUSED = 5, TOKEN_BYTE = 6
+};
+
+/* A piece of a text, from a trusted author or not. */
+struct text_part {
+	const char *text;
+	size_t nbytes;
+	int special;		/* control tokens written in it are parsed */
+};
+
+#endif
