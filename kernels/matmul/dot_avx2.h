@@ -4,11 +4,11 @@
  * Activations are the unsigned ones, up to 255: |q| <= 64 never saturates, and
  * smaller ones leave room for several pairs before the sums are widened.  Of
  * larger ones a tile has q as 16 high + low, both within [-8, 8].  What is worth
- * another factor for 16 columns (DOT_BY) is multiplied by it as sums are widened,
+ * another factor for 16 columns (DOT_FACTOR) is multiplied by it as sums are widened,
  * where a factor of 1 would be no less. */
-#ifdef MAT_SUFFIX
+#ifdef KERNEL_SUFFIX
 
-#define MAT_ARRANGED
+#define TILE_LAYOUT
 
 /* Sums that GCC is to build in the order written, not as a tree of which it
  * keeps more at once than registers hold: `sum` stays in its register in tiles,
@@ -27,12 +27,12 @@
 #endif
 
 /* From a panel's vectors of a group to the next panel's, in a tile. */
-enum { PANEL_APART = CHUNK_BLOCKS * sizeof(struct mat_block) /
-	sizeof(vi[MAT_NR]) };
-_Static_assert(sizeof(struct mat_block) % sizeof(vi[MAT_NR]) == 0,
+enum { PANEL_APART = CHUNK_BLOCKS * sizeof(struct weight_block) /
+	sizeof(vi[PANEL_NV]) };
+_Static_assert(sizeof(struct weight_block) % sizeof(vi[PANEL_NV]) == 0,
     "panels lie whole groups apart");
 
-/* Groups of products that fit into 16 bits: 255 * |q| * 2 each; of DOT_BY those
+/* Groups of products that fit into 16 bits: 255 * |q| * 2 each; of DOT_FACTOR those
  * of one factor. */
 SIMD unsigned
 groups_in_16(enum dot_kind kind)
@@ -42,7 +42,7 @@ groups_in_16(enum dot_kind kind)
 		return 8;
 	case DOT_15:
 	case DOT_16:
-	case DOT_BY:
+	case DOT_FACTOR:
 		return 4;
 	case DOT_31:
 	case DOT_32:
@@ -72,36 +72,36 @@ split(vi q, vi *low, vi *high)
 }
 
 SIMD void
-mat_arrange(struct mat_traits tr, struct mat_block *c)
+arrange_for_tile(struct weight_traits tr, struct weight_block *c)
 {
 	unsigned g, h, r;
 
 	UNROLL
-	for (r = 0; r < MAT_NR; r++) {
+	for (r = 0; r < PANEL_NV; r++) {
 		UNROLL
 		for (h = 0; h < 2; h++)
-			if (tr.dot == DOT_BY)
-				c->q[h + MAT_SPLIT][r] =
-				    vi_factor_twice(c->by[h][r]);
+			if (tr.dot == DOT_FACTOR)
+				c->q[h + SPLIT_HIGH][r] =
+				    vi_factor_twice(c->factor[h][r]);
 		UNROLL
 		for (g = 0; g < 8; g++)
 			if (tr.dot == DOT_128)
 				split(c->q[g][r], &c->q[g][r],
-				    &c->q[g + MAT_SPLIT][r]);
+				    &c->q[g + SPLIT_HIGH][r]);
 	}
 }
 
 SIMD int32_t
-mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
+tile_q(enum dot_kind kind, const struct weight_block *c, uint32_t r, uint32_t i)
 {
 	const uint32_t at = r % SIMD_VL * 4 + i % 4;
 	const int8_t *low = (const int8_t *)&c->q[i / 4][r / SIMD_VL];
-	const int8_t *high = (const int8_t *)&c->q[i / 4 + MAT_SPLIT][r /
+	const int8_t *high = (const int8_t *)&c->q[i / 4 + SPLIT_HIGH][r /
 	    SIMD_VL];
 	int16_t by;
 
-	if (kind == DOT_BY) {
-		memcpy(&by, (const uint8_t *)c->q[i / 16 + MAT_SPLIT] + r * 4,
+	if (kind == DOT_FACTOR) {
+		memcpy(&by, (const uint8_t *)c->q[i / 16 + SPLIT_HIGH] + r * 4,
 		    sizeof(by));
 		return low[at] * by;
 	}
@@ -110,7 +110,7 @@ mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
 
 /* A row's group x times the same of npanels panels; q is the first one's. */
 SIMD void
-add_group(unsigned npanels, vi s[][MAT_NR], const vi q[][MAT_NR], vi x,
+add_group(unsigned npanels, vi s[][PANEL_NV], const vi q[][PANEL_NV], vi x,
     int first)
 {
 	unsigned p, r;
@@ -119,7 +119,7 @@ add_group(unsigned npanels, vi s[][MAT_NR], const vi q[][MAT_NR], vi x,
 	UNROLL
 	for (p = 0; p < npanels; p++)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++) {
+		for (r = 0; r < PANEL_NV; r++) {
 			v = _mm256_maddubs_epi16(x, q[p * PANEL_APART][r]);
 			if (first)
 				s[p][r] = v;
@@ -131,11 +131,11 @@ add_group(unsigned npanels, vi s[][MAT_NR], const vi q[][MAT_NR], vi x,
 /* n groups, as many as fit into 16 bits, are worth by[] of their panels, or all
  * 1 (NULL).  The first are added to what is in memory. */
 SIMD void
-dot_add(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
-    const struct acts *a, unsigned g, unsigned n, const vi by[][MAT_NR],
+dot_add(unsigned npanels, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
+    const struct acts *a, unsigned g, unsigned n, const vi by[][PANEL_NV],
     int first)
 {
-	vi s[MAT_PANELS][MAT_NR], v;
+	vi s[STRIP_PANELS][PANEL_NV], v;
 	unsigned p, r, i;
 
 	UNROLL
@@ -144,7 +144,7 @@ dot_add(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
 	UNROLL
 	for (p = 0; p < npanels; p++)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++) {
+		for (r = 0; r < PANEL_NV; r++) {
 			v = vi_madd16(s[p][r], by == NULL ?
 			    _mm256_set1_epi16(1) : by[p * PANEL_APART][r]);
 			if (first)
@@ -158,29 +158,29 @@ dot_add(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
  * after the other take 1.11 to 1.14 of the time, 128 and 512 rows of Q8_0 and
  * IQ4_NL, Zen 3); as bytes of DOT_8, all groups of each fit into 16 bits. */
 SIMD void
-dot_add_both(unsigned npanels, vi dot[][MAT_NR], const vi q[][MAT_NR],
+dot_add_both(unsigned npanels, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned g, unsigned n)
 {
-	vi low[MAT_PANELS][MAT_NR], high[MAT_PANELS][MAT_NR], x;
+	vi low[STRIP_PANELS][PANEL_NV], high[STRIP_PANELS][PANEL_NV], x;
 	unsigned p, r, i;
 
 	UNROLL
 	for (i = 0; i < n; i++) {
 		x = act_group(a, 0, g + i);
 		add_group(npanels, low, q + i, x, i == 0);
-		add_group(npanels, high, q + i + MAT_SPLIT, x, i == 0);
+		add_group(npanels, high, q + i + SPLIT_HIGH, x, i == 0);
 	}
 	UNROLL
 	for (p = 0; p < npanels; p++)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
+		for (r = 0; r < PANEL_NV; r++)
 			dot[p][r] = widen_add(widen_add(dot[p][r], low[p][r],
 			    1), high[p][r], 16);
 }
 
 SIMD void
-dot_panels(enum dot_kind kind, unsigned npanels, vi dot[][MAT_NR],
-    const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
+dot_panels(enum dot_kind kind, unsigned npanels, vi dot[][PANEL_NV],
+    const vi q[][PANEL_NV], const struct acts *a, unsigned g0, unsigned n)
 {
 	const unsigned in16 = MIN(groups_in_16(kind), n);
 	unsigned g;
@@ -191,30 +191,30 @@ dot_panels(enum dot_kind kind, unsigned npanels, vi dot[][MAT_NR],
 	}
 	UNROLL
 	for (g = 0; g < n; g += in16)
-		dot_add(npanels, dot, q + g, a, g0 + g, in16, kind == DOT_BY ?
-		    q + MAT_SPLIT + g / 4 : NULL, g == 0);
+		dot_add(npanels, dot, q + g, a, g0 + g, in16, kind == DOT_FACTOR ?
+		    q + SPLIT_HIGH + g / 4 : NULL, g == 0);
 }
 
-_Static_assert(MAT_NT == 1, "a tile has one row");
+_Static_assert(TILE_NT == 1, "a tile has one row");
 
 SIMD void
-mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
-    const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
+tile_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
+    const vi q[][PANEL_NV], const struct acts *a, unsigned g0, unsigned n)
 {
 	(void)nt;
 	dot_panels(kind, 1, dot, q, a, g0, n);
 }
 
 SIMD void
-mat_dot_panels(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
-    const struct mat_block *w, const struct acts *a, unsigned g0, unsigned n)
+strip_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
+    const struct weight_block *w, const struct acts *a, unsigned g0, unsigned n)
 {
 	(void)nt;
-	dot_panels(kind, MAT_PANELS, dot, w->q + g0, a, g0, n);
+	dot_panels(kind, STRIP_PANELS, dot, w->q + g0, a, g0, n);
 }
 
-#define ONE_FLIP	0
-#define FEW_MOST	8
+#define GEMV_Q_BIAS	0
+#define GEMV_MAX_ROWS	8
 
 /* Up to four go as in matmul/gemv_direct.h.  What tiles must have as two bytes
  * (DOT_128), with a scale for 16 columns or a factor, goes better as few up to
@@ -239,7 +239,7 @@ avx2_few_rows(enum quant_type type)
 		return 4;
 	}
 }
-#define MAT_FEW_ROWS(core, type)	avx2_few_rows(type)
+#define GEMV_ROWS(core, type)	avx2_few_rows(type)
 
 /* Of two panels a chunk is all of L1 where a weight has two bytes, and most of
  * it where it has a scale and an addend or a factor: of 128 rows half as much
@@ -248,12 +248,12 @@ avx2_few_rows(enum quant_type type)
 SIMD uint32_t
 avx2_half_rows(enum quant_type type)
 {
-	const struct mat_traits tr = tile_traits(type);
+	const struct weight_traits tr = tile_traits(type);
 
-	return tr.dot == DOT_128 || tr.dot == DOT_BY ||
+	return tr.dot == DOT_128 || tr.dot == DOT_FACTOR ||
 	    tr.scale != SCALE_PLAIN ? UINT32_MAX : 0;
 }
-#define MAT_HALF_ROWS(core, type)	avx2_half_rows(type)
+#define HALF_CHUNK_ROWS(core, type)	avx2_half_rows(type)
 
 /* q is the unsigned side here, |x| <= 127: 127 * q * 2 for each group. */
 SIMD unsigned
@@ -272,7 +272,7 @@ one_pairs(enum dot_kind kind, vi q, vi x)
 }
 
 SIMD void
-mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
+gemv_dot(enum dot_kind kind, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned g0, unsigned n)
 {
 	const unsigned in16 = MIN(one_groups_in_16(kind), n);
@@ -280,7 +280,7 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
 	vi s;
 
 	UNROLL
-	for (r = 0; r < MAT_NR; r++) {
+	for (r = 0; r < PANEL_NV; r++) {
 		UNROLL
 		for (g = 0; g < n; g += in16) {
 			s = one_pairs(kind, q[g][r], act_group(a, 0, g0 + g));
@@ -297,7 +297,7 @@ mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
  * Three and four rows so instead of by matmul/gemv.h, from memory (Zen 3): Q4_0
  * 1.27 and 1.24 times as fast, Q8_0 1.16 and 1.12, MXFP4 1.17 and 1.11, Q4_K
  * 1.55 and 1.51, Q2_K 1.36 and 1.26. */
-#define MAT_DIRECT	4
+#define DIRECT_MAX_ROWS	4
 
 struct direct_sum {
 	vi dot, pairs;

@@ -5,7 +5,7 @@
  * two a vector: rows 0 and 1, rows 2 and 3, four columns each.  They take as
  * many groups as fit, then become sums of rows: neighbours added in 16 bits,
  * and those pairs onto 32. */
-#ifdef MAT_SUFFIX
+#ifdef KERNEL_SUFFIX
 
 struct sums16 {
 	int16x8_t lo, hi;
@@ -49,7 +49,7 @@ sums16_add(struct sums16 s, vi q, int8x16_t x)
 
 /* n groups of rows [t0, t1) of the activations, n as fit. */
 SIMD void
-sums16_of(struct sums16 s[MAT_NT][MAT_NR], const vi q[][MAT_NR],
+sums16_of(struct sums16 s[TILE_NT][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned t0, unsigned t1, unsigned g, unsigned n)
 {
 	unsigned t, r, i;
@@ -61,7 +61,7 @@ sums16_of(struct sums16 s[MAT_NT][MAT_NR], const vi q[][MAT_NR],
 			int8x16_t x = act_bytes_of(a, t, g + i);
 
 			UNROLL
-			for (r = 0; r < MAT_NR; r++)
+			for (r = 0; r < PANEL_NV; r++)
 				s[t][r] = i == 0 ? sums16_first(q[i][r], x) :
 				    sums16_add(s[t][r], q[i][r], x);
 		}
@@ -71,10 +71,10 @@ sums16_of(struct sums16 s[MAT_NT][MAT_NR], const vi q[][MAT_NR],
 /* Two groups fit, but their neighbours do not add up in 16 bits: in 32, and the
  * pairs of a row at the end. */
 SIMD void
-mat_dot_128(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
+tile_dot_128(unsigned nt, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned g0, unsigned n)
 {
-	vi lo[MAT_NT][MAT_NR], hi[MAT_NT][MAT_NR];
+	vi lo[TILE_NT][PANEL_NV], hi[TILE_NT][PANEL_NV];
 	unsigned t, r, g;
 
 	UNROLL
@@ -85,7 +85,7 @@ mat_dot_128(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
 			int8x16_t x1 = act_bytes_of(a, t, g0 + g + 1);
 
 			UNROLL
-			for (r = 0; r < MAT_NR; r++) {
+			for (r = 0; r < PANEL_NV; r++) {
 				struct sums16 s = sums16_add(sums16_first(
 				    q[g][r], x0), q[g + 1][r], x1);
 
@@ -99,7 +99,7 @@ mat_dot_128(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
 	UNROLL
 	for (t = 0; t < nt; t++)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
+		for (r = 0; r < PANEL_NV; r++)
 			dot[t][r] = vi_add(dot[t][r],
 			    vpaddq_s32(lo[t][r], hi[t][r]));
 }
@@ -107,16 +107,16 @@ mat_dot_128(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
 /* Where the first sums are the last, registers hold those of all rows at once:
  * weights are loaded once.  Else dot takes their place. */
 SIMD void
-mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
-    const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
+tile_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
+    const vi q[][PANEL_NV], const struct acts *a, unsigned g0, unsigned n)
 {
 	const unsigned in16 = MIN(groups_in_16(kind), n);
 	const unsigned nt1 = in16 == n ? nt : 1;
-	struct sums16 s[MAT_NT][MAT_NR];
+	struct sums16 s[TILE_NT][PANEL_NV];
 	unsigned t, t0, r, g;
 
 	if (kind == DOT_128) {
-		mat_dot_128(nt, dot, q, a, g0, n);
+		tile_dot_128(nt, dot, q, a, g0, n);
 		return;
 	}
 	UNROLL
@@ -127,7 +127,7 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 			UNROLL
 			for (t = t0; t < t0 + nt1; t++)
 				UNROLL
-				for (r = 0; r < MAT_NR; r++)
+				for (r = 0; r < PANEL_NV; r++)
 					dot[t][r] = vpadalq_s16(dot[t][r],
 					    vpaddq_s16(s[t][r].lo,
 					    s[t][r].hi));
@@ -135,14 +135,14 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 	}
 }
 
-#define ONE_FLIP	0
-#define FEW_MOST	4
+#define GEMV_Q_BIAS	0
+#define GEMV_MAX_ROWS	4
 
 SIMD void
-mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
+gemv_dot(enum dot_kind kind, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned g0, unsigned n)
 {
-	mat_dot(kind, 1, dot, q, a, g0, n);
+	tile_dot(kind, 1, dot, q, a, g0, n);
 }
 
 #endif

@@ -3,7 +3,7 @@
  *
  * sdot: 16 products of signed bytes, fours summed; by element, the second
  * factor is one lane of 16 activations. */
-#ifdef MAT_SUFFIX
+#ifdef KERNEL_SUFFIX
 
 /* For matmul/pack_activations.h: those of a tile, in the block at hand. */
 typedef struct {
@@ -12,7 +12,7 @@ typedef struct {
 
 #define SDOT_GROUP(i)							\
 	UNROLL								\
-	for (r = 0; r < MAT_NR; r++)					\
+	for (r = 0; r < PANEL_NV; r++)					\
 		UNROLL							\
 		for (t = 0; t < nt; t++)				\
 			dot[t][r] = vdotq_laneq_s32(dot[t][r],		\
@@ -20,7 +20,7 @@ typedef struct {
 
 /* Four groups. */
 SIMD void
-sdot(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
+sdot(unsigned nt, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const int8x16_t *x)
 {
 	unsigned t, r;
@@ -33,7 +33,7 @@ sdot(unsigned nt, vi dot[][MAT_NR], const vi q[][MAT_NR],
 
 /* Loaded, whatever register may have it. */
 SIMD vf
-vf_again(const vf *p)
+vf_reloaded(const vf *p)
 {
 	vf v;
 
@@ -41,8 +41,8 @@ vf_again(const vf *p)
 	return v;
 }
 
-#ifndef MAT_ARRANGED
-#define MAT_MADE	1
+#ifndef TILE_LAYOUT
+#define ACT_PACK_ROWS	1
 
 /* 32 columns of a row: act_q8's, and d0 in each lane. */
 struct tile_act {
@@ -78,10 +78,10 @@ tile_act_min(vf acc, vf m, const struct tile_act *x, unsigned i)
 }
 
 SIMD void
-mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
-    const vi q[][MAT_NR], const tile_acts *a, unsigned g0, unsigned n)
+tile_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
+    const vi q[][PANEL_NV], const tile_acts *a, unsigned g0, unsigned n)
 {
-	int8x16_t x[MAT_NT];
+	int8x16_t x[TILE_NT];
 	unsigned g, t;
 
 	(void)kind;		/* all the same to this instruction */
@@ -95,11 +95,11 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 }
 #endif
 
-#define ONE_FLIP	0
-#define FEW_MOST	4
+#define GEMV_Q_BIAS	0
+#define GEMV_MAX_ROWS	4
 
 SIMD void
-mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
+gemv_dot(enum dot_kind kind, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned g0, unsigned n)
 {
 	int8x16_t x;
@@ -120,14 +120,14 @@ _Static_assert(offsetof(struct act_q8, sum) == 2 * sizeof(float) &&
  * loaded where they begin, not copied, and so is d0 (matmul/pack_activations.h).  Of few rows a
  * block's scales come by one load, to be multiplied with by their lanes: fma would
  * write over d0, and want a copy of it for each sum. */
-#define MAT_BY_LANES
+#define SCALE_BY_LANE
 
 SIMD vi
-mat_begin(void)
+dot_start(void)
 {
 	static const vf from = { ACT_MAGIC, ACT_MAGIC, ACT_MAGIC, ACT_MAGIC };
 
-	return vi_bits(vf_again(&from));
+	return vi_bits(vf_reloaded(&from));
 }
 
 SIMD vf
@@ -138,28 +138,28 @@ dot_less_magic(vi dot)
 
 /* In two loops, as tile_scale(). */
 SIMD void
-rows_scale(unsigned nt, vf acc[][MAT_NR], vi dot[][MAT_NR],
-    const struct acts *a, const vf d[MAT_NR])
+rows_scale(unsigned nt, vf acc[][PANEL_NV], vi dot[][PANEL_NV],
+    const struct acts *a, const vf d[PANEL_NV])
 {
-	vf y[MAT_NT][MAT_NR];
+	vf y[TILE_NT][PANEL_NV];
 	unsigned t, r;
 
 	UNROLL
 	for (t = 0; t < nt; t++)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
+		for (r = 0; r < PANEL_NV; r++)
 			y[t][r] = vmulq_laneq_f32(dot_less_magic(dot[t][r]),
 			    vld1q_f32(&act_of(a, t)->d), 0);
 	UNROLL
 	for (t = 0; t < nt; t++)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
+		for (r = 0; r < PANEL_NV; r++)
 			acc[t][r] = vf_fma(y[t][r], d[r], acc[t][r]);
 }
 
 SIMD void
-rows_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a, unsigned i,
-    const vf m[MAT_NR])
+rows_min(unsigned nt, vf acc[][PANEL_NV], const struct acts *a, unsigned i,
+    const vf m[PANEL_NV])
 {
 	unsigned t, r;
 
@@ -168,7 +168,7 @@ rows_min(unsigned nt, vf acc[][MAT_NR], const struct acts *a, unsigned i,
 		float32x4_t x = vld1q_f32(&act_of(a, t)->d);
 
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
+		for (r = 0; r < PANEL_NV; r++)
 			acc[t][r] = i == 0 ?
 			    vfmaq_laneq_f32(acc[t][r], m[r], x, 2) :
 			    vfmaq_laneq_f32(acc[t][r], m[r], x, 3);

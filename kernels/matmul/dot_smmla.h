@@ -5,29 +5,29 @@
  * the vectors of groups g and g + 1 of four rows become rows 0 and 1, and rows
  * 2 and 3, of 8 columns, activations lie in pairs, and its sums are those
  * of matmul/gemm_2x2.h.  Few rows: sdot. */
-#ifdef MAT_SUFFIX
+#ifdef KERNEL_SUFFIX
 
-#define MAT_ARRANGED
-#define MAT_MADE	2
+#define TILE_LAYOUT
+#define ACT_PACK_ROWS	2
 #include "dot_sdot.h"
 
-_Static_assert(MAT_NT % 2 == 0, "rows of activations go in pairs");
+_Static_assert(TILE_NT % 2 == 0, "rows of activations go in pairs");
 
 /* Each of four scales twice. */
 SIMD void
-twice(vf ret[2][MAT_NR], const vf v[MAT_NR])
+twice(vf ret[2][PANEL_NV], const vf v[PANEL_NV])
 {
 	unsigned r;
 
 	UNROLL
-	for (r = 0; r < MAT_NR; r++) {
+	for (r = 0; r < PANEL_NV; r++) {
 		ret[0][r] = vf_zip_lo(v[r], v[r]);
 		ret[1][r] = vf_zip_hi(v[r], v[r]);
 	}
 }
 
 SIMD void
-mat_arrange(struct mat_traits tr, struct mat_block *c)
+arrange_for_tile(struct weight_traits tr, struct weight_block *c)
 {
 	unsigned g, r;
 	vi low;
@@ -35,7 +35,7 @@ mat_arrange(struct mat_traits tr, struct mat_block *c)
 	UNROLL
 	for (g = 0; g < 8; g += 2) {
 		UNROLL
-		for (r = 0; r < MAT_NR; r++) {
+		for (r = 0; r < PANEL_NV; r++) {
 			low = vzip1q_s32(c->q[g][r], c->q[g + 1][r]);
 			c->q[g + 1][r] = vzip2q_s32(c->q[g][r],
 			    c->q[g + 1][r]);
@@ -52,7 +52,7 @@ mat_arrange(struct mat_traits tr, struct mat_block *c)
 }
 
 SIMD int32_t
-mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
+tile_q(enum dot_kind kind, const struct weight_block *c, uint32_t r, uint32_t i)
 {
 	const vi *q = &c->q[i / 8 * 2 + r / 2 % 2][r / 4];
 
@@ -83,7 +83,7 @@ tile_act_min(vf acc, vf m, const struct tile_act *x, unsigned i)
 
 /* Of what lies before a block's bytes: two floats of each of two rows. */
 SIMD void
-pairs_of(vf ret[2], vf v)
+split_pairs(vf ret[2], vf v)
 {
 	const float64x2_t pairs = vreinterpretq_f64_f32(v);
 
@@ -106,13 +106,13 @@ tile_act_make(struct tile_act *to, const struct act_q8 *x,
 		to->q[2 * i] = vreinterpretq_s8_s64(vzip1q_s64(p, q));
 		to->q[2 * i + 1] = vreinterpretq_s8_s64(vzip2q_s64(p, q));
 	}
-	pairs_of(to->d, vf_zip_lo(a, b));
-	pairs_of(to->sum, vf_zip_hi(a, b));
+	split_pairs(to->d, vf_zip_lo(a, b));
+	split_pairs(to->sum, vf_zip_hi(a, b));
 }
 
 SIMD void
-mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
-    const vi q[][MAT_NR], const tile_acts *a, unsigned g0, unsigned n)
+tile_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
+    const vi q[][PANEL_NV], const tile_acts *a, unsigned g0, unsigned n)
 {
 	unsigned t, r, g, h;
 
@@ -124,7 +124,7 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 			const int8x16_t x = a->act[t / 2].q[(g0 + g) / 2];
 
 			UNROLL
-			for (r = 0; r < MAT_NR; r++)
+			for (r = 0; r < PANEL_NV; r++)
 				UNROLL
 				for (h = 0; h < 2; h++)
 					dot[t + h][r] = vmmlaq_s32(

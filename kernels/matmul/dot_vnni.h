@@ -2,7 +2,7 @@
  *
  * vpdpbusd: products of an unsigned by a signed byte, fours summed, two a
  * cycle; activations are the unsigned ones. */
-#ifdef MAT_SUFFIX
+#ifdef KERNEL_SUFFIX
 
 #ifdef __AVX512VNNI__
 SIMD vi vi_dot(vi s, vi u, vi i) { return _mm512_dpbusd_epi32(s, u, i); }
@@ -11,8 +11,8 @@ SIMD vi vi_dot(vi s, vi u, vi i) { return _mm256_dpbusd_avx_epi32(s, u, i); }
 #endif
 
 SIMD void
-mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
-    const vi q[][MAT_NR], const struct acts *a, unsigned g0, unsigned n)
+tile_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
+    const vi q[][PANEL_NV], const struct acts *a, unsigned g0, unsigned n)
 {
 	unsigned t, r, g;
 	vi x;
@@ -24,14 +24,14 @@ mat_dot(enum dot_kind kind, unsigned nt, vi dot[][MAT_NR],
 		for (t = 0; t < nt; t++) {
 			x = act_group(a, t, g0 + g);
 			UNROLL
-			for (r = 0; r < MAT_NR; r++)
+			for (r = 0; r < PANEL_NV; r++)
 				dot[t][r] = vi_dot(dot[t][r], x, q[g][r]);
 		}
 	}
 }
 
-#define ONE_FLIP	128
-#define FEW_MOST	32
+#define GEMV_Q_BIAS	128
+#define GEMV_MAX_ROWS	32
 
 /* With vectors of 64 bytes matmul/prefetch.h knows.  With 16 registers a
  * block of 16 rows does not stay in them, and whatever more is to be done with
@@ -65,40 +65,40 @@ vnni_few_rows(enum quant_type type)
 		return 4;
 	}
 }
-#define MAT_FEW_ROWS(core, type)	vnni_few_rows(type)
+#define GEMV_ROWS(core, type)	vnni_few_rows(type)
 #endif
 
 /* Eight products one after the other leave a core too little that it can do
  * meanwhile: with enough registers the second four have a sum of their own (Zen
  * 5, 8 to 16 rows: 6 to 7 % faster; with 16 registers 10 % slower). */
 SIMD void
-mat_dot_one(enum dot_kind kind, vi dot[][MAT_NR], const vi q[][MAT_NR],
+gemv_dot(enum dot_kind kind, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned g0, unsigned n)
 {
 	const unsigned in_one = SIMD_VL == 16 ? 4 : 8;
-	vi high[MAT_NR], x;
+	vi high[PANEL_NV], x;
 	unsigned r, g;
 
 	(void)kind;
 	UNROLL
-	for (r = 0; r < MAT_NR; r++)
+	for (r = 0; r < PANEL_NV; r++)
 		high[r] = vi_set(0);
 	UNROLL
 	for (g = 0; g < n; g++) {
 		x = act_group(a, 0, g0 + g);
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
+		for (r = 0; r < PANEL_NV; r++)
 			if (g < in_one)
 				dot[0][r] = vi_dot(dot[0][r], q[g][r], x);
 			else
 				high[r] = vi_dot(high[r], q[g][r], x);
 	}
 	UNROLL
-	for (r = 0; r < MAT_NR && n > in_one; r++)
+	for (r = 0; r < PANEL_NV && n > in_one; r++)
 		dot[0][r] = vi_add(dot[0][r], high[r]);
 }
 
-#define MAT_DIRECT	(SIMD_NREGS == 16 ? 2 : 4)
+#define DIRECT_MAX_ROWS	(SIMD_NREGS == 16 ? 2 : 4)
 
 /* For matmul/gemv_direct.h: the sum, and of one that is multiplied the products so far,
  * which fit into 16 bits (|q| <= 15 of 16 columns). */

@@ -1,6 +1,6 @@
 /* kernels/matmul/gemm_2x2.h - template, a part of matmul/matmul.h: sums of tiles as squares, of
  * two rows of weights by two of activations.  No guard: included by matmul/gemm_tile.h,
- * with a MAT_ISA whose activations go in pairs (matmul/dot_smmla.h).
+ * with a DOT_HEADER whose activations go in pairs (matmul/dot_smmla.h).
  *
  * While a tile lasts its sums, of integers and of floats, are as products of
  * matrices leave them: of rows t and t + 1 of the activations, [t + h] has, of
@@ -8,9 +8,9 @@
  *
  *	w(2h) x(t), w(2h) x(t + 1), w(2h + 1) x(t), w(2h + 1) x(t + 1)
  *
- * and scales lie so, too (dd and mm in struct mat_block).  An odd last row is its
+ * and scales lie so, too (dd and mm in struct weight_block).  An odd last row is its
  * own neighbour. */
-#ifdef MAT_SQUARE
+#ifdef GEMM_2X2
 
 SIMD unsigned
 tile_sums(unsigned nt)
@@ -19,14 +19,14 @@ tile_sums(unsigned nt)
 }
 
 SIMD void
-tile_in(unsigned nt, vf acc[][MAT_NR])
+sums_to_tile_layout(unsigned nt, vf acc[][PANEL_NV])
 {
 	unsigned t, r;
 
 	UNROLL
 	for (t = 0; t < nt; t += 2)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++) {
+		for (r = 0; r < PANEL_NV; r++) {
 			vf a = acc[t][r], b = acc[MIN(t + 1, nt - 1)][r];
 
 			acc[t][r] = vf_zip_lo(a, b);
@@ -35,14 +35,14 @@ tile_in(unsigned nt, vf acc[][MAT_NR])
 }
 
 SIMD void
-tile_out(unsigned nt, vf acc[][MAT_NR])
+sums_from_tile_layout(unsigned nt, vf acc[][PANEL_NV])
 {
 	unsigned t, r;
 
 	UNROLL
 	for (t = 0; t < nt; t += 2)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++) {
+		for (r = 0; r < PANEL_NV; r++) {
 			vf a = acc[t][r], b = acc[t + 1][r];
 
 			acc[t][r] = vf_even(a, b);

@@ -4,13 +4,13 @@
  * Weights are unsigned here where dot products want one side so, activations
  * signed: no sum over weights is needed.  A block of a panel is unpacked once
  * for all rows; those wait for products, not for memory, from 8 on (Zen 5), and
- * more rows than FEW_MOST are better off with tiles. */
+ * more rows than GEMV_MAX_ROWS are better off with tiles. */
 #ifndef KERNELS_MATMUL_GEMV_H
 #define KERNELS_MATMUL_GEMV_H
 
 #include "kernels/simd/simd.h"
 
-#if defined(SIMD_VL) && defined(MAT_SUFFIX)
+#if defined(SIMD_VL) && defined(KERNEL_SUFFIX)
 
 /* Columns times rows that go through a panel at a time, 112 KiB of activations:
  * more than L1 holds, but each part of a panel is a stream that begins anew.
@@ -20,23 +20,23 @@
  * and 28 KiB: 11 to 17 and 5 to 9 % longer than with 56; not measured with 112.)
  * Of what is made ready for one call alone, 56 are enough: it is on the stack. */
 enum {
-	FEW_COLS = 64 * 1024,
-	FEW_ROOM = 32 * 1024,
-	FEW_SUMS = 64 * 1024
+	GEMV_ACT_COLS = 64 * 1024,
+	GEMV_STACK_COLS = 32 * 1024,
+	GEMV_SUMS = 64 * 1024
 };
 
 /* 32 activations of a row, signed. */
-struct few_act {
+struct gemv_act {
 	struct act_q8 x;
 	int32_t start[2];	/* of the dot products; [1] for columns 16..31 */
 };
 
-/* Q3_K's scales of 16 columns stay apart, where tiles (but with MAT_BY) have them
+/* Q3_K's scales of 16 columns stay apart, where tiles (but with TILE_FACTORS) have them
  * in their bytes: two products for each row, not two for each word of weights,
  * and the sums are the same integers.  Q2_K's, one for each word, cost less than
  * that with longer vectors (but see matmul/gemv_direct.h). */
 SIMD int
-few_apart(enum quant_type type)
+gemv_keeps_factors(enum quant_type type)
 {
 	return type == QUANT_Q3_K || (type == QUANT_Q2_K && SIMD_VL == 4);
 }
@@ -44,13 +44,13 @@ few_apart(enum quant_type type)
 /* q as before the offset is taken off.  Whole values: of one changed member by
  * member GCC makes longer loops (AVX2, two rows of Q3_K: 304 instructions instead
  * of 280). */
-SIMD struct mat_traits
-few_traits(enum quant_type type)
+SIMD struct weight_traits
+gemv_traits(enum quant_type type)
 {
-	struct mat_traits tr = !few_apart(type) ? mat_traits(type) :
+	struct weight_traits tr = !gemv_keeps_factors(type) ? weight_traits(type) :
 	    type == QUANT_Q3_K ?
-	    (struct mat_traits){ DOT_15, SCALE_PLAIN, 4 } :
-	    (struct mat_traits){ DOT_15, SCALE_MIN16, 0 };
+	    (struct weight_traits){ DOT_15, SCALE_PLAIN, 4 } :
+	    (struct weight_traits){ DOT_15, SCALE_MIN16, 0 };
 
 	tr.dot = tr.dot == DOT_8 ? DOT_15 : tr.dot == DOT_16 ? DOT_31 :
 	    tr.dot == DOT_32 ? DOT_63 : tr.dot;
@@ -59,28 +59,28 @@ few_traits(enum quant_type type)
 
 /* Are the halves of 32 columns two dot products? */
 SIMD int
-few_halves(enum quant_type type)
+gemv_splits_block(enum quant_type type)
 {
-	return few_apart(type) || mat_traits(type).scale == SCALE_SUB16;
+	return gemv_keeps_factors(type) || weight_traits(type).scale == SCALE_SUB16;
 }
 
 /* What q has too much. */
 SIMD int32_t
-few_offset(enum quant_type type)
+gemv_offset(enum quant_type type)
 {
-	const struct mat_traits tr = few_traits(type);
+	const struct weight_traits tr = gemv_traits(type);
 
-	return tr.offset + (tr.dot == DOT_128 ? ONE_FLIP : 0);
+	return tr.offset + (tr.dot == DOT_128 ? GEMV_Q_BIAS : 0);
 }
 
 /* nblocks of one row; ret[b * step] of block b. */
 static void
-few_prepare(enum quant_type type, struct few_act *ret, uint32_t step,
+gemv_pack_acts(enum quant_type type, struct gemv_act *ret, uint32_t step,
     const struct act_q8 *x, uint32_t nblocks)
 {
-	const int both = !few_halves(type);
-	const int32_t off = few_offset(type);
-	const int32_t from = few_apart(type) ? 0 : ACT_MAGIC_BITS;
+	const int both = !gemv_splits_block(type);
+	const int32_t off = gemv_offset(type);
+	const int32_t from = gemv_keeps_factors(type) ? 0 : ACT_MAGIC_BITS;
 	uint32_t b;
 
 	for (b = 0; b < nblocks; b++, x++, ret += step) {
@@ -89,86 +89,86 @@ few_prepare(enum quant_type type, struct few_act *ret, uint32_t step,
 	}
 }
 
-/* Values that are looked up come as mat_dot_one wants them. */
+/* Values that are looked up come as gemv_dot wants them. */
 SIMD unsigned
-few_how(int apart)
+gemv_unpack_flags(int apart)
 {
-	return (apart ? UNPACK_APART : 0) | (ONE_FLIP ? UNPACK_UNSIGNED : 0);
+	return (apart ? UNPACK_NO_FACTOR : 0) | (GEMV_Q_BIAS ? UNPACK_UNSIGNED : 0);
 }
 
-/* What few_how() has unpacked as mat_dot_one wants it: bytes of the file are
+/* What gemv_unpack_flags() has unpacked as gemv_dot wants it: bytes of the file are
  * still signed. */
 SIMD vi
-few_flip(enum quant_type type, vi q)
+gemv_bias_q(enum quant_type type, vi q)
 {
-	return type == QUANT_Q8_0 && ONE_FLIP != 0 ?
+	return type == QUANT_Q8_0 && GEMV_Q_BIAS != 0 ?
 	    vi_xor(q, vi_set((int32_t)0x80808080)) : q;
 }
 
-/* Sub-block s of the panel's block at p, as mat_dot_one wants it. */
+/* Sub-block s of the panel's block at p, as gemv_dot wants it. */
 SIMD void
-few_unpack(enum quant_type type, struct mat_block *w,
+gemv_unpack(enum quant_type type, struct weight_block *w,
     const struct super *sup, const uint8_t *p, unsigned s)
 {
 	unsigned r, g;
 
 	UNROLL
-	for (r = 0; r < MAT_NR; r++) {
+	for (r = 0; r < PANEL_NV; r++) {
 		unpack_columns(type, w, sup, p, r, s,
-		    few_how(few_apart(type)));
+		    gemv_unpack_flags(gemv_keeps_factors(type)));
 		UNROLL
 		for (g = 0; g < 8; g++)
-			w->q[g][r] = few_flip(type, w->q[g][r]);
+			w->q[g][r] = gemv_bias_q(type, w->q[g][r]);
 	}
 }
 
-/* The same sums as mat_step, of one row. */
+/* The same sums as tile_block, of one row. */
 SIMD void
-few_step(enum quant_type type, vf acc[][MAT_NR], const struct mat_block *w,
-    const struct few_act *x)
+gemv_block(enum quant_type type, vf acc[][PANEL_NV], const struct weight_block *w,
+    const struct gemv_act *x)
 {
-	const struct mat_traits tr = few_traits(type);
+	const struct weight_traits tr = gemv_traits(type);
 	const struct acts a = { .row = { (const uint8_t *)&x->x } };
-	const unsigned n = few_halves(type) ? 4 : 8;
-	vi dot[1][MAT_NR], sum[1][MAT_NR];
+	const unsigned n = gemv_splits_block(type) ? 4 : 8;
+	vi dot[1][PANEL_NV], sum[1][PANEL_NV];
 	unsigned r, i;
 
 	UNROLL
-	for (r = 0; r < MAT_NR; r++)
+	for (r = 0; r < PANEL_NV; r++)
 		sum[0][r] = vi_set(ACT_MAGIC_BITS);
 	UNROLL
 	for (i = 0; i < 8 / n; i++) {
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
+		for (r = 0; r < PANEL_NV; r++)
 			dot[0][r] = vi_set(x->start[i]);
-		mat_dot_one(tr.dot, dot, w->q + i * n, &a, i * n, n);
-		if (!few_apart(type)) {
+		gemv_dot(tr.dot, dot, w->q + i * n, &a, i * n, n);
+		if (!gemv_keeps_factors(type)) {
 			rows_scale(1, acc, dot, &a, w->d[i]);
 			continue;
 		}
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
+		for (r = 0; r < PANEL_NV; r++)
 			sum[0][r] = vi_add(sum[0][r], vi_times(dot[0][r],
-			    w->by[i][r]));
+			    w->factor[i][r]));
 	}
-	if (few_apart(type))
+	if (gemv_keeps_factors(type))
 		rows_scale(1, acc, sum, &a, w->d[0]);
 	UNROLL
-	for (i = 0; i < mat_nmins(tr.scale); i++)
+	for (i = 0; i < addend_count(tr.scale); i++)
 		rows_min(1, acc, &a, i, w->m[i]);
 }
 
 /* Where byte `at` of n, a panel's part, lies: past them it goes on with the same
  * part of the panel that this one's place goes to next, `next` bytes on. */
 SIMD uint64_t
-few_ahead(uint64_t at, uint64_t n, uint64_t next)
+gemv_stream_at(uint64_t at, uint64_t n, uint64_t next)
 {
 	return at < n ? at : at - n + next;
 }
 
 /* y as it is before column col, m rows of npanels panels. */
 SIMD void
-few_in(const struct mat_call *c, vf acc[][FEW_MOST][MAT_NR], uint32_t m,
+gemv_load_sums(const struct matmul_call *c, vf acc[][GEMV_MAX_ROWS][PANEL_NV], uint32_t m,
     uint32_t col, uint32_t npanels)
 {
 	uint32_t p, t;
@@ -176,7 +176,7 @@ few_in(const struct mat_call *c, vf acc[][FEW_MOST][MAT_NR], uint32_t m,
 
 	for (p = 0; p < npanels; p++)
 		for (t = 0; t < m; t++)
-			for (r = 0; r < MAT_NR; r++)
+			for (r = 0; r < PANEL_NV; r++)
 				acc[p][t][r] = col == 0 ? vf_zero() :
 				    vf_load(c->y + t * c->ldy + p * PANEL +
 				    r * SIMD_VL);
@@ -184,7 +184,7 @@ few_in(const struct mat_call *c, vf acc[][FEW_MOST][MAT_NR], uint32_t m,
 
 /* What is in acc to y, and the bias when these were the last columns. */
 SIMD void
-few_out(const struct mat_call *c, vf acc[][FEW_MOST][MAT_NR], uint32_t m,
+gemv_store_sums(const struct matmul_call *c, vf acc[][GEMV_MAX_ROWS][PANEL_NV], uint32_t m,
     int last, uint32_t npanels)
 {
 	uint32_t p, t;
@@ -192,7 +192,7 @@ few_out(const struct mat_call *c, vf acc[][FEW_MOST][MAT_NR], uint32_t m,
 
 	for (p = 0; p < npanels; p++)
 		for (t = 0; t < m; t++)
-			for (r = 0; r < MAT_NR; r++) {
+			for (r = 0; r < PANEL_NV; r++) {
 				const uint32_t at = p * PANEL + r * SIMD_VL;
 
 				vf_store(c->y + t * c->ldy + at,
@@ -206,35 +206,35 @@ few_out(const struct mat_call *c, vf acc[][FEW_MOST][MAT_NR], uint32_t m,
  * first of them.  x (nblocks x m).  y holds the sums between; the bias comes
  * last. */
 SIMD void
-mat_few(enum quant_type type, const struct mat_call *c,
-    const struct few_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
+gemv(enum quant_type type, const struct matmul_call *c,
+    const struct gemv_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
     uint32_t npanels)
 {
-	const struct reading *rd = c->reading;
+	const struct prefetch *pf = c->prefetch;
 	const uint32_t nsub = pack_geometry(type).block / 32;
 	const uint32_t nbytes = panel_block_bytes(type), n = nbytes / nsub;
 	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
 	const uint64_t part = (uint64_t)nblocks * n, next = npanels * panel;
-	vf acc[FEW_STREAMS][FEW_MOST][MAT_NR];
-	struct super sup[FEW_STREAMS];
+	vf acc[MAX_STREAMS][GEMV_MAX_ROWS][PANEL_NV];
+	struct super sup[MAX_STREAMS];
 	uint64_t near, far;
 	uint32_t b, p, t;
 
-	few_in(c, acc, m, col, npanels);
+	gemv_load_sums(c, acc, m, col, npanels);
 	for (p = 0; p < npanels; p++)
 		unpack_super(type, &sup[p], c->w + p * panel);
 	for (b = 0; b < nblocks; b++, x += m) {
-		near = few_ahead(b * n + rd->near, part, next);
-		far = few_ahead(b * n + rd->far, part, next);
+		near = gemv_stream_at(b * n + pf->near, part, next);
+		far = gemv_stream_at(b * n + pf->far, part, next);
 		for (p = 0; p < npanels; p++) {
 			const uint8_t *w = c->w + p * panel;
-			struct mat_block block;
+			struct weight_block block;
 
-			reading_ask(rd, w + near, w + far, n);
-			few_unpack(type, &block, &sup[p], w + b / nsub * nbytes,
+			prefetch_weights(pf, w + near, w + far, n);
+			gemv_unpack(type, &block, &sup[p], w + b / nsub * nbytes,
 			    b % nsub);
 			for (t = 0; t < m; t++)
-				few_step(type, acc[p] + t, &block, x + t);
+				gemv_block(type, acc[p] + t, &block, x + t);
 			/* Not a loop within a loop: types with blocks of 32
 			 * lost 9 % by that. */
 			if (nsub > 1 && (b + 1) % nsub == 0 && b + 1 < nblocks)
@@ -242,7 +242,7 @@ mat_few(enum quant_type type, const struct mat_call *c,
 				    nsub * nbytes);
 		}
 	}
-	few_out(c, acc, m, col + nblocks * 32 == c->k, npanels);
+	gemv_store_sums(c, acc, m, col + nblocks * 32 == c->k, npanels);
 }
 
 #endif

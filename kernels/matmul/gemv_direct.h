@@ -1,53 +1,53 @@
 /* kernels/matmul/gemv_direct.h - template, a part of matmul/matmul.h: up to four rows of
  * activations, where registers are too few for the weights of a block, or those
- * are much work to unpack: goes_direct() in matmul/prefetch.h.
+ * are much work to unpack: is_gemv_direct() in matmul/prefetch.h.
  *
  * A word of weights is multiplied as soon as it is unpacked, and a block of 256
  * columns goes through as a whole: what its sub-blocks share stays close by.
  * The integers and roundings are those of matmul/gemv.h.
  *
- * MAT_ISA has struct direct_sum, whose `dot` is what a sum begins with and what
+ * DOT_HEADER has struct direct_sum, whose `dot` is what a sum begins with and what
  * it is in the end, and
  *	direct_add(kind, s, j, n, q, x, by)	product j of n, times *by (as
  *						in vi_times()) if not NULL,
- *						q as for mat_dot_one() */
+ *						q as for gemv_dot() */
 #ifndef KERNELS_MATMUL_GEMV_DIRECT_H
 #define KERNELS_MATMUL_GEMV_DIRECT_H
 
 #include "gemv.h"
 
-#if defined(SIMD_VL) && defined(MAT_SUFFIX)
+#if defined(SIMD_VL) && defined(KERNEL_SUFFIX)
 
-#if MAT_DIRECT > 0
+#if DIRECT_MAX_ROWS > 0
 SIMD enum dot_kind
 direct_kind(enum quant_type type)
 {
-	return direct_apart(type) ? DOT_15 : few_traits(type).dot;
+	return direct_keeps_factors(type) ? DOT_15 : gemv_traits(type).dot;
 }
 
 /* What the products of half h of vector r begin with. */
 SIMD vi
-direct_start(enum quant_type type, const struct mat_block *w,
-    const struct few_act *x, unsigned h, unsigned r)
+direct_start(enum quant_type type, const struct weight_block *w,
+    const struct gemv_act *x, unsigned h, unsigned r)
 {
 	const vi from = vi_set(h == 0 ? ACT_MAGIC_BITS : 0);
 
-	if (few_apart(type))
+	if (gemv_keeps_factors(type))
 		return vi_add(from, vi_times(vi_set(x->start[h]),
-		    w->by[h][r]));
-	return h == 0 || few_halves(type) ? vi_set(x->start[h]) : from;
+		    w->factor[h][r]));
+	return h == 0 || gemv_splits_block(type) ? vi_set(x->start[h]) : from;
 }
 
 /* Groups i and i + 4 of sub-block s, times those of nt rows. */
 SIMD void
 direct_pair(enum quant_type type, unsigned nt,
-    struct direct_sum sum[][MAT_DIRECT][MAT_NR], struct mat_block *w,
-    const uint8_t *p, unsigned s, unsigned i, const struct few_act *x)
+    struct direct_sum sum[][DIRECT_MAX_ROWS][PANEL_NV], struct weight_block *w,
+    const uint8_t *p, unsigned s, unsigned i, const struct gemv_act *x)
 {
 	const struct acts a = acts_at(&x->x, sizeof(*x), 0);
-	const int apart = direct_apart(type);
-	const int halves = apart || few_halves(type);
-	vi xs[2][MAT_DIRECT];
+	const int apart = direct_keeps_factors(type);
+	const int halves = apart || gemv_splits_block(type);
+	vi xs[2][DIRECT_MAX_ROWS];
 	unsigned h, r, t;
 
 	UNROLL
@@ -56,9 +56,9 @@ direct_pair(enum quant_type type, unsigned nt,
 		for (h = 0; h < 2; h++)
 			xs[h][t] = act_group(&a, t, 4 * h + i);
 	UNROLL
-	for (r = 0; r < MAT_NR; r++) {
+	for (r = 0; r < PANEL_NV; r++) {
 		unpack_pair(type, w, block_at(type, p, r), s, i,
-		    few_how(apart));
+		    gemv_unpack_flags(apart));
 		UNROLL
 		for (h = 0; h < 2; h++)
 			UNROLL
@@ -66,34 +66,34 @@ direct_pair(enum quant_type type, unsigned nt,
 				direct_add(direct_kind(type), halves ?
 				    &sum[h][t][r] : &sum[0][t][r],
 				    halves ? i : 2 * i + h, halves ? 4 : 8,
-				    few_flip(type, w->q[4 * h + i][r]),
-				    xs[h][t], apart ? &w->by[h][r] : NULL);
+				    gemv_bias_q(type, w->q[4 * h + i][r]),
+				    xs[h][t], apart ? &w->factor[h][r] : NULL);
 	}
 }
 
 SIMD void
-direct_scales(enum quant_type type, struct mat_block *w,
+direct_scales(enum quant_type type, struct weight_block *w,
     const struct super *sup, const uint8_t *p, unsigned s)
 {
 	unsigned r;
 
 	UNROLL
-	for (r = 0; r < MAT_NR; r++)
+	for (r = 0; r < PANEL_NV; r++)
 		unpack_scales(type, w, sup, block_at(type, p, r), s);
 }
 
 /* Sub-block s of the block at p, times nt rows. */
 SIMD void
-direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
+direct_step(enum quant_type type, unsigned nt, vf acc[][PANEL_NV],
     const struct super *sup, const uint8_t *p, unsigned s,
-    const struct few_act *x)
+    const struct gemv_act *x)
 {
-	const struct mat_traits tr = few_traits(type);
+	const struct weight_traits tr = gemv_traits(type);
 	const struct acts a = acts_at(&x->x, sizeof(*x), 0);
-	const int apart = direct_apart(type);
-	struct direct_sum sum[2][MAT_DIRECT][MAT_NR];
-	vi dot[2][MAT_DIRECT][MAT_NR];
-	struct mat_block w;
+	const int apart = direct_keeps_factors(type);
+	struct direct_sum sum[2][DIRECT_MAX_ROWS][PANEL_NV];
+	vi dot[2][DIRECT_MAX_ROWS][PANEL_NV];
+	struct weight_block w;
 	unsigned h, i, r, t;
 
 	if (apart)
@@ -103,7 +103,7 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 		UNROLL
 		for (t = 0; t < nt; t++)
 			UNROLL
-			for (r = 0; r < MAT_NR; r++)
+			for (r = 0; r < PANEL_NV; r++)
 				sum[h][t][r] = (struct direct_sum){
 				    .dot = apart ? vi_set(0) :
 				    direct_start(type, &w, x + t, h, r) };
@@ -115,7 +115,7 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 	UNROLL
 	for (t = 0; t < nt; t++)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++) {
+		for (r = 0; r < PANEL_NV; r++) {
 			UNROLL
 			for (h = 0; h < 2; h++) {
 				dot[h][t][r] = sum[h][t][r].dot;
@@ -132,16 +132,16 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 	if (tr.scale == SCALE_SUB16)
 		rows_scale(nt, acc, dot[1], &a, w.d[1]);
 	UNROLL
-	for (i = 0; i < mat_nmins(tr.scale); i++)
+	for (i = 0; i < addend_count(tr.scale); i++)
 		rows_min(nt, acc, &a, i, w.m[i]);
 }
 
 /* The block that lies `at` bytes behind the panel's first, of nbytes; next: see
- * few_ahead(). */
+ * gemv_stream_at(). */
 SIMD void
-direct_block(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
-    const struct reading *rd, const uint8_t *panel, uint64_t at,
-    uint64_t nbytes, uint64_t next, const struct few_act *x)
+direct_block(enum quant_type type, unsigned nt, vf acc[][PANEL_NV],
+    const struct prefetch *pf, const uint8_t *panel, uint64_t at,
+    uint64_t nbytes, uint64_t next, const struct gemv_act *x)
 {
 	const uint32_t nsub = pack_geometry(type).block / 32;
 	const uint32_t n = panel_block_bytes(type) / nsub;
@@ -151,8 +151,8 @@ direct_block(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 
 	unpack_super(type, &sup, p);
 	for (s = 0; s < nsub; s++, x += nt, at += n) {
-		reading_ask(rd, panel + few_ahead(at + rd->near, nbytes, next),
-		    panel + few_ahead(at + rd->far, nbytes, next), n);
+		prefetch_weights(pf, panel + gemv_stream_at(at + pf->near, nbytes, next),
+		    panel + gemv_stream_at(at + pf->far, nbytes, next), n);
 		direct_step(type, nt, acc, &sup, p, s, x);
 	}
 }
@@ -160,40 +160,40 @@ direct_block(enum quant_type type, unsigned nt, vf acc[][MAT_NR],
 /* Sums of nt rows.  A part of an array copied by memcpy() would have all of it in
  * memory. */
 SIMD void
-direct_copy(unsigned nt, vf to[][MAT_NR], vf from[][MAT_NR])
+direct_copy(unsigned nt, vf to[][PANEL_NV], vf from[][PANEL_NV])
 {
 	unsigned t, r;
 
 	UNROLL
 	for (t = 0; t < nt; t++)
 		UNROLL
-		for (r = 0; r < MAT_NR; r++)
+		for (r = 0; r < PANEL_NV; r++)
 			to[t][r] = from[t][r];
 }
 
-/* As mat_few(), of nt rows: their sums are in registers for as long as a block
+/* As gemv(), of nt rows: their sums are in registers for as long as a block
  * takes. */
 SIMD void
-mat_direct(enum quant_type type, const struct mat_call *c,
-    const struct few_act *x, unsigned nt, uint32_t col, uint32_t nblocks,
+gemv_direct(enum quant_type type, const struct matmul_call *c,
+    const struct gemv_act *x, unsigned nt, uint32_t col, uint32_t nblocks,
     uint32_t npanels)
 {
 	const uint32_t nsub = pack_geometry(type).block / 32;
 	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
 	const uint64_t nbytes = nblocks / nsub * panel_block_bytes(type);
-	vf acc[FEW_STREAMS][FEW_MOST][MAT_NR], y[MAT_DIRECT][MAT_NR];
+	vf acc[MAX_STREAMS][GEMV_MAX_ROWS][PANEL_NV], y[DIRECT_MAX_ROWS][PANEL_NV];
 	uint64_t at;
 	uint32_t p;
 
-	few_in(c, acc, nt, col, npanels);
+	gemv_load_sums(c, acc, nt, col, npanels);
 	for (at = 0; at < nbytes; at += panel_block_bytes(type), x += nsub * nt)
 		for (p = 0; p < npanels; p++) {
 			direct_copy(nt, y, acc[p]);
-			direct_block(type, nt, y, c->reading, c->w + p * panel,
+			direct_block(type, nt, y, c->prefetch, c->w + p * panel,
 			    at, nbytes, npanels * panel, x);
 			direct_copy(nt, acc[p], y);
 		}
-	few_out(c, acc, nt, col + nblocks * 32 == c->k, npanels);
+	gemv_store_sums(c, acc, nt, col + nblocks * 32 == c->k, npanels);
 }
 #endif
 

@@ -1,51 +1,51 @@
 /* kernels/matmul/matmul.h - template: quantized weights times activations of 8 bits.
  * Owns: the order of sums.  Included by a variant's file, which has said
  *
- *	MAT_SUFFIX	of the kernels' names
- *	MAT_NR, MAT_NT	vectors of rows in a panel, most rows of activations
+ *	KERNEL_SUFFIX	of the kernels' names
+ *	PANEL_NV, TILE_NT	vectors of rows in a panel, most rows of activations
  *			in a tile: as many accumulators as registers hold
- *	MAT_PANELS	where defined: so many panels that a tile takes at once,
+ *	STRIP_PANELS	where defined: so many panels that a tile takes at once,
  *			side by side; else one
- *	MAT_ISA		a header with mat_dot(kind, nt, dot, q, a, g0, n):
+ *	DOT_HEADER		a header with tile_dot(kind, nt, dot, q, a, g0, n):
  *			dot[t][r] += q[g][r] . (group g0 + g of act_of(a, t)),
- *			g < n, n = 4 or 8.  With MAT_ARRANGED defined it also
+ *			g < n, n = 4 or 8.  With TILE_LAYOUT defined it also
  *			says how q lies for tiles, see below; with
- *			MAT_BY_LANES how sums begin and those of few rows are
+ *			SCALE_BY_LANE how sums begin and those of few rows are
  *			scaled, in the place of matmul/gemm_tile.h; with more than one
- *			of MAT_PANELS also mat_dot_panels(kind, nt, dot, w, a,
+ *			of STRIP_PANELS also strip_dot(kind, nt, dot, w, a,
  *			g0, n), the same of w[p * CHUNK_BLOCKS].q for each
- *			dot[p * MAT_NT]
- *	MAT_SQUARE	where defined: dot and the sums of tiles lie as in
+ *			dot[p * TILE_NT]
+ *	GEMM_2X2	where defined: dot and the sums of tiles lie as in
  *			matmul/gemm_2x2.h
- *	MAT_POWERS	where defined: only types whose scales are powers of
+ *	POWER_SCALES	where defined: only types whose scales are powers of
  *			two; d_w is the exponent: y + vf_by_power(d_x * dot,
  *			d_w), the same but for what is below the normal
  *			numbers or above the largest
- *	MAT_SPLIT	where defined: 8; mat_arrange() makes two bytes of a
+ *	SPLIT_HIGH	where defined: 8; arrange_for_tile() makes two bytes of a
  *			weight of DOT_128, the second in q[g + 8]
- *	MAT_BY		where defined: products of tiles take a factor for 16
- *			columns for nothing; with it mat_arrange() puts what
+ *	TILE_FACTORS		where defined: products of tiles take a factor for 16
+ *			columns for nothing; with it arrange_for_tile() puts what
  *			holds for columns 16 h on into q[8 + h]
  *
- * and MAT_ISA then
+ * and DOT_HEADER then
  *
- *	FEW_MOST	rows up to which matmul/gemv.h or matmul/gemv_direct.h does them,
+ *	GEMV_MAX_ROWS	rows up to which matmul/gemv.h or matmul/gemv_direct.h does them,
  *			where matmul/prefetch.h does not want fewer
- *	MAT_FEW_ROWS(core, type)
+ *	GEMV_ROWS(core, type)
  *			where defined: those of a type instead of both
- *	MAT_HALF_ROWS(core, type)
+ *	HALF_CHUNK_ROWS(core, type)
  *			where defined: up to so many rows tiles take half a
  *			CHUNK of weights at a time, in place of what
  *			matmul/prefetch.h says
- *	ONE_FLIP	128 if mat_dot_one(kind, dot, q, a, g0, n) wants that
- *			added to signed q, or 0; it is mat_dot for one row, q
- *			unsigned but for DOT_128 without ONE_FLIP, activations
+ *	GEMV_Q_BIAS	128 if gemv_dot(kind, dot, q, a, g0, n) wants that
+ *			added to signed q, or 0; it is tile_dot for one row, q
+ *			unsigned but for DOT_128 without GEMV_Q_BIAS, activations
  *			signed
- *	MAT_DIRECT	where defined: up to so many rows (four at most) may
- *			go as in matmul/gemv_direct.h, see goes_direct()
- *	MAT_MADE	where defined: activations are made ready for tiles, so
- *			many rows together, see matmul/pack_activations.h; mat_dot's a is of
- *			its tile_acts, mat_dot_one's is not
+ *	DIRECT_MAX_ROWS	where defined: up to so many rows (four at most) may
+ *			go as in matmul/gemv_direct.h, see is_gemv_direct()
+ *	ACT_PACK_ROWS	where defined: activations are made ready for tiles, so
+ *			many rows together, see matmul/pack_activations.h; tile_dot's a is of
+ *			its tile_acts, gemv_dot's is not
  *
  * Per block of 32 columns, ascending, for each element of y:
  *
@@ -70,19 +70,19 @@
 #include "kernels/cpu.h"
 #include "unpack.h"
 
-#if defined(SIMD_VL) && defined(MAT_SUFFIX)
+#if defined(SIMD_VL) && defined(KERNEL_SUFFIX)
 
 #define ACT_MAGIC_BITS	0x4b400000
 
-#ifndef MAT_PANELS
-#define MAT_PANELS	1
+#ifndef STRIP_PANELS
+#define STRIP_PANELS	1
 #endif
 
 enum {
 	CHUNK = 512, CHUNK_BLOCKS = CHUNK / 32,
-	STRIP = MAT_PANELS * PANEL,	/* rows of weights in a tile */
-	MAT_ROWS = 256,		/* in a group at most */
-	MAT_L2 = 416 * 1024	/* bytes of activations of a group's part: y and
+	STRIP = STRIP_PANELS * PANEL,	/* rows of weights in a tile */
+	GROUP_ROWS = 256,		/* in a group at most */
+	GROUP_L2_BYTES = 416 * 1024	/* bytes of activations of a group's part: y and
 				 * weights pass by, too */
 };
 
@@ -136,24 +136,24 @@ act_group(const struct acts *a, unsigned t, unsigned g)
 
 /* As tiles have it: what few rows have as one byte, a tile may have as a smaller
  * one and its factor, which makes the same integers. */
-SIMD struct mat_traits
+SIMD struct weight_traits
 tile_traits(enum quant_type type)
 {
-#ifdef MAT_BY
+#ifdef TILE_FACTORS
 	if (type == QUANT_Q2_K)
-		return (struct mat_traits){ DOT_BY, SCALE_MIN16, 0 };
+		return (struct weight_traits){ DOT_FACTOR, SCALE_MIN16, 0 };
 	if (type == QUANT_Q3_K)
-		return (struct mat_traits){ DOT_BY, SCALE_PLAIN, 4 };
+		return (struct weight_traits){ DOT_FACTOR, SCALE_PLAIN, 4 };
 #endif
-	return mat_traits(type);
+	return weight_traits(type);
 }
 
-#include MAT_ISA
+#include DOT_HEADER
 #include "prefetch.h"
 
 /* A panel, or for tiles a strip, times some rows. */
-struct mat_call {
-	const struct reading *reading;
+struct matmul_call {
+	const struct prefetch *prefetch;
 	float *y;		/* first row, the panel's first column */
 	uint64_t ldy;
 	const struct act_q8 *x;	/* first row */
@@ -162,35 +162,35 @@ struct mat_call {
 	const float *bias;	/* (PANEL), (STRIP) or NULL */
 	const void *tile, *next;	/* this tile's activations, and the
 					 * next one's: see matmul/gemm_tile.h */
-	struct ahead ahead;	/* weights to be asked for with each block */
-	uint32_t few;		/* so many rows are few: mat_rows() */
-	uint32_t half_chunk;	/* up to so many, half a one: mat_strip() */
+	struct next_chunk next_chunk;	/* weights to be asked for with each block */
+	uint32_t gemv_rows;		/* so many rows are few: gemv_rows() */
+	uint32_t half_chunk;	/* up to so many, half a one: gemm_strip() */
 	struct mat_ready *ready;	/* or NULL */
 	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
 				 * sums of those before */
 };
 
 /* Rows are shared evenly (tile_rows()), so two tiles of three and more leave
- * none of one row: that is mat_few's.  Of two, in five of them, where a tile has
- * four at most; else MAT_EACH_NT may begin with three.  Where it has one, all
+ * none of one row: that is gemv's.  Of two, in five of them, where a tile has
+ * four at most; else EACH_TILE_NT may begin with three.  Where it has one, all
  * have, and then they are at least as many as the panels of a strip. */
-_Static_assert((MAT_NT == 1 || MAT_NT >= 3) && FEW_MOST >= 4, "smaller tiles");
-_Static_assert(MAT_PANELS == 1 || (MAT_NT == 1 && MAT_PANELS <= 4), "strips");
+_Static_assert((TILE_NT == 1 || TILE_NT >= 3) && GEMV_MAX_ROWS >= 4, "smaller tiles");
+_Static_assert(STRIP_PANELS == 1 || (TILE_NT == 1 && STRIP_PANELS <= 4), "strips");
 
 /* What a tile (two rows and more) reads may lie in an order of the instruction
- * set's own: mat_arrange() brings a block into it, and mat_q() finds row r,
- * column i.  Of one row, mat_start's q is in that order too; mat_few's is as in
+ * set's own: arrange_for_tile() brings a block into it, and tile_q() finds row r,
+ * column i.  Of one row, unbiased_start's q is in that order too; gemv's is as in
  * matmul/unpack.h. */
-#ifndef MAT_ARRANGED
+#ifndef TILE_LAYOUT
 SIMD void
-mat_arrange(struct mat_traits tr, struct mat_block *c)
+arrange_for_tile(struct weight_traits tr, struct weight_block *c)
 {
 	(void)tr;
 	(void)c;
 }
 
 SIMD int32_t
-mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
+tile_q(enum dot_kind kind, const struct weight_block *c, uint32_t r, uint32_t i)
 {
 	(void)kind;
 	return ((const int8_t *)c->q[i / 4])[r * 4 + i % 4];
@@ -200,21 +200,21 @@ mat_q(enum dot_kind kind, const struct mat_block *c, uint32_t r, uint32_t i)
 #if SIMD_ACT_BIAS != 0
 /* Where the dot products of groups [g, g + n) start. */
 SIMD void
-mat_start(enum dot_kind kind, vi start[MAT_NR], const vi q[][MAT_NR],
+unbiased_start(enum dot_kind kind, vi start[PANEL_NV], const vi q[][PANEL_NV],
     unsigned g, unsigned n)
 {
 	static const struct act_q8 bias = { .q = { [0 ... 31] =
 	    (int8_t)SIMD_ACT_BIAS } };
 	struct acts a = { .row = { (const uint8_t *)&bias } };
-	vi sum[MAT_NT][MAT_NR];
+	vi sum[TILE_NT][PANEL_NV];
 	unsigned r;
 
 	UNROLL
-	for (r = 0; r < MAT_NR; r++)
+	for (r = 0; r < PANEL_NV; r++)
 		sum[0][r] = vi_set(0);
-	mat_dot(kind, 1, sum, q + g, &a, 0, n);
+	tile_dot(kind, 1, sum, q + g, &a, 0, n);
 	UNROLL
-	for (r = 0; r < MAT_NR; r++)
+	for (r = 0; r < PANEL_NV; r++)
 		start[r] = vi_sub(vi_set(ACT_MAGIC_BITS), sum[0][r]);
 }
 #endif
@@ -227,16 +227,16 @@ act_row(const struct act_q8 *x, uint64_t nbytes)
 
 /* Sub-block s of the block at p. */
 SIMD void
-mat_unpack(enum quant_type type, struct mat_block *c,
+unpack_tile_block(enum quant_type type, struct weight_block *c,
     const struct super *sup, const uint8_t *p, unsigned s)
 {
-	const struct mat_traits tr = tile_traits(type);
+	const struct weight_traits tr = tile_traits(type);
 	unsigned g, r;
 
 	UNROLL
-	for (r = 0; r < MAT_NR; r++) {
+	for (r = 0; r < PANEL_NV; r++) {
 		unpack_columns(type, c, sup, p, r, s,
-		    tr.dot == DOT_BY ? UNPACK_APART : 0);
+		    tr.dot == DOT_FACTOR ? UNPACK_NO_FACTOR : 0);
 		if (tr.offset == 0)
 			continue;
 		UNROLL
@@ -244,12 +244,12 @@ mat_unpack(enum quant_type type, struct mat_block *c,
 			c->q[g][r] = vi_sub8(c->q[g][r],
 			    vi_set(tr.offset * 0x01010101));
 	}
-	mat_arrange(tr, c);
+	arrange_for_tile(tr, c);
 #if SIMD_ACT_BIAS != 0
-	mat_start(tr.dot, c->start[0], c->q, 0,
+	unbiased_start(tr.dot, c->start[0], c->q, 0,
 	    tr.scale == SCALE_SUB16 ? 4 : 8);
 	if (tr.scale == SCALE_SUB16)
-		mat_start(tr.dot, c->start[1], c->q, 4, 4);
+		unbiased_start(tr.dot, c->start[1], c->q, 4, 4);
 #endif
 }
 
@@ -260,7 +260,7 @@ panel_block_bytes(enum quant_type type)
 }
 
 SIMD void
-mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
+unpack_chunk(enum quant_type type, struct weight_block *c, const uint8_t *w,
     uint32_t nblocks)
 {
 	const uint32_t nsub = pack_geometry(type).block / 32;
@@ -270,7 +270,7 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
 	for (b = 0; b < nblocks; w += panel_block_bytes(type)) {
 		unpack_super(type, &sup, w);
 		for (s = 0; s < nsub; s++, b++)
-			mat_unpack(type, c + b, &sup, w, s);
+			unpack_tile_block(type, c + b, &sup, w, s);
 	}
 }
 
@@ -280,56 +280,56 @@ mat_unpack_chunk(enum quant_type type, struct mat_block *c, const uint8_t *w,
 
 /* ---- Instances ---- */
 
-typedef void unpack_fn(struct mat_block *c, const uint8_t *w,
+typedef void unpack_fn(struct weight_block *c, const uint8_t *w,
     uint32_t nblocks);
-typedef void tile_fn(const struct mat_block *w, const struct mat_call *c,
+typedef void tile_fn(const struct weight_block *w, const struct matmul_call *c,
     float *sums, uint32_t col, uint32_t nblocks);
-typedef void few_fn(const struct mat_call *c, const struct few_act *x,
+typedef void gemv_fn(const struct matmul_call *c, const struct gemv_act *x,
     uint32_t m, uint32_t col, uint32_t nblocks, uint32_t npanels);
 
 /* [nt]; a type's tiles depend on its traits only. */
-#define MAT_TILE(kind, scale, nt)					\
+#define GEMM_TILE(kind, scale, nt)					\
 static void								\
-tile_##kind##_##scale##_##nt(const struct mat_block *w,			\
-    const struct mat_call *c, float *sums, uint32_t col,		\
+tile_##kind##_##scale##_##nt(const struct weight_block *w,			\
+    const struct matmul_call *c, float *sums, uint32_t col,		\
     uint32_t nblocks)							\
 {									\
-	mat_tile(DOT_##kind, SCALE_##scale, nt, w, c, sums, col, nblocks); \
+	gemm_tile(DOT_##kind, SCALE_##scale, nt, w, c, sums, col, nblocks); \
 }
 
-#define MAT_TILES(kind, scale)						\
-MAT_EACH_NT(MAT_TILE, kind, scale)					\
-static tile_fn *const tiles_##kind##_##scale[MAT_NT + 1] = {		\
-	MAT_EACH_NT(MAT_TILE_ENTRY, kind, scale)			\
+#define GEMM_TILES(kind, scale)						\
+EACH_TILE_NT(GEMM_TILE, kind, scale)					\
+static tile_fn *const tiles_##kind##_##scale[TILE_NT + 1] = {		\
+	EACH_TILE_NT(GEMM_TILE_ENTRY, kind, scale)			\
 };
-#define MAT_TILE_ENTRY(kind, scale, nt) [nt] = tile_##kind##_##scale##_##nt,
+#define GEMM_TILE_ENTRY(kind, scale, nt) [nt] = tile_##kind##_##scale##_##nt,
 
-#ifndef MAT_POWERS
-MAT_TILES(8, PLAIN)
-MAT_TILES(15, MIN)
-MAT_TILES(31, MIN)
-MAT_TILES(32, SUB16)
-#ifdef MAT_BY
-MAT_TILES(BY, PLAIN)
-MAT_TILES(BY, MIN16)
+#ifndef POWER_SCALES
+GEMM_TILES(8, PLAIN)
+GEMM_TILES(15, MIN)
+GEMM_TILES(31, MIN)
+GEMM_TILES(32, SUB16)
+#ifdef TILE_FACTORS
+GEMM_TILES(FACTOR, PLAIN)
+GEMM_TILES(FACTOR, MIN16)
 #else
-MAT_TILES(63, MIN16)
+GEMM_TILES(63, MIN16)
 #endif
-MAT_TILES(128, PLAIN)
+GEMM_TILES(128, PLAIN)
 #endif
-MAT_TILES(16, PLAIN)
+GEMM_TILES(16, PLAIN)
 
 /* Those that some type's traits ask for. */
-static tile_fn *const *const mat_tiles[][SCALE_SUB16 + 1] = {
+static tile_fn *const *const gemm_tiles[][SCALE_SUB16 + 1] = {
 	[DOT_16] = { [SCALE_PLAIN] = tiles_16_PLAIN },
-#ifndef MAT_POWERS
+#ifndef POWER_SCALES
 	[DOT_8] = { [SCALE_PLAIN] = tiles_8_PLAIN },
 	[DOT_32] = { [SCALE_SUB16] = tiles_32_SUB16 },
 	[DOT_15] = { [SCALE_MIN] = tiles_15_MIN },
 	[DOT_31] = { [SCALE_MIN] = tiles_31_MIN },
-#ifdef MAT_BY
-	[DOT_BY] = { [SCALE_PLAIN] = tiles_BY_PLAIN,
-	    [SCALE_MIN16] = tiles_BY_MIN16 },
+#ifdef TILE_FACTORS
+	[DOT_FACTOR] = { [SCALE_PLAIN] = tiles_FACTOR_PLAIN,
+	    [SCALE_MIN16] = tiles_FACTOR_MIN16 },
 #else
 	[DOT_63] = { [SCALE_MIN16] = tiles_63_MIN16 },
 #endif
@@ -337,10 +337,10 @@ static tile_fn *const *const mat_tiles[][SCALE_SUB16 + 1] = {
 #endif
 };
 
-#ifdef MAT_POWERS
-#define MAT_EACH_TYPE(m) m(QUANT_MXFP4, mxfp4)
+#ifdef POWER_SCALES
+#define EACH_QUANT_TYPE(m) m(QUANT_MXFP4, mxfp4)
 #else
-#define MAT_EACH_TYPE(m)						\
+#define EACH_QUANT_TYPE(m)						\
 	m(QUANT_Q4_0, q4_0) m(QUANT_Q4_1, q4_1) m(QUANT_Q5_0, q5_0)	\
 	m(QUANT_Q5_1, q5_1) m(QUANT_Q8_0, q8_0) m(QUANT_IQ4_NL, iq4_nl)	\
 	m(QUANT_MXFP4, mxfp4) m(QUANT_Q2_K, q2_k) m(QUANT_Q3_K, q3_k)	\
@@ -348,66 +348,66 @@ static tile_fn *const *const mat_tiles[][SCALE_SUB16 + 1] = {
 	m(QUANT_IQ4_XS, iq4_xs)
 #endif
 
-struct mat_impl {
+struct quant_loops {
 	unpack_fn *unpack;
-	few_fn *few;
+	gemv_fn *gemv;
 };
 
-#if MAT_DIRECT > 0
+#if DIRECT_MAX_ROWS > 0
 /* Panels that a direct instance is for. */
 SIMD uint32_t
 direct_panels(uint32_t npanels)
 {
-	/* goes_direct() has let one alone, where registers are more. */
+	/* is_gemv_direct() has let one alone, where registers are more. */
 	return SIMD_NREGS == 16 ? npanels : 1;
 }
 #endif
 
-#if MAT_DIRECT > 2
+#if DIRECT_MAX_ROWS > 2
 /* Sums of so few rows stay in registers: a function for each number of them, in
  * one for all GCC finds fewer (AVX2, three and four rows of Q4_K 1.11 and 1.07
  * times as fast, Q2_K 1.21 and 1.19). */
-#define MAT_DIRECT_ROWS(T, t, nt)					\
+#define DIRECT_INSTANCE(T, t, nt)					\
 static void								\
-direct_##t##_##nt(const struct mat_call *c, const struct few_act *x,	\
+direct_##t##_##nt(const struct matmul_call *c, const struct gemv_act *x,	\
     uint32_t m, uint32_t col, uint32_t nblocks, uint32_t npanels)	\
 {									\
 	(void)m;							\
-	if (goes_direct(T, nt, 1))	/* or it is never called */	\
-		mat_direct(T, c, x, nt, col, nblocks,			\
+	if (is_gemv_direct(T, nt, 1))	/* or it is never called */	\
+		gemv_direct(T, c, x, nt, col, nblocks,			\
 		    direct_panels(npanels));				\
 }
-#define MAT_DIRECT_TYPE(T, t)						\
-MAT_DIRECT_ROWS(T, t, 3)						\
-MAT_DIRECT_ROWS(T, t, 4)
-MAT_EACH_TYPE(MAT_DIRECT_TYPE)
+#define DIRECT_INSTANCES(T, t)						\
+DIRECT_INSTANCE(T, t, 3)						\
+DIRECT_INSTANCE(T, t, 4)
+EACH_QUANT_TYPE(DIRECT_INSTANCES)
 
-#define MAT_DIRECT_ENTRY(T, t) [T] = { direct_##t##_3, direct_##t##_4 },
-static few_fn *const direct_rows[QUANT_NTYPES][2] = {
-	MAT_EACH_TYPE(MAT_DIRECT_ENTRY)
+#define DIRECT_ENTRY(T, t) [T] = { direct_##t##_3, direct_##t##_4 },
+static gemv_fn *const direct_rows[QUANT_NTYPES][2] = {
+	EACH_QUANT_TYPE(DIRECT_ENTRY)
 };
 #endif
 
-#define DIRECT_OF(nt)							\
+#define DIRECT_CASE(nt)							\
 	case nt:							\
-		mat_direct(type, c, x, nt, col, nblocks,		\
+		gemv_direct(type, c, x, nt, col, nblocks,		\
 		    direct_panels(npanels));				\
 		break;
 
 SIMD void
-direct_or_few(enum quant_type type, const struct mat_call *c,
-    const struct few_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
+run_gemv(enum quant_type type, const struct matmul_call *c,
+    const struct gemv_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
     uint32_t npanels)
 {
-	if (!goes_direct(type, m, npanels)) {
-		mat_few(type, c, x, m, col, nblocks, npanels);
+	if (!is_gemv_direct(type, m, npanels)) {
+		gemv(type, c, x, m, col, nblocks, npanels);
 		return;
 	}
-#if MAT_DIRECT > 0
+#if DIRECT_MAX_ROWS > 0
 	switch (m) {
-	DIRECT_OF(1)
-	DIRECT_OF(2)
-#if MAT_DIRECT > 2
+	DIRECT_CASE(1)
+	DIRECT_CASE(2)
+#if DIRECT_MAX_ROWS > 2
 	default:
 		direct_rows[type][m - 3](c, x, m, col, nblocks, npanels);
 #endif
@@ -418,16 +418,16 @@ direct_or_few(enum quant_type type, const struct mat_call *c,
 /* Instances for as many rows and panels as are worth it: sums of one row of one
  * panel stay in registers. */
 SIMD void
-mat_by_rows(enum quant_type type, const struct mat_call *c,
-    const struct few_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
+gemv_by_rows(enum quant_type type, const struct matmul_call *c,
+    const struct gemv_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
     uint32_t npanels)
 {
 	if (m == 1 && npanels == 1)
-		direct_or_few(type, c, x, 1, col, nblocks, 1);
+		run_gemv(type, c, x, 1, col, nblocks, 1);
 	else if (m == 1)
-		direct_or_few(type, c, x, 1, col, nblocks, npanels);
+		run_gemv(type, c, x, 1, col, nblocks, npanels);
 	else
-		direct_or_few(type, c, x, m, col, nblocks, npanels);
+		run_gemv(type, c, x, m, col, nblocks, npanels);
 }
 
 /* The last panels of a strip may have no rows at all. */
@@ -443,17 +443,17 @@ pack_strips(enum quant_type type, void *dst, const void *src, uint32_t row0,
 	    (ALIGN_UP(nrows, STRIP) - have) * row_bytes);
 }
 
-#define MAT_TYPE(T, t)							\
+#define QUANT_KERNEL(T, t)							\
 static void								\
-chunk_##t(struct mat_block *c, const uint8_t *w, uint32_t nblocks)	\
+chunk_##t(struct weight_block *c, const uint8_t *w, uint32_t nblocks)	\
 {									\
-	mat_unpack_chunk(T, c, w, nblocks);				\
+	unpack_chunk(T, c, w, nblocks);				\
 }									\
 static void								\
-few_##t(const struct mat_call *c, const struct few_act *x, uint32_t m,	\
+gemv_##t(const struct matmul_call *c, const struct gemv_act *x, uint32_t m,	\
     uint32_t col, uint32_t nblocks, uint32_t npanels)			\
 {									\
-	mat_by_rows(T, c, x, m, col, nblocks, npanels);			\
+	gemv_by_rows(T, c, x, m, col, nblocks, npanels);			\
 }									\
 static uint64_t								\
 packed_bytes_##t(uint32_t n, uint32_t k)				\
@@ -467,57 +467,57 @@ pack_##t(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
 	(void)n;							\
 	pack_strips(T, dst, src, row0, nrows, k);			\
 }
-MAT_EACH_TYPE(MAT_TYPE)
+EACH_QUANT_TYPE(QUANT_KERNEL)
 
-#define MAT_IMPL(T, t) [T] = { chunk_##t, few_##t },
-static const struct mat_impl mat_impls[QUANT_NTYPES] = {
-	MAT_EACH_TYPE(MAT_IMPL)
+#define QUANT_LOOPS(T, t) [T] = { chunk_##t, gemv_##t },
+static const struct quant_loops quant_loops[QUANT_NTYPES] = {
+	EACH_QUANT_TYPE(QUANT_LOOPS)
 };
 
-_Static_assert(sizeof(struct few_act) == READY_BYTES, "mat_ready_bytes()");
+_Static_assert(sizeof(struct gemv_act) == READY_BYTES, "mat_ready_bytes()");
 
-#ifndef MAT_FEW_ROWS
-#define MAT_FEW_ROWS(core, type)					\
-	MIN(reading_few_rows(core, type), FEW_MOST)
+#ifndef GEMV_ROWS
+#define GEMV_ROWS(core, type)					\
+	MIN(core_gemv_rows(core, type), GEMV_MAX_ROWS)
 #endif
 
-#ifndef MAT_HALF_ROWS
-#define MAT_HALF_ROWS(core, type)	reading_half_chunk_rows(core)
+#ifndef HALF_CHUNK_ROWS
+#define HALF_CHUNK_ROWS(core, type)	core_half_chunk_rows(core)
 #endif
 
-/* Up to FEW_MOST rows times npanels panels, so many columns at a time that all
- * rows' fit into FEW_COLS (FEW_ROOM where the caller has no room for them), as
+/* Up to GEMV_MAX_ROWS rows times npanels panels, so many columns at a time that all
+ * rows' fit into GEMV_ACT_COLS (GEMV_STACK_COLS where the caller has no room for them), as
  * even as can be, and that no block of 256 is cut.  The first weights come while
  * the activations are made ready, where they are not from an earlier call. */
 static void
-mat_rows(const struct mat_impl *im, enum quant_type type,
-    const struct mat_call *c, uint32_t m, uint32_t npanels)
+gemv_rows(const struct quant_loops *im, enum quant_type type,
+    const struct matmul_call *c, uint32_t m, uint32_t npanels)
 {
 	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
-	const uint32_t streams = c->reading->streams;
-	const uint32_t most = ALIGN_DOWN((c->ready != NULL ? FEW_COLS :
-	    FEW_ROOM) / m, 256);
+	const uint32_t streams = c->prefetch->streams;
+	const uint32_t most = ALIGN_DOWN((c->ready != NULL ? GEMV_ACT_COLS :
+	    GEMV_STACK_COLS) / m, 256);
 	const uint32_t cols = ALIGN_UP(DIV_UP(c->k, DIV_UP(c->k, most)), 256);
-	struct few_act room[FEW_ROOM / 32], *x = room;	/* (blocks x m) */
+	struct gemv_act room[GEMV_STACK_COLS / 32], *x = room;	/* (blocks x m) */
 	uint32_t col, nblocks, p, t;
 
-	reading_begin(c->reading, c->w);
+	prefetch_stream_start(c->prefetch, c->w);
 	for (col = 0; col < c->k; col += nblocks * 32) {
-		struct mat_call part = *c;
+		struct matmul_call part = *c;
 
 		nblocks = MIN(c->k - col, cols) / 32;
 		if (c->ready != NULL)
-			x = (struct few_act *)c->ready->room + col / 32 * m;
+			x = (struct gemv_act *)c->ready->room + col / 32 * m;
 		for (t = 0; t < m && (c->ready == NULL || !c->ready->made);
 		    t++)
-			few_prepare(type, x + t, m, act_row(c->x, t * c->ldx) +
+			gemv_pack_acts(type, x + t, m, act_row(c->x, t * c->ldx) +
 			    col / 32, nblocks);
 		for (p = 0; p < npanels; p += streams) {
 			part.y = c->y + p * PANEL;
 			part.w = c->w + p * panel +
 			    PANEL * quant_row_bytes(type, col);
 			part.bias = c->bias ? c->bias + p * PANEL : NULL;
-			im->few(&part, x, m, col, nblocks, MIN(npanels - p,
+			im->gemv(&part, x, m, col, nblocks, MIN(npanels - p,
 			    streams));
 		}
 	}
@@ -525,7 +525,7 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
 		c->ready->made = 1;
 }
 
-/* A strip times up to MAT_ROWS rows, a chunk of columns at a time: sums between
+/* A strip times up to GROUP_ROWS rows, a chunk of columns at a time: sums between
  * chunks stay close together.  The next chunk comes from memory meanwhile, which
  * with few rows takes as long as the work: a core has only so many requests under
  * way, so that a few are made with each block of each tile.  None while
@@ -534,42 +534,42 @@ mat_rows(const struct mat_impl *im, enum quant_type type,
  * 3), and with a fifth, which Intel's cores liked better than half, it was still
  * 5 and 2 %. */
 static void
-mat_strip(const struct mat_impl *im, enum quant_type type,
-    const struct mat_call *c, uint32_t m)
+gemm_strip(const struct quant_loops *im, enum quant_type type,
+    const struct matmul_call *c, uint32_t m)
 {
 	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
-	const struct mat_traits tr = tile_traits(type);
-	tile_fn *const *tile = mat_tiles[tr.dot][tr.scale];
-	_Alignas(64) float sums[MAT_ROWS][STRIP];
-	struct mat_block w[MAT_PANELS * CHUNK_BLOCKS];
+	const struct weight_traits tr = tile_traits(type);
+	tile_fn *const *tile = gemm_tiles[tr.dot][tr.scale];
+	_Alignas(64) float sums[GROUP_ROWS][STRIP];
+	struct weight_block w[STRIP_PANELS * CHUNK_BLOCKS];
 	const uint32_t chunk = m <= c->half_chunk ? CHUNK / 2 : CHUNK;
-	struct mat_call part = *c;
+	struct matmul_call part = *c;
 	const uint8_t *packed, *next;
-	uint32_t col, end, i, p, row, nt, nblocks, ntiles = DIV_UP(m, MAT_NT);
-	struct ahead ahead = { 0 };
+	uint32_t col, end, i, p, row, nt, nblocks, ntiles = DIV_UP(m, TILE_NT);
+	struct next_chunk next_chunk = { 0 };
 
 	packed = c->w + PANEL * quant_row_bytes(type, c->k0);
 	for (col = c->k0; col < c->k1; col = end, packed = next) {
 		end = MIN(c->k1 - col, chunk) + col;
 		next = c->w + PANEL * quant_row_bytes(type,
-		    end == c->k1 ? MAT_PANELS * c->k + c->k0 : end);
+		    end == c->k1 ? STRIP_PANELS * c->k + c->k0 : end);
 		nblocks = (end - col) / 32;
-		for (p = 0; p < MAT_PANELS; p++)
+		for (p = 0; p < STRIP_PANELS; p++)
 			im->unpack(w + p * CHUNK_BLOCKS, packed + p * panel,
 			    nblocks);
 		part.tile = c->tile;
 		part.y = c->y;
 		for (row = 0, i = 0, p = 0; i < ntiles; i++, row += nt) {
 			/* Each panel's next chunk with as many tiles. */
-			if (i == ntiles * p / MAT_PANELS)
-				ahead = (struct ahead){ next + p++ * panel,
+			if (i == ntiles * p / STRIP_PANELS)
+				next_chunk = (struct next_chunk){ next + p++ * panel,
 				    (uint32_t)DIV_UP(PANEL * quant_row_bytes(
 				    type, end - col), CACHELINE) };
 			nt = tile_rows(m, ntiles, i);
 			part.next = i + 1 == ntiles ? c->tile :
-			    tile_after(&part, part.tile, nt);
-			part.ahead = ahead_part(&ahead, nblocks, ntiles * p /
-			    MAT_PANELS - i);
+			    next_tile_acts(&part, part.tile, nt);
+			part.next_chunk = next_chunk_share(&next_chunk, nblocks, ntiles * p /
+			    STRIP_PANELS - i);
 			tile[nt](w, &part, sums[row], col, nblocks);
 			part.tile = part.next;
 			part.y += nt * c->ldy;
@@ -577,27 +577,27 @@ mat_strip(const struct mat_impl *im, enum quant_type type,
 	}
 }
 
-/* Panels times up to MAT_ROWS rows: a strip of them, or for few rows as many as
+/* Panels times up to GROUP_ROWS rows: a strip of them, or for few rows as many as
  * there are. */
 static void
-mat_group(const struct mat_impl *im, enum quant_type type,
-    const struct mat_call *c, uint32_t m, uint32_t npanels)
+multiply_group(const struct quant_loops *im, enum quant_type type,
+    const struct matmul_call *c, uint32_t m, uint32_t npanels)
 {
-	if (m <= c->few)
-		mat_rows(im, type, c, m, npanels);
+	if (m <= c->gemv_rows)
+		gemv_rows(im, type, c, m, npanels);
 	else
-		mat_strip(im, type, c, m);
+		gemm_strip(im, type, c, m);
 }
 
 /* The last columns, where they are less than rows are taken by: as few rows,
  * beside y. */
 static void
-mat_partial(const struct mat_impl *im, enum quant_type type,
-    const struct mat_call *c, uint32_t m, uint32_t ncols)
+multiply_partial(const struct quant_loops *im, enum quant_type type,
+    const struct matmul_call *c, uint32_t m, uint32_t ncols)
 {
 	enum { ROWS = 4 };	/* few of any type */
 	_Alignas(64) float y[ROWS][STRIP], bias[STRIP] = { 0 };
-	struct mat_call part = *c;
+	struct matmul_call part = *c;
 	uint32_t row, t, nt;
 
 	part.y = y[0];
@@ -607,7 +607,7 @@ mat_partial(const struct mat_impl *im, enum quant_type type,
 		part.bias = memcpy(bias, c->bias, ncols * sizeof(*bias));
 	for (row = 0; row < m; row += nt) {
 		nt = MIN(m - row, ROWS);
-		mat_rows(im, type, &part, nt, DIV_UP(ncols, PANEL));
+		gemv_rows(im, type, &part, nt, DIV_UP(ncols, PANEL));
 		for (t = 0; t < nt; t++)
 			memcpy(c->y + (row + t) * c->ldy, y[t],
 			    ncols * sizeof(y[0][0]));
@@ -619,42 +619,42 @@ mat_partial(const struct mat_impl *im, enum quant_type type,
  * what lies before them is then in y, which is written once for each such
  * part. */
 static inline uint32_t
-mat_columns(const struct mat_call *c, uint32_t m)
+group_columns(const struct matmul_call *c, uint32_t m)
 {
-	return m <= c->few ? c->k :
-	    MIN(MAX(MAT_L2 / tiles_bytes(m, CHUNK), 1) * CHUNK, c->k);
+	return m <= c->gemv_rows ? c->k :
+	    MIN(MAX(GROUP_L2_BYTES / tile_acts_bytes(m, CHUNK), 1) * CHUNK, c->k);
 }
 
 /* Panels that a group of rows goes through together, of n floats of a row: so
  * many that the sums of few rows stay in L2 from one part of their columns to
  * the next. */
 static inline uint32_t
-mat_together(const struct mat_call *c, uint32_t m, uint32_t n)
+panels_at_once(const struct matmul_call *c, uint32_t m, uint32_t n)
 {
-	return m > c->few ? MAT_PANELS :
-	    MAX(MIN(n, FEW_SUMS / m) / PANEL, 1);
+	return m > c->gemv_rows ? STRIP_PANELS :
+	    MAX(MIN(n, GEMV_SUMS / m) / PANEL, 1);
 }
 
 /* Panels [n0, n1) of w times a group of rows. */
 static void
-mat_panels(const struct mat_call *group, const struct mat *w, uint32_t m,
+multiply_panels(const struct matmul_call *group, const struct mat *w, uint32_t m,
     uint32_t n0, uint32_t n1)
 {
-	const struct mat_impl *im = &mat_impls[w->type];
+	const struct quant_loops *im = &quant_loops[w->type];
 	uint64_t row_bytes = quant_row_bytes(w->type, w->k);
-	struct mat_call c = *group;
+	struct matmul_call c = *group;
 	uint32_t j, npanels;
 
 	for (j = n0; j < n1; j += npanels * PANEL) {
 		c.y = group->y + j;
 		c.w = group->w + j * row_bytes;
 		c.bias = group->bias ? group->bias + j : NULL;
-		npanels = mat_together(&c, m, n1 - j);
-		if (n1 - j >= (m > c.few ? STRIP : PANEL)) {
-			mat_group(im, w->type, &c, m, npanels);
+		npanels = panels_at_once(&c, m, n1 - j);
+		if (n1 - j >= (m > c.gemv_rows ? STRIP : PANEL)) {
+			multiply_group(im, w->type, &c, m, npanels);
 		} else if (c.k0 == 0) {
 			c.k1 = c.k;
-			mat_partial(im, w->type, &c, m, n1 - j);
+			multiply_partial(im, w->type, &c, m, n1 - j);
 		}
 	}
 }
@@ -677,32 +677,32 @@ ready_for(struct mat_ready *r, const void *x, const struct mat *w, uint32_t m,
 }
 
 static void
-matmul_by(enum reader core, float *y, uint64_t ldy, const void *x,
+matmul_by(enum core_type core, float *y, uint64_t ldy, const void *x,
     struct mat_ready *ready, const struct mat *w, const float *bias,
     uint32_t m, uint32_t n0, uint32_t n1)
 {
-	const uint32_t few = MAT_FEW_ROWS(core, w->type);
-	struct mat_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
+	const uint32_t few = GEMV_ROWS(core, w->type);
+	struct matmul_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
 	    .ready = ready_for(ready, x, w, m,
-	    READY_PART > 0 ? UINT32_MAX : few),
-	    .reading = reading_for(core, w->type, m),
-	    .few = few, .half_chunk = MAT_HALF_ROWS(core, w->type) };
-	uint32_t i, rows, ngroups = DIV_UP(m, MAT_ROWS);
+	    PACK_MAX_BYTES > 0 ? UINT32_MAX : few),
+	    .prefetch = prefetch_for_quant(core, w->type, m),
+	    .gemv_rows = few, .half_chunk = HALF_CHUNK_ROWS(core, w->type) };
+	uint32_t i, rows, ngroups = DIV_UP(m, GROUP_ROWS);
 
 	for (i = 0; i < ngroups; i++) {
 		rows = even_part(m, ngroups, i);
 		for (c.k0 = 0; c.k0 < c.k; c.k0 = c.k1) {
-			c.k1 = MIN(c.k - c.k0, mat_columns(&c, rows)) + c.k0;
-			c.tile = tiles_of(&c, rows);
-			mat_panels(&c, w, rows, n0, n1);
+			c.k1 = MIN(c.k - c.k0, group_columns(&c, rows)) + c.k0;
+			c.tile = pack_activations(&c, rows);
+			multiply_panels(&c, w, rows, n0, n1);
 		}
 		c.x = act_row(c.x, rows * c.ldx);
 		c.y += rows * ldy;
 	}
 }
 
-#define MATMUL_OF(core)							\
+#define MATMUL_INSTANCE(core)							\
 static void								\
 matmul_##core(float *y, uint64_t ldy, const void *x,			\
     struct mat_ready *ready, const struct mat *w, const float *bias,	\
@@ -711,16 +711,16 @@ matmul_##core(float *y, uint64_t ldy, const void *x,			\
 	matmul_by(core, y, ldy, x, ready, w, bias, m, n0, n1);		\
 }
 #define MATMUL_ENTRY(core) [core] = matmul_##core,
-EACH_READER(MATMUL_OF)
-static matmul_fn *const matmuls[] = { EACH_READER(MATMUL_ENTRY) };
+EACH_CORE_TYPE(MATMUL_INSTANCE)
+static matmul_fn *const matmuls[] = { EACH_CORE_TYPE(MATMUL_ENTRY) };
 
 /* The scale of row r. */
 static float
-mat_scale(const vf *d, uint32_t r)
+row_scale(const vf *d, uint32_t r)
 {
 	const float v = ((const float *)d)[r];
 
-#ifdef MAT_POWERS
+#ifdef POWER_SCALES
 	return ldexpf(1, (int)v);
 #else
 	return v;
@@ -729,12 +729,12 @@ mat_scale(const vf *d, uint32_t r)
 
 /* Row r of the panel, column i of the block. */
 static float
-mat_weight(const struct mat_block *c, struct mat_traits tr, uint32_t r,
+unpacked_weight(const struct weight_block *c, struct weight_traits tr, uint32_t r,
     uint32_t i)
 {
-	const float q = (float)mat_q(tr.dot, c, r, i);
+	const float q = (float)tile_q(tr.dot, c, r, i);
 	unsigned h = i / 16;
-	const float d = mat_scale(c->d[tr.scale == SCALE_SUB16 ? h : 0], r);
+	const float d = row_scale(c->d[tr.scale == SCALE_SUB16 ? h : 0], r);
 	const float *m = (const float *)c->m[0];
 	const float *step = (const float *)c->m[1];
 
@@ -752,35 +752,35 @@ mat_weight(const struct mat_block *c, struct mat_traits tr, uint32_t r,
 static void
 unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 {
-	const struct mat_traits tr = tile_traits(w->type);
+	const struct weight_traits tr = tile_traits(w->type);
 	uint32_t col, nblocks, b, i, r = row % PANEL;
 	const uint8_t *p = (const uint8_t *)w->data +
 	    (uint64_t)(row - r) * quant_row_bytes(w->type, w->k);
-	struct mat_block block[CHUNK_BLOCKS];
+	struct weight_block block[CHUNK_BLOCKS];
 
 	for (col = 0; col < w->k; col += CHUNK) {
 		nblocks = MIN(w->k - col, CHUNK) / 32;
-		mat_impls[w->type].unpack(block,
+		quant_loops[w->type].unpack(block,
 		    p + PANEL * quant_row_bytes(w->type, col), nblocks);
 		for (b = 0; b < nblocks; b++, out += 32)
 			for (i = 0; i < 32; i++)
-				out[i] = mat_weight(&block[b], tr, r, i);
+				out[i] = unpacked_weight(&block[b], tr, r, i);
 	}
 }
 
-#define MAT_ENTRY(T, t)							\
-	k->mat[T] = (struct mat_kernel){ #t MAT_SUFFIX, ACT_Q8, STRIP,	\
+#define QUANT_ENTRY(T, t)							\
+	k->mat[T] = (struct mat_kernel){ #t KERNEL_SUFFIX, ACT_Q8, STRIP,	\
 	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul,	\
-	    MAT_FEW_ROWS(core, T), READY_PART };
+	    GEMV_ROWS(core, T), PACK_MAX_BYTES };
 
 static void
-mat_init(struct kernels *k, uint32_t cpu_flags)
+matmul_init(struct kernels *k, uint32_t cpu_flags)
 {
-	const enum reader core = reader_of(cpu_flags);
+	const enum core_type core = core_type_of(cpu_flags);
 	matmul_fn *matmul = matmuls[core];
 
 	k->act_bias = SIMD_ACT_BIAS;
-	MAT_EACH_TYPE(MAT_ENTRY)
+	EACH_QUANT_TYPE(QUANT_ENTRY)
 }
 
 #endif

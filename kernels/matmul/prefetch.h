@@ -1,5 +1,5 @@
-/* kernels/matmul/prefetch.h - template, a part of matmul/matmul.h and matmul/gemm_float.h: how memory
- * is asked for weights that few rows need, and what tiles do about it.
+/* kernels/matmul/prefetch.h - template, a part of matmul/matmul.h and
+ * matmul/gemm_float.h: how memory is asked for weights that few rows need.
  * Owns: what was measured of each kind of core, with the variants taking turns
  * in one process, GB/s of one core unless said otherwise. */
 #ifndef KERNELS_MATMUL_PREFETCH_H
@@ -9,10 +9,10 @@
 #include "kernels/types/pack.h"
 #include "kernels/simd/simd.h"
 
-#if defined(SIMD_VL) && defined(MAT_SUFFIX)
+#if defined(SIMD_VL) && defined(KERNEL_SUFFIX)
 
-#ifndef MAT_DIRECT
-#define MAT_DIRECT	0
+#ifndef DIRECT_MAX_ROWS
+#define DIRECT_MAX_ROWS	0
 #endif
 
 /* So many panels side by side; of each the lines `near` bytes ahead (0: those of
@@ -20,23 +20,23 @@
  * for L2, which has room for more requests than L1, those `far` bytes ahead, if
  * not 0.  If page is not 0, also a line of each page, that many bytes before
  * the near ones of it: see prefetch_page(). */
-struct reading {
+struct prefetch {
 	uint32_t streams, near, far;
 	int unkept;
 	uint32_t page;
 };
 
-enum { FEW_STREAMS = 4 };	/* at most */
+enum { MAX_STREAMS = 4 };	/* at most */
 
 #if SIMD_VL == 4		/* Arm */
-#define EACH_READER(m)	m(READER_SEVERAL)
+#define EACH_CORE_TYPE(m)	m(CORE_GENERIC)
 #else
-#define EACH_READER(m)							\
-	m(READER_SEVERAL) m(READER_ONCE) m(READER_FOLLOWS) m(READER_ONE)	\
-	m(READER_ALONE)
+#define EACH_CORE_TYPE(m)							\
+	m(CORE_GENERIC) m(CORE_ZEN3) m(CORE_ZEN4) m(CORE_ZEN5)	\
+	m(CORE_ZEN5_SINGLE)
 #endif
 
-enum reader {
+enum core_type {
 	/* The default, by Intel's cores, which answer several streams faster
 	 * than one: of 17.5, one stream gave 12, four 15.8, and asked for twice
 	 * 17.5.  Later ones (AVX512_FP16) take two best as long as a word of
@@ -44,7 +44,7 @@ enum reader {
 	 * 15.4, two 17.9, 18.6, 17.0, four 16.5, 15.8, 15.5; else four (Q2_K
 	 * 13.4 and 14.2, IQ4_XS 17.0 and 17.6).  Arm's cores, of which none
 	 * has been measured, go with these. */
-	READER_SEVERAL,
+	CORE_GENERIC,
 	/* So does Zen 3, but asked once: of 22 (Q4_0), one stream gave 14.3,
 	 * four 17.5, and asked for twice that far 16.4.  One row goes better by
 	 * requests to L2 a little ahead of those to L1, with both cores reading
@@ -58,7 +58,7 @@ enum reader {
 	 * and four rows of those that go as in matmul/gemv_direct.h (Q4_K 1.12 and 1.05
 	 * times what four streams give, Q5_K 1.20 and 1.08, Q6_K 1.21 and 1.11,
 	 * IQ4_XS 1.11 and 1.10, Q2_K 1.06 and 1.03, Q3_K 1.02 and 1.04). */
-	READER_ONCE,
+	CORE_ZEN3,
 	/* Zen 4 follows one stream by itself, as long as the work on a block is
 	 * little, and what is asked for at a middle distance only disturbs it:
 	 * of 29 (Q4_0), four streams asked for once gave 15.5, one 20.7, one
@@ -75,7 +75,7 @@ enum reader {
 	 * How much it follows depends on where the compiler puts a loop:
 	 * MXFP4's 30.4 are 23 for other alignments of the same code, 28.5 for
 	 * those if L2 is not to keep the lines. */
-	READER_FOLLOWS,
+	CORE_ZEN4,
 	/* Zen 5 takes one stream, too, but wants to be asked: of 39, four
 	 * streams asked for twice gave 26, one 36.5.  L3 takes what L2 lets go
 	 * of: where it need not, both cores together gave 46.2 of 46.6 instead
@@ -84,7 +84,7 @@ enum reader {
 	 * 89 and 82; of two and four rows (Q4_0) 88 and 73 where they were 78
 	 * and 67.  One line of every block sooner does not (85 %), nor do
 	 * pages of four streams. */
-	READER_ONE,
+	CORE_ZEN5,
 	/* The same where one core alone reads: each line comes as late, but
 	 * more of them in that time, 42 GB/s instead of 25 for each of two.
 	 * 8192 bytes ahead, of the time of 6144: Q2_K 0.95, Q3_K 0.96 to 0.97,
@@ -93,25 +93,25 @@ enum reader {
 	 * Q4_0 and Q4_K 0.92 to 0.94.  (For both cores 1.00 to 1.06 of one and
 	 * two rows.)  9216 gives Q2_K 0.01 more and takes 0.02 to 0.04 from
 	 * Q5_0, Q5_1 and Q6_K. */
-	READER_ALONE
+	CORE_ZEN5_SINGLE
 };
 
-static inline enum reader
-reader_of(uint32_t cpu_flags)
+static inline enum core_type
+core_type_of(uint32_t cpu_flags)
 {
 	if (SIMD_VL == 4)
-		return READER_SEVERAL;
+		return CORE_GENERIC;
 	return cpu_flags & CPU_ZEN5 ?
-	    (cpu_flags & CPU_SINGLE_THREAD ? READER_ALONE : READER_ONE) :
-	    cpu_flags & CPU_ZEN4 ? READER_FOLLOWS :
-	    cpu_flags & CPU_ZEN3 ? READER_ONCE : READER_SEVERAL;
+	    (cpu_flags & CPU_SINGLE_THREAD ? CORE_ZEN5_SINGLE : CORE_ZEN5) :
+	    cpu_flags & CPU_ZEN4 ? CORE_ZEN4 :
+	    cpu_flags & CPU_ZEN3 ? CORE_ZEN3 : CORE_GENERIC;
 }
 
 /* Is the work on a block so little that a core can follow a stream meanwhile?
  * One row of 32 columns is, two of Q8_0; not what takes its scales apart, where
  * that is not also many bytes. */
 static inline int
-reading_is_light(enum quant_type type, uint32_t m)
+prefetch_is_light(enum quant_type type, uint32_t m)
 {
 	return m == 1 ? pack_geometry(type).block == 32 || type == QUANT_Q6_K :
 	    m == 2 && type == QUANT_Q8_0;
@@ -119,10 +119,10 @@ reading_is_light(enum quant_type type, uint32_t m)
 
 /* In matmul/gemv_direct.h scales of 16 columns stay apart, and multiply sums: on AVX2
  * where these leave 16 bits, which takes nothing more than leaving them.  (Q3_K's
- * are so in few_prepare(), too, which leaves ACT_MAGIC out of what they
+ * are so in gemv_pack_acts(), too, which leaves ACT_MAGIC out of what they
  * multiply.) */
 SIMD int
-direct_apart(enum quant_type type)
+direct_keeps_factors(enum quant_type type)
 {
 	return type == QUANT_Q2_K || type == QUANT_Q3_K;
 }
@@ -136,17 +136,17 @@ direct_apart(enum quant_type type)
  * memory 1 to 4 % less; Q8_0 and IQ4_NL lose 8 % from L2, too.  Where scales stay
  * apart, sums are two for each row: four rows of those do not fit. */
 SIMD int
-goes_direct(enum quant_type type, uint32_t m, uint32_t npanels)
+is_gemv_direct(enum quant_type type, uint32_t m, uint32_t npanels)
 {
 	if (SIMD_NREGS == 16)
-		return m <= MAT_DIRECT;
+		return m <= DIRECT_MAX_ROWS;
 	return npanels == 1 && pack_geometry(type).block == 256 &&
-	    m + direct_apart(type) <= MAT_DIRECT && !reading_is_light(type, m);
+	    m + direct_keeps_factors(type) <= DIRECT_MAX_ROWS && !prefetch_is_light(type, m);
 }
 
 /* Is it little but for scales of six bits? */
 static inline int
-reading_is_close(enum quant_type type, uint32_t m)
+prefetch_is_close(enum quant_type type, uint32_t m)
 {
 	return m == 1 && (type == QUANT_Q4_K || type == QUANT_Q5_K);
 }
@@ -155,7 +155,7 @@ reading_is_close(enum quant_type type, uint32_t m)
  * ahead of these give them more (Zen 4: Q5_0 29 instead of 23, two rows of Q8_0
  * 29 instead of 24), smaller ones less (MXFP4 14 to 22 instead of 30). */
 static inline int
-reading_is_wide(enum quant_type type)
+prefetch_is_wide(enum quant_type type)
 {
 	return type == QUANT_Q5_0 || type == QUANT_Q5_1 || type == QUANT_Q8_0;
 }
@@ -163,7 +163,7 @@ reading_is_wide(enum quant_type type)
 /* Would two streams keep a core that answers several waiting?  With AVX-512 it
  * has the time for two rows, and of Q8_0 for four. */
 static inline int
-reading_is_slow(enum quant_type type, uint32_t m)
+prefetch_is_slow(enum quant_type type, uint32_t m)
 {
 	return type == QUANT_Q2_K || type == QUANT_Q3_K ||
 	    type == QUANT_IQ4_XS || m > (type == QUANT_Q8_0 ? 4 : 2);
@@ -171,14 +171,14 @@ reading_is_slow(enum quant_type type, uint32_t m)
 
 /* Is a word of weights much work, with vectors of 32 bytes? */
 static inline int
-reading_is_work(enum quant_type type)
+prefetch_is_work(enum quant_type type)
 {
 	return pack_geometry(type).block == 256 || type == QUANT_IQ4_NL;
 }
 
 /* Nothing but nibbles or bytes. */
 static inline int
-reading_is_plain(enum quant_type type)
+prefetch_is_plain(enum quant_type type)
 {
 	return type == QUANT_Q4_0 || type == QUANT_Q4_1 || type == QUANT_Q8_0;
 }
@@ -197,15 +197,15 @@ reading_is_plain(enum quant_type type)
  * have 0.95 of what they have by tiles, of Q8_0 0.92, and 32 rows 0.83 and
  * 0.82. */
 static inline uint32_t
-reading_few_rows(enum reader core, enum quant_type type)
+core_gemv_rows(enum core_type core, enum quant_type type)
 {
 	if (SIMD_VL != 16)
 		return UINT32_MAX;
 	switch (core) {
-	case READER_SEVERAL:
+	case CORE_GENERIC:
 		return 12;
-	case READER_ONE:
-	case READER_ALONE:
+	case CORE_ZEN5:
+	case CORE_ZEN5_SINGLE:
 		return type == QUANT_Q3_K ? 20 : 32;
 	default:
 		return 16;
@@ -219,23 +219,23 @@ reading_few_rows(enum reader core, enum quant_type type)
  * (it liked halves as long as lines were asked for while weights were unpacked).
  * Zen 4 has been measured with neither. */
 static inline uint32_t
-reading_half_chunk_rows(enum reader core)
+core_half_chunk_rows(enum core_type core)
 {
-	if (SIMD_VL != 16 || core == READER_ONE || core == READER_ALONE)
+	if (SIMD_VL != 16 || core == CORE_ZEN5 || core == CORE_ZEN5_SINGLE)
 		return 0;
-	return core == READER_SEVERAL ? 32 : 64;
+	return core == CORE_GENERIC ? 32 : 64;
 }
 
-/* READER_ONE's and READER_ALONE's, which is as good for both cores where rows
+/* CORE_ZEN5's and CORE_ZEN5_SINGLE's, which is as good for both cores where rows
  * are more than two. */
-static const struct reading reading_one = { 1, 6144, 0, 1, 8192 },
-    reading_alone = { 1, 8192, 0, 1, 8192 };
+static const struct prefetch prefetch_zen5 = { 1, 6144, 0, 1, 8192 },
+    prefetch_zen5_single = { 1, 8192, 0, 1, 8192 };
 
 /* More rows than these do not wait for memory there, and panels side by side
  * share each load of activations: 12 and 16 rows of Q4_K and Q6_K take 0.91 to
  * 0.95 of the time so.  Blocks of 32 0.97 to 1.07. */
 static inline uint32_t
-reader_one_rows(enum quant_type type)
+zen5_stream_rows(enum quant_type type)
 {
 	return pack_geometry(type).block == 256 ? 8 : UINT32_MAX;
 }
@@ -259,31 +259,31 @@ reader_one_rows(enum quant_type type)
  * one row of others: of 33, BF16 33.6 instead of 30.2 (a page ahead), six rows
  * 30.1 instead of 24.6; F16 30.2 instead of 27.0, two rows, told, 28.4 instead of
  * 25.4. */
-static inline const struct reading *
-reading_dense(enum reader core, int words, uint32_t m)
+static inline const struct prefetch *
+prefetch_for_float(enum core_type core, int words, uint32_t m)
 {
-	static const struct reading once[] = { { FEW_STREAMS, 512, 0, 0, 0 },
+	static const struct prefetch once[] = { { MAX_STREAMS, 512, 0, 0, 0 },
 	    { 1, 4096, 0, 0, 0 } },
 	    twice = { 1, 2048, 6144, 0, 0 },
 	    followed = { 1, 0, 0, 0, 0 },
 	    told = { 1, 1024, 8192, 0, 0 };
 
 	switch (core) {
-	case READER_ONCE:
+	case CORE_ZEN3:
 		return &once[m > 1];
-	case READER_FOLLOWS:
+	case CORE_ZEN4:
 		return words || m == 1 ? &followed : &told;
-	case READER_ONE:
-		return &reading_one;
-	case READER_ALONE:
-		return &reading_alone;
+	case CORE_ZEN5:
+		return &prefetch_zen5;
+	case CORE_ZEN5_SINGLE:
+		return &prefetch_zen5_single;
 	default:
 		return &twice;
 	}
 }
 
-static inline const struct reading *
-reading_for(enum reader core, enum quant_type type, uint32_t m)
+static inline const struct prefetch *
+prefetch_for_quant(enum core_type core, enum quant_type type, uint32_t m)
 {
 	/* In matmul/gemv_direct.h blocks of 256 columns go through as a whole, 1.3 to
 	 * 3.3 KiB of a panel of 16 rows, and the second request has to lie
@@ -292,45 +292,45 @@ reading_for(enum reader core, enum quant_type type, uint32_t m)
 	 * half as far again; on Zen 5 that reads so 28.8 and 18.7 of four, 34.3
 	 * and 30.9 twice as far). */
 	const int direct_256 = pack_geometry(type).block > 32 &&
-	    goes_direct(type, m, 2);
-	static const struct reading several[] = {
-	    { 2, 1024, 2048, 0, 0 }, { FEW_STREAMS, 1024, 2048, 0, 0 } },
+	    is_gemv_direct(type, m, 2);
+	static const struct prefetch several[] = {
+	    { 2, 1024, 2048, 0, 0 }, { MAX_STREAMS, 1024, 2048, 0, 0 } },
 	    several_256 = { 2, 1536, 3072, 0, 0 },
-	    asked_once = { FEW_STREAMS, 1536, 0, 0, 0 },
+	    asked_once = { MAX_STREAMS, 1536, 0, 0, 0 },
 	    one_once = { 1, 3072, 0, 0, 0 },
-	    one_near = { FEW_STREAMS, 256, 1024, 0, 0 },
+	    one_near = { MAX_STREAMS, 256, 1024, 0, 0 },
 	    followed[] = { { 1, 0, 0, 1, 8192 }, { 1, 0, 1024, 0, 8192 } },
 	    closely = { 1, 512, 0, 1, 4096 },
-	    told = { FEW_STREAMS, 1280, 3584, 1, 0 };
+	    told = { MAX_STREAMS, 1280, 3584, 1, 0 };
 
 	switch (core) {
-	case READER_ONCE:
+	case CORE_ZEN3:
 		if (m == 1)
-			return reading_is_work(type) ? &one_once : &one_near;
+			return prefetch_is_work(type) ? &one_once : &one_near;
 		return direct_256 ? &one_once : &asked_once;
-	case READER_FOLLOWS:
-		return reading_is_light(type, m) ?
-		    &followed[reading_is_wide(type)] :
-		    reading_is_close(type, m) ? &closely : &told;
-	case READER_ONE:
-	case READER_ALONE:
-		if (m > reader_one_rows(type))
+	case CORE_ZEN4:
+		return prefetch_is_light(type, m) ?
+		    &followed[prefetch_is_wide(type)] :
+		    prefetch_is_close(type, m) ? &closely : &told;
+	case CORE_ZEN5:
+	case CORE_ZEN5_SINGLE:
+		if (m > zen5_stream_rows(type))
 			return &asked_once;
-		return m <= 2 && (core == READER_ONE ||
-		    reading_is_plain(type)) ? &reading_one : &reading_alone;
+		return m <= 2 && (core == CORE_ZEN5 ||
+		    prefetch_is_plain(type)) ? &prefetch_zen5 : &prefetch_zen5_single;
 	default:
 		return direct_256 ? &several_256 :
-		    &several[reading_is_slow(type, m)];
+		    &several[prefetch_is_slow(type, m)];
 	}
 }
 
 /* Line by line, for L1. */
 SIMD void
-reading_ask_near(const struct reading *rd, const uint8_t *p, uint32_t n)
+prefetch_near(const struct prefetch *pf, const uint8_t *p, uint32_t n)
 {
 	uint32_t i;
 
-	if (rd->unkept)
+	if (pf->unkept)
 		for (i = 0; i < n; i += CACHELINE)
 			prefetch_once(p + i);
 	else
@@ -341,30 +341,30 @@ reading_ask_near(const struct reading *rd, const uint8_t *p, uint32_t n)
 /* n bytes, near and far ahead; and where a page begins behind the near ones'
  * first, a line of a later page. */
 SIMD void
-reading_ask(const struct reading *rd, const uint8_t *near,
+prefetch_weights(const struct prefetch *pf, const uint8_t *near,
     const uint8_t *far, uint32_t n)
 {
 	uint32_t i;
 
-	if (rd->page > 0 && (uintptr_t)(near + n) % SMALL_PAGE < n)
-		prefetch_page(near + n + rd->page);
-	reading_ask_near(rd, near, n);
-	for (i = 0; i < n && rd->far > 0; i += CACHELINE)
+	if (pf->page > 0 && (uintptr_t)(near + n) % SMALL_PAGE < n)
+		prefetch_page(near + n + pf->page);
+	prefetch_near(pf, near, n);
+	for (i = 0; i < n && pf->far > 0; i += CACHELINE)
 		prefetch_l2(far + i);
 }
 
 /* Cache lines that tiles ask for on their way, for L2: of what is left, all of
  * them; of a tile's part, with each step. */
-struct ahead {
+struct next_chunk {
 	const uint8_t *p;
 	uint32_t lines;
 };
 
 /* What one of ntiles still to come asks for in nsteps steps. */
-SIMD struct ahead
-ahead_part(struct ahead *left, uint32_t nsteps, uint32_t ntiles)
+SIMD struct next_chunk
+next_chunk_share(struct next_chunk *left, uint32_t nsteps, uint32_t ntiles)
 {
-	struct ahead part = *left;
+	struct next_chunk part = *left;
 	uint32_t n;
 
 	part.lines = DIV_UP(left->lines, nsteps * ntiles);
@@ -378,7 +378,7 @@ ahead_part(struct ahead *left, uint32_t nsteps, uint32_t ntiles)
  * of 48 KiB (Zen 5, 18 to 64 rows: 2 % slower to 8 % faster than to L2, 128 rows
  * 1 % either way), and nearly of 32 (Zen 4: 1 to 5 % faster). */
 SIMD void
-ahead_ask(struct ahead part, uint32_t step)
+prefetch_next_chunk(struct next_chunk part, uint32_t step)
 {
 	const uint8_t *p = part.p + (uint64_t)step * part.lines * CACHELINE;
 	uint32_t i;
@@ -390,13 +390,13 @@ ahead_ask(struct ahead part, uint32_t step)
 			prefetch_l2(p);
 }
 
-/* What lies before the first that reading_ask() asks for, where a stream begins
+/* What lies before the first that prefetch_weights() asks for, where a stream begins
  * at p. */
 SIMD void
-reading_begin(const struct reading *rd, const uint8_t *p)
+prefetch_stream_start(const struct prefetch *pf, const uint8_t *p)
 {
-	if (rd->streams == 1)
-		reading_ask_near(rd, p, rd->near);
+	if (pf->streams == 1)
+		prefetch_near(pf, p, pf->near);
 }
 
 #endif

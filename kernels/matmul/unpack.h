@@ -10,28 +10,28 @@
 #include "kernels/types/pack.h"
 #include "kernels/simd/simd.h"
 
-#if defined(SIMD_VL) && defined(MAT_SUFFIX)
+#if defined(SIMD_VL) && defined(KERNEL_SUFFIX)
 
-enum { PANEL = MAT_NR * SIMD_VL };	/* rows */
+enum { PANEL = PANEL_NV * SIMD_VL };	/* rows */
 
-#ifndef MAT_SPLIT
-#define MAT_SPLIT	0
+#ifndef SPLIT_HIGH
+#define SPLIT_HIGH	0
 #endif
 
 /* 32 columns of a panel.  Of start and d, [1] is columns 16..31 where they
  * differ; of m, what those have more (exact: both are multiples of dmin).  What
  * the type does not have is not there. */
-struct mat_block {
-	vi q[8 + MAT_SPLIT][MAT_NR];
+struct weight_block {
+	vi q[8 + SPLIT_HIGH][PANEL_NV];
 	union {
-		vi by[2][MAT_NR];	/* while unpacked, and of few rows: what
+		vi factor[2][PANEL_NV];	/* while unpacked, and of few rows: what
 					 * they are multiplied with */
-		vi start[2][MAT_NR];	/* then, of tiles: where their dot
+		vi start[2][PANEL_NV];	/* then, of tiles: where their dot
 					 * products start, see matmul/matmul.h */
 	};
-	vf d[2][MAT_NR], m[2][MAT_NR];
-#ifdef MAT_SQUARE
-	vf dd[2][2][MAT_NR], mm[2][2][MAT_NR];	/* each twice, for tiles */
+	vf d[2][PANEL_NV], m[2][PANEL_NV];
+#ifdef GEMM_2X2
+	vf dd[2][2][PANEL_NV], mm[2][2][PANEL_NV];	/* each twice, for tiles */
 #endif
 };
 
@@ -54,7 +54,7 @@ block_at(enum quant_type type, const uint8_t *p, uint32_t r)
 }
 
 SIMD vi
-word_again(struct block_at at, unsigned i)
+word_reloaded(struct block_at at, unsigned i)
 {
 	return vi_load(at.word + (uint64_t)i * PANEL * 4);
 }
@@ -68,7 +68,7 @@ word_again(struct block_at at, unsigned i)
 SIMD vi
 word(struct block_at at, unsigned i)
 {
-	return vi_loaded(word_again(at, i));
+	return vi_loaded(word_reloaded(at, i));
 }
 
 SIMD vf
@@ -113,9 +113,9 @@ enum { SUPER_NIBBLES = SIMD_VL == 4 };
  * [s / 4]; and nibbles of four words, in byte s / 2 of [s % 2].  What the type
  * does not have is not there. */
 struct super {
-	vf d[MAT_NR], m[MAT_NR];
-	vi a[2][MAT_NR], b[2][MAT_NR];
-	vi nibbles[4][2][MAT_NR];
+	vf d[PANEL_NV], m[PANEL_NV];
+	vi a[2][PANEL_NV], b[2][PANEL_NV];
+	vi nibbles[4][2][PANEL_NV];
 };
 
 SIMD void
@@ -155,11 +155,11 @@ minus(vf v)
 
 /* 2^(e - 128): the doubled values of MXFP4's table leave a half here.  Below
  * the normal numbers for e = 0 and 1, (e + 1) << 21, which is less than the others
- * of e > 1.  With MAT_POWERS the exponent alone. */
+ * of e > 1.  With POWER_SCALES the exponent alone. */
 SIMD vf
 mxfp4_scale(vi e)
 {
-#ifdef MAT_POWERS
+#ifdef POWER_SCALES
 	return vf_from_vi(vi_sub(e, vi_set(128)));
 #else
 	const vi one = vi_set(1);
@@ -169,9 +169,9 @@ mxfp4_scale(vi e)
 #endif
 }
 
-/* How few rows want what is unpacked: c->by left out of the bytes, values that are
+/* How few rows want what is unpacked: c->factor left out of the bytes, values that are
  * looked up unsigned (128 more). */
-enum { UNPACK_APART = 1, UNPACK_UNSIGNED = 2 };
+enum { UNPACK_NO_FACTOR = 1, UNPACK_UNSIGNED = 2 };
 
 /* Non-linear values, signed and unsigned; and MXFP4's E2M1, twice its value plus
  * 12. */
@@ -179,16 +179,16 @@ enum { UNPACK_APART = 1, UNPACK_UNSIGNED = 2 };
 	-65 ^ (flip), -49 ^ (flip), -35 ^ (flip), -22 ^ (flip),		\
 	-10 ^ (flip), 1 ^ (flip), 13 ^ (flip), 25 ^ (flip), 38 ^ (flip),	\
 	53 ^ (flip), 69 ^ (flip), 89 ^ (flip), 113 ^ (flip) }
-static const int8_t mat_iq4_nl[2][16] = { IQ4_NL(0), IQ4_NL(-128) };
-static const int8_t mat_mxfp4[16] = { 12, 13, 14, 15, 16, 18, 20, 24, 12, 11,
+static const int8_t iq4_nl_values[2][16] = { IQ4_NL(0), IQ4_NL(-128) };
+static const int8_t mxfp4_values[16] = { 12, 13, 14, 15, 16, 18, 20, 24, 12, 11,
     10, 9, 8, 6, 4, 0 };
 
 /* Scale and value of Q2_K multiplied are at most 15 * 3: the integers keep the
  * scale of 16 columns, and one d serves 32.  So with Q3_K: (v - 4) times (scale
  * - 32) is in [-124, 128], which does not fit, and times (32 - scale) does; d
- * takes the sign.  c->by has the second factors, for vi_times(). */
+ * takes the sign.  c->factor has the second factors, for vi_times(). */
 SIMD void
-unpack_q2_k_scales(struct mat_block *c, const struct super *sup,
+unpack_q2_k_scales(struct weight_block *c, const struct super *sup,
     struct block_at at, unsigned s)
 {
 	vi v[4];		/* as the words */
@@ -198,22 +198,22 @@ unpack_q2_k_scales(struct mat_block *c, const struct super *sup,
 	for (i = 0; i < 4; i++)
 		v[i] = SUPER_NIBBLES ? vi_byte(sup->nibbles[i][s % 2][at.r],
 		    s / 2) : bits_at(word(at, i), 4 * s, 15);
-	c->by[0][at.r] = v[0];
-	c->by[1][at.r] = v[1];
+	c->factor[0][at.r] = v[0];
+	c->factor[1][at.r] = v[1];
 	c->d[0][at.r] = sup->d[at.r];
 	c->m[0][at.r] = scaled(sup->m[at.r], v[2]);
 	c->m[1][at.r] = scaled(sup->m[at.r], vi_sub(v[3], v[2]));
 }
 
 SIMD void
-unpack_q3_k_scales(struct mat_block *c, const struct super *sup,
+unpack_q3_k_scales(struct weight_block *c, const struct super *sup,
     struct block_at at, unsigned s)
 {
 	const vi *six[2] = { sup->a[s / 4], sup->b[s / 4] };
 	unsigned i;
 
 	for (i = 0; i < 2; i++)
-		c->by[i][at.r] = vi_factor(vi_sub(vi_set(32), vi_byte(
+		c->factor[i][at.r] = vi_factor(vi_sub(vi_set(32), vi_byte(
 		    six[i][at.r], s % 4)));
 	c->d[0][at.r] = sup->d[at.r];
 }
@@ -239,7 +239,7 @@ unpack_super(enum quant_type type, struct super *ret, const uint8_t *p)
 	if (pack_geometry(type).block == 32)
 		return;
 	UNROLL
-	for (r = 0; r < MAT_NR; r++) {
+	for (r = 0; r < PANEL_NV; r++) {
 		at = block_at(type, p, r);
 		ret->d[r] = type == QUANT_Q3_K ? minus(half(at, 0)) :
 		    half(at, 0);
@@ -256,7 +256,7 @@ unpack_super(enum quant_type type, struct super *ret, const uint8_t *p)
 
 /* d, m and by of sub-block s of a vector. */
 SIMD void
-unpack_scales(enum quant_type type, struct mat_block *c,
+unpack_scales(enum quant_type type, struct weight_block *c,
     const struct super *sup, struct block_at at, unsigned s)
 {
 	const uint32_t r = at.r;
@@ -303,14 +303,14 @@ SIMD void
 unpack_3_bits(vi *lo, vi *hi, struct block_at at, unsigned first, unsigned i)
 {
 	if (i < 3) {
-		*lo = field(word_again(at, first + i), 0, 3, 0);
-		*hi = field(word_again(at, first + i), 3, 3, 0);
+		*lo = field(word_reloaded(at, first + i), 0, 3, 0);
+		*hi = field(word_reloaded(at, first + i), 3, 3, 0);
 		return;
 	}
-	*lo = vi_or(field(word_again(at, first), 6, 2, 0),
-	    field(word_again(at, first + 1), 6, 1, 2));
-	*hi = vi_or(field(word_again(at, first + 2), 6, 2, 0),
-	    field(word_again(at, first + 1), 7, 1, 2));
+	*lo = vi_or(field(word_reloaded(at, first), 6, 2, 0),
+	    field(word_reloaded(at, first + 1), 6, 1, 2));
+	*hi = vi_or(field(word_reloaded(at, first + 2), 6, 2, 0),
+	    field(word_reloaded(at, first + 1), 7, 1, 2));
 }
 
 /* Group i of the four in three words of 6 bits. */
@@ -323,10 +323,10 @@ unpack_6_bits(struct block_at at, unsigned first, unsigned i)
 	    word(at, first + 2));
 }
 
-/* Groups i and i + 4 of sub-block s of a vector, i < 4; with c->by in their
+/* Groups i and i + 4 of sub-block s of a vector, i < 4; with c->factor in their
  * bytes, unless how says otherwise. */
 SIMD void
-unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
+unpack_pair(enum quant_type type, struct weight_block *c, struct block_at at,
     unsigned s, unsigned i, unsigned how)
 {
 	const struct pack_geometry geo = pack_geometry(type);
@@ -339,8 +339,8 @@ unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
 		hi = word(at, i + 4);
 		break;
 	case QUANT_Q2_K:
-		lo = field(word_again(at, first), 2 * i, 2, 0);
-		hi = field(word_again(at, first + 1), 2 * i, 2, 0);
+		lo = field(word_reloaded(at, first), 2 * i, 2, 0);
+		hi = field(word_reloaded(at, first + 1), 2 * i, 2, 0);
 		break;
 	case QUANT_Q3_K:
 		unpack_3_bits(&lo, &hi, at, first, i);
@@ -362,27 +362,27 @@ unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
 	}
 	switch (type) {
 	case QUANT_Q3_K:
-		if (how & UNPACK_APART)
+		if (how & UNPACK_NO_FACTOR)
 			break;
 		lo = bytes_times(vi_sub8(lo, vi_set(0x04040404)),
-		    vi_factor_twice(c->by[0][at.r]));
+		    vi_factor_twice(c->factor[0][at.r]));
 		hi = bytes_times(vi_sub8(hi, vi_set(0x04040404)),
-		    vi_factor_twice(c->by[1][at.r]));
+		    vi_factor_twice(c->factor[1][at.r]));
 		break;
 	case QUANT_Q2_K:
-		if (how & UNPACK_APART)
+		if (how & UNPACK_NO_FACTOR)
 			break;
-		lo = vi_mul16(lo, vi_factor_twice(c->by[0][at.r]));
-		hi = vi_mul16(hi, vi_factor_twice(c->by[1][at.r]));
+		lo = vi_mul16(lo, vi_factor_twice(c->factor[0][at.r]));
+		hi = vi_mul16(hi, vi_factor_twice(c->factor[1][at.r]));
 		break;
 	case QUANT_IQ4_NL:
 	case QUANT_IQ4_XS:
-		lo = vi_lookup(mat_iq4_nl[how / UNPACK_UNSIGNED], lo);
-		hi = vi_lookup(mat_iq4_nl[how / UNPACK_UNSIGNED], hi);
+		lo = vi_lookup(iq4_nl_values[how / UNPACK_UNSIGNED], lo);
+		hi = vi_lookup(iq4_nl_values[how / UNPACK_UNSIGNED], hi);
 		break;
 	case QUANT_MXFP4:
-		lo = vi_lookup(mat_mxfp4, lo);
-		hi = vi_lookup(mat_mxfp4, hi);
+		lo = vi_lookup(mxfp4_values, lo);
+		hi = vi_lookup(mxfp4_values, hi);
 		break;
 	default:
 		break;
@@ -393,7 +393,7 @@ unpack_pair(enum quant_type type, struct mat_block *c, struct block_at at,
 
 /* 32 columns, sub-block s, of vector r of the block at p; how as above. */
 SIMD void
-unpack_columns(enum quant_type type, struct mat_block *c,
+unpack_columns(enum quant_type type, struct weight_block *c,
     const struct super *sup, const uint8_t *p, uint32_t r, unsigned s,
     unsigned how)
 {

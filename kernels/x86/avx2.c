@@ -3,17 +3,17 @@
  * 16 registers: two panels of 16 rows by a row of activations for quantized
  * weights, sums and what they have in 16 bits meanwhile; a panel by 6 rows for
  * floats. */
-enum { MAT_NR = 2, MAT_NT = 1 };
-#define MAT_EACH_NT(m, a, b) \
+enum { PANEL_NV = 2, TILE_NT = 1 };
+#define EACH_TILE_NT(m, a, b) \
 	m(a, b, 1)
-#define MAT_PANELS	2
-enum { DENSE_NR = 2, DENSE_NT = 6 };
-#define DENSE_EACH_NT(m, a, b) \
+#define STRIP_PANELS	2
+enum { FLOAT_NV = 2, FLOAT_NT = 6 };
+#define EACH_FLOAT_NT(m, a, b) \
 	m(a, b, 1) m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6)
-#define MAT_SPLIT	8
-#define MAT_BY
-#define MAT_SUFFIX	"_avx2"
-#define MAT_ISA		"kernels/matmul/dot_avx2.h"
+#define SPLIT_HIGH	8
+#define TILE_FACTORS
+#define KERNEL_SUFFIX	"_avx2"
+#define DOT_HEADER		"kernels/matmul/dot_avx2.h"
 
 #include "kernels/attn/attn.h"
 #include "kernels/matmul/matmul.h"
@@ -24,8 +24,8 @@ void
 kernels_init_avx2(struct kernels *k, uint32_t cpu_flags)
 {
 	k->name = "avx2";
-	mat_init(k, cpu_flags);
-	dense_init(k, cpu_flags);
+	matmul_init(k, cpu_flags);
+	gemm_float_init(k, cpu_flags);
 	rows_init(k);
 	attn_init(k);
 }

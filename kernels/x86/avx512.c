@@ -5,15 +5,15 @@
  * integers, 14 of floats, two weights and one activation are the registers
  * there are.  Measured, as fractions of the peak: 2 x 7 77 %, 2 x 6 74 %,
  * 1 x 12 60 % (a load for each product), 4 x 3 75 %. */
-enum { MAT_NR = 2, MAT_NT = 7 };
-#define MAT_EACH_NT(m, a, b) \
+enum { PANEL_NV = 2, TILE_NT = 7 };
+#define EACH_TILE_NT(m, a, b) \
 	m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6) \
 	m(a, b, 7)
-enum { DENSE_NR = 2, DENSE_NT = 8 };
-#define DENSE_EACH_NT(m, a, b) \
-	m(a, b, 1) MAT_EACH_NT(m, a, b) m(a, b, 8)
-#define MAT_SUFFIX	"_avx512"
-#define MAT_ISA		"kernels/matmul/dot_vnni.h"
+enum { FLOAT_NV = 2, FLOAT_NT = 8 };
+#define EACH_FLOAT_NT(m, a, b) \
+	m(a, b, 1) EACH_TILE_NT(m, a, b) m(a, b, 8)
+#define KERNEL_SUFFIX	"_avx512"
+#define DOT_HEADER		"kernels/matmul/dot_vnni.h"
 
 #include "kernels/attn/attn.h"
 #include "kernels/matmul/matmul.h"
@@ -24,8 +24,8 @@ void
 kernels_init_avx512(struct kernels *k, uint32_t cpu_flags)
 {
 	k->name = "avx512";
-	mat_init(k, cpu_flags);
-	dense_init(k, cpu_flags);
+	matmul_init(k, cpu_flags);
+	gemm_float_init(k, cpu_flags);
 	rows_init(k);
 	attn_init(k);
 }

@@ -2,12 +2,12 @@
  * of bfloat16 are as fast as multiplications of floats: twice the products.
  *
  * Tiles of 2 x 6 to 3 x 8 are all at the peak (Zen 4, L1). */
-enum { DENSE_NR = 2, DENSE_NT = 8 };
-#define DENSE_EACH_NT(m, a, b) \
+enum { FLOAT_NV = 2, FLOAT_NT = 8 };
+#define EACH_FLOAT_NT(m, a, b) \
 	m(a, b, 1) m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6) \
 	m(a, b, 7) m(a, b, 8)
-#define DENSE_PAIRS
-#define MAT_SUFFIX	"_avx512_bf16"
+#define BF16_PAIRS
+#define KERNEL_SUFFIX	"_avx512_bf16"
 
 #include "kernels/matmul/gemm_float.h"
 
@@ -30,5 +30,5 @@ kernels_init_avx512_bf16(struct kernels *k, uint32_t cpu_flags)
 {
 	k->name = "avx512_bf16";
 	k->round_bf16 = round_bf16;
-	dense_init(k, cpu_flags);
+	gemm_float_init(k, cpu_flags);
 }
