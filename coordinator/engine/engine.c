@@ -14,6 +14,7 @@
 #include "shm/event.h"
 #include "chunk.h"
 #include "coordinator/print/confined.h"
+#include "coordinator/session/base_memory.h"
 #include "coordinator/session/device_limits.h"
 #include "coordinator/print/progress.h"
 
@@ -101,82 +102,6 @@ block_signals(sigset_t *ret_before, struct err *reterr)
 
 /* --- plan --- */
 
-/* Pages first touched after the worker's memory was measured: code of the
- * loader and the kernels, tables of extents and operations.  Measured at 0.1 to
- * 0.2 MiB on x86-64, from the 24 tensors of the demo to the 147 of a 1b. */
-#define RUNTIME_RESERVE		(MIB / 2)
-
-/* Memory of a worker with nothing loaded, by its number of threads, by the
- * measure of what will enforce its cap.  Measured once a process, so that
- * equal plans come out equal; rounded up, because the count wavers from start
- * to start: a group is charged 64 pages at a time on every core that its
- * threads run on (so the kernel's batches are part of what is measured). */
-#define RUNTIME_ROUND	MIB
-
-static struct {
-	unsigned n;
-	struct { unsigned threads; uint64_t nbytes; } of[MAX_SESSIONS];
-} runtime;
-
-static uint64_t
-runtime_bytes(void *arg, unsigned threads)
-{
-	unsigned i;
-
-	(void)arg;
-	for (i = 0; i < runtime.n; i++)
-		if (runtime.of[i].threads == threads)
-			return runtime.of[i].nbytes;
-	return 0;
-}
-
-/* One worker with nothing loaded.  One that is killed is tried again, as a
- * worker with a part would be. */
-static int
-probe(const struct plan_session *ps, const struct conf *c, int signal_fd,
-    struct err *reterr)
-{
-	struct enforce_peak peak;
-	struct enforce e;
-	struct session s;
-	int tries = c->recover, rc;
-
-	enforce_open(&e, "probe", UINT64_MAX);
-	while ((rc = session_probe(ps, c, &e, signal_fd, &s,
-	    reterr)) == -ECHILD && tries-- > 0)
-		log_warnx("%s; starting it again", reterr->msg);
-	if (rc == 0) {
-		enforce_count(&e, s.hello.rss_bytes, &peak);
-		runtime.of[runtime.n].threads = ps->threads;
-		runtime.of[runtime.n++].nbytes = ALIGN_UP(peak.nbytes,
-		    RUNTIME_ROUND) + RUNTIME_RESERVE;
-		session_close(&s);
-	}
-	enforce_close(&e);
-	return rc;
-}
-
-/* Start one worker for each number of threads that occurs, and ask. */
-static int
-probe_all(const struct conf *c, int signal_fd, struct err *reterr)
-{
-	struct plan_session ps;
-	unsigned threads;
-	int i, rc;
-
-	for (i = 0; i < c->nsessions; i++) {
-		threads = plan_threads(&c->session[i]);
-		if (runtime_bytes(NULL, threads) != 0 ||
-		    runtime.n == NITEMS(runtime.of))
-			continue;
-		ps = plan_nothing(&c->session[i], threads);
-		ps.own_cores = plan_own_cores(c, (unsigned)i);
-		if ((rc = probe(&ps, c, signal_fd, reterr)) < 0)
-			return rc;
-	}
-	return 0;
-}
-
 /* A signal would leave the group behind: it waits until there is none. */
 static int
 measure_runtime(const struct conf *c, struct err *reterr)
@@ -186,7 +111,7 @@ measure_runtime(const struct conf *c, struct err *reterr)
 
 	if ((fd = block_signals(&before, reterr)) < 0)
 		return fd;
-	rc = probe_all(c, fd, reterr);
+	rc = base_memory_measure(c, fd, reterr);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(fd);
 	return rc;
@@ -253,7 +178,8 @@ engine_plan(struct engine *j, struct err *reterr)
 		.model = j->m, .kernels = &j->kernels,
 		.free_bytes = enforce_free_bytes(),
 		.pays_once = enforce_best(NULL) == ENFORCE_CGROUP,
-		.runtime_bytes = runtime_bytes, .waver_bytes = RUNTIME_ROUND,
+		.runtime_bytes = base_memory_bytes,
+		.waver_bytes = BASE_MEMORY_ROUND,
 		.core_speed = core_speed, .core_seconds = &seconds,
 		.limits = device_limits_of,
 	};

@@ -1,0 +1,74 @@
+/* coordinator/session/base_memory.c - measures an empty worker. */
+#include "base_memory.h"
+
+#include <errno.h>
+
+#include "config/log.h"
+#include "session.h"
+
+/* Pages first touched after the measurement: code of the loader and the
+ * kernels, tables of extents and operations.  0.1 to 0.2 MiB on x86-64. */
+#define LATE_PAGES_BYTES	(MIB / 2)
+
+static struct {
+	unsigned n;
+	struct { unsigned threads; uint64_t nbytes; } of[MAX_SESSIONS];
+} measured;
+
+uint64_t
+base_memory_bytes(void *arg, unsigned threads)
+{
+	unsigned i;
+
+	(void)arg;
+	for (i = 0; i < measured.n; i++)
+		if (measured.of[i].threads == threads)
+			return measured.of[i].nbytes;
+	return 0;
+}
+
+/* A worker that is killed is started again, as one with a part of the model
+ * would be. */
+static int
+measure_worker(const struct plan_session *ps, const struct conf *c,
+    int signal_fd, struct err *reterr)
+{
+	struct enforce_peak peak;
+	struct enforce e;
+	struct session s;
+	int tries = c->recover, rc;
+
+	enforce_open(&e, "probe", UINT64_MAX);
+	while ((rc = session_probe(ps, c, &e, signal_fd, &s,
+	    reterr)) == -ECHILD && tries-- > 0)
+		log_warnx("%s; starting it again", reterr->msg);
+	if (rc == 0) {
+		enforce_count(&e, s.hello.rss_bytes, &peak);
+		measured.of[measured.n].threads = ps->threads;
+		measured.of[measured.n++].nbytes = ALIGN_UP(peak.nbytes,
+		    BASE_MEMORY_ROUND) + LATE_PAGES_BYTES;
+		session_close(&s);
+	}
+	enforce_close(&e);
+	return rc;
+}
+
+int
+base_memory_measure(const struct conf *c, int signal_fd, struct err *reterr)
+{
+	struct plan_session ps;
+	unsigned threads;
+	int i, rc;
+
+	for (i = 0; i < c->nsessions; i++) {
+		threads = plan_threads(&c->session[i]);
+		if (base_memory_bytes(NULL, threads) != 0 ||
+		    measured.n == NITEMS(measured.of))
+			continue;
+		ps = plan_nothing(&c->session[i], threads);
+		ps.own_cores = plan_own_cores(c, (unsigned)i);
+		if ((rc = measure_worker(&ps, c, signal_fd, reterr)) < 0)
+			return rc;
+	}
+	return 0;
+}

@@ -1,0 +1,24 @@
+/* coordinator/session/base_memory.h - the memory of a worker with nothing loaded.
+ * Owns: the measurements, one for each number of threads, kept for the life of
+ * the process so that equal configs give equal plans.  Called by the engine
+ * before it plans.  Knows no model. */
+#ifndef COORDINATOR_SESSION_BASE_MEMORY_H
+#define COORDINATOR_SESSION_BASE_MEMORY_H
+
+#include "config/conf.h"
+
+/* Measurements are rounded up to this, because the count varies from start to
+ * start: a memory group is charged 64 pages at a time on every core that its
+ * threads run on. */
+#define BASE_MEMORY_ROUND	MIB
+
+/* Start one short-lived worker for each number of threads among c's sessions
+ * that has no measurement yet.  A signal on signal_fd ends it (-1 = none). */
+int base_memory_measure(const struct conf *c, int signal_fd,
+    struct err *reterr);
+
+/* Bytes of a worker with this many threads, as its cap will count them; 0 =
+ * not measured.  For struct plan_env; arg is not used. */
+uint64_t base_memory_bytes(void *arg, unsigned threads);
+
+#endif
