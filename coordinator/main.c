@@ -10,7 +10,7 @@
 #include "config/log.h"
 #include "config/roles.h"
 #include "coordinator/cmd/cmd.h"
-#include "coordinator/cap/enforce.h"
+#include "coordinator/engine/engine.h"
 #include "coordinator/print/output.h"
 
 static int
@@ -92,7 +92,7 @@ main(int argc, char **argv, char **envp)
 		rc = err_set(&e, ERR_RUN, -1, "stdout: write error");
 	if (rc < 0)
 		log_warnx("%s", e.msg);
-	enforce_end();
+	engine_cleanup();
 	conf_free(&conf);
 	return err_exit(&e, rc);
 }

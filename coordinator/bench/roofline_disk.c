@@ -11,7 +11,7 @@
 
 #include "layers/gguf/gguf.h"
 #include "shm/event.h"
-#include "coordinator/engine/engine.h"
+#include "coordinator/engine/signals.h"
 #include "roofline.h"
 
 /* As the loader's own, and more in flight: a bound has room to spare. */
@@ -33,7 +33,7 @@ read_plain(struct raw *w, int fd, uint64_t at, uint64_t end)
 	int rc;
 
 	while (at < end) {
-		if ((rc = engine_interrupted(&w->heard)) < 0)
+		if ((rc = signals_check(&w->heard)) < 0)
 			return rc;
 		n = pread(fd, w->buf, MIN(DEPTH * BLOCK_BYTES,
 		    ALIGN_UP(end - at, GRAIN)), (off_t)at);
@@ -87,7 +87,7 @@ read_ring(struct raw *w, int fd, uint64_t nbytes)
 		if (io_uring_peek_cqe(&w->ring, &cqe) < 0)
 			continue;
 		flying--;
-		if (rc == 0 && (rc = engine_interrupted(&w->heard)) == 0)
+		if (rc == 0 && (rc = signals_check(&w->heard)) == 0)
 			rc = take(w, fd, cqe, nbytes);
 		io_uring_cqe_seen(&w->ring, cqe);
 	}

@@ -8,6 +8,7 @@
 #include "shm/event.h"
 #include "bench.h"
 #include "coordinator/engine/engine.h"
+#include "coordinator/engine/signals.h"
 #include "coordinator/print/huge.h"
 #include "coordinator/print/output.h"
 
@@ -103,7 +104,7 @@ bench_tests_seqs(const struct bench_tests *ts)
 /* --- one run --- */
 
 struct runner {
-	struct engine j;
+	struct engine *eng;
 	uint32_t *ids;		/* [ctx_tok]; which ones does not matter */
 	struct batch_row *rows;	/* [nseqs], of one step */
 	unsigned kinds;		/* bit n: enum roof n can bind a test */
@@ -117,14 +118,14 @@ forget(struct runner *r, uint32_t nseqs, uint32_t pos, struct err *reterr)
 	int rc = 0;
 
 	for (s = 0; s < nseqs && rc == 0; s++)
-		rc = pipeline_cut(r->j.p, s, pos, reterr);
+		rc = engine_cut(r->eng, s, pos, reterr);
 	return rc;
 }
 
 static int
 run_prompt(struct runner *r, uint32_t n, struct err *reterr)
 {
-	return engine_feed(&r->j, 0, 0, r->ids, n, WANT_LAST, NULL, NULL,
+	return engine_feed(r->eng, 0, 0, r->ids, n, WANT_LAST, NULL, NULL,
 	    reterr);
 }
 
@@ -140,7 +141,7 @@ run_generate(struct runner *r, const struct bench_test *t,
 		pos = t->depth + i;
 		for (s = 0; s < t->nseqs; s++)
 			r->rows[s] = engine_row(s, pos, r->ids[pos], 1);
-		if ((rc = engine_feed_rows(&r->j, r->rows, t->nseqs, NULL, NULL,
+		if ((rc = engine_feed_rows(r->eng, r->rows, t->nseqs, NULL, NULL,
 		    reterr)) < 0)
 			return rc;
 	}
@@ -155,7 +156,7 @@ fill(struct runner *r, const struct bench_test *t, struct err *reterr)
 
 	if (t->kind == BENCH_GENERATE && t->depth > 0)
 		for (s = 0; s < t->nseqs && rc == 0; s++)
-			rc = engine_feed(&r->j, s, 0, r->ids, t->depth,
+			rc = engine_feed(r->eng, s, 0, r->ids, t->depth,
 			    WANT_LAST, NULL, NULL, reterr);
 	return rc;
 }
@@ -165,15 +166,9 @@ fill(struct runner *r, const struct bench_test *t, struct err *reterr)
 static int
 refill(struct runner *r, const struct bench_test *t, struct err *reterr)
 {
-	const struct plan *p = &r->j.plan;
-	struct kv_layout kv;
 	int rc;
 
-	rc = kv_layout_init(&kv, &p->model->hp, &(struct kv_conf){
-	    .kfmt = p->kfmt, .vfmt = p->vfmt, .nlayers = p->model->hp.n_layer,
-	    .nseqs = p->nseqs, .ctx_tok = p->ctx_tok,
-	    .batch_rows = p->batch_rows });
-	if (rc == 0 && kv_reaches(&kv, t->depth + t->n, t->depth))
+	if (engine_can_cut(r->eng, t->depth + t->n, t->depth))
 		return forget(r, t->nseqs, t->depth, reterr);
 	if ((rc = forget(r, t->nseqs, 0, reterr)) < 0)
 		return rc;
@@ -215,7 +210,7 @@ static int
 slice_of(struct bench *b, struct runner *r, struct bounds *ret,
     struct err *reterr)
 {
-	int rc = engine_interrupted(reterr);
+	int rc = signals_check(reterr);
 
 	return rc < 0 ? rc : roofline_slice(b->roof, r->kinds, ret, reterr);
 }
@@ -254,14 +249,14 @@ run_test(struct bench *b, struct runner *r, struct bench_test *t,
 static void
 weigh(struct bench *b, struct runner *r, struct bench_tests *ts)
 {
-	const struct plan *p = &r->j.plan;
+	const struct plan *p = engine_plan_of(r->eng);
 	const struct plan_session *last = &p->session[p->nsessions - 1];
 	struct bench_cost cost;
 	struct bench_test *t;
 	unsigned k;
 
-	bench_cost(r->j.m, &r->j.kernels, p->kfmt, p->vfmt,
-	    last->u0, &cost);
+	bench_cost(engine_model(r->eng), engine_kernels(r->eng), p->kfmt,
+	    p->vfmt, last->u0, &cost);
 	b->weight_bytes = cost.layer_bytes + cost.expert_bytes +
 	    cost.head_bytes + cost.head_expert_bytes;
 	r->kinds = 1u << ROOF_READ;
@@ -281,7 +276,8 @@ weigh(struct bench *b, struct runner *r, struct bench_tests *ts)
 static int
 prepare(struct runner *r, const struct bench_tests *ts, struct err *reterr)
 {
-	uint32_t i, n = r->j.plan.ctx_tok;
+	const struct plan *p = engine_plan_of(r->eng);
+	uint32_t i, n = p->ctx_tok;
 
 	r->ids = calloc(n, sizeof(*r->ids));
 	r->rows = calloc(bench_tests_seqs(ts), sizeof(*r->rows));
@@ -289,7 +285,7 @@ prepare(struct runner *r, const struct bench_tests *ts, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	for (i = 0; i < n; i++)
 		r->ids[i] = (uint32_t)((i * UINT64_C(2654435761)) %
-		    r->j.m->hp.n_vocab);
+		    p->model->hp.n_vocab);
 	return 0;
 }
 
@@ -297,13 +293,14 @@ static int
 run_tests(struct bench *b, struct runner *r, struct bench_tests *ts,
     struct err *reterr)
 {
+	const struct plan *p = engine_plan_of(r->eng);
 	struct bounds slice;
 	unsigned i;
 	int rc;
 
 	/* Once before the clock runs: caches, page faults, cores awake. */
-	if ((rc = run_prompt(r, MIN(r->j.plan.ctx_tok,
-	    r->j.plan.batch_rows), reterr)) < 0 ||
+	if ((rc = run_prompt(r, MIN(p->ctx_tok, p->batch_rows),
+	    reterr)) < 0 ||
 	    (rc = forget(r, 1, 0, reterr)) < 0 ||
 	    (rc = roofline_touch(b->roof, reterr)) < 0 ||
 	    (rc = slice_of(b, r, &slice, reterr)) < 0)
@@ -312,7 +309,7 @@ run_tests(struct bench *b, struct runner *r, struct bench_tests *ts,
 		if (ts->t[i].kind != BENCH_LOAD &&
 		    (rc = run_test(b, r, &ts->t[i], &slice, reterr)) < 0)
 			return rc;
-	return engine_stop(&r->j, reterr);
+	return engine_stop(r->eng, reterr);
 }
 
 int
@@ -325,19 +322,20 @@ bench_run(struct bench *b, const struct conf *c, struct bench_tests *ts,
 	if (r == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	*ret_planned = 0;
-	if ((rc = engine_open(&r->j, c, reterr)) == 0 &&
-	    (rc = engine_plan(&r->j, reterr)) == 0) {
+	if ((rc = engine_open(c, &r->eng, reterr)) == 0 &&
+	    (rc = engine_plan(r->eng, reterr)) == 0) {
 		*ret_planned = 1;
 		weigh(b, r, ts);
 		if ((rc = prepare(r, ts, reterr)) == 0 &&
-		    (rc = engine_start(&r->j, reterr)) == 0)
+		    (rc = engine_start(r->eng, reterr)) == 0)
 			rc = run_tests(b, r, ts, reterr);
 	}
 	if (rc == 0 && say_table)
-		output_table(stderr, &r->j.plan, r->j.ss);
+		output_table(stderr, engine_plan_of(r->eng),
+		    engine_sessions(r->eng));
 	if (rc == 0 && say_table && c->verbose > 1)
-		huge_table(stderr, r->j.ss);
-	engine_close(&r->j);
+		huge_table(stderr, engine_sessions(r->eng));
+	engine_close(r->eng);
 	free(r->ids);
 	free(r->rows);
 	free(r);
@@ -358,13 +356,13 @@ drop_cache(const struct gguf *g)
 }
 
 static int
-disk_slice(struct bench *b, const struct engine *j, struct bounds *ret,
+disk_slice(struct bench *b, const struct engine *eng, struct bounds *ret,
     struct err *reterr)
 {
 	int rc;
 
 	*ret = (struct bounds){ .share = 1 };
-	if ((rc = roofline_disk(j->g, &ret->per_s[ROOF_DISK],
+	if ((rc = roofline_disk(engine_file(eng), &ret->per_s[ROOF_DISK],
 	    &b->disk_direct, reterr)) < 0)
 		return rc;
 	return series_add(&b->disk, ret->per_s[ROOF_DISK], reterr);
@@ -375,28 +373,27 @@ static int
 load_once(struct bench *b, const struct conf *c, struct bench_test *t,
     struct bounds *slice, struct err *reterr)
 {
-	struct engine *j = calloc(1, sizeof(*j));
+	struct engine *eng = NULL;
+	struct engine_numbers n;
 	struct bounds before;
 	int rc;
 
-	if (j == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = engine_open(j, c, reterr)) == 0 &&
-	    (rc = engine_plan(j, reterr)) == 0 && t->speed.n == 0)
-		rc = disk_slice(b, j, slice, reterr);
+	if ((rc = engine_open(c, &eng, reterr)) == 0 &&
+	    (rc = engine_plan(eng, reterr)) == 0 && t->speed.n == 0)
+		rc = disk_slice(b, eng, slice, reterr);
 	if (rc == 0) {
-		drop_cache(j->g);
-		rc = engine_start(j, reterr);
+		drop_cache(engine_file(eng));
+		rc = engine_start(eng, reterr);
 	}
 	before = *slice;
-	if (rc == 0 && (rc = engine_stop(j, reterr)) == 0 &&
-	    (rc = disk_slice(b, j, slice, reterr)) == 0) {
-		t->work.disk_bytes = (double)j->file_bytes;
-		rc = note(t, (double)j->file_bytes, (double)j->load_ns / 1e9,
+	if (rc == 0 && (rc = engine_stop(eng, reterr)) == 0 &&
+	    (rc = disk_slice(b, eng, slice, reterr)) == 0) {
+		engine_numbers(eng, &n);
+		t->work.disk_bytes = (double)n.file_bytes;
+		rc = note(t, (double)n.file_bytes, (double)n.load_ns / 1e9,
 		    &before, slice, reterr);
 	}
-	engine_close(j);
-	free(j);
+	engine_close(eng);
 	return rc;
 }
 

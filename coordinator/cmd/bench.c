@@ -5,7 +5,6 @@
 
 #include "coordinator/bench/bench.h"
 #include "cmd.h"
-#include "coordinator/cap/enforce.h"
 
 /* What the tests need, where nothing else was said. */
 static int
@@ -75,16 +74,13 @@ keep(const struct plan *p, struct conf *c, struct tried *ret)
 static int
 try_plan(struct conf *c, struct tried *ret, struct err *reterr)
 {
-	struct engine *j = calloc(1, sizeof(*j));
+	struct engine *eng = NULL;
 	int rc;
 
-	if (j == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = engine_open(j, c, reterr)) == 0 &&
-	    (rc = engine_plan(j, reterr)) == 0)
-		keep(&j->plan, c, ret);
-	engine_close(j);
-	free(j);
+	if ((rc = engine_open(c, &eng, reterr)) == 0 &&
+	    (rc = engine_plan(eng, reterr)) == 0)
+		keep(engine_plan_of(eng), c, ret);
+	engine_close(eng);
 	return rc;
 }
 
@@ -92,7 +88,7 @@ static int
 measure(struct bench *b, const struct tried *tried, struct err *reterr)
 {
 	struct bench_test *last = &b->own.t[b->own.n - 1];
-	uint64_t free_bytes = enforce_free_bytes();
+	uint64_t free_bytes = engine_free_bytes();
 	int rc, planned;
 
 	if (free_bytes != 0)

@@ -12,10 +12,12 @@
 #include "coordinator/print/lineedit.h"
 #include "coordinator/print/output.h"
 #include "coordinator/engine/seed.h"
+#include "coordinator/engine/signals.h"
 #include "coordinator/print/source.h"
 
 struct talk {
-	struct engine j;
+	const struct conf *c;
+	struct engine *eng;
 	struct chat *chat;
 	struct lineedit *le;
 	int sigint_fd;		/* -1: Ctrl-C ends everything */
@@ -88,7 +90,7 @@ say(struct talk *k, const char *text, size_t nbytes, struct err *reterr)
 	stop = chat_stats(k->chat)->stop;
 	if (strcmp(stop, "context") == 0)
 		log_info("the context of %u tokens is full: /reset begins "
-		    "anew", k->j.plan.ctx_tok);
+		    "anew", engine_plan_of(k->eng)->ctx_tok);
 	if ((rc = keep(k, "user", text, nbytes, reterr)) < 0)
 		return rc;
 	return keep(k, "assistant", k->answer.text != NULL ? k->answer.text :
@@ -100,7 +102,7 @@ say(struct talk *k, const char *text, size_t nbytes, struct err *reterr)
 static int
 begin_anew(struct talk *k, struct err *reterr)
 {
-	const char *system = k->j.c->system;
+	const char *system = k->c->system;
 
 	json_array_clear(k->messages);
 	return system != NULL ? keep(k, "system", system, strlen(system),
@@ -126,7 +128,7 @@ do_save(struct talk *k, const char *path, struct err *reterr)
 	(void)reterr;
 	if (*path == '\0')
 		log_warnx("/save: no file: /save FILE");
-	else if (output_refuse_model(k->j.g, path, &e) < 0)
+	else if (output_refuse_model(engine_file(k->eng), path, &e) < 0)
 		log_warnx("%s", e.msg);
 	else if (json_dump_file(k->messages, path, JSON_INDENT(1)) < 0)
 		log_warnx("%s: cannot write: %s", path, strerror(errno));
@@ -151,7 +153,7 @@ do_stats(struct talk *k, const char *arg, struct err *reterr)
 	(void)reterr;
 	log_warnx("%u turns, %u of %u tokens of the context; the last turn: "
 	    "%u tokens read, %.1f t/s, %u generated, %.1f t/s, until %s",
-	    st->turns, st->context_tok, k->j.plan.ctx_tok, st->prompt_tok,
+	    st->turns, st->context_tok, engine_plan_of(k->eng)->ctx_tok, st->prompt_tok,
 	    per_second(st->prompt_tok, st->prompt_ns), st->gen_tok,
 	    per_second(st->gen_tok, st->gen_ns),
 	    st->stop != NULL ? st->stop : "now");
@@ -225,24 +227,6 @@ take_line(struct talk *k, const char *line, size_t n, struct err *reterr)
 	return say(k, line, n, reterr);
 }
 
-/* On a terminal, SIGINT gets a descriptor of its own: those who wait for the
- * workers do not see it any more, the answer does. */
-static int
-divert_sigint(struct talk *k, struct err *reterr)
-{
-	sigset_t others, own;
-
-	sigemptyset(&own);
-	sigaddset(&own, SIGINT);
-	engine_signals(&others);
-	sigdelset(&others, SIGINT);
-	k->sigint_fd = signalfd(-1, &own, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (k->sigint_fd < 0 || signalfd(k->j.signal_fd, &others, 0) < 0)
-		return err_set(reterr, ERR_RUN, -errno, "signalfd: %s",
-		    strerror(errno));
-	return 0;
-}
-
 static int
 converse(struct talk *k, struct err *reterr)
 {
@@ -264,26 +248,29 @@ converse(struct talk *k, struct err *reterr)
 static int
 talk_all(struct talk *k, struct err *reterr)
 {
-	const struct conf *c = k->j.c;
+	const struct conf *c = k->c;
 	const struct chat_ops ops = { .piece = on_piece, .enough = on_enough,
 	    .arg = k };
 	char note[CHAT_NOTE_LEN];
-	int rc;
+	int rc, signal_fd;
 
 	if (c->n_predict == 0)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "-n 0: no line "
 		    "would have an answer; -1 is as far as the context goes");
-	if ((rc = engine_open(&k->j, c, reterr)) < 0 ||
-	    (rc = engine_tokenizer(&k->j, reterr)) < 0 ||
-	    (rc = engine_plan(&k->j, reterr)) < 0 ||
-	    (rc = engine_start(&k->j, reterr)) < 0)
+	if ((rc = engine_open(c, &k->eng, reterr)) < 0 ||
+	    (rc = engine_open_tokenizer(k->eng, reterr)) < 0 ||
+	    (rc = engine_plan(k->eng, reterr)) < 0 ||
+	    (rc = engine_start(k->eng, reterr)) < 0)
 		return rc;
-	output_watch(k->j.signal_fd);
-	if (isatty(STDIN_FILENO) && (rc = divert_sigint(k, reterr)) < 0)
+	signal_fd = engine_signal_fd(k->eng);
+	output_watch(signal_fd);
+	/* On a terminal SIGINT ends the answer, not the program. */
+	if (isatty(STDIN_FILENO) && (rc = k->sigint_fd =
+	    signals_split_sigint(signal_fd, reterr)) < 0)
 		return rc;
-	if ((rc = lineedit_open(k->j.signal_fd, k->sigint_fd, &k->le,
+	if ((rc = lineedit_open(signal_fd, k->sigint_fd, &k->le,
 	    reterr)) < 0 ||
-	    (rc = chat_open(&k->j, chat_template_of(&k->j, note), c->system,
+	    (rc = chat_open(k->eng, chat_template_of(k->eng, note), c->system,
 	    &ops, &k->chat, reterr)) < 0 ||
 	    (rc = begin_anew(k, reterr)) < 0)
 		return rc;
@@ -291,10 +278,11 @@ talk_all(struct talk *k, struct err *reterr)
 	seed_show(c);
 	if ((rc = converse(k, reterr)) < 0)
 		return rc;
-	if ((rc = engine_stop(&k->j, reterr)) < 0)
+	if ((rc = engine_stop(k->eng, reterr)) < 0)
 		return rc;
 	if (c->verbose > 0)
-		output_table(stderr, &k->j.plan, k->j.ss);
+		output_table(stderr, engine_plan_of(k->eng),
+		    engine_sessions(k->eng));
 	if (k->nfailed > 0)
 		return err_set(reterr, ERR_RUN, -EINVAL, "%u line%s had no "
 		    "answer", k->nfailed, k->nfailed > 1 ? "s" : "");
@@ -312,13 +300,13 @@ cmd_chat(const struct conf *c, struct err *reterr)
 	    (k->messages = json_array()) != NULL) {
 		*with_seed = *c;
 		seed_draw(with_seed);
-		k->j.c = with_seed;
-		k->j.signal_fd = k->sigint_fd = -1;
+		k->c = with_seed;
+		k->sigint_fd = -1;
 		rc = talk_all(k, reterr);
 		chat_close(k->chat);
 		lineedit_close(k->le);
 		source_free(&k->answer);
-		engine_close(&k->j);
+		engine_close(k->eng);
 		if (k->sigint_fd >= 0)
 			close(k->sigint_fd);
 		json_decref(k->messages);

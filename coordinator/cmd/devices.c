@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <bsd/string.h>
 
+#include "config/units.h"
+#include "shm/wire.h"
 #include "cmd.h"
+#include "coordinator/engine/queries.h"
 #include "coordinator/print/output.h"
 
 /* Kinds that the word list of the design knows; the worker says of each
@@ -95,71 +97,15 @@ on_support(struct answers *a, const struct wire_support *ws)
 		fputs(ws->reason, stdout);
 }
 
-/* Answers until WIRE_END. */
-static int
-hear(struct session *s, struct chan_msg *m, struct answers *a,
-    struct err *reterr)
+static void
+on_answer(void *arg, uint32_t type, const void *answer)
 {
-	struct wire_support ws;
-	struct wire_check wc;
-	struct wire_limit wl;
-	int rc;
-
-	for (;;) {
-		if ((rc = session_answer(s, m, reterr)) < 0)
-			return rc;
-		if (m->type == WIRE_END)
-			return 0;
-		if (m->type == WIRE_LIMIT && m->nbytes == sizeof(wl)) {
-			memcpy(&wl, m->buf, sizeof(wl));
-			on_limit(a, &wl);
-		} else if (m->type == WIRE_CHECK && m->nbytes == sizeof(wc)) {
-			memcpy(&wc, m->buf, sizeof(wc));
-			on_check(a, &wc);
-		} else if (m->type == WIRE_SUPPORT &&
-		    m->nbytes == sizeof(ws)) {
-			memcpy(&ws, m->buf, sizeof(ws));
-			on_support(a, &ws);
-		}
-	}
-}
-
-/* One of this kind that the user named, or any. */
-static struct session_conf
-session_like(const struct conf *c, const char *kind)
-{
-	struct session_conf sc = c->session[0];
-	int i;
-
-	sc.port[0] = '\0';
-	sc.domain_bytes = 0;
-	for (i = 0; i < c->nsessions; i++)
-		if (strcmp(c->session[i].device, kind) == 0)
-			return c->session[i];
-	return sc;
-}
-
-static int
-ask(const struct conf *c, const char *kind, struct chan_msg *m,
-    struct answers *a, struct err *reterr)
-{
-	struct session_conf sc = session_like(c, kind);
-	struct plan_session ps = plan_nothing(&sc, 1);
-	struct session s;
-	int rc;
-
-	/* The kind is asked about, not where a session would run. */
-	sc.node = -1;
-	sc.priority = (struct priority){ PRIO_DEFAULT, 0 };
-	strlcpy(sc.device, kind, sizeof(sc.device));
-	strlcpy(sc.name, kind, sizeof(sc.name));
-	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) < 0)
-		return rc;
-	if ((rc = session_send(&s, WIRE_PROBE, NULL, 0, NULL, 0,
-	    reterr)) == 0)
-		rc = hear(&s, m, a, reterr);
-	session_close(&s);
-	return rc;
+	if (type == WIRE_LIMIT)
+		on_limit(arg, answer);
+	else if (type == WIRE_CHECK)
+		on_check(arg, answer);
+	else if (type == WIRE_SUPPORT)
+		on_support(arg, answer);
 }
 
 /* A kind that this build lacks is an answer, not a failure. */
@@ -181,21 +127,18 @@ not_built(struct answers *a)
 int
 cmd_devices(const struct conf *c, struct err *reterr)
 {
-	struct chan_msg *m = malloc(sizeof(*m));
 	json_t *list = json_array();
 	struct answers a;
 	unsigned i;
 	int rc = 0;
 
-	if (m == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	for (i = 0; i < NITEMS(kinds) && rc == 0; i++) {
 		memset(&a, 0, sizeof(a));
 		if (c->json)
 			a.device = json_pack("{s:s}", "kind", kinds[i]);
 		else
 			printf("%s\n", kinds[i]);
-		rc = ask(c, kinds[i], m, &a, reterr);
+		rc = query_device(c, kinds[i], on_answer, &a, reterr);
 		if (rc == -ENODEV) {
 			not_built(&a);
 			rc = 0;
@@ -205,7 +148,6 @@ cmd_devices(const struct conf *c, struct err *reterr)
 		if (c->json)
 			json_array_append_new(list, a.device);
 	}
-	free(m);
 	if (rc == 0 && c->json)
 		return output_json(json_pack("{s:o}", "devices", list), 1,
 		    reterr);

@@ -15,6 +15,7 @@
 #include "coordinator/engine/sample.h"
 #include "coordinator/print/source.h"
 #include "coordinator/print/status.h"
+#include "coordinator/text/tokenizer.h"
 
 /* --- logits of every position --- */
 
@@ -50,8 +51,8 @@ close_logits(struct logits_out *o, int rc, struct err *reterr)
 }
 
 static int
-eval_ids(struct engine *j, const uint32_t *ids, size_t n, struct logits_out *o,
-    struct err *reterr)
+eval_ids(struct engine *eng, const uint32_t *ids, size_t n,
+    struct logits_out *o, struct err *reterr)
 {
 	int rc;
 
@@ -60,12 +61,12 @@ eval_ids(struct engine *j, const uint32_t *ids, size_t n, struct logits_out *o,
 	    errno != EINVAL)
 		return err_set(reterr, ERR_RUN, -errno, "%s: %s", o->path,
 		    strerror(errno));
-	o->n_vocab = j->m->hp.n_vocab;
-	rc = engine_feed(j, 0, 0, ids, (uint32_t)n, WANT_ALL, write_row, o,
+	o->n_vocab = engine_model(eng)->hp.n_vocab;
+	rc = engine_feed(eng, 0, 0, ids, (uint32_t)n, WANT_ALL, write_row, o,
 	    reterr);
 	if (rc < 0)
 		return rc;
-	if (j->c->json)
+	if (engine_conf(eng)->json)
 		return output_json(json_pack("{s:i,s:o}", "rows", (int)n,
 		    "logits_hash", json_sprintf("%016llx",
 		    (unsigned long long)o->hash)), 0, reterr);
@@ -148,32 +149,33 @@ report_score(const struct conf *c, const struct score *s, uint32_t chunks,
 /* What only leads to the scored part asks for no logits (but for one row: a
  * feed has a last one); nor does the last token, with nothing behind it. */
 static int
-score_chunk(struct engine *j, struct score *s, struct err *reterr)
+score_chunk(struct engine *eng, struct score *s, struct err *reterr)
 {
 	int rc;
 
-	if ((rc = engine_feed(j, 0, 0, s->ids, s->first, WANT_LAST, NULL, NULL,
+	if ((rc = engine_feed(eng, 0, 0, s->ids, s->first, WANT_LAST, NULL, NULL,
 	    reterr)) < 0 ||
-	    (rc = engine_feed(j, 0, s->first, s->ids + s->first,
+	    (rc = engine_feed(eng, 0, s->first, s->ids + s->first,
 	    s->n_ctx - 1 - s->first, WANT_ALL, score_row, s, reterr)) < 0)
 		return rc;
-	return pipeline_forget(j->p, 0, reterr);
+	return engine_cut(eng, 0, 0, reterr);
 }
 
 static uint32_t
-stride_of(const struct engine *j)
+stride_of(const struct engine *eng)
 {
-	return j->c->stride_tok > 0 ? (uint32_t)j->c->stride_tok :
-	    j->plan.ctx_tok;
+	return engine_conf(eng)->stride_tok > 0 ? (uint32_t)engine_conf(eng)->stride_tok :
+	    engine_plan_of(eng)->ctx_tok;
 }
 
 static int
-score_chunks(struct engine *j, uint32_t *ids, size_t n, struct err *reterr)
+score_chunks(struct engine *eng, uint32_t *ids, size_t n, struct err *reterr)
 {
-	struct score s = { .n_ctx = j->plan.ctx_tok,
-	    .n_vocab = j->m->hp.n_vocab, .stride = stride_of(j) };
+	const struct tokenizer *t = engine_vocab(eng);
+	struct score s = { .n_ctx = engine_plan_of(eng)->ctx_tok,
+	    .n_vocab = engine_model(eng)->hp.n_vocab, .stride = stride_of(eng) };
 	uint32_t chunk, chunks = (uint32_t)((n - s.n_ctx) / s.stride) + 1;
-	int32_t bos = tokenizer_bos(j->t);
+	int32_t bos = tokenizer_bos(t);
 	uint32_t *at = ids, was;
 	struct status st;
 	int rc = 0;
@@ -181,13 +183,13 @@ score_chunks(struct engine *j, uint32_t *ids, size_t n, struct err *reterr)
 	s.first = s.n_ctx / 2;
 	if (s.stride <= s.n_ctx / 2)
 		s.first = s.n_ctx - s.stride - 1;
-	status_init(&st, j->c->verbose > 0);
+	status_init(&st, engine_conf(eng)->verbose > 0);
 	for (chunk = 0; chunk < chunks; chunk++, at += s.stride) {
 		s.ids = at;
 		was = *at;
-		if (tokenizer_adds_bos(j->t) && bos >= 0)
+		if (tokenizer_adds_bos(t) && bos >= 0)
 			*at = (uint32_t)bos;
-		rc = score_chunk(j, &s, reterr);
+		rc = score_chunk(eng, &s, reterr);
 		*at = was;
 		if (rc < 0)
 			break;
@@ -197,16 +199,17 @@ score_chunks(struct engine *j, uint32_t *ids, size_t n, struct err *reterr)
 			    chunk + 1, chunks, exp(s.sum / (double)s.count));
 	}
 	status_wipe(&st);
-	return rc < 0 ? rc : report_score(j->c, &s, chunks, reterr);
+	return rc < 0 ? rc : report_score(engine_conf(eng), &s, chunks, reterr);
 }
 
 /* --- both --- */
 
 /* The ids of the flags, or those of the text. */
 static int
-read_ids(struct engine *j, uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
+read_ids(struct engine *eng, uint32_t **ret_ids, size_t *ret_n,
+    struct err *reterr)
 {
-	const struct conf *c = j->c;
+	const struct conf *c = engine_conf(eng);
 	struct source text;
 	int rc;
 
@@ -214,21 +217,21 @@ read_ids(struct engine *j, uint32_t **ret_ids, size_t *ret_n, struct err *reterr
 	    c->ids_file, &text, reterr)) < 0)
 		return rc;
 	if (c->text_path != NULL)
-		rc = tokenizer_encode(j->t, text.text, text.nbytes, 1, 0,
-		    ret_ids, ret_n, reterr);
+		rc = tokenizer_encode(engine_vocab(eng), text.text,
+		    text.nbytes, 1, 0, ret_ids, ret_n, reterr);
 	else
-		rc = source_ids(&text, j->m->hp.n_vocab, ret_ids, ret_n,
+		rc = source_ids(&text, engine_model(eng)->hp.n_vocab, ret_ids, ret_n,
 		    reterr);
 	source_free(&text);
 	return rc;
 }
 
 static int
-check_count(const struct engine *j, size_t n, struct err *reterr)
+check_count(const struct engine *eng, size_t n, struct err *reterr)
 {
-	uint32_t ctx = j->plan.ctx_tok;
+	uint32_t ctx = engine_plan_of(eng)->ctx_tok;
 
-	if (j->c->text_path == NULL)
+	if (engine_conf(eng)->text_path == NULL)
 		return n > 0 && n <= ctx ? 0 : err_set(reterr, ERR_USAGE,
 		    -EINVAL, "%zu ids: between 1 and the context's %u are "
 		    "allowed (--ctx)", n, ctx);
@@ -236,13 +239,13 @@ check_count(const struct engine *j, size_t n, struct err *reterr)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "a context of %u "
 		    "leaves no position to score: --ctx %d or more is needed",
 		    ctx, MIN_SCORED_CTX);
-	if (stride_of(j) > ctx)
+	if (stride_of(eng) > ctx)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "--stride: %u is "
 		    "more than the context of %u: what lies between two "
-		    "chunks would be read by none", stride_of(j), ctx);
+		    "chunks would be read by none", stride_of(eng), ctx);
 	return n >= ctx ? 0 : err_set(reterr, ERR_USAGE, -EINVAL, "%s has %zu "
 	    "tokens, fewer than the context of %u: give a longer text or a "
-	    "smaller --ctx", j->c->text_path, n, ctx);
+	    "smaller --ctx", engine_conf(eng)->text_path, n, ctx);
 }
 
 /* Opened early, to know that it can be written; emptied only when there is
@@ -263,19 +266,19 @@ open_output(struct logits_out *o, const char *path, struct err *reterr)
 
 /* What cannot be fed, or not written, is refused before anything is loaded. */
 static int
-prepare(struct engine *j, uint32_t **ret_ids, size_t *ret_n,
+prepare(struct engine *eng, uint32_t **ret_ids, size_t *ret_n,
     struct logits_out *o, struct err *reterr)
 {
-	const struct conf *c = j->c;
+	const struct conf *c = engine_conf(eng);
 	int rc;
 
-	if ((rc = engine_open(j, c, reterr)) < 0 ||
-	    (c->logits_path != NULL && (rc = output_refuse_model(j->g,
-	    c->logits_path, reterr)) < 0) ||
-	    (c->text_path != NULL && (rc = engine_tokenizer(j, reterr)) < 0) ||
-	    (rc = engine_plan(j, reterr)) < 0 ||
-	    (rc = read_ids(j, ret_ids, ret_n, reterr)) < 0 ||
-	    (rc = check_count(j, *ret_n, reterr)) < 0)
+	if ((c->logits_path != NULL && (rc = output_refuse_model(
+	    engine_file(eng), c->logits_path, reterr)) < 0) ||
+	    (c->text_path != NULL &&
+	    (rc = engine_open_tokenizer(eng, reterr)) < 0) ||
+	    (rc = engine_plan(eng, reterr)) < 0 ||
+	    (rc = read_ids(eng, ret_ids, ret_n, reterr)) < 0 ||
+	    (rc = check_count(eng, *ret_n, reterr)) < 0)
 		return rc;
 	return open_output(o, c->logits_path, reterr);
 }
@@ -284,23 +287,25 @@ int
 cmd_eval(const struct conf *c, struct err *reterr)
 {
 	int by_ids = c->ids != NULL || c->ids_file != NULL, rc;
-	struct engine j = { .c = c, .signal_fd = -1 };
+	struct engine *eng = NULL;
 	struct logits_out o = { .fp = NULL };
 	uint32_t *ids = NULL;
 	size_t n = 0;
 
-	if ((rc = prepare(&j, &ids, &n, &o, reterr)) == 0 &&
-	    (rc = engine_start(&j, reterr)) == 0) {
-		rc = by_ids ? eval_ids(&j, ids, n, &o, reterr) :
-		    score_chunks(&j, ids, n, reterr);
-		if (rc == 0 && (rc = engine_stop(&j, reterr)) == 0 &&
+	if ((rc = engine_open(c, &eng, reterr)) == 0 &&
+	    (rc = prepare(eng, &ids, &n, &o, reterr)) == 0 &&
+	    (rc = engine_start(eng, reterr)) == 0) {
+		rc = by_ids ? eval_ids(eng, ids, n, &o, reterr) :
+		    score_chunks(eng, ids, n, reterr);
+		if (rc == 0 && (rc = engine_stop(eng, reterr)) == 0 &&
 		    c->verbose > 1) {
-			output_table(stderr, &j.plan, j.ss);
-			huge_table(stderr, j.ss);
+			output_table(stderr, engine_plan_of(eng),
+			    engine_sessions(eng));
+			huge_table(stderr, engine_sessions(eng));
 		}
 	}
 	rc = close_logits(&o, rc, reterr);
 	free(ids);
-	engine_close(&j);
+	engine_close(eng);
 	return rc;
 }

@@ -10,62 +10,71 @@
 
 /* What --fit chose; null = nothing that it could change helps. */
 static json_t *
-fit_json(const struct engine *j)
+fit_json(const struct engine *eng)
 {
-	if (j->fit_why[0] == '\0')
+	const struct conf *fit = engine_fit_conf(eng);
+	const struct plan *p = engine_plan_of(eng);
+	const char *why = engine_fit_reason(eng);
+
+	if (why[0] == '\0')
 		return json_null();
 	return json_pack("{s:i,s:i,s:i,s:b,s:s,s:s,s:s}", "sessions",
-	    (int)j->plan.nsessions, "context", (int)j->plan.ctx_tok, "batch",
-	    (int)j->plan.batch_rows, "half_layers",
-	    j->plan.half_layers, "kv_type_k",
-	    kv_type_name(j->fitted->kv_type_k), "kv_type_v",
-	    kv_type_name(j->fitted->kv_type_v), "why", j->fit_why);
+	    (int)p->nsessions, "context", (int)p->ctx_tok, "batch",
+	    (int)p->batch_rows, "half_layers",
+	    p->half_layers, "kv_type_k",
+	    kv_type_name(fit->kv_type_k), "kv_type_v",
+	    kv_type_name(fit->kv_type_v), "why", why);
 }
 
 static int
-print_json(const struct engine *j, int rc, const struct err *advice,
+print_json(const struct engine *eng, int rc, const struct err *advice,
     struct err *reterr)
 {
-	json_t *o = output_sessions(&j->plan, NULL);
+	json_t *o = output_sessions(engine_plan_of(eng), NULL);
 
 	json_object_set_new(o, "fits", json_boolean(rc == 0));
-	if (j->c->fit)
-		json_object_set_new(o, "fit", fit_json(j));
+	if (engine_conf(eng)->fit)
+		json_object_set_new(o, "fit", fit_json(eng));
 	json_object_set_new(o, "advice", rc == 0 ? json_null() :
 	    output_json_text(advice->msg, strlen(advice->msg)));
 	return output_json(o, 1, reterr);
 }
 
 static void
-print_text(const struct engine *j)
+print_text(const struct engine *eng)
 {
-	output_table(stdout, &j->plan, NULL);
-	if (j->fit_why[0] != '\0')
-		printf("fit: %s\n", j->fit_why);
+	const char *why = engine_fit_reason(eng);
+
+	output_table(stdout, engine_plan_of(eng), NULL);
+	if (why[0] != '\0')
+		printf("fit: %s\n", why);
 }
 
 int
 cmd_plan(const struct conf *c, struct err *reterr)
 {
-	struct engine j;
+	struct engine *eng;
+	const struct plan *p;
 	int rc;
 
 	if (c->check_only) {
 		conf_print(c, stdout);
 		return 0;
 	}
-	if ((rc = engine_open(&j, c, reterr)) == 0)
-		rc = engine_plan(&j, reterr);
-	/* A plan that does not fit is shown all the same: the nearest one. */
-	if (rc == 0 || (rc == -ENOSPC && j.plan.nsessions > 0 &&
-	    j.plan.session[0].total_bytes > 0)) {
+	if ((rc = engine_open(c, &eng, reterr)) < 0)
+		return rc;
+	rc = engine_plan(eng, reterr);
+	p = engine_plan_of(eng);
+	/* Where nothing fits, show the nearest plan with the advice. */
+	if (rc == 0 || (rc == -ENOSPC && p->nsessions > 0 &&
+	    p->session[0].total_bytes > 0)) {
 		if (!c->json)
-			print_text(&j);
+			print_text(eng);
 		else if (rc == 0)
-			rc = print_json(&j, rc, NULL, reterr);
+			rc = print_json(eng, rc, NULL, reterr);
 		else
-			print_json(&j, rc, reterr, NULL);
+			print_json(eng, rc, reterr, NULL);
 	}
-	engine_close(&j);
+	engine_close(eng);
 	return rc;
 }

@@ -14,7 +14,7 @@
 #include "coordinator/engine/seed.h"
 
 struct run {
-	struct engine j;
+	struct engine *eng;
 	const struct conf *c;
 	struct source source;		/* the prompt, or the file of prompts */
 	struct generate_ops ops;
@@ -106,7 +106,7 @@ sum_up_many(struct run *r)
 	sp->gen_tps = (double)g->gen_tok / s;
 	sp->ttft_s = (double)g->ttft_ns / 1e9;
 	sp->all_s = s;
-	sp->seqs = r->j.plan.nseqs;
+	sp->seqs = engine_plan_of(r->eng)->nseqs;
 	sp->batch_rows = (double)g->rows / (double)MAX(g->batches, 1);
 	sp->have_hash = r->many.have_hash;
 	sp->logits_hash = r->many.hash;
@@ -116,14 +116,13 @@ static void
 sum_up(struct run *r)
 {
 	struct speeds *sp = &r->sp;
+	struct engine_numbers n;
 
-	if (r->j.ss != NULL) {
-		sp->losses = r->j.ss->losses;
-		sp->lost_s = (double)r->j.ss->lost_ns / 1e9;
-	}
-	sp->load_s = (double)r->j.load_ns / 1e9;
-	sp->load_gbs = (double)r->j.file_bytes /
-	    (double)MAX(r->j.load_ns, 1);
+	engine_numbers(r->eng, &n);
+	sp->losses = n.losses;
+	sp->lost_s = (double)n.lost_ns / 1e9;
+	sp->load_s = (double)n.load_ns / 1e9;
+	sp->load_gbs = (double)n.file_bytes / (double)MAX(n.load_ns, 1);
 	sp->prompt_tok = (uint32_t)r->sums.prompt_tok;
 	sp->gen_tok = (uint32_t)r->sums.gen_tok;
 	if (r->c->prompts_file != NULL)
@@ -133,7 +132,7 @@ sum_up(struct run *r)
 static int
 print_json(struct run *r, const struct sessions *ss, struct err *reterr)
 {
-	json_t *o = output_sessions(&r->j.plan, ss);
+	json_t *o = output_sessions(engine_plan_of(r->eng), ss);
 
 	json_object_set_new(o, "text", output_json_text(r->text.text,
 	    r->text.nbytes));
@@ -143,8 +142,8 @@ print_json(struct run *r, const struct sessions *ss, struct err *reterr)
 		json_object_set_new(o, "interrupted", json_true());
 	json_object_set_new(o, "seed",
 	    json_integer((json_int_t)r->c->sampling.seed));
-	json_object_set_new(o, "context", json_integer(r->j.plan.ctx_tok));
-	json_object_set_new(o, "batch", json_integer(r->j.plan.batch_rows));
+	json_object_set_new(o, "context", json_integer(engine_plan_of(r->eng)->ctx_tok));
+	json_object_set_new(o, "batch", json_integer(engine_plan_of(r->eng)->batch_rows));
 	json_object_set_new(o, "kv_type_k",
 	    json_string(kv_type_name(r->c->kv_type_k)));
 	json_object_set_new(o, "kv_type_v",
@@ -162,7 +161,7 @@ report(struct run *r, const struct sessions *ss, struct err *reterr)
 		return print_json(r, ss, reterr);
 	if (r->c->verbose > 0) {
 		if (ss != NULL)
-			output_table(stderr, &r->j.plan, ss);
+			output_table(stderr, engine_plan_of(r->eng), ss);
 		if (ss != NULL && r->c->verbose > 1)
 			huge_table(stderr, ss);
 		output_speed(stderr, &r->sp);
@@ -180,15 +179,15 @@ run_all(struct run *r, struct err *reterr)
 	char note[CHAT_NOTE_LEN];
 	int rc;
 
-	if ((rc = engine_start(&r->j, reterr)) < 0)
+	if ((rc = engine_start(r->eng, reterr)) < 0)
 		return rc;
 	if (c->chat) {
-		chat_template_of(&r->j, note);
+		chat_template_of(r->eng, note);
 		log_info("%s", note);
 	}
 	seed_show(c);
-	output_watch(r->j.signal_fd);
-	rc = generate(&r->j, &r->ops, &r->sums, reterr);
+	output_watch(engine_signal_fd(r->eng));
+	rc = generate(r->eng, &r->ops, &r->sums, reterr);
 	if (!c->json && c->prompts_file == NULL && r->sums.gen_tok > 0 &&
 	    rc != -EPIPE)
 		output_text("\n", 1);
@@ -199,9 +198,9 @@ run_all(struct run *r, struct err *reterr)
 		return rc;
 	if (r->stop != NULL && strcmp(r->stop, "context") == 0)
 		log_info("the context of %u tokens is full",
-		    r->j.plan.ctx_tok);
-	if ((rc = engine_stop(&r->j, reterr)) < 0 ||
-	    (rc = report(r, r->j.ss, reterr)) < 0)
+		    engine_plan_of(r->eng)->ctx_tok);
+	if ((rc = engine_stop(r->eng, reterr)) < 0 ||
+	    (rc = report(r, engine_sessions(r->eng), reterr)) < 0)
 		return rc;
 	return prompts_verdict(&r->many, reterr);
 }
@@ -215,16 +214,16 @@ prepare(struct run *r, struct err *reterr)
 
 	if ((rc = source_read(c->prompt, c->prompts_file != NULL ?
 	    c->prompts_file : c->prompt_file, &r->source, reterr)) < 0 ||
-	    (rc = engine_open(&r->j, c, reterr)) < 0 ||
-	    (rc = engine_tokenizer(&r->j, reterr)) < 0 ||
-	    (rc = engine_plan(&r->j, reterr)) < 0)
+	    (rc = engine_open(c, &r->eng, reterr)) < 0 ||
+	    (rc = engine_open_tokenizer(r->eng, reterr)) < 0 ||
+	    (rc = engine_plan(r->eng, reterr)) < 0)
 		return rc;
-	prompts_init(&r->many, &r->j, &r->source, &r->ops);
+	prompts_init(&r->many, r->eng, &r->source, &r->ops);
 	if (c->prompts_file != NULL)
 		return 0;
 	r->ops = (struct generate_ops){ .prompt = on_prompt,
 	    .piece = on_piece, .end = on_end, .arg = r };
-	return prompt_encode(&r->j, &r->source, &r->ids, &r->n, reterr);
+	return prompt_encode(r->eng, &r->source, &r->ids, &r->n, reterr);
 }
 
 int
@@ -241,13 +240,12 @@ cmd_run(const struct conf *c, struct err *reterr)
 	}
 	*with_seed = *c;
 	r->c = with_seed;
-	r->j.signal_fd = -1;
 	lines_init(&r->many.lines);
 	seed_draw(with_seed);
 	if ((rc = prepare(r, reterr)) == 0)
 		rc = run_all(r, reterr);
 	prompts_done(&r->many);
-	engine_close(&r->j);
+	engine_close(r->eng);
 	source_free(&r->source);
 	source_free(&r->text);
 	free(r->ids);

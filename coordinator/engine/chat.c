@@ -8,13 +8,14 @@
 
 #include "coordinator/text/detokenizer.h"
 #include "shm/event.h"
+#include "impl.h"
 
 const struct chat_template *
-chat_template_of(const struct engine *j, char note[CHAT_NOTE_LEN])
+chat_template_of(const struct engine *eng, char note[CHAT_NOTE_LEN])
 {
 	const struct chat_template *ct = NULL;
 	struct gguf_str s = { "", 0 };
-	int rc = gguf_get_str(j->g, "tokenizer.chat_template", &s, NULL);
+	int rc = gguf_get_str(eng->file, "tokenizer.chat_template", &s, NULL);
 	char unused[CHAT_NOTE_LEN];
 
 	if (note == NULL)
@@ -33,35 +34,35 @@ chat_template_of(const struct engine *j, char note[CHAT_NOTE_LEN])
 
 /* The ids of a turn, malloc'ed. */
 static int
-encode_turn(const struct engine *j, const struct chat_template *ct,
+encode_turn(const struct engine *eng, const struct chat_template *ct,
     unsigned turn, const char *system, const char *text, size_t nbytes,
     uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
 	struct text_part parts[CHAT_MAX_PARTS];
-	struct text_part user = { text, nbytes, j->c->special };
-	struct text_part sys = { system, 0, j->c->special };
+	struct text_part user = { text, nbytes, eng->conf->special };
+	struct text_part sys = { system, 0, eng->conf->special };
 	size_t n;
 
 	if (system != NULL)
 		sys.nbytes = strlen(system);
 	n = chat_template_turn(ct, turn, system != NULL ? &sys : NULL, &user,
 	    parts);
-	return tokenizer_encode_parts(j->t, parts, n, turn == 0 ? ENCODE_BOS :
+	return tokenizer_encode_parts(eng->vocab, parts, n, turn == 0 ? ENCODE_BOS :
 	    ENCODE_MORE, ret_ids, ret_n, reterr);
 }
 
 int
-chat_encode_first(const struct engine *j, const char *text, size_t nbytes,
+chat_encode_first(const struct engine *eng, const char *text, size_t nbytes,
     uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
-	return encode_turn(j, chat_template_of(j, NULL), 0, j->c->system, text,
+	return encode_turn(eng, chat_template_of(eng, NULL), 0, eng->conf->system, text,
 	    nbytes, ret_ids, ret_n, reterr);
 }
 
 /* --- a conversation --- */
 
 struct chat {
-	struct engine *j;
+	struct engine *eng;
 	const struct chat_template *ct;
 	const char *system;
 	struct chat_ops ops;
@@ -79,28 +80,28 @@ struct chat {
 };
 
 int
-chat_open(struct engine *j, const struct chat_template *ct, const char *system,
+chat_open(struct engine *eng, const struct chat_template *ct, const char *system,
     const struct chat_ops *ops, struct chat **ret, struct err *reterr)
 {
-	struct sampling_conf sc = j->c->sampling;
+	struct sampling_conf sc = eng->conf->sampling;
 	struct chat *c = calloc(1, sizeof(*c));
 	int rc;
 
 	if (c == NULL ||
-	    (c->piece = malloc(detokenizer_max(j->t))) == NULL ||
-	    (c->said = calloc(j->plan.ctx_tok + (size_t)1,
+	    (c->piece = malloc(detokenizer_max(eng->vocab))) == NULL ||
+	    (c->said = calloc(eng->plan.ctx_tok + (size_t)1,
 	    sizeof(*c->said))) == NULL) {
 		chat_close(c);
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	}
-	c->j = j;
+	c->eng = eng;
 	c->ct = ct;
 	c->system = system;
 	c->ops = *ops;
 	/* No history is longer. */
 	sc.repeat_last_n = (int)MIN((uint32_t)sc.repeat_last_n,
-	    j->plan.ctx_tok + 1);
-	if ((rc = sampler_open(&sc, j->m->hp.n_vocab, 1, &c->sampler,
+	    eng->plan.ctx_tok + 1);
+	if ((rc = sampler_open(&sc, eng->model->hp.n_vocab, 1, &c->sampler,
 	    reterr)) < 0) {
 		chat_close(c);
 		return rc;
@@ -130,13 +131,13 @@ chat_stats(const struct chat *c)
 int
 chat_reset(struct chat *c, struct err *reterr)
 {
-	int rc = pipeline_forget(c->j->p, 0, reterr);
+	int rc = engine_cut(c->eng, 0, 0, reterr);
 
 	c->st = (struct chat_stats){ 0 };
 	c->owes = 0;
 	c->high = 0;
 	c->filter.thoughts = 0;
-	sampler_begin(c->sampler, 0, c->j->c->sampling.seed);
+	sampler_begin(c->sampler, 0, c->eng->conf->sampling.seed);
 	return rc;
 }
 
@@ -161,7 +162,7 @@ static int
 feed(struct chat *c, uint32_t end, struct err *reterr)
 {
 	const uint32_t from = c->st.context_tok;
-	int rc = engine_feed(c->j, 0, from, c->said + from, end - from,
+	int rc = engine_feed(c->eng, 0, from, c->said + from, end - from,
 	    WANT_LAST, on_logits, c, reterr);
 
 	c->high = MAX(c->high, end);
@@ -174,7 +175,7 @@ static int
 show(struct chat *c, uint32_t id, struct err *reterr)
 {
 	int n = detokenizer_push(&c->d, id, c->piece,
-	    detokenizer_max(c->j->t));
+	    detokenizer_max(c->eng->vocab));
 
 	if (n < 0)
 		return err_set(reterr, ERR_RUN, n,
@@ -189,9 +190,9 @@ show(struct chat *c, uint32_t id, struct err *reterr)
 static const char *
 over(const struct chat *c)
 {
-	if (c->st.gen_tok == (uint32_t)c->j->c->n_predict)
+	if (c->st.gen_tok == (uint32_t)c->eng->conf->n_predict)
 		return "length";
-	if (c->st.context_tok == c->j->plan.ctx_tok)
+	if (c->st.context_tok == c->eng->plan.ctx_tok)
 		return "context";
 	return c->ops.enough(c->ops.arg) ? "user" : NULL;
 }
@@ -200,16 +201,16 @@ over(const struct chat *c)
 static int
 answer(struct chat *c, struct err *reterr)
 {
-	const struct conf *conf = c->j->c;
+	const struct conf *conf = c->eng->conf;
 	int rc, n;
 
-	detokenizer_init(&c->d, c->j->t, c->ct != chat_template_plain(),
+	detokenizer_init(&c->d, c->eng->vocab, c->ct != chat_template_plain(),
 	    conf->special);
-	chat_filter_init(&c->filter, c->j->t, c->ct);
+	chat_filter_init(&c->filter, c->eng->vocab, c->ct);
 	c->answer_at = c->st.context_tok;
 	for (c->st.stop = NULL; c->st.stop == NULL; ) {
 		if (!conf->ignore_eos &&
-		    tokenizer_is_end(c->j->t, c->next)) {
+		    tokenizer_is_end(c->eng->vocab, c->next)) {
 			c->st.stop = "eos";
 			break;
 		}
@@ -225,24 +226,9 @@ answer(struct chat *c, struct err *reterr)
 		if ((rc = feed(c, c->st.context_tok + 1, reterr)) < 0)
 			return rc;
 	}
-	n = detokenizer_flush(&c->d, c->piece, detokenizer_max(c->j->t));
+	n = detokenizer_flush(&c->d, c->piece, detokenizer_max(c->eng->vocab));
 	return n > 0 ? c->ops.piece(c->ops.arg, c->piece, (size_t)n, reterr) :
 	    0;
-}
-
-/* Can the stages drop what they hold from pos on, and go on there?  Not where
- * windows have moved on. */
-static int
-can_cut(const struct chat *c, uint32_t pos)
-{
-	const struct plan *p = &c->j->plan;
-	const struct hparams *hp = &c->j->m->hp;
-	struct kv_layout kv;
-
-	return kv_layout_init(&kv, hp, &(struct kv_conf){ .kfmt = p->kfmt,
-	    .vfmt = p->vfmt, .nlayers = hp->n_layer, .nseqs = p->nseqs,
-	    .ctx_tok = p->ctx_tok, .batch_rows = p->batch_rows }) == 0 &&
-	    kv_reaches(&kv, c->high, pos);
 }
 
 /* The first n tokens of the last answer leave the context, which is `end` long
@@ -251,10 +237,11 @@ static int
 drop_thoughts(struct chat *c, uint32_t n, uint32_t end, struct err *reterr)
 {
 	uint32_t *at = c->said + c->answer_at;
-	uint32_t keep = can_cut(c, c->answer_at) ? c->answer_at : 0;
+	uint32_t keep = engine_can_cut(c->eng, c->high,
+	    c->answer_at) ? c->answer_at : 0;
 	int rc;
 
-	if ((rc = pipeline_cut(c->j->p, 0, keep, reterr)) < 0)
+	if ((rc = engine_cut(c->eng, 0, keep, reterr)) < 0)
 		return rc;
 	memmove(at, at + n, (end - c->answer_at - n) * sizeof(*at));
 	c->st.context_tok = keep;
@@ -271,14 +258,14 @@ static int
 feed_turn(struct chat *c, const uint32_t *ids, uint32_t n, struct err *reterr)
 {
 	const uint32_t drop = c->filter.thoughts, owed = (uint32_t)c->owes;
-	const uint32_t left = c->j->plan.ctx_tok - (c->st.context_tok - drop);
+	const uint32_t left = c->eng->plan.ctx_tok - (c->st.context_tok - drop);
 	uint32_t end = c->st.context_tok + owed, i;
 	int rc;
 
 	if (n > left || n + owed > left)
 		return err_set(reterr, ERR_USAGE, -E2BIG, "this takes %u "
 		    "tokens, and of the context of %u there are %u left", n +
-		    owed, c->j->plan.ctx_tok, left);
+		    owed, c->eng->plan.ctx_tok, left);
 	if (drop > 0 && (rc = drop_thoughts(c, drop, end, reterr)) < 0)
 		return rc;
 	end -= drop;
@@ -299,7 +286,7 @@ chat_turn(struct chat *c, const char *text, size_t nbytes, struct err *reterr)
 	size_t n;
 	int rc;
 
-	if ((rc = encode_turn(c->j, c->ct, c->st.turns, c->system, text,
+	if ((rc = encode_turn(c->eng, c->ct, c->st.turns, c->system, text,
 	    nbytes, &ids, &n, reterr)) < 0)
 		return rc;
 	if (n == 0)

@@ -15,11 +15,11 @@
 /* The model's template; plain when it has none or one that is not known.
  * Says which, and why, in note (may be NULL). */
 enum { CHAT_NOTE_LEN = 256 };
-const struct chat_template *chat_template_of(const struct engine *j,
+const struct chat_template *chat_template_of(const struct engine *eng,
     char note[CHAT_NOTE_LEN]);
 
 /* Ids of a user's first turn, malloc'ed. */
-int chat_encode_first(const struct engine *j, const char *text, size_t nbytes,
+int chat_encode_first(const struct engine *eng, const char *text, size_t nbytes,
     uint32_t **ret_ids, size_t *ret_n, struct err *reterr);
 
 /* --- a conversation --- */
@@ -43,9 +43,9 @@ struct chat_ops {
 
 struct chat;
 
-/* j is started, and its sequence 0 is the chat's from now on.  system NULL:
+/* eng is started, and its sequence 0 is the chat's from now on.  system NULL:
  * none; it stays the caller's. */
-int chat_open(struct engine *j, const struct chat_template *ct,
+int chat_open(struct engine *eng, const struct chat_template *ct,
     const char *system, const struct chat_ops *ops, struct chat **ret,
     struct err *reterr);
 void chat_close(struct chat *c);

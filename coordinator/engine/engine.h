@@ -1,52 +1,74 @@
-/* coordinator/engine/engine.h - what the commands that compute have in common, in the
- * order it happens: model, plan, sessions, load, pipeline, and the end.
- * Owns: all of it.  Each step needs the one before. */
+/* coordinator/engine/engine.h - the facade over model, plan, sessions and
+ * pipeline: all that a command or a server sees of them.
+ * Owns: all four.  Called by cmd, bench and stress, by one thread.  Knows no
+ * command, and prints nothing but notes and the progress of the load.
+ *
+ * The order of calls: engine_open(), engine_open_tokenizer() where text is
+ * needed, engine_plan(), engine_start(), feed or flow, engine_stop(),
+ * engine_close().  engine_close() may follow any of them. */
 #ifndef COORDINATOR_ENGINE_ENGINE_H
 #define COORDINATOR_ENGINE_ENGINE_H
 
-#include <signal.h>
-
 #include "batch.h"
-#include "pipeline.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/plan/plan.h"
 
-struct engine {
-	const struct conf *c;
-	struct gguf *g;
-	struct model *m;
-	struct tokenizer *t;		/* NULL until engine_tokenizer() */
-	struct kernels kernels;		/* what a session on this CPU has */
-	struct plan plan;
-	struct conf *fitted;		/* plan --fit: the settings planned */
-	char fit_why[PLAN_WHY_LEN];	/* "" = nothing was chosen */
-	struct sessions *ss;
-	struct pipeline *p;
-	int signal_fd;
-	struct batch_row *rows;		/* [batch_rows], of the batch to send */
-	uint64_t load_ns;		/* all sessions, wall clock */
-	uint64_t file_bytes;		/* read by all of them */
+struct engine;
+struct sessions;
+struct tokenizer;
+
+/* Open and check the model file.  c must outlive the engine.  On failure
+ * *ret is not touched. */
+int engine_open(const struct conf *c, struct engine **ret, struct err *reterr);
+/* Load the vocabulary: engine_vocab() is NULL before. */
+int engine_open_tokenizer(struct engine *eng, struct err *reterr);
+/* Split the model over the sessions.  Starts short-lived workers to measure
+ * what a process needs and what a device offers.  On -ENOSPC engine_plan_of()
+ * is the nearest plan, to be shown but not started. */
+int engine_plan(struct engine *eng, struct err *reterr);
+/* Start the sessions, load them with progress on stderr, open the pipeline. */
+int engine_start(struct engine *eng, struct err *reterr);
+/* Drain the pipeline and collect every session's statistics. */
+int engine_stop(struct engine *eng, struct err *reterr);
+/* End whatever is open; accepts NULL. */
+void engine_close(struct engine *eng);
+
+/* Undo what this process changed outside itself (its memory group).  Called
+ * once, at the end of the program. */
+void engine_cleanup(void);
+
+/* --- what it holds: owned by the engine, valid until engine_close() --- */
+
+const struct conf *engine_conf(const struct engine *eng);
+const struct gguf *engine_file(const struct engine *eng);
+const struct model *engine_model(const struct engine *eng);
+/* The kernels that a CPU session of this machine uses. */
+const struct kernels *engine_kernels(const struct engine *eng);
+const struct tokenizer *engine_vocab(const struct engine *eng);
+/* Zeroed before engine_plan(). */
+const struct plan *engine_plan_of(const struct engine *eng);
+/* The settings that plan --fit chose, and why in words; "" = none chosen. */
+const struct conf *engine_fit_conf(const struct engine *eng);
+const char *engine_fit_reason(const struct engine *eng);
+/* For print/ to show; NULL before engine_start(). */
+const struct sessions *engine_sessions(const struct engine *eng);
+/* Readable when a signal asks for the end; -1 before engine_start(). */
+int engine_signal_fd(const struct engine *eng);
+
+struct engine_numbers {
+	uint64_t load_ns;	/* all sessions, wall clock */
+	uint64_t file_bytes;	/* read by all sessions together */
+	unsigned losses;	/* workers lost and replaced */
+	uint64_t lost_ns;	/* spent on recovery, in sum */
 };
 
-/* File and model.  j is zeroed by this function; engine_close() ends any state. */
-int engine_open(struct engine *j, const struct conf *c, struct err *reterr);
-int engine_tokenizer(struct engine *j, struct err *reterr);
-int engine_plan(struct engine *j, struct err *reterr);
-/* What ends a command from outside; not a hangup that the user has it ignore
- * (nohup), which a signalfd would read all the same. */
-void engine_signals(sigset_t *ret);
-/* -EINTR where one has come since they are caught; does not wait. */
-int engine_interrupted(struct err *reterr);
-/* Sessions; load, and pipeline. */
-int engine_spawn(struct engine *j, struct err *reterr);
-int engine_load(struct engine *j, sessions_tick_fn *tick, void *arg,
-    struct err *reterr);
-/* Both, with progress. */
-int engine_start(struct engine *j, struct err *reterr);
-/* Every stage leaves its loop and tells its numbers. */
-int engine_stop(struct engine *j, struct err *reterr);
-void engine_close(struct engine *j);
+void engine_numbers(const struct engine *eng, struct engine_numbers *ret);
 
-/* A row of one batch. */
+/* Memory free for sessions now; 0 = unknown. */
+uint64_t engine_free_bytes(void);
+
+/* --- flow: a producer and a consumer of batches --- */
+
+/* One row of a batch. */
 static inline struct batch_row
 engine_row(uint32_t seq, uint32_t pos, uint32_t token, int logits)
 {
@@ -54,31 +76,29 @@ engine_row(uint32_t seq, uint32_t pos, uint32_t token, int logits)
 	    .flags = logits ? ROW_LOGITS : 0 };
 }
 
-/* --- feeding: what it is made of --- */
-
-/* Whoever feeds the pipeline.  Each returns a negative error to end it. */
+/* Callbacks of a pipeline producer.  A negative return ends the flow. */
 struct engine_flow {
-	/* Fill in what to send: 1; 0 = nothing until more has come back. */
+	/* Fill in the next batch: 1; 0 = nothing until more comes back. */
 	int (*next)(void *arg, struct batch_out *b, struct err *reterr);
-	/* A row that wanted logits, in the order sent.  row is as the last
-	 * stage gave it: what relies on it checks it. */
+	/* A row with logits, in the order sent.  Its fields are as the last
+	 * stage returned them: check them before use. */
 	int (*row)(void *arg, const struct batch_row *row,
 	    const float *logits, struct err *reterr);
-	/* A batch has ended: all its rows have been given. */
+	/* A batch has ended: all its rows were given.  May be NULL. */
 	int (*done)(void *arg, enum batch_kind kind, struct err *reterr);
 	void *arg;
 };
 
-/* Send while there is something and the first ring has room, take what comes
- * back, until nothing is left of either. */
-int engine_flow(struct engine *j, const struct engine_flow *f, struct err *reterr);
+/* Send batches while the first ring has room and take results, until nothing
+ * is left to send and nothing is in flight. */
+int engine_flow(struct engine *eng, const struct engine_flow *f,
+    struct err *reterr);
 
-/* Rows of the next batch for prompts of n rows, of which `left` are yet to be
- * sent: whole batches, or pieces that stages with cores of their own work on side
- * by side. */
-uint32_t engine_chunk(const struct engine *j, uint32_t n, uint32_t left);
+/* Rows of the next batch of a prompt of n rows with `left` still to send: full
+ * batches, or smaller ones that let stages with own cores overlap. */
+uint32_t engine_chunk(const struct engine *eng, uint32_t n, uint32_t left);
 
-/* --- feeding: the usual ways --- */
+/* --- feed: the usual flows --- */
 
 /* Which of [0, n) positions want logits. */
 enum engine_want { WANT_LAST, WANT_ALL };
@@ -87,16 +107,27 @@ enum engine_want { WANT_LAST, WANT_ALL };
 typedef int engine_row_fn(void *arg, uint32_t index, const float *logits,
     struct err *reterr);
 
-/* Put n ids through as sequence seq from position pos0 on, in batches with as
- * many in flight as the rings take.  fn (may be NULL) gets each wanted row. */
-int engine_feed(struct engine *j, uint32_t seq, uint32_t pos0, const uint32_t *ids,
-    uint32_t n, enum engine_want want, engine_row_fn *fn, void *arg,
-    struct err *reterr);
+/* Run ids [n] as sequence seq from position pos0 on, with as many batches in
+ * flight as the rings hold.  fn (may be NULL) gets each wanted row.
+ * -E2BIG: they do not fit into the context. */
+int engine_feed(struct engine *eng, uint32_t seq, uint32_t pos0,
+    const uint32_t *ids, uint32_t n, enum engine_want want, engine_row_fn *fn,
+    void *arg, struct err *reterr);
 
-/* Put n rows through, each of any sequence: together in one batch, or as many
- * as --batch asks for.  The rows of a sequence continue it, in order.  fn (may
- * be NULL) gets each row made with logits, in the order of rows. */
-int engine_feed_rows(struct engine *j, const struct batch_row *rows, uint32_t n,
-    engine_row_fn *fn, void *arg, struct err *reterr);
+/* Run rows [n] of any sequences, in batches of at most --batch rows.  The rows
+ * of a sequence continue it, in order.  fn (may be NULL) gets each row of
+ * logits, in the order of rows. */
+int engine_feed_rows(struct engine *eng, const struct batch_row *rows,
+    uint32_t n, engine_row_fn *fn, void *arg, struct err *reterr);
+
+/* --- sequences --- */
+
+/* Can a sequence that has stored `high` positions be cut back to pos?  Not
+ * where a window layer has overwritten what pos needs. */
+int engine_can_cut(const struct engine *eng, uint32_t high, uint32_t pos);
+/* Drop what sequence seq holds from position pos on; 0 = forget it all.
+ * Waits until every stage has done so. */
+int engine_cut(struct engine *eng, uint32_t seq, uint32_t pos,
+    struct err *reterr);
 
 #endif

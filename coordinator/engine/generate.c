@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shm/event.h"
+#include "impl.h"
 #include "coordinator/print/output.h"
 
 /* Rows of a batch of prompts and tokens.  Of a model of 1b in Q4_0 on AVX2 a
@@ -15,7 +16,7 @@
 enum { MIXED_ROWS = 32 };
 
 struct gen {
-	struct engine *j;
+	struct engine *eng;
 	const struct generate_ops *ops;
 	struct generate_sums *sums;
 	struct batcher b;
@@ -37,8 +38,8 @@ chunk(const void *arg, uint32_t n, uint32_t left)
 static int
 gen_open(struct gen *g, struct err *reterr)
 {
-	const struct plan *p = &g->j->plan;
-	struct sampling_conf sc = g->j->c->sampling;
+	const struct plan *p = &g->eng->plan;
+	struct sampling_conf sc = g->eng->conf->sampling;
 	/* Groups in flight, one for each stage that can be at work.  Two with a
 	 * core each, 16 texts of that model: a step takes 265 ms of CPU as one
 	 * group, and one core at a time, but 139 ms a group as two, side by
@@ -46,15 +47,15 @@ gen_open(struct gen *g, struct err *reterr)
 	 * 28. */
 	struct batch_conf bc = { .nseqs = p->nseqs,
 	    .batch_rows = p->batch_rows, .mixed_rows = MIXED_ROWS,
-	    .groups = plan_at_once(p), .chunk = chunk, .arg = g->j };
+	    .groups = plan_at_once(p), .chunk = chunk, .arg = g->eng };
 
 	/* No history is longer. */
 	sc.repeat_last_n = (int)MIN((uint32_t)sc.repeat_last_n,
 	    p->ctx_tok + 1);
 	batch_init(&g->b, &bc);
-	if (g->j->c->chat)
-		g->chat = chat_template_of(g->j, NULL);
-	if ((g->piece = malloc(detokenizer_max(g->j->t))) == NULL)
+	if (g->eng->conf->chat)
+		g->chat = chat_template_of(g->eng, NULL);
+	if ((g->piece = malloc(detokenizer_max(g->eng->vocab))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	return sampler_open(&sc, p->model->hp.n_vocab, p->nseqs, &g->sampler,
 	    reterr);
@@ -78,9 +79,9 @@ begin_text(struct gen *g, struct text *t)
 	sampler_begin(g->sampler, seq, t->seed);
 	for (i = 0; i < t->n; i++)
 		sampler_accept(g->sampler, seq, t->ids[i]);
-	detokenizer_init(&t->d, g->j->t, g->chat != NULL &&
-	    g->chat != chat_template_plain(), g->j->c->special);
-	chat_filter_init(&t->filter, g->j->t, g->chat != NULL ? g->chat :
+	detokenizer_init(&t->d, g->eng->vocab, g->chat != NULL &&
+	    g->chat != chat_template_plain(), g->eng->conf->special);
+	chat_filter_init(&t->filter, g->eng->vocab, g->chat != NULL ? g->chat :
 	    chat_template_plain());
 	t->start_ns = event_now_ns();
 	g->sums->texts++;
@@ -118,7 +119,7 @@ end_text(struct gen *g, uint32_t seq, struct err *reterr)
 	 * off the other half might have come. */
 	if (t->stop != NULL || t->err.kind != ERR_NONE)
 		n = detokenizer_flush(&t->d, g->piece,
-		    detokenizer_max(g->j->t));
+		    detokenizer_max(g->eng->vocab));
 	if (n > 0)
 		rc = g->ops->piece(g->ops->arg, t, g->piece, (size_t)n,
 		    reterr);
@@ -136,7 +137,7 @@ static int
 show_token(struct gen *g, struct text *t, uint32_t id, struct err *reterr)
 {
 	int n = detokenizer_push(&t->d, id, g->piece,
-	    detokenizer_max(g->j->t));
+	    detokenizer_max(g->eng->vocab));
 
 	if (n < 0)
 		return err_set(reterr, ERR_RUN, n,
@@ -153,7 +154,7 @@ show_token(struct gen *g, struct text *t, uint32_t id, struct err *reterr)
 static int
 take_token(struct gen *g, uint32_t seq, uint32_t id, struct err *reterr)
 {
-	const struct conf *c = g->j->c;
+	const struct conf *c = g->eng->conf;
 	struct text *t = &g->text[seq];
 	int rc;
 
@@ -161,7 +162,7 @@ take_token(struct gen *g, uint32_t seq, uint32_t id, struct err *reterr)
 		t->stop = "length";
 		return 0;
 	}
-	if (!c->ignore_eos && tokenizer_is_end(g->j->t, id)) {
+	if (!c->ignore_eos && tokenizer_is_end(g->eng->vocab, id)) {
 		t->stop = "eos";
 		return 0;
 	}
@@ -170,7 +171,7 @@ take_token(struct gen *g, uint32_t seq, uint32_t id, struct err *reterr)
 		return rc;
 	if (t->made == (uint32_t)c->n_predict)
 		t->stop = "length";
-	else if (t->n + t->made > g->j->plan.ctx_tok)
+	else if (t->n + t->made > g->eng->plan.ctx_tok)
 		t->stop = "context";
 	return 0;
 }
@@ -222,9 +223,9 @@ on_row(void *arg, const struct batch_row *row, const float *logits,
 		batch_token(&g->b, row->seq, id);
 		return 0;
 	}
-	t->hash = logits_hash(logits, g->j->m->hp.n_vocab);
+	t->hash = logits_hash(logits, g->eng->model->hp.n_vocab);
 	batch_end(&g->b, row->seq);
-	pipeline_over(g->j->p, row->seq);
+	pipeline_over(g->eng->pipe, row->seq);
 	return end_text(g, row->seq, reterr);
 }
 
@@ -241,7 +242,7 @@ on_done(void *arg, enum batch_kind kind, struct err *reterr)
 }
 
 int
-generate(struct engine *j, const struct generate_ops *ops,
+generate(struct engine *eng, const struct generate_ops *ops,
     struct generate_sums *ret, struct err *reterr)
 {
 	struct gen *g = calloc(1, sizeof(*g));
@@ -253,12 +254,12 @@ generate(struct engine *j, const struct generate_ops *ops,
 	*ret = (struct generate_sums){ 0 };
 	if (g == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	g->j = j;
+	g->eng = eng;
 	g->ops = ops;
 	g->sums = ret;
 	g->start_ns = event_now_ns();
 	if ((rc = gen_open(g, reterr)) == 0)
-		rc = engine_flow(j, &flow, reterr);
+		rc = engine_flow(eng, &flow, reterr);
 	if (rc == -EINTR)
 		output_hurry();
 	for (i = 0; i < NITEMS(g->live); i++)

@@ -49,7 +49,7 @@ struct generate_sums {
 
 /* Run every prompt, as many at once as the plan has sequences.  Whatever ends
  * it, each text that was begun gets its end. */
-int generate(struct engine *j, const struct generate_ops *ops,
+int generate(struct engine *eng, const struct generate_ops *ops,
     struct generate_sums *ret, struct err *reterr);
 
 #endif

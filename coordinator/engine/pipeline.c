@@ -451,9 +451,3 @@ pipeline_cut(struct pipeline *p, uint32_t seq, uint32_t pos,
 {
 	return control_alone(p, BATCH_FORGET, seq, pos, reterr);
 }
-
-int
-pipeline_forget(struct pipeline *p, uint32_t seq, struct err *reterr)
-{
-	return pipeline_cut(p, seq, 0, reterr);
-}

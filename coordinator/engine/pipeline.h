@@ -72,7 +72,5 @@ void pipeline_over(struct pipeline *p, uint32_t seq);
  * dropped; windows must reach back so far: kv_reaches(). */
 int pipeline_cut(struct pipeline *p, uint32_t seq, uint32_t pos,
     struct err *reterr);
-/* Drop everything. */
-int pipeline_forget(struct pipeline *p, uint32_t seq, struct err *reterr);
 
 #endif

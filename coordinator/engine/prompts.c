@@ -6,29 +6,30 @@
 #include <string.h>
 
 #include "chat.h"
+#include "impl.h"
 #include "coordinator/print/output.h"
 
 int
-prompt_encode(const struct engine *j, const struct source *prompt,
+prompt_encode(const struct engine *eng, const struct source *prompt,
     uint32_t **ret_ids, uint32_t *ret_n, struct err *reterr)
 {
 	size_t n;
 	int rc;
 
-	rc = j->c->chat ? chat_encode_first(j, prompt->text, prompt->nbytes,
-	    ret_ids, &n, reterr) : tokenizer_encode(j->t, prompt->text,
-	    prompt->nbytes, 1, j->c->special, ret_ids, &n, reterr);
+	rc = eng->conf->chat ? chat_encode_first(eng, prompt->text, prompt->nbytes,
+	    ret_ids, &n, reterr) : tokenizer_encode(eng->vocab, prompt->text,
+	    prompt->nbytes, 1, eng->conf->special, ret_ids, &n, reterr);
 	if (rc < 0)
 		return rc;
 	if (n == 0)
 		rc = err_set(reterr, ERR_USAGE, -EINVAL, "the prompt is empty "
 		    "and this vocabulary has no beginning-of-sequence token: "
 		    "give a text");
-	else if (n > j->plan.ctx_tok)
+	else if (n > eng->plan.ctx_tok)
 		rc = err_set(reterr, ERR_USAGE, -E2BIG, "the prompt has %zu "
 		    "tokens and the context holds %u: give a shorter prompt "
 		    "or --ctx %zu (the model was trained with %u)", n,
-		    j->plan.ctx_tok, n + 1, j->m->hp.ctx_train);
+		    eng->plan.ctx_tok, n + 1, eng->model->hp.ctx_train);
 	if (rc < 0) {
 		free(*ret_ids);
 		*ret_ids = NULL;
@@ -108,8 +109,8 @@ on_prompt(void *arg, struct text *t, struct err *reterr)
 			    "out of memory");
 		t->index = l->index;
 		t->line = l;
-		t->seed = sampler_seed(p->j->c->sampling.seed, l->index);
-		if ((rc = prompt_encode(p->j, &prompt, &t->ids, &t->n,
+		t->seed = sampler_seed(p->eng->conf->sampling.seed, l->index);
+		if ((rc = prompt_encode(p->eng, &prompt, &t->ids, &t->n,
 		    &e)) == 0)
 			return 1;
 		l->result = line_json(l);
@@ -134,7 +135,7 @@ on_piece(void *arg, const struct text *t, const char *bytes, size_t nbytes,
 static void
 add_numbers(const struct prompts *p, const struct text *t, json_t *o)
 {
-	const struct conf *c = p->j->c;
+	const struct conf *c = p->eng->conf;
 
 	json_object_set_new(o, "prompt_tokens", json_integer(t->n));
 	json_object_set_new(o, "gen_tokens", json_integer(t->made));
@@ -175,10 +176,10 @@ on_end(void *arg, const struct text *t, struct err *reterr)
 }
 
 void
-prompts_init(struct prompts *p, struct engine *j, const struct source *file,
+prompts_init(struct prompts *p, struct engine *eng, const struct source *file,
     struct generate_ops *ret)
 {
-	*p = (struct prompts){ .j = j, .path = j->c->prompts_file,
+	*p = (struct prompts){ .eng = eng, .path = eng->conf->prompts_file,
 	    .at = file->text, .eof = file->text + file->nbytes };
 	lines_init(&p->lines);
 	*ret = (struct generate_ops){ .prompt = on_prompt, .piece = on_piece,

@@ -8,7 +8,7 @@
 #include "lines.h"
 
 struct prompts {
-	struct engine *j;
+	struct engine *eng;
 	const char *path;
 	const char *at, *eof;		/* of the file's bytes */
 	uint32_t index;			/* of the line at `at` */
@@ -21,7 +21,7 @@ struct prompts {
 };
 
 /* file must outlive p; ret is what generate() is to be given. */
-void prompts_init(struct prompts *p, struct engine *j, const struct source *file,
+void prompts_init(struct prompts *p, struct engine *eng, const struct source *file,
     struct generate_ops *ret);
 
 /* After generate(): 0, or that some lines failed, with the first. */
@@ -30,7 +30,7 @@ int prompts_verdict(const struct prompts *p, struct err *reterr);
 void prompts_done(struct prompts *p);
 
 /* A prompt as ids, checked against the context. */
-int prompt_encode(const struct engine *j, const struct source *prompt,
+int prompt_encode(const struct engine *eng, const struct source *prompt,
     uint32_t **ret_ids, uint32_t *ret_n, struct err *reterr);
 
 #endif

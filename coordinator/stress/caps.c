@@ -41,8 +41,8 @@ static int
 fill_context(struct stress *x, uint64_t *ret_hash, uint32_t *ret_n,
     struct err *reterr)
 {
-	struct whole w = { .n_vocab = x->j.m->hp.n_vocab };
-	uint32_t n = x->j.plan.ctx_tok, i;
+	struct whole w = { .n_vocab = x->plan->model->hp.n_vocab };
+	uint32_t n = x->plan->ctx_tok, i;
 	uint32_t *ids = calloc(n, sizeof(*ids));
 	int rc;
 
@@ -50,7 +50,7 @@ fill_context(struct stress *x, uint64_t *ret_hash, uint32_t *ret_n,
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	for (i = 0; i < n; i++)
 		ids[i] = i * 7 % w.n_vocab;
-	rc = engine_feed(&x->j, 0, 0, ids, n, WANT_ALL, take_row, &w, reterr);
+	rc = engine_feed(x->eng, 0, 0, ids, n, WANT_ALL, take_row, &w, reterr);
 	free(ids);
 	*ret_hash = w.hash;
 	*ret_n = n;
@@ -71,7 +71,7 @@ stress_exact_caps(struct stress *x, struct err *reterr)
 	    (rc = fill_context(x, &hash, &n, reterr)) < 0 ||
 	    (rc = stress_stop(x, reterr)) < 0)
 		return rc;
-	stress_note(x, "%u sessions, %u tokens", x->j.ss->n, n);
+	stress_note(x, "%u sessions, %u tokens", x->ss->n, n);
 	return 0;
 }
 
@@ -91,10 +91,10 @@ stress_one_less(struct stress *x, struct err *reterr)
 	}
 	if (rc < 0)
 		return rc;
-	for (i = 0; i < x->j.plan.nsessions; i++)
-		stress_want(x, x->j.plan.session[i].total_bytes <=
-		    x->j.plan.session[i].cap_bytes, "session %s is planned "
-		    "over its cap", x->j.plan.session[i].conf->name);
+	for (i = 0; i < x->plan->nsessions; i++)
+		stress_want(x, x->plan->session[i].total_bytes <=
+		    x->plan->session[i].cap_bytes, "session %s is planned "
+		    "over its cap", x->plan->session[i].conf->name);
 	stress_note(x, "cut another way, every session within its cap");
 	return 0;
 }
@@ -116,12 +116,12 @@ stress_one_more(struct stress *x, struct err *reterr)
 			return rc;
 		if ((rc = stress_await(x, reterr)) == -EINTR)
 			return rc;
-		n = x->j.ss->n;
+		n = x->ss->n;
 		stress_want(x, rc == -ENOMEM && strstr(reterr->msg,
 		    "drill needs 1 bytes (compute), but only 0 of") != NULL &&
-		    strstr(reterr->msg, x->j.ss->s[i].name) != NULL,
+		    strstr(reterr->msg, x->ss->s[i].name) != NULL,
 		    "one byte more than session %s has: %.200s",
-		    x->j.ss->s[i].name, reterr->msg);
+		    x->ss->s[i].name, reterr->msg);
 		if (i == 0)
 			stress_note(x, "%.250s", reterr->msg);
 		stress_close(x);
@@ -135,10 +135,10 @@ stress_one_more(struct stress *x, struct err *reterr)
 static void
 wait_for_staging(const struct stress *x, unsigned i)
 {
-	const struct plan_session *ps = &x->j.plan.session[i];
+	const struct plan_session *ps = &x->plan->session[i];
 	uint64_t end = event_now_ns() + stress_patience(x);
 
-	while (event_now_ns() < end && enforce_now(&x->j.ss->enforce[i]) >
+	while (event_now_ns() < end && enforce_now(&x->ss->enforce[i]) >
 	    ps->total_bytes - ps->bytes[MEM_STAGING])
 		poll(NULL, 0, 10);
 }
@@ -156,7 +156,7 @@ stress_all_full(struct stress *x, struct err *reterr)
 	    (rc = stress_begin(x, &once, reterr)) < 0)
 		return rc;
 	again = once;
-	for (i = 0; i < x->j.ss->n; i++) {
+	for (i = 0; i < x->ss->n; i++) {
 		wait_for_staging(x, i);
 		if ((rc = stress_drill(x, i, DRILL_FILL, 0, reterr)) < 0)
 			return rc;
@@ -165,17 +165,17 @@ stress_all_full(struct stress *x, struct err *reterr)
 	    (rc = stress_stop(x, reterr)) < 0)
 		return rc;
 	stress_same(x, &once, &again, "full");
-	stress_want(x, x->j.ss->losses == 0, "%u workers were lost",
-	    x->j.ss->losses);
-	for (i = 0; i < x->j.ss->n; i++) {
-		s = &x->j.ss->s[i];
+	stress_want(x, x->ss->losses == 0, "%u workers were lost",
+	    x->ss->losses);
+	for (i = 0; i < x->ss->n; i++) {
+		s = &x->ss->s[i];
 		stress_want(x, s->stats.ledger_peak == s->plan->cap_bytes,
 		    "session %s: %" PRIu64 " bytes in the ledger", s->name,
 		    s->stats.ledger_peak);
 		sum += s->plan->cap_bytes;
 	}
 	stress_note(x, "%u ledgers full to the byte, %" PRIu64 " bytes in "
-	    "all; the same logits", x->j.ss->n, sum);
+	    "all; the same logits", x->ss->n, sum);
 	return 0;
 }
 
@@ -187,24 +187,24 @@ static int
 stopped(struct stress *x, unsigned i, const struct work *want,
     struct err *reterr)
 {
-	const char *words = x->j.ss->enforce[i].by == ENFORCE_CGROUP ?
+	const char *words = x->ss->enforce[i].by == ENFORCE_CGROUP ?
 	    ", for memory: its group reached the limit" :
 	    "the kernel refused";
 	struct work again = *want;
 	int rc;
 
 	if ((rc = stress_drill(x, i, DRILL_EAT,
-	    x->j.plan.session[i].cap_bytes + 4 * MIB, reterr)) < 0 ||
+	    x->plan->session[i].cap_bytes + 4 * MIB, reterr)) < 0 ||
 	    (rc = stress_await(x, reterr)) != -ECHILD)
 		return rc;
 	stress_want(x, strstr(reterr->msg, words) != NULL, "session %s: "
-	    "%.200s", x->j.ss->s[i].name, reterr->msg);
+	    "%.200s", x->ss->s[i].name, reterr->msg);
 	if (i == 0)
 		stress_note(x, "%.250s", reterr->msg);
-	if ((rc = pipeline_recover(x->j.p, reterr)) < 0 ||
+	if ((rc = pipeline_recover(x->pipe, reterr)) < 0 ||
 	    (rc = stress_again(x, &again, reterr)) < 0)
 		return rc;
-	stress_same(x, want, &again, x->j.ss->s[i].name);
+	stress_same(x, want, &again, x->ss->s[i].name);
 	return 0;
 }
 
@@ -220,9 +220,9 @@ kill_once_more(struct stress *x, const struct work *once, struct err *reterr)
 	again.strike = &k;
 	if ((rc = stress_again(x, &again, reterr)) < 0)
 		return rc;
-	stress_want(x, strstr(x->j.ss->loss, "signal 9") != NULL &&
-	    strstr(x->j.ss->loss, "for memory") == NULL, "after a plain kill "
-	    "-9: \"%.150s\"", x->j.ss->loss);
+	stress_want(x, strstr(x->ss->loss, "signal 9") != NULL &&
+	    strstr(x->ss->loss, "for memory") == NULL, "after a plain kill "
+	    "-9: \"%.150s\"", x->ss->loss);
 	return 0;
 }
 
@@ -236,19 +236,19 @@ stress_past_ledger(struct stress *x, struct err *reterr)
 	if ((rc = stress_tighten(x, (int64_t)SLACK_BYTES, reterr)) < 0 ||
 	    (rc = stress_start(x, reterr)) < 0)
 		return rc;
-	if (x->j.ss->enforce[0].by == ENFORCE_LEDGER) {
+	if (x->ss->enforce[0].by == ENFORCE_LEDGER) {
 		stress_note(x, "nothing of the kernel holds the caps here: "
-		    "%.200s", x->j.ss->enforce[0].why);
+		    "%.200s", x->ss->enforce[0].why);
 		return STRESS_SKIP;
 	}
 	stress_work_init(x, &once);
 	if ((rc = stress_work(x, &once, reterr)) < 0)
 		return rc;
-	for (i = 0; i < x->j.ss->n; i++)
+	for (i = 0; i < x->ss->n; i++)
 		if ((rc = stopped(x, i, &once, reterr)) < 0)
 			return rc;
 	stress_note(x, "so in each of %u, and afterwards the same logits",
-	    x->j.ss->n);
+	    x->ss->n);
 	if ((rc = kill_once_more(x, &once, reterr)) < 0)
 		return rc;
 	return stress_stop(x, reterr);
@@ -282,7 +282,7 @@ stress_full_context(struct stress *x, struct err *reterr)
 	    (rc = fill_context(x, &usual, &n, reterr)) < 0 ||
 	    (rc = stress_stop(x, reterr)) < 0)
 		return rc;
-	stress_note(x, "%u tokens in batches of %u", n, x->j.plan.batch_rows);
+	stress_note(x, "%u tokens in batches of %u", n, x->plan->batch_rows);
 	if ((rc = largest(x, &x->v->batch_rows, MIN(MAX_BATCH, (int)n), 1,
 	    reterr)) < 0 || (rc = stress_spawn(x, reterr)) < 0 ||
 	    (rc = stress_load(x, NULL, NULL, reterr)) < 0 ||
@@ -290,9 +290,9 @@ stress_full_context(struct stress *x, struct err *reterr)
 	    (rc = stress_stop(x, reterr)) < 0)
 		return rc;
 	stress_want(x, usual == large, "other logits in batches of %u",
-	    x->j.plan.batch_rows);
+	    x->plan->batch_rows);
 	stress_note(x, "and of %u: the same logits of every token",
-	    x->j.plan.batch_rows);
+	    x->plan->batch_rows);
 	return 0;
 }
 
@@ -313,7 +313,7 @@ stress_short_texts(struct stress *x, struct err *reterr)
 	for (k = 0; k < WAVES; k++) {
 		stress_work_init(x, &all);
 		all.nprompt = 3 + k;
-		all.ndecode = MIN(6, x->j.plan.ctx_tok - all.nprompt);
+		all.ndecode = MIN(6, x->plan->ctx_tok - all.nprompt);
 		all.text = k * MAX_SEQS;
 		if ((rc = stress_again(x, &all, reterr)) < 0)
 			return rc;
@@ -329,7 +329,7 @@ stress_short_texts(struct stress *x, struct err *reterr)
 		}
 	}
 	stress_note(x, "%u texts, %u at once; %u of them alone: the same "
-	    "logits", WAVES * x->j.plan.nseqs, x->j.plan.nseqs,
+	    "logits", WAVES * x->plan->nseqs, x->plan->nseqs,
 	    WAVES * SAMPLES);
 	return stress_stop(x, reterr);
 }
@@ -405,8 +405,8 @@ stress_pressure(struct stress *x, struct err *reterr)
 	enforce_close(&small);
 	if (rc < 0)
 		return rc;
-	stress_want(x, x->j.ss->losses == 0, "%u workers were lost",
-	    x->j.ss->losses);
+	stress_want(x, x->ss->losses == 0, "%u workers were lost",
+	    x->ss->losses);
 	stress_note(x, "%s taken beside the sessions", units_human_bytes(
 	    nbytes, human));
 	if (pid[1] > 0) {

@@ -33,7 +33,7 @@ load_with(struct stress *x, unsigned i, enum drill_kind kind, uint64_t n,
 	if ((rc = stress_plan(x, reterr)) < 0 ||
 	    (rc = stress_spawn(x, reterr)) < 0)
 		return rc;
-	for (; rc == 0 && i < x->j.ss->n; i++)
+	for (; rc == 0 && i < x->ss->n; i++)
 		if ((rc = stress_drill(x, i, kind, n, reterr)) == 0 &&
 		    kind != DRILL_SHORT)
 			break;
@@ -58,7 +58,7 @@ stress_short_reads(struct stress *x, struct err *reterr)
 		return rc;
 	stress_same(x, &once, &again, "after short reads");
 	stress_note(x, "no read of %u workers brought more than %" PRIu64
-	    " bytes; the same logits", x->j.ss->n, most);
+	    " bytes; the same logits", x->ss->n, most);
 	return 0;
 }
 
@@ -76,13 +76,13 @@ bad_disk(struct stress *x, enum drill_kind kind, int error, const char *words,
 		return rc;
 	do {
 		rc = load_with(x, i, kind, 0, reterr);
-		if (rc == -EINTR || x->j.ss == NULL)
+		if (rc == -EINTR || x->ss == NULL)
 			return rc;
-		n = x->j.ss->n;
+		n = x->ss->n;
 		stress_want(x, rc == error && strstr(reterr->msg, words) !=
 		    NULL && strstr(reterr->msg, "tensor ") != NULL &&
-		    strstr(reterr->msg, x->j.ss->s[i].name) != NULL,
-		    "session %s: %d, \"%.200s\"", x->j.ss->s[i].name, rc,
+		    strstr(reterr->msg, x->ss->s[i].name) != NULL,
+		    "session %s: %d, \"%.200s\"", x->ss->s[i].name, rc,
 		    reterr->msg);
 		if (i == 0)
 			stress_note(x, "%.250s", reterr->msg);
@@ -118,8 +118,8 @@ static void
 want_loss(struct stress *x, unsigned i, const char *words, const char *msg)
 {
 	stress_want(x, strstr(msg, words) != NULL && strstr(msg,
-	    x->j.ss->s[i].name) != NULL, "session %s, %s: \"%.200s\"",
-	    x->j.ss->s[i].name, words, msg);
+	    x->ss->s[i].name) != NULL, "session %s, %s: \"%.200s\"",
+	    x->ss->s[i].name, words, msg);
 }
 
 /* A worker that meets nonsense leaves, and names it; what comes instead of it
@@ -136,7 +136,7 @@ contained(struct stress *x, unsigned i, const char *words,
 	want_loss(x, i, words, reterr->msg);
 	if (i == 0 && x->detail[0] == '\0')
 		stress_note(x, "like \"%.250s\"", reterr->msg);
-	if ((rc = pipeline_recover(x->j.p, reterr)) < 0 ||
+	if ((rc = pipeline_recover(x->pipe, reterr)) < 0 ||
 	    (rc = stress_again(x, &again, reterr)) < 0)
 		return rc;
 	stress_same(x, want, &again, words);
@@ -148,11 +148,11 @@ contained(struct stress *x, unsigned i, const char *words,
 static void
 lie(struct stress *x, unsigned i, int reader)
 {
-	struct ring_shared *sh = x->j.ss->ring[i].base;
+	struct ring_shared *sh = x->ss->ring[i].base;
 
 	atomic_fetch_add(reader ? &sh->tail : &sh->head, sh->nslots + 1 +
 	    stress_below(x, 1000));
-	ring_wake(&x->j.ss->ring[i]);
+	ring_wake(&x->ss->ring[i]);
 }
 
 /* Session i has written nonsense into a ring that ends at the coordinator,
@@ -161,16 +161,16 @@ static int
 refused(struct stress *x, unsigned i, const char *words,
     const struct work *want, struct err *reterr)
 {
-	unsigned before = x->j.ss->losses;
+	unsigned before = x->ss->losses;
 	struct work again = *want;
 	int rc;
 
 	if ((rc = stress_again(x, &again, reterr)) < 0)
 		return rc;
-	stress_want(x, x->j.ss->losses == before + 1, "session %s, %s: %u "
-	    "losses, not 1", x->j.ss->s[i].name, words,
-	    x->j.ss->losses - before);
-	want_loss(x, i, words, x->j.ss->loss);
+	stress_want(x, x->ss->losses == before + 1, "session %s, %s: %u "
+	    "losses, not 1", x->ss->s[i].name, words,
+	    x->ss->losses - before);
+	want_loss(x, i, words, x->ss->loss);
 	stress_same(x, want, &again, words);
 	return 0;
 }
@@ -181,7 +181,7 @@ static int
 own_ring(struct stress *x, unsigned i, unsigned ring, const char *words,
     const struct work *want, struct err *reterr)
 {
-	kill(x->j.ss->s[i].child.pid, SIGSTOP);
+	kill(x->ss->s[i].child.pid, SIGSTOP);
 	lie(x, ring, ring == 0);
 	return refused(x, i, words, want, reterr);
 }
@@ -195,7 +195,7 @@ stress_ring_counters(struct stress *x, struct err *reterr)
 
 	if ((rc = stress_begin(x, &once, reterr)) < 0)
 		return rc;
-	n = x->j.ss->n;
+	n = x->ss->n;
 	for (i = 0; i < n; i++) {
 		lie(x, i, 0);
 		if ((rc = contained(x, i, "ring into this stage is corrupt",
@@ -205,7 +205,7 @@ stress_ring_counters(struct stress *x, struct err *reterr)
 	if ((rc = own_ring(x, n - 1, n, "ring of logits is corrupt", &once,
 	    reterr)) < 0)
 		return rc;
-	stress_note(x, "of the last ring \"%.200s\"", x->j.ss->loss);
+	stress_note(x, "of the last ring \"%.200s\"", x->ss->loss);
 	if ((rc = own_ring(x, 0, 0, "ring of tokens is corrupt", &once,
 	    reterr)) < 0)
 		return rc;
@@ -232,14 +232,14 @@ put_nonsense(struct stress *x, unsigned i)
 {
 	struct batch_hdr hdr = { .magic = BATCH_MAGIC ^ nonsense[i].magic,
 	    .kind = BATCH_DATA, .nrows = nonsense[i].nrows,
-	    .epoch = x->j.ss->epoch };
+	    .epoch = x->ss->epoch };
 	struct batch_row row = engine_row(nonsense[i].seq, nonsense[i].pos,
 	    nonsense[i].token, 1);
-	uint8_t *slot = ring_reserve_spsc(&x->j.p->first);
+	uint8_t *slot = ring_reserve_spsc(&x->pipe->first);
 
 	memcpy(slot, &hdr, sizeof(hdr));
 	memcpy(slot + sizeof(hdr), &row, sizeof(row));
-	ring_commit_spsc(&x->j.p->first);
+	ring_commit_spsc(&x->pipe->first);
 }
 
 int
@@ -252,7 +252,7 @@ stress_ring_batches(struct stress *x, struct err *reterr)
 	if ((rc = stress_begin(x, &once, reterr)) < 0)
 		return rc;
 	for (i = 0; i < NITEMS(nonsense); i++) {
-		if ((rc = pipeline_forget(x->j.p, 0, reterr)) < 0)
+		if ((rc = engine_cut(x->eng, 0, 0, reterr)) < 0)
 			return rc;
 		put_nonsense(x, i);
 		if ((rc = contained(x, 0, nonsense[i].words, &once,
@@ -283,7 +283,7 @@ static const struct {
 static void
 put_result(struct stress *x, unsigned i)
 {
-	const struct pipeline *p = x->j.p;
+	const struct pipeline *p = x->pipe;
 	const struct batch_hdr hdr = {
 		.magic = BATCH_MAGIC ^ wrong[i].magic,
 		.kind = BATCH_FORGET ^ wrong[i].kind,
@@ -308,15 +308,15 @@ stress_ring_results(struct stress *x, struct err *reterr)
 
 	if ((rc = stress_begin(x, &once, reterr)) < 0)
 		return rc;
-	n = x->j.ss->n;
+	n = x->ss->n;
 	for (i = 0; i < NITEMS(wrong); i++) {
-		kill(x->j.ss->s[n - 1].child.pid, SIGSTOP);
+		kill(x->ss->s[n - 1].child.pid, SIGSTOP);
 		put_result(x, i);
 		if ((rc = refused(x, n - 1, "makes no sense", &once,
 		    reterr)) < 0)
 			return rc;
 	}
 	stress_note(x, "%u of them refused, like \"%.200s\", and then the "
-	    "same logits", i, x->j.ss->loss);
+	    "same logits", i, x->ss->loss);
 	return stress_stop(x, reterr);
 }

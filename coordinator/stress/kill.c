@@ -31,7 +31,7 @@ struct toll {
 static unsigned
 rounds(const struct stress *x)
 {
-	return x->the->sig == SIGSTOP ? 2 : x->j.ss->n;
+	return x->the->sig == SIGSTOP ? 2 : x->ss->n;
 }
 
 static void
@@ -48,7 +48,7 @@ static void
 count(struct stress *x, struct toll *t, const struct strike *k,
     unsigned losses, double s)
 {
-	const struct sessions *ss = x->j.ss;
+	const struct sessions *ss = x->ss;
 	const char *name = ss->s[k->victim].name;
 	unsigned want = k->all ? ss->n : 1;
 	char how[64];
@@ -92,13 +92,13 @@ each_at_work(struct stress *x, struct toll *t, struct err *reterr)
 		choose(x, i, &k);
 		again = once;
 		again.strike = &k;
-		before = x->j.ss->losses;
-		t0 = x->j.ss->lost_ns;
+		before = x->ss->losses;
+		t0 = x->ss->lost_ns;
 		if ((rc = stress_again(x, &again, reterr)) < 0)
 			return rc;
-		stress_same(x, &once, &again, x->j.ss->s[k.victim].name);
-		count(x, t, &k, x->j.ss->losses - before,
-		    (double)(x->j.ss->lost_ns - t0) / 1e9);
+		stress_same(x, &once, &again, x->ss->s[k.victim].name);
+		count(x, t, &k, x->ss->losses - before,
+		    (double)(x->ss->lost_ns - t0) / 1e9);
 	}
 	return stress_stop(x, reterr);
 }
@@ -139,8 +139,8 @@ load_struck(struct stress *x, unsigned round, uint64_t ns, struct ambush *a,
 	    LOAD_NS / 4) },
 	    .late = ns == LOAD_NS && getenv("STRADDLE_STRESS_LATE") != NULL };
 	choose(x, round, &a->k);
-	for (i = 0; i < x->j.ss->n; i++) {
-		nreads = x->j.plan.session[i].file_bytes / lc.block_bytes + 1;
+	for (i = 0; i < x->ss->n; i++) {
+		nreads = x->plan->session[i].file_bytes / lc.block_bytes + 1;
 		if ((a->k.all || i == a->k.victim) && (rc = stress_drill(x, i,
 		    DRILL_SLOW, ns / nreads, reterr)) < 0)
 			return rc;
@@ -163,7 +163,7 @@ load_until_struck(struct stress *x, unsigned round, struct ambush *a,
 			return rc;
 	}
 	stress_want(x, 0, "session %s had loaded before it was struck",
-	    x->j.ss->s[a->k.victim].name);
+	    x->ss->s[a->k.victim].name);
 	return 0;
 }
 
@@ -171,6 +171,7 @@ static int
 each_in_load(struct stress *x, struct toll *t, struct err *reterr)
 {
 	struct work once, again;
+	struct engine_numbers nums;
 	struct ambush a;
 	unsigned i, n;
 	int rc;
@@ -186,9 +187,9 @@ each_in_load(struct stress *x, struct toll *t, struct err *reterr)
 		    (rc = stress_stop(x, reterr)) < 0)
 			return rc;
 		stress_same(x, &once, &again,
-		    x->j.ss->s[a.k.victim].name);
-		count(x, t, &a.k, x->j.ss->losses,
-		    (double)x->j.load_ns / 1e9);
+		    x->ss->s[a.k.victim].name);
+		engine_numbers(x->eng, &nums);
+		count(x, t, &a.k, nums.losses, (double)nums.load_ns / 1e9);
 	}
 	return 0;
 }
@@ -236,10 +237,10 @@ stress_all_at_once(struct stress *x, struct err *reterr)
 	    (rc = stress_stop(x, reterr)) < 0)
 		return rc;
 	stress_same(x, &once, &again, "all at once");
-	stress_want(x, x->j.ss->losses == x->j.ss->n, "%u losses of %u "
-	    "workers", x->j.ss->losses, x->j.ss->n);
+	stress_want(x, x->ss->losses == x->ss->n, "%u losses of %u "
+	    "workers", x->ss->losses, x->ss->n);
 	stress_note(x, "%u workers struck by signal %d; the same logits, %.3f "
-	    "s instead of %.3f s", x->j.ss->losses, x->the->sig, again.s,
+	    "s instead of %.3f s", x->ss->losses, x->the->sig, again.s,
 	    once.s);
 	return 0;
 }
@@ -260,10 +261,10 @@ other_coordinator(struct stress *x, int fd)
 	memset(dirs, 0, sizeof(dirs));
 	if (stress_start(x, &e) < 0)
 		_exit(1);
-	for (i = 0; i < x->j.ss->n; i++) {
-		pid[i] = x->j.ss->s[i].child.pid;
+	for (i = 0; i < x->ss->n; i++) {
+		pid[i] = x->ss->s[i].child.pid;
 		snprintf(dirs[i], sizeof(dirs[i]), "%s",
-		    x->j.ss->enforce[i].group.dir);
+		    x->ss->enforce[i].group.dir);
 	}
 	if (write(fd, pid, sizeof(pid)) != sizeof(pid) ||
 	    write(fd, dirs, sizeof(dirs)) != sizeof(dirs))

@@ -84,7 +84,7 @@ is_over(const struct soak *s)
 static void
 look(struct soak *s)
 {
-	const struct sessions *ss = s->x->j.ss;
+	const struct sessions *ss = s->x->ss;
 	uint64_t now = event_now_ns();
 	struct held *h;
 	unsigned i;
@@ -120,7 +120,7 @@ aim(struct soak *s, const struct work *once, struct strike *k)
 		sig = SIGSTOP;
 	stress_aim(x, once, stress_below(x, 2) ? IN_PREFILL : IN_DECODE, sig,
 	    k);
-	k->victim = stress_below(x, x->j.ss->n);
+	k->victim = stress_below(x, x->ss->n);
 	s->hangs += sig == SIGSTOP;
 	return 1;
 }
@@ -145,17 +145,17 @@ life(struct soak *s, struct work *once, struct err *reterr)
 	}
 	for (n = 0; n < LIFE && !is_over(s); n++) {
 		again = *once;
-		before = x->j.ss->losses;
-		t0 = x->j.ss->lost_ns;
+		before = x->ss->losses;
+		t0 = x->ss->lost_ns;
 		again.strike = aim(s, once, &k) ? &k : NULL;
 		if ((rc = stress_again(x, &again, reterr)) < 0)
 			return rc;
 		stress_same(x, once, &again, "in the soak");
-		stress_want(x, x->j.ss->losses - before ==
+		stress_want(x, x->ss->losses - before ==
 		    (again.strike != NULL), "%u losses for %d signals",
-		    x->j.ss->losses - before, again.strike != NULL);
+		    x->ss->losses - before, again.strike != NULL);
 		s->recover_s = MAX(s->recover_s,
-		    (double)(x->j.ss->lost_ns - t0) / 1e9);
+		    (double)(x->ss->lost_ns - t0) / 1e9);
 		s->rounds++;
 		/* The tests' way to see something grow. */
 		if (getenv("STRADDLE_STRESS_LEAK") != NULL &&
@@ -163,7 +163,7 @@ life(struct soak *s, struct work *once, struct err *reterr)
 			return -errno;
 		look(s);
 	}
-	s->losses += x->j.ss->losses;
+	s->losses += x->ss->losses;
 	s->lives++;
 	if ((rc = stress_stop(x, reterr)) == 0)
 		stress_close(x);

@@ -94,24 +94,31 @@ stress_plan(struct stress *x, struct err *reterr)
 	x->nfds = stress_count_fds();
 	x->nmaps = stress_count_maps();
 	x->is_open = 1;
-	if ((rc = engine_open(&x->j, x->v, reterr)) < 0)
+	if ((rc = engine_open(x->v, &x->eng, reterr)) < 0)
 		return rc;
-	return engine_plan(&x->j, reterr);
+	x->plan = engine_plan_of(x->eng);
+	return engine_plan(x->eng, reterr);
 }
 
 int
 stress_spawn(struct stress *x, struct err *reterr)
 {
-	return engine_spawn(&x->j, reterr);
+	int rc = engine_spawn(x->eng, reterr);
+
+	x->ss = engine_sessions_of(x->eng);
+	return rc;
 }
 
 int
 stress_load(struct stress *x, sessions_tick_fn *tick, void *arg,
     struct err *reterr)
 {
-	int rc = engine_load(&x->j, tick, arg, reterr);
+	struct engine_numbers n;
+	int rc = engine_load(x->eng, tick, arg, reterr);
 
-	x->took_ns = MAX(x->took_ns, x->j.load_ns);
+	x->pipe = engine_pipeline_of(x->eng);
+	engine_numbers(x->eng, &n);
+	x->took_ns = MAX(x->took_ns, n.load_ns);
 	return rc;
 }
 
@@ -133,9 +140,9 @@ stress_tighten(struct stress *x, int64_t slack, struct err *reterr)
 	unsigned i, n = 0;
 	int rc = stress_plan(x, reterr);
 
-	for (; rc == 0 && n < x->j.plan.nsessions; n++) {
-		most = x->j.plan.session[n].total_bytes + (uint64_t)slack;
-		cap[n] = MIN(x->j.plan.session[n].cap_bytes, most);
+	for (; rc == 0 && n < x->plan->nsessions; n++) {
+		most = x->plan->session[n].total_bytes + (uint64_t)slack;
+		cap[n] = MIN(x->plan->session[n].cap_bytes, most);
 	}
 	stress_close(x);
 	for (i = 0; i < n; i++)
@@ -150,7 +157,7 @@ stress_drill(struct stress *x, unsigned i, enum drill_kind kind, uint64_t n,
     struct err *reterr)
 {
 	struct wire_drill d = { .kind = kind, .n = n };
-	struct sessions *ss = x->j.ss;
+	struct sessions *ss = x->ss;
 	int rc = session_send(&ss->s[i], WIRE_DRILL, &d, sizeof(d), NULL, 0,
 	    reterr);
 
@@ -176,7 +183,7 @@ stress_await(struct stress *x, struct err *reterr)
 	int rc;
 
 	do {
-		rc = sessions_wait(x->j.ss, 0, event_now_ns() + LOOK_NS,
+		rc = sessions_wait(x->ss, 0, event_now_ns() + LOOK_NS,
 		    reterr);
 	} while ((rc == 0 || rc == -ETIMEDOUT) && event_now_ns() < deadline);
 	return rc < 0 && rc != -ETIMEDOUT ? rc : err_set(reterr, ERR_RUN,
@@ -190,7 +197,7 @@ stress_await(struct stress *x, struct err *reterr)
 static void
 take_peaks(struct stress *x, int with_stats)
 {
-	const struct sessions *ss = x->j.ss;
+	const struct sessions *ss = x->ss;
 	const struct session *s;
 	struct enforce_peak p;
 	struct stress_peak *k;
@@ -225,7 +232,7 @@ take_peaks(struct stress *x, int with_stats)
 int
 stress_stop(struct stress *x, struct err *reterr)
 {
-	int rc = engine_stop(&x->j, reterr);
+	int rc = engine_stop(x->eng, reterr);
 
 	if (rc == 0)
 		take_peaks(x, 1);
@@ -259,13 +266,17 @@ stress_close(struct stress *x)
 
 	if (!x->is_open)
 		return;
-	if (x->j.ss != NULL) {
+	if (x->ss != NULL) {
 		take_peaks(x, 0);
-		for (n = x->j.ss->n, i = 0; i < n; i++)
-			strlcpy(dirs[i], x->j.ss->enforce[i].group.dir,
+		for (n = x->ss->n, i = 0; i < n; i++)
+			strlcpy(dirs[i], x->ss->enforce[i].group.dir,
 			    sizeof(dirs[i]));
 	}
-	engine_close(&x->j);
+	engine_close(x->eng);
+	x->eng = NULL;
+	x->plan = NULL;
+	x->ss = NULL;
+	x->pipe = NULL;
 	x->is_open = 0;
 	want_nothing_left(x, dirs[0], n);
 }

@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "coordinator/engine/engine.h"
+#include "coordinator/engine/parts.h"
 #include "coordinator/engine/sample.h"
 
 struct stress;
@@ -42,7 +42,10 @@ struct stress {
 	const struct stress_case *the;
 	struct rng rng;
 	int soak_s;
-	struct engine j;
+	struct engine *eng;		/* NULL = not open */
+	const struct plan *plan;	/* its parts; NULL = not yet */
+	struct sessions *ss;
+	struct pipeline *pipe;
 	int is_open;
 	uint64_t took_ns;		/* the longest load or work so far */
 	unsigned nfds, nmaps;		/* before it was opened */

@@ -16,7 +16,7 @@ enum { PROMPT_MOST = 192, CHUNKS = 4, DECODE = 12 };
 void
 stress_work_init(const struct stress *x, struct work *w)
 {
-	const struct plan *p = &x->j.plan;
+	const struct plan *p = x->plan;
 
 	*w = (struct work){ .nseqs = p->nseqs, .ndecode = MIN(DECODE,
 	    p->ctx_tok / 4) };
@@ -40,7 +40,7 @@ void
 stress_strike(struct stress *x, struct strike *k)
 {
 	struct timespec ts = { .tv_nsec = (long)MIN(k->wait_ns, 999999999) };
-	const struct sessions *ss = x->j.ss;
+	const struct sessions *ss = x->ss;
 	unsigned i;
 
 	nanosleep(&ts, NULL);
@@ -88,7 +88,7 @@ row(void *arg, const struct batch_row *r, const float *logits,
     struct err *reterr)
 {
 	struct work *w = arg;
-	uint32_t n = w->x->j.m->hp.n_vocab, i, best = 0;
+	uint32_t n = w->x->plan->model->hp.n_vocab, i, best = 0;
 
 	if (r->seq >= w->nseqs)
 		return err_set(reterr, ERR_RUN, -EPROTO, "logits of sequence "
@@ -110,7 +110,7 @@ flow(struct work *w, const struct batch_row *rows, uint32_t n,
 	w->rows = rows;
 	w->nrows = n;
 	w->sent = 0;
-	return engine_flow(&w->x->j, &f, reterr);
+	return engine_flow(w->x->eng, &f, reterr);
 }
 
 static int
@@ -121,10 +121,10 @@ prompts(struct work *w, struct batch_row *rows, struct err *reterr)
 	for (seq = 0; seq < w->nseqs; seq++)
 		for (pos = 0; pos < w->nprompt; pos++)
 			rows[n++] = engine_row(seq, pos, token_of(w->text + seq,
-			    pos, w->x->j.m->hp.n_vocab), pos ==
+			    pos, w->x->plan->model->hp.n_vocab), pos ==
 			    w->nprompt - 1);
 	/* Several, so that there is something between them. */
-	w->chunk = MIN(w->x->j.plan.batch_rows, (n + CHUNKS - 1) / CHUNKS);
+	w->chunk = MIN(w->x->plan->batch_rows, (n + CHUNKS - 1) / CHUNKS);
 	return flow(w, rows, n, reterr);
 }
 
@@ -144,7 +144,7 @@ stress_work(struct stress *x, struct work *w, struct err *reterr)
 		w->hash[seq] = 0;
 	rc = prompts(w, rows, reterr);
 	w->nprefill = w->nbatches;
-	w->chunk = x->j.plan.batch_rows;
+	w->chunk = x->plan->batch_rows;
 	for (k = 0; rc == 0 && k < w->ndecode; k++) {
 		for (seq = 0; seq < w->nseqs; seq++)
 			rows[seq] = engine_row(seq, w->nprompt + k,
@@ -174,8 +174,8 @@ stress_again(struct stress *x, struct work *w, struct err *reterr)
 	uint32_t seq;
 	int rc = 0;
 
-	for (seq = 0; rc == 0 && seq < x->j.plan.nseqs; seq++)
-		rc = pipeline_forget(x->j.p, seq, reterr);
+	for (seq = 0; rc == 0 && seq < x->plan->nseqs; seq++)
+		rc = engine_cut(x->eng, seq, 0, reterr);
 	return rc < 0 ? rc : stress_work(x, w, reterr);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "coordinator/engine/chat.h"
+#include "coordinator/engine/impl.h"
 #include "tests/support/bpe_vocab.h"
 
 static const char *const merges[] = { "h i", "u s", "us e", "use r" };
@@ -26,7 +27,7 @@ enum {
 static struct gguf *gguf;
 static struct tokenizer *tokenizer;
 static struct conf conf;
-static struct engine job;
+static struct engine engine;
 
 static void
 open_model(const char *jinja)
@@ -42,7 +43,8 @@ open_model(const char *jinja)
 	t_ok(gguf_open(path, &gguf, &e), &e);
 	t_ok(tokenizer_open(gguf, &tokenizer, &e), &e);
 	conf_defaults(&conf);
-	job = (struct engine){ .c = &conf, .g = gguf, .t = tokenizer };
+	engine = (struct engine){ .conf = &conf, .file = gguf,
+	    .vocab = tokenizer };
 }
 
 static void
@@ -59,7 +61,7 @@ check_first(const char *text, size_t n, const uint32_t *want)
 	size_t got;
 	struct err e;
 
-	t_ok(chat_encode_first(&job, text, strlen(text), &ids, &got, &e), &e);
+	t_ok(chat_encode_first(&engine, text, strlen(text), &ids, &got, &e), &e);
 	ck_assert_uint_eq(got, n);
 	ck_assert(memcmp(ids, want, n * sizeof(*ids)) == 0);
 	free(ids);
@@ -89,18 +91,18 @@ START_TEST(what_is_not_known_is_said)
 	char note[CHAT_NOTE_LEN];
 
 	open_model("<|im_start|>");
-	ck_assert_str_eq(chat_template_of(&job, note)->name, "ChatML");
+	ck_assert_str_eq(chat_template_of(&engine, note)->name, "ChatML");
 	ck_assert_str_eq(note, "chat template: ChatML");
 	close_model();
 	open_model("### Instruction:");
-	ck_assert_ptr_eq(chat_template_of(&job, note), chat_template_plain());
+	ck_assert_ptr_eq(chat_template_of(&engine, note), chat_template_plain());
 	ck_assert_ptr_nonnull(strstr(note, "none that is known"));
 	check_first("hi", IDS(HI));
 	close_model();
 	open_model(NULL);
-	ck_assert_ptr_eq(chat_template_of(&job, note), chat_template_plain());
+	ck_assert_ptr_eq(chat_template_of(&engine, note), chat_template_plain());
 	ck_assert_ptr_nonnull(strstr(note, "has no chat template"));
-	ck_assert_ptr_eq(chat_template_of(&job, NULL), chat_template_plain());
+	ck_assert_ptr_eq(chat_template_of(&engine, NULL), chat_template_plain());
 	close_model();
 }
 END_TEST
@@ -125,7 +127,7 @@ START_TEST(of_messages_the_final_one_is_shown)
 	struct chat_filter f;
 
 	open_model(oss);
-	chat_filter_init(&f, tokenizer, chat_template_of(&job, NULL));
+	chat_filter_init(&f, tokenizer, chat_template_of(&engine, NULL));
 	mark(&f, CHANNEL);
 	feed(&f, "analysis", 0);
 	mark(&f, MESSAGE);

@@ -1,6 +1,6 @@
 /* tests/unit/chat_turns.c - what the stages hold of a conversation in gpt-oss'
  * form: the thoughts of earlier answers are not in it.
- * The job and its pipeline are stood in for here: a list of tokens, and a model
+ * The engine and its pipeline are stood in for here: a list of tokens, and a model
  * that says what it is told to. */
 #include "tests/support/t.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "coordinator/engine/chat.h"
+#include "coordinator/engine/impl.h"
 #include "tests/support/bpe_vocab.h"
 
 enum { CTX = 400, BATCH = 64 };
@@ -23,7 +24,7 @@ static const struct bpe_token tokens[] = {
 };
 
 static struct gguf *gguf;
-static struct engine job;
+static struct engine engine;
 static struct conf conf;
 static struct model model;
 static struct chat *chat;
@@ -37,16 +38,16 @@ static const uint32_t *script;		/* what the model says next */
 static uint32_t nscript;
 
 int
-engine_feed(struct engine *j, uint32_t seq, uint32_t pos0, const uint32_t *ids,
-    uint32_t n, enum engine_want want, engine_row_fn *fn, void *arg,
-    struct err *reterr)
+engine_feed(struct engine *eng, uint32_t seq, uint32_t pos0,
+    const uint32_t *ids, uint32_t n, enum engine_want want, engine_row_fn *fn,
+    void *arg, struct err *reterr)
 {
 	static float logits[512];
 	int rc;
 
 	ck_assert_uint_eq(seq, 0);
 	ck_assert_uint_eq(pos0, nheld);
-	ck_assert_uint_le(pos0 + n, j->plan.ctx_tok);
+	ck_assert_uint_le(pos0 + n, eng->plan.ctx_tok);
 	ck_assert_int_eq(want, WANT_LAST);
 	memcpy(held + nheld, ids, n * sizeof(*ids));
 	nheld += n;
@@ -69,12 +70,6 @@ pipeline_cut(struct pipeline *p, uint32_t seq, uint32_t pos,
 	nheld = cut_at = pos;
 	ncuts++;
 	return 0;
-}
-
-int
-pipeline_forget(struct pipeline *p, uint32_t seq, struct err *reterr)
-{
-	return pipeline_cut(p, seq, 0, reterr);
 }
 
 /* --- a conversation --- */
@@ -116,13 +111,14 @@ begin(uint32_t window)
 	conf.n_predict = -1;
 	model.hp = (struct hparams){ .n_layer = 2, .n_head_kv = 1,
 	    .head_dim = 32, .v_dim = 32, .window = window, .local = { 1 } };
-	job = (struct engine){ .c = &conf, .g = gguf, .m = &model };
-	t_ok(tokenizer_open(gguf, &job.t, &e), &e);
-	model.hp.n_vocab = tokenizer_size(job.t);
-	job.plan = (struct plan){ .model = &model, .ctx_tok = CTX,
+	engine = (struct engine){ .conf = &conf, .file = gguf,
+	    .model = &model };
+	t_ok(tokenizer_open(gguf, &engine.vocab, &e), &e);
+	model.hp.n_vocab = tokenizer_size(engine.vocab);
+	engine.plan = (struct plan){ .model = &model, .ctx_tok = CTX,
 	    .batch_rows = BATCH, .nseqs = 1 };
 	nheld = ncuts = 0;
-	t_ok(chat_open(&job, chat_template_of(&job, NULL), NULL, &ops, &chat,
+	t_ok(chat_open(&engine, chat_template_of(&engine, NULL), NULL, &ops, &chat,
 	    &e), &e);
 }
 
@@ -130,7 +126,7 @@ static void
 end(void)
 {
 	chat_close(chat);
-	tokenizer_close(job.t);
+	tokenizer_close(engine.vocab);
 	gguf_close(gguf);
 }
 
@@ -143,7 +139,7 @@ turn(const char *says, const char *shows)
 	size_t n;
 	struct err e;
 
-	t_ok(tokenizer_encode(job.t, says, strlen(says), 0, 1, &ids, &n, &e),
+	t_ok(tokenizer_encode(engine.vocab, says, strlen(says), 0, 1, &ids, &n, &e),
 	    &e);
 	script = ids;
 	nscript = (uint32_t)n;
@@ -159,7 +155,7 @@ turn(const char *says, const char *shows)
 static void
 holds(const char *text)
 {
-	const char *begin = chat_template_of(&job, NULL)->begin;
+	const char *begin = chat_template_of(&engine, NULL)->begin;
 	char *all = malloc(strlen(begin) + strlen(text) + 1);
 	uint32_t *ids;
 	size_t n;
@@ -167,7 +163,7 @@ holds(const char *text)
 
 	strcpy(all, begin);
 	strcat(all, text);
-	t_ok(tokenizer_encode(job.t, all, strlen(all), 0, 1, &ids, &n, &e),
+	t_ok(tokenizer_encode(engine.vocab, all, strlen(all), 0, 1, &ids, &n, &e),
 	    &e);
 	ck_assert_uint_eq(nheld, n);
 	ck_assert_int_eq(memcmp(held, ids, n * sizeof(*ids)), 0);

@@ -14,6 +14,7 @@
 #include "coordinator/bench/bench.h"
 #include "coordinator/bench/caches.h"
 #include "coordinator/bench/crew.h"
+#include "coordinator/engine/signals.h"
 #include "kernels/cpu.h"
 #include "tests/support/tiny.h"
 
@@ -258,7 +259,7 @@ START_TEST(the_disk_is_read_to_the_end)
 	ck_assert_int_lt(roofline_disk(g, &bytes_s, &direct, &err), 0);
 	ck_assert_ptr_nonnull(strstr(err.msg, "bytes came"));
 	g->file[0].nbytes--;
-	engine_signals(&set);
+	signals_ending(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	raise(SIGINT);
 	ck_assert_int_eq(roofline_disk(g, &bytes_s, &direct, &err), -EINTR);

@@ -1,0 +1,26 @@
+/* coordinator/engine/impl.h - struct engine, for the files of this folder (and
+ * the tests that stand in for one). */
+#ifndef COORDINATOR_ENGINE_IMPL_H
+#define COORDINATOR_ENGINE_IMPL_H
+
+#include "coordinator/text/tokenizer.h"
+#include "engine.h"
+#include "pipeline.h"
+
+struct engine {
+	const struct conf *conf;
+	struct gguf *file;
+	struct model *model;
+	struct tokenizer *vocab;	/* NULL until engine_open_tokenizer() */
+	struct kernels kernels;
+	struct plan plan;
+	struct conf *fit_conf;		/* NULL without plan --fit */
+	char fit_reason[PLAN_WHY_LEN];
+	struct sessions *sessions;
+	struct pipeline *pipe;
+	int signal_fd;
+	struct batch_row *rows;		/* [plan.batch_rows], the next batch */
+	uint64_t load_ns, file_bytes;	/* as engine_numbers has them */
+};
+
+#endif

@@ -1,0 +1,72 @@
+/* coordinator/engine/notes.c - notes on a model and a plan, to stderr. */
+#include "notes.h"
+
+#include <inttypes.h>
+
+#include "config/log.h"
+#include "config/units.h"
+
+void
+notes_unused_tensors(const struct gguf *g, const struct model *m)
+{
+	const struct gguf_tensor *first;
+	uint64_t n = model_unused(m, &first);
+
+	if (n > 0)
+		log_warnx("%s: %" PRIu64 " of %" PRIu64 " tensors are of no "
+		    "use to a %s model of %u layers, the first is %s: what "
+		    "they were trained for is not computed",
+		    g->file[first->file].path, n, g->ntensors,
+		    arch_info(m->hp.arch)->name, m->hp.n_layer, first->name);
+}
+
+/* A session that holds only the embedding or the head, because the device of
+ * its neighbour cannot map that at once. */
+static void
+note_lone_end(const struct plan_session *end, const struct plan_session *next,
+    const char *what)
+{
+	char need[UNITS_BYTES_LEN], most[UNITS_BYTES_LEN];
+	const struct plan_limits *l = next->limits;
+
+	if (end->u1 - end->u0 != 1 || l == NULL || l->largest_bytes == 0 ||
+	    end->bytes[MEM_WEIGHTS] <= l->largest_bytes)
+		return;
+	log_info("note: session %s holds %s: its %s are more than device %s "
+	    "of session %s maps at once, %s (%s)", end->conf->name, what,
+	    units_human_bytes(end->bytes[MEM_WEIGHTS], need),
+	    next->conf->device, next->conf->name,
+	    units_human_bytes(l->largest_bytes, most), l->largest_from);
+}
+
+static void
+note_lone_ends(const struct plan *p)
+{
+	unsigned last = p->nsessions - 1;
+
+	if (last == 0)
+		return;
+	note_lone_end(&p->session[0], &p->session[1], "the embedding");
+	note_lone_end(&p->session[last], &p->session[last - 1],
+	    "the output head");
+}
+
+void
+notes_plan(const struct plan *p, uint64_t free_bytes)
+{
+	char need[UNITS_BYTES_LEN], have[UNITS_BYTES_LEN];
+	uint64_t sum = 0;
+	unsigned i;
+
+	for (i = 0; i < p->nsessions; i++)
+		sum += p->session[i].total_bytes;
+	if (free_bytes != 0 && sum > free_bytes)
+		log_info("note: the sessions need %s in all, and the "
+		    "machine has %s free: their caps promise more than is "
+		    "there", units_human_bytes(sum, need),
+		    units_human_bytes(free_bytes, have));
+	note_lone_ends(p);
+	if (p->ctx_tok > p->model->hp.ctx_train)
+		log_info("note: a context of %u tokens; the model was "
+		    "trained with %u", p->ctx_tok, p->model->hp.ctx_train);
+}

@@ -1,0 +1,98 @@
+/* coordinator/engine/queries.c - questions to a short-lived worker. */
+#include "queries.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bsd/string.h>
+
+#include "impl.h"
+
+/* 0 = not an answer that anyone asks for. */
+static size_t
+answer_bytes(uint32_t type)
+{
+	switch (type) {
+	case WIRE_PLACED:
+		return sizeof(struct wire_placed);
+	case WIRE_LIMIT:
+		return sizeof(struct wire_limit);
+	case WIRE_CHECK:
+		return sizeof(struct wire_check);
+	case WIRE_SUPPORT:
+		return sizeof(struct wire_support);
+	default:
+		return 0;
+	}
+}
+
+/* Ask, and pass on the answers until WIRE_END. */
+static int
+ask(struct session *s, uint32_t question, query_fn *fn, void *arg,
+    struct err *reterr)
+{
+	struct chan_msg *m = malloc(sizeof(*m));
+	int rc;
+
+	if (m == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	rc = session_send(s, question, NULL, 0, NULL, 0, reterr);
+	while (rc == 0 && (rc = session_answer(s, m, reterr)) == 0 &&
+	    m->type != WIRE_END)
+		if (m->nbytes > 0 && m->nbytes == answer_bytes(m->type))
+			fn(arg, m->type, m->buf);
+	free(m);
+	return rc;
+}
+
+int
+query_placement(const struct engine *eng, unsigned i, query_fn *fn,
+    void *arg, struct err *reterr)
+{
+	struct session s;
+	int rc;
+
+	if ((rc = session_probe(&eng->plan.session[i], eng->conf, NULL, -1, &s,
+	    reterr)) < 0)
+		return rc;
+	if ((rc = session_send_model(&s, &eng->plan, reterr)) == 0)
+		rc = ask(&s, WIRE_EXPLAIN, fn, arg, reterr);
+	session_close(&s);
+	return rc;
+}
+
+/* The config's first session of this kind, or one with its own defaults. */
+static struct session_conf
+session_like(const struct conf *c, const char *kind)
+{
+	struct session_conf sc = c->session[0];
+	int i;
+
+	sc.port[0] = '\0';
+	sc.domain_bytes = 0;
+	for (i = 0; i < c->nsessions; i++)
+		if (strcmp(c->session[i].device, kind) == 0)
+			return c->session[i];
+	return sc;
+}
+
+int
+query_device(const struct conf *c, const char *kind, query_fn *fn, void *arg,
+    struct err *reterr)
+{
+	struct session_conf sc = session_like(c, kind);
+	struct plan_session ps = plan_nothing(&sc, 1);
+	struct session s;
+	int rc;
+
+	/* The question is about the kind, not about where a session runs. */
+	sc.node = -1;
+	sc.priority = (struct priority){ PRIO_DEFAULT, 0 };
+	strlcpy(sc.device, kind, sizeof(sc.device));
+	strlcpy(sc.name, kind, sizeof(sc.name));
+	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) < 0)
+		return rc;
+	rc = ask(&s, WIRE_PROBE, fn, arg, reterr);
+	session_close(&s);
+	return rc;
+}

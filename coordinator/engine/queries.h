@@ -1,0 +1,22 @@
+/* coordinator/engine/queries.h - questions to a short-lived worker, with nothing
+ * loaded: the coordinator itself loads no device runtime and builds no program.
+ * Called by explain and devices.  Owns nothing. */
+#ifndef COORDINATOR_ENGINE_QUERIES_H
+#define COORDINATOR_ENGINE_QUERIES_H
+
+#include "engine.h"
+
+/* One answer, of the type's length: struct wire_placed, wire_limit, ... */
+typedef void query_fn(void *arg, uint32_t type, const void *answer);
+
+/* Where each operation of session i would run: WIRE_PLACED.  Needs a plan. */
+int query_placement(const struct engine *eng, unsigned i, query_fn *fn,
+    void *arg, struct err *reterr);
+
+/* What a device of this kind is, as c's first session of the kind names it:
+ * WIRE_LIMIT, WIRE_CHECK, WIRE_SUPPORT.  -ENODEV: this build has no such
+ * device. */
+int query_device(const struct conf *c, const char *kind, query_fn *fn,
+    void *arg, struct err *reterr);
+
+#endif
