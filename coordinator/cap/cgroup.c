@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <bsd/string.h>
 
-#include "cgroup_priv.h"
+#include "cgroup_files.h"
 
 #define PREFIX	"straddle."
 

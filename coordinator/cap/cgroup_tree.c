@@ -14,7 +14,7 @@
 #include <string.h>
 #include <bsd/string.h>
 
-#include "cgroup_priv.h"
+#include "cgroup_files.h"
 
 #define LEAF	"straddle-coordinator"
 

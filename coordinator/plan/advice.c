@@ -5,7 +5,7 @@
 #include <string.h>
 #include <bsd/string.h>
 
-#include "priv.h"
+#include "sizes.h"
 #include "config/words.h"
 
 #define OR	", or "

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <bsd/string.h>
 
-#include "priv.h"
+#include "sizes.h"
 
 enum {
 	CTX_STEP = 64,

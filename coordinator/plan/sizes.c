@@ -10,7 +10,7 @@
 #include "layers/staging.h"
 #include "shm/arena.h"
 #include "shm/ring.h"
-#include "priv.h"
+#include "sizes.h"
 
 static const struct load_conf load_conf = LOAD_CONF_DEFAULT;
 

@@ -43,13 +43,13 @@ uint64_t watch_load_limit(const struct watch *w);
 /* Another worker: what was measured stays. */
 void watch_restart(struct watch *w);
 
-/* hang.c: look at every session, not oftener than some times a second.  -ECHILD
+/* heartbeat.c: look at every session, not oftener than some times a second.  -ECHILD
  * with a message: one hangs, and has failed. */
 int sessions_look(struct sessions *ss, struct err *reterr);
-/* hang.c: is no batch in any ring?  Then, however long one waits, nothing comes
+/* heartbeat.c: is no batch in any ring?  Then, however long one waits, nothing comes
  * back. */
 int sessions_rings_are_empty(const struct sessions *ss);
-/* hang.c: session i begins to load; it has loaded. */
+/* heartbeat.c: session i begins to load; it has loaded. */
 void sessions_load_begins(struct sessions *ss, unsigned i);
 void sessions_load_ends(struct sessions *ss, unsigned i);
 

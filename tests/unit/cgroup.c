@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "coordinator/cap/cgroup_priv.h"
+#include "coordinator/cap/cgroup_files.h"
 #include "coordinator/cap/enforce.h"
 #include "tests/support/cgroup_world.h"
 

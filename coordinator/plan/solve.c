@@ -1,4 +1,4 @@
-/* coordinator/plan/plan.c - settings, caps, and the cut that the sizes allow. */
+/* coordinator/plan/solve.c - settings, caps, and the cut that the sizes allow. */
 #include "plan.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "config/cores.h"
 #include "shm/layout.h"
-#include "priv.h"
+#include "sizes.h"
 #include "split.h"
 
 /* A slot of logits aims at this size; more rows only when sequences need it. */

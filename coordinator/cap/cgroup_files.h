@@ -1,6 +1,6 @@
-/* coordinator/cap/cgroup_priv.h - files of groups, for cgroup*.c only. */
-#ifndef COORDINATOR_CAP_CGROUP_PRIV_H
-#define COORDINATOR_CAP_CGROUP_PRIV_H
+/* coordinator/cap/cgroup_files.h - files of groups, for cgroup*.c only. */
+#ifndef COORDINATOR_CAP_CGROUP_FILES_H
+#define COORDINATOR_CAP_CGROUP_FILES_H
 
 #include "cgroup.h"
 

@@ -1,6 +1,6 @@
-/* coordinator/plan/priv.h - sizes behind a plan, for plan*.c only. */
-#ifndef COORDINATOR_PLAN_PRIV_H
-#define COORDINATOR_PLAN_PRIV_H
+/* coordinator/plan/sizes.h - sizes behind a plan, for this folder only. */
+#ifndef COORDINATOR_PLAN_SIZES_H
+#define COORDINATOR_PLAN_SIZES_H
 
 #include "plan.h"
 

@@ -1,4 +1,4 @@
-/* coordinator/session/hang.c - a worker that lives, and does not get on. */
+/* coordinator/session/heartbeat.c - a worker that lives, and does not get on. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
