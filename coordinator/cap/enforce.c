@@ -63,7 +63,7 @@ the_tree(void)
 }
 
 void
-enforce_end(void)
+enforce_cleanup(void)
 {
 	if (tree_known)
 		cgroup_tree_close(&tree);
@@ -134,7 +134,7 @@ enforce_open(struct enforce *e, const char *name, uint64_t cap_bytes)
 }
 
 int
-enforce_enter_fd(const struct enforce *e, int *ret_fd, struct err *reterr)
+enforce_open_procs(const struct enforce *e, int *ret_fd, struct err *reterr)
 {
 	int fd;
 
@@ -193,7 +193,7 @@ limit_data(struct enforce *e, const struct enforce_start *st)
 }
 
 int
-enforce_hold(struct enforce *e, const struct enforce_start *st,
+enforce_apply(struct enforce *e, const struct enforce_start *st,
     struct err *reterr)
 {
 	int rc;
@@ -216,7 +216,7 @@ enforce_hold(struct enforce *e, const struct enforce_start *st,
 }
 
 void
-enforce_count(const struct enforce *e, uint64_t hwm_bytes,
+enforce_read_peak(const struct enforce *e, uint64_t hwm_bytes,
     struct enforce_peak *ret)
 {
 	struct cgroup_count n;
@@ -231,7 +231,7 @@ enforce_count(const struct enforce *e, uint64_t hwm_bytes,
 }
 
 const char *
-enforce_loss(struct enforce *e, char *buf, size_t len)
+enforce_describe_loss(struct enforce *e, char *buf, size_t len)
 {
 	char peak[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
 	struct cgroup_count n;
@@ -255,7 +255,7 @@ enforce_loss(struct enforce *e, char *buf, size_t len)
 }
 
 uint64_t
-enforce_now(const struct enforce *e)
+enforce_now_bytes(const struct enforce *e)
 {
 	struct cgroup_count n;
 

@@ -38,7 +38,7 @@ void enforce_open(struct enforce *e, const char *name, uint64_t cap_bytes);
 
 /* The descriptor for child_spawn(), -1 = there is no group.  The caller closes
  * it. */
-int enforce_enter_fd(const struct enforce *e, int *ret_fd,
+int enforce_open_procs(const struct enforce *e, int *ret_fd,
     struct err *reterr);
 
 /* A worker as it has started: what it weighs, and what it will map shared. */
@@ -50,7 +50,7 @@ struct enforce_start {
 /* It has started: see that it is in the group, or limit what it may still map.
  * 0 when that has been read back, or is given up with a reason in why;
  * -EPROTO when it escaped its group. */
-int enforce_hold(struct enforce *e, const struct enforce_start *st,
+int enforce_apply(struct enforce *e, const struct enforce_start *st,
     struct err *reterr);
 
 struct enforce_peak {
@@ -61,15 +61,15 @@ struct enforce_peak {
 
 /* The peak of all processes of the session; hwm_bytes is VmHWM + VmPTE of the
  * last one, for want of a better. */
-void enforce_count(const struct enforce *e, uint64_t hwm_bytes,
+void enforce_read_peak(const struct enforce *e, uint64_t hwm_bytes,
     struct enforce_peak *ret);
 
 /* Why the kernel killed the worker, in words, if it was for memory; else "".  To
  * be asked once for every loss. */
-const char *enforce_loss(struct enforce *e, char *buf, size_t len);
+const char *enforce_describe_loss(struct enforce *e, char *buf, size_t len);
 
 /* What the session's group counts at this moment; 0 = there is none. */
-uint64_t enforce_now(const struct enforce *e);
+uint64_t enforce_now_bytes(const struct enforce *e);
 
 void enforce_close(struct enforce *e);
 
@@ -77,6 +77,6 @@ void enforce_close(struct enforce *e);
 uint64_t enforce_free_bytes(void);
 
 /* Give back what this process changed of its own group. */
-void enforce_end(void);
+void enforce_cleanup(void);
 
 #endif

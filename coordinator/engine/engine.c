@@ -86,7 +86,7 @@ engine_plan(struct engine *eng, struct err *reterr)
 	int rc;
 
 	if ((rc = measure_base_memory(c, reterr)) < 0 ||
-	    (rc = device_limits_ask(c, reterr)) < 0)
+	    (rc = device_limits_probe(c, reterr)) < 0)
 		return rc;
 	conf_cores(c, &cores);
 	cores_speeds(&cores, "/sys", core_speed);
@@ -218,7 +218,7 @@ engine_close(struct engine *eng)
 void
 engine_cleanup(void)
 {
-	enforce_end();
+	enforce_cleanup();
 }
 
 /* --- what it holds --- */
@@ -303,8 +303,8 @@ engine_numbers(const struct engine *eng, struct engine_numbers *ret)
 	*ret = (struct engine_numbers){ .load_ns = eng->load_ns,
 	    .file_bytes = eng->file_bytes };
 	if (ss != NULL) {
-		ret->losses = ss->losses;
-		ret->lost_ns = ss->lost_ns;
+		ret->losses = ss->retry.losses;
+		ret->lost_ns = ss->recovery_ns;
 	}
 }
 

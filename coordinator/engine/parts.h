@@ -4,7 +4,7 @@
 #ifndef COORDINATOR_ENGINE_PARTS_H
 #define COORDINATOR_ENGINE_PARTS_H
 
-#include "coordinator/session/session.h"
+#include "coordinator/session/sessions.h"
 #include "engine.h"
 #include "pipeline.h"
 

@@ -12,14 +12,13 @@
 /* Messages, deaths and signals wake the wait by themselves; hangs do not. */
 #define LOOK_NS		UINT64_C(250000000)
 
-/* A worker that writes nonsense into a ring of ours is believed nothing more:
- * it is lost, as if it had died.  What it wrote is in reterr. */
+/* A worker that corrupts a ring is treated as dead.  reterr says what is wrong. */
 static int
-lied(struct pipeline *p, unsigned i, struct err *reterr)
+fail_worker(struct pipeline *p, unsigned i, struct err *reterr)
 {
 	struct session *s = &p->ss->s[i];
 
-	s->state = SESSION_FAILED;
+	session_set_state(s, SESSION_FAILED, "it corrupted a ring");
 	err_prefix(reterr, "session %s", s->name);
 	return -ECHILD;
 }
@@ -36,7 +35,7 @@ attach(struct pipeline *p, unsigned i, enum ring_side side, unsigned worker,
 	plan_ring(p->ss->plan, i, &nslots, &nbytes);
 	rc = ring_attach_mapped(m->base, m->nbytes, side, nslots, nbytes, ret,
 	    reterr);
-	return rc == -EPROTO ? lied(p, worker, reterr) : rc;
+	return rc == -EPROTO ? fail_worker(p, worker, reterr) : rc;
 }
 
 /* All that lies in the last ring then is of an older epoch, and nobody adds to
@@ -145,7 +144,7 @@ send_waiting(struct pipeline *p)
 /* Are the counters of the ring into the first stage impossible?  It holds what
  * is not back yet, and one that its reader has not released. */
 static int
-first_is_spoilt(struct pipeline *p)
+first_ring_corrupt(struct pipeline *p)
 {
 	return ring_valid(&p->first) < 0 ||
 	    ring_used_spsc(&p->first) > p->number - p->oldest + 1;
@@ -159,7 +158,7 @@ pipeline_has_room(struct pipeline *p)
 	send_waiting(p);
 	return p->sent == p->in_flight &&
 	    p->in_flight < p->journal.nbatches &&
-	    (ring_reserve_spsc(&p->first) != NULL || first_is_spoilt(p));
+	    (ring_reserve_spsc(&p->first) != NULL || first_ring_corrupt(p));
 }
 
 static int
@@ -211,8 +210,8 @@ want_some_under_way(struct pipeline *p, struct err *reterr)
 {
 	uint64_t now = event_now_ns();
 
-	if (!watch_look(&p->empty, now, sessions_rings_are_empty(p->ss) ? 0 :
-	    now, WATCH_LEAST_NS))
+	if (!watchdog_check(&p->empty, now, sessions_rings_are_empty(p->ss) ? 0 :
+	    now, WATCHDOG_MIN_NS))
 		return 0;
 	return err_set(reterr, ERR_RUN, -EPROTO, "batch %" PRIu64 " is with "
 	    "no session any more, and has not come back: one of them has "
@@ -222,13 +221,13 @@ want_some_under_way(struct pipeline *p, struct err *reterr)
 static int
 rings_valid(struct pipeline *p, struct err *reterr)
 {
-	int first = first_is_spoilt(p);
+	int first = first_ring_corrupt(p);
 
 	if (!first && ring_valid(&p->last) == 0)
 		return 0;
 	err_set(reterr, ERR_RUN, -EPROTO, "the ring of %s is corrupt: its "
 	    "counters are impossible", first ? "tokens" : "logits");
-	return lied(p, first ? 0 : p->ss->n - 1, reterr);
+	return fail_worker(p, first ? 0 : p->ss->n - 1, reterr);
 }
 
 static int
@@ -236,7 +235,7 @@ wait_slot(struct pipeline *p, const uint8_t **ret, struct err *reterr)
 {
 	int rc;
 
-	p->empty = (struct watch){ 0 };
+	p->empty = (struct watchdog){ 0 };
 	while ((*ret = ring_peek_spsc(&p->last)) == NULL) {
 		if ((rc = rings_valid(p, reterr)) < 0 ||
 		    (rc = want_some_under_way(p, reterr)) < 0)
@@ -289,7 +288,7 @@ take_slot(struct pipeline *p, const struct journal_batch *b,
 		    PRIu64 " with %u rows makes no sense, where one of batch "
 		    "%" PRIu64 " was due", ret->hdr.number, ret->hdr.nrows,
 		    p->oldest);
-		return lied(p, p->ss->n - 1, reterr);
+		return fail_worker(p, p->ss->n - 1, reterr);
 	}
 	ret->rows = p->rows;
 	ret->logits = (const float *)(const void *)(slot +
@@ -318,7 +317,7 @@ replay(struct pipeline *p, struct err *reterr)
 	uint8_t *slot;
 	int rc;
 
-	p->ss->rows = p->ss->plan->batch_rows;
+	p->ss->rows_in_flight = p->ss->plan->batch_rows;
 	for (;;) {
 		while ((slot = ring_reserve_spsc(&p->first)) != NULL &&
 		    (hdr.nrows = journal_replay(&p->journal, &c, p->rows,
@@ -354,7 +353,7 @@ pipeline_recover(struct pipeline *p, struct err *reterr)
 	int rc;
 
 	do {
-		if ((rc = sessions_mend(p->ss, reterr)) < 0)
+		if ((rc = sessions_recover(p->ss, reterr)) < 0)
 			return rc;
 		t1 = event_now_ns();
 		p->epoch = p->ss->epoch;
@@ -364,7 +363,7 @@ pipeline_recover(struct pipeline *p, struct err *reterr)
 			rc = replay(p, reterr);
 	} while (rc == -ECHILD);
 	if (rc == 0) {
-		p->ss->lost_ns += event_now_ns() - t0;
+		p->ss->recovery_ns += event_now_ns() - t0;
 		say_recovered(p, t0, t1);
 	}
 	return rc;
@@ -380,7 +379,7 @@ pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
 		    "a result was asked for with nothing in flight");
 	for (;;) {
 		send_waiting(p);
-		p->ss->rows = journal_rows(&p->journal);
+		p->ss->rows_in_flight = journal_rows(&p->journal);
 		rc = take_slot(p, journal_at(&p->journal, 0), ret, reterr);
 		if (rc == -ECHILD) {
 			if ((rc = pipeline_recover(p, reterr)) < 0)
@@ -394,7 +393,7 @@ pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
 			break;
 		ring_release_spsc(&p->last);
 	}
-	p->ss->in_a_row = 0;
+	p->ss->retry.attempts = 0;
 	p->had = p->got;
 	if (ret->last) {
 		journal_pop(&p->journal);

@@ -8,7 +8,7 @@
 
 #include "shm/ring.h"
 #include "journal.h"
-#include "coordinator/session/session.h"
+#include "coordinator/session/sessions.h"
 
 struct pipeline {
 	struct sessions *ss;
@@ -24,7 +24,7 @@ struct pipeline {
 	uint32_t at;		/* its rows behind the last of those */
 	uint32_t had;		/* of those, the caller's, in any epoch */
 	struct batch_row *rows;	/* [batch_rows], of a replay or a result */
-	struct watch empty;	/* how long no ring has held anything */
+	struct watchdog empty;	/* how long no ring has held anything */
 };
 
 /* One slot of the last ring. */

@@ -37,7 +37,7 @@ ask(struct session *s, uint32_t question, query_fn *fn, void *arg,
 	if (m == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	rc = session_send(s, question, NULL, 0, NULL, 0, reterr);
-	while (rc == 0 && (rc = session_answer(s, m, reterr)) == 0 &&
+	while (rc == 0 && (rc = session_recv_answer(s, m, reterr)) == 0 &&
 	    m->type != WIRE_END)
 		if (m->nbytes > 0 && m->nbytes == answer_bytes(m->type))
 			fn(arg, m->type, m->buf);

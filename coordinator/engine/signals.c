@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "coordinator/session/session.h"
+#include "coordinator/session/wait.h"
 
 void
 signals_ending(sigset_t *ret)
@@ -50,7 +50,7 @@ signals_check(struct err *reterr)
 
 	signals_ending(&set);
 	signo = sigtimedwait(&set, NULL, &at_once);
-	return signo < 0 ? 0 : sessions_interrupted(signo, reterr);
+	return signo < 0 ? 0 : wait_set_interrupted(signo, reterr);
 }
 
 int

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "coordinator/session/session.h"
+#include "coordinator/session/sessions.h"
 
 /* To stderr, when all have loaded: with -v what each worker is confined by;
  * without, one note if something does not hold for one of them. */

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "coordinator/session/session.h"
+#include "coordinator/session/sessions.h"
 
 /* Does any session have an emulator, as planned? */
 int domains_emulated(const struct plan *p);

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "coordinator/session/session.h"
+#include "coordinator/session/sessions.h"
 
 /* MiB that asked for huge pages and MiB that lie in them, a row per session;
  * and why there are none where that can be known.  Needs their statistics. */

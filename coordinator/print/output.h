@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "coordinator/session/session.h"
+#include "coordinator/session/sessions.h"
 
 /* Speeds of a run; 0 = nothing was measured. */
 struct speeds {

@@ -4,7 +4,7 @@
 #ifndef COORDINATOR_PRINT_PROGRESS_H
 #define COORDINATOR_PRINT_PROGRESS_H
 
-#include "coordinator/session/session.h"
+#include "coordinator/session/sessions.h"
 
 struct progress {
 	int on, tty;

@@ -1,9 +1,6 @@
 /* coordinator/session/base_memory.c - measures an empty worker. */
 #include "base_memory.h"
 
-#include <errno.h>
-
-#include "config/log.h"
 #include "session.h"
 
 /* Pages first touched after the measurement: code of the loader and the
@@ -27,8 +24,6 @@ base_memory_bytes(void *arg, unsigned threads)
 	return 0;
 }
 
-/* A worker that is killed is started again, as one with a part of the model
- * would be. */
 static int
 measure_worker(const struct plan_session *ps, const struct conf *c,
     int signal_fd, struct err *reterr)
@@ -36,14 +31,12 @@ measure_worker(const struct plan_session *ps, const struct conf *c,
 	struct enforce_peak peak;
 	struct enforce e;
 	struct session s;
-	int tries = c->recover, rc;
+	int rc;
 
 	enforce_open(&e, "probe", UINT64_MAX);
-	while ((rc = session_probe(ps, c, &e, signal_fd, &s,
-	    reterr)) == -ECHILD && tries-- > 0)
-		log_warnx("%s; starting it again", reterr->msg);
+	rc = session_probe_retry(ps, c, &e, signal_fd, &s, reterr);
 	if (rc == 0) {
-		enforce_count(&e, s.hello.rss_bytes, &peak);
+		enforce_read_peak(&e, s.hello.rss_bytes, &peak);
 		measured.of[measured.n].threads = ps->threads;
 		measured.of[measured.n++].nbytes = ALIGN_UP(peak.nbytes,
 		    BASE_MEMORY_ROUND) + LATE_PAGES_BYTES;

@@ -19,16 +19,16 @@
 
 enum { MAX_LAUNCH = 16 };
 
-/* Exit codes before there is a worker that could say more. */
+/* Exit codes of a child that could not become a worker. */
 enum { EXIT_GROUP = 126, EXIT_EXEC = 127 };
 
-/* How long a killed process may take, which is seconds when it has to give back
- * tens of GiB; in uninterruptible sleep it may take for ever, and is left
- * behind. */
+/* How long a killed process is awaited.  Releasing tens of GiB takes seconds.  A
+ * process in uninterruptible sleep may never end, and is abandoned. */
 #define KILLED_NS	UINT64_C(5000000000)
 
-/* argv of the worker: the launcher's words and this program, or only a short
- * name for it (titles are written over it); then the role. */
+/* Build argv of the worker: the launcher's words and this program's path, or
+ * without a launcher a short name, which the process title replaces; then the
+ * role. */
 static int
 worker_argv(char *launch, char *exe, char **argv, struct err *reterr)
 {
@@ -51,7 +51,7 @@ worker_argv(char *launch, char *exe, char **argv, struct err *reterr)
 	return 0;
 }
 
-/* In the child: only async-signal-safe calls until exec. */
+/* Runs in the child: only async-signal-safe calls until exec. */
 static NORETURN void
 become_worker(int chan_fd, int group_fd, const char *file, char **argv)
 {
@@ -65,7 +65,7 @@ become_worker(int chan_fd, int group_fd, const char *file, char **argv)
 	if ((null = open("/dev/null", O_RDONLY)) >= 0)
 		dup2(null, STDIN_FILENO);
 	dup2(STDERR_FILENO, STDOUT_FILENO);
-	/* dup2 to itself would keep close-on-exec. */
+	/* dup2() to the same number would keep close-on-exec. */
 	if (chan_fd == CHAN_FD)
 		fcntl(chan_fd, F_SETFD, 0);
 	else
@@ -106,7 +106,7 @@ child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
 		    strerror(-rc));
 	}
 	chan_close(&theirs);
-	/* The child is ours and not reaped: its pid cannot be another's. */
+	/* The child is not reaped yet, so its pid cannot have been reused. */
 	ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
 	if (ret->pidfd < 0) {
 		rc = -errno;

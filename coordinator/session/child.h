@@ -1,5 +1,6 @@
-/* coordinator/session/child.h - one worker process: start it, know when it ended.
- * Owns: pid, pidfd.  Called by session.  Knows nothing of models. */
+/* coordinator/session/child.h - one worker process: start it, detect its end.
+ * Owns: pid and pidfd.  Called by session.c, handshake.c and sessions.c.  Knows
+ * no models and no messages. */
 #ifndef COORDINATOR_SESSION_CHILD_H
 #define COORDINATOR_SESSION_CHILD_H
 
@@ -9,28 +10,35 @@
 #include "shm/chan.h"
 
 struct child {
-	pid_t pid;		/* -1 = none */
-	int pidfd;		/* readable when it has ended; -1 = none */
+	pid_t pid;		/* -1 = no process */
+	int pidfd;		/* readable once it has ended; -1 = none */
 };
 
 #define CHILD_NONE	{ .pid = -1, .pidfd = -1 }
 
 /* Re-execute this program as a worker with its channel on CHAN_FD, stdin from
- * /dev/null and stdout on stderr (results are the coordinator's to print).
- * The environment variable STRADDLE_LAUNCH, when set, is a command put in
- * front ("qemu-aarch64 -L /usr/aarch64-linux-gnu", "valgrind -q").
- * group_fd: cgroup.procs of the group that it lives in, with all that it
- * executes; -1 = this process's own. */
+ * /dev/null, and stdout redirected to stderr because only the coordinator prints
+ * results.
+ *
+ * The environment variable STRADDLE_LAUNCH, when set, is a command that runs the
+ * worker ("qemu-aarch64 -L /usr/aarch64-linux-gnu", "valgrind -q").  It is read
+ * here because only the program itself can put a wrapper around a worker: an
+ * emulated program cannot execute its own binary without the emulator, and a
+ * profiler or debugger is to run the worker, not the coordinator.
+ *
+ * group_fd: cgroup.procs of the group that the worker enters before it executes
+ * anything; -1 = it stays in this process's group. */
 int child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
     struct err *reterr);
 
-/* Wait until deadline_ns for the end; 0 and the wait status, or -ETIMEDOUT. */
+/* Wait for the end until deadline_ns and reap the process.  0 with the wait status
+ * (ret_status may be NULL), or -ETIMEDOUT. */
 int child_wait(struct child *c, uint64_t deadline_ns, int *ret_status);
 
 /* "was killed by signal 9 (Killed)", "exited with code 1".  Returns buf. */
 char *child_describe(int status, char *buf, size_t len);
 
-/* SIGKILL if it still runs, then reap; accepts CHILD_NONE. */
+/* Kill it if it still runs, then reap it; accepts CHILD_NONE. */
 void child_close(struct child *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* coordinator/session/device_limits.c - asking a device for its limits. */
+/* coordinator/session/device_limits.c - probes devices for their limits. */
 #include "device_limits.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ device_limits_of(const struct session_conf *sc)
 }
 
 static int
-on_limit(const struct session_conf *sc, const struct wire_limit *wl,
+store_limit(const struct session_conf *sc, const struct wire_limit *wl,
     struct plan_limits *ret, struct err *reterr)
 {
 	if (strcmp(wl->name, "found") == 0 && wl->value == 0)
@@ -56,25 +56,25 @@ on_limit(const struct session_conf *sc, const struct wire_limit *wl,
 }
 
 static int
-hear(struct session *s, struct chan_msg *m, const struct session_conf *sc,
+recv_limits(struct session *s, struct chan_msg *m, const struct session_conf *sc,
     struct plan_limits *ret, struct err *reterr)
 {
 	struct wire_limit wl;
 	int rc;
 
-	while ((rc = session_answer(s, m, reterr)) == 0 &&
+	while ((rc = session_recv_answer(s, m, reterr)) == 0 &&
 	    m->type != WIRE_END) {
 		if (m->type != WIRE_LIMIT || m->nbytes != sizeof(wl))
 			continue;
 		memcpy(&wl, m->buf, sizeof(wl));
-		if ((rc = on_limit(sc, &wl, ret, reterr)) < 0)
+		if ((rc = store_limit(sc, &wl, ret, reterr)) < 0)
 			break;
 	}
 	return rc;
 }
 
 static int
-ask(const struct conf *c, const struct session_conf *sc,
+probe(const struct conf *c, const struct session_conf *sc,
     struct plan_limits *ret, struct err *reterr)
 {
 	struct plan_session ps = plan_nothing(sc, 1);
@@ -87,7 +87,7 @@ ask(const struct conf *c, const struct session_conf *sc,
 	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) == 0) {
 		if ((rc = session_send(&s, WIRE_PROBE, NULL, 0, NULL, 0,
 		    reterr)) == 0)
-			rc = hear(&s, m, sc, ret, reterr);
+			rc = recv_limits(&s, m, sc, ret, reterr);
 		session_close(&s);
 	}
 	free(m);
@@ -95,7 +95,7 @@ ask(const struct conf *c, const struct session_conf *sc,
 }
 
 int
-device_limits_ask(const struct conf *c, struct err *reterr)
+device_limits_probe(const struct conf *c, struct err *reterr)
 {
 	const struct session_conf *sc;
 	struct plan_limits l;
@@ -103,14 +103,13 @@ device_limits_ask(const struct conf *c, struct err *reterr)
 
 	for (i = 0; i < c->nsessions; i++) {
 		sc = &c->session[i];
-		/* The host's memory is what caps are about; these have no
-		 * limits beside it. */
+		/* These use host memory, which the cap limits already. */
 		if (strcmp(sc->device, "cpu") == 0 ||
 		    strcmp(sc->device, "null") == 0 ||
 		    device_limits_of(sc) != NULL)
 			continue;
 		l = (struct plan_limits){ .total_bytes = UINT64_MAX };
-		if ((rc = ask(c, sc, &l, reterr)) < 0)
+		if ((rc = probe(c, sc, &l, reterr)) < 0)
 			return rc;
 		strlcpy(known.of[known.n].kind, sc->device, MAX_NAME);
 		strlcpy(known.of[known.n].port, sc->port, MAX_NAME);

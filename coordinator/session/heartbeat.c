@@ -1,4 +1,8 @@
-/* coordinator/session/heartbeat.c - a worker that lives, and does not get on. */
+/* coordinator/session/heartbeat.c - reads the workers' heartbeats and progress
+ * counters from their status pages, and fails the session of a worker that
+ * hangs. */
+#include "sessions.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,16 +11,16 @@
 #include <unistd.h>
 
 #include "shm/event.h"
-#include "session.h"
 
-#define LOOK_NS		UINT64_C(250000000)
+#define CHECK_NS	UINT64_C(250000000)
 
-/* Who waits for a device looks up ten times a second, and then waits for its
- * turn where others are busy: running is who runs at so many looks. */
-enum { RUNNING_LOOKS = 10, RUNNING_APART_NS = 7000000 };
+/* A worker that waits for its device wakes up ten times a second, and is then
+ * runnable where cores are busy.  Only one that is runnable in all of these
+ * samples is reported as running. */
+enum { RUNNING_SAMPLES = 10, RUNNING_SAMPLE_NS = 7000000 };
 
 static uint32_t
-used(const struct region *ring)
+slots_used(const struct region *ring)
 {
 	const struct ring_shared *sh = ring->base;
 
@@ -24,27 +28,28 @@ used(const struct region *ring)
 	    atomic_load_explicit(&sh->tail, memory_order_relaxed);
 }
 
-/* From the first to the last: a batch moves that way, and is in a slot until it
- * is in the next one. */
+/* In pipeline order, because a batch stays in its slot until it is in the next
+ * ring. */
 int
 sessions_rings_are_empty(const struct sessions *ss)
 {
 	unsigned i;
 
 	for (i = 0; i <= ss->n; i++)
-		if (used(&ss->ring[i]) != 0)
+		if (slots_used(&ss->ring[i]) != 0)
 			return 0;
 	return 1;
 }
 
-/* A slot to take, and one to fill. */
+/* 1 = stage i has a batch to read and a free slot for its result. */
 static int
 has_work(const struct sessions *ss, unsigned i)
 {
 	uint32_t nslots, nbytes;
 
 	plan_ring(ss->plan, i + 1, &nslots, &nbytes);
-	return used(&ss->ring[i]) > 0 && used(&ss->ring[i + 1]) < nslots;
+	return slots_used(&ss->ring[i]) > 0 &&
+	    slots_used(&ss->ring[i + 1]) < nslots;
 }
 
 static uint64_t
@@ -54,7 +59,7 @@ load(const _Atomic uint64_t *word)
 }
 
 static void
-take_measures(struct watch *w, const struct stage_status *st)
+update_pass_times(struct watchdog *w, const struct stage_status *st)
 {
 	unsigned k;
 
@@ -62,27 +67,30 @@ take_measures(struct watch *w, const struct stage_status *st)
 		w->pass_ns[k] = MAX(w->pass_ns[k], load(&st->pass_ns[k]));
 }
 
-/* What must move, and for how long it may not; 0 = nothing must. */
+/* The counter that must change, and its deadline; 0 = nothing is expected of the
+ * worker in this state. */
 static uint64_t
-demand(const struct sessions *ss, unsigned i, uint64_t *ret_limit_ns)
+expected_progress(const struct sessions *ss, unsigned i,
+    uint64_t *ret_limit_ns)
 {
 	const struct session *s = &ss->s[i];
 	const struct stage_status *st = s->status;
-	const struct watch *w = &ss->watch[i];
+	const struct watchdog *w = &ss->watchdog[i];
 	uint64_t beats = load(&st->heartbeat) + load(&st->progress);
 
 	*ret_limit_ns = 0;
 	switch (s->state) {
 	case SESSION_LOADING:
-		*ret_limit_ns = watch_load_limit(w);
+		*ret_limit_ns = watchdog_load_limit_ns(w);
 		return beats + load(&st->load_bytes);
 	case SESSION_READY:
 	case SESSION_DRAINED:
-		*ret_limit_ns = watch_pass_limit(w, ss->rows);
-		/* It owes an answer, however it beats; and if it has been still
-		 * before it was asked, it is so still. */
+		*ret_limit_ns = watchdog_pass_limit_ns(w,
+		    ss->rows_in_flight);
+		/* Not yet in the new epoch: a heartbeat alone is not progress.
+		 * Time that it had stalled before goes on counting. */
 		if (s->epoch != ss->epoch)
-			return w->count;
+			return w->counter;
 		if (!has_work(ss, i))
 			return beats;
 		return load(&st->progress);
@@ -91,7 +99,8 @@ demand(const struct sessions *ss, unsigned i, uint64_t *ret_limit_ns)
 	}
 }
 
-/* R, S, D, T (stopped), t (by a debugger); '?' = not to be had. */
+/* State of the process as in proc_pid_stat(5): R, S, D, T (stopped), t (stopped by
+ * a debugger); '?' = unknown. */
 static char
 process_state(const struct session *s)
 {
@@ -105,27 +114,27 @@ process_state(const struct session *s)
 		close(fd);
 	}
 	text[n > 0 ? n : 0] = '\0';
-	/* Behind the name in brackets, which may hold anything. */
+	/* After the name in brackets, which may hold any character. */
 	end = strrchr(text, ')');
 	return end != NULL && end[1] == ' ' ? end[2] : '?';
 }
 
 static char
-state_that_lasts(const struct session *s)
+sampled_state(const struct session *s)
 {
-	const struct timespec apart = { .tv_nsec = RUNNING_APART_NS };
+	const struct timespec pause = { .tv_nsec = RUNNING_SAMPLE_NS };
 	char state = process_state(s);
 	unsigned i;
 
-	for (i = 1; state == 'R' && i < RUNNING_LOOKS; i++) {
-		nanosleep(&apart, NULL);
+	for (i = 1; state == 'R' && i < RUNNING_SAMPLES; i++) {
+		nanosleep(&pause, NULL);
 		state = process_state(s);
 	}
 	return state;
 }
 
 static const char *
-in_words(char state)
+describe_state(char state)
 {
 	switch (state) {
 	case 'T':
@@ -140,10 +149,10 @@ in_words(char state)
 }
 
 static int
-hangs(struct sessions *ss, unsigned i, struct err *reterr)
+fail_hung(struct sessions *ss, unsigned i, struct err *reterr)
 {
-	const struct watch *w = &ss->watch[i];
-	uint64_t pass = watch_pass(w, ss->rows);
+	const struct watchdog *w = &ss->watchdog[i];
+	uint64_t pass = watchdog_pass_ns(w, ss->rows_in_flight);
 	struct session *s = &ss->s[i];
 	int in_device = atomic_load_explicit(&s->status->in_device,
 	    memory_order_relaxed) != 0;
@@ -154,55 +163,43 @@ hangs(struct sessions *ss, unsigned i, struct err *reterr)
 		    "took %.3f s before", (double)w->load_ns / 1e9);
 	else if (s->state != SESSION_LOADING && pass != 0)
 		snprintf(measured, sizeof(measured), ", and a batch of %u "
-		    "row%s takes %.3f s at most", ss->rows,
-		    ss->rows == 1 ? "" : "s", (double)pass / 1e9);
-	s->state = SESSION_FAILED;
+		    "row%s takes %.3f s at most", ss->rows_in_flight,
+		    ss->rows_in_flight == 1 ? "" : "s", (double)pass / 1e9);
+	session_set_state(s, SESSION_FAILED, "it makes no progress");
 	return err_set(reterr, ERR_RUN, -ECHILD, "session %s: its %s%s "
 	    "hangs: nothing has moved for %.1f s%s (%s%s)", s->name,
 	    in_device ? "device " : "worker", in_device ?
-	    s->plan->conf->device : "", (double)w->still_ns / 1e9, measured,
-	    in_device ? "its worker is " : "", in_words(state_that_lasts(s)));
+	    s->plan->conf->device : "", (double)w->stalled_ns / 1e9, measured,
+	    in_device ? "its worker is " : "", describe_state(sampled_state(s)));
 }
 
 int
-sessions_look(struct sessions *ss, struct err *reterr)
+sessions_check_progress(struct sessions *ss, struct err *reterr)
 {
-	uint64_t now = event_now_ns(), count, limit;
+	uint64_t now = event_now_ns(), counter, limit;
+	struct watchdog *w;
 	unsigned i;
 	char state;
 
-	if (now < ss->look_ns)
+	if (now < ss->next_check_ns)
 		return 0;
-	ss->look_ns = now + LOOK_NS;
+	ss->next_check_ns = now + CHECK_NS;
 	for (i = 0; i < ss->n; i++) {
 		if (ss->s[i].status == NULL)
 			continue;
-		take_measures(&ss->watch[i], ss->s[i].status);
-		count = demand(ss, i, &limit);
-		if (limit == 0 || !watch_look(&ss->watch[i], now, count,
-		    WATCH_LEAST_NS))
+		w = &ss->watchdog[i];
+		update_pass_times(w, ss->s[i].status);
+		counter = expected_progress(ss, i, &limit);
+		if (limit == 0 || !watchdog_check(w, now, counter,
+		    WATCHDOG_MIN_NS))
 			continue;
-		/* Somebody debugs it, and will let it go.  What is stopped, and
-		 * we are not, takes no time for its work. */
+		/* A debugger will let its process go on.  A process that is
+		 * stopped, while the coordinator is not, needs no longer
+		 * deadline: it does not compute. */
 		if ((state = process_state(&ss->s[i])) == 't')
-			ss->watch[i].still_ns = 0;
-		else if (state == 'T' || ss->watch[i].still_ns >= limit)
-			return hangs(ss, i, reterr);
+			w->stalled_ns = 0;
+		else if (state == 'T' || w->stalled_ns >= limit)
+			return fail_hung(ss, i, reterr);
 	}
 	return 0;
-}
-
-void
-sessions_load_begins(struct sessions *ss, unsigned i)
-{
-	watch_restart(&ss->watch[i]);
-	ss->watch[i].begun_ns = event_now_ns();
-}
-
-void
-sessions_load_ends(struct sessions *ss, unsigned i)
-{
-	struct watch *w = &ss->watch[i];
-
-	w->load_ns = MAX(w->load_ns, event_now_ns() - w->begun_ns);
 }

@@ -1,18 +1,59 @@
-/* coordinator/session/orders.c - what a worker is told after its first word: its part
- * of the model, its rings, its files; and later, its new rings. */
+/* coordinator/session/orders.c - the orders that follow the handshake: part of the
+ * model, rings, files; and, after another worker's loss, new rings. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "layers/staging.h"
 #include "shm/ring.h"
-#include "session.h"
+#include "sessions.h"
 
-/* Short enough to win over a context switch, long enough to meet a
- * neighbour that answers at once; only where cores are not shared. */
+/* Spinning beats a futex wait only when the neighbour answers within the time of
+ * a context switch, and only on cores that are not shared. */
 #define RING_SPIN_NS	20000u
+
+int
+session_send_model(struct session *s, const struct plan *plan,
+    struct err *reterr)
+{
+	static const struct load_conf lc = LOAD_CONF_DEFAULT;
+	const struct plan_session *ps = s->plan;
+	const struct hparams *hp = &plan->model->hp;
+	const uint32_t per_msg = CHAN_MAX_BYTES / sizeof(struct extent);
+	struct wire_model wm = {
+		.first_half = ps->first_half, .nhalves = ps->nhalves,
+		.embedding = (uint32_t)ps->embedding,
+		.head = (uint32_t)ps->head,
+		.batch_rows = plan->batch_rows, .head_rows = plan->head_rows,
+		.ctx_tok = plan->ctx_tok, .nseqs = plan->nseqs,
+		.kfmt = plan->kfmt, .vfmt = plan->vfmt,
+		.load_depth = lc.depth, .load_block_bytes = lc.block_bytes,
+		.load_path = lc.path,
+		.nfiles = plan->model->g->nfiles,
+	};
+	uint8_t buf[sizeof(wm) + sizeof(*hp)];
+	struct extent *ext;
+	uint32_t i;
+	int rc;
+
+	ext = calloc(model_range_max(plan->model), sizeof(*ext));
+	if (ext == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	wm.nextents = model_range(plan->model, ps->u0, ps->u1, ext);
+	memcpy(buf, &wm, sizeof(wm));
+	memcpy(buf + sizeof(wm), hp, sizeof(*hp));
+	rc = session_send(s, WIRE_MODEL, buf, sizeof(buf), NULL, 0, reterr);
+	for (i = 0; rc == 0 && i < wm.nextents; i += per_msg)
+		rc = session_send(s, WIRE_EXTENTS, ext + i,
+		    MIN(per_msg, wm.nextents - i) * sizeof(*ext), NULL, 0,
+		    reterr);
+	free(ext);
+	return rc;
+}
 
 static int
 send_rings(struct sessions *ss, unsigned i, struct err *reterr)
@@ -34,9 +75,9 @@ send_rings(struct sessions *ss, unsigned i, struct err *reterr)
 	    wr.has_bell ? 3 : 2, reterr);
 }
 
-/* The same file once more with O_DIRECT (which belongs to the description);
- * by way of the open one, so that it cannot be another file.  -1 = the file
- * system does not do it. */
+/* Open f a second time with O_DIRECT, which belongs to the open file description.
+ * /proc/self/fd guarantees that it is the same file.  -1 = the file system has
+ * no direct I/O. */
 static int
 open_direct(const struct gguf_file *f, struct wire_file *wf)
 {
@@ -59,8 +100,8 @@ open_direct(const struct gguf_file *f, struct wire_file *wf)
 	return fd;
 }
 
-/* With them goes what they were when they were planned; the worker refuses
- * others, at every load. */
+/* The worker compares size, device, inode and time with those of the plan at
+ * every load, and refuses a file that has changed. */
 static int
 send_files(struct sessions *ss, unsigned i, struct err *reterr)
 {
@@ -86,7 +127,7 @@ send_files(struct sessions *ss, unsigned i, struct err *reterr)
 }
 
 int
-session_order(struct sessions *ss, unsigned i, struct err *reterr)
+sessions_send_orders(struct sessions *ss, unsigned i, struct err *reterr)
 {
 	struct session *s = &ss->s[i];
 	int rc;
@@ -100,7 +141,7 @@ session_order(struct sessions *ss, unsigned i, struct err *reterr)
 }
 
 int
-session_renew(struct sessions *ss, unsigned i, const struct region *fresh,
+sessions_send_epoch(struct sessions *ss, unsigned i, const struct region *fresh,
     struct err *reterr)
 {
 	struct wire_renew wr = { .epoch = ss->epoch,
@@ -117,7 +158,8 @@ session_renew(struct sessions *ss, unsigned i, const struct region *fresh,
 	if ((rc = session_send(s, WIRE_RENEW, &wr, sizeof(wr), fds, n,
 	    reterr)) < 0)
 		return rc;
-	/* The call ends a wait, and the wake a sleep, on the old rings. */
+	/* The worker may be waiting or sleeping on the old rings: the call ends
+	 * the wait, the wake-ups end the sleep. */
 	atomic_fetch_add_explicit(&s->status->call, 1,
 	    memory_order_release);				/* S1 */
 	ring_wake(&ss->ring[i]);

@@ -1,42 +1,37 @@
-/* coordinator/session/recover.c - workers brought up, at the start and after a loss.
+/* coordinator/session/recover.c - starts the workers, and replaces lost ones.
  *
- * Up is the same for both: whoever is not there is started, given its orders
- * and loaded; whoever is, takes part in the new epoch.  A loss on the way ends
- * the attempt, and the next one begins with what is there then:
+ * Both are one attempt that brings every session up, whatever state it is in:
  *
- *	lost      killed and reaped; both its rings are made anew
- *	none      started
- *	starting  waited for, then given model, rings of this epoch, files
- *	survivors told of the epoch, with the new ones among their rings; those
- *	          still loading hear of it when they have loaded
- *	all       waited for: loaded, and in this epoch */
+ *	failed    worker killed and reaped, both its rings made anew
+ *	none      worker started
+ *	spawned   handshake; then model, rings of this epoch, files
+ *	survivors told of the new epoch and of new rings beside them; a worker
+ *	          that is loading reads this once it has loaded
+ *	all       awaited: loaded, and in this epoch
+ *
+ * A loss on the way ends the attempt, and retry.c decides about the next one. */
+#include "sessions.h"
+
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/log.h"
 #include "shm/event.h"
 #include "shm/ring.h"
-#include "session.h"
 
 #define TICK_NS		UINT64_C(100000000)
 
-/* Pauses before a restart, when nothing came back since the last but one: these,
- * doubled.  Sixteen losses in a row take nine seconds. */
-#define PAUSE_NS	UINT64_C(20000000)
-#define PAUSE_MOST_NS	UINT64_C(1000000000)
+/* Reclaim of a lost worker's memory by the kernel: how often the group is read,
+ * how long it is awaited, and how much may remain, because a group keeps some
+ * kernel pages. */
+#define RECLAIM_CHECK_NS	UINT64_C(5000000)
+#define RECLAIM_WAIT_NS		UINT64_C(1000000000)
+#define RECLAIM_REST_BYTES	(MIB / 2)
 
-/* A group is looked at so often until what a worker that is gone has left in it
- * has settled, for so long; of pages of the kernel's own it keeps some. */
-#define SETTLE_LOOK_NS	UINT64_C(5000000)
-#define SETTLE_NS	UINT64_C(1000000000)
-#define SETTLED_BYTES	(MIB / 2)
-
-/* --- rings, and who is told of them --- */
+/* --- rings and epochs --- */
 
 static int
-make_ring(const struct sessions *ss, unsigned i, struct region *ret,
+create_ring(const struct sessions *ss, unsigned i, struct region *ret,
     struct err *reterr)
 {
 	uint32_t nslots, nbytes;
@@ -47,7 +42,7 @@ make_ring(const struct sessions *ss, unsigned i, struct region *ret,
 	return ring_create(name, nslots, nbytes, ret, reterr);
 }
 
-/* The ring i is beside sessions i - 1 and i. */
+/* Ring i lies between sessions i - 1 and i. */
 static int
 is_beside_lost(const struct sessions *ss, unsigned i)
 {
@@ -55,9 +50,10 @@ is_beside_lost(const struct sessions *ss, unsigned i)
 	    (i < ss->n && ss->s[i].state == SESSION_FAILED);
 }
 
-/* Those that are missing or beside a lost worker; others stay REGION_NONE. */
+/* Create the rings that are missing or beside a lost worker in
+ * fresh[MAX_SESSIONS + 1]; the others are REGION_NONE. */
 static int
-make_rings(const struct sessions *ss, struct region *fresh,
+create_rings(const struct sessions *ss, struct region *fresh,
     struct err *reterr)
 {
 	unsigned i;
@@ -66,7 +62,7 @@ make_rings(const struct sessions *ss, struct region *fresh,
 	for (i = 0; i <= ss->n; i++) {
 		fresh[i] = (struct region)REGION_NONE;
 		if ((ss->ring[i].base == NULL || is_beside_lost(ss, i)) &&
-		    (rc = make_ring(ss, i, &fresh[i], reterr)) < 0) {
+		    (rc = create_ring(ss, i, &fresh[i], reterr)) < 0) {
 			while (i-- > 0)
 				region_close(&fresh[i]);
 			return rc;
@@ -81,47 +77,30 @@ has_orders(const struct session *s)
 	return s->state >= SESSION_BOUND && s->state <= SESSION_DRAINED;
 }
 
+/* Send the epoch to every survivor.  1 = some turned out to be lost as well, and
+ * were counted: another round is needed. */
 static int
-count_loss(struct sessions *ss, struct err *reterr)
-{
-	struct err e = *reterr;
-
-	if (ss->losses < ss->most_losses) {
-		ss->losses++;
-		snprintf(ss->loss, sizeof(ss->loss), "%.255s", e.msg);
-		log_warnx("%s; restarting it (loss %u of at most %u)", e.msg,
-		    ss->losses, ss->most_losses);
-		return 0;
-	}
-	/* One line, as it is, where none was to be survived. */
-	if (ss->most_losses == 0)
-		return -ENOTRECOVERABLE;
-	return err_set(reterr, e.kind, -ENOTRECOVERABLE, "%s; it was the "
-	    "loss that ends the run: %u are survived (--recover)", e.msg,
-	    ss->most_losses);
-}
-
-/* Every survivor is told.  Those that turn out to be lost as well have failed,
- * and been counted: 1, and another round is needed. */
-static int
-tell(struct sessions *ss, const struct region *fresh, struct err *reterr)
+send_epoch(struct sessions *ss, const struct region *fresh,
+    struct err *reterr)
 {
 	int rc, again = 0;
 	unsigned i;
 
 	for (i = 0; i < ss->n; i++) {
 		if (!has_orders(&ss->s[i]) ||
-		    (rc = session_renew(ss, i, fresh, reterr)) == 0)
+		    (rc = sessions_send_epoch(ss, i, fresh, reterr)) == 0)
 			continue;
-		if (rc != -ECHILD || (rc = count_loss(ss, reterr)) < 0)
+		if (rc != -ECHILD ||
+		    (rc = retry_count_loss(&ss->retry, reterr)) < 0)
 			return rc;
 		again = 1;
 	}
 	return again;
 }
 
+/* Begin a new epoch: new rings beside lost workers, announced to survivors. */
 static int
-renew(struct sessions *ss, struct err *reterr)
+announce_epoch(struct sessions *ss, struct err *reterr)
 {
 	struct region fresh[MAX_SESSIONS + 1];
 	unsigned i;
@@ -129,9 +108,9 @@ renew(struct sessions *ss, struct err *reterr)
 
 	do {
 		ss->epoch++;
-		if ((rc = make_rings(ss, fresh, reterr)) < 0)
+		if ((rc = create_rings(ss, fresh, reterr)) < 0)
 			return rc;
-		rc = tell(ss, fresh, reterr);
+		rc = send_epoch(ss, fresh, reterr);
 		for (i = 0; i <= ss->n; i++)
 			if (fresh[i].base != NULL) {
 				region_close(&ss->ring[i]);
@@ -141,28 +120,45 @@ renew(struct sessions *ss, struct err *reterr)
 	return rc;
 }
 
-/* --- start and load --- */
+/* --- losses --- */
 
-/* Its first word, and its orders.  One that does not get on with either may do
- * so when it is tried again. */
+/* Count other workers that have ended meanwhile. */
 static int
-brief(struct sessions *ss, unsigned i, struct err *reterr)
+count_other_losses(struct sessions *ss, struct err *reterr)
 {
+	unsigned i;
 	int rc;
 
-	if ((rc = session_await(&ss->s[i], ss->signal_fd, reterr)) < 0)
-		return rc;
-	if ((rc = session_hello(&ss->s[i], ss->msg, reterr)) == 0)
-		rc = session_order(ss, i, reterr);
-	if (rc != -ETIMEDOUT)
-		return rc;
-	ss->s[i].state = SESSION_FAILED;
-	return -ECHILD;
+	for (i = 0; i < ss->n; i++) {
+		if (!session_has_ended(&ss->s[i]))
+			continue;
+		if ((rc = session_recv_end(&ss->s[i], ss->msg, reterr)) !=
+		    -ECHILD ||
+		    (rc = retry_count_loss(&ss->retry, reterr)) < 0)
+			return rc;
+	}
+	return 0;
 }
 
-/* Has each survivor let go of the rings of before? */
+/* Begin a new epoch without the lost workers. */
 static int
-is_renewed(const struct sessions *ss)
+restart_lost(struct sessions *ss, struct err *reterr)
+{
+	unsigned i;
+	int rc;
+
+	if ((rc = count_other_losses(ss, reterr)) < 0 ||
+	    (rc = announce_epoch(ss, reterr)) < 0)
+		return rc;
+	for (i = 0; i < ss->n; i++)
+		if (ss->s[i].state == SESSION_FAILED)
+			session_close(&ss->s[i]);
+	return 0;
+}
+
+/* 1 = no survivor maps rings of an older epoch any more. */
+static int
+all_in_epoch(const struct sessions *ss)
 {
 	unsigned i;
 
@@ -172,36 +168,58 @@ is_renewed(const struct sessions *ss)
 	return 1;
 }
 
-/* What a worker that is gone had counts in its group for a while: its old rings
- * until the neighbours unmap them, between batches, and what io_uring had pinned
- * until the kernel frees it.  All but a ring's worth is waited for, a moment.
- * Where the cap has no room for what is left beside the next worker, this would
- * be killed for it: then for as long as neighbours are to answer. */
+/* Wait until the kernel has reclaimed what the lost worker of session i held in
+ * its group: old rings, until the neighbours unmap them between two batches,
+ * and pages that io_uring had pinned.  All but a ring's worth is awaited for
+ * RECLAIM_WAIT_NS.  Where the rest and the next worker exceed the cap, that
+ * worker would be killed: then the wait lasts until all neighbours have joined
+ * the epoch. */
 static int
-settle(struct sessions *ss, unsigned i, struct err *reterr)
+await_reclaim(struct sessions *ss, unsigned i, struct err *reterr)
 {
 	const struct plan_session *ps = &ss->plan->session[i];
 	uint64_t room = MAX(ps->cap_bytes - MIN(ps->cap_bytes,
-	    ps->total_bytes), SETTLED_BYTES);
-	uint64_t most = MIN(room, ps->bytes[MEM_RINGS] + SETTLED_BYTES);
-	uint64_t held, now, end = event_now_ns() + SETTLE_NS;
+	    ps->total_bytes), RECLAIM_REST_BYTES);
+	uint64_t target = MIN(room, ps->bytes[MEM_RINGS] +
+	    RECLAIM_REST_BYTES);
+	uint64_t held, now, end = event_now_ns() + RECLAIM_WAIT_NS;
 	int rc;
 
-	while ((held = enforce_now(&ss->enforce[i])) > most) {
+	while ((held = enforce_now_bytes(&ss->enforce[i])) > target) {
 		now = event_now_ns();
-		if (held > room && !is_renewed(ss))
-			end = now + SETTLE_NS;
+		if (held > room && !all_in_epoch(ss))
+			end = now + RECLAIM_WAIT_NS;
 		else if (now >= end)
 			break;
-		rc = sessions_wait(ss, 0, now + SETTLE_LOOK_NS, reterr);
+		rc = sessions_wait(ss, 0, now + RECLAIM_CHECK_NS, reterr);
 		if (rc < 0 && rc != -ETIMEDOUT)
 			return rc;
 	}
 	return 0;
 }
 
+/* --- start and load --- */
+
+/* Complete the handshake of session i and send its orders.  A worker that times
+ * out in either is lost, and may do better when it is started again. */
 static int
-start(struct sessions *ss, struct err *reterr)
+handshake(struct sessions *ss, unsigned i, struct err *reterr)
+{
+	struct session *s = &ss->s[i];
+	int rc;
+
+	if ((rc = session_wait_hello(s, ss->signal_fd, reterr)) < 0)
+		return rc;
+	if ((rc = session_handshake(s, ss->msg, reterr)) == 0)
+		rc = sessions_send_orders(ss, i, reterr);
+	if (rc != -ETIMEDOUT)
+		return rc;
+	session_set_state(s, SESSION_FAILED, "it timed out");
+	return -ECHILD;
+}
+
+static int
+start_workers(struct sessions *ss, struct err *reterr)
 {
 	const struct plan_session *ps;
 	unsigned i;
@@ -209,13 +227,13 @@ start(struct sessions *ss, struct err *reterr)
 
 	for (i = 0; i < ss->n; i++) {
 		ps = &ss->plan->session[i];
-		/* The group is the session's: one worker after the other. */
+		/* A session's workers live in one group, one after another. */
 		if (ss->s[i].state == SESSION_NONE)
 			enforce_open(&ss->enforce[i], ps->conf->name,
 			    ps->cap_bytes);
 		else if (ss->s[i].state != SESSION_CLOSED)
 			continue;
-		else if ((rc = settle(ss, i, reterr)) < 0)
+		else if ((rc = await_reclaim(ss, i, reterr)) < 0)
 			return rc;
 		if ((rc = session_spawn(&ss->s[i], ps, ss->c, &ss->enforce[i],
 		    reterr)) < 0)
@@ -223,13 +241,13 @@ start(struct sessions *ss, struct err *reterr)
 	}
 	for (i = 0; i < ss->n; i++)
 		if (ss->s[i].state == SESSION_SPAWNED &&
-		    (rc = brief(ss, i, reterr)) < 0)
+		    (rc = handshake(ss, i, reterr)) < 0)
 			return rc;
 	return 0;
 }
 
 static int
-is_up(const struct sessions *ss)
+all_ready(const struct sessions *ss)
 {
 	unsigned i;
 
@@ -241,7 +259,7 @@ is_up(const struct sessions *ss)
 }
 
 static int
-load(struct sessions *ss, sessions_tick_fn *tick, void *arg,
+load_all(struct sessions *ss, sessions_tick_fn *tick, void *arg,
     struct err *reterr)
 {
 	uint64_t next = event_now_ns() + TICK_NS;
@@ -251,13 +269,14 @@ load(struct sessions *ss, sessions_tick_fn *tick, void *arg,
 	for (i = 0; i < ss->n; i++) {
 		if (ss->s[i].state != SESSION_BOUND)
 			continue;
-		ss->s[i].state = SESSION_LOADING;
-		sessions_load_begins(ss, i);
+		session_set_state(&ss->s[i], SESSION_LOADING,
+		    "it has its orders");
+		watchdog_start_load(&ss->watchdog[i], event_now_ns());
 		if ((rc = session_send(&ss->s[i], WIRE_LOAD, NULL, 0, NULL, 0,
 		    reterr)) < 0)
 			return rc;
 	}
-	while (!is_up(ss)) {
+	while (!all_ready(ss)) {
 		rc = sessions_wait(ss, 0, next, reterr);
 		if (rc < 0 && rc != -ETIMEDOUT)
 			return rc;
@@ -272,84 +291,61 @@ load(struct sessions *ss, sessions_tick_fn *tick, void *arg,
 	return 0;
 }
 
-/* --- a loss --- */
+/* --- attempts --- */
 
-/* Losses that came at the same time, and wait to be noticed. */
+struct bring_up {
+	struct sessions *ss;
+	int after_loss;		/* this attempt follows a loss */
+	int with_load;
+	sessions_tick_fn *tick;
+	void *arg;
+};
+
+/* One attempt to bring every session up: started, or also loaded. */
 static int
-count_others(struct sessions *ss, struct err *reterr)
+bring_up(void *arg, struct err *reterr)
 {
-	unsigned i;
+	struct bring_up *b = arg;
 	int rc;
 
-	for (i = 0; i < ss->n; i++) {
-		if (!session_has_ended(&ss->s[i]))
-			continue;
-		if ((rc = session_end(&ss->s[i], ss->msg, reterr)) !=
-		    -ECHILD || (rc = count_loss(ss, reterr)) < 0)
-			return rc;
-	}
-	return 0;
+	if (b->after_loss && (rc = restart_lost(b->ss, reterr)) < 0)
+		return rc;
+	b->after_loss = 1;
+	if ((rc = start_workers(b->ss, reterr)) < 0 || !b->with_load)
+		return rc;
+	return load_all(b->ss, b->tick, b->arg, reterr);
 }
 
 static int
-bury(struct sessions *ss, struct err *reterr)
+bring_up_retry(struct bring_up *b, struct err *reterr)
 {
-	uint64_t pause = 0;
-	unsigned i;
-	int rc;
-
-	/* A signal to all of us is not a loss. */
-	if ((rc = sessions_pause(ss, 0, reterr)) < 0 ||
-	    (rc = count_loss(ss, reterr)) < 0 ||
-	    (rc = count_others(ss, reterr)) < 0)
-		return rc;
-	if (++ss->in_a_row > 2)
-		pause = MIN(PAUSE_NS << MIN(ss->in_a_row - 3, 16),
-		    PAUSE_MOST_NS);
-	if ((rc = sessions_pause(ss, pause, reterr)) < 0 ||
-	    (rc = renew(ss, reterr)) < 0)
-		return rc;
-	for (i = 0; i < ss->n; i++)
-		if (ss->s[i].state == SESSION_FAILED)
-			session_close(&ss->s[i]);
-	return 0;
-}
-
-int
-sessions_mend(struct sessions *ss, struct err *reterr)
-{
-	int rc;
-
-	do {
-		if ((rc = bury(ss, reterr)) == 0 &&
-		    (rc = start(ss, reterr)) == 0)
-			rc = load(ss, NULL, NULL, reterr);
-	} while (rc == -ECHILD);
-	return rc;
+	return retry_run(&b->ss->retry, b->ss->signal_fd, bring_up, b, reterr);
 }
 
 int
 sessions_start(struct sessions *ss, struct err *reterr)
 {
-	int rc = renew(ss, reterr);
+	struct bring_up b = { .ss = ss };
+	int rc = announce_epoch(ss, reterr);
 
-	if (rc == 0)
-		rc = start(ss, reterr);
-	while (rc == -ECHILD)
-		if ((rc = bury(ss, reterr)) == 0)
-			rc = start(ss, reterr);
-	return rc;
+	return rc < 0 ? rc : bring_up_retry(&b, reterr);
 }
 
 int
 sessions_load(struct sessions *ss, sessions_tick_fn *tick, void *arg,
     struct err *reterr)
 {
-	int rc = load(ss, tick, arg, reterr);
+	struct bring_up b = { .ss = ss, .with_load = 1, .tick = tick,
+	    .arg = arg };
 
-	while (rc == -ECHILD)
-		if ((rc = bury(ss, reterr)) == 0 &&
-		    (rc = start(ss, reterr)) == 0)
-			rc = load(ss, tick, arg, reterr);
-	return rc;
+	return bring_up_retry(&b, reterr);
+}
+
+int
+sessions_recover(struct sessions *ss, struct err *reterr)
+{
+	struct bring_up b = { .ss = ss, .after_loss = 1, .with_load = 1 };
+	int rc = retry_after_loss(&ss->retry, ss->signal_fd, reterr);
+
+	return rc < 0 ? rc : bring_up_retry(&b, reterr);
 }

@@ -1,11 +1,14 @@
-/* coordinator/session/session.h - the ordered set of sessions of one pipeline.
- * Owns: worker processes, their channels and status pages, the rings' memfds.
- * Called by the commands.  A session's life:
+/* coordinator/session/session.h - one session: its worker process, their control
+ * channel and the worker's status page.
+ * Owns: all three.  Called by sessions.c, recover.c, orders.c, and by commands
+ * that ask a worker with nothing loaded.  Knows no other session.
  *
- *	NONE -> SPAWNED -> BOUND -> LOADING -> READY -> DRAINED -> CLOSED
- *	             any of them -> FAILED -> CLOSED -> SPAWNED
+ *	NONE -> SPAWNED -> BOUND -> LOADING -> READY <-> DRAINED -> CLOSED
+ *	             any of these -> FAILED -> CLOSED -> (new worker) NONE
  *
- * Whenever a worker is lost (-ECHILD), all begin a new epoch: sessions_mend(). */
+ * Functions that talk to a worker return -ECHILD when it was lost and another
+ * one could do its work, and -ENOTRECOVERABLE when another one would fail as
+ * well; the message names the session and says how the worker ended. */
 #ifndef COORDINATOR_SESSION_SESSION_H
 #define COORDINATOR_SESSION_SESSION_H
 
@@ -15,11 +18,16 @@
 #include "child.h"
 #include "coordinator/cap/enforce.h"
 #include "coordinator/plan/plan.h"
-#include "watchdog.h"
 
 enum session_state {
-	SESSION_NONE, SESSION_SPAWNED, SESSION_BOUND, SESSION_LOADING,
-	SESSION_READY, SESSION_DRAINED, SESSION_CLOSED, SESSION_FAILED
+	SESSION_NONE,		/* no worker yet */
+	SESSION_SPAWNED,	/* started; the handshake is due */
+	SESSION_BOUND,		/* handshake done: threads made, cap in force */
+	SESSION_LOADING,
+	SESSION_READY,		/* loaded: runs batches */
+	SESSION_DRAINED,	/* left its batch loop, can be asked */
+	SESSION_CLOSED,
+	SESSION_FAILED		/* lost: the process may still exist */
 };
 
 /* How long a worker may take to start or to answer. */
@@ -29,118 +37,80 @@ struct session {
 	const char *name;
 	const struct plan_session *plan;
 	struct enforce *enforce;	/* outlives the worker; NULL = none */
-	enum session_state state;
-	uint32_t epoch;			/* that it takes part in */
+	enum session_state state;	/* written by session_set_state() only */
+	uint32_t epoch;			/* the last that the worker has joined */
 	struct child child;
 	struct chan chan;
 	struct region status_map;
-	struct stage_status *status;
+	struct stage_status *status;	/* NULL = no worker */
 	struct wire_hello hello;
 	struct wire_ready ready;
 	struct wire_stats stats;
-	struct enforce_peak peak;	/* set with them */
+	struct enforce_peak peak;	/* valid with stats */
 	int have_stats;
 };
 
-struct sessions {
-	const struct plan *plan;
-	const struct conf *c;
-	unsigned n;
-	struct session s[MAX_SESSIONS];
-	struct enforce enforce[MAX_SESSIONS];
-	struct region ring[MAX_SESSIONS + 1];	/* [i] into session i */
-	int bell_fd;		/* eventfd: rung by the last stage */
-	int signal_fd;		/* SIGINT, SIGTERM, SIGHUP; not owned; -1 = none */
-	struct chan_msg *msg;
-	uint32_t epoch;
-	unsigned losses, most_losses;
-	uint64_t lost_ns;	/* until all was as before, in sum */
-	char loss[256];		/* the last of them, in words */
-	unsigned in_a_row;	/* attempts since a result came back */
-	uint32_t rows;		/* of the largest batch under way */
-	uint64_t look_ns;	/* when the watches are due */
-	struct watch watch[MAX_SESSIONS];
-};
+/* Enter a state, and log the transition with its reason at -v.  No effect when s
+ * is in that state. */
+void session_set_state(struct session *s, enum session_state state,
+    const char *reason);
 
-/* Spawn all workers, bind them, hand them their orders, rings and files. */
-int sessions_open(const struct plan *plan, const struct conf *c,
-    int signal_fd, struct sessions **ret, struct err *reterr);
-
-/* Load on all at once.  tick is called about ten times a second, NULL = none.
- * What is lost meanwhile, in both, is mended. */
-typedef void sessions_tick_fn(const struct sessions *ss, void *arg);
-int sessions_load(struct sessions *ss, sessions_tick_fn *tick, void *arg,
-    struct err *reterr);
-
-/* After -ECHILD and its message: everyone is there again, knows no sequence,
- * and is in epoch ss->epoch, with new rings beside those that were lost.  All
- * that is in the rings is older; nobody adds to it.
- * -ENOTRECOVERABLE: one loss too many, or one that a restart does not mend. */
-int sessions_mend(struct sessions *ss, struct err *reterr);
-
-/* Wait for a message, an end, a signal or the bell (if with_bell), until
- * deadline_ns.  0 when something came, -ETIMEDOUT; -EINTR with a message on a
- * signal; -ECHILD is the loss of a worker, named, with what it said last. */
-int sessions_wait(struct sessions *ss, int with_bell, uint64_t deadline_ns,
-    struct err *reterr);
-
-/* Ask every worker for its numbers (they must have left their loops). */
-int sessions_stats(struct sessions *ss, struct err *reterr);
-
-/* Close the channels, wait a moment, kill what is left; accepts NULL. */
-void sessions_close(struct sessions *ss);
-
-/* What sessions_open() and recover.c are made of. */
-int sessions_start(struct sessions *ss, struct err *reterr);
-/* What a signal that ends a command is told as: -EINTR. */
-int sessions_interrupted(int signo, struct err *reterr);
-/* Nothing for so long; a signal ends it. */
-int sessions_pause(struct sessions *ss, uint64_t ns, struct err *reterr);
-/* orders.c: all that is needed to load, for a session that is bound. */
-int session_order(struct sessions *ss, unsigned i, struct err *reterr);
-/* Tell a survivor of epoch ss->epoch, and of the rings among fresh that are its
- * own; those that it has are still in ss->ring. */
-int session_renew(struct sessions *ss, unsigned i, const struct region *fresh,
-    struct err *reterr);
-
-/* Nothing is there yet; session_close() may be called. */
+/* No worker; session_close() may follow. */
 void session_init(struct session *s, const struct plan_session *ps);
-/* Start the worker of one session, in the group that e has made for it (NULL =
- * nothing holds it); its first word (bound, threads made) is read by
- * session_hello(), so that several start at once. */
+/* Close the channel and end the worker. */
+void session_close(struct session *s);
+
+/* --- start (handshake.c) --- */
+
+/* Start a worker, in the group of e (NULL = no cap is enforced), and send it
+ * WIRE_START.  The handshake follows, so that several workers start at once. */
 int session_spawn(struct session *s, const struct plan_session *ps,
     const struct conf *c, struct enforce *e, struct err *reterr);
-int session_hello(struct session *s, struct chan_msg *m, struct err *reterr);
-/* Until it has something to say, has ended or should have answered long ago; a
- * signal ends the wait (signal_fd -1 = none does). */
-int session_await(const struct session *s, int signal_fd, struct err *reterr);
-
-/* WIRE_READY has come from s, of the right length. */
-int session_loaded(struct session *s, const struct chan_msg *m,
+/* Wait until the worker has sent something or has ended, for SESSION_WAIT_NS at
+ * most.  signal_fd: wait.h. */
+int session_wait_hello(const struct session *s, int signal_fd,
+    struct err *reterr);
+/* Read WIRE_HELLO and put the cap in force.  -ETIMEDOUT with a message: the
+ * worker has sent nothing. */
+int session_handshake(struct session *s, struct chan_msg *m,
+    struct err *reterr);
+/* The worker sent WIRE_READY, in m, of the right length. */
+int session_set_ready(struct session *s, const struct chan_msg *m,
     struct err *reterr);
 
-/* One short-lived worker, bound like session s with nothing loaded.  signal_fd
- * as session_await() has it. */
+/* Start a short-lived worker with nothing loaded, once; signal_fd: wait.h.  ret
+ * is closed on failure. */
 int session_probe(const struct plan_session *ps, const struct conf *c,
     struct enforce *e, int signal_fd, struct session *ret,
     struct err *reterr);
-void session_close(struct session *s);
+/* The same, but retry after a loss, as often as --recover allows. */
+int session_probe_retry(const struct plan_session *ps, const struct conf *c,
+    struct enforce *e, int signal_fd, struct session *ret,
+    struct err *reterr);
 
-/* Receive the next message from s within deadline_ns; WIRE_ERROR and the end
- * of the worker become errors that name the session.  -ECHILD: it was lost, and
- * might do its work if it were started again. */
+/* --- messages --- */
+
+/* Receive one message until deadline_ns.  -ETIMEDOUT without a message. */
 int session_recv(struct session *s, struct chan_msg *m, uint64_t deadline_ns,
     struct err *reterr);
-/* Has its process ended, and nobody has taken note? */
-int session_has_ended(const struct session *s);
-/* Of one that has: what it said last, or how it ended. */
-int session_end(struct session *s, struct chan_msg *m, struct err *reterr);
-/* As session_recv(), for an answer that must come: none in a minute is an error too. */
-int session_answer(struct session *s, struct chan_msg *m, struct err *reterr);
+/* Receive an answer that is due within SESSION_WAIT_NS. */
+int session_recv_answer(struct session *s, struct chan_msg *m,
+    struct err *reterr);
 int session_send(struct session *s, uint32_t type, const void *buf,
     size_t nbytes, const int *fds, unsigned nfds, struct err *reterr);
 
-/* WIRE_MODEL and WIRE_EXTENTS: what the stage's program follows from. */
+/* 1 = the worker process has ended, and s is not yet SESSION_FAILED. */
+int session_has_ended(const struct session *s);
+/* Fetch an ended worker's last error, or its exit status: always negative. */
+int session_recv_end(struct session *s, struct chan_msg *m,
+    struct err *reterr);
+
+/* The worker has ended or closed its channel: enter SESSION_FAILED, and set an
+ * error that says how, and how much memory it was planned to have. */
+int session_fail_ended(struct session *s, struct err *reterr);
+
+/* Send WIRE_MODEL and WIRE_EXTENTS, from which the worker builds its program
+ * (orders.c). */
 int session_send_model(struct session *s, const struct plan *plan,
     struct err *reterr);
 

@@ -1,86 +1,20 @@
-/* coordinator/session/sessions.c - all workers of a pipeline: open, watch, end.  How
- * they are brought up, and again after a loss, is in recover.c. */
+/* coordinator/session/sessions.c - all sessions of a pipeline: open, wait for
+ * their messages, close.  recover.c starts and replaces their workers. */
+#include "sessions.h"
+
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "shm/event.h"
-#include "session.h"
+#include "wait.h"
 
 #define STATS_NS	UINT64_C(10000000000)
-#define LEAVE_NS	UINT64_C(2000000000)
-
-int
-sessions_interrupted(int signo, struct err *reterr)
-{
-	return err_set(reterr, ERR_RUN, -EINTR, "interrupted by signal %d "
-	    "(%s)", signo, strsignal(signo));
-}
-
-static int
-on_signal(int fd, struct err *reterr)
-{
-	struct signalfd_siginfo si;
-
-	if (read(fd, &si, sizeof(si)) != (ssize_t)sizeof(si))
-		return 0;
-	return sessions_interrupted((int)si.ssi_signo, reterr);
-}
-
-static int
-poll_until(struct pollfd *p, nfds_t n, uint64_t deadline_ns)
-{
-	uint64_t now = event_now_ns();
-	struct timespec ts;
-	uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
-
-	ts.tv_sec = (time_t)MIN(left / 1000000000, (uint64_t)INT32_MAX);
-	ts.tv_nsec = (long)(left % 1000000000);
-	return ppoll(p, n, &ts, NULL);
-}
-
-int
-session_await(const struct session *s, int signal_fd, struct err *reterr)
-{
-	struct pollfd p[3] = {
-		{ .fd = s->chan.fd, .events = POLLIN },
-		{ .fd = signal_fd, .events = POLLIN },
-		{ .fd = s->child.pidfd, .events = POLLIN },
-	};
-	uint64_t deadline = event_now_ns() + SESSION_WAIT_NS;
-	int rc;
-
-	while (event_now_ns() < deadline) {
-		if (poll_until(p, 3, deadline) < 0 && errno != EINTR)
-			return err_set(reterr, ERR_RUN, -errno, "poll: %s",
-			    strerror(errno));
-		if (p[1].revents != 0 &&
-		    (rc = on_signal(signal_fd, reterr)) < 0)
-			return rc;
-		if (p[0].revents != 0 || p[2].revents != 0)
-			return 0;
-	}
-	return 0;		/* session_hello() says what did not come */
-}
-
-int
-sessions_pause(struct sessions *ss, uint64_t ns, struct err *reterr)
-{
-	struct pollfd p = { .fd = ss->signal_fd, .events = POLLIN };
-	uint64_t deadline = event_now_ns() + ns;
-	int n;
-
-	do
-		n = poll_until(&p, 1, deadline);
-	while (n < 0 && errno == EINTR);
-	return n > 0 ? on_signal(ss->signal_fd, reterr) : 0;
-}
+#define EXIT_NS	UINT64_C(2000000000)
 
 int
 sessions_open(const struct plan *plan, const struct conf *c, int signal_fd,
@@ -97,8 +31,8 @@ sessions_open(const struct plan *plan, const struct conf *c, int signal_fd,
 	ss->n = plan->nsessions;
 	ss->signal_fd = signal_fd;
 	ss->bell_fd = -1;
-	/* What bench would measure then is not what it says it does. */
-	ss->most_losses = c->cmd == CMD_BENCH ? 0 : (unsigned)c->recover;
+	/* A recovery would falsify what bench measures. */
+	ss->retry.max_losses = c->cmd == CMD_BENCH ? 0 : (unsigned)c->recover;
 	for (i = 0; i < ss->n; i++)
 		session_init(&ss->s[i], &plan->session[i]);
 	for (i = 0; i <= MAX_SESSIONS; i++)
@@ -121,12 +55,14 @@ fail:
 	return rc;
 }
 
-/* --- watching --- */
+/* --- messages --- */
 
-/* Of several losses in a row each is answered: later than it was, and no later
- * than we are. */
+/* A worker acknowledges every epoch that it was sent, and several losses in a row
+ * make several: valid is any that is newer than its last and not newer than
+ * ours. */
 static int
-is_awaited(const struct sessions *ss, const struct session *s, uint32_t epoch)
+is_epoch_due(const struct sessions *ss, const struct session *s,
+    uint32_t epoch)
 {
 	return ss->epoch - epoch < ss->epoch - s->epoch;
 }
@@ -140,12 +76,12 @@ on_message(struct sessions *ss, unsigned i, struct err *reterr)
 
 	if (m->type == WIRE_READY && m->nbytes == sizeof(s->ready) &&
 	    s->state == SESSION_LOADING) {
-		sessions_load_ends(ss, i);
-		return session_loaded(s, m, reterr);
+		watchdog_end_load(&ss->watchdog[i], event_now_ns());
+		return session_set_ready(s, m, reterr);
 	}
 	if (m->type == WIRE_STATS && m->nbytes == sizeof(s->stats)) {
 		memcpy(&s->stats, m->buf, sizeof(s->stats));
-		enforce_count(s->enforce, s->stats.hwm_bytes +
+		enforce_read_peak(s->enforce, s->stats.hwm_bytes +
 		    s->stats.pte_bytes + s->stats.emulator_bytes +
 		    s->stats.emulator_file_bytes, &s->peak);
 		s->have_stats = 1;
@@ -153,26 +89,28 @@ on_message(struct sessions *ss, unsigned i, struct err *reterr)
 	}
 	if (m->type == WIRE_RENEWED && m->nbytes == sizeof(done)) {
 		memcpy(&done, m->buf, sizeof(done));
-		if (!is_awaited(ss, s, done.epoch))
+		if (!is_epoch_due(ss, s, done.epoch))
 			return err_set(reterr, ERR_RUN, -EPROTO, "session %s: "
 			    "its worker is in epoch %u of %u, and was in %u",
 			    s->name, done.epoch, ss->epoch, s->epoch);
 		s->epoch = done.epoch;
-		ss->watch[i].still_ns = 0;	/* the answer was owed */
+		ss->watchdog[i].stalled_ns = 0;	/* the acknowledgement was due */
 		if (s->state == SESSION_DRAINED)
-			s->state = SESSION_READY;
+			session_set_state(s, SESSION_READY, "it joined a new "
+			    "epoch");
 		return 0;
 	}
 	return err_set(reterr, ERR_RUN, -EPROTO, "session %s: message %u of "
 	    "%u bytes was not expected", s->name, m->type, m->nbytes);
 }
 
-/* Polled: channel and process of each session, then these. */
-enum { POLL_SIGNAL, POLL_BELL, POLL_OTHERS };
+/* Slots of sessions_wait()'s poll array; from POLL_SESSIONS on, the channel and
+ * the process of each session. */
+enum { POLL_SIGNAL, POLL_BELL, POLL_SESSIONS };
 
-/* What session i has to say, or that it ended without a word. */
+/* Handle a message of session i, or the end of its worker. */
 static int
-hear(struct sessions *ss, unsigned i, const struct pollfd *chan,
+handle_session(struct sessions *ss, unsigned i, const struct pollfd *chan,
     const struct pollfd *process, struct err *reterr)
 {
 	struct session *s = &ss->s[i];
@@ -184,14 +122,15 @@ hear(struct sessions *ss, unsigned i, const struct pollfd *chan,
 			rc = on_message(ss, i, reterr);
 		return rc == -ETIMEDOUT ? 0 : rc;
 	}
-	return process->revents != 0 ? session_end(s, ss->msg, reterr) : 0;
+	return process->revents != 0 ? session_recv_end(s, ss->msg, reterr) :
+	    0;
 }
 
 int
 sessions_wait(struct sessions *ss, int with_bell, uint64_t deadline_ns,
     struct err *reterr)
 {
-	struct pollfd p[POLL_OTHERS + 2 * MAX_SESSIONS], *q = p + POLL_OTHERS;
+	struct pollfd p[POLL_SESSIONS + 2 * MAX_SESSIONS], *q = p + POLL_SESSIONS;
 	uint64_t rung;
 	unsigned i;
 	int rc, n;
@@ -201,32 +140,50 @@ sessions_wait(struct sessions *ss, int with_bell, uint64_t deadline_ns,
 	p[POLL_BELL] = (struct pollfd){ .fd = with_bell ? ss->bell_fd : -1,
 	    .events = POLLIN };
 	for (i = 0; i < ss->n; i++) {
-		/* A first word is for session_hello(). */
+		/* The hello is read by session_handshake(). */
 		q[2 * i] = (struct pollfd){ .fd = ss->s[i].state ==
 		    SESSION_SPAWNED ? -1 : ss->s[i].chan.fd,
 		    .events = POLLIN };
 		q[2 * i + 1] = (struct pollfd){ .fd = ss->s[i].child.pidfd,
 		    .events = POLLIN };
 	}
-	n = poll_until(p, POLL_OTHERS + 2 * ss->n, deadline_ns);
+	n = wait_poll(p, POLL_SESSIONS + 2 * ss->n, deadline_ns);
 	if (n == 0)
-		return (rc = sessions_look(ss, reterr)) < 0 ? rc : -ETIMEDOUT;
+		return (rc = sessions_check_progress(ss, reterr)) < 0 ? rc :
+		    -ETIMEDOUT;
 	if (n < 0 && errno == EINTR)
 		return 0;
 	if (n < 0)
 		return err_set(reterr, ERR_RUN, -errno, "poll: %s",
 		    strerror(errno));
 	if (p[POLL_SIGNAL].revents != 0 &&
-	    (rc = on_signal(ss->signal_fd, reterr)) < 0)
+	    (rc = wait_take_signal(ss->signal_fd, reterr)) < 0)
 		return rc;
 	for (i = 0; i < ss->n; i++)
-		if ((rc = hear(ss, i, &q[2 * i], &q[2 * i + 1], reterr)) < 0)
+		if ((rc = handle_session(ss, i, &q[2 * i], &q[2 * i + 1],
+		    reterr)) < 0)
 			return rc;
 	if (p[POLL_BELL].revents != 0 &&
 	    read(ss->bell_fd, &rung, sizeof(rung)) < 0 && errno != EAGAIN)
 		return err_set(reterr, ERR_RUN, -errno, "eventfd: %s",
 		    strerror(errno));
-	return sessions_look(ss, reterr);
+	return sessions_check_progress(ss, reterr);
+}
+
+static int
+await_stats(struct sessions *ss, unsigned i, uint64_t deadline_ns,
+    struct err *reterr)
+{
+	struct session *s = &ss->s[i];
+	int rc = 0;
+
+	while (!s->have_stats && rc == 0)
+		rc = sessions_wait(ss, 0, deadline_ns, reterr);
+	if (rc != -ETIMEDOUT)
+		return rc;
+	session_set_state(s, SESSION_FAILED, "it sent no statistics");
+	return err_set(reterr, ERR_RUN, -ECHILD, "session %s: its worker does "
+	    "not answer", s->name);
 }
 
 int
@@ -238,23 +195,15 @@ sessions_stats(struct sessions *ss, struct err *reterr)
 
 	for (i = 0; i < ss->n; i++) {
 		ss->s[i].have_stats = 0;
-		ss->s[i].state = SESSION_DRAINED;
+		session_set_state(&ss->s[i], SESSION_DRAINED,
+		    "it was asked to stop");
 		if ((rc = session_send(&ss->s[i], WIRE_STATS_ASK, NULL, 0,
 		    NULL, 0, reterr)) < 0)
 			return rc;
 	}
 	for (i = 0; i < ss->n; i++)
-		while (!ss->s[i].have_stats) {
-			rc = sessions_wait(ss, 0, deadline, reterr);
-			if (rc == -ETIMEDOUT) {
-				ss->s[i].state = SESSION_FAILED;
-				return err_set(reterr, ERR_RUN, -ECHILD,
-				    "session %s: its worker does not answer",
-				    ss->s[i].name);
-			}
-			if (rc < 0)
-				return rc;
-		}
+		if ((rc = await_stats(ss, i, deadline, reterr)) < 0)
+			return rc;
 	return 0;
 }
 
@@ -268,7 +217,7 @@ sessions_close(struct sessions *ss)
 		return;
 	for (i = 0; i < ss->n; i++)
 		chan_close(&ss->s[i].chan);
-	deadline = event_now_ns() + LEAVE_NS;
+	deadline = event_now_ns() + EXIT_NS;
 	for (i = 0; i < ss->n; i++) {
 		if (ss->s[i].child.pid > 0)
 			child_wait(&ss->s[i].child, deadline, NULL);
@@ -276,7 +225,8 @@ sessions_close(struct sessions *ss)
 	}
 	for (i = 0; i <= MAX_SESSIONS; i++)
 		region_close(&ss->ring[i]);
-	for (i = 0; i < ss->n; i++)	/* nothing of theirs is left */
+	/* Groups can be removed once no process is left in them. */
+	for (i = 0; i < ss->n; i++)
 		enforce_close(&ss->enforce[i]);
 	if (ss->bell_fd >= 0)
 		close(ss->bell_fd);

@@ -1,40 +1,40 @@
-/* coordinator/session/watchdog.c - how long may nothing move? */
+/* coordinator/session/watchdog.c - progress counters and their deadlines. */
 #include "watchdog.h"
 
-#include <string.h>
+/* KV caches grow and other work arrives: the deadline is this many times the
+ * longest pass. */
+enum { LIMIT_FACTOR = 4 };
 
-/* Caches of keys grow, other work comes: so many times the longest. */
-enum { TIMES = 4 };
-
-/* With nothing measured: what a stage itself gives a device for a batch. */
+/* With nothing measured: as long as a stage waits for its device. */
 #define UNKNOWN_NS	UINT64_C(600000000000)
 
-/* A load's first blocks say little of a disk that rests now and then. */
+/* The first blocks of a load predict little about a disk that pauses now and
+ * then. */
 #define FIRST_LOAD_NS	UINT64_C(60000000000)
 
-/* A look counts for no longer than this.  Looks are a quarter of a second
- * apart; if more has passed, it was us that did not run. */
-#define LOOK_MOST_NS	UINT64_C(1000000000)
+/* Checks are a quarter of a second apart.  When more has passed, the
+ * coordinator itself did not run. */
+#define CHECK_MAX_NS	UINT64_C(1000000000)
 
 int
-watch_look(struct watch *w, uint64_t now_ns, uint64_t count,
+watchdog_check(struct watchdog *w, uint64_t now_ns, uint64_t counter,
     uint64_t limit_ns)
 {
-	if (w->seen_ns != 0 && count != w->count)
+	if (w->checked_ns != 0 && counter != w->counter)
 		w->moved_ns = now_ns;
-	if (w->seen_ns == 0 || count != w->count)
-		w->still_ns = 0;
+	if (w->checked_ns == 0 || counter != w->counter)
+		w->stalled_ns = 0;
 	else
-		w->still_ns += MIN(now_ns - w->seen_ns, LOOK_MOST_NS);
-	w->count = count;
-	w->seen_ns = now_ns;
-	return w->still_ns >= limit_ns;
+		w->stalled_ns += MIN(now_ns - w->checked_ns, CHECK_MAX_NS);
+	w->counter = counter;
+	w->checked_ns = now_ns;
+	return w->stalled_ns >= limit_ns;
 }
 
-/* Of the nearest class that was measured: from one with fewer rows by the ratio
- * of rows, from one with more as it is; the first if there is one. */
+/* From the nearest row class that was measured: a smaller one scaled by the
+ * ratio of rows, else the next larger one as it is. */
 uint64_t
-watch_pass(const struct watch *w, uint32_t nrows)
+watchdog_pass_ns(const struct watchdog *w, uint32_t nrows)
 {
 	unsigned at = status_pass(nrows), i;
 
@@ -51,25 +51,32 @@ static uint64_t
 limit(uint64_t measured_ns)
 {
 	return measured_ns == 0 ? UNKNOWN_NS :
-	    WATCH_LEAST_NS + TIMES * measured_ns;
+	    WATCHDOG_MIN_NS + LIMIT_FACTOR * measured_ns;
 }
 
 uint64_t
-watch_pass_limit(const struct watch *w, uint32_t nrows)
+watchdog_pass_limit_ns(const struct watchdog *w, uint32_t nrows)
 {
-	return limit(watch_pass(w, nrows));
+	return limit(watchdog_pass_ns(w, nrows));
 }
 
 uint64_t
-watch_load_limit(const struct watch *w)
+watchdog_load_limit_ns(const struct watchdog *w)
 {
 	if (w->load_ns != 0 || w->moved_ns == 0)
 		return limit(w->load_ns);
-	return MAX(limit(w->moved_ns - w->begun_ns), FIRST_LOAD_NS);
+	return MAX(limit(w->moved_ns - w->load_start_ns), FIRST_LOAD_NS);
 }
 
 void
-watch_restart(struct watch *w)
+watchdog_start_load(struct watchdog *w, uint64_t now_ns)
 {
-	w->count = w->seen_ns = w->moved_ns = w->still_ns = w->begun_ns = 0;
+	w->counter = w->checked_ns = w->moved_ns = w->stalled_ns = 0;
+	w->load_start_ns = now_ns;
+}
+
+void
+watchdog_end_load(struct watchdog *w, uint64_t now_ns)
+{
+	w->load_ns = MAX(w->load_ns, now_ns - w->load_start_ns);
 }

@@ -1,56 +1,51 @@
-/* coordinator/session/watchdog.h - does a worker's work move?
- * Owns: what was seen of one session's counters, and what it was measured at,
- * which outlives the worker.  Called by sessions_wait(), recover.c and
- * pipeline.c.
+/* coordinator/session/watchdog.h - does a worker make progress?
+ * Owns: the last value of one session's progress counter, and the times that
+ * its batches and loads have taken, which outlive the worker.  Called by
+ * heartbeat.c and by the pipeline.  Knows counters and clocks only.
  *
- * A stage that has a batch, and room for what comes of it, must finish
- * operations; one that has not must at least beat, and one that was told of a
- * new epoch must say that it knows.  How long it may take follows from what its
- * batches took so far: no operation took longer than the whole. */
+ * A stage with a batch, and with room for the result, must finish operations.
+ * A stage without work must at least send heartbeats, and a stage that was told
+ * of a new epoch must acknowledge it.  The deadline follows from the longest
+ * batch so far: no operation takes longer than a whole batch. */
 #ifndef COORDINATOR_SESSION_WATCHDOG_H
 #define COORDINATOR_SESSION_WATCHDOG_H
 
-#include "config/err.h"
+#include "config/base.h"
 #include "shm/layout.h"
 
-struct sessions;
+/* The shortest deadline: a machine that is busy with other work can keep a
+ * healthy worker from running for a while. */
+#define WATCHDOG_MIN_NS	UINT64_C(5000000000)
 
-/* Nothing hangs that has been still for less: a machine busy with other work. */
-#define WATCH_LEAST_NS	UINT64_C(5000000000)
-
-struct watch {
-	uint64_t count;			/* as last seen */
-	uint64_t seen_ns;		/* when; 0 = not yet */
-	uint64_t moved_ns;		/* when it had moved; 0 = not yet */
-	uint64_t still_ns;		/* so long it has not moved */
-	uint64_t pass_ns[STATUS_PASSES];	/* longest by rows; 0 = none */
-	uint64_t begun_ns, load_ns;	/* this load; the longest whole one */
+/* All zero = nothing is known yet. */
+struct watchdog {
+	uint64_t counter;		/* as of the last check */
+	uint64_t checked_ns;		/* time of it; 0 = none yet */
+	uint64_t moved_ns;		/* when it last changed; 0 = never */
+	uint64_t stalled_ns;		/* time without a change */
+	uint64_t pass_ns[STATUS_PASSES];	/* longest pass of each row
+						 * class; 0 = not measured */
+	uint64_t load_start_ns;		/* of the load under way */
+	uint64_t load_ns;		/* longest whole load */
 };
 
-/* One look: 1 when nothing has moved for limit_ns.  Time in which nobody looked
- * (we were stopped, the machine slept) counts as one look's. */
-int watch_look(struct watch *w, uint64_t now_ns, uint64_t count,
+/* Compare the progress counter with its last value.  1 = it has not changed for
+ * limit_ns.  The time between two checks counts for at most a second, so that
+ * a stopped coordinator or a suspended machine is no stall of the worker. */
+int watchdog_check(struct watchdog *w, uint64_t now_ns, uint64_t counter,
     uint64_t limit_ns);
 
-/* How long a batch of so many rows may go without an operation's end. */
-uint64_t watch_pass_limit(const struct watch *w, uint32_t nrows);
-/* The longest that one took, or is likely to take; 0 = nothing is known. */
-uint64_t watch_pass(const struct watch *w, uint32_t nrows);
-/* The same for a load without a block's end: from a whole one, or else from how
- * far this one has come. */
-uint64_t watch_load_limit(const struct watch *w);
+/* The longest pass of nrows rows, measured or estimated; 0 = nothing is
+ * known. */
+uint64_t watchdog_pass_ns(const struct watchdog *w, uint32_t nrows);
+/* How long a batch of nrows rows may go on without finishing an operation. */
+uint64_t watchdog_pass_limit_ns(const struct watchdog *w, uint32_t nrows);
+/* How long a load may go on without reading a block: from the longest whole
+ * load, or without one from how far this load has come. */
+uint64_t watchdog_load_limit_ns(const struct watchdog *w);
 
-/* Another worker: what was measured stays. */
-void watch_restart(struct watch *w);
-
-/* heartbeat.c: look at every session, not oftener than some times a second.  -ECHILD
- * with a message: one hangs, and has failed. */
-int sessions_look(struct sessions *ss, struct err *reterr);
-/* heartbeat.c: is no batch in any ring?  Then, however long one waits, nothing comes
- * back. */
-int sessions_rings_are_empty(const struct sessions *ss);
-/* heartbeat.c: session i begins to load; it has loaded. */
-void sessions_load_begins(struct sessions *ss, unsigned i);
-void sessions_load_ends(struct sessions *ss, unsigned i);
+/* A load begins, by a new worker: reset the counter, keep what was measured. */
+void watchdog_start_load(struct watchdog *w, uint64_t now_ns);
+void watchdog_end_load(struct watchdog *w, uint64_t now_ns);
 
 #endif

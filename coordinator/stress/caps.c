@@ -138,7 +138,7 @@ wait_for_staging(const struct stress *x, unsigned i)
 	const struct plan_session *ps = &x->plan->session[i];
 	uint64_t end = event_now_ns() + stress_patience(x);
 
-	while (event_now_ns() < end && enforce_now(&x->ss->enforce[i]) >
+	while (event_now_ns() < end && enforce_now_bytes(&x->ss->enforce[i]) >
 	    ps->total_bytes - ps->bytes[MEM_STAGING])
 		poll(NULL, 0, 10);
 }
@@ -165,8 +165,8 @@ stress_all_full(struct stress *x, struct err *reterr)
 	    (rc = stress_stop(x, reterr)) < 0)
 		return rc;
 	stress_same(x, &once, &again, "full");
-	stress_want(x, x->ss->losses == 0, "%u workers were lost",
-	    x->ss->losses);
+	stress_want(x, x->ss->retry.losses == 0, "%u workers were lost",
+	    x->ss->retry.losses);
 	for (i = 0; i < x->ss->n; i++) {
 		s = &x->ss->s[i];
 		stress_want(x, s->stats.ledger_peak == s->plan->cap_bytes,
@@ -220,9 +220,9 @@ kill_once_more(struct stress *x, const struct work *once, struct err *reterr)
 	again.strike = &k;
 	if ((rc = stress_again(x, &again, reterr)) < 0)
 		return rc;
-	stress_want(x, strstr(x->ss->loss, "signal 9") != NULL &&
-	    strstr(x->ss->loss, "for memory") == NULL, "after a plain kill "
-	    "-9: \"%.150s\"", x->ss->loss);
+	stress_want(x, strstr(x->ss->retry.last_loss, "signal 9") != NULL &&
+	    strstr(x->ss->retry.last_loss, "for memory") == NULL, "after a plain kill "
+	    "-9: \"%.150s\"", x->ss->retry.last_loss);
 	return 0;
 }
 
@@ -365,7 +365,7 @@ start_hogs(const struct enforce *small, uint64_t nbytes, uint64_t most_ns,
 
 	for (k = 0; k < 2; k++) {
 		if (k == 1 && (small->by != ENFORCE_CGROUP ||
-		    enforce_enter_fd(small, &fd, &e) < 0))
+		    enforce_open_procs(small, &fd, &e) < 0))
 			break;
 		if ((pid[k] = fork()) != 0)
 			continue;
@@ -405,8 +405,8 @@ stress_pressure(struct stress *x, struct err *reterr)
 	enforce_close(&small);
 	if (rc < 0)
 		return rc;
-	stress_want(x, x->ss->losses == 0, "%u workers were lost",
-	    x->ss->losses);
+	stress_want(x, x->ss->retry.losses == 0, "%u workers were lost",
+	    x->ss->retry.losses);
 	stress_note(x, "%s taken beside the sessions", units_human_bytes(
 	    nbytes, human));
 	if (pid[1] > 0) {

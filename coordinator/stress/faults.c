@@ -161,16 +161,16 @@ static int
 refused(struct stress *x, unsigned i, const char *words,
     const struct work *want, struct err *reterr)
 {
-	unsigned before = x->ss->losses;
+	unsigned before = x->ss->retry.losses;
 	struct work again = *want;
 	int rc;
 
 	if ((rc = stress_again(x, &again, reterr)) < 0)
 		return rc;
-	stress_want(x, x->ss->losses == before + 1, "session %s, %s: %u "
+	stress_want(x, x->ss->retry.losses == before + 1, "session %s, %s: %u "
 	    "losses, not 1", x->ss->s[i].name, words,
-	    x->ss->losses - before);
-	want_loss(x, i, words, x->ss->loss);
+	    x->ss->retry.losses - before);
+	want_loss(x, i, words, x->ss->retry.last_loss);
 	stress_same(x, want, &again, words);
 	return 0;
 }
@@ -205,7 +205,7 @@ stress_ring_counters(struct stress *x, struct err *reterr)
 	if ((rc = own_ring(x, n - 1, n, "ring of logits is corrupt", &once,
 	    reterr)) < 0)
 		return rc;
-	stress_note(x, "of the last ring \"%.200s\"", x->ss->loss);
+	stress_note(x, "of the last ring \"%.200s\"", x->ss->retry.last_loss);
 	if ((rc = own_ring(x, 0, 0, "ring of tokens is corrupt", &once,
 	    reterr)) < 0)
 		return rc;
@@ -317,6 +317,6 @@ stress_ring_results(struct stress *x, struct err *reterr)
 			return rc;
 	}
 	stress_note(x, "%u of them refused, like \"%.200s\", and then the "
-	    "same logits", i, x->ss->loss);
+	    "same logits", i, x->ss->retry.last_loss);
 	return stress_stop(x, reterr);
 }

@@ -57,13 +57,13 @@ count(struct stress *x, struct toll *t, const struct strike *k,
 	    "signal %d ", x->the->sig);
 	stress_want(x, losses == want, "session %s: %u losses, not %u", name,
 	    losses, want);
-	stress_want(x, strstr(ss->loss, how) != NULL && (k->all || strstr(
-	    ss->loss, name) != NULL), "session %s: lost as \"%.150s\"", name,
-	    ss->loss);
+	stress_want(x, strstr(ss->retry.last_loss, how) != NULL && (k->all || strstr(
+	    ss->retry.last_loss, name) != NULL), "session %s: lost as \"%.150s\"", name,
+	    ss->retry.last_loss);
 	t->least_s = t->losses == 0 ? s : MIN(t->least_s, s);
 	t->most_s = MAX(t->most_s, s);
 	t->losses += losses;
-	snprintf(t->last, sizeof(t->last), "%s", ss->loss);
+	snprintf(t->last, sizeof(t->last), "%s", ss->retry.last_loss);
 }
 
 static void
@@ -92,13 +92,13 @@ each_at_work(struct stress *x, struct toll *t, struct err *reterr)
 		choose(x, i, &k);
 		again = once;
 		again.strike = &k;
-		before = x->ss->losses;
-		t0 = x->ss->lost_ns;
+		before = x->ss->retry.losses;
+		t0 = x->ss->recovery_ns;
 		if ((rc = stress_again(x, &again, reterr)) < 0)
 			return rc;
 		stress_same(x, &once, &again, x->ss->s[k.victim].name);
-		count(x, t, &k, x->ss->losses - before,
-		    (double)(x->ss->lost_ns - t0) / 1e9);
+		count(x, t, &k, x->ss->retry.losses - before,
+		    (double)(x->ss->recovery_ns - t0) / 1e9);
 	}
 	return stress_stop(x, reterr);
 }
@@ -237,10 +237,10 @@ stress_all_at_once(struct stress *x, struct err *reterr)
 	    (rc = stress_stop(x, reterr)) < 0)
 		return rc;
 	stress_same(x, &once, &again, "all at once");
-	stress_want(x, x->ss->losses == x->ss->n, "%u losses of %u "
-	    "workers", x->ss->losses, x->ss->n);
+	stress_want(x, x->ss->retry.losses == x->ss->n, "%u losses of %u "
+	    "workers", x->ss->retry.losses, x->ss->n);
 	stress_note(x, "%u workers struck by signal %d; the same logits, %.3f "
-	    "s instead of %.3f s", x->ss->losses, x->the->sig, again.s,
+	    "s instead of %.3f s", x->ss->retry.losses, x->the->sig, again.s,
 	    once.s);
 	return 0;
 }

@@ -145,17 +145,17 @@ life(struct soak *s, struct work *once, struct err *reterr)
 	}
 	for (n = 0; n < LIFE && !is_over(s); n++) {
 		again = *once;
-		before = x->ss->losses;
-		t0 = x->ss->lost_ns;
+		before = x->ss->retry.losses;
+		t0 = x->ss->recovery_ns;
 		again.strike = aim(s, once, &k) ? &k : NULL;
 		if ((rc = stress_again(x, &again, reterr)) < 0)
 			return rc;
 		stress_same(x, once, &again, "in the soak");
-		stress_want(x, x->ss->losses - before ==
+		stress_want(x, x->ss->retry.losses - before ==
 		    (again.strike != NULL), "%u losses for %d signals",
-		    x->ss->losses - before, again.strike != NULL);
+		    x->ss->retry.losses - before, again.strike != NULL);
 		s->recover_s = MAX(s->recover_s,
-		    (double)(x->ss->lost_ns - t0) / 1e9);
+		    (double)(x->ss->recovery_ns - t0) / 1e9);
 		s->rounds++;
 		/* The tests' way to see something grow. */
 		if (getenv("STRADDLE_STRESS_LEAK") != NULL &&
@@ -163,7 +163,7 @@ life(struct soak *s, struct work *once, struct err *reterr)
 			return -errno;
 		look(s);
 	}
-	s->losses += x->ss->losses;
+	s->losses += x->ss->retry.losses;
 	s->lives++;
 	if ((rc = stress_stop(x, reterr)) == 0)
 		stress_close(x);

@@ -189,7 +189,7 @@ done
 lose "$OUT" $HALF 9:0+mended+9:0+mended+9:0 "${RUN[@]}" --recover 2
 check "one loss too many: exit 1" exits 1
 check "one loss too many is said to be" \
-    says '^straddle: session .*signal 9.*2 are survived \(--recover\)'
+    says '^straddle: session .*signal 9.*giving up after 2 restarts \(--recover\)'
 check "one loss too many: nobody is left" ended
 check "one loss too many: the text so far" begins_as_wanted
 

@@ -389,7 +389,7 @@ eater(const struct enforce *e, size_t nbytes, int pipe_fd[2])
 	pid_t pid;
 	void *p;
 
-	t_ok(enforce_enter_fd(e, &enter, &err), &err);
+	t_ok(enforce_open_procs(e, &enter, &err), &err);
 	ck_assert_int_eq(pipe(pipe_fd), 0);
 	if ((pid = fork()) == 0) {
 		if ((enter >= 0 && write(enter, "0", 1) < 0) ||
@@ -445,7 +445,7 @@ eat_within_and_beyond(void)
 			enforce_open(&e, "eater", 64 * MIB);
 		st.pid = eater(&e, (i == 0 ? 16 : 100) * MIB, fds);
 		settle(&e, st.pid);
-		t_ok(enforce_hold(&e, &st, &err), &err);
+		t_ok(enforce_apply(&e, &st, &err), &err);
 		status = feed(st.pid, fds);
 		if (e.by == ENFORCE_LEDGER) {
 			printf("skipped: %s\n", e.why);
@@ -454,17 +454,17 @@ eat_within_and_beyond(void)
 		ck_assert_uint_le(e.limit_bytes, UINT64_C(1) << 40);
 		if (i == 0) {
 			ck_assert_int_eq(status, 0);
-			ck_assert_str_eq(enforce_loss(&e, why, sizeof(why)),
+			ck_assert_str_eq(enforce_describe_loss(&e, why, sizeof(why)),
 			    "");
 		} else if (e.by == ENFORCE_CGROUP) {
 			ck_assert(WIFSIGNALED(status));
 			ck_assert_int_eq(WTERMSIG(status), SIGKILL);
-			enforce_loss(&e, why, sizeof(why));
+			enforce_describe_loss(&e, why, sizeof(why));
 			ck_assert_msg(strstr(why, "its group reached the limit "
 			    "of 64.0 MiB (67108864 bytes)") != NULL, "%s",
 			    why);
 			/* The next loss is not this one. */
-			ck_assert_str_eq(enforce_loss(&e, why, sizeof(why)),
+			ck_assert_str_eq(enforce_describe_loss(&e, why, sizeof(why)),
 			    "");
 		} else {
 			ck_assert(WIFEXITED(status));
@@ -472,7 +472,7 @@ eat_within_and_beyond(void)
 		}
 	}
 	enforce_close(&e);
-	enforce_end();
+	enforce_cleanup();
 }
 
 START_TEST(the_kernel_stops_who_eats_more_than_its_cap)
@@ -503,12 +503,12 @@ START_TEST(a_process_outside_of_its_group_is_refused)
 	unsetenv("STRADDLE_CGROUP_ROOT");
 	enforce_open(&e, "outside", 64 * MIB);
 	if (e.by == ENFORCE_CGROUP) {
-		ck_assert_int_eq(enforce_hold(&e, &st, &err), -EPROTO);
+		ck_assert_int_eq(enforce_apply(&e, &st, &err), -EPROTO);
 		ck_assert_msg(strstr(err.msg, "not in its memory group") !=
 		    NULL, "%s", err.msg);
 	}
 	enforce_close(&e);
-	enforce_end();
+	enforce_cleanup();
 }
 END_TEST
 

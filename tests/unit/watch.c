@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "coordinator/session/session.h"
+#include "coordinator/session/sessions.h"
 #include "shm/event.h"
 #include "shm/ring.h"
 #include "tests/support/tiny.h"
@@ -19,81 +19,81 @@
 
 START_TEST(what_does_not_move_for_its_limit_hangs)
 {
-	struct watch w = { 0 };
+	struct watchdog w = { 0 };
 	uint64_t now = 7 * S, i;
 
 	/* The first look only begins. */
-	ck_assert_int_eq(watch_look(&w, now, 5, S), 0);
+	ck_assert_int_eq(watchdog_check(&w, now, 5, S), 0);
 	for (i = 1; i < 10; i++)
-		ck_assert_int_eq(watch_look(&w, now + i * 100 * MS, 5, S), 0);
-	ck_assert_int_eq(watch_look(&w, now + S, 5, S), 1);
+		ck_assert_int_eq(watchdog_check(&w, now + i * 100 * MS, 5, S), 0);
+	ck_assert_int_eq(watchdog_check(&w, now + S, 5, S), 1);
 	/* Any move begins anew. */
-	ck_assert_int_eq(watch_look(&w, now + 2 * S, 6, S), 0);
-	ck_assert_int_eq(watch_look(&w, now + 2 * S + 999 * MS, 6, S), 0);
-	ck_assert_int_eq(watch_look(&w, now + 2 * S + 999 * MS, 5, S), 0);
+	ck_assert_int_eq(watchdog_check(&w, now + 2 * S, 6, S), 0);
+	ck_assert_int_eq(watchdog_check(&w, now + 2 * S + 999 * MS, 6, S), 0);
+	ck_assert_int_eq(watchdog_check(&w, now + 2 * S + 999 * MS, 5, S), 0);
 }
 END_TEST
 
 /* Ctrl-Z, an hour, fg: everything was stopped, the one who looks as well. */
 START_TEST(time_in_which_nobody_looked_is_no_hang)
 {
-	struct watch w = { 0 };
+	struct watchdog w = { 0 };
 
-	ck_assert_int_eq(watch_look(&w, S, 5, 5 * S), 0);
-	ck_assert_int_eq(watch_look(&w, 2 * S, 5, 5 * S), 0);
-	ck_assert_int_eq(watch_look(&w, 3600 * S, 5, 5 * S), 0);
-	ck_assert_int_eq(watch_look(&w, 3600 * S + 250 * MS, 6, 5 * S), 0);
-	ck_assert_uint_eq(w.still_ns, 0);
+	ck_assert_int_eq(watchdog_check(&w, S, 5, 5 * S), 0);
+	ck_assert_int_eq(watchdog_check(&w, 2 * S, 5, 5 * S), 0);
+	ck_assert_int_eq(watchdog_check(&w, 3600 * S, 5, 5 * S), 0);
+	ck_assert_int_eq(watchdog_check(&w, 3600 * S + 250 * MS, 6, 5 * S), 0);
+	ck_assert_uint_eq(w.stalled_ns, 0);
 }
 END_TEST
 
 START_TEST(the_limit_follows_from_what_was_measured)
 {
-	struct watch w = { 0 }, slow;
-	uint64_t none = watch_pass_limit(&w, 1), one, n;
+	struct watchdog w = { 0 }, slow;
+	uint64_t none = watchdog_pass_limit_ns(&w, 1), one, n;
 
-	ck_assert_uint_eq(watch_pass(&w, 1), 0);
+	ck_assert_uint_eq(watchdog_pass_ns(&w, 1), 0);
 	ck_assert_uint_ge(none, 100 * S);	/* nothing to go by */
-	ck_assert_uint_eq(watch_load_limit(&w), none);
+	ck_assert_uint_eq(watchdog_load_limit_ns(&w), none);
 	w.pass_ns[0] = 100 * MS;		/* one row */
-	one = watch_pass_limit(&w, 1);
+	one = watchdog_pass_limit_ns(&w, 1);
 	ck_assert_uint_lt(one, 20 * S);
-	ck_assert_uint_eq(watch_pass(&w, 128), 128 * 100 * MS);
+	ck_assert_uint_eq(watchdog_pass_ns(&w, 128), 128 * 100 * MS);
 	/* What was measured is worth more than a ratio. */
 	w.pass_ns[status_pass(128)] = 2 * S;
-	ck_assert_uint_eq(watch_pass(&w, 128), 2 * S);
-	ck_assert_uint_eq(watch_pass(&w, 100), 2 * S);
-	ck_assert_uint_eq(watch_pass(&w, 64), 64 * 100 * MS);
-	ck_assert_uint_eq(watch_pass(&w, 129), 4 * S);
-	ck_assert_uint_eq(watch_pass_limit(&w, 1), one);
+	ck_assert_uint_eq(watchdog_pass_ns(&w, 128), 2 * S);
+	ck_assert_uint_eq(watchdog_pass_ns(&w, 100), 2 * S);
+	ck_assert_uint_eq(watchdog_pass_ns(&w, 64), 64 * 100 * MS);
+	ck_assert_uint_eq(watchdog_pass_ns(&w, 129), 4 * S);
+	ck_assert_uint_eq(watchdog_pass_limit_ns(&w, 1), one);
 	/* Fewer rows take no longer. */
 	w.pass_ns[0] = 0;
-	ck_assert_uint_eq(watch_pass(&w, 1), 2 * S);
+	ck_assert_uint_eq(watchdog_pass_ns(&w, 1), 2 * S);
 	/* A slower device has more time, as many times as it is slower. */
 	slow = w;
 	slow.pass_ns[status_pass(128)] = 200 * S;
-	ck_assert_uint_eq(watch_pass_limit(&slow, 128) -
-	    watch_pass_limit(&w, 128), 99 * (watch_pass_limit(&w, 128) -
-	    watch_pass_limit(&(struct watch){ .pass_ns = { 1 } }, 1) + 4));
+	ck_assert_uint_eq(watchdog_pass_limit_ns(&slow, 128) -
+	    watchdog_pass_limit_ns(&w, 128), 99 * (watchdog_pass_limit_ns(&w, 128) -
+	    watchdog_pass_limit_ns(&(struct watchdog){ .pass_ns = { 1 } }, 1) + 4));
 	/* No worker can make it overflow. */
 	for (n = 1; n <= MAX_BATCH; n *= 2) {
 		memset(&w, 0xff, sizeof(w));
-		ck_assert_uint_ge(watch_pass_limit(&w, (uint32_t)n), none);
+		ck_assert_uint_ge(watchdog_pass_limit_ns(&w, (uint32_t)n), none);
 	}
 }
 END_TEST
 
 START_TEST(another_worker_inherits_what_was_measured)
 {
-	struct watch w = { .pass_ns = { S }, .load_ns = 2 * S };
+	struct watchdog w = { .pass_ns = { S }, .load_ns = 2 * S };
 
-	ck_assert_int_eq(watch_look(&w, S, 5, S), 0);
-	ck_assert_int_eq(watch_look(&w, 2 * S, 5, S), 1);
-	watch_restart(&w);
-	ck_assert_int_eq(watch_look(&w, 3 * S, 5, S), 0);
-	ck_assert_uint_eq(w.still_ns, 0);
+	ck_assert_int_eq(watchdog_check(&w, S, 5, S), 0);
+	ck_assert_int_eq(watchdog_check(&w, 2 * S, 5, S), 1);
+	watchdog_start_load(&w, 0);
+	ck_assert_int_eq(watchdog_check(&w, 3 * S, 5, S), 0);
+	ck_assert_uint_eq(w.stalled_ns, 0);
 	ck_assert_uint_eq(w.pass_ns[0], S);
-	ck_assert_uint_lt(watch_load_limit(&w), 60 * S);
+	ck_assert_uint_lt(watchdog_load_limit_ns(&w), 60 * S);
 }
 END_TEST
 
@@ -101,28 +101,28 @@ END_TEST
  * before its first block nobody knows. */
 START_TEST(a_first_load_is_measured_by_how_far_it_has_come)
 {
-	struct watch w = { .begun_ns = 1000 * S };
-	uint64_t none = watch_load_limit(&w), early;
+	struct watchdog w = { .load_start_ns = 1000 * S };
+	uint64_t none = watchdog_load_limit_ns(&w), early;
 
-	ck_assert_int_eq(watch_look(&w, 1001 * S, 0, 5 * S), 0);
-	ck_assert_uint_eq(watch_load_limit(&w), none);
-	ck_assert_int_eq(watch_look(&w, 1002 * S, 1, 5 * S), 0);
-	early = watch_load_limit(&w);
+	ck_assert_int_eq(watchdog_check(&w, 1001 * S, 0, 5 * S), 0);
+	ck_assert_uint_eq(watchdog_load_limit_ns(&w), none);
+	ck_assert_int_eq(watchdog_check(&w, 1002 * S, 1, 5 * S), 0);
+	early = watchdog_load_limit_ns(&w);
 	ck_assert_uint_ge(early, 60 * S);
 	ck_assert_uint_lt(early, none);
 	/* Still since then: not a longer limit. */
-	ck_assert_int_eq(watch_look(&w, 1003 * S, 1, 5 * S), 0);
-	ck_assert_uint_eq(watch_load_limit(&w), early);
-	ck_assert_int_eq(watch_look(&w, 1100 * S, 2, 5 * S), 0);
-	ck_assert_uint_ge(watch_load_limit(&w), 400 * S);
-	ck_assert_uint_lt(watch_load_limit(&w), 420 * S);
+	ck_assert_int_eq(watchdog_check(&w, 1003 * S, 1, 5 * S), 0);
+	ck_assert_uint_eq(watchdog_load_limit_ns(&w), early);
+	ck_assert_int_eq(watchdog_check(&w, 1100 * S, 2, 5 * S), 0);
+	ck_assert_uint_ge(watchdog_load_limit_ns(&w), 400 * S);
+	ck_assert_uint_lt(watchdog_load_limit_ns(&w), 420 * S);
 	/* A whole one is worth more. */
 	w.load_ns = S;
-	ck_assert_uint_lt(watch_load_limit(&w), 10 * S);
+	ck_assert_uint_lt(watchdog_load_limit_ns(&w), 10 * S);
 	/* Of another worker's nothing is known. */
 	w.load_ns = 0;
-	watch_restart(&w);
-	ck_assert_uint_eq(watch_load_limit(&w), none);
+	watchdog_start_load(&w, 0);
+	ck_assert_uint_eq(watchdog_load_limit_ns(&w), none);
 }
 END_TEST
 
@@ -152,7 +152,7 @@ open_sessions(void)
 	memset(status, 0, sizeof(status));
 	ss.plan = &plan;
 	ss.n = 2;
-	ss.rows = 1;
+	ss.rows_in_flight = 1;
 	for (i = 0; i < 3; i++) {
 		plan_ring(&plan, i, &nslots, &nbytes);
 		t_ok(ring_create("watch", nslots, nbytes, &ss.ring[i], &e),
@@ -196,12 +196,12 @@ look_after(uint64_t still_ns, struct err *e)
 {
 	unsigned i;
 
-	ss.look_ns = 0;
-	t_ok(sessions_look(&ss, e), e);
+	ss.next_check_ns = 0;
+	t_ok(sessions_check_progress(&ss, e), e);
 	for (i = 0; i < 2; i++)
-		ss.watch[i].still_ns = still_ns;
-	ss.look_ns = 0;
-	return sessions_look(&ss, e);
+		ss.watchdog[i].stalled_ns = still_ns;
+	ss.next_check_ns = 0;
+	return sessions_check_progress(&ss, e);
 }
 
 static void
@@ -216,13 +216,13 @@ START_TEST(with_a_batch_operations_must_end_beats_do_not_count)
 
 	open_sessions();
 	fill(&from[1], 1);			/* b has a batch */
-	ss.look_ns = 0;
-	t_ok(sessions_look(&ss, &e), &e);
-	ss.watch[1].still_ns = 10 * S;
+	ss.next_check_ns = 0;
+	t_ok(sessions_check_progress(&ss, &e), &e);
+	ss.watchdog[1].stalled_ns = 10 * S;
 	beat(0);
 	beat(1);
-	ss.look_ns = 0;
-	ck_assert_int_eq(sessions_look(&ss, &e), -ECHILD);
+	ss.next_check_ns = 0;
+	ck_assert_int_eq(sessions_check_progress(&ss, &e), -ECHILD);
 	ck_assert_ptr_nonnull(strstr(e.msg, "session b: its worker hangs: "
 	    "nothing has moved for 10."));
 	ck_assert_ptr_nonnull(strstr(e.msg, "a batch of 1 row takes 0.001 s"));
@@ -238,14 +238,14 @@ START_TEST(an_operation_s_end_is_enough)
 
 	open_sessions();
 	fill(&from[1], 1);
-	ss.look_ns = 0;
-	t_ok(sessions_look(&ss, &e), &e);
-	ss.watch[1].still_ns = 10 * S;
+	ss.next_check_ns = 0;
+	t_ok(sessions_check_progress(&ss, &e), &e);
+	ss.watchdog[1].stalled_ns = 10 * S;
 	beat(0);
 	atomic_fetch_add(&status[1].progress, 1);
-	ss.look_ns = 0;
-	t_ok(sessions_look(&ss, &e), &e);
-	ck_assert_uint_eq(ss.watch[1].still_ns, 0);
+	ss.next_check_ns = 0;
+	t_ok(sessions_check_progress(&ss, &e), &e);
+	ck_assert_uint_eq(ss.watchdog[1].stalled_ns, 0);
 	close_sessions();
 }
 END_TEST
@@ -261,18 +261,18 @@ START_TEST(without_work_beats_are_enough_and_needed)
 			fill(&from[0], 1);
 			fill(&from[1], SLOTS_STAGE);
 		}
-		ss.look_ns = 0;
-		t_ok(sessions_look(&ss, &e), &e);
-		ss.watch[0].still_ns = 10 * S;
+		ss.next_check_ns = 0;
+		t_ok(sessions_check_progress(&ss, &e), &e);
+		ss.watchdog[0].stalled_ns = 10 * S;
 		beat(0);
 		atomic_fetch_add(&status[1].progress, 1);
-		ss.look_ns = 0;
-		t_ok(sessions_look(&ss, &e), &e);
-		ck_assert_uint_eq(ss.watch[0].still_ns, 0);
+		ss.next_check_ns = 0;
+		t_ok(sessions_check_progress(&ss, &e), &e);
+		ck_assert_uint_eq(ss.watchdog[0].stalled_ns, 0);
 		atomic_fetch_add(&status[1].progress, 1);
-		ss.watch[0].still_ns = 10 * S;
-		ss.look_ns = 0;
-		ck_assert_int_eq(sessions_look(&ss, &e), -ECHILD);
+		ss.watchdog[0].stalled_ns = 10 * S;
+		ss.next_check_ns = 0;
+		ck_assert_int_eq(sessions_check_progress(&ss, &e), -ECHILD);
 		ck_assert_int_eq(ss.s[0].state, SESSION_FAILED);
 		close_sessions();
 	}
@@ -315,7 +315,7 @@ START_TEST(what_is_stopped_needs_no_measure)
 		fill(&from[1], 1);
 		if (i == 1) {
 			ss.s[1].state = SESSION_LOADING;
-			sessions_load_begins(&ss, 1);
+			watchdog_start_load(&ss.watchdog[1], event_now_ns());
 		}
 		ss.s[1].child.pid = pid;
 		t_ok(look_after(4 * S, &e), &e);
@@ -335,16 +335,16 @@ START_TEST(an_answer_that_is_owed_is_no_beat)
 	struct err e = { 0 };
 
 	open_sessions();
-	ss.look_ns = 0;
-	t_ok(sessions_look(&ss, &e), &e);
-	ss.watch[0].still_ns = ss.watch[1].still_ns = 10 * S;
+	ss.next_check_ns = 0;
+	t_ok(sessions_check_progress(&ss, &e), &e);
+	ss.watchdog[0].stalled_ns = ss.watchdog[1].stalled_ns = 10 * S;
 	ss.epoch = 3;
 	ss.s[0].epoch = 3;
 	ss.s[1].epoch = 2;
 	beat(0);
 	beat(1);
-	ss.look_ns = 0;
-	ck_assert_int_eq(sessions_look(&ss, &e), -ECHILD);
+	ss.next_check_ns = 0;
+	ck_assert_int_eq(sessions_check_progress(&ss, &e), -ECHILD);
 	ck_assert_int_eq(ss.s[0].state, SESSION_READY);
 	ck_assert_int_eq(ss.s[1].state, SESSION_FAILED);
 	close_sessions();
@@ -378,8 +378,8 @@ START_TEST(a_worker_that_is_not_there_is_not_watched)
 	close_sessions();
 	open_sessions();
 	t_ok(look_after(0, &e), &e);
-	ss.watch[0].still_ns = ss.watch[1].still_ns = 90 * S;
-	t_ok(sessions_look(&ss, &e), &e);
+	ss.watchdog[0].stalled_ns = ss.watchdog[1].stalled_ns = 90 * S;
+	t_ok(sessions_check_progress(&ss, &e), &e);
 	close_sessions();
 }
 END_TEST
@@ -390,26 +390,26 @@ START_TEST(a_load_moves_by_its_bytes)
 
 	open_sessions();
 	ss.s[0].state = ss.s[1].state = SESSION_LOADING;
-	sessions_load_begins(&ss, 0);
-	sessions_load_begins(&ss, 1);
+	watchdog_start_load(&ss.watchdog[0], event_now_ns());
+	watchdog_start_load(&ss.watchdog[1], event_now_ns());
 	t_ok(look_after(60 * S, &e), &e);	/* of the first nobody knows */
-	sessions_load_ends(&ss, 0);
-	sessions_load_ends(&ss, 1);
-	ck_assert_uint_gt(ss.watch[0].load_ns, 0);
-	sessions_load_begins(&ss, 0);
-	sessions_load_begins(&ss, 1);
+	watchdog_end_load(&ss.watchdog[0], event_now_ns());
+	watchdog_end_load(&ss.watchdog[1], event_now_ns());
+	ck_assert_uint_gt(ss.watchdog[0].load_ns, 0);
+	watchdog_start_load(&ss.watchdog[0], event_now_ns());
+	watchdog_start_load(&ss.watchdog[1], event_now_ns());
 	ck_assert_int_eq(look_after(60 * S, &e), -ECHILD);
 	ck_assert_ptr_nonnull(strstr(e.msg, "its whole load took "));
 	ss.s[0].state = SESSION_LOADING;
-	sessions_load_begins(&ss, 0);
-	sessions_load_begins(&ss, 1);
-	ss.look_ns = 0;
-	t_ok(sessions_look(&ss, &e), &e);
-	ss.watch[0].still_ns = ss.watch[1].still_ns = 60 * S;
+	watchdog_start_load(&ss.watchdog[0], event_now_ns());
+	watchdog_start_load(&ss.watchdog[1], event_now_ns());
+	ss.next_check_ns = 0;
+	t_ok(sessions_check_progress(&ss, &e), &e);
+	ss.watchdog[0].stalled_ns = ss.watchdog[1].stalled_ns = 60 * S;
 	atomic_fetch_add(&status[0].load_bytes, 4096);
 	atomic_fetch_add(&status[1].load_bytes, 4096);
-	ss.look_ns = 0;
-	t_ok(sessions_look(&ss, &e), &e);
+	ss.next_check_ns = 0;
+	t_ok(sessions_check_progress(&ss, &e), &e);
 	close_sessions();
 }
 END_TEST

@@ -1,0 +1,208 @@
+/* coordinator/session/handshake.c - a worker's start: spawn it, send what it is to
+ * be, read its hello, put its cap in force. */
+#include "session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bsd/string.h>
+
+#include "shm/event.h"
+#include "retry.h"
+#include "wait.h"
+
+/* A process that exits leaves its group a moment before its end is reported. */
+enum { ENDED_CHECKS = 20, ENDED_CHECK_MS = 5 };
+
+static int
+send_start(struct session *s, const struct conf *c, struct err *reterr)
+{
+	const struct plan_session *ps = s->plan;
+	struct wire_start ws = {
+		.version = WIRE_VERSION,
+		.node = ps->conf->node,
+		.priority_kind = ps->conf->priority.kind,
+		.priority_level = ps->conf->priority.level,
+		.threads = ps->threads,
+		.own_cores = (uint32_t)plan_core_each(ps),
+		.verbose = c->verbose,
+		.strict = (uint32_t)c->strict,
+		.cap_bytes = ps->cap_bytes,
+		.domain_bytes = ps->conf->domain_bytes,
+	};
+
+	strlcpy(ws.name, s->name, sizeof(ws.name));
+	strlcpy(ws.device, ps->conf->device, sizeof(ws.device));
+	strlcpy(ws.port, ps->conf->port, sizeof(ws.port));
+	memcpy(ws.cpus, ps->cores.bits, sizeof(ws.cpus));
+	memcpy(ws.planned, ps->bytes, sizeof(ws.planned));
+	return session_send(s, WIRE_START, &ws, sizeof(ws), &s->status_map.fd,
+	    1, reterr);
+}
+
+int
+session_spawn(struct session *s, const struct plan_session *ps,
+    const struct conf *c, struct enforce *e, struct err *reterr)
+{
+	int group_fd = -1, rc;
+
+	session_init(s, ps);
+	s->enforce = e;
+	if ((rc = region_create_shared("straddle-status",
+	    sizeof(struct stage_status), &s->status_map, reterr)) < 0)
+		return rc;
+	s->status = s->status_map.base;
+	s->status->magic = STATUS_MAGIC;
+	s->status->version = WIRE_VERSION;
+	if ((rc = enforce_open_procs(e, &group_fd, reterr)) == 0)
+		rc = child_spawn(&s->child, &s->chan, group_fd, reterr);
+	if (group_fd >= 0)
+		close(group_fd);
+	if (rc < 0) {
+		err_prefix(reterr, "session %s", s->name);
+		return rc;
+	}
+	session_set_state(s, SESSION_SPAWNED, "its worker was started");
+	return send_start(s, c, reterr);
+}
+
+int
+session_wait_hello(const struct session *s, int signal_fd,
+    struct err *reterr)
+{
+	struct pollfd p[3] = {
+		{ .fd = s->chan.fd, .events = POLLIN },
+		{ .fd = signal_fd, .events = POLLIN },
+		{ .fd = s->child.pidfd, .events = POLLIN },
+	};
+	uint64_t deadline = event_now_ns() + SESSION_WAIT_NS;
+	int rc;
+
+	while (event_now_ns() < deadline) {
+		if (wait_poll(p, 3, deadline) < 0 && errno != EINTR)
+			return err_set(reterr, ERR_RUN, -errno, "poll: %s",
+			    strerror(errno));
+		if (p[1].revents != 0 &&
+		    (rc = wait_take_signal(signal_fd, reterr)) < 0)
+			return rc;
+		if (p[0].revents != 0 || p[2].revents != 0)
+			return 0;
+	}
+	return 0;		/* session_handshake() reports the timeout */
+}
+
+/* RLIMIT_DATA is inherited, and an emulator maps several times the memory that
+ * it touches.  A worker with one is limited once the emulator runs, to what the
+ * plan leaves of the cap. */
+static int
+is_limited_late(const struct session *s)
+{
+	return s->enforce != NULL && s->enforce->by == ENFORCE_RLIMIT &&
+	    s->plan->bytes[MEM_EMULATOR] > 0;
+}
+
+/* From here on the kernel refuses memory beyond the cap. */
+static int
+apply_cap(struct session *s, struct err *reterr)
+{
+	const struct enforce_start st = {
+		.pid = s->child.pid, .cap_bytes = s->plan->cap_bytes,
+		.rss_bytes = is_limited_late(s) ? s->plan->total_bytes :
+		    s->hello.rss_bytes,
+		.shared_bytes = s->plan->bytes[MEM_RINGS],
+	};
+	int rc = enforce_apply(s->enforce, &st, reterr), i;
+
+	for (i = 0; rc == -EPROTO && i < ENDED_CHECKS; i++) {
+		if (session_has_ended(s))
+			return session_fail_ended(s, reterr);
+		poll(NULL, 0, ENDED_CHECK_MS);
+	}
+	if (rc < 0)
+		err_prefix(reterr, "session %s", s->name);
+	return rc;
+}
+
+int
+session_handshake(struct session *s, struct chan_msg *m, struct err *reterr)
+{
+	int rc = session_recv(s, m, 0, reterr);
+
+	if (rc == -ETIMEDOUT)
+		return err_set(reterr, ERR_RUN, rc,
+		    "session %s: its worker did not start in time", s->name);
+	if (rc < 0)
+		return rc;
+	if (m->type != WIRE_HELLO || m->nbytes != sizeof(s->hello))
+		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
+		    "worker answered with message %u", s->name, m->type);
+	memcpy(&s->hello, m->buf, sizeof(s->hello));
+	if (s->hello.version != WIRE_VERSION)
+		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
+		    "worker speaks version %u, this program %u", s->name,
+		    s->hello.version, WIRE_VERSION);
+	if (!is_limited_late(s) && (rc = apply_cap(s, reterr)) < 0)
+		return rc;
+	session_set_state(s, SESSION_BOUND, "the handshake is done");
+	return 0;
+}
+
+int
+session_set_ready(struct session *s, const struct chan_msg *m,
+    struct err *reterr)
+{
+	memcpy(&s->ready, m->buf, sizeof(s->ready));
+	session_set_state(s, SESSION_READY, "its worker has loaded");
+	return is_limited_late(s) ? apply_cap(s, reterr) : 0;
+}
+
+/* --- workers with nothing loaded --- */
+
+struct probe {
+	const struct plan_session *ps;
+	const struct conf *c;
+	struct enforce *e;
+	int signal_fd;
+	struct session *ret;
+};
+
+static int
+probe_once(void *arg, struct err *reterr)
+{
+	const struct probe *p = arg;
+	struct chan_msg *m = malloc(sizeof(*m));
+	int rc;
+
+	if (m == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if ((rc = session_spawn(p->ret, p->ps, p->c, p->e, reterr)) == 0 &&
+	    (rc = session_wait_hello(p->ret, p->signal_fd, reterr)) == 0)
+		rc = session_handshake(p->ret, m, reterr);
+	free(m);
+	if (rc < 0)
+		session_close(p->ret);
+	return rc;
+}
+
+int
+session_probe(const struct plan_session *ps, const struct conf *c,
+    struct enforce *e, int signal_fd, struct session *ret,
+    struct err *reterr)
+{
+	struct probe p = { ps, c, e, signal_fd, ret };
+
+	return probe_once(&p, reterr);
+}
+
+int
+session_probe_retry(const struct plan_session *ps, const struct conf *c,
+    struct enforce *e, int signal_fd, struct session *ret,
+    struct err *reterr)
+{
+	struct retry retry = { .max_losses = (unsigned)c->recover };
+	struct probe p = { ps, c, e, signal_fd, ret };
+
+	return retry_run(&retry, signal_fd, probe_once, &p, reterr);
+}
