@@ -8,6 +8,7 @@
 #include <bsd/string.h>
 
 #include "cores.h"
+#include "devices.h"
 #include "keys.h"
 
 void
@@ -109,22 +110,6 @@ check_names(struct conf *c, struct err *reterr)
 	return 0;
 }
 
-/* What only a Hexagon session has, and only some of them. */
-static int
-check_domain(const struct session_conf *s, struct err *reterr)
-{
-	if (s->port[0] == '\0' && s->domain_bytes == 0)
-		return 0;
-	if (strcmp(s->device, "hexagon") != 0)
-		return err_set(reterr, ERR_USAGE, -EINVAL, "%s: device %s has "
-		    "none: it goes with hexagon", s->port[0] != '\0' ? "port" :
-		    "domain", s->device);
-	if (s->domain_bytes != 0 && strcmp(s->port, "fastrpc") == 0)
-		return err_set(reterr, ERR_USAGE, -EINVAL, "domain: silicon "
-		    "has the size that it has: it goes with port emulated");
-	return 0;
-}
-
 static int
 check_sessions(struct conf *c, struct err *reterr)
 {
@@ -136,7 +121,8 @@ check_sessions(struct conf *c, struct err *reterr)
 	if ((rc = check_names(c, reterr)) < 0)
 		return rc;
 	for (s = c->session; s < c->session + c->nsessions; s++) {
-		if ((rc = check_domain(s, reterr)) < 0)
+		if ((rc = device_check_keys(s->device, s->port,
+		    s->domain_bytes != 0, reterr)) < 0)
 			return fail_session(s, reterr, rc);
 		if ((rc = cores_resolve(s->cores, s->node, "/sys", &s->cpus,
 		    reterr)) < 0) {

@@ -23,10 +23,10 @@ struct session_conf {
 	int cap_given;		/* cap written by the user */
 	int threads;		/* 0 = one per core */
 	struct priority priority;
-	char port[MAX_NAME];	/* hexagon: "emulated", "fastrpc"; "" = what
-				 * is there */
-	uint64_t domain_bytes;	/* hexagon, emulated: addresses of its domain;
-				 * 0 = as many as silicon has */
+	char port[MAX_NAME];	/* way to reach the device (devices.c); "" = the
+				 * first one available */
+	uint64_t domain_bytes;	/* address space of its domain; 0 = what the
+				 * device has */
 	char where[128];	/* "demo.conf:7" or "-s #1": for messages */
 };
 

@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <bsd/string.h>
 
+#include "devices.h"
+
 /* Longest device kind: kind and index must still make a session's name. */
 enum { MAX_DEVICE = 20, MAX_NODE = 1023 };
 
@@ -167,12 +169,11 @@ set_size(const struct conf_key *k, uint64_t *field, const char *text,
 static int
 set_port(char *field, const char *text, struct err *reterr)
 {
-	if (strcmp(text, "emulated") != 0 && strcmp(text, "fastrpc") != 0)
-		return err_set(reterr, ERR_USAGE, -EINVAL,
-		    "'%.64s' is not a way to a domain: write emulated or "
-		    "fastrpc, or leave it out for what is there", text);
-	strlcpy(field, text, MAX_NAME);
-	return 0;
+	int rc = device_check_port(text, reterr);
+
+	if (rc == 0)
+		strlcpy(field, text, MAX_NAME);
+	return rc;
 }
 
 static int
@@ -452,7 +453,7 @@ void
 session_defaults(struct session_conf *s)
 {
 	memset(s, 0, sizeof(*s));
-	strlcpy(s->device, "cpu", sizeof(s->device));
+	strlcpy(s->device, DEVICE_DEFAULT, sizeof(s->device));
 	s->node = -1;
 }
 

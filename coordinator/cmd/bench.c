@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/devices.h"
 #include "coordinator/bench/bench.h"
 #include "cmd.h"
 
@@ -127,7 +128,7 @@ cmd_bench(const struct conf *c, struct err *reterr)
 	b->c = sized;
 	b->cores_alone = 1;
 	for (i = 0; i < c->nsessions; i++)
-		b->cores_alone &= strcmp(c->session[i].device, "cpu") == 0;
+		b->cores_alone &= device_is_on_cores(c->session[i].device);
 	bench_tests_init(c, &b->own);
 	if ((rc = size(sized, &b->own, reterr)) == 0 &&
 	    (c->sweep.n == 0 || (rc = are_alike(c, reterr)) == 0) &&

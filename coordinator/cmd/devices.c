@@ -6,17 +6,12 @@
 #include <string.h>
 #include <bsd/string.h>
 
+#include "config/devices.h"
 #include "config/units.h"
 #include "shm/wire.h"
 #include "cmd.h"
 #include "coordinator/engine/queries.h"
 #include "coordinator/print/output.h"
-
-/* Kinds that the word list of the design knows; the worker says of each
- * whether this binary has it. */
-static const char *const kinds[] = {
-	"cpu", "hexagon", "ascend", "rknpu", "opencl", "null"
-};
 
 struct answers {
 	json_t *device;		/* JSON, or NULL: text on stdout */
@@ -129,16 +124,17 @@ cmd_devices(const struct conf *c, struct err *reterr)
 {
 	json_t *list = json_array();
 	struct answers a;
+	const char *kind;
 	unsigned i;
 	int rc = 0;
 
-	for (i = 0; i < NITEMS(kinds) && rc == 0; i++) {
+	for (i = 0; (kind = device_kind(i)) != NULL && rc == 0; i++) {
 		memset(&a, 0, sizeof(a));
 		if (c->json)
-			a.device = json_pack("{s:s}", "kind", kinds[i]);
+			a.device = json_pack("{s:s}", "kind", kind);
 		else
-			printf("%s\n", kinds[i]);
-		rc = query_device(c, kinds[i], on_answer, &a, reterr);
+			printf("%s\n", kind);
+		rc = query_device(c, kind, on_answer, &a, reterr);
 		if (rc == -ENODEV) {
 			not_built(&a);
 			rc = 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config/cores.h"
+#include "config/devices.h"
 #include "shm/layout.h"
 #include "sizes.h"
 #include "split.h"
@@ -293,7 +294,7 @@ session_speed(const struct plan_env *env, const struct plan_session *ps)
 
 	if (!ps->own_cores)
 		return 1;
-	if (strcmp(ps->conf->device, "cpu") != 0)
+	if (!device_is_on_cores(ps->conf->device))
 		return ps->threads;
 	for (cpu = 0; cpu < MAX_CPUS; cpu++)
 		if (cpuset_has(&ps->cores, cpu))

@@ -385,11 +385,11 @@ START_TEST(what_does_not_fit_together_is_refused)
 	REFUSED("--json: takes no value", "run", "--json=1");
 	REFUSED("session a: ", "plan", "-m", "x", "-s", "a=cpu", "-s",
 	    "a=null");
-	REFUSED("port: device cpu has none", "plan", "-m", "x", "-s",
+	REFUSED("port: only valid with device hexagon, not cpu", "plan", "-m", "x", "-s",
 	    "cpu,port=emulated");
-	REFUSED("domain: device null has none", "plan", "-m", "x", "-s",
+	REFUSED("domain: only valid with device hexagon, not null", "plan", "-m", "x", "-s",
 	    "null,domain=1GiB");
-	REFUSED("domain: silicon has the size", "plan", "-m", "x", "-s",
+	REFUSED("domain: port fastrpc has a fixed size", "plan", "-m", "x", "-s",
 	    "hexagon,port=fastrpc,domain=1GiB");
 }
 END_TEST

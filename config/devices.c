@@ -1,0 +1,124 @@
+/* config/devices.c - the kinds of devices that a session may name, one a row. */
+#include "devices.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base.h"
+#include "words.h"
+
+enum { MAX_PORTS = 2 };
+
+struct kind {
+	const char *name;
+	int on_cores;			/* computes on the session's cores */
+	int no_limits;			/* but the host's */
+	struct {
+		const char *name;
+		int sized;		/* the size of its domain may be set */
+	} port[MAX_PORTS];		/* the ways to reach it; NULL = no more */
+};
+
+static const struct kind kinds[] = {
+	{ .name = "cpu", .on_cores = 1, .no_limits = 1 },
+	{ .name = "hexagon", .port = { { "emulated", 1 }, { "fastrpc", 0 } } },
+	{ .name = "ascend" },
+	{ .name = "rknpu" },
+	{ .name = "opencl" },
+	{ .name = "null", .no_limits = 1 },
+};
+
+static const struct kind *
+find_kind(const char *name)
+{
+	unsigned i;
+
+	for (i = 0; i < NITEMS(kinds); i++)
+		if (strcmp(kinds[i].name, name) == 0)
+			return &kinds[i];
+	return NULL;
+}
+
+const char *
+device_kind(unsigned i)
+{
+	return i < NITEMS(kinds) ? kinds[i].name : NULL;
+}
+
+int
+device_is_on_cores(const char *kind)
+{
+	const struct kind *k = find_kind(kind);
+
+	return k != NULL && k->on_cores;
+}
+
+int
+device_has_no_limits(const char *kind)
+{
+	const struct kind *k = find_kind(kind);
+
+	return k != NULL && k->no_limits;
+}
+
+int
+device_check_port(const char *port, struct err *reterr)
+{
+	char names[128] = "";
+	unsigned i, j;
+
+	for (i = 0; i < NITEMS(kinds); i++)
+		for (j = 0; j < MAX_PORTS && kinds[i].port[j].name != NULL;
+		    j++) {
+			if (strcmp(kinds[i].port[j].name, port) == 0)
+				return 0;
+			words_add(names, sizeof(names), " or ", "%s",
+			    kinds[i].port[j].name);
+		}
+	return err_set(reterr, ERR_USAGE, -EINVAL, "'%.64s' is not a port: "
+	    "write %s, or omit it to use the first one available", port,
+	    names);
+}
+
+/* Is there a port of k with this name ("" = any), whose domain can be sized
+ * if must_size? */
+static int
+has_port(const struct kind *k, const char *name, int must_size)
+{
+	unsigned i;
+
+	for (i = 0; i < MAX_PORTS && k->port[i].name != NULL; i++)
+		if ((*name == '\0' || strcmp(k->port[i].name, name) == 0) &&
+		    (!must_size || k->port[i].sized))
+			return 1;
+	return 0;
+}
+
+int
+device_check_keys(const char *kind, const char *port, int has_domain_size,
+    struct err *reterr)
+{
+	const struct kind *k = find_kind(kind);
+	const char *key = *port != '\0' ? "port" : "domain";
+	char names[128] = "";
+	unsigned i;
+
+	if (*port == '\0' && !has_domain_size)
+		return 0;
+	if (k == NULL || !has_port(k, port, 0)) {
+		for (i = 0; i < NITEMS(kinds); i++)
+			if (has_port(&kinds[i], port, *port == '\0'))
+				words_add(names, sizeof(names), " or ", "%s",
+				    kinds[i].name);
+		return err_set(reterr, ERR_USAGE, -EINVAL, "%s: only valid "
+		    "with device %s, not %s", key, names, kind);
+	}
+	if (!has_domain_size || has_port(k, port, 1))
+		return 0;
+	for (i = 0; i < MAX_PORTS && k->port[i].name != NULL; i++)
+		if (k->port[i].sized)
+			words_add(names, sizeof(names), " or ", "%s",
+			    k->port[i].name);
+	return err_set(reterr, ERR_USAGE, -EINVAL, "domain: port %s has a "
+	    "fixed size; only valid with port %s", port, names);
+}
