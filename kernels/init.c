@@ -1,7 +1,5 @@
 /* kernels/init.c - chooses the table for a set of CPU flags, and the sizes
  * that every table shares. */
-#include <string.h>
-
 #include "cpu.h"
 #include "kernels.h"
 
@@ -33,13 +31,11 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 #endif
 }
 
-int
-kernels_for_device(struct kernels *k, const char *kind)
+void
+kernels_set_layout(struct kernels *k, enum weight_layout layout)
 {
-	if (strcmp(kind, "hexagon") != 0)
-		return 0;
-	kernels_init_hexagon(k);
-	return 1;
+	if (layout == LAYOUT_HVX)
+		kernels_init_hexagon(k);
 }
 
 /* The same dozen lines of each row of a tile should not meet in the same few of

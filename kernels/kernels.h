@@ -301,9 +301,14 @@ void kernels_init_neon(struct kernels *k, uint32_t cpu_flags);
 void kernels_init_dotprod(struct kernels *k, uint32_t cpu_flags);
 void kernels_init_i8mm(struct kernels *k, uint32_t cpu_flags);
 
-/* Weights as this kind of device wants them packed, over the host's table k;
- * 1 if anything changed. */
-int kernels_for_device(struct kernels *k, const char *kind);
+/* How a device wants weights packed. */
+enum weight_layout {
+	LAYOUT_HOST,		/* as the host's kernels read them */
+	LAYOUT_HVX		/* vectors of 128 bytes: kernels/hexagon */
+};
+
+/* Change the host's table k to pack weights in this layout. */
+void kernels_set_layout(struct kernels *k, enum weight_layout layout);
 void kernels_init_hexagon(struct kernels *k);
 
 #endif

@@ -107,6 +107,25 @@ slot_bytes(uint32_t max_rows, uint32_t cols)
 	return slot_payload_off(max_rows) + max_rows * slot_row_bytes(cols);
 }
 
+/* A device that cannot see the rings copies rows through one buffer of its
+ * own: the rows of a batch, float32 [batch_rows][n_embd], then the rows that
+ * leave: [head_rows][n_vocab] where the head is, else again [batch_rows][n_embd]
+ * (head_rows 0).  Bytes of the first part, and of both. */
+static inline uint64_t
+copied_rows_in_bytes(uint32_t batch_rows, uint32_t n_embd)
+{
+	return batch_rows * slot_row_bytes(n_embd);
+}
+
+static inline uint64_t
+copied_rows_bytes(uint32_t batch_rows, uint32_t n_embd, uint32_t head_rows,
+    uint32_t n_vocab)
+{
+	return copied_rows_in_bytes(batch_rows, n_embd) + (head_rows > 0 ?
+	    copied_rows_in_bytes(head_rows, n_vocab) :
+	    copied_rows_in_bytes(batch_rows, n_embd));
+}
+
 /* What a worker tells the coordinator without being asked; one page.
  * The worker writes, the coordinator reads, each field on its own; but for
  * `call`, which goes the other way. */

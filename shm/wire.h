@@ -22,8 +22,8 @@
  *                              <-        WIRE_PLACED*  (one per op), leaves
  * or, instead of WIRE_MODEL:
  *   WIRE_PROBE                 ->
- *                              <-        WIRE_LIMIT*, WIRE_CHECK*,
- *                                        WIRE_SUPPORT*, leaves
+ *                              <-        WIRE_TRAITS, WIRE_LIMIT*,
+ *                                        WIRE_CHECK*, WIRE_SUPPORT*, leaves
  * at any time:                 <-        WIRE_ERROR, then it leaves */
 #ifndef SHM_WIRE_H
 #define SHM_WIRE_H
@@ -31,7 +31,7 @@
 #include "config/base.h"
 #include "mem.h"
 
-#define WIRE_VERSION	4u
+#define WIRE_VERSION	5u
 
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
@@ -39,7 +39,7 @@ enum wire_type {
 	WIRE_DRILL,
 	WIRE_HELLO = 64, WIRE_READY, WIRE_STATS, WIRE_PLACED, WIRE_LIMIT,
 	WIRE_SUPPORT, WIRE_END, WIRE_ERROR, WIRE_RENEWED,
-	WIRE_CHECK
+	WIRE_CHECK, WIRE_TRAITS
 };
 
 /* fds: [0] the status page. */
@@ -165,6 +165,13 @@ struct wire_placed {
 	char op[16];
 	char tensor[80];	/* weight's name, "" = none */
 	char reason[128];	/* why not on the device; "" otherwise */
+};
+
+/* A kind of device, as far as the plan must know it (worker/device.h). */
+struct wire_traits {
+	uint32_t layout;	/* enum weight_layout */
+	uint32_t copies_rows;	/* 1 = allocates copied_rows_bytes() */
+	uint64_t open_bytes;	/* charged when it is opened */
 };
 
 struct wire_limit {

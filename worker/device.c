@@ -6,11 +6,10 @@
 #include <string.h>
 #include <bsd/string.h>
 
+#define DEVICE_TABLE(kind)	&device_##kind,
+
 static const struct device_ops *const devices[] = {
-	&device_cpu,
-	&device_hexagon,
-	&device_null,
-	NULL
+	DEVICE_KINDS(DEVICE_TABLE)
 };
 
 void
@@ -31,22 +30,22 @@ int
 device_find(const char *kind, const struct device_ops **ret,
     struct err *reterr)
 {
-	const struct device_ops *const *d;
 	char known[128] = "";
+	unsigned i;
 
-	for (d = devices; *d != NULL; d++) {
-		if (strcmp((*d)->kind, kind) == 0) {
-			if ((*d)->version != DEVICE_VERSION)
+	for (i = 0; i < NITEMS(devices); i++) {
+		if (strcmp(devices[i]->kind, kind) == 0) {
+			if (devices[i]->version != DEVICE_VERSION)
 				return err_set(reterr, ERR_RUN, -EPROTO,
-				    "device %s speaks version %u of the "
-				    "contract, not %u", kind, (*d)->version,
-				    DEVICE_VERSION);
-			*ret = *d;
+				    "device %s is written for version %u of "
+				    "the device contract, not %u", kind,
+				    devices[i]->version, DEVICE_VERSION);
+			*ret = devices[i];
 			return 0;
 		}
 		if (known[0] != '\0')
 			strlcat(known, ", ", sizeof(known));
-		strlcat(known, (*d)->kind, sizeof(known));
+		strlcat(known, devices[i]->kind, sizeof(known));
 	}
 	return err_set(reterr, ERR_USAGE, -ENODEV,
 	    "this build has no device \"%s\": it has %s (straddle devices "

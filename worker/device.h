@@ -21,11 +21,12 @@
 #define WORKER_DEVICE_H
 
 #include "config/err.h"
+#include "kernels/kernels.h"
 #include "layers/par.h"
 #include "layers/place.h"
 #include "shm/mem.h"
 
-#define DEVICE_VERSION	2u
+#define DEVICE_VERSION	3u
 
 /* A limit is asked or measured, never a constant: `from` says how. */
 struct device_limit {
@@ -124,7 +125,14 @@ struct device_account {
 struct device_ops {
 	uint32_t version;	/* DEVICE_VERSION */
 	const char *kind;	/* "cpu" */
-	const char *what;	/* one line for `straddle devices` */
+
+	/* Traits of the kind, known before it is opened.  The coordinator asks
+	 * a short-lived worker for them (WIRE_TRAITS). */
+	enum weight_layout layout;
+	int on_cores;		/* it computes on the session's threads */
+	int copies_rows;	/* it cannot see the rings: prepare allocates
+				 * copied_rows_bytes() of MEM_COMPUTE */
+	uint64_t open_bytes;	/* of MEM_COMPUTE that open charges */
 
 	/* Fill ret; 0 also when nothing is there (found = 0 and the reason). */
 	int (*probe)(const struct device_conf *dc, struct device_probe *ret,
@@ -171,10 +179,15 @@ struct device_ops {
 	void (*close)(struct device *d);
 };
 
+/* Every kind of device in this build: device_cpu is worker/cpu's table, and so
+ * on.  A new device adds its word here, and a row to config/devices.c. */
+#define DEVICE_KINDS(X)	X(cpu) X(hexagon) X(null)
+
+#define DEVICE_DECLARE(kind)	extern const struct device_ops device_##kind;
+DEVICE_KINDS(DEVICE_DECLARE)
+
 /* By name; -ENODEV with ERR_USAGE lists the kinds there are. */
 int device_find(const char *kind, const struct device_ops **ret,
     struct err *reterr);
-
-extern const struct device_ops device_cpu, device_hexagon, device_null;
 
 #endif

@@ -104,7 +104,7 @@ when_pinned(const struct worker *w)
 	if (ws->own_cores)
 		return PINNED_AT_ONCE;
 	if (ws->threads == cpuset_count(&cpus) &&
-	    strcmp(w->sc.dev->kind, "cpu") == 0)
+	    w->sc.dev->on_cores)
 		return PINNED_AFTER_LOAD;
 	return PINNED_NOT;
 }
@@ -151,7 +151,7 @@ on_start(struct worker *w, struct err *reterr)
 	w->sc.ledger = &w->ledger;
 	kernels_init(&w->kernels, cpu_flags() |
 	    (ws->threads == 1 ? CPU_SINGLE_THREAD : 0));
-	kernels_for_device(&w->kernels, ws->device);
+	kernels_set_layout(&w->kernels, w->sc.dev->layout);
 	w->sc.kernels = &w->kernels;
 	when = when_pinned(w);
 	pc.nthreads = ws->threads;

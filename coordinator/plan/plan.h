@@ -57,6 +57,11 @@ struct plan_limits {
 	/* Of a process that stands for it; 0 = none does. */
 	uint64_t emulator_bytes;	/* before it maps a session's buffers */
 	uint64_t emulator_file_bytes;	/* its program's; page cache */
+	/* What it takes beside the stage's buffers, and how it packs weights. */
+	enum weight_layout layout;
+	int copies_rows;		/* rows pass through a buffer of its
+					 * own: copied_rows_bytes() */
+	uint64_t open_bytes;		/* to be open at all; 0 = nothing */
 	char from[96];			/* how total_bytes is known, */
 	char largest_from[96];		/* and largest_bytes */
 };

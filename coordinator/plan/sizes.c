@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/hexagon/queue.h"
 #include "layers/place.h"
 #include "layers/staging.h"
 #include "shm/arena.h"
@@ -259,26 +258,33 @@ measure(struct sizes *z, struct err *reterr)
 	return 0;
 }
 
-/* Sizes for sessions on this kind, when its weights lie differently. */
+static enum weight_layout
+session_layout(const struct sizes *z, unsigned s)
+{
+	const struct plan_limits *l = z->plan->session[s].limits;
+
+	return l != NULL ? l->layout : LAYOUT_HOST;
+}
+
+/* Sizes of weights packed in this layout, unless there are some already. */
 static int
-add_kind(struct sizes *z, const char *kind, struct err *reterr)
+add_layout(struct sizes *z, enum weight_layout layout, struct err *reterr)
 {
 	struct sizes *k, **at;
 
+	if (layout == z->layout)
+		return 0;
 	for (at = &z->other; *at != NULL; at = &(*at)->other)
-		if (strcmp((*at)->kind, kind) == 0)
+		if ((*at)->layout == layout)
 			return 0;
 	if ((k = calloc(1, sizeof(*k))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	k->own = *z->env->kernels;
-	if (!kernels_for_device(&k->own, kind)) {
-		free(k);
-		return 0;
-	}
+	kernels_set_layout(&k->own, layout);
 	k->env = z->env;
 	k->plan = z->plan;
 	k->kernels = &k->own;
-	k->kind = kind;
+	k->layout = layout;
 	memcpy(k->threads, z->threads, sizeof(k->threads));
 	memcpy(k->runtime, z->runtime, sizeof(k->runtime));
 	memcpy(k->emulator, z->emulator, sizeof(k->emulator));
@@ -295,7 +301,7 @@ sizes_measure(struct sizes *z, struct err *reterr)
 	z->kernels = z->env->kernels;
 	rc = measure(z, reterr);
 	for (s = 0; s < z->plan->nsessions && rc == 0; s++)
-		rc = add_kind(z, z->plan->session[s].conf->device, reterr);
+		rc = add_layout(z, session_layout(z, s), reterr);
 	return rc;
 }
 
@@ -337,25 +343,31 @@ range_compute(const struct sizes *z, int embedding, int head, uint32_t l0,
 static const struct sizes *
 sizes_of(const struct sizes *z, unsigned s)
 {
+	const enum weight_layout layout = session_layout(z, s);
 	const struct sizes *k;
 
 	for (k = z->other; k != NULL; k = k->other)
-		if (strcmp(k->kind, z->plan->session[s].conf->device) == 0)
+		if (k->layout == layout)
 			return k;
 	return z;
 }
 
-/* What a device takes beside the stage's own buffers. */
+/* What the device of session s takes beside the stage's own buffers. */
 static uint64_t
-device_bytes(const struct sizes *z, int head)
+device_bytes(const struct plan *p, unsigned s, int head)
 {
-	const struct plan *p = z->plan;
+	const struct plan_limits *l = p->session[s].limits;
+	uint64_t n = 0;
 
-	if (z->kind == NULL || strcmp(z->kind, "hexagon") != 0)
+	if (l == NULL)
 		return 0;
-	return arena_charge_bytes(sizeof(struct hxq_shared)) +
-	    arena_charge_bytes(hx_io_bytes(p->batch_rows, p->model->hp.n_embd,
-	    head ? p->head_rows : 0, p->model->hp.n_vocab));
+	if (l->open_bytes > 0)
+		n += arena_charge_bytes(l->open_bytes);
+	if (l->copies_rows)
+		n += arena_charge_bytes(copied_rows_bytes(p->batch_rows,
+		    p->model->hp.n_embd, head ? p->head_rows : 0,
+		    p->model->hp.n_vocab));
+	return n;
 }
 
 void
@@ -388,7 +400,7 @@ sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
 	b[MEM_KV] = arena_charge_bytes(hi->kv - lo->kv);
 	b[MEM_COMPUTE] = arena_charge_bytes(range_compute(z, ps->embedding,
 	    ps->head, MAX(u0, 1), MIN(u1, m->nunits - 1), z->threads[s])) +
-	    device_bytes(z, ps->head);
+	    device_bytes(z->plan, s, ps->head);
 	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth *
 	    MAX(load_conf.block_bytes, range_max(z->block, u0, u1)));
 	b[MEM_RINGS] = rings_bytes(z->plan, s, 0);

@@ -20,11 +20,11 @@ struct sizes {
 	const struct plan_env *env;
 	struct plan *plan;
 	/* The table that weights are packed by: env's, or own; the sizes for
-	 * sessions on another kind of device, whose weights lie differently,
-	 * follow in a list that the first one owns. */
+	 * sessions on a device that packs weights in another layout follow in
+	 * a list that the first one owns. */
 	const struct kernels *kernels;
 	struct kernels own;
-	const char *kind;		/* NULL = all that have no other */
+	enum weight_layout layout;	/* LAYOUT_HOST for the first one */
 	struct sizes *other;
 	struct unit_size *before;	/* [nunits + 1]: sums of [0, u) */
 	/* Largest staging block that rows of [u, u + 2^level) ask for. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <bsd/string.h>
 
+#include "config/devices.h"
 #include "session.h"
 
 static struct {
@@ -59,11 +60,18 @@ static int
 recv_limits(struct session *s, struct chan_msg *m, const struct session_conf *sc,
     struct plan_limits *ret, struct err *reterr)
 {
+	struct wire_traits wt;
 	struct wire_limit wl;
 	int rc;
 
 	while ((rc = session_recv_answer(s, m, reterr)) == 0 &&
 	    m->type != WIRE_END) {
+		if (m->type == WIRE_TRAITS && m->nbytes == sizeof(wt)) {
+			memcpy(&wt, m->buf, sizeof(wt));
+			ret->layout = wt.layout;
+			ret->copies_rows = (int)wt.copies_rows;
+			ret->open_bytes = wt.open_bytes;
+		}
 		if (m->type != WIRE_LIMIT || m->nbytes != sizeof(wl))
 			continue;
 		memcpy(&wl, m->buf, sizeof(wl));
@@ -103,9 +111,7 @@ device_limits_probe(const struct conf *c, struct err *reterr)
 
 	for (i = 0; i < c->nsessions; i++) {
 		sc = &c->session[i];
-		/* These use host memory, which the cap limits already. */
-		if (strcmp(sc->device, "cpu") == 0 ||
-		    strcmp(sc->device, "null") == 0 ||
+		if (device_has_no_limits(sc->device) ||
 		    device_limits_of(sc) != NULL)
 			continue;
 		l = (struct plan_limits){ .total_bytes = UINT64_MAX };

@@ -182,24 +182,6 @@ struct hx_model {
 };
 _Static_assert(sizeof(struct hx_model) == 84, "queue ABI");
 
-/* Bytes of the HX_BUF_IO buffer: rows that come in, then rows that go out. */
-static inline uint64_t
-hx_io_in_bytes(uint32_t batch_rows, uint32_t n_embd)
-{
-	return batch_rows * (((uint64_t)n_embd * 4 + 63) & ~(uint64_t)63);
-}
-
-static inline uint64_t
-hx_io_bytes(uint32_t batch_rows, uint32_t n_embd, uint32_t head_rows,
-    uint32_t n_vocab)
-{
-	uint64_t out = hx_io_in_bytes(batch_rows, n_embd);
-
-	if (head_rows > 0)
-		out = hx_io_in_bytes(head_rows, n_vocab);
-	return hx_io_in_bytes(batch_rows, n_embd) + out;
-}
-
 /* Then uint32_t seq[nrows], pos[nrows], select[nselect]. */
 struct hx_run {
 	uint32_t first, end;

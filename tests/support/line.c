@@ -70,7 +70,7 @@ give_orders(struct line *l, unsigned i)
 	sc->hp = l->m->hp;
 	sc->ext = p->ext;
 	kernels_init(&p->k, cpu_flags());
-	kernels_for_device(&p->k, sc->dev->kind);
+	kernels_set_layout(&p->k, sc->dev->layout);
 	sc->kernels = &p->k;
 	sc->par = p->par;
 	sc->ledger = &p->ledger;

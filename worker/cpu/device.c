@@ -284,7 +284,8 @@ cpu_close(struct device *d)
 const struct device_ops device_cpu = {
 	.version = DEVICE_VERSION,
 	.kind = "cpu",
-	.what = "the host's cores, with kernels/",
+	.layout = LAYOUT_HOST,
+	.on_cores = 1,
 	.probe = cpu_probe,
 	.open = cpu_open,
 	.traits = cpu_traits,

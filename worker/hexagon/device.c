@@ -16,6 +16,7 @@
 #include "kernels/cpu.h"
 #include "shm/arena.h"
 #include "shm/event.h"
+#include "shm/layout.h"
 #include "board.h"
 #include "domain.h"
 #include "ops.h"
@@ -96,11 +97,11 @@ hexagon_open(const struct device_conf *dc, struct device **ret,
 	kernels_init(&k, cpu_flags());
 	d->act_bias = k.act_bias;
 	rc = mem_charge(dc->ledger, MEM_COMPUTE,
-	    arena_charge_bytes(sizeof(struct hxq_shared)), "the queue of its "
+	    arena_charge_bytes(device_hexagon.open_bytes), "the queue of its "
 	    "Hexagon domain", reterr);
 	if (rc == 0) {
 		d->charged[MEM_COMPUTE] +=
-		    arena_charge_bytes(sizeof(struct hxq_shared));
+		    arena_charge_bytes(device_hexagon.open_bytes);
 		rc = domain_open(&conf, &d->dom, reterr);
 	}
 	if (rc == 0)
@@ -199,7 +200,7 @@ prepare_program(struct device *d, const struct program *p,
 
 	if (d->p != NULL)
 		return 0;
-	if ((rc = take(d, MEM_COMPUTE, hx_io_bytes(env->batch_rows,
+	if ((rc = take(d, MEM_COMPUTE, copied_rows_bytes(env->batch_rows,
 	    env->hp->n_embd, env->head ? env->head_rows : 0,
 	    env->hp->n_vocab), "rows in and out", &d->io, reterr)) < 0)
 		return rc;
@@ -258,8 +259,8 @@ hexagon_prepare(struct device *d, const struct program *p,
 static uint8_t *
 io_out(const struct device *d)
 {
-	return (uint8_t *)d->io.host + hx_io_in_bytes(d->p->env.batch_rows,
-	    d->p->env.hp->n_embd);
+	return (uint8_t *)d->io.host + copied_rows_in_bytes(
+	    d->p->env.batch_rows, d->p->env.hp->n_embd);
 }
 
 static uint32_t
@@ -444,7 +445,9 @@ hexagon_close(struct device *d)
 const struct device_ops device_hexagon = {
 	.version = DEVICE_VERSION,
 	.kind = "hexagon",
-	.what = "a Hexagon process domain, under qemu-hexagon",
+	.layout = LAYOUT_HVX,
+	.open_bytes = sizeof(struct hxq_shared),
+	.copies_rows = 1,
 	.probe = hexagon_probe,
 	.open = hexagon_open,
 	.traits = hexagon_traits,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/hexagon/layout.h"
+#include "shm/layout.h"
 
 static const int kind_of[OP_NKINDS] = {
 	[OP_RMS_NORM] = HX_RMS_NORM + 1,
@@ -156,7 +157,7 @@ tensor_ref(const struct program *p, uint16_t id)
 		break;
 	case STORE_OUTPUT:
 		x.buf = HX_BUF_IO;
-		x.offset = (uint32_t)hx_io_in_bytes(p->env.batch_rows,
+		x.offset = (uint32_t)copied_rows_in_bytes(p->env.batch_rows,
 		    p->env.hp->n_embd);
 		break;
 	}

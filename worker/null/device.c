@@ -175,7 +175,7 @@ null_close(struct device *d)
 const struct device_ops device_null = {
 	.version = DEVICE_VERSION,
 	.kind = "null",
-	.what = "computes nothing: test double and template",
+	.layout = LAYOUT_HOST,
 	.probe = null_probe,
 	.open = null_open,
 	.traits = null_traits,

@@ -74,12 +74,17 @@ int
 probe_device(struct chan *c, const struct device_ops *dev,
     const struct device_conf *dc, struct err *reterr)
 {
+	const struct wire_traits wt = { .layout = dev->layout,
+	    .copies_rows = (uint32_t)dev->copies_rows,
+	    .open_bytes = dev->open_bytes };
 	struct device_probe p;
 	struct wire_limit wl;
 	unsigned i;
 	int rc;
 
 	if ((rc = dev->probe(dc, &p, reterr)) < 0)
+		return rc;
+	if ((rc = report(c, WIRE_TRAITS, &wt, sizeof(wt), reterr)) < 0)
 		return rc;
 	memset(&wl, 0, sizeof(wl));
 	strlcpy(wl.name, "found", sizeof(wl.name));

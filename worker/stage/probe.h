@@ -6,8 +6,9 @@
 #include "shm/chan.h"
 #include "worker/device.h"
 
-/* WIRE_LIMIT per limit (the first one, "found", has the reason in `from`),
- * WIRE_CHECK per thing that it needs of the machine, WIRE_SUPPORT per operation and weight type, WIRE_END. */
+/* WIRE_TRAITS; WIRE_LIMIT per limit (the first one, "found", has the reason in
+ * `from`); WIRE_CHECK per requirement on the machine; WIRE_SUPPORT per
+ * operation and weight type; WIRE_END. */
 int probe_device(struct chan *c, const struct device_ops *dev,
     const struct device_conf *dc, struct err *reterr);
 
