@@ -1,33 +1,31 @@
-/* coordinator/text/filter.c - which tokens of an answer are for the user. */
+/* coordinator/text/filter.c - selects the tokens of an answer to show. */
 #include "filter.h"
 
 #include <string.h>
-
-enum { NO_ID = -1 };
 
 void
 chat_filter_init(struct chat_filter *f, const struct tokenizer *t,
     const struct chat_template *ct)
 {
-	*f = (struct chat_filter){ .on = ct->channels, .in_header = 1 };
-	if (!f->on)
+	*f = (struct chat_filter){ .is_on = ct->channels, .in_header = 1 };
+	if (!f->is_on)
 		return;
 	f->channel = tokenizer_special(t, "<|channel|>");
 	f->message = tokenizer_special(t, "<|message|>");
 	f->start = tokenizer_special(t, "<|start|>");
 	f->end = tokenizer_special(t, "<|end|>");
-	f->on = f->channel != NO_ID && f->message != NO_ID;
+	f->is_on = f->channel != NO_TOKEN && f->message != NO_TOKEN;
 }
 
-/* The header is read: whose is the message? */
+/* The header is complete: decide whether its message is shown. */
 static void
 begin_message(struct chat_filter *f)
 {
 	f->in_header = 0;
-	f->shows = memmem(f->header, f->nheader, "final", 5) != NULL;
-	if (f->shows && !f->answered)
+	f->is_shown = memmem(f->header, f->nheader, "final", 5) != NULL;
+	if (f->is_shown && !f->answered)
 		f->thoughts = f->header_at;
-	f->answered |= f->shows;
+	f->answered |= f->is_shown;
 }
 
 int
@@ -37,7 +35,7 @@ chat_filter_next(struct chat_filter *f, uint32_t id, const char *text,
 	uint32_t at = f->ntok++;
 	size_t n;
 
-	if (!f->on)
+	if (!f->is_on)
 		return 1;
 	if ((int32_t)id == f->message) {
 		begin_message(f);
@@ -51,7 +49,7 @@ chat_filter_next(struct chat_filter *f, uint32_t id, const char *text,
 		return 0;
 	}
 	if (!f->in_header)
-		return f->shows;
+		return f->is_shown;
 	n = MIN(nbytes, sizeof(f->header) - f->nheader);
 	memcpy(f->header + f->nheader, text, n);
 	f->nheader += n;

@@ -1,16 +1,17 @@
-/* coordinator/text/pre.c - cuts raw text into words, by the patterns that
- * each vocabulary's makers published.
+/* coordinator/text/pre.c - cuts raw text into words, by the patterns that the
+ * makers of each vocabulary published.
  *
- * A pre-tokenizer is a list of patterns: the first cuts the text into what it
- * matches and what lies between, the next one each of those pieces, and so on.
- * Patterns see their piece only.  They stand here as published, but for the
- * spelling of characters as \x{...}; \s and \S are Unicode's White_Space, as
- * in the engines that they were written for: PCRE2's own \s takes U+180E too.
+ * A pre-tokenizer is a list of patterns.  The first cuts the text into its
+ * matches and the pieces between them, the next pattern cuts each of those, and
+ * so on; a pattern sees nothing outside its piece.  The patterns are written as
+ * published, except that characters are spelled \x{...}.  \s and \S stand for
+ * Unicode's White_Space, as in the engines that the patterns were written for;
+ * PCRE2's own \s also matches U+180E.
  *
- * None of them nests a repetition in a repetition: a match looks at each
+ * No pattern nests a repetition in a repetition, so that a match looks at each
  * character of its piece a bounded number of times.  PCRE2's interpreter runs
- * them: its compiler makes the whole of tokenization 1.3 to 2 times as fast,
- * and asks for memory that is writable and executable. */
+ * them: its JIT would speed tokenization up 1.3 to 2 times, but needs memory
+ * that is writable and executable. */
 #include "pre.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -47,10 +48,10 @@ enum { MAX_PATTERNS = 6, MAX_PATTERN_BYTES = 4096 };
 	"[^\\r\\n\\p{L}\\p{N}]?" upper "*" lower "+" end \
 	"|[^\\r\\n\\p{L}\\p{N}]?" upper "+" lower "*" end
 
-/* o200k_base of openai/tiktoken, openai/gpt-oss-20b tokenizer.json; but their
- * letters are those of TEKKEN.  These are llama.cpp's, which knows the case of
- * ASCII only and takes marks for punctuation: the ids that files with this
- * name are held to were recorded with it. */
+/* o200k_base of openai/tiktoken, openai/gpt-oss-20b tokenizer.json, except for
+ * the letters: there they are those of TEKKEN, here those of llama.cpp, which
+ * knows the case of ASCII only and takes marks for punctuation.  The reference
+ * ids of files with this name were recorded with llama.cpp. */
 #define GPT4O	O200K("[^\\P{L}a-z]", "[^\\P{L}A-Z]", ENGLISH "?") \
 		"|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" BLANKS
 
@@ -59,8 +60,8 @@ enum { MAX_PATTERNS = 6, MAX_PATTERN_BYTES = 4096 };
 		    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]", "") \
 		"|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" BLANKS
 
-/* deepseek-ai/deepseek-llm-7b-base tokenizer.json: letters with case, as of
- * some version of Unicode; punctuation; and Chinese to Korean. */
+/* deepseek-ai/deepseek-llm-7b-base tokenizer.json: letters with case, as of an
+ * older Unicode; punctuation; and the range from Chinese to Korean. */
 #define CASED	"A-Za-z\\x{b5}\\x{c0}-\\x{d6}\\x{d8}-\\x{f6}" \
 		"\\x{f8}-\\x{1ba}\\x{1bc}-\\x{1bf}\\x{1c4}-\\x{293}" \
 		"\\x{295}-\\x{2af}\\x{370}-\\x{373}\\x{376}\\x{377}" \
@@ -91,12 +92,12 @@ enum { MAX_PATTERNS = 6, MAX_PATTERN_BYTES = 4096 };
 #define MARKS	"!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}" \
 		"\\x{2018}-\\x{201f}\\x{3000}-\\x{3002}"
 #define EASTERN	"[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+"
-/* \s+$ there.  A run of blanks is looked at from its front only: from each of
- * n blanks, it would take n * n steps to see that they do not end the text; no
- * line break is left where this stands. */
+/* \s+$ as published.  The look-behind makes it try a run of blanks from its
+ * first only: trying from each of n blanks would take n * n steps.  \z equals $
+ * here, because an earlier pattern has cut out the line breaks. */
 #define LAST	"(?<!\\s)\\s+\\z"
 
-/* deepseek-ai/DeepSeek-V3 tokenizer.json */
+/* deepseek-ai/DeepSeek-V3 tokenizer.json. */
 #define V3_EAST	"[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{309f}\\x{30a0}-\\x{30ff}]+"
 #define V3	"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+" \
 		"|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+" \
@@ -110,10 +111,10 @@ struct pre_row {
 	const char *pattern[MAX_PATTERNS];	/* NULL behind the last */
 };
 
-/* Names are llama.cpp's; behind each, whose tokenizer.json says so where no
- * pattern above does. */
+/* Names are llama.cpp's.  The comment behind a row names the tokenizer.json
+ * that its patterns are from, if the pattern's own comment above does not. */
 static const struct pre_row rows[] = {
-	/* What llama.cpp does for files that do not say. */
+	/* llama.cpp's choice for files that name no pre-tokenizer. */
 	{ "default", 0, { "[\\p{P}$+<=>^~|]+", GPT2, "\\p{N}+",
 	    "[0-9][0-9][0-9]" } },
 	{ "gpt-2", 0, { GPT2 } },
@@ -166,22 +167,23 @@ pre_flags(const struct pre *p)
 /* --- opening --- */
 
 static int
-unknown(const char *name, size_t nbytes, struct err *reterr)
+refuse_unknown(const char *name, size_t nbytes, struct err *reterr)
 {
 	char list[512];
-	size_t i, len = 0;
+	size_t len = 0;
+	unsigned i;
 
-	for (i = 0; i < NITEMS(rows) && len < sizeof(list); i++)
+	for (i = 0; pre_name(i) != NULL && len < sizeof(list); i++)
 		len += (size_t)snprintf(list + len, sizeof(list) - len,
-		    "%s%s", i > 0 ? ", " : "", rows[i].name);
+		    "%s%s", i > 0 ? ", " : "", pre_name(i));
 	return err_set(reterr, ERR_MODEL, -ENOTSUP, "tokenizer.ggml.pre is "
-	    "\"%.*s\", a pre-tokenizer that is not known here; known: %s",
+	    "\"%.*s\", an unknown pre-tokenizer; known: %s",
 	    (int)MIN(nbytes, 64), name, list);
 }
 
-/* The pattern with Unicode's blanks for \s and \S. */
+/* Replace \s and \S by Unicode's White_Space property. */
 static void
-spell_blanks(const char *pattern, char *out, size_t outlen)
+expand_blanks(const char *pattern, char *out, size_t outlen)
 {
 	size_t n = 0;
 
@@ -202,13 +204,13 @@ spell_blanks(const char *pattern, char *out, size_t outlen)
 }
 
 static int
-compile(struct pre *p, unsigned i, struct err *reterr)
+compile_pattern(struct pre *p, unsigned i, struct err *reterr)
 {
 	char pattern[MAX_PATTERN_BYTES], text[128];
 	PCRE2_SIZE off;
 	int code;
 
-	spell_blanks(p->row->pattern[i], pattern, sizeof(pattern));
+	expand_blanks(p->row->pattern[i], pattern, sizeof(pattern));
 	p->code[i] = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
 	    PCRE2_UTF | PCRE2_UCP | PCRE2_NO_AUTO_CAPTURE, &code, &off, NULL);
 	if (p->code[i] == NULL) {
@@ -233,14 +235,14 @@ pre_open(const char *name, size_t nbytes, struct pre **ret,
 	    memcmp(rows[i].name, name, nbytes) != 0))
 		i++;
 	if (i == NITEMS(rows))
-		return unknown(name, nbytes, reterr);
+		return refuse_unknown(name, nbytes, reterr);
 	if ((p = calloc(1, sizeof(*p))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM,
 		    "no memory for the pre-tokenizer");
 	p->row = &rows[i];
 	while (rc == 0 && p->npatterns < MAX_PATTERNS &&
 	    p->row->pattern[p->npatterns] != NULL)
-		rc = compile(p, p->npatterns++, reterr);
+		rc = compile_pattern(p, p->npatterns++, reterr);
 	if (rc < 0) {
 		pre_close(p);
 		return rc;
@@ -266,8 +268,9 @@ pre_close(struct pre *p)
 struct cut {
 	const struct pre *p;
 	const char *text;		/* UTF-8 */
-	const char *raw;		/* as it came; NULL = text itself */
-	size_t raw_at, raw_end;		/* of raw, where the next word begins */
+	const char *raw;		/* the input, if text is a repaired copy;
+					 * else NULL */
+	size_t raw_at, raw_end;		/* next word in raw; end of raw */
 	pcre2_match_data *md;
 	pcre2_match_context *mc;
 	pre_word_fn *fn;
@@ -275,9 +278,9 @@ struct cut {
 	struct err *reterr;
 };
 
-/* Replacement characters stand for the bytes that are not UTF-8. */
-#define STAND_IN	"\xef\xbf\xbd"
-enum { STAND_IN_LEN = 3 };
+/* U+FFFD, which replaces each byte that is not UTF-8. */
+#define REPLACEMENT	"\xef\xbf\xbd"
+enum { REPLACEMENT_LEN = 3 };
 
 static unsigned
 raw_len(const char *raw, size_t nbytes)
@@ -285,8 +288,9 @@ raw_len(const char *raw, size_t nbytes)
 	return utf8_len((const uint8_t *)raw, nbytes);
 }
 
+/* Pass the word at text[off] to the callback, as it is in the input. */
 static int
-give_word(struct cut *c, size_t off, size_t nbytes)
+pass_word(struct cut *c, size_t off, size_t nbytes)
 {
 	size_t from = c->raw_at, done, len;
 
@@ -296,15 +300,15 @@ give_word(struct cut *c, size_t off, size_t nbytes)
 		len = raw_len(c->raw + c->raw_at, c->raw_end - c->raw_at);
 		c->raw_at += MAX(len, (size_t)1);
 		if (len == 0)
-			len = STAND_IN_LEN;
+			len = REPLACEMENT_LEN;
 	}
 	return c->fn(c->arg, from, c->raw_at - from, c->reterr);
 }
 
-/* The first match in a piece from `at` on, nothing at its end when there is
- * none. */
+/* Find the first match in a piece from `at` on; an empty one at the piece's end
+ * when there is none. */
 static int
-find(struct cut *c, unsigned level, const char *piece, size_t nbytes,
+find_match(struct cut *c, unsigned level, const char *piece, size_t nbytes,
     size_t at, size_t *ret_from, size_t *ret_end)
 {
 	const PCRE2_SIZE *ov = pcre2_get_ovector_pointer(c->md);
@@ -325,7 +329,8 @@ find(struct cut *c, unsigned level, const char *piece, size_t nbytes,
 	return 0;
 }
 
-/* Depth first, so that words come in order and no list is kept. */
+/* Cut a piece by the patterns from `level` on.  Depth first, so that words come
+ * in order without a list of them. */
 static int
 cut_piece(struct cut *c, unsigned level, size_t off, size_t nbytes)
 {
@@ -333,9 +338,9 @@ cut_piece(struct cut *c, unsigned level, size_t off, size_t nbytes)
 	int rc = 0;
 
 	if (level == c->p->npatterns)
-		return give_word(c, off, nbytes);
+		return pass_word(c, off, nbytes);
 	for (at = 0; at < nbytes && rc == 0; at = end) {
-		rc = find(c, level, c->text + off, nbytes, at, &from, &end);
+		rc = find_match(c, level, c->text + off, nbytes, at, &from, &end);
 		if (rc == 0 && from > at)
 			rc = cut_piece(c, level + 1, off + at, from - at);
 		if (rc == 0 && end > from)
@@ -344,10 +349,10 @@ cut_piece(struct cut *c, unsigned level, size_t off, size_t nbytes)
 	return rc;
 }
 
-/* The text with a stand-in for each byte that is not UTF-8; NULL with 0 when
- * there is none. */
+/* Copy the text with U+FFFD for each byte that is not UTF-8.  *ret is
+ * malloc'ed; NULL: all is UTF-8, no copy is needed. */
 static int
-mend(const char *text, size_t nbytes, char **ret, size_t *ret_len)
+repair_utf8(const char *text, size_t nbytes, char **ret, size_t *ret_len)
 {
 	size_t i, len, bad = 0;
 	char *p;
@@ -360,13 +365,13 @@ mend(const char *text, size_t nbytes, char **ret, size_t *ret_len)
 	*ret_len = nbytes;
 	if (bad == 0)
 		return 0;
-	*ret_len = nbytes + bad * (STAND_IN_LEN - 1);
+	*ret_len = nbytes + bad * (REPLACEMENT_LEN - 1);
 	if ((*ret = p = malloc(*ret_len)) == NULL)
 		return -ENOMEM;
 	for (i = 0; i < nbytes; i += MAX(len, (size_t)1)) {
 		len = raw_len(text + i, nbytes - i);
-		p = mempcpy(p, len > 0 ? text + i : STAND_IN,
-		    len > 0 ? len : STAND_IN_LEN);
+		p = mempcpy(p, len > 0 ? text + i : REPLACEMENT,
+		    len > 0 ? len : REPLACEMENT_LEN);
 	}
 	return 0;
 }
@@ -377,14 +382,14 @@ pre_cut(const struct pre *p, const char *text, size_t nbytes,
 {
 	struct cut c = { .p = p, .text = text, .fn = fn, .arg = arg,
 	    .reterr = reterr };
-	char *mended;
+	char *repaired;
 	size_t len;
 	int rc;
 
-	if ((rc = mend(text, nbytes, &mended, &len)) < 0)
+	if ((rc = repair_utf8(text, nbytes, &repaired, &len)) < 0)
 		return rc;
-	if (mended != NULL) {
-		c.text = mended;
+	if (repaired != NULL) {
+		c.text = repaired;
 		c.raw = text;
 		c.raw_end = nbytes;
 	}
@@ -399,6 +404,6 @@ pre_cut(const struct pre *p, const char *text, size_t nbytes,
 	}
 	pcre2_match_context_free(c.mc);
 	pcre2_match_data_free(c.md);
-	free(mended);
+	free(repaired);
 	return rc;
 }

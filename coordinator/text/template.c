@@ -1,19 +1,18 @@
-/* coordinator/text/template.c - how each family of models writes a
- * conversation.
+/* coordinator/text/template.c - the chat formats of the model families.
  *
- * A file brings its template as a program in Jinja (tokenizer.chat_template).
- * It is not run: it is recognised by what it contains, as llama.cpp's
- * llama-chat.cpp does, and the row of the table says the same in data.  Rows
- * are tried in order.  Sources: the chat_template of tokenizer_config.json of
- * the models named, and for gpt-oss openai/harmony docs/format.md. */
+ * A file's template is a Jinja program (tokenizer.chat_template).  We do not
+ * run it: like llama.cpp's llama-chat.cpp, we recognise it by the strings it
+ * contains, and a row of the table holds the format as data.  The first row
+ * that matches is taken.  Sources: chat_template in tokenizer_config.json of
+ * the models named below; for gpt-oss, openai/harmony docs/format.md. */
 #include "template.h"
 
 #include <string.h>
 
 static const struct chat_template table[] = {
-	/* openai/gpt-oss-20b; an answer may have thoughts in front, which the
-	 * model puts into messages of their own.  The date is left out: equal
-	 * conversations are equal on all days. */
+	/* openai/gpt-oss-20b.  Its reasoning comes in messages of its own, in
+	 * front of the answer.  The current date is left out, so that the same
+	 * conversation gives the same tokens every day. */
 	{ "gpt-oss", { "<|start|>", "<|channel|>" }, NULL,
 	    "<|start|>system<|message|>You are ChatGPT, a large language "
 	    "model trained by OpenAI.\nKnowledge cutoff: 2024-06\n\n"
@@ -30,7 +29,7 @@ static const struct chat_template table[] = {
 	    "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n" },
 	    "<|eot_id|>", 0 },
 	/* Qwen/Qwen2.5-7B-Instruct, HuggingFaceTB/SmolLM2-135M-Instruct; not
-	 * microsoft/phi-4, which has its own sign behind the name. */
+	 * microsoft/phi-4, which puts <|im_sep|> behind the role. */
 	{ "ChatML", { "<|im_start|>" }, "<|im_sep|>", "",
 	    { "<|im_start|>system\n", "<|im_end|>\n" }, 0,
 	    { "<|im_start|>user\n",
@@ -105,7 +104,7 @@ chat_template_at(unsigned i)
 }
 
 static struct text_part
-own(const char *text)
+trusted_part(const char *text)
 {
 	return (struct text_part){ text, strlen(text), 1 };
 }
@@ -118,19 +117,19 @@ chat_template_turn(const struct chat_template *ct, unsigned turn,
 	int has_system = turn == 0 && system != NULL;
 	size_t n = 0;
 
-	parts[n++] = own(turn == 0 ? ct->begin : ct->close);
+	parts[n++] = trusted_part(turn == 0 ? ct->begin : ct->close);
 	if (has_system && !ct->system_in_user) {
-		parts[n++] = own(ct->system[0]);
+		parts[n++] = trusted_part(ct->system[0]);
 		parts[n++] = *system;
-		parts[n++] = own(ct->system[1]);
+		parts[n++] = trusted_part(ct->system[1]);
 	}
-	parts[n++] = own(ct->user[0]);
+	parts[n++] = trusted_part(ct->user[0]);
 	if (has_system && ct->system_in_user) {
-		parts[n++] = own(ct->system[0]);
+		parts[n++] = trusted_part(ct->system[0]);
 		parts[n++] = *system;
-		parts[n++] = own(ct->system[1]);
+		parts[n++] = trusted_part(ct->system[1]);
 	}
 	parts[n++] = *user;
-	parts[n++] = own(ct->user[1]);
+	parts[n++] = trusted_part(ct->user[1]);
 	return n;
 }

@@ -1,43 +1,49 @@
-/* coordinator/text/template.h - how a family of models writes a conversation.
- * Owns: the table of families.  Called by chat.c.  Knows text only.
+/* coordinator/text/template.h - the chat formats of the model families.
+ * Owns: the table of formats.  Called by engine/chat.c and engine/generate.c.
+ * Knows text, no tokens.
  *
- * The text of a conversation, once its BOS token stands:
+ * A conversation, behind its BOS token, in terms of struct chat_template:
  *
- *	begin  [system]  user ask  {answer close  user ask}...
+ *	begin  system[0] TEXT system[1]
+ *	user[0] TEXT user[1]  ANSWER  close
+ *	user[0] TEXT user[1]  ANSWER  close  ...
  *
- * Each piece is the template's own: control tokens in it are meant.  What is
- * between them is the user's and the model's: there, they are not. */
+ * Control tokens are parsed in the template's own strings only, never in the
+ * texts of the user or the answers of the model. */
 #ifndef COORDINATOR_TEXT_TEMPLATE_H
 #define COORDINATOR_TEXT_TEMPLATE_H
 
-#include "tokenizer.h"
+#include "token.h"
 
 struct chat_template {
-	const char *name;	/* as people call the family */
-	/* Its Jinja text contains all of these and not that; NULL = ends. */
+	const char *name;	/* the family's usual name */
+	/* The Jinja text contains each of has[] up to a NULL, and not lacks
+	 * (NULL: nothing to exclude). */
 	const char *has[3];
 	const char *lacks;
 	const char *begin;
-	const char *system[2];	/* around the system's text */
-	int system_in_user;	/* it goes inside the first user text, in front */
-	const char *user[2];	/* around a user's text; then the model goes on */
+	const char *system[2];	/* around the system message */
+	int system_in_user;	/* the system message goes into the first user
+				 * message, in front of its text */
+	const char *user[2];	/* around a user message; the answer follows */
 	const char *close;	/* behind the model's answer */
-	int channels;		/* an answer is messages, not all for the user */
+	int channels;		/* an answer consists of messages, and only some
+				 * are shown: see filter.h */
 };
 
-/* The family whose template this is; NULL: none of the table. */
+/* The format that this Jinja text describes; NULL: none of the table. */
 const struct chat_template *chat_template_find(const char *jinja,
     size_t nbytes);
-/* For a file without a template: lines go in as they are. */
+/* The format for a file without a template: plain lines. */
 const struct chat_template *chat_template_plain(void);
-/* By number, for tests and messages; NULL behind the last. */
+/* Row i of the table; NULL behind the last. */
 const struct chat_template *chat_template_at(unsigned i);
 
 enum { CHAT_MAX_PARTS = 8 };
 
-/* What goes to the model for the turn of a user: the n-th, from 0 on.  system
- * NULL: none; it goes with turn 0 only.  parts point into the arguments and
- * the table; returns how many. */
+/* Build the text of user turn `turn`, counted from 0.  system may be NULL; it
+ * is used in turn 0 only.  parts point into the arguments and the table.
+ * Returns their number. */
 size_t chat_template_turn(const struct chat_template *ct, unsigned turn,
     const struct text_part *system, const struct text_part *user,
     struct text_part parts[CHAT_MAX_PARTS]);

@@ -1,7 +1,7 @@
-/* coordinator/text/utf8.c - where UTF-8 characters begin and end. */
+/* coordinator/text/utf8.c - finds the borders of UTF-8 characters. */
 #include "utf8.h"
 
-/* Bytes of a character whose first byte is c; 0 when none starts so. */
+/* Length of a character that begins with byte c; 0 = none does. */
 static unsigned
 len_from_lead(uint8_t c)
 {
@@ -12,10 +12,11 @@ len_from_lead(uint8_t c)
 	return c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
 }
 
-/* How many of the first n bytes fit the character that s[0], a lead byte,
- * begins.  Only the second byte has a range that depends on the first. */
+/* Count the leading bytes of s[n] that are well-formed so far as the character
+ * that the lead byte s[0] begins.  Only the second byte's range depends on the
+ * first. */
 static unsigned
-fitting(const uint8_t *s, size_t n)
+valid_prefix(const uint8_t *s, size_t n)
 {
 	unsigned i, len = len_from_lead(s[0]);
 	uint8_t lo = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
@@ -35,7 +36,7 @@ utf8_len(const uint8_t *s, size_t n)
 {
 	unsigned len = n > 0 ? len_from_lead(s[0]) : 0;
 
-	return len > 0 && fitting(s, n) == len ? len : 0;
+	return len > 0 && valid_prefix(s, n) == len ? len : 0;
 }
 
 unsigned
@@ -48,7 +49,7 @@ utf8_unfinished(const uint8_t *s, size_t n)
 
 		if ((*p & 0xc0) == 0x80)
 			continue;
-		return back < len_from_lead(*p) && fitting(p, back) == back ?
+		return back < len_from_lead(*p) && valid_prefix(p, back) == back ?
 		    back : 0;
 	}
 	return 0;

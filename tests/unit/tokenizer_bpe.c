@@ -337,7 +337,7 @@ START_TEST(bad_merges_are_refused_by_number_and_text)
 	struct bpe_vocab t = VOCAB("gpt-2", twice);
 
 	check_refused(&v, -EBADMSG, "merges, 1: \"ab\" is not two texts");
-	check_refused(&w, -EBADMSG, "merges, 1: \"ab zz\" merges a text that is no");
+	check_refused(&w, -EBADMSG, "\"ab zz\" merges a text that is no");
 	w.extra = zz;
 	w.nextra = 1;
 	open_vocab(&w);
@@ -352,7 +352,7 @@ START_TEST(an_unknown_pre_tokenizer_is_refused_by_name)
 {
 	struct bpe_vocab v = VOCAB("gpt-5o", hi);
 
-	check_refused(&v, -ENOTSUP, "\"gpt-5o\", a pre-tokenizer that is not");
+	check_refused(&v, -ENOTSUP, "\"gpt-5o\", an unknown pre-tokenizer");
 }
 END_TEST
 
