@@ -1,4 +1,5 @@
-/* coordinator/quantize/part_file.c - written beside, then renamed. */
+/* coordinator/quantize/part_file.c - writes a file beside its final name and
+ * renames it when it is complete. */
 #include "part_file.h"
 
 #include <errno.h>
@@ -17,15 +18,15 @@
 
 static const char suffix[] = ".XXXXXX.part";
 
-/* What a name that is there may be: a file.  Links are followed, so that the
- * file is replaced and not the link. */
+/* Follow links, so that the file is replaced and not the link to it.  An
+ * existing path must be a regular file. */
 static int
-resolve(struct part_file *p, const char *path, struct err *reterr)
+resolve_path(struct part_file *p, const char *path, struct err *reterr)
 {
 	struct stat st;
 
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return err_set(reterr, ERR_USAGE, -EINVAL, "%s: is %s, and "
+		return err_set(reterr, ERR_USAGE, -EINVAL, "%s is %s; "
 		    "the output must be a regular file", path,
 		    S_ISDIR(st.st_mode) ? "a folder" : "a device or pipe");
 	if ((p->path = realpath(path, NULL)) == NULL)
@@ -36,28 +37,28 @@ resolve(struct part_file *p, const char *path, struct err *reterr)
 }
 
 static int
-no_room(const struct part_file *p, uint64_t nbytes, struct err *reterr)
+refuse_no_room(const struct part_file *p, uint64_t nbytes, struct err *reterr)
 {
 	char need[UNITS_BYTES_LEN], have[UNITS_BYTES_LEN] = "an unknown size";
 	struct statvfs vfs;
 
 	if (fstatvfs(p->fd, &vfs) == 0)
 		units_human_bytes((uint64_t)vfs.f_bavail * vfs.f_frsize, have);
-	return err_set(reterr, ERR_RUN, -ENOSPC, "%s: no room: the file takes "
+	return err_set(reterr, ERR_RUN, -ENOSPC, "%s: no room: the file needs "
 	    "%s (%" PRIu64 " bytes), its disk has %s free", p->path,
 	    units_human_bytes(nbytes, need), nbytes, have);
 }
 
-/* File systems that cannot reserve only learn the size. */
+/* A file system that cannot reserve space is only told the size. */
 static int
-reserve(const struct part_file *p, uint64_t nbytes, struct err *reterr)
+reserve_space(const struct part_file *p, uint64_t nbytes, struct err *reterr)
 {
 	if (fallocate(p->fd, 0, 0, (off_t)nbytes) == 0)
 		return 0;
 	if (errno == ENOSPC || errno == EDQUOT)
-		return no_room(p, nbytes, reterr);
+		return refuse_no_room(p, nbytes, reterr);
 	if (ftruncate(p->fd, (off_t)nbytes) < 0)
-		return err_set(reterr, ERR_RUN, -errno, "%s: cannot make a "
+		return err_set(reterr, ERR_RUN, -errno, "%s: cannot create a "
 		    "file of %" PRIu64 " bytes: %s", p->part, nbytes,
 		    strerror(errno));
 	return 0;
@@ -71,7 +72,7 @@ part_open(struct part_file *p, const char *path, uint64_t nbytes,
 	int rc;
 
 	*p = (struct part_file){ .fd = -1 };
-	if ((rc = resolve(p, path, reterr)) < 0)
+	if ((rc = resolve_path(p, path, reterr)) < 0)
 		return rc;
 	if (asprintf(&p->part, "%s%s", p->path, suffix) < 0) {
 		p->part = NULL;
@@ -85,15 +86,15 @@ part_open(struct part_file *p, const char *path, uint64_t nbytes,
 		p->part = NULL;
 		return rc;
 	}
-	/* As any new file, not as a private one. */
+	/* mkostemps() makes a private file; give it a new file's usual mode. */
 	mask = umask(0);
 	umask(mask);
 	(void)fchmod(p->fd, 0666 & ~mask);
-	return reserve(p, nbytes, reterr);
+	return reserve_space(p, nbytes, reterr);
 }
 
-/* The new name is on the disk when its folder is; one that cannot be synced
- * holds it all the same. */
+/* Syncing the folder makes the rename durable.  Failing to do so is not an
+ * error: the file is complete under its name. */
 static void
 sync_folder(const char *path)
 {
@@ -115,7 +116,7 @@ part_commit(struct part_file *p, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -errno, "%s: cannot write to "
 		    "the disk: %s", p->part, strerror(errno));
 	if (rename(p->part, p->path) < 0)
-		return err_set(reterr, ERR_RUN, -errno, "%s: cannot be renamed "
+		return err_set(reterr, ERR_RUN, -errno, "%s: cannot rename it "
 		    "to %s: %s", p->part, p->path, strerror(errno));
 	free(p->part);
 	p->part = NULL;

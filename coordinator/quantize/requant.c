@@ -1,8 +1,9 @@
-/* coordinator/quantize/requant.c - read, convert, write: pieces of tensors on threads.
+/* coordinator/quantize/requant.c - reads, converts and writes tensors, in
+ * pieces, on several threads.
  *
- * Rows are whole blocks in both types, so a tensor is one string of blocks and
- * a piece any run of them.  Threads take pieces in the order of the file; each
- * reads, converts and writes its own, at its own offset. */
+ * Rows are whole blocks in both types, so a tensor is a sequence of blocks, and
+ * a piece is any run of them.  Threads take pieces in the order of the file;
+ * each reads, converts and writes its piece at its own offset. */
 #include "requant.h"
 
 #include <errno.h>
@@ -17,12 +18,14 @@
 #include "kernels/types/encode.h"
 #include "coordinator/bench/crew.h"
 
-/* Elements of a piece: whole blocks of every type, 256 KiB of floats. */
-enum { PIECE = 1 << 16, BLOCK_MAX_BYTES = 8 };
+enum {
+	PIECE = 1 << 16,	/* elements: whole blocks of every type */
+	MAX_ELEMENT_BYTES = 8	/* of the widest type that can be copied */
+};
 
-/* Of one thread: 8 bytes an element are the widest type that is copied. */
-struct desk {
-	uint8_t in[PIECE * BLOCK_MAX_BYTES];
+/* Buffers of one thread. */
+struct buffers {
+	uint8_t in[PIECE * MAX_ELEMENT_BYTES];
 	uint8_t out[PIECE * sizeof(float)];
 	float x[PIECE], back[PIECE];
 };
@@ -34,14 +37,14 @@ struct piece {
 
 struct requant_work {
 	const struct requant *q;
-	struct desk *desk;	/* [nthreads] */
-	pthread_mutex_t lock;	/* of all that follows */
+	struct buffers *buffers;	/* [nthreads] */
+	pthread_mutex_t lock;	/* protects everything below */
 	struct piece next;
-	struct progress_of {
+	struct tensor_progress {
 		uint64_t left;	/* elements */
 		struct requant_result r;
 	} *tensor;		/* [ntensors] */
-	uint64_t said;		/* tensors told of */
+	uint64_t nreported;	/* tensors passed to q->done */
 	uint64_t done_bytes;
 	int rc;
 	struct err err;
@@ -54,7 +57,7 @@ nelements(const struct gguf_tensor *t)
 }
 
 static uint64_t
-bytes_of(uint32_t type, uint64_t n)
+type_bytes(uint32_t type, uint64_t n)
 {
 	const struct quant_info *info = quant_info(type);
 
@@ -64,7 +67,7 @@ bytes_of(uint32_t type, uint64_t n)
 /* --- one piece --- */
 
 static int
-read_all(const struct gguf_file *f, const struct gguf_tensor *t, uint8_t *p,
+read_bytes(const struct gguf_file *f, const struct gguf_tensor *t, uint8_t *p,
     uint64_t n, uint64_t at, struct err *reterr)
 {
 	ssize_t got;
@@ -79,7 +82,7 @@ read_all(const struct gguf_file *f, const struct gguf_tensor *t, uint8_t *p,
 			    f->path, t->name, at, strerror(errno));
 		if (got == 0)
 			return err_set(reterr, ERR_MODEL, -ENODATA, "%s: the "
-			    "file ends at byte %" PRIu64 ", within tensor "
+			    "file now ends at byte %" PRIu64 ", inside tensor "
 			    "\"%s\": it has shrunk", f->path, at, t->name);
 		p += got;
 		at += (uint64_t)got;
@@ -89,7 +92,7 @@ read_all(const struct gguf_file *f, const struct gguf_tensor *t, uint8_t *p,
 }
 
 static int
-write_all(const struct requant *q, const struct gguf_tensor *t,
+write_bytes(const struct requant *q, const struct gguf_tensor *t,
     const uint8_t *p, uint64_t n, uint64_t at, struct err *reterr)
 {
 	ssize_t put;
@@ -110,9 +113,9 @@ write_all(const struct requant *q, const struct gguf_tensor *t,
 	return 0;
 }
 
-/* The first that is not a number that a file can hold, or n. */
+/* Index of the first NaN or infinity, or n. */
 static uint32_t
-find_unfinite(const float *x, uint32_t n)
+find_nonfinite(const float *x, uint32_t n)
 {
 	uint32_t i;
 
@@ -122,7 +125,7 @@ find_unfinite(const float *x, uint32_t n)
 }
 
 static int
-convert(const struct requant *q, const struct piece *p, struct desk *k,
+convert_piece(const struct requant *q, const struct piece *p, struct buffers *k,
     struct requant_result *r, struct err *reterr)
 {
 	const struct gguf_tensor *from = &q->g->tensor[p->tensor];
@@ -131,16 +134,16 @@ convert(const struct requant *q, const struct piece *p, struct desk *k,
 	double e;
 
 	dequant[from->type](k->x, k->in, p->n);
-	if ((i = find_unfinite(k->x, p->n)) < p->n)
+	if ((i = find_nonfinite(k->x, p->n)) < p->n)
 		return err_set(reterr, ERR_MODEL, -EDOM, "%s: tensor \"%s\": "
-		    "weight %" PRIu64 " is %g: there is nothing to make of it",
+		    "weight %" PRIu64 " is %g, which no type can encode",
 		    path, from->name, p->first + i, (double)k->x[i]);
 	encode[to](k->out, k->x, p->n);
 	dequant[to](k->back, k->out, p->n);
-	if ((i = find_unfinite(k->back, p->n)) < p->n)
+	if ((i = find_nonfinite(k->back, p->n)) < p->n)
 		return err_set(reterr, ERR_MODEL, -ERANGE, "%s: tensor "
-		    "\"%s\": weight %" PRIu64 ", %g, or its block is beyond "
-		    "what %s holds: BF16 and F32 hold it", path, from->name,
+		    "\"%s\": weight %" PRIu64 ", %g, or its block exceeds the "
+		    "range of %s; use BF16 or F32", path, from->name,
 		    p->first + i, (double)k->x[i], quant_info(to)->name);
 	for (i = 0; i < p->n; i++) {
 		e = (double)k->x[i] - (double)k->back[i];
@@ -151,26 +154,27 @@ convert(const struct requant *q, const struct piece *p, struct desk *k,
 }
 
 static int
-do_piece(const struct requant *q, const struct piece *p, struct desk *k,
+process_piece(const struct requant *q, const struct piece *p, struct buffers *k,
     struct requant_result *r, struct err *reterr)
 {
 	const struct gguf_tensor *from = &q->g->tensor[p->tensor];
 	const struct gguf_tensor *to = &q->out->tensor[p->tensor];
 	int same = from->type == to->type, rc;
 
-	if ((rc = read_all(&q->g->file[from->file], from, k->in,
-	    bytes_of(from->type, p->n), from->offset +
-	    bytes_of(from->type, p->first), reterr)) < 0)
+	if ((rc = read_bytes(&q->g->file[from->file], from, k->in,
+	    type_bytes(from->type, p->n), from->offset +
+	    type_bytes(from->type, p->first), reterr)) < 0)
 		return rc;
-	if (!same && (rc = convert(q, p, k, r, reterr)) < 0)
+	if (!same && (rc = convert_piece(q, p, k, r, reterr)) < 0)
 		return rc;
-	return write_all(q, to, same ? k->in : k->out, bytes_of(to->type,
-	    p->n), to->offset + bytes_of(to->type, p->first), reterr);
+	return write_bytes(q, to, same ? k->in : k->out, type_bytes(to->type,
+	    p->n), to->offset + type_bytes(to->type, p->first), reterr);
 }
 
-/* --- all of them --- */
+/* --- all pieces --- */
 
-/* Under the lock: 1 and the next piece; 0 when there is none, or no use. */
+/* Called with the lock held.  Returns 1 with the next piece; 0: none is left,
+ * or the work has failed. */
 static int
 take_piece(struct requant_work *w, struct piece *ret)
 {
@@ -190,46 +194,46 @@ take_piece(struct requant_work *w, struct piece *ret)
 	return 1;
 }
 
-/* Under the lock.  Sums are added in the order in which the pieces come: their
- * last digits may differ from run to run, the file does not. */
+/* Called with the lock held.  Sums are added in the order in which pieces
+ * finish, so their last digits may differ between runs; the file does not. */
 static void
-put_result(struct requant_work *w, const struct piece *p,
+add_result(struct requant_work *w, const struct piece *p,
     const struct requant_result *r)
 {
 	const struct requant *q = w->q;
-	struct progress_of *t = &w->tensor[p->tensor];
+	struct tensor_progress *t = &w->tensor[p->tensor];
 
 	t->left -= p->n;
 	t->r.errors += r->errors;
 	t->r.squares += r->squares;
-	w->done_bytes += bytes_of(q->g->tensor[p->tensor].type, p->n);
+	w->done_bytes += type_bytes(q->g->tensor[p->tensor].type, p->n);
 	if (q->tick != NULL)
 		q->tick(q->arg, w->done_bytes);
-	for (; w->said < q->g->ntensors && w->tensor[w->said].left == 0;
-	    w->said++)
+	for (; w->nreported < q->g->ntensors && w->tensor[w->nreported].left == 0;
+	    w->nreported++)
 		if (q->done != NULL)
-			q->done(q->arg, w->said, &w->tensor[w->said].r);
+			q->done(q->arg, w->nreported, &w->tensor[w->nreported].r);
 }
 
 static double
-step(void *arg, unsigned i)
+take_step(void *arg, unsigned i)
 {
 	struct requant_work *w = arg;
 	struct requant_result r = { 0 };
 	struct err e = { 0 };
 	struct piece p;
-	int rc, some;
+	int rc, found;
 
 	pthread_mutex_lock(&w->lock);
-	some = take_piece(w, &p);
+	found = take_piece(w, &p);
 	pthread_mutex_unlock(&w->lock);
-	if (!some)
+	if (!found)
 		return 0;
-	rc = do_piece(w->q, &p, &w->desk[i], &r, &e);
+	rc = process_piece(w->q, &p, &w->buffers[i], &r, &e);
 	pthread_mutex_lock(&w->lock);
 	if (rc == 0)
-		put_result(w, &p, &r);
-	else if (w->rc == 0) {		/* the first one is told of */
+		add_result(w, &p, &r);
+	else if (w->rc == 0) {		/* the first error is reported */
 		w->rc = rc;
 		w->err = e;
 	}
@@ -237,7 +241,7 @@ step(void *arg, unsigned i)
 	return p.n;
 }
 
-/* Core of each thread: the allowed ones by turns. */
+/* Assign the allowed cores to the threads, round robin. */
 static void
 choose_cores(const struct requant *q, unsigned *cpu)
 {
@@ -260,25 +264,25 @@ requant_run(const struct requant *q, struct err *reterr)
 	uint64_t i;
 	int rc;
 
-	w.desk = calloc(q->nthreads, sizeof(*w.desk));
+	w.buffers = calloc(q->nthreads, sizeof(*w.buffers));
 	w.tensor = calloc(q->g->ntensors + 1, sizeof(*w.tensor));
-	if (cpu == NULL || w.desk == NULL || w.tensor == NULL) {
+	if (cpu == NULL || w.buffers == NULL || w.tensor == NULL) {
 		rc = err_set(reterr, ERR_RUN, -ENOMEM, "no memory for %u "
-		    "threads: give fewer (--threads)", q->nthreads);
+		    "threads; use fewer (--threads)", q->nthreads);
 		goto done;
 	}
 	for (i = 0; i < q->g->ntensors; i++)
 		w.tensor[i].left = nelements(&q->g->tensor[i]);
 	choose_cores(q, cpu);
 	pthread_mutex_init(&w.lock, NULL);
-	rc = crew_run(cpu, q->nthreads, CREW_UNTIL_DONE, step, &w, &time,
+	rc = crew_run(cpu, q->nthreads, CREW_UNTIL_DONE, take_step, &w, &time,
 	    reterr);
 	pthread_mutex_destroy(&w.lock);
 	if (rc == 0 && (rc = w.rc) < 0 && reterr != NULL)
 		*reterr = w.err;
 done:
 	free(w.tensor);
-	free(w.desk);
+	free(w.buffers);
 	free(cpu);
 	return rc;
 }

@@ -1,4 +1,4 @@
-/* coordinator/quantize/types.c - which type each tensor of a model gets. */
+/* coordinator/quantize/types.c - chooses the type of each tensor. */
 #include "requant.h"
 
 #include <errno.h>
@@ -10,12 +10,12 @@
 #include "kernels/types/dequant.h"
 #include "kernels/types/encode.h"
 
-/* What other programs call the models that we make, general.file_type, and
- * what takes the place of a type where rows have no whole blocks of it: for
- * blocks of 256 the type of 32 that is next above, as the field does it. */
+/* The types that can be encoded, each with its value of general.file_type, and
+ * the fallback for rows that are not whole blocks of it.  For blocks of 256
+ * that is the next larger type with blocks of 32, as in llama.cpp. */
 static const struct {
 	uint32_t type, file_type, fallback;
-} made[] = {
+} encodable[] = {
 	{ QUANT_F32, 0, QUANT_F32 },
 	{ QUANT_F16, 1, QUANT_F16 },
 	{ QUANT_BF16, 32, QUANT_BF16 },
@@ -31,19 +31,19 @@ static const struct {
 	{ QUANT_Q6_K, 18, QUANT_Q8_0 },
 };
 
-/* By its name or part of it: small tensors that decide much, or that are no
- * matrix of a product. */
+/* Tensors whose name contains one of these keep their type: they are small and
+ * sensitive, or no operand of a matrix product. */
 static const char *const kept[] = {
 	"_norm", "ffn_gate_inp", "position_embd", "token_types", "rope_freqs",
 	"ssm_conv1d", "attn_rel_b"
 };
 
 static unsigned
-find_made(uint32_t type)
+find_encodable(uint32_t type)
 {
 	unsigned i;
 
-	for (i = 0; i < NITEMS(made) && made[i].type != type; i++)
+	for (i = 0; i < NITEMS(encodable) && encodable[i].type != type; i++)
 		;
 	return i;
 }
@@ -51,31 +51,32 @@ find_made(uint32_t type)
 uint32_t
 requant_file_type(uint32_t type)
 {
-	return made[find_made(type)].file_type;
+	return encodable[find_encodable(type)].file_type;
 }
 
 static void
-list_made(char *buf, size_t len)
+list_encodable(char *buf, size_t len)
 {
 	size_t at = 0;
 	unsigned i;
 
-	for (i = 0; i < NITEMS(made) && at < len; i++)
+	for (i = 0; i < NITEMS(encodable) && at < len; i++)
 		at += (size_t)snprintf(buf + at, len - at, "%s%s",
-		    i == 0 ? "" : i + 1 < NITEMS(made) ? ", " : " and ",
-		    quant_info(made[i].type)->name);
+		    i == 0 ? "" : i + 1 < NITEMS(encodable) ? ", " : " or ",
+		    quant_info(encodable[i].type)->name);
 }
 
-/* Q4_K_M and its kin. */
+/* For the name of a mix, such as Q4_K_M, the type that it is made of, else
+ * NULL. */
 static const char *
-mix_of(const char *text)
+find_mix_base(const char *text)
 {
 	const char *name;
 	size_t n;
 	unsigned i;
 
-	for (i = 0; i < NITEMS(made); i++) {
-		name = quant_info(made[i].type)->name;
+	for (i = 0; i < NITEMS(encodable); i++) {
+		name = quant_info(encodable[i].type)->name;
 		n = strlen(name);
 		if (strncasecmp(text, name, n) == 0 && text[n] == '_' &&
 		    strlen(text) == n + 2)
@@ -85,7 +86,7 @@ mix_of(const char *text)
 }
 
 int
-requant_type_parse(const char *what, const char *text, uint32_t *ret,
+requant_type_parse(const char *option, const char *text, uint32_t *ret,
     struct err *reterr)
 {
 	struct guess guess = { .typed = text };
@@ -93,25 +94,25 @@ requant_type_parse(const char *what, const char *text, uint32_t *ret,
 	char list[160];
 	unsigned i;
 
-	for (i = 0; i < NITEMS(made); i++) {
-		name = quant_info(made[i].type)->name;
+	for (i = 0; i < NITEMS(encodable); i++) {
+		name = quant_info(encodable[i].type)->name;
 		if (strcasecmp(text, name) == 0) {
-			*ret = made[i].type;
+			*ret = encodable[i].type;
 			return 0;
 		}
 		guess_try(&guess, name);
 	}
-	if ((name = mix_of(text)) != NULL)
+	if ((name = find_mix_base(text)) != NULL)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "%s: '%.64s' is a "
-		    "mix of types that is not made here: %s is all of one "
-		    "type but for the head", what, text, name);
+		    "mix of types, which is not supported; use %s: one type "
+		    "for all matrices but the head", option, text, name);
 	if (guess.best != NULL)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "%s: '%.64s' is no "
-		    "type that can be made: did you mean %s?", what, text,
+		    "type to convert to: did you mean %s?", option, text,
 		    guess.best);
-	list_made(list, sizeof(list));
+	list_encodable(list, sizeof(list));
 	return err_set(reterr, ERR_USAGE, -EINVAL, "%s: '%.64s' is no type "
-	    "that can be made: %s can", what, text, list);
+	    "to convert to; use %s", option, text, list);
 }
 
 static int
@@ -138,14 +139,14 @@ is_kept(const struct gguf_tensor *t)
 	}
 }
 
-/* The first of wanted, its fallback and F16 that has whole blocks in a row. */
+/* The first of `wanted`, its fallback and F16 whose blocks divide the row. */
 static uint32_t
-that_fits(const struct gguf_tensor *t, uint32_t wanted, uint32_t fallback)
+choose_type(const struct gguf_tensor *t, uint32_t wanted, uint32_t fallback)
 {
 	if (quant_row_bytes(wanted, t->ne[0]) != 0)
 		return wanted;
 	if (fallback == REQUANT_DEFAULT)
-		fallback = made[find_made(wanted)].fallback;
+		fallback = encodable[find_encodable(wanted)].fallback;
 	return quant_row_bytes(fallback, t->ne[0]) != 0 ? fallback :
 	    QUANT_F16;
 }
@@ -167,16 +168,16 @@ requant_types(const struct gguf *g, const struct requant_want *want,
 		t = &g->tensor[i];
 		if (t->nbytes == 0)
 			return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: "
-			    "tensor \"%s\" is of type %" PRIu32 ", which is "
-			    "not known here: it cannot even be copied",
+			    "tensor \"%s\" has the unknown type %" PRIu32 ", "
+			    "whose size is unknown: it cannot be copied",
 			    g->file[t->file].path, t->name, t->type);
-		ret[i] = is_kept(t) ? t->type : that_fits(t,
+		ret[i] = is_kept(t) ? t->type : choose_type(t,
 		    strcmp(t->name, head) == 0 ? head_type : want->type,
 		    want->fallback);
 		if (ret[i] != t->type && dequant[t->type] == NULL)
 			return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: "
-			    "tensor \"%s\" is of type %s, which cannot be "
-			    "read here", g->file[t->file].path, t->name,
+			    "tensor \"%s\" has type %s, which cannot be "
+			    "decoded", g->file[t->file].path, t->name,
 			    quant_info(t->type)->name);
 	}
 	return 0;

@@ -123,9 +123,9 @@ q() { local what=$1 code=$2 says=$3; shift 3
 keep=$(cksum <"$T/Q4_0.gguf")
 q "an unknown type" 2 "TYPE: 'Q4_9' is no type.*did you mean Q4_" \
     "$MODEL" "$T/x" Q4_9
-q "no type at all" 2 "'fast' is no type.*Q8_0, Q4_0.* and Q6_K can" \
+q "no type at all" 2 "'fast' is no type.*Q8_0, Q4_0.* or Q6_K" \
     "$MODEL" "$T/x" fast
-q "a mix" 2 "'Q4_K_M' is a mix .*Q4_K is" "$MODEL" "$T/x" Q4_K_M
+q "a mix" 2 "'Q4_K_M' is a mix .*use Q4_K" "$MODEL" "$T/x" Q4_K_M
 q "a head of no type" 2 "^straddle: --head: 'big'" "$MODEL" "$T/x" Q4_0 \
     --head big
 q "a fallback of large blocks" 2 '--fallback: Q6_K has blocks of 256' \
@@ -172,18 +172,18 @@ done
 spoil 1e6
 straddle quantize -q "$T/bad.gguf" "$T/Q4_0.gguf" F16
 check "a weight that F16 cannot hold" is_refusal 4 \
-    'tensor "blk\.7\..*1e\+06.* beyond what F16 holds: BF16'
+    'tensor "blk\.7\..*1e\+06.* exceeds the range of F16; use BF16'
 works "BF16 can" quantize -q "$T/bad.gguf" "$T/big.gguf" BF16
 run_any bash -c 'ulimit -f 1000; exec "$0" quantize -q "$1" "$2" Q4_0' \
     "$BIN" "$MODEL" "$T/Q4_0.gguf"
-check "a limit on file sizes" is_refusal 1 'cannot make .* bytes: File too'
+check "a limit on file sizes" is_refusal 1 'cannot create .* bytes: File too'
 if [ -w /proc/self/uid_map ] && unshare -rm true 2>/dev/null; then
 	mkdir "$T/small"
 	run_any unshare -rm bash -c 'mount -t tmpfs -o size=1m none "$1" &&
 	    "$0" quantize -q "$2" "$1/x.gguf" Q4_0; rc=$?
 	    ls "$1" >&2; exit $rc' "$BIN" "$T/small" "$MODEL"
 	check "a full disk" is_refusal 1 \
-	    'x\.gguf: no room: the file takes 2\.88 MiB .*1\.00 MiB free'
+	    'x\.gguf: no room: the file needs 2\.88 MiB .*1\.00 MiB free'
 fi
 check "what was there is there" same "$keep" "$(cksum <"$T/Q4_0.gguf")"
 check "and nothing beside it" no_part
