@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""tests/tools/doc_examples.py - runs the shell examples of a document.
+
+usage: doc_examples.py BIN SCRATCH DOCUMENT
+
+From markdown it takes fenced blocks marked sh (one command a line) and
+console (commands behind "$ ", each followed by its output), from mdoc the
+commands behind "$ " in .Dl and .Bd.  A backslash continues a line.
+
+Every command must be quoted for any shell.  It is run if it only calls
+straddle, on files that the tree has; /tmp/ stands for SCRATCH.  The output
+must have the shape that the document shows: the same lines with other numbers,
+sizes and hashes; "..." stands for any lines.  Of generated text it only
+matters that there is some.
+
+Prints a line for each failure, at last "N run, N not run"; exit status 1 when
+something failed.
+"""
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+LIMIT_S = 300
+EXACT = os.environ.get('EXACT', '1') == '1'     # compare outputs
+FILE = re.compile(r'[\w./-]*\w\.(gguf|conf|txt|jsonl?|f32)$')
+CALL = re.compile(r'(^|(?<=[ |]))(build/)?straddle(?= )')
+
+
+def blocks_of_markdown(text):
+    """Each fenced block of examples: its kind, its lines."""
+    kind, lines = None, []
+    for line in text.splitlines():
+        if line.startswith('```'):
+            if kind in ('sh', 'console'):
+                yield kind, lines
+            kind, lines = (line[3:] or 'text') if kind is None else None, []
+        elif kind is not None:
+            lines.append(line)
+
+
+def plain(line):
+    """A line of mdoc without its escapes."""
+    for escape, char in (('\\(dq', '"'), ('\\&', ''), ('\\-', '-'),
+                         ('\\e', '\\')):
+        line = line.replace(escape, char)
+    return line
+
+
+def blocks_of_mdoc(text):
+    lines = None
+    for line in text.splitlines():
+        if line.startswith('.Dl $ '):
+            yield 'console', [plain(line[4:])]
+        elif line.startswith('.Bd '):
+            lines = []
+        elif line.startswith('.Ed'):
+            if lines and lines[0].startswith('$ '):
+                yield 'console', lines
+            lines = None
+        elif lines is not None:
+            lines.append(plain(line))
+
+
+def examples(kind, lines):
+    """The commands of a block, each with its output (None: not shown)."""
+    found, more = [], False
+    for line in lines:
+        if more:
+            found[-1][0] += '\n' + line
+        elif kind == 'sh' and line.strip():
+            found.append([line, None])
+        elif line.startswith('$ '):
+            found.append([line[2:], None])
+        elif found:
+            found[-1][1] = (found[-1][1] or []) + [line]
+            continue
+        more = line.endswith('\\')
+    return found
+
+
+def unquoted(command):
+    """Characters outside of quotes that some shell would expand, or take for
+    a comment where others do not."""
+    bare = re.sub(r"'[^']*'|\"(\\.|[^\"\\])*\"|\\\n", ' ', command)
+    return re.findall(r'[*?\[\]{}~!]|(?<=\s)#', bare.replace('"$?"', ''))
+
+
+def is_ours(command):
+    """Only calls straddle, on files that are there; no emulator is needed."""
+    if 'hexagon' in command:
+        return False
+    for part in re.split(r'[|;]|&&', command):
+        words = shlex.split(part)
+        if words and words[0] not in ('build/straddle', 'straddle', 'printf',
+                                      'echo'):
+            return False
+        for word in words[1:]:
+            name = word.lstrip('<>')
+            if FILE.match(name) and not name.startswith('/tmp/') and \
+                    not os.path.exists(name):
+                return False
+    return CALL.search(command) is not None
+
+
+def shape(line):
+    line = re.sub(r'"text":"(\\.|[^"\\])*"', '"text":"S"', line.strip())
+    line = re.sub(r'^(peak|caps): .*', r'\1: ...', line)
+    line = re.sub(r'logits: [0-9a-f]{16}', 'logits: H', line)
+    line = re.sub(r'\b(cgroup v[12]|RLIMIT_DATA|ledger)$', 'HOLDER', line)
+    line = re.sub(r'[-+]?\d+(\.\d+)?(e[-+]\d+)?', 'N', line)
+    line = re.sub(r'N (B|KiB|MiB|GiB)\b', 'SIZE', line)
+    return re.sub(r'\s+', ' ', line)
+
+
+def is_note(line):
+    """What this machine lacks is said in notes."""
+    return line.startswith('straddle: note: ')
+
+
+def within(part, whole):
+    """The lines of part are in whole, in this order."""
+    rest = iter(whole)
+    return all(line in rest for line in part)
+
+
+def compare(command, want, out, err):
+    """What is wrong with a command's output; None: nothing."""
+    want = [shape(line) for line in want]
+    out = [shape(line) for line in out]
+    err = [shape(line) for line in err if not is_note(line)]
+    same = within if '...' in want else lambda part, whole: part == whole
+    want_err = [line for line in want if line in err and line not in out]
+    want_out = [line for line in want
+                if line not in want_err and line != '...']
+    if not same(want_err, err):
+        return 'other lines on stderr', want_err, err
+    if re.search(r'straddle (run|chat) ', command) and \
+            not re.search(r'--json|--prompts', command):
+        missing = [line for line in want_out if re.match(
+            r'straddle: |cpuN |hash |load |session ', line)]
+        if missing or bool(want_out) != bool(out):
+            return 'other text', want_out, out
+    elif not same(want_out, out):
+        return 'other lines on stdout', want_out, out
+    return None
+
+
+def run(command, binary, scratch):
+    command = CALL.sub(lambda m: shlex.quote(binary), command)
+    command = command.replace('/tmp/', scratch + '/')
+    done = subprocess.run(['bash', '-c', command], stdin=subprocess.DEVNULL,
+                          capture_output=True, timeout=LIMIT_S, text=True)
+    return (done.returncode, done.stdout.splitlines(),
+            done.stderr.splitlines())
+
+
+def main():
+    binary, scratch, path = sys.argv[1:]
+    text = open(path).read()
+    blocks = (blocks_of_markdown if path.endswith('.md') else
+              blocks_of_mdoc)(text)
+    nrun = nleft = failed = 0
+    for kind, lines in blocks:
+        for command, want in examples(kind, lines):
+            wrong = None
+            if unquoted(command):
+                wrong = 'not quoted: ' + ' '.join(unquoted(command)), [], []
+            elif not is_ours(command):
+                nleft += 1
+                continue
+            else:
+                nrun += 1
+                rc, out, err = run(command, binary, scratch)
+                if rc != 0:
+                    wrong = 'exit status %d' % rc, [], out + err
+                elif want is not None and EXACT:
+                    wrong = compare(command, want, out, err)
+            if wrong:
+                failed += 1
+                print('FAILED: %s: %s: %s' % (os.path.basename(path), command,
+                                              wrong[0]))
+                for line in wrong[1]:
+                    print('    shown: ' + line[:150])
+                for line in wrong[2]:
+                    print('    is:    ' + line[:150])
+    print('%d run, %d not run' % (nrun, nleft))
+    return failed != 0 or nrun == 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
