@@ -38,7 +38,7 @@ broken_links()
 		done
 	done
 }
-if [ -e README.md ]; then
+if [ -e coordinator/README.md ]; then
 	broken=$(broken_links)
 	check "documents link to what is there, not: $broken" nothing "$broken"
 	check "README.md has at most 200 lines" \

@@ -148,8 +148,8 @@ def compare(command, want, out, err):
 
 
 def run(command, binary, scratch):
-    command = CALL.sub(lambda m: shlex.quote(binary), command)
     command = command.replace('/tmp/', scratch + '/')
+    command = CALL.sub(lambda m: shlex.quote(binary), command)
     done = subprocess.run(['bash', '-c', command], stdin=subprocess.DEVNULL,
                           capture_output=True, timeout=LIMIT_S, text=True)
     return (done.returncode, done.stdout.splitlines(),
