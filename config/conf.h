@@ -8,10 +8,9 @@
 
 #include "base.h"
 #include "err.h"
+#include "kv_type.h"
 #include "priority.h"
 #include "units.h"
-
-enum kv_type { KV_F32, KV_F16, KV_Q8_0, KV_NTYPES };
 
 struct session_conf {
 	char name[MAX_NAME];	/* "" = to be named kind + index: "cpu0" */
@@ -150,8 +149,5 @@ const char *command_name(enum command cmd);	/* "run", ... */
 
 /* Full help text of a command ("run", ...; NULL = the overview). */
 const char *cli_help(const char *topic);	/* NULL: no such command */
-
-const char *kv_type_name(enum kv_type t);	/* "f16", ... */
-int kv_type_parse(const char *text, enum kv_type *ret);
 
 #endif

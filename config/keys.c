@@ -61,29 +61,6 @@ const struct conf_key session_keys[SESSION_NKEYS] = {
 static const char name_chars[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 
-static const char *const kv_names[KV_NTYPES] = {
-	[KV_F32] = "f32", [KV_F16] = "f16", [KV_Q8_0] = "q8_0",
-};
-
-const char *
-kv_type_name(enum kv_type t)
-{
-	return kv_names[t];
-}
-
-int
-kv_type_parse(const char *text, enum kv_type *ret)
-{
-	unsigned i;
-
-	for (i = 0; i < KV_NTYPES; i++)
-		if (strcmp(text, kv_names[i]) == 0) {
-			*ret = (enum kv_type)i;
-			return 0;
-		}
-	return -EINVAL;
-}
-
 static int
 set_bool(int *field, const char *text, struct err *reterr)
 {

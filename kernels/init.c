@@ -72,15 +72,15 @@ act_row_bytes(enum act_type t, uint64_t k)
 }
 
 uint64_t
-kv_row_bytes(enum kv_fmt f, uint32_t head_dim)
+kv_row_bytes(enum kv_type f, uint32_t head_dim)
 {
-	static const enum quant_type type[KV_FMT_N] = {
-		[KV_FMT_F32] = QUANT_F32,
-		[KV_FMT_F16] = QUANT_F16,
-		[KV_FMT_Q8_0] = QUANT_Q8_0
+	static const enum quant_type quant[KV_NTYPES] = {
+		[KV_F32] = QUANT_F32,
+		[KV_F16] = QUANT_F16,
+		[KV_Q8_0] = QUANT_Q8_0
 	};
 
-	return quant_row_bytes(type[f], head_dim);
+	return quant_row_bytes(quant[f], head_dim);
 }
 
 uint64_t

@@ -10,6 +10,7 @@
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
 
+#include "config/kv_type.h"
 #include "kernels/types/quant.h"
 
 /* How a row of activations lies, which is how some matmul wants it. */
@@ -129,12 +130,11 @@ mat_ready_bytes(const struct mat_kernel *kern, uint32_t m, uint32_t k)
  *		[head_dim / 32][KEY_LANES] (half) first, then the bytes.
  *
  * KEY_LANES positions of K take as many bytes as rows would. */
-enum kv_fmt { KV_FMT_F32, KV_FMT_F16, KV_FMT_Q8_0, KV_FMT_N };
 enum { KEY_LANES = 16 };
 
 /* Bytes of one KV row of head_dim elements; 0 when the type cannot hold it
  * (Q8_0 needs a multiple of 32). */
-uint64_t kv_row_bytes(enum kv_fmt f, uint32_t head_dim);
+uint64_t kv_row_bytes(enum kv_type f, uint32_t head_dim);
 
 /* Keys are taken in blocks and chunks of this many absolute positions: a
  * chunk's blocks in ascending order, then the chunks' results in ascending
@@ -157,7 +157,7 @@ struct attn_arg {
 	const void *k, *v;	/* of place 0 */
 	uint32_t ring;		/* position p lies at place p modulo this, a
 				 * multiple of ATTN_BLOCK; 0 = at p */
-	enum kv_fmt kfmt, vfmt;
+	enum kv_type kfmt, vfmt;
 	uint32_t n_rep;
 	uint32_t head_dim, v_dim;
 	float scale;
@@ -262,7 +262,7 @@ struct kernels {
 	void (*rope)(float *x, const float *cos, const float *sin,
 	    uint32_t n_rot, int neox);
 	/* One KV row from floats: head_dim elements. */
-	void (*kv_store)(void *dst, enum kv_fmt f, const float *x,
+	void (*kv_store)(void *dst, enum kv_type f, const float *x,
 	    uint32_t head_dim);
 	/* Online softmax attention (Milakov and Gimelshein 2018, arXiv
 	 * 1805.02867; Dao et al. 2022, arXiv 2205.14135): attn_chunk of all
@@ -278,13 +278,13 @@ struct kernels {
 
 /* The key at pos of a head from floats: as k->kv_store makes a row, put where
  * attention looks for it. */
-void kv_store_key(const struct kernels *k, void *keys, enum kv_fmt f,
+void kv_store_key(const struct kernels *k, void *keys, enum kv_type f,
     uint32_t head_dim, uint32_t pos, const float *x);
 
 /* Ask for the lines that a key and a value at pos are written to: the key's are
  * all of a block of keys. */
-void kv_ask(void *keys, enum kv_fmt kfmt, uint32_t head_dim, void *values,
-    enum kv_fmt vfmt, uint32_t v_dim, uint32_t pos);
+void kv_ask(void *keys, enum kv_type kfmt, uint32_t head_dim, void *values,
+    enum kv_type vfmt, uint32_t v_dim, uint32_t pos);
 
 /* The table for these CPU flags: reference first, then each variant that the
  * flags allow overwrites its entries, oldest to newest. */

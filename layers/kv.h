@@ -15,7 +15,7 @@
 #include "arch.h"
 
 struct kv_conf {
-	enum kv_fmt kfmt, vfmt;
+	enum kv_type kfmt, vfmt;
 	uint32_t first_layer, nlayers;	/* whose attention the stage has */
 	uint32_t nseqs, ctx_tok, batch_rows;
 };

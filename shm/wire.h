@@ -68,7 +68,7 @@ struct wire_model {
 	uint32_t embedding, head;
 	uint32_t batch_rows, head_rows;
 	uint32_t ctx_tok, nseqs;
-	uint32_t kfmt, vfmt;		/* enum kv_fmt */
+	uint32_t kfmt, vfmt;		/* enum kv_type */
 	uint32_t load_depth, load_block_bytes, load_path;
 	uint32_t nextents, nfiles;
 	uint32_t pad;

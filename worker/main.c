@@ -190,7 +190,7 @@ model_sane(const struct wire_model *m, const struct hparams *hp)
 	    m->batch_rows >= 1 && m->batch_rows <= MAX_BATCH &&
 	    m->head_rows >= 1 && m->head_rows <= m->batch_rows &&
 	    m->nseqs >= 1 && m->nseqs <= MAX_SEQS && m->ctx_tok >= 1 &&
-	    m->kfmt < KV_FMT_N && m->vfmt < KV_FMT_N &&
+	    m->kfmt < KV_NTYPES && m->vfmt < KV_NTYPES &&
 	    m->nhalves <= 2 * hp->n_layer &&
 	    m->first_half <= 2 * hp->n_layer - m->nhalves &&
 	    m->nextents < 1u << 20 && m->nfiles < 1u << 16;

@@ -17,8 +17,8 @@ kind_of(const struct mat_kernel *k)
 }
 
 void
-bench_cost(const struct model *m, const struct kernels *k, enum kv_fmt kfmt,
-    enum kv_fmt vfmt, uint32_t head_u0, struct bench_cost *ret)
+bench_cost(const struct model *m, const struct kernels *k, enum kv_type kfmt,
+    enum kv_type vfmt, uint32_t head_u0, struct bench_cost *ret)
 {
 	const struct hparams *hp = &m->hp;
 	const struct extent *e;

@@ -31,7 +31,7 @@ struct bench_cost {
  * last layer behind its keys and values is only computed for tokens whose
  * logits are wanted. */
 void bench_cost(const struct model *m, const struct kernels *k,
-    enum kv_fmt kfmt, enum kv_fmt vfmt, uint32_t head_u0,
+    enum kv_type kfmt, enum kv_type vfmt, uint32_t head_u0,
     struct bench_cost *ret);
 
 struct bench_work {

@@ -44,7 +44,7 @@ struct plan {
 	int half_layers;		/* cuts may be inside a layer */
 	uint32_t ctx_tok, batch_rows, head_rows, nseqs;
 	int pays_once;			/* as in plan_env */
-	enum kv_fmt kfmt, vfmt;
+	enum kv_type kfmt, vfmt;
 	unsigned nsessions;
 	struct plan_session session[MAX_SESSIONS];
 };

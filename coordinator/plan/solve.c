@@ -139,17 +139,6 @@ split_bytes(void *arg, unsigned s, uint32_t from, uint32_t to)
 	    z->plan->session[s].cap_bytes + over);
 }
 
-static enum kv_fmt
-kv_fmt_of(enum kv_type t)
-{
-	static const enum kv_fmt fmt[KV_NTYPES] = {
-		[KV_F32] = KV_FMT_F32, [KV_F16] = KV_FMT_F16,
-		[KV_Q8_0] = KV_FMT_Q8_0,
-	};
-
-	return fmt[t];
-}
-
 /* An equal share, for each session without a cap, of what is free beside the
  * caps that were given. */
 static int
@@ -231,8 +220,8 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	p->batch_rows = MIN((uint32_t)c->batch_rows, p->ctx_tok);
 	p->nseqs = (uint32_t)c->parallel;
 	p->pays_once = env->pays_once;
-	p->kfmt = kv_fmt_of(c->kv_type_k);
-	p->vfmt = kv_fmt_of(c->kv_type_v);
+	p->kfmt = c->kv_type_k;
+	p->vfmt = c->kv_type_v;
 	p->head_rows = (uint32_t)MIN(p->batch_rows, MAX(p->nseqs,
 	    MAX(LOGITS_SLOT_BYTES / slot_row_bytes(hp->n_vocab), 1)));
 	if (p->nsessions > plan_pieces(p->half_layers, p->model))

@@ -113,10 +113,10 @@ after_block(const struct attn *t, uint32_t base, struct nearer *ret_scores,
 static void
 keys_to_panel(const struct attn *t, const uint8_t *k, uint32_t b0, uint32_t b1)
 {
-	if (t->a->kfmt == KV_FMT_F16)
-		keys_widen(KV_FMT_F16, t->panel, k, t->kblock, t->hd, b0, b1);
+	if (t->a->kfmt == KV_F16)
+		keys_widen(KV_F16, t->panel, k, t->kblock, t->hd, b0, b1);
 	else
-		keys_widen(KV_FMT_Q8_0, t->panel, k, t->kblock, t->hd, b0,
+		keys_widen(KV_Q8_0, t->panel, k, t->kblock, t->hd, b0,
 		    b1);
 }
 
@@ -132,14 +132,14 @@ values_to_panel(const struct attn *t, const uint8_t *v, uint32_t first,
 		float *to = t->panel + (size_t)j * t->vd;
 
 		switch (t->a->vfmt) {
-		case KV_FMT_F16:
-			value_widen(KV_FMT_F16, to, row, n);
+		case KV_F16:
+			value_widen(KV_F16, to, row, n);
 			break;
-		case KV_FMT_Q8_0:
-			value_widen(KV_FMT_Q8_0, to, row, n);
+		case KV_Q8_0:
+			value_widen(KV_Q8_0, to, row, n);
 			break;
 		default:
-			value_widen(KV_FMT_F32, to, row, n);
+			value_widen(KV_F32, to, row, n);
 		}
 	}
 }
@@ -180,7 +180,7 @@ next_tile(uint32_t left)
  * lies beside them in the key blocks: garbage, never looked at. */
 SIMD void
 tile_scores(const struct attn *t, struct score_tile *s, const uint8_t *k,
-    enum kv_fmt f, uint32_t q, uint32_t n, uint32_t first, uint32_t end)
+    enum kv_type f, uint32_t q, uint32_t n, uint32_t first, uint32_t end)
 {
 	const uint32_t many = DIV_UP(ATTN_NV, KEY_NV);
 	uint32_t b, nb;
@@ -208,12 +208,12 @@ attn_scores(const struct attn *t, uint32_t base, uint32_t first, uint32_t end,
 	struct score_tile s = { .kblock = t->kblock, .hd = t->hd,
 	    .next = next.p, .step = DIV_UP(next.nbytes,
 	    DIV_UP(t->nq, ATTN_NQ) * DIV_UP(b1 - b0, many) * t->hd) };
-	enum kv_fmt f = t->a->kfmt;
+	enum kv_type f = t->a->kfmt;
 
-	if (t->nq > ATTN_DIRECT && f != KV_FMT_F32) {
+	if (t->nq > ATTN_DIRECT && f != KV_F32) {
 		keys_to_panel(t, k, b0, b1);
 		k = (const uint8_t *)t->panel;
-		f = KV_FMT_F32;
+		f = KV_F32;
 		s.kblock = (uint64_t)t->hd * KEY_LANES * sizeof(float);
 	}
 	for (q = 0; q < t->nq; q += n) {
@@ -230,7 +230,7 @@ attn_scores(const struct attn *t, uint32_t base, uint32_t first, uint32_t end,
 /* A block's values: rows of V in the cache, or the panel. */
 struct values {
 	const uint8_t *v;
-	enum kv_fmt fmt;
+	enum kv_type fmt;
 	uint64_t vrow;
 	struct nearer next;
 	uint32_t nkeys;		/* that some query takes, meanwhile */
@@ -452,10 +452,10 @@ attn_block(const struct attn *t, const struct attn_sums *s, uint32_t base,
 	attn_scores(t, base, first, end, with_scores);
 	attn_softmax(t, s, base);
 	if (a->v_dim % SIMD_VL != 0 ||
-	    (t->nq > ATTN_DIRECT && a->vfmt != KV_FMT_F32)) {
+	    (t->nq > ATTN_DIRECT && a->vfmt != KV_F32)) {
 		values_to_panel(t, v, first, end);
 		val.v = (const uint8_t *)t->panel;
-		val.fmt = KV_FMT_F32;
+		val.fmt = KV_F32;
 		val.vrow = t->vd * sizeof(float);
 	}
 	if (a->nrows == 1 || block_is_whole(t, base))

@@ -15,7 +15,7 @@ spread(uint8_t *dst, const void *src, uint32_t n, size_t size)
 }
 
 static uint8_t *
-block_of(void *keys, enum kv_fmt f, uint32_t head_dim, uint32_t pos)
+block_of(void *keys, enum kv_type f, uint32_t head_dim, uint32_t pos)
 {
 	return (uint8_t *)keys + pos / KEY_LANES * KEY_LANES *
 	    kv_row_bytes(f, head_dim);
@@ -31,8 +31,8 @@ ask(const uint8_t *p, uint64_t nbytes)
 }
 
 void
-kv_ask(void *keys, enum kv_fmt kfmt, uint32_t head_dim, void *values,
-    enum kv_fmt vfmt, uint32_t v_dim, uint32_t pos)
+kv_ask(void *keys, enum kv_type kfmt, uint32_t head_dim, void *values,
+    enum kv_type vfmt, uint32_t v_dim, uint32_t pos)
 {
 	const uint64_t v_row = kv_row_bytes(vfmt, v_dim);
 
@@ -43,7 +43,7 @@ kv_ask(void *keys, enum kv_fmt kfmt, uint32_t head_dim, void *values,
 
 /* In pieces that the stack has room for. */
 void
-kv_store_key(const struct kernels *k, void *keys, enum kv_fmt f,
+kv_store_key(const struct kernels *k, void *keys, enum kv_type f,
     uint32_t head_dim, uint32_t pos, const float *x)
 {
 	uint8_t *block = block_of(keys, f, head_dim, pos);
@@ -57,9 +57,9 @@ kv_store_key(const struct kernels *k, void *keys, enum kv_fmt f,
 	for (i = 0; i < head_dim; i += n) {
 		n = MIN(head_dim - i, NITEMS(row.f32));
 		k->kv_store(&row, f, x + i, n);
-		if (f == KV_FMT_F32) {
+		if (f == KV_F32) {
 			spread(block + (i * KEY_LANES + lane) * 4, &row, n, 4);
-		} else if (f == KV_FMT_F16) {
+		} else if (f == KV_F16) {
 			spread(block + (i * KEY_LANES + lane) * 2, &row, n, 2);
 		} else {
 			struct block_q8_0 *b = row.q8_0;

@@ -22,16 +22,16 @@ enum {
 
 /* Elements d of KEY_LANES keys: vector v of the blocks at k. */
 SIMD vf
-key_load(enum kv_fmt f, const uint8_t *k, uint64_t kblock, size_t hd,
+key_load(enum kv_type f, const uint8_t *k, uint64_t kblock, size_t hd,
     size_t d, unsigned v, vf scale)
 {
 	const void *b = k + v / KEY_NV * kblock;
 	size_t at = d * KEY_LANES + v % KEY_NV * SIMD_VL;
 
 	switch (f) {
-	case KV_FMT_F16:
+	case KV_F16:
 		return vf_from_half((const uint16_t *)b + at);
-	case KV_FMT_Q8_0:
+	case KV_Q8_0:
 		return vf_mul(scale, vf_from_i8((const int8_t *)b + hd + at));
 	default:
 		return vf_load((const float *)b + at);
@@ -40,12 +40,12 @@ key_load(enum kv_fmt f, const uint8_t *k, uint64_t kblock, size_t hd,
 
 /* The scales of elements d, ..., d + 31. */
 SIMD vf
-key_scale(enum kv_fmt f, const uint8_t *k, uint64_t kblock, size_t d,
+key_scale(enum kv_type f, const uint8_t *k, uint64_t kblock, size_t d,
     unsigned v)
 {
 	const void *b = k + v / KEY_NV * kblock;
 
-	return f != KV_FMT_Q8_0 ? vf_zero() : vf_from_half(
+	return f != KV_Q8_0 ? vf_zero() : vf_from_half(
 	    (const uint16_t *)b + d / 32 * KEY_LANES + v % KEY_NV * SIMD_VL);
 }
 
@@ -75,7 +75,7 @@ struct score_tile {
 
 /* nq queries times nv vectors of keys. */
 SIMD void
-score_tile(enum kv_fmt f, unsigned nq, unsigned nv, const struct score_tile *t)
+score_tile(enum kv_type f, unsigned nq, unsigned nv, const struct score_tile *t)
 {
 	const uint8_t *next = t->next;
 	const size_t hd = t->hd;
@@ -132,9 +132,9 @@ struct value_tile {
 
 /* nq queries times nv vectors of the value's elements. */
 SIMD void
-value_tile(enum kv_fmt f, unsigned nq, unsigned nv, const struct value_tile *t)
+value_tile(enum kv_type f, unsigned nq, unsigned nv, const struct value_tile *t)
 {
-	const uint32_t size = f == KV_FMT_F32 ? 4 : f == KV_FMT_F16 ? 2 : 1;
+	const uint32_t size = f == KV_F32 ? 4 : f == KV_F16 ? 2 : 1;
 	vf acc[ATTN_NQ][ATTN_NV], x[ATTN_NV], w, scale = vf_zero();
 	const uint8_t *row = t->v + t->first * t->vrow, *next = t->next;
 	float *out = t->out + t->at;
@@ -157,9 +157,9 @@ value_tile(enum kv_fmt f, unsigned nq, unsigned nv, const struct value_tile *t)
 			const struct block_q8_0 *b = (const void *)row;
 
 			i = t->at + v * SIMD_VL;
-			if (f == KV_FMT_F16) {
+			if (f == KV_F16) {
 				x[v] = vf_from_half(p);
-			} else if (f == KV_FMT_Q8_0) {
+			} else if (f == KV_Q8_0) {
 				/* More vectors than one start at a block, or
 				 * lie in one. */
 				if (v * SIMD_VL % 32 == 0)
@@ -202,37 +202,37 @@ name(unsigned nq, const void *t)					\
 typedef void attn_tile_fn(unsigned nq, const void *t);
 
 #define ATTN_TILE	score_tile
-ATTN_INSTANCES(score_f32, KV_FMT_F32, KEY_NV)
-ATTN_INSTANCES(score_f16, KV_FMT_F16, KEY_NV)
-ATTN_INSTANCES(score_q8_0, KV_FMT_Q8_0, KEY_NV)
-ATTN_INSTANCES(score_wide_f32, KV_FMT_F32, ATTN_NV)
-ATTN_INSTANCES(score_wide_f16, KV_FMT_F16, ATTN_NV)
-ATTN_INSTANCES(score_wide_q8_0, KV_FMT_Q8_0, ATTN_NV)
+ATTN_INSTANCES(score_f32, KV_F32, KEY_NV)
+ATTN_INSTANCES(score_f16, KV_F16, KEY_NV)
+ATTN_INSTANCES(score_q8_0, KV_Q8_0, KEY_NV)
+ATTN_INSTANCES(score_wide_f32, KV_F32, ATTN_NV)
+ATTN_INSTANCES(score_wide_f16, KV_F16, ATTN_NV)
+ATTN_INSTANCES(score_wide_q8_0, KV_Q8_0, ATTN_NV)
 #undef ATTN_TILE
 #define ATTN_TILE	value_tile
-ATTN_INSTANCES(value_f32, KV_FMT_F32, 1)
-ATTN_INSTANCES(value_f16, KV_FMT_F16, 1)
-ATTN_INSTANCES(value_q8_0, KV_FMT_Q8_0, 1)
-ATTN_INSTANCES(value_wide_f32, KV_FMT_F32, ATTN_NV)
-ATTN_INSTANCES(value_wide_f16, KV_FMT_F16, ATTN_NV)
-ATTN_INSTANCES(value_wide_q8_0, KV_FMT_Q8_0, ATTN_NV)
+ATTN_INSTANCES(value_f32, KV_F32, 1)
+ATTN_INSTANCES(value_f16, KV_F16, 1)
+ATTN_INSTANCES(value_q8_0, KV_Q8_0, 1)
+ATTN_INSTANCES(value_wide_f32, KV_F32, ATTN_NV)
+ATTN_INSTANCES(value_wide_f16, KV_F16, ATTN_NV)
+ATTN_INSTANCES(value_wide_q8_0, KV_Q8_0, ATTN_NV)
 #undef ATTN_TILE
 
 /* [wide] */
-static attn_tile_fn *const score_fn[KV_FMT_N][2] = {
-	[KV_FMT_F32] = { score_f32, score_wide_f32 },
-	[KV_FMT_F16] = { score_f16, score_wide_f16 },
-	[KV_FMT_Q8_0] = { score_q8_0, score_wide_q8_0 }
+static attn_tile_fn *const score_fn[KV_NTYPES][2] = {
+	[KV_F32] = { score_f32, score_wide_f32 },
+	[KV_F16] = { score_f16, score_wide_f16 },
+	[KV_Q8_0] = { score_q8_0, score_wide_q8_0 }
 };
-static attn_tile_fn *const value_fn[KV_FMT_N][2] = {
-	[KV_FMT_F32] = { value_f32, value_wide_f32 },
-	[KV_FMT_F16] = { value_f16, value_wide_f16 },
-	[KV_FMT_Q8_0] = { value_q8_0, value_wide_q8_0 }
+static attn_tile_fn *const value_fn[KV_NTYPES][2] = {
+	[KV_F32] = { value_f32, value_wide_f32 },
+	[KV_F16] = { value_f16, value_wide_f16 },
+	[KV_Q8_0] = { value_q8_0, value_wide_q8_0 }
 };
 
 /* Key blocks [b0, b1) from k on, as they lie, in floats. */
 SIMD void
-keys_widen(enum kv_fmt f, float *panel, const uint8_t *k, uint64_t kblock,
+keys_widen(enum kv_type f, float *panel, const uint8_t *k, uint64_t kblock,
     uint32_t hd, uint32_t b0, uint32_t b1)
 {
 	uint32_t b, d0, d, i;
@@ -258,7 +258,7 @@ keys_widen(enum kv_fmt f, float *panel, const uint8_t *k, uint64_t kblock,
 
 /* n elements of a row of V in floats, padded with zeros to a whole vector. */
 SIMD void
-value_widen(enum kv_fmt f, float *to, const void *row, uint32_t n)
+value_widen(enum kv_type f, float *to, const void *row, uint32_t n)
 {
 	const struct block_q8_0 *b = row;
 	const uint16_t *h = row;
@@ -266,13 +266,13 @@ value_widen(enum kv_fmt f, float *to, const void *row, uint32_t n)
 	uint32_t i;
 
 	for (i = 0; i + SIMD_VL <= n; i += SIMD_VL)
-		vf_store(to + i, f == KV_FMT_F16 ? vf_from_half(h + i) :
-		    f == KV_FMT_Q8_0 ? vf_mul(vf_set_half(b[i / 32].d),
+		vf_store(to + i, f == KV_F16 ? vf_from_half(h + i) :
+		    f == KV_Q8_0 ? vf_mul(vf_set_half(b[i / 32].d),
 		    vf_from_i8(b[i / 32].q + i % 32)) :
 		    vf_load((const float *)row + i));
 	if (i == n)
 		return;
-	if (f == KV_FMT_F16) {
+	if (f == KV_F16) {
 		memcpy(tail, h + i, (n - i) * sizeof(*h));
 		vf_store(to + i, vf_from_half(tail));
 	} else {

@@ -108,12 +108,12 @@ piece_of(const struct hx_model *m, const uint8_t *k)
 	HVX_Vector w, top = Q6_V_vzero();
 	uint32_t i;
 
-	for (i = 0; m->kfmt == KV_FMT_F16 && i < m->head_dim; i += 4)
+	for (i = 0; m->kfmt == KV_F16 && i < m->head_dim; i += 4)
 		top = MAXH(top, AND(load(k + i * 32), SPLATH(0x7fff)));
-	for (i = 0; m->kfmt == KV_FMT_Q8_0 && i < m->head_dim; i += 32)
+	for (i = 0; m->kfmt == KV_Q8_0 && i < m->head_dim; i += 32)
 		top = MAXH(top, in_all_places((const uint16_t *)
 		    (const void *)(k + i)));
-	if (m->kfmt != KV_FMT_F32) {
+	if (m->kfmt != KV_F32) {
 		p.inf = over_elements(top);
 		p.top = half_exponent(p.inf);
 		return p;
@@ -149,9 +149,9 @@ four_elements(const struct hx_model *m, const struct piece *p, uint32_t i)
 	const uint8_t *q;
 	HVX_Vector top, s;
 
-	if (m->kfmt == KV_FMT_F16)
+	if (m->kfmt == KV_F16)
 		return half_fixed(load(p->at + i * 32), p->top);
-	if (m->kfmt == KV_FMT_F32) {
+	if (m->kfmt == KV_F32) {
 		top = Q6_V_lo_W(Q6_Wuw_vunpack_Vuh(p->top));
 		return Q6_Vh_vpacke_VwVw(words_fixed(load(p->at + i * 64 +
 		    128), top), words_fixed(load(p->at + i * 64), top));
@@ -179,9 +179,9 @@ note(struct hx_block *t, const struct piece *p, int16_t *unit, uint32_t at,
 	}
 }
 
-static const int16_t unit_of[KV_FMT_N] = {
-	[KV_FMT_F32] = UNIT_F32, [KV_FMT_F16] = UNIT_F16,
-	[KV_FMT_Q8_0] = UNIT_Q8
+static const int16_t unit_of[KV_NTYPES] = {
+	[KV_F32] = UNIT_F32, [KV_F16] = UNIT_F16,
+	[KV_Q8_0] = UNIT_Q8
 };
 
 /* 32 keys from the two pieces at k, of which the second may not be. */
@@ -317,7 +317,7 @@ value_units(struct hx_block *t, const struct hx_model *m, const uint8_t *v,
 	union { HVX_Vector v; int16_t h[ATTN_BLOCK]; } top;
 	uint32_t l, i, x;
 
-	for (l = 0; m->vfmt == KV_FMT_F16 && l < ATTN_BLOCK; l++) {
+	for (l = 0; m->vfmt == KV_F16 && l < ATTN_BLOCK; l++) {
 		const uint8_t *r = with_room(v + l * m->v_row, l < n ?
 		    m->v_row : 0, end);
 
@@ -326,15 +326,15 @@ value_units(struct hx_block *t, const struct hx_model *m, const uint8_t *v,
 			row_top[l] = MAXH(row_top[l], AND(row_halves(r, i,
 			    m->v_dim), SPLATH(0x7fff)));
 	}
-	if (m->vfmt == KV_FMT_F16)
+	if (m->vfmt == KV_F16)
 		top.v = tops();
 	for (l = 0; l < n; l++) {
-		x = m->vfmt == KV_FMT_F16 ? (uint16_t)top.h[l] :
-		    m->vfmt == KV_FMT_Q8_0 ? row_top_q8(v + l * m->v_row,
+		x = m->vfmt == KV_F16 ? (uint16_t)top.h[l] :
+		    m->vfmt == KV_Q8_0 ? row_top_q8(v + l * m->v_row,
 		    m->v_dim) : row_top_f32(v + l * m->v_row, m->v_dim);
-		if (m->vfmt == KV_FMT_F32 ? x >= 0x7f800000 : x >= HALF_INF)
+		if (m->vfmt == KV_F32 ? x >= 0x7f800000 : x >= HALF_INF)
 			t->bad |= UINT64_C(1) << l;
-		x = m->vfmt == KV_FMT_F32 ? x >> 23 : x >> 10;
+		x = m->vfmt == KV_F32 ? x >> 23 : x >> 10;
 		exponent[l] = (int16_t)MAX(x, 1);
 		t->v_unit[l] = (int16_t)(exponent[l] + unit_of[m->vfmt]);
 	}
@@ -346,9 +346,9 @@ value(const struct hx_model *m, const uint8_t *row, uint32_t l, uint32_t i)
 {
 	HVX_Vector top = SPLATH((uint32_t)exponent[l]);
 
-	if (m->vfmt == KV_FMT_F16)
+	if (m->vfmt == KV_F16)
 		return half_fixed(row_halves(row, i, m->v_dim), top);
-	if (m->vfmt == KV_FMT_F32)
+	if (m->vfmt == KV_F32)
 		return row_words(row, i, m->v_dim, top);
 	return row_bytes((const struct block_q8_0 *)(const void *)row + 2 * i,
 	    m->v_dim - i * 64 > 32, top);

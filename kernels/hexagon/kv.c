@@ -48,7 +48,7 @@ store_key(uint8_t *block, uint32_t fmt, uint32_t lane, const float *x,
 	int8_t q[32];
 	uint32_t i, j;
 
-	if (fmt == KV_FMT_Q8_0) {
+	if (fmt == KV_Q8_0) {
 		for (i = 0; i < dim; i += 32) {
 			h[i / 32 * KEY_LANES + lane] = round_q8(q, x + i);
 			for (j = 0; j < 32; j++)
@@ -58,7 +58,7 @@ store_key(uint8_t *block, uint32_t fmt, uint32_t lane, const float *x,
 		return;
 	}
 	for (i = 0; i < dim; i++)
-		if (fmt == KV_FMT_F16)
+		if (fmt == KV_F16)
 			h[i * KEY_LANES + lane] = hx_to_half(x[i]);
 		else
 			((float *)(void *)block)[i * KEY_LANES + lane] = x[i];
@@ -70,13 +70,13 @@ store_value(uint8_t *dst, uint32_t fmt, const float *x, uint32_t dim)
 	struct block_q8_0 *b = (struct block_q8_0 *)(void *)dst;
 	uint32_t i;
 
-	if (fmt == KV_FMT_Q8_0) {
+	if (fmt == KV_Q8_0) {
 		for (i = 0; i < dim; i += 32, b++)
 			b->d = round_q8(b->q, x + i);
 		return;
 	}
 	for (i = 0; i < dim; i++)
-		if (fmt == KV_FMT_F16)
+		if (fmt == KV_F16)
 			((uint16_t *)(void *)dst)[i] = hx_to_half(x[i]);
 		else
 			((float *)(void *)dst)[i] = x[i];

@@ -98,7 +98,7 @@ do_model(const struct hxq_packet *q)
 		return HXQ_EBADMSG;
 	memcpy(&m, q->msg, sizeof(m));
 	if (m.n_head_kv == 0 || m.n_head % m.n_head_kv != 0 ||
-	    m.kfmt >= KV_FMT_N || m.vfmt >= KV_FMT_N ||
+	    m.kfmt >= KV_NTYPES || m.vfmt >= KV_NTYPES ||
 	    m.n_expert > HX_MAX_EXPERTS || m.n_expert_used > m.n_expert)
 		return HXQ_EBADMSG;
 	model = m;

@@ -169,7 +169,7 @@ _Static_assert(sizeof(struct hx_op) == 156, "queue ABI");
 struct hx_model {
 	float rms_eps, attn_scale;
 	uint32_t n_head, n_head_kv, head_dim, v_dim, n_rot, neox;
-	uint32_t kfmt, vfmt;		/* enum kv_fmt */
+	uint32_t kfmt, vfmt;		/* enum kv_type */
 	uint32_t act_bias;
 	uint32_t ctx_tok, nseqs;
 	uint32_t k_row, v_row;

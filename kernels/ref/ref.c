@@ -200,18 +200,18 @@ rope(float *x, const float *cos, const float *sin, uint32_t n_rot, int neox)
 }
 
 static void
-kv_store(void *dst, enum kv_fmt f, const float *x, uint32_t head_dim)
+kv_store(void *dst, enum kv_type f, const float *x, uint32_t head_dim)
 {
 	struct block_q8_0 *b = dst;
 	uint16_t *h = dst;
 	uint32_t i;
 
 	switch (f) {
-	case KV_FMT_F16:
+	case KV_F16:
 		for (i = 0; i < head_dim; i++)
 			h[i] = float_to_half(x[i]);
 		break;
-	case KV_FMT_Q8_0:
+	case KV_Q8_0:
 		for (i = 0; i < head_dim; i += 32, b++) {
 			b->d = kv_q8_scale(amax32_bits(x + i));
 			round_q8(b->q, x + i, half_to_float(b->d), 32);
@@ -223,16 +223,16 @@ kv_store(void *dst, enum kv_fmt f, const float *x, uint32_t head_dim)
 }
 
 static float
-value_at(const void *row, enum kv_fmt f, uint32_t i)
+value_at(const void *row, enum kv_type f, uint32_t i)
 {
 	const struct block_q8_0 *b = row;
 	const uint16_t *h = row;
 	const float *x = row;
 
 	switch (f) {
-	case KV_FMT_F16:
+	case KV_F16:
 		return half_to_float(h[i]);
-	case KV_FMT_Q8_0:
+	case KV_Q8_0:
 		return half_to_float(b[i / 32].d) * b[i / 32].q[i % 32];
 	default:
 		return x[i];
@@ -252,9 +252,9 @@ key_at(const struct attn_arg *a, uint32_t pos, uint32_t i)
 	uint32_t lane = pos % KEY_LANES;
 
 	switch (a->kfmt) {
-	case KV_FMT_F16:
+	case KV_F16:
 		return half_to_float(h[i * KEY_LANES + lane]);
-	case KV_FMT_Q8_0:
+	case KV_Q8_0:
 		return half_to_float(h[i / 32 * KEY_LANES + lane]) *
 		    q[i * KEY_LANES + lane];
 	default:

@@ -248,17 +248,17 @@ store_halfs(uint16_t *p, vf v, uint32_t n)
 }
 
 static void
-row_kv_store(void *dst, enum kv_fmt f, const float *x, uint32_t head_dim)
+row_kv_store(void *dst, enum kv_type f, const float *x, uint32_t head_dim)
 {
 	struct block_q8_0 *block = dst;
 	uint16_t *half = dst;
 
 	switch (f) {
-	case KV_FMT_F16:
+	case KV_F16:
 		ROW_EACH(i, n, head_dim, store_halfs(half + i,
 		    row_load(x + i, n), n));
 		break;
-	case KV_FMT_Q8_0:
+	case KV_Q8_0:
 		ROW_EACH(b, n, head_dim / 32, kv_store_blocks(block + b,
 		    x + b * 32, n));
 		break;

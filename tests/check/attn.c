@@ -12,7 +12,7 @@ enum { PAD = 3 };
 
 struct attn_case {
 	uint32_t n_rep, head_dim, v_dim, nrows, pos, window;
-	enum kv_fmt kfmt, vfmt;
+	enum kv_type kfmt, vfmt;
 	float softcap, sink;	/* 0 = none */
 	float q_max, v_max;
 };
@@ -30,7 +30,7 @@ struct attn_test {
 
 /* n floats as the cache has them. */
 static void
-stored_floats(double *ret, const void *row, enum kv_fmt f, uint32_t n)
+stored_floats(double *ret, const void *row, enum kv_type f, uint32_t n)
 {
 	const struct block_q8_0 *b = row;
 	const uint16_t *h = row;
@@ -38,8 +38,8 @@ stored_floats(double *ret, const void *row, enum kv_fmt f, uint32_t n)
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		ret[i] = f == KV_FMT_F32 ? x[i] :
-		    f == KV_FMT_F16 ? half_to_float(h[i]) :
+		ret[i] = f == KV_F32 ? x[i] :
+		    f == KV_F16 ? half_to_float(h[i]) :
 		    half_to_float(b[i / 32].d) * b[i / 32].q[i % 32];
 }
 

@@ -38,7 +38,7 @@ largest(float top, const float *x, uint32_t n)
 
 
 static void
-cache_open(struct cache *c, struct hexagon_world *w, enum kv_fmt fmt,
+cache_open(struct cache *c, struct hexagon_world *w, enum kv_type fmt,
     uint32_t dim, uint32_t ctx)
 {
 	struct hx_model *m = &w->m;
@@ -223,7 +223,7 @@ attend(struct cache *c, uint32_t n, int sinks)
 
 /* Many rows of one sequence, more than share a block at a time: as alone. */
 static void
-check_prompt(struct hexagon_world *w, enum kv_fmt f)
+check_prompt(struct hexagon_world *w, enum kv_type f)
 {
 	enum { N = 70 };
 	uint32_t seq[N] = { 0 }, pos[N], cols = 4 * 64, r, status;
@@ -272,7 +272,7 @@ check_prompt(struct hexagon_world *w, enum kv_fmt f)
 /* One element that is not finite, of a key, a value or the query: those that
  * see it, and no others. */
 static void
-check_not_finite(struct hexagon_world *w, enum kv_fmt f)
+check_not_finite(struct hexagon_world *w, enum kv_type f)
 {
 	static const uint32_t seq[2], pos[2] = { 39, 70 };
 	uint32_t cols = 4 * 64, i, what, status;
@@ -356,7 +356,7 @@ check_halves(struct hexagon_world *w)
 	uint16_t *v;
 
 	begin("every half as a value");
-	cache_open(&c, w, KV_FMT_F16, 128, 1);
+	cache_open(&c, w, KV_F16, 128, 1);
 	op = op_on(&c, HX_ATTENTION);
 	op.in[0] = hexworld_take(w, 1, 0, 4 * 128);
 	op.out = hexworld_take(w, 1, 0, 4 * 128);
@@ -382,7 +382,7 @@ check_halves(struct hexagon_world *w)
 
 /* One cache, filled and looked at. */
 static void
-one_cache(struct hexagon_world *w, enum kv_fmt f, uint32_t dim, uint32_t n,
+one_cache(struct hexagon_world *w, enum kv_type f, uint32_t dim, uint32_t n,
     enum input in, int sinks)
 {
 	struct cache c;
@@ -411,7 +411,7 @@ check_hexagon_attn(struct hexagon_world *w)
 
 	kernels_init(&ref, 0);
 	check_halves(w);
-	for (f = 0; f < KV_FMT_N; f++) {
+	for (f = 0; f < KV_NTYPES; f++) {
 		check_prompt(w, f);
 		check_not_finite(w, f);
 		for (i = 0; i < NITEMS(shape); i++)

@@ -172,7 +172,7 @@ check_fine(const struct kernels *ref)
 
 static void
 check_kv_store(const struct kernels *ref, const struct kernels *k,
-    enum kv_fmt f, uint32_t n, int nan)
+    enum kv_type f, uint32_t n, int nan)
 {
 	uint64_t nbytes = kv_row_bytes(f, n);
 	uint8_t *got, *want;
@@ -494,7 +494,7 @@ check_exact(const struct kernels *ref, const struct kernels *k,
 			check_quantize(ref, k, 1, n, nan);
 		if (IS_NEW(round_bf16))
 			check_round_bf16(k, n, nan);
-		for (f = 0; f < KV_FMT_N; f++)
+		for (f = 0; f < KV_NTYPES; f++)
 			if (IS_NEW(kv_store))
 				check_kv_store(ref, k, f, n, nan);
 	}

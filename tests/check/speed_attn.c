@@ -10,7 +10,6 @@
 #include "tests/support/kernel_inputs.h"
 
 enum { HEAD = 128 };
-static const char *const kv_name[] = { "f32", "f16", "q8_0" };
 
 /* Multiply-adds of floats per second, times two, by the table's instructions. */
 static double
@@ -42,7 +41,7 @@ enum { CALLS = 64 };
 /* Rows at the end of ctx positions, head after head of the buffer, with room in
  * K and in V for as many positions more. */
 static void
-bench_case(const struct bench_attn *b, enum kv_fmt f, uint32_t n_rep,
+bench_case(const struct bench_attn *b, enum kv_type f, uint32_t n_rep,
     uint32_t nrows, uint32_t ctx)
 {
 	uint64_t nbytes = ALIGN_UP(ctx, KEY_LANES) * kv_row_bytes(f, HEAD);
@@ -71,7 +70,7 @@ bench_case(const struct bench_attn *b, enum kv_fmt f, uint32_t n_rep,
 	    (ctx - nrows / 2.0 + 0.5);
 	gbs = (double)n / t * 2 * (double)nbytes;
 	printf("%-8s %-5s %6u %5u %6u %9.2f %9.1f %4.0f%% %8.2f %4.0f%%\n",
-	    b->k->name, kv_name[f], ctx, nrows, n_rep, t / (double)n * 1e6,
+	    b->k->name, kv_type_name(f), ctx, nrows, n_rep, t / (double)n * 1e6,
 	    flops * 1e-9, 100 * flops / b->flops, gbs * 1e-9,
 	    100e-9 * gbs / b->gbs);
 	fflush(stdout);
@@ -80,7 +79,7 @@ bench_case(const struct bench_attn *b, enum kv_fmt f, uint32_t n_rep,
 /* A whole prompt of one KV head as op_attention cuts it: batches of 128 rows in
  * tiles.  A row's own keys count, no others. */
 static void
-bench_prompt(const struct bench_attn *b, enum kv_fmt f, uint32_t n_rep,
+bench_prompt(const struct bench_attn *b, enum kv_type f, uint32_t n_rep,
     uint32_t head_dim, uint32_t ctx)
 {
 	const uint32_t most = MAX(ATTN_QUERIES / n_rep, 1);
@@ -103,7 +102,7 @@ bench_prompt(const struct bench_attn *b, enum kv_fmt f, uint32_t n_rep,
 	} while ((t = now_s() - t0) < 0.15 || n < 2);
 	flops = (double)n / t * 4 * head_dim * n_rep * ctx * (ctx + 1) / 2;
 	printf("%-8s %-5s %6u %5u %6u %9.2f %9.1f %4.0f%%\n", b->k->name,
-	    kv_name[f], ctx, head_dim, n_rep, t / n * 1e6, flops * 1e-9,
+	    kv_type_name(f), ctx, head_dim, n_rep, t / n * 1e6, flops * 1e-9,
 	    100 * flops / b->flops);
 	fflush(stdout);
 }
@@ -118,7 +117,7 @@ bench_prompts(const struct bench_attn *b)
 
 	printf("\nprompts\n%-8s %-5s %6s %5s %6s %9s %9s\n", "table", "kv",
 	    "ctx", "dim", "n_rep", "us", "Gflop/s");
-	for (f = 0; f < KV_FMT_N; f++)
+	for (f = 0; f < KV_NTYPES; f++)
 		for (i = 0; i < NITEMS(model); i++)
 			for (ctx = 512; ctx <= 2048; ctx *= 4)
 				bench_prompt(b, f, model[i].n_rep,
@@ -151,7 +150,7 @@ bench_attn(const struct kernels *k, void *data)
 	printf("\nrows at the end, head_dim %d\n"
 	    "%-8s %-5s %6s %5s %6s %9s %9s %5s %8s\n", HEAD, "table", "kv",
 	    "ctx", "rows", "n_rep", "us", "Gflop/s", "", "GB/s");
-	for (f = 0; f < KV_FMT_N; f++)
+	for (f = 0; f < KV_NTYPES; f++)
 		for (r = 0; r < NITEMS(reps); r++)
 			for (i = 0; i < NITEMS(ctxs); i++) {
 				bench_case(&b, f, reps[r], 1, ctxs[i]);

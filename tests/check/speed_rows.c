@@ -54,9 +54,9 @@ bench_row(const struct kernels *k, uint32_t n)
 	BENCH_ROW("softcap", 2 * row, k->softcap(z, n, 30));
 	BENCH_ROW("rope neox", 3 * row, k->rope(x, c, w, n, 1));
 	BENCH_ROW("rope pairs", 3 * row, k->rope(x, c, w, n, 0));
-	BENCH_ROW("kv_store f16", row + n * 2, k->kv_store(y, KV_FMT_F16, x,
+	BENCH_ROW("kv_store f16", row + n * 2, k->kv_store(y, KV_F16, x,
 	    n));
-	BENCH_ROW("kv_store q8_0", row + n, k->kv_store(y, KV_FMT_Q8_0, x,
+	BENCH_ROW("kv_store q8_0", row + n, k->kv_store(y, KV_Q8_0, x,
 	    n));
 }
 

@@ -19,7 +19,7 @@ struct line_conf {
 	unsigned threads;
 	struct par *par;		/* instead of a pool of them */
 	uint32_t batch_rows, head_rows;
-	enum kv_fmt fmt;
+	enum kv_type fmt;
 	uint64_t cap_bytes;
 	uint32_t strict;
 	const char *port;		/* of devices that have several */
@@ -34,7 +34,7 @@ struct line_conf {
 /* One CPU stage with the whole model. */
 #define LINE_CONF { .tiny = LINE_TINY, .nstages = 1, .dev = { &device_cpu }, \
 	.threads = 1, .batch_rows = 16, .head_rows = 4, \
-	.fmt = KV_FMT_F16, .cap_bytes = GIB }
+	.fmt = KV_F16, .cap_bytes = GIB }
 
 struct line {
 	struct line_conf conf;

@@ -87,7 +87,7 @@ model(const char *family, const char *type)
 }
 
 static void
-hold(const char *family, const char *type, enum kv_fmt fmt, double most)
+hold(const char *family, const char *type, enum kv_type fmt, double most)
 {
 	static struct line l;
 	struct line_conf lc = LINE_CONF;
@@ -113,7 +113,7 @@ START_TEST(in_f32_every_family_is_its_formulas)
 	unsigned i;
 
 	for (i = 0; i < NITEMS(families); i++)
-		hold(families[i], "f32", KV_FMT_F32, 1e-9);
+		hold(families[i], "f32", KV_F32, 1e-9);
 }
 END_TEST
 
@@ -123,7 +123,7 @@ START_TEST(in_8_bits_every_family_is_near_them)
 	unsigned i;
 
 	for (i = 0; i < NITEMS(families); i++)
-		hold(families[i], "q8_0", KV_FMT_F16, 2e-2);
+		hold(families[i], "q8_0", KV_F16, 2e-2);
 }
 END_TEST
 
@@ -199,7 +199,7 @@ check_scratch(const char *path, uint32_t batch_rows)
 	    &err), &err);
 	env.hp = &m->hp;
 	ck_assert_int_eq(kv_layout_init(&env.kv, &m->hp, &(struct kv_conf){
-	    KV_FMT_F16, KV_FMT_F16, 0, m->hp.n_layer, 1, 64, batch_rows }), 0);
+	    KV_F16, KV_F16, 0, m->hp.n_layer, 1, 64, batch_rows }), 0);
 	n = 2 * m->hp.n_layer;
 	ck_assert_uint_le(n, NITEMS(alone));
 	for (ends = 0; ends < 4; ends++) {

@@ -83,7 +83,7 @@ START_TEST(logits_do_not_depend_on_domains_batches_or_rows)
 	for (i = 0; i < NITEMS(types); i++) {
 		lc = (struct line_conf)LINE_CONF;
 		lc.tiny.type = types[i];
-		lc.fmt = (enum kv_fmt)i;
+		lc.fmt = (enum kv_type)i;
 		lc.dev[0] = &device_hexagon;
 		run_line(&one, &lc, 0, 1);
 		lc.nstages = 3;

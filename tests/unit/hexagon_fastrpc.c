@@ -105,7 +105,7 @@ START_TEST(the_same_bits_as_a_domain_that_shares_its_memory)
 	for (i = 0; i < NITEMS(types); i++) {
 		lc = (struct line_conf)LINE_CONF;
 		lc.tiny.type = types[i];
-		lc.fmt = (enum kv_fmt)i;
+		lc.fmt = (enum kv_type)i;
 		lc.dev[0] = &device_hexagon;
 		lc.port = "emulated";
 		run_line(&emulated, &lc, 7);

@@ -9,8 +9,8 @@
 
 /* Layers that all see everything. */
 static int
-init(struct kv_layout *kv, const struct hparams *hp, enum kv_fmt kfmt,
-    enum kv_fmt vfmt, uint32_t nlayers, uint32_t nseqs, uint32_t ctx_tok)
+init(struct kv_layout *kv, const struct hparams *hp, enum kv_type kfmt,
+    enum kv_type vfmt, uint32_t nlayers, uint32_t nseqs, uint32_t ctx_tok)
 {
 	return kv_layout_init(kv, hp, &(struct kv_conf){ kfmt, vfmt, 0,
 	    nlayers, nseqs, ctx_tok, 1 });
@@ -68,8 +68,8 @@ START_TEST(rows_lie_inside_and_never_overlap)
 		hp.head_dim = 32 * (1 + (uint32_t)t_rand_below(4));
 		hp.v_dim = 32 * (1 + (uint32_t)t_rand_below(4));
 		ck_assert_int_eq(init(&kv, &hp,
-		    (enum kv_fmt)t_rand_below(KV_FMT_N),
-		    (enum kv_fmt)t_rand_below(KV_FMT_N),
+		    (enum kv_type)t_rand_below(KV_NTYPES),
+		    (enum kv_type)t_rand_below(KV_NTYPES),
 		    (uint32_t)t_rand_below(4), 1 + (uint32_t)t_rand_below(3),
 		    1 + (uint32_t)t_rand_below(40)), 0);
 		take_all_rows(&kv, &hp);
@@ -90,7 +90,7 @@ draw_local(struct hparams *hp)
 
 START_TEST(local_layers_keep_their_window_and_a_batch)
 {
-	struct kv_conf kc = { KV_FMT_F16, KV_FMT_F32, 0, 0, 2, 500, 0 };
+	struct kv_conf kc = { KV_F16, KV_F32, 0, 0, 2, 500, 0 };
 	struct hparams hp = { .n_head_kv = 2, .head_dim = 8, .v_dim = 4 };
 	struct kv_layout kv, one;
 	uint64_t sum;
@@ -134,7 +134,7 @@ START_TEST(a_sequence_goes_on_where_its_windows_are_still_there)
 {
 	struct hparams hp = { .n_head_kv = 1, .head_dim = 8, .v_dim = 8,
 	    .window = 50, .local = { 2 } };
-	struct kv_conf kc = { KV_FMT_F16, KV_FMT_F16, 0, 3, 1, 1000, 30 };
+	struct kv_conf kc = { KV_F16, KV_F16, 0, 3, 1, 1000, 30 };
 	uint32_t last[128], end, pos, p, ring;
 	struct kv_layout kv;
 	int whole;
@@ -165,7 +165,7 @@ START_TEST(heads_of_any_size_lie_apart_in_float_types)
 	struct kv_layout kv;
 	struct hparams hp = { .n_head_kv = 3, .head_dim = 5, .v_dim = 7 };
 
-	ck_assert_int_eq(init(&kv, &hp, KV_FMT_F16, KV_FMT_F32, 2, 2,
+	ck_assert_int_eq(init(&kv, &hp, KV_F16, KV_F32, 2, 2,
 	    9), 0);
 	take_all_rows(&kv, &hp);
 }
@@ -177,7 +177,7 @@ START_TEST(a_sequences_heads_are_one_piece)
 	struct hparams hp = { .n_head_kv = 4, .head_dim = 32, .v_dim = 64 };
 	uint32_t h;
 
-	ck_assert_int_eq(init(&kv, &hp, KV_FMT_F16, KV_FMT_Q8_0, 3,
+	ck_assert_int_eq(init(&kv, &hp, KV_F16, KV_Q8_0, 3,
 	    2, 33), 0);
 	for (h = 1; h < 4; h++) {
 		ck_assert_uint_eq(kv_k_off(&kv, 2, 1, h) -
@@ -193,7 +193,7 @@ START_TEST(no_layers_cost_nothing)
 	struct kv_layout kv;
 	struct hparams hp = { .n_head_kv = 4, .head_dim = 32, .v_dim = 32 };
 
-	ck_assert_int_eq(init(&kv, &hp, KV_FMT_F16, KV_FMT_F16, 0, 4,
+	ck_assert_int_eq(init(&kv, &hp, KV_F16, KV_F16, 0, 4,
 	    4096), 0);
 	ck_assert_uint_eq(kv.nbytes, 0);
 }
@@ -204,15 +204,15 @@ START_TEST(q8_0_refuses_heads_that_are_not_whole_blocks)
 	struct kv_layout kv;
 	struct hparams hp = { .n_head_kv = 2, .head_dim = 48, .v_dim = 64 };
 
-	ck_assert_int_eq(init(&kv, &hp, KV_FMT_Q8_0, KV_FMT_Q8_0, 1,
+	ck_assert_int_eq(init(&kv, &hp, KV_Q8_0, KV_Q8_0, 1,
 	    1, 8), -EINVAL);
-	ck_assert_int_eq(init(&kv, &hp, KV_FMT_F16, KV_FMT_Q8_0, 1,
+	ck_assert_int_eq(init(&kv, &hp, KV_F16, KV_Q8_0, 1,
 	    1, 8), 0);
 	hp.head_dim = 64;
 	hp.v_dim = 48;
-	ck_assert_int_eq(init(&kv, &hp, KV_FMT_Q8_0, KV_FMT_Q8_0, 1,
+	ck_assert_int_eq(init(&kv, &hp, KV_Q8_0, KV_Q8_0, 1,
 	    1, 8), -EINVAL);
-	ck_assert_int_eq(init(&kv, &hp, KV_FMT_Q8_0, KV_FMT_F32, 1,
+	ck_assert_int_eq(init(&kv, &hp, KV_Q8_0, KV_F32, 1,
 	    1, 8), 0);
 }
 END_TEST
@@ -225,16 +225,16 @@ START_TEST(a_cache_beyond_64_bits_is_refused)
 	uint32_t layers;
 
 	/* 2^16 bytes, 2^24 positions, 2^22 heads: 2^62 for K, and for V. */
-	ck_assert_int_eq(init(&kv, &hp, KV_FMT_F32, KV_FMT_F32, 1,
+	ck_assert_int_eq(init(&kv, &hp, KV_F32, KV_F32, 1,
 	    256, 1 << 24), 0);
 	ck_assert_uint_eq(kv.nbytes, UINT64_C(1) << 63);
 	for (layers = 2; layers < 1024; layers++)
-		ck_assert_int_eq(init(&kv, &hp, KV_FMT_F32,
-		    KV_FMT_F32, layers, 256, 1 << 24), -EOVERFLOW);
+		ck_assert_int_eq(init(&kv, &hp, KV_F32,
+		    KV_F32, layers, 256, 1 << 24), -EOVERFLOW);
 	/* Each fits by itself, their sum does not. */
-	ck_assert_int_eq(init(&kv, &hp, KV_FMT_F32, KV_FMT_F32, 1,
+	ck_assert_int_eq(init(&kv, &hp, KV_F32, KV_F32, 1,
 	    512, 1 << 24), -EOVERFLOW);
-	ck_assert_int_eq(init(&kv, &hp, KV_FMT_F32, KV_FMT_F32, 1,
+	ck_assert_int_eq(init(&kv, &hp, KV_F32, KV_F32, 1,
 	    1024, 1 << 24), -EOVERFLOW);
 }
 END_TEST

@@ -78,7 +78,7 @@ world_open(struct world *w)
 	p->env = (struct program_env){ .hp = &w->hp, .nhalves = 2,
 	    .batch_rows = BATCH };
 	ck_assert_int_eq(kv_layout_init(&p->env.kv, &w->hp,
-	    &(struct kv_conf){ KV_FMT_F16, KV_FMT_Q8_0, 0, 1, SEQS, CTX,
+	    &(struct kv_conf){ KV_F16, KV_Q8_0, 0, 1, SEQS, CTX,
 	    BATCH }), 0);
 	w->t[0] = w->t[1] = (struct tensor){ .store = STORE_SCRATCH,
 	    .cols = HEADS * DIM, .rows = BATCH,

@@ -52,7 +52,7 @@ set_up(struct built *b, const struct tiny *t, uint32_t u0, uint32_t u1)
 	model_halves(b->m, u0, u1, &b->env.first_half, &b->env.nhalves);
 	kv = halves_attn(b->env.first_half, b->env.nhalves);
 	ck_assert_int_eq(kv_layout_init(&b->env.kv, &b->m->hp,
-	    &(struct kv_conf){ KV_FMT_F16, KV_FMT_F16, kv.first, kv.n, 2, 64,
+	    &(struct kv_conf){ KV_F16, KV_F16, kv.first, kv.n, 2, 64,
 	    BATCH }), 0);
 }
 

@@ -222,10 +222,10 @@ END_TEST
 
 START_TEST(kv_rows_and_activations_have_their_sizes)
 {
-	ck_assert_uint_eq(kv_row_bytes(KV_FMT_F32, 80), 320);
-	ck_assert_uint_eq(kv_row_bytes(KV_FMT_F16, 80), 160);
-	ck_assert_uint_eq(kv_row_bytes(KV_FMT_Q8_0, 128), 136);
-	ck_assert_uint_eq(kv_row_bytes(KV_FMT_Q8_0, 80), 0);
+	ck_assert_uint_eq(kv_row_bytes(KV_F32, 80), 320);
+	ck_assert_uint_eq(kv_row_bytes(KV_F16, 80), 160);
+	ck_assert_uint_eq(kv_row_bytes(KV_Q8_0, 128), 136);
+	ck_assert_uint_eq(kv_row_bytes(KV_Q8_0, 80), 0);
 	ck_assert_uint_eq(act_row_bytes(ACT_F32, 17), 192);
 	ck_assert_uint_eq(act_row_bytes(ACT_Q8, 32), 64);
 	ck_assert_uint_eq(act_row_bytes(ACT_Q8, 1024), 1600);

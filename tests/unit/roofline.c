@@ -284,7 +284,7 @@ cost_of(const struct tiny *t, enum act_type act, uint32_t n,
 	t_ok(tiny_open(t, &g, &m, &err), &err);
 	kernels_init(&k, 0);
 	k.mat[t->type].act = act;
-	bench_cost(m, &k, KV_FMT_F16, KV_FMT_F32, m->nunits - n, ret);
+	bench_cost(m, &k, KV_F16, KV_F32, m->nunits - n, ret);
 	tiny_close(g, m);
 }
 

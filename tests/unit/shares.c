@@ -250,7 +250,7 @@ build(struct built *b, const struct tiny *t)
 	t_ok(weights_layout(b->ext, n, &b->k, &b->ws, &e), &e);
 	env.hp = &b->m->hp;
 	ck_assert_int_eq(kv_layout_init(&env.kv, env.hp,
-	    &(struct kv_conf){ KV_FMT_F16, KV_FMT_F16, 0, t->n_layer, 1, 64,
+	    &(struct kv_conf){ KV_F16, KV_F16, 0, t->n_layer, 1, 64,
 	    8 }), 0);
 	t_ok(program_build(&env, &b->p, &e), &e);
 }

@@ -30,7 +30,7 @@ draw_texts(void)
 
 /* A line of one stage in which sequence 0 has read the text, row by row. */
 static const struct line *
-measure(enum kv_fmt fmt, uint32_t type)
+measure(enum kv_type fmt, uint32_t type)
 {
 	static struct line l;
 	struct line_conf lc = LINE_CONF;
@@ -66,15 +66,15 @@ START_TEST(logits_do_not_depend_on_stages_threads_batches_or_neighbours)
 		{ 4, 3, { 0, 3, 4, 8 }, 16, 5 },
 		{ 4, 1, { 0, 4, 5, 6 }, 5, 4 }
 	};
-	static const uint32_t types[KV_FMT_N] = { QUANT_F16, QUANT_Q8_0,
+	static const uint32_t types[KV_NTYPES] = { QUANT_F16, QUANT_Q8_0,
 	    QUANT_Q4_0 };
 	static struct line l;
 	const struct line *one;
 	struct line_conf lc;
-	enum kv_fmt fmt;
+	enum kv_type fmt;
 	unsigned i;
 
-	for (fmt = 0; fmt < KV_FMT_N; fmt++) {
+	for (fmt = 0; fmt < KV_NTYPES; fmt++) {
 		one = measure(fmt, types[fmt]);
 		lc = one->conf;
 		for (i = 0; i < NITEMS(ways); i++) {
@@ -126,7 +126,7 @@ END_TEST
 START_TEST(rows_of_several_sequences_share_a_batch)
 {
 	static struct line l;
-	const struct line *one = measure(KV_FMT_F16, QUANT_Q8_0);
+	const struct line *one = measure(KV_F16, QUANT_Q8_0);
 	struct line_conf lc = LINE_CONF;
 	struct batch_row rows[16];
 	uint32_t pos, s;
@@ -152,7 +152,7 @@ START_TEST(the_head_hands_over_in_blocks_and_marks_the_last)
 {
 	static const uint32_t first[] = { 0, 4, 8 }, nrows[] = { 4, 4, 2 };
 	static struct line l;
-	const struct line *one = measure(KV_FMT_F16, QUANT_Q8_0);
+	const struct line *one = measure(KV_F16, QUANT_Q8_0);
 	struct line_conf lc = LINE_CONF;
 	struct batch_row rows[16];
 	unsigned i, n;
@@ -228,7 +228,7 @@ END_TEST
 START_TEST(a_forgotten_tail_can_be_written_anew)
 {
 	static struct line l;
-	const struct line *one = measure(KV_FMT_F16, QUANT_Q8_0);
+	const struct line *one = measure(KV_F16, QUANT_Q8_0);
 	struct line_conf lc = LINE_CONF;
 
 	lc.nstages = 2;
@@ -255,12 +255,12 @@ END_TEST
 START_TEST(a_copied_sequence_goes_on_from_the_rows_that_were_asked_for)
 {
 	static struct line l;
-	const struct line *one = measure(KV_FMT_Q8_0, QUANT_Q8_0);
+	const struct line *one = measure(KV_Q8_0, QUANT_Q8_0);
 	struct line_conf lc = LINE_CONF;
 
 	lc.nstages = 2;
 	lc.cut[1] = 5;
-	lc.fmt = KV_FMT_Q8_0;
+	lc.fmt = KV_Q8_0;
 	line_begin(&l, &lc);
 	line_text(&l, 2, 0, text, 20, 16);
 	line_text(&l, 2, 20, other, 6, 16);
@@ -310,7 +310,7 @@ END_TEST
 START_TEST(a_reset_begins_an_epoch_and_drops_what_is_left_of_the_old)
 {
 	static struct line l;
-	const struct line *one = measure(KV_FMT_F16, QUANT_Q8_0);
+	const struct line *one = measure(KV_F16, QUANT_Q8_0);
 	struct line_conf lc = LINE_CONF;
 
 	lc.nstages = 2;
