@@ -30,7 +30,7 @@ struct talk {
 /* --- an answer --- */
 
 static int
-on_piece(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
+emit_text(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
 {
 	struct talk *k = arg;
 	int rc;
@@ -45,7 +45,7 @@ on_piece(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
 
 /* Ctrl-C on a terminal: it is the answer that ends. */
 static int
-on_enough(void *arg)
+is_stopped(void *arg)
 {
 	struct talk *k = arg;
 	struct signalfd_siginfo si;
@@ -249,7 +249,7 @@ static int
 talk_all(struct talk *k, struct err *reterr)
 {
 	const struct conf *c = k->c;
-	const struct chat_ops ops = { .piece = on_piece, .enough = on_enough,
+	const struct chat_ops ops = { .emit = emit_text, .is_stopped = is_stopped,
 	    .arg = k };
 	char note[CHAT_NOTE_LEN];
 	int rc, signal_fd;

@@ -1,29 +1,29 @@
-/* coordinator/cmd/run.c - generate text: from one prompt, printed as it is
- * made, or from a file of them, as JSON lines. */
+/* coordinator/cmd/run.c - generates text: from one prompt, printed token by
+ * token, or from a file of prompts, as JSON lines. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/log.h"
-#include "coordinator/engine/engine.h"
-#include "coordinator/engine/chat.h"
 #include "cmd.h"
-#include "coordinator/print/huge.h"
-#include "coordinator/print/output.h"
+#include "coordinator/engine/chat.h"
+#include "coordinator/engine/engine.h"
 #include "coordinator/engine/prompts.h"
 #include "coordinator/engine/seed.h"
+#include "coordinator/print/huge.h"
+#include "coordinator/print/output.h"
 
 struct run {
 	struct engine *eng;
 	const struct conf *c;
 	struct source source;		/* the prompt, or the file of prompts */
 	struct generate_ops ops;
-	struct generate_sums sums;
-	struct prompts many;		/* --prompts */
+	struct generate_totals totals;
+	struct prompts prompts;		/* --prompts */
 	/* One prompt. */
-	uint32_t *ids;			/* until generate() takes them */
+	uint32_t *ids;			/* [n], until generate() takes them */
 	uint32_t n;
-	struct source text;		/* what was generated, for --json */
+	struct source text;		/* the result, for --json */
 	const char *stop;
 	struct speeds sp;
 };
@@ -31,7 +31,7 @@ struct run {
 /* --- one prompt, for generate() --- */
 
 static int
-on_prompt(void *arg, struct text *t, struct err *reterr)
+next_prompt(void *arg, struct completion *t, struct err *reterr)
 {
 	struct run *r = arg;
 
@@ -45,10 +45,10 @@ on_prompt(void *arg, struct text *t, struct err *reterr)
 	return 1;
 }
 
-/* Text goes out as it is made; for JSON it is kept instead. */
+/* Text is printed as it comes; for JSON it is kept. */
 static int
-on_piece(void *arg, const struct text *t, const char *bytes, size_t nbytes,
-    struct err *reterr)
+emit_text(void *arg, const struct completion *t, const char *bytes,
+    size_t nbytes, struct err *reterr)
 {
 	struct run *r = arg;
 	int rc;
@@ -70,7 +70,7 @@ on_piece(void *arg, const struct text *t, const char *bytes, size_t nbytes,
 }
 
 static int
-on_end(void *arg, const struct text *t, struct err *reterr)
+finish_text(void *arg, const struct completion *t, struct err *reterr)
 {
 	struct run *r = arg;
 	struct speeds *sp = &r->sp;
@@ -82,8 +82,8 @@ on_end(void *arg, const struct text *t, struct err *reterr)
 	if (sp->ttft_s > 0)
 		sp->prompt_tps = t->n / sp->ttft_s;
 	/* The first token came with the prompt. */
-	if (gen_ns > 0 && r->sums.rows > t->n)
-		sp->gen_tps = (double)(r->sums.rows - t->n) * 1e9 /
+	if (gen_ns > 0 && r->totals.rows > t->n)
+		sp->gen_tps = (double)(r->totals.rows - t->n) * 1e9 /
 		    (double)gen_ns;
 	sp->have_hash = t->stop != NULL;
 	sp->logits_hash = t->hash;
@@ -92,13 +92,14 @@ on_end(void *arg, const struct text *t, struct err *reterr)
 	return 0;
 }
 
-/* --- the end --- */
+/* --- report --- */
 
-/* All prompts share the time: their phases overlap. */
+/* The phases of several prompts overlap, so each speed is over the whole
+ * time. */
 static void
-sum_up_many(struct run *r)
+sum_up_prompts(struct run *r)
 {
-	const struct generate_sums *g = &r->sums;
+	const struct generate_totals *g = &r->totals;
 	struct speeds *sp = &r->sp;
 	double s = (double)MAX(g->ns, 1) / 1e9;
 
@@ -108,8 +109,8 @@ sum_up_many(struct run *r)
 	sp->all_s = s;
 	sp->seqs = engine_plan_of(r->eng)->nseqs;
 	sp->batch_rows = (double)g->rows / (double)MAX(g->batches, 1);
-	sp->have_hash = r->many.have_hash;
-	sp->logits_hash = r->many.hash;
+	sp->have_hash = r->prompts.have_hash;
+	sp->logits_hash = r->prompts.hash;
 }
 
 static void
@@ -123,16 +124,17 @@ sum_up(struct run *r)
 	sp->lost_s = (double)n.lost_ns / 1e9;
 	sp->load_s = (double)n.load_ns / 1e9;
 	sp->load_gbs = (double)n.file_bytes / (double)MAX(n.load_ns, 1);
-	sp->prompt_tok = (uint32_t)r->sums.prompt_tok;
-	sp->gen_tok = (uint32_t)r->sums.gen_tok;
+	sp->prompt_tok = (uint32_t)r->totals.prompt_tok;
+	sp->gen_tok = (uint32_t)r->totals.gen_tok;
 	if (r->c->prompts_file != NULL)
-		sum_up_many(r);
+		sum_up_prompts(r);
 }
 
 static int
 print_json(struct run *r, const struct sessions *ss, struct err *reterr)
 {
-	json_t *o = output_sessions(engine_plan_of(r->eng), ss);
+	const struct plan *p = engine_plan_of(r->eng);
+	json_t *o = output_sessions(p, ss);
 
 	json_object_set_new(o, "text", output_json_text(r->text.text,
 	    r->text.nbytes));
@@ -142,8 +144,8 @@ print_json(struct run *r, const struct sessions *ss, struct err *reterr)
 		json_object_set_new(o, "interrupted", json_true());
 	json_object_set_new(o, "seed",
 	    json_integer((json_int_t)r->c->sampling.seed));
-	json_object_set_new(o, "context", json_integer(engine_plan_of(r->eng)->ctx_tok));
-	json_object_set_new(o, "batch", json_integer(engine_plan_of(r->eng)->batch_rows));
+	json_object_set_new(o, "context", json_integer(p->ctx_tok));
+	json_object_set_new(o, "batch", json_integer(p->batch_rows));
 	json_object_set_new(o, "kv_type_k",
 	    json_string(kv_type_name(r->c->kv_type_k)));
 	json_object_set_new(o, "kv_type_v",
@@ -152,7 +154,7 @@ print_json(struct run *r, const struct sessions *ss, struct err *reterr)
 	return output_json(o, 1, reterr);
 }
 
-/* ss NULL: the run was cut short, and the workers cannot be asked. */
+/* ss NULL: the run was cut short, and the workers have given no statistics. */
 static int
 report(struct run *r, const struct sessions *ss, struct err *reterr)
 {
@@ -169,11 +171,10 @@ report(struct run *r, const struct sessions *ss, struct err *reterr)
 	return 0;
 }
 
-/* --- the beginning --- */
+/* --- the run --- */
 
-/* Start, run and sum up. */
 static int
-run_all(struct run *r, struct err *reterr)
+start_and_generate(struct run *r, struct err *reterr)
 {
 	const struct conf *c = r->c;
 	char note[CHAT_NOTE_LEN];
@@ -187,11 +188,12 @@ run_all(struct run *r, struct err *reterr)
 	}
 	seed_show(c);
 	output_watch(engine_signal_fd(r->eng));
-	rc = generate(r->eng, &r->ops, &r->sums, reterr);
-	if (!c->json && c->prompts_file == NULL && r->sums.gen_tok > 0 &&
+	rc = generate(r->eng, &r->ops, &r->totals, reterr);
+	if (!c->json && c->prompts_file == NULL && r->totals.gen_tok > 0 &&
 	    rc != -EPIPE)
 		output_text("\n", 1);
-	/* What was made is not lost with a worker or by a signal. */
+	/* A run that was interrupted, or lost a worker for good, still reports
+	 * the text and the speeds so far. */
 	if (rc < 0 && rc != -EPIPE)
 		report(r, NULL, NULL);
 	if (rc < 0)
@@ -202,12 +204,12 @@ run_all(struct run *r, struct err *reterr)
 	if ((rc = engine_stop(r->eng, reterr)) < 0 ||
 	    (rc = report(r, engine_sessions(r->eng), reterr)) < 0)
 		return rc;
-	return prompts_verdict(&r->many, reterr);
+	return prompts_result(&r->prompts, reterr);
 }
 
-/* What cannot run is refused before anything is loaded. */
+/* Refuse a run that cannot work before anything is loaded. */
 static int
-prepare(struct run *r, struct err *reterr)
+prepare_run(struct run *r, struct err *reterr)
 {
 	const struct conf *c = r->c;
 	int rc;
@@ -218,11 +220,11 @@ prepare(struct run *r, struct err *reterr)
 	    (rc = engine_open_tokenizer(r->eng, reterr)) < 0 ||
 	    (rc = engine_plan(r->eng, reterr)) < 0)
 		return rc;
-	prompts_init(&r->many, r->eng, &r->source, &r->ops);
+	prompts_init(&r->prompts, r->eng, &r->source, &r->ops);
 	if (c->prompts_file != NULL)
 		return 0;
-	r->ops = (struct generate_ops){ .prompt = on_prompt,
-	    .piece = on_piece, .end = on_end, .arg = r };
+	r->ops = (struct generate_ops){ .next_prompt = next_prompt,
+	    .emit = emit_text, .finish = finish_text, .arg = r };
 	return prompt_encode(r->eng, &r->source, &r->ids, &r->n, reterr);
 }
 
@@ -240,11 +242,11 @@ cmd_run(const struct conf *c, struct err *reterr)
 	}
 	*with_seed = *c;
 	r->c = with_seed;
-	lines_init(&r->many.lines);
+	lines_init(&r->prompts.lines);
 	seed_draw(with_seed);
-	if ((rc = prepare(r, reterr)) == 0)
-		rc = run_all(r, reterr);
-	prompts_done(&r->many);
+	if ((rc = prepare_run(r, reterr)) == 0)
+		rc = start_and_generate(r, reterr);
+	prompts_done(&r->prompts);
 	engine_close(r->eng);
 	source_free(&r->source);
 	source_free(&r->text);

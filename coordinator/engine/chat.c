@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/text/detokenizer.h"
 #include "shm/event.h"
+#include "decoder.h"
 #include "impl.h"
 
 const struct chat_template *
@@ -32,7 +32,7 @@ chat_template_of(const struct engine *eng, char note[CHAT_NOTE_LEN])
 	return ct != NULL ? ct : chat_template_plain();
 }
 
-/* The ids of a turn, malloc'ed. */
+/* Encode a turn; *ret_ids is malloc'ed. */
 static int
 encode_turn(const struct engine *eng, const struct chat_template *ct,
     unsigned turn, const char *system, const char *text, size_t nbytes,
@@ -47,16 +47,16 @@ encode_turn(const struct engine *eng, const struct chat_template *ct,
 		sys.nbytes = strlen(system);
 	n = chat_template_turn(ct, turn, system != NULL ? &sys : NULL, &user,
 	    parts);
-	return tokenizer_encode_parts(eng->vocab, parts, n, turn == 0 ? ENCODE_BOS :
-	    ENCODE_MORE, ret_ids, ret_n, reterr);
+	return tokenizer_encode_parts(eng->vocab, parts, n, turn == 0 ?
+	    ENCODE_BOS : ENCODE_MORE, ret_ids, ret_n, reterr);
 }
 
 int
-chat_encode_first(const struct engine *eng, const char *text, size_t nbytes,
-    uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
+chat_encode_first(const struct engine *eng, const char *text,
+    size_t nbytes, uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
-	return encode_turn(eng, chat_template_of(eng, NULL), 0, eng->conf->system, text,
-	    nbytes, ret_ids, ret_n, reterr);
+	return encode_turn(eng, chat_template_of(eng, NULL), 0,
+	    eng->conf->system, text, nbytes, ret_ids, ret_n, reterr);
 }
 
 /* --- a conversation --- */
@@ -65,48 +65,40 @@ struct chat {
 	struct engine *eng;
 	const struct chat_template *ct;
 	const char *system;
-	struct chat_ops ops;
-	struct sampler *sampler;
-	struct detokenizer d;
-	struct chat_filter filter;
-	char *piece;		/* [detokenizer_max()] */
+	struct decoder *decoder;
+	struct answer answer;	/* the last one */
 	uint32_t next;		/* sampled from the last logits */
-	int owes;		/* next is in the answer, not in the stages */
-	uint32_t *said;		/* [ctx_tok + 1]: what the stages hold, and what
-				 * is owed to them */
+	int owes;		/* next is part of the answer, but not fed yet */
+	uint32_t *history;	/* [ctx_tok + 1]: st.context_tok tokens that the
+				 * stages hold, and next if it is owed */
 	uint32_t high;		/* positions that they have ever stored of it */
 	uint32_t answer_at;	/* where the last answer begins in it */
 	struct chat_stats st;
 };
 
 int
-chat_open(struct engine *eng, const struct chat_template *ct, const char *system,
-    const struct chat_ops *ops, struct chat **ret, struct err *reterr)
+chat_open(struct engine *eng, const struct chat_template *ct,
+    const char *system, const struct chat_ops *ops, struct chat **ret,
+    struct err *reterr)
 {
-	struct sampling_conf sc = eng->conf->sampling;
 	struct chat *c = calloc(1, sizeof(*c));
 	int rc;
 
-	if (c == NULL ||
-	    (c->piece = malloc(detokenizer_max(eng->vocab))) == NULL ||
-	    (c->said = calloc(eng->plan.ctx_tok + (size_t)1,
-	    sizeof(*c->said))) == NULL) {
+	if (c == NULL || (c->history = calloc(eng->plan.ctx_tok + (size_t)1,
+	    sizeof(*c->history))) == NULL) {
 		chat_close(c);
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	}
 	c->eng = eng;
 	c->ct = ct;
 	c->system = system;
-	c->ops = *ops;
-	/* No history is longer. */
-	sc.repeat_last_n = (int)MIN((uint32_t)sc.repeat_last_n,
-	    eng->plan.ctx_tok + 1);
-	if ((rc = sampler_open(&sc, eng->model->hp.n_vocab, 1, &c->sampler,
-	    reterr)) < 0) {
+	c->answer = (struct answer){ .emit = ops->emit,
+	    .is_stopped = ops->is_stopped, .arg = ops->arg };
+	if ((rc = decoder_open(eng, ct, 1, &c->decoder, reterr)) < 0) {
 		chat_close(c);
 		return rc;
 	}
-	sampler_begin(c->sampler, 0, sc.seed);
+	decoder_seed(c->decoder, 0, eng->conf->sampling.seed);
 	*ret = c;
 	return 0;
 }
@@ -116,9 +108,8 @@ chat_close(struct chat *c)
 {
 	if (c == NULL)
 		return;
-	sampler_close(c->sampler);
-	free(c->piece);
-	free(c->said);
+	decoder_close(c->decoder);
+	free(c->history);
 	free(c);
 }
 
@@ -136,34 +127,30 @@ chat_reset(struct chat *c, struct err *reterr)
 	c->st = (struct chat_stats){ 0 };
 	c->owes = 0;
 	c->high = 0;
-	c->filter.thoughts = 0;
-	sampler_begin(c->sampler, 0, c->eng->conf->sampling.seed);
+	c->answer.filter.thoughts = 0;
+	decoder_seed(c->decoder, 0, c->eng->conf->sampling.seed);
 	return rc;
 }
 
 /* For engine_feed(): sample from the last row's logits. */
 static int
-on_logits(void *arg, uint32_t index, const float *logits, struct err *reterr)
+sample_next(void *arg, uint32_t index, const float *logits,
+    struct err *reterr)
 {
 	struct chat *c = arg;
-	int rc = sampler_pick(c->sampler, 0, logits, &c->next);
 
 	(void)index;
-	if (rc < 0)
-		return err_set(reterr, ERR_RUN, rc, "the logits are not "
-		    "numbers: the model's weights or the computation are "
-		    "broken; nothing was sampled");
-	return 0;
+	return decoder_sample(c->decoder, 0, logits, &c->next, reterr);
 }
 
-/* What is said up to end goes behind what the stages hold of it; c->next comes
- * of that. */
+/* Feed the history up to end, behind what the stages hold of it, and sample
+ * c->next. */
 static int
-feed(struct chat *c, uint32_t end, struct err *reterr)
+feed_history(struct chat *c, uint32_t end, struct err *reterr)
 {
 	const uint32_t from = c->st.context_tok;
-	int rc = engine_feed(c->eng, 0, from, c->said + from, end - from,
-	    WANT_LAST, on_logits, c, reterr);
+	int rc = engine_feed(c->eng, 0, from, c->history + from, end - from,
+	    WANT_LAST, sample_next, c, reterr);
 
 	c->high = MAX(c->high, end);
 	if (rc == 0)
@@ -171,74 +158,41 @@ feed(struct chat *c, uint32_t end, struct err *reterr)
 	return rc;
 }
 
+/* Generate tokens until the answer ends. */
 static int
-show(struct chat *c, uint32_t id, struct err *reterr)
+generate_answer(struct chat *c, struct err *reterr)
 {
-	int n = detokenizer_push(&c->d, id, c->piece,
-	    detokenizer_max(c->eng->vocab));
+	struct answer *a = &c->answer;
+	uint32_t ntokens;
+	int rc;
 
-	if (n < 0)
-		return err_set(reterr, ERR_RUN, n,
-		    "token %u is not in the vocabulary", id);
-	if (!chat_filter_next(&c->filter, id, c->piece, (size_t)n) || n == 0)
-		return 0;
-	return c->ops.piece(c->ops.arg, c->piece, (size_t)n, reterr);
-}
-
-/* Why the answer ends here, with c->next sampled and shown; NULL: it goes
- * on. */
-static const char *
-over(const struct chat *c)
-{
-	if (c->st.gen_tok == (uint32_t)c->eng->conf->n_predict)
-		return "length";
-	if (c->st.context_tok == c->eng->plan.ctx_tok)
-		return "context";
-	return c->ops.enough(c->ops.arg) ? "user" : NULL;
-}
-
-/* Tokens until the answer's end. */
-static int
-answer(struct chat *c, struct err *reterr)
-{
-	const struct conf *conf = c->eng->conf;
-	int rc, n;
-
-	detokenizer_init(&c->d, c->eng->vocab, c->ct != chat_template_plain(),
-	    conf->special);
-	chat_filter_init(&c->filter, c->eng->vocab, c->ct);
-	c->answer_at = c->st.context_tok;
-	for (c->st.stop = NULL; c->st.stop == NULL; ) {
-		if (!conf->ignore_eos &&
-		    tokenizer_is_end(c->eng->vocab, c->next)) {
-			c->st.stop = "eos";
-			break;
-		}
-		sampler_accept(c->sampler, 0, c->next);
-		c->said[c->st.context_tok] = c->next;
-		c->st.gen_tok++;
-		c->owes = 1;
-		if ((rc = show(c, c->next, reterr)) < 0)
+	a->context_tok = c->answer_at = c->st.context_tok;
+	decoder_begin(c->decoder, a);
+	for (;;) {
+		ntokens = a->ntokens;
+		if ((rc = decoder_take(c->decoder, a, c->next, reterr)) < 0)
 			return rc;
-		if ((c->st.stop = over(c)) != NULL)
-			break;
+		c->owes = a->ntokens > ntokens;
+		if (c->owes)
+			c->history[c->st.context_tok] = c->next;
+		c->st.gen_tok = a->ntokens;
+		if ((c->st.stop = a->stop) != NULL)
+			return decoder_end(c->decoder, a, reterr);
 		c->owes = 0;
-		if ((rc = feed(c, c->st.context_tok + 1, reterr)) < 0)
+		if ((rc = feed_history(c, c->st.context_tok + 1, reterr)) < 0)
 			return rc;
 	}
-	n = detokenizer_flush(&c->d, c->piece, detokenizer_max(c->eng->vocab));
-	return n > 0 ? c->ops.piece(c->ops.arg, c->piece, (size_t)n, reterr) :
-	    0;
 }
 
-/* The first n tokens of the last answer leave the context, which is `end` long
- * with what is owed.  What comes behind them is fed anew, or all of it. */
+/* Drop the first n tokens of the last answer.  end: length of the history with
+ * what is owed.  The rest of the answer is fed again, or, where window layers
+ * do not reach back so far, the whole history. */
 static int
 drop_thoughts(struct chat *c, uint32_t n, uint32_t end, struct err *reterr)
 {
-	uint32_t *at = c->said + c->answer_at;
-	uint32_t keep = engine_can_cut(c->eng, c->high,
-	    c->answer_at) ? c->answer_at : 0;
+	uint32_t *at = c->history + c->answer_at;
+	uint32_t keep = engine_can_cut(c->eng, c->high, c->answer_at) ?
+	    c->answer_at : 0;
 	int rc;
 
 	if ((rc = engine_cut(c->eng, 0, keep, reterr)) < 0)
@@ -250,32 +204,32 @@ drop_thoughts(struct chat *c, uint32_t n, uint32_t end, struct err *reterr)
 	return 0;
 }
 
-/* The last answer's token that is owed, then the turn's.  The model's own
- * template leaves the thoughts of earlier turns out, once they have come to an
+/* Feed the token that is owed, then ids [n] of the turn.  The model's own
+ * template leaves the reasoning of earlier turns out, once it has led to an
  * answer (openai/harmony docs/format.md, "Handling reasoning output in
- * subsequent sampling"); thoughts that were cut off stay. */
+ * subsequent sampling"); reasoning that was cut off stays. */
 static int
 feed_turn(struct chat *c, const uint32_t *ids, uint32_t n, struct err *reterr)
 {
-	const uint32_t drop = c->filter.thoughts, owed = (uint32_t)c->owes;
-	const uint32_t left = c->eng->plan.ctx_tok - (c->st.context_tok - drop);
-	uint32_t end = c->st.context_tok + owed, i;
+	const uint32_t drop = c->answer.filter.thoughts;
+	const uint32_t owed = (uint32_t)c->owes, ctx = c->eng->plan.ctx_tok;
+	const uint32_t left = ctx - (c->st.context_tok - drop);
+	uint32_t end = c->st.context_tok + owed;
 	int rc;
 
 	if (n > left || n + owed > left)
 		return err_set(reterr, ERR_USAGE, -E2BIG, "this takes %u "
 		    "tokens, and of the context of %u there are %u left", n +
-		    owed, c->eng->plan.ctx_tok, left);
+		    owed, ctx, left);
 	if (drop > 0 && (rc = drop_thoughts(c, drop, end, reterr)) < 0)
 		return rc;
 	end -= drop;
-	memcpy(c->said + end, ids, n * sizeof(*ids));
+	memcpy(c->history + end, ids, n * sizeof(*ids));
 	end += n;
 	c->owes = 0;
-	for (i = 0; i < n; i++)
-		sampler_accept(c->sampler, 0, ids[i]);
+	decoder_add_prompt(c->decoder, 0, ids, n);
 	c->st.prompt_tok = end - c->st.context_tok;
-	return feed(c, end, reterr);
+	return feed_history(c, end, reterr);
 }
 
 int
@@ -302,7 +256,7 @@ chat_turn(struct chat *c, const char *text, size_t nbytes, struct err *reterr)
 	c->st.gen_tok = 0;
 	first = event_now_ns();
 	c->st.prompt_ns = first - start;
-	rc = answer(c, reterr);
+	rc = generate_answer(c, reterr);
 	c->st.gen_ns = event_now_ns() - first;
 	return rc;
 }

@@ -1,60 +1,58 @@
 /* coordinator/engine/chat.h - a conversation: turns in, answers out.
- * Owns: its sampler, its decoder, its place in the context.  Called by
- * cmd/chat.c and cmd/run.c (--chat).  Knows nothing of terminals and files.
+ * Owns: its decoder and its sequence's tokens.  Called by cmd/chat.c, and for
+ * templates by generate and run --chat.  Knows no terminal and no file.
  *
- * The stages keep the keys and values of earlier turns: of each turn only its
- * own tokens are fed, and what stays of an answer whose thoughts go. */
+ * The stages keep the KV of earlier turns: each turn feeds only its own tokens,
+ * and again what remains of an answer after its reasoning is dropped. */
 #ifndef COORDINATOR_ENGINE_CHAT_H
 #define COORDINATOR_ENGINE_CHAT_H
 
-#include "coordinator/text/filter.h"
 #include "coordinator/text/template.h"
 #include "engine.h"
-#include "sample.h"
 
-/* The model's template; plain when it has none or one that is not known.
- * Says which, and why, in note (may be NULL). */
+/* The model's template; the plain one when it has none or an unknown one.
+ * note (may be NULL) says which, and why. */
 enum { CHAT_NOTE_LEN = 256 };
 const struct chat_template *chat_template_of(const struct engine *eng,
     char note[CHAT_NOTE_LEN]);
 
-/* Ids of a user's first turn, malloc'ed. */
-int chat_encode_first(const struct engine *eng, const char *text, size_t nbytes,
-    uint32_t **ret_ids, size_t *ret_n, struct err *reterr);
+/* The ids of a user's first turn, malloc'ed. */
+int chat_encode_first(const struct engine *eng, const char *text,
+    size_t nbytes, uint32_t **ret_ids, size_t *ret_n, struct err *reterr);
 
 /* --- a conversation --- */
 
 struct chat_stats {
 	uint32_t turns;
 	uint32_t context_tok;	/* that the stages hold */
-	uint32_t prompt_tok, gen_tok;	/* of the last turn: fed, made */
-	uint64_t prompt_ns, gen_ns;	/* to the first token, and from it */
-	const char *stop;	/* of the last turn: eos, length, context, user */
+	uint32_t prompt_tok, gen_tok;	/* last turn: fed, generated */
+	uint64_t prompt_ns, gen_ns;	/* until the first token; after it */
+	const char *stop;	/* last turn: eos, length, context, user */
 };
 
 struct chat_ops {
 	/* More of an answer: whole characters. */
-	int (*piece)(void *arg, const char *bytes, size_t nbytes,
+	int (*emit)(void *arg, const char *bytes, size_t nbytes,
 	    struct err *reterr);
-	/* Has the user had enough?  Asked before each token. */
-	int (*enough)(void *arg);
+	/* Does the user want the answer to end?  Called after each token. */
+	int (*is_stopped)(void *arg);
 	void *arg;
 };
 
 struct chat;
 
-/* eng is started, and its sequence 0 is the chat's from now on.  system NULL:
- * none; it stays the caller's. */
+/* Uses sequence 0 of eng, which is started.  system (NULL = none) must outlive
+ * the chat. */
 int chat_open(struct engine *eng, const struct chat_template *ct,
     const char *system, const struct chat_ops *ops, struct chat **ret,
     struct err *reterr);
 void chat_close(struct chat *c);
 
 /* One turn: the user's text, the model's answer.  -E2BIG: the text does not
- * fit into what is left of the context; nothing has happened. */
+ * fit into the rest of the context, and nothing has changed. */
 int chat_turn(struct chat *c, const char *text, size_t nbytes,
     struct err *reterr);
-/* A new conversation. */
+/* Begin a new conversation. */
 int chat_reset(struct chat *c, struct err *reterr);
 const struct chat_stats *chat_stats(const struct chat *c);
 

@@ -1,55 +1,54 @@
-/* coordinator/engine/generate.h - texts out of prompts, several at once.
- * Owns: what belongs to each live text: sampler, detokenizer, bytes so far.
- * Called by run.  Knows nothing of files, JSON or stdout. */
+/* coordinator/engine/generate.h - completes prompts, several at once.
+ * Owns: the batcher, the decoder, and every completion in flight.
+ * Called by run.  Knows no files, no JSON, no stdout. */
 #ifndef COORDINATOR_ENGINE_GENERATE_H
 #define COORDINATOR_ENGINE_GENERATE_H
 
-#include "chat.h"
-#include "coordinator/text/detokenizer.h"
 #include "engine.h"
-#include "sample.h"
 
-/* One prompt and what becomes of it. */
-struct text {
-	uint32_t index;		/* of the prompt: its caller's number */
+/* One prompt and its result. */
+struct completion {
+	/* From the caller. */
+	uint32_t index;		/* its number for the prompt */
 	uint32_t *ids;		/* [n], malloc'ed; freed at the end */
 	uint32_t n;
 	uint64_t seed;
-	void *line;		/* the caller's own */
-	uint32_t made;		/* tokens generated */
-	const char *stop;	/* "eos", "length", "context"; NULL = cut off */
-	struct err err;		/* why this text alone failed; kind 0 = did not */
-	uint64_t start_ns, first_ns, last_ns;	/* begun; first and last logits */
-	uint64_t hash;		/* of the last logits, when stop is set */
-	struct detokenizer d;
-	struct chat_filter filter;
+	void *line;		/* anything */
+	/* The result. */
+	uint32_t ntokens;	/* generated */
+	const char *stop;	/* eos, length, context; NULL = cut short */
+	struct err err;		/* why this one failed; ERR_NONE = it did not */
+	uint64_t start_ns, first_ns, last_ns;	/* begun; first, last logits */
+	uint64_t hash;		/* of the last logits, once stop is set */
 };
 
-/* The caller's part; each returns a negative error to end everything. */
+/* The caller's part.  A negative return ends everything. */
 struct generate_ops {
 	/* The next prompt: 1 with index, ids, n, seed and line filled in; 0 =
-	 * none is left. */
-	int (*prompt)(void *arg, struct text *t, struct err *reterr);
-	/* More of a text: whole characters. */
-	int (*piece)(void *arg, const struct text *t, const char *bytes,
+	 * there are no more. */
+	int (*next_prompt)(void *arg, struct completion *t,
+	    struct err *reterr);
+	/* More of the text: whole characters. */
+	int (*emit)(void *arg, const struct completion *t, const char *bytes,
 	    size_t nbytes, struct err *reterr);
-	/* A text ends; also when everything does, with stop NULL. */
-	int (*end)(void *arg, const struct text *t, struct err *reterr);
+	/* The end of a completion; with stop NULL when all are cut short. */
+	int (*finish)(void *arg, const struct completion *t,
+	    struct err *reterr);
 	void *arg;
 };
 
-/* Of all texts. */
-struct generate_sums {
-	uint32_t texts;			/* begun */
-	uint64_t prompt_tok, gen_tok;	/* given; made */
-	uint64_t batches, rows;		/* sent, rows of prompts and tokens */
+/* Totals over all completions. */
+struct generate_totals {
+	uint32_t completions;		/* begun */
+	uint64_t prompt_tok, gen_tok;
+	uint64_t batches, rows;		/* sent; rows of prompts and tokens */
 	uint64_t ns;			/* from the first batch to the end */
-	uint64_t ttft_ns;		/* to the first token of any text */
+	uint64_t ttft_ns;		/* until the first token of any */
 };
 
-/* Run every prompt, as many at once as the plan has sequences.  Whatever ends
- * it, each text that was begun gets its end. */
+/* Run every prompt, as many at once as the plan has sequences.  However it
+ * ends, finish is called for each completion that was begun. */
 int generate(struct engine *eng, const struct generate_ops *ops,
-    struct generate_sums *ret, struct err *reterr);
+    struct generate_totals *ret, struct err *reterr);
 
 #endif

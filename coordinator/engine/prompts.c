@@ -1,4 +1,5 @@
-/* coordinator/engine/prompts.c - run --prompts: prompts in, JSON lines out. */
+/* coordinator/engine/prompts.c - run --prompts: a line a prompt, a JSON line a
+ * result. */
 #include "prompts.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 
 #include "chat.h"
 #include "impl.h"
+#include "sample.h"
 #include "coordinator/print/output.h"
 
 int
@@ -38,7 +40,7 @@ prompt_encode(const struct engine *eng, const struct source *prompt,
 	return rc;
 }
 
-/* The next line of the file, without its end; 0 = there is none. */
+/* The next line of the file, without its line end; 0 = none is left. */
 static int
 next_line(struct prompts *p, struct source *ret)
 {
@@ -58,7 +60,7 @@ next_line(struct prompts *p, struct source *ret)
 }
 
 static int
-print(void *arg, json_t *result, struct err *reterr)
+print_result(void *arg, json_t *result, struct err *reterr)
 {
 	(void)arg;
 	return output_json(result, 0, reterr);
@@ -77,25 +79,26 @@ print_lines(struct prompts *p, const struct line *l, struct err *reterr)
 {
 	if (l->result == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	return lines_print(&p->lines, print, NULL, reterr);
+	return lines_print(&p->lines, print_result, NULL, reterr);
 }
 
-/* The line says why, the exit code that there was one; the others go on. */
+/* The line says why it failed, and the exit code says that one did; the other
+ * lines go on. */
 static void
-line_failed(struct prompts *p, struct line *l, const struct err *e)
+note_failure(struct prompts *p, struct line *l, const struct err *e)
 {
 	json_object_set_new(l->result, "error", output_json_text(e->msg,
 	    strlen(e->msg)));
 	if (p->nfailed++ > 0)
 		return;
-	p->first = *e;
-	err_prefix(&p->first, "%s:%u", p->path, l->index + 1);
+	p->first_err = *e;
+	err_prefix(&p->first_err, "%s:%u", p->path, l->index + 1);
 }
 
 /* --- for generate() --- */
 
 static int
-on_prompt(void *arg, struct text *t, struct err *reterr)
+next_prompt(void *arg, struct completion *t, struct err *reterr)
 {
 	struct prompts *p = arg;
 	struct source prompt;
@@ -114,7 +117,7 @@ on_prompt(void *arg, struct text *t, struct err *reterr)
 		    &e)) == 0)
 			return 1;
 		l->result = line_json(l);
-		line_failed(p, l, &e);
+		note_failure(p, l, &e);
 		if ((rc = print_lines(p, l, reterr)) < 0)
 			return rc;
 	}
@@ -122,8 +125,8 @@ on_prompt(void *arg, struct text *t, struct err *reterr)
 }
 
 static int
-on_piece(void *arg, const struct text *t, const char *bytes, size_t nbytes,
-    struct err *reterr)
+keep_text(void *arg, const struct completion *t, const char *bytes,
+    size_t nbytes, struct err *reterr)
 {
 	struct line *l = t->line;
 
@@ -131,14 +134,14 @@ on_piece(void *arg, const struct text *t, const char *bytes, size_t nbytes,
 	return source_append(&l->text, bytes, nbytes, reterr);
 }
 
-/* Times are left out with -q: then equal runs give equal bytes. */
+/* With -q there are no times, so that equal runs give equal bytes. */
 static void
-add_numbers(const struct prompts *p, const struct text *t, json_t *o)
+add_numbers(const struct prompts *p, const struct completion *t, json_t *o)
 {
 	const struct conf *c = p->eng->conf;
 
 	json_object_set_new(o, "prompt_tokens", json_integer(t->n));
-	json_object_set_new(o, "gen_tokens", json_integer(t->made));
+	json_object_set_new(o, "gen_tokens", json_integer(t->ntokens));
 	if (c->sampling.temp > 0)
 		json_object_set_new(o, "seed",
 		    json_integer((json_int_t)t->seed));
@@ -151,14 +154,14 @@ add_numbers(const struct prompts *p, const struct text *t, json_t *o)
 }
 
 static int
-on_end(void *arg, const struct text *t, struct err *reterr)
+finish_line(void *arg, const struct completion *t, struct err *reterr)
 {
 	struct prompts *p = arg;
 	struct line *l = t->line;
 
 	if ((l->result = line_json(l)) != NULL) {
 		if (t->err.kind != ERR_NONE)
-			line_failed(p, l, &t->err);
+			note_failure(p, l, &t->err);
 		else if (t->stop != NULL)
 			json_object_set_new(l->result, "stop",
 			    json_string(t->stop));
@@ -182,19 +185,19 @@ prompts_init(struct prompts *p, struct engine *eng, const struct source *file,
 	*p = (struct prompts){ .eng = eng, .path = eng->conf->prompts_file,
 	    .at = file->text, .eof = file->text + file->nbytes };
 	lines_init(&p->lines);
-	*ret = (struct generate_ops){ .prompt = on_prompt, .piece = on_piece,
-	    .end = on_end, .arg = p };
+	*ret = (struct generate_ops){ .next_prompt = next_prompt,
+	    .emit = keep_text, .finish = finish_line, .arg = p };
 }
 
 int
-prompts_verdict(const struct prompts *p, struct err *reterr)
+prompts_result(const struct prompts *p, struct err *reterr)
 {
 	if (p->nfailed == 0)
 		return 0;
 	if (p->nfailed == 1)
-		return err_set(reterr, ERR_RUN, -EINVAL, "%s", p->first.msg);
+		return err_set(reterr, ERR_RUN, -EINVAL, "%s", p->first_err.msg);
 	return err_set(reterr, ERR_RUN, -EINVAL, "%s (and %u more line%s)",
-	    p->first.msg, p->nfailed - 1, p->nfailed > 2 ? "s" : "");
+	    p->first_err.msg, p->nfailed - 1, p->nfailed > 2 ? "s" : "");
 }
 
 void

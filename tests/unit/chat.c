@@ -9,6 +9,7 @@
 
 #include "coordinator/engine/chat.h"
 #include "coordinator/engine/impl.h"
+#include "coordinator/text/filter.h"
 #include "tests/support/bpe_vocab.h"
 
 static const char *const merges[] = { "h i", "u s", "us e", "use r" };

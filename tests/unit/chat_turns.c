@@ -75,7 +75,7 @@ pipeline_cut(struct pipeline *p, uint32_t seq, uint32_t pos,
 /* --- a conversation --- */
 
 static int
-on_piece(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
+show_text(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
 {
 	(void)arg;
 	(void)reterr;
@@ -85,7 +85,7 @@ on_piece(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
 }
 
 static int
-on_enough(void *arg)
+never_stopped(void *arg)
 {
 	(void)arg;
 	return 0;
@@ -99,7 +99,7 @@ begin(uint32_t window)
 	    .nmerges = NITEMS(merges), .extra = tokens,
 	    .nextra = NITEMS(tokens),
 	    .chat_template = "<|start|>assistant<|channel|>final" };
-	const struct chat_ops ops = { on_piece, on_enough, NULL };
+	const struct chat_ops ops = { show_text, never_stopped, NULL };
 	char path[256];
 	struct err e;
 

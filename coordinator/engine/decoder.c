@@ -1,0 +1,150 @@
+/* coordinator/engine/decoder.c - the token loop: logits in, text out. */
+#include "decoder.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "impl.h"
+#include "sample.h"
+
+struct decoder {
+	const struct engine *eng;
+	const struct chat_template *ct;
+	struct sampler *sampler;
+	char *piece;		/* [piece_bytes], the text of one token */
+	size_t piece_bytes;
+};
+
+int
+decoder_open(const struct engine *eng, const struct chat_template *ct,
+    uint32_t nseqs, struct decoder **ret, struct err *reterr)
+{
+	const uint32_t history = eng->plan.ctx_tok + 1;	/* the longest */
+	struct sampling_conf sc = eng->conf->sampling;
+	struct decoder *d = calloc(1, sizeof(*d));
+	int rc;
+
+	if (d == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	d->eng = eng;
+	d->ct = ct;
+	d->piece_bytes = detokenizer_max(eng->vocab);
+	if ((d->piece = malloc(d->piece_bytes)) == NULL) {
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		goto fail;
+	}
+	sc.repeat_last_n = (int)MIN((uint32_t)sc.repeat_last_n, history);
+	if ((rc = sampler_open(&sc, eng->model->hp.n_vocab, nseqs,
+	    &d->sampler, reterr)) < 0)
+		goto fail;
+	*ret = d;
+	return 0;
+fail:
+	decoder_close(d);
+	return rc;
+}
+
+void
+decoder_close(struct decoder *d)
+{
+	if (d == NULL)
+		return;
+	sampler_close(d->sampler);
+	free(d->piece);
+	free(d);
+}
+
+void
+decoder_seed(struct decoder *d, uint32_t seq, uint64_t seed)
+{
+	sampler_begin(d->sampler, seq, seed);
+}
+
+void
+decoder_add_prompt(struct decoder *d, uint32_t seq, const uint32_t *ids,
+    uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		sampler_accept(d->sampler, seq, ids[i]);
+}
+
+int
+decoder_sample(struct decoder *d, uint32_t seq, const float *logits,
+    uint32_t *ret_id, struct err *reterr)
+{
+	int rc = sampler_pick(d->sampler, seq, logits, ret_id);
+
+	if (rc < 0)
+		return err_set(reterr, ERR_RUN, rc, "the logits are not "
+		    "numbers: the model's weights or the computation are "
+		    "broken; nothing was sampled");
+	return 0;
+}
+
+void
+decoder_begin(struct decoder *d, struct answer *a)
+{
+	a->ntokens = 0;
+	a->stop = NULL;
+	detokenizer_init(&a->detok, d->eng->vocab, d->ct !=
+	    chat_template_plain(), d->eng->conf->special);
+	chat_filter_init(&a->filter, d->eng->vocab, d->ct);
+}
+
+static int
+emit_token(struct decoder *d, struct answer *a, uint32_t id,
+    struct err *reterr)
+{
+	int n = detokenizer_push(&a->detok, id, d->piece, d->piece_bytes);
+
+	if (n < 0)
+		return err_set(reterr, ERR_RUN, n,
+		    "token %u is not in the vocabulary", id);
+	if (!chat_filter_next(&a->filter, id, d->piece, (size_t)n) || n == 0)
+		return 0;
+	return a->emit(a->arg, d->piece, (size_t)n, reterr);
+}
+
+/* Why the answer ends behind the last token, or NULL.  That token is not in
+ * the stages yet: they hold one less. */
+static const char *
+stop_reason(const struct decoder *d, const struct answer *a)
+{
+	if (a->ntokens == (uint32_t)d->eng->conf->n_predict)
+		return "length";
+	if (a->context_tok + a->ntokens > d->eng->plan.ctx_tok)
+		return "context";
+	return a->is_stopped != NULL && a->is_stopped(a->arg) ? "user" : NULL;
+}
+
+int
+decoder_take(struct decoder *d, struct answer *a, uint32_t id,
+    struct err *reterr)
+{
+	const struct conf *c = d->eng->conf;
+	int rc;
+
+	if (c->n_predict == 0) {
+		a->stop = "length";
+		return 0;
+	}
+	if (!c->ignore_eos && tokenizer_is_end(d->eng->vocab, id)) {
+		a->stop = "eos";
+		return 0;
+	}
+	sampler_accept(d->sampler, a->seq, id);
+	a->ntokens++;
+	if ((rc = emit_token(d, a, id, reterr)) == 0)
+		a->stop = stop_reason(d, a);
+	return rc;
+}
+
+int
+decoder_end(struct decoder *d, struct answer *a, struct err *reterr)
+{
+	int n = detokenizer_flush(&a->detok, d->piece, d->piece_bytes);
+
+	return n > 0 ? a->emit(a->arg, d->piece, (size_t)n, reterr) : 0;
+}

@@ -1,0 +1,55 @@
+/* coordinator/engine/decoder.h - the token loop: logits in, text out.
+ * Owns: the sampler, and what decoding needs beside it.  Called by chat and
+ * generate, which move the rows.  Knows no pipeline and no output. */
+#ifndef COORDINATOR_ENGINE_DECODER_H
+#define COORDINATOR_ENGINE_DECODER_H
+
+#include "coordinator/text/detokenizer.h"
+#include "coordinator/text/filter.h"
+#include "engine.h"
+
+struct decoder;
+
+/* Decodes the text of nseqs sequences with the sampling settings of eng's
+ * config; ct says which tokens are shown.  eng needs a plan and a tokenizer. */
+int decoder_open(const struct engine *eng, const struct chat_template *ct,
+    uint32_t nseqs, struct decoder **ret, struct err *reterr);
+void decoder_close(struct decoder *d);
+
+/* A new sequence: no history, the random state of this seed. */
+void decoder_seed(struct decoder *d, uint32_t seq, uint64_t seed);
+/* Add ids [n] of the prompt to the window of the repetition penalty. */
+void decoder_add_prompt(struct decoder *d, uint32_t seq, const uint32_t *ids,
+    uint32_t n);
+
+/* Sample a token.  -EDOM with a message when the logits are not numbers. */
+int decoder_sample(struct decoder *d, uint32_t seq, const float *logits,
+    uint32_t *ret_id, struct err *reterr);
+
+/* One answer of a sequence. */
+struct answer {
+	/* Set before decoder_begin(). */
+	uint32_t seq;
+	uint32_t context_tok;	/* that the stages hold when it begins */
+	/* Whole characters to show; a negative return ends the answer. */
+	int (*emit)(void *arg, const char *bytes, size_t nbytes,
+	    struct err *reterr);
+	/* Does the user want it to end?  NULL = never. */
+	int (*is_stopped)(void *arg);
+	void *arg;
+	/* Set by the decoder. */
+	uint32_t ntokens;	/* generated */
+	const char *stop;	/* eos, length, context, user; NULL: goes on */
+	struct detokenizer detok;
+	struct chat_filter filter;
+};
+
+void decoder_begin(struct decoder *d, struct answer *a);
+/* Take the token that was sampled: show it and count it, unless it ends the
+ * answer.  Sets a->stop when the answer ends with or before it. */
+int decoder_take(struct decoder *d, struct answer *a, uint32_t id,
+    struct err *reterr);
+/* Emit the bytes of an incomplete character at the end. */
+int decoder_end(struct decoder *d, struct answer *a, struct err *reterr);
+
+#endif
