@@ -1,5 +1,5 @@
 /* config/cli.c - the command line laid over a struct conf: the command, its
- * options (cli_opts.c has their table), its operands. */
+ * options (options.c has their table), its operands. */
 #include "conf.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <bsd/string.h>
 
-#include "cli_opts.h"
+#include "options.h"
 #include "guess.h"
 
 static const char *const command_names[] = {

@@ -1,6 +1,6 @@
 /* config/cli_hint.c - what to say of an option that a command does not take:
  * its name here when it is one of other programs', else the nearest of ours. */
-#include "cli_opts.h"
+#include "options.h"
 
 #include <errno.h>
 #include <string.h>

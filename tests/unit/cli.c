@@ -8,7 +8,7 @@
 #include <string.h>
 #include <bsd/string.h>
 
-#include "config/cli_opts.h"
+#include "config/options.h"
 
 static struct conf conf;
 static struct err err;

@@ -1,8 +1,8 @@
-/* config/cli_opts.h - every option, the commands that take it, what it sets.
+/* config/options.h - every option, the commands that take it, what it sets.
  * Owns: the table of options, and what is said of words that are not in it.
  * Called by cli.c and by the test that holds the help texts against it. */
-#ifndef CONFIG_CLI_OPTS_H
-#define CONFIG_CLI_OPTS_H
+#ifndef CONFIG_OPTIONS_H
+#define CONFIG_OPTIONS_H
 
 #include "keys.h"
 

@@ -1,4 +1,4 @@
-/* config/conf.c - defaults, contradictions, printing; and the order in which
+/* config/conf_check.c - defaults, contradictions, printing; and the order in which
  * defaults, file and flags are laid over each other. */
 #include "conf.h"
 

@@ -1,9 +1,9 @@
-/* config/cli_opts.c - the table of options.
+/* config/options.c - the table of options.
  *
  * One table says of every option which commands take it and which setting of
  * keys.c it makes.  A letter or a name may appear twice, for different
  * commands: -p is a prompt to run and a number to bench. */
-#include "cli_opts.h"
+#include "options.h"
 
 #include <stdio.h>
 
