@@ -1,5 +1,5 @@
-/* config/base.h - the few words every file uses.
- * Owns: small macros and the limits that size static tables.  Called by all.
+/* config/base.h - macros and limits that every file uses.
+ * Owns: small macros and the limits that size static tables.  Included by all.
  * Knows nothing of the program; includes libc only. */
 #ifndef CONFIG_BASE_H
 #define CONFIG_BASE_H
@@ -9,7 +9,7 @@
 
 #define NITEMS(a)	(sizeof(a) / sizeof((a)[0]))
 #define CACHELINE	64
-#define SMALL_PAGE	4096		/* the least that a page is */
+#define SMALL_PAGE	4096		/* smallest page size */
 
 #define KIB		((uint64_t)1 << 10)
 #define MIB		((uint64_t)1 << 20)
@@ -28,8 +28,8 @@
 #define NORETURN	__attribute__((noreturn))
 #define UNUSED		__attribute__((unused))
 
-/* 1 where ASan or TSan is built in: shadow memory beside every byte, terabytes
- * of addresses, threads and an allocator of their own. */
+/* 1 in a build with ASan or TSan, which add shadow memory, terabytes of address
+ * space, threads and an allocator of their own. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED	1
 #elif defined(__has_feature)
@@ -41,11 +41,11 @@
 #define SANITIZED	0
 #endif
 
-/* What a user can ask for at most; checked where it is asked. */
+/* Upper limits of what a user can request, checked by the parsers. */
 enum {
 	MAX_SESSIONS = 64,	/* sessions of one pipeline */
 	MAX_NAME = 32,		/* session name, with the NUL */
-	MAX_CPUS = 1024,	/* cores that a core list can name */
+	MAX_CPUS = 1024,	/* core numbers are below this */
 	MAX_BATCH = 4096,	/* rows of one batch */
 	MAX_SEQS = 256,		/* live sequences */
 	LIMIT_CONTEXT = 1 << 24,	/* tokens of a context */

@@ -1,4 +1,4 @@
-/* config/cli.c - the command line laid over a struct conf: the command, its
+/* config/cli.c - reads the command line into a struct conf: the command, its
  * options (options.c has their table), its operands. */
 #include "conf.h"
 
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <bsd/string.h>
 
-#include "options.h"
 #include "guess.h"
+#include "keys.h"
 
 static const char *const command_names[] = {
 	[CMD_RUN] = "run", [CMD_CHAT] = "chat", [CMD_PLAN] = "plan",
@@ -21,15 +21,15 @@ static const char *const command_names[] = {
 	[CMD_VERSION] = "version",
 };
 
-enum { LONG_VAL = 256 };	/* getopt's value of option 0, if long */
+enum { LONG_VAL = 256 };	/* getopt value of the long option in row 0 */
 
 /* A walk over the options of one command line. */
 struct cli {
 	int argc;
 	char **argv;		/* from the command on */
 	enum command cmd;
-	int nspecs;		/* -s met so far */
-	int nsessions;		/* what they ask for */
+	int nspecs;		/* -s options so far */
+	int nsessions;		/* sessions that they made */
 	struct err *err;
 };
 
@@ -50,15 +50,15 @@ find_command(const char *name)
 	return CMD_NONE;
 }
 
-/* What getopt_long() stumbled over. */
+/* Report the word that getopt_long() rejected. */
 static int
-refuse_last(const struct cli *cli, int missing_value)
+refuse_word(const struct cli *cli, int missing_value)
 {
 	const char *word = cli->argv[optind - 1];
 	char text[80] = { '-', (char)optopt, '\0' };
 
 	if (optopt >= LONG_VAL)
-		cli_opt_text(cli_option((unsigned)optopt - LONG_VAL), text);
+		option_text(setting_at((unsigned)optopt - LONG_VAL), text);
 	else if (optopt == 0)
 		snprintf(text, sizeof(text), "%.*s",
 		    (int)MIN(strcspn(word, "="), 64), word);
@@ -85,11 +85,11 @@ refuse_command(const char *word, struct err *reterr)
 	if (guess.best != NULL)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "'%.64s': no such "
 		    "command: did you mean %s?", word, guess.best);
-	return err_set(reterr, ERR_USAGE, -EINVAL, "'%.64s': no such command, "
-	    "and the command comes first: 'straddle help' lists them", word);
+	return err_set(reterr, ERR_USAGE, -EINVAL, "'%.64s': no such command: "
+	    "'straddle help' lists the commands", word);
 }
 
-/* Find the command, and begin. */
+/* Find the command and reset getopt. */
 static int
 cli_begin(struct cli *cli, int argc, char **argv, struct err *reterr)
 {
@@ -97,7 +97,7 @@ cli_begin(struct cli *cli, int argc, char **argv, struct err *reterr)
 
 	if (argc < 2)
 		return err_set(reterr, ERR_USAGE, -EINVAL,
-		    "no command: 'straddle help' lists them");
+		    "no command: 'straddle help' lists the commands");
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		cli->cmd = CMD_HELP;
 	else if (strcmp(argv[1], "--version") == 0)
@@ -106,38 +106,38 @@ cli_begin(struct cli *cli, int argc, char **argv, struct err *reterr)
 		cli->cmd = find_command(argv[1]);
 	if (cli->cmd == CMD_NONE)
 		return refuse_command(argv[1], reterr);
-	optind = 0;		/* glibc: from the start, forget all */
+	optind = 0;		/* glibc: start over */
 	opterr = 0;
 	return 0;
 }
 
 /* The option with this getopt value; a letter's meaning depends on cmd. */
-static const struct cli_opt *
+static const struct setting *
 find_option(const struct cli *cli, int val)
 {
-	const struct cli_opt *o;
+	const struct setting *o;
 	unsigned i;
 
 	if (val >= LONG_VAL) {
-		o = cli_option((unsigned)val - LONG_VAL);
-		return cli_opt_taken(o, cli->cmd) ? o : NULL;
+		o = setting_at((unsigned)val - LONG_VAL);
+		return option_is_taken(o, cli->cmd) ? o : NULL;
 	}
-	for (i = 0; (o = cli_option(i)) != NULL; i++)
-		if (o->letter == val && cli_opt_taken(o, cli->cmd))
+	for (i = 0; (o = setting_at(i)) != NULL; i++)
+		if (o->letter == val && option_is_taken(o, cli->cmd))
 			return o;
 	return NULL;
 }
 
-/* Another option of this name is the one that cmd takes. */
+/* 1 when cmd takes another row's option of the same name. */
 static int
-is_shadowed(enum command cmd, const struct cli_opt *o)
+is_shadowed(enum command cmd, const struct setting *o)
 {
-	const struct cli_opt *p;
+	const struct setting *p;
 	unsigned i;
 
-	for (i = 0; (p = cli_option(i)) != NULL; i++)
-		if (p != o && p->name != NULL && strcmp(p->name,
-		    o->name) == 0 && cli_opt_taken(p, cmd))
+	for (i = 0; (p = setting_at(i)) != NULL; i++)
+		if (p != o && p->option != NULL && strcmp(p->option,
+		    o->option) == 0 && option_is_taken(p, cmd))
 			return 1;
 	return 0;
 }
@@ -146,45 +146,45 @@ is_shadowed(enum command cmd, const struct cli_opt *o)
 static int
 next_value(const struct cli *cli)
 {
-	struct option longs[MAX_OPTIONS + 1] = {0}, *l = longs;
-	char letters[2 * MAX_OPTIONS + 2] = ":";
-	const struct cli_opt *o;
+	struct option longs[MAX_SETTINGS + 1] = {0}, *l = longs;
+	char letters[2 * MAX_SETTINGS + 2] = ":";
+	const struct setting *o;
 	unsigned i;
 
-	for (i = 0; (o = cli_option(i)) != NULL; i++) {
-		if (o->name != NULL && !is_shadowed(cli->cmd, o))
-			*l++ = (struct option){ o->name, cli_opt_has_value(o),
+	for (i = 0; (o = setting_at(i)) != NULL; i++) {
+		if (o->option != NULL && !is_shadowed(cli->cmd, o))
+			*l++ = (struct option){ o->option, o->arg != NULL,
 			    NULL, LONG_VAL + (int)i };
 		if (o->letter != 0 && strchr(letters, o->letter) == NULL) {
 			char text[] = { (char)o->letter,
-			    cli_opt_has_value(o) ? ':' : '\0', '\0' };
+			    o->arg != NULL ? ':' : '\0', '\0' };
 
 			strlcat(letters, text, sizeof(letters));
 		}
 	}
-	/* Refused as unknown, not read as short for --prompts. */
+	/* Unknown, so that getopt does not take it as short for --prompts. */
 	*l = (struct option){ "prompt", optional_argument, NULL, '?' };
 	optopt = 0;
 	return getopt_long(cli->argc, cli->argv, letters, longs, NULL);
 }
 
-/* -c 512 and -s 42 are what these letters mean to other programs. */
+/* In other programs -c 512 is the context and -s 42 the seed. */
 static int
 refuse_number(const struct cli *cli, int letter)
 {
 	if (letter == 'c')
 		return err_set(cli->err, ERR_USAGE, -EINVAL, "-c: '%.64s' is "
-		    "a number, and -c is the config file; the context is "
+		    "a number, but -c names the config file; the context is "
 		    "--ctx %.64s", optarg, optarg);
 	return err_set(cli->err, ERR_USAGE, -EINVAL, "-s: '%.64s' is a "
-	    "number, and -s is a session; the seed is --seed %.64s", optarg,
+	    "number, but -s is a session; the seed is --seed %.64s", optarg,
 	    optarg);
 }
 
 /* The next option: 1, *ret_opt and *ret_text (NULL for a plain flag); 0 when
  * only operands are left, at optind. */
 static int
-cli_next(const struct cli *cli, const struct cli_opt **ret_opt,
+cli_next(const struct cli *cli, const struct setting **ret_opt,
     const char **ret_text)
 {
 	char buf[OPT_TEXT_LEN] = "-?";
@@ -194,27 +194,27 @@ cli_next(const struct cli *cli, const struct cli_opt **ret_opt,
 	if (val == -1)
 		return 0;
 	if (val == '?' || val == ':')
-		return refuse_last(cli, val == ':');
+		return refuse_word(cli, val == ':');
 	word = cli->argv[optind - 1];
 	if (optarg == word + 2 && cli_is_foreign(word))
 		return cli_refuse(cli->cmd, word, cli->err);
 	if ((*ret_opt = find_option(cli, val)) == NULL) {
 		buf[1] = (char)val;
 		if (val >= LONG_VAL)
-			cli_opt_text(cli_option((unsigned)val - LONG_VAL), buf);
+			option_text(setting_at((unsigned)val - LONG_VAL), buf);
 		return cli_refuse(cli->cmd, buf, cli->err);
 	}
 	if ((val == 'c' || val == 's') && *optarg != '\0' &&
 	    optarg[strspn(optarg, "0123456789")] == '\0')
 		return refuse_number(cli, val);
-	*ret_text = cli_opt_has_value(*ret_opt) ? optarg : NULL;
+	*ret_text = (*ret_opt)->arg != NULL ? optarg : NULL;
 	return 1;
 }
 
 int
 cli_find_config(int argc, char **argv, char **ret_path, struct err *reterr)
 {
-	const struct cli_opt *o;
+	const struct setting *o;
 	const char *text;
 	struct cli cli;
 	char *path = NULL;
@@ -227,7 +227,7 @@ cli_find_config(int argc, char **argv, char **ret_path, struct err *reterr)
 		return 0;
 	}
 	while ((rc = cli_next(&cli, &o, &text)) > 0) {
-		if (o->letter == 'h') {		/* no file is needed for it */
+		if (o->letter == 'h') {		/* needs no file */
 			free(path);
 			path = NULL;
 			break;
@@ -246,7 +246,7 @@ cli_find_config(int argc, char **argv, char **ret_path, struct err *reterr)
 	return rc < 0 ? rc : 0;
 }
 
-/* -s: the first one replaces the sessions of the file. */
+/* -s: the first one replaces the file's sessions. */
 static int
 add_sessions(struct cli *cli, struct conf *c, const char *spec)
 {
@@ -260,7 +260,7 @@ add_sessions(struct cli *cli, struct conf *c, const char *spec)
 		return rc;
 	if (times > MAX_SESSIONS - cli->nsessions)
 		return err_set(cli->err, ERR_USAGE, -E2BIG,
-		    "%s: too many sessions: %d are allowed", where,
+		    "%s: too many sessions: at most %d are allowed", where,
 		    MAX_SESSIONS);
 	while (times-- > 0)
 		c->session[cli->nsessions++] = s;
@@ -268,33 +268,31 @@ add_sessions(struct cli *cli, struct conf *c, const char *spec)
 	return 0;
 }
 
-/* A second text would take the place of the first in silence.  A second model
- * or number may: scripts end with "$@". */
+/* A second text must not silently replace the first.  A second model or number
+ * may: scripts end with "$@". */
 static int
-given_twice(const struct cli_opt *o, const struct conf *c)
+is_given_twice(const struct setting *o, const struct conf *c)
 {
-	const void *field = (const char *)c + o->base + o->key->off;
+	const void *field = (const char *)c + o->off;
 
-	return o->key->name == NULL && (o->key->type == KEY_TEXT ||
-	    o->key->type == KEY_PATH) &&
+	return o->key == NULL && (o->type == KEY_TEXT || o->type == KEY_PATH) &&
 	    *(char *const *)field != NULL;
 }
 
 static int
-apply(struct cli *cli, struct conf *c, const struct cli_opt *o,
+apply_option(struct cli *cli, struct conf *c, const struct setting *o,
     const char *text)
 {
 	char buf[OPT_TEXT_LEN];
 	int rc;
 
-	if (o->key != NULL && given_twice(o, c))
+	if (is_given_twice(o, c))
 		return err_set(cli->err, ERR_USAGE, -EINVAL,
-		    "%s: given twice: once is allowed", cli_opt_text(o, buf));
-	if (o->key != NULL) {
-		rc = key_set(o->key, (char *)c + o->base,
-		    text != NULL ? text : "true", cli->err);
+		    "%s: given twice: once is allowed", option_text(o, buf));
+	if (o->type != KEY_OTHER) {
+		rc = key_set(o, c, text != NULL ? text : "true", cli->err);
 		if (rc < 0)
-			err_prefix(cli->err, "%s", cli_opt_text(o, buf));
+			err_prefix(cli->err, "%s", option_text(o, buf));
 		return rc;
 	}
 	switch (o->letter) {
@@ -307,10 +305,10 @@ apply(struct cli *cli, struct conf *c, const struct cli_opt *o,
 		c->verbose = 0;
 		break;
 	}
-	return 0;			/* -c has been read before */
+	return 0;			/* -c: the first pass has read it */
 }
 
-/* Add an operand to the ids, behind a blank. */
+/* Append an operand to the ids, after a space. */
 static int
 add_ids(struct conf *c, const char *text, struct err *reterr)
 {
@@ -324,14 +322,16 @@ add_ids(struct conf *c, const char *text, struct err *reterr)
 	return 0;
 }
 
-/* quantize: OUT and TYPE, behind the model. */
+/* quantize: OUT and TYPE, after the model. */
 static int
 take_quantize(const struct cli *cli, struct conf *c, char ***operand)
 {
-	static const struct conf_key out = { NULL, KEY_PATH,
-	    offsetof(struct conf, out_path), 0, 0 };
-	static const struct conf_key type = { NULL, KEY_TEXT,
-	    offsetof(struct conf, quant_type), 0, 0 };
+	static const struct setting out = {
+		.type = KEY_PATH, .off = offsetof(struct conf, out_path)
+	};
+	static const struct setting type = {
+		.type = KEY_TEXT, .off = offsetof(struct conf, quant_type)
+	};
 	char **end = cli->argv + cli->argc;
 	int rc = 0;
 
@@ -359,11 +359,11 @@ refuse_operand(const struct cli *cli, const struct conf *c, const char *word)
 		return err_set(cli->err, ERR_USAGE, -EINVAL,
 		    "'%.64s': not an operand of %s: %s", word, cmd, hint);
 	return err_set(cli->err, ERR_USAGE, -EINVAL, "'%.64s': not an operand "
-	    "of %s: 'straddle help %s' tells what it takes", word, cmd, cmd);
+	    "of %s: see 'straddle help %s'", word, cmd, cmd);
 }
 
-/* What is left behind the options: the model, then ids.  model_flag: -m has
- * named the model already. */
+/* The operands after the options: the model, then ids.  model_flag: -m has
+ * already named the model. */
 static int
 take_operands(const struct cli *cli, struct conf *c, int model_flag)
 {
@@ -374,10 +374,10 @@ take_operands(const struct cli *cli, struct conf *c, int model_flag)
 	int by_flag = c->ids != NULL || c->ids_file != NULL;
 	int rc = 0;
 
-	/* With a model from the file, numbers are ids from the first on. */
+	/* The model may come from the config file: a number is an id. */
 	if (operand < end && takes_model && !model_flag && (!takes_ids ||
 	    (*operand)[strspn(*operand, "0123456789 \t\n")] != '\0'))
-		rc = key_set(&common_keys[COMMON_MODEL], c, *operand++,
+		rc = key_set(setting_find(SECTION_TOP, "model"), c, *operand++,
 		    cli->err);
 	if (operand < end && takes_ids && by_flag)
 		return err_set(cli->err, ERR_USAGE, -EINVAL, "'%.64s': give "
@@ -398,8 +398,8 @@ ask_help(struct conf *c, const char *topic, struct err *reterr)
 		return 0;
 	if (cli_help(topic) == NULL)
 		return err_set(reterr, ERR_USAGE, -EINVAL,
-		    "help: '%.64s' is no command: 'straddle help' lists them",
-		    topic);
+		    "help: '%.64s' is not a command: 'straddle help' lists the "
+		    "commands", topic);
 	c->help_topic = strdup(topic);
 	return c->help_topic != NULL ? 0 :
 	    err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
@@ -408,7 +408,7 @@ ask_help(struct conf *c, const char *topic, struct err *reterr)
 int
 cli_parse(int argc, char **argv, struct conf *c, struct err *reterr)
 {
-	const struct cli_opt *o;
+	const struct setting *o;
 	const char *text;
 	struct cli cli;
 	int rc, model_flag = 0;
@@ -425,7 +425,7 @@ cli_parse(int argc, char **argv, struct conf *c, struct err *reterr)
 	while ((rc = cli_next(&cli, &o, &text)) > 0) {
 		if (o->letter == 'h')
 			return ask_help(c, command_names[cli.cmd], reterr);
-		if ((rc = apply(&cli, c, o, text)) < 0)
+		if ((rc = apply_option(&cli, c, o, text)) < 0)
 			return rc;
 		model_flag |= o->letter == 'm';
 	}

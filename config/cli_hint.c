@@ -1,5 +1,5 @@
-/* config/cli_hint.c - what to say of an option that a command does not take:
- * its name here when it is one of other programs', else the nearest of ours. */
+/* config/cli_hint.c - reports an option that the command does not take, with our
+ * name for another program's option, or the nearest one of ours. */
 #include "options.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 #include "guess.h"
 
-/* Options that people bring along, and ours, or what there is instead. */
+/* Options of other programs, and our name or our replacement. */
 static const struct {
 	const char *typed, *meant, *instead;
 } foreign[] = {
@@ -57,32 +57,32 @@ static int
 takes(enum command cmd, const char *text)
 {
 	char buf[OPT_TEXT_LEN];
-	const struct cli_opt *o;
+	const struct setting *s;
 	unsigned i;
 
-	for (i = 0; (o = cli_option(i)) != NULL; i++)
-		if (cli_opt_taken(o, cmd) && (strcmp(text,
-		    cli_opt_text(o, buf)) == 0 || (o->letter != 0 &&
-		    text[1] == o->letter && text[2] == '\0')))
+	for (i = 0; (s = setting_at(i)) != NULL; i++)
+		if (option_is_taken(s, cmd) && (strcmp(text,
+		    option_text(s, buf)) == 0 || (s->letter != 0 &&
+		    text[1] == s->letter && text[2] == '\0')))
 			return 1;
 	return 0;
 }
 
-/* The long option of cmd that is spelled nearly so, or NULL. */
+/* The long option of cmd with the most similar name, or NULL. */
 static const char *
 nearest(enum command cmd, const char *typed)
 {
 	struct guess guess = { .typed = typed + strspn(typed, "-") };
-	const struct cli_opt *o;
+	const struct setting *s;
 	unsigned i;
 
-	for (i = 0; (o = cli_option(i)) != NULL; i++)
-		if (o->name != NULL && cli_opt_taken(o, cmd))
-			guess_try(&guess, o->name);
+	for (i = 0; (s = setting_at(i)) != NULL; i++)
+		if (s->option != NULL && option_is_taken(s, cmd))
+			guess_try(&guess, s->option);
 	return guess.best;
 }
 
-/* Write the hint for typed into buf; 0 when there is none. */
+/* Write the hint for typed into buf; returns 0 if there is none. */
 static int
 hint_for(enum command cmd, const char *typed, char *buf, size_t len)
 {
@@ -98,10 +98,9 @@ hint_for(enum command cmd, const char *typed, char *buf, size_t len)
 			return snprintf(buf, len, "write %s",
 			    foreign[i].meant);
 	}
-	for (i = 0; i < SESSION_NKEYS; i++)
-		if (strcmp(name, session_keys[i].name) == 0)
-			return snprintf(buf, len, "%s belongs to a session: "
-			    "-s cpu,%s=...", name, name);
+	if (setting_find(SECTION_SESSION, name) != NULL)
+		return snprintf(buf, len, "%s belongs to a session: "
+		    "-s cpu,%s=...", name, name);
 	if (strncmp(typed, "--", 2) == 0 && (name = nearest(cmd, typed)) !=
 	    NULL)
 		return snprintf(buf, len, "did you mean --%s?", name);

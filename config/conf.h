@@ -1,6 +1,7 @@
-/* config/conf.h - what the user asked for, checked.
- * Owns: struct conf; defaults, then the file, then the flags.  Called by the
- * coordinator's main and by tests.  Knows no model, device or process. */
+/* config/conf.h - the settings of a run, checked.
+ * Owns: struct conf, filled from defaults, then the config file, then the
+ * command line.  Called by the coordinator's main and by tests.  Knows no
+ * model, device or process. */
 #ifndef CONFIG_CONF_H
 #define CONFIG_CONF_H
 
@@ -13,11 +14,11 @@
 #include "units.h"
 
 struct session_conf {
-	char name[MAX_NAME];	/* "" = to be named kind + index: "cpu0" */
+	char name[MAX_NAME];	/* "" until conf_check() makes one: "cpu0" */
 	char device[MAX_NAME];	/* "cpu", "null", ... */
 	char cores[256];	/* as written: "0-3,6", "big", "little"; "" = all */
-	struct cpuset cpus;	/* resolved by conf_check(); never empty then */
-	int node;		/* NUMA node, -1 = none asked */
+	struct cpuset cpus;	/* cores, resolved by conf_check(); not empty */
+	int node;		/* NUMA node, -1 = any */
 	uint64_t cap_bytes;	/* 0 = an equal share of the free memory */
 	int cap_given;		/* cap written by the user */
 	int threads;		/* 0 = one per core */
@@ -35,12 +36,12 @@ struct sampling_conf {
 	double top_p;		/* 1 = off */
 	double min_p;		/* 0 = off */
 	double repeat_penalty;	/* 1 = off */
-	int repeat_last_n;	/* tokens that the penalty looks at */
+	int repeat_last_n;	/* tokens that the penalty looks back at */
 	uint64_t seed;
-	int seed_given;		/* otherwise a seed is drawn and printed */
+	int seed_given;		/* 0: a seed is drawn and printed */
 };
 
-/* Whole numbers as given; n = 0: none were. */
+/* Whole numbers in the given order; n = 0: none given. */
 struct int_list {
 	int n, v[16];
 };
@@ -54,21 +55,20 @@ enum command {
 struct conf {
 	enum command cmd;
 
-	/* common: file and flags */
+	/* config file and every command; options.c has the defaults */
 	char *config_path;	/* -c, NULL = none */
-	char *model_path;	/* -m over the file; relative paths in a file
-				 * are relative to that file's folder */
+	char *model_path;	/* absolute, or relative to the working folder */
 	int ctx_tok;		/* 0 = min(trained, 4096) */
-	int batch_rows;		/* default 128 */
-	enum kv_type kv_type_k, kv_type_v;	/* default F16 */
-	int half_layers;	/* cuts may be inside layers */
-	int strict;		/* a fallback is an error */
-	int recover;		/* workers that may be lost; 0 = none */
-	int nsessions;		/* 0 in the file and flags = one cpu session */
+	int batch_rows;
+	enum kv_type kv_type_k, kv_type_v;
+	int half_layers;	/* split inside layers, too */
+	int strict;		/* a fallback to the CPU is an error */
+	int recover;		/* lost workers that a run survives */
+	int nsessions;		/* conf_check() adds one CPU session to none */
 	struct session_conf session[MAX_SESSIONS];
 	struct sampling_conf sampling;
 
-	/* flags only */
+	/* options of commands; NULL or 0 = not given, unless it says more */
 	int verbose;		/* 0 -q, 1 default, 2 -v */
 	int json;		/* --json */
 	int check_only;		/* plan --check */
@@ -76,32 +76,30 @@ struct conf {
 	char *prompt;		/* -p: the bytes as given */
 	char *prompt_file;	/* -f */
 	char *prompts_file;	/* --prompts */
-	int parallel;		/* --parallel, default 1 */
+	int parallel;		/* --parallel */
 	int chat;		/* run --chat */
-	char *system;		/* --system: said before the first turn */
-	int n_predict;		/* -n: run 128; bench 128; chat -1 = until the
-				 * end */
-	int bench_prompt;	/* bench -p 512 */
-	int bench_reps;		/* bench -r 3 */
+	char *system;		/* --system: the system message */
+	int n_predict;		/* -n: tokens to generate; -1 = until the end */
+	int bench_prompt;	/* bench -p */
+	int bench_reps;		/* bench -r */
 	int bench_load;		/* bench --load */
 	struct int_list sweep;	/* bench --sweep: session counts */
 	struct int_list depths;	/* bench -d: tokens before those generated */
 	struct int_list parallels;	/* bench --parallel: sequences */
-	int slice_ms;		/* bench --slice 30 */
+	int slice_ms;		/* bench --slice */
 	char *ids;		/* eval --ids; detokenize operands or -p */
 	char *ids_file;		/* eval --ids-file; detokenize -f */
 	char *logits_path;	/* eval --logits */
 	char *text_path;	/* eval --text */
 	int stride_tok;		/* eval --stride; 0 = the context */
-	char *out_path;		/* quantize: operands OUT and TYPE */
-	char *quant_type;
+	char *out_path;		/* quantize: operand OUT */
+	char *quant_type;	/* quantize: operand TYPE */
 	char *head_type;	/* quantize --head, NULL = by TYPE */
 	char *fallback_type;	/* quantize --fallback, NULL = by TYPE */
 	int quant_threads;	/* quantize --threads, 0 = one per core */
 	int no_bos;		/* tokenize --no-bos */
 	int pieces;		/* tokenize --pieces */
-	int special;		/* --special: control tokens written in the
-				 * text are parsed as such */
+	int special;		/* --special: parse control tokens in the text */
 	int ignore_eos;		/* --ignore-eos */
 	int stress_list;	/* stress --list */
 	char *stress_only;	/* stress --only */
@@ -109,45 +107,47 @@ struct conf {
 	char *help_topic;	/* help CMD */
 };
 
-/* All of a run's settings from argv: defaults, the file named by -c, flags.
- * -EINVAL and ERR_USAGE on anything not understood, as
- * "file:line: what, and what is allowed" or "--flag: what, ...".
- * *ret must be released by conf_free() in every case. */
+/* Fill ret from argv: defaults, the file named by -c, the options, and
+ * conf_check().  -EINVAL and ERR_USAGE for anything not understood, with a
+ * message "file:line: error, and what is allowed" or "--option: error, ...".
+ * Release *ret with conf_free() in every case. */
 int
 conf_load(int argc, char **argv, struct conf *ret, struct err *reterr);
 
 void conf_defaults(struct conf *c);
 
-/* conf_parse.c: lay the libConfuse file over c. */
+/* Override c with the settings of a config file.  conf_parse.c */
 int conf_parse_file(const char *path, struct conf *c, struct err *reterr);
 
-/* cli.c: lay the flags over c, in two passes: the first finds -c. */
+/* cli.c: the command line is read twice, first to find -c, then to override c
+ * with the options. */
 int cli_find_config(int argc, char **argv, char **ret_path,
     struct err *reterr);
 int cli_parse(int argc, char **argv, struct conf *c, struct err *reterr);
 
-/* One session from "NAME=cpu,cores=0-1,cap=512MiB,node=0,priority=nice:5,
- * threads=2", or *ret_times equal ones from "4*cpu,cap=512MiB"; where names it
- * in messages. */
+/* Parse "NAME=cpu,cores=0-1,cap=512MiB,node=0,priority=nice:5,threads=2", or
+ * "4*cpu,cap=512MiB": then *ret_times sessions like *ret are meant.  where
+ * names the text in messages. */
 int conf_parse_session_spec(const char *spec, const char *where,
     struct session_conf *ret, int *ret_times, struct err *reterr);
 
-/* Ranges and contradictions, once, over everything; names sessions without a
- * name, resolves core lists (see cores.h), refuses cores that the machine
- * lacks or the process may not use. */
+/* Check c as a whole: ranges, contradictions, core lists (see cores.h).  Adds a
+ * CPU session if there is none and names the sessions without a name. */
 int conf_check(struct conf *c, struct err *reterr);
 
-/* The cores of all sessions, as conf_check() has resolved them. */
+/* The union of all sessions' cores, after conf_check(). */
 void conf_cores(const struct conf *c, struct cpuset *ret);
 
 /* Print c as a config file that parses back to the same settings. */
 int conf_print(const struct conf *c, FILE *fp);
 
+/* Free all strings and reset c to the defaults. */
 void conf_free(struct conf *c);
 
 const char *command_name(enum command cmd);	/* "run", ... */
 
-/* Full help text of a command ("run", ...; NULL = the overview). */
-const char *cli_help(const char *topic);	/* NULL: no such command */
+/* Help text of a command ("run", ...; NULL = the overview), valid until the
+ * next call; NULL: no such command. */
+const char *cli_help(const char *topic);
 
 #endif

@@ -1,9 +1,8 @@
-/* config/conf_check.c - defaults, contradictions, printing; and the order in which
- * defaults, file and flags are laid over each other. */
+/* config/conf_check.c - contradictions between settings, names of sessions, and
+ * the cores that each of them gets. */
 #include "conf.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <bsd/string.h>
 
@@ -11,48 +10,8 @@
 #include "devices.h"
 #include "keys.h"
 
-void
-conf_defaults(struct conf *c)
-{
-	*c = (struct conf){
-		.batch_rows = 128,
-		.kv_type_k = KV_F16, .kv_type_v = KV_F16,
-		.recover = 16,
-		.sampling = {
-			.temp = 0.8,
-			.top_k = 40,
-			.top_p = 0.95,
-			.min_p = 0.05,
-			.repeat_penalty = 1.0,
-			.repeat_last_n = 64,
-		},
-		.verbose = 1,
-		.parallel = 1,
-		.n_predict = 128,
-		.bench_prompt = 512,
-		.bench_reps = 3,
-		.slice_ms = 30,
-	};
-}
-
-int
-conf_load(int argc, char **argv, struct conf *ret, struct err *reterr)
-{
-	int rc;
-
-	conf_defaults(ret);
-	if ((rc = cli_find_config(argc, argv, &ret->config_path, reterr)) < 0)
-		return rc;
-	if (ret->config_path != NULL &&
-	    (rc = conf_parse_file(ret->config_path, ret, reterr)) < 0)
-		return rc;
-	if ((rc = cli_parse(argc, argv, ret, reterr)) < 0)
-		return rc;
-	return conf_check(ret, reterr);
-}
-
 static int
-name_taken(const struct conf *c, const char *name)
+is_name_taken(const struct conf *c, const char *name)
 {
 	int i;
 
@@ -62,10 +21,10 @@ name_taken(const struct conf *c, const char *name)
 	return 0;
 }
 
-/* Call a nameless session by its kind and its index among that kind: "cpu1";
- * by a later index when somebody else is called so. */
+/* Name a session after its kind and its index among that kind, "cpu1", or a
+ * later index if that name is taken. */
 static void
-give_name(struct conf *c, int i)
+make_name(struct conf *c, int i)
 {
 	struct session_conf *s = &c->session[i];
 	char name[MAX_NAME];
@@ -75,7 +34,7 @@ give_name(struct conf *c, int i)
 		index += strcmp(c->session[j].device, s->device) == 0;
 	do
 		snprintf(name, sizeof(name), "%.20s%d", s->device, index++);
-	while (name_taken(c, name));
+	while (is_name_taken(c, name));
 	strlcpy(s->name, name, sizeof(s->name));
 }
 
@@ -101,12 +60,11 @@ check_names(struct conf *c, struct err *reterr)
 			    c->session[j].name) == 0)
 				return fail_session(&c->session[i], reterr,
 				    err_set(reterr, ERR_USAGE, -EINVAL,
-				    "the session at %s has this name: each "
-				    "needs a name of its own",
-				    c->session[j].where));
+				    "name already used at %s: each session "
+				    "needs its own", c->session[j].where));
 	for (i = 0; i < c->nsessions; i++)
 		if (c->session[i].name[0] == '\0')
-			give_name(c, i);
+			make_name(c, i);
 	return 0;
 }
 
@@ -144,13 +102,13 @@ conf_cores(const struct conf *c, struct cpuset *ret)
 }
 
 static int
-lacks(const struct conf *c, struct err *reterr, const char *what)
+refuse(const struct conf *c, struct err *reterr, const char *what)
 {
 	return err_set(reterr, ERR_USAGE, -EINVAL, "%s: %s",
 	    command_name(c->cmd), what);
 }
 
-/* Where the text comes from: one of three for run, of two for tokenize. */
+/* Exactly one source of text: of three for run, of two for tokenize. */
 static int
 check_prompt(const struct conf *c, struct err *reterr)
 {
@@ -160,17 +118,17 @@ check_prompt(const struct conf *c, struct err *reterr)
 	if (c->cmd != CMD_RUN && c->cmd != CMD_TOKENIZE)
 		return 0;
 	if (given != 1 && c->cmd == CMD_RUN)
-		return lacks(c, reterr, given == 0 ? "no prompt: give -p TEXT, "
+		return refuse(c, reterr, given == 0 ? "no prompt: give -p TEXT, "
 		    "-f FILE or --prompts FILE" :
-		    "give one of -p, -f and --prompts, not several");
+		    "give only one of -p, -f and --prompts");
 	if (given != 1)
-		return lacks(c, reterr, given == 0 ? "no text: give -p TEXT "
-		    "or -f FILE" : "give one of -p and -f, not both");
+		return refuse(c, reterr, given == 0 ? "no text: give -p TEXT "
+		    "or -f FILE" : "give only one of -p and -f");
 	if (c->system != NULL && !c->chat)
-		return lacks(c, reterr, "--system goes with --chat");
+		return refuse(c, reterr, "--system is only valid with --chat");
 	if (c->cmd == CMD_RUN && c->parallel > 1 && c->prompts_file == NULL)
-		return lacks(c, reterr, "--parallel needs several prompts: "
-		    "give --prompts FILE");
+		return refuse(c, reterr, "--parallel is only valid with "
+		    "--prompts");
 	return 0;
 }
 
@@ -180,21 +138,22 @@ check_ids(const struct conf *c, struct err *reterr)
 	int given = (c->ids != NULL) + (c->ids_file != NULL);
 
 	if (c->cmd == CMD_DETOKENIZE && given != 1)
-		return lacks(c, reterr, given == 0 ? "no ids: give them as "
+		return refuse(c, reterr, given == 0 ? "no ids: give them as "
 		    "operands, with -p \"1 2 3\" or -f FILE" :
 		    "give the ids one way: operands, -p or -f");
 	if (c->cmd != CMD_EVAL)
 		return 0;
 	given += c->text_path != NULL;
 	if (given != 1)
-		return lacks(c, reterr, given == 0 ? "nothing to evaluate: "
+		return refuse(c, reterr, given == 0 ? "nothing to evaluate: "
 		    "give --ids or --ids-file with --logits, or --text" :
-		    "give one of --ids, --ids-file and --text, not several");
+		    "give only one of --ids, --ids-file and --text");
 	if ((c->text_path != NULL) != (c->logits_path == NULL))
-		return lacks(c, reterr, "--logits OUT.f32 goes with --ids and "
-		    "--ids-file, and they need it");
+		return refuse(c, reterr, c->text_path != NULL ? "--logits is "
+		    "not valid with --text" : "no file for the logits: give "
+		    "--logits OUT.f32");
 	if (c->text_path == NULL && c->stride_tok > 0)
-		return lacks(c, reterr, "--stride goes with --text");
+		return refuse(c, reterr, "--stride is only valid with --text");
 	return 0;
 }
 
@@ -204,7 +163,7 @@ check_quantize(const struct conf *c, struct err *reterr)
 	if (c->cmd != CMD_QUANTIZE || (c->model_path != NULL &&
 	    c->out_path != NULL && c->quant_type != NULL))
 		return 0;
-	return lacks(c, reterr, c->model_path == NULL ?
+	return refuse(c, reterr, c->model_path == NULL ?
 	    "no file to read: give IN OUT TYPE" : c->out_path == NULL ?
 	    "no file to write: give IN OUT TYPE" :
 	    "no type: give IN OUT TYPE, such as in.gguf out.gguf Q4_0");
@@ -219,62 +178,19 @@ conf_check(struct conf *c, struct err *reterr)
 		return 0;
 	if ((rc = check_quantize(c, reterr)) < 0)
 		return rc;
-	/* A file without a model is complete: -m may come with each run. */
+	/* plan --check accepts a config without a model: -m may add it. */
 	if (c->model_path == NULL && c->cmd != CMD_NONE &&
 	    c->cmd != CMD_DEVICES && !c->check_only && !c->stress_list)
-		return lacks(c, reterr, "no model: give -m MODEL, or "
+		return refuse(c, reterr, "no model: give -m MODEL, or "
 		    "model = \"...\" in the file of -c");
 	if (c->check_only && (c->json || c->fit))
-		return lacks(c, reterr, "--check prints a config, and plans "
-		    "nothing: it goes without --json and --fit");
+		return refuse(c, reterr, "--check only prints the config: leave "
+		    "out --json and --fit");
 	if (c->soak_s > 0 && c->stress_only != NULL)
-		return lacks(c, reterr, "--soak takes the place of the cases: "
-		    "it goes without --only");
+		return refuse(c, reterr, "--soak replaces the cases: leave out "
+		    "--only");
 	if ((rc = check_prompt(c, reterr)) < 0 ||
 	    (rc = check_ids(c, reterr)) < 0)
 		return rc;
 	return check_sessions(c, reterr);
-}
-
-int
-conf_print(const struct conf *c, FILE *fp)
-{
-	int i;
-	unsigned k;
-
-	for (k = 0; k < COMMON_NKEYS; k++)
-		key_print(&common_keys[k], c, "", fp);
-	fputs("\nsampling {\n", fp);
-	for (k = 0; k < SAMPLING_NKEYS; k++)
-		key_print(&sampling_keys[k], &c->sampling, "\t", fp);
-	fputs("}\n", fp);
-	for (i = 0; i < c->nsessions; i++) {
-		fprintf(fp, "\nsession %s {\n", c->session[i].name);
-		for (k = 0; k < SESSION_NKEYS; k++)
-			key_print(&session_keys[k], &c->session[i], "\t", fp);
-		fputs("}\n", fp);
-	}
-	return fflush(fp) == 0 && !ferror(fp) ? 0 : -EIO;
-}
-
-void
-conf_free(struct conf *c)
-{
-	free(c->config_path);
-	free(c->model_path);
-	free(c->prompt);
-	free(c->prompt_file);
-	free(c->prompts_file);
-	free(c->system);
-	free(c->ids);
-	free(c->ids_file);
-	free(c->logits_path);
-	free(c->text_path);
-	free(c->out_path);
-	free(c->quant_type);
-	free(c->head_type);
-	free(c->fallback_type);
-	free(c->stress_only);
-	free(c->help_topic);
-	conf_defaults(c);
 }

@@ -1,9 +1,8 @@
-/* config/conf_parse.c - a config file laid over a struct conf.
+/* config/conf_parse.c - reads a config file into a struct conf.
  *
- * libConfuse splits the file into keys, sections and values; every value is a
- * string to it.  What the strings mean is decided in keys.c, in the moment the
- * value has been read, so that a message can name its line.
- * straddle.conf(5) describes the language. */
+ * libConfuse splits the file into keys, sections and values, all of them
+ * strings.  keys.c converts each value as soon as it has been read, so that an
+ * error can name its line.  straddle.conf(5) describes the language. */
 #include "conf.h"
 
 #include <confuse.h>
@@ -15,22 +14,22 @@
 #include "conf_text.h"
 #include "keys.h"
 
-/* libConfuse hands its callbacks no pointer of ours, and keeps its scanner in
- * globals: one file at a time, hence one of these. */
+/* A global, because libConfuse passes no user pointer to its callbacks.  Its
+ * scanner uses globals too, so only one file can be parsed at a time. */
 static struct parse {
 	const char *path;
 	cfg_t *top;
 	struct conf *conf;
 	struct key_scope common, sampling, session;
-	const cfg_t *section;		/* whose keys session collects */
-	int said;			/* err says what is wrong */
+	const cfg_t *section;		/* that scope session collects */
+	int failed;			/* err holds the reason */
 	struct err *err;
 } *parse;
 
-/* Where the file is being read, as messages and session_conf.where have it;
- * of a long path the end. */
+/* Write "file:line" of the current position into buf, for messages and
+ * session_conf.where.  A long path loses its beginning. */
 static void
-where_is(const cfg_t *cfg, char *buf, size_t len)
+format_position(const cfg_t *cfg, char *buf, size_t len)
 {
 	size_t n = strlen(parse->path), room = len - 32;
 
@@ -47,8 +46,8 @@ fail_at(const cfg_t *cfg, int rc)
 {
 	char where[sizeof(((struct session_conf *)0)->where)];
 
-	parse->said = 1;
-	where_is(cfg, where, sizeof(where));
+	parse->failed = 1;
+	format_position(cfg, where, sizeof(where));
 	if (cfg != parse->top)
 		err_prefix(parse->err, "%s%s%s", cfg->name,
 		    cfg->title ? " " : "", cfg->title ? cfg->title : "");
@@ -56,8 +55,8 @@ fail_at(const cfg_t *cfg, int rc)
 	return rc;
 }
 
-/* The session that a section describes, begun when its first key (or, for a
- * section without keys, its end) is met. */
+/* Start a session at the first key of its section or, if it has no keys, at the
+ * section's end. */
 static int
 enter_session(const cfg_t *section)
 {
@@ -68,14 +67,14 @@ enter_session(const cfg_t *section)
 		return 0;
 	if (c->nsessions == MAX_SESSIONS)
 		return err_set(parse->err, ERR_USAGE, -E2BIG,
-		    "one session too many: %d are allowed", MAX_SESSIONS);
+		    "too many sessions: at most %d are allowed", MAX_SESSIONS);
 	s = &c->session[c->nsessions++];
 	session_defaults(s);
-	/* While a section is read, the file's line stays at its brace. */
-	where_is(parse->top, s->where, sizeof(s->where));
+	/* The top level's line stays at the brace while a section is read. */
+	format_position(parse->top, s->where, sizeof(s->where));
 	parse->section = section;
 	parse->session = (struct key_scope){
-		session_keys, SESSION_NKEYS, s, 0, NULL, 1
+		.section = SECTION_SESSION, .base = s, .in_file = 1
 	};
 	return session_set_name(s, section->title, parse->err);
 }
@@ -124,7 +123,7 @@ quoted_in(char *msg, const char *beginning)
 	return msg + n + 1;
 }
 
-/* What to do about a complaint of libConfuse's; "" when it says so itself. */
+/* What to write instead, for an error of libConfuse; "" where it says so. */
 static const char *
 hint_for(const char *msg)
 {
@@ -132,7 +131,8 @@ hint_for(const char *msg)
 		const char *beginning, *hint;
 	} hints[] = {
 		{ "unexpected token", ": write name = value, with quotes "
-		    "around a value that has blanks or any of , = { } ( ) #" },
+		    "around a value that contains spaces or any of , = { } "
+		    "( ) #" },
 		{ "missing equal sign", ": write name = value" },
 		{ "unexpected closing brace", ": no section is open here" },
 		{ "missing title", ": write session NAME { ... }" },
@@ -147,7 +147,7 @@ hint_for(const char *msg)
 	return "";
 }
 
-/* libConfuse's own complaints, in our words where its own say too little. */
+/* Errors that libConfuse finds, reworded where its own text says too little. */
 static void PRINTF_LIKE(2, 0)
 on_error(cfg_t *cfg, const char *fmt, va_list ap)
 {
@@ -157,45 +157,49 @@ on_error(cfg_t *cfg, const char *fmt, va_list ap)
 	if ((name = quoted_in(msg, "no such option ")) != NULL)
 		scope_unknown(scope_of(cfg), name, parse->err);
 	else if ((name = quoted_in(msg, "found duplicate title ")) != NULL)
-		err_set(parse->err, ERR_USAGE, -EINVAL, "a second session "
-		    "named %s: each needs a name of its own", name);
+		err_set(parse->err, ERR_USAGE, -EINVAL, "duplicate session "
+		    "name %s: each session needs its own", name);
 	else
 		err_set(parse->err, ERR_USAGE, -EINVAL, "%s%s", msg,
 		    hint_for(msg));
 	fail_at(cfg, -EINVAL);
 }
 
-/* libConfuse's table of n of our keys; opts has room for the end mark. */
-static void
-make_opts(const struct conf_key *keys, unsigned n, cfg_opt_t *opts)
+/* Fill libConfuse's table with the keys of a section, without an end mark.
+ * Returns how many they are. */
+static unsigned
+fill_opts(enum section section, cfg_opt_t *opts)
 {
-	unsigned i;
+	const struct setting *s = NULL;
+	unsigned n = 0;
 
-	for (i = 0; i < n; i++) {
-		opts[i] = (cfg_opt_t)CFG_STR(keys[i].name, NULL, CFGF_NONE);
-		opts[i].validcb = on_value;
+	while ((s = setting_next(section, s)) != NULL) {
+		opts[n] = (cfg_opt_t)CFG_STR(s->key, NULL, CFGF_NONE);
+		opts[n++].validcb = on_value;
 	}
-	opts[n] = (cfg_opt_t)CFG_END();
+	return n;
 }
 
 static int
 parse_text(char *text, size_t len, struct parse *p)
 {
-	cfg_opt_t session_opts[SESSION_NKEYS + 1];
-	cfg_opt_t sampling_opts[SAMPLING_NKEYS + 1];
-	cfg_opt_t opts[COMMON_NKEYS + 3];
+	cfg_opt_t session_opts[MAX_SETTINGS + 1];
+	cfg_opt_t sampling_opts[MAX_SETTINGS + 1];
+	cfg_opt_t opts[MAX_SETTINGS + 3];
+	unsigned n;
 	FILE *fp;
 	int rc;
 
-	make_opts(session_keys, SESSION_NKEYS, session_opts);
-	make_opts(sampling_keys, SAMPLING_NKEYS, sampling_opts);
-	make_opts(common_keys, COMMON_NKEYS, opts);
-	opts[COMMON_NKEYS] = (cfg_opt_t)CFG_SEC("sampling", sampling_opts,
-	    CFGF_NONE);
-	opts[COMMON_NKEYS + 1] = (cfg_opt_t)CFG_SEC("session", session_opts,
+	n = fill_opts(SECTION_SESSION, session_opts);
+	session_opts[n] = (cfg_opt_t)CFG_END();
+	n = fill_opts(SECTION_SAMPLING, sampling_opts);
+	sampling_opts[n] = (cfg_opt_t)CFG_END();
+	n = fill_opts(SECTION_TOP, opts);
+	opts[n++] = (cfg_opt_t)CFG_SEC("sampling", sampling_opts, CFGF_NONE);
+	opts[n] = (cfg_opt_t)CFG_SEC("session", session_opts,
 	    CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES);
-	opts[COMMON_NKEYS + 1].validcb = on_session;
-	opts[COMMON_NKEYS + 2] = (cfg_opt_t)CFG_END();
+	opts[n++].validcb = on_session;
+	opts[n] = (cfg_opt_t)CFG_END();
 
 	if ((fp = fmemopen(text, len, "r")) == NULL)
 		return err_set(p->err, ERR_RUN, -errno, "%s: %s", p->path,
@@ -207,18 +211,18 @@ parse_text(char *text, size_t len, struct parse *p)
 	cfg_set_error_function(p->top, on_error);
 	parse = p;
 	rc = cfg_parse_fp(p->top, fp) == CFG_SUCCESS ? 0 : -EINVAL;
-	if (rc < 0 && !p->said)		/* such as for a key that is "" */
+	if (rc < 0 && !p->failed)		/* such as for a key that is "" */
 		fail_at(p->top, err_set(p->err, ERR_USAGE, rc,
-		    "this can not be understood: write name = value"));
+		    "syntax error: write name = value"));
 	parse = NULL;
 	cfg_free(p->top);
 	fclose(fp);
 	return rc;
 }
 
-/* A relative path in a file is relative to the file's folder. */
+/* Make a relative path relative to the folder of the config file. */
 static int
-rebase(char **path, const char *file, struct err *reterr)
+rebase_path(char **path, const char *file, struct err *reterr)
 {
 	const char *slash = strrchr(file, '/');
 	char *full;
@@ -233,16 +237,33 @@ rebase(char **path, const char *file, struct err *reterr)
 	return 0;
 }
 
+/* Rebase every path that the file has set. */
+static int
+rebase_paths(const struct parse *p)
+{
+	const struct setting *s = NULL;
+	int rc = 0;
+
+	while (rc == 0 && (s = setting_next(SECTION_TOP, s)) != NULL)
+		if (s->type == KEY_PATH && scope_has_set(&p->common, s))
+			rc = rebase_path((char **)(void *)((char *)p->conf +
+			    s->off), p->path, p->err);
+	return rc;
+}
+
 int
 conf_parse_file(const char *path, struct conf *c, struct err *reterr)
 {
 	struct parse p = {
 		.path = path, .conf = c, .err = reterr,
-		.common = { common_keys, COMMON_NKEYS, c, 0,
-		    ", sampling { ... } and session NAME { ... }", 1 },
-		.sampling = { sampling_keys, SAMPLING_NKEYS, &c->sampling, 0,
-		    NULL, 1 },
-		.session = { session_keys, SESSION_NKEYS, NULL, 0, NULL, 1 },
+		.common = {
+			.section = SECTION_TOP, .base = c, .in_file = 1,
+			.also = ", sampling { ... } and session NAME { ... }"
+		},
+		.sampling = {
+			.section = SECTION_SAMPLING, .base = c, .in_file = 1
+		},
+		.session = { .section = SECTION_SESSION, .in_file = 1 },
 	};
 	char *text;
 	size_t len;
@@ -254,7 +275,5 @@ conf_parse_file(const char *path, struct conf *c, struct err *reterr)
 	if ((rc = conf_text_clean(path, text, len, reterr)) == 0)
 		rc = parse_text(text, len, &p);
 	free(text);
-	if (rc == 0 && p.common.seen >> COMMON_MODEL & 1)
-		rc = rebase(&c->model_path, path, reterr);
-	return rc;
+	return rc == 0 ? rebase_paths(&p) : rc;
 }

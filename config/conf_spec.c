@@ -1,7 +1,7 @@
-/* config/conf_spec.c - one session from the text behind -s:
+/* config/conf_spec.c - parses the argument of -s, one session:
  *	[NAME=|TIMES*]DEVICE[,KEY=VALUE]...	cpu,cores=0-3,6,cap=1GiB
  * with the keys of a session section.  A piece that is a core number or range
- * goes on with the core list before it. */
+ * continues the core list before it. */
 #include "conf.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ next_piece(char **rest)
 	return piece;
 }
 
-/* Read "TIMES*" off the beginning of *spec, when it begins so. */
+/* Take "TIMES*" off the start of *spec, if it is there. */
 static int
 take_times(char **spec, int *ret_times, struct err *reterr)
 {
@@ -61,17 +61,15 @@ set_device(struct session_conf *s, struct key_scope *scope, char *piece,
     struct err *reterr)
 {
 	char *name = piece, *device = strchr(piece, '=');
-	unsigned i;
 	int rc;
 
 	if (device == NULL)
 		return scope_set(scope, "device", piece, reterr);
 	*device++ = '\0';
-	for (i = 0; i < scope->nkeys; i++)
-		if (strcmp(name, scope->keys[i].name) == 0)
-			return err_set(reterr, ERR_USAGE, -EINVAL,
-			    "%s comes before the device: begin with DEVICE or "
-			    "NAME=DEVICE, such as cpu,%s=...", name, name);
+	if (setting_find(SECTION_SESSION, name) != NULL)
+		return err_set(reterr, ERR_USAGE, -EINVAL,
+		    "%s comes before the device: begin with DEVICE or "
+		    "NAME=DEVICE, such as cpu,%s=...", name, name);
 	if ((rc = session_set_name(s, name, reterr)) < 0)
 		return rc;
 	return scope_set(scope, "device", device, reterr);
@@ -80,9 +78,7 @@ set_device(struct session_conf *s, struct key_scope *scope, char *piece,
 static int
 set_pieces(struct session_conf *s, char *rest, struct err *reterr)
 {
-	struct key_scope scope = {
-		.keys = session_keys, .nkeys = SESSION_NKEYS, .base = s
-	};
+	struct key_scope scope = { .section = SECTION_SESSION, .base = s };
 	char *piece, *value;
 	int rc;
 
@@ -91,7 +87,7 @@ set_pieces(struct session_conf *s, char *rest, struct err *reterr)
 		piece = next_piece(&rest);
 		if ((value = strchr(piece, '=')) == NULL)
 			return err_set(reterr, ERR_USAGE, -EINVAL,
-			    "'%.64s' is no KEY=VALUE: write DEVICE,KEY=VALUE,... "
+			    "'%.64s' is not KEY=VALUE: write DEVICE,KEY=VALUE,... "
 			    "such as cpu,cores=0-1,cap=512MiB", piece);
 		*value++ = '\0';
 		rc = scope_set(&scope, piece, value, reterr);

@@ -1,9 +1,9 @@
 /* config/conf_text.c - reads a config file and blanks its comments.
  *
- * libConfuse 3.3 counts a line for every comment beside those that it ends,
- * accepts a file that stops inside a section or a comment, and drops signs
- * that begin no token.  So it gets a text without comments, and the rest is
- * refused here. */
+ * libConfuse 3.3 counts an extra line for every comment, accepts a file that
+ * stops inside a section or a comment, and drops characters that begin no
+ * token.  It therefore gets the text without comments, and errors of the other
+ * two kinds are reported here. */
 #include "conf_text.h"
 
 #include <ctype.h>
@@ -54,7 +54,7 @@ conf_text_read(const char *path, char **ret_text, size_t *ret_len,
 		free(text);
 		return rc;
 	}
-	/* An editor's mark that this is UTF-8. */
+	/* The UTF-8 byte order mark of some editors. */
 	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
 		memmove(text, text + 3, len -= 3);
 	text[len] = '\0';
@@ -70,8 +70,8 @@ fail(const struct cursor *c, int line, const char *what)
 	    what);
 }
 
-/* Behind "${NAME}" or "${NAME:-otherwise}": libConfuse would take the rest of
- * the file for a NAME without an end, and nothing for one that is not set. */
+/* Skip "${NAME}" or "${NAME:-default}".  libConfuse would read an unterminated
+ * NAME to the end of the file, and replace an unset one by nothing. */
 static int
 skip_variable(struct cursor *c)
 {
@@ -81,21 +81,21 @@ skip_variable(struct cursor *c)
 
 	c->pos += strcspn(c->text + c->pos, "}\"\n");
 	if (c->text[c->pos] != '}')
-		return fail(c, c->line, "this ${ has no end: write ${NAME}, "
-		    "or \\$ for a dollar");
+		return fail(c, c->line, "unterminated ${: write ${NAME}, or "
+		    "\\$ for a dollar sign");
 	c->pos++;
 	snprintf(what, sizeof(what), "%.*s", len, name);
 	if (strncmp(name + len, ":-", 2) == 0 || getenv(what) != NULL)
 		return 0;
-	snprintf(what, sizeof(what), "the environment has no %.*s: set it, "
-	    "or write ${%.*s:-otherwise}", MIN(len, 64), name, MIN(len, 64),
-	    name);
+	snprintf(what, sizeof(what), "the environment variable %.*s is not "
+	    "set: set it, or write ${%.*s:-DEFAULT}", MIN(len, 64), name,
+	    MIN(len, 64), name);
 	return fail(c, c->line, what);
 }
 
-/* At an equal sign: "= 64 MiB" would be a value and a key. */
+/* At an equal sign: libConfuse would read "= 64 MiB" as a value and a key. */
 static int
-check_blank(const struct cursor *c)
+check_size_value(const struct cursor *c)
 {
 	const char *value = c->text + c->pos + 1, *unit;
 	char size[64], what[160];
@@ -113,13 +113,13 @@ check_blank(const struct cursor *c)
 	if (strcspn(unit, " \t\n}#/") != (size_t)nunit ||
 	    units_parse_bytes(size, &nbytes, NULL) < 0)
 		return 0;
-	snprintf(what, sizeof(what), "a blank within a value: write %s, or "
+	snprintf(what, sizeof(what), "space inside a value: write %s, or "
 	    "put it in quotes", size);
 	return fail(c, c->line, what);
 }
 
-/* Behind a quoted string, whose end must be on its line: a quote that was
- * forgotten is then found where it was forgotten. */
+/* Skip a quoted string.  It must end on its line, so that the error about a
+ * missing quote names the right line. */
 static int
 skip_string(struct cursor *c)
 {
@@ -140,8 +140,8 @@ skip_string(struct cursor *c)
 			c->pos++;
 		c->pos++;
 	}
-	return fail(c, c->line, "this string has no end: close the quotes on "
-	    "the line they began");
+	return fail(c, c->line, "unterminated string: close the quotes on the "
+	    "same line");
 }
 
 static void
@@ -158,8 +158,8 @@ blank_block(struct cursor *c)
 	size_t stop;
 
 	if (end == NULL)
-		return fail(c, c->line, "this comment has no end: close it "
-		    "with */");
+		return fail(c, c->line,
+		    "unterminated comment: close it with */");
 	stop = (size_t)(end + 2 - c->text);
 	for (; c->pos < stop; c->pos++) {
 		if (c->text[c->pos] == '\n')
@@ -170,7 +170,7 @@ blank_block(struct cursor *c)
 	return 0;
 }
 
-/* One token or less.  A slash inside of a word belongs to a path. */
+/* Advance by one token or less.  A slash inside a word is part of a path. */
 static int
 step(struct cursor *c, int *depth, int *open_line)
 {
@@ -189,7 +189,7 @@ step(struct cursor *c, int *depth, int *open_line)
 		return blank_block(c);
 	if (strncmp(p, "${", 2) == 0 && !in_word)
 		return skip_variable(c);
-	if (*p == '=' && (rc = check_blank(c)) < 0)
+	if (*p == '=' && (rc = check_size_value(c)) < 0)
 		return rc;
 	if (*p == '*' || (*p == '+' && p[1] != '='))
 		return fail(c, c->line, *p == '*' ? "stray '*': put the value "
@@ -215,13 +215,13 @@ conf_text_clean(const char *path, char *text, size_t len, struct err *reterr)
 
 	while (c.pos < len) {
 		if (text[c.pos] == '\0')
-			return fail(&c, c.line, "a NUL byte: a config file is "
+			return fail(&c, c.line, "NUL byte: a config file must be "
 			    "text");
 		if ((rc = step(&c, &depth, &open_line)) < 0)
 			return rc;
 	}
 	if (depth > 0)
-		return fail(&c, open_line, "this section has no end: close it "
-		    "with }");
+		return fail(&c, open_line,
+		    "unterminated section: close it with }");
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* config/cores.c - core lists and words, resolved on this machine. */
+/* config/cores.c - resolves core lists on this machine; speeds and SMT. */
 #include "cores.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ enum { LIST_LEN = 256 };	/* of a core list in a message */
 int
 cores_allowed(struct cpuset *ret, struct err *reterr)
 {
-	/* Wide, because the kernel refuses a mask narrower than its own. */
+	/* The kernel rejects a mask that is narrower than its own. */
 	cpu_set_t mask[8];
 	unsigned cpu;
 
@@ -37,8 +37,8 @@ core_exists(const char *sysfs, unsigned cpu)
 	return access(path, F_OK) == 0;
 }
 
-/* The first line of a file of the core's or node's folder, "" if it is empty; 0
- * if there is none. */
+/* Read the first line of a file in the folder of core or node i, "" if it is
+ * empty.  Returns 0 if there is no such file. */
 static int
 read_line(const char *sysfs, const char *folder, unsigned i, const char *file,
     char *ret, size_t len)
@@ -57,7 +57,7 @@ read_line(const char *sysfs, const char *folder, unsigned i, const char *file,
 	return 1;
 }
 
-/* One positive number from a file of the core's folder; 0 for none. */
+/* A positive number from a file in the core's folder; 0 if there is none. */
 static long long
 core_number(const char *sysfs, unsigned cpu, const char *file)
 {
@@ -67,15 +67,16 @@ core_number(const char *sysfs, unsigned cpu, const char *file)
 	return strtonum(text, 1, INT64_MAX, NULL);
 }
 
-/* What tells a fast core from a slow one, the better first. */
+/* Files with a core's speed, the more exact one first. */
 static const char *const speed_files[] = {
 	"cpu_capacity", "cpufreq/cpuinfo_max_freq"
 };
 
-/* What speed_files[] tells of cores, by the first that has all of them and not
- * all alike; 0 = none does.  ret[i] is core i's. */
+/* Read the speed of each core of cpus into ret[core], from the first of
+ * speed_files[] that has all cores and differs between them.  Returns 0 if none
+ * does. */
 static int
-tell_apart(const char *sysfs, const struct cpuset *cpus,
+read_speeds(const char *sysfs, const struct cpuset *cpus,
     long long ret[MAX_CPUS], long long *ret_lo, long long *ret_hi)
 {
 	unsigned cpu, i;
@@ -96,7 +97,7 @@ tell_apart(const char *sysfs, const struct cpuset *cpus,
 	return 0;
 }
 
-/* Name the cores of asked that can not be had, and those that can. */
+/* Report the cores of asked that are not allowed, and those that are. */
 static int
 refuse_cores(const struct cpuset *asked, const struct cpuset *allowed,
     const char *sysfs, struct err *reterr)
@@ -114,11 +115,11 @@ refuse_cores(const struct cpuset *asked, const struct cpuset *allowed,
 	}
 	units_format_cpus(&missing, missing_list, sizeof(missing_list));
 	return err_set(reterr, ERR_USAGE, -EINVAL,
-	    "core%s %s can not be used (%s%s%s%s): %s can",
+	    "core%s %s cannot be used (%s%s%s%s): available are %s",
 	    cpuset_count(&bad) == 1 ? "" : "s",
 	    units_format_cpus(&bad, bad_list, sizeof(bad_list)),
 	    *missing_list ? "this machine has no core" :
-	    "offline, or kept from this process",
+	    "offline, or not allowed for this process",
 	    cpuset_count(&missing) > 1 ? "s" : "",
 	    *missing_list ? " " : "", missing_list,
 	    units_format_cpus(allowed, have, sizeof(have)));
@@ -134,8 +135,7 @@ node_cores(int node, const char *sysfs, struct cpuset *ret,
 	if (!read_line(sysfs, "node/node", (unsigned)node, "cpulist", list,
 	    sizeof(list)))
 		return err_set(reterr, ERR_USAGE, -ENODEV, "this machine has "
-		    "no NUMA node %d: %s/devices/system/node lists those "
-		    "there are", node, sysfs);
+		    "no NUMA node %d: see %s/devices/system/node", node, sysfs);
 	return units_parse_cpus(list, ret, reterr);
 }
 
@@ -160,8 +160,8 @@ default_cores(int node, const char *sysfs, const struct cpuset *allowed,
 			cpuset_add(ret, cpu);
 	if (cpuset_count(ret) > 0)
 		return 0;
-	return err_set(reterr, ERR_USAGE, -EINVAL, "none of the cores of NUMA "
-	    "node %d may be used by this process, which has %s", node,
+	return err_set(reterr, ERR_USAGE, -EINVAL, "this process may use no "
+	    "core of NUMA node %d, only %s", node,
 	    units_format_cpus(allowed, list, sizeof(list)));
 }
 
@@ -181,7 +181,7 @@ cores_resolve(const char *text, int node, const char *sysfs,
 		return default_cores(node, sysfs, &allowed, ret, reterr);
 	if (big || strcmp(text, "little") == 0) {
 		memset(ret, 0, sizeof(*ret));
-		if (tell_apart(sysfs, &allowed, number, &lo, &hi)) {
+		if (read_speeds(sysfs, &allowed, number, &lo, &hi)) {
 			for (cpu = 0; cpu < MAX_CPUS; cpu++)
 				if (cpuset_has(&allowed, cpu) &&
 				    number[cpu] == (big ? hi : lo))
@@ -189,8 +189,8 @@ cores_resolve(const char *text, int node, const char *sysfs,
 			return 0;
 		}
 		return err_set(reterr, ERR_USAGE, -EINVAL,
-		    "'%s': the cores that may be used (%s) are all alike, as "
-		    "far as the kernel tells: name them by number", text,
+		    "'%s': according to the kernel, all available cores (%s) "
+		    "are equal: give core numbers", text,
 		    units_format_cpus(&allowed, have, sizeof(have)));
 	}
 	if ((rc = units_parse_cpus(text, &asked, reterr)) < 0)
@@ -202,7 +202,8 @@ cores_resolve(const char *text, int node, const char *sysfs,
 	return 0;
 }
 
-/* Cores of one kind differ by less in what they are allowed for a moment. */
+/* Slower than this fraction of the fastest is another kind of core: cores of one
+ * kind may differ a little in their maximum frequency. */
 #define ONE_KIND	(7 / 8.)
 
 void
@@ -210,7 +211,7 @@ cores_speeds(const struct cpuset *cpus, const char *sysfs,
     uint32_t ret[MAX_CPUS])
 {
 	long long number[MAX_CPUS], lo, hi;
-	int differ = tell_apart(sysfs, cpus, number, &lo, &hi) &&
+	int differ = read_speeds(sysfs, cpus, number, &lo, &hi) &&
 	    (double)lo < (double)hi * ONE_KIND;
 	unsigned cpu;
 
@@ -240,7 +241,7 @@ cores_seconds(const struct cpuset *cpus, const char *sysfs)
 	return ret;
 }
 
-/* Is a better than b, which comes before it? */
+/* 1 if core a is better than core b, which has the lower number. */
 static int
 is_better(unsigned a, unsigned b, const uint32_t speed[MAX_CPUS],
     const struct cpuset *seconds)

@@ -1,4 +1,4 @@
-/* config/err.c - one sentence about what went wrong. */
+/* config/err.c - fills struct err. */
 #include "err.h"
 
 #include <errno.h>
@@ -15,12 +15,12 @@ err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
 
 	if (e == NULL)
 		return rc;
-	/* A machine that has no more of something says nothing about the
-	 * arguments, the config or the model that were being read. */
+	/* Running out of a resource is not an error in the arguments, config
+	 * or model that were being read. */
 	if ((kind == ERR_USAGE || kind == ERR_MODEL) &&
 	    (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE))
 		kind = ERR_RUN;
-	/* By way of a copy: the arguments may point into e->msg. */
+	/* Into a copy first, because the arguments may point into e->msg. */
 	va_start(ap, fmt);
 	vsnprintf(msg, sizeof(msg), fmt, ap);
 	va_end(ap);

@@ -1,12 +1,12 @@
-/* config/err.h - an error is a return code, an exit code and one sentence.
- * Owns: struct err.  Called by everything that can fail in front of a user.
+/* config/err.h - an error: a return code, an exit code and one sentence.
+ * Owns: struct err.  Called by every function whose failure a user will see.
  * Knows nothing of logging: only main files and event loops print. */
 #ifndef CONFIG_ERR_H
 #define CONFIG_ERR_H
 
 #include "base.h"
 
-/* The program's exit codes (design.md 9, stable). */
+/* The program's exit codes; scripts rely on them. */
 enum err_kind {
 	ERR_NONE = 0,
 	ERR_RUN = 1,		/* failed while running */
@@ -22,8 +22,8 @@ struct err {
 
 /* Fill e (may be NULL) and return rc, so that callers write
  *	return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: ...", path);
- * A later error replaces an earlier one.  That the machine has no memory or no
- * descriptors left is ERR_RUN whatever kind says, unless it is ERR_FIT. */
+ * A later error replaces an earlier one.  With rc -ENOMEM, -EMFILE or -ENFILE,
+ * kinds ERR_USAGE and ERR_MODEL become ERR_RUN. */
 int
 err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
     PRINTF_LIKE(4, 5);

@@ -1,5 +1,5 @@
-/* config/guess.c - letters added, lost, changed or swapped between two words
- * (the optimal string alignment distance). */
+/* config/guess.c - the optimal string alignment distance: letters added, lost,
+ * changed or swapped between two words. */
 #include "guess.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ guess_try(struct guess *g, const char *name)
 
 	if (na > MAX_WORD || nb > MAX_WORD)
 		return;
-	/* One mistake in three letters; else it is another word. */
+	/* At most one mistake in three letters. */
 	d = distance(g->typed, na, name, nb);
 	if (d > MAX(MAX(na, nb) / 3, 1) || d >= nb ||
 	    (g->best != NULL && d >= g->distance))

@@ -1,4 +1,4 @@
-/* config/keys.c - the tables of settings; one setting read, one printed. */
+/* config/keys.c - one setting read from text, and printed. */
 #include "keys.h"
 
 #include <errno.h>
@@ -10,54 +10,12 @@
 #include <bsd/string.h>
 
 #include "devices.h"
+#include "words.h"
 
 /* Longest device kind: kind and index must still make a session's name. */
-enum { MAX_DEVICE = 20, MAX_NODE = 1023 };
+enum { MAX_DEVICE = 20 };
 
-/* 32 bits of addresses, less what the emulator keeps at their end. */
-#define DOMAIN_MOST	(4 * GIB - 16 * MIB)
-
-#define COMMON(field)	offsetof(struct conf, field)
-#define SAMPLING(field)	offsetof(struct sampling_conf, field)
-#define SESSION(field)	offsetof(struct session_conf, field)
-
-const struct conf_key common_keys[COMMON_NKEYS] = {
-[COMMON_MODEL]   = { "model", KEY_PATH, COMMON(model_path), 0, 0 },
-[COMMON_CONTEXT] = { "context", KEY_INT, COMMON(ctx_tok), 1, LIMIT_CONTEXT },
-[COMMON_BATCH]   = { "batch", KEY_INT, COMMON(batch_rows), 1, MAX_BATCH },
-[COMMON_KV_TYPE] = { "kv_type", KEY_KV_TYPE, 0, 0, 0 },
-[COMMON_KV_TYPE_K] = { "kv_type_k", KEY_KV_ONE, COMMON(kv_type_k), 0, 0 },
-[COMMON_KV_TYPE_V] = { "kv_type_v", KEY_KV_ONE, COMMON(kv_type_v), 0, 0 },
-[COMMON_HALF_LAYERS] = { "half_layers", KEY_BOOL, COMMON(half_layers), 0, 0 },
-[COMMON_STRICT]  = { "strict", KEY_BOOL, COMMON(strict), 0, 0 },
-[COMMON_RECOVER] = { "recover", KEY_INT, COMMON(recover), 0, LIMIT_RECOVER },
-};
-
-const struct conf_key sampling_keys[SAMPLING_NKEYS] = {
-[SAMPLING_TEMP]  = { "temp", KEY_REAL, SAMPLING(temp), 0, 100 },
-[SAMPLING_TOP_K] = { "top_k", KEY_INT, SAMPLING(top_k), 0, 1 << 24 },
-[SAMPLING_TOP_P] = { "top_p", KEY_REAL, SAMPLING(top_p), 0, 1 },
-[SAMPLING_MIN_P] = { "min_p", KEY_REAL, SAMPLING(min_p), 0, 1 },
-[SAMPLING_REPEAT_PENALTY] = { "repeat_penalty", KEY_REAL,
-    SAMPLING(repeat_penalty), 0.01, 100 },
-[SAMPLING_REPEAT_LAST_N] = { "repeat_last_n", KEY_INT,
-    SAMPLING(repeat_last_n), 0, LIMIT_CONTEXT },
-[SAMPLING_SEED]  = { "seed", KEY_SEED, 0, 0, 0 },
-};
-
-const struct conf_key session_keys[SESSION_NKEYS] = {
-[SESSION_DEVICE]   = { "device", KEY_DEVICE, SESSION(device), 0, 0 },
-[SESSION_CORES]    = { "cores", KEY_CORES, SESSION(cores), 0, 0 },
-[SESSION_NODE]     = { "node", KEY_INT, SESSION(node), 0, MAX_NODE },
-[SESSION_CAP]      = { "cap", KEY_CAP, 0, 0, 0 },
-[SESSION_THREADS]  = { "threads", KEY_INT, SESSION(threads), 1, MAX_CPUS },
-[SESSION_PRIORITY] = { "priority", KEY_PRIORITY, SESSION(priority), 0, 0 },
-[SESSION_PORT]     = { "port", KEY_PORT, SESSION(port), 0, 0 },
-[SESSION_DOMAIN]   = { "domain", KEY_SIZE, SESSION(domain_bytes), 64 * MIB,
-    DOMAIN_MOST },
-};
-
-/* The characters of a session's name, which also names its memory group. */
+/* Characters of a session's name, which also names its cgroup. */
 static const char name_chars[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 
@@ -66,27 +24,27 @@ set_bool(int *field, const char *text, struct err *reterr)
 {
 	if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
 		return err_set(reterr, ERR_USAGE, -EINVAL,
-		    "'%.64s' is not known: write true or false", text);
+		    "'%.64s' is not a truth value: write true or false", text);
 	*field = *text == 't';
 	return 0;
 }
 
 static int
-set_int(const struct conf_key *k, int *field, const char *text,
+set_int(const struct setting *s, int *field, const char *text,
     struct err *reterr)
 {
 	int64_t n;
 	int rc;
 
-	if ((rc = units_parse_int(text, (int64_t)k->lo, (int64_t)k->hi, &n,
+	if ((rc = units_parse_int(text, (int64_t)s->lo, (int64_t)s->hi, &n,
 	    reterr)) == 0)
 		*field = (int)n;
 	return rc;
 }
 
-/* Every seed that a run can draw and print can be given back to it. */
+/* All 64 bits, so that every seed that a run draws and prints is accepted. */
 static int
-set_seed(struct sampling_conf *s, const char *text, struct err *reterr)
+set_seed(struct sampling_conf *sampling, const char *text, struct err *reterr)
 {
 	size_t n = strspn(text, "0123456789");
 	uint64_t seed;
@@ -97,13 +55,13 @@ set_seed(struct sampling_conf *s, const char *text, struct err *reterr)
 		return err_set(reterr, ERR_USAGE, -EINVAL,
 		    "'%.64s' is not a seed: 0 to %" PRIu64 " is allowed", text,
 		    UINT64_MAX);
-	s->seed = seed;
-	s->seed_given = 1;
+	sampling->seed = seed;
+	sampling->seed_given = 1;
 	return 0;
 }
 
 static int
-set_cap(struct session_conf *s, const char *text, struct err *reterr)
+set_cap(struct session_conf *session, const char *text, struct err *reterr)
 {
 	uint64_t nbytes;
 	int rc;
@@ -112,33 +70,31 @@ set_cap(struct session_conf *s, const char *text, struct err *reterr)
 		return rc;
 	if (nbytes == 0)
 		return err_set(reterr, ERR_USAGE, -EINVAL,
-		    "'%.64s' holds nothing: give at least one byte, or leave "
-		    "cap out for an equal share of the free memory", text);
-	/* No session lives in less, and so few bytes are meant by nobody. */
+		    "'%.64s' is zero bytes: give at least one, or omit cap for "
+		    "an equal share of the free memory", text);
+	/* No session fits in less: the unit was forgotten. */
 	if (nbytes < MIB && text[strspn(text, "0123456789.")] == '\0')
 		return err_set(reterr, ERR_USAGE, -EINVAL, "%.64s means %"
 		    PRIu64 " byte%s: did you mean %.64sMiB?", text, nbytes,
 		    nbytes == 1 ? "" : "s", text);
-	s->cap_bytes = nbytes;
-	s->cap_given = 1;
+	session->cap_bytes = nbytes;
+	session->cap_given = 1;
 	return 0;
 }
 
 static int
-set_size(const struct conf_key *k, uint64_t *field, const char *text,
+set_size(const struct setting *s, uint64_t *field, const char *text,
     struct err *reterr)
 {
-	char lo[UNITS_BYTES_LEN], hi[UNITS_BYTES_LEN];
+	char range[KEY_VALUE_LEN];
 	uint64_t nbytes;
 	int rc;
 
 	if ((rc = units_parse_bytes(text, &nbytes, reterr)) < 0)
 		return rc;
-	if ((double)nbytes < k->lo || (double)nbytes > k->hi)
+	if ((double)nbytes < s->lo || (double)nbytes > s->hi)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "'%.64s' is out of "
-		    "range: %s to %s is allowed", text,
-		    units_format_bytes((uint64_t)k->lo, lo),
-		    units_format_bytes((uint64_t)k->hi, hi));
+		    "range: %s is allowed", text, key_range(s, range));
 	*field = nbytes;
 	return 0;
 }
@@ -154,18 +110,22 @@ set_port(char *field, const char *text, struct err *reterr)
 }
 
 static int
-set_kv_type(enum kv_type *field, const char *text, struct err *reterr)
+set_kv_type(const struct setting *s, enum kv_type *field, const char *text,
+    struct err *reterr)
 {
+	char range[KEY_VALUE_LEN];
+
 	if (kv_type_parse(text, field) == 0)
 		return 0;
 	return err_set(reterr, ERR_USAGE, -EINVAL,
-	    "'%.64s' is not a KV type: write f16, q8_0 or f32", text);
+	    "'%.64s' is not a KV type: write %s", text, key_range(s, range));
 }
 
 static int
-set_kv_types(struct conf *c, const char *text, struct err *reterr)
+set_kv_types(const struct setting *s, struct conf *c, const char *text,
+    struct err *reterr)
 {
-	int rc = set_kv_type(&c->kv_type_k, text, reterr);
+	int rc = set_kv_type(s, &c->kv_type_k, text, reterr);
 
 	c->kv_type_v = c->kv_type_k;
 	return rc;
@@ -178,8 +138,8 @@ set_device(char *field, const char *text, struct err *reterr)
 
 	if (n == 0 || n > MAX_DEVICE || text[n] != '\0')
 		return err_set(reterr, ERR_USAGE, -EINVAL,
-		    "'%.64s' is not a device kind: write one word of small "
-		    "letters and digits, such as cpu or null", text);
+		    "'%.64s' is not a device kind: write one word of "
+		    "lower-case letters and digits, such as cpu or null", text);
 	strlcpy(field, text, MAX_NAME);
 	return 0;
 }
@@ -224,12 +184,12 @@ set_priority(struct priority *field, const char *text, struct err *reterr)
 }
 
 static int
-set_string(const struct conf_key *k, char **field, const char *text,
+set_string(const struct setting *s, char **field, const char *text,
     struct err *reterr)
 {
 	char *copy;
 
-	if (k->type == KEY_PATH && *text == '\0')
+	if (s->type == KEY_PATH && *text == '\0')
 		return err_set(reterr, ERR_USAGE, -EINVAL,
 		    "the path is empty: name a file");
 	if ((copy = strdup(text)) == NULL)
@@ -241,7 +201,7 @@ set_string(const struct conf_key *k, char **field, const char *text,
 
 /* "1,2,4,8", in the order they will be measured. */
 static int
-set_list(const struct conf_key *k, struct int_list *field, const char *text,
+set_list(const struct setting *s, struct int_list *field, const char *text,
     struct err *reterr)
 {
 	struct int_list list = { 0 };
@@ -256,8 +216,8 @@ set_list(const struct conf_key *k, struct int_list *field, const char *text,
 			rc = err_set(reterr, ERR_USAGE, -EINVAL,
 			    "too many numbers: %zu are allowed",
 			    NITEMS(list.v));
-		else if ((rc = units_parse_int(item, (int64_t)k->lo,
-		    (int64_t)k->hi, &n, reterr)) == 0)
+		else if ((rc = units_parse_int(item, (int64_t)s->lo,
+		    (int64_t)s->hi, &n, reterr)) == 0)
 			list.v[list.n++] = (int)n;
 	}
 	free(copy);
@@ -267,26 +227,26 @@ set_list(const struct conf_key *k, struct int_list *field, const char *text,
 }
 
 int
-key_set(const struct conf_key *k, void *base, const char *text,
+key_set(const struct setting *s, void *base, const char *text,
     struct err *reterr)
 {
-	void *field = (char *)base + k->off;
+	void *field = (char *)base + s->off;
 
-	switch (k->type) {
+	switch (s->type) {
 	case KEY_BOOL:
 		return set_bool(field, text, reterr);
 	case KEY_INT:
-		return set_int(k, field, text, reterr);
+		return set_int(s, field, text, reterr);
 	case KEY_REAL:
-		return units_parse_real(text, k->lo, k->hi, field, reterr);
+		return units_parse_real(text, s->lo, s->hi, field, reterr);
 	case KEY_SEED:
-		return set_seed(base, text, reterr);
+		return set_seed(&((struct conf *)base)->sampling, text, reterr);
 	case KEY_CAP:
 		return set_cap(base, text, reterr);
 	case KEY_KV_TYPE:
-		return set_kv_types(base, text, reterr);
+		return set_kv_types(s, base, text, reterr);
 	case KEY_KV_ONE:
-		return set_kv_type(field, text, reterr);
+		return set_kv_type(s, field, text, reterr);
 	case KEY_DEVICE:
 		return set_device(field, text, reterr);
 	case KEY_CORES:
@@ -296,18 +256,57 @@ key_set(const struct conf_key *k, void *base, const char *text,
 	case KEY_PORT:
 		return set_port(field, text, reterr);
 	case KEY_SIZE:
-		return set_size(k, field, text, reterr);
+		return set_size(s, field, text, reterr);
 	case KEY_PATH:
 	case KEY_TEXT:
-		return set_string(k, field, text, reterr);
+		return set_string(s, field, text, reterr);
 	case KEY_LIST:
-		return set_list(k, field, text, reterr);
+		return set_list(s, field, text, reterr);
+	case KEY_OTHER:
+		break;
 	}
 	return -EINVAL;
 }
 
-/* A string in the quotes of the configuration language, where the dollar
- * would otherwise begin a variable of the environment. */
+void
+key_set_default(const struct setting *s, struct conf *c)
+{
+	void *field = (char *)c + s->off;
+
+	if (s->preset == 0)
+		return;
+	if (s->type == KEY_INT)
+		*(int *)field = (int)s->preset;
+	else if (s->type == KEY_REAL)
+		*(double *)field = s->preset;
+	else if (s->type == KEY_KV_ONE)
+		*(enum kv_type *)field = (enum kv_type)s->preset;
+}
+
+char *
+key_range(const struct setting *s, char buf[KEY_VALUE_LEN])
+{
+	char lo[UNITS_BYTES_LEN], hi[UNITS_BYTES_LEN];
+	unsigned i;
+
+	buf[0] = '\0';
+	if (s->type == KEY_INT || s->type == KEY_LIST)
+		snprintf(buf, KEY_VALUE_LEN, "%.0f to %.0f", s->lo, s->hi);
+	else if (s->type == KEY_REAL)
+		snprintf(buf, KEY_VALUE_LEN, "%g to %g", s->lo, s->hi);
+	else if (s->type == KEY_SIZE)
+		snprintf(buf, KEY_VALUE_LEN, "%s to %s",
+		    units_format_bytes((uint64_t)s->lo, lo),
+		    units_format_bytes((uint64_t)s->hi, hi));
+	else if (s->type == KEY_KV_TYPE || s->type == KEY_KV_ONE)
+		for (i = 0; i < KV_NTYPES; i++)
+			words_add(buf, KEY_VALUE_LEN, i + 1 == KV_NTYPES ?
+			    " or " : ", ", "%s", kv_type_name(i));
+	return buf;
+}
+
+/* A string in the quotes of the configuration language.  An unescaped dollar
+ * would start an environment variable. */
 static void
 print_quoted(const char *text, FILE *fp)
 {
@@ -320,7 +319,7 @@ print_quoted(const char *text, FILE *fp)
 	putc('"', fp);
 }
 
-/* Absolute, because a printed file may be put into another folder. */
+/* Absolute, because a printed file may be moved to another folder. */
 static void
 print_path(const char *path, FILE *fp)
 {
@@ -334,95 +333,108 @@ print_path(const char *path, FILE *fp)
 	free(cwd);
 }
 
-/* 1 when the field says that nobody asked, or another says the same. */
+/* 1 when nobody set the field, or another key says the same. */
 static int
-key_unset(const struct conf_key *k, const void *base)
+is_unset(const struct setting *s, const void *base)
 {
-	const char *field = (const char *)base + k->off;
+	const char *field = (const char *)base + s->off;
+	const struct session_conf *session = base;
+	const struct conf *c = base;
 
-	switch (k->type) {
+	switch (s->type) {
 	case KEY_INT:
-		return *(const int *)(const void *)field < k->lo;
+		return *(const int *)(const void *)field < s->lo;
 	case KEY_SEED:
-		return !((const struct sampling_conf *)base)->seed_given;
+		return !c->sampling.seed_given;
 	case KEY_CAP:
-		return !((const struct session_conf *)base)->cap_given;
+		return !session->cap_given;
 	case KEY_CORES:
 	case KEY_PORT:
 		return *field == '\0';
 	case KEY_SIZE:
 		return *(const uint64_t *)(const void *)field == 0;
 	case KEY_PRIORITY:
-		return ((const struct session_conf *)base)->priority.kind ==
-		    PRIO_DEFAULT;
+		return session->priority.kind == PRIO_DEFAULT;
 	case KEY_PATH:
 		return *(char *const *)(const void *)field == NULL;
 	case KEY_KV_TYPE:
 	case KEY_KV_ONE:
-		return (k->type == KEY_KV_ONE) ==
-		    (((const struct conf *)base)->kv_type_k ==
-		    ((const struct conf *)base)->kv_type_v);
+		return (s->type == KEY_KV_ONE) ==
+		    (c->kv_type_k == c->kv_type_v);
 	default:
 		return 0;
 	}
 }
 
-void
-key_print(const struct conf_key *k, const void *base, const char *indent,
-    FILE *fp)
+char *
+key_format(const struct setting *s, const void *base, char buf[KEY_VALUE_LEN])
 {
-	const void *field = (const char *)base + k->off;
+	const void *field = (const char *)base + s->off;
 	const struct priority *prio = field;
-	char size[UNITS_BYTES_LEN], real[UNITS_REAL_LEN];
 
-	if (key_unset(k, base))
-		return;
-	fprintf(fp, "%s%s = ", indent, k->name);
-	switch (k->type) {
+	buf[0] = '\0';
+	switch (s->type) {
 	case KEY_BOOL:
-		fputs(*(const int *)field ? "true" : "false", fp);
+		strlcpy(buf, *(const int *)field ? "true" : "false",
+		    KEY_VALUE_LEN);
 		break;
 	case KEY_INT:
-		fprintf(fp, "%d", *(const int *)field);
+		snprintf(buf, KEY_VALUE_LEN, "%d", *(const int *)field);
 		break;
 	case KEY_REAL:
-		fputs(units_format_real(*(const double *)field, real), fp);
+		units_format_real(*(const double *)field, buf);
 		break;
 	case KEY_SEED:
-		fprintf(fp, "%" PRIu64,
-		    ((const struct sampling_conf *)base)->seed);
+		snprintf(buf, KEY_VALUE_LEN, "%" PRIu64,
+		    ((const struct conf *)base)->sampling.seed);
 		break;
 	case KEY_CAP:
-		print_quoted(units_format_bytes(
-		    ((const struct session_conf *)base)->cap_bytes, size), fp);
+	case KEY_SIZE:
+		units_format_bytes(*(const uint64_t *)field, buf);
 		break;
 	case KEY_KV_TYPE:
-		print_quoted(kv_type_name(
-		    ((const struct conf *)base)->kv_type_k), fp);
+		strlcpy(buf, kv_type_name(((const struct conf *)base)->
+		    kv_type_k), KEY_VALUE_LEN);
 		break;
 	case KEY_KV_ONE:
-		print_quoted(kv_type_name(*(const enum kv_type *)field), fp);
+		strlcpy(buf, kv_type_name(*(const enum kv_type *)field),
+		    KEY_VALUE_LEN);
 		break;
 	case KEY_PRIORITY:
-		fprintf(fp, "\"%s:%d\"", prio->kind == PRIO_NICE ? "nice" :
-		    "fifo", prio->level);
-		break;
-	case KEY_PATH:
-		print_path(*(char *const *)field, fp);
-		break;
-	case KEY_SIZE:
-		print_quoted(units_format_bytes(*(const uint64_t *)field,
-		    size), fp);
+		snprintf(buf, KEY_VALUE_LEN, "%s:%d", prio->kind == PRIO_NICE ?
+		    "nice" : "fifo", prio->level);
 		break;
 	case KEY_DEVICE:
 	case KEY_CORES:
 	case KEY_PORT:
-		print_quoted(field, fp);
+		strlcpy(buf, field, KEY_VALUE_LEN);
 		break;
+	case KEY_PATH:
 	case KEY_TEXT:
-	case KEY_LIST:		/* flags only */
+	case KEY_LIST:
+	case KEY_OTHER:
 		break;
 	}
+	return buf;
+}
+
+void
+key_print(const struct setting *s, const void *base, const char *indent,
+    FILE *fp)
+{
+	char value[KEY_VALUE_LEN];
+
+	if (is_unset(s, base))
+		return;
+	fprintf(fp, "%s%s = ", indent, s->key);
+	if (s->type == KEY_PATH)
+		print_path(*(char *const *)(const void *)
+		    ((const char *)base + s->off), fp);
+	else if (s->type == KEY_BOOL || s->type == KEY_INT ||
+	    s->type == KEY_REAL || s->type == KEY_SEED)
+		fputs(key_format(s, base, value), fp);
+	else
+		print_quoted(key_format(s, base, value), fp);
 	putc('\n', fp);
 }
 
@@ -443,8 +455,8 @@ session_set_name(struct session_conf *s, const char *name, struct err *reterr)
 	    *name == '-')
 		return err_set(reterr, ERR_USAGE, -EINVAL,
 		    "'%.64s' is not a session name: write 1 to %d letters, "
-		    "digits, '_', '.' and '-', the first no '.' or '-'", name,
-		    MAX_NAME - 1);
+		    "digits, '_', '.' and '-', not beginning with '.' or '-'",
+		    name, MAX_NAME - 1);
 	strlcpy(s->name, name, sizeof(s->name));
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* config/keys_scope.c - one section of settings being filled, key by key, and
- * what to say of a key that is not in it. */
+ * suggestions for a key that is not in it. */
 #include "keys.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "guess.h"
 
-/* What other programs, or people, call our keys. */
+/* Names that other programs, or people, use for our keys. */
 static const struct {
 	const char *typed, *meant;
 } synonyms[] = {
@@ -17,30 +17,13 @@ static const struct {
 	{ "temperature", "temp" }, { "memory", "cap" },
 };
 
-static const struct {
-	const struct conf_key *keys;
-	unsigned nkeys;
-	const char *name;
-} places[] = {
-	{ common_keys, COMMON_NKEYS, "at the top, outside of sections" },
-	{ sampling_keys, SAMPLING_NKEYS, "in sampling { }" },
-	{ session_keys, SESSION_NKEYS, "in session NAME { }" },
+static const char *const places[] = {
+	[SECTION_TOP] = "at the top, outside of sections",
+	[SECTION_SAMPLING] = "in sampling { }",
+	[SECTION_SESSION] = "in session NAME { }",
 };
 
-/* The key's index; nkeys when there is none. */
-static unsigned
-find_key(const struct conf_key *keys, unsigned nkeys, const char *name)
-{
-	unsigned i;
-
-	for (i = 0; i < nkeys; i++)
-		if (strcmp(name, keys[i].name) == 0)
-			break;
-	return i;
-}
-
-/* Write into buf the name as this language would have it: kv-type is kv_type,
- * ctx is context. */
+/* Write into buf our spelling of name: kv-type is kv_type, ctx is context. */
 static void
 our_name(const char *name, char *buf, size_t len)
 {
@@ -59,31 +42,31 @@ our_name(const char *name, char *buf, size_t len)
 static const char *
 place_of(const char *name)
 {
-	unsigned i;
+	enum section i;
 
-	for (i = 0; i < NITEMS(places); i++)
-		if (find_key(places[i].keys, places[i].nkeys, name) <
-		    places[i].nkeys)
-			return places[i].name;
+	for (i = SECTION_TOP; i <= SECTION_SESSION; i++)
+		if (setting_find(i, name) != NULL)
+			return places[i];
 	return NULL;
 }
 
 int
-scope_unknown(const struct key_scope *s, const char *name, struct err *reterr)
+scope_unknown(const struct key_scope *scope, const char *name,
+    struct err *reterr)
 {
 	char known[256] = "", ours[65];
 	struct guess guess = { .typed = ours };
+	const struct setting *s = NULL;
 	const char *place;
-	unsigned i;
 
 	our_name(name, ours, sizeof(ours));
-	for (i = 0; i < s->nkeys; i++) {
-		strlcat(known, i ? ", " : "", sizeof(known));
-		strlcat(known, s->keys[i].name, sizeof(known));
-		guess_try(&guess, s->keys[i].name);
+	while ((s = setting_next(scope->section, s)) != NULL) {
+		strlcat(known, *known ? ", " : "", sizeof(known));
+		strlcat(known, s->key, sizeof(known));
+		guess_try(&guess, s->key);
 	}
-	place = s->in_file ? place_of(ours) : NULL;
-	if (place != NULL && find_key(s->keys, s->nkeys, ours) == s->nkeys)
+	place = scope->in_file ? place_of(ours) : NULL;
+	if (place != NULL && setting_find(scope->section, ours) == NULL)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "unknown key "
 		    "'%.64s' here: %s belongs %s", name, ours, place);
 	if (guess.best != NULL)
@@ -91,23 +74,29 @@ scope_unknown(const struct key_scope *s, const char *name, struct err *reterr)
 		    "'%.64s': did you mean %s?", name, guess.best);
 	return err_set(reterr, ERR_USAGE, -EINVAL,
 	    "unknown key '%.64s': known here are %s%s", name, known,
-	    s->also != NULL ? s->also : "");
+	    scope->also != NULL ? scope->also : "");
 }
 
 int
-scope_set(struct key_scope *s, const char *name, const char *text,
+scope_has_set(const struct key_scope *scope, const struct setting *s)
+{
+	return scope->seen[s - setting_at(0)];
+}
+
+int
+scope_set(struct key_scope *scope, const char *name, const char *text,
     struct err *reterr)
 {
-	unsigned i = find_key(s->keys, s->nkeys, name);
+	const struct setting *s = setting_find(scope->section, name);
 	int rc;
 
-	if (i == s->nkeys)
-		return scope_unknown(s, name, reterr);
-	if (s->seen >> i & 1)
+	if (s == NULL)
+		return scope_unknown(scope, name, reterr);
+	if (scope_has_set(scope, s))
 		return err_set(reterr, ERR_USAGE, -EINVAL,
 		    "%s is set twice: once is allowed", name);
-	s->seen |= (uint64_t)1 << i;
-	if ((rc = key_set(&s->keys[i], s->base, text, reterr)) < 0)
+	scope->seen[s - setting_at(0)] = 1;
+	if ((rc = key_set(s, scope->base, text, reterr)) < 0)
 		err_prefix(reterr, "%s", name);
 	return rc;
 }

@@ -1,4 +1,4 @@
-/* config/log.c - lines on stderr, written whole. */
+/* config/log.c - writes log lines to stderr, each with one write. */
 #include "log.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ log_init(const char *name, int verbose)
 	log_level = verbose;
 }
 
-/* One write a line, so that the lines of several processes do not mix. */
+/* One write per line, so that lines of several processes do not mix. */
 static void PRINTF_LIKE(1, 0)
 log_line(const char *fmt, va_list ap)
 {

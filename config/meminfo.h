@@ -1,4 +1,4 @@
-/* config/meminfo.h - the machine's free memory, as the kernel estimates it. */
+/* config/meminfo.h - the machine's free memory, estimated by the kernel. */
 #ifndef CONFIG_MEMINFO_H
 #define CONFIG_MEMINFO_H
 

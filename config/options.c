@@ -1,11 +1,17 @@
-/* config/options.c - the table of options.
+/* config/options.c - the table of settings: every config key and option.
  *
- * One table says of every option which commands take it and which setting of
- * keys.c it makes.  A letter or a name may appear twice, for different
- * commands: -p is a prompt to run and a number to bench. */
+ * A new option is a row here, a field in conf.h, and the code that reads the
+ * field.  The help shows rows in this order.  An option may have several rows,
+ * for different commands: -p is a prompt for run and a number for bench. */
 #include "options.h"
 
 #include <stdio.h>
+#include <string.h>
+
+/* 32 bits of addresses, less what the emulator reserves at their end. */
+#define DOMAIN_MAX	(4 * GIB - 16 * MIB)
+
+enum { MAX_NODE = 1023, MAX_COUNT = 1 << 24 };
 
 #define ALL		(~0u)
 #define RUN		(1u << CMD_RUN)
@@ -21,111 +27,280 @@
 #define STRESS		(1u << CMD_STRESS)
 #define QUANTIZE	(1u << CMD_QUANTIZE)
 
-#define COMMON(k)	&common_keys[COMMON_##k], 0
-#define SAMPLING(k)	\
-	&sampling_keys[SAMPLING_##k], offsetof(struct conf, sampling)
-#define OWN(type, field, lo, hi)	\
-	&(const struct conf_key){	\
-		NULL, KEY_##type, offsetof(struct conf, field), lo, hi	\
-	}, 0
+/* Parts of a row: its key, its option, its field.  Where a field has another
+ * type than the row says, sizeof() compares two unlike pointers: a warning. */
+#define TOP(name)	.section = SECTION_TOP, .key = name
+#define SAMPLING(name)	.section = SECTION_SAMPLING, .key = name
+#define SESSION(name)	.section = SECTION_SESSION, .key = name
+#define OPT(who, chr, name, value)	\
+	.cmds = who, .letter = chr, .option = name, .arg = value
+#define OFFSET(ctype, base, field)	\
+	(offsetof(struct base, field) +	\
+	0 * sizeof(&((struct base *)NULL)->field == (ctype *)NULL))
+#define SPECIAL		.type = KEY_OTHER
+#define BOOL(field)	.type = KEY_BOOL, .off = OFFSET(int, conf, field)
+#define INT(field, min, max, def)	\
+	.type = KEY_INT, .off = OFFSET(int, conf, field), .lo = min,	\
+	.hi = max, .preset = def
+#define REAL(field, min, max, def)	\
+	.type = KEY_REAL, .off = OFFSET(double, conf, field), .lo = min, \
+	.hi = max, .preset = def
+#define LIST(field, min, max)	\
+	.type = KEY_LIST, .off = OFFSET(struct int_list, conf, field),	\
+	.lo = min, .hi = max
+#define TEXT(field)	.type = KEY_TEXT, .off = OFFSET(char *, conf, field)
+#define PATH(field)	.type = KEY_PATH, .off = OFFSET(char *, conf, field)
+#define KV(field)	\
+	.type = KEY_KV_ONE, .off = OFFSET(enum kv_type, conf, field),	\
+	.preset = KV_F16
+#define OF_SESSION(ktype, field)	\
+	.type = ktype, .off = offsetof(struct session_conf, field)
 
-static const struct cli_opt options[] = {
-	{ NULL, 'c', ALL, NULL, 0 },
-	{ NULL, 'm', ALL, COMMON(MODEL) },
-	{ NULL, 's', ALL, NULL, 0 },
-	{ "ctx", 0, ALL, COMMON(CONTEXT) },
-	{ "batch", 0, ALL, COMMON(BATCH) },
-	{ "kv-type", 0, ALL, COMMON(KV_TYPE) },
-	{ "kv-type-k", 0, ALL, COMMON(KV_TYPE_K) },
-	{ "kv-type-v", 0, ALL, COMMON(KV_TYPE_V) },
-	{ "half-layers", 0, ALL, COMMON(HALF_LAYERS) },
-	{ "strict", 0, ALL, COMMON(STRICT) },
-	{ "recover", 0, ALL, COMMON(RECOVER) },
-	{ NULL, 'v', ALL, NULL, 0 },
-	{ NULL, 'q', ALL, NULL, 0 },
-	{ "help", 'h', ALL, NULL, 0 },
+static const struct setting settings[] = {
+	/* where the text comes from */
+	{ OPT(RUN, 'p', NULL, "TEXT"), TEXT(prompt),
+	  .help = "the prompt" },
+	{ OPT(RUN, 'f', NULL, "FILE"), PATH(prompt_file),
+	  .help = "read the prompt from FILE; - is stdin" },
+	{ OPT(RUN, 0, "prompts", "FILE"), PATH(prompts_file),
+	  .help = "run one prompt per line, empty lines included; print one "
+	    "JSON object per line, in order, with the line's seed, made from "
+	    "--seed and the line's number. If a line fails, its object says "
+	    "so, the others continue, and the run exits with 1" },
+	{ OPT(RUN, 0, "parallel", "N"), INT(parallel, 1, MAX_SEQS, 1),
+	  .help = "prompts to run at once, {range} (default {default}), each "
+	    "with a context of its own; the texts stay the same" },
+	{ OPT(TOKENIZE, 'p', NULL, "TEXT"), TEXT(prompt),
+	  .help = "the text" },
+	{ OPT(TOKENIZE, 'f', NULL, "FILE"), PATH(prompt_file),
+	  .help = "the text is the exact contents of FILE; - is stdin" },
+	{ OPT(DETOKENIZE, 'p', NULL, "IDS"), TEXT(ids),
+	  .help = "the ids, as in -p \"1 2 3\"" },
+	{ OPT(DETOKENIZE, 'f', NULL, "FILE"), PATH(ids_file),
+	  .help = "read the ids from FILE; - is stdin" },
+	{ OPT(EVAL, 0, "ids", "IDS"), TEXT(ids),
+	  .help = "the tokens, as in --ids \"1 2 3\"" },
+	{ OPT(EVAL, 0, "ids-file", "FILE"), PATH(ids_file),
+	  .help = "read the tokens from FILE; - is stdin" },
+	{ OPT(EVAL, 0, "logits", "OUT.f32"), PATH(logits_path),
+	  .help = "write the logits to this file" },
+	{ OPT(EVAL, 0, "text", "FILE"), PATH(text_path),
+	  .help = "the text to score; - is stdin" },
+	{ OPT(EVAL, 0, "stride", "N"), INT(stride_tok, 1, LIMIT_CONTEXT, 0),
+	  .help = "start a chunk every N tokens, 1 to the context (default: "
+	    "the context). Up to half the context, only the last N tokens of "
+	    "a chunk are scored: each token once, with more text before it" },
 
-	{ NULL, 'p', RUN | TOKENIZE, OWN(TEXT, prompt, 0, 0) },
-	{ NULL, 'f', RUN | TOKENIZE, OWN(PATH, prompt_file, 0, 0) },
-	{ "prompts", 0, RUN, OWN(PATH, prompts_file, 0, 0) },
-	{ "parallel", 0, RUN | PLAN, OWN(INT, parallel, 1, MAX_SEQS) },
-	{ NULL, 'n', RUN | CHAT, OWN(INT, n_predict, -1, INT32_MAX) },
-	{ "temp", 0, RUN | CHAT, SAMPLING(TEMP) },
-	{ "top-k", 0, RUN | CHAT, SAMPLING(TOP_K) },
-	{ "top-p", 0, RUN | CHAT, SAMPLING(TOP_P) },
-	{ "min-p", 0, RUN | CHAT, SAMPLING(MIN_P) },
-	{ "repeat-penalty", 0, RUN | CHAT, SAMPLING(REPEAT_PENALTY) },
-	{ "repeat-last-n", 0, RUN | CHAT, SAMPLING(REPEAT_LAST_N) },
-	{ "seed", 0, RUN | CHAT | STRESS, SAMPLING(SEED) },
-	{ "ignore-eos", 0, RUN | CHAT, OWN(BOOL, ignore_eos, 0, 0) },
-	{ "chat", 0, RUN, OWN(BOOL, chat, 0, 0) },
-	{ "system", 0, RUN | CHAT, OWN(TEXT, system, 0, 0) },
-	{ "special", 0, RUN | CHAT | TOKENIZE, OWN(BOOL, special, 0, 0) },
+	/* run, chat: generating */
+	{ OPT(RUN, 'n', NULL, "N"), INT(n_predict, -1, INT32_MAX, 128),
+	  .help = "tokens to generate (default {default}); -1: until the "
+	    "model ends the text" },
+	{ OPT(CHAT, 'n', NULL, "N"), INT(n_predict, -1, INT32_MAX, 0),
+	  .help = "tokens per answer (default -1: until the model ends it)" },
+	{ SAMPLING("temp"), OPT(RUN | CHAT, 0, "temp", "X"),
+	  REAL(sampling.temp, 0, 100, 0.8),
+	  .help = "temperature, {range} (default {default}); 0: greedy" },
+	{ SAMPLING("top_k"), OPT(RUN | CHAT, 0, "top-k", "N"),
+	  INT(sampling.top_k, 0, MAX_COUNT, 40),
+	  .help = "keep the N most likely tokens (default {default}); 0: off" },
+	{ SAMPLING("top_p"), OPT(RUN | CHAT, 0, "top-p", "X"),
+	  REAL(sampling.top_p, 0, 1, 0.95),
+	  .help = "keep the most likely tokens whose probabilities add up to X "
+	    "(default {default}); 1: off" },
+	{ SAMPLING("min_p"), OPT(RUN | CHAT, 0, "min-p", "X"),
+	  REAL(sampling.min_p, 0, 1, 0.05),
+	  .help = "drop tokens less likely than X times the best one (default "
+	    "{default}); 0: off" },
+	{ SAMPLING("repeat_penalty"), OPT(RUN | CHAT, 0, "repeat-penalty", "X"),
+	  REAL(sampling.repeat_penalty, 0.01, 100, 1),
+	  .help = "make repeated tokens less likely, {range} (default "
+	    "{default}: off)" },
+	{ SAMPLING("repeat_last_n"), OPT(RUN | CHAT, 0, "repeat-last-n", "N"),
+	  INT(sampling.repeat_last_n, 0, LIMIT_CONTEXT, 64),
+	  .help = "tokens that the repeat penalty looks back at (default "
+	    "{default})" },
+	{ SAMPLING("seed"), OPT(RUN | CHAT | STRESS, 0, "seed", "N"),
+	  .type = KEY_SEED,
+	  .help = "make random choices repeatable (default: a seed is drawn "
+	    "and printed)" },
+	{ OPT(RUN, 0, "chat", NULL), BOOL(chat),
+	  .help = "format the prompt as a user's message with the model's "
+	    "chat template, as the chat command does" },
+	{ OPT(RUN, 0, "system", "TEXT"), TEXT(system),
+	  .help = "with --chat: the system message" },
+	{ OPT(CHAT, 0, "system", "TEXT"), TEXT(system),
+	  .help = "the system message" },
+	{ OPT(RUN | CHAT, 0, "ignore-eos", NULL), BOOL(ignore_eos),
+	  .help = "continue past the model's end-of-text token" },
 
-	{ "check", 0, PLAN, OWN(BOOL, check_only, 0, 0) },
-	{ "fit", 0, PLAN, OWN(BOOL, fit, 0, 0) },
+	/* plan */
+	{ OPT(PLAN, 0, "check", NULL), BOOL(check_only),
+	  .help = "only check the config, and print it as it was understood" },
+	{ OPT(PLAN, 0, "fit", NULL), BOOL(fit),
+	  .help = "choose settings that fit, and say why: with one session, "
+	    "the fewest sessions like it; with several, the largest batch, KV "
+	    "type or context that they hold" },
+	{ OPT(PLAN, 0, "parallel", "N"), INT(parallel, 1, MAX_SEQS, 1),
+	  .help = "plan for N sequences at once, {range} (default {default})" },
 
-	{ "no-bos", 0, TOKENIZE, OWN(BOOL, no_bos, 0, 0) },
-	{ "pieces", 0, TOKENIZE, OWN(BOOL, pieces, 0, 0) },
-	{ NULL, 'p', DETOKENIZE, OWN(TEXT, ids, 0, 0) },
-	{ NULL, 'f', DETOKENIZE, OWN(PATH, ids_file, 0, 0) },
+	/* tokenize */
+	{ OPT(TOKENIZE, 0, "no-bos", NULL), BOOL(no_bos),
+	  .help = "omit the beginning-of-text token" },
+	{ OPT(TOKENIZE, 0, "pieces", NULL), BOOL(pieces),
+	  .help = "print each id with its bytes, one per line" },
+	{ OPT(RUN | CHAT | TOKENIZE, 0, "special", NULL), BOOL(special),
+	  .help = "parse control tokens written out in the text" },
 
-	{ "ids", 0, EVAL, OWN(TEXT, ids, 0, 0) },
-	{ "ids-file", 0, EVAL, OWN(PATH, ids_file, 0, 0) },
-	{ "logits", 0, EVAL, OWN(PATH, logits_path, 0, 0) },
-	{ "text", 0, EVAL, OWN(PATH, text_path, 0, 0) },
-	{ "stride", 0, EVAL, OWN(INT, stride_tok, 1, LIMIT_CONTEXT) },
+	/* quantize */
+	{ OPT(QUANTIZE, 0, "head", "TYPE"), TEXT(head_type),
+	  .help = "type of the output head" },
+	{ OPT(QUANTIZE, 0, "fallback", "TYPE"), TEXT(fallback_type),
+	  .help = "type of rows whose length is no multiple of 256 (default: "
+	    "Q5_0 for Q4_K, Q5_1 for Q5_K, Q8_0 for Q6_K); F16 where this "
+	    "does not fit either" },
+	{ OPT(QUANTIZE, 0, "threads", "N"), INT(quant_threads, 1, MAX_CPUS, 0),
+	  .help = "{range} (default: one per available core); the file does "
+	    "not depend on it" },
 
-	{ "head", 0, QUANTIZE, OWN(TEXT, head_type, 0, 0) },
-	{ "fallback", 0, QUANTIZE, OWN(TEXT, fallback_type, 0, 0) },
-	{ "threads", 0, QUANTIZE, OWN(INT, quant_threads, 1, MAX_CPUS) },
+	/* bench */
+	{ OPT(BENCH, 'p', NULL, "N"), INT(bench_prompt, 0, MAX_COUNT, 512),
+	  .help = "prompt tokens, {range} (default {default}); 0: no such "
+	    "test" },
+	{ OPT(BENCH, 'n', NULL, "N"), INT(n_predict, 0, MAX_COUNT, 128),
+	  .help = "tokens to generate, {range} (default {default}); 0: no such "
+	    "test" },
+	{ OPT(BENCH, 'r', NULL, "N"), INT(bench_reps, 1, 1000, 3),
+	  .help = "repetitions, {range} (default {default})" },
+	{ OPT(BENCH, 'd', "depth", "LIST"), LIST(depths, 0, LIMIT_CONTEXT - 1),
+	  .help = "tokens in the context before those generated, as in -d "
+	    "0,2048,8192 (default 0)" },
+	{ OPT(BENCH, 0, "parallel", "LIST"), LIST(parallels, 1, MAX_SEQS),
+	  .help = "sequences at once, {range} (default 1)" },
+	{ OPT(BENCH, 0, "load", NULL), BOOL(bench_load),
+	  .help = "also measure loading, beside raw direct reads of the file" },
+	{ OPT(BENCH, 0, "sweep", "LIST"), LIST(sweep, 1, MAX_SESSIONS),
+	  .help = "repeat the tests with these numbers of sessions, as in "
+	    "--sweep 1,2,4, on the cores and within the caps of the given "
+	    "sessions; cores shared and, where there are enough, divided" },
+	{ OPT(BENCH, 0, "slice", "MS"), INT(slice_ms, 1, 10000, 30),
+	  .help = "length of a roofline slice, {range} ms (default "
+	    "{default})" },
 
-	{ NULL, 'p', BENCH, OWN(INT, bench_prompt, 0, 1 << 24) },
-	{ NULL, 'n', BENCH, OWN(INT, n_predict, 0, 1 << 24) },
-	{ NULL, 'r', BENCH, OWN(INT, bench_reps, 1, 1000) },
-	{ "load", 0, BENCH, OWN(BOOL, bench_load, 0, 0) },
-	{ "depth", 'd', BENCH, OWN(LIST, depths, 0, LIMIT_CONTEXT - 1) },
-	{ "parallel", 0, BENCH, OWN(LIST, parallels, 1, MAX_SEQS) },
-	{ "sweep", 0, BENCH, OWN(LIST, sweep, 1, MAX_SESSIONS) },
-	{ "slice", 0, BENCH, OWN(INT, slice_ms, 1, 10000) },
+	/* stress */
+	{ OPT(STRESS, 0, "list", NULL), BOOL(stress_list),
+	  .help = "list the cases" },
+	{ OPT(STRESS, 0, "only", "NAME"), TEXT(stress_only),
+	  .help = "run only this case; * and ? are wildcards" },
+	{ OPT(STRESS, 0, "soak", "N"), INT(soak_s, 1, 1000000, 0),
+	  .help = "instead of the cases, generate and lose workers for N "
+	    "seconds, in which no resource in use may grow" },
 
-	{ "list", 0, STRESS, OWN(BOOL, stress_list, 0, 0) },
-	{ "only", 0, STRESS, OWN(TEXT, stress_only, 0, 0) },
-	{ "soak", 0, STRESS, OWN(INT, soak_s, 1, 1000000) },
+	{ OPT(RUN | PLAN | INSPECT | DEVICES | EXPLAIN | EVAL | BENCH | STRESS |
+	    QUANTIZE, 0, "json", NULL), BOOL(json),
+	  .help = "print one JSON object instead" },
 
-	{ "json", 0, RUN | PLAN | INSPECT | DEVICES | EXPLAIN | EVAL | BENCH |
-	    STRESS | QUANTIZE,
-	    OWN(BOOL, json, 0, 0) },
+	/* every command */
+	{ OPT(ALL, 'c', NULL, "FILE"), SPECIAL,
+	  .help = "read settings from a config file; see straddle.conf(5)" },
+	{ TOP("model"), OPT(ALL, 'm', NULL, "MODEL"), PATH(model_path),
+	  .help = "the GGUF model file" },
+	{ OPT(ALL, 's', NULL, "SPEC"), SPECIAL,
+	  .help = "one session; repeatable; replaces the sessions of the "
+	    "file: [NAME=]DEVICE{session}\n4*DEVICE,... makes four equal "
+	    "ones.\nDEVICE is cpu, hexagon, or null (for tests); port and "
+	    "domain are for hexagon. LIST is 0-3,6 or big or little; SIZE is "
+	    "3.5GiB or 512MiB" },
+	{ TOP("context"), OPT(ALL, 0, "ctx", "N"),
+	  INT(ctx_tok, 1, LIMIT_CONTEXT, 0),
+	  .help = "context in tokens, {range} (default: the smaller of the "
+	    "trained context and 4096)" },
+	{ TOP("batch"), OPT(ALL, 0, "batch", "N"),
+	  INT(batch_rows, 1, MAX_BATCH, 128),
+	  .help = "rows per batch, {range} (default {default})" },
+	{ TOP("kv_type"), OPT(ALL, 0, "kv-type", "TYPE"),
+	  .type = KEY_KV_TYPE, .preset = KV_F16,
+	  .help = "type of cached keys and values: {range} (default "
+	    "{default})" },
+	{ TOP("kv_type_k"), OPT(ALL, 0, "kv-type-k", "TYPE"), KV(kv_type_k),
+	  .help = "keys only; the last of these three options counts" },
+	{ TOP("kv_type_v"), OPT(ALL, 0, "kv-type-v", "TYPE"), KV(kv_type_v),
+	  .help = "values only" },
+	{ TOP("half_layers"), OPT(ALL, 0, "half-layers", NULL),
+	  BOOL(half_layers),
+	  .help = "also split inside a layer, between attention and "
+	    "feed-forward network" },
+	{ TOP("strict"), OPT(ALL, 0, "strict", NULL), BOOL(strict),
+	  .help = "fail when an operation falls back to the CPU" },
+	{ TOP("recover"), OPT(ALL, 0, "recover", "N"),
+	  INT(recover, 0, LIMIT_RECOVER, 16),
+	  .help = "lost workers that a run survives, {range} (default "
+	    "{default}): each is restarted and reloaded, and its state is "
+	    "computed again; bench survives none" },
+	{ OPT(ALL, 'v', NULL, NULL), SPECIAL,
+	  .help = "print more messages" },
+	{ OPT(ALL, 'q', NULL, NULL), SPECIAL,
+	  .help = "print fewer messages; the last of -v and -q counts" },
+	{ OPT(ALL, 'h', "help", NULL), SPECIAL,
+	  .help = "print this text" },
+
+	/* a session's keys, in a file and after -s */
+	{ SESSION("device"), OF_SESSION(KEY_DEVICE, device) },
+	{ SESSION("cores"), OF_SESSION(KEY_CORES, cores), .arg = "LIST" },
+	{ SESSION("node"), OF_SESSION(KEY_INT, node), .arg = "N",
+	  .lo = 0, .hi = MAX_NODE },
+	{ SESSION("cap"), OF_SESSION(KEY_CAP, cap_bytes), .arg = "SIZE" },
+	{ SESSION("threads"), OF_SESSION(KEY_INT, threads), .arg = "N",
+	  .lo = 1, .hi = MAX_CPUS },
+	{ SESSION("priority"), OF_SESSION(KEY_PRIORITY, priority),
+	  .arg = "default|nice:N|fifo:N" },
+	{ SESSION("port"), OF_SESSION(KEY_PORT, port),
+	  .arg = "emulated|fastrpc" },
+	{ SESSION("domain"), OF_SESSION(KEY_SIZE, domain_bytes), .arg = "SIZE",
+	  .lo = 64 * MIB, .hi = DOMAIN_MAX },
 };
 
-_Static_assert(NITEMS(options) < MAX_OPTIONS, "room for an end mark");
+_Static_assert(NITEMS(settings) <= MAX_SETTINGS, "MAX_SETTINGS is too small");
 
-const struct cli_opt *
-cli_option(unsigned i)
+const struct setting *
+setting_at(unsigned i)
 {
-	return i < NITEMS(options) ? &options[i] : NULL;
+	return i < NITEMS(settings) ? &settings[i] : NULL;
+}
+
+const struct setting *
+setting_next(enum section section, const struct setting *prev)
+{
+	const struct setting *s = prev != NULL ? prev + 1 : settings;
+
+	for (; s < settings + NITEMS(settings); s++)
+		if (s->section == section)
+			return s;
+	return NULL;
+}
+
+const struct setting *
+setting_find(enum section section, const char *key)
+{
+	const struct setting *s = NULL;
+
+	while ((s = setting_next(section, s)) != NULL)
+		if (strcmp(s->key, key) == 0)
+			return s;
+	return NULL;
 }
 
 int
-cli_opt_taken(const struct cli_opt *o, enum command cmd)
+option_is_taken(const struct setting *s, enum command cmd)
 {
-	return o->cmds >> cmd & 1;
-}
-
-int
-cli_opt_has_value(const struct cli_opt *o)
-{
-	if (o->key == NULL)
-		return o->letter == 'c' || o->letter == 's';
-	return o->key->type != KEY_BOOL;
+	return s->cmds >> cmd & 1;
 }
 
 const char *
-cli_opt_text(const struct cli_opt *o, char buf[OPT_TEXT_LEN])
+option_text(const struct setting *s, char buf[OPT_TEXT_LEN])
 {
-	if (o->name != NULL)
-		snprintf(buf, OPT_TEXT_LEN, "--%s", o->name);
+	if (s->option != NULL)
+		snprintf(buf, OPT_TEXT_LEN, "--%s", s->option);
 	else
-		snprintf(buf, OPT_TEXT_LEN, "-%c", o->letter);
+		snprintf(buf, OPT_TEXT_LEN, "-%c", s->letter);
 	return buf;
 }

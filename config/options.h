@@ -1,36 +1,80 @@
-/* config/options.h - every option, the commands that take it, what it sets.
- * Owns: the table of options, and what is said of words that are not in it.
- * Called by cli.c and by the test that holds the help texts against it. */
+/* config/options.h - the table of settings: config keys and command options.
+ * Owns: one row per setting with its key in a config file, the option that
+ * sets it, the commands that take the option, its field and range, and its
+ * help.  Read by the parsers of config files and command lines, by the help
+ * and by conf_print().  Parses nothing itself. */
 #ifndef CONFIG_OPTIONS_H
 #define CONFIG_OPTIONS_H
 
-#include "keys.h"
+#include "conf.h"
 
-enum { MAX_OPTIONS = 64, OPT_TEXT_LEN = 32 };
+enum { MAX_SETTINGS = 96, OPT_TEXT_LEN = 32 };
 
-struct cli_opt {
-	const char *name;	/* long name, or NULL */
-	int letter;		/* or 0 */
-	unsigned cmds;		/* bit n: enum command n takes it */
-	const struct conf_key *key;	/* what it sets; NULL: cli.c knows */
-	size_t base;		/* of the key's struct in struct conf */
+/* Where in a config file a key belongs. */
+enum section { SECTION_NONE, SECTION_TOP, SECTION_SAMPLING, SECTION_SESSION };
+
+/* How a value is written, and the type of its field. */
+enum key_type {
+	KEY_OTHER,	/* cli.c handles the option; there is no field */
+	KEY_BOOL,	/* int */
+	KEY_INT,	/* int, lo to hi */
+	KEY_REAL,	/* double, lo to hi */
+	KEY_SEED,	/* sampling.seed and sampling.seed_given */
+	KEY_CAP,	/* cap_bytes and cap_given of a session */
+	KEY_KV_TYPE,	/* kv_type_k and kv_type_v */
+	KEY_KV_ONE,	/* enum kv_type: one of them */
+	KEY_DEVICE, KEY_CORES, KEY_PRIORITY, KEY_PORT,
+	KEY_SIZE,	/* uint64_t: bytes, lo to hi; 0 = unset */
+	KEY_PATH,	/* char *, not empty; in a file relative to the file */
+	KEY_TEXT,	/* char *, any bytes */
+	KEY_LIST	/* struct int_list, each lo to hi */
 };
 
-/* By number from 0 on; NULL behind the last, which is below MAX_OPTIONS. */
-const struct cli_opt *cli_option(unsigned i);
+struct setting {
+	enum section section;	/* SECTION_NONE: an option only */
+	const char *key;	/* name in that section */
 
-int cli_opt_taken(const struct cli_opt *o, enum command cmd);
-int cli_opt_has_value(const struct cli_opt *o);
+	const char *option;	/* long name without dashes, or NULL */
+	int letter;		/* short name, or 0 */
+	unsigned cmds;		/* bit n: enum command n takes the option */
+	const char *arg;	/* name of its value in the help; NULL: a flag */
 
-/* "-p" or "--ctx", as messages call it.  Returns buf. */
-const char *cli_opt_text(const struct cli_opt *o, char buf[OPT_TEXT_LEN]);
+	enum key_type type;
+	size_t off;		/* of the field: in struct session_conf for
+				 * SECTION_SESSION, else in struct conf */
+	double lo, hi;		/* allowed values */
+	double preset;		/* default of an int, double or KV type */
 
-/* cli_hint.c: refuse typed ("--model", "-x"), which cmd does not take, with
- * what was meant when that can be told. */
+	/* {range}, {default} and {session} stand for values of the table. */
+	const char *help;
+};
+
+/* Row i; NULL behind the last one. */
+const struct setting *setting_at(unsigned i);
+
+/* The next row of a section after prev; prev NULL: the first; NULL: no more. */
+const struct setting *
+setting_next(enum section section, const struct setting *prev);
+
+/* The row of a config key, or NULL. */
+const struct setting *setting_find(enum section section, const char *key);
+
+int option_is_taken(const struct setting *s, enum command cmd);
+
+/* Append to buf the help lines of cmd's own options (common = 0) or of the
+ * options that every command takes (common = 1).  options_help.c */
+void
+options_help(enum command cmd, int common, char *buf, size_t len);
+
+/* "-p" or "--ctx", for messages.  Returns buf. */
+const char *option_text(const struct setting *s, char buf[OPT_TEXT_LEN]);
+
+/* cli_hint.c: report typed ("--model", "-x") as an option that cmd does not
+ * take, with a suggestion where there is one.  Returns -EINVAL. */
 int cli_refuse(enum command cmd, const char *typed, struct err *reterr);
 
-/* 1 for a whole word of other programs, such as -ngl, that getopt() would take
- * for a letter of ours with its value. */
+/* 1 for a whole word of other programs, such as -ngl, which getopt() would
+ * read as one of our letters and its value. */
 int cli_is_foreign(const char *word);
 
 #endif

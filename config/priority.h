@@ -1,5 +1,5 @@
 /* config/priority.h - scheduling class of a session's threads.
- * Asked for by the config, set by the worker. */
+ * Requested in the config, applied by the worker. */
 #ifndef CONFIG_PRIORITY_H
 #define CONFIG_PRIORITY_H
 

@@ -1,7 +1,7 @@
 /* config/roles.h - the two programs in one binary.
- * The coordinator re-executes itself with ROLE_WORKER as its only argument;
- * its main() then hands over at once.  They share no other symbol: coordinator
- * and worker never include each other. */
+ * The coordinator executes itself again with ROLE_WORKER_ARG as the only
+ * argument, and main() then calls worker_main() at once.  Coordinator and
+ * worker share no other symbol and never include each other. */
 #ifndef CONFIG_ROLES_H
 #define CONFIG_ROLES_H
 

@@ -22,7 +22,7 @@
 
 static const char size_letters[] = "KMGTPE";	/* 2^10, 2^20, ... 2^60 */
 
-/* 1 for a unit that is known, with its number of bytes. */
+/* Look a unit up.  Returns 1 and its number of bytes, or 0. */
 static int
 unit_bytes(const char *unit, uint64_t *ret_bytes)
 {
@@ -86,8 +86,8 @@ too_large:
 	    "'%.64s' is too large: a size is below 8EiB", text);
 }
 
-/* nbytes in units of 2^shift, every digit of it; 0 when it does not fit into
- * len or is less than one unit. */
+/* Write nbytes in units of 2^shift with all its digits.  Returns 0 if that does
+ * not fit into len or nbytes is less than one unit. */
 static int
 format_exactly(uint64_t nbytes, unsigned shift, char *buf, size_t len)
 {
@@ -138,7 +138,7 @@ units_human_bytes(uint64_t nbytes, char buf[UNITS_BYTES_LEN])
 		milli = (uint64_t)(((unsigned __int128)nbytes * 1000 + half) >>
 		    shift);
 	} while (milli >= 999500 && shift < 60);
-	/* Round to three figures; below one unit the thousandths are. */
+	/* Three significant figures; below one unit, milli has them already. */
 	if (milli < 1000)
 		snprintf(buf, UNITS_BYTES_LEN, "0.%03" PRIu64, milli);
 	else if (milli < 9995)
@@ -155,7 +155,7 @@ units_human_bytes(uint64_t nbytes, char buf[UNITS_BYTES_LEN])
 	return buf;
 }
 
-/* The core number at *p, which moves behind it; -1 for none or too large. */
+/* Parse the core number at *p and advance *p; -1 if none or too large. */
 static int
 cpu_number(const char **p)
 {
@@ -184,8 +184,8 @@ units_parse_cpus(const char *text, struct cpuset *ret, struct err *reterr)
 		}
 		if (first < 0 || last < first || (*p != ',' && *p != '\0'))
 			return err_set(reterr, ERR_USAGE, -EINVAL,
-			    "'%.64s' is not a core list: write ascending numbers "
-			    "from 0 to %d and ranges, such as 0-3,6", text,
+			    "'%.64s' is not a core list: write numbers from 0 to "
+			    "%d and ascending ranges, such as 0-3,6", text,
 			    MAX_CPUS - 1);
 		for (; first <= last; first++) {
 			if (cpuset_has(&set, (unsigned)first))
@@ -218,7 +218,7 @@ units_format_cpus(const struct cpuset *set, char *buf, size_t len)
 		else
 			snprintf(item, sizeof(item), "%s%u-%u", n ? "," : "",
 			    first, cpu);
-		/* Each item leaves room for "..." behind it. */
+		/* Each item leaves room for a "..." after it. */
 		if (n + strlen(item) + sizeof("...") > len) {
 			strlcpy(buf + n, "...", len - n);
 			break;
@@ -277,7 +277,7 @@ units_parse_int(const char *text, int64_t lo, int64_t hi, int64_t *ret,
 	const char *digits = text + (*text == '-'), *problem;
 	int64_t n;
 
-	/* strtonum() itself skips blanks and takes a plus. */
+	/* strtonum() would accept leading spaces and a plus sign. */
 	if (*digits == '\0' || digits[strspn(digits, "0123456789")] != '\0')
 		return err_set(reterr, ERR_USAGE, -EINVAL,
 		    "'%.64s' is not a whole number: %" PRId64 " to %" PRId64
@@ -291,9 +291,8 @@ units_parse_int(const char *text, int64_t lo, int64_t hi, int64_t *ret,
 	return 0;
 }
 
-/* The C locale for this thread, whatever the program's is: a comma instead of
- * the decimal point would make one machine's config another's error.  glibc
- * hands out a static object for it: nothing to free. */
+/* Switch this thread to the C locale, so that the decimal separator is a point
+ * on every machine.  glibc returns a static object: nothing to free. */
 static locale_t
 use_c_locale(void)
 {
@@ -309,7 +308,7 @@ units_parse_real(const char *text, double lo, double hi, double *ret,
 	double x = strtod(text, &end);
 	int rc = 0;
 
-	/* The character test keeps out blanks, hexadecimal, inf and nan. */
+	/* The character test rejects spaces, hexadecimal, inf and nan. */
 	if (*text == '\0' || *end != '\0' || *text == '+' ||
 	    text[strspn(text, "+-.0123456789eE")] != '\0')
 		rc = err_set(reterr, ERR_USAGE, -EINVAL,

@@ -1,6 +1,6 @@
-/* config/units.h - numbers with units, as people write them.
+/* config/units.h - numbers with units, in the form that people write.
  * Owns: sizes ("3.5GiB"), core lists ("0-3,6"), plain numbers with ranges.
- * Called by conf, cli and every table printer.  Touches no file or state. */
+ * Called by the parsers of settings and every printer.  Has no state. */
 #ifndef CONFIG_UNITS_H
 #define CONFIG_UNITS_H
 
@@ -15,7 +15,7 @@ struct cpuset {
 /* "3.5GiB", "512MiB", "64KiB", "100B", "4096", "1.5GB" (decimal), "512M" and
  * "3G" (binary, as most tools read them).  Fractions are exact: the result is
  * rounded down to a byte.  Case does not matter.  -EINVAL with a message
- * that names the text and what is allowed; -ERANGE above 2^63 - 1. */
+ * that quotes the text and says what is allowed; -ERANGE above 2^63 - 1. */
 int
 units_parse_bytes(const char *text, uint64_t *ret_bytes, struct err *reterr);
 
@@ -51,12 +51,12 @@ cpuset_add_all(struct cpuset *set, const struct cpuset *more);
 int
 cpuset_overlaps(const struct cpuset *a, const struct cpuset *b);
 
-/* Decimal integer in [lo, hi], nothing before or after it. */
+/* Parse a decimal integer in [lo, hi]; no spaces, no plus sign. */
 int
 units_parse_int(const char *text, int64_t lo, int64_t hi, int64_t *ret,
     struct err *reterr);
 
-/* Finite decimal number in [lo, hi] ("0.8", "1e-3"); locale independent. */
+/* Parse a finite decimal number in [lo, hi] ("0.8", "1e-3"), in any locale. */
 int
 units_parse_real(const char *text, double lo, double hi, double *ret,
     struct err *reterr);

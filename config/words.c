@@ -1,4 +1,4 @@
-/* config/words.c - a text of parts. */
+/* config/words.c - appends to a text piece by piece. */
 #include "words.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* config/words.h - a text of parts: "embd+0-1+head".
- * Called by whoever puts what it says together piece by piece. */
+/* config/words.h - builds a text piece by piece: "embd+0-1+head".
+ * Called by everything that prints lists. */
 #ifndef CONFIG_WORDS_H
 #define CONFIG_WORDS_H
 
@@ -8,8 +8,8 @@
 
 #include "base.h"
 
-/* Append to text, which has room for len bytes in all: `between`, unless it is
- * empty yet, and the words.  What does not fit is cut off. */
+/* Append to text, a buffer of len bytes: `between`, unless text is empty, then
+ * the formatted words.  Text that does not fit is cut off. */
 void words_add(char *text, size_t len, const char *between,
     const char *fmt, ...) PRINTF_LIKE(4, 5);
 void words_vadd(char *text, size_t len, const char *between,

@@ -100,7 +100,7 @@ talk -q -n 4 --ctx 32
 check "a line that does not fit" says 'takes [0-9]+ tokens, and of the context of 32'
 check "the next one does" test "$(wc -l <"$OUT")" -eq 1
 check "and all fails too" exits 1
-refuses "--system alone" 2 '--system goes with --chat' \
+refuses "--system alone" 2 '--system is only valid with --chat' \
     run -m "$MODEL" -p hello --system x
 
 # --- run --chat ---

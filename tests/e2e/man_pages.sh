@@ -5,7 +5,7 @@ set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
 MAN=$TESTS/../config/man
-KEYS=$TESTS/../config/keys.c
+KEYS=$TESTS/../config/options.c
 
 # options_of SECTION: the flags of the subsection's lists, one a line.
 options_of()
@@ -50,9 +50,10 @@ for command in $commands; do
 	    grep -qx ".Cm $command" "$MAN/straddle.1"
 done
 
-# Keys: the first string of each row of the tables.
-grep -oE '\{ "[a-z_]+", KEY_' "$KEYS" | cut -d '"' -f 2 | sort -u >"$T/keys"
-check "keys.c has keys" test "$(wc -l <"$T/keys")" -ge 20
+# Keys: the rows of the table that name a section.
+grep -oE '(TOP|SAMPLING|SESSION)\("[a-z_]+"\)' "$KEYS" | cut -d '"' -f 2 |
+    sort -u >"$T/keys"
+check "options.c has keys" test "$(wc -l <"$T/keys")" -ge 20
 sed -n 's/^\.It Ic \([a-z_]*\).*/\1/p' "$MAN/straddle.conf.5" | sort -u \
     >"$T/page"
 missing=$(comm -23 "$T/keys" "$T/page" | tr '\n' ' ')

@@ -116,7 +116,7 @@ START_TEST(chat_takes_what_run_does_but_prompts)
 	    &err);
 	ck_assert_int_eq(conf.chat, 1);
 	ck_assert_int_eq(conf.n_predict, 128);
-	REFUSED("--system goes with --chat", "run", "-m", "x", "-p", "hi",
+	REFUSED("--system is only valid with --chat", "run", "-m", "x", "-p", "hi",
 	    "--system", "s");
 	REFUSED("-p: not an option of chat", "chat", "-m", "x", "-p", "hi");
 	REFUSED("chat: no model", "chat");
@@ -249,7 +249,7 @@ START_TEST(help_and_version_need_nothing_else)
 	ck_assert_str_eq(conf.help_topic, "eval");
 	t_ok(LOAD("--version"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_VERSION);
-	REFUSED("help: 'fly' is no command", "help", "fly");
+	REFUSED("help: 'fly' is not a command", "help", "fly");
 }
 END_TEST
 
@@ -326,7 +326,7 @@ START_TEST(bad_values_are_refused_by_the_name_of_their_flag)
 		{ "run", "--seed", "-1", "--seed: '-1' is not a seed" },
 		{ "run", "-m", "", "-m: the path is empty" },
 		{ "run", "-f", "", "-f: the path is empty" },
-		{ "run", "-s", "cpu,cap=0", "-s #1: cap: '0' holds nothing" },
+		{ "run", "-s", "cpu,cap=0", "-s #1: cap: '0' is zero bytes" },
 		{ "eval", "--stride", "0", "--stride: '0' is too small: 1 to" },
 		{ "quantize", "--threads", "0", "--threads: '0' is too small" },
 		{ "bench", "-p", "text", "-p: 'text' is not a whole number" },
@@ -354,25 +354,25 @@ START_TEST(what_does_not_fit_together_is_refused)
 	REFUSED("run: no model: give -m MODEL", "run", "-p", "x");
 	REFUSED("plan: no model", "plan");
 	REFUSED("run: no prompt: give -p TEXT", "run", "-m", "x");
-	REFUSED("give one of -p, -f and --prompts", "run", "-m", "x", "-p",
+	REFUSED("give only one of -p, -f and --prompts", "run", "-m", "x", "-p",
 	    "a", "-f", "b");
-	REFUSED("give one of -p, -f and --prompts", "run", "-m", "x", "-p",
+	REFUSED("give only one of -p, -f and --prompts", "run", "-m", "x", "-p",
 	    "a", "--prompts", "b");
-	REFUSED("--parallel needs several prompts", "run", "-m", "x", "-p",
+	REFUSED("--parallel is only valid with --prompts", "run", "-m", "x", "-p",
 	    "a", "--parallel", "2");
 	REFUSED("tokenize: no text", "tokenize", "x");
-	REFUSED("give one of -p and -f", "tokenize", "x", "-p", "a", "-f",
+	REFUSED("give only one of -p and -f", "tokenize", "x", "-p", "a", "-f",
 	    "b");
 	REFUSED("detokenize: no ids", "detokenize", "x");
 	REFUSED("give the ids one way", "detokenize", "x", "-p", "1", "-f",
 	    "b");
 	REFUSED("eval: nothing to evaluate", "eval", "-m", "x");
-	REFUSED("give one of --ids, --ids-file and --text", "eval", "-m", "x",
+	REFUSED("give only one of --ids, --ids-file and --text", "eval", "-m", "x",
 	    "--ids", "1", "--text", "b");
-	REFUSED("--logits OUT.f32 goes with", "eval", "-m", "x", "--ids", "1");
-	REFUSED("--logits OUT.f32 goes with", "eval", "-m", "x", "--text",
+	REFUSED("give --logits OUT.f32", "eval", "-m", "x", "--ids", "1");
+	REFUSED("--logits is not valid with --text", "eval", "-m", "x", "--text",
 	    "b", "--logits", "o");
-	REFUSED("--stride goes with --text", "eval", "-m", "x", "--ids", "1",
+	REFUSED("--stride is only valid with --text", "eval", "-m", "x", "--ids", "1",
 	    "--logits", "o", "--stride", "2");
 	REFUSED("quantize: no file to read", "quantize");
 	REFUSED("quantize: no file to write", "quantize", "x");
@@ -396,11 +396,10 @@ END_TEST
 
 START_TEST(foreign_options_are_refused)
 {
-	REFUSED("plan: --check prints a config, and plans nothing: it goes "
-	    "without --json and --fit", "plan", "--check", "--json");
-	REFUSED("plan: --check prints a config", "plan", "--check", "--fit");
-	REFUSED("stress: --soak takes the place of the cases: it goes without "
-	    "--only", "stress", "-m", "x", "--soak", "60", "--only", "kill*");
+	REFUSED("plan: --check only prints the config: leave out --json and "
+	    "--fit", "plan", "--check", "--json");
+	REFUSED("plan: --check only prints the config", "plan", "--check", "--fit");
+	REFUSED("stress: --soak replaces the cases: leave out --only", "stress", "-m", "x", "--soak", "60", "--only", "kill*");
 	REFUSED("--check: not an option of run: 'straddle help run' lists",
 	    "run", "--check");
 	REFUSED("--wings: not an option of run: 'straddle help run' lists",
@@ -422,8 +421,8 @@ START_TEST(what_other_programs_call_it_is_told_in_our_words)
 		{ "--model", "x", "--model: not an option of run: write -m" },
 		{ "--model=x", NULL, "--model: not an option of run: write -m" },
 		{ "--ctx-size", "9", "write --ctx" },
-		{ "-c", "512", "-c: '512' is a number, and -c is the config "
-		    "file; the context is --ctx 512" },
+		{ "-c", "512", "-c: '512' is a number, but -c names the "
+		    "config file; the context is --ctx 512" },
 		{ "-c512", NULL, "the context is --ctx 512" },
 		{ "-s", "42", "the seed is --seed 42" },
 		{ "--n-predict", "9", "write -n" },
@@ -493,7 +492,7 @@ START_TEST(a_beginners_command_line_is_put_right)
 	    "-m", "x", "hi");
 	REFUSED("'upon': not an operand of run: put a prompt of several words "
 	    "in quotes", "run", "-m", "x", "-p", "Once", "upon");
-	REFUSED("'y': not an operand of plan: 'straddle help plan'", "plan",
+	REFUSED("'y': not an operand of plan: see 'straddle help plan'", "plan",
 	    "-m", "x", "y");
 }
 END_TEST
@@ -527,7 +526,7 @@ START_TEST(one_option_can_make_several_sessions)
 	ck_assert_int_eq(conf.session[6].cap_given, 0);
 	t_ok(LOAD("plan", "-m", "x", "-s", "64*cpu"), &err);
 	ck_assert_int_eq(conf.nsessions, MAX_SESSIONS);
-	REFUSED("-s #2: too many sessions: 64 are allowed", "plan", "-m", "x",
+	REFUSED("-s #2: too many sessions: at most 64 are allowed", "plan", "-m", "x",
 	    "-s", "cpu", "-s", "64*cpu");
 	REFUSED("-s #1: '65' is too large: 1 to 64", "plan", "-s", "65*cpu");
 }
@@ -579,14 +578,14 @@ next_option(const char *text, char *word, size_t len)
 static int
 takes(enum command cmd, const char *word)
 {
-	const struct cli_opt *o;
+	const struct setting *o;
 	char letter[3] = "-?";
 	unsigned i;
 
-	for (i = 0; (o = cli_option(i)) != NULL; i++) {
+	for (i = 0; (o = setting_at(i)) != NULL; i++) {
 		letter[1] = (char)o->letter;
-		if (cli_opt_taken(o, cmd) && (strcmp(word, letter) == 0 ||
-		    (o->name != NULL && strcmp(word + 2, o->name) == 0)))
+		if (option_is_taken(o, cmd) && (strcmp(word, letter) == 0 ||
+		    (o->option != NULL && strcmp(word + 2, o->option) == 0)))
 			return 1;
 	}
 	return 0;
@@ -594,25 +593,28 @@ takes(enum command cmd, const char *word)
 
 START_TEST(help_and_options_agree)
 {
-	char item[64], word[48], buf[OPT_TEXT_LEN];
-	const struct cli_opt *o;
+	char item[64], word[48], buf[OPT_TEXT_LEN], letter[8];
+	const struct setting *o;
 	const char *help, *p;
 	enum command cmd;
 	unsigned i;
 
-	for (cmd = CMD_RUN; cmd <= CMD_STRESS; cmd++) {
+	for (cmd = CMD_RUN; cmd <= CMD_QUANTIZE; cmd++) {
 		ck_assert_ptr_nonnull(help = cli_help(command_name(cmd)));
 		for (p = help; (p = next_option(p, word, sizeof(word))) !=
 		    NULL; )
 			ck_assert_msg(takes(cmd, word), "help %s: %s",
 			    command_name(cmd), word);
 		/* What is taken begins a line of the text. */
-		for (i = 0; (o = cli_option(i)) != NULL; i++) {
-			if (!cli_opt_taken(o, cmd) || o->letter == 'q' ||
+		for (i = 0; (o = setting_at(i)) != NULL; i++) {
+			if (!option_is_taken(o, cmd) || o->letter == 'q' ||
 			    o->letter == 'h')
 				continue;
-			snprintf(item, sizeof(item), "\n  %s ",
-			    cli_opt_text(o, buf));
+			option_text(o, buf);
+			snprintf(letter, sizeof(letter), "-%c, ", o->letter);
+			snprintf(item, sizeof(item), "\n  %s%s ",
+			    o->letter != 0 && o->option != NULL ? letter : "",
+			    buf);
 			ck_assert_msg(strstr(help, item) != NULL,
 			    "help %s lacks %s", command_name(cmd), buf);
 		}
@@ -628,7 +630,7 @@ START_TEST(help_is_complete_and_narrow)
 
 	ck_assert_ptr_null(cli_help("fly"));
 	ck_assert_ptr_nonnull(cli_help(NULL));
-	for (cmd = CMD_RUN; cmd <= CMD_STRESS; cmd++) {
+	for (cmd = CMD_RUN; cmd <= CMD_QUANTIZE; cmd++) {
 		snprintf(item, sizeof(item), "\n  %s ", command_name(cmd));
 		ck_assert_ptr_nonnull(strstr(cli_help(NULL), item));
 		help = cli_help(command_name(cmd));

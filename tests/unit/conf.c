@@ -130,6 +130,7 @@ START_TEST(shipped_files_are_understood)
 		{ "minimal.conf", 2 }, { "demo.conf", 4 }, { "example.conf", 2 }
 	};
 	char path[PATH_LEN], text[TEXT_LEN], key[64];
+	const struct setting *s;
 	struct err e;
 	regex_t re;
 	unsigned i;
@@ -144,11 +145,10 @@ START_TEST(shipped_files_are_understood)
 	}
 	/* The last one, the example, shows every key there is. */
 	slurp(path, text);
-	for (i = 0; i < COMMON_NKEYS + SAMPLING_NKEYS + SESSION_NKEYS; i++) {
-		snprintf(key, sizeof(key), "^[#\t]*%s *= ", i < COMMON_NKEYS ?
-		    common_keys[i].name : i < COMMON_NKEYS + SAMPLING_NKEYS ?
-		    sampling_keys[i - COMMON_NKEYS].name :
-		    session_keys[i - COMMON_NKEYS - SAMPLING_NKEYS].name);
+	for (i = 0; (s = setting_at(i)) != NULL; i++) {
+		if (s->key == NULL)
+			continue;
+		snprintf(key, sizeof(key), "^[#\t]*%s *= ", s->key);
 		ck_assert_int_eq(regcomp(&re, key, REG_NEWLINE | REG_NOSUB), 0);
 		ck_assert_msg(regexec(&re, text, 0, NULL, 0) == 0, "no %s",
 		    key);
@@ -259,7 +259,7 @@ START_TEST(what_is_no_text_file_is_refused)
 	strlcpy(path, file_with(""), sizeof(path));
 	ck_assert_int_eq(truncate(path, 10), 0);
 	ck_assert_int_eq(parse(path, &conf, &e), -EINVAL);
-	ck_assert_ptr_nonnull(strstr(e.msg, ":1: a NUL byte"));
+	ck_assert_ptr_nonnull(strstr(e.msg, ":1: NUL byte"));
 	conf_free(&conf);
 }
 END_TEST
@@ -283,13 +283,14 @@ START_TEST(variables_that_are_not_set_are_refused)
 	ck_assert_int_eq(unsetenv("STRADDLE_U"), 0);
 	ck_assert_int_lt(parse(file_with("# ${STRADDLE_U}\n"
 	    "model = \"/a/${STRADDLE_U}\""), &conf, &e), 0);
-	ck_assert_msg(strstr(e.msg, "x.conf:2: the environment has no "
-	    "STRADDLE_U: set it, or write ${STRADDLE_U:-otherwise}") != NULL,
+	ck_assert_msg(strstr(e.msg, "x.conf:2: the environment "
+	    "variable STRADDLE_U is not set: set it, or write "
+	    "${STRADDLE_U:-DEFAULT}") != NULL,
 	    "%s", e.msg);
 	ck_assert_int_eq(e.kind, ERR_USAGE);
 	ck_assert_int_lt(parse(file_with("model = ${STRADDLE_U}"), &conf, &e),
 	    0);
-	ck_assert_ptr_nonnull(strstr(e.msg, "has no STRADDLE_U"));
+	ck_assert_ptr_nonnull(strstr(e.msg, "variable STRADDLE_U is not set"));
 
 	t_ok(parse(file_with("model = \"${STRADDLE_U:-/e}/x\""), &conf, &e),
 	    &e);
@@ -362,13 +363,13 @@ START_TEST(a_bad_spec_is_refused_with_its_number)
 		{ "a/b=cpu", "'a/b' is not a session name" },
 		{ "a=", "session a: device: '' is not" },
 		{ "cores=0-1", "cores comes before the device" },
-		{ "cpu,", "'' is no KEY=VALUE" },
-		{ "cpu,cap", "'cap' is no KEY=VALUE" },
-		{ "cpu,,cap=1", "'' is no KEY=VALUE" },
+		{ "cpu,", "'' is not KEY=VALUE" },
+		{ "cpu,cap", "'cap' is not KEY=VALUE" },
+		{ "cpu,,cap=1", "'' is not KEY=VALUE" },
 		{ "cpu,speed=9", "unknown key 'speed': known here are device, "
 		    "cores, node, cap, threads, priority" },
-		{ "cpu,cap=0", "-s #2: cap: '0' holds nothing: give at least" },
-		{ "a=cpu,cap=0.5B", "-s #2: session a: cap: '0.5B' holds" },
+		{ "cpu,cap=0", "-s #2: cap: '0' is zero bytes: give at least" },
+		{ "a=cpu,cap=0.5B", "-s #2: session a: cap: '0.5B' is zero bytes" },
 		{ "cpu,cap=64", "cap: 64 means 64 bytes: did you mean 64MiB?" },
 		{ "cpu,cap=1.5", "1.5 means 1 byte: did you mean 1.5MiB?" },
 		{ "cpu,cap=1048575", "1048575 means 1048575 bytes: did you" },
@@ -507,14 +508,14 @@ START_TEST(cores_that_can_not_be_had_are_refused)
 	conf_defaults(&conf);
 	add_session(&conf, "a=cpu,cores=1023");
 	ck_assert_int_eq(conf_check(&conf, &e), -EINVAL);
-	ck_assert_msg(strstr(e.msg, "core 1023 can not be used (this machine "
+	ck_assert_msg(strstr(e.msg, "core 1023 cannot be used (this machine "
 	    "has no core 1023): ") != NULL, "%s", e.msg);
 }
 END_TEST
 
 /* A setting that key_set() takes, or none (one time in three). */
 static void
-random_value(const struct conf_key *k, char *buf, size_t len)
+random_value(const struct setting *k, char *buf, size_t len)
 {
 	static const char *const cores[] = { "big", "little", "0-3,6", "1023" };
 	static const char *const paths[] = {
@@ -570,16 +571,16 @@ random_value(const struct conf_key *k, char *buf, size_t len)
 }
 
 static void
-randomize(const struct conf_key *keys, unsigned nkeys, void *base)
+randomize(enum section section, void *base)
 {
+	const struct setting *s = NULL;
 	char text[256];
 	struct err e;
-	unsigned i;
 
-	for (i = 0; i < nkeys; i++) {
-		random_value(&keys[i], text, sizeof(text));
+	while ((s = setting_next(section, s)) != NULL) {
+		random_value(s, text, sizeof(text));
 		if (*text != '\0')
-			t_ok(key_set(&keys[i], base, text, &e), &e);
+			t_ok(key_set(s, base, text, &e), &e);
 	}
 }
 
@@ -630,16 +631,15 @@ START_TEST(what_is_printed_parses_to_the_same)
 
 	for (i = 0; i < 300; i++) {
 		conf_defaults(&conf);
-		randomize(common_keys, COMMON_NKEYS, &conf);
-		randomize(sampling_keys, SAMPLING_NKEYS, &conf.sampling);
+		randomize(SECTION_TOP, &conf);
+		randomize(SECTION_SAMPLING, &conf);
 		conf.nsessions = (int)t_rand_below(MAX_SESSIONS + 1);
 		for (j = 0; j < conf.nsessions; j++) {
 			session_defaults(&conf.session[j]);
 			snprintf(name, sizeof(name), "%c%d",
 			    "aZ_0"[t_rand_below(4)], j);
 			t_ok(session_set_name(&conf.session[j], name, &e), &e);
-			randomize(session_keys, SESSION_NKEYS,
-			    &conf.session[j]);
+			randomize(SECTION_SESSION, &conf.session[j]);
 		}
 		t_ok(parse(file_with(printed(&conf, text)), &conf2, &e), &e);
 		expect_equal(&conf, &conf2);
