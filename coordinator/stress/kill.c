@@ -108,7 +108,6 @@ each_at_work(struct stress *x, struct toll *t, struct err *reterr)
 struct ambush {
 	struct stress *x;
 	struct strike k;
-	int late;		/* nobody strikes */
 };
 
 static void
@@ -116,13 +115,11 @@ tick(const struct sessions *ss, void *arg)
 {
 	struct ambush *a = arg;
 
-	if (!a->late && !a->k.done &&
-	    ss->s[a->k.victim].state == SESSION_LOADING)
+	if (!a->k.done && ss->s[a->k.victim].state == SESSION_LOADING)
 		stress_strike(a->x, &a->k);
 }
 
-/* A load that takes ns more, and does not end.  STRADDLE_STRESS_LATE: the tests'
- * way to see one that was too short. */
+/* A load that takes ns more, and does not end. */
 static int
 load_struck(struct stress *x, unsigned round, uint64_t ns, struct ambush *a,
     struct err *reterr)
@@ -136,8 +133,7 @@ load_struck(struct stress *x, unsigned round, uint64_t ns, struct ambush *a,
 	    (rc = stress_spawn(x, reterr)) < 0)
 		return rc;
 	*a = (struct ambush){ .x = x, .k = { .wait_ns = stress_below(x,
-	    LOAD_NS / 4) },
-	    .late = ns == LOAD_NS && getenv("STRADDLE_STRESS_LATE") != NULL };
+	    LOAD_NS / 4) } };
 	choose(x, round, &a->k);
 	for (i = 0; i < x->ss->n; i++) {
 		nreads = x->plan->session[i].file_bytes / lc.block_bytes + 1;

@@ -7,6 +7,7 @@ set -eu
 
 PAIR=(-m "$MODEL" -s a=cpu,cap=64MiB,threads=1 -s b=cpu,cap=64MiB,threads=1
     --ctx 256)
+FAULTY=$(dirname "$BIN")/tests/tools/faulty
 cases() { grep -c "^$1 " "$OUT"; }
 
 works "--list" stress --list
@@ -50,16 +51,24 @@ fi
 works "hundreds of short texts, the first one again" stress "${PAIR[@]}" \
     --only 'hundreds*' --seed 745692
 
-# Who strikes may come too late, where others want the cores: once more, then.
-export STRADDLE_STRESS_LATE=1
-some 'kill -9 of each worker in load'
-unset STRADDLE_STRESS_LATE
+# In $FAULTY, which is the program with a fault that STRADDLE_FAULT names.
+with_fault() {
+	local BIN=$FAULTY
+
+	export STRADDLE_FAULT=coordinator:$1:1
+	shift
+	"$@"
+	unset STRADDLE_FAULT
+}
+
+# A signal may come after the load, where others want the cores; the load is
+# then repeated, and lasts longer.
+with_fault stress-late some 'kill -9 of each worker in load'
 
 # --- what is not so ---
 
-export STRADDLE_STRESS_SPOIL=1
-straddle stress "${PAIR[@]}" --only 'SIGTERM of each worker in prefill'
-unset STRADDLE_STRESS_SPOIL
+with_fault stress-logits straddle stress "${PAIR[@]}" \
+    --only 'SIGTERM of each worker in prefill'
 check "other logits than expected: exit 1" exits 1
 check "the case did not hold, and why" \
     prints '^BROKE +SIGTERM .*: a: other logits, [0-9a-f]{16} and not '
@@ -94,9 +103,7 @@ works "--soak" stress "${PAIR[@]}" --soak 6
 check "rounds, losses, and nothing that grew" \
     prints '^held +soak .* rounds .* losses.*descriptors ([0-9]+) to \1, '
 
-export STRADDLE_STRESS_LEAK=1
-straddle stress "${PAIR[@]}" --soak 6
-unset STRADDLE_STRESS_LEAK
+with_fault stress-leak straddle stress "${PAIR[@]}" --soak 6
 check "what grows is seen: exit 1" exits 1
 check "and named" \
     prints "^BROKE +soak .*the coordinator's descriptors grew from [0-9]+ to "

@@ -18,6 +18,10 @@
  *	  can, in its Nth map; late: its answer to the Nth call of the load is
  *	  not waited for; leave: it exits after its Nth answer, counted from
  *	  the load's end.
+ *	  Of `straddle stress`, where N is not used: stress-late: every
+ *	  other signal to a worker in its load is not sent; stress-logits: other
+ *	  logits are expected; stress-leak: each round of a soak leaves a
+ *	  descriptor open.
  *
  * STRADDLE_FAULT_FILE names a file of at least 8 bytes, two counters in the
  * machine's order: how often it happened, and how many descriptors and maps a
@@ -41,6 +45,7 @@
 #include <unistd.h>
 
 #include "config/roles.h"
+#include "coordinator/stress/stress.h"
 #include "shm/event.h"
 #include "shm/ring.h"
 #include "shm/wire.h"
@@ -491,6 +496,55 @@ __wrap_domain_wait(struct domain *d, uint64_t deadline_ns,
 		(void)__real_domain_wait(d, deadline_ns, &bye, reterr);
 	}
 	return rc;
+}
+
+/* --- straddle stress: a fault in the test itself --- */
+
+int __real_stress_spawn(struct stress *x, struct err *reterr);
+int __wrap_stress_spawn(struct stress *x, struct err *reterr);
+void __real_stress_strike(struct stress *x, struct strike *k);
+void __wrap_stress_strike(struct stress *x, struct strike *k);
+void __real_stress_same(struct stress *x, const struct work *want,
+    const struct work *got, const char *text);
+void __wrap_stress_same(struct stress *x, const struct work *want,
+    const struct work *got, const char *text);
+unsigned __real_stress_count_fds(void);
+unsigned __wrap_stress_count_fds(void);
+
+/* Every other worker that is to be killed in its load is spared. */
+static int is_spared;
+
+int
+__wrap_stress_spawn(struct stress *x, struct err *reterr)
+{
+	is_spared = !is_spared;
+	return __real_stress_spawn(x, reterr);
+}
+
+void
+__wrap_stress_strike(struct stress *x, struct strike *k)
+{
+	if (strcmp(what, "stress-late") != 0 || !is_spared)
+		__real_stress_strike(x, k);
+}
+
+void
+__wrap_stress_same(struct stress *x, const struct work *want,
+    const struct work *got, const char *text)
+{
+	struct work w = *want;
+
+	w.hash[0] ^= strcmp(what, "stress-logits") == 0;
+	__real_stress_same(x, &w, got, text);
+}
+
+/* A soak counts descriptors after each round. */
+unsigned
+__wrap_stress_count_fds(void)
+{
+	if (strcmp(what, "stress-leak") == 0 && dup(STDERR_FILENO) < 0)
+		abort();
+	return __real_stress_count_fds();
 }
 
 /* --- begin and end --- */
