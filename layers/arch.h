@@ -8,12 +8,13 @@
 #define LAYERS_ARCH_H
 
 #include "config/base.h"
+#include "kernels/matmul/experts.h"
 
 #define ARCHS(X) \
 	X(llama) X(qwen2) X(qwen3) X(qwen3moe) X(gemma2) X(gemma3) X(phi3) \
 	X(gpt_oss)
 
-enum { MAX_LAYERS = 1024, MAX_EXPERTS = 1024 };
+enum { MAX_LAYERS = 1024 };
 
 /* What a tensor is for.  Patterns and shapes are in arch.c. */
 enum role {

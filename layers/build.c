@@ -327,7 +327,7 @@ experts(struct build *b, tensor_id h, activation_fn *act)
 	scores = b_matmul(b, h, ROLE_ROUTER, ROLE_ROUTER_BIAS);
 	if (b->rc < 0)
 		return h;
-	routes = b_tensor(b, STORE_SCRATCH, 3 * hp->n_expert_used);
+	routes = b_tensor(b, STORE_SCRATCH, ROUTE_PARTS * hp->n_expert_used);
 	b_op(b, OP_MOE_ROUTE, routes, scores, NO_TENSOR);
 
 	b->routes = routes;

@@ -66,7 +66,6 @@ enum {
 				 * their elements, by 64 */
 	HX_MAX_QUERIES = 1 << 16,
 	HX_MAX_K = 1 << 16,	/* columns: the room for a row of activations */
-	HX_MAX_EXPERTS = 1024,
 	HX_UNIT_NAN = 1 << 20,	/* a scale of the row is not finite */
 	HX_UNIT_ZERO = -HX_UNIT_NAN
 };

@@ -4,6 +4,7 @@
  *
  * The host is trusted to mean well, not to be right: what it sends is copied
  * or checked before it is used, and a bad packet is answered, never run. */
+#include "kernels/matmul/experts.h"
 #include "domain.h"
 #include "rt.h"
 
@@ -99,7 +100,7 @@ do_model(const struct hxq_packet *q)
 	memcpy(&m, q->msg, sizeof(m));
 	if (m.n_head_kv == 0 || m.n_head % m.n_head_kv != 0 ||
 	    m.kfmt >= KV_NTYPES || m.vfmt >= KV_NTYPES ||
-	    m.n_expert > HX_MAX_EXPERTS || m.n_expert_used > m.n_expert)
+	    m.n_expert > MAX_EXPERTS || m.n_expert_used > m.n_expert)
 		return HXQ_EBADMSG;
 	model = m;
 	nops = 0;

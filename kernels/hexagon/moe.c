@@ -1,16 +1,13 @@
-/* kernels/hexagon/moe.c - mixtures of experts.
+/* kernels/hexagon/moe.c - mixtures of experts, as in worker/stage/ops_moe.c.
  *
- * As worker/stage/ops_moe.c has them: a row of the batch becomes as many experts'
- * rows as a token has experts, by expert and in the batch's order.  A row of
- * routes says, of a row of the batch: n_expert_used experts, the likeliest
- * first; their weights (float); which of the experts' rows are its own.
+ * A row of the batch becomes as many rows as a token has experts, sorted by
+ * expert and then in the batch's order; kernels/matmul/experts.h has the layout
+ * of its route.
  *
- * Routes lie in memory of both sides: what is read of them is checked, since
- * it becomes an address. */
+ * The host can write to routes, and their values become addresses: each value
+ * is checked when it is read. */
 #include "kernels/matmul/experts.h"
 #include "vfloat.h"
-
-_Static_assert((int)HX_MAX_EXPERTS <= (int)EXPERTS_MOST, "experts_choose");
 
 static uint32_t *
 route_of(const struct hx_batch *b, const struct hx_ref *routes, uint32_t r)
@@ -37,13 +34,13 @@ hx_moe_route(const struct hx_batch *b, const struct hx_op *op)
 	uint32_t r, i, *expert;
 	float *w, max, sum;
 
-	if (op->in[0].cols < n || op->out.cols < 3 * nused)
+	if (op->in[0].cols < n || op->out.cols < ROUTE_PARTS * nused)
 		return HXQ_ERANGE;
 	for (r = 0; r < b->nrows; r++) {
 		const float *score = hx_at(b, &op->in[0], r);
 
 		expert = route_of(b, &op->out, r);
-		w = (float *)(void *)(expert + nused);
+		w = route_weights(expert, nused);
 		experts_choose(score, n, nused, expert);
 		max = score[expert[0]];
 		for (sum = 0, i = 0; i < nused; i++) {
@@ -63,7 +60,7 @@ hx_moe_route(const struct hx_batch *b, const struct hx_op *op)
  * routes that make sense. */
 static uint32_t
 find_first(const struct hx_batch *b, const struct hx_ref *routes,
-    uint32_t first[HX_MAX_EXPERTS + 1])
+    uint32_t first[MAX_EXPERTS + 1])
 {
 	const uint32_t n = b->m->n_expert, nused = b->m->n_expert_used;
 	uint32_t r, i, e;
@@ -100,7 +97,7 @@ copy(void *dst, const void *src, uint32_t nbytes)
 uint32_t
 hx_moe_rows(const struct hx_batch *b, const struct hx_op *op)
 {
-	static uint32_t next[HX_MAX_EXPERTS + 1];
+	static uint32_t next[MAX_EXPERTS + 1];
 	const uint32_t nused = b->m->n_expert_used;
 	uint32_t nbytes = op->out.cols * 4, r, i, *row, *route, status;
 	void *first;
@@ -114,7 +111,7 @@ hx_moe_rows(const struct hx_batch *b, const struct hx_op *op)
 		nbytes = op->out.cols / 32 * (uint32_t)sizeof(struct act_q8);
 	for (r = 0; r < b->nrows; r++) {
 		route = route_of(b, &op->routes, r);
-		row = route + 2 * nused;
+		row = route_rows(route, nused);
 		for (i = 0; i < nused; i++) {
 			row[i] = next[route[i]]++;
 			first = hx_at(b, &op->out, row[0]);
@@ -136,7 +133,7 @@ hx_moe_rows(const struct hx_batch *b, const struct hx_op *op)
 uint32_t
 hx_matmul_id(const struct hx_batch *b, const struct hx_op *op)
 {
-	static uint32_t first[HX_MAX_EXPERTS + 1];
+	static uint32_t first[MAX_EXPERTS + 1];
 	hx_matrix_fn *fn = op->type == QUANT_F32 ? hx_matrix_f32 :
 	    hx_matrix_q8;
 	uint32_t e, status;
@@ -182,9 +179,9 @@ hx_moe_sum(const struct hx_batch *b, const struct hx_op *op)
 	if (op->routes.buf == HX_NONE)
 		return HXQ_ERANGE;
 	for (r = 0; r < b->nrows; r++) {
-		const uint32_t *route = route_of(b, &op->routes, r);
-		const float *w = (const float *)(const void *)(route + nused);
-		const uint32_t *row = route + 2 * nused;
+		uint32_t *route = route_of(b, &op->routes, r);
+		const float *w = route_weights(route, nused);
+		const uint32_t *row = route_rows(route, nused);
 
 		for (i = 0; i < nused; i++) {
 			if (row[i] >= b->nrows * nused)

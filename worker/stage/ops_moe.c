@@ -2,13 +2,8 @@
  *
  * A row of the batch becomes as many experts' rows as a token has experts.
  * They lie by expert, those of an expert in the batch's order, so that one
- * matrix product does them all and each expert's weights are read once.  A row
- * of routes says, of a row of the batch:
- *
- *	n_expert_used	experts, the likeliest first (the lower number
- *			first among equals)
- *	n_expert_used	their weights (float)
- *	n_expert_used	which of the experts' rows are its own
+ * matrix product does them all and each expert's weights are read once.
+ * kernels/matmul/experts.h has the layout of a row's route.
  *
  * All threads go through all chosen experts, each with its columns: whoever is
  * chosen, threads have the same shares, one row or many.  The sum over a token's
@@ -18,8 +13,6 @@
 
 #include <math.h>
 #include <string.h>
-
-_Static_assert((int)MAX_EXPERTS <= (int)EXPERTS_MOST, "experts_choose");
 
 /* The sum of exp(x - max), by all n in their order. */
 static float
@@ -47,7 +40,7 @@ op_moe_route(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 	for (r = lo; r < hi; r++) {
 		score = row_at(c, op->in[0], r);
 		expert = row_at(c, op->out, r);
-		w = (float *)(void *)(expert + nused);
+		w = route_weights(expert, nused);
 		experts_choose(score, n, nused, expert);
 		max = score[expert[0]];
 		for (sum = 0, i = 0; i < nused; i++) {
@@ -97,7 +90,7 @@ op_moe_rows(const struct ops_ctx *c, const struct op *op, unsigned thread)
 	par_share(c->par, c->b->nrows, thread, &lo, &hi);
 	for (r = 0; r < hi; r++) {
 		route = row_at(c, op->routes, r);
-		row = route + 2 * nused;
+		row = route_rows(route, nused);
 		for (i = 0; i < nused && r < lo; i++)
 			next[route[i]]++;
 		for (i = 0; i < nused && r >= lo; i++) {
@@ -160,8 +153,9 @@ op_moe_sum(const struct ops_ctx *c, const struct op *op, uint64_t r,
     uint32_t c0, uint32_t c1)
 {
 	const uint32_t nused = c->p->env.hp->n_expert_used;
-	const uint32_t *row = (uint32_t *)row_at(c, op->routes, r) + 2 * nused;
-	const float *w = (float *)row_at(c, op->routes, r) + nused;
+	uint32_t *route = row_at(c, op->routes, r);
+	const uint32_t *row = route_rows(route, nused);
+	const float *w = route_weights(route, nused);
 
 	c->k->weighted_sum((float *)row_at(c, op->out, r) + c0,
 	    (float *)row_at(c, op->in[0], 0) + c0,
