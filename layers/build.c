@@ -1,398 +1,362 @@
-/* layers/build.c - the words of build.h: operations and the tensors between
- * them. */
-#include "build.h"
+/* layers/build.c - building a stage's program and its scratch layout. */
+#include "program.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* Rows of a slot lie as the ring has them (shm/layout.h), those of the scratch
- * as the kernels like them. */
-static uint64_t
-row_stride(enum storage store, enum act_type act, uint32_t cols)
+#include "blocks.h"
+#include "shares.h"
+
+static const char *const op_names[OP_NKINDS] = {
+	[OP_GET_ROWS] = "get_rows",
+	[OP_ROPE_TABLE] = "rope_table",
+	[OP_RMS_NORM] = "rms_norm",
+	[OP_QUANTIZE] = "quantize",
+	[OP_MATMUL] = "matmul",
+	[OP_ROPE] = "rope",
+	[OP_KV_STORE] = "kv_store",
+	[OP_ATTENTION] = "attention",
+	[OP_SWIGLU] = "swiglu",
+	[OP_GEGLU] = "geglu",
+	[OP_SWIGLU_OAI] = "swiglu_oai",
+	[OP_ADD] = "add",
+	[OP_SCALE] = "scale",
+	[OP_SOFTCAP] = "softcap",
+	[OP_MOE_ROUTE] = "moe_route",
+	[OP_MOE_ROWS] = "moe_rows",
+	[OP_MATMUL_ID] = "matmul_id",
+	[OP_MOE_SUM] = "moe_sum",
+	[OP_SELECT_ROWS] = "select_rows",
+};
+
+const char *
+op_name(enum op_kind k)
 {
-	if (store != STORE_SCRATCH)
-		return ALIGN_UP(cols * sizeof(float), 64);
-	return act_row_bytes(act, cols);
+	return op_names[k];
 }
 
-static tensor_id
-new_tensor(struct build *b, enum storage store, enum act_type act,
-    uint32_t cols)
+const char *
+op_share_name(enum op_share s)
 {
-	struct program *p = b->p;
-	struct tensor *t;
+	static const char *const names[] = { "rows", "columns", "any" };
 
-	if (p->ntensors == b->cap_tensors) {
-		b->rc = -EOVERFLOW;
-		return 0;
-	}
-	t = &p->t[p->ntensors];
-	t->store = store;
-	t->act = act;
-	t->cols = cols;
-	t->rows = b->rows;
-	t->row_bytes = row_stride(store, act, cols);
-	t->def = p->nops;
-	return (tensor_id)p->ntensors++;
+	return names[s];
 }
 
-tensor_id
-b_tensor(struct build *b, enum storage store, uint32_t cols)
-{
-	return new_tensor(b, store, ACT_F32, cols);
-}
+/* Half a layer has fewer than 24 ops and tensors; the ends have a few more. */
+enum { OPS_PER_HALF = 24, OPS_OF_ENDS = 16 };
 
-void
-b_put_into_slot(struct build *b, tensor_id x)
-{
-	struct tensor *t = &b->p->t[x];
+/* --- the whole program --- */
 
-	t->store = STORE_OUTPUT;
-	t->row_bytes = row_stride(t->store, t->act, t->cols);
-}
-
-struct op *
-b_op(struct build *b, enum op_kind kind, tensor_id out, tensor_id in0,
-    tensor_id in1)
-{
-	static struct op dummy;
-	struct program *p = b->p;
-	struct op *op;
-
-	if (p->nops == b->cap_ops) {
-		b->rc = -EOVERFLOW;
-		return &dummy;
-	}
-	op = &p->op[p->nops++];
-	op->kind = kind;
-	op->layer = (int16_t)b->layer;
-	op->experts = (uint8_t)b->experts;
-	op->routes = b->routes;
-	op->out = out;
-	op->in[0] = in0;
-	op->in[1] = in1;
-	/* What was made of the old values is of no use any more. */
-	if (out != NO_TENSOR && b->made.x == out)
-		b->made.x = NO_TENSOR;
-	return op;
-}
-
+/* The factors that the pairs' frequencies are divided by: those of long
+ * contexts where the context is longer than what came before them.  It is the
+ * session's context that counts, not a text's length, so that no token's
+ * logits change when its text grows. */
 static const struct weight *
-find_weight(const struct build *b, enum role role)
+find_rope_freqs(const struct program_env *env)
 {
-	return weights_find(b->p->env.ws, role,
-	    role_info(role)->per_layer ? b->layer : -1);
+	const struct weight *w = weights_find(env->ws, ROLE_ROPE_FREQS, -1);
+
+	return w != NULL ? w : weights_find(env->ws, env->kv.conf.ctx_tok >
+	    env->hp->rope_orig_ctx ? ROLE_ROPE_LONG : ROLE_ROPE_SHORT, -1);
 }
 
-const struct weight *
-b_weight(struct build *b, enum role role)
-{
-	const struct weight *w = find_weight(b, role);
-
-	if (w == NULL && b->rc == 0)
-		b->rc = err_set(b->err, ERR_MODEL, -EBADMSG, "layer %d: "
-		    "the stage was given no tensor like %s", b->layer,
-		    role_info(role)->pattern);
-	return w;
-}
-
-tensor_id
-b_rms_norm(struct build *b, tensor_id x, enum role w)
-{
-	tensor_id y = b_tensor(b, STORE_SCRATCH, b->p->t[x].cols);
-
-	b_op(b, OP_RMS_NORM, y, x, NO_TENSOR)->w = b_weight(b, w);
-	return y;
-}
-
-/* A router that must choose between two experts that are nearly as good turns
- * on the noise of 8 bits, and then the whole row is another's.  So all layers
- * of a model that routes round with less noise: whatever they add to the
- * residual stream comes to the next layer's router.  The head comes after the
- * last one; dense models have none, and do not pay.  Nor does BF16, with a
- * third of the noise. */
-static uint8_t
-rounds_finely(const struct build *b)
-{
-	return b->layer >= 0 && b->p->env.hp->n_expert > 0;
-}
-
-/* x as this kernel wants it; the matmuls that share x share the result. */
-static tensor_id
-activations(struct build *b, tensor_id x, enum act_type act)
-{
-	tensor_id y;
-	unsigned i;
-
-	if (act == ACT_F32)
-		return x;
-	if (b->made.x != x)
-		for (i = 0; i < ACT_NTYPES; i++)
-			b->made.as[i] = NO_TENSOR;
-	b->made.x = x;
-	if (b->made.as[act] != NO_TENSOR)
-		return b->made.as[act];
-	y = new_tensor(b, STORE_SCRATCH, act, b->p->t[x].cols);
-	b_op(b, OP_QUANTIZE, y, x, NO_TENSOR)->fine = rounds_finely(b);
-	b->made.as[act] = y;
-	return y;
-}
-
-tensor_id
-b_matmul_by(struct build *b, tensor_id x, const struct weight *w,
-    const struct weight *bias)
-{
-	struct op *op;
-	tensor_id y;
-
-	if (w == NULL)
-		return x;
-	x = activations(b, x, w->kern->act);
-	y = b_tensor(b, STORE_SCRATCH, w->ext.nrows);
-	op = b_op(b, OP_MATMUL, y, x, NO_TENSOR);
-	op->w = w;
-	op->bias = bias;
-	return y;
-}
-
-tensor_id
-b_matmul(struct build *b, tensor_id x, enum role w, enum role bias)
-{
-	return b_matmul_by(b, x, b_weight(b, w), find_weight(b, bias));
-}
-
-/* x, or a place for its successor: the stage's input belongs to the ring and is
- * never written. */
-static tensor_id
-writable(const struct build *b, tensor_id x)
-{
-	return b->p->t[x].store == STORE_INPUT ? b->residual : x;
-}
-
-tensor_id
-b_add(struct build *b, tensor_id x, tensor_id y)
-{
-	tensor_id out = writable(b, x);
-
-	b_op(b, OP_ADD, out, x, y);
-	return out;
-}
-
-void
-b_scale(struct build *b, tensor_id x, float by)
-{
-	b_op(b, OP_SCALE, x, x, NO_TENSOR)->param = by;
-}
-
-void
-b_softcap(struct build *b, tensor_id x, float cap)
-{
-	b_op(b, OP_SOFTCAP, x, x, NO_TENSOR)->param = cap;
-}
-
-/* --- attention --- */
-
-/* Each head's own norm, where there is one, and its rotation: in place. */
+/* Both tables for every stage of a model that has two, and for one without any
+ * attention, so that the scratch does not depend on which halves it holds. */
 static void
-norm_and_rotate(struct build *b, tensor_id x, uint32_t heads, enum role norm)
-{
-	const struct weight *w = find_weight(b, norm);
-	int local = layer_is_local(b->p->env.hp, (uint32_t)b->layer);
-	struct op *op;
-
-	if (w != NULL) {
-		op = b_op(b, OP_RMS_NORM, x, x, NO_TENSOR);
-		op->w = w;
-		op->heads = heads;
-	}
-	b_op(b, OP_ROPE, x, x, b->rope_table[local])->heads = heads;
-}
-
-tensor_id
-b_keep_rows(struct build *b, tensor_id x)
-{
-	tensor_id y = writable(b, x);
-
-	b_op(b, OP_SELECT_ROWS, y, x, NO_TENSOR);
-	return y;
-}
-
-int
-b_last_before_head(const struct build *b)
-{
-	const struct program_env *env = &b->p->env;
-
-	return env->head && b->layer ==
-	    (int)(env->first_half + env->nhalves - 1) / 2;
-}
-
-tensor_id
-b_self_attention(struct build *b, tensor_id h, tensor_id *x)
+build_rope_tables(struct build *b)
 {
 	const struct hparams *hp = b->p->env.hp;
-	tensor_id q, k, v, a;
-	struct op *op;
+	int local;
 
-	q = b_matmul(b, h, ROLE_ATTN_Q, ROLE_ATTN_Q_BIAS);
-	k = b_matmul(b, h, ROLE_ATTN_K, ROLE_ATTN_K_BIAS);
-	v = b_matmul(b, h, ROLE_ATTN_V, ROLE_ATTN_V_BIAS);
-	norm_and_rotate(b, q, hp->n_head, ROLE_ATTN_Q_NORM);
-	norm_and_rotate(b, k, hp->n_head_kv, ROLE_ATTN_K_NORM);
-	b_op(b, OP_KV_STORE, NO_TENSOR, k, v);
-	if (b_last_before_head(b)) {
+	for (local = 0; local < 2; local++) {
+		b->rope_table[local] = b->rope_table[0];
+		if (local && !(hp->window > 0 && hp->rope_base_local > 0))
+			break;
+		b->rope_table[local] = b_tensor(b, STORE_SCRATCH, hp->n_rot);
+		b_op(b, OP_ROPE_TABLE, b->rope_table[local], NO_TENSOR,
+		    NO_TENSOR)->local = (uint8_t)local;
+	}
+	b->p->rope_freqs = find_rope_freqs(&b->p->env);
+}
+
+static tensor_id
+build_half(struct build *b, uint32_t half, tensor_id x)
+{
+	const struct program_env *env = &b->p->env;
+	const struct arch_info *arch = arch_info(env->hp->arch);
+	const uint32_t at = b->p->nops;
+
+	b->layer = (int)(half / 2);
+	/* Rows are left to the last attention, if it is in this stage. */
+	if (half % 2 != 0 && half == env->first_half &&
+	    b_last_before_head(b)) {
 		b->p->nwhole = b->p->nops;
-		q = b_keep_rows(b, q);
-		*x = b_keep_rows(b, *x);
+		x = b_keep_rows(b, x);
 		b->p->nkept = b->p->nops;
 	}
-	a = b_tensor(b, STORE_SCRATCH, hp->n_head * hp->v_dim);
-	op = b_op(b, OP_ATTENTION, a, q, NO_TENSOR);
-	op->w = find_weight(b, ROLE_ATTN_SINKS);
-	if (layer_is_local(hp, (uint32_t)b->layer))
-		op->window = hp->window;
-	return b_matmul(b, a, ROLE_ATTN_OUT, ROLE_ATTN_OUT_BIAS);
-}
-
-/* --- feed-forward --- */
-
-/* The result takes its first operand's place: that is not read again. */
-tensor_id
-b_swiglu(struct build *b, tensor_id gate, tensor_id up)
-{
-	b_op(b, OP_SWIGLU, gate, gate, up);
-	return gate;
-}
-
-tensor_id
-b_geglu(struct build *b, tensor_id gate, tensor_id up)
-{
-	b_op(b, OP_GEGLU, gate, gate, up);
-	return gate;
-}
-
-tensor_id
-b_swiglu_oai(struct build *b, tensor_id gate, tensor_id up)
-{
-	b_op(b, OP_SWIGLU_OAI, gate, gate, up);
-	return gate;
-}
-
-static tensor_id
-dense(struct build *b, tensor_id h, activation_fn *act)
-{
-	tensor_id gate, up;
-
-	gate = b_matmul(b, h, ROLE_FFN_GATE, ROLE_FFN_GATE_BIAS);
-	up = b_matmul(b, h, ROLE_FFN_UP, ROLE_FFN_UP_BIAS);
-	return b_matmul(b, act(b, gate, up), ROLE_FFN_DOWN,
-	    ROLE_FFN_DOWN_BIAS);
-}
-
-/* The rows of h that the experts work on, as the kernel of w wants them. */
-static tensor_id
-experts_rows(struct build *b, tensor_id h, const struct weight *w)
-{
-	tensor_id x;
-
-	x = new_tensor(b, STORE_SCRATCH, w->kern->act, b->p->t[h].cols);
-	b_op(b, OP_MOE_ROWS, x, h, NO_TENSOR)->fine = rounds_finely(b);
+	x = half % 2 == 0 ? arch->attn(b, x) : arch->ffn(b, x);
+	if (b->rc == 0 && half != env->first_half)
+		b->p->op[at].begins = 1;
 	return x;
 }
 
-/* Each row by the matrix of its expert. */
 static tensor_id
-experts_matmul(struct build *b, tensor_id x, const struct weight *w,
-    enum role bias)
+build_body(struct build *b)
 {
-	tensor_id y = b_tensor(b, STORE_SCRATCH, w->mat.n);
-	struct op *op;
+	const struct program_env *env = &b->p->env;
+	tensor_id x;
+	uint32_t i;
 
-	op = b_op(b, OP_MATMUL_ID, y, x, NO_TENSOR);
-	op->w = w;
-	op->bias = find_weight(b, bias);
-	return y;
+	if (env->embedding) {
+		x = b_tensor(b, STORE_SCRATCH, env->hp->n_embd);
+		b_op(b, OP_GET_ROWS, x, NO_TENSOR, NO_TENSOR)->w =
+		    b_weight(b, ROLE_TOKEN_EMBD);
+		if (env->hp->embd_scale != 1)
+			b_scale(b, x, env->hp->embd_scale);
+	} else {
+		x = b_tensor(b, STORE_INPUT, env->hp->n_embd);
+		/* Here, and not where it is first written, so that its place
+		 * does not depend on the first layer's other tensors. */
+		if (env->nhalves > 0)
+			b->residual = b_tensor(b, STORE_SCRATCH,
+			    env->hp->n_embd);
+	}
+	if (env->nhalves > 0)
+		build_rope_tables(b);
+	for (i = 0; i < env->nhalves && b->rc == 0; i++)
+		x = build_half(b, env->first_half + i, x);
+	b->layer = -1;
+	b->p->nbody = b->p->nops;
+	if (b->p->nkept == 0)
+		b->p->nwhole = b->p->nkept = b->p->nbody;
+	return x;
 }
 
-/* Shazeer et al. 2017, arXiv 1701.06538: the router's k best experts of each
- * row, weighed by its scores. */
-static tensor_id
-experts(struct build *b, tensor_id h, activation_fn *act)
+/* Rows that want logits, final norm, vocabulary. */
+static void
+build_head(struct build *b, tensor_id x)
 {
 	const struct hparams *hp = b->p->env.hp;
-	const struct weight *wg = b_weight(b, ROLE_EXPERTS_GATE);
-	const struct weight *wu = b_weight(b, ROLE_EXPERTS_UP);
-	const struct weight *wd = b_weight(b, ROLE_EXPERTS_DOWN);
-	const uint32_t rows = b->rows;
-	tensor_id scores, routes, xg, xu, gate, up, y, sum;
+	const struct weight *w;
+	tensor_id sel, y;
 
-	scores = b_matmul(b, h, ROLE_ROUTER, ROLE_ROUTER_BIAS);
-	if (b->rc < 0)
-		return h;
-	routes = b_tensor(b, STORE_SCRATCH, ROUTE_PARTS * hp->n_expert_used);
-	b_op(b, OP_MOE_ROUTE, routes, scores, NO_TENSOR);
-
-	b->routes = routes;
-	b->experts = 1;
-	b->rows = rows * hp->n_expert_used;
-	xg = xu = experts_rows(b, h, wg);
-	if (wu->kern->act != wg->kern->act)
-		xu = experts_rows(b, h, wu);
-	gate = experts_matmul(b, xg, wg, ROLE_EXPERTS_GATE_BIAS);
-	up = experts_matmul(b, xu, wu, ROLE_EXPERTS_UP_BIAS);
-	y = activations(b, act(b, gate, up), wd->kern->act);
-	y = experts_matmul(b, y, wd, ROLE_EXPERTS_DOWN_BIAS);
-	b->experts = 0;
-	b->rows = rows;
-
-	sum = b_tensor(b, STORE_SCRATCH, hp->n_embd);
-	b_op(b, OP_MOE_SUM, sum, y, NO_TENSOR);
-	b->routes = NO_TENSOR;
-	return sum;
+	b->rows = b->p->env.head_rows;
+	sel = b_tensor(b, STORE_SCRATCH, b->p->t[x].cols);
+	b_op(b, OP_SELECT_ROWS, sel, x, NO_TENSOR);
+	x = b_rms_norm(b, sel, ROLE_OUTPUT_NORM);
+	/* A tied head beside its embedding is one matrix. */
+	w = weights_find(b->p->env.ws, ROLE_OUTPUT, -1);
+	if (w == NULL)
+		w = b_weight(b, ROLE_TOKEN_EMBD);
+	y = b_matmul_by(b, x, w, NULL);
+	b_put_into_slot(b, y);
+	if (hp->logit_softcap > 0)
+		b_softcap(b, y, hp->logit_softcap);
 }
 
-tensor_id
-b_ffn(struct build *b, tensor_id h, activation_fn *act)
+/* Lives: from where the threads met before the defining op, since one may run
+ * ahead of another from there on, to the last op that reads or writes.  What
+ * the head part reads of the body lives to the end: it runs several times. */
+static void
+find_lives(struct program *p)
 {
-	return b->p->env.hp->n_expert > 0 ? experts(b, h, act) :
-	    dense(b, h, act);
+	uint32_t i, j;
+	uint16_t use[4];
+
+	for (i = 0; i < p->nops; i++) {
+		use[0] = p->op[i].out;
+		use[1] = p->op[i].in[0];
+		use[2] = p->op[i].in[1];
+		use[3] = p->op[i].routes;
+		for (j = 0; j < NITEMS(use); j++) {
+			if (use[j] == NO_TENSOR)
+				continue;
+			p->t[use[j]].def = shares_first(p,
+			    p->t[use[j]].def);
+			p->t[use[j]].last = i;
+			if (i >= p->nbody && p->t[use[j]].def < p->nbody)
+				p->t[use[j]].last = p->nops;
+		}
+	}
+	/* To the end of the body, so that the last layer lies as the others. */
+	for (i = 0; i < p->nbody; i++)
+		if (p->op[i].kind == OP_ROPE_TABLE)
+			p->t[p->op[i].out].last = p->nbody - 1;
 }
 
-/* --- halves that many families have --- */
+struct hole {
+	uint64_t lo, hi;
+};
 
-tensor_id
-b_pre_norm_attn(struct build *b, tensor_id x)
+static int
+hole_cmp(const void *a, const void *b)
 {
-	tensor_id h;
+	const struct hole *x = a, *y = b;
 
-	h = b_rms_norm(b, x, ROLE_ATTN_NORM);
-	h = b_self_attention(b, h, &x);
-	return b_add(b, x, h);
+	return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
-tensor_id
-b_pre_norm_ffn(struct build *b, tensor_id x)
+/* First fit by offset, in order of definition, beside the tensors alive.  The
+ * residual and the rope table come first and stay, so that what lies between
+ * them and the next layer's depends on that layer alone: the scratch of several
+ * layers is that of the greediest. */
+static int
+lay_out_scratch(struct program *p)
 {
-	tensor_id h;
+	struct hole *busy = calloc(p->ntensors + 1, sizeof(*busy));
+	struct tensor *t, *u;
+	uint64_t need, at;
+	uint32_t n, i;
 
-	h = b_rms_norm(b, x, ROLE_FFN_NORM);
-	return b_add(b, x, b_ffn(b, h, b_swiglu));
+	if (busy == NULL)
+		return -ENOMEM;
+	for (t = p->t; t < p->t + p->ntensors; t++) {
+		if (t->store != STORE_SCRATCH)
+			continue;
+		for (n = 0, u = p->t; u < t; u++)
+			if (u->store == STORE_SCRATCH && u->last >= t->def)
+				busy[n++] = (struct hole){ u->offset,
+				    u->offset + u->rows * u->row_bytes };
+		qsort(busy, n, sizeof(*busy), hole_cmp);
+		need = t->rows * t->row_bytes;
+		for (at = 0, i = 0; i < n; i++) {
+			if (busy[i].lo >= at + need)
+				break;
+			at = MAX(at, busy[i].hi);
+		}
+		t->offset = at;
+		p->scratch_bytes = MAX(p->scratch_bytes, at + need);
+	}
+	free(busy);
+	return 0;
 }
 
-tensor_id
-b_sandwich_attn(struct build *b, tensor_id x)
+/* Rows as a thread's products want them; an expert has all rows at most. */
+static uint64_t
+ready_bytes(const struct program *p)
 {
-	tensor_id h;
+	uint64_t most = 0;
+	const struct op *op;
 
-	h = b_rms_norm(b, x, ROLE_ATTN_NORM);
-	h = b_self_attention(b, h, &x);
-	return b_add(b, x, b_rms_norm(b, h, ROLE_ATTN_POST_NORM));
+	for (op = p->op; op < p->op + p->nops; op++)
+		if (op_is_matmul(op->kind))
+			most = MAX(most, mat_ready_bytes(op->w->kern,
+			    p->env.batch_rows, op->w->mat.k));
+	return ALIGN_UP(most, 64);
 }
 
-tensor_id
-b_sandwich_ffn(struct build *b, tensor_id x)
+int
+program_build(const struct program_env *env, struct program **ret,
+    struct err *reterr)
 {
-	tensor_id h;
+	struct build b = { .rows = env->batch_rows, .layer = -1,
+	    .made.x = NO_TENSOR, .routes = NO_TENSOR,
+	    .err = reterr };
+	struct program *p;
+	tensor_id x;
 
-	h = b_rms_norm(b, x, ROLE_FFN_NORM);
-	h = b_ffn(b, h, b_geglu);
-	return b_add(b, x, b_rms_norm(b, h, ROLE_FFN_POST_NORM));
+	if ((p = calloc(1, sizeof(*p))) == NULL)
+		goto nomem;
+	p->env = *env;
+	b.p = p;
+	b.cap_ops = b.cap_tensors =
+	    env->nhalves * OPS_PER_HALF + OPS_OF_ENDS;
+	p->op = calloc(b.cap_ops, sizeof(*p->op));
+	p->t = calloc(b.cap_tensors, sizeof(*p->t));
+	p->group = calloc(b.cap_ops, sizeof(*p->group));
+	if (p->op == NULL || p->t == NULL || p->group == NULL)
+		goto nomem;
+	x = build_body(&b);
+	if (env->head && b.rc == 0)
+		build_head(&b, x);
+	else if (b.rc == 0)
+		/* The residual stream is written where the next stage reads
+		 * it: no copy at the border. */
+		b_put_into_slot(&b, x);
+	if (b.rc < 0) {
+		program_free(p);
+		return b.rc;
+	}
+	shares_find(p);
+	p->ready_bytes = ready_bytes(p);
+	find_lives(p);
+	if (lay_out_scratch(p) < 0)
+		goto nomem;
+	*ret = p;
+	return 0;
+nomem:
+	program_free(p);
+	return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+}
+
+void
+program_free(struct program *p)
+{
+	if (p == NULL)
+		return;
+	free(p->op);
+	free(p->t);
+	free(p->group);
+	free(p);
+}
+
+/* A long row's chunks for one KV head: what threads that share them leave. */
+static uint64_t
+attn_parts_floats(const struct program *p)
+{
+	const struct hparams *hp = p->env.hp;
+
+	return DIV_UP((uint64_t)p->env.kv.conf.ctx_tok, ATTN_CHUNK) *
+	    attn_part_floats(hp->n_head / hp->n_head_kv, hp->v_dim);
+}
+
+struct attn_room
+program_attn_room(const struct program *p)
+{
+	const struct hparams *hp = p->env.hp;
+	struct attn_room r = { .parts_floats = attn_parts_floats(p) };
+
+	r.parts = ALIGN_UP(attn_scratch_floats(hp->n_head / hp->n_head_kv,
+	    hp->head_dim, hp->v_dim) * sizeof(float), 64);
+	r.order = r.parts + ALIGN_UP(r.parts_floats * sizeof(float), 64);
+	r.nbytes = r.order + ALIGN_UP(p->env.batch_rows * sizeof(uint32_t),
+	    64);
+	return r;
+}
+
+uint64_t
+program_thread_bytes(const struct program *p)
+{
+	return MAX(p->ready_bytes, p->env.kv.conf.nlayers == 0 ? 0 :
+	    program_attn_room(p).nbytes);
+}
+
+uint64_t
+program_compute_bytes(const struct program *p, unsigned nthreads)
+{
+	return ALIGN_UP(p->scratch_bytes, 64) +
+	    nthreads * program_thread_bytes(p);
+}
+
+uint64_t
+op_token_bytes(const struct program *p, const struct op *op)
+{
+	if (op->kind == OP_MATMUL)
+		return op->w->nbytes;
+	if (op->kind == OP_MATMUL_ID)
+		return op->w->mat_bytes * p->env.hp->n_expert_used;
+	return 0;
+}
+
+uint64_t
+program_weight_bytes(const struct program *p)
+{
+	uint64_t n = 0;
+	uint32_t i;
+
+	for (i = 0; i < p->nops; i++)
+		n += op_token_bytes(p, &p->op[i]);
+	return n;
 }

@@ -171,7 +171,7 @@ new_levels(uint64_t *level[BLOCK_LEVELS], uint32_t n, struct err *reterr)
 }
 
 /* The halves of layers lie in the same scratch, each as if it were alone:
- * several need what the greediest needs (layers/program.c). */
+ * several need what the greediest needs (layers/build.c). */
 static int
 measure_compute(struct sizes *z, int e, int h, struct err *reterr)
 {

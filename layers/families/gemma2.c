@@ -6,7 +6,7 @@
  * and is the head too.  The 27B model's scores are divided by sqrt(n_embd /
  * n_head) (its config's query_pre_attn_scalar).  The file's norms have the 1
  * of (1 + w) added. */
-#include "layers/build.h"
+#include "layers/blocks.h"
 
 static const enum role required[] = {
 	ROLES_ATTN, ROLE_ATTN_POST_NORM, ROLES_FFN, ROLE_FFN_POST_NORM

@@ -4,7 +4,7 @@
  * each head's query and key instead of soft caps; five local layers to one
  * that sees everything; local layers rotate by a base of 10000 of their own,
  * which is not scaled. */
-#include "layers/build.h"
+#include "layers/blocks.h"
 
 static const enum role required[] = {
 	ROLES_ATTN, ROLE_ATTN_Q_NORM, ROLE_ATTN_K_NORM, ROLE_ATTN_POST_NORM,

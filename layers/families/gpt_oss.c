@@ -6,7 +6,7 @@
  * (Xiao et al. 2023, arXiv 2309.17453), every other layer local, the first one
  * of them, and YaRN.  The file calls the norm before the experts
  * post_attention_norm. */
-#include "layers/build.h"
+#include "layers/blocks.h"
 
 static tensor_id
 ffn(struct build *b, tensor_id x)

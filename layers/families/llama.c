@@ -5,7 +5,7 @@
  * weights have them); grouped-query attention: arXiv 2305.13245.  Experts:
  * Mixtral, Jiang et al. 2024, arXiv 2401.04088, section 2.1.  Biases where the
  * file has them. */
-#include "layers/build.h"
+#include "layers/blocks.h"
 
 static const enum role required[] = { ROLES_ATTN, ROLES_FFN, ROLES_EXPERTS };
 static const enum role optional[] = {

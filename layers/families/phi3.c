@@ -4,7 +4,7 @@
  * block, q, k and v in one tensor, gate and up in another; long contexts by
  * LongRoPE's factors (arXiv 2402.13753); a window in every layer where the
  * config has one. */
-#include "layers/build.h"
+#include "layers/blocks.h"
 
 static const enum role required[] = { ROLES_ATTN, ROLES_FFN };
 

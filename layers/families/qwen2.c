@@ -2,7 +2,7 @@
  *
  * Yang et al. 2024, arXiv 2407.10671, section 2.2.1: Llama's block with biases
  * of q, k and v, rotating halves of a head. */
-#include "layers/build.h"
+#include "layers/blocks.h"
 
 static const enum role required[] = { ROLES_ATTN, ROLES_QKV_BIAS, ROLES_FFN };
 static const enum role optional[] = { ROLE_ATTN_OUT_BIAS };

@@ -3,7 +3,7 @@
  * Yang et al. 2025, arXiv 2505.09388, section 2: Qwen2's block without its
  * biases; each head's query and key are normalized before they are rotated.  The
  * mixtures differ in name only. */
-#include "layers/build.h"
+#include "layers/blocks.h"
 
 static const enum role required[] = {
 	ROLES_ATTN, ROLE_ATTN_Q_NORM, ROLE_ATTN_K_NORM, ROLES_FFN

@@ -1,10 +1,10 @@
-/* layers/build.h - the words in which an architecture's block is written.
+/* layers/blocks.h - the words in which an architecture's block is written.
  * Called by build_<arch>.c; each function appends one operation, or a few, and
  * returns the tensor it makes.  Errors stick in struct build until
  * program_build() looks: a builder reads like the paper, not like error
  * handling. */
-#ifndef LAYERS_BUILD_H
-#define LAYERS_BUILD_H
+#ifndef LAYERS_BLOCKS_H
+#define LAYERS_BLOCKS_H
 
 #include "program.h"
 

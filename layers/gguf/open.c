@@ -1,4 +1,4 @@
-/* layers/gguf/gguf.c - open a model's files, find and read what is in them. */
+/* layers/gguf/open.c - open a model's files, find and read what is in them. */
 #include "parse.h"
 
 #include <errno.h>
