@@ -130,11 +130,7 @@ struct program {
 	const struct weight *rope_freqs;	/* NULL = none */
 };
 
-/* Build, quantize where the kernels ask for it, and lay out the scratch.
- * ERR_MODEL when a weight is missing.  Equal inputs give equal programs. */
-int program_build(const struct program_env *env, struct program **ret,
-    struct err *reterr);
-void program_free(struct program *p);
+void program_free(struct program *p);	/* NULL is fine */
 
 /* Bytes of the compute arena for this many threads: the tensors' scratch, then
  * one piece for each thread, each 64-aligned.  Attention works in a piece, and
@@ -163,9 +159,5 @@ op_kv_layer(const struct program *p, const struct op *op)
 /* Bytes that an op reads of its weight for one token: of the experts that it
  * chooses. */
 uint64_t op_token_bytes(const struct program *p, const struct op *op);
-
-/* Matrix multiplications' weights in bytes read per token by the body, and by
- * the head: the decode cost of a stage. */
-uint64_t program_weight_bytes(const struct program *p);
 
 #endif

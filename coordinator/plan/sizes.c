@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/build.h"
 #include "layers/place.h"
 #include "layers/staging.h"
 #include "shm/arena.h"

@@ -1,5 +1,6 @@
-/* layers/gguf/parse.h - what gguf.c and gguf/parse.c share.
- * Owns: the private half of struct gguf.  Called by gguf.c. */
+/* layers/gguf/parse.h - the private part of struct gguf.
+ * Owns: the memory of parsed metadata and the indexes by name.  Used by parse.c,
+ * open.c, lookup.c and write.c; everybody else sees gguf.h. */
 #ifndef LAYERS_GGUF_PARSE_H
 #define LAYERS_GGUF_PARSE_H
 
@@ -26,7 +27,9 @@ extern const uint8_t gguf_type_bytes[GGUF_NTYPES];
  * bound checked.  Neither index is built; *ret is NULL on failure. */
 int gguf_parse_file(const char *path, struct gguf **ret, struct err *reterr);
 
-/* Sort the keys for gguf_find(); refuse duplicates. */
+/* lookup.c: sort the keys for gguf_find(), the tensors for gguf_find_tensor();
+ * duplicates are an error. */
 int gguf_index_keys(struct gguf *g, struct err *reterr);
+int gguf_index_tensors(struct gguf *g, struct err *reterr);
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kernels/cpu.h"
+#include "layers/build.h"
 #include "tests/support/line.h"
 #include "tests/support/make_model.h"
 #include "tests/support/reference.h"

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/cpu.h"
+#include "layers/build.h"
 #include "layers/shares.h"
 #include "worker/stage/ops_cpu.h"
 #include "tests/support/line.h"

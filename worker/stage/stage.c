@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/build.h"
 #include "priv.h"
 
 /* What the memory and the placement follow from. */
