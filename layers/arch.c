@@ -175,9 +175,9 @@ role_is_ffn(enum role r, const struct hparams *hp)
 }
 
 void
-halves_text(uint32_t first, uint32_t n, char buf[HALVES_LEN])
+sublayers_text(uint32_t first, uint32_t n, char buf[SUBLAYERS_LEN])
 {
-	const struct layer_range l = halves_whole(first, n);
+	const struct layer_range l = sublayers_whole(first, n);
 	char ffn[16] = "", whole[32] = "", attn[16] = "";
 
 	if (n > 0 && first % 2 != 0)
@@ -189,7 +189,7 @@ halves_text(uint32_t first, uint32_t n, char buf[HALVES_LEN])
 		    l.first + l.n - 1);
 	if (n > 0 && (first + n) % 2 != 0)
 		snprintf(attn, sizeof(attn), "%u.attn", (first + n) / 2);
-	snprintf(buf, HALVES_LEN, "%s%s%s%s%s", ffn, *ffn && *whole ? "+" : "",
+	snprintf(buf, SUBLAYERS_LEN, "%s%s%s%s%s", ffn, *ffn && *whole ? "+" : "",
 	    whole, (*ffn || *whole) && *attn ? "+" : "", attn);
 }
 

@@ -97,14 +97,14 @@ struct layer_range {
  * there are both; those whose attention is among them, and with it their keys
  * and values; those whose feed-forward network is. */
 static inline struct layer_range
-halves_layers(uint32_t first, uint32_t n)
+sublayers_to_layers(uint32_t first, uint32_t n)
 {
 	return (struct layer_range){ first / 2,
 	    (first + n + 1) / 2 - first / 2 };
 }
 
 static inline struct layer_range
-halves_whole(uint32_t first, uint32_t n)
+sublayers_whole(uint32_t first, uint32_t n)
 {
 	uint32_t from = (first + 1) / 2, to = (first + n) / 2;
 
@@ -112,14 +112,14 @@ halves_whole(uint32_t first, uint32_t n)
 }
 
 static inline struct layer_range
-halves_attn(uint32_t first, uint32_t n)
+sublayers_attn(uint32_t first, uint32_t n)
 {
 	return (struct layer_range){ (first + 1) / 2,
 	    (first + n + 1) / 2 - (first + 1) / 2 };
 }
 
 static inline struct layer_range
-halves_ffn(uint32_t first, uint32_t n)
+sublayers_ffn(uint32_t first, uint32_t n)
 {
 	return (struct layer_range){ first / 2, (first + n) / 2 - first / 2 };
 }
@@ -151,8 +151,8 @@ void role_shape(enum role r, const struct hparams *hp, uint32_t *ret_n,
 int role_of_model(enum role r, const struct hparams *hp);
 
 /* "0-1+2.attn", "2.ffn+3"; "" for none. */
-enum { HALVES_LEN = 64 };
-void halves_text(uint32_t first, uint32_t n, char buf[HALVES_LEN]);
+enum { SUBLAYERS_LEN = 64 };
+void sublayers_text(uint32_t first, uint32_t n, char buf[SUBLAYERS_LEN]);
 
 /* Is it of the second half of its layer? */
 int role_is_ffn(enum role r, const struct hparams *hp);
@@ -175,12 +175,12 @@ struct build;
 typedef uint16_t tensor_id;
 
 /* Half a layer, appended to the program; returns the residual stream. */
-typedef tensor_id build_half_fn(struct build *b, tensor_id x);
+typedef tensor_id build_sublayer_fn(struct build *b, tensor_id x);
 
 /* A family.  What is 0 is as in Llama; a key of the file comes first. */
 struct arch_info {
 	const char *name;	/* general.architecture and key prefix */
-	build_half_fn *attn, *ffn;
+	build_sublayer_fn *attn, *ffn;
 	const enum role *required, *optional;	/* of each layer */
 	unsigned nrequired, noptional;
 	enum role ffn_norm;	/* 0 = ROLE_FFN_NORM */

@@ -222,7 +222,7 @@ b_last_before_head(const struct build *b)
 	const struct program_env *env = &b->p->env;
 
 	return env->head && b->layer ==
-	    (int)(env->first_half + env->nhalves - 1) / 2;
+	    (int)(env->first_sublayer + env->nsublayers - 1) / 2;
 }
 
 tensor_id

@@ -52,8 +52,8 @@ tensor_id b_ffn(struct build *b, tensor_id h, activation_fn *act);
 /* Halves that many families have: a norm before attention and one before the
  * feed-forward network (with SwiGLU); norms before and after both (with
  * GeGLU). */
-build_half_fn b_pre_norm_attn, b_pre_norm_ffn;
-build_half_fn b_sandwich_attn, b_sandwich_ffn;
+build_sublayer_fn b_pre_norm_attn, b_pre_norm_ffn;
+build_sublayer_fn b_sandwich_attn, b_sandwich_ffn;
 
 /* --- for program.c --- */
 

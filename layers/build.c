@@ -9,7 +9,7 @@
 #include "shares.h"
 
 /* Half a layer has fewer than 24 ops and tensors; the ends have a few more. */
-enum { OPS_PER_HALF = 24, OPS_OF_ENDS = 16 };
+enum { OPS_PER_SUBLAYER = 24, OPS_OF_ENDS = 16 };
 
 /* --- the whole program --- */
 
@@ -46,7 +46,7 @@ build_rope_tables(struct build *b)
 }
 
 static tensor_id
-build_half(struct build *b, uint32_t half, tensor_id x)
+build_sublayer(struct build *b, uint32_t half, tensor_id x)
 {
 	const struct program_env *env = &b->p->env;
 	const struct arch_info *arch = arch_info(env->hp->arch);
@@ -54,14 +54,14 @@ build_half(struct build *b, uint32_t half, tensor_id x)
 
 	b->layer = (int)(half / 2);
 	/* Rows are left to the last attention, if it is in this stage. */
-	if (half % 2 != 0 && half == env->first_half &&
+	if (half % 2 != 0 && half == env->first_sublayer &&
 	    b_last_before_head(b)) {
 		b->p->nwhole = b->p->nops;
 		x = b_keep_rows(b, x);
 		b->p->nkept = b->p->nops;
 	}
 	x = half % 2 == 0 ? arch->attn(b, x) : arch->ffn(b, x);
-	if (b->rc == 0 && half != env->first_half)
+	if (b->rc == 0 && half != env->first_sublayer)
 		b->p->op[at].begins = 1;
 	return x;
 }
@@ -83,14 +83,14 @@ build_body(struct build *b)
 		x = b_tensor(b, STORE_INPUT, env->hp->n_embd);
 		/* Here, and not where it is first written, so that its place
 		 * does not depend on the first layer's other tensors. */
-		if (env->nhalves > 0)
+		if (env->nsublayers > 0)
 			b->residual = b_tensor(b, STORE_SCRATCH,
 			    env->hp->n_embd);
 	}
-	if (env->nhalves > 0)
+	if (env->nsublayers > 0)
 		build_rope_tables(b);
-	for (i = 0; i < env->nhalves && b->rc == 0; i++)
-		x = build_half(b, env->first_half + i, x);
+	for (i = 0; i < env->nsublayers && b->rc == 0; i++)
+		x = build_sublayer(b, env->first_sublayer + i, x);
 	b->layer = -1;
 	b->p->nbody = b->p->nops;
 	if (b->p->nkept == 0)
@@ -226,7 +226,7 @@ program_build(const struct program_env *env, struct program **ret,
 	p->env = *env;
 	b.p = p;
 	b.cap_ops = b.cap_tensors =
-	    env->nhalves * OPS_PER_HALF + OPS_OF_ENDS;
+	    env->nsublayers * OPS_PER_SUBLAYER + OPS_OF_ENDS;
 	p->op = calloc(b.cap_ops, sizeof(*p->op));
 	p->t = calloc(b.cap_tensors, sizeof(*p->t));
 	p->group = calloc(b.cap_ops, sizeof(*p->group));

@@ -152,7 +152,7 @@ add_extent(struct model *m, enum role role, int layer, int required,
 #pragma GCC diagnostic pop
 
 static int
-add_half(struct model *m, uint32_t half, struct err *reterr)
+add_sublayer(struct model *m, uint32_t half, struct err *reterr)
 {
 	const struct arch_info *a = arch_info(m->hp.arch);
 	const int ffn = half % 2;
@@ -235,7 +235,7 @@ model_open(const struct gguf *g, struct model **ret, struct err *reterr)
 		goto fail;
 	for (u = 1; u < m->nunits - 1; u++) {
 		m->first[u] = m->next;
-		if ((rc = add_half(m, u - 1, reterr)) < 0)
+		if ((rc = add_sublayer(m, u - 1, reterr)) < 0)
 			goto fail;
 	}
 	m->first[m->nunits - 1] = m->next;
@@ -266,7 +266,7 @@ model_range_max(const struct model *m)
 }
 
 void
-model_halves(const struct model *m, uint32_t u0, uint32_t u1,
+model_sublayers(const struct model *m, uint32_t u0, uint32_t u1,
     uint32_t *ret_first, uint32_t *ret_n)
 {
 	uint32_t from = MAX(u0, 1), to = MIN(u1, m->nunits - 1);
@@ -279,14 +279,14 @@ uint32_t
 model_range(const struct model *m, uint32_t u0, uint32_t u1,
     struct extent *out)
 {
-	uint32_t i, n = 0, first, nhalves;
+	uint32_t i, n = 0, first, nsublayers;
 	int both = m->hp.tied && u0 == 0 && u1 == m->nunits;
 
 	for (i = m->first[u0]; i < m->first[u1]; i++)
 		if (!(both && m->ext[i].role == ROLE_OUTPUT))
 			out[n++] = m->ext[i];
-	model_halves(m, u0, u1, &first, &nhalves);
-	for (i = 0; i < m->nshared && nhalves > 0; i++)
+	model_sublayers(m, u0, u1, &first, &nsublayers);
+	for (i = 0; i < m->nshared && nsublayers > 0; i++)
 		out[n++] = m->shared[i];
 	return n;
 }

@@ -39,7 +39,7 @@ uint32_t model_range(const struct model *m, uint32_t u0, uint32_t u1,
 uint32_t model_range_max(const struct model *m);
 
 /* The halves of layers among units [u0, u1). */
-void model_halves(const struct model *m, uint32_t u0, uint32_t u1,
+void model_sublayers(const struct model *m, uint32_t u0, uint32_t u1,
     uint32_t *ret_first, uint32_t *ret_n);
 
 /* The first unit of which a session that begins with unit u0, and has the head,

@@ -107,7 +107,7 @@ op_is_matmul(enum op_kind kind)
 struct program_env {
 	const struct hparams *hp;
 	const struct weights *ws;	/* laid out; must outlive the program */
-	uint32_t first_half, nhalves;	/* of layers: arch.h */
+	uint32_t first_sublayer, nsublayers;	/* of layers: arch.h */
 	int embedding, head;
 	uint32_t batch_rows, head_rows;
 	struct kv_layout kv;

@@ -64,7 +64,7 @@ struct wire_start {
 
 /* fds: none.  The payload is struct wire_model, then struct hparams. */
 struct wire_model {
-	uint32_t first_half, nhalves;	/* of layers: layers/arch.h */
+	uint32_t first_sublayer, nsublayers;	/* of layers: layers/arch.h */
 	uint32_t embedding, head;
 	uint32_t batch_rows, head_rows;
 	uint32_t ctx_tok, nseqs;

@@ -191,8 +191,8 @@ model_sane(const struct wire_model *m, const struct hparams *hp)
 	    m->head_rows >= 1 && m->head_rows <= m->batch_rows &&
 	    m->nseqs >= 1 && m->nseqs <= MAX_SEQS && m->ctx_tok >= 1 &&
 	    m->kfmt < KV_NTYPES && m->vfmt < KV_NTYPES &&
-	    m->nhalves <= 2 * hp->n_layer &&
-	    m->first_half <= 2 * hp->n_layer - m->nhalves &&
+	    m->nsublayers <= 2 * hp->n_layer &&
+	    m->first_sublayer <= 2 * hp->n_layer - m->nsublayers &&
 	    m->nextents < 1u << 20 && m->nfiles < 1u << 16;
 }
 
@@ -201,9 +201,9 @@ static void
 set_title(const struct worker *w)
 {
 	const struct wire_model *m = &w->sc.model;
-	char layers[HALVES_LEN];
+	char layers[SUBLAYERS_LEN];
 
-	halves_text(m->first_half, m->nhalves, layers);
+	sublayers_text(m->first_sublayer, m->nsublayers, layers);
 	setproctitle("-straddle: %s%s%s%s%s", w->sc.start.name,
 	    m->embedding ? " embedding" : "", layers[0] != '\0' ?
 	    " layers " : "", layers, m->head ? " head" : "");

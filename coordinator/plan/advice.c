@@ -59,12 +59,12 @@ plan_alternatives(struct fit *f, const struct fit_choice *chosen,
 static void
 name_range(const struct plan_session *ps, char *buf, size_t len)
 {
-	char layers[HALVES_LEN];
+	char layers[SUBLAYERS_LEN];
 
 	buf[0] = '\0';
 	if (ps->embedding)
 		words_add(buf, len, ", ", "the embedding");
-	halves_text(ps->first_half, ps->nhalves, layers);
+	sublayers_text(ps->first_sublayer, ps->nsublayers, layers);
 	if (layers[0] != '\0')
 		words_add(buf, len, ", ", "layers %s", layers);
 	if (ps->head)

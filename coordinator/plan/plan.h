@@ -24,7 +24,7 @@ struct plan_session {
 	const struct session_conf *conf;
 	uint32_t u0, u1;		/* units [u0, u1) */
 	int embedding, head;
-	uint32_t first_half, nhalves;	/* of layers: arch.h */
+	uint32_t first_sublayer, nsublayers;	/* of layers: arch.h */
 	unsigned threads;
 	int own_cores;			/* no other session runs on conf's */
 	struct cpuset cores;		/* that its threads run on: of its own

@@ -44,7 +44,7 @@ sizes_kv(const struct sizes *z, uint32_t first, uint32_t n,
     struct kv_layout *ret)
 {
 	const struct plan *p = z->plan;
-	const struct layer_range l = halves_attn(first, n);
+	const struct layer_range l = sublayers_attn(first, n);
 
 	return kv_layout_init(ret, &p->model->hp, &(struct kv_conf){
 	    .kfmt = p->kfmt, .vfmt = p->vfmt, .first_layer = l.first,
@@ -102,7 +102,7 @@ compute_of(const struct sizes *z, int embedding, uint32_t u, int head,
 {
 	const struct model *m = z->plan->model;
 	struct program_env env = {
-		.hp = &m->hp, .first_half = MAX(u, 1) - 1, .nhalves = u > 0,
+		.hp = &m->hp, .first_sublayer = MAX(u, 1) - 1, .nsublayers = u > 0,
 		.embedding = embedding, .head = head,
 		.batch_rows = z->plan->batch_rows,
 		.head_rows = z->plan->head_rows,
@@ -113,7 +113,7 @@ compute_of(const struct sizes *z, int embedding, uint32_t u, int head,
 	uint32_t n = 0;
 	int rc;
 
-	if ((rc = sizes_kv(z, env.first_half, env.nhalves, &env.kv)) < 0)
+	if ((rc = sizes_kv(z, env.first_sublayer, env.nsublayers, &env.kv)) < 0)
 		return err_set(reterr, ERR_RUN, rc, "a layer's KV cache");
 	ext = calloc(3 * (size_t)model_range_max(m), sizeof(*ext));
 	if (ext == NULL)
@@ -385,14 +385,14 @@ sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
 	ps->u1 = u1;
 	ps->embedding = u0 == 0;
 	ps->head = u1 == m->nunits;
-	model_halves(m, u0, u1, &ps->first_half, &ps->nhalves);
+	model_sublayers(m, u0, u1, &ps->first_sublayer, &ps->nsublayers);
 	ps->token_bytes = hi->token - lo->token;
 	ps->file_bytes = hi->file - lo->file;
 	if (ps->embedding && ps->head && m->hp.tied) {
 		weights -= z->head.weights - z->tied_head.weights;
 		ps->file_bytes -= z->head.file - z->tied_head.file;
 	}
-	if (ps->nhalves > 0) {
+	if (ps->nsublayers > 0) {
 		weights += z->shared.weights;
 		ps->file_bytes += z->shared.file;
 	}

@@ -85,12 +85,12 @@ output_text(const char *text, size_t nbytes)
 static char *
 holds(const struct plan_session *ps, char *buf, size_t len)
 {
-	char layers[HALVES_LEN];
+	char layers[SUBLAYERS_LEN];
 
 	buf[0] = '\0';
 	if (ps->embedding)
 		words_add(buf, len, "+", "embd");
-	halves_text(ps->first_half, ps->nhalves, layers);
+	sublayers_text(ps->first_sublayer, ps->nsublayers, layers);
 	if (layers[0] != '\0')
 		words_add(buf, len, "+", "%s", layers);
 	if (ps->head)
@@ -276,9 +276,9 @@ session_json(const struct plan_session *ps, const struct session *s)
 	json_object_set_new(o, "name", json_string(ps->conf->name));
 	json_object_set_new(o, "device", json_string(ps->conf->device));
 	json_object_set_new(o, "embedding", json_boolean(ps->embedding));
-	set_layers(o, "layers", halves_layers(ps->first_half, ps->nhalves));
-	set_layers(o, "attention", halves_attn(ps->first_half, ps->nhalves));
-	set_layers(o, "ffn", halves_ffn(ps->first_half, ps->nhalves));
+	set_layers(o, "layers", sublayers_to_layers(ps->first_sublayer, ps->nsublayers));
+	set_layers(o, "attention", sublayers_attn(ps->first_sublayer, ps->nsublayers));
+	set_layers(o, "ffn", sublayers_ffn(ps->first_sublayer, ps->nsublayers));
 	json_object_set_new(o, "head", json_boolean(ps->head));
 	json_object_set_new(o, "cap", json_integer((json_int_t)ps->cap_bytes));
 	for (t = 0; t < MEM_NTAGS; t++)

@@ -25,7 +25,7 @@ session_send_model(struct session *s, const struct plan *plan,
 	const struct hparams *hp = &plan->model->hp;
 	const uint32_t per_msg = CHAN_MAX_BYTES / sizeof(struct extent);
 	struct wire_model wm = {
-		.first_half = ps->first_half, .nhalves = ps->nhalves,
+		.first_sublayer = ps->first_sublayer, .nsublayers = ps->nsublayers,
 		.embedding = (uint32_t)ps->embedding,
 		.head = (uint32_t)ps->head,
 		.batch_rows = plan->batch_rows, .head_rows = plan->head_rows,

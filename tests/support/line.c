@@ -47,8 +47,8 @@ give_orders(struct line *l, unsigned i)
 	u1 = u1 == 0 ? l->m->nunits : u1;
 	p->ext = calloc(model_range_max(l->m), sizeof(*p->ext));
 	sc->model.nextents = model_range(l->m, u0, u1, p->ext);
-	model_halves(l->m, u0, u1, &sc->model.first_half,
-	    &sc->model.nhalves);
+	model_sublayers(l->m, u0, u1, &sc->model.first_sublayer,
+	    &sc->model.nsublayers);
 	sc->model.embedding = u0 == 0;
 	sc->model.head = u1 == l->m->nunits;
 	sc->model.batch_rows = lc->batch_rows;

@@ -123,13 +123,13 @@ world_check_ranges(const struct world *w, const struct plan *p)
 		unit = ps->u1;
 		ck_assert_int_eq(ps->embedding, s == 0);
 		ck_assert_int_eq(ps->head, s == p->nsessions - 1);
-		ck_assert_uint_eq(ps->first_half, half);
+		ck_assert_uint_eq(ps->first_sublayer, half);
 		/* Only where it was asked for is a cut inside a layer. */
 		if (!w->c.half_layers)
 			ck_assert_uint_eq(half % 2, 0);
 		for (u = ps->u0; u < ps->u1; u++)
 			half += u > 0 && u < w->m->nunits - 1;
-		ck_assert_uint_eq(ps->nhalves, half - ps->first_half);
+		ck_assert_uint_eq(ps->nsublayers, half - ps->first_sublayer);
 	}
 	ck_assert_uint_eq(unit, w->m->nunits);
 	ck_assert_uint_eq(half, 2 * w->m->hp.n_layer);

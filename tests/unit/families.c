@@ -165,8 +165,8 @@ scratch(struct program_env *env, int e, int h, uint32_t first, uint32_t n)
 
 	env->embedding = e;
 	env->head = h;
-	env->first_half = first;
-	env->nhalves = n;
+	env->first_sublayer = first;
+	env->nsublayers = n;
 	t_ok(program_build(env, &p, &err), &err);
 	nbytes = p->scratch_bytes;
 	program_free(p);

@@ -75,7 +75,7 @@ world_open(struct world *w)
 	memset(w, 0, sizeof(*w));
 	w->hp = (struct hparams){ .n_head = HEADS, .n_head_kv = KV_HEADS,
 	    .head_dim = DIM, .v_dim = DIM, .attn_scale = 0.2f };
-	p->env = (struct program_env){ .hp = &w->hp, .nhalves = 2,
+	p->env = (struct program_env){ .hp = &w->hp, .nsublayers = 2,
 	    .batch_rows = BATCH };
 	ck_assert_int_eq(kv_layout_init(&p->env.kv, &w->hp,
 	    &(struct kv_conf){ KV_F16, KV_Q8_0, 0, 1, SEQS, CTX,

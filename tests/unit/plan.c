@@ -66,12 +66,12 @@ check_program(const struct plan *p, const struct plan_session *ps,
 {
 	struct program_env env = {
 		.hp = &p->model->hp, .ws = ws,
-		.first_half = ps->first_half, .nhalves = ps->nhalves,
+		.first_sublayer = ps->first_sublayer, .nsublayers = ps->nsublayers,
 		.embedding = ps->embedding, .head = ps->head,
 		.batch_rows = p->batch_rows, .head_rows = p->head_rows,
 	};
-	const struct layer_range kv = halves_attn(ps->first_half,
-	    ps->nhalves);
+	const struct layer_range kv = sublayers_attn(ps->first_sublayer,
+	    ps->nsublayers);
 	struct program *prog;
 	struct err e = { 0 };
 
@@ -415,7 +415,7 @@ START_TEST(no_buffer_is_larger_than_a_device_maps_at_once)
 		ck_assert_uint_le(p.session[i].bytes[MEM_WEIGHTS], 256 * KIB);
 		ck_assert_uint_le(p.session[i].bytes[MEM_KV], 256 * KIB);
 		ck_assert_uint_eq(plan_over_largest(&p.session[i]), 0);
-		layers += p.session[i].nhalves;
+		layers += p.session[i].nsublayers;
 	}
 	ck_assert_uint_gt(layers, 0);
 	ck_assert(p.session[0].embedding && p.session[3].head);
@@ -538,13 +538,13 @@ START_TEST(layers_are_shared_evenly_however_large_the_head_is)
 	world_add_session(&w, GIB);
 	world_add_session(&w, GIB);
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nhalves, 8);
-	ck_assert_uint_eq(p.session[1].nhalves, 8);
+	ck_assert_uint_eq(p.session[0].nsublayers, 8);
+	ck_assert_uint_eq(p.session[1].nsublayers, 8);
 	ck_assert_int_eq(p.session[1].head, 1);
 	/* With chunks of one row it does count in full. */
 	w.c.batch_rows = 1;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_gt(p.session[0].nhalves, 12);
+	ck_assert_uint_gt(p.session[0].nsublayers, 12);
 	world_tear_down(&w);
 }
 END_TEST
@@ -565,11 +565,11 @@ START_TEST(half_layers_even_out_what_the_last_one_saves)
 	world_add_session(&w, GIB);
 	world_add_session(&w, GIB);
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nhalves, 16);
+	ck_assert_uint_eq(p.session[0].nsublayers, 16);
 	w.c.half_layers = 1;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
 	world_check_ranges(&w, &p);
-	ck_assert_uint_eq(p.session[0].nhalves, 15);
+	ck_assert_uint_eq(p.session[0].nsublayers, 15);
 	check_bytes(&w, &p, 0);
 	check_bytes(&w, &p, 1);
 	/* Whole layers on three: 5 and 5 of 15.1, not 6 and 5. */
@@ -577,8 +577,8 @@ START_TEST(half_layers_even_out_what_the_last_one_saves)
 	world_add_session(&w, GIB);
 	cpuset_add(&w.c.session[2].cpus, 2);
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nhalves, 10);
-	ck_assert_uint_eq(p.session[1].nhalves, 10);
+	ck_assert_uint_eq(p.session[0].nsublayers, 10);
+	ck_assert_uint_eq(p.session[1].nsublayers, 10);
 	world_tear_down(&w);
 }
 END_TEST
@@ -603,7 +603,7 @@ START_TEST(as_many_sessions_as_halves_and_ends)
 	world_check_ranges(&w, &p);
 	for (s = 0; s < 8; s++) {
 		check_bytes(&w, &p, s);
-		ck_assert_uint_eq(p.session[s].nhalves, s > 0 && s < 7);
+		ck_assert_uint_eq(p.session[s].nsublayers, s > 0 && s < 7);
 	}
 	world_add_session(&w, GIB);
 	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -EINVAL);
@@ -703,33 +703,33 @@ START_TEST(slow_cores_take_fewer_layers)
 	cpuset_add(&w.c.session[0].cpus, 2);
 	cpuset_add(&w.c.session[1].cpus, 3);
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nhalves, 6);
+	ck_assert_uint_eq(p.session[0].nsublayers, 6);
 	w.env.core_speed = speed;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nhalves, 8);
-	ck_assert_uint_eq(p.session[1].nhalves, 4);
+	ck_assert_uint_eq(p.session[0].nsublayers, 8);
+	ck_assert_uint_eq(p.session[1].nsublayers, 4);
 	/* A device's work is not theirs. */
 	strcpy(w.c.session[1].device, "null");
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nhalves, 6);
+	ck_assert_uint_eq(p.session[0].nsublayers, 6);
 	strcpy(w.c.session[1].device, "cpu");
 	/* One thread of two cores, or three. */
 	w.c.session[0].threads = 1;
 	w.c.session[1].threads = 3;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nhalves, 6);
+	ck_assert_uint_eq(p.session[0].nsublayers, 6);
 	/* The faster one of two. */
 	w.c.session[0].threads = w.c.session[1].threads = 1;
 	cpuset_add(&w.c.session[1].cpus, 4);
 	speed[4] = CORES_FASTEST;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nhalves, 6);
+	ck_assert_uint_eq(p.session[0].nsublayers, 6);
 	ck_assert_uint_eq(cpuset_count(&p.session[1].cores), 1);
 	ck_assert(cpuset_has(&p.session[1].cores, 4));
 	w.c.session[0].threads = w.c.session[1].threads = 0;
 	cpuset_add(&w.c.session[1].cpus, 2);
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nhalves, 6);
+	ck_assert_uint_eq(p.session[0].nsublayers, 6);
 	world_tear_down(&w);
 }
 END_TEST

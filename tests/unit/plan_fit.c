@@ -208,7 +208,7 @@ START_TEST(a_cap_below_one_layer_is_refused_with_its_session)
 	ck_assert_ptr_nonnull(strstr(e.msg, "session sess1 "));
 	ck_assert_ptr_nonnull(strstr(e.msg, "caps larger by "));
 	world_check_ranges(&w, &p);
-	ck_assert_uint_eq(p.session[1].nhalves, 2);
+	ck_assert_uint_eq(p.session[1].nsublayers, 2);
 	world_tear_down(&w);
 }
 END_TEST
@@ -232,7 +232,7 @@ START_TEST(cuts_inside_layers_are_advised_where_they_help)
 	world_add_session(&w, GIB);
 	w.c.half_layers = 1;
 	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	ck_assert_uint_eq(p.session[0].nhalves, 7);
+	ck_assert_uint_eq(p.session[0].nsublayers, 7);
 	w.c.session[0].cap_bytes = p.session[0].total_bytes;
 	w.c.session[1].cap_bytes = p.session[1].total_bytes;
 	must_fit(&w);
@@ -254,7 +254,7 @@ START_TEST(cuts_inside_layers_are_advised_where_they_help)
 	w.c.session[1].cap_bytes -= less;
 	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
 	ck_assert_ptr_null(strstr(e.msg, "--half-layers"));
-	ck_assert_uint_eq(p.session[0].nhalves, 7);
+	ck_assert_uint_eq(p.session[0].nsublayers, 7);
 	ck_assert_msg(strstr(e.msg, strstr(e.msg, "session sess0 ") != NULL ?
 	    "the embedding, layers 0-2+3.attn" :
 	    "layers 3.ffn+4-7, the output head") != NULL, "%s", e.msg);

@@ -50,8 +50,8 @@ set_up(struct built *b, const struct tiny *t, uint32_t u0, uint32_t u1)
 		.embedding = u0 == 0, .head = u1 == b->m->nunits,
 		.batch_rows = BATCH, .head_rows = HEAD_ROWS,
 	};
-	model_halves(b->m, u0, u1, &b->env.first_half, &b->env.nhalves);
-	kv = halves_attn(b->env.first_half, b->env.nhalves);
+	model_sublayers(b->m, u0, u1, &b->env.first_sublayer, &b->env.nsublayers);
+	kv = sublayers_attn(b->env.first_sublayer, b->env.nsublayers);
 	ck_assert_int_eq(kv_layout_init(&b->env.kv, &b->m->hp,
 	    &(struct kv_conf){ KV_F16, KV_F16, kv.first, kv.n, 2, 64,
 	    BATCH }), 0);
@@ -209,7 +209,7 @@ want_ffn(const struct built *b, uint64_t x, int l)
 	uint64_t h, gate;
 
 	/* Where a stage begins with it, they are not chosen yet. */
-	if (is_last(b, l) && (int)b->env.first_half == 2 * l + 1)
+	if (is_last(b, l) && (int)b->env.first_sublayer == 2 * l + 1)
 		x = value(OP_SELECT_ROWS, 0, x, 0);
 	h = value(OP_RMS_NORM, name_of(ROLE_FFN_NORM, l), x, 0);
 	if (b->m->hp.n_expert > 0)
@@ -227,7 +227,7 @@ want_output(const struct built *b)
 	const struct program_env *env = &b->env;
 	enum role head = ROLE_OUTPUT;
 	uint64_t x = INPUT_VALUE;
-	uint32_t half = env->first_half, end = half + env->nhalves;
+	uint32_t half = env->first_sublayer, end = half + env->nsublayers;
 
 	if (env->embedding)
 		x = value(OP_GET_ROWS, name_of(ROLE_TOKEN_EMBD, -1), 0, 0);
@@ -325,7 +325,7 @@ check_values(const struct built *b)
 	uint32_t i, block;
 
 	ck_assert_uint_eq(b->p->nkept - b->p->nwhole,
-	    b->env.head ? MIN(b->env.nhalves, 2) : 0);
+	    b->env.head ? MIN(b->env.nsublayers, 2) : 0);
 	for (i = b->p->nwhole; i < b->p->nkept; i++)
 		ck_assert_int_eq(b->p->op[i].kind, OP_SELECT_ROWS);
 	m.scratch = calloc(b->p->scratch_bytes / LINE + 1, 8);
@@ -628,8 +628,8 @@ scratch(struct built *b, int e, int h, uint32_t l0, uint32_t n)
 
 	b->env.embedding = e;
 	b->env.head = h;
-	b->env.first_half = l0;
-	b->env.nhalves = n;
+	b->env.first_sublayer = l0;
+	b->env.nsublayers = n;
 	t_ok(program_build(&b->env, &p, &err), &err);
 	nbytes = p->scratch_bytes;
 	program_free(p);

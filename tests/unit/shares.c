@@ -239,7 +239,7 @@ struct built {
 static void
 build(struct built *b, const struct tiny *t)
 {
-	struct program_env env = { .ws = &b->ws, .nhalves = 2 * t->n_layer,
+	struct program_env env = { .ws = &b->ws, .nsublayers = 2 * t->n_layer,
 	    .embedding = 1, .head = 1, .batch_rows = 100, .head_rows = 2 };
 	struct err e = { 0 };
 	uint32_t n;

@@ -148,7 +148,7 @@ prepare_program(struct device *d, const struct program *p)
 	if (d->begun == NULL || d->cut == NULL ||
 	    shares_cut(p, d->conf.par, d->cut) < 0)
 		return -ENOMEM;
-	if (p->env.nhalves == 0)
+	if (p->env.nsublayers == 0)
 		return 0;
 	d->inv_freq = calloc(p->env.hp->n_rot, sizeof(*d->inv_freq));
 	if (d->inv_freq == NULL)

@@ -15,15 +15,15 @@ make_program(const struct stage_conf *sc, struct weights *ret_ws,
 {
 	struct program_env env = {
 		.hp = &sc->hp, .ws = ret_ws,
-		.first_half = sc->model.first_half,
-		.nhalves = sc->model.nhalves,
+		.first_sublayer = sc->model.first_sublayer,
+		.nsublayers = sc->model.nsublayers,
 		.embedding = (int)sc->model.embedding,
 		.head = (int)sc->model.head,
 		.batch_rows = sc->model.batch_rows,
 		.head_rows = sc->model.head_rows,
 	};
-	const struct layer_range kv = halves_attn(sc->model.first_half,
-	    sc->model.nhalves);
+	const struct layer_range kv = sublayers_attn(sc->model.first_sublayer,
+	    sc->model.nsublayers);
 	int rc;
 
 	rc = kv_layout_init(&env.kv, &sc->hp, &(struct kv_conf){
@@ -143,7 +143,7 @@ check_used(const struct stage *s, struct err *reterr)
 {
 	uint32_t i = 0;
 
-	if (s->pl.device_ops > 0 || (s->conf.model.nhalves == 0 &&
+	if (s->pl.device_ops > 0 || (s->conf.model.nsublayers == 0 &&
 	    !s->conf.model.head))
 		return 0;
 	while (i + 1 < s->p->nops && s->p->op[i].kind != OP_MATMUL)
