@@ -1,4 +1,4 @@
-/* layers/arch.c - the tables of architectures, tensor names and shapes.
+/* layers/arch.c - tables of architectures, tensor names and shapes.
  * Names: the GGUF conventions (ggml docs/gguf.md, "Standardized tensor
  * names"). */
 #include "arch.h"
@@ -9,10 +9,10 @@
 enum dim {
 	DIM_1, DIM_EMBD, DIM_Q, DIM_K, DIM_V, DIM_ATTN, DIM_FF, DIM_VOCAB,
 	DIM_ROT2, DIM_HEAD, DIM_HEADS, DIM_EXPERTS, DIM_FFX, DIM_FFX_ALL,
-	DIM_EMBD_ALL	/* _ALL: of all experts */
+	DIM_EMBD_ALL	/* _ALL: of all experts together */
 };
 
-/* Layers that have it. */
+/* Models whose layers have the tensor. */
 enum has { OF_ANY, OF_DENSE, OF_MOE };
 
 #define MODEL(name, use, n, k) \
@@ -25,7 +25,7 @@ enum has { OF_ANY, OF_DENSE, OF_MOE };
 
 static const struct {
 	struct role_info info;
-	enum dim n, k;		/* vectors: n = 1 row of k, or one an expert */
+	enum dim n, k;		/* vectors: one row of k, or one per expert */
 	enum has has;
 } roles[ROLE_COUNT] = {
 	[ROLE_TOKEN_EMBD] = MODEL("token_embd.weight", USE_MATRIX, DIM_VOCAB,
@@ -100,7 +100,7 @@ static const struct {
 	    DIM_EXPERTS, DIM_EMBD, OF_MOE),
 };
 
-/* In the order of their rows. */
+/* Stacked tensors; parts in the order of their rows. */
 static const struct {
 	const char *pattern;
 	unsigned nparts;
@@ -189,12 +189,12 @@ sublayers_text(uint32_t first, uint32_t n, char buf[SUBLAYERS_LEN])
 		    l.first + l.n - 1);
 	if (n > 0 && (first + n) % 2 != 0)
 		snprintf(attn, sizeof(attn), "%u.attn", (first + n) / 2);
-	snprintf(buf, SUBLAYERS_LEN, "%s%s%s%s%s", ffn, *ffn && *whole ? "+" : "",
-	    whole, (*ffn || *whole) && *attn ? "+" : "", attn);
+	snprintf(buf, SUBLAYERS_LEN, "%s%s%s%s%s", ffn,
+	    *ffn && *whole ? "+" : "", whole, (*ffn || *whole) && *attn ? "+" : "", attn);
 }
 
 int
-role_of_model(enum role r, const struct hparams *hp)
+role_is_in_model(enum role r, const struct hparams *hp)
 {
 	return roles[r].has == OF_ANY ||
 	    (roles[r].has == OF_MOE) == (hp->n_expert > 0);

@@ -1,4 +1,4 @@
-/* layers/bind.c - extents in memory, named by meaning. */
+/* layers/bind.c - lays out extents in memory and finds them by role. */
 #include "bind.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <bsd/string.h>
 
 static int
-no_kernel(const struct extent *e, const struct kernels *k, struct err *reterr)
+refuse_type(const struct extent *e, const struct kernels *k, struct err *reterr)
 {
 	const struct quant_info *qi = quant_info(e->type);
 	char known[256] = "";
@@ -22,19 +22,19 @@ no_kernel(const struct extent *e, const struct kernels *k, struct err *reterr)
 		strlcat(known, quant_info(t)->name, sizeof(known));
 	}
 	return err_set(reterr, ERR_MODEL, -ENOTSUP,
-	    "tensor %s has the type %s: kernels exist for %s", e->name,
+	    "tensor %s has type %s: supported are %s", e->name,
 	    qi != NULL ? qi->name : "unknown", known);
 }
 
-/* Of each matrix of an extent. */
+/* Rows of each matrix of an extent. */
 static uint32_t
 mat_rows(const struct extent *e)
 {
 	return e->nrows / MAX(e->nmats, 1);
 }
 
-/* Is w the next expert behind the one before it?  Then it lies as if both were
- * one extent. */
+/* 1 if w is the expert after w[-1]: it is laid out as if both were one stacked
+ * extent. */
 static int
 is_next_expert(const struct weight *w)
 {
@@ -65,7 +65,7 @@ weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
 		    ext[i].nrows % MAX(ext[i].nmats, 1) != 0) {
 			free(ws.w);
 			return err_set(reterr, ERR_MODEL, -EBADMSG,
-			    "tensor %s: %u rows are not %u matrices",
+			    "tensor %s: %u rows are not %u equal matrices",
 			    ext[i].name, ext[i].nrows, ext[i].nmats);
 		}
 		if (role_info(ext[i].role)->use == USE_VECTOR) {
@@ -90,7 +90,7 @@ weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
 	return 0;
 fail:
 	free(ws.w);
-	return no_kernel(&ext[i], k, reterr);
+	return refuse_type(&ext[i], k, reterr);
 }
 
 void
@@ -124,7 +124,7 @@ weight_row_step(const struct weight *w)
 	    w->kern->tile : w->mat.n;
 }
 
-/* nrows x k of a float type to float32. */
+/* Convert n values of a float type to float32. */
 static void
 store_vector(float *dst, const uint8_t *src, uint32_t type, uint64_t n)
 {
@@ -142,7 +142,7 @@ store_vector(float *dst, const uint8_t *src, uint32_t type, uint64_t n)
 	}
 }
 
-/* Rows may begin in one matrix and end in another. */
+/* The rows may span several matrices. */
 static void
 store_matrices(const struct weight *w, uint8_t *dst, const uint8_t *src,
     uint32_t row0, uint32_t nrows)

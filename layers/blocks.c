@@ -1,11 +1,11 @@
-/* layers/blocks.c - the words of blocks.h: operations and the tensors between
- * them. */
+/* layers/blocks.c - appends operations, and the tensors between them, to a
+ * program. */
 #include "blocks.h"
 
 #include <errno.h>
 
-/* Rows of a slot lie as the ring has them (shm/layout.h), those of the scratch
- * as the kernels like them. */
+/* Rows of a slot have the ring's stride (shm/layout.h), those of the scratch
+ * the kernels'. */
 static uint64_t
 row_stride(enum storage store, enum act_type act, uint32_t cols)
 {
@@ -70,7 +70,7 @@ b_op(struct build *b, enum op_kind kind, tensor_id out, tensor_id in0,
 	op->out = out;
 	op->in[0] = in0;
 	op->in[1] = in1;
-	/* What was made of the old values is of no use any more. */
+	/* The converted copies have the old values. */
 	if (out != NO_TENSOR && b->made.x == out)
 		b->made.x = NO_TENSOR;
 	return op;
@@ -90,7 +90,7 @@ b_weight(struct build *b, enum role role)
 
 	if (w == NULL && b->rc == 0)
 		b->rc = err_set(b->err, ERR_MODEL, -EBADMSG, "layer %d: "
-		    "the stage was given no tensor like %s", b->layer,
+		    "the stage has no tensor %s", b->layer,
 		    role_info(role)->pattern);
 	return w;
 }
@@ -104,21 +104,20 @@ b_rms_norm(struct build *b, tensor_id x, enum role w)
 	return y;
 }
 
-/* A router that must choose between two experts that are nearly as good turns
- * on the noise of 8 bits, and then the whole row is another's.  So all layers
- * of a model that routes round with less noise: whatever they add to the
- * residual stream comes to the next layer's router.  The head comes after the
- * last one; dense models have none, and do not pay.  Nor does BF16, with a
- * third of the noise. */
+/* With two nearly equal experts, the noise of 8-bit rounding decides the
+ * router's choice, and with it the whole row.  All layers of a model with
+ * experts therefore round more finely, since their errors reach the next router
+ * through the residual stream.  Not needed for the head, for dense models, or
+ * for BF16, which has a third of the noise. */
 static uint8_t
-rounds_finely(const struct build *b)
+needs_fine_rounding(const struct build *b)
 {
 	return b->layer >= 0 && b->p->env.hp->n_expert > 0;
 }
 
-/* x as this kernel wants it; the matmuls that share x share the result. */
+/* x in the format of this kernel; matmuls of the same x share the copy. */
 static tensor_id
-activations(struct build *b, tensor_id x, enum act_type act)
+convert_activations(struct build *b, tensor_id x, enum act_type act)
 {
 	tensor_id y;
 	unsigned i;
@@ -132,7 +131,7 @@ activations(struct build *b, tensor_id x, enum act_type act)
 	if (b->made.as[act] != NO_TENSOR)
 		return b->made.as[act];
 	y = new_tensor(b, STORE_SCRATCH, act, b->p->t[x].cols);
-	b_op(b, OP_QUANTIZE, y, x, NO_TENSOR)->fine = rounds_finely(b);
+	b_op(b, OP_QUANTIZE, y, x, NO_TENSOR)->fine = needs_fine_rounding(b);
 	b->made.as[act] = y;
 	return y;
 }
@@ -146,7 +145,7 @@ b_matmul_by(struct build *b, tensor_id x, const struct weight *w,
 
 	if (w == NULL)
 		return x;
-	x = activations(b, x, w->kern->act);
+	x = convert_activations(b, x, w->kern->act);
 	y = b_tensor(b, STORE_SCRATCH, w->ext.nrows);
 	op = b_op(b, OP_MATMUL, y, x, NO_TENSOR);
 	op->w = w;
@@ -160,8 +159,8 @@ b_matmul(struct build *b, tensor_id x, enum role w, enum role bias)
 	return b_matmul_by(b, x, b_weight(b, w), find_weight(b, bias));
 }
 
-/* x, or a place for its successor: the stage's input belongs to the ring and is
- * never written. */
+/* The tensor to write the successor of x to: x itself, or the residual's place,
+ * since the input slot belongs to the ring and is never written. */
 static tensor_id
 writable(const struct build *b, tensor_id x)
 {
@@ -191,7 +190,7 @@ b_softcap(struct build *b, tensor_id x, float cap)
 
 /* --- attention --- */
 
-/* Each head's own norm, where there is one, and its rotation: in place. */
+/* In place: the norm of each head, if it has one, and its rotation. */
 static void
 norm_and_rotate(struct build *b, tensor_id x, uint32_t heads, enum role norm)
 {
@@ -217,7 +216,7 @@ b_keep_rows(struct build *b, tensor_id x)
 }
 
 int
-b_last_before_head(const struct build *b)
+b_is_last_before_head(const struct build *b)
 {
 	const struct program_env *env = &b->p->env;
 
@@ -238,7 +237,7 @@ b_self_attention(struct build *b, tensor_id h, tensor_id *x)
 	norm_and_rotate(b, q, hp->n_head, ROLE_ATTN_Q_NORM);
 	norm_and_rotate(b, k, hp->n_head_kv, ROLE_ATTN_K_NORM);
 	b_op(b, OP_KV_STORE, NO_TENSOR, k, v);
-	if (b_last_before_head(b)) {
+	if (b_is_last_before_head(b)) {
 		b->p->nwhole = b->p->nops;
 		q = b_keep_rows(b, q);
 		*x = b_keep_rows(b, *x);
@@ -254,7 +253,7 @@ b_self_attention(struct build *b, tensor_id h, tensor_id *x)
 
 /* --- feed-forward --- */
 
-/* The result takes its first operand's place: that is not read again. */
+/* In place: gate is not needed afterwards. */
 tensor_id
 b_swiglu(struct build *b, tensor_id gate, tensor_id up)
 {
@@ -277,7 +276,7 @@ b_swiglu_oai(struct build *b, tensor_id gate, tensor_id up)
 }
 
 static tensor_id
-dense(struct build *b, tensor_id h, activation_fn *act)
+dense_ffn(struct build *b, tensor_id h, activation_fn *act)
 {
 	tensor_id gate, up;
 
@@ -287,18 +286,18 @@ dense(struct build *b, tensor_id h, activation_fn *act)
 	    ROLE_FFN_DOWN_BIAS);
 }
 
-/* The rows of h that the experts work on, as the kernel of w wants them. */
+/* Gather the rows of h by expert, in the format of w's kernel. */
 static tensor_id
 experts_rows(struct build *b, tensor_id h, const struct weight *w)
 {
 	tensor_id x;
 
 	x = new_tensor(b, STORE_SCRATCH, w->kern->act, b->p->t[h].cols);
-	b_op(b, OP_MOE_ROWS, x, h, NO_TENSOR)->fine = rounds_finely(b);
+	b_op(b, OP_MOE_ROWS, x, h, NO_TENSOR)->fine = needs_fine_rounding(b);
 	return x;
 }
 
-/* Each row by the matrix of its expert. */
+/* Multiply each row by the matrix of its expert. */
 static tensor_id
 experts_matmul(struct build *b, tensor_id x, const struct weight *w,
     enum role bias)
@@ -312,10 +311,10 @@ experts_matmul(struct build *b, tensor_id x, const struct weight *w,
 	return y;
 }
 
-/* Shazeer et al. 2017, arXiv 1701.06538: the router's k best experts of each
- * row, weighed by its scores. */
+/* Shazeer et al. 2017, arXiv 1701.06538: the k best experts of each row,
+ * weighted by the router's scores. */
 static tensor_id
-experts(struct build *b, tensor_id h, activation_fn *act)
+experts_ffn(struct build *b, tensor_id h, activation_fn *act)
 {
 	const struct hparams *hp = b->p->env.hp;
 	const struct weight *wg = b_weight(b, ROLE_EXPERTS_GATE);
@@ -338,7 +337,7 @@ experts(struct build *b, tensor_id h, activation_fn *act)
 		xu = experts_rows(b, h, wu);
 	gate = experts_matmul(b, xg, wg, ROLE_EXPERTS_GATE_BIAS);
 	up = experts_matmul(b, xu, wu, ROLE_EXPERTS_UP_BIAS);
-	y = activations(b, act(b, gate, up), wd->kern->act);
+	y = convert_activations(b, act(b, gate, up), wd->kern->act);
 	y = experts_matmul(b, y, wd, ROLE_EXPERTS_DOWN_BIAS);
 	b->experts = 0;
 	b->rows = rows;
@@ -352,11 +351,11 @@ experts(struct build *b, tensor_id h, activation_fn *act)
 tensor_id
 b_ffn(struct build *b, tensor_id h, activation_fn *act)
 {
-	return b->p->env.hp->n_expert > 0 ? experts(b, h, act) :
-	    dense(b, h, act);
+	return b->p->env.hp->n_expert > 0 ? experts_ffn(b, h, act) :
+	    dense_ffn(b, h, act);
 }
 
-/* --- halves that many families have --- */
+/* --- sublayers that several families share --- */
 
 tensor_id
 b_pre_norm_attn(struct build *b, tensor_id x)

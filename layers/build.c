@@ -1,4 +1,4 @@
-/* layers/build.c - building a stage's program and its scratch layout. */
+/* layers/build.c - builds a stage's program and the layout of its scratch. */
 #include "build.h"
 
 #include <errno.h>
@@ -8,15 +8,14 @@
 #include "blocks.h"
 #include "shares.h"
 
-/* Half a layer has fewer than 24 ops and tensors; the ends have a few more. */
+/* Upper bounds of ops and tensors per sublayer, and of everything else. */
 enum { OPS_PER_SUBLAYER = 24, OPS_OF_ENDS = 16 };
 
 /* --- the whole program --- */
 
-/* The factors that the pairs' frequencies are divided by: those of long
- * contexts where the context is longer than what came before them.  It is the
- * session's context that counts, not a text's length, so that no token's
- * logits change when its text grows. */
+/* Divisors of the rotary frequencies.  LongRoPE's long factors are chosen by
+ * the session's context, not by a text's length, so that no token's logits
+ * change when its text grows. */
 static const struct weight *
 find_rope_freqs(const struct program_env *env)
 {
@@ -26,8 +25,8 @@ find_rope_freqs(const struct program_env *env)
 	    env->hp->rope_orig_ctx ? ROLE_ROPE_LONG : ROLE_ROPE_SHORT, -1);
 }
 
-/* Both tables for every stage of a model that has two, and for one without any
- * attention, so that the scratch does not depend on which halves it holds. */
+/* Every stage of a model with two tables has both, even one without attention,
+ * so that the scratch does not depend on which sublayers it has. */
 static void
 build_rope_tables(struct build *b)
 {
@@ -46,22 +45,22 @@ build_rope_tables(struct build *b)
 }
 
 static tensor_id
-build_sublayer(struct build *b, uint32_t half, tensor_id x)
+build_sublayer(struct build *b, uint32_t sublayer, tensor_id x)
 {
 	const struct program_env *env = &b->p->env;
 	const struct arch_info *arch = arch_info(env->hp->arch);
 	const uint32_t at = b->p->nops;
 
-	b->layer = (int)(half / 2);
-	/* Rows are left to the last attention, if it is in this stage. */
-	if (half % 2 != 0 && half == env->first_sublayer &&
-	    b_last_before_head(b)) {
+	b->layer = (int)(sublayer / 2);
+	/* Otherwise the last attention, if it is in this stage, does this. */
+	if (sublayer % 2 != 0 && sublayer == env->first_sublayer &&
+	    b_is_last_before_head(b)) {
 		b->p->nwhole = b->p->nops;
 		x = b_keep_rows(b, x);
 		b->p->nkept = b->p->nops;
 	}
-	x = half % 2 == 0 ? arch->attn(b, x) : arch->ffn(b, x);
-	if (b->rc == 0 && half != env->first_sublayer)
+	x = sublayer % 2 == 0 ? arch->attn(b, x) : arch->ffn(b, x);
+	if (b->rc == 0 && sublayer != env->first_sublayer)
 		b->p->op[at].begins = 1;
 	return x;
 }
@@ -81,8 +80,8 @@ build_body(struct build *b)
 			b_scale(b, x, env->hp->embd_scale);
 	} else {
 		x = b_tensor(b, STORE_INPUT, env->hp->n_embd);
-		/* Here, and not where it is first written, so that its place
-		 * does not depend on the first layer's other tensors. */
+		/* Defined before the layers, so that its place does not depend
+		 * on the first layer's other tensors. */
 		if (env->nsublayers > 0)
 			b->residual = b_tensor(b, STORE_SCRATCH,
 			    env->hp->n_embd);
@@ -98,7 +97,7 @@ build_body(struct build *b)
 	return x;
 }
 
-/* Rows that want logits, final norm, vocabulary. */
+/* Select the rows that need logits; final norm; product with the vocabulary. */
 static void
 build_head(struct build *b, tensor_id x)
 {
@@ -110,7 +109,7 @@ build_head(struct build *b, tensor_id x)
 	sel = b_tensor(b, STORE_SCRATCH, b->p->t[x].cols);
 	b_op(b, OP_SELECT_ROWS, sel, x, NO_TENSOR);
 	x = b_rms_norm(b, sel, ROLE_OUTPUT_NORM);
-	/* A tied head beside its embedding is one matrix. */
+	/* A tied head in the same stage as the embedding: one matrix. */
 	w = weights_find(b->p->env.ws, ROLE_OUTPUT, -1);
 	if (w == NULL)
 		w = b_weight(b, ROLE_TOKEN_EMBD);
@@ -120,9 +119,10 @@ build_head(struct build *b, tensor_id x)
 		b_softcap(b, y, hp->logit_softcap);
 }
 
-/* Lives: from where the threads met before the defining op, since one may run
- * ahead of another from there on, to the last op that reads or writes.  What
- * the head part reads of the body lives to the end: it runs several times. */
+/* A tensor lives from the barrier before the op that defines it, since threads
+ * may run ahead of each other from there on, to the last op that uses it.  A
+ * tensor of the body that the head reads lives to the end, because the head
+ * runs several times. */
 static void
 find_lives(struct program *p)
 {
@@ -144,7 +144,7 @@ find_lives(struct program *p)
 				p->t[use[j]].last = p->nops;
 		}
 	}
-	/* To the end of the body, so that the last layer lies as the others. */
+	/* The rope tables live as long as the body: equal layouts. */
 	for (i = 0; i < p->nbody; i++)
 		if (p->op[i].kind == OP_ROPE_TABLE)
 			p->t[p->op[i].out].last = p->nbody - 1;
@@ -162,10 +162,10 @@ hole_cmp(const void *a, const void *b)
 	return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
-/* First fit by offset, in order of definition, beside the tensors alive.  The
- * residual and the rope table come first and stay, so that what lies between
- * them and the next layer's depends on that layer alone: the scratch of several
- * layers is that of the greediest. */
+/* Place each tensor, in order of definition, at the lowest offset that no live
+ * tensor overlaps.  Residual and rope tables come first and stay, so that the
+ * rest of a layer's layout depends on that layer alone: the scratch of several
+ * layers is the largest of theirs.  The plan relies on that. */
 static int
 lay_out_scratch(struct program *p)
 {
@@ -197,7 +197,8 @@ lay_out_scratch(struct program *p)
 	return 0;
 }
 
-/* Rows as a thread's products want them; an expert has all rows at most. */
+/* Largest room that a thread needs for rows of a matmul.  An expert may get all
+ * rows of the batch. */
 static uint64_t
 ready_bytes(const struct program *p)
 {
@@ -236,14 +237,14 @@ program_build(const struct program_env *env, struct program **ret,
 	if (env->head && b.rc == 0)
 		build_head(&b, x);
 	else if (b.rc == 0)
-		/* The residual stream is written where the next stage reads
-		 * it: no copy at the border. */
+		/* The next stage reads the residual stream from there: no
+		 * copy. */
 		b_put_into_slot(&b, x);
 	if (b.rc < 0) {
 		program_free(p);
 		return b.rc;
 	}
-	shares_find(p);
+	shares_assign(p);
 	p->ready_bytes = ready_bytes(p);
 	find_lives(p);
 	if (lay_out_scratch(p) < 0)

@@ -1,5 +1,5 @@
-/* layers/hparams.c - metadata to hyper-parameters: every key that a family may
- * have, and what it is where the file does not say. */
+/* layers/hparams.c - hyper-parameters from metadata: every key that a family
+ * may have, and its default. */
 #include "hparams.h"
 
 #include <errno.h>
@@ -8,8 +8,7 @@
 #include <string.h>
 #include <bsd/string.h>
 
-/* Sizes above these are not models but mistakes; the products below stay
- * inside 64 bits with them. */
+/* No real model is larger; within these limits products fit in 64 bits. */
 enum {
 	LIMIT_LAYERS = MAX_LAYERS, LIMIT_DIM = 1 << 20, LIMIT_HEADS = 1 << 14,
 	LIMIT_VOCAB = 1 << 24, LIMIT_CTX = 1 << 30
@@ -28,7 +27,7 @@ key_u32(const struct gguf *g, const char *arch, const char *suffix,
 		return rc;
 	if (v < lo || v > hi)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "%s: %s is %u: allowed are %u to %u", g->file[0].path, key,
+		    "%s: %s is %u: %u to %u is allowed", g->file[0].path, key,
 		    v, lo, hi);
 	*ret = v;
 	return 0;
@@ -47,7 +46,7 @@ need_u32(const struct gguf *g, const char *arch, const char *suffix,
 	return rc;
 }
 
-/* Leaves *ret alone when the key is absent. */
+/* *ret keeps its value if the key is absent. */
 static int
 opt_u32(const struct gguf *g, const char *arch, const char *suffix,
     uint32_t lo, uint32_t hi, uint32_t *ret, struct err *reterr)
@@ -72,13 +71,13 @@ opt_f32(const struct gguf *g, const char *arch, const char *suffix,
 		return rc;
 	if (!(v > 0) || !isfinite(v))
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "%s: %s is %g: it must be above 0", g->file[0].path, key,
-		    (double)v);
+		    "%s: %s is %g: it must be above 0",
+		    g->file[0].path, key, (double)v);
 	*ret = v;
 	return 0;
 }
 
-/* How positions are stretched beyond the trained context. */
+/* Methods of extending the context beyond the trained one. */
 enum scaling { SCALING_NONE, SCALING_LINEAR, SCALING_YARN, SCALING_LONG };
 
 static int
@@ -92,7 +91,7 @@ read_scaling_type(const struct gguf *g, const char *arch, enum scaling *ret,
 	unsigned i;
 	int rc;
 
-	/* A factor alone, as older files have it. */
+	/* Older files have a factor but no type. */
 	*ret = SCALING_LINEAR;
 	snprintf(key, sizeof(key), "%s.rope.scaling.type", arch);
 	if ((rc = gguf_get_str(g, key, &s, reterr)) < 0)
@@ -103,8 +102,8 @@ read_scaling_type(const struct gguf *g, const char *arch, enum scaling *ret,
 			return 0;
 		}
 	return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: %s is \"%s\": "
-	    "supported are none, linear, yarn and longrope", g->file[0].path,
-	    key, s.data);
+	    "only none, linear, yarn and longrope are supported",
+	    g->file[0].path, key, s.data);
 }
 
 static int
@@ -118,7 +117,7 @@ read_rope_scaling(const struct gguf *g, const char *arch, struct hparams *hp,
 	hp->rope_orig_ctx = hp->ctx_train;
 	hp->yarn_fast = 32;
 	hp->yarn_slow = 1;
-	/* scale_linear is the name of older files. */
+	/* scale_linear is the older name of scaling.factor. */
 	if ((rc = read_scaling_type(g, arch, &how, reterr)) < 0 ||
 	    (rc = opt_u32(g, arch, "rope.scaling.original_context_length", 1,
 	    LIMIT_CTX, &hp->rope_orig_ctx, reterr)) < 0 ||
@@ -155,12 +154,12 @@ read_vocab(const struct gguf *g, const char *arch, struct hparams *hp,
 	t = gguf_find_tensor(g, role_info(ROLE_TOKEN_EMBD)->pattern);
 	if (t == NULL)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "%s: no tensor token_embd.weight: not a whole model "
-		    "(tokenize and inspect work with a vocabulary alone)",
+		    "%s: the tensor token_embd.weight is missing: not a "
+		    "complete model (tokenize and inspect still work)",
 		    g->file[0].path);
 	if (t->ne[1] < 1 || t->ne[1] > LIMIT_VOCAB)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "%s: token_embd.weight has %llu rows: allowed are 1 to %d",
+		    "%s: token_embd.weight has %llu rows: 1 to %d is allowed",
 		    g->file[0].path, (unsigned long long)t->ne[1],
 		    LIMIT_VOCAB);
 	hp->n_vocab = (uint32_t)t->ne[1];
@@ -172,7 +171,7 @@ read_vocab(const struct gguf *g, const char *arch, struct hparams *hp,
 		ntok = kv->v.a.count;
 	if (hp->n_vocab != t->ne[1] || (ntok != 0 && ntok != t->ne[1]))
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "%s: the sizes of the vocabulary disagree: "
+		    "%s: vocabulary sizes differ: "
 		    "token_embd.weight has %llu rows, %s.vocab_size says %u, "
 		    "tokenizer.ggml.tokens has %llu", g->file[0].path,
 		    (unsigned long long)t->ne[1], arch, hp->n_vocab,
@@ -195,7 +194,7 @@ read_heads(const struct gguf *g, const char *arch, struct hparams *hp,
 		return rc;
 	if (hp->n_head % hp->n_head_kv != 0)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "%s: %u query heads cannot share %u KV heads evenly",
+		    "%s: %u query heads are not a multiple of %u KV heads",
 		    g->file[0].path, hp->n_head, hp->n_head_kv);
 	hp->head_dim = hp->n_embd / hp->n_head;
 	if ((rc = opt_u32(g, arch, "attention.key_length", 1, 1 << 14,
@@ -203,7 +202,7 @@ read_heads(const struct gguf *g, const char *arch, struct hparams *hp,
 		return rc;
 	if (hp->head_dim == 0)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "%s: %u heads are more than the width %u",
+		    "%s: %u heads are more than the embedding length %u",
 		    g->file[0].path, hp->n_head, hp->n_embd);
 	hp->v_dim = hp->head_dim;
 	if ((rc = opt_u32(g, arch, "attention.value_length", 1, 1 << 14,
@@ -216,7 +215,7 @@ read_heads(const struct gguf *g, const char *arch, struct hparams *hp,
 	if (hp->n_rot > hp->head_dim || hp->n_rot % 2 != 0)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
 		    "%s: %s.rope.dimension_count is %u: it must be even and "
-		    "at most the head's %u", g->file[0].path, arch, hp->n_rot,
+		    "at most the head size %u", g->file[0].path, arch, hp->n_rot,
 		    hp->head_dim);
 	return 0;
 }
@@ -228,8 +227,8 @@ set_local(struct hparams *hp, uint32_t layer, int local)
 		hp->local[layer / 32] |= 1u << layer % 32;
 }
 
-/* Which layers see a window only: a period, or a flag for each layer, or as
- * the family has it. */
+/* Which layers are local: from a flag per layer, a period, or the family's
+ * default. */
 static int
 read_window(const struct gguf *g, const struct arch_info *a,
     struct hparams *hp, struct err *reterr)
@@ -253,7 +252,7 @@ read_window(const struct gguf *g, const struct arch_info *a,
 			return rc;
 		if (n < hp->n_layer)
 			return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: %s "
-			    "has %llu flags for %u layers", g->file[0].path,
+			    "has only %llu flags for %u layers", g->file[0].path,
 			    key, (unsigned long long)n, hp->n_layer);
 		for (l = 0; l < hp->n_layer; l++)
 			set_local(hp, l, flag[l]);
@@ -269,11 +268,11 @@ read_window(const struct gguf *g, const struct arch_info *a,
 }
 
 static int
-bad_experts(const struct gguf *g, const char *arch, const struct hparams *hp,
+refuse_experts(const struct gguf *g, const char *arch, const struct hparams *hp,
     const char *why, struct err *reterr)
 {
-	return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: %u experts a layer "
-	    "in an architecture \"%s\": %s", g->file[0].path, hp->n_expert,
+	return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: %u experts per "
+	    "layer in architecture \"%s\": %s", g->file[0].path, hp->n_expert,
 	    arch, why);
 }
 
@@ -291,8 +290,8 @@ read_experts(const struct gguf *g, const struct arch_info *a,
 	for (i = 0; i < a->nrequired; i++)
 		n += a->required[i] == ROLE_EXPERTS_GATE;
 	if (n == 0)
-		return bad_experts(g, a->name, hp, "it is not known to have "
-		    "any", reterr);
+		return refuse_experts(g, a->name, hp, "experts are not "
+		    "supported for it", reterr);
 	hp->n_ff_expert = hp->n_ff;
 	hp->moe_gate = a->moe_gate != 0 ? a->moe_gate : GATE_SOFTMAX;
 	hp->moe_scale = 1;
@@ -309,14 +308,14 @@ read_experts(const struct gguf *g, const struct arch_info *a,
 	    rc != -ENOENT))
 		return rc;
 	if (hp->moe_gate != GATE_SOFTMAX && hp->moe_gate != GATE_SOFTMAX_TOP)
-		return bad_experts(g, a->name, hp, "expert_gating_func is "
-		    "neither 1, a softmax before the choice, nor 3, one after "
-		    "it", reterr);
+		return refuse_experts(g, a->name, hp, "expert_gating_func "
+		    "must be 1 (softmax, then top k) or 3 (top k, then "
+		    "softmax)", reterr);
 	hp->moe_norm = (uint32_t)norm;
 	return 0;
 }
 
-/* What is multiplied in or capped, besides the rotations. */
+/* Scale factors and soft caps, except those of the rotation. */
 static int
 read_scales(const struct gguf *g, const struct arch_info *a,
     struct hparams *hp, struct err *reterr)
@@ -368,8 +367,8 @@ read_arch(const struct gguf *g, struct hparams *hp, struct err *reterr)
 		return rc;
 	if ((id = arch_find(name.data, name.len)) < 0)
 		return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: the "
-		    "architecture \"%s\" is not supported: known are %s "
-		    "(tokenize and inspect work all the same)",
+		    "architecture \"%s\" is not supported: supported are %s "
+		    "(tokenize and inspect still work)",
 		    g->file[0].path, name.data, known_archs(known,
 		    sizeof(known)));
 	hp->arch = (uint32_t)id;

@@ -1,5 +1,5 @@
-/* layers/hparams.h - a model's hyper-parameters from its metadata.
- * Called by model.c.  Reads untrusted keys: each is checked for its range. */
+/* layers/hparams.h - reads a model's hyper-parameters from its metadata.
+ * Called by model.c.  The keys are untrusted: each is checked for its range. */
 #ifndef LAYERS_HPARAMS_H
 #define LAYERS_HPARAMS_H
 
@@ -7,8 +7,8 @@
 #include "arch.h"
 #include "layers/gguf/gguf.h"
 
-/* All but `tied`.  -EBADMSG, or -ENOTSUP for what we do not have, with
- * ERR_MODEL: the message names the key, its value and what is allowed. */
+/* Fill every field except `tied`.  -EBADMSG, or -ENOTSUP for a feature that is
+ * not supported, with ERR_MODEL; the message names key, value and range. */
 int hparams_read(const struct gguf *g, struct hparams *hp, struct err *reterr);
 
 #endif

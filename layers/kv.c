@@ -1,4 +1,4 @@
-/* layers/kv.c - where the keys and values of a head lie. */
+/* layers/kv.c - the KV cache's layout. */
 #include "kv.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ kind_init(const struct kv_layout *kv, uint32_t places, struct kv_kind *ret)
 	return 0;
 }
 
-/* How many of the stage's first n layers are local. */
+/* Number of local layers among the stage's first n. */
 static uint32_t
 count_local(const struct kv_layout *kv, uint32_t n)
 {
@@ -114,7 +114,7 @@ kv_reaches(const struct kv_layout *kv, uint32_t end, uint32_t pos)
 	const uint32_t ring = kv->kind[1].ring;
 	uint32_t first = pos + 1 > kv->window ? pos + 1 - kv->window : 0;
 
-	/* Each place has the last position that was stored there. */
+	/* A place holds the last position stored there. */
 	return ring == 0 || pos == 0 || end <= ring || first >= end - ring ||
 	    count_local(kv, kv->conf.nlayers) == 0;
 }

@@ -1,4 +1,4 @@
-/* layers/model.c - a file's tensors as extents, by unit. */
+/* layers/model.c - turns a file's tensors into extents by unit. */
 #include "model.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 
 #include "hparams.h"
 
-/* The extent of a tensor after checking that it is what the role wants: all of
- * it, or one of `parts` experts'. */
+/* Check that tensor t fits the role and fill its extent; t is all of it, or one
+ * of `parts` experts. */
 static int
 take_tensor(struct model *m, const struct gguf_tensor *t, enum role role,
     int layer, uint32_t parts, struct extent *e, struct err *reterr)
@@ -26,22 +26,22 @@ take_tensor(struct model *m, const struct gguf_tensor *t, enum role role,
 		role_fused(role, &m->hp, &row, &of);
 	if (qi == NULL)
 		return err_set(reterr, ERR_MODEL, -ENOTSUP,
-		    "%s: tensor %s has the unknown type %u", path, t->name,
+		    "%s: tensor %s has unknown type %u", path, t->name,
 		    t->type);
 	if (t->ne[0] != k || t->ne[1] * t->ne[2] * t->ne[3] != of)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "%s: tensor %s is %llu x %llu: the model's keys ask for "
-		    "%u x %u", path, t->name,
+		    "%s: tensor %s is %llu x %llu: according to the metadata "
+		    "it must be %u x %u", path, t->name,
 		    (unsigned long long)(t->ne[1] * t->ne[2] * t->ne[3]),
 		    (unsigned long long)t->ne[0], of, k);
 	if (role_info(role)->use == USE_VECTOR && t->type != QUANT_F32 &&
 	    t->type != QUANT_F16 && t->type != QUANT_BF16)
 		return err_set(reterr, ERR_MODEL, -ENOTSUP,
-		    "%s: tensor %s has the type %s: a vector must be F32, F16 "
+		    "%s: tensor %s has type %s: a vector must be F32, F16 "
 		    "or BF16", path, t->name, qi->name);
 	memset(e, 0, sizeof(*e));
 	strlcpy(e->name, t->name, sizeof(e->name));
-	/* An unknown type has no bytes: it is refused by its name later. */
+	/* nbytes is 0 for an unknown type, which weights_layout() rejects. */
 	e->offset = t->offset + t->nbytes / of * row;
 	e->nbytes = t->nbytes / of * n;
 	e->file = t->file;
@@ -55,7 +55,7 @@ take_tensor(struct model *m, const struct gguf_tensor *t, enum role role,
 	return 0;
 }
 
-/* The tensor that role's rows are in. */
+/* The name pattern of the tensor with this role. */
 static const char *
 pattern_of(const struct model *m, enum role role)
 {
@@ -82,8 +82,8 @@ find_tensor(const struct model *m, char name[GGUF_MAX_NAME + 1],
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 
-/* Mixtral's first files have a tensor for each expert.  An extent each, one
- * behind the other, is as good as a stack of them: bind.c. */
+/* Early Mixtral files have one tensor per expert.  Consecutive extents of these
+ * are laid out like a stack: bind.c. */
 static int
 add_each_expert(struct model *m, enum role role, int layer, int *ret_have,
     struct err *reterr)
@@ -100,8 +100,8 @@ add_each_expert(struct model *m, enum role role, int layer, int *ret_have,
 			return 0;
 		if (t == NULL)
 			return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: the "
-			    "tensor %s is missing: there is %s, and there "
-			    "are %u experts", m->g->file[0].path, name,
+			    "tensor %s is missing: the file has %s, for the "
+			    "first of %u experts", m->g->file[0].path, name,
 			    first->name, m->hp.n_expert);
 		first = i == 0 ? t : first;
 		if ((rc = take_tensor(m, t, role, layer, m->hp.n_expert,
@@ -109,17 +109,17 @@ add_each_expert(struct model *m, enum role role, int layer, int *ret_have,
 			return rc;
 		if (t->type != first->type)
 			return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: the "
-			    "tensor %s has the type %s, %s has %s: all experts "
-			    "of a layer must have one type; straddle quantize "
-			    "makes such a file", m->g->file[t->file].path,
-			    t->name, quant_info(t->type)->name, first->name,
+			    "tensor %s has type %s, but %s has %s: all experts "
+			    "of a layer must have the same type; convert the "
+			    "file with straddle quantize",
+			    m->g->file[t->file].path, t->name, quant_info(t->type)->name, first->name,
 			    quant_info(first->type)->name);
 	}
 	*ret_have = 1;
 	return 0;
 }
 
-/* Append the extent of role; *ret_have says whether the tensor exists. */
+/* Append the extents of role; *ret_have = 1 if the tensor exists. */
 static int
 add_extent(struct model *m, enum role role, int layer, int required,
     int *ret_have, struct err *reterr)
@@ -129,7 +129,7 @@ add_extent(struct model *m, enum role role, int layer, int required,
 	int rc;
 
 	*ret_have = 0;
-	if (!role_of_model(role, &m->hp))
+	if (!role_is_in_model(role, &m->hp))
 		return 0;
 	t = find_tensor(m, name, pattern_of(m, role), layer);
 	if (t == NULL && role_info(role)->each != NULL &&
@@ -152,10 +152,10 @@ add_extent(struct model *m, enum role role, int layer, int required,
 #pragma GCC diagnostic pop
 
 static int
-add_sublayer(struct model *m, uint32_t half, struct err *reterr)
+add_sublayer(struct model *m, uint32_t sublayer, struct err *reterr)
 {
 	const struct arch_info *a = arch_info(m->hp.arch);
-	const int ffn = half % 2;
+	const int ffn = sublayer % 2;
 	enum role r;
 	unsigned i;
 	int rc, have;
@@ -164,14 +164,14 @@ add_sublayer(struct model *m, uint32_t half, struct err *reterr)
 		r = i < a->nrequired ? a->required[i] :
 		    a->optional[i - a->nrequired];
 		if (role_is_ffn(r, &m->hp) == ffn &&
-		    (rc = add_extent(m, r, (int)(half / 2), i < a->nrequired,
-		    &have, reterr)) < 0)
+		    (rc = add_extent(m, r, (int)(sublayer / 2),
+		    i < a->nrequired, &have, reterr)) < 0)
 			return rc;
 	}
 	return 0;
 }
 
-/* The head's matrix is the embedding's when the file has no other. */
+/* If the file has no matrix for the head, the head is tied to the embedding. */
 static int
 add_head(struct model *m, struct err *reterr)
 {
@@ -190,7 +190,7 @@ add_head(struct model *m, struct err *reterr)
 	return 0;
 }
 
-/* Taken aside: they belong to every session that has a layer. */
+/* Move the frequency factors into m->shared. */
 static int
 add_shared(struct model *m, struct err *reterr)
 {
@@ -222,7 +222,7 @@ model_open(const struct gguf *g, struct model **ret, struct err *reterr)
 		goto fail;
 	m->nunits = 2 * m->hp.n_layer + 2;
 	m->first = calloc(m->nunits + 1, sizeof(*m->first));
-	/* Of a role there may be an extent for each tensor: of experts. */
+	/* A role of experts may have one extent per tensor. */
 	m->ext = calloc((size_t)m->nunits * ROLE_COUNT + g->ntensors,
 	    sizeof(*m->ext));
 	if (m->first == NULL || m->ext == NULL) {
@@ -299,7 +299,7 @@ model_check_kernels(const struct model *m, const struct kernels *k,
 	uint32_t i;
 	int rc;
 
-	/* One by one, so that a split model's right part is named. */
+	/* One by one, so that the message names the right part of a split. */
 	for (i = 0; i < m->next; i++) {
 		rc = weights_layout(&m->ext[i], 1, k, &ws, reterr);
 		if (rc < 0) {

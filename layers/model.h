@@ -1,6 +1,6 @@
-/* layers/model.h - what a GGUF file holds, as a model: shape and extents.
- * Owns: hyper-parameters and the extent of every tensor by unit.  Coordinator
- * only (it reads untrusted metadata).  Knows no sessions and no caps. */
+/* layers/model.h - a GGUF file as a model: its shape and its extents by unit.
+ * Owns: hyper-parameters and the extent of every tensor.  Coordinator only, as
+ * it reads untrusted metadata.  Knows no sessions and no caps. */
 #ifndef LAYERS_MODEL_H
 #define LAYERS_MODEL_H
 
@@ -12,8 +12,8 @@
 
 enum { MODEL_SHARED = 3 };
 
-/* Units in pipeline order: 0 = embedding, 1 .. 2 n_layer = halves of layers
- * (arch.h), 2 n_layer + 1 = output head. */
+/* Units in pipeline order: 0 = embedding, 1 .. 2 n_layer = sublayers (arch.h),
+ * 2 n_layer + 1 = output head. */
 struct model {
 	const struct gguf *g;
 	struct hparams hp;
@@ -21,44 +21,44 @@ struct model {
 	uint32_t next;
 	uint32_t nunits;	/* 2 n_layer + 2 */
 	uint32_t *first;	/* [nunits + 1]: unit u has ext[first[u]..] */
-	/* What every session with half a layer has: frequency factors. */
+	/* Frequency factors: read by every session with a sublayer. */
 	struct extent shared[MODEL_SHARED];
 	uint32_t nshared;
 };
 
-/* -EBADMSG / -ENOTSUP with ERR_MODEL: the message names the key or tensor,
- * what it has and what it should have.  g must stay open. */
+/* g must stay open.  -EBADMSG or -ENOTSUP with ERR_MODEL: the message names the
+ * key or tensor, its value and the expected one. */
 int model_open(const struct gguf *g, struct model **ret, struct err *reterr);
 void model_close(struct model *m);
 
-/* The extents that a session holding units [u0, u1) reads, each once: a tied
- * head beside its embedding is not read twice; what is shared comes with any
- * half of a layer.  out has room for model_range_max().  Returns the count. */
+/* Write to out, which has room for model_range_max() extents, those that a
+ * session with units [u0, u1) reads, each once: a tied head beside its
+ * embedding is omitted, shared extents are included with any sublayer.  Returns
+ * the count. */
 uint32_t model_range(const struct model *m, uint32_t u0, uint32_t u1,
     struct extent *out);
 uint32_t model_range_max(const struct model *m);
 
-/* The halves of layers among units [u0, u1). */
+/* The sublayers among units [u0, u1). */
 void model_sublayers(const struct model *m, uint32_t u0, uint32_t u1,
     uint32_t *ret_first, uint32_t *ret_n);
 
-/* The first unit of which a session that begins with unit u0, and has the head,
- * computes something only for the rows that want logits: of the last layer what
- * comes behind its keys and values (role_before_kv()). */
+/* For a session with the head whose first unit is u0: the first unit in which
+ * it computes only the rows that need logits, once the last layer's keys and
+ * values are stored (role_before_kv()). */
 static inline uint32_t
 model_for_logits(const struct model *m, uint32_t u0)
 {
 	return MAX(u0, m->nunits - 3);
 }
 
-/* Is there a kernel for every tensor that the model uses?  -ENOTSUP with
- * ERR_MODEL names file, tensor and type, and the types that have one. */
+/* Check that k has a kernel for every tensor of the model.  -ENOTSUP with
+ * ERR_MODEL: the message names file, tensor, type, and the supported types. */
 int model_check_kernels(const struct model *m, const struct kernels *k,
     struct err *reterr);
 
-/* Tensors of the file that no extent is of: nothing is computed with them.  Their
- * number; *ret_first is the first, NULL if there is none (or no memory to look for
- * them). */
+/* Count the tensors of the file that the model does not use; *ret_first is the
+ * first one, NULL if there is none or no memory to search. */
 uint64_t model_unused(const struct model *m,
     const struct gguf_tensor **ret_first);
 

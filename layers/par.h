@@ -1,5 +1,6 @@
-/* layers/par.h - running one function on all threads of a session.
- * An interface only: worker/stage/pool.c implements it, tests may do it serially. */
+/* layers/par.h - runs a function on all threads of a session.
+ * An interface only: worker/stage/pool.c implements it; tests may run
+ * serially. */
 #ifndef LAYERS_PAR_H
 #define LAYERS_PAR_H
 
@@ -13,13 +14,13 @@ typedef void par_fn(void *arg, unsigned thread);
 
 struct par {
 	unsigned nthreads;
-	/* Of work that is cut for them beforehand, threads 0..t do until[t]
-	 * parts of until[nthreads - 1]; NULL = all do as much. */
+	/* Static shares: threads 0..t together do until[t] of
+	 * until[nthreads - 1] parts; NULL = equal shares. */
 	const uint32_t *until;
-	/* Runs fn on every thread and returns when all have returned. */
+	/* Run fn on every thread; returns when all have returned. */
 	void (*run)(struct par *p, par_fn *fn, void *arg);
-	/* Inside fn, by each thread: returns when every one has arrived; what
-	 * they wrote before it is visible after it. */
+	/* Called inside fn by each thread: returns when all have arrived.
+	 * Writes before it are visible to all threads after it. */
 	void (*barrier)(struct par *p, unsigned thread);
 };
 
@@ -30,7 +31,7 @@ par_speed(const struct par *p, unsigned thread)
 	    (thread > 0 ? p->until[thread - 1] : 0);
 }
 
-/* Where the work of a thread ends, n things in order of threads. */
+/* End of a thread's share of n items, in order of threads. */
 static inline uint64_t
 par_end(const struct par *p, uint64_t n, unsigned thread)
 {
@@ -42,7 +43,7 @@ par_end(const struct par *p, uint64_t n, unsigned thread)
 	return (n * p->until[thread] + all / 2) / all;
 }
 
-/* A thread's share [lo, hi) of n things, contiguous and ordered by thread. */
+/* A thread's share [lo, hi) of n items; contiguous, in order of threads. */
 static inline void
 par_share(const struct par *p, uint64_t n, unsigned thread, uint64_t *lo,
     uint64_t *hi)
@@ -51,7 +52,7 @@ par_share(const struct par *p, uint64_t n, unsigned thread, uint64_t *lo,
 	*hi = par_end(p, n, thread);
 }
 
-/* The thread in whose share of `total` things lies `at`. */
+/* The thread whose share of `total` items contains item `at`. */
 static inline unsigned
 par_owner(const struct par *p, uint64_t total, uint64_t at)
 {

@@ -1,4 +1,4 @@
-/* layers/place.c - placement of a program's operations. */
+/* layers/place.c - places a program's operations and groups them into spans. */
 #include "place.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ place_program(const struct program *p, supports_fn *supports, void *arg,
 			snprintf(where, sizeof(where), " of layer %d",
 			    first->layer);
 		err_set(reterr, ERR_RUN, -ENOTSUP, "strict: %u of %u "
-		    "operations would fall back to the CPU, the first is "
+		    "operations would fall back to the CPU; the first is "
 		    "%s%s (%s): %s", pl.cpu_ops, p->nops,
 		    op_name(first->kind), where,
 		    first->w != NULL ? first->w->ext.name : "no weight",

@@ -50,7 +50,7 @@ program_free(struct program *p)
 	free(p);
 }
 
-/* A long row's chunks for one KV head: what threads that share them leave. */
+/* Partial results of one KV head's chunks of a long row. */
 static uint64_t
 attn_parts_floats(const struct program *p)
 {

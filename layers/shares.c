@@ -1,20 +1,20 @@
-/* layers/shares.c - the rule of shares.h, and the balance of columns. */
+/* layers/shares.c - places the barriers and balances columns over threads. */
 #include "shares.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-/* What an op does with a tensor. */
+/* How an op uses a tensor. */
 struct access {
 	uint16_t tensor;
 	enum op_share share;
 	int writes;
 };
 
-enum { MOST_ACCESSES = 4 };
+enum { MAX_ACCESSES = 4 };
 
-/* Reads all of its input, whatever part of the output a thread makes. */
+/* 1 if each thread reads all of the input for its part of the output. */
 static int
 reads_all(const struct op *op)
 {
@@ -23,7 +23,7 @@ reads_all(const struct op *op)
 }
 
 static unsigned
-accesses(const struct op *op, struct access ret[MOST_ACCESSES])
+list_accesses(const struct op *op, struct access ret[MAX_ACCESSES])
 {
 	unsigned n = 0, i;
 
@@ -33,22 +33,22 @@ accesses(const struct op *op, struct access ret[MOST_ACCESSES])
 		if (op->in[i] != NO_TENSOR)
 			ret[n++] = (struct access){ op->in[i],
 			    reads_all(op) ? SHARE_ANY : op->share, 0 };
-	/* Threads look at all routes, and MOE_ROWS writes into them. */
+	/* Threads read all routes, and MOE_ROWS writes into them. */
 	if (op->routes != NO_TENSOR)
 		ret[n++] = (struct access){ op->routes, SHARE_ANY,
 		    op->kind == OP_MOE_ROWS };
 	return n;
 }
 
-/* May a thread, in op b, touch what another one touches in op a, and one of
- * them write it? */
+/* 1 if a thread in op b may use data that another one uses in op a, and one of
+ * them writes it. */
 static int
-collide(const struct op *a, const struct op *b)
+ops_conflict(const struct op *a, const struct op *b)
 {
-	struct access x[MOST_ACCESSES], y[MOST_ACCESSES];
-	unsigned nx = accesses(a, x), ny = accesses(b, y), i, j;
+	struct access x[MAX_ACCESSES], y[MAX_ACCESSES];
+	unsigned nx = list_accesses(a, x), ny = list_accesses(b, y), i, j;
 
-	/* Keys and values are no tensors. */
+	/* The KV cache is not a tensor. */
 	if ((a->kind == OP_KV_STORE || b->kind == OP_KV_STORE) &&
 	    (a->kind == OP_ATTENTION || b->kind == OP_ATTENTION))
 		return 1;
@@ -65,10 +65,10 @@ collide(const struct op *a, const struct op *b)
 	return 0;
 }
 
-/* Units of columns that an op by columns can be cut at: 32 activations are a
- * block of 8 bits, and pairs of BF16 stay whole. */
+/* Multiple of columns at which an op can be cut; 32 activations are one 8-bit
+ * block, and a BF16 pair stays whole. */
 static uint32_t
-unit_of(const struct op *op)
+column_unit(const struct op *op)
 {
 	return op_is_matmul(op->kind) ? op->w->kern->tile :
 	    op->kind == OP_QUANTIZE ? 32 : 1;
@@ -84,7 +84,7 @@ common_multiple(uint32_t a, uint32_t b)
 	return n;
 }
 
-/* The op of [first, i) that wrote tensor id last; NULL = none did. */
+/* The last op of [first, i) that wrote tensor id, or NULL. */
 static const struct op *
 writer_of(const struct program *p, uint32_t first, uint32_t i, uint16_t id)
 {
@@ -94,9 +94,10 @@ writer_of(const struct program *p, uint32_t first, uint32_t i, uint16_t id)
 	return NULL;
 }
 
-/* Op i and all of group b since `first` go with group a. */
+/* Merge group b, whose ops are in [first, i), into group a. */
 static void
-join(struct program *p, uint32_t first, uint32_t i, uint32_t a, uint32_t b)
+merge_groups(struct program *p, uint32_t first, uint32_t i, uint32_t a,
+    uint32_t b)
 {
 	struct share_group *g = &p->group[a];
 	uint32_t j;
@@ -108,10 +109,10 @@ join(struct program *p, uint32_t first, uint32_t i, uint32_t a, uint32_t b)
 			p->op[j].group = (uint16_t)a;
 }
 
-/* An op on elements follows those that made its operands, where they were made
- * by columns since the last meeting: op `first`. */
+/* Divide an elementwise op like the ops that made its operands, if they were
+ * divided by columns since the last barrier, before op `first`. */
 static void
-follow(struct program *p, uint32_t first, uint32_t i)
+follow_operands(struct program *p, uint32_t first, uint32_t i)
 {
 	struct op *op = &p->op[i];
 	const struct op *from;
@@ -123,15 +124,15 @@ follow(struct program *p, uint32_t first, uint32_t i)
 		if (from == NULL || from->share != SHARE_COLS)
 			continue;
 		if (op->share == SHARE_COLS && op->group != from->group)
-			join(p, first, i, op->group, from->group);
+			merge_groups(p, first, i, op->group, from->group);
 		op->share = SHARE_COLS;
 		op->group = from->group;
 	}
 }
 
-/* How the threads share op i, when they met before op `first`. */
+/* Decide how op i is divided, if the last barrier is before op `first`. */
 static void
-choose(struct program *p, uint32_t first, uint32_t i)
+choose_share(struct program *p, uint32_t first, uint32_t i)
 {
 	struct op *op = &p->op[i];
 
@@ -144,7 +145,7 @@ choose(struct program *p, uint32_t first, uint32_t i)
 	case OP_MOE_ROWS:
 		op->share = SHARE_ANY;
 		break;
-	case OP_SELECT_ROWS:	/* forward, where it is in place */
+	case OP_SELECT_ROWS:	/* the body's is in place: in order of rows */
 		op->share = i < p->nbody ? SHARE_ANY : SHARE_ROWS;
 		break;
 	case OP_QUANTIZE:
@@ -155,7 +156,7 @@ choose(struct program *p, uint32_t first, uint32_t i)
 	case OP_SCALE:
 	case OP_SOFTCAP:
 	case OP_MOE_SUM:
-		follow(p, first, i);
+		follow_operands(p, first, i);
 		break;
 	default:
 		op->share = SHARE_ROWS;
@@ -163,18 +164,18 @@ choose(struct program *p, uint32_t first, uint32_t i)
 }
 
 static int
-must_meet(const struct program *p, uint32_t first, uint32_t i)
+needs_barrier(const struct program *p, uint32_t first, uint32_t i)
 {
 	uint32_t j;
 
 	for (j = first; j < i; j++)
-		if (collide(&p->op[j], &p->op[i]))
+		if (ops_conflict(&p->op[j], &p->op[i]))
 			return 1;
 	return 0;
 }
 
 void
-shares_find(struct program *p)
+shares_assign(struct program *p)
 {
 	struct share_group *g;
 	struct op *op;
@@ -186,23 +187,23 @@ shares_find(struct program *p)
 			op->group = (uint16_t)p->ngroups;
 			p->group[p->ngroups++] = (struct share_group){
 				.cols = p->t[op->out].cols,
-				.unit = unit_of(op), .first = i
+				.unit = column_unit(op), .first = i
 			};
 		}
-		choose(p, first, i);
-		/* The head is a part of its own: it may be run again.  What
-		 * halves of layers have in the scratch does not depend on what
-		 * is before them. */
-		op->barrier_before = op->begins || i == p->nwhole || i == p->nkept ||
-		    i == p->nbody || must_meet(p, first, i);
+		choose_share(p, first, i);
+		/* The head runs several times.  A sublayer starts with a
+		 * barrier, so that its scratch does not depend on the one
+		 * before it. */
+		op->barrier_before = op->begins || i == p->nwhole ||
+		    i == p->nkept || i == p->nbody || needs_barrier(p, first, i);
 		if (op->barrier_before) {
 			first = i;
-			choose(p, first, i);
+			choose_share(p, first, i);
 		}
 		if (op->share != SHARE_COLS)
 			continue;
 		g = &p->group[op->group];
-		g->unit = common_multiple(g->unit, unit_of(op));
+		g->unit = common_multiple(g->unit, column_unit(op));
 	}
 	for (op = p->op; op < p->op + p->nops; op++)
 		if (op->share == SHARE_COLS) {
@@ -222,8 +223,9 @@ shares_first(const struct program *p, uint32_t i)
 
 /* --- the balance --- */
 
-/* Fewer loads are below each next level: where rounding makes them more, as
- * loads of this very level do, there is nothing left to be had. */
+/* Each iteration lowers the level, so that fewer loads are below it, until
+ * their number stays.  Rounding can make it grow for loads at the level: stop
+ * then. */
 double
 shares_level(const double *load, const double *width, unsigned n, double cost)
 {
@@ -246,13 +248,13 @@ shares_level(const double *load, const double *width, unsigned n, double cost)
 	}
 }
 
-/* What the threads have to do until they meet, and how fast they are. */
+/* Work of each thread until the next barrier, and its speed. */
 struct loads {
 	double *load, *speed;	/* [n] */
 	unsigned n;
 };
 
-/* Whole units of group g to each thread, on top of what it has to do. */
+/* Give each thread whole units of group g, in addition to its load so far. */
 static void
 cut_group(const struct share_group *g, struct loads *l, uint32_t *cut)
 {
@@ -288,7 +290,7 @@ shares_cut(const struct program *p, const struct par *par, uint32_t *ret_cut)
 		l.speed[t] = par_speed(par, t);
 	for (i = 0; i < p->nops; i++) {
 		g = p->op[i].group;
-		/* A group's first op cuts it. */
+		/* Cut a group at its first op. */
 		if (!op_is_matmul(p->op[i].kind) || p->group[g].first != i)
 			continue;
 		if (shares_first(p, i) != first) {

@@ -1,36 +1,35 @@
-/* layers/shares.h - which thread does which part of an op, and where all of
- * them must meet.
- * Owns: the share, group and meet of a program's ops.  Called by
+/* layers/shares.h - divides ops among threads and places the barriers.
+ * Owns: share, group and barrier_before of a program's ops.  Called by
  * program_build() and by the device that runs the ops on threads.  Knows what
- * each op reads and writes, nothing of what it computes. */
+ * each op reads and writes, not what it computes. */
 #ifndef LAYERS_SHARES_H
 #define LAYERS_SHARES_H
 
 #include "par.h"
 #include "program.h"
 
-/* Fill share, group and meet of all ops, and p->group.
+/* Set share, group and barrier_before of all ops, and p->group.
  *
- * An op needs no meeting before it when, of all that was done since the last
- * one, each thread touches only what it wrote itself: both ops are shared by
- * rows, or by the columns of one group.  Tensors that are touched between two
- * meetings must therefore not lie in each other's memory: program_build() lets
- * them live until the second.  Halves of layers begin with a meeting. */
-void shares_find(struct program *p);
+ * An op needs no barrier if each thread uses only data that it wrote itself
+ * since the last barrier: both ops are divided by rows, or by the columns of
+ * the same group.  Tensors used between two barriers must therefore not overlap
+ * in memory; program_build() keeps them alive until the second one.  Every
+ * sublayer starts with a barrier. */
+void shares_assign(struct program *p);
 
-/* First op between the same two meetings as op i. */
+/* The first op since the last barrier at or before op i. */
 uint32_t shares_first(const struct program *p, uint32_t i);
 
-/* Columns of group g that thread t of n does: [cut[g * (n + 1) + t], cut[... +
- * t + 1]).  Groups between the same two meetings are balanced together, by the
- * bytes of their weights over the threads' speeds, so that the last thread has
- * as little as whole units allow.  ret_cut: [ngroups * (nthreads + 1)].
- * -ENOMEM. */
+/* Fill ret_cut, [ngroups * (nthreads + 1)]: thread t does columns
+ * [cut[g * (n + 1) + t], cut[g * (n + 1) + t + 1]) of group g.  Groups between
+ * the same two barriers are balanced together, by their weight bytes over the
+ * threads' speeds, so that the slowest thread ends as early as whole units
+ * allow.  -ENOMEM. */
 int shares_cut(const struct program *p, const struct par *par,
     uint32_t *ret_cut);
 
-/* The level to which cost, all of it, fills up the n loads, each as high as it
- * is over its width; those beyond it stay as they are.  n > 0. */
+/* Water filling: the level that n > 0 loads reach when cost is distributed to
+ * make load[i] / width[i] equal; loads above the level get nothing. */
 double shares_level(const double *load, const double *width, unsigned n,
     double cost);
 

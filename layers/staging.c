@@ -1,7 +1,7 @@
-/* layers/staging.c - the size of the blocks that a model is read in. */
+/* layers/staging.c - size of the blocks in which a model is read. */
 #include "staging.h"
 
-/* The fewest bytes of an item that a block must hold. */
+/* Smallest number of bytes of an item that a block must hold. */
 static uint64_t
 step_bytes(const struct load_item *it)
 {
@@ -21,7 +21,7 @@ load_block_bytes(const struct load_conf *lc, const struct load_item *items,
 		step = MAX(step, step_bytes(&items[i]));
 	if (step > INT64_MAX / LOAD_MAX_DEPTH)
 		return INT64_MAX / LOAD_MAX_DEPTH;	/* fits nowhere */
-	/* A step may begin at any byte of its first grain. */
+	/* A step may start at any byte of its first grain. */
 	return MAX(lc->block_bytes,
 	    ALIGN_UP(step + LOAD_GRAIN - 1, LOAD_GRAIN));
 }

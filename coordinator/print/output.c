@@ -276,7 +276,8 @@ session_json(const struct plan_session *ps, const struct session *s)
 	json_object_set_new(o, "name", json_string(ps->conf->name));
 	json_object_set_new(o, "device", json_string(ps->conf->device));
 	json_object_set_new(o, "embedding", json_boolean(ps->embedding));
-	set_layers(o, "layers", sublayers_to_layers(ps->first_sublayer, ps->nsublayers));
+	set_layers(o, "layers", sublayers_to_layers(ps->first_sublayer,
+	    ps->nsublayers));
 	set_layers(o, "attention", sublayers_attn(ps->first_sublayer, ps->nsublayers));
 	set_layers(o, "ffn", sublayers_ffn(ps->first_sublayer, ps->nsublayers));
 	json_object_set_new(o, "head", json_boolean(ps->head));

@@ -1,11 +1,11 @@
 /* layers/families/gemma2.c - Gemma 2.
  *
  * Gemma Team 2024, arXiv 2408.00118, section 2: norms before and after both
- * halves of the block, GeGLU, soft caps on scores and logits, every other
- * layer local, the first one of them; the embedding is scaled by sqrt(n_embd)
- * and is the head too.  The 27B model's scores are divided by sqrt(n_embd /
- * n_head) (its config's query_pre_attn_scalar).  The file's norms have the 1
- * of (1 + w) added. */
+ * sublayers, GeGLU, soft caps on scores and logits, alternating local and
+ * global layers, starting with a local one.  The embedding is scaled by
+ * sqrt(n_embd) and tied to the head.  The 27B model divides scores by
+ * sqrt(n_embd / n_head) (its config's query_pre_attn_scalar).  The file's norm
+ * weights already include the 1 of (1 + w). */
 #include "layers/blocks.h"
 
 static const enum role required[] = {

@@ -1,9 +1,9 @@
 /* layers/families/gemma3.c - Gemma 3, text.
  *
  * Gemma Team 2025, arXiv 2503.19786, section 2: Gemma 2's block with norms of
- * each head's query and key instead of soft caps; five local layers to one
- * that sees everything; local layers rotate by a base of 10000 of their own,
- * which is not scaled. */
+ * each head's query and key instead of soft caps; one global layer after every
+ * five local ones; local layers have a RoPE base of 10000, which is not
+ * scaled. */
 #include "layers/blocks.h"
 
 static const enum role required[] = {

@@ -1,10 +1,10 @@
 /* layers/families/gpt_oss.c - gpt-oss.
  *
  * OpenAI 2025, gpt-oss-120b & gpt-oss-20b model card, arXiv 2508.10925, section
- * 2: mixtures of experts whose router is softened over the chosen ones, a
- * clamped SwiGLU, biases everywhere, a learned sink in each head's softmax
- * (Xiao et al. 2023, arXiv 2309.17453), every other layer local, the first one
- * of them, and YaRN.  The file calls the norm before the experts
+ * 2: experts whose router applies softmax to the chosen ones only, a clamped
+ * SwiGLU, biases everywhere, a learned sink in each head's softmax (Xiao et al.
+ * 2023, arXiv 2309.17453), alternating local and global layers, starting with a
+ * local one, and YaRN.  The file names the norm before the experts
  * post_attention_norm. */
 #include "layers/blocks.h"
 

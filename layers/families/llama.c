@@ -1,10 +1,9 @@
-/* layers/families/llama.c - Llama and kin, and their mixtures of experts.
+/* layers/families/llama.c - Llama, Mistral, Mixtral and others like them.
  *
  * Touvron et al. 2023, arXiv 2302.13971, section 2.2 (pre-normalization with
- * RMSNorm, SwiGLU, rotary embeddings of interleaved pairs, as Llama's own
- * weights have them); grouped-query attention: arXiv 2305.13245.  Experts:
- * Mixtral, Jiang et al. 2024, arXiv 2401.04088, section 2.1.  Biases where the
- * file has them. */
+ * RMSNorm, SwiGLU, rotary embeddings of interleaved pairs, as in Llama's own
+ * weights); grouped-query attention: arXiv 2305.13245.  Experts: Mixtral, Jiang
+ * et al. 2024, arXiv 2401.04088, section 2.1.  Biases if the file has them. */
 #include "layers/blocks.h"
 
 static const enum role required[] = { ROLES_ATTN, ROLES_FFN, ROLES_EXPERTS };

@@ -1,9 +1,9 @@
 /* layers/families/phi3.c - Phi-3, Phi-3.5, Phi-4.
  *
  * Abdin et al. 2024, arXiv 2404.14219, section 2, and the model cards: Llama's
- * block, q, k and v in one tensor, gate and up in another; long contexts by
- * LongRoPE's factors (arXiv 2402.13753); a window in every layer where the
- * config has one. */
+ * block with q, k and v in one tensor, gate and up in another; LongRoPE factors
+ * for long contexts (arXiv 2402.13753); if the config has a window, all layers
+ * are local. */
 #include "layers/blocks.h"
 
 static const enum role required[] = { ROLES_ATTN, ROLES_FFN };

@@ -1,7 +1,7 @@
 /* layers/families/qwen2.c - Qwen2 and Qwen2.5.
  *
  * Yang et al. 2024, arXiv 2407.10671, section 2.2.1: Llama's block with biases
- * of q, k and v, rotating halves of a head. */
+ * of q, k and v, and rotary pairs (i, i + n/2). */
 #include "layers/blocks.h"
 
 static const enum role required[] = { ROLES_ATTN, ROLES_QKV_BIAS, ROLES_FFN };

@@ -1,8 +1,9 @@
-/* layers/families/qwen3.c - Qwen3, and its mixtures of experts.
+/* layers/families/qwen3.c - Qwen3, dense and with experts.
  *
- * Yang et al. 2025, arXiv 2505.09388, section 2: Qwen2's block without its
- * biases; each head's query and key are normalized before they are rotated.  The
- * mixtures differ in name only. */
+ * Yang et al. 2025, arXiv 2505.09388, section 2: Qwen2's block without
+ * biases, with norms of each head's query and key before the rotation.  Models
+ * with experts have another architecture name and experts in place of the
+ * feed-forward network. */
 #include "layers/blocks.h"
 
 static const enum role required[] = {

@@ -1,4 +1,4 @@
-/* layers/gguf/cursor.c - bounded buffered reads and their refusals. */
+/* layers/gguf/cursor.c - bounded buffered reads and their errors. */
 #include "cursor.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Numbers are copied as they lie in the file. */
+/* Numbers are copied from the file unchanged. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little endian");
 
 void
@@ -25,7 +25,7 @@ cursor_init(struct gguf_cursor *c, const char *path, int fd, uint64_t nbytes,
 	c->buf_left = 0;
 }
 
-/* " (key "general.name")", or nothing; names are kept to a readable length. */
+/* " (key "general.name")" or ""; a long name is cut off. */
 static const char *
 context(const struct gguf_cursor *c, char *buf, size_t len)
 {
@@ -75,7 +75,7 @@ cursor_need(const struct gguf_cursor *c, uint64_t count, uint64_t item_bytes)
 	return cursor_truncated(c, c->off, nbytes);
 }
 
-/* All of [off, off + nbytes), which lies inside the size that fstat said. */
+/* Read all of [off, off + nbytes), which is within the size from fstat(). */
 static int
 read_at(const struct gguf_cursor *c, uint8_t *dst, uint64_t nbytes,
     uint64_t off)
@@ -120,13 +120,12 @@ cursor_read(struct gguf_cursor *c, void *dst, uint64_t nbytes)
 		nbytes -= n;
 		if (nbytes == 0)
 			return 0;
-		if (nbytes >= sizeof(c->buf)) {	/* large: not by way of it */
+		if (nbytes >= sizeof(c->buf)) {	/* bypass the buffer */
 			rc = read_at(c, out, nbytes, c->off);
 			c->off += nbytes;
 			return rc;
 		}
-		/* The buffer is filled to its end, so that what is left of
-		 * it is always its tail. */
+		/* Fill the end of the buffer: unread bytes are its tail. */
 		n = MIN(sizeof(c->buf), c->max_bytes - c->off);
 		if ((rc = read_at(c, c->buf + (sizeof(c->buf) - n), n,
 		    c->off)) < 0)

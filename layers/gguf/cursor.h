@@ -1,9 +1,8 @@
-/* layers/gguf/cursor.h - a bounded, buffered reader over one untrusted file.
- * Owns: the position and the words of every refusal.  Called by gguf/parse.c
- * alone.  Knows bytes, not GGUF.
- * Guarantee: never reads past the size given at the start, whatever it is
- * asked for; a file that shrinks meanwhile is a refusal, not a signal (so
- * pread and no map). */
+/* layers/gguf/cursor.h - a bounded, buffered reader of one untrusted file.
+ * Owns: the position and the wording of errors.  Called by parse.c only.  Knows
+ * bytes, not GGUF.
+ * Guarantee: never reads beyond the size given at the start.  A file that
+ * shrinks meanwhile is an error, not a signal: hence pread(), not mmap(). */
 #ifndef LAYERS_GGUF_CURSOR_H
 #define LAYERS_GGUF_CURSOR_H
 
@@ -16,28 +15,28 @@ struct gguf_cursor {
 	const char *path;
 	int fd;
 	struct err *err;
-	uint64_t nbytes;	/* of the file */
-	uint64_t max_bytes;	/* what may be read of it */
-	uint64_t off;		/* of the next byte */
-	const char *kind;	/* what is being read, for messages: "key", */
+	uint64_t nbytes;	/* size of the file */
+	uint64_t max_bytes;	/* limit of reading */
+	uint64_t off;		/* offset of the next byte */
+	const char *kind;	/* for messages: "key" or "tensor", */
 	const char *name;	/* and its name; NULL = not known yet */
-	uint32_t buf_left;	/* bytes of buf not yet taken: its tail */
+	uint32_t buf_left;	/* unread bytes: the tail of buf */
 	uint8_t buf[CURSOR_BUF_BYTES];
 };
 
 void cursor_init(struct gguf_cursor *c, const char *path, int fd,
     uint64_t nbytes, uint64_t max_bytes, struct err *reterr);
 
-/* -EBADMSG and "path: at byte <at>: <text> (<kind> <name>)". */
+/* Set "path: at byte <at>: <text> (<kind> <name>)"; returns -EBADMSG. */
 int cursor_fail(const struct gguf_cursor *c, uint64_t at, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 
-/* Refuse a file that ends before nbytes behind off. */
+/* Report that the file ends before off + nbytes; returns -EBADMSG. */
 int cursor_truncated(const struct gguf_cursor *c, uint64_t off,
     uint64_t nbytes);
 
-/* 0 when count items of at least item_bytes each can still follow: asked
- * before memory is taken for a count that the file claims. */
+/* Check that the rest of the file can hold count items of at least item_bytes
+ * each, before memory is allocated for a count that the file claims. */
 int cursor_need(const struct gguf_cursor *c, uint64_t count,
     uint64_t item_bytes);
 

@@ -1,12 +1,12 @@
 /* layers/gguf/gguf.h - a GGUF file's header: metadata and tensor directory.
  * Owns: parsed copies of both, and the open files.  Coordinator, tests and
- * fuzzers only: workers never parse.  Knows the format, no model.
+ * fuzzers only: workers never parse.  Knows the format, not models.
  *
  * Source: GGUF specification, versions 2 and 3 (ggml docs/gguf.md), little
- * endian.  Guarantee for hostile input: every length, count, offset and
- * product is checked for overflow and against the file's size before use; no
- * allocation larger than a small multiple of the file; a refusal is -EBADMSG,
- * ERR_MODEL and a message with the file, the byte offset and what was wrong. */
+ * endian.  Guarantee for hostile input: every length, count, offset and product
+ * is checked for overflow and against the file's size before use; no allocation
+ * is larger than a small multiple of the file; an error is -EBADMSG with
+ * ERR_MODEL and a message with file, byte offset and problem. */
 #ifndef LAYERS_GGUF_GGUF_H
 #define LAYERS_GGUF_GGUF_H
 
@@ -25,14 +25,13 @@ enum gguf_type {
 
 enum {
 	GGUF_MAX_DIMS = 4,
-	GGUF_MAX_NAME = 64,		/* of a tensor; printable ASCII */
+	GGUF_MAX_NAME = 64,		/* tensor names; printable ASCII */
 	GGUF_MAX_KEY = 65535,		/* printable ASCII */
 	GGUF_MAX_FILES = 1024,
-	GGUF_MAX_HEADER = 256 << 20	/* bytes; known ones stay below 32 MiB */
+	GGUF_MAX_HEADER = 256 << 20	/* bytes; real files: < 32 MiB */
 };
 
-/* Bytes with a length; data is NUL-terminated behind len for convenience but
- * may contain NULs itself. */
+/* Bytes with a length; data has a NUL after len bytes, and may have others. */
 struct gguf_str {
 	const char *data;
 	uint64_t len;
@@ -48,10 +47,10 @@ struct gguf_kv {
 		double f;	/* F32, F64 */
 		struct gguf_str s;
 		struct {
-			enum gguf_type type;	/* nested arrays are refused */
+			enum gguf_type type;	/* not GGUF_ARRAY */
 			uint64_t count;
-			/* numbers as they lie in the file, host order,
-			 * aligned; or struct gguf_str[count] */
+			/* numbers in host order, aligned, or struct
+			 * gguf_str[count] */
 			const void *data;
 		} a;
 	} v;
@@ -60,12 +59,12 @@ struct gguf_kv {
 struct gguf_tensor {
 	char name[GGUF_MAX_NAME + 1];
 	uint32_t ndims;
-	uint64_t ne[GGUF_MAX_DIMS];	/* ne[0] = row length; unused are 1 */
-	uint32_t type;			/* enum quant_type, geometry known; or
-					 * an unknown number: nbytes == 0 */
+	uint64_t ne[GGUF_MAX_DIMS];	/* ne[0] = row length; unused: 1 */
+	uint32_t type;			/* enum quant_type, or an unknown number
+					 * with nbytes == 0 */
 	uint32_t file;			/* index into gguf.file */
 	uint64_t offset;		/* absolute, in that file */
-	uint64_t nbytes;		/* checked against that file's size */
+	uint64_t nbytes;		/* checked against the file's size */
 };
 
 struct gguf_file {
@@ -90,24 +89,23 @@ struct gguf {
 	void *priv;			/* allocations, index by name */
 };
 
-/* Open path and, when it is one of a split set (split.count > 1; the name ends
- * in -00001-of-00003.gguf), all its parts in order.  Duplicate keys, duplicate
- * tensor names, misaligned or overlapping-the-end tensors are refused.  A
- * tensor of a type with unknown geometry is kept with nbytes = 0 (inspect
- * shows it; a model that needs it refuses it by name).
- * -errno with ERR_MODEL for what the system says of a path (missing, is a
- * folder), -EBADMSG for bad content. */
+/* Open path and, if it is the first part of a split model (split.count > 1; the
+ * name ends in -00001-of-00003.gguf), all parts in order.  A tensor of an
+ * unknown type is kept with nbytes = 0, so that inspect can show it.
+ *
+ * -EBADMSG for bad content: also duplicate keys or tensor names, and tensors
+ * that are misaligned, overlap, or exceed the file.  -errno with ERR_MODEL if
+ * the path cannot be opened. */
 int gguf_open(const char *path, struct gguf **ret, struct err *reterr);
 void gguf_close(struct gguf *g);
 
-/* NULL when absent. */
+/* NULL if absent. */
 const struct gguf_kv *gguf_find(const struct gguf *g, const char *key);
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *g,
     const char *name);
 
-/* Typed getters.  0; -ENOENT when the key is absent (no message: the caller
- * knows whether that is an error); -EBADMSG with ERR_MODEL when it has another
- * type or does not fit. */
+/* Typed getters.  -ENOENT, without a message, if the key is absent; -EBADMSG
+ * with ERR_MODEL if it has another type or its value does not fit. */
 int gguf_get_u32(const struct gguf *g, const char *key, uint32_t *ret,
     struct err *reterr);	/* any integer type in range */
 int gguf_get_f32(const struct gguf *g, const char *key, float *ret,

@@ -23,7 +23,7 @@ gguf_type_name(enum gguf_type t)
 	return (unsigned)t < GGUF_NTYPES ? type_names[t] : "unknown";
 }
 
-/* Both indices are sorted, not hashed: no choice of names makes them slow. */
+/* Both indexes are sorted, not hashed: no choice of names makes them slow. */
 static int
 by_key(const void *pa, const void *pb)
 {
@@ -59,8 +59,8 @@ gguf_index_keys(struct gguf *g, struct err *reterr)
 	for (i = 1; i < g->nkv; i++)
 		if (by_key(&k[i - 1], &k[i]) == 0)
 			return err_set(reterr, ERR_MODEL, -EBADMSG,
-			    "%s: at byte %" PRIu64 ": the key \"%.80s\" is "
-			    "there twice", g->file->path,
+			    "%s: at byte %" PRIu64 ": duplicate key "
+			    "\"%.80s\"", g->file->path,
 			    MAX(k[i - 1]->offset, k[i]->offset),
 			    k[i]->key.data);
 	return 0;
@@ -85,7 +85,7 @@ gguf_index_tensors(struct gguf *g, struct err *reterr)
 			continue;
 		later = MAX(t[i - 1], t[i]);
 		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: at byte %"
-		    PRIu64 ": the tensor \"%s\" is there twice",
+		    PRIu64 ": duplicate tensor \"%s\"",
 		    g->file[later->file].path,
 		    priv->declared[later - g->tensor], later->name);
 	}
@@ -123,7 +123,7 @@ gguf_find_tensor(const struct gguf *g, const char *name)
 	return NULL;
 }
 
-/* -EBADMSG for a value that is not what was asked for. */
+/* Report a value of the wrong type; returns -EBADMSG. */
 static int
 mismatch(const struct gguf *g, const struct gguf_kv *kv, const char *want,
     struct err *reterr)

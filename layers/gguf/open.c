@@ -1,4 +1,4 @@
-/* layers/gguf/open.c - opens a model's files: one, or all parts of a split set. */
+/* layers/gguf/open.c - opens a model's files: one, or the parts of a split. */
 #include "parse.h"
 
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a part says of its set; count 1 = not split.  Numbers start at 0 in
- * the file and at 1 in its name. */
+/* A part's number and count, 1 = not split.  Numbers start at 0 in the metadata
+ * and at 1 in file names. */
 struct split {
 	uint32_t no, count;
 };
@@ -36,7 +36,7 @@ split_get(const struct gguf *part, struct split *ret, struct err *reterr)
 	rc = gguf_get_u32(part, "split.no", &ret->no, reterr);
 	if (rc == -ENOENT)
 		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: split.count "
-		    "is %" PRIu32 " but there is no split.no", path,
+		    "is %" PRIu32 ", but the key split.no is missing", path,
 		    ret->count);
 	if (rc == 0 && ret->no >= ret->count)
 		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: split.no is "
@@ -45,8 +45,8 @@ split_get(const struct gguf *part, struct split *ret, struct err *reterr)
 	return rc;
 }
 
-/* path with its number made that of part no.  NULL when path does not end as
- * part s of such a set does, or there is no memory. */
+/* The path of part no, given that path is part s of the set.  NULL if path does
+ * not end like the name of part s, or without memory. */
 static char *
 split_path(const char *path, const struct split *s, uint32_t no)
 {
@@ -64,9 +64,9 @@ split_path(const char *path, const struct split *s, uint32_t no)
 	return p;
 }
 
-/* Move part's file and tensors behind those of g. */
+/* Append part's file and tensors to g. */
 static int
-merge(struct gguf *g, struct gguf *part)
+append_part(struct gguf *g, struct gguf *part)
 {
 	struct gguf_priv *priv = g->priv, *ppriv = part->priv;
 	uint64_t n = g->ntensors + part->ntensors, i;
@@ -95,7 +95,7 @@ merge(struct gguf *g, struct gguf *part)
 	return 0;
 }
 
-/* Part no of the set that g is the first part of. */
+/* Open part no of the set whose first part is g, and append it. */
 static int
 open_part(struct gguf *g, const struct split *first, uint32_t no,
     struct err *reterr)
@@ -107,7 +107,7 @@ open_part(struct gguf *g, const struct split *first, uint32_t no,
 
 	if ((path = split_path(g->file->path, first, no)) == NULL)
 		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: part 1 of %"
-		    PRIu32 " of a split model, but the name does not end in "
+		    PRIu32 " of a split model: its name must end in "
 		    "-00001-of-%05" PRIu32 ".gguf", g->file->path,
 		    first->count, first->count);
 	rc = gguf_parse_file(path, &part, reterr);
@@ -117,10 +117,11 @@ open_part(struct gguf *g, const struct split *first, uint32_t no,
 	if (rc < 0 || (rc = split_get(part, &s, reterr)) < 0)
 		goto done;
 	if (s.no != no || s.count != first->count)
-		rc = err_set(reterr, ERR_MODEL, -EBADMSG, "%s: says it is "
-		    "part %" PRIu32 " of %" PRIu32 ", not %" PRIu32 " of %"
-		    PRIu32, path, s.no + 1, s.count, no + 1, first->count);
-	else if ((rc = merge(g, part)) < 0)
+		rc = err_set(reterr, ERR_MODEL, -EBADMSG, "%s: is "
+		    "part %" PRIu32 " of %" PRIu32 ", but must be %" PRIu32
+		    " of %" PRIu32, path, s.no + 1, s.count, no + 1,
+		    first->count);
+	else if ((rc = append_part(g, part)) < 0)
 		rc = err_set(reterr, ERR_RUN, rc, "%s: no memory", path);
 done:
 	gguf_close(part);
@@ -139,8 +140,8 @@ open_parts(struct gguf *g, const struct split *first, struct err *reterr)
 	if (first->no > 0) {
 		p = split_path(path, first, 0);
 		rc = err_set(reterr, ERR_MODEL, -EBADMSG, "%s: part %"
-		    PRIu32 " of %" PRIu32 " of a split model: name the first part, "
-		    "%s", path, first->no + 1, first->count,
+		    PRIu32 " of %" PRIu32 " of a split model: give the first "
+		    "part, %s", path, first->no + 1, first->count,
 		    p != NULL ? p : "which ends in -00001-of-...");
 		free(p);
 		return rc;
@@ -154,8 +155,8 @@ open_parts(struct gguf *g, const struct split *first, struct err *reterr)
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 	return rc == -ENOENT ?
-	    err_set(reterr, ERR_MODEL, -EBADMSG, "%s: no split.tensors.count",
-	    g->file->path) :
+	    err_set(reterr, ERR_MODEL, -EBADMSG, "%s: the key "
+	    "split.tensors.count is missing", g->file->path) :
 	    err_set(reterr, ERR_MODEL, -EBADMSG, "%s: split.tensors.count is "
 	    "%" PRIu32 ", the %" PRIu32 " parts hold %" PRIu64,
 	    g->file->path, want, first->count, g->ntensors);

@@ -1,4 +1,4 @@
-/* layers/gguf/parse.c - one file's header: metadata, then tensor directory.
+/* layers/gguf/parse.c - parses a file's header: metadata and tensor directory.
  *
  *	"GGUF" version:u32 ntensors:u64 nkv:u64
  *	nkv      x key:string type:u32 value
@@ -22,8 +22,7 @@ enum {
 	DEFAULT_ALIGNMENT = 32,
 	MIN_ALIGNMENT = 8,
 	MAX_ALIGNMENT = 1 << 20,
-	/* The least that an entry takes in the file: what a claimed count
-	 * must be able to pay. */
+	/* Smallest entries in a file, to check claimed counts against. */
 	MIN_STRING_BYTES = 8,
 	MIN_KV_BYTES = 8 + 1 + 4 + 1,
 	MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8
@@ -41,7 +40,7 @@ struct parser {
 	struct gguf_priv *priv;
 };
 
-/* nbytes, aligned to 8, that live as long as the file is open. */
+/* Allocate nbytes, aligned to 8, that live as long as the file is open. */
 static void *
 pool_take(struct parser *p, uint64_t nbytes)
 {
@@ -67,8 +66,8 @@ pool_take(struct parser *p, uint64_t nbytes)
 	return ret;
 }
 
-/* Room for one more behind the n entries of *array, which doubles: memory
- * follows what was read, not what was claimed. */
+/* Make room for another entry after n in *array by doubling it, so that memory
+ * follows the entries read, not the number claimed. */
 static int
 grow(struct parser *p, void *array, uint64_t n, size_t entry_bytes)
 {
@@ -112,8 +111,7 @@ parse_string(struct parser *p, struct gguf_str *ret)
 	return parse_string_body(p, len, ret);
 }
 
-/* A key or a tensor's name: a C string that can be shown as it is, on
- * terminals and in JSON. */
+/* Parse a key or tensor name: printable ASCII, safe for terminals and JSON. */
 static int
 parse_name(struct parser *p, const char *kind, uint64_t max_len,
     struct gguf_str *ret)
@@ -180,7 +178,7 @@ parse_scalar(struct parser *p, struct gguf_kv *kv)
 		kv->v.u = raw.u8;
 		return check_bools(p, kv, &raw.u8, 1);
 	default:
-		break;		/* parse_kv() lets nothing else through */
+		break;		/* not possible: see parse_kv() */
 	}
 	return 0;
 }
@@ -198,8 +196,8 @@ parse_array(struct parser *p, struct gguf_kv *kv)
 	    (rc = cursor_u64(&p->c, &count)) < 0)
 		return rc;
 	if (type == GGUF_ARRAY)
-		return cursor_fail(&p->c, kv->offset, "array of arrays, which "
-		    "is not supported");
+		return cursor_fail(&p->c, kv->offset, "arrays of arrays are "
+		    "not supported");
 	if (type >= GGUF_NTYPES)
 		return cursor_fail(&p->c, kv->offset, "array of unknown value "
 		    "type %" PRIu32, type);
@@ -248,7 +246,7 @@ parse_kv(struct parser *p, struct gguf_kv *kv)
 	return parse_scalar(p, kv);
 }
 
-/* Bytes of t, whose dims are known to be > 0. */
+/* Compute the bytes of t, whose dims are > 0. */
 static int
 tensor_size(struct parser *p, struct gguf_tensor *t, uint64_t at)
 {
@@ -306,7 +304,7 @@ parse_tensor(struct parser *p, struct gguf_tensor *t)
 	return tensor_size(p, t, at);
 }
 
-/* From an offset in the data section to one in the file, checked. */
+/* Turn the offset in the data section into one in the file, and check it. */
 static int
 tensor_place(struct parser *p, struct gguf_tensor *t, uint64_t at)
 {
@@ -319,18 +317,18 @@ tensor_place(struct parser *p, struct gguf_tensor *t, uint64_t at)
 		return cursor_fail(&p->c, at, "offset %" PRIu64 " is not a "
 		    "multiple of the alignment %" PRIu64, rel, g->alignment);
 	if (__builtin_add_overflow(g->file->data_off, rel, &t->offset))
-		return cursor_fail(&p->c, at, "offset %" PRIu64 " is beyond "
-		    "any file", rel);
+		return cursor_fail(&p->c, at, "offset %" PRIu64 " is too "
+		    "large", rel);
 	if (t->offset > g->file->nbytes ||
 	    least > g->file->nbytes - t->offset)
 		return cursor_truncated(&p->c, t->offset, least);
 	return 0;
 }
 
-/* By place; at one place the longest first, so that the bytes of a type with
- * unknown geometry (0) cannot hide behind another tensor's. */
+/* By offset, then by descending size, so that a tensor of an unknown type (0
+ * bytes) that starts with another one counts as overlapping. */
 static int
-by_place(const void *pa, const void *pb)
+by_offset(const void *pa, const void *pb)
 {
 	const struct gguf_tensor *a = *(const struct gguf_tensor *const *)pa;
 	const struct gguf_tensor *b = *(const struct gguf_tensor *const *)pb;
@@ -341,7 +339,7 @@ by_place(const void *pa, const void *pb)
 }
 
 static int
-refuse_overlaps(struct parser *p)
+check_overlaps(struct parser *p)
 {
 	const struct gguf *g = p->g;
 	const struct gguf_tensor **t;
@@ -353,7 +351,7 @@ refuse_overlaps(struct parser *p)
 		    "for %" PRIu64 " tensors", p->c.path, g->ntensors);
 	for (i = 0; i < g->ntensors; i++)
 		t[i] = &g->tensor[i];
-	qsort(t, g->ntensors, sizeof(*t), by_place);
+	qsort(t, g->ntensors, sizeof(*t), by_offset);
 	for (i = 1; i < g->ntensors && rc == 0; i++) {
 		if (t[i - 1]->offset + t[i - 1]->nbytes <= t[i]->offset)
 			continue;
@@ -447,7 +445,7 @@ parse_header(struct parser *p)
 			return rc;
 		g->tensor_bytes += g->tensor[i].nbytes;
 	}
-	return ntensors > 0 ? refuse_overlaps(p) : 0;
+	return ntensors > 0 ? check_overlaps(p) : 0;
 }
 
 static int
@@ -456,8 +454,8 @@ open_file(const char *path, struct gguf_file *f, struct err *reterr)
 	struct stat st;
 	int rc = 0;
 
-	/* Not to wait for the writer of a fifo; cleared again, because
-	 * io_uring takes the flag as a wish never to wait for the disk. */
+	/* O_NONBLOCK avoids waiting for a fifo's writer.  Cleared again,
+	 * because io_uring would then fail reads that wait for the disk. */
 	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (f->fd < 0 || fstat(f->fd, &st) < 0 ||
 	    fcntl(f->fd, F_SETFL, 0) < 0)

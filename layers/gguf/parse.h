@@ -1,6 +1,6 @@
 /* layers/gguf/parse.h - the private part of struct gguf.
- * Owns: the memory of parsed metadata and the indexes by name.  Used by parse.c,
- * open.c, lookup.c and write.c; everybody else sees gguf.h. */
+ * Owns: the memory of parsed metadata and the indexes by name.  Used by
+ * parse.c, open.c, lookup.c and write.c; everybody else sees gguf.h. */
 #ifndef LAYERS_GGUF_PARSE_H
 #define LAYERS_GGUF_PARSE_H
 
@@ -20,11 +20,11 @@ struct gguf_priv {
 	const struct gguf_tensor **by_name;	/* [ntensors], sorted */
 };
 
-/* Of a number; 0 for strings and arrays. */
+/* Bytes of a number; 0 for strings and arrays. */
 extern const uint8_t gguf_type_bytes[GGUF_NTYPES];
 
-/* Open one file and read its header into a struct gguf of one file, every
- * bound checked.  Neither index is built; *ret is NULL on failure. */
+/* Open one file and parse its header with all checks.  Only the index of keys
+ * is built.  *ret is NULL on failure. */
 int gguf_parse_file(const char *path, struct gguf **ret, struct err *reterr);
 
 /* lookup.c: sort the keys for gguf_find(), the tensors for gguf_find_tensor();

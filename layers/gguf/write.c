@@ -1,4 +1,4 @@
-/* layers/gguf/write.c - a header, written.  gguf/parse.c says how it lies. */
+/* layers/gguf/write.c - writes a header; parse.c describes the format. */
 #include "write.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 enum { VERSION = 3 };
 
-/* Into memory: a failed write shows when the stream is closed. */
+/* Writes to memory; fclose() reports a failure. */
 static void
 put(FILE *fp, const void *p, size_t nbytes)
 {
@@ -37,8 +37,7 @@ put_str(FILE *fp, struct gguf_str s)
 	put(fp, s.data, s.len);
 }
 
-/* Both ends are little-endian: a narrow integer is the beginning of a wide
- * one. */
+/* On a little-endian host a narrow integer is the start of a wide one. */
 static void
 put_value(FILE *fp, const struct gguf_kv *kv)
 {
@@ -80,9 +79,9 @@ is_set(const struct gguf_set *set, unsigned nset, const char *key)
 	return 0;
 }
 
-/* What a part says of its set is no longer true. */
+/* Keys of a split, which the new file does not have. */
 static int
-is_of_split(const char *key)
+is_split_key(const char *key)
 {
 	return strcmp(key, "split.no") == 0 ||
 	    strcmp(key, "split.count") == 0 ||
@@ -97,7 +96,7 @@ put_set(FILE *fp, const struct gguf_set *s)
 	put_u32(fp, s->value);
 }
 
-/* Returns the number of keys. */
+/* Returns the number of keys written. */
 static uint64_t
 put_metadata(FILE *fp, const struct gguf *g, const struct gguf_set *set,
     unsigned nset)
@@ -107,7 +106,7 @@ put_metadata(FILE *fp, const struct gguf *g, const struct gguf_set *set,
 	unsigned i;
 
 	for (kv = g->kv; kv < g->kv + g->nkv; kv++) {
-		if (is_of_split(kv->key.data) ||
+		if (is_split_key(kv->key.data) ||
 		    is_set(set, nset, kv->key.data))
 			continue;
 		put_str(fp, kv->key);
@@ -133,11 +132,12 @@ place_tensors(const struct gguf *g, const uint32_t *type, struct gguf_out *o,
 		*t = g->tensor[i];
 		nrows = t->ne[1] * t->ne[2] * t->ne[3];
 		row = quant_row_bytes(type[i], t->ne[0]);
-		/* The 2^20 of the largest alignment leave room for it. */
+		/* INT64_MAX / 2 leaves room for the alignment. */
 		if (row == 0 || nrows > (INT64_MAX / 2 - end) / row)
 			return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: "
-			    "tensor \"%s\" has no place in a file as type %"
-			    PRIu32, g->file->path, t->name, type[i]);
+			    "tensor \"%s\" is too large or has rows that do "
+			    "not fit type %" PRIu32, g->file->path, t->name,
+			    type[i]);
 		t->type = type[i];
 		t->file = 0;
 		t->offset = end;
@@ -191,7 +191,7 @@ gguf_out_make(const struct gguf *g, const uint32_t *type,
 	put(fp, "GGUF", 4);
 	put_u32(fp, VERSION);
 	put_u64(fp, g->ntensors);
-	put_u64(fp, 0);			/* the keys: see below */
+	put_u64(fp, 0);			/* number of keys: set below */
 	nkv = put_metadata(fp, g, set, nset);
 	put_directory(fp, ret);
 	fflush(fp);

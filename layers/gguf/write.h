@@ -1,21 +1,20 @@
-/* layers/gguf/write.h - a GGUF file's header made from another's.
- * Owns: the new header's bytes, and where each tensor goes.  Called by the
- * quantizer and by tests.  Knows the format, no model; writes no file. */
+/* layers/gguf/write.h - makes a GGUF header from another file's.
+ * Owns: the bytes of the new header and the place of each tensor.  Called by
+ * the quantizer and by tests.  Knows the format, not models; writes no file. */
 #ifndef LAYERS_GGUF_WRITE_H
 #define LAYERS_GGUF_WRITE_H
 
 #include "gguf.h"
 
-/* A number to be put into the metadata, behind the others; a value that the key
- * had is left out. */
+/* A number to append to the metadata; it replaces the key's old value. */
 struct gguf_set {
 	const char *key;
 	uint32_t value;
 };
 
-/* The tensors of the new file are those of the old one in the same order, each
- * with its type, offset and nbytes there (file 0); behind each, and before
- * the first, zeros up to the alignment. */
+/* The new file's tensors have the order of the old one's; type, offset, nbytes
+ * and file = 0 are those in the new file.  The writer pads with zeros up to the
+ * alignment after the header and after each tensor. */
 struct gguf_out {
 	char *header;		/* up to the data section */
 	size_t header_bytes;
@@ -24,10 +23,10 @@ struct gguf_out {
 	uint64_t file_bytes;
 };
 
-/* Lay out g (all its parts as one) with tensor i of type[i], in version 3 and
- * g's alignment.  All metadata are kept but those of the split and of set[].
- * type[i] must have blocks that divide the rows.  0, or -errno with a message
- * that names g's file; ret is to be freed in both cases. */
+/* Lay out all parts of g as one file, with tensor i of type[i], in version 3
+ * and g's alignment.  All metadata are kept, except the keys of the split and
+ * of set[].  The block of type[i] must divide the row length.  On failure,
+ * -errno and a message with g's file.  Free ret in both cases. */
 int gguf_out_make(const struct gguf *g, const uint32_t *type,
     const struct gguf_set *set, unsigned nset, struct gguf_out *ret,
     struct err *reterr);

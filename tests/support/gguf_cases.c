@@ -481,8 +481,8 @@ const struct gguf_case gguf_case[] = {
 	    "18446744073709551615 bytes" },
 	{ "bad-string-in-array", string_in_array, "truncated: needs 1048576 "
 	    "bytes" },
-	{ "bad-nested-array", nested_array, "at byte 42: array of arrays, "
-	    "which is not supported (key \"nested\")" },
+	{ "bad-nested-array", nested_array, "at byte 42: arrays of arrays "
+	    "are not supported (key \"nested\")" },
 	{ "bad-array-of-13", array_of_13, "array of unknown value type 13" },
 	{ "bad-value-13", value_13, "at byte 39: unknown value type 13" },
 	{ "bad-bool-2", bool_2, "bool of value 2, 0 and 1 are allowed" },
@@ -492,8 +492,7 @@ const struct gguf_case gguf_case[] = {
 	{ "bad-key-with-escape", key_with_escape, "byte 0x1b" },
 	{ "bad-key-too-long", key_too_long, "key name of 65536 bytes, 1 to "
 	    "65535 are allowed" },
-	{ "bad-key-twice", key_twice, "at byte 71: the key \"b\" is there "
-	    "twice" },
+	{ "bad-key-twice", key_twice, "at byte 71: duplicate key \"b\"" },
 	{ "bad-alignment-string", alignment_string, "\"general.alignment\" is "
 	    "of type string, an integer is needed" },
 	{ "bad-alignment-0", alignment_0, "general.alignment is 0, a power "
@@ -502,8 +501,8 @@ const struct gguf_case gguf_case[] = {
 	{ "bad-alignment-4", alignment_4, "general.alignment is 4" },
 	{ "bad-alignment-2p21", alignment_2p21, "is 2097152, a power of two "
 	    "from 8 to 1048576 is allowed" },
-	{ "bad-tensor-twice", tensor_twice, "at byte 90: the tensor \"a\" is "
-	    "there twice" },
+	{ "bad-tensor-twice", tensor_twice, "at byte 90: duplicate tensor "
+	    "\"a\"" },
 	{ "bad-tensor-name-65", tensor_name_65, "tensor name of 65 bytes, 1 "
 	    "to 64 are allowed" },
 	{ "bad-dims-0", dims_0, "0 dimensions, 1 to 4 are allowed" },
@@ -517,7 +516,7 @@ const struct gguf_case gguf_case[] = {
 	    "multiple of 32" },
 	{ "bad-offset-odd", offset_odd, "offset 8 is not a multiple of the "
 	    "alignment 32" },
-	{ "bad-offset-2p64", offset_2p64, "is beyond any file" },
+	{ "bad-offset-2p64", offset_2p64, "is too large" },
 	{ "bad-offset-past-end", offset_past_end, "truncated: needs 128 bytes "
 	    "at offset 1048640, the file has 320 (tensor \"a\")" },
 	{ "bad-unknown-past-end", unknown_past_end, "truncated: needs 1 "
@@ -528,13 +527,13 @@ const struct gguf_case gguf_case[] = {
 	    "overlaps that of \"b\" (tensor \"a\")" },
 	{ "bad-overlap-same", overlap_same, "at byte 24: its data at offset "
 	    "128 overlaps that of \"b\"" },
-	{ "bad-split-unnamed", split_unnamed, "part 1 of 2 of a split model, "
-	    "but the name does not end in -00001-of-00002.gguf" },
-	{ "bad-split-later", split_later, "part 2 of 2 of a split model: name "
+	{ "bad-split-unnamed", split_unnamed, "part 1 of 2 of a split model: "
+	    "its name must end in -00001-of-00002.gguf" },
+	{ "bad-split-later", split_later, "part 2 of 2 of a split model: give "
 	    "the first part" },
 	{ "bad-split-no-beyond", split_no_beyond, "split.no is 2 of a "
 	    "split.count of 2" },
-	{ "bad-split-without-no", split_without_no, "there is no split.no" },
+	{ "bad-split-without-no", split_without_no, "the key split.no is missing" },
 	{ "bad-split-2000", split_2000, "at most 1024 are allowed" },
 	{ "bad-split-negative", split_negative, "is -1, 0 to 4294967295 is "
 	    "allowed" }

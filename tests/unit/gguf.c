@@ -614,7 +614,7 @@ START_TEST(split_set_opened_by_a_later_part_names_the_first)
 
 	first = save_part(0, 3, 0, 3, 6);
 	second = save_part(1, 3, 1, 3, 6);
-	snprintf(want, sizeof(want), "part 2 of 3 of a split model: name the "
+	snprintf(want, sizeof(want), "part 2 of 3 of a split model: give the "
 	    "first part, %s", first);
 	must_refuse(second, want);
 }
@@ -639,10 +639,10 @@ START_TEST(split_set_whose_parts_disagree_is_refused)
 
 	first = save_part(0, 2, 0, 2, 4);
 	save_part(1, 2, 0, 2, 4);
-	refuse_set(first, "m-00002-of-00002.gguf: says it is part 1 of 2, "
-	    "not 2 of 2");
+	refuse_set(first, "m-00002-of-00002.gguf: is part 1 of 2, "
+	    "but must be 2 of 2");
 	save_part(1, 2, 1, 3, 4);
-	refuse_set(first, "says it is part 2 of 3, not 2 of 2");
+	refuse_set(first, "is part 2 of 3, but must be 2 of 2");
 	save_part(1, 2, 1, 2, 4);
 	first = save_part(0, 2, 0, 2, 5);
 	refuse_set(first, "split.tensors.count is 5, the 2 parts hold 4");
@@ -655,8 +655,8 @@ START_TEST(split_set_whose_parts_disagree_is_refused)
 	ck_assert_int_eq(truncate(second, 10), 0);
 	refuse_set(first, "m-00002-of-00002.gguf: truncated");
 	ck_assert_int_eq(rename(save_part(0, 9, 1, 2, 4), second), 0);
-	refuse_set(first, "m-00002-of-00002.gguf: at byte 106: the tensor "
-	    "\"blk.0.a\" is there twice");
+	refuse_set(first, "m-00002-of-00002.gguf: at byte 106: "
+	    "duplicate tensor \"blk.0.a\"");
 }
 END_TEST
 

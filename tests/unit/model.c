@@ -446,7 +446,7 @@ START_TEST(an_expert_may_be_a_tensor_of_its_own)
 	refused(&t, -EBADMSG, t.odd, "96 x 64");
 	t.odd_n = 0;
 	t.odd_type = QUANT_F16;
-	refused(&t, -ENOTSUP, t.odd, "one type");
+	refused(&t, -ENOTSUP, t.odd, "the same type");
 }
 END_TEST
 
