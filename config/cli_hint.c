@@ -1,5 +1,5 @@
-/* config/cli_hint.c - reports an option that the command does not take, with our
- * name for another program's option, or the nearest one of ours. */
+/* config/cli_hint.c - reports an option that the command does not take, with
+ * our name for another program's option, or the nearest one of ours. */
 #include "options.h"
 
 #include <errno.h>

@@ -16,7 +16,7 @@
 struct session_conf {
 	char name[MAX_NAME];	/* "" until conf_check() makes one: "cpu0" */
 	char device[MAX_NAME];	/* "cpu", "null", ... */
-	char cores[256];	/* as written: "0-3,6", "big", "little"; "" = all */
+	char cores[256];	/* as written: "0-3,6", "big"; "" = all */
 	struct cpuset cpus;	/* cores, resolved by conf_check(); not empty */
 	int node;		/* NUMA node, -1 = any */
 	uint64_t cap_bytes;	/* 0 = an equal share of the free memory */
@@ -57,7 +57,7 @@ struct conf {
 
 	/* config file and every command; options.c has the defaults */
 	char *config_path;	/* -c, NULL = none */
-	char *model_path;	/* absolute, or relative to the working folder */
+	char *model_path;	/* absolute, or relative to the cwd */
 	int ctx_tok;		/* 0 = min(trained, 4096) */
 	int batch_rows;
 	enum kv_type kv_type_k, kv_type_v;
@@ -99,7 +99,7 @@ struct conf {
 	int quant_threads;	/* quantize --threads, 0 = one per core */
 	int no_bos;		/* tokenize --no-bos */
 	int pieces;		/* tokenize --pieces */
-	int special;		/* --special: parse control tokens in the text */
+	int special;		/* --special: control tokens in the text */
 	int ignore_eos;		/* --ignore-eos */
 	int stress_list;	/* stress --list */
 	char *stress_only;	/* stress --only */

@@ -202,8 +202,8 @@ cores_resolve(const char *text, int node, const char *sysfs,
 	return 0;
 }
 
-/* Slower than this fraction of the fastest is another kind of core: cores of one
- * kind may differ a little in their maximum frequency. */
+/* Slower than this fraction of the fastest is another kind of core: cores of
+ * one kind may differ a little in their maximum frequency. */
 #define ONE_KIND	(7 / 8.)
 
 void

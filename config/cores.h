@@ -15,8 +15,8 @@ int cores_allowed(struct cpuset *ret, struct err *reterr);
  * highest and lowest cpu_capacity, else cpuinfo_max_freq.  sysfs is "/sys",
  * except in tests.
  *
- * -ENODEV: no such node.  -EINVAL: all cores are equal, or a core does not exist
- * or is not allowed; the message names it and the allowed ones. */
+ * -ENODEV: no such node.  -EINVAL: all cores are equal, or a core does not
+ * exist or is not allowed; the message names it and the allowed ones. */
 int cores_resolve(const char *text, int node, const char *sysfs,
     struct cpuset *ret, struct err *reterr);
 
@@ -27,8 +27,8 @@ enum { CORES_FASTEST = 1024 };
 void cores_speeds(const struct cpuset *cpus, const char *sysfs,
     uint32_t ret[MAX_CPUS]);
 
-/* The cores of cpus that are second threads (SMT): an earlier thread of the same
- * physical core is in cpus, too. */
+/* The cores of cpus that are second threads (SMT): an earlier thread of the
+ * same physical core is in cpus, too. */
 struct cpuset cores_seconds(const struct cpuset *cpus, const char *sysfs);
 
 /* The n best of cpus, or all if there are fewer: second threads last, then by

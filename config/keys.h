@@ -40,8 +40,8 @@ key_range(const struct setting *s, char buf[KEY_VALUE_LEN]);
 struct key_scope {
 	enum section section;
 	void *base;		/* as for key_set() */
-	const char *also;	/* other things allowed here, for messages; NULL */
-	int in_file;		/* the file's other sections are possible, too */
+	const char *also;	/* other things allowed here, for messages */
+	int in_file;		/* in a file, which has other sections, too */
 	uint8_t seen[MAX_SETTINGS];	/* of setting_at(i): it has been set */
 };
 

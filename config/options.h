@@ -37,7 +37,7 @@ struct setting {
 	const char *option;	/* long name without dashes, or NULL */
 	int letter;		/* short name, or 0 */
 	unsigned cmds;		/* bit n: enum command n takes the option */
-	const char *arg;	/* name of its value in the help; NULL: a flag */
+	const char *arg;	/* its value in the help; NULL: a flag */
 
 	enum key_type type;
 	size_t off;		/* of the field: in struct session_conf for
