@@ -1,8 +1,9 @@
-/* coordinator/cap/cgroup.c - one group: made, limited, read back, counted, removed.
+/* coordinator/cap/cgroup.c - one memory group: create, limit, count, remove.
  *
- * A group is named "straddle.PID.SESSION" and locked by flock() on its folder
- * for as long as its coordinator lives, also one that is killed: whoever gets
- * the lock may remove the group, whichever container's pids it was named by. */
+ * A group is named "straddle.PID.SESSION".  Its coordinator holds a flock() on
+ * its directory, which the kernel drops when the coordinator ends, however it
+ * ends.  A process that gets the lock may therefore remove the group; PIDs
+ * would not tell, because containers number them independently. */
 #include "cgroup.h"
 
 #include <dirent.h>
@@ -17,134 +18,24 @@
 #include <unistd.h>
 #include <bsd/string.h>
 
-#include "cgroup_files.h"
-
 #define PREFIX	"straddle."
 
-/* Others may sweep between our mkdir and our lock, or have our name. */
-enum { TRIES = 64 };
+/* Another coordinator may remove a group between its mkdir and its lock, or, in
+ * another container, use the same name. */
+enum { CREATE_TRIES = 64 };
 
-/* The kernel charges up to this much at a time, and less when it is refused. */
+/* The kernel charges memory in batches of up to this much. */
 #define CHARGE_BYTES	(64 * (uint64_t)sysconf(_SC_PAGESIZE))
 
-/* Killed processes leave their group when they are reaped, by whomever. */
+/* A killed process stays in its group until its parent has reaped it. */
 enum { RMDIR_TRIES = 50, RMDIR_WAIT_US = 10000 };
 
+/* --- create and remove --- */
+
+/* 0 = another process held the lock between open() and flock(), and removed the
+ * directory that fd refers to. */
 static int
-kernel_mkdir(const char *dir)
-{
-	return mkdir(dir, 0755) < 0 ? -errno : 0;
-}
-
-static int
-kernel_rmdir(const char *dir)
-{
-	return rmdir(dir) < 0 ? -errno : 0;
-}
-
-static int
-kernel_write(const char *file, const char *text)
-{
-	int fd = open(file, O_WRONLY | O_CLOEXEC), rc = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		rc = -errno;
-	close(fd);
-	return rc;
-}
-
-const struct cgroup_fs cgroup_kernel = {
-	kernel_mkdir, kernel_rmdir, kernel_write
-};
-
-/* --- files --- */
-
-int
-cgroup_join(char ret[CGROUP_PATH], const char *dir, const char *file)
-{
-	return (size_t)snprintf(ret, CGROUP_PATH, "%s/%s", dir, file) >=
-	    CGROUP_PATH ? -ENAMETOOLONG : 0;
-}
-
-int
-cgroup_read(const char *dir, const char *file, char *text, size_t len)
-{
-	char path[CGROUP_PATH];
-	size_t have = 0;
-	ssize_t n = 1;
-	int fd, rc;
-
-	if ((rc = cgroup_join(path, dir, file)) < 0)
-		return rc;
-	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-		return -errno;
-	while (n > 0 && have < len - 1)
-		if ((n = read(fd, text + have, len - 1 - have)) > 0)
-			have += (size_t)n;
-	rc = n < 0 ? -errno : 0;
-	close(fd);
-	text[have] = '\0';
-	return rc;
-}
-
-int
-cgroup_write(const struct cgroup_fs *fs, const char *dir, const char *file,
-    const char *text)
-{
-	char path[CGROUP_PATH];
-	int rc = cgroup_join(path, dir, file);
-
-	return rc < 0 ? rc : fs->write(path, text);
-}
-
-static int
-number(const char *text, uint64_t *ret)
-{
-	char *end;
-
-	if (strncmp(text, "max", 3) == 0) {
-		*ret = UINT64_MAX;
-		return 0;
-	}
-	*ret = strtoull(text, &end, 10);
-	return end > text ? 0 : -EBADMSG;
-}
-
-int
-cgroup_read_number(const char *dir, const char *file, uint64_t *ret)
-{
-	char text[64];
-	int rc = cgroup_read(dir, file, text, sizeof(text));
-
-	return rc < 0 ? rc : number(text, ret);
-}
-
-int
-cgroup_read_field(const char *dir, const char *file, const char *name,
-    uint64_t *ret)
-{
-	size_t len = strlen(name);
-	char text[8192], *p = text;
-	int rc;
-
-	if ((rc = cgroup_read(dir, file, text, sizeof(text))) < 0)
-		return rc;
-	while (strncmp(p, name, len) != 0 || p[len] != ' ') {
-		if ((p = strchr(p, '\n')) == NULL)
-			return -ENOENT;
-		p++;
-	}
-	return number(p + len + 1, ret);
-}
-
-/* --- making --- */
-
-/* Whoever sweeps may have had the lock between our open() and flock(), and
- * removed what we hold. */
-static int
-is_there(const char *dir, int fd)
+is_linked(const char *dir, int fd)
 {
 	struct stat held, named;
 
@@ -152,9 +43,9 @@ is_there(const char *dir, int fd)
 	    held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
-/* -EWOULDBLOCK: its coordinator lives; -ENOENT: it is gone. */
+/* -EWOULDBLOCK: its coordinator is alive; -ENOENT: it was removed. */
 static int
-lock(const char *dir, int *ret_fd)
+lock_group(const char *dir, int *ret_fd)
 {
 	int rc = 0, fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -162,7 +53,7 @@ lock(const char *dir, int *ret_fd)
 		return -errno;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		rc = -errno;
-	else if (!is_there(dir, fd))
+	else if (!is_linked(dir, fd))
 		rc = -ENOENT;
 	if (rc < 0)
 		close(fd);
@@ -176,14 +67,14 @@ remove_if_dead(const struct cgroup_tree *t, const char *dir)
 {
 	int fd;
 
-	if (lock(dir, &fd) < 0)
+	if (lock_group(dir, &fd) < 0)
 		return;
 	t->fs->rmdir(dir);
 	close(fd);
 }
 
 void
-cgroup_sweep(const struct cgroup_tree *t)
+cgroup_remove_stale(const struct cgroup_tree *t)
 {
 	char path[CGROUP_PATH];
 	DIR *d = opendir(t->dir);
@@ -198,20 +89,20 @@ cgroup_sweep(const struct cgroup_tree *t)
 	closedir(d);
 }
 
-/* A folder of our own, locked. */
+/* Create a directory under a name that is free, and lock it. */
 static int
-make(const struct cgroup_tree *t, const char *name, struct cgroup *g)
+create_group(const struct cgroup_tree *t, const char *name, struct cgroup *g)
 {
 	char base[128];
 	int i, rc = -EEXIST;
 
-	for (i = 0; i < TRIES; i++) {
+	for (i = 0; i < CREATE_TRIES; i++) {
 		snprintf(base, sizeof(base), PREFIX "%d.%s%s%.0d",
 		    (int)getpid(), name, i > 0 ? "." : "", i);
 		if ((rc = cgroup_join(g->dir, t->dir, base)) < 0)
 			break;
 		if ((rc = t->fs->mkdir(g->dir)) == 0 &&
-		    (rc = lock(g->dir, &g->lock_fd)) == 0)
+		    (rc = lock_group(g->dir, &g->lock_fd)) == 0)
 			return 0;
 		if (rc != -EEXIST && rc != -ENOENT && rc != -EWOULDBLOCK)
 			break;
@@ -220,9 +111,9 @@ make(const struct cgroup_tree *t, const char *name, struct cgroup *g)
 	return rc;
 }
 
-/* Write a limit where there is such a file, and read it back. */
+/* Write a limit and read back what the kernel made of it. */
 static int
-set_limit(const struct cgroup *g, const char *file, uint64_t nbytes,
+write_limit(const struct cgroup *g, const char *file, uint64_t nbytes,
     uint64_t *ret, struct err *reterr)
 {
 	char text[32];
@@ -234,28 +125,28 @@ set_limit(const struct cgroup *g, const char *file, uint64_t nbytes,
 		return err_set(reterr, ERR_RUN, rc, "%s/%s: %s", g->dir, file,
 		    strerror(-rc));
 	if (*ret > nbytes)
-		return err_set(reterr, ERR_RUN, -EPROTO, "%s/%s: %" PRIu64
-		    " was written, and %" PRIu64 " is what holds", g->dir,
-		    file, nbytes, *ret);
+		return err_set(reterr, ERR_RUN, -EPROTO, "%s/%s: a limit of "
+		    "%" PRIu64 " bytes was written, but %" PRIu64 " is in "
+		    "force", g->dir, file, nbytes, *ret);
 	return 0;
 }
 
-/* v2 limits memory and swap apart, v1 memory and both together. */
+/* v2 limits memory and swap separately; v1 limits memory, and the sum of both. */
 static int
-limit(struct cgroup *g, uint64_t nbytes, struct err *reterr)
+set_limit(struct cgroup *g, uint64_t nbytes, struct err *reterr)
 {
 	const int v1 = g->tree->kind == CGROUP_V1;
 	struct err no_swap;
 	uint64_t swap;
 	int rc;
 
-	if ((rc = set_limit(g, v1 ? "memory.limit_in_bytes" : "memory.max",
+	if ((rc = write_limit(g, v1 ? "memory.limit_in_bytes" : "memory.max",
 	    nbytes, &g->limit_bytes, reterr)) < 0)
 		return rc;
-	rc = set_limit(g, v1 ? "memory.memsw.limit_in_bytes" :
+	rc = write_limit(g, v1 ? "memory.memsw.limit_in_bytes" :
 	    "memory.swap.max", v1 ? nbytes : 0, &swap, &no_swap);
 	g->swap_limited = rc == 0;
-	/* All of a worker goes, or none: its emulator, should it have one. */
+	/* An out-of-memory kill takes the worker together with its emulator. */
 	if (!v1)
 		cgroup_write(g->tree->fs, g->dir, "memory.oom.group", "1");
 	return 0;
@@ -270,11 +161,11 @@ cgroup_open(const struct cgroup_tree *t, const char *name,
 
 	g.tree = t;
 	g.limit_bytes = UINT64_MAX;
-	if ((rc = make(t, name, &g)) < 0)
-		return err_set(reterr, ERR_RUN, rc, "no group can be made in "
-		    "%s: %s", t->dir, strerror(-rc));
+	if ((rc = create_group(t, name, &g)) < 0)
+		return err_set(reterr, ERR_RUN, rc, "no group can be "
+		    "created in %s: %s", t->dir, strerror(-rc));
 	if (limit_bytes != UINT64_MAX &&
-	    (rc = limit(&g, limit_bytes, reterr)) < 0) {
+	    (rc = set_limit(&g, limit_bytes, reterr)) < 0) {
 		cgroup_close(&g);
 		return rc;
 	}
@@ -335,8 +226,9 @@ cgroup_count(const struct cgroup *g, struct cgroup_count *ret)
 	if (v1) {
 		cgroup_read_field(g->dir, "memory.oom_control", "oom_kill",
 		    &ret->oom_kills);
-		/* Of two equal limits that with swap is asked first, and its
-		 * refusals are not counted: then only the peak tells. */
+		/* With two equal limits the kernel checks the one with swap
+		 * first, and memory.failcnt does not count its refusals: only
+		 * the peak tells. */
 		cgroup_read_number(g->dir, "memory.failcnt", &hits);
 		hits += g->limit_bytes != UINT64_MAX &&
 		    ret->peak_bytes + CHARGE_BYTES >= g->limit_bytes;

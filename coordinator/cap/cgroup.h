@@ -1,7 +1,6 @@
-/* coordinator/cap/cgroup.h - memory groups of the kernel: where they can be made,
- * their limits and counts.
- * Owns: the groups it made, and this process's own place among them.  Called by
- * enforce.c.  Knows files only, under a root that tests choose. */
+/* coordinator/cap/cgroup.h - memory groups (cgroups v1 and v2) of the kernel.
+ * Owns: the groups that it created, and this process's place in the hierarchy.
+ * Called by enforce.c.  Knows files under a root directory, no sessions. */
 #ifndef COORDINATOR_CAP_CGROUP_H
 #define COORDINATOR_CAP_CGROUP_H
 
@@ -9,73 +8,77 @@
 
 #include "config/base.h"
 #include "config/err.h"
+#include "cgroup_files.h"
 
 enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };
 
-enum { CGROUP_PATH = 1024, CGROUP_WHY = 512 };
+enum { CGROUP_WHY = 512 };
 
-/* What a kernel does beyond keeping files; tests put a made-up one here. */
-struct cgroup_fs {
-	int (*mkdir)(const char *dir);		/* each 0 or -errno */
-	int (*rmdir)(const char *dir);
-	int (*write)(const char *file, const char *text);
-};
+/* --- the hierarchy (cgroup_tree.c) --- */
 
-/* Where groups are made: in the group that this process began in. */
+/* Groups are created below the group in which this process was started. */
 struct cgroup_tree {
 	enum cgroup_kind kind;
-	char top[CGROUP_PATH];	/* the mount; nothing above it counts us */
+	char top[CGROUP_PATH];	/* mount point: the highest limit on us */
 	char dir[CGROUP_PATH];	/* our group */
-	char why[CGROUP_WHY];	/* CGROUP_NONE: why, and what to do */
+	char why[CGROUP_WHY];	/* CGROUP_NONE: the reason, and a remedy */
 	const struct cgroup_fs *fs;
-	int moved;		/* v2: we sit in a leaf below dir */
+	int moved;		/* v2: this process is in a leaf below dir */
 };
 
-/* Find the memory controller of this process and make ready to have groups
- * under it; what dead coordinators left there is swept away.  Guarantee: kind
- * is CGROUP_NONE with a reason, or cgroup_open() can be tried.
- * root: "" or what stands before /proc and every mount; fs: NULL = the
- * kernel's. */
+/* Find this process's group of the memory controller, remove groups that dead
+ * coordinators left in it, and prepare it for new ones.  Never fails: kind is
+ * CGROUP_NONE with a reason, or cgroup_open() has worked once.
+ * root: "", or a directory that stands in for "/", with /proc and the mounts
+ * below it.  fs: NULL = cgroup_kernel. */
 void cgroup_tree_open(const char *root, const struct cgroup_fs *fs,
     struct cgroup_tree *ret);
 void cgroup_tree_close(struct cgroup_tree *t);
 
-/* Bytes that this process's group and those above it still allow; UINT64_MAX
- * when none of them is limited. */
+/* Bytes that the limits of this process's group, and of all groups above it,
+ * still allow; UINT64_MAX = there is no limit. */
 uint64_t cgroup_free_bytes(const struct cgroup_tree *t);
+
+/* --- one group (cgroup.c) --- */
 
 struct cgroup {
 	const struct cgroup_tree *tree;
 	char dir[CGROUP_PATH];	/* "" = none */
-	int lock_fd;		/* held while the group is in use */
-	uint64_t limit_bytes;	/* as read back; UINT64_MAX = none was set */
+	int lock_fd;		/* see cgroup.c */
+	uint64_t limit_bytes;	/* in force, as read back; UINT64_MAX = none */
 	int swap_limited;	/* 0 = the kernel does not account swap */
 };
 
 #define CGROUP_INIT	{ .lock_fd = -1 }
 
-/* A new group of its own counters.  limit_bytes UINT64_MAX: it only counts.
- * On 0 the limit has been read back and is at most limit_bytes (the kernel
- * rounds down to pages), and what it lets be swapped out is inside it. */
+/* Create a group; limit_bytes UINT64_MAX = it only counts.  On 0 the limit has been
+ * read back and is at most limit_bytes (the kernel rounds down to pages), and
+ * it covers swapped memory where swap_limited is set. */
 int cgroup_open(const struct cgroup_tree *t, const char *name,
     uint64_t limit_bytes, struct cgroup *ret, struct err *reterr);
 
-/* For a process to write "0" to, which moves it in; close-on-exec. */
+/* Open cgroup.procs for writing, close-on-exec: a process that writes "0" moves
+ * into the group.  Returns the descriptor or -errno. */
 int cgroup_procs_fd(const struct cgroup *g, struct err *reterr);
-/* 1 = pid is in the group, says the kernel. */
+/* 1 = the kernel lists pid in the group. */
 int cgroup_holds(const struct cgroup *g, pid_t pid);
 
 struct cgroup_count {
 	uint64_t now_bytes, peak_bytes;
-	int peak_known;		/* v2 before Linux 5.19 has none */
+	int peak_known;		/* 0 with v2 before Linux 5.19 */
 	uint64_t oom_kills;	/* processes of the group that were killed */
-	int at_limit;		/* 1 = because of this group's own limit */
+	int at_limit;		/* 1 = the group has reached its own limit */
 };
 
+/* Read the group's counters.  0 or -errno. */
 int cgroup_count(const struct cgroup *g, struct cgroup_count *ret);
+/* The file that the peak comes from. */
 const char *cgroup_peak_name(enum cgroup_kind kind);
 
-/* Remove it; processes in it must be gone.  Accepts CGROUP_INIT. */
+/* Remove the group, whose processes must have been reaped; accepts CGROUP_INIT. */
 void cgroup_close(struct cgroup *g);
+
+/* Remove the groups in t->dir whose coordinator is dead. */
+void cgroup_remove_stale(const struct cgroup_tree *t);
 
 #endif

@@ -1,26 +1,35 @@
-/* coordinator/cap/cgroup_files.h - files of groups, for cgroup*.c only. */
+/* coordinator/cap/cgroup_files.h - the files of memory groups.
+ * Owns: nothing.  Called by cgroup.c and cgroup_tree.c.  Knows paths and numbers,
+ * not what they mean.  Functions return 0 or -errno. */
 #ifndef COORDINATOR_CAP_CGROUP_FILES_H
 #define COORDINATOR_CAP_CGROUP_FILES_H
 
-#include "cgroup.h"
+#include "config/base.h"
+
+enum { CGROUP_PATH = 1024 };
+
+/* Operations that have effects in the kernel.  Tests put a simulated kernel
+ * here. */
+struct cgroup_fs {
+	int (*mkdir)(const char *dir);
+	int (*rmdir)(const char *dir);
+	int (*write)(const char *file, const char *text);
+};
 
 extern const struct cgroup_fs cgroup_kernel;
 
-/* dir/file; -ENAMETOOLONG.  ret may not be dir. */
+/* Set ret to dir/file.  -ENAMETOOLONG.  ret must not be dir. */
 int cgroup_join(char ret[CGROUP_PATH], const char *dir, const char *file);
 
-/* 0 or -errno; text is cut to len. */
+/* Read dir/file, at most len - 1 bytes, as a string. */
 int cgroup_read(const char *dir, const char *file, char *text, size_t len);
 int cgroup_write(const struct cgroup_fs *fs, const char *dir,
     const char *file, const char *text);
 
-/* A file of one number ("max" = UINT64_MAX); the number behind a word that
- * begins a line. */
+/* Read a file of one number; "max" is UINT64_MAX. */
 int cgroup_read_number(const char *dir, const char *file, uint64_t *ret);
+/* Read the number on the line that begins with name; -ENOENT: there is none. */
 int cgroup_read_field(const char *dir, const char *file, const char *name,
     uint64_t *ret);
-
-/* Remove the groups in t->dir whose coordinator is dead. */
-void cgroup_sweep(const struct cgroup_tree *t);
 
 #endif

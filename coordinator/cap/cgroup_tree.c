@@ -1,10 +1,10 @@
-/* coordinator/cap/cgroup_tree.c - which hierarchy has the memory controller, and
- * whether this process may have groups in it.
+/* coordinator/cap/cgroup_tree.c - finds the hierarchy with the memory controller, and
+ * whether this process may create groups in it.
  *
- * v1: a group may hold both processes and groups, so ours are made beside us.
- * v2: a group that hands its memory controller down holds no process itself
- * (only the root may), so this process first moves into a leaf; with another
- * process beside it that is refused, and no group can be had. */
+ * v1: a group may hold processes and groups, so ours are created beside us.
+ * v2: a group that enables the memory controller for its children must hold no
+ * process (except for the root group), so this process first moves into a leaf.
+ * With another process in the group, the kernel refuses to enable it. */
 #include "cgroup.h"
 
 #include <errno.h>
@@ -14,17 +14,16 @@
 #include <string.h>
 #include <bsd/string.h>
 
-#include "cgroup_files.h"
-
 #define LEAF	"straddle-coordinator"
 
 #define REMEDY	"`systemd-run --user --scope -p Delegate=yes straddle ...` " \
     "gives it a group of its own"
 
-static void none(struct cgroup_tree *, const char *, ...) PRINTF_LIKE(2, 3);
+static void set_none(struct cgroup_tree *, const char *, ...)
+    PRINTF_LIKE(2, 3);
 
 static void
-none(struct cgroup_tree *t, const char *fmt, ...)
+set_none(struct cgroup_tree *t, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -34,9 +33,10 @@ none(struct cgroup_tree *t, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Word n (from 0) of a line, cut at blanks.  0 = there is none. */
+/* Copy word n (from 0) of a line, cut at blanks.  0 = there is none, or it is too
+ * long. */
 static int
-word(const char *line, unsigned n, char *buf, size_t len)
+copy_word(const char *line, unsigned n, char *buf, size_t len)
 {
 	size_t k = strcspn(line, " \n");
 
@@ -53,24 +53,24 @@ word(const char *line, unsigned n, char *buf, size_t len)
 	return 1;
 }
 
-/* Is w one of list's words between commas? */
+/* 1 = w is one of the words of list. */
 static int
-in_list(const char *list, const char *w, char comma)
+in_list(const char *list, const char *w, char separator)
 {
 	size_t n = strlen(w);
 	const char *p;
 
 	for (p = list; (p = strstr(p, w)) != NULL; p += n)
-		if ((p == list || p[-1] == comma) &&
-		    (p[n] == comma || p[n] == '\0' || p[n] == '\n'))
+		if ((p == list || p[-1] == separator) &&
+		    (p[n] == separator || p[n] == '\0' || p[n] == '\n'))
 			return 1;
 	return 0;
 }
 
 struct mount {
 	enum cgroup_kind kind;
-	char root[CGROUP_PATH];		/* of the hierarchy, that is seen */
-	char at[CGROUP_PATH];
+	char root[CGROUP_PATH];		/* path in the hierarchy that is mounted */
+	char at[CGROUP_PATH];		/* mount point */
 };
 
 /* proc_pid_mountinfo(5): ID PARENT DEV ROOT AT OPTIONS [TAGS] - TYPE SOURCE
@@ -81,10 +81,10 @@ parse_mount(const char *line, struct mount *ret)
 	const char *rest = strstr(line, " - ");
 	char type[32], super[256];
 
-	if (rest == NULL || !word(rest + 3, 0, type, sizeof(type)) ||
-	    !word(rest + 3, 2, super, sizeof(super)) ||
-	    !word(line, 3, ret->root, sizeof(ret->root)) ||
-	    !word(line, 4, ret->at, sizeof(ret->at)))
+	if (rest == NULL || !copy_word(rest + 3, 0, type, sizeof(type)) ||
+	    !copy_word(rest + 3, 2, super, sizeof(super)) ||
+	    !copy_word(line, 3, ret->root, sizeof(ret->root)) ||
+	    !copy_word(line, 4, ret->at, sizeof(ret->at)))
 		return 0;
 	if (strcmp(type, "cgroup2") == 0)
 		ret->kind = CGROUP_V2;
@@ -95,7 +95,7 @@ parse_mount(const char *line, struct mount *ret)
 	return 1;
 }
 
-/* A controller is in one hierarchy only: v1, where it is mounted there. */
+/* A controller is in one hierarchy only: a v1 mount with memory wins over v2. */
 static int
 find_mount(const char *root, struct mount *ret)
 {
@@ -115,7 +115,7 @@ find_mount(const char *root, struct mount *ret)
 	return 0;
 }
 
-/* Our path in the hierarchy: "4:memory:/path" or "0::/path". */
+/* Read this process's path in the hierarchy: "4:memory:/path" or "0::/path". */
 static int
 find_path(const char *root, enum cgroup_kind kind, char *ret, size_t len)
 {
@@ -141,10 +141,10 @@ find_path(const char *root, enum cgroup_kind kind, char *ret, size_t len)
 	return found ? 0 : -ENOENT;
 }
 
-/* Where path lies below the mount m; NULL when it is outside of what the mount
- * shows (a container that was given another part of the tree). */
+/* The part of path below the mount m; NULL = it is outside of what the mount shows
+ * (a container that was given another part of the hierarchy). */
 static const char *
-below(const struct mount *m, const char *path)
+path_below(const struct mount *m, const char *path)
 {
 	size_t n = strcmp(m->root, "/") == 0 ? 0 : strlen(m->root);
 
@@ -178,7 +178,7 @@ leave_leaf(struct cgroup_tree *t)
 	t->moved = 0;
 }
 
-/* Into a leaf below, so that the group itself is empty. */
+/* Move this process into a leaf below its group, which then holds no process. */
 static int
 enter_leaf(struct cgroup_tree *t)
 {
@@ -197,14 +197,14 @@ enter_leaf(struct cgroup_tree *t)
 	return 0;
 }
 
-/* Have dir's children counted by the memory controller (v2). */
+/* Enable the memory controller for the children of t->dir (v2). */
 static void
-hand_down(struct cgroup_tree *t)
+enable_memory(struct cgroup_tree *t)
 {
 	int rc;
 
 	if (!has_memory(t, "cgroup.controllers")) {
-		none(t, "the memory controller is not delegated to %s: "
+		set_none(t, "the memory controller is not delegated to %s: "
 		    REMEDY, t->dir);
 		return;
 	}
@@ -216,23 +216,23 @@ hand_down(struct cgroup_tree *t)
 	    "+memory")) < 0)
 		leave_leaf(t);
 	if (rc == -EBUSY)
-		none(t, "other processes are in the group %s beside this one: "
+		set_none(t, "other processes are in the group %s beside this one: "
 		    REMEDY, t->dir);
 	else if (rc < 0)
-		none(t, "the group %s cannot be used: %s: " REMEDY, t->dir,
+		set_none(t, "the group %s cannot be used: %s: " REMEDY, t->dir,
 		    strerror(-rc));
 }
 
-/* Only a group that was made and limited says that more can be. */
+/* Only creating and limiting a group proves that it is allowed. */
 static void
-try_one(struct cgroup_tree *t)
+try_group(struct cgroup_tree *t)
 {
 	struct cgroup g;
 	struct err e;
 
 	if (cgroup_open(t, "try", GIB, &g, &e) < 0) {
 		leave_leaf(t);
-		none(t, "%s: " REMEDY, e.msg);
+		set_none(t, "%s: " REMEDY, e.msg);
 	} else {
 		cgroup_close(&g);
 	}
@@ -250,32 +250,33 @@ cgroup_tree_open(const char *root, const struct cgroup_fs *fs,
 	memset(ret, 0, sizeof(*ret));
 	ret->fs = fs != NULL ? fs : &cgroup_kernel;
 	if ((rc = find_mount(root, &m)) < 0) {
-		none(ret, "%s/proc/self/mountinfo: %s", root, strerror(-rc));
+		set_none(ret, "%s/proc/self/mountinfo: %s", root, strerror(-rc));
 		return;
 	}
 	if (m.kind == CGROUP_NONE) {
-		none(ret, "no hierarchy with the memory controller is "
+		set_none(ret, "no hierarchy with the memory controller is "
 		    "mounted");
 		return;
 	}
 	if (find_path(root, m.kind, path, sizeof(path)) == 0)
-		sub = below(&m, path);
+		sub = path_below(&m, path);
 	if (sub == NULL || (size_t)snprintf(ret->dir, sizeof(ret->dir),
 	    "%s%s%s", root, m.at, sub) >= sizeof(ret->dir)) {
-		none(ret, "this process's group is not below %s", m.at);
+		set_none(ret, "this process's group is not below %s", m.at);
 		return;
 	}
 	snprintf(ret->top, sizeof(ret->top), "%s%s", root, m.at);
 	ret->kind = m.kind;
-	cgroup_sweep(ret);
+	cgroup_remove_stale(ret);
 	if (ret->kind == CGROUP_V2)
-		hand_down(ret);
+		enable_memory(ret);
 	if (ret->kind != CGROUP_NONE)
-		try_one(ret);
+		try_group(ret);
 }
 
-/* In the order that v2 asks for: no groups, no controller, then back.  Only
- * where the group was ours alone: in the root another may rely on it. */
+/* v2 asks for this order: no groups, controller disabled, process moved back.  It is
+ * disabled only where this process was alone in the group: in the root group
+ * others may rely on it. */
 void
 cgroup_tree_close(struct cgroup_tree *t)
 {
@@ -286,9 +287,9 @@ cgroup_tree_close(struct cgroup_tree *t)
 	memset(t, 0, sizeof(*t));
 }
 
-/* What a group holds and cannot drop: all but the page cache. */
+/* Memory that a group cannot drop: all but the page cache. */
 static int
-held(const char *dir, enum cgroup_kind kind, uint64_t *ret)
+read_unreclaimable(const char *dir, enum cgroup_kind kind, uint64_t *ret)
 {
 	const int v1 = kind == CGROUP_V1;
 	uint64_t used, lru[2] = { 0, 0 };
@@ -315,12 +316,12 @@ cgroup_free_bytes(const struct cgroup_tree *t)
 
 	if (t->dir[0] == '\0')
 		return left;
-	/* Up to the mount, whose own group is unlimited or the container's. */
+	/* Up to the mount point: its group is the root or the container's. */
 	strlcpy(dir, t->dir, sizeof(dir));
 	for (;;) {
 		if (cgroup_read_number(dir, max, &limit) == 0 &&
 		    limit < INT64_MAX / 2 &&
-		    held(dir, t->kind, &used) == 0)
+		    read_unreclaimable(dir, t->kind, &used) == 0)
 			left = MIN(left, limit - MIN(used, limit));
 		if (strcmp(dir, t->top) == 0 ||
 		    (slash = strrchr(dir, '/')) == NULL)

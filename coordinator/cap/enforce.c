@@ -1,15 +1,15 @@
-/* coordinator/cap/enforce.c - a group where the kernel lets us have one, else
- * RLIMIT_DATA, which counts private memory that may be written, touched or not.
+/* coordinator/cap/enforce.c - a memory group where the kernel grants one, else
+ * RLIMIT_DATA, which counts private writable memory, whether touched or not.
  *
- * RLIMIT_DATA is set from outside when the worker has made its threads: what
- * it has mapped by then is as it is (stacks are mapped whole and touched in
- * part), and it may map as much more as its cap has left. */
+ * The coordinator sets RLIMIT_DATA once the worker has created its threads.
+ * Their stacks are mapped whole and touched in part, so they must not count
+ * against the cap: the limit is what is mapped by then plus the rest of the
+ * cap. */
 #include "enforce.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <link.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -19,13 +19,13 @@
 #include "config/meminfo.h"
 #include "config/units.h"
 
-/* This process's place among the groups: found once, as long-lived as it. */
+/* This process's place in the hierarchy: found once, kept until
+ * enforce_cleanup(). */
 static struct cgroup_tree tree;
 static int tree_known;
 
-/* Page cache is charged to the group that reads it first.  What the workers
- * will run is read here before they are: this program and its libraries, as
- * far as they lie in files. */
+/* Page cache is charged to the group that reads it first.  To charge no worker for
+ * it, read this program and its libraries before a worker runs them. */
 static int
 read_program(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -41,7 +41,8 @@ read_program(struct dl_phdr_info *info, size_t size, void *arg)
 		if (ph->p_type != PT_LOAD || ph->p_filesz == 0)
 			continue;
 		from = (info->dlpi_addr + ph->p_vaddr) & ~(page - 1);
-		/* Linux 5.14; without it only the tidiness is lost. */
+		/* Before Linux 5.14 this fails, and the first worker is
+		 * charged. */
 		(void)madvise((void *)from, info->dlpi_addr + ph->p_vaddr +
 		    ph->p_filesz - from, MADV_POPULATE_READ);
 	}
@@ -49,12 +50,10 @@ read_program(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 static const struct cgroup_tree *
-the_tree(void)
+get_tree(void)
 {
-	const char *root = getenv("STRADDLE_CGROUP_ROOT");
-
 	if (!tree_known) {
-		cgroup_tree_open(root != NULL ? root : "", NULL, &tree);
+		cgroup_tree_open("", NULL, &tree);
 		if (tree.kind != CGROUP_NONE)
 			dl_iterate_phdr(read_program, NULL);
 	}
@@ -77,9 +76,9 @@ enforce_best(const char **ret_why)
 	enum enforce_by by = ENFORCE_CGROUP;
 
 	if (SANITIZED) {
-		why = "a sanitizer's shadow memory is in no plan";
+		why = "no plan includes a sanitizer's shadow memory";
 		by = ENFORCE_LEDGER;
-	} else if (the_tree()->kind == CGROUP_NONE) {
+	} else if (get_tree()->kind == CGROUP_NONE) {
 		why = tree.why;
 		by = ENFORCE_RLIMIT;
 	}
@@ -89,7 +88,7 @@ enforce_best(const char **ret_why)
 }
 
 static const char *
-name_of(enum enforce_by by)
+method_name(enum enforce_by by)
 {
 	switch (by) {
 	case ENFORCE_CGROUP:
@@ -104,13 +103,13 @@ name_of(enum enforce_by by)
 const char *
 enforce_name(const struct enforce *e)
 {
-	return name_of(e->by);
+	return method_name(e->by);
 }
 
 const char *
 enforce_best_name(void)
 {
-	return name_of(enforce_best(NULL));
+	return method_name(enforce_best(NULL));
 }
 
 void
@@ -125,7 +124,7 @@ enforce_open(struct enforce *e, const char *name, uint64_t cap_bytes)
 		strlcpy(e->why, why, sizeof(e->why));
 	if (e->by != ENFORCE_CGROUP)
 		return;
-	if (cgroup_open(the_tree(), name, cap_bytes, &e->group, &er) < 0) {
+	if (cgroup_open(get_tree(), name, cap_bytes, &e->group, &er) < 0) {
 		e->by = ENFORCE_RLIMIT;
 		strlcpy(e->why, er.msg, sizeof(e->why));
 		return;
@@ -147,9 +146,9 @@ enforce_open_procs(const struct enforce *e, int *ret_fd, struct err *reterr)
 	return 0;
 }
 
-/* VmData of a process: what RLIMIT_DATA is compared with. */
+/* Read VmData of a process, which the kernel compares with RLIMIT_DATA. */
 static int
-data_bytes(pid_t pid, uint64_t *ret)
+read_vm_data(pid_t pid, uint64_t *ret)
 {
 	char path[64], line[256];
 	unsigned long long kib;
@@ -167,19 +166,19 @@ data_bytes(pid_t pid, uint64_t *ret)
 	return found ? 0 : -ENOENT;
 }
 
-/* What may still be mapped: the cap, less what is there, shared memory that
- * will come, and the page tables of a whole cap. */
+/* The worker may still map the cap less its resident memory, the shared memory that
+ * it will map, and the page tables of a whole cap. */
 static int
 limit_data(struct enforce *e, const struct enforce_start *st)
 {
-	uint64_t spoken = st->rss_bytes + st->shared_bytes +
+	uint64_t reserved = st->rss_bytes + st->shared_bytes +
 	    st->cap_bytes / 512, data = 0;
 	struct rlimit rl, now;
 	int rc;
 
-	if ((rc = data_bytes(st->pid, &data)) < 0)
+	if ((rc = read_vm_data(st->pid, &data)) < 0)
 		return rc;
-	data += st->cap_bytes - MIN(st->cap_bytes, spoken);
+	data += st->cap_bytes - MIN(st->cap_bytes, reserved);
 	if (prlimit(st->pid, RLIMIT_DATA, NULL, &now) < 0)
 		return -errno;
 	rl.rlim_cur = rl.rlim_max = (rlim_t)MIN(data, now.rlim_max);
@@ -187,7 +186,7 @@ limit_data(struct enforce *e, const struct enforce_start *st)
 	    prlimit(st->pid, RLIMIT_DATA, NULL, &now) < 0)
 		return -errno;
 	if (now.rlim_cur > data || now.rlim_max > data)
-		return -ENOTSUP;	/* qemu-user passes no such limit on */
+		return -ENOTSUP;	/* qemu-user ignores this limit */
 	e->limit_bytes = now.rlim_cur;
 	return 0;
 }
@@ -203,7 +202,7 @@ enforce_apply(struct enforce *e, const struct enforce_start *st,
 	if (e->by == ENFORCE_CGROUP)
 		return cgroup_holds(&e->group, st->pid) ? 0 :
 		    err_set(reterr, ERR_RUN, -EPROTO, "its worker is not in "
-		    "its memory group %s: something has moved it",
+		    "its memory group %s: another process has moved it",
 		    e->group.dir);
 	if (st->cap_bytes == UINT64_MAX)
 		return 0;
@@ -247,9 +246,8 @@ enforce_describe_loss(struct enforce *e, char *buf, size_t len)
 		    units_human_bytes(e->limit_bytes, cap), e->limit_bytes,
 		    units_human_bytes(n.peak_bytes, peak));
 	else
-		snprintf(buf, len, ", for memory that the machine or a group "
-		    "above has no more of: its own group had peaked at %s of "
-		    "%s", units_human_bytes(n.peak_bytes, peak),
+		snprintf(buf, len, ", for memory: the machine or a parent group ran "
+		    "out of it, while its own group had peaked at %s of %s", units_human_bytes(n.peak_bytes, peak),
 		    units_human_bytes(e->limit_bytes, cap));
 	return buf;
 }
@@ -274,5 +272,5 @@ enforce_close(struct enforce *e)
 uint64_t
 enforce_free_bytes(void)
 {
-	return MIN(meminfo_available(), cgroup_free_bytes(the_tree()));
+	return MIN(meminfo_available(), cgroup_free_bytes(get_tree()));
 }

@@ -1,8 +1,7 @@
-/* coordinator/cap/enforce.h - what holds a session to its cap: the kernel's line of
- * defence.
- * Owns: a session's memory group, which outlives its processes, so that a
- * worker that is started again lives in the same one.  Called by session*.c and
- * for the table.  Knows no plan. */
+/* coordinator/cap/enforce.h - makes the kernel enforce a session's cap.
+ * Owns: a session's memory group, which outlives its worker, so that the next
+ * worker of the session lives in the same one.  Called by coordinator/session/
+ * and for the memory table.  Knows no plan. */
 #ifndef COORDINATOR_CAP_ENFORCE_H
 #define COORDINATOR_CAP_ENFORCE_H
 
@@ -11,72 +10,74 @@
 #include "cgroup.h"
 
 enum enforce_by {
-	ENFORCE_LEDGER,		/* nothing of the kernel: the ledger alone */
+	ENFORCE_LEDGER,		/* the worker's ledger only, not the kernel */
 	ENFORCE_RLIMIT,		/* RLIMIT_DATA: private memory only */
-	ENFORCE_CGROUP		/* a group: all memory of the worker */
+	ENFORCE_CGROUP		/* a group: all memory of the session */
 };
 
 struct enforce {
 	enum enforce_by by;
-	uint64_t limit_bytes;	/* as read back: the group's, or of VmData */
-	uint64_t oom_kills;	/* of it that have been told */
+	uint64_t limit_bytes;	/* in force: of the group, or of VmData */
+	uint64_t oom_kills;	/* of the group, reported so far */
 	struct cgroup group;
-	char why[CGROUP_WHY];	/* not ENFORCE_CGROUP: why not */
+	char why[CGROUP_WHY];	/* not ENFORCE_CGROUP: the reason */
 };
 
-/* The best that this process can have, as far as is known before a worker
- * starts.  ret_why (may be NULL): what stands against a group, or NULL. */
+/* The best method that this process can use, as far as is known before a worker
+ * starts.  ret_why (may be NULL): why it is not a group, or NULL. */
 enum enforce_by enforce_best(const char **ret_why);
 
-/* The line for a session: "cgroup v2", "RLIMIT_DATA", "ledger". */
+/* "cgroup v2", "cgroup v1", "RLIMIT_DATA", "ledger". */
 const char *enforce_name(const struct enforce *e);
 const char *enforce_best_name(void);
 
-/* Choose, and make the group with its limit; cap_bytes UINT64_MAX: count only.
- * Never fails: what cannot be had is said in why. */
+/* Choose the method, and create the group with its limit; cap_bytes UINT64_MAX =
+ * count only.  Never fails: why says what is missing. */
 void enforce_open(struct enforce *e, const char *name, uint64_t cap_bytes);
 
-/* The descriptor for child_spawn(), -1 = there is no group.  The caller closes
- * it. */
+/* Open the group's cgroup.procs for child_spawn().  *ret_fd is the caller's to
+ * close; -1 = there is no group. */
 int enforce_open_procs(const struct enforce *e, int *ret_fd,
     struct err *reterr);
 
-/* A worker as it has started: what it weighs, and what it will map shared. */
+/* A worker that has started: its resident memory, and the shared memory that it
+ * will map. */
 struct enforce_start {
 	pid_t pid;
 	uint64_t cap_bytes, rss_bytes, shared_bytes;
 };
 
-/* It has started: see that it is in the group, or limit what it may still map.
- * 0 when that has been read back, or is given up with a reason in why;
- * -EPROTO when it escaped its group. */
+/* Put the cap in force for a worker that has started: check that it is in the group,
+ * or set RLIMIT_DATA.  0 = read back, or given up with a reason in why;
+ * -EPROTO: the worker is not in its group. */
 int enforce_apply(struct enforce *e, const struct enforce_start *st,
     struct err *reterr);
 
 struct enforce_peak {
 	uint64_t nbytes;
 	const char *from;	/* "memory.peak", "VmHWM+VmPTE" */
-	int shared;		/* 1 = shared pages count in each session */
+	int shared;		/* 1 = each session counts shared pages */
 };
 
-/* The peak of all processes of the session; hwm_bytes is VmHWM + VmPTE of the
- * last one, for want of a better. */
+/* Read the peak memory of the session's processes; without a group that is
+ * hwm_bytes, VmHWM + VmPTE of its last worker. */
 void enforce_read_peak(const struct enforce *e, uint64_t hwm_bytes,
     struct enforce_peak *ret);
 
-/* Why the kernel killed the worker, in words, if it was for memory; else "".  To
- * be asked once for every loss. */
+/* Describe an out-of-memory kill since the last call; "" = there was none.  Call it
+ * once for every lost worker.  Returns buf. */
 const char *enforce_describe_loss(struct enforce *e, char *buf, size_t len);
 
-/* What the session's group counts at this moment; 0 = there is none. */
+/* The memory that the session's group holds now; 0 = there is no group. */
 uint64_t enforce_now_bytes(const struct enforce *e);
 
 void enforce_close(struct enforce *e);
 
-/* Memory free for sessions: of the machine, and of the groups above us. */
+/* Memory that sessions can use: free on the machine, and within the limits of this
+ * process's groups. */
 uint64_t enforce_free_bytes(void);
 
-/* Give back what this process changed of its own group. */
+/* Undo what this process changed in its own group. */
 void enforce_cleanup(void);
 
 #endif

@@ -4,7 +4,6 @@
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
-FAULTY=$(dirname "$BIN")/tests/tools/faulty
 PAIR=(-m "$MODEL" -p "In the beginning" -n 8 --temp 0
     -s a=cpu,threads=2 -s b=cpu,threads=2)
 

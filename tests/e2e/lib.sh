@@ -14,6 +14,7 @@ export LC_ALL=C
 
 BIN=$(realpath "${STRADDLE_BIN:-build/straddle}")
 TESTS=$(realpath "${STRADDLE_TESTS:-tests}")
+FAULTY=$(dirname "$BIN")/tests/tools/faulty
 MKGGUF=${STRADDLE_MKGGUF:-$(dirname "$BIN")/tests/tools/mkgguf}
 MODEL=$TESTS/data/kjv-q8_0.gguf
 DEMO=$TESTS/../config/demo.conf
@@ -91,6 +92,21 @@ run_any()
 straddle()
 {
 	run_any "$BIN" "$@"
+}
+
+# From here to with_groups: no memory group can be created (tests/tools/faulty.c).
+# Fails where that program is not built.
+without_groups()
+{
+	[ -x "$FAULTY" ] || return 1
+	WITH_GROUPS=$BIN BIN=$FAULTY
+	export STRADDLE_CGROUP_ROOT=/nowhere
+}
+
+with_groups()
+{
+	BIN=$WITH_GROUPS
+	unset STRADDLE_CGROUP_ROOT
 }
 
 # The same in the background: its pid, and its group, is GROUP.

@@ -194,7 +194,6 @@ check "one loss too many: nobody is left" ended
 check "one loss too many: the text so far" begins_as_wanted
 
 # A survivor that claims to be where nobody sent it.
-FAULTY=$(dirname "$BIN")/tests/tools/faulty
 if [ -x "$FAULTY" ]; then
 	PROGRAM=$BIN BIN=$FAULTY
 	export STRADDLE_FAULT=worker:epoch:1

@@ -88,13 +88,12 @@ check "stopped by the kernel, or not run, which is not to hold" \
 	        'the kernel refused' in c['detail'], c
 	END
 
-if [ -z "${STRADDLE_CGROUP_ROOT-}" ] && ! sanitized; then
-	export STRADDLE_CGROUP_ROOT=/nowhere
+if [ -z "${STRADDLE_CGROUP_ROOT-}" ] && ! sanitized && without_groups; then
 	works "memory past the ledger, without groups" stress "${PAIR[@]}" \
 	    --only 'memory past the ledger'
 	check "refused, or not run" \
 	    prints '^(held .*the kernel refused|skipped )'
-	unset STRADDLE_CGROUP_ROOT
+	with_groups
 fi
 
 # --- over and over ---

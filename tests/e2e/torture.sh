@@ -8,7 +8,6 @@
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
-FAULTY=$(dirname "$BIN")/tests/tools/faulty
 [ -x "$FAULTY" ] || e2e_skip "$FAULTY is not built"
 make_model tiny q8_0 --layers 4
 printf '%s\n' "ab" "cd" "ef" >"$T/prompts"

@@ -23,6 +23,9 @@
  *	  logits are expected; stress-leak: each round of a soak leaves a
  *	  descriptor open.
  *
+ * STRADDLE_CGROUP_ROOT=DIR: memory groups are looked for below DIR instead of /;
+ * with a DIR that does not exist there are none.
+ *
  * STRADDLE_FAULT_FILE names a file of at least 8 bytes, two counters in the
  * machine's order: how often it happened, and how many descriptors and maps a
  * process had left when it ended. */
@@ -45,6 +48,7 @@
 #include <unistd.h>
 
 #include "config/roles.h"
+#include "coordinator/cap/cgroup.h"
 #include "coordinator/stress/stress.h"
 #include "shm/event.h"
 #include "shm/ring.h"
@@ -438,6 +442,22 @@ __wrap_ring_commit_spsc(struct ring *r)
 		    words[draw(NITEMS(words))], 4);
 	}
 	__real_ring_commit_spsc(r);
+}
+
+/* --- a machine without memory groups --- */
+
+void __real_cgroup_tree_open(const char *root, const struct cgroup_fs *fs,
+    struct cgroup_tree *ret);
+void __wrap_cgroup_tree_open(const char *root, const struct cgroup_fs *fs,
+    struct cgroup_tree *ret);
+
+void
+__wrap_cgroup_tree_open(const char *root, const struct cgroup_fs *fs,
+    struct cgroup_tree *ret)
+{
+	const char *env = getenv("STRADDLE_CGROUP_ROOT");
+
+	__real_cgroup_tree_open(env != NULL ? env : root, fs, ret);
 }
 
 /* --- a Hexagon domain --- */
