@@ -131,7 +131,7 @@ write_limit(const struct cgroup *g, const char *file, uint64_t nbytes,
 	return 0;
 }
 
-/* v2 limits memory and swap separately; v1 limits memory, and the sum of both. */
+/* v2 limits memory and swap; v1 limits memory, and the sum of both. */
 static int
 set_limit(struct cgroup *g, uint64_t nbytes, struct err *reterr)
 {

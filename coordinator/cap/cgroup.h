@@ -51,9 +51,9 @@ struct cgroup {
 
 #define CGROUP_INIT	{ .lock_fd = -1 }
 
-/* Create a group; limit_bytes UINT64_MAX = it only counts.  On 0 the limit has been
- * read back and is at most limit_bytes (the kernel rounds down to pages), and
- * it covers swapped memory where swap_limited is set. */
+/* Create a group; limit_bytes UINT64_MAX = it only counts.  On 0 the limit has
+ * been read back and is at most limit_bytes (the kernel rounds down to pages),
+ * and it covers swapped memory where swap_limited is set. */
 int cgroup_open(const struct cgroup_tree *t, const char *name,
     uint64_t limit_bytes, struct cgroup *ret, struct err *reterr);
 
@@ -75,7 +75,7 @@ int cgroup_count(const struct cgroup *g, struct cgroup_count *ret);
 /* The file that the peak comes from. */
 const char *cgroup_peak_name(enum cgroup_kind kind);
 
-/* Remove the group, whose processes must have been reaped; accepts CGROUP_INIT. */
+/* Remove the group.  Its processes must have been reaped; accepts CGROUP_INIT. */
 void cgroup_close(struct cgroup *g);
 
 /* Remove the groups in t->dir whose coordinator is dead. */

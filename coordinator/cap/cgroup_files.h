@@ -1,6 +1,6 @@
 /* coordinator/cap/cgroup_files.h - the files of memory groups.
- * Owns: nothing.  Called by cgroup.c and cgroup_tree.c.  Knows paths and numbers,
- * not what they mean.  Functions return 0 or -errno. */
+ * Owns: nothing.  Called by cgroup.c and cgroup_tree.c.  Knows paths and
+ * numbers, not what they mean.  Functions return 0 or -errno. */
 #ifndef COORDINATOR_CAP_CGROUP_FILES_H
 #define COORDINATOR_CAP_CGROUP_FILES_H
 

@@ -1,7 +1,8 @@
-/* coordinator/cap/cgroup_tree.c - finds the hierarchy with the memory controller, and
- * whether this process may create groups in it.
+/* coordinator/cap/cgroup_tree.c - finds the hierarchy with the memory
+ * controller, and whether this process may create groups in it.
  *
  * v1: a group may hold processes and groups, so ours are created beside us.
+ *
  * v2: a group that enables the memory controller for its children must hold no
  * process (except for the root group), so this process first moves into a leaf.
  * With another process in the group, the kernel refuses to enable it. */
@@ -33,8 +34,8 @@ set_none(struct cgroup_tree *t, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Copy word n (from 0) of a line, cut at blanks.  0 = there is none, or it is too
- * long. */
+/* Copy word n (from 0) of a line, cut at blanks.  0 = there is none, or it is
+ * too long. */
 static int
 copy_word(const char *line, unsigned n, char *buf, size_t len)
 {
@@ -95,7 +96,7 @@ parse_mount(const char *line, struct mount *ret)
 	return 1;
 }
 
-/* A controller is in one hierarchy only: a v1 mount with memory wins over v2. */
+/* A controller is in one hierarchy only: a v1 mount with memory comes first. */
 static int
 find_mount(const char *root, struct mount *ret)
 {
@@ -141,8 +142,8 @@ find_path(const char *root, enum cgroup_kind kind, char *ret, size_t len)
 	return found ? 0 : -ENOENT;
 }
 
-/* The part of path below the mount m; NULL = it is outside of what the mount shows
- * (a container that was given another part of the hierarchy). */
+/* The part of path below the mount m; NULL = it is outside of what the mount
+ * shows (a container that was given another part of the hierarchy). */
 static const char *
 path_below(const struct mount *m, const char *path)
 {
@@ -178,7 +179,7 @@ leave_leaf(struct cgroup_tree *t)
 	t->moved = 0;
 }
 
-/* Move this process into a leaf below its group, which then holds no process. */
+/* Move this process into a leaf below its group, which is empty then. */
 static int
 enter_leaf(struct cgroup_tree *t)
 {
@@ -274,9 +275,9 @@ cgroup_tree_open(const char *root, const struct cgroup_fs *fs,
 		try_group(ret);
 }
 
-/* v2 asks for this order: no groups, controller disabled, process moved back.  It is
- * disabled only where this process was alone in the group: in the root group
- * others may rely on it. */
+/* v2 asks for this order: no groups, controller disabled, process moved back.
+ * It is disabled only where this process was alone in the group: in the root
+ * group others may rely on it. */
 void
 cgroup_tree_close(struct cgroup_tree *t)
 {

@@ -24,8 +24,8 @@
 static struct cgroup_tree tree;
 static int tree_known;
 
-/* Page cache is charged to the group that reads it first.  To charge no worker for
- * it, read this program and its libraries before a worker runs them. */
+/* Page cache is charged to the group that reads it first.  To charge no worker
+ * for it, read this program and its libraries before a worker runs them. */
 static int
 read_program(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -166,8 +166,8 @@ read_vm_data(pid_t pid, uint64_t *ret)
 	return found ? 0 : -ENOENT;
 }
 
-/* The worker may still map the cap less its resident memory, the shared memory that
- * it will map, and the page tables of a whole cap. */
+/* The worker may still map the cap less its resident memory, the shared memory
+ * that it will map, and the page tables of a whole cap. */
 static int
 limit_data(struct enforce *e, const struct enforce_start *st)
 {
@@ -247,7 +247,8 @@ enforce_describe_loss(struct enforce *e, char *buf, size_t len)
 		    units_human_bytes(n.peak_bytes, peak));
 	else
 		snprintf(buf, len, ", for memory: the machine or a parent group ran "
-		    "out of it, while its own group had peaked at %s of %s", units_human_bytes(n.peak_bytes, peak),
+		    "out of it, while its own group had peaked at %s of %s",
+		    units_human_bytes(n.peak_bytes, peak),
 		    units_human_bytes(e->limit_bytes, cap));
 	return buf;
 }

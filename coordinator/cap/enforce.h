@@ -31,8 +31,8 @@ enum enforce_by enforce_best(const char **ret_why);
 const char *enforce_name(const struct enforce *e);
 const char *enforce_best_name(void);
 
-/* Choose the method, and create the group with its limit; cap_bytes UINT64_MAX =
- * count only.  Never fails: why says what is missing. */
+/* Choose the method, and create the group with its limit; cap_bytes UINT64_MAX
+ * = count only.  Never fails: why says what is missing. */
 void enforce_open(struct enforce *e, const char *name, uint64_t cap_bytes);
 
 /* Open the group's cgroup.procs for child_spawn().  *ret_fd is the caller's to
@@ -47,8 +47,8 @@ struct enforce_start {
 	uint64_t cap_bytes, rss_bytes, shared_bytes;
 };
 
-/* Put the cap in force for a worker that has started: check that it is in the group,
- * or set RLIMIT_DATA.  0 = read back, or given up with a reason in why;
+/* Put the cap in force for a worker that has started: check that it is in the
+ * group, or set RLIMIT_DATA.  0 = read back, or given up with a reason in why;
  * -EPROTO: the worker is not in its group. */
 int enforce_apply(struct enforce *e, const struct enforce_start *st,
     struct err *reterr);
@@ -64,8 +64,8 @@ struct enforce_peak {
 void enforce_read_peak(const struct enforce *e, uint64_t hwm_bytes,
     struct enforce_peak *ret);
 
-/* Describe an out-of-memory kill since the last call; "" = there was none.  Call it
- * once for every lost worker.  Returns buf. */
+/* Describe an out-of-memory kill since the last call; "" = there was none.
+ * Call it once for every lost worker.  Returns buf. */
 const char *enforce_describe_loss(struct enforce *e, char *buf, size_t len);
 
 /* The memory that the session's group holds now; 0 = there is no group. */
@@ -73,8 +73,8 @@ uint64_t enforce_now_bytes(const struct enforce *e);
 
 void enforce_close(struct enforce *e);
 
-/* Memory that sessions can use: free on the machine, and within the limits of this
- * process's groups. */
+/* Memory that sessions can use: free on the machine, and within the limits of
+ * this process's groups. */
 uint64_t enforce_free_bytes(void);
 
 /* Undo what this process changed in its own group. */

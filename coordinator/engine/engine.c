@@ -77,9 +77,9 @@ engine_plan(struct engine *eng, struct err *reterr)
 	struct plan_env env = {
 		.model = eng->model, .kernels = &eng->kernels,
 		.free_bytes = enforce_free_bytes(),
-		.pays_once = enforce_best(NULL) == ENFORCE_CGROUP,
+		.charged_once = enforce_best(NULL) == ENFORCE_CGROUP,
 		.runtime_bytes = base_memory_bytes,
-		.waver_bytes = BASE_MEMORY_ROUND,
+		.margin_bytes = BASE_MEMORY_ROUND,
 		.core_speed = core_speed, .core_seconds = &seconds,
 		.limits = device_limits_of,
 	};

@@ -126,7 +126,7 @@ engine_chunk(const struct engine *eng, uint32_t n, uint32_t left)
 {
 	const struct plan *p = &eng->plan;
 
-	return chunk_rows(n, left, plan_at_once(p), plan_last(p),
+	return chunk_rows(n, left, plan_parallel_stages(p), plan_last_ratio(p),
 	    p->batch_rows);
 }
 

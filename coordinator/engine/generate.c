@@ -48,7 +48,7 @@ generator_open(struct generator *g, struct err *reterr)
 	 * keep more stages busy, but make batches smaller. */
 	struct batch_conf bc = { .nseqs = p->nseqs,
 	    .batch_rows = p->batch_rows, .mixed_rows = MIXED_ROWS,
-	    .groups = plan_at_once(p), .chunk = chunk, .arg = g->eng };
+	    .groups = plan_parallel_stages(p), .chunk = chunk, .arg = g->eng };
 
 	batch_init(&g->batcher, &bc);
 	return decoder_open(g->eng, g->eng->conf->chat ?

@@ -81,7 +81,7 @@ query_device(const struct conf *c, const char *kind, query_fn *fn, void *arg,
     struct err *reterr)
 {
 	struct session_conf sc = session_like(c, kind);
-	struct plan_session ps = plan_nothing(&sc, 1);
+	struct plan_session ps = plan_empty_session(&sc, 1);
 	struct session s;
 	int rc;
 

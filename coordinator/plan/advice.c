@@ -1,11 +1,12 @@
-/* coordinator/plan/advice.c - what would fit when the plan does not. */
+/* coordinator/plan/advice.c - what would fit when a plan does not. */
+#include "advice.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <bsd/string.h>
 
-#include "sizes.h"
 #include "config/words.h"
 
 #define OR	", or "
@@ -13,12 +14,12 @@
 static int
 is_same(const struct fit_choice *a, struct fit_choice b)
 {
-	return a->halves == b.halves && a->kv == b.kv && a->ctx == b.ctx &&
+	return a->sublayers == b.sublayers && a->kv == b.kv && a->ctx == b.ctx &&
 	    a->batch == b.batch;
 }
 
 void
-plan_alternatives(struct fit *f, const struct fit_choice *chosen,
+advice_alternatives(struct fit *f, const struct fit_choice *chosen,
     char *text, size_t len)
 {
 	const struct conf *c = f->c;
@@ -26,38 +27,39 @@ plan_alternatives(struct fit *f, const struct fit_choice *chosen,
 	int n, kv;
 
 	text[0] = '\0';
-	if ((n = fit_sessions(f, c->nsessions)) > c->nsessions)
+	if ((n = fit_fewest_sessions(f, c->nsessions)) > c->nsessions)
 		words_add(text, len, OR, "%d sessions (%d more like %s)", n,
 		    n - c->nsessions, c->session[c->nsessions - 1].name);
-	if (fit_halves(f, c->nsessions)) {
-		if (!is_same(chosen, (struct fit_choice){ .halves = 1 }))
+	if (fit_sublayers(f, c->nsessions)) {
+		if (!is_same(chosen, (struct fit_choice){ .sublayers = 1 }))
 			words_add(text, len, OR, "cuts inside layers "
 			    "(--half-layers)");
-	} else if (n == 0 && (n = fit_halves(f, MAX_SESSIONS)) > 0) {
+	} else if (n == 0 && (n = fit_sublayers(f, MAX_SESSIONS)) > 0) {
 		words_add(text, len, OR, "%d sessions with --half-layers (%d "
 		    "more like %s)", n, n - c->nsessions,
 		    c->session[c->nsessions - 1].name);
 	}
-	if ((ctx = fit_context(f, c)) > 0 &&
+	if ((ctx = fit_largest_context(f, c)) > 0 &&
 	    !is_same(chosen, (struct fit_choice){ .ctx = ctx }))
 		words_add(text, len, OR, "a context of %u (--ctx %u)", ctx,
 		    ctx);
-	if ((batch = fit_batch(f)) > 0 &&
+	if ((batch = fit_largest_batch(f)) > 0 &&
 	    !is_same(chosen, (struct fit_choice){ .batch = batch }))
 		words_add(text, len, OR, "a batch of %u (--batch %u)", batch,
 		    batch);
-	if ((kv = fit_kv(f)) != 0 &&
+	if ((kv = fit_kv_q8_0(f)) != 0 &&
 	    !is_same(chosen, (struct fit_choice){ .kv = 1 }))
 		words_add(text, len, OR, "KV type q8_0 (--kv-type q8_0)");
-	if (batch == 0 && !kv && fit_together(f, &all, &batch) &&
+	if (batch == 0 && !kv && fit_all_smaller(f, &all, &batch) &&
 	    all > ctx && !is_same(chosen, (struct fit_choice){ .kv = 1,
 	    .ctx = all, .batch = batch }))
 		words_add(text, len, OR, "all of --ctx %u --batch %u "
 		    "--kv-type q8_0", all, batch);
 }
 
+/* "the embedding, layers 0-5". */
 static void
-name_range(const struct plan_session *ps, char *buf, size_t len)
+describe_range(const struct plan_session *ps, char *buf, size_t len)
 {
 	char layers[SUBLAYERS_LEN];
 
@@ -71,10 +73,10 @@ name_range(const struct plan_session *ps, char *buf, size_t len)
 		words_add(buf, len, ", ", "the output head");
 }
 
-/* A unit alone is more than its device maps at once: only another device
- * helps, and only at an end of the pipeline is there room for one. */
+/* A single unit exceeds what the device maps at once: only another device
+ * helps, and only at an end of the pipeline can one be added. */
 static void
-advise_place(const struct plan_session *ps, char *would, size_t len)
+advise_device(const struct plan_session *ps, char *would, size_t len)
 {
 	if (ps->u1 - ps->u0 != 1)
 		return;
@@ -93,20 +95,20 @@ explain_largest(const struct plan_session *ps, uint64_t over,
 	const struct plan_limits *l = ps->limits;
 	char need[UNITS_BYTES_LEN], most[UNITS_BYTES_LEN], range[96];
 
-	advise_place(ps, would, len);
-	name_range(ps, range, sizeof(range));
+	advise_device(ps, would, len);
+	describe_range(ps, range, sizeof(range));
 	err_set(reterr, ERR_FIT, -ENOSPC, "the model does not fit: session %s "
-	    "with %s needs a buffer of %s, and %s is all that its device %s "
-	    "maps at once (%s): %" PRIu64 " bytes are missing; what would "
+	    "with %s needs a buffer of %s, and its device %s maps at most %s "
+	    "at once (%s): %" PRIu64 " bytes are missing; what would "
 	    "fit: %s", ps->conf->name, range,
 	    units_human_bytes(l->largest_bytes + over, need),
-	    units_human_bytes(l->largest_bytes, most), ps->conf->device,
+	    ps->conf->device, units_human_bytes(l->largest_bytes, most),
 	    l->largest_from, over, would[0] != '\0' ? would : "another "
 	    "device");
 }
 
 void
-plan_explain_lack(const struct conf *c, const struct plan_env *env,
+advice_explain(const struct conf *c, const struct plan_env *env,
     const struct plan *p, unsigned s, uint64_t lack, struct err *reterr)
 {
 	const struct plan_session *ps = &p->session[s];
@@ -116,28 +118,29 @@ plan_explain_lack(const struct conf *c, const struct plan_env *env,
 	struct fit f;
 
 	if (fit_init(&f, c, env) == 0)
-		plan_alternatives(&f, &nothing, would, sizeof(would));
+		advice_alternatives(&f, &nothing, would, sizeof(would));
 	fit_done(&f);
-	/* Whichever of the two lacks more. */
-	if (plan_over_largest(ps) > 0 && ps->total_bytes <= ps->cap_bytes +
-	    plan_over_largest(ps)) {
-		explain_largest(ps, plan_over_largest(ps), would,
+	/* The total and the largest buffer may both be too large: explain the
+	 * one that lacks more. */
+	if (plan_buffer_excess(ps) > 0 && ps->total_bytes <= ps->cap_bytes +
+	    plan_buffer_excess(ps)) {
+		explain_largest(ps, plan_buffer_excess(ps), would,
 		    sizeof(would), reterr);
 		return;
 	}
-	/* No cap helps beyond what the device has. */
+	/* A larger cap does not help beyond what the device has. */
 	if (ps->capped_by == NULL)
 		words_add(would, sizeof(would), OR, "caps larger by %" PRIu64
 		    " MiB", DIV_UP(lack, MIB));
 	else if (would[0] == '\0')
 		words_add(would, sizeof(would), OR, "another device");
 	if (ps->capped_by != NULL)
-		snprintf(why, sizeof(why), ", all that its device %s gives "
+		snprintf(why, sizeof(why), ", the limit of its device %s "
 		    "(%s)", ps->conf->device, ps->capped_by->from);
-	name_range(ps, range, sizeof(range));
+	describe_range(ps, range, sizeof(range));
 	err_set(reterr, ERR_FIT, -ENOSPC, "the model does not fit: session %s "
-	    "with %s needs %s of its cap of %s%s: %" PRIu64 " bytes are "
-	    "missing; what would fit: %s", ps->conf->name, range,
+	    "with %s needs %s, its cap is %s%s: %" PRIu64 " bytes are missing; "
+	    "what would fit: %s", ps->conf->name, range,
 	    units_human_bytes(ps->total_bytes, need),
 	    units_human_bytes(ps->cap_bytes, cap), why, lack, would);
 }

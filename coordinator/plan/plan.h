@@ -1,6 +1,7 @@
-/* coordinator/plan/plan.h - which session holds what, with every byte foreseen.
- * Owns: struct plan.  Called by run, plan, explain, bench and stress.  Knows
- * sizes: it opens no file and starts no process. */
+/* coordinator/plan/plan.h - which session holds which part of the model, and
+ * every byte that it will use.
+ * Owns: struct plan.  Called by the engine, and read by sessions and tables.
+ * Knows sizes only: it opens no file and starts no process. */
 #ifndef COORDINATOR_PLAN_PLAN_H
 #define COORDINATOR_PLAN_PLAN_H
 
@@ -10,136 +11,143 @@
 #include "layers/program.h"
 #include "shm/mem.h"
 
-/* Units are the model's: the embedding, halves of layers, the output head.
- * Unless the config asks for half layers, a layer's two stay together. */
+/* Units are the model's: the embedding, two sublayers for each layer
+ * (attention, and the feed-forward part), the output head.  Unless the config
+ * asks for half layers, the two sublayers of a layer stay together. */
 
-/* Slots: two between stages, so that one is filled while the other is read;
- * between stages that work at the same time two more, unless they are large, so
- * that none waits when another takes longer for once; a few small ones for ids;
- * two for blocks of logits. */
-enum { SLOTS_IDS = 4, SLOTS_STAGE = 2, SLOTS_AT_ONCE = 4, SLOTS_LOGITS = 2 };
+/* Slots of a ring.  Between stages two, so that one is filled while the other
+ * is read; four, unless they are large, between stages that run in parallel, so
+ * that one slow batch does not stop the neighbours.  Into the first stage a few
+ * small ones for ids; out of the last two for blocks of logits. */
+enum { SLOTS_IDS = 4, SLOTS_STAGE = 2, SLOTS_PARALLEL = 4, SLOTS_LOGITS = 2 };
 #define SLOT_LARGE	(8 * MIB)
 
 struct plan_session {
 	const struct session_conf *conf;
 	uint32_t u0, u1;		/* units [u0, u1) */
 	int embedding, head;
-	uint32_t first_sublayer, nsublayers;	/* of layers: arch.h */
+	uint32_t first_sublayer, nsublayers;	/* arch.h */
 	unsigned threads;
-	int own_cores;			/* no other session runs on conf's */
-	struct cpuset cores;		/* that its threads run on: of its own
-					 * as many as threads, the best */
+	int own_cores;			/* no other session uses conf's cores */
+	struct cpuset cores;		/* that its threads run on: with
+					 * own_cores the fastest of conf's */
 	uint64_t cap_bytes;
 	const struct plan_limits *limits;	/* of its device; NULL = none */
 	const struct plan_limits *capped_by;	/* limits, or NULL = conf */
-	uint64_t bytes[MEM_NTAGS];	/* exact, by tag */
-	uint64_t total_bytes;		/* their sum */
-	uint64_t file_bytes;		/* of the extents it reads */
+	uint64_t bytes[MEM_NTAGS];	/* memory, exact, by tag */
+	uint64_t total_bytes;		/* sum of bytes[] */
+	uint64_t file_bytes;		/* read from the file */
 	uint64_t token_bytes;		/* weights read for each token */
-	double row_time;		/* of a prompt, in any unit */
+	double row_time;		/* of a prompt row, in any unit */
 };
 
 struct plan {
 	const struct model *model;
 	int half_layers;		/* cuts may be inside a layer */
 	uint32_t ctx_tok, batch_rows, head_rows, nseqs;
-	int pays_once;			/* as in plan_env */
+	int charged_once;			/* as in plan_env */
 	enum kv_type kfmt, vfmt;
 	unsigned nsessions;
 	struct plan_session session[MAX_SESSIONS];
 };
 
-/* What a kind of device lets a session have, beside the session's cap. */
+/* Limits and traits of a session's device, as probed. */
 struct plan_limits {
-	uint64_t total_bytes;		/* UINT64_MAX = all that there is */
-	uint64_t largest_bytes;		/* of one buffer; 0 = any */
-	uint64_t maps;			/* buffers at once; 0 = any */
-	/* Of a process that stands for it; 0 = none does. */
+	uint64_t total_bytes;		/* UINT64_MAX = no limit */
+	uint64_t largest_bytes;		/* of one buffer; 0 = no limit */
+	uint64_t maps;			/* buffers at once; 0 = no limit */
+	/* Memory of the emulator's process; 0 = there is none. */
 	uint64_t emulator_bytes;	/* before it maps a session's buffers */
-	uint64_t emulator_file_bytes;	/* its program's; page cache */
-	/* What it takes beside the stage's buffers, and how it packs weights. */
+	uint64_t emulator_file_bytes;	/* page cache of its program */
 	enum weight_layout layout;
-	int copies_rows;		/* rows pass through a buffer of its
-					 * own: copied_rows_bytes() */
-	uint64_t open_bytes;		/* to be open at all; 0 = nothing */
-	char from[96];			/* how total_bytes is known, */
-	char largest_from[96];		/* and largest_bytes */
+	int copies_rows;		/* rows pass through a buffer of the
+					 * device: copied_rows_bytes() */
+	uint64_t open_bytes;		/* charged when it is opened */
+	char from[96];			/* origin of total_bytes */
+	char largest_from[96];		/* origin of largest_bytes */
 };
 
-/* What the plan cannot know by itself. */
+/* Inputs beside the config. */
 struct plan_env {
 	const struct model *model;
 	const struct kernels *kernels;
-	uint64_t free_bytes;		/* to share among sessions without a cap */
-	/* 1: a group counts each page of a ring where it was touched first, so
-	 * it is charged to one session; 0: to both that map it, as VmHWM does. */
-	int pays_once;
-	/* Memory of a worker with this many threads and nothing loaded, as
-	 * measured. */
+	uint64_t free_bytes;		/* shared by sessions without a cap */
+	/* 1 = a ring is charged to one session: a group counts each page where
+	 * it was touched first.  0 = to both that map it, as VmHWM does. */
+	int charged_once;
+	/* Measured memory of a worker with this many threads and nothing
+	 * loaded. */
 	uint64_t (*runtime_bytes)(void *arg, unsigned threads);
 	void *arg;
-	/* [MAX_CPUS], cores_speeds() of all sessions' cores; NULL = alike. */
+	/* [MAX_CPUS], cores_speeds() of all sessions' cores; NULL = all equal.
+	 */
 	const uint32_t *core_speed;
-	/* cores_seconds() of these; NULL = none. */
+	/* cores_seconds() of all sessions' cores; NULL = none. */
 	const struct cpuset *core_seconds;
-	/* NULL, or the limits of a session's device; NULL = it has none. */
+	/* Returns the limits of a session's device, NULL = it has none; the
+	 * function may be NULL. */
 	const struct plan_limits *(*limits)(const struct session_conf *sc);
-	/* So much more it may come out when it is measured again: what is
-	 * advised, or chosen by plan_fit(), leaves room for it. */
-	uint64_t waver_bytes;
-	uint64_t runtime_more;		/* plan/fit.c's own; else 0 */
+	/* Run-to-run variation of the measured memory.  Advice, and the choice
+	 * of plan_fit(), keep this much spare. */
+	uint64_t margin_bytes;
+	uint64_t runtime_extra_bytes;	/* used by fit.c; otherwise 0 */
 };
 
-/* Plan c over its sessions.  0, with every session's total <= its cap.
- * -ENOSPC with ERR_FIT: the message names the session, the shortfall, and what
- * would fit: more sessions, cuts inside layers, a smaller context or batch,
- * another KV type.  ret is then the nearest plan, to be shown but not run.
- * -EINVAL with ERR_USAGE: more sessions than pieces, a KV type that cannot hold
- * the heads. */
+/* Plan c over its sessions.  On 0 every session's total is at most its cap.
+ * -ENOSPC with ERR_FIT: the message names the session, the bytes that it lacks,
+ * and what would fit: more sessions, cuts inside layers, a smaller context or
+ * batch, another KV type.  ret is then the nearest plan, which may be shown but
+ * not run.
+ * -EINVAL with ERR_USAGE: more sessions than pieces, or a KV type that cannot
+ * hold the heads. */
 int plan_build(const struct conf *c, const struct plan_env *env,
     struct plan *ret, struct err *reterr);
 
 enum { PLAN_WHY_LEN = 1024 };
 
-/* Plan what fits under c's caps (plan --fit).  One session is a pattern: the
- * fewest like it.  Several are what there is: the first that helps of cuts
- * inside layers, a smaller batch, KV type q8_0, a smaller context, all three.
+/* Plan what fits under c's caps (plan --fit).  One session is a pattern: choose
+ * the fewest like it.  Several sessions are kept: choose the first that helps
+ * among cuts inside layers, a smaller batch, KV type q8_0, a smaller context,
+ * and the last three together.
  *
- * 0 with the settings chosen in ret_conf, their plan in ret (which points into
- * ret_conf) and the choice in words in why; else as plan_build(). */
+ * 0 = the chosen settings are in ret_conf, their plan in ret (which points into
+ * ret_conf), and a description of the choice in why; else as plan_build(). */
 int plan_fit(const struct conf *c, const struct plan_env *env,
     struct conf *ret_conf, struct plan *ret, char why[PLAN_WHY_LEN],
     struct err *reterr);
 
-/* What the largest buffer of a session lacks in its device, 0 = it fits. */
-uint64_t plan_over_largest(const struct plan_session *ps);
+/* Bytes by which the largest buffer of a session exceeds what its device maps
+ * at once; 0 = it fits. */
+uint64_t plan_buffer_excess(const struct plan_session *ps);
 
-/* Ring into session s (s == nsessions: out of the last). */
+/* Slots and slot size of the ring into session s (s == nsessions: out of the
+ * last one). */
 void plan_ring(const struct plan *p, unsigned s, uint32_t *ret_nslots,
     uint32_t *ret_slot_bytes);
 
-/* Does session s pay for ring i, which is one of its two?  For what leads into
- * it, and the last one for what leads out. */
-int plan_pays(const struct plan *p, unsigned s, unsigned i);
+/* 1 = session s is charged for ring i, which is one of its two: always for the
+ * one into it, and the last session for the one out of it. */
+int plan_charges_ring(const struct plan *p, unsigned s, unsigned i);
 
-/* The most sessions that a model can be cut into. */
+/* The largest number of sessions that a model can be cut into. */
 unsigned plan_pieces(int half_layers, const struct model *m);
 
-/* Threads that a session will have; cores that it shares with no other. */
+/* The number of threads of a session. */
 unsigned plan_threads(const struct session_conf *s);
+/* 1 = session s of c shares no core with another session. */
 int plan_own_cores(const struct conf *c, unsigned s);
-/* Has each thread a core that nothing else of ours runs on? */
+/* 1 = each thread has a core on which no other thread of ours runs. */
 int plan_core_each(const struct plan_session *ps);
 
 /* A session that holds nothing and has no cap, on the cores of sc. */
-struct plan_session plan_nothing(const struct session_conf *sc,
+struct plan_session plan_empty_session(const struct session_conf *sc,
     unsigned threads);
 
-/* Stages that work at the same time: all, or, where any two share cores, one.
- * Those only lose by being given more at once. */
-unsigned plan_at_once(const struct plan *p);
+/* The number of stages that run in parallel: all, or 1 where any two share
+ * cores, because they would only take turns. */
+unsigned plan_parallel_stages(const struct plan *p);
 
-/* The last stage's time for a row of a prompt over the slowest's. */
-double plan_last(const struct plan *p);
+/* The last stage's time for a prompt row, divided by the slowest stage's. */
+double plan_last_ratio(const struct plan *p);
 
 #endif

@@ -1,6 +1,9 @@
-/* coordinator/plan/sizes.c - what each unit weighs, and so each session.
- * All units are measured once; a range then costs the same whatever its
- * length, because the cut asks for every one there is. */
+/* coordinator/plan/sizes.c - memory of each unit, and so of each session.
+ * The cut asks for every possible range.  All units are therefore measured
+ * once, and prefix sums and maxima over powers of two answer a range in
+ * constant time. */
+#include "sizes.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +13,10 @@
 #include "layers/staging.h"
 #include "shm/arena.h"
 #include "shm/ring.h"
-#include "sizes.h"
-
 static const struct load_conf load_conf = LOAD_CONF_DEFAULT;
 
-/* Both rings of session s and its status page: what it maps, or what of it
- * the session pays for. */
+/* The status page and the two rings of session s: all that it maps, or only
+ * what it is charged for. */
 static uint64_t
 rings_bytes(const struct plan *p, unsigned s, int mapped)
 {
@@ -25,14 +26,14 @@ rings_bytes(const struct plan *p, unsigned s, int mapped)
 
 	for (i = s; i <= s + 1; i++) {
 		plan_ring(p, i, &nslots, &nbytes);
-		if (mapped || plan_pays(p, s, i))
+		if (mapped || plan_charges_ring(p, s, i))
 			n += ring_bytes(nslots, nbytes);
 	}
 	return n;
 }
 
-/* Heap of a worker by extent and by operation: what stage.c and program.c
- * allocate for each (a weight, an item to load, a placement ...). */
+/* Heap of a worker for each extent and each operation, as allocated by stage.c
+ * and program.c. */
 #define EXTENT_TABLES	(2 * sizeof(struct extent) + sizeof(struct weight) + \
     sizeof(struct load_item))
 #define OP_TABLES	(sizeof(struct op) + sizeof(struct tensor) + \
@@ -52,7 +53,7 @@ sizes_kv(const struct sizes *z, uint32_t first, uint32_t n,
 	    .batch_rows = p->batch_rows });
 }
 
-/* Of a matrix, for one token: all of it, or the experts that it chooses. */
+/* Bytes of a matrix read for one token: all, or those of the experts in use. */
 static uint64_t
 token_bytes(const struct sizes *z, const struct weight *w)
 {
@@ -62,9 +63,9 @@ token_bytes(const struct sizes *z, const struct weight *w)
 	    hp->n_expert_used / hp->n_expert : w->nbytes;
 }
 
-/* Sizes of these extents; *ret_block is the staging block they ask for. */
+/* Sizes of n extents; *ret_block is the staging block that they need. */
 static int
-weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
+measure_extents(const struct sizes *z, const struct extent *ext, uint32_t n,
     struct unit_size *ret, uint64_t *ret_block, struct err *reterr)
 {
 	struct weights ws;
@@ -94,10 +95,10 @@ weigh(const struct sizes *z, const struct extent *ext, uint32_t n,
 	return 0;
 }
 
-/* Scratch and a thread's piece of a program with these parts: half layer u, or
- * none (0). */
+/* Scratch, and a thread's piece, of a program with unit u (a sublayer; 0 =
+ * none) and these ends. */
 static int
-compute_of(const struct sizes *z, int embedding, uint32_t u, int head,
+measure_program(const struct sizes *z, int embedding, uint32_t u, int head,
     uint64_t *ret_scratch, uint64_t *ret_piece, struct err *reterr)
 {
 	const struct model *m = z->plan->model;
@@ -138,7 +139,7 @@ compute_of(const struct sizes *z, int embedding, uint32_t u, int head,
 	return rc;
 }
 
-/* From the first level of a table on. */
+/* Fill the levels above the first: maxima over powers of two. */
 static void
 fill_levels(uint64_t *const level[BLOCK_LEVELS], uint32_t n)
 {
@@ -150,7 +151,7 @@ fill_levels(uint64_t *const level[BLOCK_LEVELS], uint32_t n)
 			    level[l - 1][u + (1u << (l - 1))]);
 }
 
-/* The largest of [u0, u1): two overlapping powers of two. */
+/* The maximum over [u0, u1), from two overlapping powers of two. */
 static uint64_t
 range_max(uint64_t *const level[BLOCK_LEVELS], uint32_t u0, uint32_t u1)
 {
@@ -171,8 +172,8 @@ new_levels(uint64_t *level[BLOCK_LEVELS], uint32_t n, struct err *reterr)
 	return 0;
 }
 
-/* The halves of layers lie in the same scratch, each as if it were alone:
- * several need what the greediest needs (layers/build.c). */
+/* Sublayers share one scratch, each laid out as if it were alone
+ * (layers/build.c): a range needs the maximum over its sublayers. */
 static int
 measure_compute(struct sizes *z, int e, int h, struct err *reterr)
 {
@@ -183,11 +184,11 @@ measure_compute(struct sizes *z, int e, int h, struct err *reterr)
 	if ((rc = new_levels(c->scratch, n, reterr)) < 0 ||
 	    (rc = new_levels(c->piece, n, reterr)) < 0)
 		return rc;
-	if ((e || h) && (rc = compute_of(z, e, 0, h, &c->no_half_scratch,
-	    &c->no_half_piece, reterr)) < 0)
+	if ((e || h) && (rc = measure_program(z, e, 0, h, &c->no_layer_scratch,
+	    &c->no_layer_piece, reterr)) < 0)
 		return rc;
 	for (u = 1; u < n - 1; u++)
-		if ((rc = compute_of(z, e, u, h, &c->scratch[0][u],
+		if ((rc = measure_program(z, e, u, h, &c->scratch[0][u],
 		    &c->piece[0][u], reterr)) < 0)
 			return rc;
 	fill_levels(c->scratch, n);
@@ -206,10 +207,9 @@ add_size(struct unit_size *sum, const struct unit_size *u)
 	sum->kv += u->kv;
 }
 
-/* Sums from the front and maxima by powers of two, so that a range costs the
- * same whatever its length: the cut asks for all of them. */
+/* Prefix sums of all units, and maxima of their staging blocks. */
 static int
-sum_units(struct sizes *z, struct err *reterr)
+measure_units(struct sizes *z, struct err *reterr)
 {
 	const struct model *m = z->plan->model;
 	uint32_t n = m->nunits, u;
@@ -222,7 +222,7 @@ sum_units(struct sizes *z, struct err *reterr)
 	if ((rc = new_levels(z->block, n, reterr)) < 0)
 		return rc;
 	for (u = 0; u < n; u++) {
-		if ((rc = weigh(z, m->ext + m->first[u], m->first[u + 1] -
+		if ((rc = measure_extents(z, m->ext + m->first[u], m->first[u + 1] -
 		    m->first[u], &us, &z->block[0][u], reterr)) < 0)
 			return rc;
 		if (u > 0 && u < n - 1 &&
@@ -237,19 +237,19 @@ sum_units(struct sizes *z, struct err *reterr)
 }
 
 static int
-measure(struct sizes *z, struct err *reterr)
+measure_layout(struct sizes *z, struct err *reterr)
 {
 	const struct model *m = z->plan->model;
 	uint64_t block;
 	int rc, e, h;
 
-	if ((rc = sum_units(z, reterr)) < 0)
+	if ((rc = measure_units(z, reterr)) < 0)
 		return rc;
-	if ((rc = weigh(z, m->shared, m->nshared, &z->shared, &block,
+	if ((rc = measure_extents(z, m->shared, m->nshared, &z->shared, &block,
 	    reterr)) < 0)
 		return rc;
-	/* Beside its embedding a tied head brings only its norm. */
-	if (m->hp.tied && (rc = weigh(z, m->ext + m->first[m->nunits - 1], 1,
+	/* A tied head in the embedding's session adds only its norm. */
+	if (m->hp.tied && (rc = measure_extents(z, m->ext + m->first[m->nunits - 1], 1,
 	    &z->tied_head, &block, reterr)) < 0)
 		return rc;
 	for (e = 0; e < 2; e++)
@@ -267,7 +267,7 @@ session_layout(const struct sizes *z, unsigned s)
 	return l != NULL ? l->layout : LAYOUT_HOST;
 }
 
-/* Sizes of weights packed in this layout, unless there are some already. */
+/* Add the sizes in this weight layout, unless they are there. */
 static int
 add_layout(struct sizes *z, enum weight_layout layout, struct err *reterr)
 {
@@ -290,7 +290,7 @@ add_layout(struct sizes *z, enum weight_layout layout, struct err *reterr)
 	memcpy(k->runtime, z->runtime, sizeof(k->runtime));
 	memcpy(k->emulator, z->emulator, sizeof(k->emulator));
 	*at = k;
-	return measure(k, reterr);
+	return measure_layout(k, reterr);
 }
 
 int
@@ -300,7 +300,7 @@ sizes_measure(struct sizes *z, struct err *reterr)
 	int rc;
 
 	z->kernels = z->env->kernels;
-	rc = measure(z, reterr);
+	rc = measure_layout(z, reterr);
 	for (s = 0; s < z->plan->nsessions && rc == 0; s++)
 		rc = add_layout(z, session_layout(z, s), reterr);
 	return rc;
@@ -325,13 +325,13 @@ sizes_free(struct sizes *z)
 	free(z);
 }
 
-/* As program_compute_bytes(): of half layers [l0, l1), with these ends. */
+/* As program_compute_bytes(), for sublayers [l0, l1) and these ends. */
 static uint64_t
 range_compute(const struct sizes *z, int embedding, int head, uint32_t l0,
     uint32_t l1, unsigned nthreads)
 {
 	const struct compute_size *c = &z->compute[embedding][head];
-	uint64_t scratch = c->no_half_scratch, piece = c->no_half_piece;
+	uint64_t scratch = c->no_layer_scratch, piece = c->no_layer_piece;
 
 	if (l0 < l1) {
 		scratch = range_max(c->scratch, l0, l1);
@@ -353,7 +353,7 @@ sizes_of(const struct sizes *z, unsigned s)
 	return z;
 }
 
-/* What the device of session s takes beside the stage's own buffers. */
+/* Memory that the device of session s charges beside the stage's buffers. */
 static uint64_t
 device_bytes(const struct plan *p, unsigned s, int head)
 {
@@ -410,7 +410,7 @@ sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
 	    ALIGN_UP(hi->tables - lo->tables, 4096) +
 	    ALIGN_UP((b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE] +
 	    b[MEM_STAGING] + rings_bytes(z->plan, s, 1)) / 512, 4096);
-	/* What the device sees has page tables there, too. */
+	/* The emulator has page tables of its own for the same buffers. */
 	b[MEM_EMULATOR] = z->emulator[s] == 0 ? 0 : z->emulator[s] +
 	    ALIGN_UP((b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE]) / 512,
 	    4096);

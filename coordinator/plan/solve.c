@@ -1,5 +1,6 @@
-/* coordinator/plan/solve.c - settings, caps, and the cut that the sizes allow. */
-#include "plan.h"
+/* coordinator/plan/solve.c - plans one config: its settings, caps, sizes, and
+ * the best cut that the sizes allow. */
+#include "solve.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,48 +13,12 @@
 #include "sizes.h"
 #include "split.h"
 
-/* A slot of logits aims at this size; more rows only when sequences need it. */
+/* A slot of logits has as many rows as fit into this size, or one for each
+ * sequence when these are more. */
 #define LOGITS_SLOT_BYTES	(2 * MIB)
 
-unsigned
-plan_threads(const struct session_conf *s)
-{
-	return s->threads > 0 ? (unsigned)s->threads :
-	    MAX(cpuset_count(&s->cpus), 1);
-}
-
-int
-plan_own_cores(const struct conf *c, unsigned s)
-{
-	int i;
-
-	for (i = 0; i < c->nsessions; i++)
-		if (i != (int)s && cpuset_overlaps(&c->session[i].cpus,
-		    &c->session[s].cpus))
-			return 0;
-	return 1;
-}
-
-int
-plan_core_each(const struct plan_session *ps)
-{
-	return ps->own_cores && ps->threads <= cpuset_count(&ps->cores);
-}
-
-struct plan_session
-plan_nothing(const struct session_conf *sc, unsigned threads)
-{
-	return (struct plan_session){ .conf = sc, .threads = threads,
-	    .cores = sc->cpus, .cap_bytes = UINT64_MAX };
-}
-
-unsigned
-plan_pieces(int half_layers, const struct model *m)
-{
-	return half_layers ? m->nunits : m->hp.n_layer + 2;
-}
-
-/* The unit that piece i begins with. */
+/* The first unit of piece i: pieces are the embedding, layers (their sublayers
+ * with --half-layers) and the head. */
 static uint32_t
 piece_unit(const struct plan *p, uint32_t i)
 {
@@ -61,69 +26,8 @@ piece_unit(const struct plan *p, uint32_t i)
 	    p->model->nunits);
 }
 
-unsigned
-plan_at_once(const struct plan *p)
-{
-	unsigned s;
-
-	for (s = 0; s < p->nsessions; s++)
-		if (!p->session[s].own_cores)
-			return 1;
-	return p->nsessions;
-}
-
-double
-plan_last(const struct plan *p)
-{
-	double most = 0;
-	unsigned s;
-
-	for (s = 0; s < p->nsessions; s++)
-		most = MAX(most, p->session[s].row_time);
-	return most > 0 ? p->session[p->nsessions - 1].row_time / most : 1;
-}
-
-void
-plan_ring(const struct plan *p, unsigned s, uint32_t *ret_nslots,
-    uint32_t *ret_slot_bytes)
-{
-	const struct hparams *hp = &p->model->hp;
-
-	if (s == 0) {
-		*ret_nslots = SLOTS_IDS;
-		*ret_slot_bytes = (uint32_t)slot_bytes(p->batch_rows, 0);
-	} else if (s < p->nsessions) {
-		*ret_slot_bytes = (uint32_t)slot_bytes(p->batch_rows,
-		    hp->n_embd);
-		*ret_nslots = plan_at_once(p) > 1 &&
-		    *ret_slot_bytes < SLOT_LARGE ? SLOTS_AT_ONCE : SLOTS_STAGE;
-	} else {
-		*ret_nslots = SLOTS_LOGITS;
-		*ret_slot_bytes = (uint32_t)slot_bytes(p->head_rows,
-		    hp->n_vocab);
-	}
-}
-
-int
-plan_pays(const struct plan *p, unsigned s, unsigned i)
-{
-	return !p->pays_once || i == s || i == p->nsessions;
-}
-
-/* Weights and KV cache are one buffer each; the others are small. */
-uint64_t
-plan_over_largest(const struct plan_session *ps)
-{
-	uint64_t most = MAX(ps->bytes[MEM_WEIGHTS], ps->bytes[MEM_KV]);
-
-	if (ps->limits == NULL || ps->limits->largest_bytes == 0 ||
-	    most <= ps->limits->largest_bytes)
-		return 0;
-	return most - ps->limits->largest_bytes;
-}
-
-/* A buffer that the device cannot map lacks room as a whole that does not fit
- * the cap does. */
+/* For split_units(): a session whose largest buffer exceeds what its device
+ * maps exceeds its cap by as much. */
 static uint64_t
 split_bytes(void *arg, unsigned s, uint32_t from, uint32_t to)
 {
@@ -134,13 +38,13 @@ split_bytes(void *arg, unsigned s, uint32_t from, uint32_t to)
 	sizes_session(z, s, piece_unit(z->plan, from),
 	    piece_unit(z->plan, to), &ps);
 	ps.limits = z->plan->session[s].limits;
-	over = plan_over_largest(&ps);
+	over = plan_buffer_excess(&ps);
 	return over == 0 ? ps.total_bytes : MAX(ps.total_bytes,
 	    z->plan->session[s].cap_bytes + over);
 }
 
-/* An equal share, for each session without a cap, of what is free beside the
- * caps that were given. */
+/* The cap of a session that has none: an equal share of the memory that is free
+ * and not in the caps that were given. */
 static int
 default_cap(const struct conf *c, uint64_t free_bytes, uint64_t *ret_share,
     struct err *reterr)
@@ -162,19 +66,19 @@ default_cap(const struct conf *c, uint64_t free_bytes, uint64_t *ret_share,
 		return 0;
 	if (given >= free_bytes)
 		return err_set(reterr, ERR_FIT, -ENOSPC, "session %s has no "
-		    "cap, and nothing is left for it: %" PRIu64 " bytes are "
-		    "free and the other caps promise %" PRIu64 ": give it a "
-		    "cap", name, free_bytes, given);
+		    "cap, and no memory is left for one: %" PRIu64 " bytes are "
+		    "free, the other caps add up to %" PRIu64 ": give it a "
+		    "cap, or make the others smaller", name, free_bytes, given);
 	*ret_share = (free_bytes - given) / n;
 	return 0;
 }
 
-/* Weights, KV cache, scratch; the device has kept back what else it needs. */
+/* Weights, KV cache, scratch; the device has reserved what else it needs. */
 enum { MAPS_NEEDED = 3 };
 
-/* A cap beyond what the device can map is no cap. */
+/* Lower the cap to what the device can map, and count its emulator. */
 static int
-keep_to_device(const struct plan_env *env, struct plan_session *ps,
+apply_device_limits(const struct plan_env *env, struct plan_session *ps,
     uint64_t *emulator, struct err *reterr)
 {
 	const struct plan_limits *l = env->limits != NULL ?
@@ -185,13 +89,13 @@ keep_to_device(const struct plan_env *env, struct plan_session *ps,
 	ps->limits = l;
 	if (l->maps != 0 && l->maps < MAPS_NEEDED)
 		return err_set(reterr, ERR_FIT, -ENOSPC, "session %s: its "
-		    "device %s has room for %" PRIu64 " buffers, and a session "
+		    "device %s maps at most %" PRIu64 " buffers, and a session "
 		    "needs %u", ps->conf->name, ps->conf->device, l->maps,
 		    MAPS_NEEDED);
-	/* The program lies in the page cache since the probe: no group counts
-	 * it, VmHWM does. */
+	/* The emulator's program is in the page cache since the probe: no group
+	 * is charged for it, but VmHWM includes it. */
 	*emulator = l->emulator_bytes +
-	    (env->pays_once ? 0 : l->emulator_file_bytes);
+	    (env->charged_once ? 0 : l->emulator_file_bytes);
 	if (ps->cap_bytes > l->total_bytes) {
 		ps->cap_bytes = l->total_bytes;
 		ps->capped_by = l;
@@ -199,9 +103,9 @@ keep_to_device(const struct plan_env *env, struct plan_session *ps,
 	return 0;
 }
 
-/* Settings that follow from the config and the model. */
+/* Fill in all of the plan but the cut. */
 static int
-set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
+init_plan(const struct conf *c, const struct plan_env *env, struct sizes *z,
     struct err *reterr)
 {
 	const struct hparams *hp = &env->model->hp;
@@ -219,21 +123,21 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	    MIN(hp->ctx_train, 4096);
 	p->batch_rows = MIN((uint32_t)c->batch_rows, p->ctx_tok);
 	p->nseqs = (uint32_t)c->parallel;
-	p->pays_once = env->pays_once;
+	p->charged_once = env->charged_once;
 	p->kfmt = c->kv_type_k;
 	p->vfmt = c->kv_type_v;
 	p->head_rows = (uint32_t)MIN(p->batch_rows, MAX(p->nseqs,
 	    MAX(LOGITS_SLOT_BYTES / slot_row_bytes(hp->n_vocab), 1)));
 	if (p->nsessions > plan_pieces(p->half_layers, p->model))
-		return err_set(reterr, ERR_USAGE, -EINVAL, "%u sessions are "
-		    "more than the model can be cut into: the embedding, %u "
-		    "%slayers and the output head: give at most %u%s",
+		return err_set(reterr, ERR_USAGE, -EINVAL, "the model cannot "
+		    "be cut into %u sessions: it has the embedding, %u %slayers "
+		    "and the output head: give at most %u%s",
 		    p->nsessions, p->half_layers ? 2 * hp->n_layer :
 		    hp->n_layer, p->half_layers ? "half " : "",
 		    plan_pieces(p->half_layers, p->model), p->half_layers ||
 		    p->nsessions > p->model->nunits ? "" :
 		    ", or --half-layers");
-	/* All layers first: what they need stays inside 64 bits. */
+	/* All layers first: no range of them overflows 64 bits then. */
 	rc = sizes_kv(z, 0, 2 * hp->n_layer, &kv);
 	if (rc == 0 && kv.nbytes > INT64_MAX / 2)
 		rc = -EOVERFLOW;
@@ -244,7 +148,8 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		    hp->head_dim, hp->v_dim);
 	if (rc < 0)
 		return err_set(reterr, ERR_FIT, -ENOSPC,
-		    "a context of %u tokens is beyond any memory", p->ctx_tok);
+		    "a context of %u tokens needs more memory than any "
+		    "machine has: use a smaller --ctx", p->ctx_tok);
 	if (slot_bytes(p->batch_rows, hp->n_embd) > UINT32_MAX ||
 	    slot_bytes(p->head_rows, hp->n_vocab) > UINT32_MAX)
 		return err_set(reterr, ERR_FIT, -ENOSPC, "%u rows of this "
@@ -264,17 +169,16 @@ set_up(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		ps->cap_bytes = ps->conf->cap_bytes != 0 ?
 		    ps->conf->cap_bytes : share;
 		z->runtime[i] = env->runtime_bytes(env->arg, ps->threads) +
-		    env->runtime_more;
-		if ((rc = keep_to_device(env, ps, &z->emulator[i],
+		    env->runtime_extra_bytes;
+		if ((rc = apply_device_limits(env, ps, &z->emulator[i],
 		    reterr)) < 0)
 			return rc;
 	}
 	return 0;
 }
 
-/* On cores of its own a thread is as fast as its core, and all are as fast as
- * the cores together where those are fewer.  What another device does is not
- * the cores' work. */
+/* On cores of its own a session is as fast as the sum of the cores that its
+ * threads run on.  The speed of cores says nothing about another device. */
 static double
 session_speed(const struct plan_env *env, const struct plan_session *ps)
 {
@@ -292,13 +196,15 @@ session_speed(const struct plan_env *env, const struct plan_session *ps)
 	return sum / CORES_FASTEST;
 }
 
-/* What pieces cost is their time for a prompt, whose chunks follow each other
- * through the stages: the slowest sets the pace.  Generation is no guide: a
- * token passes the stages one after the other and takes the sum of their
- * times wherever the cuts are.  A layer's time goes with the bytes of its
- * matrices, for every row of a chunk; the embedding is only copied.  The head,
- * and in its session what the last layer has behind its keys and values, is run
- * for one row of a chunk at most. */
+/* The cost of pieces is their time for a prompt, whose chunks follow each other
+ * through the stages, so that the slowest stage sets the pace.  Generation does
+ * not depend on the cuts: a token passes the stages one after another, and
+ * takes the sum of their times.
+ *
+ * A layer's time is proportional to the bytes of its matrices, for every row of
+ * a chunk; the embedding is only copied.  The head, and in its session the part
+ * of the last layer after its keys and values, runs for one row of a chunk at
+ * most. */
 static double
 split_cost(void *arg, uint32_t from, uint32_t to)
 {
@@ -316,7 +222,7 @@ split_cost(void *arg, uint32_t from, uint32_t to)
 }
 
 static int
-cut(struct sizes *z, unsigned *reterr_session, uint64_t *reterr_short,
+cut_units(struct sizes *z, unsigned *reterr_session, uint64_t *reterr_short,
     struct err *reterr)
 {
 	struct plan *p = z->plan;
@@ -350,7 +256,7 @@ cut(struct sizes *z, unsigned *reterr_session, uint64_t *reterr_short,
 }
 
 int
-plan_try(const struct conf *c, const struct plan_env *env, struct plan *ret,
+plan_solve(const struct conf *c, const struct plan_env *env, struct plan *ret,
     unsigned *reterr_session, uint64_t *reterr_short, struct err *reterr)
 {
 	struct sizes *z;
@@ -359,25 +265,9 @@ plan_try(const struct conf *c, const struct plan_env *env, struct plan *ret,
 	if ((z = calloc(1, sizeof(*z))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	z->plan = ret;
-	if ((rc = set_up(c, env, z, reterr)) == 0 &&
+	if ((rc = init_plan(c, env, z, reterr)) == 0 &&
 	    (rc = sizes_measure(z, reterr)) == 0)
-		rc = cut(z, reterr_session, reterr_short, reterr);
+		rc = cut_units(z, reterr_session, reterr_short, reterr);
 	sizes_free(z);
-	return rc;
-}
-
-int
-plan_build(const struct conf *c, const struct plan_env *env,
-    struct plan *ret, struct err *reterr)
-{
-	uint64_t lack = 0;
-	unsigned s = 0;
-	int rc;
-
-	if (reterr != NULL)
-		reterr->kind = ERR_NONE;
-	rc = plan_try(c, env, ret, &s, &lack, reterr);
-	if (rc == -ENOSPC && lack > 0)
-		plan_explain_lack(c, env, ret, s, lack, reterr);
 	return rc;
 }

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What is known of the best way to put units [0, u) on sessions [0, s]. */
+/* The best way to put units [0, u) on sessions [0, s]. */
 struct cell {
 	double worst, second;	/* smaller is better, worst first */
-	uint32_t from;		/* where session s begins */
+	uint32_t from;		/* first unit of session s */
 };
 
 struct split {
@@ -22,15 +22,15 @@ cell_at(const struct split *sp, unsigned s, uint32_t u)
 	return &sp->cell[(size_t)s * (sp->in->nunits + 1) + u];
 }
 
-/* What one session's range costs: worst is what the largest of counts, second
- * what is summed to choose among equals. */
+/* Cost of one session's range.  The largest `worst` of all sessions is
+ * minimised; among equal cuts, the sum of `second`. */
 struct value {
 	double worst, second;
 };
 
-/* Time, infinite when it does not fit; fill squared. */
+/* worst: time, infinite when it does not fit; second: fill squared. */
 static struct value
-load_of(const struct split *sp, unsigned s, uint32_t u0, uint32_t u1)
+time_value(const struct split *sp, unsigned s, uint32_t u0, uint32_t u1)
 {
 	const struct split_in *in = sp->in;
 	uint64_t bytes = in->bytes(in->arg, s, u0, u1);
@@ -42,9 +42,9 @@ load_of(const struct split *sp, unsigned s, uint32_t u0, uint32_t u1)
 	    fill * fill };
 }
 
-/* Bytes lacking, 0 when it fits; and their square. */
+/* worst: bytes over the cap, 0 when it fits; second: their square. */
 static struct value
-lack_of(const struct split *sp, unsigned s, uint32_t u0, uint32_t u1)
+lack_value(const struct split *sp, unsigned s, uint32_t u0, uint32_t u1)
 {
 	uint64_t bytes = sp->in->bytes(sp->in->arg, s, u0, u1);
 	uint64_t cap = sp->in->cap_bytes[s];
@@ -56,9 +56,9 @@ lack_of(const struct split *sp, unsigned s, uint32_t u0, uint32_t u1)
 typedef struct value value_fn(const struct split *sp, unsigned s, uint32_t u0,
     uint32_t u1);
 
-/* Fill the table: the smallest worst, or, with limit, the smallest sum of
- * second among the cuts whose worst is at most that.  The best cut ends in the
- * last cell, whose worst is returned. */
+/* Fill the table, minimising the largest `worst`, or, with limit, the sum of
+ * `second` among the cuts whose `worst` is at most *limit.  Returns `worst` of
+ * the last cell, where the best cut ends. */
 static double
 solve(struct split *sp, value_fn *value, const double *limit)
 {
@@ -71,7 +71,7 @@ solve(struct split *sp, value_fn *value, const double *limit)
 	uint32_t u, v;
 
 	for (s = 0; s < ns; s++) {
-		/* Each session before and after needs a unit of its own. */
+		/* Leave a unit for each session before and after. */
 		for (u = s + 1; u <= n - (ns - 1 - s); u++) {
 			best = cell_at(sp, s, u);
 			*best = (struct cell){ INFINITY, INFINITY, s };
@@ -111,9 +111,10 @@ read_cuts(const struct split *sp, uint32_t *ret_cut)
 	}
 }
 
+/* The session that lacks most under this cut, and how much. */
 static void
-worst_lack(const struct split *sp, const uint32_t *cut, unsigned *ret_session,
-    uint64_t *ret_short)
+find_worst_lack(const struct split *sp, const uint32_t *cut,
+    unsigned *ret_session, uint64_t *ret_short)
 {
 	unsigned s;
 	uint64_t bytes, cap;
@@ -135,7 +136,7 @@ split_units(const struct split_in *in, uint32_t *ret_cut,
     unsigned *reterr_session, uint64_t *reterr_short)
 {
 	struct split sp = { .in = in };
-	value_fn *value = load_of;
+	value_fn *value = time_value;
 	double worst;
 	int rc = 0;
 
@@ -148,15 +149,15 @@ split_units(const struct split_in *in, uint32_t *ret_cut,
 	if (ret_cut == NULL)
 		goto done;
 	if (rc < 0) {
-		value = lack_of;
+		value = lack_value;
 		worst = solve(&sp, value, NULL);
 	}
-	/* Once more: a prefix that is better than it need be by the first
-	 * measure has cost the second. */
+	/* Once more with the best `worst` as the limit: a prefix that is better
+	 * than needed may have cost a larger sum of `second`. */
 	solve(&sp, value, &worst);
 	read_cuts(&sp, ret_cut);
 	if (rc < 0)
-		worst_lack(&sp, ret_cut, reterr_session, reterr_short);
+		find_worst_lack(&sp, ret_cut, reterr_session, reterr_short);
 done:
 	free(sp.cell);
 	return rc;

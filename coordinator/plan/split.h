@@ -1,14 +1,15 @@
 /* coordinator/plan/split.h - cuts a pipeline's units over its sessions.
- * Pure: knows sizes and costs only; no model, files, processes, or clock. */
+ * Owns: nothing.  Called by solve.c.  Knows sizes and costs only: no model,
+ * files, processes or clock. */
 #ifndef COORDINATOR_PLAN_SPLIT_H
 #define COORDINATOR_PLAN_SPLIT_H
 
 #include "config/base.h"
 
-/* Bytes that session s needs in all to hold units [u0, u1). */
+/* Total bytes of session s with units [u0, u1). */
 typedef uint64_t split_bytes_fn(void *arg, unsigned s, uint32_t u0,
     uint32_t u1);
-/* Time of units [u0, u1) on a session of speed 1, any scale. */
+/* Time of units [u0, u1) on a session of speed 1, in any unit. */
 typedef double split_cost_fn(void *arg, uint32_t u0, uint32_t u1);
 
 struct split_in {
@@ -34,8 +35,7 @@ struct split_in {
  * *reterr_session that session and *reterr_short what it lacks.  Growing every
  * cap by *reterr_short makes it fit.
  * -ENOMEM.
- * ret_cut NULL: only whether one fits, which takes a third of the time or less.
- */
+ * ret_cut NULL: only whether one fits, in a third of the time or less. */
 int split_units(const struct split_in *in, uint32_t *ret_cut,
     unsigned *reterr_session, uint64_t *reterr_short);
 

@@ -58,7 +58,7 @@ base_memory_measure(const struct conf *c, int signal_fd, struct err *reterr)
 		if (base_memory_bytes(NULL, threads) != 0 ||
 		    measured.n == NITEMS(measured.of))
 			continue;
-		ps = plan_nothing(&c->session[i], threads);
+		ps = plan_empty_session(&c->session[i], threads);
 		ps.own_cores = plan_own_cores(c, (unsigned)i);
 		if ((rc = measure_worker(&ps, c, signal_fd, reterr)) < 0)
 			return rc;

@@ -1,4 +1,5 @@
-/* coordinator/session/base_memory.h - the memory of a worker with nothing loaded.
+/* coordinator/session/base_memory.h - the memory of a worker with nothing
+ * loaded.
  * Owns: the measurements, one for each number of threads, kept for the life of
  * the process so that equal configs give equal plans.  Called by the engine
  * before it plans.  Knows no model. */

@@ -22,8 +22,8 @@ enum { MAX_LAUNCH = 16 };
 /* Exit codes of a child that could not become a worker. */
 enum { EXIT_GROUP = 126, EXIT_EXEC = 127 };
 
-/* How long a killed process is awaited.  Releasing tens of GiB takes seconds.  A
- * process in uninterruptible sleep may never end, and is abandoned. */
+/* How long a killed process is awaited.  Releasing tens of GiB takes seconds.
+ * A process in uninterruptible sleep may never end, and is abandoned. */
 #define KILLED_NS	UINT64_C(5000000000)
 
 /* Build argv of the worker: the launcher's words and this program's path, or

@@ -17,13 +17,13 @@ struct child {
 #define CHILD_NONE	{ .pid = -1, .pidfd = -1 }
 
 /* Re-execute this program as a worker with its channel on CHAN_FD, stdin from
- * /dev/null, and stdout redirected to stderr because only the coordinator prints
- * results.
+ * /dev/null, and stdout redirected to stderr because only the coordinator
+ * prints results.
  *
- * The environment variable STRADDLE_LAUNCH, when set, is a command that runs the
- * worker ("qemu-aarch64 -L /usr/aarch64-linux-gnu", "valgrind -q").  It is read
- * here because only the program itself can put a wrapper around a worker: an
- * emulated program cannot execute its own binary without the emulator, and a
+ * The environment variable STRADDLE_LAUNCH, when set, is a command that runs
+ * the worker ("qemu-aarch64 -L /usr/aarch64-linux-gnu", "valgrind -q").  It is
+ * read here because only the program itself can put a wrapper around a worker:
+ * an emulated program cannot execute its own binary without the emulator, and a
  * profiler or debugger is to run the worker, not the coordinator.
  *
  * group_fd: cgroup.procs of the group that the worker enters before it executes
@@ -31,8 +31,8 @@ struct child {
 int child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
     struct err *reterr);
 
-/* Wait for the end until deadline_ns and reap the process.  0 with the wait status
- * (ret_status may be NULL), or -ETIMEDOUT. */
+/* Wait for the end until deadline_ns and reap the process.  0 with the wait
+ * status (ret_status may be NULL), or -ETIMEDOUT. */
 int child_wait(struct child *c, uint64_t deadline_ns, int *ret_status);
 
 /* "was killed by signal 9 (Killed)", "exited with code 1".  Returns buf. */

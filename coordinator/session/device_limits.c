@@ -57,8 +57,8 @@ store_limit(const struct session_conf *sc, const struct wire_limit *wl,
 }
 
 static int
-recv_limits(struct session *s, struct chan_msg *m, const struct session_conf *sc,
-    struct plan_limits *ret, struct err *reterr)
+recv_limits(struct session *s, struct chan_msg *m,
+    const struct session_conf *sc, struct plan_limits *ret, struct err *reterr)
 {
 	struct wire_traits wt;
 	struct wire_limit wl;
@@ -85,7 +85,7 @@ static int
 probe(const struct conf *c, const struct session_conf *sc,
     struct plan_limits *ret, struct err *reterr)
 {
-	struct plan_session ps = plan_nothing(sc, 1);
+	struct plan_session ps = plan_empty_session(sc, 1);
 	struct chan_msg *m = malloc(sizeof(*m));
 	struct session s;
 	int rc;

@@ -1,5 +1,5 @@
-/* coordinator/session/handshake.c - a worker's start: spawn it, send what it is to
- * be, read its hello, put its cap in force. */
+/* coordinator/session/handshake.c - a worker's start: spawn it, send what it is
+ * to be, read its hello, put its cap in force. */
 #include "session.h"
 
 #include <errno.h>

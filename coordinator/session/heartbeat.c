@@ -67,8 +67,8 @@ update_pass_times(struct watchdog *w, const struct stage_status *st)
 		w->pass_ns[k] = MAX(w->pass_ns[k], load(&st->pass_ns[k]));
 }
 
-/* The counter that must change, and its deadline; 0 = nothing is expected of the
- * worker in this state. */
+/* The counter that must change, and its deadline; 0 = nothing is expected of
+ * the worker in this state. */
 static uint64_t
 expected_progress(const struct sessions *ss, unsigned i,
     uint64_t *ret_limit_ns)
@@ -99,8 +99,8 @@ expected_progress(const struct sessions *ss, unsigned i,
 	}
 }
 
-/* State of the process as in proc_pid_stat(5): R, S, D, T (stopped), t (stopped by
- * a debugger); '?' = unknown. */
+/* State of the process as in proc_pid_stat(5): R, S, D, T (stopped), t (stopped
+ * by a debugger); '?' = unknown. */
 static char
 process_state(const struct session *s)
 {

@@ -1,5 +1,5 @@
-/* coordinator/session/orders.c - the orders that follow the handshake: part of the
- * model, rings, files; and, after another worker's loss, new rings. */
+/* coordinator/session/orders.c - the orders that follow the handshake: part of
+ * the model, rings, files; and, after another worker's loss, new rings. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include "shm/ring.h"
 #include "sessions.h"
 
-/* Spinning beats a futex wait only when the neighbour answers within the time of
- * a context switch, and only on cores that are not shared. */
+/* Spinning beats a futex wait only when the neighbour answers within the time
+ * of a context switch, and only on cores that are not shared. */
 #define RING_SPIN_NS	20000u
 
 int
@@ -59,7 +59,7 @@ static int
 send_rings(struct sessions *ss, unsigned i, struct err *reterr)
 {
 	struct wire_rings wr = {
-		.pays = WIRE_PAYS_IN | (plan_pays(ss->plan, i, i + 1) ?
+		.pays = WIRE_PAYS_IN | (plan_charges_ring(ss->plan, i, i + 1) ?
 		    WIRE_PAYS_OUT : 0),
 		.owns = WIRE_PAYS_IN | (i == ss->n - 1 ? WIRE_PAYS_OUT : 0),
 		.has_bell = i == ss->n - 1,
@@ -75,9 +75,9 @@ send_rings(struct sessions *ss, unsigned i, struct err *reterr)
 	    wr.has_bell ? 3 : 2, reterr);
 }
 
-/* Open f a second time with O_DIRECT, which belongs to the open file description.
- * /proc/self/fd guarantees that it is the same file.  -1 = the file system has
- * no direct I/O. */
+/* Open f a second time with O_DIRECT, which belongs to the open file
+ * description. /proc/self/fd guarantees that it is the same file.  -1 = the
+ * file system has no direct I/O. */
 static int
 open_direct(const struct gguf_file *f, struct wire_file *wf)
 {

@@ -2,14 +2,14 @@
  *
  * Both are one attempt that brings every session up, whatever state it is in:
  *
- *	failed    worker killed and reaped, both its rings made anew
- *	none      worker started
- *	spawned   handshake; then model, rings of this epoch, files
- *	survivors told of the new epoch and of new rings beside them; a worker
- *	          that is loading reads this once it has loaded
- *	all       awaited: loaded, and in this epoch
+ * 	failed    worker killed and reaped, both its rings made anew
+ * 	none      worker started
+ * 	spawned   handshake; then model, rings of this epoch, files
+ * 	survivors told of the new epoch and of new rings beside them; a worker
+ * 	          that is loading reads this once it has loaded
+ * 	all       awaited: loaded, and in this epoch
  *
- * A loss on the way ends the attempt, and retry.c decides about the next one. */
+ * A loss on the way ends the attempt; retry.c decides about the next one. */
 #include "sessions.h"
 
 #include <errno.h>
@@ -77,8 +77,8 @@ has_orders(const struct session *s)
 	return s->state >= SESSION_BOUND && s->state <= SESSION_DRAINED;
 }
 
-/* Send the epoch to every survivor.  1 = some turned out to be lost as well, and
- * were counted: another round is needed. */
+/* Send the epoch to every survivor.  1 = some turned out to be lost as well,
+ * and were counted: another round is needed. */
 static int
 send_epoch(struct sessions *ss, const struct region *fresh,
     struct err *reterr)

@@ -57,8 +57,8 @@ fail:
 
 /* --- messages --- */
 
-/* A worker acknowledges every epoch that it was sent, and several losses in a row
- * make several: valid is any that is newer than its last and not newer than
+/* A worker acknowledges every epoch that it was sent, and several losses in a
+ * row make several: valid is any that is newer than its last and not newer than
  * ours. */
 static int
 is_epoch_due(const struct sessions *ss, const struct session *s,

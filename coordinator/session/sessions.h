@@ -28,8 +28,8 @@ struct sessions {
 	struct watchdog watchdog[MAX_SESSIONS];
 };
 
-/* Spawn all workers, complete the handshakes, and send each its model part, rings
- * and files.  Workers that are lost meanwhile are replaced. */
+/* Spawn all workers, complete the handshakes, and send each its model part,
+ * rings and files.  Workers that are lost meanwhile are replaced. */
 int sessions_open(const struct plan *plan, const struct conf *c,
     int signal_fd, struct sessions **ret, struct err *reterr);
 
@@ -39,10 +39,10 @@ typedef void sessions_tick_fn(const struct sessions *ss, void *arg);
 int sessions_load(struct sessions *ss, sessions_tick_fn *tick, void *arg,
     struct err *reterr);
 
-/* Replace the lost workers, after -ECHILD with its message in reterr.  On 0 every
- * session is loaded, knows no sequence and is in epoch ss->epoch; rings beside
- * a lost worker are new.  Batches left in the other rings are of older epochs,
- * and nobody adds to them.
+/* Replace the lost workers, after -ECHILD with its message in reterr.  On 0
+ * every session is loaded, knows no sequence and is in epoch ss->epoch; rings
+ * beside a lost worker are new.  Batches left in the other rings are of older
+ * epochs, and nobody adds to them.
  * -ENOTRECOVERABLE: too many losses, or one that a restart does not cure. */
 int sessions_recover(struct sessions *ss, struct err *reterr);
 
@@ -53,7 +53,7 @@ int sessions_recover(struct sessions *ss, struct err *reterr);
 int sessions_wait(struct sessions *ss, int with_bell, uint64_t deadline_ns,
     struct err *reterr);
 
-/* Ask every worker for its statistics.  They must have left their batch loops. */
+/* Ask every worker, which must have left its batch loop, for its statistics. */
 int sessions_stats(struct sessions *ss, struct err *reterr);
 
 /* Close the channels, wait a moment, kill the workers that are left; accepts
@@ -66,15 +66,16 @@ void sessions_close(struct sessions *ss);
 int sessions_start(struct sessions *ss, struct err *reterr);
 /* Send everything that session i needs to load (orders.c). */
 int sessions_send_orders(struct sessions *ss, unsigned i, struct err *reterr);
-/* Send epoch ss->epoch to a surviving worker i, with those of its two rings that
- * are new: fresh[MAX_SESSIONS + 1], REGION_NONE = keeps ss->ring (orders.c). */
+/* Send epoch ss->epoch to a surviving worker i, with those of its two rings
+ * that are new: fresh[MAX_SESSIONS + 1], REGION_NONE = keeps ss->ring
+ * (orders.c). */
 int sessions_send_epoch(struct sessions *ss, unsigned i,
     const struct region *fresh, struct err *reterr);
 
 /* --- heartbeats (heartbeat.c) --- */
 
-/* Check the progress of every session, at most a few times a second.  -ECHILD with
- * a message: one hangs, and is SESSION_FAILED. */
+/* Check the progress of every session, at most a few times a second.  -ECHILD
+ * with a message: one hangs, and is SESSION_FAILED. */
 int sessions_check_progress(struct sessions *ss, struct err *reterr);
 /* 1 = no batch is in any ring, so that no result can come back. */
 int sessions_rings_are_empty(const struct sessions *ss);

@@ -133,7 +133,7 @@ fi
 
 # More than a domain can map: refused by the plan with what the probe found.
 refuses "a context beyond the domain" 3 \
-    'its cap of (5[0-9]|6[0-3])\.0 MiB, all that its device hexagon gives' \
+    'its cap is (5[0-9]|6[0-3])\.0 MiB, the limit of its device hexagon' \
     run -m "$MODEL" -s hexagon,domain=64MiB,cap=1GiB --ctx 16384 -p x -n 1
 # A sanitizer takes some 27 MiB, and not always the same.
 SIZE=64MiB

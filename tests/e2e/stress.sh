@@ -7,7 +7,6 @@ set -eu
 
 PAIR=(-m "$MODEL" -s a=cpu,cap=64MiB,threads=1 -s b=cpu,cap=64MiB,threads=1
     --ctx 256)
-FAULTY=$(dirname "$BIN")/tests/tools/faulty
 cases() { grep -c "^$1 " "$OUT"; }
 
 works "--list" stress --list

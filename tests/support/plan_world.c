@@ -73,7 +73,7 @@ world_set_up_random(struct world *w, int nsessions)
 	int i;
 
 	world_set_up(w, &t);
-	w->env.pays_once = (int)t_rand_below(2);
+	w->env.charged_once = (int)t_rand_below(2);
 	w->c.ctx_tok = t_rand_below(4) == 0 ? 0 :
 	    1 + (int)t_rand_below(6000);
 	w->c.batch_rows = 1 + (int)t_rand_below(300);

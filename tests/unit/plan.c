@@ -109,7 +109,7 @@ check_bytes(const struct world *w, const struct plan *p, unsigned s)
 	/* The rings on both sides, or the one that this session touches first
 	 * (the last session both), and the status page. */
 	ck_assert_uint_eq(ps->bytes[MEM_RINGS], 4096 + ring_of(p, s) +
-	    (w->env.pays_once && s + 1 < p->nsessions ? 0 :
+	    (w->env.charged_once && s + 1 < p->nsessions ? 0 :
 	    ring_of(p, s + 1)));
 	for (i = 0; i < MEM_NTAGS; i++)
 		sum += ps->bytes[i];
@@ -361,14 +361,14 @@ START_TEST(a_device_limits_its_sessions_and_says_so)
 	tables = (b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE]) / 512;
 	ck_assert_uint_ge(b[MEM_EMULATOR], 8 * MIB + tables);
 	ck_assert_uint_lt(b[MEM_EMULATOR], 8 * MIB + tables + 4096);
-	w.env.pays_once = 1;
+	w.env.charged_once = 1;
 	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), 0);
 	ck_assert_uint_lt(b[MEM_EMULATOR], 5 * MIB + tables + 4096);
 	w.c.session[1].cap_bytes = GIB;
 	w.c.ctx_tok = 500000;
 	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
-	ck_assert_msg(strstr(e.msg, "its cap of 64.0 MiB, all that its device "
-	    "hexagon gives (tried by hand)") != NULL &&
+	ck_assert_msg(strstr(e.msg, "its cap is 64.0 MiB, the limit of its "
+	    "device hexagon (tried by hand)") != NULL &&
 	    strstr(e.msg, "caps larger") == NULL, "%s", e.msg);
 	world_tear_down(&w);
 }
@@ -414,7 +414,7 @@ START_TEST(no_buffer_is_larger_than_a_device_maps_at_once)
 	for (i = 1; i < 3; i++) {
 		ck_assert_uint_le(p.session[i].bytes[MEM_WEIGHTS], 256 * KIB);
 		ck_assert_uint_le(p.session[i].bytes[MEM_KV], 256 * KIB);
-		ck_assert_uint_eq(plan_over_largest(&p.session[i]), 0);
+		ck_assert_uint_eq(plan_buffer_excess(&p.session[i]), 0);
 		layers += p.session[i].nsublayers;
 	}
 	ck_assert_uint_gt(layers, 0);
@@ -424,13 +424,13 @@ START_TEST(no_buffer_is_larger_than_a_device_maps_at_once)
 	strcpy(w.c.session[3].device, "hexagon");
 	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
 	ck_assert_int_eq(e.kind, ERR_FIT);
-	ck_assert_msg(strstr(e.msg, "256 KiB is all that its device hexagon "
-	    "maps at once (tried by hand)") != NULL &&
+	ck_assert_msg(strstr(e.msg, "its device hexagon maps at most 256 KiB "
+	    "at once (tried by hand)") != NULL &&
 	    strstr(e.msg, "a cpu session behind it, for the output head") !=
 	    NULL, "%s", e.msg);
 	w.env.limits = two_buffers;
 	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
-	ck_assert_msg(strstr(e.msg, "room for 2 buffers") != NULL, "%s",
+	ck_assert_msg(strstr(e.msg, "maps at most 2 buffers") != NULL, "%s",
 	    e.msg);
 	world_tear_down(&w);
 }

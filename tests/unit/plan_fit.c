@@ -290,11 +290,11 @@ START_TEST(one_session_is_a_pattern_for_the_fewest)
 		world_set_up_random(&w, 1);
 		w.c.session[0].cap_bytes = world_whole_bytes(&w) / 100 *
 		    (30 + t_rand_below(80));
-		w.env.waver_bytes = i % 2 * MIB;
+		w.env.margin_bytes = i % 2 * MIB;
 		if (fit(&w, &c, &p, why) == 0 && c.nsessions > 1) {
 			nmany++;
 			v = w;		/* also with a larger runtime */
-			v.env.runtime_more = w.env.waver_bytes;
+			v.env.runtime_extra_bytes = w.env.margin_bytes;
 			t_ok(plan_build(&c, &v.env, &p, &e), &e);
 			for (n = 1; n < c.nsessions; n++) {
 				for (k = 1; k < n; k++)
