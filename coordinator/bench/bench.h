@@ -1,6 +1,6 @@
-/* coordinator/bench/bench.h - the parts of the bench command.
- * Owns: the tests, their results, one row for each way to split.  Called by
- * cmd/bench.c, bench_*.c and their tests only. */
+/* coordinator/bench/bench.h - the benchmark: tests, runs, sweep and report.
+ * Owns: the tests and their results.  Called by cmd/bench.c, the files of
+ * bench/ and their tests only. */
 #ifndef COORDINATOR_BENCH_BENCH_H
 #define COORDINATOR_BENCH_BENCH_H
 
@@ -14,14 +14,15 @@ struct bench_test {
 	char name[48];		/* "pp512", "tg128x4@d2048", "load" */
 	uint32_t n, depth, nseqs;
 	struct bench_work work;	/* of one run */
-	struct series speed;	/* tokens a second; BENCH_LOAD: bytes */
-	struct series fraction;	/* of the bound beside each run */
-	struct series of_share;	/* of that bound by the share of the cores */
-	struct series limit;	/* the speed at that bound */
-	enum roof bound;	/* of the last */
+	/* One value per run. */
+	struct series speed;	/* tokens per second; BENCH_LOAD: bytes */
+	struct series fraction;	/* speed / limit */
+	struct series of_share;	/* fraction / share of the cores' time */
+	struct series limit;	/* speed at the bound measured around the run */
+	enum roof bound;	/* which bound that is, in the last run */
 };
 
-/* prompt, --depth by --parallel, --load. */
+/* One prompt test, --depth times --parallel, and --load. */
 enum { BENCH_MAX_TESTS = 2 + 16 * 16 };
 
 struct bench_tests {
@@ -29,58 +30,59 @@ struct bench_tests {
 	unsigned n;
 };
 
-/* One way to split: all tests over it, or why there are none. */
+/* One way to split the model, with the results of all tests. */
 struct bench_split {
 	int nsessions;
 	int shared;		/* sessions share all cores */
-	unsigned cores_each;	/* of the smallest session */
+	unsigned cores_each;	/* cores of the smallest session */
 	struct bench_tests tests;
-	struct err why_not;	/* kind ERR_NONE: it ran */
+	struct err why_not;	/* why it could not run; ERR_NONE: it ran */
 };
 
-/* --sweep: each count with cores shared and with cores divided. */
+/* --sweep: each count of sessions, with cores shared and divided. */
 enum { BENCH_MAX_SPLITS = 2 * 16 };
 
 struct bench {
 	const struct conf *c;
 	struct roofline *roof;
-	struct series disk;	/* bytes a second */
+	struct series disk;	/* bytes per second */
 	int disk_direct;
-	double weight_bytes;	/* of all that tokens read */
-	int cores_alone;	/* no session has a device but the cores */
-	struct bench_tests own;	/* of the config as it is */
+	double weight_bytes;	/* all weights that tokens read */
+	int cores_alone;	/* every session computes on the cores */
+	struct bench_tests own;	/* with the config's own split */
 	struct bench_split *split;	/* [nsplits] */
 	unsigned nsplits;
 };
 
-/* The tests that c asks for; tokens of context and sequences they need. */
+/* Make the tests that c asks for; the context (tokens) and the sequences that
+ * they need. */
 void bench_tests_init(const struct conf *c, struct bench_tests *ret);
 void bench_tests_free(struct bench_tests *ts);
 uint32_t bench_tests_ctx(const struct bench_tests *ts);
 uint32_t bench_tests_seqs(const struct bench_tests *ts);
 
-/* bench/run.c: plan and start c, run all tests but loading, with slices of the
- * roofline between; say_table: the memory table on stderr.  *ret_planned is
- * set once the plan stands: what fails before depends on c alone. */
+/* run.c: plan and start c, run all tests but loading, and measure the roofline
+ * between the runs.  say_table: print the memory table to stderr.
+ * *ret_planned: planning succeeded; an earlier failure depends on c alone. */
 int bench_run(struct bench *b, const struct conf *c, struct bench_tests *ts,
     int say_table, int *ret_planned, struct err *reterr);
-/* The same for loading, each time with raw reads around it. */
+/* The same for the loading test, with raw reads of the files between runs. */
 int bench_run_load(struct bench *b, const struct conf *c,
     struct bench_test *t, struct err *reterr);
 
-/* bench/sweep.c: c over n sessions on the same cores, caps added up and shared
- * equally.  Each gets all cores or, not shared, its part. */
+/* sweep.c: make a config of n equal sessions from c.  The sum of the caps is
+ * divided equally; the cores are shared by all sessions, or else divided. */
 void bench_split_conf(const struct conf *c, int n, int shared,
     struct conf *ret);
 int bench_sweep(struct bench *b, struct err *reterr);
 
-/* bench/report.c */
+/* report.c: print the results. */
 int bench_report(const struct bench *b, struct err *reterr);
-/* Was it faster than its bound by more than a tenth?  Then something slowed down
- * the slices that the bound is from.  Not loading, nor where another device than
- * the cores computes, nor reading where caches may hold the weights (0 = of
- * unknown size). */
-int bench_is_beyond(const struct bench *b, const struct bench_test *t,
+/* Is the result more than 10 % above its bound?  Then something else slowed the
+ * measurement of the bound.  0 where that proves nothing: for loading, for
+ * sessions with another device than the cores, and for a bound by memory reads
+ * when caches may hold the weights (cache_bytes 0 = unknown size). */
+int bench_is_disturbed(const struct bench *b, const struct bench_test *t,
     double cache_bytes);
 
 #endif

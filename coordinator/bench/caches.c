@@ -1,4 +1,4 @@
-/* coordinator/bench/caches.c - sizes of caches from sysfs. */
+/* coordinator/bench/caches.c - reads the sizes of caches from sysfs. */
 #include "caches.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 enum { MAX_INDEX = 8, LINE = 256 };
 
-/* First line of a core's cache file, "" when there is none. */
+/* Read the first line of a cache's file in sysfs; "" when there is none. */
 static void
 read_line(const char *sysfs, unsigned cpu, unsigned index, const char *what,
     char line[LINE])
@@ -26,9 +26,9 @@ read_line(const char *sysfs, unsigned cpu, unsigned index, const char *what,
 	fclose(fp);
 }
 
-/* The index of the highest level, -1 = none. */
+/* Index of the core's highest cache level; -1 = none. */
 static int
-last_index(const char *sysfs, unsigned cpu)
+find_last_level(const char *sysfs, unsigned cpu)
 {
 	char line[LINE];
 	int level, highest = 0, last = -1;
@@ -44,7 +44,7 @@ last_index(const char *sysfs, unsigned cpu)
 	return last;
 }
 
-/* "32768K" and "260M" are what kernels write. */
+/* Kernels write "32768K" or "260M". */
 static uint64_t
 parse_size(const char *line)
 {
@@ -57,8 +57,8 @@ parse_size(const char *line)
 	    unit == 'G' ? GIB : 1);
 }
 
-/* Cores that share a cache have the same list: the first of them in cpu[]
- * counts it. */
+/* Cores that share a cache have the same list of cores, so a list that was seen
+ * before is a cache that was counted before. */
 uint64_t
 caches_last_bytes(const unsigned *cpu, unsigned n, const char *sysfs)
 {
@@ -68,7 +68,7 @@ caches_last_bytes(const unsigned *cpu, unsigned n, const char *sysfs)
 	int last;
 
 	for (i = 0; i < n && seen != NULL; i++) {
-		if ((last = last_index(sysfs, cpu[i])) < 0)
+		if ((last = find_last_level(sysfs, cpu[i])) < 0)
 			continue;
 		read_line(sysfs, cpu[i], (unsigned)last, "shared_cpu_list",
 		    line);

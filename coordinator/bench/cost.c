@@ -1,12 +1,12 @@
-/* coordinator/bench/cost.c - operations and bytes of a model's tests. */
+/* coordinator/bench/cost.c - counts the operations and bytes of the tests. */
 #include "cost.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The products of this type are computed so, says its kernel. */
+/* The kind of arithmetic that a matrix kernel uses. */
 static enum peak_kind
-kind_of(const struct mat_kernel *k)
+peak_kind_of(const struct mat_kernel *k)
 {
 	static const enum peak_kind kinds[] = {
 		[ACT_F32] = PEAK_F32, [ACT_Q8] = PEAK_INT8,
@@ -32,7 +32,7 @@ bench_cost(const struct model *m, const struct kernels *k, enum kv_type kfmt,
 	for (e = m->ext; e < m->ext + m->next; e++) {
 		while (e == m->ext + m->first[u + 1])
 			u++;
-		/* The embedding is looked up, one row for a token. */
+		/* The embedding is a lookup: one row per token. */
 		if (role_info(e->role)->use == USE_VECTOR ||
 		    e->role == ROLE_TOKEN_EMBD)
 			continue;
@@ -40,12 +40,12 @@ bench_cost(const struct model *m, const struct kernels *k, enum kv_type kfmt,
 		head = u >= late && !role_before_kv(e->role);
 		kinds = head ? ret->head_ops : ret->row_ops;
 		if (role_info(e->role)->use == USE_EXPERTS) {
-			kinds[kind_of(&k->mat[e->type])] += ops *
+			kinds[peak_kind_of(&k->mat[e->type])] += ops *
 			    ret->expert_share;
 			*(head ? &ret->head_expert_bytes :
 			    &ret->expert_bytes) += (double)e->nbytes;
 		} else {
-			kinds[kind_of(&k->mat[e->type])] += ops;
+			kinds[peak_kind_of(&k->mat[e->type])] += ops;
 			*(head ? &ret->head_bytes : &ret->layer_bytes) +=
 			    (double)e->nbytes;
 		}
@@ -60,30 +60,32 @@ bench_cost(const struct model *m, const struct kernels *k, enum kv_type kfmt,
 			ret->kv_bytes += position;
 }
 
-/* The part of all experts that some of so many rows are given to. */
+/* Expected fraction of the experts that at least one of `rows` rows uses. */
 static double
-chosen(const struct bench_cost *c, uint32_t rows)
+experts_used(const struct bench_cost *c, uint32_t rows)
 {
 	return 1 - pow(1 - c->expert_share, rows);
 }
 
-/* Weights that a batch of so many rows reads, `wanted` of them for logits. */
+/* Bytes of weights that a batch of `rows` rows reads; `wanted` rows need
+ * logits. */
 static double
 batch_bytes(const struct bench_cost *c, uint32_t rows, uint32_t wanted)
 {
-	double bytes = c->layer_bytes + c->expert_bytes * chosen(c, rows);
+	double bytes = c->layer_bytes + c->expert_bytes * experts_used(c, rows);
 
 	if (wanted > 0)
 		bytes += c->head_bytes + c->head_expert_bytes *
-		    chosen(c, wanted);
+		    experts_used(c, wanted);
 	return bytes;
 }
 
-/* Keys and values that n tokens behind `depth` look at, one after another. */
+/* Bytes of keys and values that n tokens read, when generated one after another
+ * behind `depth` positions. */
 static double
-looked_at(const struct bench_cost *c, uint32_t n, uint32_t depth)
+kv_read_bytes(const struct bench_cost *c, uint32_t n, uint32_t depth)
 {
-	/* The token at position p looks at p + 1 of them. */
+	/* The token at position p attends to p + 1 positions. */
 	double bytes = c->kv_bytes * n * (depth + (n + 1) / 2.0);
 	uint32_t i;
 
@@ -113,7 +115,7 @@ bench_work_generate(const struct bench_cost *c, uint32_t n, uint32_t depth,
 {
 	double rows = (double)n * nseqs;
 	struct bench_work w = { .read_bytes = nseqs *
-	    looked_at(c, n, depth) };
+	    kv_read_bytes(c, n, depth) };
 	uint32_t left, some;
 	unsigned k;
 
@@ -126,11 +128,11 @@ bench_work_generate(const struct bench_cost *c, uint32_t n, uint32_t depth,
 	return w;
 }
 
-/* An unknown bound binds nothing. */
+/* Time for an amount at a rate; 0 when the rate is unknown. */
 static double
-seconds(double much, double per_s)
+time_s(double amount, double per_s)
 {
-	return per_s > 0 ? much / per_s : 0;
+	return per_s > 0 ? amount / per_s : 0;
 }
 
 double
@@ -142,7 +144,7 @@ bench_work_s(const struct bench_work *w, const struct bounds *b,
 
 	*ret = ROOF_READ;
 	for (k = 0; k < ROOF_READ; k++) {
-		t = seconds(w->ops[k], b->per_s[k]);
+		t = time_s(w->ops[k], b->per_s[k]);
 		compute += t;
 		if (t > most) {
 			most = t;
@@ -150,11 +152,11 @@ bench_work_s(const struct bench_work *w, const struct bounds *b,
 		}
 	}
 	longest = compute;
-	if ((t = seconds(w->read_bytes, b->per_s[ROOF_READ])) > longest) {
+	if ((t = time_s(w->read_bytes, b->per_s[ROOF_READ])) > longest) {
 		longest = t;
 		*ret = ROOF_READ;
 	}
-	if ((t = seconds(w->disk_bytes, b->per_s[ROOF_DISK])) > longest) {
+	if ((t = time_s(w->disk_bytes, b->per_s[ROOF_DISK])) > longest) {
 		longest = t;
 		*ret = ROOF_DISK;
 	}

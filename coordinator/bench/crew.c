@@ -1,4 +1,4 @@
-/* coordinator/bench/crew.c - pinned threads in step. */
+/* coordinator/bench/crew.c - runs a function on pinned threads at once. */
 #include "crew.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "config/base.h"
 #include "shm/event.h"
 
-enum go { GO_WAIT, GO_RUN, GO_HOME };
+enum go { GO_WAIT, GO_RUN, GO_QUIT };
 
 struct crew {
 	crew_step *step;
@@ -40,9 +40,9 @@ cpu_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* A core that may not be used is left to the scheduler. */
+/* Failing to pin is no error: the scheduler then places the thread. */
 static void
-pin(unsigned cpu)
+pin_self(unsigned cpu)
 {
 	cpu_set_t set[MAX_CPUS / CPU_SETSIZE + 1];
 
@@ -52,7 +52,7 @@ pin(unsigned cpu)
 }
 
 static void
-work(struct member *m)
+run_steps(struct member *m)
 {
 	const struct crew *c = m->crew;
 	int until_done = c->slice_ns == CREW_UNTIL_DONE;
@@ -80,18 +80,18 @@ member_main(void *arg)
 	struct member *m = arg;
 	int go;
 
-	pin(m->cpu);
+	pin_self(m->cpu);
 	atomic_fetch_add(&m->crew->ready, 1);
 	while ((go = atomic_load(&m->crew->go)) == GO_WAIT)
-		sched_yield();		/* may share the core with the caller */
+		sched_yield();		/* the caller may need this core */
 	if (go == GO_RUN)
-		work(m);
+		run_steps(m);
 	return NULL;
 }
 
-/* Signals are the business of the thread that called. */
+/* Threads block all signals: the calling thread handles them. */
 static int
-start(struct crew *c, struct member *m, const unsigned *cpu, unsigned n,
+start_threads(struct crew *c, struct member *m, const unsigned *cpu, unsigned n,
     unsigned *ret_started)
 {
 	sigset_t all, old;
@@ -122,13 +122,13 @@ crew_run(const unsigned *cpu, unsigned n, uint64_t slice_ns, crew_step *step,
 
 	if (m == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = start(&c, m, cpu, n, &started)) < 0)
+	if ((rc = start_threads(&c, m, cpu, n, &started)) < 0)
 		err_set(reterr, ERR_RUN, rc, "cannot create thread %u: %s",
 		    started + 1, strerror(-rc));
 	while (rc == 0 && atomic_load(&c.ready) < n)
 		sched_yield();
 	c.start_ns = event_now_ns();
-	atomic_store(&c.go, rc < 0 ? GO_HOME : GO_RUN);
+	atomic_store(&c.go, rc < 0 ? GO_QUIT : GO_RUN);
 	*ret = (struct crew_time){ 0 };
 	for (i = 0; i < started; i++) {
 		pthread_join(m[i].id, NULL);

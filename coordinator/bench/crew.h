@@ -1,28 +1,28 @@
-/* coordinator/bench/crew.h - the same work on several cores for the same time.
- * Owns: threads that are pinned one to a core, for the length of one call.
- * Called by roofline.  Knows not what the work is. */
+/* coordinator/bench/crew.h - runs the same function on several cores at once.
+ * Owns: one pinned thread per core, for the duration of one call.  Called by
+ * roofline*.c and by quantize/requant.c.  Does not know the work. */
 #ifndef COORDINATOR_BENCH_CREW_H
 #define COORDINATOR_BENCH_CREW_H
 
 #include "config/err.h"
 
-/* A piece of work of some ten microseconds, by member i: how much was done, in
- * the caller's unit; 0 ends that member's part. */
+/* Do about ten microseconds of work as thread i.  Returns the amount of work in
+ * the caller's unit; 0 ends that thread's part. */
 typedef double crew_step(void *arg, unsigned i);
 
 struct crew_time {
-	double rate;		/* sum over members of work / CPU second */
-	double cpu_s, wall_s;	/* sums over members */
+	double rate;		/* sum over threads of work per CPU second */
+	double cpu_s, wall_s;	/* sums over threads */
 };
 
 #define CREW_UNTIL_DONE	UINT64_MAX
 
-/* Run step on each of cpu[0..n) at once for slice_ns (an eighth of it before
- * the clock starts: cores wake up and settle on their frequency), or until
- * each has returned 0.
+/* Call step repeatedly on each of cpu[n] at once for slice_ns, or with
+ * CREW_UNTIL_DONE until each thread's step has returned 0.  The first eighth of
+ * the slice is not measured: cores wake up and settle on their frequency.
  *
- * The rate is by the threads' own CPU time: what the cores do while they are
- * ours.  On a busy machine wall_s is above cpu_s. */
+ * The rate uses the threads' CPU time, so other load on the machine does not
+ * lower it; under such load wall_s exceeds cpu_s. */
 int crew_run(const unsigned *cpu, unsigned n, uint64_t slice_ns,
     crew_step *step, void *arg, struct crew_time *ret, struct err *reterr);
 

@@ -1,5 +1,5 @@
-/* coordinator/bench/report.c - the machine, the tests, the sweep: for people
- * and for machines. */
+/* coordinator/bench/report.c - prints the machine's peaks, the results and the
+ * sweep, as text or JSON. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 #include "bench.h"
 #include "coordinator/print/output.h"
 
-/* Below this part of the time the cores were not ours, which is said. */
+/* Report other load on the cores when our share of their time is below this. */
 #define SHARE_NOTE	0.95
-/* Above this part of its bound a result says that the bound was not one. */
-#define BEYOND_NOTE	1.1
+/* A result above this multiple of its bound is disturbed. */
+#define DISTURBED	1.1
 
 static const struct {
 	enum roof kind;
-	const char *key;	/* of the JSON */
+	const char *key;	/* in the JSON */
 	const char *text;
 } roofs[] = {
 	{ ROOF_READ, "read_gbs", "read, GB/s" },
@@ -24,19 +24,18 @@ static const struct {
 };
 
 int
-bench_is_beyond(const struct bench *b, const struct bench_test *t,
+bench_is_disturbed(const struct bench *b, const struct bench_test *t,
     double cache_bytes)
 {
 	return t->kind != BENCH_LOAD && b->cores_alone &&
-	    series_median(&t->fraction) > BEYOND_NOTE &&
+	    series_median(&t->fraction) > DISTURBED &&
 	    (t->bound != ROOF_READ || (cache_bytes > 0 &&
 	    b->weight_bytes >= cache_bytes));
 }
 
-/* Speed, as it is shown, over that of the fewest sessions: of one, where the
- * sweep has it. */
+/* Mean speed over that with the fewest sessions of the sweep. */
 static double
-relative(const struct bench *b, const struct bench_test *t)
+relative_speed(const struct bench *b, const struct bench_test *t)
 {
 	const struct bench_test *other;
 	const struct bench_split *base = NULL;
@@ -115,7 +114,7 @@ roofline_json(const struct bench *b)
 	return o;
 }
 
-/* "tps" of loading is null: its speed is "gbs". */
+/* A loading test has "gbs" for its speed, and "tps" is null. */
 static json_t *
 result_json(const struct bench *b, const struct bench_test *t)
 {
@@ -132,7 +131,7 @@ result_json(const struct bench *b, const struct bench_test *t)
 	    json_real(series_median(&t->of_share)));
 	json_object_set_new(o, t->kind == BENCH_LOAD ? "limit_gbs" :
 	    "limit_tps", json_real(series_median(&t->limit) / unit));
-	json_object_set_new(o, "disturbed", json_boolean(bench_is_beyond(b, t,
+	json_object_set_new(o, "disturbed", json_boolean(bench_is_disturbed(b, t,
 	    (double)roofline_cache_bytes(b->roof))));
 	if (t->kind == BENCH_GENERATE) {
 		json_object_set_new(o, "depth", json_integer(t->depth));
@@ -154,7 +153,7 @@ results_json(const struct bench *b, const struct bench_tests *ts,
 		o = result_json(b, &ts->t[i]);
 		if (with_relative)
 			json_object_set_new(o, "relative",
-			    json_real(relative(b, &ts->t[i])));
+			    json_real(relative_speed(b, &ts->t[i])));
 		json_array_append_new(a, o);
 	}
 	return a;
@@ -194,7 +193,7 @@ report_json(const struct bench *b, struct err *reterr)
 
 /* --- text --- */
 
-/* 1, 2, 4, ... and all. */
+/* The next of 1, 2, 4, ... and all. */
 static unsigned
 next_count(unsigned n, unsigned all)
 {
@@ -233,45 +232,45 @@ print_machine(const struct bench *b)
 			    shape.ahead & PEAK_READ_TWICE ?
 			    " and twice that" :
 			    shape.ahead & PEAK_READ_ONCE ?
-			    ", for no cache" : "",
+			    ", non-temporal" : "",
 			    shape.ahead & PEAK_READ_PAGES ?
-			    ", pages sooner" : "");
+			    ", pages earlier" : "");
 		else
-			printf(", %.1f a cycle", roofline_at(r, roofs[i].kind,
+			printf(", %.1f per cycle", roofline_at(r, roofs[i].kind,
 			    1) / roofline_clock_hz(r));
 		putchar('\n');
 	}
 	if (b->disk.n > 0)
-		printf("%-12s %9.2f   of the model's files, %s\n",
+		printf("%-12s %9.2f   the model's files, %s\n",
 		    "disk, GB/s", series_median(&b->disk) / 1e9,
 		    b->disk_direct ? "direct" :
-		    "through the page cache, dropped before");
+		    "through the page cache, dropped first");
 	if (roofline_cache_bytes(r) > 0)
 		units_human_bytes(roofline_cache_bytes(r), cache);
-	printf("cycles at %.2f GHz; read from %s, the last caches are of "
+	printf("cycles at %.2f GHz; read buffer %s, last-level caches "
 	    "%s\n", roofline_clock_hz(r) / 1e9,
 	    units_human_bytes(roofline_buffer_bytes(r), buffer), cache);
 }
 
-/* The first of them. */
+/* Name the first disturbed result. */
 static void
-print_beyond(const struct bench *b, const struct bench_tests *ts)
+print_disturbed(const struct bench *b, const struct bench_tests *ts)
 {
 	const double cache_bytes = (double)roofline_cache_bytes(b->roof);
 	const struct bench_test *t;
 
 	for (t = ts->t; t < ts->t + ts->n; t++) {
-		if (!bench_is_beyond(b, t, cache_bytes))
+		if (!bench_is_disturbed(b, t, cache_bytes))
 			continue;
-		printf("note: %s took more than %s gave in the slices beside "
-		    "it: something else slowed those down, and the fraction "
-		    "means nothing; run it again\n", t->name,
-		    roof_name(t->bound));
+		printf("note: %s is disturbed: more than 10 %% above its "
+		    "bound (%s); other load slowed the measurement of the "
+		    "bound, so its fraction is meaningless; run it again\n",
+		    t->name, roof_name(t->bound));
 		return;
 	}
 }
 
-/* What would make the numbers mean something else. */
+/* Print the conditions that limit what the numbers mean. */
 static void
 print_notes(const struct bench *b)
 {
@@ -280,26 +279,27 @@ print_notes(const struct bench *b)
 	unsigned i;
 
 	if (roofline_share(r) < SHARE_NOTE)
-		printf("note: these cores were ours for %.0f %% of the time "
-		    "only: fractions are of a free machine, and in brackets "
-		    "of what was left of it\n", 100 * roofline_share(r));
+		printf("note: other load: the benchmark had the cores for "
+		    "%.0f %% of the time; fractions are of an idle machine, "
+		    "those in brackets of that share\n",
+		    100 * roofline_share(r));
 	if (!b->cores_alone)
-		printf("note: the bounds are what the host's cores give; what "
-		    "a session's own device could do is not known\n");
+		printf("note: the bounds are those of the host's cores; the "
+		    "peaks of a session's own device are unknown\n");
 	if (roofline_buffer_bytes(r) < roofline_cache_bytes(r))
-		printf("note: %s is all that could be spared to read from, "
-		    "and caches of %s hold it: memory gives less\n",
+		printf("note: only %s could be spared for the read buffer, "
+		    "which fits into caches of %s: memory is slower\n",
 		    units_human_bytes(roofline_buffer_bytes(r), weights),
 		    units_human_bytes(roofline_cache_bytes(r), cache));
 	if (b->weight_bytes > 0 &&
 	    b->weight_bytes < (double)roofline_cache_bytes(r))
 		printf("note: %s of weights fit into caches of %s, so that "
-		    "generation can exceed what memory gives\n",
+		    "generation can exceed the memory's bound\n",
 		    units_human_bytes((uint64_t)b->weight_bytes, weights),
 		    units_human_bytes(roofline_cache_bytes(r), cache));
-	print_beyond(b, &b->own);
+	print_disturbed(b, &b->own);
 	for (i = 0; i < b->nsplits; i++)
-		print_beyond(b, &b->split[i].tests);
+		print_disturbed(b, &b->split[i].tests);
 }
 
 static void
@@ -319,7 +319,7 @@ print_test(const struct bench *b, const struct bench_test *t)
 	putchar('\n');
 }
 
-/* --- the sweep as tables of two tests each --- */
+/* --- the sweep, in tables of two tests each --- */
 
 enum { TESTS_IN_TABLE = 2 };
 
@@ -345,7 +345,7 @@ print_split(const struct bench *b, const struct bench_split *sp,
 			break;
 		printf(" %18.1f  %5.1f %% %-4s %5.2f",
 		    series_mean(&t->speed), 100 * series_median(&t->fraction),
-		    roof_name(t->bound), relative(b, t));
+		    roof_name(t->bound), relative_speed(b, t));
 	}
 	if (sp->why_not.kind != ERR_NONE)
 		printf("  %s", sp->why_not.msg);
@@ -370,7 +370,7 @@ print_sweep(const struct bench *b)
 		for (i = 0; i < b->nsplits; i++)
 			print_split(b, &b->split[i], from);
 	}
-	puts("x: over the speed with the fewest sessions of the list");
+	puts("x: relative to the speed with the fewest sessions");
 }
 
 static void

@@ -1,4 +1,4 @@
-/* coordinator/bench/roofline.c - peaks of computing and reading, slice by slice. */
+/* coordinator/bench/roofline.c - measures peaks of computing and reading. */
 #include "roofline.h"
 
 #include <errno.h>
@@ -9,14 +9,14 @@
 #include "caches.h"
 #include "crew.h"
 
-/* Operations of one step: some microseconds on anything recent. */
+/* Operations of one step: a few microseconds on a recent core. */
 #define STEP_OPS	(1u << 22)
 #define CHAIN_STEP	(1u << 14)
 
-/* The loops compared: streams by bytes ahead.  Which is best differs by core
- * and by how many read at once; it is found again in every run.  It differs by
- * the moment, too: where others take memory, a core that asks by itself (0) may
- * give a third of what it gives when asked ahead, and more when they do not. */
+/* Prefetch distances to compare, for each number of streams.  The best one
+ * depends on the core, on the number of readers and on other memory traffic:
+ * under such traffic, reading without prefetch (0) may give a third of the rate
+ * with it, and more than that rate without.  So every run chooses again. */
 static const uint64_t aheads[] = { 0, 512, 1024, 4096,
     512 | PEAK_READ_TWICE, 1024 | PEAK_READ_TWICE, 2048 | PEAK_READ_TWICE,
     1024 | PEAK_READ_ONCE, 4096 | PEAK_READ_ONCE,
@@ -30,17 +30,17 @@ struct roofline {
 	uint64_t slice_ns;
 	uint64_t buffer_bytes, cache_bytes;
 	struct read_area *area;
-	/* On all cores and on one, the best loop of those that ask and of the
-	 * others: all are tried each time, and the best counts. */
+	/* The best shapes with and without prefetch, on all cores and on one.
+	 * Each measurement tries all of them and takes the best. */
 	struct read_shape shape[4];
 	unsigned nshapes;
-	struct read_shape fastest;	/* of them, ever, on all cores */
+	struct read_shape fastest;	/* so far, on all cores */
 	double fastest_rate;
-	struct series *at[ROOF_DISK];	/* [ncores] each: [n - 1] of n cores */
-	double clock_hz;		/* the highest seen */
-	unsigned turn;			/* which smaller number is next */
+	struct series *at[ROOF_DISK];	/* [ncores]; [n - 1] is for n cores */
+	double clock_hz;		/* highest seen */
+	unsigned turn;			/* chooses the next smaller number */
 	double cpu_s, wall_s;
-	volatile double sink;		/* what the loops return is used */
+	volatile double sink;		/* keeps the loops' results alive */
 };
 
 const char *
@@ -110,9 +110,9 @@ same_shape(struct read_shape a, struct read_shape b)
 	return a.way == b.way && a.ahead == b.ahead;
 }
 
-/* kind with n cores, into *ret and the series. */
+/* Measure one kind with n cores, into *ret and its series. */
 static int
-measure(struct roofline *r, enum roof kind, unsigned n, uint64_t slice_ns,
+measure_kind(struct roofline *r, enum roof kind, unsigned n, uint64_t slice_ns,
     double *ret, struct err *reterr)
 {
 	unsigned i, times = kind == ROOF_READ ? r->nshapes : 1;
@@ -139,7 +139,7 @@ measure(struct roofline *r, enum roof kind, unsigned n, uint64_t slice_ns,
 }
 
 static int
-has(const struct roofline *r, enum roof kind)
+is_supported(const struct roofline *r, enum roof kind)
 {
 	return kind == ROOF_READ || r->peaks.loop[kind].name != NULL;
 }
@@ -154,16 +154,16 @@ measure_all(struct roofline *r, unsigned kinds, unsigned n,
 
 	*ret = (struct bounds){ 0 };
 	for (kind = 0; kind < ROOF_DISK; kind++)
-		if ((kinds >> kind & 1) && has(r, kind) && (rc =
-		    measure(r, kind, n, slice_ns, &ret->per_s[kind],
+		if ((kinds >> kind & 1) && is_supported(r, kind) && (rc =
+		    measure_kind(r, kind, n, slice_ns, &ret->per_s[kind],
 		    reterr)) < 0)
 			return rc;
 	ret->share = MIN((r->cpu_s - cpu_s) / (r->wall_s - wall_s), 1);
 	return 0;
 }
 
-/* The highest, because wide vectors may slow the clock and never raise it: a
- * peak by the cycle is then at most what the core's ports give. */
+/* Keep the highest clock: wide vectors may lower it but never raise it, so that
+ * a peak per cycle is at most what the core's ports allow. */
 static int
 measure_clock(struct roofline *r, struct err *reterr)
 {
@@ -179,11 +179,12 @@ measure_clock(struct roofline *r, struct err *reterr)
 	return 0;
 }
 
-/* --- the whole --- */
+/* --- opening and measuring --- */
 
-/* The best with n cores of the loops that ask, or of the others. */
+/* Find the best shape with n cores, among those with or without prefetch. */
 static int
-best_shape(struct roofline *r, unsigned n, int asks, struct read_shape *ret,
+find_best_shape(struct roofline *r, unsigned n, int prefetch,
+    struct read_shape *ret,
     struct err *reterr)
 {
 	struct read_shape shape;
@@ -195,7 +196,7 @@ best_shape(struct roofline *r, unsigned n, int asks, struct read_shape *ret,
 	for (i = 0; i < NSHAPES; i++) {
 		shape.way = i % PEAK_READ_WAYS;
 		shape.ahead = aheads[i / PEAK_READ_WAYS];
-		if ((shape.ahead != 0) != asks)
+		if ((shape.ahead != 0) != prefetch)
 			continue;
 		if ((rc = read_area_slice(r->area, n, shape, r->slice_ns, &t,
 		    reterr)) < 0)
@@ -217,7 +218,7 @@ choose_shapes(struct roofline *r, struct err *reterr)
 	int rc;
 
 	for (i = 0; i < n; i++) {
-		if ((rc = best_shape(r, i < 2 ? r->ncores : 1, i % 2, &shape,
+		if ((rc = find_best_shape(r, i < 2 ? r->ncores : 1, i % 2, &shape,
 		    reterr)) < 0)
 			return rc;
 		for (k = 0; k < r->nshapes; k++)
@@ -245,10 +246,10 @@ allocate(struct roofline *r, uint64_t free_bytes, struct err *reterr)
 	    &r->area, reterr);
 }
 
-/* Many cores: a shorter slice for each of their numbers, so that all together
- * take what 16 would. */
+/* Measure with every number of cores.  Beyond 16 cores slices get shorter, so
+ * that the total time stays that of 16. */
 static int
-first_look(struct roofline *r, struct err *reterr)
+measure_first(struct roofline *r, struct err *reterr)
 {
 	uint64_t slice_ns = r->slice_ns * 16 / MAX(r->ncores, 16);
 	struct bounds b;
@@ -281,7 +282,7 @@ roofline_open(const struct cpuset *cpus, uint64_t free_bytes,
 	r->slice_ns = slice_ns;
 	peaks_init(&r->peaks, cpu_flags());
 	if ((rc = allocate(r, free_bytes, reterr)) < 0 ||
-	    (rc = first_look(r, reterr)) < 0) {
+	    (rc = measure_first(r, reterr)) < 0) {
 		roofline_close(r);
 		return rc;
 	}
@@ -328,7 +329,7 @@ roofline_slice(struct roofline *r, unsigned kinds, struct bounds *ret,
 	    r->slice_ns, &fewer, reterr);
 }
 
-/* --- what came out --- */
+/* --- results --- */
 
 unsigned
 roofline_ncores(const struct roofline *r)

@@ -1,10 +1,11 @@
-/* coordinator/bench/roofline.h - what the machine itself can do, measured.
- * Owns: the buffer that is read, the loops chosen, every slice's numbers.
- * Called by bench, in slices between its runs: shared machines drift.
+/* coordinator/bench/roofline.h - measures the machine's peak rates.
+ * Owns: the read buffer, the chosen loops, the results of all slices.  Called
+ * by cmd/bench.c and run.c, which measures a slice between runs, because the
+ * speed of shared machines drifts.
  *
- * Rates are of cores while they are ours (crew.h): a machine that is busy with
- * something else lowers the speed of a run, never the bound it is held
- * against.  roofline_share() says how busy it was. */
+ * Rates are per CPU time (crew.h), so other load on the machine lowers the
+ * speed of a run but not its bound.  roofline_share() tells how much load there
+ * was. */
 #ifndef COORDINATOR_BENCH_ROOFLINE_H
 #define COORDINATOR_BENCH_ROOFLINE_H
 
@@ -12,21 +13,22 @@
 #include "kernels/peak/peak.h"
 #include "series.h"
 
-/* What a test can be bound by.  The first are peaks of computing, in
- * operations a second (a multiply-add is two); the others bytes a second. */
+/* What can bound a test.  The first are peaks of computing, in operations per
+ * second (a multiply-add is two); the others are bytes per second. */
 enum roof {
 	ROOF_INT8 = PEAK_INT8, ROOF_BF16 = PEAK_BF16, ROOF_F32 = PEAK_F32,
 	ROOF_READ = PEAK_NKINDS, ROOF_DISK, ROOF_NKINDS
 };
-const char *roof_name(enum roof r);	/* "int8", ... as in the JSON */
+const char *roof_name(enum roof r);	/* as in the JSON: "int8", ... */
 
-/* One slice's bounds with all cores; 0 = not to be had or not measured. */
+/* One slice's bounds with all cores; 0 = not supported or not measured. */
 struct bounds {
 	double per_s[ROOF_NKINDS];
-	double share;		/* of the time, that the cores were ours */
+	double share;		/* CPU time / time: 1 = no other load */
 };
 
-/* A way to read: 2^way streams, so many bytes asked for ahead. */
+/* How memory is read: in 2^way streams, prefetching `ahead` bytes ahead (with
+ * flags PEAK_READ_*). */
 struct read_shape {
 	unsigned way;
 	uint64_t ahead;
@@ -34,52 +36,51 @@ struct read_shape {
 
 struct roofline;
 
-/* For these cores: the buffer made, of a quarter of free_bytes at most (0 =
- * unknown), the shapes of reading compared, and every number of cores measured
- * once. */
+/* Allocate the buffer (at most a quarter of free_bytes; 0 = unknown), choose
+ * the fastest read shapes, and measure once with each number of these cores. */
 int roofline_open(const struct cpuset *cpus, uint64_t free_bytes,
     uint64_t slice_ns, struct roofline **ret, struct err *reterr);
 void roofline_close(struct roofline *r);
 
-/* Before the first slice after a while in which much else was allocated.  The
- * buffer's pages may have been unmapped in the meantime, by a hypervisor's page
- * tables or a kernel that balances its nodes, and each would then be read once,
- * with a fault: a tenth of what memory gives was seen. */
+/* Touch every page of the buffer.  Call it before the first slice after other
+ * large allocations: a hypervisor or NUMA balancing may have unmapped the
+ * buffer, and page faults would then make reads look ten times slower. */
 int roofline_touch(struct roofline *r, struct err *reterr);
 
-/* One slice of these kinds (bit n: enum roof n): all cores for ret, and one
- * smaller number of them in turn. */
+/* Measure one slice of these kinds (bit n: enum roof n), with all cores for ret
+ * and with a smaller number of cores, a different one in each call. */
 int roofline_slice(struct roofline *r, unsigned kinds, struct bounds *ret,
     struct err *reterr);
 
-/* roofline_disk.c: read these files directly, in order, and throw them away:
- * bytes a second.  *ret_direct 0: the file system cannot, and they came through
- * the page cache, dropped before.  A signal ends it. */
+/* roofline_disk.c: read the model's files with O_DIRECT, in order, and discard
+ * them.  *ret_direct 0: the file system has no O_DIRECT, and they were read
+ * through the page cache, which was dropped before.  -EINTR: a signal came. */
 struct gguf;
 int roofline_disk(const struct gguf *g, double *ret_bytes_s, int *ret_direct,
     struct err *reterr);
 
-/* Over all slices so far: the median with n cores, 1 <= n <= ncores. */
+/* Median over all slices so far with n cores, 1 <= n <= ncores. */
 unsigned roofline_ncores(const struct roofline *r);
 double roofline_at(const struct roofline *r, enum roof kind, unsigned n);
-/* "vpdpbusd zmm"; NULL = this machine has none. */
+/* The instruction used, such as "vpdpbusd zmm"; NULL = not supported. */
 const char *roofline_how(const struct roofline *r, enum roof kind);
-double roofline_clock_hz(const struct roofline *r);	/* the highest seen */
+double roofline_clock_hz(const struct roofline *r);	/* highest seen */
 double roofline_share(const struct roofline *r);	/* CPU time / time */
 uint64_t roofline_buffer_bytes(const struct roofline *r);
 /* 0 = unknown. */
 uint64_t roofline_cache_bytes(const struct roofline *r);
-/* What reads best with all cores. */
+/* The fastest read shape with all cores. */
 struct read_shape roofline_shape(const struct roofline *r);
 
-/* The bytes to read from: four times the last caches and 1 GiB at least, but
- * no more than a quarter of what is free (0 = unknown); for each core whole
- * steps of READ_STEP. */
+/* Size of the read buffer: four times the last-level caches, at least 1 GiB,
+ * but at most a quarter of the free memory (0 = unknown).  Each core gets a
+ * whole number of READ_STEP. */
 #define READ_STEP	(2 * MIB)
 uint64_t roofline_read_bytes(uint64_t cache_bytes, uint64_t free_bytes,
     unsigned ncores);
 
-/* roofline_read.c, called by roofline.c. */
+/* roofline_read.c: the read buffer, for roofline.c only.  read_area_slice()
+ * measures n cores that read with this shape. */
 struct read_area;
 int read_area_open(const struct peaks *p, const unsigned *cpu,
     unsigned ncores, uint64_t nbytes, struct read_area **ret,

@@ -1,5 +1,5 @@
-/* coordinator/bench/roofline_disk.c - reading files as fast as the device gives.
- * Direct, in order, several blocks in flight, and nothing done with them. */
+/* coordinator/bench/roofline_disk.c - measures how fast a device reads files:
+ * O_DIRECT, in order, several blocks in flight; the data is discarded. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,18 +14,18 @@
 #include "coordinator/engine/signals.h"
 #include "roofline.h"
 
-/* As the loader's own, and more in flight: a bound has room to spare. */
+/* The loader's block size, but more in flight, since this must be a bound. */
 enum { BLOCK_BYTES = 1 << 20, DEPTH = 8, GRAIN = 4096 };
 
 struct raw {
 	struct io_uring ring;
 	int have_ring;
-	struct err heard;	/* the signal that ended it */
+	struct err signal;	/* set when a signal ended the reading */
 	uint8_t *buf;		/* DEPTH blocks */
 	uint64_t nbytes;	/* read so far */
 };
 
-/* Bytes [at, end) of the file. */
+/* Read bytes [at, end) of the file with pread. */
 static int
 read_plain(struct raw *w, int fd, uint64_t at, uint64_t end)
 {
@@ -33,7 +33,7 @@ read_plain(struct raw *w, int fd, uint64_t at, uint64_t end)
 	int rc;
 
 	while (at < end) {
-		if ((rc = signals_check(&w->heard)) < 0)
+		if ((rc = signals_check(&w->signal)) < 0)
 			return rc;
 		n = pread(fd, w->buf, MIN(DEPTH * BLOCK_BYTES,
 		    ALIGN_UP(end - at, GRAIN)), (off_t)at);
@@ -48,9 +48,10 @@ read_plain(struct raw *w, int fd, uint64_t at, uint64_t end)
 	return 0;
 }
 
-/* Of a block that came in part the rest; the last ones of a file are short. */
+/* Account for a completed block; read the rest of one that came short. */
 static int
-take(struct raw *w, int fd, const struct io_uring_cqe *cqe, uint64_t end)
+complete_block(struct raw *w, int fd, const struct io_uring_cqe *cqe,
+    uint64_t end)
 {
 	const uint64_t at = io_uring_cqe_get_data64(cqe);
 
@@ -61,34 +62,34 @@ take(struct raw *w, int fd, const struct io_uring_cqe *cqe, uint64_t end)
 	    MIN(at + BLOCK_BYTES, end));
 }
 
-/* Through io_uring: submit what there is room for, reap one. */
+/* Read the file through io_uring: fill the queue, then reap one. */
 static int
 read_ring(struct raw *w, int fd, uint64_t nbytes)
 {
 	struct io_uring_sqe *sqe;
 	struct io_uring_cqe *cqe;
 	uint64_t asked = 0;
-	unsigned flying = 0;
+	unsigned in_flight = 0;
 	int n, rc = 0;
 
-	while ((rc == 0 && asked < nbytes) || flying > 0) {
-		while (rc == 0 && asked < nbytes && flying < DEPTH &&
+	while ((rc == 0 && asked < nbytes) || in_flight > 0) {
+		while (rc == 0 && asked < nbytes && in_flight < DEPTH &&
 		    (sqe = io_uring_get_sqe(&w->ring)) != NULL) {
 			io_uring_prep_read(sqe, fd, w->buf + asked /
 			    BLOCK_BYTES % DEPTH * BLOCK_BYTES, BLOCK_BYTES,
 			    asked);
 			io_uring_sqe_set_data64(sqe, asked);
 			asked += BLOCK_BYTES;
-			flying++;
+			in_flight++;
 		}
 		n = io_uring_submit_and_wait(&w->ring, 1);
 		if (n < 0 && n != -EINTR && n != -EAGAIN && n != -EBUSY)
 			return n;
 		if (io_uring_peek_cqe(&w->ring, &cqe) < 0)
 			continue;
-		flying--;
-		if (rc == 0 && (rc = signals_check(&w->heard)) == 0)
-			rc = take(w, fd, cqe, nbytes);
+		in_flight--;
+		if (rc == 0 && (rc = signals_check(&w->signal)) == 0)
+			rc = complete_block(w, fd, cqe, nbytes);
 		io_uring_cqe_seen(&w->ring, cqe);
 	}
 	return rc;
@@ -102,31 +103,31 @@ read_file(struct raw *w, const struct gguf_file *f, int *ret_direct,
 	char path[64];
 	int fd, rc;
 
-	/* By way of the open one, so that it cannot be another file. */
+	/* Reopen the open descriptor, so that it is surely the same file. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
 	fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
 	*ret_direct &= fd >= 0;
-	/* What is cached would not come from the device. */
+	/* Cached pages would not be read from the device. */
 	(void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
 	rc = w->have_ring ? read_ring(w, fd >= 0 ? fd : f->fd, f->nbytes) :
 	    read_plain(w, fd >= 0 ? fd : f->fd, 0, f->nbytes);
-	if (fd >= 0 && rc == -EINVAL) {	/* taken at open, and not meant */
+	if (fd >= 0 && rc == -EINVAL) {	/* open() accepted O_DIRECT, read() not */
 		*ret_direct = 0;
 		w->nbytes = before;
 		rc = read_plain(w, f->fd, 0, f->nbytes);
 	}
 	if (fd >= 0)
 		close(fd);
-	if (w->heard.kind != ERR_NONE) {
-		*reterr = w->heard;
+	if (w->signal.kind != ERR_NONE) {
+		*reterr = w->signal;
 		return rc;
 	}
 	if (rc < 0 && rc != -ENODATA)
 		return err_set(reterr, ERR_RUN, rc, "%s: cannot read: %s",
 		    f->path, strerror(-rc));
 	if (w->nbytes - before != f->nbytes)
-		return err_set(reterr, ERR_RUN, -EIO, "%s: only %" PRIu64
-		    " of %" PRIu64 " bytes came: has it changed?", f->path,
+		return err_set(reterr, ERR_RUN, -EIO, "%s: read only %" PRIu64
+		    " of %" PRIu64 " bytes: has the file changed?", f->path,
 		    w->nbytes - before, f->nbytes);
 	return 0;
 }

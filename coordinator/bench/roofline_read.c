@@ -1,8 +1,8 @@
-/* coordinator/bench/roofline_read.c - reading memory as fast as it can be.
- * Each core fills and reads a part of its own, in huge pages where the kernel
- * gives them.  With fewer cores than parts the cores take turns over all
- * parts, so that no number of cores ever reads what its caches hold; each goes
- * on where it stopped in the slice before. */
+/* coordinator/bench/roofline_read.c - measures how fast cores read memory.
+ * Each core fills a part of the buffer, in huge pages where the kernel has
+ * them.  Fewer cores than parts read all the parts between them, so that no
+ * number of cores reads data that its caches hold.  Each core continues where
+ * it stopped in the previous slice. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 struct read_cursor {
 	_Alignas(CACHELINE) uint64_t at;	/* steps taken */
-	uint64_t sum;				/* of all that was read */
+	uint64_t sum;				/* of the data read */
 };
 
 struct read_area {
@@ -22,10 +22,10 @@ struct read_area {
 	uint64_t part_bytes;		/* whole steps */
 	const unsigned *cpu;
 	unsigned ncores;
-	unsigned n;			/* members of this slice */
+	unsigned n;			/* threads of this slice */
 	struct read_shape shape;
 	struct read_cursor *cursor;	/* [ncores] */
-	volatile uint64_t sink;		/* the loads are real */
+	volatile uint64_t sink;		/* keeps the loads alive */
 };
 
 uint64_t
@@ -40,22 +40,22 @@ roofline_read_bytes(uint64_t cache_bytes, uint64_t free_bytes,
 }
 
 static uint8_t *
-part(const struct read_area *a, unsigned i)
+part_at(const struct read_area *a, unsigned i)
 {
 	return (uint8_t *)a->map.base + i * a->part_bytes;
 }
 
-/* Where member i's next step through its own part is; NULL behind the last. */
+/* The next step of thread i through its own part; NULL behind the last. */
 static uint8_t *
 next_step(struct read_area *a, unsigned i)
 {
 	uint64_t at = a->cursor[i].at++ * READ_STEP;
 
-	return at < a->part_bytes ? part(a, i) + at : NULL;
+	return at < a->part_bytes ? part_at(a, i) + at : NULL;
 }
 
-/* The first touch decides on which node memory lies.  Not zeros: they may be
- * one page for all. */
+/* The first touch decides on which NUMA node a page lies.  Zeros would not do:
+ * the kernel may map one zero page everywhere. */
 static double
 fill_step(void *arg, unsigned i)
 {
@@ -67,7 +67,7 @@ fill_step(void *arg, unsigned i)
 	return READ_STEP;
 }
 
-/* A byte of each page. */
+/* Read a byte of each page. */
 static double
 touch_step(void *arg, unsigned i)
 {
@@ -91,9 +91,9 @@ rewind_all(struct read_area *a)
 		a->cursor[i].at = 0;
 }
 
-/* Every member once through its own part. */
+/* Run step over all of the buffer, each thread over its own part. */
 static int
-walk(struct read_area *a, crew_step *step, struct err *reterr)
+walk_parts(struct read_area *a, crew_step *step, struct err *reterr)
 {
 	struct crew_time t;
 	int rc;
@@ -104,7 +104,7 @@ walk(struct read_area *a, crew_step *step, struct err *reterr)
 	return rc;
 }
 
-/* Step s of member i: through parts i, i + n, i + 2n, ... and again. */
+/* Thread i reads parts i, i + n, i + 2n, ... in a cycle. */
 static double
 read_step(void *arg, unsigned i)
 {
@@ -114,7 +114,7 @@ read_step(void *arg, unsigned i)
 	unsigned nparts = (a->ncores - i + a->n - 1) / a->n;
 	uint64_t s = c->at++ % (steps * nparts);
 
-	c->sum += a->peaks->read[a->shape.way](part(a, i +
+	c->sum += a->peaks->read[a->shape.way](part_at(a, i +
 	    (unsigned)(s / steps) * a->n) + s % steps * READ_STEP, READ_STEP,
 	    a->shape.ahead);
 	return READ_STEP;
@@ -140,7 +140,7 @@ read_area_open(const struct peaks *p, const unsigned *cpu, unsigned ncores,
 	else if ((rc = region_create_private(nbytes, 1, &a->map,
 	    reterr)) == 0) {
 		memset(a->cursor, 0, ncores * sizeof(*a->cursor));
-		rc = walk(a, fill_step, reterr);
+		rc = walk_parts(a, fill_step, reterr);
 	}
 	if (rc < 0) {
 		read_area_close(a);
@@ -163,7 +163,7 @@ read_area_close(struct read_area *a)
 int
 read_area_touch(struct read_area *a, struct err *reterr)
 {
-	return walk(a, touch_step, reterr);
+	return walk_parts(a, touch_step, reterr);
 }
 
 int

@@ -1,4 +1,4 @@
-/* coordinator/bench/run.c - the tests, with slices of the bound between. */
+/* coordinator/bench/run.c - runs the tests and measures the bounds between. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ add_test(struct bench_tests *ts, enum bench_kind kind, int n)
 	return t;
 }
 
-/* What is 1 or 0 has no part in a name. */
+/* The name leaves out one sequence and depth 0. */
 static void
 name_generate(struct bench_test *t)
 {
@@ -105,14 +105,15 @@ bench_tests_seqs(const struct bench_tests *ts)
 
 struct runner {
 	struct engine *eng;
-	uint32_t *ids;		/* [ctx_tok]; which ones does not matter */
-	struct batch_row *rows;	/* [nseqs], of one step */
-	unsigned kinds;		/* bit n: enum roof n can bind a test */
+	uint32_t *ids;		/* [ctx_tok], arbitrary tokens */
+	struct batch_row *rows;	/* [nseqs], one generation step */
+	unsigned kinds;		/* bit n: enum roof n can bound a test */
 };
 
-/* Drop what nseqs sequences hold from position pos on. */
+/* Cut nseqs sequences back to pos positions. */
 static int
-forget(struct runner *r, uint32_t nseqs, uint32_t pos, struct err *reterr)
+cut_sequences(struct runner *r, uint32_t nseqs, uint32_t pos,
+    struct err *reterr)
 {
 	uint32_t s;
 	int rc = 0;
@@ -129,7 +130,7 @@ run_prompt(struct runner *r, uint32_t n, struct err *reterr)
 	    reterr);
 }
 
-/* Each step one token of every sequence, as one batch. */
+/* In each step, one batch holds one token of every sequence. */
 static int
 run_generate(struct runner *r, const struct bench_test *t,
     struct err *reterr)
@@ -148,8 +149,9 @@ run_generate(struct runner *r, const struct bench_test *t,
 	return 0;
 }
 
+/* Feed `depth` tokens to each sequence of the test. */
 static int
-fill(struct runner *r, const struct bench_test *t, struct err *reterr)
+fill_context(struct runner *r, const struct bench_test *t, struct err *reterr)
 {
 	uint32_t s;
 	int rc = 0;
@@ -161,23 +163,25 @@ fill(struct runner *r, const struct bench_test *t, struct err *reterr)
 	return rc;
 }
 
-/* Back to where fill() left off; where local layers have given up what would
- * be seen from there, by filling again: 1 where that took a while. */
+/* Return to the state after fill_context().  If local layers have evicted
+ * positions that are needed there, feed them again.  Returns 1 when that took
+ * time, so that the last slice of bounds is stale. */
 static int
-refill(struct runner *r, const struct bench_test *t, struct err *reterr)
+restore_context(struct runner *r, const struct bench_test *t,
+    struct err *reterr)
 {
 	int rc;
 
 	if (engine_can_cut(r->eng, t->depth + t->n, t->depth))
-		return forget(r, t->nseqs, t->depth, reterr);
-	if ((rc = forget(r, t->nseqs, 0, reterr)) < 0)
+		return cut_sequences(r, t->nseqs, t->depth, reterr);
+	if ((rc = cut_sequences(r, t->nseqs, 0, reterr)) < 0)
 		return rc;
-	return (rc = fill(r, t, reterr)) < 0 ? rc : t->depth > 0;
+	return (rc = fill_context(r, t, reterr)) < 0 ? rc : t->depth > 0;
 }
 
-/* The bound beside a run: the mean of the slices before and after it. */
+/* The bound of a run: the mean of the slices before and after it. */
 static struct bounds
-between(const struct bounds *a, const struct bounds *b)
+mean_bounds(const struct bounds *a, const struct bounds *b)
 {
 	struct bounds m;
 	unsigned k;
@@ -188,13 +192,13 @@ between(const struct bounds *a, const struct bounds *b)
 	return m;
 }
 
-/* units: what `speed` counts in one run, tokens or bytes. */
+/* Record a run of so many units: tokens or, for loading, bytes. */
 static int
-note(struct bench_test *t, double units, double took_s,
+record_run(struct bench_test *t, double units, double took_s,
     const struct bounds *before, const struct bounds *after,
     struct err *reterr)
 {
-	struct bounds b = between(before, after);
+	struct bounds b = mean_bounds(before, after);
 	double least_s = bench_work_s(&t->work, &b, &t->bound);
 	int rc;
 
@@ -207,7 +211,7 @@ note(struct bench_test *t, double units, double took_s,
 }
 
 static int
-slice_of(struct bench *b, struct runner *r, struct bounds *ret,
+measure_slice(struct bench *b, struct runner *r, struct bounds *ret,
     struct err *reterr)
 {
 	int rc = signals_check(reterr);
@@ -215,7 +219,7 @@ slice_of(struct bench *b, struct runner *r, struct bounds *ret,
 	return rc < 0 ? rc : roofline_slice(b->roof, r->kinds, ret, reterr);
 }
 
-/* *slice: of the bounds before; then those behind the last run. */
+/* *slice holds the bounds before the test, then those after its last run. */
 static int
 run_test(struct bench *b, struct runner *r, struct bench_test *t,
     struct bounds *slice, struct err *reterr)
@@ -224,30 +228,31 @@ run_test(struct bench *b, struct runner *r, struct bench_test *t,
 	uint64_t t0, ns;
 	int i, rc, stale = t->depth > 0;
 
-	if ((rc = fill(r, t, reterr)) < 0)
+	if ((rc = fill_context(r, t, reterr)) < 0)
 		return rc;
 	for (i = 0; i < b->c->bench_reps; i++) {
-		if (i > 0 && (rc = stale = refill(r, t, reterr)) < 0)
+		if (i > 0 && (rc = stale = restore_context(r, t, reterr)) < 0)
 			return rc;
-		if (stale && (rc = slice_of(b, r, slice, reterr)) < 0)
+		if (stale && (rc = measure_slice(b, r, slice, reterr)) < 0)
 			return rc;
 		t0 = event_now_ns();
 		rc = t->kind == BENCH_PROMPT ? run_prompt(r, t->n, reterr) :
 		    run_generate(r, t, reterr);
 		ns = event_now_ns() - t0;
 		before = *slice;
-		if (rc < 0 || (rc = slice_of(b, r, slice, reterr)) < 0 ||
-		    (rc = note(t, (double)t->n * t->nseqs, (double)ns / 1e9,
+		if (rc < 0 || (rc = measure_slice(b, r, slice, reterr)) < 0 ||
+		    (rc = record_run(t, (double)t->n * t->nseqs, (double)ns / 1e9,
 		    &before, slice, reterr)) < 0)
 			return rc;
 	}
-	return forget(r, t->nseqs, 0, reterr);
+	return cut_sequences(r, t->nseqs, 0, reterr);
 }
 
-/* --- all of them --- */
+/* --- all tests --- */
 
+/* Work out the operations and bytes of each test. */
 static void
-weigh(struct bench *b, struct runner *r, struct bench_tests *ts)
+set_work(struct bench *b, struct runner *r, struct bench_tests *ts)
 {
 	const struct plan *p = engine_plan_of(r->eng);
 	const struct plan_session *last = &p->session[p->nsessions - 1];
@@ -274,7 +279,8 @@ weigh(struct bench *b, struct runner *r, struct bench_tests *ts)
 }
 
 static int
-prepare(struct runner *r, const struct bench_tests *ts, struct err *reterr)
+allocate_runner(struct runner *r, const struct bench_tests *ts,
+    struct err *reterr)
 {
 	const struct plan *p = engine_plan_of(r->eng);
 	uint32_t i, n = p->ctx_tok;
@@ -298,12 +304,12 @@ run_tests(struct bench *b, struct runner *r, struct bench_tests *ts,
 	unsigned i;
 	int rc;
 
-	/* Once before the clock runs: caches, page faults, cores awake. */
+	/* Warm up: caches, page faults, core clocks. */
 	if ((rc = run_prompt(r, MIN(p->ctx_tok, p->batch_rows),
 	    reterr)) < 0 ||
-	    (rc = forget(r, 1, 0, reterr)) < 0 ||
+	    (rc = cut_sequences(r, 1, 0, reterr)) < 0 ||
 	    (rc = roofline_touch(b->roof, reterr)) < 0 ||
-	    (rc = slice_of(b, r, &slice, reterr)) < 0)
+	    (rc = measure_slice(b, r, &slice, reterr)) < 0)
 		return rc;
 	for (i = 0; i < ts->n; i++)
 		if (ts->t[i].kind != BENCH_LOAD &&
@@ -325,8 +331,8 @@ bench_run(struct bench *b, const struct conf *c, struct bench_tests *ts,
 	if ((rc = engine_open(c, &r->eng, reterr)) == 0 &&
 	    (rc = engine_plan(r->eng, reterr)) == 0) {
 		*ret_planned = 1;
-		weigh(b, r, ts);
-		if ((rc = prepare(r, ts, reterr)) == 0 &&
+		set_work(b, r, ts);
+		if ((rc = allocate_runner(r, ts, reterr)) == 0 &&
 		    (rc = engine_start(r->eng, reterr)) == 0)
 			rc = run_tests(b, r, ts, reterr);
 	}
@@ -344,7 +350,7 @@ bench_run(struct bench *b, const struct conf *c, struct bench_tests *ts,
 
 /* --- loading --- */
 
-/* What the page cache holds of the files would not come from the disk. */
+/* Drop the files' cached pages, so that loading reads from the disk. */
 static void
 drop_cache(const struct gguf *g)
 {
@@ -368,7 +374,7 @@ disk_slice(struct bench *b, const struct engine *eng, struct bounds *ret,
 	return series_add(&b->disk, ret->per_s[ROOF_DISK], reterr);
 }
 
-/* Start, load, stop; raw reads of the same files before and after. */
+/* Start, load, stop, with raw reads of the same files before and after. */
 static int
 load_once(struct bench *b, const struct conf *c, struct bench_test *t,
     struct bounds *slice, struct err *reterr)
@@ -390,7 +396,7 @@ load_once(struct bench *b, const struct conf *c, struct bench_test *t,
 	    (rc = disk_slice(b, eng, slice, reterr)) == 0) {
 		engine_numbers(eng, &n);
 		t->work.disk_bytes = (double)n.file_bytes;
-		rc = note(t, (double)n.file_bytes, (double)n.load_ns / 1e9,
+		rc = record_run(t, (double)n.file_bytes, (double)n.load_ns / 1e9,
 		    &before, slice, reterr);
 	}
 	engine_close(eng);
@@ -407,7 +413,7 @@ bench_run_load(struct bench *b, const struct conf *c, struct bench_test *t,
 
 	if (quiet == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	*quiet = *c;		/* without the progress of each load */
+	*quiet = *c;		/* do not print the progress of each load */
 	quiet->verbose = c->verbose > 1 ? 2 : 0;
 	for (i = 0; i < b->c->bench_reps && rc == 0; i++)
 		rc = load_once(b, quiet, t, &slice, reterr);

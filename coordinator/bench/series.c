@@ -1,4 +1,4 @@
-/* coordinator/bench/series.c - mean, median and deviation. */
+/* coordinator/bench/series.c - mean, median and standard deviation. */
 #include "series.h"
 
 #include <errno.h>
@@ -53,9 +53,10 @@ series_sd(const struct series *s)
 	return s->n > 1 ? sqrt(sum / (s->n - 1)) : 0;
 }
 
-/* How many of s are below x, and how many are x. */
+/* Count the values below x and those equal to x. */
 static void
-rank(const struct series *s, double x, unsigned *ret_below, unsigned *ret_same)
+rank_value(const struct series *s, double x, unsigned *ret_below,
+    unsigned *ret_same)
 {
 	unsigned i;
 
@@ -66,18 +67,19 @@ rank(const struct series *s, double x, unsigned *ret_below, unsigned *ret_same)
 	}
 }
 
-/* The k-th smallest, without a sorted copy: series are short. */
+/* The k-th smallest value.  Quadratic, but series are short and no copy is
+ * needed. */
 static double
-kth(const struct series *s, unsigned k)
+find_kth(const struct series *s, unsigned k)
 {
 	unsigned i, below, same;
 
 	for (i = 0; i < s->n; i++) {
-		rank(s, s->v[i], &below, &same);
+		rank_value(s, s->v[i], &below, &same);
 		if (below <= k && k < below + same)
 			return s->v[i];
 	}
-	return NAN;		/* only where a value is none */
+	return NAN;		/* only if some value is NaN */
 }
 
 double
@@ -85,5 +87,5 @@ series_median(const struct series *s)
 {
 	if (s->n == 0)
 		return 0;
-	return (kth(s, (s->n - 1) / 2) + kth(s, s->n / 2)) / 2;
+	return (find_kth(s, (s->n - 1) / 2) + find_kth(s, s->n / 2)) / 2;
 }

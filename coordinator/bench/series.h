@@ -1,11 +1,11 @@
-/* coordinator/bench/series.h - numbers that were measured, and what is said of them.
- * Called by roofline and bench.  Knows no unit. */
+/* coordinator/bench/series.h - a list of measured values and its statistics.
+ * Owns: the values.  Called by the files of bench/.  Knows no unit. */
 #ifndef COORDINATOR_BENCH_SERIES_H
 #define COORDINATOR_BENCH_SERIES_H
 
 #include "config/err.h"
 
-/* Zeroed is empty. */
+/* All zero = empty. */
 struct series {
 	double *v;		/* [n], in the order measured */
 	unsigned n, room;
@@ -14,11 +14,11 @@ struct series {
 int series_add(struct series *s, double x, struct err *reterr);
 void series_free(struct series *s);
 
-/* 0 of an empty series.  Of an even number, the median is the mean of the two
- * in the middle. */
+/* 0 for an empty series.  With an even number of values, the median is the mean
+ * of the middle two. */
 double series_mean(const struct series *s);
 double series_median(const struct series *s);
-/* Of the sample (n - 1); 0 below two values. */
+/* Sample standard deviation (n - 1); 0 below two values. */
 double series_sd(const struct series *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* coordinator/bench/sweep.c - the same tests over more sessions. */
+/* coordinator/bench/sweep.c - runs the tests with other numbers of sessions. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 #include "config/log.h"
 #include "bench.h"
 
-/* Cores [lo, hi) of all, counted in ascending order. */
+/* Select cores lo to hi - 1 of `all`, counted in ascending order. */
 static void
-some_cores(const struct cpuset *all, unsigned lo, unsigned hi,
+select_cores(const struct cpuset *all, unsigned lo, unsigned hi,
     struct cpuset *ret)
 {
 	unsigned cpu, i = 0;
@@ -23,9 +23,10 @@ some_cores(const struct cpuset *all, unsigned lo, unsigned hi,
 		}
 }
 
-/* Shared equally when every session has one; else from the free memory. */
+/* The cap of each of n sessions: an equal part of the sum of caps, or 0, which
+ * means by free memory, unless every session has a cap. */
 static uint64_t
-cap_each(const struct conf *c, int n)
+divide_caps(const struct conf *c, int n)
 {
 	uint64_t sum = 0;
 	int i;
@@ -45,7 +46,7 @@ bench_split_conf(const struct conf *c, int n, int shared, struct conf *ret)
 	struct cpuset all;
 	unsigned ncores, i, un = (unsigned)n;
 
-	*ret = *c;		/* its strings stay c's */
+	*ret = *c;		/* strings stay owned by c */
 	conf_cores(c, &all);
 	ncores = cpuset_count(&all);
 	ret->nsessions = n;
@@ -53,20 +54,20 @@ bench_split_conf(const struct conf *c, int n, int shared, struct conf *ret)
 		s = &ret->session[i];
 		*s = c->session[0];
 		snprintf(s->name, sizeof(s->name), "%.20s%u", s->device, i);
-		s->cap_bytes = cap_each(c, n);
+		s->cap_bytes = divide_caps(c, n);
 		s->threads = 0;
 		s->node = -1;
 		if (shared)
 			s->cpus = all;
 		else
-			some_cores(&all, i * ncores / un,
+			select_cores(&all, i * ncores / un,
 			    (i + 1) * ncores / un, &s->cpus);
 		units_format_cpus(&s->cpus, s->cores, sizeof(s->cores));
 	}
 }
 
-/* A split that cannot be is a row that says so; anything else ends the
- * sweep. */
+/* Run the tests with one split.  A split that cannot be planned becomes a row
+ * with the reason; any other error ends the sweep. */
 static int
 run_split(struct bench *b, int n, int shared, struct err *reterr)
 {

@@ -423,7 +423,7 @@ check "rows of sessions, shared and divided; why not" "$PYTHON" - "$OUT" <<-'END
 	assert all(r['relative'] == 1 for r in s[0]['results']), s[0]
 	END
 bench "bench" -m "$MODEL" -p 16 -n 8 -r 1 --load --sweep 1,2
-check "the machine" prints '^int8, Gop/s +[0-9.]+ .* a cycle$'
+check "the machine" prints '^int8, Gop/s +[0-9.]+ .* per cycle$'
 check "speeds and fractions" \
     prints '^tg8 +[0-9.]+ \+- [0-9.]+ t/s, [0-9.]+ % of the [0-9.]+ that '
 check "loading" prints '^load +[0-9.]+ \+- [0-9.]+ GB/s, .* that disk allows$'
