@@ -54,9 +54,7 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "futex words must be lock-free");
 enum batch_kind {
 	BATCH_DATA = 1,		/* rows to compute */
 	BATCH_FORGET = 2,	/* drop sequence seq (from position pos on) */
-	BATCH_COPY = 3,		/* sequence dst := sequence seq, pos rows */
-	BATCH_RESET = 4,	/* drop all sequences; a new epoch begins */
-	BATCH_STOP = 5		/* pass on, then leave the loop */
+	BATCH_STOP = 3		/* pass on, then leave the loop */
 };
 
 #define ROW_LOGITS	1u		/* row.flags: this row wants logits */
@@ -70,8 +68,8 @@ struct batch_hdr {
 	uint32_t nrows;		/* rows in this slot */
 	uint32_t flags;
 	uint32_t first;		/* logits ring: index of the first wanting row */
-	uint32_t seq, dst, pos;	/* BATCH_FORGET, BATCH_COPY */
-	uint32_t reserved;
+	uint32_t seq, pos;	/* BATCH_FORGET */
+	uint32_t reserved[2];
 };
 _Static_assert(sizeof(struct batch_hdr) == 48, "batch ABI");
 

@@ -22,7 +22,7 @@ send_some(struct engine *eng, const struct engine_flow *f, struct err *reterr)
 			return rc;
 		rc = b.kind == BATCH_DATA ?
 		    pipeline_submit(eng->pipe, b.rows, b.nrows) :
-		    pipeline_control(eng->pipe, b.kind, b.seq, 0, 0);
+		    pipeline_control(eng->pipe, b.kind, b.seq, 0);
 		if (rc < 0)
 			return err_set(reterr, ERR_RUN, rc,
 			    "cannot submit a batch: %s", strerror(-rc));

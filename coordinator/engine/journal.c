@@ -44,8 +44,7 @@ sane(const struct journal *j, const struct batch_hdr *hdr,
 {
 	uint32_t i;
 
-	if (hdr->nrows > j->batch_rows || hdr->seq >= j->nseqs ||
-	    hdr->dst >= j->nseqs)
+	if (hdr->nrows > j->batch_rows || hdr->seq >= j->nseqs)
 		return 0;
 	for (i = 0; i < hdr->nrows; i++)
 		if (rows[i].seq >= j->nseqs || rows[i].pos >= j->ctx_tok)
@@ -129,12 +128,6 @@ apply(struct journal *j, const struct journal_batch *b)
 		j->len[h->seq] = MIN(h->pos, j->len[h->seq]);
 		j->over[h->seq] = 0;
 		break;
-	case BATCH_COPY:
-		j->len[h->dst] = MIN(h->pos, j->len[h->seq]);
-		memmove(tokens_of(j, h->dst), tokens_of(j, h->seq),
-		    j->len[h->dst] * sizeof(*j->token));
-		break;
-	case BATCH_RESET:
 	case BATCH_STOP:	/* what they hold is of no use any more */
 		memset(j->len, 0, sizeof(j->len));
 		break;

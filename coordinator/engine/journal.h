@@ -13,7 +13,7 @@
 #include "shm/layout.h"
 
 struct journal_batch {
-	struct batch_hdr hdr;		/* kind, nrows, seq, dst, pos */
+	struct batch_hdr hdr;		/* kind, nrows, seq, pos */
 	struct batch_row *rows;		/* [hdr.nrows] */
 };
 

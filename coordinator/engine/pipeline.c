@@ -187,9 +187,9 @@ pipeline_submit(struct pipeline *p, const struct batch_row *rows,
 
 int
 pipeline_control(struct pipeline *p, enum batch_kind kind, uint32_t seq,
-    uint32_t dst, uint32_t pos)
+    uint32_t pos)
 {
-	struct batch_hdr hdr = { .kind = kind, .seq = seq, .dst = dst,
+	struct batch_hdr hdr = { .kind = kind, .seq = seq,
 	    .pos = pos };
 
 	return send_batch(p, &hdr, NULL);
@@ -432,7 +432,7 @@ control_alone(struct pipeline *p, enum batch_kind kind, uint32_t seq,
 
 	if ((rc = drain(p, reterr)) < 0)
 		return rc;
-	if ((rc = pipeline_control(p, kind, seq, 0, pos)) < 0)
+	if ((rc = pipeline_control(p, kind, seq, pos)) < 0)
 		return err_set(reterr, ERR_RUN, rc, "cannot submit a batch: "
 		    "%s", strerror(-rc));
 	return drain(p, reterr);

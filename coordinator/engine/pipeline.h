@@ -45,10 +45,10 @@ int pipeline_has_room(struct pipeline *p);
 /* Send rows.  -EAGAIN: there is no room, take results first. */
 int pipeline_submit(struct pipeline *p, const struct batch_row *rows,
     uint32_t nrows);
-/* Control in order with the data: BATCH_FORGET (seq from pos on), BATCH_COPY,
- * BATCH_RESET, BATCH_STOP.  Comes back as a result of its own. */
+/* Control in order with the data: BATCH_FORGET (seq from pos on), BATCH_STOP.
+ * Comes back as a result of its own. */
 int pipeline_control(struct pipeline *p, enum batch_kind kind, uint32_t seq,
-    uint32_t dst, uint32_t pos);
+    uint32_t pos);
 
 /* The next result, waiting for it; an error when a signal comes (-EINTR).  The
  * loss of a worker shows in the time only, until there is one too many; one

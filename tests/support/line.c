@@ -177,10 +177,10 @@ line_rows(struct line *l, const struct batch_row *rows, uint32_t n)
 
 void
 line_control(struct line *l, enum batch_kind kind, uint32_t seq,
-    uint32_t dst, uint32_t pos)
+    uint32_t pos)
 {
 	struct batch_hdr hdr = { .magic = BATCH_MAGIC, .kind = kind,
-	    .number = l->number++, .epoch = l->epoch, .seq = seq, .dst = dst,
+	    .number = l->number++, .epoch = l->epoch, .seq = seq,
 	    .pos = pos };
 
 	line_raw(l, &hdr, NULL, 0);

@@ -70,7 +70,7 @@ void line_close(struct line *l);
 void line_rows(struct line *l, const struct batch_row *rows, uint32_t n);
 /* A header as given, but for magic, number and epoch. */
 void line_control(struct line *l, enum batch_kind kind, uint32_t seq,
-    uint32_t dst, uint32_t pos);
+    uint32_t pos);
 /* Any slot. */
 void line_raw(struct line *l, const struct batch_hdr *hdr,
     const struct batch_row *rows, uint32_t n);

@@ -97,9 +97,8 @@ START_TEST(stages_that_are_ready_allocate_nothing)
 	t_ok(line_open(&l, &lc, &e), &e);
 	line_text(&l, 0, 0, text, 40, 16);
 	line_text(&l, 1, 0, text, 20, 1);
-	line_control(&l, BATCH_COPY, 1, 2, 20);
-	line_text(&l, 2, 20, text, 5, 5);
-	line_control(&l, BATCH_FORGET, 0, 0, 0);
+	line_text(&l, 2, 0, text, 25, 5);
+	line_control(&l, BATCH_FORGET, 0, 0);
 	line_stop(&l);
 	l.watch = watch;
 	atomic_store(&nallocs, 0);

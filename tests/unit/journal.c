@@ -37,11 +37,6 @@ take(struct world *w, const struct batch_hdr *h, const struct batch_row *rows)
 	case BATCH_FORGET:
 		w->len[h->seq] = MIN(h->pos, w->len[h->seq]);
 		break;
-	case BATCH_COPY:
-		w->len[h->dst] = MIN(h->pos, w->len[h->seq]);
-		memmove(w->token[h->dst], w->token[h->seq],
-		    sizeof(w->token[0]));
-		break;
 	default:
 		memset(w->len, 0, sizeof(w->len));
 		break;
@@ -70,15 +65,11 @@ draw_rows(struct world *w, struct batch_row *rows)
 static void
 draw_batch(struct world *w, struct batch_hdr *h, struct batch_row *rows)
 {
-	static const enum batch_kind kinds[] = { BATCH_FORGET, BATCH_FORGET,
-	    BATCH_COPY, BATCH_RESET };
-
 	*h = (struct batch_hdr){ .kind = BATCH_DATA };
 	if (t_rand_below(8) > 0 && (h->nrows = draw_rows(w, rows)) > 0)
 		return;
-	h->kind = kinds[t_rand_below(NITEMS(kinds))];
+	h->kind = BATCH_FORGET;
 	h->seq = (uint32_t)t_rand_below(SEQS);
-	h->dst = (uint32_t)t_rand_below(SEQS);
 	h->pos = (uint32_t)t_rand_below(CTX);
 	take(w, h, NULL);
 }

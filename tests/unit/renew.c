@@ -152,7 +152,7 @@ START_TEST(a_batch_in_hand_goes_with_its_epoch)
 
 	line_begin(&l, &lc);
 	for (i = 0; i < LINE_SLOTS - 2; i++)
-		line_control(&l, BATCH_FORGET, 0, 0, 0);
+		line_control(&l, BATCH_FORGET, 0, 0);
 	line_text(&l, 0, 0, other, 16, 16);	/* four slots of logits */
 	line_text(&l, 0, 16, other, 1, 1);
 	asked = 0;

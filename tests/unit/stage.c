@@ -236,14 +236,14 @@ START_TEST(a_forgotten_tail_can_be_written_anew)
 	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 20, 16);
 	line_text(&l, 0, 20, other, 10, 16);
-	line_control(&l, BATCH_FORGET, 0, 0, 20);
+	line_control(&l, BATCH_FORGET, 0, 20);
 	line_text(&l, 0, 20, text, TEXT - 20, 16);
 	line_finish(&l);
 	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
 	/* Forgetting behind the end changes nothing. */
-	line_control(&l, BATCH_FORGET, 0, 0, 1000);
+	line_control(&l, BATCH_FORGET, 0, 1000);
 	line_text(&l, 0, TEXT, text, 2, 2);
-	line_control(&l, BATCH_FORGET, 0, 0, 0);
+	line_control(&l, BATCH_FORGET, 0, 0);
 	line_text(&l, 0, 0, text, 5, 2);
 	line_finish(&l);
 	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
@@ -252,32 +252,10 @@ START_TEST(a_forgotten_tail_can_be_written_anew)
 }
 END_TEST
 
-START_TEST(a_copied_sequence_goes_on_from_the_rows_that_were_asked_for)
-{
-	static struct line l;
-	const struct line *one = measure(KV_Q8_0, QUANT_Q8_0);
-	struct line_conf lc = LINE_CONF;
-
-	lc.nstages = 2;
-	lc.cut[1] = 5;
-	lc.fmt = KV_Q8_0;
-	line_begin(&l, &lc);
-	line_text(&l, 2, 0, text, 20, 16);
-	line_text(&l, 2, 20, other, 6, 16);
-	line_control(&l, BATCH_COPY, 2, 1, 20);
-	line_text(&l, 1, 20, text, TEXT - 20, 16);
-	line_text(&l, 2, 26, other, 4, 16);	/* the source is unchanged */
-	line_finish(&l);
-	ck_assert(line_same(one, 0, &l, 1, 20, TEXT - 20));
-	line_close(&l);
-	close_measure(one);
-}
-END_TEST
-
 START_TEST(control_passes_through_in_order)
 {
 	static const enum batch_kind kinds[] = { BATCH_DATA, BATCH_FORGET,
-	    BATCH_COPY, BATCH_DATA, BATCH_RESET, BATCH_STOP };
+	    BATCH_DATA, BATCH_STOP };
 	static struct line l;
 	struct line_conf lc = LINE_CONF;
 	unsigned i;
@@ -288,11 +266,9 @@ START_TEST(control_passes_through_in_order)
 	lc.cut[2] = 9;
 	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 2, 2);
-	line_control(&l, BATCH_FORGET, 0, 0, 1);
-	line_control(&l, BATCH_COPY, 0, 1, 1);
-	line_text(&l, 1, 1, text, 2, 2);
-	line_control(&l, BATCH_RESET, 0, 0, 0);
-	line_control(&l, BATCH_STOP, 0, 0, 0);
+	line_control(&l, BATCH_FORGET, 0, 1);
+	line_text(&l, 0, 1, text, 2, 2);
+	line_control(&l, BATCH_STOP, 0, 0);
 	line_text(&l, 0, 0, text, 1, 1);	/* behind the stop */
 	line_finish(&l);
 	ck_assert_uint_eq(l.nseen, NITEMS(kinds));
@@ -304,36 +280,6 @@ START_TEST(control_passes_through_in_order)
 	line_finish(&l);
 	ck_assert_uint_eq(l.seen[l.nseen - 1].number, NITEMS(kinds));
 	line_close(&l);
-}
-END_TEST
-
-START_TEST(a_reset_begins_an_epoch_and_drops_what_is_left_of_the_old)
-{
-	static struct line l;
-	const struct line *one = measure(KV_F16, QUANT_Q8_0);
-	struct line_conf lc = LINE_CONF;
-
-	lc.nstages = 2;
-	lc.cut[1] = 5;
-	line_begin(&l, &lc);
-	line_text(&l, 0, 0, other, 10, 16);
-	line_finish(&l);
-	ck_assert_uint_eq(l.nseen, 3);		/* blocks of 4, 4, 2 */
-	l.epoch = 3;
-	l.number = 0;
-	line_control(&l, BATCH_RESET, 0, 0, 0);
-	l.epoch = 2;
-	line_text(&l, 0, 10, other, 4, 16);	/* of before the loss */
-	line_control(&l, BATCH_STOP, 0, 0, 0);
-	l.epoch = 3;
-	line_text(&l, 0, 0, text, TEXT, 16);
-	line_finish(&l);
-	ck_assert_uint_eq(l.nseen, 3 + 1 + TEXT / 16 * 4 + 2);
-	ck_assert_uint_eq(l.seen[3].kind, BATCH_RESET);
-	ck_assert_uint_eq(l.seen[3].epoch, 3);
-	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
-	line_close(&l);
-	close_measure(one);
 }
 END_TEST
 
@@ -378,18 +324,13 @@ START_TEST(corrupt_headers_are_refused)
 	h.nrows = 0;
 	refused(&h, rows, 0, "no rows");
 	h = good;
-	h.kind = 6;
-	refused(&h, rows, 2, "an unknown kind (6)");
+	h.kind = 4;
+	refused(&h, rows, 2, "an unknown kind (4)");
 	h.kind = 0;
 	refused(&h, rows, 2, "an unknown kind (0)");
 	h.kind = BATCH_FORGET;
 	h.seq = LINE_SEQS;
 	refused(&h, rows, 2, "no such sequence (3)");
-	h.kind = BATCH_COPY;
-	refused(&h, rows, 2, "no such sequence (3)");
-	h.seq = 0;
-	h.dst = UINT32_MAX;
-	refused(&h, rows, 2, "no such sequence (4294967295)");
 }
 END_TEST
 
@@ -670,29 +611,6 @@ START_TEST(a_buffer_off_its_alignment_is_refused)
 }
 END_TEST
 
-START_TEST(a_kv_cache_out_of_reach_is_not_copied)
-{
-	const struct device_ops odd = odd_device();
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
-	struct err e = { 0 };
-
-	traits.host_visible = 0;
-	lc.dev[0] = &odd;
-	draw_texts();
-	line_begin(&l, &lc);
-	line_text(&l, 0, 0, text, 2, 2);
-	line_control(&l, BATCH_FORGET, 0, 0, 1);
-	line_control(&l, BATCH_COPY, 0, 1, 1);
-	ck_assert_int_eq(line_run(&l, &e), -ENOTSUP);
-	ck_assert_str_eq(e.msg, "session stage0: batch 2: sequence 0 cannot "
-	    "be copied to 1: the host cannot reach the KV cache on device "
-	    "odd");
-	ck_assert_uint_eq(l.nseen, 2);
-	line_close(&l);
-}
-END_TEST
-
 static uint64_t patience_ns;
 
 static int
@@ -852,9 +770,7 @@ main(void)
 		a_batch_without_logits_is_said_to_be_done,
 		an_idle_stage_beats_and_leaves_when_it_is_told_to,
 		a_forgotten_tail_can_be_written_anew,
-		a_copied_sequence_goes_on_from_the_rows_that_were_asked_for,
 		control_passes_through_in_order,
-		a_reset_begins_an_epoch_and_drops_what_is_left_of_the_old,
 		corrupt_headers_are_refused,
 		rows_that_make_no_sense_are_refused,
 		the_context_has_an_end,
@@ -865,7 +781,6 @@ main(void)
 		strict_refuses_a_device_that_would_fall_back,
 		a_stage_keeps_to_the_largest_mapping_and_their_number,
 		a_buffer_off_its_alignment_is_refused,
-		a_kv_cache_out_of_reach_is_not_copied,
 		a_device_that_hangs_is_an_error_that_says_where,
 		a_program_may_have_thousands_of_spans,
 		a_small_span_is_shared_by_threads_that_need_no_waking,

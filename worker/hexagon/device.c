@@ -279,15 +279,16 @@ put_buf(struct hxq_packet *q, uint32_t i, const struct domain_mem *m,
 	    0, .nbytes = m->nbytes };
 }
 
-/* Is the KV cache the domain's alone, once it has seen its zeros?  Not when an
- * op on it falls back, or when sequences may be copied: by the host. */
+/* Must the KV cache be flushed to the domain?  Always before the first batch,
+ * which shows it the zeros; later only when an operation on it runs on the
+ * host. */
 static int
 kv_crosses(const struct device *d)
 {
 	const struct program *p = d->p;
 	uint32_t i, s, there;
 
-	if (d->calls == 0 || p->env.kv.conf.nseqs > 1)
+	if (d->calls == 0)
 		return 1;
 	for (i = 0; i < p->nops; i++) {
 		if (p->op[i].kind != OP_KV_STORE &&

@@ -332,35 +332,6 @@ cut_sequence(struct stage *s, uint32_t seq, uint32_t nrows,
 	return 0;
 }
 
-static int
-copy_sequence(struct stage *s, uint32_t from, uint32_t to, uint32_t nrows,
-    struct err *reterr)
-{
-	const struct kv_layout *kv = &s->p->env.kv;
-	const struct kv_kind *k;
-	uint8_t *base = s->kv.host;
-	uint32_t l;
-
-	if (!s->traits.host_visible && kv->conf.nlayers > 0)
-		return err_set(reterr, ERR_RUN, -ENOTSUP, "session %s: batch %"
-		    PRIu64 ": sequence %u cannot be copied to %u: the host "
-		    "cannot reach the KV cache on device %s",
-		    s->conf.start.name, s->hdr.number, from, to,
-		    s->conf.dev->kind);
-	/* All heads of a sequence lie together. */
-	for (l = 0; l < kv->conf.nlayers; l++) {
-		k = kv_kind_of(kv, l);
-		memmove(base + kv_k_off(kv, l, to, 0),
-		    base + kv_k_off(kv, l, from, 0),
-		    k->k_head * kv->n_head_kv);
-		memmove(base + kv_v_off(kv, l, to, 0),
-		    base + kv_v_off(kv, l, from, 0),
-		    k->v_head * kv->n_head_kv);
-	}
-	s->seq_end[to] = s->seq_end[from];
-	return cut_sequence(s, to, MIN(nrows, s->seq_len[from]), reterr);
-}
-
 /* Control that must stay in order with the data; goes on to the next stage. */
 static int
 run_control(struct stage *s, struct err *reterr)
@@ -370,20 +341,13 @@ run_control(struct stage *s, struct err *reterr)
 
 	switch (s->hdr.kind) {
 	case BATCH_FORGET:
-	case BATCH_COPY:
-		if (s->hdr.seq >= s->conf.model.nseqs ||
-		    s->hdr.dst >= s->conf.model.nseqs)
-			return bad_batch(s, "no such sequence",
-			    MAX(s->hdr.seq, s->hdr.dst), reterr);
-		rc = s->hdr.kind == BATCH_FORGET ? cut_sequence(s, s->hdr.seq,
-		    MIN(s->hdr.pos, s->seq_len[s->hdr.seq]), reterr) :
-		    copy_sequence(s, s->hdr.seq, s->hdr.dst, s->hdr.pos,
-		    reterr);
+		if (s->hdr.seq >= s->conf.model.nseqs)
+			return bad_batch(s, "no such sequence", s->hdr.seq,
+			    reterr);
+		rc = cut_sequence(s, s->hdr.seq, MIN(s->hdr.pos,
+		    s->seq_len[s->hdr.seq]), reterr);
 		if (rc < 0)
 			return rc;
-		break;
-	case BATCH_RESET:
-		stage_begin_epoch(s, s->hdr.epoch);
 		break;
 	case BATCH_STOP:
 		break;
@@ -409,7 +373,7 @@ run_slot(struct stage *s, const uint8_t *slot, struct err *reterr)
 	if ((rc = take_header(s, slot, reterr)) < 0)
 		return rc;
 	/* Left over from before a loss: nobody waits for it. */
-	if (s->hdr.epoch != s->epoch && s->hdr.kind != BATCH_RESET)
+	if (s->hdr.epoch != s->epoch)
 		return 0;
 	if (s->hdr.kind != BATCH_DATA)
 		return run_control(s, reterr);

@@ -40,7 +40,4 @@ struct stage {
 	void *idle_arg;
 };
 
-/* No sequence is known any more, and what is of an older epoch is dropped. */
-void stage_begin_epoch(struct stage *s, uint32_t epoch);
-
 #endif

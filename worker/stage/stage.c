@@ -301,19 +301,13 @@ stage_attach(struct stage *s, const struct ring *in, const struct ring *out)
 }
 
 void
-stage_begin_epoch(struct stage *s, uint32_t epoch)
-{
-	s->epoch = epoch;
-	memset(s->seq_len, 0, sizeof(s->seq_len));
-	memset(s->seq_end, 0, sizeof(s->seq_end));
-}
-
-void
 stage_renew(struct stage *s, uint32_t epoch, const struct ring *in,
     const struct ring *out)
 {
 	s->renewed = 1;
-	stage_begin_epoch(s, epoch);
+	s->epoch = epoch;
+	memset(s->seq_len, 0, sizeof(s->seq_len));
+	memset(s->seq_end, 0, sizeof(s->seq_end));
 	if (in != NULL)
 		replace(s, &s->in, in);
 	if (out != NULL)
