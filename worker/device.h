@@ -61,13 +61,9 @@ void device_add_limit(struct device_probe *p, const char *name, int known,
 struct device_traits {
 	int host_visible;	/* the host can read and write its memory */
 	int async;		/* run returns before the span is done */
-	int replay;		/* a prepared span is captured once, replayed */
-	int peer_copy;		/* two sessions of it can copy directly */
 	uint32_t align;		/* of buffers, a power of two */
 	uint64_t largest_map;	/* bytes of one buffer, UINT64_MAX = any */
 	uint32_t max_maps;	/* live buffers, UINT32_MAX = any */
-	uint32_t min_rows;	/* smaller batches are not worth sending; for
-				 * the placement, once a device asks for it */
 };
 
 struct device_conf {
@@ -82,13 +78,10 @@ struct device_conf {
 
 struct device;			/* each kind's own */
 
-/* A buffer in the device's memory.  raw is what the runtime gave (freed by
- * the device); host is the aligned view, NULL if not host_visible. */
+/* A buffer in the device's memory, which the device frees in close. */
 struct device_buf {
-	void *host;
-	void *raw;
+	void *host;		/* aligned; NULL if not host_visible */
 	uint64_t nbytes;
-	uint64_t handle;	/* fd, domain handle: the device's own */
 };
 
 /* One batch, as the ops see it: what a program's tensors stand for now. */

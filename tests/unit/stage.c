@@ -550,7 +550,7 @@ odd_device(void)
 	odd.traits = odd_traits;
 	odd.alloc = odd_alloc;
 	traits = (struct device_traits){ .host_visible = 1, .align = 64,
-	    .largest_map = UINT64_MAX, .max_maps = 3, .min_rows = 1 };
+	    .largest_map = UINT64_MAX, .max_maps = 3 };
 	host = NULL;
 	return odd;
 }

@@ -98,7 +98,6 @@ cpu_traits(const struct device *d, struct device_traits *ret)
 	*ret = (struct device_traits){
 		.host_visible = 1, .align = HOST_MEM_ALIGN,
 		.largest_map = UINT64_MAX, .max_maps = HOST_MEM_BUFS,
-		.min_rows = 1,
 	};
 }
 

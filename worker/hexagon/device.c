@@ -120,7 +120,7 @@ hexagon_traits(const struct device *d, struct device_traits *ret)
 	*ret = (struct device_traits){
 		.host_visible = 1, .async = 1, .align = HVX_ALIGN,
 		.largest_map = d->largest,
-		.max_maps = HXQ_MAPS - 1, .min_rows = 1,
+		.max_maps = HXQ_MAPS - 1,
 	};
 }
 
@@ -153,8 +153,8 @@ hexagon_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
 
 	if ((rc = take(d, tag, nbytes, what, m, reterr)) < 0)
 		return rc;
-	*ret = (struct device_buf){ .host = m->host, .raw = m->host,
-	    .nbytes = nbytes, .handle = m->handle };
+	*ret = (struct device_buf){ .host = m->host,
+	    .nbytes = nbytes };
 	return 0;
 }
 

@@ -18,7 +18,7 @@ host_mem_alloc(struct host_mem *m, struct mem_ledger *ledger,
 	/* Weights are written whole by the load, under its progress. */
 	if (tag != MEM_WEIGHTS)
 		region_touch(&a->map);
-	*ret = (struct device_buf){ .host = a->map.base, .raw = a->map.base,
+	*ret = (struct device_buf){ .host = a->map.base,
 	    .nbytes = nbytes };
 	return 0;
 }
