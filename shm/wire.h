@@ -69,9 +69,7 @@ struct wire_model {
 	uint32_t batch_rows, head_rows;
 	uint32_t ctx_tok, nseqs;
 	uint32_t kfmt, vfmt;		/* enum kv_type */
-	uint32_t load_depth, load_block_bytes, load_path;
 	uint32_t nextents, nfiles;
-	uint32_t pad;
 };
 
 /* WIRE_EXTENTS: an array of struct extent.  fds: none. */
@@ -119,7 +117,7 @@ struct wire_renewed {
 
 struct wire_hello {
 	uint32_t version;
-	uint32_t threads;
+	uint32_t pad;
 	uint64_t rss_bytes;	/* VmHWM + VmPTE with nothing loaded */
 };
 
@@ -140,7 +138,6 @@ struct wire_ready {
 };
 
 struct wire_stats {
-	uint64_t cap_bytes;
 	uint64_t tag_bytes[MEM_NTAGS];	/* the ledger's highest, by tag */
 	uint64_t ledger_peak;
 	uint64_t hwm_bytes, pte_bytes;	/* the kernel's: VmHWM, VmPTE */
@@ -156,7 +153,6 @@ struct wire_stats {
 };
 
 struct wire_placed {
-	uint32_t index;
 	int32_t layer;
 	uint32_t on_device;	/* 1 = the session's device, 0 = CPU */
 	uint32_t head;		/* part of the head */

@@ -172,7 +172,6 @@ on_start(struct worker *w, struct err *reterr)
 	    (rc = mem_charge(&w->ledger, MEM_EMULATOR,
 	    ws->planned[MEM_EMULATOR], "its device's emulator", reterr)) < 0)
 		return rc;
-	hello.threads = ws->threads;
 	if (procmem_read(&w->proc, &pm) == 0)
 		hello.rss_bytes = pm.hwm_bytes + pm.pte_bytes;
 	return report(&w->chan, WIRE_HELLO, &hello, sizeof(hello), reterr);
@@ -463,8 +462,7 @@ on_load(struct worker *w, struct err *reterr)
 static int
 send_stats(struct worker *w, struct err *reterr)
 {
-	struct wire_stats st = { .cap_bytes = w->ledger.cap_bytes,
-	    .ledger_peak = w->ledger.peak_bytes };
+	struct wire_stats st = { .ledger_peak = w->ledger.peak_bytes };
 	struct device_account dev = stage_account(w->stage);
 	struct procmem pm = { 0 };
 

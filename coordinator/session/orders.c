@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "layers/staging.h"
 #include "shm/ring.h"
 #include "sessions.h"
 
@@ -20,7 +19,6 @@ int
 session_send_model(struct session *s, const struct plan *plan,
     struct err *reterr)
 {
-	static const struct load_conf lc = LOAD_CONF_DEFAULT;
 	const struct plan_session *ps = s->plan;
 	const struct hparams *hp = &plan->model->hp;
 	const uint32_t per_msg = CHAN_MAX_BYTES / sizeof(struct extent);
@@ -31,8 +29,6 @@ session_send_model(struct session *s, const struct plan *plan,
 		.batch_rows = plan->batch_rows, .head_rows = plan->head_rows,
 		.ctx_tok = plan->ctx_tok, .nseqs = plan->nseqs,
 		.kfmt = plan->kfmt, .vfmt = plan->vfmt,
-		.load_depth = lc.depth, .load_block_bytes = lc.block_bytes,
-		.load_path = lc.path,
 		.nfiles = plan->model->g->nfiles,
 	};
 	uint8_t buf[sizeof(wm) + sizeof(*hp)];

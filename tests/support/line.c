@@ -56,9 +56,6 @@ give_orders(struct line *l, unsigned i)
 	sc->model.ctx_tok = LINE_CTX;
 	sc->model.nseqs = LINE_SEQS;
 	sc->model.kfmt = sc->model.vfmt = lc->fmt;
-	sc->model.load_depth = 2;
-	sc->model.load_block_bytes = 64 * 1024;
-	sc->model.load_path = LOAD_PREAD;
 	sc->model.nfiles = 1;
 	snprintf(sc->start.name, sizeof(sc->start.name), "stage%u", i);
 	strlcpy(sc->start.device, sc->dev->kind, sizeof(sc->start.device));

@@ -120,7 +120,6 @@ probe_placement(struct chan *c, const struct program *p,
 	for (i = 0; i < p->nops; i++) {
 		op = &p->op[i];
 		memset(&wp, 0, sizeof(wp));
-		wp.index = i;
 		wp.layer = op->layer;
 		wp.head = i >= p->nbody;
 		wp.on_device = (uint32_t)pl->op[i].on_device;

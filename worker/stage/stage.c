@@ -234,11 +234,7 @@ int
 stage_load(struct stage *s, const struct load_file *files, uint32_t nfiles,
     struct load_stats *ret, struct err *reterr)
 {
-	const struct load_conf lc = {
-		.depth = s->conf.model.load_depth,
-		.block_bytes = s->conf.model.load_block_bytes,
-		.path = s->conf.model.load_path,
-	};
+	const struct load_conf lc = LOAD_CONF_DEFAULT;
 	uint32_t i, n = s->conf.model.nextents;
 	struct arena staging = { 0 };
 	struct load_item *items;
