@@ -149,7 +149,7 @@ world_close(struct world *w)
 {
 	uint32_t i;
 
-	load_test_hook(NULL, NULL);
+	load_set_read_hook(NULL, NULL);
 	for (i = 0; i < w->nfiles; i++) {
 		close(w->file[i].fd);
 		if (w->file[i].direct_fd >= 0)

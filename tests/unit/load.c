@@ -92,7 +92,7 @@ START_TEST(a_file_that_changed_since_the_plan_is_refused)
 	ck_assert_int_eq(world_load(&w, &lc, &err), -ESTALE);
 	ck_assert_int_eq(err.kind, ERR_MODEL);
 	ck_assert_str_eq(err.msg, "0.gguf has changed since it was planned: "
-	    "it has 200000 bytes, it had 106528; run again when nothing "
+	    "it has 200000 bytes, not 106528; run again when nothing "
 	    "writes to it");
 	ck_assert_uint_eq(w.nsunk, 0);
 	ck_assert_int_eq(ftruncate(w.file[0].fd, 106528), 0);
@@ -100,7 +100,7 @@ START_TEST(a_file_that_changed_since_the_plan_is_refused)
 	t_ok(world_load(&w, &lc, &err), &err);
 	w.file[0].ino++;
 	ck_assert_int_eq(world_load(&w, &lc, &err), -ESTALE);
-	ck_assert_ptr_nonnull(strstr(err.msg, ": it is another file; "));
+	ck_assert_ptr_nonnull(strstr(err.msg, ": it is a different file; "));
 	world_close(&w);
 }
 END_TEST
@@ -132,7 +132,7 @@ START_TEST(a_file_of_the_same_size_that_was_written_to_is_refused)
 		ck_assert_int_eq(world_load(&w, &lc, &err), -ESTALE);
 		ck_assert_int_eq(err.kind, ERR_MODEL);
 		ck_assert_str_eq(err.msg, "0.gguf has changed since it was "
-		    "planned: its time of modification is another; run again "
+		    "planned: its modification time differs; run again "
 		    "when nothing writes to it");
 		ck_assert_uint_eq(w.nsunk, 0);
 
@@ -140,7 +140,7 @@ START_TEST(a_file_of_the_same_size_that_was_written_to_is_refused)
 		age(&w);
 		w.touch = 1;
 		ck_assert_int_eq(world_load(&w, &lc, &err), -ESTALE);
-		ck_assert_ptr_nonnull(strstr(err.msg, "time of modification"));
+		ck_assert_ptr_nonnull(strstr(err.msg, "modification time"));
 		world_check_complete(&w);
 		world_close(&w);
 	}
@@ -239,7 +239,7 @@ START_TEST(reads_are_in_flight_while_the_sink_works)
 
 		nbytes = load_staging_bytes(&lc, w.item, 1);
 		staging = guarded_pages(nbytes);
-		load_test_hook(trouble_read, &t);
+		load_set_read_hook(trouble_read, &t);
 		t_ok(load_run(&lc, w.file, 1, w.item, 1, staging, nbytes,
 		    count_reads_ahead, &t, NULL, NULL, &w.stats, &err), &err);
 		world_check_path(world_paths[p], &w.stats);

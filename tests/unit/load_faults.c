@@ -20,7 +20,7 @@ START_TEST(short_and_interrupted_reads_are_continued)
 
 	for (round = 0; round < 20; round++) {
 		world_random(&w);
-		load_test_hook(trouble_read, &t);
+		load_set_read_hook(trouble_read, &t);
 		if (round % 2 == 1)
 			world_go_buffered(&w);
 		for (p = 0; p < WORLD_NPATHS; p++) {
@@ -51,7 +51,7 @@ START_TEST(an_io_error_names_the_file_the_tensor_and_the_offset)
 
 		world_random(&w);
 		t.fail_at = 1 + (uint32_t)t_rand_below(5);
-		load_test_hook(trouble_read, &t);
+		load_set_read_hook(trouble_read, &t);
 		if (world_load(&w, &lc, &err) == 0) {
 			ck_assert_uint_lt(t.nreads, t.fail_at);
 			world_close(&w);
@@ -93,7 +93,7 @@ START_TEST(a_read_that_never_comes_is_an_error)
 
 		if (w.file[0].direct_fd < 0)
 			break;		/* noted by world_make_file() */
-		load_test_hook(trouble_read, &t);
+		load_set_read_hook(trouble_read, &t);
 		ck_assert_int_eq(world_load(&w, &lc, &err), codes[i]);
 		ck_assert_ptr_nonnull(strstr(err.msg, "tensor blk.0.weight: "
 		    "read of 12288 bytes at offset 4096: "));
@@ -148,7 +148,7 @@ START_TEST(a_read_of_nothing_is_a_truncated_file)
 		world_add(&w, 0, 4096 + 32, 500, 1024, 8);
 		world_add(&w, 0, 4096, 1, 32, 1);	/* not the culprit */
 		world_make_file(&w, 0, 4096 + 32 + 500 * 1024);
-		load_test_hook(trouble_read, &t);
+		load_set_read_hook(trouble_read, &t);
 		ck_assert_int_eq(world_load(&w, &lc, &err), -ENODATA);
 		ck_assert_ptr_nonnull(strstr(err.msg,
 		    "tensor blk.0.weight: file ends at byte "));
@@ -177,7 +177,7 @@ START_TEST(the_first_tensor_that_misses_bytes_is_named)
 	world_add(&w, 0, 3 * 1024, 3, 1024, 1);
 	world_add(&w, 0, 6 * 1024, 3, 1024, 1);
 	world_make_file(&w, 0, 9 * 1024);
-	load_test_hook(one_page_then_eio, NULL);
+	load_set_read_hook(one_page_then_eio, NULL);
 	ck_assert_int_eq(world_load(&w, &lc, &err), -EIO);
 	ck_assert_str_eq(err.msg, "0.gguf: tensor blk.1.weight: read of 8192 "
 	    "bytes at offset 4096: Input/output error");
@@ -197,7 +197,7 @@ START_TEST(the_message_says_which_of_several_files)
 	world_add(&w, 1, 0, 10, 100, 1);
 	world_make_file(&w, 0, 1000);
 	world_make_file(&w, 1, 1000);
-	load_test_hook(trouble_read, &t);
+	load_set_read_hook(trouble_read, &t);
 	ck_assert_int_eq(world_load(&w, &lc, &err), -EIO);
 	ck_assert_str_eq(err.msg, "1.gguf: tensor blk.1.weight: read of 4096 "
 	    "bytes at offset 0: Input/output error");
@@ -245,7 +245,7 @@ START_TEST(a_file_system_that_lies_about_direct_reads_is_read_buffered)
 			.path = world_paths[p] };
 		struct trouble t = { .w = &w, .direct_res = -EINVAL };
 
-		load_test_hook(trouble_read, &t);
+		load_set_read_hook(trouble_read, &t);
 		t_ok(world_load(&w, &lc, &err), &err);
 		world_check_complete(&w);
 		ck_assert_int_eq(w.stats.direct, 0);

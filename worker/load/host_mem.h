@@ -1,5 +1,5 @@
-/* worker/load/host_mem.h - the buffers of a device that works in the host's memory.
- * Owns: their arenas.  Called by alloc and close of device_<kind>.c. */
+/* worker/load/host_mem.h - buffers of a device that works in host memory.
+ * Owns: their arenas.  Called by alloc and close of a device. */
 #ifndef WORKER_LOAD_HOST_MEM_H
 #define WORKER_LOAD_HOST_MEM_H
 

@@ -1,10 +1,10 @@
-/* worker/load/load.c - keeps reads in flight and hands finished ones to the sink.
+/* worker/load/load.c - keeps reads in flight, hands finished ones to the sink.
  *
- * Requests are numbered in file order; request n lives in slot n % depth, its
- * bytes in that slot's block.  [head, tail) are under way; the oldest is
- * waited for, given to the sink and its slot used again, so that rows arrive
- * in order while the others are being read. */
-#include "impl.h"
+ * Requests are numbered in file order; request n uses slot n % depth and that
+ * slot's block.  [head, tail) are in flight: the loop waits for the oldest,
+ * hands it to the sink and reuses its slot, so that rows arrive in order while
+ * the other reads go on. */
+#include "load.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,42 +15,79 @@
 #include <unistd.h>
 
 #include "shm/event.h"
+#include "plan.h"
+#include "uring.h"
+
+_Static_assert((int)LOAD_MAX_DEPTH <= (int)LOAD_URING_SLOTS, "a bit a slot");
 
 enum {
-	/* A read that brings nothing so often in a row never will. */
+	/* Give up on a read after so many results in a row without a byte. */
 	MAX_STALLS = 1000
 };
 #define MAX_READ_BYTES	GIB		/* the kernel's limit: 2 GiB - 4 KiB */
 
-/* A large folio has so much at most, and lies on a multiple of its size. */
+/* The largest folio; folios are aligned to their size. */
 #define FOLIO_BYTES	(2 * MIB)
-/* Nobody reads further ahead: twice the largest setting seen, 8 MiB, and more. */
+/* More than any kernel reads ahead: the largest setting seen is 8 MiB. */
 #define AHEAD_BYTES	(32 * MIB)
 
-static load_read_fn *hook;
-static void *hook_arg;
+/* One read and how far it has come. */
+struct load_req {
+	struct load_range range;
+	uint64_t done_bytes;	/* read so far; whole grains until all is */
+	uint64_t asked_bytes;	/* by the read in flight */
+	int64_t res;		/* of the last read */
+	uint32_t stalls;	/* results in a row without progress */
+	int direct;		/* the read in flight uses direct_fd */
+	int finished;		/* complete, or error says why not */
+	int error;		/* 0 or -errno; -ENODATA = the file ended */
+};
+
+struct loader {
+	struct load_plan plan;
+	/* Files up to the last that a buffered read began, and where pages of
+	 * others' read-ahead end in that one. */
+	uint32_t nbegun;
+	uint64_t ahead_end;
+
+	uint8_t *staging;			/* depth x plan.block_bytes */
+	uint32_t depth;
+
+	load_sink_fn *sink;
+	void *sink_arg;
+	load_progress_fn *progress;
+	void *progress_arg;
+
+	struct load_uring uring;		/* unless path is LOAD_PREAD */
+	struct load_stats stats;
+	struct load_req req[LOAD_MAX_DEPTH];	/* request n is in n % depth */
+};
+
+static load_read_fn *read_hook;
+static void *read_hook_arg;
 
 void
-load_test_hook(load_read_fn *fn, void *arg)
+load_set_read_hook(load_read_fn *fn, void *arg)
 {
-	hook = fn;
-	hook_arg = arg;
+	read_hook = fn;
+	read_hook_arg = arg;
 }
 
 static uint8_t *
 block_of(const struct loader *ld, const struct load_req *q)
 {
-	return ld->staging + (uint64_t)(q - ld->req) * ld->block_bytes;
+	return ld->staging + (uint64_t)(q - ld->req) * ld->plan.block_bytes;
 }
 
-/* Setting the ring up needs other system calls than using it. */
+/* Did the kernel forbid io_uring?  Using the ring needs other system calls
+ * than setting it up, so that this may show only at a read. */
 static int
 is_refused(int rc)
 {
 	return rc == -EPERM || rc == -EACCES || rc == -ENOSYS;
 }
 
-/* On with pread; what was under way is read again. */
+/* Continue with pread; what was in flight is read again. */
 static void
 leave_uring(struct loader *ld)
 {
@@ -59,58 +96,59 @@ leave_uring(struct loader *ld)
 	ld->stats.registered = 0;
 }
 
-/* Read through the page cache from now on, without reading ahead: pages that
- * nobody asked for would be charged to this session, too. */
+/* Read through the page cache from now on, without read-ahead: its pages would
+ * be charged to this session. */
 static void
 go_buffered(struct loader *ld)
 {
 	uint32_t i;
 
 	ld->stats.direct = 0;
-	for (i = 0; i < ld->nfiles; i++)
-		posix_fadvise(ld->files[i].fd, 0, 0, POSIX_FADV_RANDOM);
+	for (i = 0; i < ld->plan.nfiles; i++)
+		posix_fadvise(ld->plan.files[i].fd, 0, 0, POSIX_FADV_RANDOM);
 }
 
-/* Before q is read through the page cache.
+/* Drop cached pages around a buffered read, before it begins.
  *
- * That nothing is to be read ahead takes more than to say so.  Whoever has read
- * the file's beginning, as the coordinator has its header, has left a mark on
- * the last page that was read ahead for him.  A read that meets it reads on from
- * there all the same, more each time, and leaves the next mark.  So what lies
- * where we begin in a file goes, and goes again while we are there: what was on
- * its way from the disk the first time was not to be dropped. */
+ * POSIX_FADV_RANDOM alone does not stop read-ahead.  Another process that read
+ * the beginning of the file, as the coordinator reads the header, leaves a mark
+ * on the last page that was read ahead for it; a read that meets the mark reads
+ * ahead from there, further each time, and sets the next mark.  So the pages
+ * behind our first position in a file are dropped, and dropped again with every
+ * read near it: pages still in flight from the disk could not be dropped
+ * before. */
 static void
 drop_ahead(struct loader *ld, const struct load_req *q)
 {
-	uint64_t from = ALIGN_DOWN(q->offset, FOLIO_BYTES);
+	uint64_t from = ALIGN_DOWN(q->range.offset, FOLIO_BYTES);
 
-	if (q->file >= ld->nbegun) {
-		ld->nbegun = q->file + 1;
+	if (q->range.file >= ld->nbegun) {
+		ld->nbegun = q->range.file + 1;
 		ld->ahead_end = from + AHEAD_BYTES;
 	}
-	if (q->file + 1 == ld->nbegun && from < ld->ahead_end)
-		posix_fadvise(ld->files[q->file].fd, (off_t)from,
+	if (q->range.file + 1 == ld->nbegun && from < ld->ahead_end)
+		posix_fadvise(ld->plan.files[q->range.file].fd, (off_t)from,
 		    (off_t)(ld->ahead_end - from), POSIX_FADV_DONTNEED);
 }
 
-/* Start the next read of q.  1: done, the result is in q->res; 0: it is under
- * way, or q has failed. */
+/* Start the next read of q.  1: done, the result is in q->res; 0: it is in
+ * flight, or q has failed. */
 static int
 read_start(struct loader *ld, struct load_req *q)
 {
-	const struct load_file *f = &ld->files[q->file];
-	uint64_t offset = q->offset + q->done_bytes, t0;
+	const struct load_file *f = &ld->plan.files[q->range.file];
+	uint64_t offset = q->range.offset + q->done_bytes, t0;
 	uint8_t *buf = block_of(ld, q) + q->done_bytes;
 	int fd, rc;
 
-	q->asked_bytes = MIN(ALIGN_UP(q->want_bytes, LOAD_GRAIN) -
+	q->asked_bytes = MIN(ALIGN_UP(q->range.nbytes, LOAD_GRAIN) -
 	    q->done_bytes, MAX_READ_BYTES);
 	q->direct = ld->stats.direct;
 	fd = q->direct ? f->direct_fd : f->fd;
 	if (!q->direct)
 		drop_ahead(ld, q);
 
-	if (hook == NULL && ld->stats.path != LOAD_PREAD) {
+	if (read_hook == NULL && ld->stats.path != LOAD_PREAD) {
 		rc = load_uring_read(&ld->uring, (uint32_t)(q - ld->req), fd,
 		    buf, q->asked_bytes, offset);
 		if (!is_refused(rc)) {
@@ -121,8 +159,8 @@ read_start(struct loader *ld, struct load_req *q)
 		leave_uring(ld);
 	}
 	t0 = event_now_ns();
-	if (hook != NULL)
-		q->res = hook(hook_arg, fd, buf, q->asked_bytes, offset);
+	if (read_hook != NULL)
+		q->res = read_hook(read_hook_arg, fd, buf, q->asked_bytes, offset);
 	else if ((q->res = pread(fd, buf, q->asked_bytes,
 	    (off_t)offset)) < 0)
 		q->res = -errno;
@@ -130,23 +168,23 @@ read_start(struct loader *ld, struct load_req *q)
 	return 1;
 }
 
-/* Take q->res into account.  Sets q->finished unless more must be read.
+/* Account for q->res.  Sets q->finished unless more must be read.
  *
- * A short read may stop anywhere, a direct one must begin on a grain: what
- * lies behind the last whole grain is read again.  At the end of the file that
- * gives the same few bytes for ever, which counts as a stall. */
+ * A short read may stop anywhere, but a direct read must begin on a grain:
+ * bytes behind the last whole grain are read again.  At the end of the file
+ * that returns the same few bytes for ever, which counts as a stall. */
 static void
-read_landed(struct loader *ld, struct load_req *q)
+take_result(struct loader *ld, struct load_req *q)
 {
 	uint64_t got = q->res > 0 ? q->done_bytes + (uint64_t)q->res : 0;
 
-	if (got >= q->want_bytes) {
-		q->done_bytes = q->want_bytes;
+	if (got >= q->range.nbytes) {
+		q->done_bytes = q->range.nbytes;
 		q->finished = 1;
 		return;
 	}
 	if (q->res == -EINVAL && q->direct) {
-		/* The file system took O_DIRECT at open and does not mean it. */
+		/* The file system accepts O_DIRECT only at open. */
 		go_buffered(ld);
 	} else if (q->res < 0 && q->res != -EAGAIN && q->res != -EINTR) {
 		q->error = (int)q->res;
@@ -164,12 +202,12 @@ read_landed(struct loader *ld, struct load_req *q)
 	ld->stats.nretries += !q->finished;
 }
 
-/* Read, and read on, until q is finished or waits for the device. */
+/* Read until q is finished or a read is in flight. */
 static void
-read_on(struct loader *ld, struct load_req *q)
+read_more(struct loader *ld, struct load_req *q)
 {
 	while (!q->finished && read_start(ld, q))
-		read_landed(ld, q);
+		take_result(ld, q);
 }
 
 static void
@@ -183,7 +221,7 @@ wait_for(struct loader *ld, struct load_req *q)
 
 	while (!q->finished) {
 		if (ld->stats.path == LOAD_PREAD) {
-			read_on(ld, q);		/* left over by io_uring */
+			read_more(ld, q);		/* left by io_uring */
 			break;
 		}
 		t0 = event_now_ns();
@@ -197,26 +235,26 @@ wait_for(struct loader *ld, struct load_req *q)
 		} else {
 			other = &ld->req[slot];
 			other->res = res;
-			read_landed(ld, other);
-			read_on(ld, other);
+			take_result(ld, other);
+			read_more(ld, other);
 		}
 	}
 }
 
-/* The sentence for q->error: names the first tensor that misses bytes. */
+/* Turn q->error into a message that names the first incomplete tensor. */
 static int
 read_failed(const struct loader *ld, const struct load_req *q,
     struct err *reterr)
 {
-	uint64_t at = q->offset + q->done_bytes;
+	uint64_t at = q->range.offset + q->done_bytes;
 	uint64_t end = at + (q->res > 0 ? (uint64_t)q->res : 0);
 	const struct extent *x = NULL;
 	struct load_pos p;
-	char who[LOAD_WHO];
+	char label[LOAD_LABEL];
 
-	for (p = q->from; load_piece_rows(ld, q, p) > 0;
+	for (p = q->range.from; load_range_rows(&ld->plan, &q->range, p) > 0;
 	    p = (struct load_pos){ .nth = p.nth + 1 }) {
-		x = &ld->order[p.nth]->ext;
+		x = &ld->plan.order[p.nth]->ext;
 		if (x->offset + x->nbytes > end)
 			break;
 	}
@@ -224,23 +262,24 @@ read_failed(const struct loader *ld, const struct load_req *q,
 		return err_set(reterr, ERR_MODEL, q->error, "%s: file ends at "
 		    "byte %" PRIu64 ", the tensor needs bytes %" PRIu64
 		    "..%" PRIu64 ": the file was truncated while loading",
-		    load_who(ld->files, x, who), end, x->offset,
+		    load_label(ld->plan.files, x, label), end, x->offset,
 		    x->offset + x->nbytes - 1);
 	return err_set(reterr, ERR_RUN, q->error, "%s: read of %" PRIu64
-	    " bytes at offset %" PRIu64 ": %s", load_who(ld->files, x, who),
+	    " bytes at offset %" PRIu64 ": %s", load_label(ld->plan.files, x, label),
 	    q->asked_bytes, at, strerror(-q->error));
 }
 
-/* What a buffered read left in the page cache is charged to this session.  The
- * kernel drops no part of a large folio, as others' reading ahead makes them. */
+/* Drop the pages of a buffered read: the page cache charges them to this
+ * session.  The kernel drops whole folios only, and read-ahead of other
+ * processes makes large ones. */
 static void
 drop_behind(const struct loader *ld, const struct load_req *q)
 {
-	uint64_t from = ALIGN_DOWN(q->offset, FOLIO_BYTES);
-	uint64_t to = ALIGN_UP(q->offset + q->want_bytes, FOLIO_BYTES);
+	uint64_t from = ALIGN_DOWN(q->range.offset, FOLIO_BYTES);
+	uint64_t to = ALIGN_UP(q->range.offset + q->range.nbytes, FOLIO_BYTES);
 
-	posix_fadvise(ld->files[q->file].fd, (off_t)from, (off_t)(to - from),
-	    POSIX_FADV_DONTNEED);
+	posix_fadvise(ld->plan.files[q->range.file].fd, (off_t)from,
+	    (off_t)(to - from), POSIX_FADV_DONTNEED);
 }
 
 /* Hand the rows of a finished request to the sink. */
@@ -252,12 +291,13 @@ deliver(struct loader *ld, const struct load_req *q, struct err *reterr)
 	uint32_t nrows;
 	int rc;
 
-	for (p = q->from; (nrows = load_piece_rows(ld, q, p)) > 0;
+	for (p = q->range.from;
+	    (nrows = load_range_rows(&ld->plan, &q->range, p)) > 0;
 	    p = (struct load_pos){ .nth = p.nth + 1 }) {
-		it = ld->order[p.nth];
-		rc = ld->sink(ld->sink_arg, (uint32_t)(it - ld->items), p.row,
+		it = ld->plan.order[p.nth];
+		rc = ld->sink(ld->sink_arg, (uint32_t)(it - ld->plan.items), p.row,
 		    nrows, block_of(ld, q) +
-		    (load_row_offset(it, p.row) - q->offset), reterr);
+		    (load_row_offset(it, p.row) - q->range.offset), reterr);
 		if (rc < 0)
 			return rc;
 		ld->stats.file_bytes += nrows * load_row_bytes(it);
@@ -265,6 +305,14 @@ deliver(struct loader *ld, const struct load_req *q, struct err *reterr)
 	if (ld->progress != NULL)
 		ld->progress(ld->progress_arg, ld->stats.file_bytes);
 	return 0;
+}
+
+/* Make q the next request; 0 when there is none left. */
+static int
+begin(struct loader *ld, struct load_req *q)
+{
+	*q = (struct load_req){ .finished = 0 };
+	return load_plan_next(&ld->plan, &q->range);
 }
 
 static int
@@ -276,15 +324,15 @@ load_loop(struct loader *ld, struct err *reterr)
 
 	for (;;) {
 		while (tail - head < ld->depth &&
-		    load_cut(ld, q = &ld->req[tail % ld->depth])) {
-			read_on(ld, q);
+		    begin(ld, q = &ld->req[tail % ld->depth])) {
+			read_more(ld, q);
 			ld->stats.read_bytes +=
-			    ALIGN_UP(q->want_bytes, LOAD_GRAIN);
+			    ALIGN_UP(q->range.nbytes, LOAD_GRAIN);
 			ld->stats.nreads++;
 			tail++;
 		}
 		if (head == tail)
-			return load_check_files(ld->files, ld->nfiles, reterr);
+			return load_check_files(ld->plan.files, ld->plan.nfiles, reterr);
 		q = &ld->req[head % ld->depth];
 		wait_for(ld, q);
 		if (q->error != 0)
@@ -312,22 +360,22 @@ all_direct(const struct load_file *files, uint32_t nfiles)
 	return 1;
 }
 
-/* The best path that is asked for and allowed. */
+/* Choose the best path that is asked for and allowed. */
 static void
 open_path(struct loader *ld, enum load_path asked)
 {
 	ld->stats.direct = 1;
-	if (!all_direct(ld->files, ld->nfiles))
+	if (!all_direct(ld->plan.files, ld->plan.nfiles))
 		go_buffered(ld);
 	ld->stats.path = LOAD_PREAD;
 	if (asked != LOAD_PREAD && load_uring_open(&ld->uring, ld->depth,
-	    ld->staging, ld->depth * ld->block_bytes,
+	    ld->staging, ld->depth * ld->plan.block_bytes,
 	    asked != LOAD_URING_PLAIN) == 0) {
 		ld->stats.registered = ld->uring.registered;
 		ld->stats.path = ld->uring.registered ? LOAD_URING :
 		    LOAD_URING_PLAIN;
 	} else {
-		ld->depth = 1;		/* nothing is read behind our back */
+		ld->depth = 1;		/* pread() is synchronous */
 	}
 }
 
@@ -342,29 +390,24 @@ load_run(const struct load_conf *lc, const struct load_file *files,
 	struct loader *ld;
 	int rc;
 
-	if ((rc = load_check(lc, files, nfiles, items, nitems, reterr)) < 0)
-		return rc;
 	need = load_staging_bytes(lc, items, nitems);
-	if (staging_bytes < need || (uintptr_t)staging % LOAD_GRAIN != 0)
-		return err_set(reterr, ERR_RUN, -EINVAL, "loading: %" PRIu64
+	if ((ld = calloc(1, sizeof(*ld))) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	if ((rc = load_plan_open(&ld->plan, lc, files, nfiles, items, nitems,
+	    reterr)) < 0)
+		goto out;
+	if (staging_bytes < need || (uintptr_t)staging % LOAD_GRAIN != 0) {
+		rc = err_set(reterr, ERR_RUN, -EINVAL, "loading: %" PRIu64
 		    " bytes of staging at %p, %" PRIu64 " page-aligned bytes "
 		    "are needed", staging_bytes, staging, need);
-	ld = calloc(1, sizeof(*ld) + nitems * sizeof(ld->order[0]));
-	if (ld == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "loading: no memory "
-		    "for the table of %u tensors", nitems);
-	ld->files = files;
-	ld->items = items;
-	ld->nfiles = nfiles;
-	ld->nitems = nitems;
+		goto out;
+	}
 	ld->staging = staging;
-	ld->block_bytes = load_block_bytes(lc, items, nitems);
 	ld->depth = lc->depth;
 	ld->sink = sink;
 	ld->sink_arg = sink_arg;
 	ld->progress = progress;
 	ld->progress_arg = progress_arg;
-	load_sort(ld);
 	open_path(ld, lc->path);
 	rc = load_loop(ld, reterr);
 	if (ld->stats.path != LOAD_PREAD)
@@ -372,6 +415,8 @@ load_run(const struct load_conf *lc, const struct load_file *files,
 	ld->stats.ns = event_now_ns() - t0;
 	if (rc == 0 && ret_stats != NULL)
 		*ret_stats = ld->stats;
+out:
+	load_plan_close(&ld->plan);
 	free(ld);
 	return rc;
 }

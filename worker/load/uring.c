@@ -1,13 +1,13 @@
 /* worker/load/uring.c - the loader's reads through io_uring.
  * user_data is the slot of the request, checked when it comes back. */
-#include "impl.h"
+#include "uring.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-/* Interrupted or short of memory for a moment: ask again. */
+/* Interrupted, or out of memory for a moment: retry. */
 static int
-is_passing(int rc)
+is_transient(int rc)
 {
 	return rc == -EINTR || rc == -EAGAIN || rc == -EBUSY;
 }
@@ -26,12 +26,13 @@ load_uring_open(struct load_uring *u, uint32_t depth, void *staging,
 		rc = io_uring_queue_init(depth, &u->ring, 0);
 	if (rc < 0)
 		return rc;
-	/* Came with IORING_OP_READ (5.6); asking for a probe allocates. */
+	/* This feature came with IORING_OP_READ (5.6); a probe would
+	 * allocate. */
 	if (!(u->ring.features & IORING_FEAT_RW_CUR_POS)) {
 		io_uring_queue_exit(&u->ring);
 		return -ENOSYS;
 	}
-	/* Locked memory is counted per user: other sessions may have it all. */
+	/* Locked memory is limited per user: other sessions may use it up. */
 	if (want_registered)
 		u->registered =
 		    io_uring_register_buffers(&u->ring, &iov, 1) == 0;
@@ -45,7 +46,7 @@ load_uring_read(struct load_uring *u, uint32_t slot, int fd, void *buf,
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
 	int rc;
 
-	if (sqe == NULL)		/* one entry a slot: cannot be */
+	if (sqe == NULL)		/* one entry a slot: impossible */
 		return -EPROTO;
 	if (u->registered)
 		io_uring_prep_read_fixed(sqe, fd, buf, (unsigned)nbytes,
@@ -53,16 +54,16 @@ load_uring_read(struct load_uring *u, uint32_t slot, int fd, void *buf,
 	else
 		io_uring_prep_read(sqe, fd, buf, (unsigned)nbytes, offset);
 	io_uring_sqe_set_data64(sqe, slot);
-	u->flying |= UINT64_C(1) << slot;
+	u->in_flight |= UINT64_C(1) << slot;
 
-	/* What is not taken now, load_uring_wait() submits again. */
+	/* load_uring_wait() submits again what the kernel does not take now. */
 	rc = io_uring_submit(&u->ring);
-	return rc < 0 && !is_passing(rc) ? rc : 0;
+	return rc < 0 && !is_transient(rc) ? rc : 0;
 }
 
-/* What has landed, by no system call; -EAGAIN = nothing yet. */
+/* Take a completed read, without a system call; -EAGAIN = none yet. */
 static int
-take_landed(struct load_uring *u, uint32_t *ret_slot, int64_t *ret_res)
+take_completed(struct load_uring *u, uint32_t *ret_slot, int64_t *ret_res)
 {
 	struct io_uring_cqe *cqe;
 	uint64_t slot;
@@ -72,9 +73,9 @@ take_landed(struct load_uring *u, uint32_t *ret_slot, int64_t *ret_res)
 	slot = io_uring_cqe_get_data64(cqe);
 	*ret_res = cqe->res;
 	io_uring_cqe_seen(&u->ring, cqe);
-	if (slot >= LOAD_MAX_DEPTH || !(u->flying >> slot & 1))
+	if (slot >= LOAD_URING_SLOTS || !(u->in_flight >> slot & 1))
 		return -EPROTO;
-	u->flying &= ~(UINT64_C(1) << slot);
+	u->in_flight &= ~(UINT64_C(1) << slot);
 	*ret_slot = (uint32_t)slot;
 	return 0;
 }
@@ -84,20 +85,20 @@ load_uring_wait(struct load_uring *u, uint32_t *ret_slot, int64_t *ret_res)
 {
 	int rc;
 
-	while ((rc = take_landed(u, ret_slot, ret_res)) == -EAGAIN) {
+	while ((rc = take_completed(u, ret_slot, ret_res)) == -EAGAIN) {
 		rc = io_uring_submit_and_wait(&u->ring, 1);
-		if (rc < 0 && !is_passing(rc))
+		if (rc < 0 && !is_transient(rc))
 			return rc;
 	}
 	return rc;
 }
 
-/* Reads that the kernel has taken and not given back: not those that still
- * stand in the submission queue. */
+/* Reads that the kernel is working on; those still in the submission queue do
+ * not count. */
 static unsigned
-in_kernel(const struct load_uring *u)
+nreads_in_kernel(const struct load_uring *u)
 {
-	return (unsigned)__builtin_popcountll(u->flying) -
+	return (unsigned)__builtin_popcountll(u->in_flight) -
 	    io_uring_sq_ready(&u->ring);
 }
 
@@ -108,8 +109,8 @@ load_uring_close(struct load_uring *u)
 	int64_t res;
 	int rc = 0;
 
-	while (in_kernel(u) > 0 && rc != -EPROTO)
-		if ((rc = take_landed(u, &slot, &res)) == -EAGAIN)
+	while (nreads_in_kernel(u) > 0 && rc != -EPROTO)
+		if ((rc = take_completed(u, &slot, &res)) == -EAGAIN)
 			usleep(100);
 	io_uring_queue_exit(&u->ring);
 }

@@ -96,7 +96,7 @@ drill(const struct wire_drill *d, struct mem_ledger *ledger,
 	case DRILL_END:
 		disk = *d;
 		nreads = 0;
-		load_test_hook(bad_read, &disk);
+		load_set_read_hook(bad_read, &disk);
 		return 0;
 	case DRILL_FILL:
 		return fill(ledger, d->n, reterr);
