@@ -27,8 +27,8 @@ enum { MAX_NODE = 1023, MAX_COUNT = 1 << 24 };
 #define STRESS		(1u << CMD_STRESS)
 #define QUANTIZE	(1u << CMD_QUANTIZE)
 
-/* Parts of a row: its key, its option, its field.  Where a field has another
- * type than the row says, sizeof() compares two unlike pointers: a warning. */
+/* Parts of a row: its key, its option, its field.  sizeof() in OFFSET() makes
+ * the compiler warn if the field does not have the type ctype. */
 #define TOP(name)	.section = SECTION_TOP, .key = name
 #define SAMPLING(name)	.section = SECTION_SAMPLING, .key = name
 #define SESSION(name)	.section = SECTION_SESSION, .key = name
@@ -218,7 +218,7 @@ static const struct setting settings[] = {
 	  INT(batch_rows, 1, MAX_BATCH, 128),
 	  .help = "rows per batch, {range} (default {default})" },
 	{ TOP("kv_type"), OPT(ALL, 0, "kv-type", "TYPE"),
-	  .type = KEY_KV_TYPE, .preset = KV_F16,
+	  .type = KEY_KV_TYPE,
 	  .help = "type of cached keys and values: {range} (default "
 	    "{default})" },
 	{ TOP("kv_type_k"), OPT(ALL, 0, "kv-type-k", "TYPE"), KV(kv_type_k),

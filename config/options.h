@@ -49,7 +49,7 @@ struct setting {
 	const char *help;
 };
 
-/* Row i; NULL behind the last one. */
+/* Row i; NULL after the last one. */
 const struct setting *setting_at(unsigned i);
 
 /* The next row of a section after prev; prev NULL: the first; NULL: no more. */

@@ -61,8 +61,7 @@ expand(const struct setting *s, char *buf, size_t len)
 	}
 }
 
-/* Bytes of text that make the next line of at most room: up to a line end, a
- * blank, or the end of a "[...]". */
+/* Bytes of text that fit on a line of `room`, cut at a space or after a "]". */
 static size_t
 line_length(const char *text, size_t room)
 {
@@ -76,7 +75,7 @@ line_length(const char *text, size_t room)
 	return best > 0 ? best : n;
 }
 
-/* "  -d, --depth LIST  " and the help, wrapped behind it. */
+/* "  -d, --depth LIST  " and the help, wrapped to its right. */
 static void
 add_option(const struct setting *s, char *buf, size_t len)
 {

@@ -174,10 +174,19 @@ role_is_ffn(enum role r, const struct hparams *hp)
 	return r >= ROLE_FFN_NORM || (norm != 0 && r == norm);
 }
 
+/* The layers with both sublayers among [first, first + n). */
+static struct layer_range
+whole_layers(uint32_t first, uint32_t n)
+{
+	uint32_t from = (first + 1) / 2, to = (first + n) / 2;
+
+	return (struct layer_range){ from, to > from ? to - from : 0 };
+}
+
 void
 sublayers_text(uint32_t first, uint32_t n, char buf[SUBLAYERS_LEN])
 {
-	const struct layer_range l = sublayers_whole(first, n);
+	const struct layer_range l = whole_layers(first, n);
 	char ffn[16] = "", whole[32] = "", attn[16] = "";
 
 	if (n > 0 && first % 2 != 0)

@@ -94,22 +94,14 @@ struct layer_range {
 	uint32_t first, n;
 };
 
-/* Sublayers [first, first + n) as layers: those with at least one sublayer in
- * the range; with both; with the attention, and thus keys and values; with the
- * feed-forward network. */
+/* The layers of sublayers [first, first + n): with at least one of their two in
+ * the range; with the attention, and thus keys and values; with the feed-forward
+ * network. */
 static inline struct layer_range
 sublayers_to_layers(uint32_t first, uint32_t n)
 {
 	return (struct layer_range){ first / 2,
 	    (first + n + 1) / 2 - first / 2 };
-}
-
-static inline struct layer_range
-sublayers_whole(uint32_t first, uint32_t n)
-{
-	uint32_t from = (first + 1) / 2, to = (first + n) / 2;
-
-	return (struct layer_range){ from, to > from ? to - from : 0 };
 }
 
 static inline struct layer_range

@@ -11,8 +11,6 @@
 /* Upper bounds of ops and tensors per sublayer, and of everything else. */
 enum { OPS_PER_SUBLAYER = 24, OPS_OF_ENDS = 16 };
 
-/* --- the whole program --- */
-
 /* Divisors of the rotary frequencies.  LongRoPE's long factors are chosen by
  * the session's context, not by a text's length, so that no token's logits
  * change when its text grows. */

@@ -280,8 +280,8 @@ bad_conf "a node that does not exist" 2 'node 999' \
 bad_conf "a device that does not exist" 3 'warp' \
     '\nsession a { device = warp }'
 bad_conf "a key twice" 3 'twice' 'batch = 1\nbatch = 2'
-bad_conf "two sessions of one name" 3 'named a' 'session a { }\nsession a { }'
-bad_conf "no end" 2 'end' 'session a { cap = "1GiB"'
+bad_conf "two sessions of one name" 3 'duplicate session name a' 'session a { }\nsession a { }'
+bad_conf "no end" 2 'unterminated section' 'session a { cap = "1GiB"'
 bad_conf "a string without end" 2 '' 'kv_type = "f16'
 
 # --- output that cannot be written ---
