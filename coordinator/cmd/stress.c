@@ -115,24 +115,24 @@ report(struct report *r, struct stress *x, int rc, const struct err *e,
 	char *text = NULL;
 
 	if (rc < 0)
-		stress_want(x, 0, "%.400s", e->msg);
-	held = !skipped && x->broke[0] == '\0';
+		stress_check(x, 0, "%.400s", e->msg);
+	held = !skipped && x->failure[0] == '\0';
 	if (held)
 		note_peaks(x);
 	r->nheld += (unsigned)held;
 	r->nskipped += (unsigned)skipped;
 	r->nbroke += !held && !skipped;
-	if (asprintf(&text, "%s%s%s", x->broke, x->broke[0] != '\0' &&
+	if (asprintf(&text, "%s%s%s", x->failure, x->failure[0] != '\0' &&
 	    x->detail[0] != '\0' ? "; seen: " : "", x->detail) < 0)
 		text = NULL;
 	if (!r->json) {
 		printf("%-7s %s (%.1f s): %s\n", held ? "held" : skipped ?
-		    "skipped" : "BROKE", x->the->name, s, text != NULL ?
+		    "skipped" : "BROKE", x->current->name, s, text != NULL ?
 		    text : "out of memory");
 		fflush(stdout);
 	}
 	json_array_append_new(r->cases, json_pack("{s:s,s:b,s:b,s:o,s:f,s:b,"
-	    "s:o}", "name", x->the->name, "held", held, "skipped", skipped,
+	    "s:o}", "name", x->current->name, "held", held, "skipped", skipped,
 	    "detail", output_json_text(text != NULL ? text : "", text != NULL ?
 	    strlen(text) : 0), "seconds", s, "unenforced", x->by ==
 	    ENFORCE_LEDGER, "sessions", json_peaks(x)));
@@ -155,10 +155,10 @@ run_case(struct report *r, struct stress *x, const struct stress_case *the,
 	for (p = the->name; *p != '\0'; p++)
 		stream = stream * 31 + (uint8_t)*p;
 	rng_seed(&x->rng, seed, stream);
-	*x->v = *x->c;
-	x->v->recover = LIMIT_RECOVER;
-	x->the = the;
-	x->detail[0] = x->broke[0] = '\0';
+	*x->conf = *x->given;
+	x->conf->recover = LIMIT_RECOVER;
+	x->current = the;
+	x->detail[0] = x->failure[0] = '\0';
 	memset(x->peak, 0, sizeof(x->peak));
 	x->took_ns = 0;
 	rc = the->fn(x, &e);
@@ -187,13 +187,13 @@ run_cases(struct report *r, struct stress *x, uint64_t seed,
 		run_case(r, x, &soak, seed);
 	for (i = 0; x->soak_s == 0 && i < NITEMS(cases) && !r->interrupted;
 	    i++)
-		if (is_wanted(x->c, &cases[i]))
+		if (is_wanted(x->given, &cases[i]))
 			run_case(r, x, &cases[i], seed);
 	n = r->nheld + r->nbroke + r->nskipped;
 	if (n == 0 && !r->interrupted)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "--only %s: there "
 		    "is no such case: `straddle stress --list` lists them",
-		    x->c->stress_only);
+		    x->given->stress_only);
 	if (r->json)
 		rc = output_json(json_pack("{s:O,s:I}", "cases", r->cases,
 		    "seed", (json_int_t)seed), 1, reterr);
@@ -233,15 +233,15 @@ cmd_stress(const struct conf *c, struct err *reterr)
 	if (c->stress_list)
 		return list();
 	quiet = malloc(sizeof(*quiet));
-	x.v = malloc(sizeof(*x.v));
+	x.conf = malloc(sizeof(*x.conf));
 	x.soak_s = c->soak_s;
 	r.cases = json_array();
-	if (quiet == NULL || x.v == NULL || r.cases == NULL) {
+	if (quiet == NULL || x.conf == NULL || r.cases == NULL) {
 		err_set(reterr, ERR_RUN, rc, "out of memory");
 	} else {
 		*quiet = *c;
 		quiet->verbose = 0;
-		x.c = quiet;
+		x.given = quiet;
 		/* Losses are what it is about, and are told case by case. */
 		if (c->verbose < 2)
 			log_init("straddle", -1);
@@ -249,7 +249,7 @@ cmd_stress(const struct conf *c, struct err *reterr)
 		log_init("straddle", c->verbose);
 	}
 	json_decref(r.cases);
-	free(x.v);
+	free(x.conf);
 	free(quiet);
 	return rc;
 }

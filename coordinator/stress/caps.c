@@ -1,5 +1,5 @@
-/* coordinator/stress/caps.c - cases about memory: caps to the byte, sessions
- * that are full, a worker that takes more, pressure from outside. */
+/* coordinator/stress/caps.c - cases about memory: caps exact to the byte, full
+ * sessions, a worker that exceeds its cap, memory pressure from outside. */
 #include "stress.h"
 
 #include <errno.h>
@@ -16,11 +16,11 @@
 #include "config/units.h"
 #include "shm/event.h"
 
-/* Caps are not filled further than this above the plan, and an eater stops
- * where nothing stops it: the machine is somebody's. */
+/* Caps are at most this much above the plan, so that filling them cannot
+ * exhaust the user's machine. */
 #define SLACK_BYTES	(64 * MIB)
 
-struct whole {
+struct context_hash {
 	uint32_t n_vocab;
 	uint64_t hash;
 };
@@ -28,7 +28,7 @@ struct whole {
 static int
 take_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
 {
-	struct whole *w = arg;
+	struct context_hash *w = arg;
 
 	(void)index;
 	(void)reterr;
@@ -36,12 +36,12 @@ take_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
 	return 0;
 }
 
-/* As much as the context holds, and all of its logits. */
+/* Feed a full context and hash the logits of every token. */
 static int
 fill_context(struct stress *x, uint64_t *ret_hash, uint32_t *ret_n,
     struct err *reterr)
 {
-	struct whole w = { .n_vocab = x->plan->model->hp.n_vocab };
+	struct context_hash w = { .n_vocab = x->plan->model->hp.n_vocab };
 	uint32_t n = x->plan->ctx_tok, i;
 	uint32_t *ids = calloc(n, sizeof(*ids));
 	int rc;
@@ -57,7 +57,7 @@ fill_context(struct stress *x, uint64_t *ret_hash, uint32_t *ret_n,
 	return rc;
 }
 
-/* --- to the byte --- */
+/* --- exact to the byte --- */
 
 int
 stress_exact_caps(struct stress *x, struct err *reterr)
@@ -66,7 +66,7 @@ stress_exact_caps(struct stress *x, struct err *reterr)
 	uint32_t n;
 	int rc;
 
-	if ((rc = stress_tighten(x, 0, reterr)) < 0 ||
+	if ((rc = stress_tighten_caps(x, 0, reterr)) < 0 ||
 	    (rc = stress_start(x, reterr)) < 0 ||
 	    (rc = fill_context(x, &hash, &n, reterr)) < 0 ||
 	    (rc = stress_stop(x, reterr)) < 0)
@@ -81,9 +81,9 @@ stress_one_less(struct stress *x, struct err *reterr)
 	unsigned i;
 	int rc;
 
-	if ((rc = stress_tighten(x, 0, reterr)) < 0)
+	if ((rc = stress_tighten_caps(x, 0, reterr)) < 0)
 		return rc;
-	x->v->session[0].cap_bytes--;
+	x->conf->session[0].cap_bytes--;
 	rc = stress_plan(x, reterr);
 	if (rc == -ENOSPC && reterr->kind == ERR_FIT) {
 		stress_note(x, "refused: %.300s", reterr->msg);
@@ -92,32 +92,33 @@ stress_one_less(struct stress *x, struct err *reterr)
 	if (rc < 0)
 		return rc;
 	for (i = 0; i < x->plan->nsessions; i++)
-		stress_want(x, x->plan->session[i].total_bytes <=
+		stress_check(x, x->plan->session[i].total_bytes <=
 		    x->plan->session[i].cap_bytes, "session %s is planned "
 		    "over its cap", x->plan->session[i].conf->name);
-	stress_note(x, "cut another way, every session within its cap");
+	stress_note(x, "split in another way; every session is within its cap");
 	return 0;
 }
 
-/* Each in turn: its ledger takes what is left, and not a byte more. */
+/* In each session in turn: the ledger grants all that is left, and no byte
+ * more. */
 int
 stress_one_more(struct stress *x, struct err *reterr)
 {
 	unsigned i = 0, n;
 	int rc;
 
-	if ((rc = stress_tighten(x, (int64_t)SLACK_BYTES, reterr)) < 0)
+	if ((rc = stress_tighten_caps(x, (int64_t)SLACK_BYTES, reterr)) < 0)
 		return rc;
 	do {
 		if ((rc = stress_start(x, reterr)) < 0 ||
-		    (rc = stress_drill(x, i, DRILL_FILL, UINT64_MAX,
+		    (rc = stress_send_drill(x, i, DRILL_FILL, UINT64_MAX,
 		    reterr)) < 0 ||
-		    (rc = stress_drill(x, i, DRILL_CHARGE, 1, reterr)) < 0)
+		    (rc = stress_send_drill(x, i, DRILL_CHARGE, 1, reterr)) < 0)
 			return rc;
-		if ((rc = stress_await(x, reterr)) == -EINTR)
+		if ((rc = stress_wait_failure(x, reterr)) == -EINTR)
 			return rc;
 		n = x->ss->n;
-		stress_want(x, rc == -ENOMEM && strstr(reterr->msg,
+		stress_check(x, rc == -ENOMEM && strstr(reterr->msg,
 		    "drill needs 1 bytes (compute), but only 0 of") != NULL &&
 		    strstr(reterr->msg, x->ss->s[i].name) != NULL,
 		    "one byte more than session %s has: %.200s",
@@ -126,17 +127,17 @@ stress_one_more(struct stress *x, struct err *reterr)
 			stress_note(x, "%.250s", reterr->msg);
 		stress_close(x);
 	} while (++i < n);
-	stress_note(x, "so in each of %u", n);
+	stress_note(x, "the same in each of %u sessions", n);
 	return 0;
 }
 
-/* The kernel takes its time to free what io_uring had pinned in the load; until
- * then a ledger that is full is more than a group may hold. */
+/* The kernel frees the pages that io_uring pinned for the load late.  Until
+ * then, filling the ledger would exceed the group's limit. */
 static void
 wait_for_staging(const struct stress *x, unsigned i)
 {
 	const struct plan_session *ps = &x->plan->session[i];
-	uint64_t end = event_now_ns() + stress_patience(x);
+	uint64_t end = event_now_ns() + stress_timeout_ns(x);
 
 	while (event_now_ns() < end && enforce_now_bytes(&x->ss->enforce[i]) >
 	    ps->total_bytes - ps->bytes[MEM_STAGING])
@@ -152,24 +153,24 @@ stress_all_full(struct stress *x, struct err *reterr)
 	unsigned i;
 	int rc;
 
-	if ((rc = stress_tighten(x, (int64_t)SLACK_BYTES, reterr)) < 0 ||
-	    (rc = stress_begin(x, &once, reterr)) < 0)
+	if ((rc = stress_tighten_caps(x, (int64_t)SLACK_BYTES, reterr)) < 0 ||
+	    (rc = stress_start_work(x, &once, reterr)) < 0)
 		return rc;
 	again = once;
 	for (i = 0; i < x->ss->n; i++) {
 		wait_for_staging(x, i);
-		if ((rc = stress_drill(x, i, DRILL_FILL, 0, reterr)) < 0)
+		if ((rc = stress_send_drill(x, i, DRILL_FILL, 0, reterr)) < 0)
 			return rc;
 	}
-	if ((rc = stress_again(x, &again, reterr)) < 0 ||
+	if ((rc = stress_repeat_work(x, &again, reterr)) < 0 ||
 	    (rc = stress_stop(x, reterr)) < 0)
 		return rc;
-	stress_same(x, &once, &again, "full");
-	stress_want(x, x->ss->retry.losses == 0, "%u workers were lost",
+	stress_compare(x, &once, &again, "full");
+	stress_check(x, x->ss->retry.losses == 0, "%u workers were lost",
 	    x->ss->retry.losses);
 	for (i = 0; i < x->ss->n; i++) {
 		s = &x->ss->s[i];
-		stress_want(x, s->stats.ledger_peak == s->plan->cap_bytes,
+		stress_check(x, s->stats.ledger_peak == s->plan->cap_bytes,
 		    "session %s: %" PRIu64 " bytes in the ledger", s->name,
 		    s->stats.ledger_peak);
 		sum += s->plan->cap_bytes;
@@ -181,10 +182,11 @@ stress_all_full(struct stress *x, struct err *reterr)
 
 /* --- past the ledger --- */
 
-/* Its group kills it, or without one it is refused the memory and leaves; it is
- * started again, and nothing else is different. */
+/* Worker i takes more than its cap.  Its group must kill it or, without a
+ * group, the kernel must refuse the memory.  The replacement gives the same
+ * logits. */
 static int
-stopped(struct stress *x, unsigned i, const struct work *want,
+check_eater_stopped(struct stress *x, unsigned i, const struct work *want,
     struct err *reterr)
 {
 	const char *words = x->ss->enforce[i].by == ENFORCE_CGROUP ?
@@ -193,34 +195,34 @@ stopped(struct stress *x, unsigned i, const struct work *want,
 	struct work again = *want;
 	int rc;
 
-	if ((rc = stress_drill(x, i, DRILL_EAT,
+	if ((rc = stress_send_drill(x, i, DRILL_EAT,
 	    x->plan->session[i].cap_bytes + 4 * MIB, reterr)) < 0 ||
-	    (rc = stress_await(x, reterr)) != -ECHILD)
+	    (rc = stress_wait_failure(x, reterr)) != -ECHILD)
 		return rc;
-	stress_want(x, strstr(reterr->msg, words) != NULL, "session %s: "
+	stress_check(x, strstr(reterr->msg, words) != NULL, "session %s: "
 	    "%.200s", x->ss->s[i].name, reterr->msg);
 	if (i == 0)
 		stress_note(x, "%.250s", reterr->msg);
 	if ((rc = pipeline_recover(x->pipe, reterr)) < 0 ||
-	    (rc = stress_again(x, &again, reterr)) < 0)
+	    (rc = stress_repeat_work(x, &again, reterr)) < 0)
 		return rc;
-	stress_same(x, want, &again, x->ss->s[i].name);
+	stress_compare(x, want, &again, x->ss->s[i].name);
 	return 0;
 }
 
-/* What was lost for memory once is not, when something else kills it. */
+/* A later plain kill must not be reported as a loss for memory. */
 static int
-kill_once_more(struct stress *x, const struct work *once, struct err *reterr)
+check_plain_kill(struct stress *x, const struct work *once, struct err *reterr)
 {
 	struct work again = *once;
-	struct strike k;
+	struct timed_signal k;
 	int rc;
 
-	stress_aim(x, once, IN_DECODE, SIGKILL, &k);
-	again.strike = &k;
-	if ((rc = stress_again(x, &again, reterr)) < 0)
+	stress_choose_signal(x, once, IN_DECODE, SIGKILL, &k);
+	again.signal = &k;
+	if ((rc = stress_repeat_work(x, &again, reterr)) < 0)
 		return rc;
-	stress_want(x, strstr(x->ss->retry.last_loss, "signal 9") != NULL &&
+	stress_check(x, strstr(x->ss->retry.last_loss, "signal 9") != NULL &&
 	    strstr(x->ss->retry.last_loss, "for memory") == NULL, "after a plain kill "
 	    "-9: \"%.150s\"", x->ss->retry.last_loss);
 	return 0;
@@ -233,32 +235,33 @@ stress_past_ledger(struct stress *x, struct err *reterr)
 	unsigned i;
 	int rc;
 
-	if ((rc = stress_tighten(x, (int64_t)SLACK_BYTES, reterr)) < 0 ||
+	if ((rc = stress_tighten_caps(x, (int64_t)SLACK_BYTES, reterr)) < 0 ||
 	    (rc = stress_start(x, reterr)) < 0)
 		return rc;
 	if (x->ss->enforce[0].by == ENFORCE_LEDGER) {
-		stress_note(x, "nothing of the kernel holds the caps here: "
+		stress_note(x, "the kernel enforces no caps here: "
 		    "%.200s", x->ss->enforce[0].why);
 		return STRESS_SKIP;
 	}
 	stress_work_init(x, &once);
-	if ((rc = stress_work(x, &once, reterr)) < 0)
+	if ((rc = stress_run_work(x, &once, reterr)) < 0)
 		return rc;
 	for (i = 0; i < x->ss->n; i++)
-		if ((rc = stopped(x, i, &once, reterr)) < 0)
+		if ((rc = check_eater_stopped(x, i, &once, reterr)) < 0)
 			return rc;
-	stress_note(x, "so in each of %u, and afterwards the same logits",
+	stress_note(x, "the same in each of %u sessions; afterwards the same "
+	    "logits",
 	    x->ss->n);
-	if ((rc = kill_once_more(x, &once, reterr)) < 0)
+	if ((rc = check_plain_kill(x, &once, reterr)) < 0)
 		return rc;
 	return stress_stop(x, reterr);
 }
 
-/* --- as much as fits --- */
+/* --- the largest settings that fit --- */
 
-/* The largest value of a setting that fits, halved from most on. */
+/* Plan with the largest value of a setting that fits: most, most / 2, ... */
 static int
-largest(struct stress *x, int *setting, int most, int least,
+plan_largest(struct stress *x, int *setting, int most, int least,
     struct err *reterr)
 {
 	int rc = -ENOSPC;
@@ -283,20 +286,21 @@ stress_full_context(struct stress *x, struct err *reterr)
 	    (rc = stress_stop(x, reterr)) < 0)
 		return rc;
 	stress_note(x, "%u tokens in batches of %u", n, x->plan->batch_rows);
-	if ((rc = largest(x, &x->v->batch_rows, MIN(MAX_BATCH, (int)n), 1,
+	if ((rc = plan_largest(x, &x->conf->batch_rows, MIN(MAX_BATCH, (int)n), 1,
 	    reterr)) < 0 || (rc = stress_spawn(x, reterr)) < 0 ||
 	    (rc = stress_load(x, NULL, NULL, reterr)) < 0 ||
 	    (rc = fill_context(x, &large, &n, reterr)) < 0 ||
 	    (rc = stress_stop(x, reterr)) < 0)
 		return rc;
-	stress_want(x, usual == large, "other logits in batches of %u",
+	stress_check(x, usual == large, "other logits in batches of %u",
 	    x->plan->batch_rows);
 	stress_note(x, "and of %u: the same logits of every token",
 	    x->plan->batch_rows);
 	return 0;
 }
 
-/* Hundreds at once, twice; some of them must be what they are alone. */
+/* Hundreds of texts at once, twice.  A sample of them must have the same logits
+ * when run alone. */
 int
 stress_short_texts(struct stress *x, struct err *reterr)
 {
@@ -305,8 +309,8 @@ stress_short_texts(struct stress *x, struct err *reterr)
 	uint32_t k, i;
 	int rc;
 
-	x->v->ctx_tok = MIN(32, x->v->ctx_tok > 0 ? x->v->ctx_tok : 32);
-	if ((rc = largest(x, &x->v->parallel, MAX_SEQS, 1, reterr)) < 0 ||
+	x->conf->ctx_tok = MIN(32, x->conf->ctx_tok > 0 ? x->conf->ctx_tok : 32);
+	if ((rc = plan_largest(x, &x->conf->parallel, MAX_SEQS, 1, reterr)) < 0 ||
 	    (rc = stress_spawn(x, reterr)) < 0 ||
 	    (rc = stress_load(x, NULL, NULL, reterr)) < 0)
 		return rc;
@@ -315,17 +319,17 @@ stress_short_texts(struct stress *x, struct err *reterr)
 		all.nprompt = 3 + k;
 		all.ndecode = MIN(6, x->plan->ctx_tok - all.nprompt);
 		all.text = k * MAX_SEQS;
-		if ((rc = stress_again(x, &all, reterr)) < 0)
+		if ((rc = stress_repeat_work(x, &all, reterr)) < 0)
 			return rc;
 		for (i = 0; i < SAMPLES; i++) {
 			alone = all;
 			alone.nseqs = 1;
-			alone.text += stress_below(x, all.nseqs);
-			if ((rc = stress_again(x, &alone, reterr)) < 0)
+			alone.text += stress_random(x, all.nseqs);
+			if ((rc = stress_repeat_work(x, &alone, reterr)) < 0)
 				return rc;
 			want = alone;
 			want.hash[0] = all.hash[alone.text - all.text];
-			stress_same(x, &want, &alone, "alone");
+			stress_compare(x, &want, &alone, "alone");
 		}
 	}
 	stress_note(x, "%u texts, %u at once; %u of them alone: the same "
@@ -334,19 +338,19 @@ stress_short_texts(struct stress *x, struct err *reterr)
 	return stress_stop(x, reterr);
 }
 
-/* --- from outside --- */
+/* --- pressure from outside --- */
 
-enum { PRESSED = 8 };		/* times that the work is done meanwhile */
+enum { PRESSED = 8 };		/* repetitions of the work under pressure */
 
-/* Takes memory and uses it all, again and again. */
+/* Allocate memory and keep writing to all of it. */
 static NORETURN void
-hog(uint64_t nbytes, uint64_t most_ns)
+run_hog(uint64_t nbytes, uint64_t most_ns)
 {
 	volatile uint8_t *p;
 	uint64_t i;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm((unsigned)(most_ns / 1000000000));  /* should nobody stop it */
+	alarm((unsigned)(most_ns / 1000000000));  /* if nobody kills it */
 	p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE |
 	    MAP_ANONYMOUS, -1, 0);
 	for (;;)
@@ -354,8 +358,9 @@ hog(uint64_t nbytes, uint64_t most_ns)
 			p[i]++;
 }
 
-/* One beside the sessions, and where there are groups, one in a group of its
- * own that is four times too small for it, so that the kernel has to kill. */
+/* Start one hog beside the sessions and, where there are groups, one in a group
+ * of its own with a quarter of the memory that it needs, so that the kernel has
+ * to kill it. */
 static int
 start_hogs(const struct enforce *small, uint64_t nbytes, uint64_t most_ns,
     pid_t pid[2])
@@ -371,7 +376,7 @@ start_hogs(const struct enforce *small, uint64_t nbytes, uint64_t most_ns,
 			continue;
 		if (k == 1 && write(fd, "0", 1) != 1)
 			_exit(1);
-		hog(k == 0 ? nbytes : 4 * small->limit_bytes, most_ns);
+		run_hog(k == 0 ? nbytes : 4 * small->limit_bytes, most_ns);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -388,14 +393,14 @@ stress_pressure(struct stress *x, struct err *reterr)
 	pid_t pid[2] = { 0 };
 	int rc, k, status = 0;
 
-	if ((rc = stress_begin(x, &once, reterr)) < 0)
+	if ((rc = stress_start_work(x, &once, reterr)) < 0)
 		return rc;
 	again = once;
 	enforce_open(&small, "neighbour", 16 * MIB);
-	start_hogs(&small, nbytes, PRESSED * stress_patience(x), pid);
+	start_hogs(&small, nbytes, PRESSED * stress_timeout_ns(x), pid);
 	for (k = 0; rc == 0 && k < PRESSED; k++)
-		if ((rc = stress_again(x, &again, reterr)) == 0)
-			stress_same(x, &once, &again, "under pressure");
+		if ((rc = stress_repeat_work(x, &again, reterr)) == 0)
+			stress_compare(x, &once, &again, "under pressure");
 	for (k = 0; k < 2; k++)
 		if (pid[k] > 0 && waitpid(pid[k], &status, k == 0 ?
 		    WNOHANG : 0) == 0) {
@@ -405,12 +410,12 @@ stress_pressure(struct stress *x, struct err *reterr)
 	enforce_close(&small);
 	if (rc < 0)
 		return rc;
-	stress_want(x, x->ss->retry.losses == 0, "%u workers were lost",
+	stress_check(x, x->ss->retry.losses == 0, "%u workers were lost",
 	    x->ss->retry.losses);
 	stress_note(x, "%s taken beside the sessions", units_human_bytes(
 	    nbytes, human));
 	if (pid[1] > 0) {
-		stress_want(x, WIFSIGNALED(status) && WTERMSIG(status) ==
+		stress_check(x, WIFSIGNALED(status) && WTERMSIG(status) ==
 		    SIGKILL, "nothing stopped the neighbour");
 		stress_note(x, "a neighbour killed at its own limit of 16 "
 		    "MiB");

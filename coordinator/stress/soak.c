@@ -1,10 +1,10 @@
-/* coordinator/stress/soak.c - the same for a long time: texts come and go,
- * workers are lost, whole pipelines end and begin.  What the processes hold is
- * counted whenever nothing is under way, and must not grow.
+/* coordinator/stress/soak.c - a long run: texts come and go, workers are lost,
+ * whole pipelines end and start.  The resources of all processes, counted when
+ * nothing is in flight, must not grow.
  *
- * The time is cut into quarters, each of which lasts until there was a round in
- * it, however slow the machine.  The first warms up; what is held at most in the
- * second is compared with what is held at most in the last. */
+ * The time is divided into quarters, each of which has at least one round,
+ * however slow the machine is.  The first quarter warms up; the maximum of the
+ * second is compared with that of the last. */
 #include "stress.h"
 
 #include <errno.h>
@@ -17,14 +17,14 @@
 
 #include "shm/event.h"
 
-enum { QUARTERS = 4, LIFE = 64, LONG_S = 120 };
+enum { QUARTERS = 4, ROUNDS_PER_PIPELINE = 64, LONG_S = 120 };
 
-/* A huge page more or less is the kernel's choice; a heap has some play. */
-#define WORKER_PLAY	(2 * MIB)
-#define OWN_PLAY	(MIB / 2)
+/* Allowed growth: the kernel may add a huge page, and heaps vary a little. */
+#define WORKER_SLACK	(2 * MIB)
+#define OWN_SLACK	(MIB / 2)
 
-struct held {
-	unsigned nlooks;
+struct resources {
+	unsigned ncounts;
 	uint64_t fds, maps, own_bytes;
 	uint64_t worker_bytes[MAX_SESSIONS], worker_fds[MAX_SESSIONS];
 };
@@ -32,15 +32,15 @@ struct held {
 struct soak {
 	struct stress *x;
 	uint64_t t0, end;
-	struct held most[QUARTERS];
-	unsigned quarter;		/* of the next look */
-	unsigned rounds, lives, losses, hangs;
+	struct resources most[QUARTERS];
+	unsigned quarter;		/* of the next count */
+	unsigned rounds, pipelines, losses, hangs;
 	double recover_s;
 };
 
-/* Private and shared memory of a process; 0 = unknown. */
+/* Private and shared memory of a process, in bytes; 0 = unknown. */
 static uint64_t
-memory_of(pid_t pid)
+read_memory(pid_t pid)
 {
 	char path[64], line[128];
 	unsigned long long kib, sum = 0;
@@ -57,9 +57,10 @@ memory_of(pid_t pid)
 	return (uint64_t)sum * KIB;
 }
 
-/* Descriptors that a process has room for: FDSize, which anyone may read. */
+/* Size of a process's descriptor table (FDSize).  Unlike the descriptors
+ * themselves, any user may read it. */
 static uint64_t
-room_of_fds(pid_t pid)
+read_fd_table_size(pid_t pid)
 {
 	char path[64], line[128];
 	unsigned long long n = 0;
@@ -78,60 +79,61 @@ room_of_fds(pid_t pid)
 static int
 is_over(const struct soak *s)
 {
-	return event_now_ns() >= s->end && s->most[QUARTERS - 1].nlooks > 0;
+	return event_now_ns() >= s->end && s->most[QUARTERS - 1].ncounts > 0;
 }
 
+/* Count all resources and keep the quarter's maxima. */
 static void
-look(struct soak *s)
+count_resources(struct soak *s)
 {
 	const struct sessions *ss = s->x->ss;
 	uint64_t now = event_now_ns();
-	struct held *h;
+	struct resources *h;
 	unsigned i;
 
 	if ((now - s->t0) * QUARTERS / (s->end - s->t0) > s->quarter &&
-	    s->quarter < QUARTERS - 1 && s->most[s->quarter].nlooks > 0)
+	    s->quarter < QUARTERS - 1 && s->most[s->quarter].ncounts > 0)
 		s->quarter++;
 	h = &s->most[s->quarter];
-	h->nlooks++;
+	h->ncounts++;
 	h->fds = MAX(h->fds, stress_count_fds());
 	h->maps = MAX(h->maps, stress_count_maps());
-	h->own_bytes = MAX(h->own_bytes, memory_of(getpid()));
+	h->own_bytes = MAX(h->own_bytes, read_memory(getpid()));
 	for (i = 0; i < ss->n; i++) {
 		pid_t pid = ss->s[i].child.pid;
 
-		h->worker_bytes[i] = MAX(h->worker_bytes[i], memory_of(pid));
-		h->worker_fds[i] = MAX(h->worker_fds[i], room_of_fds(pid));
+		h->worker_bytes[i] = MAX(h->worker_bytes[i], read_memory(pid));
+		h->worker_fds[i] = MAX(h->worker_fds[i], read_fd_table_size(pid));
 	}
 }
 
-/* A signal in half of the rounds; where there are minutes, one in fifty hangs,
- * which costs seconds. */
+/* Choose the round's signal; 0 = none, in half of the rounds.  A long soak also
+ * hangs a worker in one of fifty rounds, which costs seconds. */
 static int
-aim(struct soak *s, const struct work *once, struct strike *k)
+choose_signal(struct soak *s, const struct work *once, struct timed_signal *k)
 {
 	static const int signals[] = { SIGKILL, SIGSEGV, SIGTERM };
 	struct stress *x = s->x;
-	int sig = signals[stress_below(x, NITEMS(signals))];
+	int sig = signals[stress_random(x, NITEMS(signals))];
 
-	if (stress_below(x, 2) == 0)
+	if (stress_random(x, 2) == 0)
 		return 0;
-	if (x->soak_s >= LONG_S && stress_below(x, 25) == 0)
+	if (x->soak_s >= LONG_S && stress_random(x, 25) == 0)
 		sig = SIGSTOP;
-	stress_aim(x, once, stress_below(x, 2) ? IN_PREFILL : IN_DECODE, sig,
-	    k);
-	k->victim = stress_below(x, x->ss->n);
+	stress_choose_signal(x, once, stress_random(x, 2) ? IN_PREFILL :
+	    IN_DECODE, sig, k);
+	k->victim = stress_random(x, x->ss->n);
 	s->hangs += sig == SIGSTOP;
 	return 1;
 }
 
-/* One pipeline, LIFE rounds long. */
+/* Start a pipeline, run ROUNDS_PER_PIPELINE rounds, stop it. */
 static int
-life(struct soak *s, struct work *once, struct err *reterr)
+run_pipeline(struct soak *s, struct work *once, struct err *reterr)
 {
 	struct stress *x = s->x;
 	struct work again;
-	struct strike k;
+	struct timed_signal k;
 	unsigned n, before;
 	uint64_t t0;
 	int rc;
@@ -140,58 +142,59 @@ life(struct soak *s, struct work *once, struct err *reterr)
 		return rc;
 	if (s->rounds == 0) {
 		stress_work_init(x, once);
-		if ((rc = stress_work(x, once, reterr)) < 0)
+		if ((rc = stress_run_work(x, once, reterr)) < 0)
 			return rc;
 	}
-	for (n = 0; n < LIFE && !is_over(s); n++) {
+	for (n = 0; n < ROUNDS_PER_PIPELINE && !is_over(s); n++) {
 		again = *once;
 		before = x->ss->retry.losses;
 		t0 = x->ss->recovery_ns;
-		again.strike = aim(s, once, &k) ? &k : NULL;
-		if ((rc = stress_again(x, &again, reterr)) < 0)
+		again.signal = choose_signal(s, once, &k) ? &k : NULL;
+		if ((rc = stress_repeat_work(x, &again, reterr)) < 0)
 			return rc;
-		stress_same(x, once, &again, "in the soak");
-		stress_want(x, x->ss->retry.losses - before ==
-		    (again.strike != NULL), "%u losses for %d signals",
-		    x->ss->retry.losses - before, again.strike != NULL);
+		stress_compare(x, once, &again, "in the soak");
+		stress_check(x, x->ss->retry.losses - before ==
+		    (again.signal != NULL), "%u losses for %d signals",
+		    x->ss->retry.losses - before, again.signal != NULL);
 		s->recover_s = MAX(s->recover_s,
 		    (double)(x->ss->recovery_ns - t0) / 1e9);
 		s->rounds++;
-		look(s);
+		count_resources(s);
 	}
 	s->losses += x->ss->retry.losses;
-	s->lives++;
+	s->pipelines++;
 	if ((rc = stress_stop(x, reterr)) == 0)
 		stress_close(x);
 	return rc;
 }
 
+/* Compare the last quarter with the second. */
 static void
-verdict(struct soak *s, unsigned n)
+judge_growth(struct soak *s, unsigned n)
 {
-	const struct held *a = &s->most[1], *b = &s->most[QUARTERS - 1];
+	const struct resources *a = &s->most[1], *b = &s->most[QUARTERS - 1];
 	struct stress *x = s->x;
 	int64_t worst = INT64_MIN, grown;
 	unsigned i;
 	int judged;
 
-	stress_want(x, b->fds <= a->fds, "the coordinator's descriptors grew "
+	stress_check(x, b->fds <= a->fds, "the coordinator's descriptors grew "
 	    "from %" PRIu64 " to %" PRIu64, a->fds, b->fds);
-	stress_want(x, b->maps <= a->maps, "the coordinator's shared maps "
+	stress_check(x, b->maps <= a->maps, "the coordinator's shared maps "
 	    "grew from %" PRIu64 " to %" PRIu64, a->maps, b->maps);
-	/* A sanitizer keeps what is freed for a while. */
+	/* A sanitizer keeps freed memory for a while. */
 	judged = x->by != ENFORCE_LEDGER;
-	stress_want(x, !judged || b->own_bytes <= a->own_bytes + OWN_PLAY,
+	stress_check(x, !judged || b->own_bytes <= a->own_bytes + OWN_SLACK,
 	    "the coordinator's memory grew from %" PRIu64 " to %" PRIu64
 	    " bytes", a->own_bytes, b->own_bytes);
 	for (i = 0; i < n; i++) {
 		grown = (int64_t)(b->worker_bytes[i] - a->worker_bytes[i]);
 		worst = MAX(worst, grown);
-		stress_want(x, !judged || grown <= (int64_t)WORKER_PLAY,
+		stress_check(x, !judged || grown <= (int64_t)WORKER_SLACK,
 		    "session %s: its memory grew from %" PRIu64 " to %" PRIu64
 		    " bytes", x->name[i], a->worker_bytes[i],
 		    b->worker_bytes[i]);
-		stress_want(x, b->worker_fds[i] <= a->worker_fds[i],
+		stress_check(x, b->worker_fds[i] <= a->worker_fds[i],
 		    "session %s: its descriptors grew", x->name[i]);
 	}
 	stress_note(x, "from the second quarter to the last: descriptors %"
@@ -200,8 +203,8 @@ verdict(struct soak *s, unsigned n)
 	    " KiB at most", a->fds, b->fds, a->maps, b->maps,
 	    a->own_bytes / KIB, b->own_bytes / KIB, worst / (int64_t)KIB);
 	if (!judged)
-		stress_note(x, "memory was not judged: nothing of the kernel "
-		    "holds the caps here");
+		stress_note(x, "memory growth was not checked: the kernel "
+		    "enforces no caps here");
 }
 
 int
@@ -213,12 +216,12 @@ stress_soak(struct stress *x, struct err *reterr)
 
 	s.end = s.t0 + (uint64_t)x->soak_s * UINT64_C(1000000000);
 	do {
-		if ((rc = life(&s, &once, reterr)) < 0)
+		if ((rc = run_pipeline(&s, &once, reterr)) < 0)
 			return rc;
 	} while (!is_over(&s));
 	stress_note(x, "%d s: %u rounds in %u pipelines, %u losses, of them %u "
 	    "by hanging; the same logits; recovered in %.3f s at most",
-	    x->soak_s, s.rounds, s.lives, s.losses, s.hangs, s.recover_s);
-	verdict(&s, (unsigned)x->c->nsessions);
+	    x->soak_s, s.rounds, s.pipelines, s.losses, s.hangs, s.recover_s);
+	judge_growth(&s, (unsigned)x->given->nsessions);
 	return 0;
 }

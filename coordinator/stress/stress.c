@@ -1,5 +1,5 @@
-/* coordinator/stress/stress.c - one pipeline of a case, from its settings to the proof
- * that nothing is left of it. */
+/* coordinator/stress/stress.c - the pipeline of a case, from its settings to
+ * the check that nothing is left of it. */
 #include "stress.h"
 
 #include <dirent.h>
@@ -16,14 +16,14 @@
 #include "shm/ring.h"
 #include "config/words.h"
 
-#define LOOK_NS		UINT64_C(250000000)
+#define CHECK_NS		UINT64_C(250000000)
 
-/* What must come is waited for so long, and so many times as long as the longest
- * load or work took. */
-#define LEAST_NS	UINT64_C(60000000000)
-enum { TIMES = 10 };
+/* Timeout of an expected event: a minute, and ten times the longest load or
+ * work. */
+#define MIN_TIMEOUT_NS	UINT64_C(60000000000)
+enum { TIMEOUT_FACTOR = 10 };
 
-/* --- words --- */
+/* --- notes and checks --- */
 
 void
 stress_note(struct stress *x, const char *fmt, ...)
@@ -36,24 +36,24 @@ stress_note(struct stress *x, const char *fmt, ...)
 }
 
 void
-stress_want(struct stress *x, int ok, const char *fmt, ...)
+stress_check(struct stress *x, int ok, const char *fmt, ...)
 {
 	va_list ap;
 
 	if (ok)
 		return;
 	va_start(ap, fmt);
-	words_vadd(x->broke, sizeof(x->broke), "; ", fmt, ap);
+	words_vadd(x->failure, sizeof(x->failure), "; ", fmt, ap);
 	va_end(ap);
 }
 
 uint32_t
-stress_below(struct stress *x, uint32_t n)
+stress_random(struct stress *x, uint32_t n)
 {
 	return n > 0 ? rng_next(&x->rng) % n : 0;
 }
 
-/* --- what this process holds --- */
+/* --- resources of this process --- */
 
 unsigned
 stress_count_fds(void)
@@ -84,7 +84,7 @@ stress_count_maps(void)
 	return n;
 }
 
-/* --- begin --- */
+/* --- starting --- */
 
 int
 stress_plan(struct stress *x, struct err *reterr)
@@ -94,7 +94,7 @@ stress_plan(struct stress *x, struct err *reterr)
 	x->nfds = stress_count_fds();
 	x->nmaps = stress_count_maps();
 	x->is_open = 1;
-	if ((rc = engine_open(x->v, &x->eng, reterr)) < 0)
+	if ((rc = engine_open(x->conf, &x->eng, reterr)) < 0)
 		return rc;
 	x->plan = engine_plan_of(x->eng);
 	return engine_plan(x->eng, reterr);
@@ -134,7 +134,7 @@ stress_start(struct stress *x, struct err *reterr)
 }
 
 int
-stress_tighten(struct stress *x, int64_t slack, struct err *reterr)
+stress_tighten_caps(struct stress *x, int64_t slack, struct err *reterr)
 {
 	uint64_t cap[MAX_SESSIONS], most;
 	unsigned i, n = 0;
@@ -146,15 +146,15 @@ stress_tighten(struct stress *x, int64_t slack, struct err *reterr)
 	}
 	stress_close(x);
 	for (i = 0; i < n; i++)
-		x->v->session[i].cap_bytes = cap[i];
+		x->conf->session[i].cap_bytes = cap[i];
 	return rc;
 }
 
-/* --- wrong --- */
+/* --- misbehaviour --- */
 
 int
-stress_drill(struct stress *x, unsigned i, enum drill_kind kind, uint64_t n,
-    struct err *reterr)
+stress_send_drill(struct stress *x, unsigned i, enum drill_kind kind,
+    uint64_t n, struct err *reterr)
 {
 	struct wire_drill d = { .kind = kind, .n = n };
 	struct sessions *ss = x->ss;
@@ -171,29 +171,29 @@ stress_drill(struct stress *x, unsigned i, enum drill_kind kind, uint64_t n,
 }
 
 uint64_t
-stress_patience(const struct stress *x)
+stress_timeout_ns(const struct stress *x)
 {
-	return LEAST_NS + TIMES * x->took_ns;
+	return MIN_TIMEOUT_NS + TIMEOUT_FACTOR * x->took_ns;
 }
 
 int
-stress_await(struct stress *x, struct err *reterr)
+stress_wait_failure(struct stress *x, struct err *reterr)
 {
-	uint64_t ns = stress_patience(x), deadline = event_now_ns() + ns;
+	uint64_t ns = stress_timeout_ns(x), deadline = event_now_ns() + ns;
 	int rc;
 
 	do {
-		rc = sessions_wait(x->ss, 0, event_now_ns() + LOOK_NS,
+		rc = sessions_wait(x->ss, 0, event_now_ns() + CHECK_NS,
 		    reterr);
 	} while ((rc == 0 || rc == -ETIMEDOUT) && event_now_ns() < deadline);
 	return rc < 0 && rc != -ETIMEDOUT ? rc : err_set(reterr, ERR_RUN,
-	    -ETIMEDOUT, "nothing came of it in %.0f s", (double)ns / 1e9);
+	    -ETIMEDOUT, "no failure was detected within %.0f s", (double)ns / 1e9);
 }
 
-/* --- end --- */
+/* --- ending --- */
 
-/* What the kernel counted of each session.  Without its last words (with_stats
- * 0) only a group's own peak is known. */
+/* Read each session's peak as counted by the kernel.  Without the worker's
+ * final report (with_stats 0), only a group's own peak is known. */
 static void
 take_peaks(struct stress *x, int with_stats)
 {
@@ -222,8 +222,9 @@ take_peaks(struct stress *x, int with_stats)
 		k->known = 1;
 		k->cap_bytes = s->plan->cap_bytes;
 		k->peak_bytes = MAX(k->peak_bytes, p.nbytes);
-		/* Nothing but the ledger: a sanitizer's shadow is in it. */
-		stress_want(x, x->by == ENFORCE_LEDGER || p.nbytes <=
+		/* With the ledger alone, the peak may include a sanitizer's
+		 * shadow memory. */
+		stress_check(x, x->by == ENFORCE_LEDGER || p.nbytes <=
 		    k->cap_bytes, "session %s: peak of %" PRIu64 " bytes over "
 		    "its cap of %" PRIu64, s->name, p.nbytes, k->cap_bytes);
 	}
@@ -239,22 +240,22 @@ stress_stop(struct stress *x, struct err *reterr)
 	return rc;
 }
 
-/* Groups, descriptors, shared maps, processes. */
+/* Check for leaked groups, descriptors, shared maps and processes. */
 static void
-want_nothing_left(struct stress *x, const char *dirs, unsigned ndirs)
+check_nothing_left(struct stress *x, const char *dirs, unsigned ndirs)
 {
 	unsigned i, n = stress_count_fds();
 	siginfo_t si = { 0 };
 
-	stress_want(x, n <= x->nfds, "%u descriptors are left open",
+	stress_check(x, n <= x->nfds, "%u descriptors are left open",
 	    n - x->nfds);
 	n = stress_count_maps();
-	stress_want(x, n <= x->nmaps, "%u shared maps are left",
+	stress_check(x, n <= x->nmaps, "%u shared maps are left",
 	    n - x->nmaps);
-	stress_want(x, waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) <
+	stress_check(x, waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) <
 	    0 && errno == ECHILD, "a worker is left");
 	for (i = 0; i < ndirs; i++, dirs += CGROUP_PATH)
-		stress_want(x, dirs[0] == '\0' || access(dirs, F_OK) < 0,
+		stress_check(x, dirs[0] == '\0' || access(dirs, F_OK) < 0,
 		    "group %s is left", dirs);
 }
 
@@ -278,5 +279,5 @@ stress_close(struct stress *x)
 	x->ss = NULL;
 	x->pipe = NULL;
 	x->is_open = 0;
-	want_nothing_left(x, dirs[0], n);
+	check_nothing_left(x, dirs[0], n);
 }

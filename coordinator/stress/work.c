@@ -1,5 +1,5 @@
-/* coordinator/stress/work.c - something to do for a pipeline, whose logits are
- * known; and signals in the middle of it. */
+/* coordinator/stress/work.c - reproducible work for a pipeline, and signals to
+ * its workers during that work. */
 #include "stress.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 
 #include "shm/event.h"
 
-/* Long enough for several batches, short enough to be done fifty times. */
-enum { PROMPT_MOST = 192, CHUNKS = 4, DECODE = 12 };
+/* Long enough for several batches, short enough to be repeated fifty times. */
+enum { MAX_PROMPT = 192, CHUNKS = 4, DECODE = 12 };
 
 void
 stress_work_init(const struct stress *x, struct work *w)
@@ -20,11 +20,11 @@ stress_work_init(const struct stress *x, struct work *w)
 
 	*w = (struct work){ .nseqs = p->nseqs, .ndecode = MIN(DECODE,
 	    p->ctx_tok / 4) };
-	w->nprompt = MIN(PROMPT_MOST, p->ctx_tok - w->ndecode);
+	w->nprompt = MIN(MAX_PROMPT, p->ctx_tok - w->ndecode);
 	w->nprompt = MAX(w->nprompt / MIN(w->nseqs, CHUNKS), 1);
 }
 
-/* A token of a text, the same in every run. */
+/* The token at pos of a text; the same in every run. */
 static uint32_t
 token_of(uint32_t text, uint32_t pos, uint32_t n_vocab)
 {
@@ -37,7 +37,7 @@ token_of(uint32_t text, uint32_t pos, uint32_t n_vocab)
 /* --- signals --- */
 
 void
-stress_strike(struct stress *x, struct strike *k)
+stress_send_signal(struct stress *x, struct timed_signal *k)
 {
 	struct timespec ts = { .tv_nsec = (long)MIN(k->wait_ns, 999999999) };
 	const struct sessions *ss = x->ss;
@@ -51,30 +51,30 @@ stress_strike(struct stress *x, struct strike *k)
 }
 
 void
-stress_aim(struct stress *x, const struct work *w, enum moment when, int sig,
-    struct strike *ret)
+stress_choose_signal(struct stress *x, const struct work *w, enum moment when,
+    int sig, struct timed_signal *ret)
 {
 	uint64_t batch_ns = (uint64_t)(w->s * 1e9 / MAX(w->nbatches, 1));
 
-	/* Not behind the last one, where nobody would notice. */
-	*ret = (struct strike){ .sig = sig };
-	ret->at = when == IN_PREFILL ? 1 + stress_below(x, w->nprefill) :
-	    w->nprefill + 1 + stress_below(x, w->nbatches - w->nprefill - 1);
-	ret->wait_ns = stress_below(x, (uint32_t)MIN(batch_ns, UINT32_MAX));
+	/* Before the last batch is sent: a later loss would go unnoticed. */
+	*ret = (struct timed_signal){ .sig = sig };
+	ret->at = when == IN_PREFILL ? 1 + stress_random(x, w->nprefill) :
+	    w->nprefill + 1 + stress_random(x, w->nbatches - w->nprefill - 1);
+	ret->wait_ns = stress_random(x, (uint32_t)MIN(batch_ns, UINT32_MAX));
 }
 
 /* --- the flow --- */
 
 static int
-next(void *arg, struct batch_out *b, struct err *reterr)
+next_batch(void *arg, struct batch_out *b, struct err *reterr)
 {
 	struct work *w = arg;
 	uint32_t i;
 
 	(void)reterr;
-	if (w->strike != NULL && !w->strike->done &&
-	    w->nbatches >= w->strike->at)
-		stress_strike(w->x, w->strike);
+	if (w->signal != NULL && !w->signal->done &&
+	    w->nbatches >= w->signal->at)
+		stress_send_signal(w->x, w->signal);
 	b->nrows = MIN(w->nrows - w->sent, w->chunk);
 	for (i = 0; i < b->nrows; i++)
 		b->rows[i] = w->rows[w->sent + i];
@@ -84,7 +84,7 @@ next(void *arg, struct batch_out *b, struct err *reterr)
 }
 
 static int
-row(void *arg, const struct batch_row *r, const float *logits,
+take_row(void *arg, const struct batch_row *r, const float *logits,
     struct err *reterr)
 {
 	struct work *w = arg;
@@ -102,10 +102,10 @@ row(void *arg, const struct batch_row *r, const float *logits,
 }
 
 static int
-flow(struct work *w, const struct batch_row *rows, uint32_t n,
+run_flow(struct work *w, const struct batch_row *rows, uint32_t n,
     struct err *reterr)
 {
-	struct engine_flow f = { .next = next, .row = row, .arg = w };
+	struct engine_flow f = { .next = next_batch, .row = take_row, .arg = w };
 
 	w->rows = rows;
 	w->nrows = n;
@@ -114,7 +114,7 @@ flow(struct work *w, const struct batch_row *rows, uint32_t n,
 }
 
 static int
-prompts(struct work *w, struct batch_row *rows, struct err *reterr)
+feed_prompts(struct work *w, struct batch_row *rows, struct err *reterr)
 {
 	uint32_t seq, pos, n = 0;
 
@@ -123,13 +123,13 @@ prompts(struct work *w, struct batch_row *rows, struct err *reterr)
 			rows[n++] = engine_row(seq, pos, token_of(w->text + seq,
 			    pos, w->x->plan->model->hp.n_vocab), pos ==
 			    w->nprompt - 1);
-	/* Several, so that there is something between them. */
+	/* Several batches, so that a signal can come between them. */
 	w->chunk = MIN(w->x->plan->batch_rows, (n + CHUNKS - 1) / CHUNKS);
-	return flow(w, rows, n, reterr);
+	return run_flow(w, rows, n, reterr);
 }
 
 int
-stress_work(struct stress *x, struct work *w, struct err *reterr)
+stress_run_work(struct stress *x, struct work *w, struct err *reterr)
 {
 	uint32_t n = w->nseqs * w->nprompt, seq, k;
 	struct batch_row *rows = calloc(n, sizeof(*rows));
@@ -142,14 +142,14 @@ stress_work(struct stress *x, struct work *w, struct err *reterr)
 	w->nbatches = 0;
 	for (seq = 0; seq < w->nseqs; seq++)
 		w->hash[seq] = 0;
-	rc = prompts(w, rows, reterr);
+	rc = feed_prompts(w, rows, reterr);
 	w->nprefill = w->nbatches;
 	w->chunk = x->plan->batch_rows;
 	for (k = 0; rc == 0 && k < w->ndecode; k++) {
 		for (seq = 0; seq < w->nseqs; seq++)
 			rows[seq] = engine_row(seq, w->nprompt + k,
 			    w->token[seq], 1);
-		rc = flow(w, rows, w->nseqs, reterr);
+		rc = run_flow(w, rows, w->nseqs, reterr);
 	}
 	free(rows);
 	x->took_ns = MAX(x->took_ns, event_now_ns() - t0);
@@ -158,36 +158,36 @@ stress_work(struct stress *x, struct work *w, struct err *reterr)
 }
 
 int
-stress_begin(struct stress *x, struct work *w, struct err *reterr)
+stress_start_work(struct stress *x, struct work *w, struct err *reterr)
 {
 	int rc = stress_start(x, reterr);
 
 	if (rc < 0)
 		return rc;
 	stress_work_init(x, w);
-	return stress_work(x, w, reterr);
+	return stress_run_work(x, w, reterr);
 }
 
 int
-stress_again(struct stress *x, struct work *w, struct err *reterr)
+stress_repeat_work(struct stress *x, struct work *w, struct err *reterr)
 {
 	uint32_t seq;
 	int rc = 0;
 
 	for (seq = 0; rc == 0 && seq < x->plan->nseqs; seq++)
 		rc = engine_cut(x->eng, seq, 0, reterr);
-	return rc < 0 ? rc : stress_work(x, w, reterr);
+	return rc < 0 ? rc : stress_run_work(x, w, reterr);
 }
 
 void
-stress_same(struct stress *x, const struct work *want,
+stress_compare(struct stress *x, const struct work *want,
     const struct work *got, const char *what)
 {
 	uint32_t seq;
 
 	for (seq = 0; seq < got->nseqs; seq++)
 		if (want->hash[seq] != got->hash[seq]) {
-			stress_want(x, 0, "%s: other logits, %016" PRIx64
+			stress_check(x, 0, "%s: other logits, %016" PRIx64
 			    " and not %016" PRIx64, what, got->hash[seq],
 			    want->hash[seq]);
 			return;

@@ -81,7 +81,7 @@ check "stopped by the kernel, or not run, which is not to hold" \
 	c, = json.load(open(sys.argv[1]))['cases']
 	assert c['held'] != c['skipped'], c
 	if c['skipped']:
-	    assert 'nothing of the kernel holds the caps here' in c['detail'], c
+	    assert 'the kernel enforces no caps here' in c['detail'], c
 	else:
 	    assert 'for memory: its group reached the limit' in c['detail'] or \
 	        'the kernel refused' in c['detail'], c

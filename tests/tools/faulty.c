@@ -522,11 +522,11 @@ __wrap_domain_wait(struct domain *d, uint64_t deadline_ns,
 
 int __real_stress_spawn(struct stress *x, struct err *reterr);
 int __wrap_stress_spawn(struct stress *x, struct err *reterr);
-void __real_stress_strike(struct stress *x, struct strike *k);
-void __wrap_stress_strike(struct stress *x, struct strike *k);
-void __real_stress_same(struct stress *x, const struct work *want,
+void __real_stress_send_signal(struct stress *x, struct timed_signal *k);
+void __wrap_stress_send_signal(struct stress *x, struct timed_signal *k);
+void __real_stress_compare(struct stress *x, const struct work *want,
     const struct work *got, const char *text);
-void __wrap_stress_same(struct stress *x, const struct work *want,
+void __wrap_stress_compare(struct stress *x, const struct work *want,
     const struct work *got, const char *text);
 unsigned __real_stress_count_fds(void);
 unsigned __wrap_stress_count_fds(void);
@@ -542,20 +542,20 @@ __wrap_stress_spawn(struct stress *x, struct err *reterr)
 }
 
 void
-__wrap_stress_strike(struct stress *x, struct strike *k)
+__wrap_stress_send_signal(struct stress *x, struct timed_signal *k)
 {
 	if (strcmp(what, "stress-late") != 0 || !is_spared)
-		__real_stress_strike(x, k);
+		__real_stress_send_signal(x, k);
 }
 
 void
-__wrap_stress_same(struct stress *x, const struct work *want,
+__wrap_stress_compare(struct stress *x, const struct work *want,
     const struct work *got, const char *text)
 {
 	struct work w = *want;
 
 	w.hash[0] ^= strcmp(what, "stress-logits") == 0;
-	__real_stress_same(x, &w, got, text);
+	__real_stress_compare(x, &w, got, text);
 }
 
 /* A soak counts descriptors after each round. */
