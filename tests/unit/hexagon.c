@@ -20,7 +20,7 @@
 #include "worker/hexagon/domain.h"
 #include "worker/hexagon/ops.h"
 #include "worker/stage/pool.h"
-#include "worker/stage/priv.h"
+#include "worker/stage/state.h"
 #include "tests/support/line.h"
 #include "tests/support/make_model.h"
 

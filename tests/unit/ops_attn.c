@@ -8,7 +8,7 @@
 
 #include "config/cores.h"
 #include "kernels/cpu.h"
-#include "worker/stage/ops_impl.h"
+#include "worker/stage/ops_kinds.h"
 #include "worker/stage/pool.h"
 
 enum {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "worker/stage/priv.h"
+#include "worker/stage/state.h"
 #include "tests/support/line.h"
 
 enum { TEXT = 48, VOCAB = 320 };

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "shm/arena.h"
-#include "worker/stage/priv.h"
+#include "worker/stage/state.h"
 #include "tests/support/line.h"
 
 /* Longer than a block of keys. */

@@ -6,7 +6,7 @@
  * can burn its cores, spoil its own results and lie to the coordinator, which
  * believes nothing that it says; it can reach no file, no network, no other
  * process, and can run no code that was not in the program. */
-#include "impl.h"
+#include "filter.h"
 
 #include <errno.h>
 #include <fcntl.h>

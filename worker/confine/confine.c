@@ -23,7 +23,7 @@
 
 #include "shm/chan.h"
 #include "shm/event.h"
-#include "impl.h"
+#include "filter.h"
 
 /* From linux/landlock.h, which is not as old as the kernels that we run on,
  * nor as new.  Versions 1 to 3 know files, 4 TCP, 5 ioctl() of devices, 6

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "priv.h"
+#include "state.h"
 
 /* How often an idle stage looks at its channel and beats. */
 #define IDLE_NS		UINT64_C(100000000)

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "ops_impl.h"
+#include "ops_kinds.h"
 
 /* So many bytes of a head stay in the near caches until the unit before is done
  * (Zen 5, 16 sequences, 16 KiB 0.8 of the time, 64 KiB 0.85, 80 KiB 1.04). */

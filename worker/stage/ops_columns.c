@@ -1,6 +1,6 @@
 /* worker/stage/ops_columns.c - which of a group's columns, and of many rows which
  * rows, a thread takes, and in what strips they go through the group's ops. */
-#include "ops_impl.h"
+#include "ops_kinds.h"
 
 #include <stdatomic.h>
 

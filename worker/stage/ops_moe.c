@@ -9,7 +9,7 @@
  * chosen, threads have the same shares, one row or many.  The sum over a token's
  * experts is taken in the order of its route: from its own row alone. */
 #include "kernels/matmul/experts.h"
-#include "ops_impl.h"
+#include "ops_kinds.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "layers/build.h"
-#include "priv.h"
+#include "state.h"
 
 /* What the memory and the placement follow from. */
 static int

@@ -1,7 +1,7 @@
-/* worker/stage/ops_impl.h - what the files of the host's operations share.
+/* worker/stage/ops_kinds.h - what the files of the host's operations share.
  * Included by ops_*.c only. */
-#ifndef WORKER_STAGE_OPS_IMPL_H
-#define WORKER_STAGE_OPS_IMPL_H
+#ifndef WORKER_STAGE_OPS_KINDS_H
+#define WORKER_STAGE_OPS_KINDS_H
 
 #include "ops_cpu.h"
 

@@ -1,7 +1,7 @@
-/* worker/confine/impl.h - the filter, between the list of what it allows and
+/* worker/confine/filter.h - the filter, between the list of what it allows and
  * the code that puts it in force.  Included by confine*.c only. */
-#ifndef WORKER_CONFINE_IMPL_H
-#define WORKER_CONFINE_IMPL_H
+#ifndef WORKER_CONFINE_FILTER_H
+#define WORKER_CONFINE_FILTER_H
 
 #include <linux/filter.h>
 

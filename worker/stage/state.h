@@ -1,6 +1,6 @@
-/* worker/stage/priv.h - struct stage, for stage.c and stage/loop.c only. */
-#ifndef WORKER_STAGE_PRIV_H
-#define WORKER_STAGE_PRIV_H
+/* worker/stage/state.h - struct stage, for stage.c and stage/loop.c only. */
+#ifndef WORKER_STAGE_STATE_H
+#define WORKER_STAGE_STATE_H
 
 #include "shm/arena.h"
 #include "stage.h"
