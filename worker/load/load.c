@@ -160,7 +160,8 @@ read_start(struct loader *ld, struct load_req *q)
 	}
 	t0 = event_now_ns();
 	if (read_hook != NULL)
-		q->res = read_hook(read_hook_arg, fd, buf, q->asked_bytes, offset);
+		q->res = read_hook(read_hook_arg, fd, buf, q->asked_bytes,
+		    offset);
 	else if ((q->res = pread(fd, buf, q->asked_bytes,
 	    (off_t)offset)) < 0)
 		q->res = -errno;
@@ -265,8 +266,8 @@ read_failed(const struct loader *ld, const struct load_req *q,
 		    load_label(ld->plan.files, x, label), end, x->offset,
 		    x->offset + x->nbytes - 1);
 	return err_set(reterr, ERR_RUN, q->error, "%s: read of %" PRIu64
-	    " bytes at offset %" PRIu64 ": %s", load_label(ld->plan.files, x, label),
-	    q->asked_bytes, at, strerror(-q->error));
+	    " bytes at offset %" PRIu64 ": %s", load_label(ld->plan.files,
+	    x, label), q->asked_bytes, at, strerror(-q->error));
 }
 
 /* Drop the pages of a buffered read: the page cache charges them to this
@@ -295,8 +296,8 @@ deliver(struct loader *ld, const struct load_req *q, struct err *reterr)
 	    (nrows = load_range_rows(&ld->plan, &q->range, p)) > 0;
 	    p = (struct load_pos){ .nth = p.nth + 1 }) {
 		it = ld->plan.order[p.nth];
-		rc = ld->sink(ld->sink_arg, (uint32_t)(it - ld->plan.items), p.row,
-		    nrows, block_of(ld, q) +
+		rc = ld->sink(ld->sink_arg, (uint32_t)(it - ld->plan.items),
+		    p.row, nrows, block_of(ld, q) +
 		    (load_row_offset(it, p.row) - q->range.offset), reterr);
 		if (rc < 0)
 			return rc;
@@ -332,7 +333,8 @@ load_loop(struct loader *ld, struct err *reterr)
 			tail++;
 		}
 		if (head == tail)
-			return load_check_files(ld->plan.files, ld->plan.nfiles, reterr);
+			return load_check_files(ld->plan.files,
+			    ld->plan.nfiles, reterr);
 		q = &ld->req[head % ld->depth];
 		wait_for(ld, q);
 		if (q->error != 0)

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shm/event.h"
+#include "stage.h"
 #include "state.h"
 
 /* How often an idle stage looks at its channel and beats. */
@@ -128,7 +130,7 @@ static int
 take_rows(struct stage *s, struct batch *b, struct err *reterr)
 {
 	uint32_t n = s->conf.model.batch_rows, i;
-	uint32_t *seq = s->soa, *pos = seq + n, *token = pos + n;
+	uint32_t *seq = s->column, *pos = seq + n, *token = pos + n;
 	uint32_t *select = token + n;
 	const struct batch_row *r;
 
@@ -172,7 +174,7 @@ static struct batch
 kept_rows(const struct stage *s, const struct batch *b)
 {
 	uint32_t n = s->conf.model.batch_rows, i;
-	uint32_t *seq = s->soa + 4 * n, *pos = seq + n, *select = pos + n;
+	uint32_t *seq = s->column + 4 * n, *pos = seq + n, *select = pos + n;
 
 	for (i = 0; i < b->nselect; i++) {
 		seq[i] = b->seq[b->select[i]];

@@ -3,6 +3,7 @@
  * Each function is called on all threads and does its thread's share.  An
  * output element is always made by one thread, from its own row and in one
  * order, so that neither the split nor the batch shows in a result. */
+#include "ops_cpu.h"
 #include "ops_kinds.h"
 
 #include "layers/rope.h"

@@ -1,9 +1,10 @@
-/* worker/stage/ops_kinds.h - what the files of the host's operations share.
- * Included by ops_*.c only. */
+/* worker/stage/ops_kinds.h - one function for each kind of operation on the
+ * host, and the helpers that they share.
+ * Owns: nothing.  Included by ops_*.c and their tests only. */
 #ifndef WORKER_STAGE_OPS_KINDS_H
 #define WORKER_STAGE_OPS_KINDS_H
 
-#include "ops_cpu.h"
+#include "ops_ctx.h"
 
 /* Row r of tensor id. */
 static inline void *

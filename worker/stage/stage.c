@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "layers/build.h"
+#include "stage.h"
 #include "state.h"
 
 /* What the memory and the placement follow from. */
@@ -167,9 +168,9 @@ stage_open(const struct stage_conf *sc, struct stage **ret,
 	s->conf = *sc;
 	s->in.map = s->out.map = (struct region)REGION_NONE;
 	s->row = calloc(sc->model.batch_rows, sizeof(*s->row));
-	s->soa = calloc((size_t)sc->model.batch_rows *
-	    STAGE_COLUMNS, sizeof(*s->soa));
-	if (s->row == NULL || s->soa == NULL) {
+	s->column = calloc((size_t)sc->model.batch_rows *
+	    STAGE_COLUMNS, sizeof(*s->column));
+	if (s->row == NULL || s->column == NULL) {
 		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 		goto fail;
 	}
@@ -329,7 +330,7 @@ stage_close(struct stage *s)
 	placement_free(&s->pl);
 	program_free(s->p);
 	weights_free(&s->ws);
-	free(s->soa);
+	free(s->column);
 	free(s->row);
 	free(s);
 }

@@ -1,0 +1,25 @@
+/* worker/stage/conf.h - what a stage is made from.
+ * Owns: nothing.  Filled by the worker's orders, read by the stage. */
+#ifndef WORKER_STAGE_CONF_H
+#define WORKER_STAGE_CONF_H
+
+#include "layers/arch.h"
+#include "shm/wire.h"
+#include "worker/device.h"
+
+struct stage_conf {
+	const struct device_ops *dev;	/* the session's device */
+	const struct kernels *kernels;	/* layouts point into it */
+	struct wire_start start;
+	struct wire_model model;
+	struct hparams hp;
+	const struct extent *ext;	/* [model.nextents] */
+	struct par *par;
+	struct mem_ledger *ledger;
+	struct stage_status *status;	/* shared with the coordinator */
+};
+
+/* Called by a stage between batches; not 0 = leave the loop. */
+typedef int stage_idle_fn(void *arg);
+
+#endif
