@@ -8,7 +8,7 @@
 #include <bsd/string.h>
 
 #include "shm/event.h"
-#include "port.h"
+#include "domain.h"
 
 /* Of calls that compute nothing: start-up, maps, the probe. */
 #define CALL_NS		UINT64_C(60000000000)
@@ -78,7 +78,7 @@ domain_request(struct domain *d)
 {
 	struct hxq_packet *p;
 
-	if (d->sent - d->heard >= HXQ_SLOTS)
+	if (d->sent - d->received >= HXQ_SLOTS)
 		return NULL;
 	p = d->port->slot(d, d->sent % HXQ_SLOTS);
 	p->id = d->sent;
@@ -102,16 +102,16 @@ int
 domain_wait(struct domain *d, uint64_t deadline_ns, struct domain_reply *ret,
     struct err *reterr)
 {
-	int rc = d->port->hear(d, deadline_ns, ret, reterr);
+	int rc = d->port->receive(d, deadline_ns, ret, reterr);
 
 	if (rc < 0)
 		return rc;
-	if (ret->id != d->heard || ret->nbytes > sizeof(ret->msg))
+	if (ret->id != d->received || ret->nbytes > sizeof(ret->msg))
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: the "
 		    "queue of its Hexagon domain is corrupt: answer %u of %u "
 		    "bytes to request %u", d->name, ret->id, ret->nbytes,
-		    d->heard);
-	d->heard++;
+		    d->received);
+	d->received++;
 	return 0;
 }
 

@@ -1,79 +1,49 @@
-/* worker/hexagon/domain.h - a Hexagon process domain and its queue, from the
- * host's side.
- * Owns: the domain, its queue, the memory that both can see; how it is reached
- * is a port's (hexagon/port.h).  Called by hexagon/device.c and the tests;
- * knows no program and no ledger.
+/* worker/hexagon/domain.h - a Hexagon process domain and its queue, seen from the
+ * host.
+ * Owns: the domain, its queue, the memory that both sides map.  Called by
+ * device.c, by the ports for packets of their own, and by tests.  Knows no
+ * program and no ledger; a port (port.h) knows how the domain is reached:
  *
- * Nothing waits without a deadline: a domain that died is told from one that
- * is slow, by name and by how it ended. */
+ *	device.c -> domain.c -> port { emulated.c, fastrpc.c } -> queue
+ *	(kernels/hexagon/queue.h) -> kernels/hexagon in the domain
+ *
+ * Every wait has a deadline.  The errors tell a domain that died, and how, from
+ * one that is slow. */
 #ifndef WORKER_HEXAGON_DOMAIN_H
 #define WORKER_HEXAGON_DOMAIN_H
 
-#include "config/base.h"
-#include "config/err.h"
-#include "kernels/hexagon/queue.h"
-#include "worker/device.h"
+#include "port.h"
 
-/* The address space of a process domain on silicon. */
-#define DOMAIN_BYTES	UINT64_C(0xE0000000)
-
-struct domain_conf {
-	const char *name;		/* for messages */
-	const char *port;		/* "emulated"; "" = what is there */
-	uint64_t space_bytes;		/* of addresses; DOMAIN_BYTES */
-	uint64_t step_ns;		/* of what has no timeout of its own;
-					 * 0 = a minute */
-};
-
-/* Memory of both sides. */
-struct domain_mem {
-	void *host;
-	uint64_t nbytes;		/* whole pages */
-	uint32_t handle;
-};
-
-struct domain_reply {
-	uint32_t id, kind, status, status_op, status_arg;
-	uint32_t nbytes;
-	uint64_t pcycles;
-	uint8_t msg[64];
-};
-
-struct domain;
-struct hexagon_port;
-
-enum { DOMAIN_WHAT = 224 };
-
-/* The port of this name, or the first of which all is there: 0 and what it is,
- * in words; or -ENOENT with what is missing, where it was looked for and what
- * to do. */
+/* Find the port of this name, or with "" the first one that has all it needs:
+ * 0 and a description; or -ENOENT with what is missing, where it was looked for
+ * and what to do. */
 int domain_find(const char *port, const struct hexagon_port **ret,
     char ret_what[DOMAIN_WHAT], struct err *reterr);
 
-/* Start a domain and hear its hello. */
+/* Start a domain and wait for its hello. */
 int domain_open(const struct domain_conf *dc, struct domain **ret,
     struct err *reterr);
 
-/* Map nbytes there and here, zeros; what: for the message when the domain
- * refuses (-ENOBUFS, ERR_FIT).  Pages are touched by who writes them. */
+/* Map nbytes of zeros on both sides; what: for the message when the domain
+ * refuses (-ENOBUFS, ERR_FIT).  The side that writes a page first touches it. */
 int domain_map(struct domain *d, uint64_t nbytes, const char *what,
     struct domain_mem *ret, struct err *reterr);
 
-/* The next request, to be filled from kind on, then sent; NULL when
- * HXQ_SLOTS are open. */
+/* The next request: fill it from kind on, then send it.  NULL when HXQ_SLOTS
+ * requests are in flight. */
 struct hxq_packet *domain_request(struct domain *d);
 int domain_send(struct domain *d, struct err *reterr);
 
-/* The answer to the oldest request: 0 whatever its status; -ETIMEDOUT; -ESRCH
- * when the domain was killed, -EIO when it has left, -EPROTO when the queue
- * makes no sense. */
+/* Wait for the reply to the oldest request.  0 whatever its status;
+ * -ETIMEDOUT; -ESRCH when the domain was killed, -EIO when it has exited,
+ * -EPROTO when the queue is corrupt. */
 int domain_wait(struct domain *d, uint64_t deadline_ns,
     struct domain_reply *ret, struct err *reterr);
 
-/* Operations that it has finished so far, ever; wraps. */
+/* Operations finished since the domain started; wraps. */
 uint32_t domain_progress(const struct domain *d);
 
-/* Send the request that was filled and wait for its answer. */
+/* Send the filled request and wait for its reply. */
 int domain_call(struct domain *d, struct domain_reply *ret,
     struct err *reterr);
 
@@ -81,24 +51,20 @@ int domain_call(struct domain *d, struct domain_reply *ret,
 const char *domain_status_text(uint32_t status);
 int domain_pid(const struct domain *d);		/* 0 = no process of ours */
 
-/* Of a domain that holds nothing yet: its limits, each with how it is known;
- * the largest single mapping, UINT64_MAX = only trying tells. */
+/* Of a domain that has no mappings yet: its limits, each with how it is known;
+ * the largest single mapping, UINT64_MAX = known only by trying. */
 int domain_limits(struct domain *d, struct device_probe *ret,
     struct err *reterr);
 int domain_largest(struct domain *d, uint64_t *ret, struct err *reterr);
 
-/* Resident memory of the domain's process, the emulator; zeros = unknown. */
-struct domain_memory {
-	uint64_t own_bytes;	/* private (its heap, what it translated), and
-				 * page tables */
-	uint64_t file_bytes;	/* program and libraries, in the page cache
-				 * once for all emulators */
-	uint64_t mapped_bytes;	/* of what both sides see */
-};
 void domain_memory(const struct domain *d, struct domain_memory *ret);
 
-/* Accepts NULL; the domain is gone on return, or, where this process is
- * confined and the domain hangs, when this process is. */
+/* "session htp0: its Hexagon domain cannot map 4096 bytes: ...", -ENOBUFS. */
+int domain_no_room(const struct domain *d, const struct domain_mem *m,
+    const char *what, const char *why, struct err *reterr);
+
+/* Accepts NULL.  The domain is gone on return; a hung domain of a confined
+ * process ends when the process does. */
 void domain_close(struct domain *d);
 
 #endif

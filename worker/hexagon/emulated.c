@@ -19,7 +19,7 @@
 
 #include "shm/event.h"
 #include "worker/confine/confine.h"
-#include "port.h"
+#include "domain.h"
 
 /* Looks whether the domain lives as often. */
 #define SLICE_NS	UINT64_C(100000000)
@@ -195,20 +195,20 @@ take_reply(struct domain *d, struct domain_reply *ret)
 {
 	struct emulated *em = d->state;
 	const struct hxq_packet *p =
-	    &em->sh->response.slot[d->heard % HXQ_SLOTS];
+	    &em->sh->response.slot[d->received % HXQ_SLOTS];
 
 	*ret = (struct domain_reply){ .id = p->id, .kind = p->kind,
 	    .status = p->status, .status_op = p->status_op,
 	    .status_arg = p->status_arg, .pcycles = p->pcycles,
 	    .nbytes = p->nbytes };
 	memcpy(ret->msg, p->msg, MIN(ret->nbytes, sizeof(ret->msg)));
-	atomic_store_explicit(&em->sh->response.tail, d->heard + 1,
+	atomic_store_explicit(&em->sh->response.tail, d->received + 1,
 	    memory_order_release);				/* Q2 */
 	return 0;
 }
 
 static int
-emulated_hear(struct domain *d, uint64_t deadline_ns,
+emulated_receive(struct domain *d, uint64_t deadline_ns,
     struct domain_reply *ret, struct err *reterr)
 {
 	struct emulated *em = d->state;
@@ -216,7 +216,7 @@ emulated_hear(struct domain *d, uint64_t deadline_ns,
 
 	for (;;) {
 		if (atomic_load_explicit(&em->sh->response.head,
-		    memory_order_acquire) != d->heard)		/* Q1 */
+		    memory_order_acquire) != d->received)		/* Q1 */
 			return take_reply(d, ret);
 		if (em->pid == 0)
 			return gone(d, reterr);
@@ -225,7 +225,7 @@ emulated_hear(struct domain *d, uint64_t deadline_ns,
 			    "%s: its Hexagon domain does not answer",
 			    d->name);
 		/* What it answered before it ended is heard first. */
-		if (event_wait(&em->sh->response.head, d->heard,
+		if (event_wait(&em->sh->response.head, d->received,
 		    MIN(deadline_ns, now + SLICE_NS)) == -ETIMEDOUT)
 			reap(em, WNOHANG);
 	}
@@ -509,7 +509,7 @@ end_child(struct domain *d)
 
 	if (em->pid <= 0)
 		return;
-	if ((q = domain_request(d)) != NULL && d->sent == d->heard) {
+	if ((q = domain_request(d)) != NULL && d->sent == d->received) {
 		q->kind = HXQ_EXIT;
 		if (domain_send(d, &e) == 0)
 			domain_wait(d, event_now_ns() + 10 * SLICE_NS, &r,
@@ -550,7 +550,7 @@ const struct hexagon_port hexagon_emulated = {
 	.map = emulated_map,
 	.slot = emulated_slot,
 	.send = emulated_send,
-	.hear = emulated_hear,
+	.receive = emulated_receive,
 	.progress = emulated_progress,
 	.memory = emulated_memory,
 	.pid = emulated_pid,

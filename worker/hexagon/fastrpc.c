@@ -15,8 +15,8 @@
 
 #include "shm/event.h"
 #include "board.h"
+#include "domain.h"
 #include "fastrpc_session.h"
-#include "port.h"
 
 /* A read sleeps as long, then looks whether the domain lives. */
 #define SLICE_US	100000u
@@ -161,7 +161,7 @@ take_reply(struct domain *d, uint32_t nbytes, struct domain_reply *ret,
     struct err *reterr)
 {
 	struct fastrpc *f = d->state;
-	const struct hxq_packet *q = &f->slot[d->heard % HXQ_SLOTS];
+	const struct hxq_packet *q = &f->slot[d->received % HXQ_SLOTS];
 	const struct hxq_packet *p = &f->reply;
 	struct hx_run run;
 
@@ -190,7 +190,7 @@ nothing_yet(int code)
 }
 
 static int
-fastrpc_hear(struct domain *d, uint64_t deadline_ns,
+fastrpc_receive(struct domain *d, uint64_t deadline_ns,
     struct domain_reply *ret, struct err *reterr)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
@@ -361,7 +361,7 @@ fastrpc_close(struct domain *d)
 	uint32_t i;
 
 	/* A request without an answer may never have one. */
-	if (d->sent != d->heard)
+	if (d->sent != d->received)
 		f->s.lost = 1;
 	if (f->s.guard != NULL) {
 		fastrpc_begin(&f->s);
@@ -380,7 +380,7 @@ const struct hexagon_port hexagon_fastrpc = {
 	.map = fastrpc_map,
 	.slot = fastrpc_slot,
 	.send = fastrpc_send,
-	.hear = fastrpc_hear,
+	.receive = fastrpc_receive,
 	.progress = fastrpc_progress,
 	.memory = fastrpc_memory,
 	.pid = fastrpc_pid,

@@ -1,17 +1,58 @@
-/* worker/hexagon/port.h - the ways to a Hexagon domain: what hexagon/domain.c
- * asks of each.
- * Owns: struct domain.  Included by hexagon/domain.c and the ports:
+/* worker/hexagon/port.h - the contract of a port: a way to reach a Hexagon
+ * domain.
+ * Owns: struct domain and the types that cross the contract.  Included by
+ * domain.c, which calls a port, and by the ports:
  *
- *	hexagon/emulated.c	a child that runs kernels/hexagon under
+ *	emulated.c	a child process that runs kernels/hexagon under
  *				qemu-hexagon; the queue is shared memory
- *	hexagon/fastrpc.c	the DSP, through libcdsprpc.so
+ *	fastrpc.c	the DSP, through libcdsprpc.so
  *
- * A port moves packets and memory; ids, slots, statuses and messages about
- * them are hexagon/domain.c's. */
+ * A port moves packets and memory.  It does not know request numbers, slots in
+ * use or the meaning of a status: those are domain.c's. */
 #ifndef WORKER_HEXAGON_PORT_H
 #define WORKER_HEXAGON_PORT_H
 
-#include "domain.h"
+#include "config/base.h"
+#include "config/err.h"
+#include "kernels/hexagon/queue.h"
+#include "worker/device.h"
+
+/* The address space of a process domain on silicon. */
+#define DOMAIN_BYTES	UINT64_C(0xE0000000)
+
+enum { DOMAIN_WHAT = 224 };
+
+struct domain_conf {
+	const char *name;		/* for messages */
+	const char *port;		/* "emulated"; "" = the first available */
+	uint64_t space_bytes;		/* of addresses; DOMAIN_BYTES */
+	uint64_t step_ns;		/* limit for calls that have no timeout
+					 * of their own; 0 = a minute */
+};
+
+/* Memory that host and domain both map. */
+struct domain_mem {
+	void *host;
+	uint64_t nbytes;		/* whole pages */
+	uint32_t handle;
+};
+
+/* Resident memory of the domain's process, the emulator; zeros = unknown. */
+struct domain_memory {
+	uint64_t own_bytes;	/* private: heap, translated code, page tables */
+	uint64_t file_bytes;	/* program and libraries: in the page cache
+				 * once for all emulators */
+	uint64_t mapped_bytes;	/* of the memory that both sides map */
+};
+
+struct domain_reply {
+	uint32_t id, kind, status, status_op, status_arg;
+	uint32_t nbytes;
+	uint64_t pcycles;
+	uint8_t msg[64];
+};
+
+struct hexagon_port;
 
 struct domain {
 	const struct hexagon_port *port;
@@ -19,21 +60,21 @@ struct domain {
 	char name[MAX_NAME];
 	struct domain_mem map[HXQ_MAPS];
 	uint32_t nmaps;
-	uint32_t sent, heard;		/* our counters: never read back */
+	uint32_t sent, received;	/* our counters: never read back */
 };
 
 struct hexagon_port {
 	const char *name;		/* "emulated" */
 
-	/* Is all there that it needs?  0 and who it is; or what was looked
-	 * for, where, and what to do: -ENOENT, or another -errno when no other
-	 * port is to be taken for this one. */
+	/* Is everything there that the port needs?  0 and a description; or
+	 * what was looked for, where, and what to do: -ENOENT to try the next
+	 * port, another -errno when none may take its place. */
 	int (*find)(char ret_what[DOMAIN_WHAT], struct err *reterr);
 
 	int (*open)(struct domain *d, const struct domain_conf *dc,
 	    struct err *reterr);
 
-	/* m->nbytes (whole pages) of zeros, on both sides: fills host and
+	/* Map m->nbytes (whole pages) of zeros on both sides; fills host and
 	 * handle.  -ENOBUFS with ERR_FIT when the domain has no room. */
 	int (*map)(struct domain *d, struct domain_mem *m, const char *what,
 	    struct err *reterr);
@@ -43,8 +84,8 @@ struct hexagon_port {
 	int (*send)(struct domain *d, struct hxq_packet *q,
 	    struct err *reterr);
 
-	/* The next answer, its bytes as they came: 0; or as domain_wait(). */
-	int (*hear)(struct domain *d, uint64_t deadline_ns,
+	/* Receive the next reply, unchecked: 0; or as domain_wait(). */
+	int (*receive)(struct domain *d, uint64_t deadline_ns,
 	    struct domain_reply *ret, struct err *reterr);
 
 	uint32_t (*progress)(const struct domain *d);
@@ -61,9 +102,5 @@ struct hexagon_port {
 };
 
 extern const struct hexagon_port hexagon_emulated, hexagon_fastrpc;
-
-/* "session htp0: its Hexagon domain cannot map 4096 bytes: ..." */
-int domain_no_room(const struct domain *d, const struct domain_mem *m,
-    const char *what, const char *why, struct err *reterr);
 
 #endif
