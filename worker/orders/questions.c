@@ -1,0 +1,76 @@
+/* worker/orders/questions.c - statistics, placement, limits, and drills. */
+#include "orders.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "worker/stage/drill.h"
+#include "worker/stage/probe.h"
+#include "worker/stage/report.h"
+
+int
+order_stats(struct worker *w, struct err *reterr)
+{
+	struct wire_stats st = { .ledger_peak = w->ledger.peak_bytes };
+	struct device_account dev = stage_account(w->stage);
+	struct procmem pm = { 0 };
+
+	memcpy(st.tag_bytes, w->ledger.tag_peak, sizeof(st.tag_bytes));
+	procmem_read(&w->proc, &pm);
+	st.hwm_bytes = pm.hwm_bytes;
+	st.pte_bytes = pm.pte_bytes;
+	st.emulator_bytes = dev.own_bytes;
+	st.emulator_file_bytes = dev.file_bytes;
+	st.emulator_mapped_bytes = dev.mapped_bytes;
+	st.device_calls = dev.calls;
+	st.device_ns = dev.ns;
+	st.huge_asked_bytes = w->ledger.huge_bytes;
+	st.huge_bytes = pm.huge_bytes;
+	st.huge_known = (uint32_t)pm.huge_known;
+	st.huge_off = (uint32_t)pm.huge_off;
+	st.batches = atomic_load(&w->sc.status->batches);
+	st.busy_ns = atomic_load(&w->sc.status->busy_ns);
+	return report(&w->chan, WIRE_STATS, &st, sizeof(st), reterr);
+}
+
+int
+order_explain(struct worker *w, struct err *reterr)
+{
+	struct placement pl = { 0 };
+	struct program *p = NULL;
+	struct weights ws = { 0 };
+	int rc;
+
+	if (!order_model_is_complete(w))
+		return order_refuse(w, reterr);
+	w->sc.start.strict = 0;		/* show every fallback */
+	rc = stage_explain(&w->sc, &pl, &p, &ws, reterr);
+	if (rc == 0)
+		rc = probe_placement(&w->chan, p, &pl, reterr);
+	placement_free(&pl);
+	program_free(p);
+	weights_free(&ws);
+	return rc;
+}
+
+int
+order_probe(struct worker *w, struct err *reterr)
+{
+	const struct device_conf dc = stage_device_conf(&w->sc);
+
+	if (w->sc.dev == NULL)
+		return order_refuse(w, reterr);
+	return probe_device(&w->chan, w->sc.dev, &dc, reterr);
+}
+
+int
+order_drill(struct worker *w, struct err *reterr)
+{
+	struct wire_drill d;
+	int rc;
+
+	if (w->sc.par == NULL ||
+	    (rc = order_payload(w, &d, sizeof(d), 0, reterr)) < 0)
+		return order_refuse(w, reterr);
+	return drill(&d, &w->ledger, reterr);
+}
