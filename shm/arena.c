@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Below this, rounding up to huge pages would cost more memory than the
- * saved page-table walks are worth. */
+/* Below this size, rounding up to huge pages costs more memory than the saved
+ * page-table walks are worth. */
 #define HUGE_FROM_BYTES	(4 * MIB)
 
 static int

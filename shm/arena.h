@@ -11,16 +11,16 @@ struct arena {
 	struct region map;
 	struct mem_ledger *ledger;
 	enum mem_tag tag;
-	uint64_t charged_bytes;	/* == map.nbytes: all that can be resident */
+	uint64_t charged_bytes;	/* == map.nbytes */
 	int huge;		/* asked for huge pages */
 };
 
-/* Charge, map (private, huge pages asked for from 4 MiB on), do not touch.
- * nbytes == 0 gives an empty arena. */
+/* Charge and map private memory without touching it.  Huge pages are asked for
+ * from 4 MiB on.  nbytes == 0 gives an empty arena. */
 int arena_open(struct arena *a, struct mem_ledger *ledger, enum mem_tag tag,
     uint64_t nbytes, const char *what, struct err *reterr);
 
-/* What arena_open(nbytes) charges: page and huge-page rounding included. */
+/* Bytes that arena_open(nbytes) charges, rounded up to (huge) pages. */
 uint64_t arena_charge_bytes(uint64_t nbytes);
 
 /* Unmap and release the charge; accepts a zeroed arena. */

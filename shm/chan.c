@@ -1,8 +1,8 @@
-/* shm/chan.c - one message a packet on a SOCK_SEQPACKET socket, with fds.
+/* shm/chan.c - messages with fds over a SOCK_SEQPACKET socket.
  *
- * A packet is a frame of 16 bytes and its payload; fds travel as one
- * SCM_RIGHTS.  The frame repeats what the kernel says about lengths and
- * counts: a packet whose two accounts differ is no message. */
+ * Each message is one packet: a frame of 16 bytes and the payload; fds travel
+ * as one SCM_RIGHTS.  The frame repeats the length and the fd count that the
+ * kernel reports; a packet in which they differ is rejected. */
 #include "chan.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define FRAME_MAGIC	0x4e414843u	/* "CHAN" */
 
-/* Of a packet, the kernel keeps this much of SO_SNDBUF to itself. */
+/* Bytes of SO_SNDBUF that the kernel reserves for itself in each packet. */
 #define SNDBUF_RESERVE	32
 
 struct frame {
@@ -30,8 +30,8 @@ union control {
 	uint8_t buf[CMSG_SPACE(CHAN_MAX_FDS * sizeof(int))];
 };
 
-/* A packet must fit into the send buffer whole.  Asking for twice a message
- * stays below the limit of a plain user; what was granted is read back. */
+/* A packet must fit into the send buffer whole.  Twice the largest message
+ * stays below the limit of an unprivileged user; read back what was granted. */
 static int
 grow_sndbuf(int fd)
 {
@@ -60,7 +60,7 @@ chan_pair(struct chan *ret_a, struct chan *ret_b, struct err *reterr)
 		close(fds[0]);
 		close(fds[1]);
 		return err_set(reterr, ERR_RUN, rc, "control channel: cannot "
-		    "have a send buffer for messages of %d bytes (see "
+		    "get a send buffer for messages of %d bytes (see "
 		    "net.core.wmem_max): %s", CHAN_MAX_BYTES, strerror(-rc));
 	}
 	ret_a->fd = fds[0];
@@ -131,7 +131,7 @@ chan_send(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
 	}
 }
 
-/* Every fd that the kernel installed is now in m, whatever comes of it. */
+/* Collect every fd that the kernel installed, so that none leaks. */
 static void
 gather_fds(struct msghdr *mh, struct chan_msg *m)
 {
@@ -150,7 +150,7 @@ gather_fds(struct msghdr *mh, struct chan_msg *m)
 	}
 }
 
-/* Do frame and kernel tell the same story of a packet of nbytes? */
+/* Do frame and kernel agree about a packet of nbytes? */
 static int
 check_frame(const struct frame *frame, const struct msghdr *mh, size_t nbytes,
     const struct chan_msg *m)
@@ -182,8 +182,8 @@ chan_recv(struct chan *c, struct chan_msg *m, uint64_t deadline_ns)
 
 	m->type = m->nbytes = m->nfds = 0;
 	while ((n = recvmsg(c->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0) {
-		/* The other end has gone and not read all; that is said once,
-		 * and before what it has sent. */
+		/* The peer closed with unread data.  The kernel reports it
+		 * once, ahead of the data that the peer sent: read on. */
 		if (errno == ECONNRESET) {
 			if (reset++)
 				return -EPIPE;
@@ -195,7 +195,7 @@ chan_recv(struct chan *c, struct chan_msg *m, uint64_t deadline_ns)
 			return rc;
 	}
 	gather_fds(&mh, m);
-	/* An empty packet looks like the end, and is as good as one. */
+	/* An empty packet looks like end of file; treat it as one. */
 	rc = n == 0 ? -EPIPE : check_frame(&frame, &mh, (size_t)n, m);
 	if (rc < 0) {
 		chan_msg_done(m);

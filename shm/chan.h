@@ -27,7 +27,7 @@ struct chan_msg {
 	_Alignas(16) uint8_t buf[CHAN_MAX_BYTES];
 };
 
-/* Two connected ends, close-on-exec. */
+/* Make two connected ends, close-on-exec. */
 int chan_pair(struct chan *ret_a, struct chan *ret_b, struct err *reterr);
 
 /* Send one message; fds stay the caller's.  Blocks while the peer's buffer is
@@ -43,7 +43,7 @@ int chan_recv(struct chan *c, struct chan_msg *m, uint64_t deadline_ns);
 /* Take fd i out of a message (it is the caller's now), -1 if there is none. */
 int chan_take_fd(struct chan_msg *m, unsigned i);
 
-/* Close the fds nobody took. */
+/* Close the fds that nobody took. */
 void chan_msg_done(struct chan_msg *m);
 
 void chan_close(struct chan *c);

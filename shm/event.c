@@ -9,8 +9,8 @@
 
 #define NS_PER_S	UINT64_C(1000000000)
 
-/* FUTEX_WAIT_BITSET takes an absolute time, FUTEX_WAIT a relative one that
- * would begin anew with every spurious wake-up. */
+/* FUTEX_WAIT_BITSET takes an absolute time; the relative one of FUTEX_WAIT
+ * would restart with every spurious wake-up. */
 int
 event_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns)
 {

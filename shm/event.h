@@ -17,7 +17,7 @@ int event_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
 void event_wake(_Atomic uint32_t *word);	/* one sleeper */
 void event_wake_all(_Atomic uint32_t *word);
 
-/* One pause of a spinning core (pause / yield). */
+/* One pause of a spinning core. */
 static inline void
 event_relax(void)
 {

@@ -1,7 +1,7 @@
-/* shm/layout.h - what processes share in memory: an ABI.
- * Fixed-width fields, magic, version, static asserts; one cache line a writer.
- * Nothing here is trusted by its reader: geometry is copied once and checked,
- * headers are copied out of the slot before they are validated. */
+/* shm/layout.h - structures in shared memory: an ABI.  Fixed-width fields,
+ * magic, version, static asserts; one cache line for each writer.  Readers
+ * trust nothing here: they copy the geometry once and check it, and copy a
+ * header out of its slot before they validate it. */
 #ifndef SHM_LAYOUT_H
 #define SHM_LAYOUT_H
 
@@ -30,10 +30,10 @@
  *         weaken one and a wake-up can be lost. */
 struct ring_shared {
 	uint32_t magic, version, nslots, slot_bytes;
-	_Atomic uint32_t touched;	/* owner only: 1 = its pages are there */
+	_Atomic uint32_t touched;	/* owner only: 1 = pages are resident */
 	_Alignas(64) _Atomic uint32_t head;	/* consumer sleeps on it */
 	_Alignas(64) _Atomic uint32_t tail;	/* producer sleeps on it */
-	_Alignas(64) _Atomic uint32_t asleep;	/* RING_CONSUMER | RING_PRODUCER */
+	_Alignas(64) _Atomic uint32_t asleep;	/* RING_PRODUCER, _CONSUMER */
 };
 _Static_assert(offsetof(struct ring_shared, head) == 64, "ring ABI");
 _Static_assert(offsetof(struct ring_shared, tail) == 128, "ring ABI");
@@ -45,8 +45,8 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "futex words must be lock-free");
 #define RING_SLOTS_OFF	4096u
 
 /* One slot: batch header, rows, then the payload at slot_payload_off().
- *   ring into stage 0   payload: none (row.token says it all)
- *   between stages      payload: float32, nrows x n_embd (slot_row_bytes() apart)
+ *   ring into stage 0   payload: none (row.token is enough)
+ *   between stages      payload: float32, nrows x n_embd, slot_row_bytes() apart
  *   out of the head     payload: float32, nrows x n_vocab, only the rows that
  *                       want logits, in blocks: first..first+nrows of them */
 #define BATCH_MAGIC	0x48435442u	/* "BTCH" */
@@ -54,20 +54,21 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "futex words must be lock-free");
 enum batch_kind {
 	BATCH_DATA = 1,		/* rows to compute */
 	BATCH_FORGET = 2,	/* drop sequence seq (from position pos on) */
-	BATCH_STOP = 3		/* pass on, then leave the loop */
+	BATCH_STOP = 3		/* forward it, then leave the loop */
 };
 
 #define ROW_LOGITS	1u		/* row.flags: this row wants logits */
-#define BATCH_LAST	1u		/* hdr.flags: last block of this batch */
+#define BATCH_LAST	1u	/* hdr.flags: last block of this batch */
 
 struct batch_hdr {
 	uint32_t magic;
 	uint32_t kind;		/* enum batch_kind */
-	uint64_t number;	/* counts batches within an epoch, from 0 */
+	uint64_t number;	/* of the batch within its epoch, from 0 */
 	uint32_t epoch;
 	uint32_t nrows;		/* rows in this slot */
 	uint32_t flags;
-	uint32_t first;		/* logits ring: index of the first wanting row */
+	uint32_t first;		/* logits ring: index of the first row, among
+				 * those that want logits */
 	uint32_t seq, pos;	/* BATCH_FORGET */
 	uint32_t reserved[2];
 };
@@ -81,7 +82,7 @@ struct batch_row {
 };
 _Static_assert(sizeof(struct batch_row) == 16, "batch ABI");
 
-/* Where a slot's payload starts, for rings made for max_rows rows. */
+/* Offset of the payload in a slot of a ring for max_rows rows. */
 static inline uint64_t
 slot_payload_off(uint32_t max_rows)
 {
@@ -91,7 +92,8 @@ slot_payload_off(uint32_t max_rows)
 	return (n + 63) & ~(uint64_t)63;
 }
 
-/* Rows of a payload are this far apart: float32 [cols], rounded up to lines. */
+/* Bytes from one row of a payload to the next: float32 [cols], rounded up to
+ * cache lines. */
 static inline uint64_t
 slot_row_bytes(uint32_t cols)
 {
@@ -105,9 +107,9 @@ slot_bytes(uint32_t max_rows, uint32_t cols)
 	return slot_payload_off(max_rows) + max_rows * slot_row_bytes(cols);
 }
 
-/* A device that cannot see the rings copies rows through one buffer of its
- * own: the rows of a batch, float32 [batch_rows][n_embd], then the rows that
- * leave: [head_rows][n_vocab] where the head is, else again [batch_rows][n_embd]
+/* A device that cannot see the rings copies rows through one buffer of its own:
+ * the rows of a batch, float32 [batch_rows][n_embd], then the rows that leave:
+ * [head_rows][n_vocab] where the head is, else again [batch_rows][n_embd]
  * (head_rows 0).  Bytes of the first part, and of both. */
 static inline uint64_t
 copied_rows_in_bytes(uint32_t batch_rows, uint32_t n_embd)
@@ -124,9 +126,8 @@ copied_rows_bytes(uint32_t batch_rows, uint32_t n_embd, uint32_t head_rows,
 	    copied_rows_in_bytes(batch_rows, n_embd));
 }
 
-/* What a worker tells the coordinator without being asked; one page.
- * The worker writes, the coordinator reads, each field on its own; but for
- * `call`, which goes the other way. */
+/* Status page of a worker.  The worker writes and the coordinator reads, except
+ * for `call`, which goes the other way.  No ordering between fields. */
 #define STATUS_MAGIC	0x54415453u	/* "STAT" */
 
 enum { STATUS_PASSES = 13 };	/* classes of rows: 1, 2, 3-4, ... 2049-4096 */
@@ -134,23 +135,24 @@ enum { STATUS_PASSES = 13 };	/* classes of rows: 1, 2, 3-4, ... 2049-4096 */
 struct stage_status {
 	uint32_t magic, version;
 	_Atomic uint64_t heartbeat;	/* grows while the main thread loops */
-	_Atomic uint64_t progress;	/* grows with every operation finished */
+	_Atomic uint64_t progress;	/* operations finished */
 	_Atomic uint64_t load_bytes;	/* file bytes read so far */
 	_Atomic uint64_t batches;	/* batches finished */
 	_Atomic uint64_t busy_ns;	/* time spent computing */
-	/* The longest that a batch of so many rows has been computed in one
-	 * go; no operation in it took longer.  0 = none yet. */
+	/* Longest pass so far for each row class: time that a batch was
+	 * computed without waiting.  No single operation took longer.  0 =
+	 * none yet. */
 	_Atomic uint64_t pass_ns[STATUS_PASSES];
-	_Atomic uint32_t in_device;	/* 1 = a device has the batch: it is
-					 * waited for */
-	/* Coordinator: counts messages that are not to wait for an idle moment.
-	 * S1 -> S2: a message is on the channel before it is counted. */
+	_Atomic uint32_t in_device;	/* 1 = waiting for a device to finish */
+	/* Written by the coordinator: urgent messages sent, which the worker
+	 * reads between two batches.  S1 -> S2: a message is on the channel
+	 * before it is counted. */
 	_Alignas(64) _Atomic uint32_t call;
 };
 _Static_assert(offsetof(struct stage_status, call) == 192, "status ABI");
 _Static_assert(sizeof(struct stage_status) == 256, "status ABI");
 
-/* The class of a number of rows: the least i with nrows <= 2^i. */
+/* Row class of a batch: the least i with nrows <= 2^i. */
 static inline unsigned
 status_pass(uint32_t nrows)
 {

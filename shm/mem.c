@@ -1,4 +1,4 @@
-/* shm/mem.c - counts bytes by tag and refuses what goes over the cap. */
+/* shm/mem.c - counts bytes by tag and refuses charges beyond the cap. */
 #include "mem.h"
 
 #include <assert.h>

@@ -9,19 +9,19 @@
 
 enum mem_tag {
 	MEM_WEIGHTS, MEM_KV, MEM_COMPUTE, MEM_STAGING, MEM_RINGS, MEM_RUNTIME,
-	MEM_EMULATOR,		/* a process that stands for the device */
+	MEM_EMULATOR,		/* a process that emulates the device */
 	MEM_NTAGS
 };
 
 /* Invariant: sum of tag_bytes == used_bytes <= cap_bytes;
- * peak_bytes is the largest used_bytes there was. */
+ * peak_bytes is the largest used_bytes so far. */
 struct mem_ledger {
 	uint64_t cap_bytes;
 	uint64_t used_bytes;
 	uint64_t peak_bytes;
 	uint64_t tag_bytes[MEM_NTAGS];
 	uint64_t tag_peak[MEM_NTAGS];
-	uint64_t huge_bytes;	/* of used_bytes: asked for huge pages */
+	uint64_t huge_bytes;	/* part of used_bytes: huge pages asked for */
 	char session[MAX_NAME];	/* for messages */
 };
 
@@ -33,7 +33,7 @@ void mem_ledger_init(struct mem_ledger *m, const char *session,
 int mem_charge(struct mem_ledger *m, enum mem_tag tag, uint64_t nbytes,
     const char *what, struct err *reterr);
 
-/* Give back at most what the tag holds (more is a program error). */
+/* Give back nbytes, at most what the tag holds (more is a program error). */
 void mem_release(struct mem_ledger *m, enum mem_tag tag, uint64_t nbytes);
 
 uint64_t mem_left(const struct mem_ledger *m);

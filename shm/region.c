@@ -12,7 +12,7 @@
 #define MFD_NOEXEC_SEAL	0x0008U		/* Linux 6.3; not in glibc 2.36 */
 #endif
 
-/* A peer that shrinks a file gives SIGBUS to whoever maps it. */
+/* A process gets SIGBUS when a peer shrinks a file that it has mapped. */
 #define SIZE_SEALS	(F_SEAL_SHRINK | F_SEAL_GROW)
 
 static uint64_t
@@ -64,7 +64,7 @@ region_create_shared(const char *name, uint64_t nbytes, struct region *ret,
 	r.nbytes = region_bytes(nbytes, 0);
 	if (nbytes == 0 || r.nbytes > INT64_MAX)
 		return err_set(reterr, ERR_RUN, -EINVAL, "shared memory %s: "
-		    "cannot be of %" PRIu64 " bytes", name, nbytes);
+		    "%" PRIu64 " bytes is not a valid size", name, nbytes);
 	if ((r.fd = memfd_open(name)) < 0 ||
 	    ftruncate(r.fd, (off_t)r.nbytes) < 0 ||
 	    fcntl(r.fd, F_ADD_SEALS, SIZE_SEALS | F_SEAL_SEAL) < 0 ||
@@ -79,9 +79,9 @@ region_create_shared(const char *name, uint64_t nbytes, struct region *ret,
 	return 0;
 }
 
-/* The seals come first: only then does the size stay what it is.  It is asked
- * for by seeking, because glibc's fstat() is a system call that takes a path,
- * and a confined worker has none of those. */
+/* Check the seals first: only a sealed file keeps its size.  The size comes
+ * from lseek(), because glibc's fstat() is a system call that takes a path,
+ * which a confined worker may not use. */
 int
 region_attach_shared(int fd, uint64_t want_bytes, struct region *ret,
     struct err *reterr)
@@ -112,8 +112,8 @@ fail:
 	    strerror(-rc));
 }
 
-/* Address space first, without access: that is counted nowhere, so that the
- * slack for the alignment never meets a limit.  Then the part that stays. */
+/* Reserve address space without access first: no limit counts it, so that the
+ * slack for the alignment cannot exceed one.  Then make the rest accessible. */
 static void *
 map_private(uint64_t nbytes, int huge)
 {
@@ -154,8 +154,8 @@ region_create_private(uint64_t nbytes, int huge, struct region *ret,
 
 	r.nbytes = region_bytes(nbytes, huge);
 	if (nbytes == 0 || r.nbytes > INT64_MAX)
-		return err_set(reterr, ERR_RUN, -EINVAL, "memory: cannot be "
-		    "of %" PRIu64 " bytes", nbytes);
+		return err_set(reterr, ERR_RUN, -EINVAL, "memory: %" PRIu64
+		    " bytes is not a valid size", nbytes);
 	if ((r.base = map_private(r.nbytes, huge)) == NULL) {
 		rc = -errno;
 		return err_set(reterr, ERR_RUN, rc, "memory of %" PRIu64
@@ -165,10 +165,10 @@ region_create_private(uint64_t nbytes, int huge, struct region *ret,
 	return 0;
 }
 
-/* Populating keeps huge pages whole where a first touch that reads would not
- * (aarch64), but it is only advice: before Linux 5.14 it is refused, and an
- * emulator may say yes and do nothing.  So write, too: zero over zero; a page
- * that begins with anything else has been written to already. */
+/* MADV_POPULATE_WRITE keeps huge pages whole where a first read would split
+ * them (aarch64), but it is only advice: Linux before 5.14 refuses it, and an
+ * emulator may ignore it.  So write to each page as well, zero over zero; a
+ * page that begins with another value has been written to already. */
 void
 region_touch(struct region *r)
 {

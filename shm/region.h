@@ -18,9 +18,9 @@ struct region {
 
 #define REGION_HUGE_BYTES	(2 * MIB)
 
-/* What a region of nbytes maps, and so the most of it that can ever be
- * resident: nbytes rounded up to pages, with huge to REGION_HUGE_BYTES.
- * UINT64_MAX when it cannot be rounded. */
+/* Bytes that a region of nbytes maps, which is the most that can be resident:
+ * nbytes rounded up to pages, with huge to REGION_HUGE_BYTES.  UINT64_MAX on
+ * overflow. */
 uint64_t
 region_bytes(uint64_t nbytes, int huge);
 
@@ -46,11 +46,11 @@ int
 region_create_private(uint64_t nbytes, int huge, struct region *ret,
     struct err *reterr);
 
-/* Write to every page so that the memory is really there and counted.  No
- * byte changes, even while a peer writes to the same memory. */
+/* Write to every page so that it is resident and counted.  No byte changes,
+ * even while a peer writes to the same memory. */
 void region_touch(struct region *r);
 
-/* Close the descriptor and keep the map, which needs it no more. */
+/* Close the descriptor; the map stays. */
 void region_close_fd(struct region *r);
 
 /* Unmap and close; accepts REGION_NONE and a half-built region. */

@@ -1,9 +1,9 @@
 /* shm/ring.c - moves slots from one producer to one consumer.
  *
- * The edges P1 -> C1, C2 -> P2, W1 || W2 and W3 || W4 are those of layout.h;
- * README.md tells them at length.  The words of the wake-up edges are seq_cst
- * rather than relaxed beside a fence: the same guarantee, and one that
- * ThreadSanitizer can follow. */
+ * layout.h names the edges P1 -> C1, C2 -> P2, W1 || W2 and W3 || W4; README.md
+ * explains them.  The words of the wake-up edges are seq_cst rather than
+ * relaxed with a fence: the same guarantee, and ThreadSanitizer can follow
+ * it. */
 #include "ring.h"
 
 #include <errno.h>
@@ -11,10 +11,11 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-/* The neighbour is given its orders at about the same time. */
+/* How long to wait for the owner, which gets its orders at about the same
+ * time. */
 #define TOUCH_WAIT_NS	UINT64_C(1000000000)
 
-/* Looks between two readings of the clock: some 1 to 3 us of pauses. */
+/* Looks between two readings of the clock: 1 to 3 us of pauses. */
 #define SPIN_LOOKS	32
 
 uint64_t
@@ -56,7 +57,7 @@ ring_create(const char *name, uint32_t nslots, uint32_t slot_bytes,
 	return 0;
 }
 
-/* The header is read once, compared, and never asked again. */
+/* Read the header once and compare; it is never read again. */
 static int
 check_header(const struct ring_shared *sh, uint32_t nslots,
     uint32_t slot_bytes, struct err *reterr)
@@ -102,8 +103,9 @@ ring_attach_mapped(void *base, uint64_t nbytes, enum ring_side side,
 	r.own = atomic_load_explicit(side == RING_SIDE_PRODUCER ?
 	    &r.sh->head : &r.sh->tail, memory_order_relaxed);
 	if ((rc = ring_valid(&r)) < 0)
-		return err_set(reterr, ERR_RUN, rc, "ring: %" PRIu32 " of %"
-		    PRIu32 " slots in use", ring_used_spsc(&r), nslots);
+		return err_set(reterr, ERR_RUN, rc, "ring: impossible "
+		    "counters: %" PRIu32 " of %" PRIu32 " slots in use",
+		    ring_used_spsc(&r), nslots);
 	*ret = r;
 	return 0;
 }
@@ -121,7 +123,7 @@ ring_attach(int fd, enum ring_side side, uint32_t nslots,
 		return rc;
 	if ((rc = ring_attach_mapped(map.base, map.nbytes, side, nslots,
 	    slot_bytes, ret, reterr)) < 0) {
-		map.fd = -1;		/* still the caller's */
+		map.fd = -1;		/* remains the caller's */
 		region_close(&map);
 		return rc;
 	}
@@ -159,7 +161,7 @@ ring_close(struct ring *r)
 	r->bell_fd = r->map.fd = -1;
 }
 
-/* The word that the peer writes, and that this side sleeps on. */
+/* The word that the peer writes and this side sleeps on. */
 static _Atomic uint32_t *
 peer_word(const struct ring *r)
 {
@@ -172,14 +174,16 @@ asleep_bit(const struct ring *r)
 	return r->side == RING_SIDE_PRODUCER ? RING_PRODUCER : RING_CONSUMER;
 }
 
-/* Slots in use if the peer's counter is peer; more than nslots is a lie. */
+/* Slots in use if the peer's counter is peer; more than nslots is
+ * impossible. */
 static uint32_t
 used_at(const struct ring *r, uint32_t peer)
 {
 	return r->side == RING_SIDE_PRODUCER ? r->own - peer : peer - r->own;
 }
 
-/* Is there a slot for this side?  1, 0, or -EPROTO for a lie. */
+/* Is there a slot for this side?  1, 0, or -EPROTO for an impossible
+ * counter. */
 static int
 ready_at(const struct ring *r, uint32_t peer)
 {
@@ -210,7 +214,7 @@ ring_valid(const struct ring *r)
 	return ring_used_spsc(r) <= r->nslots ? 0 : -EPROTO;
 }
 
-/* The private mask keeps the index inside the map, whatever own became. */
+/* The private mask keeps the index inside the map whatever the value of own. */
 static uint8_t *
 own_slot(const struct ring *r)
 {
@@ -229,9 +233,9 @@ ring_peek_spsc(struct ring *r)
 	return ready(r) > 0 ? own_slot(r) : NULL;		/* C1 */
 }
 
-/* An exchange, where a store would do on a real core: user emulation of
- * aarch64 on x86-64 lets a later load pass a seq_cst store (QEMU puts no
- * barrier between STLR and LDAR), and the wake-up is lost. */
+/* A store would be enough on a real core.  QEMU's user emulation of aarch64 on
+ * x86-64 puts no barrier between STLR and LDAR, so that a later load may pass a
+ * seq_cst store and the wake-up is lost: exchange instead. */
 static void
 publish(_Atomic uint32_t *word, uint32_t value)
 {
@@ -257,7 +261,7 @@ ring_release_spsc(struct ring *r)
 		event_wake(&r->sh->tail);
 }
 
-/* Whoever announces looks again before it sleeps. */
+/* The caller must check for data again before it sleeps. */
 static void
 announce(struct ring *r)
 {
@@ -290,12 +294,12 @@ static int
 is_called(const struct ring *r)
 {
 	return r->call != NULL && atomic_load_explicit(r->call,
-	    memory_order_relaxed) != r->heard;
+	    memory_order_relaxed) != r->calls_seen;
 }
 
-/* The word is loaded once a turn: what was judged is what the futex compares,
- * so no change between the two is slept through.  A call that comes between
- * the look at it and the sleep is heard at the deadline. */
+/* Load the word once a turn: the futex compares the value that was checked, so
+ * that no change in between is missed.  A call that arrives between is_called()
+ * and the sleep is noticed at the deadline. */
 static int
 sleep_until(struct ring *r, uint64_t deadline_ns)
 {

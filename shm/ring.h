@@ -21,25 +21,25 @@ struct ring {
 	uint32_t spin_ns;	/* 0 = sleep at once (cores are shared) */
 	int bell_fd;		/* producer: eventfd rung for a consumer that
 				 * polls; -1 = futex only.  Not owned. */
-	/* A wait ends when *call is no longer what was heard last; NULL = never.
-	 * Who changes it wakes both words of the ring afterwards. */
+	/* A wait ends when *call differs from calls_seen; NULL = never.  The
+	 * process that changes *call then wakes both words of the ring. */
 	const _Atomic uint32_t *call;
-	uint32_t heard;
+	uint32_t calls_seen;
 	struct region map;
 };
 
 /* Bytes of the memfd for nslots (a power of two) slots of slot_bytes, rounded
- * up to pages: what a ring costs. */
+ * up to pages. */
 uint64_t ring_bytes(uint32_t nslots, uint32_t slot_bytes);
 
-/* Make the memfd and initialise its header; slot_bytes is rounded up to 64 by
- * the caller.  The region's fd is what peers attach to. */
+/* Make the memfd and initialise its header; slot_bytes is a multiple of 64.
+ * Peers attach to the region's fd. */
 int ring_create(const char *name, uint32_t nslots, uint32_t slot_bytes,
     struct region *ret, struct err *reterr);
 
-/* Take one side.  fd is closed on success.  nslots and slot_bytes are what
- * the coordinator said; a header that says otherwise is -EPROTO.  The
- * ring must be fresh or this side's counter is taken over from the map. */
+/* Take one side.  fd is closed on success.  -EPROTO when the header disagrees
+ * with nslots and slot_bytes, which come from the coordinator.  This side's
+ * counter continues from the map, which has 0 in a new ring. */
 int ring_attach(int fd, enum ring_side side, uint32_t nslots,
     uint32_t slot_bytes, struct ring *ret, struct err *reterr);
 
@@ -48,9 +48,9 @@ int ring_attach_mapped(void *base, uint64_t nbytes, enum ring_side side,
     uint32_t nslots, uint32_t slot_bytes, struct ring *ret,
     struct err *reterr);
 
-/* Have all pages there, now.  owner: this process is the one to touch them
- * first, and so pays for them; the other side waits for that, for a moment:
- * should the owner not come, its own first use will do. */
+/* Make all pages resident.  owner: this process touches them first, so that its
+ * group is charged.  The other side waits up to a second for the owner; after
+ * that its own first use touches them. */
 void ring_touch(struct ring *r, int owner);
 
 void ring_close(struct ring *r);
@@ -64,20 +64,20 @@ void ring_commit_spsc(struct ring *r);
 const void *ring_peek_spsc(struct ring *r);
 void ring_release_spsc(struct ring *r);
 
-/* Spin for spin_ns, then sleep until there is room / data.  0, -ETIMEDOUT (so
- * ask whether the peer lives), -EINTR (there is a call), or -EPROTO (the peer's
- * counter is impossible).
- * deadline_ns is absolute, of event_now_ns(); 0 = only look. */
+/* Spin for spin_ns, then sleep until there is room / data.  0; -ETIMEDOUT:
+ * check whether the peer is alive; -EINTR: there is a call; -EPROTO: the peer's
+ * counter is impossible.  deadline_ns: absolute, of event_now_ns(); 0 = do not
+ * wait. */
 int ring_wait_room_spsc(struct ring *r, uint64_t deadline_ns);
 int ring_wait_data_spsc(struct ring *r, uint64_t deadline_ns);
 
-/* Consumer that polls the bell: announce the sleep.  0 = poll the bell now,
- * then disarm; 1 = data is already there, or -EPROTO, and the announcement is
- * withdrawn. */
+/* For a consumer that polls the bell: announce that it sleeps.  0: poll the
+ * bell now, then disarm.  1: there is data already; -EPROTO; both are
+ * disarmed. */
 int ring_arm_spsc(struct ring *r);
 void ring_disarm_spsc(struct ring *r);
 
-/* Wake whoever sleeps on either side, after a call. */
+/* Wake a sleeper on either side, after a call. */
 void ring_wake(const struct region *map);
 
 /* Filled slots as this side sees them; 0 or -EPROTO from ring_valid(). */

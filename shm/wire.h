@@ -1,6 +1,7 @@
 /* shm/wire.h - control messages: numbers, payloads, protocol version.
- * Plain structs, fixed widths, same machine and same binary on both ends.  The
- * receiver checks the length of every payload and the range of every field.
+ * Plain structs of fixed widths; both ends run the same binary on the same
+ * machine.  The receiver checks the length of every payload and the range of
+ * every field.
  *
  * coordinator                          worker
  *   WIRE_START                 ->
@@ -9,13 +10,13 @@
  *   WIRE_FILE*, WIRE_RINGS
  *   WIRE_LOAD                  ->        loads
  *                              <-        WIRE_READY
- *   (batches travel in the rings; control in order with them)
+ *   (batches travel in the rings, with control that must stay in order)
  *   WIRE_STATS_ASK             ->
  *                              <-        WIRE_STATS
- *   WIRE_RENEW (from WIRE_RINGS on, whenever another worker was lost)
+ *   WIRE_RENEW (any time after WIRE_RINGS, when another worker was lost)
  *                              ->        forgets its sequences, takes new
- *                              <-        rings, WIRE_RENEWED, and goes on
- *   WIRE_DRILL (stress)        ->        does something wrong; no answer
+ *                              <-        rings, WIRE_RENEWED, goes on
+ *   WIRE_DRILL (stress)        ->        injects a fault; no answer
  *   closes the channel         ->        leaves
  * or, instead of WIRE_LOAD:
  *   WIRE_EXPLAIN               ->
@@ -47,19 +48,19 @@ struct wire_start {
 	uint32_t version;
 	char name[MAX_NAME];
 	char device[MAX_NAME];
-	char port[MAX_NAME];		/* of several ways to it; "" = any */
-	uint64_t domain_bytes;		/* 0 = as many as silicon has */
+	char port[MAX_NAME];		/* way to reach it; "" = any */
+	uint64_t domain_bytes;		/* address space; 0 = default */
 	uint64_t cpus[MAX_CPUS / 64];	/* never empty */
 	int32_t node;			/* -1 = none asked */
 	uint32_t priority_kind;		/* enum priority_kind */
 	int32_t priority_level;
 	uint32_t threads;
-	uint32_t own_cores;		/* 1 = each thread has one: no other
-					 * session runs on them */
+	uint32_t own_cores;		/* 1 = each thread has a core that no
+					 * other session uses */
 	int32_t verbose;
 	uint32_t strict;
 	uint64_t cap_bytes;
-	uint64_t planned[MEM_NTAGS];	/* what the plan foresaw */
+	uint64_t planned[MEM_NTAGS];	/* bytes by tag, from the plan */
 };
 
 /* fds: none.  The payload is struct wire_model, then struct hparams. */
@@ -76,10 +77,10 @@ struct wire_model {
 
 enum { WIRE_FILE_NAME = 128 };
 
-/* fds: [0] buffered description, [1] O_DIRECT description if direct.  The
- * worker refuses a file that is no longer the one that was planned. */
+/* fds: [0] opened buffered, [1] opened with O_DIRECT if direct.  The worker
+ * refuses a file that differs from the planned one. */
 struct wire_file {
-	char name[WIRE_FILE_NAME];	/* base name, cut to fit: for messages */
+	char name[WIRE_FILE_NAME];	/* base name for messages, truncated */
 	uint64_t nbytes;
 	uint64_t dev, ino;
 	int64_t mtime_ns;
@@ -95,22 +96,22 @@ struct wire_file {
 struct wire_rings {
 	uint32_t in_nslots, in_slot_bytes;
 	uint32_t out_nslots, out_slot_bytes;
-	uint32_t pays;			/* WIRE_PAYS_*: what it is charged */
-	uint32_t owns;			/* the same: what it touches first */
+	uint32_t pays;			/* WIRE_PAYS_*: charged to it */
+	uint32_t owns;			/* WIRE_PAYS_*: touched first by it */
 	uint32_t has_bell;
 	uint32_t spin_ns;
 	uint32_t epoch;
 	uint32_t pad;
 };
 
-/* A new epoch.  fds: the ring in if has_in, the ring out if has_out, of the
- * same sizes as those they replace. */
+/* A new epoch.  fds: the ring in if has_in, the ring out if has_out, with the
+ * geometry of the rings that they replace. */
 struct wire_renew {
 	uint32_t epoch;
 	uint32_t has_in, has_out;
 };
 
-/* The stage holds no sequence, and hands on nothing of an older epoch. */
+/* The stage holds no sequence and drops slots of older epochs. */
 struct wire_renewed {
 	uint32_t epoch;
 };
@@ -121,7 +122,7 @@ struct wire_hello {
 	uint64_t rss_bytes;	/* VmHWM + VmPTE with nothing loaded */
 };
 
-/* What a worker gives up after its load (worker/confine/confine.h). */
+/* Rights that a worker gives up after its load (worker/confine/confine.h). */
 enum confine_part {
 	CONFINE_CAPS, CONFINE_PRIVS, CONFINE_DUMP, CONFINE_FILES,
 	CONFINE_CALLS,
@@ -134,30 +135,31 @@ struct wire_ready {
 	uint32_t load_path;	/* enum load_path */
 	uint32_t direct, registered;
 	uint32_t device_ops, cpu_ops;
-	int32_t confined[CONFINE_NPARTS];	/* 0 = holds; -errno: why not */
+	int32_t confined[CONFINE_NPARTS];	/* 0 = in force, else -errno */
 };
 
 struct wire_stats {
-	uint64_t tag_bytes[MEM_NTAGS];	/* the ledger's highest, by tag */
+	uint64_t tag_bytes[MEM_NTAGS];	/* the ledger's peak, by tag */
 	uint64_t ledger_peak;
-	uint64_t hwm_bytes, pte_bytes;	/* the kernel's: VmHWM, VmPTE */
-	/* Of the emulator, 0 = there is none: private with its page tables;
-	 * its program's files; the session's own buffers, once more. */
+	uint64_t hwm_bytes, pte_bytes;	/* VmHWM and VmPTE */
+	/* Resident memory of the device's emulator, 0 = none: private memory
+	 * and page tables; its program files; the session's buffers, mapped
+	 * a second time. */
 	uint64_t emulator_bytes, emulator_file_bytes, emulator_mapped_bytes;
-	uint64_t huge_asked_bytes;	/* of what the ledger holds now */
-	uint64_t huge_bytes;		/* of the process, if huge_known */
+	uint64_t huge_asked_bytes;	/* charged now with huge pages asked */
+	uint64_t huge_bytes;		/* AnonHugePages, if huge_known */
 	uint32_t huge_known;
-	uint32_t huge_off;		/* 1 = switched off for the process */
+	uint32_t huge_off;		/* 1 = disabled for the process */
 	uint64_t batches, busy_ns;
-	uint64_t device_calls, device_ns;	/* messages to it, their time */
+	uint64_t device_calls, device_ns;	/* spans run, their time */
 };
 
 struct wire_placed {
 	int32_t layer;
 	uint32_t on_device;	/* 1 = the session's device, 0 = CPU */
 	uint32_t head;		/* part of the head */
-	uint32_t barrier_before;		/* the session's threads meet before it */
-	char share[8];		/* what each of them does: "columns" */
+	uint32_t barrier_before;	/* the threads wait for each other */
+	char share[8];		/* how threads divide it: "columns" */
 	char op[16];
 	char tensor[80];	/* weight's name, "" = none */
 	char reason[128];	/* why not on the device; "" otherwise */
@@ -173,7 +175,7 @@ struct wire_traits {
 struct wire_limit {
 	char name[32];		/* "total_bytes" */
 	uint64_t value;
-	uint32_t known;		/* 0 = unknown: value means nothing */
+	uint32_t known;		/* 0 = unknown: ignore value */
 	uint32_t pad;
 	char from[384];		/* how it is known */
 };
@@ -201,19 +203,19 @@ struct wire_error {
 	char msg[1024];
 };
 
-/* From WIRE_HELLO on.  What goes wrong, so that it can be seen what holds; from
- * `straddle stress` alone. */
+/* Faults to inject, any time after WIRE_HELLO, so that `straddle stress` can
+ * show which limits hold.  No other command sends them. */
 enum drill_kind {
-	/* In every read of a load that follows: */
-	DRILL_SLOW = 1,		/* it takes n ns longer */
-	DRILL_SHORT,		/* it brings n bytes at most */
+	/* In every read of the following load: */
+	DRILL_SLOW = 1,		/* each takes n ns longer */
+	DRILL_SHORT,		/* each returns n bytes at most */
 	DRILL_EIO,		/* the nth, from 0, fails */
 	DRILL_END,		/* from the nth on the file is at its end */
 	/* Now: */
-	DRILL_FILL,		/* charge all that the ledger has left, and touch
-				 * it but for n bytes */
+	DRILL_FILL,		/* charge all the ledger has left, and touch all
+				 * of it but n bytes */
 	DRILL_CHARGE,		/* charge n bytes */
-	DRILL_EAT		/* touch n bytes without a word to the ledger */
+	DRILL_EAT		/* touch n bytes without charging them */
 };
 
 struct wire_drill {

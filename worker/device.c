@@ -48,6 +48,6 @@ device_find(const char *kind, const struct device_ops **ret,
 		strlcat(known, devices[i]->kind, sizeof(known));
 	}
 	return err_set(reterr, ERR_USAGE, -ENODEV,
-	    "this build has no device \"%s\": it has %s (straddle devices "
-	    "tells more)", kind, known);
+	    "this build has no device \"%s\"; it has %s (see straddle "
+	    "devices)", kind, known);
 }

@@ -1,22 +1,19 @@
 /* worker/device.h - the contract of a device.
- * Owns: nothing; each device_<kind>.c fills one const struct device_ops.
- * Called by the stage and by probes, in the order
+ * Owns: nothing; each folder worker/<kind>/ fills one const struct device_ops.
+ * Called by the stage and by probes, on one thread, in the order
  *
  *	probe                       may be called alone, opens no session
  *	open -> traits -> supports* -> alloc* -> upload* -> prepare*
  *	     -> (run -> sync)* -> close
  *
- * on one thread.  Every function returns 0 or -errno with a message that names
- * what failed (op, tensor, code): a device never logs and never exits, and a
- * bad status is never only logged.
+ * Every function returns 0 or -errno with a message that names the operation,
+ * tensor and code that failed: a device never logs and never exits.
  *
- * It is meant to be wide enough for the vendor runtimes that we know of:
- * unified memory or not, 64-byte alignment with the raw pointer kept for
- * freeing (Ascend 310B), few and bounded mappings (Hexagon: 16 of <= 2 GiB),
- * domains inside one process (RKNPU), spans captured once and replayed (ACL
- * graphs), asynchronous spans with events, operator packages that may be
- * missing at run time.  What a device lacks it says in its traits; the caller
- * keeps to them. */
+ * Everything the rest of the program knows of a device is in its struct
+ * device_ops and its traits, and the caller respects them.  The contract covers
+ * devices with and without unified memory, with few and bounded mappings
+ * (Hexagon: 16 of at most 2 GiB), with asynchronous spans, and with operations
+ * that are missing at run time. */
 #ifndef WORKER_DEVICE_H
 #define WORKER_DEVICE_H
 
@@ -28,19 +25,19 @@
 
 #define DEVICE_VERSION	3u
 
-/* A limit is asked or measured, never a constant: `from` says how. */
+/* A limit of the device: queried or measured, never a constant. */
 struct device_limit {
-	const char *name;	/* "total_bytes", "largest_mapping_bytes", ... */
+	const char *name;	/* "total_bytes", ... */
 	uint64_t value;
-	int known;		/* 0 = unknown, and printed as unknown */
-	char from[96];		/* "sysconf(_SC_PHYS_PAGES)" */
+	int known;		/* 0 = unknown: ignore value */
+	char from[96];		/* how it is known: "sysconf(_SC_PHYS_PAGES)" */
 };
 
-/* Something that it needs of the machine: there, or in the way. */
+/* A requirement on the machine: met or not. */
 struct device_check {
 	const char *what;	/* "device node" */
 	int ok;
-	char text[320];		/* what was found, or what to do */
+	char text[320];		/* what was found, or the remedy */
 };
 
 enum { DEVICE_MAX_LIMITS = 16, DEVICE_MAX_CHECKS = 12 };
@@ -54,29 +51,29 @@ struct device_probe {
 	unsigned nchecks;
 };
 
-/* One more limit; known = 0: value means nothing.  It keeps the name. */
+/* Append a limit; known = 0: value is ignored.  Keeps the pointer name. */
 void device_add_limit(struct device_probe *p, const char *name, int known,
     uint64_t value, const char *from);
 
 struct device_traits {
-	int host_visible;	/* the host can read and write its memory */
+	int host_visible;	/* the host can read and write its buffers */
 	int async;		/* run returns before the span is done */
-	uint32_t align;		/* of buffers, a power of two */
-	uint64_t largest_map;	/* bytes of one buffer, UINT64_MAX = any */
-	uint32_t max_maps;	/* live buffers, UINT32_MAX = any */
+	uint32_t align;		/* of buffers, a power of ... */
+	uint64_t largest_map;	/* bytes of one buffer, UINT64_MAX = ... */
+	uint32_t max_maps;	/* live buffers, UINT32_MAX = ... */
 };
 
 struct device_conf {
 	const char *session;		/* for messages */
-	const char *port;		/* of several ways to it; "" = any */
-	uint64_t domain_bytes;		/* of a Hexagon domain; 0 = silicon's */
+	const char *port;		/* way to reach it; "" = ... */
+	uint64_t domain_bytes;		/* its address space; 0 = default */
 	struct par *par;		/* the session's threads */
 	struct mem_ledger *ledger;	/* every allocation is charged to it */
-	int own_cores;			/* each of its threads has a core that no
-					 * other session runs on */
+	int own_cores;			/* each thread has a core that no other
+					 * session uses */
 };
 
-struct device;			/* each kind's own */
+struct device;			/* defined by each kind */
 
 /* A buffer in the device's memory, which the device frees in close. */
 struct device_buf {
@@ -84,35 +81,36 @@ struct device_buf {
 	uint64_t nbytes;
 };
 
-/* One batch, as the ops see it: what a program's tensors stand for now. */
+/* One batch as the operations see it: the contents of a program's inputs. */
 struct batch {
 	uint32_t nrows;			/* of the body */
 	const uint32_t *seq, *pos, *token;	/* [nrows] */
 	const uint32_t *select;		/* [nselect] rows that want logits */
-	uint32_t nselect;		/* of this block of the head */
-	const void *input;		/* payload of the slot that came in */
-	void *output;			/* payload of the slot that goes out */
+	uint32_t nselect;		/* in this block of the head */
+	const void *input;		/* payload of the slot received */
+	void *output;			/* payload of the slot to send */
 	_Atomic uint64_t *progress;	/* +1 after each op */
-	const struct batch *kept;	/* the rows that want logits, for ops from
-					 * program.nkept on; NULL: as above */
+	const struct batch *kept;	/* only the rows that want logits, for
+					 * ops from program.nkept on; NULL =
+					 * this batch */
 };
 
-/* What op i of p works on. */
+/* The batch that op i of p works ... */
 static inline const struct batch *
 batch_of(const struct batch *b, const struct program *p, uint32_t i)
 {
 	return i >= p->nkept && b->kept != NULL ? b->kept : b;
 }
 
-/* Of a device that is not the worker itself. */
+/* Memory and calls of a device outside the worker process. */
 struct device_account {
-	/* Of a process that it started, 0 = there is none: */
-	uint64_t own_bytes;	/* private, and its page tables */
-	uint64_t file_bytes;	/* program and libraries: page cache, shared
-				 * by all that run them */
-	uint64_t mapped_bytes;	/* the session's buffers, there once more */
-	uint64_t calls;		/* messages to it, for batches */
-	uint64_t ns;		/* from their start to their end */
+	/* Resident memory of a process that it started, 0 = none: */
+	uint64_t own_bytes;	/* private memory and page tables */
+	uint64_t file_bytes;	/* program and libraries: in the page cache,
+				 * shared with other processes */
+	uint64_t mapped_bytes;	/* the session's buffers, mapped once more */
+	uint64_t calls;		/* spans ... */
+	uint64_t ns;		/* their time, from run to the end of sync */
 };
 
 struct device_ops {
@@ -127,7 +125,7 @@ struct device_ops {
 				 * copied_rows_bytes() of MEM_COMPUTE */
 	uint64_t open_bytes;	/* of MEM_COMPUTE that open charges */
 
-	/* Fill ret; 0 also when nothing is there (found = 0 and the reason). */
+	/* Fill ret.  No device is no error: found = 0 and the reason. */
 	int (*probe)(const struct device_conf *dc, struct device_probe *ret,
 	    struct err *reterr);
 
@@ -135,40 +133,41 @@ struct device_ops {
 	    struct err *reterr);
 	void (*traits)(const struct device *d, struct device_traits *ret);
 
-	/* Pure: asks about the op, not about the moment. */
-	supports_fn *supports;		/* arg is the device, or NULL */
+	/* May the op run on the device?  Depends on the op alone, not on the
+	 * device's state.  arg: the device, or NULL. */
+	supports_fn *supports;
 
-	/* nbytes > 0, within the traits' limits.  Charged before it is
-	 * touched; all of it is there on return, but for weights, which upload
+	/* Allocate nbytes > 0, within the traits' limits.  Charge the ledger
+	 * first; touch all of it before returning, except weights, which upload
 	 * fills. */
 	int (*alloc)(struct device *d, enum mem_tag tag, uint64_t nbytes,
 	    const char *what, struct device_buf *ret, struct err *reterr);
 
-	/* File rows of weight i, repacked for this device, into weights. */
+	/* Repack rows [row0, row0 + nrows) of weight i from the file's layout
+	 * at src into the buffer weights. */
 	int (*upload)(struct device *d, const struct weights *ws,
 	    struct device_buf *weights, uint32_t i, uint32_t row0,
 	    uint32_t nrows, const void *src, struct err *reterr);
 
-	/* Ready ops [first, end) of p to run many times over these buffers
-	 * (zeroed: the stage has none); *ret_handle names the span.  As often
-	 * as the program has spans. */
+	/* Prepare span s of p to run many times over these buffers (zeroed when
+	 * the stage has none); *ret_handle names it.  Called once a span. */
 	int (*prepare)(struct device *d, const struct program *p,
 	    const struct span *s, const struct device_buf *kv,
 	    const struct device_buf *compute, uint32_t *ret_handle,
 	    struct err *reterr);
 
-	/* Start (async) or do (not async) a prepared span on a batch. */
+	/* Start (async) or complete (not async) a prepared span on a batch. */
 	int (*run)(struct device *d, uint32_t handle, const struct batch *b,
 	    struct err *reterr);
-	/* Wait until all started spans are done; -ETIMEDOUT by deadline: the
-	 * stage says which span hangs, and leaves. */
+	/* Wait until all started spans are done.  -ETIMEDOUT at the deadline:
+	 * the stage reports the span that hangs and ends. */
 	int (*sync)(struct device *d, uint64_t deadline_ns,
 	    struct err *reterr);
 
-	/* What it has taken so far beside what the stage sees; NULL = nothing. */
+	/* Optional: memory and calls of an out-of-process device. */
 	void (*account)(const struct device *d, struct device_account *ret);
 
-	/* Frees every buffer; accepts NULL. */
+	/* Free every buffer and d; accepts NULL. */
 	void (*close)(struct device *d);
 };
 
@@ -179,7 +178,7 @@ struct device_ops {
 #define DEVICE_DECLARE(kind)	extern const struct device_ops device_##kind;
 DEVICE_KINDS(DEVICE_DECLARE)
 
-/* By name; -ENODEV with ERR_USAGE lists the kinds there are. */
+/* Find a kind by its name; -ENODEV with ERR_USAGE lists the kinds there are. */
 int device_find(const char *kind, const struct device_ops **ret,
     struct err *reterr);
 

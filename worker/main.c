@@ -64,8 +64,8 @@ dispatch(struct worker *w, struct err *reterr)
 	}
 }
 
-/* Carry out one order, if it arrives by the deadline.  1: done; 0: none came, or
- * the coordinator is gone (w->leave); -errno: leave with this error. */
+/* Carry out one order, if it arrives by the deadline.  1: done; 0: none came,
+ * or the coordinator is gone (w->leave); -errno: leave with this error. */
 static int
 serve_one(struct worker *w, uint64_t deadline_ns, struct err *reterr)
 {
@@ -87,7 +87,8 @@ serve_one(struct worker *w, uint64_t deadline_ns, struct err *reterr)
 	return w->leave ? 0 : rc < 0 ? rc : 1;
 }
 
-/* Called by the stage between batches: serve the channel.  1 = leave the loop. */
+/* Called by the stage between batches: serve the channel.  1 = leave the
+ * loop. */
 static int
 stage_idle(void *arg)
 {

@@ -367,7 +367,7 @@ START_TEST(a_call_ends_a_wait_on_either_side)
 	}
 	/* What is there comes first; once heard, a call is over. */
 	ck_assert_int_eq(ring_wait_data_spsc(&s.c, in(PATIENCE)), 0);
-	s.p.heard = 1;
+	s.p.calls_seen = 1;
 	ck_assert_int_eq(ring_wait_room_spsc(&s.p, in(MS)), -ETIMEDOUT);
 	ck_assert_uint_eq(atomic_load(&s.c.sh->asleep), 0);
 	close_sides(&s);

@@ -606,8 +606,8 @@ START_TEST(a_buffer_off_its_alignment_is_refused)
 
 	host = (void *)(uintptr_t)0x12340020;
 	does_not_open(&odd, -EPROTO, "session stage0: weights: device odd "
-	    "gave a buffer at 0x12340020, against its own alignment of 64 "
-	    "bytes");
+	    "gave a buffer at 0x12340020, which violates its own alignment "
+	    "of 64 bytes");
 }
 END_TEST
 
@@ -633,8 +633,8 @@ START_TEST(a_device_that_hangs_is_an_error_that_says_where)
 	line_begin(&l, &lc);
 	line_text(&l, 0, 0, text, 1, 1);
 	ck_assert_int_eq(line_run(&l, &e), -ETIMEDOUT);
-	ck_assert_str_eq(e.msg, "session stage0: device odd has not finished "
-	    "within 600 s what begins with get_rows of tensor "
+	ck_assert_str_eq(e.msg, "session stage0: device odd did not finish "
+	    "within 600 s a span that begins with get_rows of tensor "
 	    "token_embd.weight");
 	ck_assert_uint_gt(patience_ns, UINT64_C(500000000000));
 	ck_assert_uint_le(patience_ns, UINT64_C(600000000000));

@@ -1,11 +1,11 @@
-/* worker/hexagon/domain.h - a Hexagon process domain and its queue, seen from the
- * host.
- * Owns: the domain, its queue, the memory that both sides map.  Called by
- * device.c, by the ports for packets of their own, and by tests.  Knows no
- * program and no ledger; a port (port.h) knows how the domain is reached:
+/* worker/hexagon/domain.h - a Hexagon process domain and its queue, seen from
+ * the host.  Owns: the domain, its queue, the memory that both sides map.
+ * Called by device.c, by the ports for packets of their own, and by tests.
+ * Knows no program and no ledger; a port (port.h) knows how the domain is
+ * reached:
  *
- *	device.c -> domain.c -> port { emulated.c, fastrpc.c } -> queue
- *	(kernels/hexagon/queue.h) -> kernels/hexagon in the domain
+ * 	device.c -> domain.c -> port { emulated.c, fastrpc.c } -> queue
+ * 	(kernels/hexagon/queue.h) -> kernels/hexagon in the domain
  *
  * Every wait has a deadline.  The errors tell a domain that died, and how, from
  * one that is slow. */
@@ -25,7 +25,8 @@ int domain_open(const struct domain_conf *dc, struct domain **ret,
     struct err *reterr);
 
 /* Map nbytes of zeros on both sides; what: for the message when the domain
- * refuses (-ENOBUFS, ERR_FIT).  The side that writes a page first touches it. */
+ * refuses (-ENOBUFS, ERR_FIT).  The side that writes a page first touches
+ * it. */
 int domain_map(struct domain *d, uint64_t nbytes, const char *what,
     struct domain_mem *ret, struct err *reterr);
 

@@ -25,7 +25,8 @@ order_load(struct worker *w, struct err *reterr)
 	struct load_stats st = { 0 };
 	int rc;
 
-	if (!order_model_is_complete(w) || !do_rings_fit(w) || w->stage != NULL ||
+	if (!order_model_is_complete(w) || !do_rings_fit(w) ||
+	    w->stage != NULL ||
 	    w->nfile != w->sc.model.nfiles)
 		return order_refuse(w, reterr);
 	if ((rc = stage_open(&w->sc, &w->stage, reterr)) < 0)

@@ -1,4 +1,5 @@
-/* worker/orders/rings.c - WIRE_RINGS and WIRE_RENEW: the rings on both sides. */
+/* worker/orders/rings.c - WIRE_RINGS and WIRE_RENEW: the rings on both
+ * sides. */
 #include "orders.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* worker/orders/start.c - WIRE_START: settings, node, cores, threads, ledger. */
+/* worker/orders/start.c - WIRE_START: settings, node, cores, threads,
+ * ledger. */
 #include "orders.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* worker/stage/loop.c - the loop of a stage: slot in, program, slot out.
  *
- * Nothing here allocates.  What comes in a slot is copied, then checked, then
- * used: the neighbour that wrote it is another process. */
+ * Nothing here allocates.  The contents of a slot are copied, then checked,
+ * then used, because another process wrote them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,18 +11,18 @@
 #include "stage.h"
 #include "state.h"
 
-/* How often an idle stage looks at its channel and beats. */
+/* How often an idle stage reads its channel and sends a heartbeat. */
 #define IDLE_NS		UINT64_C(100000000)
 
-/* A span of the largest batch takes seconds on a slow device and minutes under
- * emulation.  What takes longer hangs; waiting on would not say where. */
+/* Deadline of a span.  The largest batch takes seconds on a slow device and
+ * minutes under emulation; a span that takes longer hangs. */
 #define SPAN_S		600u
 
-/* What a step ends with other than 0 and errors. */
+/* Results of a step besides 0 and errors. */
 enum { LEAVE = 1, DROP = 2 };
 
 static void
-beat(struct stage *s)
+bump_heartbeat(struct stage *s)
 {
 	atomic_fetch_add_explicit(&s->conf.status->heartbeat, 1,
 	    memory_order_relaxed);
@@ -40,40 +40,40 @@ static int
 is_called(const struct stage *s)
 {
 	return atomic_load_explicit(&s->conf.status->call,
-	    memory_order_relaxed) != s->in.heard;
+	    memory_order_relaxed) != s->in.calls_seen;
 }
 
-/* Whatever the coordinator has to say; not 0 = leave. */
+/* Handle pending control messages.  Nonzero: leave the loop. */
 static int
-listen(struct stage *s)
+serve_channel(struct stage *s)
 {
-	s->in.heard = s->out.heard = atomic_load_explicit(
+	s->in.calls_seen = s->out.calls_seen = atomic_load_explicit(
 	    &s->conf.status->call, memory_order_acquire);	/* S2 */
 	return s->idle(s->idle_arg);
 }
 
-/* LEAVE, 0 = there is something, -errno. */
+/* Wait for a slot.  0 = there is one; LEAVE; -errno. */
 static int
 wait_in(struct stage *s, struct err *reterr)
 {
 	int rc;
 
 	for (;;) {
-		if (is_called(s) && listen(s))
+		if (is_called(s) && serve_channel(s))
 			return LEAVE;
 		rc = ring_wait_data_spsc(&s->in, event_now_ns() + IDLE_NS);
-		beat(s);
+		bump_heartbeat(s);
 		if (rc == 0)
 			return 0;
 		if (rc != -ETIMEDOUT && rc != -EINTR)
 			return ring_broken(s, "into", reterr);
-		if (listen(s))
+		if (serve_channel(s))
 			return LEAVE;
 	}
 }
 
-/* The next free slot of the ring out; NULL with *ret_rc LEAVE, DROP (the batch
- * in hand is of an older epoch now) or -errno. */
+/* Wait for a free slot of the ring out.  NULL with *ret_rc LEAVE, DROP (the
+ * current batch now belongs to an older epoch) or -errno. */
 static uint8_t *
 wait_out(struct stage *s, int *ret_rc, struct err *reterr)
 {
@@ -82,7 +82,7 @@ wait_out(struct stage *s, int *ret_rc, struct err *reterr)
 	while ((slot = ring_reserve_spsc(&s->out)) == NULL) {
 		*ret_rc = ring_wait_room_spsc(&s->out,
 		    event_now_ns() + IDLE_NS);
-		beat(s);
+		bump_heartbeat(s);
 		if (*ret_rc == 0)
 			continue;
 		if (*ret_rc != -ETIMEDOUT && *ret_rc != -EINTR) {
@@ -90,7 +90,7 @@ wait_out(struct stage *s, int *ret_rc, struct err *reterr)
 			return NULL;
 		}
 		*ret_rc = LEAVE;
-		if (listen(s))
+		if (serve_channel(s))
 			return NULL;
 		*ret_rc = DROP;
 		if (s->renewed)
@@ -125,7 +125,8 @@ take_header(struct stage *s, const uint8_t *slot, struct err *reterr)
 	return 0;
 }
 
-/* Rows must continue their sequences: no hole in the KV cache is ever read. */
+/* Check that rows continue their sequences, so that attention never reads a
+ * hole in the KV cache, and split them into columns. */
 static int
 take_rows(struct stage *s, struct batch *b, struct err *reterr)
 {
@@ -169,7 +170,7 @@ take_rows(struct stage *s, struct batch *b, struct err *reterr)
 	return 0;
 }
 
-/* Those of b's rows that want logits. */
+/* The rows of b that want logits, as a batch of their own. */
 static struct batch
 kept_rows(const struct stage *s, const struct batch *b)
 {
@@ -196,14 +197,14 @@ span_hangs(const struct stage *s, uint32_t i, struct err *reterr)
 	else
 		snprintf(of, sizeof(of), "layer %d", op->layer);
 	return err_set(reterr, ERR_RUN, -ETIMEDOUT, "session %s: device %s "
-	    "has not finished within %u s what begins with %s of %s",
+	    "did not finish within %u s a span that begins with %s of %s",
 	    s->conf.start.name, s->span[i].ops->kind, SPAN_S,
 	    op_name(op->kind), of);
 }
 
-/* What a later batch of so many rows is held against by whoever watches. */
+/* Longest pass so far for this row class; the watchdog's limit. */
 static void
-measured(struct stage *s, uint32_t nrows, uint64_t ns)
+record_pass(struct stage *s, uint32_t nrows, uint64_t ns)
 {
 	_Atomic uint64_t *most = &s->conf.status->pass_ns[status_pass(nrows)];
 
@@ -211,7 +212,7 @@ measured(struct stage *s, uint32_t nrows, uint64_t ns)
 		atomic_store_explicit(most, ns, memory_order_relaxed);
 }
 
-/* On the session's own device, which is asked and waited for, or here. */
+/* Run one span on the session's device or on the host, and wait for it. */
 static int
 run_span(struct stage *s, uint32_t i, const struct batch *b,
     struct err *reterr)
@@ -240,11 +241,11 @@ run_spans(struct stage *s, uint32_t first, uint32_t end,
 	for (i = first; i < end; i++)
 		if ((rc = run_span(s, i, b, reterr)) < 0)
 			return rc;
-	measured(s, b->nrows, event_now_ns() - t0);
+	record_pass(s, b->nrows, event_now_ns() - t0);
 	return 0;
 }
 
-/* A middle stage: header and rows go on as they came. */
+/* A stage without a head forwards header and rows unchanged. */
 static int
 run_body(struct stage *s, struct batch *b, struct err *reterr)
 {
@@ -263,8 +264,8 @@ run_body(struct stage *s, struct batch *b, struct err *reterr)
 	return 0;
 }
 
-/* Rows [first, first + n) of those that the last layer kept, into a slot of
- * their own; with no rows at all the slot only says that the batch is done. */
+/* Compute logits of rows [first, first + n) of the kept rows into a slot of
+ * their own.  n = 0: the slot only tells that the batch is done. */
 static int
 run_head_block(struct stage *s, const struct batch *whole,
     const struct batch *kept, uint32_t first, uint32_t n, struct err *reterr)
@@ -303,7 +304,7 @@ run_head(struct stage *s, struct batch *b, struct err *reterr)
 	int rc;
 
 	b->output = NULL;
-	/* A stage with a head and no layers keeps nothing by itself. */
+	/* Without layers no operation narrows the batch to the kept rows. */
 	if (s->p->nkept < s->p->nbody)
 		b->kept = &kept;
 	else
@@ -319,8 +320,8 @@ run_head(struct stage *s, struct batch *b, struct err *reterr)
 	return 0;
 }
 
-/* What lies behind nrows is dropped.  Local layers may have dropped more than
- * that already: then what would come next cannot be computed. */
+/* Cut a sequence back to nrows.  Impossible when the windows of local layers
+ * have already dropped rows that the next position needs. */
 static int
 cut_sequence(struct stage *s, uint32_t seq, uint32_t nrows,
     struct err *reterr)
@@ -334,7 +335,7 @@ cut_sequence(struct stage *s, uint32_t seq, uint32_t nrows,
 	return 0;
 }
 
-/* Control that must stay in order with the data; goes on to the next stage. */
+/* Handle control that must stay in order with the data, and forward it. */
 static int
 run_control(struct stage *s, struct err *reterr)
 {
@@ -374,7 +375,7 @@ run_slot(struct stage *s, const uint8_t *slot, struct err *reterr)
 
 	if ((rc = take_header(s, slot, reterr)) < 0)
 		return rc;
-	/* Left over from before a loss: nobody waits for it. */
+	/* From before a loss: nobody waits for it. */
 	if (s->hdr.epoch != s->epoch)
 		return 0;
 	if (s->hdr.kind != BATCH_DATA)

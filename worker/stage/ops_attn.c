@@ -2,8 +2,8 @@
  *
  * The work is a line of units, a unit being a tile (some rows of one sequence)
  * and a KV head, and its length the keys it reads.  It is cut into the threads'
- * shares by their speed (par.h).  Where a border falls inside a unit, it moves to
- * the nearest chunk of keys: the chunks' results wait in the scratch of the
+ * shares by their speed (par.h).  Where a border falls inside a unit, it moves
+ * to the nearest chunk of keys: the chunks' results wait in the scratch of the
  * thread that begins the unit, which puts them together once all are there.
  * Whoever is done with its share takes whole units of the others'.  No result
  * depends on how the line is cut: kernels.h. */
@@ -74,8 +74,8 @@ op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 
 /* The batch's rows, those of a sequence together and in their order, cut into
  * tiles.  The line of them goes as the rows do: a thread then has rows whose
- * queries and keys it has made itself, by and large (16 sequences by two threads
- * of Zen 5: 59 us, and 77 from the end). */
+ * queries and keys it has made itself, by and large (16 sequences by two
+ * threads of Zen 5: 59 us, and 77 from the end). */
 struct tiles {
 	const struct ops_ctx *c;
 	uint32_t *order;	/* (nrows), in the thread's room */
@@ -219,8 +219,8 @@ parts_of(const struct ops_ctx *c, unsigned thread)
 }
 
 /* May a tile's units ask for the next one's keys all along?  Not where these
- * would be gone again, nor where a thread has less than two units for each block
- * of its first one, which nobody asks for. */
+ * would be gone again, nor where a thread has less than two units for each
+ * block of its first one, which nobody asks for. */
 static int
 asks_early(const struct ops_ctx *c, const struct tile *t, uint64_t total)
 {
@@ -307,8 +307,8 @@ place_find(const struct ops_ctx *c, const struct op *op,
 	return head_arg(c, op, &p->t, unit + heads - p->end);
 }
 
-/* The first unit of thread t's that nobody has begun; 0 = there is none.  begin:
- * it is the caller's now. */
+/* The first unit of thread t's that nobody has begun; 0 = there is none.
+ * begin: it is the caller's now. */
 static int
 unit_of(const struct ops_ctx *c, const struct op *op, const struct cut *cut,
     unsigned t, int begin, uint32_t *ret)
@@ -325,8 +325,8 @@ unit_of(const struct ops_ctx *c, const struct op *op, const struct cut *cut,
 	return 1;
 }
 
-/* One to begin, of this thread's, then of the next one's and so on.  Who has one
- * unit begins it at once: to look whether it has would be a cache miss. */
+/* One to begin, of this thread's, then of the next one's and so on.  Who has
+ * one unit begins it at once: to look whether it has would be a cache miss. */
 static int
 unit_begin(const struct ops_ctx *c, const struct op *op, unsigned thread,
     const struct cut *cut, uint32_t *ret)

@@ -1,5 +1,6 @@
-/* worker/stage/ops_columns.c - which of a group's columns, and of many rows which
- * rows, a thread takes, and in what strips they go through the group's ops. */
+/* worker/stage/ops_columns.c - which of a group's columns, and of many rows
+ * which rows, a thread takes, and in what strips they go through the group's
+ * ops. */
 #include "ops_kinds.h"
 
 #include <stdatomic.h>
@@ -41,10 +42,10 @@ strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
  * half of what is left, and so on.  The last is all that is left, or it takes
  * with it what is not worth another beginning, which costs a core a microsecond
  * of its reading: a thread's part of LEAST_BYTES is, which all together read in
- * 4 to 20 of these.  So many rows more make it as many times longer, but FEW_ROWS
- * are like one (Zen 5, two cores: four take 1.06 times as long, eight 1.15).
- * Blocks of many rows are worth unpacking the weights again, where otherwise the
- * others would wait for the last unit of one of many threads. */
+ * 4 to 20 of these.  So many rows more make it as many times longer, but
+ * FEW_ROWS are like one (Zen 5, two cores: four take 1.06 times as long, eight
+ * 1.15).  Blocks of many rows are worth unpacking the weights again, where
+ * otherwise the others would wait for the last unit of one of many threads. */
 enum { PIECES = 8, LEAST_BYTES = 1024 * 1024, FEW_ROWS = 4, BLOCK_ROWS = 32 };
 
 struct cells {

@@ -1,4 +1,5 @@
-/* worker/stage/place_self.c - NUMA node and scheduling priority of this process. */
+/* worker/stage/place_self.c - NUMA node and scheduling priority of this
+ * process. */
 #include "place_self.h"
 
 #include <errno.h>
@@ -43,8 +44,8 @@ set_priority(uint32_t kind, int level, struct err *reterr)
 	struct sched_param sp = { .sched_priority = level };
 	int error = 0;
 
-	/* Who started us under nice asked for more of what level asks for, which
-	 * only root could take back. */
+	/* Who started us under nice asked for more of what level asks for,
+	 * which only root could take back. */
 	if (kind == PRIO_NICE && setpriority(PRIO_PROCESS, 0, level) < 0)
 		error = errno;
 	if (error != 0 && (level < 0 || getpriority(PRIO_PROCESS, 0) < level))

@@ -1,16 +1,16 @@
 /* worker/stage/pool.c - persistent threads, three gates, and spins that learn.
  *
  * A gate is a counter that threads wait for to reach a number.
- *	job	of jobs, by the caller: there is something to do
- *	round	of arrivals at barriers: a round is all threads; with many
- *		threads, of rounds
- *	done	of the other threads' ends of a job: a job is all of them
+ * 	job	of jobs, by the caller: there is something to do
+ * 	round	of arrivals at barriers: a round is all threads; with many
+ * 		threads, of rounds
+ * 	done	of the other threads' ends of a job: a job is all of them
  * Arriving and letting the others go is one write to one cache line: from one
- * chiplet to another each costs as much as reading kilobytes of weights.  A line
- * that many write, and all the others look at meanwhile, costs more (16 threads
- * of an Emerald Rapids 3.1 us, as many as several hundred kilobytes): many
- * threads arrive in groups, at a knot that nobody looks at, and the last of a
- * group at the root (0.9 us).
+ * chiplet to another each costs as much as reading kilobytes of weights.  A
+ * line that many write, and all the others look at meanwhile, costs more (16
+ * threads of an Emerald Rapids 3.1 us, as many as several hundred kilobytes):
+ * many threads arrive in groups, at a knot that nobody looks at, and the last
+ * of a group at the root (0.9 us).
  *
  * Edges.  J1 -> J2: fn and arg are visible before job moves.
  *         B1 -> B2: what every thread wrote before the barrier is visible to

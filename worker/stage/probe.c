@@ -1,4 +1,5 @@
-/* worker/stage/probe.c - limits, supported operations and placements, as messages. */
+/* worker/stage/probe.c - limits, supported operations and placements, as
+ * messages. */
 #include "probe.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* worker/stage/probe.h - what a worker tells about its device, for `devices` and
- * `explain`.  Called by the worker's main; sends its answers itself. */
+/* worker/stage/probe.h - what a worker tells about its device, for `devices`
+ * and `explain`.  Called by the worker's main; sends its answers itself. */
 #ifndef WORKER_STAGE_PROBE_H
 #define WORKER_STAGE_PROBE_H
 

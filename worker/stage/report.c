@@ -1,4 +1,5 @@
-/* worker/stage/report.c - sending with a deadline, and what went wrong in words. */
+/* worker/stage/report.c - sending with a deadline, and what went wrong in
+ * words. */
 #include "report.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "stage.h"
 #include "state.h"
 
-/* What the memory and the placement follow from. */
+/* Lay out weights and KV cache, and build the program. */
 static int
 make_program(const struct stage_conf *sc, struct weights *ret_ws,
     struct program **ret_p, struct err *reterr)
@@ -76,7 +76,7 @@ open_devices(struct stage *s, struct err *reterr)
 	if ((rc = s->conf.dev->open(&dc, &s->dev, reterr)) < 0)
 		return rc;
 	s->conf.dev->traits(s->dev, &s->traits);
-	/* What falls back runs on the host, in the same memory. */
+	/* Operations that fall back run on the host, in the same buffers. */
 	if (s->pl.cpu_ops == 0)
 		return 0;
 	if (!s->traits.host_visible)
@@ -87,9 +87,9 @@ open_devices(struct stage *s, struct err *reterr)
 	return device_cpu.open(&dc, &s->cpu, reterr);
 }
 
-/* One buffer, within what the device can map. */
+/* Allocate one buffer within the device's limits. */
 static int
-take(struct stage *s, enum mem_tag tag, uint64_t nbytes, const char *what,
+alloc_buffer(struct stage *s, enum mem_tag tag, uint64_t nbytes, const char *what,
     struct device_buf *ret, struct err *reterr)
 {
 	const char *name = s->conf.start.name, *kind = s->conf.dev->kind;
@@ -114,21 +114,21 @@ take(struct stage *s, enum mem_tag tag, uint64_t nbytes, const char *what,
 	s->nmaps++;
 	if ((uintptr_t)ret->host & (t->align - 1))
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: %s: "
-		    "device %s gave a buffer at %p, against its own alignment "
-		    "of %u bytes", name, what, kind, ret->host, t->align);
+		    "device %s gave a buffer at %p, which violates its own "
+		    "alignment of %u bytes", name, what, kind, ret->host, t->align);
 	return 0;
 }
 
 static int
-take_memory(struct stage *s, struct err *reterr)
+alloc_buffers(struct stage *s, struct err *reterr)
 {
 	int rc;
 
-	if ((rc = take(s, MEM_WEIGHTS, s->ws.nbytes, "weights", &s->weights,
-	    reterr)) < 0 ||
-	    (rc = take(s, MEM_KV, s->p->env.kv.nbytes, "KV cache", &s->kv,
-	    reterr)) < 0 ||
-	    (rc = take(s, MEM_COMPUTE, program_compute_bytes(s->p,
+	if ((rc = alloc_buffer(s, MEM_WEIGHTS, s->ws.nbytes, "weights",
+	    &s->weights, reterr)) < 0 ||
+	    (rc = alloc_buffer(s, MEM_KV, s->p->env.kv.nbytes, "KV cache",
+	    &s->kv, reterr)) < 0 ||
+	    (rc = alloc_buffer(s, MEM_COMPUTE, program_compute_bytes(s->p,
 	    s->conf.par->nthreads), "compute scratch", &s->compute,
 	    reterr)) < 0)
 		return rc;
@@ -137,8 +137,8 @@ take_memory(struct stage *s, struct err *reterr)
 	return 0;
 }
 
-/* A device that was asked for and computes nothing is a mistake, not a slow
- * session; one that holds nothing but the embedding has nothing to compute. */
+/* A device that was asked for and would compute nothing is a configuration
+ * error.  A session with the embedding alone has nothing to compute anyway. */
 static int
 check_used(const struct stage *s, struct err *reterr)
 {
@@ -184,7 +184,7 @@ stage_open(const struct stage_conf *sc, struct stage **ret,
 		goto fail;
 	}
 	if ((rc = open_devices(s, reterr)) < 0 ||
-	    (rc = take_memory(s, reterr)) < 0)
+	    (rc = alloc_buffers(s, reterr)) < 0)
 		goto fail;
 	*ret = s;
 	return 0;
@@ -194,7 +194,7 @@ fail:
 }
 
 static int
-sink(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
+upload_rows(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
     const void *src, struct err *reterr)
 {
 	struct stage *s = arg;
@@ -204,7 +204,7 @@ sink(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
 }
 
 static void
-progress(void *arg, uint64_t done_bytes)
+report_progress(void *arg, uint64_t done_bytes)
 {
 	struct stage_status *st = arg;
 
@@ -254,7 +254,8 @@ stage_load(struct stage *s, const struct load_file *files, uint32_t nfiles,
 	if (rc == 0) {
 		region_touch(&staging.map);
 		rc = load_run(&lc, files, nfiles, items, n, staging.map.base,
-		    nbytes, sink, s, progress, s->conf.status, ret, reterr);
+		    nbytes, upload_rows, s, report_progress, s->conf.status,
+		    ret, reterr);
 	}
 	arena_close(&staging);
 	free(items);
@@ -280,21 +281,21 @@ stage_account(const struct stage *s)
 }
 
 static void
-replace(struct stage *s, struct ring *r, const struct ring *by)
+replace_ring(struct stage *s, struct ring *r, const struct ring *by)
 {
-	uint32_t heard = r->heard;
+	uint32_t heard = r->calls_seen;
 
 	ring_close(r);
 	*r = *by;
 	r->call = &s->conf.status->call;
-	r->heard = heard;
+	r->calls_seen = heard;
 }
 
 void
 stage_attach(struct stage *s, const struct ring *in, const struct ring *out)
 {
-	replace(s, &s->in, in);
-	replace(s, &s->out, out);
+	replace_ring(s, &s->in, in);
+	replace_ring(s, &s->out, out);
 }
 
 void
@@ -306,11 +307,11 @@ stage_renew(struct stage *s, uint32_t epoch, const struct ring *in,
 	memset(s->seq_len, 0, sizeof(s->seq_len));
 	memset(s->seq_end, 0, sizeof(s->seq_end));
 	if (in != NULL)
-		replace(s, &s->in, in);
+		replace_ring(s, &s->in, in);
 	if (out != NULL)
-		replace(s, &s->out, out);
-	/* All of it is older, and so the first stage has room again when it
-	 * says that it is renewed. */
+		replace_ring(s, &s->out, out);
+	/* Drop slots of the old epoch, so that the ring has room when the
+	 * coordinator receives WIRE_RENEWED. */
 	while (ring_peek_spsc(&s->in) != NULL)
 		ring_release_spsc(&s->in);
 }

@@ -1,6 +1,7 @@
-/* worker/stage/stage.h - a session seen from inside: slot in, program, slot out.
- * Owns: program, placement, devices, arenas, rings, the state of sequences.
- * Called by the worker's orders.  Allocates nothing once it is ready. */
+/* worker/stage/stage.h - a session seen from inside: slot in, program, slot
+ * out.  Owns: program, placement, devices, arenas, rings, the state of
+ * sequences.  Called by the worker's orders.  Allocates nothing once it is
+ * ready. */
 #ifndef WORKER_STAGE_STAGE_H
 #define WORKER_STAGE_STAGE_H
 
