@@ -85,7 +85,7 @@ if has seccomp; then
 			straddle run "${PAIR[@]}" -q
 			check "$call on thread $thread is stopped and told" \
 			    is_refusal 1 "session [ab]: its worker called\
- $call \(number [0-9]+\), which no worker may after its load"
+ $call \(number [0-9]+\), which is forbidden after the load"
 		done
 	done
 fi

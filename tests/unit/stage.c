@@ -269,7 +269,7 @@ START_TEST(control_passes_through_in_order)
 	line_control(&l, BATCH_FORGET, 0, 1);
 	line_text(&l, 0, 1, text, 2, 2);
 	line_control(&l, BATCH_STOP, 0, 0);
-	line_text(&l, 0, 0, text, 1, 1);	/* behind the stop */
+	line_text(&l, 0, 3, text, 1, 1);	/* behind the stop */
 	line_finish(&l);
 	ck_assert_uint_eq(l.nseen, NITEMS(kinds));
 	for (i = 0; i < l.nseen; i++) {

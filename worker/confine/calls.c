@@ -1,11 +1,11 @@
-/* worker/confine/calls.c - what a confined worker may ask of the kernel.
+/* worker/confine/calls.c - system calls that a confined worker may make.
  *
- * Everything that is not in this list is denied.  Each line says who needs the
- * call: one that nobody needs any more must go, and one that is new here must
- * be harmless to a worker that somebody else has taken over.  Such a worker
- * can burn its cores, spoil its own results and lie to the coordinator, which
- * believes nothing that it says; it can reach no file, no network, no other
- * process, and can run no code that was not in the program. */
+ * Every call that is not in this list is denied.  Each entry says who needs the
+ * call.  Remove entries that nobody needs; a new entry must be harmless in the
+ * hands of an attacker who controls the worker.  Such a worker can use up its
+ * cores, corrupt its own results and send wrong data to the coordinator, which
+ * validates everything; it can reach no file, no network and no other process,
+ * and can run no code that is not in the program. */
 #include "filter.h"
 
 #include <errno.h>
@@ -24,43 +24,43 @@ enum arg_rule {
 	ON_CHANNEL,	/* first argument: the channel */
 	ON_SELF,	/* first argument: this process */
 	GET_SEALS,	/* second argument: F_GET_SEALS */
-	FASTRPC		/* second argument: a request of FastRPC, 'R' */
+	FASTRPC		/* second argument: an ioctl of FastRPC, type 'R' */
 };
 
 static const struct permission {
 	int nr;
 	enum arg_rule rule;
 } permissions[] = {
-	/* Threads sleep at gates, the stage in front of its rings; who spins
-	 * between jobs gives way. */
+	/* Threads sleep at gates, the stage at its rings; a thread that spins
+	 * between jobs yields. */
 	{ SCMP_SYS(futex), ANY },
 	{ SCMP_SYS(sched_yield), ANY },
-	/* A sleep goes on where SIGSTOP and SIGCONT have cut it. */
+	/* SIGSTOP and SIGCONT interrupt a sleep, which then continues. */
 	{ SCMP_SYS(restart_syscall), ANY },
 	{ SCMP_SYS(clock_nanosleep), ANY },
-	/* Where the vDSO cannot tell the time, and the CPU time of threads. */
+	/* The vDSO may not have the clock; CPU time of threads. */
 	{ SCMP_SYS(clock_gettime), ANY },
 
-	/* Orders and answers.  No other socket, even if one were there. */
+	/* Orders and reports, on the channel's socket only. */
 	{ SCMP_SYS(recvmsg), ON_CHANNEL },
 	{ SCMP_SYS(sendmsg), ON_CHANNEL },
 	{ SCMP_SYS(ppoll), ANY },
 
-	/* Files that it holds: its own status, stderr, the bell of the last
-	 * ring.  What the C library says before it aborts is a writev(). */
+	/* Files held open: /proc/self/status, stderr, the bell of the last
+	 * ring.  The C library writes its abort message with writev(). */
 	{ SCMP_SYS(pread64), ANY },
 	{ SCMP_SYS(read), ANY },
 	{ SCMP_SYS(write), ANY },
 	{ SCMP_SYS(writev), ANY },
 	{ SCMP_SYS(close), ANY },
 
-	/* A ring made anew beside a lost neighbour comes over the channel: its
-	 * seals and size are looked at, and it is mapped. */
+	/* Attach a new ring after a neighbour was lost: check its seals and
+	 * size. */
 	{ SCMP_SYS(fcntl), GET_SEALS },
 	{ SCMP_SYS(lseek), ANY },
 
-	/* Memory comes and goes; the allocator has its own when there is an
-	 * error to be told.  No page is ever made executable. */
+	/* Map rings, and allocate memory for error messages.  No page may
+	 * become executable. */
 	{ SCMP_SYS(mmap), NO_EXEC },
 	{ SCMP_SYS(mprotect), NO_EXEC },
 	{ SCMP_SYS(munmap), ANY },
@@ -68,14 +68,14 @@ static const struct permission {
 	{ SCMP_SYS(madvise), ANY },
 	{ SCMP_SYS(brk), ANY },
 
-	/* Does a device's own process live still, and how did it end? */
+	/* The exit status of a device's own process. */
 	{ SCMP_SYS(wait4), ANY },
 
-	/* libcdsprpc.so speaks with the DSP by them, on the node that it holds:
-	 * here, nobody else holds a device.  Untested on silicon. */
+	/* libcdsprpc.so talks to the DSP on the node that it holds open; no
+	 * other descriptor is a device.  Untested on silicon. */
 	{ SCMP_SYS(ioctl), FASTRPC },
 
-	/* A thread ends, the process ends, or it aborts: a signal to itself. */
+	/* End a thread or the process; abort() signals itself. */
 	{ SCMP_SYS(exit), ANY },
 	{ SCMP_SYS(exit_group), ANY },
 	{ SCMP_SYS(rt_sigprocmask), ANY },
@@ -86,9 +86,10 @@ static const struct permission {
 	{ SCMP_SYS(tgkill), ON_SELF },
 };
 
-/* These bits of argument n have this value; an int has garbage above it. */
+/* Argument n has this value under the mask.  The upper half of an int argument
+ * is undefined. */
 static struct scmp_arg_cmp
-bits(unsigned n, uint32_t mask, int value)
+masked_arg(unsigned n, uint32_t mask, int value)
 {
 	return (struct scmp_arg_cmp){ .arg = n, .op = SCMP_CMP_MASKED_EQ,
 	    .datum_a = mask, .datum_b = (uint32_t)value };
@@ -103,28 +104,28 @@ allow(scmp_filter_ctx ctx, const struct permission *p)
 	case ANY:
 		break;
 	case NO_EXEC:
-		arg = bits(2, PROT_EXEC, 0);
+		arg = masked_arg(2, PROT_EXEC, 0);
 		break;
 	case ON_CHANNEL:
-		arg = bits(0, UINT32_MAX, CHAN_FD);
+		arg = masked_arg(0, UINT32_MAX, CHAN_FD);
 		break;
 	case ON_SELF:
-		arg = bits(0, UINT32_MAX, getpid());
+		arg = masked_arg(0, UINT32_MAX, getpid());
 		break;
 	case GET_SEALS:
-		arg = bits(1, UINT32_MAX, F_GET_SEALS);
+		arg = masked_arg(1, UINT32_MAX, F_GET_SEALS);
 		break;
 	case FASTRPC:
-		arg = bits(1, 0xff00, 'R' << 8);
+		arg = masked_arg(1, 0xff00, 'R' << 8);
 		break;
 	}
 	return seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, p->nr,
 	    p->rule != ANY, &arg);
 }
 
-/* The program, out of the file that libseccomp writes it to. */
+/* Read the program back from the file that libseccomp writes. */
 static int
-export(scmp_filter_ctx ctx, struct sock_filter **ret, unsigned short *ret_n)
+export_program(scmp_filter_ctx ctx, struct sock_filter **ret, unsigned short *ret_n)
 {
 	int fd = memfd_create("straddle-filter", MFD_CLOEXEC), rc;
 	struct sock_filter *f = NULL;
@@ -151,8 +152,8 @@ out:
 	return rc;
 }
 
-/* What is denied is trapped, so that it can be told; calls of another machine
- * (32-bit ones on a 64-bit kernel) are not even understood. */
+/* A denied call traps, so that the handler can report it.  Calls of another
+ * architecture (32-bit on a 64-bit kernel) kill the process. */
 int
 confine_filter(struct sock_filter **ret, unsigned short *ret_n)
 {
@@ -167,7 +168,7 @@ confine_filter(struct sock_filter **ret, unsigned short *ret_n)
 	for (i = 0; rc == 0 && i < NITEMS(permissions); i++)
 		rc = allow(ctx, &permissions[i]);
 	if (rc == 0)
-		rc = export(ctx, ret, ret_n);
+		rc = export_program(ctx, ret, ret_n);
 	seccomp_release(ctx);
 	return rc;
 }

@@ -1,9 +1,9 @@
-/* worker/confine/confine.c - capabilities, privileges, Landlock and seccomp, given up
- * on every thread of the process.
+/* worker/confine/confine.c - drops capabilities and privileges, applies
+ * Landlock and seccomp, on every thread of the process.
  *
- * Credentials and Landlock domains belong to threads: the pool runs a job that
- * drops them on each of its own.  The filter is put on all of them at once,
- * also on those that a device's library may have made. */
+ * Credentials and Landlock domains belong to threads, so the pool runs a job
+ * that drops them on each of its threads.  The seccomp filter applies to all
+ * threads at once, including threads of a device's library. */
 #include "confine.h"
 
 #include <dirent.h>
@@ -25,8 +25,8 @@
 #include "shm/event.h"
 #include "filter.h"
 
-/* From linux/landlock.h, which is not as old as the kernels that we run on,
- * nor as new.  Versions 1 to 3 know files, 4 TCP, 5 ioctl() of devices, 6
+/* Copied from linux/landlock.h: the header may be missing, or older than the
+ * kernel.  Versions 1 to 3 cover files, 4 adds TCP, 5 ioctl() of devices, 6
  * abstract sockets and signals. */
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset	444
@@ -42,20 +42,21 @@ struct landlock_handled {
 
 /* --- seccomp --- */
 
-static const struct confine *denied;	/* for the handler */
+static const struct confine *in_force;	/* read by the handler */
 
 static const char *
 call_name(int nr)
 {
-	if (denied == NULL || nr < 0 || nr >= CONFINE_CALLS_NAMED ||
-	    denied->name[nr] == 0)
+	if (in_force == NULL || nr < 0 || nr >= CONFINE_CALLS_NAMED ||
+	    in_force->name[nr] == 0)
 		return "an unknown system call";
-	return denied->names + denied->name[nr];
+	return in_force->names + in_force->name[nr];
 }
 
-/* The call has not been made.  It was this thread's own, in a state in which
- * it could call the kernel, so that what follows may be done here; and the
- * default action is back, should it be denied, too. */
+/* Report a denied call and exit.  The call was not made, and this thread raised
+ * the signal itself at a system call, so that it may make others here.  If one
+ * of these is denied as well, SA_RESETHAND makes the signal kill the
+ * process. */
 static NORETURN void
 on_denied(int sig, siginfo_t *si, void *ucontext)
 {
@@ -65,7 +66,7 @@ on_denied(int sig, siginfo_t *si, void *ucontext)
 	(void)sig;
 	(void)ucontext;
 	snprintf(we.msg, sizeof(we.msg), "its worker called %s (number %d), "
-	    "which no worker may after its load: stopped",
+	    "which is forbidden after the load; it was stopped",
 	    call_name(si->si_syscall), si->si_syscall);
 	chan_send(&chan, WIRE_ERROR, &we, sizeof(we), NULL, 0,
 	    event_now_ns() + REPORT_NS);
@@ -80,7 +81,7 @@ catch_denied(const struct confine *c)
 		.sa_flags = SA_SIGINFO | (int)SA_RESETHAND
 	};
 
-	denied = c;
+	in_force = c;
 	return sigaction(SIGSYS, &sa, NULL) < 0 ? -errno : 0;
 }
 
@@ -88,8 +89,8 @@ static int
 filter_calls(const struct confine *c)
 {
 	struct sock_fprog prog = { .len = c->nfilter, .filter = c->filter };
-	/* Without the second, kernels before 5.16 also switch off what makes
-	 * loads after stores fast. */
+	/* Without SPEC_ALLOW, kernels before 5.16 also disable speculative
+	 * store bypass, which slows loads after stores down. */
 	unsigned flags = SECCOMP_FILTER_FLAG_TSYNC |
 	    SECCOMP_FILTER_FLAG_SPEC_ALLOW;
 	long rc;
@@ -100,13 +101,13 @@ filter_calls(const struct confine *c)
 		    SECCOMP_FILTER_FLAG_TSYNC, &prog);
 	if (rc < 0)
 		return -errno;
-	return rc == 0 ? 0 : -ESRCH;		/* a thread that refuses */
+	return rc == 0 ? 0 : -ESRCH;		/* rc: a thread without it */
 }
 
 int
 confine_holds(void)
 {
-	return denied != NULL;
+	return in_force != NULL;
 }
 
 /* --- Landlock --- */
@@ -119,11 +120,12 @@ has_children(void)
 	return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/* A ruleset without rules, or -errno.  A device's process was started outside
- * of it and must end with us: that signal (PR_SET_PDEATHSIG) the kernel sends in
- * our name, and Landlock would deny it as any other; a domain that hangs then
- * stayed for ever, with its memory in the session's group.  The filter lets no
- * call send one all the same. */
+/* Open a ruleset without rules; -errno.  A child process of a device started
+ * outside the Landlock domain and must end with this process.  The kernel sends
+ * that signal (PR_SET_PDEATHSIG) in our name and Landlock would deny it: a hung
+ * child would stay for ever, with its memory in the session's group.  So
+ * signals are left to the seccomp filter, which allows no call that sends one,
+ * when there are children. */
 static int
 landlock_open(void)
 {
@@ -150,11 +152,11 @@ landlock_open(void)
 
 struct thread_job {
 	int landlock_fd;
-	_Atomic int32_t rc[CONFINE_NPARTS];	/* the first failure of any */
+	_Atomic int32_t rc[CONFINE_NPARTS];	/* first failure of any thread */
 };
 
 static void
-note(struct thread_job *j, enum confine_part part, long rc)
+note_failure(struct thread_job *j, enum confine_part part, long rc)
 {
 	int32_t none = 0;
 
@@ -162,7 +164,7 @@ note(struct thread_job *j, enum confine_part part, long rc)
 		atomic_compare_exchange_strong(&j->rc[part], &none, -errno);
 }
 
-/* The sets of this thread, and what it could get by executing. */
+/* Empty this thread's capability sets and its bounding set. */
 static long
 drop_capabilities(void)
 {
@@ -172,8 +174,8 @@ drop_capabilities(void)
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
 	int cap;
 
-	/* Ends with EINVAL after the last; EPERM: not for us to drop, and
-	 * then no new privileges keep it out of reach. */
+	/* EINVAL after the last capability.  EPERM: this process may not drop
+	 * from the bounding set; no_new_privs makes it unreachable instead. */
 	for (cap = 0; prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++)
 		;
 	return syscall(SYS_capset, &head, data);
@@ -185,16 +187,16 @@ confine_thread(void *arg, unsigned thread)
 	struct thread_job *j = arg;
 
 	(void)thread;
-	note(j, CONFINE_CAPS, drop_capabilities());
-	note(j, CONFINE_PRIVS, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	note_failure(j, CONFINE_CAPS, drop_capabilities());
+	note_failure(j, CONFINE_PRIVS, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 	if (j->landlock_fd >= 0)
-		note(j, CONFINE_FILES, syscall(SYS_landlock_restrict_self,
+		note_failure(j, CONFINE_FILES, syscall(SYS_landlock_restrict_self,
 		    j->landlock_fd, 0));
 }
 
-/* A thread that runs code of this process?  Not one that has just ended, and
- * not the kernel's own, "iou-wrk-...": those of a closed io_uring are listed
- * for a moment more. */
+/* Does this thread run code of the process?  One that has just ended does not,
+ * nor do kernel threads "iou-wrk-...", which stay listed for a moment after an
+ * io_uring is closed. */
 static int
 is_thread(int task_fd, const char *tid)
 {
@@ -211,7 +213,7 @@ is_thread(int task_fd, const char *tid)
 	return n > 0 && memcmp(comm, "iou-", sizeof(comm)) != 0;
 }
 
-/* Threads of this process; 0 = cannot be known. */
+/* Number of threads of this process; 0 = unknown. */
 static unsigned
 count_threads(void)
 {
@@ -228,7 +230,7 @@ count_threads(void)
 }
 
 /* Sanitizers start threads, read /proc/self/maps and trace the process to find
- * what it lost: with the parts that forbid that they could not test a worker. */
+ * leaks.  Their builds skip the parts that forbid that. */
 static void
 confine_threads(struct par *par, int32_t ret[CONFINE_NPARTS])
 {
@@ -244,13 +246,13 @@ confine_threads(struct par *par, int32_t ret[CONFINE_NPARTS])
 		close(j.landlock_fd);
 	for (part = 0; part < CONFINE_NPARTS; part++) {
 		ret[part] = j.rc[part];
-		/* A thread that the job did not reach. */
+		/* There is a thread that the job did not reach. */
 		if (ret[part] == 0 && n != par->nthreads)
 			ret[part] = -EBUSY;
 	}
 }
 
-/* --- all of it --- */
+/* --- all parts --- */
 
 struct confine *
 confine_open(void)
@@ -278,7 +280,7 @@ confine_self(struct confine *c, struct par *par, int32_t ret[CONFINE_NPARTS])
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
 	if (rc == 0 && (rc = catch_denied(c)) == 0 &&
 	    (rc = filter_calls(c)) < 0)
-		denied = NULL;
+		in_force = NULL;
 	ret[CONFINE_CALLS] = rc;
 }
 
@@ -287,7 +289,7 @@ confine_close(struct confine *c)
 {
 	if (c == NULL)
 		return;
-	denied = NULL;
+	in_force = NULL;
 	free(c->filter);
 	free(c);
 }

@@ -1,5 +1,6 @@
-/* worker/confine/filter.h - the filter, between the list of what it allows and
- * the code that puts it in force.  Included by confine*.c only. */
+/* worker/confine/filter.h - the seccomp filter as a value.
+ * Owns: struct confine.  calls.c makes it from its list of allowed calls,
+ * confine.c puts it in force; included by those two only. */
 #ifndef WORKER_CONFINE_FILTER_H
 #define WORKER_CONFINE_FILTER_H
 
@@ -12,15 +13,16 @@ struct confine {
 	struct sock_filter *filter;	/* [nfilter]; NULL: not made */
 	unsigned short nfilter;
 	int error;			/* why not: -errno */
-	/* Of every call of this machine: a name in names, 0 = none. */
+	/* [call number]: offset of its name in names, 0 = none. */
 	unsigned short name[CONFINE_CALLS_NAMED];
 	char names[CONFINE_NAMES_BYTES];
 };
 
-/* The program that allows what a worker needs and traps all else; -errno. */
+/* Make the program that allows the calls a worker needs and traps all others;
+ * -errno. */
 int confine_filter(struct sock_filter **ret, unsigned short *ret_n);
 
-/* Look the names of all calls up, while there may be allocations. */
+/* Look up the names of all calls, while allocations are still allowed. */
 void confine_names(struct confine *c);
 
 #endif

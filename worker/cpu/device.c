@@ -17,8 +17,8 @@
  * would cost more than they take off.  On cores of their own they spin for the
  * job, which is theirs in 0.4 us, and meet in 0.3 us; where sessions share
  * cores each turn wakes them, 20 us on a free machine and 50 on a busy one
- * (tests/check/bench_pool.c; decode does 25 to 40 multiply-adds a nanosecond and
- * core).  Which threads compute never shows in a result. */
+ * (tests/check/bench_pool.c; decode does 25 to 40 multiply-adds a nanosecond
+ * and core).  Which threads compute never shows in a result. */
 #define SERIAL_MACS_OWN		UINT64_C(500000)
 #define SERIAL_MACS_SHARED	UINT64_C(4000000)
 

@@ -1,7 +1,6 @@
-/* worker/hexagon/board.h - what a board with a Qualcomm DSP has, and what stands in
- * the way of using it.
- * Owns: nothing.  Called by the fastrpc port and the probe; reads files only.
- * root is BOARD_ROOT but for tests. */
+/* worker/hexagon/board.h - what a board with a Qualcomm DSP has, and what
+ * stands in the way of using it.  Owns: nothing.  Called by the fastrpc port
+ * and the probe; reads files only.  root is BOARD_ROOT but for tests. */
 #ifndef WORKER_HEXAGON_BOARD_H
 #define WORKER_HEXAGON_BOARD_H
 

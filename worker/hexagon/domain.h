@@ -4,8 +4,8 @@
  * Knows no program and no ledger; a port (port.h) knows how the domain is
  * reached:
  *
- * 	device.c -> domain.c -> port { emulated.c, fastrpc.c } -> queue
- * 	(kernels/hexagon/queue.h) -> kernels/hexagon in the domain
+ *	device.c -> domain.c -> port { emulated.c, fastrpc.c } -> queue
+ *	(kernels/hexagon/queue.h) -> kernels/hexagon in the domain
  *
  * Every wait has a deadline.  The errors tell a domain that died, and how, from
  * one that is slow. */

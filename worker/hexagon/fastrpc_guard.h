@@ -1,6 +1,6 @@
-/* worker/hexagon/fastrpc_guard.h - a deadline for calls that have none of their own.
- * Owns: a thread that sleeps until the deadline is over, and then calls what
- * lets the call return (for FastRPC: kill the process on the other side).
+/* worker/hexagon/fastrpc_guard.h - a deadline for calls that have none of their
+ * own.  Owns: a thread that sleeps until the deadline is over, and then calls
+ * what lets the call return (for FastRPC: kill the process on the other side).
  * Called by hexagon/fastrpc.c. */
 #ifndef WORKER_HEXAGON_FASTRPC_GUARD_H
 #define WORKER_HEXAGON_FASTRPC_GUARD_H

@@ -1,7 +1,7 @@
-/* worker/hexagon/fastrpc_lib.h - libcdsprpc.so, Qualcomm's way from a process to the
- * DSP, loaded when it is there.
- * Owns: the loaded library, once a process, never unloaded: it has threads.
- * Called by hexagon/fastrpc.c and by what looks a board over. */
+/* worker/hexagon/fastrpc_lib.h - libcdsprpc.so, Qualcomm's way from a process
+ * to the DSP, loaded when it is there.  Owns: the loaded library, once a
+ * process, never unloaded: it has threads.  Called by hexagon/fastrpc.c and by
+ * what looks a board over. */
 #ifndef WORKER_HEXAGON_FASTRPC_LIB_H
 #define WORKER_HEXAGON_FASTRPC_LIB_H
 

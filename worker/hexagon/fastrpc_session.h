@@ -1,9 +1,10 @@
-/* worker/hexagon/fastrpc_session.h - one process domain on the DSP, through FastRPC.
- * Owns: the session, its module, its queue, what is told about its end, and
- * the guard over calls that have no timeout.  Called by hexagon/fastrpc.c.
+/* worker/hexagon/fastrpc_session.h - one process domain on the DSP, through
+ * FastRPC.  Owns: the session, its module, its queue, what is told about its
+ * end, and the guard over calls that have no timeout.  Called by
+ * hexagon/fastrpc.c.
  *
- * A session is made in this order, each step by name in its errors: ask for
- * the architecture, reserve a session, its URI, unsigned modules, hear of the
+ * A session is made in this order, each step by name in its errors: ask for the
+ * architecture, reserve a session, its URI, unsigned modules, hear of the
  * domain's end, open the module, its latency, a queue, start.  FastRPC makes
  * the process on the DSP itself, at the first of these that needs it. */
 #ifndef WORKER_HEXAGON_FASTRPC_SESSION_H

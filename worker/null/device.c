@@ -5,7 +5,8 @@
  * on copies its input there, or writes zeros where it has none.  It supports
  * every operation except attention, so that a session on it shows what a
  * fallback looks like.  To write a device, copy this file, keep the order of
- * the functions, and replace the bodies; each comment says what belongs there. */
+ * the functions, and replace the bodies; each comment says what belongs
+ * there. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

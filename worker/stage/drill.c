@@ -1,4 +1,5 @@
-/* worker/stage/drill.c - memory past the ledger, disks that fail. */
+/* worker/stage/drill.c - injects faults: memory beyond the ledger, failing
+ * disks. */
 #include "drill.h"
 
 #include <errno.h>
@@ -13,12 +14,12 @@
 /* Page tables of what is touched: 8 bytes for each page of 4096. */
 enum { TABLES = 512 };
 
-static struct wire_drill disk;	/* of the load to come */
+static struct wire_drill disk;	/* fault of the following load */
 static uint64_t nreads;
 
-/* The loader's own hook: the system's read, with a fault in it. */
+/* The loader's read hook: the system's read with a fault. */
 static int64_t
-bad_read(void *arg, int fd, void *buf, uint64_t nbytes, uint64_t offset)
+faulty_read(void *arg, int fd, void *buf, uint64_t nbytes, uint64_t offset)
 {
 	const struct wire_drill *d = arg;
 	struct timespec ts = { .tv_sec = (time_t)(d->n / 1000000000),
@@ -47,7 +48,7 @@ bad_read(void *arg, int fd, void *buf, uint64_t nbytes, uint64_t offset)
 }
 
 static int
-fill(struct mem_ledger *m, uint64_t but, struct err *reterr)
+fill_ledger(struct mem_ledger *m, uint64_t spare, struct err *reterr)
 {
 	uint64_t left = mem_left(m);
 	struct region r;
@@ -55,18 +56,18 @@ fill(struct mem_ledger *m, uint64_t but, struct err *reterr)
 
 	if ((rc = mem_charge(m, MEM_COMPUTE, left, "drill", reterr)) < 0)
 		return rc;
-	but = MIN(left, but);
-	left = ALIGN_DOWN(left - but - (left - but) / TABLES, 4096);
+	spare = MIN(left, spare);
+	left = ALIGN_DOWN(left - spare - (left - spare) / TABLES, 4096);
 	if (left == 0)
 		return 0;
 	if ((rc = region_create_private(left, 0, &r, reterr)) < 0)
 		return rc;
-	region_touch(&r);	/* and never given back */
+	region_touch(&r);	/* never unmapped */
 	return 0;
 }
 
 static int
-eat(uint64_t nbytes, const struct mem_ledger *m, struct err *reterr)
+touch_uncharged(uint64_t nbytes, const struct mem_ledger *m, struct err *reterr)
 {
 	uint64_t done;
 	struct region r;
@@ -96,16 +97,16 @@ drill(const struct wire_drill *d, struct mem_ledger *ledger,
 	case DRILL_END:
 		disk = *d;
 		nreads = 0;
-		load_set_read_hook(bad_read, &disk);
+		load_set_read_hook(faulty_read, &disk);
 		return 0;
 	case DRILL_FILL:
-		return fill(ledger, d->n, reterr);
+		return fill_ledger(ledger, d->n, reterr);
 	case DRILL_CHARGE:
 		return mem_charge(ledger, MEM_COMPUTE, d->n, "drill", reterr);
 	case DRILL_EAT:
-		return eat(d->n, ledger, reterr);
+		return touch_uncharged(d->n, ledger, reterr);
 	default:
-		return err_set(reterr, ERR_RUN, -EBADMSG, "drill: there is no "
-		    "number %u", d->kind);
+		return err_set(reterr, ERR_RUN, -EBADMSG, "drill: unknown "
+		    "kind %u", d->kind);
 	}
 }

@@ -1,16 +1,15 @@
-/* worker/stage/drill.h - what a worker does wrong because it was told to.
- * Owns: what went wrong so far.  Called by main, on WIRE_DRILL.
- *
- * Only `straddle stress` tells it to.  Nothing here reaches further than a
- * worker could that had gone bad by itself: that is what it stands for. */
+/* worker/stage/drill.h - injects a fault into this worker.
+ * Owns: the pending fault of the loader.  Called by the worker's orders, on
+ * WIRE_DRILL, which only `straddle stress` sends.  A drill can do no more harm
+ * than a worker with a bug could. */
 #ifndef WORKER_STAGE_DRILL_H
 #define WORKER_STAGE_DRILL_H
 
 #include "shm/mem.h"
 #include "shm/wire.h"
 
-/* 0: it was done, or will be in the load.  Else the ledger or the kernel has
- * refused it, or nothing has that should have: the message says which. */
+/* 0: done, or armed for the following load.  Else the message tells whether the
+ * ledger or the kernel refused it, or nothing did that should have. */
 int drill(const struct wire_drill *d, struct mem_ledger *ledger,
     struct err *reterr);
 

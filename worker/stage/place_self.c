@@ -44,8 +44,8 @@ set_priority(uint32_t kind, int level, struct err *reterr)
 	struct sched_param sp = { .sched_priority = level };
 	int error = 0;
 
-	/* Who started us under nice asked for more of what level asks for,
-	 * which only root could take back. */
+	/* A process started under a nicer level than asked for keeps it: only
+	 * root may lower it. */
 	if (kind == PRIO_NICE && setpriority(PRIO_PROCESS, 0, level) < 0)
 		error = errno;
 	if (error != 0 && (level < 0 || getpriority(PRIO_PROCESS, 0) < level))

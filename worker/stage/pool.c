@@ -1,16 +1,15 @@
-/* worker/stage/pool.c - persistent threads, three gates, and spins that learn.
+/* worker/stage/pool.c - persistent threads, three gates, and adaptive spins.
  *
- * A gate is a counter that threads wait for to reach a number.
- * 	job	of jobs, by the caller: there is something to do
- * 	round	of arrivals at barriers: a round is all threads; with many
- * 		threads, of rounds
- * 	done	of the other threads' ends of a job: a job is all of them
- * Arriving and letting the others go is one write to one cache line: from one
- * chiplet to another each costs as much as reading kilobytes of weights.  A
- * line that many write, and all the others look at meanwhile, costs more (16
- * threads of an Emerald Rapids 3.1 us, as many as several hundred kilobytes):
- * many threads arrive in groups, at a knot that nobody looks at, and the last
- * of a group at the root (0.9 us).
+ * A gate is a counter; threads wait until it reaches a number.
+ *	job	jobs started by the caller
+ *	round	arrivals at barriers, all threads a round; with many threads
+ *		it counts the rounds
+ *	done	threads that finished a job, all but the caller a job
+ * Arriving at a gate and releasing the others is one write to one cache line: a
+ * write from another chiplet costs as much as reading kilobytes of weights.  A
+ * line that many threads write while others poll it costs several times more.
+ * So many threads arrive in groups, each at a counter that nobody polls, and
+ * the last of a group arrives at the root.
  *
  * Edges.  J1 -> J2: fn and arg are visible before job moves.
  *         B1 -> B2: what every thread wrote before the barrier is visible to
@@ -28,7 +27,7 @@
 #include "shm/event.h"
 
 struct gate {
-	/* 64 bits never begin anew; sleepers wait for the low half to move. */
+	/* 64 bits do not wrap; sleepers wait on the low half. */
 	union {
 		_Alignas(CACHELINE) _Atomic uint64_t count;
 		_Atomic uint32_t low;
@@ -37,12 +36,12 @@ struct gate {
 };
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half");
 
-/* Arrivals, of a group's threads or of the groups. */
-struct knot {
+/* Counts the arrivals of one group's threads, or of the groups. */
+struct arrivals {
 	_Alignas(CACHELINE) _Atomic uint64_t count;
 };
 
-/* Threads up to which all arrive at the gate itself, and the least of a
+/* Up to this many threads arrive at the gate itself; also the smallest
  * group. */
 enum { FEW_THREADS = 4 };
 
@@ -50,13 +49,13 @@ struct pool {
 	struct par par;			/* first: the handle */
 	struct pool_conf conf;
 	struct pool_thread *thread;	/* [nthreads], 0 unused */
-	uint32_t *until;		/* [nthreads], par's if they differ */
+	uint32_t *until;		/* [nthreads], for par if speeds differ */
 	par_fn *fn;
 	void *arg;
 	struct gate job, round, done;
-	struct knot root, *group;	/* group: [ngroups] */
+	struct arrivals root, *group;	/* group: [ngroups] */
 	unsigned group_size, ngroups;
-	_Alignas(CACHELINE) _Atomic uint32_t spin_ns;	/* inside a job, now */
+	_Alignas(CACHELINE) _Atomic uint32_t spin_ns;	/* current, inside a job */
 	_Atomic int stop;
 };
 
@@ -67,12 +66,11 @@ struct pool_thread {
 	int rc;				/* of binding it */
 };
 
-/* Look at the clock once in so many looks at the gate: at 20 to 60 ns for a
- * pause that is every 1 to 4 us. */
-enum { LOOKS = 64 };
+/* Polls of the gate between two readings of the clock: 1 to 4 us. */
+enum { POLLS = 64 };
 
-/* 1 = the gate has reached until within ns.  yields: whoever else wants the
- * core has it first. */
+/* 1 = the gate reached until within ns.  yields: other threads that want the
+ * core go first. */
 static int
 gate_spin(struct gate *g, uint64_t until, uint32_t ns, int yields)
 {
@@ -84,7 +82,7 @@ gate_spin(struct gate *g, uint64_t until, uint32_t ns, int yields)
 		    until)
 			return 1;
 		event_relax();
-		if (i % LOOKS != 0)
+		if (i % POLLS != 0)
 			continue;
 		if (yields)
 			sched_yield();
@@ -96,8 +94,8 @@ gate_spin(struct gate *g, uint64_t until, uint32_t ns, int yields)
 	return 0;
 }
 
-/* The sleeper announces itself before it looks again, the mover looks for
- * sleepers after it wrote: both are sequentially consistent, so that one of
+/* The sleeper announces itself before it checks again, and the waker checks for
+ * sleepers after it wrote.  Both are sequentially consistent, so that one of
  * them sees the other. */
 static void
 gate_sleep(struct gate *g, uint64_t until)
@@ -117,7 +115,8 @@ gate_wake(struct gate *g)
 		event_wake_all(&g->low);
 }
 
-/* One of n has come; was it the last?  *ret_until: the count with all n. */
+/* Count one of n arrivals; was it the last?  *ret_until: the count with all
+ * n. */
 static int
 arrive(_Atomic uint64_t *count, unsigned n, uint64_t *ret_until)
 {
@@ -127,8 +126,8 @@ arrive(_Atomic uint64_t *count, unsigned n, uint64_t *ret_until)
 	return before + 1 == *ret_until;
 }
 
-/* One of n has come.  Returns the count with all n of them, or 0 if this was
- * the last: whoever sleeps has been woken. */
+/* Count one of n arrivals.  Returns the count with all n of them, or 0 if this
+ * was the last, which has woken the sleepers. */
 static uint64_t
 gate_arrive(struct gate *g, unsigned n)
 {
@@ -140,7 +139,7 @@ gate_arrive(struct gate *g, unsigned n)
 	return 0;
 }
 
-/* The same by groups: the gate counts rounds. */
+/* As gate_arrive() at the round gate, by groups: the gate counts rounds. */
 static uint64_t
 arrive_in_groups(struct pool *p, unsigned thread)
 {
@@ -157,11 +156,11 @@ arrive_in_groups(struct pool *p, unsigned thread)
 	return 0;
 }
 
-/* Wait inside a job.  The threads that are waited for are at work on the same
- * op, so that a short spin beats a sleep of tens of microseconds, whoever else
- * may use these cores: inside a job it is this session's turn.  Where a spin
- * was for nothing, somebody has taken a core after all: the next is half as
- * long, and grows again with each that succeeds. */
+/* Wait inside a job.  The other threads work on the same op, so that a short
+ * spin beats a sleep of tens of microseconds even on shared cores: inside a job
+ * it is this session's turn.  A spin that fails means that another process has
+ * taken a core; the next one is half as long, and grows again with each
+ * success. */
 static void
 wait_in_job(struct pool *p, struct gate *g, uint64_t until)
 {
@@ -211,7 +210,7 @@ pool_run(struct par *par, par_fn *fn, void *arg)
 	wait_in_job(p, &p->done, done);				/* D2 */
 }
 
-/* The cores of a thread. */
+/* The cores that thread index may use. */
 static struct cpuset
 cores_of(const struct pool_conf *pc, unsigned index)
 {
@@ -226,7 +225,7 @@ cores_of(const struct pool_conf *pc, unsigned index)
 	return mine;
 }
 
-/* -errno; -EINVAL when there are no such cores, or none at all. */
+/* -EINVAL when none of the cores exist. */
 static int
 bind_thread(const struct pool_conf *pc, unsigned index)
 {
@@ -241,7 +240,7 @@ bind_thread(const struct pool_conf *pc, unsigned index)
 	return -pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
-/* Is every thread where it belongs? */
+/* Report the first thread that could not be bound. */
 static int
 check_bound(const struct pool *p, struct err *reterr)
 {
@@ -286,7 +285,7 @@ pool_pin(struct par *par, struct err *reterr)
 	return rc;
 }
 
-/* The stack that kernels use is there before the first batch. */
+/* Make the stack that kernels use resident before the first batch. */
 static void
 touch_stack(void)
 {
@@ -323,9 +322,10 @@ touch_all(void *arg, unsigned thread)
 	((struct par *)arg)->barrier(arg, thread);
 }
 
-/* What par.until is to be. */
+/* Fill until with running sums of the threads' speeds, for par.until; NULL =
+ * all are alike. */
 static const uint32_t *
-sum_up(uint32_t *until, const uint32_t *speed, unsigned n)
+sum_speeds(uint32_t *until, const uint32_t *speed, unsigned n)
 {
 	uint32_t sum = 0;
 	int alike = 1;
@@ -338,7 +338,7 @@ sum_up(uint32_t *until, const uint32_t *speed, unsigned n)
 	return alike ? NULL : until;
 }
 
-/* About as many groups as a group has threads. */
+/* Choose about as many groups as a group has threads. */
 static void
 choose_groups(struct pool *p)
 {
@@ -395,7 +395,7 @@ pool_open(const struct pool_conf *pc, struct par **ret, struct err *reterr)
 
 	if (p == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	p->par.until = sum_up(p->until, pc->speed, pc->nthreads);
+	p->par.until = sum_speeds(p->until, pc->speed, pc->nthreads);
 	p->conf.speed = NULL;
 	p->thread[0].rc = bind_thread(pc, 0);
 	for (i = 1; i < pc->nthreads; i++) {
@@ -411,8 +411,7 @@ pool_open(const struct pool_conf *pc, struct par **ret, struct err *reterr)
 			    pc->nthreads, strerror(rc));
 		}
 	}
-	/* One job: every stack is there when it returns, and every thread has
-	 * been bound. */
+	/* After this job every stack is resident and every thread is bound. */
 	pool_run(&p->par, touch_all, p);
 	if ((rc = check_bound(p, reterr)) < 0) {
 		pool_close(&p->par);

@@ -1,6 +1,6 @@
 /* worker/stage/pool.h - a session's threads, implementing layers/par.h.
- * Owns: the threads.  The caller's thread is thread 0.  Made once at start;
- * nothing is created or freed afterwards. */
+ * Owns: the threads.  Called by the worker's orders; thread 0 is the caller's.
+ * Nothing is created or freed between open and close. */
 #ifndef WORKER_STAGE_POOL_H
 #define WORKER_STAGE_POOL_H
 
@@ -10,25 +10,25 @@
 
 struct pool_conf {
 	unsigned nthreads;	/* >= 1, the caller counted */
-	struct cpuset cpus;	/* thread i is pinned to the i-th of them when
-				 * pin; else all threads may use all */
+	struct cpuset cpus;	/* pin: thread i runs on the i-th of them only;
+				 * else every thread may use all */
 	int pin;
 	const uint32_t *speed;	/* [nthreads], of their cores; NULL = alike;
-				 * looked at by pool_open() only */
-	/* How long a thread spins before it sleeps, waiting for a job, while
-	 * nobody else wants its core; and inside a job for the others: between
-	 * the two bounds, by whether it helped. */
+				 * read by pool_open() only */
+	/* How long a thread spins before it sleeps: for a job, yielding to
+	 * others that want its core; inside a job for the other threads,
+	 * between the two bounds, depending on whether spins succeed. */
 	uint32_t job_spin_ns;
 	uint32_t spin_ns, spin_least_ns;
 };
 
-/* The threads stand ready, bound, their stacks touched.  An error names the
- * cores that a thread cannot be bound to. */
+/* Start the threads; on return all are bound and their stacks resident.  An
+ * error names the cores that a thread cannot be bound to. */
 int pool_open(const struct pool_conf *pc, struct par **ret,
     struct err *reterr);
 
-/* From now on as with pool_conf.pin.  Called by thread 0, not in a job.  Errors
- * are those of pool_open; the threads may then use all cores as before. */
+/* Pin the threads as with pool_conf.pin.  Called by thread 0, outside a job.
+ * On an error, as of pool_open(), the threads may use all cores as before. */
 int pool_pin(struct par *p, struct err *reterr);
 
 void pool_close(struct par *p);

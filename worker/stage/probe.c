@@ -1,5 +1,4 @@
-/* worker/stage/probe.c - limits, supported operations and placements, as
- * messages. */
+/* worker/stage/probe.c - sends limits, supported operations and placements. */
 #include "probe.h"
 
 #include <stdio.h>
@@ -10,7 +9,7 @@
 #include "shm/wire.h"
 #include "report.h"
 
-/* What the device says of an op whose weight has this type. */
+/* Report whether the device runs an op whose weight has this type. */
 static int
 report_support(struct chan *c, const struct device_ops *dev,
     enum op_kind kind, uint32_t type, struct err *reterr)

@@ -1,5 +1,6 @@
-/* worker/stage/probe.h - what a worker tells about its device, for `devices`
- * and `explain`.  Called by the worker's main; sends its answers itself. */
+/* worker/stage/probe.h - reports limits, support and placement of a device, for
+ * `devices`, `plan` and `explain`.
+ * Owns: nothing.  Called by the worker's orders; sends its messages itself. */
 #ifndef WORKER_STAGE_PROBE_H
 #define WORKER_STAGE_PROBE_H
 

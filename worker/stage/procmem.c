@@ -1,9 +1,8 @@
-/* worker/stage/procmem.c - VmHWM and VmPTE; AnonHugePages.
+/* worker/stage/procmem.c - reads VmHWM, VmPTE and AnonHugePages.
  *
- * smaps_rollup belongs to the memory of the process that opened it, and costs
- * a walk of its page tables at each read: it is read when statistics are
- * asked for, never between batches.  Kernels before 4.14 and some sandboxes
- * have none. */
+ * Reading smaps_rollup walks the page tables, so it happens only when
+ * statistics are asked for, never between batches.  Kernels before 4.14 and
+ * some sandboxes lack the file. */
 #include "procmem.h"
 
 #include <errno.h>
@@ -12,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_LEN = 8192 };	/* several times what either file holds */
+enum { TEXT_LEN = 8192 };	/* several times the size of either file */
 
 int
 procmem_open(struct procmem_files *ret, struct err *reterr)
@@ -38,7 +37,8 @@ procmem_close(struct procmem_files *f)
 	*f = (struct procmem_files)PROCMEM_NONE;
 }
 
-/* The number behind a name that begins a line: "VmHWM:\t    1234 kB". */
+/* Read the number after a name at the start of a line: "VmHWM:\t    1234
+ * kB". */
 static int
 field(const char *text, const char *name, uint64_t *ret)
 {
@@ -64,7 +64,8 @@ procmem_parse(const char *status, const char *rollup, struct procmem *ret)
 	if (field(status, "VmHWM:", &kib) < 0)
 		return -ENOENT;
 	ret->hwm_bytes = kib * KIB;
-	/* Emulators leave these out; so do kernels before 5.0 the second. */
+	/* Optional: emulators have neither, kernels before 5.0 no
+	 * THP_enabled. */
 	if (field(status, "VmPTE:", &kib) == 0)
 		ret->pte_bytes = kib * KIB;
 	ret->huge_off = field(status, "THP_enabled:", &may) == 0 && may == 0;

@@ -1,5 +1,4 @@
-/* worker/stage/report.c - sending with a deadline, and what went wrong in
- * words. */
+/* worker/stage/report.c - sends with a deadline and describes failures. */
 #include "report.h"
 
 #include <string.h>
