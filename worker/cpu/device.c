@@ -13,12 +13,11 @@
 #include "worker/load/host_mem.h"
 #include "worker/stage/ops_cpu.h"
 
-/* A span of fewer multiply-adds runs on the caller's thread alone: the others
- * would cost more than they take off.  On cores of their own they spin for the
- * job, which is theirs in 0.4 us, and meet in 0.3 us; where sessions share
- * cores each turn wakes them, 20 us on a free machine and 50 on a busy one
- * (tests/check/bench_pool.c; decode does 25 to 40 multiply-adds a nanosecond
- * and core).  Which threads compute never shows in a result. */
+/* A span of fewer multiply-adds runs on the caller's thread alone, because
+ * starting the other threads costs more than they save.  On cores of their own
+ * they spin and start within a microsecond; on shared cores every job wakes
+ * them, which takes 20 to 50 us (tests/check/bench_pool.c).  Results do not
+ * depend on which threads compute. */
 #define SERIAL_MACS_OWN		UINT64_C(500000)
 #define SERIAL_MACS_SHARED	UINT64_C(4000000)
 
@@ -26,8 +25,8 @@ struct cpu_span {
 	const struct program *p;
 	struct span s;
 	uint8_t *kv, *compute;
-	/* Multiply-adds for one row: of its matrices; of attention for each
-	 * key, in full layers and in local ones. */
+	/* Multiply-adds of one row: of its matrices; of its attention for each
+	 * key, [0] in full layers and [1] in local ones. */
 	uint64_t row_macs, key_macs[2];
 };
 
@@ -37,8 +36,9 @@ struct device {
 	struct host_mem mem;
 	struct cpu_span *span;		/* [nspans] */
 	uint32_t nspans;
-	float *inv_freq;		/* made with the first span, */
-	uint32_t *cut;			/* and so are these: ops_cpu.h */
+	/* Made with the first span; see stage/ops_ctx.h. */
+	float *inv_freq;
+	uint32_t *cut;
 	_Atomic uint32_t *begun;	/* [nbegun] */
 	size_t nbegun;
 	struct ops_ctx ctx;
@@ -69,8 +69,10 @@ cpu_probe(const struct device_conf *dc, struct device_probe *ret,
 	    "MemAvailable of /proc/meminfo");
 	device_add_limit(ret, "largest_mapping_bytes", 0, 0,
 	    "not limited apart from the total");
-	device_add_limit(ret, "mappings", 0, 0, "not limited for our few buffers");
-	device_add_limit(ret, "alignment", 1, HOST_MEM_ALIGN, "the kernels' cache line");
+	device_add_limit(ret, "mappings", 0, 0,
+	    "not limited for the few buffers of a session");
+	device_add_limit(ret, "alignment", 1, HOST_MEM_ALIGN,
+	    "the kernels' cache line");
 	device_add_limit(ret, "cores", 1,
 	    (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
 	    "sysconf(_SC_NPROCESSORS_ONLN)");
@@ -131,7 +133,7 @@ cpu_upload(struct device *d, const struct weights *ws,
 	return 0;
 }
 
-/* What all spans of a program share. */
+/* Make what all spans of a program share. */
 static int
 prepare_program(struct device *d, const struct program *p)
 {
@@ -188,8 +190,9 @@ cpu_prepare(struct device *d, const struct program *p, const struct span *s,
 	return 0;
 }
 
+/* Is the batch large enough for all threads? */
 static int
-worth_sharing(const struct device *d, const struct cpu_span *cs,
+is_worth_sharing(const struct device *d, const struct cpu_span *cs,
     const struct batch *b)
 {
 	const uint64_t least = d->conf.own_cores ? SERIAL_MACS_OWN :
@@ -214,14 +217,14 @@ run_alone(struct par *par, par_fn *fn, void *arg)
 }
 
 static void
-meet_nobody(struct par *par, unsigned thread)
+pass_barrier(struct par *par, unsigned thread)
 {
 	(void)par;
 	(void)thread;
 }
 
-static struct par alone = { .nthreads = 1, .run = run_alone,
-    .barrier = meet_nobody };
+static struct par one_thread = { .nthreads = 1, .run = run_alone,
+    .barrier = pass_barrier };
 
 static void
 run_thread(void *arg, unsigned thread)
@@ -241,10 +244,10 @@ cpu_run(struct device *d, uint32_t handle, const struct batch *b,
 
 	if (handle >= d->nspans)
 		return err_set(reterr, ERR_RUN, -EINVAL,
-		    "device cpu: there is no span %u", handle);
+		    "device cpu: unknown span %u", handle);
 	cs = &d->span[handle];
-	if (!worth_sharing(d, cs, b))
-		par = &alone;
+	if (!is_worth_sharing(d, cs, b))
+		par = &one_thread;
 	d->ctx = (struct ops_ctx){
 		.k = &d->k, .p = cs->p, .par = par, .kv = cs->kv,
 		.compute = cs->compute, .inv_freq = d->inv_freq,

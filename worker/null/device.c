@@ -1,12 +1,11 @@
 /* worker/null/device.c - a device that computes nothing: the template for new
- * devices, and the tests' double.
+ * devices, and a test double.
  *
- * It keeps every promise of device.h but arithmetic: a span that hands a slot
- * on copies its input there, or writes zeros where it has none.  It supports
- * every operation except attention, so that a session on it shows what a
- * fallback looks like.  To write a device, copy this file, keep the order of
- * the functions, and replace the bodies; each comment says what belongs
- * there. */
+ * It meets every requirement of device.h except arithmetic: a span that writes
+ * a slot copies its input there, or writes zeros when it has none.  It supports
+ * every operation except attention, so that a session on it shows a fallback.
+ * To write a device, copy this file, keep the order of the functions and
+ * replace the bodies; each comment says what belongs there. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +25,8 @@ struct device {
 	uint32_t nspans;
 };
 
-/* Look for the runtime (dlopen) and the device node; ask, or try, what the
- * limits are.  Say what was looked for and where when there is nothing. */
+/* Look for the runtime (dlopen) and the device node; query or measure the
+ * limits.  When nothing is found, say what was looked for and where. */
 static int
 null_probe(const struct device_conf *dc, struct device_probe *ret,
     struct err *reterr)
@@ -41,7 +40,7 @@ null_probe(const struct device_conf *dc, struct device_probe *ret,
 	return 0;
 }
 
-/* Open the runtime's session or domain.  Here: remember who asks. */
+/* Open the runtime's session or domain.  Here: keep the settings. */
 static int
 null_open(const struct device_conf *dc, struct device **ret,
     struct err *reterr)
@@ -55,7 +54,7 @@ null_open(const struct device_conf *dc, struct device **ret,
 	return 0;
 }
 
-/* What the runtime promises; the stage keeps to it. */
+/* State the runtime's limits; the stage respects them. */
 static void
 null_traits(const struct device *d, struct device_traits *ret)
 {
@@ -66,7 +65,7 @@ null_traits(const struct device *d, struct device_traits *ret)
 	};
 }
 
-/* Type, shape, alignment, kernel: yes, or no and the reason in words. */
+/* Check type, shape, alignment and kernel: yes, or no and the reason. */
 static int
 null_supports(void *arg, const struct program *p, const struct op *op,
     char reason[REASON_LEN])
@@ -80,7 +79,7 @@ null_supports(void *arg, const struct program *p, const struct op *op,
 	return 0;
 }
 
-/* Charge the ledger first, then take the device's memory, then touch it. */
+/* Charge the ledger first, then allocate device memory, then touch it. */
 static int
 null_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
     const char *what, struct device_buf *ret, struct err *reterr)
@@ -89,8 +88,8 @@ null_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
 	    reterr);
 }
 
-/* Repack rows into the device's layout.  Here: as the CPU has them, so that
- * the operations that fall back find their weights. */
+/* Repack rows into the device's layout.  Here: the CPU's layout, for the
+ * operations that fall back. */
 static int
 null_upload(struct device *d, const struct weights *ws,
     struct device_buf *weights, uint32_t i, uint32_t row0, uint32_t nrows,
@@ -121,7 +120,7 @@ null_prepare(struct device *d, const struct program *p, const struct span *s,
 	return 0;
 }
 
-/* Submit.  Here: the last span of a part hands the input on. */
+/* Submit the span.  Here: the last span of a part forwards the input. */
 static int
 null_run(struct device *d, uint32_t handle, const struct batch *b,
     struct err *reterr)
@@ -134,7 +133,7 @@ null_run(struct device *d, uint32_t handle, const struct batch *b,
 
 	if (handle >= d->nspans)
 		return err_set(reterr, ERR_RUN, -EINVAL,
-		    "device null: there is no span %u", handle);
+		    "device null: unknown span %u", handle);
 	p = d->span[handle].p;
 	head = d->span[handle].s.first >= p->nbody;
 	last = &p->op[d->span[handle].s.end - 1];
@@ -151,7 +150,7 @@ null_run(struct device *d, uint32_t handle, const struct batch *b,
 	return 0;
 }
 
-/* Wait for the runtime, never without a deadline. */
+/* Wait for the runtime, always with a deadline. */
 static int
 null_sync(struct device *d, uint64_t deadline_ns, struct err *reterr)
 {
@@ -161,7 +160,7 @@ null_sync(struct device *d, uint64_t deadline_ns, struct err *reterr)
 	return 0;
 }
 
-/* Give back every buffer and the session; NULL is fine. */
+/* Free every buffer and the session; accept NULL. */
 static void
 null_close(struct device *d)
 {

@@ -1,22 +1,22 @@
 /* worker/stage/ops_attn.c - the KV cache and attention on the host.
  *
- * The work is a line of units, a unit being a tile (some rows of one sequence)
- * and a KV head, and its length the keys it reads.  It is cut into the threads'
- * shares by their speed (par.h).  Where a border falls inside a unit, it moves
- * to the nearest chunk of keys: the chunks' results wait in the scratch of the
- * thread that begins the unit, which puts them together once all are there.
- * Whoever is done with its share takes whole units of the others'.  No result
- * depends on how the line is cut: kernels.h. */
+ * The work is a line of units.  A unit is one KV head of one tile (some rows of
+ * one sequence); its cost follows from the keys it reads.  The line is cut into
+ * shares by the threads' speeds (layers/par.h).  A border inside a unit moves
+ * to the nearest chunk of keys: the chunks' results are kept in the scratch of
+ * the thread that begins the unit, which merges them once all are complete.  A
+ * thread that finishes its share steals whole units of other threads.  No
+ * result depends on how the line is cut (kernels/kernels.h). */
 #include <stdatomic.h>
 #include <string.h>
 
 #include "ops_kinds.h"
 
-/* So many bytes of a head stay in the near caches until the unit before is done
- * (Zen 5, 16 sequences, 16 KiB 0.8 of the time, 64 KiB 0.85, 80 KiB 1.04). */
+/* Prefetch the next unit's keys and values early only up to this size: more do
+ * not stay in the near caches until the current unit is done. */
 enum { EARLY_BYTES = 64 * 1024 };
 
-/* Head h of a sequence in the cache. */
+/* Keys and values of one KV head of one sequence, in the cache. */
 struct kv_head {
 	uint8_t *k, *v;
 };
@@ -30,8 +30,8 @@ kv_head(const struct ops_ctx *c, uint32_t layer, uint32_t seq, uint32_t h)
 	    c->kv + kv_v_off(kv, layer, seq, h) };
 }
 
-/* The keys and values of one row, at place pos: a head's are stored while the
- * next one's lines come. */
+/* Store the keys and values of one row at place pos.  The next head's lines are
+ * prefetched while one is stored. */
 static void
 kv_store_row(const struct ops_ctx *c, uint32_t layer, uint32_t seq,
     uint32_t pos, const float *k, const float *v)
@@ -72,29 +72,28 @@ op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 	}
 }
 
-/* The batch's rows, those of a sequence together and in their order, cut into
- * tiles.  The line of them goes as the rows do: a thread then has rows whose
- * queries and keys it has made itself, by and large (16 sequences by two
- * threads of Zen 5: 59 us, and 77 from the end). */
+/* The batch's rows, grouped by sequence, cut into tiles.  Tiles follow the
+ * order of the rows, so that a thread mostly gets rows whose queries and keys
+ * it computed itself: their lines are in its cache. */
 struct tiles {
 	const struct ops_ctx *c;
-	uint32_t *order;	/* (nrows), in the thread's room */
-	float *scratch;		/* there, too: the kernel's */
+	uint32_t *order;	/* [nrows], in the thread's scratch */
+	float *scratch;		/* the kernel's, in the same place */
 	uint32_t most;		/* rows of a tile */
-	uint32_t at;		/* of order: where the next tile begins */
+	uint32_t at;		/* index in order of the next tile */
 };
 
-/* One (tile, KV head) has the chunks [first, end) of keys, and all heads of a
- * tile cost the same. */
+/* Some rows of one sequence.  Each of its units reads the chunks [first, end)
+ * of keys, and all its units cost the same. */
 struct tile {
-	struct attn_arg a;	/* of KV head 0 but for k and v */
+	struct attn_arg a;	/* of KV head 0, without k and v */
 	uint32_t seq;
 	uint32_t first, end;
 	uint64_t cost;
-	int whole;		/* too large for the room that parts have */
+	int whole;		/* too large to be cut: parts would not fit */
 };
 
-/* At an offset of program_attn_room(). */
+/* The thread's scratch at an offset of program_attn_room(). */
 static void *
 attn_room(const struct ops_ctx *c, unsigned thread, uint64_t at)
 {
@@ -120,15 +119,15 @@ tiles_begin(const struct ops_ctx *c, unsigned thread)
 		at = count[c->b->seq[i]]++;
 		t.order[at] = i;
 	}
-	/* As many rows as share a block of keys well, but some units for each
-	 * thread. */
+	/* As many rows as share a block of keys well, but at least some units
+	 * for each thread. */
 	t.most = MAX(ATTN_QUERIES / n_rep, 1);
 	t.most = (uint32_t)MIN(t.most, MAX(share, DIV_UP(8, n_rep)));
 	return t;
 }
 
-/* What so many keys cost a tile: few queries wait for memory, many for their
- * products. */
+/* Cost of nkeys keys for a tile.  Few queries are bound by memory, many by
+ * their products. */
 static uint64_t
 keys_cost(const struct attn_arg *a, uint32_t nkeys)
 {
@@ -143,7 +142,7 @@ chunk_cost(const struct attn_arg *a, uint32_t c)
 	return keys_cost(a, end - first);
 }
 
-/* 0 at the end. */
+/* Step to the next tile; 0 at the end. */
 static int
 tiles_next(struct tiles *t, const struct op *op, struct tile *ret)
 {
@@ -188,7 +187,8 @@ tiles_next(struct tiles *t, const struct op *op, struct tile *ret)
 	return 1;
 }
 
-/* The thread that has the middle of [at, at + cost) of a line so long. */
+/* The thread whose share of a line of length total holds the middle of [at, at
+ * + cost). */
 static unsigned
 owner(const struct ops_ctx *c, uint64_t total, uint64_t at, uint64_t cost)
 {
@@ -218,11 +218,11 @@ parts_of(const struct ops_ctx *c, unsigned thread)
 	return attn_room(c, thread, program_attn_room(c->p).parts);
 }
 
-/* May a tile's units ask for the next one's keys all along?  Not where these
- * would be gone again, nor where a thread has less than two units for each
- * block of its first one, which nobody asks for. */
+/* May a tile's units prefetch the next unit's keys from their beginning?  Not
+ * when these would be evicted again, nor when a thread has less than two units
+ * for each block of keys of its first unit, which is never prefetched. */
 static int
-asks_early(const struct ops_ctx *c, const struct tile *t, uint64_t total)
+prefetches_early(const struct ops_ctx *c, const struct tile *t, uint64_t total)
 {
 	const struct kv_layout *kv = &c->p->env.kv;
 	const uint64_t units = total / (t->cost * c->par->nthreads);
@@ -235,19 +235,19 @@ asks_early(const struct ops_ctx *c, const struct tile *t, uint64_t total)
 
 /* How the line is cut. */
 struct cut {
-	/* Units that are all thread t's: count[t] from first[t] on. */
+	/* Units of thread t alone: count[t] from first[t] on. */
 	uint32_t first[MAX_CPUS], count[MAX_CPUS];
-	uint32_t nunits;	/* of all */
-	int shared;	/* some are several threads' */
-	/* One of those that this thread begins. */
+	uint32_t nunits;	/* in the line */
+	int shared;		/* some units are cut between threads */
+	/* The cut unit that this thread begins, and has to merge. */
 	struct attn_arg begun;
-	int mine;	/* there is one */
+	int has_begun;
 };
 
-/* The next unit of the line, KV head h of the tile, lies at `at`: all of it is
- * some thread's, or this one does its own chunks of it. */
+/* Place the next unit of the line, KV head h of the tile, at position at:
+ * either one thread gets all of it, or each thread computes its chunks now. */
 static void
-unit_cut(const struct ops_ctx *c, const struct op *op, unsigned thread,
+place_unit(const struct ops_ctx *c, const struct op *op, unsigned thread,
     const struct tile *t, uint32_t h, uint64_t at, uint64_t total,
     struct cut *cut)
 {
@@ -270,7 +270,7 @@ unit_cut(const struct ops_ctx *c, const struct op *op, unsigned thread,
 		return;
 	a = head_arg(c, op, t, h);
 	if (from == thread) {
-		cut->mine = 1;
+		cut->has_begun = 1;
 		cut->begun = a;
 	}
 	step = attn_part_floats(a.nrows * a.n_rep, a.v_dim);
@@ -282,14 +282,14 @@ unit_cut(const struct ops_ctx *c, const struct op *op, unsigned thread,
 	}
 }
 
-/* A thread's place in the line: tile t, whose units are the last before end. */
+/* A position in the line: tile t, whose units end before unit end. */
 struct place {
 	struct tiles ts;
 	struct tile t;
 	uint32_t end;
 };
 
-/* Go to a unit, of which the kernel's arguments are returned. */
+/* Move to a unit and return the kernel's arguments for it. */
 static struct attn_arg
 place_find(const struct ops_ctx *c, const struct op *op,
     const struct tiles *all, uint64_t total, uint32_t unit, struct place *p)
@@ -302,13 +302,13 @@ place_find(const struct ops_ctx *c, const struct op *op,
 	}
 	for (; unit >= p->end; p->end += heads) {
 		tiles_next(&p->ts, op, &p->t);
-		p->t.a.early = asks_early(c, &p->t, total);
+		p->t.a.early = prefetches_early(c, &p->t, total);
 	}
 	return head_arg(c, op, &p->t, unit + heads - p->end);
 }
 
-/* The first unit of thread t's that nobody has begun; 0 = there is none.
- * begin: it is the caller's now. */
+/* The first unit of thread t that nobody has begun; 0 = none.  begin: the
+ * caller takes it. */
 static int
 unit_of(const struct ops_ctx *c, const struct op *op, const struct cut *cut,
     unsigned t, int begin, uint32_t *ret)
@@ -325,8 +325,8 @@ unit_of(const struct ops_ctx *c, const struct op *op, const struct cut *cut,
 	return 1;
 }
 
-/* One to begin, of this thread's, then of the next one's and so on.  Who has
- * one unit begins it at once: to look whether it has would be a cache miss. */
+/* Begin a unit of this thread, else of the next one and so on.  A thread with a
+ * single unit begins it at once, so it is not worth a cache miss to check. */
 static int
 unit_begin(const struct ops_ctx *c, const struct op *op, unsigned thread,
     const struct cut *cut, uint32_t *ret)
@@ -343,8 +343,8 @@ unit_begin(const struct ops_ctx *c, const struct op *op, unsigned thread,
 	return 0;
 }
 
-/* What comes then of its own is asked for on the way, though somebody may be
- * faster. */
+/* Run units until none is left.  While one runs, the kernel prefetches the next
+ * of this thread's units, even though another thread may take it. */
 static void
 units_run(const struct ops_ctx *c, const struct op *op,
     const struct tiles *all, uint64_t total, unsigned thread,
@@ -375,17 +375,17 @@ op_attention(const struct ops_ctx *c, const struct op *op, unsigned thread)
 	struct tile t;
 
 	cut.nunits = 0;
-	cut.shared = cut.mine = 0;
+	cut.shared = cut.has_begun = 0;
 	memset(cut.count, 0, c->par->nthreads * sizeof(cut.count[0]));
 	while (tiles_next(&ts, op, &t))
 		total += t.cost * heads;
 	for (ts = all; tiles_next(&ts, op, &t);)
 		for (h = 0; h < heads; h++, at += t.cost)
-			unit_cut(c, op, thread, &t, h, at, total, &cut);
+			place_unit(c, op, thread, &t, h, at, total, &cut);
 	units_run(c, op, &all, total, thread, &cut);
-	if (!cut.shared)	/* the same for every thread */
+	if (!cut.shared)	/* equal on every thread */
 		return;
 	c->par->barrier(c->par, thread);
-	if (cut.mine)
+	if (cut.has_begun)
 		c->k->attn_merge(&cut.begun, parts_of(c, thread));
 }

@@ -1,12 +1,11 @@
-/* worker/stage/ops_columns.c - which of a group's columns, and of many rows
- * which rows, a thread takes, and in what strips they go through the group's
- * ops. */
+/* worker/stage/ops_columns.c - divides a group's columns, and many rows, among
+ * the threads, and runs the group's ops over them in strips. */
 #include "ops_kinds.h"
 
 #include <stdatomic.h>
 
-/* Floats of an output that ops in a row leave in the cache for each other: two
- * of them (gate and up) are a quarter of the smallest L2 there is, 1 MiB. */
+/* Floats of output that consecutive ops leave in the cache for each other: two
+ * outputs (gate and up) take a quarter of an L2 of 1 MiB. */
 enum { STRIP_FLOATS = 32 * 1024 };
 
 uint32_t
@@ -16,10 +15,10 @@ ops_strip(ptrdiff_t nops, uint32_t rows, uint32_t unit)
 	    MAX(STRIP_FLOATS / MAX(rows, 1) / unit, 1) * unit;
 }
 
-/* Strip after strip of columns through all of these ops, which are of one
- * group. */
+/* Run all of these ops, which belong to one group, over one strip of columns
+ * after another. */
 static void
-strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
+run_strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
     struct part part)
 {
 	uint32_t unit = c->p->group[op->group].unit, hi = part.c1;
@@ -37,21 +36,20 @@ strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
 	}
 }
 
-/* What a thread has to do of a group are cells, a unit of columns by a block of
- * BLOCK_ROWS, unit after unit.  They are taken in pieces: three quarters, then
- * half of what is left, and so on.  The last is all that is left, or it takes
- * with it what is not worth another beginning, which costs a core a microsecond
- * of its reading: a thread's part of LEAST_BYTES is, which all together read in
- * 4 to 20 of these.  So many rows more make it as many times longer, but
- * FEW_ROWS are like one (Zen 5, two cores: four take 1.06 times as long, eight
- * 1.15).  Blocks of many rows are worth unpacking the weights again, where
- * otherwise the others would wait for the last unit of one of many threads. */
+/* A thread's share of a group is a list of cells: one unit of columns by one
+ * block of BLOCK_ROWS rows, unit after unit.  It is taken in pieces: three
+ * quarters of the cells, then half of the rest each time; the last of at most
+ * PIECES + 1 has all that is left.  Starting a piece costs a core about a
+ * microsecond of reading, so a rest below a thread's part of LEAST_BYTES joins
+ * the piece before it.  Time grows with the rows, but up to FEW_ROWS cost like
+ * one.  Many rows are cut into blocks, although each block unpacks the weights
+ * again, because otherwise all threads wait for the last unit of one. */
 enum { PIECES = 8, LEAST_BYTES = 1024 * 1024, FEW_ROWS = 4, BLOCK_ROWS = 32 };
 
 struct cells {
 	uint32_t unit;		/* columns of one */
 	uint32_t rows, blocks;	/* blocks of rows */
-	uint32_t least;		/* in a piece */
+	uint32_t least;		/* cells of a piece */
 };
 
 static struct cells
@@ -59,7 +57,7 @@ cells_of(const struct ops_ctx *c, const struct op *op)
 {
 	const struct share_group *g = &c->p->group[op->group];
 	struct cells a = { .unit = g->unit, .rows = ops_rows(c, op) };
-	/* token_bytes has all experts of a row already. */
+	/* token_bytes counts all experts of a row already. */
 	uint32_t rows = op->experts ? c->b->nrows : a.rows;
 	uint64_t ncells;
 
@@ -70,7 +68,7 @@ cells_of(const struct ops_ctx *c, const struct op *op)
 	return a;
 }
 
-/* The cells of n that lie behind the first i pieces. */
+/* Of n cells, those behind the first i pieces. */
 static uint32_t
 cells_left(uint32_t n, uint32_t i, uint32_t least)
 {
@@ -79,7 +77,7 @@ cells_left(uint32_t n, uint32_t i, uint32_t least)
 	return i == 0 ? n : left < least ? 0 : left;
 }
 
-/* Is there a piece of thread t's cells of group g that nobody has taken? */
+/* Take the next piece of thread t's cells of group g; 0 = none left. */
 static int
 take_piece(const struct ops_ctx *c, uint32_t g, unsigned t,
     const struct cells *a, uint32_t *ret_lo, uint32_t *ret_hi)
@@ -107,8 +105,8 @@ block_row(const struct cells *a, uint32_t block)
 	return (uint32_t)((uint64_t)a->rows * block / a->blocks);
 }
 
-/* Cells [lo, hi) of columns [c0, c1): units of all rows, or some blocks of
- * one. */
+/* Run cells [lo, hi) of columns [c0, c1): units with all rows, or some blocks
+ * of one unit. */
 static void
 run_cells(const struct ops_ctx *c, const struct op *op, const struct op *end,
     const struct cells *a, uint32_t c0, uint32_t c1, uint32_t lo, uint32_t hi)
@@ -120,7 +118,7 @@ run_cells(const struct ops_ctx *c, const struct op *op, const struct op *end,
 		nunits = block == 0 ? MAX((hi - lo) / a->blocks, 1) : 1;
 		nblocks = MIN(a->blocks - block, hi - lo);
 		at = c0 + lo / a->blocks * a->unit;
-		strips(c, op, end, (struct part){
+		run_strips(c, op, end, (struct part){
 			.r0 = block_row(a, block),
 			.r1 = block_row(a, block + nblocks),
 			.c0 = at, .c1 = MIN(at + nunits * a->unit, c1),
@@ -128,11 +126,11 @@ run_cells(const struct ops_ctx *c, const struct op *op, const struct op *end,
 	}
 }
 
-/* Memory answers one core faster than another and each differently from time to
- * time, and somebody else may want a core: whoever is done takes pieces of the
- * others'. */
+/* Run this thread's pieces, then steal pieces of the other threads: the speed
+ * of memory differs between cores and over time, and other processes may use a
+ * core. */
 static void
-by_pieces(const struct ops_ctx *c, const struct op *op, const struct op *end,
+run_pieces(const struct ops_ctx *c, const struct op *op, const struct op *end,
     unsigned thread)
 {
 	const unsigned n = c->par->nthreads;
@@ -157,16 +155,16 @@ ops_by_columns(const struct ops_ctx *c, const struct op *op,
 	struct part all = { .r1 = ops_rows(c, op), .c1 = g->cols };
 
 	if (n > 1 && (uint32_t)(end - op) == g->nops) {
-		by_pieces(c, op, end, thread);
+		run_pieces(c, op, end, thread);
 		return;
 	}
 	if (n > 1) {
-		/* Ops of the group follow, without a meeting before them: they
-		 * rely on who has done which columns. */
+		/* More ops of the group follow without a barrier: they rely on
+		 * this fixed division of the columns. */
 		const uint32_t *cut = c->cut + (size_t)op->group * (n + 1);
 
 		all.c0 = cut[thread];
 		all.c1 = cut[thread + 1];
 	}
-	strips(c, op, end, all);
+	run_strips(c, op, end, all);
 }

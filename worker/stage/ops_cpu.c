@@ -1,8 +1,8 @@
 /* worker/stage/ops_cpu.c - every operation on the host.
  *
- * Each function is called on all threads and does its thread's share.  An
- * output element is always made by one thread, from its own row and in one
- * order, so that neither the split nor the batch shows in a result. */
+ * Each function runs on all threads and does its thread's share.  One thread
+ * computes an output element, from its own row and in a fixed order, so that
+ * results depend neither on the division nor on the batch. */
 #include "ops_cpu.h"
 #include "ops_kinds.h"
 
@@ -123,7 +123,7 @@ op_rope(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 	}
 }
 
-/* Of y (rows, n) = x (rows, k) . w^T */
+/* A part of y (rows, n) = x (rows, k) . w^T */
 static void
 op_matmul(const struct ops_ctx *c, const struct op *op,
     const struct part *part)
@@ -158,7 +158,7 @@ op_glu(const struct ops_ctx *c, const struct op *op, uint64_t r,
 		    OAI_LIMIT);
 }
 
-/* In place, both. */
+/* In place, as op_softcap(). */
 static void
 op_scale(const struct ops_ctx *c, const struct op *op, uint64_t r,
     uint32_t c0, uint32_t c1)
@@ -177,7 +177,7 @@ op_softcap(const struct ops_ctx *c, const struct op *op, uint64_t r,
 	    op->param);
 }
 
-/* out = in0 + in1; out is in0 but for the first of a stage. */
+/* out = in0 + in1.  out is in0, except in the first op of a stage. */
 static void
 op_add(const struct ops_ctx *c, const struct op *op, uint64_t r, uint32_t c0,
     uint32_t c1)
@@ -190,7 +190,7 @@ op_add(const struct ops_ctx *c, const struct op *op, uint64_t r, uint32_t c0,
 	c->k->add(out + c0, y + c0, c1 - c0);
 }
 
-/* Forward, since out may be in0. */
+/* In ascending order, because out may be in0. */
 static void
 op_select_rows(const struct ops_ctx *c, const struct op *op, uint64_t lo,
     uint64_t hi)
@@ -220,7 +220,8 @@ static row_fn *const row_ops[OP_NKINDS] = {
 	[OP_SELECT_ROWS] = op_select_rows,
 };
 
-/* Ops that work on any columns [c0, c1) of a row: whole units of the group. */
+/* Ops that work on any columns [c0, c1) of a row, in whole units of the
+ * group. */
 typedef void element_fn(const struct ops_ctx *c, const struct op *op,
     uint64_t r, uint32_t c0, uint32_t c1);
 static element_fn *const element_ops[OP_NKINDS] = {
@@ -241,9 +242,9 @@ element_op(const struct ops_ctx *c, const struct op *op, uint64_t r,
 	element_ops[op->kind](c, op, r, c0, c1);
 }
 
-/* Row after row through all of these ops, while it is in the cache. */
+/* Run all of these ops on one row after another, while it is in the cache. */
 static void
-by_rows(const struct ops_ctx *c, const struct op *op, const struct op *end,
+run_rows(const struct ops_ctx *c, const struct op *op, const struct op *end,
     unsigned thread)
 {
 	uint64_t r, hi;
@@ -279,22 +280,23 @@ ops_thread_room(const struct ops_ctx *c, unsigned thread)
 	    thread * program_thread_bytes(c->p);
 }
 
-/* The first op of [op, end) that is shared differently from op, or end. */
+/* The first op of [op, end) that is divided differently from op, or end. */
 static const struct op *
-alike(const struct op *op, const struct op *end)
+end_of_run(const struct op *op, const struct op *end)
 {
 	const struct op *o;
 
-	for (o = op + 1; o < end && !o->barrier_before && o->share == op->share; o++)
+	for (o = op + 1; o < end && !o->barrier_before &&
+	    o->share == op->share; o++)
 		if (op->share == SHARE_ANY || o->experts != op->experts ||
 		    (op->share == SHARE_COLS && o->group != op->group))
 			break;
 	return o;
 }
 
-/* Ops that are not cut by rows or columns. */
+/* Run an op that divides its own work, or that thread 0 does alone. */
 static void
-by_themselves(const struct ops_ctx *c, const struct op *op, unsigned thread)
+run_alone(const struct ops_ctx *c, const struct op *op, unsigned thread)
 {
 	if (op->kind == OP_ATTENTION)
 		op_attention(c, op, thread);
@@ -320,19 +322,19 @@ ops_run(const struct ops_ctx *whole, uint32_t first, uint32_t end,
 			if (mine.b->nrows == 0)
 				return;
 		}
-		/* Only behind a meeting do products read what they have not
-		 * read before, and works attention in their room. */
+		/* Inputs change only behind a barrier, and attention overwrites
+		 * the packed activations: pack them again. */
 		if (op->barrier_before && op != c->p->op + first) {
 			c->par->barrier(c->par, thread);
 			ready.made = 0;
 		}
-		next = alike(op, stop);
+		next = end_of_run(op, stop);
 		if (op->share == SHARE_ROWS)
-			by_rows(c, op, next, thread);
+			run_rows(c, op, next, thread);
 		else if (op->share == SHARE_COLS)
 			ops_by_columns(c, op, next, thread);
 		else
-			by_themselves(c, op, thread);
+			run_alone(c, op, thread);
 		if (thread == 0 && c->b->progress != NULL)
 			atomic_fetch_add_explicit(c->b->progress,
 			    (uint64_t)(next - op), memory_order_relaxed);

@@ -20,7 +20,7 @@ struct ops_ctx {
 	 * each layer's attention.  Zeroed before a span; whole cache lines. */
 	_Atomic uint32_t *begun;
 	const struct batch *b;
-	struct mat_ready *ready;	/* each thread's own, set by ops_run() */
+	struct mat_ready *ready;	/* this thread's, by ops_run() */
 };
 
 static inline size_t

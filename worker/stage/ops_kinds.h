@@ -20,48 +20,48 @@ row_at(const struct ops_ctx *c, uint16_t id, uint64_t r)
 	case STORE_INPUT:
 		break;
 	}
-	/* Read only: no op has its output here. */
+	/* Read only: no op writes here. */
 	return (uint8_t *)(uintptr_t)c->b->input + r * t->row_bytes;
 }
 
-/* Rows that this op works on: the batch's, the block's of the head, or the
- * experts'. */
+/* Number of rows that this op works on: of the batch, of the block of the head,
+ * or of the experts. */
 uint32_t ops_rows(const struct ops_ctx *c, const struct op *op);
 
-/* Rows [r0, r1), columns [c0, c1) of what the ops of a group make. */
+/* Rows [r0, r1), columns [c0, c1) of a group's outputs. */
 struct part {
 	uint32_t r0, r1, c0, c1;
 };
 
-/* By an op on elements, or a product that is not of experts. */
+/* Run an element-wise op, or a product without experts, on one part. */
 void ops_part(const struct ops_ctx *c, const struct op *op,
     const struct part *part);
 
-/* The thread's piece of the compute arena: program_thread_bytes(). */
+/* The thread's part of the compute buffer: program_thread_bytes(). */
 void *ops_thread_room(const struct ops_ctx *c, unsigned thread);
 
-/* How much of thread t's share of group i somebody has begun; i = ngroups +
- * layer: of the layer's attention. */
+/* Counter of how much of thread t's share of group i has been begun; i =
+ * ngroups + layer: of the layer's attention. */
 static inline _Atomic uint32_t *
 ops_begun(const struct ops_ctx *c, unsigned t, uint32_t i)
 {
 	return c->begun + t * ops_nbegun(c->p) + i;
 }
 
-/* ops_columns.c: a thread's share of ops [op, end), which follow each other in
- * one group. */
+/* Run a thread's share of ops [op, end), consecutive ops of one group
+ * (ops_columns.c). */
 void ops_by_columns(const struct ops_ctx *c, const struct op *op,
     const struct op *end, unsigned thread);
 
-/* Columns of a strip that n ops of a group go through one after another, for so
- * many rows: what an op leaves is still in the cache for the next. */
+/* Columns of a strip for nops consecutive ops of a group and this many rows, so
+ * that the output of one op is still in the cache for the next. */
 uint32_t ops_strip(ptrdiff_t nops, uint32_t rows, uint32_t unit);
 
-/* k elements of x as op->out holds them. */
+/* Convert k elements of x to the activation type of op->out. */
 void ops_round(const struct ops_ctx *c, const struct op *op, void *out,
     const float *x, uint32_t k);
 
-/* Columns [c0, c1) of row r by an op on elements. */
+/* Run an element-wise op on columns [c0, c1) of row r. */
 void element_op(const struct ops_ctx *c, const struct op *op, uint64_t r,
     uint32_t c0, uint32_t c1);
 

@@ -5,16 +5,17 @@
  * matrix product does them all and each expert's weights are read once.
  * kernels/matmul/experts.h has the layout of a row's route.
  *
- * All threads go through all chosen experts, each with its columns: whoever is
- * chosen, threads have the same shares, one row or many.  The sum over a token's
- * experts is taken in the order of its route: from its own row alone. */
+ * All threads visit all chosen experts, each with its own columns, so that the
+ * shares do not depend on which experts are chosen.  The sum over a token's
+ * experts follows the order of its route, so that it depends on its own row
+ * alone. */
 #include "kernels/matmul/experts.h"
 #include "ops_kinds.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The sum of exp(x - max), by all n in their order. */
+/* Sum of exp(x - max) over all n, in order. */
 static float
 exp_sum(const float *score, uint32_t n, float max)
 {
@@ -47,8 +48,8 @@ op_moe_route(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 			w[i] = expf(score[expert[i]] - max);
 			sum += w[i];
 		}
-		/* Both ways of the softmax come to the same when the weights
-		 * are normalized, but for what is rounded. */
+		/* Softmax before or after the choice gives the same normalized
+		 * weights except for rounding. */
 		if (!hp->moe_norm && hp->moe_gate == GATE_SOFTMAX)
 			sum = exp_sum(score, n, max);
 		for (i = 0; i < nused; i++)
@@ -56,8 +57,7 @@ op_moe_route(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 	}
 }
 
-/* The first of the experts' rows that are expert e's: first[e], up to
- * first[e + 1]. */
+/* Expert e's rows among the experts' rows: [first[e], first[e + 1]). */
 static void
 find_first(const struct ops_ctx *c, uint16_t routes,
     uint32_t first[MAX_EXPERTS + 1])
@@ -77,7 +77,7 @@ find_first(const struct ops_ctx *c, uint16_t routes,
 }
 
 /* out (experts' rows, k) = the rows of in0 that each expert works on.  Every
- * thread counts through all routes, and does its part of the batch's rows. */
+ * thread counts all routes and copies its part of the batch's rows. */
 void
 op_moe_rows(const struct ops_ctx *c, const struct op *op, unsigned thread)
 {
@@ -105,7 +105,7 @@ op_moe_rows(const struct ops_ctx *c, const struct op *op, unsigned thread)
 	}
 }
 
-/* Columns [c0, c1) of experts' rows [r0, r1) by expert e's matrix. */
+/* Compute columns [c0, c1) of experts' rows [r0, r1) with expert e's matrix. */
 static void
 expert_matmul(const struct ops_ctx *c, const struct op *op, uint32_t e,
     uint32_t r0, uint32_t r1, uint32_t c0, uint32_t c1)
@@ -118,8 +118,8 @@ expert_matmul(const struct ops_ctx *c, const struct op *op, uint32_t e,
 	    op->bias->vec + (size_t)e * w.n : NULL, r1 - r0, c0, c1);
 }
 
-/* Strip after strip of columns [c0, c1) through ops that are of one group, for
- * each expert that has rows. */
+/* Run ops of one group over columns [c0, c1), strip after strip, for each
+ * expert that has rows. */
 void
 experts_run(const struct ops_ctx *c, const struct op *op,
     const struct op *end, uint32_t c0, uint32_t c1)
@@ -147,7 +147,7 @@ experts_run(const struct ops_ctx *c, const struct op *op,
 	}
 }
 
-/* out (rows, n_embd) = the sum of its experts' rows of in0 by their weights */
+/* out (rows, n_embd) = weighted sum of each row's experts' rows of in0 */
 void
 op_moe_sum(const struct ops_ctx *c, const struct op *op, uint64_t r,
     uint32_t c0, uint32_t c1)

@@ -49,13 +49,13 @@ struct pool {
 	struct par par;			/* first: the handle */
 	struct pool_conf conf;
 	struct pool_thread *thread;	/* [nthreads], 0 unused */
-	uint32_t *until;		/* [nthreads], for par if speeds differ */
+	uint32_t *until;		/* [nthreads], if speeds differ */
 	par_fn *fn;
 	void *arg;
 	struct gate job, round, done;
 	struct arrivals root, *group;	/* group: [ngroups] */
 	unsigned group_size, ngroups;
-	_Alignas(CACHELINE) _Atomic uint32_t spin_ns;	/* current, inside a job */
+	_Alignas(CACHELINE) _Atomic uint32_t spin_ns;	/* in a job */
 	_Atomic int stop;
 };
 

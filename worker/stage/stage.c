@@ -89,8 +89,8 @@ open_devices(struct stage *s, struct err *reterr)
 
 /* Allocate one buffer within the device's limits. */
 static int
-alloc_buffer(struct stage *s, enum mem_tag tag, uint64_t nbytes, const char *what,
-    struct device_buf *ret, struct err *reterr)
+alloc_buffer(struct stage *s, enum mem_tag tag, uint64_t nbytes,
+    const char *what, struct device_buf *ret, struct err *reterr)
 {
 	const char *name = s->conf.start.name, *kind = s->conf.dev->kind;
 	const struct device_traits *t = &s->traits;
@@ -115,7 +115,8 @@ alloc_buffer(struct stage *s, enum mem_tag tag, uint64_t nbytes, const char *wha
 	if ((uintptr_t)ret->host & (t->align - 1))
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: %s: "
 		    "device %s gave a buffer at %p, which violates its own "
-		    "alignment of %u bytes", name, what, kind, ret->host, t->align);
+		    "alignment of %u bytes", name, what, kind, ret->host,
+		    t->align);
 	return 0;
 }
 
