@@ -46,7 +46,8 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "futex words must be lock-free");
 
 /* One slot: batch header, rows, then the payload at slot_payload_off().
  *   ring into stage 0   payload: none (row.token is enough)
- *   between stages      payload: float32, nrows x n_embd, slot_row_bytes() apart
+ *   between stages      payload: float32, nrows x n_embd, in rows of
+ *                       slot_row_bytes()
  *   out of the head     payload: float32, nrows x n_vocab, only the rows that
  *                       want logits, in blocks: first..first+nrows of them */
 #define BATCH_MAGIC	0x48435442u	/* "BTCH" */

@@ -125,7 +125,8 @@ allow(scmp_filter_ctx ctx, const struct permission *p)
 
 /* Read the program back from the file that libseccomp writes. */
 static int
-export_program(scmp_filter_ctx ctx, struct sock_filter **ret, unsigned short *ret_n)
+export_program(scmp_filter_ctx ctx, struct sock_filter **ret,
+    unsigned short *ret_n)
 {
 	int fd = memfd_create("straddle-filter", MFD_CLOEXEC), rc;
 	struct sock_filter *f = NULL;

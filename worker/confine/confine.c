@@ -152,7 +152,7 @@ landlock_open(void)
 
 struct thread_job {
 	int landlock_fd;
-	_Atomic int32_t rc[CONFINE_NPARTS];	/* first failure of any thread */
+	_Atomic int32_t rc[CONFINE_NPARTS];	/* first failure */
 };
 
 static void
@@ -190,8 +190,8 @@ confine_thread(void *arg, unsigned thread)
 	note_failure(j, CONFINE_CAPS, drop_capabilities());
 	note_failure(j, CONFINE_PRIVS, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 	if (j->landlock_fd >= 0)
-		note_failure(j, CONFINE_FILES, syscall(SYS_landlock_restrict_self,
-		    j->landlock_fd, 0));
+		note_failure(j, CONFINE_FILES,
+		    syscall(SYS_landlock_restrict_self, j->landlock_fd, 0));
 }
 
 /* Does this thread run code of the process?  One that has just ended does not,

@@ -1,4 +1,5 @@
-/* worker/hexagon/board.c - see board.h. */
+/* worker/hexagon/board.c - checks remote processor, nodes, access, files,
+ * library. */
 #include "board.h"
 
 #include <dirent.h>
@@ -15,7 +16,7 @@
 
 #include "fastrpc_lib.h"
 
-/* In the order in which libcdsprpc.so tries them (its open_device_node()). */
+/* In the order in which libcdsprpc.so tries them (open_device_node()). */
 static const char *const nodes[] = {
 	"/dev/fastrpc-cdsp-secure", "/dev/fastrpc-cdsp", "/dev/adsprpc-smd",
 };
@@ -25,7 +26,7 @@ static const char *const nodes[] = {
 
 /* Where boards keep the DSP's own files. */
 #define DSP_FOLDERS	"/usr/lib/dsp;/usr/lib/dsp/cdsp;/usr/lib/rfsa/adsp"
-/* What the DSP begins a process with; 3 is the cdsp. */
+/* The file that a process on the DSP starts from; 3 is the cdsp. */
 #define DSP_SHELL	"fastrpc_shell_unsigned_3"
 #define MODULE		"libstraddle-domain-v"
 
@@ -45,7 +46,7 @@ check(struct device_probe *p, const char *what, int ok, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* The first line of a file; 0 = there is none. */
+/* Read the first line of a file; 0 = none. */
 static int
 read_line(const char *path, char *ret, size_t len)
 {
@@ -61,8 +62,8 @@ read_line(const char *path, char *ret, size_t len)
 
 /* --- the remote processor --- */
 
-/* Of the one called cdsp: its folder (without root) and its state; 0 = there
- * is none. */
+/* Find the remote processor called cdsp: its folder (without root) and state; 0
+ * = none. */
 static int
 find_cdsp(const char *root, char ret_dir[PATH_MAX], char *ret_state,
     size_t len)
@@ -154,7 +155,8 @@ group_name(gid_t gid, char *buf, size_t len)
 	return buf;
 }
 
-/* A node that is there: may it be opened, and if not, who may? */
+/* If the node exists, check whether the user may open it, and if not, who may.
+ * 0 = no such node. */
 static int
 look_access(const char *root, const char *node, const char *what,
     const struct board_user *u, struct device_probe *p)
@@ -172,8 +174,8 @@ look_access(const char *root, const char *node, const char *what,
 		check(p, what, 1, "%s may be opened (group %s, mode %04o)",
 		    node, group, mode);
 	else if ((mode & 0060) == 0060 && st.st_gid != 0)
-		check(p, what, 0, "%s is for the group %s (mode %04o), of "
-		    "which this user is no member: as root, usermod -aG %s "
+		check(p, what, 0, "%s is for the group %s (mode %04o), and "
+		    "this user is not a member: as root, usermod -aG %s "
 		    "USER, then log in again", node, group, mode, group);
 	else
 		check(p, what, 0, "%s is for root alone (group %s, mode "
@@ -190,7 +192,7 @@ look_nodes(const char *root, const struct board_user *u,
 	struct device_check *best = &p->check[p->nchecks];
 	unsigned i, at = p->nchecks;
 
-	/* One that may be opened is enough: libcdsprpc.so goes on to the
+	/* One node that may be opened is enough: libcdsprpc.so tries the
 	 * next. */
 	for (i = 0; i < NITEMS(nodes); i++) {
 		if (!look_access(root, nodes[i], "device node", u, p))
@@ -219,7 +221,7 @@ look_heap(const char *root, const struct board_user *u,
 
 /* --- the DSP's files --- */
 
-/* The folders that are searched: what the user names, or the usual. */
+/* The folders to search: those of the user, or the usual ones. */
 static const char *
 search_path(const char **ret_name)
 {
@@ -235,7 +237,7 @@ search_path(const char **ret_name)
 	return DSP_FOLDERS;
 }
 
-/* A file whose name begins so, in one of the folders; 0 = there is none. */
+/* Find a file whose name has this beginning in one of the folders; 0 = none. */
 static int
 find_file(const char *root, const char *folders, const char *begins,
     char ret[PATH_MAX])
@@ -299,7 +301,7 @@ look_library(struct device_probe *p)
 		check(p, "library", 0, "%.300s", e.msg);
 }
 
-/* --- all of it --- */
+/* --- all checks --- */
 
 int
 board_is_one(const char *root)

@@ -1,10 +1,16 @@
 /* worker/hexagon/device.c - a Hexagon process domain as a device.
  *
- * All buffers are memory of both sides (hexagon/domain.h).  A program's ops
- * are told to the domain once; a batch is one message for each span: which
- * ops, and the rows.  What comes from and goes to the rings is copied through
- * a buffer of the domain's, because rings are mapped by their two stages
- * only. */
+ *	device.c	the contract of worker/device.h, on a domain
+ *	ops.c		a program's operations as packets
+ *	domain.c	packets and memory, on any port
+ *	emulated.c	port: a child process under qemu-hexagon
+ *	fastrpc*.c	port: the DSP, through libcdsprpc.so
+ *	board.c		what a board needs before a DSP can be used
+ *
+ * The host and the domain map all buffers.  A program's operations are sent to
+ * the domain once; a batch is one packet for each span, with the range of
+ * operations and the rows.  Rows from and to the rings are copied through a
+ * buffer of the domain, because only the two stages of a ring map it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -24,12 +30,13 @@
 
 enum { HVX_ALIGN = 128 };
 
+/* How often a waiting host reports the domain's progress. */
 #define SHOW_NS		UINT64_C(100000000)
 
 struct hexagon_span {
 	uint32_t first, end;		/* of the program */
-	uint32_t at;			/* of the domain's list: first's place */
-	uint32_t rows_part;		/* 1 = of the head: rows are selected */
+	uint32_t at;			/* first's index in the domain's list */
+	uint32_t rows_part;		/* 1 = in the head: selected rows */
 	struct hexagon_io io;
 };
 
@@ -39,15 +46,15 @@ struct device {
 	uint64_t largest;		/* bytes of one mapping */
 	const struct program *p;
 	struct hexagon_span *span;	/* [nspans] */
-	uint32_t nspans, nops;		/* nops: told to the domain */
+	uint32_t nspans, nops;		/* nops: sent to the domain */
 	uint64_t charged[MEM_NTAGS];
 	struct domain_mem weights, kv, compute, io;
 	uint8_t act_bias;
-	/* The span under way. */
+	/* The span in flight. */
 	const struct hexagon_span *running;
 	const struct batch *batch;
-	uint32_t shown;			/* of its progress */
-	uint64_t calls, ns, sent_ns;	/* of spans; when the last was sent */
+	uint32_t shown;			/* progress reported so far */
+	uint64_t calls, ns, sent_ns;	/* spans, their time, last start */
 };
 
 static struct domain_conf
@@ -93,7 +100,8 @@ hexagon_open(const struct device_conf *dc, struct device **ret,
 	if (d == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	d->conf = *dc;
-	/* What falls back shares its activations with the host's kernels. */
+	/* Operations that fall back share activations with the host's
+	 * kernels. */
 	kernels_init(&k, cpu_flags());
 	d->act_bias = k.act_bias;
 	rc = mem_charge(dc->ledger, MEM_COMPUTE,
@@ -124,10 +132,11 @@ hexagon_traits(const struct device *d, struct device_traits *ret)
 	};
 }
 
-/* Charged, mapped on both sides; touched by the host, which pays. */
+/* Charge nbytes, map them on both sides and touch them from the host, whose
+ * group pays. */
 static int
-take(struct device *d, enum mem_tag tag, uint64_t nbytes, const char *what,
-    struct domain_mem *ret, struct err *reterr)
+alloc_shared(struct device *d, enum mem_tag tag, uint64_t nbytes,
+    const char *what, struct domain_mem *ret, struct err *reterr)
 {
 	uint64_t charge = arena_charge_bytes(nbytes), i;
 	int rc;
@@ -137,7 +146,7 @@ take(struct device *d, enum mem_tag tag, uint64_t nbytes, const char *what,
 	d->charged[tag] += charge;
 	if ((rc = domain_map(d->dom, nbytes, what, ret, reterr)) < 0)
 		return rc;
-	/* Weights are written whole by the load, under its progress. */
+	/* The load writes all weights itself, and reports its progress. */
 	for (i = 0; tag != MEM_WEIGHTS && i < ret->nbytes; i += 4096)
 		((volatile uint8_t *)ret->host)[i] = 0;
 	return 0;
@@ -151,7 +160,7 @@ hexagon_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
 	    tag == MEM_KV ? &d->kv : &d->compute;
 	int rc;
 
-	if ((rc = take(d, tag, nbytes, what, m, reterr)) < 0)
+	if ((rc = alloc_shared(d, tag, nbytes, what, m, reterr)) < 0)
 		return rc;
 	*ret = (struct device_buf){ .host = m->host,
 	    .nbytes = nbytes };
@@ -169,11 +178,11 @@ hexagon_upload(struct device *d, const struct weights *ws,
 	return 0;
 }
 
-/* --- telling the domain --- */
+/* --- the program --- */
 
-/* The request that was filled; its status is an error like any other. */
+/* Send the filled request and wait; a bad status is an error. */
 static int
-tell(struct device *d, const char *what, struct err *reterr)
+send_request(struct device *d, const char *what, struct err *reterr)
 {
 	struct domain_reply r;
 	int rc;
@@ -188,7 +197,7 @@ tell(struct device *d, const char *what, struct err *reterr)
 	return 0;
 }
 
-/* What all spans share: the model, and the rows' buffer. */
+/* Send what all spans share: the model; allocate the rows' buffer. */
 static int
 prepare_program(struct device *d, const struct program *p,
     struct err *reterr)
@@ -200,16 +209,17 @@ prepare_program(struct device *d, const struct program *p,
 
 	if (d->p != NULL)
 		return 0;
-	if ((rc = take(d, MEM_COMPUTE, copied_rows_bytes(env->batch_rows,
-	    env->hp->n_embd, env->head ? env->head_rows : 0,
-	    env->hp->n_vocab), "rows in and out", &d->io, reterr)) < 0)
+	if ((rc = alloc_shared(d, MEM_COMPUTE,
+	    copied_rows_bytes(env->batch_rows, env->hp->n_embd,
+	    env->head ? env->head_rows : 0, env->hp->n_vocab),
+	    "rows in and out", &d->io, reterr)) < 0)
 		return rc;
 	q = domain_request(d->dom);
 	q->kind = HXQ_MODEL;
 	q->nbytes = sizeof(m);
 	memcpy(q->msg, &m, sizeof(m));
 	d->p = p;
-	return tell(d, "the model", reterr);
+	return send_request(d, "the model", reterr);
 }
 
 static int
@@ -246,7 +256,7 @@ hexagon_prepare(struct device *d, const struct program *p,
 			op = hexagon_op(p, i + j);
 			memcpy(q->msg + j * sizeof(op), &op, sizeof(op));
 		}
-		if ((rc = tell(d, "the operations", reterr)) < 0)
+		if ((rc = send_request(d, "the operations", reterr)) < 0)
 			return rc;
 	}
 	d->nops += s->end - s->first;
@@ -269,7 +279,7 @@ rows_out(const struct hexagon_span *hs, const struct batch *b)
 	return hs->rows_part ? b->nselect : b->nrows;
 }
 
-/* crosses: the host has written it, or will read it. */
+/* crosses: the host wrote the buffer or will read it, so caches are flushed. */
 static void
 put_buf(struct hxq_packet *q, uint32_t i, const struct domain_mem *m,
     int crosses)
@@ -330,7 +340,7 @@ hexagon_run(struct device *d, uint32_t handle, const struct batch *b,
 
 	if (handle >= d->nspans)
 		return err_set(reterr, ERR_RUN, -EINVAL,
-		    "device hexagon: there is no span %u", handle);
+		    "device hexagon: unknown span %u", handle);
 	hs = &d->span[handle];
 	b = batch_of(b, d->p, hs->first);
 	if (hs->io.in_bytes > 0)
@@ -342,10 +352,11 @@ hexagon_run(struct device *d, uint32_t handle, const struct batch *b,
 	q = domain_request(d->dom);
 	if (q == NULL)
 		return err_set(reterr, ERR_RUN, -EBUSY, "session %s: %u spans "
-		    "are under way already", d->conf.session, HXQ_SLOTS);
+		    "are already in flight", d->conf.session, HXQ_SLOTS);
 	q->kind = HXQ_RUN;
 	q->nbufs = HX_NBUFS;
-	/* Weights cross once.  Compute scratch has what fell back too. */
+	/* Weights cross once; compute scratch always, for operations that fall
+	 * back. */
 	put_buf(q, HX_BUF_WEIGHTS, &d->weights, d->calls == 0);
 	put_buf(q, HX_BUF_KV, &d->kv, kv_crosses(d));
 	put_buf(q, HX_BUF_COMPUTE, &d->compute, 1);
@@ -380,7 +391,7 @@ bad_status(const struct device *d, const struct domain_reply *r,
 }
 
 static void
-show_progress(struct device *d)
+report_progress(struct device *d)
 {
 	uint32_t now = domain_progress(d->dom);
 
@@ -399,12 +410,12 @@ hexagon_sync(struct device *d, uint64_t deadline_ns, struct err *reterr)
 
 	if (hs == NULL)
 		return 0;
-	/* What the domain has done shows while it works, so that a watchdog
-	 * can tell slow from stuck. */
+	/* Report progress while the domain works, so that the watchdog can
+	 * tell slow from stuck. */
 	do {
 		rc = domain_wait(d->dom, MIN(deadline_ns, event_now_ns() +
 		    SHOW_NS), &r, reterr);
-		show_progress(d);
+		report_progress(d);
 	} while (rc == -ETIMEDOUT && event_now_ns() < deadline_ns);
 	d->ns += event_now_ns() - d->sent_ns;
 	if (rc < 0)

@@ -1,5 +1,5 @@
-/* worker/hexagon/domain.c - a domain's packets and memory, whatever the way to
- * it (hexagon/port.h). */
+/* worker/hexagon/domain.c - a domain's packets and memory, on any port
+ * (port.h). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include "shm/event.h"
 #include "domain.h"
 
-/* Of calls that compute nothing: start-up, maps, the probe. */
+/* Deadline of calls that compute nothing: start-up, maps, the probe. */
 #define CALL_NS		UINT64_C(60000000000)
 
-/* In the order of preference, for who names none. */
+/* In order of preference, for sessions that name no port. */
 static const struct hexagon_port *const ports[] = {
 	&hexagon_fastrpc,
 	&hexagon_emulated,
@@ -24,7 +24,7 @@ domain_status_text(uint32_t status)
 {
 	static const char *const text[HXQ_NSTATUS] = {
 		[HXQ_OK] = "done",
-		[HXQ_EBADMSG] = "the packet makes no sense",
+		[HXQ_EBADMSG] = "invalid packet",
 		[HXQ_ENOMAP] = "a buffer that is not mapped",
 		[HXQ_ENOMEM] = "its address space is full",
 		[HXQ_ERANGE] = "an operand outside its buffer",

@@ -1,8 +1,8 @@
-/* worker/hexagon/emulated.c - a domain that qemu-hexagon runs: starting it,
- * memory for it, its queue.
+/* worker/hexagon/emulated.c - the port to a domain under qemu-hexagon: its
+ * process, memory and queue.
  *
- * The domain is a child under qemu-hexagon.  All its memfds are made before it
- * starts, empty, and inherited: one gets its size when it is mapped. */
+ * The domain is a child process.  All memfds are made before it starts, empty,
+ * and inherited; one gets its size when it is mapped. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,26 +21,25 @@
 #include "worker/confine/confine.h"
 #include "domain.h"
 
-/* Looks whether the domain lives as often. */
+/* How often a wait checks that the domain is alive. */
 #define SLICE_NS	UINT64_C(100000000)
 
-
-/* What the emulator translates after the probe and keeps of it, and the
+/* Memory that the emulator takes after the probe, for translated code and the
  * operations: 0.8 MiB for all kernels of the demo. */
 #define OWN_RESERVE	(2 * MIB)
 
-/* What is resident of its files wavers from one start to the next, by what lies
- * in the page cache beside a page that is touched: 0.44 MiB among 50. */
+/* Run-to-run variation of the resident part of its files, which depends on the
+ * pages around a touched page that are in the page cache. */
 #define FILE_RESERVE	(MIB / 2)
 
 enum { NFDS = 1 + HXQ_MAPS, OWN_FD_MIN = 64 };
 
 struct emulated {
 	pid_t pid;			/* 0 = gone */
-	int end;			/* its wait status, when gone */
-	int fd[NFDS];			/* the queue's, then the maps' */
+	int end;			/* its wait status, once gone */
+	int fd[NFDS];			/* of the queue, then of the maps */
 	int status_fd;			/* /proc/PID/status */
-	uint64_t space_bytes;		/* what its addresses were limited to */
+	uint64_t space_bytes;		/* of its address space */
 	struct hxq_shared *sh;
 };
 
@@ -50,7 +49,7 @@ emulated_pid(const struct domain *d)
 	return ((const struct emulated *)d->state)->pid;
 }
 
-/* In kB after "name:", of /proc/PID/status; 0 = not there. */
+/* The value of a line of /proc/PID/status, in bytes; 0 = no such line. */
 static uint64_t
 status_bytes(const char *text, const char *name)
 {
@@ -75,7 +74,7 @@ emulated_memory(const struct domain *d, struct domain_memory *ret)
 	};
 }
 
-/* --- what is run --- */
+/* --- emulator and program --- */
 
 static int
 find_emulator(char *ret)
@@ -95,7 +94,7 @@ find_emulator(char *ret)
 	return -ENOENT;
 }
 
-/* Beside the binary; for the programs of the tests, two folders up. */
+/* The program is beside the binary; for the tests' programs, two folders up. */
 static int
 find_program(char *ret)
 {
@@ -119,7 +118,7 @@ find_program(char *ret)
 	return -ENOENT;
 }
 
-/* Each PATH_MAX bytes. */
+/* Both results are PATH_MAX bytes. */
 static int
 find_both(char *ret_emulator, char *ret_program, struct err *reterr)
 {
@@ -189,7 +188,7 @@ emulated_send(struct domain *d, struct hxq_packet *q,
 	return 0;
 }
 
-/* Copied out, then believed. */
+/* Copy the reply out of shared memory; the caller then checks the copy. */
 static int
 take_reply(struct domain *d, struct domain_reply *ret)
 {
@@ -224,7 +223,7 @@ emulated_receive(struct domain *d, uint64_t deadline_ns,
 			return err_set(reterr, ERR_RUN, -ETIMEDOUT, "session "
 			    "%s: its Hexagon domain does not answer",
 			    d->name);
-		/* What it answered before it ended is heard first. */
+		/* Replies sent before it ended are received first. */
 		if (event_wait(&em->sh->response.head, d->received,
 		    MIN(deadline_ns, now + SLICE_NS)) == -ETIMEDOUT)
 			reap(em, WNOHANG);
@@ -241,7 +240,7 @@ emulated_progress(const struct domain *d)
 
 /* --- start and end --- */
 
-/* Close-on-exec, and out of the way of the numbers that the child gives. */
+/* Close-on-exec, with a number above those that the child assigns. */
 static int
 new_memfd(const char *name)
 {
@@ -256,8 +255,9 @@ new_memfd(const char *name)
 	return high;
 }
 
+/* Give fd its size and map it. */
 static int
-sized(int fd, uint64_t nbytes, void **ret)
+resize_and_map(int fd, uint64_t nbytes, void **ret)
 {
 	void *p;
 
@@ -270,7 +270,7 @@ sized(int fd, uint64_t nbytes, void **ret)
 	return 0;
 }
 
-/* Nobody changes the size of what both sides have mapped. */
+/* Fix the size of memory that both sides map. */
 static int
 seal(int fd)
 {
@@ -278,20 +278,20 @@ seal(int fd)
 	    -errno : 0;
 }
 
-/* In the child: only what may be called between fork and exec. */
+/* In the child: only functions that are allowed between fork and exec. */
 NORETURN static void
 become_domain(const struct emulated *em, pid_t parent, char *const argv[],
     int report_fd)
 {
 	int i, e;
 
-	/* It must not outlive us.  The terminal's signals are ignored here as
-	 * they are in the worker. */
+	/* The child must not outlive the worker.  It inherits the ignored
+	 * signals of the terminal. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	/* It translates half a MiB and asks for huge pages for it, which makes
-	 * 2 MiB, or not: what it will weigh is to be known. */
+	/* The emulator asks for huge pages for its translated code, so that its
+	 * memory would vary by 2 MiB: disable them. */
 	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	for (i = 0; i < NFDS; i++)
 		if (dup2(em->fd[i], HXQ_FD_QUEUE + i) < 0)
@@ -346,7 +346,7 @@ make_files(struct emulated *em)
 		rc = em->fd[i] = new_memfd(i == 0 ? "hexagon-queue" :
 		    "hexagon-memory");
 	if (rc >= 0)
-		rc = sized(em->fd[0], sizeof(*em->sh), &p);
+		rc = resize_and_map(em->fd[0], sizeof(*em->sh), &p);
 	if (rc < 0)
 		return rc;
 	em->sh = p;
@@ -376,15 +376,15 @@ emulated_open(struct domain *d, const struct domain_conf *dc,
 		    "memory: %s", d->name, strerror(-rc));
 	if ((rc = spawn(d, dc->space_bytes, reterr)) < 0)
 		return rc;
-	/* Now: later no path is opened. */
+	/* Open it now: a confined worker opens no path. */
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)em->pid);
 	em->status_fd = open(path, O_RDONLY | O_CLOEXEC);
 	return 0;
 }
 
-/* Map until refused, give back. */
+/* The domain maps memory until it is refused, then unmaps it. */
 static int
-ask_limits(struct domain *d, struct hxq_probe *ret, struct err *reterr)
+probe_limits(struct domain *d, struct hxq_probe *ret, struct err *reterr)
 {
 	struct domain_reply r;
 	int rc;
@@ -400,16 +400,16 @@ ask_limits(struct domain *d, struct hxq_probe *ret, struct err *reterr)
 	return 0;
 }
 
-/* In the plan's words: what there is, and how it is known. */
+/* Report a refused map in the words of the plan. */
 static int
-refused(struct domain *d, const struct domain_mem *m, const char *what,
+map_refused(struct domain *d, const struct domain_mem *m, const char *what,
     uint32_t status, struct err *reterr)
 {
 	char why[192];
 	struct err e = { 0 };
 	struct hxq_probe p;
 
-	if (status != HXQ_ENOMEM || ask_limits(d, &p, &e) < 0)
+	if (status != HXQ_ENOMEM || probe_limits(d, &p, &e) < 0)
 		return domain_no_room(d, m, what, domain_status_text(status),
 		    reterr);
 	snprintf(why, sizeof(why), "%s: %" PRIu64 " MiB more is all that its "
@@ -427,7 +427,7 @@ emulated_map(struct domain *d, struct domain_mem *m, const char *what,
 	struct domain_reply r;
 	struct hxq_packet *q;
 
-	if ((rc = sized(fd, m->nbytes, &m->host)) < 0)
+	if ((rc = resize_and_map(fd, m->nbytes, &m->host)) < 0)
 		return err_set(reterr, ERR_RUN, rc, "session %s: %s: shared "
 		    "memory of %" PRIu64 " bytes: %s", d->name, what,
 		    m->nbytes, strerror(-rc));
@@ -437,7 +437,7 @@ emulated_map(struct domain *d, struct domain_mem *m, const char *what,
 	q->buf[0] = (struct hxq_buf){ .handle = m->handle,
 	    .nbytes = m->nbytes };
 	if ((rc = domain_call(d, &r, reterr)) == 0 && r.status != HXQ_OK)
-		rc = refused(d, m, what, r.status, reterr);
+		rc = map_refused(d, m, what, r.status, reterr);
 	if (rc == 0 && (rc = seal(fd)) < 0)
 		err_set(reterr, ERR_RUN, rc, "session %s: %s: shared memory: "
 		    "%s", d->name, what, strerror(-rc));
@@ -455,7 +455,7 @@ static int
 emulated_largest(struct domain *d, uint64_t *ret, struct err *reterr)
 {
 	struct hxq_probe p;
-	int rc = ask_limits(d, &p, reterr);
+	int rc = probe_limits(d, &p, reterr);
 
 	if (rc == 0)
 		*ret = p.largest_bytes;
@@ -471,7 +471,7 @@ emulated_limits(struct domain *d, struct device_probe *ret,
 	struct domain_memory mem;
 	int rc;
 
-	if ((rc = ask_limits(d, &p, reterr)) < 0)
+	if ((rc = probe_limits(d, &p, reterr)) < 0)
 		return rc;
 	emulated_memory(d, &mem);
 	device_add_limit(ret, "total_bytes", 1, p.total_bytes,
@@ -490,8 +490,8 @@ emulated_limits(struct domain *d, struct device_probe *ret,
 	    "page tables, and 2 MiB for what it translates");
 	device_add_limit(ret, "emulator_file_bytes", mem.own_bytes != 0,
 	    mem.file_bytes + FILE_RESERVE, "its program and libraries, "
-	    "resident once for all emulators, and 0.5 MiB by which that "
-	    "wavers");
+	    "resident once for all emulators, and 0.5 MiB for "
+	    "variation");
 	device_add_limit(ret, "vtcm_bytes", 1, p.vtcm_bytes,
 	    "the domain says: its own memory, under the emulator");
 	return 0;
@@ -515,8 +515,8 @@ end_child(struct domain *d)
 			domain_wait(d, event_now_ns() + 10 * SLICE_NS, &r,
 			    &e);
 	}
-	/* One that is confined may send no signal, and has nobody to wait for:
-	 * what is still there ends with it (PR_SET_PDEATHSIG). */
+	/* A confined worker cannot send a signal: the child ends with it
+	 * (PR_SET_PDEATHSIG). */
 	if (confine_holds())
 		return;
 	if (em->pid > 0)

@@ -1,10 +1,10 @@
-/* worker/hexagon/fastrpc.c - a domain on the DSP of a Qualcomm chip, reached
- * through libcdsprpc.so (fastrpc_session.h).  Untested on silicon: the tests
- * run it against a stand-in for that library.
+/* worker/hexagon/fastrpc.c - the port to a domain on the DSP of a Qualcomm
+ * chip, through libcdsprpc.so (fastrpc_session.h).  Untested on silicon: the
+ * tests use a stand-in for the library.
  *
- * A packet is one dspqueue packet: the buffers that it has, by descriptor, and
- * one message of its head and bytes.  Memory is rpcmem, mapped there when it
- * is allocated; its caches are flushed when a packet says so. */
+ * A packet is one dspqueue packet: its buffers, by descriptor, and one message
+ * of its head and bytes.  Memory is rpcmem, mapped on the DSP when it is
+ * allocated; a packet says when caches must be flushed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -18,14 +18,14 @@
 #include "domain.h"
 #include "fastrpc_session.h"
 
-/* A read sleeps as long, then looks whether the domain lives. */
+/* A read sleeps this long, then checks that the domain is alive. */
 #define SLICE_US	100000u
-/* The queue has room for every slot: it is never full for long. */
+/* The queue has room for every slot, so it is never full for long. */
 #define WRITE_US	1000000u
 
 enum { HEAD_BYTES = offsetof(struct hxq_packet, msg) -
     offsetof(struct hxq_packet, id) };
-/* What dspqueue puts in front of a packet, padding, buffers, message. */
+/* Header of dspqueue, padding, buffers and message of every packet. */
 enum { QUEUE_BYTES = HXQ_SLOTS * (64 + HXQ_MAX_BUFS *
     (int)sizeof(struct dspqueue_buffer) + HEAD_BYTES + HXQ_MAX_MSG) };
 _Static_assert(HEAD_BYTES + (int)HXQ_MAX_MSG <=
@@ -49,7 +49,7 @@ fastrpc_find(char ret_what[DOMAIN_WHAT], struct err *reterr)
 	if (rc == 0)
 		snprintf(ret_what, DOMAIN_WHAT, "fastrpc, untested on "
 		    "silicon: through %s", lib->path);
-	/* On a board nobody wants an emulator. */
+	/* On a board, do not fall back to the emulator. */
 	return rc == -ENOENT && board_is_one(BOARD_ROOT) ? -ENODEV : rc;
 }
 
@@ -63,8 +63,8 @@ fastrpc_open(struct domain *d, const struct domain_conf *dc,
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	if (dc->space_bytes != DOMAIN_BYTES)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "session %s: "
-		    "domain: silicon has the size that it has (this is port "
-		    "fastrpc; port=emulated has any)", d->name);
+		    "domain: the size of a domain is fixed on silicon (port "
+		    "fastrpc); only port=emulated can set it", d->name);
 	return fastrpc_session_open(&f->s, d->name, QUEUE_BYTES,
 	    dc->step_ns, reterr);
 }
@@ -109,9 +109,10 @@ queue_flags(uint32_t flags)
 	    DSPQUEUE_INVALIDATE_RECIPIENT : 0);
 }
 
-/* Those that are there, and which. */
+/* List the buffers that are not empty; *ret_present has a bit for each.
+ * Returns their number. */
 static uint32_t
-take_buffers(const struct domain *d, const struct hxq_packet *q,
+list_buffers(const struct domain *d, const struct hxq_packet *q,
     struct dspqueue_buffer *buf, uint32_t *ret_present)
 {
 	const struct fastrpc *f = d->state;
@@ -145,9 +146,9 @@ fastrpc_send(struct domain *d, struct hxq_packet *q, struct err *reterr)
 
 	if (q->nbufs > 32 || q->nbytes > HXQ_MAX_MSG)
 		return err_set(reterr, ERR_RUN, -EMSGSIZE, "session %s: a "
-		    "packet of %u buffers and %u bytes: 32 and %u are the "
-		    "most", d->name, q->nbufs, q->nbytes, HXQ_MAX_MSG);
-	n = take_buffers(d, q, buf, &q->present);
+		    "packet of %u buffers and %u bytes exceeds the limits of "
+		    "32 and %u", d->name, q->nbufs, q->nbytes, HXQ_MAX_MSG);
+	n = list_buffers(d, q, buf, &q->present);
 	code = f->s.lib->dspqueue_write(f->s.queue, DSPQUEUE_MESSAGE |
 	    (n > 0 ? DSPQUEUE_BUFFERS : 0), n, buf, HEAD_BYTES + q->nbytes,
 	    (const uint8_t *)&q->id, WRITE_US);
@@ -155,7 +156,7 @@ fastrpc_send(struct domain *d, struct hxq_packet *q, struct err *reterr)
 	    reterr);
 }
 
-/* Read into f->reply, then believed. */
+/* Check the reply in f->reply and copy it. */
 static int
 take_reply(struct domain *d, uint32_t nbytes, struct domain_reply *ret,
     struct err *reterr)
@@ -181,9 +182,9 @@ take_reply(struct domain *d, uint32_t nbytes, struct domain_reply *ret,
 	return 0;
 }
 
-/* Interrupted is no answer: who takes it for one loses its model (0x2e). */
+/* Is there no reply yet?  AEE_EINTERRUPTED (0x2e) is not a failure either. */
 static int
-nothing_yet(int code)
+is_no_reply(int code)
 {
 	return code == AEE_EEXPIRED || code == AEE_EWOULDBLOCK ||
 	    code == AEE_EINTERRUPTED;
@@ -209,11 +210,11 @@ fastrpc_receive(struct domain *d, uint64_t deadline_ns,
 		    (uint32_t)MIN(us, SLICE_US));
 		if (code == 0)
 			return take_reply(d, nbytes, ret, reterr);
-		if (!nothing_yet(code))
+		if (!is_no_reply(code))
 			f->s.lost = 1;
 		if ((rc = fastrpc_ended(&f->s, reterr)) < 0)
 			return rc;
-		if (!nothing_yet(code))
+		if (!is_no_reply(code))
 			return fastrpc_failed(d->name, "dspqueue_read", code,
 			    reterr);
 		if (us == 0)
@@ -225,14 +226,14 @@ fastrpc_receive(struct domain *d, uint64_t deadline_ns,
 	}
 }
 
-/* A span on silicon takes milliseconds: what it did shows when it is done. */
+/* Progress changes when a span is done: on silicon it takes milliseconds. */
 static uint32_t
 fastrpc_progress(const struct domain *d)
 {
 	return ((const struct fastrpc *)d->state)->progress;
 }
 
-/* It is no process of this machine. */
+/* The domain is no process of this machine. */
 static void
 fastrpc_memory(const struct domain *d, struct domain_memory *ret)
 {
@@ -271,7 +272,7 @@ add_capability(struct fastrpc *f, struct device_probe *p, const char *name,
 	device_add_limit(p, name, code == 0, v, code == 0 ? from : why);
 }
 
-/* Pieces from this size down to the least; at most all mappings. */
+/* Largest and smallest piece that the probe maps. */
 #define PIECE_MOST	(2 * GIB)
 #define PIECE_LEAST	(16 * MIB)
 
@@ -279,10 +280,10 @@ struct tried {
 	struct fastrpc_mem m[HXQ_MAPS];
 	uint32_t n;
 	uint64_t total, largest;
-	int code;			/* of the last refusal; 0 = the host's */
+	int code;			/* of the last refusal; 0 = host's */
 };
 
-/* Real memory is mapped: there is no other way to know.  None is touched. */
+/* Map real memory, because there is no other way to know; none is touched. */
 static void
 try_maps(struct fastrpc *f, struct tried *t)
 {
@@ -360,7 +361,7 @@ fastrpc_close(struct domain *d)
 	struct fastrpc *f = d->state;
 	uint32_t i;
 
-	/* A request without an answer may never have one. */
+	/* A request without a reply may never get one. */
 	if (d->sent != d->received)
 		f->s.lost = 1;
 	if (f->s.guard != NULL) {

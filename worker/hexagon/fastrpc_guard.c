@@ -1,4 +1,4 @@
-/* worker/hexagon/fastrpc_guard.c - see fastrpc_guard.h. */
+/* worker/hexagon/fastrpc_guard.c - the thread behind a deadline. */
 #include "fastrpc_guard.h"
 
 #include <errno.h>
@@ -10,16 +10,17 @@
 
 struct guard {
 	pthread_t thread;
-	pthread_mutex_t lock;		/* over all but change */
-	_Atomic uint32_t change;	/* +1: look again; the thread's bed */
+	pthread_mutex_t lock;		/* over all fields except change */
+	_Atomic uint32_t change;	/* +1 on a change; the thread sleeps on
+					 * it */
 	uint64_t deadline_ns;		/* EVENT_FOREVER = none */
 	int fired, leave;
 	void (*expired)(void *arg);
 	void *arg;
 };
 
-/* expired() is called under the lock: who disarms waits for it, so that it
- * never meets a state that is being taken down. */
+/* expired() runs under the lock, so that guard_disarm() waits for it and it
+ * never sees state that is being torn down. */
 static void *
 guard_main(void *arg)
 {
@@ -46,7 +47,7 @@ guard_main(void *arg)
 }
 
 static int
-set(struct guard *g, uint64_t deadline_ns, int leave)
+set_deadline(struct guard *g, uint64_t deadline_ns, int leave)
 {
 	int fired;
 
@@ -87,13 +88,13 @@ guard_open(void (*expired)(void *arg), void *arg, struct guard **ret,
 void
 guard_arm(struct guard *g, uint64_t deadline_ns)
 {
-	set(g, deadline_ns, 0);
+	set_deadline(g, deadline_ns, 0);
 }
 
 int
 guard_disarm(struct guard *g)
 {
-	return set(g, EVENT_FOREVER, 0);
+	return set_deadline(g, EVENT_FOREVER, 0);
 }
 
 void
@@ -101,7 +102,7 @@ guard_close(struct guard *g)
 {
 	if (g == NULL)
 		return;
-	set(g, EVENT_FOREVER, 1);
+	set_deadline(g, EVENT_FOREVER, 1);
 	pthread_join(g->thread, NULL);
 	pthread_mutex_destroy(&g->lock);
 	free(g);

@@ -1,7 +1,7 @@
-/* worker/hexagon/fastrpc_guard.h - a deadline for calls that have none of their
- * own.  Owns: a thread that sleeps until the deadline is over, and then calls
- * what lets the call return (for FastRPC: kill the process on the other side).
- * Called by hexagon/fastrpc.c. */
+/* worker/hexagon/fastrpc_guard.h - a deadline for calls that have none.
+ * Owns: a thread that sleeps until the deadline and then calls a function that
+ * makes the call return (for FastRPC: kills the process on the DSP).  Called by
+ * fastrpc_session.c. */
 #ifndef WORKER_HEXAGON_FASTRPC_GUARD_H
 #define WORKER_HEXAGON_FASTRPC_GUARD_H
 
@@ -13,7 +13,7 @@ struct guard;
 int guard_open(void (*expired)(void *arg), void *arg, struct guard **ret,
     struct err *reterr);
 
-/* From now on, until guard_disarm(), which tells: 1 = it was too late. */
+/* Arm until guard_disarm(), which returns 1 when the deadline had passed. */
 void guard_arm(struct guard *g, uint64_t deadline_ns);
 int guard_disarm(struct guard *g);
 

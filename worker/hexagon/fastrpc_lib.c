@@ -1,4 +1,5 @@
-/* worker/hexagon/fastrpc_lib.c - loading libcdsprpc.so; what its codes mean. */
+/* worker/hexagon/fastrpc_lib.c - loads libcdsprpc.so, and its table of
+ * codes. */
 #include "fastrpc_lib.h"
 
 #include <dlfcn.h>
@@ -51,7 +52,7 @@ fastrpc_load(const struct fastrpc_lib **ret, struct err *reterr)
 static const struct meaning {
 	int code, error;
 	const char *text;
-	const char *remedy;		/* NULL = the call's */
+	const char *remedy;		/* NULL = use the call's remedy */
 } meanings[] = {
 	{ AEE_EFAILED, -EIO, "general failure", NULL },
 	{ AEE_ENOMEMORY, -ENOMEM, "no memory", NULL },
@@ -121,9 +122,9 @@ static const struct remedy { const char *call, *text; } remedies[] = {
 	{ "dspqueue_read", "the session is made anew" },
 };
 
-/* Of a code, whichever side it comes from. */
+/* Look up a code of either side; NULL = unknown. */
 static const struct meaning *
-meaning_of(int code)
+find_meaning(int code)
 {
 	uint32_t u = (uint32_t)code;
 	unsigned i;
@@ -139,7 +140,7 @@ meaning_of(int code)
 const char *
 fastrpc_code_text(int code)
 {
-	const struct meaning *m = meaning_of(code);
+	const struct meaning *m = find_meaning(code);
 
 	return m != NULL ? m->text : "an unknown code";
 }
@@ -148,7 +149,7 @@ int
 fastrpc_failed(const char *session, const char *call, int code,
     struct err *reterr)
 {
-	const struct meaning *m = meaning_of(code);
+	const struct meaning *m = find_meaning(code);
 	const char *remedy = m != NULL ? m->remedy : NULL;
 	unsigned i;
 

@@ -1,7 +1,7 @@
-/* worker/hexagon/fastrpc_lib.h - libcdsprpc.so, Qualcomm's way from a process
- * to the DSP, loaded when it is there.  Owns: the loaded library, once a
- * process, never unloaded: it has threads.  Called by hexagon/fastrpc.c and by
- * what looks a board over. */
+/* worker/hexagon/fastrpc_lib.h - loads libcdsprpc.so, Qualcomm's library for
+ * reaching the DSP.
+ * Owns: the loaded library, once a process; never unloaded, because it has
+ * threads.  Called by the fastrpc port and by board.c. */
 #ifndef WORKER_HEXAGON_FASTRPC_LIB_H
 #define WORKER_HEXAGON_FASTRPC_LIB_H
 
@@ -21,19 +21,19 @@
 
 struct fastrpc_lib {
 	void *so;
-	char path[128];			/* of the file, as the linker found it */
+	char path[128];			/* of the file that was loaded */
 #define X(f)	__typeof__(f) *f;
 	FASTRPC_FUNCTIONS(X)
 #undef X
 };
 
-/* 0; -ENOENT: no such library, or one that lacks a function, by name, with
- * what to do. */
+/* Load it once.  -ENOENT: no such library, or it lacks a function; the message
+ * names it and the remedy. */
 int fastrpc_load(const struct fastrpc_lib **ret, struct err *reterr);
 
-/* A call (a function, or a request of one) that returned code: who, which,
- * code, its meaning, what to do.  Returns -EIO, -ENOMEM for want of memory or
- * sessions, -ENOENT for what is missing. */
+/* Report a call (a function, or a request of one) that returned code: session,
+ * call, code, meaning, remedy.  Returns -ENOMEM when memory or sessions ran
+ * out, -ENOENT when something is missing, else -EIO. */
 int fastrpc_failed(const char *session, const char *call, int code,
     struct err *reterr);
 

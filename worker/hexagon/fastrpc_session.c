@@ -1,4 +1,5 @@
-/* worker/hexagon/fastrpc_session.c - see fastrpc_session.h. */
+/* worker/hexagon/fastrpc_session.c - the steps to open and close a DSP
+ * session. */
 #include "fastrpc_session.h"
 
 #include <errno.h>
@@ -11,12 +12,12 @@
 #include "shm/event.h"
 #include "board.h"
 
-/* Of each step, until something that has no timeout is killed. */
+/* Default limit of a step without a timeout of its own. */
 #define STEP_NS		UINT64_C(60000000000)
 #define LATENCY_US	100u
 
-/* What the library tells about a domain, on a thread of its own.  It forgets
- * nobody who registered, so that these stay as long as the process. */
+/* Notice about a domain, written by a thread of the library.  The library never
+ * drops a registration, so these are never freed. */
 struct fastrpc_notice {
 	struct fastrpc_notice *next;
 	int domain;
@@ -30,9 +31,9 @@ failed(const struct fastrpc_session *f, const char *call, int code,
 	return fastrpc_failed(f->name, call, code, reterr);
 }
 
-/* Not there in an old library, or on this DSP. */
+/* Is the request missing in this library or on this DSP? */
 static int
-unsupported(int code)
+is_unsupported(int code)
 {
 	uint32_t u = (uint32_t)code;
 
@@ -43,9 +44,10 @@ unsupported(int code)
 
 /* --- the guard --- */
 
-/* On the guard's thread: what waits for the DSP returns with an error. */
+/* On the guard's thread: kill the process, so that the call that waits for the
+ * DSP returns with an error. */
 static void
-give_up(void *arg)
+kill_domain(void *arg)
 {
 	struct fastrpc_session *f = arg;
 	struct remote_rpc_domain d = { f->domain };
@@ -157,7 +159,7 @@ on_notice(void *context, int domain, int session, uint32_t status)
 	return 0;
 }
 
-/* One for each domain that this process ever had: they stay. */
+/* Register once for each domain that this process ever used. */
 static int
 register_notice(struct fastrpc_session *f, struct err *reterr)
 {
@@ -179,7 +181,7 @@ register_notice(struct fastrpc_session *f, struct err *reterr)
 		    FASTRPC_REGISTER_STATUS_NOTIFICATIONS, &r, sizeof(r));
 		if (code != 0)
 			free(n);
-		if (unsupported(code))
+		if (is_unsupported(code))
 			return 0;
 		if (code != 0)
 			return failed(f, "FASTRPC_REGISTER_STATUS_"
@@ -203,7 +205,7 @@ open_module(struct fastrpc_session *f, const char *uri, struct err *reterr)
 	f->opened = 1;
 	code = f->lib->remote_handle64_control(f->handle,
 	    DSPRPC_CONTROL_LATENCY, &l, sizeof(l));
-	return code == 0 || unsupported(code) ? 0 : failed(f,
+	return code == 0 || is_unsupported(code) ? 0 : failed(f,
 	    "DSPRPC_CONTROL_LATENCY", code, reterr);
 }
 
@@ -258,7 +260,7 @@ fastrpc_session_open(struct fastrpc_session *f, const char *name,
 	    .step_ns = step_ns != 0 ? step_ns : STEP_NS };
 	strlcpy(f->name, name, sizeof(f->name));
 	if ((rc = fastrpc_load(&f->lib, reterr)) < 0 ||
-	    (rc = guard_open(give_up, f, &f->guard, reterr)) < 0)
+	    (rc = guard_open(kill_domain, f, &f->guard, reterr)) < 0)
 		return rc;
 	board_module_path();
 	fastrpc_begin(f);
@@ -271,7 +273,7 @@ fastrpc_ended(struct fastrpc_session *f, struct err *reterr)
 {
 	static const char *const how[] = {
 		[FASTRPC_USER_PD_EXIT] = "ended",
-		[FASTRPC_USER_PD_FORCE_KILL] = "was killed, for what it held",
+		[FASTRPC_USER_PD_FORCE_KILL] = "was killed by force",
 		[FASTRPC_USER_PD_EXCEPTION] = "died of an exception",
 		[FASTRPC_DSP_SSR] = "is gone: the DSP was restarted",
 	};
@@ -319,7 +321,7 @@ fastrpc_unshare(struct fastrpc_session *f, const struct fastrpc_mem *m)
 
 /* --- the end --- */
 
-/* What fails now has nobody to tell; the kernel frees all with the process. */
+/* Ignore failures: the kernel frees everything with the process. */
 static void
 take_down(struct fastrpc_session *f)
 {
@@ -338,7 +340,7 @@ void
 fastrpc_session_stop(struct fastrpc_session *f)
 {
 	if (f->lost)
-		give_up(f);
+		kill_domain(f);
 	else if (f->started)
 		f->lib->remote_handle64_invoke(f->handle,
 		    REMOTE_SCALARS(SKEL_STOP, 0, 0, 0, 0), NULL);

@@ -1,12 +1,12 @@
-/* worker/hexagon/fastrpc_session.h - one process domain on the DSP, through
- * FastRPC.  Owns: the session, its module, its queue, what is told about its
- * end, and the guard over calls that have no timeout.  Called by
- * hexagon/fastrpc.c.
+/* worker/hexagon/fastrpc_session.h - one process domain on the DSP.  Owns: the
+ * session, its module, its queue, the notices about its end, and the guard over
+ * calls that have no timeout.  Called by fastrpc.c.
  *
- * A session is made in this order, each step by name in its errors: ask for the
- * architecture, reserve a session, its URI, unsigned modules, hear of the
- * domain's end, open the module, its latency, a queue, start.  FastRPC makes
- * the process on the DSP itself, at the first of these that needs it. */
+ * A session opens in this order, and errors name the step: get the
+ * architecture, reserve a session, get its URI, allow unsigned modules,
+ * register for notices of the domain's end, open the module, set its latency,
+ * create a queue, start.  FastRPC creates the process on the DSP at the first
+ * step that needs it. */
 #ifndef WORKER_HEXAGON_FASTRPC_SESSION_H
 #define WORKER_HEXAGON_FASTRPC_SESSION_H
 
@@ -19,33 +19,33 @@ struct fastrpc_notice;
 struct fastrpc_session {
 	const struct fastrpc_lib *lib;
 	char name[MAX_NAME];		/* for messages */
-	_Atomic int domain;		/* effective id; -1 = not reserved.
-					 * The guard reads it, too. */
+	_Atomic int domain;		/* effective id, read by the guard too;
+					 * -1 = not reserved */
 	uint32_t session_id, arch;
-	struct fastrpc_notice *notice;	/* NULL = the DSP tells nothing */
+	struct fastrpc_notice *notice;	/* NULL = the DSP sends none */
 	struct guard *guard;
-	uint64_t step_ns;		/* what it allows */
+	uint64_t step_ns;		/* the guard's limit */
 	remote_handle64 handle;
 	int opened, started;
-	_Atomic int lost;		/* killed, or dead: ask it nothing */
+	_Atomic int lost;		/* killed or dead: send it nothing */
 	struct dspqueue *queue;
 };
 
-/* Memory of both sides. */
+/* Memory that host and DSP both map. */
 struct fastrpc_mem {
 	void *p;
 	uint64_t nbytes;
 	int fd;
 };
 
-/* All steps; queue_bytes: for packets, each way; step_ns: what the guard
- * allows, 0 = a minute.  Whatever comes of it, fastrpc_session_close() takes
- * it down. */
+/* Run all steps.  queue_bytes: for packets, in each direction; step_ns: limit
+ * of the guard, 0 = a minute.  After success and failure alike, call
+ * fastrpc_session_close(). */
 int fastrpc_session_open(struct fastrpc_session *f, const char *name,
     uint32_t queue_bytes, uint64_t step_ns, struct err *reterr);
 
-/* The domain forgets its queue, or is killed when it is lost: then its memory
- * can go.  Close stops what was not. */
+/* Make the domain drop its queue, or kill it when it is lost; its memory can be
+ * unmapped afterwards.  Close stops it if nobody did. */
 void fastrpc_session_stop(struct fastrpc_session *f);
 void fastrpc_session_close(struct fastrpc_session *f);
 
@@ -55,16 +55,17 @@ int fastrpc_share(struct fastrpc_session *f, struct fastrpc_mem *m,
     int *ret_refused, struct err *reterr);
 void fastrpc_unshare(struct fastrpc_session *f, const struct fastrpc_mem *m);
 
-/* 0 while it lives, as far as it is told. */
+/* 0 while no notice says that the domain ended. */
 int fastrpc_ended(struct fastrpc_session *f, struct err *reterr);
 
-/* Between them, calls that take too long are ended, by killing the process on
- * the DSP.  rc is what came of the step, and may become -ETIMEDOUT. */
+/* Between begin and end, a call that takes too long is ended by killing the
+ * process on the DSP.  rc: result of the step; a failure then becomes
+ * -ETIMEDOUT. */
 void fastrpc_begin(struct fastrpc_session *f);
 int fastrpc_end(struct fastrpc_session *f, const char *step, int rc,
     struct err *reterr);
 
-/* As DSPRPC_GET_DSP_INFO: its code. */
+/* Query DSPRPC_GET_DSP_INFO; returns its code. */
 int fastrpc_capability(const struct fastrpc_session *f,
     enum dsp_attribute attribute, uint32_t *ret);
 

@@ -1,5 +1,4 @@
-/* worker/hexagon/ops.c - which operations a Hexagon domain runs, and how they
- * are written in its queue. */
+/* worker/hexagon/ops.c - which operations a domain runs, and their packets. */
 #include "ops.h"
 
 #include <inttypes.h>
@@ -47,7 +46,7 @@ supports_weight(const struct op *op, char reason[REASON_LEN])
 	const struct weight *w = op->w;
 
 	if (w->offset + w->nbytes > UINT32_MAX)
-		return no(reason, "its weights end at %" PRIu64 " bytes of "
+		return no(reason, "its weights end at byte %" PRIu64 " of "
 		    "the session's, beyond 32 bits", w->offset + w->nbytes);
 	if (!op_is_matmul(op->kind))
 		return 1;
@@ -74,8 +73,8 @@ supports_attention(const struct program *p, char reason[REASON_LEN])
 	dim = MAX(hp->head_dim, hp->v_dim);
 	n_rep = hp->n_head / hp->n_head_kv;
 	if (hp->head_dim % 4 != 0)
-		return no(reason, "heads of %u elements, which is no multiple "
-		    "of 4", hp->head_dim);
+		return no(reason, "heads of %u elements, not a multiple of 4",
+		    hp->head_dim);
 	if (dim > HX_MAX_DIM || n_rep > HX_MAX_REP ||
 	    ALIGN_UP(dim, 64) * n_rep > HX_MAX_QUERIES)
 		return no(reason, "heads of %u elements, %u for each KV head: "
@@ -92,7 +91,7 @@ hexagon_supports(void *arg, const struct program *p, const struct op *op,
 	reason[0] = '\0';
 	switch (op->kind) {
 	case OP_GET_ROWS:
-		return no(reason, "the host copies a row a token");
+		return no(reason, "the host copies one row a token");
 	case OP_ROPE_TABLE:
 		return no(reason, "one table for all layers: sines in double "
 		    "precision are the host's");
@@ -174,7 +173,7 @@ weight_ref(const struct weight *w)
 	    w->kern != NULL ? w->ext.ncols : w->ext.nrows * w->ext.ncols };
 }
 
-/* Where a layer's keys and values are. */
+/* Set the place of a layer's keys and values. */
 static void
 put_kv(const struct program *p, const struct op *op, struct hx_op *ret)
 {

@@ -24,7 +24,7 @@ enum { DOMAIN_WHAT = 224 };
 
 struct domain_conf {
 	const char *name;		/* for messages */
-	const char *port;		/* "emulated"; "" = the first available */
+	const char *port;		/* "emulated"; "" = any available */
 	uint64_t space_bytes;		/* of addresses; DOMAIN_BYTES */
 	uint64_t step_ns;		/* limit for calls that have no timeout
 					 * of their own; 0 = a minute */
@@ -39,7 +39,7 @@ struct domain_mem {
 
 /* Resident memory of the domain's process, the emulator; zeros = unknown. */
 struct domain_memory {
-	uint64_t own_bytes;	/* private: heap, translated code, page tables */
+	uint64_t own_bytes;	/* private memory and page tables */
 	uint64_t file_bytes;	/* program and libraries: in the page cache
 				 * once for all emulators */
 	uint64_t mapped_bytes;	/* of the memory that both sides map */
