@@ -78,7 +78,7 @@ int
 child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
     struct err *reterr)
 {
-	const char *env = getenv("STRADDLE_LAUNCH");
+	const char *env = getenv("STRADDLE_LAUNCH");	/* child.h */
 	char *argv[MAX_LAUNCH + 3], launch[1024] = "", exe[PATH_MAX];
 	struct chan ours, theirs;
 	ssize_t n;

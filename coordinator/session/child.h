@@ -20,11 +20,12 @@ struct child {
  * /dev/null, and stdout redirected to stderr because only the coordinator
  * prints results.
  *
- * The environment variable STRADDLE_LAUNCH, when set, is a command that runs
- * the worker ("qemu-aarch64 -L /usr/aarch64-linux-gnu", "valgrind -q").  It is
- * read here because only the program itself can put a wrapper around a worker:
- * an emulated program cannot execute its own binary without the emulator, and a
- * profiler or debugger is to run the worker, not the coordinator.
+ * The environment variable STRADDLE_LAUNCH (straddle.1), when set, is a command
+ * that runs the worker ("qemu-aarch64 -L /usr/aarch64-linux-gnu", "valgrind
+ * -q").  It is read here because only the program itself can put a wrapper
+ * around a worker: an emulated program cannot execute its own binary without
+ * the emulator, and a profiler or debugger is to run the worker, not the
+ * coordinator.
  *
  * group_fd: cgroup.procs of the group that the worker enters before it executes
  * anything; -1 = it stays in this process's group. */

@@ -141,7 +141,7 @@ session_handshake(struct session *s, struct chan_msg *m, struct err *reterr)
 	memcpy(&s->hello, m->buf, sizeof(s->hello));
 	if (s->hello.version != WIRE_VERSION)
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
-		    "worker speaks version %u, this program %u", s->name,
+		    "worker has protocol version %u, this program %u", s->name,
 		    s->hello.version, WIRE_VERSION);
 	if (!is_limited_late(s) && (rc = apply_cap(s, reterr)) < 0)
 		return rc;

@@ -2,12 +2,12 @@
  *
  * Both are one attempt that brings every session up, whatever state it is in:
  *
- * 	failed    worker killed and reaped, both its rings made anew
- * 	none      worker started
- * 	spawned   handshake; then model, rings of this epoch, files
- * 	survivors told of the new epoch and of new rings beside them; a worker
- * 	          that is loading reads this once it has loaded
- * 	all       awaited: loaded, and in this epoch
+ *	failed    worker killed and reaped, both its rings made anew
+ *	none      worker started
+ *	spawned   handshake; then model, rings of this epoch, files
+ *	survivors told of the new epoch and of new rings beside them; a worker
+ *	          that is loading reads this once it has loaded
+ *	all       awaited: loaded, and in this epoch
  *
  * A loss on the way ends the attempt; retry.c decides about the next one. */
 #include "sessions.h"

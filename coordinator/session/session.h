@@ -1,10 +1,10 @@
 /* coordinator/session/session.h - one session: its worker process, their
  * control channel and the worker's status page.
- * Owns: all three.  Called by sessions.c, recover.c, orders.c, and by commands
- * that ask a worker with nothing loaded.  Knows no other session.
+ * Owns: all three.  Called by sessions.c, recover.c, orders.c, and by queries
+ * of a worker with nothing loaded.  Knows no other session.
  *
- * 	NONE -> SPAWNED -> BOUND -> LOADING -> READY <-> DRAINED -> CLOSED
- * 	             any of these -> FAILED -> CLOSED -> (new worker) NONE
+ *	NONE -> SPAWNED -> BOUND -> LOADING -> READY <-> DRAINED -> CLOSED
+ *	             any of these -> FAILED -> CLOSED -> (new worker) NONE
  *
  * Functions that talk to a worker return -ECHILD when it was lost and another
  * one could do its work, and -ENOTRECOVERABLE when another one would fail as

@@ -68,7 +68,7 @@ is_epoch_due(const struct sessions *ss, const struct session *s,
 }
 
 static int
-on_message(struct sessions *ss, unsigned i, struct err *reterr)
+handle_message(struct sessions *ss, unsigned i, struct err *reterr)
 {
 	const struct chan_msg *m = ss->msg;
 	struct session *s = &ss->s[i];
@@ -91,8 +91,9 @@ on_message(struct sessions *ss, unsigned i, struct err *reterr)
 		memcpy(&done, m->buf, sizeof(done));
 		if (!is_epoch_due(ss, s, done.epoch))
 			return err_set(reterr, ERR_RUN, -EPROTO, "session %s: "
-			    "its worker is in epoch %u of %u, and was in %u",
-			    s->name, done.epoch, ss->epoch, s->epoch);
+			    "its worker acknowledged epoch %u, but it was in "
+			    "%u and the newest is %u", s->name, done.epoch,
+			    s->epoch, ss->epoch);
 		s->epoch = done.epoch;
 		ss->watchdog[i].stalled_ns = 0;	/* the acknowledgement was due */
 		if (s->state == SESSION_DRAINED)
@@ -119,7 +120,7 @@ handle_session(struct sessions *ss, unsigned i, const struct pollfd *chan,
 	if (chan->revents != 0) {
 		rc = session_recv(s, ss->msg, 0, reterr);
 		if (rc == 0)
-			rc = on_message(ss, i, reterr);
+			rc = handle_message(ss, i, reterr);
 		return rc == -ETIMEDOUT ? 0 : rc;
 	}
 	return process->revents != 0 ? session_recv_end(s, ss->msg, reterr) :

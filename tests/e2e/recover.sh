@@ -202,7 +202,7 @@ if [ -x "$FAULTY" ]; then
 	BIN=$PROGRAM
 	check "in another epoch: exit 1" exits 1
 	check "in another epoch: who, and which" \
-	    says '^straddle: session [bc]: its worker is in epoch 3 of 2, '
+	    says '^straddle: session [bc]: its worker acknowledged epoch 3, but '
 	check "in another epoch: nobody is left" ended
 fi
 
