@@ -61,9 +61,8 @@ notes_plan(const struct plan *p, uint64_t free_bytes)
 	for (i = 0; i < p->nsessions; i++)
 		sum += p->session[i].total_bytes;
 	if (free_bytes != 0 && sum > free_bytes)
-		log_info("note: the sessions need %s in all, and the "
-		    "machine has %s free: their caps promise more than is "
-		    "there", units_human_bytes(sum, need),
+		log_info("note: caps are overcommitted: the sessions need %s, "
+		    "%s is free", units_human_bytes(sum, need),
 		    units_human_bytes(free_bytes, have));
 	note_lone_ends(p);
 	if (p->ctx_tok > p->model->hp.ctx_train)
