@@ -38,42 +38,41 @@ struct soak {
 	double recover_s;
 };
 
+/* Sum of the fields a and b of /proc/PID/status; 0 = unknown. */
+static unsigned long long
+sum_status_fields(pid_t pid, const char *a, const char *b)
+{
+	char path[64], line[128], *colon;
+	unsigned long long sum = 0;
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if ((fp = fopen(path, "re")) == NULL)
+		return 0;
+	while (fgets(line, sizeof(line), fp) != NULL) {
+		if ((colon = strchr(line, ':')) == NULL)
+			continue;
+		*colon = '\0';
+		if (strcmp(line, a) == 0 || strcmp(line, b) == 0)
+			sum += strtoull(colon + 1, NULL, 10);
+	}
+	fclose(fp);
+	return sum;
+}
+
 /* Private and shared memory of a process, in bytes; 0 = unknown. */
 static uint64_t
 read_memory(pid_t pid)
 {
-	char path[64], line[128];
-	unsigned long long kib, sum = 0;
-	FILE *fp;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if ((fp = fopen(path, "re")) == NULL)
-		return 0;
-	while (fgets(line, sizeof(line), fp) != NULL)
-		if (sscanf(line, "RssAnon: %llu", &kib) == 1 ||
-		    sscanf(line, "RssShmem: %llu", &kib) == 1)
-			sum += kib;
-	fclose(fp);
-	return (uint64_t)sum * KIB;
+	return sum_status_fields(pid, "RssAnon", "RssShmem") * KIB;
 }
 
-/* Size of a process's descriptor table (FDSize).  Unlike the descriptors
- * themselves, any user may read it. */
+/* Size of a process's descriptor table.  Unlike the descriptors themselves, any
+ * user may read it. */
 static uint64_t
 read_fd_table_size(pid_t pid)
 {
-	char path[64], line[128];
-	unsigned long long n = 0;
-	FILE *fp;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if ((fp = fopen(path, "re")) == NULL)
-		return 0;
-	while (n == 0 && fgets(line, sizeof(line), fp) != NULL)
-		if (sscanf(line, "FDSize: %llu", &n) != 1)
-			n = 0;
-	fclose(fp);
-	return n;
+	return sum_status_fields(pid, "FDSize", "");
 }
 
 static int
