@@ -7,7 +7,7 @@
 
 #include "kernels/cpu.h"
 #include "caches.h"
-#include "crew.h"
+#include "team.h"
 
 /* Operations of one step: a few microseconds on a recent core. */
 #define STEP_OPS	(1u << 22)

@@ -3,7 +3,7 @@
  * by cmd/bench.c and run.c, which measures a slice between runs, because the
  * speed of shared machines drifts.
  *
- * Rates are per CPU time (crew.h), so other load on the machine lowers the
+ * Rates are per CPU time (team.h), so other load on the machine lowers the
  * speed of a run but not its bound.  roofline_share() tells how much load there
  * was. */
 #ifndef COORDINATOR_BENCH_ROOFLINE_H

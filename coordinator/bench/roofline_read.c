@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shm/region.h"
-#include "crew.h"
+#include "team.h"
 #include "roofline.h"
 
 struct read_cursor {

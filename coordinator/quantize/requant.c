@@ -16,7 +16,7 @@
 
 #include "kernels/types/dequant.h"
 #include "kernels/types/encode.h"
-#include "coordinator/bench/crew.h"
+#include "coordinator/bench/team.h"
 
 enum {
 	PIECE = 1 << 16,	/* elements: whole blocks of every type */

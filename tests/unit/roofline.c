@@ -13,7 +13,7 @@
 #include "config/cores.h"
 #include "coordinator/bench/bench.h"
 #include "coordinator/bench/caches.h"
-#include "coordinator/bench/crew.h"
+#include "coordinator/bench/team.h"
 #include "coordinator/engine/signals.h"
 #include "kernels/cpu.h"
 #include "tests/support/tiny.h"

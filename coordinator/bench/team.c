@@ -1,5 +1,5 @@
-/* coordinator/bench/crew.c - runs a function on pinned threads at once. */
-#include "crew.h"
+/* coordinator/bench/team.c - runs a function on pinned threads at once. */
+#include "team.h"
 
 #include <errno.h>
 #include <pthread.h>
