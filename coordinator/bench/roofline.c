@@ -83,7 +83,7 @@ chain_step(void *arg, unsigned i)
 
 static int
 compute_slice(struct roofline *r, enum roof kind, unsigned n,
-    uint64_t slice_ns, struct crew_time *ret, struct err *reterr)
+    uint64_t slice_ns, struct team_time *ret, struct err *reterr)
 {
 	struct compute c = { .loop = &r->peaks.loop[kind] };
 	unsigned i;
@@ -95,7 +95,7 @@ compute_slice(struct roofline *r, enum roof kind, unsigned n,
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	for (i = 0; i < n; i++)
 		c.member[i].sum = 0;
-	rc = crew_run(r->cpu, n, slice_ns, compute_step, &c, ret, reterr);
+	rc = team_run(r->cpu, n, slice_ns, compute_step, &c, ret, reterr);
 	for (i = 0; i < n; i++)
 		r->sink += c.member[i].sum;
 	free(c.member);
@@ -116,7 +116,7 @@ measure_kind(struct roofline *r, enum roof kind, unsigned n, uint64_t slice_ns,
     double *ret, struct err *reterr)
 {
 	unsigned i, times = kind == ROOF_READ ? r->nshapes : 1;
-	struct crew_time t;
+	struct team_time t;
 	int rc;
 
 	*ret = 0;
@@ -168,10 +168,10 @@ static int
 measure_clock(struct roofline *r, struct err *reterr)
 {
 	uint64_t sum = 0;
-	struct crew_time t;
+	struct team_time t;
 	int rc;
 
-	if ((rc = crew_run(r->cpu, 1, r->slice_ns, chain_step, &sum, &t,
+	if ((rc = team_run(r->cpu, 1, r->slice_ns, chain_step, &sum, &t,
 	    reterr)) < 0)
 		return rc;
 	r->sink += (double)sum;
@@ -188,7 +188,7 @@ find_best_shape(struct roofline *r, unsigned n, int prefetch,
     struct err *reterr)
 {
 	struct read_shape shape;
-	struct crew_time t;
+	struct team_time t;
 	double best = 0;
 	unsigned i;
 	int rc;

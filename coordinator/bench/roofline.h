@@ -87,8 +87,8 @@ int read_area_open(const struct peaks *p, const unsigned *cpu,
     struct err *reterr);
 void read_area_close(struct read_area *a);
 int read_area_touch(struct read_area *a, struct err *reterr);
-struct crew_time;
+struct team_time;
 int read_area_slice(struct read_area *a, unsigned n, struct read_shape shape,
-    uint64_t slice_ns, struct crew_time *ret, struct err *reterr);
+    uint64_t slice_ns, struct team_time *ret, struct err *reterr);
 
 #endif

@@ -93,13 +93,13 @@ rewind_all(struct read_area *a)
 
 /* Run step over all of the buffer, each thread over its own part. */
 static int
-walk_parts(struct read_area *a, crew_step *step, struct err *reterr)
+walk_parts(struct read_area *a, team_step *step, struct err *reterr)
 {
-	struct crew_time t;
+	struct team_time t;
 	int rc;
 
 	rewind_all(a);
-	rc = crew_run(a->cpu, a->ncores, CREW_UNTIL_DONE, step, a, &t, reterr);
+	rc = team_run(a->cpu, a->ncores, TEAM_UNTIL_DONE, step, a, &t, reterr);
 	rewind_all(a);
 	return rc;
 }
@@ -168,14 +168,14 @@ read_area_touch(struct read_area *a, struct err *reterr)
 
 int
 read_area_slice(struct read_area *a, unsigned n, struct read_shape shape,
-    uint64_t slice_ns, struct crew_time *ret, struct err *reterr)
+    uint64_t slice_ns, struct team_time *ret, struct err *reterr)
 {
 	unsigned i;
 	int rc;
 
 	a->n = n;
 	a->shape = shape;
-	if ((rc = crew_run(a->cpu, n, slice_ns, read_step, a, ret,
+	if ((rc = team_run(a->cpu, n, slice_ns, read_step, a, ret,
 	    reterr)) < 0)
 		return rc;
 	for (i = 0; i < n; i++)

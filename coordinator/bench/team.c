@@ -15,8 +15,8 @@
 
 enum go { GO_WAIT, GO_RUN, GO_QUIT };
 
-struct crew {
-	crew_step *step;
+struct team {
+	team_step *step;
 	void *arg;
 	uint64_t slice_ns;
 	uint64_t start_ns;		/* written before go */
@@ -25,7 +25,7 @@ struct crew {
 };
 
 struct member {
-	_Alignas(CACHELINE) struct crew *crew;
+	_Alignas(CACHELINE) struct team *team;
 	pthread_t id;
 	unsigned index, cpu;
 	double work, cpu_s, wall_s;
@@ -54,8 +54,8 @@ pin_self(unsigned cpu)
 static void
 run_steps(struct member *m)
 {
-	const struct crew *c = m->crew;
-	int until_done = c->slice_ns == CREW_UNTIL_DONE;
+	const struct team *c = m->team;
+	int until_done = c->slice_ns == TEAM_UNTIL_DONE;
 	uint64_t warm = until_done ? 0 : c->start_ns + c->slice_ns / 8;
 	uint64_t end = until_done ? UINT64_MAX : c->start_ns + c->slice_ns;
 	uint64_t t0, t1;
@@ -81,8 +81,8 @@ member_main(void *arg)
 	int go;
 
 	pin_self(m->cpu);
-	atomic_fetch_add(&m->crew->ready, 1);
-	while ((go = atomic_load(&m->crew->go)) == GO_WAIT)
+	atomic_fetch_add(&m->team->ready, 1);
+	while ((go = atomic_load(&m->team->go)) == GO_WAIT)
 		sched_yield();		/* the caller may need this core */
 	if (go == GO_RUN)
 		run_steps(m);
@@ -91,7 +91,7 @@ member_main(void *arg)
 
 /* Threads block all signals: the calling thread handles them. */
 static int
-start_threads(struct crew *c, struct member *m, const unsigned *cpu, unsigned n,
+start_threads(struct team *c, struct member *m, const unsigned *cpu, unsigned n,
     unsigned *ret_started)
 {
 	sigset_t all, old;
@@ -101,7 +101,7 @@ start_threads(struct crew *c, struct member *m, const unsigned *cpu, unsigned n,
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	for (i = 0; i < n; i++) {
-		m[i] = (struct member){ .crew = c, .index = i, .cpu = cpu[i] };
+		m[i] = (struct member){ .team = c, .index = i, .cpu = cpu[i] };
 		if ((rc = -pthread_create(&m[i].id, NULL, member_main,
 		    &m[i])) < 0)
 			break;
@@ -112,10 +112,10 @@ start_threads(struct crew *c, struct member *m, const unsigned *cpu, unsigned n,
 }
 
 int
-crew_run(const unsigned *cpu, unsigned n, uint64_t slice_ns, crew_step *step,
-    void *arg, struct crew_time *ret, struct err *reterr)
+team_run(const unsigned *cpu, unsigned n, uint64_t slice_ns, team_step *step,
+    void *arg, struct team_time *ret, struct err *reterr)
 {
-	struct crew c = { .step = step, .arg = arg, .slice_ns = slice_ns };
+	struct team c = { .step = step, .arg = arg, .slice_ns = slice_ns };
 	struct member *m = aligned_alloc(CACHELINE, n * sizeof(*m));
 	unsigned i, started;
 	int rc;
@@ -129,7 +129,7 @@ crew_run(const unsigned *cpu, unsigned n, uint64_t slice_ns, crew_step *step,
 		sched_yield();
 	c.start_ns = event_now_ns();
 	atomic_store(&c.go, rc < 0 ? GO_QUIT : GO_RUN);
-	*ret = (struct crew_time){ 0 };
+	*ret = (struct team_time){ 0 };
 	for (i = 0; i < started; i++) {
 		pthread_join(m[i].id, NULL);
 		ret->cpu_s += m[i].cpu_s;

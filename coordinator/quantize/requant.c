@@ -260,7 +260,7 @@ requant_run(const struct requant *q, struct err *reterr)
 {
 	struct requant_work w = { .q = q };
 	unsigned *cpu = calloc(q->nthreads, sizeof(*cpu));
-	struct crew_time time;
+	struct team_time time;
 	uint64_t i;
 	int rc;
 
@@ -275,7 +275,7 @@ requant_run(const struct requant *q, struct err *reterr)
 		w.tensor[i].left = nelements(&q->g->tensor[i]);
 	choose_cores(q, cpu);
 	pthread_mutex_init(&w.lock, NULL);
-	rc = crew_run(cpu, q->nthreads, CREW_UNTIL_DONE, take_step, &w, &time,
+	rc = team_run(cpu, q->nthreads, TEAM_UNTIL_DONE, take_step, &w, &time,
 	    reterr);
 	pthread_mutex_destroy(&w.lock);
 	if (rc == 0 && (rc = w.rc) < 0 && reterr != NULL)

@@ -115,7 +115,7 @@ START_TEST(the_buffer_is_far_larger_than_caches_and_leaves_memory)
 }
 END_TEST
 
-/* --- crews --- */
+/* --- teams --- */
 
 enum { STEPS = 5 };
 
@@ -146,15 +146,15 @@ allowed(unsigned cpu[MAX_CPUS])
 	return n;
 }
 
-START_TEST(a_crew_works_on_its_cores_until_each_is_done)
+START_TEST(a_team_works_on_its_cores_until_each_is_done)
 {
 	static struct where w;
 	unsigned cpu[MAX_CPUS], n = allowed(cpu), i;
-	struct crew_time t;
+	struct team_time t;
 
 	for (i = 0; i < n; i++)
 		w.left[i] = STEPS;
-	t_ok(crew_run(cpu, n, CREW_UNTIL_DONE, count_step, &w, &t, &err),
+	t_ok(team_run(cpu, n, TEAM_UNTIL_DONE, count_step, &w, &t, &err),
 	    &err);
 	for (i = 0; i < n; i++) {
 		ck_assert_uint_eq(w.left[i], 0);
@@ -170,7 +170,7 @@ START_TEST(any_number_of_cores_reads_for_a_slice)
 	static const struct read_shape shape = { 2, 512 };
 	unsigned cpu[MAX_CPUS], n = MIN(allowed(cpu), 4), i;
 	struct read_area *a;
-	struct crew_time t;
+	struct team_time t;
 	struct peaks p;
 
 	peaks_init(&p, cpu_flags());
@@ -598,7 +598,7 @@ main(void)
 		a_series_knows_its_middle_whatever_the_order,
 		each_last_cache_counts_once,
 		the_buffer_is_far_larger_than_caches_and_leaves_memory,
-		a_crew_works_on_its_cores_until_each_is_done,
+		a_team_works_on_its_cores_until_each_is_done,
 		any_number_of_cores_reads_for_a_slice,
 		a_roofline_keeps_to_the_memory_it_is_given,
 		every_page_of_the_buffer_is_touched,
