@@ -58,14 +58,14 @@ void device_add_limit(struct device_probe *p, const char *name, int known,
 struct device_traits {
 	int host_visible;	/* the host can read and write its buffers */
 	int async;		/* run returns before the span is done */
-	uint32_t align;		/* of buffers, a power of ... */
-	uint64_t largest_map;	/* bytes of one buffer, UINT64_MAX = ... */
-	uint32_t max_maps;	/* live buffers, UINT32_MAX = ... */
+	uint32_t align;		/* of buffers, a power of two */
+	uint64_t largest_map;	/* bytes of one buffer, UINT64_MAX = any */
+	uint32_t max_maps;	/* live buffers, UINT32_MAX = any */
 };
 
 struct device_conf {
 	const char *session;		/* for messages */
-	const char *port;		/* way to reach it; "" = ... */
+	const char *port;		/* way to reach it; "" = any */
 	uint64_t domain_bytes;		/* its address space; 0 = default */
 	struct par *par;		/* the session's threads */
 	struct mem_ledger *ledger;	/* every allocation is charged to it */
@@ -95,7 +95,7 @@ struct batch {
 					 * this batch */
 };
 
-/* The batch that op i of p works ... */
+/* The batch that op i of p works on. */
 static inline const struct batch *
 batch_of(const struct batch *b, const struct program *p, uint32_t i)
 {
@@ -109,7 +109,7 @@ struct device_account {
 	uint64_t file_bytes;	/* program and libraries: in the page cache,
 				 * shared with other processes */
 	uint64_t mapped_bytes;	/* the session's buffers, mapped once more */
-	uint64_t calls;		/* spans ... */
+	uint64_t calls;		/* spans run */
 	uint64_t ns;		/* their time, from run to the end of sync */
 };
 

@@ -1,4 +1,4 @@
-/* worker/load/file.c - holds a file against what was planned. */
+/* worker/load/file.c - compares a file with the planned one. */
 #include "file.h"
 
 #include <errno.h>

@@ -15,7 +15,7 @@ host_mem_alloc(struct host_mem *m, struct mem_ledger *ledger,
 	if ((rc = arena_open(a, ledger, tag, nbytes, what, reterr)) < 0)
 		return rc;
 	m->n++;
-	/* Weights are written whole by the load, under its progress. */
+	/* The load writes all weights itself, and reports its progress. */
 	if (tag != MEM_WEIGHTS)
 		region_touch(&a->map);
 	*ret = (struct device_buf){ .host = a->map.base,

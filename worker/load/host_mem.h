@@ -7,7 +7,7 @@
 #include "worker/device.h"
 
 enum {
-	HOST_MEM_BUFS = 8,		/* say so in the traits: max_maps */
+	HOST_MEM_BUFS = 8,		/* the device's trait max_maps */
 	HOST_MEM_ALIGN = 64		/* the kernels' cache line */
 };
 
@@ -16,12 +16,12 @@ struct host_mem {
 	unsigned n;
 };
 
-/* What alloc of device.h promises. */
+/* As alloc of struct device_ops. */
 int host_mem_alloc(struct host_mem *m, struct mem_ledger *ledger,
     enum mem_tag tag, uint64_t nbytes, const char *what,
     struct device_buf *ret, struct err *reterr);
 
-/* Give all of them back. */
+/* Free all buffers. */
 void host_mem_close(struct host_mem *m);
 
 #endif

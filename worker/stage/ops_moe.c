@@ -27,7 +27,7 @@ exp_sum(const float *score, uint32_t n, float max)
 	return sum;
 }
 
-/* out = routes, but for the rows; in0 (rows, n_expert) */
+/* out = routes, without the indices of rows; in0 (rows, n_expert) */
 void
 op_moe_route(const struct ops_ctx *c, const struct op *op, uint64_t lo,
     uint64_t hi)
