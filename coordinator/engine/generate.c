@@ -196,7 +196,7 @@ take_row(void *arg, const struct batch_row *row, const float *logits,
 	}
 	s->t.hash = logits_hash(logits, g->eng->model->hp.n_vocab);
 	batch_end(&g->batcher, row->seq);
-	pipeline_over(g->eng->pipe, row->seq);
+	pipeline_end_sequence(g->eng->pipe, row->seq);
 	return end_completion(s, reterr);
 }
 

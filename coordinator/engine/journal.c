@@ -1,4 +1,4 @@
-/* coordinator/engine/journal.c - tokens by sequence, and batches under way. */
+/* coordinator/engine/journal.c - tokens by sequence, and batches in flight. */
 #include "journal.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@ journal_open(struct journal *j, uint32_t nseqs, uint32_t ctx_tok,
 	assert(nbatches >= 1);
 	*j = (struct journal){ .nseqs = nseqs, .ctx_tok = ctx_tok,
 	    .batch_rows = batch_rows, .nbatches = nbatches };
-	/* Large, and zero: touched only as far as sequences reach. */
+	/* Large: calloc leaves pages untouched until sequences reach them. */
 	j->token = calloc((size_t)nseqs * ctx_tok, sizeof(*j->token));
 	j->batch = calloc(nbatches, sizeof(*j->batch));
 	j->row = calloc((size_t)nbatches * batch_rows, sizeof(*j->row));
@@ -39,7 +39,7 @@ journal_close(struct journal *j)
 }
 
 static int
-sane(const struct journal *j, const struct batch_hdr *hdr,
+is_valid_batch(const struct journal *j, const struct batch_hdr *hdr,
     const struct batch_row *rows)
 {
 	uint32_t i;
@@ -58,7 +58,7 @@ journal_push(struct journal *j, const struct batch_hdr *hdr,
 {
 	struct journal_batch *b;
 
-	if (!sane(j, hdr, rows))
+	if (!is_valid_batch(j, hdr, rows))
 		return -EINVAL;
 	if (j->n == j->nbatches)
 		return -EAGAIN;
@@ -76,7 +76,7 @@ journal_at(const struct journal *j, uint32_t i)
 	return &j->batch[(j->head + i) % j->nbatches];
 }
 
-/* The first row from at on that was to have logits; hdr.nrows = none. */
+/* The first row with logits from `at` on; hdr.nrows = none. */
 static uint32_t
 next_wanted(const struct journal_batch *b, uint32_t at)
 {
@@ -86,12 +86,12 @@ next_wanted(const struct journal_batch *b, uint32_t at)
 }
 
 int
-journal_answers(const struct journal_batch *b, uint32_t *at,
+journal_take_rows(const struct journal_batch *b, uint32_t *at,
     const struct batch_row *rows, uint32_t nrows, int last)
 {
 	uint32_t k = next_wanted(b, *at), i;
 
-	/* Or it would never end. */
+	/* An empty block that is not the last would repeat for ever. */
 	if (nrows == 0 && !last)
 		return 0;
 	for (i = 0; i < nrows; i++) {
@@ -110,9 +110,9 @@ tokens_of(struct journal *j, uint32_t seq)
 	return j->token + (size_t)seq * j->ctx_tok;
 }
 
-/* What a stage does with the same batch, as far as tokens go. */
+/* Track what a stage's sequences hold after this batch. */
 static void
-apply(struct journal *j, const struct journal_batch *b)
+apply_batch(struct journal *j, const struct journal_batch *b)
 {
 	const struct batch_hdr *h = &b->hdr;
 	const struct batch_row *r;
@@ -126,9 +126,9 @@ apply(struct journal *j, const struct journal_batch *b)
 		break;
 	case BATCH_FORGET:
 		j->len[h->seq] = MIN(h->pos, j->len[h->seq]);
-		j->over[h->seq] = 0;
+		j->ended[h->seq] = 0;
 		break;
-	case BATCH_STOP:	/* what they hold is of no use any more */
+	case BATCH_STOP:	/* the stages leave their loops */
 		memset(j->len, 0, sizeof(j->len));
 		break;
 	default:
@@ -139,20 +139,20 @@ apply(struct journal *j, const struct journal_batch *b)
 void
 journal_pop(struct journal *j)
 {
-	apply(j, journal_at(j, 0));
+	apply_batch(j, journal_at(j, 0));
 	j->head = (j->head + 1) % j->nbatches;
 	j->n--;
 }
 
 void
-journal_over(struct journal *j, uint32_t seq)
+journal_end_sequence(struct journal *j, uint32_t seq)
 {
 	assert(seq < j->nseqs);
-	j->over[seq] = 1;
+	j->ended[seq] = 1;
 }
 
-/* Of a sequence that is over, rows may still be under way, with others'; when
- * nothing but a stop is, none is needed. */
+/* Must a replay include this sequence?  Rows of an ended sequence may still be in
+ * flight beside others'.  Once only a stop is in flight, none is needed. */
 static int
 is_needed(const struct journal *j, uint32_t seq)
 {
@@ -161,7 +161,7 @@ is_needed(const struct journal *j, uint32_t seq)
 
 	if (j->n > 0 && journal_at(j, 0)->hdr.kind == BATCH_STOP)
 		return 0;
-	if (!j->over[seq])
+	if (!j->ended[seq])
 		return 1;
 	for (i = 0; i < j->n; i++) {
 		b = journal_at(j, i);
@@ -199,11 +199,11 @@ journal_tokens(const struct journal *j, uint32_t *ret_seqs)
 
 uint32_t
 journal_replay(const struct journal *j, struct journal_cursor *c,
-    struct batch_row *rows, uint32_t most)
+    struct batch_row *rows, uint32_t max_rows)
 {
 	uint32_t n = 0;
 
-	while (n < most && c->seq < j->nseqs) {
+	while (n < max_rows && c->seq < j->nseqs) {
 		if (c->pos == j->len[c->seq] ||
 		    (c->pos == 0 && !is_needed(j, c->seq))) {
 			c->seq++;

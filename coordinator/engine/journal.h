@@ -1,10 +1,10 @@
-/* coordinator/engine/journal.h - what the stages know, and what is on its way to them.
- * Owns: the tokens of every sequence, and the batches that have not come back.
+/* coordinator/engine/journal.h - what the stages hold, and what is in flight.
+ * Owns: the tokens of every sequence, and the batches without a full result.
  * Called by pipeline.  Pure: no processes, no clock, no logits.
  *
- * A stage that is lost takes with it its part of every sequence.  All of it
- * follows from tokens, and these are here: what has come back, by sequence, and
- * after it the batches under way, as they were sent. */
+ * A lost stage loses its part of every sequence's KV and state.  Both follow
+ * from the tokens: those whose results came back are kept here by sequence, and
+ * behind them the batches in flight, as they were sent. */
 #ifndef COORDINATOR_ENGINE_JOURNAL_H
 #define COORDINATOR_ENGINE_JOURNAL_H
 
@@ -20,47 +20,46 @@ struct journal_batch {
 struct journal {
 	uint32_t nseqs, ctx_tok, batch_rows;
 	uint32_t *token;		/* [nseqs][ctx_tok] */
-	uint32_t len[MAX_SEQS];		/* of it known to the stages */
-	uint8_t over[MAX_SEQS];		/* nobody asks for more of it */
-	struct journal_batch *batch;	/* [nbatches], a circle */
+	uint32_t len[MAX_SEQS];		/* tokens that the stages hold */
+	uint8_t ended[MAX_SEQS];	/* no more rows until it is forgotten */
+	struct journal_batch *batch;	/* [nbatches], a circular buffer */
 	struct batch_row *row;		/* [nbatches][batch_rows] */
-	uint32_t nbatches, head, n;	/* the oldest; how many */
+	uint32_t nbatches, head, n;	/* head = the oldest, n in flight */
 };
 
-/* Room for nbatches under way.  All that is ever taken is taken here. */
+/* Make room for nbatches in flight.  The only allocation. */
 int journal_open(struct journal *j, uint32_t nseqs, uint32_t ctx_tok,
     uint32_t batch_rows, uint32_t nbatches, struct err *reterr);
 void journal_close(struct journal *j);
 
-/* A batch is sent: 0, -EAGAIN when no room is left, -EINVAL for rows that no
- * stage would take. */
+/* Record a batch that is sent.  -EAGAIN: no room; -EINVAL: rows that no stage
+ * would accept. */
 int journal_push(struct journal *j, const struct batch_hdr *hdr,
     const struct batch_row *rows);
-/* The i-th of those under way, 0 is the oldest. */
+/* The i-th batch in flight; 0 = the oldest. */
 const struct journal_batch *journal_at(const struct journal *j, uint32_t i);
-/* Are these the rows of b, from *at on, that come back next: those that were to
- * have logits, in their order, the last of them if they are said to be?  Then
- * *at moves behind them.  Begins with 0. */
-int journal_answers(const struct journal_batch *b, uint32_t *at,
+/* Are rows [nrows] the next rows of b with logits, from *at on, and b's last ones
+ * exactly if `last` is set?  If so, *at moves behind them; it begins as 0. */
+int journal_take_rows(const struct journal_batch *b, uint32_t *at,
     const struct batch_row *rows, uint32_t nrows, int last);
-/* The oldest has come back: its rows belong to their sequences now. */
+/* The oldest batch has come back: move its rows to their sequences. */
 void journal_pop(struct journal *j);
 
-/* Nobody will ask for more of a sequence, until it is forgotten and begins
- * anew: it need not be replayed. */
-void journal_over(struct journal *j, uint32_t seq);
+/* A sequence gets no more rows until it is forgotten: it need not be
+ * replayed. */
+void journal_end_sequence(struct journal *j, uint32_t seq);
 
-/* Most rows of any batch under way. */
+/* Rows of the largest batch in flight. */
 uint32_t journal_rows(const struct journal *j);
-/* Tokens and sequences that a replay is made of. */
+/* Tokens and sequences that a replay sends. */
 uint64_t journal_tokens(const struct journal *j, uint32_t *ret_seqs);
 
-/* The next rows of a replay, none with logits, at most `most`; 0 = that was
- * all.  Begins with a cursor { 0 }. */
+/* Fill in the next rows of a replay, without logits, at most max_rows; 0 = the
+ * end.  The cursor begins as { 0 }. */
 struct journal_cursor {
 	uint32_t seq, pos;
 };
 uint32_t journal_replay(const struct journal *j, struct journal_cursor *c,
-    struct batch_row *rows, uint32_t most);
+    struct batch_row *rows, uint32_t max_rows);
 
 #endif

@@ -1,4 +1,4 @@
-/* coordinator/engine/pipeline.c - both ends of the pipeline. */
+/* coordinator/engine/pipeline.c - both ends of the pipeline, and its recovery. */
 #include "pipeline.h"
 
 #include <errno.h>
@@ -9,7 +9,8 @@
 #include "config/log.h"
 #include "shm/event.h"
 
-/* Messages, deaths and signals wake the wait by themselves; hangs do not. */
+/* Messages, ended workers and signals end a wait; a hang does not, so each wait
+ * is bounded. */
 #define LOOK_NS		UINT64_C(250000000)
 
 /* A worker that corrupts a ring is treated as dead.  reterr says what is wrong. */
@@ -23,9 +24,9 @@ fail_worker(struct pipeline *p, unsigned i, struct err *reterr)
 	return -ECHILD;
 }
 
-/* The coordinator's side of ring i, whose other side is worker's. */
+/* Attach to ring i, whose other side belongs to `worker`. */
 static int
-attach(struct pipeline *p, unsigned i, enum ring_side side, unsigned worker,
+attach_ring(struct pipeline *p, unsigned i, enum ring_side side, unsigned worker,
     struct ring *ret, struct err *reterr)
 {
 	const struct region *m = &p->ss->ring[i];
@@ -38,17 +39,18 @@ attach(struct pipeline *p, unsigned i, enum ring_side side, unsigned worker,
 	return rc == -EPROTO ? fail_worker(p, worker, reterr) : rc;
 }
 
-/* All that lies in the last ring then is of an older epoch, and nobody adds to
- * it: it goes.  From here on another epoch is a lie. */
+/* Attach to the first and the last ring.  Whatever the last one holds is from an
+ * older epoch, and no worker adds to it: drop it.  From here on a result of
+ * another epoch is corrupt. */
 static int
-attach_both(struct pipeline *p, struct err *reterr)
+attach_ends(struct pipeline *p, struct err *reterr)
 {
 	unsigned n = p->ss->n;
 	uint32_t old;
 	int rc;
 
-	if ((rc = attach(p, 0, RING_SIDE_PRODUCER, 0, &p->first,
-	    reterr)) < 0 || (rc = attach(p, n, RING_SIDE_CONSUMER, n - 1,
+	if ((rc = attach_ring(p, 0, RING_SIDE_PRODUCER, 0, &p->first,
+	    reterr)) < 0 || (rc = attach_ring(p, n, RING_SIDE_CONSUMER, n - 1,
 	    &p->last, reterr)) < 0)
 		return rc;
 	for (old = MIN(ring_used_spsc(&p->last), p->last.nslots); old > 0;
@@ -57,9 +59,9 @@ attach_both(struct pipeline *p, struct err *reterr)
 	return 0;
 }
 
-/* A batch that is under way is in a slot of some ring. */
+/* Each batch in flight occupies a slot of some ring. */
 static uint32_t
-most_in_flight(const struct plan *plan)
+max_in_flight(const struct plan *plan)
 {
 	uint32_t n = 0, nslots, nbytes;
 	unsigned i;
@@ -82,8 +84,8 @@ pipeline_open(struct sessions *ss, struct pipeline **ret, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	p->ss = ss;
 	if ((rc = journal_open(&p->journal, plan->nseqs, plan->ctx_tok,
-	    plan->batch_rows, most_in_flight(plan), reterr)) < 0 ||
-	    (rc = attach_both(p, reterr)) < 0)
+	    plan->batch_rows, max_in_flight(plan), reterr)) < 0 ||
+	    (rc = attach_ends(p, reterr)) < 0)
 		goto fail;
 	p->epoch = ss->epoch;
 	p->rows = calloc(plan->batch_rows, sizeof(*p->rows));
@@ -108,15 +110,15 @@ pipeline_close(struct pipeline *p)
 	free(p);		/* the rings' memory is the sessions' */
 }
 
-/* --- in --- */
+/* --- send --- */
 
-/* slot: of ring_reserve_spsc(), asked once: its reader may take back what it
- * has said. */
+/* Fill and commit a slot that ring_reserve_spsc() has returned.  The consumer may
+ * move its counter back, so the ring is asked for a slot only once. */
 static void
-put_slot(struct pipeline *p, uint8_t *slot, const struct batch_hdr *what,
+put_slot(struct pipeline *p, uint8_t *slot, const struct batch_hdr *content,
     const struct batch_row *rows)
 {
-	struct batch_hdr hdr = *what;
+	struct batch_hdr hdr = *content;
 
 	hdr.magic = BATCH_MAGIC;
 	hdr.number = p->number++;
@@ -127,9 +129,9 @@ put_slot(struct pipeline *p, uint8_t *slot, const struct batch_hdr *what,
 	ring_commit_spsc(&p->first);
 }
 
-/* What is in flight and not yet sent in this epoch, as far as there is room. */
+/* Send queued batches while the first ring has room. */
 static void
-send_waiting(struct pipeline *p)
+send_queued(struct pipeline *p)
 {
 	const struct journal_batch *b;
 	uint8_t *slot;
@@ -150,12 +152,12 @@ first_ring_corrupt(struct pipeline *p)
 	    ring_used_spsc(&p->first) > p->number - p->oldest + 1;
 }
 
-/* Into a ring that its reader has spoilt nothing goes; what is taken then is
- * sent when that loss has been noticed, by whoever waits for the result. */
+/* Nothing is sent into a corrupt ring.  A batch taken then is sent after the
+ * recovery, once a wait for results has noticed the corruption. */
 int
 pipeline_has_room(struct pipeline *p)
 {
-	send_waiting(p);
+	send_queued(p);
 	return p->sent == p->in_flight &&
 	    p->in_flight < p->journal.nbatches &&
 	    (ring_reserve_spsc(&p->first) != NULL || first_ring_corrupt(p));
@@ -172,7 +174,7 @@ send_batch(struct pipeline *p, const struct batch_hdr *hdr,
 	if ((rc = journal_push(&p->journal, hdr, rows)) < 0)
 		return rc;
 	p->in_flight++;
-	send_waiting(p);
+	send_queued(p);
 	return 0;
 }
 
@@ -189,24 +191,24 @@ int
 pipeline_control(struct pipeline *p, enum batch_kind kind, uint32_t seq,
     uint32_t pos)
 {
-	struct batch_hdr hdr = { .kind = kind, .seq = seq,
-	    .pos = pos };
+	struct batch_hdr hdr = { .kind = kind, .seq = seq, .pos = pos };
 
 	return send_batch(p, &hdr, NULL);
 }
 
 void
-pipeline_over(struct pipeline *p, uint32_t seq)
+pipeline_end_sequence(struct pipeline *p, uint32_t seq)
 {
-	journal_over(&p->journal, seq);
+	journal_end_sequence(&p->journal, seq);
 }
 
-/* --- out --- */
+/* --- receive --- */
 
-/* What was sent is in some ring until it is back.  Where that is not so, every
- * worker is idle, and beats, for ever. */
+/* A batch in flight is always in some ring.  If all rings stay empty, a session
+ * has dropped it: every worker then idles with a good heartbeat, so that the
+ * watchdog would never notice. */
 static int
-want_some_under_way(struct pipeline *p, struct err *reterr)
+check_not_dropped(struct pipeline *p, struct err *reterr)
 {
 	uint64_t now = event_now_ns();
 
@@ -219,7 +221,7 @@ want_some_under_way(struct pipeline *p, struct err *reterr)
 }
 
 static int
-rings_valid(struct pipeline *p, struct err *reterr)
+check_rings(struct pipeline *p, struct err *reterr)
 {
 	int first = first_ring_corrupt(p);
 
@@ -237,8 +239,8 @@ wait_slot(struct pipeline *p, const uint8_t **ret, struct err *reterr)
 
 	p->empty = (struct watchdog){ 0 };
 	while ((*ret = ring_peek_spsc(&p->last)) == NULL) {
-		if ((rc = rings_valid(p, reterr)) < 0 ||
-		    (rc = want_some_under_way(p, reterr)) < 0)
+		if ((rc = check_rings(p, reterr)) < 0 ||
+		    (rc = check_not_dropped(p, reterr)) < 0)
 			return rc;
 		if (!ring_arm_spsc(&p->last))
 			rc = sessions_wait(p->ss, 1, event_now_ns() + LOOK_NS,
@@ -250,10 +252,10 @@ wait_slot(struct pipeline *p, const uint8_t **ret, struct err *reterr)
 	return 0;
 }
 
-/* The next rows of the oldest batch, of this epoch, and no others.  Copied,
- * then judged: the slot is another process's. */
+/* Does the slot hold the next rows of batch b, the oldest, in this epoch?  The
+ * slot is shared with another process, so it is copied before it is checked. */
 static int
-is_result(struct pipeline *p, const struct journal_batch *b,
+is_result_of(struct pipeline *p, const struct journal_batch *b,
     const uint8_t *slot, struct batch_hdr *ret)
 {
 	memcpy(ret, slot, sizeof(*ret));
@@ -262,17 +264,17 @@ is_result(struct pipeline *p, const struct journal_batch *b,
 	    ret->nrows > p->ss->plan->head_rows ||
 	    ret->number != p->oldest || ret->first != p->got)
 		return 0;
-	/* Blocks are full but for the last: sent again they begin where they
-	 * began. */
+	/* All blocks but the last are full, so that after a replay they
+	 * begin at the same rows. */
 	if (!(ret->flags & BATCH_LAST) &&
 	    ret->nrows != p->ss->plan->head_rows)
 		return 0;
 	memcpy(p->rows, slot + sizeof(*ret), ret->nrows * sizeof(*p->rows));
-	return journal_answers(b, &p->at, p->rows, ret->nrows,
+	return journal_take_rows(b, &p->at, p->rows, ret->nrows,
 	    (ret->flags & BATCH_LAST) != 0);
 }
 
-/* The next slot, which must be of batch b. */
+/* Wait for the next slot, which must hold a result of batch b. */
 static int
 take_slot(struct pipeline *p, const struct journal_batch *b,
     struct result *ret, struct err *reterr)
@@ -283,7 +285,7 @@ take_slot(struct pipeline *p, const struct journal_batch *b,
 
 	if ((rc = wait_slot(p, &slot, reterr)) < 0)
 		return rc;
-	if (!is_result(p, b, slot, &ret->hdr)) {
+	if (!is_result_of(p, b, slot, &ret->hdr)) {
 		err_set(reterr, ERR_RUN, -EPROTO, "the result of batch %"
 		    PRIu64 " with %u rows makes no sense, where one of batch "
 		    "%" PRIu64 " was due", ret->hdr.number, ret->hdr.nrows,
@@ -303,14 +305,14 @@ take_slot(struct pipeline *p, const struct journal_batch *b,
 	return 0;
 }
 
-/* --- after a loss --- */
+/* --- recovery --- */
 
-/* Every sequence as far as it had come back, to stages that know nothing. */
+/* Send every sequence, as far as its results came back, to empty stages. */
 static int
-replay(struct pipeline *p, struct err *reterr)
+replay_sequences(struct pipeline *p, struct err *reterr)
 {
 	struct batch_hdr hdr = { .kind = BATCH_DATA };
-	/* What comes back of a batch that wants no logits. */
+	/* The result of a batch without logits. */
 	const struct journal_batch done = { .hdr = hdr };
 	struct journal_cursor c = { 0 };
 	struct result r;
@@ -323,7 +325,7 @@ replay(struct pipeline *p, struct err *reterr)
 		    (hdr.nrows = journal_replay(&p->journal, &c, p->rows,
 		    p->ss->plan->batch_rows)) > 0)
 			put_slot(p, slot, &hdr, p->rows);
-		if ((rc = rings_valid(p, reterr)) < 0)
+		if ((rc = check_rings(p, reterr)) < 0)
 			return rc;
 		if (p->oldest == p->number)
 			return 0;
@@ -334,7 +336,7 @@ replay(struct pipeline *p, struct err *reterr)
 }
 
 static void
-say_recovered(const struct pipeline *p, uint64_t t0, uint64_t t1)
+log_recovered(const struct pipeline *p, uint64_t t0, uint64_t t1)
 {
 	uint64_t t2 = event_now_ns(), n;
 	uint32_t seqs;
@@ -359,12 +361,12 @@ pipeline_recover(struct pipeline *p, struct err *reterr)
 		p->epoch = p->ss->epoch;
 		p->number = p->oldest = 0;
 		p->sent = p->got = p->at = 0;
-		if ((rc = attach_both(p, reterr)) == 0)
-			rc = replay(p, reterr);
+		if ((rc = attach_ends(p, reterr)) == 0)
+			rc = replay_sequences(p, reterr);
 	} while (rc == -ECHILD);
 	if (rc == 0) {
 		p->ss->recovery_ns += event_now_ns() - t0;
-		say_recovered(p, t0, t1);
+		log_recovered(p, t0, t1);
 	}
 	return rc;
 }
@@ -378,7 +380,7 @@ pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -EINVAL,
 		    "a result was asked for with nothing in flight");
 	for (;;) {
-		send_waiting(p);
+		send_queued(p);
 		p->ss->rows_in_flight = journal_rows(&p->journal);
 		rc = take_slot(p, journal_at(&p->journal, 0), ret, reterr);
 		if (rc == -ECHILD) {
@@ -388,7 +390,7 @@ pipeline_next(struct pipeline *p, struct result *ret, struct err *reterr)
 		}
 		if (rc < 0)
 			return rc;
-		/* Those that the caller had before a loss are not for it. */
+		/* Skip rows that were delivered before the loss. */
 		if (ret->last || p->got > p->had)
 			break;
 		ring_release_spsc(&p->last);
@@ -423,9 +425,9 @@ drain(struct pipeline *p, struct err *reterr)
 	return 0;
 }
 
-/* Behind all that is in flight, alone. */
+/* Drain the pipeline, then send one control message and wait for it. */
 static int
-control_alone(struct pipeline *p, enum batch_kind kind, uint32_t seq,
+control_and_wait(struct pipeline *p, enum batch_kind kind, uint32_t seq,
     uint32_t pos, struct err *reterr)
 {
 	int rc;
@@ -441,12 +443,12 @@ control_alone(struct pipeline *p, enum batch_kind kind, uint32_t seq,
 int
 pipeline_stop(struct pipeline *p, struct err *reterr)
 {
-	return control_alone(p, BATCH_STOP, 0, 0, reterr);
+	return control_and_wait(p, BATCH_STOP, 0, 0, reterr);
 }
 
 int
 pipeline_cut(struct pipeline *p, uint32_t seq, uint32_t pos,
     struct err *reterr)
 {
-	return control_alone(p, BATCH_FORGET, seq, pos, reterr);
+	return control_and_wait(p, BATCH_FORGET, seq, pos, reterr);
 }

@@ -154,7 +154,7 @@ START_TEST(what_is_over_is_replayed_only_while_it_is_under_way)
 	ck_assert_uint_eq(journal_rows(&j), 3);
 	journal_pop(&j);
 	ck_assert_uint_eq(journal_rows(&j), 2);
-	journal_over(&j, 1);
+	journal_end_sequence(&j, 1);
 	ck_assert_uint_eq(journal_tokens(&j, &seqs), 3);
 	journal_pop(&j);
 	ck_assert_uint_eq(journal_tokens(&j, &seqs), 2);
@@ -192,35 +192,35 @@ START_TEST(an_answer_has_the_rows_that_were_asked_for_in_their_order)
 	back[1] = rows[2];
 	back[2] = rows[4];
 	at = 0;
-	ck_assert(journal_answers(&b, &at, back, 3, 1));
+	ck_assert(journal_take_rows(&b, &at, back, 3, 1));
 	/* In parts; nothing is no part. */
 	at = 0;
-	ck_assert(!journal_answers(&b, &at, back, 0, 0));
-	ck_assert(journal_answers(&b, &at, back, 1, 0));
-	ck_assert(journal_answers(&b, &at, back + 1, 2, 1));
+	ck_assert(!journal_take_rows(&b, &at, back, 0, 0));
+	ck_assert(journal_take_rows(&b, &at, back, 1, 0));
+	ck_assert(journal_take_rows(&b, &at, back + 1, 2, 1));
 	/* Too few for an end, more than there are, another order, another
 	 * row, one that nobody asked for. */
 	at = 0;
-	ck_assert(!journal_answers(&b, &at, back, 2, 1));
+	ck_assert(!journal_take_rows(&b, &at, back, 2, 1));
 	at = 0;
-	ck_assert(!journal_answers(&b, &at, back, 3, 0));
+	ck_assert(!journal_take_rows(&b, &at, back, 3, 0));
 	at = 0;
-	ck_assert(!journal_answers(&b, &at, back, 0, 1));
+	ck_assert(!journal_take_rows(&b, &at, back, 0, 1));
 	at = 0;
-	ck_assert(!journal_answers(&b, &at, back + 1, 2, 0));
+	ck_assert(!journal_take_rows(&b, &at, back + 1, 2, 0));
 	at = 0;
 	bad = back[0];
 	bad.token++;
-	ck_assert(!journal_answers(&b, &at, &bad, 1, 0));
+	ck_assert(!journal_take_rows(&b, &at, &bad, 1, 0));
 	at = 0;
-	ck_assert(!journal_answers(&b, &at, rows, 1, 0));
+	ck_assert(!journal_take_rows(&b, &at, rows, 1, 0));
 	at = NITEMS(rows);
-	ck_assert(!journal_answers(&b, &at, back, 1, 1));
+	ck_assert(!journal_take_rows(&b, &at, back, 1, 1));
 	/* One that asked for nothing has an end alone. */
 	at = 0;
-	ck_assert(journal_answers(&none, &at, back, 0, 1));
-	ck_assert(!journal_answers(&none, &at, back, 1, 1));
-	ck_assert(!journal_answers(&none, &at, back, 0, 0));
+	ck_assert(journal_take_rows(&none, &at, back, 0, 1));
+	ck_assert(!journal_take_rows(&none, &at, back, 1, 1));
+	ck_assert(!journal_take_rows(&none, &at, back, 0, 0));
 }
 END_TEST
 
