@@ -1,19 +1,18 @@
-/* coordinator/engine/batch.c - which rows make the next batch.
+/* coordinator/engine/batch.c - selects the rows of the next batch.
  *
- * While texts are made, no more than conf.groups batches are in flight: what
- * would be sent before a result came back would be sent without the token
- * that the result brings, and tokens that go together cost the reading of the
- * weights once.  One group is right for stages that share cores; S stages with
- * cores of their own would work one at a time, so the live texts go in up to S
- * groups, each a share of them.  Before the first text nobody waits for a
- * token, and prompts fill the rings. */
+ * While sequences generate, at most conf.groups batches are in flight.  A batch
+ * that is sent before a result has come back lacks that result's token, and
+ * tokens in one batch share a single pass over the weights.  One group is right
+ * for stages that share cores.  S stages with cores of their own would take turns
+ * with one group, so the sequences are divided into up to S groups.  Before the
+ * first token no sequence waits for another, and prompts fill the rings. */
 #include "batch.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-/* A fifo never holds a slot twice, so it is never full. */
+/* A fifo holds no slot twice, so it is never full. */
 static void
 push(struct batch_fifo *f, uint32_t seq)
 {
@@ -47,7 +46,7 @@ batch_init(struct batcher *b, const struct batch_conf *conf)
 }
 
 int
-batch_vacant(const struct batcher *b)
+batch_has_slot(const struct batcher *b)
 {
 	return b->vacant.n > 0;
 }
@@ -79,12 +78,12 @@ put_row(struct batch_out *out, uint32_t seq, struct batch_seq *s,
 		s->state = BATCH_WAIT;
 }
 
-/* One token of each text, up to this group's share. */
+/* One token of each sequence, up to this group's share. */
 static void
 put_tokens(struct batcher *b, struct batch_out *out)
 {
 	uint32_t most = MIN(b->conf.batch_rows,
-	    DIV_UP(b->nmaking, b->conf.groups)), seq;
+	    DIV_UP(b->ngenerating, b->conf.groups)), seq;
 
 	while (b->ready.n > 0 && out->nrows < most) {
 		seq = pop(&b->ready);
@@ -92,9 +91,9 @@ put_tokens(struct batcher *b, struct batch_out *out)
 	}
 }
 
-/* Beside tokens prompts may double the rows, or fill up to mixed_rows: the texts
- * under way are not to wait for whole batches of them.  Where tokens take
- * every row that a batch may have, a prompt waits until a text ends. */
+/* Beside tokens, prompts may double the rows or fill up to mixed_rows: a full
+ * batch of prompt rows would delay the next token of every sequence.  Where
+ * tokens take all rows of a batch, a prompt waits until a sequence ends. */
 static void
 put_prompts(struct batcher *b, struct batch_out *out)
 {
@@ -103,7 +102,7 @@ put_prompts(struct batcher *b, struct batch_out *out)
 
 	if (b->pending == 0)
 		return;
-	most = b->nmaking > 0 ? MAX(b->conf.mixed_rows, 2 * out->nrows) :
+	most = b->ngenerating > 0 ? MAX(b->conf.mixed_rows, 2 * out->nrows) :
 	    b->conf.chunk(b->conf.arg, b->prompt_rows, b->pending);
 	most = MIN(MAX(most, 1), b->conf.batch_rows);
 	while (b->prompts.n > 0 && out->nrows < most) {
@@ -125,7 +124,7 @@ batch_next(struct batcher *b, struct batch_out *out)
 		out->seq = pop(&b->forget);
 		return 1;
 	}
-	if (b->nmaking > 0 && b->in_flight >= b->conf.groups)
+	if (b->ngenerating > 0 && b->in_flight >= b->conf.groups)
 		return 0;
 	out->kind = BATCH_DATA;
 	put_tokens(b, out);
@@ -156,8 +155,8 @@ batch_token(struct batcher *b, uint32_t seq, uint32_t token)
 	struct batch_seq *s = &b->seq[seq];
 
 	assert(s->state == BATCH_ASKED);
-	b->nmaking += !s->made;
-	s->made = 1;
+	b->ngenerating += !s->generates;
+	s->generates = 1;
 	s->token = token;
 	s->state = BATCH_READY;
 	push(&b->ready, seq);
@@ -169,7 +168,7 @@ batch_end(struct batcher *b, uint32_t seq)
 	struct batch_seq *s = &b->seq[seq];
 
 	assert(s->state == BATCH_ASKED);
-	b->nmaking -= (uint32_t)s->made;
+	b->ngenerating -= (uint32_t)s->generates;
 	*s = (struct batch_seq){ .state = BATCH_FREE, .used = 1 };
 	push(&b->vacant, seq);
 }

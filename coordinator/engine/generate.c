@@ -98,7 +98,7 @@ fill_slots(struct generator *g, struct err *reterr)
 	struct completion t;
 	int rc = 1;
 
-	while (!g->no_more && batch_vacant(&g->batcher)) {
+	while (!g->no_more && batch_has_slot(&g->batcher)) {
 		t = (struct completion){ 0 };
 		if ((rc = g->ops->next_prompt(g->ops->arg, &t, reterr)) < 0)
 			return rc;

@@ -29,7 +29,7 @@ drop_first(struct lines *l)
 
 	STAILQ_REMOVE_HEAD(&l->head, next);
 	source_free(&n->text);
-	json_decref(n->result);		/* NULL is none */
+	json_decref(n->result);		/* accepts NULL */
 	free(n);
 }
 

@@ -1,6 +1,6 @@
 /* coordinator/engine/lines.h - results in the order of their prompts.
- * Owns: the texts of --prompts from their beginning until they are printed;
- * one that ends early waits for those before it.  Called by run. */
+ * Owns: the results of --prompts until they are printed; one that is complete
+ * waits for those before it.  Called by prompts.c. */
 #ifndef COORDINATOR_ENGINE_LINES_H
 #define COORDINATOR_ENGINE_LINES_H
 
@@ -12,9 +12,9 @@
 struct line {
 	STAILQ_ENTRY(line) next;
 	uint32_t index;
-	struct source prompt;	/* its bytes are the file's */
+	struct source prompt;	/* points into the file */
 	struct source text;
-	json_t *result;		/* what is printed; NULL = not known yet */
+	json_t *result;		/* the line to print; NULL = not complete */
 };
 
 struct lines {
@@ -22,15 +22,15 @@ struct lines {
 };
 
 void lines_init(struct lines *l);
-/* The next line; NULL = out of memory. */
+/* Append a line; NULL = out of memory. */
 struct line *lines_add(struct lines *l, uint32_t index,
     const struct source *prompt);
-/* Give out, in order, each result that none before it holds back; then the
- * line is gone.  print owns the result from then on. */
+/* Print the results that are complete, in order, up to the first one that is
+ * not, and remove their lines.  print() takes over the result. */
 typedef int line_print_fn(void *arg, json_t *result, struct err *reterr);
 int lines_print(struct lines *l, line_print_fn *print, void *arg,
     struct err *reterr);
-/* Drop what is left. */
+/* Free the remaining lines. */
 void lines_done(struct lines *l);
 
 #endif

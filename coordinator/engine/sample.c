@@ -1,9 +1,9 @@
-/* coordinator/engine/sample.c - one token from a row of logits.
+/* coordinator/engine/sample.c - samples one token from a row of logits.
  *
- * Nothing is sorted that need not be: top-k selects by a heap of k candidates,
- * and a heap of what is left gives its best ones only as far as top-p and
- * min-p ask.  Of equal logits the lower id is the better.  Sums are in double,
- * in an order that depends on the logits alone. */
+ * Sorting the whole vocabulary is not needed: top-k selects with a heap of k
+ * candidates, and a heap of these yields the best ones only as far as top-p and
+ * min-p need.  Of equal logits the lower id is better.  Sums are in double, in an
+ * order that depends on the logits alone. */
 #include "sample.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@ struct cand {
 	uint32_t id;
 };
 
-/* What one sequence brings to its choices. */
+/* The state of one sequence. */
 struct history {
 	struct rng rng;
 	uint32_t *recent;	/* [window], a ring */
@@ -30,7 +30,7 @@ struct sampler {
 	uint32_t window;	/* tokens that the penalty looks at; 0 = off */
 	struct history *seq;	/* [nseqs] */
 	uint32_t *recent;	/* (nseqs, window) */
-	/* Scratch of one choice, which all sequences share. */
+	/* Scratch of one call, shared by all sequences. */
 	struct cand *cand;	/* [n_vocab] */
 	uint8_t *repeated;	/* [n_vocab]: 1 = in the window */
 };
@@ -56,7 +56,7 @@ rng_next(struct rng *r)
 	return mixed >> rot | mixed << (-rot & 31);
 }
 
-/* Uniform in [0, 1), all 53 bits of it. */
+/* Uniform in [0, 1), with 53 bits. */
 static double
 rng_unit(struct rng *r)
 {
@@ -163,9 +163,10 @@ sampler_accept(struct sampler *s, uint32_t seq, uint32_t id)
 	h->nrecent += h->nrecent < s->window;
 }
 
-/* The ring fills from its start: the first nrecent are what there is. */
+/* Set or clear the flags of the history's tokens.  The ring fills from its
+ * start, so the first nrecent entries are valid. */
 static void
-mark(struct sampler *s, const struct history *h, uint8_t yes)
+mark_repeated(struct sampler *s, const struct history *h, uint8_t yes)
 {
 	uint32_t i;
 
@@ -173,8 +174,8 @@ mark(struct sampler *s, const struct history *h, uint8_t yes)
 		s->repeated[h->recent[i]] = yes;
 }
 
-/* A repeated token becomes less likely whatever its logit's sign (Keskar et
- * al. 2019, CTRL, as everyone corrects it), once however often it occurs. */
+/* Make a repeated token less likely, whatever its logit's sign (Keskar et al.
+ * 2019, CTRL, with the usual correction), once however often it occurs. */
 static float
 penalized(const struct sampler *s, float logit, uint32_t id)
 {
@@ -186,12 +187,12 @@ penalized(const struct sampler *s, float logit, uint32_t id)
 }
 
 static int
-better(const struct cand *a, const struct cand *b)
+is_better(const struct cand *a, const struct cand *b)
 {
 	return a->logit > b->logit || (a->logit == b->logit && a->id < b->id);
 }
 
-/* Heap order below h[i]: the root is the best, or the worst. */
+/* Restore the heap below h[i]; the root is the best or the worst candidate. */
 static void
 sift_down(struct cand *h, uint32_t n, uint32_t i, int worst)
 {
@@ -200,9 +201,9 @@ sift_down(struct cand *h, uint32_t n, uint32_t i, int worst)
 
 	while ((child = 2 * (uint64_t)i + 1) < n) {
 		if (child + 1 < n &&
-		    better(&h[child + 1], &h[child]) != worst)
+		    is_better(&h[child + 1], &h[child]) != worst)
 			child++;
-		if (better(&h[child], &c) == worst)
+		if (is_better(&h[child], &c) == worst)
 			break;
 		h[i] = h[child];
 		i = (uint32_t)child;
@@ -219,9 +220,9 @@ heapify(struct cand *h, uint32_t n, int worst)
 		sift_down(h, n, i, worst);
 }
 
-/* The k best of all tokens to cand[0..k), all of them in the order of their ids;
- * *ret_best is the best.  The worst of those kept so far is the root, which
- * most logits do not beat: a look at each is all that they take. */
+/* Put the k best tokens into cand[0..k); all tokens, if k is n_vocab, in the
+ * order of their ids.  *ret_best is the best.  The heap's root is the worst one
+ * kept so far; most logits do not beat it and cost one comparison. */
 static int
 select_best(struct sampler *s, const float *logits, uint32_t k,
     struct cand *ret_best)
@@ -239,7 +240,7 @@ select_best(struct sampler *s, const float *logits, uint32_t k,
 	for (; i < s->n_vocab; i++) {
 		float logit = penalized(s, logits[i], i);
 
-		if (logit <= h[0].logit)	/* of equals the lower id */
+		if (logit <= h[0].logit)	/* ties: the lower id */
 			continue;
 		if (isnan(logit))
 			return -EDOM;
@@ -248,15 +249,16 @@ select_best(struct sampler *s, const float *logits, uint32_t k,
 	}
 	*ret_best = h[0];
 	for (i = 1; i < k; i++)
-		if (better(&h[i], ret_best))
+		if (is_better(&h[i], ret_best))
 			*ret_best = h[i];
 	return isinf(ret_best->logit) ? -EDOM : 0;
 }
 
-/* Order what top-p and min-p keep of cand[0..n), the best last; returns how
- * many, at least one.  The shares are those at temperature 1. */
+/* Move the candidates that top-p and min-p keep to the end of cand[0..n), the
+ * best last, and return their number, at least one.  Probabilities are at
+ * temperature 1. */
 static uint32_t
-keep(struct sampler *s, uint32_t n, double max)
+keep_likely(struct sampler *s, uint32_t n, double max)
 {
 	double top_p = s->conf.top_p, min_p = s->conf.min_p;
 	double floor = min_p > 0 ? max + log(min_p) : -INFINITY;
@@ -282,7 +284,7 @@ keep(struct sampler *s, uint32_t n, double max)
 	return i;
 }
 
-/* Draw one of h[0..n) from the last to the first. */
+/* Draw one of h[0..n), walking from the last to the first. */
 static uint32_t
 draw(struct rng *r, const struct cand *h, uint32_t n, double max, double temp)
 {
@@ -296,7 +298,7 @@ draw(struct rng *r, const struct cand *h, uint32_t n, double max, double temp)
 		double share = exp((h[i].logit - max) / temp);
 
 		if (share > 0)
-			id = h[i].id;	/* stays, should rounding want more */
+			id = h[i].id;	/* the result, if rounding leaves some */
 		if (left < share)
 			break;
 		left -= share;
@@ -319,9 +321,9 @@ sampler_pick(struct sampler *s, uint32_t seq, const float *logits,
 		n = 1;
 	else if (sc->top_k > 0)
 		n = MIN(n, (uint32_t)sc->top_k);
-	mark(s, h, 1);
+	mark_repeated(s, h, 1);
 	rc = select_best(s, logits, n, &best);
-	mark(s, h, 0);
+	mark_repeated(s, h, 0);
 	if (rc < 0)
 		return rc;
 	if (sc->temp == 0) {
@@ -330,7 +332,7 @@ sampler_pick(struct sampler *s, uint32_t seq, const float *logits,
 	}
 	nkept = n;
 	if (sc->top_p < 1 || sc->min_p > 0)
-		nkept = keep(s, n, best.logit);
+		nkept = keep_likely(s, n, best.logit);
 	*ret_id = draw(&h->rng, s->cand + n - nkept, nkept, best.logit,
 	    sc->temp);
 	return 0;

@@ -1,4 +1,4 @@
-/* coordinator/engine/seed.c - the seed of a run that was given none. */
+/* coordinator/engine/seed.c - a random seed where the user gave none. */
 #include "seed.h"
 
 #include <sys/random.h>

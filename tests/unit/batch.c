@@ -112,7 +112,7 @@ start_prompts(struct world *w)
 {
 	uint32_t seq;
 
-	while (w->next < w->nprompts && batch_vacant(&w->b)) {
+	while (w->next < w->nprompts && batch_has_slot(&w->b)) {
 		seq = batch_start(&w->b, w->prompt[w->next].ids,
 		    w->prompt[w->next].n);
 		ck_assert_uint_lt(seq, w->b.conf.nseqs);
@@ -167,7 +167,7 @@ static int
 send_one(struct world *w)
 {
 	struct flying *f = &w->fly[(w->first + w->nflying) % MAX_FLYING];
-	int making = w->b.nmaking > 0;
+	int making = w->b.ngenerating > 0;
 
 	if (w->nflying == w->depth)
 		return 0;
@@ -232,7 +232,7 @@ run_world(struct world *w)
 	ck_assert_uint_eq(w->ended, w->nprompts);
 	ck_assert_uint_eq(w->b.in_flight, 0);
 	ck_assert_uint_eq(w->b.pending, 0);
-	ck_assert_uint_eq(w->b.nmaking, 0);
+	ck_assert_uint_eq(w->b.ngenerating, 0);
 	for (i = 0; i < w->nprompts; i++)
 		ck_assert_uint_eq(w->prompt[i].hash,
 		    hash_alone(&w->prompt[i]));
@@ -287,7 +287,7 @@ make_texts(struct world *w, uint32_t n)
 		if (w->b.pending > 0)
 			send_one(w);
 	}
-	ck_assert_uint_eq(w->b.nmaking, n);
+	ck_assert_uint_eq(w->b.ngenerating, n);
 }
 
 /* None of these n texts ends within so many tokens. */
@@ -406,7 +406,7 @@ START_TEST(a_prompt_joins_in_pieces_beside_tokens)
 	ck_assert_int_eq(send_one(&w), 1);
 	ck_assert_uint_eq(w.fly[w.first].out.nrows, 4);
 	take_one(&w);
-	ck_assert_uint_eq(w.b.nmaking, 3);
+	ck_assert_uint_eq(w.b.ngenerating, 3);
 }
 END_TEST
 
