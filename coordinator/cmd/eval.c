@@ -193,12 +193,12 @@ score_chunks(struct engine *eng, uint32_t *ids, size_t n, struct err *reterr)
 		*at = was;
 		if (rc < 0)
 			break;
-		if (status_due(&st))
-			status_say(&st, (double)(chunk + 1) / chunks,
+		if (status_is_due(&st))
+			status_print(&st, (double)(chunk + 1) / chunks,
 			    "chunk %u of %u: perplexity so far %.4f",
 			    chunk + 1, chunks, exp(s.sum / (double)s.count));
 	}
-	status_wipe(&st);
+	status_erase(&st);
 	return rc < 0 ? rc : report_score(engine_conf(eng), &s, chunks, reterr);
 }
 

@@ -43,8 +43,8 @@ tick(void *arg, uint64_t done_bytes)
 	double part = (double)done_bytes / (double)j->g->tensor_bytes;
 	char done[UNITS_BYTES_LEN], all[UNITS_BYTES_LEN];
 
-	if (status_due(&j->status))
-		status_say(&j->status, part, "%s of %s read, %.0f %%",
+	if (status_is_due(&j->status))
+		status_print(&j->status, part, "%s of %s read, %.0f %%",
 		    units_human_bytes(done_bytes, done),
 		    units_human_bytes(j->g->tensor_bytes, all), 100 * part);
 }
@@ -121,7 +121,7 @@ tensor_done(void *arg, uint64_t i, const struct requant_result *r)
 	if (j->list != NULL)
 		json_array_append_new(j->list, tensor_json(from, to, r));
 	else if (j->c->verbose > 0) {
-		status_wipe(&j->status);
+		status_erase(&j->status);
 		print_tensor(from, to, r);
 		fflush(stdout);
 	}
@@ -246,7 +246,7 @@ convert(struct job_quantize *j, unsigned *ret_nthreads, struct err *reterr)
 		    strerror(n < 0 ? errno : ENOSPC));
 	status_init(&j->status, j->c->verbose > 0);
 	rc = requant_run(&q, reterr);
-	status_wipe(&j->status);
+	status_erase(&j->status);
 	return rc;
 }
 

@@ -157,7 +157,7 @@ open_pipeline(struct engine *eng, struct err *reterr)
 		eng->file_bytes += ss->s[i].ready.file_bytes;
 		log_loaded(&ss->s[i]);
 	}
-	confined_say(ss);
+	confined_log(ss);
 	return pipeline_open(eng->sessions, &eng->pipe, reterr);
 }
 

@@ -1,12 +1,11 @@
-/* coordinator/print/confined.c - the parts of confinement and their failures. */
+/* coordinator/print/confined.c - the parts of confinement, and why some fail. */
 #include "confined.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <bsd/string.h>
 
 #include "config/log.h"
+#include "config/words.h"
 
 static const struct {
 	const char *key, *words;
@@ -17,10 +16,10 @@ static const struct {
 	[CONFINE_FILES] = { "landlock", "no files (Landlock)" },
 	[CONFINE_CALLS] = { "seccomp", "no network, few system calls (seccomp)" },
 };
-_Static_assert(NITEMS(parts) == CONFINE_NPARTS, "each has its words");
+_Static_assert(NITEMS(parts) == CONFINE_NPARTS, "a row for each part");
 
 static const char *
-why(int32_t rc)
+failure_reason(int32_t rc)
 {
 	switch (rc) {
 	case -ECANCELED:
@@ -33,53 +32,45 @@ why(int32_t rc)
 		return "this kernel or emulator has none";
 	case -EOPNOTSUPP:
 		return "switched off when the kernel started";
-	default:			/* it may say anything */
+	default:			/* the worker may send anything */
 		return rc < 0 && rc > -4096 ? strerror(-rc) : "unknown";
 	}
 }
 
 static void
-add(char *list, size_t len, const char *words)
+log_session(const struct session *s)
 {
-	if (list[0] != '\0')
-		strlcat(list, ", ", len);
-	strlcat(list, words, len);
-}
-
-static void
-say_one(const struct session *s)
-{
-	char yes[256] = "", no[512] = "", item[128];
+	char yes[256] = "", no[512] = "";
 	unsigned p;
 
 	for (p = 0; p < CONFINE_NPARTS; p++) {
 		if (s->ready.confined[p] == 0) {
-			add(yes, sizeof(yes), parts[p].words);
+			words_add(yes, sizeof(yes), ", ", "%s", parts[p].words);
 			continue;
 		}
-		snprintf(item, sizeof(item), "%s (%s)", parts[p].key,
-		    why(s->ready.confined[p]));
-		add(no, sizeof(no), item);
+		words_add(no, sizeof(no), ", ", "%s (%s)", parts[p].key,
+		    failure_reason(s->ready.confined[p]));
 	}
 	log_debug("session %s: confined: %s%s%s", s->name,
 	    yes[0] != '\0' ? yes : "by nothing",
 	    no[0] != '\0' ? "; not by " : "", no);
 }
 
-/* The first session that misses a part speaks for all. */
+/* One note for all sessions: each missing part, with the reason of the first
+ * session that misses it. */
 static void
-say_missing(const struct sessions *ss)
+log_missing(const struct sessions *ss)
 {
-	char no[512] = "", item[128];
+	char no[512] = "";
 	unsigned p, i;
 
 	for (p = 0; p < CONFINE_NPARTS; p++)
 		for (i = 0; i < ss->n; i++) {
 			if (ss->s[i].ready.confined[p] == 0)
 				continue;
-			snprintf(item, sizeof(item), "%s (%s)", parts[p].key,
-			    why(ss->s[i].ready.confined[p]));
-			add(no, sizeof(no), item);
+			words_add(no, sizeof(no), ", ", "%s (%s)",
+			    parts[p].key, failure_reason(
+			    ss->s[i].ready.confined[p]));
 			break;
 		}
 	if (no[0] != '\0')
@@ -87,13 +78,13 @@ say_missing(const struct sessions *ss)
 }
 
 void
-confined_say(const struct sessions *ss)
+confined_log(const struct sessions *ss)
 {
 	unsigned i;
 
 	for (i = 0; i < ss->n; i++)
-		say_one(&ss->s[i]);
-	say_missing(ss);
+		log_session(&ss->s[i]);
+	log_missing(ss);
 }
 
 json_t *
@@ -105,6 +96,6 @@ confined_json(const struct session *s)
 	for (p = 0; p < CONFINE_NPARTS; p++)
 		json_object_set_new(o, parts[p].key,
 		    s->ready.confined[p] == 0 ? json_true() :
-		    json_string(why(s->ready.confined[p])));
+		    json_string(failure_reason(s->ready.confined[p])));
 	return o;
 }

@@ -1,4 +1,4 @@
-/* coordinator/print/confined.h - what the workers have given up, in words.
+/* coordinator/print/confined.h - how the workers are confined, in words.
  * Called by the engine and output.  Owns nothing. */
 #ifndef COORDINATOR_PRINT_CONFINED_H
 #define COORDINATOR_PRINT_CONFINED_H
@@ -7,12 +7,12 @@
 
 #include "coordinator/session/sessions.h"
 
-/* To stderr, when all have loaded: with -v what each worker is confined by;
- * without, one note if something does not hold for one of them. */
-void confined_say(const struct sessions *ss);
+/* Log, once all have loaded: at debug level each worker's confinement; always one
+ * note if a part is missing from any of them. */
+void confined_log(const struct sessions *ss);
 
-/* {"capabilities":true,"no_new_privs":true,...}: true, or why it does not
- * hold. */
+/* {"capabilities":true,"no_new_privs":true,...}: true, or why the part is
+ * missing. */
 json_t *confined_json(const struct session *s);
 
 #endif

@@ -1,14 +1,14 @@
-/* coordinator/print/domains.c - a domain's bytes and its emulator's own.
+/* coordinator/print/domains.c - memory in a device's domain and of its emulator.
  *
- * An emulator's resident memory is of three kinds.  Its private memory and its
- * page tables are the session's: planned, charged, in its group.  Its program
- * and libraries are pages of the page cache, which all emulators share: no
- * session's group counts them, VmHWM does.  The session's buffers it maps a
- * second time: those are in the session's columns already. */
+ * An emulator's resident memory has three parts.  Its private memory and page
+ * tables belong to the session: planned, charged, and in its group.  Its program
+ * and libraries are pages of the page cache, shared by all emulators: VmHWM counts
+ * them, no session's group does.  The session's buffers are mapped a second time:
+ * the session's columns count them already. */
 #include "domains.h"
 
 int
-domains_emulated(const struct plan *p)
+domains_have_emulator(const struct plan *p)
 {
 	unsigned i;
 
@@ -25,7 +25,7 @@ mib(uint64_t nbytes)
 }
 
 void
-domains_say(FILE *fp, const struct plan *p, const struct sessions *ss)
+domains_print(FILE *fp, const struct plan *p, const struct sessions *ss)
 {
 	const struct wire_stats *st;
 	const uint64_t *b;

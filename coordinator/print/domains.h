@@ -1,5 +1,5 @@
-/* coordinator/print/domains.h - what sessions have in a device's memory, and what the
- * process that stands for the device takes beside it.
+/* coordinator/print/domains.h - the sessions' memory in a device's domain, and the
+ * memory of the emulator that runs it.
  * Called by output.c.  Owns nothing; needs the sessions' statistics. */
 #ifndef COORDINATOR_PRINT_DOMAINS_H
 #define COORDINATOR_PRINT_DOMAINS_H
@@ -9,14 +9,14 @@
 
 #include "coordinator/session/sessions.h"
 
-/* Does any session have an emulator, as planned? */
-int domains_emulated(const struct plan *p);
+/* Does the plan give any session an emulator? */
+int domains_have_emulator(const struct plan *p);
 
-/* A line for each session that has one: bytes in its domain, its emulator's own
- * as planned and as measured, and what of it counts in no session. */
-void domains_say(FILE *fp, const struct plan *p, const struct sessions *ss);
+/* A line for each session that has one: bytes in its domain, the emulator's own
+ * memory as planned and as measured, and the part that no session counts. */
+void domains_print(FILE *fp, const struct plan *p, const struct sessions *ss);
 
-/* The same, measured, in bytes: "emulator_measured", "emulator_files",
+/* The measured values in bytes: "emulator_measured", "emulator_files",
  * "in_domain"; null for a session without an emulator. */
 void domains_json(json_t *o, const struct session *s);
 

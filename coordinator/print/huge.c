@@ -1,9 +1,9 @@
-/* coordinator/print/huge.c - huge pages: asked for, had, and why not.
+/* coordinator/print/huge.c - huge pages: requested, obtained, and why not.
  *
- * Arenas of 4 MiB and more ask with madvise(), which never fails for lack of
- * them, so that only the kernel's count tells.  It matters: weights are read
- * from end to end for every token, and a page of 4 KiB costs a walk of the page
- * tables where one of 2 MiB costs none. */
+ * Arenas of 4 MiB and more request them with madvise(), which succeeds even if
+ * none are free: only the kernel's count shows the result.  It matters because
+ * every token reads all weights, and pages of 4 KiB miss the TLB far more often
+ * than pages of 2 MiB. */
 #include "huge.h"
 
 #include <string.h>
@@ -13,12 +13,12 @@
 
 enum { WORD_LEN = 16, TEXT_LEN = 128 };
 
-_Static_assert(REGION_HUGE_BYTES == 2048 * KIB, "the name below");
+_Static_assert(REGION_HUGE_BYTES == 2048 * KIB, "ENABLED_SIZE names it");
 #define ENABLED_SIZE	THP "hugepages-2048kB/enabled"
 
-/* "always [madvise] never": the word in brackets.  0 = there is none. */
+/* The word in brackets of "always [madvise] never".  0 = there is none. */
 static int
-setting(const char *text, char word[WORD_LEN])
+selected_word(const char *text, char word[WORD_LEN])
 {
 	const char *p, *end;
 
@@ -36,11 +36,11 @@ huge_why(const char *all, const char *size, int off, char buf[HUGE_WHY_LEN])
 {
 	const char *path = ENABLED_SIZE;
 	char word[WORD_LEN];
-	int known = setting(size, word);
+	int known = selected_word(size, word);
 
 	if (!known || strcmp(word, "inherit") == 0) {
 		path = ENABLED;
-		known = setting(all, word);
+		known = selected_word(all, word);
 	}
 	if (off)
 		snprintf(buf, HUGE_WHY_LEN, "they are switched off for this "
@@ -58,7 +58,7 @@ huge_why(const char *all, const char *size, int off, char buf[HUGE_WHY_LEN])
 	return buf;
 }
 
-/* NULL when it cannot be read. */
+/* The first line of a file; NULL when it cannot be read. */
 static const char *
 read_line(const char *path, char text[TEXT_LEN])
 {

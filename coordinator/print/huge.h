@@ -1,5 +1,5 @@
-/* coordinator/print/huge.h - which memory of the sessions lies in huge pages.
- * Called by the commands, under -v, after the memory table.  Owns nothing. */
+/* coordinator/print/huge.h - how much of the sessions' memory is in huge pages.
+ * Called by the commands with -v, after the memory table.  Owns nothing. */
 #ifndef COORDINATOR_PRINT_HUGE_H
 #define COORDINATOR_PRINT_HUGE_H
 
@@ -7,16 +7,15 @@
 
 #include "coordinator/session/sessions.h"
 
-/* MiB that asked for huge pages and MiB that lie in them, a row per session;
- * and why there are none where that can be known.  Needs their statistics. */
+/* A row a session: MiB that requested huge pages, and MiB that are in them; then
+ * why there are none, where that can be known.  Needs the sessions' statistics. */
 void huge_table(FILE *fp, const struct sessions *ss);
 
 enum { HUGE_WHY_LEN = 320 };
 
-/* Why memory that asked has none, and what to do next.  all, size: the text of
- * transparent_hugepage/enabled and of the file of that name for pages of our
- * size (Linux 6.8); NULL = it could not be read.  off: the process has been
- * forbidden to have any. */
+/* Why requested huge pages were not obtained, and what to do.  all, size: the text
+ * of transparent_hugepage/enabled and of its counterpart for our page size (Linux
+ * 6.8); NULL = unreadable.  off: they are disabled for the process. */
 const char *huge_why(const char *all, const char *size, int off,
     char buf[HUGE_WHY_LEN]);
 

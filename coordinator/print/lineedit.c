@@ -1,4 +1,4 @@
-/* coordinator/print/lineedit.c - the lines that a user types. */
+/* coordinator/print/lineedit.c - reads the lines that a user types. */
 #include "lineedit.h"
 
 #include <errno.h>
@@ -19,13 +19,13 @@ struct lineedit {
 	EditLine *el;		/* NULL: none */
 	History *history;
 	int interrupted;
-	/* Anything else: bytes [at, end) of buf are not yet taken. */
+	/* Otherwise: bytes [at, end) of buf are not consumed. */
 	char *buf;		/* [cap] */
 	size_t at, end, cap;
 	int eof;
 };
 
-/* 1: stdin has something to say; -EINTR: somebody else has. */
+/* 1: stdin is readable; -EINTR: a watched descriptor is. */
 static int
 wait_input(const struct lineedit *le)
 {
@@ -50,8 +50,8 @@ prompt(EditLine *el)
 	return "> ";
 }
 
-/* For libedit: one character.  Signals are blocked and come as a descriptor,
- * which its own reading would not see. */
+/* Read one character for libedit.  Its own reader would not notice signals, which
+ * are blocked and read from a descriptor. */
 static int
 read_char(EditLine *el, wchar_t *ret)
 {
@@ -110,9 +110,9 @@ next_edited(struct lineedit *le, const char **ret, size_t *ret_n)
 	size_t n;
 	int count;
 
-	/* libedit shows its prompt before it takes the terminal over: what
-	 * came between, an end of input for one, the terminal would have kept
-	 * for itself. */
+	/* libedit prints its prompt before it sets the terminal's mode.  Input
+	 * that arrives in between, such as an end of file, would stay in the
+	 * terminal's line buffer: set the mode first. */
 	el_set(le->el, EL_PREP_TERM, 1);
 	line = el_gets(le->el, &count);
 	if (le->interrupted)
@@ -130,9 +130,9 @@ next_edited(struct lineedit *le, const char **ret, size_t *ret_n)
 	return 1;
 }
 
-/* --- anything else --- */
+/* --- not a terminal --- */
 
-/* Room for more bytes behind those not yet taken. */
+/* Make room behind the bytes that are not consumed. */
 static int
 make_room(struct lineedit *le)
 {
@@ -171,7 +171,7 @@ next_plain(struct lineedit *le, const char **ret, size_t *ret_n)
 	}
 	if (le->at == le->end)
 		return 0;
-	if (nl == NULL)			/* a last line without an end */
+	if (nl == NULL)			/* the last line, without a newline */
 		nl = le->buf + le->end;
 	*ret = le->buf + le->at;
 	le->at = MIN((size_t)(nl - le->buf) + 1, le->end);

@@ -16,14 +16,14 @@
 #include "coordinator/text/utf8.h"
 #include "config/words.h"
 
-/* Signals are blocked and read from a descriptor (engine/engine.c), so a write that
- * blocks would be deaf to them. */
+/* Signals are blocked and read from a descriptor (engine/signals.c), so they do not
+ * interrupt a write: it must wait for both. */
 static int watched_fd = -1;
 
-/* Who interrupts a run gets what there is of its text, if he takes it: as long
- * as nobody asked for an end, a reader may take its time. */
+/* A slow reader may take its time.  After a signal it still gets the text so far,
+ * but must read it within HURRY_MS. */
 enum { FOR_EVER = -1, HURRY_MS = 5000 };
-static int patience_ms = FOR_EVER;
+static int timeout_ms = FOR_EVER;
 
 void
 output_watch(int signal_fd)
@@ -34,10 +34,10 @@ output_watch(int signal_fd)
 void
 output_hurry(void)
 {
-	patience_ms = HURRY_MS;
+	timeout_ms = HURRY_MS;
 }
 
-/* 0 when stdout takes some bytes, -EINTR when a signal is waiting. */
+/* 0 when stdout accepts bytes, -EINTR when a signal is pending. */
 static int
 wait_writable(void)
 {
@@ -45,14 +45,13 @@ wait_writable(void)
 		{ .fd = STDOUT_FILENO, .events = POLLOUT },
 		{ .fd = watched_fd, .events = POLLIN },
 	};
-
 	int n;
 
-	while ((n = poll(p, 2, patience_ms)) < 0)
+	while ((n = poll(p, 2, timeout_ms)) < 0)
 		if (errno != EINTR)
 			return -errno;
 	if (n == 0) {
-		patience_ms = 0;
+		timeout_ms = 0;
 		return -ETIMEDOUT;
 	}
 	return p[0].revents == 0 && p[1].revents != 0 ? -EINTR : 0;
@@ -81,9 +80,9 @@ output_text(const char *text, size_t nbytes)
 
 /* --- the memory table --- */
 
-/* "embd+0-1+2.attn", "2.ffn+3+head" */
+/* The units of a session: "embd+0-1+2.attn", "2.ffn+3+head". */
 static char *
-holds(const struct plan_session *ps, char *buf, size_t len)
+format_units(const struct plan_session *ps, char *buf, size_t len)
 {
 	char layers[SUBLAYERS_LEN];
 
@@ -98,16 +97,16 @@ holds(const struct plan_session *ps, char *buf, size_t len)
 	return buf;
 }
 
-/* MiB with two decimals, right-aligned: columns can be added up by eye. */
+/* MiB with two decimals, right-aligned, so that columns add up by eye. */
 static void
-cell(FILE *fp, double nbytes)
+print_mib(FILE *fp, double nbytes)
 {
 	fprintf(fp, " %8.2f", nbytes / (double)MIB);
 }
 
-/* What a device that is not the worker itself did for each batch. */
+/* What an out-of-process device did for each batch. */
 static void
-device_line(FILE *fp, const struct session *s)
+print_device(FILE *fp, const struct session *s)
 {
 	const struct wire_stats *st = &s->stats;
 	double n = (double)st->batches, ns = (double)st->device_ns;
@@ -121,9 +120,9 @@ device_line(FILE *fp, const struct session *s)
 	    ((double)st->busy_ns - ns) / n / 1e6);
 }
 
-/* What will hold the caps, as far as a plan can know. */
+/* What would enforce the caps, as far as a plan can know. */
 static void
-foreseen(FILE *fp)
+print_expected_enforcement(FILE *fp)
 {
 	const char *why;
 
@@ -132,9 +131,9 @@ foreseen(FILE *fp)
 	    why != NULL ? ", because " : "", why != NULL ? why : "");
 }
 
-/* What the last columns rest on. */
+/* Where the peaks come from, and what enforces the caps. */
 static void
-enforcement(FILE *fp, const struct sessions *ss, int emulated)
+print_enforcement(FILE *fp, const struct sessions *ss, int emulated)
 {
 	const struct enforce *e = ss->enforce;
 
@@ -161,7 +160,7 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 {
 	static const char *const heads[] = { "cap", "weights", "KV",
 	    "compute", "staging", "rings", "runtime", "emulator" };
-	const unsigned ntags = MEM_NTAGS - !domains_emulated(p);
+	const unsigned ntags = MEM_NTAGS - !domains_have_emulator(p);
 	const struct plan_session *ps;
 	const struct session *s;
 	char buf[48];
@@ -169,7 +168,7 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 	size_t width = HOLDS_WIDTH;
 
 	for (i = 0; i < p->nsessions; i++)
-		width = MAX(width, strlen(holds(&p->session[i], buf,
+		width = MAX(width, strlen(format_units(&p->session[i], buf,
 		    sizeof(buf))));
 	fprintf(fp, "memory, MiB\n%-10s %-8s %-*s", "session", "device",
 	    (int)width, "holds");
@@ -180,35 +179,35 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
 	for (i = 0; i < p->nsessions; i++) {
 		ps = &p->session[i];
 		fprintf(fp, "%-10s %-8s %-*s", ps->conf->name,
-		    ps->conf->device, (int)width, holds(ps, buf, sizeof(buf)));
-		cell(fp, (double)ps->cap_bytes);
+		    ps->conf->device, (int)width, format_units(ps, buf, sizeof(buf)));
+		print_mib(fp, (double)ps->cap_bytes);
 		s = ss != NULL ? &ss->s[i] : NULL;
 		for (t = 0; t < ntags; t++)
-			cell(fp, (double)(s != NULL ? s->stats.tag_bytes[t] :
+			print_mib(fp, (double)(s != NULL ? s->stats.tag_bytes[t] :
 			    ps->bytes[t]));
 		if (s == NULL) {
-			cell(fp, (double)ps->total_bytes);
+			print_mib(fp, (double)ps->total_bytes);
 			fputc('\n', fp);
 			continue;
 		}
-		cell(fp, (double)s->peak.nbytes);
+		print_mib(fp, (double)s->peak.nbytes);
 		fprintf(fp, " %+11.2f %s\n", ((double)s->peak.nbytes -
 		    (double)s->stats.ledger_peak) / (double)MIB,
 		    enforce_name(s->enforce));
 	}
 	if (ss != NULL)
-		enforcement(fp, ss, domains_emulated(p));
+		print_enforcement(fp, ss, domains_have_emulator(p));
 	else
-		foreseen(fp);
+		print_expected_enforcement(fp);
 	if (ss != NULL)
-		domains_say(fp, p, ss);
+		domains_print(fp, p, ss);
 	for (i = 0; ss != NULL && i < p->nsessions; i++)
-		device_line(fp, &ss->s[i]);
+		print_device(fp, &ss->s[i]);
 }
 
-/* A speed that nothing was measured for is no number. */
+/* "-" for a speed that was not measured. */
 static const char *
-per_second(double tps, char *buf, size_t len)
+format_speed(double tps, char *buf, size_t len)
 {
 	snprintf(buf, len, tps > 0 ? "%.1f" : "-", tps);
 	return buf;
@@ -222,8 +221,8 @@ output_speed(FILE *fp, const struct speeds *sp)
 	fprintf(fp, "load %.3f s, %.2f GB/s | prompt %u tokens, %s t/s | "
 	    "generated %u tokens, %s t/s | first token after %.3f s\n",
 	    sp->load_s, sp->load_gbs, sp->prompt_tok,
-	    per_second(sp->prompt_tps, prompt, sizeof(prompt)), sp->gen_tok,
-	    per_second(sp->gen_tps, gen, sizeof(gen)), sp->ttft_s);
+	    format_speed(sp->prompt_tps, prompt, sizeof(prompt)), sp->gen_tok,
+	    format_speed(sp->gen_tps, gen, sizeof(gen)), sp->ttft_s);
 	if (sp->seqs > 0)
 		fprintf(fp, "sequences at once: %u | rows a batch: %.1f | "
 		    "all in %.3f s\n", sp->seqs, sp->batch_rows,
@@ -238,9 +237,9 @@ output_speed(FILE *fp, const struct speeds *sp)
 
 /* --- JSON --- */
 
-/* Jansson's functions report that they failed to whoever asks each of them;
- * nobody asks when there are fifty keys to be set.  What cannot be remembered
- * by anyone else is remembered here, and output_json() says it once. */
+/* Each Jansson call reports its own failure, and with fifty keys to set none is
+ * checked.  A failed allocation is remembered here instead, and output_json()
+ * reports it once. */
 static int json_failed;
 
 static void *
@@ -259,7 +258,7 @@ output_init(void)
 	json_set_alloc_funcs(json_alloc, free);
 }
 
-/* First and last, or null. */
+/* Set key to [first, last], or null. */
 static void
 set_layers(json_t *o, const char *key, struct layer_range l)
 {

@@ -8,48 +8,48 @@
 
 #include "coordinator/session/sessions.h"
 
-/* Speeds of a run; 0 = nothing was measured. */
+/* Speeds of a run; 0 = not measured. */
 struct speeds {
 	double load_s, load_gbs;
 	uint32_t prompt_tok, gen_tok;
 	double prompt_tps, gen_tps, ttft_s;
-	uint32_t seqs;		/* at once; 0 = one prompt, nothing to say */
+	uint32_t seqs;		/* at once; 0 = one prompt, not printed */
 	double batch_rows;	/* mean of all batches */
-	double all_s;		/* that the speeds are of */
-	unsigned losses;	/* workers lost and brought back */
-	double lost_s;		/* that it took, within the others' */
+	double all_s;		/* the time that the speeds are over */
+	unsigned losses;	/* workers lost and replaced */
+	double lost_s;		/* spent on recovery, part of the times above */
 	uint64_t logits_hash;
 	int have_hash;
 };
 
-/* Before any JSON is made: so that none is printed with parts missing. */
+/* Call before any JSON is made.  Without it, JSON that lost parts to a failed
+ * allocation would be printed. */
 void output_init(void);
 
-/* Write all of it to stdout now, also to a slow or non-blocking reader; -EPIPE
- * when nobody reads any more, -EINTR when a signal comes in on the descriptor
- * that output_watch() was given (-1 = none).  After output_hurry(), for when
- * a signal has come, a reader gets some seconds and no more: -ETIMEDOUT, then
- * and from then on. */
+/* Write all bytes to stdout now, also to a slow or non-blocking reader.  -EPIPE:
+ * the reader has gone.  -EINTR: a signal has come on the descriptor given to
+ * output_watch() (-1 = none).  After output_hurry(), called when a signal has
+ * come, a reader has a few seconds: then this call and all later ones return
+ * -ETIMEDOUT. */
 int output_text(const char *text, size_t nbytes);
 void output_watch(int signal_fd);
 void output_hurry(void);
 
-/* A file that is written may replace anything but the model that is read:
- * -EINVAL. */
+/* -EINVAL if writing to path would overwrite a file of the model. */
 int output_refuse_model(const struct gguf *g, const char *path,
     struct err *reterr);
 
-/* One row per session.  ss NULL: what the plan foresees; else with what the
- * kernel counted. */
+/* The memory table, a row a session.  ss NULL: as planned; else as measured, with
+ * the peaks that the kernel counted. */
 void output_table(FILE *fp, const struct plan *p, const struct sessions *ss);
 void output_speed(FILE *fp, const struct speeds *sp);
 
 /* {"sessions":[...]} with the stable keys of design.md 9. */
 json_t *output_sessions(const struct plan *p, const struct sessions *ss);
 void output_add_speeds(json_t *o, const struct speeds *sp);
-/* Text as a JSON string; bytes that are not UTF-8 become U+FFFD. */
+/* A JSON string; bytes that are not UTF-8 become U+FFFD. */
 json_t *output_json_text(const char *text, size_t nbytes);
-/* One line (or indented) on stdout, then free it. */
+/* Print o on stdout, on one line or indented, and free it. */
 int output_json(json_t *o, int indent, struct err *reterr);
 
 #endif

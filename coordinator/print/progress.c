@@ -1,4 +1,4 @@
-/* coordinator/print/progress.c - drawing the load. */
+/* coordinator/print/progress.c - shows the progress of the load. */
 #include "progress.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum { BAR = 24, BLOCK_COLS = 72 };
 #define LINE_NS		UINT64_C(10000000000)
-/* Loads shorter than this draw nothing until they are done. */
+/* Loads shorter than this draw nothing before their end. */
 #define QUIET_NS	UINT64_C(200000000)
 
 void
@@ -24,7 +24,7 @@ progress_init(struct progress *pg, int on)
 	pg->next_ns = pg->t0_ns + LINE_NS;
 }
 
-/* Of a session that was lost and has no worker yet: nothing. */
+/* 0 for a session that was lost and has no new worker yet. */
 static uint64_t
 done_bytes(const struct session *s)
 {
@@ -40,7 +40,7 @@ draw_block(struct progress *pg, const struct sessions *ss)
 	uint64_t done, total;
 	int fill;
 
-	/* To the first column as well: ^C and typed keys have moved it. */
+	/* To the first column too: ^C and typed keys have moved the cursor. */
 	if (pg->drawn > 0)
 		fprintf(stderr, "\r\033[%uA", pg->drawn);
 	for (s = ss->s; s < ss->s + ss->n; s++) {
@@ -55,7 +55,7 @@ draw_block(struct progress *pg, const struct sessions *ss)
 	pg->drawn = ss->n;
 }
 
-/* A block higher or wider than the window would scroll with every redraw. */
+/* A block larger than the window would scroll at every redraw. */
 static int
 block_fits(const struct sessions *ss)
 {
@@ -74,9 +74,9 @@ print_lines(struct progress *pg, const struct sessions *ss, int all)
 
 	for (i = 0; i < ss->n; i++) {
 		s = &ss->s[i];
-		if (pg->said[i] || (s->state != SESSION_READY && !all))
+		if (pg->printed[i] || (s->state != SESSION_READY && !all))
 			continue;
-		pg->said[i] = s->state == SESSION_READY;
+		pg->printed[i] = s->state == SESSION_READY;
 		fprintf(stderr, "%s: loaded %s of %s in %.2f s\n", s->name,
 		    units_human_bytes(done_bytes(s), have),
 		    units_human_bytes(s->plan->file_bytes, total),

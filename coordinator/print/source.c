@@ -1,4 +1,4 @@
-/* coordinator/print/source.c - reading prompts, texts and lists of ids. */
+/* coordinator/print/source.c - reads prompts, texts and lists of ids. */
 #include "source.h"
 
 #include <errno.h>
@@ -62,9 +62,10 @@ source_read(const char *text, const char *path, struct source *ret,
 	return rc;
 }
 
-/* What holds nbytes, the NUL and some more to come. */
+/* The capacity for nbytes and a NUL: a power of two, so that appending is
+ * amortized. */
 static size_t
-room(size_t nbytes)
+capacity_for(size_t nbytes)
 {
 	size_t n = 256;
 
@@ -77,10 +78,10 @@ int
 source_append(struct source *s, const char *bytes, size_t nbytes,
     struct err *reterr)
 {
-	size_t want = room(s->nbytes + nbytes);
+	size_t want = capacity_for(s->nbytes + nbytes);
 	char *grown;
 
-	if (s->text == NULL || want != room(s->nbytes)) {
+	if (s->text == NULL || want != capacity_for(s->nbytes)) {
 		if ((grown = realloc(s->text, want)) == NULL)
 			return err_set(reterr, ERR_RUN, -ENOMEM,
 			    "out of memory");

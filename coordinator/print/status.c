@@ -1,4 +1,4 @@
-/* coordinator/print/status.c - see status.h. */
+/* coordinator/print/status.c - the progress of a long task. */
 #include "status.h"
 
 #include <stdarg.h>
@@ -19,7 +19,7 @@ status_init(struct status *st, int on)
 }
 
 int
-status_due(const struct status *st)
+status_is_due(const struct status *st)
 {
 	return st->on && event_now_ns() >= st->next_ns;
 }
@@ -31,7 +31,7 @@ status_seconds(const struct status *st)
 }
 
 void
-status_say(struct status *st, double part, const char *fmt, ...)
+status_print(struct status *st, double part, const char *fmt, ...)
 {
 	double s = status_seconds(st);
 	char text[160], left[32] = "";
@@ -49,7 +49,7 @@ status_say(struct status *st, double part, const char *fmt, ...)
 }
 
 void
-status_wipe(struct status *st)
+status_erase(struct status *st)
 {
 	if (st->drawn)
 		fputs("\r\033[K", stderr);

@@ -1,6 +1,6 @@
-/* coordinator/print/status.h - one line on stderr of how far a long work has come.
- * On a terminal redrawn in its place, five times a second at most; elsewhere a
- * line every ten seconds.  Called by the commands that work on a file. */
+/* coordinator/print/status.h - the progress of a long task in a line on stderr.
+ * On a terminal it is redrawn, at most five times a second; elsewhere there is a
+ * line every ten seconds.  Called by eval and quantize. */
 #ifndef COORDINATOR_PRINT_STATUS_H
 #define COORDINATOR_PRINT_STATUS_H
 
@@ -13,18 +13,18 @@ struct status {
 
 void status_init(struct status *st, int on);
 
-/* 1 when it is time for another line. */
-int status_due(const struct status *st);
+/* Is it time for another line? */
+int status_is_due(const struct status *st);
 
-/* The line; part of the work, 0 to 1, is done: the time that is left follows
- * from it. */
-void status_say(struct status *st, double part, const char *fmt, ...)
+/* Print the line.  part, 0 to 1, of the work is done: the time left follows from
+ * it. */
+void status_print(struct status *st, double part, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 
-/* Off the screen, before anything else is printed there. */
-void status_wipe(struct status *st);
+/* Erase the line, before anything else is printed. */
+void status_erase(struct status *st);
 
-/* Since status_init(). */
+/* Seconds since status_init(). */
 double status_seconds(const struct status *st);
 
 #endif
