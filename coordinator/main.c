@@ -1,4 +1,4 @@
-/* coordinator/main.c - the program: settings, then one command. */
+/* coordinator/main.c - loads the settings, then runs one command. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "coordinator/print/output.h"
 
 static int
-help(const struct conf *c, struct err *reterr)
+print_help(const struct conf *c, struct err *reterr)
 {
 	const char *text = cli_help(c->help_topic);
 
@@ -27,7 +27,7 @@ help(const struct conf *c, struct err *reterr)
 }
 
 static int
-version(const struct conf *c, struct err *reterr)
+print_version(const struct conf *c, struct err *reterr)
 {
 	(void)c;
 	(void)reterr;
@@ -48,17 +48,18 @@ static int (*const commands[])(const struct conf *, struct err *) = {
 	[CMD_BENCH] = cmd_bench,
 	[CMD_STRESS] = cmd_stress,
 	[CMD_QUANTIZE] = cmd_quantize,
-	[CMD_HELP] = help,
-	[CMD_VERSION] = version,
+	[CMD_HELP] = print_help,
+	[CMD_VERSION] = print_version,
 };
 
-/* Large, and as long-lived as the process. */
+/* Static because it is large. */
 static struct conf conf;
 
-/* A closed stdin, stdout or stderr would become one of our files.  Read-only:
- * writing to what was closed stays an error. */
+/* Open /dev/null in place of a closed stdin, stdout or stderr, which would
+ * otherwise become the number of a file we open.  Read-only, so that writing to it
+ * is still an error. */
 static void
-keep_standard_fds(void)
+reserve_standard_fds(void)
 {
 	int fd;
 
@@ -75,13 +76,13 @@ main(int argc, char **argv, char **envp)
 	int rc;
 
 	setproctitle_init(argc, argv, envp);
-	/* Whoever started us may have it ignored, and children then are gone
-	 * before we ask how they ended. */
+	/* Our parent may have set SIG_IGN: children would then be reaped before
+	 * we can ask how they ended. */
 	signal(SIGCHLD, SIG_DFL);
-	signal(SIGXFSZ, SIG_IGN);	/* ulimit -f: EFBIG will do */
+	signal(SIGXFSZ, SIG_IGN);	/* ulimit -f: handle EFBIG instead */
 	if (argc == 2 && strcmp(argv[1], ROLE_WORKER_ARG) == 0)
 		return worker_main(argc, argv);
-	keep_standard_fds();
+	reserve_standard_fds();
 	log_init("straddle", 1);
 	output_init();
 	if ((rc = conf_load(argc, argv, &conf, &e)) == 0) {

@@ -1,4 +1,4 @@
-/* coordinator/cmd/chat.c - a conversation with the model, line by line. */
+/* coordinator/cmd/chat.c - a conversation with the model in the terminal. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ struct talk {
 	struct source answer;	/* the last one */
 	json_t *messages;	/* of all turns, for /save */
 	unsigned nfailed;	/* lines without an answer */
-	int over;		/* /quit */
+	int has_quit;		/* /quit */
 };
 
 /* --- an answer --- */
@@ -43,7 +43,7 @@ emit_text(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
 	return 0;
 }
 
-/* Ctrl-C on a terminal: it is the answer that ends. */
+/* Ctrl-C on a terminal ends the answer, not the program. */
 static int
 is_stopped(void *arg)
 {
@@ -55,7 +55,7 @@ is_stopped(void *arg)
 }
 
 static int
-keep(struct talk *k, const char *role, const char *text, size_t nbytes,
+add_message(struct talk *k, const char *role, const char *text, size_t nbytes,
     struct err *reterr)
 {
 	json_t *m = json_pack("{s:s,s:o}", "role", role, "content",
@@ -67,7 +67,7 @@ keep(struct talk *k, const char *role, const char *text, size_t nbytes,
 }
 
 static int
-say(struct talk *k, const char *text, size_t nbytes, struct err *reterr)
+answer_line(struct talk *k, const char *text, size_t nbytes, struct err *reterr)
 {
 	struct err e = { 0 };
 	const char *stop;
@@ -78,7 +78,7 @@ say(struct talk *k, const char *text, size_t nbytes, struct err *reterr)
 	if (rc == -EINTR)
 		output_hurry();
 	if (rc == -E2BIG) {
-		log_warnx("%s: /reset begins anew, or give a larger --ctx",
+		log_warnx("%s: /reset clears the context, or give a larger --ctx",
 		    e.msg);
 		k->nfailed++;
 		return 0;
@@ -89,23 +89,23 @@ say(struct talk *k, const char *text, size_t nbytes, struct err *reterr)
 		return err_set(reterr, e.kind, rc, "%s", e.msg);
 	stop = chat_stats(k->chat)->stop;
 	if (strcmp(stop, "context") == 0)
-		log_info("the context of %u tokens is full: /reset begins "
-		    "anew", engine_plan_of(k->eng)->ctx_tok);
-	if ((rc = keep(k, "user", text, nbytes, reterr)) < 0)
+		log_info("the context of %u tokens is full: /reset clears "
+		    "it", engine_plan_of(k->eng)->ctx_tok);
+	if ((rc = add_message(k, "user", text, nbytes, reterr)) < 0)
 		return rc;
-	return keep(k, "assistant", k->answer.text != NULL ? k->answer.text :
+	return add_message(k, "assistant", k->answer.text != NULL ? k->answer.text :
 	    "", k->answer.nbytes, reterr);
 }
 
-/* --- what a line can ask for instead --- */
+/* --- lines that are commands --- */
 
 static int
-begin_anew(struct talk *k, struct err *reterr)
+reset_messages(struct talk *k, struct err *reterr)
 {
 	const char *system = k->c->system;
 
 	json_array_clear(k->messages);
-	return system != NULL ? keep(k, "system", system, strlen(system),
+	return system != NULL ? add_message(k, "system", system, strlen(system),
 	    reterr) : 0;
 }
 
@@ -117,7 +117,7 @@ do_reset(struct talk *k, const char *arg, struct err *reterr)
 	(void)arg;
 	if (rc == 0)
 		log_info("a new conversation");
-	return rc == 0 ? begin_anew(k, reterr) : rc;
+	return rc == 0 ? reset_messages(k, reterr) : rc;
 }
 
 static int
@@ -165,7 +165,7 @@ do_quit(struct talk *k, const char *arg, struct err *reterr)
 {
 	(void)arg;
 	(void)reterr;
-	k->over = 1;
+	k->has_quit = 1;
 	return 0;
 }
 
@@ -175,13 +175,13 @@ static const struct {
 	const char *name, *help;
 	int (*fn)(struct talk *k, const char *arg, struct err *reterr);
 } commands[] = {
-	{ "reset", "/reset      forget everything said so far", do_reset },
-	{ "save", "/save FILE  write what was said, as JSON", do_save },
+	{ "reset", "/reset      forget the conversation so far", do_reset },
+	{ "save", "/save FILE  write the conversation, as JSON", do_save },
 	{ "stats", "/stats      tokens, speeds, what the context holds",
 	    do_stats },
-	{ "help", "/help       this; a text that begins with / is written //",
+	{ "help", "/help       this; write a leading / of a text as //",
 	    do_help },
-	{ "quit", "/quit       the end; so is Ctrl-D", do_quit },
+	{ "quit", "/quit       leave; so does Ctrl-D", do_quit },
 };
 
 static int
@@ -198,7 +198,7 @@ do_help(struct talk *k, const char *arg, struct err *reterr)
 }
 
 static int
-obey(struct talk *k, const char *line, struct err *reterr)
+run_command(struct talk *k, const char *line, struct err *reterr)
 {
 	size_t n = strcspn(line, " \t"), i;
 	const char *arg = line + n + strspn(line + n, " \t");
@@ -221,32 +221,32 @@ take_line(struct talk *k, const char *line, size_t n, struct err *reterr)
 	if (n == 0)
 		return 0;
 	if (n > 1 && line[0] == '/' && line[1] == '/')
-		return say(k, line + 1, n - 1, reterr);
+		return answer_line(k, line + 1, n - 1, reterr);
 	if (line[0] == '/')
-		return obey(k, line + 1, reterr);
-	return say(k, line, n, reterr);
+		return run_command(k, line + 1, reterr);
+	return answer_line(k, line, n, reterr);
 }
 
 static int
-converse(struct talk *k, struct err *reterr)
+take_lines(struct talk *k, struct err *reterr)
 {
 	const char *line;
 	size_t n;
 	int rc = 1;
 
-	while (rc > 0 && !k->over) {
+	while (rc > 0 && !k->has_quit) {
 		if ((rc = lineedit_next(k->le, &line, &n, reterr)) <= 0)
 			break;
 		if ((rc = take_line(k, line, n, reterr)) == 0)
 			rc = 1;
 	}
 	if (rc == 0 && lineedit_is_terminal(k->le))
-		output_text("\n", 1);		/* behind the prompt */
+		output_text("\n", 1);		/* after the prompt */
 	return MIN(rc, 0);
 }
 
 static int
-talk_all(struct talk *k, struct err *reterr)
+start_and_talk(struct talk *k, struct err *reterr)
 {
 	const struct conf *c = k->c;
 	const struct chat_ops ops = { .emit = emit_text, .is_stopped = is_stopped,
@@ -272,11 +272,11 @@ talk_all(struct talk *k, struct err *reterr)
 	    reterr)) < 0 ||
 	    (rc = chat_open(k->eng, chat_template_of(k->eng, note), c->system,
 	    &ops, &k->chat, reterr)) < 0 ||
-	    (rc = begin_anew(k, reterr)) < 0)
+	    (rc = reset_messages(k, reterr)) < 0)
 		return rc;
 	log_info("%s", note);
 	seed_show(c);
-	if ((rc = converse(k, reterr)) < 0)
+	if ((rc = take_lines(k, reterr)) < 0)
 		return rc;
 	if ((rc = engine_stop(k->eng, reterr)) < 0)
 		return rc;
@@ -302,7 +302,7 @@ cmd_chat(const struct conf *c, struct err *reterr)
 		seed_draw(with_seed);
 		k->c = with_seed;
 		k->sigint_fd = -1;
-		rc = talk_all(k, reterr);
+		rc = start_and_talk(k, reterr);
 		chat_close(k->chat);
 		lineedit_close(k->le);
 		source_free(&k->answer);

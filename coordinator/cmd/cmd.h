@@ -1,6 +1,6 @@
-/* coordinator/cmd/cmd.h - one function per command; each returns 0 or -errno
- * with a message.  Called by main only, with settings that conf_check() has
- * passed: what a command needs is there. */
+/* coordinator/cmd/cmd.h - one function a command; each returns 0 or -errno with a
+ * message.  Called by main only, after conf_check(): the settings that a command
+ * requires are there. */
 #ifndef COORDINATOR_CMD_CMD_H
 #define COORDINATOR_CMD_CMD_H
 

@@ -56,7 +56,7 @@ eval_ids(struct engine *eng, const uint32_t *ids, size_t n,
 {
 	int rc;
 
-	/* A pipe or device cannot be emptied and need not be. */
+	/* A pipe or device cannot be truncated and need not be. */
 	if (o->fp != NULL && ftruncate(fileno(o->fp), 0) < 0 &&
 	    errno != EINVAL)
 		return err_set(reterr, ERR_RUN, -errno, "%s: %s", o->path,
@@ -77,13 +77,13 @@ eval_ids(struct engine *eng, const uint32_t *ids, size_t n,
 
 /* --- perplexity --- */
 
-/* Chunks of a context each, BOS in the place of each one's first token; the
- * second half of a chunk is scored, so that each token has at least half a
- * context before it, as the field does it: figures compare.  Chunks begin a
- * stride apart, by default the context; up to half of it a stride's tokens
- * are scored of each, so that none is left out or scored twice.
- * Perplexity = exp(mean negative log-likelihood); its standard error by the
- * delta method from the sample's variance. */
+/* The text is cut into chunks of one context, with BOS in place of each chunk's
+ * first token.  The second half of a chunk is scored, so that each token has at
+ * least half a context before it; other programs do the same, so results compare.
+ * Chunks begin a stride apart, by default one context.  With a stride of up to half
+ * a context, the last `stride` tokens of each chunk are scored, so that no token is
+ * skipped or scored twice.  Perplexity = exp(mean negative log-likelihood), its
+ * standard error by the delta method from the sample's variance. */
 enum { MIN_SCORED_CTX = 3 };
 
 struct score {
@@ -146,8 +146,8 @@ report_score(const struct conf *c, const struct score *s, uint32_t chunks,
 	return 0;
 }
 
-/* What only leads to the scored part asks for no logits (but for one row: a
- * feed has a last one); nor does the last token, with nothing behind it. */
+/* The part before the scored one asks for no logits, but for its last row.  The
+ * chunk's last token is not fed: no token follows that it could score. */
 static int
 score_chunk(struct engine *eng, struct score *s, struct err *reterr)
 {
@@ -202,9 +202,9 @@ score_chunks(struct engine *eng, uint32_t *ids, size_t n, struct err *reterr)
 	return rc < 0 ? rc : report_score(engine_conf(eng), &s, chunks, reterr);
 }
 
-/* --- both --- */
+/* --- preparation --- */
 
-/* The ids of the flags, or those of the text. */
+/* Read the ids of --ids or --ids-file, or tokenize the text. */
 static int
 read_ids(struct engine *eng, uint32_t **ret_ids, size_t *ret_n,
     struct err *reterr)
@@ -241,15 +241,15 @@ check_count(const struct engine *eng, size_t n, struct err *reterr)
 		    ctx, MIN_SCORED_CTX);
 	if (stride_of(eng) > ctx)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "--stride: %u is "
-		    "more than the context of %u: what lies between two "
-		    "chunks would be read by none", stride_of(eng), ctx);
+		    "more than the context of %u: the tokens between two "
+		    "chunks would never be read", stride_of(eng), ctx);
 	return n >= ctx ? 0 : err_set(reterr, ERR_USAGE, -EINVAL, "%s has %zu "
 	    "tokens, fewer than the context of %u: give a longer text or a "
 	    "smaller --ctx", engine_conf(eng)->text_path, n, ctx);
 }
 
-/* Opened early, to know that it can be written; emptied only when there is
- * something to put in. */
+/* Open the output early, to know that it is writable; it is truncated only once
+ * there are logits to write. */
 static int
 open_output(struct logits_out *o, const char *path, struct err *reterr)
 {
@@ -264,9 +264,9 @@ open_output(struct logits_out *o, const char *path, struct err *reterr)
 	return 0;
 }
 
-/* What cannot be fed, or not written, is refused before anything is loaded. */
+/* Refuse bad input and output before anything is loaded. */
 static int
-prepare(struct engine *eng, uint32_t **ret_ids, size_t *ret_n,
+prepare_eval(struct engine *eng, uint32_t **ret_ids, size_t *ret_n,
     struct logits_out *o, struct err *reterr)
 {
 	const struct conf *c = engine_conf(eng);
@@ -293,7 +293,7 @@ cmd_eval(const struct conf *c, struct err *reterr)
 	size_t n = 0;
 
 	if ((rc = engine_open(c, &eng, reterr)) == 0 &&
-	    (rc = prepare(eng, &ids, &n, &o, reterr)) == 0 &&
+	    (rc = prepare_eval(eng, &ids, &n, &o, reterr)) == 0 &&
 	    (rc = engine_start(eng, reterr)) == 0) {
 		rc = by_ids ? eval_ids(eng, ids, n, &o, reterr) :
 		    score_chunks(eng, ids, n, reterr);

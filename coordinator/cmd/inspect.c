@@ -1,5 +1,5 @@
-/* coordinator/cmd/inspect.c - header, hyper-parameters, tensors of a file.
- * Works for any GGUF: an architecture or type that cannot run is named. */
+/* coordinator/cmd/inspect.c - header, hyper-parameters and tensors of a file.
+ * Works for any GGUF, and says why a model would not run. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "cmd.h"
 #include "coordinator/print/output.h"
 
-enum { SHOWN = 60 };
+enum { MAX_SHOWN = 60 };	/* bytes of a string */
 
 static const char *
 tensor_type(const struct gguf_tensor *t)
@@ -30,8 +30,8 @@ print_value(const struct gguf_kv *kv)
 {
 	switch (kv->type) {
 	case GGUF_STRING:
-		printf("\"%.*s%s\"", (int)MIN(kv->v.s.len, SHOWN),
-		    kv->v.s.data, kv->v.s.len > SHOWN ? "..." : "");
+		printf("\"%.*s%s\"", (int)MIN(kv->v.s.len, MAX_SHOWN),
+		    kv->v.s.data, kv->v.s.len > MAX_SHOWN ? "..." : "");
 		break;
 	case GGUF_ARRAY:
 		printf("%s[%" PRIu64 "]", gguf_type_name(kv->v.a.type),
@@ -80,10 +80,10 @@ json_value(const struct gguf_kv *kv)
 	}
 }
 
-/* Why this file would not run, or "" if it would; its parameters, 0 when it is
- * not a whole model. */
+/* Why this file would not run, or "" if it would; the number of its parameters, 0
+ * when it is not a complete model. */
 static void
-why_not(const struct gguf *g, uint64_t *ret_params, struct err *e)
+check_runs(const struct gguf *g, uint64_t *ret_params, struct err *e)
 {
 	struct kernels k;
 	struct model *m;
@@ -99,12 +99,12 @@ why_not(const struct gguf *g, uint64_t *ret_params, struct err *e)
 	model_close(m);
 }
 
-struct by_type {
+struct type_sum {
 	uint64_t count, nbytes;
 };
 
 static void
-sum_types(const struct gguf *g, struct by_type sums[QUANT_NTYPES + 1])
+sum_types(const struct gguf *g, struct type_sum sums[QUANT_NTYPES + 1])
 {
 	uint64_t i;
 	uint32_t t;
@@ -119,7 +119,7 @@ sum_types(const struct gguf *g, struct by_type sums[QUANT_NTYPES + 1])
 static void
 print_text(const struct gguf *g, int verbose)
 {
-	struct by_type sums[QUANT_NTYPES + 1] = { 0 };
+	struct type_sum sums[QUANT_NTYPES + 1] = { 0 };
 	char buf[UNITS_BYTES_LEN];
 	struct err e;
 	uint64_t i, params;
@@ -152,7 +152,7 @@ print_text(const struct gguf *g, int verbose)
 		    g->tensor[i].ne[1] * g->tensor[i].ne[2] *
 		    g->tensor[i].ne[3], g->tensor[i].ne[0],
 		    g->tensor[i].offset);
-	why_not(g, &params, &e);
+	check_runs(g, &params, &e);
 	if (params > 0)
 		printf("\nparameters: %" PRIu64, params);
 	printf("\nruns: %s\n", e.msg[0] == '\0' ? "yes" : e.msg);
@@ -187,7 +187,7 @@ print_json(const struct gguf *g, struct err *reterr)
 		    json_value(&g->kv[i]));
 	for (i = 0; i < g->ntensors; i++)
 		json_array_append_new(ts, tensor_json(&g->tensor[i]));
-	why_not(g, &params, &e);
+	check_runs(g, &params, &e);
 	json_object_set_new(o, "parameters",
 	    json_integer((json_int_t)params));
 	json_object_set_new(o, "file", output_json_text(g->file[0].path,

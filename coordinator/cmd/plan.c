@@ -1,5 +1,5 @@
-/* coordinator/cmd/plan.c - the split and the memory table.  Starts no
- * session; one short-lived worker tells what a process weighs. */
+/* coordinator/cmd/plan.c - the split and the memory table.  Starts no session, but
+ * short-lived workers that measure a worker's base memory. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "coordinator/engine/engine.h"
 #include "coordinator/print/output.h"
 
-/* What --fit chose; null = nothing that it could change helps. */
+/* The settings that --fit chose; null = none of them helps. */
 static json_t *
 fit_json(const struct engine *eng)
 {

@@ -22,7 +22,7 @@ open_vocab(const struct conf *c, struct gguf **ret_g, struct tokenizer **ret,
 	return rc;
 }
 
-/* "  1234 '▁the'" a line: id and text as stored. */
+/* A line a token, "   1234 '▁the'": its id, its text as stored. */
 static void
 print_pieces(const struct tokenizer *t, const uint32_t *ids, size_t n)
 {
