@@ -16,7 +16,8 @@
 /* Prefetch distances to compare, for each number of streams.  The best one
  * depends on the core, on the number of readers and on other memory traffic:
  * under such traffic, reading without prefetch (0) may give a third of the rate
- * with it, and more than that rate without.  So every run chooses again. */
+ * with it; on an idle machine it may be the faster.  So every run chooses
+ * again. */
 static const uint64_t aheads[] = { 0, 512, 1024, 4096,
     512 | PEAK_READ_TWICE, 1024 | PEAK_READ_TWICE, 2048 | PEAK_READ_TWICE,
     1024 | PEAK_READ_ONCE, 4096 | PEAK_READ_ONCE,
