@@ -13,9 +13,9 @@ notes_unused_tensors(const struct gguf *g, const struct model *m)
 	uint64_t n = model_unused(m, &first);
 
 	if (n > 0)
-		log_warnx("%s: %" PRIu64 " of %" PRIu64 " tensors are of no "
-		    "use to a %s model of %u layers, the first is %s: what "
-		    "they were trained for is not computed",
+		log_warnx("%s: %" PRIu64 " of %" PRIu64 " tensors are not "
+		    "used by a %s model of %u layers, the first is %s: the "
+		    "output differs from the original model's",
 		    g->file[first->file].path, n, g->ntensors,
 		    arch_info(m->hp.arch)->name, m->hp.n_layer, first->name);
 }

@@ -145,7 +145,7 @@ readable "an unknown architecture" llamb
 # silence.
 "$PYTHON" "$TESTS/tools/gguf_patch.py" "$MODEL" "$bad" key:llama.block_count=7
 works "a layer too many" plan -m "$bad"
-check "is told" says "bad\.gguf: 9 of [0-9]+ tensors are of no use to a llama \
+check "is told" says "bad\.gguf: 9 of [0-9]+ tensors are not used by a llama \
 model of 7 layers, the first is blk\.7\."
 works "and none is" plan -m "$MODEL"
 check "where there is none" is_empty "$ERR"
