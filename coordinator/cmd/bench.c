@@ -1,4 +1,4 @@
-/* coordinator/cmd/bench.c - speed beside what the machine itself can do. */
+/* coordinator/cmd/bench.c - speed beside the machine's own roofline. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,10 @@
 #include "coordinator/bench/bench.h"
 #include "cmd.h"
 
-/* What the tests need, where nothing else was said. */
+/* Set the context and the sequences that the tests need, unless the config has
+ * set a context. */
 static int
-size(struct conf *c, const struct bench_tests *ts, struct err *reterr)
+set_sizes(struct conf *c, const struct bench_tests *ts, struct err *reterr)
 {
 	uint32_t ctx = bench_tests_ctx(ts);
 
@@ -30,9 +31,9 @@ size(struct conf *c, const struct bench_tests *ts, struct err *reterr)
 	return 0;
 }
 
-/* Sessions of a sweep are all like the first one. */
+/* A sweep copies the first session, so all must be on the same device. */
 static int
-are_alike(const struct conf *c, struct err *reterr)
+check_alike(const struct conf *c, struct err *reterr)
 {
 	const struct session_conf *s = c->session;
 	int i;
@@ -46,56 +47,57 @@ are_alike(const struct conf *c, struct err *reterr)
 	return 0;
 }
 
-/* What the machine is measured for. */
-struct tried {
+/* What a plan uses of the machine. */
+struct usage {
 	struct cpuset cores;		/* that threads run on */
 	uint64_t nbytes;		/* that sessions need */
 };
 
-/* Caps that nobody gave are what was free when the plan was tried: what is
- * measured in between takes memory, too. */
+/* Keep the cores and bytes of the plan, and its caps: a cap that was not given is a
+ * share of the free memory, of which the roofline's buffers take some later. */
 static void
-keep(const struct plan *p, struct conf *c, struct tried *ret)
+keep_usage(const struct plan *p, struct conf *c, struct usage *ret)
 {
 	const struct plan_session *ps;
 
-	*ret = (struct tried){ 0 };
+	*ret = (struct usage){ 0 };
 	for (ps = p->session; ps < p->session + p->nsessions; ps++) {
 		cpuset_add_all(&ret->cores, &ps->cores);
 		ret->nbytes += ps->total_bytes;
 		if (!c->fit)
 			c->session[ps - p->session].cap_bytes = ps->cap_bytes;
 	}
-	/* A sweep's sessions take all that the config names. */
+	/* A sweep's sessions use all cores of the config. */
 	if (c->sweep.n > 0)
 		conf_cores(c, &ret->cores);
 }
 
-/* Does the config stand at all?  Before seconds are spent on the machine. */
+/* Plan once, so that a config that cannot run fails before seconds are spent on
+ * the roofline. */
 static int
-try_plan(struct conf *c, struct tried *ret, struct err *reterr)
+try_plan(struct conf *c, struct usage *ret, struct err *reterr)
 {
 	struct engine *eng = NULL;
 	int rc;
 
 	if ((rc = engine_open(c, &eng, reterr)) == 0 &&
 	    (rc = engine_plan(eng, reterr)) == 0)
-		keep(engine_plan_of(eng), c, ret);
+		keep_usage(engine_plan_of(eng), c, ret);
 	engine_close(eng);
 	return rc;
 }
 
 static int
-measure(struct bench *b, const struct tried *tried, struct err *reterr)
+run_bench(struct bench *b, const struct usage *usage, struct err *reterr)
 {
 	struct bench_test *last = &b->own.t[b->own.n - 1];
 	uint64_t free_bytes = engine_free_bytes();
 	int rc, planned;
 
 	if (free_bytes != 0)
-		free_bytes = free_bytes > tried->nbytes ?
-		    free_bytes - tried->nbytes : 1;
-	if ((rc = roofline_open(&tried->cores, free_bytes,
+		free_bytes = free_bytes > usage->nbytes ?
+		    free_bytes - usage->nbytes : 1;
+	if ((rc = roofline_open(&usage->cores, free_bytes,
 	    (uint64_t)b->c->slice_ms * 1000000, &b->roof, reterr)) < 0)
 		return rc;
 	if ((b->own.t[0].kind != BENCH_LOAD &&
@@ -115,7 +117,7 @@ cmd_bench(const struct conf *c, struct err *reterr)
 {
 	struct bench *b = calloc(1, sizeof(*b));
 	struct conf *sized = malloc(sizeof(*sized));
-	struct tried tried;
+	struct usage usage;
 	unsigned n;
 	int i, rc;
 
@@ -130,10 +132,10 @@ cmd_bench(const struct conf *c, struct err *reterr)
 	for (i = 0; i < c->nsessions; i++)
 		b->cores_alone &= device_is_on_cores(c->session[i].device);
 	bench_tests_init(c, &b->own);
-	if ((rc = size(sized, &b->own, reterr)) == 0 &&
-	    (c->sweep.n == 0 || (rc = are_alike(c, reterr)) == 0) &&
-	    (rc = try_plan(sized, &tried, reterr)) == 0)
-		rc = measure(b, &tried, reterr);
+	if ((rc = set_sizes(sized, &b->own, reterr)) == 0 &&
+	    (c->sweep.n == 0 || (rc = check_alike(c, reterr)) == 0) &&
+	    (rc = try_plan(sized, &usage, reterr)) == 0)
+		rc = run_bench(b, &usage, reterr);
 	for (n = 0; n < b->nsplits; n++)
 		bench_tests_free(&b->split[n].tests);
 	bench_tests_free(&b->own);

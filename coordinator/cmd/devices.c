@@ -1,5 +1,5 @@
 /* coordinator/cmd/devices.c - each device kind: found or not, limits, support.
- * Asks a short-lived worker: the coordinator loads no device runtime. */
+ * Asks a short-lived worker, because the coordinator loads no device runtime. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,13 +13,13 @@
 #include "coordinator/engine/queries.h"
 #include "coordinator/print/output.h"
 
-struct answers {
+struct report {
 	json_t *device;		/* JSON, or NULL: text on stdout */
 	char last_op[16];
 };
 
 static void
-on_limit(struct answers *a, const struct wire_limit *wl)
+on_limit(struct report *a, const struct wire_limit *wl)
 {
 	char buf[UNITS_BYTES_LEN];
 	int is_bytes = strstr(wl->name, "bytes") != NULL;
@@ -55,7 +55,7 @@ on_limit(struct answers *a, const struct wire_limit *wl)
 }
 
 static void
-on_check(struct answers *a, const struct wire_check *wc)
+on_check(struct report *a, const struct wire_check *wc)
 {
 	json_t *list;
 
@@ -73,7 +73,7 @@ on_check(struct answers *a, const struct wire_check *wc)
 }
 
 static void
-on_support(struct answers *a, const struct wire_support *ws)
+on_support(struct report *a, const struct wire_support *ws)
 {
 	if (a->device != NULL) {
 		json_array_append_new(json_object_get(a->device, "supports"),
@@ -103,9 +103,9 @@ on_answer(void *arg, uint32_t type, const void *answer)
 		on_support(arg, answer);
 }
 
-/* A kind that this build lacks is an answer, not a failure. */
+/* A kind that this build lacks is a result, not a failure. */
 static void
-not_built(struct answers *a)
+report_not_built(struct report *a)
 {
 	static const char reason[] = "this build has no driver for it (looked "
 	    "for one among those compiled in)";
@@ -123,7 +123,7 @@ int
 cmd_devices(const struct conf *c, struct err *reterr)
 {
 	json_t *list = json_array();
-	struct answers a;
+	struct report a;
 	const char *kind;
 	unsigned i;
 	int rc = 0;
@@ -136,7 +136,7 @@ cmd_devices(const struct conf *c, struct err *reterr)
 			printf("%s\n", kind);
 		rc = query_device(c, kind, on_answer, &a, reterr);
 		if (rc == -ENODEV) {
-			not_built(&a);
+			report_not_built(&a);
 			rc = 0;
 		} else if (!c->json) {
 			putchar('\n');

@@ -18,16 +18,16 @@
 #include "coordinator/quantize/requant.h"
 #include "coordinator/print/status.h"
 
-/* How blocks lie; there is no other in use. */
+/* The layout of blocks; no other version is in use. */
 enum { GGUF_QUANT_VERSION = 2 };
 
-struct job_quantize {
+struct quantize {
 	const struct conf *c;
 	struct gguf *g;
 	uint32_t *type;			/* [ntensors] */
 	struct gguf_out out;
 	struct part_file file;
-	/* what has happened so far; requant's lock holds */
+	/* Results so far; written under requant's lock. */
 	struct requant_result sum;
 	uint64_t nchanged;		/* tensors */
 	json_t *list;			/* --json */
@@ -39,14 +39,14 @@ struct job_quantize {
 static void
 tick(void *arg, uint64_t done_bytes)
 {
-	struct job_quantize *j = arg;
-	double part = (double)done_bytes / (double)j->g->tensor_bytes;
+	struct quantize *q = arg;
+	double part = (double)done_bytes / (double)q->g->tensor_bytes;
 	char done[UNITS_BYTES_LEN], all[UNITS_BYTES_LEN];
 
-	if (status_is_due(&j->status))
-		status_print(&j->status, part, "%s of %s read, %.0f %%",
+	if (status_is_due(&q->status))
+		status_print(&q->status, part, "%s of %s read, %.0f %%",
 		    units_human_bytes(done_bytes, done),
-		    units_human_bytes(j->g->tensor_bytes, all), 100 * part);
+		    units_human_bytes(q->g->tensor_bytes, all), 100 * part);
 }
 
 static double
@@ -111,17 +111,17 @@ tensor_json(const struct gguf_tensor *from, const struct gguf_tensor *to,
 static void
 tensor_done(void *arg, uint64_t i, const struct requant_result *r)
 {
-	struct job_quantize *j = arg;
-	const struct gguf_tensor *from = &j->g->tensor[i];
-	const struct gguf_tensor *to = &j->out.tensor[i];
+	struct quantize *q = arg;
+	const struct gguf_tensor *from = &q->g->tensor[i];
+	const struct gguf_tensor *to = &q->out.tensor[i];
 
-	j->nchanged += from->type != to->type;
-	j->sum.errors += r->errors;
-	j->sum.squares += r->squares;
-	if (j->list != NULL)
-		json_array_append_new(j->list, tensor_json(from, to, r));
-	else if (j->c->verbose > 0) {
-		status_erase(&j->status);
+	q->nchanged += from->type != to->type;
+	q->sum.errors += r->errors;
+	q->sum.squares += r->squares;
+	if (q->list != NULL)
+		json_array_append_new(q->list, tensor_json(from, to, r));
+	else if (q->c->verbose > 0) {
+		status_erase(&q->status);
 		print_tensor(from, to, r);
 		fflush(stdout);
 	}
@@ -153,16 +153,16 @@ read_want(const struct conf *c, struct requant_want *ret, struct err *reterr)
 	return 0;
 }
 
-/* What was lost before is lost; what is lost twice is more than once. */
+/* Quantizing twice loses more than quantizing once. */
 static void
-warn_of_requantizing(const struct job_quantize *j)
+warn_of_requantizing(const struct quantize *q)
 {
 	const struct gguf_tensor *t;
 	uint64_t i, n = 0;
 
-	for (i = 0; i < j->g->ntensors; i++) {
-		t = &j->g->tensor[i];
-		n += j->type[i] != t->type && quant_info(t->type)->block > 1;
+	for (i = 0; i < q->g->ntensors; i++) {
+		t = &q->g->tensor[i];
+		n += q->type[i] != t->type && quant_info(t->type)->block > 1;
 	}
 	if (n > 0)
 		log_info("note: %" PRIu64 " of the tensors to convert are "
@@ -171,29 +171,29 @@ warn_of_requantizing(const struct job_quantize *j)
 		    "or F32 where there is such a file", n);
 }
 
-/* Everything that can be refused is, before a byte is written. */
+/* Refuse whatever can be refused before a byte is written. */
 static int
-prepare(struct job_quantize *j, struct err *reterr)
+prepare_quantize(struct quantize *q, struct err *reterr)
 {
 	struct requant_want want;
 	int rc;
 
-	if ((rc = read_want(j->c, &want, reterr)) < 0 ||
-	    (rc = gguf_open(j->c->model_path, &j->g, reterr)) < 0 ||
-	    (rc = output_refuse_model(j->g, j->c->out_path, reterr)) < 0)
+	if ((rc = read_want(q->c, &want, reterr)) < 0 ||
+	    (rc = gguf_open(q->c->model_path, &q->g, reterr)) < 0 ||
+	    (rc = output_refuse_model(q->g, q->c->out_path, reterr)) < 0)
 		return rc;
-	if (j->g->ntensors == 0)
+	if (q->g->ntensors == 0)
 		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: holds no "
-		    "tensors: there is nothing to convert", j->g->file->path);
-	if ((j->type = calloc(j->g->ntensors + 1, sizeof(*j->type))) == NULL)
+		    "tensors: there is nothing to convert", q->g->file->path);
+	if ((q->type = calloc(q->g->ntensors + 1, sizeof(*q->type))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
-	if ((rc = requant_types(j->g, &want, j->type, reterr)) < 0)
+	if ((rc = requant_types(q->g, &want, q->type, reterr)) < 0)
 		return rc;
 	const struct gguf_set set[] = {
 		{ "general.quantization_version", GGUF_QUANT_VERSION },
 		{ "general.file_type", requant_file_type(want.type) }
 	};
-	return gguf_out_make(j->g, j->type, set, NITEMS(set), &j->out, reterr);
+	return gguf_out_make(q->g, q->type, set, NITEMS(set), &q->out, reterr);
 }
 
 /* --- the work, and after --- */
@@ -207,7 +207,8 @@ on_signal(int sig)
 	atomic_store(&stopped, 1);
 }
 
-/* So that the part is removed; what the user ignores (nohup) stays so. */
+/* Stop on a signal, so that the partial file is removed.  A signal that the user
+ * has ignored (nohup) stays ignored. */
 static void
 catch_signals(void)
 {
@@ -223,30 +224,30 @@ catch_signals(void)
 }
 
 static int
-convert(struct job_quantize *j, unsigned *ret_nthreads, struct err *reterr)
+convert(struct quantize *q, unsigned *ret_nthreads, struct err *reterr)
 {
-	struct requant q = {
-		.g = j->g, .out = &j->out, .out_path = j->file.part,
-		.out_fd = j->file.fd, .stop = &stopped,
-		.done = tensor_done, .tick = tick, .arg = j,
+	struct requant rq = {
+		.g = q->g, .out = &q->out, .out_path = q->file.part,
+		.out_fd = q->file.fd, .stop = &stopped,
+		.done = tensor_done, .tick = tick, .arg = q,
 	};
 	ssize_t n;
 	int rc;
 
-	if ((rc = cores_allowed(&q.cpus, reterr)) < 0)
+	if ((rc = cores_allowed(&rq.cpus, reterr)) < 0)
 		return rc;
-	q.nthreads = j->c->quant_threads > 0 ? (unsigned)j->c->quant_threads :
-	    cpuset_count(&q.cpus);
-	*ret_nthreads = q.nthreads;
-	warn_of_requantizing(j);
-	n = pwrite(q.out_fd, j->out.header, j->out.header_bytes, 0);
-	if (n < 0 || (size_t)n != j->out.header_bytes)
+	rq.nthreads = q->c->quant_threads > 0 ? (unsigned)q->c->quant_threads :
+	    cpuset_count(&rq.cpus);
+	*ret_nthreads = rq.nthreads;
+	warn_of_requantizing(q);
+	n = pwrite(rq.out_fd, q->out.header, q->out.header_bytes, 0);
+	if (n < 0 || (size_t)n != q->out.header_bytes)
 		return err_set(reterr, ERR_RUN, n < 0 ? -errno : -ENOSPC,
-		    "%s: cannot write the header: %s", q.out_path,
+		    "%s: cannot write the header: %s", rq.out_path,
 		    strerror(n < 0 ? errno : ENOSPC));
-	status_init(&j->status, j->c->verbose > 0);
-	rc = requant_run(&q, reterr);
-	status_erase(&j->status);
+	status_init(&q->status, q->c->verbose > 0);
+	rc = requant_run(&rq, reterr);
+	status_erase(&q->status);
 	return rc;
 }
 
@@ -262,14 +263,14 @@ sum_bytes(const struct gguf_tensor *t, uint64_t n)
 
 /* How many tensors each type has now. */
 static void
-print_types(const struct job_quantize *j)
+print_types(const struct quantize *q)
 {
 	uint64_t n[QUANT_NTYPES] = { 0 }, i;
 	const char *sep = "";
 	uint32_t t;
 
-	for (i = 0; i < j->g->ntensors; i++)
-		n[j->type[i]]++;
+	for (i = 0; i < q->g->ntensors; i++)
+		n[q->type[i]]++;
 	for (t = 0; t < QUANT_NTYPES; t++)
 		if (n[t] > 0) {
 			printf("%s%" PRIu64 " %s", sep, n[t],
@@ -279,29 +280,29 @@ print_types(const struct job_quantize *j)
 }
 
 static int
-report(struct job_quantize *j, unsigned nthreads, struct err *reterr)
+report(struct quantize *q, unsigned nthreads, struct err *reterr)
 {
 	char was[UNITS_BYTES_LEN], is[UNITS_BYTES_LEN];
-	uint64_t before = sum_bytes(j->g->tensor, j->g->ntensors), after =
-	    sum_bytes(j->out.tensor, j->out.ntensors);
-	double s = status_seconds(&j->status);
-	json_t *list = j->list;
+	uint64_t before = sum_bytes(q->g->tensor, q->g->ntensors), after =
+	    sum_bytes(q->out.tensor, q->out.ntensors);
+	double s = status_seconds(&q->status);
+	json_t *list = q->list;
 
 	if (list != NULL) {
-		j->list = NULL;
+		q->list = NULL;
 		return output_json(json_pack("{s:o,s:I,s:I,s:I,s:f,s:f,s:i}",
 		    "tensors", list, "bytes_before", (json_int_t)before,
 		    "bytes_after", (json_int_t)after, "file_bytes",
-		    (json_int_t)j->out.file_bytes, "error", error_of(&j->sum),
+		    (json_int_t)q->out.file_bytes, "error", error_of(&q->sum),
 		    "seconds", s, "threads", (int)nthreads), 1, reterr);
 	}
-	printf("%s: ", j->c->out_path);
-	print_types(j);
+	printf("%s: ", q->c->out_path);
+	print_types(q);
 	printf("; %s -> %s; ", units_human_bytes(before, was),
 	    units_human_bytes(after, is));
-	if (j->nchanged > 0)
+	if (q->nchanged > 0)
 		printf("error %.3f %% over the %" PRIu64 " converted",
-		    100 * error_of(&j->sum), j->nchanged);
+		    100 * error_of(&q->sum), q->nchanged);
 	else
 		printf("nothing to convert");
 	printf("; %.2f s, %u thread%s\n", s, nthreads,
@@ -312,23 +313,23 @@ report(struct job_quantize *j, unsigned nthreads, struct err *reterr)
 int
 cmd_quantize(const struct conf *c, struct err *reterr)
 {
-	struct job_quantize j = { .c = c, .file = { .fd = -1 } };
+	struct quantize q = { .c = c, .file = { .fd = -1 } };
 	unsigned nthreads = 0;
 	int rc;
 
 	if (c->json)
-		j.list = json_array();
+		q.list = json_array();
 	catch_signals();
-	if ((rc = prepare(&j, reterr)) == 0 &&
-	    (rc = part_open(&j.file, c->out_path, j.out.file_bytes,
+	if ((rc = prepare_quantize(&q, reterr)) == 0 &&
+	    (rc = part_open(&q.file, c->out_path, q.out.file_bytes,
 	    reterr)) == 0 &&
-	    (rc = convert(&j, &nthreads, reterr)) == 0 &&
-	    (rc = part_commit(&j.file, reterr)) == 0)
-		rc = report(&j, nthreads, reterr);
-	part_close(&j.file);
-	json_decref(j.list);
-	gguf_out_free(&j.out);
-	free(j.type);
-	gguf_close(j.g);
+	    (rc = convert(&q, &nthreads, reterr)) == 0 &&
+	    (rc = part_commit(&q.file, reterr)) == 0)
+		rc = report(&q, nthreads, reterr);
+	part_close(&q.file);
+	json_decref(q.list);
+	gguf_out_free(&q.out);
+	free(q.type);
+	gguf_close(q.g);
 	return rc;
 }

@@ -1,6 +1,6 @@
 /* coordinator/cmd/stress.c - pushes caps and workers, and reports what held.
- * The cases, in the order they are run; each is run for real against the given
- * config, and is a function of one of the files stress_*.c. */
+ * Lists the cases in the order they run, runs them, and reports.  Each case is a
+ * function of coordinator/stress/, run against the given config. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -59,7 +59,7 @@ struct report {
 
 /* --- a case's report --- */
 
-/* The session that came nearest to its cap, in words. */
+/* Note the session that came closest to its cap. */
 static void
 note_peaks(struct stress *x)
 {
@@ -151,7 +151,7 @@ run_case(struct report *r, struct stress *x, const struct stress_case *the,
 	const char *p;
 	int rc;
 
-	/* A case is the same alone as among the others. */
+	/* A random stream of its own: a case is the same alone and among others. */
 	for (p = the->name; *p != '\0'; p++)
 		stream = stream * 31 + (uint8_t)*p;
 	rng_seed(&x->rng, seed, stream);
@@ -242,7 +242,7 @@ cmd_stress(const struct conf *c, struct err *reterr)
 		*quiet = *c;
 		quiet->verbose = 0;
 		x.given = quiet;
-		/* Losses are what it is about, and are told case by case. */
+		/* Losses are expected; each case reports its own. */
 		if (c->verbose < 2)
 			log_init("straddle", -1);
 		rc = run_cases(&r, &x, seed, reterr);
