@@ -1,4 +1,4 @@
-/* config/devices.c - the kinds of devices that a session may name, one a row. */
+/* config/devices.c - the kinds of devices that a session can name. */
 #include "devices.h"
 
 #include <errno.h>
@@ -12,11 +12,11 @@ enum { MAX_PORTS = 2 };
 struct kind {
 	const char *name;
 	int on_cores;			/* computes on the session's cores */
-	int no_limits;			/* but the host's */
+	int no_limits;			/* except the host's memory */
 	struct {
 		const char *name;
-		int sized;		/* the size of its domain may be set */
-	} port[MAX_PORTS];		/* the ways to reach it; NULL = no more */
+		int sized;		/* its domain's size can be set */
+	} port[MAX_PORTS];		/* ways to reach it; NULL ends */
 };
 
 static const struct kind kinds[] = {
@@ -80,8 +80,8 @@ device_check_port(const char *port, struct err *reterr)
 	    names);
 }
 
-/* Is there a port of k with this name ("" = any), whose domain can be sized
- * if must_size? */
+/* 1 if k has a port of this name ("" = any); with must_size, one whose domain's
+ * size can be set. */
 static int
 has_port(const struct kind *k, const char *name, int must_size)
 {
