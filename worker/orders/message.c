@@ -7,8 +7,8 @@
 int
 order_refuse(const struct worker *w, struct err *reterr)
 {
-	return err_set(reterr, ERR_RUN, -EBADMSG, "control message %u with "
-	    "%u bytes and %u files makes no sense here", w->msg.type,
+	return err_set(reterr, ERR_RUN, -EBADMSG, "unexpected control "
+	    "message %u with %u bytes and %u files", w->msg.type,
 	    w->msg.nbytes, w->msg.nfds);
 }
 

@@ -63,7 +63,7 @@ int order_explain(struct worker *w, struct err *reterr);
 int order_probe(struct worker *w, struct err *reterr);
 int order_drill(struct worker *w, struct err *reterr);
 
-/* -EBADMSG: the current message makes no sense here. */
+/* -EBADMSG: the current message is malformed or out of order. */
 int order_refuse(const struct worker *w, struct err *reterr);
 
 /* Copy a payload of exactly nbytes, with nfds files, out of the message. */
