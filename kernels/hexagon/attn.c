@@ -1,9 +1,9 @@
-/* kernels/hexagon/attn.c - attention, in integers.
+/* kernels/hexagon/attn.c - attention in integers.
  *
- * Keys and values in blocks of ATTN_BLOCK by absolute position, each made fixed
- * point once (attn_block.c) for all queries that see it: those of the heads
- * that share it and of some rows of a sequence.  For one query (14 bits and a
- * sign) and block:
+ * Keys and values form blocks of ATTN_BLOCK absolute positions.  attn_block.c
+ * converts each block to fixed point once for all queries that see it: the heads
+ * that share it, of some rows of a sequence.  For one query (14 bits and a sign)
+ * and block:
  *
  *	score = sum of q * k	32 keys in the lanes of a vector; exact over
  *				STEP elements, then with headroom
@@ -12,13 +12,13 @@
  *	p = 2^x * 2^(unit of the value), 14 bits below the block's largest
  *	out = sum of p * v	exact over KEYS_STEP keys, then with headroom
  *
- * and the block's sums onto those before it, whose exponents are integers: so
- * to bring them to a new maximum is a shift (online softmax; Milakov and
- * Gimelshein 2018, arXiv 1805.02867).  All of it in one order of absolute
- * positions, from the query's own keys: no result depends on the batch.
+ * The block's sums are then added to the earlier ones.  Exponents are integers, so
+ * that rescaling to a new maximum is a shift (online softmax; Milakov and
+ * Gimelshein 2018, arXiv 1805.02867).  Each query takes only its own keys, in the
+ * order of absolute positions: no result depends on the batch.
  *
- * What is not finite in a query, or in a key or value that it sees, makes its
- * whole result NaN. */
+ * If a query, or a key or value that it sees, is not finite, its whole result is
+ * NaN. */
 #include "attn.h"
 #include "vfloat.h"
 
@@ -26,20 +26,20 @@ enum {
 	STEP = 16,		/* elements: 16 * 2^14 * 2^13 = 2^31 */
 	KEYS_STEP = 16,		/* keys, likewise */
 	Q_BITS = 14, P_BITS = 14,
-	TILE = 64,		/* queries at once, or one row's heads */
-	MOST_X = 1 << 30,	/* of x */
-	NEVER = -(1 << 20)	/* an exponent below all others */
+	TILE = 64,		/* queries at once; one row's heads if more */
+	MOST_X = 1 << 30,	/* bound of |x| */
+	NO_EXPONENT = -(1 << 20)	/* below all others */
 };
 
-/* A query and what it has summed. */
+/* A query and its sums so far. */
 struct query {
 	const float *q;
 	float *out;
-	const float *sink;		/* its logit; NULL = none */
-	uint32_t first, end;		/* keys that it sees */
-	int32_t exponent;		/* of q's integers: 2^exponent */
+	const float *sink;		/* logit of its sink; NULL = none */
+	uint32_t first, end;		/* keys [first, end) are seen */
+	int32_t exponent;		/* unit of q's integers: 2^exponent */
 	int32_t max, top;		/* sum * 2^max; acc * 2^(top - 12) */
-	uint32_t room;			/* log2 of the blocks it sees */
+	uint32_t room;			/* headroom: log2 of the blocks seen */
 	float sum;
 	int bad;
 	uint32_t *words;		/* (head_dim / 2) pairs of elements */
@@ -49,12 +49,12 @@ struct query {
 static struct query query[HX_MAX_REP > TILE ? HX_MAX_REP : TILE];
 static struct hx_block block;
 
-/* What a layer's queries share. */
+/* Values that all queries of a layer share. */
 struct layer {
 	const struct hx_model *m;
 	const struct hx_op *op;
 	int32_t scale, scale_exponent;	/* scale * log2 e = scale * 2^(..) */
-	/* For the queries of a tile, in the arena: elements of each. */
+	/* The queries of a tile, in the arena, `room` elements each. */
 	uint32_t room, *words;
 	int32_t *acc;
 };
@@ -77,8 +77,8 @@ log2_up(uint32_t n)
 
 /* --- queries --- */
 
-/* The query's integers, by pairs as blocks have keys': of every four elements
- * (0, 2), (1, 3). */
+/* Converts the query to integers, in pairs as in a block's keys: (0, 2), (1, 3) of
+ * every four elements.  Clears its sums. */
 static void
 take_query(const struct hx_model *m, struct query *t)
 {
@@ -100,14 +100,14 @@ take_query(const struct hx_model *m, struct query *t)
 		t->acc[i] = 0;
 	t->exponent = e - 140;
 	t->bad = top >= 0x7f800000;
-	t->max = t->top = NEVER;
+	t->max = t->top = NO_EXPONENT;
 	t->room = log2_up(nblocks);
 	t->sum = 0;
 }
 
 /* --- scores --- */
 
-/* Of keys 0 to 31 and 32 to 63, in units of 2^room. */
+/* Scores of keys 0 to 31 and 32 to 63, in units of 2^room. */
 static __attribute__((noinline)) HVX_VectorPair
 scores(const uint32_t *q, uint32_t dim, int32_t room)
 {
@@ -129,7 +129,7 @@ scores(const uint32_t *q, uint32_t dim, int32_t room)
 	return Q6_W_vcombine_VV(b, a);
 }
 
-/* x of 32 scores that are worth 2^unit each: 16 bits behind the point. */
+/* x of 32 scores in units of 2^unit, with 16 fraction bits. */
 INLINE HVX_Vector
 in_log2(const struct layer *l, HVX_Vector score, HVX_Vector unit)
 {
@@ -145,7 +145,7 @@ in_log2(const struct layer *l, HVX_Vector score, HVX_Vector unit)
 	return Q6_Vw_vasr_VwVw(Q6_Vw_vasl_VwVw(t, left), right);
 }
 
-/* Fixed point of 16 bits to a float, and back. */
+/* Fixed point with 16 fraction bits to floats, and back. */
 INLINE HVX_Vector
 to_float(HVX_Vector x)
 {
@@ -164,7 +164,7 @@ from_float(HVX_Vector f)
 	return MUX(GT(Q6_V_vzero(), f), SUB(Q6_V_vzero(), v), v);
 }
 
-/* cap * tanh(x / cap), both in units of log2. */
+/* cap * tanh(x / cap), x and the result times log2 e. */
 static __attribute__((noinline)) HVX_Vector
 soft_capped(const struct hx_model *m, HVX_Vector x)
 {
@@ -175,14 +175,15 @@ soft_capped(const struct hx_model *m, HVX_Vector x)
 	    vf_tanh(f)));
 }
 
-/* --- one query on the block --- */
+/* --- one query and the block --- */
 
-/* Of 32 keys: 2^(n - 30) * part, and what each weighs with its value. */
+/* The weights of 32 keys, 2^(n - 30) * part; with_value is n plus the unit of the
+ * key's value. */
 struct part {
 	HVX_Vector n, with_value, part;
 };
 
-/* Lanes [lo, hi) are seen. */
+/* Selects lanes [lo, hi). */
 INLINE HVX_VectorPred
 seen(int32_t lo, int32_t hi)
 {
@@ -208,12 +209,12 @@ part_of(const struct layer *l, const struct query *t, HVX_Vector score,
 	x = SUB(Q6_V_vzero(), x);
 	p.part = vf_exp2_part(SHL(AND(x, SPLAT(0xffff)), 7));
 	p.n = SUB(Q6_V_vzero(), Q6_Vw_vasr_VwR(x, 16));
-	p.n = MUX(q, p.n, SPLAT(NEVER));
+	p.n = MUX(q, p.n, SPLAT(NO_EXPONENT));
 	p.with_value = ADD(p.n, MUX(q, v_unit, Q6_V_vzero()));
 	return p;
 }
 
-/* part * 2^(n - max), as far as 31 bits reach. */
+/* part * 2^(n - max), truncated to 31 bits. */
 INLINE HVX_Vector
 below(HVX_Vector part, HVX_Vector n, HVX_Vector max)
 {
@@ -222,7 +223,7 @@ below(HVX_Vector part, HVX_Vector n, HVX_Vector max)
 	return Q6_Vw_vlsr_VwVw(part, Q6_Vw_vmin_VwVw(d, SPLAT(31)));
 }
 
-/* 14 bits, to nearest. */
+/* A weight with its value's unit, below the exponent max: P_BITS, to nearest. */
 INLINE HVX_Vector
 weight(const struct part *p, HVX_Vector max)
 {
@@ -232,12 +233,13 @@ weight(const struct part *p, HVX_Vector max)
 	return Q6_Vw_vmin_VwVw(x, SPLAT((1 << P_BITS) - 1));
 }
 
-/* acc (64 columns from i on) += the block's sum of p * v, keys [lo, hi). */
+/* Adds the block's sum of p * v over keys [lo, hi) to 64 columns of acc, vectors i
+ * and i + 1. */
 static __attribute__((noinline)) void
-values_onto(struct query *t, const uint32_t *p, uint32_t i, uint32_t nvecs,
+add_values(struct query *t, const uint32_t *p, uint32_t i, uint32_t nvecs,
     uint32_t lo, uint32_t hi, int32_t room)
 {
-	/* Four keys' weights at a time. */
+	/* Four weights are read at a time. */
 	const uint64_t *w = (const uint64_t *)(const void *)p + lo /
 	    KEYS_STEP * (KEYS_STEP / 4);
 	const HVX_Vector *v = (const HVX_Vector *)(const void *)block.v +
@@ -264,10 +266,10 @@ values_onto(struct query *t, const uint32_t *p, uint32_t i, uint32_t nvecs,
 	y[1] = Q6_Vw_vasracc_VwVwR(y[1], b, room);
 }
 
-/* What was summed comes to a new maximum; how far the block's sums are to be
- * shifted. */
+/* Rescales the sums to a new maximum and adds `sum`.  Returns the shift for the
+ * block's weighted values. */
 static int32_t
-raise(const struct hx_model *m, struct query *t, int32_t max, float sum,
+rescale_sums(const struct hx_model *m, struct query *t, int32_t max, float sum,
     int32_t top)
 {
 	int32_t to = top + (int32_t)t->room, i;
@@ -295,8 +297,8 @@ units(const int16_t *x, int high)
 	return high ? Q6_V_hi_W(w) : Q6_V_lo_W(w);
 }
 
-/* What scores come to: the weights, and how the block's sums are to be
- * shifted. */
+/* Turns scores into weights p (64 halves).  Returns the shift for the block's
+ * weighted values. */
 static __attribute__((noinline)) int32_t
 softmax(const struct layer *l, struct query *t, const HVX_VectorPair *score,
     int32_t room, int32_t lo, int32_t hi, HVX_Vector *p)
@@ -313,13 +315,13 @@ softmax(const struct layer *l, struct query *t, const HVX_VectorPair *score,
 	sum = vf_sum_all(ADD(below(SHR(a.part, 6), a.n, n), below(SHR(b.part,
 	    6), b.n, n)));
 	*p = Q6_Vh_vpacke_VwVw(weight(&b, top), weight(&a, top));
-	return raise(l->m, t, vf_lane0(n), (float)vf_lane0(sum),
+	return rescale_sums(l->m, t, vf_lane0(n), (float)vf_lane0(sum),
 	    vf_lane0(top));
 }
 
-/* Keys [lo, hi) of the block. */
+/* Adds keys [lo, hi) of the block to the query's sums. */
 static void
-block_onto(const struct layer *l, struct query *t, uint32_t lo, uint32_t hi)
+add_block(const struct layer *l, struct query *t, uint32_t lo, uint32_t hi)
 {
 	static HVX_Vector p;
 	uint32_t nvecs = (uint32_t)ALIGN_UP(l->m->v_dim, 64) / HX_LANES, i;
@@ -328,17 +330,17 @@ block_onto(const struct layer *l, struct query *t, uint32_t lo, uint32_t hi)
 
 	room = softmax(l, t, &s, room, (int32_t)lo, (int32_t)hi, &p);
 	for (i = 0; i < nvecs; i += 2)
-		values_onto(t, (const uint32_t *)(const void *)&p, i, nvecs,
+		add_values(t, (const uint32_t *)(const void *)&p, i, nvecs,
 		    lo, hi, room);
 	t->bad |= (block.bad >> lo << lo & (UINT64_MAX >> (ATTN_BLOCK -
 	    hi))) != 0;
 }
 
-/* --- what comes out --- */
+/* --- results --- */
 
-/* A sink is one more key, whose value is zero. */
+/* A sink counts as one more key, whose value is zero. */
 static void
-sink_onto(struct query *t)
+add_sink(struct query *t)
 {
 	float x = *t->sink * LOG2E;
 	int32_t n;
@@ -364,7 +366,7 @@ finish(const struct hx_model *m, struct query *t)
 	uint32_t i, j;
 
 	if (t->sink != NULL)
-		sink_onto(t);
+		add_sink(t);
 	by = vf_splat(hx_div(1, t->sum));
 	up = SPLAT(t->top - (P_BITS - 2) - t->max);
 	for (i = 0; i < m->v_dim; i += HX_LANES, a++) {
@@ -379,9 +381,9 @@ finish(const struct hx_model *m, struct query *t)
 
 /* --- rows --- */
 
-/* Queries [0, n), of rows of one sequence and KV head. */
+/* Runs queries [0, n), of rows of one sequence and KV head. */
 static void
-attend(const struct hx_batch *b, const struct layer *l, uint32_t n,
+run_queries(const struct hx_batch *b, const struct layer *l, uint32_t n,
     const uint8_t *k, const uint8_t *v)
 {
 	const struct hx_model *m = l->m;
@@ -402,16 +404,16 @@ attend(const struct hx_batch *b, const struct layer *l, uint32_t n,
 			hi = MIN(query[i].end - MIN(query[i].end, p),
 			    ATTN_BLOCK);
 			if (lo < hi)
-				block_onto(l, &query[i], lo, hi);
+				add_block(l, &query[i], lo, hi);
 		}
 	}
 	for (i = 0; i < n; i++)
 		finish(m, &query[i]);
 }
 
-/* Rows [r, r + n) of the batch, head h. */
+/* Runs rows [r, r + n) of the batch with KV head h. */
 static void
-tile(const struct hx_batch *b, const struct layer *l, uint32_t r, uint32_t n,
+run_tile(const struct hx_batch *b, const struct layer *l, uint32_t r, uint32_t n,
     uint32_t h)
 {
 	const struct hx_model *m = l->m;
@@ -437,7 +439,7 @@ tile(const struct hx_batch *b, const struct layer *l, uint32_t r, uint32_t n,
 			};
 		}
 	}
-	attend(b, l, nq, hx_kv_at(b, op, b->seq[r], h, 0),
+	run_queries(b, l, nq, hx_kv_at(b, op, b->seq[r], h, 0),
 	    hx_kv_at(b, op, b->seq[r], h, 1));
 }
 
@@ -452,7 +454,8 @@ layer_of(const struct hx_batch *b, const struct hx_op *op)
 	    b->m->head_dim, b->m->v_dim), 64) };
 }
 
-/* The block's and the queries' memory; how many of them there is room for. */
+/* Takes memory for the block and the queries.  Returns the number of queries that
+ * fit. */
 static uint32_t
 take_arena(struct layer *l)
 {
@@ -491,7 +494,7 @@ hx_attention(const struct hx_batch *b, const struct hx_op *op)
 		    b->seq[r + n] == b->seq[r]; n++)
 			;
 		for (h = 0; h < m->n_head_kv; h++)
-			tile(b, &l, r, n, h);
+			run_tile(b, &l, r, n, h);
 	}
 	return HXQ_OK;
 }

@@ -1,8 +1,8 @@
-/* kernels/hexagon/attn_block.c - a block of the KV cache as attn.h has it.
+/* kernels/hexagon/attn_block.c - fills a block (attn.h) from the KV cache.
  *
- * Each key's (value's) largest exponent becomes its unit; everything else is
- * shifted against that.  A half has 11 bits, KV_BITS keep all of them down to
- * 1/4 of the largest element. */
+ * The largest exponent of a key, or of a value, gives its unit; elements are
+ * shifted to it.  A half has 11 bits: KV_BITS keep all of them for elements of at
+ * least 1/4 of the largest. */
 #include "attn.h"
 #include "vfloat.h"
 
@@ -11,7 +11,7 @@
 #define SPLATH(x)	Q6_V_vsplat_R((int32_t)((x) * 0x10001u))
 
 enum {
-	/* What an integer of each format is worth, less the exponent. */
+	/* Unit of each format's integers, minus the largest exponent. */
 	UNIT_F16 = -27, UNIT_Q8 = -20, UNIT_F32 = -139,
 	HALF_INF = 0x7c00,
 	MOST_VECS = HX_MAX_DIM / 64
@@ -25,7 +25,7 @@ half_exponent(HVX_Vector magnitude)
 	return MAXH(Q6_Vuh_vlsr_VuhR(magnitude, 10), SPLATH(1));
 }
 
-/* The magnitude's 11 bits. */
+/* The 11 bits of the magnitude. */
 INLINE HVX_Vector
 half_mantissa(HVX_Vector a)
 {
@@ -35,7 +35,7 @@ half_mantissa(HVX_Vector a)
 	return OR(AND(a, SPLATH(0x3ff)), Q6_Vh_vasl_VhR(e, 10));
 }
 
-/* Shifted right as far as the exponent is below top. */
+/* m shifted right by the distance of its exponent below top. */
 INLINE HVX_Vector
 half_shift(HVX_Vector m, HVX_Vector magnitude, HVX_Vector top)
 {
@@ -43,7 +43,7 @@ half_shift(HVX_Vector m, HVX_Vector magnitude, HVX_Vector top)
 	    half_exponent(magnitude)), SPLATH(15)));
 }
 
-/* To nearest. */
+/* Halves in fixed point, to nearest. */
 INLINE HVX_Vector
 half_fixed(HVX_Vector h, HVX_Vector top)
 {
@@ -54,14 +54,14 @@ half_fixed(HVX_Vector h, HVX_Vector top)
 	return SUBH(Q6_V_vxor_VV(y, s), s);
 }
 
-/* A scale, not negative, in 15 bits. */
+/* A nonnegative scale in 15 bits. */
 INLINE HVX_Vector
 scale_fixed(HVX_Vector h, HVX_Vector top)
 {
 	return half_shift(Q6_Vh_vasl_VhR(half_mantissa(h), 4), h, top);
 }
 
-/* 64 bytes by scales of 15 bits. */
+/* 64 bytes times scales of 15 bits. */
 INLINE HVX_Vector
 bytes_fixed(HVX_Vector q, HVX_Vector scale)
 {
@@ -70,7 +70,7 @@ bytes_fixed(HVX_Vector q, HVX_Vector scale)
 
 /* --- keys: pieces of KEY_LANES --- */
 
-/* The largest of four elements' lanes, in all of their places. */
+/* The maximum over four elements of each key, in all four places. */
 INLINE HVX_Vector
 over_elements(HVX_Vector m)
 {
@@ -78,7 +78,7 @@ over_elements(HVX_Vector m)
 	return MAXH(m, Q6_V_vror_VR(m, 32));
 }
 
-/* 16 halves of x in all four places. */
+/* 16 halves of x, repeated four times. */
 INLINE HVX_Vector
 in_all_places(const uint16_t *x)
 {
@@ -89,9 +89,9 @@ in_all_places(const uint16_t *x)
 	return OR(v, Q6_V_vror_VR(v, 64));
 }
 
-/* What holds of a piece of keys: their top exponents, four times. */
+/* A piece of keys and their largest exponents, repeated four times. */
 struct piece {
-	HVX_Vector top, inf;		/* inf: largest magnitude, halves */
+	HVX_Vector top, inf;		/* inf: largest magnitudes, as halves */
 	const uint8_t *at;
 };
 
@@ -124,13 +124,13 @@ piece_of(const struct hx_model *m, const uint8_t *k)
 	w = Q6_Vw_vmax_VwVw(vf_exponent(top), SPLAT(1));
 	p.top = Q6_Vh_vpacke_VwVw(w, w);
 	p.inf = Q6_Vh_vpacke_VwVw(SHR(top, 16), SHR(top, 16));
-	/* As if they were halves. */
+	/* Map not finite floats to a half of Inf. */
 	p.inf = Q6_V_vmux_QVV(Q6_Q_vcmp_gt_VhVh(p.inf, SPLATH(0x7f7f)),
 	    SPLATH(HALF_INF), Q6_V_vzero());
 	return p;
 }
 
-/* Two floats' exponents are those of words: top by words. */
+/* Floats in fixed point; top has words. */
 INLINE HVX_Vector
 words_fixed(HVX_Vector a, HVX_Vector top)
 {
@@ -159,13 +159,14 @@ four_elements(const struct hx_model *m, const struct piece *p, uint32_t i)
 	s = in_all_places((const uint16_t *)(const void *)(p->at + i / 32 *
 	    32));
 	q = p->at + m->head_dim + i * KEY_LANES;
-	/* Reads 64 bytes more: behind keys there are values. */
+	/* This reads 64 bytes too many, but values follow the keys. */
 	return bytes_fixed(Q6_V_lo_W(Q6_Wh_vunpack_Vb(load(q))),
 	    scale_fixed(s, p->top));
 }
 
+/* Stores the units of a piece's keys and marks keys that are not finite. */
 static void
-note(struct hx_block *t, const struct piece *p, int16_t *unit, uint32_t at,
+store_units(struct hx_block *t, const struct piece *p, int16_t *unit, uint32_t at,
     int16_t plus)
 {
 	union { HVX_Vector v; int16_t h[64]; } top = { .v = p->top };
@@ -184,7 +185,7 @@ static const int16_t unit_of[KV_NTYPES] = {
 	[KV_Q8_0] = UNIT_Q8
 };
 
-/* 32 keys from the two pieces at k, of which the second may not be. */
+/* Fills 32 keys from the two pieces at k; with n <= KEY_LANES there is only one. */
 static void
 fill_keys(struct hx_block *t, const struct hx_model *m, const uint8_t *k,
     uint32_t first, uint32_t n)
@@ -195,10 +196,10 @@ fill_keys(struct hx_block *t, const struct hx_model *m, const uint8_t *k,
 	HVX_VectorPair w;
 
 	p[0] = piece_of(m, k);
-	note(t, &p[0], t->k_unit, first, unit_of[m->kfmt]);
+	store_units(t, &p[0], t->k_unit, first, unit_of[m->kfmt]);
 	if (n > KEY_LANES) {
 		p[1] = piece_of(m, k + piece_bytes);
-		note(t, &p[1], t->k_unit, first + KEY_LANES,
+		store_units(t, &p[1], t->k_unit, first + KEY_LANES,
 		    unit_of[m->kfmt]);
 	}
 	for (i = 0; i < m->head_dim; i += 4) {
@@ -217,11 +218,10 @@ fill_keys(struct hx_block *t, const struct hx_model *m, const uint8_t *k,
 
 static HVX_Vector row_top[ATTN_BLOCK];
 
-/* The largest half of each of 64 vectors, in the vectors' order: neighbours
- * are interleaved, by ever larger pieces, and what they had twice is half as
- * much. */
+/* The largest half of each of 64 vectors, in the order of the vectors.  Each round
+ * interleaves neighbours by twice the piece and halves the number of vectors. */
 static HVX_Vector
-tops(void)
+largest_halves(void)
 {
 	uint32_t n, i;
 	HVX_VectorPair w;
@@ -235,7 +235,7 @@ tops(void)
 	return row_top[0];
 }
 
-/* nbytes at p, or a copy with room behind it: vectors read more. */
+/* p, or a copy of its nbytes if a vector's read could pass end. */
 static const uint8_t *
 with_room(const uint8_t *p, uint32_t nbytes, const uint8_t *end)
 {
@@ -250,7 +250,7 @@ with_room(const uint8_t *p, uint32_t nbytes, const uint8_t *end)
 	return copy;
 }
 
-/* Vector i of a row of halves, zeros behind its last. */
+/* Vector i of a row of halves, padded with zeros. */
 INLINE HVX_Vector
 row_halves(const uint8_t *v, uint32_t i, uint32_t dim)
 {
@@ -260,7 +260,7 @@ row_halves(const uint8_t *v, uint32_t i, uint32_t dim)
 	    (int32_t)(dim - i * 64) * 2), x);
 }
 
-/* 64 bytes of two blocks of a row, as halves; and their scales. */
+/* 64 elements of one or two blocks of a row in fixed point. */
 INLINE HVX_Vector
 row_bytes(const struct block_q8_0 *b, int both, HVX_Vector top)
 {
@@ -292,7 +292,7 @@ row_words(const uint8_t *v, uint32_t i, uint32_t dim, HVX_Vector top)
 
 static int16_t exponent[ATTN_BLOCK];
 
-/* Its top exponent; a value that is not finite is marked. */
+/* Bits of the largest magnitude of a row. */
 static uint32_t
 row_top_f32(const uint8_t *v, uint32_t dim)
 {
@@ -310,6 +310,7 @@ row_top_q8(const uint8_t *v, uint32_t dim)
 	return top;
 }
 
+/* Finds the units of n values and marks values that are not finite. */
 static void
 value_units(struct hx_block *t, const struct hx_model *m, const uint8_t *v,
     const uint8_t *end, uint32_t n)
@@ -327,7 +328,7 @@ value_units(struct hx_block *t, const struct hx_model *m, const uint8_t *v,
 			    m->v_dim), SPLATH(0x7fff)));
 	}
 	if (m->vfmt == KV_F16)
-		top.v = tops();
+		top.v = largest_halves();
 	for (l = 0; l < n; l++) {
 		x = m->vfmt == KV_F16 ? (uint16_t)top.h[l] :
 		    m->vfmt == KV_Q8_0 ? row_top_q8(v + l * m->v_row,
@@ -340,7 +341,7 @@ value_units(struct hx_block *t, const struct hx_model *m, const uint8_t *v,
 	}
 }
 
-/* Vector i of row l. */
+/* Vector i of value l in fixed point. */
 INLINE HVX_Vector
 value(const struct hx_model *m, const uint8_t *row, uint32_t l, uint32_t i)
 {

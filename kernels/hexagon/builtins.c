@@ -1,4 +1,4 @@
-/* kernels/hexagon/builtins.c - what the compiler calls by name. */
+/* kernels/hexagon/builtins.c - functions that the compiler calls by name. */
 #include "rt.h"
 
 void *
@@ -19,7 +19,7 @@ memcpy(void *dst, const void *src, size_t n)
 void *
 memset(void *dst, int c, size_t n)
 {
-	volatile uint8_t *d = dst;	/* or the loop becomes this call */
+	volatile uint8_t *d = dst;	/* or the loop would call memset() */
 
 	while (n-- > 0)
 		*d++ = (uint8_t)c;
@@ -33,7 +33,7 @@ __hexagon_memcpy_likely_aligned_min32bytes_mult8bytes(void *dst,
 	return memcpy(dst, src, n);
 }
 
-/* Bit by bit: no loop of a kernel divides. */
+/* Bit by bit, slow: no loop of a kernel divides. */
 uint32_t
 __hexagon_udivsi3(uint32_t a, uint32_t b)
 {

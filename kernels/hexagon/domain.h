@@ -1,13 +1,14 @@
-/* kernels/hexagon/domain.h - the operations of a domain.
- * Called by main.c on one thread, which gets its packets from loop.c or skel.c;
- * works on the buffers of a packet. */
+/* kernels/hexagon/domain.h - the operations of a Hexagon domain.
+ * Owns: their prototypes, and the batch that they work on.  Called by main.c, on
+ * the one thread that takes packets from loop.c or skel.c.  Knows no model: the
+ * host sends its operations. */
 #ifndef KERNELS_HEXAGON_DOMAIN_H
 #define KERNELS_HEXAGON_DOMAIN_H
 
 #include "layout.h"
 #include "queue.h"
 
-/* A batch in the domain: a packet's buffers, its rows, the model. */
+/* A batch: the buffers of a packet, its rows, and the model. */
 struct hx_batch {
 	uint8_t *base[HX_NBUFS];
 	uint32_t nbytes[HX_NBUFS];
@@ -32,37 +33,38 @@ hx_rows(const struct hx_batch *b, const struct hx_op *op)
 	return op->head ? b->nselect : b->nrows;
 }
 
-/* Do what q asks and fill r but for its id and kind: HXQ_OK, or why not. */
+/* Executes request q and fills response r, except its id and kind.  Returns an
+ * enum hxq_status. */
 uint32_t domain_dispatch(const struct hxq_packet *q, struct hxq_packet *r);
 
-/* Where a handle's memory lies, for who maps it himself. */
+/* Sets the memory of a handle, for callers that map it themselves. */
 void domain_bind(uint32_t handle, void *base, uint32_t nbytes);
 
-/* +1 after each operation; set before the first packet. */
+/* Counts finished operations.  Set before the first packet. */
 extern _Atomic uint32_t *domain_progress;
 
-/* HXQ_OK, or why not. */
+/* Each returns an enum hxq_status. */
 typedef uint32_t hx_fn(const struct hx_batch *b, const struct hx_op *op);
 hx_fn hx_rms_norm, hx_quantize, hx_matmul, hx_rope, hx_kv_store,
     hx_attention, hx_glu, hx_add, hx_scale, hx_softcap, hx_moe_route,
     hx_moe_rows, hx_matmul_id, hx_moe_sum, hx_select_rows;
 
-/* The arena of an operation, vtcm.c: pieces of 128-aligned memory from its
- * start on; NULL where the budget is used up (HXQ_EVTCM).  limit: of the whole,
- * 0 = all there is. */
+/* The arena of an operation (vtcm.c).  hx_vtcm_begin() frees everything;
+ * hx_vtcm_take() returns 128-aligned memory, NULL when the limit is reached
+ * (HXQ_EVTCM).  hx_vtcm_limit() sets the limit in bytes, 0 = HX_VTCM_BYTES. */
 enum { HX_VTCM_BYTES = 2 << 20 };
 void hx_vtcm_limit(uint32_t nbytes);
 void hx_vtcm_begin(void);
 uint32_t hx_vtcm_left(void);
 void *hx_vtcm_take(uint32_t nbytes);
 
-/* Rows [r0, r1) of op's activations times the matrix at w, whose bias is
- * bias (NULL = none): mat.c for quantized weights, mat_f32.c for floats. */
+/* Rows [r0, r1) of op's activations times the matrix at w, plus bias (NULL =
+ * none): mat.c for quantized weights, mat_f32.c for floats. */
 typedef uint32_t hx_matrix_fn(const struct hx_batch *b, const struct hx_op *op,
     const uint8_t *w, const float *bias, uint32_t r0, uint32_t r1);
 hx_matrix_fn hx_matrix_q8, hx_matrix_f32;
 
-/* The cache of a sequence and KV head: its keys, or its values. */
+/* The keys (value = 0) or values (1) of a sequence and KV head. */
 uint8_t *hx_kv_at(const struct hx_batch *b, const struct hx_op *op,
     uint32_t seq, uint32_t head, int value);
 

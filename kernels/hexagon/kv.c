@@ -1,5 +1,5 @@
-/* kernels/hexagon/kv.c - the KV cache of a domain, as the host has it
- * (kernels.h: K in blocks of KEY_LANES positions, V by rows), bit for bit. */
+/* kernels/hexagon/kv.c - the KV cache of a domain, bit for bit as on the host
+ * (kernels.h: K in blocks of KEY_LANES positions, V by rows). */
 #include "domain.h"
 
 uint8_t *
@@ -12,7 +12,8 @@ hx_kv_at(const struct hx_batch *b, const struct hx_op *op, uint32_t seq,
 	    op->k + i * op->k_head);
 }
 
-/* 32 floats as the host's kv_store makes a block_q8_0. */
+/* Rounds 32 floats as kv_store on the host does for a block_q8_0: q (32).  Returns
+ * d. */
 static uint16_t
 round_q8(int8_t *q, const float *x)
 {
@@ -39,7 +40,7 @@ round_q8(int8_t *q, const float *x)
 	return h;
 }
 
-/* A key into its lane of a block of KEY_LANES. */
+/* Stores a key in its lane of a block of KEY_LANES. */
 static void
 store_key(uint8_t *block, uint32_t fmt, uint32_t lane, const float *x,
     uint32_t dim)

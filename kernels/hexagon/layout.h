@@ -1,22 +1,23 @@
-/* kernels/hexagon/layout.h - how a quantized matrix lies for HVX, and the
- * fixed-point arithmetic on it.
- * Owns: the geometry and the preparation of activations, for both sides: the
- * host packs (../hexagon_mat.c), the domain multiplies (mat.c).  Freestanding.
+/* kernels/hexagon/layout.h - the layout of quantized matrices for HVX, and the
+ * fixed-point arithmetic on them.
+ * Owns: the geometry and the preparation of activations, for both sides: the host
+ * packs (hexagon_host/mat.c), the domain multiplies (mat.c).  Knows no packet.
+ * Freestanding.
  *
- * A panel is 32 rows; a lane of a vector (a word of 4 bytes) is a row.  All
+ * A panel has 32 rows; each lane of a vector (a word of 4 bytes) is a row.  All
  * pieces are vectors of 128 bytes:
  *
- *	int32 unit[32]		of each row: its scales are times 2^unit
- *	int32 unit[32]		of its mins, Q4_K only
+ *	int32 unit[32]		for each row: its scales are in units of 2^unit
+ *	int32 unit[32]		the same for its mins, Q4_K only
  *	steps of two groups of k (a group is 32 elements, of Q6_K 16):
  *	  int16 [32][2]		scale of each row: second group, first group
  *	  int16 [32][2]		Q4_K only: min, likewise
- *	  codes of the first group, then of the second (a last odd group has
- *	  no second)
+ *	  codes of the first group, then of the second (absent after a last
+ *	  odd group)
  *
- * Codes are not negative, for vrmpy of unsigned vectors by signed scalars;
- * what was added (HX_OFFSET) leaves by the sum of the activations.  Word j of
- * a group is its elements 4j to 4j + 3:
+ * Codes are not negative, for vrmpy of unsigned vectors by signed scalars; the
+ * offset that makes them so is subtracted by way of the activations' sum.  Word j
+ * of a group holds its elements 4j to 4j + 3:
  *
  *	8 bits	8 vectors	vector j: word j
  *	4 bits	4 vectors	vector j: word j low, word j + 4 high nibbles
@@ -24,35 +25,34 @@
  *				j + 2 high; vector 2: bits 4 and 5 of word j
  *				in bits 2j
  *
- * A group's scale is an integer of 16 bits times its row's power of two: exact
- * where it is no less than 1/16 of the row's largest (halves have 11 bits),
- * otherwise off by at most 2^-15 of that one.
+ * A group's scale is an integer of 16 bits times its row's power of two: exact if
+ * it is at least 1/16 of the row's largest scale (halves have 11 bits), otherwise
+ * off by at most 2^-15 of the largest.
  *
  * HVX of v66 and v67 has no floats.  For each group, lane and row x of
- * activations, of which group b is sa * 2^(e[b] - 30) * q:
+ * activations, whose group b is sa * 2^(e[b] - 30) * q:
  *
- *	isum = init + sum of code * q	exact; init = -HX_OFFSET * sum of q
- *	t = isum << HX_SHIFT		31 bits
+ *	isum = init + sum of code * q	exact; init = -offset * sum of q
+ *	t = isum << shift		31 bits
  *	t = round(t * scale / 2^15)
  *	t = round(t * sa / 2^31)	sa: 24 bits of 31
  *	acc += t >> shift[b]		shift = (largest e) - e[b] + headroom
  *
- * with headroom = log2 of the number of groups, so that acc cannot overflow.
- * acc begins at half the number of groups: >> rounds down, by half a unit on
- * average.  Units and factors are powers of two, so that an acc becomes a float
- * by integers too (hx_to_float).  Integers only, in one order: any number of
- * rows gives the same bits.
+ * with headroom = log2 of the number of groups, so that acc cannot overflow.  acc
+ * starts at half the number of groups, because >> rounds down, by half a unit on
+ * average.  Units and factors are powers of two, so that hx_to_float() needs
+ * integers only.  The order is fixed: any number of rows gives the same bits.
  *
- * F32 (a router, mostly) is fixed point as well.  A panel: int32 unit[32], the
- * largest exponent of each row, then a vector of 32 rows' integers for each k
- * (hx_fixed).  Activations are made integers in the same way, each row of them
- * by its largest:
+ * F32 (mostly a router) is fixed point as well.  A panel is int32 unit[32], the
+ * largest exponent of each row, then for each k a vector of 32 rows' integers
+ * (hx_fixed).  Each row of activations becomes integers in the same way, by its
+ * own largest exponent:
  *
  *	t = round(weight * activation / 2^31)
  *	sum += t >> 5, in groups of HX_F32_GROUP from 16 on; then all groups
  *	exactly, by halves of 16 bits
  *
- * which is rounded to a float once: hx_f32_finish(). */
+ * which hx_f32_finish() rounds to a float once. */
 #ifndef KERNELS_HEXAGON_LAYOUT_H
 #define KERNELS_HEXAGON_LAYOUT_H
 
@@ -61,18 +61,17 @@
 enum {
 	HX_LANES = 32,		/* rows of a panel */
 	HX_VEC = 128,		/* bytes of a vector */
-	HX_MAX_DIM = 1024,	/* elements of a head, and */
-	HX_MAX_REP = 256,	/* query heads that share keys: likewise, and
-				 * their elements, by 64 */
-	HX_MAX_QUERIES = 1 << 16,
-	HX_MAX_K = 1 << 16,	/* columns: the room for a row of activations */
+	HX_MAX_DIM = 1024,	/* elements of a head */
+	HX_MAX_REP = 256,	/* query heads that share keys */
+	HX_MAX_QUERIES = 1 << 16,	/* elements of the queries of a tile */
+	HX_MAX_K = 1 << 16,	/* columns of a matrix */
 	HX_UNIT_NAN = 1 << 20,	/* a scale of the row is not finite */
 	HX_UNIT_ZERO = -HX_UNIT_NAN
 };
 
 struct hx_geom {
 	uint8_t group;		/* elements; 0 = no such layout */
-	uint8_t vecs;		/* of codes in a group */
+	uint8_t vecs;		/* vectors of codes in a group */
 	uint8_t offset, shift;
 	uint8_t min;		/* has mins */
 };
@@ -98,7 +97,8 @@ hx_geom(uint32_t type)
 	}
 }
 
-/* In vectors: what precedes the steps, or a step's codes; a whole step. */
+/* Vectors before the steps, which is also those before a step's codes; and
+ * vectors of a whole step. */
 static inline uint32_t
 hx_head_vecs(const struct hx_geom *g)
 {
@@ -120,7 +120,7 @@ hx_panel_bytes(const struct hx_geom *g, uint32_t k)
 	    (n + 1) / 2 * hx_head_vecs(g) + n * g->vecs);
 }
 
-/* Of a matrix (n, k); 0 = no such layout. */
+/* Bytes of a matrix (n x k); 0 = no such layout. */
 static inline uint64_t
 hx_matrix_bytes(uint32_t type, uint32_t n, uint32_t k)
 {
@@ -133,22 +133,21 @@ hx_matrix_bytes(uint32_t type, uint32_t n, uint32_t k)
 	return DIV_UP(n, HX_LANES) * hx_panel_bytes(&g, k);
 }
 
-/* A group of activations as the loops want it. */
+/* A group of activations, prepared for the loops. */
 struct hx_group {
-	int32_t init;		/* of isum */
+	int32_t init;		/* start of isum */
 	int32_t scale;		/* sa: 2^30 to 2^31, or 0 */
 	int32_t shift;
-	int32_t sum;		/* sum of q * sa / 2^12: times the min */
+	int32_t sum;		/* sum of q * sa / 2^12, to multiply the min */
 };
 
-/* What a row of activations has once. */
+/* Values of a whole row of activations. */
 struct hx_row {
 	float factor;		/* 2^(largest e + headroom); NaN poisons */
-	int32_t begin;		/* of acc */
-	int32_t top, room;	/* largest exponent as it lies in d; headroom */
+	int32_t begin;		/* start of acc */
+	int32_t top, room;	/* largest biased exponent of d; headroom */
 };
 
-/* Every float has its bits. */
 static inline uint32_t
 hx_bits(float f)
 {
@@ -184,8 +183,8 @@ hx_row_of(const struct act_q8 *x, uint32_t k, const struct hx_geom *g)
 	return r;
 }
 
-/* Group i of the row, and its q (group elements) without act_bias: eight at a
- * time.  Sums of bytes as if each had 128 added. */
+/* Prepares group i of the row; stores its q (group elements) without act_bias.
+ * Works on eight bytes at a time, and sums them as if each had 128 added. */
 static inline struct hx_group
 hx_group_of(const struct act_q8 *x, uint32_t i, const struct hx_geom *g,
     const struct hx_row *r, uint8_t act_bias, int8_t *q)
@@ -212,8 +211,8 @@ hx_group_of(const struct act_q8 *x, uint32_t i, const struct hx_geom *g,
 	    MIN(r->top - e + r->room, 31), (int32_t)((int64_t)sum * sa >> 12) };
 }
 
-/* acc * 2^unit * factor, rounded once, to nearest even; nothing below the
- * normal numbers.  factor is a power of two, or 0, or NaN. */
+/* acc * 2^unit * factor, rounded once to nearest even; zero below the normal
+ * numbers.  factor is a power of two, 0 or NaN. */
 static inline float
 hx_to_float(int32_t acc, int32_t unit, float factor)
 {
@@ -241,15 +240,15 @@ hx_to_float(int32_t acc, int32_t unit, float factor)
 
 enum { HX_F32_GROUP = 32, HX_F32_NAN = 255 };
 
-/* The exponent of what has these bits. */
+/* The biased exponent of a float with these bits. */
 static inline int32_t
 hx_exponent(uint32_t u)
 {
 	return (int32_t)(u >> 23 & 0xff);
 }
 
-/* In units of 2^(top - 157), top no less than its exponent, toward zero;
- * denormals are 0. */
+/* A float in units of 2^(top - 157), rounded toward zero; denormals become 0.  top
+ * is at least its biased exponent. */
 static inline int32_t
 hx_fixed(uint32_t u, int32_t top)
 {
@@ -261,7 +260,7 @@ hx_fixed(uint32_t u, int32_t top)
 	return u >> 31 ? -m : m;
 }
 
-/* top, top_x: HX_F32_NAN poisons. */
+/* HX_F32_NAN as top or top_x gives NaN. */
 static inline float
 hx_f32_finish(int32_t high, int32_t low, int32_t top, int32_t top_x)
 {
@@ -273,7 +272,7 @@ hx_f32_finish(int32_t high, int32_t low, int32_t top, int32_t top_x)
 	return (float)((double)((int64_t)high * 65536 + low) * by.d);
 }
 
-/* A row of output: acc and its unit, for Q4_K those of the mins too. */
+/* An output from acc and its unit, with those of the mins for Q4_K. */
 static inline float
 hx_finish(const struct hx_geom *g, int32_t acc, int32_t unit, int32_t acc_min,
     int32_t unit_min, float factor)

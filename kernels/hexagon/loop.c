@@ -1,22 +1,22 @@
 /* kernels/hexagon/loop.c - a domain under the emulator: takes packets from the
- * queue in shared memory, answers, and leaves with its host. */
+ * queue in shared memory, responds, and exits when its host does. */
 #include "domain.h"
 #include "rt.h"
 
-enum { WAIT_MS = 500 };			/* then look whether the host lives */
+enum { WAIT_MS = 500 };		/* between checks that the host is alive */
 
 static struct hxq_shared *sh;
 
 static void
-answer(struct hxq_packet *q)
+respond(struct hxq_packet *q)
 {
 	struct hxq_ring *out = &sh->response;
 	uint32_t head = out->head;
 	struct hxq_packet *r = &out->slot[head % HXQ_SLOTS];
 	uint64_t t0 = rt_pcycles();
 
-	/* A host with more than HXQ_SLOTS open requests would have had no
-	 * slot for this one: there is room. */
+	/* There is a free slot: the host cannot have more than HXQ_SLOTS open
+	 * requests. */
 	r->id = q->id;
 	r->kind = q->kind;
 	r->status_op = UINT32_MAX;
@@ -52,7 +52,7 @@ domain_main(void)
 			continue;
 		}
 		kind = sh->request.slot[tail % HXQ_SLOTS].kind;
-		answer(&sh->request.slot[tail % HXQ_SLOTS]);
+		respond(&sh->request.slot[tail % HXQ_SLOTS]);
 		__atomic_store_n((uint32_t *)&sh->request.tail, tail + 1,
 		    __ATOMIC_RELEASE);				/* Q2 */
 		rt_wake(&sh->request.tail);

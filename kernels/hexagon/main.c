@@ -1,16 +1,16 @@
-/* kernels/hexagon/main.c - what a packet asks of a Hexagon domain: it maps
- * memory and runs spans of operations.  Packets come from loop.c under the
- * emulator, from skel.c on a DSP.
+/* kernels/hexagon/main.c - executes packets in a Hexagon domain: maps memory and
+ * runs spans of operations.  Packets come from loop.c under the emulator, from
+ * skel.c on a DSP.
  *
- * The host is trusted to mean well, not to be right: what it sends is copied
- * or checked before it is used, and a bad packet is answered, never run. */
+ * The host is not hostile but may have bugs: all that it sends is copied or checked
+ * before use, and a bad packet gets an error response. */
 #include "kernels/matmul/experts.h"
 #include "domain.h"
 #include "rt.h"
 
 enum {
-	MAX_OPS = 8192,			/* of one model */
-	PROBE_MAPS = 8192		/* of 1 MiB: more than fit 4 GiB */
+	MAX_OPS = 8192,			/* of a model */
+	PROBE_MAPS = 8192		/* of 1 MiB: more than fit in 4 GiB */
 };
 
 struct map {
@@ -54,7 +54,7 @@ do_hello(struct hxq_packet *r)
 	return HXQ_OK;
 }
 
-/* The whole memfd of this handle, from its start. */
+/* Maps the whole memfd of a handle. */
 static uint32_t
 do_map(const struct hxq_packet *q, struct hxq_packet *r)
 {
@@ -125,7 +125,7 @@ do_ops(const struct hxq_packet *q)
 
 /* --- a run --- */
 
-/* Does an operand of so many rows lie in its buffer?  nbytes: of a row. */
+/* Is an operand of so many rows of nbytes within its buffer? */
 static int
 in_range(const struct hx_batch *b, const struct hx_ref *x, uint32_t rows,
     uint64_t nbytes)
@@ -138,7 +138,7 @@ in_range(const struct hx_batch *b, const struct hx_ref *x, uint32_t rows,
 	    nbytes <= b->nbytes[x->buf];
 }
 
-/* Of all the matrices of a MATMUL_ID; UINT32_MAX = no such type. */
+/* Bytes of an op's weights; UINT32_MAX = unsupported type. */
 static uint64_t
 weight_bytes(const struct hx_batch *b, const struct hx_op *o)
 {
@@ -161,7 +161,7 @@ bias_bytes(const struct hx_batch *b, const struct hx_op *o)
 	    b->m->n_expert : 1);
 }
 
-/* Rows of an operand: quantized activations are blocks. */
+/* Bytes of a row of an operand; quantized activations are blocks. */
 static uint64_t
 row_bytes(const struct hx_op *o, const struct hx_ref *x)
 {
@@ -180,10 +180,10 @@ has_kv(const struct hx_batch *b, uint32_t at, uint32_t head)
 	    b->m->n_head_kv * head <= b->nbytes[HX_BUF_KV];
 }
 
-/* Do operands lie in their buffers?  Experts' rows are those of a batch times
- * the experts that each takes, whichever way. */
+/* Are all operands within their buffers?  There are n_expert_used experts' rows for
+ * each row of the batch. */
 static uint32_t
-check(const struct hx_batch *b, const struct hx_op *o)
+check_op(const struct hx_batch *b, const struct hx_op *o)
 {
 	uint32_t n = hx_rows(b, o), from = n;
 
@@ -200,7 +200,7 @@ check(const struct hx_batch *b, const struct hx_op *o)
 	    !in_range(b, &o->w, 1, weight_bytes(b, o)) ||
 	    !in_range(b, &o->bias, 1, bias_bytes(b, o)) ||
 	    !in_range(b, &o->routes, b->nrows,
-	    3ull * b->m->n_expert_used * 4))
+	    (uint64_t)ROUTE_PARTS * b->m->n_expert_used * 4))
 		return HXQ_ERANGE;
 	if ((o->kind == HX_KV_STORE || o->kind == HX_ATTENTION) &&
 	    (!has_kv(b, o->k, o->k_head) || !has_kv(b, o->v, o->v_head)))
@@ -236,9 +236,9 @@ take_buffers(const struct hxq_packet *q, struct hx_batch *b,
 	return HXQ_OK;
 }
 
-/* Rows are copied: the slot belongs to the host again before they are read
- * by the last op of a long span. */
-static uint32_t rows[3 * MAX_BATCH];	/* of the run in hand */
+/* Rows of the current run, copied so that no op depends on the host leaving the
+ * slot alone. */
+static uint32_t rows[3 * MAX_BATCH];
 
 static uint32_t
 take_rows(const struct hxq_packet *q, const struct hx_run *run,
@@ -266,7 +266,8 @@ take_rows(const struct hxq_packet *q, const struct hx_run *run,
 	return HXQ_OK;
 }
 
-/* From here on the batch is its rows that want logits, which are in front. */
+/* Reduces the batch to its selected rows, which ops before have moved to the
+ * front. */
 static void
 narrow(struct hx_batch *b)
 {
@@ -296,7 +297,7 @@ do_run(const struct hxq_packet *q, struct hxq_packet *r)
 	    (status = take_buffers(q, &b, &r->status_arg)) != HXQ_OK)
 		return status;
 	for (i = run.first; i < run.end; i++) {
-		if ((status = check(&b, &op[i])) == HXQ_OK)
+		if ((status = check_op(&b, &op[i])) == HXQ_OK)
 			status = fn[op[i].kind](&b, &op[i]);
 		if (status != HXQ_OK) {
 			r->status_op = i;
@@ -309,7 +310,7 @@ do_run(const struct hxq_packet *q, struct hxq_packet *r)
 	return HXQ_OK;
 }
 
-/* --- limits, by trying --- */
+/* --- probing limits --- */
 
 static uint64_t
 largest_map(void)
@@ -349,7 +350,7 @@ do_probe(struct hxq_packet *r)
 	return HXQ_OK;
 }
 
-/* --- any of them --- */
+/* --- all packets --- */
 
 void
 domain_bind(uint32_t handle, void *base, uint32_t nbytes)

@@ -1,18 +1,18 @@
 /* kernels/hexagon/mat.c - quantized weights times 8-bit activations in HVX;
- * layout.h says how they lie and what is computed.
+ * layout.h has the layout and the arithmetic.
  *
- * A panel of 32 rows goes once through the cache for all rows of activations:
- * codes are unpacked once for ROWS of them.  Every vrmpy takes a vector of 32
- * rows x 4 codes and four activations from a scalar register. */
+ * Codes of a panel of 32 rows are unpacked once for ROWS rows of activations.  Each
+ * vrmpy takes a vector of 32 rows x 4 codes and four activations from a scalar
+ * register. */
 #include <hexagon_types.h>
 #include <hvx_hexagon_protos.h>
 
 #include "domain.h"
 
-enum { ROWS = 4 };		/* of activations at once */
+enum { ROWS = 4 };		/* rows of activations at once */
 
-/* A row of activations as the loops want it, made once for all panels: its
- * groups and bytes in the arena. */
+/* A row of activations, prepared once for all panels.  Groups and bytes are in the
+ * arena. */
 struct act_row {
 	struct hx_group *group;		/* (k / group) */
 	int8_t *q;			/* (k) */
@@ -36,7 +36,7 @@ static const uint8_t lut_mxfp4[HX_VEC] __attribute__((aligned(128))) =
 
 #define INLINE	static inline __attribute__((always_inline))
 
-/* A group's codes: u (group / 4), a vector for each word. */
+/* Unpacks a group's codes to u (group / 4), one vector for each word. */
 INLINE void
 unpack(uint32_t type, const HVX_Vector *w, HVX_Vector lut, HVX_Vector *u)
 {
@@ -71,9 +71,10 @@ unpack(uint32_t type, const HVX_Vector *w, HVX_Vector lut, HVX_Vector *u)
 			u[j] = Q6_Vb_vlut32_VbVbR(u[j], lut, 0);
 }
 
-/* One group of nrows rows onto their sums.  scale, min: in the high halves. */
+/* Adds one group to the sums of nrows rows.  scale and min are in the high halves
+ * of words. */
 INLINE void
-group_onto(uint32_t type, uint32_t nrows, const HVX_Vector *u,
+add_group(uint32_t type, uint32_t nrows, const HVX_Vector *u,
     HVX_Vector scale, HVX_Vector min, const struct act_row *a, uint32_t i,
     HVX_Vector *acc, HVX_Vector *acc_min)
 {
@@ -81,7 +82,7 @@ group_onto(uint32_t type, uint32_t nrows, const HVX_Vector *u,
 	uint32_t r, j;
 
 	for (r = 0; r < nrows; r++) {
-		/* By pairs of words: half the loads. */
+		/* Reading pairs of words halves the loads. */
 		const uint64_t *qw = (const uint64_t *)(const void *)
 		    (a[r].q + i * g.group);
 		const struct hx_group *x = &a[r].group[i];
@@ -106,7 +107,7 @@ group_onto(uint32_t type, uint32_t nrows, const HVX_Vector *u,
 	}
 }
 
-/* hx_to_float() of 32 rows; fe: the factor's exponent as it lies in it. */
+/* hx_to_float() of 32 rows; fe is the factor's biased exponent. */
 INLINE HVX_Vector
 to_float(HVX_Vector acc, HVX_Vector unit, int32_t fe)
 {
@@ -136,13 +137,13 @@ floats_of(HVX_Vector acc, HVX_Vector unit, float factor, int32_t up)
 {
 	if (factor != factor)
 		return Q6_V_vsplat_R(0x7fc00000);
-	if (factor == 0)	/* but for a unit that is NaN */
+	if (factor == 0)	/* a unit of NaN still gives NaN */
 		acc = Q6_V_vzero();
 	return to_float(acc, Q6_Vw_vadd_VwVw(unit, Q6_V_vsplat_R(up)),
 	    (int32_t)(hx_bits(factor) >> 23));
 }
 
-/* Lanes of rows [0, n) of the panel to floats. */
+/* Stores rows [0, n) of the panel as floats. */
 INLINE void
 finish(const struct hx_geom *g, const HVX_Vector *panel, HVX_Vector acc,
     HVX_Vector acc_min, const struct hx_row *x, float *y, const float *bias,
@@ -165,7 +166,7 @@ finish(const struct hx_geom *g, const HVX_Vector *panel, HVX_Vector acc,
 	}
 }
 
-/* One panel times nrows rows: y[r] (n). */
+/* Multiplies one panel by nrows rows: y[r] (n). */
 INLINE void
 panel_times(uint32_t type, uint32_t nrows, const HVX_Vector *panel,
     uint32_t k, float *const *y, const float *bias, uint32_t n)
@@ -182,19 +183,20 @@ panel_times(uint32_t type, uint32_t nrows, const HVX_Vector *panel,
 		a[r] = act[r];
 		acc[r] = acc_min[r] = Q6_V_vsplat_R(a[r].row.begin);
 	}
-	/* A step in one piece, so that the compiler can mix its two groups. */
+	/* One piece of code for a step lets the compiler interleave its two
+	 * groups. */
 	for (i = 0; i + 1 < ngroups; i += 2, w += hx_step_vecs(&g)) {
 		s = w[0];
 		m = w[g.min];
 		unpack(type, w + hx_head_vecs(&g), lut, u);
 		unpack(type, w + hx_head_vecs(&g) + g.vecs, lut, u2);
-		group_onto(type, nrows, u, s, m, a, i, acc, acc_min);
-		group_onto(type, nrows, u2, Q6_Vw_vasl_VwR(s, 16),
+		add_group(type, nrows, u, s, m, a, i, acc, acc_min);
+		add_group(type, nrows, u2, Q6_Vw_vasl_VwR(s, 16),
 		    Q6_Vw_vasl_VwR(m, 16), a, i + 1, acc, acc_min);
 	}
 	if (i < ngroups) {
 		unpack(type, w + hx_head_vecs(&g), lut, u);
-		group_onto(type, nrows, u, w[0], w[g.min], a, i, acc,
+		add_group(type, nrows, u, w[0], w[g.min], a, i, acc,
 		    acc_min);
 	}
 	for (r = 0; r < nrows; r++)
@@ -205,7 +207,7 @@ panel_times(uint32_t type, uint32_t nrows, const HVX_Vector *panel,
 typedef void panel_fn(const HVX_Vector *panel, uint32_t k, float *const *y,
     const float *bias, uint32_t n);
 
-/* One row, and ROWS rows, of each type: the same code, the same bits. */
+/* The same code for one row and for ROWS rows of each type gives the same bits. */
 #define PANEL(T, t)							\
 static __attribute__((noinline)) void					\
 one_##t(const HVX_Vector *panel, uint32_t k, float *const *y,		\
@@ -245,9 +247,9 @@ panel_kernel(uint32_t type, uint32_t nrows)
 	}
 }
 
-/* Rows [r, r + n) of the activations; a short tile repeats its last row. */
+/* Prepares rows [r, r + n) of the activations. */
 static void
-prepare(const struct hx_batch *b, const struct hx_op *op,
+prepare_rows(const struct hx_batch *b, const struct hx_op *op,
     const struct hx_geom *g, uint32_t r, uint32_t n)
 {
 	uint32_t k = op->w.cols, i, j;
@@ -263,9 +265,9 @@ prepare(const struct hx_batch *b, const struct hx_op *op,
 	}
 }
 
-/* All panels at w times rows [r, r + n), n = 1 or ROWS. */
+/* Multiplies all panels at w by rows [r, r + n); n = 1 or ROWS. */
 static void
-tile(const struct hx_batch *b, const struct hx_op *op, const uint8_t *w,
+run_tile(const struct hx_batch *b, const struct hx_op *op, const uint8_t *w,
     const float *bias, uint32_t r, uint32_t n)
 {
 	const struct hx_geom g = hx_geom(op->type);
@@ -274,7 +276,7 @@ tile(const struct hx_batch *b, const struct hx_op *op, const uint8_t *w,
 	panel_fn *fn = panel_kernel(op->type, n);
 	float *y[ROWS];
 
-	prepare(b, op, &g, r, n);
+	prepare_rows(b, op, &g, r, n);
 	for (i = 0; i < nout; i += HX_LANES, w += panel_bytes) {
 		for (j = 0; j < n; j++)
 			y[j] = (float *)hx_at(b, &op->out, r + j) + i;
@@ -283,7 +285,7 @@ tile(const struct hx_batch *b, const struct hx_op *op, const uint8_t *w,
 	}
 }
 
-/* How many rows the arena has room for at once: ROWS, 1 or none. */
+/* Number of rows for which the arena has room: ROWS, 1 or 0. */
 static uint32_t
 rows_at_once(uint32_t type, uint32_t k)
 {
@@ -308,9 +310,9 @@ hx_matrix_q8(const struct hx_batch *b, const struct hx_op *op,
 	if (n == 0)
 		return HXQ_EVTCM;
 	for (; n == ROWS && r1 - r0 >= ROWS; r0 += ROWS)
-		tile(b, op, w, bias, r0, ROWS);
+		run_tile(b, op, w, bias, r0, ROWS);
 	for (; r0 < r1; r0++)
-		tile(b, op, w, bias, r0, 1);
+		run_tile(b, op, w, bias, r0, 1);
 	return HXQ_OK;
 }
 

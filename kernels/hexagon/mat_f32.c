@@ -1,14 +1,14 @@
-/* kernels/hexagon/mat_f32.c - matrices of floats, by integers: layout.h. */
+/* kernels/hexagon/mat_f32.c - matrices of floats, in integers (layout.h). */
 #include "vfloat.h"
 
-enum { ROWS = 4 };		/* of activations at once */
+enum { ROWS = 4 };		/* rows of activations at once */
 
 static int32_t *fixed[ROWS];	/* (k) each, in the arena */
 static int32_t top_of[ROWS];
 
-/* Row r of the activations as integers. */
+/* Converts row r of the activations to integers. */
 static void
-prepare(uint32_t r, const float *x, uint32_t k)
+prepare_row(uint32_t r, const float *x, uint32_t k)
 {
 	uint32_t top = vf_top(x, k), i;
 
@@ -20,7 +20,7 @@ prepare(uint32_t r, const float *x, uint32_t k)
 		fixed[r][i] = hx_fixed(hx_bits(x[i]), top_of[r]);
 }
 
-/* The panel times nrows rows: sums by halves. */
+/* Multiplies the panel by nrows rows.  The sums are high * 2^16 + low. */
 INLINE void
 panel_times(const HVX_Vector *w, uint32_t nrows, uint32_t k, HVX_Vector *high,
     HVX_Vector *low)
@@ -61,8 +61,9 @@ many_f32(const HVX_Vector *w, uint32_t k, HVX_Vector *high, HVX_Vector *low)
 	panel_times(w, ROWS, k, high, low);
 }
 
+/* Stores outputs [0, n) of activation row r. */
 static void
-put(float *y, const int32_t *top, uint32_t r, HVX_Vector high, HVX_Vector low,
+store_outputs(float *y, const int32_t *top, uint32_t r, HVX_Vector high, HVX_Vector low,
     const float *bias, uint32_t n)
 {
 	union { HVX_Vector v; int32_t i[HX_LANES]; } h = { .v = high };
@@ -76,15 +77,16 @@ put(float *y, const int32_t *top, uint32_t r, HVX_Vector high, HVX_Vector low,
 	}
 }
 
+/* Multiplies all panels at w by rows [r, r + n); n = 1 or ROWS. */
 static void
-tile(const struct hx_batch *b, const struct hx_op *op, const uint8_t *w,
+run_tile(const struct hx_batch *b, const struct hx_op *op, const uint8_t *w,
     const float *bias, uint32_t r, uint32_t n)
 {
 	uint32_t k = op->w.cols, nout = op->out.cols, i, j;
 	HVX_Vector high[ROWS], low[ROWS];
 
 	for (j = 0; j < n; j++)
-		prepare(j, hx_at(b, &op->in[0], r + j), k);
+		prepare_row(j, hx_at(b, &op->in[0], r + j), k);
 	for (i = 0; i < nout; i += HX_LANES, w += HX_VEC * (1 + k)) {
 		const HVX_Vector *panel = (const void *)w;
 
@@ -93,7 +95,7 @@ tile(const struct hx_batch *b, const struct hx_op *op, const uint8_t *w,
 		else
 			one_f32(panel + 1, k, high, low);
 		for (j = 0; j < n; j++)
-			put((float *)hx_at(b, &op->out, r + j) + i,
+			store_outputs((float *)hx_at(b, &op->out, r + j) + i,
 			    (const int32_t *)(const void *)panel, j, high[j],
 			    low[j], bias != NULL ? bias + i : NULL,
 			    MIN(nout - i, HX_LANES));
@@ -113,8 +115,8 @@ hx_matrix_f32(const struct hx_batch *b, const struct hx_op *op,
 	if (n == 0)
 		return HXQ_EVTCM;
 	for (; n == ROWS && r1 - r0 >= ROWS; r0 += ROWS)
-		tile(b, op, w, bias, r0, ROWS);
+		run_tile(b, op, w, bias, r0, ROWS);
 	for (; r0 < r1; r0++)
-		tile(b, op, w, bias, r0, 1);
+		run_tile(b, op, w, bias, r0, 1);
 	return HXQ_OK;
 }

@@ -1,10 +1,10 @@
-/* kernels/hexagon/math.c - what a libm would bring, in scalar floats. */
+/* kernels/hexagon/math.c - math functions in scalar floats; a domain has no libm. */
 #include "domain.h"
 
 #define FMA(a, b, c)	__builtin_fmaf(a, b, c)
 
-/* 2^n * e^r, n = round(x / ln 2); r within +-0.35 by a Taylor polynomial of
- * degree 7: 4e-8 relative, and a rounding or two.  No fused operations: the
+/* 2^n * e^r, n = round(x / ln 2); e^r, |r| < 0.35, by a Taylor polynomial of degree
+ * 7: a relative error of 4e-8 and one or two roundings.  No fused operations: the
  * emulator takes 100 ns for each. */
 float
 hx_exp(float x)
@@ -30,8 +30,8 @@ hx_exp(float x)
 	return p * hx_float((uint32_t)((int32_t)n + 127) << 23);
 }
 
-/* b = m * 2^e with m in [1, 2): 1 / m by Newton's method, whose every step
- * doubles the bits, then the quotient's own remainder, exactly. */
+/* With b = m * 2^e, m in [1, 2): 1 / m by Newton's method, which doubles the bits in
+ * each step; then one correction by the exact remainder of the quotient. */
 float
 hx_div(float a, float b)
 {
@@ -71,7 +71,7 @@ hx_tanh(float x)
 
 	if (x != x)
 		return x;
-	/* Near 0 that would cancel: x - x^3 / 3 + 2 x^5 / 15. */
+	/* Near 0 the difference cancels: use x - x^3 / 3 + 2 x^5 / 15. */
 	if (a < 0.02f)
 		return x - x * x * x * (0.333333333f - x * x * 0.133333333f);
 	e = hx_div(1 - e, 1 + e);

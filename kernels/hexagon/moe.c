@@ -26,7 +26,7 @@ exp_sum(const float *score, uint32_t n, float max)
 	return sum;
 }
 
-/* out = routes, but for the rows; in0 (rows, n_expert) */
+/* out = routes without their rows; in0 (rows x n_expert). */
 uint32_t
 hx_moe_route(const struct hx_batch *b, const struct hx_op *op)
 {
@@ -56,8 +56,8 @@ hx_moe_route(const struct hx_batch *b, const struct hx_op *op)
 	return HXQ_OK;
 }
 
-/* The first of the experts' rows that are expert e's, up to first[e + 1]; of
- * routes that make sense. */
+/* Expert e has the experts' rows [first[e], first[e + 1]).  HXQ_ERANGE: a route has
+ * an expert that does not exist. */
 static uint32_t
 find_first(const struct hx_batch *b, const struct hx_ref *routes,
     uint32_t first[MAX_EXPERTS + 1])
@@ -81,9 +81,9 @@ find_first(const struct hx_batch *b, const struct hx_ref *routes,
 	return HXQ_OK;
 }
 
-/* 64-bit words: rows are 64-aligned. */
+/* Copies a row in 64-bit words; rows are 64-aligned. */
 static void
-copy(void *dst, const void *src, uint32_t nbytes)
+copy_row(void *dst, const void *src, uint32_t nbytes)
 {
 	uint64_t *d = dst;
 	const uint64_t *s = src;
@@ -93,7 +93,7 @@ copy(void *dst, const void *src, uint32_t nbytes)
 		d[i] = s[i];
 }
 
-/* out (experts' rows, k) = the rows of in0 that each expert works on. */
+/* out (experts' rows x k) = for each expert, the rows of in0 routed to it. */
 uint32_t
 hx_moe_rows(const struct hx_batch *b, const struct hx_op *op)
 {
@@ -116,20 +116,20 @@ hx_moe_rows(const struct hx_batch *b, const struct hx_op *op)
 			row[i] = next[route[i]]++;
 			first = hx_at(b, &op->out, row[0]);
 			if (i > 0)
-				copy(hx_at(b, &op->out, row[i]), first,
+				copy_row(hx_at(b, &op->out, row[i]), first,
 				    nbytes);
 			else if (op->q8)
 				hx_quantize_row(first, hx_at(b, &op->in[0], r),
 				    op->out.cols, (uint8_t)b->m->act_bias,
 				    op->fine);
 			else
-				copy(first, hx_at(b, &op->in[0], r), nbytes);
+				copy_row(first, hx_at(b, &op->in[0], r), nbytes);
 		}
 	}
 	return HXQ_OK;
 }
 
-/* out (experts' rows, n) = in0, each row by the matrix of its expert. */
+/* out (experts' rows x n) = each row of in0 times the matrix of its expert. */
 uint32_t
 hx_matmul_id(const struct hx_batch *b, const struct hx_op *op)
 {
@@ -151,9 +151,9 @@ hx_matmul_id(const struct hx_batch *b, const struct hx_op *op)
 	return status;
 }
 
-/* y = or += w * x */
+/* y = w * x, or y += w * x with onto. */
 static __attribute__((noinline)) void
-weigh(float *y, const float *x, float w, uint32_t k, int onto)
+add_weighted(float *y, const float *x, float w, uint32_t k, int onto)
 {
 	const HVX_Vector vw = vf_splat(w);
 	int vector = vf_finite(x, k) && vf_finite(y, onto ? k : 0) && w == w;
@@ -168,8 +168,8 @@ weigh(float *y, const float *x, float w, uint32_t k, int onto)
 		y[i] = onto ? y[i] + w * x[i] : w * x[i];
 }
 
-/* out (rows, n_embd) = the sum of its experts' rows of in0 by their weights,
- * in the order of its route. */
+/* out (rows x n_embd) = for each row, the sum of its experts' rows of in0 times their
+ * weights, in the order of its route. */
 uint32_t
 hx_moe_sum(const struct hx_batch *b, const struct hx_op *op)
 {
@@ -186,8 +186,9 @@ hx_moe_sum(const struct hx_batch *b, const struct hx_op *op)
 		for (i = 0; i < nused; i++) {
 			if (row[i] >= b->nrows * nused)
 				return HXQ_ERANGE;
-			weigh(hx_at(b, &op->out, r), hx_at(b, &op->in[0],
-			    row[i]), w[i], op->out.cols, i > 0);
+			add_weighted(hx_at(b, &op->out, r),
+			    hx_at(b, &op->in[0], row[i]), w[i],
+			    op->out.cols, i > 0);
 		}
 	}
 	return HXQ_OK;

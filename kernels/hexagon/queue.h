@@ -1,22 +1,22 @@
 /* kernels/hexagon/queue.h - the queue between a host process and a Hexagon
- * domain, and what the messages say.
+ * domain, and its messages.
  * Owns: an ABI of fixed widths, little-endian, the same for a 64-bit host and
- * a 32-bit domain; after the model of dspqueue (Qualcomm's fastrpc,
- * dspqueue_shared.h: 64 buffers a packet, 64 KiB a message).  Freestanding.
+ * a 32-bit domain.  Called by worker/hexagon and by the domain.  Knows no process.
+ * Freestanding.  Its limits are those of dspqueue (Qualcomm's fastrpc,
+ * dspqueue_shared.h): 64 buffers a packet, 64 KiB a message.
  *
- * Two rings of slots in one memfd: requests (the host writes), responses (the
- * domain writes).  One response for each request, in their order.
+ * Two rings of slots share one memfd: the host writes requests, the domain writes
+ * one response for each request, in order.
  *
- * Who writes what (once, before the domain starts, by the host: magic,
- * version):
- *	head	the writer of the ring: slots [tail, head) are the reader's
- *	tail	the reader
- *	progress	the domain: operations it has finished, ever
+ * Who writes what (magic and version: the host, before the domain starts):
+ *	head	the writer of the ring; slots [tail, head) belong to the reader
+ *	tail	the reader of the ring
+ *	progress	the domain; all operations that it has finished
  * Counters run free; a difference above HXQ_SLOTS is a broken queue.
  * Edges.  Q1: a slot's bytes are visible before head.  Q2: reads of a slot are
  * finished before tail.  The reader sleeps on head, the writer on tail, both
- * with a deadline; each side wakes after it moved its counter: a message is
- * milliseconds of work, so nobody keeps track of who sleeps. */
+ * with a deadline.  Each side wakes the other whenever it has moved its counter:
+ * a message is milliseconds of work, so tracking sleepers would gain nothing. */
 #ifndef KERNELS_HEXAGON_QUEUE_H
 #define KERNELS_HEXAGON_QUEUE_H
 
@@ -29,41 +29,41 @@ enum {
 	HXQ_VERSION = 3,
 	HXQ_SLOTS = 4,
 	HXQ_MAX_BUFS = 64,		/* buffers of a packet */
-	HXQ_MAX_MSG = (64 << 10) - 40,	/* bytes behind a packet's head, which
-					 * with it make a message of 64 KiB */
-	HXQ_MAPS = 16			/* live mappings of a domain, the queue
-					 * not counted */
+	HXQ_MAX_MSG = (64 << 10) - 40,	/* payload bytes; 64 KiB with the head
+					 * of a packet */
+	HXQ_MAPS = 16			/* live mappings of a domain, without
+					 * the queue */
 };
 
-/* Where the domain finds its files: the queue, then one memfd for each
- * mapping, empty until it is mapped. */
+/* File descriptors in the domain: the queue, then one memfd for each mapping,
+ * empty until it is mapped. */
 enum { HXQ_FD_QUEUE = 20, HXQ_FD_MAP = 21 };
 
 enum hxq_kind {
 	HXQ_HELLO = 1,	/* -> struct hxq_hello */
 	HXQ_MAP,	/* buffer 0: map it */
-	HXQ_UNMAP,	/* buffer 0: give it back */
-	HXQ_MODEL,	/* struct hx_model: forgets all ops */
-	HXQ_OPS,	/* struct hx_op []: put behind those there are */
+	HXQ_UNMAP,	/* buffer 0: unmap it */
+	HXQ_MODEL,	/* struct hx_model: drops all ops */
+	HXQ_OPS,	/* struct hx_op []: appended to the ops */
 	HXQ_RUN,	/* struct hx_run, then its rows: ops [first, end) */
-	HXQ_PROBE,	/* map until refused, give back -> struct hxq_probe */
+	HXQ_PROBE,	/* map until refused, unmap -> struct hxq_probe */
 	HXQ_EXIT
 };
 
-/* What went wrong; status_op says in which op. */
+/* Errors; hxq_packet.status_op has the failed op. */
 enum hxq_status {
 	HXQ_OK,
-	HXQ_EBADMSG,	/* lengths or kind make no sense */
-	HXQ_ENOMAP,	/* a buffer that is not mapped */
-	HXQ_ENOMEM,	/* the domain's address space refused */
-	HXQ_ERANGE,	/* an operand outside its buffer */
-	HXQ_ENOTSUP,	/* no such operation, type or shape */
-	HXQ_EVTCM,	/* one row of it does not fit the near memory */
+	HXQ_EBADMSG,	/* invalid length, kind or field */
+	HXQ_ENOMAP,	/* buffer not mapped */
+	HXQ_ENOMEM,	/* mapping refused: address space full */
+	HXQ_ERANGE,	/* operand outside its buffer */
+	HXQ_ENOTSUP,	/* unsupported operation, type or shape */
+	HXQ_EVTCM,	/* one row does not fit in VTCM */
 	HXQ_NSTATUS
 };
 
-/* Cache maintenance: what silicon does to the buffer's range when a packet
- * crosses; the response brings back what the request flushed.  One coherent
+/* Cache maintenance that silicon performs on the buffer's range when a packet
+ * crosses; the response returns the buffers that the request flushed.  Coherent
  * memory, as under emulation, needs none. */
 enum {
 	HXQ_FLUSH_SENDER = 1 << 0,
@@ -76,19 +76,18 @@ struct hxq_buf {
 	uint64_t offset, nbytes;	/* of its memory */
 };
 
-/* Buffers, then what is a message of dspqueue where there is one: a head, and
- * nbytes of msg. */
+/* Buffers, then a message as dspqueue transfers it: a head and nbytes of msg. */
 struct hxq_packet {
 	struct hxq_buf buf[HXQ_MAX_BUFS];
-	uint32_t id;			/* a response has its request's */
+	uint32_t id;			/* of a response: its request's */
 	uint32_t kind;			/* enum hxq_kind */
 	uint32_t status;		/* enum hxq_status: responses */
-	uint32_t status_op;		/* of HXQ_OPS' list, or UINT32_MAX */
-	uint32_t status_arg;		/* bytes, a handle: for the message */
+	uint32_t status_op;		/* index of the op, or UINT32_MAX */
+	uint32_t status_arg;		/* bytes or a handle, for messages */
 	uint32_t nbufs, nbytes;
-	uint32_t present;		/* dspqueue: bit i = buf[i] travels, in
-					 * their order; the others are empty */
-	uint64_t pcycles;		/* of the domain's counter: responses */
+	uint32_t present;		/* dspqueue: bit i = buf[i] is sent, in
+					 * order; the others are empty */
+	uint64_t pcycles;		/* cycles taken: responses */
 	uint8_t msg[HXQ_MAX_MSG];
 };
 _Static_assert(sizeof(struct hxq_buf) == 24, "queue ABI");
@@ -104,7 +103,7 @@ struct hxq_ring {
 
 struct hxq_shared {
 	uint32_t magic, version;
-	_Atomic uint32_t progress;	/* for a watchdog: relaxed */
+	_Atomic uint32_t progress;	/* for the watchdog: relaxed */
 	struct hxq_ring request, response;
 };
 _Static_assert(offsetof(struct hxq_shared, request) == 128, "queue ABI");
@@ -116,8 +115,8 @@ struct hxq_hello {
 
 struct hxq_probe {
 	uint64_t total_bytes;		/* in mappings of 1 MiB */
-	uint64_t largest_bytes;		/* one mapping */
-	uint32_t nmaps;			/* of those of 1 MiB */
+	uint64_t largest_bytes;		/* the largest single mapping */
+	uint32_t nmaps;			/* of 1 MiB */
 	uint32_t vtcm_bytes;
 };
 
@@ -138,30 +137,31 @@ struct hx_ref {
 	uint32_t offset, row_bytes, cols;
 };
 
-/* A packet's buffers, by index: what hx_ref.buf counts. */
+/* A packet's buffers by index, as in hx_ref.buf. */
 enum { HX_BUF_WEIGHTS, HX_BUF_KV, HX_BUF_COMPUTE, HX_BUF_IO, HX_NBUFS };
 
 struct hx_op {
 	uint32_t kind;			/* enum hx_kind */
-	/* KV_STORE, ATTENTION: the layer's keys and values in HX_BUF_KV, a
-	 * head's bytes, the positions that are kept (0 = all), the keys that
-	 * are seen (0 = all). */
+	/* KV_STORE, ATTENTION: offsets of the layer's keys and values in
+	 * HX_BUF_KV, bytes of a head, positions kept (0 = all), keys seen (0 =
+	 * all). */
 	uint32_t k, v, k_head, v_head, ring, window;
 	struct hx_ref out, in[2];
-	/* MATMUL: cols = k; MATMUL_ID: that many experts', row_bytes apart;
-	 * RMS_NORM: (k) floats, ATTENTION: (n_head) sinks. */
+	/* MATMUL: cols = k; MATMUL_ID: n_expert matrices, row_bytes apart;
+	 * RMS_NORM: (k) floats; ATTENTION: (n_head) sinks. */
 	struct hx_ref w;
-	struct hx_ref bias;		/* MATMUL: (n) floats, of each expert */
-	struct hx_ref routes;		/* of ops on the experts' rows */
-	uint32_t type;			/* MATMUL, MATMUL_ID: of the weights */
+	struct hx_ref bias;		/* MATMUL: (n) floats; MATMUL_ID: for
+					 * each expert */
+	struct hx_ref routes;		/* ops on experts' rows */
+	uint32_t type;			/* MATMUL, MATMUL_ID: weight type */
 	uint32_t heads;			/* ROPE; RMS_NORM: 0 = whole rows */
-	uint32_t head;			/* its rows are the selected ones */
-	uint32_t experts;		/* its rows are the experts' */
-	uint32_t q8;			/* MOE_ROWS: quantized on the way */
-	uint32_t fine;			/* QUANTIZE, MOE_ROWS: as
+	uint32_t head;			/* works on the selected rows */
+	uint32_t experts;		/* works on the experts' rows */
+	uint32_t q8;			/* MOE_ROWS: quantize the rows */
+	uint32_t fine;			/* QUANTIZE, MOE_ROWS: like
 					 * quantize_q8_fine */
-	uint32_t narrows;		/* behind it there are no rows but
-					 * those that want logits */
+	uint32_t narrows;		/* later ops work only on rows that
+					 * want logits */
 	float param;			/* SCALE, SOFTCAP */
 };
 _Static_assert(sizeof(struct hx_op) == 156, "queue ABI");
@@ -175,14 +175,14 @@ struct hx_model {
 	uint32_t k_row, v_row;
 	float attn_softcap;		/* 0 = none */
 	uint32_t n_expert, n_expert_used;	/* 0 = none */
-	uint32_t moe_all;		/* weights are parts of all experts',
-					 * not of the chosen ones' */
+	uint32_t moe_all;		/* softmax over all experts, not only
+					 * over the chosen ones */
 	float moe_scale;
-	uint32_t vtcm_bytes;		/* no more than these; 0 = all */
+	uint32_t vtcm_bytes;		/* limit; 0 = all */
 };
 _Static_assert(sizeof(struct hx_model) == 84, "queue ABI");
 
-/* Then uint32_t seq[nrows], pos[nrows], select[nselect]. */
+/* Followed by uint32_t seq[nrows], pos[nrows], select[nselect]. */
 struct hx_run {
 	uint32_t first, end;
 	uint32_t nrows, nselect;

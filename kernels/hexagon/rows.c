@@ -1,14 +1,13 @@
-/* kernels/hexagon/rows.c - the operations that are not matrices: ref.c's, each
- * row alone.
+/* kernels/hexagon/rows.c - operations on rows, as in ref/ref.c.
  *
- * By vectors of 32 floats (vfloat.h), which want finite operands; what is left
- * of a row, and rows that are not finite, by scalars. */
+ * Vectors of 32 floats (vfloat.h) need finite operands: scalars compute the rest of
+ * a row, and rows that are not finite. */
 #include "vfloat.h"
 
 /* --- norms --- */
 
-/* The sum of squares of k finite floats, in units of 2^(2 * top - 283): each
- * square is rounded to 31 bits, their sum is exact.  *ret_i: how many. */
+/* Sums the squares of the first *ret_i of k finite floats, in units of 2^(2 * top -
+ * 283).  Each square is rounded to 31 bits; their sum is exact. */
 static double
 sum_squares(const float *x, uint32_t k, int32_t top, uint32_t *ret_i)
 {
@@ -26,7 +25,7 @@ sum_squares(const float *x, uint32_t k, int32_t top, uint32_t *ret_i)
 	    (double)(uint32_t)vf_lane0(vf_sum_all(low));
 }
 
-/* 2^n, a normal number */
+/* 2^n, a normal number. */
 static double
 power(int32_t n)
 {
@@ -55,7 +54,7 @@ rms_norm_row(float *y, const float *x, const float *w, uint32_t k, float eps)
 		scale = hx_float(0x7fc00000);
 	else
 		scale = sum > 0 ? hx_rsqrt(sum) : 0;
-	/* Of a row whose squares' sum is tiny it may be beyond floats. */
+	/* The scale overflows if the sum of squares is tiny. */
 	vector &= scale < 0x1p127f;
 	vs = vf_splat(scale);
 	for (i = 0; vector && i + VF_ALL <= k; i += VF_ALL)
@@ -83,7 +82,7 @@ hx_rms_norm(const struct hx_batch *b, const struct hx_op *op)
 
 /* --- activations in 8 bits --- */
 
-/* d of a block: as act_q8_scale() of impl.h. */
+/* d of a block, as act_q8_scale() of impl.h. */
 static float
 act_scale(uint32_t amax, float steps)
 {
@@ -96,7 +95,7 @@ act_scale(uint32_t amax, float steps)
 	return hx_float(hx_bits(hx_div(f, steps)) & ~UINT32_C(3));
 }
 
-/* To nearest even; magnitudes below 128. */
+/* Rounds to nearest even; magnitudes are below 128. */
 INLINE HVX_Vector
 to_int(HVX_Vector f)
 {
@@ -112,14 +111,14 @@ to_int(HVX_Vector f)
 	return MUX(GT(zero, f), SUB(zero, q), q);
 }
 
-/* To nearest even, which a conversion in C is not. */
+/* Rounds to nearest even; a conversion in C truncates. */
 static inline int32_t
 nearest(float x)
 {
 	return __builtin_HEXAGON_F2_conv_sf2w(x);
 }
 
-/* See kernels.h; d > 0. */
+/* The squared error of a scale d > 0 in quantize_q8_fine (kernels.h). */
 static float
 misfit(const float *x, float d)
 {
@@ -157,7 +156,7 @@ quantize_block(struct act_q8 *b, const float *x, uint8_t bias, uint32_t fine)
 		q = Q6_Vw_vmax_VwVw(SPLAT(-127), Q6_Vw_vmin_VwVw(q,
 		    SPLAT(127)));
 	}
-	/* Sums of 16 lanes: of the first half in lane 0, the other in 16. */
+	/* Sum 16 lanes each: lane 0 has the first half, lane 16 the second. */
 	sum.v = q;
 	for (i = 32; i >= 4; i /= 2)
 		sum.v = ADD(sum.v, Q6_V_vror_VR(sum.v, i));
@@ -194,7 +193,8 @@ hx_quantize(const struct hx_batch *b, const struct hx_op *op)
 
 /* --- positions --- */
 
-/* One head by its row of the table: n_rot / 2 cosines, as many sines. */
+/* Rotates one head by its row of the table: n_rot / 2 cosines, then as many
+ * sines. */
 static void
 rope_head(float *x, const float *table, uint32_t n_rot, uint32_t neox)
 {
@@ -225,13 +225,13 @@ hx_rope(const struct hx_batch *b, const struct hx_op *op)
 
 /* --- gates --- */
 
-/* kernels/impl.h, worker/stage/ops_cpu.c */
+/* As in kernels/impl.h and worker/stage/ops_cpu.c. */
 #define GELU_2Z		1.59576912160573071f
 #define GELU_CUBE	0.044715f
 #define OAI_ALPHA	1.702f
 #define OAI_LIMIT	7.0f
 
-/* g * sigmoid(z) * u; Inf times 0 would be NaN: gate(-Inf) is 0. */
+/* g * sigmoid(z) * u; 0 for g = -Inf, where the product would be NaN. */
 static float
 gate(float g, float z, float u)
 {
@@ -241,7 +241,7 @@ gate(float g, float z, float u)
 }
 
 static float
-clamp(float x, float lo, float hi)	/* NaN stays */
+clamp(float x, float lo, float hi)	/* NaN stays NaN */
 {
 	return x > hi ? hi : x < lo ? lo : x;
 }
@@ -263,7 +263,7 @@ vglu(uint32_t kind, HVX_Vector g, HVX_Vector u)
 	HVX_Vector z = g, t;
 
 	if (kind == HX_GEGLU) {
-		/* Beyond 100 the gate is open or shut anyway. */
+		/* Beyond +-100 the sigmoid is 0 or 1. */
 		t = vf_clamp(g, -100, 100);
 		z = vf_mul(vf_mul(vf_splat(GELU_CUBE), vf_mul(t, t)), t);
 		z = vf_mul(vf_splat(GELU_2Z), vf_add(t, z));

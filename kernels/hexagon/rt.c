@@ -1,8 +1,8 @@
 /* kernels/hexagon/rt.c - start-up and system calls.
  *
- * trap0(#1) with the number in r6 and arguments from r0 on is Linux's call on
- * Hexagon (arch/hexagon/kernel/vm_entry.S), the numbers are the generic ones
- * (include/uapi/asm-generic/unistd.h). */
+ * On Hexagon, trap0(#1) is a system call of Linux, with its number in r6 and
+ * arguments from r0 on (arch/hexagon/kernel/vm_entry.S); the numbers are the
+ * generic ones (include/uapi/asm-generic/unistd.h). */
 #include "rt.h"
 
 enum { SYS_CLOSE = 57, SYS_EXIT_GROUP = 94, SYS_FUTEX = 98, SYS_GETPPID = 173,
@@ -10,7 +10,7 @@ enum { SYS_CLOSE = 57, SYS_EXIT_GROUP = 94, SYS_FUTEX = 98, SYS_GETPPID = 173,
 enum { PROT_RW = 3, MAP_SHARED = 1, MAP_PRIVATE = 2, MAP_ANONYMOUS = 0x20 };
 enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1 };
 
-extern uint8_t _end[];			/* the linker's: of our image */
+extern uint8_t _end[];		/* end of our image, set by the linker */
 
 static uint32_t
 call(uint32_t nr, uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t e,
@@ -35,16 +35,15 @@ rt_close(int fd)
 	return (int)call(SYS_CLOSE, (uint32_t)fd, 0, 0, 0, 0, 0);
 }
 
-/* Addresses reach beyond 2 GiB, so that only the last page's worth of values
- * are errors. */
+/* Addresses reach beyond 2 GiB: only the last 4095 values are errors. */
 int
 rt_map(int fd, uint32_t nbytes, void **ret)
 {
 	uint32_t flags = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
 	uint32_t p;
 
-	/* From our image upwards: by itself the emulator begins at 1 GiB, and
-	 * what it places there parts the addresses. */
+	/* Ask for addresses right after our image: the emulator starts at 1
+	 * GiB by default, which would split the free addresses. */
 	p = call(SYS_MMAP2, (uint32_t)_end, nbytes, PROT_RW, flags,
 	    (uint32_t)fd, 0);
 	if (p > -4096u)
@@ -65,7 +64,7 @@ rt_unmap(void *p, uint32_t nbytes)
 void
 rt_wait(_Atomic uint32_t *word, uint32_t seen, uint32_t ms)
 {
-	/* The kernel's struct of 32-bit machines. */
+	/* The kernel's struct timespec of 32-bit machines. */
 	const int32_t ts[2] = { (int32_t)(ms / 1000),
 	    (int32_t)(ms % 1000 * 1000000) };
 
@@ -100,11 +99,11 @@ rt_exit(int code)
 		call(SYS_EXIT_GROUP, (uint32_t)code, 0, 0, 0, 0, 0);
 }
 
-/* The stack that we were given lies in the middle of the addresses, where it
- * would halve the largest mapping: ours is beside the code, and that one goes
- * back.  Its size is the emulator's (qemu -s: 8 MiB), its end the page above
- * the stack pointer; a guard and the page of its signal trampoline, which no
- * handler of ours will need, are below it. */
+/* The emulator's stack is in the middle of the addresses and would halve the
+ * largest mapping: use a stack beside the code, and unmap the other.  That one has
+ * 8 MiB (qemu -s) and ends at the page above the stack pointer; below it are a guard
+ * page and the page of the signal trampoline, unused because we have no
+ * handlers. */
 enum { STACK_BYTES = 256 << 10, GIVEN_BYTES = 8 << 20, PAGE_BYTES = 65536 };
 
 __attribute__((aligned(128), used)) static uint8_t stack[STACK_BYTES];
@@ -119,6 +118,6 @@ start(uint32_t given)
 	rt_exit(domain_main());
 }
 
-/* The frame pointer ends the chain of frames. */
+/* A frame pointer of 0 ends the chain of frames. */
 __asm__(".globl _start\n_start:\n\tr30 = #0\n\tr0 = r29\n"
     "\tr29 = ##stack + 262144\n\tjump start\n");

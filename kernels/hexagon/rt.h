@@ -1,21 +1,21 @@
-/* kernels/hexagon/rt.h - what a freestanding Hexagon domain needs of a
- * runtime: system calls of Linux, memory, a word to sleep on.
- * Called by the domain's files only. */
+/* kernels/hexagon/rt.h - the runtime of a freestanding Hexagon domain.
+ * Owns: system calls of Linux, and functions that the compiler calls.  Called by
+ * the domain's files only.  Knows no packet. */
 #ifndef KERNELS_HEXAGON_RT_H
 #define KERNELS_HEXAGON_RT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* -errno on failure. */
+/* These return -errno on failure. */
 int rt_close(int fd);
-/* nbytes of fd, shared, or of fd -1: private and zero.  *ret on 0. */
+/* Maps nbytes of fd, shared; with fd = -1 private zeros.  Sets *ret on 0. */
 int rt_map(int fd, uint32_t nbytes, void **ret);
 void rt_unmap(void *p, uint32_t nbytes);
-/* Sleep while *word == seen, at most ms. */
+/* Sleeps while *word == seen, for at most ms milliseconds. */
 void rt_wait(_Atomic uint32_t *word, uint32_t seen, uint32_t ms);
 void rt_wake(_Atomic uint32_t *word);
-int rt_parent(void);			/* its process id */
+int rt_parent(void);			/* the parent's process id */
 uint64_t rt_pcycles(void);
 __attribute__((noreturn)) void rt_exit(int code);
 

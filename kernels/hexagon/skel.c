@@ -1,14 +1,13 @@
-/* kernels/hexagon/skel.c - a domain on a DSP: the module that FastRPC loads
- * into the process it makes there, libstraddle-domain-vNN.so.  Untested on
- * silicon.
+/* kernels/hexagon/skel.c - a domain on a DSP: the module libstraddle-domain-vNN.so,
+ * which FastRPC loads into a process there.  Untested on silicon.
  *
- * The host opens the module, hands it a queue (SKEL_START) and takes it back
- * (SKEL_STOP); packets are answered on the thread that dspqueue calls us on.
- * A buffer of a packet has its address here in ptr, which dspqueue fills in.
- * What a request has flushed comes back flushed with its answer.
+ * The host opens the module, passes a queue (SKEL_START) and ends its use
+ * (SKEL_STOP).  dspqueue calls on_packet() on its own thread, which executes the
+ * packets; it sets ptr of each buffer to the address in this process.  Buffers that
+ * a request flushed are returned with its response.
  *
- * dspqueue's functions are in the DSP's own system, found when the module is
- * loaded; nothing else is needed from there. */
+ * The module needs only dspqueue's functions from the DSP's system, which are
+ * resolved when it is loaded. */
 #include "domain.h"
 #include "fastrpc.h"
 #include "rt.h"
@@ -21,7 +20,7 @@ static struct hxq_packet request, response;
 static struct dspqueue_buffer buf[DSPQUEUE_MAX_BUFFERS];
 static _Atomic uint32_t progress;
 
-/* Memory here is mapped by the host: packets that would are refused. */
+/* The host maps memory here; packets that ask for it are refused. */
 int
 rt_map(int fd, uint32_t nbytes, void **ret)
 {
@@ -38,7 +37,8 @@ rt_unmap(void *p, uint32_t nbytes)
 	(void)nbytes;
 }
 
-/* Those that are there, in their places; handles are the places. */
+/* Binds the buffers that were sent to their places in the packet; a handle is a
+ * place. */
 static uint32_t
 place_buffers(uint32_t nbufs)
 {
@@ -56,8 +56,9 @@ place_buffers(uint32_t nbufs)
 	return n == nbufs ? HXQ_OK : HXQ_EBADMSG;
 }
 
+/* Executes the request.  Returns the number of buffers to send back. */
 static uint32_t
-answer(uint32_t nbufs, uint32_t nbytes)
+execute_request(uint32_t nbufs, uint32_t nbytes)
 {
 	uint32_t status = HXQ_EBADMSG, i, n = 0;
 
@@ -85,8 +86,8 @@ on_packet(struct dspqueue *q, int error, void *context)
 	(void)context;
 	while (dspqueue_read_noblock(q, &flags, DSPQUEUE_MAX_BUFFERS, &nbufs,
 	    buf, HEAD + HXQ_MAX_MSG, &nbytes, (uint8_t *)&request.id) == 0) {
-		n = answer(nbufs, nbytes);
-		/* A host that does not read has given us up. */
+		n = execute_request(nbufs, nbytes);
+		/* A host that does not read for a second is gone. */
 		if (dspqueue_write(q, DSPQUEUE_MESSAGE | (n > 0 ?
 		    DSPQUEUE_BUFFERS : 0), n, buf, HEAD + response.nbytes,
 		    (const uint8_t *)&response.id, 1000000) != 0)
@@ -94,7 +95,7 @@ on_packet(struct dspqueue *q, int error, void *context)
 	}
 }
 
-/* The host sees it by itself: its calls fail. */
+/* Nothing to do: the host notices by its failing calls. */
 static void
 on_error(struct dspqueue *q, int error, void *context)
 {
@@ -133,7 +134,7 @@ straddle_skel_handle_invoke(remote_handle64 h, uint32_t scalars,
 	(void)h;
 	switch (scalars) {
 	case REMOTE_SCALARS(SKEL_OPEN, 2, 0, 0, 1):
-		args[2].h64 = 1;	/* a process has one domain */
+		args[2].h64 = 1;	/* one domain a process */
 		return AEE_SUCCESS;
 	case REMOTE_SCALARS(SKEL_CLOSE, 0, 0, 1, 0):
 		return stop();

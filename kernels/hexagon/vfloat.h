@@ -1,13 +1,12 @@
-/* kernels/hexagon/vfloat.h - floats in HVX vectors, made of integers.
- * Owns: IEEE's product and sum of 32 floats, to nearest even, fixed point to
- * floats and back, 2^-t, x * sigmoid(z).  Called by the domain's row and
- * attention kernels.
+/* kernels/hexagon/vfloat.h - floats in HVX vectors, by integer instructions.
+ * Owns: IEEE products and sums of 32 floats, to nearest even; fixed point to
+ * floats and back; 2^-t, sigmoid and tanh.  Called by the domain's row and
+ * attention kernels.  Knows no operation.
  *
- * HVX of v66 and v67 has no floats.  Operands are finite (who calls sees to
- * it: vf_top()), denormals are zero, what grows beyond floats is Inf.  The
- * scalar unit takes three or four packets for each such operation with its
- * load and store; these take 25 to 30 vector instructions, up to four in a
- * packet, for 32 of them. */
+ * HVX of v66 and v67 has no floats.  Operands must be finite: callers check with
+ * vf_top().  Denormals become zero, overflow becomes Inf.  An operation takes 25 to
+ * 30 vector instructions, up to four in a packet, for 32 floats; the scalar unit
+ * needs three or four packets for one. */
 #ifndef KERNELS_HEXAGON_VFLOAT_H
 #define KERNELS_HEXAGON_VFLOAT_H
 
@@ -60,7 +59,7 @@ vf_exponent(HVX_Vector a)
 	return SHR(SHL(a, 1), 24);
 }
 
-/* 24 bits with the leading one; of a denormal too. */
+/* 24 bits with the leading one, which a denormal gets too. */
 INLINE HVX_Vector
 vf_mantissa(HVX_Vector a)
 {
@@ -75,8 +74,8 @@ vf_mulhi(HVX_Vector a, HVX_Vector b)
 	    Q6_Vw_vmpye_VwVuh(a, b), a, b);
 }
 
-/* v * 2^up as a float, v of 32 bits without sign, its lowest bit standing
- * for all below it; zero below the normal numbers. */
+/* v * 2^up as a float; v has 32 bits without a sign, and its lowest bit is sticky.
+ * Zero below the normal numbers. */
 INLINE HVX_Vector
 vf_round(HVX_Vector v, HVX_Vector up, HVX_Vector sign)
 {
@@ -110,7 +109,7 @@ vf_mul(HVX_Vector a, HVX_Vector b)
 	HVX_VectorPair p = Q6_W_vmpyoacc_WVwVh(Q6_W_vmpye_VwVuh(ma, mb), ma,
 	    mb);
 
-	/* 62 bits: the lower half says only whether there was something. */
+	/* 62 bits: the lower half becomes the sticky bit. */
 	v = OR(Q6_V_hi_W(p), MUX(EQ(Q6_V_lo_W(p), zero), zero, SPLAT(1)));
 	v = MUX(EQ(ea, zero), zero, v);
 	v = MUX(EQ(eb, zero), zero, v);
@@ -137,7 +136,7 @@ vf_add(HVX_Vector a, HVX_Vector b)
 	return vf_round(ADD(mx, my), SUB(ex, SPLAT(127 + 29)), vf_sign(x));
 }
 
-/* The largest lane, in all of them; lanes as words without sign. */
+/* The largest lane, in all lanes.  Lanes are nonnegative words. */
 INLINE HVX_Vector
 vf_max_all(HVX_Vector v)
 {
@@ -164,8 +163,8 @@ vf_lane0(HVX_Vector v)
 	return Q6_R_vextract_VR(v, 0);
 }
 
-/* Bits of the largest magnitude of n floats: from 0x7f800000 on, not all of
- * them are finite. */
+/* Bits of the largest magnitude of n floats; >= 0x7f800000 when not all of them
+ * are finite. */
 INLINE uint32_t
 vf_top(const float *x, uint32_t n)
 {
@@ -188,7 +187,7 @@ vf_finite(const float *x, uint32_t n)
 	return vf_top(x, n) < 0x7f800000;
 }
 
-/* hx_fixed() of 32 floats: top is the largest exponent. */
+/* hx_fixed() of 32 floats; top is the largest exponent. */
 INLINE HVX_Vector
 vf_fixed(HVX_Vector a, int32_t top)
 {
@@ -200,8 +199,8 @@ vf_fixed(HVX_Vector a, int32_t top)
 	return MUX(GT(zero, a), SUB(zero, m), m);
 }
 
-/* 2^-f, f of [0, 1) in 23 bits, in units of 2^-30; 3e-9 relative, by the
- * polynomial through Chebyshev's nodes. */
+/* 2^-f in units of 2^-30, for f in [0, 1) in 23 bits, by the polynomial through
+ * Chebyshev's nodes; relative error 3e-9. */
 INLINE HVX_Vector
 vf_exp2_part(HVX_Vector f)
 {
@@ -215,7 +214,7 @@ vf_exp2_part(HVX_Vector f)
 	return y;
 }
 
-/* |z| * log2 e in units of 2^-23; 255.99 where it is more. */
+/* |z| * log2 e in units of 2^-23, at most 255.99. */
 INLINE HVX_Vector
 vf_log2_units(HVX_Vector z)
 {
@@ -281,14 +280,14 @@ vf_tanh(HVX_Vector z)
 	    vf_mulhi(d, l.half)), SPLAT(-29), vf_sign(z));
 }
 
-/* Floats order as these do; its own inverse. */
+/* Maps floats to words of the same order; its own inverse. */
 INLINE HVX_Vector
 vf_ordered(HVX_Vector a)
 {
 	return Q6_V_vxor_VV(a, SHR(Q6_Vw_vasr_VwR(a, 31), 1));
 }
 
-/* Within [lo, hi]. */
+/* a clamped to [lo, hi]. */
 INLINE HVX_Vector
 vf_clamp(HVX_Vector a, float lo, float hi)
 {

@@ -1,12 +1,11 @@
-/* kernels/hexagon/vtcm.c - the arena that an operation works in.
+/* kernels/hexagon/vtcm.c - the arena of an operation.
  *
- * A part of Hexagon has some MiB of memory beside its vector unit (VTCM), which
- * is lent for a while.  What a loop reads again and again lies there: a tile's
- * activations, a block of keys and values in fixed point, what its queries have
- * summed.  Every kernel takes what it needs from the arena's start, in pieces
- * by the shapes at hand, and does fewer rows at a time where there is little:
- * how many never shows in a result.  The emulator has no such memory: there it
- * is a piece of the domain's own, of the size that probes are told. */
+ * Hexagon has some MiB of memory beside its vector unit (VTCM), which a process may
+ * hold for a while.  Data that a loop reads repeatedly belongs there: a tile's
+ * activations, a block of keys and values in fixed point, the sums of queries.
+ * Each operation starts with an empty arena and takes pieces by its shapes; when
+ * memory is short it processes fewer rows at a time, which does not change a
+ * result.  The emulator has no VTCM: the arena is static memory there. */
 #include "domain.h"
 
 static uint8_t arena[HX_VTCM_BYTES] __attribute__((aligned(128)));

@@ -1,14 +1,14 @@
-/* kernels/hexagon_host/twin.h - what the host's twins of a Hexagon domain's matrices
- * share.
- * Owns: HVX's products in portable C.  Called by host/mat.c and
- * host/f32.c. */
+/* kernels/hexagon_host/twin.h - shared by the host's versions of a Hexagon domain's
+ * matrices.
+ * Owns: HVX's products in portable C.  Called by mat.c and f32.c of this folder.
+ * Knows no layout. */
 #ifndef KERNELS_HEXAGON_HOST_TWIN_H
 #define KERNELS_HEXAGON_HOST_TWIN_H
 
 #include "kernels/kernels.h"
 
-/* vmpye(Vu.w, Vv.uh), then vmpyo(Vu.w, Vv.h):<<1:rnd:sat:shift onto it; no two
- * of ours saturate. */
+/* vmpye(Vu.w, Vv.uh), then vmpyo(Vu.w, Vv.h):<<1:rnd:sat:shift added to it.  Our
+ * operands never saturate. */
 static inline int32_t
 twin_mul_31(int32_t a, int32_t b)
 {

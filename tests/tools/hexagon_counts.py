@@ -24,7 +24,7 @@ MATRICES = [("%s, %s" % (name, rows), "%s_%s" % (fn, sym), None)
             for fn, rows in (("one", "1 row"), ("many", "4 rows"))]
 PRODUCTS = MATRICES + [
     ("F32, 1 row", "one_f32", None), ("F32, 4 rows", "many_f32", None),
-    ("attention, q * k", "scores", None), ("attention, p * v", "values_onto", None)]
+    ("attention, q * k", "scores", None), ("attention, p * v", "add_values", None)]
 # Of each row kernel the largest loops: packets for 32 elements.
 ROWS = [("add", "hx_add", 1), ("scale", "hx_scale", 1), ("softcap", "hx_softcap", 1),
         ("rms_norm", "rms_norm_row", 2), ("quantize", "hx_quantize_row", 1),
