@@ -1,10 +1,10 @@
-/* kernels/types/encode_k.c - floats to blocks of 256, whose groups have small scales
- * of their own under one of the block; quant.h says how they lie.
+/* kernels/types/encode_k.c - floats to blocks of 256, whose groups have small integer
+ * scales, multiples of the block's scale; quant.h has the blocks.
  *
- * Each group's best scale (and offset) is found alone, the block's scale is
- * what the largest of them needs, and then, by turns, each with the others
- * given: the small integers of each group (by trying their neighbours), the
- * weights' numbers (by rounding), the block's scales (by least squares). */
+ * First, fit each group's scale (and offset) alone; the largest of them gives the
+ * block's scale.  Then improve in rounds, one at a time with the others fixed: each
+ * group's integers (by trying their neighbours), the weights' numbers (by
+ * rounding), the block's scales (by least squares). */
 #include "encode.h"
 
 #include <math.h>
@@ -12,11 +12,10 @@
 
 #include "fit.h"
 
-enum { ROUNDS = 2 };	/* of turns; more change nothing that can be seen */
+enum { ROUNDS = 2 };	/* more gain nothing measurable */
 
-/* The least half that is not below v >= 0: where halves are coarse (below 6e-5,
- * which small weights reach) the largest group would not fit under the nearest
- * one. */
+/* The smallest half >= v, v >= 0.  Halves are coarse below 6e-5, which small
+ * weights reach: rounding down there would clip the largest group's scale. */
 static uint16_t
 half_above(float v)
 {
@@ -25,8 +24,9 @@ half_above(float v)
 	return half_to_float(h) < v ? h + 1 : h;
 }
 
+/* v rounded and clamped to [0, top]. */
 static uint8_t
-small(float v, int top)
+small_integer(float v, int top)
 {
 	float r = rintf(v);
 
@@ -50,10 +50,10 @@ k_line(const struct k_block *b, int scale, int min)
 	    half_to_float(b->dmin) * (float)min };
 }
 
-/* The best scale and offset of group g beside those it has; returns its
- * error. */
+/* Replaces group g's scale and offset by the best of themselves and their
+ * neighbours, and rounds its weights.  Returns the squared error. */
 static float
-k_settle(struct k_block *b, unsigned g, const float *x, int top)
+k_improve_group(struct k_block *b, unsigned g, const float *x, int top)
 {
 	int scale = b->scale[g], min = b->min[g], s, m;
 	float best = INFINITY, err;
@@ -73,19 +73,20 @@ k_settle(struct k_block *b, unsigned g, const float *x, int top)
 	return best;
 }
 
-/* All groups under the block's scales as they are. */
+/* Improves all groups with the block's scales fixed.  Returns the error. */
 static float
-k_settle_all(struct k_block *b, const float *x, int top)
+k_improve_groups(struct k_block *b, const float *x, int top)
 {
 	float err = 0;
 	unsigned g;
 
 	for (g = 0; g < 8; g++)
-		err += k_settle(b, g, x + 32 * g, top);
+		err += k_improve_group(b, g, x + 32 * g, top);
 	return err;
 }
 
-/* x ~ d (scale q) - dmin min, solved for d and dmin.  0 when it has none. */
+/* Solves x ~ d (scale q) - dmin min for d and dmin.  0 = no solution with d > 0
+ * and dmin >= 0; b is unchanged then. */
 static int
 k_refit(struct k_block *b, const float *x)
 {
@@ -134,13 +135,13 @@ k_block(struct k_block *ret, const float *x, int top)
 	d = half_to_float(b.d);
 	m = half_to_float(b.dmin);
 	for (g = 0; g < 8; g++) {
-		b.scale[g] = small(d > 0 ? f[g].d / d : 0, K_TOP);
-		b.min[g] = small(m > 0 ? f[g].m / m : 0, K_TOP);
+		b.scale[g] = small_integer(d > 0 ? f[g].d / d : 0, K_TOP);
+		b.min[g] = small_integer(m > 0 ? f[g].m / m : 0, K_TOP);
 	}
-	best = k_settle_all(&b, x, top);
+	best = k_improve_groups(&b, x, top);
 	*ret = b;
 	for (round = 0; round < ROUNDS && k_refit(&b, x); round++) {
-		err = k_settle_all(&b, x, top);
+		err = k_improve_groups(&b, x, top);
 		if (!(err < best))
 			break;
 		best = err;
@@ -222,8 +223,9 @@ q6_line(const struct q6_block *b, int scale)
 	return (struct fit_line){ half_to_float(b->d) * (float)scale, 0 };
 }
 
+/* As k_improve_group(). */
 static float
-q6_settle(struct q6_block *b, unsigned g, const float *x)
+q6_improve_group(struct q6_block *b, unsigned g, const float *x)
 {
 	int scale = b->scale[g], s;
 	float best = INFINITY, err;
@@ -240,13 +242,13 @@ q6_settle(struct q6_block *b, unsigned g, const float *x)
 }
 
 static float
-q6_settle_all(struct q6_block *b, const float *x)
+q6_improve_groups(struct q6_block *b, const float *x)
 {
 	float err = 0;
 	unsigned g;
 
 	for (g = 0; g < 16; g++)
-		err += q6_settle(b, g, x + 16 * g);
+		err += q6_improve_group(b, g, x + 16 * g);
 	return err;
 }
 
@@ -280,17 +282,17 @@ q6_block(struct q6_block *ret, const float *x)
 			top = want[g];
 	}
 	b.d = half_above(fabsf(top) / 128);
-	if (top > 0)		/* -128 goes further than 127 */
+	if (top > 0)		/* negative d: -128 reaches further than 127 */
 		b.d |= 0x8000;
 	d = half_to_float(b.d);
 	for (g = 0; g < 16; g++) {
 		s = d != 0 ? rintf(want[g] / d) : 0;
 		b.scale[g] = (int8_t)(s > -128 ? MIN(s, 127) : -128);
 	}
-	best = q6_settle_all(&b, x);
+	best = q6_improve_groups(&b, x);
 	*ret = b;
 	for (round = 0; round < ROUNDS && q6_refit(&b, x); round++) {
-		err = q6_settle_all(&b, x);
+		err = q6_improve_groups(&b, x);
 		if (!(err < best))
 			break;
 		best = err;

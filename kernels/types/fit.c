@@ -1,15 +1,14 @@
-/* kernels/types/fit.c - search over scales, and least squares at each.
+/* kernels/types/fit.c - searches over scales, with least squares at each.
  *
- * For numbers q that are given, the best scale is known: d = sum(x q) /
- * sum(q q), and leaves sum(x x) - sum(x q)^2 / sum(q q).  For a scale that is
- * given, the best numbers are: x / d, rounded.  Each step can only lower the
- * error, but from one start they end in the next valley (Lloyd 1982): so from
- * several scales around that which puts the largest weight on the last
- * number, and the best of them once more.  Published of late as the way to
- * make K-quants (ggml), older for vectors.
+ * For given numbers q the best scale is d = sum(x q) / sum(q q), with the error
+ * sum(x x) - sum(x q)^2 / sum(q q).  For a given scale the best numbers are
+ * x / d, rounded.  Alternating the two never raises the error, but ends in the
+ * local minimum next to the start (Lloyd 1982).  So try several scales around the
+ * one that maps the largest weight to the last number, and refine the best.  ggml
+ * makes K-quants in this way.
  *
- * Vectors of 4 because every machine has those: the sums are in 4 parts, added
- * in one order. */
+ * Vectors have 4 elements because every machine has those: each sum has 4 parts,
+ * added in one order. */
 #include "fit.h"
 
 #include <math.h>
@@ -17,10 +16,10 @@
 typedef float v4 __attribute__((vector_size(16), aligned(4)));
 typedef int32_t v4i __attribute__((vector_size(16), aligned(4)));
 
-enum { POLISH = 3 };	/* more rounds change nothing that can be seen */
+enum { REFINE_ROUNDS = 3 };	/* more gain nothing measurable */
 
-/* Squares beyond these leave what a float holds; such weights are for no half
- * scale anyhow. */
+/* Beyond these, squares leave the range of a float.  No half can scale such
+ * weights anyway. */
 #define TINY	1e-15f
 #define HUGE_X	1e15f
 
@@ -36,8 +35,8 @@ sum4(v4 v)
 	return (v[0] + v[2]) + (v[1] + v[3]);
 }
 
-/* To the nearest integer, ties to even: at 1.5 * 2^23 a float's last place is
- * 1.  For magnitudes below 2^22. */
+/* Rounds to the nearest integer, ties to even: at 1.5 * 2^23 the last place of a
+ * float is 1.  |v| < 2^22. */
 static inline v4
 nearest(v4 v)
 {
@@ -46,7 +45,7 @@ nearest(v4 v)
 	return (v + big) - big;
 }
 
-/* Element by element, which compilers know as the machine's own min and max. */
+/* Element by element: compilers turn this into min and max instructions. */
 static inline v4
 clamp(v4 v, v4 lo, v4 hi)
 {
@@ -68,7 +67,7 @@ load(const float *x, unsigned i)
 
 /* The weight of the largest magnitude, with its sign. */
 static float
-extreme(const float *x, unsigned n)
+largest(const float *x, unsigned n)
 {
 	float best = 0;
 	unsigned i;
@@ -79,24 +78,24 @@ extreme(const float *x, unsigned n)
 	return best;
 }
 
-/* --- around the middle --- */
+/* --- a scale without an offset --- */
 
-/* What a start led to: the scale, and how much of sum(x x) it takes away. */
-struct found {
+/* A candidate: its scale, and by how much it lowers the error below sum(x x). */
+struct candidate {
 	float d, gain;
 };
 
-static struct found
+static struct candidate
 from_sums(v4 xq, v4 qq)
 {
 	float sxq = sum4(xq), sqq = sum4(qq);
 
 	if (!(sqq > 0))
-		return (struct found){ 0, 0 };
-	return (struct found){ sxq / sqq, sxq * sxq / sqq };
+		return (struct candidate){ 0, 0 };
+	return (struct candidate){ sxq / sqq, sxq * sxq / sqq };
 }
 
-static inline struct found
+static inline struct candidate
 try_centred(const float *x, unsigned n, float inverse, int hi)
 {
 	v4 xq = splat(0), qq = splat(0), q, xi, id = splat(inverse);
@@ -112,16 +111,16 @@ try_centred(const float *x, unsigned n, float inverse, int hi)
 	return from_sums(xq, qq);
 }
 
-/* Where the largest weight goes: from a bit over two numbers inside the range
- * to one outside of it, by quarters; at either end of the range, because the
- * negative one has a number more. */
+/* Candidates map the largest weight to between 2.25 numbers inside the range and 1
+ * outside of it, in steps of a quarter; at both ends of the range, because the
+ * negative end has one number more. */
 enum { STEPS_IN = 9, STEPS_OUT = 4, STEP_PARTS = 4 };
 
 float
 fit_centred(const float *x, unsigned n, int hi)
 {
-	float top = extreme(x, n), at;
-	struct found best, f;
+	float top = largest(x, n), at;
+	struct candidate best, f;
 	int s, side;
 
 	if (!(fabsf(top) > TINY && fabsf(top) < HUGE_X))
@@ -138,7 +137,7 @@ fit_centred(const float *x, unsigned n, int hi)
 				best = f;
 		}
 	}
-	for (s = 0; s < POLISH; s++) {
+	for (s = 0; s < REFINE_ROUNDS; s++) {
 		f = try_centred(x, n, 1 / best.d, hi);
 		if (!(f.gain > best.gain))
 			break;
@@ -147,14 +146,15 @@ fit_centred(const float *x, unsigned n, int hi)
 	return best.d;
 }
 
-/* --- from an offset upwards --- */
+/* --- a scale and an offset --- */
 
-/* Of x - base: the line, and the error that is left. */
+/* x - base ~ d q + c, and the sum of squared errors. */
 struct line {
-	float d, c, error;	/* x - base ~ d q + c */
+	float d, c, error;
 };
 
-/* Solve for both; or for d alone where c may not be above 0 and would be. */
+/* Least squares for d and c; for d alone, with c = c_max, where c would exceed
+ * c_max. */
 static struct line
 solve(float n, float sx, float sxx, v4 vq, v4 vqq, v4 vxq, float c_max)
 {
@@ -183,7 +183,7 @@ struct group {
 	float sx, sxx;		/* of x - base */
 };
 
-/* The numbers of the line (d, c), and the best line for those. */
+/* Rounds to the line (d, c), and returns the best line for these numbers. */
 static inline struct line
 try_line(const struct group *g, float d, float c)
 {
@@ -202,8 +202,8 @@ try_line(const struct group *g, float d, float c)
 	return solve((float)g->n, g->sx, g->sxx, sq, sqq, sxq, g->c_max);
 }
 
-/* The range may be cut, or widened, by so much in steps of fifths of a number
- * at both ends together. */
+/* Candidates narrow the range by up to 2 numbers, or widen it by up to 4/5, both
+ * ends together, in steps of a fifth. */
 enum { LINE_STEPS_IN = 10, LINE_STEPS_OUT = 4, LINE_PARTS = 5 };
 
 struct fit_line
@@ -233,13 +233,13 @@ fit_offset(const float *x, unsigned n, int top, int below_zero)
 	best = try_line(&g, span / (float)top, 0);
 	for (s = -LINE_STEPS_OUT; s <= LINE_STEPS_IN; s++) {
 		d = span / ((float)top + (float)s / LINE_PARTS);
-		/* Half of what is cut at each end. */
+		/* Centre the narrowed range. */
 		l = try_line(&g, d, (span - d * (float)top) / 2);
 		best = l.error < best.error ? l : best;
 		l = try_line(&g, d, 0);
 		best = l.error < best.error ? l : best;
 	}
-	for (s = 0; s < POLISH; s++) {
+	for (s = 0; s < REFINE_ROUNDS; s++) {
 		l = try_line(&g, best.d, best.c);
 		if (!(l.error < best.error))
 			break;
@@ -250,7 +250,7 @@ fit_offset(const float *x, unsigned n, int top, int below_zero)
 
 /* --- levels --- */
 
-/* Between levels k and k + 1: the middle, and the rise. */
+/* For levels k and k + 1: the middle between them, and their difference. */
 struct rungs {
 	v4 first, middle[15], rise[15];
 };
@@ -268,7 +268,8 @@ rungs_of(const int8_t level[16])
 	return r;
 }
 
-/* The nearest level of each: a rise for every middle that is passed. */
+/* The nearest level of each element: the first one, plus the difference at each
+ * middle below the element. */
 static inline v4
 nearest_level(v4 x, const struct rungs *r)
 {
@@ -280,7 +281,7 @@ nearest_level(v4 x, const struct rungs *r)
 	return at;
 }
 
-static struct found
+static struct candidate
 try_levels(const float *x, unsigned n, float inverse, const struct rungs *r)
 {
 	v4 xq = splat(0), qq = splat(0), q, xi, id = splat(inverse);
@@ -295,15 +296,16 @@ try_levels(const float *x, unsigned n, float inverse, const struct rungs *r)
 	return from_sums(xq, qq);
 }
 
-/* The largest weight at 80 to 110 % of the first level, and of the last. */
+/* Candidates map the largest weight to 80 to 110 % of the first level, and of the
+ * last. */
 enum { LEVEL_FROM = 80, LEVEL_TO = 110, LEVEL_STEP = 6 };
 
 float
 fit_levels(const float *x, unsigned n, const int8_t level[16])
 {
 	struct rungs r = rungs_of(level);
-	float top = extreme(x, n);
-	struct found best, f;
+	float top = largest(x, n);
+	struct candidate best, f;
 	int s, end;
 
 	if (!(fabsf(top) > TINY && fabsf(top) < HUGE_X))
@@ -317,7 +319,7 @@ fit_levels(const float *x, unsigned n, const int8_t level[16])
 				best = f;
 		}
 	}
-	for (s = 0; s < POLISH; s++) {
+	for (s = 0; s < REFINE_ROUNDS; s++) {
 		f = try_levels(x, n, 1 / best.d, &r);
 		if (!(f.gain > best.gain))
 			break;
@@ -326,7 +328,7 @@ fit_levels(const float *x, unsigned n, const int8_t level[16])
 	return best.d;
 }
 
-/* --- rounding to what was found --- */
+/* --- rounding --- */
 
 float
 fit_error(const float *x, unsigned n, struct fit_line f, int lo, int hi)
