@@ -191,7 +191,7 @@ prepare_quantize(struct quantize *q, struct err *reterr)
 		return rc;
 	const struct gguf_set set[] = {
 		{ "general.quantization_version", GGUF_QUANT_VERSION },
-		{ "general.file_type", requant_file_type(want.type) }
+		{ "general.file_type", quant_info(want.type)->file_type }
 	};
 	return gguf_out_make(q->g, q->type, set, NITEMS(set), &q->out, reterr);
 }

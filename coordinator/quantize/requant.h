@@ -27,9 +27,6 @@ struct requant_want {
 int requant_type_parse(const char *option, const char *text, uint32_t *ret,
     struct err *reterr);
 
-/* The value of general.file_type for a model of mostly this type. */
-uint32_t requant_file_type(uint32_t type);
-
 /* Choose the type of each tensor, ret[ntensors].  Norms, vectors, routers of
  * experts and tensors that are no weights keep their type.  Matrices and
  * embeddings get want->type, the output head want->head.  -EBADMSG names a

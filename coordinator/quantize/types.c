@@ -10,27 +10,6 @@
 #include "kernels/types/dequant.h"
 #include "kernels/types/encode.h"
 
-/* The types that can be encoded, each with its value of general.file_type, and
- * the fallback for rows that are not whole blocks of it.  For blocks of 256
- * that is the next larger type with blocks of 32, as in llama.cpp. */
-static const struct {
-	uint32_t type, file_type, fallback;
-} encodable[] = {
-	{ QUANT_F32, 0, QUANT_F32 },
-	{ QUANT_F16, 1, QUANT_F16 },
-	{ QUANT_BF16, 32, QUANT_BF16 },
-	{ QUANT_Q8_0, 7, QUANT_F16 },
-	{ QUANT_Q4_0, 2, QUANT_F16 },
-	{ QUANT_Q4_1, 3, QUANT_F16 },
-	{ QUANT_Q5_0, 8, QUANT_F16 },
-	{ QUANT_Q5_1, 9, QUANT_F16 },
-	{ QUANT_IQ4_NL, 25, QUANT_F16 },
-	{ QUANT_MXFP4, 38, QUANT_F16 },
-	{ QUANT_Q4_K, 14, QUANT_Q5_0 },
-	{ QUANT_Q5_K, 16, QUANT_Q5_1 },
-	{ QUANT_Q6_K, 18, QUANT_Q8_0 },
-};
-
 /* Tensors whose name contains one of these keep their type: they are small and
  * sensitive, or no operand of a matrix product. */
 static const char *const kept[] = {
@@ -38,32 +17,31 @@ static const char *const kept[] = {
 	"ssm_conv1d", "attn_rel_b"
 };
 
-static unsigned
-find_encodable(uint32_t type)
+/* The first type from `type` on that can be encoded; QUANT_NTYPES = none. */
+static uint32_t
+next_encodable(uint32_t type)
 {
-	unsigned i;
-
-	for (i = 0; i < NITEMS(encodable) && encodable[i].type != type; i++)
-		;
-	return i;
+	while (type < QUANT_NTYPES && encode[type] == NULL)
+		type++;
+	return type;
 }
 
-uint32_t
-requant_file_type(uint32_t type)
-{
-	return encodable[find_encodable(type)].file_type;
-}
+#define EACH_ENCODABLE(type)						\
+	type = next_encodable(0); type < QUANT_NTYPES;			\
+	    type = next_encodable(type + 1)
 
 static void
 list_encodable(char *buf, size_t len)
 {
 	size_t at = 0;
-	unsigned i;
+	uint32_t type;
 
-	for (i = 0; i < NITEMS(encodable) && at < len; i++)
-		at += (size_t)snprintf(buf + at, len - at, "%s%s",
-		    i == 0 ? "" : i + 1 < NITEMS(encodable) ? ", " : " or ",
-		    quant_info(encodable[i].type)->name);
+	for (EACH_ENCODABLE(type))
+		if (at < len)
+			at += (size_t)snprintf(buf + at, len - at, "%s%s",
+			    at == 0 ? "" : next_encodable(type + 1) <
+			    QUANT_NTYPES ? ", " : " or ",
+			    quant_info(type)->name);
 }
 
 /* For the name of a mix, such as Q4_K_M, the type that it is made of, else
@@ -73,10 +51,10 @@ find_mix_base(const char *text)
 {
 	const char *name;
 	size_t n;
-	unsigned i;
+	uint32_t type;
 
-	for (i = 0; i < NITEMS(encodable); i++) {
-		name = quant_info(encodable[i].type)->name;
+	for (EACH_ENCODABLE(type)) {
+		name = quant_info(type)->name;
 		n = strlen(name);
 		if (strncasecmp(text, name, n) == 0 && text[n] == '_' &&
 		    strlen(text) == n + 2)
@@ -92,12 +70,12 @@ requant_type_parse(const char *option, const char *text, uint32_t *ret,
 	struct guess guess = { .typed = text };
 	const char *name;
 	char list[160];
-	unsigned i;
+	uint32_t type;
 
-	for (i = 0; i < NITEMS(encodable); i++) {
-		name = quant_info(encodable[i].type)->name;
+	for (EACH_ENCODABLE(type)) {
+		name = quant_info(type)->name;
 		if (strcasecmp(text, name) == 0) {
-			*ret = encodable[i].type;
+			*ret = type;
 			return 0;
 		}
 		guess_try(&guess, name);
@@ -146,7 +124,7 @@ choose_type(const struct gguf_tensor *t, uint32_t wanted, uint32_t fallback)
 	if (quant_row_bytes(wanted, t->ne[0]) != 0)
 		return wanted;
 	if (fallback == REQUANT_DEFAULT)
-		fallback = encodable[find_encodable(wanted)].fallback;
+		fallback = quant_info(wanted)->fallback;
 	return quant_row_bytes(fallback, t->ne[0]) != 0 ? fallback :
 	    QUANT_F16;
 }

@@ -338,14 +338,9 @@ static tile_fn *const *const gemm_tiles[][SCALE_SUB16 + 1] = {
 };
 
 #ifdef POWER_SCALES
-#define EACH_QUANT_TYPE(m) m(QUANT_MXFP4, mxfp4)
+#define EACH_QUANT_TYPE(m)	m(MXFP4, mxfp4)
 #else
-#define EACH_QUANT_TYPE(m)						\
-	m(QUANT_Q4_0, q4_0) m(QUANT_Q4_1, q4_1) m(QUANT_Q5_0, q5_0)	\
-	m(QUANT_Q5_1, q5_1) m(QUANT_Q8_0, q8_0) m(QUANT_IQ4_NL, iq4_nl)	\
-	m(QUANT_MXFP4, mxfp4) m(QUANT_Q2_K, q2_k) m(QUANT_Q3_K, q3_k)	\
-	m(QUANT_Q4_K, q4_k) m(QUANT_Q5_K, q5_k) m(QUANT_Q6_K, q6_k)	\
-	m(QUANT_IQ4_XS, iq4_xs)
+#define EACH_QUANT_TYPE(m)	QUANT_BLOCKS(m)
 #endif
 
 struct quant_loops {
@@ -377,12 +372,13 @@ direct_##t##_##nt(const struct matmul_call *c, const struct gemv_act *x,	\
 		gemv_direct(T, c, x, nt, col, nblocks,			\
 		    direct_panels(npanels));				\
 }
-#define DIRECT_INSTANCES(T, t)						\
-DIRECT_INSTANCE(T, t, 3)						\
-DIRECT_INSTANCE(T, t, 4)
+#define DIRECT_INSTANCES(NAME, t, ...)					\
+DIRECT_INSTANCE(QUANT_##NAME, t, 3)					\
+DIRECT_INSTANCE(QUANT_##NAME, t, 4)
 EACH_QUANT_TYPE(DIRECT_INSTANCES)
 
-#define DIRECT_ENTRY(T, t) [T] = { direct_##t##_3, direct_##t##_4 },
+#define DIRECT_ENTRY(NAME, t, ...)					\
+	[QUANT_##NAME] = { direct_##t##_3, direct_##t##_4 },
 static gemv_fn *const direct_rows[QUANT_NTYPES][2] = {
 	EACH_QUANT_TYPE(DIRECT_ENTRY)
 };
@@ -443,33 +439,34 @@ pack_strips(enum quant_type type, void *dst, const void *src, uint32_t row0,
 	    (ALIGN_UP(nrows, STRIP) - have) * row_bytes);
 }
 
-#define QUANT_KERNEL(T, t)							\
+#define QUANT_KERNEL(NAME, t, ...)					\
 static void								\
 chunk_##t(struct weight_block *c, const uint8_t *w, uint32_t nblocks)	\
 {									\
-	unpack_chunk(T, c, w, nblocks);				\
+	unpack_chunk(QUANT_##NAME, c, w, nblocks);			\
 }									\
 static void								\
 gemv_##t(const struct matmul_call *c, const struct gemv_act *x, uint32_t m,	\
     uint32_t col, uint32_t nblocks, uint32_t npanels)			\
 {									\
-	gemv_by_rows(T, c, x, m, col, nblocks, npanels);			\
+	gemv_by_rows(QUANT_##NAME, c, x, m, col, nblocks, npanels);	\
 }									\
 static uint64_t								\
 packed_bytes_##t(uint32_t n, uint32_t k)				\
 {									\
-	return ALIGN_UP(ALIGN_UP(n, STRIP) * quant_row_bytes(T, k), 64); \
+	return ALIGN_UP(ALIGN_UP(n, STRIP) *				\
+	    quant_row_bytes(QUANT_##NAME, k), 64);			\
 }									\
 static void								\
 pack_##t(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
     uint32_t n, uint32_t k)						\
 {									\
 	(void)n;							\
-	pack_strips(T, dst, src, row0, nrows, k);			\
+	pack_strips(QUANT_##NAME, dst, src, row0, nrows, k);		\
 }
 EACH_QUANT_TYPE(QUANT_KERNEL)
 
-#define QUANT_LOOPS(T, t) [T] = { chunk_##t, gemv_##t },
+#define QUANT_LOOPS(NAME, t, ...) [QUANT_##NAME] = { chunk_##t, gemv_##t },
 static const struct quant_loops quant_loops[QUANT_NTYPES] = {
 	EACH_QUANT_TYPE(QUANT_LOOPS)
 };
@@ -768,10 +765,11 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 	}
 }
 
-#define QUANT_ENTRY(T, t)							\
-	k->mat[T] = (struct mat_kernel){ #t KERNEL_SUFFIX, ACT_Q8, STRIP,	\
-	    packed_bytes_##t, pack_##t, unpack_row_quant, matmul,	\
-	    GEMV_ROWS(core, T), PACK_MAX_BYTES };
+#define QUANT_ENTRY(NAME, t, ...)					\
+	k->mat[QUANT_##NAME] = (struct mat_kernel){ #t KERNEL_SUFFIX,	\
+	    ACT_Q8, STRIP, packed_bytes_##t, pack_##t,			\
+	    unpack_row_quant, matmul,					\
+	    GEMV_ROWS(core, QUANT_##NAME), PACK_MAX_BYTES };
 
 static void
 matmul_init(struct kernels *k, uint32_t cpu_flags)

@@ -2,30 +2,11 @@
  * Never tuned.  A row stays packed as it lies in the file (tile = 1), and
  *	y = sum over k of weight[k] * activation[k], in double, k ascending,
  * where weight is what unpack_row gives and activation d * q or the float.
- * A type is a line of the list below, and its function in dequant.c. */
+ * A type is a row of kernels/types/table.h and a function of dequant.c. */
 #include <string.h>
 
 #include "kernels/types/dequant.h"
 #include "kernels/impl.h"
-
-/* Type, its name in small letters, and the activations it takes. */
-#define REF_TYPES(X)							\
-	X(F32, f32, F32)						\
-	X(F16, f16, F32)						\
-	X(BF16, bf16, F32)						\
-	X(Q8_0, q8_0, Q8)						\
-	X(Q4_0, q4_0, Q8)						\
-	X(Q4_1, q4_1, Q8)						\
-	X(Q5_0, q5_0, Q8)						\
-	X(Q5_1, q5_1, Q8)						\
-	X(IQ4_NL, iq4_nl, Q8)						\
-	X(MXFP4, mxfp4, Q8)						\
-	X(Q2_K, q2_k, Q8)						\
-	X(Q3_K, q3_k, Q8)						\
-	X(Q4_K, q4_k, Q8)						\
-	X(Q5_K, q5_k, Q8)						\
-	X(Q6_K, q6_k, Q8)						\
-	X(IQ4_XS, iq4_xs, Q8)
 
 static const void *
 row_of(const struct mat *w, uint32_t row)
@@ -127,33 +108,37 @@ matmul_Q8(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
 }
 
 /* Packing is not told the type: one pair of functions for each. */
-#define REF_PACK(T, t, act)						\
+#define REF_PACK(NAME, name, ...)					\
 static uint64_t								\
-packed_bytes_##t(uint32_t n, uint32_t k)				\
+packed_bytes_##name(uint32_t n, uint32_t k)				\
 {									\
-	return ALIGN_UP(n * quant_row_bytes(QUANT_##T, k), 64);		\
+	return ALIGN_UP(n * quant_row_bytes(QUANT_##NAME, k), 64);		\
 }									\
 									\
 static void								\
-pack_##t(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
+pack_##name(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
     uint32_t n, uint32_t k)						\
 {									\
-	uint64_t row_bytes = quant_row_bytes(QUANT_##T, k);		\
+	uint64_t row_bytes = quant_row_bytes(QUANT_##NAME, k);		\
 									\
 	(void)n;							\
 	memcpy((uint8_t *)dst + row0 * row_bytes, src, nrows * row_bytes); \
 }
-REF_TYPES(REF_PACK)
+QUANT_DENSE(REF_PACK)
+QUANT_BLOCKS(REF_PACK)
 
-#define REF_KERNEL(T, t, act)						\
-	[QUANT_##T] = { #t "_ref", ACT_##act, 1, packed_bytes_##t,	\
-	    pack_##t, unpack_row, matmul_##act, 0, 0 },
+#define REF_KERNEL(NAME, name, act)					\
+	[QUANT_##NAME] = { #name "_ref", ACT_##act, 1,			\
+	    packed_bytes_##name, pack_##name, unpack_row, matmul_##act, 0, 0 },
+#define REF_DENSE(NAME, name, ...)	REF_KERNEL(NAME, name, F32)
+#define REF_BLOCK(NAME, name, ...)	REF_KERNEL(NAME, name, Q8)
 
 void
 ref_mat_init(struct mat_kernel mat[QUANT_NTYPES])
 {
 	static const struct mat_kernel table[QUANT_NTYPES] = {
-		REF_TYPES(REF_KERNEL)
+		QUANT_DENSE(REF_DENSE)
+		QUANT_BLOCKS(REF_BLOCK)
 	};
 
 	memcpy(mat, table, sizeof(table));

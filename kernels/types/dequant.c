@@ -1,6 +1,5 @@
-/* kernels/types/dequant.c - what the weights of every type are, in portable C.
- * Never tuned; quant.h says how the blocks lie.  Dense types, blocks of 32,
- * blocks of 256. */
+/* kernels/types/dequant.c - blocks of every type to floats, in portable C: the
+ * definition, never tuned.  quant.h has the blocks. */
 #include <string.h>
 
 #include "dequant.h"
@@ -78,7 +77,7 @@ dequant_q4_1(float *out, const void *src, uint32_t n)
 	}
 }
 
-/* Element i of a block with a fifth bit apart. */
+/* Element i of a block that stores fifth bits apart. */
 static int
 five_bits(const uint8_t q[16], const uint8_t high[4], uint32_t i)
 {
@@ -115,7 +114,7 @@ dequant_q5_1(float *out, const void *src, uint32_t n)
 	}
 }
 
-/* 32 elements of 4 bits that choose among 16 levels. */
+/* 32 elements of 4 bits, each an index of 16 levels. */
 static void
 dequant_levels(float *out, float d, const int8_t level[16],
     const uint8_t q[16])
@@ -146,7 +145,7 @@ dequant_mxfp4(float *out, const void *src, uint32_t n)
 		dequant_levels(out, e8m0_half(b->e), quant_mxfp4, b->q);
 }
 
-/* Element i of a block of 256 with 2 bits each. */
+/* Element i of a block of 256 with 2 bits an element. */
 static int
 two_bits(const uint8_t q[2][32], uint32_t i)
 {
@@ -189,7 +188,7 @@ dequant_q3_k(float *out, const void *src, uint32_t n)
 	}
 }
 
-/* Element i of a block of 256 with nibbles by 64. */
+/* Element i of a block of 256 whose nibbles are laid out by 64. */
 static int
 four_bits(const uint8_t q[4][32], uint32_t i)
 {
@@ -272,21 +271,8 @@ dequant_iq4_xs(float *out, const void *src, uint32_t n)
 	}
 }
 
+#define DEQUANT(NAME, name, ...)	[QUANT_##NAME] = dequant_##name,
 dequant_fn *const dequant[QUANT_NTYPES] = {
-	[QUANT_F32] = dequant_f32,
-	[QUANT_F16] = dequant_f16,
-	[QUANT_BF16] = dequant_bf16,
-	[QUANT_Q8_0] = dequant_q8_0,
-	[QUANT_Q4_0] = dequant_q4_0,
-	[QUANT_Q4_1] = dequant_q4_1,
-	[QUANT_Q5_0] = dequant_q5_0,
-	[QUANT_Q5_1] = dequant_q5_1,
-	[QUANT_IQ4_NL] = dequant_iq4_nl,
-	[QUANT_MXFP4] = dequant_mxfp4,
-	[QUANT_Q2_K] = dequant_q2_k,
-	[QUANT_Q3_K] = dequant_q3_k,
-	[QUANT_Q4_K] = dequant_q4_k,
-	[QUANT_Q5_K] = dequant_q5_k,
-	[QUANT_Q6_K] = dequant_q6_k,
-	[QUANT_IQ4_XS] = dequant_iq4_xs
+	QUANT_DENSE(DEQUANT)
+	QUANT_BLOCKS(DEQUANT)
 };

@@ -1,16 +1,18 @@
-/* kernels/types/dequant.h - the definition of every weight type: blocks to floats.
- * Owns: the table of those functions.  Called by the reference kernels.
- * Any byte pattern is a weight: scales of Inf or NaN simply compute. */
+/* kernels/types/dequant.h - blocks to floats: the definition of every weight type.
+ * Owns: the table of these functions.  Called by the reference kernels and the
+ * quantizer.  Knows no packed layout.
+ * Any bytes are valid weights: a scale of Inf or NaN gives Inf or NaN. */
 #ifndef KERNELS_TYPES_DEQUANT_H
 #define KERNELS_TYPES_DEQUANT_H
 
 #include "quant.h"
 
-/* n elements, a multiple of the block, as floats out (n).  A weight with an
- * offset is rounded once: its two products are exact in a float. */
+/* Converts n elements at src, a multiple of the block, to floats out (n).  A
+ * weight with an offset is rounded once, since both its products are exact in a
+ * float. */
 typedef void dequant_fn(float *out, const void *src, uint32_t n);
 
-/* By type; NULL = no kernels for it. */
+/* By type; NULL = a type without kernels. */
 extern dequant_fn *const dequant[QUANT_NTYPES];
 
 #endif

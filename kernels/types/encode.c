@@ -1,5 +1,5 @@
-/* kernels/types/encode.c - floats to dense types and to blocks of 32; quant.h says
- * how they lie. */
+/* kernels/types/encode.c - floats to dense types and to blocks of 32; quant.h has
+ * the blocks. */
 #include "encode.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ encode_bf16(void *dst, const float *x, uint32_t n)
 		h[i] = float_to_bf16(x[i]);
 }
 
-/* 254 numbers leave a search nothing to find: a tenth of a percent. */
+/* No search for the scale: with 254 numbers it gains only a tenth of a percent. */
 static void
 encode_q8_0(void *dst, const float *x, uint32_t n)
 {
@@ -51,7 +51,7 @@ encode_q8_0(void *dst, const float *x, uint32_t n)
 	}
 }
 
-/* Numbers q + bias: low nibbles, and the fifth bits where there are any. */
+/* Stores the low nibbles of q + bias; put_fifth_bits() stores bit 4. */
 static void
 put_nibbles(uint8_t nibbles[16], const int8_t q[32], int bias)
 {
@@ -72,9 +72,10 @@ put_fifth_bits(uint8_t high[4], const int8_t q[32], int bias)
 		high[i / 8] |= (uint8_t)(((q[i] + bias) >> 4 & 1) << i % 8);
 }
 
-/* Scale and numbers of [-hi - 1, hi]. */
+/* Fits a scale without an offset, and numbers q in [-hi - 1, hi].  Returns the
+ * scale, a half. */
 static uint16_t
-centred(int8_t q[32], const float *x, int hi)
+fit_q_centred(int8_t q[32], const float *x, int hi)
 {
 	uint16_t d = float_to_half(fit_centred(x, 32, hi));
 
@@ -90,7 +91,7 @@ encode_q4_0(void *dst, const float *x, uint32_t n)
 	int8_t q[32];
 
 	for (b = dst; n > 0; b++, x += 32, n -= 32) {
-		b->d = centred(q, x, 7);
+		b->d = fit_q_centred(q, x, 7);
 		put_nibbles(b->q, q, 8);
 	}
 }
@@ -102,15 +103,16 @@ encode_q5_0(void *dst, const float *x, uint32_t n)
 	int8_t q[32];
 
 	for (b = dst; n > 0; b++, x += 32, n -= 32) {
-		b->d = centred(q, x, 15);
+		b->d = fit_q_centred(q, x, 15);
 		put_nibbles(b->q, q, 16);
 		put_fifth_bits(b->high, q, 16);
 	}
 }
 
-/* Scale, offset and numbers of [0, top]. */
+/* Fits a scale and an offset, and numbers q in [0, top].  Returns the scale;
+ * both are halves. */
 static uint16_t
-offset(int8_t q[32], uint16_t *ret_m, const float *x, int top)
+fit_q_offset(int8_t q[32], uint16_t *ret_m, const float *x, int top)
 {
 	struct fit_line f = fit_offset(x, 32, top, 0);
 	uint16_t d = float_to_half(f.d);
@@ -128,7 +130,7 @@ encode_q4_1(void *dst, const float *x, uint32_t n)
 	int8_t q[32];
 
 	for (b = dst; n > 0; b++, x += 32, n -= 32) {
-		b->d = offset(q, &b->m, x, 15);
+		b->d = fit_q_offset(q, &b->m, x, 15);
 		put_nibbles(b->q, q, 0);
 	}
 }
@@ -140,7 +142,7 @@ encode_q5_1(void *dst, const float *x, uint32_t n)
 	int8_t q[32];
 
 	for (b = dst; n > 0; b++, x += 32, n -= 32) {
-		b->d = offset(q, &b->m, x, 31);
+		b->d = fit_q_offset(q, &b->m, x, 31);
 		put_nibbles(b->q, q, 0);
 		put_fifth_bits(b->high, q, 0);
 	}
@@ -159,8 +161,8 @@ encode_iq4_nl(void *dst, const float *x, uint32_t n)
 	}
 }
 
-/* The levels of MXFP4 in ascending order (0 twice: the second is not met), and
- * where they stand in quant_mxfp4. */
+/* The levels of MXFP4 in ascending order, and the index of each in quant_mxfp4.
+ * 0 is listed twice; rounding never chooses the second. */
 static const int8_t mxfp4_level[16] = {
 	-12, -8, -6, -4, -3, -2, -1, 0, 0, 1, 2, 3, 4, 6, 8, 12
 };
@@ -168,8 +170,9 @@ static const int8_t mxfp4_code[16] = {
 	15, 14, 13, 12, 11, 10, 9, 0, 0, 1, 2, 3, 4, 5, 6, 7
 };
 
-/* The scale is a power of two: the specification's, which cuts off what is
- * above 6 of [4, 8), or the next one, which does not. */
+/* The scale is a power of two: the better of the specification's, which puts the
+ * largest weight in [4, 8) and clips it to 6, and the next one, which clips
+ * nothing. */
 static void
 encode_mxfp4(void *dst, const float *x, uint32_t n)
 {
@@ -186,7 +189,7 @@ encode_mxfp4(void *dst, const float *x, uint32_t n)
 		exponent = amax > 0 ? ilogbf(amax) : 0;
 		e = amax > 0 ? exponent - 2 + 127 : 0;
 		e = MIN(MAX(e, 0), 253);
-		/* In halves of 2^(e - 127), so that no square overflows. */
+		/* In units of half of 2^(e - 127), so that no square overflows. */
 		for (i = 0; i < 32; i++)
 			y[i] = ldexpf(x[i], 128 - e);
 		err[0] = fit_round_levels(q, y, 32, 1, mxfp4_level);
@@ -198,18 +201,12 @@ encode_mxfp4(void *dst, const float *x, uint32_t n)
 	}
 }
 
+#define ENCODE_DENSE(NAME, name, ...)	[QUANT_##NAME] = encode_##name,
+#define ENCODE_BLOCK(NAME, name, number, block, bytes, packed, split,	\
+    made, ...)								\
+	[QUANT_##NAME] = ENCODER made,
+#define ENCODER(encode, fallback)	encode
 encode_fn *const encode[QUANT_NTYPES] = {
-	[QUANT_F32] = encode_f32,
-	[QUANT_F16] = encode_f16,
-	[QUANT_BF16] = encode_bf16,
-	[QUANT_Q8_0] = encode_q8_0,
-	[QUANT_Q4_0] = encode_q4_0,
-	[QUANT_Q4_1] = encode_q4_1,
-	[QUANT_Q5_0] = encode_q5_0,
-	[QUANT_Q5_1] = encode_q5_1,
-	[QUANT_IQ4_NL] = encode_iq4_nl,
-	[QUANT_MXFP4] = encode_mxfp4,
-	[QUANT_Q4_K] = encode_q4_k,
-	[QUANT_Q5_K] = encode_q5_k,
-	[QUANT_Q6_K] = encode_q6_k
+	QUANT_DENSE(ENCODE_DENSE)
+	QUANT_BLOCKS(ENCODE_BLOCK)
 };

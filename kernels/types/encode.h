@@ -1,22 +1,22 @@
-/* kernels/types/encode.h - floats to blocks: the other direction of dequant.h.
- * Owns: the table of those functions.  Called by the quantizer.  Pure: the
- * same floats make the same bytes on every machine. */
+/* kernels/types/encode.h - floats to blocks, the inverse of dequant.h.
+ * Owns: the table of these functions.  Called by the quantizer.  Knows no file.
+ * The same floats give the same bytes on every machine. */
 #ifndef KERNELS_TYPES_ENCODE_H
 #define KERNELS_TYPES_ENCODE_H
 
 #include "quant.h"
 
-/* x (n), finite, n a multiple of the type's block, to n elements at dst.
- * Numbers are the nearest to the scales that are stored; scales are those of
- * the least squared error that a search meets (fit.h), but Q8_0's, which puts
- * the largest weight at 127.  What a type's scales cannot hold comes out as
- * Inf or NaN: whoever cares reads it back. */
+/* Encodes x (n), finite, n a multiple of the type's block, to dst.  Scales have
+ * the least squared error that the search of fit.h finds, except Q8_0's, which
+ * maps the largest weight to 127; each weight gets the number nearest to it under
+ * the stored scale.  Weights beyond the range of a type's scales come out as Inf
+ * or NaN: a caller that must know decodes the result. */
 typedef void encode_fn(void *dst, const float *x, uint32_t n);
 
-/* By type; NULL = it cannot be made. */
+/* By type; NULL = no encoder. */
 extern encode_fn *const encode[QUANT_NTYPES];
 
-/* encode_k.c: blocks of 256. */
+/* Blocks of 256 (encode_k.c), for the table. */
 encode_fn encode_q4_k, encode_q5_k, encode_q6_k;
 
 #endif

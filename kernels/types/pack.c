@@ -1,10 +1,11 @@
-/* kernels/types/pack.c - from the file's blocks to interleaved words.  Four bytes at
- * a time, since every byte of a model goes through here at load. */
+/* kernels/types/pack.c - the file's blocks to interleaved words (pack.h).  It works
+ * on four bytes at a time, because every byte of a model goes through here at
+ * load. */
 #include "pack.h"
 
 #include <string.h>
 
-/* One row's block, in the order of pack.h. */
+/* One row's part of a panel's block, in the order of pack.h. */
 struct row_block {
 	uint8_t byte;
 	uint16_t half[2];
@@ -18,7 +19,7 @@ low_bits(unsigned n)
 	return ((1u << n) - 1) * UINT32_C(0x01010101);
 }
 
-/* Bytes 4 i .. 4 i + 3; machines are little-endian. */
+/* Bytes 4 i to 4 i + 3 as a word; all machines are little-endian. */
 static inline uint32_t
 word_at(const uint8_t *p, unsigned i)
 {
@@ -37,14 +38,14 @@ half_at(const uint8_t *p)
 	return v;
 }
 
-/* 16 bytes whose low nibbles are the first 16 elements: as they are. */
+/* 16 bytes whose low nibbles are the first 16 elements: already in order. */
 static inline void
 nibbles_as_is(uint32_t *word, const uint8_t *q)
 {
 	memcpy(word, q, 16);
 }
 
-/* 32 bytes; the low (shift 0) or high (4) nibbles are the 32 elements. */
+/* The low (shift 0) or high (4) nibbles of 32 bytes are the 32 elements. */
 static inline void
 nibbles_of_32(uint32_t *word, const uint8_t *q, unsigned shift)
 {
@@ -55,7 +56,7 @@ nibbles_of_32(uint32_t *word, const uint8_t *q, unsigned shift)
 		    (word_at(q, i + 4) >> shift & low_bits(4)) << 4;
 }
 
-/* 32 bytes; the bit pairs at shift are the 32 elements. */
+/* The bit pairs at shift of 32 bytes are the 32 elements. */
 static inline void
 pairs_of_32(uint32_t *word, const uint8_t *q, unsigned shift)
 {
@@ -69,8 +70,8 @@ pairs_of_32(uint32_t *word, const uint8_t *q, unsigned shift)
 	}
 }
 
-/* 32 elements of two parts, in groups of four: of 32 bytes the n bits from `at`
- * on, and above them of 32 others n2 bits. */
+/* 32 elements in two parts, as 8 groups of four bytes: n bits at `at` of each of 32
+ * bytes q, and above them n2 bits at `at2` of each of 32 bytes q2. */
 static inline void
 groups_of_32(uint32_t g[8], const uint8_t *q, unsigned at, unsigned n,
     const uint8_t *q2, unsigned at2, unsigned n2)
@@ -82,7 +83,7 @@ groups_of_32(uint32_t g[8], const uint8_t *q, unsigned at, unsigned n,
 		    (word_at(q2, i) >> at2 & low_bits(n2)) << n;
 }
 
-/* Groups of 3, 5 and 6 bits to words. */
+/* Groups of elements of 3, 5 or 6 bits to words. */
 static inline void
 words_of_3(uint32_t word[3], const uint32_t g[8])
 {
@@ -119,15 +120,15 @@ words_of_6(uint32_t word[6], const uint32_t g[8])
 			    (g[4 * h + 3] >> 2 * i & low_bits(2)) << 6;
 }
 
-/* 4 bytes whose bits are the fifth ones of 32 elements, 16 whose nibbles are the
- * others, as they are. */
+/* The bits of 4 bytes qh are the fifth bits of 32 elements, the nibbles of 16 bytes
+ * q their other bits. */
 static inline void
 fives_of_32(uint32_t word[5], const uint8_t *qh, const uint8_t *q)
 {
 	uint32_t bits = word_at(qh, 0), g[8];
 	unsigned j;
 
-	/* Four bits, one to each byte: no two products meet. */
+	/* The product puts one of four bits into each byte, without a carry. */
 	for (j = 0; j < 8; j++)
 		g[j] = (word_at(q, j % 4) >> j / 4 * 4 & low_bits(4)) |
 		    ((bits >> 4 * j & 15) * UINT32_C(0x00204081) &
@@ -135,6 +136,7 @@ fives_of_32(uint32_t word[5], const uint8_t *qh, const uint8_t *q)
 	words_of_5(word, g);
 }
 
+/* Adds the 6-bit numbers a and b of sub-block s to the words of "sixes". */
 static inline void
 add_sixes(uint32_t word[3], unsigned s, unsigned a, unsigned b)
 {
@@ -151,19 +153,17 @@ add_sixes(uint32_t word[3], unsigned s, unsigned a, unsigned b)
 		word[i] |= (b >> 2 * i & 3) << (at + 6);
 }
 
-/* The 12 bytes of Q4_K and Q5_K: scale and min of 8 sub-blocks; the last four
- * have their upper bits above those of the first four. */
+/* The 12 bytes of scales and mins of Q4_K and Q5_K as sixes. */
 static void
-sixes_of_k4(uint32_t word[3], const uint8_t *q)
+sixes_of_k4(uint32_t word[3], const uint8_t *packed)
 {
+	uint8_t scale[8], min[8];
 	unsigned s;
 
+	q4_k_scales(packed, scale, min);
 	memset(word, 0, 3 * sizeof(*word));
-	for (s = 0; s < 4; s++)
-		add_sixes(word, s, q[s] & 63, q[s + 4] & 63);
-	for (; s < 8; s++)
-		add_sixes(word, s, (q[s + 4] & 15) | q[s - 4] >> 6 << 4,
-		    q[s + 4] >> 4 | q[s] >> 6 << 4);
+	for (s = 0; s < 8; s++)
+		add_sixes(word, s, scale[s], min[s]);
 }
 
 static void
@@ -234,17 +234,16 @@ split_q2_k(struct row_block *r, const uint8_t *src)
 static void
 split_q3_k(struct row_block *r, const uint8_t *src)
 {
-	const uint8_t *scales = src + 96;
-	unsigned s, i, six[16];
+	int8_t scale[16];
 	uint32_t g[8];
+	unsigned s;
 
 	r->half[0] = half_at(src + 108);
-	for (i = 0; i < 16; i++)
-		six[i] = (scales[i % 8] >> (i < 8 ? 0 : 4) & 15) |
-		    (scales[8 + i % 4] >> i / 4 * 2 & 3) << 4;
+	q3_k_scales(src + 96, scale);
 	memset(r->word, 0, 3 * sizeof(*r->word));
 	for (s = 0; s < 8; s++) {
-		add_sixes(r->word, s, six[2 * s], six[2 * s + 1]);
+		add_sixes(r->word, s, (unsigned)(scale[2 * s] + 32),
+		    (unsigned)(scale[2 * s + 1] + 32));
 		groups_of_32(g, src + 32 + s / 4 * 32, s % 4 * 2, 2, src, s,
 		    1);
 		words_of_3(r->word + 3 + 3 * s, g);
@@ -313,25 +312,21 @@ split_iq4_xs(struct row_block *r, const uint8_t *src)
 }
 
 typedef void split_fn(struct row_block *r, const uint8_t *src);
-static split_fn *const split[QUANT_NTYPES] = {
-	[QUANT_Q8_0] = split_q8_0,
-	[QUANT_Q4_0] = split_q4_0,
-	[QUANT_IQ4_NL] = split_q4_0,
-	[QUANT_Q4_1] = split_q4_1,
-	[QUANT_Q5_0] = split_q5_0,
-	[QUANT_Q5_1] = split_q5_1,
-	[QUANT_MXFP4] = split_mxfp4,
-	[QUANT_Q2_K] = split_q2_k,
-	[QUANT_Q3_K] = split_q3_k,
-	[QUANT_Q4_K] = split_q4_k,
-	[QUANT_Q5_K] = split_q5_k,
-	[QUANT_Q6_K] = split_q6_k,
-	[QUANT_IQ4_XS] = split_iq4_xs
-};
+#define SPLIT(NAME, name, number, block, bytes, packed, split, ...)	\
+	[QUANT_##NAME] = split,
+static split_fn *const split[QUANT_NTYPES] = { QUANT_BLOCKS(SPLIT) };
 
-/* Row r of a panel's block. */
+/* A packed block has exactly the bytes of the file's blocks. */
+#define SAME_BYTES(NAME, name, number, block, bytes, packed, ...)	\
+	_Static_assert(PACKED_BYTES(block, QUANT_FIELDS packed) == bytes, #NAME);
+#define PACKED_BYTES(...)	PACKED_BYTES_OF(__VA_ARGS__)
+#define PACKED_BYTES_OF(block, nbytes, nhalfs, nscales, nwords)		\
+	(nbytes + 2 * nhalfs + 4 * (nscales + block / 32 * nwords))
+QUANT_BLOCKS(SAME_BYTES)
+
+/* Stores row r of a panel's block at p. */
 static void
-join(uint8_t *p, uint32_t panel_rows, uint32_t r, struct pack_geometry g,
+store_row(uint8_t *p, uint32_t panel_rows, uint32_t r, struct pack_geometry g,
     const struct row_block *b)
 {
 	uint32_t i, nwords = g.nscales + g.block / 32 * g.nwords;
@@ -365,7 +360,7 @@ pack_rows(enum quant_type type, uint32_t panel_rows, void *dst,
 			for (r = 0; r < have; r++) {
 				split[type](&block, rows + r * row_bytes +
 				    (uint64_t)b * size);
-				join(p, panel_rows, r, g, &block);
+				store_row(p, panel_rows, r, g, &block);
 			}
 			p += (uint64_t)panel_rows * size;
 		}

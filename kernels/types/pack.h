@@ -1,17 +1,17 @@
 /* kernels/types/pack.h - quantized weights, interleaved so that a vector holds the
  * same columns of many rows.
- * Owns: the layout.  Called by the matrix templates, once per row at load.
+ * Owns: the layout.  Called by the matrix templates, once for each row at load.
  * Knows no instruction set: the number of rows in a panel is a parameter.
  *
- * A panel is `rows` rows; padding rows are zeros.  It holds one block of each
- * row after another, 32 or 256 columns; a block of a panel is
+ * A panel has `rows` rows; padding rows are zeros.  Its blocks follow each other by
+ * column, 32 or 256 columns each.  A block of a panel is
  *
  *	byte[rows]		MXFP4: the exponent
  *	half[0][rows]		d; then, where there are two,
  *	half[1][rows]		m of Q4_1 and Q5_1, dmin, scales_h of IQ4_XS
  *	word[0][rows] ...	32 bits of each row
  *
- * which takes exactly the bytes of the file's blocks.  Bytes of a word are 4
+ * and takes exactly the bytes of the file's blocks.  The bytes of a word are 4
  * neighbours: element 4 g + j of 32 is in byte j of group g.  The words:
  *
  *	8 bits		word[g]: group g					(8)
@@ -26,12 +26,10 @@
  *			(word[2]), and both their third ones (word[1])		(3)
  *	2 bits		word[i]: groups 4 i ... 4 i + 3, lowest first		(2)
  *
- * so that as many groups as can be are one shift and one mask.
+ * so that most groups need one shift and one mask.
  *
- *	Q8_0	8 bits		Q4_0 Q4_1 IQ4_NL MXFP4	4 bits
- *	Q5_0 Q5_1	5 bits
- *	Q6_K Q5_K Q4_K Q3_K Q2_K	scales; 8 times 6, 5, 4, 3, 2 bits
- *	IQ4_XS	scales; 8 times 4 bits
+ * A block of 32 columns has one such set of words, a block of 256 has its scales
+ * and then 8 sets; table.h has the numbers of each type.
  *
  * Scales, for sub-block s of 8:
  *	Q4_K Q5_K	sixes: a = scale, b = min
@@ -56,42 +54,22 @@ struct pack_geometry {
 	uint32_t nwords;	/* of each 32 columns */
 };
 
-/* Constant for a constant type; block = 0 for a type that is not packed. */
+/* A compile-time constant for a constant type.  block = 0: not packed. */
+#define PACK_CASE(NAME, name, number, block, bytes, packed, ...)	\
+	case QUANT_##NAME:						\
+		return (struct pack_geometry){ block, QUANT_FIELDS packed };
 static inline struct pack_geometry
 pack_geometry(enum quant_type type)
 {
 	switch (type) {
-	case QUANT_Q8_0:
-		return (struct pack_geometry){ 32, 0, 1, 0, 8 };
-	case QUANT_Q4_0:
-	case QUANT_IQ4_NL:
-		return (struct pack_geometry){ 32, 0, 1, 0, 4 };
-	case QUANT_Q4_1:
-		return (struct pack_geometry){ 32, 0, 2, 0, 4 };
-	case QUANT_Q5_0:
-		return (struct pack_geometry){ 32, 0, 1, 0, 5 };
-	case QUANT_Q5_1:
-		return (struct pack_geometry){ 32, 0, 2, 0, 5 };
-	case QUANT_MXFP4:
-		return (struct pack_geometry){ 32, 1, 0, 0, 4 };
-	case QUANT_Q2_K:
-		return (struct pack_geometry){ 256, 0, 2, 4, 2 };
-	case QUANT_Q3_K:
-		return (struct pack_geometry){ 256, 0, 1, 3, 3 };
-	case QUANT_Q4_K:
-		return (struct pack_geometry){ 256, 0, 2, 3, 4 };
-	case QUANT_Q5_K:
-		return (struct pack_geometry){ 256, 0, 2, 3, 5 };
-	case QUANT_Q6_K:
-		return (struct pack_geometry){ 256, 0, 1, 4, 6 };
-	case QUANT_IQ4_XS:
-		return (struct pack_geometry){ 256, 0, 2, 1, 4 };
+	QUANT_BLOCKS(PACK_CASE)
 	default:
 		return (struct pack_geometry){ 0, 0, 0, 0, 0 };
 	}
 }
+#undef PACK_CASE
 
-/* Bytes of one row in one block: those of the file. */
+/* Bytes of one row in one block, as in the file. */
 static inline uint32_t
 pack_block_bytes(struct pack_geometry g)
 {
@@ -99,8 +77,8 @@ pack_block_bytes(struct pack_geometry g)
 	    4 * (g.nscales + g.block / 32 * g.nwords);
 }
 
-/* File rows [row0, row0 + nrows) of k columns from src, at any alignment, into
- * dst, the start of the packed matrix; see pack_fn in kernels.h. */
+/* Packs file rows [row0, row0 + nrows) of k columns from src, at any alignment,
+ * into dst, the start of the packed matrix; see pack_fn in kernels.h. */
 void pack_rows(enum quant_type type, uint32_t panel_rows, void *dst,
     const void *src, uint32_t row0, uint32_t nrows, uint32_t k);
 

@@ -1,41 +1,19 @@
 /* kernels/types/quant.c - the file's types: geometry, levels, packed scales, half
- * and bfloat.
- * Source: ggml's type table; block sizes checked against its structs. */
+ * and bfloat. */
 #include "quant.h"
 
+#define DENSE_INFO(NAME, name, number, nbytes, filetype)		\
+	[QUANT_##NAME] = { #NAME, 1, nbytes, filetype, QUANT_##NAME },
+#define BLOCK_INFO(NAME, name, number, block, nbytes, packed, split,	\
+    made, filetype)							\
+	[QUANT_##NAME] = { #NAME, block, nbytes, filetype, FALLBACK made },
+#define FALLBACK(encode, type)	QUANT_##type
+#define OTHER_INFO(NAME, number, block, nbytes)				\
+	[QUANT_##NAME] = { #NAME, block, nbytes, 0, 0 },
 static const struct quant_info types[QUANT_NTYPES] = {
-	[QUANT_F32] = { "F32", 1, 4 },
-	[QUANT_F16] = { "F16", 1, 2 },
-	[QUANT_Q4_0] = { "Q4_0", 32, 18 },
-	[QUANT_Q4_1] = { "Q4_1", 32, 20 },
-	[QUANT_Q5_0] = { "Q5_0", 32, 22 },
-	[QUANT_Q5_1] = { "Q5_1", 32, 24 },
-	[QUANT_Q8_0] = { "Q8_0", 32, 34 },
-	[QUANT_Q8_1] = { "Q8_1", 32, 36 },
-	[QUANT_Q2_K] = { "Q2_K", 256, 84 },
-	[QUANT_Q3_K] = { "Q3_K", 256, 110 },
-	[QUANT_Q4_K] = { "Q4_K", 256, 144 },
-	[QUANT_Q5_K] = { "Q5_K", 256, 176 },
-	[QUANT_Q6_K] = { "Q6_K", 256, 210 },
-	[QUANT_Q8_K] = { "Q8_K", 256, 292 },
-	[QUANT_IQ2_XXS] = { "IQ2_XXS", 256, 66 },
-	[QUANT_IQ2_XS] = { "IQ2_XS", 256, 74 },
-	[QUANT_IQ3_XXS] = { "IQ3_XXS", 256, 98 },
-	[QUANT_IQ1_S] = { "IQ1_S", 256, 50 },
-	[QUANT_IQ4_NL] = { "IQ4_NL", 32, 18 },
-	[QUANT_IQ3_S] = { "IQ3_S", 256, 110 },
-	[QUANT_IQ2_S] = { "IQ2_S", 256, 82 },
-	[QUANT_IQ4_XS] = { "IQ4_XS", 256, 136 },
-	[QUANT_I8] = { "I8", 1, 1 },
-	[QUANT_I16] = { "I16", 1, 2 },
-	[QUANT_I32] = { "I32", 1, 4 },
-	[QUANT_I64] = { "I64", 1, 8 },
-	[QUANT_F64] = { "F64", 1, 8 },
-	[QUANT_IQ1_M] = { "IQ1_M", 256, 56 },
-	[QUANT_BF16] = { "BF16", 1, 2 },
-	[QUANT_TQ1_0] = { "TQ1_0", 256, 54 },
-	[QUANT_TQ2_0] = { "TQ2_0", 256, 66 },
-	[QUANT_MXFP4] = { "MXFP4", 32, 17 }
+	QUANT_DENSE(DENSE_INFO)
+	QUANT_BLOCKS(BLOCK_INFO)
+	QUANT_WITHOUT_KERNELS(OTHER_INFO)
 };
 
 const struct quant_info *
@@ -101,7 +79,7 @@ union float_bits {
 	uint32_t u;
 };
 
-/* A signalling NaN comes out quiet, as the F16C and NEON instructions do. */
+/* A signalling NaN becomes quiet, as with the F16C and NEON instructions. */
 float
 half_to_float(uint16_t h)
 {
@@ -129,14 +107,14 @@ float_to_half(float f)
 	v.u &= 0x7fffffff;
 	if (v.u > 0x7f800000)
 		return sign | 0x7e00 | (v.u >> 13 & 0x3ff);
-	if (v.f >= 65520.0f)			/* halfway beyond the largest */
+	if (v.f >= 65520.0f)		/* rounds beyond the largest half */
 		return sign | 0x7c00;
 	if (v.f >= 0x1p-14f) {
 		v.u += 0xfff + (v.u >> 13 & 1);
 		return sign | (v.u - (112u << 23)) >> 13;
 	}
-	/* 0.5 has a last place of 2^-24, the step of half's denormals: the
-	 * addition rounds for us. */
+	/* The last place of 0.5 is 2^-24, the step of half's denormals, so the
+	 * addition rounds to it. */
 	v.f += 0.5f;
 	return sign | (v.u - 0x3f000000);
 }

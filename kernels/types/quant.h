@@ -1,35 +1,41 @@
-/* kernels/types/quant.h - how tensors lie in a GGUF file.
- * Owns: type numbers, block structs with size asserts, the geometry table, the
- * tables and packed scales that a block's meaning needs.
+/* kernels/types/quant.h - tensor types as a GGUF file stores them.
+ * Owns: type numbers and geometry (from table.h), block structs, levels and the
+ * decoding of packed scales.  Called by everything that reads a weight or its
+ * size.  Knows no packed layout.
  * Source: the GGUF specification (ggml docs/gguf.md), its type numbers and the
- * block comments of ggml-common.h; held by vectors of known logits.
- * Pure data; includes base.h only. */
+ * block comments of ggml-common.h; checked by vectors of known logits. */
 #ifndef KERNELS_TYPES_QUANT_H
 #define KERNELS_TYPES_QUANT_H
 
 #include "config/base.h"
+#include "table.h"
 
+/* QUANT_Q4_0 and so on: the numbers of the file. */
+#define QUANT_NUMBER(NAME, name, number, ...)	QUANT_##NAME = number,
+#define QUANT_NUMBER_ONLY(NAME, number, ...)	QUANT_##NAME = number,
 enum quant_type {
-	QUANT_F32 = 0, QUANT_F16 = 1, QUANT_Q4_0 = 2, QUANT_Q4_1 = 3,
-	QUANT_Q5_0 = 6, QUANT_Q5_1 = 7, QUANT_Q8_0 = 8, QUANT_Q8_1 = 9,
-	QUANT_Q2_K = 10, QUANT_Q3_K = 11, QUANT_Q4_K = 12, QUANT_Q5_K = 13,
-	QUANT_Q6_K = 14, QUANT_Q8_K = 15, QUANT_IQ2_XXS = 16,
-	QUANT_IQ2_XS = 17, QUANT_IQ3_XXS = 18, QUANT_IQ1_S = 19,
-	QUANT_IQ4_NL = 20, QUANT_IQ3_S = 21, QUANT_IQ2_S = 22,
-	QUANT_IQ4_XS = 23, QUANT_I8 = 24, QUANT_I16 = 25, QUANT_I32 = 26,
-	QUANT_I64 = 27, QUANT_F64 = 28, QUANT_IQ1_M = 29, QUANT_BF16 = 30,
-	QUANT_TQ1_0 = 34, QUANT_TQ2_0 = 35, QUANT_MXFP4 = 39,
+	QUANT_DENSE(QUANT_NUMBER)
+	QUANT_BLOCKS(QUANT_NUMBER)
+	QUANT_WITHOUT_KERNELS(QUANT_NUMBER_ONLY)
 	QUANT_NTYPES = 40
 };
+#undef QUANT_NUMBER
+#undef QUANT_NUMBER_ONLY
 
 struct quant_info {
 	const char *name;	/* "Q4_0"; NULL = no such type */
 	uint32_t block;		/* elements in a block */
 	uint32_t bytes;		/* bytes of a block */
+	/* Only of types with kernels, else 0: */
+	uint32_t file_type;	/* general.file_type of a model that is mostly
+				 * of this type */
+	enum quant_type fallback;	/* for rows that are not whole blocks:
+				 * of 256, the next larger type with blocks
+				 * of 32, as in llama.cpp */
 };
 
-/* Geometry of a type as it lies in the file; NULL for a number that is not a
- * type.  Knowing a type's geometry does not mean there is a kernel for it. */
+/* A type's row of the table; NULL for a number that is no type.  Not every type
+ * has kernels. */
 const struct quant_info *quant_info(uint32_t type);
 
 /* Bytes of one row of k elements; 0 if k is not a multiple of the block, the
@@ -155,8 +161,8 @@ struct block_iq4_xs {
 };
 _Static_assert(sizeof(struct block_iq4_xs) == 136, "IQ4_XS");
 
-/* The levels of IQ4_NL and IQ4_XS; those of MXFP4, doubled to be integers:
- * 0, 0.5, 1, 1.5, 2, 3, 4, 6 and the same with a minus. */
+/* The levels of IQ4_NL and IQ4_XS; the levels of MXFP4, doubled so that they are
+ * integers: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives. */
 extern const int8_t quant_iq4_nl[16], quant_mxfp4[16];
 
 /* The 8 scales and 8 mins of Q4_K and Q5_K, 6 bits each. */
@@ -165,8 +171,8 @@ void q4_k_scales(const uint8_t packed[12], uint8_t scale[8], uint8_t min[8]);
 /* The 16 scales of Q3_K, -32 to 31. */
 void q3_k_scales(const uint8_t packed[12], int8_t scale[16]);
 
-/* 2^(e - 127) / 2, half of what E8M0 says: see quant_mxfp4.  e = 0 and 1 give
- * denormal floats.  255, which E8M0 calls NaN, is a number here as in ggml. */
+/* 2^(e - 127) / 2, half of E8M0's value because quant_mxfp4 is doubled.  e = 0 and
+ * 1 give denormal floats.  255 is NaN in E8M0 but a number here, as in ggml. */
 static inline float
 e8m0_half(uint8_t e)
 {

@@ -123,7 +123,7 @@ q() { local what=$1 code=$2 says=$3; shift 3
 keep=$(cksum <"$T/Q4_0.gguf")
 q "an unknown type" 2 "TYPE: 'Q4_9' is no type.*did you mean Q4_" \
     "$MODEL" "$T/x" Q4_9
-q "no type at all" 2 "'fast' is no type.*Q8_0, Q4_0.* or Q6_K" \
+q "no type at all" 2 "'fast' is no type.*F32, F16, Q4_0.* or MXFP4" \
     "$MODEL" "$T/x" fast
 q "a mix" 2 "'Q4_K_M' is a mix .*use Q4_K" "$MODEL" "$T/x" Q4_K_M
 q "a head of no type" 2 "^straddle: --head: 'big'" "$MODEL" "$T/x" Q4_0 \

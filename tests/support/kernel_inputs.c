@@ -8,6 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernels/matmul/traits.h"
+#include "kernels/types/pack.h"
+
 static uint64_t rand_state;
 
 void
@@ -104,31 +107,40 @@ input_float(enum input in, float max)
 	}
 }
 
-/* Where the half-precision scales of a block lie (MXFP4: its exponent), the
- * byte that makes all its numbers the largest of one sign, and bytes apart
- * that need another for it.  The rest may be any byte.  (Q8_0: half of
- * the blocks are of any byte, the same all over: where a variant splits it, one
- * part may be the largest, and all sums with it.) */
-static const struct {
+/* A block's scales (halves; MXFP4's exponent is none), the byte that makes all
+ * its numbers the largest of one sign, and bytes apart that need another one for
+ * it.  The rest may be any byte. */
+struct block_form {
 	uint32_t type, nscales, scale_off[2];
-	uint8_t pin;
-	uint8_t pin_other;
+	uint8_t pin, pin_other;
 	uint32_t other_off, other_len;
-} blocks[] = {
-	{ QUANT_Q8_0, 1, { 0 }, 0x80, 0, 0, 0 },
-	{ QUANT_Q4_0, 1, { 0 }, 0x00, 0, 0, 0 },
-	{ QUANT_Q4_1, 2, { 0, 2 }, 0xff, 0, 0, 0 },
-	{ QUANT_Q5_0, 1, { 0 }, 0x00, 0, 0, 0 },
-	{ QUANT_Q5_1, 2, { 0, 2 }, 0xff, 0, 0, 0 },
-	{ QUANT_IQ4_NL, 1, { 0 }, 0x00, 0, 0, 0 },
-	{ QUANT_MXFP4, 0, { 0 }, 0x77, 0, 0, 0 },
-	{ QUANT_Q2_K, 2, { 80, 82 }, 0xff, 0, 0, 0 },
-	{ QUANT_Q3_K, 1, { 108 }, 0x00, 0, 0, 0 },
-	{ QUANT_Q4_K, 2, { 0, 2 }, 0xff, 0, 0, 0 },
-	{ QUANT_Q5_K, 2, { 0, 2 }, 0xff, 0, 0, 0 },
-	{ QUANT_Q6_K, 1, { 208 }, 0x00, 0x80, 192, 16 },
-	{ QUANT_IQ4_XS, 1, { 0 }, 0x00, 0, 0, 0 }
 };
+
+/* By the rule: the halves come first; all bits clear are the largest magnitude
+ * where an offset is taken off the numbers, else all bits set.  Types that
+ * differ are in the table.  (Q8_0: half of the pinned blocks are of any byte,
+ * the same all over: where a variant splits it, one part may be the largest, and
+ * all sums with it.) */
+static struct block_form
+form_of(uint32_t type)
+{
+	static const struct block_form differ[] = {
+		{ QUANT_Q8_0, 1, { 0 }, 0x80, 0, 0, 0 },
+		{ QUANT_IQ4_NL, 1, { 0 }, 0x00, 0, 0, 0 },
+		{ QUANT_MXFP4, 0, { 0 }, 0x77, 0, 0, 0 },
+		{ QUANT_Q2_K, 2, { 80, 82 }, 0xff, 0, 0, 0 },
+		{ QUANT_Q3_K, 1, { 108 }, 0x00, 0, 0, 0 },
+		{ QUANT_Q6_K, 1, { 208 }, 0x00, 0x80, 192, 16 },
+		{ QUANT_IQ4_XS, 1, { 0 }, 0x00, 0, 0, 0 }
+	};
+	size_t i;
+
+	for (i = 0; i < NITEMS(differ); i++)
+		if (differ[i].type == type)
+			return differ[i];
+	return (struct block_form){ type, pack_geometry(type).nhalfs, { 0, 2 },
+	    weight_traits(type).offset > 0 ? 0x00 : 0xff, 0, 0, 0 };
+}
 
 /* Exponents of MXFP4.  Most lie around 1; the first three are those with
  * denormals; 184, 2^57, leaves products with activations of 1e15 and sums of
@@ -146,7 +158,7 @@ input_exponent(enum input in)
 }
 
 static void
-fill_bytes(uint8_t *p, size_t n, size_t i, enum input in)
+fill_bytes(uint8_t *p, size_t n, const struct block_form *f, enum input in)
 {
 	static const uint8_t extremes[] = { 0x80, 0x7f, 0x00, 0xff, 0x81 };
 	static const uint8_t zeros[] = { 0x00, 0x80, 0x08, 0x88 };
@@ -157,51 +169,46 @@ fill_bytes(uint8_t *p, size_t n, size_t i, enum input in)
 		if (in == IN_RANDOM || in == IN_ANY || in == IN_TINY)
 			p[j] = (uint8_t)rand_below(256);
 		else if (in == IN_PINNED)
-			p[j] = blocks[i].type == QUANT_Q8_0 && any < 256 ?
-			    (uint8_t)any : blocks[i].pin;
-		else if (in == IN_ZERO && blocks[i].type == QUANT_MXFP4)
+			p[j] = f->type == QUANT_Q8_0 && any < 256 ?
+			    (uint8_t)any : f->pin;
+		else if (in == IN_ZERO && f->type == QUANT_MXFP4)
 			p[j] = zeros[rand_below(NITEMS(zeros))];
 		else if (uniform < 2)
 			p[j] = uniform ? 0xff : 0x00;
 		else
 			p[j] = extremes[rand_below(NITEMS(extremes))];
 	if (in == IN_PINNED)
-		memset(p + blocks[i].other_off, blocks[i].pin_other,
-		    blocks[i].other_len);
+		memset(p + f->other_off, f->pin_other, f->other_len);
 }
 
 static void
-fill_block(uint8_t *p, size_t i, enum input in)
+fill_block(uint8_t *p, const struct block_form *f, enum input in)
 {
-	const struct quant_info *t = quant_info(blocks[i].type);
 	uint32_t j;
 	uint16_t h;
 
-	fill_bytes(p, t->bytes, i, in);
+	fill_bytes(p, quant_info(f->type)->bytes, f, in);
 	if (in == IN_ANY)
 		return;
-	for (j = 0; j < blocks[i].nscales; j++) {
+	for (j = 0; j < f->nscales; j++) {
 		h = float_to_half(input_float(in, 65504));
-		memcpy(p + blocks[i].scale_off[j], &h, sizeof(h));
+		memcpy(p + f->scale_off[j], &h, sizeof(h));
 	}
-	if (blocks[i].type == QUANT_MXFP4)
+	if (f->type == QUANT_MXFP4)
 		p[0] = input_exponent(in);
 }
 
 void
 fill_rows(uint8_t *p, uint32_t type, uint64_t nbytes, enum input in)
 {
+	const struct block_form form = form_of(type);
+	const int dense = quant_info(type)->block == 1;
 	const uint8_t *end = p + nbytes;
 	uint16_t h;
-	size_t i;
 	float f;
 
-	for (i = 0; i < NITEMS(blocks) && blocks[i].type != type; i++)
-		;
-	while (p < end && i < NITEMS(blocks)) {
-		fill_block(p, i, in);
-		p += quant_info(type)->bytes;
-	}
+	for (; p < end && !dense; p += quant_info(type)->bytes)
+		fill_block(p, &form, in);
 	for (; p < end; p += quant_info(type)->bytes) {
 		f = input_float(in, type == QUANT_F16 ? 65504 : 1e15f);
 		if (in == IN_ANY && rand_below(64) == 0)

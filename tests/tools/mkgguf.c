@@ -11,6 +11,7 @@
 #include <bsd/stdlib.h>
 
 #include "tests/support/families.h"
+#include "tests/support/gguf_encode.h"
 #include "tests/support/gguf_fill.h"
 #include "tests/support/gguf_writer.h"
 
@@ -50,16 +51,16 @@ wanted(const struct tensor_def *def)
 	return 1;
 }
 
-static const struct {
-	uint32_t type, file_type;	/* general.file_type */
-} types[] = {
-	{ QUANT_F32, 0 }, { QUANT_F16, 1 }, { QUANT_Q4_0, 2 },
-	{ QUANT_Q4_1, 3 }, { QUANT_Q8_0, 7 }, { QUANT_Q5_0, 8 },
-	{ QUANT_Q5_1, 9 }, { QUANT_Q2_K, 10 }, { QUANT_Q3_K, 11 },
-	{ QUANT_Q4_K, 14 }, { QUANT_Q5_K, 16 }, { QUANT_Q6_K, 18 },
-	{ QUANT_IQ4_NL, 25 }, { QUANT_IQ4_XS, 30 }, { QUANT_BF16, 32 },
-	{ QUANT_MXFP4, 38 }
-};
+/* Can a tensor of this type be made? */
+static int
+is_made(uint32_t type)
+{
+	static const float zeros[ENCODE_MAX_BLOCK];
+	uint8_t block[ENCODE_MAX_BLOCK * 4];
+
+	return type == QUANT_F32 || type == QUANT_F16 || type == QUANT_BF16 ||
+	    encode_block(type, block, zeros);
+}
 
 static void NORETURN
 usage(void)
@@ -72,8 +73,9 @@ usage(void)
 	for (i = 0; i < nshapes; i++)
 		fprintf(stderr, " %s", shapes[i].name);
 	fprintf(stderr, "\ntypes:");
-	for (i = 0; i < NITEMS(types); i++)
-		fprintf(stderr, " %s", quant_info(types[i].type)->name);
+	for (i = 0; i < QUANT_NTYPES; i++)
+		if (is_made(i))
+			fprintf(stderr, " %s", quant_info(i)->name);
 	fprintf(stderr, "\n");
 	exit(2);
 }
@@ -124,11 +126,11 @@ parse_options(int argc, char **argv)
 	for (i = 0; i < nshapes; i++)
 		if (strcmp(argv[optind], shapes[i].name) == 0)
 			break;
-	for (t = 0; t < NITEMS(types); t++)
-		if (strcasecmp(argv[optind + 1],
-		    quant_info(types[t].type)->name) == 0)
+	for (t = 0; t < QUANT_NTYPES; t++)
+		if (is_made(t) && strcasecmp(argv[optind + 1],
+		    quant_info(t)->name) == 0)
 			break;
-	if (i == nshapes || t == NITEMS(types))
+	if (i == nshapes || t == QUANT_NTYPES)
 		usage();
 	opt.shape = shapes[i];
 	opt.type = t;
@@ -245,7 +247,7 @@ write_metadata(struct gguf_writer *w)
 	gw_kv_str(w, "general.architecture", s->arch);
 	gw_kv_str(w, "general.name", s->title);
 	gw_kv_u32(w, "general.quantization_version", 2);
-	gw_kv_u32(w, "general.file_type", types[opt.type].file_type);
+	gw_kv_u32(w, "general.file_type", quant_info(opt.type)->file_type);
 	for (i = 0; i < NITEMS(num); i++) {
 		snprintf(key, sizeof(key), "%s.%s", s->arch, num[i].name);
 		gw_kv_u32(w, key, num[i].value);
@@ -295,7 +297,7 @@ dim_size(enum dim d)
 static uint32_t
 type_of(enum content c)
 {
-	uint32_t type = types[opt.type].type;
+	uint32_t type = opt.type;
 
 	switch (c) {
 	case EXPERTS:

@@ -6,6 +6,7 @@
 #include "kernels/cpu.h"
 #include "kernels/kernels.h"
 #include "tests/support/t.h"
+#include "tests/support/weights.h"
 
 static uint32_t
 bits(float f)
@@ -122,42 +123,22 @@ END_TEST
 
 START_TEST(every_type_has_the_geometry_of_ggml)
 {
-	static const struct {
-		const char *name;
-		uint32_t type, block, bytes;
-	} want[] = {
-		{ "F32", 0, 1, 4 }, { "F16", 1, 1, 2 }, { "Q4_0", 2, 32, 18 },
-		{ "Q4_1", 3, 32, 20 }, { "Q5_0", 6, 32, 22 },
-		{ "Q5_1", 7, 32, 24 }, { "Q8_0", 8, 32, 34 },
-		{ "Q8_1", 9, 32, 36 }, { "Q2_K", 10, 256, 84 },
-		{ "Q3_K", 11, 256, 110 }, { "Q4_K", 12, 256, 144 },
-		{ "Q5_K", 13, 256, 176 }, { "Q6_K", 14, 256, 210 },
-		{ "Q8_K", 15, 256, 292 }, { "IQ2_XXS", 16, 256, 66 },
-		{ "IQ2_XS", 17, 256, 74 }, { "IQ3_XXS", 18, 256, 98 },
-		{ "IQ1_S", 19, 256, 50 }, { "IQ4_NL", 20, 32, 18 },
-		{ "IQ3_S", 21, 256, 110 }, { "IQ2_S", 22, 256, 82 },
-		{ "IQ4_XS", 23, 256, 136 }, { "I8", 24, 1, 1 },
-		{ "I16", 25, 1, 2 }, { "I32", 26, 1, 4 }, { "I64", 27, 1, 8 },
-		{ "F64", 28, 1, 8 }, { "IQ1_M", 29, 256, 56 },
-		{ "BF16", 30, 1, 2 }, { "TQ1_0", 34, 256, 54 },
-		{ "TQ2_0", 35, 256, 66 }, { "MXFP4", 39, 32, 17 }
-	};
 	uint32_t type, i = 0;
 
 	for (type = 0; type < 64; type++) {
 		const struct quant_info *t = quant_info(type);
 
-		if (i == NITEMS(want) || want[i].type != type) {
+		if (i == n_stored_types || stored_types[i].type != type) {
 			ck_assert_ptr_null(t);
 			continue;
 		}
 		ck_assert_ptr_nonnull(t);
-		ck_assert_str_eq(t->name, want[i].name);
-		ck_assert_uint_eq(t->block, want[i].block);
-		ck_assert_uint_eq(t->bytes, want[i].bytes);
+		ck_assert_str_eq(t->name, stored_types[i].name);
+		ck_assert_uint_eq(t->block, stored_types[i].block);
+		ck_assert_uint_eq(t->bytes, stored_types[i].bytes);
 		i++;
 	}
-	ck_assert_uint_eq(i, NITEMS(want));
+	ck_assert_uint_eq(i, n_stored_types);
 	ck_assert_ptr_null(quant_info(UINT32_MAX));
 }
 END_TEST
