@@ -4,20 +4,25 @@
 #   make CC=clang-14    another compiler
 #   make SAN=address    build/address: ASan and UBSan (SAN=thread: TSan)
 #   make CROSS=aarch64-linux-gnu-   build/aarch64-linux-gnu
+#   make B=DIR          build in DIR
+#   make -f SRC/Makefile   build in ./build, from another folder
+#
+# CPPFLAGS, CFLAGS and LDFLAGS are honoured.  Whatever is changed of the compiler
+# and its flags, all that depends on it is built again.
 
 VERSION := 0.1.0
-ifneq ($(CROSS),)
-CC      := $(CROSS)gcc
-AR      := $(CROSS)ar
-B       := build/$(patsubst %-,%,$(CROSS))
-else
-CC      ?= gcc
-AR      ?= ar
-B       := $(if $(SAN),build/$(SAN),build)
-endif
+
+# The sources' folder, with its slash; empty when make runs in it.
+S       := $(patsubst ./%,%,$(dir $(lastword $(MAKEFILE_LIST))))
+
 ifeq ($(origin CC),default)
 CC      := gcc
 endif
+ifneq ($(CROSS),)
+CC      := $(CROSS)gcc
+AR      := $(CROSS)ar
+endif
+B       := build$(if $(CROSS),/$(patsubst %-,%,$(CROSS)))$(if $(SAN),/$(SAN))
 ARCH    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 
 # -ffp-contract=off: fused and unfused products would differ between kernels
@@ -26,9 +31,9 @@ CFLAGS  ?= -O2 -g
 STRICT  := -std=gnu11 -Wall -Wextra -Werror -Wshadow -Wcast-qual \
            -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
            -Wold-style-definition -Wwrite-strings -Wvla -Wformat=2 \
-           -ffp-contract=off -fno-strict-aliasing -pthread -I.
+           -ffp-contract=off -fno-strict-aliasing -pthread
 ALLFLAGS = $(STRICT) $(CFLAGS) $(SANFLAGS) -D_GNU_SOURCE \
-           -DSTRADDLE_VERSION='"$(VERSION)"'
+           -DSTRADDLE_VERSION='"$(VERSION)"' -I$(or $(S),.) $(CPPFLAGS)
 LIBS    := -luring -lnuma -lseccomp -lbsd -lconfuse -ljansson -lpcre2-8 \
            -ledit -lm
 CHECKLIBS := -lcheck -lsubunit -lrt
@@ -36,6 +41,13 @@ CHECKLIBS := -lcheck -lsubunit -lrt
 ifeq ($(SAN),address)
 SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all \
             -fno-omit-frame-pointer
+# With clang the objects serve the fuzzers too: code that parses counts the
+# branches it takes.
+ifneq ($(findstring clang,$(CC)),)
+# The unrolled templates would take clang minutes at -O2.
+UNHURRIED := kernels/arm/% kernels/x86/%
+COUNTED  := config/% coordinator/text/% layers/% shm/% tests/fuzz/% tests/support/%
+endif
 else ifeq ($(SAN),thread)
 SANFLAGS := -fsanitize=thread -fno-omit-frame-pointer
 else ifneq ($(SAN),)
@@ -68,9 +80,12 @@ FLAGS_kernels/peak/arm_bf16.o := -march=armv8.2-a+bf16
 
 DIRS    := config shm kernels layers worker coordinator
 # Every file below the folders FOLDERS whose name matches PATTERN.
-files_in = $(sort $(shell find $(1) -type f -name '$(2)'))
+files_in = $(sort $(patsubst $(S)%,%,$(shell find $(addprefix $(S),$(1)) \
+           -type f -name '$(2)')))
+# The same for patterns of one folder.
+matching = $(sort $(patsubst $(S)%,%,$(wildcard $(addprefix $(S),$(1)))))
 # Code of a Hexagon domain is built for another processor, below.
-SRCS    := $(filter-out $(wildcard kernels/hexagon/*.c), \
+SRCS    := $(filter-out $(call matching,kernels/hexagon/*.c), \
            $(call files_in,$(DIRS),*.c))
 ifneq ($(ARCH),x86_64)
 SRCS    := $(filter-out kernels/x86/% kernels/peak/x86_%,$(SRCS))
@@ -84,21 +99,22 @@ LIB     := $(B)/libstraddle.a
 
 # Programs of the tests; tests/support/ and the rest of tests/check/ are shared
 # by them.
-PROGSRC := $(sort $(wildcard tests/unit/*.c tests/check/bench_*.c) \
-           $(filter-out tests/fuzz/main.c,$(wildcard tests/fuzz/*.c)) \
-           tests/check/hexagon.c tests/check/kernels.c \
-           tests/check/ring_loop.c $(wildcard tests/tools/*.c))
+FUZZSRC := $(filter-out tests/fuzz/main.c,$(call matching,tests/fuzz/*.c))
+PROGSRC := $(sort $(call matching,tests/unit/*.c tests/check/bench_*.c) \
+           $(FUZZSRC) tests/check/hexagon.c tests/check/kernels.c \
+           tests/check/ring_loop.c $(call matching,tests/tools/*.c))
 # In the place of the vendor's library of the same name.
 STANDIN := tests/standin/cdsprpc.c
 TESTLIB := $(B)/tests/libtests.a
-TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC) $(STANDIN), \
+TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC) $(STANDIN) \
+           tests/fuzz/main.c, \
            $(call files_in,tests,*.c)))
 PROGS   := $(PROGSRC:%.c=$(B)/%) $(B)/tests/standin/libcdsprpc.so
 UNIT    := $(filter $(B)/tests/unit/%,$(PROGS))
 # Where every run is many times slower, the scripts that are made of many runs
 # stay out: what they hold is held by the tiers that are fast.
 E2E     := $(sort $(filter-out tests/e2e/lib.sh tests/e2e/big.sh, \
-           $(wildcard tests/e2e/*.sh)))
+           $(call matching,tests/e2e/*.sh)))
 ifneq ($(CROSS),)
 E2E     := tests/e2e/smoke.sh
 else ifeq ($(SAN),thread)
@@ -106,7 +122,7 @@ E2E     := tests/e2e/smoke.sh tests/e2e/processes.sh
 else ifeq ($(SAN),address)
 E2E     := $(filter-out tests/e2e/invariance.sh,$(E2E))
 endif
-FUZZERS := $(patsubst tests/fuzz/%.c,%,$(filter tests/fuzz/%.c,$(PROGSRC)))
+FUZZERS := $(patsubst tests/fuzz/%.c,%,$(FUZZSRC))
 
 # The program of a Hexagon domain: code for HVX of v67, freestanding, which
 # qemu-hexagon runs.  Only where its compiler and linker are installed.
@@ -115,18 +131,18 @@ HEXLD   ?= ld.lld-14
 DOMAIN  := $(if $(and $(shell command -v $(HEXCC)), \
            $(shell command -v $(HEXLD))),$(B)/hexagon-domain)
 HEXFLAGS := --target=hexagon-unknown-linux-musl -mv67 -mhvx=v67 \
-           -mhvx-length=128B -ffreestanding -nostdlibinc -fno-builtin -I. \
+           -mhvx-length=128B -ffreestanding -nostdlibinc -fno-builtin -I$(or $(S),.) \
            -fno-pic -G0 -std=gnu11 -O2 -Wall -Wextra -Werror -Wshadow \
            -Wcast-qual -Wmissing-prototypes -ffp-contract=off \
            -fno-strict-aliasing
 HEXOBJS := $(patsubst %.c,$(B)/%.o,$(filter-out %/skel.c, \
-           $(sort $(wildcard kernels/hexagon/*.c))))
+           $(call matching,kernels/hexagon/*.c)))
 
 # The same code as the module of a DSP, which FastRPC loads.  Debian's compiler
 # makes it; with HEXAGON_SDK_ROOT, that of Qualcomm's SDK does.
 SKELARCH ?= v68
 SKEL    := $(if $(DOMAIN)$(HEXAGON_SDK_ROOT),$(B)/libstraddle-domain-$(SKELARCH).so)
-SKELSRC := $(filter-out %/loop.c %/rt.c,$(sort $(wildcard kernels/hexagon/*.c)))
+SKELSRC := $(filter-out %/loop.c %/rt.c,$(call matching,kernels/hexagon/*.c))
 SKELFLAGS = $(filter-out -fno-pic -mv67 -mhvx=v67,$(HEXFLAGS)) -fPIC \
            -m$(SKELARCH) -mhvx=$(SKELARCH) -fvisibility=hidden
 ifeq ($(HEXAGON_SDK_ROOT),)
@@ -139,9 +155,25 @@ SKELLD  := $(SKELCC) -m$(SKELARCH) -shared
 endif
 SKELOBJS := $(SKELSRC:kernels/hexagon/%.c=$(B)/skel/%.o)
 
+# What every object depends on: written anew when a flag has changed.
+BUILT_BY := $(CC) $(AR) $(ALLFLAGS) $(COUNTED) $(UNHURRIED) $(LDFLAGS) $(LIBS) $(HEXCC) $(HEXLD) \
+           $(HEXFLAGS) $(SKELCC) $(SKELFLAGS)
+FLAGS    := $(B)/flags
+ifeq ($(filter clean help,$(MAKECMDGOALS)),)
+ifneq ($(BUILT_BY),$(file <$(FLAGS)))
+$(shell mkdir -p $(B))$(file >$(FLAGS),$(BUILT_BY))
+endif
+endif
+
 .SUFFIXES:
 .SECONDARY:
 $(V)$(VERBOSE).SILENT:
+
+# make once more, with what is installed by then.
+AGAIN    = $(MAKE) --no-print-directory -f $(firstword $(MAKEFILE_LIST))
+# Tests run in the sources' folder.
+IN       = cd $(or $(S),.) && B=$(BUILD)
+BUILD   := $(if $(S),$(abspath $(B)),$(B))
 
 all: $(B)/straddle $(DOMAIN) $(SKEL)
 
@@ -153,12 +185,14 @@ $(LIB): $(OBJS)
 	echo "  AR    $@"
 	rm -f $@ && $(AR) qcs $@ $^
 
-$(B)/%.o: %.c Makefile
+$(B)/%.o: $(S)%.c $(S)Makefile $(FLAGS)
 	echo "  CC    $<"
 	mkdir -p $(@D)
-	$(CC) $(ALLFLAGS) $(FLAGS_$*.o) -MMD -MP -c -o $@ $<
+	$(CC) $(ALLFLAGS) $(FLAGS_$*.o) \
+	    $(if $(filter $(COUNTED),$*),-fsanitize=fuzzer-no-link) \
+	    $(if $(filter $(UNHURRIED),$*),-O1) -MMD -MP -c -o $@ $<
 
-$(B)/kernels/hexagon/%.o: kernels/hexagon/%.c Makefile
+$(B)/kernels/hexagon/%.o: $(S)kernels/hexagon/%.c $(S)Makefile $(FLAGS)
 	echo "  HEXCC $<"
 	mkdir -p $(@D)
 	$(HEXCC) $(HEXFLAGS) -MMD -MP -c -o $@ $<
@@ -167,7 +201,7 @@ $(B)/hexagon-domain: $(HEXOBJS)
 	echo "  HEXLD $@"
 	$(HEXLD) -static -o $@ $^
 
-$(B)/skel/%.o: kernels/hexagon/%.c Makefile
+$(B)/skel/%.o: $(S)kernels/hexagon/%.c $(S)Makefile $(FLAGS)
 	echo "  HEXCC $< ($(SKELARCH))"
 	mkdir -p $(@D)
 	$(SKELCC) $(SKELFLAGS) -MMD -MP -c -o $@ $<
@@ -184,6 +218,9 @@ skel: $(SKEL)
 $(TESTLIB): $(TESTOBJ)
 	echo "  AR    $@"
 	rm -f $@ && $(AR) qcs $@ $^
+$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/main.o $(TESTLIB) $(LIB)
+	echo "  LINK  $@"
+	$(CC) $(ALLFLAGS) -o $@ $^ $(LDFLAGS) $(LIBS)
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(TESTLIB) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) -o $@ $^ $(LDFLAGS) $(CHECKLIBS) $(LIBS)
@@ -191,15 +228,22 @@ $(B)/tests/%: $(B)/tests/%.o $(TESTLIB) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) -o $@ $^ $(LDFLAGS) $(LIBS)
 
-$(B)/tests/standin/libcdsprpc.so: $(STANDIN) shm/event.c \
-    $(wildcard kernels/hexagon/*.h) tests/standin/cdsprpc.h shm/event.h Makefile
+$(B)/tests/standin/libcdsprpc.so: $(addprefix $(S),$(STANDIN) shm/event.c \
+    $(call matching,kernels/hexagon/*.h) tests/standin/cdsprpc.h shm/event.h \
+    Makefile) $(FLAGS)
 	echo "  CC    $@"
 	mkdir -p $(@D)
 	$(CC) $(ALLFLAGS) -fPIC -shared -Wl,-soname,libcdsprpc.so -o $@ \
-	    $(STANDIN) shm/event.c $(LDFLAGS)
+	    $(filter %.c,$^) $(LDFLAGS)
+
+# The same parsers, driven by libFuzzer.
+$(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TESTLIB) $(LIB)
+	echo "  LINK  $@"
+	mkdir -p $(@D)
+	$(CC) $(ALLFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDFLAGS) $(LIBS)
 
 # The program itself, with functions of tests/tools/faulty.c in front of others.
-WRAPPED := $(shell grep -o '^__wrap_[a-z_]*' tests/tools/faulty.c)
+WRAPPED := $(shell grep -o '^__wrap_[a-z_]*' $(S)tests/tools/faulty.c)
 $(B)/tests/tools/faulty: $(B)/tests/tools/faulty.o $(MAINOBJ) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) $(WRAPPED:__wrap_%=-Wl,--wrap=%) -o $@ $^ $(LDFLAGS) $(LIBS)
@@ -209,9 +253,9 @@ $(B)/tests/tools/faulty: $(B)/tests/tools/faulty.o $(MAINOBJ) $(LIB)
 # Installs what is missing, builds, and runs the small model of the tests over
 # four sessions.
 demo:
-	.ci/deps build
-	$(MAKE) --no-print-directory all
-	build/straddle run -c config/demo.conf -p "In the beginning" -n 64 \
+	$(S).ci/deps build
+	$(AGAIN) all
+	$(B)/straddle run -c $(S)config/demo.conf -p "In the beginning" -n 64 \
 	    --seed 1
 
 # What a board needs, in one archive: unpack it there and run ./straddle.
@@ -219,74 +263,87 @@ DIST    := straddle-$(VERSION)-$(ARCH)
 dist: $(B)/straddle $(SKEL) $(DOMAIN)
 	rm -rf $(B)/$(DIST) && mkdir -p $(B)/$(DIST)/config $(B)/$(DIST)/tests/data
 	cp $^ $(B)/$(DIST)
-	cp README.md LICENSE $(B)/$(DIST)
-	cp -r config/*.conf config/man $(B)/$(DIST)/config
-	cp tests/data/kjv-q8_0.gguf $(B)/$(DIST)/tests/data
+	cp $(S)README.md $(S)LICENSE $(B)/$(DIST)
+	cp -r $(S)config/*.conf $(S)config/man $(B)/$(DIST)/config
+	cp $(S)tests/data/kjv-q8_0.gguf $(B)/$(DIST)/tests/data
 	tar -C $(B) -czf $(B)/$(DIST).tar.gz $(DIST)
 	$(if $(SKEL),,echo "  without the DSP's module: it takes $(HEXCC) and $(HEXLD)";) \
 	echo "  DIST  $(B)/$(DIST).tar.gz"
 
 # --- tests; tests/README.md says what each program does ---
 
-# Quick and complete: what everyone runs.
+# The quick, complete set that everyone runs.
 check:
-	.ci/deps check
-	$(MAKE) --no-print-directory check-built
+	$(S).ci/deps check
+	$(AGAIN) check-built
 
 check-built: all $(PROGS) check-includes
-	B=$(B) tests/run.sh $(CHECKS)
+	$(IN) tests/run.sh $(CHECKS)
 
-# The longest first: the others run beside it.  One thread by itself is nothing
-# to TSan.
-KERNELS := $(B)/tests/check/kernels $(B)/tests/check/hexagon
-CHECKS  := $(if $(filter thread,$(SAN)),,$(KERNELS)) $(E2E) $(UNIT) \
-           $(B)/tests/check/ring_loop $(addprefix replay:,$(FUZZERS))
+# The longest come first, the others run beside them.  TSan has nothing to find
+# in check/kernels and check/hexagon, which have one thread.
+KERNELS := $(BUILD)/tests/check/kernels $(BUILD)/tests/check/hexagon
+SLOW    := $(BUILD)/tests/unit/hexagon $(addprefix tests/e2e/,hang.sh \
+           hexagon.sh invariance.sh stress.sh recover.sh processes.sh)
+CHECKS  := $(filter $(SLOW),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \
+           $(if $(filter thread,$(SAN)),,$(KERNELS)) \
+           $(filter-out $(SLOW),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \
+           $(BUILD)/tests/check/ring_loop $(addprefix replay:,$(FUZZERS))
+
+# The same programs with every combination instead of a sample.
+check-all:
+	FULL=1 $(AGAIN) check
 
 check-kernels: $(B)/tests/check/kernels
-	$(B)/tests/check/kernels
+	$(IN) $(KERNELS:%hexagon=)
 
 check-includes:
-	CC="$(CC)" tests/check_includes.py
+	cd $(or $(S),.) && CC="$(CC)" tests/check_includes.py
 
+# ASan and UBSan, built by clang, whose warnings are errors as gcc's are.
+CLANG   ?= clang-14
 check-asan:
-	.ci/deps check
-	$(MAKE) --no-print-directory SAN=address check-built
+	$(S).ci/deps clang
+	$(AGAIN) SAN=address CC=$(CLANG) check-built
 check-tsan:
-	.ci/deps check
-	$(MAKE) --no-print-directory SAN=thread check-built
+	$(S).ci/deps check
+	$(AGAIN) SAN=thread check-built
 check-clang:
-	.ci/deps clang
-	$(MAKE) --no-print-directory CC=clang-14 B=build/clang all \
-	    check-programs
+	$(S).ci/deps clang
+	$(AGAIN) CC=$(CLANG) B=$(B)/clang all check-programs
 check-programs: $(PROGS)
 
 # Built for aarch64 and run under user emulation.
 check-arm64:
-	.ci/deps arm64
-	$(MAKE) --no-print-directory CROSS=aarch64-linux-gnu- check-built
+	$(S).ci/deps arm64
+	$(AGAIN) CROSS=aarch64-linux-gnu- check-built
 
 # A model larger than any one cap; writes 850 MB.
 check-big: all $(B)/tests/tools/mkgguf
-	tests/run.sh tests/e2e/big.sh
+	$(IN) tests/run.sh tests/e2e/big.sh
 
-# So many workers are lost at random moments; minutes.
+# KILLS workers are killed at random moments; takes minutes.
 KILLS   ?= 1000
 check-kills: all
-	KILLS=$(KILLS) tests/tools/kills.py $(B)/straddle
+	$(IN) KILLS=$(KILLS) tests/tools/kills.py $(BUILD)/straddle
 
-# Memory groups of v2 on a kernel that has nothing else, in a machine of its own.
+# cgroup v2 alone, on Debian's kernel in a virtual machine.
 check-vm: all $(B)/tests/unit/cgroup $(B)/tests/tools/mkgguf
-	.ci/deps vm
-	TIME_S=1900 tests/run.sh tests/tools/vm.sh
+	$(S).ci/deps vm
+	$(IN) TIME_S=1900 tests/run.sh tests/tools/vm.sh
+
+# The README's two commands on a minimal Debian, from a clean clone; needs root.
+check-fresh:
+	$(IN) TIME_S=3600 tests/run.sh tests/tools/fresh.sh
 
 # Every case of straddle stress, and SOAK_S seconds of texts and losses.
 SOAK_S  ?= 60
 check-stress: all
-	timeout 3600 $(B)/straddle stress -c config/demo.conf
+	timeout 3600 $(B)/straddle stress -c $(S)config/demo.conf
 	timeout $$(($(SOAK_S) + 900)) $(B)/straddle stress \
-	    -c config/demo.conf --soak $(SOAK_S)
+	    -c $(S)config/demo.conf --soak $(SOAK_S)
 
-# Held against data that nobody here tuned for, where it is beside the tree.
+# Compared with data that was made elsewhere, where it lies beside the tree.
 SHARED  ?= ../shared
 CONFORM := $(addprefix llama-,f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4) \
            $(addprefix llama256-,q4_0 iq4_nl iq4_xs q2_k q3_k_m q4_k_m \
@@ -295,27 +352,25 @@ CONFORM := $(addprefix llama-,f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4) \
            qwen3moe) \
            $(addprefix gpt-oss-,f32 mxfp4)
 check-conformance: all
-	SHARED=$(SHARED) tests/tools/conformance.sh "$(CONFORM)"
+	$(IN) SHARED=$(SHARED) tests/tools/conformance.sh "$(CONFORM)"
 
-# Coverage-guided, FUZZ_S seconds each; every crash becomes a corpus file.
+# Coverage-guided, FUZZ_S seconds a fuzzer; every crash becomes a corpus file.
 FUZZ_S  ?= 60
-# The flags of object F's own, for those who compile it otherwise.
-print-flags:
-	echo '$(FLAGS_$(F))'
-
 check-fuzz:
-	.ci/deps clang
-	FUZZ_S=$(FUZZ_S) tests/fuzz/run.sh $(FUZZERS)
+	$(S).ci/deps clang
+	$(AGAIN) SAN=address CC=$(CLANG) fuzz-built
+fuzz-built: $(addprefix $(B)/fuzz/,$(FUZZERS))
+	$(IN) FUZZ_S=$(FUZZ_S) tests/fuzz/run.sh $(FUZZERS)
 
-# Each thing that can fail fails once, in most commands; TORTURE_S seconds for
-# each of them, which is enough for all but the largest.
+# Each allocation, map and descriptor fails once, in most commands; TORTURE_S
+# seconds for each command, enough for all but the largest.
 TORTURE_S ?= 60
 check-torture: all $(B)/tests/tools/faulty $(B)/tests/tools/mkgguf
-	B=$(B) TORTURE=all TORTURE_S=$(TORTURE_S) TIME_S=3600 \
+	$(IN) TORTURE=all TORTURE_S=$(TORTURE_S) TIME_S=3600 \
 	    tests/run.sh tests/e2e/torture.sh
 
 clean:
-	rm -rf build
+	rm -rf $(B)
 
 help:
 	echo "make               build/straddle"
@@ -323,25 +378,27 @@ help:
 	echo "make dist          an archive to carry to a board (CROSS=...)"
 	echo "make skel          the DSP's module alone (HEXAGON_SDK_ROOT=...)"
 	echo "make check         the tests: quick and complete"
-	echo "  check-asan       the same under ASan and UBSan"
+	echo "  check-all        the same with every combination; minutes"
+	echo "  check-asan       the same under ASan and UBSan, built by clang"
 	echo "  check-tsan       the same under TSan"
 	echo "  check-clang      everything builds with clang"
 	echo "  check-arm64      cross-built, under user emulation"
 	echo "  check-big        a model larger than any one cap (850 MB)"
-	echo "  check-kills      KILLS (1000) workers are lost; minutes"
+	echo "  check-kills      kills KILLS (1000) workers; minutes"
 	echo "  check-vm         cgroup v2 alone, on Debian's kernel under qemu"
+	echo "  check-fresh      demo and check on a minimal Debian; needs root"
 	echo "  check-fuzz       each fuzzer for FUZZ_S seconds (60)"
 	echo "  check-stress     every case of stress, and SOAK_S (60) of soak"
 	echo "  check-torture    each allocation, map, descriptor fails in turn"
-	echo "  check-conformance  against data in SHARED (../shared)"
+	echo "  check-conformance  compares with the data in SHARED (../shared)"
 	echo "  check-kernels check-includes   those two alone"
 	echo "make clean"
-	echo "V=1 shows commands; CC=clang-14; SAN=address|thread;"
+	echo "V=1 shows commands; CC=clang-14; SAN=address|thread; B=DIR;"
 	echo "CROSS=aarch64-linux-gnu- builds for aarch64"
 
-.PHONY: all demo dist skel check check-built check-kernels check-includes check-asan \
-    check-tsan check-clang check-programs check-arm64 check-conformance \
-    check-big check-vm check-fuzz check-kills check-stress check-torture \
-    print-flags clean help
+.PHONY: all demo dist skel check check-built check-all check-kernels \
+    check-includes check-asan check-tsan check-clang check-programs \
+    check-arm64 check-conformance check-big check-vm check-fresh check-fuzz \
+    fuzz-built check-kills check-stress check-torture clean help
 
--include $(if $(wildcard $(B)),$(call files_in,$(B),*.d))
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
