@@ -7,39 +7,43 @@
 # plain main).  Each runs under a time limit; its output is shown when it fails
 # or is skipped.  Exit 77 is skipped, anything else but 0 failed.
 #
-#   JOBS=N       programs at once (default: cores)
+#   FULL=1       every combination instead of a sample (make check-all)
+#   JOBS=N       programs at once (default: cores and a half, because many
+#                tests spend their time waiting)
 #   TIME_S=N     limit of each (default 900)
 #   RUN=CMD      put in front of binaries (an emulator)
 set -u
 
 export B=${B:-build}
 export TIME_S=${TIME_S:-900}
-# Limits are for what hangs.  Of the single tests, what is enough where nothing
-# else runs; here a test may have a core to itself for a moment in ten.
+export FULL=${FULL:-}
+# Time limits are for tests that hang.  The limits of single tests suit a quiet
+# machine; side by side, a test may get a core for a tenth of the time.
 export CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-10}
 export STRADDLE_TESTS=${STRADDLE_TESTS:-tests}
 export RUN=${RUN:-}
 case $B in
 */thread)	TIME_S=$((TIME_S * 4)) ;;
 */aarch64*)
-	# No -L: the cross toolchain's loader does not match the libraries that
-	# Debian's arm64 packages bring, and forks then never come back.
+	# No -L: the cross toolchain's loader does not match the libraries of
+	# Debian's arm64 packages, and forked processes would hang.
 	RUN=qemu-aarch64
 	export STRADDLE_LAUNCH=$RUN
-	printf '#!/bin/sh\nexec %s %s/straddle "$@"\n' "$RUN" "$PWD/$B" \
-	    >"$B/straddle.sh"
+	printf '#!/bin/sh\nexec %s %s/straddle "$@"\n' "$RUN" \
+	    "$(realpath "$B")" >"$B/straddle.sh"
 	chmod +x "$B/straddle.sh"
 	export STRADDLE_BIN=${STRADDLE_BIN:-$B/straddle.sh}
 	TIME_S=$((TIME_S * 4))
 	;;
 esac
+[ -z "$FULL" ] || TIME_S=$((TIME_S * 4))
 export STRADDLE_BIN=${STRADDLE_BIN:-$B/straddle}
 
 out=$(mktemp -d)
 export out
 trap 'rm -rf "$out"' EXIT
 
-# Inputs that a fuzzer's plain main goes through.
+# The inputs that a fuzzer's plain main replays.
 seeds() {
 	ls "$STRADDLE_TESTS/corpus/$1"/* 2>/dev/null
 	[ "$1" != conf ] || ls "$STRADDLE_TESTS"/conf/*.in config/*.conf
@@ -73,14 +77,15 @@ run_one() {
 		sed 's/^/      /' "$out/$name.log" | tail -n 60
 		: >"$out/$name.bad" ;;
 	esac
-	# What a program could not do here, and what it measured, is said even
-	# when it passed.
+	# Show what a test left out and what it measured, even when it passed.
 	[ $rc = 0 ] && grep -h '^skipped\|^worst' "$out/$name.log" | sed 's/^/      /'
 	return 0
 }
 export -f run_one
 
-printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-$(nproc)}" bash -c 'run_one "$0"'
+cores=$(nproc)
+printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-$((cores + (cores + 1) / 2))}" \
+    bash -c 'run_one "$0"'
 
 count() { find "$out" -name "*.$1" | wc -l; }
 echo "$(count ok) passed, $(count bad) failed, $(count skip) skipped"

@@ -91,22 +91,16 @@ short_list()
 one=$(cores | head -n 1) two=$(cores | tail -n 1)
 
 begin "demo model" "$MODEL"
-for n in 1 2 3 4 8; do
-	for batch in 7 64 512; do
-		holds --batch $batch $(sessions $n)
-	done
+for case in $(sample 4 {1,2,3,4,8}:{7,64,512}); do
+	holds --batch ${case#*:} $(sessions ${case%:*})
 done
-for threads in 1 2; do
-	for n in 1 3; do
-		for batch in 1 64; do
-			holds --batch $batch \
-			    $(sessions $n cpu,threads=$threads)
-		done
-	done
+for case in $(sample 3 {1,2}:{1,3}:{1,64}); do
+	IFS=: read -r threads n batch <<<"$case"
+	holds --batch $batch $(sessions $n cpu,threads=$threads)
 done
 holds --batch 1 $(sessions 8 cpu,threads=1)
 # Of the demo model's 8 layers of two halves, and the ends.
-for n in 2 5 11 18; do
+for n in $(sample 2 2 5 11 18); do
 	holds --half-layers --batch 64 $(sessions $n)
 	holds --half-layers --batch 7 $(sessions $n cpu,threads=1)
 done
@@ -140,6 +134,8 @@ check "$name adds a row" differ "$(wc -c <"$first")" \
 
 for type in f32 f16 bf16 q8_0 q4_0; do
 	make_model $type $type
+done
+for type in $(sample 2 f32 f16 bf16 q8_0 q4_0); do
 	begin "tiny $type" "$T/$type.gguf"
 	short_list
 done
@@ -148,6 +144,9 @@ done
 ROWS=96
 for type in q4_1 q5_0 q5_1 iq4_nl mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_xs; do
 	make_model $type $type
+done
+for type in $(sample 3 q4_1 q5_0 q5_1 iq4_nl mxfp4 q2_k q3_k q4_k q5_k q6_k \
+    iq4_xs); do
 	begin "$type" "$T/$type.gguf"
 	two_runs
 done
@@ -161,8 +160,8 @@ aarch64) masks="neon neon+dotprod" ;;
 esac
 for mask in $masks; do
 	export STRADDLE_CPU_MASK=$mask
-	for type in f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl mxfp4 q2_k \
-	    q3_k q4_k q5_k q6_k iq4_xs; do
+	for type in $(sample 3 f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl \
+	    mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_xs); do
 		ROWS=96
 		begin "$type, $mask" "$T/$type.gguf"
 		two_runs
@@ -183,7 +182,7 @@ export STRADDLE_CPU_MASK=0
 begin "demo model, reference kernels" "$MODEL"
 holds --batch 7 $(sessions 3)
 holds --batch 64 $(sessions 8 cpu,threads=1)
-for type in f32 f16 bf16 q8_0 q4_0; do
+for type in $(sample 1 f32 f16 bf16 q8_0 q4_0); do
 	begin "tiny $type, reference kernels" "$T/$type.gguf"
 	short_list
 done

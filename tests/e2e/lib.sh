@@ -6,9 +6,14 @@
 #
 #	STRADDLE_BIN	the program (default build/straddle)
 #	STRADDLE_TESTS	this folder (default tests)
+#	STRADDLE_SEED	of what is drawn at random (default: drawn, printed)
+#	FULL		not empty: every combination instead of a sample
 #	STRADDLE_MKGGUF	the maker of models (default tests/tools/mkgguf beside BIN)
 
 set -m			# groups; and SIGINT is not ignored in them
+SEED=${STRADDLE_SEED:-$RANDOM}
+RANDOM=$SEED
+echo "STRADDLE_SEED=$SEED"
 unset STRADDLE_CPU_MASK STRADDLE_SEED EDITRC
 export LC_ALL=C
 
@@ -244,6 +249,26 @@ cores()
 {
 	"$PYTHON" -c 'import os
 for c in sorted(os.sched_getaffinity(0)): print(c)'
+}
+
+# sample N WORD...: N of the words, drawn with $SEED, in the order given; all of
+# them under FULL.
+sample()
+{
+	local n=$1
+
+	shift
+	[ -z "${FULL-}" ] || n=$#
+	printf '%s\n' "$@" | awk -v n="$n" -v seed="$SEED" '
+	{ word[NR] = $0 }
+	END {
+		srand(seed)
+		for (i = 1; i <= NR; i++)
+			if (rand() * (NR - i + 1) < n) {
+				print word[i]
+				n--
+			}
+	}'
 }
 
 # A sanitizer's shadow memory is in no plan.

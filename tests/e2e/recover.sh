@@ -16,7 +16,7 @@ export TSAN_OPTIONS=${TSAN_OPTIONS:+$TSAN_OPTIONS:}handle_segv=0
 
 for signal in 9 11; do
 	how=" signal $signal "
-	for i in 0 1 2; do
+	for i in $(sample 1 0 1 2); do
 		name=$(echo a b c | cut -d ' ' -f $((i + 1)))
 		lose "$OUT" $HALF "$signal:$i" "${RUN[@]}"
 		as_if_nothing "$name, signal $signal"
@@ -104,7 +104,7 @@ check "no loss is to be survived: the text so far" begins_as_wanted
 
 # --- before there is text ---
 
-for i in 1 2 3; do
+for i in $(sample 1 1 2 3); do
 	lose "$OUT" 0 "sleep:$((RANDOM % 50))+9:-1" "${RUN[@]}"
 	as_if_nothing "a loss at the start"
 done
@@ -162,7 +162,7 @@ MANY=(run -m "$MODEL" --prompts "$T/prompts" --parallel 3 -n $((N / 6))
 straddle "${MANY[@]}"
 check "many, undisturbed" is_success
 cp "$OUT" "$T/many"
-for i in 0 1 2; do
+for i in $(sample 1 0 1 2); do
 	lose "$OUT" $(($(wc -c <"$T/many") / 2)) "9:$i+mended+9:$i" \
 	    "${MANY[@]}"
 	check "many: exit 0" is_success
@@ -176,7 +176,7 @@ seq -s ' ' 3 900 >"$T/ids"
 EVAL=(eval -m "$MODEL" --ids-file "$T/ids" --batch 16 "${THREE[@]}")
 straddle "${EVAL[@]}" --logits "$T/logits0"
 check "eval, undisturbed" is_success
-for i in 0 1 2; do
+for i in $(sample 1 0 1 2); do
 	lose "$T/logits1" $(($(wc -c <"$T/logits0") / 2)) "9:$i" \
 	    "${EVAL[@]}" --logits "$T/logits1"
 	check "eval: exit 0" is_success

@@ -39,11 +39,14 @@ some()
 	done
 }
 
-some 'kill -9 of each worker in *' 'disk error*' 'impossible counters*' \
-    'nonsense*' 'kill -9 of the coordinator' 'hundreds*'
+mapfile -t some < <(sample 4 'kill -9 of each worker in *' 'disk error*' \
+    'impossible counters*' 'nonsense*' 'kill -9 of the coordinator' 'hundreds*')
+some "${some[@]}"
 if ! sanitized; then
-	some 'one byte*' 'every session full*' 'kill -9*caps equal*' \
-	    'SIGSEGV of each worker in decode' 'short reads*'
+	mapfile -t some < <(sample 3 'one byte*' 'every session full*' \
+	    'kill -9*caps equal*' 'SIGSEGV of each worker in decode' \
+	    'short reads*')
+	some "${some[@]}"
 fi
 
 # With this seed, the first of all texts is drawn after others.

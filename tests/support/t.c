@@ -97,6 +97,22 @@ t_rand_float(float lo, float hi)
 	return lo + (hi - lo) * ((float)(t_rand() >> 40) / (float)(1 << 24));
 }
 
+int
+t_full(void)
+{
+	const char *s = getenv("FULL");
+
+	return s != NULL && *s != '\0';
+}
+
+int
+t_sampled(uint32_t i, uint32_t n, uint32_t most)
+{
+	uint32_t first = (uint32_t)(t_seed() >> 3) % n;
+
+	return t_full() || (i + n - first) % n < most;
+}
+
 static int
 remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 {

@@ -2,10 +2,6 @@
 # and what it must end with all the same; sourced by e2e/recover.sh and
 # e2e/hang.sh after e2e/lib.sh.
 
-SEED=${STRADDLE_SEED:-$RANDOM}
-RANDOM=$SEED
-echo "STRADDLE_SEED=$SEED"
-
 N=1000
 ! sanitized || N=200
 THREE=(-s a=cpu,threads=1 -s b=cpu,threads=1 -s c=cpu,threads=1)

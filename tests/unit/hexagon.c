@@ -81,6 +81,8 @@ START_TEST(logits_do_not_depend_on_domains_batches_or_rows)
 
 	draw_text();
 	for (i = 0; i < NITEMS(types); i++) {
+		if (!t_sampled(i, NITEMS(types), 1))
+			continue;
 		lc = (struct line_conf)LINE_CONF;
 		lc.tiny.type = types[i];
 		lc.fmt = (enum kv_type)i;
@@ -114,6 +116,8 @@ START_TEST(a_domain_makes_the_logits_of_the_cpu)
 
 	draw_text();
 	for (i = 0; i < NITEMS(types); i++) {
+		if (!t_sampled(i, NITEMS(types), 2))
+			continue;
 		lc = (struct line_conf)LINE_CONF;
 		lc.tiny.type = types[i];
 		run_line(&cpu, &lc, 0, 7);
@@ -160,6 +164,8 @@ START_TEST(every_family_is_near_the_cpus)
 	for (i = 0; i < TEXT; i++)
 		text[i] = i * i * 31 % VOCAB;
 	for (i = 0; i < NITEMS(families); i++) {
+		if (!t_sampled(i, NITEMS(families), 3))
+			continue;
 		snprintf(path, sizeof(path), "%s/family.gguf", t_tmpdir());
 		snprintf(options, sizeof(options), "%s q8_0",
 		    families[i].name);
