@@ -1,6 +1,6 @@
-/* kernels/impl.h - what the variants must do exactly as the reference does, and
- * what they share.
- * Included by the .c files of this folder only. */
+/* kernels/impl.h - shared by the reference and the variants.
+ * Owns: scales and formulas that all must compute exactly alike.  Included by
+ * kernels only.  Knows no instruction set. */
 #ifndef KERNELS_IMPL_H
 #define KERNELS_IMPL_H
 
@@ -10,8 +10,8 @@
 #include "kernels.h"
 
 #define SIMD	static inline __attribute__((always_inline, unused))
-/* Not under a sanitizer of gcc's: what it adds to a loop may leave nothing to
- * unroll, which gcc then warns of; and it takes minutes. */
+/* Not under gcc's sanitizers: their checks can leave gcc nothing to unroll, which it
+ * warns about, and compiling takes minutes. */
 #if defined(__clang__)
 #define UNROLL	_Pragma("unroll")
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -20,8 +20,8 @@
 #define UNROLL	_Pragma("GCC unroll 16")
 #endif
 
-/* For vi_byte: a shuffle of 16 bytes that leaves byte i of each word alone (no
- * index gives 0). */
+/* For vi_byte: a shuffle of 16 bytes that keeps byte i of each word as the word's
+ * lowest byte, and clears the others. */
 #define WORD_BYTE(i, w)	(i) + 4 * (w), -1, -1, -1
 #define WORDS_BYTE(i)	{ WORD_BYTE(i, 0), WORD_BYTE(i, 1), WORD_BYTE(i, 2), \
 	WORD_BYTE(i, 3) }
@@ -29,16 +29,16 @@ static _Alignas(16) const int8_t byte_of_each[4][16] = {
 	WORDS_BYTE(0), WORDS_BYTE(1), WORDS_BYTE(2), WORDS_BYTE(3)
 };
 
-/* Part i of n rows in nparts, as even as can be: a tile of few rows waits for its
- * own sums. */
+/* Rows in part i of n rows, split into nparts as evenly as possible: a tile of few
+ * rows would wait for its own sums. */
 static inline uint32_t
 even_part(uint32_t n, uint32_t nparts, uint32_t i)
 {
 	return n / nparts + (i < n % nparts);
 }
 
-/* Rounding to 8 bits starts with the largest magnitude of 32 floats, taken as
- * bits: these order as the magnitudes do, with Inf and then NaN on top. */
+/* Rounding to 8 bits starts with the largest magnitude of 32 floats, compared as
+ * bits: these have the order of the magnitudes, with Inf and then NaN on top. */
 enum { BITS_INF = 0x7f800000, HALF_NAN = 0x7e00 };
 
 static inline float
@@ -49,10 +49,10 @@ bits_to_float(uint32_t bits)
 	return v.f;
 }
 
-/* d of an act_q8 block; q = x * (1 / d) where d > 0, otherwise 0.  Inf or NaN
- * among the 32, or what leaves 2^22 * d no room to be finite, must poison what
- * is computed from them: d = NaN.  A d that would be denormal is too coarse to
- * keep x / d within 127: such a block is zero. */
+/* d of an act_q8 block; q = x * (1 / d) where d > 0, otherwise 0.  With Inf or NaN
+ * among the 32, or a magnitude for which 2^22 * d would overflow, results must be
+ * NaN: d = NaN.  A denormal d is too coarse to keep x / d within 127: the block
+ * becomes zero. */
 static inline float
 act_q8_scale(uint32_t amax_bits, float steps)
 {
@@ -67,8 +67,8 @@ act_q8_scale(uint32_t amax_bits, float steps)
 	return d.f;
 }
 
-/* The same for a block_q8_0 of the KV cache; q is rounded with d as stored,
- * and clamped where that d is too small (denormal half, or the largest). */
+/* The same for a block_q8_0 of the KV cache.  q is rounded with d as stored, and
+ * clamped where the stored d is too small (a denormal half, or the largest). */
 static inline uint16_t
 kv_q8_scale(uint32_t amax_bits)
 {
@@ -81,8 +81,8 @@ kv_q8_scale(uint32_t amax_bits)
  * the factor of 2 z, rounded. */
 #define GELU_2Z	1.59576912160573071f
 
-/* 1 / rms from the sum of k squares.  A row of zeros stays zeros even when
- * the model's eps is 0. */
+/* 1 / rms from the sum of k squares.  A row of zeros stays zero even if the model's
+ * eps is 0. */
 static inline float
 rms_scale(double sum_sq, uint32_t k, float eps)
 {
@@ -98,9 +98,9 @@ kv_row(const void *base, uint64_t row_bytes, uint32_t pos)
 	return (const uint8_t *)base + pos * row_bytes;
 }
 
-/* What attention has summed over some keys, for each query: the largest score
- * (-FLT_MAX before the first), the sum of exp(score - max), and out = the sum
- * of exp(score - max) * v.  As it lies in a part. */
+/* Attention's sums over some keys, for each query: the largest score (-FLT_MAX
+ * before the first), the sum of exp(score - max), and out = the sum of exp(score -
+ * max) * v.  This is the layout of a part. */
 struct attn_sums {
 	float *out;		/* (queries x ld) */
 	float *max, *sum;	/* (queries, padded to 16) */

@@ -1,5 +1,5 @@
-/* kernels/init.c - chooses the table for a set of CPU flags, and the sizes
- * that every table shares. */
+/* kernels/init.c - chooses the table for a set of CPU flags; sizes that all tables
+ * share. */
 #include "cpu.h"
 #include "kernels.h"
 
@@ -38,10 +38,9 @@ kernels_set_layout(struct kernels *k, enum weight_layout layout)
 		kernels_init_hexagon(k);
 }
 
-/* The same dozen lines of each row of a tile should not meet in the same few of
- * the first cache's 64 sets: a step that is far enough from none and from half
- * of them, and odd for the caches behind.  Short rows lie close together
- * anyhow. */
+/* The same dozen lines of each row of a tile must not share a few of the 64 sets of
+ * the first-level cache: the stride in lines is odd, for the outer caches, and at
+ * least 6 from each multiple of 32.  Short rows need no spreading. */
 static uint64_t
 spread_row(uint64_t nbytes)
 {
@@ -89,9 +88,8 @@ attn_part_floats(uint32_t nqueries, uint32_t v_dim)
 	return nqueries * ALIGN_UP(v_dim, 16) + 2 * ALIGN_UP(nqueries, 16);
 }
 
-/* What the greediest variant takes: the queries, a block of scores and a
- * factor for each, what is summed over a chunk and over all, and a block of K
- * or V as floats. */
+/* Room for the variant that needs most: the queries, a block of scores and a factor
+ * for each, the sums over a chunk and over all, and a block of K or V as floats. */
 uint64_t
 attn_scratch_floats(uint32_t n_rep, uint32_t head_dim, uint32_t v_dim)
 {

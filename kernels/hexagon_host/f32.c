@@ -1,7 +1,6 @@
-/* kernels/hexagon_host/f32.c - the host's side of a Hexagon domain's matrices of
- * floats: packing, one row, and the domain's product in portable C, bit for
- * bit (hexagon/layout.h).  Never tuned: the domain's kernel is held against
- * it. */
+/* kernels/hexagon_host/f32.c - a Hexagon domain's matrices of floats on the host:
+ * packing, unpacking a row, and the domain's product in portable C, bit for bit
+ * (hexagon/layout.h).  Never tuned: tests compare the domain's kernel with it. */
 #include <math.h>
 #include <string.h>
 

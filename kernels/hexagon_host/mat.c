@@ -1,7 +1,7 @@
-/* kernels/hexagon_host/mat.c - the host's side of the matrices of a Hexagon domain:
- * packing, one row as floats, and the domain's products in portable C, bit for
- * bit (hexagon/layout.h says what is computed).  Never tuned: it runs what
- * falls back, and the domain's kernels are held against it. */
+/* kernels/hexagon_host/mat.c - the matrices of a Hexagon domain on the host: packing,
+ * unpacking a row, and the domain's products in portable C, bit for bit
+ * (hexagon/layout.h has the arithmetic).  Never tuned: it runs operations that fall
+ * back to the host, and tests compare the domain's kernels with it. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "kernels/hexagon/layout.h"
 #include "twin.h"
 
-/* The codes of a group of one row of the file. */
+/* Codes of a group of a row of the file. */
 static void
 nibbles(const uint8_t q[16], uint8_t code[32])
 {
@@ -69,7 +69,7 @@ codes_of(uint32_t type, const void *row, uint32_t g, uint8_t code[32])
 		codes_q6_k((const struct block_q6_k *)row + g / 16, g % 16,
 		    code);
 		break;
-	default:		/* IQ4_NL lies as Q4_0 does */
+	default:		/* IQ4_NL has the block of Q4_0 */
 		nibbles(((const struct block_q4_0 *)row)[g].q, code);
 	}
 }
@@ -84,7 +84,7 @@ q4_k_scale(const struct block_q4_k *b, uint32_t j, float *m)
 	return half_to_float(b->d) * scale[j];
 }
 
-/* Its scale; *m its min. */
+/* Scale of group g of a row; *m = its min. */
 static float
 scale_of(uint32_t type, const void *row, uint32_t g, float *m)
 {
@@ -107,7 +107,7 @@ scale_of(uint32_t type, const void *row, uint32_t g, float *m)
 	}
 }
 
-/* What a code stands for. */
+/* The number that a code stands for. */
 static int
 level(uint32_t type, uint8_t code)
 {
@@ -118,7 +118,7 @@ level(uint32_t type, uint8_t code)
 	return code - hx_geom(type).offset;
 }
 
-/* Nothing but zeros? */
+/* Are all codes zero? */
 static int
 all_zeros(uint32_t type, const uint8_t *code)
 {
@@ -130,7 +130,7 @@ all_zeros(uint32_t type, const uint8_t *code)
 	return 1;
 }
 
-/* Places in a panel. */
+/* Positions in a panel. */
 static uint8_t *
 step_at(uint8_t *panel, const struct hx_geom *g, uint32_t group)
 {
@@ -153,7 +153,7 @@ scale_at(uint8_t *panel, const struct hx_geom *g, uint32_t group, int min,
 	    lane * 4) + (group % 2 == 0);
 }
 
-/* dst: the lane's bytes in the group's first vector. */
+/* Stores codes; dst is the lane's word in the group's first vector. */
 static void
 put_8_bits(uint8_t *dst, const uint8_t *code)
 {
@@ -221,7 +221,7 @@ get_codes(const uint8_t *src, const struct hx_geom *g, uint8_t *code)
 	}
 }
 
-/* The power of two by which these lie within 16 bits. */
+/* Exponent of the unit in which magnitudes up to top fit in 16 bits. */
 static int32_t
 common_unit(float top)
 {
@@ -242,7 +242,7 @@ per_unit(int32_t unit)
 	    ldexp(1, -unit);
 }
 
-/* A scale in units; what none of the row's weights need may be any. */
+/* A scale in units of 2^unit.  Scales that no weight needs may have any value. */
 static int16_t
 in_16_bits(float s, double per)
 {
@@ -278,7 +278,7 @@ pack_lane(uint32_t type, uint8_t *panel, uint32_t lane, const void *row,
 		codes_of(type, row, i, code);
 		s = scale_of(type, row, i, &m);
 		put_codes(codes_at(panel, &g, i) + lane * 4, &g, code);
-		/* A scale of zeros has no say in its row's unit. */
+		/* The scale of a group of zeros does not affect the unit. */
 		if (larger(top, s) != top && (!all_zeros(type, code) ||
 		    !(fabsf(s) <= FLT_MAX)))
 			top = larger(top, s);
@@ -318,7 +318,7 @@ pack(uint32_t type, void *dst, const void *src, uint32_t row0, uint32_t nrows,
 	}
 }
 
-/* A lane as it is read back: pack writes, these read. */
+/* A lane of a packed matrix, for reading. */
 struct lane {
 	uint32_t type, at;
 	struct hx_geom g;
@@ -360,14 +360,14 @@ unpack_row(float *out, const struct mat *w, uint32_t row)
 	}
 }
 
-/* vmpyo(Vu.w, Vv.h):<<1:rnd:sat; no two of ours saturate. */
+/* vmpyo(Vu.w, Vv.h):<<1:rnd:sat.  Our operands never saturate. */
 static int32_t
 mul_round(int32_t a, int32_t b)
 {
 	return (int32_t)(((((int64_t)a * b) >> 14) + 1) >> 1);
 }
 
-/* A group's part of acc, and of that of the mins. */
+/* Returns a group's part of acc; adds its part of the mins' sum to *acc_min. */
 static int32_t
 group_part(const struct lane *l, uint32_t i, const int8_t *q,
     const struct hx_group *x, int32_t *acc_min)
@@ -442,7 +442,7 @@ matmul_128(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
 	matmul(y, ldy, x, w, bias, m, n0, n1, 128);
 }
 
-/* Packing is not told the type: one pair of functions for each. */
+/* pack_fn has no type parameter: each type has its own pair of functions. */
 #define HX_TYPE(T, t)							\
 static uint64_t								\
 packed_bytes_##t(uint32_t n, uint32_t k)				\

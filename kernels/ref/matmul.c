@@ -107,7 +107,7 @@ matmul_Q8(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
 	matmul(ACT_Q8, y, ldy, x, w, bias, m, n0, n1);
 }
 
-/* Packing is not told the type: one pair of functions for each. */
+/* pack_fn has no type parameter: each type has its own pair of functions. */
 #define REF_PACK(NAME, name, ...)					\
 static uint64_t								\
 packed_bytes_##name(uint32_t n, uint32_t k)				\

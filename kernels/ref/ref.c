@@ -1,4 +1,4 @@
-/* kernels/ref/ref.c - the definition of the kernels that are not matrices, in
+/* kernels/ref/ref.c - the definition of all kernels but the matrix kernels, in
  * portable C.  Never tuned. */
 #include <string.h>
 
@@ -17,7 +17,7 @@ amax32_bits(const float *x)
 	return amax;
 }
 
-/* n values to nearest even of x / d, by way of 1 / d; returns their sum. */
+/* Rounds n values x * (1 / d) to nearest even.  Returns their sum. */
 static int16_t
 round_q8(int8_t *q, const float *x, float d, uint32_t n)
 {
@@ -53,7 +53,8 @@ quantize_q8(struct act_q8 *dst, const float *x, uint32_t k)
 		quantize_block(b, x, act_q8_scale(amax32_bits(x), 127));
 }
 
-/* See kernels.h.  0 where d is 0 or NaN, but NaN by an element that is none. */
+/* The squared error of scale d, see ACT_FINE_PARTS.  0 where d is 0 or NaN, but NaN
+ * if an element is not finite. */
 static float
 misfit(const float *x, float d)
 {
@@ -160,7 +161,7 @@ geglu(float *y, const float *g, const float *u, uint32_t k)
 	}
 }
 
-/* NaN stays: fminf and fmaxf would drop it. */
+/* NaN stays NaN: fminf and fmaxf would drop it. */
 static void
 swiglu_oai(float *y, const float *g, const float *u, uint32_t k, float alpha,
     float limit)
@@ -276,7 +277,7 @@ attn_score(const struct attn_arg *a, const float *q, uint32_t pos)
 	    score;
 }
 
-/* Keys [p0, p1) of a chunk for query j, whose floats are q. */
+/* Adds keys [p0, p1) of a chunk to the sums of query j, whose floats are q. */
 static void
 attn_query(const struct attn_arg *a, const float *q, uint32_t p0, uint32_t p1,
     const struct attn_sums *s, uint32_t j)
@@ -318,8 +319,8 @@ attn_chunk(const struct attn_arg *a, uint32_t chunk, float *part)
 	}
 }
 
-/* Onto query j of s: what is summed so far comes to the scale of the larger
- * maximum.  A part in which the query saw no key changes nothing. */
+/* Adds a part to query j of s: sums are rescaled to the larger maximum.  A part in
+ * which the query saw no key changes nothing. */
 static void
 attn_fold(const struct attn_sums *s, uint32_t j, float max, float sum,
     const float *out, uint32_t v_dim)
@@ -360,7 +361,7 @@ attn_fold_part(const struct attn_arg *a, const struct attn_sums *all,
 		    s.out + (size_t)j * s.ld, a->v_dim);
 }
 
-/* A sink is one more key, whose value is zero. */
+/* A sink counts as one more key, whose value is zero. */
 static void
 attn_finish(const struct attn_arg *a, const struct attn_sums *all)
 {
