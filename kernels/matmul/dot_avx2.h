@@ -214,46 +214,8 @@ strip_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
 }
 
 #define GEMV_Q_BIAS	0
-#define GEMV_MAX_ROWS	8
-
-/* Up to four go as in matmul/gemv_direct.h.  What tiles must have as two bytes
- * (DOT_128), with a scale for 16 columns or a factor, goes better as few up to
- * 8 rows.  Of the peak (Zen 5 with the rest masked, from memory), few and by
- * tiles: 5, 8 and 16 of Q8_0 0.29, 0.32, 0.34 and 0.26, 0.29, 0.34, IQ4_NL
- * 0.30, 0.32, 0.34 and 0.27, 0.30, 0.35, IQ4_XS likewise; but 6 and 12 of Q4_0
- * 0.49 and 0.56, 0.53 and 0.67, MXFP4 0.51 and 0.58, 0.54 and 0.57, Q4_K 0.38
- * and 0.45, 0.51 and 0.56.  By tiles instead of few (Zen 3, beside neighbours)
- * 5, 8, 16, 32, 128 rows of Q3_K 0.79, 0.93, 1.06, 1.08, 1.45, Q6_K 0.76, 0.97,
- * 1.02, 1.05, 1.37, and Q2_K 0.98, 1.07, 1.04, 1.08, 1.15 to 1.5. */
-SIMD uint32_t
-avx2_few_rows(enum quant_type type)
-{
-	switch (type) {
-	case QUANT_Q3_K:
-	case QUANT_Q6_K:
-	case QUANT_Q8_0:
-	case QUANT_IQ4_NL:
-	case QUANT_IQ4_XS:
-		return 8;
-	default:
-		return 4;
-	}
-}
-#define GEMV_ROWS(core, type)	avx2_few_rows(type)
-
-/* Of two panels a chunk is all of L1 where a weight has two bytes, and most of
- * it where it has a scale and an addend or a factor: of 128 rows half as much
- * at a time makes Q8_0 1.5 times as fast, Q2_K and Q3_K 1.4, Q4_K 1.07, Q4_1
- * 1.04, and Q4_0 0.96, Q5_0 and MXFP4 0.99 (Zen 3, beside neighbours). */
-SIMD uint32_t
-avx2_half_rows(enum quant_type type)
-{
-	const struct weight_traits tr = tile_traits(type);
-
-	return tr.dot == DOT_128 || tr.dot == DOT_FACTOR ||
-	    tr.scale != SCALE_PLAIN ? UINT32_MAX : 0;
-}
-#define HALF_CHUNK_ROWS(core, type)	avx2_half_rows(type)
+#define MATMUL_ISA	ISA_AVX2
+#define GEMV_MAX_ROWS	AVX2_GEMV_MAX_ROWS
 
 /* q is the unsigned side here, |x| <= 127: 127 * q * 2 for each group. */
 SIMD unsigned
@@ -297,7 +259,7 @@ gemv_dot(enum dot_kind kind, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
  * Three and four rows so instead of by matmul/gemv.h, from memory (Zen 3): Q4_0
  * 1.27 and 1.24 times as fast, Q8_0 1.16 and 1.12, MXFP4 1.17 and 1.11, Q4_K
  * 1.55 and 1.51, Q2_K 1.36 and 1.26. */
-#define DIRECT_MAX_ROWS	4
+#define DIRECT_MAX_ROWS	AVX2_DIRECT_MAX_ROWS
 
 struct direct_sum {
 	vi dot, pairs;

@@ -136,7 +136,8 @@ tile_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
 }
 
 #define GEMV_Q_BIAS	0
-#define GEMV_MAX_ROWS	4
+#define MATMUL_ISA	ISA_NEON
+#define GEMV_MAX_ROWS	NEON_GEMV_MAX_ROWS
 
 SIMD void
 gemv_dot(enum dot_kind kind, vi dot[][PANEL_NV], const vi q[][PANEL_NV],

@@ -31,41 +31,13 @@ tile_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
 }
 
 #define GEMV_Q_BIAS	128
-#define GEMV_MAX_ROWS	32
-
-/* With vectors of 64 bytes matmul/prefetch.h knows.  With 16 registers a
- * block of 16 rows does not stay in them, and whatever more is to be done with
- * each row speaks for tiles.  Of the peak (Zen 5 with the rest masked, from
- * memory), few and by tiles:
- *
- *	rows	16		32 (24)			rows	5 (6)	   8
- *	Q4_0	0.69 0.57	0.69 0.66		Q4_K	0.34 0.39  0.40 0.48
- *	Q8_0	0.65 0.57	0.68 0.66		Q5_K	0.33 0.37  0.40 0.46
- *	Q5_0	0.64 0.55	0.68 0.66		Q2_K	0.37 0.43  0.41 0.43
- *	IQ4_NL	0.64 0.59	0.67 0.69		Q5_1	0.39 0.44  0.43 0.46
- *	IQ4_XS	0.65 0.58	0.66 0.66		Q6_K	0.35 0.40  0.39 0.41
- *	Q4_1	0.56 0.54	0.58 0.62		Q3_K	0.36 0.36  0.40 0.39 */
-#if SIMD_VL == 8
-SIMD uint32_t
-vnni_few_rows(enum quant_type type)
-{
-	switch (type) {
-	case QUANT_Q4_0:
-	case QUANT_Q5_0:
-	case QUANT_Q8_0:
-		return 32;
-	case QUANT_Q4_1:
-	case QUANT_IQ4_NL:
-	case QUANT_IQ4_XS:
-	case QUANT_MXFP4:
-		return 16;
-	case QUANT_Q3_K:
-		return 8;
-	default:
-		return 4;
-	}
-}
-#define GEMV_ROWS(core, type)	vnni_few_rows(type)
+#define GEMV_MAX_ROWS	VNNI_GEMV_MAX_ROWS
+#if SIMD_VL == 16
+#define MATMUL_ISA	ISA_AVX512
+#define DIRECT_MAX_ROWS	AVX512_DIRECT_MAX_ROWS
+#else
+#define MATMUL_ISA	ISA_AVXVNNI
+#define DIRECT_MAX_ROWS	AVXVNNI_DIRECT_MAX_ROWS
 #endif
 
 /* Eight products one after the other leave a core too little that it can do
@@ -97,8 +69,6 @@ gemv_dot(enum dot_kind kind, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
 	for (r = 0; r < PANEL_NV && n > in_one; r++)
 		dot[0][r] = vi_add(dot[0][r], high[r]);
 }
-
-#define DIRECT_MAX_ROWS	(SIMD_NREGS == 16 ? 2 : 4)
 
 /* For matmul/gemv_direct.h: the sum, and of one that is multiplied the products so far,
  * which fit into 16 bits (|q| <= 15 of 16 columns). */

@@ -156,7 +156,7 @@ float_columns(enum float_kind kind, unsigned nt, vf acc[FLOAT_NT][FLOAT_NV],
 		/* Half a line a column: one row is left to the core. */
 		if (kind != FLOAT_WIDENED && i % (nbytes / (FLOAT_PANEL *
 		    size)) == 0 && (nt > 1 || nbytes == FLOAT_PANEL * size))
-			prefetch_weights(&pf, w + pf.near, w + pf.far, nbytes);
+			prefetch_weights(&pf, w + pf.near_bytes, w + pf.far_bytes, nbytes);
 		float_column(kind, nt, acc, w, x, ldx, i);
 	}
 }
@@ -217,8 +217,8 @@ float_row(enum float_kind kind, const struct float_call *c)
 		if (i % each == 0)
 			UNROLL
 			for (p = 0; p < MAX_STREAMS; p++)
-				prefetch_weights(&pf, w + p * panel + pf.near,
-				    w + p * panel + pf.far, each * column);
+				prefetch_weights(&pf, w + p * panel + pf.near_bytes,
+				    w + p * panel + pf.far_bytes, each * column);
 		UNROLL
 		for (p = 0; p < MAX_STREAMS; p++)
 			float_column(kind, 1, acc[p], w + p * panel, c->x, 0,
@@ -358,7 +358,7 @@ float_group(enum float_kind kind, const struct float_call *c, uint32_t m)
 		w = c->w + (uint64_t)col * column;
 		next_chunk.p = w + ncols * column;
 		next_chunk.lines = ncols * column / CACHELINE;
-		for (o = 0; c->prefetch->page > 0 && o < ncols * column;
+		for (o = 0; c->prefetch->page_bytes > 0 && o < ncols * column;
 		    o += SMALL_PAGE)
 			prefetch_page(next_chunk.p + ncols * column + o);
 		float_chunk(FLOAT_WIDENED, c, m, float_widen(kind, wide, w,

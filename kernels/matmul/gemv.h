@@ -224,8 +224,8 @@ gemv(enum quant_type type, const struct matmul_call *c,
 	for (p = 0; p < npanels; p++)
 		unpack_super(type, &sup[p], c->w + p * panel);
 	for (b = 0; b < nblocks; b++, x += m) {
-		near = gemv_stream_at(b * n + pf->near, part, next);
-		far = gemv_stream_at(b * n + pf->far, part, next);
+		near = gemv_stream_at(b * n + pf->near_bytes, part, next);
+		far = gemv_stream_at(b * n + pf->far_bytes, part, next);
 		for (p = 0; p < npanels; p++) {
 			const uint8_t *w = c->w + p * panel;
 			struct weight_block block;

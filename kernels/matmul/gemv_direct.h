@@ -18,11 +18,14 @@
 
 #if defined(SIMD_VL) && defined(KERNEL_SUFFIX)
 
+#define is_gemv_direct(type, m, npanels)					\
+	gemv_is_direct(MATMUL_ISA, DIRECT_MAX_ROWS, type, m, npanels)
+
 #if DIRECT_MAX_ROWS > 0
 SIMD enum dot_kind
 direct_kind(enum quant_type type)
 {
-	return direct_keeps_factors(type) ? DOT_15 : gemv_traits(type).dot;
+	return direct_needs_two_sums(type) ? DOT_15 : gemv_traits(type).dot;
 }
 
 /* What the products of half h of vector r begin with. */
@@ -45,7 +48,7 @@ direct_pair(enum quant_type type, unsigned nt,
     const uint8_t *p, unsigned s, unsigned i, const struct gemv_act *x)
 {
 	const struct acts a = acts_at(&x->x, sizeof(*x), 0);
-	const int apart = direct_keeps_factors(type);
+	const int apart = direct_needs_two_sums(type);
 	const int halves = apart || gemv_splits_block(type);
 	vi xs[2][DIRECT_MAX_ROWS];
 	unsigned h, r, t;
@@ -90,7 +93,7 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][PANEL_NV],
 {
 	const struct weight_traits tr = gemv_traits(type);
 	const struct acts a = acts_at(&x->x, sizeof(*x), 0);
-	const int apart = direct_keeps_factors(type);
+	const int apart = direct_needs_two_sums(type);
 	struct direct_sum sum[2][DIRECT_MAX_ROWS][PANEL_NV];
 	vi dot[2][DIRECT_MAX_ROWS][PANEL_NV];
 	struct weight_block w;
@@ -151,8 +154,8 @@ direct_block(enum quant_type type, unsigned nt, vf acc[][PANEL_NV],
 
 	unpack_super(type, &sup, p);
 	for (s = 0; s < nsub; s++, x += nt, at += n) {
-		prefetch_weights(pf, panel + gemv_stream_at(at + pf->near, nbytes, next),
-		    panel + gemv_stream_at(at + pf->far, nbytes, next), n);
+		prefetch_weights(pf, panel + gemv_stream_at(at + pf->near_bytes, nbytes, next),
+		    panel + gemv_stream_at(at + pf->far_bytes, nbytes, next), n);
 		direct_step(type, nt, acc, &sup, p, s, x);
 	}
 }

@@ -68,6 +68,7 @@
 #include <string.h>
 
 #include "kernels/cpu.h"
+#include "policy.h"
 #include "unpack.h"
 
 #if defined(SIMD_VL) && defined(KERNEL_SUFFIX)
@@ -150,6 +151,10 @@ tile_traits(enum quant_type type)
 
 #include DOT_HEADER
 #include "prefetch.h"
+
+#ifndef DIRECT_MAX_ROWS
+#define DIRECT_MAX_ROWS	0
+#endif
 
 /* A panel, or for tiles a strip, times some rows. */
 struct matmul_call {
@@ -379,7 +384,7 @@ EACH_QUANT_TYPE(DIRECT_INSTANCES)
 
 #define DIRECT_ENTRY(NAME, t, ...)					\
 	[QUANT_##NAME] = { direct_##t##_3, direct_##t##_4 },
-static gemv_fn *const direct_rows[QUANT_NTYPES][2] = {
+static gemv_fn *const direct_instances[QUANT_NTYPES][2] = {
 	EACH_QUANT_TYPE(DIRECT_ENTRY)
 };
 #endif
@@ -405,7 +410,7 @@ run_gemv(enum quant_type type, const struct matmul_call *c,
 	DIRECT_CASE(2)
 #if DIRECT_MAX_ROWS > 2
 	default:
-		direct_rows[type][m - 3](c, x, m, col, nblocks, npanels);
+		direct_instances[type][m - 3](c, x, m, col, nblocks, npanels);
 #endif
 	}
 #endif
@@ -472,15 +477,6 @@ static const struct quant_loops quant_loops[QUANT_NTYPES] = {
 };
 
 _Static_assert(sizeof(struct gemv_act) == READY_BYTES, "mat_ready_bytes()");
-
-#ifndef GEMV_ROWS
-#define GEMV_ROWS(core, type)					\
-	MIN(core_gemv_rows(core, type), GEMV_MAX_ROWS)
-#endif
-
-#ifndef HALF_CHUNK_ROWS
-#define HALF_CHUNK_ROWS(core, type)	core_half_chunk_rows(core)
-#endif
 
 /* Up to GEMV_MAX_ROWS rows times npanels panels, so many columns at a time that all
  * rows' fit into GEMV_ACT_COLS (GEMV_STACK_COLS where the caller has no room for them), as
@@ -678,13 +674,14 @@ matmul_by(enum core_type core, float *y, uint64_t ldy, const void *x,
     struct mat_ready *ready, const struct mat *w, const float *bias,
     uint32_t m, uint32_t n0, uint32_t n1)
 {
-	const uint32_t few = GEMV_ROWS(core, w->type);
+	const struct matmul_policy policy = policy_for_quant(core, MATMUL_ISA,
+	    w->type, m);
 	struct matmul_call c = { .y = y, .ldy = ldy, .x = x, .w = w->data,
 	    .ldx = act_row_bytes(ACT_Q8, w->k), .bias = bias, .k = w->k,
 	    .ready = ready_for(ready, x, w, m,
-	    PACK_MAX_BYTES > 0 ? UINT32_MAX : few),
-	    .prefetch = prefetch_for_quant(core, w->type, m),
-	    .gemv_rows = few, .half_chunk = HALF_CHUNK_ROWS(core, w->type) };
+	    PACK_MAX_BYTES > 0 ? UINT32_MAX : policy.gemv_rows),
+	    .prefetch = policy.prefetch, .gemv_rows = policy.gemv_rows,
+	    .half_chunk = policy.half_chunk_rows };
 	uint32_t i, rows, ngroups = DIV_UP(m, GROUP_ROWS);
 
 	for (i = 0; i < ngroups; i++) {
@@ -769,7 +766,8 @@ unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 	k->mat[QUANT_##NAME] = (struct mat_kernel){ #t KERNEL_SUFFIX,	\
 	    ACT_Q8, STRIP, packed_bytes_##t, pack_##t,			\
 	    unpack_row_quant, matmul,					\
-	    GEMV_ROWS(core, QUANT_##NAME), PACK_MAX_BYTES };
+	    policy_for_quant(core, MATMUL_ISA, QUANT_##NAME, 1).gemv_rows, \
+	    PACK_MAX_BYTES };
 
 static void
 matmul_init(struct kernels *k, uint32_t cpu_flags)

@@ -12,9 +12,7 @@
 
 enum { PACK_MAX_BYTES = GROUP_L2_BYTES };
 
-#ifdef GEMV_ROWS
-#error "rows that are not few are more than GEMV_MAX_ROWS here"
-#endif
+_Static_assert(MATMUL_ISA == ISA_NEON, "tiles have more than GEMV_MAX_ROWS rows");
 _Static_assert(sizeof(struct tile_act) * DIV_UP(GEMV_MAX_ROWS + 1, ACT_PACK_ROWS) <=
     (GEMV_MAX_ROWS + 1) * READY_PART_BYTES && ACT_PACK_ROWS <= 2,
     "more rows than the fewest that are not few take no more for each");
