@@ -1,22 +1,24 @@
-/* kernels/attn/attn.h - attention over a tile of queries, in the words of simd.h.
- * Included by the variants, each of which gets functions of its own; see
- * kernels.h for what is computed.
+/* kernels/attn/attn.h - template: attention over a tile of queries, in the
+ * vectors of simd/simd.h.  Owns: the order of summation.  Included by the
+ * variants, each of which gets functions of its own; kernels.h says what they
+ * compute.
  *
  * A tile's queries (row after row, each with its n_rep heads) go over the keys
  * together, a block of ATTN_BLOCK keys at a time:
  *
  *	scores	lanes are keys, which lie that way in the cache; a score is
  *		one chain of FMAs over the head's elements
- *	softmax	lanes are a query's keys, and across these queries, some at
+ *	softmax	lanes are a query's keys and, across these queries, some at
  *		a time; in powers of 2: log2(e) is in the queries' scale
  *	values	lanes are elements of v; out is one chain over the keys
  *
- * No step's order knows which other queries there are, or (but for keys that
- * a query does not see, which it skips or weighs 0) where its rows end.
+ * The order of no step depends on the other queries, nor on where the rows of
+ * a query end (except for keys that it does not see, which it skips or weighs
+ * 0).
  *
- * Few queries, as when generating, wait for memory: K and V are widened in
- * registers as they come.  For more queries a block is widened once, into a
- * panel that stays in the near caches: then products are all that counts. */
+ * Few queries, as in generation, wait for memory: K and V are widened in
+ * registers as they arrive.  For more queries a block is widened once, into a
+ * panel that stays in L1 or L2: then the products are the limit. */
 #ifndef KERNELS_ATTN_ATTN_H
 #define KERNELS_ATTN_ATTN_H
 
@@ -36,14 +38,15 @@ struct attn {
 	uint64_t kblock, vrow;	/* bytes in the cache */
 	float *q;		/* (nq x hd), times scale * log2(e) */
 	float *score;		/* (nq x ATTN_BLOCK) */
-	float *shrink;		/* (nq, padded): the factor for what is
-				 * summed so far; in the end 1 / sum */
-	float *panel;		/* a block of K, as it lies, or V (x vd) */
+	float *shrink;		/* (nq, padded): factor for the sums so far;
+				 * in the end 1 / sum */
+	float *panel;		/* a block of K, laid out as in the cache, or
+				 * of V (x vd) */
 	float *part;		/* of the chunk */
 	struct attn_sums all;
 };
 
-/* The block of a's keys, or of its values, at position base. */
+/* The block at position base of a's keys, or of its values. */
 static const uint8_t *
 keys_at(const struct attn *t, const struct attn_arg *a, uint32_t base)
 {
@@ -57,23 +60,24 @@ values_at(const struct attn *t, const struct attn_arg *a, uint32_t base)
 	return (const uint8_t *)a->v + attn_place(a, base) * t->vrow;
 }
 
-/* Bytes that come nearer while a block is worked on, a piece with each step of
- * it. */
+/* Bytes to prefetch while a block is computed, a part with each step. */
 struct nearer {
 	const uint8_t *p;
 	uint64_t nbytes;
 };
 
-/* So many bytes of K and V stay in the nearest cache until they are used (of the
- * 48 KiB of Zen 5; elsewhere not measured). */
+/* K and V of so many bytes stay in L1 until they are used (48 KiB on Zen 5;
+ * other cores have not been measured). */
 enum { NEAR_BYTES = 40 * 1024 };
 
-/* What is asked for with the scores of the block at base, and with its values.
- * That is K and V of the block after it, or of what comes next.  If nothing
- * does, it is lines that are there already: what lies behind may be a page never
- * touched, and looking for that takes long, each time.  Where two blocks of both
- * are too much, V of this block comes with its scores, and only K of the next
- * with its values (Zen 5, head_dim 128, F16: 0.90 to 0.93 of the time). */
+/* Choose what to prefetch with the scores of the block at base, and with its
+ * values: K and V of the block after it, or of the next call.  If there is
+ * neither, lines that are in L1 already: behind the cache may be a page that
+ * was never touched, and each prefetch would look for it.
+ *
+ * Where two blocks of both exceed NEAR_BYTES, V of this block is prefetched
+ * with its scores, and only K of the next with its values (Zen 5, head_dim
+ * 128, F16: 7 to 10 % faster). */
 static void
 after_block(const struct attn *t, uint32_t base, struct nearer *ret_scores,
     struct nearer *ret_values)
@@ -144,7 +148,8 @@ values_to_panel(const struct attn *t, const uint8_t *v, uint32_t first,
 	}
 }
 
-/* Keys of the block at base that row i sees: [*ret_first, end), from base. */
+/* Keys of the block at base that row i sees: [*ret_first, end), relative to
+ * base.  Returns end. */
 SIMD uint32_t
 block_keys(const struct attn *t, uint32_t i, uint32_t base,
     uint32_t *ret_first)
@@ -156,7 +161,7 @@ block_keys(const struct attn *t, uint32_t i, uint32_t base,
 	return end > base ? MIN(end - base, ATTN_BLOCK) : 0;
 }
 
-/* All rows see all of the block at base. */
+/* Do all rows see all of the block at base? */
 SIMD int
 block_is_whole(const struct attn *t, uint32_t base)
 {
@@ -167,8 +172,8 @@ block_is_whole(const struct attn *t, uint32_t base)
 	return first == 0 && end == ATTN_BLOCK;
 }
 
-/* Queries of the next tile when so many are left: the last two share, since
- * the fewer accumulators, the longer they wait for each other. */
+/* Queries of the next tile when so many are left.  The last two tiles share
+ * evenly: few accumulators wait longer for each other. */
 SIMD uint32_t
 next_tile(uint32_t left)
 {
@@ -176,8 +181,8 @@ next_tile(uint32_t left)
 	    ATTN_NQ;
 }
 
-/* Scores of queries [q, q + n) for keys [first, end) of a block, and for what
- * lies beside them in the key blocks: garbage, never looked at. */
+/* Scores of queries [q, q + n) for keys [first, end) of a block.  Whole key
+ * blocks are computed: scores of keys outside are garbage and never read. */
 SIMD void
 tile_scores(const struct attn *t, struct score_tile *s, const uint8_t *k,
     enum kv_type f, uint32_t q, uint32_t n, uint32_t first, uint32_t end)
@@ -195,8 +200,8 @@ tile_scores(const struct attn *t, struct score_tile *s, const uint8_t *k,
 	}
 }
 
-/* Scores of all queries for what they see of keys [first, end) of the block at
- * base. */
+/* Scores of all queries for the keys in [first, end) of the block at base that
+ * they see. */
 static void
 attn_scores(const struct attn *t, uint32_t base, uint32_t first, uint32_t end,
     struct nearer next)
@@ -233,11 +238,11 @@ struct values {
 	enum kv_type fmt;
 	uint64_t vrow;
 	struct nearer next;
-	uint32_t nkeys;		/* that some query takes, meanwhile */
+	uint32_t nkeys;		/* that some query sees, by now */
 };
 
-/* Queries [q0, q1) take the values of keys [first, end), after what they have
- * times shrink. */
+/* Add the values of keys [first, end) to queries [q0, q1), whose sums are
+ * multiplied by shrink first. */
 static void
 attn_values(const struct attn *t, const struct attn_sums *s,
     struct values *val, uint32_t q0, uint32_t q1, uint32_t first,
@@ -263,7 +268,7 @@ attn_values(const struct attn *t, const struct attn_sums *s,
 		}
 }
 
-/* Rows [i, i1) take values of one block piece by piece: shrunk once. */
+/* Rows [i, i1) add values of one block in parts: shrink applies once. */
 static void
 rows_values(const struct attn *t, const struct attn_sums *s,
     struct values *val, uint32_t i, uint32_t i1, uint32_t first, uint32_t end)
@@ -277,9 +282,10 @@ rows_values(const struct attn *t, const struct attn_sums *s,
 		t->shrink[r] = 1;
 }
 
-/* The block at base is not for all rows, and a key that one does not see may
- * be Inf or NaN: weight 0 would not hide it.  As many rows as fill a tile take
- * together what all of them see, and before and after that each its own. */
+/* Not all rows see all of the block at base, and a key that a row does not see
+ * may be Inf or NaN, which weight 0 would not hide.  As many rows as fill a
+ * tile add the values that all of them see together; before and after those,
+ * each row its own. */
 static void
 ragged_values(const struct attn *t, const struct attn_sums *s,
     struct values *val, uint32_t base)
@@ -307,8 +313,8 @@ ragged_values(const struct attn *t, const struct attn_sums *s,
 	}
 }
 
-/* Cap a query's scores (ATTN_BLOCK), hide those of keys beyond [first, end),
- * and return their maximum, lane by lane. */
+/* Cap a query's scores (ATTN_BLOCK), set those of keys outside [first, end) to
+ * -INFINITY, and return their maximum, lane by lane. */
 SIMD vf
 scores_max(const struct attn *t, float *score, uint32_t first, uint32_t end)
 {
@@ -340,8 +346,8 @@ scores_max(const struct attn *t, float *score, uint32_t first, uint32_t end)
 	return vf_max(max, v);
 }
 
-/* Scores of keys below end become weights, and what lies beside them in a
- * vector 0; returns their sum, lane by lane. */
+/* Turn the scores of keys below end into weights, and the rest of their last
+ * vector into 0.  Returns the weights' sum, lane by lane. */
 SIMD vf
 scores_exp(float *score, uint32_t end, vf max)
 {
@@ -356,8 +362,8 @@ scores_exp(float *score, uint32_t end, vf max)
 	return sum;
 }
 
-/* Queries [r, r + n), n <= SIMD_VL: lanes are keys, then queries.  Where n is a
- * constant, queries need not wait for each other. */
+/* Softmax of queries [r, r + n), n <= SIMD_VL: lanes are keys, then queries.
+ * If n is a constant, queries do not wait for each other. */
 SIMD void
 some_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base,
     uint32_t r, uint32_t n)
@@ -396,8 +402,8 @@ some_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base,
 	    vf_hsum_each(v)));
 }
 
-/* An instance for each number of queries that share a KV head in models: when
- * generating they are all there are.  (More than a vector's lanes never come.) */
+/* An instance for each number of queries that share a KV head in models, which
+ * are all of them in generation; never more than a vector's lanes. */
 #define SOFTMAX_OF(n)							\
 	case n:								\
 		some_softmax(t, s, base, r, MIN(n, SIMD_VL));		\
@@ -417,8 +423,8 @@ attn_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base)
 		}
 }
 
-/* Few queries wait for memory: a line of each page of K and V that they will see
- * some blocks later. */
+/* Few queries wait for memory: prefetch a line of each page of K and V that
+ * they will read some blocks later. */
 static void
 ask_pages(const struct attn *t, uint32_t base)
 {
@@ -435,8 +441,8 @@ ask_pages(const struct attn *t, uint32_t base)
 		prefetch_page(values_at(t, t->a, base) + at);
 }
 
-/* Keys [first, end) of the block at base onto all queries; each row sees its
- * own of them. */
+/* Add keys [first, end) of the block at base to all queries; each row takes
+ * those that it sees. */
 static void
 attn_block(const struct attn *t, const struct attn_sums *s, uint32_t base,
     uint32_t first, uint32_t end)
@@ -491,10 +497,10 @@ attn_one_chunk(const struct attn *t, uint32_t chunk, float *part)
 		    MIN(end - base, ATTN_BLOCK));
 }
 
-/* Onto query r: what is summed so far comes to the scale of the larger
- * maximum.  A part in which the query saw no key changes nothing, and the
- * first in which it saw some stays as it is: bit for bit, so that parts may
- * begin where the row's keys do or before. */
+/* Add a part to query r: the sums so far are scaled to the larger maximum.  A
+ * part in which the query saw no key changes nothing, and the first in which
+ * it saw one is copied bit for bit, so that parts may begin where the row's
+ * keys do or before. */
 SIMD void
 attn_fold(const struct attn *t, uint32_t r, float max, float sum,
     const float *out)
@@ -534,7 +540,8 @@ attn_fold_part(const struct attn *t, const float *part)
 		    s.out + (size_t)r * t->vd);
 }
 
-/* What the n_rep queries from r have summed, by its weights' sum. */
+/* Write the sums of the n_rep queries from r on, divided by the sum of their
+ * weights. */
 static void
 row_out(const struct attn *t, float *out, uint32_t r)
 {
@@ -553,7 +560,7 @@ row_out(const struct attn *t, float *out, uint32_t r)
 	}
 }
 
-/* A sink is one more key, whose value is zero. */
+/* Finish the sums.  A sink counts as one more key, with value zero. */
 static void
 attn_finish(const struct attn *t)
 {
@@ -563,7 +570,7 @@ attn_finish(const struct attn *t)
 	vf sum;
 
 	for (r = 0; r < t->nq; r++) {
-		/* No key that weighs anything: zero, even of Inf. */
+		/* No key has weight: zero, even if a value is Inf. */
 		if (t->all.sum[r] == 0)
 			memset(t->all.out + (size_t)r * t->vd, 0,
 			    t->vd * sizeof(float));
@@ -598,7 +605,7 @@ attn_begin(const struct attn_arg *a)
 	return t;
 }
 
-/* Scores are powers of 2 from here on. */
+/* Scale the queries, so that scores are exponents of 2 from here on. */
 static void
 attn_take_queries(const struct attn *t)
 {

@@ -1,9 +1,9 @@
-/* kernels/attn/kv.c - where a key lies. */
+/* kernels/attn/kv.c - layout of keys and values in the KV cache. */
 #include <string.h>
 
 #include "kernels/kernels.h"
 
-/* n elements of `size` bytes, KEY_LANES of them apart. */
+/* Copy n elements of `size` bytes, KEY_LANES elements apart. */
 static inline void
 spread(uint8_t *dst, const void *src, uint32_t n, size_t size)
 {
@@ -41,7 +41,7 @@ kv_ask(void *keys, enum kv_type kfmt, uint32_t head_dim, void *values,
 	ask((uint8_t *)values + pos * v_row, v_row);
 }
 
-/* In pieces that the stack has room for. */
+/* Through a buffer of limited size on the stack. */
 void
 kv_store_key(const struct kernels *k, void *keys, enum kv_type f,
     uint32_t head_dim, uint32_t pos, const float *x)

@@ -1,6 +1,6 @@
-/* kernels/attn/tile.h - attention's products: a few queries times some keys,
+/* kernels/attn/tile.h - products of attention: a few queries times some keys,
  * or their weights times values, as these lie in the cache or widened in a
- * panel; and the widening.  Included by attn.h, which says what for. */
+ * panel; and the widening.  Part of attn/attn.h. */
 #ifndef KERNELS_ATTN_TILE_H
 #define KERNELS_ATTN_TILE_H
 
@@ -11,16 +11,17 @@
 #ifdef SIMD_VL
 
 enum {
-	/* Accumulators: NQ queries times NV vectors, with registers left for
-	 * a vector of each side. */
+	/* Accumulators: ATTN_NQ queries times ATTN_NV vectors, leaving
+	 * registers for a vector of each operand. */
 	ATTN_NQ = 6, ATTN_NV = SIMD_NREGS >= 32 ? 4 : 2,
-	/* Queries up to which K and V are widened for each NQ. */
+	/* Up to so many queries, K and V are widened anew for each ATTN_NQ of
+	 * them. */
 	ATTN_DIRECT = 2 * ATTN_NQ,
 	ATTN_PAGES_AHEAD = 3,	/* blocks */
 	KEY_NV = KEY_LANES / SIMD_VL	/* vectors in a row of a key block */
 };
 
-/* Elements d of KEY_LANES keys: vector v of the blocks at k. */
+/* Element d of KEY_LANES keys: vector v of the key blocks at k. */
 SIMD vf
 key_load(enum kv_type f, const uint8_t *k, uint64_t kblock, size_t hd,
     size_t d, unsigned v, vf scale)
@@ -38,7 +39,7 @@ key_load(enum kv_type f, const uint8_t *k, uint64_t kblock, size_t hd,
 	}
 }
 
-/* The scales of elements d, ..., d + 31. */
+/* Scales of elements d to d + 31. */
 SIMD vf
 key_scale(enum kv_type f, const uint8_t *k, uint64_t kblock, size_t d,
     unsigned v)
@@ -49,9 +50,9 @@ key_scale(enum kv_type f, const uint8_t *k, uint64_t kblock, size_t d,
 	    (const uint16_t *)b + d / 32 * KEY_LANES + v % KEY_NV * SIMD_VL);
 }
 
-/* The line at p, and those that begin less than n bytes behind it.  For L1: a
- * line that is asked for with several steps is there from the second on, where
- * L2 would be asked each time (one row, Zen 5: 0.6 to 1.0 of the time). */
+/* Prefetch the line at p and those that begin less than n bytes behind it.
+ * Into L1: a line that several steps prefetch is there from the second on,
+ * whereas L2 would be asked each time (Zen 5, one row: up to 40 % slower). */
 SIMD void
 ask_lines(const uint8_t *p, uint64_t n)
 {
@@ -73,7 +74,7 @@ struct score_tile {
 	uint32_t hd;
 };
 
-/* nq queries times nv vectors of keys. */
+/* Scores of nq queries for nv vectors of keys. */
 SIMD void
 score_tile(enum kv_type f, unsigned nq, unsigned nv, const struct score_tile *t)
 {
@@ -130,7 +131,8 @@ struct value_tile {
 	uint32_t at;		/* the first element */
 };
 
-/* nq queries times nv vectors of the value's elements. */
+/* Add the weighted values of keys [first, end) to nq queries, nv vectors of
+ * elements. */
 SIMD void
 value_tile(enum kv_type f, unsigned nq, unsigned nv, const struct value_tile *t)
 {
@@ -160,8 +162,8 @@ value_tile(enum kv_type f, unsigned nq, unsigned nv, const struct value_tile *t)
 			if (f == KV_F16) {
 				x[v] = vf_from_half(p);
 			} else if (f == KV_Q8_0) {
-				/* More vectors than one start at a block, or
-				 * lie in one. */
+				/* Several vectors start at a block, or lie in
+				 * one. */
 				if (v * SIMD_VL % 32 == 0)
 					scale = vf_set_half(b[i / 32].d);
 				x[v] = vf_mul(scale, vf_from_i8(b[i / 32].q +
@@ -218,7 +220,7 @@ ATTN_INSTANCES(value_wide_f16, KV_F16, ATTN_NV)
 ATTN_INSTANCES(value_wide_q8_0, KV_Q8_0, ATTN_NV)
 #undef ATTN_TILE
 
-/* [wide] */
+/* [1]: several vectors at a time */
 static attn_tile_fn *const score_fn[KV_NTYPES][2] = {
 	[KV_F32] = { score_f32, score_wide_f32 },
 	[KV_F16] = { score_f16, score_wide_f16 },
@@ -230,7 +232,7 @@ static attn_tile_fn *const value_fn[KV_NTYPES][2] = {
 	[KV_Q8_0] = { value_q8_0, value_wide_q8_0 }
 };
 
-/* Key blocks [b0, b1) from k on, as they lie, in floats. */
+/* Widen key blocks [b0, b1) from k on to floats, in the same layout. */
 SIMD void
 keys_widen(enum kv_type f, float *panel, const uint8_t *k, uint64_t kblock,
     uint32_t hd, uint32_t b0, uint32_t b1)
@@ -256,7 +258,8 @@ keys_widen(enum kv_type f, float *panel, const uint8_t *k, uint64_t kblock,
 	}
 }
 
-/* n elements of a row of V in floats, padded with zeros to a whole vector. */
+/* Widen n elements of a row of V to floats, padded with zeros to a whole
+ * vector. */
 SIMD void
 value_widen(enum kv_type f, float *to, const void *row, uint32_t n)
 {

@@ -1,5 +1,5 @@
-/* kernels/peak/arm_bf16.c - products of (2 x 4) by (4 x 2) bfloat16 (bfmmla),
- * which come with the dot products (bfdot) and do twice as much. */
+/* kernels/peak/arm_bf16.c - bfmmla: products of (2 x 4) by (4 x 2) bfloat16,
+ * twice the throughput of bfdot. */
 #include <arm_neon.h>
 
 #include "peak.h"
@@ -15,7 +15,8 @@ bf16_arm(uint64_t rounds, uint32_t seed)
 #define END(i)		s0 = vaddq_f32(vmulq_n_f32(s0, .25f), s##i);
 	PEAK_EACH16(BEGIN)
 
-	/* A constant would be made by an instruction of another extension. */
+	/* The compiler would build a constant by an instruction of another
+	 * extension. */
 	__asm__("" : "+r"(quarter));
 	b = vreinterpretq_bf16_u16(vdupq_n_u16(quarter));
 	for (; rounds > 0; rounds--) {

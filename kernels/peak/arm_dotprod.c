@@ -1,4 +1,4 @@
-/* kernels/peak/arm_dotprod.c - 8-bit dot products (sdot). */
+/* kernels/peak/arm_dotprod.c - sdot: 8-bit dot products. */
 #include <arm_neon.h>
 
 #include "peak.h"

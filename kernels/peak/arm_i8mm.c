@@ -1,4 +1,4 @@
-/* kernels/peak/arm_i8mm.c - 8-bit products of (2 x 8) by (8 x 2) (smmla). */
+/* kernels/peak/arm_i8mm.c - smmla: 8-bit products of (2 x 8) by (8 x 2). */
 #include <arm_neon.h>
 
 #include "peak.h"

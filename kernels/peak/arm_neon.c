@@ -1,12 +1,12 @@
-/* kernels/peak/arm_neon.c - peaks that every 64-bit ARM core has.  Reading is
- * peak/ref.c's: its vectors of 16 bytes are NEON's. */
+/* kernels/peak/arm_neon.c - peaks of every aarch64 core.  The read loops are
+ * those of peak/ref.c: its 16-byte vectors are NEON's. */
 #include <arm_neon.h>
 
 #include "peak.h"
 
-/* Products of 8 bits onto sums of 16.  That those are widened now and then
- * costs a kernel something, and is no bound: how often is for the weights to
- * say, and many cores do it beside the products. */
+/* 8-bit products added in 16 bits.  A kernel also widens sums now and then,
+ * which is no part of this bound: how often depends on the weights, and many
+ * cores do it in parallel. */
 static double
 int8_neon(uint64_t rounds, uint32_t seed)
 {

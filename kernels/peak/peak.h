@@ -1,13 +1,12 @@
-/* kernels/peak/peak.h - the most that one core can compute and read, as loops.
- * Owns: loops that do nothing else, by instruction set.  Called by the
- * coordinator's roofline, which pins, times and repeats them.  They are no
- * kernels: nothing that a model computes goes through here.
+/* kernels/peak/peak.h - peak arithmetic and read bandwidth of one core, as
+ * loops.  Owns: a loop for each instruction set.  Called by the coordinator's
+ * roofline, which pins, times and repeats them.  No model is computed here.
  *
- * What keeps a compiler from doing less than is counted: accumulators begin
- * with different contents and all end in the result; operands pass through an
- * empty asm (PEAK_OPAQUE) wherever a product could be taken out of the loop or
- * be shared.  And from doing more: accumulators pass through it, too, which
- * keeps each in one register (GCC 12 moves and spills them otherwise). */
+ * A compiler must not do less than is counted: accumulators start with
+ * different contents and all contribute to the result, and operands pass
+ * through an empty asm (PEAK_OPAQUE) wherever a product could be hoisted or
+ * shared.  Nor more: accumulators pass through it too, which keeps each in a
+ * register (GCC 12 moves and spills them otherwise). */
 #ifndef KERNELS_PEAK_PEAK_H
 #define KERNELS_PEAK_PEAK_H
 
@@ -15,22 +14,24 @@
 
 enum peak_kind { PEAK_INT8, PEAK_BF16, PEAK_F32, PEAK_NKINDS };
 
-/* rounds times round_ops operations; a multiply with its add counts as two. */
+/* Runs `rounds` times round_ops operations; a multiply-add counts as two. */
 typedef double peak_fn(uint64_t rounds, uint32_t seed);
 
 struct peak_loop {
-	const char *name;	/* "vpdpbusd zmm"; NULL = not on this core */
+	const char *name;	/* "vpdpbusd zmm"; NULL = this core has none */
 	peak_fn *run;
 	uint32_t round_ops;
 };
 
-/* Read [p, p + nbytes) once and return something of every byte.  p is a
- * multiple of 64, nbytes of PEAK_READ_STEP.  ahead: bytes from a load to the
- * line asked for beside it, 0 = leave it to the hardware; with PEAK_READ_TWICE
- * the line at 2 * ahead is asked for too, for L2, which has room for more; with
- * PEAK_READ_ONCE it is asked for as what no cache need keep; with
- * PEAK_READ_PAGES besides, a line of each page of 4 KiB is asked for two pages
- * sooner than its others (simd.h, prefetch_page(), says why). */
+/* Read [p, p + nbytes) once and return a value that depends on every byte. p
+ * is a multiple of 64, nbytes of PEAK_READ_STEP. ahead: distance in bytes of
+ * the line prefetched with a load, 0 = leave it to the hardware, plus
+ *
+ *	PEAK_READ_TWICE	the line at 2 * ahead is prefetched into L2, which has
+ *			room for more requests
+ *	PEAK_READ_ONCE	the line is prefetched into no cache behind L1
+ *	PEAK_READ_PAGES	as PEAK_READ_ONCE, and a line of each 4 KiB page is
+ *			prefetched two pages earlier (see prefetch_page()) */
 #define PEAK_READ_TWICE	UINT64_C(1)
 #define PEAK_READ_ONCE	UINT64_C(2)
 #define PEAK_READ_PAGES	UINT64_C(4)
@@ -39,7 +40,7 @@ typedef uint64_t peak_read_fn(const void *p, uint64_t nbytes, uint64_t ahead);
 
 #define PEAK_READ_STEP	(8 * 8 * CACHELINE)
 
-/* The same bytes as 1, 2, 4 or 8 ascending streams at once. */
+/* The same bytes as 1, 2, 4 or 8 ascending streams. */
 enum { PEAK_READ_WAYS = 4 };
 
 struct peaks {
@@ -48,14 +49,14 @@ struct peaks {
 	peak_read_fn *read[PEAK_READ_WAYS];	/* [i]: 2^i streams */
 };
 
-/* The best that these CPU flags allow. */
+/* The fastest loops for these CPU flags. */
 void peaks_init(struct peaks *p, uint32_t cpu_flags);
 
-/* n additions, each of the one before: one cycle each on every core that we
- * know of, and so the clock that the core runs at. */
+/* n dependent additions: one cycle each on every known core, so their time
+ * gives the clock frequency. */
 uint64_t peak_chain(uint64_t n);
 
-/* Each file's own. */
+/* One for each instruction set, in the order of peaks_init(). */
 void peaks_init_ref(struct peaks *p);
 void peaks_init_avx2(struct peaks *p);
 void peaks_init_avxvnni(struct peaks *p);
@@ -66,13 +67,13 @@ void peaks_init_dotprod(struct peaks *p);
 void peaks_init_i8mm(struct peaks *p);
 void peaks_init_arm_bf16(struct peaks *p);
 
-/* M(0) .. M(7), M(11), M(15): an accumulator is a variable, not an element of
- * an array that a compiler may keep in memory. */
+/* M(0) to M(7), M(11) or M(15): accumulators are variables, because a compiler
+ * may keep the elements of an array in memory. */
 #define PEAK_EACH8(M)	M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7)
 #define PEAK_EACH12(M)	PEAK_EACH8(M) M(8) M(9) M(10) M(11)
 #define PEAK_EACH16(M)	PEAK_EACH12(M) M(12) M(13) M(14) M(15)
 
-/* A vector register whose contents the compiler knows nothing of. */
+/* Make the contents of a vector register unknown to the compiler. */
 #if defined(__AVX512F__)
 #define PEAK_OPAQUE(x)	__asm__("" : "+v"(x))
 #elif defined(__x86_64__)

@@ -1,10 +1,10 @@
-/* kernels/peak/read.h - the reading loops, for vectors of PEAK_VEC bytes.
- * Included once by each peak file that has wider vectors than the one before;
- * that file defines PEAK_VEC (16 without) and is compiled for it.  Gives
- * peak_read_1() to peak_read_8(), for 1 to 8 streams.
+/* kernels/peak/read.h - read loops for vectors of PEAK_VEC bytes, 16 by
+ * default.  Included by each peak file with wider vectors than the one before,
+ * which defines PEAK_VEC and is compiled for it.  Defines peak_read_1() to
+ * peak_read_8(), for 1 to 8 streams.
  *
- * A step takes eight lines of 64 bytes, in turn from each stream, and each of
- * the eight has a sum of its own: loads are the limit, not additions. */
+ * A step reads eight lines of 64 bytes, in turn from each stream.  Each of the
+ * eight has a sum of its own, so that loads are the limit, not additions. */
 #ifndef PEAK_VEC
 #define PEAK_VEC	16
 #endif
@@ -13,7 +13,7 @@
 
 typedef uint64_t peak_vec __attribute__((vector_size(PEAK_VEC)));
 
-/* Vectors of line i; line i belongs to stream i % streams. */
+/* Load the vectors of line i, which belongs to stream i % streams. */
 #define READ_LINE(i)							\
 	line = p + (i) % streams * part + (i) / streams * CACHELINE;	\
 	if (asks > 0 && once)						\

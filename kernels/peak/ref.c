@@ -1,13 +1,13 @@
-/* kernels/peak/ref.c - peaks in portable C, and the choice among them.
- * Vectors of 16 bytes, which every compiler that we use has for every core. */
+/* kernels/peak/ref.c - peaks in portable C, and the choice among all.  Vectors
+ * of 16 bytes exist on every supported core. */
 #include "kernels/cpu.h"
 #include "read.h"
 
 typedef uint16_t u16x8 __attribute__((vector_size(16)));
 typedef float f32x4 __attribute__((vector_size(16)));
 
-/* Products and sums in 16 bits: narrower multiplies exist in no portable form,
- * and wider ones are slower. */
+/* Products and sums in 16 bits: portable C has no narrower products, and wider
+ * ones are slower. */
 static double
 int8_ref(uint64_t rounds, uint32_t seed)
 {
@@ -31,7 +31,7 @@ int8_ref(uint64_t rounds, uint32_t seed)
 #undef END
 }
 
-/* Converges, so that nothing becomes denormal or infinite. */
+/* The sums converge, so that none becomes denormal or infinite. */
 static double
 f32_ref(uint64_t rounds, uint32_t seed)
 {
@@ -62,8 +62,8 @@ peak_chain(uint64_t n)
 {
 	uint64_t x = n, y = 3, i;
 
-	/* By a register: additions of a constant are folded into each other
-	 * by the renamers of some cores, and by every compiler. */
+	/* Add a register: compilers, and some cores while renaming, fold
+	 * additions of constants into each other. */
 #define STEP(i)		x += y; __asm__("" : "+r"(x), "+r"(y));
 	for (i = 0; i < n; i += 16) {
 		PEAK_EACH16(STEP)
@@ -82,12 +82,12 @@ peaks_init_ref(struct peaks *p)
 	peak_read_init(p, "16-byte loads");
 }
 
-/* Oldest to newest, where kernels_init() would choose them. */
+/* Oldest first, under the conditions of kernels_init(). */
 void
 peaks_init(struct peaks *p, uint32_t cpu_flags)
 {
 	static const struct {
-		uint32_t flags;		/* all of them */
+		uint32_t flags;		/* all are required */
 		void (*init)(struct peaks *p);
 	} variants[] = {
 #if defined(__x86_64__)

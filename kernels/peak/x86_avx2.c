@@ -17,8 +17,8 @@ sum_epi32(__m256i v)
 	return sum;
 }
 
-/* 8-bit products, summed in pairs by the instruction and in 16 bits up to eight
- * times, as weights of 4 bits allow, then in 32.  Weights of 8 bits are two
+/* 8-bit products: the instruction adds pairs, 16 bits hold eight of those with
+ * 4-bit weights, then they are widened to 32 bits.  8-bit weights take two
  * products each (matmul/dot_avx2.h): half of this is their bound. */
 static double
 int8_avx2(uint64_t rounds, uint32_t seed)

@@ -24,7 +24,7 @@ int8_avx512(uint64_t rounds, uint32_t seed)
 		PEAK_EACH16(STEP)
 	}
 	PEAK_EACH16(END)
-	/* Not by 32-bit additions in C, which may not overflow. */
+	/* Signed 32-bit addition in C must not overflow: add doubles. */
 	_mm512_storeu_si512(x, s0);
 	for (k = 0; k < 16; k++)
 		sum += x[k];

@@ -1,4 +1,4 @@
-/* kernels/peak/x86_avx512_bf16.c - dot products of bfloat16. */
+/* kernels/peak/x86_avx512_bf16.c - vdpbf16ps: dot products of bfloat16. */
 #include <immintrin.h>
 
 #include "peak.h"

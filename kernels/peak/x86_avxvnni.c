@@ -1,4 +1,4 @@
-/* kernels/peak/x86_avxvnni.c - 8-bit dot products of cores that have them in
+/* kernels/peak/x86_avxvnni.c - 8-bit dot products of cores that have VNNI in
  * 32-byte vectors only. */
 #include <immintrin.h>
 

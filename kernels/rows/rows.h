@@ -1,10 +1,10 @@
-/* kernels/rows/rows.h - kernels over one row of activations, said once in the words
- * of simd.h; rows_init() puts them into the table of the file that includes
- * this.  Empty where there are no vectors.
+/* kernels/rows/rows.h - template: kernels over one row of activations, in the
+ * vectors of simd/simd.h. rows_init() puts them into the table of the file
+ * that includes this.  Empty where there are no vectors.
  *
- * A tail goes through the same vector code by masked loads and stores, so an
- * element's value does not depend on where it lies or who computes the rest
- * of the row. */
+ * A tail goes through the same vector code by masked loads and stores, so that
+ * the value of an element does not depend on where it lies, or on which call
+ * computes the rest of the row. */
 #ifndef KERNELS_ROWS_ROWS_H
 #define KERNELS_ROWS_ROWS_H
 
@@ -14,8 +14,9 @@
 
 #ifdef SIMD_VL
 
-/* Each vector of a row of k in turn: v is at element i, n lanes of it exist.
- * The body comes twice, so that whole vectors know that they are whole. */
+/* Run the body for each vector of a row of k: it starts at element i and has n
+ * lanes.  The body is compiled twice, so that n is a constant for whole
+ * vectors. */
 #define ROW_EACH(i, n, k, body) do {					\
 	uint32_t i, n = SIMD_VL;					\
 									\
@@ -43,9 +44,9 @@ row_store(float *p, uint32_t n, vf v)
 
 /* ---- 8 bits: scales for SIMD_VL blocks of 32 at once ---- */
 
-/* See impl.h: lane i is the largest magnitude of block i, as bits; of blocks
- * past n, some block's.  Of few blocks that divide the lanes, what is the same
- * in many lanes is computed once. */
+/* Lane i is the largest magnitude of block i, as bits (see impl.h); lanes of
+ * blocks past n repeat some block's.  If n divides the lanes, lanes that are
+ * equal are computed once. */
 SIMD vi
 amax_blocks(const float *x, uint32_t n)
 {
@@ -67,7 +68,7 @@ amax_blocks(const float *x, uint32_t n)
 	return vi_hmax_each(v);
 }
 
-/* act_q8_scale of each lane. */
+/* act_q8_scale() of each lane. */
 SIMD vf
 q8_scales(vi amax_bits, float steps)
 {
@@ -79,14 +80,15 @@ q8_scales(vi amax_bits, float steps)
 	return vf_if_lt(amax, vf_set(0x1p110f), d, vf_set(NAN));
 }
 
-/* What to multiply by to divide by d; 0 where d is 0 or NaN. */
+/* 1 / d, or 0 where d is 0 or NaN. */
 SIMD vf
 q8_inverse(vf d)
 {
 	return vf_if_lt(vf_zero(), d, vf_div(vf_set(1), d), vf_zero());
 }
 
-/* Lane i: how badly block i fits this scale; see kernels.h. */
+/* Lane i: rounding error of block i with this scale, as defined in kernels.h.
+ */
 SIMD vf
 q8_misfits(const float *x, uint32_t n, vf inverse)
 {
@@ -111,7 +113,7 @@ q8_misfits(const float *x, uint32_t n, vf inverse)
 	return vf_hsum_each(v);
 }
 
-/* The better one of two for each block. */
+/* The better of two scales for each block. */
 SIMD vf
 q8_best_scales(const float *x, uint32_t n, vi amax)
 {
@@ -121,8 +123,8 @@ q8_best_scales(const float *x, uint32_t n, vi amax)
 	    vf_set(ACT_FINE_WIDER)), q8_misfits(x, n, q8_inverse(d)), wide, d);
 }
 
-/* n elements, a multiple of 32 and of what vi_store_q8 takes; r[i / 32]
- * scales element i.  Sums of 16 where sum is not NULL. */
+/* Round n elements, a multiple of 32 that vi_store_q8() takes; r[i / 32]
+ * scales element i.  Writes the sums of 16 if sum is not NULL. */
 SIMD void
 round_chunk(int8_t *q, int16_t *sum, const float *x, const float *r,
     uint32_t n, int clamp)
@@ -142,7 +144,7 @@ round_chunk(int8_t *q, int16_t *sum, const float *x, const float *r,
 	vi_store_q8(q, sum, v, n);
 }
 
-/* Inf or NaN in the block: whatever came of them, the block is d = NaN. */
+/* The block has Inf or NaN: d = NaN, so clear the meaningless bytes. */
 SIMD void
 poison_block(int8_t *q, int16_t *sum)
 {
@@ -151,7 +153,7 @@ poison_block(int8_t *q, int16_t *sum)
 		sum[0] = sum[1] = 0;
 }
 
-/* n <= SIMD_VL blocks. */
+/* Quantize n <= SIMD_VL blocks. */
 SIMD void
 quantize_blocks(struct act_q8 *dst, const float *x, uint32_t n, int fine)
 {
@@ -182,7 +184,8 @@ quantize_blocks(struct act_q8 *dst, const float *x, uint32_t n, int fine)
 	}
 }
 
-/* Rows come whole, or in strips of a few blocks. */
+/* A row is whole, or a strip of a few blocks: constants for the common counts.
+ */
 SIMD void
 quantize_row(struct act_q8 *dst, const float *x, uint32_t k, int fine)
 {
@@ -210,7 +213,8 @@ row_quantize_q8_fine(struct act_q8 *dst, const float *x, uint32_t k)
 	quantize_row(dst, x, k, 1);
 }
 
-/* n <= SIMD_VL blocks of the KV cache: scales as kv_q8_scale makes them. */
+/* Store n <= SIMD_VL blocks of the KV cache, with the scales of kv_q8_scale().
+ */
 SIMD void
 kv_store_blocks(struct block_q8_0 *dst, const float *x, uint32_t n)
 {
@@ -269,8 +273,9 @@ row_kv_store(void *dst, enum kv_type f, const float *x, uint32_t head_dim)
 
 /* ---- Norms ---- */
 
-/* The sum of squares in double: those of 1e20 do not fit a float.  Vectors go
- * to four sums in turn, so that an addition need not wait for the last. */
+/* Sum of squares in double: squares of 1e20 overflow a float.  Vectors take
+ * turns at four sums, so that an addition does not wait for the one before it.
+ */
 SIMD double
 sum_squares(const float *x, uint32_t k)
 {
@@ -312,7 +317,7 @@ row_add(float *y, const float *x, uint32_t k)
 	    row_load(x + i, n))));
 }
 
-/* Not fused: as the definition has it, bit for bit. */
+/* Not fused, so that it equals the reference bit for bit. */
 static void
 row_weighted_sum(float *y, const float *x, uint64_t ldx, const uint32_t *row,
     const float *w, uint32_t n, uint32_t k)
@@ -362,7 +367,8 @@ row_swiglu_oai(float *y, const float *g, const float *u, uint32_t k,
 	const vf max = vf_set(limit), min = vf_set(-limit);
 	vf v, w;
 
-	/* The limit first: of NaN, vf_min and vf_max return the second. */
+	/* The limit comes first: for NaN, vf_min and vf_max return the second
+	 * operand. */
 	ROW_EACH(i, n, k, {
 		v = vf_min(max, row_load(g + i, n));
 		w = vf_max(min, vf_min(max, row_load(u + i, n)));
@@ -380,7 +386,7 @@ row_softcap(float *x, uint32_t k, float cap)
 	    row_load(x + i, n), c)))));
 }
 
-/* ---- Rope ---- */
+/* ---- RoPE ---- */
 
 struct pairs {
 	vf a, b;
@@ -395,7 +401,7 @@ rotate(struct pairs p, vf cos, vf sin)
 	};
 }
 
-/* n pairs that lie in two halves. */
+/* Rotate n pairs whose halves lie apart. */
 SIMD void
 rotate_halves(float *a, float *b, const float *cos, const float *sin,
     uint32_t n)
@@ -407,7 +413,7 @@ rotate_halves(float *a, float *b, const float *cos, const float *sin,
 	row_store(b, n, p.b);
 }
 
-/* n pairs, each side by side. */
+/* Rotate n pairs of neighbours. */
 SIMD void
 rotate_adjacent(float *x, const float *cos, const float *sin, uint32_t n)
 {

@@ -1,5 +1,5 @@
-/* kernels/simd/avx2.h - the vocabulary of simd.h for AVX2, FMA and F16C:
- * 8 floats in a vector. */
+/* kernels/simd/avx2.h - the operations of simd/simd.h in AVX2, FMA and F16C: 8
+ * floats a vector. */
 #ifndef KERNELS_SIMD_AVX2_H
 #define KERNELS_SIMD_AVX2_H
 
@@ -7,7 +7,7 @@
 
 #if defined(__AVX2__)
 #define SIMD_VL	8
-#define SIMD_ACT_BIAS	128	/* dot products want them unsigned */
+#define SIMD_ACT_BIAS	128	/* dot products need unsigned activations */
 #define SIMD_NREGS	16
 typedef __m256 vf;
 typedef __m256i vi;
@@ -61,7 +61,8 @@ vf_if_lt(vf a, vf b, vf yes, vf no)
 	return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
 }
 
-/* Order of 64-bit quarters after the shuffles within 128-bit lanes. */
+/* The shuffle works within 128-bit lanes: reorder 64-bit quarters afterwards.
+ */
 SIMD vf
 vf_even(vf a, vf b)
 {
@@ -171,16 +172,16 @@ vf_from_i8(const int8_t *p)
 SIMD void
 vi_store_q8(int8_t *q, int16_t *sum, const vi v[4], uint32_t n)
 {
-	/* The packs work within 128-bit lanes: put the fours in order. */
+	/* Packing works within 128-bit lanes: reorder the fours. */
 	__m256i p = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(
 	    _mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3])),
 	    _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 
-	(void)n;		/* a chunk is a block: always whole */
+	(void)n;		/* a chunk is always a whole block */
 	_mm256_storeu_si256((void *)q, p);
 	if (sum == NULL)
 		return;
-	/* Sums of 8 of q + 128, of 16, less 16 * 128. */
+	/* Sums of 8, then of 16, of q + 128, less 16 * 128. */
 	p = _mm256_sad_epu8(_mm256_xor_si256(p, _mm256_set1_epi8(-128)),
 	    _mm256_setzero_si256());
 	p = _mm256_sub_epi16(_mm256_add_epi64(p, _mm256_shuffle_epi32(p, 0x4e)),
@@ -216,7 +217,7 @@ vi_hmax_each(const vi v[8])
 	    _mm256_permute2x128_si256(b[0], b[1], 0x31));
 }
 
-/* Doubles: what v holds, in two vectors. */
+/* A vector of floats as doubles, in two vectors. */
 typedef struct { __m256d lo, hi; } vd2;
 SIMD vd2
 vd2_zero(void)

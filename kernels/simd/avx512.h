@@ -1,5 +1,5 @@
-/* kernels/simd/avx512.h - the vocabulary of simd.h for AVX-512 (F, BW, DQ,
- * VL): 16 floats in a vector. */
+/* kernels/simd/avx512.h - the operations of simd/simd.h in AVX-512 (F, BW, DQ,
+ * VL): 16 floats a vector. */
 #ifndef KERNELS_SIMD_AVX512_H
 #define KERNELS_SIMD_AVX512_H
 
@@ -7,7 +7,7 @@
 
 #if defined(__AVX512BW__)
 #define SIMD_VL	16
-#define SIMD_ACT_BIAS	128	/* dot products want them unsigned */
+#define SIMD_ACT_BIAS	128	/* dot products need unsigned activations */
 #define SIMD_NREGS	32
 typedef __m512 vf;
 typedef __m512i vi;
@@ -43,7 +43,7 @@ SIMD vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
 SIMD vf vf_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
 SIMD vf vf_div(vf a, vf b) { return _mm512_div_ps(a, b); }
 
-/* a / b within 1.5 ulp, 1 <= b < 2^126: a quarter of the time of vf_div. */
+/* a / b within 1.5 ulp, 1 <= b < 2^126; four times as fast as vf_div. */
 SIMD vf
 vf_div_above1(vf a, vf b)
 {
@@ -187,7 +187,7 @@ vf_from_i8(const int8_t *p)
 SIMD void
 vi_store_q8(int8_t *q, int16_t *sum, const vi v[4], uint32_t n)
 {
-	/* The packs work within 128-bit lanes: put the fours in order. */
+	/* Packing works within 128-bit lanes: reorder the fours. */
 	__m512i p = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1,
 	    5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), _mm512_packs_epi16(
 	    _mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3])));
@@ -199,7 +199,7 @@ vi_store_q8(int8_t *q, int16_t *sum, const vi v[4], uint32_t n)
 		_mm256_storeu_si256((void *)q, _mm512_castsi512_si256(p));
 	if (sum == NULL)
 		return;
-	/* Sums of 8 of q + 128, of 16, less 16 * 128. */
+	/* Sums of 8, then of 16, of q + 128, less 16 * 128. */
 	p = _mm512_sad_epu8(_mm512_xor_si512(p, _mm512_set1_epi8(-128)),
 	    _mm512_setzero_si512());
 	p = _mm512_add_epi64(p, _mm512_shuffle_epi32(p, 0x4e));
@@ -236,7 +236,7 @@ vi_hmax_each(const vi v[16])
 	    _mm512_shuffle_i32x4(c[0], c[1], 0xdd));
 }
 
-/* Doubles: what v holds, in two vectors. */
+/* A vector of floats as doubles, in two vectors. */
 typedef struct { __m512d lo, hi; } vd2;
 SIMD vd2
 vd2_zero(void)

@@ -1,5 +1,5 @@
-/* kernels/simd/neon.h - the vocabulary of simd.h for Arm's Advanced SIMD as
- * every aarch64 core has it: 4 floats in a vector. */
+/* kernels/simd/neon.h - the operations of simd/simd.h in Arm's Advanced SIMD,
+ * which every aarch64 core has: 4 floats a vector. */
 #ifndef KERNELS_SIMD_NEON_H
 #define KERNELS_SIMD_NEON_H
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define SIMD_VL	4
-#define SIMD_ACT_BIAS	0	/* dot products take signed by signed */
+#define SIMD_ACT_BIAS	0	/* dot products take signed activations */
 #define SIMD_NREGS	32
 typedef float32x4_t vf;
 typedef int32x4_t vi;
@@ -33,7 +33,7 @@ act_signed(int8_t *dst, const int8_t *q, int32_t start[2], int32_t from,
 	start[1] = from - by * sum;
 }
 
-/* There are no masked loads: by lanes. */
+/* There are no masked loads: load lane by lane. */
 SIMD vf
 vf_load_n(const float *p, uint32_t n)
 {
@@ -125,7 +125,8 @@ vi_byte(vi v, unsigned i)
 	return vreinterpretq_s32_s8(vqtbl1q_s8(vreinterpretq_s8_s32(v),
 	    vld1q_u8((const void *)byte_of_each[i])));
 }
-/* Four bytes; zeros behind them cost nothing, but the same again a copy. */
+/* Load four bytes.  Zeros in the upper half are free; duplicating the bytes
+ * would cost a copy. */
 SIMD int32x2_t
 four_bytes(const void *p)
 {
@@ -147,8 +148,8 @@ vi_from_u16(const uint16_t *p)
 }
 SIMD vf vf_bits(vi v) { return vreinterpretq_f32_s32(v); }
 SIMD vi vi_bits(vf v) { return vreinterpretq_s32_f32(v); }
-/* By operators: the intrinsics shift by vectors even where the count is known,
- * and have no shift to the right by one that is not. */
+/* Operators, because the intrinsics shift by a vector even if the count is a
+ * constant, and have no right shift by a variable. */
 SIMD vi vi_shl(vi v, unsigned n) { return v << (int)n; }
 SIMD vi vi_sar(vi v, unsigned n) { return v >> (int)n; }
 SIMD vi
@@ -203,7 +204,7 @@ vi_store_q8(int8_t *q, int16_t *sum, const vi v[4], uint32_t n)
 	    vmovn_s16(vcombine_s16(vmovn_s32(v[0]), vmovn_s32(v[1]))),
 	    vmovn_s16(vcombine_s16(vmovn_s32(v[2]), vmovn_s32(v[3]))));
 
-	(void)n;		/* a chunk is half a block: always whole */
+	(void)n;		/* a chunk is always half a block */
 	vst1q_s8(q, p);
 	if (sum != NULL)
 		*sum = vaddlvq_s8(p);
@@ -216,7 +217,7 @@ vi_hmax_each(const vi v[4])
 	return vpmaxq_s32(vpmaxq_s32(v[0], v[1]), vpmaxq_s32(v[2], v[3]));
 }
 
-/* Doubles: what v holds, in two vectors. */
+/* A vector of floats as doubles, in two vectors. */
 typedef struct { float64x2_t lo, hi; } vd2;
 SIMD vd2
 vd2_zero(void)

@@ -1,54 +1,56 @@
-/* kernels/simd/simd.h - vectors of floats and 32-bit integers, by whichever
- * instruction set the file that includes this is compiled for.
- * Owns: the words; each simd_<isa>.h says them in its intrinsics.  Included by
- * the templates (rows.h, attn.h, matmul/matmul.h), which say each algorithm once; a
- * variant is a file that includes simd.h and the templates, with its own -m
- * flags, under its own names.
+/* kernels/simd/simd.h - vectors of floats and of 32-bit integers, in the
+ * instruction set that the including file is compiled for.  Owns: the
+ * operations; simd/<isa>.h implements them by intrinsics.  Included by the
+ * templates (rows/rows.h, attn/attn.h, matmul/matmul.h), which define each
+ * algorithm once.  A variant is a file with its own -m flags that includes the
+ * templates; its functions are static.
  *
- *	SIMD_VL			floats in a vector, vf, and integers, vi; not
- *				defined where there are no vectors: then the
+ *	SIMD_VL			floats in a vector vf, integers in a vi;
+ *				undefined where there are no vectors: then the
  *				templates are empty
- *	SIMD_NREGS		vectors that the machine has registers for
- *	SIMD_ACT_BIAS		what dot products want added to the bytes of
- *				activations: 0 or 128 (kernels.act_bias)
- *	vf_load_n vf_store_n	the first n lanes (all for n >= SIMD_VL); others
- *				are read as 0, not written, and not touched
+ *	SIMD_NREGS		vector registers of the machine
+ *	SIMD_ACT_BIAS		added to the bytes of activations for dot
+ *				products: 0 or 128 (kernels.act_bias)
+ *	vf_load_n vf_store_n	the first n lanes (all if n >= SIMD_VL); other
+ *				lanes are loaded as 0, and their memory is
+ *				neither read nor written
  *	vf_first_n		lanes from n on become `other`
  *	vf_fma(a, b, c)		a * b + c rounded once; vf_fnma: c - a * b
- *	vf_max vf_min		of NaN, the second operand (x86; on Arm NaN)
- *	vf_if_lt(a, b, y, n)	lanes of y where a < b, else (NaN too) of n
+ *	vf_max vf_min		for NaN, the second operand (x86); NaN (Arm)
+ *	vf_if_lt(a, b, y, n)	y in lanes where a < b, else (also for NaN) n
  *	vf_even vf_odd		every other lane of two vectors; vf_zip_lo and
- *				vf_zip_hi are the way back
- *	vf_bits vi_bits		the same bits as the other kind
- *	vi_sub8			bytes; vi_mul16: the low halves of products of 16
- *				bits; vi_madd16: sums of two products of 16 bits
+ *				vf_zip_hi are the inverse
+ *	vf_bits vi_bits		reinterpret as the other type
+ *	vi_sub8			subtract bytes; vi_mul16: low halves of 16-bit
+ *				products; vi_madd16: sums of two 16-bit products
  *				(x86)
- *	vi_times(v, f)		v * f, integers of 16 bits each, f such as
- *				vi_factor() makes of one; vi_factor_twice: that
- *				in both halves, for products of 16 bits
+ *	vi_times(v, f)		v * f, 16-bit integers; f from vi_factor().
+ *				vi_factor_twice(): f in both halves, for 16-bit
+ *				products
  *	vi_byte(v, i)		byte i of each integer
- *	vi_lookup(t, i)		table of 16 bytes, an index in each byte
- *	vf_ldexp(x, n)		x * 2^n, n whole; both are normal numbers (or
- *				NaN both)
+ *	vi_lookup(t, i)		16-byte table, an index in each byte
+ *	vf_ldexp(x, n)		x * 2^n, n whole; x and the result are normal
+ *				(or both NaN)
  *	vf_fract		x - floor(x)
- *	vf_mul_pow2(x, n)	x * 2^floor(n), 0 for n < -126; x is of [1, 2]
- *				and n < 127 (or both NaN)
- *	vf_from_half ...	SIMD_VL elements at p, widened; vf_set_half:
- *				one, everywhere
- *	vf_dot_bf16(s, a, b)	s + both products of bfloat16 in each lane, the
+ *	vf_mul_pow2(x, n)	x * 2^floor(n), 0 for n < -126; x in [1, 2] and
+ *				n < 127 (or both NaN)
+ *	vf_from_half ...	widen SIMD_VL elements at p; vf_set_half: one,
+ *				to all lanes
+ *	vf_dot_bf16(s, a, b)	s + both bfloat16 products of each lane, the
  *				upper one first; denormal numbers are 0.  This
- *				and vf_to_bf16 where the file's -m flags allow
- *	vi_store_q8		the lanes of 4 vectors as 8 bits, and the sum
- *				of each 16 of them (if sum is not NULL); of
- *				64 lanes n = 32 or 64 are stored
- *	vf_by_power(v, e)	v * 2^e, e whole (AVX-512 alone)
+ *				and vf_to_bf16 only if the -m flags allow
+ *	vi_store_q8		lanes of 4 vectors as 8 bits, and the sum of
+ *				each 16 (if sum is not NULL); n = 32 or 64 of
+ *				64 lanes are stored
+ *	vf_by_power(v, e)	v * 2^e, e whole (AVX-512 only)
  *	act_signed(d, q, start, from, by, both)
  *				32 bytes of activations without SIMD_ACT_BIAS;
- *				from - by * the sums of its halves, or (both)
- *				of all and of the upper half; 0 <= by <= 128
- *	vf_hsum_each, vi_hmax_each
- *				lane i across v[i], in one fixed order;
- *				vf_hmax: across one */
+ *				start = from - by * the sums of the halves, or
+ *				(both) of all and of the upper half;
+ *				0 <= by <= 128
+ *	vf_hsum_each vi_hmax_each
+ *				lane i is across v[i], in one fixed order;
+ *				vf_hmax: across one vector */
 #ifndef KERNELS_SIMD_SIMD_H
 #define KERNELS_SIMD_SIMD_H
 
@@ -68,8 +70,8 @@ SIMD vi vi_factor_twice(vi f) { return vi_or(f, vi_shl(f, 16)); }
 SIMD vi vi_times(vi v, vi f) { return vi_madd16(v, f); }
 #endif
 
-/* v, in a register: not what each instruction that wants it may load again.  With
- * fewer registers those are the shorter supply. */
+/* Keep v in a register, instead of loading it again for each instruction.  Not
+ * where registers are scarcer than loads. */
 SIMD vi
 vi_loaded(vi v)
 {
@@ -89,39 +91,36 @@ prefetch_write(const void *p)
 {
 	__builtin_prefetch(p, 1);
 }
-/* What is read once, and kept in no cache behind the first. */
+/* Data that is read once: kept in no cache behind L1. */
 SIMD void
 prefetch_once(const void *p)
 {
 	__builtin_prefetch(p, 0, 0);
 }
-/* What is wanted later than the first cache would keep it. */
+/* Data that is needed later than L1 would keep it. */
 SIMD void
 prefetch_l2(const void *p)
 {
 	__builtin_prefetch(p, 0, 2);
 }
 
-/* Where pages are of 4 KiB, or the host's behind huge ones are, a core that
- * asks ahead still waits wherever a page begins, until it has found where that
- * lies (one time in eight in memory: so many entries of a table are a line).
- * Where a line of it was asked for some pages sooner, it need not.  In a guest
- * whose huge pages are 4 KiB to the TLB (as many pages of either kind as that
- * has entries, 4096, are quick to reach, and twice as many are not), one core
- * of Zen 5 reads one stream of weights at 41.2 instead of 36.9 GB/s; 43.0 are
- * the best of bare loops. */
+/* Prefetch a line for the TLB's sake.  With pages of 4 KiB, also on a host
+ * behind a guest's huge pages, a core that prefetches still waits for the page
+ * walk at the beginning of each page, and sometimes for memory, because eight
+ * entries share a line of the page table.  A line of that page, prefetched
+ * some pages earlier, avoids that (Zen 5, one stream: 41.2 instead of 36.9
+ * GB/s). */
 SIMD void
 prefetch_page(const void *p)
 {
 	prefetch_l2(p);
 }
 
-/* Nothing below makes denormal numbers on the way to a result that is none:
- * each would cost as much as tens of vectors.  So e^x ends where it would not
- * be a normal number. */
+/* No intermediate value below is denormal unless the result is: each costs as
+ * much as tens of vectors.  So e^x is 0 where it would be denormal. */
 enum { EXP_MIN = -86, EXP_MAX = 88 };
 
-/* e^x within 2 ulp, x between those; polynomial of Cephes' expf. */
+/* e^x within 2 ulp, EXP_MIN <= x <= EXP_MAX; polynomial of Cephes' expf. */
 SIMD vf
 exp_within(vf x)
 {
@@ -140,14 +139,14 @@ exp_within(vf x)
 	return vf_ldexp(vf_add(p, vf_set(1)), n);
 }
 
-/* NaN stays: of it, vf_min and vf_max return the second. */
+/* NaN stays NaN: vf_min and vf_max return the second operand then. */
 SIMD vf
 vf_clamp(vf x, float min, float max)
 {
 	return vf_min(vf_set(max), vf_max(vf_set(min), x));
 }
 
-/* e^x; 0 below EXP_MIN, and no more than e^EXP_MAX. */
+/* e^x; 0 below EXP_MIN, at most e^EXP_MAX. */
 SIMD vf
 vf_exp(vf x)
 {
@@ -155,8 +154,9 @@ vf_exp(vf x)
 	    exp_within(vf_clamp(x, EXP_MIN, EXP_MAX)));
 }
 
-/* 2^x within 2 ulp, 0 below -126; x < 127.  Minimax in the relative error, 1.4
- * roundings, of polynomials with p(0) = 1: powers of 2 are exact. */
+/* 2^x within 2 ulp, 0 below -126; x < 127.  The polynomial is minimax in the
+ * relative error (1.4 roundings) with p(0) = 1, so that powers of 2 are exact.
+ */
 SIMD vf
 vf_exp2(vf x)
 {
@@ -171,7 +171,7 @@ vf_exp2(vf x)
 	return vf_mul_pow2(p, x);
 }
 
-/* Lane i is the largest lane of v[i]; v is overwritten. */
+/* Lane i is the maximum of v[i]; overwrites v. */
 SIMD vf
 vf_hmax_each(vf v[SIMD_VL])
 {
@@ -186,7 +186,8 @@ vf_hmax_each(vf v[SIMD_VL])
 	return v[0];
 }
 
-/* The same of sums: neighbours first, then pairs, and so on. */
+/* Lane i is the sum of v[i]: neighbours first, then pairs, and so on.
+ * Overwrites v. */
 SIMD vf
 vf_hsum_each(vf v[SIMD_VL])
 {
@@ -201,7 +202,7 @@ vf_hsum_each(vf v[SIMD_VL])
 	return v[0];
 }
 
-/* x * sigmoid(z), where x and z have the same sign: 0 for z below EXP_MIN. */
+/* x * sigmoid(z), for x and z of the same sign; 0 for z below EXP_MIN. */
 SIMD vf
 vf_gate(vf x, vf z)
 {
@@ -211,8 +212,8 @@ vf_gate(vf x, vf z)
 	    vf_div_above1(x, vf_add(vf_set(1), e)));
 }
 
-/* Within 4 ulp: near 0, where 1 - 2 / (e^2x + 1) would cancel, the polynomial
- * of Cephes' tanhf. */
+/* tanh within 4 ulp.  Near 0, where 1 - 2 / (e^2x + 1) would cancel, it is the
+ * polynomial of Cephes' tanhf. */
 SIMD vf
 vf_tanh(vf x)
 {
