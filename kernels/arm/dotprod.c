@@ -1,5 +1,5 @@
-/* kernels/arm/dotprod.c - matrix kernels for aarch64 cores with dot products
- * of bytes (Armv8.2 DotProd).
+/* kernels/arm/dotprod.c - quantized weights for aarch64 cores with dot
+ * products of bytes (Armv8.2 DotProd).
  *
  * A panel of 8 rows by 6 rows of activations. */
 enum { PANEL_NV = 2, TILE_NT = 6 };

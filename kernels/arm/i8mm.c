@@ -1,5 +1,5 @@
-/* kernels/arm/i8mm.c - matrix kernels for aarch64 cores with matrix products
- * of bytes (Armv8.6 I8MM), and with dot products.
+/* kernels/arm/i8mm.c - quantized weights for aarch64 cores with matrix
+ * products of bytes (Armv8.6 I8MM) and dot products.
  *
  * A panel of 8 rows by 6 rows of activations. */
 enum { PANEL_NV = 2, TILE_NT = 6 };

@@ -1,21 +1,21 @@
-/* kernels/matmul/dot_avx2.h - dot products for matmul/matmul.h in AVX2; no guard: a part of it.
+/* kernels/matmul/dot_avx2.h - dot products in AVX2, for matmul/matmul.h.  No
+ * guard: part of it.
  *
- * maddubs: unsigned by signed bytes, pairs summed in 16 bits, saturating.
- * Activations are the unsigned ones, up to 255: |q| <= 64 never saturates, and
- * smaller ones leave room for several pairs before the sums are widened.  Of
- * larger ones a tile has q as 16 high + low, both within [-8, 8].  What is worth
- * another factor for 16 columns (DOT_FACTOR) is multiplied by it as sums are widened,
- * where a factor of 1 would be no less. */
+ * maddubs multiplies unsigned by signed bytes and adds pairs in 16 bits,
+ * saturating.  Activations are the unsigned operand, up to 255: |q| <= 64
+ * never saturates, and smaller q leave room for several pairs before the sums
+ * are widened.  For larger q a tile splits q into 16 high + low, both within
+ * [-8, 8].  A factor for 16 columns (DOT_FACTOR) is multiplied in as sums are
+ * widened, which costs nothing. */
 #ifdef KERNEL_SUFFIX
 
 #define TILE_LAYOUT
 
-/* Sums that GCC is to build in the order written, not as a tree of which it
- * keeps more at once than registers hold: `sum` stays in its register in tiles,
- * which saves them copies (101 instead of 107 instructions for 32 columns of
- * Q4_0; 12 rows take 0.93 to 0.97 of the time, 128 rows 0.93 to 1.00), and Q5_K
- * and Q5_1 the stack (0.86 and 0.84), but takes 8 % from one row of Q5_0 and
- * Q8_0.  Clang makes no trees, and does not unroll loops with these in them. */
+/* Additions that GCC must do in the order written, with the sum in its
+ * register.  Otherwise it builds a tree, which needs more registers than there
+ * are (12 rows of Q4_0 take 3 to 7 % longer).  Rows of gemv do without: one
+ * row of Q5_0 is 8 % slower with them.  Clang builds no trees, and does not
+ * unroll loops that contain asm. */
 #ifdef __clang__
 #define ADD_16(sum, v)	((sum) = _mm256_add_epi16(sum, v))
 #define ADD_32(sum, v)	((sum) = vi_add(sum, v))
@@ -26,14 +26,15 @@
 #define IN_ORDER(v)	__asm__("" : "+x"(v))
 #endif
 
-/* From a panel's vectors of a group to the next panel's, in a tile. */
+/* Distance, in groups, between the same group of a panel and the next, in a
+ * tile. */
 enum { PANEL_APART = CHUNK_BLOCKS * sizeof(struct weight_block) /
 	sizeof(vi[PANEL_NV]) };
 _Static_assert(sizeof(struct weight_block) % sizeof(vi[PANEL_NV]) == 0,
     "panels lie whole groups apart");
 
-/* Groups of products that fit into 16 bits: 255 * |q| * 2 each; of DOT_FACTOR those
- * of one factor. */
+/* Groups of products that fit into 16 bits: 255 * |q| * 2 each; DOT_FACTOR:
+ * groups that share a factor. */
 SIMD unsigned
 groups_in_16(enum dot_kind kind)
 {
@@ -58,8 +59,8 @@ widen_add(vi dot, vi pairs, int16_t times)
 	return vi_add(dot, vi_madd16(pairs, _mm256_set1_epi16(times)));
 }
 
-/* (q + 8) / 16, rounded down, and what remains, of signed bytes; both have
- * something added meanwhile that keeps them from being negative. */
+/* Split signed bytes: high = (q + 8) / 16, rounded down, and low the rest.
+ * Both are biased meanwhile to be non-negative. */
 SIMD void
 split(vi q, vi *low, vi *high)
 {
@@ -108,7 +109,8 @@ tile_q(enum dot_kind kind, const struct weight_block *c, uint32_t r, uint32_t i)
 	return kind == DOT_128 ? 16 * high[at] + low[at] : low[at];
 }
 
-/* A row's group x times the same of npanels panels; q is the first one's. */
+/* Multiply group x of a row by the same group of npanels panels; q is the
+ * first panel's. */
 SIMD void
 add_group(unsigned npanels, vi s[][PANEL_NV], const vi q[][PANEL_NV], vi x,
     int first)
@@ -128,8 +130,9 @@ add_group(unsigned npanels, vi s[][PANEL_NV], const vi q[][PANEL_NV], vi x,
 		}
 }
 
-/* n groups, as many as fit into 16 bits, are worth by[] of their panels, or all
- * 1 (NULL).  The first are added to what is in memory. */
+/* Widen n groups, as many as fit into 16 bits, and multiply them by factors
+ * by[] of their panels, or by 1 (NULL). first: dot is in memory, not in a
+ * register. */
 SIMD void
 dot_add(unsigned npanels, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned g, unsigned n, const vi by[][PANEL_NV],
@@ -154,9 +157,9 @@ dot_add(unsigned npanels, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
 		}
 }
 
-/* Low and high bytes at once, so that a row's are loaded once for both (one
- * after the other take 1.11 to 1.14 of the time, 128 and 512 rows of Q8_0 and
- * IQ4_NL, Zen 3); as bytes of DOT_8, all groups of each fit into 16 bits. */
+/* Low and high bytes together, so that a row's activations are loaded once for
+ * both (one after the other is 11 to 14 % slower, Zen 3).  As with DOT_8, all
+ * groups of each fit into 16 bits. */
 SIMD void
 dot_add_both(unsigned npanels, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned g, unsigned n)
@@ -191,8 +194,9 @@ dot_panels(enum dot_kind kind, unsigned npanels, vi dot[][PANEL_NV],
 	}
 	UNROLL
 	for (g = 0; g < n; g += in16)
-		dot_add(npanels, dot, q + g, a, g0 + g, in16, kind == DOT_FACTOR ?
-		    q + SPLIT_HIGH + g / 4 : NULL, g == 0);
+		dot_add(npanels, dot, q + g, a, g0 + g, in16,
+		    kind == DOT_FACTOR ? q + SPLIT_HIGH + g / 4 : NULL,
+		    g == 0);
 }
 
 _Static_assert(TILE_NT == 1, "a tile has one row");
@@ -217,7 +221,7 @@ strip_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
 #define MATMUL_ISA	ISA_AVX2
 #define GEMV_MAX_ROWS	AVX2_GEMV_MAX_ROWS
 
-/* q is the unsigned side here, |x| <= 127: 127 * q * 2 for each group. */
+/* Here q is the unsigned operand and |x| <= 127: 127 * q * 2 for each group. */
 SIMD unsigned
 one_groups_in_16(enum dot_kind kind)
 {
@@ -225,7 +229,8 @@ one_groups_in_16(enum dot_kind kind)
 	    1;
 }
 
-/* Of signed q the magnitude, and the sign goes to x. */
+/* maddubs needs one unsigned operand: for signed q use |q| and move its sign
+ * to x. */
 SIMD vi
 one_pairs(enum dot_kind kind, vi q, vi x)
 {
@@ -255,17 +260,16 @@ gemv_dot(enum dot_kind kind, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
 	}
 }
 
-/* For matmul/gemv_direct.h: pairs in 16 bits, and what they have been widened to.
- * Three and four rows so instead of by matmul/gemv.h, from memory (Zen 3): Q4_0
- * 1.27 and 1.24 times as fast, Q8_0 1.16 and 1.12, MXFP4 1.17 and 1.11, Q4_K
- * 1.55 and 1.51, Q2_K 1.36 and 1.26. */
+/* For matmul/gemv_direct.h: pairs in 16 bits, and the sum that they are
+ * widened to.  Three and four rows are 1.1 to 1.5 times as fast as by
+ * matmul/gemv.h (Zen 3). */
 #define DIRECT_MAX_ROWS	AVX2_DIRECT_MAX_ROWS
 
 struct direct_sum {
 	vi dot, pairs;
 };
 
-/* The sum is widened when no more fits into 16 bits, or all are there. */
+/* Widens the sum when 16 bits are full, or with the last product. */
 SIMD void
 direct_add(enum dot_kind kind, struct direct_sum *s, unsigned j, unsigned n,
     vi q, vi x, const vi *by)

@@ -1,17 +1,17 @@
-/* kernels/matmul/dot_neon.h - dot products for matmul/matmul.h in Advanced SIMD alone; no
- * guard: a part of it.
+/* kernels/matmul/dot_neon.h - dot products in Advanced SIMD alone, for
+ * matmul/matmul.h.  No guard: part of it.
  *
- * smlal: 8 products of signed bytes onto sums of 16 bits, of which there are
- * two a vector: rows 0 and 1, rows 2 and 3, four columns each.  They take as
- * many groups as fit, then become sums of rows: neighbours added in 16 bits,
- * and those pairs onto 32. */
+ * smlal adds 8 products of signed bytes to sums of 16 bits, two of which make
+ * a vector: rows 0 and 1, and rows 2 and 3, four columns each.  They take as
+ * many groups as fit; then neighbours are added in 16 bits, and those pairs to
+ * sums of 32 bits, one for each row. */
 #ifdef KERNEL_SUFFIX
 
 struct sums16 {
 	int16x8_t lo, hi;
 };
 
-/* Groups whose neighbours still add up in 16 bits: 2 * 127 * |q| each. */
+/* Groups whose neighbours still add up within 16 bits: 2 * 127 * |q| each. */
 SIMD unsigned
 groups_in_16(enum dot_kind kind)
 {
@@ -19,7 +19,7 @@ groups_in_16(enum dot_kind kind)
 	    kind == DOT_31 || kind == DOT_32 ? 4 : 2;
 }
 
-/* act_group() as bytes; 16 are loaded at once. */
+/* act_group() as bytes; 16 are loaded together. */
 SIMD int8x16_t
 act_bytes_of(const struct acts *a, unsigned t, unsigned g)
 {
@@ -47,7 +47,7 @@ sums16_add(struct sums16 s, vi q, int8x16_t x)
 	    vmlal_high_s8(s.hi, w, x) };
 }
 
-/* n groups of rows [t0, t1) of the activations, n as fit. */
+/* Multiply n groups, as many as fit, by rows [t0, t1) of the activations. */
 SIMD void
 sums16_of(struct sums16 s[TILE_NT][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned t0, unsigned t1, unsigned g, unsigned n)
@@ -68,8 +68,8 @@ sums16_of(struct sums16 s[TILE_NT][PANEL_NV], const vi q[][PANEL_NV],
 	}
 }
 
-/* Two groups fit, but their neighbours do not add up in 16 bits: in 32, and the
- * pairs of a row at the end. */
+/* Two groups fit into 16 bits, but their neighbours do not add up there: add
+ * them in 32 bits, and the pairs of a row at the end. */
 SIMD void
 tile_dot_128(unsigned nt, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned g0, unsigned n)
@@ -104,8 +104,9 @@ tile_dot_128(unsigned nt, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
 			    vpaddq_s32(lo[t][r], hi[t][r]));
 }
 
-/* Where the first sums are the last, registers hold those of all rows at once:
- * weights are loaded once.  Else dot takes their place. */
+/* If 16 bits hold all groups, registers hold the sums of all rows together and
+ * weights are loaded once.  Otherwise dot occupies those registers, and rows
+ * go one by one. */
 SIMD void
 tile_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
     const vi q[][PANEL_NV], const struct acts *a, unsigned g0, unsigned n)

@@ -1,11 +1,11 @@
-/* kernels/matmul/dot_sdot.h - dot products for matmul/matmul.h in Armv8.2's sdot; no guard:
- * a part of it.
+/* kernels/matmul/dot_sdot.h - dot products by sdot of Armv8.2, for
+ * matmul/matmul.h.  No guard: part of it.
  *
- * sdot: 16 products of signed bytes, fours summed; by element, the second
- * factor is one lane of 16 activations. */
+ * sdot multiplies 16 signed bytes and adds fours; in its by-element form the
+ * second operand is one lane of 16 activations. */
 #ifdef KERNEL_SUFFIX
 
-/* For matmul/pack_activations.h: those of a tile, in the block at hand. */
+/* For matmul/pack_activations.h: a tile's activations, at the current block. */
 typedef struct {
 	const struct tile_act *act;
 } tile_acts;
@@ -18,7 +18,7 @@ typedef struct {
 			dot[t][r] = vdotq_laneq_s32(dot[t][r],		\
 			    vreinterpretq_s8_s32(q[i][r]), x[t], i);
 
-/* Four groups. */
+/* Multiply four groups. */
 SIMD void
 sdot(unsigned nt, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const int8x16_t *x)
@@ -31,7 +31,7 @@ sdot(unsigned nt, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
 	SDOT_GROUP(3)
 }
 
-/* Loaded, whatever register may have it. */
+/* Force a load here, into any register. */
 SIMD vf
 vf_reloaded(const vf *p)
 {
@@ -44,10 +44,10 @@ vf_reloaded(const vf *p)
 #ifndef TILE_LAYOUT
 #define ACT_PACK_ROWS	1
 
-/* 32 columns of a row: act_q8's, and d0 in each lane. */
+/* 32 columns of a row: those of act_q8, with d0 in each lane. */
 struct tile_act {
 	int8x16_t q[2];
-	vf d[2];		/* and what is behind it; d0 */
+	vf d[2];		/* d and the members behind it; d0 */
 };
 
 SIMD void
@@ -61,7 +61,8 @@ tile_act_make(struct tile_act *to, const struct act_q8 *x,
 	to->d[1] = vf_set(x->d0);
 }
 
-/* d0 + dot * d; GCC would copy d into all lanes for every other one. */
+/* d0 + dot * d.  In asm, because GCC copies d into all lanes for every other
+ * one. */
 SIMD vf
 tile_act_scaled(vf d0, vf dot, const struct tile_act *x)
 {
@@ -84,7 +85,7 @@ tile_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
 	int8x16_t x[TILE_NT];
 	unsigned g, t;
 
-	(void)kind;		/* all the same to this instruction */
+	(void)kind;		/* this instruction treats all kinds alike */
 	UNROLL
 	for (g = 0; g < n; g += 4) {
 		UNROLL
@@ -117,10 +118,10 @@ gemv_dot(enum dot_kind kind, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
 _Static_assert(offsetof(struct act_q8, sum) == 2 * sizeof(float) &&
     offsetof(struct act_q8, sum_high) == 3 * sizeof(float), "one vector");
 
-/* Vector operations are what a tile waits for, and loads are none.  So sums are
- * loaded where they begin, not copied, and so is d0 (matmul/pack_activations.h).  Of few rows a
- * block's scales come by one load, to be multiplied with by their lanes: fma would
- * write over d0, and want a copy of it for each sum. */
+/* Vector operations limit a tile; loads are free.  So start values of sums are
+ * loaded, not copied, and so is d0 (matmul/pack_activations.h).  In gemv one
+ * load brings a block's scales, which are multiplied by lane: fma would
+ * overwrite d0 and need a copy of it for each sum. */
 #define SCALE_BY_LANE
 
 SIMD vi
@@ -137,7 +138,7 @@ dot_less_magic(vi dot)
 	return vf_sub(vf_bits(dot), vf_set(ACT_MAGIC));
 }
 
-/* In two loops, as tile_scale(). */
+/* Two loops, as in tile_scale(). */
 SIMD void
 rows_scale(unsigned nt, vf acc[][PANEL_NV], vi dot[][PANEL_NV],
     const struct acts *a, const vf d[PANEL_NV])

@@ -1,10 +1,10 @@
-/* kernels/matmul/dot_smmla.h - dot products for matmul/matmul.h in Armv8.6's smmla; no guard: a
- * part of it.
+/* kernels/matmul/dot_smmla.h - dot products by smmla of Armv8.6, for
+ * matmul/matmul.h.  No guard: part of it.
  *
- * smmla: two rows by two rows, 8 columns each, gives four sums.  So for tiles
- * the vectors of groups g and g + 1 of four rows become rows 0 and 1, and rows
- * 2 and 3, of 8 columns, activations lie in pairs, and its sums are those
- * of matmul/gemm_2x2.h.  Few rows: sdot. */
+ * smmla multiplies two rows by two rows, 8 columns each, into four sums.  So
+ * for tiles the vectors of groups g and g + 1 of four rows become rows 0 and
+ * 1, and rows 2 and 3, of 8 columns; activations lie in pairs, and sums as in
+ * matmul/gemm_2x2.h. gemv uses sdot. */
 #ifdef KERNEL_SUFFIX
 
 #define TILE_LAYOUT
@@ -13,7 +13,7 @@
 
 _Static_assert(TILE_NT % 2 == 0, "rows of activations go in pairs");
 
-/* Each of four scales twice. */
+/* Duplicate each of four scales. */
 SIMD void
 twice(vf ret[2][PANEL_NV], const vf v[PANEL_NV])
 {
@@ -60,12 +60,12 @@ tile_q(enum dot_kind kind, const struct weight_block *c, uint32_t r, uint32_t i)
 	return ((const int8_t *)q)[r % 2 * 8 + i % 8];
 }
 
-/* 32 columns of two rows of activations: of each 8 those of one, then of the
- * other; scales and sums of one, the other, and again. */
+/* 32 columns of two rows of activations: 8 of one row, then 8 of the other;
+ * scales and sums alternate between the two. */
 struct tile_act {
 	int8x16_t q[4];
 	vf d[2];		/* and d0 */
-	vf sum[2];		/* and that of columns 16..31 */
+	vf sum[2];		/* and of columns 16 to 31 */
 };
 
 /* d0 + dot * d. */
@@ -81,7 +81,7 @@ tile_act_min(vf acc, vf m, const struct tile_act *x, unsigned i)
 	return vf_fma(m, x->sum[i], acc);
 }
 
-/* Of what lies before a block's bytes: two floats of each of two rows. */
+/* Pair the scales, or sums, of two rows: two floats of each. */
 SIMD void
 split_pairs(vf ret[2], vf v)
 {
@@ -116,7 +116,7 @@ tile_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
 {
 	unsigned t, r, g, h;
 
-	(void)kind;		/* all the same to this instruction */
+	(void)kind;		/* this instruction treats all kinds alike */
 	UNROLL
 	for (g = 0; g < n; g += 2)
 		UNROLL

@@ -1,7 +1,8 @@
-/* kernels/matmul/dot_vnni.h - dot products for matmul/matmul.h in VNNI, of 64 or 32 bytes.
+/* kernels/matmul/dot_vnni.h - dot products by VNNI of 64 or 32 bytes, for
+ * matmul/matmul.h.  No guard: part of it.
  *
- * vpdpbusd: products of an unsigned by a signed byte, fours summed, two a
- * cycle; activations are the unsigned ones. */
+ * vpdpbusd multiplies unsigned by signed bytes and adds fours, two a cycle.
+ * Activations are the unsigned operand. */
 #ifdef KERNEL_SUFFIX
 
 #ifdef __AVX512VNNI__
@@ -17,7 +18,7 @@ tile_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
 	unsigned t, r, g;
 	vi x;
 
-	(void)kind;		/* all the same to this instruction */
+	(void)kind;		/* this instruction treats all kinds alike */
 	UNROLL
 	for (g = 0; g < n; g++) {
 		UNROLL
@@ -40,9 +41,9 @@ tile_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
 #define DIRECT_MAX_ROWS	AVXVNNI_DIRECT_MAX_ROWS
 #endif
 
-/* Eight products one after the other leave a core too little that it can do
- * meanwhile: with enough registers the second four have a sum of their own (Zen
- * 5, 8 to 16 rows: 6 to 7 % faster; with 16 registers 10 % slower). */
+/* Eight dependent products leave a core too little to do meanwhile: where
+ * registers allow, the second four have a sum of their own (Zen 5, 8 to 16
+ * rows: 6 to 7 % faster; with 16 registers 10 % slower). */
 SIMD void
 gemv_dot(enum dot_kind kind, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned g0, unsigned n)
@@ -70,8 +71,8 @@ gemv_dot(enum dot_kind kind, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
 		dot[0][r] = vi_add(dot[0][r], high[r]);
 }
 
-/* For matmul/gemv_direct.h: the sum, and of one that is multiplied the products so far,
- * which fit into 16 bits (|q| <= 15 of 16 columns). */
+/* For matmul/gemv_direct.h: the sum and, if factors apply, the products so
+ * far, which fit into 16 bits (|q| <= 15, 16 columns). */
 struct direct_sum {
 	vi dot, apart;
 };

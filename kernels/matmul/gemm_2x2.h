@@ -1,15 +1,16 @@
-/* kernels/matmul/gemm_2x2.h - template, a part of matmul/matmul.h: sums of tiles as squares, of
- * two rows of weights by two of activations.  No guard: included by matmul/gemm_tile.h,
- * with a DOT_HEADER whose activations go in pairs (matmul/dot_smmla.h).
+/* kernels/matmul/gemm_2x2.h - template: sums of tiles as 2 x 2 squares, two
+ * rows of weights by two of activations.  No guard: included by
+ * matmul/gemm_tile.h, with a DOT_HEADER that packs activations in pairs
+ * (matmul/dot_smmla.h).
  *
- * While a tile lasts its sums, of integers and of floats, are as products of
- * matrices leave them: of rows t and t + 1 of the activations, [t + h] has, of
- * each four rows of weights,
+ * During a tile its integer and float sums lie as matrix products leave them.
+ * For rows t and t + 1 of the activations, vector [t + h] holds, for each four
+ * rows of weights,
  *
  *	w(2h) x(t), w(2h) x(t + 1), w(2h + 1) x(t), w(2h + 1) x(t + 1)
  *
- * and scales lie so, too (dd and mm in struct weight_block).  An odd last row is its
- * own neighbour. */
+ * Scales lie so, too (dd and mm in struct weight_block).  An odd last row is
+ * paired with itself. */
 #ifdef GEMM_2X2
 
 SIMD unsigned

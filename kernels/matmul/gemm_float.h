@@ -1,17 +1,19 @@
-/* kernels/matmul/gemm_float.h - template: F32, F16 and BF16 weights times activations
- * that are floats, or BF16 in pairs.  Owns: the order of sums.  Included by a
- * variant's file, which has said FLOAT_NV and FLOAT_NT: vectors of rows in a
- * panel and most rows of activations in a tile.
+/* kernels/matmul/gemm_float.h - template: F32, F16 and BF16 weights times
+ * activations in floats, or BF16 in pairs.  Owns: the order of summation.
+ * Included by a variant's file, which defines KERNEL_SUFFIX, FLOAT_NV and
+ * FLOAT_NT (vectors of rows in a panel, most rows of activations in a tile),
+ * and EACH_FLOAT_NT.
  *
- * A panel holds FLOAT_PANEL rows, interleaved: for each k, one element of each.
- * An element of y is one lane of one accumulator, a fused sum over ascending
- * k, whatever else is computed beside it.  Few rows take weights as they come
- * from memory, for many a chunk of a panel is widened to floats in L1 first.
+ * A panel holds FLOAT_PANEL rows, interleaved: for each k, one element of each
+ * row.  An element of y is one lane of one accumulator, a fused sum over
+ * ascending k, whatever else is computed beside it.  Few rows read weights
+ * from memory; for many rows a chunk of a panel is widened to floats in L1
+ * first.
  *
- * With BF16_PAIRS the file's only type is BF16, times activations in BF16: of
- * each row two neighbours are a word of 32 bits (k is padded with a zero), and
- * words go the way of floats, but that vf_dot_bf16 multiplies them: within a
- * pair the upper neighbour comes first, and denormal numbers are 0. */
+ * With BF16_PAIRS the file's only type is BF16, times activations in BF16: two
+ * neighbours of a row make a word of 32 bits (odd k is padded with a zero).
+ * Words are treated as floats, except that vf_dot_bf16 multiplies them: within
+ * a pair the upper neighbour comes first, and denormal numbers are 0. */
 #ifndef KERNELS_MATMUL_GEMM_FLOAT_H
 #define KERNELS_MATMUL_GEMM_FLOAT_H
 
@@ -25,15 +27,15 @@
 enum {
 	FLOAT_PANEL = FLOAT_NV * SIMD_VL,
 	FLOAT_CHUNK = 128,	/* columns */
-	FLOAT_GROUP_ROWS = 128,	/* in a group at most, and at least: its */
+	FLOAT_GROUP_ROWS = 128,	/* most rows in a group, and least */
 	FLOAT_GROUP_MIN_ROWS = 32,	/* activations stay in L2 */
 	FLOAT_L2_BYTES = 1280 * 1024,
-	FLOAT_STEP = 8		/* columns, for each of which a tile asks for
-				 * some of the next chunk */
+	FLOAT_STEP = 8		/* columns between two prefetches of the next
+				 * chunk by a tile */
 };
 
-/* Weights as they lie in a panel: words are what activations are.  Wide ones are
- * words that need not be asked for. */
+/* How weights lie in a panel.  Words have the format of the activations;
+ * widened ones are words in L1, which need no prefetch. */
 enum float_kind { FLOAT_WIDENED, FLOAT_WORDS, FLOAT_F16, FLOAT_BF16 };
 
 #ifdef BF16_PAIRS
@@ -70,9 +72,9 @@ float_add(vf w, vf x, vf sum)
 }
 #endif
 
-/* Of one panel; columns are words. */
+/* Arguments for one panel; columns are words. */
 struct float_call {
-	const struct prefetch *prefetch;	/* of few rows */
+	const struct prefetch *prefetch;	/* for few rows */
 	float *y;		/* first row, the panel's first column */
 	uint64_t ldy;
 	const float *x;		/* first row */
@@ -80,7 +82,7 @@ struct float_call {
 	const uint8_t *w;	/* the panel */
 	const float *bias;	/* (FLOAT_PANEL) or NULL */
 	uint32_t k;
-	struct next_chunk next_chunk;	/* weights to be asked for with each step */
+	struct next_chunk next_chunk;	/* weights to prefetch with each step */
 };
 
 SIMD vf
@@ -102,14 +104,14 @@ float_size(enum float_kind kind)
 	return kind <= FLOAT_WORDS ? 4 : 2;
 }
 
-/* Bytes of one row in a panel. */
+/* Bytes of a row in a panel. */
 SIMD uint64_t
 float_row_bytes(enum quant_type type, uint32_t k)
 {
 	return (uint64_t)DIV_UP(k, WORD_COLS) * float_size(float_kind(type));
 }
 
-/* Row r's element i of a panel; size: of one in the file. */
+/* Offset of element i of row r in a panel; size of an element in the file. */
 SIMD uint64_t
 float_offset(uint32_t r, uint32_t i, uint32_t size)
 {
@@ -117,7 +119,7 @@ float_offset(uint32_t r, uint32_t i, uint32_t size)
 	    i % WORD_COLS) * size;
 }
 
-/* Column i of a panel, at w, times nt rows of x. */
+/* Multiply column i of a panel, at w, by nt rows of x. */
 SIMD void
 float_column(enum float_kind kind, unsigned nt, vf acc[][FLOAT_NV],
     const uint8_t *w, const float *x, uint64_t ldx, uint32_t i)
@@ -138,7 +140,7 @@ float_column(enum float_kind kind, unsigned nt, vf acc[][FLOAT_NV],
 	}
 }
 
-/* ncols columns of w times nt rows of x, onto acc. */
+/* Add ncols columns of w times nt rows of x to acc. */
 SIMD void
 float_columns(enum float_kind kind, unsigned nt, vf acc[FLOAT_NT][FLOAT_NV],
     const uint8_t *w, const struct float_call *c, const float *x,
@@ -153,16 +155,18 @@ float_columns(enum float_kind kind, unsigned nt, vf acc[FLOAT_NT][FLOAT_NV],
 	for (i = 0; i < ncols; i++, w += FLOAT_PANEL * size) {
 		if (kind == FLOAT_WIDENED && i % FLOAT_STEP == 0)
 			prefetch_next_chunk(c->next_chunk, i / FLOAT_STEP);
-		/* Half a line a column: one row is left to the core. */
+		/* A column of half a line: one row is left to the hardware
+		 * prefetcher. */
 		if (kind != FLOAT_WIDENED && i % (nbytes / (FLOAT_PANEL *
 		    size)) == 0 && (nt > 1 || nbytes == FLOAT_PANEL * size))
-			prefetch_weights(&pf, w + pf.near_bytes, w + pf.far_bytes, nbytes);
+			prefetch_weights(&pf, w + pf.near_bytes,
+			    w + pf.far_bytes, nbytes);
 		float_column(kind, nt, acc, w, x, ldx, i);
 	}
 }
 
-/* Columns [col, col + ncols), w at the first of them; sums (nt x FLOAT_PANEL)
- * holds y between chunks; the bias comes last. */
+/* Multiply columns [col, col + ncols), w at the first of them, by nt rows.
+ * sums (nt x FLOAT_PANEL) holds y between chunks; the bias is added last. */
 SIMD void
 float_tile(enum float_kind kind, unsigned nt, const uint8_t *w,
     const struct float_call *c, float *sums, uint32_t col, uint32_t ncols)
@@ -194,8 +198,8 @@ float_tile(enum float_kind kind, unsigned nt, const uint8_t *w,
 			vf_store(y + t * ldy + r * SIMD_VL, acc[t][r]);
 }
 
-/* One row times MAX_STREAMS panels side by side: the sums of one do not wait for
- * themselves so long. */
+/* Multiply one row by MAX_STREAMS panels side by side, so that a sum waits
+ * less for its own additions. */
 SIMD void
 float_row(enum float_kind kind, const struct float_call *c)
 {
@@ -217,8 +221,10 @@ float_row(enum float_kind kind, const struct float_call *c)
 		if (i % each == 0)
 			UNROLL
 			for (p = 0; p < MAX_STREAMS; p++)
-				prefetch_weights(&pf, w + p * panel + pf.near_bytes,
-				    w + p * panel + pf.far_bytes, each * column);
+				prefetch_weights(&pf,
+				    w + p * panel + pf.near_bytes,
+				    w + p * panel + pf.far_bytes,
+				    each * column);
 		UNROLL
 		for (p = 0; p < MAX_STREAMS; p++)
 			float_column(kind, 1, acc[p], w + p * panel, c->x, 0,
@@ -257,7 +263,7 @@ float_row_##t(const struct float_call *c)				\
 #define FLOAT_TILES(kind, t)						\
 EACH_FLOAT_NT(FLOAT_TILE, kind, t)					\
 static float_tile_fn *const float_##t[FLOAT_NT + 1] = {			\
-	EACH_FLOAT_NT(FLOAT_TILE_ENTRY, kind, t)				\
+	EACH_FLOAT_NT(FLOAT_TILE_ENTRY, kind, t)			\
 };
 
 FLOAT_TILES(FLOAT_WIDENED, wide)
@@ -287,7 +293,8 @@ static float_row_fn *const float_rows[] = {
 #endif
 };
 
-/* n elements as floats, n a multiple of SIMD_VL; words stay where they are. */
+/* Widen n elements to floats, n a multiple of SIMD_VL; words stay where they
+ * are. */
 static const uint8_t *
 float_widen(enum float_kind kind, float *out, const uint8_t *w, uint32_t n)
 {
@@ -308,8 +315,8 @@ float_widen(enum float_kind kind, float *out, const uint8_t *w, uint32_t n)
 	return (const uint8_t *)out;
 }
 
-/* Columns [col, col + ncols), w at the first of them, times m rows: a tile after
- * the other, which ask for what lies ahead. */
+/* Multiply columns [col, col + ncols), w at the first of them, by m rows: tile
+ * after tile, each of which prefetches a share of the next chunk. */
 static void
 float_chunk(enum float_kind kind, const struct float_call *c, uint32_t m,
     const uint8_t *w, float sums[][FLOAT_PANEL], uint32_t col, uint32_t ncols,
@@ -322,23 +329,23 @@ float_chunk(enum float_kind kind, const struct float_call *c, uint32_t m,
 		nt = even_part(m, ntiles, i);
 		part.x = c->x + row * c->ldx;
 		part.y = c->y + row * c->ldy;
-		part.next_chunk = next_chunk_share(&next_chunk, DIV_UP(ncols, FLOAT_STEP),
-		    ntiles - i);
+		part.next_chunk = next_chunk_share(&next_chunk,
+		    DIV_UP(ncols, FLOAT_STEP), ntiles - i);
 		float_tiles[kind][nt](w, &part, sums[row], col, ncols);
 	}
 }
 
-/* More rows than these are better off with chunks: halves are widened twice in
- * the time that it takes to store and load them again. */
+/* Most rows that read weights without widening a chunk first: widening halves
+ * twice costs as much as storing and loading them. */
 SIMD uint32_t
 float_direct_rows(enum float_kind kind)
 {
 	return kind == FLOAT_WORDS ? FLOAT_NT : 2 * FLOAT_NT;
 }
 
-/* A panel times up to FLOAT_GROUP_ROWS rows.  While a chunk is multiplied, the next one
- * comes from memory; of the one after that, where pages are to be asked for, a
- * line of each that it lies in. */
+/* Multiply a panel by up to FLOAT_GROUP_ROWS rows.  While a chunk is
+ * multiplied, the next one is prefetched, and where pages are to be
+ * prefetched, a line of each page of the one after that. */
 static void
 float_group(enum float_kind kind, const struct float_call *c, uint32_t m)
 {
@@ -366,7 +373,8 @@ float_group(enum float_kind kind, const struct float_call *c, uint32_t m)
 	}
 }
 
-/* The last panel when it has fewer columns: beside y. */
+/* Multiply m rows by the last panel when it has fewer columns, through a
+ * buffer beside y. */
 static void
 float_partial(enum float_kind kind, const struct float_call *c, uint32_t m,
     uint32_t ncols)
@@ -389,7 +397,7 @@ float_partial(enum float_kind kind, const struct float_call *c, uint32_t m,
 	}
 }
 
-/* Panels that m rows go through together, of n columns of y. */
+/* Panels that m rows take together, n columns of y being left. */
 static inline uint32_t
 float_panels_at_once(const struct float_call *c, uint32_t m, uint32_t n)
 {
@@ -432,7 +440,7 @@ matmul_float_by(enum core_type core, float *y, uint64_t ldy, const void *x,
 	}
 }
 
-#define MATMUL_FLOAT_INSTANCE(core)						\
+#define MATMUL_FLOAT_INSTANCE(core)					\
 static void								\
 matmul_float_##core(float *y, uint64_t ldy, const void *x,		\
     struct mat_ready *ready, const struct mat *w, const float *bias,	\
@@ -443,9 +451,11 @@ matmul_float_##core(float *y, uint64_t ldy, const void *x,		\
 }
 #define MATMUL_FLOAT_ENTRY(core) [core] = matmul_float_##core,
 EACH_CORE_TYPE(MATMUL_FLOAT_INSTANCE)
-static matmul_fn *const float_matmuls[] = { EACH_CORE_TYPE(MATMUL_FLOAT_ENTRY) };
+static matmul_fn *const float_matmuls[] = {
+	EACH_CORE_TYPE(MATMUL_FLOAT_ENTRY)
+};
 
-/* Word by word; in pieces of k that keep the panel's part in L1. */
+/* Pack word by word, in pieces of k that keep the panel's part in L1. */
 SIMD void
 pack_float(enum quant_type type, uint8_t *dst, const uint8_t *src,
     uint32_t row0, uint32_t nrows, uint32_t k)

@@ -1,6 +1,6 @@
-/* kernels/matmul/gemm_tile.h - template, a part of matmul/matmul.h: one tile, nt rows of
- * activations by a chunk of a strip, whose weights are unpacked in L1.  Sums of
- * panel p and row t are [p * TILE_NT + t]. */
+/* kernels/matmul/gemm_tile.h - template: one tile, nt rows of activations by a
+ * chunk of a strip whose weights are unpacked in L1.  Part of matmul/matmul.h.
+ * Sums of panel p and row t are [p * TILE_NT + t]. */
 #ifndef KERNELS_MATMUL_GEMM_TILE_H
 #define KERNELS_MATMUL_GEMM_TILE_H
 
@@ -8,7 +8,7 @@
 
 #if defined(SIMD_VL) && defined(KERNEL_SUFFIX)
 
-/* Addends of a weight. */
+/* Number of addends of a weight. */
 SIMD unsigned
 addend_count(enum scale_kind scale)
 {
@@ -16,7 +16,8 @@ addend_count(enum scale_kind scale)
 }
 
 #ifndef SCALE_BY_LANE
-/* What dot products begin with, and what becomes of them. */
+/* The start value of a dot product, and how a finished one is added to a sum.
+ */
 SIMD vi dot_start(void) { return vi_set(ACT_MAGIC_BITS); }
 
 SIMD vf
@@ -46,7 +47,7 @@ rows_scale(unsigned nt, vf acc[][PANEL_NV], vi dot[][PANEL_NV],
 	}
 }
 
-/* m times the sum of 32 activations, or (i = 1) of the upper half of them. */
+/* Add m times the sum of 32 activations, or with i = 1 of the upper 16. */
 SIMD void
 rows_min(unsigned nt, vf acc[][PANEL_NV], const struct acts *a, unsigned i,
     const vf m[PANEL_NV])
@@ -68,7 +69,7 @@ rows_min(unsigned nt, vf acc[][PANEL_NV], const struct acts *a, unsigned i,
 #ifdef GEMM_2X2
 #include "gemm_2x2.h"
 #else
-/* Sums that nt rows take, and how they lie: as rows. */
+/* Sums of nt rows lie as rows. */
 SIMD unsigned
 tile_sums(unsigned nt)
 {
@@ -93,7 +94,7 @@ sums_from_tile_layout(unsigned nt, vf acc[][PANEL_NV])
 #ifdef ACT_PACK_ROWS
 #include "pack_activations.h"
 #else
-/* Tiles have activations as these are, a row after the other. */
+/* Activations are read where they are, row after row. */
 typedef struct acts tile_acts;
 enum { PACK_MAX_BYTES = 0 };
 
@@ -103,14 +104,14 @@ tile_acts_bytes(uint32_t m, uint32_t k)
 	return (uint64_t)m * (k / 32) * sizeof(struct act_q8);
 }
 
-/* Of tile i of those of m rows. */
+/* Rows of tile i, of m rows in ntiles tiles. */
 static inline uint32_t
 tile_rows(uint32_t m, uint32_t ntiles, uint32_t i)
 {
 	return even_part(m, ntiles, i);
 }
 
-/* Where those of m rows, columns [c->k0, c->k1), are. */
+/* Activations of m rows, columns [c->k0, c->k1). */
 SIMD const void *
 pack_activations(const struct matmul_call *c, uint32_t m)
 {
@@ -118,16 +119,17 @@ pack_activations(const struct matmul_call *c, uint32_t m)
 	return c->x;
 }
 
-/* What lies behind a tile of nt rows. */
+/* Activations behind those of a tile of nt rows. */
 SIMD const void *
 next_tile_acts(const struct matmul_call *c, const void *tile, unsigned nt)
 {
 	return act_row(tile, nt * c->ldx);
 }
 
-/* Column col of a tile of nt rows. */
+/* Column col of the activations of a tile of nt rows. */
 SIMD tile_acts
-tile_acts_at(const struct matmul_call *c, const void *tile, unsigned nt, uint32_t col)
+tile_acts_at(const struct matmul_call *c, const void *tile, unsigned nt,
+    uint32_t col)
 {
 	(void)nt;
 	return acts_at(tile, c->ldx, col / 32);
@@ -187,7 +189,7 @@ strip_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
 }
 #endif
 
-/* 32 columns of the strip times a block of the activations. */
+/* Multiply 32 columns of the strip by a block of the activations. */
 SIMD void
 tile_block(enum dot_kind kind, enum scale_kind scale, unsigned nt,
     vf acc[][PANEL_NV], const struct weight_block *w, const tile_acts *a)
@@ -206,8 +208,8 @@ tile_block(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 		for (p = 0; p < STRIP_PANELS; p++)
 			tile_scale(nt, acc + p * TILE_NT, dot + p * TILE_NT, a,
 			    w + p * CHUNK_BLOCKS, i);
-		/* Scales kept for the second half would take the registers of
-		 * its products: they are read again. */
+		/* Load scales again: kept for the second half, they would
+		 * occupy the registers of its products. */
 		if (i + 1 < 8 / n)
 			__asm__("" ::: "memory");
 	}
@@ -219,12 +221,12 @@ tile_block(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 			    i);
 }
 
-/* With vectors of 64 bytes a request takes some of the products' time: a tile
- * that asks for all that the next one reads is 1 to 3 % slower (Zen 5; Intel's 3
- * to 6 %).  With shorter ones it costs nothing, and saves Zen 3 up to 4 %. */
+/* Should a tile prefetch what the next one reads?  With vectors of 64 bytes
+ * each prefetch takes an issue slot from the products (Zen 5: 1 to 3 %
+ * slower); with shorter vectors it is free. */
 enum { PREFETCH_NEXT_TILE = SIMD_VL < 16 };
 
-/* Ask for nt rows of sums from p on. */
+/* Prefetch nt rows of sums at p. */
 SIMD void
 prefetch_sums(unsigned nt, const float *p, uint64_t ld, int write)
 {
@@ -240,8 +242,8 @@ prefetch_sums(unsigned nt, const float *p, uint64_t ld, int write)
 				prefetch(p + t * ld + at);
 }
 
-/* Each vector of a tile's sums: panel p, row t, r; and where it is in y, of rows
- * of ld. */
+/* Loop over the vectors of a tile's sums: panel p, row t, vector r.  SUM_AT is
+ * the offset in y, whose rows are ld floats apart. */
 #define EACH_SUM(nt, p, t, r)						\
 	UNROLL								\
 	for (p = 0; p < STRIP_PANELS; p++)				\
@@ -270,11 +272,12 @@ tile_bias(unsigned nt, vf acc[][PANEL_NV], const float *bias)
 		    vf_load(bias + SUM_AT(0, p, t, r)));
 }
 
-/* A chunk of a strip, columns from col on, times nt rows.  sums (nt x STRIP)
- * holds y between chunks; the bias comes last.  What the next tile adds to is
- * asked for where it has been in y since an earlier part of the columns, which
- * is long ago; the rest of what it reads, and what this one writes, as
- * PREFETCH_NEXT_TILE says. */
+/* Multiply a chunk of a strip, columns from col on, by nt rows. sums (nt x
+ * STRIP) holds y between chunks; the bias is added last.
+ *
+ * The next tile's sums are prefetched if an earlier part of the columns left
+ * them in y, long ago.  Whatever else the next tile reads, and what this one
+ * writes, is prefetched if PREFETCH_NEXT_TILE. */
 SIMD void
 gemm_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
     const struct weight_block *w, const struct matmul_call *c, float *sums,
@@ -285,7 +288,9 @@ gemm_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 	float *y = last ? c->y : sums;
 	uint64_t ldb = first ? c->ldy : STRIP, ldy = last ? c->ldy : STRIP;
 	tile_acts a = tile_acts_at(c, c->tile, nt, col);
-	tile_acts next = tile_acts_at(c, c->next, nt, col);	/* if it has as many */
+	tile_acts next = tile_acts_at(c, c->next, nt, col);	/* valid if
+								 * it has as
+								 * many rows */
 	vf acc[STRIP_PANELS * TILE_NT][PANEL_NV];
 	unsigned p, t, r;
 	uint32_t b;

@@ -1,10 +1,11 @@
-/* kernels/matmul/gemv.h - template, a part of matmul/matmul.h: few rows of activations, for
- * which weights go from memory to registers, and wait nowhere between.
+/* kernels/matmul/gemv.h - template: few rows of activations.  Weights go from
+ * memory to registers and are stored nowhere between.  Part of
+ * matmul/matmul.h.
  *
- * Weights are unsigned here where dot products want one side so, activations
- * signed: no sum over weights is needed.  A block of a panel is unpacked once
- * for all rows; those wait for products, not for memory, from 8 on (Zen 5), and
- * more rows than GEMV_MAX_ROWS are better off with tiles. */
+ * A block of a panel is unpacked once for all rows.  Activations are signed
+ * here and weights unsigned where the dot product wants one side unsigned, so
+ * that no sum over the weights is needed.  Beyond policy.gemv_rows tiles are
+ * faster. */
 #ifndef KERNELS_MATMUL_GEMV_H
 #define KERNELS_MATMUL_GEMV_H
 
@@ -12,43 +13,44 @@
 
 #if defined(SIMD_VL) && defined(KERNEL_SUFFIX)
 
-/* Columns times rows that go through a panel at a time, 112 KiB of activations:
- * more than L1 holds, but each part of a panel is a stream that begins anew.
- * With 14 KiB, which L1 holds beside the weights, Zen 5 takes 2 to 8 % longer (5
- * to 16 rows, Q4_0), and 5 to 20 (Q8_0); with 56, 17 to 32 rows take 2 to 8 %
- * longer, 8 to 16 rows of 8192 columns 1 %.  (An Intel core, 12 and 16 rows, 14
- * and 28 KiB: 11 to 17 and 5 to 9 % longer than with 56; not measured with 112.)
- * Of what is made ready for one call alone, 56 are enough: it is on the stack. */
+/* GEMV_ACT_COLS: columns times rows that pass through a panel at a time, 112
+ * KiB of activations.  That is more than L1 holds, but each part of a panel is
+ * a stream that starts anew, and 14 KiB cost 2 to 20 % more time (Zen 5).
+ *
+ * GEMV_STACK_COLS: the same where the activations are packed for one call, on
+ * the stack.
+ *
+ * GEMV_SUMS: floats of y that stay in L2 between two parts of the columns. */
 enum {
 	GEMV_ACT_COLS = 64 * 1024,
 	GEMV_STACK_COLS = 32 * 1024,
 	GEMV_SUMS = 64 * 1024
 };
 
-/* 32 activations of a row, signed. */
+/* 32 activations of a row, signed, with the start values of their dot
+ * products. */
 struct gemv_act {
 	struct act_q8 x;
-	int32_t start[2];	/* of the dot products; [1] for columns 16..31 */
+	int32_t start[2];	/* [1]: columns 16 to 31 */
 };
 
-/* Q3_K's scales of 16 columns stay apart, where tiles (but with TILE_FACTORS) have them
- * in their bytes: two products for each row, not two for each word of weights,
- * and the sums are the same integers.  Q2_K's, one for each word, cost less than
- * that with longer vectors (but see matmul/gemv_direct.h). */
+/* Do the scales of 16 columns (factors) multiply sums instead of weights?  For
+ * Q3_K that is two products a row instead of two a word of weights; the
+ * integers are the same.  Q2_K multiplies one word at a time, which is cheaper
+ * with longer vectors (but see matmul/gemv_direct.h). */
 SIMD int
 gemv_keeps_factors(enum quant_type type)
 {
 	return type == QUANT_Q3_K || (type == QUANT_Q2_K && SIMD_VL == 4);
 }
 
-/* q as before the offset is taken off.  Whole values: of one changed member by
- * member GCC makes longer loops (AVX2, two rows of Q3_K: 304 instructions instead
- * of 280). */
+/* Traits of q before its offset is subtracted.  Returns whole values: GCC
+ * makes longer loops from one that is changed member by member. */
 SIMD struct weight_traits
 gemv_traits(enum quant_type type)
 {
-	struct weight_traits tr = !gemv_keeps_factors(type) ? weight_traits(type) :
-	    type == QUANT_Q3_K ?
+	struct weight_traits tr = !gemv_keeps_factors(type) ?
+	    weight_traits(type) : type == QUANT_Q3_K ?
 	    (struct weight_traits){ DOT_15, SCALE_PLAIN, 4 } :
 	    (struct weight_traits){ DOT_15, SCALE_MIN16, 0 };
 
@@ -57,14 +59,15 @@ gemv_traits(enum quant_type type)
 	return tr;
 }
 
-/* Are the halves of 32 columns two dot products? */
+/* Do the halves of 32 columns need a dot product each? */
 SIMD int
 gemv_splits_block(enum quant_type type)
 {
-	return gemv_keeps_factors(type) || weight_traits(type).scale == SCALE_SUB16;
+	return gemv_keeps_factors(type) ||
+	    weight_traits(type).scale == SCALE_SUB16;
 }
 
-/* What q has too much. */
+/* Offset still included in q. */
 SIMD int32_t
 gemv_offset(enum quant_type type)
 {
@@ -73,7 +76,7 @@ gemv_offset(enum quant_type type)
 	return tr.offset + (tr.dot == DOT_128 ? GEMV_Q_BIAS : 0);
 }
 
-/* nblocks of one row; ret[b * step] of block b. */
+/* Pack nblocks blocks of one row: block b goes to ret[b * step]. */
 static void
 gemv_pack_acts(enum quant_type type, struct gemv_act *ret, uint32_t step,
     const struct act_q8 *x, uint32_t nblocks)
@@ -89,15 +92,16 @@ gemv_pack_acts(enum quant_type type, struct gemv_act *ret, uint32_t step,
 	}
 }
 
-/* Values that are looked up come as gemv_dot wants them. */
+/* How gemv_dot() wants the weights unpacked. */
 SIMD unsigned
 gemv_unpack_flags(int apart)
 {
-	return (apart ? UNPACK_NO_FACTOR : 0) | (GEMV_Q_BIAS ? UNPACK_UNSIGNED : 0);
+	return (apart ? UNPACK_NO_FACTOR : 0) |
+	    (GEMV_Q_BIAS ? UNPACK_UNSIGNED : 0);
 }
 
-/* What gemv_unpack_flags() has unpacked as gemv_dot wants it: bytes of the file are
- * still signed. */
+/* Q8_0 has the signed bytes of the file: make them unsigned if gemv_dot()
+ * wants so.  Other types are unpacked as gemv_unpack_flags() says. */
 SIMD vi
 gemv_bias_q(enum quant_type type, vi q)
 {
@@ -105,7 +109,7 @@ gemv_bias_q(enum quant_type type, vi q)
 	    vi_xor(q, vi_set((int32_t)0x80808080)) : q;
 }
 
-/* Sub-block s of the panel's block at p, as gemv_dot wants it. */
+/* Unpack sub-block s of the panel's block at p for gemv_dot(). */
 SIMD void
 gemv_unpack(enum quant_type type, struct weight_block *w,
     const struct super *sup, const uint8_t *p, unsigned s)
@@ -122,10 +126,10 @@ gemv_unpack(enum quant_type type, struct weight_block *w,
 	}
 }
 
-/* The same sums as tile_block, of one row. */
+/* Add 32 columns of a row to acc: the same sums as tile_block(). */
 SIMD void
-gemv_block(enum quant_type type, vf acc[][PANEL_NV], const struct weight_block *w,
-    const struct gemv_act *x)
+gemv_block(enum quant_type type, vf acc[][PANEL_NV],
+    const struct weight_block *w, const struct gemv_act *x)
 {
 	const struct weight_traits tr = gemv_traits(type);
 	const struct acts a = { .row = { (const uint8_t *)&x->x } };
@@ -158,18 +162,20 @@ gemv_block(enum quant_type type, vf acc[][PANEL_NV], const struct weight_block *
 		rows_min(1, acc, &a, i, w->m[i]);
 }
 
-/* Where byte `at` of n, a panel's part, lies: past them it goes on with the same
- * part of the panel that this one's place goes to next, `next` bytes on. */
+/* Position of byte `at` in the stream of a panel's part, which has n bytes.
+ * Behind its end the stream goes on with the same part of the panel that comes
+ * next here, `next` bytes away. */
 SIMD uint64_t
 gemv_stream_at(uint64_t at, uint64_t n, uint64_t next)
 {
 	return at < n ? at : at - n + next;
 }
 
-/* y as it is before column col, m rows of npanels panels. */
+/* Load the sums of the columns before col, m rows of npanels panels, from y. */
 SIMD void
-gemv_load_sums(const struct matmul_call *c, vf acc[][GEMV_MAX_ROWS][PANEL_NV], uint32_t m,
-    uint32_t col, uint32_t npanels)
+gemv_load_sums(const struct matmul_call *c,
+    vf acc[][GEMV_MAX_ROWS][PANEL_NV], uint32_t m, uint32_t col,
+    uint32_t npanels)
 {
 	uint32_t p, t;
 	unsigned r;
@@ -182,10 +188,10 @@ gemv_load_sums(const struct matmul_call *c, vf acc[][GEMV_MAX_ROWS][PANEL_NV], u
 				    r * SIMD_VL);
 }
 
-/* What is in acc to y, and the bias when these were the last columns. */
+/* Store acc in y, plus the bias after the last columns. */
 SIMD void
-gemv_store_sums(const struct matmul_call *c, vf acc[][GEMV_MAX_ROWS][PANEL_NV], uint32_t m,
-    int last, uint32_t npanels)
+gemv_store_sums(const struct matmul_call *c,
+    vf acc[][GEMV_MAX_ROWS][PANEL_NV], uint32_t m, int last, uint32_t npanels)
 {
 	uint32_t p, t;
 	unsigned r;
@@ -202,9 +208,9 @@ gemv_store_sums(const struct matmul_call *c, vf acc[][GEMV_MAX_ROWS][PANEL_NV], 
 			}
 }
 
-/* Of m rows, columns [col, col + 32 nblocks) of npanels panels; c->w at the
- * first of them.  x (nblocks x m).  y holds the sums between; the bias comes
- * last. */
+/* Multiply m rows by columns [col, col + 32 nblocks) of npanels panels; c->w
+ * points to the first of them. x (nblocks x m). y holds the sums between two
+ * calls; the bias is added last. */
 SIMD void
 gemv(enum quant_type type, const struct matmul_call *c,
     const struct gemv_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
@@ -231,12 +237,12 @@ gemv(enum quant_type type, const struct matmul_call *c,
 			struct weight_block block;
 
 			prefetch_weights(pf, w + near, w + far, n);
-			gemv_unpack(type, &block, &sup[p], w + b / nsub * nbytes,
-			    b % nsub);
+			gemv_unpack(type, &block, &sup[p],
+			    w + b / nsub * nbytes, b % nsub);
 			for (t = 0; t < m; t++)
 				gemv_block(type, acc[p] + t, &block, x + t);
-			/* Not a loop within a loop: types with blocks of 32
-			 * lost 9 % by that. */
+			/* Not a nested loop: that costs types with blocks of
+			 * 32 9 %. */
 			if (nsub > 1 && (b + 1) % nsub == 0 && b + 1 < nblocks)
 				unpack_super(type, &sup[p], w + (b + 1) /
 				    nsub * nbytes);

@@ -1,16 +1,17 @@
-/* kernels/matmul/gemv_direct.h - template, a part of matmul/matmul.h: up to four rows of
- * activations, where registers are too few for the weights of a block, or those
- * are much work to unpack: is_gemv_direct() in matmul/prefetch.h.
+/* kernels/matmul/gemv_direct.h - template: few rows of activations where
+ * registers do not hold a block's weights, or unpacking them is much work
+ * (gemv_is_direct() in matmul/policy.h).  Part of matmul/matmul.h.
  *
- * A word of weights is multiplied as soon as it is unpacked, and a block of 256
- * columns goes through as a whole: what its sub-blocks share stays close by.
+ * A word of weights is multiplied as soon as it is unpacked.  A block of 256
+ * columns is one step, so that what its sub-blocks share stays in registers.
  * The integers and roundings are those of matmul/gemv.h.
  *
- * DOT_HEADER has struct direct_sum, whose `dot` is what a sum begins with and what
- * it is in the end, and
- *	direct_add(kind, s, j, n, q, x, by)	product j of n, times *by (as
- *						in vi_times()) if not NULL,
- *						q as for gemv_dot() */
+ * DOT_HEADER defines struct direct_sum, whose member `dot` is the start value
+ * of a sum and its result, and
+ *
+ *	direct_add(kind, s, j, n, q, x, factor)
+ *		adds product j of n to s, times *factor (as in vi_times()) if
+ *		it is not NULL; q as for gemv_dot() */
 #ifndef KERNELS_MATMUL_GEMV_DIRECT_H
 #define KERNELS_MATMUL_GEMV_DIRECT_H
 
@@ -18,7 +19,7 @@
 
 #if defined(SIMD_VL) && defined(KERNEL_SUFFIX)
 
-#define is_gemv_direct(type, m, npanels)					\
+#define is_gemv_direct(type, m, npanels)				\
 	gemv_is_direct(MATMUL_ISA, DIRECT_MAX_ROWS, type, m, npanels)
 
 #if DIRECT_MAX_ROWS > 0
@@ -28,7 +29,7 @@ direct_kind(enum quant_type type)
 	return direct_needs_two_sums(type) ? DOT_15 : gemv_traits(type).dot;
 }
 
-/* What the products of half h of vector r begin with. */
+/* Start value of the sum of half h of vector r. */
 SIMD vi
 direct_start(enum quant_type type, const struct weight_block *w,
     const struct gemv_act *x, unsigned h, unsigned r)
@@ -41,7 +42,7 @@ direct_start(enum quant_type type, const struct weight_block *w,
 	return h == 0 || gemv_splits_block(type) ? vi_set(x->start[h]) : from;
 }
 
-/* Groups i and i + 4 of sub-block s, times those of nt rows. */
+/* Multiply groups i and i + 4 of sub-block s by those of nt rows. */
 SIMD void
 direct_pair(enum quant_type type, unsigned nt,
     struct direct_sum sum[][DIRECT_MAX_ROWS][PANEL_NV], struct weight_block *w,
@@ -85,7 +86,7 @@ direct_scales(enum quant_type type, struct weight_block *w,
 		unpack_scales(type, w, sup, block_at(type, p, r), s);
 }
 
-/* Sub-block s of the block at p, times nt rows. */
+/* Multiply sub-block s of the block at p by nt rows. */
 SIMD void
 direct_step(enum quant_type type, unsigned nt, vf acc[][PANEL_NV],
     const struct super *sup, const uint8_t *p, unsigned s,
@@ -113,7 +114,7 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][PANEL_NV],
 	UNROLL
 	for (i = 0; i < 4; i++)
 		direct_pair(type, nt, sum, &w, p, s, i, x);
-	if (!apart)	/* not sooner: they take registers */
+	if (!apart)	/* late: scales occupy registers */
 		direct_scales(type, &w, sup, p, s);
 	UNROLL
 	for (t = 0; t < nt; t++)
@@ -122,7 +123,7 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][PANEL_NV],
 			UNROLL
 			for (h = 0; h < 2; h++) {
 				dot[h][t][r] = sum[h][t][r].dot;
-				if (apart)	/* not sooner, either */
+				if (apart)	/* late, too */
 					dot[h][t][r] = vi_add(dot[h][t][r],
 					    direct_start(type, &w, x + t, h,
 					    r));
@@ -139,8 +140,8 @@ direct_step(enum quant_type type, unsigned nt, vf acc[][PANEL_NV],
 		rows_min(nt, acc, &a, i, w.m[i]);
 }
 
-/* The block that lies `at` bytes behind the panel's first, of nbytes; next: see
- * gemv_stream_at(). */
+/* Multiply the block `at` bytes into the panel's part, which has nbytes. next:
+ * see gemv_stream_at(). */
 SIMD void
 direct_block(enum quant_type type, unsigned nt, vf acc[][PANEL_NV],
     const struct prefetch *pf, const uint8_t *panel, uint64_t at,
@@ -154,14 +155,16 @@ direct_block(enum quant_type type, unsigned nt, vf acc[][PANEL_NV],
 
 	unpack_super(type, &sup, p);
 	for (s = 0; s < nsub; s++, x += nt, at += n) {
-		prefetch_weights(pf, panel + gemv_stream_at(at + pf->near_bytes, nbytes, next),
-		    panel + gemv_stream_at(at + pf->far_bytes, nbytes, next), n);
+		prefetch_weights(pf,
+		    panel + gemv_stream_at(at + pf->near_bytes, nbytes, next),
+		    panel + gemv_stream_at(at + pf->far_bytes, nbytes, next),
+		    n);
 		direct_step(type, nt, acc, &sup, p, s, x);
 	}
 }
 
-/* Sums of nt rows.  A part of an array copied by memcpy() would have all of it in
- * memory. */
+/* Copy the sums of nt rows. memcpy() of part of an array would force all of it
+ * into memory. */
 SIMD void
 direct_copy(unsigned nt, vf to[][PANEL_NV], vf from[][PANEL_NV])
 {
@@ -174,8 +177,7 @@ direct_copy(unsigned nt, vf to[][PANEL_NV], vf from[][PANEL_NV])
 			to[t][r] = from[t][r];
 }
 
-/* As gemv(), of nt rows: their sums are in registers for as long as a block
- * takes. */
+/* As gemv(), for nt rows whose sums stay in registers throughout a block. */
 SIMD void
 gemv_direct(enum quant_type type, const struct matmul_call *c,
     const struct gemv_act *x, unsigned nt, uint32_t col, uint32_t nblocks,
@@ -184,7 +186,8 @@ gemv_direct(enum quant_type type, const struct matmul_call *c,
 	const uint32_t nsub = pack_geometry(type).block / 32;
 	const uint64_t panel = PANEL * quant_row_bytes(type, c->k);
 	const uint64_t nbytes = nblocks / nsub * panel_block_bytes(type);
-	vf acc[MAX_STREAMS][GEMV_MAX_ROWS][PANEL_NV], y[DIRECT_MAX_ROWS][PANEL_NV];
+	vf acc[MAX_STREAMS][GEMV_MAX_ROWS][PANEL_NV];
+	vf y[DIRECT_MAX_ROWS][PANEL_NV];
 	uint64_t at;
 	uint32_t p;
 

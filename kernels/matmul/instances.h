@@ -10,10 +10,10 @@ typedef void tile_fn(const struct weight_block *w, const struct matmul_call *c,
 typedef void gemv_fn(const struct matmul_call *c, const struct gemv_act *x,
     uint32_t m, uint32_t col, uint32_t nblocks, uint32_t npanels);
 
-/* [nt]; a type's tiles depend on its traits only. */
+/* Indexed by nt.  Tiles of a type depend on its traits alone. */
 #define GEMM_TILE(kind, scale, nt)					\
 static void								\
-tile_##kind##_##scale##_##nt(const struct weight_block *w,			\
+tile_##kind##_##scale##_##nt(const struct weight_block *w,		\
     const struct matmul_call *c, float *sums, uint32_t col,		\
     uint32_t nblocks)							\
 {									\
@@ -42,7 +42,7 @@ GEMM_TILES(128, PLAIN)
 #endif
 GEMM_TILES(16, PLAIN)
 
-/* Those that some type's traits ask for. */
+/* The combinations that some type's traits have. */
 static tile_fn *const *const gemm_tiles[][SCALE_SUB16 + 1] = {
 	[DOT_16] = { [SCALE_PLAIN] = tiles_16_PLAIN },
 #ifndef POWER_SCALES
@@ -72,26 +72,27 @@ struct quant_loops {
 };
 
 #if DIRECT_MAX_ROWS > 0
-/* Panels that a direct instance is for. */
+/* Panels of a call to gemv_direct. */
 SIMD uint32_t
 direct_panels(uint32_t npanels)
 {
-	/* is_gemv_direct() has let one alone, where registers are more. */
+	/* With 32 registers gemv_is_direct() allows one panel alone. */
 	return SIMD_NREGS == 16 ? npanels : 1;
 }
 #endif
 
 #if DIRECT_MAX_ROWS > 2
-/* Sums of so few rows stay in registers: a function for each number of them, in
- * one for all GCC finds fewer (AVX2, three and four rows of Q4_K 1.11 and 1.07
- * times as fast, Q2_K 1.21 and 1.19). */
+/* A function for each number of rows, whose sums stay in registers: GCC finds
+ * fewer registers when all are in one function (AVX2, four rows of Q4_K: 7 %
+ * slower). */
 #define DIRECT_INSTANCE(T, t, nt)					\
 static void								\
-direct_##t##_##nt(const struct matmul_call *c, const struct gemv_act *x,	\
+direct_##t##_##nt(const struct matmul_call *c,				\
+    const struct gemv_act *x,						\
     uint32_t m, uint32_t col, uint32_t nblocks, uint32_t npanels)	\
 {									\
 	(void)m;							\
-	if (is_gemv_direct(T, nt, 1))	/* or it is never called */	\
+	if (is_gemv_direct(T, nt, 1))	/* else never called */	\
 		gemv_direct(T, c, x, nt, col, nblocks,			\
 		    direct_panels(npanels));				\
 }
@@ -134,8 +135,8 @@ run_gemv(enum quant_type type, const struct matmul_call *c,
 #endif
 }
 
-/* Instances for as many rows and panels as are worth it: sums of one row of one
- * panel stay in registers. */
+/* Instances by numbers of rows and panels: the sums of one row of one panel
+ * stay in registers. */
 SIMD void
 gemv_by_rows(enum quant_type type, const struct matmul_call *c,
     const struct gemv_act *x, uint32_t m, uint32_t col, uint32_t nblocks,
@@ -149,7 +150,7 @@ gemv_by_rows(enum quant_type type, const struct matmul_call *c,
 		run_gemv(type, c, x, m, col, nblocks, npanels);
 }
 
-/* The last panels of a strip may have no rows at all. */
+/* A strip is packed whole: its last panels may have no rows. */
 static void
 pack_strips(enum quant_type type, void *dst, const void *src, uint32_t row0,
     uint32_t nrows, uint32_t k)
@@ -169,8 +170,8 @@ chunk_##t(struct weight_block *c, const uint8_t *w, uint32_t nblocks)	\
 	unpack_chunk(QUANT_##NAME, c, w, nblocks);			\
 }									\
 static void								\
-gemv_##t(const struct matmul_call *c, const struct gemv_act *x, uint32_t m,	\
-    uint32_t col, uint32_t nblocks, uint32_t npanels)			\
+gemv_##t(const struct matmul_call *c, const struct gemv_act *x,		\
+    uint32_t m, uint32_t col, uint32_t nblocks, uint32_t npanels)	\
 {									\
 	gemv_by_rows(QUANT_##NAME, c, x, m, col, nblocks, npanels);	\
 }									\

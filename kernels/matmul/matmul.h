@@ -1,51 +1,47 @@
-/* kernels/matmul/matmul.h - template: quantized weights times activations of 8 bits.
- * Owns: the order of sums.  Included by a variant's file, which has said
+/* kernels/matmul/matmul.h - template: quantized weights times activations of 8
+ * bits.  Owns: the order of summation.  Included by a variant's file, which
+ * defines
  *
- *	KERNEL_SUFFIX	of the kernels' names
- *	PANEL_NV, TILE_NT	vectors of rows in a panel, most rows of activations
- *			in a tile: as many accumulators as registers hold
- *	STRIP_PANELS	where defined: so many panels that a tile takes at once,
- *			side by side; else one
- *	DOT_HEADER		a header with tile_dot(kind, nt, dot, q, a, g0, n):
- *			dot[t][r] += q[g][r] . (group g0 + g of act_of(a, t)),
- *			g < n, n = 4 or 8.  With TILE_LAYOUT defined it also
- *			says how q lies for tiles, see below; with
- *			SCALE_BY_LANE how sums begin and those of few rows are
- *			scaled, in the place of matmul/gemm_tile.h; with more than one
- *			of STRIP_PANELS also strip_dot(kind, nt, dot, w, a,
- *			g0, n), the same of w[p * CHUNK_BLOCKS].q for each
- *			dot[p * TILE_NT]
- *	GEMM_2X2	where defined: dot and the sums of tiles lie as in
- *			matmul/gemm_2x2.h
- *	POWER_SCALES	where defined: only types whose scales are powers of
- *			two; d_w is the exponent: y + vf_by_power(d_x * dot,
- *			d_w), the same but for what is below the normal
- *			numbers or above the largest
- *	SPLIT_HIGH	where defined: 8; arrange_for_tile() makes two bytes of a
- *			weight of DOT_128, the second in q[g + 8]
- *	TILE_FACTORS		where defined: products of tiles take a factor for 16
- *			columns for nothing; with it arrange_for_tile() puts what
- *			holds for columns 16 h on into q[8 + h]
+ *	KERNEL_SUFFIX	suffix of the kernels' names
+ *	PANEL_NV	vectors of weight rows in a panel
+ *	TILE_NT		most rows of activations in a tile: as many
+ *			accumulators as registers hold
+ *	EACH_TILE_NT	m(a, b, nt) for each number of rows that a tile has
+ *	STRIP_PANELS	optional: panels that a tile takes side by side;
+ *			default 1
+ *	DOT_HEADER	the header with the dot product, see below
+ *	GEMM_2X2	optional: sums of tiles lie as in matmul/gemm_2x2.h
+ *	POWER_SCALES	optional: only types whose scales are powers of two.
+ *			d_w is the exponent: y + vf_by_power(d_x * dot, d_w),
+ *			equal except for denormal and overflowing results
+ *	SPLIT_HIGH	optional: 8; arrange_for_tile() splits a weight of
+ *			DOT_128 into two bytes, the second in q[g + 8]
+ *	TILE_FACTORS	optional: a tile's products take a factor for 16
+ *			columns at no cost; arrange_for_tile() puts the factor
+ *			of columns 16 h on into q[8 + h]
  *
- * and DOT_HEADER then
+ * DOT_HEADER defines
  *
- *	GEMV_MAX_ROWS	rows up to which matmul/gemv.h or matmul/gemv_direct.h does them,
- *			where matmul/prefetch.h does not want fewer
- *	GEMV_ROWS(core, type)
- *			where defined: those of a type instead of both
- *	HALF_CHUNK_ROWS(core, type)
- *			where defined: up to so many rows tiles take half a
- *			CHUNK of weights at a time, in place of what
- *			matmul/prefetch.h says
- *	GEMV_Q_BIAS	128 if gemv_dot(kind, dot, q, a, g0, n) wants that
- *			added to signed q, or 0; it is tile_dot for one row, q
- *			unsigned but for DOT_128 without GEMV_Q_BIAS, activations
- *			signed
- *	DIRECT_MAX_ROWS	where defined: up to so many rows (four at most) may
- *			go as in matmul/gemv_direct.h, see is_gemv_direct()
- *	ACT_PACK_ROWS	where defined: activations are made ready for tiles, so
- *			many rows together, see matmul/pack_activations.h; tile_dot's a is of
- *			its tile_acts, gemv_dot's is not
+ *	tile_dot(kind, nt, dot, q, a, g0, n)
+ *			dot[t][r] += q[g][r] . (group g0 + g of row t of a),
+ *			g < n, n = 4 or 8
+ *	strip_dot(kind, nt, dot, w, a, g0, n)
+ *			only if STRIP_PANELS > 1: the same of
+ *			w[p * CHUNK_BLOCKS].q for each dot[p * TILE_NT]
+ *	gemv_dot(kind, dot, q, a, g0, n)
+ *			tile_dot for one row: activations are signed, q is
+ *			unsigned except for DOT_128 without GEMV_Q_BIAS
+ *	GEMV_Q_BIAS	128 if gemv_dot wants that added to signed q; else 0
+ *	MATMUL_ISA	enum matmul_isa of matmul/policy.h
+ *	GEMV_MAX_ROWS	most rows that matmul/gemv.h is compiled for
+ *	DIRECT_MAX_ROWS	optional: most rows for matmul/gemv_direct.h, up to 4
+ *	TILE_LAYOUT	optional: tiles read q in a layout of this instruction
+ *			set, see arrange_for_tile()
+ *	SCALE_BY_LANE	optional: it defines dot_start(), rows_scale() and
+ *			rows_min() in place of matmul/gemm_tile.h
+ *	ACT_PACK_ROWS	optional: activations are packed for tiles, so many
+ *			rows together (matmul/pack_activations.h); tile_dot
+ *			takes tile_acts then, gemv_dot does not
  *
  * Per block of 32 columns, ascending, for each element of y:
  *
@@ -55,12 +51,14 @@
  * d_x * dot is rounded once.  The integer starts as the bits of the float
  * ACT_MAGIC, less what SIMD_ACT_BIAS adds: then its bits are the float
  * ACT_MAGIC + dot, and fma(that, d_x, -ACT_MAGIC * d_x) is d_x * dot without a
- * conversion, as by lanes, of few rows, (that - ACT_MAGIC) * d_x is; |dot| < 2^22.
- * So are the products of few rows (weights unpacked into registers, a block or a
- * word at a time) and of many (unpacked once into a chunk in L1, then tile after
- * tile): the same integers, the same roundings.
+ * conversion; |dot| < 2^22.  SCALE_BY_LANE computes (that - ACT_MAGIC) * d_x
+ * for few rows, which is equal.
  *
- * Where SIMD_ACT_BIAS is 0, the integers all start from ACT_MAGIC. */
+ * Few rows (weights unpacked into registers, a block or a word at a time) and
+ * many rows (unpacked once into a chunk in L1, then tile after tile) have the
+ * same integers and the same roundings.
+ *
+ * Where SIMD_ACT_BIAS is 0, all integers start from ACT_MAGIC. */
 #ifndef KERNELS_MATMUL_MATMUL_H
 #define KERNELS_MATMUL_MATMUL_H
 
@@ -82,16 +80,17 @@
 enum {
 	CHUNK = 512, CHUNK_BLOCKS = CHUNK / 32,
 	STRIP = STRIP_PANELS * PANEL,	/* rows of weights in a tile */
-	GROUP_ROWS = 256,		/* in a group at most */
-	GROUP_L2_BYTES = 416 * 1024	/* bytes of activations of a group's part: y and
-				 * weights pass by, too */
+	GROUP_ROWS = 256,		/* most rows in a group */
+	GROUP_L2_BYTES = 416 * 1024	/* activations of a group's part of
+					 * the columns; leaves room in L2 for
+					 * y and weights */
 };
 
-/* Block b of the rows of a tile.  Three pointers reach nine rows by the
- * addressing modes that there are; hidden, or the compiler makes one for each
- * row and group and runs out of registers. */
+/* Block b of a tile's rows.  Three pointers reach nine rows by x86's
+ * addressing modes. acts_next() hides them: otherwise the compiler keeps one
+ * for each row and group and runs out of registers. */
 struct acts {
-	const uint8_t *row[3];	/* 0, 3, 6 */
+	const uint8_t *row[3];	/* rows 0, 3, 6 */
 	uint64_t ldx;
 };
 
@@ -135,8 +134,8 @@ act_group(const struct acts *a, unsigned t, unsigned g)
 	return vi_set(v);
 }
 
-/* As tiles have it: what few rows have as one byte, a tile may have as a smaller
- * one and its factor, which makes the same integers. */
+/* Traits for tiles.  A tile may have a weight as a smaller byte and a factor
+ * where gemv has one byte; the integers are the same. */
 SIMD struct weight_traits
 tile_traits(enum quant_type type)
 {
@@ -156,7 +155,7 @@ tile_traits(enum quant_type type)
 #define DIRECT_MAX_ROWS	0
 #endif
 
-/* A panel, or for tiles a strip, times some rows. */
+/* Arguments for one panel, or one strip for tiles, and some rows. */
 struct matmul_call {
 	const struct prefetch *prefetch;
 	float *y;		/* first row, the panel's first column */
@@ -165,27 +164,32 @@ struct matmul_call {
 	uint64_t ldx;		/* bytes */
 	const uint8_t *w;	/* the panel */
 	const float *bias;	/* (PANEL), (STRIP) or NULL */
-	const void *tile, *next;	/* this tile's activations, and the
-					 * next one's: see matmul/gemm_tile.h */
-	struct next_chunk next_chunk;	/* weights to be asked for with each block */
-	uint32_t gemv_rows;		/* so many rows are few: gemv_rows() */
-	uint32_t half_chunk;	/* up to so many, half a one: gemm_strip() */
+	const void *tile, *next;	/* activations of this tile and the
+					 * next, see matmul/gemm_tile.h */
+	struct next_chunk next_chunk;	/* weights to prefetch with each
+					 * block */
+	uint32_t gemv_rows;		/* more rows go to tiles */
+	uint32_t half_chunk;	/* up to so many rows, tiles take half a
+				 * chunk */
 	struct mat_ready *ready;	/* or NULL */
-	uint32_t k, k0, k1;	/* columns; of them [k0, k1) now: y holds the
+	uint32_t k, k0, k1;	/* all columns; [k0, k1) now: y holds the
 				 * sums of those before */
 };
 
-/* Rows are shared evenly (tile_rows()), so two tiles of three and more leave
- * none of one row: that is gemv's.  Of two, in five of them, where a tile has
- * four at most; else EACH_TILE_NT may begin with three.  Where it has one, all
- * have, and then they are at least as many as the panels of a strip. */
-_Static_assert((TILE_NT == 1 || TILE_NT >= 3) && GEMV_MAX_ROWS >= 4, "smaller tiles");
-_Static_assert(STRIP_PANELS == 1 || (TILE_NT == 1 && STRIP_PANELS <= 4), "strips");
+/* Tiles share rows evenly (tile_rows()), so that with tiles of three and more
+ * none is left with one row, which is gemv's.  With at most four rows a tile,
+ * five rows leave a tile of two; otherwise EACH_TILE_NT may begin with three.
+ * Where tiles have one row, there are at least as many tiles as panels in a
+ * strip. */
+_Static_assert((TILE_NT == 1 || TILE_NT >= 3) && GEMV_MAX_ROWS >= 4,
+    "smaller tiles");
+_Static_assert(STRIP_PANELS == 1 || (TILE_NT == 1 && STRIP_PANELS <= 4),
+    "strips");
 
-/* What a tile (two rows and more) reads may lie in an order of the instruction
- * set's own: arrange_for_tile() brings a block into it, and tile_q() finds row r,
- * column i.  Of one row, unbiased_start's q is in that order too; gemv's is as in
- * matmul/unpack.h. */
+/* Layout of a block for tiles of two rows and more: arrange_for_tile()
+ * converts a block to the layout of the instruction set, and tile_q() finds
+ * row r, column i in it. unbiased_start() reads q in that layout too; gemv
+ * reads it as matmul/unpack.h leaves it. */
 #ifndef TILE_LAYOUT
 SIMD void
 arrange_for_tile(struct weight_traits tr, struct weight_block *c)
@@ -203,7 +207,8 @@ tile_q(enum dot_kind kind, const struct weight_block *c, uint32_t r, uint32_t i)
 #endif
 
 #if SIMD_ACT_BIAS != 0
-/* Where the dot products of groups [g, g + n) start. */
+/* Start values of the dot products of groups [g, g + n): they cancel
+ * SIMD_ACT_BIAS. */
 SIMD void
 unbiased_start(enum dot_kind kind, vi start[PANEL_NV], const vi q[][PANEL_NV],
     unsigned g, unsigned n)
@@ -230,7 +235,7 @@ act_row(const struct act_q8 *x, uint64_t nbytes)
 	return (const void *)((const uint8_t *)x + nbytes);
 }
 
-/* Sub-block s of the block at p. */
+/* Unpack sub-block s of the block at p for tiles. */
 SIMD void
 unpack_tile_block(enum quant_type type, struct weight_block *c,
     const struct super *sup, const uint8_t *p, unsigned s)
@@ -287,10 +292,11 @@ unpack_chunk(enum quant_type type, struct weight_block *c, const uint8_t *w,
 
 _Static_assert(sizeof(struct gemv_act) == READY_BYTES, "mat_ready_bytes()");
 
-/* Up to GEMV_MAX_ROWS rows times npanels panels, so many columns at a time that all
- * rows' fit into GEMV_ACT_COLS (GEMV_STACK_COLS where the caller has no room for them), as
- * even as can be, and that no block of 256 is cut.  The first weights come while
- * the activations are made ready, where they are not from an earlier call. */
+/* Multiply up to GEMV_MAX_ROWS rows by npanels panels.  Columns are taken in
+ * even parts that cut no block of 256, as many as fit into GEMV_ACT_COLS for
+ * all rows (GEMV_STACK_COLS if the caller has no room for packed activations).
+ * The first weights are prefetched while the activations are packed, unless an
+ * earlier call has done so. */
 static void
 gemv_rows(const struct quant_loops *im, enum quant_type type,
     const struct matmul_call *c, uint32_t m, uint32_t npanels)
@@ -300,7 +306,8 @@ gemv_rows(const struct quant_loops *im, enum quant_type type,
 	const uint32_t most = ALIGN_DOWN((c->ready != NULL ? GEMV_ACT_COLS :
 	    GEMV_STACK_COLS) / m, 256);
 	const uint32_t cols = ALIGN_UP(DIV_UP(c->k, DIV_UP(c->k, most)), 256);
-	struct gemv_act room[GEMV_STACK_COLS / 32], *x = room;	/* (blocks x m) */
+	struct gemv_act room[GEMV_STACK_COLS / 32];
+	struct gemv_act *x = room;	/* (blocks x m) */
 	uint32_t col, nblocks, p, t;
 
 	prefetch_stream_start(c->prefetch, c->w);
@@ -312,8 +319,8 @@ gemv_rows(const struct quant_loops *im, enum quant_type type,
 			x = (struct gemv_act *)c->ready->room + col / 32 * m;
 		for (t = 0; t < m && (c->ready == NULL || !c->ready->made);
 		    t++)
-			gemv_pack_acts(type, x + t, m, act_row(c->x, t * c->ldx) +
-			    col / 32, nblocks);
+			gemv_pack_acts(type, x + t, m,
+			    act_row(c->x, t * c->ldx) + col / 32, nblocks);
 		for (p = 0; p < npanels; p += streams) {
 			part.y = c->y + p * PANEL;
 			part.w = c->w + p * panel +
@@ -327,14 +334,13 @@ gemv_rows(const struct quant_loops *im, enum quant_type type,
 		c->ready->made = 1;
 }
 
-/* A strip times up to GROUP_ROWS rows, a chunk of columns at a time: sums between
- * chunks stay close together.  The next chunk comes from memory meanwhile, which
- * with few rows takes as long as the work: a core has only so many requests under
- * way, so that a few are made with each block of each tile.  None while
- * unpacking, which is too short for them and waits: with half of the lines there,
- * Zen 5 lost 12 % of 32 rows and 5 % of 128 (Q8_0; of Q4_0 4 and 2, Q4_K 5 and
- * 3), and with a fifth, which Intel's cores liked better than half, it was still
- * 5 and 2 %. */
+/* Multiply a strip by up to GROUP_ROWS rows, a chunk of columns at a time,
+ * with the sums between chunks kept close together.
+ *
+ * The next chunk is prefetched meanwhile: with few rows that takes as long as
+ * the work.  A core has a limited number of requests in flight, so each block
+ * of each tile makes a few.  Unpacking makes none: it is too short for them
+ * and would wait (Zen 5: 5 % slower with 128 rows of Q8_0). */
 static void
 gemm_strip(const struct quant_loops *im, enum quant_type type,
     const struct matmul_call *c, uint32_t m)
@@ -362,16 +368,18 @@ gemm_strip(const struct quant_loops *im, enum quant_type type,
 		part.tile = c->tile;
 		part.y = c->y;
 		for (row = 0, i = 0, p = 0; i < ntiles; i++, row += nt) {
-			/* Each panel's next chunk with as many tiles. */
+			/* The next chunk of each panel is shared by as many
+			 * tiles. */
 			if (i == ntiles * p / STRIP_PANELS)
-				next_chunk = (struct next_chunk){ next + p++ * panel,
+				next_chunk = (struct next_chunk){
+				    next + p++ * panel,
 				    (uint32_t)DIV_UP(PANEL * quant_row_bytes(
 				    type, end - col), CACHELINE) };
 			nt = tile_rows(m, ntiles, i);
 			part.next = i + 1 == ntiles ? c->tile :
 			    next_tile_acts(&part, part.tile, nt);
-			part.next_chunk = next_chunk_share(&next_chunk, nblocks, ntiles * p /
-			    STRIP_PANELS - i);
+			part.next_chunk = next_chunk_share(&next_chunk, nblocks,
+			    ntiles * p / STRIP_PANELS - i);
 			tile[nt](w, &part, sums[row], col, nblocks);
 			part.tile = part.next;
 			part.y += nt * c->ldy;
@@ -379,8 +387,7 @@ gemm_strip(const struct quant_loops *im, enum quant_type type,
 	}
 }
 
-/* Panels times up to GROUP_ROWS rows: a strip of them, or for few rows as many as
- * there are. */
+/* Multiply up to GROUP_ROWS rows by a strip, or few rows by npanels panels. */
 static void
 multiply_group(const struct quant_loops *im, enum quant_type type,
     const struct matmul_call *c, uint32_t m, uint32_t npanels)
@@ -391,20 +398,20 @@ multiply_group(const struct quant_loops *im, enum quant_type type,
 		gemm_strip(im, type, c, m);
 }
 
-/* The last columns, where they are less than rows are taken by: as few rows,
- * beside y. */
+/* Multiply m rows by the last ncols columns of y, which do not fill a panel or
+ * strip: by gemv, through a buffer beside y. */
 static void
 multiply_partial(const struct quant_loops *im, enum quant_type type,
     const struct matmul_call *c, uint32_t m, uint32_t ncols)
 {
-	enum { ROWS = 4 };	/* few of any type */
+	enum { ROWS = 4 };	/* every type has gemv for these */
 	_Alignas(64) float y[ROWS][STRIP], bias[STRIP] = { 0 };
 	struct matmul_call part = *c;
 	uint32_t row, t, nt;
 
 	part.y = y[0];
 	part.ldy = STRIP;
-	part.ready = NULL;	/* not of all rows */
+	part.ready = NULL;	/* it holds all rows, not a part */
 	if (c->bias != NULL)
 		part.bias = memcpy(bias, c->bias, ncols * sizeof(*bias));
 	for (row = 0; row < m; row += nt) {
@@ -417,18 +424,18 @@ multiply_partial(const struct quant_loops *im, enum quant_type type,
 	}
 }
 
-/* Columns of m rows whose activations stay in L2 while all panels pass by:
- * what lies before them is then in y, which is written once for each such
- * part. */
+/* Columns that m rows take at a time, so that their activations stay in L2
+ * while all panels pass. y is written once for each such part. */
 static inline uint32_t
 group_columns(const struct matmul_call *c, uint32_t m)
 {
 	return m <= c->gemv_rows ? c->k :
-	    MIN(MAX(GROUP_L2_BYTES / tile_acts_bytes(m, CHUNK), 1) * CHUNK, c->k);
+	    MIN(MAX(GROUP_L2_BYTES / tile_acts_bytes(m, CHUNK), 1) * CHUNK,
+	    c->k);
 }
 
-/* Panels that a group of rows goes through together, of n floats of a row: so
- * many that the sums of few rows stay in L2 from one part of their columns to
+/* Panels that a group of m rows takes together, n columns of y being left: so
+ * many that the sums of few rows stay in L2 from one part of the columns to
  * the next. */
 static inline uint32_t
 panels_at_once(const struct matmul_call *c, uint32_t m, uint32_t n)
@@ -437,10 +444,10 @@ panels_at_once(const struct matmul_call *c, uint32_t m, uint32_t n)
 	    MAX(MIN(n, GEMV_SUMS / m) / PANEL, 1);
 }
 
-/* Panels [n0, n1) of w times a group of rows. */
+/* Multiply a group of m rows by panels [n0, n1) of w. */
 static void
-multiply_panels(const struct matmul_call *group, const struct mat *w, uint32_t m,
-    uint32_t n0, uint32_t n1)
+multiply_panels(const struct matmul_call *group, const struct mat *w,
+    uint32_t m, uint32_t n0, uint32_t n1)
 {
 	const struct quant_loops *im = &quant_loops[w->type];
 	uint64_t row_bytes = quant_row_bytes(w->type, w->k);
@@ -461,8 +468,9 @@ multiply_panels(const struct matmul_call *group, const struct mat *w, uint32_t m
 	}
 }
 
-/* The caller's room, told whose it is now; NULL if there is none, or for more
- * rows than a kernel makes ready, `most`. */
+/* Returns the caller's room for packed activations, marked with what it is
+ * for; NULL if there is none, or m exceeds `most`, the rows that this kernel
+ * packs. */
 static struct mat_ready *
 ready_for(struct mat_ready *r, const void *x, const struct mat *w, uint32_t m,
     uint32_t most)
@@ -505,7 +513,7 @@ matmul_by(enum core_type core, float *y, uint64_t ldy, const void *x,
 	}
 }
 
-#define MATMUL_INSTANCE(core)							\
+#define MATMUL_INSTANCE(core)						\
 static void								\
 matmul_##core(float *y, uint64_t ldy, const void *x,			\
     struct mat_ready *ready, const struct mat *w, const float *bias,	\
@@ -517,7 +525,7 @@ matmul_##core(float *y, uint64_t ldy, const void *x,			\
 EACH_CORE_TYPE(MATMUL_INSTANCE)
 static matmul_fn *const matmuls[] = { EACH_CORE_TYPE(MATMUL_ENTRY) };
 
-/* The scale of row r. */
+/* Scale of row r. */
 static float
 row_scale(const vf *d, uint32_t r)
 {
@@ -530,10 +538,10 @@ row_scale(const vf *d, uint32_t r)
 #endif
 }
 
-/* Row r of the panel, column i of the block. */
+/* Weight in row r of the panel, column i of the block. */
 static float
-unpacked_weight(const struct weight_block *c, struct weight_traits tr, uint32_t r,
-    uint32_t i)
+unpacked_weight(const struct weight_block *c, struct weight_traits tr,
+    uint32_t r, uint32_t i)
 {
 	const float q = (float)tile_q(tr.dot, c, r, i);
 	unsigned h = i / 16;
@@ -551,7 +559,7 @@ unpacked_weight(const struct weight_block *c, struct weight_traits tr, uint32_t 
 	}
 }
 
-/* The weights as matmul sees them, by the same unpacking. */
+/* Unpack a row by the code that matmul uses. */
 static void
 unpack_row_quant(float *out, const struct mat *w, uint32_t row)
 {

@@ -1,10 +1,11 @@
-/* kernels/matmul/pack_activations.h - template, a part of matmul/matmul.h: activations
- * packed for tiles, once for all the weights of a call that they meet (of several calls,
- * where all their columns have room), in the order in which tiles read them.  No
- * guard: included by matmul/gemm_tile.h where there is ACT_PACK_ROWS; Arm's alone.
+/* kernels/matmul/pack_activations.h - template: activations packed for tiles,
+ * in the order in which tiles read them, once for all weights of a call (of
+ * several calls, where all columns fit).  Part of matmul/matmul.h, Arm only.
+ * No guard: included by matmul/gemm_tile.h where ACT_PACK_ROWS is defined.
  *
- * DOT_HEADER has struct tile_act, 32 columns of ACT_PACK_ROWS rows, with d0 in each lane
- * of its own in d[1]; and
+ * DOT_HEADER defines struct tile_act, 32 columns of ACT_PACK_ROWS rows, with
+ * d0 of its own in each lane of d[1], and
+ *
  *	tile_act_make(to, x, last)	from the first of the rows and the last
  *	tile_act_scaled(d0, dot, x)	d0 + dot * d
  *	tile_act_min(acc, m, x, i)	acc + m * sum(x), i as for rows_min() */
@@ -12,15 +13,17 @@
 
 enum { PACK_MAX_BYTES = GROUP_L2_BYTES };
 
-_Static_assert(MATMUL_ISA == ISA_NEON, "tiles have more than GEMV_MAX_ROWS rows");
-_Static_assert(sizeof(struct tile_act) * DIV_UP(GEMV_MAX_ROWS + 1, ACT_PACK_ROWS) <=
+_Static_assert(MATMUL_ISA == ISA_NEON,
+    "tiles have more than GEMV_MAX_ROWS rows");
+_Static_assert(sizeof(struct tile_act) *
+    DIV_UP(GEMV_MAX_ROWS + 1, ACT_PACK_ROWS) <=
     (GEMV_MAX_ROWS + 1) * READY_PART_BYTES && ACT_PACK_ROWS <= 2,
-    "more rows than the fewest that are not few take no more for each");
+    "the fewest rows of a tile take the most room for each");
 _Static_assert(sizeof(struct tile_act) * DIV_UP(GROUP_ROWS, ACT_PACK_ROWS) *
-    CHUNK_BLOCKS <= GROUP_L2_BYTES, "there is room for a chunk of a group");
-_Static_assert(SIMD_ACT_BIAS == 0, "a tile's sums begin with ACT_MAGIC alone");
+    CHUNK_BLOCKS <= GROUP_L2_BYTES, "a chunk of a group has room");
+_Static_assert(SIMD_ACT_BIAS == 0, "sums start from ACT_MAGIC alone");
 
-/* Of m rows. */
+/* struct tile_act for each block of m rows. */
 SIMD uint32_t
 packed_acts(uint32_t m)
 {
@@ -33,7 +36,7 @@ tile_acts_bytes(uint32_t m, uint32_t k)
 	return (uint64_t)packed_acts(m) * (k / 32) * sizeof(struct tile_act);
 }
 
-/* Tiles are as even as can be without a row left over but in the last. */
+/* Rows of tile i: as even as can be, with an odd row in the last tile alone. */
 static inline uint32_t
 tile_rows(uint32_t m, uint32_t ntiles, uint32_t i)
 {
@@ -41,7 +44,7 @@ tile_rows(uint32_t m, uint32_t ntiles, uint32_t i)
 	    (i + 1 == ntiles ? ACT_PACK_ROWS * packed_acts(m) - m : 0);
 }
 
-/* Those of a tile of nt rows, nblocks, to `to`; x: its first row. */
+/* Pack nblocks blocks of a tile of nt rows, the first at x. */
 static void
 pack_tile_acts(struct tile_act *to, const struct matmul_call *c,
     const struct act_q8 *x, uint32_t nt, uint32_t nblocks)
@@ -62,8 +65,9 @@ next_tile_acts(const struct matmul_call *c, const void *tile, uint32_t nt)
 	    ((c->k1 - c->k0) / 32);
 }
 
-/* They stay ready where they are all rows and columns of a call: 416 KiB, or 208
- * rows of 1024 columns, 52 of 4096. */
+/* Pack m rows, columns [c->k0, c->k1), unless an earlier call has.  They stay
+ * packed if they are all rows and columns of the call: up to 416 KiB, which is
+ * 208 rows of 1024 columns or 52 of 4096. */
 static const void *
 pack_activations(const struct matmul_call *c, uint32_t m)
 {
@@ -88,7 +92,8 @@ pack_activations(const struct matmul_call *c, uint32_t m)
 }
 
 SIMD tile_acts
-tile_acts_at(const struct matmul_call *c, const void *tile, unsigned nt, uint32_t col)
+tile_acts_at(const struct matmul_call *c, const void *tile, unsigned nt,
+    uint32_t col)
 {
 	return (tile_acts){ (const struct tile_act *)tile +
 	    packed_acts(nt) * ((col - c->k0) / 32) };
@@ -117,10 +122,9 @@ prefetch_tile_acts(const tile_acts *a, unsigned nt)
 #define TILE_SCALE(w, one, squares, i, t)	((w)->one[i])
 #endif
 
-/* Vector operations are what a tile waits for, and loads are none: d0 is loaded
- * for each sum, to become d_x * dot in its place.  In two loops, so that a core
- * that takes instructions in their order has others to do until a product is
- * there. */
+/* Vector operations limit a tile; loads are free.  So d0 is loaded for each
+ * sum, to become d_x * dot in place.  Two loops, so that a core that executes
+ * in order has other work until a product is there. */
 SIMD void
 tile_scale(unsigned nt, vf acc[][PANEL_NV], vi dot[][PANEL_NV],
     const tile_acts *a, const struct weight_block *w, unsigned i)

@@ -1,5 +1,5 @@
-/* kernels/matmul/policy.c - the tables of matmul/policy.h.  tests/MEASURED.md has
- * the measurements behind the numbers. */
+/* kernels/matmul/policy.c - the tables of matmul/policy.h.  The measurements
+ * behind the numbers are in tests/MEASURED.md. */
 #include "policy.h"
 
 #include <assert.h>
@@ -174,8 +174,8 @@ static const struct core_policy policies[CORE_NTYPES] = {
  * more rows there.  A chunk of two panels of those fills L1, and half a chunk
  * leaves room for the activations.
  *
- * AVX-VNNI keeps no block of 16 rows in its 16 registers: whatever else is to be
- * done with each row favours tiles.
+ * AVX-VNNI cannot keep a block of 16 rows in its 16 registers: all other work
+ * on a row favours tiles.
  *
  * NEON's tiles begin with more rows than its gemv has. */
 static const struct isa_policy isa_policies[ISA_NTYPES] = {

@@ -1,5 +1,5 @@
-/* kernels/matmul/policy.h - which matmul loop runs for a weight type and a number
- * of rows, and how that loop prefetches weights.
+/* kernels/matmul/policy.h - which matmul loop runs for a weight type and a
+ * number of rows, and how that loop prefetches weights.
  * Owns: the tables, one row a core type and one row an instruction set.  Called
  * by the templates of this folder and by the tests.  Knows no loop, and nothing
  * of what the rows hold.
@@ -91,14 +91,14 @@ struct prefetch {
 				 * a block when the block begins */
 	uint32_t far_bytes;	/* distance of the lines for L2, which has room
 				 * for more requests; 0: none */
-	int nontemporal;	/* lines for L1 are kept in no cache behind it */
+	int nontemporal;	/* keep lines for L1 in no cache behind it */
 	uint32_t page_bytes;	/* a line of each page, so many bytes before the
 				 * near lines of it, for the TLB; 0: none */
 };
 
 enum { MAX_STREAMS = 4 };
 
-/* Distances that cores have been tuned to; prefetch_recipes[] has the numbers. */
+/* Distances that cores are tuned to; prefetch_recipes[] has the numbers. */
 enum prefetch_recipe {
 	PREFETCH_2_STREAMS,
 	PREFETCH_2_STREAMS_LONG,

@@ -25,8 +25,9 @@ prefetch_near(const struct prefetch *pf, const uint8_t *p, uint32_t n)
 			prefetch(p + i);
 }
 
-/* Prefetch n bytes at near and, where pf has a far distance, n bytes at far.  If
- * a page begins within the n bytes behind near, also a line of a later page. */
+/* Prefetch n bytes at near and, where pf has a far distance, n bytes at far.
+ * If a page begins within the n bytes behind near, also a line of a later
+ * page. */
 SIMD void
 prefetch_weights(const struct prefetch *pf, const uint8_t *near,
     const uint8_t *far, uint32_t n)
@@ -40,8 +41,8 @@ prefetch_weights(const struct prefetch *pf, const uint8_t *near,
 		prefetch_l2(far + i);
 }
 
-/* A stream begins at p: prefetch the lines that prefetch_weights(), which starts
- * near_bytes behind p, leaves out. */
+/* A stream begins at p: prefetch the lines that prefetch_weights(), which
+ * starts near_bytes behind p, leaves out. */
 SIMD void
 prefetch_stream_start(const struct prefetch *pf, const uint8_t *p)
 {

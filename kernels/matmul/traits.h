@@ -1,27 +1,30 @@
-/* kernels/matmul/traits.h - what a packed weight is worth, and what a dot product
- * of such bytes may rely on.
+/* kernels/matmul/traits.h - value of a packed weight, and the ranges that dot
+ * products may rely on.  Knows no instruction set.
  *
- * Each type becomes signed bytes q, a scale d and, for some, an addend m:
+ * Each type is unpacked to signed bytes q, a scale d and, for some types, an
+ * addend m:
+ *
  *	weight = d * q + m */
 #ifndef KERNELS_MATMUL_TRAITS_H
 #define KERNELS_MATMUL_TRAITS_H
 
 #include "kernels/types/quant.h"
 
-/* Bounds of |q|, which say how many products fit into 16 bits.  The first three
- * are from 0 to 15, 31, 63 before the offset is taken off.  DOT_FACTOR is up to 4,
- * times a whole number for 16 columns, weight_block.factor. */
+/* Bounds of |q|, which decide how many products fit into 16 bits.  The first
+ * three are 0 to 15, 31 or 63 before the offset is subtracted.  DOT_FACTOR: up
+ * to 4, times an integer for 16 columns, weight_block.factor. */
 enum dot_kind { DOT_8, DOT_16, DOT_32, DOT_15, DOT_31, DOT_63, DOT_128,
 	DOT_FACTOR };
 
-/* For which columns d and m hold: both for 32 (PLAIN has no m), or m for 16
- * (MIN16), or d for 16 (SUB16, which has no m). */
+/* Columns that share d and m.  PLAIN and MIN: 32 for both (PLAIN has no m);
+ * MIN16: m for 16; SUB16: d for 16, no m. */
 enum scale_kind { SCALE_PLAIN, SCALE_MIN, SCALE_MIN16, SCALE_SUB16 };
 
 struct weight_traits {
 	enum dot_kind dot;
 	enum scale_kind scale;
-	int32_t offset;		/* of the file's q, taken off when unpacked */
+	int32_t offset;		/* subtracted from the file's q when it is
+				 * unpacked */
 };
 
 static inline struct weight_traits

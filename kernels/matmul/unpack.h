@@ -1,8 +1,8 @@
-/* kernels/matmul/unpack.h - template: from packed words to bytes and scales.
- * Owns: what a weight of each type is worth.  Included by matmul/matmul.h.
+/* kernels/matmul/unpack.h - template: packed words to bytes and scales.  Owns:
+ * the value of a weight of each type.  Included by matmul/matmul.h.
  *
- * Bytes are as in pack.h: vector g of the eight holds elements 4 g ... 4 g + 3
- * of 32 columns, for SIMD_VL rows. */
+ * Bytes lie as in types/pack.h: vector g of the eight holds elements 4 g to 4
+ * g + 3 of 32 columns, for SIMD_VL rows. */
 #ifndef KERNELS_MATMUL_UNPACK_H
 #define KERNELS_MATMUL_UNPACK_H
 
@@ -18,24 +18,25 @@ enum { PANEL = PANEL_NV * SIMD_VL };	/* rows */
 #define SPLIT_HIGH	0
 #endif
 
-/* 32 columns of a panel.  Of start and d, [1] is columns 16..31 where they
- * differ; of m, what those have more (exact: both are multiples of dmin).  What
- * the type does not have is not there. */
+/* 32 columns of a panel.  In start and d, [1] is for columns 16 to 31 where
+ * they differ; m[1] is what those add to m[0] (exact: both are multiples of
+ * dmin).  Members that the type does not have are not set. */
 struct weight_block {
 	vi q[8 + SPLIT_HIGH][PANEL_NV];
 	union {
-		vi factor[2][PANEL_NV];	/* while unpacked, and of few rows: what
-					 * they are multiplied with */
-		vi start[2][PANEL_NV];	/* then, of tiles: where their dot
-					 * products start, see matmul/matmul.h */
+		vi factor[2][PANEL_NV];	/* while unpacked, and in gemv:
+					 * factors of 16 columns */
+		vi start[2][PANEL_NV];	/* afterwards, for tiles: start
+					 * values of their dot products, see
+					 * matmul/matmul.h */
 	};
 	vf d[2][PANEL_NV], m[2][PANEL_NV];
 #ifdef GEMM_2X2
-	vf dd[2][2][PANEL_NV], mm[2][2][PANEL_NV];	/* each twice, for tiles */
+	vf dd[2][2][PANEL_NV], mm[2][2][PANEL_NV];	/* doubled, for tiles */
 #endif
 };
 
-/* Vector r of a panel's block: where its parts lie. */
+/* Where the parts of a panel's block lie, for vector r. */
 struct block_at {
 	const uint8_t *byte, *half, *word;
 	uint32_t r;
@@ -59,12 +60,10 @@ word_reloaded(struct block_at at, unsigned i)
 	return vi_load(at.word + (uint64_t)i * PANEL * 4);
 }
 
-/* GCC loads a word anew for each instruction that wants a part of it, and a core
- * that loads two vectors of 64 bytes a cycle waits for that.  Loaded once, on Zen 5
- * 5 and 8 rows of Q4_K have 1.06 and 1.05 times as much, Q5_K 1.05 and 1.04, Q6_K
- * 1.02 and 1.06, Q4_1 1.05, MXFP4 1.03 and 1.02, Q4_0 1.04 and 1.00, others less;
- * one row of MXFP4 1.02, of others no less than before; but three of Q3_K 0.97, and
- * Q2_K, which has eight parts of two words, 0.97 to 1.00: those do without. */
+/* Load a word once.  GCC otherwise loads it again for each instruction that
+ * takes a part of it, and a core that loads two vectors of 64 bytes a cycle
+ * waits for that (Zen 5, 5 rows of Q4_K: 6 % slower).  Q2_K and Q3_K are
+ * faster without: word_reloaded(). */
 SIMD vi
 word(struct block_at at, unsigned i)
 {
@@ -83,7 +82,7 @@ bits_at(vi v, unsigned shift, int32_t mask)
 	return vi_and(vi_shr(v, shift), vi_set(mask));
 }
 
-/* n bits of each byte, from bit `at` on, to bit `to` of it. */
+/* Bits [at, at + n) of each byte, moved to bit `to`. */
 SIMD vi
 field(vi v, unsigned at, unsigned n, unsigned to)
 {
@@ -96,7 +95,7 @@ field(vi v, unsigned at, unsigned n, unsigned to)
 	return vi_and(v, vi_set((int32_t)(mask * 0x01010101)));
 }
 
-/* Six bits: the upper two of three words, lowest first. */
+/* Six bits: the upper two of each of three words, lowest first. */
 SIMD vi
 upper_pairs(vi a, vi b, vi c)
 {
@@ -104,14 +103,14 @@ upper_pairs(vi a, vi b, vi c)
 	    field(c, 6, 2, 4)));
 }
 
-/* Are Q2_K's nibbles taken apart once for a block, each then by a look-up?  Where
- * that saves a shift, not where it takes as much to find them. */
+/* Split Q2_K's nibbles once for a block, and look each up afterwards?  Only
+ * where that saves a shift, not where the look-up costs as much. */
 enum { SUPER_NIBBLES = SIMD_VL == 4 };
 
-/* What the sub-blocks of a panel's block of 256 columns share: d (Q3_K's less
- * than 0, see there), m = -dmin; sixes, those of sub-block s in byte s % 4 of
- * [s / 4]; and nibbles of four words, in byte s / 2 of [s % 2].  What the type
- * does not have is not there. */
+/* What the sub-blocks of a panel's block of 256 columns share: d (negated for
+ * Q3_K, see there) and m = -dmin; 6-bit scales, those of sub-block s in byte s
+ * % 4 of [s / 4]; and nibbles of four words, in byte s / 2 of [s % 2].
+ * Members that the type does not have are not set. */
 struct super {
 	vf d[PANEL_NV], m[PANEL_NV];
 	vi a[2][PANEL_NV], b[2][PANEL_NV];
@@ -153,9 +152,9 @@ minus(vf v)
 	return vf_bits(vi_xor(vi_bits(v), vi_set(INT32_MIN)));
 }
 
-/* 2^(e - 128): the doubled values of MXFP4's table leave a half here.  Below
- * the normal numbers for e = 0 and 1, (e + 1) << 21, which is less than the others
- * of e > 1.  With POWER_SCALES the exponent alone. */
+/* 2^(e - 128): the values in MXFP4's table are doubled, so that a half goes
+ * here.  For e = 0 and 1 the result is denormal, (e + 1) << 21, which is less
+ * than the others of e > 1.  With POWER_SCALES the exponent alone. */
 SIMD vf
 mxfp4_scale(vi e)
 {
@@ -169,29 +168,29 @@ mxfp4_scale(vi e)
 #endif
 }
 
-/* How few rows want what is unpacked: c->factor left out of the bytes, values that are
- * looked up unsigned (128 more). */
+/* How gemv wants weights unpacked: c->factor not multiplied into the bytes;
+ * looked-up values unsigned (128 added). */
 enum { UNPACK_NO_FACTOR = 1, UNPACK_UNSIGNED = 2 };
 
-/* Non-linear values, signed and unsigned; and MXFP4's E2M1, twice its value plus
+/* Non-linear values, signed and unsigned; MXFP4's E2M1: twice its value plus
  * 12. */
 #define IQ4_NL(flip) { -127 ^ (flip), -104 ^ (flip), -83 ^ (flip),	\
 	-65 ^ (flip), -49 ^ (flip), -35 ^ (flip), -22 ^ (flip),		\
-	-10 ^ (flip), 1 ^ (flip), 13 ^ (flip), 25 ^ (flip), 38 ^ (flip),	\
+	-10 ^ (flip), 1 ^ (flip), 13 ^ (flip), 25 ^ (flip), 38 ^ (flip), \
 	53 ^ (flip), 69 ^ (flip), 89 ^ (flip), 113 ^ (flip) }
 static const int8_t iq4_nl_values[2][16] = { IQ4_NL(0), IQ4_NL(-128) };
 static const int8_t mxfp4_values[16] = { 12, 13, 14, 15, 16, 18, 20, 24, 12, 11,
     10, 9, 8, 6, 4, 0 };
 
-/* Scale and value of Q2_K multiplied are at most 15 * 3: the integers keep the
- * scale of 16 columns, and one d serves 32.  So with Q3_K: (v - 4) times (scale
- * - 32) is in [-124, 128], which does not fit, and times (32 - scale) does; d
- * takes the sign.  c->factor has the second factors, for vi_times(). */
+/* Scale times value of Q2_K is at most 15 * 3: the integers include the scale
+ * of 16 columns, and one d serves 32.  The same for Q3_K: (v - 4) times (scale
+ * - 32) is in [-124, 128], which does not fit into a byte, but times (32 -
+ * scale) it does; d is negated. c->factor has the scales, for vi_times(). */
 SIMD void
 unpack_q2_k_scales(struct weight_block *c, const struct super *sup,
     struct block_at at, unsigned s)
 {
-	vi v[4];		/* as the words */
+	vi v[4];		/* of the words */
 	unsigned i;
 
 	UNROLL
@@ -218,7 +217,7 @@ unpack_q3_k_scales(struct weight_block *c, const struct super *sup,
 	c->d[0][at.r] = sup->d[at.r];
 }
 
-/* Bytes times 16 bits: even ones, then odd ones. */
+/* Bytes times 16 bits: even bytes, then odd ones. */
 SIMD vi
 bytes_times(vi v, vi by)
 {
@@ -229,7 +228,8 @@ bytes_times(vi v, vi by)
 	return vi_or(lo, vi_shl(vi_and(hi, even), 8));
 }
 
-/* Of the block at p; nothing where blocks are of 32. */
+/* Unpack what the sub-blocks of the block at p share; blocks of 32 have
+ * nothing. */
 SIMD void
 unpack_super(enum quant_type type, struct super *ret, const uint8_t *p)
 {
@@ -254,7 +254,7 @@ unpack_super(enum quant_type type, struct super *ret, const uint8_t *p)
 	}
 }
 
-/* d, m and by of sub-block s of a vector. */
+/* d, m and factor of sub-block s of a vector. */
 SIMD void
 unpack_scales(enum quant_type type, struct weight_block *c,
     const struct super *sup, struct block_at at, unsigned s)
@@ -298,7 +298,7 @@ unpack_scales(enum quant_type type, struct weight_block *c,
 	}
 }
 
-/* Groups i and i + 4 of three words of 3 bits. */
+/* Groups i and i + 4 of three words with 3 bits an element. */
 SIMD void
 unpack_3_bits(vi *lo, vi *hi, struct block_at at, unsigned first, unsigned i)
 {
@@ -313,7 +313,7 @@ unpack_3_bits(vi *lo, vi *hi, struct block_at at, unsigned first, unsigned i)
 	    field(word_reloaded(at, first + 1), 7, 1, 2));
 }
 
-/* Group i of the four in three words of 6 bits. */
+/* Group i of the four in three words with 6 bits an element. */
 SIMD vi
 unpack_6_bits(struct block_at at, unsigned first, unsigned i)
 {
@@ -323,8 +323,8 @@ unpack_6_bits(struct block_at at, unsigned first, unsigned i)
 	    word(at, first + 2));
 }
 
-/* Groups i and i + 4 of sub-block s of a vector, i < 4; with c->factor in their
- * bytes, unless how says otherwise. */
+/* Groups i and i + 4 of sub-block s of a vector, i < 4; multiplied by
+ * c->factor, unless how has UNPACK_NO_FACTOR. */
 SIMD void
 unpack_pair(enum quant_type type, struct weight_block *c, struct block_at at,
     unsigned s, unsigned i, unsigned how)
@@ -391,7 +391,8 @@ unpack_pair(enum quant_type type, struct weight_block *c, struct block_at at,
 	c->q[i + 4][at.r] = hi;
 }
 
-/* 32 columns, sub-block s, of vector r of the block at p; how as above. */
+/* Unpack 32 columns, sub-block s, of vector r of the block at p; how as above.
+ */
 SIMD void
 unpack_columns(enum quant_type type, struct weight_block *c,
     const struct super *sup, const uint8_t *p, uint32_t r, unsigned s,

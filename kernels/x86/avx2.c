@@ -1,8 +1,8 @@
 /* kernels/x86/avx2.c - kernels for x86-64 cores with AVX2, FMA and F16C.
  *
- * 16 registers: two panels of 16 rows by a row of activations for quantized
- * weights, sums and what they have in 16 bits meanwhile; a panel by 6 rows for
- * floats. */
+ * 16 registers.  Quantized weights: tiles of two panels of 16 rows by one row
+ * of activations, for the sums and the sums in 16 bits before them.  Floats: a
+ * panel by 6 rows. */
 enum { PANEL_NV = 2, TILE_NT = 1 };
 #define EACH_TILE_NT(m, a, b) \
 	m(a, b, 1)

@@ -1,7 +1,8 @@
 /* kernels/x86/avx512_bf16.c - BF16 weights for x86-64 cores whose dot products
- * of bfloat16 are as fast as multiplications of floats: twice the products.
+ * of bfloat16 have the throughput of float multiplications: twice the
+ * products.
  *
- * Tiles of 2 x 6 to 3 x 8 are all at the peak (Zen 4, L1). */
+ * Any tile from 2 x 6 to 3 x 8 reaches the peak (Zen 4, in L1). */
 enum { FLOAT_NV = 2, FLOAT_NT = 8 };
 #define EACH_FLOAT_NT(m, a, b) \
 	m(a, b, 1) m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6) \

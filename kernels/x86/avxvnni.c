@@ -1,5 +1,5 @@
-/* kernels/x86/avxvnni.c - matrix kernels for x86-64 cores that have VNNI in
- * 32-byte vectors; the rest is AVX2's.
+/* kernels/x86/avxvnni.c - quantized weights for x86-64 cores with VNNI in
+ * 32-byte vectors; x86/avx2.c has the rest.
  *
  * 16 registers: a panel of 16 rows by 3 rows of activations. */
 enum { PANEL_NV = 2, TILE_NT = 3 };
