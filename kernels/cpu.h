@@ -21,7 +21,7 @@ enum cpu_flag {
 	/* vdpbf16ps has the throughput of vfmadd, not half of it. */
 	CPU_FAST_BF16 = 1u << 15,
 	/* Core types: select how weights are prefetched when a batch has few
-	 * rows (matmul/prefetch.h).  AMD only; at most one is set. */
+	 * rows (matmul/policy.h).  AMD only; at most one is set. */
 	CPU_ZEN3 = 1u << 16,	/* and every AMD core before it */
 	CPU_ZEN4 = 1u << 17,
 	CPU_ZEN5 = 1u << 18,	/* and every AMD core after it */

@@ -61,35 +61,35 @@ values_at(const struct attn *t, const struct attn_arg *a, uint32_t base)
 }
 
 /* Bytes to prefetch while a block is computed, a part with each step. */
-struct nearer {
+struct prefetch_part {
 	const uint8_t *p;
 	uint64_t nbytes;
 };
 
 /* K and V of so many bytes stay in L1 until they are used (48 KiB on Zen 5;
  * other cores have not been measured). */
-enum { NEAR_BYTES = 40 * 1024 };
+enum { L1_KV_BYTES = 40 * 1024 };
 
 /* Choose what to prefetch with the scores of the block at base, and with its
  * values: K and V of the block after it, or of the next call.  If there is
  * neither, lines that are in L1 already: behind the cache may be a page that
  * was never touched, and each prefetch would look for it.
  *
- * Where two blocks of both exceed NEAR_BYTES, V of this block is prefetched
+ * Where two blocks of both exceed L1_KV_BYTES, V of this block is prefetched
  * with its scores, and only K of the next with its values (Zen 5, head_dim
  * 128, F16: 7 to 10 % faster). */
 static void
-after_block(const struct attn *t, uint32_t base, struct nearer *ret_scores,
-    struct nearer *ret_values)
+choose_prefetch(const struct attn *t, uint32_t base,
+    struct prefetch_part *ret_scores, struct prefetch_part *ret_values)
 {
 	const struct attn_arg *a = t->a;
 	uint32_t first, end = attn_span(a, &first), n;
 	uint32_t to = base + ATTN_BLOCK;
 	const uint64_t both = ATTN_BLOCK / KEY_LANES * t->kblock +
 	    ATTN_BLOCK * t->vrow;
-	const struct nearer mine = { values_at(t, a, base),
+	const struct prefetch_part this_values = { values_at(t, a, base),
 	    MIN(end - base, ATTN_BLOCK) * t->vrow };
-	struct nearer k, v;
+	struct prefetch_part k, v;
 
 	if (a->next != NULL && (a->early || to >= end)) {
 		to = a->early ? base / ATTN_BLOCK - first / ATTN_BLOCK : 0;
@@ -102,14 +102,14 @@ after_block(const struct attn *t, uint32_t base, struct nearer *ret_scores,
 		a = t->a;
 		to = base;
 	}
-	k = (struct nearer){ keys_at(t, a, to), DIV_UP(n, KEY_LANES) *
+	k = (struct prefetch_part){ keys_at(t, a, to), DIV_UP(n, KEY_LANES) *
 	    t->kblock };
-	v = (struct nearer){ values_at(t, a, to), n * t->vrow };
-	if (t->a->early || 2 * both <= NEAR_BYTES) {
+	v = (struct prefetch_part){ values_at(t, a, to), n * t->vrow };
+	if (t->a->early || 2 * both <= L1_KV_BYTES) {
 		*ret_scores = k;
 		*ret_values = v;
 	} else {
-		*ret_scores = mine;
+		*ret_scores = this_values;
 		*ret_values = k;
 	}
 }
@@ -204,7 +204,7 @@ tile_scores(const struct attn *t, struct score_tile *s, const uint8_t *k,
  * they see. */
 static void
 attn_scores(const struct attn *t, uint32_t base, uint32_t first, uint32_t end,
-    struct nearer next)
+    struct prefetch_part next)
 {
 	const uint8_t *k = keys_at(t, t->a, base);
 	uint32_t b0 = first / KEY_LANES, b1 = DIV_UP(end, KEY_LANES), q, n;
@@ -237,7 +237,7 @@ struct values {
 	const uint8_t *v;
 	enum kv_type fmt;
 	uint64_t vrow;
-	struct nearer next;
+	struct prefetch_part next;
 	uint32_t nkeys;		/* that some query sees, by now */
 };
 
@@ -323,7 +323,7 @@ scores_max(const struct attn *t, float *score, uint32_t first, uint32_t end)
 	uint32_t i;
 
 	for (i = 0; cap > 0 && i < end; i += SIMD_VL) {
-		/* tanh(x) = 1 - 2 / (e^2x + 1); see attn_take_queries. */
+		/* tanh(x) = 1 - 2 / (e^2x + 1); see attn_scale_queries. */
 		v = vf_exp(vf_mul(vf_load(score + i), vf_set(2 / (cap *
 		    LOG2_E))));
 		v = vf_div(vf_set(2 * cap * LOG2_E), vf_add(v, vf_set(1)));
@@ -365,7 +365,7 @@ scores_exp(float *score, uint32_t end, vf max)
 /* Softmax of queries [r, r + n), n <= SIMD_VL: lanes are keys, then queries.
  * If n is a constant, queries do not wait for each other. */
 SIMD void
-some_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base,
+softmax_queries(const struct attn *t, const struct attn_sums *s, uint32_t base,
     uint32_t r, uint32_t n)
 {
 	const uint32_t n_rep = t->a->n_rep;
@@ -404,9 +404,9 @@ some_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base,
 
 /* An instance for each number of queries that share a KV head in models, which
  * are all of them in generation; never more than a vector's lanes. */
-#define SOFTMAX_OF(n)							\
+#define SOFTMAX_CASE(n)							\
 	case n:								\
-		some_softmax(t, s, base, r, MIN(n, SIMD_VL));		\
+		softmax_queries(t, s, base, r, MIN(n, SIMD_VL));	\
 		break;
 
 static void
@@ -416,17 +416,19 @@ attn_softmax(const struct attn *t, const struct attn_sums *s, uint32_t base)
 
 	for (r = 0; r < t->nq; r += SIMD_VL)
 		switch (MIN(SIMD_VL, t->nq - r)) {
-		SOFTMAX_OF(1) SOFTMAX_OF(2) SOFTMAX_OF(3) SOFTMAX_OF(4)
-		SOFTMAX_OF(5) SOFTMAX_OF(6) SOFTMAX_OF(7) SOFTMAX_OF(8)
+		SOFTMAX_CASE(1) SOFTMAX_CASE(2) SOFTMAX_CASE(3)
+		SOFTMAX_CASE(4) SOFTMAX_CASE(5) SOFTMAX_CASE(6)
+		SOFTMAX_CASE(7) SOFTMAX_CASE(8)
 		default:
-			some_softmax(t, s, base, r, MIN(SIMD_VL, t->nq - r));
+			softmax_queries(t, s, base, r,
+			    MIN(SIMD_VL, t->nq - r));
 		}
 }
 
 /* Few queries wait for memory: prefetch a line of each page of K and V that
  * they will read some blocks later. */
 static void
-ask_pages(const struct attn *t, uint32_t base)
+prefetch_pages_ahead(const struct attn *t, uint32_t base)
 {
 	uint32_t end = attn_span(t->a, &(uint32_t){ 0 });
 	uint64_t at, n;
@@ -451,10 +453,10 @@ attn_block(const struct attn *t, const struct attn_sums *s, uint32_t base,
 	const uint8_t *v = values_at(t, a, base);
 	struct values val = { .v = v, .fmt = a->vfmt, .vrow = t->vrow,
 	    .nkeys = end - first };
-	struct nearer with_scores;
+	struct prefetch_part with_scores;
 
-	ask_pages(t, base);
-	after_block(t, base, &with_scores, &val.next);
+	prefetch_pages_ahead(t, base);
+	choose_prefetch(t, base, &with_scores, &val.next);
 	attn_scores(t, base, first, end, with_scores);
 	attn_softmax(t, s, base);
 	if (a->v_dim % SIMD_VL != 0 ||
@@ -507,8 +509,8 @@ attn_fold(const struct attn *t, uint32_t r, float max, float sum,
 {
 	const struct attn_sums *all = &t->all;
 	float *y = all->out + (size_t)r * t->vd, to = MAX(all->max[r], max);
-	vf mine = vf_exp2(vf_set(all->max[r] - to));
-	vf its = vf_exp2(vf_set(max - to)), v;
+	vf old_scale = vf_exp2(vf_set(all->max[r] - to));
+	vf part_scale = vf_exp2(vf_set(max - to)), v;
 	uint32_t i;
 
 	if (sum == 0)
@@ -520,11 +522,12 @@ attn_fold(const struct attn *t, uint32_t r, float max, float sum,
 		return;
 	}
 	all->max[r] = to;
-	all->sum[r] = all->sum[r] * vf_hmax(mine) + sum * vf_hmax(its);
+	all->sum[r] = all->sum[r] * vf_hmax(old_scale) +
+	    sum * vf_hmax(part_scale);
 	for (i = 0; i < t->vd; i += SIMD_VL) {
-		v = vf_mul(vf_load(y + i), mine);
+		v = vf_mul(vf_load(y + i), old_scale);
 		if (out != NULL)
-			v = vf_fma(vf_load(out + i), its, v);
+			v = vf_fma(vf_load(out + i), part_scale, v);
 		vf_store(y + i, v);
 	}
 }
@@ -543,7 +546,7 @@ attn_fold_part(const struct attn *t, const float *part)
 /* Write the sums of the n_rep queries from r on, divided by the sum of their
  * weights. */
 static void
-row_out(const struct attn *t, float *out, uint32_t r)
+attn_write_row(const struct attn *t, float *out, uint32_t r)
 {
 	const uint32_t n = t->a->v_dim, end = r + t->a->n_rep;
 	uint32_t i;
@@ -584,7 +587,7 @@ attn_finish(const struct attn *t)
 		vf_store(inverse + r, vf_div(vf_set(1), sum));
 	}
 	for (r = 0; r < a->nrows; r++)
-		row_out(t, a->out + a->row[r] * a->ldo, r * a->n_rep);
+		attn_write_row(t, a->out + a->row[r] * a->ldo, r * a->n_rep);
 }
 
 static struct attn
@@ -607,7 +610,7 @@ attn_begin(const struct attn_arg *a)
 
 /* Scale the queries, so that scores are exponents of 2 from here on. */
 static void
-attn_take_queries(const struct attn *t)
+attn_scale_queries(const struct attn *t)
 {
 	const struct attn_arg *a = t->a;
 	const vf scale = vf_set(a->scale * LOG2_E);
@@ -631,7 +634,7 @@ attn_chunk(const struct attn_arg *a, uint32_t chunk, float *part)
 {
 	struct attn t = attn_begin(a);
 
-	attn_take_queries(&t);
+	attn_scale_queries(&t);
 	attn_one_chunk(&t, chunk, part);
 }
 
@@ -654,7 +657,7 @@ attention(const struct attn_arg *a)
 	struct attn t = attn_begin(a);
 	uint32_t first, end = attn_chunks(a, &first), c;
 
-	attn_take_queries(&t);
+	attn_scale_queries(&t);
 	attn_one_chunk(&t, first, t.all.max);
 	for (c = first + 1; c < end; c++) {
 		attn_one_chunk(&t, c, t.part);

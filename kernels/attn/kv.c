@@ -5,7 +5,7 @@
 
 /* Copy n elements of `size` bytes, KEY_LANES elements apart. */
 static inline void
-spread(uint8_t *dst, const void *src, uint32_t n, size_t size)
+copy_to_lane(uint8_t *dst, const void *src, uint32_t n, size_t size)
 {
 	uint32_t i;
 
@@ -15,14 +15,14 @@ spread(uint8_t *dst, const void *src, uint32_t n, size_t size)
 }
 
 static uint8_t *
-block_of(void *keys, enum kv_type f, uint32_t head_dim, uint32_t pos)
+key_block(void *keys, enum kv_type f, uint32_t head_dim, uint32_t pos)
 {
 	return (uint8_t *)keys + pos / KEY_LANES * KEY_LANES *
 	    kv_row_bytes(f, head_dim);
 }
 
 static void
-ask(const uint8_t *p, uint64_t nbytes)
+prefetch_for_write(const uint8_t *p, uint64_t nbytes)
 {
 	const uint8_t *end = p + nbytes;
 
@@ -36,9 +36,9 @@ kv_ask(void *keys, enum kv_type kfmt, uint32_t head_dim, void *values,
 {
 	const uint64_t v_row = kv_row_bytes(vfmt, v_dim);
 
-	ask(block_of(keys, kfmt, head_dim, pos), KEY_LANES *
+	prefetch_for_write(key_block(keys, kfmt, head_dim, pos), KEY_LANES *
 	    kv_row_bytes(kfmt, head_dim));
-	ask((uint8_t *)values + pos * v_row, v_row);
+	prefetch_for_write((uint8_t *)values + pos * v_row, v_row);
 }
 
 /* Through a buffer of limited size on the stack. */
@@ -46,7 +46,7 @@ void
 kv_store_key(const struct kernels *k, void *keys, enum kv_type f,
     uint32_t head_dim, uint32_t pos, const float *x)
 {
-	uint8_t *block = block_of(keys, f, head_dim, pos);
+	uint8_t *block = key_block(keys, f, head_dim, pos);
 	uint32_t lane = pos % KEY_LANES, i, n;
 	union {
 		float f32[256];
@@ -58,9 +58,11 @@ kv_store_key(const struct kernels *k, void *keys, enum kv_type f,
 		n = MIN(head_dim - i, NITEMS(row.f32));
 		k->kv_store(&row, f, x + i, n);
 		if (f == KV_F32) {
-			spread(block + (i * KEY_LANES + lane) * 4, &row, n, 4);
+			copy_to_lane(block + (i * KEY_LANES + lane) * 4, &row,
+			    n, 4);
 		} else if (f == KV_F16) {
-			spread(block + (i * KEY_LANES + lane) * 2, &row, n, 2);
+			copy_to_lane(block + (i * KEY_LANES + lane) * 2, &row,
+			    n, 2);
 		} else {
 			struct block_q8_0 *b = row.q8_0;
 			uint32_t j;
@@ -68,8 +70,8 @@ kv_store_key(const struct kernels *k, void *keys, enum kv_type f,
 			for (j = i; j < i + n; j += 32, b++) {
 				memcpy(block + (j / 32 * KEY_LANES + lane) * 2,
 				    &b->d, sizeof(b->d));
-				spread(block + head_dim + j * KEY_LANES + lane,
-				    b->q, 32, 1);
+				copy_to_lane(block + head_dim +
+				    j * KEY_LANES + lane, b->q, 32, 1);
 			}
 		}
 	}

@@ -54,7 +54,7 @@ key_scale(enum kv_type f, const uint8_t *k, uint64_t kblock, size_t d,
  * Into L1: a line that several steps prefetch is there from the second on,
  * whereas L2 would be asked each time (Zen 5, one row: up to 40 % slower). */
 SIMD void
-ask_lines(const uint8_t *p, uint64_t n)
+prefetch_lines(const uint8_t *p, uint64_t n)
 {
 	uint64_t at = 0;
 
@@ -76,7 +76,8 @@ struct score_tile {
 
 /* Scores of nq queries for nv vectors of keys. */
 SIMD void
-score_tile(enum kv_type f, unsigned nq, unsigned nv, const struct score_tile *t)
+score_tile(enum kv_type f, unsigned nq, unsigned nv,
+    const struct score_tile *t)
 {
 	const uint8_t *next = t->next;
 	const size_t hd = t->hd;
@@ -95,7 +96,7 @@ score_tile(enum kv_type f, unsigned nq, unsigned nv, const struct score_tile *t)
 		for (v = 0; v < nv; v++)
 			scale[v] = key_scale(f, t->k, t->kblock, d0, v);
 		for (d = d0; d < d1; d++, next += t->step) {
-			ask_lines(next, t->step);
+			prefetch_lines(next, t->step);
 			UNROLL
 			for (v = 0; v < nv; v++)
 				k[v] = key_load(f, t->k, t->kblock, hd, d,
@@ -134,7 +135,8 @@ struct value_tile {
 /* Add the weighted values of keys [first, end) to nq queries, nv vectors of
  * elements. */
 SIMD void
-value_tile(enum kv_type f, unsigned nq, unsigned nv, const struct value_tile *t)
+value_tile(enum kv_type f, unsigned nq, unsigned nv,
+    const struct value_tile *t)
 {
 	const uint32_t size = f == KV_F32 ? 4 : f == KV_F16 ? 2 : 1;
 	vf acc[ATTN_NQ][ATTN_NV], x[ATTN_NV], w, scale = vf_zero();
@@ -152,7 +154,7 @@ value_tile(enum kv_type f, unsigned nq, unsigned nv, const struct value_tile *t)
 			    v * SIMD_VL));
 	}
 	for (j = t->first; j < t->end; j++, row += t->vrow, next += t->step) {
-		ask_lines(next, t->step);
+		prefetch_lines(next, t->step);
 		UNROLL
 		for (v = 0; v < nv; v++) {
 			const void *p = row + (t->at + v * SIMD_VL) * size;

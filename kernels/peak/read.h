@@ -16,11 +16,11 @@ typedef uint64_t peak_vec __attribute__((vector_size(PEAK_VEC)));
 /* Load the vectors of line i, which belongs to stream i % streams. */
 #define READ_LINE(i)							\
 	line = p + (i) % streams * part + (i) / streams * CACHELINE;	\
-	if (asks > 0 && once)						\
+	if (nprefetches > 0 && nontemporal)				\
 		__builtin_prefetch(line + ahead, 0, 0);			\
-	else if (asks > 0)						\
+	else if (nprefetches > 0)					\
 		__builtin_prefetch(line + ahead);			\
-	if (asks > 1)							\
+	if (nprefetches > 1)						\
 		__builtin_prefetch(line + 2 * ahead, 0, 2);		\
 	for (v = 0; v < CACHELINE / PEAK_VEC; v++)			\
 		s##i += *(const peak_vec *)(const void *)(line +	\
@@ -30,8 +30,8 @@ typedef uint64_t peak_vec __attribute__((vector_size(PEAK_VEC)));
 
 static inline __attribute__((always_inline)) uint64_t
 peak_read_loop(const uint8_t *p, uint64_t nbytes, uint64_t ahead,
-    const unsigned streams, const unsigned asks, const int once,
-    const int pages)
+    const unsigned streams, const unsigned nprefetches, const int nontemporal,
+    const int page_lines)
 {
 	const uint64_t part = nbytes / streams;
 	const uint8_t *line, *end = p + part;
@@ -40,7 +40,7 @@ peak_read_loop(const uint8_t *p, uint64_t nbytes, uint64_t ahead,
 	PEAK_EACH8(SUM_LINE)
 
 	for (; p < end; p += 8 / streams * CACHELINE) {
-		for (v = 0; pages && v < streams; v++)
+		for (v = 0; page_lines && v < streams; v++)
 			if (((uintptr_t)p + v * part) % SMALL_PAGE < 8 /
 			    streams * CACHELINE)
 				__builtin_prefetch(p + v * part + ahead +

@@ -90,7 +90,7 @@ q8_inverse(vf d)
 /* Lane i: rounding error of block i with this scale, as defined in kernels.h.
  */
 SIMD vf
-q8_misfits(const float *x, uint32_t n, vf inverse)
+q8_rounding_errors(const float *x, uint32_t n, vf inverse)
 {
 	float r[SIMD_VL];
 	vf v[SIMD_VL], e;
@@ -119,8 +119,9 @@ q8_best_scales(const float *x, uint32_t n, vi amax)
 {
 	vf d = q8_scales(amax, 127), wide = q8_scales(amax, 126);
 
-	return vf_if_lt(vf_mul(q8_misfits(x, n, q8_inverse(wide)),
-	    vf_set(ACT_FINE_WIDER)), q8_misfits(x, n, q8_inverse(d)), wide, d);
+	return vf_if_lt(vf_mul(q8_rounding_errors(x, n, q8_inverse(wide)),
+	    vf_set(ACT_FINE_WIDER)), q8_rounding_errors(x, n, q8_inverse(d)),
+	    wide, d);
 }
 
 /* Round n elements, a multiple of 32 that vi_store_q8() takes; r[i / 32]

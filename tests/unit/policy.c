@@ -1,4 +1,4 @@
-/* tests/unit/policy.c - the tables that choose matmul's loops and prefetches. */
+/* tests/unit/policy.c - tables that choose matmul's loops and prefetches. */
 #include "kernels/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/matmul/policy.h"
