@@ -18,7 +18,7 @@
 
 #include "kernels/hexagon/layout.h"
 #include "kernels.h"
-#include "tests/support/hexagon_world.h"
+#include "tests/support/hexdom.h"
 #include "tests/support/kernel_inputs.h"
 #include "tests/support/weights.h"
 

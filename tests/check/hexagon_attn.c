@@ -6,7 +6,7 @@
 
 #include "layers/kv.h"
 #include "kernels.h"
-#include "tests/support/hexagon_world.h"
+#include "tests/support/hexdom.h"
 #include "tests/support/kernel_inputs.h"
 
 enum { NSEQS = 2, LAYERS = 2, ROWS = 4 };

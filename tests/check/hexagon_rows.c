@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels.h"
-#include "tests/support/hexagon_world.h"
+#include "tests/support/hexdom.h"
 #include "tests/support/kernel_inputs.h"
 
 enum { ROWS = 5 };

@@ -1,5 +1,5 @@
 /* tests/support/bpe_vocab.h - writes small byte-level BPE vocabularies.
- * Called by test_tokenizer_bpe, the fuzzer and the tests of chat. */
+ * Called by tests/unit/bpe.c, the fuzzer and the tests of chat. */
 #ifndef TESTS_SUPPORT_BPE_VOCAB_H
 #define TESTS_SUPPORT_BPE_VOCAB_H
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/support/line.h"
+#include "tests/support/chain.h"
 
 #if SANITIZED
 

@@ -18,7 +18,7 @@
 
 #include "coordinator/cap/cgroup_files.h"
 #include "coordinator/cap/enforce.h"
-#include "tests/support/cgroup_world.h"
+#include "tests/support/fake_cgroup.h"
 
 static struct cgroup_tree tree;
 static struct err err;

@@ -14,7 +14,7 @@
 #include "kernels/cpu.h"
 #include "layers/build.h"
 #include "tests/support/families.h"
-#include "tests/support/line.h"
+#include "tests/support/chain.h"
 #include "tests/support/make_model.h"
 #include "tests/support/reference.h"
 

@@ -21,7 +21,7 @@
 #include "worker/hexagon/ops.h"
 #include "worker/stage/pool.h"
 #include "worker/stage/state.h"
-#include "tests/support/line.h"
+#include "tests/support/chain.h"
 #include "tests/support/make_model.h"
 
 enum { TEXT = 40, VOCAB = 320 };

@@ -18,7 +18,7 @@
 #include "worker/hexagon/fastrpc_guard.h"
 #include "worker/hexagon/fastrpc_lib.h"
 #include "worker/hexagon/domain.h"
-#include "tests/support/line.h"
+#include "tests/support/chain.h"
 #include "tests/standin/cdsprpc.h"
 
 enum { TEXT = 30, VOCAB = 320 };

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/support/load_world.h"
+#include "tests/support/load_fixture.h"
 
 START_TEST(every_byte_arrives_once_and_in_row_order)
 {

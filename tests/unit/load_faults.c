@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/support/load_world.h"
+#include "tests/support/load_fixture.h"
 
 START_TEST(short_and_interrupted_reads_are_continued)
 {

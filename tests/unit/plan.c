@@ -13,7 +13,7 @@
 #include "shm/arena.h"
 #include "shm/ring.h"
 #include "worker/load/load.h"
-#include "tests/support/plan_world.h"
+#include "tests/support/plan_fixture.h"
 
 /* --- the same bytes, asked of those who will take them --- */
 

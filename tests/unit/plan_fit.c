@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/plan_world.h"
+#include "tests/support/plan_fixture.h"
 
 /* --- a model that does not fit --- */
 

@@ -14,7 +14,7 @@
 #include "layers/build.h"
 #include "layers/shares.h"
 #include "worker/stage/ops_cpu.h"
-#include "tests/support/line.h"
+#include "tests/support/chain.h"
 
 enum { MOST_THREADS = 5, TEXT = 75, VOCAB = 320 };
 

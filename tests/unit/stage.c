@@ -10,7 +10,7 @@
 
 #include "shm/arena.h"
 #include "worker/stage/state.h"
-#include "tests/support/line.h"
+#include "tests/support/chain.h"
 
 /* Longer than a block of keys. */
 enum { TEXT = ATTN_BLOCK + 7, VOCAB = 320 };

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "coordinator/text/detokenizer.h"
-#include "tests/support/ids.h"
+#include "tests/support/token_ids.h"
 #include "tests/support/gguf_writer.h"
 
 #define MARK	"\xe2\x96\x81"		/* U+2581 */

@@ -1,4 +1,4 @@
-/* tests/unit/renew.c - a stage whose neighbour was lost: it forgets, takes new
+/* tests/unit/stage_renew.c - a stage whose neighbour was lost: it forgets, takes new
  * rings wherever it is, drops what is of an older epoch, and what is replayed
  * to it gives the same bits. */
 #include "tests/support/t.h"
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "worker/stage/state.h"
-#include "tests/support/line.h"
+#include "tests/support/chain.h"
 
 enum { TEXT = 48, VOCAB = 320 };
 
@@ -243,5 +243,5 @@ main(void)
 		the_longest_pass_is_kept_by_its_rows
 	};
 
-	return t_main("renew", 120, tests, NITEMS(tests));
+	return t_main("stage_renew", 120, tests, NITEMS(tests));
 }

@@ -1,5 +1,5 @@
-/* tests/support/cgroup_world.c - files that behave as cgroup v1 and v2 do. */
-#include "cgroup_world.h"
+/* tests/support/fake_cgroup.c - files that behave as cgroup v1 and v2 do. */
+#include "fake_cgroup.h"
 
 #include <dirent.h>
 #include <errno.h>

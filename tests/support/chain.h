@@ -1,7 +1,7 @@
-/* tests/support/line.h - a small model over stages in one process, driven by hand.
+/* tests/support/chain.h - a small model over stages in one process, driven by hand.
  * Owns: stages, rings, and what came out of the last.  Called by test_stage. */
-#ifndef TESTS_SUPPORT_LINE_H
-#define TESTS_SUPPORT_LINE_H
+#ifndef TESTS_SUPPORT_CHAIN_H
+#define TESTS_SUPPORT_CHAIN_H
 
 #include "worker/stage/pool.h"
 #include "worker/stage/stage.h"

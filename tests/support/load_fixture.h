@@ -1,9 +1,9 @@
-/* tests/support/load_world.h - files to load, what to load from them, and a sink that
+/* tests/support/load_fixture.h - files to load, what to load from them, and a sink that
  * knows what it must be given.
  * A file's byte at an offset is a function of the offset, so a wrong byte shows
  * without a copy; the staging area ends at an unmapped page. */
-#ifndef TESTS_SUPPORT_LOAD_WORLD_H
-#define TESTS_SUPPORT_LOAD_WORLD_H
+#ifndef TESTS_SUPPORT_LOAD_FIXTURE_H
+#define TESTS_SUPPORT_LOAD_FIXTURE_H
 
 #include "worker/load/load.h"
 #include "t.h"

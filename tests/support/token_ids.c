@@ -1,5 +1,5 @@
-/* tests/support/ids.c - see ids.h. */
-#include "ids.h"
+/* tests/support/token_ids.c - see token_ids.h. */
+#include "token_ids.h"
 
 #include <stdlib.h>
 #include <string.h>

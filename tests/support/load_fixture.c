@@ -1,5 +1,5 @@
-/* tests/support/load_world.c - files, sink and read hook of the loader's tests. */
-#include "load_world.h"
+/* tests/support/load_fixture.c - files, sink and read hook of the loader's tests. */
+#include "load_fixture.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* tests/support/plan_world.c - models, configs and machines to plan for. */
-#include "plan_world.h"
+/* tests/support/plan_fixture.c - models, configs and machines to plan for. */
+#include "plan_fixture.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* tests/support/line.c - a small model over stages in one process. */
-#include "line.h"
+/* tests/support/chain.c - a small model over stages in one process. */
+#include "chain.h"
 
 #include <math.h>
 #include <stdio.h>

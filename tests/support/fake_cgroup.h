@@ -1,9 +1,9 @@
-/* tests/support/cgroup_world.h - a kernel's memory groups, made of plain files.
+/* tests/support/fake_cgroup.h - a kernel's memory groups, made of plain files.
  * Owns: a folder with /proc/self and a mount; the rules that a file system does
  * not have: who may be moved where, which files a group has.  For
  * unit/cgroup.c; one world at a time. */
-#ifndef TESTS_SUPPORT_CGROUP_WORLD_H
-#define TESTS_SUPPORT_CGROUP_WORLD_H
+#ifndef TESTS_SUPPORT_FAKE_CGROUP_H
+#define TESTS_SUPPORT_FAKE_CGROUP_H
 
 #include "coordinator/cap/cgroup.h"
 

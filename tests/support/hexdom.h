@@ -1,8 +1,8 @@
-/* tests/support/hexagon_world.h - one Hexagon domain under the emulator, and single
+/* tests/support/hexdom.h - one Hexagon domain under the emulator, and single
  * operations on a piece of memory that it shares with the test.
  * Called by check_hexagon*.c. */
-#ifndef TESTS_SUPPORT_HEXAGON_WORLD_H
-#define TESTS_SUPPORT_HEXAGON_WORLD_H
+#ifndef TESTS_SUPPORT_HEXDOM_H
+#define TESTS_SUPPORT_HEXDOM_H
 
 #include "kernels/hexagon/queue.h"
 #include "worker/hexagon/domain.h"

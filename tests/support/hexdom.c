@@ -1,5 +1,5 @@
-/* tests/support/hexagon_world.c - see hexagon_world.h. */
-#include "hexagon_world.h"
+/* tests/support/hexdom.c - see hexdom.h. */
+#include "hexdom.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* tests/unit/tokenizer_pre.c - where each pre-tokenizer cuts: words worked out
+/* tests/unit/pre.c - where each pre-tokenizer cuts: words worked out
  * by another engine (Python's regex 2026.5.9) from the published patterns;
  * and what any text may ask of all of them. */
 #include "tests/support/t.h"
@@ -396,5 +396,5 @@ main(void)
 		whoever_takes_the_words_can_end_it
 	};
 
-	return t_main("tokenizer_pre", 60, tests, NITEMS(tests));
+	return t_main("pre", 60, tests, NITEMS(tests));
 }

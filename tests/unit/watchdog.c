@@ -1,4 +1,4 @@
-/* tests/unit/watch.c - what is a hang, and what only takes its time. */
+/* tests/unit/watchdog.c - what is a hang, and what only takes its time. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -434,5 +434,5 @@ main(void)
 		a_load_moves_by_its_bytes
 	};
 
-	return t_main("watch", 60, tests, NITEMS(tests));
+	return t_main("watchdog", 60, tests, NITEMS(tests));
 }

@@ -1,7 +1,7 @@
-/* tests/support/ids.h - vocabularies in files, and what a text must become; shared by
+/* tests/support/token_ids.h - vocabularies in files, and what a text must become; shared by
  * the tokenizer's tests. */
-#ifndef TESTS_SUPPORT_IDS_H
-#define TESTS_SUPPORT_IDS_H
+#ifndef TESTS_SUPPORT_TOKEN_IDS_H
+#define TESTS_SUPPORT_TOKEN_IDS_H
 
 #include "coordinator/text/tokenizer.h"
 

@@ -1,6 +1,6 @@
-/* tests/support/plan_world.h - models, configs and machines to plan for. */
-#ifndef TESTS_SUPPORT_PLAN_WORLD_H
-#define TESTS_SUPPORT_PLAN_WORLD_H
+/* tests/support/plan_fixture.h - models, configs and machines to plan for. */
+#ifndef TESTS_SUPPORT_PLAN_FIXTURE_H
+#define TESTS_SUPPORT_PLAN_FIXTURE_H
 
 #include "coordinator/plan/plan.h"
 #include "tiny.h"

@@ -1,6 +1,6 @@
-/* tests/unit/tokenizer_bpe.c - byte-level BPE, worked out by hand on
+/* tests/unit/bpe.c - byte-level BPE, worked out by hand on
  * vocabularies of a few merges, and against a naive definition on random ones.
- * What is cut where is test_tokenizer_pre's. */
+ * What is cut where is tests/unit/pre.c's. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "coordinator/text/detokenizer.h"
 #include "tests/support/bpe_vocab.h"
-#include "tests/support/ids.h"
+#include "tests/support/token_ids.h"
 
 #define SP	"\xc4\xa0"		/* a space, spelled */
 
@@ -493,7 +493,7 @@ main(void)
 		random_merges_go_as_the_definition_says,
 		long_words_merge_in_little_time
 	};
-	int rc = t_main("tokenizer_bpe", 60, tests, NITEMS(tests));
+	int rc = t_main("bpe", 60, tests, NITEMS(tests));
 
 	vocab_close(&gguf, &tokenizer);		/* of CK_FORK=no */
 	return rc;
