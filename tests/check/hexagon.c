@@ -35,9 +35,9 @@ struct mm {
 };
 
 static const struct act_q8 *
-act_row(const struct hexagon_world *w, const struct mm *t, uint32_t r)
+act_row(const struct hexdom *w, const struct mm *t, uint32_t r)
 {
-	return hexworld_at(w, &t->op.in[0], r);
+	return hexdom_row(w, &t->op.in[0], r);
 }
 
 /* What row j times activations x (k / 32) may be off by: weight and
@@ -77,7 +77,7 @@ mm_bound(const struct mm *t, const uint8_t *row, const struct act_q8 *x,
 }
 
 static void
-check_values(const struct hexagon_world *w, const struct mm *t,
+check_values(const struct hexdom *w, const struct mm *t,
     const float *twin)
 {
 	uint64_t row_bytes = quant_row_bytes(t->w.type, t->w.k);
@@ -109,10 +109,10 @@ check_values(const struct hexagon_world *w, const struct mm *t,
  * row's largest, then a group's sum by 5 more, up to a unit each; the sum to a
  * float. */
 static void
-check_values_f32(const struct hexagon_world *w, const struct mm *t,
+check_values_f32(const struct hexdom *w, const struct mm *t,
     const float *twin)
 {
-	const float *x = hexworld_at(w, &t->op.in[0], t->m - 1), *row;
+	const float *x = hexdom_row(w, &t->op.in[0], t->m - 1), *row;
 	double want, sum, top, top_x = 0, eps, v;
 	float *out = calloc(t->w.k, sizeof(*out));
 	uint32_t i, j;
@@ -145,20 +145,20 @@ check_values_f32(const struct hexagon_world *w, const struct mm *t,
 
 /* The twin and the domain, bit for bit. */
 static void
-compare(struct hexagon_world *w, const struct mm *t)
+compare(struct hexdom *w, const struct mm *t)
 {
 	const struct mat_kernel *mk = &t->k.mat[t->w.type];
 	const float *bias = t->op.bias.buf == HX_NONE ? NULL :
-	    hexworld_at(w, &t->op.bias, 0);
+	    hexdom_row(w, &t->op.bias, 0);
 	float *twin = calloc((size_t)t->m * t->w.n, sizeof(*twin));
 	uint32_t i, j, status;
 
-	mk->matmul(twin, t->w.n, hexworld_at(w, &t->op.in[0], 0), NULL, &t->w,
+	mk->matmul(twin, t->w.n, hexdom_row(w, &t->op.in[0], 0), NULL, &t->w,
 	    bias, t->m, 0, t->w.n);
-	status = hexworld_run(w, &t->op, t->m, 0);
+	status = hexdom_run(w, &t->op, t->m, 0);
 	check(status == HXQ_OK, "status: %s", domain_status_text(status));
 	for (i = 0; i < t->m; i++) {
-		const float *y = hexworld_at(w, &t->op.out, i);
+		const float *y = hexdom_row(w, &t->op.out, i);
 
 		for (j = 0; j < t->w.n; j++)
 			check(memcmp(&y[j], &twin[i * t->w.n + j], 4) == 0 ||
@@ -176,7 +176,7 @@ compare(struct hexagon_world *w, const struct mm *t)
 }
 
 static void
-one_mat(struct hexagon_world *w, uint32_t type, enum input in, uint32_t n,
+one_mat(struct hexdom *w, uint32_t type, enum input in, uint32_t n,
     uint32_t k, uint32_t m, int with_bias, uint8_t act_bias)
 {
 	struct mm t = { .in = in, .m = m, .w = { .n = n, .k = k,
@@ -189,7 +189,7 @@ one_mat(struct hexagon_world *w, uint32_t type, enum input in, uint32_t n,
 	begin("%s %s, %u x %u, %u rows, bias %d, act_bias %u",
 	    quant_info(type)->name, input_name[in], n, k, m, with_bias,
 	    act_bias);
-	hexworld_reset(w);
+	hexdom_reset(w);
 	kernels_init(&ref, 0);
 	t.k = ref;
 	t.k.act_bias = act_bias;
@@ -198,11 +198,11 @@ one_mat(struct hexagon_world *w, uint32_t type, enum input in, uint32_t n,
 	t.src = guard_alloc(nbytes);
 	fill_rows(t.src, type, nbytes, in);
 	t.op = (struct hx_op){ .kind = HX_MATMUL, .type = type,
-	    .in = { hexworld_take(w, m, act_row_bytes(t.k.mat[type].act, k),
-	    k), hexworld_none }, .bias = hexworld_none,
-	    .routes = hexworld_none };
+	    .in = { hexdom_alloc(w, m, act_row_bytes(t.k.mat[type].act, k),
+	    k), hexdom_none }, .bias = hexdom_none,
+	    .routes = hexdom_none };
 	for (i = 0; i < m; i++) {
-		struct act_q8 *a = hexworld_at(w, &t.op.in[0], i);
+		struct act_q8 *a = hexdom_row(w, &t.op.in[0], i);
 
 		fill_floats(x, k, in);
 		if (type == QUANT_F32) {
@@ -213,23 +213,23 @@ one_mat(struct hexagon_world *w, uint32_t type, enum input in, uint32_t n,
 		for (j = 0; j < k; j++)
 			a[j / 32].q[j % 32] += act_bias;
 	}
-	t.op.w = hexworld_take(w, 1, t.k.mat[type].packed_bytes(n, k), k);
-	t.w.data = hexworld_at(w, &t.op.w, 0);
-	t.k.mat[type].pack(hexworld_at(w, &t.op.w, 0), t.src, 0, n, n, k);
+	t.op.w = hexdom_alloc(w, 1, t.k.mat[type].packed_bytes(n, k), k);
+	t.w.data = hexdom_row(w, &t.op.w, 0);
+	t.k.mat[type].pack(hexdom_row(w, &t.op.w, 0), t.src, 0, n, n, k);
 	if (with_bias) {
-		t.op.bias = hexworld_take(w, 1, 0, n);
-		bias = hexworld_at(w, &t.op.bias, 0);
+		t.op.bias = hexdom_alloc(w, 1, 0, n);
+		bias = hexdom_row(w, &t.op.bias, 0);
 		for (i = 0; i < n; i++)
 			bias[i] = rand_float(1);
 	}
-	t.op.out = hexworld_take(w, m, ALIGN_UP((n + 1) * 4, 64), n);
+	t.op.out = hexdom_alloc(w, m, ALIGN_UP((n + 1) * 4, 64), n);
 	compare(w, &t);
 	/* Near memory for two rows at most: one at a time, the same bits. */
 	w->m.vtcm_bytes = 16 << 10;
 	compare(w, &t);
 	w->m.vtcm_bytes = 128;
 	if (k > 128)
-		check(hexworld_run(w, &t.op, m, 0) == HXQ_EVTCM,
+		check(hexdom_run(w, &t.op, m, 0) == HXQ_EVTCM,
 		    "a row that does not fit the near memory");
 	w->m.vtcm_bytes = 0;
 	guard_free(t.src, nbytes);
@@ -237,7 +237,7 @@ one_mat(struct hexagon_world *w, uint32_t type, enum input in, uint32_t n,
 }
 
 void
-check_hexagon_mats(struct hexagon_world *w)
+check_hexagon_mats(struct hexdom *w)
 {
 	static const struct { uint32_t n, k, m; } shape[] = {
 		{ 1, 32, 1 }, { 32, 64, 4 }, { 33, 96, 5 }, { 31, 2048, 1 },
@@ -264,7 +264,7 @@ main(int argc, char **argv)
 	};
 	uint64_t seed = (uint64_t)time(NULL) << 16 ^ (uint64_t)getpid();
 	const char *env = getenv("STRADDLE_SEED");
-	static struct hexagon_world w;
+	static struct hexdom w;
 	int c, rc;
 
 	if (env != NULL)
@@ -276,7 +276,7 @@ main(int argc, char **argv)
 		}
 		seed = strtoull(optarg, NULL, 0);
 	}
-	if ((rc = hexworld_open(&w)) != 0)
+	if ((rc = hexdom_open(&w)) != 0)
 		return rc;
 	printf("--seed %" PRIu64 "\n", seed);
 	rand_seed(seed);
@@ -284,6 +284,6 @@ main(int argc, char **argv)
 	check_hexagon_rows(&w);
 	check_hexagon_moe(&w);
 	check_hexagon_attn(&w);
-	hexworld_close(&w);
+	hexdom_close(&w);
 	return report_end();
 }

@@ -18,7 +18,7 @@ static uint32_t window;
 static float softcap;
 
 struct cache {
-	struct hexagon_world *w;
+	struct hexdom *w;
 	struct kv_layout kv;
 	struct hparams hp;
 	struct hx_ref mem;		/* all of it, in the domain */
@@ -38,7 +38,7 @@ largest(float top, const float *x, uint32_t n)
 
 
 static void
-cache_open(struct cache *c, struct hexagon_world *w, enum kv_type fmt,
+cache_open(struct cache *c, struct hexdom *w, enum kv_type fmt,
     uint32_t dim, uint32_t ctx)
 {
 	struct hx_model *m = &w->m;
@@ -52,11 +52,11 @@ cache_open(struct cache *c, struct hexagon_world *w, enum kv_type fmt,
 	    .vfmt = fmt, .nlayers = LAYERS, .nseqs = NSEQS, .ctx_tok = ctx,
 	    .batch_rows = ROWS }) < 0)
 		abort();
-	hexworld_reset(w);
+	hexdom_reset(w);
 	/* First: the KV buffer is the whole memory from its start on. */
-	c->mem = hexworld_take(w, 1, c->kv.nbytes, 0);
+	c->mem = hexdom_alloc(w, 1, c->kv.nbytes, 0);
 	c->here = calloc(1, c->kv.nbytes);
-	memset(hexworld_at(w, &c->mem, 0), 0, c->kv.nbytes);
+	memset(hexdom_row(w, &c->mem, 0), 0, c->kv.nbytes);
 	m->n_head = 4;
 	m->n_head_kv = 2;
 	m->head_dim = m->v_dim = dim;
@@ -75,9 +75,9 @@ op_on(const struct cache *c, enum hx_kind kind)
 {
 	const struct kv_kind *k = kv_kind_of(&c->kv, 1);
 
-	return (struct hx_op){ .kind = kind, .out = hexworld_none,
-	    .in = { hexworld_none, hexworld_none }, .w = hexworld_none,
-	    .bias = hexworld_none, .routes = hexworld_none,
+	return (struct hx_op){ .kind = kind, .out = hexdom_none,
+	    .in = { hexdom_none, hexdom_none }, .w = hexdom_none,
+	    .bias = hexdom_none, .routes = hexdom_none,
 	    .k = (uint32_t)kv_k_off(&c->kv, 1, 0, 0),
 	    .v = (uint32_t)kv_v_off(&c->kv, 1, 0, 0),
 	    .k_head = (uint32_t)k->k_head, .v_head = (uint32_t)k->v_head,
@@ -93,14 +93,14 @@ store(struct cache *c, uint32_t n, enum input in)
 	uint32_t ring = kv_kind_of(&c->kv, 1)->ring, status;
 	struct hx_op op = op_on(c, HX_KV_STORE);
 
-	op.in[0] = hexworld_take(c->w, NSEQS, 0, 2 * dim);
-	op.in[1] = hexworld_take(c->w, NSEQS, 0, 2 * dim);
+	op.in[0] = hexdom_alloc(c->w, NSEQS, 0, 2 * dim);
+	op.in[1] = hexdom_alloc(c->w, NSEQS, 0, 2 * dim);
 	c->w->seq = seq;
 	c->w->pos = pos;
 	for (p = 0; p < n; p++) {
 		for (s = 0; s < NSEQS; s++) {
-			float *k = hexworld_at(c->w, &op.in[0], s);
-			float *v = hexworld_at(c->w, &op.in[1], s);
+			float *k = hexdom_row(c->w, &op.in[0], s);
+			float *v = hexdom_row(c->w, &op.in[1], s);
 
 			seq[s] = s;
 			pos[s] = p;
@@ -118,12 +118,12 @@ store(struct cache *c, uint32_t n, enum input in)
 				    v + h * dim, dim);
 			}
 		}
-		status = hexworld_run(c->w, &op, NSEQS, 0);
+		status = hexdom_run(c->w, &op, NSEQS, 0);
 		check(status == HXQ_OK, "status: %s",
 		    domain_status_text(status));
 	}
 	c->w->used = used;
-	check_bytes(hexworld_at(c->w, &c->mem, 0), c->here, c->kv.nbytes,
+	check_bytes(hexdom_row(c->w, &c->mem, 0), c->here, c->kv.nbytes,
 	    "the cache");
 }
 
@@ -182,39 +182,39 @@ attend(struct cache *c, uint32_t n, int sinks)
 	float *all = calloc(ROWS * cols, sizeof(*all));
 
 	if (sinks) {
-		op.w = hexworld_take(c->w, 1, 0, 4);
-		sink = hexworld_at(c->w, &op.w, 0);
+		op.w = hexdom_alloc(c->w, 1, 0, 4);
+		sink = hexdom_row(c->w, &op.w, 0);
 		fill_floats(sink, 4, IN_RANDOM);
 	}
-	op.in[0] = hexworld_take(c->w, ROWS, 0, cols);
-	op.out = hexworld_take(c->w, ROWS, 0, cols);
+	op.in[0] = hexdom_alloc(c->w, ROWS, 0, cols);
+	op.out = hexdom_alloc(c->w, ROWS, 0, cols);
 	for (r = 0; r < ROWS; r++)
-		fill_floats(hexworld_at(c->w, &op.in[0], r), cols, IN_RANDOM);
+		fill_floats(hexdom_row(c->w, &op.in[0], r), cols, IN_RANDOM);
 	c->w->seq = seq;
 	c->w->pos = pos;
-	status = hexworld_run(c->w, &op, ROWS, 0);
+	status = hexdom_run(c->w, &op, ROWS, 0);
 	check(status == HXQ_OK, "status: %s", domain_status_text(status));
 	for (r = 0; r < ROWS; r++) {
-		const float *got = hexworld_at(c->w, &op.out, r);
+		const float *got = hexdom_row(c->w, &op.out, r);
 
-		want_row(c, hexworld_at(c->w, &op.in[0], r), seq[r], pos[r],
+		want_row(c, hexdom_row(c->w, &op.in[0], r), seq[r], pos[r],
 		    sink, want);
 		for (i = 0; i < cols; i++) {
 			double y = (double)want[i], eps = bound(c,
-			    hexworld_at(c->w, &op.in[0], r));
+			    hexdom_row(c->w, &op.in[0], r));
 
 			check_close(&got[i], &y, &eps, 1, "attention");
 		}
 	}
 	/* Each alone: the same bits. */
 	for (r = 0; r < ROWS; r++)
-		memcpy(all + r * cols, hexworld_at(c->w, &op.out, r),
+		memcpy(all + r * cols, hexdom_row(c->w, &op.out, r),
 		    cols * sizeof(*all));
 	for (r = 0; r < ROWS; r++, op.in[0].offset += op.in[0].row_bytes) {
 		c->w->seq = seq + r;
 		c->w->pos = pos + r;
-		hexworld_run(c->w, &op, 1, 0);
-		check_bytes(hexworld_at(c->w, &op.out, 0), all + r * cols,
+		hexdom_run(c->w, &op, 1, 0);
+		check_bytes(hexdom_row(c->w, &op.out, 0), all + r * cols,
 		    cols * sizeof(*all), "a row alone");
 	}
 	free(want);
@@ -223,7 +223,7 @@ attend(struct cache *c, uint32_t n, int sinks)
 
 /* Many rows of one sequence, more than share a block at a time: as alone. */
 static void
-check_prompt(struct hexagon_world *w, enum kv_type f)
+check_prompt(struct hexdom *w, enum kv_type f)
 {
 	enum { N = 70 };
 	uint32_t seq[N] = { 0 }, pos[N], cols = 4 * 64, r, status;
@@ -235,34 +235,34 @@ check_prompt(struct hexagon_world *w, enum kv_type f)
 	cache_open(&c, w, f, 64, N);
 	store(&c, N, IN_RANDOM);
 	op = op_on(&c, HX_ATTENTION);
-	op.in[0] = hexworld_take(w, N, 0, cols);
-	op.out = hexworld_take(w, N, 0, cols);
+	op.in[0] = hexdom_alloc(w, N, 0, cols);
+	op.out = hexdom_alloc(w, N, 0, cols);
 	for (r = 0; r < N; r++) {
 		pos[r] = r;
-		fill_floats(hexworld_at(w, &op.in[0], r), cols, IN_RANDOM);
+		fill_floats(hexdom_row(w, &op.in[0], r), cols, IN_RANDOM);
 	}
 	w->seq = seq;
 	w->pos = pos;
-	status = hexworld_run(w, &op, N, 0);
+	status = hexdom_run(w, &op, N, 0);
 	check(status == HXQ_OK, "status: %s", domain_status_text(status));
 	for (r = 0; r < N; r++)
-		memcpy(all + r * cols, hexworld_at(w, &op.out, r),
+		memcpy(all + r * cols, hexdom_row(w, &op.out, r),
 		    cols * sizeof(*all));
 	/* Near memory for a block and a few rows; for none. */
 	w->m.vtcm_bytes = 20 << 10;
-	status = hexworld_run(w, &op, N, 0);
+	status = hexdom_run(w, &op, N, 0);
 	check(status == HXQ_OK, "status: %s", domain_status_text(status));
 	for (r = 0; r < N; r++)
-		check_bytes(hexworld_at(w, &op.out, r), all + r * cols,
+		check_bytes(hexdom_row(w, &op.out, r), all + r * cols,
 		    cols * sizeof(*all), "a row with little near memory");
 	w->m.vtcm_bytes = 16 << 10;
-	status = hexworld_run(w, &op, N, 0);
+	status = hexdom_run(w, &op, N, 0);
 	check(status == HXQ_EVTCM, "%s", domain_status_text(status));
 	w->m.vtcm_bytes = 0;
 	for (r = 0; r < N; r++, op.in[0].offset += op.in[0].row_bytes) {
 		w->pos = pos + r;
-		hexworld_run(w, &op, 1, 0);
-		check_bytes(hexworld_at(w, &op.out, 0), all + r * cols,
+		hexdom_run(w, &op, 1, 0);
+		check_bytes(hexdom_row(w, &op.out, 0), all + r * cols,
 		    cols * sizeof(*all), "a row alone");
 	}
 	free(c.here);
@@ -272,7 +272,7 @@ check_prompt(struct hexagon_world *w, enum kv_type f)
 /* One element that is not finite, of a key, a value or the query: those that
  * see it, and no others. */
 static void
-check_not_finite(struct hexagon_world *w, enum kv_type f)
+check_not_finite(struct hexdom *w, enum kv_type f)
 {
 	static const uint32_t seq[2], pos[2] = { 39, 70 };
 	uint32_t cols = 4 * 64, i, what, status;
@@ -285,31 +285,31 @@ check_not_finite(struct hexagon_world *w, enum kv_type f)
 		cache_open(&c, w, f, 64, 80);
 		store(&c, 71, IN_RANDOM);
 		store_op = op_on(&c, HX_KV_STORE);
-		store_op.in[0] = hexworld_take(w, 1, 0, 128);
-		store_op.in[1] = hexworld_take(w, 1, 0, 128);
-		memset(hexworld_at(w, &store_op.in[0], 0), 0, 512);
-		memset(hexworld_at(w, &store_op.in[1], 0), 0, 512);
-		x = hexworld_at(w, &store_op.in[what % 2], 0);
+		store_op.in[0] = hexdom_alloc(w, 1, 0, 128);
+		store_op.in[1] = hexdom_alloc(w, 1, 0, 128);
+		memset(hexdom_row(w, &store_op.in[0], 0), 0, 512);
+		memset(hexdom_row(w, &store_op.in[1], 0), 0, 512);
+		x = hexdom_row(w, &store_op.in[what % 2], 0);
 		x[3] = what == 2 ? 0 : INFINITY;	/* of head 0 */
 		w->seq = seq;
 		w->pos = &(const uint32_t){ 40 };
-		status = hexworld_run(w, &store_op, 1, 0);
+		status = hexdom_run(w, &store_op, 1, 0);
 		check(status == HXQ_OK, "%s", domain_status_text(status));
 		op = op_on(&c, HX_ATTENTION);
-		op.in[0] = hexworld_take(w, 2, 0, cols);
-		op.out = hexworld_take(w, 2, 0, cols);
+		op.in[0] = hexdom_alloc(w, 2, 0, cols);
+		op.out = hexdom_alloc(w, 2, 0, cols);
 		for (i = 0; i < 2; i++)
-			fill_floats(hexworld_at(w, &op.in[0], i), cols,
+			fill_floats(hexdom_row(w, &op.in[0], i), cols,
 			    IN_RANDOM);
 		if (what == 2)
-			((float *)hexworld_at(w, &op.in[0], 1))[5] = NAN;
+			((float *)hexdom_row(w, &op.in[0], 1))[5] = NAN;
 		w->pos = pos;
-		status = hexworld_run(w, &op, 2, 0);
+		status = hexdom_run(w, &op, 2, 0);
 		check(status == HXQ_OK, "%s", domain_status_text(status));
 		for (i = 0; i < 2 * cols; i++) {
 			uint32_t heads = what == 2 ? 1 : 2;
 			int bad = i / cols == 1 && i % cols < heads * 64;
-			float y = ((const float *)hexworld_at(w, &op.out,
+			float y = ((const float *)hexdom_row(w, &op.out,
 			    i / cols))[i % cols];
 
 			check(bad == !isfinite(y), "row %u, element %u is %g",
@@ -346,7 +346,7 @@ check_half_head(const float *got, uint32_t half)
 
 /* With one key its value is the result: every half there is. */
 static void
-check_halves(struct hexagon_world *w)
+check_halves(struct hexdom *w)
 {
 	static const uint32_t zero[1];
 	uint32_t half = 0, head, i, status;
@@ -358,21 +358,21 @@ check_halves(struct hexagon_world *w)
 	begin("every half as a value");
 	cache_open(&c, w, KV_F16, 128, 1);
 	op = op_on(&c, HX_ATTENTION);
-	op.in[0] = hexworld_take(w, 1, 0, 4 * 128);
-	op.out = hexworld_take(w, 1, 0, 4 * 128);
-	memset(hexworld_at(w, &op.in[0], 0), 0, 4 * 128 * sizeof(float));
+	op.in[0] = hexdom_alloc(w, 1, 0, 4 * 128);
+	op.out = hexdom_alloc(w, 1, 0, 4 * 128);
+	memset(hexdom_row(w, &op.in[0], 0), 0, 4 * 128 * sizeof(float));
 	w->seq = w->pos = zero;
 	while (half < 1 << 16) {
 		for (head = 0; head < 2; head++) {
-			v = (uint16_t *)(void *)((uint8_t *)hexworld_at(w,
+			v = (uint16_t *)(void *)((uint8_t *)hexdom_row(w,
 			    &c.mem, 0) + kv_v_off(&c.kv, 1, 0, head));
 			for (i = 0; i < 128; i++)
 				v[i] = (uint16_t)half++;
 		}
-		status = hexworld_run(w, &op, 1, 0);
+		status = hexdom_run(w, &op, 1, 0);
 		check(status == HXQ_OK, "status: %s",
 		    domain_status_text(status));
-		got = hexworld_at(w, &op.out, 0);
+		got = hexdom_row(w, &op.out, 0);
 		for (i = 0; i < 4; i++)
 			check_half_head(got + i * 128, half - 256 + i / 2 *
 			    128);
@@ -382,7 +382,7 @@ check_halves(struct hexagon_world *w)
 
 /* One cache, filled and looked at. */
 static void
-one_cache(struct hexagon_world *w, enum kv_type f, uint32_t dim, uint32_t n,
+one_cache(struct hexdom *w, enum kv_type f, uint32_t dim, uint32_t n,
     enum input in, int sinks)
 {
 	struct cache c;
@@ -398,7 +398,7 @@ one_cache(struct hexagon_world *w, enum kv_type f, uint32_t dim, uint32_t n,
 }
 
 void
-check_hexagon_attn(struct hexagon_world *w)
+check_hexagon_attn(struct hexdom *w)
 {
 	static const struct { uint32_t dim, n; } shape[] = {
 		{ 32, 1 }, { 32, 17 }, { 64, 40 }, { 128, 33 }, { 64, 131 },

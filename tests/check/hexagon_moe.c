@@ -14,7 +14,7 @@ enum { ROWS = 5, K = 96, N = 40, MOST = 12 };
 static struct kernels ref, hex;
 
 struct mix {
-	struct hexagon_world *w;
+	struct hexdom *w;
 	uint32_t type, nexpert, nused;
 	struct hx_ref score, x, routes, rows, weights, bias, y, sum;
 	uint32_t step;			/* bytes of an expert's matrix */
@@ -23,21 +23,21 @@ struct mix {
 static struct hx_op
 op_of(enum hx_kind kind)
 {
-	return (struct hx_op){ .kind = kind, .out = hexworld_none,
-	    .in = { hexworld_none, hexworld_none }, .w = hexworld_none,
-	    .bias = hexworld_none, .routes = hexworld_none };
+	return (struct hx_op){ .kind = kind, .out = hexdom_none,
+	    .in = { hexdom_none, hexdom_none }, .w = hexdom_none,
+	    .bias = hexdom_none, .routes = hexdom_none };
 }
 
 static void
 run(struct mix *m, struct hx_op *op)
 {
-	uint32_t status = hexworld_run(m->w, op, ROWS, 0);
+	uint32_t status = hexdom_run(m->w, op, ROWS, 0);
 
 	check(status == HXQ_OK, "status: %s", domain_status_text(status));
 }
 
 static void
-mix_open(struct mix *m, struct hexagon_world *w, uint32_t type,
+mix_open(struct mix *m, struct hexdom *w, uint32_t type,
     uint32_t nexpert, uint32_t nused)
 {
 	uint32_t i, e;
@@ -46,36 +46,36 @@ mix_open(struct mix *m, struct hexagon_world *w, uint32_t type,
 
 	*m = (struct mix){ .w = w, .type = type, .nexpert = nexpert,
 	    .nused = nused };
-	hexworld_reset(w);
+	hexdom_reset(w);
 	w->m.n_expert = nexpert;
 	w->m.n_expert_used = nused;
 	w->m.moe_scale = 1.5f;
-	m->score = hexworld_take(w, ROWS, 0, nexpert);
-	m->x = hexworld_take(w, ROWS, 0, K);
-	m->routes = hexworld_take(w, ROWS, 0, 3 * nused);
-	m->rows = hexworld_take(w, ROWS * nused,
+	m->score = hexdom_alloc(w, ROWS, 0, nexpert);
+	m->x = hexdom_alloc(w, ROWS, 0, K);
+	m->routes = hexdom_alloc(w, ROWS, 0, 3 * nused);
+	m->rows = hexdom_alloc(w, ROWS * nused,
 	    act_row_bytes(hex.mat[type].act, K), K);
-	m->y = hexworld_take(w, ROWS * nused, 0, N);
-	m->sum = hexworld_take(w, ROWS, 0, N);
-	m->bias = hexworld_take(w, 1, 0, N * nexpert);
+	m->y = hexdom_alloc(w, ROWS * nused, 0, N);
+	m->sum = hexdom_alloc(w, ROWS, 0, N);
+	m->bias = hexdom_alloc(w, 1, 0, N * nexpert);
 	m->step = (uint32_t)hex.mat[type].packed_bytes(N, K);
-	m->weights = hexworld_take(w, nexpert, m->step, K);
+	m->weights = hexdom_alloc(w, nexpert, m->step, K);
 	src = calloc(N, quant_row_bytes(type, K));
 	for (e = 0; e < nexpert; e++) {
 		fill_rows(src, type, N * quant_row_bytes(type, K), IN_RANDOM);
-		hex.mat[type].pack(hexworld_at(w, &m->weights, e), src, 0, N,
+		hex.mat[type].pack(hexdom_row(w, &m->weights, e), src, 0, N,
 		    N, K);
 	}
 	free(src);
 	for (i = 0; i < ROWS; i++) {
-		fill_floats(hexworld_at(w, &m->score, i), nexpert, IN_RANDOM);
-		fill_floats(hexworld_at(w, &m->x, i), K, IN_RANDOM);
+		fill_floats(hexdom_row(w, &m->score, i), nexpert, IN_RANDOM);
+		fill_floats(hexdom_row(w, &m->x, i), K, IN_RANDOM);
 	}
 	/* Equals: the lower number first. */
-	x = hexworld_at(w, &m->score, 1);
+	x = hexdom_row(w, &m->score, 1);
 	for (i = 0; i < nexpert; i++)
 		x[i] = (float)(i / 2 % 3);
-	fill_floats(hexworld_at(w, &m->bias, 0), N * nexpert, IN_RANDOM);
+	fill_floats(hexdom_row(w, &m->bias, 0), N * nexpert, IN_RANDOM);
 }
 
 /* Is a before b? */
@@ -95,8 +95,8 @@ check_routes(struct mix *m)
 	op.out = m->routes;
 	run(m, &op);
 	for (r = 0; r < ROWS; r++) {
-		const float *s = hexworld_at(m->w, &m->score, r);
-		const uint32_t *route = hexworld_at(m->w, &m->routes, r);
+		const float *s = hexdom_row(m->w, &m->score, r);
+		const uint32_t *route = hexdom_row(m->w, &m->routes, r);
 		const float *w = (const float *)(const void *)(route +
 		    m->nused);
 		double of = 0, top = s[route[0]], want, eps;
@@ -143,8 +143,8 @@ check_by_expert(struct mix *m)
 	for (i = 0; i < ROWS * m->nused; i++)
 		at[i] = UINT32_MAX;
 	for (r = 0; r < ROWS; r++) {
-		const uint32_t *route = hexworld_at(m->w, &m->routes, r);
-		const void *x = hexworld_at(m->w, &m->x, r);
+		const uint32_t *route = hexdom_row(m->w, &m->routes, r);
+		const void *x = hexdom_row(m->w, &m->x, r);
 
 		if (q8)
 			ref.quantize_q8(want, x, K);
@@ -156,7 +156,7 @@ check_by_expert(struct mix *m)
 				continue;
 			}
 			at[row] = route[i] * ROWS + r;
-			check_bytes(hexworld_at(m->w, &m->rows, row), q8 ?
+			check_bytes(hexdom_row(m->w, &m->rows, row), q8 ?
 			    (const void *)want : x, nbytes, "the row");
 		}
 	}
@@ -183,17 +183,17 @@ check_products(struct mix *m)
 	run(m, &op);
 	for (r = 0; r < ROWS; r++)
 		for (i = 0; i < m->nused; i++) {
-			const uint32_t *route = hexworld_at(m->w, &m->routes,
+			const uint32_t *route = hexdom_row(m->w, &m->routes,
 			    r);
 			struct mat w = { .n = N, .k = K, .type = m->type };
 
 			e = route[i];
 			row = route[2 * m->nused + i];
-			w.data = hexworld_at(m->w, &m->weights, e);
-			mk->matmul(want, N, hexworld_at(m->w, &m->rows, row),
-			    NULL, &w, (const float *)hexworld_at(m->w, &m->bias,
+			w.data = hexdom_row(m->w, &m->weights, e);
+			mk->matmul(want, N, hexdom_row(m->w, &m->rows, row),
+			    NULL, &w, (const float *)hexdom_row(m->w, &m->bias,
 			    0) + e * N, 1, 0, N);
-			check_bytes(hexworld_at(m->w, &m->y, row), want,
+			check_bytes(hexdom_row(m->w, &m->y, row), want,
 			    sizeof(want), "its expert's product");
 		}
 }
@@ -209,20 +209,20 @@ check_sum(struct mix *m)
 	op.routes = m->routes;
 	run(m, &op);
 	for (r = 0; r < ROWS; r++) {
-		const uint32_t *route = hexworld_at(m->w, &m->routes, r);
+		const uint32_t *route = hexdom_row(m->w, &m->routes, r);
 		const float *w = (const float *)(const void *)(route +
 		    m->nused);
 		float want[N];
 
 		for (i = 0; i < m->nused; i++) {
-			const float *y = hexworld_at(m->w, &m->y,
+			const float *y = hexdom_row(m->w, &m->y,
 			    route[2 * m->nused + i]);
 
 			for (k = 0; k < N; k++)
 				want[k] = i == 0 ? w[i] * y[k] : want[k] +
 				    w[i] * y[k];
 		}
-		check_bytes(hexworld_at(m->w, &m->sum, r), want,
+		check_bytes(hexdom_row(m->w, &m->sum, r), want,
 		    sizeof(want), "the sum");
 	}
 }
@@ -230,7 +230,7 @@ check_sum(struct mix *m)
 static void
 refused(struct mix *m, struct hx_op *op, const char *what)
 {
-	uint32_t status = hexworld_run(m->w, op, ROWS, 0);
+	uint32_t status = hexdom_run(m->w, op, ROWS, 0);
 
 	check(status == HXQ_ERANGE, "%s: %s", what,
 	    domain_status_text(status));
@@ -239,7 +239,7 @@ refused(struct mix *m, struct hx_op *op, const char *what)
 static void
 check_refusals(struct mix *m)
 {
-	uint32_t *route = hexworld_at(m->w, &m->routes, 3);
+	uint32_t *route = hexdom_row(m->w, &m->routes, 3);
 	struct hx_op op = op_of(HX_MATMUL_ID);
 
 	op.experts = 1;
@@ -258,13 +258,13 @@ check_refusals(struct mix *m)
 	op.experts = 0;
 	op.in[0] = m->y;
 	op.out = m->sum;
-	op.w = hexworld_none;
+	op.w = hexdom_none;
 	route[2 * m->nused] = ROWS * m->nused;
 	refused(m, &op, "a route to no row");
 }
 
 void
-check_hexagon_moe(struct hexagon_world *w)
+check_hexagon_moe(struct hexdom *w)
 {
 	static const struct { uint32_t nexpert, nused; } shape[] = {
 		{ 1, 1 }, { 8, 2 }, { 33, 4 }, { 12, 12 },

@@ -14,7 +14,7 @@ static struct kernels ref;
 
 /* rows x k floats in the domain's memory, and the same here. */
 static float *
-fill(struct hexagon_world *w, const struct hx_ref *x, uint32_t rows,
+fill(struct hexdom *w, const struct hx_ref *x, uint32_t rows,
     enum input in)
 {
 	float *here = calloc((size_t)rows * x->cols, sizeof(*here));
@@ -22,25 +22,25 @@ fill(struct hexagon_world *w, const struct hx_ref *x, uint32_t rows,
 
 	for (r = 0; r < rows; r++) {
 		fill_floats(here + r * x->cols, x->cols, in);
-		memcpy(hexworld_at(w, x, r), here + r * x->cols, x->cols * 4);
+		memcpy(hexdom_row(w, x, r), here + r * x->cols, x->cols * 4);
 	}
 	return here;
 }
 
 static void
-run(struct hexagon_world *w, const struct hx_op *op, uint32_t nrows)
+run(struct hexdom *w, const struct hx_op *op, uint32_t nrows)
 {
-	uint32_t status = hexworld_run(w, op, nrows, 0);
+	uint32_t status = hexdom_run(w, op, nrows, 0);
 
 	check(status == HXQ_OK, "status: %s", domain_status_text(status));
 }
 
 /* Row r of out against want, within rel of it and of size. */
 static void
-compare(struct hexagon_world *w, const struct hx_ref *out, uint32_t r,
+compare(struct hexdom *w, const struct hx_ref *out, uint32_t r,
     const float *want, double rel, double size, const char *what)
 {
-	const float *got = hexworld_at(w, out, r);
+	const float *got = hexdom_row(w, out, r);
 	uint32_t i;
 
 	for (i = 0; i < out->cols; i++) {
@@ -59,32 +59,32 @@ compare(struct hexagon_world *w, const struct hx_ref *out, uint32_t r,
 }
 
 static void
-check_quantize(struct hexagon_world *w, uint32_t k, enum input in, int fine)
+check_quantize(struct hexdom *w, uint32_t k, enum input in, int fine)
 {
 	struct act_q8 want[64];
-	struct hx_op op = { .kind = HX_QUANTIZE, .w = hexworld_none,
-	    .bias = hexworld_none, .routes = hexworld_none,
+	struct hx_op op = { .kind = HX_QUANTIZE, .w = hexdom_none,
+	    .bias = hexdom_none, .routes = hexdom_none,
 	    .fine = (uint32_t)fine };
 	float *x;
 	uint32_t r, i;
 
 	begin("quantize%s of %u, %s", fine ? " finely" : "", k,
 	    input_name[in]);
-	hexworld_reset(w);
+	hexdom_reset(w);
 	w->m.act_bias = in == IN_RANDOM ? 128 : 0;
-	op.in[0] = hexworld_take(w, ROWS, 0, k);
-	op.in[1] = hexworld_none;
-	op.out = hexworld_take(w, ROWS, act_row_bytes(ACT_Q8, k), k);
+	op.in[0] = hexdom_alloc(w, ROWS, 0, k);
+	op.in[1] = hexdom_none;
+	op.out = hexdom_alloc(w, ROWS, act_row_bytes(ACT_Q8, k), k);
 	x = fill(w, &op.in[0], ROWS, in);
 	if (in == IN_ANY) {
-		((float *)hexworld_at(w, &op.in[0], 1))[3] = INFINITY;
-		((float *)hexworld_at(w, &op.in[0], 2))[k - 1] = NAN;
+		((float *)hexdom_row(w, &op.in[0], 1))[3] = INFINITY;
+		((float *)hexdom_row(w, &op.in[0], 2))[k - 1] = NAN;
 		x[k + 3] = INFINITY;
 		x[2 * k + k - 1] = NAN;
 	}
 	run(w, &op, ROWS);
 	for (r = 0; r < ROWS; r++) {
-		const struct act_q8 *got = hexworld_at(w, &op.out, r);
+		const struct act_q8 *got = hexdom_row(w, &op.out, r);
 
 		if (fine)
 			ref.quantize_q8_fine(want, x + r * k, k);
@@ -104,22 +104,22 @@ check_quantize(struct hexagon_world *w, uint32_t k, enum input in, int fine)
 
 /* heads: of k each; 0 = whole rows. */
 static void
-check_rms_norm(struct hexagon_world *w, uint32_t k, uint32_t heads,
+check_rms_norm(struct hexdom *w, uint32_t k, uint32_t heads,
     enum input in)
 {
-	struct hx_op op = { .kind = HX_RMS_NORM, .bias = hexworld_none,
-	    .routes = hexworld_none };
+	struct hx_op op = { .kind = HX_RMS_NORM, .bias = hexdom_none,
+	    .routes = hexdom_none };
 	uint32_t cols = k * MAX(heads, 1), r, h;
 	float *x, *weight, *y = calloc(cols, sizeof(*y));
 
 	begin("rms_norm of %u, %u heads, %s", k, heads, input_name[in]);
-	hexworld_reset(w);
+	hexdom_reset(w);
 	w->m.rms_eps = in == IN_ZERO ? 0 : 1e-5f;
 	op.heads = heads;
-	op.in[0] = hexworld_take(w, ROWS, 0, cols);
-	op.in[1] = hexworld_none;
-	op.w = hexworld_take(w, 1, 0, k);
-	op.out = hexworld_take(w, ROWS, 0, cols);
+	op.in[0] = hexdom_alloc(w, ROWS, 0, cols);
+	op.in[1] = hexdom_none;
+	op.w = hexdom_alloc(w, 1, 0, k);
+	op.out = hexdom_alloc(w, ROWS, 0, cols);
 	x = fill(w, &op.in[0], ROWS, in);
 	weight = fill(w, &op.w, 1, IN_RANDOM);
 	run(w, &op, ROWS);
@@ -156,25 +156,25 @@ reference(enum hx_kind kind, float *y, const float *a, const float *b,
 }
 
 static void
-check_gate_add(struct hexagon_world *w, enum hx_kind kind, uint32_t k,
+check_gate_add(struct hexdom *w, enum hx_kind kind, uint32_t k,
     enum input in, float far)
 {
-	struct hx_op op = { .kind = kind, .w = hexworld_none,
-	    .bias = hexworld_none, .routes = hexworld_none };
+	struct hx_op op = { .kind = kind, .w = hexdom_none,
+	    .bias = hexdom_none, .routes = hexdom_none };
 	float *a, *b, *y = calloc(k, sizeof(*y));
 	uint32_t r, i;
 
 	begin("%s of %u, %s times %g", kind_name(kind), k, input_name[in],
 	    (double)far);
-	hexworld_reset(w);
-	op.in[0] = hexworld_take(w, ROWS, 0, k);
-	op.in[1] = hexworld_take(w, ROWS, 0, k);
+	hexdom_reset(w);
+	op.in[0] = hexdom_alloc(w, ROWS, 0, k);
+	op.in[1] = hexdom_alloc(w, ROWS, 0, k);
 	op.out = op.in[0];
 	a = fill(w, &op.in[0], ROWS, in);
 	b = fill(w, &op.in[1], ROWS, in);
 	for (i = 0; i < ROWS * k; i++) {
 		a[i] *= far;
-		((float *)hexworld_at(w, &op.in[0], i / k))[i % k] = a[i];
+		((float *)hexdom_row(w, &op.in[0], i / k))[i % k] = a[i];
 	}
 	run(w, &op, ROWS);
 	for (r = 0; r < ROWS; r++) {
@@ -196,19 +196,19 @@ check_gate_add(struct hexagon_world *w, enum hx_kind kind, uint32_t k,
 }
 
 static void
-check_in_place(struct hexagon_world *w, enum hx_kind kind, uint32_t k,
+check_in_place(struct hexdom *w, enum hx_kind kind, uint32_t k,
     enum input in, float param)
 {
-	struct hx_op op = { .kind = kind, .w = hexworld_none,
-	    .bias = hexworld_none, .routes = hexworld_none, .param = param };
+	struct hx_op op = { .kind = kind, .w = hexdom_none,
+	    .bias = hexdom_none, .routes = hexdom_none, .param = param };
 	float *x;
 	uint32_t r, i;
 
 	begin("%s of %u by %g, %s", kind == HX_SCALE ? "scale" : "softcap",
 	    k, (double)param, input_name[in]);
-	hexworld_reset(w);
-	op.in[0] = op.out = hexworld_take(w, ROWS, 0, k);
-	op.in[1] = hexworld_none;
+	hexdom_reset(w);
+	op.in[0] = op.out = hexdom_alloc(w, ROWS, 0, k);
+	op.in[1] = hexdom_none;
 	x = fill(w, &op.in[0], ROWS, in);
 	run(w, &op, ROWS);
 	for (r = 0; r < ROWS; r++) {
@@ -226,20 +226,20 @@ check_in_place(struct hexagon_world *w, enum hx_kind kind, uint32_t k,
 }
 
 static void
-check_rope(struct hexagon_world *w, uint32_t n_rot, uint32_t dim, int neox)
+check_rope(struct hexdom *w, uint32_t n_rot, uint32_t dim, int neox)
 {
-	struct hx_op op = { .kind = HX_ROPE, .heads = 3, .w = hexworld_none,
-	    .bias = hexworld_none, .routes = hexworld_none };
+	struct hx_op op = { .kind = HX_ROPE, .heads = 3, .w = hexdom_none,
+	    .bias = hexdom_none, .routes = hexdom_none };
 	float *x, *t;
 	uint32_t r, h;
 
 	begin("rope of %u of %u, neox %d", n_rot, dim, neox);
-	hexworld_reset(w);
+	hexdom_reset(w);
 	w->m.n_rot = n_rot;
 	w->m.head_dim = dim;
 	w->m.neox = (uint32_t)neox;
-	op.in[0] = hexworld_take(w, ROWS, 0, 3 * dim);
-	op.in[1] = hexworld_take(w, ROWS, 0, n_rot);
+	op.in[0] = hexdom_alloc(w, ROWS, 0, 3 * dim);
+	op.in[1] = hexdom_alloc(w, ROWS, 0, n_rot);
 	op.out = op.in[0];
 	x = fill(w, &op.in[0], ROWS, IN_RANDOM);
 	t = fill(w, &op.in[1], ROWS, IN_RANDOM);
@@ -255,23 +255,23 @@ check_rope(struct hexagon_world *w, uint32_t n_rot, uint32_t dim, int neox)
 }
 
 static void
-check_select(struct hexagon_world *w)
+check_select(struct hexdom *w)
 {
 	static const uint32_t select[] = { 4, 0, 2 };
 	struct hx_op op = { .kind = HX_SELECT_ROWS, .head = 1,
-	    .w = hexworld_none, .bias = hexworld_none,
-	    .routes = hexworld_none };
+	    .w = hexdom_none, .bias = hexdom_none,
+	    .routes = hexdom_none };
 	float *x;
 	uint32_t i, status;
 
 	begin("select_rows");
-	hexworld_reset(w);
-	op.in[0] = hexworld_take(w, ROWS, 0, 37);
-	op.in[1] = hexworld_none;
-	op.out = hexworld_take(w, 3, 0, 37);
+	hexdom_reset(w);
+	op.in[0] = hexdom_alloc(w, ROWS, 0, 37);
+	op.in[1] = hexdom_none;
+	op.out = hexdom_alloc(w, 3, 0, 37);
 	x = fill(w, &op.in[0], ROWS, IN_RANDOM);
 	w->select = select;
-	status = hexworld_run(w, &op, ROWS, 3);
+	status = hexdom_run(w, &op, ROWS, 3);
 	w->select = NULL;
 	check(status == HXQ_OK, "status: %s", domain_status_text(status));
 	for (i = 0; i < 3; i++)
@@ -281,34 +281,34 @@ check_select(struct hexagon_world *w)
 
 /* What the host should never send. */
 static void
-check_refusals(struct hexagon_world *w)
+check_refusals(struct hexdom *w)
 {
-	struct hx_op op = { .kind = HX_ADD, .w = hexworld_none,
-	    .bias = hexworld_none, .routes = hexworld_none };
+	struct hx_op op = { .kind = HX_ADD, .w = hexdom_none,
+	    .bias = hexdom_none, .routes = hexdom_none };
 	uint32_t status;
 
 	begin("refusals");
-	hexworld_reset(w);
-	op.in[0] = op.in[1] = op.out = hexworld_take(w, 2, 0, 64);
+	hexdom_reset(w);
+	op.in[0] = op.in[1] = op.out = hexdom_alloc(w, 2, 0, 64);
 	op.out.offset = (uint32_t)w->mem.nbytes - 300;
-	status = hexworld_run(w, &op, 2, 0);
+	status = hexdom_run(w, &op, 2, 0);
 	check(status == HXQ_ERANGE, "an output beyond its buffer: %s",
 	    domain_status_text(status));
 	op.out = op.in[0];
 	op.kind = HX_NKINDS;
-	status = hexworld_run(w, &op, 2, 0);
+	status = hexdom_run(w, &op, 2, 0);
 	check(status == HXQ_ENOTSUP, "an unknown operation: %s",
 	    domain_status_text(status));
 	op.kind = HX_MATMUL;
 	op.type = QUANT_F16;
 	op.w = op.in[0];
-	status = hexworld_run(w, &op, 2, 0);
+	status = hexdom_run(w, &op, 2, 0);
 	check(status == HXQ_ERANGE, "an unknown weight type: %s",
 	    domain_status_text(status));
 }
 
 void
-check_hexagon_rows(struct hexagon_world *w)
+check_hexagon_rows(struct hexdom *w)
 {
 	static const uint32_t ks[] = { 32, 96, 1024 };
 	uint32_t i, in;

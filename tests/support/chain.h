@@ -7,15 +7,15 @@
 #include "worker/stage/stage.h"
 #include "tiny.h"
 
-enum { LINE_STAGES = 4, LINE_SLOTS = 128, LINE_CTX = 80, LINE_SEQS = 3 };
+enum { CHAIN_STAGES = 4, CHAIN_SLOTS = 128, CHAIN_CTX = 80, CHAIN_SEQS = 3 };
 
-struct line_conf {
+struct chain_conf {
 	struct tiny tiny;
 	const char *path;		/* a file instead; NULL = none */
 	unsigned nstages;
-	uint32_t cut[LINE_STAGES + 1];		/* units; the last may be 0 */
+	uint32_t cut[CHAIN_STAGES + 1];		/* units; the last may be 0 */
 	/* Of each stage; NULL = as the one before. */
-	const struct device_ops *dev[LINE_STAGES];
+	const struct device_ops *dev[CHAIN_STAGES];
 	unsigned threads;
 	struct par *par;		/* instead of a pool of them */
 	uint32_t batch_rows, head_rows;
@@ -26,18 +26,18 @@ struct line_conf {
 };
 
 /* Every part a model can have; keys and values fit every KV type. */
-#define LINE_TINY { .n_layer = 4, .n_embd = 64, .n_ff = 128, .n_vocab = 320, \
+#define CHAIN_TINY { .n_layer = 4, .n_embd = 64, .n_ff = 128, .n_vocab = 320, \
 	.n_head = 4, .n_head_kv = 2, .head_dim = 32, .v_dim = 32, \
 	.type = QUANT_Q8_0, .bias = 1, .rope_freqs = 1, .seed = 1, \
 	.odd_type = TINY_SAME_TYPE }
 
 /* One CPU stage with the whole model. */
-#define LINE_CONF { .tiny = LINE_TINY, .nstages = 1, .dev = { &device_cpu }, \
+#define CHAIN_CONF { .tiny = CHAIN_TINY, .nstages = 1, .dev = { &device_cpu }, \
 	.threads = 1, .batch_rows = 16, .head_rows = 4, \
 	.fmt = KV_F16, .cap_bytes = GIB }
 
-struct line {
-	struct line_conf conf;
+struct chain {
+	struct chain_conf conf;
 	struct gguf *g;
 	struct model *m;
 	struct part {
@@ -48,54 +48,56 @@ struct line {
 		struct stage_status status;
 		struct stage_conf sc;
 		struct stage *s;
-	} part[LINE_STAGES];
-	struct region map[LINE_STAGES + 1];
+	} part[CHAIN_STAGES];
+	struct region map[CHAIN_STAGES + 1];
 	struct ring first, last;		/* our ends */
 	uint32_t epoch;
 	uint64_t number;			/* of the next batch */
 	void (*watch)(int on);	/* told when stages begin and end; or NULL */
 
-	/* What came out since line_open(), by line_run(). */
+	/* What came out since chain_open(), by chain_run(). */
 	struct batch_hdr seen[256];
 	unsigned nseen;
-	float *logits;		/* [LINE_SEQS][LINE_CTX][n_vocab], NaN = none */
+	/* [CHAIN_SEQS][CHAIN_CTX][n_vocab]; NaN = not seen. */
+	float *logits;
 };
 
-/* Open stages and load them; on failure line_close() is still to be called. */
-int line_open(struct line *l, const struct line_conf *lc,
+/* Open stages and load them; on failure chain_close() is still to be called. */
+int chain_open(struct chain *ch, const struct chain_conf *lc,
     struct err *reterr);
-void line_close(struct line *l);
+void chain_close(struct chain *ch);
 
 /* Into the first ring: rows of one batch; the tests fill in rows. */
-void line_rows(struct line *l, const struct batch_row *rows, uint32_t n);
+void chain_send_rows(struct chain *ch, const struct batch_row *rows,
+    uint32_t n);
 /* A header as given, but for magic, number and epoch. */
-void line_control(struct line *l, enum batch_kind kind, uint32_t seq,
+void chain_send_control(struct chain *ch, enum batch_kind kind, uint32_t seq,
     uint32_t pos);
 /* Any slot. */
-void line_raw(struct line *l, const struct batch_hdr *hdr,
+void chain_send_slot(struct chain *ch, const struct batch_hdr *hdr,
     const struct batch_row *rows, uint32_t n);
 
 /* Tokens [pos, pos + n) of a sequence in batches of chunk rows, every row with
  * logits. */
-void line_text(struct line *l, uint32_t seq, uint32_t pos,
+void chain_send_text(struct chain *ch, uint32_t seq, uint32_t pos,
     const uint32_t *token, uint32_t n, uint32_t chunk);
 
-/* A stop, so that line_run() does not wait for more. */
-void line_stop(struct line *l);
+/* A stop, so that chain_run() does not wait for more. */
+void chain_send_stop(struct chain *ch);
 
 /* Run every stage in turn until it stops or has nothing left, and take what
  * comes out.  The first error of a stage, or 0. */
-int line_run(struct line *l, struct err *reterr);
+int chain_run(struct chain *ch, struct err *reterr);
 
 /* Both of these must succeed: open, and a stop and a run. */
-void line_begin(struct line *l, const struct line_conf *lc);
-void line_finish(struct line *l);
+void chain_start(struct chain *ch, const struct chain_conf *lc);
+void chain_finish(struct chain *ch);
 
 /* The logits of a position; NULL = none came out. */
-const float *line_logits(const struct line *l, uint32_t seq, uint32_t pos);
+const float *chain_logits(const struct chain *ch, uint32_t seq, uint32_t pos);
 
 /* Are the logits of these positions the same, bit for bit? */
-int line_same(const struct line *a, uint32_t seq_a, const struct line *b,
-    uint32_t seq_b, uint32_t pos, uint32_t n);
+int chain_same_logits(const struct chain *a, uint32_t seq_a,
+    const struct chain *b, uint32_t seq_b, uint32_t pos, uint32_t n);
 
 #endif

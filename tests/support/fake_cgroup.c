@@ -12,7 +12,7 @@
 
 #include "t.h"
 
-struct world world;
+struct fake_cgroup fake;
 
 static const struct { const char *file, *text; } v1_files[] = {
 	{ "cgroup.procs", "" },
@@ -75,7 +75,7 @@ memory_files(const char *dir, int there)
 	unsigned i;
 
 	for (i = 0; i < NITEMS(v2_memory); i++) {
-		if (world.no_swap &&
+		if (fake.no_swap &&
 		    strcmp(v2_memory[i].file, "memory.swap.max") == 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", dir, v2_memory[i].file);
@@ -91,9 +91,9 @@ group_files(const char *dir, int has_memory)
 {
 	unsigned i;
 
-	if (world.kind == CGROUP_V1) {
+	if (fake.kind == CGROUP_V1) {
 		for (i = 0; i < NITEMS(v1_files); i++)
-			if (!world.no_swap || strstr(v1_files[i].file,
+			if (!fake.no_swap || strstr(v1_files[i].file,
 			    "memsw") == NULL)
 				put(dir, v1_files[i].file, v1_files[i].text);
 		return;
@@ -127,11 +127,11 @@ hands_memory_down(const char *dir)
 static int
 fake_mkdir(const char *dir)
 {
-	if (world.deny)
+	if (fake.deny)
 		return -EACCES;
 	if (mkdir(dir, 0755) < 0)
 		return -errno;
-	world.nmade++;
+	fake.nmade++;
 	group_files(dir, hands_memory_down(parent(dir)));
 	return 0;
 }
@@ -182,11 +182,11 @@ leave_all(void)
 {
 	struct dirent *e;
 	char path[2048];
-	DIR *d = opendir(world.base);
+	DIR *d = opendir(fake.base);
 
-	leave(world.base);
+	leave(fake.base);
 	while ((e = readdir(d)) != NULL) {
-		snprintf(path, sizeof(path), "%s/%s", world.base, e->d_name);
+		snprintf(path, sizeof(path), "%s/%s", fake.base, e->d_name);
 		if (e->d_type == DT_DIR && e->d_name[0] != '.')
 			leave(path);
 	}
@@ -243,14 +243,14 @@ fake_write(const char *path, const char *text)
 		return move_here(dir);
 	if (strcmp(file, "cgroup.subtree_control") == 0)
 		return hand_down(dir, text[0] == '+');
-	snprintf(kept, sizeof(kept), "%llu\n", world.lie ? 1ULL << 40 :
+	snprintf(kept, sizeof(kept), "%llu\n", fake.lie ? 1ULL << 40 :
 	    strstr(file, "oom.group") != NULL ? 1ULL :
 	    strtoull(text, NULL, 10) / 4096 * 4096);
 	put(dir, file, kept);
 	return 0;
 }
 
-const struct cgroup_fs world_fs = { fake_mkdir, fake_rmdir, fake_write };
+const struct cgroup_fs fake_fs = { fake_mkdir, fake_rmdir, fake_write };
 
 /* --- the machine --- */
 
@@ -264,27 +264,27 @@ make_path(const char *path)
 }
 
 void
-world_open(enum cgroup_kind kind, const char *mount_root, const char *path,
+fake_open(enum cgroup_kind kind, const char *mount_root, const char *path,
     int beside)
 {
 	size_t n = strcmp(mount_root, "/") == 0 ? 0 : strlen(mount_root);
 	char text[2048], dir[1024];
 	static unsigned nth;
 
-	memset(&world, 0, sizeof(world));
-	world.kind = kind;
-	snprintf(world.root, sizeof(world.root), "%s/%u", t_tmpdir(), nth++);
-	snprintf(world.base, sizeof(world.base), "%s/sys/fs/cgroup%s",
-	    world.root, strlen(path) > n ? path + n : "");
-	if (world.base[strlen(world.base) - 1] == '/')
-		world.base[strlen(world.base) - 1] = '\0';
-	make_path(world.base);
-	group_files(world.base, 1);
+	memset(&fake, 0, sizeof(fake));
+	fake.kind = kind;
+	snprintf(fake.root, sizeof(fake.root), "%s/%u", t_tmpdir(), nth++);
+	snprintf(fake.base, sizeof(fake.base), "%s/sys/fs/cgroup%s",
+	    fake.root, strlen(path) > n ? path + n : "");
+	if (fake.base[strlen(fake.base) - 1] == '/')
+		fake.base[strlen(fake.base) - 1] = '\0';
+	make_path(fake.base);
+	group_files(fake.base, 1);
 	snprintf(text, sizeof(text), "%d\n", (int)getpid());
 	if (beside)
-		snprintf(text + strlen(text), 32, "%d\n", WORLD_OTHER_PID);
-	put(world.base, "cgroup.procs", text);
-	snprintf(dir, sizeof(dir), "%s/proc/self", world.root);
+		snprintf(text + strlen(text), 32, "%d\n", FAKE_OTHER_PID);
+	put(fake.base, "cgroup.procs", text);
+	snprintf(dir, sizeof(dir), "%s/proc/self", fake.root);
 	make_path(dir);
 	snprintf(text, sizeof(text), "22 1 0:20 / /proc rw - proc proc rw\n"
 	    "30 1 0:26 / /cpu rw,relatime - cgroup cgroup rw,cpu\n"
@@ -298,27 +298,27 @@ world_open(enum cgroup_kind kind, const char *mount_root, const char *path,
 }
 
 void
-world_set(const char *group, const char *file, const char *text)
+fake_set(const char *group, const char *file, const char *text)
 {
 	char dir[1100];
 
-	snprintf(dir, sizeof(dir), "%s/%s", world.base, group);
+	snprintf(dir, sizeof(dir), "%s/%s", fake.base, group);
 	put(dir, file, text);
 }
 
 const char *
-world_get(const char *group, const char *file)
+fake_get(const char *group, const char *file)
 {
 	char dir[1100];
 
-	snprintf(dir, sizeof(dir), "%s/%s", world.base, group);
+	snprintf(dir, sizeof(dir), "%s/%s", fake.base, group);
 	return get(dir, file);
 }
 
 unsigned
-world_count(const char *begin)
+fake_count(const char *begin)
 {
-	DIR *d = opendir(world.base);
+	DIR *d = opendir(fake.base);
 	struct dirent *e;
 	unsigned n = 0;
 

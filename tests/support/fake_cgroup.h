@@ -7,9 +7,9 @@
 
 #include "coordinator/cap/cgroup.h"
 
-enum { WORLD_OTHER_PID = 4242 };	/* a process that is not this one */
+enum { FAKE_OTHER_PID = 4242 };	/* a process that is not this one */
 
-struct world {
+struct fake_cgroup {
 	char root[512];		/* for cgroup_tree_open() */
 	char base[1024];	/* the folder of the group that we begin in */
 	enum cgroup_kind kind;
@@ -19,20 +19,20 @@ struct world {
 	unsigned nmade;		/* groups made so far */
 };
 
-extern struct world world;
-extern const struct cgroup_fs world_fs;
+extern struct fake_cgroup fake;
+extern const struct cgroup_fs fake_fs;
 
 /* A machine with this hierarchy, mounted so that its folder mount_root is what
  * is seen at /sys/fs/cgroup; this process is in path.  beside: so is another. */
 
-void world_open(enum cgroup_kind kind, const char *mount_root,
+void fake_open(enum cgroup_kind kind, const char *mount_root,
     const char *path, int beside);
 
 /* Text of a file of a group below the base ("" = the base), as the kernel or
  * an administrator would write it; and what is there, NULL = no such file. */
-void world_set(const char *group, const char *file, const char *text);
-const char *world_get(const char *group, const char *file);
+void fake_set(const char *group, const char *file, const char *text);
+const char *fake_get(const char *group, const char *file);
 /* Folders below the base whose names begin with this. */
-unsigned world_count(const char *begin);
+unsigned fake_count(const char *begin);
 
 #endif

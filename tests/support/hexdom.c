@@ -11,10 +11,10 @@
 enum { WORLD_BYTES = 96 << 20 };
 #define RUN_NS	UINT64_C(200000000000)
 
-const struct hx_ref hexworld_none = { .buf = HX_NONE };
+const struct hx_ref hexdom_none = { .buf = HX_NONE };
 
 int
-hexworld_open(struct hexagon_world *w)
+hexdom_open(struct hexdom *w)
 {
 	const struct domain_conf dc = { "test", "emulated", DOMAIN_BYTES, 0 };
 	const struct hexagon_port *port;
@@ -37,19 +37,19 @@ hexworld_open(struct hexagon_world *w)
 }
 
 void
-hexworld_close(struct hexagon_world *w)
+hexdom_close(struct hexdom *w)
 {
 	domain_close(w->d);
 }
 
 void
-hexworld_reset(struct hexagon_world *w)
+hexdom_reset(struct hexdom *w)
 {
 	w->used = 0;
 }
 
 struct hx_ref
-hexworld_take(struct hexagon_world *w, uint32_t rows, uint64_t row_bytes,
+hexdom_alloc(struct hexdom *w, uint32_t rows, uint64_t row_bytes,
     uint32_t cols)
 {
 	struct hx_ref x = { HX_BUF_COMPUTE, (uint32_t)w->used,
@@ -67,14 +67,14 @@ hexworld_take(struct hexagon_world *w, uint32_t rows, uint64_t row_bytes,
 }
 
 void *
-hexworld_at(const struct hexagon_world *w, const struct hx_ref *x, uint32_t row)
+hexdom_row(const struct hexdom *w, const struct hx_ref *x, uint32_t row)
 {
 	return (uint8_t *)w->mem.host + x->offset +
 	    (uint64_t)row * x->row_bytes;
 }
 
 static uint32_t
-call(struct hexagon_world *w)
+call(struct hexdom *w)
 {
 	struct domain_reply r;
 	struct err e = { 0 };
@@ -88,7 +88,7 @@ call(struct hexagon_world *w)
 }
 
 uint32_t
-hexworld_run(struct hexagon_world *w, const struct hx_op *op, uint32_t nrows,
+hexdom_run(struct hexdom *w, const struct hx_op *op, uint32_t nrows,
     uint32_t nselect)
 {
 	static const uint32_t zeros[MAX_BATCH];

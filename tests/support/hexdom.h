@@ -7,7 +7,7 @@
 #include "kernels/hexagon/queue.h"
 #include "worker/hexagon/domain.h"
 
-struct hexagon_world {
+struct hexdom {
 	struct domain *d;
 	struct domain_mem mem;
 	uint64_t used;
@@ -16,27 +16,27 @@ struct hexagon_world {
 };
 
 /* 77 where there is no emulator or no domain program (said), 0, or exits. */
-int hexworld_open(struct hexagon_world *w);
-void hexworld_close(struct hexagon_world *w);
+int hexdom_open(struct hexdom *w);
+void hexdom_close(struct hexdom *w);
 
 /* A piece of the shared memory: rows x cols of elem_bytes, rows of row_bytes
- * (0 = as many as the columns take).  hexworld_reset() forgets all. */
-struct hx_ref hexworld_take(struct hexagon_world *w, uint32_t rows,
+ * (0 = as many as the columns take).  hexdom_reset() forgets all. */
+struct hx_ref hexdom_alloc(struct hexdom *w, uint32_t rows,
     uint64_t row_bytes, uint32_t cols);
-void hexworld_reset(struct hexagon_world *w);
-void *hexworld_at(const struct hexagon_world *w, const struct hx_ref *x,
+void hexdom_reset(struct hexdom *w);
+void *hexdom_row(const struct hexdom *w, const struct hx_ref *x,
     uint32_t row);
 
 /* Run one op on nrows rows; the status. */
-uint32_t hexworld_run(struct hexagon_world *w, const struct hx_op *op,
+uint32_t hexdom_run(struct hexdom *w, const struct hx_op *op,
     uint32_t nrows, uint32_t nselect);
 
-extern const struct hx_ref hexworld_none;
+extern const struct hx_ref hexdom_none;
 
 /* The parts of check_hexagon. */
-void check_hexagon_mats(struct hexagon_world *w);
-void check_hexagon_rows(struct hexagon_world *w);
-void check_hexagon_attn(struct hexagon_world *w);
-void check_hexagon_moe(struct hexagon_world *w);
+void check_hexagon_mats(struct hexdom *w);
+void check_hexagon_rows(struct hexdom *w);
+void check_hexagon_attn(struct hexdom *w);
+void check_hexagon_moe(struct hexdom *w);
 
 #endif

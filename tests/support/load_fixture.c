@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-const enum load_path world_paths[] = { LOAD_URING, LOAD_URING_PLAIN,
+const enum load_path load_paths[] = { LOAD_URING, LOAD_URING_PLAIN,
 	LOAD_PREAD };
 
 static uint8_t
@@ -75,7 +75,7 @@ note(const char *text)
 }
 
 void
-world_check_path(enum load_path asked, const struct load_stats *st)
+fixture_check_path(enum load_path asked, const struct load_stats *st)
 {
 	enum load_path want = asked;
 
@@ -92,24 +92,24 @@ world_check_path(enum load_path asked, const struct load_stats *st)
 }
 
 struct load_item *
-world_add(struct world *w, uint32_t file, uint64_t offset, uint32_t nrows,
-    uint32_t row_bytes, uint32_t row_step)
+fixture_add(struct load_fixture *fx, uint32_t file, uint64_t offset,
+    uint32_t nrows, uint32_t row_bytes, uint32_t row_step)
 {
-	struct load_item *it = &w->item[w->nitems];
+	struct load_item *it = &fx->item[fx->nitems];
 
-	ck_assert_uint_lt(w->nitems, MAX_ITEMS);
+	ck_assert_uint_lt(fx->nitems, MAX_ITEMS);
 	*it = (struct load_item){ .ext = { .offset = offset, .file = file,
 		.nbytes = (uint64_t)nrows * row_bytes, .ncols = row_bytes,
 		.nrows = nrows }, .row_step = row_step };
 	snprintf(it->ext.name, sizeof(it->ext.name), "blk.%u.weight",
-	    w->nitems++);
+	    fx->nitems++);
 	return it;
 }
 
 void
-world_make_file(struct world *w, uint32_t file, uint64_t nbytes)
+fixture_make_file(struct load_fixture *fx, uint32_t file, uint64_t nbytes)
 {
-	struct load_file *f = &w->file[file];
+	struct load_file *f = &fx->file[file];
 	char path[128];
 	uint32_t i;
 	int fd;
@@ -119,8 +119,8 @@ world_make_file(struct world *w, uint32_t file, uint64_t nbytes)
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(ftruncate(fd, (off_t)nbytes), 0);
-	for (i = 0; i < w->nitems; i++) {
-		const struct extent *x = &w->item[i].ext;
+	for (i = 0; i < fx->nitems; i++) {
+		const struct extent *x = &fx->item[i].ext;
 		uint8_t *buf;
 		uint64_t k;
 
@@ -141,31 +141,31 @@ world_make_file(struct world *w, uint32_t file, uint64_t nbytes)
 	ck_assert_int_eq(load_identify(f), 0);
 	if (f->direct_fd < 0)
 		note("no direct reads in the temporary folder");
-	w->nfiles = MAX(w->nfiles, file + 1);
+	fx->nfiles = MAX(fx->nfiles, file + 1);
 }
 
 void
-world_close(struct world *w)
+load_fixture_close(struct load_fixture *fx)
 {
 	uint32_t i;
 
 	load_set_read_hook(NULL, NULL);
-	for (i = 0; i < w->nfiles; i++) {
-		close(w->file[i].fd);
-		if (w->file[i].direct_fd >= 0)
-			close(w->file[i].direct_fd);
+	for (i = 0; i < fx->nfiles; i++) {
+		close(fx->file[i].fd);
+		if (fx->file[i].direct_fd >= 0)
+			close(fx->file[i].direct_fd);
 	}
 }
 
 void
-world_go_buffered(struct world *w)
+fixture_disable_direct(struct load_fixture *fx)
 {
 	uint32_t i;
 
-	for (i = 0; i < w->nfiles; i++) {
-		if (w->file[i].direct_fd >= 0)
-			close(w->file[i].direct_fd);
-		w->file[i].direct_fd = -1;
+	for (i = 0; i < fx->nfiles; i++) {
+		if (fx->file[i].direct_fd >= 0)
+			close(fx->file[i].direct_fd);
+		fx->file[i].direct_fd = -1;
 	}
 }
 
@@ -179,12 +179,12 @@ swap_items(struct load_item *a, struct load_item *b)
 }
 
 void
-world_random(struct world *w)
+load_fixture_open_random(struct load_fixture *fx)
 {
 	uint32_t nfiles = 1 + (uint32_t)t_rand_below(MAX_FILES), f, i, n;
 	uint64_t end[MAX_FILES];
 
-	memset(w, 0, sizeof(*w));
+	memset(fx, 0, sizeof(*fx));
 	for (f = 0; f < nfiles; f++) {
 		uint64_t at = t_rand_below(2) ? 0 : t_rand_below(9000);
 
@@ -194,33 +194,33 @@ world_random(struct world *w)
 
 			at += gap < 4 ? 0 : gap < 8 ? t_rand_below(64) :
 			    t_rand_below(20000);
-			it = world_add(w, f, at, 1 + (uint32_t)t_rand_below(
+			it = fixture_add(fx, f, at, 1 + (uint32_t)t_rand_below(
 			    t_rand_below(3) ? 60 : 2), 1 + (uint32_t)
 			    t_rand_below(3000), 1 + (uint32_t)t_rand_below(16));
 			if (t_rand_below(10) == 0)	/* tied: used twice */
-				world_add(w, f, at, 1 + (uint32_t)
+				fixture_add(fx, f, at, 1 + (uint32_t)
 				    t_rand_below(it->ext.nrows),
 				    it->ext.ncols, 3);
 			at += it->ext.nbytes;
 		}
 		end[f] = at + (t_rand_below(2) ? 0 : t_rand_below(10000));
 	}
-	for (i = w->nitems; i > 1; i--)
-		swap_items(&w->item[i - 1], &w->item[t_rand_below(i)]);
+	for (i = fx->nitems; i > 1; i--)
+		swap_items(&fx->item[i - 1], &fx->item[t_rand_below(i)]);
 	for (f = 0; f < nfiles; f++)
-		world_make_file(w, f, end[f]);
+		fixture_make_file(fx, f, end[f]);
 }
 
 void
-world_plain(struct world *w, uint32_t n)
+load_fixture_open_plain(struct load_fixture *fx, uint32_t n)
 {
-	memset(w, 0, sizeof(*w));
-	world_add(w, 0, 4096 + 32, n, 1024, 8);
-	world_make_file(w, 0, 4096 + 32 + n * (uint64_t)1024);
+	memset(fx, 0, sizeof(*fx));
+	fixture_add(fx, 0, 4096 + 32, n, 1024, 8);
+	fixture_make_file(fx, 0, 4096 + 32 + n * (uint64_t)1024);
 }
 
 void
-world_forbid_uring(int error)
+forbid_uring(int error)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
@@ -238,16 +238,16 @@ world_forbid_uring(int error)
 }
 
 void
-world_touch(const struct world *w)
+fixture_touch(const struct load_fixture *fx)
 {
-	const struct load_file *f = &w->file[0];
+	const struct load_file *f = &fx->file[0];
 	uint8_t b = byte_at(0, f->nbytes - 1);
 
 	ck_assert_int_eq(pwrite(f->fd, &b, 1, (off_t)f->nbytes - 1), 1);
 }
 
 uint64_t
-world_resident(const struct load_file *f)
+fixture_resident_pages(const struct load_file *f)
 {
 	uint64_t npages = DIV_UP(f->nbytes, PAGE), n = 0, i;
 	unsigned char *vec = malloc(npages);
@@ -264,16 +264,16 @@ world_resident(const struct load_file *f)
 }
 
 int
-world_sink(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
+fixture_sink(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
     const void *src, struct err *reterr)
 {
-	struct world *w = arg;
-	const struct load_item *it = &w->item[item];
+	struct load_fixture *fx = arg;
+	const struct load_item *it = &fx->item[item];
 	const uint8_t *p = src;
 	uint64_t row_bytes = it->ext.nbytes / it->ext.nrows, k;
 
-	ck_assert_uint_lt(item, w->nitems);
-	ck_assert_uint_eq(row0, w->next_row[item]);
+	ck_assert_uint_lt(item, fx->nitems);
+	ck_assert_uint_eq(row0, fx->next_row[item]);
 	ck_assert_uint_gt(nrows, 0);
 	ck_assert_uint_le(nrows, it->ext.nrows - row0);
 	if (row0 + nrows != it->ext.nrows)
@@ -283,32 +283,32 @@ world_sink(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
 		    row0 * row_bytes + k))
 			ck_abort_msg("item %u row %u byte %" PRIu64, item,
 			    row0, k);
-	w->next_row[item] += nrows;
-	w->sunk_bytes += nrows * row_bytes;
-	if (w->nsunk++ == 0 && w->truncate_to != 0)
-		ck_assert_int_eq(ftruncate(w->file[0].fd,
-		    (off_t)w->truncate_to), 0);
-	if (w->nsunk == 1 && w->forbid_errno != 0)
-		world_forbid_uring(w->forbid_errno);
-	if (w->touch)
-		world_touch(w);
-	if (w->count_resident && w->nsunk > 1)
-		w->most_resident = MAX(w->most_resident,
-		    world_resident(&w->file[0]));
-	if (w->sink_rc != 0)
-		return err_set(reterr, ERR_FIT, w->sink_rc, "the sink is full");
+	fx->next_row[item] += nrows;
+	fx->sunk_bytes += nrows * row_bytes;
+	if (fx->nsunk++ == 0 && fx->truncate_to != 0)
+		ck_assert_int_eq(ftruncate(fx->file[0].fd,
+		    (off_t)fx->truncate_to), 0);
+	if (fx->nsunk == 1 && fx->forbid_errno != 0)
+		forbid_uring(fx->forbid_errno);
+	if (fx->touch)
+		fixture_touch(fx);
+	if (fx->count_resident && fx->nsunk > 1)
+		fx->most_resident = MAX(fx->most_resident,
+		    fixture_resident_pages(&fx->file[0]));
+	if (fx->sink_rc != 0)
+		return err_set(reterr, ERR_FIT, fx->sink_rc, "the sink is full");
 	return 0;
 }
 
 static void
 check_progress(void *arg, uint64_t done_bytes)
 {
-	struct world *w = arg;
+	struct load_fixture *fx = arg;
 
-	ck_assert_uint_gt(done_bytes, w->progress_bytes);
-	ck_assert_uint_eq(done_bytes, w->sunk_bytes);
-	w->progress_bytes = done_bytes;
-	w->nprogress++;
+	ck_assert_uint_gt(done_bytes, fx->progress_bytes);
+	ck_assert_uint_eq(done_bytes, fx->sunk_bytes);
+	fx->progress_bytes = done_bytes;
+	fx->nprogress++;
 }
 
 static unsigned
@@ -350,19 +350,20 @@ check_quiet(uint8_t *staging, uint64_t nbytes)
 }
 
 int
-world_load(struct world *w, const struct load_conf *lc, struct err *reterr)
+fixture_load(struct load_fixture *fx, const struct load_conf *lc,
+    struct err *reterr)
 {
-	uint64_t nbytes = load_staging_bytes(lc, w->item, w->nitems);
+	uint64_t nbytes = load_staging_bytes(lc, fx->item, fx->nitems);
 	unsigned nfds = count_fds();
 	void *staging = guarded_pages(nbytes);
 	int rc;
 
-	memset(w->next_row, 0, sizeof(w->next_row));
-	w->sunk_bytes = w->progress_bytes = 0;
-	w->nsunk = w->nprogress = 0;
+	memset(fx->next_row, 0, sizeof(fx->next_row));
+	fx->sunk_bytes = fx->progress_bytes = 0;
+	fx->nsunk = fx->nprogress = 0;
 	memset(reterr, 0, sizeof(*reterr));
-	rc = load_run(lc, w->file, w->nfiles, w->item, w->nitems, staging,
-	    nbytes, world_sink, w, check_progress, w, &w->stats, reterr);
+	rc = load_run(lc, fx->file, fx->nfiles, fx->item, fx->nitems, staging,
+	    nbytes, fixture_sink, fx, check_progress, fx, &fx->stats, reterr);
 	ck_assert_uint_eq(count_fds(), nfds);
 	if (rc < 0)
 		check_quiet(staging, nbytes);
@@ -371,31 +372,31 @@ world_load(struct world *w, const struct load_conf *lc, struct err *reterr)
 }
 
 void
-world_check_complete(const struct world *w)
+fixture_check_complete(const struct load_fixture *fx)
 {
 	uint64_t total = 0;
 	uint32_t i;
 
-	for (i = 0; i < w->nitems; i++) {
-		ck_assert_uint_eq(w->next_row[i], w->item[i].ext.nrows);
-		total += w->item[i].ext.nbytes;
+	for (i = 0; i < fx->nitems; i++) {
+		ck_assert_uint_eq(fx->next_row[i], fx->item[i].ext.nrows);
+		total += fx->item[i].ext.nbytes;
 	}
-	ck_assert_uint_eq(w->progress_bytes, total);
-	ck_assert_uint_eq(w->stats.file_bytes, total);
+	ck_assert_uint_eq(fx->progress_bytes, total);
+	ck_assert_uint_eq(fx->stats.file_bytes, total);
 }
 
 struct load_conf
-world_random_conf(enum load_path path)
+random_load_conf(enum load_path path)
 {
 	return (struct load_conf){ .depth = 1 + (uint32_t)t_rand_below(8),
 		.block_bytes = PAGE << t_rand_below(6), .path = path };
 }
 
 int64_t
-trouble_read(void *arg, int fd, void *buf, uint64_t nbytes, uint64_t offset)
+read_with_faults(void *arg, int fd, void *buf, uint64_t nbytes, uint64_t offset)
 {
-	struct trouble *t = arg;
-	int direct = fd == t->w->file[0].direct_fd;
+	struct read_faults *t = arg;
+	int direct = fd == t->fx->file[0].direct_fd;
 	ssize_t n;
 
 	if (direct) {

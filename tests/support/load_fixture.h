@@ -11,7 +11,7 @@
 enum { MAX_ITEMS = 128, MAX_FILES = 3, PAGE = 4096 };
 
 /* Files, what to load from them, and what the sink has seen of it. */
-struct world {
+struct load_fixture {
 	struct load_file file[MAX_FILES];	/* direct_fd -1: none */
 	struct load_item item[MAX_ITEMS];
 	uint32_t nfiles, nitems;
@@ -30,8 +30,8 @@ struct world {
 };
 
 /* Hooked reads: what happens to them, and what happened. */
-struct trouble {
-	const struct world *w;
+struct read_faults {
+	const struct load_fixture *fx;
 	uint32_t nreads;
 	uint32_t fail_at;		/* the nth read gives fail_res; 0: none */
 	int64_t fail_res;
@@ -40,56 +40,59 @@ struct trouble {
 	uint64_t offset, nbytes;	/* of the read that failed */
 };
 
-enum { WORLD_NPATHS = 3 };
-extern const enum load_path world_paths[WORLD_NPATHS];
+enum { LOAD_NPATHS = 3 };
+extern const enum load_path load_paths[LOAD_NPATHS];
 
 int uring_is_allowed(void);
 
 /* From now on this process can make rings, but not use them: system call
  * io_uring_enter() gives this error. */
-void world_forbid_uring(int error);
+void forbid_uring(int error);
 
 /* Add an item of nrows x row_bytes at offset of a file. */
-struct load_item *world_add(struct world *w, uint32_t file, uint64_t offset,
-    uint32_t nrows, uint32_t row_bytes, uint32_t row_step);
+struct load_item *fixture_add(struct load_fixture *fx, uint32_t file,
+    uint64_t offset, uint32_t nrows, uint32_t row_bytes, uint32_t row_step);
 
 /* Make the file that holds the items of `file`, with holes between them. */
-void world_make_file(struct world *w, uint32_t file, uint64_t nbytes);
+void fixture_make_file(struct load_fixture *fx, uint32_t file, uint64_t nbytes);
 
 /* Items of all sizes, in no order, some overlapping, in up to three files. */
-void world_random(struct world *w);
+void load_fixture_open_random(struct load_fixture *fx);
 
 /* One tensor of n KiB, 1 KiB a row, from byte 4128 to the file's end. */
-void world_plain(struct world *w, uint32_t n);
+void load_fixture_open_plain(struct load_fixture *fx, uint32_t n);
 
-void world_go_buffered(struct world *w);	/* no more direct reads */
-void world_close(struct world *w);		/* unhooks, too */
+/* From now on, no direct reads. */
+void fixture_disable_direct(struct load_fixture *fx);
+
+/* Closes the files and removes the read hook. */
+void load_fixture_close(struct load_fixture *fx);
 
 /* Its pages in the page cache. */
-uint64_t world_resident(const struct load_file *f);
+uint64_t fixture_resident_pages(const struct load_file *f);
 
 /* Write file 0's last byte as it is: all of the change is its time, which must
  * have been another when the file was planned. */
-void world_touch(const struct world *w);
+void fixture_touch(const struct load_fixture *fx);
 
-struct load_conf world_random_conf(enum load_path path);
+struct load_conf random_load_conf(enum load_path path);
 
 /* The sink: arg is the world. */
-load_sink_fn world_sink;
+load_sink_fn fixture_sink;
 
 /* load_run() with exactly the staging that it asks for.  Checks that no fd
  * stays behind and that nothing is written to the staging after an error. */
-int world_load(struct world *w, const struct load_conf *lc,
+int fixture_load(struct load_fixture *fx, const struct load_conf *lc,
     struct err *reterr);
 
 /* Everything has arrived. */
-void world_check_complete(const struct world *w);
+void fixture_check_complete(const struct load_fixture *fx);
 
 /* stats tell of the path that was asked for, as far as the kernel allows. */
-void world_check_path(enum load_path asked, const struct load_stats *st);
+void fixture_check_path(enum load_path asked, const struct load_stats *st);
 
-/* The read hook: arg is a struct trouble. */
-load_read_fn trouble_read;
+/* The read hook: arg is a struct read_faults. */
+load_read_fn read_with_faults;
 
 /* nbytes of memory with an unmapped page behind. */
 void *guarded_pages(uint64_t nbytes);

@@ -6,7 +6,7 @@
 #include "tiny.h"
 
 /* A model, a config, and what the plan is told of the rest. */
-struct world {
+struct plan_fixture {
 	struct gguf *g;
 	struct model *m;
 	struct kernels k;
@@ -15,25 +15,25 @@ struct world {
 };
 
 /* What the plan is told that a worker's runtime takes. */
-uint64_t world_runtime_bytes(void *arg, unsigned threads);
+uint64_t fixture_runtime_bytes(void *arg, unsigned threads);
 
 /* A model without sessions, on a machine with 64 GiB free. */
-void world_set_up(struct world *w, const struct tiny *t);
-void world_tear_down(struct world *w);
+void plan_fixture_open(struct plan_fixture *fx, const struct tiny *t);
+void plan_fixture_close(struct plan_fixture *fx);
 
 /* One more session, on a core of its own. */
-void world_add_session(struct world *w, uint64_t cap);
+void fixture_add_session(struct plan_fixture *fx, uint64_t cap);
 
 /* A random model, random settings, and up to nsessions sessions. */
-void world_set_up_random(struct world *w, int nsessions);
+void plan_fixture_open_random(struct plan_fixture *fx, int nsessions);
 
 /* Caps around what a plan without caps would take: they sometimes suffice. */
-void world_set_random_caps(struct world *w);
+void fixture_set_random_caps(struct plan_fixture *fx);
 
 /* Bytes of the whole model in one session without a cap. */
-uint64_t world_whole_bytes(const struct world *w);
+uint64_t fixture_whole_bytes(const struct plan_fixture *fx);
 
 /* The sessions hold all units, each once and in order. */
-void world_check_ranges(const struct world *w, const struct plan *p);
+void fixture_check_ranges(const struct plan_fixture *fx, const struct plan *p);
 
 #endif

@@ -84,28 +84,28 @@ END_TEST
 
 START_TEST(stages_that_are_ready_allocate_nothing)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
-	uint32_t text[LINE_CTX], i;
+	static struct chain l;
+	struct chain_conf lc = CHAIN_CONF;
+	uint32_t text[CHAIN_CTX], i;
 	struct err e = { 0 };
 
-	for (i = 0; i < LINE_CTX; i++)
+	for (i = 0; i < CHAIN_CTX; i++)
 		text[i] = i;
 	lc.nstages = 2;
 	lc.cut[1] = 3;
 	lc.threads = 2;
-	t_ok(line_open(&l, &lc, &e), &e);
-	line_text(&l, 0, 0, text, 40, 16);
-	line_text(&l, 1, 0, text, 20, 1);
-	line_text(&l, 2, 0, text, 25, 5);
-	line_control(&l, BATCH_FORGET, 0, 0);
-	line_stop(&l);
+	t_ok(chain_open(&l, &lc, &e), &e);
+	chain_send_text(&l, 0, 0, text, 40, 16);
+	chain_send_text(&l, 1, 0, text, 20, 1);
+	chain_send_text(&l, 2, 0, text, 25, 5);
+	chain_send_control(&l, BATCH_FORGET, 0, 0);
+	chain_send_stop(&l);
 	l.watch = watch;
 	atomic_store(&nallocs, 0);
-	t_ok(line_run(&l, &e), &e);
-	ck_assert_ptr_nonnull(line_logits(&l, 2, 24));
+	t_ok(chain_run(&l, &e), &e);
+	ck_assert_ptr_nonnull(chain_logits(&l, 2, 24));
 	ck_assert_uint_eq(atomic_load(&nallocs), 0);
-	line_close(&l);
+	chain_close(&l);
 }
 END_TEST
 

@@ -26,7 +26,7 @@ static struct err err;
 static void
 find(void)
 {
-	cgroup_tree_open(world.root, &world_fs, &tree);
+	cgroup_tree_open(fake.root, &fake_fs, &tree);
 }
 
 static const char *
@@ -39,22 +39,22 @@ START_TEST(v1_makes_groups_beside_this_process)
 {
 	struct cgroup g = CGROUP_INIT;
 
-	world_open(CGROUP_V1, "/", "/user/me", 1);
+	fake_open(CGROUP_V1, "/", "/user/me", 1);
 	find();
 	ck_assert_msg(tree.kind == CGROUP_V1, "%s", tree.why);
-	ck_assert_str_eq(tree.dir, world.base);
-	ck_assert_uint_eq(world_count("straddle."), 0);	/* tried, and gone */
-	ck_assert_uint_eq(world.nmade, 1);
+	ck_assert_str_eq(tree.dir, fake.base);
+	ck_assert_uint_eq(fake_count("straddle."), 0);	/* tried, and gone */
+	ck_assert_uint_eq(fake.nmade, 1);
 
 	t_ok(cgroup_open(&tree, "cpu0", 64 * MIB + 5, &g, &err), &err);
 	ck_assert_uint_eq(g.limit_bytes, 64 * MIB);
 	ck_assert_int_eq(g.swap_limited, 1);
-	ck_assert_str_eq(world_get(name_of(&g), "memory.limit_in_bytes"),
+	ck_assert_str_eq(fake_get(name_of(&g), "memory.limit_in_bytes"),
 	    "67108864\n");
-	ck_assert_str_eq(world_get(name_of(&g), "memory.memsw.limit_in_bytes"),
+	ck_assert_str_eq(fake_get(name_of(&g), "memory.memsw.limit_in_bytes"),
 	    "67108864\n");
 	cgroup_close(&g);
-	ck_assert_uint_eq(world_count("straddle."), 0);
+	ck_assert_uint_eq(fake_count("straddle."), 0);
 	cgroup_tree_close(&tree);
 }
 END_TEST
@@ -65,23 +65,23 @@ START_TEST(v2_steps_aside_hands_down_and_comes_back)
 	char mine[32];
 
 	snprintf(mine, sizeof(mine), "%d\n", (int)getpid());
-	world_open(CGROUP_V2, "/", "/user.slice/run-1.scope", 0);
+	fake_open(CGROUP_V2, "/", "/user.slice/run-1.scope", 0);
 	find();
 	ck_assert_msg(tree.kind == CGROUP_V2, "%s", tree.why);
-	ck_assert_str_eq(world_get("", "cgroup.procs"), "");
-	ck_assert_str_eq(world_get("straddle-coordinator", "cgroup.procs"),
+	ck_assert_str_eq(fake_get("", "cgroup.procs"), "");
+	ck_assert_str_eq(fake_get("straddle-coordinator", "cgroup.procs"),
 	    mine);
-	ck_assert_str_eq(world_get("", "cgroup.subtree_control"), "memory\n");
+	ck_assert_str_eq(fake_get("", "cgroup.subtree_control"), "memory\n");
 
 	t_ok(cgroup_open(&tree, "a", 64 * MIB, &g, &err), &err);
-	ck_assert_str_eq(world_get(name_of(&g), "memory.max"), "67108864\n");
-	ck_assert_str_eq(world_get(name_of(&g), "memory.swap.max"), "0\n");
-	ck_assert_str_eq(world_get(name_of(&g), "memory.oom.group"), "1\n");
+	ck_assert_str_eq(fake_get(name_of(&g), "memory.max"), "67108864\n");
+	ck_assert_str_eq(fake_get(name_of(&g), "memory.swap.max"), "0\n");
+	ck_assert_str_eq(fake_get(name_of(&g), "memory.oom.group"), "1\n");
 	cgroup_close(&g);
 	cgroup_tree_close(&tree);
-	ck_assert_str_eq(world_get("", "cgroup.procs"), mine);
-	ck_assert_str_eq(world_get("", "cgroup.subtree_control"), "");
-	ck_assert_uint_eq(world_count("straddle"), 0);
+	ck_assert_str_eq(fake_get("", "cgroup.procs"), mine);
+	ck_assert_str_eq(fake_get("", "cgroup.subtree_control"), "");
+	ck_assert_uint_eq(fake_count("straddle"), 0);
 }
 END_TEST
 
@@ -89,17 +89,17 @@ START_TEST(v2_with_company_says_so_and_changes_nothing)
 {
 	char before[64];
 
-	world_open(CGROUP_V2, "/", "/user.slice/session-1.scope", 1);
-	snprintf(before, sizeof(before), "%d\n%d\n", WORLD_OTHER_PID,
+	fake_open(CGROUP_V2, "/", "/user.slice/session-1.scope", 1);
+	snprintf(before, sizeof(before), "%d\n%d\n", FAKE_OTHER_PID,
 	    (int)getpid());
 	find();
 	ck_assert_int_eq(tree.kind, CGROUP_NONE);
 	ck_assert_msg(strstr(tree.why, "other processes are in the group") !=
 	    NULL && strstr(tree.why, "systemd-run") != NULL, "%s", tree.why);
-	ck_assert_str_eq(world_get("", "cgroup.procs"), before);
-	ck_assert_uint_eq(world_count("straddle"), 0);
+	ck_assert_str_eq(fake_get("", "cgroup.procs"), before);
+	ck_assert_uint_eq(fake_count("straddle"), 0);
 	cgroup_tree_close(&tree);
-	ck_assert_str_eq(world_get("", "cgroup.procs"), before);
+	ck_assert_str_eq(fake_get("", "cgroup.procs"), before);
 }
 END_TEST
 
@@ -109,43 +109,43 @@ START_TEST(v2_that_is_ready_is_left_ready)
 {
 	struct cgroup g = CGROUP_INIT;
 
-	world_open(CGROUP_V2, "/", "/", 1);
-	world_set("", "cgroup.subtree_control", "cpu memory\n");
+	fake_open(CGROUP_V2, "/", "/", 1);
+	fake_set("", "cgroup.subtree_control", "cpu memory\n");
 	find();
 	ck_assert_msg(tree.kind == CGROUP_V2, "%s", tree.why);
 	ck_assert_int_eq(tree.moved, 0);
 	t_ok(cgroup_open(&tree, "a", MIB, &g, &err), &err);
 	cgroup_close(&g);
 	cgroup_tree_close(&tree);
-	ck_assert_str_eq(world_get("", "cgroup.subtree_control"),
+	ck_assert_str_eq(fake_get("", "cgroup.subtree_control"),
 	    "cpu memory\n");
 }
 END_TEST
 
 START_TEST(why_there_is_none_is_said)
 {
-	world_open(CGROUP_V2, "/", "/me", 0);
-	world_set("", "cgroup.controllers", "cpu memoryx pids\n");
+	fake_open(CGROUP_V2, "/", "/me", 0);
+	fake_set("", "cgroup.controllers", "cpu memoryx pids\n");
 	find();
 	ck_assert_int_eq(tree.kind, CGROUP_NONE);
 	ck_assert_msg(strstr(tree.why, "not delegated to") != NULL, "%s",
 	    tree.why);
 
-	world_open(CGROUP_V1, "/", "/me", 0);
-	world.deny = 1;
+	fake_open(CGROUP_V1, "/", "/me", 0);
+	fake.deny = 1;
 	find();
 	ck_assert_int_eq(tree.kind, CGROUP_NONE);
 	ck_assert_msg(strstr(tree.why, strerror(EACCES)) != NULL, "%s",
 	    tree.why);
 
-	world_open(CGROUP_V1, "/", "/me", 0);
-	world.lie = 1;
+	fake_open(CGROUP_V1, "/", "/me", 0);
+	fake.lie = 1;
 	find();
 	ck_assert_int_eq(tree.kind, CGROUP_NONE);
 	ck_assert_msg(strstr(tree.why, "is in force") != NULL, "%s",
 	    tree.why);
 
-	cgroup_tree_open("/no/such/root", &world_fs, &tree);
+	cgroup_tree_open("/no/such/root", &fake_fs, &tree);
 	ck_assert_int_eq(tree.kind, CGROUP_NONE);
 	ck_assert_msg(strstr(tree.why, "mountinfo") != NULL, "%s", tree.why);
 	ck_assert_uint_eq(cgroup_free_bytes(&tree), UINT64_MAX);
@@ -170,12 +170,12 @@ START_TEST(a_container_s_part_of_the_tree_is_found)
 	unsigned i;
 
 	for (i = 0; i < NITEMS(of); i++) {
-		world_open(CGROUP_V1, of[i].mount_root, of[i].path, 0);
+		fake_open(CGROUP_V1, of[i].mount_root, of[i].path, 0);
 		find();
 		ck_assert_msg((tree.kind == CGROUP_V1) == of[i].found,
 		    "%s in %s: %s", of[i].path, of[i].mount_root, tree.why);
 		if (of[i].found)
-			ck_assert_str_eq(tree.dir, world.base);
+			ck_assert_str_eq(tree.dir, fake.base);
 		cgroup_tree_close(&tree);
 	}
 }
@@ -188,8 +188,8 @@ START_TEST(swap_that_is_not_accounted_is_known)
 	for (kind = CGROUP_V1; kind <= CGROUP_V2; kind++) {
 		struct cgroup g = CGROUP_INIT;
 
-		world_open(kind, "/", "/me", 0);
-		world.no_swap = 1;
+		fake_open(kind, "/", "/me", 0);
+		fake.no_swap = 1;
 		find();
 		t_ok(cgroup_open(&tree, "a", MIB, &g, &err), &err);
 		ck_assert_int_eq(g.swap_limited, 0);
@@ -205,38 +205,38 @@ START_TEST(counts_are_the_kernel_s)
 	struct cgroup_count n;
 	char path[1200];
 
-	world_open(CGROUP_V1, "/", "/me", 0);
+	fake_open(CGROUP_V1, "/", "/me", 0);
 	find();
 	t_ok(cgroup_open(&tree, "a", 64 * MIB, &g, &err), &err);
-	world_set(name_of(&g), "memory.usage_in_bytes", "1000\n");
-	world_set(name_of(&g), "memory.max_usage_in_bytes", "5000\n");
+	fake_set(name_of(&g), "memory.usage_in_bytes", "1000\n");
+	fake_set(name_of(&g), "memory.max_usage_in_bytes", "5000\n");
 	ck_assert_int_eq(cgroup_count(&g, &n), 0);
 	ck_assert_uint_eq(n.now_bytes, 1000);
 	ck_assert_uint_eq(n.peak_bytes, 5000);
 	ck_assert_int_eq(n.peak_known, 1);
 	ck_assert_uint_eq(n.oom_kills, 0);
 	ck_assert_int_eq(n.at_limit, 0);
-	world_set(name_of(&g), "memory.oom_control",
+	fake_set(name_of(&g), "memory.oom_control",
 	    "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
-	world_set(name_of(&g), "memory.max_usage_in_bytes", "67108864\n");
+	fake_set(name_of(&g), "memory.max_usage_in_bytes", "67108864\n");
 	ck_assert_int_eq(cgroup_count(&g, &n), 0);
 	ck_assert_uint_eq(n.oom_kills, 2);
 	ck_assert_int_eq(n.at_limit, 1);
 	cgroup_close(&g);
 	cgroup_tree_close(&tree);
 
-	world_open(CGROUP_V2, "/", "/me", 0);
+	fake_open(CGROUP_V2, "/", "/me", 0);
 	find();
 	t_ok(cgroup_open(&tree, "a", 64 * MIB, &g, &err), &err);
-	world_set(name_of(&g), "memory.current", "1000\n");
-	world_set(name_of(&g), "memory.peak", "67108864\n");
-	world_set(name_of(&g), "memory.events",
+	fake_set(name_of(&g), "memory.current", "1000\n");
+	fake_set(name_of(&g), "memory.peak", "67108864\n");
+	fake_set(name_of(&g), "memory.events",
 	    "low 0\nhigh 0\nmax 7\noom 0\noom_kill 1\noom_group_kill 1\n");
 	ck_assert_int_eq(cgroup_count(&g, &n), 0);
 	ck_assert_uint_eq(n.peak_bytes, 64 * MIB);
 	ck_assert_uint_eq(n.oom_kills, 1);
 	ck_assert_int_eq(n.at_limit, 0);	/* it was someone above */
-	world_set(name_of(&g), "memory.events", "oom 1\noom_kill 1\n");
+	fake_set(name_of(&g), "memory.events", "oom 1\noom_kill 1\n");
 	ck_assert_int_eq(cgroup_count(&g, &n), 0);
 	ck_assert_int_eq(n.at_limit, 1);
 	/* Before Linux 5.19. */
@@ -253,15 +253,15 @@ START_TEST(membership_is_by_whole_numbers)
 {
 	struct cgroup g = CGROUP_INIT;
 
-	world_open(CGROUP_V1, "/", "/me", 0);
+	fake_open(CGROUP_V1, "/", "/me", 0);
 	find();
 	t_ok(cgroup_open(&tree, "a", MIB, &g, &err), &err);
 	ck_assert_int_eq(cgroup_holds(&g, 12), 0);
-	world_set(name_of(&g), "cgroup.procs", "123\n45\n");
+	fake_set(name_of(&g), "cgroup.procs", "123\n45\n");
 	ck_assert_int_eq(cgroup_holds(&g, 12), 0);
 	ck_assert_int_eq(cgroup_holds(&g, 45), 1);
 	ck_assert_int_eq(cgroup_holds(&g, 123), 1);
-	world_set(name_of(&g), "cgroup.procs", "");
+	fake_set(name_of(&g), "cgroup.procs", "");
 	cgroup_close(&g);
 	cgroup_tree_close(&tree);
 }
@@ -274,23 +274,23 @@ START_TEST(groups_of_the_dead_are_swept_those_of_the_living_are_not)
 	char living[1200];
 	int fd;
 
-	world_open(CGROUP_V1, "/", "/me", 0);
-	ck_assert_int_eq(world_fs.mkdir(strcat(strcpy(living, world.base),
+	fake_open(CGROUP_V1, "/", "/me", 0);
+	ck_assert_int_eq(fake_fs.mkdir(strcat(strcpy(living, fake.base),
 	    "/straddle.1.cpu0")), 0);
 	fd = open(living, O_RDONLY | O_DIRECTORY);
 	ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
-	ck_assert_int_eq(world_fs.mkdir(strcat(strcpy(living, world.base),
+	ck_assert_int_eq(fake_fs.mkdir(strcat(strcpy(living, fake.base),
 	    "/straddle.999999.cpu0")), 0);
-	ck_assert_int_eq(world_fs.mkdir(strcat(strcpy(living, world.base),
+	ck_assert_int_eq(fake_fs.mkdir(strcat(strcpy(living, fake.base),
 	    "/others")), 0);
 	find();
-	ck_assert_uint_eq(world_count("straddle.999999"), 0);
-	ck_assert_uint_eq(world_count("straddle.1"), 1);
-	ck_assert_uint_eq(world_count("others"), 1);
+	ck_assert_uint_eq(fake_count("straddle.999999"), 0);
+	ck_assert_uint_eq(fake_count("straddle.1"), 1);
+	ck_assert_uint_eq(fake_count("others"), 1);
 	close(fd);
 	cgroup_tree_close(&tree);
 	find();
-	ck_assert_uint_eq(world_count("straddle.1"), 0);
+	ck_assert_uint_eq(fake_count("straddle.1"), 0);
 	cgroup_tree_close(&tree);
 }
 END_TEST
@@ -300,12 +300,12 @@ START_TEST(a_name_that_is_taken_is_not_shared)
 {
 	struct cgroup a = CGROUP_INIT, b = CGROUP_INIT;
 
-	world_open(CGROUP_V1, "/", "/me", 0);
+	fake_open(CGROUP_V1, "/", "/me", 0);
 	find();
 	t_ok(cgroup_open(&tree, "x", MIB, &a, &err), &err);
 	t_ok(cgroup_open(&tree, "x", 2 * MIB, &b, &err), &err);
 	ck_assert_str_ne(a.dir, b.dir);
-	ck_assert_str_eq(world_get(name_of(&a), "memory.limit_in_bytes"),
+	ck_assert_str_eq(fake_get(name_of(&a), "memory.limit_in_bytes"),
 	    "1048576\n");
 	cgroup_close(&a);
 	cgroup_close(&b);
@@ -356,20 +356,20 @@ END_TEST
 
 START_TEST(what_is_free_is_what_the_tightest_group_leaves)
 {
-	world_open(CGROUP_V1, "/", "/a", 0);
+	fake_open(CGROUP_V1, "/", "/a", 0);
 	find();
 	ck_assert_uint_eq(cgroup_free_bytes(&tree), UINT64_MAX);
-	world_set("", "memory.limit_in_bytes", "10485760\n");
-	world_set("", "memory.usage_in_bytes", "6291456\n");
+	fake_set("", "memory.limit_in_bytes", "10485760\n");
+	fake_set("", "memory.usage_in_bytes", "6291456\n");
 	ck_assert_uint_eq(cgroup_free_bytes(&tree), 4 * MIB);
 	/* Page cache goes when it must. */
-	world_set("", "memory.stat", "cache 9\ntotal_active_file 1048576\n"
+	fake_set("", "memory.stat", "cache 9\ntotal_active_file 1048576\n"
 	    "total_inactive_file 2097152\n");
 	ck_assert_uint_eq(cgroup_free_bytes(&tree), 7 * MIB);
-	world_set("..", "memory.limit_in_bytes", "2097152\n");
-	world_set("..", "memory.usage_in_bytes", "1048576\n");
+	fake_set("..", "memory.limit_in_bytes", "2097152\n");
+	fake_set("..", "memory.usage_in_bytes", "1048576\n");
 	ck_assert_uint_eq(cgroup_free_bytes(&tree), MIB);
-	world_set("..", "memory.usage_in_bytes", "3145728\n");
+	fake_set("..", "memory.usage_in_bytes", "3145728\n");
 	ck_assert_uint_eq(cgroup_free_bytes(&tree), 0);
 	cgroup_tree_close(&tree);
 }

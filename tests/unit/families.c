@@ -19,7 +19,7 @@
 #include "tests/support/reference.h"
 
 /* Long enough for the rings of local layers to come round. */
-enum { TEXT = LINE_CTX, VOCAB = 320 };
+enum { TEXT = CHAIN_CTX, VOCAB = 320 };
 
 /* Family i as mkgguf takes it, or NULL: the narrow shapes of
  * tests/support/families.c, and one with options. */
@@ -48,24 +48,24 @@ draw_text(uint32_t *text)
 }
 
 static void
-run_text(struct line *l, const struct line_conf *lc, const uint32_t *text,
+run_text(struct chain *l, const struct chain_conf *lc, const uint32_t *text,
     uint32_t chunk)
 {
-	line_begin(l, lc);
-	line_text(l, 0, 0, text, TEXT, chunk);
-	line_finish(l);
+	chain_start(l, lc);
+	chain_send_text(l, 0, 0, text, TEXT, chunk);
+	chain_finish(l);
 }
 
 /* What is wrong, as a part of what the logits vary by. */
 static double
-nmse(const struct line *l, const double *want)
+nmse(const struct chain *l, const double *want)
 {
 	double err = 0, all = 0, mean, d;
 	const float *got;
 	unsigned t, i;
 
 	for (t = 0; t < TEXT; t++) {
-		got = line_logits(l, 0, t);
+		got = chain_logits(l, 0, t);
 		ck_assert_ptr_nonnull(got);
 		for (mean = 0, i = 0; i < VOCAB; i++)
 			mean += want[t * VOCAB + i] / VOCAB;
@@ -96,8 +96,8 @@ model(const char *family, const char *type)
 static void
 hold(const char *family, const char *type, enum kv_type fmt, double most)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain l;
+	struct chain_conf lc = CHAIN_CONF;
 	uint32_t text[TEXT];
 	double *want, got;
 
@@ -105,12 +105,12 @@ hold(const char *family, const char *type, enum kv_type fmt, double most)
 	lc.path = model(family, type);
 	lc.fmt = fmt;
 	run_text(&l, &lc, text, 16);
-	want = reference_logits(l.g, text, TEXT, LINE_CTX);
+	want = reference_logits(l.g, text, TEXT, CHAIN_CTX);
 	got = nmse(&l, want);
 	ck_assert_msg(got <= most, "%s %s: nmse %.2e, at most %.2e", family,
 	    type, got, most);
 	free(want);
-	line_close(&l);
+	chain_close(&l);
 }
 
 /* Rounding in float; a choice of experts that is so close that it falls the
@@ -138,9 +138,9 @@ END_TEST
 
 START_TEST(however_it_is_cut_a_family_has_the_same_bits)
 {
-	static struct line one, other;
+	static struct chain one, other;
 	static const uint32_t chunks[] = { 1, 7, 16 }, cuts[] = { 4, 5, 8 };
-	struct line_conf lc = LINE_CONF, cut = LINE_CONF;
+	struct chain_conf lc = CHAIN_CONF, cut = CHAIN_CONF;
 	uint32_t text[TEXT];
 	const char *name;
 	unsigned i, c;
@@ -155,11 +155,11 @@ START_TEST(however_it_is_cut_a_family_has_the_same_bits)
 			cut.threads = 1 + c;
 			cut.cut[1] = cuts[c];
 			run_text(&other, &cut, text, chunks[c]);
-			ck_assert_msg(line_same(&one, 0, &other, 0, 0, TEXT),
+			ck_assert_msg(chain_same_logits(&one, 0, &other, 0, 0, TEXT),
 			    "%s in chunks of %u", name, chunks[c]);
-			line_close(&other);
+			chain_close(&other);
 		}
-		line_close(&one);
+		chain_close(&one);
 	}
 }
 END_TEST
@@ -249,8 +249,8 @@ END_TEST
 /* Rings of 64 places, windows of 8. */
 START_TEST(sequences_with_windows_are_cut)
 {
-	static struct line l, one;
-	struct line_conf lc = LINE_CONF;
+	static struct chain l, one;
+	struct chain_conf lc = CHAIN_CONF;
 	uint32_t text[TEXT], other[TEXT];
 	struct err e = { 0 };
 	unsigned i;
@@ -260,35 +260,35 @@ START_TEST(sequences_with_windows_are_cut)
 		other[i] = (text[i] + 1) % VOCAB;
 	lc.path = model("tiny-gpt-oss", "q8_0");
 	run_text(&one, &lc, text, 16);
-	line_begin(&l, &lc);
-	line_text(&l, 0, 0, text, 50, 16);
-	line_text(&l, 0, 50, other, 20, 16);
-	line_control(&l, BATCH_FORGET, 0, 50);
-	line_text(&l, 0, 50, text, TEXT - 50, 16);
-	line_finish(&l);
-	ck_assert(line_same(&one, 0, &l, 0, 0, TEXT));
+	chain_start(&l, &lc);
+	chain_send_text(&l, 0, 0, text, 50, 16);
+	chain_send_text(&l, 0, 50, other, 20, 16);
+	chain_send_control(&l, BATCH_FORGET, 0, 50);
+	chain_send_text(&l, 0, 50, text, TEXT - 50, 16);
+	chain_finish(&l);
+	ck_assert(chain_same_logits(&one, 0, &l, 0, 0, TEXT));
 
 	/* From an empty sequence on anything goes. */
-	line_control(&l, BATCH_FORGET, 0, 0);
-	line_text(&l, 0, 0, text, TEXT, 16);
-	line_finish(&l);
-	ck_assert(line_same(&one, 0, &l, 0, 0, TEXT));
+	chain_send_control(&l, BATCH_FORGET, 0, 0);
+	chain_send_text(&l, 0, 0, text, TEXT, 16);
+	chain_finish(&l);
+	ck_assert(chain_same_logits(&one, 0, &l, 0, 0, TEXT));
 
 	/* And from a new epoch on: what was stored before it does not count. */
 	stage_renew(l.part[0].s, 1, NULL, NULL);
 	l.epoch = 1;
-	line_text(&l, 0, 0, text, 30, 16);
-	line_control(&l, BATCH_FORGET, 0, 10);
-	line_text(&l, 0, 10, text, TEXT - 10, 16);
-	line_finish(&l);
-	ck_assert(line_same(&one, 0, &l, 0, 0, TEXT));
+	chain_send_text(&l, 0, 0, text, 30, 16);
+	chain_send_control(&l, BATCH_FORGET, 0, 10);
+	chain_send_text(&l, 0, 10, text, TEXT - 10, 16);
+	chain_finish(&l);
+	ck_assert(chain_same_logits(&one, 0, &l, 0, 0, TEXT));
 
 	/* 80 were stored: those before 16 have been written over. */
-	line_control(&l, BATCH_FORGET, 0, 22);
-	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	chain_send_control(&l, BATCH_FORGET, 0, 22);
+	ck_assert_int_eq(chain_run(&l, &e), -EPROTO);
 	ck_assert_ptr_nonnull(strstr(e.msg, "windows"));
-	line_close(&l);
-	line_close(&one);
+	chain_close(&l);
+	chain_close(&one);
 }
 END_TEST
 

@@ -27,39 +27,39 @@
 enum { TEXT = 40, VOCAB = 320 };
 #define WAIT_NS	UINT64_C(600000000000)	/* a wait this long hangs */
 
-static uint32_t text[LINE_CTX];
+static uint32_t text[CHAIN_CTX];
 
 static void
 draw_text(void)
 {
 	unsigned i;
 
-	for (i = 0; i < LINE_CTX; i++)
+	for (i = 0; i < CHAIN_CTX; i++)
 		text[i] = (uint32_t)t_rand_below(VOCAB);
 }
 
 static void
-run_line(struct line *l, const struct line_conf *lc, uint32_t seq,
+run_line(struct chain *l, const struct chain_conf *lc, uint32_t seq,
     uint32_t chunk)
 {
 	struct err e = { 0 };
 
-	t_ok(line_open(l, lc, &e), &e);
-	line_text(l, seq, 0, text, TEXT, chunk);
-	line_stop(l);
-	t_ok(line_run(l, &e), &e);
+	t_ok(chain_open(l, lc, &e), &e);
+	chain_send_text(l, seq, 0, text, TEXT, chunk);
+	chain_send_stop(l);
+	t_ok(chain_run(l, &e), &e);
 }
 
 /* Squared difference of all logits over their spread. */
 static double
-nmse(const struct line *a, const struct line *b)
+nmse(const struct chain *a, const struct chain *b)
 {
 	double num = 0, den = 0, mean;
 	uint32_t p, i;
 
 	for (p = 0; p < TEXT; p++) {
-		const float *x = line_logits(a, 0, p);
-		const float *y = line_logits(b, 0, p);
+		const float *x = chain_logits(a, 0, p);
+		const float *y = chain_logits(b, 0, p);
 
 		for (i = 0, mean = 0; i < VOCAB; i++)
 			mean += (double)x[i] / VOCAB;
@@ -75,15 +75,15 @@ START_TEST(logits_do_not_depend_on_domains_batches_or_rows)
 {
 	static const uint32_t types[] = { QUANT_Q8_0, QUANT_Q4_0,
 	    QUANT_MXFP4 };
-	static struct line one, many;
-	struct line_conf lc = LINE_CONF;
+	static struct chain one, many;
+	struct chain_conf lc = CHAIN_CONF;
 	unsigned i;
 
 	draw_text();
 	for (i = 0; i < NITEMS(types); i++) {
 		if (!t_sampled(i, NITEMS(types), 1))
 			continue;
-		lc = (struct line_conf)LINE_CONF;
+		lc = (struct chain_conf)CHAIN_CONF;
 		lc.tiny.type = types[i];
 		lc.fmt = (enum kv_type)i;
 		lc.dev[0] = &device_hexagon;
@@ -94,10 +94,10 @@ START_TEST(logits_do_not_depend_on_domains_batches_or_rows)
 		lc.cut[2] = 6 + i;
 		lc.head_rows = 3;
 		run_line(&many, &lc, 2, 13);
-		ck_assert_msg(line_same(&one, 0, &many, 2, 0, TEXT),
+		ck_assert_msg(chain_same_logits(&one, 0, &many, 2, 0, TEXT),
 		    "%s", quant_info(types[i])->name);
-		line_close(&one);
-		line_close(&many);
+		chain_close(&one);
+		chain_close(&many);
 	}
 }
 END_TEST
@@ -110,15 +110,15 @@ START_TEST(a_domain_makes_the_logits_of_the_cpu)
 {
 	static const uint32_t types[] = { QUANT_Q8_0, QUANT_Q4_0,
 	    QUANT_IQ4_NL, QUANT_MXFP4, QUANT_Q5_0, QUANT_F16, QUANT_BF16 };
-	static struct line cpu, dsp, mixed;
-	struct line_conf lc;
+	static struct chain cpu, dsp, mixed;
+	struct chain_conf lc;
 	unsigned i;
 
 	draw_text();
 	for (i = 0; i < NITEMS(types); i++) {
 		if (!t_sampled(i, NITEMS(types), 2))
 			continue;
-		lc = (struct line_conf)LINE_CONF;
+		lc = (struct chain_conf)CHAIN_CONF;
 		lc.tiny.type = types[i];
 		run_line(&cpu, &lc, 0, 7);
 		lc.dev[0] = &device_hexagon;
@@ -134,9 +134,9 @@ START_TEST(a_domain_makes_the_logits_of_the_cpu)
 		run_line(&mixed, &lc, 0, 16);
 		ck_assert_msg(nmse(&cpu, &mixed) < 1e-3, "%s mixed: NMSE %g",
 		    quant_info(types[i])->name, nmse(&cpu, &mixed));
-		line_close(&cpu);
-		line_close(&dsp);
-		line_close(&mixed);
+		chain_close(&cpu);
+		chain_close(&dsp);
+		chain_close(&mixed);
 	}
 }
 END_TEST
@@ -156,8 +156,8 @@ START_TEST(every_family_is_near_the_cpus)
 		{ "tiny-gemma3", 1e-3 }, { "tiny-phi3", 1e-3 },
 		{ "tiny-gpt-oss", 1e-2 }
 	};
-	static struct line cpu, dsp;
-	struct line_conf lc;
+	static struct chain cpu, dsp;
+	struct chain_conf lc;
 	char path[256], options[64];
 	unsigned i;
 
@@ -170,15 +170,15 @@ START_TEST(every_family_is_near_the_cpus)
 		snprintf(options, sizeof(options), "%s q8_0",
 		    families[i].name);
 		make_model(options, path);
-		lc = (struct line_conf)LINE_CONF;
+		lc = (struct chain_conf)CHAIN_CONF;
 		lc.path = path;
 		run_line(&cpu, &lc, 0, 7);
 		lc.dev[0] = &device_hexagon;
 		run_line(&dsp, &lc, 0, 7);
 		ck_assert_msg(nmse(&cpu, &dsp) < families[i].most, "%s: NMSE "
 		    "%g", families[i].name, nmse(&cpu, &dsp));
-		line_close(&cpu);
-		line_close(&dsp);
+		chain_close(&cpu);
+		chain_close(&dsp);
 	}
 }
 END_TEST
@@ -206,8 +206,8 @@ END_TEST
 START_TEST(a_bad_status_names_op_and_tensor)
 {
 	static const uint32_t zeros[MAX_BATCH];
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain l;
+	struct chain_conf lc = CHAIN_CONF;
 	struct err e = { 0 };
 	struct stage_span *sp;
 	/* More rows than its buffers were made for. */
@@ -216,7 +216,7 @@ START_TEST(a_bad_status_names_op_and_tensor)
 	uint32_t i = 0;
 
 	lc.dev[0] = &device_hexagon;
-	t_ok(line_open(&l, &lc, &e), &e);
+	t_ok(chain_open(&l, &lc, &e), &e);
 	while (!l.part[0].s->pl.span[i].on_device)
 		i++;
 	sp = &l.part[0].s->span[i];
@@ -226,7 +226,7 @@ START_TEST(a_bad_status_names_op_and_tensor)
 	ck_assert_msg(strstr(e.msg, "stage0") != NULL && strstr(e.msg,
 	    "of layer 0") != NULL && strstr(e.msg, "an operand outside its "
 	    "buffer") != NULL, "%s", e.msg);
-	line_close(&l);
+	chain_close(&l);
 }
 END_TEST
 

@@ -77,17 +77,17 @@ opened(void)
 
 /* --- a model over it --- */
 
-static uint32_t text[LINE_CTX];
+static uint32_t text[CHAIN_CTX];
 
 static void
-run_line(struct line *l, const struct line_conf *lc, uint32_t chunk)
+run_line(struct chain *l, const struct chain_conf *lc, uint32_t chunk)
 {
 	struct err e = { 0 };
 
-	t_ok(line_open(l, lc, &e), &e);
-	line_text(l, 0, 0, text, TEXT, chunk);
-	line_stop(l);
-	t_ok(line_run(l, &e), &e);
+	t_ok(chain_open(l, lc, &e), &e);
+	chain_send_text(l, 0, 0, text, TEXT, chunk);
+	chain_send_stop(l);
+	t_ok(chain_run(l, &e), &e);
 }
 
 /* Buffers cross only where a packet says so: a flag too few is another text.
@@ -96,14 +96,14 @@ START_TEST(the_same_bits_as_a_domain_that_shares_its_memory)
 {
 	static const uint32_t types[] = { QUANT_Q8_0, QUANT_Q4_0,
 	    QUANT_Q5_0 };
-	static struct line emulated, fastrpc;
-	struct line_conf lc;
+	static struct chain emulated, fastrpc;
+	struct chain_conf lc;
 	unsigned i;
 
-	for (i = 0; i < LINE_CTX; i++)
+	for (i = 0; i < CHAIN_CTX; i++)
 		text[i] = (uint32_t)t_rand_below(VOCAB);
 	for (i = 0; i < NITEMS(types); i++) {
-		lc = (struct line_conf)LINE_CONF;
+		lc = (struct chain_conf)CHAIN_CONF;
 		lc.tiny.type = types[i];
 		lc.fmt = (enum kv_type)i;
 		lc.dev[0] = &device_hexagon;
@@ -113,11 +113,11 @@ START_TEST(the_same_bits_as_a_domain_that_shares_its_memory)
 		lc.nstages = 2;
 		lc.cut[1] = 4 + i % 2;
 		run_line(&fastrpc, &lc, 1);
-		ck_assert_msg(line_same(&emulated, 0, &fastrpc, 0, 0, TEXT),
+		ck_assert_msg(chain_same_logits(&emulated, 0, &fastrpc, 0, 0, TEXT),
 		    "%s", quant_info(types[i])->name);
 		ck_assert_uint_gt(live(), 0);
-		line_close(&emulated);
-		line_close(&fastrpc);
+		chain_close(&emulated);
+		chain_close(&fastrpc);
 		ck_assert_uint_eq(live(), 0);
 	}
 }

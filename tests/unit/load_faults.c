@@ -13,48 +13,48 @@
 
 START_TEST(short_and_interrupted_reads_are_continued)
 {
-	struct world w;
-	struct trouble t = { .w = &w, .random = 1 };
+	struct load_fixture fx;
+	struct read_faults t = { .fx = &fx, .random = 1 };
 	struct err err;
 	unsigned round, p;
 
 	for (round = 0; round < 20; round++) {
-		world_random(&w);
-		load_set_read_hook(trouble_read, &t);
+		load_fixture_open_random(&fx);
+		load_set_read_hook(read_with_faults, &t);
 		if (round % 2 == 1)
-			world_go_buffered(&w);
-		for (p = 0; p < WORLD_NPATHS; p++) {
-			struct load_conf lc = world_random_conf(world_paths[p]);
+			fixture_disable_direct(&fx);
+		for (p = 0; p < LOAD_NPATHS; p++) {
+			struct load_conf lc = random_load_conf(load_paths[p]);
 			uint32_t before = t.nreads;
 
-			t_ok(world_load(&w, &lc, &err), &err);
-			world_check_complete(&w);
-			world_check_path(world_paths[p], &w.stats);
-			ck_assert_uint_eq(w.stats.nreads + w.stats.nretries,
+			t_ok(fixture_load(&fx, &lc, &err), &err);
+			fixture_check_complete(&fx);
+			fixture_check_path(load_paths[p], &fx.stats);
+			ck_assert_uint_eq(fx.stats.nreads + fx.stats.nretries,
 			    t.nreads - before);
 		}
-		world_close(&w);
+		load_fixture_close(&fx);
 	}
 }
 END_TEST
 
 START_TEST(an_io_error_names_the_file_the_tensor_and_the_offset)
 {
-	struct world w;
+	struct load_fixture fx;
 	struct err err;
 	char want[128];
 	unsigned p, i, f, k;
 
-	for (p = 0; p < WORLD_NPATHS * 8; p++) {
-		struct load_conf lc = world_random_conf(world_paths[p / 8]);
-		struct trouble t = { .w = &w, .fail_res = -EIO };
+	for (p = 0; p < LOAD_NPATHS * 8; p++) {
+		struct load_conf lc = random_load_conf(load_paths[p / 8]);
+		struct read_faults t = { .fx = &fx, .fail_res = -EIO };
 
-		world_random(&w);
+		load_fixture_open_random(&fx);
 		t.fail_at = 1 + (uint32_t)t_rand_below(5);
-		load_set_read_hook(trouble_read, &t);
-		if (world_load(&w, &lc, &err) == 0) {
+		load_set_read_hook(read_with_faults, &t);
+		if (fixture_load(&fx, &lc, &err) == 0) {
 			ck_assert_uint_lt(t.nreads, t.fail_at);
-			world_close(&w);
+			load_fixture_close(&fx);
 			continue;
 		}
 		ck_assert_int_eq(err.kind, ERR_RUN);
@@ -64,8 +64,8 @@ START_TEST(an_io_error_names_the_file_the_tensor_and_the_offset)
 		ck_assert_msg(strstr(err.msg, want) != NULL, "%s", err.msg);
 		ck_assert_int_eq(sscanf(err.msg,
 		    "%u.gguf: tensor blk.%u.", &f, &k), 2);
-		for (i = 0; i < w.nitems; i++) {
-			const struct extent *x = &w.item[i].ext;
+		for (i = 0; i < fx.nitems; i++) {
+			const struct extent *x = &fx.item[i].ext;
 
 			snprintf(want, sizeof(want), "blk.%u.weight", k);
 			if (strcmp(x->name, want) != 0)
@@ -74,7 +74,7 @@ START_TEST(an_io_error_names_the_file_the_tensor_and_the_offset)
 			ck_assert_uint_lt(x->offset, t.offset + t.nbytes);
 			ck_assert_uint_gt(x->offset + x->nbytes, t.offset);
 		}
-		world_close(&w);
+		load_fixture_close(&fx);
 	}
 }
 END_TEST
@@ -83,22 +83,22 @@ START_TEST(a_read_that_never_comes_is_an_error)
 {
 	static const int codes[] = { -EAGAIN, -EINTR };
 	struct load_conf lc = LOAD_CONF_DEFAULT;
-	struct world w;
+	struct load_fixture fx;
 	struct err err;
 	unsigned i;
 
-	world_plain(&w, 10);
+	load_fixture_open_plain(&fx, 10);
 	for (i = 0; i < NITEMS(codes); i++) {
-		struct trouble t = { .w = &w, .direct_res = codes[i] };
+		struct read_faults t = { .fx = &fx, .direct_res = codes[i] };
 
-		if (w.file[0].direct_fd < 0)
-			break;		/* noted by world_make_file() */
-		load_set_read_hook(trouble_read, &t);
-		ck_assert_int_eq(world_load(&w, &lc, &err), codes[i]);
+		if (fx.file[0].direct_fd < 0)
+			break;		/* noted by fixture_make_file() */
+		load_set_read_hook(read_with_faults, &t);
+		ck_assert_int_eq(fixture_load(&fx, &lc, &err), codes[i]);
 		ck_assert_ptr_nonnull(strstr(err.msg, "tensor blk.0.weight: "
 		    "read of 12288 bytes at offset 4096: "));
 	}
-	world_close(&w);
+	load_fixture_close(&fx);
 }
 END_TEST
 
@@ -106,53 +106,53 @@ START_TEST(a_file_truncated_while_loading_is_an_error)
 {
 	static const uint64_t ends[] = { 512 * KIB, 512 * KIB + 123,
 		512 * KIB + PAGE - 1 };
-	struct world w;
+	struct load_fixture fx;
 	struct err err;
 	char want[256];
 	unsigned p, i, buffered;
 
-	for (i = 0; i < NITEMS(ends) * WORLD_NPATHS * 2; i++) {
+	for (i = 0; i < NITEMS(ends) * LOAD_NPATHS * 2; i++) {
 		struct load_conf lc = { .depth = 3, .block_bytes = 64 * 1024 };
 
-		p = i % WORLD_NPATHS;
-		buffered = i / WORLD_NPATHS % 2;
-		lc.path = world_paths[p];
-		world_plain(&w, 1000);
-		w.truncate_to = ends[i / WORLD_NPATHS / 2];
+		p = i % LOAD_NPATHS;
+		buffered = i / LOAD_NPATHS % 2;
+		lc.path = load_paths[p];
+		load_fixture_open_plain(&fx, 1000);
+		fx.truncate_to = ends[i / LOAD_NPATHS / 2];
 		if (buffered)
-			world_go_buffered(&w);
-		ck_assert_int_eq(world_load(&w, &lc, &err), -ENODATA);
+			fixture_disable_direct(&fx);
+		ck_assert_int_eq(fixture_load(&fx, &lc, &err), -ENODATA);
 		ck_assert_int_eq(err.kind, ERR_MODEL);
 		snprintf(want, sizeof(want), "0.gguf: tensor blk.0.weight: "
 		    "file ends at byte %" PRIu64 ", the tensor needs bytes 4128..%d: the "
-		    "file was truncated while loading", w.truncate_to,
+		    "file was truncated while loading", fx.truncate_to,
 		    4128 + 1000 * 1024 - 1);
 		ck_assert_str_eq(err.msg, want);
-		world_close(&w);
+		load_fixture_close(&fx);
 	}
 }
 END_TEST
 
 START_TEST(a_read_of_nothing_is_a_truncated_file)
 {
-	struct world w;
+	struct load_fixture fx;
 	struct err err;
 	unsigned p;
 
-	for (p = 0; p < WORLD_NPATHS; p++) {
+	for (p = 0; p < LOAD_NPATHS; p++) {
 		struct load_conf lc = { .depth = 4, .block_bytes = 64 * 1024,
-			.path = world_paths[p] };
-		struct trouble t = { .w = &w, .fail_at = 3 };
+			.path = load_paths[p] };
+		struct read_faults t = { .fx = &fx, .fail_at = 3 };
 
-		memset(&w, 0, sizeof(w));
-		world_add(&w, 0, 4096 + 32, 500, 1024, 8);
-		world_add(&w, 0, 4096, 1, 32, 1);	/* not the culprit */
-		world_make_file(&w, 0, 4096 + 32 + 500 * 1024);
-		load_set_read_hook(trouble_read, &t);
-		ck_assert_int_eq(world_load(&w, &lc, &err), -ENODATA);
+		memset(&fx, 0, sizeof(fx));
+		fixture_add(&fx, 0, 4096 + 32, 500, 1024, 8);
+		fixture_add(&fx, 0, 4096, 1, 32, 1);	/* not the culprit */
+		fixture_make_file(&fx, 0, 4096 + 32 + 500 * 1024);
+		load_set_read_hook(read_with_faults, &t);
+		ck_assert_int_eq(fixture_load(&fx, &lc, &err), -ENODATA);
 		ck_assert_ptr_nonnull(strstr(err.msg,
 		    "tensor blk.0.weight: file ends at byte "));
-		world_close(&w);
+		load_fixture_close(&fx);
 	}
 }
 END_TEST
@@ -169,39 +169,39 @@ one_page_then_eio(void *arg, int fd, void *buf, uint64_t nbytes,
 START_TEST(the_first_tensor_that_misses_bytes_is_named)
 {
 	struct load_conf lc = LOAD_CONF_DEFAULT;
-	struct world w;
+	struct load_fixture fx;
 	struct err err;
 
-	memset(&w, 0, sizeof(w));
-	world_add(&w, 0, 0, 3, 1024, 1);
-	world_add(&w, 0, 3 * 1024, 3, 1024, 1);
-	world_add(&w, 0, 6 * 1024, 3, 1024, 1);
-	world_make_file(&w, 0, 9 * 1024);
+	memset(&fx, 0, sizeof(fx));
+	fixture_add(&fx, 0, 0, 3, 1024, 1);
+	fixture_add(&fx, 0, 3 * 1024, 3, 1024, 1);
+	fixture_add(&fx, 0, 6 * 1024, 3, 1024, 1);
+	fixture_make_file(&fx, 0, 9 * 1024);
 	load_set_read_hook(one_page_then_eio, NULL);
-	ck_assert_int_eq(world_load(&w, &lc, &err), -EIO);
+	ck_assert_int_eq(fixture_load(&fx, &lc, &err), -EIO);
 	ck_assert_str_eq(err.msg, "0.gguf: tensor blk.1.weight: read of 8192 "
 	    "bytes at offset 4096: Input/output error");
-	world_close(&w);
+	load_fixture_close(&fx);
 }
 END_TEST
 
 START_TEST(the_message_says_which_of_several_files)
 {
 	struct load_conf lc = LOAD_CONF_DEFAULT;
-	struct world w;
-	struct trouble t = { .w = &w, .fail_at = 2, .fail_res = -EIO };
+	struct load_fixture fx;
+	struct read_faults t = { .fx = &fx, .fail_at = 2, .fail_res = -EIO };
 	struct err err;
 
-	memset(&w, 0, sizeof(w));
-	world_add(&w, 0, 0, 10, 100, 1);
-	world_add(&w, 1, 0, 10, 100, 1);
-	world_make_file(&w, 0, 1000);
-	world_make_file(&w, 1, 1000);
-	load_set_read_hook(trouble_read, &t);
-	ck_assert_int_eq(world_load(&w, &lc, &err), -EIO);
+	memset(&fx, 0, sizeof(fx));
+	fixture_add(&fx, 0, 0, 10, 100, 1);
+	fixture_add(&fx, 1, 0, 10, 100, 1);
+	fixture_make_file(&fx, 0, 1000);
+	fixture_make_file(&fx, 1, 1000);
+	load_set_read_hook(read_with_faults, &t);
+	ck_assert_int_eq(fixture_load(&fx, &lc, &err), -EIO);
 	ck_assert_str_eq(err.msg, "1.gguf: tensor blk.1.weight: read of 4096 "
 	    "bytes at offset 0: Input/output error");
-	world_close(&w);
+	load_fixture_close(&fx);
 }
 END_TEST
 
@@ -209,100 +209,101 @@ END_TEST
  * ended, and the ring be gone, before load_run() returns. */
 START_TEST(a_sink_error_ends_the_load_and_all_reads)
 {
-	struct world w;
+	struct load_fixture fx;
 	struct err err;
 	unsigned p, buffered;
 
-	world_plain(&w, 8192);
-	w.sink_rc = -ENOMEM;
+	load_fixture_open_plain(&fx, 8192);
+	fx.sink_rc = -ENOMEM;
 	for (buffered = 0; buffered < 2; buffered++) {
 		if (buffered)
-			world_go_buffered(&w);
-		for (p = 0; p < WORLD_NPATHS; p++) {
+			fixture_disable_direct(&fx);
+		for (p = 0; p < LOAD_NPATHS; p++) {
 			struct load_conf lc = { .depth = 16,
-				.block_bytes = 256 * 1024, .path = world_paths[p] };
+				.block_bytes = 256 * 1024, .path = load_paths[p] };
 
-			ck_assert_int_eq(world_load(&w, &lc, &err), -ENOMEM);
+			ck_assert_int_eq(fixture_load(&fx, &lc, &err), -ENOMEM);
 			ck_assert_int_eq(err.kind, ERR_FIT);
 			ck_assert_str_eq(err.msg, "the sink is full");
-			ck_assert_uint_eq(w.nsunk, 1);
-			ck_assert_uint_eq(w.nprogress, 0);
+			ck_assert_uint_eq(fx.nsunk, 1);
+			ck_assert_uint_eq(fx.nprogress, 0);
 		}
 	}
-	world_close(&w);
+	load_fixture_close(&fx);
 }
 END_TEST
 
 START_TEST(a_file_system_that_lies_about_direct_reads_is_read_buffered)
 {
-	struct world w;
+	struct load_fixture fx;
 	struct err err;
 	unsigned p;
 
-	world_plain(&w, 1000);
-	for (p = 0; p < WORLD_NPATHS && w.file[0].direct_fd >= 0; p++) {
+	load_fixture_open_plain(&fx, 1000);
+	for (p = 0; p < LOAD_NPATHS && fx.file[0].direct_fd >= 0; p++) {
 		struct load_conf lc = { .depth = 4, .block_bytes = 64 * 1024,
-			.path = world_paths[p] };
-		struct trouble t = { .w = &w, .direct_res = -EINVAL };
+			.path = load_paths[p] };
+		struct read_faults t = { .fx = &fx, .direct_res = -EINVAL };
 
-		load_set_read_hook(trouble_read, &t);
-		t_ok(world_load(&w, &lc, &err), &err);
-		world_check_complete(&w);
-		ck_assert_int_eq(w.stats.direct, 0);
-		ck_assert_uint_eq(w.stats.nretries, 1);
+		load_set_read_hook(read_with_faults, &t);
+		t_ok(fixture_load(&fx, &lc, &err), &err);
+		fixture_check_complete(&fx);
+		ck_assert_int_eq(fx.stats.direct, 0);
+		ck_assert_uint_eq(fx.stats.nretries, 1);
 	}
-	world_close(&w);
+	load_fixture_close(&fx);
 }
 END_TEST
 
 /* In a process of its own, whose kernel lets rings be made but not used: from
  * the start, or once reads are under way.  0 = loaded as it should. */
 static int
-load_without_enter(struct world *w, enum load_path path, int error, int later)
+load_without_enter(struct load_fixture *fx, enum load_path path, int error,
+    int later)
 {
 	struct load_conf lc = { .depth = 4, .block_bytes = 65536,
 		.path = path };
 	struct err err;
 
 	if (later)
-		w->forbid_errno = error;
+		fx->forbid_errno = error;
 	else
-		world_forbid_uring(error);
-	if (world_load(w, &lc, &err) < 0) {
+		forbid_uring(error);
+	if (fixture_load(fx, &lc, &err) < 0) {
 		printf("%s\n", err.msg);
 		return 1;
 	}
-	world_check_complete(w);
-	return w->stats.path == LOAD_PREAD && !w->stats.registered ? 0 : 2;
+	fixture_check_complete(fx);
+	return fx->stats.path == LOAD_PREAD && !fx->stats.registered ? 0 : 2;
 }
 
 START_TEST(where_rings_can_be_made_but_not_used_pread_takes_over)
 {
 	static const int errors[] = { EPERM, EACCES, ENOSYS };
-	struct world w;
+	struct load_fixture fx;
 	unsigned i;
 	int status;
 	pid_t pid;
 
-	world_plain(&w, 1000);
+	load_fixture_open_plain(&fx, 1000);
 	fflush(stdout);
 	for (i = 0; i < NITEMS(errors) * 4 && uring_is_allowed(); i++) {
 		if ((pid = fork()) == 0)
-			_exit(load_without_enter(&w, world_paths[i % 2],
+			_exit(load_without_enter(&fx, load_paths[i % 2],
 			    errors[i / 4], i / 2 % 2));
 		ck_assert_int_gt(pid, 0);
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 		ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
 		    "way %u: status %d", i, status);
 	}
-	world_close(&w);
+	load_fixture_close(&fx);
 }
 END_TEST
 
 /* In a process of its own, as a plain user: 0 = loaded as it should, T_SKIP =
  * this process may not become one. */
 static int
-load_with_locked_memory(struct world *w, uint64_t limit_bytes)
+load_with_locked_memory(struct load_fixture *fx, uint64_t limit_bytes)
 {
 	static uint8_t staging[4 * 65536] __attribute__((aligned(PAGE)));
 	struct load_conf lc = { .depth = 4, .block_bytes = 65536 };
@@ -317,28 +318,28 @@ load_with_locked_memory(struct world *w, uint64_t limit_bytes)
 	    setresgid(65534, 65534, 65534) < 0 ||
 	    setresuid(65534, 65534, 65534) < 0))
 		return T_SKIP;
-	if (load_run(&lc, w->file, 1, w->item, 1, staging, sizeof(staging),
-	    world_sink, w, NULL, NULL, &w->stats, NULL) < 0)
+	if (load_run(&lc, fx->file, 1, fx->item, 1, staging, sizeof(staging),
+	    fixture_sink, fx, NULL, NULL, &fx->stats, NULL) < 0)
 		return 2;
-	if (w->stats.registered || w->stats.path == LOAD_URING)
+	if (fx->stats.registered || fx->stats.path == LOAD_URING)
 		return 3;
-	return w->next_row[0] == w->item[0].ext.nrows ? 0 : 4;
+	return fx->next_row[0] == fx->item[0].ext.nrows ? 0 : 4;
 }
 
 /* Too little for the buffers, then too little even for the ring. */
 START_TEST(too_little_locked_memory_is_no_obstacle)
 {
 	static const uint64_t limits[] = { 192 * KIB, 8 * KIB, 0 };
-	struct world w;
+	struct load_fixture fx;
 	unsigned i;
 	int status;
 	pid_t pid;
 
-	world_plain(&w, 1000);
+	load_fixture_open_plain(&fx, 1000);
 	fflush(stdout);
 	for (i = 0; i < NITEMS(limits); i++) {
 		if ((pid = fork()) == 0)
-			_exit(load_with_locked_memory(&w, limits[i]));
+			_exit(load_with_locked_memory(&fx, limits[i]));
 		ck_assert_int_gt(pid, 0);
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 		ck_assert(WIFEXITED(status));
@@ -348,7 +349,7 @@ START_TEST(too_little_locked_memory_is_no_obstacle)
 		}
 		ck_assert_int_eq(WEXITSTATUS(status), 0);
 	}
-	world_close(&w);
+	load_fixture_close(&fx);
 }
 END_TEST
 

@@ -88,16 +88,16 @@ check_program(const struct plan *p, const struct plan_session *ps,
 }
 
 static void
-check_bytes(const struct world *w, const struct plan *p, unsigned s)
+check_bytes(const struct plan_fixture *fx, const struct plan *p, unsigned s)
 {
 	const struct plan_session *ps = &p->session[s];
-	struct extent *x = calloc(model_range_max(w->m), sizeof(*x));
-	uint32_t n = model_range(w->m, ps->u0, ps->u1, x), i;
+	struct extent *x = calloc(model_range_max(fx->m), sizeof(*x));
+	uint32_t n = model_range(fx->m, ps->u0, ps->u1, x), i;
 	uint64_t file = 0, sum = 0, others;
 	struct weights ws;
 	struct err e;
 
-	t_ok(weights_layout(x, n, &w->k, &ws, &e), &e);
+	t_ok(weights_layout(x, n, &fx->k, &ws, &e), &e);
 	for (i = 0; i < n; i++)
 		file += x[i].nbytes;
 	ck_assert_uint_eq(ps->file_bytes, file);
@@ -109,7 +109,7 @@ check_bytes(const struct world *w, const struct plan *p, unsigned s)
 	/* The rings on both sides, or the one that this session touches first
 	 * (the last session both), and the status page. */
 	ck_assert_uint_eq(ps->bytes[MEM_RINGS], 4096 + ring_of(p, s) +
-	    (w->env.charged_once && s + 1 < p->nsessions ? 0 :
+	    (fx->env.charged_once && s + 1 < p->nsessions ? 0 :
 	    ring_of(p, s + 1)));
 	for (i = 0; i < MEM_NTAGS; i++)
 		sum += ps->bytes[i];
@@ -118,38 +118,38 @@ check_bytes(const struct world *w, const struct plan *p, unsigned s)
 	others = sum - ps->bytes[MEM_RUNTIME] - ps->bytes[MEM_RINGS] + 4096 +
 	    ring_of(p, s) + ring_of(p, s + 1);
 	ck_assert_uint_ge(ps->bytes[MEM_RUNTIME],
-	    world_runtime_bytes(NULL, ps->threads) + others / 512);
+	    fixture_runtime_bytes(NULL, ps->threads) + others / 512);
 	ck_assert_uint_le(ps->bytes[MEM_RUNTIME],
-	    world_runtime_bytes(NULL, ps->threads) + others / 512 + 2 * MIB);
+	    fixture_runtime_bytes(NULL, ps->threads) + others / 512 + 2 * MIB);
 	weights_free(&ws);
 	free(x);
 }
 
 START_TEST(every_byte_of_every_plan_is_what_its_owner_will_ask_for)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct err e = { 0 };
 	unsigned i, s, nfit = 0;
 	int rc;
 
 	for (i = 0; i < 150; i++) {
-		world_set_up_random(&w, 1 + (int)t_rand_below(5));
-		world_set_random_caps(&w);
-		rc = plan_build(&w.c, &w.env, &p, &e);
+		plan_fixture_open_random(&fx, 1 + (int)t_rand_below(5));
+		fixture_set_random_caps(&fx);
+		rc = plan_build(&fx.c, &fx.env, &p, &e);
 		ck_assert(rc == 0 || rc == -ENOSPC);
 		nfit += rc == 0;
 		/* The nearest plan is shown: it is as true. */
-		world_check_ranges(&w, &p);
+		fixture_check_ranges(&fx, &p);
 		for (s = 0; s < p.nsessions; s++) {
-			check_bytes(&w, &p, s);
+			check_bytes(&fx, &p, s);
 			ck_assert_uint_eq(p.session[s].cap_bytes,
-			    w.c.session[s].cap_bytes);
+			    fx.c.session[s].cap_bytes);
 			if (rc == 0)
 				ck_assert_uint_le(p.session[s].total_bytes,
 				    p.session[s].cap_bytes);
 		}
-		world_tear_down(&w);
+		plan_fixture_close(&fx);
 	}
 	ck_assert_uint_gt(nfit, 10);
 	ck_assert_uint_lt(nfit, 140);
@@ -158,7 +158,7 @@ END_TEST
 
 START_TEST(long_ranges_are_foreseen_in_every_place)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t;
 	struct err e = { 0 };
@@ -167,21 +167,21 @@ START_TEST(long_ranges_are_foreseen_in_every_place)
 	for (i = 0; i < 40; i++) {
 		t = tiny_random(0);
 		t.n_layer = 9;
-		world_set_up(&w, &t);
+		plan_fixture_open(&fx, &t);
 		for (n = 1; n <= 3; n++) {
-			world_add_session(&w, GIB);
-			t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+			fixture_add_session(&fx, GIB);
+			t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 			for (s = 0; s < n; s++)
-				check_bytes(&w, &p, s);
+				check_bytes(&fx, &p, s);
 		}
-		world_tear_down(&w);
+		plan_fixture_close(&fx);
 	}
 }
 END_TEST
 
 START_TEST(rows_longer_than_a_block_ask_for_more_staging)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
@@ -190,16 +190,16 @@ START_TEST(rows_longer_than_a_block_ask_for_more_staging)
 	t.n_layer = 1;
 	t.type = QUANT_F32;
 	t.n_ff = 300000;		/* rows of 1.2 MB in ffn_down */
-	world_set_up(&w, &t);
-	w.c.batch_rows = 2;
+	plan_fixture_open(&fx, &t);
+	fx.c.batch_rows = 2;
 	for (s = 0; s < 3; s++)
-		world_add_session(&w, 4 * GIB);
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+		fixture_add_session(&fx, 4 * GIB);
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	for (s = 0; s < 3; s++)
-		check_bytes(&w, &p, s);
+		check_bytes(&fx, &p, s);
 	ck_assert_uint_gt(p.session[1].bytes[MEM_STAGING],
 	    p.session[0].bytes[MEM_STAGING]);
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
@@ -210,7 +210,7 @@ START_TEST(layers_of_other_types_are_foreseen_too)
 		"blk.1.ffn_down.weight", "blk.4.ffn_down.weight",
 		"blk.3.attn_output.weight", "blk.2.ffn_gate.weight"
 	};
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
@@ -222,13 +222,13 @@ START_TEST(layers_of_other_types_are_foreseen_too)
 		for (n = 1; n <= 3; n++) {
 			t.odd = odd[i];
 			t.odd_type = QUANT_F16;
-			world_set_up(&w, &t);
-			while (w.c.nsessions < (int)n)
-				world_add_session(&w, GIB);
-			t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+			plan_fixture_open(&fx, &t);
+			while (fx.c.nsessions < (int)n)
+				fixture_add_session(&fx, GIB);
+			t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 			for (s = 0; s < n; s++)
-				check_bytes(&w, &p, s);
-			world_tear_down(&w);
+				check_bytes(&fx, &p, s);
+			plan_fixture_close(&fx);
 		}
 }
 END_TEST
@@ -237,7 +237,7 @@ END_TEST
 
 START_TEST(a_tied_head_counts_once_beside_its_embedding_and_else_twice)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct extent embd;
@@ -246,70 +246,70 @@ START_TEST(a_tied_head_counts_once_beside_its_embedding_and_else_twice)
 
 	t.tied = 1;
 	t.n_vocab = 640;
-	world_set_up(&w, &t);
-	embd = w.m->ext[0];
-	world_add_session(&w, GIB);
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	plan_fixture_open(&fx, &t);
+	embd = fx.m->ext[0];
+	fixture_add_session(&fx, GIB);
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	one = p.session[0].file_bytes;
-	ck_assert_uint_eq(one, w.g->tensor_bytes);
+	ck_assert_uint_eq(one, fx.g->tensor_bytes);
 	/* Read for each token all the same. */
 	ck_assert_uint_ge(p.session[0].token_bytes, embd.nbytes);
-	world_add_session(&w, GIB);
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	fixture_add_session(&fx, GIB);
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	both = p.session[0].file_bytes + p.session[1].file_bytes;
 	ck_assert_uint_eq(both, one + embd.nbytes);
-	check_bytes(&w, &p, 0);
-	check_bytes(&w, &p, 1);
-	world_tear_down(&w);
+	check_bytes(&fx, &p, 0);
+	check_bytes(&fx, &p, 1);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
 START_TEST(more_sessions_than_units_are_bad_usage)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
 
-	world_set_up(&w, &t);
-	while (w.c.nsessions < 6)
-		world_add_session(&w, GIB);
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	world_check_ranges(&w, &p);
-	world_add_session(&w, GIB);
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -EINVAL);
+	plan_fixture_open(&fx, &t);
+	while (fx.c.nsessions < 6)
+		fixture_add_session(&fx, GIB);
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	fixture_check_ranges(&fx, &p);
+	fixture_add_session(&fx, GIB);
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -EINVAL);
 	ck_assert_int_eq(e.kind, ERR_USAGE);
 	ck_assert_ptr_nonnull(strstr(e.msg, "7 sessions"));
 	ck_assert_ptr_nonnull(strstr(e.msg, "at most 6"));
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
 START_TEST(a_kv_type_that_cannot_hold_the_heads_is_bad_usage)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
 
 	t.head_dim = 48;
 	t.v_dim = 64;
-	world_set_up(&w, &t);
-	world_add_session(&w, GIB);
-	w.c.kv_type_v = KV_Q8_0;	/* keys in F16 */
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	w.c.kv_type_k = KV_Q8_0;
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -EINVAL);
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, GIB);
+	fx.c.kv_type_v = KV_Q8_0;	/* keys in F16 */
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	fx.c.kv_type_k = KV_Q8_0;
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -EINVAL);
 	ck_assert_int_eq(e.kind, ERR_USAGE);
 	ck_assert_ptr_nonnull(strstr(e.msg, "q8_0"));
 	ck_assert_ptr_nonnull(strstr(e.msg, "48 and 64"));
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
 START_TEST(a_type_without_kernels_is_a_bad_model)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
@@ -317,12 +317,12 @@ START_TEST(a_type_without_kernels_is_a_bad_model)
 	t.n_embd = 256;
 	t.odd = "blk.3.ffn_up.weight";
 	t.odd_type = QUANT_IQ3_S;
-	world_set_up(&w, &t);
-	world_add_session(&w, GIB);
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOTSUP);
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, GIB);
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOTSUP);
 	ck_assert_int_eq(e.kind, ERR_MODEL);
 	ck_assert_ptr_nonnull(strstr(e.msg, "blk.3.ffn_up.weight"));
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
@@ -338,21 +338,21 @@ small_hexagon(const struct session_conf *sc)
 
 START_TEST(a_device_limits_its_sessions_and_says_so)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
 	const uint64_t *b;
 	uint64_t tables;
 
-	world_set_up(&w, &t);
-	world_add_session(&w, 0);
-	world_add_session(&w, 32 * MIB);
-	strcpy(w.c.session[0].device, "hexagon");
-	strcpy(w.c.session[1].device, "hexagon");
-	w.env.limits = small_hexagon;
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, 0);
+	fixture_add_session(&fx, 32 * MIB);
+	strcpy(fx.c.session[0].device, "hexagon");
+	strcpy(fx.c.session[1].device, "hexagon");
+	fx.env.limits = small_hexagon;
 	/* Its process is planned, and what is beyond the device is no cap. */
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), 0);
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), 0);
 	ck_assert_uint_eq(p.session[0].cap_bytes, 64 * MIB);
 	ck_assert_uint_eq(p.session[1].cap_bytes, 32 * MIB);
 	ck_assert_ptr_null(p.session[1].capped_by);
@@ -361,16 +361,16 @@ START_TEST(a_device_limits_its_sessions_and_says_so)
 	tables = (b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE]) / 512;
 	ck_assert_uint_ge(b[MEM_EMULATOR], 8 * MIB + tables);
 	ck_assert_uint_lt(b[MEM_EMULATOR], 8 * MIB + tables + 4096);
-	w.env.charged_once = 1;
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), 0);
+	fx.env.charged_once = 1;
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), 0);
 	ck_assert_uint_lt(b[MEM_EMULATOR], 5 * MIB + tables + 4096);
-	w.c.session[1].cap_bytes = GIB;
-	w.c.ctx_tok = 500000;
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	fx.c.session[1].cap_bytes = GIB;
+	fx.c.ctx_tok = 500000;
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
 	ck_assert_msg(strstr(e.msg, "its cap is 64.0 MiB, the limit of its "
 	    "device hexagon (tried by hand)") != NULL &&
 	    strstr(e.msg, "caps larger") == NULL, "%s", e.msg);
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
@@ -395,22 +395,22 @@ two_buffers(const struct session_conf *sc)
 
 START_TEST(no_buffer_is_larger_than_a_device_maps_at_once)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
 	unsigned i, layers = 0;
 
 	t.n_vocab = 4096;	/* the ends are larger than all layers */
-	world_set_up(&w, &t);
+	plan_fixture_open(&fx, &t);
 	for (i = 0; i < 4; i++) {
-		world_add_session(&w, GIB);
-		strcpy(w.c.session[i].device, i == 0 || i == 3 ? "cpu" :
+		fixture_add_session(&fx, GIB);
+		strcpy(fx.c.session[i].device, i == 0 || i == 3 ? "cpu" :
 		    "hexagon");
 	}
-	w.env.limits = small_buffers;
+	fx.env.limits = small_buffers;
 	/* Both ends are placed where they can be, alone or not. */
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	for (i = 1; i < 3; i++) {
 		ck_assert_uint_le(p.session[i].bytes[MEM_WEIGHTS], 256 * KIB);
 		ck_assert_uint_le(p.session[i].bytes[MEM_KV], 256 * KIB);
@@ -421,18 +421,18 @@ START_TEST(no_buffer_is_larger_than_a_device_maps_at_once)
 	ck_assert(p.session[0].embedding && p.session[3].head);
 	/* With such a device at the end the head has no place, and that is
 	 * said. */
-	strcpy(w.c.session[3].device, "hexagon");
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	strcpy(fx.c.session[3].device, "hexagon");
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
 	ck_assert_int_eq(e.kind, ERR_FIT);
 	ck_assert_msg(strstr(e.msg, "its device hexagon maps at most 256 KiB "
 	    "at once (tried by hand)") != NULL &&
 	    strstr(e.msg, "a cpu session behind it, for the output head") !=
 	    NULL, "%s", e.msg);
-	w.env.limits = two_buffers;
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	fx.env.limits = two_buffers;
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
 	ck_assert_msg(strstr(e.msg, "maps at most 2 buffers") != NULL, "%s",
 	    e.msg);
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
@@ -449,7 +449,7 @@ packs_hvx(const struct session_conf *sc)
  * CPU sessions beside it keep theirs. */
 START_TEST(sessions_of_each_kind_are_planned_by_their_own_layout)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct kernels k;
@@ -460,43 +460,43 @@ START_TEST(sessions_of_each_kind_are_planned_by_their_own_layout)
 
 	t.n_embd = t.n_ff = 256;
 	t.type = QUANT_Q6_K;
-	world_set_up(&w, &t);
-	ext = calloc(model_range_max(w.m), sizeof(*ext));
+	plan_fixture_open(&fx, &t);
+	ext = calloc(model_range_max(fx.m), sizeof(*ext));
 	for (s = 0; s < 3; s++) {
-		world_add_session(&w, GIB);
-		strcpy(w.c.session[s].device, s == 1 ? "cpu" : "hexagon");
+		fixture_add_session(&fx, GIB);
+		strcpy(fx.c.session[s].device, s == 1 ? "cpu" : "hexagon");
 	}
-	w.env.limits = packs_hvx;
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	fx.env.limits = packs_hvx;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	for (s = 0; s < 3; s++) {
 		kernels_init(&k, cpu_flags());
 		kernels_set_layout(&k, s == 1 ? LAYOUT_HOST : LAYOUT_HVX);
-		t_ok(weights_layout(ext, model_range(w.m, p.session[s].u0,
+		t_ok(weights_layout(ext, model_range(fx.m, p.session[s].u0,
 		    p.session[s].u1, ext), &k, &ws, &e), &e);
 		ck_assert_uint_eq(p.session[s].bytes[MEM_WEIGHTS],
 		    arena_charge_bytes(ws.nbytes));
 		weights_free(&ws);
 	}
 	free(ext);
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
 START_TEST(settings_left_open_follow_from_model_and_machine)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
 	uint32_t nslots, nbytes;
 
-	world_set_up(&w, &t);		/* trained on 512 tokens */
-	world_add_session(&w, 0);
-	world_add_session(&w, 0);
-	w.c.session[0].threads = 3;
-	cpuset_add(&w.c.session[1].cpus, 7);
-	w.env.free_bytes = GIB + 1;
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	plan_fixture_open(&fx, &t);		/* trained on 512 tokens */
+	fixture_add_session(&fx, 0);
+	fixture_add_session(&fx, 0);
+	fx.c.session[0].threads = 3;
+	cpuset_add(&fx.c.session[1].cpus, 7);
+	fx.env.free_bytes = GIB + 1;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.ctx_tok, 512);
 	ck_assert_uint_eq(p.batch_rows, 128);
 	ck_assert_uint_eq(p.session[0].cap_bytes, GIB / 2);
@@ -512,40 +512,40 @@ START_TEST(settings_left_open_follow_from_model_and_machine)
 	p.batch_rows = SLOT_LARGE / p.model->hp.n_embd;
 	plan_ring(&p, 1, &nslots, &nbytes);
 	ck_assert_uint_eq(nslots, 2);
-	cpuset_add(&w.c.session[1].cpus, 0);
-	w.c.ctx_tok = 100;
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	cpuset_add(&fx.c.session[1].cpus, 0);
+	fx.c.ctx_tok = 100;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.batch_rows, 100);
 	ck_assert_int_eq(p.session[0].own_cores, 0);
 	ck_assert_int_eq(p.session[1].own_cores, 0);
 	plan_ring(&p, 1, &nslots, &nbytes);
 	ck_assert_uint_eq(nslots, 2);
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
 /* A head that weighs as much as many layers is run for one row of a chunk. */
 START_TEST(layers_are_shared_evenly_however_large_the_head_is)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
 
 	t.n_layer = 8;
 	t.n_vocab = 6400;
-	world_set_up(&w, &t);
-	world_add_session(&w, GIB);
-	world_add_session(&w, GIB);
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, GIB);
+	fixture_add_session(&fx, GIB);
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nsublayers, 8);
 	ck_assert_uint_eq(p.session[1].nsublayers, 8);
 	ck_assert_int_eq(p.session[1].head, 1);
 	/* With chunks of one row it does count in full. */
-	w.c.batch_rows = 1;
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	fx.c.batch_rows = 1;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_gt(p.session[0].nsublayers, 12);
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
@@ -554,91 +554,91 @@ END_TEST
  * a layer more.  Here attention is 3/17 of a layer. */
 START_TEST(half_layers_even_out_what_the_last_one_saves)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
 
 	t.n_layer = 16;
 	t.n_ff = 320;
-	world_set_up(&w, &t);
-	world_add_session(&w, GIB);
-	world_add_session(&w, GIB);
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, GIB);
+	fixture_add_session(&fx, GIB);
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nsublayers, 16);
-	w.c.half_layers = 1;
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	world_check_ranges(&w, &p);
+	fx.c.half_layers = 1;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	fixture_check_ranges(&fx, &p);
 	ck_assert_uint_eq(p.session[0].nsublayers, 15);
-	check_bytes(&w, &p, 0);
-	check_bytes(&w, &p, 1);
+	check_bytes(&fx, &p, 0);
+	check_bytes(&fx, &p, 1);
 	/* Whole layers on three: 5 and 5 of 15.1, not 6 and 5. */
-	w.c.half_layers = 0;
-	world_add_session(&w, GIB);
-	cpuset_add(&w.c.session[2].cpus, 2);
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	fx.c.half_layers = 0;
+	fixture_add_session(&fx, GIB);
+	cpuset_add(&fx.c.session[2].cpus, 2);
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nsublayers, 10);
 	ck_assert_uint_eq(p.session[1].nsublayers, 10);
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
 START_TEST(as_many_sessions_as_halves_and_ends)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
 	unsigned s;
 
 	t.n_layer = 3;
-	world_set_up(&w, &t);
+	plan_fixture_open(&fx, &t);
 	for (s = 0; s < 8; s++)
-		world_add_session(&w, GIB);
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -EINVAL);
+		fixture_add_session(&fx, GIB);
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -EINVAL);
 	ck_assert_msg(strstr(e.msg, "3 layers and the output head: give at "
 	    "most 5, or --half-layers") != NULL, "%s", e.msg);
-	w.c.half_layers = 1;
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	world_check_ranges(&w, &p);
+	fx.c.half_layers = 1;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	fixture_check_ranges(&fx, &p);
 	for (s = 0; s < 8; s++) {
-		check_bytes(&w, &p, s);
+		check_bytes(&fx, &p, s);
 		ck_assert_uint_eq(p.session[s].nsublayers, s > 0 && s < 7);
 	}
-	world_add_session(&w, GIB);
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -EINVAL);
+	fixture_add_session(&fx, GIB);
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -EINVAL);
 	ck_assert_msg(strstr(e.msg, "6 half layers and the output head: give "
 	    "at most 8") != NULL, "%s", e.msg);
 	ck_assert_ptr_null(strstr(e.msg, "--half-layers"));
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
 START_TEST(equal_inputs_give_equal_plans)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p, q;
 	struct err e, e2;
 	unsigned i;
 
 	for (i = 0; i < 20; i++) {
-		world_set_up_random(&w, 4);
-		world_set_random_caps(&w);
+		plan_fixture_open_random(&fx, 4);
+		fixture_set_random_caps(&fx);
 		memset(&e, 0, sizeof(e));
 		memset(&e2, 0, sizeof(e2));
-		ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e),
-		    plan_build(&w.c, &w.env, &q, &e2));
+		ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e),
+		    plan_build(&fx.c, &fx.env, &q, &e2));
 		ck_assert_int_eq(memcmp(p.session, q.session,
 		    p.nsessions * sizeof(p.session[0])), 0);
 		ck_assert_str_eq(e.msg, e2.msg);
-		world_tear_down(&w);
+		plan_fixture_close(&fx);
 	}
 }
 END_TEST
 
 START_TEST(a_cache_beyond_64_bits_does_not_fit)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
@@ -647,24 +647,24 @@ START_TEST(a_cache_beyond_64_bits_does_not_fit)
 	t.type = QUANT_F16;
 	t.n_head = t.n_head_kv = t.head_dim = 1 << 14;
 	t.n_embd = 1;
-	world_set_up(&w, &t);		/* sparse: little of it exists */
-	world_add_session(&w, INT64_MAX);
-	w.c.kv_type_k = w.c.kv_type_v = KV_F32;
-	w.c.batch_rows = 1;
-	w.c.parallel = MAX_SEQS;
+	plan_fixture_open(&fx, &t);		/* sparse: little of it exists */
+	fixture_add_session(&fx, INT64_MAX);
+	fx.c.kv_type_k = fx.c.kv_type_v = KV_F32;
+	fx.c.batch_rows = 1;
+	fx.c.parallel = MAX_SEQS;
 	/* 2^63 bytes a layer, then 2^62, 2^61 ...: four layers. */
 	for (i = 24; i > 20; i--) {
-		w.c.ctx_tok = 1 << i;
-		ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+		fx.c.ctx_tok = 1 << i;
+		ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
 		ck_assert_int_eq(e.kind, ERR_FIT);
 	}
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
 START_TEST(a_slot_beyond_32_bits_does_not_fit)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
@@ -672,16 +672,16 @@ START_TEST(a_slot_beyond_32_bits_does_not_fit)
 	t.type = QUANT_F16;
 	t.n_embd = 32;
 	t.n_vocab = 1 << 23;
-	world_set_up(&w, &t);
-	world_add_session(&w, INT64_MAX);
-	w.c.parallel = 128;		/* rows of 2^25 bytes: 2^32 in all */
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, INT64_MAX);
+	fx.c.parallel = 128;		/* rows of 2^25 bytes: 2^32 in all */
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
 	ck_assert_int_eq(e.kind, ERR_FIT);
 	ck_assert_ptr_nonnull(strstr(e.msg, "batch"));
-	w.c.batch_rows = 64;
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
-	check_bytes(&w, &p, 0);
-	world_tear_down(&w);
+	fx.c.batch_rows = 64;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	check_bytes(&fx, &p, 0);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
@@ -689,7 +689,7 @@ END_TEST
  * shared cores nobody is slower. */
 START_TEST(slow_cores_take_fewer_layers)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	static uint32_t speed[MAX_CPUS] = { CORES_FASTEST, CORES_FASTEST / 2,
 	    CORES_FASTEST, CORES_FASTEST / 2 };
@@ -697,40 +697,40 @@ START_TEST(slow_cores_take_fewer_layers)
 	struct err e = { 0 };
 
 	t.n_layer = 6;
-	world_set_up(&w, &t);
-	world_add_session(&w, GIB);
-	world_add_session(&w, GIB);
-	cpuset_add(&w.c.session[0].cpus, 2);
-	cpuset_add(&w.c.session[1].cpus, 3);
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, GIB);
+	fixture_add_session(&fx, GIB);
+	cpuset_add(&fx.c.session[0].cpus, 2);
+	cpuset_add(&fx.c.session[1].cpus, 3);
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nsublayers, 6);
-	w.env.core_speed = speed;
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	fx.env.core_speed = speed;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nsublayers, 8);
 	ck_assert_uint_eq(p.session[1].nsublayers, 4);
 	/* A device's work is not theirs. */
-	strcpy(w.c.session[1].device, "null");
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	strcpy(fx.c.session[1].device, "null");
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nsublayers, 6);
-	strcpy(w.c.session[1].device, "cpu");
+	strcpy(fx.c.session[1].device, "cpu");
 	/* One thread of two cores, or three. */
-	w.c.session[0].threads = 1;
-	w.c.session[1].threads = 3;
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	fx.c.session[0].threads = 1;
+	fx.c.session[1].threads = 3;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nsublayers, 6);
 	/* The faster one of two. */
-	w.c.session[0].threads = w.c.session[1].threads = 1;
-	cpuset_add(&w.c.session[1].cpus, 4);
+	fx.c.session[0].threads = fx.c.session[1].threads = 1;
+	cpuset_add(&fx.c.session[1].cpus, 4);
 	speed[4] = CORES_FASTEST;
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nsublayers, 6);
 	ck_assert_uint_eq(cpuset_count(&p.session[1].cores), 1);
 	ck_assert(cpuset_has(&p.session[1].cores, 4));
-	w.c.session[0].threads = w.c.session[1].threads = 0;
-	cpuset_add(&w.c.session[1].cpus, 2);
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	fx.c.session[0].threads = fx.c.session[1].threads = 0;
+	cpuset_add(&fx.c.session[1].cpus, 2);
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nsublayers, 6);
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 

@@ -31,83 +31,83 @@ number_behind(const char *text, const char *flag)
 }
 
 static void
-must_fit(const struct world *w)
+must_fit(const struct plan_fixture *fx)
 {
 	static struct plan p;
 	struct err e = { 0 };
 
-	t_ok(plan_build(&w->c, &w->env, &p, &e), &e);
+	t_ok(plan_build(&fx->c, &fx->env, &p, &e), &e);
 }
 
 static void
-grow_caps(struct world *w, uint64_t more)
+grow_caps(struct plan_fixture *fx, uint64_t more)
 {
 	int i;
 
-	for (i = 0; i < w->c.nsessions; i++)
-		w->c.session[i].cap_bytes += more;
+	for (i = 0; i < fx->c.nsessions; i++)
+		fx->c.session[i].cap_bytes += more;
 }
 
 /* Like the last. */
 static void
-add_sessions(struct world *w, int want)
+add_sessions(struct plan_fixture *fx, int want)
 {
-	ck_assert_int_gt(want, w->c.nsessions);
-	while (w->c.nsessions < want) {
-		w->c.session[w->c.nsessions] =
-		    w->c.session[w->c.nsessions - 1];
-		w->c.nsessions++;
+	ck_assert_int_gt(want, fx->c.nsessions);
+	while (fx->c.nsessions < want) {
+		fx->c.session[fx->c.nsessions] =
+		    fx->c.session[fx->c.nsessions - 1];
+		fx->c.nsessions++;
 	}
 }
 
 /* Do what the message says, each in turn.  Returns how much advice it had. */
 static unsigned
-follow_advice(const struct world *w, const char *msg)
+follow_advice(const struct plan_fixture *fx, const char *msg)
 {
-	static struct world v;
+	static struct plan_fixture v;
 	const char *all;
 	unsigned n = 0;
 
-	v = *w;
+	v = *fx;
 	if (strstr(msg, " sessions (") != NULL) {
 		add_sessions(&v, (int)number_before(msg, " sessions ("));
 		must_fit(&v);
 		n++;
 	}
-	v = *w;
+	v = *fx;
 	if (strstr(msg, " sessions with --half-layers (") != NULL) {
-		ck_assert_int_eq(w->c.half_layers, 0);
+		ck_assert_int_eq(fx->c.half_layers, 0);
 		add_sessions(&v, (int)number_before(msg,
 		    " sessions with --half-layers ("));
 		v.c.half_layers = 1;
 		must_fit(&v);
 		n++;
 	}
-	v = *w;
+	v = *fx;
 	if (strstr(msg, "(--half-layers)") != NULL) {
-		ck_assert_int_eq(w->c.half_layers, 0);
+		ck_assert_int_eq(fx->c.half_layers, 0);
 		v.c.half_layers = 1;
 		must_fit(&v);
 		n++;
 	}
-	v = *w;
+	v = *fx;
 	if ((v.c.ctx_tok = number_behind(msg, "(--ctx ")) != 0) {
 		must_fit(&v);
 		n++;
 	}
-	v = *w;
+	v = *fx;
 	if ((v.c.batch_rows = number_behind(msg, "(--batch ")) != 0) {
-		ck_assert_int_lt(v.c.batch_rows, w->c.batch_rows);
+		ck_assert_int_lt(v.c.batch_rows, fx->c.batch_rows);
 		must_fit(&v);
 		n++;
 	}
-	v = *w;
+	v = *fx;
 	if (strstr(msg, "(--kv-type q8_0") != NULL) {
 		v.c.kv_type_k = v.c.kv_type_v = KV_Q8_0;
 		must_fit(&v);
 		n++;
 	}
-	v = *w;
+	v = *fx;
 	if ((all = strstr(msg, "all of --ctx ")) != NULL) {
 		v.c.ctx_tok = number_behind(all, "--ctx ");
 		v.c.batch_rows = number_behind(all, "--batch ");
@@ -115,7 +115,7 @@ follow_advice(const struct world *w, const char *msg)
 		must_fit(&v);
 		n++;
 	}
-	v = *w;
+	v = *fx;
 	grow_caps(&v, (uint64_t)number_behind(msg, "caps larger by ") * MIB);
 	must_fit(&v);
 	return n;
@@ -123,18 +123,18 @@ follow_advice(const struct world *w, const char *msg)
 
 START_TEST(a_shortfall_is_named_exact_and_its_advice_helps)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct err e, e2;
 	unsigned i, s, nshort = 0, nadvice = 0;
 	uint64_t lack, worst;
 
 	for (i = 0; i < 200; i++) {
-		world_set_up_random(&w, 1 + (int)t_rand_below(4));
-		world_set_random_caps(&w);
+		plan_fixture_open_random(&fx, 1 + (int)t_rand_below(4));
+		fixture_set_random_caps(&fx);
 		e = (struct err){ 0 };
-		if (plan_build(&w.c, &w.env, &p, &e) == 0) {
-			world_tear_down(&w);
+		if (plan_build(&fx.c, &fx.env, &p, &e) == 0) {
+			plan_fixture_close(&fx);
 			continue;
 		}
 		nshort++;
@@ -153,12 +153,12 @@ START_TEST(a_shortfall_is_named_exact_and_its_advice_helps)
 		ck_assert_uint_lt(s, p.nsessions);
 		ck_assert_uint_eq(p.session[s].total_bytes -
 		    p.session[s].cap_bytes, lack);
-		nadvice += follow_advice(&w, e.msg);
-		grow_caps(&w, lack - 1);
-		ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e2), -ENOSPC);
-		grow_caps(&w, 1);
-		must_fit(&w);
-		world_tear_down(&w);
+		nadvice += follow_advice(&fx, e.msg);
+		grow_caps(&fx, lack - 1);
+		ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e2), -ENOSPC);
+		grow_caps(&fx, 1);
+		must_fit(&fx);
+		plan_fixture_close(&fx);
 	}
 	ck_assert_uint_gt(nshort, 20);
 	ck_assert_uint_gt(nadvice, 5);
@@ -168,55 +168,55 @@ END_TEST
 /* A wide context that only just does not fit. */
 START_TEST(all_four_kinds_of_advice_are_given_where_they_help)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
 
 	t.head_dim = 32;
-	world_set_up(&w, &t);
-	w.c.ctx_tok = 60000;
-	w.c.batch_rows = 512;
-	world_add_session(&w, world_whole_bytes(&w) - 100);
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	plan_fixture_open(&fx, &t);
+	fx.c.ctx_tok = 60000;
+	fx.c.batch_rows = 512;
+	fixture_add_session(&fx, fixture_whole_bytes(&fx) - 100);
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
 	ck_assert_uint_eq(number_before(e.msg, " bytes are missing"), 100);
-	ck_assert_uint_eq(follow_advice(&w, e.msg), 4);
+	ck_assert_uint_eq(follow_advice(&fx, e.msg), 4);
 	ck_assert_ptr_nonnull(strstr(e.msg, "the embedding, layers 0-3, the "
 	    "output head"));
 	/* The largest context that fits, in steps of 64. */
-	w.c.ctx_tok = number_behind(e.msg, "--ctx ") + 64;
-	ck_assert_int_eq(w.c.ctx_tok % 64, 0);
-	if (w.c.ctx_tok < 60000)
-		ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
-	world_tear_down(&w);
+	fx.c.ctx_tok = number_behind(e.msg, "--ctx ") + 64;
+	ck_assert_int_eq(fx.c.ctx_tok % 64, 0);
+	if (fx.c.ctx_tok < 60000)
+		ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
 START_TEST(a_cap_below_one_layer_is_refused_with_its_session)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	struct err e = { 0 };
 
-	world_set_up(&w, &t);
-	world_add_session(&w, GIB);
-	world_add_session(&w, MIB);
-	world_add_session(&w, GIB);
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, GIB);
+	fixture_add_session(&fx, MIB);
+	fixture_add_session(&fx, GIB);
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
 	ck_assert_int_eq(e.kind, ERR_FIT);
 	ck_assert_ptr_nonnull(strstr(e.msg, "session sess1 "));
 	ck_assert_ptr_nonnull(strstr(e.msg, "caps larger by "));
-	world_check_ranges(&w, &p);
+	fixture_check_ranges(&fx, &p);
 	ck_assert_uint_eq(p.session[1].nsublayers, 2);
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
 /* Caps for three and a half layers, and for four and a half. */
 START_TEST(cuts_inside_layers_are_advised_where_they_help)
 {
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct plan p;
 	struct tiny t = TINY;
 	static char why[PLAN_WHY_LEN];
@@ -227,48 +227,48 @@ START_TEST(cuts_inside_layers_are_advised_where_they_help)
 	t.n_layer = 8;
 	/* Halves are equal, and more than huge pages round. */
 	t.n_embd = t.n_ff = 1024;
-	world_set_up(&w, &t);
-	world_add_session(&w, GIB);
-	world_add_session(&w, GIB);
-	w.c.half_layers = 1;
-	t_ok(plan_build(&w.c, &w.env, &p, &e), &e);
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, GIB);
+	fixture_add_session(&fx, GIB);
+	fx.c.half_layers = 1;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nsublayers, 7);
-	w.c.session[0].cap_bytes = p.session[0].total_bytes;
-	w.c.session[1].cap_bytes = p.session[1].total_bytes;
-	must_fit(&w);
+	fx.c.session[0].cap_bytes = p.session[0].total_bytes;
+	fx.c.session[1].cap_bytes = p.session[1].total_bytes;
+	must_fit(&fx);
 	less = p.session[0].bytes[MEM_WEIGHTS] / 4;
-	w.c.half_layers = 0;
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	fx.c.half_layers = 0;
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
 	ck_assert_msg(strstr(e.msg, "cuts inside layers (--half-layers)") !=
 	    NULL, "%s", e.msg);
-	follow_advice(&w, e.msg);
+	follow_advice(&fx, e.msg);
 	/* It costs nothing else, and is chosen first. */
-	t_ok(plan_fit(&w.c, &w.env, &c, &p, why, &e), &e);
+	t_ok(plan_fit(&fx.c, &fx.env, &c, &p, why, &e), &e);
 	ck_assert_int_eq(c.half_layers, 1);
-	ck_assert_int_eq(c.batch_rows, w.c.batch_rows);
-	ck_assert_int_eq(c.ctx_tok, w.c.ctx_tok);
-	ck_assert_int_eq(c.kv_type_k, w.c.kv_type_k);
+	ck_assert_int_eq(c.batch_rows, fx.c.batch_rows);
+	ck_assert_int_eq(c.ctx_tok, fx.c.ctx_tok);
+	ck_assert_int_eq(c.kv_type_k, fx.c.kv_type_k);
 	/* And where they do not, what a session has of a layer is said. */
-	w.c.half_layers = 1;
-	w.c.session[0].cap_bytes -= less;
-	w.c.session[1].cap_bytes -= less;
-	ck_assert_int_eq(plan_build(&w.c, &w.env, &p, &e), -ENOSPC);
+	fx.c.half_layers = 1;
+	fx.c.session[0].cap_bytes -= less;
+	fx.c.session[1].cap_bytes -= less;
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
 	ck_assert_ptr_null(strstr(e.msg, "--half-layers"));
 	ck_assert_uint_eq(p.session[0].nsublayers, 7);
 	ck_assert_msg(strstr(e.msg, strstr(e.msg, "session sess0 ") != NULL ?
 	    "the embedding, layers 0-2+3.attn" :
 	    "layers 3.ffn+4-7, the output head") != NULL, "%s", e.msg);
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
 /* --- plan --fit --- */
 
 static int
-fit(const struct world *w, struct conf *c, struct plan *p, char *why)
+fit(const struct plan_fixture *fx, struct conf *c, struct plan *p, char *why)
 {
 	struct err e = { 0 };
-	int rc = plan_fit(&w->c, &w->env, c, p, why, &e);
+	int rc = plan_fit(&fx->c, &fx->env, c, p, why, &e);
 
 	if (rc < 0)
 		ck_assert_int_eq(e.kind, ERR_FIT);
@@ -279,7 +279,7 @@ fit(const struct world *w, struct conf *c, struct plan *p, char *why)
 START_TEST(one_session_is_a_pattern_for_the_fewest)
 {
 	static char why[PLAN_WHY_LEN];
-	static struct world w, v;
+	static struct plan_fixture fx, v;
 	static struct conf c;
 	static struct plan p;
 	unsigned i, nmany = 0;
@@ -287,18 +287,18 @@ START_TEST(one_session_is_a_pattern_for_the_fewest)
 	int n, k;
 
 	for (i = 0; i < 60; i++) {
-		world_set_up_random(&w, 1);
-		w.c.session[0].cap_bytes = world_whole_bytes(&w) / 100 *
+		plan_fixture_open_random(&fx, 1);
+		fx.c.session[0].cap_bytes = fixture_whole_bytes(&fx) / 100 *
 		    (30 + t_rand_below(80));
-		w.env.margin_bytes = i % 2 * MIB;
-		if (fit(&w, &c, &p, why) == 0 && c.nsessions > 1) {
+		fx.env.margin_bytes = i % 2 * MIB;
+		if (fit(&fx, &c, &p, why) == 0 && c.nsessions > 1) {
 			nmany++;
-			v = w;		/* also with a larger runtime */
-			v.env.runtime_extra_bytes = w.env.margin_bytes;
+			v = fx;		/* also with a larger runtime */
+			v.env.runtime_extra_bytes = fx.env.margin_bytes;
 			t_ok(plan_build(&c, &v.env, &p, &e), &e);
 			for (n = 1; n < c.nsessions; n++) {
 				for (k = 1; k < n; k++)
-					v.c.session[k] = w.c.session[0];
+					v.c.session[k] = fx.c.session[0];
 				v.c.nsessions = n;
 				ck_assert_int_eq(plan_build(&v.c, &v.env, &p,
 				    NULL), -ENOSPC);
@@ -310,10 +310,10 @@ START_TEST(one_session_is_a_pattern_for_the_fewest)
 				for (k = 0; k < n; k++)
 					ck_assert_str_ne(c.session[n].name,
 					    c.session[k].name);
-			ck_assert_int_eq(c.batch_rows, w.c.batch_rows);
-			ck_assert_int_eq(c.ctx_tok, w.c.ctx_tok);
+			ck_assert_int_eq(c.batch_rows, fx.c.batch_rows);
+			ck_assert_int_eq(c.ctx_tok, fx.c.ctx_tok);
 		}
-		world_tear_down(&w);
+		plan_fixture_close(&fx);
 	}
 	ck_assert_uint_gt(nmany, 10);
 }
@@ -339,30 +339,30 @@ chosen_helps_again(const char *why)
 START_TEST(several_sessions_are_what_there_is)
 {
 	static char why[PLAN_WHY_LEN];
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct conf c;
 	static struct plan p;
 	unsigned i, nchosen = 0;
 
 	for (i = 0; i < 150; i++) {
-		world_set_up_random(&w, 2 + (int)t_rand_below(3));
-		world_set_random_caps(&w);
-		if (fit(&w, &c, &p, why) == 0 && w.c.nsessions > 1) {
-			ck_assert_int_eq(c.nsessions, w.c.nsessions);
-			ck_assert_int_le(c.batch_rows, w.c.batch_rows);
-			ck_assert(c.ctx_tok == w.c.ctx_tok ||
-			    w.c.ctx_tok == 0 || c.ctx_tok < w.c.ctx_tok);
+		plan_fixture_open_random(&fx, 2 + (int)t_rand_below(3));
+		fixture_set_random_caps(&fx);
+		if (fit(&fx, &c, &p, why) == 0 && fx.c.nsessions > 1) {
+			ck_assert_int_eq(c.nsessions, fx.c.nsessions);
+			ck_assert_int_le(c.batch_rows, fx.c.batch_rows);
+			ck_assert(c.ctx_tok == fx.c.ctx_tok ||
+			    fx.c.ctx_tok == 0 || c.ctx_tok < fx.c.ctx_tok);
 			ck_assert_ptr_eq(p.session[0].conf, &c.session[0]);
 			ck_assert_uint_gt(strlen(why), 0);
 			if (strstr(why, "chosen: ") != NULL) {
 				nchosen++;
 				ck_assert_msg(!chosen_helps_again(why), "%s",
 				    why);
-				ck_assert_int_eq(plan_build(&w.c, &w.env, &p,
+				ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p,
 				    NULL), -ENOSPC);
 			}
 		}
-		world_tear_down(&w);
+		plan_fixture_close(&fx);
 	}
 	ck_assert_uint_gt(nchosen, 3);
 }
@@ -372,45 +372,45 @@ END_TEST
 START_TEST(a_context_is_not_cut_where_the_rest_could_give)
 {
 	static char why[PLAN_WHY_LEN];
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct conf c;
 	static struct plan p;
 	struct tiny t = TINY;
 
 	t.head_dim = 32;
-	world_set_up(&w, &t);
-	w.c.ctx_tok = 60000;
-	w.c.batch_rows = 512;
-	world_add_session(&w, MIB);
-	world_add_session(&w, MIB);
-	w.c.session[0].cap_bytes = w.c.session[1].cap_bytes =
-	    world_whole_bytes(&w) / 3;
-	ck_assert_int_eq(fit(&w, &c, &p, why), 0);
+	plan_fixture_open(&fx, &t);
+	fx.c.ctx_tok = 60000;
+	fx.c.batch_rows = 512;
+	fixture_add_session(&fx, MIB);
+	fixture_add_session(&fx, MIB);
+	fx.c.session[0].cap_bytes = fx.c.session[1].cap_bytes =
+	    fixture_whole_bytes(&fx) / 3;
+	ck_assert_int_eq(fit(&fx, &c, &p, why), 0);
 	ck_assert_ptr_nonnull(strstr(why, "chosen: all of a context of "));
 	ck_assert_msg(!chosen_helps_again(why), "%s", why);
 	ck_assert_int_eq(c.kv_type_k, KV_Q8_0);
 	ck_assert_int_eq(c.kv_type_v, KV_Q8_0);
 	ck_assert_int_gt(c.ctx_tok,
 	    2 * number_behind(why, "else would help: a context of "));
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 
 START_TEST(what_cannot_fit_is_refused_with_the_usual_advice)
 {
 	static char why[PLAN_WHY_LEN];
-	static struct world w;
+	static struct plan_fixture fx;
 	static struct conf c;
 	static struct plan p;
 	struct err e = { 0 };
 	struct tiny t = TINY;
 
-	world_set_up(&w, &t);
-	world_add_session(&w, MIB);
-	ck_assert_int_eq(plan_fit(&w.c, &w.env, &c, &p, why, &e), -ENOSPC);
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, MIB);
+	ck_assert_int_eq(plan_fit(&fx.c, &fx.env, &c, &p, why, &e), -ENOSPC);
 	ck_assert_ptr_nonnull(strstr(e.msg, "caps larger by "));
 	ck_assert_str_eq(why, "");
-	world_tear_down(&w);
+	plan_fixture_close(&fx);
 }
 END_TEST
 

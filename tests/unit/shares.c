@@ -180,10 +180,10 @@ static const struct tiny shapes[] = {
 };
 
 static void
-run_text(struct line *l, const struct tiny *shape, struct par *par,
+run_text(struct chain *ch, const struct tiny *shape, struct par *par,
     uint32_t chunk)
 {
-	struct line_conf lc = LINE_CONF;
+	struct chain_conf lc = CHAIN_CONF;
 	uint32_t text[TEXT], i;
 	struct err e = { 0 };
 
@@ -195,17 +195,17 @@ run_text(struct line *l, const struct tiny *shape, struct par *par,
 	/* A stage with an input, too. */
 	lc.nstages = 2;
 	lc.cut[1] = 2;
-	t_ok(line_open(l, &lc, &e), &e);
-	line_text(l, 0, 0, text, TEXT, chunk);
-	line_stop(l);
-	t_ok(line_run(l, &e), &e);
+	t_ok(chain_open(ch, &lc, &e), &e);
+	chain_send_text(ch, 0, 0, text, TEXT, chunk);
+	chain_send_stop(ch);
+	t_ok(chain_run(ch, &e), &e);
 }
 
 START_TEST(whatever_the_order_of_the_threads_the_logits_are_the_same)
 {
 	/* One block of rows, and two. */
 	static const uint32_t chunks[] = { 3, 16, TEXT };
-	static struct line one, many;
+	static struct chain one, many;
 	struct turns t;
 	unsigned i, n;
 
@@ -216,11 +216,12 @@ START_TEST(whatever_the_order_of_the_threads_the_logits_are_the_same)
 			run_text(&many, &shapes[i], &t.par,
 			    chunks[t_rand_below(NITEMS(chunks))]);
 			ck_assert_uint_gt(t.meetings, 0);
-			ck_assert_msg(line_same(&one, 0, &many, 0, 0, TEXT),
+			ck_assert_msg(chain_same_logits(&one, 0, &many, 0, 0,
+			    TEXT),
 			    "shape %u, %u threads", i, n);
-			line_close(&many);
+			chain_close(&many);
 		}
-		line_close(&one);
+		chain_close(&one);
 	}
 }
 END_TEST

@@ -15,46 +15,46 @@
 /* Longer than a block of keys. */
 enum { TEXT = ATTN_BLOCK + 7, VOCAB = 320 };
 
-static uint32_t text[LINE_CTX], other[LINE_CTX];
+static uint32_t text[CHAIN_CTX], other[CHAIN_CTX];
 
 static void
 draw_texts(void)
 {
 	unsigned i;
 
-	for (i = 0; i < LINE_CTX; i++) {
+	for (i = 0; i < CHAIN_CTX; i++) {
 		text[i] = (uint32_t)t_rand_below(VOCAB);
 		other[i] = (uint32_t)t_rand_below(VOCAB);
 	}
 }
 
 /* A line of one stage in which sequence 0 has read the text, row by row. */
-static const struct line *
+static const struct chain *
 measure(enum kv_type fmt, uint32_t type)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 
 	draw_texts();
 	lc.fmt = fmt;
 	lc.tiny.type = type;
-	line_begin(&l, &lc);
-	line_text(&l, 0, 0, text, TEXT, 1);
-	line_finish(&l);
-	return &l;
+	chain_start(&ch, &lc);
+	chain_send_text(&ch, 0, 0, text, TEXT, 1);
+	chain_finish(&ch);
+	return &ch;
 }
 
 static void
-close_measure(const struct line *l)
+close_measure(const struct chain *ch)
 {
-	line_close((struct line *)(uintptr_t)l);
+	chain_close((struct chain *)(uintptr_t)ch);
 }
 
 START_TEST(logits_do_not_depend_on_stages_threads_batches_or_neighbours)
 {
 	static const struct {
 		unsigned nstages, threads;
-		uint32_t cut[LINE_STAGES], chunk, head_rows;
+		uint32_t cut[CHAIN_STAGES], chunk, head_rows;
 	} ways[] = {
 		{ 1, 2, { 0 }, 16, 1 },
 		{ 2, 1, { 0, 5 }, 7, 16 },
@@ -68,9 +68,9 @@ START_TEST(logits_do_not_depend_on_stages_threads_batches_or_neighbours)
 	};
 	static const uint32_t types[KV_NTYPES] = { QUANT_F16, QUANT_Q8_0,
 	    QUANT_Q4_0 };
-	static struct line l;
-	const struct line *one;
-	struct line_conf lc;
+	static struct chain ch;
+	const struct chain *one;
+	struct chain_conf lc;
 	enum kv_type fmt;
 	unsigned i;
 
@@ -82,13 +82,13 @@ START_TEST(logits_do_not_depend_on_stages_threads_batches_or_neighbours)
 			lc.threads = ways[i].threads;
 			lc.head_rows = ways[i].head_rows;
 			memcpy(lc.cut, ways[i].cut, sizeof(ways[i].cut));
-			line_begin(&l, &lc);
-			line_text(&l, 2, 0, other, 20, 16);
-			line_text(&l, 1, 0, text, TEXT, ways[i].chunk);
-			line_finish(&l);
-			ck_assert_msg(line_same(one, 0, &l, 1, 0, TEXT),
+			chain_start(&ch, &lc);
+			chain_send_text(&ch, 2, 0, other, 20, 16);
+			chain_send_text(&ch, 1, 0, text, TEXT, ways[i].chunk);
+			chain_finish(&ch);
+			ck_assert_msg(chain_same_logits(one, 0, &ch, 1, 0, TEXT),
 			    "way %u, KV type %d", i, fmt);
-			line_close(&l);
+			chain_close(&ch);
 		}
 		close_measure(one);
 	}
@@ -108,42 +108,42 @@ supports_nothing(void *arg, const struct program *p, const struct op *op,
 
 START_TEST(a_device_that_computes_nothing_is_an_error)
 {
-	static struct line l;
+	static struct chain ch;
 	struct device_ops idle = device_null;
-	struct line_conf lc = LINE_CONF;
+	struct chain_conf lc = CHAIN_CONF;
 	struct err e = { 0 };
 
 	idle.supports = supports_nothing;
 	lc.dev[0] = &idle;
-	ck_assert_int_eq(line_open(&l, &lc, &e), -ENOTSUP);
+	ck_assert_int_eq(chain_open(&ch, &lc, &e), -ENOTSUP);
 	ck_assert_msg(strstr(e.msg, "stage0: device null would compute "
 	    "nothing") != NULL && strstr(e.msg, "matmul because: it has no "
 	    "kernels at all") != NULL, "%s", e.msg);
-	line_close(&l);
+	chain_close(&ch);
 }
 END_TEST
 
 START_TEST(rows_of_several_sequences_share_a_batch)
 {
-	static struct line l;
-	const struct line *one = measure(KV_F16, QUANT_Q8_0);
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	const struct chain *one = measure(KV_F16, QUANT_Q8_0);
+	struct chain_conf lc = CHAIN_CONF;
 	struct batch_row rows[16];
 	uint32_t pos, s;
 
-	line_begin(&l, &lc);
+	chain_start(&ch, &lc);
 	for (pos = 0; pos < TEXT; pos++) {
-		for (s = 0; s < LINE_SEQS; s++)
+		for (s = 0; s < CHAIN_SEQS; s++)
 			rows[s] = (struct batch_row){ .seq = s, .pos = pos,
 			    .token = s == 1 ? other[pos] : text[pos],
 			    .flags = ROW_LOGITS };
-		line_rows(&l, rows, LINE_SEQS);
+		chain_send_rows(&ch, rows, CHAIN_SEQS);
 	}
-	line_finish(&l);
-	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
-	ck_assert(line_same(one, 0, &l, 2, 0, TEXT));
-	ck_assert(!line_same(one, 0, &l, 1, 1, 1));
-	line_close(&l);
+	chain_finish(&ch);
+	ck_assert(chain_same_logits(one, 0, &ch, 0, 0, TEXT));
+	ck_assert(chain_same_logits(one, 0, &ch, 2, 0, TEXT));
+	ck_assert(!chain_same_logits(one, 0, &ch, 1, 1, 1));
+	chain_close(&ch);
 	close_measure(one);
 }
 END_TEST
@@ -151,13 +151,13 @@ END_TEST
 START_TEST(the_head_hands_over_in_blocks_and_marks_the_last)
 {
 	static const uint32_t first[] = { 0, 4, 8 }, nrows[] = { 4, 4, 2 };
-	static struct line l;
-	const struct line *one = measure(KV_F16, QUANT_Q8_0);
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	const struct chain *one = measure(KV_F16, QUANT_Q8_0);
+	struct chain_conf lc = CHAIN_CONF;
 	struct batch_row rows[16];
 	unsigned i, n;
 
-	line_begin(&l, &lc);
+	chain_start(&ch, &lc);
 	/* Ten of sixteen rows want logits. */
 	for (n = 0, i = 0; i < 16; i++) {
 		rows[i] = (struct batch_row){ .pos = i, .token = text[i] };
@@ -165,89 +165,89 @@ START_TEST(the_head_hands_over_in_blocks_and_marks_the_last)
 			rows[i].flags = ROW_LOGITS, n++;
 	}
 	ck_assert_uint_eq(n, 10);
-	l.number = 77;
-	line_rows(&l, rows, 16);
-	line_finish(&l);
-	ck_assert_uint_eq(l.nseen, 3);
+	ch.number = 77;
+	chain_send_rows(&ch, rows, 16);
+	chain_finish(&ch);
+	ck_assert_uint_eq(ch.nseen, 3);
 	for (i = 0; i < 3; i++) {
-		ck_assert_uint_eq(l.seen[i].magic, BATCH_MAGIC);
-		ck_assert_uint_eq(l.seen[i].kind, BATCH_DATA);
-		ck_assert_uint_eq(l.seen[i].number, 77);
-		ck_assert_uint_eq(l.seen[i].first, first[i]);
-		ck_assert_uint_eq(l.seen[i].nrows, nrows[i]);
-		ck_assert_uint_eq(l.seen[i].flags, i == 2 ? BATCH_LAST : 0);
+		ck_assert_uint_eq(ch.seen[i].magic, BATCH_MAGIC);
+		ck_assert_uint_eq(ch.seen[i].kind, BATCH_DATA);
+		ck_assert_uint_eq(ch.seen[i].number, 77);
+		ck_assert_uint_eq(ch.seen[i].first, first[i]);
+		ck_assert_uint_eq(ch.seen[i].nrows, nrows[i]);
+		ck_assert_uint_eq(ch.seen[i].flags, i == 2 ? BATCH_LAST : 0);
 	}
 	for (i = 0; i < 16; i++) {
-		ck_assert_int_eq(line_logits(&l, 0, i) != NULL, i % 8 < 5);
+		ck_assert_int_eq(chain_logits(&ch, 0, i) != NULL, i % 8 < 5);
 		if (i % 8 < 5)
-			ck_assert(line_same(one, 0, &l, 0, i, 1));
+			ck_assert(chain_same_logits(one, 0, &ch, 0, i, 1));
 	}
-	line_close(&l);
+	chain_close(&ch);
 	close_measure(one);
 }
 END_TEST
 
 START_TEST(a_batch_without_logits_is_said_to_be_done)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	struct batch_row row = { .token = 5 };
 
 	lc.nstages = 2;
 	lc.cut[1] = 5;
-	line_begin(&l, &lc);
-	line_rows(&l, &row, 1);
-	line_finish(&l);
-	ck_assert_uint_eq(l.nseen, 1);
-	ck_assert_uint_eq(l.seen[0].nrows, 0);
-	ck_assert_uint_eq(l.seen[0].flags, BATCH_LAST);
-	ck_assert_uint_eq(atomic_load(&l.part[0].status.batches), 1);
-	ck_assert_uint_eq(atomic_load(&l.part[1].status.batches), 1);
+	chain_start(&ch, &lc);
+	chain_send_rows(&ch, &row, 1);
+	chain_finish(&ch);
+	ck_assert_uint_eq(ch.nseen, 1);
+	ck_assert_uint_eq(ch.seen[0].nrows, 0);
+	ck_assert_uint_eq(ch.seen[0].flags, BATCH_LAST);
+	ck_assert_uint_eq(atomic_load(&ch.part[0].status.batches), 1);
+	ck_assert_uint_eq(atomic_load(&ch.part[1].status.batches), 1);
 	/* Each op counts; the head's did not run. */
-	ck_assert_uint_gt(atomic_load(&l.part[0].status.progress), 20);
-	line_close(&l);
+	ck_assert_uint_gt(atomic_load(&ch.part[0].status.progress), 20);
+	chain_close(&ch);
 }
 END_TEST
 
 START_TEST(an_idle_stage_beats_and_leaves_when_it_is_told_to)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	struct err e = { 0 };
 	uint64_t before;
 
-	line_begin(&l, &lc);
-	before = atomic_load(&l.part[0].status.heartbeat);
-	t_ok(line_run(&l, &e), &e);
-	ck_assert_uint_gt(atomic_load(&l.part[0].status.heartbeat), before);
-	ck_assert_uint_eq(l.nseen, 0);
-	line_close(&l);
+	chain_start(&ch, &lc);
+	before = atomic_load(&ch.part[0].status.heartbeat);
+	t_ok(chain_run(&ch, &e), &e);
+	ck_assert_uint_gt(atomic_load(&ch.part[0].status.heartbeat), before);
+	ck_assert_uint_eq(ch.nseen, 0);
+	chain_close(&ch);
 }
 END_TEST
 
 START_TEST(a_forgotten_tail_can_be_written_anew)
 {
-	static struct line l;
-	const struct line *one = measure(KV_F16, QUANT_Q8_0);
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	const struct chain *one = measure(KV_F16, QUANT_Q8_0);
+	struct chain_conf lc = CHAIN_CONF;
 
 	lc.nstages = 2;
 	lc.cut[1] = 5;
-	line_begin(&l, &lc);
-	line_text(&l, 0, 0, text, 20, 16);
-	line_text(&l, 0, 20, other, 10, 16);
-	line_control(&l, BATCH_FORGET, 0, 20);
-	line_text(&l, 0, 20, text, TEXT - 20, 16);
-	line_finish(&l);
-	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
+	chain_start(&ch, &lc);
+	chain_send_text(&ch, 0, 0, text, 20, 16);
+	chain_send_text(&ch, 0, 20, other, 10, 16);
+	chain_send_control(&ch, BATCH_FORGET, 0, 20);
+	chain_send_text(&ch, 0, 20, text, TEXT - 20, 16);
+	chain_finish(&ch);
+	ck_assert(chain_same_logits(one, 0, &ch, 0, 0, TEXT));
 	/* Forgetting behind the end changes nothing. */
-	line_control(&l, BATCH_FORGET, 0, 1000);
-	line_text(&l, 0, TEXT, text, 2, 2);
-	line_control(&l, BATCH_FORGET, 0, 0);
-	line_text(&l, 0, 0, text, 5, 2);
-	line_finish(&l);
-	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
-	line_close(&l);
+	chain_send_control(&ch, BATCH_FORGET, 0, 1000);
+	chain_send_text(&ch, 0, TEXT, text, 2, 2);
+	chain_send_control(&ch, BATCH_FORGET, 0, 0);
+	chain_send_text(&ch, 0, 0, text, 5, 2);
+	chain_finish(&ch);
+	ck_assert(chain_same_logits(one, 0, &ch, 0, 0, TEXT));
+	chain_close(&ch);
 	close_measure(one);
 }
 END_TEST
@@ -256,30 +256,30 @@ START_TEST(control_passes_through_in_order)
 {
 	static const enum batch_kind kinds[] = { BATCH_DATA, BATCH_FORGET,
 	    BATCH_DATA, BATCH_STOP };
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	unsigned i;
 
 	draw_texts();
 	lc.nstages = 3;
 	lc.cut[1] = 1;
 	lc.cut[2] = 9;
-	line_begin(&l, &lc);
-	line_text(&l, 0, 0, text, 2, 2);
-	line_control(&l, BATCH_FORGET, 0, 1);
-	line_text(&l, 0, 1, text, 2, 2);
-	line_control(&l, BATCH_STOP, 0, 0);
-	line_text(&l, 0, 3, text, 1, 1);	/* behind the stop */
-	line_finish(&l);
-	ck_assert_uint_eq(l.nseen, NITEMS(kinds));
-	for (i = 0; i < l.nseen; i++) {
-		ck_assert_uint_eq(l.seen[i].kind, kinds[i]);
-		ck_assert_uint_eq(l.seen[i].number, i);
-		ck_assert_uint_eq(l.seen[i].flags, BATCH_LAST);
+	chain_start(&ch, &lc);
+	chain_send_text(&ch, 0, 0, text, 2, 2);
+	chain_send_control(&ch, BATCH_FORGET, 0, 1);
+	chain_send_text(&ch, 0, 1, text, 2, 2);
+	chain_send_control(&ch, BATCH_STOP, 0, 0);
+	chain_send_text(&ch, 0, 3, text, 1, 1);	/* behind the stop */
+	chain_finish(&ch);
+	ck_assert_uint_eq(ch.nseen, NITEMS(kinds));
+	for (i = 0; i < ch.nseen; i++) {
+		ck_assert_uint_eq(ch.seen[i].kind, kinds[i]);
+		ck_assert_uint_eq(ch.seen[i].number, i);
+		ck_assert_uint_eq(ch.seen[i].flags, BATCH_LAST);
 	}
-	line_finish(&l);
-	ck_assert_uint_eq(l.seen[l.nseen - 1].number, NITEMS(kinds));
-	line_close(&l);
+	chain_finish(&ch);
+	ck_assert_uint_eq(ch.seen[ch.nseen - 1].number, NITEMS(kinds));
+	chain_close(&ch);
 }
 END_TEST
 
@@ -290,19 +290,19 @@ static void
 refused(const struct batch_hdr *hdr, const struct batch_row *rows,
     uint32_t n, const char *words)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	struct err e = { 0 };
 
-	line_begin(&l, &lc);
-	line_raw(&l, hdr, rows, n);
-	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	chain_start(&ch, &lc);
+	chain_send_slot(&ch, hdr, rows, n);
+	ck_assert_int_eq(chain_run(&ch, &e), -EPROTO);
 	ck_assert_int_eq(e.kind, ERR_RUN);
 	ck_assert_msg(strstr(e.msg, "session stage0: batch 9: ") != NULL &&
 	    strstr(e.msg, words) != NULL, "\"%s\" is not in: %s", words,
 	    e.msg);
-	ck_assert_uint_eq(l.nseen, 0);
-	line_close(&l);
+	ck_assert_uint_eq(ch.nseen, 0);
+	chain_close(&ch);
 }
 
 #define GOOD_HDR { .magic = BATCH_MAGIC, .kind = BATCH_DATA, .number = 9, \
@@ -329,7 +329,7 @@ START_TEST(corrupt_headers_are_refused)
 	h.kind = 0;
 	refused(&h, rows, 2, "an unknown kind (0)");
 	h.kind = BATCH_FORGET;
-	h.seq = LINE_SEQS;
+	h.seq = CHAIN_SEQS;
 	refused(&h, rows, 2, "no such sequence (3)");
 }
 END_TEST
@@ -339,7 +339,7 @@ START_TEST(rows_that_make_no_sense_are_refused)
 	const struct batch_hdr hdr = GOOD_HDR;
 	struct batch_row rows[2] = { { .pos = 0 }, { .pos = 1 } };
 
-	rows[1].seq = LINE_SEQS;
+	rows[1].seq = CHAIN_SEQS;
 	refused(&hdr, rows, 2, "no such sequence (3)");
 	rows[1].seq = 0;
 	rows[1].token = VOCAB;
@@ -356,42 +356,42 @@ END_TEST
 
 START_TEST(the_context_has_an_end)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
-	struct batch_row row = { .pos = LINE_CTX };
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
+	struct batch_row row = { .pos = CHAIN_CTX };
 	struct err e = { 0 };
 
 	draw_texts();
-	line_begin(&l, &lc);
-	line_text(&l, 0, 0, text, LINE_CTX, 16);
-	line_finish(&l);
-	ck_assert_ptr_nonnull(line_logits(&l, 0, LINE_CTX - 1));
-	line_rows(&l, &row, 1);
-	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	chain_start(&ch, &lc);
+	chain_send_text(&ch, 0, 0, text, CHAIN_CTX, 16);
+	chain_finish(&ch);
+	ck_assert_ptr_nonnull(chain_logits(&ch, 0, CHAIN_CTX - 1));
+	chain_send_rows(&ch, &row, 1);
+	ck_assert_int_eq(chain_run(&ch, &e), -EPROTO);
 	ck_assert_ptr_nonnull(strstr(e.msg, "beyond the context (80)"));
-	line_close(&l);
+	chain_close(&ch);
 }
 END_TEST
 
 START_TEST(a_ring_with_impossible_counters_is_refused)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	struct ring_shared *sh;
 	struct err e = { 0 };
 
-	line_begin(&l, &lc);
-	sh = l.map[0].base;
-	atomic_store(&sh->head, LINE_SLOTS + 1);
-	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	chain_start(&ch, &lc);
+	sh = ch.map[0].base;
+	atomic_store(&sh->head, CHAIN_SLOTS + 1);
+	ck_assert_int_eq(chain_run(&ch, &e), -EPROTO);
 	ck_assert_ptr_nonnull(strstr(e.msg, "session stage0: the ring into"));
 	atomic_store(&sh->head, 0);
-	line_text(&l, 0, 0, other, 1, 1);
-	sh = l.map[1].base;
+	chain_send_text(&ch, 0, 0, other, 1, 1);
+	sh = ch.map[1].base;
 	atomic_store(&sh->tail, 1);
-	ck_assert_int_eq(line_run(&l, &e), -EPROTO);
+	ck_assert_int_eq(chain_run(&ch, &e), -EPROTO);
 	ck_assert_ptr_nonnull(strstr(e.msg, "session stage0: the ring out of"));
-	line_close(&l);
+	chain_close(&ch);
 }
 END_TEST
 
@@ -399,8 +399,8 @@ END_TEST
 
 START_TEST(a_stage_takes_what_its_program_and_weights_ask_for)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	const struct mem_ledger *m;
 	struct placement pl;
 	struct program *p;
@@ -409,13 +409,13 @@ START_TEST(a_stage_takes_what_its_program_and_weights_ask_for)
 	uint64_t weights, kv, compute;
 
 	lc.threads = 2;
-	line_begin(&l, &lc);
-	t_ok(stage_explain(&l.part[0].sc, &pl, &p, &ws, &e), &e);
+	chain_start(&ch, &lc);
+	t_ok(stage_explain(&ch.part[0].sc, &pl, &p, &ws, &e), &e);
 	weights = arena_charge_bytes(ws.nbytes);
 	kv = arena_charge_bytes(p->env.kv.nbytes);
 	compute = arena_charge_bytes(program_compute_bytes(p, 2));
-	ck_assert_uint_eq(pl.nspans, stage_placement(l.part[0].s)->nspans);
-	m = &l.part[0].ledger;
+	ck_assert_uint_eq(pl.nspans, stage_placement(ch.part[0].s)->nspans);
+	m = &ch.part[0].ledger;
 	ck_assert_uint_eq(m->tag_bytes[MEM_WEIGHTS], weights);
 	ck_assert_uint_eq(m->tag_bytes[MEM_KV], kv);
 	ck_assert_uint_eq(m->tag_bytes[MEM_COMPUTE], compute);
@@ -424,26 +424,26 @@ START_TEST(a_stage_takes_what_its_program_and_weights_ask_for)
 	placement_free(&pl);
 	program_free(p);
 	weights_free(&ws);
-	line_close(&l);
+	chain_close(&ch);
 
 	/* A byte less for what stays, and then for the staging. */
 	lc.cap_bytes = weights + kv + compute - 1;
-	ck_assert_int_eq(line_open(&l, &lc, &e), -ENOMEM);
+	ck_assert_int_eq(chain_open(&ch, &lc, &e), -ENOMEM);
 	ck_assert_int_eq(e.kind, ERR_FIT);
 	ck_assert_ptr_nonnull(strstr(e.msg, "stage0"));
 	ck_assert_ptr_nonnull(strstr(e.msg, "compute"));
-	line_close(&l);
+	chain_close(&ch);
 	lc.cap_bytes++;
-	ck_assert_int_eq(line_open(&l, &lc, &e), -ENOMEM);
+	ck_assert_int_eq(chain_open(&ch, &lc, &e), -ENOMEM);
 	ck_assert_ptr_nonnull(strstr(e.msg, "staging"));
-	line_close(&l);
+	chain_close(&ch);
 }
 END_TEST
 
 START_TEST(on_the_null_device_attention_falls_back_and_slots_still_flow)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	const struct placement *pl;
 	const float *x;
 	unsigned i;
@@ -453,34 +453,34 @@ START_TEST(on_the_null_device_attention_falls_back_and_slots_still_flow)
 	lc.nstages = 3;
 	lc.cut[1] = 3;
 	lc.cut[2] = 9;
-	line_begin(&l, &lc);
-	pl = stage_placement(l.part[1].s);
+	chain_start(&ch, &lc);
+	pl = stage_placement(ch.part[1].s);
 	ck_assert_uint_eq(pl->cpu_ops, 3);	/* layers 1 to 3 */
 	ck_assert_uint_eq(pl->nspans, 7);
 	ck_assert_uint_eq(pl->nbody_spans, 7);
-	line_text(&l, 0, 0, text, 9, 9);
-	line_finish(&l);
-	ck_assert_uint_eq(l.nseen, 3);		/* blocks of 4, 4, 1 */
-	x = line_logits(&l, 0, 8);
+	chain_send_text(&ch, 0, 0, text, 9, 9);
+	chain_finish(&ch);
+	ck_assert_uint_eq(ch.nseen, 3);		/* blocks of 4, 4, 1 */
+	x = chain_logits(&ch, 0, 8);
 	ck_assert_ptr_nonnull(x);
 	for (i = 0; i < VOCAB; i++)
 		ck_assert(x[i] == 0);
-	line_close(&l);
+	chain_close(&ch);
 }
 END_TEST
 
 /* What lies in the first slot of ring i, behind its header. */
 static const void *
-first_payload(const struct line *l, unsigned i)
+first_payload(const struct chain *ch, unsigned i)
 {
-	return (const uint8_t *)l->map[i].base + RING_SLOTS_OFF +
-	    slot_payload_off(l->conf.batch_rows);
+	return (const uint8_t *)ch->map[i].base + RING_SLOTS_OFF +
+	    slot_payload_off(ch->conf.batch_rows);
 }
 
 START_TEST(a_stage_on_the_null_device_hands_its_input_on)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	const float *x;
 
 	draw_texts();
@@ -489,31 +489,31 @@ START_TEST(a_stage_on_the_null_device_hands_its_input_on)
 	lc.dev[2] = &device_cpu;
 	lc.cut[1] = 1;
 	lc.cut[2] = 9;
-	line_begin(&l, &lc);
-	line_text(&l, 0, 0, text, 9, 9);
-	line_finish(&l);
-	x = first_payload(&l, 1);
+	chain_start(&ch, &lc);
+	chain_send_text(&ch, 0, 0, text, 9, 9);
+	chain_finish(&ch);
+	x = first_payload(&ch, 1);
 	ck_assert(x[0] != 0 || x[1] != 0);
-	ck_assert_int_eq(memcmp(x, first_payload(&l, 2),
+	ck_assert_int_eq(memcmp(x, first_payload(&ch, 2),
 	    9 * slot_row_bytes(64)), 0);
-	line_close(&l);
+	chain_close(&ch);
 }
 END_TEST
 
 START_TEST(strict_refuses_a_device_that_would_fall_back)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	struct err e = { 0 };
 
 	lc.dev[0] = &device_null;
 	lc.strict = 1;
-	ck_assert_int_eq(line_open(&l, &lc, &e), -ENOTSUP);
+	ck_assert_int_eq(chain_open(&ch, &lc, &e), -ENOTSUP);
 	ck_assert_ptr_nonnull(strstr(e.msg, "attention of layer 0"));
-	line_close(&l);
+	chain_close(&ch);
 	lc.dev[0] = &device_cpu;
-	line_begin(&l, &lc);
-	line_close(&l);
+	chain_start(&ch, &lc);
+	chain_close(&ch);
 }
 END_TEST
 
@@ -559,34 +559,34 @@ odd_device(void)
 static void
 does_not_open(const struct device_ops *odd, int code, const char *words)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	struct err e = { 0 };
 
 	lc.dev[0] = odd;
-	ck_assert_int_eq(line_open(&l, &lc, &e), code);
+	ck_assert_int_eq(chain_open(&ch, &lc, &e), code);
 	ck_assert_msg(strstr(e.msg, words) != NULL, "\"%s\" is not in: %s",
 	    words, e.msg);
-	line_close(&l);
+	chain_close(&ch);
 }
 
 START_TEST(a_stage_keeps_to_the_largest_mapping_and_their_number)
 {
 	const struct device_ops odd = odd_device();
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	char words[128];
 	uint64_t most;
 
 	lc.dev[0] = &odd;
-	line_begin(&l, &lc);
-	most = l.part[0].s->ws.nbytes;
-	ck_assert_uint_gt(most, l.part[0].s->compute.nbytes);
-	ck_assert_uint_gt(most, l.part[0].s->kv.nbytes);
-	line_close(&l);
+	chain_start(&ch, &lc);
+	most = ch.part[0].s->ws.nbytes;
+	ck_assert_uint_gt(most, ch.part[0].s->compute.nbytes);
+	ck_assert_uint_gt(most, ch.part[0].s->kv.nbytes);
+	chain_close(&ch);
 	traits.largest_map = most;
-	line_begin(&l, &lc);
-	line_close(&l);
+	chain_start(&ch, &lc);
+	chain_close(&ch);
 	traits.largest_map = most - 1;
 	snprintf(words, sizeof(words), "session stage0: weights: %" PRIu64
 	    " bytes, device odd maps at most %" PRIu64 " at once", most,
@@ -624,21 +624,21 @@ sync_that_hangs(struct device *d, uint64_t deadline_ns, struct err *reterr)
 START_TEST(a_device_that_hangs_is_an_error_that_says_where)
 {
 	struct device_ops odd = odd_device();
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	struct err e = { 0 };
 
 	odd.sync = sync_that_hangs;
 	lc.dev[0] = &odd;
-	line_begin(&l, &lc);
-	line_text(&l, 0, 0, text, 1, 1);
-	ck_assert_int_eq(line_run(&l, &e), -ETIMEDOUT);
+	chain_start(&ch, &lc);
+	chain_send_text(&ch, 0, 0, text, 1, 1);
+	ck_assert_int_eq(chain_run(&ch, &e), -ETIMEDOUT);
 	ck_assert_str_eq(e.msg, "session stage0: device odd did not finish "
 	    "within 600 s a span that begins with get_rows of tensor "
 	    "token_embd.weight");
 	ck_assert_uint_gt(patience_ns, UINT64_C(500000000000));
 	ck_assert_uint_le(patience_ns, UINT64_C(600000000000));
-	line_close(&l);
+	chain_close(&ch);
 }
 END_TEST
 
@@ -649,22 +649,22 @@ START_TEST(a_program_may_have_thousands_of_spans)
 	    &device_null };
 	const struct device_buf none = { 0 };
 	const struct batch b = { .nrows = 0 };
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	struct device_conf dc;
 	struct device *d;
 	uint32_t h, i;
 	unsigned k;
 	struct err e = { 0 };
 
-	line_begin(&l, &lc);
-	dc = (struct device_conf){ .session = "x", .par = l.part[0].par,
-	    .ledger = &l.part[0].ledger };
+	chain_start(&ch, &lc);
+	dc = (struct device_conf){ .session = "x", .par = ch.part[0].par,
+	    .ledger = &ch.part[0].ledger };
 	for (k = 0; k < NITEMS(kinds); k++) {
 		t_ok(kinds[k]->open(&dc, &d, &e), &e);
 		for (i = 0; i < 5000; i++) {
-			t_ok(kinds[k]->prepare(d, l.part[0].s->p,
-			    &l.part[0].s->pl.span[0], &none, &none, &h, &e),
+			t_ok(kinds[k]->prepare(d, ch.part[0].s->p,
+			    &ch.part[0].s->pl.span[0], &none, &none, &h, &e),
 			    &e);
 			ck_assert_uint_eq(h, i);
 		}
@@ -673,7 +673,7 @@ START_TEST(a_program_may_have_thousands_of_spans)
 		ck_assert_int_eq(kinds[k]->run(d, 5000, &b, &e), -EINVAL);
 		kinds[k]->close(d);
 	}
-	line_close(&l);
+	chain_close(&ch);
 }
 END_TEST
 
@@ -695,8 +695,8 @@ START_TEST(a_small_span_is_shared_by_threads_that_need_no_waking)
 {
 	const struct device_buf none = { 0 };
 	const struct batch b = { .nrows = 0 };
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	struct par par = { .nthreads = 2, .run = count_run };
 	struct device_conf dc = { .session = "x", .par = &par };
 	struct device *d;
@@ -706,15 +706,15 @@ START_TEST(a_small_span_is_shared_by_threads_that_need_no_waking)
 
 	lc.tiny.n_embd = 256;
 	lc.tiny.n_ff = 512;
-	line_begin(&l, &lc);
-	dc.ledger = &l.part[0].ledger;
-	first = l.part[0].s->pl.span[0];
+	chain_start(&ch, &lc);
+	dc.ledger = &ch.part[0].ledger;
+	first = ch.part[0].s->pl.span[0];
 	first.end = first.first + 1;		/* the embedding: no product */
 	for (dc.own_cores = 0; dc.own_cores < 2; dc.own_cores++) {
 		t_ok(device_cpu.open(&dc, &d, &e), &e);
-		t_ok(device_cpu.prepare(d, l.part[0].s->p,
-		    &l.part[0].s->pl.span[0], &none, &none, &whole, &e), &e);
-		t_ok(device_cpu.prepare(d, l.part[0].s->p, &first, &none,
+		t_ok(device_cpu.prepare(d, ch.part[0].s->p,
+		    &ch.part[0].s->pl.span[0], &none, &none, &whole, &e), &e);
+		t_ok(device_cpu.prepare(d, ch.part[0].s->p, &first, &none,
 		    &none, &one_op, &e), &e);
 		called = 0;
 		t_ok(device_cpu.run(d, one_op, &b, &e), &e);
@@ -723,7 +723,7 @@ START_TEST(a_small_span_is_shared_by_threads_that_need_no_waking)
 		ck_assert_uint_eq(called, (unsigned)dc.own_cores);
 		device_cpu.close(d);
 	}
-	line_close(&l);
+	chain_close(&ch);
 }
 END_TEST
 
@@ -733,8 +733,8 @@ START_TEST(a_span_of_attention_alone_is_shared_when_it_is_long)
 	const struct device_buf none = { 0 };
 	const uint32_t seq = 0, pos = 15999;
 	const struct batch b = { .nrows = 1, .seq = &seq, .pos = &pos };
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	struct par par = { .nthreads = 2, .run = count_run };
 	struct device_conf dc = { .session = "x", .par = &par };
 	const struct program *p;
@@ -743,9 +743,9 @@ START_TEST(a_span_of_attention_alone_is_shared_when_it_is_long)
 	struct err e = { 0 };
 	uint32_t h;
 
-	line_begin(&l, &lc);
-	dc.ledger = &l.part[0].ledger;
-	p = l.part[0].s->p;
+	chain_start(&ch, &lc);
+	dc.ledger = &ch.part[0].ledger;
+	p = ch.part[0].s->p;
 	while (p->op[attention.first].kind != OP_ATTENTION)
 		attention.first++;
 	attention.end = attention.first + 1;
@@ -755,7 +755,7 @@ START_TEST(a_span_of_attention_alone_is_shared_when_it_is_long)
 	t_ok(device_cpu.run(d, h, &b, &e), &e);
 	ck_assert_uint_eq(called, 1);
 	device_cpu.close(d);
-	line_close(&l);
+	chain_close(&ch);
 }
 END_TEST
 

@@ -27,70 +27,70 @@ draw_texts(void)
 }
 
 /* What the text is, undisturbed and row by row. */
-static const struct line *
-measure(const struct line_conf *lc)
+static const struct chain *
+measure(const struct chain_conf *lc)
 {
-	static struct line l;
+	static struct chain ch;
 
 	draw_texts();
-	line_begin(&l, lc);
-	line_text(&l, 0, 0, text, TEXT, 1);
-	line_finish(&l);
-	return &l;
+	chain_start(&ch, lc);
+	chain_send_text(&ch, 0, 0, text, TEXT, 1);
+	chain_finish(&ch);
+	return &ch;
 }
 
 static void
-close_measure(const struct line *l)
+close_measure(const struct chain *ch)
 {
-	line_close((struct line *)(uintptr_t)l);
+	chain_close((struct chain *)(uintptr_t)ch);
 }
 
 START_TEST(what_is_replayed_gives_the_same_bits)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
-	const struct line *one;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
+	const struct chain *one;
 	unsigned i;
 
 	lc.nstages = 3;
 	lc.cut[1] = 2;
 	lc.cut[2] = 4;
 	one = measure(&lc);
-	line_begin(&l, &lc);
-	line_text(&l, 0, 0, other, 30, 7);
-	line_text(&l, 1, 0, text, 20, 5);
-	line_finish(&l);
+	chain_start(&ch, &lc);
+	chain_send_text(&ch, 0, 0, other, 30, 7);
+	chain_send_text(&ch, 1, 0, text, 20, 5);
+	chain_finish(&ch);
 	for (i = 0; i < lc.nstages; i++)
-		stage_renew(l.part[i].s, 1, NULL, NULL);
-	l.epoch = 1;
-	line_text(&l, 0, 0, text, 20, 16);
-	line_text(&l, 1, 0, other, 3, 3);
-	line_text(&l, 0, 20, text, TEXT - 20, 1);
-	line_finish(&l);
-	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
-	line_close(&l);
+		stage_renew(ch.part[i].s, 1, NULL, NULL);
+	ch.epoch = 1;
+	chain_send_text(&ch, 0, 0, text, 20, 16);
+	chain_send_text(&ch, 1, 0, other, 3, 3);
+	chain_send_text(&ch, 0, 20, text, TEXT - 20, 1);
+	chain_finish(&ch);
+	ck_assert(chain_same_logits(one, 0, &ch, 0, 0, TEXT));
+	chain_close(&ch);
 	close_measure(one);
 }
 END_TEST
 
 START_TEST(slots_that_waited_are_gone_and_late_ones_are_dropped)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
-	const struct line *one = measure(&lc);
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
+	const struct chain *one = measure(&lc);
 
-	line_begin(&l, &lc);
-	line_text(&l, 0, 0, other, 10, 5);
-	stage_renew(l.part[0].s, 7, NULL, NULL);
-	ck_assert_uint_eq(ring_used_spsc(&l.first), 0);
+	chain_start(&ch, &lc);
+	chain_send_text(&ch, 0, 0, other, 10, 5);
+	stage_renew(ch.part[0].s, 7, NULL, NULL);
+	ck_assert_uint_eq(ring_used_spsc(&ch.first), 0);
 	/* Of a neighbour that does not know yet. */
-	line_text(&l, 0, 0, other, 10, 5);
-	l.epoch = 7;
-	line_text(&l, 0, 0, text, TEXT, 6);
-	line_finish(&l);
-	ck_assert_uint_eq(l.seen[0].epoch, 7);
-	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
-	line_close(&l);
+	chain_send_text(&ch, 0, 0, other, 10, 5);
+	ch.epoch = 7;
+	chain_send_text(&ch, 0, 0, text, TEXT, 6);
+	chain_finish(&ch);
+	ck_assert_uint_eq(ch.seen[0].epoch, 7);
+	ck_assert(chain_same_logits(one, 0, &ch, 0, 0, TEXT));
+	chain_close(&ch);
 	close_measure(one);
 }
 END_TEST
@@ -101,26 +101,26 @@ static struct region old[2];
 static int asked;
 
 static void
-new_rings(struct line *l, struct ring *in, struct ring *out)
+new_rings(struct chain *ch, struct ring *in, struct ring *out)
 {
 	struct err e = { 0 };
 	unsigned i;
 
 	for (i = 0; i < 2; i++) {
-		old[i] = l->map[i];
-		t_ok(ring_create("new", LINE_SLOTS, i == 0 ?
-		    l->first.slot_bytes : l->last.slot_bytes, &l->map[i], &e),
+		old[i] = ch->map[i];
+		t_ok(ring_create("new", CHAIN_SLOTS, i == 0 ?
+		    ch->first.slot_bytes : ch->last.slot_bytes, &ch->map[i], &e),
 		    &e);
 	}
-	t_ok(ring_attach_mapped(l->map[0].base, l->map[0].nbytes,
-	    RING_SIDE_CONSUMER, LINE_SLOTS, l->first.slot_bytes, in, &e), &e);
-	t_ok(ring_attach_mapped(l->map[1].base, l->map[1].nbytes,
-	    RING_SIDE_PRODUCER, LINE_SLOTS, l->last.slot_bytes, out, &e), &e);
-	t_ok(ring_attach_mapped(l->map[0].base, l->map[0].nbytes,
-	    RING_SIDE_PRODUCER, LINE_SLOTS, l->first.slot_bytes, &l->first,
+	t_ok(ring_attach_mapped(ch->map[0].base, ch->map[0].nbytes,
+	    RING_SIDE_CONSUMER, CHAIN_SLOTS, ch->first.slot_bytes, in, &e), &e);
+	t_ok(ring_attach_mapped(ch->map[1].base, ch->map[1].nbytes,
+	    RING_SIDE_PRODUCER, CHAIN_SLOTS, ch->last.slot_bytes, out, &e), &e);
+	t_ok(ring_attach_mapped(ch->map[0].base, ch->map[0].nbytes,
+	    RING_SIDE_PRODUCER, CHAIN_SLOTS, ch->first.slot_bytes, &ch->first,
 	    &e), &e);
-	t_ok(ring_attach_mapped(l->map[1].base, l->map[1].nbytes,
-	    RING_SIDE_CONSUMER, LINE_SLOTS, l->last.slot_bytes, &l->last,
+	t_ok(ring_attach_mapped(ch->map[1].base, ch->map[1].nbytes,
+	    RING_SIDE_CONSUMER, CHAIN_SLOTS, ch->last.slot_bytes, &ch->last,
 	    &e), &e);
 }
 
@@ -128,43 +128,44 @@ new_rings(struct line *l, struct ring *in, struct ring *out)
 static int
 renew_when_idle(void *arg)
 {
-	struct line *l = arg;
+	struct chain *ch = arg;
 	struct ring in, out;
 
 	if (asked++ > 0)
 		return 0;
-	ck_assert_uint_eq(ring_used_spsc(&l->last), LINE_SLOTS);
-	new_rings(l, &in, &out);
-	stage_renew(l->part[0].s, 1, &in, &out);
-	l->epoch = 1;
-	line_text(l, 0, 0, text, TEXT, 5);
-	line_stop(l);
+	ck_assert_uint_eq(ring_used_spsc(&ch->last), CHAIN_SLOTS);
+	new_rings(ch, &in, &out);
+	stage_renew(ch->part[0].s, 1, &in, &out);
+	ch->epoch = 1;
+	chain_send_text(ch, 0, 0, text, TEXT, 5);
+	chain_send_stop(ch);
 	return 0;
 }
 
 START_TEST(a_batch_in_hand_goes_with_its_epoch)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
-	const struct line *one = measure(&lc);
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
+	const struct chain *one = measure(&lc);
 	struct err e = { 0 };
 	unsigned i;
 
-	line_begin(&l, &lc);
-	for (i = 0; i < LINE_SLOTS - 2; i++)
-		line_control(&l, BATCH_FORGET, 0, 0);
-	line_text(&l, 0, 0, other, 16, 16);	/* four slots of logits */
-	line_text(&l, 0, 16, other, 1, 1);
+	chain_start(&ch, &lc);
+	for (i = 0; i < CHAIN_SLOTS - 2; i++)
+		chain_send_control(&ch, BATCH_FORGET, 0, 0);
+	/* Four slots of logits. */
+	chain_send_text(&ch, 0, 0, other, 16, 16);
+	chain_send_text(&ch, 0, 16, other, 1, 1);
 	asked = 0;
 	/* Should it be stuck, the test's own limit ends it. */
-	t_ok(stage_run(l.part[0].s, renew_when_idle, &l, &e), &e);
+	t_ok(stage_run(ch.part[0].s, renew_when_idle, &ch, &e), &e);
 	ck_assert_int_gt(asked, 0);
-	t_ok(line_run(&l, &e), &e);
-	ck_assert_uint_eq(l.seen[0].epoch, 1);
-	ck_assert(line_same(one, 0, &l, 0, 0, TEXT));
+	t_ok(chain_run(&ch, &e), &e);
+	ck_assert_uint_eq(ch.seen[0].epoch, 1);
+	ck_assert(chain_same_logits(one, 0, &ch, 0, 0, TEXT));
 	region_close(&old[0]);
 	region_close(&old[1]);
-	line_close(&l);
+	chain_close(&ch);
 	close_measure(one);
 }
 END_TEST
@@ -174,50 +175,50 @@ END_TEST
 static int
 leave_when_called(void *arg)
 {
-	const struct line *l = arg;
+	const struct chain *ch = arg;
 
 	asked++;
 	/* Two batches wait; neither was begun. */
-	ck_assert_uint_eq(ring_used_spsc(&l->first), 2);
+	ck_assert_uint_eq(ring_used_spsc(&ch->first), 2);
 	return 1;
 }
 
 START_TEST(a_call_is_heard_before_the_next_batch)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
 	struct err e = { 0 };
 
 	draw_texts();
-	line_begin(&l, &lc);
-	line_text(&l, 0, 0, text, 10, 5);
-	atomic_fetch_add(&l.part[0].status.call, 1);
+	chain_start(&ch, &lc);
+	chain_send_text(&ch, 0, 0, text, 10, 5);
+	atomic_fetch_add(&ch.part[0].status.call, 1);
 	asked = 0;
-	t_ok(stage_run(l.part[0].s, leave_when_called, &l, &e), &e);
+	t_ok(stage_run(ch.part[0].s, leave_when_called, &ch, &e), &e);
 	ck_assert_int_eq(asked, 1);
 	/* Heard once is enough. */
-	line_finish(&l);
-	ck_assert_uint_eq(l.nseen, 4);
-	line_close(&l);
+	chain_finish(&ch);
+	ck_assert_uint_eq(ch.nseen, 4);
+	chain_close(&ch);
 }
 END_TEST
 
 START_TEST(the_longest_pass_is_kept_by_its_rows)
 {
-	static struct line l;
-	struct line_conf lc = LINE_CONF;
-	const struct stage_status *st = &l.part[0].status;
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
+	const struct stage_status *st = &ch.part[0].status;
 	uint64_t one, all = 0;
 	unsigned i;
 
 	draw_texts();
-	line_begin(&l, &lc);
-	line_text(&l, 0, 0, text, 3, 1);
-	line_finish(&l);
+	chain_start(&ch, &lc);
+	chain_send_text(&ch, 0, 0, text, 3, 1);
+	chain_finish(&ch);
 	one = atomic_load(&st->pass_ns[0]);
 	ck_assert_uint_gt(one, 0);
-	line_text(&l, 0, 3, text, 10, 5);
-	line_finish(&l);
+	chain_send_text(&ch, 0, 3, text, 10, 5);
+	chain_finish(&ch);
 	ck_assert_uint_gt(atomic_load(&st->pass_ns[3]), 0);	/* 5 to 8 */
 	ck_assert_uint_eq(atomic_load(&st->pass_ns[0]), one);
 	for (i = 0; i < STATUS_PASSES; i++)
@@ -228,7 +229,7 @@ START_TEST(the_longest_pass_is_kept_by_its_rows)
 	ck_assert_uint_eq(status_pass(3), 2);
 	ck_assert_uint_eq(status_pass(MAX_BATCH), STATUS_PASSES - 1);
 	ck_assert_uint_eq(status_pass(UINT32_MAX), STATUS_PASSES - 1);
-	line_close(&l);
+	chain_close(&ch);
 }
 END_TEST
 
