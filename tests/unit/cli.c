@@ -1,5 +1,5 @@
-/* tests/unit/cli.c - the command line: every command, option and refusal, and
- * the help texts held against them. */
+/* tests/unit/cli.c - tests of the command line: every command, option and
+ * refusal, and help texts that agree with the options. */
 #include "tests/support/t.h"
 
 #include <ctype.h>
@@ -13,9 +13,9 @@
 static struct conf conf;
 static struct err err;
 
-/* conf_load() with these words behind "straddle", from a clean slate. */
+/* Run conf_load() on a new conf with these words after "straddle". */
 static int
-load(const char *const *words)
+load_words(const char *const *words)
 {
 	char *argv[32] = { strdup("straddle") };
 	int argc, rc;
@@ -30,17 +30,17 @@ load(const char *const *words)
 	return rc;
 }
 
-#define LOAD(...)	load((const char *const []){ __VA_ARGS__, NULL })
+#define LOAD(...)	load_words((const char *const []){ __VA_ARGS__, NULL })
 
-/* Refused as bad usage, in a message with these words. */
-#define REFUSED(says, ...)	do {					\
+/* The words must be refused as bad usage, with `text` in the message. */
+#define REFUSED(text, ...)	do {					\
 	ck_assert_int_lt(LOAD(__VA_ARGS__), 0);				\
 	ck_assert_int_eq(err.kind, ERR_USAGE);				\
-	ck_assert_msg(strstr(err.msg, says) != NULL, "%s", err.msg);	\
+	ck_assert_msg(strstr(err.msg, text) != NULL, "%s", err.msg);	\
 } while (0)
 
 static const char *
-file_with(const char *text)
+write_conf(const char *text)
 {
 	static char path[256];
 	FILE *fp;
@@ -56,9 +56,9 @@ START_TEST(every_option_of_run_sets_its_field)
 {
 	t_ok(LOAD("run", "-m", "x.gguf", "-s", "cpu,cap=1GiB", "-s", "a=null",
 	    "--ctx", "512", "--batch=64", "--kv-type", "q8_0",
-	    "--half-layers", "--strict",
-	    "--recover", "3", "-v", "-p", "hi there", "-n", "-1", "--temp", "0.5", "--top-k=3",
-	    "--seed", "0"), &err);
+	    "--half-layers", "--strict", "--recover", "3", "-v", "-p",
+	    "hi there", "-n", "-1", "--temp", "0.5", "--top-k=3", "--seed",
+	    "0"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_RUN);
 	ck_assert_str_eq(conf.model_path, "x.gguf");
 	ck_assert_int_eq(conf.nsessions, 2);
@@ -102,13 +102,13 @@ START_TEST(every_option_of_run_sets_its_field)
 }
 END_TEST
 
-START_TEST(chat_takes_what_run_does_but_prompts)
+START_TEST(chat_takes_the_options_of_run_except_prompts)
 {
 	t_ok(LOAD("chat", "-m", "x", "--system", "Be brief.", "--temp", "0",
 	    "--seed", "7", "--special", "--ignore-eos"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_CHAT);
 	ck_assert_str_eq(conf.system, "Be brief.");
-	ck_assert_int_eq(conf.n_predict, -1);	/* an answer has an end */
+	ck_assert_int_eq(conf.n_predict, -1);	/* no limit */
 	ck_assert_int_eq(conf.ignore_eos, 1);
 	t_ok(LOAD("chat", "-m", "x", "-n", "5"), &err);
 	ck_assert_int_eq(conf.n_predict, 5);
@@ -116,14 +116,14 @@ START_TEST(chat_takes_what_run_does_but_prompts)
 	    &err);
 	ck_assert_int_eq(conf.chat, 1);
 	ck_assert_int_eq(conf.n_predict, 128);
-	REFUSED("--system is only valid with --chat", "run", "-m", "x", "-p", "hi",
-	    "--system", "s");
+	REFUSED("--system is only valid with --chat", "run", "-m", "x", "-p",
+	    "hi", "--system", "s");
 	REFUSED("-p: not an option of chat", "chat", "-m", "x", "-p", "hi");
 	REFUSED("chat: no model", "chat");
 }
 END_TEST
 
-START_TEST(the_other_commands_take_theirs)
+START_TEST(options_of_other_commands_set_their_fields)
 {
 	t_ok(LOAD("plan", "--check"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_PLAN);
@@ -218,11 +218,11 @@ START_TEST(the_model_may_be_an_operand)
 	ck_assert_str_eq(conf.ids, "1 2 3");
 	t_ok(LOAD("detokenize", "-f", "-", "x.gguf"), &err);
 	ck_assert_str_eq(conf.ids_file, "-");
-	t_ok(LOAD("detokenize", "-c", file_with("model = \"/f.gguf\""), "7",
+	t_ok(LOAD("detokenize", "-c", write_conf("model = \"/f.gguf\""), "7",
 	    "8"), &err);
 	ck_assert_str_eq(conf.model_path, "/f.gguf");
 	ck_assert_str_eq(conf.ids, "7 8");
-	t_ok(LOAD("inspect", "-c", file_with("model = \"/f.gguf\""), "x"),
+	t_ok(LOAD("inspect", "-c", write_conf("model = \"/f.gguf\""), "x"),
 	    &err);
 	ck_assert_str_eq(conf.model_path, "x");
 
@@ -233,7 +233,7 @@ START_TEST(the_model_may_be_an_operand)
 }
 END_TEST
 
-START_TEST(help_and_version_need_nothing_else)
+START_TEST(help_and_version_need_no_other_option)
 {
 	t_ok(LOAD("help"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_HELP);
@@ -253,9 +253,9 @@ START_TEST(help_and_version_need_nothing_else)
 }
 END_TEST
 
-START_TEST(flags_lie_over_the_file_and_the_file_over_defaults)
+START_TEST(options_override_the_file_and_the_file_overrides_defaults)
 {
-	const char *path = file_with("model = \"/f.gguf\"\n"
+	const char *path = write_conf("model = \"/f.gguf\"\n"
 	    "batch = 32\ncontext = 100\nstrict = true\n"
 	    "half_layers = true\n"
 	    "sampling { temp = 0.1 top_k = 5 }\n"
@@ -273,7 +273,7 @@ START_TEST(flags_lie_over_the_file_and_the_file_over_defaults)
 	ck_assert_int_eq(conf.nsessions, 2);
 	ck_assert_str_eq(conf.session[1].name, "b");
 
-	/* Wherever the flags stand. */
+	/* In any order of the options. */
 	t_ok(LOAD("run", "-p", "x", "--batch", "16", "-m", "g.gguf", "--temp",
 	    "0.2", "-s", "null", "-c", path), &err);
 	ck_assert_str_eq(conf.model_path, "g.gguf");
@@ -287,24 +287,24 @@ START_TEST(flags_lie_over_the_file_and_the_file_over_defaults)
 }
 END_TEST
 
-START_TEST(errors_of_the_file_come_with_its_line)
+START_TEST(errors_in_the_file_name_its_line)
 {
 	char want[300];
-	const char *path = file_with("# x\nbatch = 0\n");
+	const char *path = write_conf("# x\nbatch = 0\n");
 
 	snprintf(want, sizeof(want), "%s:2: batch: '0' is too small", path);
 	REFUSED(want, "plan", "-m", "x", "-c", path);
-	path = file_with("\nsession a { cores = \"0-1023\" }\n");
+	path = write_conf("\nsession a { cores = \"0-1023\" }\n");
 	snprintf(want, sizeof(want), "%s:2: session a: cores: cores ", path);
 	REFUSED(want, "plan", "-m", "x", "-c", path);
 	REFUSED("/no/such/file: No such file", "plan", "-c", "/no/such/file");
 }
 END_TEST
 
-START_TEST(bad_values_are_refused_by_the_name_of_their_flag)
+START_TEST(bad_values_are_refused_with_the_option_name)
 {
 	static const struct {
-		const char *cmd, *flag, *value, *says;
+		const char *cmd, *option, *value, *message;
 	} bad[] = {
 		{ "run", "--ctx", "0", "--ctx: '0' is too small: 1 to 16777216" },
 		{ "run", "--ctx", "16777217", "is too large" },
@@ -343,11 +343,12 @@ START_TEST(bad_values_are_refused_by_the_name_of_their_flag)
 	unsigned i;
 
 	for (i = 0; i < NITEMS(bad); i++)
-		REFUSED(bad[i].says, bad[i].cmd, bad[i].flag, bad[i].value);
+		REFUSED(bad[i].message, bad[i].cmd, bad[i].option,
+		    bad[i].value);
 }
 END_TEST
 
-START_TEST(what_does_not_fit_together_is_refused)
+START_TEST(missing_and_conflicting_options_are_refused)
 {
 	REFUSED("no command", NULL);
 	REFUSED("'fly': no such command", "fly");
@@ -358,8 +359,8 @@ START_TEST(what_does_not_fit_together_is_refused)
 	    "a", "-f", "b");
 	REFUSED("give only one of -p, -f and --prompts", "run", "-m", "x", "-p",
 	    "a", "--prompts", "b");
-	REFUSED("--parallel is only valid with --prompts", "run", "-m", "x", "-p",
-	    "a", "--parallel", "2");
+	REFUSED("--parallel is only valid with --prompts", "run", "-m", "x",
+	    "-p", "a", "--parallel", "2");
 	REFUSED("tokenize: no text", "tokenize", "x");
 	REFUSED("give only one of -p and -f", "tokenize", "x", "-p", "a", "-f",
 	    "b");
@@ -367,13 +368,13 @@ START_TEST(what_does_not_fit_together_is_refused)
 	REFUSED("give the ids one way", "detokenize", "x", "-p", "1", "-f",
 	    "b");
 	REFUSED("eval: nothing to evaluate", "eval", "-m", "x");
-	REFUSED("give only one of --ids, --ids-file and --text", "eval", "-m", "x",
-	    "--ids", "1", "--text", "b");
+	REFUSED("give only one of --ids, --ids-file and --text", "eval", "-m",
+	    "x", "--ids", "1", "--text", "b");
 	REFUSED("give --logits OUT.f32", "eval", "-m", "x", "--ids", "1");
-	REFUSED("--logits is not valid with --text", "eval", "-m", "x", "--text",
-	    "b", "--logits", "o");
-	REFUSED("--stride is only valid with --text", "eval", "-m", "x", "--ids", "1",
-	    "--logits", "o", "--stride", "2");
+	REFUSED("--logits is not valid with --text", "eval", "-m", "x",
+	    "--text", "b", "--logits", "o");
+	REFUSED("--stride is only valid with --text", "eval", "-m", "x",
+	    "--ids", "1", "--logits", "o", "--stride", "2");
 	REFUSED("quantize: no file to read", "quantize");
 	REFUSED("quantize: no file to write", "quantize", "x");
 	REFUSED("quantize: no type", "quantize", "x", "y");
@@ -385,21 +386,23 @@ START_TEST(what_does_not_fit_together_is_refused)
 	REFUSED("--json: takes no value", "run", "--json=1");
 	REFUSED("session a: ", "plan", "-m", "x", "-s", "a=cpu", "-s",
 	    "a=null");
-	REFUSED("port: only valid with device hexagon, not cpu", "plan", "-m", "x", "-s",
-	    "cpu,port=emulated");
-	REFUSED("domain: only valid with device hexagon, not null", "plan", "-m", "x", "-s",
-	    "null,domain=1GiB");
-	REFUSED("domain: port fastrpc has a fixed size", "plan", "-m", "x", "-s",
-	    "hexagon,port=fastrpc,domain=1GiB");
+	REFUSED("port: only valid with device hexagon, not cpu", "plan", "-m",
+	    "x", "-s", "cpu,port=emulated");
+	REFUSED("domain: only valid with device hexagon, not null", "plan",
+	    "-m", "x", "-s", "null,domain=1GiB");
+	REFUSED("domain: port fastrpc has a fixed size", "plan", "-m", "x",
+	    "-s", "hexagon,port=fastrpc,domain=1GiB");
 }
 END_TEST
 
-START_TEST(foreign_options_are_refused)
+START_TEST(options_that_a_command_lacks_are_refused)
 {
 	REFUSED("plan: --check only prints the config: leave out --json and "
 	    "--fit", "plan", "--check", "--json");
-	REFUSED("plan: --check only prints the config", "plan", "--check", "--fit");
-	REFUSED("stress: --soak replaces the cases: leave out --only", "stress", "-m", "x", "--soak", "60", "--only", "kill*");
+	REFUSED("plan: --check only prints the config", "plan", "--check",
+	    "--fit");
+	REFUSED("stress: --soak replaces the cases: leave out --only", "stress",
+	    "-m", "x", "--soak", "60", "--only", "kill*");
 	REFUSED("--check: not an option of run: 'straddle help run' lists",
 	    "run", "--check");
 	REFUSED("--wings: not an option of run: 'straddle help run' lists",
@@ -413,10 +416,10 @@ START_TEST(foreign_options_are_refused)
 }
 END_TEST
 
-START_TEST(what_other_programs_call_it_is_told_in_our_words)
+START_TEST(option_names_of_other_programs_are_translated)
 {
 	static const struct {
-		const char *typed, *value, *says;
+		const char *typed, *value, *message;
 	} known[] = {
 		{ "--model", "x", "--model: not an option of run: write -m" },
 		{ "--model=x", NULL, "--model: not an option of run: write -m" },
@@ -454,7 +457,8 @@ START_TEST(what_other_programs_call_it_is_told_in_our_words)
 	unsigned i;
 
 	for (i = 0; i < NITEMS(known); i++)
-		REFUSED(known[i].says, "run", known[i].typed, known[i].value);
+		REFUSED(known[i].message, "run", known[i].typed,
+		    known[i].value);
 	REFUSED("--output-tensor-type: not an option of quantize: write --head",
 	    "quantize", "--output-tensor-type", "Q6_K", "x", "y", "Q4_0");
 	REFUSED("--pure: not an option of quantize: write --head", "quantize",
@@ -463,12 +467,12 @@ START_TEST(what_other_programs_call_it_is_told_in_our_words)
 	    "--ppl-stride", "9");
 	REFUSED("'8': not an operand of quantize: the number of threads is "
 	    "--threads N", "quantize", "x", "y", "Q4_0", "8");
-	/* Only what the command takes is proposed. */
+	/* Only options of the command are suggested. */
 	REFUSED("--prompt: not an option of plan: 'straddle help", "plan",
 	    "--prompt", "x");
 	REFUSED("--tmep: not an option of plan: 'straddle help", "plan",
 	    "--tmep");
-	/* Values look like anything. */
+	/* A value may look like an option. */
 	t_ok(LOAD("run", "-m", "x", "-p", "--prompt", "-s", "cpu"), &err);
 	ck_assert_str_eq(conf.prompt, "--prompt");
 	t_ok(LOAD("run", "-m", "x", "-p", "-ngl"), &err);
@@ -479,7 +483,7 @@ START_TEST(what_other_programs_call_it_is_told_in_our_words)
 }
 END_TEST
 
-START_TEST(a_beginners_command_line_is_put_right)
+START_TEST(common_mistakes_are_explained)
 {
 	REFUSED("'-m': give a command first: straddle run -m ...", "-m", "x",
 	    "-p", "hi");
@@ -497,7 +501,7 @@ START_TEST(a_beginners_command_line_is_put_right)
 }
 END_TEST
 
-START_TEST(a_text_given_twice_is_refused)
+START_TEST(a_text_option_given_twice_is_refused)
 {
 	REFUSED("-p: given twice: once is allowed", "run", "-m", "x", "-p",
 	    "a", "-p", "b");
@@ -510,7 +514,7 @@ START_TEST(a_text_given_twice_is_refused)
 }
 END_TEST
 
-START_TEST(one_option_can_make_several_sessions)
+START_TEST(one_option_can_create_several_sessions)
 {
 	t_ok(LOAD("plan", "-m", "x", "-s", "a=null", "-s",
 	    "4*cpu,cap=300MiB,threads=2", "-s", "1*null", "-s", "cpu"), &err);
@@ -526,8 +530,8 @@ START_TEST(one_option_can_make_several_sessions)
 	ck_assert_int_eq(conf.session[6].cap_given, 0);
 	t_ok(LOAD("plan", "-m", "x", "-s", "64*cpu"), &err);
 	ck_assert_int_eq(conf.nsessions, MAX_SESSIONS);
-	REFUSED("-s #2: too many sessions: at most 64 are allowed", "plan", "-m", "x",
-	    "-s", "cpu", "-s", "64*cpu");
+	REFUSED("-s #2: too many sessions: at most 64 are allowed", "plan",
+	    "-m", "x", "-s", "cpu", "-s", "64*cpu");
 	REFUSED("-s #1: '65' is too large: 1 to 64", "plan", "-s", "65*cpu");
 }
 END_TEST
@@ -555,7 +559,8 @@ START_TEST(too_many_sessions_are_refused)
 }
 END_TEST
 
-/* The next word of text that begins like an option, or NULL. */
+/* Find the next word of text that looks like an option.  Returns the text after
+ * it, or NULL. */
 static const char *
 next_option(const char *text, char *word, size_t len)
 {
@@ -574,9 +579,9 @@ next_option(const char *text, char *word, size_t len)
 	return NULL;
 }
 
-/* Whether cmd takes an option that is called so. */
+/* Does cmd take an option of this name? */
 static int
-takes(enum command cmd, const char *word)
+takes_option(enum command cmd, const char *word)
 {
 	const struct setting *o;
 	char letter[3] = "-?";
@@ -603,9 +608,9 @@ START_TEST(help_and_options_agree)
 		ck_assert_ptr_nonnull(help = cli_help(command_name(cmd)));
 		for (p = help; (p = next_option(p, word, sizeof(word))) !=
 		    NULL; )
-			ck_assert_msg(takes(cmd, word), "help %s: %s",
+			ck_assert_msg(takes_option(cmd, word), "help %s: %s",
 			    command_name(cmd), word);
-		/* What is taken begins a line of the text. */
+		/* Each option begins a line of the help text. */
 		for (i = 0; (o = setting_at(i)) != NULL; i++) {
 			if (!option_is_taken(o, cmd) || o->letter == 'q' ||
 			    o->letter == 'h')
@@ -654,19 +659,19 @@ main(void)
 {
 	const TTest *const tests[] = {
 		every_option_of_run_sets_its_field,
-		chat_takes_what_run_does_but_prompts,
-		the_other_commands_take_theirs,
+		chat_takes_the_options_of_run_except_prompts,
+		options_of_other_commands_set_their_fields,
 		the_model_may_be_an_operand,
-		help_and_version_need_nothing_else,
-		flags_lie_over_the_file_and_the_file_over_defaults,
-		errors_of_the_file_come_with_its_line,
-		bad_values_are_refused_by_the_name_of_their_flag,
-		what_does_not_fit_together_is_refused,
-		foreign_options_are_refused,
-		what_other_programs_call_it_is_told_in_our_words,
-		a_beginners_command_line_is_put_right,
-		a_text_given_twice_is_refused,
-		one_option_can_make_several_sessions,
+		help_and_version_need_no_other_option,
+		options_override_the_file_and_the_file_overrides_defaults,
+		errors_in_the_file_name_its_line,
+		bad_values_are_refused_with_the_option_name,
+		missing_and_conflicting_options_are_refused,
+		options_that_a_command_lacks_are_refused,
+		option_names_of_other_programs_are_translated,
+		common_mistakes_are_explained,
+		a_text_option_given_twice_is_refused,
+		one_option_can_create_several_sessions,
 		too_many_sessions_are_refused,
 		help_and_options_agree,
 		help_is_complete_and_narrow,

@@ -1,8 +1,8 @@
-/* tests/unit/conf.c - config files, session specs, and what is printed back.
+/* tests/unit/conf.c - tests of config files, session specs, and conf_print().
  *
- * conf/NN.in are config files; NN.ok is what conf_print() makes of one, NN.err
- * what the error says.  STRADDLE_BLESS=1 in the environment writes them anew:
- * read the difference before it is committed. */
+ * conf/NN.in are config files; NN.ok is the output of conf_print(), NN.err the
+ * error message.  STRADDLE_BLESS=1 in the environment writes them again: review
+ * the difference before you commit it. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 enum { PATH_LEN = 512, TEXT_LEN = 64 << 10 };
 
-static struct conf conf, conf2;		/* too large for two on a stack */
+static struct conf conf, conf2;		/* too large for the stack */
 
 static const char *
 tests_dir(void)
@@ -29,9 +29,9 @@ tests_dir(void)
 	return dir != NULL ? dir : "tests";
 }
 
-/* The text of a file, "" when there is none. */
+/* Read a file; returns text, "" when there is no file. */
 static char *
-slurp(const char *path, char *text)
+read_text(const char *path, char *text)
 {
 	FILE *fp = fopen(path, "re");
 	size_t n = 0;
@@ -45,7 +45,7 @@ slurp(const char *path, char *text)
 }
 
 static void
-spill(const char *path, const char *text)
+write_text(const char *path, const char *text)
 {
 	FILE *fp = fopen(path, "we");
 
@@ -55,7 +55,7 @@ spill(const char *path, const char *text)
 }
 
 static char *
-printed(const struct conf *c, char *text)
+format_conf(const struct conf *c, char *text)
 {
 	FILE *fp = fmemopen(text, TEXT_LEN, "w");
 
@@ -64,49 +64,49 @@ printed(const struct conf *c, char *text)
 	return text;
 }
 
-/* A file in the temporary folder with this text. */
+/* Write text to a config file in the temporary folder; returns its path. */
 static const char *
-file_with(const char *text)
+write_conf(const char *text)
 {
 	static char path[PATH_LEN];
 
 	snprintf(path, sizeof(path), "%s/x.conf", t_tmpdir());
-	spill(path, text);
+	write_text(path, text);
 	return path;
 }
 
 static int
-parse(const char *path, struct conf *c, struct err *e)
+parse_file(const char *path, struct conf *c, struct err *e)
 {
 	memset(e, 0, sizeof(*e));
 	conf_defaults(c);
 	return conf_parse_file(path, c, e);
 }
 
-/* One NN.in: its .ok or its .err says all that comes of it. */
+/* Compare the result of one NN.in with its .ok or .err. */
 static void
 check_golden(const char *in)
 {
 	char got[TEXT_LEN], want[TEXT_LEN], path[PATH_LEN];
 	struct err e;
-	int rc = parse(in, &conf, &e);
+	int rc = parse_file(in, &conf, &e);
 
 	strlcpy(path, in, sizeof(path));
 	strlcpy(strrchr(path, '.'), rc == 0 ? ".ok" : ".err", 5);
 	if (rc == 0)
-		printed(&conf, got);
-	else		/* from the name on: the folder is the caller's */
+		format_conf(&conf, got);
+	else		/* without the folder, which depends on the caller */
 		snprintf(got, sizeof(got), "%s\n", strstr(e.msg, in) == e.msg ?
 		    strrchr(in, '/') + 1 - in + e.msg : e.msg);
 	ck_assert_int_eq(e.kind, rc == 0 ? ERR_NONE : ERR_USAGE);
 	if (getenv("STRADDLE_BLESS") != NULL)
-		spill(path, got);
-	ck_assert_msg(strcmp(got, slurp(path, want)) == 0,
+		write_text(path, got);
+	ck_assert_msg(strcmp(got, read_text(path, want)) == 0,
 	    "%s: got\n%swanted\n%s", in, got, want);
 	conf_free(&conf);
 }
 
-START_TEST(golden_files_come_out_as_written)
+START_TEST(golden_files_match)
 {
 	char pattern[PATH_LEN];
 	glob_t g;
@@ -121,7 +121,7 @@ START_TEST(golden_files_come_out_as_written)
 }
 END_TEST
 
-START_TEST(shipped_files_are_understood)
+START_TEST(shipped_files_are_valid)
 {
 	static const struct {
 		const char *name;
@@ -138,13 +138,13 @@ START_TEST(shipped_files_are_understood)
 	for (i = 0; i < NITEMS(shipped); i++) {
 		snprintf(path, sizeof(path), "%s/../config/%s", tests_dir(),
 		    shipped[i].name);
-		t_ok(parse(path, &conf, &e), &e);
+		t_ok(parse_file(path, &conf, &e), &e);
 		ck_assert_int_eq(conf.nsessions, shipped[i].nsessions);
 		ck_assert_ptr_nonnull(conf.model_path);
 		conf_free(&conf);
 	}
-	/* The last one, the example, shows every key there is. */
-	slurp(path, text);
+	/* The last one, example.conf, shows every key. */
+	read_text(path, text);
 	for (i = 0; (s = setting_at(i)) != NULL; i++) {
 		if (s->key == NULL)
 			continue;
@@ -157,14 +157,14 @@ START_TEST(shipped_files_are_understood)
 }
 END_TEST
 
-START_TEST(the_demo_names_the_model_of_the_tests)
+START_TEST(the_demo_config_uses_the_test_model)
 {
 	char path[PATH_LEN];
 	struct err e;
 	int i;
 
 	snprintf(path, sizeof(path), "%s/../config/demo.conf", tests_dir());
-	t_ok(parse(path, &conf, &e), &e);
+	t_ok(parse_file(path, &conf, &e), &e);
 	ck_assert_int_eq(access(conf.model_path, F_OK), 0);
 	ck_assert_int_eq(conf.ctx_tok, 512);
 	for (i = 0; i < 4; i++) {
@@ -175,32 +175,32 @@ START_TEST(the_demo_names_the_model_of_the_tests)
 }
 END_TEST
 
-START_TEST(a_model_is_found_from_the_files_folder_on)
+START_TEST(a_model_path_is_relative_to_the_config_file)
 {
 	char want[PATH_LEN], cwd[PATH_LEN];
 	struct err e;
 
-	t_ok(parse(file_with("model = \"m/x.gguf\""), &conf, &e), &e);
+	t_ok(parse_file(write_conf("model = \"m/x.gguf\""), &conf, &e), &e);
 	snprintf(want, sizeof(want), "%s/m/x.gguf", t_tmpdir());
 	ck_assert_str_eq(conf.model_path, want);
 	conf_free(&conf);
 
-	t_ok(parse(file_with("model = \"/m/x.gguf\""), &conf, &e), &e);
+	t_ok(parse_file(write_conf("model = \"/m/x.gguf\""), &conf, &e), &e);
 	ck_assert_str_eq(conf.model_path, "/m/x.gguf");
 	conf_free(&conf);
 
-	/* A file of the working directory: no folder to put in front. */
-	file_with("model = \"m/x.gguf\"");
+	/* A config file in the working directory adds no folder. */
+	write_conf("model = \"m/x.gguf\"");
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
 	ck_assert_int_eq(chdir(t_tmpdir()), 0);
-	t_ok(parse("x.conf", &conf, &e), &e);
+	t_ok(parse_file("x.conf", &conf, &e), &e);
 	ck_assert_int_eq(chdir(cwd), 0);
 	ck_assert_str_eq(conf.model_path, "m/x.gguf");
 	conf_free(&conf);
 }
 END_TEST
 
-START_TEST(a_printed_path_does_not_depend_on_the_folder)
+START_TEST(a_printed_model_path_is_absolute)
 {
 	char text[TEXT_LEN], cwd[PATH_LEN], want[2 * PATH_LEN];
 
@@ -208,19 +208,19 @@ START_TEST(a_printed_path_does_not_depend_on_the_folder)
 	conf.model_path = strdup("some/m.gguf");
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
 	snprintf(want, sizeof(want), "model = \"%s/some/m.gguf\"\n", cwd);
-	ck_assert_ptr_nonnull(strstr(printed(&conf, text), want));
+	ck_assert_ptr_nonnull(strstr(format_conf(&conf, text), want));
 	conf_free(&conf);
 }
 END_TEST
 
-START_TEST(sessions_remember_their_line)
+START_TEST(sessions_record_their_line)
 {
 	struct err e;
 
-	t_ok(parse(file_with("# one\n/* two\nthree */\nsession a\n{\n\n"
+	t_ok(parse_file(write_conf("# one\n/* two\nthree */\nsession a\n{\n\n"
 	    "cap = 1GiB }\nsession b { }\n"), &conf, &e), &e);
 	ck_assert_int_eq(conf.nsessions, 2);
-	/* The line of the brace. */
+	/* The line of the opening brace. */
 	ck_assert_ptr_nonnull(strstr(conf.session[0].where, "/x.conf:5"));
 	ck_assert_ptr_nonnull(strstr(conf.session[1].where, "/x.conf:8"));
 	conf_free(&conf);
@@ -235,78 +235,79 @@ START_TEST(a_long_path_keeps_its_end_and_line)
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	snprintf(path, sizeof(path), "%s/%s-end.conf", t_tmpdir(), name);
-	spill(path, "\n\nsession a { }\nbatch = 0\n");
-	ck_assert_int_lt(parse(path, &conf, &e), 0);
+	write_text(path, "\n\nsession a { }\nbatch = 0\n");
+	ck_assert_int_lt(parse_file(path, &conf, &e), 0);
 	ck_assert_ptr_nonnull(strstr(conf.session[0].where, "-end.conf:3"));
 	ck_assert_ptr_nonnull(strstr(e.msg, "-end.conf:4: batch: '0'"));
 	conf_free(&conf);
 }
 END_TEST
 
-START_TEST(what_is_no_text_file_is_refused)
+START_TEST(unreadable_and_binary_files_are_refused)
 {
 	char path[PATH_LEN];
 	struct err e;
 
-	ck_assert_int_eq(parse("/no/such/file", &conf, &e), -ENOENT);
+	ck_assert_int_eq(parse_file("/no/such/file", &conf, &e), -ENOENT);
 	ck_assert_str_eq(e.msg, "/no/such/file: No such file or directory");
 	ck_assert_int_eq(e.kind, ERR_USAGE);
-	ck_assert_int_eq(parse(t_tmpdir(), &conf, &e), -EISDIR);
+	ck_assert_int_eq(parse_file(t_tmpdir(), &conf, &e), -EISDIR);
 	ck_assert_int_eq(e.kind, ERR_USAGE);
-	ck_assert_int_eq(parse("/dev/zero", &conf, &e), -EFBIG);
+	ck_assert_int_eq(parse_file("/dev/zero", &conf, &e), -EFBIG);
 	ck_assert_ptr_nonnull(strstr(e.msg, "1048576 bytes are allowed"));
 
-	strlcpy(path, file_with(""), sizeof(path));
+	strlcpy(path, write_conf(""), sizeof(path));
 	ck_assert_int_eq(truncate(path, 10), 0);
-	ck_assert_int_eq(parse(path, &conf, &e), -EINVAL);
+	ck_assert_int_eq(parse_file(path, &conf, &e), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(e.msg, ":1: NUL byte"));
 	conf_free(&conf);
 }
 END_TEST
 
-START_TEST(variables_of_the_environment_are_replaced)
+START_TEST(environment_variables_are_expanded)
 {
 	struct err e;
 
 	ck_assert_int_eq(setenv("STRADDLE_T", "/d", 1), 0);
-	t_ok(parse(file_with("model = \"${STRADDLE_T}/\\${x}.gguf\""), &conf,
-	    &e), &e);
+	t_ok(parse_file(write_conf("model = \"${STRADDLE_T}/\\${x}.gguf\""),
+	    &conf, &e), &e);
 	ck_assert_str_eq(conf.model_path, "/d/${x}.gguf");
 	conf_free(&conf);
 }
 END_TEST
 
-START_TEST(variables_that_are_not_set_are_refused)
+START_TEST(unset_variables_are_refused)
 {
 	struct err e;
 
 	ck_assert_int_eq(unsetenv("STRADDLE_U"), 0);
-	ck_assert_int_lt(parse(file_with("# ${STRADDLE_U}\n"
+	ck_assert_int_lt(parse_file(write_conf("# ${STRADDLE_U}\n"
 	    "model = \"/a/${STRADDLE_U}\""), &conf, &e), 0);
 	ck_assert_msg(strstr(e.msg, "x.conf:2: the environment "
 	    "variable STRADDLE_U is not set: set it, or write "
 	    "${STRADDLE_U:-DEFAULT}") != NULL,
 	    "%s", e.msg);
 	ck_assert_int_eq(e.kind, ERR_USAGE);
-	ck_assert_int_lt(parse(file_with("model = ${STRADDLE_U}"), &conf, &e),
-	    0);
+	ck_assert_int_lt(parse_file(write_conf("model = ${STRADDLE_U}"), &conf,
+	    &e), 0);
 	ck_assert_ptr_nonnull(strstr(e.msg, "variable STRADDLE_U is not set"));
 
-	t_ok(parse(file_with("model = \"${STRADDLE_U:-/e}/x\""), &conf, &e),
-	    &e);
+	t_ok(parse_file(write_conf("model = \"${STRADDLE_U:-/e}/x\""), &conf,
+	    &e), &e);
 	ck_assert_str_eq(conf.model_path, "/e/x");
 	conf_free(&conf);
-	t_ok(parse(file_with("model = '/${STRADDLE_U}'"), &conf, &e), &e);
+	t_ok(parse_file(write_conf("model = '/${STRADDLE_U}'"), &conf, &e), &e);
 	ck_assert_str_eq(conf.model_path, "/${STRADDLE_U}");
 	conf_free(&conf);
 	ck_assert_int_eq(setenv("STRADDLE_U", "", 1), 0);
-	t_ok(parse(file_with("model = \"/a${STRADDLE_U}\""), &conf, &e), &e);
+	t_ok(parse_file(write_conf("model = \"/a${STRADDLE_U}\""), &conf, &e),
+	    &e);
 	ck_assert_str_eq(conf.model_path, "/a");
 	conf_free(&conf);
 }
 END_TEST
 
-START_TEST(a_spec_is_a_session)
+START_TEST(a_spec_sets_the_fields_of_a_session)
 {
 	struct session_conf s;
 	struct err e;
@@ -352,7 +353,7 @@ END_TEST
 START_TEST(a_bad_spec_is_refused_with_its_number)
 {
 	static const struct {
-		const char *spec, *says;
+		const char *spec, *message;
 	} bad[] = {
 		{ "", "-s #2: device: '' is not a device kind" },
 		{ "CPU", "'CPU' is not a device kind" },
@@ -410,9 +411,9 @@ START_TEST(a_bad_spec_is_refused_with_its_number)
 	for (i = 0; i < NITEMS(bad); i++) {
 		rc = conf_parse_session_spec(bad[i].spec, "-s #2", &s, &times,
 		    &e);
-		ck_assert_msg(rc < 0, "'%s' was taken", bad[i].spec);
+		ck_assert_msg(rc < 0, "'%s' was accepted", bad[i].spec);
 		ck_assert_msg(strncmp(e.msg, "-s #2: ", 7) == 0 &&
-		    strstr(e.msg, bad[i].says) != NULL, "'%s': %s",
+		    strstr(e.msg, bad[i].message) != NULL, "'%s': %s",
 		    bad[i].spec, e.msg);
 		ck_assert_int_eq(e.kind, ERR_USAGE);
 	}
@@ -431,7 +432,7 @@ add_session(struct conf *c, const char *spec)
 	    &times, &e), &e);
 }
 
-START_TEST(no_session_means_one_on_the_cpu)
+START_TEST(the_default_is_one_cpu_session)
 {
 	struct err e;
 
@@ -445,7 +446,7 @@ START_TEST(no_session_means_one_on_the_cpu)
 }
 END_TEST
 
-START_TEST(nameless_sessions_are_called_by_kind_and_index)
+START_TEST(unnamed_sessions_are_named_by_device_and_index)
 {
 	static const char *const specs[] = {
 		"cpu", "hexagon", "cpu", "cpu3=null", "cpu", "x=cpu", "cpu",
@@ -466,7 +467,7 @@ START_TEST(nameless_sessions_are_called_by_kind_and_index)
 }
 END_TEST
 
-START_TEST(a_given_name_wins_over_a_made_one)
+START_TEST(a_given_name_wins_over_a_generated_one)
 {
 	struct err e;
 
@@ -479,7 +480,7 @@ START_TEST(a_given_name_wins_over_a_made_one)
 }
 END_TEST
 
-START_TEST(two_sessions_of_one_name_are_refused)
+START_TEST(duplicate_session_names_are_refused)
 {
 	struct err e;
 
@@ -494,7 +495,7 @@ START_TEST(two_sessions_of_one_name_are_refused)
 }
 END_TEST
 
-START_TEST(cores_that_can_not_be_had_are_refused)
+START_TEST(unavailable_cores_are_refused)
 {
 	struct err e;
 
@@ -513,7 +514,7 @@ START_TEST(cores_that_can_not_be_had_are_refused)
 }
 END_TEST
 
-/* A setting that key_set() takes, or none (one time in three). */
+/* A random value that key_set() accepts, or "" (one time in three). */
 static void
 random_value(const struct setting *k, char *buf, size_t len)
 {
@@ -558,7 +559,7 @@ random_value(const struct setting *k, char *buf, size_t len)
 	case KEY_CORES:
 		strlcpy(buf, cores[t_rand_below(NITEMS(cores))], len);
 		break;
-	case KEY_PORT:		/* with one device only: conf/41, conf/42 */
+	case KEY_PORT:		/* valid with one device: conf/41, 42 */
 	case KEY_SIZE:
 		break;
 	case KEY_PRIORITY:
@@ -571,7 +572,7 @@ random_value(const struct setting *k, char *buf, size_t len)
 }
 
 static void
-randomize(enum section section, void *base)
+randomize_section(enum section section, void *base)
 {
 	const struct setting *s = NULL;
 	char text[256];
@@ -584,7 +585,7 @@ randomize(enum section section, void *base)
 	}
 }
 
-/* Equal in all that a file can say. */
+/* Equal in everything that a config file can set. */
 static void
 expect_equal(const struct conf *a, const struct conf *b)
 {
@@ -623,7 +624,7 @@ expect_equal(const struct conf *a, const struct conf *b)
 	}
 }
 
-START_TEST(what_is_printed_parses_to_the_same)
+START_TEST(a_printed_config_parses_to_the_same)
 {
 	char text[TEXT_LEN], again[TEXT_LEN], name[MAX_NAME];
 	struct err e;
@@ -631,26 +632,27 @@ START_TEST(what_is_printed_parses_to_the_same)
 
 	for (i = 0; i < 300; i++) {
 		conf_defaults(&conf);
-		randomize(SECTION_TOP, &conf);
-		randomize(SECTION_SAMPLING, &conf);
+		randomize_section(SECTION_TOP, &conf);
+		randomize_section(SECTION_SAMPLING, &conf);
 		conf.nsessions = (int)t_rand_below(MAX_SESSIONS + 1);
 		for (j = 0; j < conf.nsessions; j++) {
 			session_defaults(&conf.session[j]);
 			snprintf(name, sizeof(name), "%c%d",
 			    "aZ_0"[t_rand_below(4)], j);
 			t_ok(session_set_name(&conf.session[j], name, &e), &e);
-			randomize(SECTION_SESSION, &conf.session[j]);
+			randomize_section(SECTION_SESSION, &conf.session[j]);
 		}
-		t_ok(parse(file_with(printed(&conf, text)), &conf2, &e), &e);
+		t_ok(parse_file(write_conf(format_conf(&conf, text)), &conf2,
+		    &e), &e);
 		expect_equal(&conf, &conf2);
-		ck_assert_str_eq(printed(&conf2, again), text);
+		ck_assert_str_eq(format_conf(&conf2, again), text);
 		conf_free(&conf);
 		conf_free(&conf2);
 	}
 }
 END_TEST
 
-START_TEST(defaults_are_those_of_the_manual)
+START_TEST(defaults_match_the_manual)
 {
 	conf_defaults(&conf);
 	ck_assert_int_eq(conf.ctx_tok, 0);
@@ -679,25 +681,25 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		golden_files_come_out_as_written,
-		shipped_files_are_understood,
-		the_demo_names_the_model_of_the_tests,
-		a_model_is_found_from_the_files_folder_on,
-		a_printed_path_does_not_depend_on_the_folder,
-		sessions_remember_their_line,
+		golden_files_match,
+		shipped_files_are_valid,
+		the_demo_config_uses_the_test_model,
+		a_model_path_is_relative_to_the_config_file,
+		a_printed_model_path_is_absolute,
+		sessions_record_their_line,
 		a_long_path_keeps_its_end_and_line,
-		what_is_no_text_file_is_refused,
-		variables_of_the_environment_are_replaced,
-		variables_that_are_not_set_are_refused,
-		a_spec_is_a_session,
+		unreadable_and_binary_files_are_refused,
+		environment_variables_are_expanded,
+		unset_variables_are_refused,
+		a_spec_sets_the_fields_of_a_session,
 		a_bad_spec_is_refused_with_its_number,
-		no_session_means_one_on_the_cpu,
-		nameless_sessions_are_called_by_kind_and_index,
-		a_given_name_wins_over_a_made_one,
-		two_sessions_of_one_name_are_refused,
-		cores_that_can_not_be_had_are_refused,
-		what_is_printed_parses_to_the_same,
-		defaults_are_those_of_the_manual,
+		the_default_is_one_cpu_session,
+		unnamed_sessions_are_named_by_device_and_index,
+		a_given_name_wins_over_a_generated_one,
+		duplicate_session_names_are_refused,
+		unavailable_cores_are_refused,
+		a_printed_config_parses_to_the_same,
+		defaults_match_the_manual,
 	};
 
 	return t_main("conf", 30, tests, NITEMS(tests));

@@ -1,6 +1,6 @@
-/* tests/unit/cores.c - core lists against this machine and made-up ones.
- * The made-up ones are sysfs trees for the cores that this process may use,
- * because the affinity mask is the kernel's in any case. */
+/* tests/unit/cores.c - tests of core lists: this machine's and simulated ones.
+ * Those are sysfs trees for the cores that this process may use, because the
+ * affinity mask always comes from the kernel. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -13,11 +13,11 @@
 
 enum { PATH_LEN = 256 };
 
-static char sysfs[PATH_LEN];	/* root of the test's made-up tree */
+static char sysfs[PATH_LEN];	/* root of the test's simulated tree */
 
-/* An empty tree for each test. */
+/* Begin an empty tree. */
 static void
-fresh_sysfs(void)
+make_sysfs(void)
 {
 	static int n;
 
@@ -43,7 +43,7 @@ put_file(const char *file, const char *line)
 	fclose(fp);
 }
 
-/* A number into the folder of one core. */
+/* Write a number into the folder of one core. */
 static void
 put_core(unsigned cpu, const char *file, long number)
 {
@@ -54,9 +54,9 @@ put_core(unsigned cpu, const char *file, long number)
 	put_file(path, text);
 }
 
-/* One core more than these may be used; the first one goes to *ret_first. */
+/* All allowed cores but the first, which goes to *ret_first. */
 static struct cpuset
-allowed_but_first(unsigned *ret_first)
+find_first_and_others(unsigned *ret_first)
 {
 	struct cpuset set;
 	struct err e;
@@ -68,7 +68,7 @@ allowed_but_first(unsigned *ret_first)
 	return set;
 }
 
-/* first gets number a in file, the others b. */
+/* Write number a to the file of the first core, b to those of the others. */
 static void
 put_two_kinds(unsigned first, const struct cpuset *others, const char *file,
     long a, long b)
@@ -82,7 +82,7 @@ put_two_kinds(unsigned first, const struct cpuset *others, const char *file,
 }
 
 static void
-expect_split(unsigned first, const struct cpuset *others)
+expect_little_and_big(unsigned first, const struct cpuset *others)
 {
 	struct cpuset set;
 	struct err e;
@@ -94,7 +94,7 @@ expect_split(unsigned first, const struct cpuset *others)
 	ck_assert_mem_eq(&set, others, sizeof(set));
 }
 
-START_TEST(no_list_means_all_that_are_allowed)
+START_TEST(no_list_means_all_allowed_cores)
 {
 	struct cpuset all, set;
 	struct err e;
@@ -106,7 +106,7 @@ START_TEST(no_list_means_all_that_are_allowed)
 }
 END_TEST
 
-START_TEST(a_list_of_allowed_cores_is_taken)
+START_TEST(a_list_of_allowed_cores_is_accepted)
 {
 	struct cpuset all, set;
 	char text[256];
@@ -119,13 +119,13 @@ START_TEST(a_list_of_allowed_cores_is_taken)
 }
 END_TEST
 
-START_TEST(a_core_that_does_not_exist_is_named)
+START_TEST(a_missing_core_is_named)
 {
 	struct cpuset all, set;
 	char have[256];
 	struct err e;
 
-	fresh_sysfs();
+	make_sysfs();
 	t_ok(cores_allowed(&all, &e), &e);
 	if (cpuset_has(&all, 1022))
 		return;			/* this machine has it */
@@ -138,7 +138,7 @@ START_TEST(a_core_that_does_not_exist_is_named)
 }
 END_TEST
 
-START_TEST(a_core_kept_from_this_process_is_named)
+START_TEST(a_core_outside_the_affinity_mask_is_named)
 {
 	cpu_set_t one, before;
 	struct cpuset all, others, set;
@@ -147,10 +147,10 @@ START_TEST(a_core_kept_from_this_process_is_named)
 	struct err e;
 
 	t_ok(cores_allowed(&all, &e), &e);
-	fresh_sysfs();
-	others = allowed_but_first(&first);
+	make_sysfs();
+	others = find_first_and_others(&first);
 	if (cpuset_count(&others) == 0)
-		return;			/* nothing to take away here */
+		return;			/* no core can be taken away */
 	put_two_kinds(first, &others, "online", 1, 1);
 	CPU_ZERO(&one);
 	CPU_SET(first, &one);
@@ -165,45 +165,45 @@ START_TEST(a_core_kept_from_this_process_is_named)
 }
 END_TEST
 
-START_TEST(big_and_little_go_by_capacity)
+START_TEST(capacity_tells_big_from_little)
 {
 	struct cpuset others;
 	unsigned first;
 
-	fresh_sysfs();
-	others = allowed_but_first(&first);
+	make_sysfs();
+	others = find_first_and_others(&first);
 	if (cpuset_count(&others) == 0)
-		return;			/* one core has no kinds */
+		return;			/* one core is of one kind */
 	put_two_kinds(first, &others, "cpu_capacity", 446, 1024);
-	/* The frequency would say the contrary, and is not asked. */
+	/* The frequency says the opposite, and is not used. */
 	put_two_kinds(first, &others, "cpufreq/cpuinfo_max_freq", 9, 8);
-	expect_split(first, &others);
+	expect_little_and_big(first, &others);
 }
 END_TEST
 
-START_TEST(big_and_little_go_by_frequency_without_capacity)
+START_TEST(without_capacity_frequency_tells_big_from_little)
 {
 	struct cpuset others;
 	unsigned first;
 
-	fresh_sysfs();
-	others = allowed_but_first(&first);
+	make_sysfs();
+	others = find_first_and_others(&first);
 	if (cpuset_count(&others) == 0)
 		return;
 	put_two_kinds(first, &others, "cpufreq/cpuinfo_max_freq", 1800000,
 	    2400000);
-	expect_split(first, &others);
+	expect_little_and_big(first, &others);
 }
 END_TEST
 
-START_TEST(alike_cores_have_no_big_ones)
+START_TEST(equal_cores_have_no_big_ones)
 {
 	struct cpuset others, set;
 	unsigned first;
 	struct err e;
 
-	fresh_sysfs();
-	others = allowed_but_first(&first);
+	make_sysfs();
+	others = find_first_and_others(&first);
 	put_two_kinds(first, &others, "cpu_capacity", 1024, 1024);
 	ck_assert_int_eq(cores_resolve("big", -1, sysfs, &set, &e), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(e.msg, "are equal"));
@@ -212,7 +212,7 @@ START_TEST(alike_cores_have_no_big_ones)
 }
 END_TEST
 
-/* The first core and all others beside the fastest of them. */
+/* Expect these speeds of the first core and of all others. */
 static void
 expect_speeds(unsigned first, uint32_t of_first, uint32_t of_others)
 {
@@ -228,20 +228,20 @@ expect_speeds(unsigned first, uint32_t of_first, uint32_t of_others)
 		    cpuset_has(&all, cpu) ? of_others : 0);
 }
 
-START_TEST(cores_are_as_fast_as_the_kernel_tells)
+START_TEST(speeds_come_from_the_kernel)
 {
 	struct cpuset others;
 	unsigned first;
 
-	fresh_sysfs();
-	others = allowed_but_first(&first);
+	make_sysfs();
+	others = find_first_and_others(&first);
 	expect_speeds(first, CORES_FASTEST, CORES_FASTEST);
 	if (cpuset_count(&others) == 0)
 		return;
 	put_two_kinds(first, &others, "cpufreq/cpuinfo_max_freq", 1800000,
 	    2400000);
 	expect_speeds(first, CORES_FASTEST * 3 / 4, CORES_FASTEST);
-	/* No kind of its own, and all alike. */
+	/* Small differences are ignored. */
 	put_two_kinds(first, &others, "cpufreq/cpuinfo_max_freq", 2200000,
 	    2400000);
 	expect_speeds(first, CORES_FASTEST, CORES_FASTEST);
@@ -254,15 +254,15 @@ START_TEST(cores_are_as_fast_as_the_kernel_tells)
 }
 END_TEST
 
-START_TEST(fewer_threads_than_cores_take_the_best)
+START_TEST(fewer_threads_than_cores_use_the_best_cores)
 {
 	static const uint32_t speed[MAX_CPUS] = { [0] = 300, [1] = 300,
 	    [2] = 700, [3] = 1024, [4] = 1024, [5] = 1024, [7] = 700 };
-	/* With 5 as another thread of 3. */
+	/* one_a_core: with core 5 as the second thread of core 3. */
 	static const struct {
 		unsigned n;
-		const char *alike, *fastest, *first;
-	} of[] = { { 1, "0", "3", "3" }, { 2, "0-1", "3,5", "2-3" },
+		const char *equal, *fastest, *one_a_core;
+	} cases[] = { { 1, "0", "3", "3" }, { 2, "0-1", "3,5", "2-3" },
 	    { 3, "0-2", "2-3,5", "2-3,7" }, { 5, "0-3,5", "0,2-3,5,7",
 	    "0-3,7" }, { 9, "0-3,5,7", "0-3,5,7", "0-3,5,7" } };
 	struct cpuset cpus = { 0 }, second = { 0 }, set;
@@ -272,37 +272,37 @@ START_TEST(fewer_threads_than_cores_take_the_best)
 
 	t_ok(units_parse_cpus("0-3,5,7", &cpus, &e), &e);
 	cpuset_add(&second, 5);
-	for (i = 0; i < NITEMS(of); i++) {
-		set = cores_best(&cpus, NULL, NULL, of[i].n);
+	for (i = 0; i < NITEMS(cases); i++) {
+		set = cores_best(&cpus, NULL, NULL, cases[i].n);
 		ck_assert_str_eq(units_format_cpus(&set, list, sizeof(list)),
-		    of[i].alike);
-		set = cores_best(&cpus, speed, NULL, of[i].n);
+		    cases[i].equal);
+		set = cores_best(&cpus, speed, NULL, cases[i].n);
 		ck_assert_str_eq(units_format_cpus(&set, list, sizeof(list)),
-		    of[i].fastest);
-		set = cores_best(&cpus, speed, &second, of[i].n);
+		    cases[i].fastest);
+		set = cores_best(&cpus, speed, &second, cases[i].n);
 		ck_assert_str_eq(units_format_cpus(&set, list, sizeof(list)),
-		    of[i].first);
+		    cases[i].one_a_core);
 	}
 }
 END_TEST
 
-/* Four cores of two threads: 0 and 4 (of which 4 is not asked for), 1 and 5, 2
- * and 6; 3 and 7 do not tell. */
-START_TEST(second_threads_are_told_by_their_siblings)
+/* Four cores of two threads: 0 and 4 (4 is not in the list), 1 and 5, 2 and 6;
+ * the siblings of 3 and 7 are unknown. */
+START_TEST(second_threads_are_found_by_their_siblings)
 {
-	static const char *const of[] = { "0,4", "1,5", "2,6", NULL,
+	static const char *const siblings[] = { "0,4", "1,5", "2,6", NULL,
 	    "0,4", "1,5", "2,6", NULL };
 	struct cpuset cpus = { 0 }, set;
 	struct err e;
 	char file[64], list[64];
 	unsigned i;
 
-	fresh_sysfs();
-	for (i = 0; i < NITEMS(of); i++) {
+	make_sysfs();
+	for (i = 0; i < NITEMS(siblings); i++) {
 		snprintf(file, sizeof(file),
 		    "cpu/cpu%u/topology/thread_siblings_list", i);
-		if (of[i] != NULL)
-			put_file(file, of[i]);
+		if (siblings[i] != NULL)
+			put_file(file, siblings[i]);
 	}
 	t_ok(units_parse_cpus("0-3,5-7", &cpus, &e), &e);
 	set = cores_seconds(&cpus, sysfs);
@@ -313,26 +313,26 @@ START_TEST(second_threads_are_told_by_their_siblings)
 }
 END_TEST
 
-START_TEST(a_machine_that_does_not_tell_has_no_big_ones)
+START_TEST(a_machine_without_core_data_has_no_big_cores)
 {
 	struct cpuset set;
 	struct err e;
 
-	fresh_sysfs();
+	make_sysfs();
 	ck_assert_int_eq(cores_resolve("big", -1, sysfs, &set, &e), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(e.msg, "according to the kernel"));
 }
 END_TEST
 
-START_TEST(a_node_brings_its_own_cores)
+START_TEST(a_node_selects_its_cores)
 {
 	char list[64];
 	struct cpuset set;
 	struct err e;
 	unsigned first;
 
-	fresh_sysfs();
-	allowed_but_first(&first);
+	make_sysfs();
+	find_first_and_others(&first);
 	snprintf(list, sizeof(list), "%u,1022", first);
 	put_file("node/node3/cpulist", list);
 	t_ok(cores_resolve("", 3, sysfs, &set, &e), &e);
@@ -341,12 +341,12 @@ START_TEST(a_node_brings_its_own_cores)
 }
 END_TEST
 
-START_TEST(a_node_that_is_missing_or_not_ours_is_refused)
+START_TEST(a_missing_or_forbidden_node_is_refused)
 {
 	struct cpuset set;
 	struct err e;
 
-	fresh_sysfs();
+	make_sysfs();
 	put_file("node/node0/cpulist", "1022");
 	ck_assert_int_eq(cores_resolve("", 1, sysfs, &set, &e), -ENODEV);
 	ck_assert_ptr_nonnull(strstr(e.msg, "node 1"));
@@ -355,7 +355,7 @@ START_TEST(a_node_that_is_missing_or_not_ours_is_refused)
 }
 END_TEST
 
-START_TEST(a_word_that_is_no_list_is_refused)
+START_TEST(an_invalid_list_is_refused)
 {
 	struct cpuset set;
 	struct err e;
@@ -369,20 +369,20 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		no_list_means_all_that_are_allowed,
-		a_list_of_allowed_cores_is_taken,
-		a_core_that_does_not_exist_is_named,
-		a_core_kept_from_this_process_is_named,
-		big_and_little_go_by_capacity,
-		big_and_little_go_by_frequency_without_capacity,
-		alike_cores_have_no_big_ones,
-		a_machine_that_does_not_tell_has_no_big_ones,
-		cores_are_as_fast_as_the_kernel_tells,
-		fewer_threads_than_cores_take_the_best,
-		second_threads_are_told_by_their_siblings,
-		a_node_brings_its_own_cores,
-		a_node_that_is_missing_or_not_ours_is_refused,
-		a_word_that_is_no_list_is_refused,
+		no_list_means_all_allowed_cores,
+		a_list_of_allowed_cores_is_accepted,
+		a_missing_core_is_named,
+		a_core_outside_the_affinity_mask_is_named,
+		capacity_tells_big_from_little,
+		without_capacity_frequency_tells_big_from_little,
+		equal_cores_have_no_big_ones,
+		a_machine_without_core_data_has_no_big_cores,
+		speeds_come_from_the_kernel,
+		fewer_threads_than_cores_use_the_best_cores,
+		second_threads_are_found_by_their_siblings,
+		a_node_selects_its_cores,
+		a_missing_or_forbidden_node_is_refused,
+		an_invalid_list_is_refused,
 	};
 
 	return t_main("cores", 20, tests, NITEMS(tests));
