@@ -1,5 +1,5 @@
-/* tests/unit/cgroup.c - memory groups on a kernel made of files, and on this
- * machine's own where it lets us. */
+/* tests/unit/cgroup.c - tests of memory groups: on a simulated kernel, and
+ * on this machine's own groups where it permits them. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -24,75 +24,75 @@ static struct cgroup_tree tree;
 static struct err err;
 
 static void
-find(void)
+open_tree(void)
 {
 	cgroup_tree_open(fake.root, &fake_fs, &tree);
 }
 
 static const char *
-name_of(const struct cgroup *g)
+group_name(const struct cgroup *g)
 {
 	return strrchr(g->dir, '/') + 1;
 }
 
-START_TEST(v1_makes_groups_beside_this_process)
+START_TEST(v1_creates_groups_in_the_group_of_this_process)
 {
 	struct cgroup g = CGROUP_INIT;
 
 	fake_open(CGROUP_V1, "/", "/user/me", 1);
-	find();
+	open_tree();
 	ck_assert_msg(tree.kind == CGROUP_V1, "%s", tree.why);
 	ck_assert_str_eq(tree.dir, fake.base);
-	ck_assert_uint_eq(fake_count("straddle."), 0);	/* tried, and gone */
+	ck_assert_uint_eq(fake_count("straddle."), 0);	/* trial removed */
 	ck_assert_uint_eq(fake.nmade, 1);
 
 	t_ok(cgroup_open(&tree, "cpu0", 64 * MIB + 5, &g, &err), &err);
 	ck_assert_uint_eq(g.limit_bytes, 64 * MIB);
 	ck_assert_int_eq(g.swap_limited, 1);
-	ck_assert_str_eq(fake_get(name_of(&g), "memory.limit_in_bytes"),
+	ck_assert_str_eq(fake_get(group_name(&g), "memory.limit_in_bytes"),
 	    "67108864\n");
-	ck_assert_str_eq(fake_get(name_of(&g), "memory.memsw.limit_in_bytes"),
-	    "67108864\n");
+	ck_assert_str_eq(fake_get(group_name(&g),
+	    "memory.memsw.limit_in_bytes"), "67108864\n");
 	cgroup_close(&g);
 	ck_assert_uint_eq(fake_count("straddle."), 0);
 	cgroup_tree_close(&tree);
 }
 END_TEST
 
-START_TEST(v2_steps_aside_hands_down_and_comes_back)
+START_TEST(v2_moves_to_a_leaf_enables_memory_and_moves_back)
 {
 	struct cgroup g = CGROUP_INIT;
-	char mine[32];
+	char pid_line[32];
 
-	snprintf(mine, sizeof(mine), "%d\n", (int)getpid());
+	snprintf(pid_line, sizeof(pid_line), "%d\n", (int)getpid());
 	fake_open(CGROUP_V2, "/", "/user.slice/run-1.scope", 0);
-	find();
+	open_tree();
 	ck_assert_msg(tree.kind == CGROUP_V2, "%s", tree.why);
 	ck_assert_str_eq(fake_get("", "cgroup.procs"), "");
 	ck_assert_str_eq(fake_get("straddle-coordinator", "cgroup.procs"),
-	    mine);
+	    pid_line);
 	ck_assert_str_eq(fake_get("", "cgroup.subtree_control"), "memory\n");
 
 	t_ok(cgroup_open(&tree, "a", 64 * MIB, &g, &err), &err);
-	ck_assert_str_eq(fake_get(name_of(&g), "memory.max"), "67108864\n");
-	ck_assert_str_eq(fake_get(name_of(&g), "memory.swap.max"), "0\n");
-	ck_assert_str_eq(fake_get(name_of(&g), "memory.oom.group"), "1\n");
+	ck_assert_str_eq(fake_get(group_name(&g), "memory.max"), "67108864\n");
+	ck_assert_str_eq(fake_get(group_name(&g), "memory.swap.max"), "0\n");
+	ck_assert_str_eq(fake_get(group_name(&g), "memory.oom.group"), "1\n");
 	cgroup_close(&g);
 	cgroup_tree_close(&tree);
-	ck_assert_str_eq(fake_get("", "cgroup.procs"), mine);
+	ck_assert_str_eq(fake_get("", "cgroup.procs"), pid_line);
 	ck_assert_str_eq(fake_get("", "cgroup.subtree_control"), "");
 	ck_assert_uint_eq(fake_count("straddle"), 0);
 }
 END_TEST
 
-START_TEST(v2_with_company_says_so_and_changes_nothing)
+START_TEST(v2_refuses_a_shared_group_and_changes_nothing)
 {
 	char before[64];
 
 	fake_open(CGROUP_V2, "/", "/user.slice/session-1.scope", 1);
 	snprintf(before, sizeof(before), "%d\n%d\n", FAKE_OTHER_PID,
 	    (int)getpid());
-	find();
+	open_tree();
 	ck_assert_int_eq(tree.kind, CGROUP_NONE);
 	ck_assert_msg(strstr(tree.why, "other processes are in the group") !=
 	    NULL && strstr(tree.why, "systemd-run") != NULL, "%s", tree.why);
@@ -103,15 +103,15 @@ START_TEST(v2_with_company_says_so_and_changes_nothing)
 }
 END_TEST
 
-/* The root of v2, and a group whose controller was handed down before us,
- * leave everything as it is: others may rely on it. */
-START_TEST(v2_that_is_ready_is_left_ready)
+/* Nothing is changed in the root group, nor where the controller is already
+ * enabled for children: other processes may rely on it. */
+START_TEST(v2_with_memory_enabled_is_left_unchanged)
 {
 	struct cgroup g = CGROUP_INIT;
 
 	fake_open(CGROUP_V2, "/", "/", 1);
 	fake_set("", "cgroup.subtree_control", "cpu memory\n");
-	find();
+	open_tree();
 	ck_assert_msg(tree.kind == CGROUP_V2, "%s", tree.why);
 	ck_assert_int_eq(tree.moved, 0);
 	t_ok(cgroup_open(&tree, "a", MIB, &g, &err), &err);
@@ -122,25 +122,25 @@ START_TEST(v2_that_is_ready_is_left_ready)
 }
 END_TEST
 
-START_TEST(why_there_is_none_is_said)
+START_TEST(unusable_groups_are_reported_with_the_reason)
 {
 	fake_open(CGROUP_V2, "/", "/me", 0);
 	fake_set("", "cgroup.controllers", "cpu memoryx pids\n");
-	find();
+	open_tree();
 	ck_assert_int_eq(tree.kind, CGROUP_NONE);
 	ck_assert_msg(strstr(tree.why, "not delegated to") != NULL, "%s",
 	    tree.why);
 
 	fake_open(CGROUP_V1, "/", "/me", 0);
 	fake.deny = 1;
-	find();
+	open_tree();
 	ck_assert_int_eq(tree.kind, CGROUP_NONE);
 	ck_assert_msg(strstr(tree.why, strerror(EACCES)) != NULL, "%s",
 	    tree.why);
 
 	fake_open(CGROUP_V1, "/", "/me", 0);
 	fake.lie = 1;
-	find();
+	open_tree();
 	ck_assert_int_eq(tree.kind, CGROUP_NONE);
 	ck_assert_msg(strstr(tree.why, "is in force") != NULL, "%s",
 	    tree.why);
@@ -152,13 +152,14 @@ START_TEST(why_there_is_none_is_said)
 }
 END_TEST
 
-/* A container sees a part of the tree, by its own names or the host's. */
-START_TEST(a_container_s_part_of_the_tree_is_found)
+/* A container sees a part of the hierarchy, under its own paths or the
+ * host's. */
+START_TEST(the_group_of_a_container_is_found)
 {
 	static const struct {
 		const char *mount_root, *path;
 		int found;
-	} of[] = {
+	} cases[] = {
 		{ "/", "/", 1 },
 		{ "/", "/a/b", 1 },
 		{ "/docker/1", "/docker/1", 1 },
@@ -169,19 +170,20 @@ START_TEST(a_container_s_part_of_the_tree_is_found)
 	};
 	unsigned i;
 
-	for (i = 0; i < NITEMS(of); i++) {
-		fake_open(CGROUP_V1, of[i].mount_root, of[i].path, 0);
-		find();
-		ck_assert_msg((tree.kind == CGROUP_V1) == of[i].found,
-		    "%s in %s: %s", of[i].path, of[i].mount_root, tree.why);
-		if (of[i].found)
+	for (i = 0; i < NITEMS(cases); i++) {
+		fake_open(CGROUP_V1, cases[i].mount_root, cases[i].path, 0);
+		open_tree();
+		ck_assert_msg((tree.kind == CGROUP_V1) == cases[i].found,
+		    "%s in %s: %s", cases[i].path, cases[i].mount_root,
+		    tree.why);
+		if (cases[i].found)
 			ck_assert_str_eq(tree.dir, fake.base);
 		cgroup_tree_close(&tree);
 	}
 }
 END_TEST
 
-START_TEST(swap_that_is_not_accounted_is_known)
+START_TEST(missing_swap_accounting_is_detected)
 {
 	enum cgroup_kind kind;
 
@@ -190,7 +192,7 @@ START_TEST(swap_that_is_not_accounted_is_known)
 
 		fake_open(kind, "/", "/me", 0);
 		fake.no_swap = 1;
-		find();
+		open_tree();
 		t_ok(cgroup_open(&tree, "a", MIB, &g, &err), &err);
 		ck_assert_int_eq(g.swap_limited, 0);
 		cgroup_close(&g);
@@ -199,26 +201,26 @@ START_TEST(swap_that_is_not_accounted_is_known)
 }
 END_TEST
 
-START_TEST(counts_are_the_kernel_s)
+START_TEST(counters_are_read_from_the_kernel)
 {
 	struct cgroup g = CGROUP_INIT;
 	struct cgroup_count n;
 	char path[1200];
 
 	fake_open(CGROUP_V1, "/", "/me", 0);
-	find();
+	open_tree();
 	t_ok(cgroup_open(&tree, "a", 64 * MIB, &g, &err), &err);
-	fake_set(name_of(&g), "memory.usage_in_bytes", "1000\n");
-	fake_set(name_of(&g), "memory.max_usage_in_bytes", "5000\n");
+	fake_set(group_name(&g), "memory.usage_in_bytes", "1000\n");
+	fake_set(group_name(&g), "memory.max_usage_in_bytes", "5000\n");
 	ck_assert_int_eq(cgroup_count(&g, &n), 0);
 	ck_assert_uint_eq(n.now_bytes, 1000);
 	ck_assert_uint_eq(n.peak_bytes, 5000);
 	ck_assert_int_eq(n.peak_known, 1);
 	ck_assert_uint_eq(n.oom_kills, 0);
 	ck_assert_int_eq(n.at_limit, 0);
-	fake_set(name_of(&g), "memory.oom_control",
+	fake_set(group_name(&g), "memory.oom_control",
 	    "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
-	fake_set(name_of(&g), "memory.max_usage_in_bytes", "67108864\n");
+	fake_set(group_name(&g), "memory.max_usage_in_bytes", "67108864\n");
 	ck_assert_int_eq(cgroup_count(&g, &n), 0);
 	ck_assert_uint_eq(n.oom_kills, 2);
 	ck_assert_int_eq(n.at_limit, 1);
@@ -226,20 +228,20 @@ START_TEST(counts_are_the_kernel_s)
 	cgroup_tree_close(&tree);
 
 	fake_open(CGROUP_V2, "/", "/me", 0);
-	find();
+	open_tree();
 	t_ok(cgroup_open(&tree, "a", 64 * MIB, &g, &err), &err);
-	fake_set(name_of(&g), "memory.current", "1000\n");
-	fake_set(name_of(&g), "memory.peak", "67108864\n");
-	fake_set(name_of(&g), "memory.events",
+	fake_set(group_name(&g), "memory.current", "1000\n");
+	fake_set(group_name(&g), "memory.peak", "67108864\n");
+	fake_set(group_name(&g), "memory.events",
 	    "low 0\nhigh 0\nmax 7\noom 0\noom_kill 1\noom_group_kill 1\n");
 	ck_assert_int_eq(cgroup_count(&g, &n), 0);
 	ck_assert_uint_eq(n.peak_bytes, 64 * MIB);
 	ck_assert_uint_eq(n.oom_kills, 1);
-	ck_assert_int_eq(n.at_limit, 0);	/* it was someone above */
-	fake_set(name_of(&g), "memory.events", "oom 1\noom_kill 1\n");
+	ck_assert_int_eq(n.at_limit, 0);	/* an ancestor's limit */
+	fake_set(group_name(&g), "memory.events", "oom 1\noom_kill 1\n");
 	ck_assert_int_eq(cgroup_count(&g, &n), 0);
 	ck_assert_int_eq(n.at_limit, 1);
-	/* Before Linux 5.19. */
+	/* Linux before 5.19 has no memory.peak. */
 	snprintf(path, sizeof(path), "%s/memory.peak", g.dir);
 	unlink(path);
 	ck_assert_int_eq(cgroup_count(&g, &n), 0);
@@ -249,63 +251,63 @@ START_TEST(counts_are_the_kernel_s)
 }
 END_TEST
 
-START_TEST(membership_is_by_whole_numbers)
+START_TEST(membership_compares_whole_pids)
 {
 	struct cgroup g = CGROUP_INIT;
 
 	fake_open(CGROUP_V1, "/", "/me", 0);
-	find();
+	open_tree();
 	t_ok(cgroup_open(&tree, "a", MIB, &g, &err), &err);
 	ck_assert_int_eq(cgroup_holds(&g, 12), 0);
-	fake_set(name_of(&g), "cgroup.procs", "123\n45\n");
+	fake_set(group_name(&g), "cgroup.procs", "123\n45\n");
 	ck_assert_int_eq(cgroup_holds(&g, 12), 0);
 	ck_assert_int_eq(cgroup_holds(&g, 45), 1);
 	ck_assert_int_eq(cgroup_holds(&g, 123), 1);
-	fake_set(name_of(&g), "cgroup.procs", "");
+	fake_set(group_name(&g), "cgroup.procs", "");
 	cgroup_close(&g);
 	cgroup_tree_close(&tree);
 }
 END_TEST
 
-/* One that is locked is somebody's, whatever its name; one that is not was
- * left by a coordinator that was killed. */
-START_TEST(groups_of_the_dead_are_swept_those_of_the_living_are_not)
+/* A locked group belongs to a live coordinator, whatever its name; an unlocked
+ * one was left by a coordinator that was killed. */
+START_TEST(stale_groups_are_removed_and_live_ones_are_kept)
 {
-	char living[1200];
+	char path[1200];
 	int fd;
 
 	fake_open(CGROUP_V1, "/", "/me", 0);
-	ck_assert_int_eq(fake_fs.mkdir(strcat(strcpy(living, fake.base),
+	ck_assert_int_eq(fake_fs.mkdir(strcat(strcpy(path, fake.base),
 	    "/straddle.1.cpu0")), 0);
-	fd = open(living, O_RDONLY | O_DIRECTORY);
+	fd = open(path, O_RDONLY | O_DIRECTORY);
 	ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
-	ck_assert_int_eq(fake_fs.mkdir(strcat(strcpy(living, fake.base),
+	ck_assert_int_eq(fake_fs.mkdir(strcat(strcpy(path, fake.base),
 	    "/straddle.999999.cpu0")), 0);
-	ck_assert_int_eq(fake_fs.mkdir(strcat(strcpy(living, fake.base),
+	ck_assert_int_eq(fake_fs.mkdir(strcat(strcpy(path, fake.base),
 	    "/others")), 0);
-	find();
+	open_tree();
 	ck_assert_uint_eq(fake_count("straddle.999999"), 0);
 	ck_assert_uint_eq(fake_count("straddle.1"), 1);
 	ck_assert_uint_eq(fake_count("others"), 1);
 	close(fd);
 	cgroup_tree_close(&tree);
-	find();
+	open_tree();
 	ck_assert_uint_eq(fake_count("straddle.1"), 0);
 	cgroup_tree_close(&tree);
 }
 END_TEST
 
-/* Two coordinators of one pid, in two containers. */
-START_TEST(a_name_that_is_taken_is_not_shared)
+/* Coordinators in two containers may have the same pid. */
+START_TEST(a_group_in_use_is_not_shared)
 {
 	struct cgroup a = CGROUP_INIT, b = CGROUP_INIT;
 
 	fake_open(CGROUP_V1, "/", "/me", 0);
-	find();
+	open_tree();
 	t_ok(cgroup_open(&tree, "x", MIB, &a, &err), &err);
 	t_ok(cgroup_open(&tree, "x", 2 * MIB, &b, &err), &err);
 	ck_assert_str_ne(a.dir, b.dir);
-	ck_assert_str_eq(fake_get(name_of(&a), "memory.limit_in_bytes"),
+	ck_assert_str_eq(fake_get(group_name(&a), "memory.limit_in_bytes"),
 	    "1048576\n");
 	cgroup_close(&a);
 	cgroup_close(&b);
@@ -313,11 +315,11 @@ START_TEST(a_name_that_is_taken_is_not_shared)
 }
 END_TEST
 
-/* A group that one coordinator makes is not swept by another that starts:
- * between its making and its lock it may be, and then there is the next.  Others
- * keep the cores busy: what the sweeper has to meet is an open() that is cut off
- * from its flock(). */
-START_TEST(a_group_stays_while_others_sweep)
+/* Another coordinator that starts may remove a group between its mkdir and its
+ * lock: cgroup_open() must then create the next one, and never return a group
+ * that was removed.  Busy processes make it likely that the other one is
+ * preempted between its open() and its flock(). */
+START_TEST(a_new_group_survives_the_cleanup_of_others)
 {
 	enum { OTHERS = 4 };
 	struct cgroup g = CGROUP_INIT;
@@ -343,7 +345,7 @@ START_TEST(a_group_stays_while_others_sweep)
 	for (i = 0; i < 1500; i++) {
 		t_ok(cgroup_open(&tree, "x", UINT64_MAX, &g, &err), &err);
 		usleep(1);
-		ck_assert_msg(stat(g.dir, &st) == 0, "%s: %s, the %d. time",
+		ck_assert_msg(stat(g.dir, &st) == 0, "%s: %s, attempt %d",
 		    g.dir, strerror(errno), i + 1);
 		cgroup_close(&g);
 	}
@@ -354,15 +356,15 @@ START_TEST(a_group_stays_while_others_sweep)
 }
 END_TEST
 
-START_TEST(what_is_free_is_what_the_tightest_group_leaves)
+START_TEST(free_memory_is_that_of_the_tightest_group)
 {
 	fake_open(CGROUP_V1, "/", "/a", 0);
-	find();
+	open_tree();
 	ck_assert_uint_eq(cgroup_free_bytes(&tree), UINT64_MAX);
 	fake_set("", "memory.limit_in_bytes", "10485760\n");
 	fake_set("", "memory.usage_in_bytes", "6291456\n");
 	ck_assert_uint_eq(cgroup_free_bytes(&tree), 4 * MIB);
-	/* Page cache goes when it must. */
+	/* Page cache counts as free: it can be reclaimed. */
 	fake_set("", "memory.stat", "cache 9\ntotal_active_file 1048576\n"
 	    "total_inactive_file 2097152\n");
 	ck_assert_uint_eq(cgroup_free_bytes(&tree), 7 * MIB);
@@ -377,12 +379,12 @@ END_TEST
 
 /* --- this machine --- */
 
-enum { EATER_NO_GROUP = 2, EATER_NO_MEMORY };
+enum { CHILD_NO_GROUP = 2, CHILD_NO_MEMORY };
 
-/* A child that enters the group, waits for a byte, then touches nbytes and
+/* Fork a child that enters the group, waits for a byte, touches nbytes and
  * exits with 0. */
 static pid_t
-eater(const struct enforce *e, size_t nbytes, int pipe_fd[2])
+start_child(const struct enforce *e, size_t nbytes, int pipe_fd[2])
 {
 	int enter = -1;
 	char go;
@@ -394,11 +396,11 @@ eater(const struct enforce *e, size_t nbytes, int pipe_fd[2])
 	if ((pid = fork()) == 0) {
 		if ((enter >= 0 && write(enter, "0", 1) < 0) ||
 		    read(pipe_fd[0], &go, 1) != 1)
-			_exit(EATER_NO_GROUP);
+			_exit(CHILD_NO_GROUP);
 		p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (p == MAP_FAILED)
-			_exit(EATER_NO_MEMORY);
+			_exit(CHILD_NO_MEMORY);
 		memset(p, 1, nbytes);
 		_exit(0);
 	}
@@ -408,7 +410,7 @@ eater(const struct enforce *e, size_t nbytes, int pipe_fd[2])
 }
 
 static int
-feed(pid_t pid, int pipe_fd[2])
+release_child(pid_t pid, int pipe_fd[2])
 {
 	int status;
 
@@ -419,9 +421,9 @@ feed(pid_t pid, int pipe_fd[2])
 	return status;
 }
 
-/* Until the child is in its group, or has ended without. */
+/* Wait until the child is in its group or has exited. */
 static void
-settle(const struct enforce *e, pid_t pid)
+await_membership(const struct enforce *e, pid_t pid)
 {
 	siginfo_t si = { 0 };
 
@@ -431,26 +433,27 @@ settle(const struct enforce *e, pid_t pid)
 		usleep(10000);
 }
 
-/* By what enforce_open() chooses, or without a group. */
+/* A child within the cap succeeds and one beyond it fails, under the
+ * enforcement that enforce_open() chooses, or without a group. */
 static void
-eat_within_and_beyond(int with_group)
+check_cap(int with_group)
 {
 	struct enforce_start st = { .cap_bytes = 64 * MIB, .rss_bytes = MIB };
 	int fds[2], status, i;
 	struct enforce e;
 	char why[256];
 
-	for (i = 0; i < 2; i++) {	/* in one group: it is the session's */
+	for (i = 0; i < 2; i++) {	/* a group outlives its children */
 		if (i == 0 && with_group)
-			enforce_open(&e, "eater", 64 * MIB);
+			enforce_open(&e, "child", 64 * MIB);
 		else if (i == 0)
 			e = (struct enforce){ .by = SANITIZED ?
 			    ENFORCE_LEDGER : ENFORCE_RLIMIT,
 			    .group = CGROUP_INIT, .limit_bytes = UINT64_MAX };
-		st.pid = eater(&e, (i == 0 ? 16 : 100) * MIB, fds);
-		settle(&e, st.pid);
+		st.pid = start_child(&e, (i == 0 ? 16 : 100) * MIB, fds);
+		await_membership(&e, st.pid);
 		t_ok(enforce_apply(&e, &st, &err), &err);
-		status = feed(st.pid, fds);
+		status = release_child(st.pid, fds);
 		if (e.by == ENFORCE_LEDGER) {
 			printf("skipped: %s\n", e.why);
 			break;
@@ -458,8 +461,8 @@ eat_within_and_beyond(int with_group)
 		ck_assert_uint_le(e.limit_bytes, UINT64_C(1) << 40);
 		if (i == 0) {
 			ck_assert_int_eq(status, 0);
-			ck_assert_str_eq(enforce_describe_loss(&e, why, sizeof(why)),
-			    "");
+			ck_assert_str_eq(enforce_describe_loss(&e, why,
+			    sizeof(why)), "");
 		} else if (e.by == ENFORCE_CGROUP) {
 			ck_assert(WIFSIGNALED(status));
 			ck_assert_int_eq(WTERMSIG(status), SIGKILL);
@@ -467,36 +470,36 @@ eat_within_and_beyond(int with_group)
 			ck_assert_msg(strstr(why, "its group reached the limit "
 			    "of 64.0 MiB (67108864 bytes)") != NULL, "%s",
 			    why);
-			/* The next loss is not this one. */
-			ck_assert_str_eq(enforce_describe_loss(&e, why, sizeof(why)),
-			    "");
+			/* It is described once. */
+			ck_assert_str_eq(enforce_describe_loss(&e, why,
+			    sizeof(why)), "");
 		} else {
 			ck_assert(WIFEXITED(status));
-			ck_assert_int_eq(WEXITSTATUS(status), EATER_NO_MEMORY);
+			ck_assert_int_eq(WEXITSTATUS(status), CHILD_NO_MEMORY);
 		}
 	}
 	enforce_close(&e);
 	enforce_cleanup();
 }
 
-START_TEST(the_kernel_stops_who_eats_more_than_its_cap)
+START_TEST(a_child_beyond_its_cap_is_stopped)
 {
 	const char *why;
 
 	if (enforce_best(&why) != ENFORCE_CGROUP)
-		printf("skipped: groups of this machine: %s\n", why);
-	eat_within_and_beyond(1);
+		printf("skipped: memory groups of this machine: %s\n", why);
+	check_cap(1);
 }
 END_TEST
 
-START_TEST(so_it_does_without_groups)
+START_TEST(a_child_beyond_its_cap_is_stopped_without_groups)
 {
-	eat_within_and_beyond(0);
+	check_cap(0);
 }
 END_TEST
 
-/* A worker that is not where it was put would be held by nothing. */
-START_TEST(a_process_outside_of_its_group_is_refused)
+/* No limit would apply to a worker outside its group. */
+START_TEST(a_process_outside_its_group_is_refused)
 {
 	struct enforce_start st = { .pid = getpid(), .cap_bytes = MIB };
 	struct enforce e;
@@ -516,22 +519,22 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		v1_makes_groups_beside_this_process,
-		v2_steps_aside_hands_down_and_comes_back,
-		v2_with_company_says_so_and_changes_nothing,
-		v2_that_is_ready_is_left_ready,
-		why_there_is_none_is_said,
-		a_container_s_part_of_the_tree_is_found,
-		swap_that_is_not_accounted_is_known,
-		counts_are_the_kernel_s,
-		membership_is_by_whole_numbers,
-		groups_of_the_dead_are_swept_those_of_the_living_are_not,
-		a_name_that_is_taken_is_not_shared,
-		a_group_stays_while_others_sweep,
-		what_is_free_is_what_the_tightest_group_leaves,
-		the_kernel_stops_who_eats_more_than_its_cap,
-		so_it_does_without_groups,
-		a_process_outside_of_its_group_is_refused,
+		v1_creates_groups_in_the_group_of_this_process,
+		v2_moves_to_a_leaf_enables_memory_and_moves_back,
+		v2_refuses_a_shared_group_and_changes_nothing,
+		v2_with_memory_enabled_is_left_unchanged,
+		unusable_groups_are_reported_with_the_reason,
+		the_group_of_a_container_is_found,
+		missing_swap_accounting_is_detected,
+		counters_are_read_from_the_kernel,
+		membership_compares_whole_pids,
+		stale_groups_are_removed_and_live_ones_are_kept,
+		a_group_in_use_is_not_shared,
+		a_new_group_survives_the_cleanup_of_others,
+		free_memory_is_that_of_the_tightest_group,
+		a_child_beyond_its_cap_is_stopped,
+		a_child_beyond_its_cap_is_stopped_without_groups,
+		a_process_outside_its_group_is_refused,
 	};
 
 	return t_main("cgroup", 60, tests, NITEMS(tests));

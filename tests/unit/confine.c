@@ -1,6 +1,6 @@
-/* tests/unit/confine.c - what a confined process cannot do, and what it can.
- * Each case is a child of its own with a pool of threads and a channel, as a
- * worker has; what it was stopped for comes over the channel. */
+/* tests/unit/confine.c - tests of confinement: calls that a confined process
+ * cannot make, and those that it can.  Each case is a child with a thread pool
+ * and a channel, as a worker has; it reports a denied call over the channel. */
 #include "tests/support/t.h"
 
 #include <bsd/unistd.h>
@@ -35,37 +35,38 @@ enum { THREADS = 3, SURVIVED = 7, FAILED = 8, SLOT = 128 };
 #define WAIT_NS	UINT64_C(30000000000)
 
 static struct cpuset all_cores;
-static int has_helpers;		/* threads of an emulator or a sanitizer */
+static int has_foreign_threads;		/* of an emulator or a sanitizer */
 
 /* --- a confined child --- */
 
-typedef int deed_fn(void);		/* the child's exit code */
+typedef int action_fn(void);		/* returns the child's exit code */
 
 struct child {
-	deed_fn *deed;
-	unsigned thread;		/* that does it */
+	action_fn *action;
+	unsigned thread;		/* that runs action */
 	int without_filter;
-	int stranger;			/* one thread more, which does it */
+	int with_foreign;		/* it runs on one outside the pool */
 	pid_t pid;
 	struct chan chan;
-	int32_t held[CONFINE_NPARTS];	/* as it reported */
+	int32_t held[CONFINE_NPARTS];	/* as reported */
 	struct chan_msg msg;
 };
 
-static _Atomic uint32_t confined;	/* in the child: go */
-static _Atomic uint32_t started;	/* the stranger's first words are said */
+/* In the child: confinement is in force, the foreign thread has started. */
+static _Atomic uint32_t confined;
+static _Atomic uint32_t started;
 
 static void
-do_deed(void *arg, unsigned thread)
+run_action(void *arg, unsigned thread)
 {
 	struct child *c = arg;
 
 	if (thread == c->thread)
-		_exit(c->deed());
+		_exit(c->action());
 }
 
 static void *
-stranger_main(void *arg)
+foreign_main(void *arg)
 {
 	struct child *c = arg;
 
@@ -73,7 +74,7 @@ stranger_main(void *arg)
 	event_wake(&started);
 	while (atomic_load(&confined) == 0)
 		event_wait(&confined, 0, EVENT_FOREVER);
-	_exit(c->deed());
+	_exit(c->action());
 }
 
 static NORETURN void
@@ -82,24 +83,24 @@ child_main(struct child *c, int chan_fd)
 	struct pool_conf pc = { .nthreads = THREADS, .cpus = all_cores };
 	struct confine *filter = c->without_filter ? NULL : confine_open();
 	int32_t held[CONFINE_NPARTS];
-	pthread_t stranger;
+	pthread_t foreign;
 	struct par *par;
 
 	dup2(chan_fd, CHAN_FD);
 	closefrom(CHAN_FD + 1);
 	c->chan.fd = CHAN_FD;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (pool_open(&pc, &par, NULL) < 0 || (c->stranger &&
-	    pthread_create(&stranger, NULL, stranger_main, c) != 0))
+	if (pool_open(&pc, &par, NULL) < 0 || (c->with_foreign &&
+	    pthread_create(&foreign, NULL, foreign_main, c) != 0))
 		_exit(FAILED);
-	/* What a thread calls to begin with, no filter would allow. */
-	while (c->stranger && atomic_load(&started) == 0)
+	/* The filter denies calls that a starting thread makes. */
+	while (c->with_foreign && atomic_load(&started) == 0)
 		event_wait(&started, 0, EVENT_FOREVER);
 	confine_self(filter, par, held);
 	chan_send(&c->chan, WIRE_READY, held, sizeof(held), NULL, 0,
 	    event_now_ns() + WAIT_NS);
-	if (!c->stranger)
-		par->run(par, do_deed, c);
+	if (!c->with_foreign)
+		par->run(par, run_action, c);
 	atomic_store(&confined, 1);
 	event_wake(&confined);
 	for (;;)
@@ -107,7 +108,7 @@ child_main(struct child *c, int chan_fd)
 }
 
 static void
-begin(struct child *c)
+start_child(struct child *c)
 {
 	struct chan theirs;
 	struct err e = { 0 };
@@ -125,10 +126,10 @@ begin(struct child *c)
 	memcpy(c->held, c->msg.buf, sizeof(c->held));
 }
 
-/* The child's end: 0 when it said nothing more, else the next message's type;
- * and its wait status. */
+/* Wait for the child's exit and store its wait status.  Returns the type of the
+ * message that it sent before, 0 = none. */
 static uint32_t
-finish(struct child *c, int *ret_status)
+await_child(struct child *c, int *ret_status)
 {
 	int rc = chan_recv(&c->chan, &c->msg, event_now_ns() + WAIT_NS);
 
@@ -146,21 +147,21 @@ exits_with(struct child *c, int code)
 	int status;
 	uint32_t type;
 
-	begin(c);
-	type = finish(c, &status);
+	start_child(c);
+	type = await_child(c, &status);
 	return type == 0 && WIFEXITED(status) && WEXITSTATUS(status) == code;
 }
 
-/* 0: this machine or build has it; else say what is not tested. */
+/* Does this machine or build lack this part?  Prints what is skipped. */
 static int
-missing(enum confine_part part, const char *name)
+is_missing(enum confine_part part, const char *name)
 {
 	static struct child c;
 	int status;
 
-	c = (struct child){ .deed = getpid };
-	begin(&c);
-	finish(&c, &status);
+	c = (struct child){ .action = getpid };
+	start_child(&c);
+	await_child(&c, &status);
 	if (c.held[part] != 0)
 		printf("skipped: %s: %s\n", name, c.held[part] == -ECANCELED ?
 		    "a sanitizer build has none" : strerror(-c.held[part]));
@@ -169,7 +170,7 @@ missing(enum confine_part part, const char *name)
 
 /* --- denied --- */
 
-/* Arguments that would do no harm, were the call made. */
+/* Arguments with which the call would be harmless. */
 static const struct denial {
 	const char *name;
 	long nr, arg[6];
@@ -204,34 +205,35 @@ static const struct denial {
 	{ "an unknown system call", 400000, { 0 } },
 };
 
-static const struct denial *attempted;
+static const struct denial *denial;
 
 static int
-attempt(void)
+make_call(void)
 {
-	const long *a = attempted->arg;
+	const long *a = denial->arg;
 
-	syscall(attempted->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	syscall(denial->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 	return SURVIVED;
 }
 
 static void
-is_stopped(const struct denial *d, unsigned thread, int stranger)
+check_denial(const struct denial *d, unsigned thread, int with_foreign)
 {
 	static struct child c;
 	struct wire_error we;
 	char want[64];
 	int status;
 
-	c = (struct child){ .deed = attempt, .thread = thread,
-	    .stranger = stranger };
-	attempted = d;
-	begin(&c);
+	c = (struct child){ .action = make_call, .thread = thread,
+	    .with_foreign = with_foreign };
+	denial = d;
+	start_child(&c);
 	ck_assert_int_eq(c.held[CONFINE_CALLS], 0);
-	ck_assert_int_eq(c.held[CONFINE_CAPS], stranger || has_helpers ?
-	    -EBUSY : 0);
-	ck_assert_msg(finish(&c, &status) == WIRE_ERROR, "%s on thread %u: "
-	    "not reported, wait status %#x", d->name, thread, (unsigned)status);
+	ck_assert_int_eq(c.held[CONFINE_CAPS], with_foreign ||
+	    has_foreign_threads ? -EBUSY : 0);
+	ck_assert_msg(await_child(&c, &status) == WIRE_ERROR, "%s on thread "
+	    "%u: not reported, wait status %#x", d->name, thread,
+	    (unsigned)status);
 	ck_assert_uint_eq(c.msg.nbytes, sizeof(we));
 	memcpy(&we, c.msg.buf, sizeof(we));
 	snprintf(want, sizeof(want), "its worker called %s (number ", d->name);
@@ -243,53 +245,53 @@ is_stopped(const struct denial *d, unsigned thread, int stranger)
 	ck_assert_int_eq(WEXITSTATUS(status), EXIT_FAILURE);
 }
 
-START_TEST(what_is_not_allowed_ends_the_process_and_is_named)
+START_TEST(a_denied_call_ends_the_process_and_is_named)
 {
 	unsigned i;
 
-	if (missing(CONFINE_CALLS, "seccomp"))
+	if (is_missing(CONFINE_CALLS, "seccomp"))
 		return;
 	for (i = 0; i < NITEMS(denied); i++)
-		is_stopped(&denied[i], i % THREADS, 0);
+		check_denial(&denied[i], i % THREADS, 0);
 }
 END_TEST
 
-START_TEST(a_thread_of_a_library_is_under_the_filter_and_told_of)
+START_TEST(the_filter_covers_foreign_threads_and_reports_them)
 {
-	if (!missing(CONFINE_CALLS, "seccomp"))
-		is_stopped(&denied[0], 0, 1);
+	if (!is_missing(CONFINE_CALLS, "seccomp"))
+		check_denial(&denied[0], 0, 1);
 }
 END_TEST
 
 /* --- allowed --- */
 
-static struct ring fresh;		/* of the parent */
+static struct ring consumer;		/* the parent's */
 
-/* No descriptor here is a DSP's: the kernel says so (or an emulator of it, that
- * it does not know the call), and the filter does not end the process. */
+/* The filter lets the call pass, and the kernel refuses it, because the
+ * descriptor is not a DSP's, or an emulator, because the call is unknown. */
 static int
-asks_the_dsp(void)
+call_dsp(void)
 {
 	return ioctl(STDERR_FILENO, _IOWR('R', 3, long), NULL) < 0 ?
 	    SURVIVED : FAILED;
 }
 
-START_TEST(a_confined_process_may_ask_a_dsp)
+START_TEST(a_confined_process_may_call_a_dsp)
 {
 	static struct child c;
 	int status;
 
-	c = (struct child){ .deed = asks_the_dsp };
-	begin(&c);
-	finish(&c, &status);
+	c = (struct child){ .action = call_dsp };
+	start_child(&c);
+	await_child(&c, &status);
 	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == SURVIVED,
 	    "status %#x", (unsigned)status);
 }
 END_TEST
 
-/* As a survivor does when its neighbour has been lost. */
+/* As a worker does after its neighbour was lost and restarted. */
 static int
-takes_a_ring(void)
+attach_new_ring(void)
 {
 	static struct chan_msg m;
 	struct chan chan = { .fd = CHAN_FD };
@@ -308,7 +310,7 @@ takes_a_ring(void)
 	return SURVIVED;
 }
 
-START_TEST(a_confined_process_takes_a_new_ring)
+START_TEST(a_confined_process_can_attach_a_new_ring)
 {
 	static struct child c;
 	struct region map;
@@ -316,25 +318,26 @@ START_TEST(a_confined_process_takes_a_new_ring)
 	const char *slot;
 	int status;
 
-	c = (struct child){ .deed = takes_a_ring };
+	c = (struct child){ .action = attach_new_ring };
 	t_ok(ring_create("t", 4, SLOT, &map, &e), &e);
 	t_ok(ring_attach_mapped(map.base, map.nbytes, RING_SIDE_CONSUMER, 4,
-	    SLOT, &fresh, &e), &e);
-	begin(&c);
+	    SLOT, &consumer, &e), &e);
+	start_child(&c);
 	ck_assert_int_eq(chan_send(&c.chan, WIRE_RINGS, NULL, 0, &map.fd, 1,
 	    event_now_ns() + WAIT_NS), 0);
-	ck_assert_uint_eq(finish(&c, &status), 0);
+	ck_assert_uint_eq(await_child(&c, &status), 0);
 	ck_assert_int_eq(WIFEXITED(status) ? WEXITSTATUS(status) : -1,
 	    SURVIVED);
-	ck_assert_ptr_nonnull(slot = ring_peek_spsc(&fresh));
+	ck_assert_ptr_nonnull(slot = ring_peek_spsc(&consumer));
 	ck_assert_str_eq(slot, "from inside");
 	region_close(&map);
 }
 END_TEST
 
-/* Memory large enough for maps of its own, and grown; time; words; sleep. */
+/* Allocations that grow and are large enough to be mapped; clock, futex, sleep,
+ * output. */
 static int
-lives_on(void)
+use_allowed_calls(void)
 {
 	_Atomic uint32_t word = 0;
 	char *p = malloc(100), *q;
@@ -352,19 +355,20 @@ lives_on(void)
 	return fprintf(stderr, "%s", "") == 0 ? SURVIVED : FAILED;
 }
 
-START_TEST(a_confined_process_lives_on)
+START_TEST(a_confined_process_can_allocate_wait_and_print)
 {
 	static struct child c;
 
-	c = (struct child){ .deed = lives_on };
+	c = (struct child){ .action = use_allowed_calls };
 	ck_assert(exits_with(&c, SURVIVED));
-	c = (struct child){ .deed = lives_on, .thread = THREADS - 1 };
+	c = (struct child){ .action = use_allowed_calls,
+	    .thread = THREADS - 1 };
 	ck_assert(exits_with(&c, SURVIVED));
 }
 END_TEST
 
 static int
-gives_up(void)
+call_abort(void)
 {
 	abort();
 }
@@ -374,18 +378,18 @@ START_TEST(a_confined_process_can_abort)
 	static struct child c;
 	int status;
 
-	c = (struct child){ .deed = gives_up };
-	begin(&c);
-	ck_assert_uint_eq(finish(&c, &status), 0);
+	c = (struct child){ .action = call_abort };
+	start_child(&c);
+	ck_assert_uint_eq(await_child(&c, &status), 0);
 	ck_assert(WIFSIGNALED(status));
 	ck_assert_int_eq(WTERMSIG(status), SIGABRT);
 }
 END_TEST
 
-/* --- without the filter, which would stop it sooner --- */
+/* --- without the filter, which would deny these calls first --- */
 
 static int
-has_nothing(void)
+check_privileges(void)
 {
 	struct __user_cap_header_struct head = {
 		.version = _LINUX_CAPABILITY_VERSION_3
@@ -400,23 +404,23 @@ has_nothing(void)
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 ||
 	    setpriority(PRIO_PROCESS, 0, -20) == 0)
 		return FAILED;
-	/* Dropping must not have cut the first thread's tie to the parent. */
+	/* The first thread must keep its parent-death signal. */
 	if ((gettid() == getpid() && prctl(PR_GET_PDEATHSIG, &signal) < 0) ||
 	    signal != SIGKILL)
 		return FAILED;
 	return SURVIVED;
 }
 
-START_TEST(no_thread_has_capabilities_or_gets_privileges)
+START_TEST(no_thread_has_capabilities_or_gains_privileges)
 {
 	static struct child c;
 	unsigned i;
 
 	for (i = 0; i < THREADS; i++) {
-		c = (struct child){ .deed = has_nothing, .thread = i,
+		c = (struct child){ .action = check_privileges, .thread = i,
 		    .without_filter = 1 };
 		ck_assert_msg(exits_with(&c, SURVIVED), "thread %u", i);
-		ck_assert_int_eq(c.held[CONFINE_PRIVS], has_helpers ?
+		ck_assert_int_eq(c.held[CONFINE_PRIVS], has_foreign_threads ?
 		    -EBUSY : 0);
 		ck_assert_int_eq(c.held[CONFINE_CALLS], -ENOMEM);
 	}
@@ -424,7 +428,7 @@ START_TEST(no_thread_has_capabilities_or_gets_privileges)
 END_TEST
 
 static int
-reaches_no_file(void)
+check_files(void)
 {
 	return open("/", O_RDONLY) < 0 && errno == EACCES &&
 	    open("/proc/self/status", O_RDONLY) < 0 && errno == EACCES &&
@@ -432,15 +436,15 @@ reaches_no_file(void)
 	    errno == EACCES ? SURVIVED : FAILED;
 }
 
-START_TEST(no_thread_reaches_a_file)
+START_TEST(no_thread_can_open_a_file)
 {
 	static struct child c;
 	unsigned i;
 
-	if (missing(CONFINE_FILES, "Landlock"))
+	if (is_missing(CONFINE_FILES, "Landlock"))
 		return;
 	for (i = 0; i < THREADS; i++) {
-		c = (struct child){ .deed = reaches_no_file, .thread = i,
+		c = (struct child){ .action = check_files, .thread = i,
 		    .without_filter = 1 };
 		ck_assert_msg(exits_with(&c, SURVIVED), "thread %u", i);
 	}
@@ -448,18 +452,18 @@ START_TEST(no_thread_reaches_a_file)
 END_TEST
 
 static int
-leaves_no_core(void)
+check_dumpable(void)
 {
 	return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0 ? SURVIVED : FAILED;
 }
 
-START_TEST(nothing_can_be_dumped)
+START_TEST(a_confined_process_is_not_dumpable)
 {
 	static struct child c;
 
-	if (missing(CONFINE_DUMP, "not dumpable"))
+	if (is_missing(CONFINE_DUMP, "not dumpable"))
 		return;
-	c = (struct child){ .deed = leaves_no_core, .without_filter = 1 };
+	c = (struct child){ .action = check_dumpable, .without_filter = 1 };
 	ck_assert(exits_with(&c, SURVIVED));
 }
 END_TEST
@@ -470,21 +474,22 @@ main(void)
 	struct stat st;
 
 	const TTest *const tests[] = {
-		what_is_not_allowed_ends_the_process_and_is_named,
-		a_confined_process_may_ask_a_dsp,
-		a_thread_of_a_library_is_under_the_filter_and_told_of,
-		a_confined_process_takes_a_new_ring,
-		a_confined_process_lives_on, a_confined_process_can_abort,
-		no_thread_has_capabilities_or_gets_privileges,
-		no_thread_reaches_a_file, nothing_can_be_dumped,
+		a_denied_call_ends_the_process_and_is_named,
+		a_confined_process_may_call_a_dsp,
+		the_filter_covers_foreign_threads_and_reports_them,
+		a_confined_process_can_attach_a_new_ring,
+		a_confined_process_can_allocate_wait_and_print,
+		a_confined_process_can_abort,
+		no_thread_has_capabilities_or_gains_privileges,
+		no_thread_can_open_a_file, a_confined_process_is_not_dumpable,
 	};
 
 #ifdef __SANITIZE_THREAD__
-	has_helpers = 1;	/* it starts with the first thread of ours */
+	has_foreign_threads = 1;	/* one starts with our first thread */
 #endif
-	/* A link for itself, one for its parent, and one a thread. */
+	/* The folder has two links, and one more for each thread. */
 	if (stat("/proc/self/task", &st) == 0 && st.st_nlink > 3)
-		has_helpers = 1;
+		has_foreign_threads = 1;
 	if (cores_allowed(&all_cores, NULL) < 0)
 		return T_SKIP;
 	return t_main("confine", 60, tests, NITEMS(tests));
