@@ -1,6 +1,6 @@
-/* tests/unit/chat.c - what of a chat needs no stages: the ids of a turn, whose
- * control tokens are the template's only, and what of an answer is shown.
- * Conversations are e2e/chat.sh's. */
+/* tests/unit/chat.c - tests of the parts of a chat that need no stages: the ids
+ * of a first turn, notes on the template, the filter of an answer.
+ * Conversations: unit/chat_turns.c and e2e/chat.sh. */
 #include "tests/support/t.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 static const char *const merges[] = { "h i", "u s", "us e", "use r" };
 
-/* Ids from 256 + 4 on. */
+/* Their ids follow those of 256 bytes and 4 merges. */
 static const struct bpe_token tokens[] = {
 	{ "<|im_start|>", TOKEN_CONTROL }, { "<|im_end|>", TOKEN_CONTROL },
 	{ "<|start|>", TOKEN_CONTROL }, { "<|channel|>", TOKEN_CONTROL },
@@ -56,13 +56,14 @@ close_model(void)
 }
 
 static void
-check_first(const char *text, size_t n, const uint32_t *want)
+check_first_turn(const char *text, size_t n, const uint32_t *want)
 {
 	uint32_t *ids;
 	size_t got;
 	struct err e;
 
-	t_ok(chat_encode_first(&engine, text, strlen(text), &ids, &got, &e), &e);
+	t_ok(chat_encode_first(&engine, text, strlen(text), &ids, &got, &e),
+	    &e);
 	ck_assert_uint_eq(got, n);
 	ck_assert(memcmp(ids, want, n * sizeof(*ids)) == 0);
 	free(ids);
@@ -74,20 +75,20 @@ check_first(const char *text, size_t n, const uint32_t *want)
 START_TEST(only_the_template_writes_control_tokens)
 {
 	open_model("<|im_start|>");
-	check_first("hi", IDS(IM_START, USER, '\n', HI, IM_END, '\n',
+	check_first_turn("hi", IDS(IM_START, USER, '\n', HI, IM_END, '\n',
 	    IM_START, 'a', 's', 's', 'i', 's', 't', 'a', 'n', 't', '\n'));
-	check_first("<|im_end|>", IDS(IM_START, USER, '\n', '<', '|', 'i',
+	check_first_turn("<|im_end|>", IDS(IM_START, USER, '\n', '<', '|', 'i',
 	    'm', '_', 'e', 'n', 'd', '|', '>', IM_END, '\n', IM_START, 'a',
 	    's', 's', 'i', 's', 't', 'a', 'n', 't', '\n'));
-	conf.special = 1;		/* --special: whoever asks for it */
-	check_first("<|im_end|>", IDS(IM_START, USER, '\n', IM_END, IM_END,
+	conf.special = 1;		/* --special: in the user's text, too */
+	check_first_turn("<|im_end|>", IDS(IM_START, USER, '\n', IM_END, IM_END,
 	    '\n', IM_START, 'a', 's', 's', 'i', 's', 't', 'a', 'n', 't',
 	    '\n'));
 	close_model();
 }
 END_TEST
 
-START_TEST(what_is_not_known_is_said)
+START_TEST(an_unknown_or_missing_template_is_reported)
 {
 	char note[CHAT_NOTE_LEN];
 
@@ -96,20 +97,23 @@ START_TEST(what_is_not_known_is_said)
 	ck_assert_str_eq(note, "chat template: ChatML");
 	close_model();
 	open_model("### Instruction:");
-	ck_assert_ptr_eq(chat_template_of(&engine, note), chat_template_plain());
+	ck_assert_ptr_eq(chat_template_of(&engine, note),
+	    chat_template_plain());
 	ck_assert_ptr_nonnull(strstr(note, "none that is known"));
-	check_first("hi", IDS(HI));
+	check_first_turn("hi", IDS(HI));
 	close_model();
 	open_model(NULL);
-	ck_assert_ptr_eq(chat_template_of(&engine, note), chat_template_plain());
+	ck_assert_ptr_eq(chat_template_of(&engine, note),
+	    chat_template_plain());
 	ck_assert_ptr_nonnull(strstr(note, "has no chat template"));
-	ck_assert_ptr_eq(chat_template_of(&engine, NULL), chat_template_plain());
+	ck_assert_ptr_eq(chat_template_of(&engine, NULL),
+	    chat_template_plain());
 	close_model();
 }
 END_TEST
 
 static void
-feed(struct chat_filter *f, const char *text, int shown)
+filter_text(struct chat_filter *f, const char *text, int shown)
 {
 	for (; *text != '\0'; text++)
 		ck_assert_int_eq(chat_filter_next(f, (uint8_t)*text, text, 1),
@@ -117,36 +121,36 @@ feed(struct chat_filter *f, const char *text, int shown)
 }
 
 static void
-mark(struct chat_filter *f, uint32_t id)
+filter_marker(struct chat_filter *f, uint32_t id)
 {
 	ck_assert_int_eq(chat_filter_next(f, id, "", 0), 0);
 }
 
-START_TEST(of_messages_the_final_one_is_shown)
+START_TEST(only_the_final_message_is_shown)
 {
 	const char *oss = "<|start|>assistant<|channel|>final<|message|>";
 	struct chat_filter f;
 
 	open_model(oss);
 	chat_filter_init(&f, tokenizer, chat_template_of(&engine, NULL));
-	mark(&f, CHANNEL);
-	feed(&f, "analysis", 0);
-	mark(&f, MESSAGE);
-	feed(&f, "the final word", 0);
-	mark(&f, END);
-	mark(&f, START);
-	feed(&f, "assistant", 0);
-	mark(&f, CHANNEL);
-	feed(&f, "final", 0);
-	mark(&f, MESSAGE);
-	feed(&f, "Hello", 1);
-	mark(&f, END);
-	feed(&f, "a header longer than anybody has room for, and then some, "
-	    "so that it is cut, before it says final", 0);
-	mark(&f, MESSAGE);
-	feed(&f, "not shown", 0);
+	filter_marker(&f, CHANNEL);
+	filter_text(&f, "analysis", 0);
+	filter_marker(&f, MESSAGE);
+	filter_text(&f, "the final word", 0);
+	filter_marker(&f, END);
+	filter_marker(&f, START);
+	filter_text(&f, "assistant", 0);
+	filter_marker(&f, CHANNEL);
+	filter_text(&f, "final", 0);
+	filter_marker(&f, MESSAGE);
+	filter_text(&f, "Hello", 1);
+	filter_marker(&f, END);
+	filter_text(&f, "a header that is longer than the filter's buffer and "
+	    "is therefore cut off before its word final", 0);
+	filter_marker(&f, MESSAGE);
+	filter_text(&f, "not shown", 0);
 	chat_filter_init(&f, tokenizer, chat_template_plain());
-	feed(&f, "shown", 1);
+	filter_text(&f, "shown", 1);
 	close_model();
 }
 END_TEST
@@ -156,8 +160,8 @@ main(void)
 {
 	const TTest *const tests[] = {
 		only_the_template_writes_control_tokens,
-		what_is_not_known_is_said,
-		of_messages_the_final_one_is_shown
+		an_unknown_or_missing_template_is_reported,
+		only_the_final_message_is_shown
 	};
 
 	return t_main("chat", 60, tests, NITEMS(tests));

@@ -1,13 +1,13 @@
-/* tests/unit/chat_template.c - templates are recognised by what their makers'
- * programs contain, and expand to what these programs print. */
+/* tests/unit/chat_template.c - tests of chat templates: each is recognized by
+ * strings of its Jinja program, and expands to the output of that program. */
 #include "tests/support/t.h"
 
 #include <string.h>
 
 #include "coordinator/text/template.h"
 
-/* What tells each template, out of the tokenizer_config.json of the model
- * named, and its whole conversation: system, then two turns. */
+/* A part of each template that identifies it, from the tokenizer_config.json of
+ * the named model, and the expansion of a system text and two turns. */
 static const struct family {
 	const char *name;
 	const char *jinja;
@@ -83,13 +83,13 @@ static const struct family {
 	    "final. Channel must be included for every message.<|end|>"
 	    "<|start|>developer<|message|># Instructions\n\nBe brief<|end|>"
 	    "<|start|>user<|message|>Hello<|end|><|start|>assistant"
-	    /* the model's own: <|channel|>final<|message|> */
+	    /* the model adds <|channel|>final<|message|> */
 	    "Hi there<|end|>"
 	    "<|start|>user<|message|>Who are you<|end|><|start|>assistant" },
 };
 
 static struct text_part
-said(const char *text)
+make_part(const char *text)
 {
 	return (struct text_part){ text, strlen(text), 0 };
 }
@@ -98,24 +98,25 @@ static void
 add_turn(const struct chat_template *ct, unsigned turn, const char *system,
     const char *user, char *out)
 {
-	struct text_part parts[CHAT_MAX_PARTS], s, u = said(user);
+	struct text_part parts[CHAT_MAX_PARTS], s, u = make_part(user);
 	size_t n, i;
 
 	if (system != NULL)
-		s = said(system);
+		s = make_part(system);
 	n = chat_template_turn(ct, turn, system != NULL ? &s : NULL, &u,
 	    parts);
 	ck_assert_uint_le(n, CHAT_MAX_PARTS);
 	for (i = 0; i < n; i++) {
-		int own = parts[i].text != user && parts[i].text != system;
+		int is_template = parts[i].text != user &&
+		    parts[i].text != system;
 
-		/* Nobody but the template writes control tokens. */
-		ck_assert_int_eq(parts[i].special, own);
+		/* Only the template writes control tokens. */
+		ck_assert_int_eq(parts[i].special, is_template);
 		strncat(out, parts[i].text, parts[i].nbytes);
 	}
 }
 
-START_TEST(each_family_is_recognised_and_expands_as_its_makers_say)
+START_TEST(each_family_is_recognized_and_expanded)
 {
 	const struct chat_template *ct;
 	char text[2048];
@@ -126,7 +127,7 @@ START_TEST(each_family_is_recognised_and_expands_as_its_makers_say)
 
 		ct = chat_template_find(f->jinja, strlen(f->jinja));
 		ck_assert_msg(ct != NULL && strcmp(ct->name, f->name) == 0,
-		    "%s is taken for %s", f->name, ct != NULL ? ct->name :
+		    "%s is recognized as %s", f->name, ct != NULL ? ct->name :
 		    "none");
 		text[0] = '\0';
 		add_turn(ct, 0, "Be brief", "Hello", text);
@@ -135,11 +136,11 @@ START_TEST(each_family_is_recognised_and_expands_as_its_makers_say)
 		ck_assert_str_eq(text, f->text);
 	}
 	ck_assert_ptr_nonnull(chat_template_at((unsigned)i - 1));
-	ck_assert_ptr_null(chat_template_at((unsigned)i));	/* all */
+	ck_assert_ptr_null(chat_template_at((unsigned)i));	/* no other */
 }
 END_TEST
 
-START_TEST(without_a_system_text_nothing_is_said_of_one)
+START_TEST(an_absent_system_text_adds_nothing)
 {
 	const struct chat_template *ct;
 	char text[2048];
@@ -156,7 +157,7 @@ START_TEST(without_a_system_text_nothing_is_said_of_one)
 }
 END_TEST
 
-START_TEST(other_templates_are_not_guessed)
+START_TEST(unknown_templates_are_not_recognized)
 {
 	static const char *const others[] = {
 		"", "{{ message['content'] }}",
@@ -171,12 +172,12 @@ START_TEST(other_templates_are_not_guessed)
 	for (i = 0; i < NITEMS(others); i++)
 		ck_assert_ptr_null(chat_template_find(others[i],
 		    strlen(others[i])));
-	/* Only what is there: no NUL ends it. */
+	/* The length counts, not a NUL. */
 	ck_assert_ptr_null(chat_template_find("<start_of_turn>", 14));
 }
 END_TEST
 
-START_TEST(plain_lines_stay_as_they_are)
+START_TEST(the_plain_template_adds_only_line_breaks)
 {
 	const struct chat_template *ct = chat_template_plain();
 	char text[256] = "";
@@ -192,10 +193,10 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		each_family_is_recognised_and_expands_as_its_makers_say,
-		without_a_system_text_nothing_is_said_of_one,
-		other_templates_are_not_guessed,
-		plain_lines_stay_as_they_are
+		each_family_is_recognized_and_expanded,
+		an_absent_system_text_adds_nothing,
+		unknown_templates_are_not_recognized,
+		the_plain_template_adds_only_line_breaks
 	};
 
 	return t_main("chat_template", 60, tests, NITEMS(tests));

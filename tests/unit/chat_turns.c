@@ -1,7 +1,7 @@
-/* tests/unit/chat_turns.c - what the stages hold of a conversation in gpt-oss'
- * form: the thoughts of earlier answers are not in it.
- * The engine and its pipeline are stood in for here: a list of tokens, and a model
- * that says what it is told to. */
+/* tests/unit/chat_turns.c - sequence state after each chat turn, in gpt-oss'
+ * format: the reasoning of earlier answers is dropped.
+ * Stand-ins replace the engine and its pipeline: a list of tokens, and a model
+ * that follows a script. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -30,11 +30,11 @@ static struct model model;
 static struct chat *chat;
 static char shown[256];
 
-/* --- what stands in --- */
+/* --- stand-ins --- */
 
-static uint32_t held[CTX], nheld;	/* by the stages */
+static uint32_t held[CTX], nheld;	/* tokens in the stages */
 static uint32_t cut_at, ncuts;
-static const uint32_t *script;		/* what the model says next */
+static const uint32_t *script;		/* the model's next tokens */
 static uint32_t nscript;
 
 int
@@ -91,9 +91,9 @@ never_stopped(void *arg)
 	return 0;
 }
 
-/* window: of every other layer, 0 = none */
+/* window: of every other layer; 0 = none */
 static void
-begin(uint32_t window)
+open_chat(uint32_t window)
 {
 	struct bpe_vocab v = { .pre = "gpt-4o", .merge = merges,
 	    .nmerges = NITEMS(merges), .extra = tokens,
@@ -118,53 +118,53 @@ begin(uint32_t window)
 	engine.plan = (struct plan){ .model = &model, .ctx_tok = CTX,
 	    .batch_rows = BATCH, .nseqs = 1 };
 	nheld = ncuts = 0;
-	t_ok(chat_open(&engine, chat_template_of(&engine, NULL), NULL, &ops, &chat,
-	    &e), &e);
+	t_ok(chat_open(&engine, chat_template_of(&engine, NULL), NULL, &ops,
+	    &chat, &e), &e);
 }
 
 static void
-end(void)
+close_chat(void)
 {
 	chat_close(chat);
 	tokenizer_close(engine.vocab);
 	gguf_close(gguf);
 }
 
-/* The user says hi, the model says this, which ends with <|return|> or is cut
- * off; its text is shown. */
+/* One turn: the user writes "hi", and the model generates `answer`, which ends
+ * with <|return|> or at the token limit.  The user must see `visible`. */
 static void
-turn(const char *says, const char *shows)
+run_turn(const char *answer, const char *visible)
 {
 	uint32_t *ids;
 	size_t n;
 	struct err e;
 
-	t_ok(tokenizer_encode(engine.vocab, says, strlen(says), 0, 1, &ids, &n, &e),
-	    &e);
+	t_ok(tokenizer_encode(engine.vocab, answer, strlen(answer), 0, 1, &ids,
+	    &n, &e), &e);
 	script = ids;
 	nscript = (uint32_t)n;
-	conf.n_predict = strstr(says, "<|return|>") != NULL ? -1 : (int)n;
+	conf.n_predict = strstr(answer, "<|return|>") != NULL ? -1 : (int)n;
 	shown[0] = '\0';
 	t_ok(chat_turn(chat, "hi", 2, &e), &e);
 	ck_assert_uint_eq(nscript, 0);
-	ck_assert_str_eq(shown, shows);
+	ck_assert_str_eq(shown, visible);
 	free(ids);
 }
 
-/* The stages hold this text behind what begins every conversation. */
+/* The stages must hold the template's first text, then this one. */
 static void
-holds(const char *text)
+expect_held(const char *text)
 {
-	const char *begin = chat_template_of(&engine, NULL)->begin;
-	char *all = malloc(strlen(begin) + strlen(text) + 1);
+	const char *first = chat_template_of(&engine, NULL)->begin;
+	char *all = malloc(strlen(first) + strlen(text) + 1);
 	uint32_t *ids;
 	size_t n;
 	struct err e;
 
-	strcpy(all, begin);
+	strcpy(all, first);
 	strcat(all, text);
-	t_ok(tokenizer_encode(engine.vocab, all, strlen(all), 0, 1, &ids, &n, &e),
-	    &e);
+	t_ok(tokenizer_encode(engine.vocab, all, strlen(all), 0, 1, &ids, &n,
+	    &e), &e);
 	ck_assert_uint_eq(nheld, n);
 	ck_assert_int_eq(memcmp(held, ids, n * sizeof(*ids)), 0);
 	ck_assert_uint_eq(chat_stats(chat)->context_tok, nheld);
@@ -177,89 +177,91 @@ holds(const char *text)
 		"<|start|>assistant"
 #define FINAL	"<|channel|>final<|message|>"
 
-START_TEST(thoughts_leave_the_context_with_the_next_turn)
+START_TEST(the_next_turn_drops_earlier_reasoning)
 {
-	begin(0);
-	turn(THINKS FINAL "one<|return|>", "one");
-	holds(HI THINKS FINAL "one");
-	turn(THINKS FINAL "two<|return|>", "two");
-	holds(HI FINAL "one<|end|>" HI THINKS FINAL "two");
+	open_chat(0);
+	run_turn(THINKS FINAL "one<|return|>", "one");
+	expect_held(HI THINKS FINAL "one");
+	run_turn(THINKS FINAL "two<|return|>", "two");
+	expect_held(HI FINAL "one<|end|>" HI THINKS FINAL "two");
 	ck_assert_uint_eq(ncuts, 1);
 	ck_assert_uint_gt(cut_at, 0);
-	turn(FINAL "three<|return|>", "three");
+	run_turn(FINAL "three<|return|>", "three");
 	ck_assert_uint_eq(ncuts, 2);
-	turn(FINAL "four<|return|>", "four");
-	ck_assert_uint_eq(ncuts, 2);	/* there were none */
-	holds(HI FINAL "one<|end|>" HI FINAL "two<|end|>" HI FINAL
+	run_turn(FINAL "four<|return|>", "four");
+	ck_assert_uint_eq(ncuts, 2);	/* no reasoning to drop */
+	expect_held(HI FINAL "one<|end|>" HI FINAL "two<|end|>" HI FINAL
 	    "three<|end|>" HI FINAL "four");
-	end();
+	close_chat();
 }
 END_TEST
 
-/* The last token sampled is in no stage yet. */
-START_TEST(thoughts_that_came_to_nothing_stay)
+/* At the token limit, the last sampled token has not been fed to the stages. */
+START_TEST(reasoning_without_an_answer_is_kept)
 {
-	begin(0);
-	turn("<|channel|>analysis<|message|>the final", "");
-	turn(THINKS FINAL "on", "on");
-	holds(HI "<|channel|>analysis<|message|>the final<|end|>" HI THINKS
-	    FINAL "o");
+	open_chat(0);
+	run_turn("<|channel|>analysis<|message|>the final", "");
+	run_turn(THINKS FINAL "on", "on");
+	expect_held(HI "<|channel|>analysis<|message|>the final<|end|>" HI
+	    THINKS FINAL "o");
 	ck_assert_uint_eq(ncuts, 0);
-	turn(FINAL "two<|return|>", "two");
-	holds(HI "<|channel|>analysis<|message|>the final<|end|>" HI FINAL
+	run_turn(FINAL "two<|return|>", "two");
+	expect_held(HI "<|channel|>analysis<|message|>the final<|end|>" HI FINAL
 	    "on<|end|>" HI FINAL "two");
 	ck_assert_uint_eq(ncuts, 1);
-	end();
+	close_chat();
 }
 END_TEST
 
-/* Places of 64 + 63 positions, which are 128: more thoughts than that have
- * written over what the window of the first one behind them needs. */
-START_TEST(where_windows_have_moved_on_all_is_computed_anew)
+/* With a window of 64 and batches of 64 rows the KV ring has 64 + 63 positions,
+ * rounded up to 128.  Reasoning longer than that overwrites the window of the
+ * answer's first token. */
+START_TEST(an_overwritten_window_recomputes_the_conversation)
 {
-	char says[512] = "<|channel|>analysis<|message|>";
+	char answer[512] = "<|channel|>analysis<|message|>";
 	unsigned i;
 
-	begin(64);
-	turn(THINKS FINAL "one<|return|>", "one");
-	turn(FINAL "two<|return|>", "two");
-	ck_assert_uint_eq(ncuts, 1);	/* these few have not */
+	open_chat(64);
+	run_turn(THINKS FINAL "one<|return|>", "one");
+	run_turn(FINAL "two<|return|>", "two");
+	ck_assert_uint_eq(ncuts, 1);	/* short: the window is intact */
 	ck_assert_uint_gt(cut_at, 0);
-	holds(HI FINAL "one<|end|>" HI FINAL "two");
-	end();
+	expect_held(HI FINAL "one<|end|>" HI FINAL "two");
+	close_chat();
 
-	begin(64);
+	open_chat(64);
 	for (i = 0; i < 130; i++)
-		strcat(says, "x");
-	strcat(says, "<|end|><|start|>assistant" FINAL "one<|return|>");
-	turn(says, "one");
-	turn(FINAL "two<|return|>", "two");
+		strcat(answer, "x");
+	strcat(answer, "<|end|><|start|>assistant" FINAL "one<|return|>");
+	run_turn(answer, "one");
+	run_turn(FINAL "two<|return|>", "two");
 	ck_assert_uint_eq(ncuts, 1);
 	ck_assert_uint_eq(cut_at, 0);
-	holds(HI FINAL "one<|end|>" HI FINAL "two");
-	end();
+	expect_held(HI FINAL "one<|end|>" HI FINAL "two");
+	close_chat();
 }
 END_TEST
 
-START_TEST(what_does_not_fit_changes_nothing)
+START_TEST(a_turn_that_does_not_fit_changes_nothing)
 {
-	char much[CTX];
+	char too_long[CTX];
 	struct err e = { 0 };
 	uint32_t before;
 
-	begin(0);
-	turn(THINKS FINAL "one<|return|>", "one");
+	open_chat(0);
+	run_turn(THINKS FINAL "one<|return|>", "one");
 	before = nheld;
-	memset(much, 'x', sizeof(much));
-	ck_assert_int_eq(chat_turn(chat, much, sizeof(much), &e), -E2BIG);
+	memset(too_long, 'x', sizeof(too_long));
+	ck_assert_int_eq(chat_turn(chat, too_long, sizeof(too_long), &e),
+	    -E2BIG);
 	ck_assert_uint_eq(nheld, before);
 	ck_assert_uint_eq(ncuts, 0);
-	turn(FINAL "two<|return|>", "two");
-	holds(HI FINAL "one<|end|>" HI FINAL "two");
+	run_turn(FINAL "two<|return|>", "two");
+	expect_held(HI FINAL "one<|end|>" HI FINAL "two");
 	t_ok(chat_reset(chat, &e), &e);
-	turn(FINAL "new<|return|>", "new");
-	holds(HI FINAL "new");
-	end();
+	run_turn(FINAL "new<|return|>", "new");
+	expect_held(HI FINAL "new");
+	close_chat();
 }
 END_TEST
 
@@ -267,10 +269,10 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		thoughts_leave_the_context_with_the_next_turn,
-		thoughts_that_came_to_nothing_stay,
-		where_windows_have_moved_on_all_is_computed_anew,
-		what_does_not_fit_changes_nothing
+		the_next_turn_drops_earlier_reasoning,
+		reasoning_without_an_answer_is_kept,
+		an_overwritten_window_recomputes_the_conversation,
+		a_turn_that_does_not_fit_changes_nothing
 	};
 
 	return t_main("chat_turns", 60, tests, NITEMS(tests));
