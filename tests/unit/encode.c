@@ -1,6 +1,6 @@
-/* tests/unit/encode.c - floats to blocks: what comes back, read by the
- * definitions of weights.c; how near to the best it is; that it is the same on
- * every machine. */
+/* tests/unit/encode.c - tests of the encoders: size of the error, exact values,
+ * extremes, and the same bytes on every machine.  Blocks are decoded by the
+ * definitions of tests/support/weights.c. */
 #include "tests/support/t.h"
 
 #include <math.h>
@@ -13,9 +13,9 @@
 
 enum { MAX_N = 256, MAX_BYTES = 1024 };
 
-/* Of normal random weights: how much smaller the error is than that of scales
- * that are put on the extremes (gguf_encode.c), at most.  Measured ones are
- * about 0.005 below. */
+/* Upper limit of the error of normal random weights, relative to that of plain
+ * scales, which map the extremes (gguf_encode.c).  Measured ratios are about
+ * 0.005 lower. */
 static const struct {
 	uint32_t type;
 	double ratio;
@@ -46,9 +46,9 @@ draw_block(float *x, unsigned n, float std)
 		x[i] = std * draw_normal();
 }
 
-/* Sum of squared differences between x (n) and what the block says. */
+/* Sum of squared differences between x (n) and the decoded block. */
 static double
-distance(uint32_t type, const void *block, const float *x, unsigned n)
+squared_error(uint32_t type, const void *block, const float *x, unsigned n)
 {
 	double sum = 0, e;
 	unsigned i;
@@ -63,7 +63,7 @@ distance(uint32_t type, const void *block, const float *x, unsigned n)
 START_TEST(errors_are_below_those_of_plain_scales)
 {
 	float x[MAX_N];
-	uint8_t ours[MAX_BYTES], plain[MAX_BYTES];
+	uint8_t encoded[MAX_BYTES], plain[MAX_BYTES];
 	double sum, sum_plain, e, e_plain;
 	unsigned k, i, n;
 
@@ -72,12 +72,12 @@ START_TEST(errors_are_below_those_of_plain_scales)
 		sum = sum_plain = 0;
 		for (i = 0; i < 60000 / n; i++) {
 			draw_block(x, n, i % 3 == 0 ? 1e-3f : 0.02f);
-			encode[types[k].type](ours, x, n);
+			encode[types[k].type](encoded, x, n);
 			encode_block(types[k].type, plain, x);
-			e = distance(types[k].type, ours, x, n);
-			e_plain = distance(types[k].type, plain, x, n);
+			e = squared_error(types[k].type, encoded, x, n);
+			e_plain = squared_error(types[k].type, plain, x, n);
 			if (e > e_plain * 1.05)
-				ck_abort_msg("%s: an error of %g, plain %g",
+				ck_abort_msg("%s: error %g, plain error %g",
 				    quant_info(types[k].type)->name, e,
 				    e_plain);
 			sum += e / (i % 3 == 0 ? 1e-6 : 4e-4);
@@ -90,9 +90,9 @@ START_TEST(errors_are_below_those_of_plain_scales)
 }
 END_TEST
 
-/* The least error that any half makes as the scale of numbers lo..hi. */
+/* The least error of all half-precision scales, with quants lo to hi. */
 static double
-best_centred(const float *x, int lo, int hi)
+least_error(const float *x, int lo, int hi)
 {
 	double best = INFINITY, sum, e, d;
 	uint32_t h;
@@ -113,7 +113,7 @@ best_centred(const float *x, int lo, int hi)
 	return best;
 }
 
-START_TEST(no_scale_would_be_much_better)
+START_TEST(no_other_scale_is_much_better)
 {
 	static const struct {
 		uint32_t type;
@@ -131,18 +131,18 @@ START_TEST(no_scale_would_be_much_better)
 		for (i = 0; i < 100; i++) {
 			draw_block(x, 32, 0.1f);
 			encode[centred[k].type](block, x, 32);
-			sum += distance(centred[k].type, block, x, 32);
-			best += best_centred(x, centred[k].lo, centred[k].hi);
+			sum += squared_error(centred[k].type, block, x, 32);
+			best += least_error(x, centred[k].lo, centred[k].hi);
 		}
-		ck_assert_msg(sum <= best * 1.02, "%s: %g, the best is %g",
+		ck_assert_msg(sum <= best * 1.02, "%s: error %g, least %g",
 		    quant_info(centred[k].type)->name, sum, best);
 	}
 }
 END_TEST
 
-/* Blocks of random numbers with both ends among them, scales that leave room
- * below the float's last place. */
-START_TEST(what_a_block_can_say_comes_back_exactly)
+/* Random blocks that contain both extremes, with scales so short that every
+ * product is exact in float. */
+START_TEST(representable_values_are_encoded_exactly)
 {
 	static const uint32_t exact[] = { QUANT_Q8_0, QUANT_Q4_0, QUANT_Q4_1,
 	    QUANT_Q5_0, QUANT_Q5_1, QUANT_IQ4_NL, QUANT_MXFP4 };
@@ -177,18 +177,18 @@ START_TEST(what_a_block_can_say_comes_back_exactly)
 			x[i] = (float)weight_at(exact[k], block, i, NULL);
 			if (exact[k] == QUANT_Q8_0 && x[i] == -128 *
 			    (float)half_to_float((uint16_t)(block[1] << 8)))
-				x[i] = 0;	/* -127 is where it ends */
+				x[i] = 0;	/* encoders stop at -127 */
 		}
 		encode[exact[k]](back, x, 32);
-		if (distance(exact[k], back, x, 32) != 0)
+		if (squared_error(exact[k], back, x, 32) != 0)
 			ck_abort_msg("%s, round %u: off by %g",
 			    quant_info(exact[k])->name, round,
-			    distance(exact[k], back, x, 32));
+			    squared_error(exact[k], back, x, 32));
 	}
 }
 END_TEST
 
-START_TEST(zeros_and_lone_weights_survive)
+START_TEST(zeros_and_single_weights_are_kept)
 {
 	float x[MAX_N];
 	uint8_t block[MAX_BYTES];
@@ -199,7 +199,7 @@ START_TEST(zeros_and_lone_weights_survive)
 		n = quant_info(types[k].type)->block;
 		memset(x, 0, sizeof(x));
 		encode[types[k].type](block, x, n);
-		ck_assert(distance(types[k].type, block, x, n) == 0);
+		ck_assert(squared_error(types[k].type, block, x, n) == 0);
 		for (i = 0; i < n; i += 7) {	/* either sign */
 			x[i] = i % 2 ? -0.75f : 0.75f;
 			encode[types[k].type](block, x, n);
@@ -208,17 +208,19 @@ START_TEST(zeros_and_lone_weights_survive)
 			    "%s: %g", quant_info(types[k].type)->name, got);
 			x[i] = 0;
 		}
-		for (i = 0; i < n; i++)		/* all alike, below zero */
+		for (i = 0; i < n; i++)		/* all equal, below zero */
 			x[i] = -0.01171875f;
 		encode[types[k].type](block, x, n);
-		ck_assert(distance(types[k].type, block, x, n) < n * 1e-10);
+		ck_assert(squared_error(types[k].type, block, x, n) <
+		    n * 1e-10);
 	}
 }
 END_TEST
 
-/* A half ends at 65504: what is beyond must not come back as something else.
- * Powers of two of 8 bits go further. */
-START_TEST(weights_beyond_the_scale_come_back_as_no_number)
+/* Half-precision scales end at 65504: a weight beyond their range must not
+ * become another finite value.  The 8-bit powers of two of MXFP4 reach
+ * further. */
+START_TEST(weights_beyond_the_scale_are_not_finite)
 {
 	static const float beyond[] = { 3e9f, 1e17f, 3e38f };
 	float x[MAX_N];
@@ -239,11 +241,11 @@ START_TEST(weights_beyond_the_scale_come_back_as_no_number)
 				ck_assert(!isfinite(weight_at(types[k].type,
 				    block, n / 2, NULL)));
 		}
-		/* Far below the least half: zero, or nearly. */
+		/* Far below the smallest half: zero, or nearly. */
 		for (i = 0; i < n; i++)
 			x[i] = i % 2 ? 1e-42f : -1e-39f;
 		encode[types[k].type](block, x, n);
-		ck_assert(distance(types[k].type, block, x, n) < 1e-70);
+		ck_assert(squared_error(types[k].type, block, x, n) < 1e-70);
 	}
 }
 END_TEST
@@ -266,11 +268,11 @@ START_TEST(dense_types_are_rounded_once)
 }
 END_TEST
 
-/* FNV-1a of the blocks of one fixed sequence.  Recorded from this
- * implementation on x86-64: another compiler, instruction set or number of
- * threads must not make another file.  A better search makes others: print
- * them from the message. */
-START_TEST(every_machine_makes_the_same_bytes)
+/* FNV-1a of the blocks of one fixed sequence, recorded from this implementation
+ * on x86-64.  The compiler, the instruction set and the number of threads must
+ * not change a file.  After a change of the search take the new hashes from the
+ * failure message. */
+START_TEST(every_machine_encodes_the_same_bytes)
 {
 	static const struct {
 		uint32_t type;
@@ -296,7 +298,7 @@ START_TEST(every_machine_makes_the_same_bytes)
 		state = state * UINT64_C(6364136223846793005) +
 		    UINT64_C(1442695040888963407);
 		x[i] = (float)((int64_t)state >> 40) * 0x1p-26f;
-		if (i % 61 == 0)	/* a few that stand out */
+		if (i % 61 == 0)	/* a few outliers */
 			x[i] *= 5;
 	}
 	for (k = 0; k < NITEMS(want); k++) {
@@ -316,12 +318,12 @@ main(void)
 {
 	const TTest *const tests[] = {
 		errors_are_below_those_of_plain_scales,
-		no_scale_would_be_much_better,
-		what_a_block_can_say_comes_back_exactly,
-		zeros_and_lone_weights_survive,
-		weights_beyond_the_scale_come_back_as_no_number,
+		no_other_scale_is_much_better,
+		representable_values_are_encoded_exactly,
+		zeros_and_single_weights_are_kept,
+		weights_beyond_the_scale_are_not_finite,
 		dense_types_are_rounded_once,
-		every_machine_makes_the_same_bytes,
+		every_machine_encodes_the_same_bytes,
 	};
 
 	return t_main("encode", 60, tests, NITEMS(tests));

@@ -1,4 +1,5 @@
-/* tests/unit/gguf.c - the reader accepts what is right and refuses the rest. */
+/* tests/unit/gguf.c - tests of the GGUF reader: contents of valid files,
+ * refusal of all others. */
 #include "tests/support/t.h"
 
 #include <dirent.h>
@@ -64,7 +65,7 @@ must_open(const char *path)
 	return g;
 }
 
-/* path must be refused as bad content, with text in the message. */
+/* The file must be refused as a bad model, with text in the message. */
 static void
 must_refuse(const char *path, const char *text)
 {
@@ -98,7 +99,7 @@ read_demo(size_t *ret_len)
 	return buf;
 }
 
-/* A copy of the demo model that may be spoilt; its header is returned. */
+/* Copy the demo model to path, to be corrupted.  Returns its bytes. */
 static char *
 copy_demo(const char *path)
 {
@@ -112,7 +113,7 @@ copy_demo(const char *path)
 	return buf;
 }
 
-START_TEST(demo_model_is_read_whole)
+START_TEST(demo_model_is_read_completely)
 {
 	const char *path = t_data("kjv-q8_0.gguf");
 	struct gguf *g = must_open(path);
@@ -221,7 +222,7 @@ check_cases(void)
 	}
 }
 
-START_TEST(each_case_has_its_verdict)
+START_TEST(each_case_is_accepted_or_refused_as_declared)
 {
 	unsigned fds = open_fds();
 
@@ -230,8 +231,8 @@ START_TEST(each_case_has_its_verdict)
 }
 END_TEST
 
-/* No count that a file claims is believed. */
-START_TEST(no_case_takes_more_memory_than_its_file)
+/* A count that a file claims must not make the reader allocate memory. */
+START_TEST(no_case_needs_more_than_64_mib)
 {
 	struct rlimit old, rl;
 
@@ -246,7 +247,7 @@ START_TEST(no_case_takes_more_memory_than_its_file)
 }
 END_TEST
 
-START_TEST(stored_corpus_opens_or_is_refused_by_its_name)
+START_TEST(stored_corpus_is_accepted_or_refused_by_file_name)
 {
 	char path[PATH_MAX];
 	struct dirent *de;
@@ -285,7 +286,7 @@ START_TEST(truncated_header_is_refused_at_every_length)
 }
 END_TEST
 
-START_TEST(truncated_data_is_refused_by_tensor)
+START_TEST(truncated_data_is_refused_with_the_tensor_name)
 {
 	const char *path = tmp_path("cut.gguf");
 	size_t len;
@@ -300,12 +301,12 @@ START_TEST(truncated_data_is_refused_by_tensor)
 }
 END_TEST
 
-/* Bytes of the header change at random: the file is refused, or what it then
- * says is still true of it. */
+/* Random bytes of the header change: the file must be refused, or the result
+ * must be consistent. */
 START_TEST(mutated_header_is_refused_or_consistent)
 {
 	const char *path = tmp_path("mutated.gguf"), *broken;
-	char *demo = copy_demo(path), spoilt[DEMO_DATA_OFF];
+	char *demo = copy_demo(path), mutated[DEMO_DATA_OFF];
 	unsigned fds = open_fds(), round, i, naccepted = 0;
 	struct err e;
 	struct gguf *g;
@@ -314,14 +315,14 @@ START_TEST(mutated_header_is_refused_or_consistent)
 
 	ck_assert_int_ge(fd = open(path, O_WRONLY), 0);
 	for (round = 0; round < MUTATION_ROUNDS; round++) {
-		/* Half of the rounds in the keys before the vocabulary, where
-		 * most of the structure is, half anywhere. */
-		span = round % 2 ? 641 : sizeof(spoilt);
-		memcpy(spoilt, demo, sizeof(spoilt));
+		/* Half of the rounds only mutate the keys before the
+		 * vocabulary, which have most of the structure. */
+		span = round % 2 ? 641 : sizeof(mutated);
+		memcpy(mutated, demo, sizeof(mutated));
 		for (i = (unsigned)t_rand_below(4) + 1; i > 0; i--)
-			spoilt[t_rand_below(span)] = (char)t_rand();
-		ck_assert_int_eq(pwrite(fd, spoilt, sizeof(spoilt), 0),
-		    sizeof(spoilt));
+			mutated[t_rand_below(span)] = (char)t_rand();
+		ck_assert_int_eq(pwrite(fd, mutated, sizeof(mutated), 0),
+		    sizeof(mutated));
 		g = NULL;
 		rc = gguf_open(path, &g, &e);
 		broken = rc == 0 ? gguf_walk(g) :
@@ -334,13 +335,13 @@ START_TEST(mutated_header_is_refused_or_consistent)
 	close(fd);
 	free(demo);
 	ck_assert_uint_eq(open_fds(), fds);
-	/* Both ways were taken. */
+	/* Both outcomes must occur. */
 	ck_assert_uint_gt(naccepted, 0);
 	ck_assert_uint_lt(naccepted, MUTATION_ROUNDS);
 }
 END_TEST
 
-START_TEST(every_type_comes_back_as_written)
+START_TEST(every_value_type_is_read_as_written)
 {
 	static const struct {
 		const char *key;
@@ -465,7 +466,7 @@ START_TEST(getters_refuse_other_types_and_ranges)
 	REFUSED(gguf_get_array(g, "str", GGUF_STRING, &data, &n, &e),
 	    "of type string, an array of string is needed");
 #undef REFUSED
-	ck_assert_uint_eq(u, 5);	/* untouched by failures */
+	ck_assert_uint_eq(u, 5);	/* unchanged by failures */
 	ck_assert_str_eq(gguf_type_name(GGUF_I16), "i16");
 	ck_assert_str_eq(gguf_type_name(99), "unknown");
 	gguf_close(g);
@@ -487,7 +488,7 @@ START_TEST(header_beyond_256_mib_is_refused)
 }
 END_TEST
 
-START_TEST(vocabulary_of_256k_tokens_is_read_whole)
+START_TEST(vocabulary_of_256k_tokens_is_read_completely)
 {
 	const char *path = tmp_path("vocab.gguf");
 	const struct gguf_str *tok;
@@ -528,11 +529,11 @@ START_TEST(vocabulary_of_256k_tokens_is_read_whole)
 }
 END_TEST
 
-/* Part no (from 0) of count by its name, says_no of says_count by its keys,
- * with two tensors; want is split.tensors.count. */
+/* Write a part with two tensors.  Its name says part no (from 0) of count; its
+ * keys say key_no of key_count, and ntensors as split.tensors.count. */
 static const char *
-save_part(unsigned no, unsigned count, uint16_t says_no, uint16_t says_count,
-    int32_t want)
+save_part(unsigned no, unsigned count, uint16_t key_no, uint16_t key_count,
+    int32_t ntensors)
 {
 	struct gguf_writer w;
 	const char *path;
@@ -541,9 +542,9 @@ save_part(unsigned no, unsigned count, uint16_t says_no, uint16_t says_count,
 	snprintf(name, sizeof(name), "m-%05u-of-%05u.gguf", no + 1, count);
 	path = tmp_path(name);
 	gw_open(&w);
-	gw_kv_u16(&w, "split.no", says_no);
-	gw_kv_u16(&w, "split.count", says_count);
-	gw_kv_i32(&w, "split.tensors.count", want);
+	gw_kv_u16(&w, "split.no", key_no);
+	gw_kv_u16(&w, "split.count", key_count);
+	gw_kv_i32(&w, "split.tensors.count", ntensors);
 	if (no == 1) {		/* each part has an alignment of its own */
 		w.alignment = 64;
 		gw_kv_u32(&w, "general.alignment", 64);
@@ -557,7 +558,7 @@ save_part(unsigned no, unsigned count, uint16_t says_no, uint16_t says_count,
 	return path;
 }
 
-START_TEST(split_set_opens_whole)
+START_TEST(split_set_is_opened_completely)
 {
 	const struct gguf_tensor *t;
 	unsigned fds = open_fds(), i;
@@ -597,7 +598,7 @@ START_TEST(split_set_with_a_part_missing_names_it)
 	struct err e;
 
 	save_part(2, 3, 2, 3, 6);
-	unlink(tmp_path("m-00002-of-00003.gguf"));	/* of another test */
+	unlink(tmp_path("m-00002-of-00003.gguf"));	/* another test's */
 	ck_assert_int_eq(gguf_open(first, &g, &e), -ENOENT);
 	ck_assert_int_eq(e.kind, ERR_MODEL);
 	ck_assert_ptr_nonnull(strstr(e.msg, "m-00002-of-00003.gguf: part 2 "
@@ -620,7 +621,7 @@ START_TEST(split_set_opened_by_a_later_part_names_the_first)
 }
 END_TEST
 
-/* The set is bad, with text in the message; its path may be any part's. */
+/* The set must be refused, with text in the message; that may name any part. */
 static void
 refuse_set(const char *first, const char *text)
 {
@@ -649,7 +650,7 @@ START_TEST(split_set_whose_parts_disagree_is_refused)
 	first = save_part(0, 2, 0, 2, -4);
 	refuse_set(first, "is -4, 0 to");
 
-	/* A part that is no GGUF, and one that holds what the first holds. */
+	/* A part that is not GGUF; one that repeats a tensor of the first. */
 	first = save_part(0, 2, 0, 2, 4);
 	second = save_part(1, 2, 1, 2, 4);
 	ck_assert_int_eq(truncate(second, 10), 0);
@@ -660,7 +661,7 @@ START_TEST(split_set_whose_parts_disagree_is_refused)
 }
 END_TEST
 
-START_TEST(what_is_no_file_is_refused_as_the_system_says)
+START_TEST(paths_that_are_no_regular_files_are_refused)
 {
 	const char *fifo = tmp_path("fifo");
 	struct gguf *g = NULL;
@@ -685,21 +686,22 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		demo_model_is_read_whole, demo_metadata_is_read_by_type,
-		each_case_has_its_verdict,
-		no_case_takes_more_memory_than_its_file,
-		stored_corpus_opens_or_is_refused_by_its_name,
+		demo_model_is_read_completely, demo_metadata_is_read_by_type,
+		each_case_is_accepted_or_refused_as_declared,
+		no_case_needs_more_than_64_mib,
+		stored_corpus_is_accepted_or_refused_by_file_name,
 		truncated_header_is_refused_at_every_length,
-		truncated_data_is_refused_by_tensor,
+		truncated_data_is_refused_with_the_tensor_name,
 		mutated_header_is_refused_or_consistent,
-		every_type_comes_back_as_written,
+		every_value_type_is_read_as_written,
 		getters_refuse_other_types_and_ranges,
 		header_beyond_256_mib_is_refused,
-		vocabulary_of_256k_tokens_is_read_whole,
-		split_set_opens_whole, split_set_with_a_part_missing_names_it,
+		vocabulary_of_256k_tokens_is_read_completely,
+		split_set_is_opened_completely,
+		split_set_with_a_part_missing_names_it,
 		split_set_opened_by_a_later_part_names_the_first,
 		split_set_whose_parts_disagree_is_refused,
-		what_is_no_file_is_refused_as_the_system_says
+		paths_that_are_no_regular_files_are_refused
 	};
 
 	return t_main("gguf", 60, tests, NITEMS(tests));

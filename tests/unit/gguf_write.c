@@ -1,5 +1,5 @@
-/* tests/unit/gguf_write.c - a header made from another: the same to the byte
- * where nothing changes, and what the reader finds where something does. */
+/* tests/unit/gguf_write.c - tests of the GGUF writer: a header made from
+ * another is identical if nothing changes, and the reader finds every change. */
 #include "tests/support/t.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ must_open(const char *path)
 }
 
 static const char *
-path_of(const char *name)
+tmp_path(const char *name)
 {
 	static char path[512];
 
@@ -34,7 +34,7 @@ path_of(const char *name)
 	return path;
 }
 
-/* Every type of value, the extremes of the integers, bytes of all kinds. */
+/* Every type of value, extremes of integers, a string with any bytes. */
 static void
 put_keys(struct gguf_writer *w)
 {
@@ -74,7 +74,7 @@ put_keys(struct gguf_writer *w)
 	gw_array(w, "k.none", GGUF_F64, 0);
 }
 
-/* Ragged tensors, so that each needs its padding. */
+/* Tensors of odd sizes, so that each needs padding. */
 static void
 put_tensors(struct gguf_writer *w)
 {
@@ -84,7 +84,7 @@ put_tensors(struct gguf_writer *w)
 	w->data_bytes = ALIGN_UP(w->data_bytes, 128);
 }
 
-START_TEST(nothing_changed_is_the_same_to_the_byte)
+START_TEST(an_unchanged_file_has_an_identical_header)
 {
 	static const uint32_t type[] = { QUANT_F16, QUANT_F32, QUANT_F32 };
 	struct gguf_writer w;
@@ -95,8 +95,8 @@ START_TEST(nothing_changed_is_the_same_to_the_byte)
 	gw_open(&w);
 	put_keys(&w);
 	put_tensors(&w);
-	gw_save(&w, path_of("same.gguf"));
-	g = must_open(path_of("same.gguf"));
+	gw_save(&w, tmp_path("same.gguf"));
+	g = must_open(tmp_path("same.gguf"));
 	t_ok(gguf_out_make(g, type, NULL, 0, &o, &err), &err);
 	ck_assert_uint_eq(o.header_bytes, w.len);
 	ck_assert(memcmp(o.header, w.buf, w.len) == 0);
@@ -111,8 +111,8 @@ START_TEST(nothing_changed_is_the_same_to_the_byte)
 }
 END_TEST
 
-/* The demo model is another program's work, with both keys at the end. */
-START_TEST(the_demo_model_comes_out_as_it_was_written)
+/* Another program wrote the demo model, with both keys at the end. */
+START_TEST(the_header_of_the_demo_model_is_reproduced)
 {
 	static const struct gguf_set set[] = {
 		{ "general.quantization_version", 2 },
@@ -140,7 +140,7 @@ START_TEST(the_demo_model_comes_out_as_it_was_written)
 END_TEST
 
 static void
-save(const struct gguf_out *o, const char *path)
+save_file(const struct gguf_out *o, const char *path)
 {
 	FILE *fp = fopen(path, "we");
 
@@ -152,7 +152,7 @@ save(const struct gguf_out *o, const char *path)
 	fclose(fp);
 }
 
-START_TEST(the_reader_finds_what_was_changed)
+START_TEST(the_reader_finds_every_change)
 {
 	static const uint32_t type[] = { QUANT_Q4_0, QUANT_F32, QUANT_F32 };
 	static const struct gguf_set set[] = { { "k.u8", 77 }, { "new", 3 } };
@@ -167,13 +167,13 @@ START_TEST(the_reader_finds_what_was_changed)
 	gw_kv_u16(&w, "split.no", 0);
 	gw_kv_u16(&w, "split.count", 1);
 	put_tensors(&w);
-	gw_save(&w, path_of("old.gguf"));
-	g = must_open(path_of("old.gguf"));
+	gw_save(&w, tmp_path("old.gguf"));
+	g = must_open(tmp_path("old.gguf"));
 	t_ok(gguf_out_make(g, type, set, 2, &o, &err), &err);
-	save(&o, path_of("new.gguf"));
+	save_file(&o, tmp_path("new.gguf"));
 	gguf_close(g);
 
-	g = must_open(path_of("new.gguf"));
+	g = must_open(tmp_path("new.gguf"));
 	ck_assert_uint_eq(g->file->version, 3);
 	ck_assert_uint_eq(g->alignment, 128);
 	ck_assert_uint_eq(g->nkv, w.nkv - 2 + 1);
@@ -202,8 +202,8 @@ START_TEST(rows_without_whole_blocks_are_refused)
 	gw_open(&w);
 	put_keys(&w);
 	put_tensors(&w);
-	gw_save(&w, path_of("bad.gguf"));
-	g = must_open(path_of("bad.gguf"));
+	gw_save(&w, tmp_path("bad.gguf"));
+	g = must_open(tmp_path("bad.gguf"));
 	ck_assert_int_lt(gguf_out_make(g, type, NULL, 0, &o, &err), 0);
 	ck_assert_ptr_nonnull(strstr(err.msg, "\"a.weight\""));
 	gguf_out_free(&o);
@@ -216,9 +216,9 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		nothing_changed_is_the_same_to_the_byte,
-		the_demo_model_comes_out_as_it_was_written,
-		the_reader_finds_what_was_changed,
+		an_unchanged_file_has_an_identical_header,
+		the_header_of_the_demo_model_is_reproduced,
+		the_reader_finds_every_change,
 		rows_without_whole_blocks_are_refused,
 	};
 
