@@ -1,6 +1,6 @@
-/* tests/unit/alloc.c - nothing is allocated between "ready" and "drained".
- * Counts every allocation of this process while stages work, by standing in
- * for the allocator; not under sanitizers, which do the same. */
+/* tests/unit/alloc.c - ready stages do not allocate.
+ * Replaces the allocator to count the allocations of this process while stages
+ * run.  Skipped under sanitizers, which replace it as well. */
 #include "tests/support/t.h"
 
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 int
 main(void)
 {
-	puts("the sanitizer has the allocator");
+	puts("the sanitizer replaces the allocator");
 	return T_SKIP;
 }
 
@@ -29,7 +29,7 @@ void *__libc_realloc(void *p, size_t n);
 void *__libc_memalign(size_t align, size_t n);
 
 static void
-count(void)
+count_allocation(void)
 {
 	if (atomic_load(&armed))
 		atomic_fetch_add(&nallocs, 1);
@@ -38,38 +38,38 @@ count(void)
 void *
 malloc(size_t n)
 {
-	count();
+	count_allocation();
 	return __libc_malloc(n);
 }
 
 void *
 calloc(size_t n, size_t size)
 {
-	count();
+	count_allocation();
 	return __libc_calloc(n, size);
 }
 
 void *
 realloc(void *p, size_t n)
 {
-	count();
+	count_allocation();
 	return __libc_realloc(p, n);
 }
 
 void *
 aligned_alloc(size_t align, size_t n)
 {
-	count();
+	count_allocation();
 	return __libc_memalign(align, n);
 }
 
 static void
-watch(int on)
+arm_counter(int on)
 {
 	atomic_store(&armed, on);
 }
 
-START_TEST(the_counter_counts)
+START_TEST(malloc_and_realloc_are_counted)
 {
 	void *volatile p;
 
@@ -82,7 +82,7 @@ START_TEST(the_counter_counts)
 }
 END_TEST
 
-START_TEST(stages_that_are_ready_allocate_nothing)
+START_TEST(ready_stages_do_not_allocate)
 {
 	static struct chain l;
 	struct chain_conf lc = CHAIN_CONF;
@@ -100,7 +100,7 @@ START_TEST(stages_that_are_ready_allocate_nothing)
 	chain_send_text(&l, 2, 0, text, 25, 5);
 	chain_send_control(&l, BATCH_FORGET, 0, 0);
 	chain_send_stop(&l);
-	l.watch = watch;
+	l.watch = arm_counter;
 	atomic_store(&nallocs, 0);
 	t_ok(chain_run(&l, &e), &e);
 	ck_assert_ptr_nonnull(chain_logits(&l, 2, 24));
@@ -113,8 +113,8 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		the_counter_counts,
-		stages_that_are_ready_allocate_nothing,
+		malloc_and_realloc_are_counted,
+		ready_stages_do_not_allocate,
 	};
 
 	return t_main("alloc", 60, tests, NITEMS(tests));

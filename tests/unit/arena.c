@@ -1,4 +1,4 @@
-/* tests/unit/arena.c - the arena: its charge is true. */
+/* tests/unit/arena.c - tests of the arena: charges, huge pages, refusals. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "shm/arena.h"
 
-START_TEST(the_charge_is_exactly_what_is_mapped)
+START_TEST(the_charge_equals_the_mapped_bytes)
 {
 	static const uint64_t sizes[] = {
 		1, 4096, 4097, 100000, 2 * MIB + 1, 4 * MIB - 1, 4 * MIB,
@@ -34,7 +34,7 @@ START_TEST(the_charge_is_exactly_what_is_mapped)
 }
 END_TEST
 
-START_TEST(small_arenas_cost_pages_and_large_ones_huge_pages)
+START_TEST(small_arenas_use_pages_and_large_ones_huge_pages)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
@@ -47,7 +47,7 @@ START_TEST(small_arenas_cost_pages_and_large_ones_huge_pages)
 }
 END_TEST
 
-START_TEST(the_ledger_knows_what_asked_for_huge_pages)
+START_TEST(the_ledger_counts_bytes_on_huge_pages)
 {
 	struct mem_ledger m;
 	struct arena small, large;
@@ -65,9 +65,9 @@ START_TEST(the_ledger_knows_what_asked_for_huge_pages)
 }
 END_TEST
 
-/* Peak resident memory, as the kernel counts it. */
+/* The kernel's count of peak resident memory. */
 static uint64_t
-max_rss(void)
+peak_rss_bytes(void)
 {
 	struct rusage ru;
 
@@ -83,15 +83,16 @@ START_TEST(resident_memory_grows_by_no_more_than_the_charge)
 	struct err e;
 
 	mem_ledger_init(&m, "t", GIB);
-	before = max_rss();
+	before = peak_rss_bytes();
 	t_ok(arena_open(&a, &m, MEM_WEIGHTS, nbytes, "w", &e), &e);
-	ck_assert_uint_le(max_rss() - before, MIB);	/* not touched yet */
-	before = max_rss();
+	/* Not touched yet. */
+	ck_assert_uint_le(peak_rss_bytes() - before, MIB);
+	before = peak_rss_bytes();
 	memset(a.map.base, 1, nbytes);
 	region_touch(&a.map);
-	grown = max_rss() - before;
+	grown = peak_rss_bytes() - before;
 	ck_assert_uint_ge(grown + MIB, a.charged_bytes);
-	if (!SANITIZED)		/* whose shadow memory grows with it */
+	if (!SANITIZED)		/* shadow memory grows as well */
 		ck_assert_uint_le(grown, a.charged_bytes + MIB);
 	arena_close(&a);
 }
@@ -100,13 +101,13 @@ END_TEST
 START_TEST(an_arena_over_the_cap_is_refused_and_charges_nothing)
 {
 	struct mem_ledger m;
-	struct arena a = { 0 };		/* map.fd is 0, and not ours */
+	struct arena a = { 0 };		/* it does not own map.fd, 0 */
 	struct err e = { 0 };
 	int fd0 = fcntl(0, F_GETFD);
 
 	mem_ledger_init(&m, "s1", 5 * MIB);
 	ck_assert_int_eq(arena_open(&a, &m, MEM_KV, 4 * MIB + 1, "kv cache",
-	    &e), -ENOMEM);		/* 6 MiB of huge pages */
+	    &e), -ENOMEM);		/* rounded up to 6 MiB */
 	ck_assert_int_eq(e.kind, ERR_FIT);
 	ck_assert_ptr_nonnull(strstr(e.msg, "session s1: kv cache"));
 	ck_assert_uint_eq(m.used_bytes, 0);
@@ -117,7 +118,7 @@ START_TEST(an_arena_over_the_cap_is_refused_and_charges_nothing)
 }
 END_TEST
 
-START_TEST(a_map_that_fails_gives_its_charge_back)
+START_TEST(a_failed_map_returns_its_charge)
 {
 	struct mem_ledger m;
 	struct arena a;
@@ -131,7 +132,7 @@ START_TEST(a_map_that_fails_gives_its_charge_back)
 }
 END_TEST
 
-START_TEST(an_empty_arena_costs_and_gives_nothing)
+START_TEST(an_empty_arena_maps_and_charges_nothing)
 {
 	struct mem_ledger m;
 	struct arena a;
@@ -149,13 +150,13 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		the_charge_is_exactly_what_is_mapped,
-		small_arenas_cost_pages_and_large_ones_huge_pages,
-		the_ledger_knows_what_asked_for_huge_pages,
+		the_charge_equals_the_mapped_bytes,
+		small_arenas_use_pages_and_large_ones_huge_pages,
+		the_ledger_counts_bytes_on_huge_pages,
 		resident_memory_grows_by_no_more_than_the_charge,
 		an_arena_over_the_cap_is_refused_and_charges_nothing,
-		a_map_that_fails_gives_its_charge_back,
-		an_empty_arena_costs_and_gives_nothing
+		a_failed_map_returns_its_charge,
+		an_empty_arena_maps_and_charges_nothing
 	};
 
 	return t_main("arena", 30, tests, NITEMS(tests));

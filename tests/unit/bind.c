@@ -1,4 +1,4 @@
-/* tests/unit/bind.c - weights in memory: sizes, pieces, names. */
+/* tests/unit/bind.c - tests of weight binding: layout, storing, lookup. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -11,9 +11,9 @@
 
 enum { NTABLES = 2 };
 
-/* The reference and the best of this machine. */
+/* Kernel table 0 is the reference, 1 the best of this machine. */
 static const struct kernels *
-table(unsigned i)
+kernel_table(unsigned i)
 {
 	static struct kernels k[NTABLES];
 
@@ -22,7 +22,7 @@ table(unsigned i)
 }
 
 static struct extent
-extent(enum role role, int layer, uint32_t type, uint32_t nrows,
+make_extent(enum role role, int layer, uint32_t type, uint32_t nrows,
     uint32_t ncols)
 {
 	struct extent x = { .role = role, .layer = layer, .type = type,
@@ -46,10 +46,10 @@ check_layout(const struct kernels *k)
 	uint32_t i;
 
 	for (i = 0; i < NITEMS(types); i++)
-		x[i] = extent(ROLE_FFN_UP, (int)i, types[i],
+		x[i] = make_extent(ROLE_FFN_UP, (int)i, types[i],
 		    1 + (uint32_t)t_rand_below(100),
 		    32 * (1 + (uint32_t)t_rand_below(5)));
-	x[i] = extent(ROLE_FFN_NORM, 0, QUANT_F16, 1, 33);
+	x[i] = make_extent(ROLE_FFN_NORM, 0, QUANT_F16, 1, 33);
 	t_ok(weights_layout(x, NITEMS(x), k, &ws, &e), &e);
 	ck_assert_uint_eq(ws.n, NITEMS(x));
 	for (i = 0; i < ws.n; i++) {
@@ -67,21 +67,21 @@ check_layout(const struct kernels *k)
 	weights_free(&ws);
 }
 
-START_TEST(sizes_are_the_kernels_and_offsets_are_aligned)
+START_TEST(sizes_come_from_kernels_and_offsets_are_aligned)
 {
 	unsigned i;
 
 	for (i = 0; i < NTABLES; i++)
-		check_layout(table(i));
+		check_layout(kernel_table(i));
 }
 END_TEST
 
-START_TEST(no_extents_make_an_empty_arena)
+START_TEST(no_extents_need_no_memory)
 {
 	struct weights ws;
 	struct err e;
 
-	t_ok(weights_layout(NULL, 0, table(0), &ws, &e), &e);
+	t_ok(weights_layout(NULL, 0, kernel_table(0), &ws, &e), &e);
 	ck_assert_uint_eq(ws.nbytes, 0);
 	ck_assert_ptr_null(weights_find(&ws, ROLE_OUTPUT, -1));
 	weights_free(&ws);
@@ -89,7 +89,7 @@ START_TEST(no_extents_make_an_empty_arena)
 END_TEST
 
 static void
-check_refusals(const struct kernels *k)
+check_unsupported_types(const struct kernels *k)
 {
 	static const struct { uint32_t type; const char *name; } bad[] = {
 		{ QUANT_IQ3_S, "IQ3_S" }, { QUANT_IQ1_S, "IQ1_S" },
@@ -101,8 +101,8 @@ check_refusals(const struct kernels *k)
 	unsigned i, j;
 
 	for (i = 0; i < NITEMS(bad); i++) {
-		x[0] = extent(ROLE_FFN_UP, 0, QUANT_F32, 2, 256);
-		x[1] = extent(ROLE_FFN_DOWN, 7, QUANT_F32, 2, 256);
+		x[0] = make_extent(ROLE_FFN_UP, 0, QUANT_F32, 2, 256);
+		x[1] = make_extent(ROLE_FFN_DOWN, 7, QUANT_F32, 2, 256);
 		x[1].type = bad[i].type;
 		e = (struct err){ 0 };
 		ck_assert_int_eq(weights_layout(x, 2, k, &ws, &e),
@@ -116,16 +116,16 @@ check_refusals(const struct kernels *k)
 	}
 }
 
-START_TEST(a_type_without_a_kernel_names_the_tensor_and_the_known_types)
+START_TEST(an_unsupported_type_is_refused_with_tensor_and_known_types)
 {
 	unsigned i;
 
 	for (i = 0; i < NTABLES; i++)
-		check_refusals(table(i));
+		check_unsupported_types(kernel_table(i));
 }
 END_TEST
 
-START_TEST(vectors_become_float32)
+START_TEST(vectors_are_converted_to_float32)
 {
 	static const float want[] = { 0.0f, 1.0f, -2.5f, 0.099975586f,
 	    65504.0f, 0x1p-14f };
@@ -138,16 +138,16 @@ START_TEST(vectors_become_float32)
 	unsigned i, t;
 
 	for (t = 0; t < 3; t++)
-		x[t] = extent(ROLE_ATTN_NORM, (int)t, types[t], 1,
+		x[t] = make_extent(ROLE_ATTN_NORM, (int)t, types[t], 1,
 		    NITEMS(want));
-	t_ok(weights_layout(x, 3, table(0), &ws, &e), &e);
+	t_ok(weights_layout(x, 3, kernel_table(0), &ws, &e), &e);
 	ck_assert_uint_eq(ws.nbytes, sizeof(arena));
 	weights_place(&ws, arena);
 	for (t = 0; t < 3; t++) {
 		for (i = 0; i < NITEMS(want); i++) {
 			h = t == 1 ? float_to_half(want[i]) :
 			    float_to_bf16(want[i]);
-			/* Files align to 32, pieces of them to nothing. */
+			/* A source of any alignment. */
 			if (t == 0)
 				memcpy(raw + 1 + 4 * i, &want[i], 4);
 			else
@@ -162,7 +162,8 @@ START_TEST(vectors_become_float32)
 }
 END_TEST
 
-/* Store extent i of ws from src in pieces of whole steps, last piece first. */
+/* Store extent i of ws from src in pieces of whole row steps, last piece
+ * first. */
 static void
 store_in_pieces(const struct weights *ws, void *base, uint32_t i,
     const uint8_t *src)
@@ -190,7 +191,7 @@ check_pieces(const struct kernels *k)
 	uint32_t i;
 
 	for (i = 0; i < NITEMS(types); i++)
-		x[i] = extent(ROLE_FFN_UP, (int)i, types[i],
+		x[i] = make_extent(ROLE_FFN_UP, (int)i, types[i],
 		    1 + (uint32_t)t_rand_below(70),
 		    32 * (1 + (uint32_t)t_rand_below(4)));
 	t_ok(weights_layout(x, NITEMS(x), k, &ws, &e), &e);
@@ -212,12 +213,12 @@ check_pieces(const struct kernels *k)
 	weights_free(&ws);
 }
 
-START_TEST(a_matrix_stored_in_pieces_is_the_matrix_stored_whole)
+START_TEST(storing_in_pieces_equals_storing_whole)
 {
 	unsigned i;
 
 	for (i = 0; i < NTABLES; i++)
-		check_pieces(table(i));
+		check_pieces(kernel_table(i));
 }
 END_TEST
 
@@ -235,9 +236,9 @@ check_rows(const struct kernels *k)
 	for (i = 0; i < N; i++)
 		for (j = 0; j < K; j++)
 			src[i][j] = t_rand_float(-4, 4);
-	/* Not at the arena's start: offsets count. */
-	x[0] = extent(ROLE_FFN_NORM, 0, QUANT_F32, 1, 3);
-	x[1] = extent(ROLE_TOKEN_EMBD, -1, QUANT_F32, N, K);
+	/* Second in the arena, so that its offset is not 0. */
+	x[0] = make_extent(ROLE_FFN_NORM, 0, QUANT_F32, 1, 3);
+	x[1] = make_extent(ROLE_TOKEN_EMBD, -1, QUANT_F32, N, K);
 	t_ok(weights_layout(x, 2, k, &ws, &e), &e);
 	arena = aligned_alloc(64, ws.nbytes);
 	weights_place(&ws, arena);
@@ -251,23 +252,23 @@ check_rows(const struct kernels *k)
 	weights_free(&ws);
 }
 
-START_TEST(rows_come_back_as_they_were_stored)
+START_TEST(unpacked_rows_equal_the_stored_rows)
 {
 	unsigned i;
 
 	for (i = 0; i < NTABLES; i++)
-		check_rows(table(i));
+		check_rows(kernel_table(i));
 }
 END_TEST
 
-/* Five experts of n rows, whether or not those end on panels. */
+/* Five experts of n rows each; n need not be a multiple of the tile. */
 static void
 check_experts(const struct kernels *k, uint32_t n)
 {
 	enum { EXPERTS = 5, K = 32 };
 	float src[EXPERTS * 64][K], out[K];
-	struct extent x = extent(ROLE_EXPERTS_UP, 0, QUANT_F32, EXPERTS * n,
-	    K);
+	struct extent x = make_extent(ROLE_EXPERTS_UP, 0, QUANT_F32,
+	    EXPERTS * n, K);
 	struct weights ws;
 	struct mat mat;
 	struct err e;
@@ -295,23 +296,24 @@ check_experts(const struct kernels *k, uint32_t n)
 	weights_free(&ws);
 }
 
-START_TEST(every_expert_is_a_matrix_of_its_own)
+START_TEST(each_expert_is_its_own_matrix)
 {
 	unsigned i;
 
 	for (i = 0; i < NTABLES; i++) {
-		check_experts(table(i), 64);
-		check_experts(table(i), 1 + (uint32_t)t_rand_below(63));
+		check_experts(kernel_table(i), 64);
+		check_experts(kernel_table(i), 1 + (uint32_t)t_rand_below(63));
 	}
 }
 END_TEST
 
-/* n rows each: the first one's matrices are all of them. */
+/* Extents of one expert (n rows) each: the weight of the first must give access
+ * to all of them. */
 static void
-check_each_expert(const struct kernels *k, uint32_t n)
+check_separate_experts(const struct kernels *k, uint32_t n)
 {
 	enum { EXPERTS = 3, K = 32 };
-	struct extent x[EXPERTS + 2], whole = extent(ROLE_EXPERTS_UP, 0,
+	struct extent x[EXPERTS + 2], whole = make_extent(ROLE_EXPERTS_UP, 0,
 	    QUANT_F32, EXPERTS * n, K);
 	struct weights ws, stack;
 	struct mat a, b;
@@ -319,10 +321,10 @@ check_each_expert(const struct kernels *k, uint32_t n)
 	uint32_t i;
 
 	whole.nmats = EXPERTS;
-	x[0] = extent(ROLE_FFN_NORM, 0, QUANT_F32, 1, K);
+	x[0] = make_extent(ROLE_FFN_NORM, 0, QUANT_F32, 1, K);
 	for (i = 1; i <= EXPERTS; i++)
-		x[i] = extent(ROLE_EXPERTS_UP, 0, QUANT_F32, n, K);
-	x[i] = extent(ROLE_EXPERTS_UP, 1, QUANT_F32, n, K);
+		x[i] = make_extent(ROLE_EXPERTS_UP, 0, QUANT_F32, n, K);
+	x[i] = make_extent(ROLE_EXPERTS_UP, 1, QUANT_F32, n, K);
 	t_ok(weights_layout(x, EXPERTS + 2, k, &ws, &e), &e);
 	t_ok(weights_layout(&whole, 1, k, &stack, &e), &e);
 	weights_place(&ws, NULL);
@@ -340,39 +342,42 @@ check_each_expert(const struct kernels *k, uint32_t n)
 	weights_free(&ws);
 }
 
-START_TEST(experts_that_come_alone_lie_as_a_stack)
+START_TEST(separate_experts_are_laid_out_as_a_stack)
 {
 	unsigned i;
 
 	for (i = 0; i < NTABLES; i++)
-		check_each_expert(table(i), 1 + (uint32_t)t_rand_below(70));
+		check_separate_experts(kernel_table(i),
+		    1 + (uint32_t)t_rand_below(70));
 }
 END_TEST
 
-START_TEST(rows_that_are_no_whole_matrices_are_refused)
+START_TEST(rows_that_do_not_divide_into_matrices_are_refused)
 {
-	struct extent x = extent(ROLE_EXPERTS_UP, 0, QUANT_F32, 10, 32);
+	struct extent x = make_extent(ROLE_EXPERTS_UP, 0, QUANT_F32, 10, 32);
 	struct weights ws;
 	struct err e = { 0 };
 
 	x.nmats = 4;
-	ck_assert_int_eq(weights_layout(&x, 1, table(0), &ws, &e), -EBADMSG);
+	ck_assert_int_eq(weights_layout(&x, 1, kernel_table(0), &ws, &e),
+	    -EBADMSG);
 	ck_assert_ptr_nonnull(strstr(e.msg, x.name));
 	x.nmats = 11;
-	ck_assert_int_eq(weights_layout(&x, 1, table(0), &ws, &e), -EBADMSG);
+	ck_assert_int_eq(weights_layout(&x, 1, kernel_table(0), &ws, &e),
+	    -EBADMSG);
 }
 END_TEST
 
-START_TEST(weights_are_found_by_meaning)
+START_TEST(weights_are_found_by_role_and_layer)
 {
 	struct extent x[3];
 	struct weights ws;
 	struct err e;
 
-	x[0] = extent(ROLE_TOKEN_EMBD, -1, QUANT_F32, 4, 32);
-	x[1] = extent(ROLE_FFN_UP, 5, QUANT_F32, 4, 32);
-	x[2] = extent(ROLE_FFN_UP, 6, QUANT_F32, 4, 32);
-	t_ok(weights_layout(x, 3, table(0), &ws, &e), &e);
+	x[0] = make_extent(ROLE_TOKEN_EMBD, -1, QUANT_F32, 4, 32);
+	x[1] = make_extent(ROLE_FFN_UP, 5, QUANT_F32, 4, 32);
+	x[2] = make_extent(ROLE_FFN_UP, 6, QUANT_F32, 4, 32);
+	t_ok(weights_layout(x, 3, kernel_table(0), &ws, &e), &e);
 	ck_assert_ptr_eq(weights_find(&ws, ROLE_TOKEN_EMBD, -1), &ws.w[0]);
 	ck_assert_ptr_eq(weights_find(&ws, ROLE_FFN_UP, 6), &ws.w[2]);
 	ck_assert_ptr_null(weights_find(&ws, ROLE_FFN_UP, 4));
@@ -387,16 +392,16 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		sizes_are_the_kernels_and_offsets_are_aligned,
-		no_extents_make_an_empty_arena,
-		a_type_without_a_kernel_names_the_tensor_and_the_known_types,
-		vectors_become_float32,
-		a_matrix_stored_in_pieces_is_the_matrix_stored_whole,
-		rows_come_back_as_they_were_stored,
-		every_expert_is_a_matrix_of_its_own,
-		experts_that_come_alone_lie_as_a_stack,
-		rows_that_are_no_whole_matrices_are_refused,
-		weights_are_found_by_meaning
+		sizes_come_from_kernels_and_offsets_are_aligned,
+		no_extents_need_no_memory,
+		an_unsupported_type_is_refused_with_tensor_and_known_types,
+		vectors_are_converted_to_float32,
+		storing_in_pieces_equals_storing_whole,
+		unpacked_rows_equal_the_stored_rows,
+		each_expert_is_its_own_matrix,
+		separate_experts_are_laid_out_as_a_stack,
+		rows_that_do_not_divide_into_matrices_are_refused,
+		weights_are_found_by_role_and_layer
 	};
 
 	return t_main("bind", 30, tests, NITEMS(tests));

@@ -1,4 +1,5 @@
-/* tests/unit/chan.c - the control channel: framing, fds, deadlines, liars. */
+/* tests/unit/chan.c - tests of the control channel: framing, fds, deadlines,
+ * hostile peers. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -32,16 +33,16 @@ close_pair(void)
 {
 	chan_close(&a);
 	chan_close(&b);
-	chan_close(&b);		/* twice is no harm */
+	chan_close(&b);		/* harmless */
 }
 
 static uint64_t
-in(uint64_t ns)
+deadline_in(uint64_t ns)
 {
 	return event_now_ns() + ns;
 }
 
-/* The lowest free fd number: grows when somebody leaks. */
+/* The lowest free fd number, which grows when an fd leaks. */
 static int
 lowest_fd(void)
 {
@@ -52,7 +53,7 @@ lowest_fd(void)
 	return fd;
 }
 
-/* A raw packet, as a hostile peer would make it. */
+/* Send a raw packet, as a hostile peer could. */
 static void
 send_raw(const void *buf, size_t nbytes, unsigned nfds)
 {
@@ -77,9 +78,9 @@ send_raw(const void *buf, size_t nbytes, unsigned nfds)
 	ck_assert_int_eq(sendmsg(a.fd, &mh, 0), (ssize_t)nbytes);
 }
 
-/* The bytes of a good packet without fds, to be spoilt. */
+/* Store the bytes of a valid packet without fds; returns their number. */
 static size_t
-good_packet(uint8_t *buf, size_t len)
+make_valid_packet(uint8_t *buf, size_t len)
 {
 	ssize_t n;
 
@@ -103,12 +104,12 @@ START_TEST(messages_of_every_size_arrive_whole_and_in_order)
 	open_pair();
 	for (i = 0; i < NITEMS(sizes); i++) {
 		ck_assert_int_eq(chan_send(&a, i, buf, sizes[i], NULL, 0,
-		    in(1000 * MS)), 0);
+		    deadline_in(1000 * MS)), 0);
 		if (i % 2 == 0)		/* two in flight */
 			continue;
 		for (k = i - 1; k <= i; k++) {
-			ck_assert_int_eq(chan_recv(&b, &msg, in(1000 * MS)),
-			    0);
+			ck_assert_int_eq(chan_recv(&b, &msg,
+			    deadline_in(1000 * MS)), 0);
 			ck_assert_uint_eq(msg.type, k);
 			ck_assert_uint_eq(msg.nbytes, sizes[k]);
 			ck_assert_uint_eq(msg.nfds, 0);
@@ -148,7 +149,7 @@ START_TEST(fds_arrive_close_on_exec_and_belong_to_the_receiver)
 	}
 	ck_assert_int_eq(chan_send(&a, 3, "x", 1, fds, CHAN_MAX_FDS, 0), 0);
 	for (i = 0; i < CHAN_MAX_FDS; i++)
-		close(fds[i]);		/* they stayed the sender's */
+		close(fds[i]);		/* the sender still owns them */
 	ck_assert_int_eq(chan_recv(&b, &msg, 0), 0);
 	ck_assert_uint_eq(msg.nfds, CHAN_MAX_FDS);
 	for (i = 0; i < CHAN_MAX_FDS; i += 2) {
@@ -160,14 +161,14 @@ START_TEST(fds_arrive_close_on_exec_and_belong_to_the_receiver)
 		close(fd);
 	}
 	ck_assert_int_eq(chan_take_fd(&msg, CHAN_MAX_FDS), -1);
-	chan_msg_done(&msg);		/* the other half */
+	chan_msg_done(&msg);		/* closes the other half */
 	chan_msg_done(&msg);
 	ck_assert_int_eq(lowest_fd(), low);
 	close_pair();
 }
 END_TEST
 
-START_TEST(too_much_is_refused_before_it_is_sent)
+START_TEST(oversized_messages_are_refused_before_sending)
 {
 	int fds[CHAN_MAX_FDS + 1] = { 0 };
 
@@ -183,7 +184,7 @@ START_TEST(too_much_is_refused_before_it_is_sent)
 }
 END_TEST
 
-START_TEST(a_spoilt_frame_is_ebadmsg_and_its_fds_are_closed)
+START_TEST(a_corrupt_packet_is_ebadmsg_and_its_fds_are_closed)
 {
 	uint8_t good[64], bad[64];
 	size_t n, i;
@@ -191,12 +192,12 @@ START_TEST(a_spoilt_frame_is_ebadmsg_and_its_fds_are_closed)
 
 	open_pair();
 	low = lowest_fd();
-	n = good_packet(good, sizeof(good));
-	for (i = 0; i < n - 5; i++) {	/* any byte but those of the type */
+	n = make_valid_packet(good, sizeof(good));
+	for (i = 0; i < n - 5; i++) {	/* any byte of the header */
 		memcpy(bad, good, n);
 		bad[i] ^= 0x40;
 		send_raw(bad, n, 0);
-		if (i >= 4 && i < 8) {
+		if (i >= 4 && i < 8) {		/* any type is valid */
 			ck_assert_int_eq(chan_recv(&b, &msg, 0), 0);
 			continue;
 		}
@@ -206,17 +207,17 @@ START_TEST(a_spoilt_frame_is_ebadmsg_and_its_fds_are_closed)
 		ck_assert_uint_eq(msg.nfds, 0);
 		ck_assert_int_eq(lowest_fd(), low);
 	}
-	for (i = 1; i < n; i++) {	/* shorter than it says */
+	for (i = 1; i < n; i++) {	/* shorter than its header says */
 		send_raw(good, i, 1);
 		ck_assert_int_eq(chan_recv(&b, &msg, 0), -EBADMSG);
 	}
-	memset(bad, 0, sizeof(bad));	/* longer than it says */
+	memset(bad, 0, sizeof(bad));	/* longer than its header says */
 	memcpy(bad, good, n);
 	send_raw(bad, n + 1, 0);
 	ck_assert_int_eq(chan_recv(&b, &msg, 0), -EBADMSG);
-	send_raw(good, n, 1);		/* an fd that it does not tell of */
+	send_raw(good, n, 1);		/* an fd that its header omits */
 	ck_assert_int_eq(chan_recv(&b, &msg, 0), -EBADMSG);
-	send_raw(good, n, 0);		/* and the channel still works */
+	send_raw(good, n, 0);		/* the channel still works */
 	ck_assert_int_eq(chan_recv(&b, &msg, 0), 0);
 	ck_assert_mem_eq(msg.buf, "hello", 5);
 	ck_assert_int_eq(lowest_fd(), low);
@@ -224,9 +225,9 @@ START_TEST(a_spoilt_frame_is_ebadmsg_and_its_fds_are_closed)
 }
 END_TEST
 
-/* qemu-user forgets to say MSG_CTRUNC: there is nothing to be tested there. */
+/* qemu-user does not set MSG_CTRUNC: truncated fds cannot be detected there. */
 static int
-system_tells_of_cut_fds(void)
+sets_msg_ctrunc(void)
 {
 	_Alignas(struct cmsghdr) uint8_t ctl[CMSG_SPACE(sizeof(int))];
 	struct msghdr mh = {
@@ -235,7 +236,7 @@ system_tells_of_cut_fds(void)
 	struct cmsghdr *cm = (struct cmsghdr *)ctl;
 	uint8_t byte;
 	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	int fd[2];			/* with the padding, two fit */
+	int fd[2];			/* padding leaves room for two */
 
 	mh.msg_iov = &iov;
 	mh.msg_iovlen = 1;
@@ -248,22 +249,22 @@ system_tells_of_cut_fds(void)
 	return (mh.msg_flags & MSG_CTRUNC) != 0;
 }
 
-/* The frame tells the truth about what fits, the packet has more than that:
- * only the kernel's flags give it away. */
-START_TEST(too_many_fds_and_too_many_bytes_are_ebadmsg)
+/* The header agrees with what fits into the buffers, but the packet has more:
+ * only the kernel's flags show it. */
+START_TEST(too_many_fds_or_bytes_are_ebadmsg)
 {
 	static _Alignas(4) uint8_t big[CHAN_MAX_BYTES + 4096];
-	uint32_t *frame = (uint32_t *)(void *)big;	/* 2 nbytes, 3 nfds */
+	uint32_t *frame = (uint32_t *)(void *)big;	/* 2: nbytes, 3: nfds */
 	size_t n;
 	int low;
 
 	open_pair();
-	if (!system_tells_of_cut_fds()) {
+	if (!sets_msg_ctrunc()) {
 		close_pair();
 		return;
 	}
 	low = lowest_fd();
-	n = good_packet(big, sizeof(big));
+	n = make_valid_packet(big, sizeof(big));
 	frame[3] = CHAN_MAX_FDS;
 	send_raw(big, n, CHAN_MAX_FDS);
 	ck_assert_int_eq(chan_recv(&b, &msg, 0), 0);
@@ -298,25 +299,26 @@ START_TEST(an_empty_packet_with_fds_leaks_none)
 }
 END_TEST
 
-START_TEST(a_peer_that_is_gone_is_epipe_and_no_signal)
+START_TEST(a_closed_peer_is_epipe_without_a_signal)
 {
 	open_pair();
 	ck_assert_int_eq(chan_send(&a, 9, "last", 4, NULL, 0, 0), 0);
 	chan_close(&a);
-	ck_assert_int_eq(chan_send(&b, 1, "x", 1, NULL, 0, in(MS)), -EPIPE);
+	ck_assert_int_eq(chan_send(&b, 1, "x", 1, NULL, 0, deadline_in(MS)),
+	    -EPIPE);
 	ck_assert_int_eq(chan_recv(&b, &msg, 0), 0);
 	ck_assert_mem_eq(msg.buf, "last", 4);
-	ck_assert_int_eq(chan_recv(&b, &msg, in(1000 * MS)), -EPIPE);
+	ck_assert_int_eq(chan_recv(&b, &msg, deadline_in(1000 * MS)), -EPIPE);
 	close_pair();
 
-	open_pair();			/* it left something unread */
+	open_pair();			/* a message was left unread */
 	ck_assert_int_eq(chan_send(&b, 9, "lost", 4, NULL, 0, 0), 0);
 	ck_assert_int_eq(chan_send(&a, 9, "why", 3, NULL, 0, 0), 0);
 	chan_close(&a);
-	ck_assert_int_eq(chan_recv(&b, &msg, in(1000 * MS)), 0);
+	ck_assert_int_eq(chan_recv(&b, &msg, deadline_in(1000 * MS)), 0);
 	ck_assert_mem_eq(msg.buf, "why", 3);
-	ck_assert_int_eq(chan_recv(&b, &msg, in(1000 * MS)), -EPIPE);
-	ck_assert_int_eq(chan_recv(&b, &msg, in(1000 * MS)), -EPIPE);
+	ck_assert_int_eq(chan_recv(&b, &msg, deadline_in(1000 * MS)), -EPIPE);
+	ck_assert_int_eq(chan_recv(&b, &msg, deadline_in(1000 * MS)), -EPIPE);
 	close_pair();
 }
 END_TEST
@@ -327,7 +329,7 @@ START_TEST(waits_end_at_their_deadlines)
 	int rc, n = 0;
 
 	open_pair();
-	deadline = in(30 * MS);
+	deadline = deadline_in(30 * MS);
 	ck_assert_int_eq(chan_recv(&b, &msg, deadline), -ETIMEDOUT);
 	ck_assert_uint_ge(event_now_ns(), deadline);
 	while ((rc = chan_send(&a, 1, msg.buf, CHAN_MAX_BYTES, NULL, 0, 0)) ==
@@ -335,7 +337,7 @@ START_TEST(waits_end_at_their_deadlines)
 		n++;
 	ck_assert_int_eq(rc, -ETIMEDOUT);
 	ck_assert_int_ge(n, 1);
-	deadline = in(30 * MS);
+	deadline = deadline_in(30 * MS);
 	ck_assert_int_eq(chan_send(&a, 1, msg.buf, CHAN_MAX_BYTES, NULL, 0,
 	    deadline), -ETIMEDOUT);
 	ck_assert_uint_ge(event_now_ns(), deadline);
@@ -390,11 +392,11 @@ main(void)
 		messages_of_every_size_arrive_whole_and_in_order,
 		both_directions_are_independent,
 		fds_arrive_close_on_exec_and_belong_to_the_receiver,
-		too_much_is_refused_before_it_is_sent,
-		a_spoilt_frame_is_ebadmsg_and_its_fds_are_closed,
-		too_many_fds_and_too_many_bytes_are_ebadmsg,
+		oversized_messages_are_refused_before_sending,
+		a_corrupt_packet_is_ebadmsg_and_its_fds_are_closed,
+		too_many_fds_or_bytes_are_ebadmsg,
 		an_empty_packet_with_fds_leaks_none,
-		a_peer_that_is_gone_is_epipe_and_no_signal,
+		a_closed_peer_is_epipe_without_a_signal,
 		waits_end_at_their_deadlines,
 		a_sender_waits_for_a_slow_reader,
 		the_pair_is_close_on_exec

@@ -1,8 +1,8 @@
-/* tests/unit/families.c - each family's stages against its formulas.
- * Tiny models of tests/tools/mkgguf, every part of the family in them, run on stages
- * and held against tests/support/reference.c: in F32 to the last digits, in 8 bits as
- * near as 8 bits allow; and bit for bit against themselves, however rows are
- * batched, layers are cut and threads share. */
+/* tests/unit/families.c - tests of each family's stages against its formulas.
+ * Tiny models of tests/tools/mkgguf, which have every part of their family, run
+ * on stages and are compared with tests/support/reference.c: in F32 up to
+ * rounding, in 8 bits up to the precision of the type.  Results must also be
+ * bit-identical for every batch size, cut and number of threads. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -18,13 +18,13 @@
 #include "tests/support/make_model.h"
 #include "tests/support/reference.h"
 
-/* Long enough for the rings of local layers to come round. */
+/* Long enough for the KV rings of local layers to wrap. */
 enum { TEXT = CHAIN_CTX, VOCAB = 320 };
 
 /* Family i as mkgguf takes it, or NULL: the narrow shapes of
  * tests/support/families.c, and one with options. */
 static const char *
-family_name(unsigned i)
+family_options(unsigned i)
 {
 	unsigned j;
 
@@ -34,7 +34,7 @@ family_name(unsigned i)
 	return i == 0 ? "tiny --tied --bias" : NULL;
 }
 
-/* Always the same: which expert is chosen can hang by a thread. */
+/* A fixed text, because the choice of an expert can be a near tie. */
 static void
 draw_text(uint32_t *text)
 {
@@ -56,7 +56,7 @@ run_text(struct chain *l, const struct chain_conf *lc, const uint32_t *text,
 	chain_finish(l);
 }
 
-/* What is wrong, as a part of what the logits vary by. */
+/* Squared error of the logits, relative to their variance. */
 static double
 nmse(const struct chain *l, const double *want)
 {
@@ -79,9 +79,9 @@ nmse(const struct chain *l, const double *want)
 	return err / all;
 }
 
-/* The family's model of this type, by its path. */
+/* Make the family's model in this type; returns its path. */
 static const char *
-model(const char *family, const char *type)
+make_family(const char *family, const char *type)
 {
 	static char path[512];
 	char options[128];
@@ -94,7 +94,8 @@ model(const char *family, const char *type)
 }
 
 static void
-hold(const char *family, const char *type, enum kv_type fmt, double most)
+check_family(const char *family, const char *type, enum kv_type fmt,
+    double limit)
 {
 	static struct chain l;
 	struct chain_conf lc = CHAIN_CONF;
@@ -102,41 +103,41 @@ hold(const char *family, const char *type, enum kv_type fmt, double most)
 	double *want, got;
 
 	draw_text(text);
-	lc.path = model(family, type);
+	lc.path = make_family(family, type);
 	lc.fmt = fmt;
 	run_text(&l, &lc, text, 16);
 	want = reference_logits(l.g, text, TEXT, CHAIN_CTX);
 	got = nmse(&l, want);
-	ck_assert_msg(got <= most, "%s %s: nmse %.2e, at most %.2e", family,
-	    type, got, most);
+	ck_assert_msg(got <= limit, "%s %s: nmse %.2e, limit %.2e", family,
+	    type, got, limit);
 	free(want);
 	chain_close(&l);
 }
 
-/* Rounding in float; a choice of experts that is so close that it falls the
- * other way would show, and is not to be expected. */
-START_TEST(in_f32_every_family_is_its_formulas)
+/* Only float rounding differs.  A near tie of experts that rounding decides
+ * would exceed the limit; this text has none. */
+START_TEST(f32_logits_match_the_formulas)
 {
 	const char *name;
 	unsigned i;
 
-	for (i = 0; (name = family_name(i)) != NULL; i++)
-		hold(name, "f32", KV_F32, 1e-9);
+	for (i = 0; (name = family_options(i)) != NULL; i++)
+		check_family(name, "f32", KV_F32, 1e-9);
 }
 END_TEST
 
-/* Experts that are chosen otherwise because of rounding cost the most. */
-START_TEST(in_8_bits_every_family_is_near_them)
+/* The largest errors come from other experts, chosen because of rounding. */
+START_TEST(q8_0_logits_are_close_to_the_formulas)
 {
 	const char *name;
 	unsigned i;
 
-	for (i = 0; (name = family_name(i)) != NULL; i++)
-		hold(name, "q8_0", KV_F16, 2e-2);
+	for (i = 0; (name = family_options(i)) != NULL; i++)
+		check_family(name, "q8_0", KV_F16, 2e-2);
 }
 END_TEST
 
-START_TEST(however_it_is_cut_a_family_has_the_same_bits)
+START_TEST(batches_and_cuts_do_not_change_a_bit)
 {
 	static struct chain one, other;
 	static const uint32_t chunks[] = { 1, 7, 16 }, cuts[] = { 4, 5, 8 };
@@ -147,16 +148,16 @@ START_TEST(however_it_is_cut_a_family_has_the_same_bits)
 
 	draw_text(text);
 	cut.nstages = 2;
-	for (i = 0; (name = family_name(i)) != NULL; i++) {
-		lc.path = cut.path = model(name, strcmp(name,
+	for (i = 0; (name = family_options(i)) != NULL; i++) {
+		lc.path = cut.path = make_family(name, strcmp(name,
 		    "tiny-gpt-oss") == 0 ? "mxfp4" : "q8_0");
 		run_text(&one, &lc, text, 16);
 		for (c = 0; c < NITEMS(chunks); c++) {
 			cut.threads = 1 + c;
 			cut.cut[1] = cuts[c];
 			run_text(&other, &cut, text, chunks[c]);
-			ck_assert_msg(chain_same_logits(&one, 0, &other, 0, 0, TEXT),
-			    "%s in chunks of %u", name, chunks[c]);
+			ck_assert_msg(chain_same_logits(&one, 0, &other, 0, 0,
+			    TEXT), "%s in chunks of %u", name, chunks[c]);
 			chain_close(&other);
 		}
 		chain_close(&one);
@@ -164,16 +165,18 @@ START_TEST(however_it_is_cut_a_family_has_the_same_bits)
 }
 END_TEST
 
-/* Scratch of n halves of layers from the first on, with or without the ends. */
+/* Scratch bytes of n sublayers from first on; ends: 1 = with the embedding, 2 =
+ * with the head, or both. */
 static uint64_t
-scratch(struct program_env *env, int e, int h, uint32_t first, uint32_t n)
+measure_scratch(struct program_env *env, uint32_t ends, uint32_t first,
+    uint32_t n)
 {
 	struct program *p;
 	struct err err = { 0 };
 	uint64_t nbytes;
 
-	env->embedding = e;
-	env->head = h;
+	env->embedding = ends & 1;
+	env->head = ends / 2;
 	env->first_sublayer = first;
 	env->nsublayers = n;
 	t_ok(program_build(env, &p, &err), &err);
@@ -182,7 +185,7 @@ scratch(struct program_env *env, int e, int h, uint32_t first, uint32_t n)
 	return nbytes;
 }
 
-/* The plan measures each half alone. */
+/* The plan measures each sublayer alone: several must need the maximum. */
 static void
 check_scratch(const char *path, uint32_t batch_rows)
 {
@@ -202,7 +205,7 @@ check_scratch(const char *path, uint32_t batch_rows)
 	t_ok(model_open(g, &m, &err), &err);
 	ck_assert_uint_eq(model_unused(m, &unused), 0);
 	kernels_init(&k, cpu_flags());
-	/* As where products of BF16 are quick. */
+	/* As on CPUs with fast BF16 products. */
 	k.mat[QUANT_BF16].act = ACT_BF16;
 	ext = calloc(model_range_max(m), sizeof(*ext));
 	t_ok(weights_layout(ext, model_range(m, 0, m->nunits, ext), &k, &ws,
@@ -214,14 +217,14 @@ check_scratch(const char *path, uint32_t batch_rows)
 	ck_assert_uint_le(n, NITEMS(alone));
 	for (ends = 0; ends < 4; ends++) {
 		for (i = 0; i < n; i++)
-			alone[i] = scratch(&env, ends & 1, ends / 2, i, 1);
+			alone[i] = measure_scratch(&env, ends, i, 1);
 		for (first = 0; first < n; first++)
 			for (i = first, most = 0; i < n; i++) {
 				most = MAX(most, alone[i]);
-				ck_assert_msg(scratch(&env, ends & 1, ends / 2,
-				    first, i + 1 - first) == most, "%s: halves"
-				    " %u to %u of %u, ends %u", path, first, i,
-				    n, ends);
+				ck_assert_msg(measure_scratch(&env, ends,
+				    first, i + 1 - first) == most, "%s: "
+				    "sublayers %u to %u of %u, ends %u", path,
+				    first, i, n, ends);
 			}
 	}
 	free(ext);
@@ -230,24 +233,24 @@ check_scratch(const char *path, uint32_t batch_rows)
 	gguf_close(g);
 }
 
-START_TEST(several_halves_need_the_scratch_of_the_greediest)
+START_TEST(several_sublayers_need_the_scratch_of_the_largest)
 {
 	static const char *const types[] = { "f16", "bf16", "q8_0" };
 	static const uint32_t batches[] = { 1, 16, 128 };
 	const char *name, *path;
 	unsigned i, t, b;
 
-	for (i = 0; (name = family_name(i)) != NULL; i++)
+	for (i = 0; (name = family_options(i)) != NULL; i++)
 		for (t = 0; t < NITEMS(types); t++) {
-			path = model(name, types[t]);
+			path = make_family(name, types[t]);
 			for (b = 0; b < NITEMS(batches); b++)
 				check_scratch(path, batches[b]);
 		}
 }
 END_TEST
 
-/* Rings of 64 places, windows of 8. */
-START_TEST(sequences_with_windows_are_cut)
+/* KV rings of 64 positions, windows of 8. */
+START_TEST(sequences_with_windows_can_be_cut)
 {
 	static struct chain l, one;
 	struct chain_conf lc = CHAIN_CONF;
@@ -258,7 +261,7 @@ START_TEST(sequences_with_windows_are_cut)
 	draw_text(text);
 	for (i = 0; i < TEXT; i++)
 		other[i] = (text[i] + 1) % VOCAB;
-	lc.path = model("tiny-gpt-oss", "q8_0");
+	lc.path = make_family("tiny-gpt-oss", "q8_0");
 	run_text(&one, &lc, text, 16);
 	chain_start(&l, &lc);
 	chain_send_text(&l, 0, 0, text, 50, 16);
@@ -268,13 +271,13 @@ START_TEST(sequences_with_windows_are_cut)
 	chain_finish(&l);
 	ck_assert(chain_same_logits(&one, 0, &l, 0, 0, TEXT));
 
-	/* From an empty sequence on anything goes. */
+	/* Cut to nothing: the sequence begins again. */
 	chain_send_control(&l, BATCH_FORGET, 0, 0);
 	chain_send_text(&l, 0, 0, text, TEXT, 16);
 	chain_finish(&l);
 	ck_assert(chain_same_logits(&one, 0, &l, 0, 0, TEXT));
 
-	/* And from a new epoch on: what was stored before it does not count. */
+	/* A new epoch: earlier positions do not count. */
 	stage_renew(l.part[0].s, 1, NULL, NULL);
 	l.epoch = 1;
 	chain_send_text(&l, 0, 0, text, 30, 16);
@@ -283,7 +286,7 @@ START_TEST(sequences_with_windows_are_cut)
 	chain_finish(&l);
 	ck_assert(chain_same_logits(&one, 0, &l, 0, 0, TEXT));
 
-	/* 80 were stored: those before 16 have been written over. */
+	/* Of 80 stored positions, those before 16 are overwritten. */
 	chain_send_control(&l, BATCH_FORGET, 0, 22);
 	ck_assert_int_eq(chain_run(&l, &e), -EPROTO);
 	ck_assert_ptr_nonnull(strstr(e.msg, "windows"));
@@ -296,11 +299,11 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		in_f32_every_family_is_its_formulas,
-		in_8_bits_every_family_is_near_them,
-		however_it_is_cut_a_family_has_the_same_bits,
-		several_halves_need_the_scratch_of_the_greediest,
-		sequences_with_windows_are_cut
+		f32_logits_match_the_formulas,
+		q8_0_logits_are_close_to_the_formulas,
+		batches_and_cuts_do_not_change_a_bit,
+		several_sublayers_need_the_scratch_of_the_largest,
+		sequences_with_windows_can_be_cut
 	};
 
 	return t_main("families", 240, tests, NITEMS(tests));
