@@ -24,7 +24,7 @@ struct sent_batch {
 	uint64_t hash[MAX_ROWS];	/* result of each row */
 };
 
-struct world {
+struct sim {
 	struct batcher b;
 	struct prompt prompt[MAX_PROMPTS];
 	uint32_t nprompts, next, ended;
@@ -34,7 +34,7 @@ struct world {
 	uint32_t len[MAX_SEQS];
 	struct sent_batch sent[MAX_IN_FLIGHT];	/* ring: they return in order */
 	uint32_t first, nsent, depth;
-	uint32_t max_rows, nmixed, nbatches;
+	uint32_t max_rows, nmixed;
 };
 
 static uint64_t
@@ -88,18 +88,18 @@ chunk_whole(const void *arg, uint32_t n, uint32_t left)
 }
 
 static void
-init_world(struct world *w, const struct batch_conf *conf, uint32_t nprompts,
+init_sim(struct sim *s, const struct batch_conf *conf, uint32_t nprompts,
     uint32_t max_len, uint32_t ntokens)
 {
 	struct prompt *p;
 	uint32_t i, k;
 
-	memset(w, 0, sizeof(*w));
-	batch_init(&w->b, conf);
-	w->nprompts = nprompts;
-	w->depth = MAX_IN_FLIGHT;
+	memset(s, 0, sizeof(*s));
+	batch_init(&s->b, conf);
+	s->nprompts = nprompts;
+	s->depth = MAX_IN_FLIGHT;
 	for (i = 0; i < nprompts; i++) {
-		p = &w->prompt[i];
+		p = &s->prompt[i];
 		p->n = 1 + (uint32_t)t_rand_below(max_len);
 		p->ntokens = (uint32_t)t_rand_below(ntokens + 1);
 		for (k = 0; k < p->n; k++)
@@ -108,33 +108,33 @@ init_world(struct world *w, const struct batch_conf *conf, uint32_t nprompts,
 }
 
 static void
-start_prompts(struct world *w)
+start_prompts(struct sim *s)
 {
 	uint32_t seq;
 
-	while (w->next < w->nprompts && batch_has_slot(&w->b)) {
-		seq = batch_start(&w->b, w->prompt[w->next].ids,
-		    w->prompt[w->next].n);
-		ck_assert_uint_lt(seq, w->b.conf.nseqs);
-		ck_assert_int_eq(w->is_used[seq], 0);
-		w->is_used[seq] = 1;
-		w->prompt_of[seq] = w->next++;
+	while (s->next < s->nprompts && batch_has_slot(&s->b)) {
+		seq = batch_start(&s->b, s->prompt[s->next].ids,
+		    s->prompt[s->next].n);
+		ck_assert_uint_lt(seq, s->b.conf.nseqs);
+		ck_assert_int_eq(s->is_used[seq], 0);
+		s->is_used[seq] = 1;
+		s->prompt_of[seq] = s->next++;
 	}
 }
 
 /* Check the rows of a batch and simulate the stages' work on it. */
 static void
-compute_batch(struct world *w, struct sent_batch *f, int generating)
+compute_batch(struct sim *s, struct sent_batch *f, int generating)
 {
-	const struct batch_conf *conf = &w->b.conf;
+	const struct batch_conf *conf = &s->b.conf;
 	const struct batch_row *r;
 	const struct prompt *p;
 	uint32_t i, ntokens = 0;
 	int last;
 
 	if (f->out.kind == BATCH_FORGET) {
-		w->len[f->out.seq] = 0;
-		w->hash[f->out.seq] = 0;
+		s->len[f->out.seq] = 0;
+		s->hash[f->out.seq] = 0;
 		return;
 	}
 	ck_assert_int_eq(f->out.kind, BATCH_DATA);
@@ -143,107 +143,106 @@ compute_batch(struct world *w, struct sent_batch *f, int generating)
 	for (i = 0; i < f->out.nrows; i++) {
 		r = &f->row[i];
 		ck_assert_uint_lt(r->seq, conf->nseqs);
-		ck_assert_int_eq(w->is_used[r->seq], 1);
-		p = &w->prompt[w->prompt_of[r->seq]];
-		ck_assert_uint_eq(r->pos, w->len[r->seq]++);
+		ck_assert_int_eq(s->is_used[r->seq], 1);
+		p = &s->prompt[s->prompt_of[r->seq]];
+		ck_assert_uint_eq(r->pos, s->len[r->seq]++);
 		last = r->pos + 1 >= p->n;
 		ck_assert_uint_eq(r->flags, last ? ROW_LOGITS : 0);
-		w->hash[r->seq] = add_token(w->hash[r->seq], r->token);
-		f->hash[i] = w->hash[r->seq];
+		s->hash[r->seq] = add_token(s->hash[r->seq], r->token);
+		f->hash[i] = s->hash[r->seq];
 		if (r->pos >= p->n)
 			/* Generated tokens come first. */
 			ck_assert_uint_eq(ntokens++, i);
 	}
-	w->nbatches++;
-	w->max_rows = MAX(w->max_rows, f->out.nrows);
-	w->nmixed += ntokens > 0 && ntokens < f->out.nrows;
+	s->max_rows = MAX(s->max_rows, f->out.nrows);
+	s->nmixed += ntokens > 0 && ntokens < f->out.nrows;
 	if (!generating)
 		return;
 	ck_assert_uint_le(f->out.nrows, MAX(conf->mixed_rows, 2 * ntokens));
-	ck_assert_uint_le(w->b.in_flight, conf->groups);
+	ck_assert_uint_le(s->b.in_flight, conf->groups);
 }
 
 /* Send the next batch; 0 = there is none. */
 static int
-send_batch(struct world *w)
+send_batch(struct sim *s)
 {
-	struct sent_batch *f = &w->sent[(w->first + w->nsent) % MAX_IN_FLIGHT];
-	int generating = w->b.ngenerating > 0;
+	struct sent_batch *f = &s->sent[(s->first + s->nsent) % MAX_IN_FLIGHT];
+	int generating = s->b.ngenerating > 0;
 
-	if (w->nsent == w->depth)
+	if (s->nsent == s->depth)
 		return 0;
-	start_prompts(w);
+	start_prompts(s);
 	f->out = (struct batch_out){ .rows = f->row };
-	if (batch_next(&w->b, &f->out) == 0)
+	if (batch_next(&s->b, &f->out) == 0)
 		return 0;
-	w->nsent++;
-	compute_batch(w, f, generating);
+	s->nsent++;
+	compute_batch(s, f, generating);
 	return 1;
 }
 
 static void
-receive_row(struct world *w, const struct batch_row *r, uint64_t hash)
+receive_row(struct sim *s, const struct batch_row *r, uint64_t hash)
 {
-	struct prompt *p = &w->prompt[w->prompt_of[r->seq]];
+	struct prompt *p = &s->prompt[s->prompt_of[r->seq]];
 
-	ck_assert_int_eq(batch_answer(&w->b, r), 0);
+	ck_assert_int_eq(batch_answer(&s->b, r), 0);
 	/* A second answer to one row. */
-	ck_assert_int_eq(batch_answer(&w->b, r), -EPROTO);
+	ck_assert_int_eq(batch_answer(&s->b, r), -EPROTO);
 	if (!has_ended(p, hash)) {
 		p->ngenerated++;
-		batch_token(&w->b, r->seq, next_token(hash));
+		batch_token(&s->b, r->seq, next_token(hash));
 		return;
 	}
 	p->hash = hash;
-	w->ended++;
-	w->is_used[r->seq] = 0;
-	batch_end(&w->b, r->seq);
+	s->ended++;
+	s->is_used[r->seq] = 0;
+	batch_end(&s->b, r->seq);
 }
 
 /* Take the results of the oldest batch. */
 static void
-receive_batch(struct world *w)
+receive_batch(struct sim *s)
 {
-	struct sent_batch *f = &w->sent[w->first];
+	struct sent_batch *f = &s->sent[s->first];
 	uint32_t i;
 
-	ck_assert_uint_gt(w->nsent, 0);
+	ck_assert_uint_gt(s->nsent, 0);
 	if (f->out.kind == BATCH_DATA)
 		for (i = 0; i < f->out.nrows; i++)
 			if (f->row[i].flags & ROW_LOGITS)
-				receive_row(w, &f->row[i], f->hash[i]);
-	ck_assert_int_eq(batch_done(&w->b, f->out.kind), 0);
-	w->first = (w->first + 1) % MAX_IN_FLIGHT;
-	w->nsent--;
+				receive_row(s, &f->row[i], f->hash[i]);
+	ck_assert_int_eq(batch_done(&s->b, f->out.kind), 0);
+	s->first = (s->first + 1) % MAX_IN_FLIGHT;
+	s->nsent--;
 }
 
 /* Send and receive in random order until nothing is in flight and nothing is
  * left to send: every sequence must have ended as if it ran alone. */
 static void
-run_world(struct world *w)
+run_sim(struct sim *s)
 {
 	uint32_t i;
 
 	for (;;) {
-		if (t_rand_below(3) != 0 && send_batch(w))
+		if (t_rand_below(3) != 0 && send_batch(s))
 			continue;
-		if (w->nsent > 0)
-			receive_batch(w);
-		else if (!send_batch(w))
+		if (s->nsent > 0)
+			receive_batch(s);
+		else if (!send_batch(s))
 			break;
 	}
-	ck_assert_uint_eq(w->ended, w->nprompts);
-	ck_assert_uint_eq(w->b.in_flight, 0);
-	ck_assert_uint_eq(w->b.pending, 0);
-	ck_assert_uint_eq(w->b.ngenerating, 0);
-	for (i = 0; i < w->nprompts; i++)
-		ck_assert_uint_eq(w->prompt[i].hash,
-		    hash_alone(&w->prompt[i]));
+	ck_assert_uint_eq(s->ended, s->nprompts);
+	ck_assert_uint_eq(s->b.in_flight, 0);
+	ck_assert_uint_eq(s->b.pending, 0);
+	ck_assert_uint_eq(s->b.ngenerating, 0);
+	for (i = 0; i < s->nprompts; i++)
+		ck_assert_uint_eq(s->prompt[i].hash,
+		    hash_alone(&s->prompt[i]));
 }
 
 START_TEST(batching_does_not_change_a_sequence)
 {
-	static struct world w;
+	static struct sim s;
 	uint32_t round, nmixed = 0;
 
 	for (round = 0; round < 200; round++) {
@@ -255,11 +254,11 @@ START_TEST(batching_does_not_change_a_sequence)
 			.chunk = t_rand_below(2) ? chunk_half : chunk_whole,
 		};
 
-		init_world(&w, &conf, (uint32_t)t_rand_below(MAX_PROMPTS),
+		init_sim(&s, &conf, (uint32_t)t_rand_below(MAX_PROMPTS),
 		    1 + (uint32_t)t_rand_below(MAX_PROMPT), 20);
-		w.depth = 1 + (uint32_t)t_rand_below(MAX_IN_FLIGHT);
-		run_world(&w);
-		nmixed += w.nmixed;
+		s.depth = 1 + (uint32_t)t_rand_below(MAX_IN_FLIGHT);
+		run_sim(&s);
+		nmixed += s.nmixed;
 	}
 	ck_assert_uint_gt(nmixed, 300);
 }
@@ -267,30 +266,30 @@ END_TEST
 
 START_TEST(all_slots_can_be_in_use)
 {
-	static struct world w;
+	static struct sim s;
 	struct batch_conf conf = { .nseqs = MAX_SEQS,
 	    .batch_rows = MAX_ROWS, .mixed_rows = MAX_ROWS, .groups = 3,
 	    .chunk = chunk_whole };
 
-	init_world(&w, &conf, MAX_PROMPTS, 3, 200);
-	run_world(&w);
-	ck_assert_uint_eq(w.max_rows, MAX_ROWS);
+	init_sim(&s, &conf, MAX_PROMPTS, 3, 200);
+	run_sim(&s);
+	ck_assert_uint_eq(s.max_rows, MAX_ROWS);
 }
 END_TEST
 
 /* Bring n sequences past their prompts, with nothing left in flight. */
 static void
-generate_all(struct world *w, uint32_t n)
+start_generating(struct sim *s, uint32_t n)
 {
-	w->nprompts = n;
-	while (send_batch(w))
+	s->nprompts = n;
+	while (send_batch(s))
 		;
-	while (w->nsent > 0) {
-		receive_batch(w);
-		if (w->b.pending > 0)
-			send_batch(w);
+	while (s->nsent > 0) {
+		receive_batch(s);
+		if (s->b.pending > 0)
+			send_batch(s);
 	}
-	ck_assert_uint_eq(w->b.ngenerating, n);
+	ck_assert_uint_eq(s->b.ngenerating, n);
 }
 
 /* A long sequence generates at least this many tokens. */
@@ -312,78 +311,78 @@ is_long(const struct prompt *prompt)
 }
 
 static void
-init_long_world(struct world *w, const struct batch_conf *conf, uint32_t n,
+init_long_sim(struct sim *s, const struct batch_conf *conf, uint32_t n,
     uint32_t max_len)
 {
 	uint32_t i;
 
-	init_world(w, conf, n, max_len, 0);
+	init_sim(s, conf, n, max_len, 0);
 	for (i = 0; i < n; i++) {
-		w->prompt[i].ntokens = UINT32_MAX;
-		while (!is_long(&w->prompt[i]))
-			w->prompt[i].ids[0]++;
+		s->prompt[i].ntokens = UINT32_MAX;
+		while (!is_long(&s->prompt[i]))
+			s->prompt[i].ids[0]++;
 	}
 }
 
 START_TEST(tokens_of_all_sequences_share_a_batch)
 {
-	static struct world w;
+	static struct sim s;
 	struct batch_conf conf = { .nseqs = 9, .batch_rows = MAX_ROWS,
 	    .mixed_rows = 32, .groups = 1, .chunk = chunk_whole };
 	uint32_t step;
 
-	init_long_world(&w, &conf, 9, 5);
-	generate_all(&w, 9);
+	init_long_sim(&s, &conf, 9, 5);
+	start_generating(&s, 9);
 	for (step = 0; step < 5; step++) {
-		ck_assert_int_eq(send_batch(&w), 1);
-		ck_assert_uint_eq(w.sent[w.first].out.nrows, 9);
-		ck_assert_int_eq(send_batch(&w), 0);	/* one group */
-		receive_batch(&w);
+		ck_assert_int_eq(send_batch(&s), 1);
+		ck_assert_uint_eq(s.sent[s.first].out.nrows, 9);
+		ck_assert_int_eq(send_batch(&s), 0);	/* one group */
+		receive_batch(&s);
 	}
 }
 END_TEST
 
 START_TEST(groups_divide_the_sequences)
 {
-	static struct world w;
+	static struct sim s;
 	struct batch_conf conf = { .nseqs = 7, .batch_rows = MAX_ROWS,
 	    .mixed_rows = 32, .groups = 3, .chunk = chunk_whole };
 	uint32_t step;
 
-	init_long_world(&w, &conf, 7, 5);
-	generate_all(&w, 7);
-	ck_assert_int_eq(send_batch(&w), 1);
-	ck_assert_int_eq(send_batch(&w), 1);
-	ck_assert_int_eq(send_batch(&w), 1);
-	ck_assert_uint_eq(w.sent[w.first].out.nrows, 3);
-	ck_assert_uint_eq(w.sent[w.first + 1].out.nrows, 3);
-	ck_assert_uint_eq(w.sent[w.first + 2].out.nrows, 1);
+	init_long_sim(&s, &conf, 7, 5);
+	start_generating(&s, 7);
+	ck_assert_int_eq(send_batch(&s), 1);
+	ck_assert_int_eq(send_batch(&s), 1);
+	ck_assert_int_eq(send_batch(&s), 1);
+	ck_assert_uint_eq(s.sent[s.first].out.nrows, 3);
+	ck_assert_uint_eq(s.sent[s.first + 1].out.nrows, 3);
+	ck_assert_uint_eq(s.sent[s.first + 2].out.nrows, 1);
 	for (step = 0; step < 9; step++) {	/* still three groups */
-		ck_assert_int_eq(send_batch(&w), 0);
-		receive_batch(&w);
-		ck_assert_int_eq(send_batch(&w), 1);
+		ck_assert_int_eq(send_batch(&s), 0);
+		receive_batch(&s);
+		ck_assert_int_eq(send_batch(&s), 1);
 	}
 }
 END_TEST
 
 START_TEST(small_batches_serve_sequences_in_turn)
 {
-	static struct world w;
+	static struct sim s;
 	struct batch_conf conf = { .nseqs = 8, .batch_rows = 3,
 	    .mixed_rows = 3, .groups = 1, .chunk = chunk_whole };
 	uint32_t step, i, least, most;
 
-	init_long_world(&w, &conf, 8, 1);	/* one row each */
-	generate_all(&w, 8);
+	init_long_sim(&s, &conf, 8, 1);	/* one row each */
+	start_generating(&s, 8);
 	for (step = 0; step < 20; step++) {
-		ck_assert_int_eq(send_batch(&w), 1);
-		ck_assert_uint_eq(w.sent[w.first].out.nrows, 3);
-		receive_batch(&w);
+		ck_assert_int_eq(send_batch(&s), 1);
+		ck_assert_uint_eq(s.sent[s.first].out.nrows, 3);
+		receive_batch(&s);
 		least = UINT32_MAX;
 		most = 0;
 		for (i = 0; i < 8; i++) {
-			least = MIN(least, w.prompt[i].ngenerated);
-			most = MAX(most, w.prompt[i].ngenerated);
+			least = MIN(least, s.prompt[i].ngenerated);
+			most = MAX(most, s.prompt[i].ngenerated);
 		}
 		ck_assert_uint_le(most - least, 1);
 	}
@@ -392,49 +391,49 @@ END_TEST
 
 START_TEST(a_prompt_is_split_over_mixed_batches)
 {
-	static struct world w;
+	static struct sim s;
 	struct batch_conf conf = { .nseqs = 3, .batch_rows = MAX_ROWS,
 	    .mixed_rows = 16, .groups = 1, .chunk = chunk_whole };
 
-	init_long_world(&w, &conf, 2, 5);
-	generate_all(&w, 2);
-	w.nprompts = 3;
-	w.prompt[2] = (struct prompt){ .n = 30, .ntokens = 9 };
-	ck_assert_int_eq(send_batch(&w), 1);
-	ck_assert_uint_eq(w.sent[w.first].out.nrows, 16);
-	receive_batch(&w);
-	ck_assert_int_eq(send_batch(&w), 1);
-	ck_assert_uint_eq(w.sent[w.first].out.nrows, 16);
-	receive_batch(&w);
-	ck_assert_int_eq(send_batch(&w), 1);
-	ck_assert_uint_eq(w.sent[w.first].out.nrows, 4);
-	receive_batch(&w);
-	ck_assert_uint_eq(w.b.ngenerating, 3);
+	init_long_sim(&s, &conf, 2, 5);
+	start_generating(&s, 2);
+	s.nprompts = 3;
+	s.prompt[2] = (struct prompt){ .n = 30, .ntokens = 9 };
+	ck_assert_int_eq(send_batch(&s), 1);
+	ck_assert_uint_eq(s.sent[s.first].out.nrows, 16);
+	receive_batch(&s);
+	ck_assert_int_eq(send_batch(&s), 1);
+	ck_assert_uint_eq(s.sent[s.first].out.nrows, 16);
+	receive_batch(&s);
+	ck_assert_int_eq(send_batch(&s), 1);
+	ck_assert_uint_eq(s.sent[s.first].out.nrows, 4);
+	receive_batch(&s);
+	ck_assert_uint_eq(s.b.ngenerating, 3);
 }
 END_TEST
 
 START_TEST(unexpected_rows_are_refused)
 {
-	static struct world w;
+	static struct sim s;
 	struct batch_conf conf = { .nseqs = 2, .batch_rows = 8,
 	    .mixed_rows = 8, .groups = 1, .chunk = chunk_whole };
 	struct batch_row r;
 
-	init_world(&w, &conf, 1, 5, 5);
-	ck_assert_int_eq(batch_done(&w.b, BATCH_DATA), -EPROTO);
-	ck_assert_int_eq(send_batch(&w), 1);
-	r = w.sent[0].row[w.sent[0].out.nrows - 1];
+	init_sim(&s, &conf, 1, 5, 5);
+	ck_assert_int_eq(batch_done(&s.b, BATCH_DATA), -EPROTO);
+	ck_assert_int_eq(send_batch(&s), 1);
+	r = s.sent[0].row[s.sent[0].out.nrows - 1];
 	r.pos++;
-	ck_assert_int_eq(batch_answer(&w.b, &r), -EPROTO);
+	ck_assert_int_eq(batch_answer(&s.b, &r), -EPROTO);
 	r.pos--;
 	r.seq = !r.seq;
-	ck_assert_int_eq(batch_answer(&w.b, &r), -EPROTO);
+	ck_assert_int_eq(batch_answer(&s.b, &r), -EPROTO);
 	r.seq = 2;
-	ck_assert_int_eq(batch_answer(&w.b, &r), -EPROTO);
+	ck_assert_int_eq(batch_answer(&s.b, &r), -EPROTO);
 	r.seq = UINT32_MAX;
-	ck_assert_int_eq(batch_answer(&w.b, &r), -EPROTO);
-	receive_batch(&w);
-	ck_assert_int_eq(batch_done(&w.b, BATCH_DATA), -EPROTO);
+	ck_assert_int_eq(batch_answer(&s.b, &r), -EPROTO);
+	receive_batch(&s);
+	ck_assert_int_eq(batch_done(&s.b, BATCH_DATA), -EPROTO);
 }
 END_TEST
 

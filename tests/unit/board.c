@@ -74,7 +74,7 @@ run_check(const struct board_user *u, const char *what)
 
 /* A user who does not own the files, in these groups. */
 static struct board_user
-other_user(unsigned ngids, gid_t gid)
+make_user(unsigned ngids, gid_t gid)
 {
 	return (struct board_user){ .uid = geteuid() + 1, .ngids = ngids,
 	    .gid = { gid } };
@@ -97,7 +97,7 @@ END_TEST
 
 START_TEST(a_missing_library_is_the_only_failure)
 {
-	struct board_user u = other_user(1, getegid());
+	struct board_user u = make_user(1, getegid());
 	unsigned i, bad = 0;
 
 	make_board();
@@ -127,7 +127,7 @@ END_TEST
 
 START_TEST(a_user_without_access_is_told_the_group_to_join)
 {
-	struct board_user u = other_user(0, 0);
+	struct board_user u = make_user(0, 0);
 	const struct group *g = getgrgid(getegid());
 	char text[128];
 

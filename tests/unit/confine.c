@@ -267,8 +267,8 @@ END_TEST
 
 static struct ring consumer;		/* the parent's */
 
-/* The filter lets the call pass, and the kernel refuses it, because the
- * descriptor is not a DSP's, or an emulator, because the call is unknown. */
+/* The filter lets the call pass.  The kernel refuses it, because the descriptor
+ * is not a DSP's; an emulator does, because it does not know the call. */
 static int
 call_dsp(void)
 {

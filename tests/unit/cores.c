@@ -1,5 +1,5 @@
-/* tests/unit/cores.c - tests of core lists: this machine's and simulated ones.
- * Those are sysfs trees for the cores that this process may use, because the
+/* tests/unit/cores.c - tests of core lists, on this machine and in simulated
+ * sysfs trees.  Those describe the cores that this process may use, because the
  * affinity mask always comes from the kernel. */
 #include "tests/support/t.h"
 

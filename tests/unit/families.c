@@ -21,7 +21,7 @@
 /* Long enough for the KV rings of local layers to wrap. */
 enum { TEXT = CHAIN_CTX, VOCAB = 320 };
 
-/* Family i as mkgguf takes it, or NULL: the narrow shapes of
+/* mkgguf's arguments for family i, or NULL: the narrow shapes of
  * tests/support/families.c, and one with options. */
 static const char *
 family_options(unsigned i)

@@ -38,7 +38,7 @@ tmp_path(const char *name)
 }
 
 static unsigned
-open_fds(void)
+count_fds(void)
 {
 	unsigned n = 0;
 	DIR *d;
@@ -224,10 +224,10 @@ check_cases(void)
 
 START_TEST(each_case_is_accepted_or_refused_as_declared)
 {
-	unsigned fds = open_fds();
+	unsigned fds = count_fds();
 
 	check_cases();
-	ck_assert_uint_eq(open_fds(), fds);
+	ck_assert_uint_eq(count_fds(), fds);
 }
 END_TEST
 
@@ -274,7 +274,7 @@ END_TEST
 START_TEST(truncated_header_is_refused_at_every_length)
 {
 	const char *path = tmp_path("cut.gguf");
-	unsigned fds = open_fds();
+	unsigned fds = count_fds();
 	off_t len;
 
 	free(copy_demo(path));
@@ -282,7 +282,7 @@ START_TEST(truncated_header_is_refused_at_every_length)
 		ck_assert_int_eq(truncate(path, len), 0);
 		must_refuse(path, "truncated");
 	}
-	ck_assert_uint_eq(open_fds(), fds);
+	ck_assert_uint_eq(count_fds(), fds);
 }
 END_TEST
 
@@ -307,7 +307,7 @@ START_TEST(mutated_header_is_refused_or_consistent)
 {
 	const char *path = tmp_path("mutated.gguf"), *broken;
 	char *demo = copy_demo(path), mutated[DEMO_DATA_OFF];
-	unsigned fds = open_fds(), round, i, naccepted = 0;
+	unsigned fds = count_fds(), round, i, naccepted = 0;
 	struct err e;
 	struct gguf *g;
 	size_t span;
@@ -334,7 +334,7 @@ START_TEST(mutated_header_is_refused_or_consistent)
 	}
 	close(fd);
 	free(demo);
-	ck_assert_uint_eq(open_fds(), fds);
+	ck_assert_uint_eq(count_fds(), fds);
 	/* Both outcomes must occur. */
 	ck_assert_uint_gt(naccepted, 0);
 	ck_assert_uint_lt(naccepted, MUTATION_ROUNDS);
@@ -561,7 +561,7 @@ save_part(unsigned no, unsigned count, uint16_t key_no, uint16_t key_count,
 START_TEST(split_set_is_opened_completely)
 {
 	const struct gguf_tensor *t;
-	unsigned fds = open_fds(), i;
+	unsigned fds = count_fds(), i;
 	const char *first;
 	struct gguf *g;
 	char name[32];
@@ -584,16 +584,16 @@ START_TEST(split_set_is_opened_completely)
 	}
 	ck_assert_ptr_nonnull(strstr(g->file[2].path,
 	    "m-00003-of-00003.gguf"));
-	ck_assert_uint_eq(open_fds(), fds + 3);
+	ck_assert_uint_eq(count_fds(), fds + 3);
 	gguf_close(g);
-	ck_assert_uint_eq(open_fds(), fds);
+	ck_assert_uint_eq(count_fds(), fds);
 }
 END_TEST
 
 START_TEST(split_set_with_a_part_missing_names_it)
 {
 	const char *first = save_part(0, 3, 0, 3, 6);
-	unsigned fds = open_fds();
+	unsigned fds = count_fds();
 	struct gguf *g = NULL;
 	struct err e;
 
@@ -604,7 +604,7 @@ START_TEST(split_set_with_a_part_missing_names_it)
 	ck_assert_ptr_nonnull(strstr(e.msg, "m-00002-of-00003.gguf: part 2 "
 	    "of 3 is missing"));
 	ck_assert_ptr_null(g);
-	ck_assert_uint_eq(open_fds(), fds);
+	ck_assert_uint_eq(count_fds(), fds);
 }
 END_TEST
 
