@@ -1,6 +1,6 @@
-/* tests/unit/hexagon.c - Hexagon domains under the emulator as sessions: the
- * same bits in any company, limits, and how a domain ends.  Skipped where
- * there is no emulator or the domain was not built. */
+/* tests/unit/hexagon.c - tests of Hexagon sessions under the emulator: batch
+ * invariance, accuracy, limits, and the end of a domain.  Skipped without an
+ * emulator or a built domain. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "tests/support/make_model.h"
 
 enum { TEXT = 40, VOCAB = 320 };
-#define WAIT_NS	UINT64_C(600000000000)	/* a wait this long hangs */
+#define WAIT_NS	UINT64_C(600000000000)	/* longer than any reply takes */
 
 static uint32_t text[CHAIN_CTX];
 
@@ -39,7 +39,7 @@ draw_text(void)
 }
 
 static void
-run_line(struct chain *l, const struct chain_conf *lc, uint32_t seq,
+run_chain(struct chain *l, const struct chain_conf *lc, uint32_t seq,
     uint32_t chunk)
 {
 	struct err e = { 0 };
@@ -50,7 +50,8 @@ run_line(struct chain *l, const struct chain_conf *lc, uint32_t seq,
 	t_ok(chain_run(l, &e), &e);
 }
 
-/* Squared difference of all logits over their spread. */
+/* Normalized mean squared error of b: squared differences from a, divided by
+ * the squared deviations of a from its mean. */
 static double
 nmse(const struct chain *a, const struct chain *b)
 {
@@ -87,13 +88,14 @@ START_TEST(logits_do_not_depend_on_domains_batches_or_rows)
 		lc.tiny.type = types[i];
 		lc.fmt = (enum kv_type)i;
 		lc.dev[0] = &device_hexagon;
-		run_line(&one, &lc, 0, 1);
+		run_chain(&one, &lc, 0, 1);
 		lc.nstages = 3;
 		lc.cut[1] = 1;
-		/* Inside layers, too; the last half with the head. */
+		/* Cut inside layers too; the last cut leaves one sublayer
+		 * beside the head. */
 		lc.cut[2] = 6 + i;
 		lc.head_rows = 3;
-		run_line(&many, &lc, 2, 13);
+		run_chain(&many, &lc, 2, 13);
 		ck_assert_msg(chain_same_logits(&one, 0, &many, 2, 0, TEXT),
 		    "%s", quant_info(types[i])->name);
 		chain_close(&one);
@@ -102,11 +104,11 @@ START_TEST(logits_do_not_depend_on_domains_batches_or_rows)
 }
 END_TEST
 
-/* Scales of weights have 15 bits and exp is its own: close to the CPU, not
- * equal, and one activation of 8 bits that rounds to its neighbour makes more
- * of them do so in the layers after it.  Together they cannot be worse than
- * that rounding itself, 5e-4. */
-START_TEST(a_domain_makes_the_logits_of_the_cpu)
+/* A domain stores weight scales in 15 bits and has its own exp, so its logits
+ * are close to those of the CPU, not equal.  One 8-bit activation that rounds
+ * to its neighbour makes more of them do so in later layers.  In sum, the error
+ * cannot exceed that of the 8-bit rounding itself, 5e-4. */
+START_TEST(logits_are_close_to_those_of_the_cpu)
 {
 	static const uint32_t types[] = { QUANT_Q8_0, QUANT_Q4_0,
 	    QUANT_IQ4_NL, QUANT_MXFP4, QUANT_Q5_0, QUANT_F16, QUANT_BF16 };
@@ -120,18 +122,18 @@ START_TEST(a_domain_makes_the_logits_of_the_cpu)
 			continue;
 		lc = (struct chain_conf)CHAIN_CONF;
 		lc.tiny.type = types[i];
-		run_line(&cpu, &lc, 0, 7);
+		run_chain(&cpu, &lc, 0, 7);
 		lc.dev[0] = &device_hexagon;
-		run_line(&dsp, &lc, 0, 7);
+		run_chain(&dsp, &lc, 0, 7);
 		ck_assert_msg(nmse(&cpu, &dsp) < 1e-3, "%s: NMSE %g",
 		    quant_info(types[i])->name, nmse(&cpu, &dsp));
-		/* Three stages: this one, the CPU, this one again. */
+		/* Three stages: Hexagon, CPU, Hexagon. */
 		lc.nstages = 3;
 		lc.cut[1] = 3;
 		lc.cut[2] = 4 + i % 2;
 		lc.dev[1] = &device_cpu;
 		lc.dev[2] = &device_hexagon;
-		run_line(&mixed, &lc, 0, 16);
+		run_chain(&mixed, &lc, 0, 16);
 		ck_assert_msg(nmse(&cpu, &mixed) < 1e-3, "%s mixed: NMSE %g",
 		    quant_info(types[i])->name, nmse(&cpu, &mixed));
 		chain_close(&cpu);
@@ -141,14 +143,14 @@ START_TEST(a_domain_makes_the_logits_of_the_cpu)
 }
 END_TEST
 
-/* What a family has and a domain does not goes by the host.  Always the same
- * text: a router may turn on a rounding, and a row that goes to another expert
- * is all wrong. */
-START_TEST(every_family_is_near_the_cpus)
+/* Ops that a domain does not support run on the host.  The text is fixed: a
+ * router may depend on one rounding, and a row that goes to another expert is
+ * entirely different. */
+START_TEST(logits_of_every_family_are_close_to_those_of_the_cpu)
 {
 	static const struct {
 		const char *name;
-		double most;
+		double max_nmse;
 	} families[] = {
 		{ "tiny-llama3", 1e-3 }, { "tiny-mixtral", 1e-2 },
 		{ "tiny-qwen2", 1e-3 }, { "tiny-qwen3", 1e-3 },
@@ -172,18 +174,18 @@ START_TEST(every_family_is_near_the_cpus)
 		make_model(options, path);
 		lc = (struct chain_conf)CHAIN_CONF;
 		lc.path = path;
-		run_line(&cpu, &lc, 0, 7);
+		run_chain(&cpu, &lc, 0, 7);
 		lc.dev[0] = &device_hexagon;
-		run_line(&dsp, &lc, 0, 7);
-		ck_assert_msg(nmse(&cpu, &dsp) < families[i].most, "%s: NMSE "
-		    "%g", families[i].name, nmse(&cpu, &dsp));
+		run_chain(&dsp, &lc, 0, 7);
+		ck_assert_msg(nmse(&cpu, &dsp) < families[i].max_nmse,
+		    "%s: NMSE %g", families[i].name, nmse(&cpu, &dsp));
 		chain_close(&cpu);
 		chain_close(&dsp);
 	}
 }
 END_TEST
 
-START_TEST(activations_in_bf16_are_the_hosts)
+START_TEST(bf16_activations_are_left_to_the_host)
 {
 	static const enum op_kind kinds[] = { OP_QUANTIZE, OP_MOE_ROWS };
 	struct tensor t = { .act = ACT_BF16 };
@@ -203,14 +205,14 @@ START_TEST(activations_in_bf16_are_the_hosts)
 }
 END_TEST
 
-START_TEST(a_bad_status_names_op_and_tensor)
+START_TEST(an_error_status_is_reported_with_op_and_tensor)
 {
 	static const uint32_t zeros[MAX_BATCH];
 	static struct chain l;
 	struct chain_conf lc = CHAIN_CONF;
 	struct err e = { 0 };
 	struct stage_span *sp;
-	/* More rows than its buffers were made for. */
+	/* More rows than its buffers can hold. */
 	struct batch b = { .nrows = MAX_BATCH, .seq = zeros, .pos = zeros,
 	    .token = zeros, .select = zeros };
 	uint32_t i = 0;
@@ -241,7 +243,7 @@ open_domain(void)
 	return d;
 }
 
-START_TEST(a_domain_refuses_what_its_addresses_cannot_hold)
+START_TEST(a_domain_refuses_mappings_beyond_its_address_space)
 {
 	struct domain *d = open_domain();
 	struct domain_mem m;
@@ -263,7 +265,7 @@ START_TEST(a_domain_refuses_what_its_addresses_cannot_hold)
 }
 END_TEST
 
-START_TEST(the_probe_finds_the_domains_limits)
+START_TEST(the_probe_finds_the_limits_of_a_domain)
 {
 	const struct device_conf dc = { .session = "htp0",
 	    .port = "emulated" };
@@ -303,7 +305,7 @@ START_TEST(a_killed_domain_is_named)
 }
 END_TEST
 
-START_TEST(a_hanging_domain_is_left_at_the_deadline)
+START_TEST(a_hanging_domain_is_given_up_at_the_deadline)
 {
 	struct domain *d = open_domain();
 	struct domain_reply r;
@@ -315,14 +317,14 @@ START_TEST(a_hanging_domain_is_left_at_the_deadline)
 	ck_assert_int_eq(domain_wait(d, event_now_ns() + 50000000, &r, &e),
 	    -ETIMEDOUT);
 	ck_assert_msg(strstr(e.msg, "htp0") != NULL, "%s", e.msg);
-	domain_close(d);	/* and does not hang here */
+	domain_close(d);	/* must not hang */
 }
 END_TEST
 
-/* A worker in short: a domain, threads, confinement; then it ends as it is
- * told.  Tells its domain's pid. */
+/* A minimal worker: open a domain, start threads, confine itself, and write the
+ * domain's pid to fd.  Then close the domain and exit, or wait to be killed. */
 static NORETURN void
-confined_child(int fd, int closes)
+run_confined_child(int fd, int closes)
 {
 	struct pool_conf pc = { .nthreads = 2 };
 	struct domain *d = open_domain();
@@ -345,7 +347,8 @@ confined_child(int fd, int closes)
 	_exit(0);
 }
 
-/* Not there, or waiting to be asked for by its new parent. */
+/* 1 if pid does not exist, or is a zombie that its new parent has not
+ * reaped. */
 static int
 is_gone(pid_t pid)
 {
@@ -361,7 +364,8 @@ is_gone(pid_t pid)
 	return end == NULL || end[2] == 'Z' || end[2] == 'X';
 }
 
-/* It hangs, and no call of a confined process can end it. */
+/* The domain is stopped, and a confined process has no system call to kill
+ * it. */
 START_TEST(a_hanging_domain_ends_with_its_confined_worker)
 {
 	pid_t child, domain;
@@ -372,7 +376,7 @@ START_TEST(a_hanging_domain_ends_with_its_confined_worker)
 		fflush(stdout);
 		ck_assert_int_ge(child = fork(), 0);
 		if (child == 0)
-			confined_child(p[1], closes);
+			run_confined_child(p[1], closes);
 		close(p[1]);
 		ck_assert_int_eq(read(p[0], &domain, sizeof(domain)),
 		    sizeof(domain));
@@ -382,13 +386,13 @@ START_TEST(a_hanging_domain_ends_with_its_confined_worker)
 		ck_assert_int_eq(waitpid(child, &status, 0), child);
 		ck_assert(closes ? WIFEXITED(status) &&
 		    WEXITSTATUS(status) == 0 : WIFSIGNALED(status));
-		while (!is_gone(domain))	/* or the test's time is over */
+		while (!is_gone(domain))	/* else the test times out */
 			poll(NULL, 0, 1);
 	}
 }
 END_TEST
 
-START_TEST(a_queue_is_bounded_and_refuses_nonsense)
+START_TEST(a_queue_is_bounded_and_refuses_bad_packets)
 {
 	struct domain *d = open_domain();
 	struct domain_reply r;
@@ -418,16 +422,16 @@ main(void)
 {
 	const TTest *const tests[] = {
 		logits_do_not_depend_on_domains_batches_or_rows,
-		a_domain_makes_the_logits_of_the_cpu,
-		activations_in_bf16_are_the_hosts,
-		every_family_is_near_the_cpus,
-		a_bad_status_names_op_and_tensor,
-		a_domain_refuses_what_its_addresses_cannot_hold,
-		the_probe_finds_the_domains_limits,
+		logits_are_close_to_those_of_the_cpu,
+		bf16_activations_are_left_to_the_host,
+		logits_of_every_family_are_close_to_those_of_the_cpu,
+		an_error_status_is_reported_with_op_and_tensor,
+		a_domain_refuses_mappings_beyond_its_address_space,
+		the_probe_finds_the_limits_of_a_domain,
 		a_killed_domain_is_named,
-		a_hanging_domain_is_left_at_the_deadline,
+		a_hanging_domain_is_given_up_at_the_deadline,
 		a_hanging_domain_ends_with_its_confined_worker,
-		a_queue_is_bounded_and_refuses_nonsense,
+		a_queue_is_bounded_and_refuses_bad_packets,
 	};
 	const struct hexagon_port *port;
 	char what[DOMAIN_WHAT];

@@ -1,7 +1,8 @@
-/* tests/unit/hexagon_fastrpc.c - Hexagon sessions through libcdsprpc.so: the
- * stand-in for it (standin/cdsprpc.c) runs the domain's code under the
- * emulator, refuses each step in turn, dies and hangs.  Nothing here has seen
- * silicon.  Skipped where there is no emulator or the domain was not built. */
+/* tests/unit/hexagon_fastrpc.c - tests of Hexagon sessions through
+ * libcdsprpc.so.  A stand-in for that library (standin/cdsprpc.c) runs the
+ * domain's code under the emulator, refuses each step in turn, hangs and dies.
+ * None of this has run on silicon.  Skipped without an emulator or a built
+ * domain. */
 #include "tests/support/t.h"
 
 #include <dlfcn.h>
@@ -23,10 +24,10 @@
 
 enum { TEXT = 30, VOCAB = 320 };
 
-static __typeof__(standin_live) *live;
-static __typeof__(standin_pid) *pid_of;
+static __typeof__(standin_live) *count_live;
+static __typeof__(standin_pid) *get_pid;
 
-/* Once the stand-in is loaded, a later dlopen("libcdsprpc.so") finds it. */
+/* Load the stand-in, so that a later dlopen("libcdsprpc.so") finds it. */
 static void
 load_standin(void)
 {
@@ -45,12 +46,12 @@ load_standin(void)
 		fprintf(stderr, "%s\n", dlerror());
 		exit(1);
 	}
-	memcpy(&live, &p, sizeof(p));
-	memcpy(&pid_of, &q, sizeof(q));
+	memcpy(&count_live, &p, sizeof(p));
+	memcpy(&get_pid, &q, sizeof(q));
 }
 
 static int
-open_within(uint64_t step_ns, struct domain **ret, struct err *reterr)
+open_with_timeout(uint64_t step_ns, struct domain **ret, struct err *reterr)
 {
 	const struct domain_conf dc = { "htp0", "fastrpc", DOMAIN_BYTES,
 	    step_ns };
@@ -62,11 +63,11 @@ open_within(uint64_t step_ns, struct domain **ret, struct err *reterr)
 static int
 open_fastrpc(struct domain **ret, struct err *reterr)
 {
-	return open_within(0, ret, reterr);
+	return open_with_timeout(0, ret, reterr);
 }
 
 static struct domain *
-opened(void)
+must_open(void)
 {
 	struct domain *d;
 	struct err e = { 0 };
@@ -75,12 +76,12 @@ opened(void)
 	return d;
 }
 
-/* --- a model over it --- */
+/* --- a model --- */
 
 static uint32_t text[CHAIN_CTX];
 
 static void
-run_line(struct chain *l, const struct chain_conf *lc, uint32_t chunk)
+run_chain(struct chain *l, const struct chain_conf *lc, uint32_t chunk)
 {
 	struct err e = { 0 };
 
@@ -90,9 +91,10 @@ run_line(struct chain *l, const struct chain_conf *lc, uint32_t chunk)
 	t_ok(chain_run(l, &e), &e);
 }
 
-/* Buffers cross only where a packet says so: a flag too few is another text.
- * Q5_0 falls back: then the host's results cross too. */
-START_TEST(the_same_bits_as_a_domain_that_shares_its_memory)
+/* Memory is synchronized only where a packet says so: a missing flag changes
+ * the logits.  Q5_0 falls back to the CPU, so results of the host are
+ * synchronized too. */
+START_TEST(logits_equal_those_of_a_domain_with_shared_memory)
 {
 	static const uint32_t types[] = { QUANT_Q8_0, QUANT_Q4_0,
 	    QUANT_Q5_0 };
@@ -108,27 +110,27 @@ START_TEST(the_same_bits_as_a_domain_that_shares_its_memory)
 		lc.fmt = (enum kv_type)i;
 		lc.dev[0] = &device_hexagon;
 		lc.port = "emulated";
-		run_line(&emulated, &lc, 7);
+		run_chain(&emulated, &lc, 7);
 		lc.port = "fastrpc";
 		lc.nstages = 2;
 		lc.cut[1] = 4 + i % 2;
-		run_line(&fastrpc, &lc, 1);
-		ck_assert_msg(chain_same_logits(&emulated, 0, &fastrpc, 0, 0, TEXT),
-		    "%s", quant_info(types[i])->name);
-		ck_assert_uint_gt(live(), 0);
+		run_chain(&fastrpc, &lc, 1);
+		ck_assert_msg(chain_same_logits(&emulated, 0, &fastrpc, 0, 0,
+		    TEXT), "%s", quant_info(types[i])->name);
+		ck_assert_uint_gt(count_live(), 0);
 		chain_close(&emulated);
 		chain_close(&fastrpc);
-		ck_assert_uint_eq(live(), 0);
+		ck_assert_uint_eq(count_live(), 0);
 	}
 }
 END_TEST
 
-/* --- each step refused --- */
+/* --- refused steps --- */
 
 static const struct step {
 	const char *call;
 	unsigned code;
-	const char *says;		/* beside call and code */
+	const char *want;		/* expected besides call and code */
 } steps[] = {
 	{ "DSPRPC_GET_DSP_INFO", 0x14, "straddle devices" },
 	{ "FASTRPC_RESERVE_NEW_SESSION", 0x8a, "no session is left" },
@@ -164,39 +166,39 @@ START_TEST(a_refused_step_is_named_with_code_and_remedy)
 		ck_assert_msg(strstr(e.msg, "session htp0") != NULL &&
 		    strstr(e.msg, s->call) != NULL &&
 		    strstr(e.msg, code) != NULL &&
-		    strstr(e.msg, s->says) != NULL, "%s", e.msg);
+		    strstr(e.msg, s->want) != NULL, "%s", e.msg);
 		unsetenv("STANDIN_REFUSE");
-		ck_assert_msg(live() == 0, "%s: %u things were left", s->call,
-		    live());
+		ck_assert_msg(count_live() == 0, "%s: %u resources leaked",
+		    s->call, count_live());
 	}
-	/* And the next one has all that it needs. */
-	d = opened();
+	/* The next domain finds everything free. */
+	d = must_open();
 	domain_close(d);
-	ck_assert_uint_eq(live(), 0);
+	ck_assert_uint_eq(count_live(), 0);
 }
 END_TEST
 
-START_TEST(what_a_board_may_lack_is_no_reason_to_give_up)
+START_TEST(optional_calls_may_be_refused)
 {
-	static const char *const may[] = {
+	static const char *const optional[] = {
 		"FASTRPC_REGISTER_STATUS_NOTIFICATIONS=0x14",
 		"DSPRPC_CONTROL_LATENCY=0x6c"
 	};
 	struct domain *d;
 	unsigned i;
 
-	for (i = 0; i < NITEMS(may); i++) {
-		setenv("STANDIN_REFUSE", may[i], 1);
-		d = opened();
+	for (i = 0; i < NITEMS(optional); i++) {
+		setenv("STANDIN_REFUSE", optional[i], 1);
+		d = must_open();
 		domain_close(d);
 		unsetenv("STANDIN_REFUSE");
-		ck_assert_uint_eq(live(), 0);
+		ck_assert_uint_eq(count_live(), 0);
 	}
 }
 END_TEST
 
-/* A DSP has few sessions: each is counted, and comes back. */
-START_TEST(sessions_are_few_and_come_back)
+/* A DSP has few sessions; a closed one can be opened again. */
+START_TEST(sessions_are_limited_and_can_be_reused)
 {
 	struct domain *d[5];
 	struct err e = { 0 };
@@ -208,46 +210,46 @@ START_TEST(sessions_are_few_and_come_back)
 	ck_assert_msg(strstr(e.msg, "FASTRPC_RESERVE_NEW_SESSION failed with "
 	    "0x8a (no session is left)") != NULL, "%s", e.msg);
 	domain_close(d[1]);
-	d[1] = opened();
+	d[1] = must_open();
 	for (i = 0; i < n; i++)
 		domain_close(d[i]);
-	ck_assert_uint_eq(live(), 0);
+	ck_assert_uint_eq(count_live(), 0);
 }
 END_TEST
 
 /* --- memory --- */
 
-START_TEST(memory_that_is_refused_is_named_and_given_back)
+START_TEST(refused_memory_is_named_and_released)
 {
-	static const struct { const char *refuse, *says[2]; } of[] = {
+	static const struct { const char *refuse, *want[2]; } cases[] = {
 		{ "rpcmem_alloc2=1", { "rpcmem_alloc2", "dma_heap" } },
 		{ "rpcmem_to_fd=1", { "rpcmem_to_fd", "release" } },
 		{ "fastrpc_mmap=0x2", { "cannot map 1048576 bytes",
 		    "fastrpc_mmap failed with 0x2 (no memory)" } },
 	};
-	struct domain *d = opened();
+	struct domain *d = must_open();
 	struct domain_mem m;
 	struct err e = { 0 };
-	unsigned i, before = live();
+	unsigned i, before = count_live();
 
-	for (i = 0; i < NITEMS(of); i++) {
-		setenv("STANDIN_REFUSE", of[i].refuse, 1);
+	for (i = 0; i < NITEMS(cases); i++) {
+		setenv("STANDIN_REFUSE", cases[i].refuse, 1);
 		ck_assert_int_lt(domain_map(d, MIB, "KV cache", &m, &e), 0);
 		ck_assert_msg(strstr(e.msg, "KV cache") != NULL &&
-		    strstr(e.msg, of[i].says[0]) != NULL &&
-		    strstr(e.msg, of[i].says[1]) != NULL, "%s", e.msg);
+		    strstr(e.msg, cases[i].want[0]) != NULL &&
+		    strstr(e.msg, cases[i].want[1]) != NULL, "%s", e.msg);
 		unsetenv("STANDIN_REFUSE");
-		ck_assert_uint_eq(live(), before);
+		ck_assert_uint_eq(count_live(), before);
 	}
 	t_ok(domain_map(d, MIB, "KV cache", &m, &e), &e);
 	domain_close(d);
-	ck_assert_uint_eq(live(), 0);
+	ck_assert_uint_eq(count_live(), 0);
 }
 END_TEST
 
-START_TEST(a_domain_refuses_what_its_addresses_cannot_hold)
+START_TEST(a_domain_refuses_mappings_beyond_its_address_space)
 {
-	struct domain *d = opened();
+	struct domain *d = must_open();
 	struct domain_mem m;
 	struct err e = { 0 };
 	uint64_t total = 0;
@@ -260,13 +262,13 @@ START_TEST(a_domain_refuses_what_its_addresses_cannot_hold)
 	ck_assert_uint_ge(total, 2 * GIB);
 	ck_assert_uint_lt(total, DOMAIN_BYTES);
 	domain_close(d);
-	ck_assert_uint_eq(live(), 0);
+	ck_assert_uint_eq(count_live(), 0);
 }
 END_TEST
 
-START_TEST(sixteen_mappings_are_the_most)
+START_TEST(a_domain_has_at_most_sixteen_mappings)
 {
-	struct domain *d = opened();
+	struct domain *d = must_open();
 	struct domain_mem m;
 	struct err e = { 0 };
 	unsigned n = 0;
@@ -277,14 +279,14 @@ START_TEST(sixteen_mappings_are_the_most)
 	ck_assert_msg(strstr(e.msg, "at most 16 mappings") != NULL, "%s",
 	    e.msg);
 	domain_close(d);
-	ck_assert_uint_eq(live(), 0);
+	ck_assert_uint_eq(count_live(), 0);
 }
 END_TEST
 
 /* --- limits --- */
 
 static const struct device_limit *
-limit(const struct device_probe *p, const char *name)
+find_limit(const struct device_probe *p, const char *name)
 {
 	unsigned i;
 
@@ -295,7 +297,7 @@ limit(const struct device_probe *p, const char *name)
 	return NULL;
 }
 
-START_TEST(limits_are_asked_or_tried)
+START_TEST(limits_are_queried_or_measured)
 {
 	const struct device_conf dc = { .session = "htp0",
 	    .port = "fastrpc" };
@@ -307,29 +309,30 @@ START_TEST(limits_are_asked_or_tried)
 	ck_assert_msg(p.found && strstr(p.reason, "untested on silicon") !=
 	    NULL && strstr(p.reason, FASTRPC_LIBRARY) != NULL, "%s",
 	    p.reason);
-	total = limit(&p, "total_bytes")->value;
+	total = find_limit(&p, "total_bytes")->value;
 	ck_assert_uint_gt(total, 3 * GIB);
 	ck_assert_uint_lt(total, DOMAIN_BYTES);
-	ck_assert_ptr_nonnull(strstr(limit(&p, "total_bytes")->from,
+	ck_assert_ptr_nonnull(strstr(find_limit(&p, "total_bytes")->from,
 	    "until fastrpc_mmap refused: 0x2"));
-	ck_assert_uint_eq(limit(&p, "largest_mapping_bytes")->value, 2 * GIB);
-	ck_assert_uint_eq(limit(&p, "hexagon_version")->value, 0x68);
-	ck_assert_uint_eq(limit(&p, "hvx_units")->value, 4);
-	ck_assert_uint_eq(limit(&p, "vtcm_bytes")->value, 2 * MIB);
-	ck_assert_uint_eq(live(), 0);
-	/* When it is the host that has no more, that is no limit of the
-	 * domain. */
+	ck_assert_uint_eq(find_limit(&p, "largest_mapping_bytes")->value,
+	    2 * GIB);
+	ck_assert_uint_eq(find_limit(&p, "hexagon_version")->value, 0x68);
+	ck_assert_uint_eq(find_limit(&p, "hvx_units")->value, 4);
+	ck_assert_uint_eq(find_limit(&p, "vtcm_bytes")->value, 2 * MIB);
+	ck_assert_uint_eq(count_live(), 0);
+	/* If the host runs out of memory first, the domain's limit is
+	 * unknown. */
 	setenv("STANDIN_REFUSE", "rpcmem_alloc2=1", 1);
 	t_ok(device_hexagon.probe(&dc, &p, &e), &e);
 	unsetenv("STANDIN_REFUSE");
-	ck_assert(!limit(&p, "total_bytes")->known);
-	ck_assert_ptr_nonnull(strstr(limit(&p, "total_bytes")->from,
+	ck_assert(!find_limit(&p, "total_bytes")->known);
+	ck_assert_ptr_nonnull(strstr(find_limit(&p, "total_bytes")->from,
 	    "rpcmem_alloc2"));
-	ck_assert_uint_eq(live(), 0);
+	ck_assert_uint_eq(count_live(), 0);
 }
 END_TEST
 
-START_TEST(no_domain_of_another_size)
+START_TEST(a_domain_of_another_size_is_refused)
 {
 	const struct domain_conf dc = { "htp0", "fastrpc", GIB, 0 };
 	struct domain *d = NULL;
@@ -337,53 +340,53 @@ START_TEST(no_domain_of_another_size)
 
 	ck_assert_int_eq(domain_open(&dc, &d, &e), -EINVAL);
 	ck_assert_int_eq(e.kind, ERR_USAGE);
-	ck_assert_uint_eq(live(), 0);
+	ck_assert_uint_eq(count_live(), 0);
 }
 END_TEST
 
 /* --- the end of a domain --- */
 
-START_TEST(a_domain_that_dies_is_told_by_its_notification)
+START_TEST(a_notification_reports_the_death_of_a_domain)
 {
-	struct domain *d = opened();
+	struct domain *d = must_open();
 	struct domain_reply r;
 	struct err e = { 0 };
 
-	ck_assert_int_gt(pid_of(0), 0);
-	ck_assert_int_eq(kill(pid_of(0), SIGSTOP), 0);
+	ck_assert_int_gt(get_pid(0), 0);
+	ck_assert_int_eq(kill(get_pid(0), SIGSTOP), 0);
 	domain_request(d)->kind = HXQ_HELLO;
 	t_ok(domain_send(d, &e), &e);
-	ck_assert_int_eq(kill(pid_of(0), SIGKILL), 0);
+	ck_assert_int_eq(kill(get_pid(0), SIGKILL), 0);
 	ck_assert_int_eq(domain_wait(d, event_now_ns() +
 	    UINT64_C(30000000000), &r, &e), -ESRCH);
 	ck_assert_msg(strstr(e.msg, "htp0: its Hexagon domain died of an "
 	    "exception") != NULL, "%s", e.msg);
 	domain_close(d);
-	ck_assert_uint_eq(live(), 0);
-	d = opened();		/* the old end is not the new one's */
+	ck_assert_uint_eq(count_live(), 0);
+	d = must_open();	/* the old notification does not affect it */
 	domain_close(d);
 }
 END_TEST
 
-START_TEST(a_hanging_domain_is_left_at_the_deadline)
+START_TEST(a_hanging_domain_is_given_up_at_the_deadline)
 {
-	struct domain *d = opened();
+	struct domain *d = must_open();
 	struct domain_reply r;
 	struct err e = { 0 };
 
-	ck_assert_int_eq(kill(pid_of(0), SIGSTOP), 0);
+	ck_assert_int_eq(kill(get_pid(0), SIGSTOP), 0);
 	domain_request(d)->kind = HXQ_HELLO;
 	t_ok(domain_send(d, &e), &e);
 	ck_assert_int_eq(domain_wait(d, event_now_ns() + 50000000, &r, &e),
 	    -ETIMEDOUT);
 	ck_assert_ptr_nonnull(strstr(e.msg, "htp0"));
-	domain_close(d);	/* and does not hang here */
-	ck_assert_uint_eq(live(), 0);
+	domain_close(d);	/* must not hang */
+	ck_assert_uint_eq(count_live(), 0);
 }
 END_TEST
 
-/* What never returns, until the guard kills the process there. */
-START_TEST(a_call_that_hangs_is_ended)
+/* These calls return only when the guard has killed the process on the DSP. */
+START_TEST(a_hanging_call_is_ended)
 {
 	static const char *const calls[] = { "remote_handle64_open",
 	    "start" };
@@ -393,44 +396,45 @@ START_TEST(a_call_that_hangs_is_ended)
 
 	for (i = 0; i < NITEMS(calls); i++) {
 		setenv("STANDIN_HANG", calls[i], 1);
-		ck_assert_int_eq(open_within(100000000, &d, &e), -ETIMEDOUT);
+		ck_assert_int_eq(open_with_timeout(100000000, &d, &e),
+		    -ETIMEDOUT);
 		ck_assert_msg(strstr(e.msg, "htp0") != NULL &&
 		    strstr(e.msg, "was killed") != NULL, "%s", e.msg);
 		unsetenv("STANDIN_HANG");
-		ck_assert_uint_eq(live(), 0);
+		ck_assert_uint_eq(count_live(), 0);
 	}
 }
 END_TEST
 
-START_TEST(a_stop_that_hangs_is_ended)
+START_TEST(a_hanging_stop_is_ended)
 {
 	struct err e = { 0 };
 	struct domain *d;
 
-	t_ok(open_within(UINT64_C(5000000000), &d, &e), &e);
+	t_ok(open_with_timeout(UINT64_C(5000000000), &d, &e), &e);
 	setenv("STANDIN_HANG", "stop", 1);
 	domain_close(d);
 	unsetenv("STANDIN_HANG");
-	ck_assert_uint_eq(live(), 0);
+	ck_assert_uint_eq(count_live(), 0);
 }
 END_TEST
 
 /* --- the guard alone --- */
 
 static void
-count(void *arg)
+count_expiry(void *arg)
 {
 	++*(_Atomic uint32_t *)arg;
 	event_wake(arg);
 }
 
-START_TEST(a_guard_fires_once_and_only_when_it_is_late)
+START_TEST(a_guard_fires_once_and_only_after_its_deadline)
 {
 	static _Atomic uint32_t fired;
 	struct guard *g;
 	struct err e = { 0 };
 
-	t_ok(guard_open(count, &fired, &g, &e), &e);
+	t_ok(guard_open(count_expiry, &fired, &g, &e), &e);
 	guard_arm(g, event_now_ns() + UINT64_C(3600000000000));
 	ck_assert_int_eq(guard_disarm(g), 0);
 	ck_assert_uint_eq(fired, 0);
@@ -449,20 +453,20 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		the_same_bits_as_a_domain_that_shares_its_memory,
+		logits_equal_those_of_a_domain_with_shared_memory,
 		a_refused_step_is_named_with_code_and_remedy,
-		what_a_board_may_lack_is_no_reason_to_give_up,
-		sessions_are_few_and_come_back,
-		memory_that_is_refused_is_named_and_given_back,
-		a_domain_refuses_what_its_addresses_cannot_hold,
-		sixteen_mappings_are_the_most,
-		limits_are_asked_or_tried,
-		no_domain_of_another_size,
-		a_domain_that_dies_is_told_by_its_notification,
-		a_hanging_domain_is_left_at_the_deadline,
-		a_call_that_hangs_is_ended,
-		a_stop_that_hangs_is_ended,
-		a_guard_fires_once_and_only_when_it_is_late,
+		optional_calls_may_be_refused,
+		sessions_are_limited_and_can_be_reused,
+		refused_memory_is_named_and_released,
+		a_domain_refuses_mappings_beyond_its_address_space,
+		a_domain_has_at_most_sixteen_mappings,
+		limits_are_queried_or_measured,
+		a_domain_of_another_size_is_refused,
+		a_notification_reports_the_death_of_a_domain,
+		a_hanging_domain_is_given_up_at_the_deadline,
+		a_hanging_call_is_ended,
+		a_hanging_stop_is_ended,
+		a_guard_fires_once_and_only_after_its_deadline,
 	};
 	const struct hexagon_port *port;
 	char what[DOMAIN_WHAT];
