@@ -1,4 +1,5 @@
-/* tests/unit/huge.c - what the kernel says of memory and of huge pages. */
+/* tests/unit/huge.c - tests of memory and huge page counts: parsing /proc,
+ * reasons for missing huge pages, the table. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 	"Rss:                1640 kB\nAnonHugePages:      6144 kB\n" \
 	"ShmemPmdMapped:        0 kB\n"
 
-START_TEST(the_kernel_s_text_becomes_bytes)
+START_TEST(status_and_rollup_are_parsed_into_bytes)
 {
 	struct procmem pm;
 
@@ -27,7 +28,7 @@ START_TEST(the_kernel_s_text_becomes_bytes)
 }
 END_TEST
 
-START_TEST(what_is_left_out_is_unknown_not_zero)
+START_TEST(a_missing_huge_page_count_is_unknown_not_zero)
 {
 	static const char *const rollups[] = { NULL, "", "Rss: 1 kB\n",
 	    "AnonHugePages:", "AnonHugePages: kB\n", "XAnonHugePages: 2 kB\n" };
@@ -44,13 +45,13 @@ START_TEST(what_is_left_out_is_unknown_not_zero)
 		ck_assert_int_eq(pm.huge_off, 0);
 	}
 	ck_assert_int_eq(procmem_parse("", ROLLUP, &pm), -ENOENT);
-	/* A name inside a line is none. */
+	/* A key counts only at the start of a line. */
 	ck_assert_int_eq(procmem_parse("Name:\tVmHWM: 5 kB\n", ROLLUP, &pm),
 	    -ENOENT);
 }
 END_TEST
 
-START_TEST(a_process_that_may_have_none_is_known)
+START_TEST(a_process_with_huge_pages_disabled_is_recognized)
 {
 	struct procmem pm;
 
@@ -60,8 +61,8 @@ START_TEST(a_process_that_may_have_none_is_known)
 }
 END_TEST
 
-/* Both files of this very process, whatever the machine lets it know. */
-START_TEST(huge_pages_had_are_counted)
+/* Read the files of this process; smaps_rollup may be unreadable. */
+START_TEST(the_counts_of_this_process_are_consistent)
 {
 	struct procmem_files f = PROCMEM_NONE;
 	struct procmem before, after;
@@ -85,13 +86,13 @@ START_TEST(huge_pages_had_are_counted)
 }
 END_TEST
 
-START_TEST(why_there_are_none_names_the_setting_and_the_remedy)
+START_TEST(missing_huge_pages_are_explained_with_setting_and_remedy)
 {
 	static const struct {
 		const char *all, *size;
 		int off;
-		const char *says;
-	} of[] = {
+		const char *want;
+	} cases[] = {
 		{ "always madvise [never]\n", NULL, 0,
 		    "transparent_hugepage/enabled says never: as root, echo "
 		    "madvise > /sys/kernel/mm/transparent_hugepage/enabled" },
@@ -115,14 +116,15 @@ START_TEST(why_there_are_none_names_the_setting_and_the_remedy)
 	char buf[HUGE_WHY_LEN];
 	unsigned i;
 
-	for (i = 0; i < NITEMS(of); i++)
-		ck_assert_msg(strstr(huge_why(of[i].all, of[i].size, of[i].off,
-		    buf), of[i].says) != NULL, "%u: %s", i, buf);
+	for (i = 0; i < NITEMS(cases); i++)
+		ck_assert_msg(strstr(huge_why(cases[i].all, cases[i].size,
+		    cases[i].off, buf), cases[i].want) != NULL, "%u: %s", i,
+		    buf);
 }
 END_TEST
 
-/* The table of sessions made up: known, unknown, refused. */
-START_TEST(the_table_says_unknown_and_counts_the_refused)
+/* A made-up table of sessions: known, unknown, switched off. */
+START_TEST(the_table_shows_unknown_counts_and_sessions_without_huge_pages)
 {
 	struct sessions *ss = calloc(1, sizeof(*ss));
 	char *text = NULL;
@@ -154,12 +156,12 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		the_kernel_s_text_becomes_bytes,
-		what_is_left_out_is_unknown_not_zero,
-		a_process_that_may_have_none_is_known,
-		huge_pages_had_are_counted,
-		why_there_are_none_names_the_setting_and_the_remedy,
-		the_table_says_unknown_and_counts_the_refused
+		status_and_rollup_are_parsed_into_bytes,
+		a_missing_huge_page_count_is_unknown_not_zero,
+		a_process_with_huge_pages_disabled_is_recognized,
+		the_counts_of_this_process_are_consistent,
+		missing_huge_pages_are_explained_with_setting_and_remedy,
+		the_table_shows_unknown_counts_and_sessions_without_huge_pages
 	};
 
 	return t_main("huge", 30, tests, NITEMS(tests));

@@ -1,4 +1,5 @@
-/* tests/unit/kv.c - the KV cache: every row has bytes of its own. */
+/* tests/unit/kv.c - tests of the KV cache layout: rows never overlap, local
+ * layers, sizes that are refused. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -7,18 +8,18 @@
 
 #include "layers/kv.h"
 
-/* Layers that all see everything. */
+/* A layout with global layers only. */
 static int
-init(struct kv_layout *kv, const struct hparams *hp, enum kv_type kfmt,
+init_layout(struct kv_layout *kv, const struct hparams *hp, enum kv_type kfmt,
     enum kv_type vfmt, uint32_t nlayers, uint32_t nseqs, uint32_t ctx_tok)
 {
 	return kv_layout_init(kv, hp, &(struct kv_conf){ kfmt, vfmt, 0,
 	    nlayers, nseqs, ctx_tok, 1 });
 }
 
-/* Mark the nbytes at off as taken: they must be free and inside. */
+/* Mark nbytes at off as used: they must be free and inside the map. */
 static void
-take(uint8_t *map, uint64_t size, uint64_t off, uint64_t nbytes)
+mark_bytes(uint8_t *map, uint64_t size, uint64_t off, uint64_t nbytes)
 {
 	uint64_t i;
 
@@ -31,7 +32,7 @@ take(uint8_t *map, uint64_t size, uint64_t off, uint64_t nbytes)
 }
 
 static void
-take_all_rows(const struct kv_layout *kv, const struct hparams *hp)
+check_no_overlap(const struct kv_layout *kv, const struct hparams *hp)
 {
 	uint8_t *map = calloc(kv->nbytes + 1, 1);
 	uint64_t k_row = kv_row_bytes(kv->conf.kfmt, hp->head_dim);
@@ -48,10 +49,10 @@ take_all_rows(const struct kv_layout *kv, const struct hparams *hp)
 				n = kv_kind_of(kv, l)->ring;
 				n = n > 0 ? n : kv->conf.ctx_tok;
 				for (pos = 0; pos < n; pos++) {
-					take(map, kv->nbytes, k + pos * k_row,
-					    k_row);
-					take(map, kv->nbytes, v + pos * v_row,
-					    v_row);
+					mark_bytes(map, kv->nbytes,
+					    k + pos * k_row, k_row);
+					mark_bytes(map, kv->nbytes,
+					    v + pos * v_row, v_row);
 				}
 			}
 	free(map);
@@ -67,18 +68,18 @@ START_TEST(rows_lie_inside_and_never_overlap)
 		hp.n_head_kv = 1 + (uint32_t)t_rand_below(4);
 		hp.head_dim = 32 * (1 + (uint32_t)t_rand_below(4));
 		hp.v_dim = 32 * (1 + (uint32_t)t_rand_below(4));
-		ck_assert_int_eq(init(&kv, &hp,
+		ck_assert_int_eq(init_layout(&kv, &hp,
 		    (enum kv_type)t_rand_below(KV_NTYPES),
 		    (enum kv_type)t_rand_below(KV_NTYPES),
 		    (uint32_t)t_rand_below(4), 1 + (uint32_t)t_rand_below(3),
 		    1 + (uint32_t)t_rand_below(40)), 0);
-		take_all_rows(&kv, &hp);
+		check_no_overlap(&kv, &hp);
 	}
 }
 END_TEST
 
 static void
-draw_local(struct hparams *hp)
+draw_local_layers(struct hparams *hp)
 {
 	unsigned l;
 
@@ -88,7 +89,7 @@ draw_local(struct hparams *hp)
 			hp->local[l / 32] |= 1u << l % 32;
 }
 
-START_TEST(local_layers_keep_their_window_and_a_batch)
+START_TEST(local_layers_keep_one_window_and_one_batch)
 {
 	struct kv_conf kc = { KV_F16, KV_F32, 0, 0, 2, 500, 0 };
 	struct hparams hp = { .n_head_kv = 2, .head_dim = 8, .v_dim = 4 };
@@ -98,18 +99,18 @@ START_TEST(local_layers_keep_their_window_and_a_batch)
 	unsigned i;
 
 	for (i = 0; i < 30; i++) {
-		draw_local(&hp);
+		draw_local_layers(&hp);
 		kc.batch_rows = 1 + (uint32_t)t_rand_below(100);
 		kc.first_layer = (uint32_t)t_rand_below(70);
 		kc.nlayers = (uint32_t)t_rand_below(70);
 		ck_assert_int_eq(kv_layout_init(&kv, &hp, &kc), 0);
-		take_all_rows(&kv, &hp);
+		check_no_overlap(&kv, &hp);
 		ring = kv.kind[1].ring;
 		ck_assert_uint_ge(ring, hp.window + kc.batch_rows - 1);
 		ck_assert_uint_lt(ring, hp.window + kc.batch_rows +
 		    ATTN_BLOCK);
 		ck_assert_uint_eq(ring % ATTN_BLOCK, 0);
-		/* The whole is its layers. */
+		/* The layout is as large as its layers together. */
 		for (sum = 0, l = 0; l < kc.nlayers; l++) {
 			ck_assert_uint_eq(kv_kind_of(&kv, l)->ring,
 			    layer_is_local(&hp, kc.first_layer + l) ? ring :
@@ -122,22 +123,22 @@ START_TEST(local_layers_keep_their_window_and_a_batch)
 		}
 		ck_assert_uint_eq(kv.nbytes, sum);
 	}
-	/* Where the context is no longer than that, it is all kept. */
+	/* A context no longer than the ring is kept whole. */
 	kc.ctx_tok = kv.kind[1].ring;
 	ck_assert_int_eq(kv_layout_init(&kv, &hp, &kc), 0);
 	ck_assert_uint_eq(kv.kind[1].ring, 0);
 }
 END_TEST
 
-/* What a stage does, position by position. */
-START_TEST(a_sequence_goes_on_where_its_windows_are_still_there)
+/* Simulate the ring of a stage, position by position. */
+START_TEST(a_sequence_continues_only_where_its_windows_are_intact)
 {
 	struct hparams hp = { .n_head_kv = 1, .head_dim = 8, .v_dim = 8,
 	    .window = 50, .local = { 2 } };
 	struct kv_conf kc = { KV_F16, KV_F16, 0, 3, 1, 1000, 30 };
 	uint32_t last[128], end, pos, p, ring;
 	struct kv_layout kv;
-	int whole;
+	int intact;
 
 	ck_assert_int_eq(kv_layout_init(&kv, &hp, &kc), 0);
 	ring = kv.kind[1].ring;
@@ -146,13 +147,13 @@ START_TEST(a_sequence_goes_on_where_its_windows_are_still_there)
 		for (p = 0; p < end; p++)
 			last[p % ring] = p;
 		for (pos = 0; pos <= end; pos++) {
-			whole = 1;
+			intact = 1;
 			for (p = pos > 49 ? pos - 49 : 0; p < pos; p++)
-				whole &= last[p % ring] == p;
-			ck_assert_int_eq(kv_reaches(&kv, end, pos), whole);
+				intact &= last[p % ring] == p;
+			ck_assert_int_eq(kv_reaches(&kv, end, pos), intact);
 		}
 	}
-	/* A stage of none but full layers keeps everything. */
+	/* A stage with global layers only keeps everything. */
 	kc.first_layer = 2;
 	kc.nlayers = 1;
 	ck_assert_int_eq(kv_layout_init(&kv, &hp, &kc), 0);
@@ -160,24 +161,24 @@ START_TEST(a_sequence_goes_on_where_its_windows_are_still_there)
 }
 END_TEST
 
-START_TEST(heads_of_any_size_lie_apart_in_float_types)
+START_TEST(heads_of_any_size_do_not_overlap_in_float_types)
 {
 	struct kv_layout kv;
 	struct hparams hp = { .n_head_kv = 3, .head_dim = 5, .v_dim = 7 };
 
-	ck_assert_int_eq(init(&kv, &hp, KV_F16, KV_F32, 2, 2,
+	ck_assert_int_eq(init_layout(&kv, &hp, KV_F16, KV_F32, 2, 2,
 	    9), 0);
-	take_all_rows(&kv, &hp);
+	check_no_overlap(&kv, &hp);
 }
 END_TEST
 
-START_TEST(a_sequences_heads_are_one_piece)
+START_TEST(the_heads_of_a_sequence_are_contiguous)
 {
 	struct kv_layout kv;
 	struct hparams hp = { .n_head_kv = 4, .head_dim = 32, .v_dim = 64 };
 	uint32_t h;
 
-	ck_assert_int_eq(init(&kv, &hp, KV_F16, KV_Q8_0, 3,
+	ck_assert_int_eq(init_layout(&kv, &hp, KV_F16, KV_Q8_0, 3,
 	    2, 33), 0);
 	for (h = 1; h < 4; h++) {
 		ck_assert_uint_eq(kv_k_off(&kv, 2, 1, h) -
@@ -188,12 +189,12 @@ START_TEST(a_sequences_heads_are_one_piece)
 }
 END_TEST
 
-START_TEST(no_layers_cost_nothing)
+START_TEST(zero_layers_take_no_memory)
 {
 	struct kv_layout kv;
 	struct hparams hp = { .n_head_kv = 4, .head_dim = 32, .v_dim = 32 };
 
-	ck_assert_int_eq(init(&kv, &hp, KV_F16, KV_F16, 0, 4,
+	ck_assert_int_eq(init_layout(&kv, &hp, KV_F16, KV_F16, 0, 4,
 	    4096), 0);
 	ck_assert_uint_eq(kv.nbytes, 0);
 }
@@ -204,15 +205,15 @@ START_TEST(q8_0_refuses_heads_that_are_not_whole_blocks)
 	struct kv_layout kv;
 	struct hparams hp = { .n_head_kv = 2, .head_dim = 48, .v_dim = 64 };
 
-	ck_assert_int_eq(init(&kv, &hp, KV_Q8_0, KV_Q8_0, 1,
+	ck_assert_int_eq(init_layout(&kv, &hp, KV_Q8_0, KV_Q8_0, 1,
 	    1, 8), -EINVAL);
-	ck_assert_int_eq(init(&kv, &hp, KV_F16, KV_Q8_0, 1,
+	ck_assert_int_eq(init_layout(&kv, &hp, KV_F16, KV_Q8_0, 1,
 	    1, 8), 0);
 	hp.head_dim = 64;
 	hp.v_dim = 48;
-	ck_assert_int_eq(init(&kv, &hp, KV_Q8_0, KV_Q8_0, 1,
+	ck_assert_int_eq(init_layout(&kv, &hp, KV_Q8_0, KV_Q8_0, 1,
 	    1, 8), -EINVAL);
-	ck_assert_int_eq(init(&kv, &hp, KV_Q8_0, KV_F32, 1,
+	ck_assert_int_eq(init_layout(&kv, &hp, KV_Q8_0, KV_F32, 1,
 	    1, 8), 0);
 }
 END_TEST
@@ -224,17 +225,17 @@ START_TEST(a_cache_beyond_64_bits_is_refused)
 	    .v_dim = 1 << 14 };
 	uint32_t layers;
 
-	/* 2^16 bytes, 2^24 positions, 2^22 heads: 2^62 for K, and for V. */
-	ck_assert_int_eq(init(&kv, &hp, KV_F32, KV_F32, 1,
+	/* 2^16 bytes, 2^24 positions, 2^22 heads: 2^62 bytes of K, and of V. */
+	ck_assert_int_eq(init_layout(&kv, &hp, KV_F32, KV_F32, 1,
 	    256, 1 << 24), 0);
 	ck_assert_uint_eq(kv.nbytes, UINT64_C(1) << 63);
 	for (layers = 2; layers < 1024; layers++)
-		ck_assert_int_eq(init(&kv, &hp, KV_F32,
+		ck_assert_int_eq(init_layout(&kv, &hp, KV_F32,
 		    KV_F32, layers, 256, 1 << 24), -EOVERFLOW);
-	/* Each fits by itself, their sum does not. */
-	ck_assert_int_eq(init(&kv, &hp, KV_F32, KV_F32, 1,
+	/* With 512 sequences K and V each fit, their sum does not. */
+	ck_assert_int_eq(init_layout(&kv, &hp, KV_F32, KV_F32, 1,
 	    512, 1 << 24), -EOVERFLOW);
-	ck_assert_int_eq(init(&kv, &hp, KV_F32, KV_F32, 1,
+	ck_assert_int_eq(init_layout(&kv, &hp, KV_F32, KV_F32, 1,
 	    1024, 1 << 24), -EOVERFLOW);
 }
 END_TEST
@@ -244,11 +245,11 @@ main(void)
 {
 	const TTest *const tests[] = {
 		rows_lie_inside_and_never_overlap,
-		local_layers_keep_their_window_and_a_batch,
-		a_sequence_goes_on_where_its_windows_are_still_there,
-		heads_of_any_size_lie_apart_in_float_types,
-		a_sequences_heads_are_one_piece,
-		no_layers_cost_nothing,
+		local_layers_keep_one_window_and_one_batch,
+		a_sequence_continues_only_where_its_windows_are_intact,
+		heads_of_any_size_do_not_overlap_in_float_types,
+		the_heads_of_a_sequence_are_contiguous,
+		zero_layers_take_no_memory,
 		q8_0_refuses_heads_that_are_not_whole_blocks,
 		a_cache_beyond_64_bits_is_refused
 	};

@@ -1,5 +1,5 @@
-/* tests/unit/lines.c - results come out in the order of their prompts,
- * whatever the order they are ready in. */
+/* tests/unit/lines.c - tests of result lines: they are printed in the order of
+ * their prompts, whatever order they complete in. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -11,21 +11,21 @@ struct printed {
 };
 
 static int
-print(void *arg, json_t *result, struct err *reterr)
+print_result(void *arg, json_t *result, struct err *reterr)
 {
 	struct printed *p = arg;
 	uint32_t index = (uint32_t)json_integer_value(result);
 
 	json_decref(result);
 	if (p->n >= p->refuse_from)
-		return err_set(reterr, ERR_RUN, -EPIPE, "nobody reads");
+		return err_set(reterr, ERR_RUN, -EPIPE, "the output is closed");
 	ck_assert_uint_eq(index, p->n);
 	p->n++;
 	return 0;
 }
 
 static struct line *
-add(struct lines *l, uint32_t index)
+add_line(struct lines *l, uint32_t index)
 {
 	struct source prompt = { 0 };
 	struct line *n = lines_add(l, index, &prompt);
@@ -34,7 +34,7 @@ add(struct lines *l, uint32_t index)
 	return n;
 }
 
-START_TEST(each_comes_as_soon_as_none_holds_it_back)
+START_TEST(a_result_is_printed_once_all_before_it_are_complete)
 {
 	enum { N = 500, LIVE = 12 };
 	struct printed p = { .refuse_from = UINT32_MAX };
@@ -47,14 +47,14 @@ START_TEST(each_comes_as_soon_as_none_holds_it_back)
 	lines_init(&l);
 	while (ended < N) {
 		while (nlive < LIVE && next < N)
-			live[nlive++] = add(&l, next++);
+			live[nlive++] = add_line(&l, next++);
 		i = (uint32_t)t_rand_below(nlive);
 		t_ok(source_append(&live[i]->text, "x", 1, &e), &e);
 		ready[live[i]->index] = 1;
 		live[i]->result = json_integer(live[i]->index);
 		live[i] = live[--nlive];
 		ended++;
-		t_ok(lines_print(&l, print, &p, &e), &e);
+		t_ok(lines_print(&l, print_result, &p, &e), &e);
 		while (first < N && ready[first])
 			first++;
 		ck_assert_uint_eq(p.n, first);
@@ -64,7 +64,7 @@ START_TEST(each_comes_as_soon_as_none_holds_it_back)
 }
 END_TEST
 
-START_TEST(what_cannot_be_printed_ends_it_and_leaks_nothing)
+START_TEST(a_failed_print_ends_the_output_and_leaks_nothing)
 {
 	struct printed p = { .refuse_from = 1 };
 	struct line *n;
@@ -74,20 +74,20 @@ START_TEST(what_cannot_be_printed_ends_it_and_leaks_nothing)
 
 	lines_init(&l);
 	for (i = 0; i < 4; i++) {
-		n = add(&l, i);
+		n = add_line(&l, i);
 		t_ok(source_append(&n->text, "text", 4, &e), &e);
 		if (i < 3)
 			n->result = json_integer(i);
 	}
-	ck_assert_int_eq(lines_print(&l, print, &p, &e), -EPIPE);
+	ck_assert_int_eq(lines_print(&l, print_result, &p, &e), -EPIPE);
 	ck_assert_uint_eq(p.n, 1);
 	lines_done(&l);
-	ck_assert_int_eq(lines_print(&l, print, &p, &e), 0);
+	ck_assert_int_eq(lines_print(&l, print_result, &p, &e), 0);
 }
 END_TEST
 
-/* Pieces of every length, over every border at which it grows. */
-START_TEST(a_text_grows_by_pieces)
+/* Pieces of every length, across every reallocation. */
+START_TEST(a_source_grows_piece_by_piece)
 {
 	struct source s = { 0 };
 	char piece[700];
@@ -104,7 +104,7 @@ START_TEST(a_text_grows_by_pieces)
 	}
 	for (i = 0; i < total; i++)
 		if (s.text[i] != (char)(i % 127))
-			ck_abort_msg("byte %zu is another", i);
+			ck_abort_msg("byte %zu differs", i);
 	source_free(&s);
 }
 END_TEST
@@ -113,9 +113,9 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		each_comes_as_soon_as_none_holds_it_back,
-		what_cannot_be_printed_ends_it_and_leaks_nothing,
-		a_text_grows_by_pieces
+		a_result_is_printed_once_all_before_it_are_complete,
+		a_failed_print_ends_the_output_and_leaks_nothing,
+		a_source_grows_piece_by_piece
 	};
 
 	return t_main("lines", 60, tests, NITEMS(tests));
