@@ -1,6 +1,6 @@
-/* tests/unit/load.c - what the loader reads and hands over, through io_uring
- * with and without registered buffers and through pread, directly and
- * buffered. */
+/* tests/unit/load.c - tests of the loader on every path: io_uring with and
+ * without registered buffers, and pread, each with direct and buffered
+ * reads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,7 +25,8 @@ START_TEST(every_byte_arrives_once_and_in_row_order)
 			if (buffered)
 				fixture_disable_direct(&fx);
 			for (p = 0; p < LOAD_NPATHS; p++) {
-				struct load_conf lc = random_load_conf(load_paths[p]);
+				struct load_conf lc =
+				    random_load_conf(load_paths[p]);
 
 				t_ok(fixture_load(&fx, &lc, &err), &err);
 				fixture_check_complete(&fx);
@@ -49,7 +50,7 @@ START_TEST(direct_reads_are_used_where_the_file_allows_them)
 	load_fixture_open_plain(&fx, 100);
 	t_ok(fixture_load(&fx, &lc, &err), &err);
 	ck_assert_int_eq(fx.stats.direct, fx.file[0].direct_fd >= 0);
-	fx.file[0].off_align = 65536;	/* larger than what a read begins on */
+	fx.file[0].off_align = 65536;	/* coarser than our reads' alignment */
 	t_ok(fixture_load(&fx, &lc, &err), &err);
 	ck_assert_int_eq(fx.stats.direct, 0);
 	fixture_check_complete(&fx);
@@ -71,7 +72,8 @@ START_TEST(extents_outside_the_file_are_refused)
 		ck_assert_int_eq(fixture_load(&fx, &lc, &err), -ENODATA);
 		ck_assert_int_eq(err.kind, ERR_MODEL);
 		ck_assert_ptr_nonnull(strstr(err.msg, "0.gguf: tensor "
-		    "blk.0.weight: 102400 bytes at offset 4128 do not lie in a file of "));
+		    "blk.0.weight: 102400 bytes at offset 4128 do not lie in "
+		    "a file of "));
 		ck_assert_uint_eq(fx.nsunk, 0);
 	}
 	ck_assert_int_eq(ftruncate(fx.file[0].fd, 106528), 0);
@@ -105,9 +107,9 @@ START_TEST(a_file_that_changed_since_the_plan_is_refused)
 }
 END_TEST
 
-/* As if the file had been written long ago. */
+/* Make the file look as if it had been written long ago. */
 static void
-age(struct load_fixture *fx)
+set_old_mtime(struct load_fixture *fx)
 {
 	const struct timespec then[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
 
@@ -126,7 +128,7 @@ START_TEST(a_file_of_the_same_size_that_was_written_to_is_refused)
 			.path = load_paths[p] };
 
 		load_fixture_open_plain(&fx, 1000);
-		age(&fx);
+		set_old_mtime(&fx);
 		t_ok(fixture_load(&fx, &lc, &err), &err);
 		fixture_touch(&fx);
 		ck_assert_int_eq(fixture_load(&fx, &lc, &err), -ESTALE);
@@ -136,8 +138,8 @@ START_TEST(a_file_of_the_same_size_that_was_written_to_is_refused)
 		    "when nothing writes to it");
 		ck_assert_uint_eq(fx.nsunk, 0);
 
-		/* While it is being read: known at the end. */
-		age(&fx);
+		/* A change during the load is noticed at its end. */
+		set_old_mtime(&fx);
 		fx.touch = 1;
 		ck_assert_int_eq(fixture_load(&fx, &lc, &err), -ESTALE);
 		ck_assert_ptr_nonnull(strstr(err.msg, "modification time"));
@@ -147,7 +149,7 @@ START_TEST(a_file_of_the_same_size_that_was_written_to_is_refused)
 }
 END_TEST
 
-START_TEST(senseless_items_are_refused)
+START_TEST(invalid_items_are_refused)
 {
 	struct load_conf lc = LOAD_CONF_DEFAULT;
 	struct load_fixture fx;
@@ -159,7 +161,7 @@ START_TEST(senseless_items_are_refused)
 #define REFUSED(change) do {						\
 	fx.item[0] = good;						\
 	fx.item[0].change;						\
-	ck_assert_int_eq(fixture_load(&fx, &lc, &err), -EINVAL);			\
+	ck_assert_int_eq(fixture_load(&fx, &lc, &err), -EINVAL);	\
 	ck_assert_int_eq(err.kind, ERR_MODEL);				\
 	ck_assert_ptr_nonnull(strstr(err.msg, "tensor blk.0.weight: "));\
 	ck_assert_uint_eq(fx.nsunk, 0);					\
@@ -176,7 +178,7 @@ START_TEST(senseless_items_are_refused)
 }
 END_TEST
 
-START_TEST(senseless_settings_are_refused)
+START_TEST(invalid_settings_are_refused)
 {
 	static const struct load_conf bad[] = {
 		{ .depth = 0, .block_bytes = 65536 },
@@ -195,7 +197,7 @@ START_TEST(senseless_settings_are_refused)
 }
 END_TEST
 
-START_TEST(nothing_to_load_is_done_at_once)
+START_TEST(an_empty_load_succeeds_at_once)
 {
 	struct load_conf lc = LOAD_CONF_DEFAULT;
 	struct load_fixture fx;
@@ -250,7 +252,7 @@ START_TEST(reads_are_in_flight_while_the_sink_works)
 }
 END_TEST
 
-START_TEST(staging_is_exactly_what_the_plan_was_told)
+START_TEST(staging_needs_exactly_the_planned_bytes)
 {
 	struct load_conf lc = { .depth = 3, .block_bytes = 64 * 1024 };
 	struct load_fixture fx;
@@ -261,12 +263,13 @@ START_TEST(staging_is_exactly_what_the_plan_was_told)
 	load_fixture_open_plain(&fx, 1024);
 	ck_assert_uint_eq(load_staging_bytes(&lc, fx.item, 1), 3 * 64 * KIB);
 	ck_assert_uint_eq(load_staging_bytes(&lc, fx.item, 0), 3 * 64 * KIB);
-	/* The largest that fits wherever it begins, and one row more. */
+	/* The most rows that fit a block at any alignment, then one row
+	 * more. */
 	fx.item[0].row_step = 60;
 	ck_assert_uint_eq(load_staging_bytes(&lc, fx.item, 1), 3 * 64 * KIB);
 	fx.item[0].row_step = 61;
 	ck_assert_uint_eq(load_staging_bytes(&lc, fx.item, 1), 3 * 68 * KIB);
-	fx.item[0].row_step = 5000;	/* more than there is */
+	fx.item[0].row_step = 5000;	/* more than the item's rows */
 	ck_assert_uint_eq(load_staging_bytes(&lc, fx.item, 1),
 	    3 * (1024 + 4) * KIB);
 
@@ -276,14 +279,14 @@ START_TEST(staging_is_exactly_what_the_plan_was_told)
 	    nbytes - 1, fixture_sink, &fx, NULL, NULL, NULL, &err), -EINVAL);
 	ck_assert_int_eq(load_run(&lc, fx.file, 1, fx.item, 1, staging + 512,
 	    nbytes, fixture_sink, &fx, NULL, NULL, NULL, &err), -EINVAL);
-	t_ok(load_run(&lc, fx.file, 1, fx.item, 1, staging, nbytes, fixture_sink,
-	    &fx, NULL, NULL, NULL, &err), &err);
+	t_ok(load_run(&lc, fx.file, 1, fx.item, 1, staging, nbytes,
+	    fixture_sink, &fx, NULL, NULL, NULL, &err), &err);
 	ck_assert_uint_eq(fx.nsunk, 1);
 	load_fixture_close(&fx);
 }
 END_TEST
 
-START_TEST(small_neighbours_share_a_read)
+START_TEST(small_adjacent_extents_share_a_read)
 {
 	struct load_conf lc = { .depth = 4, .block_bytes = 256 * 1024 };
 	struct load_fixture fx;
@@ -298,7 +301,7 @@ START_TEST(small_neighbours_share_a_read)
 	fixture_check_complete(&fx);
 	ck_assert_uint_eq(fx.stats.nreads, 1);
 
-	/* What lies far apart is not read in between. */
+	/* The gap between distant extents is not read. */
 	fx.item[1].ext.offset = 150000;
 	fx.nitems = 2;
 	fixture_make_file(&fx, 0, 200000);
@@ -309,10 +312,10 @@ START_TEST(small_neighbours_share_a_read)
 }
 END_TEST
 
-/* What a program does that reads the file's beginning, as a header is read: the
- * kernel reads on, and leaves a mark where it will read on again. */
+/* Read the beginning of the file, as a program reads its header: the kernel
+ * reads ahead, and marks the page at which it will read ahead again. */
 static void
-read_begin(const struct load_file *f)
+read_beginning(const struct load_file *f)
 {
 	static char buf[16 * PAGE];
 	char path[64];
@@ -326,30 +329,32 @@ read_begin(const struct load_file *f)
 	close(fd);
 }
 
-/* Pages that a load has in the cache at most, and that it leaves there. */
+/* Load and check.  *ret_max: the most pages in the page cache during the load;
+ * *ret_left: those left after it. */
 static void
-load_and_count(struct load_fixture *fx, enum load_path path, int begun,
-    uint64_t *ret_most, uint64_t *ret_left)
+load_and_count(struct load_fixture *fx, enum load_path path, int read_first,
+    uint64_t *ret_max, uint64_t *ret_left)
 {
 	struct load_conf lc = { .depth = 4, .block_bytes = 256 * 1024,
 		.path = path };
 	struct err err;
 
-	if (begun)
-		read_begin(&fx->file[0]);
+	if (read_first)
+		read_beginning(&fx->file[0]);
 	fx->count_resident = 1;
 	fx->most_resident = 0;
 	t_ok(fixture_load(fx, &lc, &err), &err);
 	fixture_check_complete(fx);
-	*ret_most = fx->most_resident;
+	*ret_max = fx->most_resident;
 	*ret_left = fixture_resident_pages(&fx->file[0]);
 }
 
-/* Whatever was there before, and of whatever size the kernel's pages are: what
- * is under way, in whole folios of 2 MiB at both ends, and nothing then.  What
- * the kernel had begun to read on lands when it will, and goes with the next
- * read.  It may be later still on a busy machine: one of some loads is enough,
- * since a fault is in all of them. */
+/* During a load the page cache holds only the reads in flight, rounded to
+ * folios of 2 MiB at both ends, and nothing afterwards, whatever was cached
+ * before.  Pages that the kernel was already reading ahead arrive at any time
+ * and are dropped with the next read.  On a busy machine they may arrive after
+ * the load, so one clean load out of ten is enough: a fault would show in all
+ * of them. */
 START_TEST(buffered_reads_leave_no_page_cache)
 {
 	struct load_fixture fx;
@@ -360,7 +365,7 @@ START_TEST(buffered_reads_leave_no_page_cache)
 	fixture_disable_direct(&fx);
 	posix_fadvise(fx.file[0].fd, 0, 0, POSIX_FADV_DONTNEED);
 	if (fixture_resident_pages(&fx.file[0]) != 0)
-		printf("note: %s keeps its pages\n", t_tmpdir());
+		printf("note: %s cannot drop its page cache\n", t_tmpdir());
 	else for (p = 0; p < 2 * LOAD_NPATHS; p++) {
 		for (i = 0; i < 10; i++) {
 			load_and_count(&fx, load_paths[p / 2], p % 2, &most,
@@ -370,15 +375,15 @@ START_TEST(buffered_reads_leave_no_page_cache)
 			posix_fadvise(fx.file[0].fd, 0, 0,
 			    POSIX_FADV_DONTNEED);
 		}
-		ck_assert_msg(i < 10, "path %d%s: up to %" PRIu64 " pages, %"
-		    PRIu64 " are left", load_paths[p / 2], p % 2 ?
+		ck_assert_msg(i < 10, "path %d%s: up to %" PRIu64 " pages "
+		    "cached, %" PRIu64 " left", load_paths[p / 2], p % 2 ?
 		    ", after its beginning was read" : "", most, left);
 	}
 	load_fixture_close(&fx);
 }
 END_TEST
 
-START_TEST(offsets_beyond_4_gib)
+START_TEST(offsets_beyond_4_gib_are_read)
 {
 	struct load_fixture fx;
 	struct err err;
@@ -388,7 +393,7 @@ START_TEST(offsets_beyond_4_gib)
 	fixture_add(&fx, 0, 100, 10, 1000, 1);
 	fixture_add(&fx, 0, 4 * GIB - 1000, 300, 1000, 7);	/* across */
 	fixture_add(&fx, 0, 5 * GIB + 17 - 5000, 5, 1000, 2);
-	fixture_make_file(&fx, 0, 5 * GIB + 17);			/* mostly a hole */
+	fixture_make_file(&fx, 0, 5 * GIB + 17);		/* sparse */
 	for (buffered = 0; buffered < 2; buffered++) {
 		if (buffered)
 			fixture_disable_direct(&fx);
@@ -412,14 +417,14 @@ main(void)
 		extents_outside_the_file_are_refused,
 		a_file_that_changed_since_the_plan_is_refused,
 		a_file_of_the_same_size_that_was_written_to_is_refused,
-		senseless_items_are_refused,
-		senseless_settings_are_refused,
-		nothing_to_load_is_done_at_once,
+		invalid_items_are_refused,
+		invalid_settings_are_refused,
+		an_empty_load_succeeds_at_once,
 		reads_are_in_flight_while_the_sink_works,
-		staging_is_exactly_what_the_plan_was_told,
-		small_neighbours_share_a_read,
+		staging_needs_exactly_the_planned_bytes,
+		small_adjacent_extents_share_a_read,
 		buffered_reads_leave_no_page_cache,
-		offsets_beyond_4_gib
+		offsets_beyond_4_gib_are_read
 	};
 
 	return t_main("load", 60, tests, NITEMS(tests));

@@ -1,5 +1,5 @@
-/* tests/unit/load_faults.c - the loader when reads go wrong: short reads, I/O
- * errors, files that shrink, sinks that refuse, kernels that allow little. */
+/* tests/unit/load_faults.c - tests of the loader under faults: short reads, I/O
+ * errors, files that shrink, failing sinks, restricted kernels. */
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -79,7 +79,7 @@ START_TEST(an_io_error_names_the_file_the_tensor_and_the_offset)
 }
 END_TEST
 
-START_TEST(a_read_that_never_comes_is_an_error)
+START_TEST(a_read_that_never_completes_is_an_error)
 {
 	static const int codes[] = { -EAGAIN, -EINTR };
 	struct load_conf lc = LOAD_CONF_DEFAULT;
@@ -124,8 +124,9 @@ START_TEST(a_file_truncated_while_loading_is_an_error)
 		ck_assert_int_eq(fixture_load(&fx, &lc, &err), -ENODATA);
 		ck_assert_int_eq(err.kind, ERR_MODEL);
 		snprintf(want, sizeof(want), "0.gguf: tensor blk.0.weight: "
-		    "file ends at byte %" PRIu64 ", the tensor needs bytes 4128..%d: the "
-		    "file was truncated while loading", fx.truncate_to,
+		    "file ends at byte %" PRIu64 ", the tensor needs bytes "
+		    "4128..%d: the file was truncated while loading",
+		    fx.truncate_to,
 		    4128 + 1000 * 1024 - 1);
 		ck_assert_str_eq(err.msg, want);
 		load_fixture_close(&fx);
@@ -133,7 +134,7 @@ START_TEST(a_file_truncated_while_loading_is_an_error)
 }
 END_TEST
 
-START_TEST(a_read_of_nothing_is_a_truncated_file)
+START_TEST(an_empty_read_means_a_truncated_file)
 {
 	struct load_fixture fx;
 	struct err err;
@@ -146,7 +147,7 @@ START_TEST(a_read_of_nothing_is_a_truncated_file)
 
 		memset(&fx, 0, sizeof(fx));
 		fixture_add(&fx, 0, 4096 + 32, 500, 1024, 8);
-		fixture_add(&fx, 0, 4096, 1, 32, 1);	/* not the culprit */
+		fixture_add(&fx, 0, 4096, 1, 32, 1);	/* not the cause */
 		fixture_make_file(&fx, 0, 4096 + 32 + 500 * 1024);
 		load_set_read_hook(read_with_faults, &t);
 		ck_assert_int_eq(fixture_load(&fx, &lc, &err), -ENODATA);
@@ -158,7 +159,7 @@ START_TEST(a_read_of_nothing_is_a_truncated_file)
 END_TEST
 
 static int64_t
-one_page_then_eio(void *arg, int fd, void *buf, uint64_t nbytes,
+read_one_page_then_fail(void *arg, int fd, void *buf, uint64_t nbytes,
     uint64_t offset)
 {
 	(void)arg;
@@ -166,7 +167,7 @@ one_page_then_eio(void *arg, int fd, void *buf, uint64_t nbytes,
 	return offset == 0 ? pread(fd, buf, PAGE, 0) : -EIO;
 }
 
-START_TEST(the_first_tensor_that_misses_bytes_is_named)
+START_TEST(the_first_tensor_with_missing_bytes_is_named)
 {
 	struct load_conf lc = LOAD_CONF_DEFAULT;
 	struct load_fixture fx;
@@ -177,7 +178,7 @@ START_TEST(the_first_tensor_that_misses_bytes_is_named)
 	fixture_add(&fx, 0, 3 * 1024, 3, 1024, 1);
 	fixture_add(&fx, 0, 6 * 1024, 3, 1024, 1);
 	fixture_make_file(&fx, 0, 9 * 1024);
-	load_set_read_hook(one_page_then_eio, NULL);
+	load_set_read_hook(read_one_page_then_fail, NULL);
 	ck_assert_int_eq(fixture_load(&fx, &lc, &err), -EIO);
 	ck_assert_str_eq(err.msg, "0.gguf: tensor blk.1.weight: read of 8192 "
 	    "bytes at offset 4096: Input/output error");
@@ -185,7 +186,7 @@ START_TEST(the_first_tensor_that_misses_bytes_is_named)
 }
 END_TEST
 
-START_TEST(the_message_says_which_of_several_files)
+START_TEST(the_message_names_the_right_file_of_several)
 {
 	struct load_conf lc = LOAD_CONF_DEFAULT;
 	struct load_fixture fx;
@@ -205,8 +206,8 @@ START_TEST(the_message_says_which_of_several_files)
 }
 END_TEST
 
-/* With more reads in flight than the error leaves time for: they must have
- * ended, and the ring be gone, before load_run() returns. */
+/* More reads are in flight than can complete before the error: they must have
+ * ended, and the ring must be closed, before load_run() returns. */
 START_TEST(a_sink_error_ends_the_load_and_all_reads)
 {
 	struct load_fixture fx;
@@ -220,7 +221,8 @@ START_TEST(a_sink_error_ends_the_load_and_all_reads)
 			fixture_disable_direct(&fx);
 		for (p = 0; p < LOAD_NPATHS; p++) {
 			struct load_conf lc = { .depth = 16,
-				.block_bytes = 256 * 1024, .path = load_paths[p] };
+				.block_bytes = 256 * 1024,
+				.path = load_paths[p] };
 
 			ck_assert_int_eq(fixture_load(&fx, &lc, &err), -ENOMEM);
 			ck_assert_int_eq(err.kind, ERR_FIT);
@@ -233,7 +235,7 @@ START_TEST(a_sink_error_ends_the_load_and_all_reads)
 }
 END_TEST
 
-START_TEST(a_file_system_that_lies_about_direct_reads_is_read_buffered)
+START_TEST(failing_direct_reads_fall_back_to_buffered_reads)
 {
 	struct load_fixture fx;
 	struct err err;
@@ -255,8 +257,9 @@ START_TEST(a_file_system_that_lies_about_direct_reads_is_read_buffered)
 }
 END_TEST
 
-/* In a process of its own, whose kernel lets rings be made but not used: from
- * the start, or once reads are under way.  0 = loaded as it should. */
+/* Run in a child process in which rings can be created but not used, from the
+ * start or, if later is set, once reads are in flight.  0 = loaded
+ * correctly. */
 static int
 load_without_enter(struct load_fixture *fx, enum load_path path, int error,
     int later)
@@ -277,7 +280,7 @@ load_without_enter(struct load_fixture *fx, enum load_path path, int error,
 	return fx->stats.path == LOAD_PREAD && !fx->stats.registered ? 0 : 2;
 }
 
-START_TEST(where_rings_can_be_made_but_not_used_pread_takes_over)
+START_TEST(pread_takes_over_where_rings_cannot_be_used)
 {
 	static const int errors[] = { EPERM, EACCES, ENOSYS };
 	struct load_fixture fx;
@@ -294,16 +297,16 @@ START_TEST(where_rings_can_be_made_but_not_used_pread_takes_over)
 		ck_assert_int_gt(pid, 0);
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 		ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
-		    "way %u: status %d", i, status);
+		    "case %u: status %d", i, status);
 	}
 	load_fixture_close(&fx);
 }
 END_TEST
 
-/* In a process of its own, as a plain user: 0 = loaded as it should, T_SKIP =
- * this process may not become one. */
+/* Run in a child process, as an unprivileged user.  0 = loaded correctly,
+ * T_SKIP = this process cannot become one. */
 static int
-load_with_locked_memory(struct load_fixture *fx, uint64_t limit_bytes)
+load_with_memlock_limit(struct load_fixture *fx, uint64_t limit_bytes)
 {
 	static uint8_t staging[4 * 65536] __attribute__((aligned(PAGE)));
 	struct load_conf lc = { .depth = 4, .block_bytes = 65536 };
@@ -326,8 +329,8 @@ load_with_locked_memory(struct load_fixture *fx, uint64_t limit_bytes)
 	return fx->next_row[0] == fx->item[0].ext.nrows ? 0 : 4;
 }
 
-/* Too little for the buffers, then too little even for the ring. */
-START_TEST(too_little_locked_memory_is_no_obstacle)
+/* Limits too low for the buffers, then even for the ring. */
+START_TEST(a_low_memlock_limit_does_not_prevent_loading)
 {
 	static const uint64_t limits[] = { 192 * KIB, 8 * KIB, 0 };
 	struct load_fixture fx;
@@ -339,12 +342,13 @@ START_TEST(too_little_locked_memory_is_no_obstacle)
 	fflush(stdout);
 	for (i = 0; i < NITEMS(limits); i++) {
 		if ((pid = fork()) == 0)
-			_exit(load_with_locked_memory(&fx, limits[i]));
+			_exit(load_with_memlock_limit(&fx, limits[i]));
 		ck_assert_int_gt(pid, 0);
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 		ck_assert(WIFEXITED(status));
 		if (WEXITSTATUS(status) == T_SKIP) {
-			printf("note: root may not become a plain user here\n");
+			printf("note: root cannot become an unprivileged "
+			    "user\n");
 			break;
 		}
 		ck_assert_int_eq(WEXITSTATUS(status), 0);
@@ -359,15 +363,15 @@ main(void)
 	const TTest *const tests[] = {
 		short_and_interrupted_reads_are_continued,
 		an_io_error_names_the_file_the_tensor_and_the_offset,
-		a_read_that_never_comes_is_an_error,
+		a_read_that_never_completes_is_an_error,
 		a_file_truncated_while_loading_is_an_error,
-		a_read_of_nothing_is_a_truncated_file,
-		the_first_tensor_that_misses_bytes_is_named,
-		the_message_says_which_of_several_files,
+		an_empty_read_means_a_truncated_file,
+		the_first_tensor_with_missing_bytes_is_named,
+		the_message_names_the_right_file_of_several,
 		a_sink_error_ends_the_load_and_all_reads,
-		a_file_system_that_lies_about_direct_reads_is_read_buffered,
-		where_rings_can_be_made_but_not_used_pread_takes_over,
-		too_little_locked_memory_is_no_obstacle
+		failing_direct_reads_fall_back_to_buffered_reads,
+		pread_takes_over_where_rings_cannot_be_used,
+		a_low_memlock_limit_does_not_prevent_loading
 	};
 
 	return t_main("load_faults", 60, tests, NITEMS(tests));

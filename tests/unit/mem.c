@@ -1,4 +1,5 @@
-/* tests/unit/mem.c - the ledger: never over the cap, never a wrong sum. */
+/* tests/unit/mem.c - tests of the memory ledger: the cap, the sums, the
+ * messages. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ check_invariant(const struct mem_ledger *m)
 	ck_assert_uint_le(m->peak_bytes, m->cap_bytes);
 }
 
-START_TEST(the_cap_can_be_reached_and_not_passed)
+START_TEST(charges_can_reach_the_cap_but_not_exceed_it)
 {
 	struct mem_ledger m;
 	struct err e;
@@ -44,7 +45,7 @@ START_TEST(the_cap_can_be_reached_and_not_passed)
 }
 END_TEST
 
-START_TEST(no_sum_overflows)
+START_TEST(sums_never_overflow)
 {
 	struct mem_ledger m;
 	struct err e;
@@ -65,7 +66,7 @@ START_TEST(no_sum_overflows)
 }
 END_TEST
 
-START_TEST(a_refusal_names_all_that_a_user_needs)
+START_TEST(a_refusal_names_session_tensor_sizes_and_remedies)
 {
 	static const char *const words[] = {
 		"session npu3", "tensor blk.3.ffn_up", "weights", "70001",
@@ -88,7 +89,7 @@ START_TEST(a_refusal_names_all_that_a_user_needs)
 }
 END_TEST
 
-START_TEST(every_tag_has_a_name_of_its_own)
+START_TEST(every_tag_has_a_unique_name)
 {
 	unsigned i, k;
 
@@ -100,7 +101,7 @@ START_TEST(every_tag_has_a_name_of_its_own)
 }
 END_TEST
 
-START_TEST(a_long_session_name_is_cut)
+START_TEST(a_long_session_name_is_truncated)
 {
 	struct mem_ledger m;
 	char name[200];
@@ -112,7 +113,7 @@ START_TEST(a_long_session_name_is_cut)
 }
 END_TEST
 
-START_TEST(random_charges_keep_the_books)
+START_TEST(random_charges_keep_the_sums_correct)
 {
 	uint64_t cap = t_rand_below(1000), shadow[MEM_NTAGS] = { 0 };
 	uint64_t n, used = 0, peak = 0;
@@ -150,12 +151,12 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		the_cap_can_be_reached_and_not_passed,
-		no_sum_overflows,
-		a_refusal_names_all_that_a_user_needs,
-		every_tag_has_a_name_of_its_own,
-		a_long_session_name_is_cut,
-		random_charges_keep_the_books
+		charges_can_reach_the_cap_but_not_exceed_it,
+		sums_never_overflow,
+		a_refusal_names_session_tensor_sizes_and_remedies,
+		every_tag_has_a_unique_name,
+		a_long_session_name_is_truncated,
+		random_charges_keep_the_sums_correct
 	};
 
 	return t_main("mem", 30, tests, NITEMS(tests));
