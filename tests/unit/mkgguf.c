@@ -1,4 +1,5 @@
-/* tests/unit/mkgguf.c - the models that other tests run on are sane. */
+/* tests/unit/mkgguf.c - tests of the generated models that other tests rely
+ * on. */
 #include "tests/support/t.h"
 
 #include <math.h>
@@ -50,9 +51,11 @@ read_tensor(const struct gguf *g, const char *name, uint64_t *ret_nelem)
 	return buf;
 }
 
-/* Sum of squares of weights' distance from want (n), or from 0. */
+/* Sum of the squared differences of n weights from want, or from 0 if want is
+ * NULL. */
 static double
-distance(uint32_t type, const void *data, const float *want, uint64_t n)
+sum_squared_error(uint32_t type, const void *data, const float *want,
+    uint64_t n)
 {
 	double sumsq = 0, d;
 	uint64_t i;
@@ -64,12 +67,12 @@ distance(uint32_t type, const void *data, const float *want, uint64_t n)
 	return sumsq;
 }
 
-/* By type: the root mean square error of blocks of even random numbers, as a
- * part of theirs. */
+/* By type: the largest relative root mean square error of blocks of uniform
+ * random numbers. */
 static const struct {
 	uint32_t type;
-	double error;
-} encoded[] = {
+	double max_error;
+} encodings[] = {
 	{ QUANT_Q8_0, 0.005 }, { QUANT_Q4_0, 0.08 }, { QUANT_Q4_1, 0.08 },
 	{ QUANT_Q5_0, 0.04 }, { QUANT_Q5_1, 0.04 }, { QUANT_IQ4_NL, 0.1 },
 	{ QUANT_MXFP4, 0.17 }, { QUANT_Q2_K, 0.4 }, { QUANT_Q3_K, 0.17 },
@@ -77,30 +80,33 @@ static const struct {
 	{ QUANT_IQ4_XS, 0.1 }
 };
 
-START_TEST(encoded_blocks_come_near_their_floats)
+START_TEST(encoded_blocks_are_close_to_their_floats)
 {
 	float x[ENCODE_MAX_BLOCK], zeros[ENCODE_MAX_BLOCK] = { 0 };
 	uint8_t block[512];
-	double off, of;
+	double error_sumsq, sumsq;
 	unsigned k, i, j;
 	uint32_t n;
 
-	for (k = 0; k < NITEMS(encoded); k++) {
-		n = quant_info(encoded[k].type)->block;
-		off = of = 0;
+	for (k = 0; k < NITEMS(encodings); k++) {
+		n = quant_info(encodings[k].type)->block;
+		error_sumsq = sumsq = 0;
 		for (i = 0; i < 200; i++) {
 			for (j = 0; j < n; j++)
 				x[j] = (float)t_rand_below(2001) * 0.01f -
 				    10.0f;
-			ck_assert(encode_block(encoded[k].type, block, x));
-			off += distance(encoded[k].type, block, x, n);
-			of += distance(QUANT_F32, x, NULL, n);
+			ck_assert(encode_block(encodings[k].type, block, x));
+			error_sumsq += sum_squared_error(encodings[k].type,
+			    block, x, n);
+			sumsq += sum_squared_error(QUANT_F32, x, NULL, n);
 		}
-		ck_assert_msg(sqrt(off / of) < encoded[k].error,
-		    "%s: error of %.3f", quant_info(encoded[k].type)->name,
-		    sqrt(off / of));
-		ck_assert(encode_block(encoded[k].type, block, zeros));
-		ck_assert(distance(encoded[k].type, block, NULL, n) == 0);
+		ck_assert_msg(sqrt(error_sumsq / sumsq) <
+		    encodings[k].max_error, "%s: error of %.3f",
+		    quant_info(encodings[k].type)->name,
+		    sqrt(error_sumsq / sumsq));
+		ck_assert(encode_block(encodings[k].type, block, zeros));
+		ck_assert(sum_squared_error(encodings[k].type, block, NULL,
+		    n) == 0);
 	}
 	ck_assert(!encode_block(QUANT_IQ3_S, block, x));
 }
@@ -126,30 +132,32 @@ check_spread(const char *shape, uint32_t type, uint64_t ntensors,
 	data = read_tensor(g, "output.weight", &n);
 	for (i = 0; i < n; i++)
 		sum += weight_at(type, data, i, NULL);
-	std = sqrt(distance(type, data, NULL, n) / (double)n);
+	std = sqrt(sum_squared_error(type, data, NULL, n) / (double)n);
 	free(data);
 	ck_assert_double_eq_tol(std, want_std, 0.02);
 	ck_assert_double_eq_tol(sum / (double)n, 0, 0.02);
 	gguf_close(g);
 }
 
-START_TEST(weights_of_every_type_have_the_wanted_spread)
+START_TEST(weights_of_every_type_have_the_expected_spread)
 {
 	static const uint32_t dense[] = { QUANT_F32, QUANT_F16, QUANT_BF16 };
 	unsigned k;
 
-	/* Four layers and two of 9, and 3; gain 3, rows of 64 and 256. */
+	/* Nine tensors a layer, of four layers or two, and three more.  Gain 3,
+	 * rows of 64 and 256 columns. */
 	for (k = 0; k < NITEMS(dense); k++)
 		check_spread("tiny", dense[k], 39, 3.0 / 8);
-	for (k = 0; k < NITEMS(encoded); k++)
-		if (quant_info(encoded[k].type)->block == 256)
-			check_spread("tiny256", encoded[k].type, 21, 3.0 / 16);
+	for (k = 0; k < NITEMS(encodings); k++)
+		if (quant_info(encodings[k].type)->block == 256)
+			check_spread("tiny256", encodings[k].type, 21,
+			    3.0 / 16);
 		else
-			check_spread("tiny", encoded[k].type, 39, 3.0 / 8);
+			check_spread("tiny", encodings[k].type, 39, 3.0 / 8);
 }
 END_TEST
 
-START_TEST(keys_and_vocabulary_are_those_of_a_llama)
+START_TEST(keys_and_vocabulary_describe_a_llama_model)
 {
 	const char *path = tmp_path("keys.gguf");
 	const struct gguf_str *tok;
@@ -184,7 +192,7 @@ START_TEST(keys_and_vocabulary_are_those_of_a_llama)
 }
 END_TEST
 
-/* All bytes of all tensors in order: their number, and FNV-1a of them. */
+/* FNV-1a hash of all bytes of all tensors, in order. */
 static uint64_t
 hash_tensors(const struct gguf *g)
 {
@@ -200,7 +208,7 @@ hash_tensors(const struct gguf *g)
 	return h;
 }
 
-START_TEST(seed_decides_the_weights_and_parts_do_not)
+START_TEST(weights_depend_on_the_seed_but_not_on_the_split)
 {
 	const char *path = tmp_path("one.gguf");
 	struct gguf *one, *other;
@@ -227,7 +235,7 @@ END_TEST
 
 /* The Llama 3 shapes, with one layer for speed.  Factors as published: 1 for
  * short waves, 32 for the longest (head of 64, base 500000, context 8192). */
-START_TEST(llama_3_2_1b_has_its_shape)
+START_TEST(llama_3_2_1b_has_its_published_shape)
 {
 	const char *path = tmp_path("1b.gguf");
 	const struct gguf_tensor *t;
@@ -263,11 +271,11 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		encoded_blocks_come_near_their_floats,
-		weights_of_every_type_have_the_wanted_spread,
-		keys_and_vocabulary_are_those_of_a_llama,
-		seed_decides_the_weights_and_parts_do_not,
-		llama_3_2_1b_has_its_shape
+		encoded_blocks_are_close_to_their_floats,
+		weights_of_every_type_have_the_expected_spread,
+		keys_and_vocabulary_describe_a_llama_model,
+		weights_depend_on_the_seed_but_not_on_the_split,
+		llama_3_2_1b_has_its_published_shape
 	};
 
 	return t_main("mkgguf", 60, tests, NITEMS(tests));

@@ -1,5 +1,5 @@
-/* tests/unit/model.c - a GGUF file as a model: what is read, what is refused,
- * and which extents a range of units needs. */
+/* tests/unit/model.c - tests of models: keys and tensors that are read or
+ * refused, and the extents of a range of units. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -9,9 +9,9 @@
 
 #include "tests/support/tiny.h"
 
-/* Opened, or refused with this code and all of these words. */
+/* Opening must fail with want_rc and a message that has both words. */
 static void
-refused(const struct tiny *t, int want_rc, const char *word,
+check_refused(const struct tiny *t, int want_rc, const char *word,
     const char *word2)
 {
 	struct err e = { 0 };
@@ -27,7 +27,7 @@ refused(const struct tiny *t, int want_rc, const char *word,
 }
 
 static struct model *
-opened(const struct tiny *t, struct gguf **ret_g)
+must_open(const struct tiny *t, struct gguf **ret_g)
 {
 	struct err e = { 0 };
 	struct model *m = NULL;
@@ -36,7 +36,7 @@ opened(const struct tiny *t, struct gguf **ret_g)
 	return m;
 }
 
-START_TEST(the_demo_model_is_read_as_it_was_trained)
+START_TEST(the_demo_model_has_the_shape_it_was_trained_with)
 {
 	struct err e = { 0 };
 	struct model *m;
@@ -73,19 +73,19 @@ START_TEST(the_demo_model_is_read_as_it_was_trained)
 			    u > 0 && u < 17 && u % 2 == 0);
 			nbytes += m->ext[i].nbytes;
 		}
-	/* The tied head is listed with both ends. */
+	/* The tied head is listed twice: as embedding and as head. */
 	ck_assert_uint_eq(nbytes, g->tensor_bytes + m->ext[0].nbytes);
 	model_close(m);
 	gguf_close(g);
 }
 END_TEST
 
-START_TEST(every_extent_is_the_tensor_that_it_names)
+START_TEST(every_extent_matches_the_tensor_that_it_names)
 {
 	struct tiny t = tiny_random(0);
 	const struct gguf_tensor *gt;
 	struct gguf *g;
-	struct model *m = opened(&t, &g);
+	struct model *m = must_open(&t, &g);
 	uint32_t i, n, k;
 
 	for (i = 0; i < m->next; i++) {
@@ -122,12 +122,12 @@ START_TEST(a_missing_key_is_named)
 
 	for (i = 0; i < NITEMS(keys); i++) {
 		t.omit = keys[i];
-		refused(&t, -EBADMSG, keys[i], "missing");
+		check_refused(&t, -EBADMSG, keys[i], "missing");
 	}
 }
 END_TEST
 
-static const char *const needed[] = {
+static const char *const required_tensors[] = {
 	"token_embd.weight", "output_norm.weight",
 	"blk.0.attn_norm.weight", "blk.3.attn_q.weight",
 	"blk.1.attn_k.weight", "blk.2.attn_v.weight",
@@ -141,36 +141,37 @@ START_TEST(a_missing_tensor_is_named)
 	struct tiny t = TINY;
 	unsigned i;
 
-	for (i = 0; i < NITEMS(needed); i++) {
-		t.omit = needed[i];
-		refused(&t, -EBADMSG, needed[i], "");
+	for (i = 0; i < NITEMS(required_tensors); i++) {
+		t.omit = required_tensors[i];
+		check_refused(&t, -EBADMSG, required_tensors[i], "");
 	}
 }
 END_TEST
 
-START_TEST(a_tensor_of_another_shape_is_named_with_both_shapes)
+START_TEST(a_tensor_of_wrong_shape_is_named_with_both_shapes)
 {
 	struct tiny t = TINY;
 	unsigned i;
 
-	/* A vocabulary of another size is refused as such: see below. */
-	for (i = 1; i < NITEMS(needed); i++) {
-		t.odd = needed[i];
+	/* A wrong vocabulary size has a message of its own: see below. */
+	for (i = 1; i < NITEMS(required_tensors); i++) {
+		t.odd = required_tensors[i];
 		t.odd_k = 96;
 		t.odd_n = 0;
-		refused(&t, -EBADMSG, needed[i], "96");
+		check_refused(&t, -EBADMSG, required_tensors[i], "96");
 		t.odd_k = 0;
 		t.odd_n = 7;
-		refused(&t, -EBADMSG, needed[i], "7 x");
+		check_refused(&t, -EBADMSG, required_tensors[i], "7 x");
 	}
 	t.odd = "token_embd.weight";
 	t.odd_k = 32;
 	t.odd_n = 0;
-	refused(&t, -EBADMSG, "token_embd.weight is 320 x 32", "320 x 64");
+	check_refused(&t, -EBADMSG, "token_embd.weight is 320 x 32",
+	    "320 x 64");
 	t.odd = "output.weight";
 	t.odd_k = 0;
 	t.odd_n = 319;
-	refused(&t, -EBADMSG, "output.weight is 319 x 64", "320 x 64");
+	check_refused(&t, -EBADMSG, "output.weight is 319 x 64", "320 x 64");
 }
 END_TEST
 
@@ -180,12 +181,12 @@ START_TEST(a_vector_of_a_block_type_is_refused)
 
 	t.odd = "blk.2.ffn_norm.weight";
 	t.odd_type = QUANT_Q8_0;
-	refused(&t, -ENOTSUP, "blk.2.ffn_norm.weight", "Q8_0");
+	check_refused(&t, -ENOTSUP, "blk.2.ffn_norm.weight", "Q8_0");
 }
 END_TEST
 
 static void
-put_arch(struct gguf_writer *w)
+put_unknown_arch(struct gguf_writer *w)
 {
 	gw_kv_str(w, "general.architecture", "gpt2");
 }
@@ -195,8 +196,8 @@ START_TEST(an_unknown_architecture_is_named)
 	struct tiny t = TINY;
 
 	t.omit = "general.architecture";
-	t.keys = put_arch;
-	refused(&t, -ENOTSUP, "\"gpt2\"", "not supported");
+	t.keys = put_unknown_arch;
+	check_refused(&t, -ENOTSUP, "\"gpt2\"", "not supported");
 }
 END_TEST
 
@@ -216,14 +217,14 @@ put_tokens(struct gguf_writer *w)
 		gw_str(w, "x");
 }
 
-START_TEST(sizes_of_the_vocabulary_that_disagree_are_all_told)
+START_TEST(contradictory_vocabulary_sizes_are_all_named)
 {
 	struct tiny t = TINY;
 
 	t.keys = put_vocab_size;
-	refused(&t, -EBADMSG, "320 rows", "vocab_size says 319");
+	check_refused(&t, -EBADMSG, "320 rows", "vocab_size says 319");
 	t.keys = put_tokens;
-	refused(&t, -EBADMSG, "320 rows", "tokens has 321");
+	check_refused(&t, -EBADMSG, "320 rows", "tokens has 321");
 }
 END_TEST
 
@@ -266,7 +267,7 @@ put_no_scale(struct gguf_writer *w)
 	gw_kv_f32(w, "llama.rope.scaling.factor", 0);
 }
 
-START_TEST(rope_scaling_is_read_and_what_we_do_not_know_is_named)
+START_TEST(rope_scaling_is_read_and_unknown_types_are_named)
 {
 	static const struct {
 		void (*keys)(struct gguf_writer *w);
@@ -282,7 +283,7 @@ START_TEST(rope_scaling_is_read_and_what_we_do_not_know_is_named)
 
 	for (i = 0; i < NITEMS(good); i++) {
 		t.keys = good[i].keys;
-		m = opened(&t, &g);
+		m = must_open(&t, &g);
 		ck_assert(m->hp.rope_scale == good[i].scale);
 		ck_assert_int_eq((int)m->hp.rope_yarn,
 		    good[i].keys == put_yarn);
@@ -291,9 +292,9 @@ START_TEST(rope_scaling_is_read_and_what_we_do_not_know_is_named)
 		tiny_close(g, m);
 	}
 	t.keys = put_dynamic;
-	refused(&t, -ENOTSUP, "dynamic", "yarn");
+	check_refused(&t, -ENOTSUP, "dynamic", "yarn");
 	t.keys = put_no_scale;
-	refused(&t, -EBADMSG, "llama.rope.scaling.factor", "above 0");
+	check_refused(&t, -EBADMSG, "llama.rope.scaling.factor", "above 0");
 }
 END_TEST
 
@@ -318,12 +319,12 @@ put_few_flags(struct gguf_writer *w)
 	gw_bytes(w, flag, sizeof(flag));
 }
 
-/* Local layers, a bit each. */
+/* Bit l is set if layer l is local. */
 static uint32_t
-locals(const struct tiny *t)
+local_layer_bits(const struct tiny *t)
 {
 	struct gguf *g;
-	struct model *m = opened(t, &g);
+	struct model *m = must_open(t, &g);
 	uint32_t l, bits = 0;
 
 	for (l = 0; l < m->hp.n_layer; l++)
@@ -332,27 +333,27 @@ locals(const struct tiny *t)
 	return bits;
 }
 
-START_TEST(local_layers_are_all_some_by_period_or_some_by_flags)
+START_TEST(local_layers_follow_from_window_period_or_flags)
 {
 	struct tiny t = TINY;
 
-	ck_assert_uint_eq(locals(&t), 0);
+	ck_assert_uint_eq(local_layer_bits(&t), 0);
 	t.window = 9;
-	ck_assert_uint_eq(locals(&t), 0xf);
+	ck_assert_uint_eq(local_layer_bits(&t), 0xf);
 	t.full_every = 3;
-	ck_assert_uint_eq(locals(&t), 0xb);
+	ck_assert_uint_eq(local_layer_bits(&t), 0xb);
 	t.full_every = 1;
-	ck_assert_uint_eq(locals(&t), 0);
+	ck_assert_uint_eq(local_layer_bits(&t), 0);
 	t.window = t.full_every = 0;
 	t.keys = put_flags;
-	ck_assert_uint_eq(locals(&t), 0x6);
+	ck_assert_uint_eq(local_layer_bits(&t), 0x6);
 	t.keys = put_few_flags;
-	refused(&t, -EBADMSG, "3 flags", "4 layers");
+	check_refused(&t, -EBADMSG, "3 flags", "4 layers");
 }
 END_TEST
 
 static void
-put_loose(struct gguf_writer *w)
+put_expert_keys(struct gguf_writer *w)
 {
 	gw_kv_bool(w, "llama.expert_weights_norm", 0);
 	gw_kv_f32(w, "llama.expert_weights_scale", 2.5f);
@@ -365,7 +366,7 @@ put_sigmoid(struct gguf_writer *w)
 	gw_kv_u32(w, "llama.expert_gating_func", 2);
 }
 
-START_TEST(experts_are_read_and_what_we_do_not_know_is_named)
+START_TEST(experts_are_read_and_unknown_gating_is_named)
 {
 	struct tiny t = TINY;
 	struct gguf *g;
@@ -376,8 +377,8 @@ START_TEST(experts_are_read_and_what_we_do_not_know_is_named)
 	t.n_expert = 6;
 	t.n_used = 2;
 	t.n_ff_expert = 96;
-	t.keys = put_loose;
-	m = opened(&t, &g);
+	t.keys = put_expert_keys;
+	m = must_open(&t, &g);
 	ck_assert_uint_eq(m->hp.n_expert, 6);
 	ck_assert_uint_eq(m->hp.n_expert_used, 2);
 	ck_assert_uint_eq(m->hp.n_ff_expert, 96);
@@ -398,19 +399,19 @@ START_TEST(experts_are_read_and_what_we_do_not_know_is_named)
 	tiny_close(g, m);
 
 	t.keys = put_sigmoid;
-	refused(&t, -ENOTSUP, "6 experts", "expert_gating_func");
+	check_refused(&t, -ENOTSUP, "6 experts", "expert_gating_func");
 	t.keys = NULL;
 	t.n_used = 7;
-	refused(&t, -EBADMSG, "llama.expert_used_count is 7", "1 to 6");
+	check_refused(&t, -EBADMSG, "llama.expert_used_count is 7", "1 to 6");
 	t.n_used = 0;
-	refused(&t, -EBADMSG, "llama.expert_used_count", "missing");
+	check_refused(&t, -EBADMSG, "llama.expert_used_count", "missing");
 	t.n_used = 2;
 	t.omit = "blk.2.ffn_up_exps.weight";
-	refused(&t, -EBADMSG, t.omit, "missing");
+	check_refused(&t, -EBADMSG, t.omit, "missing");
 }
 END_TEST
 
-START_TEST(an_expert_may_be_a_tensor_of_its_own)
+START_TEST(each_expert_may_be_a_separate_tensor)
 {
 	struct tiny t = TINY;
 	struct gguf *g;
@@ -422,7 +423,7 @@ START_TEST(an_expert_may_be_a_tensor_of_its_own)
 	t.n_used = 2;
 	t.n_ff_expert = 96;
 	t.each = 1;
-	m = opened(&t, &g);
+	m = must_open(&t, &g);
 	for (e = m->ext; e < m->ext + m->next; e++) {
 		if (e->role != ROLE_EXPERTS_DOWN)
 			continue;
@@ -437,16 +438,16 @@ START_TEST(an_expert_may_be_a_tensor_of_its_own)
 	tiny_close(g, m);
 
 	t.omit = "blk.1.ffn_up.5.weight";
-	refused(&t, -EBADMSG, t.omit, "6 experts");
+	check_refused(&t, -EBADMSG, t.omit, "6 experts");
 	t.omit = "blk.1.ffn_up.0.weight";
-	refused(&t, -EBADMSG, "blk.1.ffn_up_exps.weight", "missing");
+	check_refused(&t, -EBADMSG, "blk.1.ffn_up_exps.weight", "missing");
 	t.omit = NULL;
 	t.odd = "blk.1.ffn_up.3.weight";
 	t.odd_n = 64;
-	refused(&t, -EBADMSG, t.odd, "96 x 64");
+	check_refused(&t, -EBADMSG, t.odd, "96 x 64");
 	t.odd_n = 0;
 	t.odd_type = QUANT_F16;
-	refused(&t, -ENOTSUP, t.odd, "the same type");
+	check_refused(&t, -ENOTSUP, t.odd, "the same type");
 }
 END_TEST
 
@@ -462,27 +463,27 @@ put_wide_rope(struct gguf_writer *w)
 	gw_kv_u32(w, "llama.rope.dimension_count", 18);
 }
 
-START_TEST(heads_that_cannot_be_are_refused)
+START_TEST(impossible_head_counts_and_rope_sizes_are_refused)
 {
 	struct tiny t = TINY;
 
 	t.n_head_kv = 3;
-	refused(&t, -EBADMSG, "4 query heads", "3 KV heads");
+	check_refused(&t, -EBADMSG, "4 query heads", "3 KV heads");
 	t.n_head_kv = 8;
-	refused(&t, -EBADMSG, "4 query heads", "8 KV heads");
+	check_refused(&t, -EBADMSG, "4 query heads", "8 KV heads");
 	t.n_head_kv = 2;
 	t.keys = put_odd_rope;
-	refused(&t, -EBADMSG, "rope.dimension_count is 15", "even");
+	check_refused(&t, -EBADMSG, "rope.dimension_count is 15", "even");
 	t.keys = put_wide_rope;
-	refused(&t, -EBADMSG, "rope.dimension_count is 18", "16");
+	check_refused(&t, -EBADMSG, "rope.dimension_count is 18", "16");
 }
 END_TEST
 
-START_TEST(head_sizes_come_from_their_keys_or_from_the_width)
+START_TEST(head_sizes_come_from_their_keys_or_the_embedding_length)
 {
 	struct tiny t = TINY;
 	struct gguf *g;
-	struct model *m = opened(&t, &g);
+	struct model *m = must_open(&t, &g);
 
 	ck_assert_uint_eq(m->hp.head_dim, 16);
 	ck_assert_uint_eq(m->hp.v_dim, 16);
@@ -490,7 +491,7 @@ START_TEST(head_sizes_come_from_their_keys_or_from_the_width)
 	tiny_close(g, m);
 	t.head_dim = 64;
 	t.v_dim = 32;
-	m = opened(&t, &g);
+	m = must_open(&t, &g);
 	ck_assert_uint_eq(m->hp.head_dim, 64);
 	ck_assert_uint_eq(m->hp.v_dim, 32);
 	ck_assert_uint_eq(m->hp.n_rot, 64);
@@ -498,7 +499,7 @@ START_TEST(head_sizes_come_from_their_keys_or_from_the_width)
 	tiny_close(g, m);
 	t.n_head_kv = t.n_head;
 	t.omit = "llama.attention.head_count_kv";
-	m = opened(&t, &g);
+	m = must_open(&t, &g);
 	ck_assert_uint_eq(m->hp.n_head_kv, 4);
 	tiny_close(g, m);
 }
@@ -519,27 +520,27 @@ START_TEST(optional_biases_are_found_in_every_layer)
 {
 	struct tiny t = TINY;
 	struct gguf *g;
-	struct model *m = opened(&t, &g);
+	struct model *m = must_open(&t, &g);
 	enum role r;
 
 	for (r = ROLE_ATTN_Q_BIAS; r <= ROLE_ATTN_OUT_BIAS; r++)
 		ck_assert_uint_eq(count_role(m->ext, m->next, r), 0);
 	tiny_close(g, m);
 	t.bias = 1;
-	m = opened(&t, &g);
+	m = must_open(&t, &g);
 	for (r = ROLE_ATTN_Q_BIAS; r <= ROLE_ATTN_OUT_BIAS; r++)
 		ck_assert_uint_eq(count_role(m->ext, m->next, r), 4);
 	for (r = ROLE_FFN_GATE_BIAS; r <= ROLE_FFN_DOWN_BIAS; r++)
 		ck_assert_uint_eq(count_role(m->ext, m->next, r), 4);
 	tiny_close(g, m);
 	t.omit = "blk.2.attn_k.bias";
-	m = opened(&t, &g);
+	m = must_open(&t, &g);
 	ck_assert_uint_eq(count_role(m->ext, m->next, ROLE_ATTN_K_BIAS), 3);
 	tiny_close(g, m);
 }
 END_TEST
 
-START_TEST(a_tied_head_is_the_embeddings_matrix)
+START_TEST(a_tied_head_uses_the_embedding_matrix)
 {
 	struct tiny t = TINY;
 	const struct extent *head;
@@ -547,7 +548,7 @@ START_TEST(a_tied_head_is_the_embeddings_matrix)
 	struct model *m;
 	uint64_t untied;
 
-	m = opened(&t, &g);
+	m = must_open(&t, &g);
 	ck_assert_uint_eq(m->hp.tied, 0);
 	head = &m->ext[m->next - 1];
 	ck_assert_uint_eq(head->role, ROLE_OUTPUT);
@@ -557,7 +558,7 @@ START_TEST(a_tied_head_is_the_embeddings_matrix)
 	tiny_close(g, m);
 
 	t.tied = 1;
-	m = opened(&t, &g);
+	m = must_open(&t, &g);
 	ck_assert_uint_eq(m->hp.tied, 1);
 	head = &m->ext[m->next - 1];
 	ck_assert_uint_eq(head->role, ROLE_OUTPUT);
@@ -569,13 +570,13 @@ START_TEST(a_tied_head_is_the_embeddings_matrix)
 }
 END_TEST
 
-START_TEST(a_range_has_each_tensor_once_and_rope_factors_with_any_half)
+START_TEST(a_range_has_each_tensor_once_and_rope_factors_with_any_sublayer)
 {
 	struct tiny t = tiny_random(0);
 	struct extent *x;
 	struct gguf *g;
-	struct model *m = opened(&t, &g);
-	uint32_t u0, u1, n, i, j, halves, attns, extents;
+	struct model *m = must_open(&t, &g);
+	uint32_t u0, u1, n, i, j, sublayers, attns, extents;
 
 	x = calloc(model_range_max(m), sizeof(*x));
 	for (u0 = 0; u0 < m->nunits; u0++)
@@ -586,17 +587,17 @@ START_TEST(a_range_has_each_tensor_once_and_rope_factors_with_any_half)
 				for (j = 0; j < i; j++)
 					ck_assert_uint_ne(x[i].offset,
 					    x[j].offset);
-			halves = attns = 0;
+			sublayers = attns = 0;
 			for (i = MAX(u0, 1); i < MIN(u1, m->nunits - 1); i++) {
-				halves++;
+				sublayers++;
 				attns += i % 2;
 			}
 			ck_assert_uint_eq(count_role(x, n, ROLE_ROPE_FREQS),
-			    t.rope_freqs && halves > 0);
+			    t.rope_freqs && sublayers > 0);
 			ck_assert_uint_eq(count_role(x, n, ROLE_ATTN_Q),
 			    attns);
 			ck_assert_uint_eq(count_role(x, n, ROLE_FFN_NORM),
-			    halves - attns);
+			    sublayers - attns);
 			ck_assert_uint_eq(count_role(x, n, ROLE_TOKEN_EMBD),
 			    u0 == 0);
 			ck_assert_uint_eq(count_role(x, n, ROLE_OUTPUT),
@@ -604,7 +605,7 @@ START_TEST(a_range_has_each_tensor_once_and_rope_factors_with_any_half)
 			ck_assert_uint_eq(count_role(x, n, ROLE_OUTPUT_NORM),
 			    u1 == m->nunits);
 			extents = m->first[u1] - m->first[u0] +
-			    (t.rope_freqs && halves > 0) -
+			    (t.rope_freqs && sublayers > 0) -
 			    (t.tied && u0 == 0 && u1 == m->nunits);
 			ck_assert_uint_eq(n, extents);
 		}
@@ -613,23 +614,24 @@ START_TEST(a_range_has_each_tensor_once_and_rope_factors_with_any_half)
 }
 END_TEST
 
-START_TEST(architectures_are_found_by_their_whole_name)
+START_TEST(architectures_are_found_by_their_full_name)
 {
 	ck_assert_int_ge(arch_find("llama", 5), 0);
 	ck_assert_int_eq(arch_find("llam", 4), -1);
 	ck_assert_int_eq(arch_find("llama2", 6), -1);
 	ck_assert_int_eq(arch_find("", 0), -1);
-	ck_assert_str_eq(arch_info((uint32_t)arch_find("llama", 5))->name, "llama");
+	ck_assert_str_eq(arch_info((uint32_t)arch_find("llama", 5))->name,
+	    "llama");
 }
 END_TEST
 
 static void
-put_one_layer_less(struct gguf_writer *w)
+put_one_layer_fewer(struct gguf_writer *w)
 {
 	gw_kv_u32(w, "llama.block_count", 3);	/* of four */
 }
 
-START_TEST(tensors_that_nothing_is_computed_with_are_counted)
+START_TEST(unused_tensors_are_counted)
 {
 	const struct gguf_tensor *first;
 	struct tiny t = TINY;
@@ -640,14 +642,14 @@ START_TEST(tensors_that_nothing_is_computed_with_are_counted)
 	for (i = 0; i < 50; i++) {
 		struct tiny any = tiny_random(0);
 
-		m = opened(&any, &g);
+		m = must_open(&any, &g);
 		ck_assert_uint_eq(model_unused(m, &first), 0);
 		ck_assert_ptr_null(first);
 		tiny_close(g, m);
 	}
 	t.omit = "llama.block_count";
-	t.keys = put_one_layer_less;
-	m = opened(&t, &g);
+	t.keys = put_one_layer_fewer;
+	m = must_open(&t, &g);
 	ck_assert_uint_eq(model_unused(m, &first), 9);
 	ck_assert_int_eq(strncmp(first->name, "blk.3.", 6), 0);
 	tiny_close(g, m);
@@ -658,25 +660,25 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		the_demo_model_is_read_as_it_was_trained,
-		every_extent_is_the_tensor_that_it_names,
+		the_demo_model_has_the_shape_it_was_trained_with,
+		every_extent_matches_the_tensor_that_it_names,
 		a_missing_key_is_named,
 		a_missing_tensor_is_named,
-		a_tensor_of_another_shape_is_named_with_both_shapes,
+		a_tensor_of_wrong_shape_is_named_with_both_shapes,
 		a_vector_of_a_block_type_is_refused,
 		an_unknown_architecture_is_named,
-		sizes_of_the_vocabulary_that_disagree_are_all_told,
-		rope_scaling_is_read_and_what_we_do_not_know_is_named,
-		local_layers_are_all_some_by_period_or_some_by_flags,
-		experts_are_read_and_what_we_do_not_know_is_named,
-		an_expert_may_be_a_tensor_of_its_own,
-		heads_that_cannot_be_are_refused,
-		head_sizes_come_from_their_keys_or_from_the_width,
+		contradictory_vocabulary_sizes_are_all_named,
+		rope_scaling_is_read_and_unknown_types_are_named,
+		local_layers_follow_from_window_period_or_flags,
+		experts_are_read_and_unknown_gating_is_named,
+		each_expert_may_be_a_separate_tensor,
+		impossible_head_counts_and_rope_sizes_are_refused,
+		head_sizes_come_from_their_keys_or_the_embedding_length,
 		optional_biases_are_found_in_every_layer,
-		a_tied_head_is_the_embeddings_matrix,
-		a_range_has_each_tensor_once_and_rope_factors_with_any_half,
-		tensors_that_nothing_is_computed_with_are_counted,
-		architectures_are_found_by_their_whole_name
+		a_tied_head_uses_the_embedding_matrix,
+		a_range_has_each_tensor_once_and_rope_factors_with_any_sublayer,
+		unused_tensors_are_counted,
+		architectures_are_found_by_their_full_name
 	};
 
 	return t_main("model", 30, tests, NITEMS(tests));

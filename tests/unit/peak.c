@@ -1,4 +1,5 @@
-/* tests/unit/peak.c - the roofline's loops do what they are counted for. */
+/* tests/unit/peak.c - tests of the roofline loops: none skips work that it
+ * counts. */
 #include "tests/support/t.h"
 
 #include <stdlib.h>
@@ -7,19 +8,19 @@
 #include "kernels/cpu.h"
 #include "kernels/peak/peak.h"
 
-/* Every variant that this core has, by taking flags away. */
-static const uint32_t takes[] = { ~0u, ~(uint32_t)CPU_AVX512_VNNI,
+/* CPU flags to keep: together they select every variant that this core has. */
+static const uint32_t flag_masks[] = { ~0u, ~(uint32_t)CPU_AVX512_VNNI,
     ~(uint32_t)(CPU_AVX512_VNNI | CPU_AVX_VNNI), ~(uint32_t)CPU_I8MM,
     ~(uint32_t)(CPU_I8MM | CPU_DOTPROD), 0 };
 
-START_TEST(every_round_of_a_peak_changes_the_result)
+START_TEST(every_round_of_a_loop_changes_the_result)
 {
 	struct peaks p;
 	unsigned t, k, n;
 	double r[4];
 
-	for (t = 0; t < NITEMS(takes); t++) {
-		peaks_init(&p, cpu_flags() & takes[t]);
+	for (t = 0; t < NITEMS(flag_masks); t++) {
+		peaks_init(&p, cpu_flags() & flag_masks[t]);
 		for (k = 0; k < PEAK_NKINDS; k++) {
 			if (p.loop[k].name == NULL)
 				continue;
@@ -27,8 +28,8 @@ START_TEST(every_round_of_a_peak_changes_the_result)
 				r[n] = p.loop[k].run(n, 1);
 			for (n = 1; n < NITEMS(r); n++)
 				ck_assert_msg(r[n] != r[n - 1], "%s: %u "
-				    "rounds are as %u", p.loop[k].name, n,
-				    n - 1);
+				    "rounds give the same as %u",
+				    p.loop[k].name, n, n - 1);
 			ck_assert_uint_gt(p.loop[k].round_ops, 0);
 		}
 		ck_assert_ptr_nonnull(p.loop[PEAK_INT8].name);
@@ -39,8 +40,8 @@ START_TEST(every_round_of_a_peak_changes_the_result)
 }
 END_TEST
 
-/* A byte anywhere makes a difference: nothing is left out. */
-START_TEST(reading_reads_every_line)
+/* A change to a byte of any line changes the sum: no line is skipped. */
+START_TEST(a_read_loop_reads_every_line)
 {
 	const uint64_t nbytes = 2 * PEAK_READ_STEP;
 	uint8_t *buf = aligned_alloc(CACHELINE, nbytes);
@@ -53,8 +54,8 @@ START_TEST(reading_reads_every_line)
 	unsigned t, way, i;
 
 	memset(buf, 1, nbytes);
-	for (t = 0; t < NITEMS(takes); t++) {
-		peaks_init(&p, cpu_flags() & takes[t]);
+	for (t = 0; t < NITEMS(flag_masks); t++) {
+		peaks_init(&p, cpu_flags() & flag_masks[t]);
 		for (way = 0; way < PEAK_READ_WAYS; way++)
 			for (i = 0; i < NITEMS(aheads); i++) {
 				ahead = aheads[i];
@@ -81,8 +82,8 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		every_round_of_a_peak_changes_the_result,
-		reading_reads_every_line,
+		every_round_of_a_loop_changes_the_result,
+		a_read_loop_reads_every_line,
 	};
 
 	return t_main("peak", 60, tests, NITEMS(tests));

@@ -1,4 +1,5 @@
-/* tests/unit/place.c - spans and reasons, for any answers of a device. */
+/* tests/unit/place.c - tests of placement: spans and reasons, for any answers
+ * of a device. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -8,11 +9,11 @@
 
 #include "layers/place.h"
 
-enum { MOST_OPS = 40 };
+enum { MAX_TEST_OPS = 40 };
 
-/* Answers by op; the reason tells which op was asked about. */
+/* Answers by op; the reason contains the index of the op. */
 struct device {
-	int yes[MOST_OPS];
+	int supported[MAX_TEST_OPS];
 };
 
 static int
@@ -23,13 +24,13 @@ device_supports(void *arg, const struct program *p, const struct op *op,
 	ptrdiff_t i = op - p->op;
 
 	reason[0] = '\0';
-	if (d->yes[i])
+	if (d->supported[i])
 		return 1;
 	snprintf(reason, REASON_LEN, "reason %d", (int)i);
 	return 0;
 }
 
-/* Ops of any kind: placement asks for no sense. */
+/* Ops of random kinds: placement does not care whether they make sense. */
 static void
 make_program(struct program *p, struct op *ops, uint32_t nops,
     uint32_t nbody)
@@ -62,8 +63,8 @@ check_spans(const struct program *p, const struct device *d,
 		ck_assert_int_eq(s->end <= p->nbody, i < pl->nbody_spans);
 		ck_assert_int_eq(s->first >= p->nbody, i >= pl->nbody_spans);
 		for (o = s->first; o < s->end; o++)
-			ck_assert_int_eq(d->yes[o], s->on_device);
-		/* No shorter than it must be. */
+			ck_assert_int_eq(d->supported[o], s->on_device);
+		/* Adjacent spans differ, or they would be one. */
 		if (i > 0 && s->first != p->nbody)
 			ck_assert_int_ne(s->on_device, s[-1].on_device);
 	}
@@ -72,22 +73,22 @@ check_spans(const struct program *p, const struct device *d,
 
 START_TEST(spans_cover_all_ops_and_never_cross_into_the_head)
 {
-	struct op ops[MOST_OPS];
+	struct op ops[MAX_TEST_OPS];
 	struct device d;
 	struct placement pl;
 	struct program p;
 	struct err e;
-	uint32_t nops, yes, o;
+	uint32_t nops, n_supported, o;
 	unsigned i;
 
 	for (i = 0; i < 2000; i++) {
-		nops = (uint32_t)t_rand_below(MOST_OPS + 1);
+		nops = (uint32_t)t_rand_below(MAX_TEST_OPS + 1);
 		make_program(&p, ops, nops, (uint32_t)t_rand_below(nops + 1));
-		for (yes = o = 0; o < nops; o++)
-			yes += d.yes[o] = t_rand_below(3) > 0;
+		for (n_supported = o = 0; o < nops; o++)
+			n_supported += d.supported[o] = t_rand_below(3) > 0;
 		t_ok(place_program(&p, device_supports, &d, 0, &pl, &e), &e);
-		ck_assert_uint_eq(pl.device_ops, yes);
-		ck_assert_uint_eq(pl.cpu_ops, nops - yes);
+		ck_assert_uint_eq(pl.device_ops, n_supported);
+		ck_assert_uint_eq(pl.cpu_ops, nops - n_supported);
 		check_spans(&p, &d, &pl);
 		placement_free(&pl);
 	}
@@ -96,7 +97,7 @@ END_TEST
 
 START_TEST(every_fallback_keeps_its_reason)
 {
-	struct op ops[MOST_OPS];
+	struct op ops[MAX_TEST_OPS];
 	struct device d;
 	struct placement pl;
 	struct program p;
@@ -104,14 +105,14 @@ START_TEST(every_fallback_keeps_its_reason)
 	char want[32];
 	uint32_t o;
 
-	make_program(&p, ops, MOST_OPS, 30);
-	for (o = 0; o < MOST_OPS; o++)
-		d.yes[o] = o % 3 != 1;
+	make_program(&p, ops, MAX_TEST_OPS, 30);
+	for (o = 0; o < MAX_TEST_OPS; o++)
+		d.supported[o] = o % 3 != 1;
 	t_ok(place_program(&p, device_supports, &d, 0, &pl, &e), &e);
-	for (o = 0; o < MOST_OPS; o++) {
+	for (o = 0; o < MAX_TEST_OPS; o++) {
 		snprintf(want, sizeof(want), "reason %u", (unsigned)o);
-		ck_assert_str_eq(pl.op[o].reason, d.yes[o] ? "" : want);
-		ck_assert_int_eq(pl.op[o].on_device, d.yes[o]);
+		ck_assert_str_eq(pl.op[o].reason, d.supported[o] ? "" : want);
+		ck_assert_int_eq(pl.op[o].on_device, d.supported[o]);
 	}
 	placement_free(&pl);
 	placement_free(&pl);
@@ -121,16 +122,16 @@ END_TEST
 START_TEST(strict_names_the_first_fallback_and_counts_them)
 {
 	static const struct weight w = { .ext.name = "blk.9.ffn_up.weight" };
-	struct op ops[MOST_OPS];
+	struct op ops[MAX_TEST_OPS];
 	struct device d;
 	struct placement pl;
 	struct program p;
 	struct err e = { 0 };
 	uint32_t o;
 
-	make_program(&p, ops, MOST_OPS, 20);
-	for (o = 0; o < MOST_OPS; o++)
-		d.yes[o] = o != 9 && o != 31;
+	make_program(&p, ops, MAX_TEST_OPS, 20);
+	for (o = 0; o < MAX_TEST_OPS; o++)
+		d.supported[o] = o != 9 && o != 31;
 	ops[9].kind = OP_MATMUL;
 	ops[9].w = &w;
 	ck_assert_int_eq(place_program(&p, device_supports, &d, 1, &pl, &e),
@@ -141,13 +142,13 @@ START_TEST(strict_names_the_first_fallback_and_counts_them)
 	ck_assert_ptr_nonnull(strstr(e.msg, "blk.9.ffn_up.weight"));
 	ck_assert_ptr_nonnull(strstr(e.msg, "reason 9"));
 
-	/* The embedding and the head are of no layer. */
+	/* The embedding and the head have no layer. */
 	ops[9].layer = -1;
 	ck_assert_int_eq(place_program(&p, device_supports, &d, 1, &pl, &e),
 	    -ENOTSUP);
 	ck_assert_ptr_nonnull(strstr(e.msg, "the first is matmul (blk.9"));
 
-	d.yes[9] = d.yes[31] = 1;
+	d.supported[9] = d.supported[31] = 1;
 	t_ok(place_program(&p, device_supports, &d, 1, &pl, &e), &e);
 	ck_assert_uint_eq(pl.cpu_ops, 0);
 	ck_assert_uint_eq(pl.nspans, 2);

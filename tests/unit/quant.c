@@ -1,4 +1,5 @@
-/* tests/unit/quant.c - the file's types: geometry, scales, half and bfloat. */
+/* tests/unit/quant.c - tests of weight types: block sizes, scales, half and
+ * bfloat16. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "tests/support/weights.h"
 
 static uint32_t
-bits(float f)
+float_bits(float f)
 {
 	uint32_t u;
 
@@ -18,7 +19,7 @@ bits(float f)
 }
 
 static float
-from_bits(uint32_t u)
+float_from_bits(uint32_t u)
 {
 	float f;
 
@@ -26,7 +27,7 @@ from_bits(uint32_t u)
 	return f;
 }
 
-/* Value of a finite half, from the standard's own formula. */
+/* Value of a finite half, by the formula of IEEE 754. */
 static double
 half_value(uint16_t h)
 {
@@ -37,14 +38,14 @@ half_value(uint16_t h)
 	return h & 0x8000 ? -v : v;
 }
 
-/* Exhaustive loops compare and call Check only to fail: its assertions write
- * to a pipe each. */
+/* Exhaustive loops call Check only to fail: millions of its assertions would
+ * take too long. */
 #define WANT(cond, h) do {						\
 	if (!(cond))							\
 		ck_abort_msg("0x%04x: " #cond, (unsigned)(h));		\
 } while (0)
 
-START_TEST(every_half_has_the_value_of_the_standard)
+START_TEST(every_half_has_its_ieee_754_value)
 {
 	uint32_t h;
 
@@ -57,14 +58,14 @@ START_TEST(every_half_has_the_value_of_the_standard)
 		} else if ((h & 0x3ff) == 0) {
 			WANT(f == (h & 0x8000 ? -INFINITY : INFINITY), h);
 		} else {	/* quiet, with its payload and sign */
-			WANT(bits(f) == ((h & 0x8000) << 16 | 0x7fc00000 |
+			WANT(float_bits(f) == ((h & 0x8000) << 16 | 0x7fc00000 |
 			    (h & 0x3ff) << 13), h);
 		}
 	}
 }
 END_TEST
 
-START_TEST(every_half_comes_back_from_float)
+START_TEST(every_half_survives_a_round_trip_through_float)
 {
 	uint32_t h, quiet;
 
@@ -76,8 +77,8 @@ START_TEST(every_half_comes_back_from_float)
 }
 END_TEST
 
-/* Between each half and the next: the middle goes to the even one, and the
- * floats beside the middle to their own side. */
+/* Between a half and the next, the midpoint rounds to the even one and the
+ * floats beside it to their own side. */
 START_TEST(floats_round_to_the_nearest_half_and_ties_to_even)
 {
 	uint32_t h, next, even;
@@ -99,7 +100,7 @@ START_TEST(floats_round_to_the_nearest_half_and_ties_to_even)
 }
 END_TEST
 
-START_TEST(every_bf16_comes_back_and_ties_go_to_even)
+START_TEST(every_bf16_survives_a_round_trip_and_ties_go_to_even)
 {
 	uint32_t h, quiet;
 
@@ -107,21 +108,23 @@ START_TEST(every_bf16_comes_back_and_ties_go_to_even)
 		float f = bf16_to_float((uint16_t)h);
 
 		quiet = (h & 0x7fff) > 0x7f80 ? 0x40 : 0;
-		WANT(bits(f) == h << 16, h);
+		WANT(float_bits(f) == h << 16, h);
 		WANT(float_to_bf16(f) == (h | quiet), h);
 		if ((h & 0x7fff) >= 0x7f80)
 			continue;
-		WANT(float_to_bf16(from_bits(h << 16 | 0x7fff)) == h, h);
-		WANT(float_to_bf16(from_bits(h << 16 | 0x8000)) == h + (h & 1),
+		WANT(float_to_bf16(float_from_bits(h << 16 | 0x7fff)) == h, h);
+		WANT(float_to_bf16(float_from_bits(h << 16 | 0x8000)) ==
+		    h + (h & 1), h);
+		WANT(float_to_bf16(float_from_bits(h << 16 | 0x8001)) == h + 1,
 		    h);
-		WANT(float_to_bf16(from_bits(h << 16 | 0x8001)) == h + 1, h);
 	}
 	/* A NaN whose payload bf16 cannot hold. */
-	ck_assert(isnan(bf16_to_float(float_to_bf16(from_bits(0x7f800001)))));
+	ck_assert(isnan(bf16_to_float(float_to_bf16(
+	    float_from_bits(0x7f800001)))));
 }
 END_TEST
 
-START_TEST(every_type_has_the_geometry_of_ggml)
+START_TEST(every_type_has_the_block_sizes_of_ggml)
 {
 	uint32_t type, i = 0;
 
@@ -143,7 +146,7 @@ START_TEST(every_type_has_the_geometry_of_ggml)
 }
 END_TEST
 
-/* Halves of powers of two down to 2^-128, which is denormal. */
+/* Half of each power of two, down to 2^-128, which is denormal. */
 START_TEST(every_exponent_of_mxfp4_is_a_power_of_two)
 {
 	uint32_t e;
@@ -153,8 +156,9 @@ START_TEST(every_exponent_of_mxfp4_is_a_power_of_two)
 }
 END_TEST
 
-/* One field at a time all ones: no bit is shared or missed. */
-START_TEST(packed_scales_take_every_bit_once)
+/* Set one bit at a time: the fields add up to all ones only if no bit is shared
+ * or missing. */
+START_TEST(packed_scales_use_every_bit_once)
 {
 	uint8_t packed[12] = { 0 }, scale[8], min[8];
 	int seen[16] = { 0 }, seen_k4[16] = { 0 };
@@ -185,7 +189,7 @@ START_TEST(packed_scales_take_every_bit_once)
 }
 END_TEST
 
-START_TEST(row_bytes_refuses_ragged_rows_unknown_types_and_overflow)
+START_TEST(row_bytes_refuses_partial_blocks_unknown_types_and_overflow)
 {
 	ck_assert_uint_eq(quant_row_bytes(QUANT_Q4_0, 4096), 4096 / 32 * 18);
 	ck_assert_uint_eq(quant_row_bytes(QUANT_Q6_K, 512), 420);
@@ -201,7 +205,7 @@ START_TEST(row_bytes_refuses_ragged_rows_unknown_types_and_overflow)
 }
 END_TEST
 
-START_TEST(kv_rows_and_activations_have_their_sizes)
+START_TEST(kv_rows_and_activations_have_the_expected_sizes)
 {
 	ck_assert_uint_eq(kv_row_bytes(KV_F32, 80), 320);
 	ck_assert_uint_eq(kv_row_bytes(KV_F16, 80), 160);
@@ -215,7 +219,7 @@ START_TEST(kv_rows_and_activations_have_their_sizes)
 }
 END_TEST
 
-START_TEST(the_cpu_mask_of_the_environment_takes_flags_away)
+START_TEST(the_cpu_mask_variable_removes_flags)
 {
 	uint32_t all;
 	char buf[64];
@@ -242,16 +246,16 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		every_half_has_the_value_of_the_standard,
-		every_half_comes_back_from_float,
+		every_half_has_its_ieee_754_value,
+		every_half_survives_a_round_trip_through_float,
 		floats_round_to_the_nearest_half_and_ties_to_even,
-		every_bf16_comes_back_and_ties_go_to_even,
-		every_type_has_the_geometry_of_ggml,
+		every_bf16_survives_a_round_trip_and_ties_go_to_even,
+		every_type_has_the_block_sizes_of_ggml,
 		every_exponent_of_mxfp4_is_a_power_of_two,
-		packed_scales_take_every_bit_once,
-		row_bytes_refuses_ragged_rows_unknown_types_and_overflow,
-		kv_rows_and_activations_have_their_sizes,
-		the_cpu_mask_of_the_environment_takes_flags_away
+		packed_scales_use_every_bit_once,
+		row_bytes_refuses_partial_blocks_unknown_types_and_overflow,
+		kv_rows_and_activations_have_the_expected_sizes,
+		the_cpu_mask_variable_removes_flags
 	};
 
 	return t_main("quant", 20, tests, NITEMS(tests));
