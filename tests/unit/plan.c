@@ -1,5 +1,6 @@
-/* tests/unit/plan.c - the plan: every byte that it foresees is the byte that
- * the session's own parts will ask for. */
+/* tests/unit/plan.c - tests of the plan: sizes, caps, default settings,
+ * refusals.  Every planned size must equal what the session's own modules ask
+ * for. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -15,11 +16,11 @@
 #include "worker/load/load.h"
 #include "tests/support/plan_fixture.h"
 
-/* --- the same bytes, asked of those who will take them --- */
+/* --- planned sizes against the modules that allocate them --- */
 
-/* Bytes of weights that one token reads. */
+/* Weight bytes that are read per token. */
 static uint64_t
-weight_bytes_of(const struct program *p)
+token_weight_bytes(const struct program *p)
 {
 	uint64_t n = 0;
 	uint32_t i;
@@ -30,7 +31,7 @@ weight_bytes_of(const struct program *p)
 }
 
 static uint64_t
-staging_of(const struct weights *ws)
+staging_bytes_of(const struct weights *ws)
 {
 	static const struct load_conf lc = LOAD_CONF_DEFAULT;
 	struct load_item *it = calloc(ws->n, sizeof(*it));
@@ -47,7 +48,7 @@ staging_of(const struct weights *ws)
 }
 
 static uint64_t
-ring_of(const struct plan *p, unsigned i)
+ring_bytes_of(const struct plan *p, unsigned i)
 {
 	uint32_t nslots, nbytes, want;
 
@@ -66,7 +67,8 @@ check_program(const struct plan *p, const struct plan_session *ps,
 {
 	struct program_env env = {
 		.hp = &p->model->hp, .ws = ws,
-		.first_sublayer = ps->first_sublayer, .nsublayers = ps->nsublayers,
+		.first_sublayer = ps->first_sublayer,
+		.nsublayers = ps->nsublayers,
 		.embedding = ps->embedding, .head = ps->head,
 		.batch_rows = p->batch_rows, .head_rows = p->head_rows,
 	};
@@ -83,7 +85,7 @@ check_program(const struct plan *p, const struct plan_session *ps,
 	    arena_charge_bytes(env.kv.nbytes));
 	ck_assert_uint_eq(ps->bytes[MEM_COMPUTE], arena_charge_bytes(
 	    program_compute_bytes(prog, ps->threads)));
-	ck_assert_uint_eq(ps->token_bytes, weight_bytes_of(prog));
+	ck_assert_uint_eq(ps->token_bytes, token_weight_bytes(prog));
 	program_free(prog);
 }
 
@@ -93,7 +95,7 @@ check_bytes(const struct plan_fixture *fx, const struct plan *p, unsigned s)
 	const struct plan_session *ps = &p->session[s];
 	struct extent *x = calloc(model_range_max(fx->m), sizeof(*x));
 	uint32_t n = model_range(fx->m, ps->u0, ps->u1, x), i;
-	uint64_t file = 0, sum = 0, others;
+	uint64_t file = 0, sum = 0, mapped;
 	struct weights ws;
 	struct err e;
 
@@ -104,28 +106,30 @@ check_bytes(const struct plan_fixture *fx, const struct plan *p, unsigned s)
 	ck_assert_uint_eq(ps->bytes[MEM_WEIGHTS],
 	    arena_charge_bytes(ws.nbytes));
 	ck_assert_uint_eq(ps->bytes[MEM_STAGING],
-	    arena_charge_bytes(staging_of(&ws)));
+	    arena_charge_bytes(staging_bytes_of(&ws)));
 	check_program(p, ps, &ws);
-	/* The rings on both sides, or the one that this session touches first
-	 * (the last session both), and the status page. */
-	ck_assert_uint_eq(ps->bytes[MEM_RINGS], 4096 + ring_of(p, s) +
+	/* The status page and the rings on both sides, or, where each page is
+	 * charged to one session, only the ring that this session touches first
+	 * (the last session: both). */
+	ck_assert_uint_eq(ps->bytes[MEM_RINGS], 4096 + ring_bytes_of(p, s) +
 	    (fx->env.charged_once && s + 1 < p->nsessions ? 0 :
-	    ring_of(p, s + 1)));
+	    ring_bytes_of(p, s + 1)));
 	for (i = 0; i < MEM_NTAGS; i++)
 		sum += ps->bytes[i];
 	ck_assert_uint_eq(ps->total_bytes, sum);
-	/* As measured, the page tables of the rest, and a reserve. */
-	others = sum - ps->bytes[MEM_RUNTIME] - ps->bytes[MEM_RINGS] + 4096 +
-	    ring_of(p, s) + ring_of(p, s + 1);
+	/* The measured runtime, page tables for everything else, and a
+	 * reserve. */
+	mapped = sum - ps->bytes[MEM_RUNTIME] - ps->bytes[MEM_RINGS] + 4096 +
+	    ring_bytes_of(p, s) + ring_bytes_of(p, s + 1);
 	ck_assert_uint_ge(ps->bytes[MEM_RUNTIME],
-	    fixture_runtime_bytes(NULL, ps->threads) + others / 512);
+	    fixture_runtime_bytes(NULL, ps->threads) + mapped / 512);
 	ck_assert_uint_le(ps->bytes[MEM_RUNTIME],
-	    fixture_runtime_bytes(NULL, ps->threads) + others / 512 + 2 * MIB);
+	    fixture_runtime_bytes(NULL, ps->threads) + mapped / 512 + 2 * MIB);
 	weights_free(&ws);
 	free(x);
 }
 
-START_TEST(every_byte_of_every_plan_is_what_its_owner_will_ask_for)
+START_TEST(planned_bytes_equal_what_each_module_asks_for)
 {
 	static struct plan_fixture fx;
 	static struct plan p;
@@ -139,7 +143,8 @@ START_TEST(every_byte_of_every_plan_is_what_its_owner_will_ask_for)
 		rc = plan_build(&fx.c, &fx.env, &p, &e);
 		ck_assert(rc == 0 || rc == -ENOSPC);
 		nfit += rc == 0;
-		/* The nearest plan is shown: it is as true. */
+		/* On -ENOSPC the closest plan is returned: its sizes are exact
+		 * too. */
 		fixture_check_ranges(&fx, &p);
 		for (s = 0; s < p.nsessions; s++) {
 			check_bytes(&fx, &p, s);
@@ -156,7 +161,7 @@ START_TEST(every_byte_of_every_plan_is_what_its_owner_will_ask_for)
 }
 END_TEST
 
-START_TEST(long_ranges_are_foreseen_in_every_place)
+START_TEST(long_ranges_are_planned_exactly_at_every_position)
 {
 	static struct plan_fixture fx;
 	static struct plan p;
@@ -179,7 +184,7 @@ START_TEST(long_ranges_are_foreseen_in_every_place)
 }
 END_TEST
 
-START_TEST(rows_longer_than_a_block_ask_for_more_staging)
+START_TEST(rows_longer_than_a_block_need_more_staging)
 {
 	static struct plan_fixture fx;
 	static struct plan p;
@@ -203,7 +208,7 @@ START_TEST(rows_longer_than_a_block_ask_for_more_staging)
 }
 END_TEST
 
-START_TEST(layers_of_other_types_are_foreseen_too)
+START_TEST(layers_of_mixed_types_are_planned_exactly)
 {
 	static const char *const odd[] = {
 		"blk.0.attn_q.weight", "blk.5.attn_q.weight",
@@ -235,7 +240,7 @@ END_TEST
 
 /* --- settings --- */
 
-START_TEST(a_tied_head_counts_once_beside_its_embedding_and_else_twice)
+START_TEST(a_tied_head_counts_once_beside_its_embedding_and_twice_apart)
 {
 	static struct plan_fixture fx;
 	static struct plan p;
@@ -252,7 +257,7 @@ START_TEST(a_tied_head_counts_once_beside_its_embedding_and_else_twice)
 	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	one = p.session[0].file_bytes;
 	ck_assert_uint_eq(one, fx.g->tensor_bytes);
-	/* Read for each token all the same. */
+	/* It is read per token nonetheless. */
 	ck_assert_uint_ge(p.session[0].token_bytes, embd.nbytes);
 	fixture_add_session(&fx, GIB);
 	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
@@ -327,7 +332,7 @@ START_TEST(a_type_without_kernels_is_a_bad_model)
 END_TEST
 
 static const struct plan_limits *
-small_hexagon(const struct session_conf *sc)
+get_small_hexagon_limits(const struct session_conf *sc)
 {
 	static const struct plan_limits l = { .total_bytes = 64 * MIB,
 	    .emulator_bytes = 5 * MIB, .emulator_file_bytes = 3 * MIB,
@@ -336,7 +341,7 @@ small_hexagon(const struct session_conf *sc)
 	return strcmp(sc->device, "hexagon") == 0 ? &l : NULL;
 }
 
-START_TEST(a_device_limits_its_sessions_and_says_so)
+START_TEST(a_device_limit_caps_its_sessions_and_is_named)
 {
 	static struct plan_fixture fx;
 	static struct plan p;
@@ -350,13 +355,14 @@ START_TEST(a_device_limits_its_sessions_and_says_so)
 	fixture_add_session(&fx, 32 * MIB);
 	strcpy(fx.c.session[0].device, "hexagon");
 	strcpy(fx.c.session[1].device, "hexagon");
-	fx.env.limits = small_hexagon;
-	/* Its process is planned, and what is beyond the device is no cap. */
+	fx.env.limits = get_small_hexagon_limits;
+	/* A cap below the device's limit holds, and is not the device's. */
 	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), 0);
 	ck_assert_uint_eq(p.session[0].cap_bytes, 64 * MIB);
 	ck_assert_uint_eq(p.session[1].cap_bytes, 32 * MIB);
 	ck_assert_ptr_null(p.session[1].capped_by);
-	/* Its files are the page cache's, where a group counts. */
+	/* VmHWM includes the emulator's file pages; a group is not charged for
+	 * them. */
 	b = p.session[0].bytes;
 	tables = (b[MEM_WEIGHTS] + b[MEM_KV] + b[MEM_COMPUTE]) / 512;
 	ck_assert_uint_ge(b[MEM_EMULATOR], 8 * MIB + tables);
@@ -375,7 +381,7 @@ START_TEST(a_device_limits_its_sessions_and_says_so)
 END_TEST
 
 static const struct plan_limits *
-small_buffers(const struct session_conf *sc)
+get_small_buffer_limits(const struct session_conf *sc)
 {
 	static const struct plan_limits l = { .total_bytes = GIB,
 	    .largest_bytes = 256 * KIB, .largest_from = "tried by hand",
@@ -385,7 +391,7 @@ small_buffers(const struct session_conf *sc)
 }
 
 static const struct plan_limits *
-two_buffers(const struct session_conf *sc)
+get_two_buffer_limits(const struct session_conf *sc)
 {
 	static const struct plan_limits l = { .total_bytes = GIB, .maps = 2 };
 
@@ -393,7 +399,7 @@ two_buffers(const struct session_conf *sc)
 	return &l;
 }
 
-START_TEST(no_buffer_is_larger_than_a_device_maps_at_once)
+START_TEST(no_buffer_exceeds_the_largest_mapping_of_a_device)
 {
 	static struct plan_fixture fx;
 	static struct plan p;
@@ -401,15 +407,15 @@ START_TEST(no_buffer_is_larger_than_a_device_maps_at_once)
 	struct err e = { 0 };
 	unsigned i, layers = 0;
 
-	t.n_vocab = 4096;	/* the ends are larger than all layers */
+	t.n_vocab = 4096;	/* embedding and head exceed all layers */
 	plan_fixture_open(&fx, &t);
 	for (i = 0; i < 4; i++) {
 		fixture_add_session(&fx, GIB);
 		strcpy(fx.c.session[i].device, i == 0 || i == 3 ? "cpu" :
 		    "hexagon");
 	}
-	fx.env.limits = small_buffers;
-	/* Both ends are placed where they can be, alone or not. */
+	fx.env.limits = get_small_buffer_limits;
+	/* Embedding and head go to CPU sessions, with or without layers. */
 	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	for (i = 1; i < 3; i++) {
 		ck_assert_uint_le(p.session[i].bytes[MEM_WEIGHTS], 256 * KIB);
@@ -419,8 +425,8 @@ START_TEST(no_buffer_is_larger_than_a_device_maps_at_once)
 	}
 	ck_assert_uint_gt(layers, 0);
 	ck_assert(p.session[0].embedding && p.session[3].head);
-	/* With such a device at the end the head has no place, and that is
-	 * said. */
+	/* With such a device last, nothing can hold the head, and the message
+	 * says so. */
 	strcpy(fx.c.session[3].device, "hexagon");
 	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
 	ck_assert_int_eq(e.kind, ERR_FIT);
@@ -428,7 +434,7 @@ START_TEST(no_buffer_is_larger_than_a_device_maps_at_once)
 	    "at once (tried by hand)") != NULL &&
 	    strstr(e.msg, "a cpu session behind it, for the output head") !=
 	    NULL, "%s", e.msg);
-	fx.env.limits = two_buffers;
+	fx.env.limits = get_two_buffer_limits;
 	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
 	ck_assert_msg(strstr(e.msg, "maps at most 2 buffers") != NULL, "%s",
 	    e.msg);
@@ -437,7 +443,7 @@ START_TEST(no_buffer_is_larger_than_a_device_maps_at_once)
 END_TEST
 
 static const struct plan_limits *
-packs_hvx(const struct session_conf *sc)
+get_hvx_layout_limits(const struct session_conf *sc)
 {
 	static const struct plan_limits l = { .total_bytes = UINT64_MAX,
 	    .layout = LAYOUT_HVX };
@@ -445,9 +451,9 @@ packs_hvx(const struct session_conf *sc)
 	return strcmp(sc->device, "hexagon") == 0 ? &l : NULL;
 }
 
-/* Weights as their device packs them: Q6_K takes 7 bits in a domain, and the
- * CPU sessions beside it keep theirs. */
-START_TEST(sessions_of_each_kind_are_planned_by_their_own_layout)
+/* Weights are planned as their device packs them: Q6_K takes 7 bits in a
+ * domain, while the CPU session beside it uses the host's layout. */
+START_TEST(each_session_is_planned_with_the_layout_of_its_device)
 {
 	static struct plan_fixture fx;
 	static struct plan p;
@@ -466,7 +472,7 @@ START_TEST(sessions_of_each_kind_are_planned_by_their_own_layout)
 		fixture_add_session(&fx, GIB);
 		strcpy(fx.c.session[s].device, s == 1 ? "cpu" : "hexagon");
 	}
-	fx.env.limits = packs_hvx;
+	fx.env.limits = get_hvx_layout_limits;
 	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	for (s = 0; s < 3; s++) {
 		kernels_init(&k, cpu_flags());
@@ -482,7 +488,7 @@ START_TEST(sessions_of_each_kind_are_planned_by_their_own_layout)
 }
 END_TEST
 
-START_TEST(settings_left_open_follow_from_model_and_machine)
+START_TEST(default_settings_follow_from_model_and_machine)
 {
 	static struct plan_fixture fx;
 	static struct plan p;
@@ -505,8 +511,8 @@ START_TEST(settings_left_open_follow_from_model_and_machine)
 	ck_assert_int_eq(p.session[0].own_cores, 1);
 	ck_assert_int_eq(plan_core_each(&p.session[0]), 0);
 	ck_assert_int_eq(plan_core_each(&p.session[1]), 1);
-	/* Stages that work at the same time have more room between them, if it
-	 * does not cost too much. */
+	/* Rings between stages that run in parallel have more slots, unless a
+	 * slot is large. */
 	plan_ring(&p, 1, &nslots, &nbytes);
 	ck_assert_uint_eq(nslots, 4);
 	p.batch_rows = SLOT_LARGE / p.model->hp.n_embd;
@@ -524,8 +530,9 @@ START_TEST(settings_left_open_follow_from_model_and_machine)
 }
 END_TEST
 
-/* A head that weighs as much as many layers is run for one row of a chunk. */
-START_TEST(layers_are_shared_evenly_however_large_the_head_is)
+/* A head may cost as much as many layers, but runs for one row of a chunk
+ * only. */
+START_TEST(layers_are_split_evenly_however_large_the_head_is)
 {
 	static struct plan_fixture fx;
 	static struct plan p;
@@ -541,7 +548,7 @@ START_TEST(layers_are_shared_evenly_however_large_the_head_is)
 	ck_assert_uint_eq(p.session[0].nsublayers, 8);
 	ck_assert_uint_eq(p.session[1].nsublayers, 8);
 	ck_assert_int_eq(p.session[1].head, 1);
-	/* With chunks of one row it does count in full. */
+	/* With chunks of one row it counts in full. */
 	fx.c.batch_rows = 1;
 	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_gt(p.session[0].nsublayers, 12);
@@ -549,10 +556,10 @@ START_TEST(layers_are_shared_evenly_however_large_the_head_is)
 }
 END_TEST
 
-/* Of the last layer only keys and values are computed for every row: sixteen
- * layers are little more than fifteen, and of those one session of two has half
- * a layer more.  Here attention is 3/17 of a layer. */
-START_TEST(half_layers_even_out_what_the_last_one_saves)
+/* The last layer computes only keys and values for every row, so sixteen layers
+ * cost little more than fifteen, and one of two sessions should hold half a
+ * layer more than the other.  Attention is 3/17 of a layer here. */
+START_TEST(half_layers_balance_the_cheaper_last_layer)
 {
 	static struct plan_fixture fx;
 	static struct plan p;
@@ -572,7 +579,7 @@ START_TEST(half_layers_even_out_what_the_last_one_saves)
 	ck_assert_uint_eq(p.session[0].nsublayers, 15);
 	check_bytes(&fx, &p, 0);
 	check_bytes(&fx, &p, 1);
-	/* Whole layers on three: 5 and 5 of 15.1, not 6 and 5. */
+	/* Whole layers on three sessions: 5 and 5 of 15.1, not 6 and 5. */
 	fx.c.half_layers = 0;
 	fixture_add_session(&fx, GIB);
 	cpuset_add(&fx.c.session[2].cpus, 2);
@@ -583,7 +590,7 @@ START_TEST(half_layers_even_out_what_the_last_one_saves)
 }
 END_TEST
 
-START_TEST(as_many_sessions_as_halves_and_ends)
+START_TEST(half_layers_allow_a_session_per_sublayer_and_end)
 {
 	static struct plan_fixture fx;
 	static struct plan p;
@@ -647,7 +654,7 @@ START_TEST(a_cache_beyond_64_bits_does_not_fit)
 	t.type = QUANT_F16;
 	t.n_head = t.n_head_kv = t.head_dim = 1 << 14;
 	t.n_embd = 1;
-	plan_fixture_open(&fx, &t);		/* sparse: little of it exists */
+	plan_fixture_open(&fx, &t);		/* a sparse file */
 	fixture_add_session(&fx, INT64_MAX);
 	fx.c.kv_type_k = fx.c.kv_type_v = KV_F32;
 	fx.c.batch_rows = 1;
@@ -685,8 +692,8 @@ START_TEST(a_slot_beyond_32_bits_does_not_fit)
 }
 END_TEST
 
-/* Of six layers, two cores that are half as fast as the other two take two; on
- * shared cores nobody is slower. */
+/* Two cores at half the speed of the other two take two of six layers.
+ * Sessions that share cores count as equally fast. */
 START_TEST(slow_cores_take_fewer_layers)
 {
 	static struct plan_fixture fx;
@@ -708,17 +715,17 @@ START_TEST(slow_cores_take_fewer_layers)
 	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nsublayers, 8);
 	ck_assert_uint_eq(p.session[1].nsublayers, 4);
-	/* A device's work is not theirs. */
+	/* The speed of a device does not depend on the session's cores. */
 	strcpy(fx.c.session[1].device, "null");
 	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nsublayers, 6);
 	strcpy(fx.c.session[1].device, "cpu");
-	/* One thread of two cores, or three. */
+	/* One thread on two fast cores, three on two slow ones: equal. */
 	fx.c.session[0].threads = 1;
 	fx.c.session[1].threads = 3;
 	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	ck_assert_uint_eq(p.session[0].nsublayers, 6);
-	/* The faster one of two. */
+	/* A single thread gets the faster of two cores. */
 	fx.c.session[0].threads = fx.c.session[1].threads = 1;
 	cpuset_add(&fx.c.session[1].cpus, 4);
 	speed[4] = CORES_FASTEST;
@@ -738,21 +745,21 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		every_byte_of_every_plan_is_what_its_owner_will_ask_for,
-		long_ranges_are_foreseen_in_every_place,
-		rows_longer_than_a_block_ask_for_more_staging,
-		layers_of_other_types_are_foreseen_too,
-		a_tied_head_counts_once_beside_its_embedding_and_else_twice,
+		planned_bytes_equal_what_each_module_asks_for,
+		long_ranges_are_planned_exactly_at_every_position,
+		rows_longer_than_a_block_need_more_staging,
+		layers_of_mixed_types_are_planned_exactly,
+		a_tied_head_counts_once_beside_its_embedding_and_twice_apart,
 		more_sessions_than_units_are_bad_usage,
 		a_kv_type_that_cannot_hold_the_heads_is_bad_usage,
 		a_type_without_kernels_is_a_bad_model,
-		a_device_limits_its_sessions_and_says_so,
-		no_buffer_is_larger_than_a_device_maps_at_once,
-		sessions_of_each_kind_are_planned_by_their_own_layout,
-		settings_left_open_follow_from_model_and_machine,
-		layers_are_shared_evenly_however_large_the_head_is,
-		half_layers_even_out_what_the_last_one_saves,
-		as_many_sessions_as_halves_and_ends,
+		a_device_limit_caps_its_sessions_and_is_named,
+		no_buffer_exceeds_the_largest_mapping_of_a_device,
+		each_session_is_planned_with_the_layout_of_its_device,
+		default_settings_follow_from_model_and_machine,
+		layers_are_split_evenly_however_large_the_head_is,
+		half_layers_balance_the_cheaper_last_layer,
+		half_layers_allow_a_session_per_sublayer_and_end,
 		equal_inputs_give_equal_plans,
 		a_cache_beyond_64_bits_does_not_fit,
 		a_slot_beyond_32_bits_does_not_fit,

@@ -1,5 +1,5 @@
-/* tests/unit/plan_fit.c - a model that does not fit: who lacks what, what helps
- * and what plan --fit makes of it. */
+/* tests/unit/plan_fit.c - tests of models that do not fit: the shortfall, the
+ * advice, and what plan --fit chooses. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ number_before(const char *text, const char *what)
 
 /* 0 when the flag is not in the text. */
 static int
-number_behind(const char *text, const char *flag)
+number_after(const char *text, const char *flag)
 {
 	const char *p = strstr(text, flag);
 
@@ -48,7 +48,7 @@ grow_caps(struct plan_fixture *fx, uint64_t more)
 		fx->c.session[i].cap_bytes += more;
 }
 
-/* Like the last. */
+/* Add copies of the last session until there are want. */
 static void
 add_sessions(struct plan_fixture *fx, int want)
 {
@@ -60,7 +60,8 @@ add_sessions(struct plan_fixture *fx, int want)
 	}
 }
 
-/* Do what the message says, each in turn.  Returns how much advice it had. */
+/* Follow each piece of advice in msg by itself: each must make the model fit.
+ * Returns the number of pieces. */
 static unsigned
 follow_advice(const struct plan_fixture *fx, const char *msg)
 {
@@ -91,12 +92,12 @@ follow_advice(const struct plan_fixture *fx, const char *msg)
 		n++;
 	}
 	v = *fx;
-	if ((v.c.ctx_tok = number_behind(msg, "(--ctx ")) != 0) {
+	if ((v.c.ctx_tok = number_after(msg, "(--ctx ")) != 0) {
 		must_fit(&v);
 		n++;
 	}
 	v = *fx;
-	if ((v.c.batch_rows = number_behind(msg, "(--batch ")) != 0) {
+	if ((v.c.batch_rows = number_after(msg, "(--batch ")) != 0) {
 		ck_assert_int_lt(v.c.batch_rows, fx->c.batch_rows);
 		must_fit(&v);
 		n++;
@@ -109,19 +110,19 @@ follow_advice(const struct plan_fixture *fx, const char *msg)
 	}
 	v = *fx;
 	if ((all = strstr(msg, "all of --ctx ")) != NULL) {
-		v.c.ctx_tok = number_behind(all, "--ctx ");
-		v.c.batch_rows = number_behind(all, "--batch ");
+		v.c.ctx_tok = number_after(all, "--ctx ");
+		v.c.batch_rows = number_after(all, "--batch ");
 		v.c.kv_type_k = v.c.kv_type_v = KV_Q8_0;
 		must_fit(&v);
 		n++;
 	}
 	v = *fx;
-	grow_caps(&v, (uint64_t)number_behind(msg, "caps larger by ") * MIB);
+	grow_caps(&v, (uint64_t)number_after(msg, "caps larger by ") * MIB);
 	must_fit(&v);
 	return n;
 }
 
-START_TEST(a_shortfall_is_named_exact_and_its_advice_helps)
+START_TEST(a_shortfall_is_exact_and_its_advice_helps)
 {
 	static struct plan_fixture fx;
 	static struct plan p;
@@ -149,7 +150,7 @@ START_TEST(a_shortfall_is_named_exact_and_its_advice_helps)
 			worst = ps->total_bytes - ps->cap_bytes;
 		}
 		ck_assert_uint_eq(lack, worst);
-		s = (unsigned)number_behind(e.msg, "session sess");
+		s = (unsigned)number_after(e.msg, "session sess");
 		ck_assert_uint_lt(s, p.nsessions);
 		ck_assert_uint_eq(p.session[s].total_bytes -
 		    p.session[s].cap_bytes, lack);
@@ -165,7 +166,7 @@ START_TEST(a_shortfall_is_named_exact_and_its_advice_helps)
 }
 END_TEST
 
-/* A wide context that only just does not fit. */
+/* A long context that misses the cap by 100 bytes. */
 START_TEST(all_four_kinds_of_advice_are_given_where_they_help)
 {
 	static struct plan_fixture fx;
@@ -184,7 +185,7 @@ START_TEST(all_four_kinds_of_advice_are_given_where_they_help)
 	ck_assert_ptr_nonnull(strstr(e.msg, "the embedding, layers 0-3, the "
 	    "output head"));
 	/* The largest context that fits, in steps of 64. */
-	fx.c.ctx_tok = number_behind(e.msg, "--ctx ") + 64;
+	fx.c.ctx_tok = number_after(e.msg, "--ctx ") + 64;
 	ck_assert_int_eq(fx.c.ctx_tok % 64, 0);
 	if (fx.c.ctx_tok < 60000)
 		ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
@@ -192,7 +193,7 @@ START_TEST(all_four_kinds_of_advice_are_given_where_they_help)
 }
 END_TEST
 
-START_TEST(a_cap_below_one_layer_is_refused_with_its_session)
+START_TEST(a_cap_below_one_layer_is_refused_and_the_session_named)
 {
 	static struct plan_fixture fx;
 	static struct plan p;
@@ -225,7 +226,8 @@ START_TEST(cuts_inside_layers_are_advised_where_they_help)
 	uint64_t less;
 
 	t.n_layer = 8;
-	/* Halves are equal, and more than huge pages round. */
+	/* The halves of a layer are equal, and larger than the rounding to huge
+	 * pages. */
 	t.n_embd = t.n_ff = 1024;
 	plan_fixture_open(&fx, &t);
 	fixture_add_session(&fx, GIB);
@@ -242,13 +244,14 @@ START_TEST(cuts_inside_layers_are_advised_where_they_help)
 	ck_assert_msg(strstr(e.msg, "cuts inside layers (--half-layers)") !=
 	    NULL, "%s", e.msg);
 	follow_advice(&fx, e.msg);
-	/* It costs nothing else, and is chosen first. */
+	/* It changes no other setting, so it is chosen first. */
 	t_ok(plan_fit(&fx.c, &fx.env, &c, &p, why, &e), &e);
 	ck_assert_int_eq(c.half_layers, 1);
 	ck_assert_int_eq(c.batch_rows, fx.c.batch_rows);
 	ck_assert_int_eq(c.ctx_tok, fx.c.ctx_tok);
 	ck_assert_int_eq(c.kv_type_k, fx.c.kv_type_k);
-	/* And where they do not, what a session has of a layer is said. */
+	/* Where they do not help, the message names the half layers of a
+	 * session. */
 	fx.c.half_layers = 1;
 	fx.c.session[0].cap_bytes -= less;
 	fx.c.session[1].cap_bytes -= less;
@@ -265,7 +268,8 @@ END_TEST
 /* --- plan --fit --- */
 
 static int
-fit(const struct plan_fixture *fx, struct conf *c, struct plan *p, char *why)
+try_fit(const struct plan_fixture *fx, struct conf *c, struct plan *p,
+    char *why)
 {
 	struct err e = { 0 };
 	int rc = plan_fit(&fx->c, &fx->env, c, p, why, &e);
@@ -275,8 +279,8 @@ fit(const struct plan_fixture *fx, struct conf *c, struct plan *p, char *why)
 	return rc;
 }
 
-/* Every smaller number is tried here one by one. */
-START_TEST(one_session_is_a_pattern_for_the_fewest)
+/* Every smaller number of sessions is tried here, one by one. */
+START_TEST(one_session_is_repeated_as_few_times_as_possible)
 {
 	static char why[PLAN_WHY_LEN];
 	static struct plan_fixture fx, v;
@@ -291,9 +295,9 @@ START_TEST(one_session_is_a_pattern_for_the_fewest)
 		fx.c.session[0].cap_bytes = fixture_whole_bytes(&fx) / 100 *
 		    (30 + t_rand_below(80));
 		fx.env.margin_bytes = i % 2 * MIB;
-		if (fit(&fx, &c, &p, why) == 0 && c.nsessions > 1) {
+		if (try_fit(&fx, &c, &p, why) == 0 && c.nsessions > 1) {
 			nmany++;
-			v = fx;		/* also with a larger runtime */
+			v = fx;		/* it fits with a larger runtime too */
 			v.env.runtime_extra_bytes = fx.env.margin_bytes;
 			t_ok(plan_build(&c, &v.env, &p, &e), &e);
 			for (n = 1; n < c.nsessions; n++) {
@@ -319,10 +323,10 @@ START_TEST(one_session_is_a_pattern_for_the_fewest)
 }
 END_TEST
 
-/* Is what is chosen said again to be what else would help?  Of what is chosen,
- * its options stand in brackets. */
+/* Is the choice listed again under "what else would help"?  The options that it
+ * stands for are in brackets behind "chosen: ". */
 static int
-chosen_helps_again(const char *why)
+choice_is_repeated(const char *why)
 {
 	const char *chosen = strstr(strstr(why, "chosen: "), "(--");
 	const char *others = strstr(chosen, "what else would help: ");
@@ -335,8 +339,9 @@ chosen_helps_again(const char *why)
 	    strstr(others, all) != NULL);
 }
 
-/* What is there stays; what is chosen is no more than was asked, and fits. */
-START_TEST(several_sessions_are_what_there_is)
+/* The given sessions stay.  The chosen settings are no larger than those asked
+ * for, and fit. */
+START_TEST(the_number_of_several_sessions_is_kept)
 {
 	static char why[PLAN_WHY_LEN];
 	static struct plan_fixture fx;
@@ -347,7 +352,7 @@ START_TEST(several_sessions_are_what_there_is)
 	for (i = 0; i < 150; i++) {
 		plan_fixture_open_random(&fx, 2 + (int)t_rand_below(3));
 		fixture_set_random_caps(&fx);
-		if (fit(&fx, &c, &p, why) == 0 && fx.c.nsessions > 1) {
+		if (try_fit(&fx, &c, &p, why) == 0 && fx.c.nsessions > 1) {
 			ck_assert_int_eq(c.nsessions, fx.c.nsessions);
 			ck_assert_int_le(c.batch_rows, fx.c.batch_rows);
 			ck_assert(c.ctx_tok == fx.c.ctx_tok ||
@@ -356,7 +361,7 @@ START_TEST(several_sessions_are_what_there_is)
 			ck_assert_uint_gt(strlen(why), 0);
 			if (strstr(why, "chosen: ") != NULL) {
 				nchosen++;
-				ck_assert_msg(!chosen_helps_again(why), "%s",
+				ck_assert_msg(!choice_is_repeated(why), "%s",
 				    why);
 				ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p,
 				    NULL), -ENOSPC);
@@ -368,8 +373,9 @@ START_TEST(several_sessions_are_what_there_is)
 }
 END_TEST
 
-/* The context would have to go to next to nothing, or the rest a little. */
-START_TEST(a_context_is_not_cut_where_the_rest_could_give)
+/* Cutting the context alone would leave almost none; with other settings
+ * reduced too, much more of it fits. */
+START_TEST(the_context_is_not_cut_alone_where_other_settings_help)
 {
 	static char why[PLAN_WHY_LEN];
 	static struct plan_fixture fx;
@@ -385,18 +391,18 @@ START_TEST(a_context_is_not_cut_where_the_rest_could_give)
 	fixture_add_session(&fx, MIB);
 	fx.c.session[0].cap_bytes = fx.c.session[1].cap_bytes =
 	    fixture_whole_bytes(&fx) / 3;
-	ck_assert_int_eq(fit(&fx, &c, &p, why), 0);
+	ck_assert_int_eq(try_fit(&fx, &c, &p, why), 0);
 	ck_assert_ptr_nonnull(strstr(why, "chosen: all of a context of "));
-	ck_assert_msg(!chosen_helps_again(why), "%s", why);
+	ck_assert_msg(!choice_is_repeated(why), "%s", why);
 	ck_assert_int_eq(c.kv_type_k, KV_Q8_0);
 	ck_assert_int_eq(c.kv_type_v, KV_Q8_0);
 	ck_assert_int_gt(c.ctx_tok,
-	    2 * number_behind(why, "else would help: a context of "));
+	    2 * number_after(why, "else would help: a context of "));
 	plan_fixture_close(&fx);
 }
 END_TEST
 
-START_TEST(what_cannot_fit_is_refused_with_the_usual_advice)
+START_TEST(a_model_that_cannot_fit_is_refused_with_the_usual_advice)
 {
 	static char why[PLAN_WHY_LEN];
 	static struct plan_fixture fx;
@@ -418,14 +424,14 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		a_shortfall_is_named_exact_and_its_advice_helps,
+		a_shortfall_is_exact_and_its_advice_helps,
 		all_four_kinds_of_advice_are_given_where_they_help,
-		a_cap_below_one_layer_is_refused_with_its_session,
+		a_cap_below_one_layer_is_refused_and_the_session_named,
 		cuts_inside_layers_are_advised_where_they_help,
-		one_session_is_a_pattern_for_the_fewest,
-		several_sessions_are_what_there_is,
-		a_context_is_not_cut_where_the_rest_could_give,
-		what_cannot_fit_is_refused_with_the_usual_advice,
+		one_session_is_repeated_as_few_times_as_possible,
+		the_number_of_several_sessions_is_kept,
+		the_context_is_not_cut_alone_where_other_settings_help,
+		a_model_that_cannot_fit_is_refused_with_the_usual_advice,
 	};
 
 	return t_main("plan_fit", 120, tests, NITEMS(tests));
