@@ -1,5 +1,5 @@
-/* tests/unit/ops_attn.c - attention over a batch: however many threads share
- * it, and whatever other rows there are, a row's result is the same. */
+/* tests/unit/ops_attn.c - tests of the attention op: a row's result depends
+ * neither on the number of threads nor on the other rows of the batch. */
 #include "tests/support/t.h"
 
 #include <stdatomic.h>
@@ -16,23 +16,23 @@ enum {
 	THREADS = 8	/* at most */
 };
 
-/* The pool's threads, their meetings counted. */
-struct counted {
+/* A pool whose barrier calls are counted. */
+struct counting_par {
 	struct par par;
 	struct par *pool;
-	atomic_uint meetings;
+	atomic_uint nbarriers;
 };
 
 static void
-meet(struct par *par, unsigned thread)
+count_barrier(struct par *par, unsigned thread)
 {
-	struct counted *c = (struct counted *)(void *)par;
+	struct counting_par *c = (struct counting_par *)(void *)par;
 
-	atomic_fetch_add(&c->meetings, 1);
+	atomic_fetch_add(&c->nbarriers, 1);
 	c->pool->barrier(c->pool, thread);
 }
 
-struct world {
+struct setup {
 	struct hparams hp;
 	struct program p;
 	struct tensor t[2];	/* q and out */
@@ -48,7 +48,7 @@ struct world {
 };
 
 static void
-fill_cache(struct world *w)
+fill_cache(struct setup *w)
 {
 	const struct kv_layout *kv = &w->p.env.kv;
 	uint32_t s, h, pos, i;
@@ -68,7 +68,7 @@ fill_cache(struct world *w)
 }
 
 static void
-world_open(struct world *w)
+set_up(struct setup *w)
 {
 	struct program *p = &w->p;
 
@@ -103,15 +103,15 @@ world_open(struct world *w)
 static void
 run_thread(void *arg, unsigned thread)
 {
-	const struct world *w = arg;
+	const struct setup *w = arg;
 
 	op_attention(&w->c, &w->op, thread);
 }
 
-/* The batch is n rows from `from` on.  The arena is as large as the plan says,
- * and all of it NaN. */
+/* Make rows [from, from + n) the batch.  The arena has the planned size and is
+ * filled with NaN. */
 static void
-batch_set(struct world *w, unsigned nthreads, uint32_t from, uint32_t n)
+set_batch(struct setup *w, unsigned nthreads, uint32_t from, uint32_t n)
 {
 	uint64_t nbytes = program_compute_bytes(&w->p, nthreads);
 	size_t i;
@@ -126,20 +126,22 @@ batch_set(struct world *w, unsigned nthreads, uint32_t from, uint32_t n)
 }
 
 static void
-batch_get(struct world *w, float *out)
+get_output(struct setup *w, float *out)
 {
 	memcpy(out, w->c.compute + w->t[1].offset,
 	    w->b.nrows * sizeof(w->out[0]));
 	free(w->c.compute);
 }
 
-/* n rows from `from` on into out; returns how often the threads met.  Every
- * other time some do more of it than others. */
+/* Run rows [from, from + n) as one batch into out; returns the number of
+ * barrier calls.  In half of the runs the threads have different speeds. */
 static unsigned
-run(struct world *w, unsigned nthreads, uint32_t from, uint32_t n, float *out)
+run_batch(struct setup *w, unsigned nthreads, uint32_t from, uint32_t n,
+    float *out)
 {
 	struct pool_conf pc = { .nthreads = nthreads };
-	struct counted par = { .par.nthreads = nthreads, .par.barrier = meet };
+	struct counting_par par = { .par.nthreads = nthreads,
+	    .par.barrier = count_barrier };
 	uint32_t until[THREADS], sum = 0;
 	struct err e = { 0 };
 	unsigned t;
@@ -151,18 +153,18 @@ run(struct world *w, unsigned nthreads, uint32_t from, uint32_t n, float *out)
 
 	t_ok(cores_allowed(&pc.cpus, &e), &e);
 	t_ok(pool_open(&pc, &par.pool, &e), &e);
-	batch_set(w, nthreads, from, n);
+	set_batch(w, nthreads, from, n);
 	w->c.par = &par.par;
 	par.pool->run(par.pool, run_thread, w);
-	batch_get(w, out);
+	get_output(w, out);
 	pool_close(par.pool);
-	return par.meetings;
+	return par.nbarriers;
 }
 
-/* The batch by 1 to 7 threads, and each row as a batch of its own.  Returns
- * whether threads shared a unit. */
+/* Check that a batch on 1 to 7 threads gives what each row gives as a batch of
+ * its own.  Returns whether threads shared a work unit. */
 static int
-same_by_any_number(struct world *w, uint32_t nrows)
+equal_on_any_thread_count(struct setup *w, uint32_t nrows)
 {
 	static const unsigned nthreads[] = { 1, 2, 3, 5, 7 };
 	unsigned shared = 0;
@@ -172,10 +174,10 @@ same_by_any_number(struct world *w, uint32_t nrows)
 		for (j = 0; j < HEADS * DIM; j++)
 			w->q[i][j] = t_rand_float(-3, 3);
 	for (i = 0; i < nrows; i++)
-		run(w, 1, i, 1, w->alone[i]);
+		run_batch(w, 1, i, 1, w->alone[i]);
 	for (i = 0; i < NITEMS(nthreads); i++) {
 		memset(w->out, 0, sizeof(w->out));
-		shared += run(w, nthreads[i], 0, nrows, w->out[0]);
+		shared += run_batch(w, nthreads[i], 0, nrows, w->out[0]);
 		for (j = 0; j < nrows; j++)
 			ck_assert_msg(memcmp(w->out[j], w->alone[j],
 			    sizeof(w->out[j])) == 0, "row %u of %u (sequence "
@@ -187,49 +189,49 @@ same_by_any_number(struct world *w, uint32_t nrows)
 
 START_TEST(one_long_row_is_shared_by_all_threads)
 {
-	static struct world w;
+	static struct setup w;
 
-	world_open(&w);
+	set_up(&w);
 	w.seq[0] = 2;
 	w.pos[0] = CTX - 1;
-	ck_assert(same_by_any_number(&w, 1));
-	w.pos[0] = ATTN_CHUNK - 1;	/* but one chunk is not */
-	ck_assert(!same_by_any_number(&w, 1));
+	ck_assert(equal_on_any_thread_count(&w, 1));
+	w.pos[0] = ATTN_CHUNK - 1;	/* a single chunk is not shared */
+	ck_assert(!equal_on_any_thread_count(&w, 1));
 	free(w.kv);
 }
 END_TEST
 
-START_TEST(sequences_may_take_turns_in_a_batch)
+START_TEST(rows_of_several_sequences_may_be_interleaved)
 {
-	static struct world w;
+	static struct setup w;
 	uint32_t next[SEQS] = { 0, 1990, 500, 70 }, i;
 
-	world_open(&w);
+	set_up(&w);
 	for (i = 0; i < BATCH; i++) {
 		w.seq[i] = i == 5 ? 1 : (uint32_t)t_rand_below(SEQS);
 		w.pos[i] = next[w.seq[i]]++;
 	}
-	same_by_any_number(&w, BATCH);
+	equal_on_any_thread_count(&w, BATCH);
 	/* A long row among short ones. */
 	for (i = 0; i < 4; i++) {
 		w.seq[i] = 3 - i;
 		w.pos[i] = i == 1 ? 2050 : 3 + i;
 	}
-	ck_assert(same_by_any_number(&w, 4));
+	ck_assert(equal_on_any_thread_count(&w, 4));
 	free(w.kv);
 }
 END_TEST
 
-/* --- whose units are done by whom --- */
+/* --- work stealing --- */
 
 static void (*real_attention)(const struct attn_arg *);
 static unsigned calls;
-static struct world *slow;	/* NULL, or its thread 0 is at its first unit */
+static struct setup *slow;	/* NULL, or its thread 0 is in its first unit */
 
 static void
-count(const struct attn_arg *a)
+count_call(const struct attn_arg *a)
 {
-	struct world *w = slow;
+	struct setup *w = slow;
 
 	slow = NULL;
 	if (w != NULL) {
@@ -240,55 +242,54 @@ count(const struct attn_arg *a)
 	real_attention(a);
 }
 
-/* One thread of several does all that the others have not begun, and leaves
- * nothing. */
-START_TEST(who_is_done_takes_units_of_the_others)
+/* A single thread runs all units that the other threads have not begun. */
+START_TEST(an_idle_thread_takes_units_of_the_others)
 {
-	static struct world w;
+	static struct setup w;
 	struct par par = { 0 };
-	unsigned thread, most;
+	unsigned thread, first_calls;
 	uint32_t i;
 
-	world_open(&w);
+	set_up(&w);
 	real_attention = w.k.attention;
 	for (i = 0; i < BATCH; i++) {
 		w.seq[i] = i * SEQS / BATCH;
 		w.pos[i] = 300 * w.seq[i] + i % (BATCH / SEQS);
 	}
-	ck_assert(!same_by_any_number(&w, BATCH));
-	w.k.attention = count;
+	ck_assert(!equal_on_any_thread_count(&w, BATCH));
+	w.k.attention = count_call;
 	w.c.par = &par;
 	for (par.nthreads = 2; par.nthreads <= THREADS; par.nthreads += 3)
 		for (thread = 0; thread < par.nthreads; thread++) {
 			memset(w.out, 0, sizeof(w.out));
-			batch_set(&w, par.nthreads, 0, BATCH);
+			set_batch(&w, par.nthreads, 0, BATCH);
 			calls = 0;
 			op_attention(&w.c, &w.op, thread);
-			most = calls;
+			first_calls = calls;
 			for (i = 0; i < par.nthreads; i++)
 				op_attention(&w.c, &w.op, i);
-			ck_assert_uint_eq(calls, most);
+			ck_assert_uint_eq(calls, first_calls);
 			ck_assert_uint_ge(calls, par.nthreads);
-			batch_get(&w, w.out[0]);
+			get_output(&w, w.out[0]);
 			ck_assert_mem_eq(w.out, w.alone, sizeof(w.out));
 		}
-	/* All but the one that it is at: none is anybody's before it is
-	 * begun. */
+	/* While thread 0 is in its first unit, thread 1 runs all others: no
+	 * unit is reserved before it is begun. */
 	par.nthreads = 2;
-	batch_set(&w, 2, 0, BATCH);
+	set_batch(&w, 2, 0, BATCH);
 	slow = &w;
 	calls = 0;
 	op_attention(&w.c, &w.op, 0);
-	batch_get(&w, w.out[0]);
+	get_output(&w, w.out[0]);
 	ck_assert_mem_eq(w.out, w.alone, sizeof(w.out));
-	/* But who has only one begins that itself. */
+	/* Other threads do not take the unit of a thread that has only one. */
 	par.nthreads = SEQS * KV_HEADS;
 	for (i = 0; i < SEQS; i++) {
 		w.seq[i] = i;
 		w.pos[i] = 40;
 	}
 	for (thread = 0; thread < par.nthreads; thread++) {
-		batch_set(&w, par.nthreads, 0, SEQS);
+		set_batch(&w, par.nthreads, 0, SEQS);
 		calls = 0;
 		op_attention(&w.c, &w.op, thread);
 		ck_assert_uint_eq(calls, 1);
@@ -298,76 +299,76 @@ START_TEST(who_is_done_takes_units_of_the_others)
 }
 END_TEST
 
-/* --- what comes next --- */
+/* --- prefetching the next unit --- */
 
-static struct attn_arg told;	/* what was said to come; k NULL: nothing */
+static struct attn_arg announced;	/* the next unit; k NULL: none */
 static unsigned early_calls;
 
 static void
-watch(const struct attn_arg *a)
+check_announced(const struct attn_arg *a)
 {
 	if (calls++ > 0) {
-		ck_assert_ptr_eq(a->k, told.k);
-		ck_assert_ptr_eq(a->v, told.v);
-		ck_assert_uint_eq(a->pos, told.pos);
-		ck_assert_uint_eq(a->nrows, told.nrows);
+		ck_assert_ptr_eq(a->k, announced.k);
+		ck_assert_ptr_eq(a->v, announced.v);
+		ck_assert_uint_eq(a->pos, announced.pos);
+		ck_assert_uint_eq(a->nrows, announced.nrows);
 	}
-	told = a->next != NULL ? *a->next : (struct attn_arg){ .k = NULL };
+	announced = a->next != NULL ? *a->next : (struct attn_arg){ .k = NULL };
 	early_calls += a->early != 0;
 	real_attention(a);
 }
 
 static void
-watched(struct world *w, uint32_t nrows)
+run_checked(struct setup *w, uint32_t nrows)
 {
 	calls = early_calls = 0;
-	run(w, 1, 0, nrows, w->out[0]);
-	ck_assert_ptr_null(told.k);
+	run_batch(w, 1, 0, nrows, w->out[0]);
+	ck_assert_ptr_null(announced.k);
 }
 
-/* Each unit is told what the next one is, and the last that there is none.
- * Short ones ask early, if a thread has many of them. */
-START_TEST(a_unit_knows_what_comes_next)
+/* Each unit is given the next one to prefetch, the last unit none.  Short units
+ * prefetch early if the thread has many of them. */
+START_TEST(each_unit_is_given_the_next_one_to_prefetch)
 {
-	static struct world w;
+	static struct setup w;
 	uint32_t i;
 
-	world_open(&w);
+	set_up(&w);
 	real_attention = w.k.attention;
-	w.k.attention = watch;
+	w.k.attention = check_announced;
 	for (i = 0; i < SEQS; i++) {
 		w.seq[i] = SEQS - 1 - i;
 		w.pos[i] = 150 + i;
 	}
-	watched(&w, SEQS);
+	run_checked(&w, SEQS);
 	ck_assert_uint_eq(calls, SEQS * KV_HEADS);
 	ck_assert_uint_eq(early_calls, calls);
-	watched(&w, 1);			/* two units of three blocks */
+	run_checked(&w, 1);			/* two units of three blocks */
 	ck_assert_uint_eq(calls, KV_HEADS);
 	ck_assert_uint_eq(early_calls, 0);
-	for (i = 0; i < SEQS; i++)	/* more than near caches keep */
+	for (i = 0; i < SEQS; i++)	/* more than the inner caches hold */
 		w.pos[i] = 1900;
-	watched(&w, SEQS);
+	run_checked(&w, SEQS);
 	ck_assert_uint_eq(calls, SEQS * KV_HEADS);
 	ck_assert_uint_eq(early_calls, 0);
 	w.op.window = 100;
-	watched(&w, SEQS);
+	run_checked(&w, SEQS);
 	ck_assert_uint_eq(early_calls, SEQS * KV_HEADS);
 	free(w.kv);
 }
 END_TEST
 
-START_TEST(a_prompt_is_the_same_in_pieces)
+START_TEST(a_prompt_gives_the_same_result_row_by_row)
 {
-	static struct world w;
+	static struct setup w;
 	uint32_t i;
 
-	world_open(&w);
+	set_up(&w);
 	for (i = 0; i < BATCH; i++) {
 		w.seq[i] = 3;
 		w.pos[i] = 1000 + i;
 	}
-	same_by_any_number(&w, BATCH);
+	equal_on_any_thread_count(&w, BATCH);
 	free(w.kv);
 }
 END_TEST
@@ -377,10 +378,10 @@ main(void)
 {
 	const TTest *const tests[] = {
 		one_long_row_is_shared_by_all_threads,
-		sequences_may_take_turns_in_a_batch,
-		who_is_done_takes_units_of_the_others,
-		a_unit_knows_what_comes_next,
-		a_prompt_is_the_same_in_pieces
+		rows_of_several_sequences_may_be_interleaved,
+		an_idle_thread_takes_units_of_the_others,
+		each_unit_is_given_the_next_one_to_prefetch,
+		a_prompt_gives_the_same_result_row_by_row
 	};
 
 	return t_main("ops_attn", 60, tests, NITEMS(tests));

@@ -1,8 +1,7 @@
-/* tests/unit/pool.c - a session's threads: everyone runs, everyone meets, and
- * everyone sees what the others wrote.
- * The arrays below are plain memory on purpose: only the pool's own ordering
- * stands between a thread and what another wrote, so that ThreadSanitizer and
- * the checks speak of the pool. */
+/* tests/unit/pool.c - tests of a session's thread pool: barriers, visibility of
+ * writes, cores, shares.  The arrays below are plain memory on purpose: only
+ * the pool orders their reads and writes, so ThreadSanitizer and the checks
+ * test the pool. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -18,33 +17,35 @@
 #include "config/cores.h"
 #include "worker/stage/pool.h"
 
-/* Up to four meet at one gate, more in groups: whole ones, and not. */
+/* Up to four threads arrive at the gate itself, more in groups: equal ones, and
+ * not. */
 static const unsigned counts[] = { 1, 2, 3, 4, 7, 17 };
-enum { MOST_THREADS = 17, NCOUNTS = NITEMS(counts), NSPINS = 4 };
+enum { MAX_TEST_THREADS = 17, NCOUNTS = NITEMS(counts), NSPINS = 4 };
 #define ROUNDS	(t_full() ? 2000u : 400u)
 
-/* Cores of this process, before a pool has bound its caller to some. */
+/* Cores of this process, before a pool pins the calling thread. */
 static struct cpuset all_cores;
 
 struct job {
 	struct par *par;
-	uint32_t cell[2][MOST_THREADS];	/* by the round's parity */
+	uint32_t cell[2][MAX_TEST_THREADS];	/* by the round's parity */
 	uint32_t rounds, base;
-	uint32_t wrong[MOST_THREADS];	/* what thread saw amiss */
-	uint32_t ran[MOST_THREADS];
-	cpu_set_t where[MOST_THREADS];
+	uint32_t wrong[MAX_TEST_THREADS];	/* wrong values it read */
+	uint32_t ran[MAX_TEST_THREADS];
+	cpu_set_t affinity[MAX_TEST_THREADS];
 };
 
-/* The ways a pool can be made, by number: threads, spins, pin. */
+/* Open pool number kind of NKINDS: every combination of thread count, spin
+ * times and pinning. */
 static struct par *
-pool_of_kind(unsigned kind)
+open_pool_kind(unsigned kind)
 {
 	struct pool_conf pc = {
 		.nthreads = counts[kind % NCOUNTS],
 		.cpus = all_cores,
 		.pin = kind / NCOUNTS / NSPINS,
 	};
-	/* Never; always as long; by success; as on shared cores. */
+	/* No spinning; a fixed time; an adaptive time; as on shared cores. */
 	static const struct { uint32_t job, most, least; } spin[NSPINS] = {
 		{ 0, 0, 0 }, { 20000, 20000, 20000 }, { 20000, 20000, 500 },
 		{ 150000, 100000, 4000 }
@@ -65,10 +66,11 @@ pool_of_kind(unsigned kind)
 
 enum { NKINDS = NCOUNTS * NSPINS * 2 };
 
-/* Write, meet, read what all wrote; the other parity's cells may be written
- * meanwhile by whoever is ahead, but never these. */
+/* Each round: write, wait at the barrier, read what all threads wrote.  A
+ * thread that is ahead may write the cells of the other parity meanwhile, but
+ * never these. */
 static void
-meet(void *arg, unsigned thread)
+check_barrier(void *arg, unsigned thread)
 {
 	struct job *j = arg;
 	uint32_t r, *cell;
@@ -77,24 +79,24 @@ meet(void *arg, unsigned thread)
 	j->ran[thread]++;
 	for (r = 0; r < j->rounds; r++) {
 		cell = j->cell[r % 2];
-		cell[thread] = j->base + r * MOST_THREADS + thread;
+		cell[thread] = j->base + r * MAX_TEST_THREADS + thread;
 		j->par->barrier(j->par, thread);
 		for (i = 0; i < j->par->nthreads; i++)
 			j->wrong[thread] += cell[i] !=
-			    j->base + r * MOST_THREADS + i;
+			    j->base + r * MAX_TEST_THREADS + i;
 	}
 }
 
-START_TEST(behind_a_barrier_everyone_sees_what_all_wrote)
+START_TEST(writes_before_a_barrier_are_visible_to_all_after_it)
 {
 	struct job j;
 	unsigned kind, i;
 
 	for (kind = 0; kind < NKINDS; kind++) {
 		memset(&j, 0, sizeof(j));
-		j.par = pool_of_kind(kind);
+		j.par = open_pool_kind(kind);
 		j.rounds = ROUNDS;
-		j.par->run(j.par, meet, &j);
+		j.par->run(j.par, check_barrier, &j);
 		for (i = 0; i < j.par->nthreads; i++) {
 			ck_assert_uint_eq(j.ran[i], 1);
 			ck_assert_msg(j.wrong[i] == 0,
@@ -106,7 +108,7 @@ START_TEST(behind_a_barrier_everyone_sees_what_all_wrote)
 }
 END_TEST
 
-/* Reads what the caller wrote, writes what it will read. */
+/* Read what the caller wrote, and write what the caller will read. */
 static void
 add_base(void *arg, unsigned thread)
 {
@@ -116,7 +118,7 @@ add_base(void *arg, unsigned thread)
 	j->cell[0][thread] += j->base;
 }
 
-START_TEST(a_run_sees_its_callers_writes_and_its_caller_sees_the_runs)
+START_TEST(a_run_sees_the_writes_of_its_caller_and_vice_versa)
 {
 	struct job j;
 	unsigned kind, i, r;
@@ -124,7 +126,7 @@ START_TEST(a_run_sees_its_callers_writes_and_its_caller_sees_the_runs)
 
 	for (kind = 0; kind < NKINDS; kind++) {
 		memset(&j, 0, sizeof(j));
-		j.par = pool_of_kind(kind);
+		j.par = open_pool_kind(kind);
 		for (sum = 0, r = 1; r <= ROUNDS; r++) {
 			j.base = r;
 			sum += r;
@@ -139,19 +141,19 @@ START_TEST(a_run_sees_its_callers_writes_and_its_caller_sees_the_runs)
 }
 END_TEST
 
-START_TEST(runs_with_and_without_barriers_follow_each_other)
+START_TEST(runs_with_and_without_barriers_may_alternate)
 {
 	struct job j;
 	unsigned kind, i, r;
 
 	for (kind = 0; kind < NKINDS; kind++) {
 		memset(&j, 0, sizeof(j));
-		j.par = pool_of_kind(kind);
+		j.par = open_pool_kind(kind);
 		for (r = 0; r < ROUNDS / 8; r++) {
 			j.base = (uint32_t)t_rand();
 			j.rounds = (uint32_t)t_rand_below(4);
-			j.par->run(j.par, meet, &j);
-			/* Long enough asleep to need waking. */
+			j.par->run(j.par, check_barrier, &j);
+			/* Long enough for the threads to fall asleep. */
 			if (r % 50 == 0)
 				usleep(2000);
 		}
@@ -165,11 +167,11 @@ START_TEST(runs_with_and_without_barriers_follow_each_other)
 END_TEST
 
 static void
-look_where(void *arg, unsigned thread)
+record_affinity(void *arg, unsigned thread)
 {
 	struct job *j = arg;
 
-	sched_getaffinity(0, sizeof(j->where[0]), &j->where[thread]);
+	sched_getaffinity(0, sizeof(j->affinity[0]), &j->affinity[thread]);
 }
 
 START_TEST(pinned_threads_have_a_core_each_and_others_have_all)
@@ -179,7 +181,7 @@ START_TEST(pinned_threads_have_a_core_each_and_others_have_all)
 	struct err e;
 	unsigned cpu, i, first = MAX_CPUS, pins;
 
-	for (pins = 0; pins < 3; pins++) {	/* not, at once, or later */
+	for (pins = 0; pins < 3; pins++) {	/* never, at once, or later */
 		pc.cpus = all_cores;
 		pc.pin = pins == 1;
 		if (pins && cpuset_count(&all_cores) < 2)
@@ -188,15 +190,15 @@ START_TEST(pinned_threads_have_a_core_each_and_others_have_all)
 		t_ok(pool_open(&pc, &j.par, &e), &e);
 		if (pins == 2)
 			t_ok(pool_pin(j.par, &e), &e);
-		j.par->run(j.par, look_where, &j);
+		j.par->run(j.par, record_affinity, &j);
 		for (i = 0; i < 2; i++)
-			ck_assert_int_eq(CPU_COUNT(&j.where[i]), pins ? 1 :
+			ck_assert_int_eq(CPU_COUNT(&j.affinity[i]), pins ? 1 :
 			    (int)cpuset_count(&all_cores));
-		ck_assert_int_eq(CPU_EQUAL(&j.where[0], &j.where[1]),
+		ck_assert_int_eq(CPU_EQUAL(&j.affinity[0], &j.affinity[1]),
 		    !pins);
 		pool_close(j.par);
 	}
-	/* The set is kept to: one core for both. */
+	/* Both threads stay on a set of one core. */
 	for (cpu = 0; cpu < MAX_CPUS && first == MAX_CPUS; cpu++)
 		if (cpuset_has(&all_cores, cpu))
 			first = cpu;
@@ -204,17 +206,17 @@ START_TEST(pinned_threads_have_a_core_each_and_others_have_all)
 	cpuset_add(&pc.cpus, first);
 	pc.pin = 0;
 	t_ok(pool_open(&pc, &j.par, &e), &e);
-	j.par->run(j.par, look_where, &j);
+	j.par->run(j.par, record_affinity, &j);
 	for (i = 0; i < 2; i++)
-		ck_assert_int_eq(CPU_COUNT(&j.where[i]) == 1 &&
-		    CPU_ISSET(first, &j.where[i]), 1);
+		ck_assert_int_eq(CPU_COUNT(&j.affinity[i]) == 1 &&
+		    CPU_ISSET(first, &j.affinity[i]), 1);
 	pool_close(j.par);
 }
 END_TEST
 
-/* A pool that cannot be: what it says. */
+/* Opening must fail with these words. */
 static void
-refused(const struct pool_conf *pc, const char *words)
+check_refused(const struct pool_conf *pc, const char *words)
 {
 	struct par *par = NULL;
 	struct err e = { 0 };
@@ -225,15 +227,15 @@ refused(const struct pool_conf *pc, const char *words)
 	ck_assert_ptr_null(par);
 }
 
-START_TEST(threads_that_cannot_be_pinned_later_stay_free)
+START_TEST(threads_that_cannot_be_pinned_later_stay_unpinned)
 {
 	struct pool_conf pc = { .nthreads = 1 };
 	struct job j = { 0 };
 	struct err e = { 0 };
 	unsigned cpu, i;
 
-	/* One more than cores. */
-	for (cpu = 0; cpu < MAX_CPUS && pc.nthreads < MOST_THREADS; cpu++)
+	/* One thread more than there are cores. */
+	for (cpu = 0; cpu < MAX_CPUS && pc.nthreads < MAX_TEST_THREADS; cpu++)
 		if (cpuset_has(&all_cores, cpu)) {
 			cpuset_add(&pc.cpus, cpu);
 			pc.nthreads++;
@@ -242,35 +244,35 @@ START_TEST(threads_that_cannot_be_pinned_later_stay_free)
 	ck_assert_int_eq(pool_pin(j.par, &e), -EINVAL);
 	ck_assert_msg(strstr(e.msg, "cannot run on no core") != NULL, "%s",
 	    e.msg);
-	j.par->run(j.par, look_where, &j);
+	j.par->run(j.par, record_affinity, &j);
 	for (i = 0; i < pc.nthreads; i++)
-		ck_assert_int_eq(CPU_COUNT(&j.where[i]),
+		ck_assert_int_eq(CPU_COUNT(&j.affinity[i]),
 		    (int)cpuset_count(&pc.cpus));
 	pool_close(j.par);
 }
 END_TEST
 
-START_TEST(cores_that_a_thread_cannot_have_are_named)
+START_TEST(unavailable_cores_are_named)
 {
 	struct pool_conf pc = { .nthreads = 2 };
 	char words[80];
 
-	refused(&pc, "thread 1 of 2 cannot run on no core: ");
+	check_refused(&pc, "thread 1 of 2 cannot run on no core: ");
 	if (!cpuset_has(&all_cores, MAX_CPUS - 1)) {
 		cpuset_add(&pc.cpus, MAX_CPUS - 1);
-		refused(&pc, "thread 1 of 2 cannot run on core 1023: ");
+		check_refused(&pc, "thread 1 of 2 cannot run on core 1023: ");
 	}
-	/* Of a pinned pool, the threads that are one too many. */
+	/* In a pinned pool the one thread too many is named. */
 	pc = (struct pool_conf){ .nthreads = cpuset_count(&all_cores) + 1,
 	    .cpus = all_cores, .pin = 1 };
 	snprintf(words, sizeof(words), "thread %u of %u cannot run on no core",
 	    pc.nthreads, pc.nthreads);
-	refused(&pc, words);
+	check_refused(&pc, words);
 	if (!cpuset_has(&all_cores, MAX_CPUS - 1)) {
 		cpuset_add(&pc.cpus, MAX_CPUS - 1);
 		snprintf(words, sizeof(words), "thread %u of %u cannot run on "
 		    "core 1023: ", pc.nthreads, pc.nthreads);
-		refused(&pc, words);
+		check_refused(&pc, words);
 	}
 }
 END_TEST
@@ -285,7 +287,7 @@ cpu_ns(clockid_t clock)
 }
 
 static void
-note_clock(void *arg, unsigned thread)
+get_clock_of_thread_1(void *arg, unsigned thread)
 {
 	clockid_t *clock = arg;
 
@@ -294,9 +296,9 @@ note_clock(void *arg, unsigned thread)
 		    0);
 }
 
-/* Two threads on one core, of which one waits for a job: it is no half of the
- * core that the other has to do without. */
-START_TEST(who_waits_for_a_job_gives_way)
+/* Two threads share a core and one of them waits for a job: it must not take
+ * half of the core from the other. */
+START_TEST(a_thread_that_waits_for_a_job_yields_its_core)
 {
 	struct pool_conf pc = { .nthreads = 2, .job_spin_ns = UINT32_MAX };
 	uint64_t worked = 0, waited, t0, w0;
@@ -309,29 +311,29 @@ START_TEST(who_waits_for_a_job_gives_way)
 		cpu++;
 	cpuset_add(&pc.cpus, cpu);
 	t_ok(pool_open(&pc, &par, &e), &e);
-	par->run(par, note_clock, &waiter);
+	par->run(par, get_clock_of_thread_1, &waiter);
 	t0 = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 	w0 = cpu_ns(waiter);
 	while (worked < 200000000)
 		worked = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - t0;
 	waited = cpu_ns(waiter) - w0;
-	ck_assert_msg(waited < worked / 4, "%" PRIu64 " ns beside %" PRIu64,
-	    waited, worked);
+	ck_assert_msg(waited < worked / 4, "waited %" PRIu64 " ns of CPU time "
+	    "while the other worked %" PRIu64, waited, worked);
 	pool_close(par);
 }
 END_TEST
 
-START_TEST(pools_come_and_go)
+START_TEST(pools_can_be_opened_and_closed_repeatedly)
 {
 	struct job j;
 	unsigned i;
 
 	for (i = 0; i < 100; i++) {
 		memset(&j, 0, sizeof(j));
-		j.par = pool_of_kind(i % NKINDS);
+		j.par = open_pool_kind(i % NKINDS);
 		j.rounds = 1;
 		if (i % 3 != 0)
-			j.par->run(j.par, meet, &j);
+			j.par->run(j.par, check_barrier, &j);
 		pool_close(j.par);
 	}
 	pool_close(NULL);
@@ -367,7 +369,7 @@ START_TEST(shares_are_contiguous_and_complete)
 }
 END_TEST
 
-START_TEST(threads_do_as_much_as_their_cores_are_fast)
+START_TEST(shares_are_proportional_to_core_speed)
 {
 	static const uint32_t two_kinds[] = { 1024, 400, 400 };
 	static const uint32_t alike[] = { 400, 400, 400 };
@@ -394,16 +396,16 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		behind_a_barrier_everyone_sees_what_all_wrote,
-		a_run_sees_its_callers_writes_and_its_caller_sees_the_runs,
-		runs_with_and_without_barriers_follow_each_other,
+		writes_before_a_barrier_are_visible_to_all_after_it,
+		a_run_sees_the_writes_of_its_caller_and_vice_versa,
+		runs_with_and_without_barriers_may_alternate,
 		pinned_threads_have_a_core_each_and_others_have_all,
-		threads_that_cannot_be_pinned_later_stay_free,
-		cores_that_a_thread_cannot_have_are_named,
-		who_waits_for_a_job_gives_way,
-		pools_come_and_go,
+		threads_that_cannot_be_pinned_later_stay_unpinned,
+		unavailable_cores_are_named,
+		a_thread_that_waits_for_a_job_yields_its_core,
+		pools_can_be_opened_and_closed_repeatedly,
 		shares_are_contiguous_and_complete,
-		threads_do_as_much_as_their_cores_are_fast
+		shares_are_proportional_to_core_speed
 	};
 	struct err e;
 

@@ -1,8 +1,8 @@
-/* tests/unit/program.c - a stage's program: what it computes, and where.
- * The programs are run here on a machine of symbols: every 64 bytes of scratch
- * hold the hash of the value that was written there last.  What comes out must
- * be the hash of the Llama block as it is written down below; a tensor that was
- * overwritten too early, or never written, changes it. */
+/* tests/unit/program.c - tests of a stage's program: what it computes, and
+ * where.  Programs run here on a symbolic machine, in which every 64 bytes of
+ * scratch hold the hash of the value last written there.  The output must be
+ * the hash of the Llama block as written down below; a tensor that is
+ * overwritten too early or never written changes it. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { LINE = 64, BATCH = 24, HEAD_ROWS = 5 };
 
-/* A program for units [u0, u1) and what it stands on. */
+/* A program for units [u0, u1) and its inputs. */
 struct built {
 	struct gguf *g;
 	struct model *m;
@@ -29,7 +29,8 @@ struct built {
 	struct program *p;
 };
 
-/* The environment of units [u0, u1) of t; the program is not built yet. */
+/* Set up the environment of units [u0, u1) of t, without building the
+ * program. */
 static void
 set_up(struct built *b, const struct tiny *t, uint32_t u0, uint32_t u1)
 {
@@ -42,7 +43,7 @@ set_up(struct built *b, const struct tiny *t, uint32_t u0, uint32_t u1)
 	b->ext = calloc(model_range_max(b->m), sizeof(*b->ext));
 	b->next = model_range(b->m, u0, u1, b->ext);
 	kernels_init(&b->k, cpu_flags());
-	/* As where products of BF16 are quick. */
+	/* As on a CPU with fast BF16 products. */
 	b->k.mat[QUANT_BF16].act = ACT_BF16;
 	t_ok(weights_layout(b->ext, b->next, &b->k, &b->ws, &e), &e);
 	b->env = (struct program_env){
@@ -50,7 +51,8 @@ set_up(struct built *b, const struct tiny *t, uint32_t u0, uint32_t u1)
 		.embedding = u0 == 0, .head = u1 == b->m->nunits,
 		.batch_rows = BATCH, .head_rows = HEAD_ROWS,
 	};
-	model_sublayers(b->m, u0, u1, &b->env.first_sublayer, &b->env.nsublayers);
+	model_sublayers(b->m, u0, u1, &b->env.first_sublayer,
+	    &b->env.nsublayers);
 	kv = sublayers_attn(b->env.first_sublayer, b->env.nsublayers);
 	ck_assert_int_eq(kv_layout_init(&b->env.kv, &b->m->hp,
 	    &(struct kv_conf){ KV_F16, KV_F16, kv.first, kv.n, 2, 64,
@@ -75,9 +77,9 @@ tear_down(struct built *b)
 	tiny_close(b->g, b->m);
 }
 
-/* Run check on every range of a few models. */
+/* Run check on every range of units of a few models. */
 static void
-each_range(void (*check)(const struct built *b))
+check_every_range(void (*check)(const struct built *b))
 {
 	struct built b;
 	struct tiny t;
@@ -104,7 +106,7 @@ each_range(void (*check)(const struct built *b))
 /* --- values as hashes --- */
 
 static uint64_t
-mix(uint64_t a, uint64_t b)
+mix_hash(uint64_t a, uint64_t b)
 {
 	a = (a ^ (b + UINT64_C(0x9e3779b97f4a7c15))) *
 	    UINT64_C(0xbf58476d1ce4e5b9);
@@ -112,26 +114,26 @@ mix(uint64_t a, uint64_t b)
 }
 
 static uint64_t
-value(enum op_kind kind, uint64_t what, uint64_t x, uint64_t y)
+hash_op(enum op_kind kind, uint64_t what, uint64_t x, uint64_t y)
 {
-	return mix(mix(mix(kind + 1, what), x), y);
+	return mix_hash(mix_hash(mix_hash(kind + 1, what), x), y);
 }
 
 static uint64_t
-name_of(enum role r, int layer)
+hash_role(enum role r, int layer)
 {
-	return mix(r + 1, (uint64_t)(layer + 2));
+	return mix_hash(r + 1, (uint64_t)(layer + 2));
 }
 
 static uint64_t
-weight_name(const struct weight *w)
+hash_weight(const struct weight *w)
 {
-	return w == NULL ? 0 : name_of(w->ext.role, w->ext.layer);
+	return w == NULL ? 0 : hash_role(w->ext.role, w->ext.layer);
 }
 
 #define INPUT_VALUE	UINT64_C(4711)
 
-/* y = x W^T + bias, with x rounded where the kernel wants it so. */
+/* y = x W^T + bias, with x quantized if the kernel requires it. */
 static uint64_t
 want_matmul(const struct built *b, uint64_t x, enum role w, enum role bias,
     int layer)
@@ -140,21 +142,21 @@ want_matmul(const struct built *b, uint64_t x, enum role w, enum role bias,
 	int has_bias = weights_find(&b->ws, bias, layer) != NULL;
 
 	if (wt->kern->act != ACT_F32)
-		x = value(OP_QUANTIZE, wt->kern->act, x, 0);
-	return value(OP_MATMUL, mix(name_of(w, layer),
-	    has_bias ? name_of(bias, layer) : 0), x, 0);
+		x = hash_op(OP_QUANTIZE, wt->kern->act, x, 0);
+	return hash_op(OP_MATMUL, mix_hash(hash_role(w, layer),
+	    has_bias ? hash_role(bias, layer) : 0), x, 0);
 }
 
 static uint64_t
-want_id(const struct built *b, uint64_t x, enum role w, int layer,
+want_matmul_id(const struct built *b, uint64_t x, enum role w, int layer,
     uint64_t routes)
 {
-	return mix(value(OP_MATMUL_ID, mix(weight_name(weights_find(&b->ws, w,
-	    layer)), 0), x, 0), routes);
+	return mix_hash(hash_op(OP_MATMUL_ID, mix_hash(hash_weight(
+	    weights_find(&b->ws, w, layer)), 0), x, 0), routes);
 }
 
-/* Mixtral's experts (arXiv 2401.04088, section 2.1): what they are given is
- * made of the rows and of who goes to whom. */
+/* Mixtral's experts (arXiv 2401.04088, section 2.1): their input depends on the
+ * rows and on the routes. */
 static uint64_t
 want_experts(const struct built *b, uint64_t h, int l)
 {
@@ -162,19 +164,20 @@ want_experts(const struct built *b, uint64_t h, int l)
 	uint64_t r, x, g, u;
 
 	r = want_matmul(b, h, ROLE_ROUTER, ROLE_ROUTER_BIAS, l);
-	r = value(OP_MOE_ROUTE, 0, r, 0);
-	x = mix(value(OP_MOE_ROWS, gate->kern->act, h, 0), r);
-	r = value(OP_MOE_ROWS, 1, r, 0);	/* with the rows' places */
-	g = want_id(b, x, ROLE_EXPERTS_GATE, l, r);
-	u = want_id(b, x, ROLE_EXPERTS_UP, l, r);
-	x = mix(value(OP_SWIGLU, 0, g, u), r);
+	r = hash_op(OP_MOE_ROUTE, 0, r, 0);
+	x = mix_hash(hash_op(OP_MOE_ROWS, gate->kern->act, h, 0), r);
+	r = hash_op(OP_MOE_ROWS, 1, r, 0);	/* with the rows' places */
+	g = want_matmul_id(b, x, ROLE_EXPERTS_GATE, l, r);
+	u = want_matmul_id(b, x, ROLE_EXPERTS_UP, l, r);
+	x = mix_hash(hash_op(OP_SWIGLU, 0, g, u), r);
 	if (gate->kern->act != ACT_F32)
-		x = mix(value(OP_QUANTIZE, gate->kern->act, x, 0), r);
-	x = want_id(b, x, ROLE_EXPERTS_DOWN, l, r);
-	return mix(value(OP_MOE_SUM, 0, x, 0), r);
+		x = mix_hash(hash_op(OP_QUANTIZE, gate->kern->act, x, 0), r);
+	x = want_matmul_id(b, x, ROLE_EXPERTS_DOWN, l, r);
+	return mix_hash(hash_op(OP_MOE_SUM, 0, x, 0), r);
 }
 
-/* The last before a head goes on with the rows that want logits. */
+/* 1 if l is the last layer before a head: only the rows that need logits go on
+ * after it. */
 static int
 is_last(const struct built *b, int l)
 {
@@ -186,21 +189,21 @@ static uint64_t
 want_attn(const struct built *b, uint64_t x, int l)
 {
 	const struct hparams *hp = &b->m->hp;
-	uint64_t table = value(OP_ROPE_TABLE, 0, 0, 0), h, q, k, v, a;
+	uint64_t table = hash_op(OP_ROPE_TABLE, 0, 0, 0), h, q, k, v, a;
 
-	h = value(OP_RMS_NORM, name_of(ROLE_ATTN_NORM, l), x, 0);
+	h = hash_op(OP_RMS_NORM, hash_role(ROLE_ATTN_NORM, l), x, 0);
 	q = want_matmul(b, h, ROLE_ATTN_Q, ROLE_ATTN_Q_BIAS, l);
 	k = want_matmul(b, h, ROLE_ATTN_K, ROLE_ATTN_K_BIAS, l);
 	v = want_matmul(b, h, ROLE_ATTN_V, ROLE_ATTN_V_BIAS, l);
-	q = value(OP_ROPE, hp->n_head, q, table);
-	k = value(OP_ROPE, hp->n_head_kv, k, table);
+	q = hash_op(OP_ROPE, hp->n_head, q, table);
+	k = hash_op(OP_ROPE, hp->n_head_kv, k, table);
 	if (is_last(b, l)) {
-		q = value(OP_SELECT_ROWS, 0, q, 0);
-		x = value(OP_SELECT_ROWS, 0, x, 0);
+		q = hash_op(OP_SELECT_ROWS, 0, q, 0);
+		x = hash_op(OP_SELECT_ROWS, 0, x, 0);
 	}
-	a = value(OP_ATTENTION, 0, q, value(OP_KV_STORE, 0, k, v));
+	a = hash_op(OP_ATTENTION, 0, q, hash_op(OP_KV_STORE, 0, k, v));
 	a = want_matmul(b, a, ROLE_ATTN_OUT, ROLE_ATTN_OUT_BIAS, l);
-	return value(OP_ADD, 0, x, a);
+	return hash_op(OP_ADD, 0, x, a);
 }
 
 static uint64_t
@@ -208,17 +211,18 @@ want_ffn(const struct built *b, uint64_t x, int l)
 {
 	uint64_t h, gate;
 
-	/* Where a stage begins with it, they are not chosen yet. */
+	/* A stage that begins with this sublayer has not selected the rows
+	 * yet. */
 	if (is_last(b, l) && (int)b->env.first_sublayer == 2 * l + 1)
-		x = value(OP_SELECT_ROWS, 0, x, 0);
-	h = value(OP_RMS_NORM, name_of(ROLE_FFN_NORM, l), x, 0);
+		x = hash_op(OP_SELECT_ROWS, 0, x, 0);
+	h = hash_op(OP_RMS_NORM, hash_role(ROLE_FFN_NORM, l), x, 0);
 	if (b->m->hp.n_expert > 0)
-		return value(OP_ADD, 0, x, want_experts(b, h, l));
+		return hash_op(OP_ADD, 0, x, want_experts(b, h, l));
 	gate = want_matmul(b, h, ROLE_FFN_GATE, ROLE_FFN_GATE_BIAS, l);
 	h = want_matmul(b, h, ROLE_FFN_UP, ROLE_FFN_UP_BIAS, l);
-	h = value(OP_SWIGLU, 0, gate, h);
+	h = hash_op(OP_SWIGLU, 0, gate, h);
 	h = want_matmul(b, h, ROLE_FFN_DOWN, ROLE_FFN_DOWN_BIAS, l);
-	return value(OP_ADD, 0, x, h);
+	return hash_op(OP_ADD, 0, x, h);
 }
 
 static uint64_t
@@ -227,19 +231,20 @@ want_output(const struct built *b)
 	const struct program_env *env = &b->env;
 	enum role head = ROLE_OUTPUT;
 	uint64_t x = INPUT_VALUE;
-	uint32_t half = env->first_sublayer, end = half + env->nsublayers;
+	uint32_t sublayer = env->first_sublayer;
+	uint32_t end = sublayer + env->nsublayers;
 
 	if (env->embedding)
-		x = value(OP_GET_ROWS, name_of(ROLE_TOKEN_EMBD, -1), 0, 0);
-	for (; half < end; half++)
-		x = half % 2 == 0 ? want_attn(b, x, (int)half / 2) :
-		    want_ffn(b, x, (int)half / 2);
+		x = hash_op(OP_GET_ROWS, hash_role(ROLE_TOKEN_EMBD, -1), 0, 0);
+	for (; sublayer < end; sublayer++)
+		x = sublayer % 2 == 0 ? want_attn(b, x, (int)sublayer / 2) :
+		    want_ffn(b, x, (int)sublayer / 2);
 	if (!env->head)
 		return x;
 	if (env->embedding && b->m->hp.tied)
 		head = ROLE_TOKEN_EMBD;
-	x = value(OP_SELECT_ROWS, 0, x, 0);
-	x = value(OP_RMS_NORM, name_of(ROLE_OUTPUT_NORM, -1), x, 0);
+	x = hash_op(OP_SELECT_ROWS, 0, x, 0);
+	x = hash_op(OP_RMS_NORM, hash_role(ROLE_OUTPUT_NORM, -1), x, 0);
 	return want_matmul(b, x, head, ROLE_COUNT, -1);
 }
 
@@ -249,11 +254,11 @@ struct machine {
 	const struct program *p;
 	uint64_t *scratch;		/* [scratch_bytes / LINE] */
 	uint64_t output;
-	uint64_t kv[8];			/* by layer of the stage */
+	uint64_t kv[8];			/* by layer, as kv.h counts */
 };
 
 static uint64_t
-get(const struct machine *m, uint16_t id)
+read_tensor(const struct machine *m, uint16_t id)
 {
 	const struct tensor *t;
 	const uint64_t *line;
@@ -274,7 +279,7 @@ get(const struct machine *m, uint16_t id)
 }
 
 static void
-put(struct machine *m, uint16_t id, uint64_t v)
+write_tensor(struct machine *m, uint16_t id, uint64_t v)
 {
 	const struct tensor *t = &m->p->t[id];
 	uint64_t i, n = t->rows * t->row_bytes / LINE;
@@ -291,30 +296,31 @@ put(struct machine *m, uint16_t id, uint64_t v)
 }
 
 static void
-step(struct machine *m, const struct op *op)
+run_op(struct machine *m, const struct op *op)
 {
-	uint64_t x = get(m, op->in[0]), y = get(m, op->in[1]), what;
+	uint64_t x = read_tensor(m, op->in[0]), y = read_tensor(m, op->in[1]);
+	uint64_t what;
 	uint32_t layer = op_kv_layer(m->p, op);
 
 	what = op->kind == OP_ROPE ? op->heads :
 	    op->kind == OP_QUANTIZE || op->kind == OP_MOE_ROWS ?
 	    m->p->t[op->out].act :
 	    op->kind == OP_MATMUL || op->kind == OP_MATMUL_ID ?
-	    mix(weight_name(op->w), weight_name(op->bias)) :
-	    weight_name(op->w);
+	    mix_hash(hash_weight(op->w), hash_weight(op->bias)) :
+	    hash_weight(op->w);
 	if (op->kind == OP_KV_STORE) {
 		ck_assert_uint_lt(layer, m->p->env.kv.conf.nlayers);
-		m->kv[layer] = value(OP_KV_STORE, 0, x, y);
+		m->kv[layer] = hash_op(OP_KV_STORE, 0, x, y);
 		return;
 	}
 	if (op->kind == OP_ATTENTION)
 		y = m->kv[layer];
-	x = value(op->kind, what, x, y);
-	put(m, op->out, op->routes != NO_TENSOR ? mix(x, get(m, op->routes)) :
-	    x);
+	x = hash_op(op->kind, what, x, y);
+	write_tensor(m, op->out, op->routes != NO_TENSOR ?
+	    mix_hash(x, read_tensor(m, op->routes)) : x);
 	if (op->kind == OP_MOE_ROWS)
-		put(m, op->routes, value(OP_MOE_ROWS, 1, get(m, op->routes),
-		    0));
+		write_tensor(m, op->routes, hash_op(OP_MOE_ROWS, 1,
+		    read_tensor(m, op->routes), 0));
 }
 
 static void
@@ -330,16 +336,16 @@ check_values(const struct built *b)
 		ck_assert_int_eq(b->p->op[i].kind, OP_SELECT_ROWS);
 	m.scratch = calloc(b->p->scratch_bytes / LINE + 1, 8);
 	for (i = 0; i < b->p->nbody; i++)
-		step(&m, &b->p->op[i]);
+		run_op(&m, &b->p->op[i]);
 	if (!b->env.head) {
 		ck_assert_uint_eq(b->p->nbody, b->p->nops);
 		ck_assert_uint_eq(m.output, want);
 	}
-	/* The head runs once for each block, on the same body. */
+	/* The head runs once per block, on the same body. */
 	for (block = 0; b->env.head && block < 3; block++) {
 		m.output = 0;
 		for (i = b->p->nbody; i < b->p->nops; i++)
-			step(&m, &b->p->op[i]);
+			run_op(&m, &b->p->op[i]);
 		ck_assert_uint_eq(m.output, want);
 	}
 	free(m.scratch);
@@ -347,19 +353,20 @@ check_values(const struct built *b)
 
 START_TEST(every_range_computes_the_llama_block)
 {
-	each_range(check_values);
+	check_every_range(check_values);
 }
 END_TEST
 
-/* --- lives and places --- */
+/* --- lifetimes and offsets --- */
 
-struct life {
-	uint32_t first, last;	/* ops that touch it, and on to where the
-				 * threads meet: one may be ahead of another */
+struct lifetime {
+	uint32_t first, last;	/* ops that use it, extended to the barriers
+				 * around them: threads may be ahead */
 };
 
 static void
-touch(struct life *life, const struct program *p, uint16_t id, uint32_t op)
+extend_lifetime(struct lifetime *life, const struct program *p, uint16_t id,
+    uint32_t op)
 {
 	if (id == NO_TENSOR)
 		return;
@@ -368,33 +375,34 @@ touch(struct life *life, const struct program *p, uint16_t id, uint32_t op)
 	while (life[id].first > 0 && !p->op[life[id].first].barrier_before)
 		life[id].first--;
 	life[id].last = MAX(life[id].last, op);
-	while (life[id].last + 1 < p->nops && !p->op[life[id].last + 1].barrier_before)
+	while (life[id].last + 1 < p->nops &&
+	    !p->op[life[id].last + 1].barrier_before)
 		life[id].last++;
 	/* The next block of the head reads it again. */
 	if (op >= p->nbody && life[id].first < p->nbody)
 		life[id].last = p->nops;
 }
 
-static struct life *
-lives(const struct program *p)
+static struct lifetime *
+find_lifetimes(const struct program *p)
 {
-	struct life *life = calloc(p->ntensors + 1, sizeof(*life));
+	struct lifetime *life = calloc(p->ntensors + 1, sizeof(*life));
 	uint32_t i;
 
 	for (i = 0; i < p->ntensors; i++)
 		life[i].first = UINT32_MAX;
 	for (i = 0; i < p->nops; i++) {
-		touch(life, p, p->op[i].out, i);
-		touch(life, p, p->op[i].in[0], i);
-		touch(life, p, p->op[i].in[1], i);
-		touch(life, p, p->op[i].routes, i);
+		extend_lifetime(life, p, p->op[i].out, i);
+		extend_lifetime(life, p, p->op[i].in[0], i);
+		extend_lifetime(life, p, p->op[i].in[1], i);
+		extend_lifetime(life, p, p->op[i].routes, i);
 	}
 	return life;
 }
 
-/* Most rows of tensor id: those of the op that makes it. */
+/* Maximum rows of tensor id: those of the op that writes it. */
 static uint32_t
-rows_of(const struct built *b, uint32_t id)
+max_rows(const struct built *b, uint32_t id)
 {
 	const struct program *p = b->p;
 	uint32_t i;
@@ -407,17 +415,17 @@ rows_of(const struct built *b, uint32_t id)
 }
 
 static void
-check_places(const struct built *b)
+check_offsets(const struct built *b)
 {
 	const struct program *p = b->p;
-	struct life *life = lives(p);
+	struct lifetime *life = find_lifetimes(p);
 	const struct tensor *t, *u;
 	uint32_t i, j;
 
 	for (i = 0; i < p->ntensors; i++) {
 		t = &p->t[i];
 		ck_assert_uint_ne(life[i].first, UINT32_MAX);
-		ck_assert_uint_eq(t->rows, rows_of(b, i));
+		ck_assert_uint_eq(t->rows, max_rows(b, i));
 		if (t->store != STORE_SCRATCH)
 			continue;
 		ck_assert_uint_eq(t->row_bytes, act_row_bytes(t->act,
@@ -433,15 +441,15 @@ check_places(const struct built *b)
 			ck_assert_msg(t->offset >= u->offset +
 			    u->rows * u->row_bytes || u->offset >=
 			    t->offset + t->rows * t->row_bytes,
-			    "tensors %u and %u are alive together", i, j);
+			    "live tensors %u and %u overlap", i, j);
 		}
 	}
 	free(life);
 }
 
-START_TEST(tensors_alive_together_lie_apart)
+START_TEST(tensors_live_at_the_same_time_do_not_overlap)
 {
-	each_range(check_places);
+	check_every_range(check_offsets);
 }
 END_TEST
 
@@ -449,32 +457,32 @@ static void
 check_order(const struct built *b)
 {
 	const struct program *p = b->p;
-	uint8_t *made = calloc(p->ntensors + 1, 1);
+	uint8_t *written = calloc(p->ntensors + 1, 1);
 	uint32_t i;
 	unsigned j;
 
 	for (i = 0; i < p->ntensors; i++)
-		made[i] = p->t[i].store == STORE_INPUT;
+		written[i] = p->t[i].store == STORE_INPUT;
 	for (i = 0; i < p->nops; i++) {
 		for (j = 0; j < NITEMS(p->op[i].in); j++)
 			if (p->op[i].in[j] != NO_TENSOR)
-				ck_assert_msg(made[p->op[i].in[j]], "op %u "
-				    "reads tensor %u before it is made", i,
+				ck_assert_msg(written[p->op[i].in[j]], "op %u "
+				    "reads tensor %u before it is written", i,
 				    p->op[i].in[j]);
 		if (p->op[i].out != NO_TENSOR)
-			made[p->op[i].out] = 1;
+			written[p->op[i].out] = 1;
 	}
-	free(made);
+	free(written);
 }
 
-START_TEST(no_op_reads_what_is_not_made_yet)
+START_TEST(no_op_reads_a_tensor_before_it_is_written)
 {
-	each_range(check_order);
+	check_every_range(check_order);
 }
 END_TEST
 
 static void
-check_border(const struct built *b)
+check_input_and_output(const struct built *b)
 {
 	const struct program *p = b->p;
 	unsigned ninputs = 0, noutputs = 0;
@@ -487,12 +495,12 @@ check_border(const struct built *b)
 			continue;
 		noutputs++;
 		ck_assert_uint_eq(p->t[i].cols, cols);
-		/* As the ring's slots are cut. */
+		/* As in the ring's slots. */
 		ck_assert_uint_eq(p->t[i].row_bytes, slot_row_bytes(cols));
 	}
 	ck_assert_uint_eq(ninputs, !b->env.embedding);
 	ck_assert_uint_eq(noutputs, 1);
-	/* The last operation writes it: nothing is copied at the border. */
+	/* The last op writes it: nothing is copied into the slot. */
 	ck_assert_int_eq(p->t[p->op[p->nops - 1].out].store, STORE_OUTPUT);
 	for (i = 0; i < p->nops; i++)
 		if (p->op[i].out != NO_TENSOR)
@@ -500,14 +508,14 @@ check_border(const struct built *b)
 			    STORE_INPUT);
 }
 
-START_TEST(the_residual_goes_straight_out_and_the_input_is_never_written)
+START_TEST(the_last_op_writes_the_output_and_no_op_writes_the_input)
 {
-	each_range(check_border);
+	check_every_range(check_input_and_output);
 }
 END_TEST
 
 static unsigned
-count(const struct program *p, enum op_kind kind)
+count_ops(const struct program *p, enum op_kind kind)
 {
 	unsigned n = 0;
 	uint32_t i;
@@ -517,28 +525,28 @@ count(const struct program *p, enum op_kind kind)
 	return n;
 }
 
-START_TEST(activations_are_quantized_once_for_all_who_share_them)
+START_TEST(activations_are_quantized_once_for_all_matmuls_that_share_them)
 {
 	struct tiny t = TINY;
 	struct built b;
 
 	build(&b, &t, 1, 7);		/* three layers */
-	/* Before q/k/v, the output, gate/up, and down. */
-	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 3 * 4);
-	ck_assert_uint_eq(count(b.p, OP_MATMUL), 3 * 7);
-	ck_assert_uint_eq(count(b.p, OP_ROPE_TABLE), 1);
+	/* Before q/k/v, the attention output, gate/up, and down. */
+	ck_assert_uint_eq(count_ops(b.p, OP_QUANTIZE), 3 * 4);
+	ck_assert_uint_eq(count_ops(b.p, OP_MATMUL), 3 * 7);
+	ck_assert_uint_eq(count_ops(b.p, OP_ROPE_TABLE), 1);
 	tear_down(&b);
 	build(&b, &t, 9, 10);
-	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 1);
+	ck_assert_uint_eq(count_ops(b.p, OP_QUANTIZE), 1);
 	tear_down(&b);
 	t.type = QUANT_F16;
 	build(&b, &t, 0, 10);
-	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 0);
+	ck_assert_uint_eq(count_ops(b.p, OP_QUANTIZE), 0);
 	tear_down(&b);
 }
 END_TEST
 
-START_TEST(kernels_that_round_differently_do_not_share)
+START_TEST(kernels_that_round_differently_do_not_share_activations)
 {
 	struct tiny t = TINY;
 	struct built b;
@@ -546,13 +554,13 @@ START_TEST(kernels_that_round_differently_do_not_share)
 	t.odd = "blk.1.attn_k.weight";
 	t.odd_type = QUANT_BF16;
 	build(&b, &t, 1, 7);
-	ck_assert_uint_eq(count(b.p, OP_QUANTIZE), 3 * 4 + 1);
+	ck_assert_uint_eq(count_ops(b.p, OP_QUANTIZE), 3 * 4 + 1);
 	check_values(&b);
 	tear_down(&b);
 }
 END_TEST
 
-/* Ops that round: all, and those that do it finely. */
+/* Count the ops that quantize: those that do it finely; *ret_all: all. */
 static unsigned
 count_fine(const struct program *p, unsigned *ret_all)
 {
@@ -567,7 +575,7 @@ count_fine(const struct program *p, unsigned *ret_all)
 	return n;
 }
 
-START_TEST(only_layers_of_models_that_route_round_finely)
+START_TEST(only_layers_of_models_with_experts_round_finely)
 {
 	struct tiny t = TINY;
 	struct built b;
@@ -578,8 +586,8 @@ START_TEST(only_layers_of_models_that_route_round_finely)
 	ck_assert_uint_eq(all, 4 * 4 + 1);
 	tear_down(&b);
 
-	/* Before q/k/v, the output, the router, the experts, and their down;
-	 * not in the head. */
+	/* Before q/k/v, the attention output, the router, the experts, and the
+	 * experts' down matrices; not in the head. */
 	t.n_expert = 6;
 	t.n_used = 2;
 	t.n_ff_expert = 96;
@@ -595,7 +603,7 @@ START_TEST(only_layers_of_models_that_route_round_finely)
 END_TEST
 
 static void
-check_equal(const struct built *b)
+check_rebuilt_equal(const struct built *b)
 {
 	struct program *p = NULL;
 	struct err e = { 0 };
@@ -614,13 +622,13 @@ check_equal(const struct built *b)
 
 START_TEST(equal_inputs_give_equal_programs)
 {
-	each_range(check_equal);
+	check_every_range(check_rebuilt_equal);
 }
 END_TEST
 
-/* Scratch of half layers [l0, l0 + n) of b with or without the ends. */
+/* Scratch bytes of sublayers [l0, l0 + n) of b; e, h: with embedding, head. */
 static uint64_t
-scratch(struct built *b, int e, int h, uint32_t l0, uint32_t n)
+get_scratch(struct built *b, int e, int h, uint32_t l0, uint32_t n)
 {
 	struct program *p = NULL;
 	struct err err = { 0 };
@@ -636,8 +644,8 @@ scratch(struct built *b, int e, int h, uint32_t l0, uint32_t n)
 	return nbytes;
 }
 
-/* The plan measures each half alone. */
-START_TEST(several_halves_need_the_scratch_of_the_greediest)
+/* The plan relies on this: it measures each sublayer alone. */
+START_TEST(several_sublayers_need_the_scratch_of_the_largest)
 {
 	static const char *const odd[] = {
 		"blk.0.attn_q.weight", "blk.3.attn_v.weight",
@@ -661,9 +669,9 @@ START_TEST(several_halves_need_the_scratch_of_the_greediest)
 				for (n = 1; l0 + n <= 8; n++) {
 					most = 0;
 					for (l = l0; l < l0 + n; l++)
-						most = MAX(most, scratch(&b,
+						most = MAX(most, get_scratch(&b,
 						    ends & 1, ends / 2, l, 1));
-					ck_assert_uint_eq(most, scratch(&b,
+					ck_assert_uint_eq(most, get_scratch(&b,
 					    ends & 1, ends / 2, l0, n));
 				}
 		tear_down(&b);
@@ -671,7 +679,7 @@ START_TEST(several_halves_need_the_scratch_of_the_greediest)
 }
 END_TEST
 
-START_TEST(compute_bytes_are_scratch_and_a_piece_for_each_thread)
+START_TEST(compute_bytes_are_scratch_and_one_piece_per_thread)
 {
 	struct tiny t = TINY;
 	struct built b;
@@ -686,13 +694,13 @@ START_TEST(compute_bytes_are_scratch_and_a_piece_for_each_thread)
 	ck_assert_uint_eq(program_compute_bytes(b.p, 3),
 	    b.p->scratch_bytes + 3 * piece);
 	tear_down(&b);
-	/* Beside attention the larger of both. */
+	/* The larger of attention's scratch and the rows of a matmul. */
 	t.n_ff = 32768;
 	build(&b, &t, 0, 10);
 	ck_assert_uint_ge(program_thread_bytes(b.p), MAX(piece,
 	    mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_ff)));
 	tear_down(&b);
-	/* An expert's, too. */
+	/* Rows of an expert count too. */
 	t.n_expert = 6;
 	t.n_used = 2;
 	t.n_ff_expert = 32768;
@@ -702,8 +710,8 @@ START_TEST(compute_bytes_are_scratch_and_a_piece_for_each_thread)
 	tear_down(&b);
 	t = (struct tiny)TINY;
 	t.n_ff = 128;
-	/* The head attends to nothing, nor does half a layer before it: there
-	 * is room for rows of a product alone. */
+	/* Neither the head nor an FFN sublayer before it has attention: there
+	 * is room only for the rows of a matmul. */
 	build(&b, &t, 9, 10);
 	ck_assert_uint_eq(program_thread_bytes(b.p),
 	    ALIGN_UP(mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_embd), 64));
@@ -720,27 +728,27 @@ START_TEST(a_missing_weight_is_named)
 	struct err e;
 	struct built b;
 	struct tiny t = TINY;
-	struct extent gone;
+	struct extent saved;
 	uint32_t i;
 	int rc;
 
 	set_up(&b, &t, 0, 10);
 	for (i = 0; i < b.ws.n; i++) {
-		gone = b.ws.w[i].ext;
+		saved = b.ws.w[i].ext;
 		b.ws.w[i].ext.role = ROLE_ROPE_FREQS;
 		b.ws.w[i].ext.layer = -2;
 		e = (struct err){ 0 };
 		rc = program_build(&b.env, &b.p, &e);
-		b.ws.w[i].ext = gone;
-		if (rc == 0 && gone.role == ROLE_OUTPUT) {
-			/* Then the embedding's matrix is the head's. */
+		b.ws.w[i].ext = saved;
+		if (rc == 0 && saved.role == ROLE_OUTPUT) {
+			/* Without it the head uses the embedding's matrix. */
 			program_free(b.p);
 			b.p = NULL;
 			continue;
 		}
 		ck_assert_int_eq(rc, -EBADMSG);
 		ck_assert_int_eq(e.kind, ERR_MODEL);
-		ck_assert_msg(strstr(e.msg, role_info(gone.role)->pattern) !=
+		ck_assert_msg(strstr(e.msg, role_info(saved.role)->pattern) !=
 		    NULL, "%s", e.msg);
 		ck_assert_ptr_null(b.p);
 	}
@@ -748,7 +756,7 @@ START_TEST(a_missing_weight_is_named)
 }
 END_TEST
 
-START_TEST(rope_factors_are_found_where_there_are_layers)
+START_TEST(rope_factors_are_found_in_stages_with_layers)
 {
 	struct tiny t = TINY;
 	struct built b;
@@ -764,9 +772,9 @@ START_TEST(rope_factors_are_found_where_there_are_layers)
 }
 END_TEST
 
-/* Bytes of weights that one token reads. */
+/* Weight bytes that are read per token. */
 static uint64_t
-weight_bytes_of(const struct program *p)
+token_weight_bytes(const struct program *p)
 {
 	uint64_t n = 0;
 	uint32_t i;
@@ -776,7 +784,7 @@ weight_bytes_of(const struct program *p)
 	return n;
 }
 
-START_TEST(weight_bytes_count_the_matrices_that_a_token_reads)
+START_TEST(token_bytes_count_the_matrices_that_a_token_reads)
 {
 	struct tiny t = TINY;
 	struct built b;
@@ -788,10 +796,10 @@ START_TEST(weight_bytes_count_the_matrices_that_a_token_reads)
 		if (b.ws.w[i].kern != NULL &&
 		    b.ws.w[i].ext.role != ROLE_TOKEN_EMBD)
 			n += b.ws.w[i].nbytes;
-	ck_assert_uint_eq(weight_bytes_of(b.p), n);
+	ck_assert_uint_eq(token_weight_bytes(b.p), n);
 	tear_down(&b);
 
-	/* Of six experts, the two that a token is given to. */
+	/* A token reads two of the six experts. */
 	t.n_expert = 6;
 	t.n_used = 2;
 	t.n_ff_expert = 96;
@@ -801,12 +809,12 @@ START_TEST(weight_bytes_count_the_matrices_that_a_token_reads)
 		    b.ws.w[i].ext.role != ROLE_TOKEN_EMBD)
 			n += b.ws.w[i].nbytes / (b.ws.w[i].ext.nmats > 1 ?
 			    3 : 1);
-	ck_assert_uint_eq(weight_bytes_of(b.p), n);
+	ck_assert_uint_eq(token_weight_bytes(b.p), n);
 	tear_down(&b);
 }
 END_TEST
 
-START_TEST(the_largest_model_has_room_for_its_tensors)
+START_TEST(the_largest_model_does_not_exhaust_tensor_ids)
 {
 	struct tiny t = TINY;
 	struct built b;
@@ -825,19 +833,19 @@ main(void)
 {
 	const TTest *const tests[] = {
 		every_range_computes_the_llama_block,
-		tensors_alive_together_lie_apart,
-		no_op_reads_what_is_not_made_yet,
-		the_residual_goes_straight_out_and_the_input_is_never_written,
-		activations_are_quantized_once_for_all_who_share_them,
-		kernels_that_round_differently_do_not_share,
-		only_layers_of_models_that_route_round_finely,
+		tensors_live_at_the_same_time_do_not_overlap,
+		no_op_reads_a_tensor_before_it_is_written,
+		the_last_op_writes_the_output_and_no_op_writes_the_input,
+		activations_are_quantized_once_for_all_matmuls_that_share_them,
+		kernels_that_round_differently_do_not_share_activations,
+		only_layers_of_models_with_experts_round_finely,
 		equal_inputs_give_equal_programs,
-		several_halves_need_the_scratch_of_the_greediest,
-		compute_bytes_are_scratch_and_a_piece_for_each_thread,
+		several_sublayers_need_the_scratch_of_the_largest,
+		compute_bytes_are_scratch_and_one_piece_per_thread,
 		a_missing_weight_is_named,
-		rope_factors_are_found_where_there_are_layers,
-		weight_bytes_count_the_matrices_that_a_token_reads,
-		the_largest_model_has_room_for_its_tensors
+		rope_factors_are_found_in_stages_with_layers,
+		token_bytes_count_the_matrices_that_a_token_reads,
+		the_largest_model_does_not_exhaust_tensor_ids
 	};
 
 	return t_main("program", 60, tests, NITEMS(tests));
