@@ -1,4 +1,5 @@
-/* tests/unit/policy.c - tables that choose matmul's loops and prefetches. */
+/* tests/unit/policy.c - tests of the tables that choose matmul's loops and
+ * prefetches. */
 #include "kernels/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/matmul/policy.h"
@@ -90,10 +91,9 @@ START_TEST(every_recipe_is_used_and_reads_whole_lines)
 }
 END_TEST
 
-/* matmul splits what is left of a panel into calls of four rows, so that every
- * type needs gemv for as many; more than gemv_max_rows would write behind its
- * accumulators. */
-START_TEST(rows_stay_within_what_the_loops_are_compiled_for)
+/* matmul multiplies a partial panel in calls of four rows, so every type needs
+ * gemv for four.  More than gemv_max_rows would overflow its accumulators. */
+START_TEST(row_limits_stay_within_the_compiled_loops)
 {
 	const struct isa_policy *ip;
 	struct matmul_policy p;
@@ -109,7 +109,7 @@ START_TEST(rows_stay_within_what_the_loops_are_compiled_for)
 				    ip->gemv_max_rows);
 				ck_assert_uint_le(ip->direct_max_rows,
 				    p.gemv_rows);
-				/* pack_activations.h asserts for this. */
+				/* pack_activations.h asserts this. */
 				if (isa == ISA_NEON)
 					ck_assert_uint_eq(p.gemv_rows,
 					    ip->gemv_max_rows);
@@ -117,7 +117,7 @@ START_TEST(rows_stay_within_what_the_loops_are_compiled_for)
 }
 END_TEST
 
-START_TEST(sums_of_gemv_direct_leave_half_of_the_registers)
+START_TEST(accumulators_of_gemv_direct_take_at_most_half_of_the_registers)
 {
 	const struct isa_policy *ip;
 	unsigned isa, i, m, sums;
@@ -139,7 +139,7 @@ START_TEST(sums_of_gemv_direct_leave_half_of_the_registers)
 }
 END_TEST
 
-START_TEST(every_number_of_rows_finds_its_rule)
+START_TEST(every_number_of_rows_has_a_rule)
 {
 	static const uint32_t rows[] = { 1, 2, 3, 4, 5, 8, 9, 32, 33, 300,
 	    UINT32_MAX };
@@ -161,7 +161,7 @@ START_TEST(every_number_of_rows_finds_its_rule)
 END_TEST
 
 #ifndef __aarch64__
-START_TEST(flags_name_the_core_type)
+START_TEST(cpu_flags_determine_the_core_type)
 {
 	ck_assert_uint_eq(core_type_of(CPU_AVX2), CORE_GENERIC);
 	ck_assert_uint_eq(core_type_of(CPU_SINGLE_THREAD), CORE_GENERIC);
@@ -182,12 +182,12 @@ main(void)
 		every_core_type_has_rules_for_every_class,
 		every_kernel_has_a_class_of_its_kind,
 		every_recipe_is_used_and_reads_whole_lines,
-		rows_stay_within_what_the_loops_are_compiled_for,
-		sums_of_gemv_direct_leave_half_of_the_registers,
+		row_limits_stay_within_the_compiled_loops,
+		accumulators_of_gemv_direct_take_at_most_half_of_the_registers,
 #ifndef __aarch64__
-		flags_name_the_core_type,
+		cpu_flags_determine_the_core_type,
 #endif
-		every_number_of_rows_finds_its_rule
+		every_number_of_rows_has_a_rule
 	};
 
 	return t_main("policy", 20, tests, NITEMS(tests));
