@@ -1,4 +1,4 @@
-/* tests/support/bpe_vocab.c - writes small byte-level BPE vocabularies. */
+/* tests/support/bpe_vocab.c - see bpe_vocab.h. */
 #include "bpe_vocab.h"
 
 #include <err.h>
@@ -7,8 +7,8 @@
 
 #include "gguf_writer.h"
 
-/* As openai/gpt-2 src/encoder.py says it: printable ones are themselves, the
- * others are counted from 256 on. */
+/* As in openai/gpt-2 src/encoder.py: a printable byte is its own character; the
+ * others take the characters from 256 on, in order. */
 void
 bpe_spelled(uint8_t c, char out[3])
 {
@@ -32,9 +32,9 @@ bpe_spelled(uint8_t c, char out[3])
 	}
 }
 
-/* The texts that merges make, each once; returns how many. */
+/* Collect the distinct products of the merges; returns their number. */
 static unsigned
-products(const struct bpe_vocab *v, char **text)
+collect_products(const struct bpe_vocab *v, char **text)
 {
 	unsigned i, k, n = 0;
 
@@ -71,7 +71,7 @@ bpe_vocab_save(const struct bpe_vocab *v, const char *path)
 
 	if (text == NULL)
 		err(1, "bpe_vocab");
-	n = products(v, text);
+	n = collect_products(v, text);
 	gw_open(&w);
 	gw_kv_str(&w, "general.architecture", "llama");
 	gw_kv_str(&w, "tokenizer.ggml.model", "gpt2");
@@ -80,8 +80,8 @@ bpe_vocab_save(const struct bpe_vocab *v, const char *path)
 	gw_array(&w, "tokenizer.ggml.tokens", GGUF_STRING, 256 + n + v->nextra);
 	for (i = 0; i < 256; i++) {
 		bpe_spelled((uint8_t)i, byte);
-		gw_str(&w, v->lacks > 0 && i == (unsigned)v->lacks ?
-		    "<lacking>" : byte);
+		gw_str(&w, v->missing_byte > 0 &&
+		    i == (unsigned)v->missing_byte ? "<missing>" : byte);
 	}
 	for (i = 0; i < n; i++)
 		gw_str(&w, text[i]);

@@ -1,4 +1,4 @@
-/* tests/support/chain.c - a small model over stages in one process. */
+/* tests/support/chain.c - see chain.h. */
 #include "chain.h"
 
 #include <math.h>
@@ -31,9 +31,9 @@ attach(struct chain *ch, unsigned i, enum ring_side side, struct ring *ret)
 	    CHAIN_SLOTS, ring_slot(ch, i), ret, &e), &e);
 }
 
-/* What a coordinator would say to the worker of stage i. */
+/* Configure stage i as the orders of a coordinator would. */
 static void
-give_orders(struct chain *ch, unsigned i)
+set_stage_conf(struct chain *ch, unsigned i)
 {
 	const struct chain_conf *lc = &ch->conf;
 	struct part *p = &ch->part[i];
@@ -62,7 +62,8 @@ give_orders(struct chain *ch, unsigned i)
 	sc->start.strict = lc->strict;
 	if (lc->port != NULL)
 		strlcpy(sc->start.port, lc->port, sizeof(sc->start.port));
-	/* Small as the models are, most batches are then for all threads. */
+	/* With cores of their own, threads share even most batches of such
+	 * small models. */
 	sc->start.own_cores = 1;
 	sc->hp = ch->m->hp;
 	sc->ext = p->ext;
@@ -91,8 +92,8 @@ open_part(struct chain *ch, unsigned i, struct err *reterr)
 	    ((rc = cores_allowed(&pc.cpus, reterr)) < 0 ||
 	    (rc = pool_open(&pc, &p->par, reterr)) < 0))
 		return rc;
-	give_orders(ch, i);
-	/* Its weights were drawn after it was opened. */
+	set_stage_conf(ch, i);
+	/* The weights were written after the file was opened. */
 	ck_assert_int_eq(load_identify(&file), 0);
 	if ((rc = stage_open(&p->sc, &p->s, reterr)) < 0)
 		return rc;
@@ -210,7 +211,7 @@ logits_at(const struct chain *ch, uint32_t seq, uint32_t pos)
 	    ((size_t)seq * CHAIN_CTX + pos) * ch->m->hp.n_vocab;
 }
 
-/* Number of a stop that is not shown among what came out. */
+/* Batch number of a stop that is not recorded in seen[]. */
 #define CHAIN_STOP	UINT64_MAX
 
 static void
@@ -238,9 +239,9 @@ take_output(struct chain *ch)
 	}
 }
 
-/* Nothing more comes: leave. */
+/* Called when the input is empty: end the stage. */
 static int
-leave(void *arg)
+leave_when_idle(void *arg)
 {
 	(void)arg;
 	return 1;
@@ -264,7 +265,8 @@ chain_run(struct chain *ch, struct err *reterr)
 	if (ch->watch != NULL)
 		ch->watch(1);
 	for (i = 0; i < ch->conf.nstages && rc == 0; i++)
-		rc = stage_run(ch->part[i].s, leave, NULL, reterr);
+		rc = stage_run(ch->part[i].s, leave_when_idle, NULL,
+		    reterr);
 	if (ch->watch != NULL)
 		ch->watch(0);
 	take_output(ch);

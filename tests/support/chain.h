@@ -1,5 +1,6 @@
-/* tests/support/chain.h - a small model over stages in one process, driven by hand.
- * Owns: stages, rings, and what came out of the last.  Called by test_stage. */
+/* tests/support/chain.h - runs a small model over a chain of stages in one
+ * process. Owns: the stages, the rings between them, and the output of the last
+ * one. Called by the tests of stages, devices and families. */
 #ifndef TESTS_SUPPORT_CHAIN_H
 #define TESTS_SUPPORT_CHAIN_H
 
@@ -11,21 +12,22 @@ enum { CHAIN_STAGES = 4, CHAIN_SLOTS = 128, CHAIN_CTX = 80, CHAIN_SEQS = 3 };
 
 struct chain_conf {
 	struct tiny tiny;
-	const char *path;		/* a file instead; NULL = none */
+	const char *path;		/* model file to use instead; or NULL */
 	unsigned nstages;
-	uint32_t cut[CHAIN_STAGES + 1];		/* units; the last may be 0 */
-	/* Of each stage; NULL = as the one before. */
+	/* Stage i has units [cut[i], cut[i + 1]); the last may be 0 = all. */
+	uint32_t cut[CHAIN_STAGES + 1];
+	/* Device of each stage; NULL = as the stage before. */
 	const struct device_ops *dev[CHAIN_STAGES];
 	unsigned threads;
-	struct par *par;		/* instead of a pool of them */
+	struct par *par;		/* used instead of a pool of threads */
 	uint32_t batch_rows, head_rows;
 	enum kv_type fmt;
 	uint64_t cap_bytes;
 	uint32_t strict;
-	const char *port;		/* of devices that have several */
+	const char *port;		/* for devices with several ports */
 };
 
-/* Every part a model can have; keys and values fit every KV type. */
+/* A model with all optional tensors; its heads suit every KV type. */
 #define CHAIN_TINY { .n_layer = 4, .n_embd = 64, .n_ff = 128, .n_vocab = 320, \
 	.n_head = 4, .n_head_kv = 2, .head_dim = 32, .v_dim = 32, \
 	.type = QUANT_Q8_0, .bias = 1, .rope_freqs = 1, .seed = 1, \
@@ -50,53 +52,53 @@ struct chain {
 		struct stage *s;
 	} part[CHAIN_STAGES];
 	struct region map[CHAIN_STAGES + 1];
-	struct ring first, last;		/* our ends */
+	struct ring first, last;		/* this side of both */
 	uint32_t epoch;
 	uint64_t number;			/* of the next batch */
-	void (*watch)(int on);	/* told when stages begin and end; or NULL */
+	void (*watch)(int on);	/* called around the stages' run; or NULL */
 
-	/* What came out since chain_open(), by chain_run(). */
+	/* Headers that came out since chain_open(). */
 	struct batch_hdr seen[256];
 	unsigned nseen;
 	/* [CHAIN_SEQS][CHAIN_CTX][n_vocab]; NaN = not seen. */
 	float *logits;
 };
 
-/* Open stages and load them; on failure chain_close() is still to be called. */
+/* Open and load the stages.  The caller calls chain_close() even on failure. */
 int chain_open(struct chain *ch, const struct chain_conf *lc,
     struct err *reterr);
 void chain_close(struct chain *ch);
 
-/* Into the first ring: rows of one batch; the tests fill in rows. */
+/* Put a batch of n rows into the first ring. */
 void chain_send_rows(struct chain *ch, const struct batch_row *rows,
     uint32_t n);
-/* A header as given, but for magic, number and epoch. */
+/* Put a control batch into the first ring. */
 void chain_send_control(struct chain *ch, enum batch_kind kind, uint32_t seq,
     uint32_t pos);
-/* Any slot. */
+/* Put any header and rows into the first ring, unchecked. */
 void chain_send_slot(struct chain *ch, const struct batch_hdr *hdr,
     const struct batch_row *rows, uint32_t n);
 
-/* Tokens [pos, pos + n) of a sequence in batches of chunk rows, every row with
- * logits. */
+/* Put tokens [pos, pos + n) of a sequence into the first ring, in batches of
+ * chunk rows; every row wants logits. */
 void chain_send_text(struct chain *ch, uint32_t seq, uint32_t pos,
     const uint32_t *token, uint32_t n, uint32_t chunk);
 
-/* A stop, so that chain_run() does not wait for more. */
+/* Put a stop into the first ring: chain_run() does not wait for more. */
 void chain_send_stop(struct chain *ch);
 
-/* Run every stage in turn until it stops or has nothing left, and take what
- * comes out.  The first error of a stage, or 0. */
+/* Run the stages one after the other, each until it stops or has no input left,
+ * and collect the output.  Returns 0 or the first error of a stage. */
 int chain_run(struct chain *ch, struct err *reterr);
 
-/* Both of these must succeed: open, and a stop and a run. */
+/* chain_open(), and a stop with chain_run(); both must succeed. */
 void chain_start(struct chain *ch, const struct chain_conf *lc);
 void chain_finish(struct chain *ch);
 
-/* The logits of a position; NULL = none came out. */
+/* The logits of a position; NULL if none came out. */
 const float *chain_logits(const struct chain *ch, uint32_t seq, uint32_t pos);
 
-/* Are the logits of these positions the same, bit for bit? */
+/* Are the logits of positions [pos, pos + n) equal bit for bit? */
 int chain_same_logits(const struct chain *a, uint32_t seq_a,
     const struct chain *b, uint32_t seq_b, uint32_t pos, uint32_t n);
 

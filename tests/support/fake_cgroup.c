@@ -1,4 +1,4 @@
-/* tests/support/fake_cgroup.c - files that behave as cgroup v1 and v2 do. */
+/* tests/support/fake_cgroup.c - see fake_cgroup.h. */
 #include "fake_cgroup.h"
 
 #include <dirent.h>
@@ -32,7 +32,7 @@ static const struct { const char *file, *text; } v1_files[] = {
 };
 
 static void
-put(const char *dir, const char *file, const char *text)
+write_file(const char *dir, const char *file, const char *text)
 {
 	char path[2048];
 	FILE *fp;
@@ -45,7 +45,7 @@ put(const char *dir, const char *file, const char *text)
 }
 
 static const char *
-get(const char *dir, const char *file)
+read_file(const char *dir, const char *file)
 {
 	static char text[4096];
 	char path[2048];
@@ -67,9 +67,9 @@ is_empty(const char *text)
 	return text == NULL || text[0] == '\0';
 }
 
-/* The memory controller's files in a group of v2, or their going. */
+/* Create or remove the memory controller's files of a v2 group. */
 static void
-memory_files(const char *dir, int there)
+set_memory_files(const char *dir, int present)
 {
 	char path[2048];
 	unsigned i;
@@ -79,15 +79,15 @@ memory_files(const char *dir, int there)
 		    strcmp(v2_memory[i].file, "memory.swap.max") == 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", dir, v2_memory[i].file);
-		if (!there)
+		if (!present)
 			unlink(path);
-		else if (get(dir, v2_memory[i].file) == NULL)
-			put(dir, v2_memory[i].file, v2_memory[i].text);
+		else if (read_file(dir, v2_memory[i].file) == NULL)
+			write_file(dir, v2_memory[i].file, v2_memory[i].text);
 	}
 }
 
 static void
-group_files(const char *dir, int has_memory)
+create_group_files(const char *dir, int has_memory)
 {
 	unsigned i;
 
@@ -95,15 +95,16 @@ group_files(const char *dir, int has_memory)
 		for (i = 0; i < NITEMS(v1_files); i++)
 			if (!fake.no_swap || strstr(v1_files[i].file,
 			    "memsw") == NULL)
-				put(dir, v1_files[i].file, v1_files[i].text);
+				write_file(dir, v1_files[i].file,
+				    v1_files[i].text);
 		return;
 	}
-	put(dir, "cgroup.procs", "");
-	put(dir, "cgroup.controllers", has_memory ? "cpu memory pids\n" :
+	write_file(dir, "cgroup.procs", "");
+	write_file(dir, "cgroup.controllers", has_memory ? "cpu memory pids\n" :
 	    "cpu pids\n");
-	put(dir, "cgroup.subtree_control", "");
+	write_file(dir, "cgroup.subtree_control", "");
 	if (has_memory)
-		memory_files(dir, 1);
+		set_memory_files(dir, 1);
 }
 
 static const char *
@@ -117,9 +118,9 @@ parent(const char *dir)
 }
 
 static int
-hands_memory_down(const char *dir)
+delegates_memory(const char *dir)
 {
-	const char *text = get(dir, "cgroup.subtree_control");
+	const char *text = read_file(dir, "cgroup.subtree_control");
 
 	return text != NULL && strstr(text, "memory") != NULL;
 }
@@ -132,7 +133,7 @@ fake_mkdir(const char *dir)
 	if (mkdir(dir, 0755) < 0)
 		return -errno;
 	fake.nmade++;
-	group_files(dir, hands_memory_down(parent(dir)));
+	create_group_files(dir, delegates_memory(parent(dir)));
 	return 0;
 }
 
@@ -143,7 +144,7 @@ fake_rmdir(const char *dir)
 	struct dirent *e;
 	DIR *d;
 
-	if (!is_empty(get(dir, "cgroup.procs")))
+	if (!is_empty(read_file(dir, "cgroup.procs")))
 		return -EBUSY;
 	if ((d = opendir(dir)) == NULL)
 		return -errno;
@@ -160,71 +161,73 @@ fake_rmdir(const char *dir)
 	return rmdir(dir) < 0 ? -errno : 0;
 }
 
-/* Take the line of our pid out of a group's processes. */
+/* Remove this process from a group's cgroup.procs. */
 static void
-leave(const char *dir)
+leave_group(const char *dir)
 {
-	char mine[32], text[4096];
-	const char *was = get(dir, "cgroup.procs"), *p;
+	char own_line[32], text[4096];
+	const char *procs = read_file(dir, "cgroup.procs"), *p;
 
-	snprintf(mine, sizeof(mine), "%d\n", (int)getpid());
-	if (was == NULL || (p = strstr(was, mine)) == NULL)
+	snprintf(own_line, sizeof(own_line), "%d\n", (int)getpid());
+	if (procs == NULL || (p = strstr(procs, own_line)) == NULL)
 		return;
-	strlcpy(text, was, sizeof(text));
-	strlcpy(text + (p - was), p + strlen(mine),
-	    sizeof(text) - (size_t)(p - was));
-	put(dir, "cgroup.procs", text);
+	strlcpy(text, procs, sizeof(text));
+	strlcpy(text + (p - procs), p + strlen(own_line),
+	    sizeof(text) - (size_t)(p - procs));
+	write_file(dir, "cgroup.procs", text);
 }
 
-/* This process is in the base or in a folder right below it. */
+/* Groups of this process are the base or right below it. */
 static void
-leave_all(void)
+leave_every_group(void)
 {
 	struct dirent *e;
 	char path[2048];
 	DIR *d = opendir(fake.base);
 
-	leave(fake.base);
+	leave_group(fake.base);
 	while ((e = readdir(d)) != NULL) {
 		snprintf(path, sizeof(path), "%s/%s", fake.base, e->d_name);
 		if (e->d_type == DT_DIR && e->d_name[0] != '.')
-			leave(path);
+			leave_group(path);
 	}
 	closedir(d);
 }
 
 static int
-move_here(const char *dir)
+move_self(const char *dir)
 {
 	char text[4096];
 
-	/* "No internal processes". */
-	if (hands_memory_down(dir))
+	/* v2 allows no processes in a group that has controllers enabled for
+	 * its children. */
+	if (delegates_memory(dir))
 		return -EBUSY;
-	leave_all();
-	snprintf(text, sizeof(text), "%s%d\n", get(dir, "cgroup.procs"),
+	leave_every_group();
+	snprintf(text, sizeof(text), "%s%d\n", read_file(dir, "cgroup.procs"),
 	    (int)getpid());
-	put(dir, "cgroup.procs", text);
+	write_file(dir, "cgroup.procs", text);
 	return 0;
 }
 
 static int
-hand_down(const char *dir, int on)
+delegate_memory(const char *dir, int on)
 {
 	struct dirent *e;
 	char path[2048];
 	DIR *d;
 
-	if (on && strstr(get(dir, "cgroup.controllers"), "memory") == NULL)
+	if (on &&
+	    strstr(read_file(dir, "cgroup.controllers"), "memory") == NULL)
 		return -ENOENT;
-	if (on && !is_empty(get(dir, "cgroup.procs")))
+	if (on && !is_empty(read_file(dir, "cgroup.procs")))
 		return -EBUSY;
-	put(dir, "cgroup.subtree_control", on ? "memory\n" : "");
+	write_file(dir, "cgroup.subtree_control", on ? "memory\n" : "");
 	d = opendir(dir);
 	while ((e = readdir(d)) != NULL) {
 		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
 		if (e->d_type == DT_DIR && e->d_name[0] != '.')
-			memory_files(path, on);
+			set_memory_files(path, on);
 	}
 	closedir(d);
 	return 0;
@@ -237,22 +240,22 @@ fake_write(const char *path, const char *text)
 	char dir[1024], kept[64];
 
 	strlcpy(dir, parent(path), sizeof(dir));
-	if (get(dir, file) == NULL)
+	if (read_file(dir, file) == NULL)
 		return -ENOENT;
 	if (strcmp(file, "cgroup.procs") == 0)
-		return move_here(dir);
+		return move_self(dir);
 	if (strcmp(file, "cgroup.subtree_control") == 0)
-		return hand_down(dir, text[0] == '+');
-	snprintf(kept, sizeof(kept), "%llu\n", fake.lie ? 1ULL << 40 :
+		return delegate_memory(dir, text[0] == '+');
+	snprintf(kept, sizeof(kept), "%llu\n", fake.ignore_limits ? 1ULL << 40 :
 	    strstr(file, "oom.group") != NULL ? 1ULL :
 	    strtoull(text, NULL, 10) / 4096 * 4096);
-	put(dir, file, kept);
+	write_file(dir, file, kept);
 	return 0;
 }
 
 const struct cgroup_fs fake_fs = { fake_mkdir, fake_rmdir, fake_write };
 
-/* --- the machine --- */
+/* --- set-up and inspection --- */
 
 static void
 make_path(const char *path)
@@ -265,7 +268,7 @@ make_path(const char *path)
 
 void
 fake_open(enum cgroup_kind kind, const char *mount_root, const char *path,
-    int beside)
+    int shared)
 {
 	size_t n = strcmp(mount_root, "/") == 0 ? 0 : strlen(mount_root);
 	char text[2048], dir[1024];
@@ -279,11 +282,11 @@ fake_open(enum cgroup_kind kind, const char *mount_root, const char *path,
 	if (fake.base[strlen(fake.base) - 1] == '/')
 		fake.base[strlen(fake.base) - 1] = '\0';
 	make_path(fake.base);
-	group_files(fake.base, 1);
+	create_group_files(fake.base, 1);
 	snprintf(text, sizeof(text), "%d\n", (int)getpid());
-	if (beside)
+	if (shared)
 		snprintf(text + strlen(text), 32, "%d\n", FAKE_OTHER_PID);
-	put(fake.base, "cgroup.procs", text);
+	write_file(fake.base, "cgroup.procs", text);
 	snprintf(dir, sizeof(dir), "%s/proc/self", fake.root);
 	make_path(dir);
 	snprintf(text, sizeof(text), "22 1 0:20 / /proc rw - proc proc rw\n"
@@ -291,10 +294,10 @@ fake_open(enum cgroup_kind kind, const char *mount_root, const char *path,
 	    "31 1 0:27 %s /sys/fs/cgroup rw,relatime shared:9 - %s\n",
 	    mount_root, kind == CGROUP_V1 ? "cgroup cgroup rw,memory" :
 	    "cgroup2 cgroup2 rw,nsdelegate");
-	put(dir, "mountinfo", text);
+	write_file(dir, "mountinfo", text);
 	snprintf(text, sizeof(text), "5:cpu:/elsewhere\n%s%s\n",
 	    kind == CGROUP_V1 ? "4:memory:" : "0::", path);
-	put(dir, "cgroup", text);
+	write_file(dir, "cgroup", text);
 }
 
 void
@@ -303,7 +306,7 @@ fake_set(const char *group, const char *file, const char *text)
 	char dir[1100];
 
 	snprintf(dir, sizeof(dir), "%s/%s", fake.base, group);
-	put(dir, file, text);
+	write_file(dir, file, text);
 }
 
 const char *
@@ -312,11 +315,11 @@ fake_get(const char *group, const char *file)
 	char dir[1100];
 
 	snprintf(dir, sizeof(dir), "%s/%s", fake.base, group);
-	return get(dir, file);
+	return read_file(dir, file);
 }
 
 unsigned
-fake_count(const char *begin)
+fake_count(const char *prefix)
 {
 	DIR *d = opendir(fake.base);
 	struct dirent *e;
@@ -324,7 +327,7 @@ fake_count(const char *begin)
 
 	while ((e = readdir(d)) != NULL)
 		n += e->d_type == DT_DIR && e->d_name[0] != '.' &&
-		    strncmp(e->d_name, begin, strlen(begin)) == 0;
+		    strncmp(e->d_name, prefix, strlen(prefix)) == 0;
 	closedir(d);
 	return n;
 }

@@ -1,5 +1,5 @@
-/* tests/support/families.c - see families.h.  A new shape is a row of shapes[]; a new
- * architecture, a table of tensors. */
+/* tests/support/families.c - see families.h.  A new shape is a row of shapes[];
+ * a new architecture is a table of tensors. */
 #include "families.h"
 
 #define EMBD(gain) \
@@ -59,7 +59,7 @@ static const struct tensor_def mixtral[] = {
 	LAYER_NORM("ffn_norm.weight"), MOE, OUTPUT_NORM, OUTPUT_HEAD, END
 };
 
-/* As its first files had them. */
+/* The layout of the first Mixtral files: one tensor for each expert. */
 #define EACH_EXPERT(i) \
 	MAT("ffn_gate." #i ".weight", D_EMBD, D_EXPERT_FFN), \
 	MAT_IN("ffn_down." #i ".weight", D_EXPERT_FFN), \
@@ -152,7 +152,8 @@ static const struct extra_key phi3_keys[] = {
 	F32("rope.scaling.attn_factor", 1.19), { .name = NULL }
 };
 
-/* Weights that do not sum to 1: no family of ours, but the keys exist. */
+/* Expert weights that do not sum to 1: the keys exist, no known family uses
+ * them. */
 static const struct extra_key loose_keys[] = {
 	{ "expert_weights_norm", GGUF_BOOL, 0, NULL },
 	F32("expert_weights_scale", 1.5), { .name = NULL }
@@ -175,10 +176,10 @@ const struct shape shapes[] = {
 	    4, 64, 4, 2, 16, 128, 320, 256, 10000, 0, 0, 0, 0, NULL },
 	{ "tiny-llama3", "tiny random Llama 3.1", "llama", llama,
 	    4, 64, 4, 2, 16, 128, 320, 256, 500000, 8, 0, 0, 0, NULL },
-	/* Values longer than keys. */
+	/* Values are longer than keys. */
 	{ "tiny-values", "tiny random Llama, long values", "llama", llama,
 	    4, 64, 4, 2, 16, 128, 320, 256, 10000, 0, 0, 0, 0, values_keys },
-	/* Rows that blocks of 256 can hold. */
+	/* Rows are multiples of 256, the largest block. */
 	{ "tiny256", "tiny random Llama, 256 wide", "llama", llama,
 	    2, 256, 4, 2, 64, 256, 320, 256, 10000, 0, 0, 0, 0, NULL },
 	{ "tiny-mixtral", "tiny random Mixtral", "llama", mixtral,

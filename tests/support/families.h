@@ -1,12 +1,13 @@
-/* tests/support/families.h - the shapes that mkgguf makes, and their tensors.
- * Names and shapes are written down here a second time, on purpose: a mistake
- * in the program's own table must not hide itself. */
+/* tests/support/families.h - shapes of the models that mkgguf writes, and the
+ * tensors of each architecture.
+ * Called by mkgguf and by the tests of families.  Repeats names and shapes of
+ * the program's tables on purpose: shared tables would hide a mistake. */
 #ifndef TESTS_SUPPORT_FAMILIES_H
 #define TESTS_SUPPORT_FAMILIES_H
 
 #include "layers/gguf/gguf.h"
 
-/* What a dimension is called, until a shape gives it a size. */
+/* Symbolic dimensions; a shape gives them sizes. */
 enum dim {
 	D_NONE, D_EMBD, D_Q, D_K, D_V, D_O, D_QKV, D_FFN, D_GATE_UP, D_VOCAB,
 	D_ROPE, D_HEAD, D_HEADS, D_EXPERTS, D_EXPERT_FFN, D_NDIMS
@@ -14,9 +15,9 @@ enum dim {
 
 enum place { BEFORE_LAYERS, IN_LAYER, AFTER_LAYERS, NPLACES };
 
-/* MATRIX_IN adds to the residual stream: its weights shrink with depth.
- * EMBEDDING and HEAD are matrices that gpt-oss keeps in a type of their own,
- * as it does its EXPERTS (EXPERTS_IN: into the stream). */
+/* MATRIX_IN and EXPERTS_IN add to the residual stream: their weights shrink
+ * with depth.  gpt-oss stores EMBEDDING, HEAD and experts in types of their
+ * own. */
 enum content {
 	MATRIX, MATRIX_IN, EMBEDDING, HEAD, EXPERTS, EXPERTS_IN, ROUTER, NORM,
 	BIAS, SINKS, ROPE_FACTORS, LONG_FACTORS
@@ -26,18 +27,18 @@ enum wanted { ALWAYS, WITH_HEAD, WITH_BIAS, WITH_FACTORS };
 
 struct tensor_def {
 	enum place place;
-	const char *name;	/* of a layer: behind "blk.N." */
+	const char *name;	/* for a layer: without "blk.N." */
 	enum dim in, out;	/* row length, rows */
 	enum content content;
 	float gain;		/* std = gain / sqrt(row length) */
 	enum wanted wanted;
-	enum dim mats;		/* matrices of that, D_NONE = one */
+	enum dim mats;		/* number of matrices; D_NONE = one */
 };
 
-/* Of a value, where a key's is another. */
+/* Key of the value length, for models whose keys differ in length. */
 #define VALUE_LENGTH	"attention.value_length"
 
-/* Behind "ARCH."; text for GGUF_STRING. */
+/* A key without its "ARCH." prefix; text is the value of a GGUF_STRING. */
 struct extra_key {
 	const char *name;
 	enum gguf_type type;
@@ -47,12 +48,12 @@ struct extra_key {
 
 struct shape {
 	const char *name, *title, *arch;
-	const struct tensor_def *tensors;	/* name NULL ends */
+	const struct tensor_def *tensors;	/* ends with name NULL */
 	uint32_t layers, width, heads, kv_heads, head_dim, ffn, vocab, ctx;
 	float rope_base;
 	float rope_factor;	/* 0 = no rope_freqs */
 	uint32_t experts, experts_used, expert_ffn;
-	const struct extra_key *keys;		/* name NULL ends; or NULL */
+	const struct extra_key *keys;		/* like tensors; or NULL */
 };
 
 extern const struct shape shapes[];

@@ -1,5 +1,5 @@
-/* tests/support/gguf_cases.c - small GGUF files, and what the reader must say of each.
- * One builder per file; the table at the end names the verdicts. */
+/* tests/support/gguf_cases.c - see gguf_cases.h.  One builder for each file;
+ * the table at the end has the verdicts. */
 #include "gguf_cases.h"
 
 #include <float.h>
@@ -79,7 +79,7 @@ alignment_256(struct gguf_writer *w)
 	gw_tensor(w, "b", QUANT_F32, 1, ne_32, 128);
 }
 
-/* The directory need not be in the order of the data. */
+/* The directory may list tensors in another order than the data. */
 static void
 reversed(struct gguf_writer *w)
 {
@@ -139,7 +139,7 @@ tensors_2p32(struct gguf_writer *w)
 }
 
 static void
-array_2p61(struct gguf_writer *w)	/* times 8 is 0 */
+array_2p61(struct gguf_writer *w)	/* count * 8 wraps to 0 */
 {
 	gw_array(w, "long", GGUF_F64, UINT64_C(1) << 61);
 	gw_u64(w, 0);
@@ -153,14 +153,14 @@ array_2p32(struct gguf_writer *w)
 }
 
 static void
-strings_2p60(struct gguf_writer *w)	/* times sizeof(gguf_str) is 0 */
+strings_2p60(struct gguf_writer *w)	/* count * sizeof wraps to 0 */
 {
 	gw_array(w, "long", GGUF_STRING, UINT64_C(1) << 60);
 	gw_u64(w, 0);
 }
 
 static void
-string_2p64(struct gguf_writer *w)	/* and its NUL is 0 */
+string_2p64(struct gguf_writer *w)	/* length + 1 wraps to 0 */
 {
 	gw_key(w, "long", GGUF_STRING);
 	gw_u64(w, UINT64_MAX);
@@ -235,7 +235,7 @@ static void
 key_too_long(struct gguf_writer *w)
 {
 	gw_u64(w, GGUF_MAX_KEY + 1);
-	gw_str(w, "...");	/* enough to pay for a key */
+	gw_str(w, "...");	/* enough bytes for the smallest key */
 	w->nkv++;
 }
 
@@ -322,7 +322,7 @@ dim_of_0(struct gguf_writer *w)
 }
 
 static void
-elements_2p64(struct gguf_writer *w)	/* their number is 0 */
+elements_2p64(struct gguf_writer *w)	/* the count wraps to 0 */
 {
 	static const uint64_t ne[] = { 32, UINT64_C(1) << 59 };
 
@@ -340,7 +340,7 @@ rows_2p64(struct gguf_writer *w)
 }
 
 static void
-bytes_2p64(struct gguf_writer *w)	/* the elements fit, their bytes not */
+bytes_2p64(struct gguf_writer *w)	/* the count fits, the bytes do not */
 {
 	static const uint64_t ne[] = { 32, UINT64_C(1) << 57 };
 

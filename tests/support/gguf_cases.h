@@ -1,6 +1,7 @@
-/* tests/support/gguf_cases.h - small GGUF files, and what the reader must say of each.
- * Called by test_gguf, which checks them, and by fuzz_gguf, whose seeds they
- * are. */
+/* tests/support/gguf_cases.h - small GGUF files with the expected verdict of
+ * the reader.
+ * Called by unit/gguf.c, which checks them, and by gguf_seeds, which writes
+ * them as seeds of the fuzzer. */
 #ifndef TESTS_SUPPORT_GGUF_CASES_H
 #define TESTS_SUPPORT_GGUF_CASES_H
 
@@ -15,7 +16,7 @@ struct gguf_case {
 extern const struct gguf_case gguf_case[];
 extern const unsigned gguf_ncases;
 
-/* Write the case to folder/name.gguf; its path, static. */
+/* Write the case to folder/name.gguf.  Returns its path, in a static buffer. */
 const char *gguf_case_save(const struct gguf_case *c, const char *folder);
 
 #endif

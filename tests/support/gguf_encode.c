@@ -1,11 +1,11 @@
-/* tests/support/gguf_encode.c - see gguf_encode.h; kernels/types/quant.h says how the blocks
- * lie.  First how numbers are chosen, then blocks of 32, then of 256. */
+/* tests/support/gguf_encode.c - see gguf_encode.h; kernels/types/quant.h has
+ * the layout of blocks.  First the rounding, then blocks of 32, then of 256. */
 #include "gguf_encode.h"
 
 #include <math.h>
 #include <string.h>
 
-/* x / d to the nearest integer of [lo, hi]; 0 where d is 0. */
+/* x / d rounded to the nearest integer in [lo, hi]; 0 if d is 0. */
 static int
 nearest(float x, float d, int lo, int hi)
 {
@@ -14,7 +14,7 @@ nearest(float x, float d, int lo, int hi)
 	return (int)fminf(fmaxf(q, (float)lo), (float)hi);
 }
 
-/* x / d to the nearest of 16 levels. */
+/* Index of the level nearest to x / d. */
 static uint8_t
 nearest_level(float x, float d, const int8_t level[16])
 {
@@ -39,7 +39,7 @@ extreme(const float *x, unsigned n)
 	return best;
 }
 
-/* The range of n elements, with 0 in it. */
+/* The range of n elements, extended to include 0. */
 static void
 range(const float *x, unsigned n, float *lo, float *hi)
 {
@@ -73,10 +73,10 @@ put_fifth_bits(uint8_t high[4], const uint8_t v[32])
 		high[i / 8] |= (uint8_t)((v[i] >> 4 & 1) << i % 8);
 }
 
-/* Numbers of nbits around the middle: q - 2^(nbits - 1) times d.  Returns d,
- * such that the extreme is the lowest number. */
+/* Quantize to nbits as (v - 2^(nbits - 1)) * d.  Returns d, chosen so that the
+ * extreme element gets v = 0. */
 static uint16_t
-centred(uint8_t v[32], const float *x, int nbits)
+quantize_centred(uint8_t v[32], const float *x, int nbits)
 {
 	int half = 1 << (nbits - 1);
 	uint16_t d = float_to_half(extreme(x, 32) / (float)-half);
@@ -88,9 +88,9 @@ centred(uint8_t v[32], const float *x, int nbits)
 	return d;
 }
 
-/* Numbers of nbits from m upwards, d apart. */
+/* Quantize to nbits as v * d + m.  Returns d. */
 static uint16_t
-offset(uint8_t v[32], uint16_t *m, const float *x, int nbits)
+quantize_offset(uint8_t v[32], uint16_t *m, const float *x, int nbits)
 {
 	int top = (1 << nbits) - 1;
 	float lo, hi;
@@ -122,7 +122,7 @@ encode_q4_0(struct block_q4_0 *b, const float *x)
 {
 	uint8_t v[32];
 
-	b->d = centred(v, x, 4);
+	b->d = quantize_centred(v, x, 4);
 	put_nibbles(b->q, v);
 }
 
@@ -131,7 +131,7 @@ encode_q4_1(struct block_q4_1 *b, const float *x)
 {
 	uint8_t v[32];
 
-	b->d = offset(v, &b->m, x, 4);
+	b->d = quantize_offset(v, &b->m, x, 4);
 	put_nibbles(b->q, v);
 }
 
@@ -140,7 +140,7 @@ encode_q5_0(struct block_q5_0 *b, const float *x)
 {
 	uint8_t v[32];
 
-	b->d = centred(v, x, 5);
+	b->d = quantize_centred(v, x, 5);
 	put_nibbles(b->q, v);
 	put_fifth_bits(b->high, v);
 }
@@ -150,7 +150,7 @@ encode_q5_1(struct block_q5_1 *b, const float *x)
 {
 	uint8_t v[32];
 
-	b->d = offset(v, &b->m, x, 5);
+	b->d = quantize_offset(v, &b->m, x, 5);
 	put_nibbles(b->q, v);
 	put_fifth_bits(b->high, v);
 }
@@ -167,8 +167,8 @@ encode_iq4_nl(struct block_iq4_nl *b, const float *x)
 	put_nibbles(b->q, v);
 }
 
-/* As the Microscaling specification does it: the largest power of two in the
- * block becomes that of the largest element, 4 of 6. */
+/* As in the Microscaling specification: the scale maps the largest power of two
+ * in the block to 4, that of the largest element, 6. */
 static void
 encode_mxfp4(struct block_mxfp4 *b, const float *x)
 {
@@ -185,7 +185,7 @@ encode_mxfp4(struct block_mxfp4 *b, const float *x)
 
 /* ---- Blocks of 256 ---- */
 
-/* Groups of numbers with a scale and a minimum each, of nscale_bits. */
+/* Quantized elements in groups, each with a scale and a minimum. */
 struct groups {
 	uint8_t scale[16], min[16];
 	uint16_t d, dmin;
@@ -193,8 +193,8 @@ struct groups {
 };
 
 static void
-offset_groups(struct groups *g, const float *x, unsigned ngroups, int nbits,
-    int nscale_bits)
+quantize_offset_groups(struct groups *g, const float *x, unsigned ngroups,
+    int nbits, int nscale_bits)
 {
 	int top = (1 << nbits) - 1, stop = (1 << nscale_bits) - 1;
 	unsigned n = 256 / ngroups, i, j;
@@ -218,8 +218,8 @@ offset_groups(struct groups *g, const float *x, unsigned ngroups, int nbits,
 	}
 }
 
-/* Signed scales of groups whose lowest number is lowest: returns d, and scales
- * of nbits. */
+/* Signed scales (nbits) for groups whose lowest level is `lowest`.  Returns d,
+ * the scale of the scales. */
 static uint16_t
 group_scales(int8_t *scale, const float *x, unsigned ngroups, int lowest,
     int nbits)
@@ -238,9 +238,9 @@ group_scales(int8_t *scale, const float *x, unsigned ngroups, int lowest,
 	return d;
 }
 
-/* Numbers of nbits around the middle, 16 groups. */
+/* As quantize_centred(), for 16 groups with scales of their own. */
 static void
-centred_groups(uint8_t v[256], const float *x, uint16_t d,
+quantize_centred_groups(uint8_t v[256], const float *x, uint16_t d,
     const int8_t scale[16], int nbits)
 {
 	int half = 1 << (nbits - 1);
@@ -262,7 +262,7 @@ put_pairs(uint8_t q[2][32], const uint8_t v[256], unsigned shift)
 		    2 * (i / 32 % 4));
 }
 
-/* Bit `bit` of element i in bit i / 32 of high[i % 32]. */
+/* Store bit `bit` of element i in bit i / 32 of high[i % 32]. */
 static void
 put_bits(uint8_t high[32], const uint8_t v[256], unsigned bit)
 {
@@ -303,7 +303,7 @@ encode_q2_k(struct block_q2_k *b, const float *x)
 	struct groups g;
 	unsigned i;
 
-	offset_groups(&g, x, 16, 2, 4);
+	quantize_offset_groups(&g, x, 16, 2, 4);
 	b->d = g.d;
 	b->dmin = g.dmin;
 	for (i = 0; i < 16; i++)
@@ -319,7 +319,7 @@ encode_q3_k(struct block_q3_k *b, const float *x)
 	unsigned i, s;
 
 	b->d = group_scales(scale, x, 16, -4, 6);
-	centred_groups(v, x, b->d, scale, 3);
+	quantize_centred_groups(v, x, b->d, scale, 3);
 	memset(b->scale, 0, sizeof(b->scale));
 	for (i = 0; i < 16; i++) {	/* the inverse of q3_k_scales() */
 		s = (unsigned)(scale[i] + 32);
@@ -335,7 +335,7 @@ encode_q4_k(struct block_q4_k *b, const float *x)
 {
 	struct groups g;
 
-	offset_groups(&g, x, 8, 4, 6);
+	quantize_offset_groups(&g, x, 8, 4, 6);
 	b->d = g.d;
 	b->dmin = g.dmin;
 	put_k4_scales(b->scale, g.scale, g.min);
@@ -347,7 +347,7 @@ encode_q5_k(struct block_q5_k *b, const float *x)
 {
 	struct groups g;
 
-	offset_groups(&g, x, 8, 5, 6);
+	quantize_offset_groups(&g, x, 8, 5, 6);
 	b->d = g.d;
 	b->dmin = g.dmin;
 	put_k4_scales(b->scale, g.scale, g.min);
@@ -362,7 +362,7 @@ encode_q6_k(struct block_q6_k *b, const float *x)
 	unsigned i;
 
 	b->d = group_scales(b->scale, x, 16, -32, 8);
-	centred_groups(v, x, b->d, b->scale, 6);
+	quantize_centred_groups(v, x, b->d, b->scale, 6);
 	for (i = 0; i < 128; i++)
 		b->low[i / 64][i % 64] = (v[i / 64 * 128 + i % 64] & 15) |
 		    (uint8_t)(v[i / 64 * 128 + 64 + i % 64] << 4);

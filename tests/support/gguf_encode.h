@@ -1,6 +1,6 @@
-/* tests/support/gguf_encode.h - floats to blocks of every quantized type that has
- * kernels: to the nearest level, scales from the extremes.  Not the best
- * quantizer, a plain one: the yardstick of the product's, kernels/types/encode.c.
+/* tests/support/gguf_encode.h - a plain quantizer for every block type that has
+ * kernels: scales from the extremes, elements to the nearest level.  The
+ * encoder of the program, kernels/types/encode.c, must not be worse.
  * Called by gguf_fill.c and tests. */
 #ifndef TESTS_SUPPORT_GGUF_ENCODE_H
 #define TESTS_SUPPORT_GGUF_ENCODE_H
@@ -9,8 +9,8 @@
 
 enum { ENCODE_MAX_BLOCK = 256 };
 
-/* x (quant_info(type)->block), finite, to one block at dst.  0 if the type
- * has no blocks that we can make; dst is left alone then. */
+/* Encode x (quant_info(type)->block elements, finite) as one block at dst.
+ * Returns 1, or 0 without writing if the type is not supported. */
 int encode_block(uint32_t type, void *dst, const float *x);
 
 #endif

@@ -1,4 +1,4 @@
-/* tests/support/gguf_fill.c - random weights, sane ones, by the gigabyte. */
+/* tests/support/gguf_fill.c - see gguf_fill.h. */
 #include "gguf_fill.h"
 
 #include <err.h>
@@ -9,13 +9,13 @@
 #include "gguf_encode.h"
 
 enum {
-	TABLE = 4096,		/* distinct weights of a float tensor */
-	POOL_WEIGHTS = 1 << 18,	/* of the distinct blocks of a quantized one */
+	TABLE = 4096,		/* distinct weights in a float tensor */
+	POOL_WEIGHTS = 1 << 18,	/* weights in the distinct blocks of a tensor */
 	CHUNK = 4096		/* elements of one write */
 };
 
-/* splitmix64 (Steele, Lea, Flood 2014): a counter and a mixer, so that the
- * draws do not wait for each other. */
+/* splitmix64 (Steele, Lea, Flood 2014): a counter and a mixer, so that
+ * consecutive draws do not depend on each other. */
 static uint64_t
 draw(uint64_t *state)
 {
@@ -71,7 +71,7 @@ fill_half(FILE *fp, uint32_t type, uint64_t nelem, float mean, float std,
 	}
 }
 
-/* Near enough to normal, with variance 1: the sum of 3 draws from [-1, 1). */
+/* About normal with variance 1: the sum of 3 uniform draws from [-1, 1). */
 static float
 draw_normal(uint64_t *state)
 {
@@ -81,8 +81,8 @@ draw_normal(uint64_t *state)
 	    (float)(r >> 32 & 0xffff)) / (float)(1 << 15) - 3.0f;
 }
 
-/* Quantizing a billion weights would take minutes: blocks are drawn from a
- * pool of some thousand that were. */
+/* Quantizing a billion weights would take minutes: draw the blocks from a pool
+ * of a few thousand. */
 static void
 fill_blocks(FILE *fp, uint32_t type, uint64_t nelem, float std,
     uint64_t *state)

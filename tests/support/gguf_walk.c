@@ -1,14 +1,14 @@
-/* tests/support/gguf_walk.c - what must be true of any file that the reader accepts. */
+/* tests/support/gguf_walk.c - see gguf_walk.h. */
 #include "gguf_walk.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Touched bytes end here, so that no read can be optimised away. */
+/* Keeps the compiler from removing the reads. */
 static volatile uint64_t sink;
 
 static void
-touch(const void *p, uint64_t nbytes)
+read_bytes(const void *p, uint64_t nbytes)
 {
 	const uint8_t *b = p;
 	uint64_t i, sum = 0;
@@ -32,11 +32,11 @@ walk_array(const struct gguf_kv *kv)
 	if ((uintptr_t)kv->v.a.data % 8 != 0)
 		return "an array is aligned";
 	if (kv->v.a.type != GGUF_STRING) {
-		touch(kv->v.a.data, kv->v.a.count * bytes[kv->v.a.type]);
+		read_bytes(kv->v.a.data, kv->v.a.count * bytes[kv->v.a.type]);
 		return NULL;
 	}
 	for (i = 0; i < kv->v.a.count; i++)
-		touch(s[i].data, s[i].len + 1);
+		read_bytes(s[i].data, s[i].len + 1);
 	return NULL;
 }
 
@@ -47,13 +47,13 @@ walk_kv(const struct gguf *g, const struct gguf_kv *kv)
 	    strlen(kv->key.data) != kv->key.len)
 		return "a key is a C string of 1 to 65535 bytes";
 	if (gguf_find(g, kv->key.data) != kv)
-		return "each key is found, and there once";
+		return "each key is found and unique";
 	if (kv->offset > g->file[0].nbytes)
 		return "a value's offset lies in the file";
 	if (kv->type == GGUF_STRING) {
-		touch(kv->v.s.data, kv->v.s.len);
+		read_bytes(kv->v.s.data, kv->v.s.len);
 		if (kv->v.s.data[kv->v.s.len] != '\0')
-			return "a string has a NUL behind it";
+			return "a string is NUL-terminated";
 	}
 	if (kv->type == GGUF_BOOL && kv->v.u > 1)
 		return "a bool is 0 or 1";
@@ -68,17 +68,17 @@ walk_tensor(const struct gguf *g, const struct gguf_tensor *t)
 	int i;
 
 	if (t->file >= g->nfiles)
-		return "a tensor's file is there";
+		return "a tensor's file index is valid";
 	f = &g->file[t->file];
 	if (t->name[0] == '\0' || strlen(t->name) > GGUF_MAX_NAME)
 		return "a tensor's name is a C string";
 	if (gguf_find_tensor(g, t->name) != t)
-		return "each tensor is found, and there once";
+		return "each tensor is found and unique";
 	if (t->ndims < 1 || t->ndims > GGUF_MAX_DIMS || t->ne[0] == 0)
 		return "a tensor has 1 to 4 dimensions";
 	for (i = 1; i < GGUF_MAX_DIMS; i++) {
 		if (t->ne[i] == 0 || (i >= (int)t->ndims && t->ne[i] != 1))
-			return "dims are > 0, unused ones are 1";
+			return "dimensions are > 0, unused ones are 1";
 		nrows *= t->ne[i];
 	}
 	if (t->offset < f->data_off || t->offset >= f->nbytes ||
@@ -97,7 +97,7 @@ gguf_walk(const struct gguf *g)
 	uint64_t i, sum = 0;
 
 	if (g->nfiles < 1 || (g->alignment & (g->alignment - 1)) != 0)
-		return "there is a file, and a power of two";
+		return "there is a file, and the alignment is a power of two";
 	for (i = 0; i < g->nkv; i++)
 		if ((broken = walk_kv(g, &g->kv[i])) != NULL)
 			return broken;
@@ -106,7 +106,8 @@ gguf_walk(const struct gguf *g)
 			return broken;
 		sum += g->tensor[i].nbytes;
 	}
-	return sum == g->tensor_bytes ? NULL : "tensor_bytes is the sum";
+	return sum == g->tensor_bytes ? NULL :
+	    "tensor_bytes is the sum of all tensors";
 }
 
 const char *
@@ -116,11 +117,11 @@ gguf_walk_refusal(const char *path, int rc, const struct gguf *g,
 	if (rc != -EBADMSG)
 		return "a bad file is -EBADMSG";
 	if (g != NULL)
-		return "nothing is handed out on failure";
+		return "no struct gguf is returned on failure";
 	if (e->kind != ERR_MODEL)
 		return "a bad file is ERR_MODEL";
 	if (strncmp(e->msg, path, strlen(path)) != 0 ||
 	    strncmp(e->msg + strlen(path), ": ", 2) != 0)
-		return "the message begins with the file";
+		return "the message begins with the path";
 	return NULL;
 }

@@ -1,4 +1,4 @@
-/* tests/support/gguf_writer.c - writes GGUF headers, true ones and false ones. */
+/* tests/support/gguf_writer.c - see gguf_writer.h. */
 #include "gguf_writer.h"
 
 #include <err.h>
@@ -19,7 +19,7 @@ gw_open(struct gguf_writer *w)
 	w->alignment = 32;
 	if ((w->fp = open_memstream(&w->buf, &w->len)) == NULL)
 		err(1, "open_memstream");
-	gw_bytes(w, zeros, sizeof(zeros));	/* see gw_finish() */
+	gw_bytes(w, zeros, sizeof(zeros));	/* filled in by gw_finish() */
 }
 
 void

@@ -8,7 +8,7 @@
 #include "kernels/kernels.h"
 #include "shm/event.h"
 
-enum { WORLD_BYTES = 96 << 20 };
+enum { SHARED_BYTES = 96 << 20 };
 #define RUN_NS	UINT64_C(200000000000)
 
 const struct hx_ref hexdom_none = { .buf = HX_NONE };
@@ -26,7 +26,7 @@ hexdom_open(struct hexdom *w)
 		printf("%s\n", e.msg);
 		return 77;
 	}
-	if (domain_open(&dc, &w->d, &e) < 0 || domain_map(w->d, WORLD_BYTES,
+	if (domain_open(&dc, &w->d, &e) < 0 || domain_map(w->d, SHARED_BYTES,
 	    "test memory", &w->mem, &e) < 0) {
 		fprintf(stderr, "%s\n", e.msg);
 		exit(1);
@@ -56,10 +56,10 @@ hexdom_alloc(struct hexdom *w, uint32_t rows, uint64_t row_bytes,
 	    (uint32_t)(row_bytes ? row_bytes : ALIGN_UP(cols * 4, 64)),
 	    cols };
 
-	/* What an op writes beside its own shows as 0xa5 gone. */
+	/* Stray writes show as bytes that are no longer 0xa5. */
 	w->used += ALIGN_UP(rows * (uint64_t)x.row_bytes, 128) + 128;
 	if (w->used > w->mem.nbytes) {
-		fprintf(stderr, "the test's memory is too small\n");
+		fprintf(stderr, "SHARED_BYTES is too small\n");
 		exit(1);
 	}
 	memset((uint8_t *)w->mem.host + x.offset, 0xa5, w->used - x.offset);
@@ -74,7 +74,7 @@ hexdom_row(const struct hexdom *w, const struct hx_ref *x, uint32_t row)
 }
 
 static uint32_t
-call(struct hexdom *w)
+send_and_wait(struct hexdom *w)
 {
 	struct domain_reply r;
 	struct err e = { 0 };
@@ -99,13 +99,13 @@ hexdom_run(struct hexdom *w, const struct hx_op *op, uint32_t nrows,
 	q->kind = HXQ_MODEL;
 	q->nbytes = sizeof(w->m);
 	memcpy(q->msg, &w->m, sizeof(w->m));
-	if ((status = call(w)) != HXQ_OK)
+	if ((status = send_and_wait(w)) != HXQ_OK)
 		return status;
 	q = domain_request(w->d);
 	q->kind = HXQ_OPS;
 	q->nbytes = sizeof(*op);
 	memcpy(q->msg, op, sizeof(*op));
-	if ((status = call(w)) != HXQ_OK)
+	if ((status = send_and_wait(w)) != HXQ_OK)
 		return status;
 	q = domain_request(w->d);
 	q->kind = HXQ_RUN;
@@ -119,5 +119,5 @@ hexdom_run(struct hexdom *w, const struct hx_op *op, uint32_t nrows,
 	memcpy(rows, w->seq ? w->seq : zeros, nrows * 4);
 	memcpy(rows + nrows, w->pos ? w->pos : zeros, nrows * 4);
 	memcpy(rows + 2 * nrows, w->select ? w->select : zeros, nselect * 4);
-	return call(w);
+	return send_and_wait(w);
 }

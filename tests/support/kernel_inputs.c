@@ -40,9 +40,9 @@ rand_float(float max)
 	return max * ((float)(int32_t)(rand_u64() >> 32) * 0x1p-31f);
 }
 
-/* Areas given back, by their pages without the forbidden one; each begins with
- * the address of the next.  A hundred thousand mappings made anew were half of
- * what check_kernels did. */
+/* Free lists by number of pages (without the guard page); each area begins with
+ * the address of the next.  Mapping anew each time would double the run time of
+ * check/kernels. */
 static void *spare[257];
 
 static size_t
@@ -108,8 +108,8 @@ input_float(enum input in, float max)
 }
 
 /* A block's scales (halves; MXFP4's exponent is none), the byte that makes all
- * its numbers the largest of one sign, and bytes apart that need another one for
- * it.  The rest may be any byte. */
+ * its numbers the largest of one sign, and bytes apart that need another one
+ * for it.  The rest may be any byte. */
 struct block_form {
 	uint32_t type, nscales, scale_off[2];
 	uint8_t pin, pin_other;
@@ -119,8 +119,8 @@ struct block_form {
 /* By the rule: the halves come first; all bits clear are the largest magnitude
  * where an offset is taken off the numbers, else all bits set.  Types that
  * differ are in the table.  (Q8_0: half of the pinned blocks are of any byte,
- * the same all over: where a variant splits it, one part may be the largest, and
- * all sums with it.) */
+ * the same all over: where a variant splits it, one part may be the largest,
+ * and all sums with it.) */
 static struct block_form
 form_of(uint32_t type)
 {
@@ -142,9 +142,9 @@ form_of(uint32_t type)
 	    weight_traits(type).offset > 0 ? 0x00 : 0xff, 0, 0, 0 };
 }
 
-/* Exponents of MXFP4.  Most lie around 1; the first three are those with
- * denormals; 184, 2^57, leaves products with activations of 1e15 and sums of
- * them room to be finite. */
+/* Exponents of MXFP4.  Most give scales around 1.  The first three extremes
+ * have subnormal weights; 184 is 2^57, which keeps sums of products with
+ * activations of 1e15 finite. */
 static uint8_t
 input_exponent(enum input in)
 {
@@ -162,7 +162,8 @@ fill_bytes(uint8_t *p, size_t n, const struct block_form *f, enum input in)
 {
 	static const uint8_t extremes[] = { 0x80, 0x7f, 0x00, 0xff, 0x81 };
 	static const uint8_t zeros[] = { 0x00, 0x80, 0x08, 0x88 };
-	uint32_t j, uniform = rand_below(4);	/* all clear, all set */
+	/* uniform 0: all bits clear; 1: all set. */
+	uint32_t j, uniform = rand_below(4);
 	const uint32_t any = rand_below(512);
 
 	for (j = 0; j < n; j++)
@@ -224,7 +225,8 @@ fill_rows(uint8_t *p, uint32_t type, uint64_t nbytes, enum input in)
 void
 fill_floats(float *x, uint32_t n, enum input in)
 {
-	float scale = in == IN_RANDOM || in == IN_ANY ? exp2f(rand_float(6)) : 1;
+	float scale = in == IN_RANDOM || in == IN_ANY ?
+	    exp2f(rand_float(6)) : 1;
 	uint32_t i;
 
 	for (i = 0; i < n; i++)

@@ -1,4 +1,4 @@
-/* tests/support/load_fixture.c - files, sink and read hook of the loader's tests. */
+/* tests/support/load_fixture.c - see load_fixture.h. */
 #include "load_fixture.h"
 
 #include <dirent.h>
@@ -38,9 +38,9 @@ uring_is_allowed(void)
 	return 1;
 }
 
-/* Locked memory has a limit that holds: not for root, but in a container for
- * root as well.  All processes of a user share it, and what a ring had is given
- * back some time after its end. */
+/* Is locked memory limited?  Not for root, except in a container.  The limit is
+ * shared by all processes of a user, and the kernel returns a ring's memory
+ * only some time after its end. */
 static int
 locked_memory_is_limited(void)
 {
@@ -63,9 +63,9 @@ locked_memory_is_limited(void)
 	return rc < 0;
 }
 
-/* What could not be tested here, said once in a row. */
+/* Print a limit of this machine; repeats are dropped. */
 static void
-note(const char *text)
+print_note(const char *text)
 {
 	static const char *last;
 
@@ -81,10 +81,10 @@ fixture_check_path(enum load_path asked, const struct load_stats *st)
 
 	if (asked != LOAD_PREAD && st->path == LOAD_PREAD &&
 	    !uring_is_allowed()) {
-		note("no io_uring here: pread takes its place");
+		print_note("no io_uring here: pread takes its place");
 		want = LOAD_PREAD;
 	} else if (st->path > asked && locked_memory_is_limited()) {
-		note("too little locked memory for the whole of io_uring");
+		print_note("too little lockable memory for all of io_uring");
 		want = st->path;
 	}
 	ck_assert_int_eq(st->path, want);
@@ -140,7 +140,7 @@ fixture_make_file(struct load_fixture *fx, uint32_t file, uint64_t nbytes)
 	snprintf(f->name, sizeof(f->name), "%u.gguf", file);
 	ck_assert_int_eq(load_identify(f), 0);
 	if (f->direct_fd < 0)
-		note("no direct reads in the temporary folder");
+		print_note("no direct reads in the temporary folder");
 	fx->nfiles = MAX(fx->nfiles, file + 1);
 }
 
@@ -234,7 +234,7 @@ forbid_uring(int error)
 
 	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) < 0)
-		note("no seccomp here: io_uring stays allowed");
+		print_note("no seccomp here: io_uring stays allowed");
 }
 
 void
@@ -296,7 +296,8 @@ fixture_sink(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
 		fx->most_resident = MAX(fx->most_resident,
 		    fixture_resident_pages(&fx->file[0]));
 	if (fx->sink_rc != 0)
-		return err_set(reterr, ERR_FIT, fx->sink_rc, "the sink is full");
+		return err_set(reterr, ERR_FIT, fx->sink_rc,
+		    "the sink is full");
 	return 0;
 }
 
@@ -335,9 +336,9 @@ guarded_pages(uint64_t nbytes)
 	return p;
 }
 
-/* Nothing may write to the staging area once load_run() is back. */
+/* Nothing may write to the staging area after load_run() has returned. */
 static void
-check_quiet(uint8_t *staging, uint64_t nbytes)
+check_no_late_write(uint8_t *staging, uint64_t nbytes)
 {
 	uint64_t k;
 
@@ -366,7 +367,7 @@ fixture_load(struct load_fixture *fx, const struct load_conf *lc,
 	    nbytes, fixture_sink, fx, check_progress, fx, &fx->stats, reterr);
 	ck_assert_uint_eq(count_fds(), nfds);
 	if (rc < 0)
-		check_quiet(staging, nbytes);
+		check_no_late_write(staging, nbytes);
 	munmap(staging, nbytes + PAGE);
 	return rc;
 }

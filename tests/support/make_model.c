@@ -8,8 +8,8 @@
 
 #include "t.h"
 
-/* The tool lies beside the tests: build/tests/tools/mkgguf for build/straddle.  RUN
- * is an emulator to put in front. */
+/* The tool is below the folder of the program: build/tests/tools/mkgguf for
+ * build/straddle.  RUN, if set, is an emulator to run it with. */
 void
 make_model(const char *options, const char *out)
 {

@@ -1,4 +1,4 @@
-/* tests/support/plan_fixture.c - models, configs and machines to plan for. */
+/* tests/support/plan_fixture.c - see plan_fixture.h. */
 #include "plan_fixture.h"
 
 #include <stdio.h>
@@ -87,7 +87,7 @@ plan_fixture_open_random(struct plan_fixture *fx, int nsessions)
 	for (i = 0; i < nsessions; i++) {
 		fixture_add_session(fx, 0);
 		fx->c.session[i].threads = (int)t_rand_below(5);
-		/* Some share the cores of another. */
+		/* Some sessions share cores. */
 		cpuset_add(&fx->c.session[i].cpus, (unsigned)t_rand_below(8));
 	}
 }
@@ -124,7 +124,7 @@ fixture_check_ranges(const struct plan_fixture *fx, const struct plan *p)
 		ck_assert_int_eq(ps->embedding, s == 0);
 		ck_assert_int_eq(ps->head, s == p->nsessions - 1);
 		ck_assert_uint_eq(ps->first_sublayer, half);
-		/* Only where it was asked for is a cut inside a layer. */
+		/* Cuts inside layers need half_layers. */
 		if (!fx->c.half_layers)
 			ck_assert_uint_eq(half % 2, 0);
 		for (u = ps->u0; u < ps->u1; u++)

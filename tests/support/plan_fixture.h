@@ -1,11 +1,12 @@
-/* tests/support/plan_fixture.h - models, configs and machines to plan for. */
+/* tests/support/plan_fixture.h - models, configs and machines to plan for.
+ * Called by the tests of the plan and of fit. */
 #ifndef TESTS_SUPPORT_PLAN_FIXTURE_H
 #define TESTS_SUPPORT_PLAN_FIXTURE_H
 
 #include "coordinator/plan/plan.h"
 #include "tiny.h"
 
-/* A model, a config, and what the plan is told of the rest. */
+/* The inputs of a plan. */
 struct plan_fixture {
 	struct gguf *g;
 	struct model *m;
@@ -14,26 +15,26 @@ struct plan_fixture {
 	struct plan_env env;
 };
 
-/* What the plan is told that a worker's runtime takes. */
+/* Base memory of a worker, as plan_env.runtime_bytes. */
 uint64_t fixture_runtime_bytes(void *arg, unsigned threads);
 
-/* A model without sessions, on a machine with 64 GiB free. */
+/* Open a model; no sessions, 64 GiB free. */
 void plan_fixture_open(struct plan_fixture *fx, const struct tiny *t);
 void plan_fixture_close(struct plan_fixture *fx);
 
-/* One more session, on a core of its own. */
+/* Add a session on a core of its own. */
 void fixture_add_session(struct plan_fixture *fx, uint64_t cap);
 
-/* A random model, random settings, and up to nsessions sessions. */
+/* Open a random model with random settings and up to nsessions sessions. */
 void plan_fixture_open_random(struct plan_fixture *fx, int nsessions);
 
-/* Caps around what a plan without caps would take: they sometimes suffice. */
+/* Set caps near the needs of a plan without caps: some suffice, some do not. */
 void fixture_set_random_caps(struct plan_fixture *fx);
 
-/* Bytes of the whole model in one session without a cap. */
+/* Bytes of a session with the whole model and no cap. */
 uint64_t fixture_whole_bytes(const struct plan_fixture *fx);
 
-/* The sessions hold all units, each once and in order. */
+/* Assert that the sessions hold all units, each once and in order. */
 void fixture_check_ranges(const struct plan_fixture *fx, const struct plan *p);
 
 #endif

@@ -1,5 +1,5 @@
-/* tests/support/reference.c - see reference.h.  Sources are those that layers/build_*.c
- * name. */
+/* tests/support/reference.c - see reference.h.  layers/families/ names the
+ * sources of the formulas. */
 #include "reference.h"
 
 #include <check.h>
@@ -24,7 +24,7 @@ struct ref {
 /* --- the file --- */
 
 static double
-number(const struct ref *m, const char *key, double absent)
+get_number(const struct ref *m, const char *key, double absent)
 {
 	char name[128];
 	const struct gguf_kv *kv;
@@ -36,7 +36,7 @@ number(const struct ref *m, const char *key, double absent)
 }
 
 static int
-is(const struct ref *m, const char *arch)
+is_arch(const struct ref *m, const char *arch)
 {
 	return strcmp(m->arch, arch) == 0;
 }
@@ -44,13 +44,13 @@ is(const struct ref *m, const char *arch)
 static int
 is_gemma(const struct ref *m)
 {
-	return is(m, "gemma2") || is(m, "gemma3");
+	return is_arch(m, "gemma2") || is_arch(m, "gemma3");
 }
 
-/* All weights of a tensor of this layer, or of the model; NULL = it has none.
- * The caller frees them. */
+/* All weights of a tensor of this layer or of the model; NULL if the tensor is
+ * missing.  The caller frees them. */
 static double *
-weights(const struct ref *m, const char *name, int of_layer)
+load_weights(const struct ref *m, const char *name, int of_layer)
 {
 	const struct gguf_tensor *t;
 	char full[GGUF_MAX_NAME + 1];
@@ -77,7 +77,7 @@ weights(const struct ref *m, const char *name, int of_layer)
 	return w;
 }
 
-/* --- pieces; a vector at a time --- */
+/* --- linear algebra, one vector at a time --- */
 
 /* y (n) = W (n x k) x + bias */
 static void
@@ -93,7 +93,7 @@ matvec(double *y, const double *w, const double *bias, const double *x,
 	}
 }
 
-/* The same by a tensor and its bias, for all tokens: x (m->n x k). */
+/* matvec() with a named tensor and its bias, for all tokens: x (m->n x k). */
 static double *
 linear(const struct ref *m, const char *name, const double *x, uint32_t n,
     uint32_t k)
@@ -103,10 +103,10 @@ linear(const struct ref *m, const char *name, const double *x, uint32_t n,
 	uint32_t i;
 
 	snprintf(of, sizeof(of), "%s.weight", name);
-	w = weights(m, of, 1);
+	w = load_weights(m, of, 1);
 	ck_assert_msg(w != NULL, "no %s", of);
 	snprintf(of, sizeof(of), "%s.bias", name);
-	b = weights(m, of, 1);
+	b = load_weights(m, of, 1);
 	for (i = 0; i < m->n; i++)
 		matvec(y + (size_t)i * n, w, b, x + (size_t)i * k, n, k);
 	free(w);
@@ -126,13 +126,14 @@ normalize(double *x, const double *w, uint32_t k, double eps)
 		x[i] *= w[i] / sqrt(sum / k + eps);
 }
 
-/* count vectors of k, in a copy; x itself where the family has no such norm */
+/* Returns a normalized copy of count vectors of k elements; a plain copy if the
+ * family has no such norm. */
 static double *
 norm(const struct ref *m, const char *name, const double *x, uint64_t count,
     uint32_t k, int of_layer)
 {
 	double *y = malloc(count * k * sizeof(*y));
-	double *w = weights(m, name, of_layer);
+	double *w = load_weights(m, name, of_layer);
 	uint64_t i;
 
 	memcpy(y, x, count * k * sizeof(*y));
@@ -151,26 +152,26 @@ add(double *x, const double *y, uint64_t n)
 		x[i] += y[i];
 }
 
-/* --- rotation --- */
+/* --- rotary embedding --- */
 
-/* Is this layer's attention limited to the last keys? */
+/* Is this layer's attention limited to a sliding window? */
 static int
 is_local(const struct ref *m)
 {
-	if (number(m, "attention.sliding_window", 0) == 0)
+	if (get_number(m, "attention.sliding_window", 0) == 0)
 		return 0;
-	if (is(m, "gemma3"))
+	if (is_arch(m, "gemma3"))
 		return m->layer % 6 != 5;
-	if (is(m, "gemma2") || is(m, "gpt-oss"))
+	if (is_arch(m, "gemma2") || is_arch(m, "gpt-oss"))
 		return m->layer % 2 == 0;
 	return 1;
 }
 
-/* YaRN's ramp: how much of dimension pair i is interpolated. */
+/* YaRN's ramp: share of interpolation of dimension pair i. */
 static double
 interpolated(const struct ref *m, double base, uint32_t i)
 {
-	double orig = number(m, "rope.scaling.original_context_length", 0);
+	double orig = get_number(m, "rope.scaling.original_context_length", 0);
 	double lo = m->dim * log(orig / (32 * 2 * M_PI)) / (2 * log(base));
 	double hi = m->dim * log(orig / (2 * M_PI)) / (2 * log(base));
 
@@ -179,31 +180,31 @@ interpolated(const struct ref *m, double base, uint32_t i)
 	return i < lo ? 0 : i > hi ? 1 : (i - lo) / (hi - lo);
 }
 
-/* Radians from one position to the next of pair i; *ret_by = what cosine and
- * sine are multiplied by. */
+/* Angle of pair i from one position to the next, in radians; *ret_by is the
+ * factor of cosine and sine. */
 static double
 frequency(const struct ref *m, uint32_t i, double *ret_by)
 {
-	double base = number(m, "rope.freq_base", 10000), f, s, r, *w;
-	double factor = number(m, "rope.scaling.factor", 1);
+	double base = get_number(m, "rope.freq_base", 10000), f, s, r, *w;
+	double factor = get_number(m, "rope.scaling.factor", 1);
 
-	*ret_by = number(m, "rope.scaling.attn_factor", 1);
-	if (is(m, "gemma3") && is_local(m))
+	*ret_by = get_number(m, "rope.scaling.attn_factor", 1);
+	if (is_arch(m, "gemma3") && is_local(m))
 		return pow(10000, -2.0 * i / m->dim);
 	f = pow(base, -2.0 * i / m->dim);
 	s = f / factor;
-	if (is(m, "gpt-oss")) {
+	if (is_arch(m, "gpt-oss")) {
 		*ret_by *= 0.1 * log(factor) + 1;
 		r = interpolated(m, base, i);
 		s = r * s + (1 - r) * f;
 	}
-	if (is(m, "phi3"))
-		w = weights(m, m->ctx > number(m,
+	if (is_arch(m, "phi3"))
+		w = load_weights(m, m->ctx > get_number(m,
 		    "rope.scaling.original_context_length", 0) ?
 		    "rope_factors_long.weight" : "rope_factors_short.weight",
 		    0);
 	else			/* Llama 3.1 and later */
-		w = weights(m, "rope_freqs.weight", 0);
+		w = load_weights(m, "rope_freqs.weight", 0);
 	if (w != NULL)
 		s /= w[i];
 	free(w);
@@ -214,7 +215,7 @@ frequency(const struct ref *m, uint32_t i, double *ret_by)
 static void
 rotate(const struct ref *m, double *x, uint32_t count)
 {
-	int halves = !is(m, "llama");
+	int halves = !is_arch(m, "llama");
 	uint32_t i, t, h, a, b;
 	double f, by, c, s, *v, u;
 
@@ -237,14 +238,15 @@ rotate(const struct ref *m, double *x, uint32_t count)
 
 /* --- attention --- */
 
-/* One query of token t and its head; out (v_dim) */
+/* Attention of one query of token t; out (v_dim) */
 static void
 attend(const struct ref *m, const double *q, const double *k, const double *v,
     uint32_t t, uint32_t head, const double *sinks, double *out)
 {
-	double cap = number(m, "attn_logit_softcapping", 0), score[512];
+	double cap = get_number(m, "attn_logit_softcapping", 0), score[512];
 	double max = sinks != NULL ? sinks[head] : -INFINITY, sum;
-	uint32_t window = (uint32_t)number(m, "attention.sliding_window", 0);
+	uint32_t window = (uint32_t)get_number(m, "attention.sliding_window",
+	    0);
 	uint32_t j, d, first = 0, kv = head / (m->heads / m->kv_heads);
 	size_t step = (size_t)m->kv_heads * m->dim;
 	size_t v_step = (size_t)m->kv_heads * m->v_dim;
@@ -268,9 +270,9 @@ attend(const struct ref *m, const double *q, const double *k, const double *v,
 			    v[j * v_step + kv * m->v_dim + d];
 }
 
-/* Columns [from, from + n) of rows of `of`. */
+/* Copy columns [from, from + n) of rows of `of` columns. */
 static double *
-part(const struct ref *m, const double *x, uint32_t of, uint32_t from,
+copy_columns(const struct ref *m, const double *x, uint32_t of, uint32_t from,
     uint32_t n)
 {
 	double *y = malloc((size_t)m->n * n * sizeof(*y));
@@ -291,9 +293,9 @@ heads_of(const struct ref *m, const char *name, const char *norm_name,
 	    m->kv_heads * m->v_dim;
 	double *x, *y;
 
-	if (is(m, "phi3")) {
+	if (is_arch(m, "phi3")) {
 		y = linear(m, "attn_qkv", h, all, m->embd);
-		x = part(m, y, all, from, n);
+		x = copy_columns(m, y, all, from, n);
 		free(y);
 	} else {
 		x = linear(m, name, h, n, m->embd);
@@ -316,7 +318,7 @@ attention(const struct ref *m, const double *h)
 	double *k = heads_of(m, "attn_k", "attn_k_norm.weight", h, nq,
 	    m->kv_heads);
 	double *v = heads_of(m, "attn_v", NULL, h, nq + nk, m->kv_heads);
-	double *sinks = weights(m, "attn_sinks.weight", 1), *y;
+	double *sinks = load_weights(m, "attn_sinks.weight", 1), *y;
 	double *a = malloc((size_t)m->n * na * sizeof(*a));
 
 	for (t = 0; t < m->n; t++)
@@ -340,7 +342,7 @@ activation(const struct ref *m, double g, double u)
 	if (is_gemma(m))
 		return g / 2 * (1 + tanh(sqrt(2 / M_PI) *
 		    (g + 0.044715 * g * g * g))) * u;
-	if (is(m, "gpt-oss")) {
+	if (is_arch(m, "gpt-oss")) {
 		g = fmin(g, 7);
 		u = fmin(fmax(u, -7), 7);
 		return g / (1 + exp(-1.702 * g)) * (u + 1);
@@ -351,13 +353,13 @@ activation(const struct ref *m, double g, double u)
 static double *
 dense(const struct ref *m, const double *h)
 {
-	uint32_t ff = (uint32_t)number(m, "feed_forward_length", 0), t, i;
+	uint32_t ff = (uint32_t)get_number(m, "feed_forward_length", 0), t, i;
 	double *gate, *up, *y;
 
-	if (is(m, "phi3")) {
+	if (is_arch(m, "phi3")) {
 		y = linear(m, "ffn_up", h, 2 * ff, m->embd);
-		gate = part(m, y, 2 * ff, 0, ff);
-		up = part(m, y, 2 * ff, ff, ff);
+		gate = copy_columns(m, y, 2 * ff, 0, ff);
+		up = copy_columns(m, y, 2 * ff, ff, ff);
 		free(y);
 	} else {
 		gate = linear(m, "ffn_gate", h, ff, m->embd);
@@ -373,7 +375,8 @@ dense(const struct ref *m, const double *h)
 	return y;
 }
 
-/* Weights of all experts for one token: zero of those not chosen. */
+/* Replace the router's output for one token by the weights of all n experts; 0
+ * for those not chosen. */
 static void
 route(const struct ref *m, double *w, uint32_t n, uint32_t used)
 {
@@ -392,19 +395,19 @@ route(const struct ref *m, double *w, uint32_t n, uint32_t used)
 		chosen += p[i];
 	}
 	for (i = 0; i < n; i++)
-		w[i] = p[i] / (number(m, "expert_weights_norm", 1) != 0 ?
-		    chosen : 1) * number(m, "expert_weights_scale", 1);
+		w[i] = p[i] / (get_number(m, "expert_weights_norm", 1) != 0 ?
+		    chosen : 1) * get_number(m, "expert_weights_scale", 1);
 }
 
-/* A matrix for each expert and its bias: of one layer. */
+/* The matrices and biases of all experts of a layer. */
 struct bank {
 	double *w, *bias;
 	uint32_t n, k;
 };
 
-/* A tensor for each expert, as one for all. */
+/* Join one tensor for each expert into one for all. */
 static double *
-stacked(const struct ref *m, const char *name, uint32_t nmats, size_t n)
+stack_experts(const struct ref *m, const char *name, uint32_t nmats, size_t n)
 {
 	double *all = malloc(nmats * n * sizeof(*all)), *one;
 	char of[64];
@@ -412,7 +415,7 @@ stacked(const struct ref *m, const char *name, uint32_t nmats, size_t n)
 
 	for (i = 0; i < nmats; i++) {
 		snprintf(of, sizeof(of), "%s.%u.weight", name, i);
-		one = weights(m, of, 1);
+		one = load_weights(m, of, 1);
 		ck_assert_ptr_nonnull(one);
 		memcpy(all + i * n, one, n * sizeof(*one));
 		free(one);
@@ -421,23 +424,24 @@ stacked(const struct ref *m, const char *name, uint32_t nmats, size_t n)
 }
 
 static struct bank
-bank_of(const struct ref *m, const char *name, uint32_t n, uint32_t k)
+load_bank(const struct ref *m, const char *name, uint32_t n, uint32_t k)
 {
 	struct bank b = { .n = n, .k = k };
 	char of[64];
 
 	snprintf(of, sizeof(of), "%s_exps.weight", name);
-	b.w = weights(m, of, 1);
+	b.w = load_weights(m, of, 1);
 	if (b.w == NULL)
-		b.w = stacked(m, name, (uint32_t)number(m, "expert_count", 0),
+		b.w = stack_experts(m, name,
+		    (uint32_t)get_number(m, "expert_count", 0),
 		    (size_t)n * k);
 	snprintf(of, sizeof(of), "%s_exps.bias", name);
-	b.bias = weights(m, of, 1);
+	b.bias = load_weights(m, of, 1);
 	return b;
 }
 
 static void
-by_expert(const struct bank *b, uint32_t e, const double *x, double *y)
+apply_expert(const struct bank *b, uint32_t e, const double *x, double *y)
 {
 	matvec(y, b->w + (size_t)e * b->n * b->k, b->bias != NULL ?
 	    b->bias + (size_t)e * b->n : NULL, x, b->n, b->k);
@@ -446,24 +450,24 @@ by_expert(const struct bank *b, uint32_t e, const double *x, double *y)
 static double *
 experts(const struct ref *m, const double *h)
 {
-	uint32_t n = (uint32_t)number(m, "expert_count", 0), t, e, i;
-	uint32_t used = (uint32_t)number(m, "expert_used_count", 0);
-	uint32_t ff = (uint32_t)number(m, "expert_feed_forward_length",
-	    number(m, "feed_forward_length", 0));
+	uint32_t n = (uint32_t)get_number(m, "expert_count", 0), t, e, i;
+	uint32_t used = (uint32_t)get_number(m, "expert_used_count", 0);
+	uint32_t ff = (uint32_t)get_number(m, "expert_feed_forward_length",
+	    get_number(m, "feed_forward_length", 0));
 	double *w = linear(m, "ffn_gate_inp", h, n, m->embd), g[512], u[512];
 	double *y = calloc((size_t)m->n * m->embd, sizeof(*y)), out[512];
-	struct bank b[3] = { bank_of(m, "ffn_gate", ff, m->embd),
-	    bank_of(m, "ffn_up", ff, m->embd),
-	    bank_of(m, "ffn_down", m->embd, ff) };
+	struct bank b[3] = { load_bank(m, "ffn_gate", ff, m->embd),
+	    load_bank(m, "ffn_up", ff, m->embd),
+	    load_bank(m, "ffn_down", m->embd, ff) };
 
 	for (t = 0; t < m->n; t++) {
 		route(m, w + (size_t)t * n, n, used);
 		for (e = 0; e < n; e++) {
-			by_expert(&b[0], e, h + (size_t)t * m->embd, g);
-			by_expert(&b[1], e, h + (size_t)t * m->embd, u);
+			apply_expert(&b[0], e, h + (size_t)t * m->embd, g);
+			apply_expert(&b[1], e, h + (size_t)t * m->embd, u);
 			for (i = 0; i < ff; i++)
 				g[i] = activation(m, g[i], u[i]);
-			by_expert(&b[2], e, g, out);
+			apply_expert(&b[2], e, g, out);
 			for (i = 0; i < m->embd; i++)
 				y[(size_t)t * m->embd + i] +=
 				    w[(size_t)t * n + e] * out[i];
@@ -479,9 +483,9 @@ experts(const struct ref *m, const double *h)
 
 /* --- the model --- */
 
-/* x += post(f(pre(x))); a norm that the family lacks is none */
+/* x += post(f(pre(x))); a norm that the family lacks is the identity. */
 static void
-half(const struct ref *m, double *x, const char *pre, const char *post,
+add_sublayer(const struct ref *m, double *x, const char *pre, const char *post,
     double *(*f)(const struct ref *m, const double *h))
 {
 	double *h = norm(m, pre, x, m->n, m->embd, 1), *y = f(m, h), *z;
@@ -499,21 +503,22 @@ reference_logits(const struct gguf *g, const uint32_t *token, uint32_t n,
 {
 	struct ref m = { .g = g, .n = n, .ctx = ctx,
 	    .arch = gguf_find(g, "general.architecture")->v.s.data };
-	uint32_t layers = (uint32_t)number(&m, "block_count", 0), t, i;
+	uint32_t layers = (uint32_t)get_number(&m, "block_count", 0), t, i;
 	const struct gguf_tensor *e = gguf_find_tensor(g, "token_embd.weight");
 	uint32_t vocab = (uint32_t)e->ne[1];
-	double *embd = weights(&m, "token_embd.weight", 0), *x, *h, *y, *head;
-	double cap = number(&m, "final_logit_softcapping", 0);
-	int moe = number(&m, "expert_count", 0) > 0;
+	double *embd = load_weights(&m, "token_embd.weight", 0);
+	double *x, *h, *y, *head;
+	double cap = get_number(&m, "final_logit_softcapping", 0);
+	int moe = get_number(&m, "expert_count", 0) > 0;
 
-	m.embd = (uint32_t)number(&m, "embedding_length", 0);
-	m.heads = (uint32_t)number(&m, "attention.head_count", 0);
-	m.kv_heads = (uint32_t)number(&m, "attention.head_count_kv", 0);
-	m.dim = (uint32_t)number(&m, "attention.key_length",
+	m.embd = (uint32_t)get_number(&m, "embedding_length", 0);
+	m.heads = (uint32_t)get_number(&m, "attention.head_count", 0);
+	m.kv_heads = (uint32_t)get_number(&m, "attention.head_count_kv", 0);
+	m.dim = (uint32_t)get_number(&m, "attention.key_length",
 	    m.embd / m.heads);
-	m.v_dim = (uint32_t)number(&m, "attention.value_length",
+	m.v_dim = (uint32_t)get_number(&m, "attention.value_length",
 	    m.embd / m.heads);
-	m.eps = number(&m, "attention.layer_norm_rms_epsilon", 0);
+	m.eps = get_number(&m, "attention.layer_norm_rms_epsilon", 0);
 	x = malloc((size_t)n * m.embd * sizeof(*x));
 	for (t = 0; t < n; t++)
 		for (i = 0; i < m.embd; i++)
@@ -521,14 +526,14 @@ reference_logits(const struct gguf *g, const uint32_t *token, uint32_t n,
 			    embd[(size_t)token[t] * m.embd + i] *
 			    (is_gemma(&m) ? sqrt(m.embd) : 1);
 	for (m.layer = 0; m.layer < (int)layers; m.layer++) {
-		half(&m, x, "attn_norm.weight", is_gemma(&m) ?
+		add_sublayer(&m, x, "attn_norm.weight", is_gemma(&m) ?
 		    "post_attention_norm.weight" : "", attention);
-		half(&m, x, is(&m, "gpt-oss") ? "post_attention_norm.weight" :
-		    "ffn_norm.weight", "post_ffw_norm.weight",
-		    moe ? experts : dense);
+		add_sublayer(&m, x, is_arch(&m, "gpt-oss") ?
+		    "post_attention_norm.weight" : "ffn_norm.weight",
+		    "post_ffw_norm.weight", moe ? experts : dense);
 	}
 	h = norm(&m, "output_norm.weight", x, n, m.embd, 0);
-	head = weights(&m, "output.weight", 0);
+	head = load_weights(&m, "output.weight", 0);
 	y = malloc((size_t)n * vocab * sizeof(*y));
 	for (t = 0; t < n; t++)
 		matvec(y + (size_t)t * vocab, head != NULL ? head : embd,

@@ -1,14 +1,14 @@
-/* tests/support/reference.h - a model's logits in double, straight from its file.
- * Owns: a second writing of every family's formulas, in the order of the
- * papers: no batches, no cache, no blocks, nothing of layers/ but the parser.
- * Called by the tests that hold stages against it. */
+/* tests/support/reference.h - computes a model's logits in double from its
+ * file. A second implementation of every family's formulas, in the order of the
+ * papers: no batches, no cache, no blocks; uses only the parser of layers/.
+ * Called by tests that compare stages with it. */
 #ifndef TESTS_SUPPORT_REFERENCE_H
 #define TESTS_SUPPORT_REFERENCE_H
 
 #include "layers/gguf/gguf.h"
 
-/* Logits (n x vocabulary) of tokens at positions 0, 1, ...; the caller frees
- * them.  ctx is what the session was opened for. */
+/* Logits (n x vocabulary) of tokens at positions 0 to n - 1; the caller frees
+ * them.  ctx is the context length of the session. */
 double *reference_logits(const struct gguf *g, const uint32_t *token,
     uint32_t n, uint32_t ctx);
 

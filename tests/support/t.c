@@ -1,4 +1,4 @@
-/* tests/support/t.c - runner, seeds, folders for the libcheck programs. */
+/* tests/support/t.c - see t.h. */
 #include "t.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ t_main(const char *name, double timeout_s, const TTest *const *tests,
 void
 t_mark(const char *file, int line)
 {
-	static _Atomic uint64_t seen[64];	/* lines, of whatever file */
+	static _Atomic uint64_t seen[64];	/* lines of all files */
 	_Atomic uint64_t *word = &seen[(unsigned)line / 64 % NITEMS(seen)];
 	uint64_t bit = UINT64_C(1) << line % 64;
 

@@ -1,6 +1,5 @@
-/* tests/support/tiny.c - small models of any shape, true ones and false ones.
- * The names and shapes are written down again here, on purpose: a mistake in
- * the program's own table must not hide itself. */
+/* tests/support/tiny.c - see tiny.h.  Repeats names and shapes of the program's
+ * tables on purpose: shared tables would hide a mistake. */
 #include "tiny.h"
 
 #include <math.h>
@@ -10,25 +9,25 @@
 #include "t.h"
 
 enum dim { ONE, EMBD, Q, K, V, ATTN, FF, VOCAB, ROT2, EXPERTS, FFX };
-enum want {
+enum condition {
 	ALWAYS, UNTIED, BIASED, WITH_FREQS, DENSE, DENSE_BIASED, MOE
 };
 
 struct tensor_def {
-	const char *name;	/* of a layer: behind "blk.N." */
+	const char *name;	/* for a layer: without "blk.N." */
 	enum dim k, n;
-	enum want want;
-	int each;		/* expert has one */
+	enum condition want;
+	int per_expert;		/* each expert has one */
 };
 
-static const struct tensor_def of_model[] = {
+static const struct tensor_def model_tensors[] = {
 	{ "output.weight", EMBD, VOCAB, UNTIED, 0 },
 	{ "rope_freqs.weight", ROT2, ONE, WITH_FREQS, 0 },
 	{ "token_embd.weight", EMBD, VOCAB, ALWAYS, 0 },
 	{ "output_norm.weight", EMBD, ONE, ALWAYS, 0 },
 };
 
-static const struct tensor_def of_layer[] = {
+static const struct tensor_def layer_tensors[] = {
 	{ "attn_norm.weight", EMBD, ONE, ALWAYS, 0 },
 	{ "ffn_norm.weight", EMBD, ONE, ALWAYS, 0 },
 	{ "attn_q.weight", EMBD, Q, ALWAYS, 0 },
@@ -68,7 +67,7 @@ dim_size(const struct tiny *t, enum dim d)
 }
 
 static int
-wanted(const struct tiny *t, const struct tensor_def *d)
+is_wanted(const struct tiny *t, const struct tensor_def *d)
 {
 	return d->want == ALWAYS || (d->want == UNTIED && !t->tied) ||
 	    (d->want == BIASED && t->bias) ||
@@ -82,12 +81,12 @@ static void
 put_tensor(struct gguf_writer *w, const struct tiny *t,
     const struct tensor_def *d, const char *name)
 {
-	const int stack = d->each && !t->each;
+	const int stack = d->per_expert && !t->split_experts;
 	uint64_t ne[3] = { dim_size(t, d->k), dim_size(t, d->n),
 	    stack ? t->n_expert : 1 };
 	uint32_t type = d->n == ONE || d->n == EXPERTS ? QUANT_F32 : t->type;
 
-	if (!wanted(t, d) || (t->omit != NULL && strcmp(t->omit, name) == 0))
+	if (!is_wanted(t, d) || (t->omit != NULL && strcmp(t->omit, name) == 0))
 		return;
 	if (t->odd != NULL && strcmp(t->odd, name) == 0) {
 		ne[0] = t->odd_k ? t->odd_k : ne[0];
@@ -100,16 +99,16 @@ put_tensor(struct gguf_writer *w, const struct tiny *t,
 
 /* "ffn_up_exps.weight", or "ffn_up.0.weight" and so on. */
 static void
-put_of_layer(struct gguf_writer *w, const struct tiny *t,
+put_layer_tensor(struct gguf_writer *w, const struct tiny *t,
     const struct tensor_def *d, uint32_t layer)
 {
-	const uint32_t n = d->each && t->each ? t->n_expert : 1;
+	const uint32_t n = d->per_expert && t->split_experts ? t->n_expert : 1;
 	const int stem = (int)strcspn(d->name, ".") - 5;
 	char name[GGUF_MAX_NAME];
 	uint32_t e;
 
 	for (e = 0; e < n; e++) {
-		if (d->each && t->each)
+		if (d->per_expert && t->split_experts)
 			snprintf(name, sizeof(name), "blk.%u.%.*s.%u.weight",
 			    layer, stem, d->name, e);
 		else
@@ -150,9 +149,9 @@ put_keys(struct gguf_writer *w, const struct tiny *t)
 		t->keys(w);
 }
 
-/* Norms and rope factors around 1, the rest around 0. */
+/* Write random weights: norms and rope factors around 1, the rest around 0. */
 static void
-fill(const struct gguf *g, uint64_t seed)
+fill_file(const struct gguf *g, uint64_t seed)
 {
 	FILE *fp = fopen(g->file[0].path, "r+b");
 	const struct gguf_tensor *t;
@@ -184,11 +183,11 @@ tiny_open(const struct tiny *t, struct gguf **ret_g, struct model **ret_m,
 
 	gw_open(&w);
 	put_keys(&w, t);
-	for (i = 0; i < NITEMS(of_model); i++)
-		put_tensor(&w, t, &of_model[i], of_model[i].name);
-	for (l = t->n_layer; l-- > 0; )		/* not in the order of use */
-		for (i = 0; i < NITEMS(of_layer); i++)
-			put_of_layer(&w, t, &of_layer[i], l);
+	for (i = 0; i < NITEMS(model_tensors); i++)
+		put_tensor(&w, t, &model_tensors[i], model_tensors[i].name);
+	for (l = t->n_layer; l-- > 0; )		/* not in layer order */
+		for (i = 0; i < NITEMS(layer_tensors); i++)
+			put_layer_tensor(&w, t, &layer_tensors[i], l);
 	snprintf(path, sizeof(path), "%s/%u.gguf", t_tmpdir(), nfiles++);
 	gw_save(&w, path);
 	gw_close(&w);
@@ -197,7 +196,7 @@ tiny_open(const struct tiny *t, struct gguf **ret_g, struct model **ret_m,
 	if ((rc = gguf_open(path, ret_g, reterr)) < 0)
 		return rc;
 	if (t->seed != 0)
-		fill(*ret_g, t->seed);
+		fill_file(*ret_g, t->seed);
 	if ((rc = model_open(*ret_g, ret_m, reterr)) < 0) {
 		gguf_close(*ret_g);
 		*ret_g = NULL;

@@ -1,6 +1,6 @@
-/* tests/support/tiny.h - small models of any shape, true ones and false ones.
- * Owns: the file, in the test's folder.  Called by the tests of what is made
- * from a model. */
+/* tests/support/tiny.h - writes small models of any shape, valid and invalid
+ * ones. Owns: the file, in the test's folder.  Called by tests that need a
+ * model. */
 #ifndef TESTS_SUPPORT_TINY_H
 #define TESTS_SUPPORT_TINY_H
 
@@ -9,19 +9,19 @@
 
 struct tiny {
 	uint32_t n_layer, n_embd, n_ff, n_vocab, n_head, n_head_kv;
-	uint32_t head_dim, v_dim;	/* as written; 0 = n_embd / n_head */
+	uint32_t head_dim, v_dim;	/* 0 = key left out: n_embd / n_head */
 	uint32_t n_expert, n_used, n_ff_expert;	/* 0 = a dense model */
-	uint32_t window, full_every;	/* of local layers; 0 = none */
-	uint32_t type;			/* of every matrix but the router */
+	uint32_t window, full_every;	/* local layers; 0 = none */
+	uint32_t type;			/* of all matrices but the router */
 	int tied, bias, rope_freqs;
-	int each;			/* a tensor for each expert */
-	uint64_t seed;			/* of the weights; 0 = all are zero */
-	/* What is wrong with it. */
-	const char *omit;		/* key or tensor that is left out */
-	const char *odd;		/* tensor that differs as follows: */
-	uint32_t odd_k, odd_n;		/* 0 = as it should be */
+	int split_experts;		/* one tensor for each expert */
+	uint64_t seed;			/* of the weights; 0 = all zero */
+	/* Deviations from a valid model. */
+	const char *omit;		/* key or tensor to leave out */
+	const char *odd;		/* tensor with these differences: */
+	uint32_t odd_k, odd_n;		/* 0 = the valid size */
 	uint32_t odd_type;		/* or TINY_SAME_TYPE */
-	void (*keys)(struct gguf_writer *w);	/* further keys; NULL = none */
+	void (*keys)(struct gguf_writer *w);	/* adds keys; or NULL */
 };
 
 #define TINY_SAME_TYPE	UINT32_MAX
@@ -30,11 +30,11 @@ struct tiny {
 	.n_head = 4, .n_head_kv = 2, .type = QUANT_Q8_0, \
 	.odd_type = TINY_SAME_TYPE }
 
-/* A model of random shape: heads of a multiple of 32 when whole_blocks. */
+/* A random shape.  whole_blocks: the head sizes are multiples of 32. */
 struct tiny tiny_random(int whole_blocks);
 
-/* Write it, parse it; what model_open() says.  *ret_g is NULL when there is
- * nothing to close. */
+/* Write and open a model.  Returns the result of gguf_open() or model_open();
+ * on failure *ret_g is NULL. */
 int tiny_open(const struct tiny *t, struct gguf **ret_g,
     struct model **ret_m, struct err *reterr);
 void tiny_close(struct gguf *g, struct model *m);

@@ -1,5 +1,5 @@
-/* tests/support/weights.c - see weights.h.  Offsets into the blocks are those of the
- * GGUF specification, written as numbers on purpose. */
+/* tests/support/weights.c - see weights.h.  Offsets into blocks are written as
+ * numbers, from the GGUF specification, on purpose. */
 #include "weights.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ bit_of(const uint8_t *p, unsigned n)
 	return p[n / 8] >> n % 8 & 1;
 }
 
-/* Element j of 32 in 16 bytes: first the low nibbles, then the high ones. */
+/* Element j of 32 in 16 bytes: low nibbles first, then high nibbles. */
 static int
 nibble(const uint8_t *p, unsigned j)
 {
@@ -63,11 +63,13 @@ e2m1(int q)
 	return q & 8 ? -v : v;
 }
 
-/* Blocks of 32: scale, number, offset. */
+/* A weight is scale * q + offset. */
 struct parts {
 	double scale, q, offset;
 };
 
+/* Blocks of 32. */
+/* Blocks of 32. */
 static struct parts
 parts_32(uint32_t type, const uint8_t *b, unsigned j)
 {
@@ -92,11 +94,11 @@ parts_32(uint32_t type, const uint8_t *b, unsigned j)
 		return (struct parts){ ldexp(1, b[0] - 127),
 		    e2m1(nibble(b + 1, j)), 0 };
 	default:
-		abort();	/* a test asks for what no kernel has */
+		abort();	/* a type without kernels */
 	}
 }
 
-/* Group g's scale and minimum of Q4_K and Q5_K, as ggml's get_scale_min_k4. */
+/* Scale and minimum of group g in Q4_K and Q5_K, as ggml's get_scale_min_k4. */
 static void
 scale_min(const uint8_t *s, unsigned g, int *scale, int *min)
 {
@@ -109,7 +111,7 @@ scale_min(const uint8_t *s, unsigned g, int *scale, int *min)
 	}
 }
 
-/* Two bits of element j, 128 elements to 32 bytes. */
+/* The two bits of element j: 32 bytes hold 128 elements. */
 static int
 pair(const uint8_t *p, unsigned j)
 {

@@ -231,7 +231,7 @@ END_TEST
 START_TEST(a_byte_without_a_token_is_unknown_or_refused)
 {
 	static const struct bpe_token unk[] = { { "<unk>", TOKEN_UNKNOWN } };
-	struct bpe_vocab v = VOCAB("gpt-2", hi, .lacks = 'x');
+	struct bpe_vocab v = VOCAB("gpt-2", hi, .missing_byte = 'x');
 	uint32_t *ids;
 	size_t n;
 	struct err e;

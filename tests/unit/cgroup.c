@@ -139,7 +139,7 @@ START_TEST(unusable_groups_are_reported_with_the_reason)
 	    tree.why);
 
 	fake_open(CGROUP_V1, "/", "/me", 0);
-	fake.lie = 1;
+	fake.ignore_limits = 1;
 	open_tree();
 	ck_assert_int_eq(tree.kind, CGROUP_NONE);
 	ck_assert_msg(strstr(tree.why, "is in force") != NULL, "%s",

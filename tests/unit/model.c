@@ -422,7 +422,7 @@ START_TEST(each_expert_may_be_a_separate_tensor)
 	t.n_expert = 6;
 	t.n_used = 2;
 	t.n_ff_expert = 96;
-	t.each = 1;
+	t.split_experts = 1;
 	m = must_open(&t, &g);
 	for (e = m->ext; e < m->ext + m->next; e++) {
 		if (e->role != ROLE_EXPERTS_DOWN)
