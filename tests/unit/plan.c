@@ -13,20 +13,9 @@
 #include "shm/ring.h"
 #include "worker/load/load.h"
 #include "tests/support/plan_fixture.h"
+#include "tests/support/program_fixture.h"
 
 /* --- planned sizes against the modules that allocate them --- */
-
-/* Weight bytes that are read per token. */
-static uint64_t
-token_weight_bytes(const struct program *p)
-{
-	uint64_t n = 0;
-	uint32_t i;
-
-	for (i = 0; i < p->nops; i++)
-		n += op_token_bytes(p, &p->op[i]);
-	return n;
-}
 
 static uint64_t
 staging_bytes_of(const struct weights *ws)

@@ -9,79 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cpu.h"
 #include "layers/build.h"
 #include "layers/program.h"
 #include "shm/layout.h"
-#include "tests/support/tiny.h"
+#include "tests/support/program_fixture.h"
 
-enum { LINE = 64, BATCH = 24, HEAD_ROWS = 5 };
-
-/* A program for units [u0, u1) and its inputs. */
-struct built {
-	struct gguf *g;
-	struct model *m;
-	struct extent *ext;
-	uint32_t next;
-	struct kernels k;
-	struct weights ws;
-	struct program_env env;
-	struct program *p;
-};
-
-/* Set up the environment of units [u0, u1) of t, without building the
- * program. */
-static void
-set_up(struct built *b, const struct tiny *t, uint32_t u0, uint32_t u1)
-{
-	struct err e = { 0 };
-	struct layer_range kv;
-
-	memset(b, 0, sizeof(*b));
-	t_ok(tiny_open(t, &b->g, &b->m, &e), &e);
-	u1 = MIN(u1, b->m->nunits);
-	b->ext = calloc(model_range_max(b->m), sizeof(*b->ext));
-	b->next = model_range(b->m, u0, u1, b->ext);
-	kernels_init(&b->k, cpu_flags());
-	/* As on a CPU with fast BF16 products. */
-	b->k.mat[QUANT_BF16].act = ACT_BF16;
-	t_ok(weights_layout(b->ext, b->next, &b->k, &b->ws, &e), &e);
-	b->env = (struct program_env){
-		.hp = &b->m->hp, .ws = &b->ws,
-		.embedding = u0 == 0, .head = u1 == b->m->nunits,
-		.batch_rows = BATCH, .head_rows = HEAD_ROWS,
-	};
-	model_sublayers(b->m, u0, u1, &b->env.first_sublayer,
-	    &b->env.nsublayers);
-	kv = sublayers_attn(b->env.first_sublayer, b->env.nsublayers);
-	ck_assert_int_eq(kv_layout_init(&b->env.kv, &b->m->hp,
-	    &(struct kv_conf){ KV_F16, KV_F16, kv.first, kv.n, 2, 64,
-	    BATCH }), 0);
-}
-
-static void
-build(struct built *b, const struct tiny *t, uint32_t u0, uint32_t u1)
-{
-	struct err e = { 0 };
-
-	set_up(b, t, u0, u1);
-	t_ok(program_build(&b->env, &b->p, &e), &e);
-}
-
-static void
-tear_down(struct built *b)
-{
-	program_free(b->p);
-	weights_free(&b->ws);
-	free(b->ext);
-	tiny_close(b->g, b->m);
-}
+enum { LINE = 64 };
 
 /* Run check on every range of units of a few models. */
 static void
-check_every_range(void (*check)(const struct built *b))
+check_every_range(void (*check)(const struct program_fixture *b))
 {
-	struct built b;
+	struct program_fixture b;
 	struct tiny t;
 	uint32_t u0, u1;
 	unsigned i;
@@ -96,9 +35,9 @@ check_every_range(void (*check)(const struct built *b))
 		}
 		for (u0 = 0; u0 < 2 * t.n_layer + 2; u0++)
 			for (u1 = u0 + 1; u1 <= 2 * t.n_layer + 2; u1++) {
-				build(&b, &t, u0, u1);
+				program_fixture_open(&b, &t, u0, u1);
 				check(&b);
-				tear_down(&b);
+				program_fixture_close(&b);
 			}
 	}
 }
@@ -135,8 +74,8 @@ hash_weight(const struct weight *w)
 
 /* y = x W^T + bias, with x quantized if the kernel requires it. */
 static uint64_t
-want_matmul(const struct built *b, uint64_t x, enum role w, enum role bias,
-    int layer)
+want_matmul(const struct program_fixture *b, uint64_t x, enum role w,
+    enum role bias, int layer)
 {
 	const struct weight *wt = weights_find(&b->ws, w, layer);
 	int has_bias = weights_find(&b->ws, bias, layer) != NULL;
@@ -148,8 +87,8 @@ want_matmul(const struct built *b, uint64_t x, enum role w, enum role bias,
 }
 
 static uint64_t
-want_matmul_id(const struct built *b, uint64_t x, enum role w, int layer,
-    uint64_t routes)
+want_matmul_id(const struct program_fixture *b, uint64_t x, enum role w,
+    int layer, uint64_t routes)
 {
 	return mix_hash(hash_op(OP_MATMUL_ID, mix_hash(hash_weight(
 	    weights_find(&b->ws, w, layer)), 0), x, 0), routes);
@@ -158,7 +97,7 @@ want_matmul_id(const struct built *b, uint64_t x, enum role w, int layer,
 /* Mixtral's experts (arXiv 2401.04088, section 2.1): their input depends on the
  * rows and on the routes. */
 static uint64_t
-want_experts(const struct built *b, uint64_t h, int l)
+want_experts(const struct program_fixture *b, uint64_t h, int l)
 {
 	const struct weight *gate = weights_find(&b->ws, ROLE_EXPERTS_GATE, l);
 	uint64_t r, x, g, u;
@@ -179,14 +118,14 @@ want_experts(const struct built *b, uint64_t h, int l)
 /* 1 if l is the last layer before a head: only the rows that need logits go on
  * after it. */
 static int
-is_last(const struct built *b, int l)
+is_last(const struct program_fixture *b, int l)
 {
 	return b->env.head && l + 1 == (int)b->m->hp.n_layer;
 }
 
 /* Llama's block (arXiv 2302.13971), pre-normalized, with rotary embeddings. */
 static uint64_t
-want_attn(const struct built *b, uint64_t x, int l)
+want_attn(const struct program_fixture *b, uint64_t x, int l)
 {
 	const struct hparams *hp = &b->m->hp;
 	uint64_t table = hash_op(OP_ROPE_TABLE, 0, 0, 0), h, q, k, v, a;
@@ -207,7 +146,7 @@ want_attn(const struct built *b, uint64_t x, int l)
 }
 
 static uint64_t
-want_ffn(const struct built *b, uint64_t x, int l)
+want_ffn(const struct program_fixture *b, uint64_t x, int l)
 {
 	uint64_t h, gate;
 
@@ -226,7 +165,7 @@ want_ffn(const struct built *b, uint64_t x, int l)
 }
 
 static uint64_t
-want_output(const struct built *b)
+want_output(const struct program_fixture *b)
 {
 	const struct program_env *env = &b->env;
 	enum role head = ROLE_OUTPUT;
@@ -324,7 +263,7 @@ run_op(struct machine *m, const struct op *op)
 }
 
 static void
-check_values(const struct built *b)
+check_values(const struct program_fixture *b)
 {
 	struct machine m = { .p = b->p };
 	uint64_t want = want_output(b);
@@ -402,20 +341,21 @@ find_lifetimes(const struct program *p)
 
 /* Maximum rows of tensor id: those of the op that writes it. */
 static uint32_t
-max_rows(const struct built *b, uint32_t id)
+max_rows(const struct program_fixture *b, uint32_t id)
 {
 	const struct program *p = b->p;
 	uint32_t i;
 
 	for (i = 0; i < p->nops; i++)
 		if (p->op[i].out == id)
-			return i >= p->nbody ? HEAD_ROWS : BATCH *
-			    (p->op[i].experts ? b->m->hp.n_expert_used : 1);
-	return BATCH;		/* the input */
+			return i >= p->nbody ? FIXTURE_HEAD_ROWS :
+			    FIXTURE_BATCH * (p->op[i].experts ?
+			    b->m->hp.n_expert_used : 1);
+	return FIXTURE_BATCH;		/* the input */
 }
 
 static void
-check_offsets(const struct built *b)
+check_offsets(const struct program_fixture *b)
 {
 	const struct program *p = b->p;
 	struct lifetime *life = find_lifetimes(p);
@@ -454,7 +394,7 @@ START_TEST(tensors_live_at_the_same_time_do_not_overlap)
 END_TEST
 
 static void
-check_order(const struct built *b)
+check_order(const struct program_fixture *b)
 {
 	const struct program *p = b->p;
 	uint8_t *written = calloc(p->ntensors + 1, 1);
@@ -482,7 +422,7 @@ START_TEST(no_op_reads_a_tensor_before_it_is_written)
 END_TEST
 
 static void
-check_input_and_output(const struct built *b)
+check_input_and_output(const struct program_fixture *b)
 {
 	const struct program *p = b->p;
 	unsigned ninputs = 0, noutputs = 0;
@@ -528,35 +468,35 @@ count_ops(const struct program *p, enum op_kind kind)
 START_TEST(activations_are_quantized_once_for_all_matmuls_that_share_them)
 {
 	struct tiny t = TINY;
-	struct built b;
+	struct program_fixture b;
 
-	build(&b, &t, 1, 7);		/* three layers */
+	program_fixture_open(&b, &t, 1, 7);		/* three layers */
 	/* Before q/k/v, the attention output, gate/up, and down. */
 	ck_assert_uint_eq(count_ops(b.p, OP_QUANTIZE), 3 * 4);
 	ck_assert_uint_eq(count_ops(b.p, OP_MATMUL), 3 * 7);
 	ck_assert_uint_eq(count_ops(b.p, OP_ROPE_TABLE), 1);
-	tear_down(&b);
-	build(&b, &t, 9, 10);
+	program_fixture_close(&b);
+	program_fixture_open(&b, &t, 9, 10);
 	ck_assert_uint_eq(count_ops(b.p, OP_QUANTIZE), 1);
-	tear_down(&b);
+	program_fixture_close(&b);
 	t.type = QUANT_F16;
-	build(&b, &t, 0, 10);
+	program_fixture_open(&b, &t, 0, 10);
 	ck_assert_uint_eq(count_ops(b.p, OP_QUANTIZE), 0);
-	tear_down(&b);
+	program_fixture_close(&b);
 }
 END_TEST
 
 START_TEST(kernels_that_round_differently_do_not_share_activations)
 {
 	struct tiny t = TINY;
-	struct built b;
+	struct program_fixture b;
 
 	t.odd = "blk.1.attn_k.weight";
 	t.odd_type = QUANT_BF16;
-	build(&b, &t, 1, 7);
+	program_fixture_open(&b, &t, 1, 7);
 	ck_assert_uint_eq(count_ops(b.p, OP_QUANTIZE), 3 * 4 + 1);
 	check_values(&b);
-	tear_down(&b);
+	program_fixture_close(&b);
 }
 END_TEST
 
@@ -578,32 +518,32 @@ count_fine(const struct program *p, unsigned *ret_all)
 START_TEST(only_layers_of_models_with_experts_round_finely)
 {
 	struct tiny t = TINY;
-	struct built b;
+	struct program_fixture b;
 	unsigned all;
 
-	build(&b, &t, 0, 10);
+	program_fixture_open(&b, &t, 0, 10);
 	ck_assert_uint_eq(count_fine(b.p, &all), 0);
 	ck_assert_uint_eq(all, 4 * 4 + 1);
-	tear_down(&b);
+	program_fixture_close(&b);
 
 	/* Before q/k/v, the attention output, the router, the experts, and the
 	 * experts' down matrices; not in the head. */
 	t.n_expert = 6;
 	t.n_used = 2;
 	t.n_ff_expert = 96;
-	build(&b, &t, 0, 10);
+	program_fixture_open(&b, &t, 0, 10);
 	ck_assert_uint_eq(count_fine(b.p, &all), all - 1);
 	ck_assert_uint_ge(all, 4 * 4 + 1);
-	tear_down(&b);
-	build(&b, &t, 9, 10);
+	program_fixture_close(&b);
+	program_fixture_open(&b, &t, 9, 10);
 	ck_assert_uint_eq(count_fine(b.p, &all), 0);
 	ck_assert_uint_eq(all, 1);
-	tear_down(&b);
+	program_fixture_close(&b);
 }
 END_TEST
 
 static void
-check_rebuilt_equal(const struct built *b)
+check_rebuilt_equal(const struct program_fixture *b)
 {
 	struct program *p = NULL;
 	struct err e = { 0 };
@@ -626,113 +566,16 @@ START_TEST(equal_inputs_give_equal_programs)
 }
 END_TEST
 
-/* Scratch bytes of sublayers [l0, l0 + n) of b; e, h: with embedding, head. */
-static uint64_t
-get_scratch(struct built *b, int e, int h, uint32_t l0, uint32_t n)
-{
-	struct program *p = NULL;
-	struct err err = { 0 };
-	uint64_t nbytes;
-
-	b->env.embedding = e;
-	b->env.head = h;
-	b->env.first_sublayer = l0;
-	b->env.nsublayers = n;
-	t_ok(program_build(&b->env, &p, &err), &err);
-	nbytes = p->scratch_bytes;
-	program_free(p);
-	return nbytes;
-}
-
-/* The plan relies on this: it measures each sublayer alone. */
-START_TEST(several_sublayers_need_the_scratch_of_the_largest)
-{
-	static const char *const odd[] = {
-		"blk.0.attn_q.weight", "blk.3.attn_v.weight",
-		"blk.1.ffn_down.weight", "blk.2.attn_output.weight",
-		"blk.0.ffn_gate.weight", "blk.1.ffn_up.weight"
-	};
-	struct built b;
-	struct tiny t;
-	uint32_t l0, n, l, ends;
-	uint64_t most;
-	unsigned i;
-
-	for (i = 0; i < 30; i++) {
-		t = tiny_random(0);
-		t.n_layer = 4;
-		t.odd = odd[i % NITEMS(odd)];
-		t.odd_type = QUANT_F16;
-		set_up(&b, &t, 0, 10);
-		for (ends = 0; ends < 4; ends++)
-			for (l0 = 0; l0 < 8; l0++)
-				for (n = 1; l0 + n <= 8; n++) {
-					most = 0;
-					for (l = l0; l < l0 + n; l++)
-						most = MAX(most, get_scratch(&b,
-						    ends & 1, ends / 2, l, 1));
-					ck_assert_uint_eq(most, get_scratch(&b,
-					    ends & 1, ends / 2, l0, n));
-				}
-		tear_down(&b);
-	}
-}
-END_TEST
-
-START_TEST(compute_bytes_are_scratch_and_one_piece_per_thread)
-{
-	struct tiny t = TINY;
-	struct built b;
-	uint64_t piece;
-
-	build(&b, &t, 0, 10);
-	piece = program_thread_bytes(b.p);
-	ck_assert_uint_ge(piece, attn_scratch_floats(2, 16, 16) *
-	    sizeof(float));
-	ck_assert_uint_eq(piece % 64, 0);
-	ck_assert_uint_eq(b.p->scratch_bytes % 64, 0);
-	ck_assert_uint_eq(program_compute_bytes(b.p, 3),
-	    b.p->scratch_bytes + 3 * piece);
-	tear_down(&b);
-	/* The larger of attention's scratch and the rows of a matmul. */
-	t.n_ff = 32768;
-	build(&b, &t, 0, 10);
-	ck_assert_uint_ge(program_thread_bytes(b.p), MAX(piece,
-	    mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_ff)));
-	tear_down(&b);
-	/* Rows of an expert count too. */
-	t.n_expert = 6;
-	t.n_used = 2;
-	t.n_ff_expert = 32768;
-	build(&b, &t, 0, 10);
-	ck_assert_uint_ge(program_thread_bytes(b.p),
-	    mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_ff_expert));
-	tear_down(&b);
-	t = (struct tiny)TINY;
-	t.n_ff = 128;
-	/* Neither the head nor an FFN sublayer before it has attention: there
-	 * is room only for the rows of a matmul. */
-	build(&b, &t, 9, 10);
-	ck_assert_uint_eq(program_thread_bytes(b.p),
-	    ALIGN_UP(mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_embd), 64));
-	tear_down(&b);
-	build(&b, &t, 8, 10);
-	ck_assert_uint_eq(program_thread_bytes(b.p),
-	    ALIGN_UP(mat_ready_bytes(&b.k.mat[t.type], BATCH, t.n_ff), 64));
-	tear_down(&b);
-}
-END_TEST
-
 START_TEST(a_missing_weight_is_named)
 {
 	struct err e;
-	struct built b;
+	struct program_fixture b;
 	struct tiny t = TINY;
 	struct extent saved;
 	uint32_t i;
 	int rc;
 
-	set_up(&b, &t, 0, 10);
+	program_fixture_init(&b, &t, 0, 10);
 	for (i = 0; i < b.ws.n; i++) {
 		saved = b.ws.w[i].ext;
 		b.ws.w[i].ext.role = ROLE_ROPE_FREQS;
@@ -752,79 +595,23 @@ START_TEST(a_missing_weight_is_named)
 		    NULL, "%s", e.msg);
 		ck_assert_ptr_null(b.p);
 	}
-	tear_down(&b);
+	program_fixture_close(&b);
 }
 END_TEST
 
 START_TEST(rope_factors_are_found_in_stages_with_layers)
 {
 	struct tiny t = TINY;
-	struct built b;
+	struct program_fixture b;
 
 	t.rope_freqs = 1;
-	build(&b, &t, 3, 7);
+	program_fixture_open(&b, &t, 3, 7);
 	ck_assert_ptr_nonnull(b.p->rope_freqs);
 	ck_assert_uint_eq(b.p->rope_freqs->ext.role, ROLE_ROPE_FREQS);
-	tear_down(&b);
-	build(&b, &t, 0, 1);
+	program_fixture_close(&b);
+	program_fixture_open(&b, &t, 0, 1);
 	ck_assert_ptr_null(b.p->rope_freqs);
-	tear_down(&b);
-}
-END_TEST
-
-/* Weight bytes that are read per token. */
-static uint64_t
-token_weight_bytes(const struct program *p)
-{
-	uint64_t n = 0;
-	uint32_t i;
-
-	for (i = 0; i < p->nops; i++)
-		n += op_token_bytes(p, &p->op[i]);
-	return n;
-}
-
-START_TEST(token_bytes_count_the_matrices_that_a_token_reads)
-{
-	struct tiny t = TINY;
-	struct built b;
-	uint64_t n = 0;
-	uint32_t i;
-
-	build(&b, &t, 0, 10);
-	for (i = 0; i < b.ws.n; i++)
-		if (b.ws.w[i].kern != NULL &&
-		    b.ws.w[i].ext.role != ROLE_TOKEN_EMBD)
-			n += b.ws.w[i].nbytes;
-	ck_assert_uint_eq(token_weight_bytes(b.p), n);
-	tear_down(&b);
-
-	/* A token reads two of the six experts. */
-	t.n_expert = 6;
-	t.n_used = 2;
-	t.n_ff_expert = 96;
-	build(&b, &t, 0, 10);
-	for (n = 0, i = 0; i < b.ws.n; i++)
-		if (b.ws.w[i].kern != NULL &&
-		    b.ws.w[i].ext.role != ROLE_TOKEN_EMBD)
-			n += b.ws.w[i].nbytes / (b.ws.w[i].ext.nmats > 1 ?
-			    3 : 1);
-	ck_assert_uint_eq(token_weight_bytes(b.p), n);
-	tear_down(&b);
-}
-END_TEST
-
-START_TEST(the_largest_model_does_not_exhaust_tensor_ids)
-{
-	struct tiny t = TINY;
-	struct built b;
-
-	t.n_layer = 1024;
-	t.bias = 1;
-	build(&b, &t, 0, UINT32_MAX);
-	ck_assert_uint_gt(b.p->nops, 1024 * 16);
-	ck_assert_uint_lt(b.p->ntensors, NO_TENSOR);
-	tear_down(&b);
+	program_fixture_close(&b);
 }
 END_TEST
 
@@ -840,12 +627,8 @@ main(void)
 		kernels_that_round_differently_do_not_share_activations,
 		only_layers_of_models_with_experts_round_finely,
 		equal_inputs_give_equal_programs,
-		several_sublayers_need_the_scratch_of_the_largest,
-		compute_bytes_are_scratch_and_one_piece_per_thread,
 		a_missing_weight_is_named,
-		rope_factors_are_found_in_stages_with_layers,
-		token_bytes_count_the_matrices_that_a_token_reads,
-		the_largest_model_does_not_exhaust_tensor_ids
+		rope_factors_are_found_in_stages_with_layers
 	};
 
 	return t_main("program", 60, tests, NITEMS(tests));
