@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "kernels/cpu.h"
+#include "kernels/types/table.h"
 
 /* streams, near_bytes, far_bytes, nontemporal, page_bytes */
 const struct prefetch prefetch_recipes[PREFETCH_NRECIPES] = {
@@ -242,6 +243,19 @@ core_type_of(uint32_t cpu_flags)
 #endif
 }
 
+/* The type whose rows of the tables hold for this one. */
+static enum quant_type
+tuned_as(enum quant_type type)
+{
+#define CASE(NAME, AS)	case QUANT_##NAME: return QUANT_##AS;
+	switch (type) {
+	QUANT_TUNED_AS(CASE)
+	default:
+		return type;
+	}
+#undef CASE
+}
+
 enum type_class
 type_class_of(enum quant_type type)
 {
@@ -265,6 +279,7 @@ type_class_of(enum quant_type type)
 	};
 
 	assert(type < QUANT_NTYPES);
+	type = tuned_as(type);
 	assert(class[type] != CLASS_NONE);
 	return class[type];
 }
@@ -300,8 +315,8 @@ policy_for_quant(enum core_type core, enum matmul_isa isa,
 	const struct core_policy *p = core_policy(core);
 	const struct isa_policy *ip = isa_policy(isa);
 	const enum type_class class = type_class_of(type);
-	struct matmul_policy ret = { ip->gemv_rows[type],
-	    ip->half_chunk_rows[type], NULL };
+	struct matmul_policy ret = { ip->gemv_rows[tuned_as(type)],
+	    ip->half_chunk_rows[tuned_as(type)], NULL };
 
 	if (isa == ISA_AVX512) {
 		ret.gemv_rows = p->class[class].gemv_rows;

@@ -56,6 +56,10 @@
 	X(IQ4_XS, iq4_xs, 23, 256, 136, (0, 2, 1, 4),			\
 	    split_iq4_xs, (NULL, F16), 30)
 
+/* Types of QUANT_BLOCKS whose matmul runs as another one's, until they have been
+ * measured: X(NAME, AS).  The others have rows of their own in matmul/policy.c. */
+#define QUANT_TUNED_AS(X)
+
 /* Types without kernels: such tensors can be listed, and copied.
  * X(NAME, number, block, bytes) */
 #define QUANT_WITHOUT_KERNELS(X)					\

@@ -6,10 +6,9 @@
 #include "tests/support/t.h"
 
 /* Every type with a matrix kernel on some machine. */
-static const enum quant_type floats[] = { QUANT_F32, QUANT_F16, QUANT_BF16 };
-static const enum quant_type quants[] = { QUANT_Q4_0, QUANT_Q4_1, QUANT_Q5_0,
-    QUANT_Q5_1, QUANT_Q8_0, QUANT_IQ4_NL, QUANT_MXFP4, QUANT_Q2_K, QUANT_Q3_K,
-    QUANT_Q4_K, QUANT_Q5_K, QUANT_Q6_K, QUANT_IQ4_XS };
+#define TYPE(NAME, ...)	QUANT_##NAME,
+static const enum quant_type floats[] = { QUANT_DENSE(TYPE) };
+static const enum quant_type quants[] = { QUANT_BLOCKS(TYPE) };
 
 /* Vectors of a panel: the templates' PANEL_NV for quantized weights. */
 enum { PANEL_VECTORS = 2 };
