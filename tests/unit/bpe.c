@@ -1,6 +1,6 @@
-/* tests/unit/bpe.c - byte-level BPE, worked out by hand on
- * vocabularies of a few merges, and against a naive definition on random ones.
- * What is cut where is tests/unit/pre.c's. */
+/* tests/unit/bpe.c - tests of byte-level BPE: checked by hand on vocabularies
+ * of a few merges, and against a naive implementation on random ones.
+ * unit/pre.c tests the pre-tokenizers. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "tests/support/bpe_vocab.h"
 #include "tests/support/token_ids.h"
 
-#define SP	"\xc4\xa0"		/* a space, spelled */
+#define SP	"\xc4\xa0"		/* a space, as spelled in files */
 
 #define VOCAB(name, list, ...) \
 	{ .pre = name, .merge = list, .nmerges = NITEMS(list), __VA_ARGS__ }
@@ -52,7 +52,7 @@ check_refused(const struct bpe_vocab *v, int rc, const char *words)
 	ck_assert_ptr_nonnull(strstr(e.msg, "bpe.gguf"));
 }
 
-/* The tokens' texts as stored, between |. */
+/* Assert that text encodes to tokens of these texts, separated by |. */
 static void
 check_pieces(const char *text, int special, const char *want)
 {
@@ -78,7 +78,7 @@ check_pieces(const char *text, int special, const char *want)
 
 /* ---- merging ---- */
 
-START_TEST(the_first_merge_of_the_list_goes_first_the_leftmost_of_equals)
+START_TEST(the_first_merge_of_the_list_applies_first_then_the_leftmost)
 {
 	static const char *const list[] = {
 		"b c", "a b", "a a", "a bc", "aa a", "bc d"
@@ -91,7 +91,7 @@ START_TEST(the_first_merge_of_the_list_goes_first_the_leftmost_of_equals)
 	check_pieces("abc", 0, "abc");		/* bc before ab, then a bc */
 	check_pieces("abd", 0, "ab|d");
 	check_pieces("aaaaa", 0, "aa|aaa");	/* a a twice, then aa a */
-	check_pieces("abcd", 0, "abc|d");	/* a bc stands before bc d */
+	check_pieces("abcd", 0, "abc|d");	/* a bc is listed before bc d */
 	check_pieces("bcd", 0, "bcd");
 	check_ids(tokenizer, "abx", 0, IDS(257, 'x'));
 }
@@ -121,7 +121,7 @@ START_TEST(merges_stay_within_words)
 }
 END_TEST
 
-START_TEST(a_word_that_is_a_token_is_not_merged_where_the_maker_says_so)
+START_TEST(a_word_that_is_a_token_is_not_merged_for_some_models)
 {
 	static const char *const list[] = { "b c", "a b" };
 	static const struct bpe_token more[] = {
@@ -133,7 +133,7 @@ START_TEST(a_word_that_is_a_token_is_not_merged_where_the_maker_says_so)
 	open_vocab(&v);
 	check_pieces("abc", 0, "abc");
 	check_pieces("abcb", 0, "a|bc|b");
-	check_pieces("hid", 0, "h|i|d");	/* is not to be smuggled in */
+	check_pieces("hid", 0, "h|i|d");	/* a control token */
 	v.pre = "qwen2";
 	open_vocab(&v);
 	check_pieces("abc", 0, "a|bc");
@@ -143,13 +143,13 @@ START_TEST(a_word_that_is_a_token_is_not_merged_where_the_maker_says_so)
 }
 END_TEST
 
-START_TEST(merges_of_parts_that_need_a_token_to_be_hidden_are_left_alone)
+START_TEST(merges_never_produce_a_control_token)
 {
 	static const char *const list[] = { "a b", "< s", "<s >" };
 	static const struct bpe_token more[] = { { "<s>", TOKEN_CONTROL } };
 	struct bpe_vocab v = VOCAB("gpt-2", list, EXTRA(more));
 
-	/* Of two equal texts the later is found: the control token. */
+	/* The later of two equal texts is found: the control token. */
 	open_vocab(&v);
 	check_pieces("<s>", 0, "<|s|>");	/* words: <, s, > */
 	v.pre = "qwen2";
@@ -168,7 +168,7 @@ static const struct bpe_token special[] = {
 	{ "<unk>", TOKEN_UNKNOWN }, { "<|x|>", TOKEN_UNUSED }
 };
 
-START_TEST(special_tokens_are_parsed_where_allowed_and_cut_the_text)
+START_TEST(special_tokens_are_parsed_if_allowed_and_cut_the_text)
 {
 	struct bpe_vocab v = VOCAB("gpt-2", hi, EXTRA(special));
 
@@ -185,7 +185,7 @@ START_TEST(special_tokens_are_parsed_where_allowed_and_cut_the_text)
 }
 END_TEST
 
-START_TEST(bos_goes_in_front_where_the_file_or_the_maker_says)
+START_TEST(the_pre_tokenizer_decides_whether_bos_is_added)
 {
 	static const struct { const char *pre; int adds; } of[] = {
 		{ "llama-bpe", 1 }, { "tekken", 1 }, { "qwen2", 0 },
@@ -200,13 +200,14 @@ START_TEST(bos_goes_in_front_where_the_file_or_the_maker_says)
 		ck_assert_int_eq(tokenizer_bos(tokenizer), 259);
 		ck_assert_int_eq(tokenizer_adds_bos(tokenizer), of[i].adds);
 	}
-	v.bos = 0;		/* no id: SentencePiece's 1 is none here */
+	/* No id: the default of SentencePiece does not apply. */
+	v.bos = 0;
 	open_vocab(&v);
 	ck_assert_int_eq(tokenizer_bos(tokenizer), -1);
 }
 END_TEST
 
-START_TEST(an_answer_of_messages_does_not_end_with_the_first)
+START_TEST(end_tokens_of_messages_do_not_end_a_gpt_oss_answer)
 {
 	static const struct bpe_token phi[] = { { "<|end|>", TOKEN_CONTROL } };
 	static const struct bpe_token oss[] = {
@@ -244,7 +245,7 @@ START_TEST(a_byte_without_a_token_is_unknown_or_refused)
 	v.extra = unk;
 	v.nextra = 1;
 	open_vocab(&v);
-	/* No key names it, and no custom does. */
+	/* Neither a key nor a default of BPE names the unknown token. */
 	ck_assert_int_eq(tokenizer_encode(tokenizer, "hix", 3, 0, 0, &ids, &n,
 	    &e), -EBADMSG);
 }
@@ -278,7 +279,7 @@ check_round_trip(const char *text, size_t nbytes)
 	free(out);
 }
 
-START_TEST(each_byte_has_its_spelling_and_comes_back)
+START_TEST(each_byte_survives_a_round_trip)
 {
 	struct bpe_vocab v = VOCAB("llama-bpe", hi, EXTRA(special));
 	char all[512], one;
@@ -292,12 +293,12 @@ START_TEST(each_byte_has_its_spelling_and_comes_back)
 		all[2 * c + 1] = (char)(c * 7);
 	}
 	check_round_trip(all, sizeof(all));
-	check_round_trip(" a", 2);		/* no prefix to drop */
+	check_round_trip(" a", 2);		/* no prefix is dropped */
 	check_round_trip("<hi>  \xe2\x96\x81", 9);
 }
 END_TEST
 
-START_TEST(texts_that_spell_no_bytes_come_out_as_they_are)
+START_TEST(token_texts_that_spell_no_bytes_decode_unchanged)
 {
 	/* A literal space and line break, U+2581, U+0145, a lone lead byte. */
 	static const struct bpe_token odd[] = {
@@ -356,13 +357,13 @@ START_TEST(an_unknown_pre_tokenizer_is_refused_by_name)
 }
 END_TEST
 
-/* ---- against the definition ---- */
+/* ---- naive implementation ---- */
 
 enum { MAX_MERGES = 60, LETTERS = 4 };
 
-/* As the definition says: again and again the first merge of the list that
- * applies anywhere, at the leftmost place.  The pieces of text come between |
- * in out. */
+/* The definition of BPE: repeatedly apply the first merge of the list that
+ * applies anywhere, at its leftmost place.  out gets the pieces, separated by
+ * |. */
 static void
 merge_naively(const char *const *merge, unsigned nmerges, const char *text,
     char *out)
@@ -397,7 +398,7 @@ merge_naively(const char *const *merge, unsigned nmerges, const char *text,
 	*out = '\0';
 }
 
-/* Merges of letters and of what earlier ones made. */
+/* Draw merges of letters and of products of earlier merges. */
 static unsigned
 draw_merges(char (*merge)[64])
 {
@@ -426,7 +427,7 @@ draw_merges(char (*merge)[64])
 	return n;
 }
 
-START_TEST(random_merges_go_as_the_definition_says)
+START_TEST(random_merges_agree_with_the_definition)
 {
 	static char merge[MAX_MERGES][64];
 	static const char *list[MAX_MERGES];
@@ -453,7 +454,7 @@ START_TEST(random_merges_go_as_the_definition_says)
 END_TEST
 
 /* A word of half a million letters: quadratic merging would take minutes. */
-START_TEST(long_words_merge_in_little_time)
+START_TEST(long_words_take_near_linear_time)
 {
 	static const char *const list[] = {
 		"a a", "aa aa", "aaaa aaaa", "a b", "b a"
@@ -478,23 +479,23 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		the_first_merge_of_the_list_goes_first_the_leftmost_of_equals,
+		the_first_merge_of_the_list_applies_first_then_the_leftmost,
 		merges_stay_within_words,
-		a_word_that_is_a_token_is_not_merged_where_the_maker_says_so,
-		merges_of_parts_that_need_a_token_to_be_hidden_are_left_alone,
-		special_tokens_are_parsed_where_allowed_and_cut_the_text,
-		bos_goes_in_front_where_the_file_or_the_maker_says,
-		an_answer_of_messages_does_not_end_with_the_first,
+		a_word_that_is_a_token_is_not_merged_for_some_models,
+		merges_never_produce_a_control_token,
+		special_tokens_are_parsed_if_allowed_and_cut_the_text,
+		the_pre_tokenizer_decides_whether_bos_is_added,
+		end_tokens_of_messages_do_not_end_a_gpt_oss_answer,
 		a_byte_without_a_token_is_unknown_or_refused,
-		each_byte_has_its_spelling_and_comes_back,
-		texts_that_spell_no_bytes_come_out_as_they_are,
+		each_byte_survives_a_round_trip,
+		token_texts_that_spell_no_bytes_decode_unchanged,
 		bad_merges_are_refused_by_number_and_text,
 		an_unknown_pre_tokenizer_is_refused_by_name,
-		random_merges_go_as_the_definition_says,
-		long_words_merge_in_little_time
+		random_merges_agree_with_the_definition,
+		long_words_take_near_linear_time
 	};
 	int rc = t_main("bpe", 60, tests, NITEMS(tests));
 
-	vocab_close(&gguf, &tokenizer);		/* of CK_FORK=no */
+	vocab_close(&gguf, &tokenizer);		/* for CK_FORK=no */
 	return rc;
 }

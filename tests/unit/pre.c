@@ -1,6 +1,6 @@
-/* tests/unit/pre.c - where each pre-tokenizer cuts: words worked out
- * by another engine (Python's regex 2026.5.9) from the published patterns;
- * and what any text may ask of all of them. */
+/* tests/unit/pre.c - tests of the pre-tokenizers: their words, compared with
+ * those of Python's regex 2026.5.9 for the published patterns; invalid UTF-8,
+ * and time for long texts. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -24,10 +24,10 @@ static const char *const texts[NTEXTS] = {
 	"HTTPServer camelCase </s>/\n/x $5+~^| \341\240\216"
 };
 
-/* The words of each text, between @. */
+/* The words of each text, separated by @. */
 static const struct golden {
 	const char *name;
-	const char *same[5];		/* others that cut so */
+	const char *same[5];		/* other names of the same cuts */
 	const char *words[NTEXTS];
 } golden[] = {
 	{ "default", { NULL }, {
@@ -162,7 +162,7 @@ struct words {
 	const char *text;
 	size_t at;		/* end of the last word */
 	size_t n, wrong;
-	char *joined;		/* NULL = not wanted */
+	char *joined;		/* NULL = do not join */
 };
 
 static int
@@ -171,7 +171,8 @@ on_word(void *arg, size_t off, size_t nbytes, struct err *reterr)
 	struct words *w = arg;
 
 	(void)reterr;
-	w->wrong += off != w->at || nbytes == 0;	/* once, in order */
+	/* Words must be contiguous and in order. */
+	w->wrong += off != w->at || nbytes == 0;
 	if (w->joined != NULL) {
 		if (w->n > 0)
 			strcat(w->joined, "@");
@@ -208,7 +209,7 @@ check_cut(const char *name, const char *text, const char *want)
 	pre_close(p);
 }
 
-START_TEST(words_are_those_of_the_published_patterns)
+START_TEST(words_agree_with_the_published_patterns)
 {
 	size_t i, k, n = 0;
 	unsigned s;
@@ -224,11 +225,12 @@ START_TEST(words_are_those_of_the_published_patterns)
 		}
 	}
 	ck_assert_ptr_nonnull(pre_name((unsigned)n - 1));
-	ck_assert_ptr_null(pre_name((unsigned)n));	/* none is left out */
+	/* All names are covered. */
+	ck_assert_ptr_null(pre_name((unsigned)n));
 }
 END_TEST
 
-START_TEST(an_unknown_name_is_refused_and_the_known_ones_told)
+START_TEST(an_unknown_name_is_refused_with_the_known_names)
 {
 	static const char *const names[] = { "gpt-5", "gpt", "gpt-2 ", "" };
 	struct pre *p = NULL;
@@ -249,33 +251,35 @@ START_TEST(an_unknown_name_is_refused_and_the_known_ones_told)
 }
 END_TEST
 
-START_TEST(blanks_are_those_of_unicode)
+START_TEST(unicode_white_space_counts_as_blank)
 {
-	/* Next line, no-break, ogham, line and paragraph, ideographic. */
+	/* Next line, no-break, ogham, line and paragraph separators. */
 	check_cut("gpt-2", "a\302\205b", "a@\302\205@b");
-	check_cut("gpt-2", "a\302\240\341\232\200b", "a@\302\240@\341\232\200@b");
+	check_cut("gpt-2", "a\302\240\341\232\200b",
+	    "a@\302\240@\341\232\200@b");
 	check_cut("gpt-2", "\342\200\250\342\200\251!",
 	    "\342\200\250@\342\200\251@!");
-	/* The Mongolian vowel separator was one once. */
+	/* The Mongolian vowel separator is no longer white space. */
 	check_cut("gpt-2", "!\341\240\216!", "!\341\240\216!");
 	check_cut("gpt-2", "! \342\200\213!", "!@ \342\200\213!");
 }
 END_TEST
 
-START_TEST(what_is_not_utf8_is_cut_as_a_replacement_and_kept)
+START_TEST(invalid_utf8_is_cut_as_u_fffd_and_kept)
 {
 	check_cut("gpt-2", "a\377\376b", "a@\377\376@b");
 	check_cut("gpt-2", "a \377!b", "a@ \377!@b");
 	check_cut("llama-bpe", "1234\303", "123@4@\303");
-	check_cut("llama-bpe", "\340\200ab \355\240\200",	/* overlong; surrogate */
+	/* Overlong; surrogate. */
+	check_cut("llama-bpe", "\340\200ab \355\240\200",
 	    "\340\200@ab@ \355\240\200");
-	check_cut("deepseek-v3", "a\200b", "a@\200@b");	/* a symbol */
+	check_cut("deepseek-v3", "a\200b", "a@\200@b");	/* U+FFFD is a symbol */
 	check_cut("qwen2", "\303\251\303 \303\251", "\303\251@\303@ \303\251");
 }
 END_TEST
 
-/* n * n steps would take minutes. */
-START_TEST(a_run_of_blanks_is_looked_at_from_its_front_only)
+/* Quadratic time would take minutes. */
+START_TEST(a_run_of_blanks_takes_linear_time)
 {
 	enum { LEN = 300000 };
 	char *text = malloc(LEN);
@@ -284,7 +288,7 @@ START_TEST(a_run_of_blanks_is_looked_at_from_its_front_only)
 
 	ck_assert_ptr_nonnull(text);
 	memset(text, ' ', LEN);
-	text[LEN - 1] = '1';		/* nothing takes a blank in front */
+	text[LEN - 1] = '1';		/* the run is not at the end */
 	for (k = 0; k < NITEMS(golden); k++) {
 		p = open_pre(golden[k].name);
 		cut(p, text, LEN, NULL);
@@ -294,7 +298,7 @@ START_TEST(a_run_of_blanks_is_looked_at_from_its_front_only)
 }
 END_TEST
 
-START_TEST(long_runs_of_anything_take_linear_time)
+START_TEST(long_runs_of_any_unit_take_linear_time)
 {
 	static const char *const unit[] = {
 		" ", "\n", "a", "A", "1", "!", "'", " a", "\t\n", "  !",
@@ -324,7 +328,7 @@ START_TEST(long_runs_of_anything_take_linear_time)
 }
 END_TEST
 
-START_TEST(any_bytes_come_once_in_order)
+START_TEST(words_cover_any_bytes_once_in_order)
 {
 	static const char *const bits[] = {
 		" ", "  ", "\n", "\r\n", "a", "B", "'s", "'LL", "12", "!", "/",
@@ -359,7 +363,7 @@ START_TEST(any_bytes_come_once_in_order)
 END_TEST
 
 static int
-give_up(void *arg, size_t off, size_t nbytes, struct err *reterr)
+stop_at_third_word(void *arg, size_t off, size_t nbytes, struct err *reterr)
 {
 	unsigned *left = arg;
 
@@ -368,14 +372,14 @@ give_up(void *arg, size_t off, size_t nbytes, struct err *reterr)
 	return --*left > 0 ? 0 : err_set(reterr, ERR_RUN, -EPIPE, "enough");
 }
 
-START_TEST(whoever_takes_the_words_can_end_it)
+START_TEST(the_callback_can_stop_the_cutting)
 {
 	struct pre *p = open_pre("deepseek-coder");
 	unsigned left = 3;
 	struct err e;
 
-	ck_assert_int_eq(pre_cut(p, "a b\nc d e", 9, give_up, &left, &e),
-	    -EPIPE);
+	ck_assert_int_eq(pre_cut(p, "a b\nc d e", 9, stop_at_third_word,
+	    &left, &e), -EPIPE);
 	ck_assert_uint_eq(left, 0);
 	ck_assert_str_eq(e.msg, "enough");
 	pre_close(p);
@@ -386,14 +390,14 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		words_are_those_of_the_published_patterns,
-		an_unknown_name_is_refused_and_the_known_ones_told,
-		blanks_are_those_of_unicode,
-		what_is_not_utf8_is_cut_as_a_replacement_and_kept,
-		a_run_of_blanks_is_looked_at_from_its_front_only,
-		long_runs_of_anything_take_linear_time,
-		any_bytes_come_once_in_order,
-		whoever_takes_the_words_can_end_it
+		words_agree_with_the_published_patterns,
+		an_unknown_name_is_refused_with_the_known_names,
+		unicode_white_space_counts_as_blank,
+		invalid_utf8_is_cut_as_u_fffd_and_kept,
+		a_run_of_blanks_takes_linear_time,
+		long_runs_of_any_unit_take_linear_time,
+		words_cover_any_bytes_once_in_order,
+		the_callback_can_stop_the_cutting
 	};
 
 	return t_main("pre", 60, tests, NITEMS(tests));

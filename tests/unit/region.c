@@ -90,7 +90,7 @@ START_TEST(two_maps_of_one_region_are_the_same_memory)
 }
 END_TEST
 
-START_TEST(attach_refuses_what_is_not_sealed)
+START_TEST(attach_refuses_an_unsealed_file)
 {
 	static const int too_few[] = {
 		0, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_GROW | F_SEAL_SEAL
@@ -110,7 +110,7 @@ START_TEST(attach_refuses_what_is_not_sealed)
 		close(fd);
 	}
 	fd = open(t_tmpdir(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd < 0)			/* not every file system can */
+	if (fd < 0)			/* not supported by all file systems */
 		fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	ck_assert_int_eq(region_attach_shared(fd, page_bytes(), &r, &e),
 	    -EPERM);
@@ -120,7 +120,7 @@ START_TEST(attach_refuses_what_is_not_sealed)
 }
 END_TEST
 
-START_TEST(attach_refuses_another_size)
+START_TEST(attach_refuses_a_wrong_size)
 {
 	struct region r, none = REGION_NONE;
 	struct err e;
@@ -164,7 +164,7 @@ START_TEST(impossible_sizes_are_errors_with_a_message)
 }
 END_TEST
 
-START_TEST(a_private_region_maps_exactly_what_it_says)
+START_TEST(a_private_region_maps_exactly_its_size)
 {
 	struct region r;
 	struct err e;
@@ -181,7 +181,7 @@ START_TEST(a_private_region_maps_exactly_what_it_says)
 			ck_assert_uint_eq((uintptr_t)r.base % (2 * MIB), 0);
 		((uint8_t *)r.base)[0] = 1;
 		((uint8_t *)r.base)[r.nbytes - 1] = 1;
-		if (i % 7 == 0)		/* some stay, to move the next */
+		if (i % 7 == 0)		/* keep some, to shift the next */
 			continue;
 		region_close(&r);
 		ck_assert_ptr_null(r.base);
@@ -190,8 +190,8 @@ START_TEST(a_private_region_maps_exactly_what_it_says)
 }
 END_TEST
 
-/* The slack for the alignment is gone again, in front and behind: 20 times
- * 2 MiB would show, what an emulator takes for itself may. */
+/* The padding for the alignment is unmapped at both ends: 20 times 2 MiB would
+ * show.  The margin of 8 MiB is for what an emulator maps for itself. */
 START_TEST(alignment_leaves_no_address_space_behind)
 {
 	struct region r[20];
@@ -214,8 +214,8 @@ START_TEST(alignment_leaves_no_address_space_behind)
 }
 END_TEST
 
-/* A cap by RLIMIT_DATA leaves no room for slack, so none may be counted. */
-START_TEST(rlimit_data_sees_no_more_than_the_map)
+/* Padding must not count: a cap by RLIMIT_DATA has no room for it. */
+START_TEST(rlimit_data_counts_no_more_than_the_map)
 {
 	struct rlimit lim;
 	struct region r;
@@ -256,7 +256,7 @@ START_TEST(touch_makes_every_page_resident_and_changes_none)
 }
 END_TEST
 
-START_TEST(close_accepts_nothing_and_half)
+START_TEST(close_accepts_empty_and_half_open_regions)
 {
 	struct region none = REGION_NONE, half = REGION_NONE;
 
@@ -274,14 +274,14 @@ main(void)
 		sizes_are_rounded_to_pages_and_huge_pages,
 		a_shared_region_is_zero_sized_sealed_and_close_on_exec,
 		two_maps_of_one_region_are_the_same_memory,
-		attach_refuses_what_is_not_sealed,
-		attach_refuses_another_size,
+		attach_refuses_an_unsealed_file,
+		attach_refuses_a_wrong_size,
 		impossible_sizes_are_errors_with_a_message,
-		a_private_region_maps_exactly_what_it_says,
+		a_private_region_maps_exactly_its_size,
 		alignment_leaves_no_address_space_behind,
-		rlimit_data_sees_no_more_than_the_map,
+		rlimit_data_counts_no_more_than_the_map,
 		touch_makes_every_page_resident_and_changes_none,
-		close_accepts_nothing_and_half
+		close_accepts_empty_and_half_open_regions
 	};
 
 	return t_main("region", 30, tests, NITEMS(tests));

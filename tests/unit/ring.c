@@ -1,7 +1,8 @@
-/* tests/unit/ring.c - the ring: order, waiting, wrapping, lies and deaths.
- * The two-thread tests run both sides over one mapping, because that is the
- * only way in which ThreadSanitizer sees the edges; the forked ones run them
- * over two mappings, as the program does. */
+/* tests/unit/ring.c - tests of the ring: order, waiting, wrap-around, corrupt
+ * counters, killed peers.
+ * Tests with two threads share one mapping, since ThreadSanitizer sees the
+ * memory ordering only there; tests that fork use two mappings, as the program
+ * does. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -21,21 +22,21 @@
 #define MS		UINT64_C(1000000)
 #define S		(1000 * MS)
 #define SLOT		256u
-#define PATIENCE	(20 * S)	/* a wait this long is a lost wake-up */
+#define WAIT_LIMIT	(20 * S)	/* a lost wake-up */
 
 struct sides {
 	struct region map;
-	struct ring p, c;
+	struct ring p, c;		/* producer, consumer */
 };
 
 static uint64_t
-in(uint64_t ns)
+after(uint64_t ns)
 {
 	return event_now_ns() + ns;
 }
 
 static void
-attach(struct sides *s, uint32_t nslots)
+attach_sides(struct sides *s, uint32_t nslots)
 {
 	struct err e;
 
@@ -45,7 +46,7 @@ attach(struct sides *s, uint32_t nslots)
 	    RING_SIDE_CONSUMER, nslots, SLOT, &s->c, &e), &e);
 }
 
-/* Both sides over one mapping, counters starting at start. */
+/* Both sides over one mapping; the counters begin at start. */
 static void
 open_sides(struct sides *s, uint32_t nslots, uint32_t start)
 {
@@ -56,7 +57,7 @@ open_sides(struct sides *s, uint32_t nslots, uint32_t start)
 	sh = s->map.base;
 	atomic_store(&sh->head, start);
 	atomic_store(&sh->tail, start);
-	attach(s, nslots);
+	attach_sides(s, nslots);
 }
 
 static void
@@ -67,7 +68,7 @@ close_sides(struct sides *s)
 	region_close(&s->map);
 }
 
-/* A slot full of a number, and the check that it is all there. */
+/* Fill a slot with words derived from number; is_full_of() checks them. */
 static void
 fill(void *slot, uint64_t number)
 {
@@ -90,7 +91,7 @@ is_full_of(const void *slot, uint64_t number)
 	return 1;
 }
 
-START_TEST(attach_refuses_a_header_that_lies)
+START_TEST(attach_refuses_a_wrong_header)
 {
 	struct ring r = { 0 };
 	struct region map;
@@ -107,14 +108,14 @@ START_TEST(attach_refuses_a_header_that_lies)
 		*word ^= 16;
 	}
 	ck_assert_int_eq(ring_attach(map.fd, RING_SIDE_CONSUMER, 4, 2 * SLOT,
-	    &r, &e), -EPROTO);		/* of the same size */
+	    &r, &e), -EPROTO);		/* same size in total */
 	ck_assert_int_eq(ring_attach(map.fd, RING_SIDE_CONSUMER, 16, 4096,
-	    &r, &e), -EBADMSG);		/* of another */
+	    &r, &e), -EBADMSG);		/* another size */
 	ck_assert_ptr_null(r.sh);
-	ring_close(&r);			/* zeroed: nothing to close */
+	ring_close(&r);			/* zeroed: does nothing */
 	ck_assert_int_ge(fcntl(map.fd, F_GETFD), 0);
 	t_ok(ring_attach(map.fd, RING_SIDE_CONSUMER, 8, SLOT, &r, &e), &e);
-	ring_close(&r);			/* and the fd with it */
+	ring_close(&r);			/* closes the fd too */
 	ck_assert_int_eq(fcntl(map.fd, F_GETFD), -1);
 	map.fd = -1;
 	region_close(&map);
@@ -206,7 +207,7 @@ START_TEST(counters_wrap_around_and_survive_a_new_attach)
 		case 0:
 			ring_close(&s.p);
 			ring_close(&s.c);
-			attach(&s, nslots);
+			attach_sides(&s, nslots);
 			break;
 		case 1 ... 9:
 			slot = ring_reserve_spsc(&s.p);
@@ -234,9 +235,9 @@ START_TEST(counters_wrap_around_and_survive_a_new_attach)
 }
 END_TEST
 
-START_TEST(a_lying_peer_is_eproto_and_gets_no_slot)
+START_TEST(corrupt_counters_are_eproto_and_give_no_slot)
 {
-	static const uint32_t lies[] = { 5, 6, 1u << 31, UINT32_MAX };
+	static const uint32_t bad[] = { 5, 6, 1u << 31, UINT32_MAX };
 	uint32_t start = (uint32_t)t_rand();
 	struct sides s;
 	struct ring r;
@@ -244,20 +245,20 @@ START_TEST(a_lying_peer_is_eproto_and_gets_no_slot)
 	unsigned i;
 
 	open_sides(&s, 4, start);
-	for (i = 0; i < NITEMS(lies); i++) {
-		atomic_store(&s.c.sh->head, start + lies[i]);
+	for (i = 0; i < NITEMS(bad); i++) {
+		atomic_store(&s.c.sh->head, start + bad[i]);
 		ck_assert_ptr_null(ring_peek_spsc(&s.c));
 		ck_assert_int_eq(ring_valid(&s.c), -EPROTO);
-		ck_assert_int_eq(ring_wait_data_spsc(&s.c, in(S)), -EPROTO);
+		ck_assert_int_eq(ring_wait_data_spsc(&s.c, after(S)), -EPROTO);
 		ck_assert_int_eq(ring_arm_spsc(&s.c), -EPROTO);
 		ck_assert_int_eq(ring_attach_mapped(s.map.base, s.map.nbytes,
 		    RING_SIDE_CONSUMER, 4, SLOT, &r, &e), -EPROTO);
 		atomic_store(&s.c.sh->head, start);
 		/* A tail ahead of the head, or further behind than the ring. */
-		atomic_store(&s.p.sh->tail, start - lies[i]);
+		atomic_store(&s.p.sh->tail, start - bad[i]);
 		ck_assert_ptr_null(ring_reserve_spsc(&s.p));
 		ck_assert_int_eq(ring_valid(&s.p), -EPROTO);
-		ck_assert_int_eq(ring_wait_room_spsc(&s.p, in(S)), -EPROTO);
+		ck_assert_int_eq(ring_wait_room_spsc(&s.p, after(S)), -EPROTO);
 		atomic_store(&s.p.sh->tail, start);
 	}
 	ck_assert_uint_eq(atomic_load(&s.c.sh->asleep), 0);
@@ -267,7 +268,7 @@ START_TEST(a_lying_peer_is_eproto_and_gets_no_slot)
 END_TEST
 
 static void *
-lie_soon(void *arg)
+corrupt_head_soon(void *arg)
 {
 	struct ring_shared *sh = arg;
 
@@ -279,14 +280,14 @@ lie_soon(void *arg)
 	return NULL;
 }
 
-START_TEST(a_lie_told_to_a_sleeper_is_eproto)
+START_TEST(a_counter_corrupted_during_a_wait_is_eproto)
 {
 	struct sides s;
 	pthread_t t;
 
 	open_sides(&s, 4, 0);
-	pthread_create(&t, NULL, lie_soon, s.map.base);
-	ck_assert_int_eq(ring_wait_data_spsc(&s.c, in(PATIENCE)), -EPROTO);
+	pthread_create(&t, NULL, corrupt_head_soon, s.map.base);
+	ck_assert_int_eq(ring_wait_data_spsc(&s.c, after(WAIT_LIMIT)), -EPROTO);
 	pthread_join(t, NULL);
 	close_sides(&s);
 }
@@ -302,7 +303,7 @@ START_TEST(a_wait_ends_at_its_deadline_and_not_before)
 	open_sides(&s, 1, 0);
 	for (i = 0; i < NITEMS(spins); i++) {
 		s.c.spin_ns = s.p.spin_ns = spins[i];
-		deadline = in(20 * MS);
+		deadline = after(20 * MS);
 		ck_assert_int_eq(ring_wait_data_spsc(&s.c, deadline),
 		    -ETIMEDOUT);
 		ck_assert_uint_ge(event_now_ns(), deadline);
@@ -310,7 +311,7 @@ START_TEST(a_wait_ends_at_its_deadline_and_not_before)
 		ck_assert_int_eq(ring_wait_room_spsc(&s.p, 0), 0);
 
 		ring_commit_spsc(&s.p);
-		deadline = in(20 * MS);
+		deadline = after(20 * MS);
 		ck_assert_int_eq(ring_wait_room_spsc(&s.p, deadline),
 		    -ETIMEDOUT);
 		ck_assert_uint_ge(event_now_ns(), deadline);
@@ -325,18 +326,18 @@ END_TEST
 
 struct caller {
 	struct region *map;
-	_Atomic uint32_t call, heard;
+	_Atomic uint32_t call, done;
 };
 
-/* The wake that comes between a look and a sleep is for nobody: go on. */
+/* Wake repeatedly: a wake-up between the check and the sleep is lost. */
 static void *
-call_soon(void *arg)
+call_repeatedly(void *arg)
 {
 	struct caller *c = arg;
 
 	usleep(20000);
 	atomic_store(&c->call, 1);
-	while (!atomic_load(&c->heard)) {
+	while (!atomic_load(&c->done)) {
 		ring_wake(c->map);
 		usleep(1000);
 	}
@@ -355,26 +356,26 @@ START_TEST(a_call_ends_a_wait_on_either_side)
 	s.c.call = s.p.call = &c.call;
 	for (side = 0; side < 2; side++) {
 		atomic_store(&c.call, 0);
-		atomic_store(&c.heard, 0);
-		pthread_create(&t, NULL, call_soon, &c);
+		atomic_store(&c.done, 0);
+		pthread_create(&t, NULL, call_repeatedly, &c);
 		ck_assert_int_eq(side == 0 ?
-		    ring_wait_data_spsc(&s.c, in(PATIENCE)) :
-		    ring_wait_room_spsc(&s.p, in(PATIENCE)), -EINTR);
-		atomic_store(&c.heard, 1);
+		    ring_wait_data_spsc(&s.c, after(WAIT_LIMIT)) :
+		    ring_wait_room_spsc(&s.p, after(WAIT_LIMIT)), -EINTR);
+		atomic_store(&c.done, 1);
 		pthread_join(t, NULL);
 		if (side == 0)
 			ring_commit_spsc(&s.p);
 	}
-	/* What is there comes first; once heard, a call is over. */
-	ck_assert_int_eq(ring_wait_data_spsc(&s.c, in(PATIENCE)), 0);
+	/* Data takes precedence over a call; a call counts once. */
+	ck_assert_int_eq(ring_wait_data_spsc(&s.c, after(WAIT_LIMIT)), 0);
 	s.p.calls_seen = 1;
-	ck_assert_int_eq(ring_wait_room_spsc(&s.p, in(MS)), -ETIMEDOUT);
+	ck_assert_int_eq(ring_wait_room_spsc(&s.p, after(MS)), -ETIMEDOUT);
 	ck_assert_uint_eq(atomic_load(&s.c.sh->asleep), 0);
 	close_sides(&s);
 }
 END_TEST
 
-/* Of this thread, whoever else wants the core. */
+/* CPU time of this thread. */
 static uint64_t
 cpu_ns(void)
 {
@@ -384,15 +385,14 @@ cpu_ns(void)
 	return (uint64_t)ts.tv_sec * S + (uint64_t)ts.tv_nsec;
 }
 
-/* A sleeper must not burn the core: that is what sleeping is for. */
-START_TEST(a_sleeper_uses_no_cpu_time)
+START_TEST(a_sleeping_consumer_uses_no_cpu_time)
 {
 	uint64_t before;
 	struct sides s;
 
 	open_sides(&s, 1, 0);
 	before = cpu_ns();
-	ck_assert_int_eq(ring_wait_data_spsc(&s.c, in(300 * MS)),
+	ck_assert_int_eq(ring_wait_data_spsc(&s.c, after(300 * MS)),
 	    -ETIMEDOUT);
 	ck_assert_uint_lt(cpu_ns() - before, 150 * MS);
 	close_sides(&s);
@@ -405,9 +405,9 @@ struct feed {
 	int rc;
 };
 
-/* A pause now and then, so that either side gets to sleep. */
+/* Pause now and then, so that either side gets to sleep. */
 static void
-dawdle(uint64_t number)
+pause_sometimes(uint64_t number)
 {
 	if (number % 97 == 0)
 		usleep(number % 3 * 100);
@@ -421,12 +421,12 @@ produce(struct ring *r, uint64_t count)
 	int rc;
 
 	for (i = 0; i < count; i++) {
-		if ((rc = ring_wait_room_spsc(r, in(PATIENCE))) < 0)
+		if ((rc = ring_wait_room_spsc(r, after(WAIT_LIMIT))) < 0)
 			return rc;
 		if ((slot = ring_reserve_spsc(r)) == NULL)
 			return -EPROTO;
 		fill(slot, i);
-		dawdle(i);
+		pause_sometimes(i);
 		ring_commit_spsc(r);
 	}
 	return 0;
@@ -448,17 +448,17 @@ consume(struct ring *r, uint64_t count)
 	uint64_t i;
 
 	for (i = 0; i < count; i++) {
-		ck_assert_int_eq(ring_wait_data_spsc(r, in(PATIENCE)), 0);
+		ck_assert_int_eq(ring_wait_data_spsc(r, after(WAIT_LIMIT)), 0);
 		slot = ring_peek_spsc(r);
 		ck_assert_ptr_nonnull(slot);
 		ck_assert(is_full_of(slot, i));
-		dawdle(i + 50);
+		pause_sometimes(i + 50);
 		ring_release_spsc(r);
 	}
 	ck_assert_ptr_null(ring_peek_spsc(r));
 }
 
-START_TEST(two_threads_over_one_mapping)
+START_TEST(two_threads_exchange_slots_over_one_mapping)
 {
 	static const uint32_t nslots[] = { 1, 2, 8 }, spin_ns[] = { 0, 5000 };
 	struct sides s;
@@ -499,7 +499,7 @@ fork_producer(const struct region *map, uint32_t nslots, uint64_t count,
 	_exit(produce(&r, count) == 0 ? 0 : 1);
 }
 
-START_TEST(two_processes_over_two_mappings)
+START_TEST(two_processes_exchange_slots_over_two_mappings)
 {
 	static const uint32_t nslots[] = { 1, 8 }, spin_ns[] = { 0, 5000 };
 	struct region map;
@@ -528,7 +528,7 @@ START_TEST(two_processes_over_two_mappings)
 }
 END_TEST
 
-/* Commit one slot, then die with the next one half written. */
+/* Commit one slot, then die in the middle of writing the next. */
 static void
 die_mid_slot(const struct region *map)
 {
@@ -545,7 +545,7 @@ die_mid_slot(const struct region *map)
 	kill(getpid(), SIGKILL);
 }
 
-START_TEST(a_producer_killed_mid_slot_leaves_nothing_of_it)
+START_TEST(a_slot_of_a_killed_producer_is_not_seen)
 {
 	struct region map;
 	struct ring c, p;
@@ -560,15 +560,15 @@ START_TEST(a_producer_killed_mid_slot_leaves_nothing_of_it)
 		die_mid_slot(&map);
 		_exit(3);
 	}
-	consume(&c, 1);			/* what was committed is whole */
-	ck_assert_int_eq(ring_wait_data_spsc(&c, in(50 * MS)), -ETIMEDOUT);
+	consume(&c, 1);			/* the committed slot is complete */
+	ck_assert_int_eq(ring_wait_data_spsc(&c, after(50 * MS)), -ETIMEDOUT);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	ck_assert_int_eq(ring_wait_data_spsc(&c, in(50 * MS)), -ETIMEDOUT);
+	ck_assert_int_eq(ring_wait_data_spsc(&c, after(50 * MS)), -ETIMEDOUT);
 	ck_assert_ptr_null(ring_peek_spsc(&c));
 	ck_assert_int_eq(ring_valid(&c), 0);
 
-	/* The half-written slot is simply the next producer's first. */
+	/* The next producer begins with the half-written slot. */
 	t_ok(ring_attach_mapped(map.base, map.nbytes, RING_SIDE_PRODUCER, 4,
 	    SLOT, &p, &e), &e);
 	fill(ring_reserve_spsc(&p), 1);
@@ -603,7 +603,7 @@ START_TEST(the_bell_rings_only_for_an_armed_consumer)
 }
 END_TEST
 
-START_TEST(a_polling_consumer_misses_nothing)
+START_TEST(a_polling_consumer_misses_no_slot)
 {
 	struct pollfd pfd = { .events = POLLIN };
 	const void *slot;
@@ -634,47 +634,47 @@ START_TEST(a_polling_consumer_misses_nothing)
 }
 END_TEST
 
-/* W1 || W2, again and again at the same instant: the consumer announces while
- * the producer commits.  Either the one finds the slot, or the other rings.
- * The consumer's delay follows the outcome, so that the two stay as close as
- * the machine allows; without the full fences this fails within a second on
- * two idle cores. */
-struct meeting {
+/* Edges W1 and W2: the consumer announces its sleep while the producer commits.
+ * Either the consumer finds the slot, or the producer rings the bell.  The
+ * consumer's delay is adjusted after each round to keep the two as close as
+ * possible; without the full fences this fails within a second on two idle
+ * cores. */
+struct rendezvous {
 	struct ring *p;
 	_Atomic unsigned turn[2];
 	_Atomic int over;
 };
 
 static void
-meet(struct meeting *m, int self, unsigned turn)
+wait_for_peer(struct rendezvous *m, int self, unsigned turn)
 {
-	unsigned looks = 0;
+	unsigned nchecks = 0;
 
 	atomic_store(&m->turn[self], turn);
 	while (atomic_load(&m->turn[!self]) < turn)
-		if (++looks % 1000 == 0)
+		if (++nchecks % 1000 == 0)
 			sched_yield();
 }
 
 static void *
-commit_at_each_meeting(void *arg)
+commit_in_each_round(void *arg)
 {
-	struct meeting *m = arg;
+	struct rendezvous *m = arg;
 	unsigned turn = 0;
 
 	for (;;) {
-		meet(m, 0, ++turn);
+		wait_for_peer(m, 0, ++turn);
 		if (atomic_load(&m->over))
 			return NULL;
 		ring_commit_spsc(m->p);
-		meet(m, 0, ++turn);
+		wait_for_peer(m, 0, ++turn);
 	}
 }
 
-START_TEST(a_commit_and_an_announcement_never_miss_each_other)
+START_TEST(a_commit_and_a_sleep_announcement_never_miss_each_other)
 {
-	uint64_t deadline = in(2 * S);
-	struct meeting m = { 0 };
+	uint64_t deadline = after(2 * S);
+	struct rendezvous m = { 0 };
 	volatile unsigned wait;
 	unsigned turn = 0, delay = 0;
 	struct sides s;
@@ -685,13 +685,13 @@ START_TEST(a_commit_and_an_announcement_never_miss_each_other)
 	open_sides(&s, 2, 0);
 	s.p.bell_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	m.p = &s.p;
-	pthread_create(&t, NULL, commit_at_each_meeting, &m);
+	pthread_create(&t, NULL, commit_in_each_round, &m);
 	while (event_now_ns() < deadline) {
-		meet(&m, 1, ++turn);
+		wait_for_peer(&m, 1, ++turn);
 		for (wait = 0; wait < delay; wait++)
 			;
 		found = ring_arm_spsc(&s.c);
-		meet(&m, 1, ++turn);
+		wait_for_peer(&m, 1, ++turn);
 		if (found) {
 			delay -= delay > 0;
 		} else {
@@ -703,7 +703,7 @@ START_TEST(a_commit_and_an_announcement_never_miss_each_other)
 		ring_release_spsc(&s.c);
 	}
 	atomic_store(&m.over, 1);
-	meet(&m, 1, ++turn);
+	wait_for_peer(&m, 1, ++turn);
 	pthread_join(t, NULL);
 	close(s.p.bell_fd);
 	close_sides(&s);
@@ -714,21 +714,21 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		attach_refuses_a_header_that_lies,
+		attach_refuses_a_wrong_header,
 		impossible_geometry_is_refused,
 		slots_are_in_order_and_never_alias,
 		counters_wrap_around_and_survive_a_new_attach,
-		a_lying_peer_is_eproto_and_gets_no_slot,
-		a_lie_told_to_a_sleeper_is_eproto,
+		corrupt_counters_are_eproto_and_give_no_slot,
+		a_counter_corrupted_during_a_wait_is_eproto,
 		a_wait_ends_at_its_deadline_and_not_before,
 		a_call_ends_a_wait_on_either_side,
-		a_sleeper_uses_no_cpu_time,
-		two_threads_over_one_mapping,
-		two_processes_over_two_mappings,
-		a_producer_killed_mid_slot_leaves_nothing_of_it,
+		a_sleeping_consumer_uses_no_cpu_time,
+		two_threads_exchange_slots_over_one_mapping,
+		two_processes_exchange_slots_over_two_mappings,
+		a_slot_of_a_killed_producer_is_not_seen,
 		the_bell_rings_only_for_an_armed_consumer,
-		a_polling_consumer_misses_nothing,
-		a_commit_and_an_announcement_never_miss_each_other
+		a_polling_consumer_misses_no_slot,
+		a_commit_and_a_sleep_announcement_never_miss_each_other
 	};
 
 	return t_main("ring", 60, tests, NITEMS(tests));

@@ -1,5 +1,5 @@
-/* tests/unit/roofline.c - what bench holds a run against: cores in step, what
- * they read, and the arithmetic of bounds and fractions. */
+/* tests/unit/roofline.c - tests of bench's bounds: caches, teams of cores,
+ * reads, costs of models, and the arithmetic of bounds and fractions. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -21,14 +21,14 @@
 static struct err err;
 
 static int
-near(double a, double b)
+is_near(double a, double b)
 {
 	return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
 }
 
 /* --- series --- */
 
-START_TEST(a_series_knows_its_middle_whatever_the_order)
+START_TEST(series_has_mean_median_and_deviation_in_any_order)
 {
 	static const double v[] = { 5, 1, 4, 1, 3, 9 };
 	static const double median[] = { 5, 3, 4, 2.5, 3, 3.5 };
@@ -39,16 +39,16 @@ START_TEST(a_series_knows_its_middle_whatever_the_order)
 	ck_assert(series_mean(&s) == 0);
 	for (i = 0; i < NITEMS(v); i++) {
 		t_ok(series_add(&s, v[i], &err), &err);
-		ck_assert(near(series_median(&s), median[i]));
+		ck_assert(is_near(series_median(&s), median[i]));
 		if (i == 0)
 			ck_assert(series_sd(&s) == 0);
 	}
-	ck_assert(near(series_mean(&s), 23.0 / 6));
+	ck_assert(is_near(series_mean(&s), 23.0 / 6));
 	/* Squares of the differences: 269/6, over 5. */
-	ck_assert(near(series_sd(&s), sqrt(269.0 / 6 / 5)));
+	ck_assert(is_near(series_sd(&s), sqrt(269.0 / 6 / 5)));
 	for (i = 0; i < 100; i++)
 		t_ok(series_add(&s, 7, &err), &err);
-	ck_assert(near(series_median(&s), 7));
+	ck_assert(is_near(series_median(&s), 7));
 	series_free(&s);
 	ck_assert_uint_eq(s.n, 0);
 }
@@ -75,8 +75,8 @@ put_file(const char *root, unsigned cpu, unsigned index, const char *name,
 	fclose(fp);
 }
 
-/* Four cores, two by two on a last cache; L2 is each core's own. */
-START_TEST(each_last_cache_counts_once)
+/* Four cores; each two share a last cache, and each core has its own L2. */
+START_TEST(each_last_level_cache_counts_once)
 {
 	static const unsigned cpu[] = { 0, 1, 2, 3 };
 	const char *root = t_tmpdir();
@@ -100,14 +100,14 @@ START_TEST(each_last_cache_counts_once)
 }
 END_TEST
 
-START_TEST(the_buffer_is_far_larger_than_caches_and_leaves_memory)
+START_TEST(the_read_buffer_exceeds_caches_and_leaves_memory_free)
 {
 	/* 4 x 260 MiB is more than 1 GiB. */
 	ck_assert_uint_eq(roofline_read_bytes(260 * MIB, 64 * GIB, 2),
 	    1040 * MIB);
 	ck_assert_uint_eq(roofline_read_bytes(8 * MIB, 64 * GIB, 4), GIB);
 	ck_assert_uint_eq(roofline_read_bytes(0, 0, 1), GIB);
-	/* A quarter of what is free; whole steps for each core. */
+	/* At most a quarter of free memory, in whole steps for each core. */
 	ck_assert_uint_eq(roofline_read_bytes(260 * MIB, GIB, 2), 256 * MIB);
 	ck_assert_uint_eq(roofline_read_bytes(260 * MIB, GIB, 3),
 	    85 / 2 * 2 * MIB * 3);
@@ -119,7 +119,7 @@ END_TEST
 
 enum { STEPS = 5 };
 
-struct where {
+struct progress {
 	unsigned left[MAX_CPUS];
 	int cpu[MAX_CPUS];
 };
@@ -127,14 +127,14 @@ struct where {
 static double
 count_step(void *arg, unsigned i)
 {
-	struct where *w = arg;
+	struct progress *w = arg;
 
 	w->cpu[i] = sched_getcpu();
 	return w->left[i] > 0 ? (w->left[i]--, 1) : 0;
 }
 
 static unsigned
-allowed(unsigned cpu[MAX_CPUS])
+allowed_cpus(unsigned cpu[MAX_CPUS])
 {
 	struct cpuset set;
 	unsigned i, n = 0;
@@ -146,10 +146,10 @@ allowed(unsigned cpu[MAX_CPUS])
 	return n;
 }
 
-START_TEST(a_team_works_on_its_cores_until_each_is_done)
+START_TEST(a_team_runs_on_its_cores_until_each_is_done)
 {
-	static struct where w;
-	unsigned cpu[MAX_CPUS], n = allowed(cpu), i;
+	static struct progress w;
+	unsigned cpu[MAX_CPUS], n = allowed_cpus(cpu), i;
 	struct team_time t;
 
 	for (i = 0; i < n; i++)
@@ -165,10 +165,10 @@ START_TEST(a_team_works_on_its_cores_until_each_is_done)
 }
 END_TEST
 
-START_TEST(any_number_of_cores_reads_for_a_slice)
+START_TEST(any_number_of_cores_reads_for_one_slice)
 {
 	static const struct read_shape shape = { 2, 512 };
-	unsigned cpu[MAX_CPUS], n = MIN(allowed(cpu), 4), i;
+	unsigned cpu[MAX_CPUS], n = MIN(allowed_cpus(cpu), 4), i;
 	struct read_area *a;
 	struct team_time t;
 	struct peaks p;
@@ -184,14 +184,14 @@ START_TEST(any_number_of_cores_reads_for_a_slice)
 }
 END_TEST
 
-START_TEST(a_roofline_keeps_to_the_memory_it_is_given)
+START_TEST(a_roofline_stays_within_the_given_memory)
 {
 	unsigned cpu[MAX_CPUS];
 	struct cpuset one = { 0 };
 	struct roofline *r;
 	struct bounds b;
 
-	allowed(cpu);
+	allowed_cpus(cpu);
 	cpuset_add(&one, cpu[0]);
 	t_ok(roofline_open(&one, 32 * MIB, 100000, &r, &err), &err);
 	ck_assert_uint_eq(roofline_buffer_bytes(r), 8 * MIB);
@@ -199,15 +199,15 @@ START_TEST(a_roofline_keeps_to_the_memory_it_is_given)
 	t_ok(roofline_slice(r, 1u << ROOF_READ | 1u << ROOF_INT8, &b, &err),
 	    &err);
 	ck_assert(b.per_s[ROOF_READ] > 0 && b.per_s[ROOF_INT8] > 0);
-	ck_assert(b.per_s[ROOF_F32] == 0);	/* not asked for */
+	ck_assert(b.per_s[ROOF_F32] == 0);	/* not requested */
 	roofline_close(r);
 }
 END_TEST
 
-/* What a core still knows of a page is not noted in the tables again; a fork
- * has all cores forget. */
+/* Clear the Referenced bits of all pages.  A page in a core's TLB is not marked
+ * again; a fork flushes the TLBs of all cores. */
 static void
-forget_references(void)
+clear_referenced_bits(void)
 {
 	FILE *f = fopen("/proc/self/clear_refs", "we");
 	pid_t pid;
@@ -225,16 +225,16 @@ forget_references(void)
 START_TEST(every_page_of_the_buffer_is_touched)
 {
 	static const char file[] = "smaps_rollup", used[] = "Referenced:";
-	unsigned cpu[MAX_CPUS], n = MIN(allowed(cpu), 4);
+	unsigned cpu[MAX_CPUS], n = MIN(allowed_cpus(cpu), 4);
 	uint64_t nbytes = n * 8 * READ_STEP, idle;
 	struct read_area *a;
 	struct peaks p;
 
 	peaks_init(&p, cpu_flags());
 	t_ok(read_area_open(&p, cpu, n, nbytes, &a, &err), &err);
-	forget_references();
+	clear_referenced_bits();
 	if ((idle = t_proc_bytes(file, used)) == 0 || idle >= nbytes) {
-		printf("note: what pages were used is not to be had here\n");
+		printf("note: this kernel does not report referenced pages\n");
 	} else {
 		t_ok(read_area_touch(a, &err), &err);
 		ck_assert_uint_ge(t_proc_bytes(file, used), nbytes);
@@ -243,7 +243,7 @@ START_TEST(every_page_of_the_buffer_is_touched)
 }
 END_TEST
 
-START_TEST(the_disk_is_read_to_the_end)
+START_TEST(the_disk_roofline_reads_whole_files)
 {
 	struct tiny tiny = TINY;
 	struct gguf *g;
@@ -255,7 +255,7 @@ START_TEST(the_disk_is_read_to_the_end)
 	t_ok(tiny_open(&tiny, &g, &m, &err), &err);
 	t_ok(roofline_disk(g, &bytes_s, &direct, &err), &err);
 	ck_assert(bytes_s > 0 && isfinite(bytes_s));
-	g->file[0].nbytes++;		/* one more than there is */
+	g->file[0].nbytes++;		/* one byte past the end */
 	ck_assert_int_lt(roofline_disk(g, &bytes_s, &direct, &err), 0);
 	ck_assert_ptr_nonnull(strstr(err.msg, "has the file changed"));
 	g->file[0].nbytes--;
@@ -270,11 +270,11 @@ START_TEST(the_disk_is_read_to_the_end)
 }
 END_TEST
 
-/* --- what a test costs --- */
+/* --- costs of models --- */
 
-/* With the head in a session of the last n units. */
+/* Costs of a model whose last session has n units. */
 static void
-cost_of(const struct tiny *t, enum act_type act, uint32_t n,
+get_cost(const struct tiny *t, enum act_type act, uint32_t n,
     struct bench_cost *ret)
 {
 	struct kernels k;
@@ -288,97 +288,97 @@ cost_of(const struct tiny *t, enum act_type act, uint32_t n,
 	tiny_close(g, m);
 }
 
-/* The weights of TINY's four layers: q and o 64 x 64, k and v 64 x 32, three
- * of 64 x 128; the head 64 x 320.  Q8_0 is 34 bytes for 32. */
+/* Weights of TINY's four layers: q and o 64 x 64, k and v 64 x 32, three FFN
+ * matrices 64 x 128; the head is 64 x 320.  Q8_0 has 34 bytes for 32. */
 #define LAYERS	(4.0 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128))
 #define HEAD	(64.0 * 320)
 
-START_TEST(the_cost_is_that_of_the_matrices)
+START_TEST(cost_counts_the_matrices)
 {
 	struct tiny t = TINY;
 	struct bench_cost c, tied;
 
-	cost_of(&t, ACT_Q8, 1, &c);
-	ck_assert(near(c.row_ops[PEAK_INT8], 2 * LAYERS));
-	ck_assert(near(c.head_ops[PEAK_INT8], 2 * HEAD));
+	get_cost(&t, ACT_Q8, 1, &c);
+	ck_assert(is_near(c.row_ops[PEAK_INT8], 2 * LAYERS));
+	ck_assert(is_near(c.head_ops[PEAK_INT8], 2 * HEAD));
 	ck_assert(c.row_ops[PEAK_F32] == 0 && c.head_ops[PEAK_F32] == 0);
-	ck_assert(near(c.layer_bytes, LAYERS / 32 * 34));
-	ck_assert(near(c.head_bytes, HEAD / 32 * 34));
-	/* Four layers of two heads of 16, K in two bytes and V in four. */
-	ck_assert(near(c.kv_bytes, 4 * 2 * 16 * (2 + 4)));
+	ck_assert(is_near(c.layer_bytes, LAYERS / 32 * 34));
+	ck_assert(is_near(c.head_bytes, HEAD / 32 * 34));
+	/* Four layers, two heads of 16; K has two bytes each, V four. */
+	ck_assert(is_near(c.kv_bytes, 4 * 2 * 16 * (2 + 4)));
 	t.tied = 1;
-	cost_of(&t, ACT_Q8, 1, &tied);
+	get_cost(&t, ACT_Q8, 1, &tied);
 	ck_assert_int_eq(memcmp(&c, &tied, sizeof(c)), 0);
 	t.type = QUANT_F16;
-	cost_of(&t, ACT_F32, 1, &c);
-	ck_assert(near(c.row_ops[PEAK_F32], 2 * LAYERS));
+	get_cost(&t, ACT_F32, 1, &c);
+	ck_assert(is_near(c.row_ops[PEAK_F32], 2 * LAYERS));
 	ck_assert(c.row_ops[PEAK_INT8] == 0);
-	ck_assert(near(c.layer_bytes, LAYERS * 2));
+	ck_assert(is_near(c.layer_bytes, LAYERS * 2));
 	t.type = QUANT_BF16;
-	cost_of(&t, ACT_BF16, 1, &c);
-	ck_assert(near(c.row_ops[PEAK_BF16], 2 * LAYERS));
+	get_cost(&t, ACT_BF16, 1, &c);
+	ck_assert(is_near(c.row_ops[PEAK_BF16], 2 * LAYERS));
 	ck_assert(c.row_ops[PEAK_F32] == 0);
 }
 END_TEST
 
-/* Of the last layer, all but q, k and v. */
+/* The last layer without q, k and v. */
 #define FFN	(3.0 * 64 * 128)
-#define BEHIND	(64.0 * 64 + FFN)
+#define AFTER_QKV	(64.0 * 64 + FFN)
 
-START_TEST(the_last_layer_counts_once_a_row_of_logits)
+START_TEST(the_last_layer_counts_once_for_each_row_of_logits)
 {
 	struct tiny t = TINY;
 	struct bench_cost c, d;
 
-	cost_of(&t, ACT_Q8, 4, &c);
-	ck_assert(near(c.row_ops[PEAK_INT8], 2 * (LAYERS - BEHIND)));
-	ck_assert(near(c.head_ops[PEAK_INT8], 2 * (HEAD + BEHIND)));
-	ck_assert(near(c.layer_bytes, (LAYERS - BEHIND) / 32 * 34));
-	ck_assert(near(c.head_bytes, (HEAD + BEHIND) / 32 * 34));
-	cost_of(&t, ACT_Q8, 3, &d);
+	get_cost(&t, ACT_Q8, 4, &c);
+	ck_assert(is_near(c.row_ops[PEAK_INT8], 2 * (LAYERS - AFTER_QKV)));
+	ck_assert(is_near(c.head_ops[PEAK_INT8], 2 * (HEAD + AFTER_QKV)));
+	ck_assert(is_near(c.layer_bytes, (LAYERS - AFTER_QKV) / 32 * 34));
+	ck_assert(is_near(c.head_bytes, (HEAD + AFTER_QKV) / 32 * 34));
+	get_cost(&t, ACT_Q8, 3, &d);
 	ck_assert_int_eq(memcmp(&c, &d, sizeof(c)), 0);
-	/* Its attention in another session is all rows'. */
-	cost_of(&t, ACT_Q8, 2, &d);
-	ck_assert(near(d.row_ops[PEAK_INT8], 2 * (LAYERS - FFN)));
-	ck_assert(near(d.head_ops[PEAK_INT8], 2 * (HEAD + FFN)));
+	/* If another session has its attention, that runs for all rows. */
+	get_cost(&t, ACT_Q8, 2, &d);
+	ck_assert(is_near(d.row_ops[PEAK_INT8], 2 * (LAYERS - FFN)));
+	ck_assert(is_near(d.head_ops[PEAK_INT8], 2 * (HEAD + FFN)));
 }
 END_TEST
 
-/* Numbers that are easy to follow. */
+/* Round numbers. */
 static const struct bench_cost cost = {
 	.row_ops = { [PEAK_INT8] = 1000, [PEAK_F32] = 10 },
 	.head_ops = { [PEAK_INT8] = 200 },
 	.layer_bytes = 500, .head_bytes = 100, .kv_bytes = 4,
 };
 
-START_TEST(a_prompt_computes_the_head_once_and_reads_by_batches)
+START_TEST(a_prompt_computes_the_head_once_and_reads_weights_per_batch)
 {
 	struct bench_work w = bench_work_prompt(&cost, 300, 128);
 
-	ck_assert(near(w.ops[PEAK_INT8], 300 * 1000 + 200));
-	ck_assert(near(w.ops[PEAK_F32], 300 * 10));
-	ck_assert(near(w.read_bytes, 3 * 500 + 100));
+	ck_assert(is_near(w.ops[PEAK_INT8], 300 * 1000 + 200));
+	ck_assert(is_near(w.ops[PEAK_F32], 300 * 10));
+	ck_assert(is_near(w.read_bytes, 3 * 500 + 100));
 }
 END_TEST
 
-START_TEST(generation_reads_weights_per_step_and_its_context)
+START_TEST(generation_reads_weights_and_context_per_step)
 {
 	/* Positions 7, 8, 9: 8 + 9 + 10 keys for each of two sequences. */
 	struct bench_work w = bench_work_generate(&cost, 3, 7, 2, 128);
 
-	ck_assert(near(w.ops[PEAK_INT8], 2 * 3 * 1200));
-	ck_assert(near(w.read_bytes, 3 * 600 + 2 * 27 * 4));
-	/* Five sequences by two rows: three batches a step. */
+	ck_assert(is_near(w.ops[PEAK_INT8], 2 * 3 * 1200));
+	ck_assert(is_near(w.read_bytes, 3 * 600 + 2 * 27 * 4));
+	/* Five sequences in batches of two: three batches a step. */
 	w = bench_work_generate(&cost, 1, 0, 5, 2);
-	ck_assert(near(w.read_bytes, 3 * 600 + 5 * 4));
+	ck_assert(is_near(w.read_bytes, 3 * 600 + 5 * 4));
 }
 END_TEST
 
-/* Of 6 experts of 3 x 64 x 96 weights a token uses 2, in four layers. */
+/* Four layers of 6 experts, each 3 x 64 x 96 weights; a token uses 2. */
 #define EXPERTS	(4.0 * 6 * 3 * 64 * 96)
 #define ROUTERS	(4.0 * 6 * 64)
 
-START_TEST(a_token_costs_its_own_experts)
+START_TEST(a_token_costs_only_its_experts)
 {
 	struct tiny t = TINY;
 	struct bench_cost c;
@@ -388,40 +388,41 @@ START_TEST(a_token_costs_its_own_experts)
 	t.n_expert = 6;
 	t.n_used = 2;
 	t.n_ff_expert = 96;
-	cost_of(&t, ACT_Q8, 1, &c);
-	ck_assert(near(c.row_ops[PEAK_INT8], 2 * (dense + EXPERTS / 3)));
-	ck_assert(near(c.row_ops[PEAK_F32], 2 * ROUTERS));
-	ck_assert(near(c.layer_bytes, dense / 32 * 34 + ROUTERS * 4));
-	ck_assert(near(c.expert_bytes, EXPERTS / 32 * 34));
-	ck_assert(near(c.expert_share, 1 / 3.0));
+	get_cost(&t, ACT_Q8, 1, &c);
+	ck_assert(is_near(c.row_ops[PEAK_INT8], 2 * (dense + EXPERTS / 3)));
+	ck_assert(is_near(c.row_ops[PEAK_F32], 2 * ROUTERS));
+	ck_assert(is_near(c.layer_bytes, dense / 32 * 34 + ROUTERS * 4));
+	ck_assert(is_near(c.expert_bytes, EXPERTS / 32 * 34));
+	ck_assert(is_near(c.expert_share, 1 / 3.0));
 
-	/* Of the last layer, a token whose logits are wanted. */
-	cost_of(&t, ACT_Q8, 4, &c);
-	ck_assert(near(c.expert_bytes, EXPERTS / 32 * 34 * 3 / 4));
-	ck_assert(near(c.head_expert_bytes, EXPERTS / 32 * 34 / 4));
+	/* The last layer counts for rows of logits. */
+	get_cost(&t, ACT_Q8, 4, &c);
+	ck_assert(is_near(c.expert_bytes, EXPERTS / 32 * 34 * 3 / 4));
+	ck_assert(is_near(c.head_expert_bytes, EXPERTS / 32 * 34 / 4));
 
 	c = cost;
 	c.expert_bytes = 900;
 	c.expert_share = 1 / 3.0;
 	w = bench_work_generate(&c, 1, 0, 1, 128);
-	ck_assert(near(w.read_bytes, 600 + 300 + 4));
-	/* Two rows: two thirds of the rest is again not chosen. */
+	ck_assert(is_near(w.read_bytes, 600 + 300 + 4));
+	/* Two rows: the second chooses a third of the remaining experts. */
 	w = bench_work_generate(&c, 1, 0, 2, 128);
-	ck_assert(near(w.read_bytes, 600 + 500 + 2 * 4));
+	ck_assert(is_near(w.read_bytes, 600 + 500 + 2 * 4));
 	w = bench_work_prompt(&c, 5, 2);
-	ck_assert(near(w.read_bytes, 100 + 3 * 500 + 2 * 500 + 300));
+	ck_assert(is_near(w.read_bytes, 100 + 3 * 500 + 2 * 500 + 300));
 	c.head_expert_bytes = 90;
 	w = bench_work_prompt(&c, 5, 2);
-	ck_assert(near(w.read_bytes, 100 + 3 * 500 + 2 * 500 + 300 + 30));
+	ck_assert(is_near(w.read_bytes, 100 + 3 * 500 + 2 * 500 + 300 + 30));
 	w = bench_work_generate(&c, 3, 0, 1, 128);
-	ck_assert(near(w.read_bytes, 3 * (600 + 300 + 30) + 4 * (1 + 2 + 3)));
-	w = bench_work_generate(&c, 1, 0, 3, 2);	/* two, and one */
-	ck_assert(near(w.read_bytes, 600 + 500 + 50 + 600 + 300 + 30 +
+	ck_assert(is_near(w.read_bytes,
+	    3 * (600 + 300 + 30) + 4 * (1 + 2 + 3)));
+	w = bench_work_generate(&c, 1, 0, 3, 2);	/* batches of 2 and 1 */
+	ck_assert(is_near(w.read_bytes, 600 + 500 + 50 + 600 + 300 + 30 +
 	    3 * 4));
 }
 END_TEST
 
-START_TEST(local_layers_look_at_their_window)
+START_TEST(local_layers_read_only_their_window)
 {
 	struct tiny t = TINY;
 	struct bench_cost c;
@@ -429,9 +430,9 @@ START_TEST(local_layers_look_at_their_window)
 
 	t.window = 9;
 	t.full_every = 4;
-	cost_of(&t, ACT_Q8, 1, &c);
-	ck_assert(near(c.kv_bytes, 1 * 2 * 16 * (2 + 4)));
-	ck_assert(near(c.local_kv_bytes, 3 * 2 * 16 * (2 + 4)));
+	get_cost(&t, ACT_Q8, 1, &c);
+	ck_assert(is_near(c.kv_bytes, 1 * 2 * 16 * (2 + 4)));
+	ck_assert(is_near(c.local_kv_bytes, 3 * 2 * 16 * (2 + 4)));
 	ck_assert_uint_eq(c.window, 9);
 
 	/* Positions 7, 8, 9: 8 + 9 + 10 keys, and 8 + 9 + 9 local ones. */
@@ -439,11 +440,11 @@ START_TEST(local_layers_look_at_their_window)
 	c.local_kv_bytes = 100;
 	c.window = 9;
 	w = bench_work_generate(&c, 3, 7, 1, 128);
-	ck_assert(near(w.read_bytes, 3 * 600 + 27 * 4 + 26 * 100));
+	ck_assert(is_near(w.read_bytes, 3 * 600 + 27 * 4 + 26 * 100));
 }
 END_TEST
 
-START_TEST(the_bound_is_what_takes_longest)
+START_TEST(the_bound_is_the_slowest_resource)
 {
 	struct bench_work w = { .ops = { [PEAK_INT8] = 8000,
 	    [PEAK_F32] = 100 }, .read_bytes = 50 };
@@ -451,27 +452,27 @@ START_TEST(the_bound_is_what_takes_longest)
 	    [ROOF_READ] = 10 } };
 	enum roof r;
 
-	/* 8 s and 1 s of computing, one after the other; 5 s of reading. */
-	ck_assert(near(bench_work_s(&w, &b, &r), 9));
+	/* 8 s + 1 s of computing; 5 s of reading, in parallel. */
+	ck_assert(is_near(bench_work_s(&w, &b, &r), 9));
 	ck_assert_int_eq(r, ROOF_INT8);
 	w.ops[PEAK_F32] = 900;
-	ck_assert(near(bench_work_s(&w, &b, &r), 17));
+	ck_assert(is_near(bench_work_s(&w, &b, &r), 17));
 	ck_assert_int_eq(r, ROOF_F32);
 	w.read_bytes = 200;
-	ck_assert(near(bench_work_s(&w, &b, &r), 20));
+	ck_assert(is_near(bench_work_s(&w, &b, &r), 20));
 	ck_assert_int_eq(r, ROOF_READ);
-	/* What was not measured binds nothing. */
+	/* A resource without a measurement is no bound. */
 	w.disk_bytes = 1e9;
-	ck_assert(near(bench_work_s(&w, &b, &r), 20));
+	ck_assert(is_near(bench_work_s(&w, &b, &r), 20));
 	b.per_s[ROOF_DISK] = 1e7;
-	ck_assert(near(bench_work_s(&w, &b, &r), 100));
+	ck_assert(is_near(bench_work_s(&w, &b, &r), 100));
 	ck_assert_int_eq(r, ROOF_DISK);
 	b = (struct bounds){ 0 };
 	ck_assert(bench_work_s(&w, &b, &r) == 0);
 }
 END_TEST
 
-START_TEST(tests_are_named_by_what_they_are)
+START_TEST(tests_are_named_by_kind_and_size)
 {
 	static const char *const names[] = { "pp64", "tg8", "tg8x4",
 	    "tg8@d100", "tg8x4@d100", "load" };
@@ -508,7 +509,7 @@ add_fractions(struct bench_test *t, unsigned n, double fraction)
 		ck_assert_int_eq(series_add(&t->fraction, fraction, &err), 0);
 }
 
-START_TEST(what_beat_its_bound_is_said_unless_caches_explain_it)
+START_TEST(a_result_above_its_bound_is_reported_unless_caches_explain_it)
 {
 	struct bench_test load = { .kind = BENCH_LOAD, .bound = ROOF_READ },
 	    prompt = { .kind = BENCH_PROMPT, .bound = ROOF_INT8 },
@@ -526,9 +527,9 @@ START_TEST(what_beat_its_bound_is_said_unless_caches_explain_it)
 	ck_assert(bench_is_disturbed(&large, &generate, 10));
 	ck_assert(!bench_is_disturbed(&small, &generate, 10));
 	ck_assert(!bench_is_disturbed(&small, &generate, 0));
-	/* A device may well be faster than the cores. */
+	/* A device may be faster than the cores. */
 	ck_assert(!bench_is_disturbed(&device, &generate, 10));
-	/* Caches do not explain what is computed. */
+	/* Caches do not explain a compute bound. */
 	add_fractions(&prompt, 1, 1.09);
 	ck_assert(!bench_is_disturbed(&small, &prompt, 10));
 	add_fractions(&prompt, 2, 1.2);
@@ -541,7 +542,7 @@ END_TEST
 
 /* --- splits --- */
 
-START_TEST(a_split_gives_each_core_and_byte_once)
+START_TEST(a_split_assigns_each_core_and_byte_once)
 {
 	static struct conf c, s;
 	struct cpuset all, seen;
@@ -584,7 +585,7 @@ START_TEST(a_split_gives_each_core_and_byte_once)
 	}
 	ck_assert_str_eq(s.session[7].name, "cpu7");
 	ck_assert_str_eq(s.session[7].cores, "9");
-	/* One without a cap: all share what is free. */
+	/* If one session has no cap, all share the free memory. */
 	c.session[1].cap_bytes = 0;
 	bench_split_conf(&c, 3, 1, &s);
 	ck_assert_uint_eq(s.session[2].cap_bytes, 0);
@@ -595,24 +596,24 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		a_series_knows_its_middle_whatever_the_order,
-		each_last_cache_counts_once,
-		the_buffer_is_far_larger_than_caches_and_leaves_memory,
-		a_team_works_on_its_cores_until_each_is_done,
-		any_number_of_cores_reads_for_a_slice,
-		a_roofline_keeps_to_the_memory_it_is_given,
+		series_has_mean_median_and_deviation_in_any_order,
+		each_last_level_cache_counts_once,
+		the_read_buffer_exceeds_caches_and_leaves_memory_free,
+		a_team_runs_on_its_cores_until_each_is_done,
+		any_number_of_cores_reads_for_one_slice,
+		a_roofline_stays_within_the_given_memory,
 		every_page_of_the_buffer_is_touched,
-		the_disk_is_read_to_the_end,
-		the_cost_is_that_of_the_matrices,
-		the_last_layer_counts_once_a_row_of_logits,
-		a_token_costs_its_own_experts,
-		local_layers_look_at_their_window,
-		a_prompt_computes_the_head_once_and_reads_by_batches,
-		generation_reads_weights_per_step_and_its_context,
-		the_bound_is_what_takes_longest,
-		tests_are_named_by_what_they_are,
-		what_beat_its_bound_is_said_unless_caches_explain_it,
-		a_split_gives_each_core_and_byte_once,
+		the_disk_roofline_reads_whole_files,
+		cost_counts_the_matrices,
+		the_last_layer_counts_once_for_each_row_of_logits,
+		a_token_costs_only_its_experts,
+		local_layers_read_only_their_window,
+		a_prompt_computes_the_head_once_and_reads_weights_per_batch,
+		generation_reads_weights_and_context_per_step,
+		the_bound_is_the_slowest_resource,
+		tests_are_named_by_kind_and_size,
+		a_result_above_its_bound_is_reported_unless_caches_explain_it,
+		a_split_assigns_each_core_and_byte_once,
 	};
 
 	return t_main("roofline", 60, tests, NITEMS(tests));

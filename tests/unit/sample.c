@@ -1,4 +1,5 @@
-/* tests/unit/sample.c - what is drawn, how often, and from which candidates. */
+/* tests/unit/sample.c - tests of the sampler: candidates, frequencies,
+ * penalties, seeds. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 
 #include "coordinator/engine/sample.h"
 
-/* Nothing on but the draw itself. */
+/* No filters, no penalty. */
 #define PLAIN \
 	.temp = 1, .top_p = 1, .repeat_penalty = 1, .repeat_last_n = 64, \
 	.seed = 12345
@@ -49,8 +50,8 @@ pick(struct sampler *s, const float *logits)
 	return id;
 }
 
-/* Bit i set: token i (< 64) came in ndraws.  At a temperature that makes all
- * kept candidates about equal, 1000 draws miss one of ten with e^-105. */
+/* Set of the tokens (< 64) that came in ndraws.  The temperature makes all
+ * candidates about equally likely: 1000 draws miss one of ten with e^-105. */
 static uint64_t
 drawn_set(struct sampling_conf sc, const float *logits, uint32_t n,
     int ndraws)
@@ -66,7 +67,7 @@ drawn_set(struct sampling_conf sc, const float *logits, uint32_t n,
 	return set;
 }
 
-/* The best k of the probabilities must be what is kept. */
+/* Assert that exactly the k most likely tokens are candidates. */
 static void
 check_kept(struct sampling_conf sc, unsigned k)
 {
@@ -100,7 +101,7 @@ START_TEST(pcg32_gives_the_published_numbers)
 }
 END_TEST
 
-START_TEST(a_seed_gives_the_same_tokens_again)
+START_TEST(equal_seeds_give_equal_tokens)
 {
 	struct sampler *a = open_sampler(CONF(.top_k = 4), NPROB);
 	struct sampler *b = open_sampler(CONF(.top_k = 4), NPROB);
@@ -125,7 +126,7 @@ END_TEST
 
 /* ---- greedy ---- */
 
-START_TEST(greedy_takes_the_largest_and_the_lower_of_equals)
+START_TEST(greedy_takes_the_largest_logit_and_the_lowest_id_of_equals)
 {
 	static const float logits[] = { -1, 3, 2, 3, 3, -INFINITY };
 	static const float negative[] = { -5, -4, -4, -9, -8, -7 };
@@ -159,9 +160,9 @@ START_TEST(top_k_of_one_is_greedy)
 }
 END_TEST
 
-/* ---- never a guess ---- */
+/* ---- invalid input ---- */
 
-START_TEST(logits_that_are_no_numbers_are_refused)
+START_TEST(nan_and_infinite_logits_are_refused)
 {
 	static const struct sampling_conf confs[] = {
 		{ .temp = 0, .top_p = 1, .repeat_penalty = 1 },
@@ -196,7 +197,7 @@ START_TEST(logits_that_are_no_numbers_are_refused)
 }
 END_TEST
 
-START_TEST(settings_that_mean_nothing_are_refused)
+START_TEST(meaningless_settings_are_refused)
 {
 	static const struct sampling_conf bad[] = {
 		{ .temp = -1, .top_p = 1, .repeat_penalty = 1 },
@@ -224,7 +225,7 @@ START_TEST(settings_that_mean_nothing_are_refused)
 }
 END_TEST
 
-/* ---- who is a candidate ---- */
+/* ---- candidates ---- */
 
 START_TEST(top_k_keeps_the_k_best)
 {
@@ -239,7 +240,7 @@ START_TEST(top_k_keeps_the_k_best)
 }
 END_TEST
 
-/* prob sums up as .40 .70 .85 .95 1. */
+/* The cumulative sums of prob are .40 .70 .85 .95 1. */
 START_TEST(top_p_keeps_the_fewest_that_reach_it)
 {
 	static const struct { double p; unsigned kept; } cases[] = {
@@ -257,7 +258,7 @@ START_TEST(top_p_keeps_the_fewest_that_reach_it)
 }
 END_TEST
 
-START_TEST(min_p_keeps_what_is_near_the_best)
+START_TEST(min_p_keeps_tokens_near_the_best)
 {
 	check_kept(CONF(.min_p = 1), 1);
 	check_kept(CONF(.min_p = .76), 1);	/* .304 of 1 */
@@ -269,11 +270,11 @@ START_TEST(min_p_keeps_what_is_near_the_best)
 }
 END_TEST
 
-START_TEST(each_step_works_on_what_the_one_before_left)
+START_TEST(each_filter_works_on_the_result_of_the_one_before)
 {
 	struct sampling_conf sc = { PLAIN, .top_k = 2 };
 
-	/* .40 of .70 is .571 of what top-k left. */
+	/* .40 is .571 of the .70 that top-k left. */
 	sc.top_p = .56;
 	check_kept(sc, 1);
 	sc.top_p = .58;
@@ -319,18 +320,18 @@ START_TEST(top_k_agrees_with_a_full_sort)
 		qsort_r(ids, NV, sizeof(*ids), by_logit_then_id, logits);
 		for (i = 0; i < k; i++)
 			want |= UINT64_C(1) << ids[i];
-		/* .999999 goes the way of top-p too, and keeps all. */
+		/* .999999 also runs top-p, and keeps all. */
 		sc.top_p = round % 2 ? .999999 : 1;
 		ck_assert_uint_eq(drawn_set(sc, logits, NV, 1000), want);
 	}
 }
 END_TEST
 
-/* ---- how often ---- */
+/* ---- frequencies ---- */
 
-/* Chi-square of 100000 draws against shares (summing to any total).  With 4
- * degrees of freedom and an honest generator, 30 is passed once in 200000
- * seeds; the seed is fixed. */
+/* Chi-square test of 100000 draws against shares (of any sum).  With 4 degrees
+ * of freedom, a good generator exceeds 30 for one of 200000 seeds; the seed is
+ * fixed. */
 static void
 check_shares(struct sampling_conf sc, const double share[NPROB])
 {
@@ -358,7 +359,7 @@ check_shares(struct sampling_conf sc, const double share[NPROB])
 	sampler_close(s);
 }
 
-START_TEST(tokens_come_as_often_as_their_share)
+START_TEST(tokens_are_drawn_in_proportion_to_their_probability)
 {
 	double share[NPROB];
 	struct sampling_conf sc = { PLAIN };
@@ -376,7 +377,7 @@ START_TEST(tokens_come_as_often_as_their_share)
 	for (i = 0; i < NPROB; i++)
 		share[i] = sqrt(prob[i]);
 	check_shares(sc, share);
-	/* top-p looks at temperature 1: {.40 .30} whatever comes after. */
+	/* top-p applies before the temperature: it keeps {.40 .30}. */
 	sc.top_p = .69;
 	share[2] = share[3] = share[4] = 0;
 	check_shares(sc, share);
@@ -385,7 +386,7 @@ END_TEST
 
 /* ---- repetition ---- */
 
-START_TEST(the_penalty_divides_above_zero_and_multiplies_below)
+START_TEST(the_penalty_divides_positive_and_multiplies_negative_logits)
 {
 	struct sampling_conf sc = { .temp = 0, .top_p = 1,
 	    .repeat_penalty = 2, .repeat_last_n = 8 };
@@ -402,12 +403,12 @@ START_TEST(the_penalty_divides_above_zero_and_multiplies_below)
 }
 END_TEST
 
-START_TEST(what_leaves_the_window_is_forgotten)
+START_TEST(tokens_outside_the_window_are_not_penalized)
 {
 	static const float logits[] = { 10, 9, 8, 7 };
 	struct sampling_conf sc = { .temp = 0, .top_p = 1,
 	    .repeat_penalty = 100, .repeat_last_n = 2 };
-	/* accepted, and what is then the largest */
+	/* accepted token, and the largest logit after it */
 	static const uint32_t steps[][2] = {
 		{ 0, 1 },	/* 0 */
 		{ 0, 1 },	/* 0 0 */
@@ -436,8 +437,9 @@ END_TEST
 
 /* ---- several sequences ---- */
 
-/* Each as alone, whoever is asked in between, and anew after a new text. */
-START_TEST(sequences_know_nothing_of_each_other)
+/* Sequences that take turns in random order give the same tokens as alone, and
+ * a new text starts afresh. */
+START_TEST(sequences_do_not_influence_each_other)
 {
 	enum { NSEQS = 5, NTOK = 40 };
 	struct sampling_conf sc = { .temp = 1, .top_p = .95,
@@ -459,7 +461,7 @@ START_TEST(sequences_know_nothing_of_each_other)
 	}
 	t_ok(sampler_open(&sc, NPROB, NSEQS, &all, &e), &e);
 	for (seq = 0; seq < NSEQS; seq++) {
-		sampler_accept(all, seq, seq);		/* an old text */
+		sampler_accept(all, seq, seq);		/* an earlier text */
 		sampler_pick(all, seq, logits, &id);
 		sampler_begin(all, seq, sampler_seed(sc.seed, seq));
 	}
@@ -475,8 +477,8 @@ START_TEST(sequences_know_nothing_of_each_other)
 }
 END_TEST
 
-/* The first draws of 20000 prompts, over ten likely tokens: chi-square of 9
- * degrees is below 40 but for 1 in 10^5 seeds, and this seed is fixed. */
+/* First draws of 20000 prompts over ten equally likely tokens: chi-square with
+ * 9 degrees of freedom exceeds 40 for one of 10^5 seeds; the seed is fixed. */
 START_TEST(seeds_of_prompts_are_independent)
 {
 	enum { N = 20000, WAYS = 10 };
@@ -492,7 +494,7 @@ START_TEST(seeds_of_prompts_are_independent)
 		sampler_begin(s, 0, sampler_seed(5, i));
 		id = pick(s, equal);
 		count[0][id]++;
-		count[1][(id + WAYS - last) % WAYS]++;	/* to the next */
+		count[1][(id + WAYS - last) % WAYS]++;	/* difference */
 		last = id;
 	}
 	for (k = 0; k < 2; k++) {
@@ -506,7 +508,7 @@ START_TEST(seeds_of_prompts_are_independent)
 }
 END_TEST
 
-START_TEST(logits_are_left_as_they_were)
+START_TEST(sampling_does_not_change_the_logits)
 {
 	struct sampler *s = open_sampler((struct sampling_conf){ .temp = .7,
 	    .top_k = 3, .top_p = .9, .min_p = .01, .repeat_penalty = 1.5,
@@ -522,7 +524,7 @@ START_TEST(logits_are_left_as_they_were)
 }
 END_TEST
 
-/* Numbers of the FNV authors' test suite: "" and "foob". */
+/* Values from the test suite of the FNV authors: "" and "foob". */
 START_TEST(the_hash_is_fnv1a)
 {
 	float f;
@@ -538,22 +540,22 @@ main(void)
 {
 	const TTest *const tests[] = {
 		pcg32_gives_the_published_numbers,
-		a_seed_gives_the_same_tokens_again,
-		greedy_takes_the_largest_and_the_lower_of_equals,
+		equal_seeds_give_equal_tokens,
+		greedy_takes_the_largest_logit_and_the_lowest_id_of_equals,
 		top_k_of_one_is_greedy,
-		logits_that_are_no_numbers_are_refused,
-		settings_that_mean_nothing_are_refused,
+		nan_and_infinite_logits_are_refused,
+		meaningless_settings_are_refused,
 		top_k_keeps_the_k_best,
 		top_p_keeps_the_fewest_that_reach_it,
-		min_p_keeps_what_is_near_the_best,
-		each_step_works_on_what_the_one_before_left,
+		min_p_keeps_tokens_near_the_best,
+		each_filter_works_on_the_result_of_the_one_before,
 		top_k_agrees_with_a_full_sort,
-		tokens_come_as_often_as_their_share,
-		the_penalty_divides_above_zero_and_multiplies_below,
-		what_leaves_the_window_is_forgotten,
-		sequences_know_nothing_of_each_other,
+		tokens_are_drawn_in_proportion_to_their_probability,
+		the_penalty_divides_positive_and_multiplies_negative_logits,
+		tokens_outside_the_window_are_not_penalized,
+		sequences_do_not_influence_each_other,
 		seeds_of_prompts_are_independent,
-		logits_are_left_as_they_were,
+		sampling_does_not_change_the_logits,
 		the_hash_is_fnv1a
 	};
 

@@ -1,7 +1,8 @@
-/* tests/unit/shares.c - what the threads share, and where they meet.
- * A small model is run on threads of which only one moves at a time, in an
- * order that is drawn anew at every meeting: whoever touches what another has
- * still to write, or has already overwritten, shows in the logits. */
+/* tests/unit/shares.c - tests of the threads' shares of a program, and of its
+ * barriers.
+ * A small model runs on threads that take turns, one at a time, in an order
+ * drawn anew at every barrier: a thread that reads data not yet written, or
+ * already overwritten, changes the logits. */
 #include "tests/support/t.h"
 
 #include <math.h>
@@ -23,11 +24,11 @@ enum { MOST_THREADS = 5, TEXT = 75, VOCAB = 320 };
 struct turns {
 	struct par par;			/* first: the handle */
 	pthread_mutex_t lock;
-	pthread_cond_t moved;
+	pthread_cond_t turn_passed;
 	uint32_t until[MOST_THREADS];
 	unsigned order[MOST_THREADS];
-	unsigned at;			/* order[at] may move */
-	unsigned meetings;
+	unsigned at;			/* order[at] may run */
+	unsigned nbarriers;
 	par_fn *fn;
 	void *arg;
 };
@@ -52,23 +53,23 @@ shuffle(struct turns *t)
 	}
 }
 
-/* Both with the lock held. */
+/* The caller of these two holds the lock. */
 static void
 await_turn(struct turns *t)
 {
 	while (t->order[t->at] != self)
-		pthread_cond_wait(&t->moved, &t->lock);
+		pthread_cond_wait(&t->turn_passed, &t->lock);
 }
 
 static void
-pass_on(struct turns *t)
+pass_turn(struct turns *t)
 {
 	if (++t->at == t->par.nthreads) {
 		t->at = 0;
-		t->meetings++;
+		t->nbarriers++;
 		shuffle(t);
 	}
-	pthread_cond_broadcast(&t->moved);
+	pthread_cond_broadcast(&t->turn_passed);
 }
 
 static void
@@ -79,10 +80,10 @@ turns_barrier(struct par *par, unsigned thread)
 
 	ck_assert_uint_eq(thread, self);
 	pthread_mutex_lock(&t->lock);
-	seen = t->meetings;
-	pass_on(t);
-	while (t->meetings == seen)
-		pthread_cond_wait(&t->moved, &t->lock);
+	seen = t->nbarriers;
+	pass_turn(t);
+	while (t->nbarriers == seen)
+		pthread_cond_wait(&t->turn_passed, &t->lock);
 	await_turn(t);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -99,7 +100,7 @@ take_turns(void *arg)
 	pthread_mutex_unlock(&t->lock);
 	t->fn(t->arg, self);
 	pthread_mutex_lock(&t->lock);
-	pass_on(t);
+	pass_turn(t);
 	pthread_mutex_unlock(&t->lock);
 	return NULL;
 }
@@ -123,7 +124,7 @@ turns_run(struct par *par, par_fn *fn, void *arg)
 		pthread_join(id[i], NULL);
 }
 
-/* Sums of n of them. */
+/* The running sums of n random speeds. */
 static const uint32_t *
 random_speeds(uint32_t *until, unsigned n)
 {
@@ -142,7 +143,7 @@ turns_init(struct turns *t, unsigned n)
 
 	*t = (struct turns){ .par = { .nthreads = n, .run = turns_run,
 	    .barrier = turns_barrier }, .lock = PTHREAD_MUTEX_INITIALIZER,
-	    .moved = PTHREAD_COND_INITIALIZER };
+	    .turn_passed = PTHREAD_COND_INITIALIZER };
 	for (i = 0; i < n; i++)
 		t->order[i] = i;
 	shuffle(t);
@@ -150,10 +151,10 @@ turns_init(struct turns *t, unsigned n)
 		t->par.until = random_speeds(t->until, n);
 }
 
-/* --- what they compute --- */
+/* --- the logits --- */
 
-/* Large enough that one row is worth more than one thread; shapes that threads
- * do not divide. */
+/* Large enough that even one row is shared; sizes that threads do not divide
+ * evenly. */
 static const struct tiny shapes[] = {
 	{ .n_layer = 3, .n_embd = 224, .n_ff = 1056, .n_vocab = VOCAB,
 	    .n_head = 7, .n_head_kv = 7, .head_dim = 32, .v_dim = 32,
@@ -167,7 +168,7 @@ static const struct tiny shapes[] = {
 	    .n_head = 4, .n_head_kv = 2, .head_dim = 64, .v_dim = 64,
 	    .type = QUANT_Q8_0, .seed = 5, .odd = "blk.1.ffn_up.weight",
 	    .odd_type = QUANT_F16 },
-	/* Experts of which a batch chooses some, often or once. */
+	/* A batch chooses some experts often and some once. */
 	{ .n_layer = 3, .n_embd = 256, .n_ff = 512, .n_vocab = VOCAB,
 	    .n_head = 4, .n_head_kv = 2, .head_dim = 64, .v_dim = 64,
 	    .n_expert = 12, .n_used = 3, .n_ff_expert = 288,
@@ -192,7 +193,7 @@ run_text(struct chain *ch, const struct tiny *shape, struct par *par,
 	lc.tiny = *shape;
 	lc.par = par;
 	lc.batch_rows = chunk;
-	/* A stage with an input, too. */
+	/* The second stage has an input ring. */
 	lc.nstages = 2;
 	lc.cut[1] = 2;
 	t_ok(chain_open(ch, &lc, &e), &e);
@@ -201,9 +202,9 @@ run_text(struct chain *ch, const struct tiny *shape, struct par *par,
 	t_ok(chain_run(ch, &e), &e);
 }
 
-START_TEST(whatever_the_order_of_the_threads_the_logits_are_the_same)
+START_TEST(logits_do_not_depend_on_the_order_of_threads)
 {
-	/* One block of rows, and two. */
+	/* One block of rows, or two. */
 	static const uint32_t chunks[] = { 3, 16, TEXT };
 	static struct chain one, many;
 	struct turns t;
@@ -215,7 +216,7 @@ START_TEST(whatever_the_order_of_the_threads_the_logits_are_the_same)
 			turns_init(&t, n);
 			run_text(&many, &shapes[i], &t.par,
 			    chunks[t_rand_below(NITEMS(chunks))]);
-			ck_assert_uint_gt(t.meetings, 0);
+			ck_assert_uint_gt(t.nbarriers, 0);
 			ck_assert_msg(chain_same_logits(&one, 0, &many, 0, 0,
 			    TEXT),
 			    "shape %u, %u threads", i, n);
@@ -226,7 +227,7 @@ START_TEST(whatever_the_order_of_the_threads_the_logits_are_the_same)
 }
 END_TEST
 
-/* --- how it is shared --- */
+/* --- the shares --- */
 
 struct built {
 	struct gguf *g;
@@ -266,7 +267,8 @@ tear_down(struct built *b)
 	tiny_close(b->g, b->m);
 }
 
-/* Shares of a layer's ops, a bar where all meet before one. */
+/* Print the shares of a layer's ops, with a bar for each barrier before an
+ * op. */
 static void
 describe(const struct program *p, int layer, char *buf, size_t len)
 {
@@ -281,7 +283,7 @@ describe(const struct program *p, int layer, char *buf, size_t len)
 	ck_assert_uint_lt(n, len);
 }
 
-START_TEST(a_layer_meets_nine_times)
+START_TEST(a_layer_has_nine_barriers)
 {
 	struct tiny t = TINY;
 	struct built b;
@@ -302,7 +304,7 @@ START_TEST(a_layer_meets_nine_times)
 }
 END_TEST
 
-START_TEST(experts_take_two_meetings_more)
+START_TEST(experts_need_two_more_barriers)
 {
 	struct tiny t = TINY;
 	struct built b;
@@ -327,15 +329,15 @@ START_TEST(experts_take_two_meetings_more)
 }
 END_TEST
 
-/* Do the threads meet behind op i, or is it the last? */
+/* Is there a barrier after op i, or is it the last? */
 static int
-ends_at(const struct program *p, uint32_t i)
+is_section_end(const struct program *p, uint32_t i)
 {
 	return i + 1 == p->nops || p->op[i + 1].barrier_before;
 }
 
-/* Every cut is whole, in units, and no thread has more than its part of what
- * is done between two meetings and a unit. */
+/* Assert that cuts are complete and in units, and that between two barriers no
+ * thread has more than its share of the work plus a unit. */
 static void
 check_cuts(const struct program *p, const struct par *par)
 {
@@ -372,7 +374,7 @@ check_cuts(const struct program *p, const struct par *par)
 			    c[t] == p->group[g].cols);
 			load[t] += one * (c[t + 1] - c[t]);
 		}
-		for (j = i; ends_at(p, i) && j < i + n; j++)
+		for (j = i; is_section_end(p, i) && j < i + n; j++)
 			ck_assert(load[j - i] <= sum *
 			    par_speed(par, j - i) / all + unit);
 	}
@@ -380,14 +382,14 @@ check_cuts(const struct program *p, const struct par *par)
 }
 
 static int
-near(double a, double b)
+is_near(double a, double b)
 {
 	return fabs(a - b) < 1e-9 * fabs(b);
 }
 
-START_TEST(a_level_is_found_whatever_is_rounded)
+START_TEST(levels_are_right_despite_rounding)
 {
-	/* The level is that of the other three, but for a rounding. */
+	/* The level equals the load of the other three, but for rounding. */
 	static const double six[] = { 1738.6666666666665, 864, 864,
 	    1738.6666666666665, 864, 1738.6666666666665 };
 	static const double three[] = { 5, 1, 2 };
@@ -396,16 +398,16 @@ START_TEST(a_level_is_found_whatever_is_rounded)
 
 	for (i = 0; i < NITEMS(wide); i++)
 		wide[i] = 1;
-	ck_assert(near(shares_level(six, wide, 6, 2624), 5216 / 3.));
-	ck_assert(near(shares_level(three, wide, 3, 0.5), 1.5));
-	ck_assert(near(shares_level(three, wide, 3, 3), 3));
-	ck_assert(near(shares_level(three, wide, 3, 10), 6));
-	/* Of height 5, 1 and 2 of which the second is four wide. */
+	ck_assert(is_near(shares_level(six, wide, 6, 2624), 5216 / 3.));
+	ck_assert(is_near(shares_level(three, wide, 3, 0.5), 1.5));
+	ck_assert(is_near(shares_level(three, wide, 3, 3), 3));
+	ck_assert(is_near(shares_level(three, wide, 3, 10), 6));
+	/* Heights 5, 1 and 2; the second is four wide. */
 	wide[1] = 4;
-	ck_assert(near(shares_level(three, wide, 3, 1), 2 / 4.));
-	ck_assert(near(shares_level(three, wide, 3, 12), 15 / 5.));
-	ck_assert(near(shares_level(three, wide, 3, 28), 36 / 6.));
-	/* Thirds of small numbers, which meet all the time. */
+	ck_assert(is_near(shares_level(three, wide, 3, 1), 2 / 4.));
+	ck_assert(is_near(shares_level(three, wide, 3, 12), 15 / 5.));
+	ck_assert(is_near(shares_level(three, wide, 3, 28), 36 / 6.));
+	/* Thirds of small numbers, which are often equal. */
 	for (i = 0; i < 100000; i++) {
 		n = 1 + t_rand_below(9);
 		for (t = 0; t < n; t++)
@@ -440,11 +442,11 @@ START_TEST(columns_are_cut_in_units_and_evenly)
 }
 END_TEST
 
-/* --- and taken --- */
+/* --- work taken from other threads --- */
 
 static unsigned pieces;
 static uint32_t rows_seen, least_rows;
-static int fresh;	/* nothing can have been made ready yet */
+static int fresh;	/* nothing is prepared yet */
 
 static void
 count_piece(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
@@ -467,8 +469,9 @@ count_piece(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
 			y[r * ldy + i] += 1;
 }
 
-/* The projection of layer 0's attention, and the sum behind it, by one thread
- * of n, or then by the next one, too: how many elements are made just once. */
+/* Run the output projection of layer 0's attention, and the add after it, on
+ * one thread of n, and then on the next one if twice is set.  Returns the
+ * number of elements computed exactly once. */
 static unsigned
 run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
     int twice)
@@ -517,11 +520,10 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 	return once;
 }
 
-/* All that the others have not begun, of few rows and of many.  A share of a
- * small matrix is not worth two pieces for some rows, is worth two for 16, and
- * more for many; where threads are many, too, the last ones are some of them,
- * but not too few. */
-START_TEST(who_is_done_takes_what_others_have_not_begun)
+/* A thread alone computes everything, for any number of rows.  Shares of a
+ * small matrix are one piece for few rows, two for 16, and more for many.  With
+ * many threads the last pieces have fewer rows, but not too few. */
+START_TEST(a_finished_thread_takes_pieces_that_others_have_not_begun)
 {
 	static const uint32_t rows[] = { 1, 8, 16, 17, 63, 64, 97, 100 };
 	static const unsigned threads[] = { 2, 3, 4, 16 };
@@ -552,7 +554,7 @@ START_TEST(who_is_done_takes_what_others_have_not_begun)
 }
 END_TEST
 
-START_TEST(behind_the_last_keys_only_rows_that_want_logits_are_computed)
+START_TEST(after_the_last_keys_only_rows_of_logits_are_computed)
 {
 	static const uint32_t zeros[16];
 	struct tiny t = TINY;
@@ -595,12 +597,12 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		who_is_done_takes_what_others_have_not_begun,
-		behind_the_last_keys_only_rows_that_want_logits_are_computed,
-		whatever_the_order_of_the_threads_the_logits_are_the_same,
-		a_layer_meets_nine_times,
-		experts_take_two_meetings_more,
-		a_level_is_found_whatever_is_rounded,
+		a_finished_thread_takes_pieces_that_others_have_not_begun,
+		after_the_last_keys_only_rows_of_logits_are_computed,
+		logits_do_not_depend_on_the_order_of_threads,
+		a_layer_has_nine_barriers,
+		experts_need_two_more_barriers,
+		levels_are_right_despite_rounding,
 		columns_are_cut_in_units_and_evenly
 	};
 

@@ -1,6 +1,6 @@
-/* tests/unit/stage.c - a stage: what goes in, what comes out, what it refuses.
- * A small model runs here over one to four stages in this process; what one
- * stage makes of it, row by row, is the measure of the rest. */
+/* tests/unit/stage.c - tests of a stage: batches, output, refusals, memory,
+ * devices.  A small model runs over one to four stages in this process; the
+ * reference is one stage with one row a batch. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "worker/stage/state.h"
 #include "tests/support/chain.h"
 
-/* Longer than a block of keys. */
+/* The text is longer than a block of keys. */
 enum { TEXT = ATTN_BLOCK + 7, VOCAB = 320 };
 
 static uint32_t text[CHAIN_CTX], other[CHAIN_CTX];
@@ -28,9 +28,9 @@ draw_texts(void)
 	}
 }
 
-/* A line of one stage in which sequence 0 has read the text, row by row. */
+/* The reference: one stage, the text in sequence 0, one row a batch. */
 static const struct chain *
-measure(enum kv_type fmt, uint32_t type)
+run_reference(enum kv_type fmt, uint32_t type)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
@@ -45,23 +45,23 @@ measure(enum kv_type fmt, uint32_t type)
 }
 
 static void
-close_measure(const struct chain *ch)
+close_reference(const struct chain *ch)
 {
 	chain_close((struct chain *)(uintptr_t)ch);
 }
 
-START_TEST(logits_do_not_depend_on_stages_threads_batches_or_neighbours)
+START_TEST(logits_do_not_depend_on_stages_threads_or_batches)
 {
 	static const struct {
 		unsigned nstages, threads;
 		uint32_t cut[CHAIN_STAGES], chunk, head_rows;
-	} ways[] = {
+	} configs[] = {
 		{ 1, 2, { 0 }, 16, 1 },
 		{ 2, 1, { 0, 5 }, 7, 16 },
 		{ 3, 2, { 0, 1, 9 }, 3, 2 },
 		{ 4, 3, { 0, 3, 5, 9 }, 13, 5 },
-		/* Inside layers: attention alone, its other half alone, and the
-		 * last one's with the head. */
+		/* Cuts inside layers: attention alone, the FFN alone, and the
+		 * last FFN with the head. */
 		{ 2, 2, { 0, 4 }, 7, 16 },
 		{ 4, 3, { 0, 3, 4, 8 }, 16, 5 },
 		{ 4, 1, { 0, 4, 5, 6 }, 5, 4 }
@@ -69,28 +69,29 @@ START_TEST(logits_do_not_depend_on_stages_threads_batches_or_neighbours)
 	static const uint32_t types[KV_NTYPES] = { QUANT_F16, QUANT_Q8_0,
 	    QUANT_Q4_0 };
 	static struct chain ch;
-	const struct chain *one;
+	const struct chain *ref;
 	struct chain_conf lc;
 	enum kv_type fmt;
 	unsigned i;
 
 	for (fmt = 0; fmt < KV_NTYPES; fmt++) {
-		one = measure(fmt, types[fmt]);
-		lc = one->conf;
-		for (i = 0; i < NITEMS(ways); i++) {
-			lc.nstages = ways[i].nstages;
-			lc.threads = ways[i].threads;
-			lc.head_rows = ways[i].head_rows;
-			memcpy(lc.cut, ways[i].cut, sizeof(ways[i].cut));
+		ref = run_reference(fmt, types[fmt]);
+		lc = ref->conf;
+		for (i = 0; i < NITEMS(configs); i++) {
+			lc.nstages = configs[i].nstages;
+			lc.threads = configs[i].threads;
+			lc.head_rows = configs[i].head_rows;
+			memcpy(lc.cut, configs[i].cut, sizeof(configs[i].cut));
 			chain_start(&ch, &lc);
 			chain_send_text(&ch, 2, 0, other, 20, 16);
-			chain_send_text(&ch, 1, 0, text, TEXT, ways[i].chunk);
+			chain_send_text(&ch, 1, 0, text, TEXT,
+			    configs[i].chunk);
 			chain_finish(&ch);
-			ck_assert_msg(chain_same_logits(one, 0, &ch, 1, 0, TEXT),
-			    "way %u, KV type %d", i, fmt);
+			ck_assert_msg(chain_same_logits(ref, 0, &ch, 1, 0,
+			    TEXT), "config %u, KV type %d", i, fmt);
 			chain_close(&ch);
 		}
-		close_measure(one);
+		close_reference(ref);
 	}
 }
 END_TEST
@@ -126,7 +127,7 @@ END_TEST
 START_TEST(rows_of_several_sequences_share_a_batch)
 {
 	static struct chain ch;
-	const struct chain *one = measure(KV_F16, QUANT_Q8_0);
+	const struct chain *ref = run_reference(KV_F16, QUANT_Q8_0);
 	struct chain_conf lc = CHAIN_CONF;
 	struct batch_row rows[16];
 	uint32_t pos, s;
@@ -140,19 +141,19 @@ START_TEST(rows_of_several_sequences_share_a_batch)
 		chain_send_rows(&ch, rows, CHAIN_SEQS);
 	}
 	chain_finish(&ch);
-	ck_assert(chain_same_logits(one, 0, &ch, 0, 0, TEXT));
-	ck_assert(chain_same_logits(one, 0, &ch, 2, 0, TEXT));
-	ck_assert(!chain_same_logits(one, 0, &ch, 1, 1, 1));
+	ck_assert(chain_same_logits(ref, 0, &ch, 0, 0, TEXT));
+	ck_assert(chain_same_logits(ref, 0, &ch, 2, 0, TEXT));
+	ck_assert(!chain_same_logits(ref, 0, &ch, 1, 1, 1));
 	chain_close(&ch);
-	close_measure(one);
+	close_reference(ref);
 }
 END_TEST
 
-START_TEST(the_head_hands_over_in_blocks_and_marks_the_last)
+START_TEST(the_head_sends_logits_in_blocks_and_marks_the_last)
 {
 	static const uint32_t first[] = { 0, 4, 8 }, nrows[] = { 4, 4, 2 };
 	static struct chain ch;
-	const struct chain *one = measure(KV_F16, QUANT_Q8_0);
+	const struct chain *ref = run_reference(KV_F16, QUANT_Q8_0);
 	struct chain_conf lc = CHAIN_CONF;
 	struct batch_row rows[16];
 	unsigned i, n;
@@ -180,14 +181,14 @@ START_TEST(the_head_hands_over_in_blocks_and_marks_the_last)
 	for (i = 0; i < 16; i++) {
 		ck_assert_int_eq(chain_logits(&ch, 0, i) != NULL, i % 8 < 5);
 		if (i % 8 < 5)
-			ck_assert(chain_same_logits(one, 0, &ch, 0, i, 1));
+			ck_assert(chain_same_logits(ref, 0, &ch, 0, i, 1));
 	}
 	chain_close(&ch);
-	close_measure(one);
+	close_reference(ref);
 }
 END_TEST
 
-START_TEST(a_batch_without_logits_is_said_to_be_done)
+START_TEST(a_batch_without_logits_is_reported_as_done)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
@@ -203,13 +204,13 @@ START_TEST(a_batch_without_logits_is_said_to_be_done)
 	ck_assert_uint_eq(ch.seen[0].flags, BATCH_LAST);
 	ck_assert_uint_eq(atomic_load(&ch.part[0].status.batches), 1);
 	ck_assert_uint_eq(atomic_load(&ch.part[1].status.batches), 1);
-	/* Each op counts; the head's did not run. */
+	/* Each op counts; those of the head did not run. */
 	ck_assert_uint_gt(atomic_load(&ch.part[0].status.progress), 20);
 	chain_close(&ch);
 }
 END_TEST
 
-START_TEST(an_idle_stage_beats_and_leaves_when_it_is_told_to)
+START_TEST(an_idle_stage_sends_heartbeats_and_ends_when_told)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
@@ -225,10 +226,10 @@ START_TEST(an_idle_stage_beats_and_leaves_when_it_is_told_to)
 }
 END_TEST
 
-START_TEST(a_forgotten_tail_can_be_written_anew)
+START_TEST(a_forgotten_tail_can_be_rewritten)
 {
 	static struct chain ch;
-	const struct chain *one = measure(KV_F16, QUANT_Q8_0);
+	const struct chain *ref = run_reference(KV_F16, QUANT_Q8_0);
 	struct chain_conf lc = CHAIN_CONF;
 
 	lc.nstages = 2;
@@ -239,20 +240,20 @@ START_TEST(a_forgotten_tail_can_be_written_anew)
 	chain_send_control(&ch, BATCH_FORGET, 0, 20);
 	chain_send_text(&ch, 0, 20, text, TEXT - 20, 16);
 	chain_finish(&ch);
-	ck_assert(chain_same_logits(one, 0, &ch, 0, 0, TEXT));
-	/* Forgetting behind the end changes nothing. */
+	ck_assert(chain_same_logits(ref, 0, &ch, 0, 0, TEXT));
+	/* Forgetting past the end changes nothing. */
 	chain_send_control(&ch, BATCH_FORGET, 0, 1000);
 	chain_send_text(&ch, 0, TEXT, text, 2, 2);
 	chain_send_control(&ch, BATCH_FORGET, 0, 0);
 	chain_send_text(&ch, 0, 0, text, 5, 2);
 	chain_finish(&ch);
-	ck_assert(chain_same_logits(one, 0, &ch, 0, 0, TEXT));
+	ck_assert(chain_same_logits(ref, 0, &ch, 0, 0, TEXT));
 	chain_close(&ch);
-	close_measure(one);
+	close_reference(ref);
 }
 END_TEST
 
-START_TEST(control_passes_through_in_order)
+START_TEST(control_batches_pass_through_in_order)
 {
 	static const enum batch_kind kinds[] = { BATCH_DATA, BATCH_FORGET,
 	    BATCH_DATA, BATCH_STOP };
@@ -269,7 +270,7 @@ START_TEST(control_passes_through_in_order)
 	chain_send_control(&ch, BATCH_FORGET, 0, 1);
 	chain_send_text(&ch, 0, 1, text, 2, 2);
 	chain_send_control(&ch, BATCH_STOP, 0, 0);
-	chain_send_text(&ch, 0, 3, text, 1, 1);	/* behind the stop */
+	chain_send_text(&ch, 0, 3, text, 1, 1);	/* after the stop */
 	chain_finish(&ch);
 	ck_assert_uint_eq(ch.nseen, NITEMS(kinds));
 	for (i = 0; i < ch.nseen; i++) {
@@ -283,11 +284,12 @@ START_TEST(control_passes_through_in_order)
 }
 END_TEST
 
-/* --- what is refused --- */
+/* --- refusals --- */
 
-/* One bad slot into a fresh stage: -EPROTO, the session, and these words. */
+/* Assert that a new stage refuses this slot: -EPROTO, a message with the
+ * session and these words. */
 static void
-refused(const struct batch_hdr *hdr, const struct batch_row *rows,
+check_refused(const struct batch_hdr *hdr, const struct batch_row *rows,
     uint32_t n, const char *words)
 {
 	static struct chain ch;
@@ -315,46 +317,46 @@ START_TEST(corrupt_headers_are_refused)
 	struct batch_hdr h = good;
 
 	h.magic ^= 1;
-	refused(&h, rows, 2, "not a batch header");
+	check_refused(&h, rows, 2, "not a batch header");
 	h = good;
 	h.nrows = 17;
-	refused(&h, rows, 2, "more rows than the ring was made for (17)");
+	check_refused(&h, rows, 2, "more rows than the ring was made for (17)");
 	h.nrows = UINT32_MAX;
-	refused(&h, rows, 2, "more rows");
+	check_refused(&h, rows, 2, "more rows");
 	h.nrows = 0;
-	refused(&h, rows, 0, "no rows");
+	check_refused(&h, rows, 0, "no rows");
 	h = good;
 	h.kind = 4;
-	refused(&h, rows, 2, "an unknown kind (4)");
+	check_refused(&h, rows, 2, "an unknown kind (4)");
 	h.kind = 0;
-	refused(&h, rows, 2, "an unknown kind (0)");
+	check_refused(&h, rows, 2, "an unknown kind (0)");
 	h.kind = BATCH_FORGET;
 	h.seq = CHAIN_SEQS;
-	refused(&h, rows, 2, "no such sequence (3)");
+	check_refused(&h, rows, 2, "no such sequence (3)");
 }
 END_TEST
 
-START_TEST(rows_that_make_no_sense_are_refused)
+START_TEST(invalid_rows_are_refused)
 {
 	const struct batch_hdr hdr = GOOD_HDR;
 	struct batch_row rows[2] = { { .pos = 0 }, { .pos = 1 } };
 
 	rows[1].seq = CHAIN_SEQS;
-	refused(&hdr, rows, 2, "no such sequence (3)");
+	check_refused(&hdr, rows, 2, "no such sequence (3)");
 	rows[1].seq = 0;
 	rows[1].token = VOCAB;
-	refused(&hdr, rows, 2, "a token outside the vocabulary (320)");
+	check_refused(&hdr, rows, 2, "a token outside the vocabulary (320)");
 	rows[1].token = 0;
 	rows[1].pos = 2;
-	refused(&hdr, rows, 2, "does not continue its sequence");
+	check_refused(&hdr, rows, 2, "does not continue its sequence");
 	rows[1].pos = 0;
-	refused(&hdr, rows, 2, "does not continue its sequence");
+	check_refused(&hdr, rows, 2, "does not continue its sequence");
 	rows[1].pos = UINT32_MAX;
-	refused(&hdr, rows, 2, "does not continue its sequence");
+	check_refused(&hdr, rows, 2, "does not continue its sequence");
 }
 END_TEST
 
-START_TEST(the_context_has_an_end)
+START_TEST(rows_beyond_the_context_are_refused)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
@@ -373,7 +375,7 @@ START_TEST(the_context_has_an_end)
 }
 END_TEST
 
-START_TEST(a_ring_with_impossible_counters_is_refused)
+START_TEST(a_ring_with_corrupt_counters_is_refused)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
@@ -397,7 +399,7 @@ END_TEST
 
 /* --- memory and devices --- */
 
-START_TEST(a_stage_takes_what_its_program_and_weights_ask_for)
+START_TEST(a_stage_charges_exactly_its_program_and_weights)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
@@ -426,7 +428,8 @@ START_TEST(a_stage_takes_what_its_program_and_weights_ask_for)
 	weights_free(&ws);
 	chain_close(&ch);
 
-	/* A byte less for what stays, and then for the staging. */
+	/* The cap is one byte short of the buffers, then of the staging
+	 * area. */
 	lc.cap_bytes = weights + kv + compute - 1;
 	ck_assert_int_eq(chain_open(&ch, &lc, &e), -ENOMEM);
 	ck_assert_int_eq(e.kind, ERR_FIT);
@@ -440,7 +443,7 @@ START_TEST(a_stage_takes_what_its_program_and_weights_ask_for)
 }
 END_TEST
 
-START_TEST(on_the_null_device_attention_falls_back_and_slots_still_flow)
+START_TEST(on_the_null_device_attention_falls_back_to_the_cpu)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
@@ -469,7 +472,7 @@ START_TEST(on_the_null_device_attention_falls_back_and_slots_still_flow)
 }
 END_TEST
 
-/* What lies in the first slot of ring i, behind its header. */
+/* Payload of the first slot of ring i. */
 static const void *
 first_payload(const struct chain *ch, unsigned i)
 {
@@ -477,7 +480,7 @@ first_payload(const struct chain *ch, unsigned i)
 	    slot_payload_off(ch->conf.batch_rows);
 }
 
-START_TEST(a_stage_on_the_null_device_hands_its_input_on)
+START_TEST(a_stage_on_the_null_device_passes_its_input_on)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
@@ -517,10 +520,10 @@ START_TEST(strict_refuses_a_device_that_would_fall_back)
 }
 END_TEST
 
-/* --- what a device says of itself is kept to --- */
+/* --- limits that a device reports --- */
 
 static struct device_traits traits;
-static void *host;		/* what every buffer claims to be; NULL = true */
+static void *host;	/* reported address of every buffer; NULL = true */
 
 static void
 odd_traits(const struct device *d, struct device_traits *ret)
@@ -540,7 +543,7 @@ odd_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
 	return rc;
 }
 
-/* The CPU, as long as nobody changes anything. */
+/* The CPU with changeable traits; the defaults restrict nothing. */
 static struct device_ops
 odd_device(void)
 {
@@ -555,9 +558,9 @@ odd_device(void)
 	return odd;
 }
 
-/* A stage on it does not open: this code, these words. */
+/* Assert that a stage on this device fails to open with this code and words. */
 static void
-does_not_open(const struct device_ops *odd, int code, const char *words)
+check_open_fails(const struct device_ops *odd, int code, const char *words)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
@@ -570,7 +573,7 @@ does_not_open(const struct device_ops *odd, int code, const char *words)
 	chain_close(&ch);
 }
 
-START_TEST(a_stage_keeps_to_the_largest_mapping_and_their_number)
+START_TEST(a_stage_respects_the_size_and_number_of_mappings)
 {
 	const struct device_ops odd = odd_device();
 	static struct chain ch;
@@ -591,37 +594,37 @@ START_TEST(a_stage_keeps_to_the_largest_mapping_and_their_number)
 	snprintf(words, sizeof(words), "session stage0: weights: %" PRIu64
 	    " bytes, device odd maps at most %" PRIu64 " at once", most,
 	    most - 1);
-	does_not_open(&odd, -ENOMEM, words);
+	check_open_fails(&odd, -ENOMEM, words);
 	traits.largest_map = most;
 	traits.max_maps = 2;
-	does_not_open(&odd, -ENOMEM, "session stage0: compute scratch: ");
-	does_not_open(&odd, -ENOMEM,
+	check_open_fails(&odd, -ENOMEM, "session stage0: compute scratch: ");
+	check_open_fails(&odd, -ENOMEM,
 	    " bytes would be mapping 3, device odd has at most 2");
 }
 END_TEST
 
-START_TEST(a_buffer_off_its_alignment_is_refused)
+START_TEST(a_misaligned_buffer_is_refused)
 {
 	const struct device_ops odd = odd_device();
 
 	host = (void *)(uintptr_t)0x12340020;
-	does_not_open(&odd, -EPROTO, "session stage0: weights: device odd "
+	check_open_fails(&odd, -EPROTO, "session stage0: weights: device odd "
 	    "gave a buffer at 0x12340020, which violates its own alignment "
 	    "of 64 bytes");
 }
 END_TEST
 
-static uint64_t patience_ns;
+static uint64_t sync_limit_ns;
 
 static int
 sync_that_hangs(struct device *d, uint64_t deadline_ns, struct err *reterr)
 {
 	(void)d;
-	patience_ns = deadline_ns - event_now_ns();
+	sync_limit_ns = deadline_ns - event_now_ns();
 	return err_set(reterr, ERR_RUN, -ETIMEDOUT, "the runtime's words");
 }
 
-START_TEST(a_device_that_hangs_is_an_error_that_says_where)
+START_TEST(a_hanging_device_is_an_error_with_the_place)
 {
 	struct device_ops odd = odd_device();
 	static struct chain ch;
@@ -636,13 +639,13 @@ START_TEST(a_device_that_hangs_is_an_error_that_says_where)
 	ck_assert_str_eq(e.msg, "session stage0: device odd did not finish "
 	    "within 600 s a span that begins with get_rows of tensor "
 	    "token_embd.weight");
-	ck_assert_uint_gt(patience_ns, UINT64_C(500000000000));
-	ck_assert_uint_le(patience_ns, UINT64_C(600000000000));
+	ck_assert_uint_gt(sync_limit_ns, UINT64_C(500000000000));
+	ck_assert_uint_le(sync_limit_ns, UINT64_C(600000000000));
 	chain_close(&ch);
 }
 END_TEST
 
-/* As many as a model of a few thousand layers has. */
+/* As many spans as a model of a few thousand layers has. */
 START_TEST(a_program_may_have_thousands_of_spans)
 {
 	static const struct device_ops *const kinds[] = { &device_cpu,
@@ -677,8 +680,8 @@ START_TEST(a_program_may_have_thousands_of_spans)
 }
 END_TEST
 
-/* Two threads in name: how often the device called them all is what counts. */
-static unsigned called;
+/* Calls of a pool that claims two threads and runs none. */
+static unsigned ncalls;
 
 static void
 count_run(struct par *par, par_fn *fn, void *arg)
@@ -686,12 +689,12 @@ count_run(struct par *par, par_fn *fn, void *arg)
 	(void)par;
 	(void)fn;
 	(void)arg;
-	called++;
+	ncalls++;
 }
 
 /* Four layers of 256: 2.6 M multiply-adds a row; a batch of no rows counts as
  * one and computes nothing. */
-START_TEST(a_small_span_is_shared_by_threads_that_need_no_waking)
+START_TEST(a_small_span_is_shared_only_by_threads_with_own_cores)
 {
 	const struct device_buf none = { 0 };
 	const struct batch b = { .nrows = 0 };
@@ -716,19 +719,19 @@ START_TEST(a_small_span_is_shared_by_threads_that_need_no_waking)
 		    &ch.part[0].s->pl.span[0], &none, &none, &whole, &e), &e);
 		t_ok(device_cpu.prepare(d, ch.part[0].s->p, &first, &none,
 		    &none, &one_op, &e), &e);
-		called = 0;
+		ncalls = 0;
 		t_ok(device_cpu.run(d, one_op, &b, &e), &e);
-		ck_assert_uint_eq(called, 0);
+		ck_assert_uint_eq(ncalls, 0);
 		t_ok(device_cpu.run(d, whole, &b, &e), &e);
-		ck_assert_uint_eq(called, (unsigned)dc.own_cores);
+		ck_assert_uint_eq(ncalls, (unsigned)dc.own_cores);
 		device_cpu.close(d);
 	}
 	chain_close(&ch);
 }
 END_TEST
 
-/* 4 heads of 2 x 32 elements: 4 M multiply-adds. */
-START_TEST(a_span_of_attention_alone_is_shared_when_it_is_long)
+/* 4 heads, 16000 keys and values of 32 elements: 4 M multiply-adds. */
+START_TEST(a_span_of_attention_alone_is_shared_if_it_is_long)
 {
 	const struct device_buf none = { 0 };
 	const uint32_t seq = 0, pos = 15999;
@@ -751,9 +754,9 @@ START_TEST(a_span_of_attention_alone_is_shared_when_it_is_long)
 	attention.end = attention.first + 1;
 	t_ok(device_cpu.open(&dc, &d, &e), &e);
 	t_ok(device_cpu.prepare(d, p, &attention, &none, &none, &h, &e), &e);
-	called = 0;
+	ncalls = 0;
 	t_ok(device_cpu.run(d, h, &b, &e), &e);
-	ck_assert_uint_eq(called, 1);
+	ck_assert_uint_eq(ncalls, 1);
 	device_cpu.close(d);
 	chain_close(&ch);
 }
@@ -763,28 +766,28 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		logits_do_not_depend_on_stages_threads_batches_or_neighbours,
+		logits_do_not_depend_on_stages_threads_or_batches,
 		a_device_that_computes_nothing_is_an_error,
 		rows_of_several_sequences_share_a_batch,
-		the_head_hands_over_in_blocks_and_marks_the_last,
-		a_batch_without_logits_is_said_to_be_done,
-		an_idle_stage_beats_and_leaves_when_it_is_told_to,
-		a_forgotten_tail_can_be_written_anew,
-		control_passes_through_in_order,
+		the_head_sends_logits_in_blocks_and_marks_the_last,
+		a_batch_without_logits_is_reported_as_done,
+		an_idle_stage_sends_heartbeats_and_ends_when_told,
+		a_forgotten_tail_can_be_rewritten,
+		control_batches_pass_through_in_order,
 		corrupt_headers_are_refused,
-		rows_that_make_no_sense_are_refused,
-		the_context_has_an_end,
-		a_ring_with_impossible_counters_is_refused,
-		a_stage_takes_what_its_program_and_weights_ask_for,
-		on_the_null_device_attention_falls_back_and_slots_still_flow,
-		a_stage_on_the_null_device_hands_its_input_on,
+		invalid_rows_are_refused,
+		rows_beyond_the_context_are_refused,
+		a_ring_with_corrupt_counters_is_refused,
+		a_stage_charges_exactly_its_program_and_weights,
+		on_the_null_device_attention_falls_back_to_the_cpu,
+		a_stage_on_the_null_device_passes_its_input_on,
 		strict_refuses_a_device_that_would_fall_back,
-		a_stage_keeps_to_the_largest_mapping_and_their_number,
-		a_buffer_off_its_alignment_is_refused,
-		a_device_that_hangs_is_an_error_that_says_where,
+		a_stage_respects_the_size_and_number_of_mappings,
+		a_misaligned_buffer_is_refused,
+		a_hanging_device_is_an_error_with_the_place,
 		a_program_may_have_thousands_of_spans,
-		a_small_span_is_shared_by_threads_that_need_no_waking,
-		a_span_of_attention_alone_is_shared_when_it_is_long
+		a_small_span_is_shared_only_by_threads_with_own_cores,
+		a_span_of_attention_alone_is_shared_if_it_is_long
 	};
 
 	return t_main("stage", 120, tests, NITEMS(tests));

@@ -1,6 +1,6 @@
-/* tests/unit/stage_renew.c - a stage whose neighbour was lost: it forgets, takes new
- * rings wherever it is, drops what is of an older epoch, and what is replayed
- * to it gives the same bits. */
+/* tests/unit/stage_renew.c - tests of a stage after the loss of a neighbour: it
+ * clears its sequences, switches to new rings at any point, drops batches of
+ * older epochs, and computes the same bits from replayed batches. */
 #include "tests/support/t.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ enum { TEXT = 48, VOCAB = 320 };
 
 static uint32_t text[TEXT];
 
-/* Other sequences' and other tokens' rows, for an epoch that is lost. */
+/* Tokens of the epoch that is lost. */
 static uint32_t other[TEXT];
 
 static void
@@ -26,9 +26,9 @@ draw_texts(void)
 	}
 }
 
-/* What the text is, undisturbed and row by row. */
+/* The reference: the text without a loss, one row a batch. */
 static const struct chain *
-measure(const struct chain_conf *lc)
+run_reference(const struct chain_conf *lc)
 {
 	static struct chain ch;
 
@@ -40,22 +40,22 @@ measure(const struct chain_conf *lc)
 }
 
 static void
-close_measure(const struct chain *ch)
+close_reference(const struct chain *ch)
 {
 	chain_close((struct chain *)(uintptr_t)ch);
 }
 
-START_TEST(what_is_replayed_gives_the_same_bits)
+START_TEST(replayed_batches_give_the_same_bits)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
-	const struct chain *one;
+	const struct chain *ref;
 	unsigned i;
 
 	lc.nstages = 3;
 	lc.cut[1] = 2;
 	lc.cut[2] = 4;
-	one = measure(&lc);
+	ref = run_reference(&lc);
 	chain_start(&ch, &lc);
 	chain_send_text(&ch, 0, 0, other, 30, 7);
 	chain_send_text(&ch, 1, 0, text, 20, 5);
@@ -67,38 +67,38 @@ START_TEST(what_is_replayed_gives_the_same_bits)
 	chain_send_text(&ch, 1, 0, other, 3, 3);
 	chain_send_text(&ch, 0, 20, text, TEXT - 20, 1);
 	chain_finish(&ch);
-	ck_assert(chain_same_logits(one, 0, &ch, 0, 0, TEXT));
+	ck_assert(chain_same_logits(ref, 0, &ch, 0, 0, TEXT));
 	chain_close(&ch);
-	close_measure(one);
+	close_reference(ref);
 }
 END_TEST
 
-START_TEST(slots_that_waited_are_gone_and_late_ones_are_dropped)
+START_TEST(renew_drops_waiting_slots_and_later_ones_of_old_epochs)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
-	const struct chain *one = measure(&lc);
+	const struct chain *ref = run_reference(&lc);
 
 	chain_start(&ch, &lc);
 	chain_send_text(&ch, 0, 0, other, 10, 5);
 	stage_renew(ch.part[0].s, 7, NULL, NULL);
 	ck_assert_uint_eq(ring_used_spsc(&ch.first), 0);
-	/* Of a neighbour that does not know yet. */
+	/* From a neighbour that does not know of the new epoch yet. */
 	chain_send_text(&ch, 0, 0, other, 10, 5);
 	ch.epoch = 7;
 	chain_send_text(&ch, 0, 0, text, TEXT, 6);
 	chain_finish(&ch);
 	ck_assert_uint_eq(ch.seen[0].epoch, 7);
-	ck_assert(chain_same_logits(one, 0, &ch, 0, 0, TEXT));
+	ck_assert(chain_same_logits(ref, 0, &ch, 0, 0, TEXT));
 	chain_close(&ch);
-	close_measure(one);
+	close_reference(ref);
 }
 END_TEST
 
-/* --- with a batch in hand --- */
+/* --- renewal in the middle of a batch --- */
 
 static struct region old[2];
-static int asked;
+static int ncalls;
 
 static void
 new_rings(struct chain *ch, struct ring *in, struct ring *out)
@@ -109,8 +109,8 @@ new_rings(struct chain *ch, struct ring *in, struct ring *out)
 	for (i = 0; i < 2; i++) {
 		old[i] = ch->map[i];
 		t_ok(ring_create("new", CHAIN_SLOTS, i == 0 ?
-		    ch->first.slot_bytes : ch->last.slot_bytes, &ch->map[i], &e),
-		    &e);
+		    ch->first.slot_bytes : ch->last.slot_bytes,
+		    &ch->map[i], &e), &e);
 	}
 	t_ok(ring_attach_mapped(ch->map[0].base, ch->map[0].nbytes,
 	    RING_SIDE_CONSUMER, CHAIN_SLOTS, ch->first.slot_bytes, in, &e), &e);
@@ -124,14 +124,15 @@ new_rings(struct chain *ch, struct ring *in, struct ring *out)
 	    &e), &e);
 }
 
-/* The stage waits for room with a batch in hand, and is told of a new epoch. */
+/* Called when the stage waits for room in the middle of a batch: start a new
+ * epoch. */
 static int
 renew_when_idle(void *arg)
 {
 	struct chain *ch = arg;
 	struct ring in, out;
 
-	if (asked++ > 0)
+	if (ncalls++ > 0)
 		return 0;
 	ck_assert_uint_eq(ring_used_spsc(&ch->last), CHAIN_SLOTS);
 	new_rings(ch, &in, &out);
@@ -142,11 +143,11 @@ renew_when_idle(void *arg)
 	return 0;
 }
 
-START_TEST(a_batch_in_hand_goes_with_its_epoch)
+START_TEST(renew_drops_the_batch_in_progress)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
-	const struct chain *one = measure(&lc);
+	const struct chain *ref = run_reference(&lc);
 	struct err e = { 0 };
 	unsigned i;
 
@@ -156,34 +157,34 @@ START_TEST(a_batch_in_hand_goes_with_its_epoch)
 	/* Four slots of logits. */
 	chain_send_text(&ch, 0, 0, other, 16, 16);
 	chain_send_text(&ch, 0, 16, other, 1, 1);
-	asked = 0;
-	/* Should it be stuck, the test's own limit ends it. */
+	ncalls = 0;
+	/* If this hangs, the timeout of the test ends it. */
 	t_ok(stage_run(ch.part[0].s, renew_when_idle, &ch, &e), &e);
-	ck_assert_int_gt(asked, 0);
+	ck_assert_int_gt(ncalls, 0);
 	t_ok(chain_run(&ch, &e), &e);
 	ck_assert_uint_eq(ch.seen[0].epoch, 1);
-	ck_assert(chain_same_logits(one, 0, &ch, 0, 0, TEXT));
+	ck_assert(chain_same_logits(ref, 0, &ch, 0, 0, TEXT));
 	region_close(&old[0]);
 	region_close(&old[1]);
 	chain_close(&ch);
-	close_measure(one);
+	close_reference(ref);
 }
 END_TEST
 
-/* --- the call --- */
+/* --- calls by the coordinator, and times of passes --- */
 
 static int
 leave_when_called(void *arg)
 {
 	const struct chain *ch = arg;
 
-	asked++;
-	/* Two batches wait; neither was begun. */
+	ncalls++;
+	/* Two batches wait; neither has begun. */
 	ck_assert_uint_eq(ring_used_spsc(&ch->first), 2);
 	return 1;
 }
 
-START_TEST(a_call_is_heard_before_the_next_batch)
+START_TEST(a_call_is_answered_before_the_next_batch)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
@@ -193,17 +194,17 @@ START_TEST(a_call_is_heard_before_the_next_batch)
 	chain_start(&ch, &lc);
 	chain_send_text(&ch, 0, 0, text, 10, 5);
 	atomic_fetch_add(&ch.part[0].status.call, 1);
-	asked = 0;
+	ncalls = 0;
 	t_ok(stage_run(ch.part[0].s, leave_when_called, &ch, &e), &e);
-	ck_assert_int_eq(asked, 1);
-	/* Heard once is enough. */
+	ck_assert_int_eq(ncalls, 1);
+	/* It is answered only once. */
 	chain_finish(&ch);
 	ck_assert_uint_eq(ch.nseen, 4);
 	chain_close(&ch);
 }
 END_TEST
 
-START_TEST(the_longest_pass_is_kept_by_its_rows)
+START_TEST(the_longest_pass_is_recorded_by_row_class)
 {
 	static struct chain ch;
 	struct chain_conf lc = CHAIN_CONF;
@@ -237,11 +238,11 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		what_is_replayed_gives_the_same_bits,
-		slots_that_waited_are_gone_and_late_ones_are_dropped,
-		a_batch_in_hand_goes_with_its_epoch,
-		a_call_is_heard_before_the_next_batch,
-		the_longest_pass_is_kept_by_its_rows
+		replayed_batches_give_the_same_bits,
+		renew_drops_waiting_slots_and_later_ones_of_old_epochs,
+		renew_drops_the_batch_in_progress,
+		a_call_is_answered_before_the_next_batch,
+		the_longest_pass_is_recorded_by_row_class
 	};
 
 	return t_main("stage_renew", 120, tests, NITEMS(tests));

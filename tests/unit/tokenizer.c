@@ -1,5 +1,5 @@
-/* tests/unit/tokenizer.c - text to ids and back, worked out by hand on
- * vocabularies of a few tokens; and the files that are refused. */
+/* tests/unit/tokenizer.c - tests of the tokenizer: encoding and decoding,
+ * checked by hand on vocabularies of a few tokens; files that are refused. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -27,15 +27,16 @@ struct tok {
 #define FIRST		{ "<unk>", 0, TOKEN_UNKNOWN }, \
 			CONTROL("<s>"), CONTROL("</s>")
 
-/* What a file says; lists one shorter or longer by the differences. */
+/* Content of a file.  more_scores and more_kinds change the length of a
+ * list. */
 struct vocab {
 	const struct tok *tok;
 	unsigned ntok;
-	const char *model;		/* NULL = key left out */
-	const char *name;		/* general.name, NULL = left out */
+	const char *model;		/* NULL = leave the key out */
+	const char *name;		/* general.name; NULL = leave it out */
 	int no_tokens, no_scores, no_kinds, no_prefix;
 	int more_scores, more_kinds;
-	const char *id_key;		/* one more key, NULL = none */
+	const char *id_key;		/* another key; or NULL */
 	uint32_t id;
 };
 
@@ -102,7 +103,7 @@ open_vocab(const struct vocab *v)
 	return tokenizer;
 }
 
-/* Opened vocabulary; the file must be refused with rc and these words. */
+/* Assert that the file is refused with rc and these words. */
 static void
 check_refused(const struct vocab *v, int rc, const char *words)
 {
@@ -115,9 +116,9 @@ check_refused(const struct vocab *v, int rc, const char *words)
 	    e.msg, words);
 }
 
-/* All ids through the decoder, from the start of a text. */
+/* Assert that these ids decode to a text, from its start. */
 static void
-check_text(size_t n, const uint32_t *ids, int special, const char *want)
+check_decoded(size_t n, const uint32_t *ids, int special, const char *want)
 {
 	char out[256];
 	size_t len = 0, i;
@@ -143,24 +144,24 @@ static const struct tok letters[] = {
 	BYTE("<0x41>"), BYTE("<0xC3>"), BYTE("<0x84>"), BYTE("<0xFF>")
 };
 
-START_TEST(the_best_score_merges_first_and_the_leftmost_of_equals)
+START_TEST(the_best_score_merges_first_then_the_leftmost)
 {
 	struct vocab v = VOCAB(letters, .no_prefix = 1);
 
 	open_vocab(&v);
 	check_ids(tokenizer, "", 0, 0, NULL);
 	check_ids(tokenizer, "ab", 0, IDS(7));
-	check_ids(tokenizer, "abc", 0, IDS(4, 8));		/* bc before ab */
+	check_ids(tokenizer, "abc", 0, IDS(4, 8));	/* bc before ab */
 	check_ids(tokenizer, "aaa", 0, IDS(9, 4));
 	check_ids(tokenizer, "aaaa", 0, IDS(9, 9));
 	check_ids(tokenizer, "abca", 0, IDS(4, 11));	/* bc, then bca */
 	check_ids(tokenizer, "aabc", 0, IDS(9, 8));
-	check_ids(tokenizer, "aab", 0, IDS(4, 7));		/* aa is stale by then */
+	check_ids(tokenizer, "aab", 0, IDS(4, 7));	/* ab leaves no aa */
 	check_ids(tokenizer, "a a", 0, IDS(4, 10));
 }
 END_TEST
 
-START_TEST(a_space_goes_in_front_unless_the_file_says_no)
+START_TEST(a_space_is_put_in_front_unless_the_file_disables_it)
 {
 	struct vocab v = VOCAB(letters, .no_prefix = 0);
 
@@ -177,7 +178,7 @@ START_TEST(a_space_goes_in_front_unless_the_file_says_no)
 }
 END_TEST
 
-START_TEST(what_is_no_token_goes_out_as_bytes_or_unknown)
+START_TEST(text_without_a_token_becomes_bytes_or_unknown)
 {
 	static const struct tok few[] = { N("a", 0), BYTE("<0x41>") };
 	struct vocab v = VOCAB(letters, .no_prefix = 1);
@@ -200,7 +201,7 @@ START_TEST(what_is_no_token_goes_out_as_bytes_or_unknown)
 }
 END_TEST
 
-START_TEST(a_merge_may_cross_a_space_when_a_token_does)
+START_TEST(a_merge_may_cross_a_space_if_a_token_does)
 {
 	static const struct tok toks[] = {
 		FIRST, N(MARK, -9), N("a", -9), N("b", -9), N("a" MARK, -2),
@@ -215,7 +216,7 @@ START_TEST(a_merge_may_cross_a_space_when_a_token_does)
 }
 END_TEST
 
-START_TEST(spaces_in_a_row_merge_before_the_word)
+START_TEST(runs_of_spaces_merge_before_the_word)
 {
 	static const struct tok toks[] = {
 		FIRST, N(MARK, -9), N("a", -9), N(MARK MARK, -1),
@@ -230,7 +231,7 @@ START_TEST(spaces_in_a_row_merge_before_the_word)
 }
 END_TEST
 
-START_TEST(of_equal_texts_the_last_is_found)
+START_TEST(the_last_of_equal_texts_is_used)
 {
 	static const struct tok toks[] = {
 		N("a", -1), N("", 0), N("a", -1), N("", 0)
@@ -251,7 +252,7 @@ static const struct tok chat[] = {
 	N("!", -9), N("|", -9), USER("[hi]")
 };
 
-START_TEST(user_tokens_are_cut_out_always_the_longest_first)
+START_TEST(user_tokens_are_always_cut_out_the_longest_first)
 {
 	struct vocab v = VOCAB(chat, .no_prefix = 1);
 
@@ -263,20 +264,20 @@ START_TEST(user_tokens_are_cut_out_always_the_longest_first)
 }
 END_TEST
 
-START_TEST(control_tokens_are_parsed_only_when_asked)
+START_TEST(control_tokens_are_parsed_only_on_request)
 {
 	struct vocab v = VOCAB(chat, .no_prefix = 1);
 
 	open_vocab(&v);
 	check_ids(tokenizer, "<s>hi</s>", 1, IDS(1, 6, 2));
-	/* "<s" + ">" would be <s>: a text can not make it by merging. */
+	/* "<s" + ">" spells <s>: merging must not make a control token. */
 	check_ids(tokenizer, "<s>", 0, IDS(11, 9));
 	check_ids(tokenizer, "<unk>", 1, IDS(0));
 	check_ids(tokenizer, "<|end|><|end|>", 1, IDS(13, 13));
 }
 END_TEST
 
-START_TEST(raw_text_behind_a_special_token_gets_a_space)
+START_TEST(text_after_a_special_token_gets_a_space)
 {
 	struct vocab v = VOCAB(chat, .no_prefix = 0);
 
@@ -286,7 +287,7 @@ START_TEST(raw_text_behind_a_special_token_gets_a_space)
 }
 END_TEST
 
-/* The same n ids from parts. */
+/* Assert that parts encode to exactly these n ids. */
 static void
 check_parts(const struct text_part *part, size_t nparts, int flags, size_t n,
     const uint32_t *want)
@@ -302,7 +303,7 @@ check_parts(const struct text_part *part, size_t nparts, int flags, size_t n,
 	free(ids);
 }
 
-START_TEST(control_tokens_are_parsed_in_the_parts_that_may)
+START_TEST(control_tokens_are_parsed_only_in_special_parts)
 {
 	static const struct text_part turn[] = {
 		{ "<|user|>", 8, 1 }, { "<s>h", 4, 0 }, { "i<|end|>", 8, 1 }
@@ -313,7 +314,7 @@ START_TEST(control_tokens_are_parsed_in_the_parts_that_may)
 	struct vocab v = VOCAB(chat, .no_prefix = 1);
 
 	open_vocab(&v);
-	/* One text otherwise: h and i merge. */
+	/* Otherwise parts are one text: h and i merge. */
 	check_parts(turn, 3, 0, IDS(12, 11, 9, 6, 13));
 	check_parts(torn, 3, 0, IDS(8, 17, 0, 10, 0, 0, 17, 9, 14, 1));
 	check_parts(turn, 0, ENCODE_BOS, IDS(1));
@@ -328,7 +329,7 @@ START_TEST(control_tokens_are_parsed_in_the_parts_that_may)
 }
 END_TEST
 
-START_TEST(phi3_special_tokens_eat_the_blanks_behind_them)
+START_TEST(phi3_special_tokens_swallow_the_blanks_after_them)
 {
 	struct vocab v = VOCAB(chat, .no_prefix = 1, .name = "Phi-3-mini");
 
@@ -342,7 +343,7 @@ START_TEST(phi3_special_tokens_eat_the_blanks_behind_them)
 }
 END_TEST
 
-START_TEST(gemma_has_no_prefix_and_tokens_for_runs_of_blanks)
+START_TEST(gemma_has_no_prefix_and_has_tokens_for_runs_of_blanks)
 {
 	static const struct tok toks[] = {
 		{ "<pad>", 0, TOKEN_CONTROL }, CONTROL("<eos>"),
@@ -365,11 +366,11 @@ START_TEST(gemma_has_no_prefix_and_tokens_for_runs_of_blanks)
 	    IDS(4, 14, 5, 6));
 	ck_assert_int_eq(tokenizer_bos(tokenizer), 2);
 	ck_assert(tokenizer_is_end(tokenizer, 5));
-	check_text(IDS(2, 9, 14, 8, 15, 7), 0, "   hi   hi\n\n");
+	check_decoded(IDS(2, 9, 14, 8, 15, 7), 0, "   hi   hi\n\n");
 }
 END_TEST
 
-START_TEST(bos_comes_first_when_asked_and_known)
+START_TEST(bos_comes_first_if_requested_and_known)
 {
 	struct vocab v = VOCAB(chat, .no_prefix = 1);
 	uint32_t *ids;
@@ -385,7 +386,7 @@ START_TEST(bos_comes_first_when_asked_and_known)
 	ck_assert_uint_eq(ids[0], 1);
 	ck_assert_uint_eq(ids[1], 6);
 	free(ids);
-	/* Without types, token 1 is not known to be a control token. */
+	/* Without types, token 1 is not known as a control token. */
 	v.no_kinds = 1;
 	open_vocab(&v);
 	ck_assert_int_eq(tokenizer_bos(tokenizer), -1);
@@ -395,7 +396,7 @@ START_TEST(bos_comes_first_when_asked_and_known)
 }
 END_TEST
 
-START_TEST(turns_end_at_eos_eot_and_the_known_control_texts)
+START_TEST(turns_end_at_eos_eot_and_known_control_tokens)
 {
 	struct vocab v = VOCAB(chat, .id_key = "tokenizer.ggml.eot_token_id",
 	    .id = 12);
@@ -411,7 +412,7 @@ END_TEST
 
 /* ---- files that are refused ---- */
 
-START_TEST(vocabularies_that_disagree_are_refused_by_name)
+START_TEST(inconsistent_lists_are_refused_by_name)
 {
 	static const struct tok nan_score[] = { N("a", 0), N("b", NAN) };
 	static const struct tok odd_kind[] = { N("a", 0), { "b", 0, 7 } };
@@ -459,7 +460,7 @@ START_TEST(ids_outside_the_vocabulary_are_refused)
 }
 END_TEST
 
-START_TEST(other_tokenizers_are_not_supported_and_named)
+START_TEST(unsupported_tokenizers_are_refused_by_name)
 {
 	struct vocab v = VOCAB(chat, .no_prefix = 0);
 
@@ -474,17 +475,17 @@ END_TEST
 
 /* ---- decoding ---- */
 
-START_TEST(characters_come_out_whole)
+START_TEST(the_decoder_emits_whole_characters)
 {
 	static const struct tok toks[] = {
 		BYTE("<0xE2>"), BYTE("<0x82>"), BYTE("<0xAC>"), N("a", 0),
 		N("\xac" "b", 0), BYTE("<0xF0>"), CONTROL("<s>")
 	};
-	/* id, and what its push must give */
+	/* id, and the result of its push */
 	static const struct { uint32_t id; const char *out; } steps[] = {
 		{ 0, "" }, { 1, "" }, { 2, "\xe2\x82\xac" },	/* euro */
 		{ 0, "" }, { 1, "" }, { 4, "\xe2\x82\xac" "b" },
-		{ 0, "" }, { 3, "\xe2" "a" },		/* can not be */
+		{ 0, "" }, { 3, "\xe2" "a" },		/* invalid UTF-8 */
 		{ 1, "\x82" }, { 2, "\xac" },
 		{ 0, "" }, { 0, "\xe2" }, { 1, "" }, { 6, "" },
 		{ 5, "\xe2\x82" }
@@ -513,7 +514,7 @@ START_TEST(characters_come_out_whole)
 }
 END_TEST
 
-START_TEST(the_prefix_goes_and_control_tokens_hide)
+START_TEST(decoding_drops_the_prefix_and_control_tokens)
 {
 	static const struct tok toks[] = {
 		FIRST, N(MARK "a", 0), N(MARK, 0), USER(" u" MARK),
@@ -524,18 +525,18 @@ START_TEST(the_prefix_goes_and_control_tokens_hide)
 	char out[64];
 
 	open_vocab(&v);
-	check_text(IDS(3, 3), 0, "a a");
-	check_text(IDS(1, 3, 2), 0, "a");
-	check_text(IDS(1, 3, 2, 0), 1, "<s>a</s><unk>");
-	check_text(IDS(4, 4, 3), 0, "  a");
-	check_text(IDS(5, 3), 0, " u" MARK " a");	/* as it was cut out */
-	check_text(IDS(6, 3), 0, "x a");
-	detokenizer_init(&d, tokenizer, 0, 0);		/* amid a text */
+	check_decoded(IDS(3, 3), 0, "a a");
+	check_decoded(IDS(1, 3, 2), 0, "a");
+	check_decoded(IDS(1, 3, 2, 0), 1, "<s>a</s><unk>");
+	check_decoded(IDS(4, 4, 3), 0, "  a");
+	check_decoded(IDS(5, 3), 0, " u" MARK " a");	/* as cut out */
+	check_decoded(IDS(6, 3), 0, "x a");
+	detokenizer_init(&d, tokenizer, 0, 0);	/* not at the start */
 	ck_assert_int_eq(detokenizer_push(&d, 3, out, sizeof(out)), 2);
 	ck_assert_mem_eq(out, " a", 2);
 	v.no_prefix = 1;
 	open_vocab(&v);
-	check_text(IDS(3), 0, " a");
+	check_decoded(IDS(3), 0, " a");
 }
 END_TEST
 
@@ -543,28 +544,28 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		the_best_score_merges_first_and_the_leftmost_of_equals,
-		a_space_goes_in_front_unless_the_file_says_no,
-		what_is_no_token_goes_out_as_bytes_or_unknown,
-		a_merge_may_cross_a_space_when_a_token_does,
-		spaces_in_a_row_merge_before_the_word,
-		of_equal_texts_the_last_is_found,
-		user_tokens_are_cut_out_always_the_longest_first,
-		control_tokens_are_parsed_only_when_asked,
-		raw_text_behind_a_special_token_gets_a_space,
-		control_tokens_are_parsed_in_the_parts_that_may,
-		phi3_special_tokens_eat_the_blanks_behind_them,
-		gemma_has_no_prefix_and_tokens_for_runs_of_blanks,
-		bos_comes_first_when_asked_and_known,
-		turns_end_at_eos_eot_and_the_known_control_texts,
-		vocabularies_that_disagree_are_refused_by_name,
+		the_best_score_merges_first_then_the_leftmost,
+		a_space_is_put_in_front_unless_the_file_disables_it,
+		text_without_a_token_becomes_bytes_or_unknown,
+		a_merge_may_cross_a_space_if_a_token_does,
+		runs_of_spaces_merge_before_the_word,
+		the_last_of_equal_texts_is_used,
+		user_tokens_are_always_cut_out_the_longest_first,
+		control_tokens_are_parsed_only_on_request,
+		text_after_a_special_token_gets_a_space,
+		control_tokens_are_parsed_only_in_special_parts,
+		phi3_special_tokens_swallow_the_blanks_after_them,
+		gemma_has_no_prefix_and_has_tokens_for_runs_of_blanks,
+		bos_comes_first_if_requested_and_known,
+		turns_end_at_eos_eot_and_known_control_tokens,
+		inconsistent_lists_are_refused_by_name,
 		ids_outside_the_vocabulary_are_refused,
-		other_tokenizers_are_not_supported_and_named,
-		characters_come_out_whole,
-		the_prefix_goes_and_control_tokens_hide
+		unsupported_tokenizers_are_refused_by_name,
+		the_decoder_emits_whole_characters,
+		decoding_drops_the_prefix_and_control_tokens
 	};
 	int rc = t_main("tokenizer", 60, tests, NITEMS(tests));
 
-	vocab_close(&gguf, &tokenizer);		/* of CK_FORK=no */
+	vocab_close(&gguf, &tokenizer);		/* for CK_FORK=no */
 	return rc;
 }

@@ -1,5 +1,6 @@
-/* tests/unit/tokenizer_text.c - any text to ids and back, with the demo's
- * vocabulary: recorded ids, round trips, and a naive definition of merging. */
+/* tests/unit/tokenizer_text.c - tests of the tokenizer with the demo's
+ * vocabulary: recorded ids, round trips of any text, and a naive implementation
+ * of merging. */
 #include "tests/support/t.h"
 
 #include <math.h>
@@ -42,7 +43,7 @@ put_utf8(uint32_t c, uint8_t *p)
 	return len;
 }
 
-START_TEST(utf8_knows_every_character_and_no_other)
+START_TEST(utf8_accepts_exactly_the_valid_characters)
 {
 	uint32_t c, count = 0, wrong = 0;
 	unsigned len, i;
@@ -59,14 +60,15 @@ START_TEST(utf8_knows_every_character_and_no_other)
 		wrong += ok && utf8_unfinished(p, len) != 0;
 	}
 	ck_assert_uint_eq(wrong, 0);
-	/* All of two bytes: 128 * 256 that start with ASCII, 30 * 64 others. */
+	/* Pairs of bytes: 128 * 256 begin with ASCII, 30 * 64 are
+	 * characters. */
 	for (c = 0; c < 0x10000; c++) {
 		p[0] = (uint8_t)(c >> 8);
 		p[1] = (uint8_t)c;
 		count += utf8_len(p, 2) > 0;
 	}
 	ck_assert_uint_eq(count, 128 * 256 + 30 * 64);
-	/* Overlong, surrogate, too large: nothing to wait for. */
+	/* Overlong, surrogate, too large: more bytes cannot complete them. */
 	ck_assert_uint_eq(utf8_unfinished((const uint8_t *)"\xe0\x9f", 2), 0);
 	ck_assert_uint_eq(utf8_unfinished((const uint8_t *)"\xed\xa0", 2), 0);
 	ck_assert_uint_eq(utf8_unfinished((const uint8_t *)"\xf4\x90", 2), 0);
@@ -76,16 +78,17 @@ START_TEST(utf8_knows_every_character_and_no_other)
 }
 END_TEST
 
-/* Recorded from this implementation, which agreed at that time with recorded
- * ids of others on two vocabularies of this kind (make check-conformance).
- * Again: build/straddle tokenize --no-bos -m tests/data/kjv-q8_0.gguf -p ... */
+/* Recorded from this program, which agreed at that time with the ids of another
+ * program on two vocabularies of this kind (make check-conformance).  To record
+ * again: build/straddle tokenize --no-bos -m tests/data/kjv-q8_0.gguf -p ... */
 START_TEST(the_demo_vocabulary_gives_the_recorded_ids)
 {
 	open_demo();
 	ck_assert_uint_eq(tokenizer_size(tokenizer), 2048);
 	ck_assert_uint_eq(tokenizer_text(tokenizer, 1).len, 3);
 	ck_assert_uint_eq(tokenizer_text(tokenizer, 2048).len, 0);
-	check_ids(tokenizer, "In the beginning God created the heaven and the earth.", 0,
+	check_ids(tokenizer,
+	    "In the beginning God created the heaven and the earth.", 0,
 	    IDS(305, 2034, 261, 1799, 1240, 389, 282, 555, 285, 261, 734, 270,
 	    261, 618, 1992));
 	check_ids(tokenizer, "  And it came to pass,\nthat", 0,
@@ -108,8 +111,8 @@ is_utf8(const char *text, size_t n)
 	return p == end;
 }
 
-/* All ids through the streaming decoder; malloc'ed, *ret_n bytes.  With
- * `whole`, each push must give whole characters. */
+/* Decode ids one by one.  Returns *ret_n bytes, from malloc().  whole: assert
+ * that each push gives whole characters. */
 static char *
 decode(const uint32_t *ids, size_t n, int special, int whole, size_t *ret_n)
 {
@@ -134,7 +137,7 @@ decode(const uint32_t *ids, size_t n, int special, int whole, size_t *ret_n)
 
 enum { MAX_RANDOM = 300 };
 
-/* Valid UTF-8 without U+2581, which decodes as the space it stands for. */
+/* Valid UTF-8 without U+2581, which decodes as a space. */
 static size_t
 random_text(uint8_t *p)
 {
@@ -164,7 +167,7 @@ random_bytes(uint8_t *p)
 
 	for (i = 0; i < n; i++) {
 		p[i] = (uint8_t)t_rand();
-		if (t_rand_below(3) == 0)	/* leads and their like */
+		if (t_rand_below(3) == 0)	/* lead bytes and the like */
 			p[i] |= 0xc0;
 		if (i >= 2 && memcmp(p + i - 2, MARK, 3) == 0)
 			p[i] = ' ';
@@ -189,7 +192,7 @@ check_round_trip(const uint8_t *text, size_t n, int whole)
 	free(ids);
 }
 
-START_TEST(decoding_gives_back_any_text_in_whole_characters)
+START_TEST(decoding_restores_any_text_in_whole_characters)
 {
 	uint8_t text[MAX_RANDOM + 4];
 	int i;
@@ -201,7 +204,7 @@ START_TEST(decoding_gives_back_any_text_in_whole_characters)
 }
 END_TEST
 
-START_TEST(decoding_gives_back_any_bytes)
+START_TEST(decoding_restores_any_bytes)
 {
 	uint8_t text[MAX_RANDOM + 4];
 	int i;
@@ -219,7 +222,8 @@ struct span {
 	size_t n;
 };
 
-/* The definition: look at every token and every neighbour, again and again. */
+/* The definition: check every token for every pair of neighbours,
+ * repeatedly. */
 static int32_t
 naive_find(struct span s)
 {
@@ -259,7 +263,7 @@ naive_merge(struct span *s, size_t n, const float *score)
 	}
 }
 
-START_TEST(merging_agrees_with_its_naive_definition)
+START_TEST(merging_agrees_with_the_naive_implementation)
 {
 	const void *score;
 	uint64_t nscores;
@@ -312,11 +316,11 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		utf8_knows_every_character_and_no_other,
+		utf8_accepts_exactly_the_valid_characters,
 		the_demo_vocabulary_gives_the_recorded_ids,
-		decoding_gives_back_any_text_in_whole_characters,
-		decoding_gives_back_any_bytes,
-		merging_agrees_with_its_naive_definition
+		decoding_restores_any_text_in_whole_characters,
+		decoding_restores_any_bytes,
+		merging_agrees_with_the_naive_implementation
 	};
 
 	return t_main("tokenizer_text", 60, tests, NITEMS(tests));

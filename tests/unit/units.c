@@ -1,4 +1,5 @@
-/* tests/unit/units.c - sizes, core lists and numbers, read and written. */
+/* tests/unit/units.c - tests of parsing and formatting: sizes, core lists,
+ * numbers. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 #include "config/units.h"
 
-START_TEST(sizes_are_read_to_the_byte)
+START_TEST(sizes_are_parsed_exactly)
 {
 	static const struct {
 		const char *text;
@@ -52,7 +53,7 @@ START_TEST(sizes_are_read_to_the_byte)
 }
 END_TEST
 
-START_TEST(what_is_no_size_is_refused_by_name)
+START_TEST(invalid_sizes_are_refused_by_name)
 {
 	static const char *const bad[] = {
 		"", " ", " 1", "1 ", "-1", "+1", "-0", "B", "GiB", ".5GiB",
@@ -70,19 +71,19 @@ START_TEST(what_is_no_size_is_refused_by_name)
 
 	for (i = 0; i < NITEMS(bad); i++) {
 		ck_assert_msg(units_parse_bytes(bad[i], &n, &e) == -EINVAL,
-		    "'%s' was read", bad[i]);
+		    "'%s' was accepted", bad[i]);
 		ck_assert_ptr_nonnull(strstr(e.msg, bad[i]));
 		ck_assert_ptr_nonnull(strstr(e.msg, "3.5GiB"));
 		ck_assert_int_eq(e.kind, ERR_USAGE);
 	}
 	for (i = 0; i < NITEMS(large); i++)
 		ck_assert_msg(units_parse_bytes(large[i], &n, NULL) == -ERANGE,
-		    "'%s' was read", large[i]);
+		    "'%s' was accepted", large[i]);
 	ck_assert_uint_eq(n, 7);
 }
 END_TEST
 
-START_TEST(a_size_is_written_in_its_shortest_form)
+START_TEST(a_size_is_formatted_in_its_shortest_exact_form)
 {
 	static const struct {
 		uint64_t nbytes;
@@ -105,7 +106,7 @@ START_TEST(a_size_is_written_in_its_shortest_form)
 }
 END_TEST
 
-START_TEST(every_size_that_is_written_reads_back_equal)
+START_TEST(every_formatted_size_parses_back_equal)
 {
 	char buf[UNITS_BYTES_LEN];
 	uint64_t n, back;
@@ -123,7 +124,7 @@ START_TEST(every_size_that_is_written_reads_back_equal)
 }
 END_TEST
 
-START_TEST(people_read_three_figures)
+START_TEST(human_readable_sizes_have_three_figures)
 {
 	static const struct {
 		uint64_t nbytes;
@@ -145,7 +146,7 @@ START_TEST(people_read_three_figures)
 }
 END_TEST
 
-START_TEST(core_lists_are_read_and_written)
+START_TEST(core_lists_are_parsed_and_formatted)
 {
 	struct cpuset set;
 	char buf[64];
@@ -167,7 +168,7 @@ START_TEST(core_lists_are_read_and_written)
 }
 END_TEST
 
-START_TEST(a_core_list_without_room_ends_in_dots)
+START_TEST(a_truncated_core_list_ends_in_dots)
 {
 	struct cpuset set;
 	char buf[12];
@@ -179,7 +180,7 @@ START_TEST(a_core_list_without_room_ends_in_dots)
 }
 END_TEST
 
-START_TEST(random_core_sets_survive_writing)
+START_TEST(random_core_sets_survive_formatting)
 {
 	struct cpuset set, back;
 	char buf[4096];
@@ -197,7 +198,7 @@ START_TEST(random_core_sets_survive_writing)
 }
 END_TEST
 
-START_TEST(bad_core_lists_are_refused)
+START_TEST(invalid_core_lists_are_refused)
 {
 	static const char *const bad[] = {
 		"", ",", "0,", ",0", "0,,1", "3-1", "-3", "3-", "0--1", "0-1-2",
@@ -210,7 +211,7 @@ START_TEST(bad_core_lists_are_refused)
 
 	for (i = 0; i < NITEMS(bad); i++) {
 		ck_assert_msg(units_parse_cpus(bad[i], &set, &e) == -EINVAL,
-		    "'%s' was read", bad[i]);
+		    "'%s' was accepted", bad[i]);
 		ck_assert_ptr_nonnull(strstr(e.msg, "0-3,6"));
 	}
 	ck_assert_int_eq(units_parse_cpus("0-3,2", &set, &e), -EINVAL);
@@ -218,7 +219,7 @@ START_TEST(bad_core_lists_are_refused)
 }
 END_TEST
 
-START_TEST(overlap_is_a_shared_core)
+START_TEST(sets_with_a_common_core_overlap)
 {
 	struct cpuset a, b, c;
 	struct err e;
@@ -231,7 +232,7 @@ START_TEST(overlap_is_a_shared_core)
 }
 END_TEST
 
-START_TEST(whole_numbers_have_a_range_and_nothing_beside)
+START_TEST(integers_have_a_range_and_no_extra_characters)
 {
 	static const char *const bad[] = {
 		"", "-", "+5", " 5", "5 ", "5.0", "1e2", "0x5", "five", "--5",
@@ -252,7 +253,7 @@ START_TEST(whole_numbers_have_a_range_and_nothing_beside)
 	    &n, &e), -ERANGE);
 	for (i = 0; i < NITEMS(bad); i++)
 		ck_assert_msg(units_parse_int(bad[i], -10, 10, &n, &e) ==
-		    -EINVAL, "'%s' was read", bad[i]);
+		    -EINVAL, "'%s' was accepted", bad[i]);
 }
 END_TEST
 
@@ -277,11 +278,11 @@ START_TEST(real_numbers_are_finite_and_in_range)
 	ck_assert_int_eq(units_parse_real("1e999", 0, 100, &x, &e), -ERANGE);
 	for (i = 0; i < NITEMS(bad); i++)
 		ck_assert_msg(units_parse_real(bad[i], -10, 10, &x, &e) ==
-		    -EINVAL, "'%s' was read", bad[i]);
+		    -EINVAL, "'%s' was accepted", bad[i]);
 }
 END_TEST
 
-START_TEST(real_numbers_survive_writing)
+START_TEST(real_numbers_survive_formatting)
 {
 	char buf[UNITS_REAL_LEN];
 	double x, back;
@@ -300,7 +301,7 @@ START_TEST(real_numbers_survive_writing)
 END_TEST
 
 /* Where no such locale is installed this tests the C locale only. */
-START_TEST(a_locale_with_commas_changes_nothing)
+START_TEST(a_locale_with_decimal_commas_has_no_effect)
 {
 	static const char *const names[] = {
 		"de_DE.UTF-8", "fr_FR.UTF-8", "nl_NL.UTF-8", "pt_BR.UTF-8",
@@ -317,7 +318,7 @@ START_TEST(a_locale_with_commas_changes_nothing)
 	ck_assert(x == 0.5);
 	ck_assert_str_eq(units_format_real(0.25, buf), "0.25");
 	ck_assert_int_eq(units_parse_real("0,5", 0, 1, &x, &e), -EINVAL);
-	/* The program's own locale is back in place. */
+	/* The thread's locale is restored. */
 	ck_assert(uselocale((locale_t)0) == LC_GLOBAL_LOCALE);
 	setlocale(LC_ALL, "C");
 }
@@ -327,20 +328,20 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		sizes_are_read_to_the_byte,
-		what_is_no_size_is_refused_by_name,
-		a_size_is_written_in_its_shortest_form,
-		every_size_that_is_written_reads_back_equal,
-		people_read_three_figures,
-		core_lists_are_read_and_written,
-		a_core_list_without_room_ends_in_dots,
-		random_core_sets_survive_writing,
-		bad_core_lists_are_refused,
-		overlap_is_a_shared_core,
-		whole_numbers_have_a_range_and_nothing_beside,
+		sizes_are_parsed_exactly,
+		invalid_sizes_are_refused_by_name,
+		a_size_is_formatted_in_its_shortest_exact_form,
+		every_formatted_size_parses_back_equal,
+		human_readable_sizes_have_three_figures,
+		core_lists_are_parsed_and_formatted,
+		a_truncated_core_list_ends_in_dots,
+		random_core_sets_survive_formatting,
+		invalid_core_lists_are_refused,
+		sets_with_a_common_core_overlap,
+		integers_have_a_range_and_no_extra_characters,
 		real_numbers_are_finite_and_in_range,
-		real_numbers_survive_writing,
-		a_locale_with_commas_changes_nothing,
+		real_numbers_survive_formatting,
+		a_locale_with_decimal_commas_has_no_effect,
 	};
 
 	return t_main("units", 20, tests, NITEMS(tests));

@@ -1,4 +1,5 @@
-/* tests/unit/watchdog.c - what is a hang, and what only takes its time. */
+/* tests/unit/watchdog.c - tests of the watchdog: time limits, and which
+ * sessions it reports as hanging. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -15,27 +16,28 @@
 #define MS	UINT64_C(1000000)
 #define S	UINT64_C(1000000000)
 
-/* --- the arithmetic --- */
+/* --- limits --- */
 
-START_TEST(what_does_not_move_for_its_limit_hangs)
+START_TEST(no_progress_within_the_limit_is_a_hang)
 {
 	struct watchdog w = { 0 };
 	uint64_t now = 7 * S, i;
 
-	/* The first look only begins. */
+	/* The first check only starts the clock. */
 	ck_assert_int_eq(watchdog_check(&w, now, 5, S), 0);
 	for (i = 1; i < 10; i++)
-		ck_assert_int_eq(watchdog_check(&w, now + i * 100 * MS, 5, S), 0);
+		ck_assert_int_eq(watchdog_check(&w, now + i * 100 * MS, 5, S),
+		    0);
 	ck_assert_int_eq(watchdog_check(&w, now + S, 5, S), 1);
-	/* Any move begins anew. */
+	/* Any progress restarts it. */
 	ck_assert_int_eq(watchdog_check(&w, now + 2 * S, 6, S), 0);
 	ck_assert_int_eq(watchdog_check(&w, now + 2 * S + 999 * MS, 6, S), 0);
 	ck_assert_int_eq(watchdog_check(&w, now + 2 * S + 999 * MS, 5, S), 0);
 }
 END_TEST
 
-/* Ctrl-Z, an hour, fg: everything was stopped, the one who looks as well. */
-START_TEST(time_in_which_nobody_looked_is_no_hang)
+/* Ctrl-Z, then fg after an hour: the coordinator was stopped too. */
+START_TEST(time_without_checks_is_no_hang)
 {
 	struct watchdog w = { 0 };
 
@@ -47,19 +49,19 @@ START_TEST(time_in_which_nobody_looked_is_no_hang)
 }
 END_TEST
 
-START_TEST(the_limit_follows_from_what_was_measured)
+START_TEST(limits_follow_from_measured_passes)
 {
 	struct watchdog w = { 0 }, slow;
 	uint64_t none = watchdog_pass_limit_ns(&w, 1), one, n;
 
 	ck_assert_uint_eq(watchdog_pass_ns(&w, 1), 0);
-	ck_assert_uint_ge(none, 100 * S);	/* nothing to go by */
+	ck_assert_uint_ge(none, 100 * S);	/* nothing measured */
 	ck_assert_uint_eq(watchdog_load_limit_ns(&w), none);
 	w.pass_ns[0] = 100 * MS;		/* one row */
 	one = watchdog_pass_limit_ns(&w, 1);
 	ck_assert_uint_lt(one, 20 * S);
 	ck_assert_uint_eq(watchdog_pass_ns(&w, 128), 128 * 100 * MS);
-	/* What was measured is worth more than a ratio. */
+	/* A measurement takes precedence over scaling by rows. */
 	w.pass_ns[status_pass(128)] = 2 * S;
 	ck_assert_uint_eq(watchdog_pass_ns(&w, 128), 2 * S);
 	ck_assert_uint_eq(watchdog_pass_ns(&w, 100), 2 * S);
@@ -69,21 +71,24 @@ START_TEST(the_limit_follows_from_what_was_measured)
 	/* Fewer rows take no longer. */
 	w.pass_ns[0] = 0;
 	ck_assert_uint_eq(watchdog_pass_ns(&w, 1), 2 * S);
-	/* A slower device has more time, as many times as it is slower. */
+	/* A device that is 100 times slower gets 100 times as long. */
 	slow = w;
 	slow.pass_ns[status_pass(128)] = 200 * S;
 	ck_assert_uint_eq(watchdog_pass_limit_ns(&slow, 128) -
-	    watchdog_pass_limit_ns(&w, 128), 99 * (watchdog_pass_limit_ns(&w, 128) -
-	    watchdog_pass_limit_ns(&(struct watchdog){ .pass_ns = { 1 } }, 1) + 4));
-	/* No worker can make it overflow. */
+	    watchdog_pass_limit_ns(&w, 128),
+	    99 * (watchdog_pass_limit_ns(&w, 128) -
+	    watchdog_pass_limit_ns(&(struct watchdog){ .pass_ns = { 1 } }, 1) +
+	    4));
+	/* No value of a worker overflows. */
 	for (n = 1; n <= MAX_BATCH; n *= 2) {
 		memset(&w, 0xff, sizeof(w));
-		ck_assert_uint_ge(watchdog_pass_limit_ns(&w, (uint32_t)n), none);
+		ck_assert_uint_ge(watchdog_pass_limit_ns(&w, (uint32_t)n),
+		    none);
 	}
 }
 END_TEST
 
-START_TEST(another_worker_inherits_what_was_measured)
+START_TEST(a_restarted_worker_keeps_the_measurements)
 {
 	struct watchdog w = { .pass_ns = { S }, .load_ns = 2 * S };
 
@@ -97,9 +102,9 @@ START_TEST(another_worker_inherits_what_was_measured)
 }
 END_TEST
 
-/* Four times as long as it has taken to come so far, but a minute at least;
- * before its first block nobody knows. */
-START_TEST(a_first_load_is_measured_by_how_far_it_has_come)
+/* Limit: four times the time up to the last progress, at least a minute; the
+ * longest limit before the first block. */
+START_TEST(the_limit_of_a_first_load_follows_its_progress)
 {
 	struct watchdog w = { .load_start_ns = 1000 * S };
 	uint64_t none = watchdog_load_limit_ns(&w), early;
@@ -110,30 +115,30 @@ START_TEST(a_first_load_is_measured_by_how_far_it_has_come)
 	early = watchdog_load_limit_ns(&w);
 	ck_assert_uint_ge(early, 60 * S);
 	ck_assert_uint_lt(early, none);
-	/* Still since then: not a longer limit. */
+	/* Time without progress does not extend the limit. */
 	ck_assert_int_eq(watchdog_check(&w, 1003 * S, 1, 5 * S), 0);
 	ck_assert_uint_eq(watchdog_load_limit_ns(&w), early);
 	ck_assert_int_eq(watchdog_check(&w, 1100 * S, 2, 5 * S), 0);
 	ck_assert_uint_ge(watchdog_load_limit_ns(&w), 400 * S);
 	ck_assert_uint_lt(watchdog_load_limit_ns(&w), 420 * S);
-	/* A whole one is worth more. */
+	/* The time of a complete load takes precedence. */
 	w.load_ns = S;
 	ck_assert_uint_lt(watchdog_load_limit_ns(&w), 10 * S);
-	/* Of another worker's nothing is known. */
+	/* A new load without a measurement. */
 	w.load_ns = 0;
 	watchdog_start_load(&w, 0);
 	ck_assert_uint_eq(watchdog_load_limit_ns(&w), none);
 }
 END_TEST
 
-/* --- two sessions, their rings and pages, and no workers --- */
+/* --- two sessions with rings and status pages, but without workers --- */
 
 static struct gguf *g;
 static struct model *m;
 static struct plan plan;
 static struct sessions ss;
 static struct stage_status status[2];
-static struct ring from[3];		/* the producers' sides */
+static struct ring producer[3];
 
 static void
 open_sessions(void)
@@ -158,7 +163,7 @@ open_sessions(void)
 		t_ok(ring_create("watch", nslots, nbytes, &ss.ring[i], &e),
 		    &e);
 		t_ok(ring_attach_mapped(ss.ring[i].base, ss.ring[i].nbytes,
-		    RING_SIDE_PRODUCER, nslots, nbytes, &from[i], &e), &e);
+		    RING_SIDE_PRODUCER, nslots, nbytes, &producer[i], &e), &e);
 	}
 	for (i = 0; i < 2; i++) {
 		ss.s[i].name = i == 0 ? "a" : "b";
@@ -182,7 +187,7 @@ close_sessions(void)
 }
 
 static void
-fill(struct ring *r, uint32_t n)
+commit_slots(struct ring *r, uint32_t n)
 {
 	while (n-- > 0) {
 		ck_assert_ptr_nonnull(ring_reserve_spsc(r));
@@ -190,9 +195,10 @@ fill(struct ring *r, uint32_t n)
 	}
 }
 
-/* Look; then look again with so long gone by. */
+/* Check progress, pretend that both sessions stood still for still_ns, and
+ * check again. */
 static int
-look_after(uint64_t still_ns, struct err *e)
+check_after(uint64_t still_ns, struct err *e)
 {
 	unsigned i;
 
@@ -210,12 +216,12 @@ beat(unsigned i)
 	atomic_fetch_add(&status[i].heartbeat, 1);
 }
 
-START_TEST(with_a_batch_operations_must_end_beats_do_not_count)
+START_TEST(a_batch_needs_progress_heartbeats_do_not_count)
 {
 	struct err e = { 0 };
 
 	open_sessions();
-	fill(&from[1], 1);			/* b has a batch */
+	commit_slots(&producer[1], 1);			/* b has a batch */
 	ss.next_check_ns = 0;
 	t_ok(sessions_check_progress(&ss, &e), &e);
 	ss.watchdog[1].stalled_ns = 10 * S;
@@ -232,12 +238,12 @@ START_TEST(with_a_batch_operations_must_end_beats_do_not_count)
 }
 END_TEST
 
-START_TEST(an_operation_s_end_is_enough)
+START_TEST(the_end_of_an_op_is_progress)
 {
 	struct err e = { 0 };
 
 	open_sessions();
-	fill(&from[1], 1);
+	commit_slots(&producer[1], 1);
 	ss.next_check_ns = 0;
 	t_ok(sessions_check_progress(&ss, &e), &e);
 	ss.watchdog[1].stalled_ns = 10 * S;
@@ -250,16 +256,16 @@ START_TEST(an_operation_s_end_is_enough)
 }
 END_TEST
 
-START_TEST(without_work_beats_are_enough_and_needed)
+START_TEST(an_idle_worker_needs_heartbeats_only)
 {
 	struct err e = { 0 };
 	int full;
 
 	for (full = 0; full < 2; full++) {
 		open_sessions();
-		if (full) {			/* a has no room for more */
-			fill(&from[0], 1);
-			fill(&from[1], SLOTS_STAGE);
+		if (full) {			/* a waits for room */
+			commit_slots(&producer[0], 1);
+			commit_slots(&producer[1], SLOTS_STAGE);
 		}
 		ss.next_check_ns = 0;
 		t_ok(sessions_check_progress(&ss, &e), &e);
@@ -279,25 +285,26 @@ START_TEST(without_work_beats_are_enough_and_needed)
 }
 END_TEST
 
-START_TEST(nothing_measured_or_much_measured_is_much_time)
+START_TEST(missing_or_long_measurements_give_long_limits)
 {
 	struct err e = { 0 };
 
 	open_sessions();
-	fill(&from[1], 1);
+	commit_slots(&producer[1], 1);
 	atomic_store(&status[0].pass_ns[0], 0);
 	atomic_store(&status[1].pass_ns[0], 0);
-	t_ok(look_after(30 * S, &e), &e);
+	t_ok(check_after(30 * S, &e), &e);
 	atomic_store(&status[0].pass_ns[0], 20 * S);
 	atomic_store(&status[1].pass_ns[0], 20 * S);
-	t_ok(look_after(60 * S, &e), &e);
-	ck_assert_int_eq(look_after(90 * S, &e), -ECHILD);
+	t_ok(check_after(60 * S, &e), &e);
+	ck_assert_int_eq(check_after(90 * S, &e), -ECHILD);
 	close_sessions();
 }
 END_TEST
 
-/* Nothing was measured, and still: it computes nothing. */
-START_TEST(what_is_stopped_needs_no_measure)
+/* The short limit holds although nothing is measured: a stopped process
+ * computes nothing. */
+START_TEST(a_stopped_worker_is_found_without_measurements)
 {
 	static const char *const in[] = { "a batch", "a load" };
 	struct err e = { 0 };
@@ -312,14 +319,14 @@ START_TEST(what_is_stopped_needs_no_measure)
 	for (i = 0; i < NITEMS(in); i++) {
 		open_sessions();
 		atomic_store(&status[1].pass_ns[0], 0);
-		fill(&from[1], 1);
+		commit_slots(&producer[1], 1);
 		if (i == 1) {
 			ss.s[1].state = SESSION_LOADING;
 			watchdog_start_load(&ss.watchdog[1], event_now_ns());
 		}
 		ss.s[1].child.pid = pid;
-		t_ok(look_after(4 * S, &e), &e);
-		ck_assert_msg(look_after(5 * S, &e) == -ECHILD, "%s", in[i]);
+		t_ok(check_after(4 * S, &e), &e);
+		ck_assert_msg(check_after(5 * S, &e) == -ECHILD, "%s", in[i]);
 		ck_assert_ptr_nonnull(strstr(e.msg, "stopped by a signal"));
 		ck_assert_int_eq(ss.s[1].state, SESSION_FAILED);
 		close_sessions();
@@ -329,8 +336,8 @@ START_TEST(what_is_stopped_needs_no_measure)
 }
 END_TEST
 
-/* As one that takes the news of another loss for nothing. */
-START_TEST(an_answer_that_is_owed_is_no_beat)
+/* A worker that ignores the message about another loss. */
+START_TEST(heartbeats_do_not_replace_the_answer_to_a_new_epoch)
 {
 	struct err e = { 0 };
 
@@ -351,21 +358,21 @@ START_TEST(an_answer_that_is_owed_is_no_beat)
 }
 END_TEST
 
-START_TEST(a_batch_is_in_some_ring)
+START_TEST(a_slot_in_any_ring_means_work_in_flight)
 {
 	unsigned i;
 
-	for (i = 0; i < NITEMS(from); i++) {
+	for (i = 0; i < NITEMS(producer); i++) {
 		open_sessions();
 		ck_assert(sessions_rings_are_empty(&ss));
-		fill(&from[i], 1);
+		commit_slots(&producer[i], 1);
 		ck_assert(!sessions_rings_are_empty(&ss));
 		close_sessions();
 	}
 }
 END_TEST
 
-START_TEST(a_worker_that_is_not_there_is_not_watched)
+START_TEST(sessions_without_a_worker_are_not_watched)
 {
 	struct err e = { 0 };
 
@@ -373,18 +380,18 @@ START_TEST(a_worker_that_is_not_there_is_not_watched)
 	ss.s[0].status = ss.s[1].status = NULL;
 	ss.s[0].state = SESSION_CLOSED;
 	ss.s[1].state = SESSION_SPAWNED;
-	t_ok(look_after(900 * S, &e), &e);
-	/* Nor one that was looked at just now. */
+	t_ok(check_after(900 * S, &e), &e);
+	/* Nor one that was checked just now. */
 	close_sessions();
 	open_sessions();
-	t_ok(look_after(0, &e), &e);
+	t_ok(check_after(0, &e), &e);
 	ss.watchdog[0].stalled_ns = ss.watchdog[1].stalled_ns = 90 * S;
 	t_ok(sessions_check_progress(&ss, &e), &e);
 	close_sessions();
 }
 END_TEST
 
-START_TEST(a_load_moves_by_its_bytes)
+START_TEST(loaded_bytes_are_progress_of_a_load)
 {
 	struct err e = { 0 };
 
@@ -392,13 +399,14 @@ START_TEST(a_load_moves_by_its_bytes)
 	ss.s[0].state = ss.s[1].state = SESSION_LOADING;
 	watchdog_start_load(&ss.watchdog[0], event_now_ns());
 	watchdog_start_load(&ss.watchdog[1], event_now_ns());
-	t_ok(look_after(60 * S, &e), &e);	/* of the first nobody knows */
+	/* The first load has a long limit. */
+	t_ok(check_after(60 * S, &e), &e);
 	watchdog_end_load(&ss.watchdog[0], event_now_ns());
 	watchdog_end_load(&ss.watchdog[1], event_now_ns());
 	ck_assert_uint_gt(ss.watchdog[0].load_ns, 0);
 	watchdog_start_load(&ss.watchdog[0], event_now_ns());
 	watchdog_start_load(&ss.watchdog[1], event_now_ns());
-	ck_assert_int_eq(look_after(60 * S, &e), -ECHILD);
+	ck_assert_int_eq(check_after(60 * S, &e), -ECHILD);
 	ck_assert_ptr_nonnull(strstr(e.msg, "its whole load took "));
 	ss.s[0].state = SESSION_LOADING;
 	watchdog_start_load(&ss.watchdog[0], event_now_ns());
@@ -418,20 +426,20 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		what_does_not_move_for_its_limit_hangs,
-		time_in_which_nobody_looked_is_no_hang,
-		the_limit_follows_from_what_was_measured,
-		another_worker_inherits_what_was_measured,
-		a_first_load_is_measured_by_how_far_it_has_come,
-		with_a_batch_operations_must_end_beats_do_not_count,
-		an_operation_s_end_is_enough,
-		without_work_beats_are_enough_and_needed,
-		nothing_measured_or_much_measured_is_much_time,
-		what_is_stopped_needs_no_measure,
-		an_answer_that_is_owed_is_no_beat,
-		a_batch_is_in_some_ring,
-		a_worker_that_is_not_there_is_not_watched,
-		a_load_moves_by_its_bytes
+		no_progress_within_the_limit_is_a_hang,
+		time_without_checks_is_no_hang,
+		limits_follow_from_measured_passes,
+		a_restarted_worker_keeps_the_measurements,
+		the_limit_of_a_first_load_follows_its_progress,
+		a_batch_needs_progress_heartbeats_do_not_count,
+		the_end_of_an_op_is_progress,
+		an_idle_worker_needs_heartbeats_only,
+		missing_or_long_measurements_give_long_limits,
+		a_stopped_worker_is_found_without_measurements,
+		heartbeats_do_not_replace_the_answer_to_a_new_epoch,
+		a_slot_in_any_ring_means_work_in_flight,
+		sessions_without_a_worker_are_not_watched,
+		loaded_bytes_are_progress_of_a_load
 	};
 
 	return t_main("watchdog", 60, tests, NITEMS(tests));
