@@ -236,8 +236,7 @@ cli_find_config(int argc, char **argv, char **ret_path, struct err *reterr)
 			continue;
 		free(path);
 		if ((path = strdup(text)) == NULL)
-			return err_set(reterr, ERR_RUN, -ENOMEM,
-			    "out of memory");
+			return err_nomem(reterr, "the path %s", text);
 	}
 	if (rc < 0)
 		free(path);
@@ -316,7 +315,7 @@ add_ids(struct conf *c, const char *text, struct err *reterr)
 
 	if (asprintf(&ids, "%s%s%s", c->ids ? c->ids : "", c->ids ? " " : "",
 	    text) < 0)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the token ids");
 	free(c->ids);
 	c->ids = ids;
 	return 0;
@@ -402,7 +401,7 @@ ask_help(struct conf *c, const char *topic, struct err *reterr)
 		    "commands", topic);
 	c->help_topic = strdup(topic);
 	return c->help_topic != NULL ? 0 :
-	    err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	    err_nomem(reterr, "the topic %s", topic);
 }
 
 int

@@ -206,7 +206,7 @@ parse_text(char *text, size_t len, struct parse *p)
 		    strerror(errno));
 	if ((p->top = cfg_init(opts, CFGF_NONE)) == NULL) {
 		fclose(fp);
-		return err_set(p->err, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(p->err, "the parser of %s", p->path);
 	}
 	cfg_set_error_function(p->top, on_error);
 	parse = p;
@@ -231,7 +231,7 @@ rebase_path(char **path, const char *file, struct err *reterr)
 		return 0;
 	if (asprintf(&full, "%.*s%s", (int)(slash + 1 - file), file,
 	    *path) < 0)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the path %s", *path);
 	free(*path);
 	*path = full;
 	return 0;

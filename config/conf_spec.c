@@ -105,7 +105,7 @@ conf_parse_session_spec(const char *spec, const char *where,
 	session_defaults(ret);
 	strlcpy(ret->where, where, sizeof(ret->where));
 	if ((copy = rest = strdup(spec)) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the session %s", spec);
 	if ((rc = take_times(&rest, ret_times, reterr)) < 0 ||
 	    (rc = set_pieces(ret, rest, reterr)) < 0) {
 		if (ret->name[0] != '\0')

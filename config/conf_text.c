@@ -37,7 +37,7 @@ conf_text_read(const char *path, char **ret_text, size_t *ret_len,
 		rc = err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
 		    strerror(errno));
 	else if (text == NULL)
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		rc = err_nomem(reterr, "the config %s", path);
 	else {
 		len = fread(text, 1, MAX_FILE + 1, fp);
 		if (ferror(fp))

@@ -29,6 +29,18 @@ err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
 	return rc;
 }
 
+int
+err_nomem(struct err *e, const char *fmt, ...)
+{
+	char msg[sizeof(e->msg)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(msg, sizeof(msg), fmt, ap);
+	va_end(ap);
+	return err_set(e, ERR_RUN, -ENOMEM, "no memory for %s", msg);
+}
+
 void
 err_prefix(struct err *e, const char *fmt, ...)
 {

@@ -28,6 +28,11 @@ int
 err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 
+/* ERR_RUN, "no memory for ...": fmt names what the allocation was for, with its
+ * size if that is what a user can lower.  Returns -ENOMEM. */
+int
+err_nomem(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
 /* Put "text: " in front of what e says; keeps the kind. */
 void
 err_prefix(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -193,7 +193,7 @@ set_string(const struct setting *s, char **field, const char *text,
 		return err_set(reterr, ERR_USAGE, -EINVAL,
 		    "the path is empty: name a file");
 	if ((copy = strdup(text)) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "a value of %zu bytes", strlen(text));
 	free(*field);
 	*field = copy;
 	return 0;
@@ -210,7 +210,7 @@ set_list(const struct setting *s, struct int_list *field, const char *text,
 	int rc = 0;
 
 	if ((copy = rest = strdup(text)) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the list %s", text);
 	while (rc == 0 && (item = strsep(&rest, ",")) != NULL) {
 		if (list.n == NITEMS(list.v))
 			rc = err_set(reterr, ERR_USAGE, -EINVAL,

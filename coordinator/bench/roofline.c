@@ -93,7 +93,7 @@ compute_slice(struct roofline *r, enum roof kind, unsigned n,
 	c.rounds = MAX(STEP_OPS / c.loop->round_ops, 1);
 	c.member = aligned_alloc(CACHELINE, n * sizeof(*c.member));
 	if (c.member == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "a loop on %u cores", n);
 	for (i = 0; i < n; i++)
 		c.member[i].sum = 0;
 	rc = team_run(r->cpu, n, slice_ns, compute_step, &c, ret, reterr);
@@ -238,8 +238,8 @@ allocate(struct roofline *r, uint64_t free_bytes, struct err *reterr)
 
 	for (k = 0; k < ROOF_DISK; k++)
 		if ((r->at[k] = calloc(r->ncores, sizeof(*r->at[k]))) == NULL)
-			return err_set(reterr, ERR_RUN, -ENOMEM,
-			    "out of memory");
+			return err_nomem(reterr, "the speeds of %u cores",
+			    r->ncores);
 	r->cache_bytes = caches_last_bytes(r->cpu, r->ncores, "/sys");
 	r->buffer_bytes = roofline_read_bytes(r->cache_bytes,
 	    free_bytes, r->ncores);
@@ -276,7 +276,7 @@ roofline_open(const struct cpuset *cpus, uint64_t free_bytes,
 	int rc;
 
 	if (r == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the roofline");
 	for (i = 0; i < MAX_CPUS; i++)
 		if (cpuset_has(cpus, i))
 			r->cpu[r->ncores++] = i;

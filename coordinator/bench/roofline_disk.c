@@ -142,7 +142,8 @@ roofline_disk(const struct gguf *g, double *ret_bytes_s, int *ret_direct,
 	int rc = 0;
 
 	if (w.buf == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "%u reads of %u bytes", DEPTH,
+		    BLOCK_BYTES);
 	memset(w.buf, 0, DEPTH * BLOCK_BYTES);	/* page faults are not I/O */
 	w.have_ring = io_uring_queue_init(DEPTH, &w.ring, 0) == 0;
 	*ret_direct = 1;

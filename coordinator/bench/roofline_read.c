@@ -128,7 +128,7 @@ read_area_open(const struct peaks *p, const unsigned *cpu, unsigned ncores,
 	int rc;
 
 	if (a == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the read loop of %u cores", ncores);
 	a->map = (struct region)REGION_NONE;
 	a->peaks = p;
 	a->cpu = cpu;
@@ -136,7 +136,7 @@ read_area_open(const struct peaks *p, const unsigned *cpu, unsigned ncores,
 	a->part_bytes = nbytes / ncores;
 	a->cursor = aligned_alloc(CACHELINE, ncores * sizeof(*a->cursor));
 	if (a->cursor == NULL)
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		rc = err_nomem(reterr, "the read loop of %u cores", ncores);
 	else if ((rc = region_create_private(nbytes, 1, &a->map,
 	    reterr)) == 0) {
 		memset(a->cursor, 0, ncores * sizeof(*a->cursor));

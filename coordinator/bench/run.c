@@ -288,7 +288,7 @@ allocate_runner(struct runner *r, const struct bench_tests *ts,
 	r->ids = calloc(n, sizeof(*r->ids));
 	r->rows = calloc(bench_tests_seqs(ts), sizeof(*r->rows));
 	if (r->ids == NULL || r->rows == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "a prompt of %u tokens", n);
 	for (i = 0; i < n; i++)
 		r->ids[i] = (uint32_t)((i * UINT64_C(2654435761)) %
 		    p->model->hp.n_vocab);
@@ -326,7 +326,7 @@ bench_run(struct bench *b, const struct conf *c, struct bench_tests *ts,
 	int rc;
 
 	if (r == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the runs of a test");
 	*ret_planned = 0;
 	if ((rc = engine_open(c, &r->eng, reterr)) == 0 &&
 	    (rc = engine_plan(r->eng, reterr)) == 0) {
@@ -412,7 +412,7 @@ bench_run_load(struct bench *b, const struct conf *c, struct bench_test *t,
 	int i, rc = 0;
 
 	if (quiet == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the settings of a load");
 	*quiet = *c;		/* do not print the progress of each load */
 	quiet->verbose = c->verbose > 1 ? 2 : 0;
 	for (i = 0; i < b->c->bench_reps && rc == 0; i++)

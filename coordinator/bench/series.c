@@ -15,8 +15,7 @@ series_add(struct series *s, double x, struct err *reterr)
 	if (s->n == s->room) {
 		v = reallocarray(s->v, room, sizeof(*v));
 		if (v == NULL)
-			return err_set(reterr, ERR_RUN, -ENOMEM,
-			    "out of memory");
+			return err_nomem(reterr, "%u values", room);
 		s->v = v;
 		s->room = room;
 	}

@@ -77,7 +77,7 @@ run_split(struct bench *b, int n, int shared, struct err *reterr)
 	int rc, planned;
 
 	if (c == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the settings of split %d", n);
 	bench_split_conf(b->c, n, shared, c);
 	c->verbose = b->c->verbose > 1 ? 2 : 0;
 	sp->nsessions = n;
@@ -106,7 +106,7 @@ bench_sweep(struct bench *b, struct err *reterr)
 
 	b->split = calloc(BENCH_MAX_SPLITS, sizeof(*b->split));
 	if (b->split == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "%u splits", BENCH_MAX_SPLITS);
 	for (i = 0; i < counts->n; i++) {
 		n = counts->v[i];
 		if (b->c->verbose > 0)

@@ -121,7 +121,7 @@ team_run(const unsigned *cpu, unsigned n, uint64_t slice_ns, team_step *step,
 	int rc;
 
 	if (m == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "a team of %u threads", n);
 	if ((rc = start_threads(&c, m, cpu, n, &started)) < 0)
 		err_set(reterr, ERR_RUN, rc, "cannot create thread %u: %s",
 		    started + 1, strerror(-rc));

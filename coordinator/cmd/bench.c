@@ -124,7 +124,7 @@ cmd_bench(const struct conf *c, struct err *reterr)
 	if (b == NULL || sized == NULL) {
 		free(b);
 		free(sized);
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the settings and the results");
 	}
 	*sized = *c;
 	b->c = sized;

@@ -62,7 +62,7 @@ add_message(struct talk *k, const char *role, const char *text, size_t nbytes,
 	    output_json_text(text, nbytes));
 
 	if (m == NULL || json_array_append_new(k->messages, m) < 0)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "a message of %zu bytes", nbytes);
 	return 0;
 }
 
@@ -311,7 +311,7 @@ cmd_chat(const struct conf *c, struct err *reterr)
 			close(k->sigint_fd);
 		json_decref(k->messages);
 	} else {
-		err_set(reterr, ERR_RUN, rc, "out of memory");
+		err_nomem(reterr, "the chat");
 	}
 	free(with_seed);
 	free(k);

@@ -186,7 +186,8 @@ prepare_quantize(struct quantize *q, struct err *reterr)
 		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: holds no "
 		    "tensors: there is nothing to convert", q->g->file->path);
 	if ((q->type = calloc(q->g->ntensors + 1, sizeof(*q->type))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the types of %" PRIu64 " tensors",
+		    q->g->ntensors);
 	if ((rc = requant_types(q->g, &want, q->type, reterr)) < 0)
 		return rc;
 	const struct gguf_set set[] = {

@@ -238,7 +238,7 @@ cmd_run(const struct conf *c, struct err *reterr)
 	if (r == NULL || with_seed == NULL) {
 		free(with_seed);
 		free(r);
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the settings of a run");
 	}
 	*with_seed = *c;
 	r->c = with_seed;

@@ -128,7 +128,7 @@ report(struct report *r, struct stress *x, int rc, const struct err *e,
 	if (!r->json) {
 		printf("%-7s %s (%.1f s): %s\n", held ? "held" : skipped ?
 		    "skipped" : "BROKE", x->current->name, s, text != NULL ?
-		    text : "out of memory");
+		    text : "no memory for the text");
 		fflush(stdout);
 	}
 	json_array_append_new(r->cases, json_pack("{s:s,s:b,s:b,s:o,s:f,s:b,"
@@ -237,7 +237,7 @@ cmd_stress(const struct conf *c, struct err *reterr)
 	x.soak_s = c->soak_s;
 	r.cases = json_array();
 	if (quiet == NULL || x.conf == NULL || r.cases == NULL) {
-		err_set(reterr, ERR_RUN, rc, "out of memory");
+		err_nomem(reterr, "the settings and the report");
 	} else {
 		*quiet = *c;
 		quiet->verbose = 0;

@@ -76,7 +76,8 @@ print_text(const struct conf *c, const struct tokenizer *t,
 	int k = 0, rc = 0;
 
 	if (out == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "a text of %zu bytes",
+		    detokenizer_max(t));
 	detokenizer_init(&d, t, 1, c->special);
 	for (i = 0; i <= n && rc == 0; i++) {
 		k = i < n ? detokenizer_push(&d, ids[i], out,

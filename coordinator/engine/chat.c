@@ -87,7 +87,8 @@ chat_open(struct engine *eng, const struct chat_template *ct,
 	if (c == NULL || (c->history = calloc(eng->plan.ctx_tok + (size_t)1,
 	    sizeof(*c->history))) == NULL) {
 		chat_close(c);
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "a chat of %u tokens",
+		    eng->plan.ctx_tok);
 	}
 	c->eng = eng;
 	c->ct = ct;

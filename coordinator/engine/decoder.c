@@ -25,12 +25,13 @@ decoder_open(const struct engine *eng, const struct chat_template *ct,
 	int rc;
 
 	if (d == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the decoder of %u sequences",
+		    nseqs);
 	d->eng = eng;
 	d->ct = ct;
 	d->piece_bytes = detokenizer_max(eng->vocab);
 	if ((d->piece = malloc(d->piece_bytes)) == NULL) {
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		rc = err_nomem(reterr, "a text of %zu bytes", d->piece_bytes);
 		goto fail;
 	}
 	sc.repeat_last_n = (int)MIN((uint32_t)sc.repeat_last_n, history);

@@ -27,7 +27,7 @@ engine_open(const struct conf *c, struct engine **ret, struct err *reterr)
 	int rc;
 
 	if (eng == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the engine");
 	eng->conf = c;
 	eng->signal_fd = -1;
 	if ((rc = gguf_open(c->model_path, &eng->file, reterr)) < 0 ||
@@ -93,7 +93,7 @@ engine_plan(struct engine *eng, struct err *reterr)
 	seconds = cores_seconds(&cores, "/sys");
 	if (c->fit &&
 	    (eng->fit_conf = malloc(sizeof(*eng->fit_conf))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the settings that fit");
 	rc = c->fit ? plan_fit(c, &env, eng->fit_conf, &eng->plan,
 	    eng->fit_reason, reterr) : plan_build(c, &env, &eng->plan, reterr);
 	if (rc < 0)
@@ -128,7 +128,8 @@ engine_spawn(struct engine *eng, struct err *reterr)
 {
 	eng->rows = calloc(eng->plan.batch_rows, sizeof(*eng->rows));
 	if (eng->rows == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "a batch of %" PRIu32 " rows",
+		    eng->plan.batch_rows);
 	signal(SIGPIPE, SIG_IGN);
 	if ((eng->signal_fd = signals_block(NULL, reterr)) < 0)
 		return eng->signal_fd;

@@ -224,7 +224,7 @@ generate(struct engine *eng, const struct generate_ops *ops,
 
 	*ret = (struct generate_totals){ 0 };
 	if (g == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the texts in progress");
 	g->eng = eng;
 	g->ops = ops;
 	g->totals = ret;

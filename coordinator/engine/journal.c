@@ -22,7 +22,9 @@ journal_open(struct journal *j, uint32_t nseqs, uint32_t ctx_tok,
 	j->row = calloc((size_t)nbatches * batch_rows, sizeof(*j->row));
 	if (j->token == NULL || j->batch == NULL || j->row == NULL) {
 		journal_close(j);
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr,
+		    "a journal of %u sequences of %u tokens",
+		    nseqs, ctx_tok);
 	}
 	for (i = 0; i < nbatches; i++)
 		j->batch[i].rows = j->row + (size_t)i * batch_rows;

@@ -81,7 +81,8 @@ pipeline_open(struct sessions *ss, struct pipeline **ret, struct err *reterr)
 	int rc;
 
 	if ((p = calloc(1, sizeof(*p))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the pipeline of %u sessions",
+		    plan->nsessions);
 	p->ss = ss;
 	if ((rc = journal_open(&p->journal, plan->nseqs, plan->ctx_tok,
 	    plan->batch_rows, max_in_flight(plan), reterr)) < 0 ||
@@ -90,7 +91,8 @@ pipeline_open(struct sessions *ss, struct pipeline **ret, struct err *reterr)
 	p->epoch = ss->epoch;
 	p->rows = calloc(plan->batch_rows, sizeof(*p->rows));
 	if (p->rows == NULL) {
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		rc = err_nomem(reterr, "a batch of %" PRIu32 " rows",
+		    plan->batch_rows);
 		goto fail;
 	}
 	*ret = p;

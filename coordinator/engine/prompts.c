@@ -78,7 +78,8 @@ static int
 print_lines(struct prompts *p, const struct line *l, struct err *reterr)
 {
 	if (l->result == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the result of prompt %u",
+		    l->index);
 	return lines_print(&p->lines, print_result, NULL, reterr);
 }
 
@@ -108,8 +109,8 @@ next_prompt(void *arg, struct completion *t, struct err *reterr)
 
 	while (next_line(p, &prompt)) {
 		if ((l = lines_add(&p->lines, p->index++, &prompt)) == NULL)
-			return err_set(reterr, ERR_RUN, -ENOMEM,
-			    "out of memory");
+			return err_nomem(reterr, "prompt %u",
+			    p->index - 1);
 		t->index = l->index;
 		t->line = l;
 		t->seed = sampler_seed(p->eng->conf->sampling.seed, l->index);

@@ -35,7 +35,8 @@ ask(struct session *s, uint32_t question, query_fn *fn, void *arg,
 	int rc;
 
 	if (m == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "a message of session %s",
+		    s->plan->conf->name);
 	rc = session_send(s, question, NULL, 0, NULL, 0, reterr);
 	while (rc == 0 && (rc = session_recv_answer(s, m, reterr)) == 0 &&
 	    m->type != WIRE_END)

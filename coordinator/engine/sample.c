@@ -125,8 +125,8 @@ sampler_open(const struct sampling_conf *sc, uint32_t n_vocab, uint32_t nseqs,
 	return 0;
 nomem:
 	sampler_close(s);
-	return err_set(reterr, ERR_RUN, -ENOMEM, "no memory for a sampler of %"
-	    PRIu32 " tokens", n_vocab);
+	return err_nomem(reterr, "a sampler of %" PRIu32 " sequences and a "
+	    "vocabulary of %" PRIu32 " tokens", nseqs, n_vocab);
 }
 
 void

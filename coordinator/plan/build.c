@@ -186,7 +186,7 @@ plan_fit(const struct conf *c, const struct plan_env *env,
 	why[0] = '\0';
 	*ret_conf = *c;
 	if (fit_init(&f, c, env) < 0)
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		rc = err_nomem(reterr, "the plans of a fit");
 	else if ((c->nsessions == 1 && choose_sessions(&f, why)) ||
 	    choose_settings(&f, env, why))
 		*ret_conf = *f.trial;

@@ -118,7 +118,7 @@ measure_program(const struct sizes *z, int embedding, uint32_t u, int head,
 		return err_set(reterr, ERR_RUN, rc, "a layer's KV cache");
 	ext = calloc(3 * (size_t)model_range_max(m), sizeof(*ext));
 	if (ext == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the extents of the model");
 	if (embedding)
 		n += model_range(m, 0, 1, ext);
 	if (u > 0)
@@ -167,8 +167,8 @@ new_levels(uint64_t *level[BLOCK_LEVELS], uint32_t n, struct err *reterr)
 
 	for (l = 0; l < BLOCK_LEVELS; l++)
 		if ((level[l] = calloc(n, sizeof(*level[l]))) == NULL)
-			return err_set(reterr, ERR_RUN, -ENOMEM,
-			    "out of memory");
+			return err_nomem(reterr,
+			    "the sizes of %u units", n);
 	return 0;
 }
 
@@ -218,7 +218,7 @@ measure_units(struct sizes *z, struct err *reterr)
 	int rc;
 
 	if ((z->before = calloc(n + 1, sizeof(*z->before))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the sizes of %u units", n);
 	if ((rc = new_levels(z->block, n, reterr)) < 0)
 		return rc;
 	for (u = 0; u < n; u++) {
@@ -279,7 +279,7 @@ add_layout(struct sizes *z, enum weight_layout layout, struct err *reterr)
 		if ((*at)->layout == layout)
 			return 0;
 	if ((k = calloc(1, sizeof(*k))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the sizes of another weight layout");
 	k->own = *z->env->kernels;
 	kernels_set_layout(&k->own, layout);
 	k->env = z->env;

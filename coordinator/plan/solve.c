@@ -243,7 +243,8 @@ cut_units(struct sizes *z, unsigned *reterr_session, uint64_t *reterr_short,
 	rc = split_units(&in, reterr_short == NULL ? NULL : at, reterr_session,
 	    reterr_short);
 	if (rc == -ENOMEM)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the split over %u sessions",
+		    p->nsessions);
 	if (reterr_short == NULL)
 		return rc;
 	for (s = 0; s < p->nsessions; s++) {
@@ -263,7 +264,8 @@ plan_solve(const struct conf *c, const struct plan_env *env, struct plan *ret,
 	int rc;
 
 	if ((z = calloc(1, sizeof(*z))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the plan of %d sessions",
+		    c->nsessions);
 	z->plan = ret;
 	if ((rc = init_plan(c, env, z, reterr)) == 0 &&
 	    (rc = sizes_measure(z, reterr)) == 0)

@@ -202,7 +202,7 @@ lineedit_open(int watch_fd, int watch_fd2, struct lineedit **ret,
 	}
 	if (rc < 0) {
 		lineedit_close(le);
-		return err_set(reterr, ERR_RUN, rc, "out of memory");
+		return err_nomem(reterr, "the line editor");
 	}
 	*ret = le;
 	return 0;

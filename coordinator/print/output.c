@@ -412,7 +412,7 @@ output_json(json_t *o, int indent, struct err *reterr)
 	json_decref(o);
 	if (rc < 0) {
 		free(text);
-		return err_set(reterr, ERR_RUN, rc, "out of memory");
+		return err_nomem(reterr, "the JSON output");
 	}
 	if ((rc = output_text(text, strlen(text))) == 0)
 		rc = output_text("\n", 1);

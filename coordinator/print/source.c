@@ -29,7 +29,7 @@ read_all(FILE *fp, const char *path, struct source *ret, struct err *reterr)
 			    (int)(SOURCE_MAX / MIB));
 	}
 	if (grown == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the text of %s", path);
 	if (ferror(fp))
 		return err_set(reterr, ERR_USAGE, -EIO, "%s: cannot read: %s",
 		    path, strerror(errno));
@@ -47,8 +47,8 @@ source_read(const char *text, const char *path, struct source *ret,
 	*ret = (struct source){ 0 };
 	if (text != NULL) {
 		if ((ret->text = strdup(text)) == NULL)
-			return err_set(reterr, ERR_RUN, -ENOMEM,
-			    "out of memory");
+			return err_nomem(reterr, "a text of %zu bytes",
+			    strlen(text));
 		ret->nbytes = strlen(text);
 		return 0;
 	}
@@ -83,8 +83,7 @@ source_append(struct source *s, const char *bytes, size_t nbytes,
 
 	if (s->text == NULL || want != capacity_for(s->nbytes)) {
 		if ((grown = realloc(s->text, want)) == NULL)
-			return err_set(reterr, ERR_RUN, -ENOMEM,
-			    "out of memory");
+			return err_nomem(reterr, "a text of %zu bytes", want);
 		s->text = grown;
 	}
 	memcpy(s->text + s->nbytes, bytes, nbytes);
@@ -112,7 +111,8 @@ source_ids(const struct source *text, uint32_t limit, uint32_t **ret_ids,
 	int rc = 0;
 
 	if (copy == NULL || ids == NULL)
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		rc = err_nomem(reterr, "the ids in a text of %zu bytes",
+		    text->nbytes);
 	else if (strlen(copy) != text->nbytes)
 		rc = err_set(reterr, ERR_USAGE, -EINVAL, "a NUL byte among "
 		    "the token ids, at byte %zu", strlen(copy));

@@ -32,7 +32,7 @@ resolve_path(struct part_file *p, const char *path, struct err *reterr)
 	if ((p->path = realpath(path, NULL)) == NULL)
 		p->path = strdup(path);
 	if (p->path == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the path %s", path);
 	return 0;
 }
 
@@ -76,7 +76,7 @@ part_open(struct part_file *p, const char *path, uint64_t nbytes,
 		return rc;
 	if (asprintf(&p->part, "%s%s", p->path, suffix) < 0) {
 		p->part = NULL;
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the path %s%s", p->path, suffix);
 	}
 	p->fd = mkostemps(p->part, 5, O_CLOEXEC);
 	if (p->fd < 0) {

@@ -267,8 +267,8 @@ requant_run(const struct requant *q, struct err *reterr)
 	w.buffers = calloc(q->nthreads, sizeof(*w.buffers));
 	w.tensor = calloc(q->g->ntensors + 1, sizeof(*w.tensor));
 	if (cpu == NULL || w.buffers == NULL || w.tensor == NULL) {
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "no memory for %u "
-		    "threads; use fewer (--threads)", q->nthreads);
+		rc = err_nomem(reterr, "%u threads; use fewer (--threads)",
+		    q->nthreads);
 		goto done;
 	}
 	for (i = 0; i < q->g->ntensors; i++)

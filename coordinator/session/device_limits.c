@@ -91,7 +91,7 @@ probe(const struct conf *c, const struct session_conf *sc,
 	int rc;
 
 	if (m == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "a message of session %s", sc->name);
 	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) == 0) {
 		if ((rc = session_send(&s, WIRE_PROBE, NULL, 0, NULL, 0,
 		    reterr)) == 0)

@@ -176,7 +176,8 @@ probe_once(void *arg, struct err *reterr)
 	int rc;
 
 	if (m == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "a message of session %s",
+		    p->ps->conf->name);
 	if ((rc = session_spawn(p->ret, p->ps, p->c, p->e, reterr)) == 0 &&
 	    (rc = session_wait_hello(p->ret, p->signal_fd, reterr)) == 0)
 		rc = session_handshake(p->ret, m, reterr);

@@ -38,7 +38,8 @@ session_send_model(struct session *s, const struct plan *plan,
 
 	ext = calloc(model_range_max(plan->model), sizeof(*ext));
 	if (ext == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "the extents of session %s",
+		    ps->conf->name);
 	wm.nextents = model_range(plan->model, ps->u0, ps->u1, ext);
 	memcpy(buf, &wm, sizeof(wm));
 	memcpy(buf + sizeof(wm), hp, sizeof(*hp));

@@ -25,7 +25,7 @@ sessions_open(const struct plan *plan, const struct conf *c, int signal_fd,
 	int rc;
 
 	if ((ss = calloc(1, sizeof(*ss))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "%u sessions", plan->nsessions);
 	ss->plan = plan;
 	ss->c = c;
 	ss->n = plan->nsessions;
@@ -38,7 +38,7 @@ sessions_open(const struct plan *plan, const struct conf *c, int signal_fd,
 	for (i = 0; i <= MAX_SESSIONS; i++)
 		ss->ring[i] = (struct region)REGION_NONE;
 	if ((ss->msg = malloc(sizeof(*ss->msg))) == NULL) {
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		rc = err_nomem(reterr, "a message of a session");
 		goto fail;
 	}
 	if ((ss->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {

@@ -47,7 +47,7 @@ fill_context(struct stress *x, uint64_t *ret_hash, uint32_t *ret_n,
 	int rc;
 
 	if (ids == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "%" PRIu32 " tokens", n);
 	for (i = 0; i < n; i++)
 		ids[i] = i * 7 % w.n_vocab;
 	rc = engine_feed(x->eng, 0, 0, ids, n, WANT_ALL, take_row, &w, reterr);

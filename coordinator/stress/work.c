@@ -137,7 +137,7 @@ stress_run_work(struct stress *x, struct work *w, struct err *reterr)
 	int rc;
 
 	if (rows == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_nomem(reterr, "a batch of %" PRIu32 " rows", n);
 	w->x = x;
 	w->nbatches = 0;
 	for (seq = 0; seq < w->nseqs; seq++)

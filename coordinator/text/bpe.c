@@ -187,8 +187,8 @@ read_merges(const struct vocab *v, struct bpe *b, const struct gguf *g,
 	buf = malloc((size_t)v->max_len + 1);
 	if (b->slot == NULL || buf == NULL) {
 		free(buf);
-		return err_set(reterr, ERR_RUN, -ENOMEM,
-		    "%s: no memory for %" PRIu64 " merges", g->file->path, n);
+		return err_nomem(reterr, "%" PRIu64 " merges of %s", n,
+		    g->file->path);
 	}
 	for (i = 0; i < nslots; i++)
 		b->slot[i].left = NO_TOKEN;
@@ -210,8 +210,7 @@ bpe_open(struct vocab *v, const struct gguf *g, struct bpe **ret,
 	int rc;
 
 	if ((b = *ret = calloc(1, sizeof(*b))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM,
-		    "%s: no memory for the tokenizer", g->file->path);
+		return err_nomem(reterr, "the tokenizer of %s", g->file->path);
 	rc = gguf_get_str(g, "tokenizer.ggml.pre", &name, reterr);
 	if (rc < 0 && rc != -ENOENT)
 		return rc;

@@ -237,8 +237,8 @@ pre_open(const char *name, size_t nbytes, struct pre **ret,
 	if (i == NITEMS(rows))
 		return refuse_unknown(name, nbytes, reterr);
 	if ((p = calloc(1, sizeof(*p))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM,
-		    "no memory for the pre-tokenizer");
+		return err_nomem(reterr, "the pre-tokenizer %s",
+		    rows[i].name);
 	p->row = &rows[i];
 	while (rc == 0 && p->npatterns < MAX_PATTERNS &&
 	    p->row->pattern[p->npatterns] != NULL)

@@ -178,8 +178,7 @@ tokenizer_open(const struct gguf *g, struct tokenizer **ret,
 	if ((bpe = read_model(g, reterr)) < 0)
 		return bpe;
 	if ((t = calloc(1, sizeof(*t))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM,
-		    "no memory for the tokenizer");
+		return err_nomem(reterr, "the tokenizer");
 	/* BPE ranks merges by their order, not by scores. */
 	if ((rc = vocab_init(&t->v, g, !bpe, reterr)) < 0 ||
 	    (bpe && (rc = bpe_open(&t->v, g, &t->bpe, reterr)) < 0) ||
@@ -380,8 +379,8 @@ tokenizer_encode_parts(const struct tokenizer *t,
 	if (rc < 0) {
 		free(out.id);
 		if (rc == -ENOMEM)
-			err_set(reterr, ERR_RUN, rc,
-			    "no memory to encode %zu bytes", nbytes);
+			err_nomem(reterr, "the tokens of %zu bytes of text",
+			    nbytes);
 		return rc;
 	}
 	*ret_ids = out.id;

@@ -322,8 +322,8 @@ vocab_init(struct vocab *v, const struct gguf *g, int with_scores,
 	if ((rc = read_tokens(v, g, with_scores, reterr)) < 0)
 		return rc;
 	if ((rc = build_index(v)) < 0)
-		return err_set(reterr, ERR_RUN, rc, "%s: no memory to index %"
-		    PRIu32 " tokens", g->file->path, v->n);
+		return err_nomem(reterr, "the index of %" PRIu32 " tokens of %s",
+		    v->n, g->file->path);
 	return 0;
 }
 
