@@ -10,7 +10,7 @@
 /* As in openai/gpt-2 src/encoder.py: a printable byte is its own character; the
  * others take the characters from 256 on, in order. */
 void
-bpe_spelled(uint8_t c, char out[3])
+bpe_spell_byte(uint8_t c, char out[3])
 {
 	unsigned b, ch = 256;
 
@@ -79,7 +79,7 @@ bpe_vocab_save(const struct bpe_vocab *v, const char *path)
 		gw_kv_str(&w, "tokenizer.ggml.pre", v->pre);
 	gw_array(&w, "tokenizer.ggml.tokens", GGUF_STRING, 256 + n + v->nextra);
 	for (i = 0; i < 256; i++) {
-		bpe_spelled((uint8_t)i, byte);
+		bpe_spell_byte((uint8_t)i, byte);
 		gw_str(&w, v->missing_byte > 0 &&
 		    i == (unsigned)v->missing_byte ? "<missing>" : byte);
 	}

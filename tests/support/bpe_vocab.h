@@ -28,6 +28,6 @@ struct bpe_vocab {
 void bpe_vocab_save(const struct bpe_vocab *v, const char *path);
 
 /* Spell byte c as vocabularies do: its character in UTF-8, NUL-terminated. */
-void bpe_spelled(uint8_t c, char out[3]);
+void bpe_spell_byte(uint8_t c, char out[3]);
 
 #endif

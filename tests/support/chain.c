@@ -23,7 +23,7 @@ ring_slot(const struct chain *ch, unsigned i)
 }
 
 static void
-attach(struct chain *ch, unsigned i, enum ring_side side, struct ring *ret)
+attach_ring(struct chain *ch, unsigned i, enum ring_side side, struct ring *ret)
 {
 	struct err e = { 0 };
 
@@ -97,8 +97,8 @@ open_part(struct chain *ch, unsigned i, struct err *reterr)
 	ck_assert_int_eq(load_identify(&file), 0);
 	if ((rc = stage_open(&p->sc, &p->s, reterr)) < 0)
 		return rc;
-	attach(ch, i, RING_SIDE_CONSUMER, &in);
-	attach(ch, i + 1, RING_SIDE_PRODUCER, &out);
+	attach_ring(ch, i, RING_SIDE_CONSUMER, &in);
+	attach_ring(ch, i + 1, RING_SIDE_PRODUCER, &out);
 	stage_attach(p->s, &in, &out);
 	return stage_load(p->s, &file, 1, &st, reterr);
 }
@@ -125,8 +125,8 @@ chain_open(struct chain *ch, const struct chain_conf *lc, struct err *reterr)
 	for (i = 0; i <= lc->nstages; i++)
 		t_ok(ring_create("line", CHAIN_SLOTS, ring_slot(ch, i),
 		    &ch->map[i], reterr), reterr);
-	attach(ch, 0, RING_SIDE_PRODUCER, &ch->first);
-	attach(ch, lc->nstages, RING_SIDE_CONSUMER, &ch->last);
+	attach_ring(ch, 0, RING_SIDE_PRODUCER, &ch->first);
+	attach_ring(ch, lc->nstages, RING_SIDE_CONSUMER, &ch->last);
 	for (i = 0; i < lc->nstages && rc == 0; i++)
 		rc = open_part(ch, i, reterr);
 	return rc;

@@ -108,7 +108,7 @@ create_group_files(const char *dir, int has_memory)
 }
 
 static const char *
-parent(const char *dir)
+parent_dir(const char *dir)
 {
 	static char up[1024];
 
@@ -133,7 +133,7 @@ fake_mkdir(const char *dir)
 	if (mkdir(dir, 0755) < 0)
 		return -errno;
 	fake.nmade++;
-	create_group_files(dir, delegates_memory(parent(dir)));
+	create_group_files(dir, delegates_memory(parent_dir(dir)));
 	return 0;
 }
 
@@ -239,7 +239,7 @@ fake_write(const char *path, const char *text)
 	const char *file = strrchr(path, '/') + 1;
 	char dir[1024], kept[64];
 
-	strlcpy(dir, parent(path), sizeof(dir));
+	strlcpy(dir, parent_dir(path), sizeof(dir));
 	if (read_file(dir, file) == NULL)
 		return -ENOENT;
 	if (strcmp(file, "cgroup.procs") == 0)

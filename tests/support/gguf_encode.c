@@ -7,7 +7,7 @@
 
 /* x / d rounded to the nearest integer in [lo, hi]; 0 if d is 0. */
 static int
-nearest(float x, float d, int lo, int hi)
+round_nearest(float x, float d, int lo, int hi)
 {
 	float q = d != 0 ? rintf(x / d) : 0;
 
@@ -28,7 +28,7 @@ nearest_level(float x, float d, const int8_t level[16])
 
 /* The element of the largest magnitude, with its sign. */
 static float
-extreme(const float *x, unsigned n)
+find_extreme(const float *x, unsigned n)
 {
 	float best = 0;
 	unsigned i;
@@ -41,7 +41,7 @@ extreme(const float *x, unsigned n)
 
 /* The range of n elements, extended to include 0. */
 static void
-range(const float *x, unsigned n, float *lo, float *hi)
+get_range(const float *x, unsigned n, float *lo, float *hi)
 {
 	unsigned i;
 
@@ -79,11 +79,11 @@ static uint16_t
 quantize_centred(uint8_t v[32], const float *x, int nbits)
 {
 	int half = 1 << (nbits - 1);
-	uint16_t d = float_to_half(extreme(x, 32) / (float)-half);
+	uint16_t d = float_to_half(find_extreme(x, 32) / (float)-half);
 	unsigned i;
 
 	for (i = 0; i < 32; i++)
-		v[i] = (uint8_t)(nearest(x[i], half_to_float(d), -half,
+		v[i] = (uint8_t)(round_nearest(x[i], half_to_float(d), -half,
 		    half - 1) + half);
 	return d;
 }
@@ -97,11 +97,11 @@ quantize_offset(uint8_t v[32], uint16_t *m, const float *x, int nbits)
 	uint16_t d;
 	unsigned i;
 
-	range(x, 32, &lo, &hi);
+	get_range(x, 32, &lo, &hi);
 	d = float_to_half((hi - lo) / (float)top);
 	*m = float_to_half(lo);
 	for (i = 0; i < 32; i++)
-		v[i] = (uint8_t)nearest(x[i] - half_to_float(*m),
+		v[i] = (uint8_t)round_nearest(x[i] - half_to_float(*m),
 		    half_to_float(d), 0, top);
 	return d;
 }
@@ -111,9 +111,9 @@ encode_q8_0(struct block_q8_0 *b, const float *x)
 {
 	unsigned i;
 
-	b->d = float_to_half(fabsf(extreme(x, 32)) / 127);
+	b->d = float_to_half(fabsf(find_extreme(x, 32)) / 127);
 	for (i = 0; i < 32; i++)
-		b->q[i] = (int8_t)nearest(x[i], half_to_float(b->d), -127,
+		b->q[i] = (int8_t)round_nearest(x[i], half_to_float(b->d), -127,
 		    127);
 }
 
@@ -161,7 +161,7 @@ encode_iq4_nl(struct block_iq4_nl *b, const float *x)
 	uint8_t v[32];
 	unsigned i;
 
-	b->d = float_to_half(extreme(x, 32) / quant_iq4_nl[0]);
+	b->d = float_to_half(find_extreme(x, 32) / quant_iq4_nl[0]);
 	for (i = 0; i < 32; i++)
 		v[i] = nearest_level(x[i], half_to_float(b->d), quant_iq4_nl);
 	put_nibbles(b->q, v);
@@ -172,7 +172,7 @@ encode_iq4_nl(struct block_iq4_nl *b, const float *x)
 static void
 encode_mxfp4(struct block_mxfp4 *b, const float *x)
 {
-	float amax = fabsf(extreme(x, 32));
+	float amax = fabsf(find_extreme(x, 32));
 	int e = amax > 0 ? ilogbf(amax) - 2 + 127 : 0;
 	uint8_t v[32];
 	unsigned i;
@@ -201,20 +201,20 @@ quantize_offset_groups(struct groups *g, const float *x, unsigned ngroups,
 	float step[16], lo[16], hi, d, m;
 
 	for (i = 0; i < ngroups; i++) {
-		range(x + i * n, n, &lo[i], &hi);
+		get_range(x + i * n, n, &lo[i], &hi);
 		step[i] = (hi - lo[i]) / (float)top;
 	}
-	g->d = float_to_half(extreme(step, ngroups) / (float)stop);
-	g->dmin = float_to_half(-extreme(lo, ngroups) / (float)stop);
+	g->d = float_to_half(find_extreme(step, ngroups) / (float)stop);
+	g->dmin = float_to_half(-find_extreme(lo, ngroups) / (float)stop);
 	for (i = 0; i < ngroups; i++) {
-		g->scale[i] = (uint8_t)nearest(step[i], half_to_float(g->d), 0,
-		    stop);
-		g->min[i] = (uint8_t)nearest(-lo[i], half_to_float(g->dmin), 0,
-		    stop);
+		g->scale[i] = (uint8_t)round_nearest(
+		    step[i], half_to_float(g->d), 0, stop);
+		g->min[i] = (uint8_t)round_nearest(
+		    -lo[i], half_to_float(g->dmin), 0, stop);
 		d = half_to_float(g->d) * g->scale[i];
 		m = half_to_float(g->dmin) * g->min[i];
 		for (j = i * n; j < (i + 1) * n; j++)
-			g->v[j] = (uint8_t)nearest(x[j] + m, d, 0, top);
+			g->v[j] = (uint8_t)round_nearest(x[j] + m, d, 0, top);
 	}
 }
 
@@ -230,11 +230,11 @@ group_scales(int8_t *scale, const float *x, unsigned ngroups, int lowest,
 	uint16_t d;
 
 	for (i = 0; i < ngroups; i++)
-		want[i] = extreme(x + i * n, n) / (float)lowest;
-	d = float_to_half(extreme(want, ngroups) / (float)-half);
+		want[i] = find_extreme(x + i * n, n) / (float)lowest;
+	d = float_to_half(find_extreme(want, ngroups) / (float)-half);
 	for (i = 0; i < ngroups; i++)
-		scale[i] = (int8_t)nearest(want[i], half_to_float(d), -half,
-		    half - 1);
+		scale[i] = (int8_t)round_nearest(
+		    want[i], half_to_float(d), -half, half - 1);
 	return d;
 }
 
@@ -247,7 +247,7 @@ quantize_centred_groups(uint8_t v[256], const float *x, uint16_t d,
 	unsigned i;
 
 	for (i = 0; i < 256; i++)
-		v[i] = (uint8_t)(nearest(x[i], half_to_float(d) *
+		v[i] = (uint8_t)(round_nearest(x[i], half_to_float(d) *
 		    scale[i / 16], -half, half - 1) + half);
 }
 

@@ -95,7 +95,7 @@ matvec(double *y, const double *w, const double *bias, const double *x,
 
 /* matvec() with a named tensor and its bias, for all tokens: x (m->n x k). */
 static double *
-linear(const struct ref *m, const char *name, const double *x, uint32_t n,
+apply_linear(const struct ref *m, const char *name, const double *x, uint32_t n,
     uint32_t k)
 {
 	char of[64];
@@ -129,8 +129,8 @@ normalize(double *x, const double *w, uint32_t k, double eps)
 /* Returns a normalized copy of count vectors of k elements; a plain copy if the
  * family has no such norm. */
 static double *
-norm(const struct ref *m, const char *name, const double *x, uint64_t count,
-    uint32_t k, int of_layer)
+copy_normalized(const struct ref *m, const char *name, const double *x,
+    uint64_t count, uint32_t k, int of_layer)
 {
 	double *y = malloc(count * k * sizeof(*y));
 	double *w = load_weights(m, name, of_layer);
@@ -144,7 +144,7 @@ norm(const struct ref *m, const char *name, const double *x, uint64_t count,
 }
 
 static void
-add(double *x, const double *y, uint64_t n)
+add_vector(double *x, const double *y, uint64_t n)
 {
 	uint64_t i;
 
@@ -213,7 +213,7 @@ frequency(const struct ref *m, uint32_t i, double *ret_by)
 
 /* x (m->n x count x dim), in place */
 static void
-rotate(const struct ref *m, double *x, uint32_t count)
+rotate_heads(const struct ref *m, double *x, uint32_t count)
 {
 	int halves = !is_arch(m, "llama");
 	uint32_t i, t, h, a, b;
@@ -240,8 +240,9 @@ rotate(const struct ref *m, double *x, uint32_t count)
 
 /* Attention of one query of token t; out (v_dim) */
 static void
-attend(const struct ref *m, const double *q, const double *k, const double *v,
-    uint32_t t, uint32_t head, const double *sinks, double *out)
+attend_query(const struct ref *m, const double *q, const double *k,
+    const double *v, uint32_t t, uint32_t head, const double *sinks,
+    double *out)
 {
 	double cap = get_number(m, "attn_logit_softcapping", 0), score[512];
 	double max = sinks != NULL ? sinks[head] : -INFINITY, sum;
@@ -285,7 +286,7 @@ copy_columns(const struct ref *m, const double *x, uint32_t of, uint32_t from,
 }
 
 static double *
-heads_of(const struct ref *m, const char *name, const char *norm_name,
+project_heads(const struct ref *m, const char *name, const char *norm_name,
     const double *h, uint32_t from, uint32_t count)
 {
 	uint32_t n = count * (norm_name != NULL ? m->dim : m->v_dim);
@@ -294,17 +295,17 @@ heads_of(const struct ref *m, const char *name, const char *norm_name,
 	double *x, *y;
 
 	if (is_arch(m, "phi3")) {
-		y = linear(m, "attn_qkv", h, all, m->embd);
+		y = apply_linear(m, "attn_qkv", h, all, m->embd);
 		x = copy_columns(m, y, all, from, n);
 		free(y);
 	} else {
-		x = linear(m, name, h, n, m->embd);
+		x = apply_linear(m, name, h, n, m->embd);
 	}
 	if (norm_name == NULL)
 		return x;
-	y = norm(m, norm_name, x, (uint64_t)m->n * count, m->dim, 1);
+	y = copy_normalized(m, norm_name, x, (uint64_t)m->n * count, m->dim, 1);
 	free(x);
-	rotate(m, y, count);
+	rotate_heads(m, y, count);
 	return y;
 }
 
@@ -313,19 +314,19 @@ attention(const struct ref *m, const double *h)
 {
 	uint32_t nq = m->heads * m->dim, nk = m->kv_heads * m->dim, t, i;
 	uint32_t na = m->heads * m->v_dim;
-	double *q = heads_of(m, "attn_q", "attn_q_norm.weight", h, 0,
+	double *q = project_heads(m, "attn_q", "attn_q_norm.weight", h, 0,
 	    m->heads);
-	double *k = heads_of(m, "attn_k", "attn_k_norm.weight", h, nq,
+	double *k = project_heads(m, "attn_k", "attn_k_norm.weight", h, nq,
 	    m->kv_heads);
-	double *v = heads_of(m, "attn_v", NULL, h, nq + nk, m->kv_heads);
+	double *v = project_heads(m, "attn_v", NULL, h, nq + nk, m->kv_heads);
 	double *sinks = load_weights(m, "attn_sinks.weight", 1), *y;
 	double *a = malloc((size_t)m->n * na * sizeof(*a));
 
 	for (t = 0; t < m->n; t++)
 		for (i = 0; i < m->heads; i++)
-			attend(m, q + (size_t)t * nq + i * m->dim, k, v, t, i,
-			    sinks, a + (size_t)t * na + i * m->v_dim);
-	y = linear(m, "attn_output", a, m->embd, na);
+			attend_query(m, q + (size_t)t * nq + i * m->dim, k, v,
+			    t, i, sinks, a + (size_t)t * na + i * m->v_dim);
+	y = apply_linear(m, "attn_output", a, m->embd, na);
 	free(q);
 	free(k);
 	free(v);
@@ -351,25 +352,25 @@ activation(const struct ref *m, double g, double u)
 }
 
 static double *
-dense(const struct ref *m, const double *h)
+feed_forward(const struct ref *m, const double *h)
 {
 	uint32_t ff = (uint32_t)get_number(m, "feed_forward_length", 0), t, i;
 	double *gate, *up, *y;
 
 	if (is_arch(m, "phi3")) {
-		y = linear(m, "ffn_up", h, 2 * ff, m->embd);
+		y = apply_linear(m, "ffn_up", h, 2 * ff, m->embd);
 		gate = copy_columns(m, y, 2 * ff, 0, ff);
 		up = copy_columns(m, y, 2 * ff, ff, ff);
 		free(y);
 	} else {
-		gate = linear(m, "ffn_gate", h, ff, m->embd);
-		up = linear(m, "ffn_up", h, ff, m->embd);
+		gate = apply_linear(m, "ffn_gate", h, ff, m->embd);
+		up = apply_linear(m, "ffn_up", h, ff, m->embd);
 	}
 	for (t = 0; t < m->n; t++)
 		for (i = 0; i < ff; i++)
 			gate[(size_t)t * ff + i] = activation(m,
 			    gate[(size_t)t * ff + i], up[(size_t)t * ff + i]);
-	y = linear(m, "ffn_down", gate, m->embd, ff);
+	y = apply_linear(m, "ffn_down", gate, m->embd, ff);
 	free(gate);
 	free(up);
 	return y;
@@ -378,7 +379,7 @@ dense(const struct ref *m, const double *h)
 /* Replace the router's output for one token by the weights of all n experts; 0
  * for those not chosen. */
 static void
-route(const struct ref *m, double *w, uint32_t n, uint32_t used)
+route_token(const struct ref *m, double *w, uint32_t n, uint32_t used)
 {
 	double sum = 0, chosen = 0, max = -INFINITY;
 	uint32_t i, j, better;
@@ -448,20 +449,21 @@ apply_expert(const struct bank *b, uint32_t e, const double *x, double *y)
 }
 
 static double *
-experts(const struct ref *m, const double *h)
+mixture_of_experts(const struct ref *m, const double *h)
 {
 	uint32_t n = (uint32_t)get_number(m, "expert_count", 0), t, e, i;
 	uint32_t used = (uint32_t)get_number(m, "expert_used_count", 0);
 	uint32_t ff = (uint32_t)get_number(m, "expert_feed_forward_length",
 	    get_number(m, "feed_forward_length", 0));
-	double *w = linear(m, "ffn_gate_inp", h, n, m->embd), g[512], u[512];
-	double *y = calloc((size_t)m->n * m->embd, sizeof(*y)), out[512];
+	double *w = apply_linear(m, "ffn_gate_inp", h, n, m->embd);
+	double *y = calloc((size_t)m->n * m->embd, sizeof(*y));
+	double g[512], u[512], out[512];
 	struct bank b[3] = { load_bank(m, "ffn_gate", ff, m->embd),
 	    load_bank(m, "ffn_up", ff, m->embd),
 	    load_bank(m, "ffn_down", m->embd, ff) };
 
 	for (t = 0; t < m->n; t++) {
-		route(m, w + (size_t)t * n, n, used);
+		route_token(m, w + (size_t)t * n, n, used);
 		for (e = 0; e < n; e++) {
 			apply_expert(&b[0], e, h + (size_t)t * m->embd, g);
 			apply_expert(&b[1], e, h + (size_t)t * m->embd, u);
@@ -488,10 +490,11 @@ static void
 add_sublayer(const struct ref *m, double *x, const char *pre, const char *post,
     double *(*f)(const struct ref *m, const double *h))
 {
-	double *h = norm(m, pre, x, m->n, m->embd, 1), *y = f(m, h), *z;
+	double *h = copy_normalized(m, pre, x, m->n, m->embd, 1);
+	double *y = f(m, h), *z;
 
-	z = norm(m, post, y, m->n, m->embd, 1);
-	add(x, z, (uint64_t)m->n * m->embd);
+	z = copy_normalized(m, post, y, m->n, m->embd, 1);
+	add_vector(x, z, (uint64_t)m->n * m->embd);
 	free(h);
 	free(y);
 	free(z);
@@ -528,11 +531,13 @@ reference_logits(const struct gguf *g, const uint32_t *token, uint32_t n,
 	for (m.layer = 0; m.layer < (int)layers; m.layer++) {
 		add_sublayer(&m, x, "attn_norm.weight", is_gemma(&m) ?
 		    "post_attention_norm.weight" : "", attention);
-		add_sublayer(&m, x, is_arch(&m, "gpt-oss") ?
+		add_sublayer(&m, x,
+		    is_arch(&m, "gpt-oss") ?
 		    "post_attention_norm.weight" : "ffn_norm.weight",
-		    "post_ffw_norm.weight", moe ? experts : dense);
+		    "post_ffw_norm.weight",
+		    moe ? mixture_of_experts : feed_forward);
 	}
-	h = norm(&m, "output_norm.weight", x, n, m.embd, 0);
+	h = copy_normalized(&m, "output_norm.weight", x, n, m.embd, 0);
 	head = load_weights(&m, "output.weight", 0);
 	y = malloc((size_t)n * vocab * sizeof(*y));
 	for (t = 0; t < n; t++)

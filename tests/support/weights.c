@@ -38,13 +38,13 @@ bit_of(const uint8_t *p, unsigned n)
 
 /* Element j of 32 in 16 bytes: low nibbles first, then high nibbles. */
 static int
-nibble(const uint8_t *p, unsigned j)
+nibble_at(const uint8_t *p, unsigned j)
 {
 	return j < 16 ? p[j] % 16 : p[j - 16] / 16;
 }
 
 static double
-nonlinear(int q)
+iq4_level(int q)
 {
 	static const double level[] = { -127, -104, -83, -65, -49, -35, -22,
 	    -10, 1, 13, 25, 38, 53, 69, 89, 113 };
@@ -54,7 +54,7 @@ nonlinear(int q)
 
 /* OCP Microscaling: sign, two bits of exponent with bias 1, one of fraction. */
 static double
-e2m1(int q)
+e2m1_value(int q)
 {
 	int exponent = q >> 1 & 3, fraction = q & 1;
 	double v = exponent ? ldexp(1 + fraction / 2.0, exponent - 1) :
@@ -77,22 +77,22 @@ parts_32(uint32_t type, const uint8_t *b, unsigned j)
 	case QUANT_Q8_0:
 		return (struct parts){ half_at(b), (int8_t)b[2 + j], 0 };
 	case QUANT_Q4_0:
-		return (struct parts){ half_at(b), nibble(b + 2, j) - 8, 0 };
+		return (struct parts){ half_at(b), nibble_at(b + 2, j) - 8, 0 };
 	case QUANT_Q4_1:
-		return (struct parts){ half_at(b), nibble(b + 4, j),
+		return (struct parts){ half_at(b), nibble_at(b + 4, j),
 		    half_at(b + 2) };
 	case QUANT_Q5_0:
-		return (struct parts){ half_at(b), nibble(b + 6, j) +
+		return (struct parts){ half_at(b), nibble_at(b + 6, j) +
 		    16 * bit_of(b + 2, j) - 16, 0 };
 	case QUANT_Q5_1:
-		return (struct parts){ half_at(b), nibble(b + 8, j) +
+		return (struct parts){ half_at(b), nibble_at(b + 8, j) +
 		    16 * bit_of(b + 4, j), half_at(b + 2) };
 	case QUANT_IQ4_NL:
-		return (struct parts){ half_at(b), nonlinear(nibble(b + 2, j)),
-		    0 };
+		return (struct parts){ half_at(b),
+			iq4_level(nibble_at(b + 2, j)), 0 };
 	case QUANT_MXFP4:
 		return (struct parts){ ldexp(1, b[0] - 127),
-		    e2m1(nibble(b + 1, j)), 0 };
+		    e2m1_value(nibble_at(b + 1, j)), 0 };
 	default:
 		abort();	/* a type without kernels */
 	}
@@ -100,7 +100,7 @@ parts_32(uint32_t type, const uint8_t *b, unsigned j)
 
 /* Scale and minimum of group g in Q4_K and Q5_K, as ggml's get_scale_min_k4. */
 static void
-scale_min(const uint8_t *s, unsigned g, int *scale, int *min)
+get_scale_min(const uint8_t *s, unsigned g, int *scale, int *min)
 {
 	if (g < 4) {
 		*scale = s[g] % 64;
@@ -113,7 +113,7 @@ scale_min(const uint8_t *s, unsigned g, int *scale, int *min)
 
 /* The two bits of element j: 32 bytes hold 128 elements. */
 static int
-pair(const uint8_t *p, unsigned j)
+two_bits_at(const uint8_t *p, unsigned j)
 {
 	return p[j / 128 * 32 + j % 32] >> j % 128 / 32 * 2 & 3;
 }
@@ -128,20 +128,21 @@ parts_256(uint32_t type, const uint8_t *b, unsigned j)
 	switch (type) {
 	case QUANT_Q2_K:
 		return (struct parts){ half_at(b + 80) * (b[g] % 16),
-		    pair(b + 16, j), -half_at(b + 82) * (b[g] / 16) };
+		    two_bits_at(b + 16, j), -half_at(b + 82) * (b[g] / 16) };
 	case QUANT_Q3_K:
 		s = (g < 8 ? b[96 + g] % 16 : b[88 + g] / 16) +
 		    16 * (b[104 + g % 4] >> g / 4 * 2 & 3) - 32;
-		q = pair(b + 32, j) - (bit_of(b + j % 32, j / 32) ? 0 : 4);
+		q = two_bits_at(b + 32, j) -
+		    (bit_of(b + j % 32, j / 32) ? 0 : 4);
 		return (struct parts){ half_at(b + 108) * s, q, 0 };
 	case QUANT_Q4_K:
-		scale_min(b + 4, j / 32, &s, &m);
+		get_scale_min(b + 4, j / 32, &s, &m);
 		q = b[16 + j / 64 * 32 + j % 32];
 		q = j / 32 % 2 ? q / 16 : q % 16;
 		return (struct parts){ half_at(b) * s, q,
 		    -half_at(b + 2) * m };
 	case QUANT_Q5_K:
-		scale_min(b + 4, j / 32, &s, &m);
+		get_scale_min(b + 4, j / 32, &s, &m);
 		q = b[48 + j / 64 * 32 + j % 32];
 		q = (j / 32 % 2 ? q / 16 : q % 16) +
 		    16 * bit_of(b + 16 + j % 32, j / 32);
@@ -149,7 +150,8 @@ parts_256(uint32_t type, const uint8_t *b, unsigned j)
 		    -half_at(b + 2) * m };
 	case QUANT_Q6_K:
 		q = b[j / 128 * 64 + j % 64];
-		q = (j % 128 < 64 ? q % 16 : q / 16) + 16 * pair(b + 128, j);
+		q = (j % 128 < 64 ? q % 16 : q / 16) +
+		    16 * two_bits_at(b + 128, j);
 		return (struct parts){ half_at(b + 208) * (int8_t)b[192 + g],
 		    q - 32, 0 };
 	case QUANT_IQ4_XS:
@@ -157,7 +159,7 @@ parts_256(uint32_t type, const uint8_t *b, unsigned j)
 		s = (g % 2 ? b[4 + g / 2] / 16 : b[4 + g / 2] % 16) +
 		    16 * ((b[2] | b[3] << 8) >> 2 * g & 3) - 32;
 		return (struct parts){ half_at(b) * s,
-		    nonlinear(nibble(b + 8 + 16 * g, j % 32)), 0 };
+		    iq4_level(nibble_at(b + 8 + 16 * g, j % 32)), 0 };
 	default:
 		abort();
 	}

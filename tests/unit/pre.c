@@ -166,7 +166,7 @@ struct words {
 };
 
 static int
-on_word(void *arg, size_t off, size_t nbytes, struct err *reterr)
+record_word(void *arg, size_t off, size_t nbytes, struct err *reterr)
 {
 	struct words *w = arg;
 
@@ -184,14 +184,14 @@ on_word(void *arg, size_t off, size_t nbytes, struct err *reterr)
 }
 
 static void
-cut(const struct pre *p, const char *text, size_t nbytes, char *joined)
+cut_text(const struct pre *p, const char *text, size_t nbytes, char *joined)
 {
 	struct words w = { .text = text, .joined = joined };
 	struct err e = { .kind = ERR_NONE };
 
 	if (joined != NULL)
 		*joined = '\0';
-	t_ok(pre_cut(p, text, nbytes, on_word, &w, &e), &e);
+	t_ok(pre_cut(p, text, nbytes, record_word, &w, &e), &e);
 	ck_assert_uint_eq(w.wrong, 0);
 	ck_assert_uint_eq(w.at, nbytes);
 }
@@ -203,7 +203,7 @@ check_cut(const char *name, const char *text, const char *want)
 	struct pre *p = open_pre(name);
 
 	ck_assert_uint_lt(strlen(text) * 2, sizeof(joined));
-	cut(p, text, strlen(text), joined);
+	cut_text(p, text, strlen(text), joined);
 	ck_assert_msg(strcmp(joined, want) == 0, "%s cuts\n%s, not\n%s", name,
 	    joined, want);
 	pre_close(p);
@@ -291,7 +291,7 @@ START_TEST(a_run_of_blanks_takes_linear_time)
 	text[LEN - 1] = '1';		/* the run is not at the end */
 	for (k = 0; k < NITEMS(golden); k++) {
 		p = open_pre(golden[k].name);
-		cut(p, text, LEN, NULL);
+		cut_text(p, text, LEN, NULL);
 		pre_close(p);
 	}
 	free(text);
@@ -316,11 +316,11 @@ START_TEST(long_runs_of_any_unit_take_linear_time)
 			n = strlen(unit[i]);
 			for (at = 0; at + n <= LEN; at += n)
 				memcpy(text + at, unit[i], n);
-			cut(p, text, at, NULL);
+			cut_text(p, text, at, NULL);
 			text[at] = 'x';
-			cut(p, text, at + 1, NULL);
+			cut_text(p, text, at + 1, NULL);
 			text[at] = '1';
-			cut(p, text, at + 1, NULL);
+			cut_text(p, text, at + 1, NULL);
 		}
 		pre_close(p);
 	}
@@ -354,9 +354,9 @@ START_TEST(words_cover_any_bytes_once_in_order)
 					len = 1;
 				}
 			}
-			cut(p, text, n, NULL);
+			cut_text(p, text, n, NULL);
 		}
-		cut(p, text, 0, NULL);
+		cut_text(p, text, 0, NULL);
 		pre_close(p);
 	}
 }

@@ -68,9 +68,9 @@ close_sides(struct sides *s)
 	region_close(&s->map);
 }
 
-/* Fill a slot with words derived from number; is_full_of() checks them. */
+/* Fill a slot with words derived from number; slot_has() checks them. */
 static void
-fill(void *slot, uint64_t number)
+fill_slot(void *slot, uint64_t number)
 {
 	uint64_t *w = slot;
 	unsigned i;
@@ -80,7 +80,7 @@ fill(void *slot, uint64_t number)
 }
 
 static int
-is_full_of(const void *slot, uint64_t number)
+slot_has(const void *slot, uint64_t number)
 {
 	const uint64_t *w = slot;
 	unsigned i;
@@ -173,14 +173,14 @@ START_TEST(slots_are_in_order_and_never_alias)
 				ck_assert(slot >= seen[k] + SLOT ||
 				    slot + SLOT <= seen[k]);
 			seen[i] = slot;
-			fill(slot, i);
+			fill_slot(slot, i);
 			ring_commit_spsc(&s.p);
 			ck_assert_uint_eq(ring_used_spsc(&s.c), i + 1);
 		}
 		ck_assert_ptr_null(ring_reserve_spsc(&s.p));
 		for (i = 0; i < sizes[n]; i++) {
 			ck_assert_ptr_eq(ring_peek_spsc(&s.c), seen[i]);
-			ck_assert(is_full_of(seen[i], i));
+			ck_assert(slot_has(seen[i], i));
 			ring_release_spsc(&s.c);
 			ck_assert_ptr_eq(ring_reserve_spsc(&s.p), seen[0]);
 		}
@@ -190,8 +190,9 @@ START_TEST(slots_are_in_order_and_never_alias)
 }
 END_TEST
 
-/* Random steps against a plain count, both counters passing 2^32; now and then
- * each side is attached anew and must take its counter over from the map. */
+/* Random operations compared with plain counts, while both counters wrap
+ * around.  Now and then both sides attach anew and must continue from the
+ * counters in the map. */
 START_TEST(counters_wrap_around_and_survive_a_new_attach)
 {
 	uint32_t nslots = 1u << t_rand_below(5);
@@ -214,7 +215,7 @@ START_TEST(counters_wrap_around_and_survive_a_new_attach)
 			ck_assert_int_eq(slot != NULL, head - tail < nslots);
 			if (slot == NULL)
 				break;
-			fill(slot, head++);
+			fill_slot(slot, head++);
 			ring_commit_spsc(&s.p);
 			break;
 		default:
@@ -222,7 +223,7 @@ START_TEST(counters_wrap_around_and_survive_a_new_attach)
 			ck_assert_int_eq(full != NULL, head > tail);
 			if (full == NULL)
 				break;
-			ck_assert(is_full_of(full, tail++));
+			ck_assert(slot_has(full, tail++));
 			ring_release_spsc(&s.c);
 		}
 		ck_assert_uint_eq(ring_used_spsc(&s.p), head - tail);
@@ -414,7 +415,7 @@ pause_sometimes(uint64_t number)
 }
 
 static int
-produce(struct ring *r, uint64_t count)
+produce_slots(struct ring *r, uint64_t count)
 {
 	uint64_t i;
 	void *slot;
@@ -425,7 +426,7 @@ produce(struct ring *r, uint64_t count)
 			return rc;
 		if ((slot = ring_reserve_spsc(r)) == NULL)
 			return -EPROTO;
-		fill(slot, i);
+		fill_slot(slot, i);
 		pause_sometimes(i);
 		ring_commit_spsc(r);
 	}
@@ -433,16 +434,16 @@ produce(struct ring *r, uint64_t count)
 }
 
 static void *
-produce_thread(void *arg)
+produce_in_thread(void *arg)
 {
 	struct feed *f = arg;
 
-	f->rc = produce(f->ring, f->count);
+	f->rc = produce_slots(f->ring, f->count);
 	return NULL;
 }
 
 static void
-consume(struct ring *r, uint64_t count)
+consume_slots(struct ring *r, uint64_t count)
 {
 	const void *slot;
 	uint64_t i;
@@ -451,7 +452,7 @@ consume(struct ring *r, uint64_t count)
 		ck_assert_int_eq(ring_wait_data_spsc(r, after(WAIT_LIMIT)), 0);
 		slot = ring_peek_spsc(r);
 		ck_assert_ptr_nonnull(slot);
-		ck_assert(is_full_of(slot, i));
+		ck_assert(slot_has(slot, i));
 		pause_sometimes(i + 50);
 		ring_release_spsc(r);
 	}
@@ -471,8 +472,8 @@ START_TEST(two_threads_exchange_slots_over_one_mapping)
 			open_sides(&s, nslots[i], UINT32_MAX - 100);
 			s.p.spin_ns = s.c.spin_ns = spin_ns[k];
 			f = (struct feed){ &s.p, 10000, -1 };
-			pthread_create(&t, NULL, produce_thread, &f);
-			consume(&s.c, f.count);
+			pthread_create(&t, NULL, produce_in_thread, &f);
+			consume_slots(&s.c, f.count);
 			pthread_join(t, NULL);
 			ck_assert_int_eq(f.rc, 0);
 			ck_assert_uint_eq(atomic_load(&s.p.sh->asleep), 0);
@@ -496,7 +497,7 @@ fork_producer(const struct region *map, uint32_t nslots, uint64_t count,
 	    &e) < 0)
 		_exit(2);
 	r.spin_ns = spin_ns;
-	_exit(produce(&r, count) == 0 ? 0 : 1);
+	_exit(produce_slots(&r, count) == 0 ? 0 : 1);
 }
 
 START_TEST(two_processes_exchange_slots_over_two_mappings)
@@ -517,7 +518,7 @@ START_TEST(two_processes_exchange_slots_over_two_mappings)
 			t_ok(ring_attach(map.fd, RING_SIDE_CONSUMER,
 			    nslots[i], SLOT, &r, &e), &e);
 			r.spin_ns = spin_ns[k];
-			consume(&r, 20000);
+			consume_slots(&r, 20000);
 			ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 			ck_assert_int_eq(status, 0);
 			ring_close(&r);
@@ -538,7 +539,7 @@ die_mid_slot(const struct region *map)
 
 	if (ring_attach(map->fd, RING_SIDE_PRODUCER, 4, SLOT, &r, &e) < 0)
 		_exit(2);
-	fill(ring_reserve_spsc(&r), 0);
+	fill_slot(ring_reserve_spsc(&r), 0);
 	ring_commit_spsc(&r);
 	slot = ring_reserve_spsc(&r);
 	memset(slot, 0xee, SLOT / 2);
@@ -560,7 +561,7 @@ START_TEST(a_slot_of_a_killed_producer_is_not_seen)
 		die_mid_slot(&map);
 		_exit(3);
 	}
-	consume(&c, 1);			/* the committed slot is complete */
+	consume_slots(&c, 1);		/* the committed slot is complete */
 	ck_assert_int_eq(ring_wait_data_spsc(&c, after(50 * MS)), -ETIMEDOUT);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
@@ -571,9 +572,9 @@ START_TEST(a_slot_of_a_killed_producer_is_not_seen)
 	/* The next producer begins with the half-written slot. */
 	t_ok(ring_attach_mapped(map.base, map.nbytes, RING_SIDE_PRODUCER, 4,
 	    SLOT, &p, &e), &e);
-	fill(ring_reserve_spsc(&p), 1);
+	fill_slot(ring_reserve_spsc(&p), 1);
 	ring_commit_spsc(&p);
-	ck_assert(is_full_of(ring_peek_spsc(&c), 1));
+	ck_assert(slot_has(ring_peek_spsc(&c), 1));
 	region_close(&map);
 }
 END_TEST
@@ -616,7 +617,7 @@ START_TEST(a_polling_consumer_misses_no_slot)
 	open_sides(&s, 2, 0);
 	s.p.bell_fd = pfd.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	f = (struct feed){ &s.p, 10000, -1 };
-	pthread_create(&t, NULL, produce_thread, &f);
+	pthread_create(&t, NULL, produce_in_thread, &f);
 	for (i = 0; i < f.count; i++) {
 		while ((slot = ring_peek_spsc(&s.c)) == NULL) {
 			if (ring_arm_spsc(&s.c) == 0)
@@ -624,7 +625,7 @@ START_TEST(a_polling_consumer_misses_no_slot)
 			ring_disarm_spsc(&s.c);
 			(void)eventfd_read(pfd.fd, &n);
 		}
-		ck_assert(is_full_of(slot, i));
+		ck_assert(slot_has(slot, i));
 		ring_release_spsc(&s.c);
 	}
 	pthread_join(t, NULL);

@@ -57,8 +57,8 @@ END_TEST
 /* --- caches --- */
 
 static void
-put_file(const char *root, unsigned cpu, unsigned index, const char *name,
-    const char *text)
+write_cache_file(const char *root, unsigned cpu, unsigned index,
+    const char *name, const char *text)
 {
 	char path[512], cmd[600];
 	FILE *fp;
@@ -83,14 +83,15 @@ START_TEST(each_last_level_cache_counts_once)
 	unsigned i;
 
 	for (i = 0; i < 4; i++) {
-		put_file(root, i, 0, "level", "1\n");
-		put_file(root, i, 0, "size", "48K\n");
-		put_file(root, i, 2, "level", "3\n");
-		put_file(root, i, 2, "size", i < 2 ? "32768K\n" : "16M\n");
-		put_file(root, i, 2, "shared_cpu_list", i < 2 ? "0-1\n" :
-		    "2-3\n");
-		put_file(root, i, 1, "level", "2\n");
-		put_file(root, i, 1, "size", "2048K\n");
+		write_cache_file(root, i, 0, "level", "1\n");
+		write_cache_file(root, i, 0, "size", "48K\n");
+		write_cache_file(root, i, 2, "level", "3\n");
+		write_cache_file(
+		    root, i, 2, "size", i < 2 ? "32768K\n" : "16M\n");
+		write_cache_file(
+		    root, i, 2, "shared_cpu_list", i < 2 ? "0-1\n" : "2-3\n");
+		write_cache_file(root, i, 1, "level", "2\n");
+		write_cache_file(root, i, 1, "size", "2048K\n");
 	}
 	ck_assert_uint_eq(caches_last_bytes(cpu, 1, root), 32 * MIB);
 	ck_assert_uint_eq(caches_last_bytes(cpu, 2, root), 32 * MIB);

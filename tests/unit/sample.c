@@ -21,7 +21,7 @@ static const double prob[NPROB] = { .40, .30, .15, .10, .05 };
 static const uint32_t perm[NPROB] = { 3, 0, 4, 2, 1 };
 
 static void
-prob_logits(float logits[NPROB])
+set_logits(float logits[NPROB])
 {
 	int i;
 
@@ -40,7 +40,7 @@ open_sampler(struct sampling_conf sc, uint32_t n_vocab)
 }
 
 static uint32_t
-pick(struct sampler *s, const float *logits)
+pick_token(struct sampler *s, const float *logits)
 {
 	uint32_t id = UINT32_MAX;
 	int rc = sampler_pick(s, 0, logits, &id);
@@ -53,7 +53,7 @@ pick(struct sampler *s, const float *logits)
 /* Set of the tokens (< 64) that came in ndraws.  The temperature makes all
  * candidates about equally likely: 1000 draws miss one of ten with e^-105. */
 static uint64_t
-drawn_set(struct sampling_conf sc, const float *logits, uint32_t n,
+draw_set(struct sampling_conf sc, const float *logits, uint32_t n,
     int ndraws)
 {
 	struct sampler *s;
@@ -62,7 +62,7 @@ drawn_set(struct sampling_conf sc, const float *logits, uint32_t n,
 	sc.temp = 1000;
 	s = open_sampler(sc, n);
 	while (ndraws-- > 0)
-		set |= UINT64_C(1) << pick(s, logits);
+		set |= UINT64_C(1) << pick_token(s, logits);
 	sampler_close(s);
 	return set;
 }
@@ -75,10 +75,10 @@ check_kept(struct sampling_conf sc, unsigned k)
 	uint64_t want = 0;
 	unsigned i;
 
-	prob_logits(logits);
+	set_logits(logits);
 	for (i = 0; i < k; i++)
 		want |= UINT64_C(1) << perm[i];
-	ck_assert_uint_eq(drawn_set(sc, logits, NPROB, 1000), want);
+	ck_assert_uint_eq(draw_set(sc, logits, NPROB, 1000), want);
 }
 
 #define CONF(...)	((struct sampling_conf){ PLAIN, __VA_ARGS__ })
@@ -110,12 +110,12 @@ START_TEST(equal_seeds_give_equal_tokens)
 	float logits[NPROB];
 	int i, differ = 0;
 
-	prob_logits(logits);
+	set_logits(logits);
 	for (i = 0; i < 200; i++) {
-		uint32_t id = pick(a, logits);
+		uint32_t id = pick_token(a, logits);
 
-		ck_assert_uint_eq(pick(b, logits), id);
-		differ += pick(c, logits) != id;
+		ck_assert_uint_eq(pick_token(b, logits), id);
+		differ += pick_token(c, logits) != id;
 	}
 	ck_assert_int_gt(differ, 50);
 	sampler_close(a);
@@ -134,9 +134,9 @@ START_TEST(greedy_takes_the_largest_logit_and_the_lowest_id_of_equals)
 	struct sampler *s = open_sampler((struct sampling_conf){ .temp = 0,
 	    .top_p = 1, .repeat_penalty = 1 }, NITEMS(logits));
 
-	ck_assert_uint_eq(pick(s, logits), 1);
-	ck_assert_uint_eq(pick(s, negative), 1);
-	ck_assert_uint_eq(pick(s, equal), 0);
+	ck_assert_uint_eq(pick_token(s, logits), 1);
+	ck_assert_uint_eq(pick_token(s, negative), 1);
+	ck_assert_uint_eq(pick_token(s, equal), 0);
 	sampler_close(s);
 }
 END_TEST
@@ -153,7 +153,8 @@ START_TEST(top_k_of_one_is_greedy)
 	for (round = 0; round < 200; round++) {
 		for (i = 0; i < NV; i++)	/* many equal ones */
 			logits[i] = (float)t_rand_below(40) - 20;
-		ck_assert_uint_eq(pick(one, logits), pick(greedy, logits));
+		ck_assert_uint_eq(
+		    pick_token(one, logits), pick_token(greedy, logits));
 	}
 	sampler_close(greedy);
 	sampler_close(one);
@@ -191,7 +192,7 @@ START_TEST(nan_and_infinite_logits_are_refused)
 		ck_assert_int_eq(sampler_pick(s, 0, logits, &id), -EDOM);
 		ck_assert_uint_eq(id, 99);
 		logits[6] = -1e30f;
-		ck_assert_uint_eq(pick(s, logits), 6);
+		ck_assert_uint_eq(pick_token(s, logits), 6);
 		sampler_close(s);
 	}
 }
@@ -236,7 +237,7 @@ START_TEST(top_k_keeps_the_k_best)
 	check_kept(CONF(.top_k = 3), 3);
 	check_kept(CONF(.top_k = 5), 5);
 	check_kept(CONF(.top_k = 1000000), 5);
-	ck_assert_uint_eq(drawn_set(CONF(.top_k = 2), equal, 6, 1000), 0x3);
+	ck_assert_uint_eq(draw_set(CONF(.top_k = 2), equal, 6, 1000), 0x3);
 }
 END_TEST
 
@@ -322,7 +323,7 @@ START_TEST(top_k_agrees_with_a_full_sort)
 			want |= UINT64_C(1) << ids[i];
 		/* .999999 also runs top-p, and keeps all. */
 		sc.top_p = round % 2 ? .999999 : 1;
-		ck_assert_uint_eq(drawn_set(sc, logits, NV, 1000), want);
+		ck_assert_uint_eq(draw_set(sc, logits, NV, 1000), want);
 	}
 }
 END_TEST
@@ -341,9 +342,9 @@ check_shares(struct sampling_conf sc, const double share[NPROB])
 	double total = 0, chi2 = 0;
 	float logits[NPROB];
 
-	prob_logits(logits);
+	set_logits(logits);
 	for (i = 0; i < NDRAWS; i++)
-		count[pick(s, logits)]++;
+		count[pick_token(s, logits)]++;
 	for (i = 0; i < NPROB; i++)
 		total += share[i];
 	for (i = 0; i < NPROB; i++) {
@@ -394,11 +395,11 @@ START_TEST(the_penalty_divides_positive_and_multiplies_negative_logits)
 
 	sampler_accept(s, 0, 0);
 	sampler_accept(s, 0, 0);		/* counts once */
-	ck_assert_uint_eq(pick(s, (float[]){ 2, 0.9f, 0 }), 0);
-	ck_assert_uint_eq(pick(s, (float[]){ 2, 1.1f, 0 }), 1);
-	ck_assert_uint_eq(pick(s, (float[]){ -1, -1.9f, -9 }), 1);
-	ck_assert_uint_eq(pick(s, (float[]){ -1, -2.1f, -9 }), 0);
-	ck_assert_uint_eq(pick(s, (float[]){ 0, -0.1f, -9 }), 0);
+	ck_assert_uint_eq(pick_token(s, (float[]){ 2, 0.9f, 0 }), 0);
+	ck_assert_uint_eq(pick_token(s, (float[]){ 2, 1.1f, 0 }), 1);
+	ck_assert_uint_eq(pick_token(s, (float[]){ -1, -1.9f, -9 }), 1);
+	ck_assert_uint_eq(pick_token(s, (float[]){ -1, -2.1f, -9 }), 0);
+	ck_assert_uint_eq(pick_token(s, (float[]){ 0, -0.1f, -9 }), 0);
 	sampler_close(s);
 }
 END_TEST
@@ -421,16 +422,16 @@ START_TEST(tokens_outside_the_window_are_not_penalized)
 	struct sampler *s = open_sampler(sc, NITEMS(logits));
 	size_t i;
 
-	ck_assert_uint_eq(pick(s, logits), 0);
+	ck_assert_uint_eq(pick_token(s, logits), 0);
 	for (i = 0; i < NITEMS(steps); i++) {
 		sampler_accept(s, 0, steps[i][0]);
-		ck_assert_uint_eq(pick(s, logits), steps[i][1]);
+		ck_assert_uint_eq(pick_token(s, logits), steps[i][1]);
 	}
 	sampler_close(s);
 	sc.repeat_last_n = 0;
 	s = open_sampler(sc, NITEMS(logits));
 	sampler_accept(s, 0, 0);
-	ck_assert_uint_eq(pick(s, logits), 0);
+	ck_assert_uint_eq(pick_token(s, logits), 0);
 	sampler_close(s);
 }
 END_TEST
@@ -449,12 +450,12 @@ START_TEST(sequences_do_not_influence_each_other)
 	float logits[NPROB];
 	struct err e;
 
-	prob_logits(logits);
+	set_logits(logits);
 	for (seq = 0; seq < NSEQS; seq++) {
 		s = open_sampler(sc, NPROB);
 		sampler_begin(s, 0, sampler_seed(sc.seed, seq));
 		for (i = 0; i < NTOK; i++) {
-			alone[seq][i] = pick(s, logits);
+			alone[seq][i] = pick_token(s, logits);
 			sampler_accept(s, 0, alone[seq][i]);
 		}
 		sampler_close(s);
@@ -492,7 +493,7 @@ START_TEST(seeds_of_prompts_are_independent)
 	ck_assert_uint_eq(sampler_seed(5, 0), 5);
 	for (i = 0; i < N; i++) {
 		sampler_begin(s, 0, sampler_seed(5, i));
-		id = pick(s, equal);
+		id = pick_token(s, equal);
 		count[0][id]++;
 		count[1][(id + WAYS - last) % WAYS]++;	/* difference */
 		last = id;
@@ -515,10 +516,10 @@ START_TEST(sampling_does_not_change_the_logits)
 	    .repeat_last_n = 4 }, NPROB);
 	float logits[NPROB], before[NPROB];
 
-	prob_logits(logits);
+	set_logits(logits);
 	memcpy(before, logits, sizeof(before));
 	sampler_accept(s, 0, perm[0]);
-	pick(s, logits);
+	pick_token(s, logits);
 	ck_assert_mem_eq(logits, before, sizeof(before));
 	sampler_close(s);
 }

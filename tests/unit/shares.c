@@ -41,7 +41,7 @@ struct turn {
 static _Thread_local unsigned self;
 
 static void
-shuffle(struct turns *t)
+shuffle_order(struct turns *t)
 {
 	unsigned i, j, x;
 
@@ -67,7 +67,7 @@ pass_turn(struct turns *t)
 	if (++t->at == t->par.nthreads) {
 		t->at = 0;
 		t->nbarriers++;
-		shuffle(t);
+		shuffle_order(t);
 	}
 	pthread_cond_broadcast(&t->turn_passed);
 }
@@ -146,7 +146,7 @@ turns_init(struct turns *t, unsigned n)
 	    .turn_passed = PTHREAD_COND_INITIALIZER };
 	for (i = 0; i < n; i++)
 		t->order[i] = i;
-	shuffle(t);
+	shuffle_order(t);
 	if (n % 2 == 0)
 		t->par.until = random_speeds(t->until, n);
 }
@@ -239,7 +239,7 @@ struct built {
 };
 
 static void
-build(struct built *b, const struct tiny *t)
+build_program(struct built *b, const struct tiny *t)
 {
 	struct program_env env = { .ws = &b->ws, .nsublayers = 2 * t->n_layer,
 	    .embedding = 1, .head = 1, .batch_rows = 100, .head_rows = 2 };
@@ -259,7 +259,7 @@ build(struct built *b, const struct tiny *t)
 }
 
 static void
-tear_down(struct built *b)
+free_program(struct built *b)
 {
 	program_free(b->p);
 	weights_free(&b->ws);
@@ -270,7 +270,7 @@ tear_down(struct built *b)
 /* Print the shares of a layer's ops, with a bar for each barrier before an
  * op. */
 static void
-describe(const struct program *p, int layer, char *buf, size_t len)
+describe_shares(const struct program *p, int layer, char *buf, size_t len)
 {
 	const struct op *op;
 	size_t n = 0;
@@ -289,8 +289,8 @@ START_TEST(a_layer_has_nine_barriers)
 	struct built b;
 	char got[2048];
 
-	build(&b, &t);
-	describe(b.p, 1, got, sizeof(got));
+	build_program(&b, &t);
+	describe_shares(b.p, 1, got, sizeof(got));
 	ck_assert_str_eq(got, "| rms_norm:rows quantize:rows "
 	    "| matmul:columns matmul:columns matmul:columns "
 	    "| rope:rows rope:rows kv_store:rows "
@@ -300,7 +300,7 @@ START_TEST(a_layer_has_nine_barriers)
 	    "| rms_norm:rows quantize:rows "
 	    "| matmul:columns matmul:columns swiglu:columns quantize:columns "
 	    "| matmul:columns add:columns ");
-	tear_down(&b);
+	free_program(&b);
 }
 END_TEST
 
@@ -313,8 +313,8 @@ START_TEST(experts_need_two_more_barriers)
 	t.n_expert = 6;
 	t.n_used = 2;
 	t.n_ff_expert = 96;
-	build(&b, &t);
-	describe(b.p, 1, got, sizeof(got));
+	build_program(&b, &t);
+	describe_shares(b.p, 1, got, sizeof(got));
 	ffn = strstr(got, "add:columns | ");
 	ck_assert_ptr_nonnull(ffn);
 	ck_assert_str_eq(ffn, "add:columns "
@@ -325,7 +325,7 @@ START_TEST(experts_need_two_more_barriers)
 	    "| matmul_id:columns matmul_id:columns swiglu:columns "
 	    "quantize:columns "
 	    "| matmul_id:columns moe_sum:columns add:columns ");
-	tear_down(&b);
+	free_program(&b);
 }
 END_TEST
 
@@ -430,14 +430,14 @@ START_TEST(columns_are_cut_in_units_and_evenly)
 
 	for (i = 0; i < 20; i++) {
 		t = tiny_random(0);
-		build(&b, &t);
+		build_program(&b, &t);
 		for (n = 1; n <= 32; n += 1 + n / 4) {
 			par = (struct par){ .nthreads = n };
 			check_cuts(b.p, &par);
 			par.until = random_speeds(until, n);
 			check_cuts(b.p, &par);
 		}
-		tear_down(&b);
+		free_program(&b);
 	}
 }
 END_TEST
@@ -446,7 +446,7 @@ END_TEST
 
 static unsigned pieces;
 static uint32_t rows_seen, least_rows;
-static int fresh;	/* nothing is prepared yet */
+static int expect_fresh;	/* nothing is prepared yet */
 
 static void
 count_piece(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
@@ -455,9 +455,9 @@ count_piece(float *y, uint64_t ldy, const void *x, struct mat_ready *ready,
 {
 	uint32_t r, i;
 
-	ck_assert_int_eq(ready->made, !fresh);
+	ck_assert_int_eq(ready->made, !expect_fresh);
 	ready->made = 1;
-	fresh = 0;
+	expect_fresh = 0;
 	(void)x;
 	(void)w;
 	(void)bias;
@@ -502,9 +502,9 @@ run_alone(struct built *b, unsigned n, unsigned thread, uint32_t nrows,
 	ck_assert_int_eq(shares_cut(b->p, &par, cut), 0);
 	pieces = 0;
 	least_rows = nrows;
-	fresh = 1;
+	expect_fresh = 1;
 	ops_run(&c, first, first + 2, thread);
-	fresh = 1;
+	expect_fresh = 1;
 	if (twice)
 		ops_run(&c, first, first + 2, (thread + 1) % n);
 	for (r = 0; r < nrows; r++) {
@@ -532,7 +532,7 @@ START_TEST(a_finished_thread_takes_pieces_that_others_have_not_begun)
 	struct built b;
 
 	t.n_embd = 1024;
-	build(&b, &t);
+	build_program(&b, &t);
 	for (j = 0; j < NITEMS(threads); j++)
 		for (n = threads[j], thread = 0; thread < n; thread += n / 2)
 			for (i = 0; i < NITEMS(rows); i++) {
@@ -550,7 +550,7 @@ START_TEST(a_finished_thread_takes_pieces_that_others_have_not_begun)
 				ck_assert_uint_eq(run_alone(&b, n, thread,
 				    rows[i], 1), 1024 * rows[i]);
 			}
-	tear_down(&b);
+	free_program(&b);
 }
 END_TEST
 
@@ -567,7 +567,7 @@ START_TEST(after_the_last_keys_only_rows_of_logits_are_computed)
 	const struct mat_kernel *real;
 	uint32_t i;
 
-	build(&b, &t);
+	build_program(&b, &t);
 	c.k = &b.k;
 	c.p = b.p;
 	c.compute = calloc(1, program_compute_bytes(b.p, 1));
@@ -581,7 +581,7 @@ START_TEST(after_the_last_keys_only_rows_of_logits_are_computed)
 		b.ws.w[op->w - b.ws.w].kern = &counting;
 		for (kept.nrows = 0; kept.nrows < 4; kept.nrows += 3) {
 			rows_seen = 0;
-			fresh = 1;
+			expect_fresh = 1;
 			ops_run(&c, i, i + 1, 0);
 			ck_assert_uint_eq(rows_seen, i < b.p->nwhole ? 16 :
 			    kept.nrows);
@@ -589,7 +589,7 @@ START_TEST(after_the_last_keys_only_rows_of_logits_are_computed)
 		b.ws.w[op->w - b.ws.w].kern = real;
 	}
 	free(c.compute);
-	tear_down(&b);
+	free_program(&b);
 }
 END_TEST
 

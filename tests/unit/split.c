@@ -46,7 +46,7 @@ get_cost(void *arg, uint32_t u0, uint32_t u1)
 }
 
 static void
-problem_link(struct problem *p)
+problem_init_callbacks(struct problem *p)
 {
 	p->in.cost = get_cost;
 	p->in.speed = p->speed;
@@ -56,7 +56,7 @@ problem_link(struct problem *p)
 }
 
 static void
-problem_random(struct problem *p)
+problem_init_random(struct problem *p)
 {
 	uint32_t u;
 	unsigned s;
@@ -78,7 +78,7 @@ problem_random(struct problem *p)
 		    p->in.nsessions);
 		p->speed[s] = (double)(1 + t_rand_below(4));
 	}
-	problem_link(p);
+	problem_init_callbacks(p);
 }
 
 struct value {
@@ -117,7 +117,7 @@ evaluate_cut(const struct problem *p, const uint32_t *cut)
 /* The best of all cuts: among those that fit, the shortest time, then the least
  * fill; if none fits, the smallest shortfall. */
 static struct value
-best_of_all(const struct problem *p)
+find_best_cut(const struct problem *p)
 {
 	struct value best = { INFINITY, INFINITY, UINT64_MAX }, v;
 	uint32_t cut[MOST_SESSIONS + 1] = { 0 };
@@ -163,9 +163,9 @@ START_TEST(random_problems_get_the_best_of_all_cuts)
 	int rc;
 
 	for (i = 0; i < 4000; i++) {
-		problem_random(&p);
+		problem_init_random(&p);
 		rc = split_units(&p.in, cut, &session, &shortfall);
-		best = best_of_all(&p);
+		best = find_best_cut(&p);
 		check_ranges(&p, cut);
 		got = evaluate_cut(&p, cut);
 		ck_assert_int_eq(rc, best.shortfall > 0 ? -ENOSPC : 0);
@@ -197,7 +197,7 @@ START_TEST(the_shortfall_is_exact)
 	uint64_t shortfall, again;
 
 	for (i = 0; i < 1000; i++) {
-		problem_random(&p);
+		problem_init_random(&p);
 		if (split_units(&p.in, cut, &session, &shortfall) == 0)
 			continue;
 		nshort++;
@@ -224,9 +224,9 @@ START_TEST(equal_inputs_give_equal_cuts)
 	int rc;
 
 	for (i = 0; i < 200; i++) {
-		problem_random(&p);
+		problem_init_random(&p);
 		copy = p;
-		problem_link(&copy);
+		problem_init_callbacks(&copy);
 		rc = split_units(&p.in, a, &session, &shortfall);
 		ck_assert_int_eq(split_units(&copy.in, b, &session, &shortfall),
 		    rc);
@@ -238,7 +238,7 @@ END_TEST
 
 /* Equal units of 100 bytes and cost 1, for sessions with caps of room bytes. */
 static void
-problem_even(struct problem *p, uint32_t nunits, unsigned nsessions,
+problem_init_even(struct problem *p, uint32_t nunits, unsigned nsessions,
     uint64_t room)
 {
 	uint32_t u;
@@ -255,7 +255,7 @@ problem_even(struct problem *p, uint32_t nunits, unsigned nsessions,
 		p->speed[s] = 1;
 		p->cap[s] = room;
 	}
-	problem_link(p);
+	problem_init_callbacks(p);
 }
 
 START_TEST(equal_units_on_equal_sessions_are_shared_evenly)
@@ -265,7 +265,7 @@ START_TEST(equal_units_on_equal_sessions_are_shared_evenly)
 	unsigned session;
 	uint64_t shortfall;
 
-	problem_even(&p, 8, 4, 1000);
+	problem_init_even(&p, 8, 4, 1000);
 	ck_assert_int_eq(split_units(&p.in, cut, &session, &shortfall), 0);
 	ck_assert_uint_eq(cut[1], 2);
 	ck_assert_uint_eq(cut[2], 4);
@@ -280,7 +280,7 @@ START_TEST(as_many_sessions_as_units_get_one_unit_each)
 	unsigned session, s;
 	uint64_t shortfall;
 
-	problem_even(&p, 4, 4, 100);
+	problem_init_even(&p, 4, 4, 100);
 	ck_assert_int_eq(split_units(&p.in, cut, &session, &shortfall), 0);
 	for (s = 0; s <= 4; s++)
 		ck_assert_uint_eq(cut[s], s);
@@ -294,7 +294,7 @@ START_TEST(a_faster_session_gets_more_units)
 	unsigned session;
 	uint64_t shortfall;
 
-	problem_even(&p, 9, 2, 100000);
+	problem_init_even(&p, 9, 2, 100000);
 	p.speed[1] = 2;
 	p.cap[1] = 200000;
 	ck_assert_int_eq(split_units(&p.in, cut, &session, &shortfall), 0);
@@ -309,7 +309,7 @@ START_TEST(a_small_cap_holds_even_for_a_fast_session)
 	unsigned session;
 	uint64_t shortfall;
 
-	problem_even(&p, 9, 2, 100000);
+	problem_init_even(&p, 9, 2, 100000);
 	p.speed[0] = 100;
 	p.cap[0] = 199;
 	ck_assert_int_eq(split_units(&p.in, cut, &session, &shortfall), 0);
@@ -329,7 +329,7 @@ START_TEST(units_without_cost_or_bytes_can_be_split)
 	unsigned session;
 	uint64_t shortfall;
 
-	problem_even(&p, 5, 3, 10);
+	problem_init_even(&p, 5, 3, 10);
 	memset(p.unit, 0, sizeof(p.unit));
 	memset(p.cost, 0, sizeof(p.cost));
 	ck_assert_int_eq(split_units(&p.in, cut, &session, &shortfall), 0);

@@ -101,7 +101,7 @@ static struct region old[2];
 static int ncalls;
 
 static void
-new_rings(struct chain *ch, struct ring *in, struct ring *out)
+create_new_rings(struct chain *ch, struct ring *in, struct ring *out)
 {
 	struct err e = { 0 };
 	unsigned i;
@@ -135,7 +135,7 @@ renew_when_idle(void *arg)
 	if (ncalls++ > 0)
 		return 0;
 	ck_assert_uint_eq(ring_used_spsc(&ch->last), CHAIN_SLOTS);
-	new_rings(ch, &in, &out);
+	create_new_rings(ch, &in, &out);
 	stage_renew(ch->part[0].s, 1, &in, &out);
 	ch->epoch = 1;
 	chain_send_text(ch, 0, 0, text, TEXT, 5);

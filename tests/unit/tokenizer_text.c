@@ -114,7 +114,7 @@ is_utf8(const char *text, size_t n)
 /* Decode ids one by one.  Returns *ret_n bytes, from malloc().  whole: assert
  * that each push gives whole characters. */
 static char *
-decode(const uint32_t *ids, size_t n, int special, int whole, size_t *ret_n)
+decode_ids(const uint32_t *ids, size_t n, int special, int whole, size_t *ret_n)
 {
 	size_t max = detokenizer_max(tokenizer), i;
 	char *buf = malloc(max * (n + 1)), *p = buf;
@@ -185,7 +185,7 @@ check_round_trip(const uint8_t *text, size_t n, int whole)
 
 	t_ok(tokenizer_encode(tokenizer, (const char *)text, n, 1, 0, &ids,
 	    &nids, &e), &e);
-	back = decode(ids, nids, 0, whole, &len);
+	back = decode_ids(ids, nids, 0, whole, &len);
 	ck_assert_uint_eq(len, n);
 	ck_assert_mem_eq(back, text, n);
 	free(back);

@@ -211,7 +211,7 @@ check_after(uint64_t still_ns, struct err *e)
 }
 
 static void
-beat(unsigned i)
+add_heartbeat(unsigned i)
 {
 	atomic_fetch_add(&status[i].heartbeat, 1);
 }
@@ -225,8 +225,8 @@ START_TEST(a_batch_needs_progress_heartbeats_do_not_count)
 	ss.next_check_ns = 0;
 	t_ok(sessions_check_progress(&ss, &e), &e);
 	ss.watchdog[1].stalled_ns = 10 * S;
-	beat(0);
-	beat(1);
+	add_heartbeat(0);
+	add_heartbeat(1);
 	ss.next_check_ns = 0;
 	ck_assert_int_eq(sessions_check_progress(&ss, &e), -ECHILD);
 	ck_assert_ptr_nonnull(strstr(e.msg, "session b: its worker hangs: "
@@ -247,7 +247,7 @@ START_TEST(the_end_of_an_op_is_progress)
 	ss.next_check_ns = 0;
 	t_ok(sessions_check_progress(&ss, &e), &e);
 	ss.watchdog[1].stalled_ns = 10 * S;
-	beat(0);
+	add_heartbeat(0);
 	atomic_fetch_add(&status[1].progress, 1);
 	ss.next_check_ns = 0;
 	t_ok(sessions_check_progress(&ss, &e), &e);
@@ -270,7 +270,7 @@ START_TEST(an_idle_worker_needs_heartbeats_only)
 		ss.next_check_ns = 0;
 		t_ok(sessions_check_progress(&ss, &e), &e);
 		ss.watchdog[0].stalled_ns = 10 * S;
-		beat(0);
+		add_heartbeat(0);
 		atomic_fetch_add(&status[1].progress, 1);
 		ss.next_check_ns = 0;
 		t_ok(sessions_check_progress(&ss, &e), &e);
@@ -348,8 +348,8 @@ START_TEST(heartbeats_do_not_replace_the_answer_to_a_new_epoch)
 	ss.epoch = 3;
 	ss.s[0].epoch = 3;
 	ss.s[1].epoch = 2;
-	beat(0);
-	beat(1);
+	add_heartbeat(0);
+	add_heartbeat(1);
 	ss.next_check_ns = 0;
 	ck_assert_int_eq(sessions_check_progress(&ss, &e), -ECHILD);
 	ck_assert_int_eq(ss.s[0].state, SESSION_READY);
