@@ -17,13 +17,13 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BIN = sys.argv[1] if len(sys.argv) > 1 else 'build/straddle'
 KILLS = int(os.environ.get('KILLS', 1000))
 SEED = int(os.environ.get('STRADDLE_SEED', 0)) or random.randrange(1 << 32)
 LIMIT_S = 600           # of any one run
 
-COMMON = ['run', '-m', os.path.join(HERE, 'data/kjv-q8_0.gguf'),
+COMMON = ['run', '-m', os.path.join(TESTS, 'data/kjv-q8_0.gguf'),
           '--ignore-eos', '--temp', '0.8', '--seed', '7',
           '--recover', '1000000'] + [w for n in 'abc' for w in
                                      ('-s', f'{n}=cpu,threads=1')]
