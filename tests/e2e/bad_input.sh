@@ -1,40 +1,43 @@
 #!/bin/bash
-# tests/e2e/bad_input.sh - what cannot run is refused: with the right exit
-# code, in one line that says what and where, and with nothing left behind.
+# tests/e2e/bad_input.sh - bad input is refused with the right exit code and one
+# line that names the problem and its place, and leaves nothing behind.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
 bad=$T/bad.gguf
 make_model tiny q8_0
 header=$("$PYTHON" "$TESTS/tools/gguf_patch.py" "$MODEL" "$T/good.gguf")
-check "an unpatched copy is the model" cmp -s "$MODEL" "$T/good.gguf"
+check "gguf_patch.py without faults copies the model" \
+    cmp -s "$MODEL" "$T/good.gguf"
 size=$(wc -c <"$MODEL")
 
 run_bad() { straddle run -m "$bad" -p hello -n 2 --temp 0 -q "$@"; }
 
-# bad_model WHAT PATTERN FAULT...: exit 4, naming the file and the pattern.
+# bad_model LABEL PATTERN FAULT...: exit 4; the error names the file and matches.
 bad_model()
 {
-	local what=$1 pattern=$2
+	local label=$1 pattern=$2
 
 	shift 2
 	"$PYTHON" "$TESTS/tools/gguf_patch.py" "$MODEL" "$bad" "$@"
 	run_bad
-	check "$what" is_refusal 4 "bad\.gguf: .*$pattern"
+	check "$label" is_refusal 4 "bad\.gguf: .*$pattern"
 }
 
-# readable WHAT: tokenize and inspect do not mind.
+# readable LABEL PATTERN: tokenize and inspect accept $bad; inspect says why it
+# does not run.
 readable()
 {
 	works "$1: tokenize works" tokenize "$bad" -p "In the beginning"
-	check "$1: and gives ids" prints '^1( [0-9]+)+$'
+	check "$1: tokenize prints ids" prints '^1( [0-9]+)+$'
 	works "$1: inspect works" inspect "$bad"
-	check "$1: and says why it does not run" prints "^runs: .*$2"
+	check "$1: inspect says why it does not run" prints "^runs: .*$2"
 	works "$1: inspect --json works" inspect "$bad" --json
-	check "$1: and says why, too" same False "$(field runs)"
+	check "$1: inspect --json says that it does not run" \
+	    same False "$(field runs)"
 }
 
-# --- no such file, or none of ours ---
+# --- missing files, and files of other kinds ---
 
 refuses "a missing model" 4 'nowhere\.gguf: No such file' \
     run -m "$T/nowhere.gguf" -p hello
@@ -46,29 +49,30 @@ refuses "a missing model, tokenize" 4 'nowhere\.gguf: No such file' \
     tokenize "$T/nowhere.gguf" -p hello
 refuses "a missing model, eval" 4 'nowhere\.gguf: No such file' \
     eval -m "$T/nowhere.gguf" --ids "1 2" --logits "$T/x"
-check "and no file of logits" test ! -e "$T/x"
-refuses "a folder" 4 "$T: .*directory" run -m "$T" -p hello
+check "eval of a missing model writes no logits" test ! -e "$T/x"
+refuses "a folder as the model" 4 "$T: .*directory" run -m "$T" -p hello
 : >"$bad"
 run_bad
-check "an empty file" is_refusal 4 'bad\.gguf: .*offset 0'
-echo "# not a model at all, but a text" >"$bad"
+check "an empty model file" is_refusal 4 'bad\.gguf: .*offset 0'
+echo "# a text file, not a model" >"$bad"
 run_bad
-check "not a GGUF" is_refusal 4 'bad\.gguf: .*not a GGUF'
+check "a text file as the model" is_refusal 4 'bad\.gguf: .*not a GGUF'
 mkfifo "$T/fifo"
-refuses "a pipe" 4 "$T/fifo: " run -m "$T/fifo" -p hello
-refuses "a device" 4 '/dev/zero: ' run -m /dev/zero -p hello
+refuses "a pipe as the model" 4 "$T/fifo: " run -m "$T/fifo" -p hello
+refuses "a device file as the model" 4 '/dev/zero: ' run -m /dev/zero -p hello
 
 cp "$MODEL" "$T/secret.gguf"
 chmod 0 "$T/secret.gguf"
 if [ "$(id -u)" -ne 0 ]; then
-	refuses "an unreadable file" 4 'secret\.gguf: Permission denied' \
+	refuses "a model file without read permission" 4 \
+	    'secret\.gguf: Permission denied' \
 	    run -m "$T/secret.gguf" -p hello
 elif command -v setpriv >/dev/null; then
 	chmod 711 "$T"
 	cp "$BIN" "$T/straddle"
 	run_any setpriv --reuid=65534 --regid=65534 --clear-groups \
 	    "$T/straddle" run -m "$T/secret.gguf" -p hello
-	check "an unreadable file" \
+	check "a model file without read permission" \
 	    is_refusal 4 'secret\.gguf: Permission denied'
 fi
 
@@ -77,150 +81,168 @@ fi
 for ((n = 0; n < header; n += 1024)); do
 	head -c $n "$MODEL" >"$bad"
 	run_bad
-	check "truncated at $n" is_refusal 4 'bad\.gguf: .*[0-9]'
+	check "a model truncated at byte $n" is_refusal 4 'bad\.gguf: .*[0-9]'
 done
 for n in $((header - 1)) "$header" $((header + 1)) 51104 $((size / 2)) \
     $((size - 1)); do
 	head -c "$n" "$MODEL" >"$bad"
 	run_bad
-	check "truncated at $n" is_refusal 4 'bad\.gguf: .*[0-9]'
+	check "a model truncated at byte $n" is_refusal 4 'bad\.gguf: .*[0-9]'
 done
 
-# --- a header that lies ---
+# --- corrupt headers ---
 
 huge=0xffffffffffffffff
 for n in $huge 0x8000000000000000 0x100000000 1000000; do
 	bad_model "$n tensors" '[0-9]' tensors=$n
-	bad_model "$n keys" '[0-9]' keys=$n
-	bad_model "a text of $n" '[0-9]' keylen:general.name=$n
-	bad_model "an array of $n" '[0-9]' keylen:tokenizer.ggml.tokens=$n
+	bad_model "$n metadata keys" '[0-9]' keys=$n
+	bad_model "a string of $n bytes" '[0-9]' keylen:general.name=$n
+	bad_model "an array of $n elements" \
+	    '[0-9]' keylen:tokenizer.ggml.tokens=$n
 	bad_model "a dimension of $n" 'blk\.3\.attn_q' \
 	    dim1:blk.3.attn_q.weight=$n
 	bad_model "a row of $n" 'blk\.3\.attn_q' dim0:blk.3.attn_q.weight=$n
-	bad_model "an offset of $n" 'blk\.3\.attn_q' \
+	bad_model "a tensor at offset $n" 'blk\.3\.attn_q' \
 	    offset:blk.3.attn_q.weight=$n
 done
 bad_model "version 1" 'version 1' version=1
 bad_model "version 99" 'version 99' version=99
 bad_model "a big-endian file" '[0-9]' version=0x03000000
-bad_model "no magic" 'not a GGUF' magic=0x12345678
+bad_model "a wrong magic number" 'not a GGUF' magic=0x12345678
 bad_model "no tensors" 'token_embd' tensors=0
-bad_model "an offset past the end" "$size.*blk\.7\.ffn_up" \
+bad_model "a tensor that ends past the end of the file" \
+    "$size.*blk\.7\.ffn_up" \
     offset:blk.7.ffn_up.weight=$((size - 50080 - 64))
-bad_model "an offset off its alignment" 'blk\.2\.attn_k' \
+bad_model "a misaligned tensor" 'blk\.2\.attn_k' \
     offset:blk.2.attn_k.weight=557057
-bad_model "five dimensions" '5 dimensions.*blk\.2\.attn_k' ndims:blk.2.attn_k.weight=5
-bad_model "no dimension" 'blk\.2\.attn_k' dim0:blk.2.attn_k.weight=0
-bad_model "rows that are no whole blocks" 'blk\.2\.attn_k' \
+bad_model "a tensor of five dimensions" \
+    '5 dimensions.*blk\.2\.attn_k' ndims:blk.2.attn_k.weight=5
+bad_model "a dimension of 0" 'blk\.2\.attn_k' dim0:blk.2.attn_k.weight=0
+bad_model "rows that are not whole blocks" 'blk\.2\.attn_k' \
     dim0:blk.2.attn_k.weight=250
-bad_model "a value of no type" '77' keytype:llama.block_count=77
+bad_model "a metadata value of an unknown type" \
+    '77' keytype:llama.block_count=77
 bad_model "a missing tensor" 'blk\.4\.ffn_down' \
     name:blk.4.ffn_down.weight=blk.4.ffn_drown.weigh
-bad_model "a tensor twice" 'blk\.1\.attn_q' \
+bad_model "a duplicate tensor" 'blk\.1\.attn_q' \
     name:blk.1.attn_k.weight=blk.1.attn_q.weight
 bad_model "a missing key" 'embedding_length' \
     keyname:llama.embedding_length=llama.embedding_lemgth
-bad_model "another embedding size" '(512|256)' key:llama.embedding_length=512
-bad_model "more layers than tensors" 'blk\.8\.' key:llama.block_count=9
+bad_model "an embedding size that the tensors do not have" \
+    '(512|256)' key:llama.embedding_length=512
+bad_model "more layers than the file has tensors for" \
+    'blk\.8\.' key:llama.block_count=9
 bad_model "no layers" 'block_count' key:llama.block_count=0
-bad_model "absurd layers" 'block_count|blk' key:llama.block_count=0xffffffff
+bad_model "2^32 - 1 layers" 'block_count|blk' key:llama.block_count=0xffffffff
 bad_model "no heads" 'head_count' key:llama.attention.head_count=0
-bad_model "heads that do not divide" 'head' key:llama.attention.head_count=7
-bad_model "more heads for keys" 'head' key:llama.attention.head_count_kv=16
-bad_model "an epsilon that is no number" 'epsilon' \
+bad_model "an embedding size that the heads do not divide" \
+    'head' key:llama.attention.head_count=7
+bad_model "more KV heads than heads" 'head' key:llama.attention.head_count_kv=16
+bad_model "an epsilon of NaN" 'epsilon' \
     key:llama.attention.layer_norm_rms_epsilon=nan
-bad_model "odd rotation" 'rope' key:llama.rope.dimension_count=31
-bad_model "too much rotation" 'rope' key:llama.rope.dimension_count=64
+bad_model "an odd RoPE dimension" 'rope' key:llama.rope.dimension_count=31
+bad_model "a RoPE dimension above the head size" \
+    'rope' key:llama.rope.dimension_count=64
 bad_model "a context of 0" 'context' key:llama.context_length=0
-bad_model "another vocabulary size" '204[89]' key:llama.vocab_size=2049
-bad_model "a beginning that is no token" 'bos_token_id' \
+bad_model "a vocabulary size that the tokenizer does not have" \
+    '204[89]' key:llama.vocab_size=2049
+bad_model "a BOS token past the vocabulary" 'bos_token_id' \
     key:tokenizer.ggml.bos_token_id=2048
 
-# --- known by name, not to run ---
+# --- models that can be read but not run ---
 
 bad_model "an unknown architecture" '"?llamb"?' \
     key:general.architecture=llamb
 readable "an unknown architecture" llamb
-# A layer that block_count leaves out is no error, but is not passed over in
-# silence.
+# A layer beyond block_count is no error, but is reported.
 "$PYTHON" "$TESTS/tools/gguf_patch.py" "$MODEL" "$bad" key:llama.block_count=7
-works "a layer too many" plan -m "$bad"
-check "is told" says "bad\.gguf: 9 of [0-9]+ tensors are not used by a llama \
+works "plan with tensors of a layer beyond block_count" plan -m "$bad"
+check "the unused tensors are reported" \
+    says "bad\.gguf: 9 of [0-9]+ tensors are not used by a llama \
 model of 7 layers, the first is blk\.7\."
-works "and none is" plan -m "$MODEL"
-check "where there is none" is_empty "$ERR"
+works "plan with no unused tensors" plan -m "$MODEL"
+check "no unused tensors: nothing is reported" is_empty "$ERR"
 bad_model "an unknown tensor type" 'blk\.5\.ffn_gate.*99' \
     type:blk.5.ffn_gate.weight=99
 readable "an unknown tensor type" 99
-bad_model "a type that does not run" 'blk\.5\.ffn_gate.*IQ3_S' \
+bad_model "a tensor type that cannot run" 'blk\.5\.ffn_gate.*IQ3_S' \
     type:blk.5.ffn_gate.weight=21
-readable "a type that does not run" IQ3_S
-bad_model "a vocabulary of an unknown kind" 'llamb' \
+readable "a tensor type that cannot run" IQ3_S
+bad_model "a tokenizer of an unknown kind" 'llamb' \
     key:tokenizer.ggml.model=llamb
-works "which inspect shows" inspect "$bad"
-refuses "and tokenize cannot" 4 'llamb' tokenize "$bad" -p hello
+works "inspect shows a tokenizer of an unknown kind" inspect "$bad"
+refuses "tokenize refuses a tokenizer of an unknown kind" 4 \
+    'llamb' tokenize "$bad" -p hello
 
 # --- sessions and caps ---
 
 good=(run -m "$MODEL" -p hello -n 2 --temp 0)
 
 echo "model = \"$MODEL\"" >"$T/none.conf"
-works "no session is one session" run -c "$T/none.conf" -p hello -n 2
-check "of all CPU cores" says '^cpu0 +cpu +embd'
-works "as many sessions as units" "${good[@]}" $(sessions 10)
-refuses "one session more" 2 '11 sessions.* 10\b' "${good[@]}" $(sessions 11)
-refuses "many more" 2 '64 sessions.* 10\b' "${good[@]}" $(sessions 64)
-refuses "too many for anyone" 2 '64' "${good[@]}" $(sessions 65)
+works "a config without sessions gets one session" \
+    run -c "$T/none.conf" -p hello -n 2
+check "that session is on the CPU" says '^cpu0 +cpu +embd'
+works "as many sessions as layers, embedding and head" \
+    "${good[@]}" $(sessions 10)
+refuses "one session too many" 2 \
+    '11 sessions.* 10\b' "${good[@]}" $(sessions 11)
+refuses "64 sessions for a model of 10 parts" 2 \
+    '64 sessions.* 10\b' "${good[@]}" $(sessions 64)
+refuses "more sessions than any model may have" 2 \
+    '64' "${good[@]}" $(sessions 65)
 refuses "a cap of 0" 2 'cap.*0' "${good[@]}" -s cpu,cap=0
-refuses "a cap below a layer" 3 \
+refuses "a cap smaller than a layer" 3 \
     '[0-9]+ bytes are missing; (what would fit|neither)' \
     "${good[@]}" -s cpu,cap=100KiB
-refuses "caps below a layer" 3 '[0-9]+ bytes are missing; ' \
+refuses "four caps, each smaller than a layer" 3 '[0-9]+ bytes are missing; ' \
     "${good[@]}" $(sessions 4 cpu,cap=1MiB)
 straddle plan -m "$MODEL" --ctx 1024
 need=$(awk '$1 == "cpu0" { print int($NF) }' "$OUT")
-refuses "a cap that more sessions help" 3 'missing; what would fit: .*session' \
+refuses "a cap that is too small: more sessions are advised" 3 \
+    'missing; what would fit: .*session' \
     "${good[@]}" --ctx 1024 -s cpu,cap=$((need - 2))MiB
-refuses "a context too large for the cap" 3 'what would fit: .*--ctx [0-9]+' \
+refuses "a context too large for the cap: a smaller one is advised" 3 \
+    'what would fit: .*--ctx [0-9]+' \
     "${good[@]}" --ctx 65536 -s cpu,cap=64MiB
 for code in "bench" "explain"; do
-	refuses "a cap below a layer, $code" 3 'bytes are missing' \
+	refuses "a cap smaller than a layer, $code" 3 'bytes are missing' \
 	    $code --json -m "$MODEL" -s cpu,cap=100KiB
 done
 straddle plan --json -m "$MODEL" -s cpu,cap=100KiB
-check "a cap below a layer, plan: exit 3" exits 3
-check "the nearest plan, and that it does not fit" "$PYTHON" -c \
+check "a cap smaller than a layer, plan: exit 3" exits 3
+check "plan --json prints the nearest plan and fits: false" "$PYTHON" -c \
     'import json, sys
 o = json.load(open(sys.argv[1]))
 assert o["fits"] is False and "bytes are missing" in o["advice"]
 assert o["sessions"][0]["planned"] > o["sessions"][0]["cap"]' "$OUT"
-refuses "a core that is not there" 2 'core 999 ' \
+refuses "a core that does not exist" 2 'core 999 ' \
     "${good[@]}" -s cpu,cores=999
-refuses "no core at all" 2 'core' "${good[@]}" -s cpu,cores=
-refuses "a node that is not there" 2 'node 999' "${good[@]}" -s cpu,node=999
-refuses "no such device" 2 'warp.*cpu' "${good[@]}" -s warp
-refuses "no threads" 2 'threads' "${good[@]}" -s cpu,threads=0
+refuses "an empty list of cores" 2 'core' "${good[@]}" -s cpu,cores=
+refuses "a NUMA node that does not exist" 2 \
+    'node 999' "${good[@]}" -s cpu,node=999
+refuses "an unknown device" 2 'warp.*cpu' "${good[@]}" -s warp
+refuses "0 threads" 2 'threads' "${good[@]}" -s cpu,threads=0
 refuses "a context of 0" 2 'ctx.*0' "${good[@]}" --ctx 0
 refuses "a batch of 0" 2 'batch.*0' "${good[@]}" --batch 0
 refuses "a batch too large" 2 'batch.*4096' "${good[@]}" --batch 4097
-refuses "no such KV type" 2 'kv-type.*f16' "${good[@]}" --kv-type q1
+refuses "an unknown KV type" 2 'kv-type.*f16' "${good[@]}" --kv-type q1
 
 # --- the command line ---
 
 refuses "no command" 2 'no command'
-refuses "no such command" 2 'rum' rum -m "$MODEL" -p hello
+refuses "an unknown command" 2 'rum' rum -m "$MODEL" -p hello
 refuses "no prompt" 2 'no prompt' run -m "$MODEL"
 refuses "no model" 2 'no model' run -p hello
-refuses "two prompts" 2 'prompt|-p' run -m "$MODEL" -p hello -f "$T/x"
-refuses "a prompt that is not there" 2 'no\.txt: No such file' \
+refuses "-p together with -f" 2 'prompt|-p' run -m "$MODEL" -p hello -f "$T/x"
+refuses "a missing prompt file" 2 'no\.txt: No such file' \
     run -m "$MODEL" -f "$T/no.txt"
-refuses "a folder as prompt" 2 'directory' run -m "$MODEL" -f "$T"
-refuses "prompts that are not there" 2 'no\.txt: No such file' \
+refuses "a folder as the prompt file" 2 'directory' run -m "$MODEL" -f "$T"
+refuses "a missing --prompts file" 2 'no\.txt: No such file' \
     run -m "$MODEL" --prompts "$T/no.txt"
 refuses "an unknown option" 2 '--frob' "${good[@]}" --frob
 refuses "another command's option" 2 '--ids' "${good[@]}" --ids 1
-refuses "an option without value" 2 'value' "${good[@]}" --seed
-refuses "an operand too many" 2 'more' "${good[@]}" more
+refuses "an option without its value" 2 'value' "${good[@]}" --seed
+refuses "an unexpected operand" 2 'more' "${good[@]}" more
 for n in -2 1.5 x 99999999999999999999 ''; do
 	refuses "-n '$n'" 2 "-n: '$n" run -m "$MODEL" -p hello -n "$n"
 done
@@ -230,64 +252,68 @@ done
 refuses "a negative seed" 2 '--seed' "${good[@]}" --seed -1
 refuses "an unknown size unit" 2 'cap.*5parsecs' \
     "${good[@]}" -s cpu,cap=5parsecs
-refuses "a size that overflows" 2 'cap' "${good[@]}" -s cpu,cap=99999EiB
+refuses "a size that overflows 64 bits" 2 'cap' "${good[@]}" -s cpu,cap=99999EiB
 ev() { straddle eval -m "$MODEL" --ctx 16 "$@"; }
 ev --ids "1 2 2048" --logits "$T/x"
-check "an id past the vocabulary" is_refusal 2 '2048.*2047'
+check "a token id past the vocabulary" is_refusal 2 '2048.*2047'
 ev --ids "1 2 -1" --logits "$T/x"
-check "a negative id" is_refusal 2 '-1'
+check "a negative token id" is_refusal 2 '-1'
 ev --ids " " --logits "$T/x"
-check "no ids" is_refusal 2 'ids'
+check "an empty list of token ids" is_refusal 2 'ids'
 ev --ids "$(seq -s ' ' 1 17)" --logits "$T/x"
-check "more ids than the context" is_refusal 2 '17.*16'
+check "more token ids than the context holds" is_refusal 2 '17.*16'
 ev --ids-file "$T/no.txt" --logits "$T/x"
-check "ids that are not there" is_refusal 2 'no\.txt: No such file'
+check "a missing --ids-file" is_refusal 2 'no\.txt: No such file'
 ev --text "$T/no.txt"
-check "a text that is not there" is_refusal 2 'no\.txt: No such file'
-check "none of these made a file" test ! -e "$T/x"
+check "a missing --text file" is_refusal 2 'no\.txt: No such file'
+check "a refused eval writes no file" test ! -e "$T/x"
 ev --ids "1 2" --logits "$T/no/x"
-check "logits that go nowhere" is_refusal 2 'no/x: No such file'
+check "--logits into a folder that does not exist" \
+    is_refusal 2 'no/x: No such file'
 straddle eval -m "$MODEL" --ctx 2 --text "$TESTS/e2e/lib.sh"
-check "a context with nothing to score" is_refusal 2 '--ctx 3'
+check "a context too short to score anything" is_refusal 2 '--ctx 3'
 refuses "tokenize without a model" 2 'no model' tokenize -p hello
 refuses "detokenize without ids" 2 'no ids' detokenize "$MODEL"
-refuses "detokenize past the vocabulary" 2 '2048.*2047' \
+refuses "detokenize of an id past the vocabulary" 2 '2048.*2047' \
     detokenize "$MODEL" 1 2048
 ev --ids "1 2"
-check "ids without --logits" is_refusal 2 '--logits'
+check "--ids without --logits" is_refusal 2 '--logits'
 
 # --- the config file ---
 
-# bad_conf WHAT LINE PATTERN TEXT: the text is what follows the model's line.
+# bad_conf LABEL LINE PATTERN TEXT: a config of the model's line, then TEXT, is
+# refused; the error names LINE and matches.
 bad_conf()
 {
 	printf 'model = "%s"\n%b\n' "$MODEL" "$4" >"$T/bad.conf"
 	refuses "$1" 2 "bad\.conf:$2: .*$3" run -c "$T/bad.conf" -p hello
 }
 
-refuses "a missing config" 2 'no\.conf: No such file' \
+refuses "a missing config file" 2 'no\.conf: No such file' \
     run -c "$T/no.conf" -p hello
 bad_conf "an unknown key" 2 'frob.*context' 'frob = 1'
-bad_conf "an unknown key of a session" 3 'frob.*cap' \
+bad_conf "an unknown key in a session" 3 'frob.*cap' \
     'session a {\n frob = 1 }'
-bad_conf "a number that is none" 2 'context.*many' 'context = many'
-bad_conf "a size that is none" 2 'cap.*lots' 'session a { cap = lots }'
-bad_conf "a cap of 0 there" 3 'cap' '\nsession a { cap = 0 }'
-bad_conf "cores that do not exist" 2 'core 999' \
+bad_conf "a word where a number belongs" 2 'context.*many' 'context = many'
+bad_conf "a word where a size belongs" 2 'cap.*lots' 'session a { cap = lots }'
+bad_conf "a cap of 0 in the config" 3 'cap' '\nsession a { cap = 0 }'
+bad_conf "a core in the config that does not exist" 2 'core 999' \
     'session a { cores = "999" }'
-bad_conf "a node that does not exist" 2 'node 999' \
+bad_conf "a node in the config that does not exist" 2 'node 999' \
     'session a { node = 999 }'
-bad_conf "a device that does not exist" 3 'warp' \
+bad_conf "an unknown device in the config" 3 'warp' \
     '\nsession a { device = warp }'
-bad_conf "a key twice" 3 'twice' 'batch = 1\nbatch = 2'
-bad_conf "two sessions of one name" 3 'duplicate session name a' 'session a { }\nsession a { }'
-bad_conf "no end" 2 'unterminated section' 'session a { cap = "1GiB"'
-bad_conf "a string without end" 2 '' 'kv_type = "f16'
+bad_conf "a duplicate key" 3 'twice' 'batch = 1\nbatch = 2'
+bad_conf "two sessions with one name" 3 \
+    'duplicate session name a' 'session a { }\nsession a { }'
+bad_conf "a section without its end" 2 \
+    'unterminated section' 'session a { cap = "1GiB"'
+bad_conf "a string without its end" 2 '' 'kv_type = "f16'
 
 # --- output that cannot be written ---
 
-# closed WHAT: not a crash, not a hang, nothing left.
-gave_up()
+# The program failed in order: exit 1, at most one line, no crash, no process left.
+failed_cleanly()
 {
 	exits 1 && ended && ! says 'signal|core|Segmentation' &&
 	    [ "$(wc -l <"$ERR")" -le 1 ]
@@ -298,40 +324,42 @@ rm -f "$T/fifo" && mkfifo "$T/fifo"
 head -c 5 <"$T/fifo" >"$T/head" &
 OUT=$T/fifo straddle "${long[@]}" $(sessions 3)
 wait
-check "a reader that leaves" gave_up
-check "got what it wanted" same 5 "$(wc -c <"$T/head")"
-check "and that is said" says 'stdout: Broken pipe'
+check "the reader of stdout leaves: clean exit" failed_cleanly
+check "the reader got its 5 bytes" same 5 "$(wc -c <"$T/head")"
+check "the broken pipe is reported" says 'stdout: Broken pipe'
 for args in "${long[*]}" "${good[*]} --json -q" "plan -m $MODEL" \
     "plan --json -m $MODEL" "inspect $MODEL" "tokenize $MODEL -p hello" \
     "detokenize $MODEL 300" "explain -m $MODEL" "devices" "help" \
     "--version"; do
 	OUT=/dev/full straddle $args
-	check "a full disk: ${args%% *}" gave_up
-	check "and that is said: ${args%% *}" says '^straddle: stdout: '
+	check "stdout on a full disk, ${args%% *}: clean exit" failed_cleanly
+	check "stdout on a full disk, ${args%% *}: stdout is named" \
+	    says '^straddle: stdout: '
 done
 straddle eval -m "$MODEL" --ids "1 2" --logits /dev/full -q
-check "a full disk for logits" gave_up
-check "names it" says '/dev/full: .*No space left'
+check "logits to a full disk: clean exit" failed_cleanly
+check "logits to a full disk: the file is named" \
+    says '/dev/full: .*No space left'
 run_any bash -c 'ulimit -n 20; exec "$0" "$@"' "$BIN" "${good[@]}" -q \
     $(sessions 8)
-check "too few file descriptors" gave_up
-check "and that is said" says 'Too many open files'
+check "too few file descriptors: clean exit" failed_cleanly
+check "too few file descriptors: the error says so" says 'Too many open files'
 run_any bash -c 'ulimit -f 100; exec "$0" "$@"' "$BIN" "${good[@]}" -q
-check "files that may not be large enough" gave_up
-check "and that is said, too" says 'File too large'
+check "a low limit on file sizes: clean exit" failed_cleanly
+check "a low limit on file sizes: the error says so" says 'File too large'
 run_any bash -c '"$0" "$@" >/dev/full' "$BIN" plan --check -m "$MODEL"
-check "plan --check of what nobody gets" gave_up
+check "plan --check to a full disk: clean exit" failed_cleanly
 straddle eval -q -m "$T/good.gguf" --ids "1 2 3" --logits "$T/good.gguf"
-check "logits in the place of the model" is_refusal 2 \
+check "--logits that would overwrite the model" is_refusal 2 \
     'good\.gguf: is the file that is read'
-check "which is as it was" cmp -s "$MODEL" "$T/good.gguf"
+check "the model is unchanged" cmp -s "$MODEL" "$T/good.gguf"
 run_any bash -c '"$0" "$@" >&-' "$BIN" "${good[@]}" -q
-check "stdout closed before" gave_up
+check "stdout closed at start: clean exit" failed_cleanly
 run_any bash -c '"$0" "$@" 2>&-' "$BIN" "${good[@]}"
-check "stderr closed before" is_success
+check "stderr closed at start: the run succeeds" is_success
 run_any bash -c '"$0" "$@" <&-' "$BIN" "${good[@]}" -q
-check "stdin closed before" is_success
+check "stdin closed at start: the run succeeds" is_success
 run_any bash -c '"$0" "$@" <&- >&- 2>&-' "$BIN" "${good[@]}" -q
-check "all closed before" gave_up
+check "all three streams closed at start: clean exit" failed_cleanly
 
 e2e_end

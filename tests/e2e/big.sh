@@ -1,7 +1,7 @@
 #!/bin/bash
-# tests/e2e/big.sh - a model larger than any one session's cap: 804 MiB of
-# Q4_0 in the shape of Llama 3.2 1B over four sessions of 300 MiB.  Not part of
-# make check: it writes 850 MB (make check-big).
+# tests/e2e/big.sh - a model larger than each session's cap: 804 MiB of Q4_0 in
+# the shape of Llama 3.2 1B over four sessions of 300 MiB.  Not part of make check
+# (but of make check-big), because it writes 850 MB.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 big=$T/1b.gguf
@@ -11,7 +11,7 @@ ARGS=(-m "$big" --ctx 512 -p "In the beginning" -n 8 --temp 0)
 
 works "four sessions of 300 MiB" run "${ARGS[@]}" -s 4*cpu,cap=300MiB --json
 cp "$OUT" "$T/four.json"
-check "each peak is under its cap, and near its plan" "$PYTHON" -c '
+check "each peak is below its cap and close to its plan" "$PYTHON" -c '
 import json, sys
 for s in json.load(open(sys.argv[1]))["sessions"]:
     print(s["name"], s["cap"], s["planned"], s["peak"])
@@ -27,6 +27,6 @@ assert a["text"] == b["text"] and a["logits_hash"] == b["logits_hash"]
 ' "$T/four.json" "$OUT"
 refuses "three sessions of 300 MiB" 3 'what would fit: 4 sessions' \
     run "${ARGS[@]}" -s 3*cpu,cap=300MiB
-refuses "one of 300 MiB" 3 'bytes are missing' \
+refuses "one session of 300 MiB" 3 'bytes are missing' \
     run "${ARGS[@]}" -s cpu,cap=300MiB
 e2e_end

@@ -1,40 +1,42 @@
 #!/bin/bash
-# tests/e2e/hexagon.sh - the demo model over emulated Hexagon domains: the
-# CPU's text, the same logits however it is split, a reason for everything
-# that the host does.
+# tests/e2e/hexagon.sh - the demo model over emulated Hexagon domains: the text
+# of the CPU, the same logits for every split, a reason for each operation that
+# falls back to the host.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 EMULATED=1
 CONF=$TESTS/../config/hexagon-emulated.conf
 
-command -v qemu-hexagon >/dev/null || e2e_skip "there is no qemu-hexagon"
+command -v qemu-hexagon >/dev/null || e2e_skip "qemu-hexagon is not installed"
 [ -e "$(dirname "$BIN")/hexagon-domain" ] ||
     e2e_skip "hexagon-domain was not built (clang-14 and lld-14)"
 
 hash_of() { sed -n 's/^hash of the last logits: //p' "$ERR"; }
 
-works "the CPU" run -m "$MODEL" -s cpu -p "In the beginning" -n 12 \
+works "a run on the CPU" run -m "$MODEL" -s cpu -p "In the beginning" -n 12 \
     --temp 0 --ctx 128
 text=$(cat "$OUT")
 works "four domains from the config" run -c "$CONF" --ctx 128 --temp 0 \
     -p "In the beginning" -n 12
-check "the CPU's text" same "$(cat "$OUT")" "$text"
-check "a table of four sessions" \
+check "four domains generate the CPU's text" same "$(cat "$OUT")" "$text"
+check "the table has a row for each of the four sessions" \
     test "$(grep -c '^htp[0-3] *hexagon .* [+-]' "$ERR")" -eq 4
 hash=$(hash_of)
-check "a column for emulators" says '^session .* runtime emulator  *peak '
-check "and what each measured" test "$(grep -Ec '^htp[0-3]: in the domain [0-9.]+ .* its emulator: [0-9.]+ planned, [0-9.]+ measured' "$ERR")" -eq 4
-check "what each domain did is said" \
+check "the table has a column for emulators" \
+    says '^session .* runtime emulator  *peak '
+check "each domain's memory and emulator are reported" \
+    test "$(grep -Ec '^htp[0-3]: in the domain [0-9.]+ .* its emulator: [0-9.]+ planned, [0-9.]+ measured' "$ERR")" -eq 4
+check "each domain's operations and messages are reported" \
     test "$(grep -Ec '^htp[0-3]: [0-9]+ operations on hexagon, [0-9]+ on the CPU; a batch: [0-9.]+ messages, ' "$ERR")" -eq 4
-check "one message a batch, one more for logits" \
+check "a domain in the middle gets one message per batch" \
     says '^htp1: .* a batch: 1\.0 messages'
-works "one domain, other batches" run -m "$MODEL" -s hexagon --ctx 128 \
+works "one domain, --batch 4" run -m "$MODEL" -s hexagon --ctx 128 \
     --temp 0 -p "In the beginning" -n 12 --batch 4
-check "the same logits" same "$(hash_of)" "$hash"
-# What an emulator takes beside its domain's bytes is known and accounted for,
-# whatever holds the caps; of the program that all of them share no group is
-# charged a byte.
-accounted()
+check "one domain, --batch 4: the same logits" same "$(hash_of)" "$hash"
+# An emulator's memory beyond its domain's bytes is planned and accounted for, with
+# every way to enforce caps.  No group is charged for the program file that all
+# emulators share.
+is_accounted_for()
 {
 	"$PYTHON" - "$OUT" "$text" 2>>"$ERR" <<-'END'
 	import json, sys
@@ -60,89 +62,97 @@ accounted()
 MIXED=(run -m "$MODEL" -s hexagon -s cpu -s hexagon --ctx 128 --temp 0
     -p "In the beginning" -n 12)
 works "hexagon, cpu, hexagon" "${MIXED[@]}" --json
-check "the same text, every byte accounted for" accounted
+check "hexagon, cpu, hexagon: the same text, every byte accounted for" \
+    is_accounted_for
 if without_groups; then
-	works "the same without groups" "${MIXED[@]}" --json
+	works "hexagon, cpu, hexagon without groups" "${MIXED[@]}" --json
 	with_groups
-	check "the same text, every byte accounted for, without groups" accounted
+	check "without groups: the same text, every byte accounted for" \
+	    is_accounted_for
 fi
-works "a KV cache of Q8_0" run -m "$MODEL" -s hexagon --ctx 128 --temp 0 \
+works "a Q8_0 KV cache in a domain" \
+    run -m "$MODEL" -s hexagon --ctx 128 --temp 0 \
     -p "In the beginning" -n 4 --kv-type q8_0
 
-# --- losses: named, a fresh domain, and the text goes on ---
+# --- losses: the error names the domain, a new one takes over, the text goes on ---
 
 LONG=(run -m "$MODEL" -s htp8=hexagon -s htp9=hexagon --ctx 128 --temp 0
     -p "In the beginning" -n 16)
-works "a longer text" "${LONG[@]}"
+works "16 tokens over two domains, undisturbed" "${LONG[@]}"
 long=$(cat "$OUT")
 hash=$(hash_of)
 
-# mended WHAT WORDS: it went on as if nothing had been, after one loss.
-mended()
+# check_recovery LABEL PATTERN: one loss, whose message matches, and the result of
+# an undisturbed run.
+check_recovery()
 {
 	check "$1: exit 0" exits 0
-	check "$1: nobody left" in_time ended
-	check "$1: it is named" says "^straddle: session $2; restarting it \(loss 1 of"
+	check "$1: no process is left" in_time ended
+	check "$1: the error names the session and the cause" \
+	    says "^straddle: session $2; restarting it \(loss 1 of"
 	check "$1: one loss" same 1 "$(grep -c '; restarting it' "$ERR")"
 	check "$1: the same text" same "$(cat "$OUT")" "$long"
 	check "$1: the same logits" same "$(hash_of)" "$hash"
 }
 
-# The domain of the session that was started last, and what becomes of it.
+# Pid of the domain that was started last.
 domain() { pgrep -g "$GROUP" -n -f hexagon-domain; }
 generating() { [ "$(wc -c <"$OUT")" -gt 4 ]; }
-struck()	# SIGNAL
+signal_domain()	# SIGNAL
 {
 	straddle_bg "${LONG[@]}"
-	check "$1: it generates" in_time generating
+	check "SIG$1: text is printed" in_time generating
 	victim=$(domain)
-	check "$1: there is a domain" kill "-$1" "$victim"
-	check "$1: the run ends" finishes
+	check "SIG$1: a domain can be signalled" kill "-$1" "$victim"
+	check "SIG$1: the run ends" finishes
 }
 
-struck KILL
-mended "a domain that is killed" \
+signal_domain KILL
+check_recovery "a domain that is killed" \
     'htp[89]: its Hexagon domain was killed by signal 9 \(Killed\)'
-struck SEGV
-mended "a domain that crashes" \
+signal_domain SEGV
+check_recovery "a domain that crashes" \
     'htp[89]: its Hexagon domain was killed by signal 11 .*'
-# No call of the worker's can end it, nor does it end by itself.
-struck STOP
-mended "a domain that hangs" 'htp[89]: its device hexagon hangs: nothing has moved for [0-9.]+ s, .* \(its worker is asleep\)'
-check "a domain that hangs: it is gone" in_time test ! -d "/proc/$victim"
+# A stopped domain neither answers nor ends; only the watchdog can end it.
+signal_domain STOP
+check_recovery "a domain that hangs" \
+    'htp[89]: its device hexagon hangs: nothing has moved for [0-9.]+ s, .* \(its worker is asleep\)'
+check "a domain that hangs: it is killed" in_time test ! -d "/proc/$victim"
 
-# What befalls one domain, once (tests/tools/faulty.c).
+# One fault in one domain, once (tests/tools/faulty.c).
 if [ -x "$FAULTY" ]; then
 	export STRADDLE_FAULT STRADDLE_FAULT_FILE=$T/fault
-	befallen()
+	run_with_fault()
 	{
 		STRADDLE_FAULT=worker:$1
 		printf '%8s' '' | tr ' ' '\0' >"$STRADDLE_FAULT_FILE"
 		BIN=$FAULTY straddle "${LONG[@]}"
 	}
-	befallen leave:9
-	mended "a domain that leaves" \
+	run_with_fault exit:9
+	check_recovery "a domain that exits" \
 	    'htp[89]: its Hexagon domain left with status 0'
-	befallen refuse:2
-	mended "a map that is refused" 'htp[89]: .*: its Hexagon domain cannot map 4294963200 bytes: its address space is full: [0-9]+ MiB more is all that its device hexagon gives .*'
-	befallen late:2
-	mended "an answer that does not come" \
+	run_with_fault map-too-large:2
+	check_recovery "a map that is refused" \
+	    'htp[89]: .*: its Hexagon domain cannot map 4294963200 bytes: its address space is full: [0-9]+ MiB more is all that its device hexagon gives .*'
+	run_with_fault no-answer:2
+	check_recovery "a domain that does not answer" \
 	    'htp[89]: its Hexagon domain does not answer'
 	unset STRADDLE_FAULT STRADDLE_FAULT_FILE
 fi
 
-# More than a domain can map: refused by the plan with what the probe found.
-refuses "a context beyond the domain" 3 \
+# The plan refuses more than a domain can map and names the limit that was probed.
+refuses "a context too large for the domain" 3 \
     'its cap is (5[0-9]|6[0-3])\.0 MiB, the limit of its device hexagon' \
     run -m "$MODEL" -s hexagon,domain=64MiB,cap=1GiB --ctx 16384 -p x -n 1
-# A sanitizer takes some 27 MiB, and not always the same.
+# A sanitizer takes about 27 MiB of the domain, and the amount varies.
 SIZE=64MiB
 ! sanitized || SIZE=96MiB
-works "a domain of another size" run -m "$MODEL" \
+works "a domain of $SIZE" run -m "$MODEL" \
     -s "hexagon,domain=$SIZE" --ctx 128 --temp 0 -p "In the beginning" -n 12
-check "the same text" same "$(cat "$OUT")" "$text"
-works "explain" explain -c "$CONF" --json
-check "two operations a pipeline fall back for good reason" "$PYTHON" - "$OUT" \
+check "a domain of $SIZE: the same text" same "$(cat "$OUT")" "$text"
+works "explain of four domains" explain -c "$CONF" --json
+check "only get_rows and rope_table fall back, with a reason" \
+    "$PYTHON" - "$OUT" \
     <<-'END'
 	import json, sys
 	o = json.load(open(sys.argv[1]))
@@ -151,15 +161,17 @@ check "two operations a pipeline fall back for good reason" "$PYTHON" - "$OUT" \
 	assert all(x['reason'] for x in cpu)
 	assert all(s['device_ops'] > 20 for s in o['summary'])
 	END
-# Loops that are not pipelined any more, or whose sums went to memory.
-counts() {
+# Fails if the compiler no longer pipelines a loop, or spills its accumulators.
+has_expected_counts() {
 	"$PYTHON" "$TESTS/tools/hexagon_counts.py" --domain \
 	    "$(dirname "$BIN")/hexagon-domain" >/dev/null || [ $? -eq 77 ]
 }
-check "products a packet" counts
+check "the domain's inner loops have the expected products per packet" \
+    has_expected_counts
 
-works "devices" devices --json
-check "limits by trying" "$PYTHON" - "$OUT" <<-'END'
+works "devices --json" devices --json
+check "devices reports the domain's limits as probed" \
+    "$PYTHON" - "$OUT" <<-'END'
 	import json, sys
 	d = {x['kind']: x for x in json.load(open(sys.argv[1]))['devices']}
 	h = d['hexagon']
@@ -167,7 +179,7 @@ check "limits by trying" "$PYTHON" - "$OUT" <<-'END'
 	total = h['limits']['total_bytes']
 	assert 3 << 30 < total['value'] < 0xe0000000, total
 	assert 'refused' in total['from']
-	# What a board would need is told in any case.
+	# Requirements of a board are reported on every machine.
 	assert h['checks'] and all(c['text'] for c in h['checks']), h
 	END
 e2e_end

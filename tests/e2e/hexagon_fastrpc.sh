@@ -1,20 +1,21 @@
 #!/bin/bash
-# tests/e2e/hexagon_fastrpc.sh - the demo model over Hexagon sessions that are
-# reached through libcdsprpc.so, for which a stand-in is loaded: the CPU's text,
-# errors by name, a domain that is lost.  Not silicon.
+# tests/e2e/hexagon_fastrpc.sh - the demo model over Hexagon sessions behind
+# libcdsprpc.so, with a stand-in for that library: the text of the CPU, error
+# messages, a lost domain.  Nothing here runs on silicon.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 EMULATED=1
 
-command -v qemu-hexagon >/dev/null || e2e_skip "there is no qemu-hexagon"
+command -v qemu-hexagon >/dev/null || e2e_skip "qemu-hexagon is not installed"
 [ -e "$(dirname "$BIN")/hexagon-domain" ] ||
     e2e_skip "hexagon-domain was not built (clang-14 and lld-14)"
 STANDIN=$(dirname "$BIN")/tests/standin
 [ -e "$STANDIN/libcdsprpc.so" ] || e2e_skip "the stand-in was not built"
 
-# The module for a DSP: it asks the DSP's system for its queue and for nothing
-# else, and has the one name that FastRPC calls.
-check "the module stands on its own" "$PYTHON" - \
+# The DSP's module may import the queue's functions only, and must export the one
+# function that FastRPC calls.
+check "the DSP module imports only dspqueue and exports one function" \
+    "$PYTHON" - \
     "$(dirname "$BIN")"/libstraddle-domain-v*.so <<-'END'
 	import struct, sys
 	f = open(sys.argv[1], 'rb').read()
@@ -24,33 +25,37 @@ check "the module stands on its own" "$PYTHON" - \
 	sec = [struct.unpack_from('<10I', f, shoff + i * size) for i in range(n)]
 	dyn = next(s for s in sec if s[1] == 11)
 	text = f[sec[dyn[6]][4]:]
-	have, want = set(), set()
+	defined, imported = set(), set()
 	for at in range(dyn[4] + 16, dyn[4] + dyn[5], 16):
 	    name, _, _, _, _, shndx = struct.unpack_from('<IIIBBH', f, at)
-	    (have if shndx else want).add(text[name:text.index(b'\0', name)])
-	assert have == {b'straddle_skel_handle_invoke'}, have
-	assert want == {b'dspqueue_' + x for x in
-	    (b'import', b'read_noblock', b'write', b'close')}, want
+	    (defined if shndx else imported).add(text[name:text.index(b'\0', name)])
+	assert defined == {b'straddle_skel_handle_invoke'}, defined
+	assert imported == {b'dspqueue_' + x for x in
+	    (b'import', b'read_noblock', b'write', b'close')}, imported
 	END
 
-works "the CPU" run -m "$MODEL" -s cpu -p "In the beginning" -n 12 \
+works "a run on the CPU" run -m "$MODEL" -s cpu -p "In the beginning" -n 12 \
     --temp 0 --ctx 128
 text=$(cat "$OUT")
-refuses "without the library" 1 'looked for libcdsprpc.so: .*packages' \
+refuses "port=fastrpc without libcdsprpc.so" \
+    1 'looked for libcdsprpc.so: .*packages' \
     run -m "$MODEL" -s hexagon,port=fastrpc -p "In the beginning" -n 2 \
     --ctx 128
 
 export LD_LIBRARY_PATH=$STANDIN
 works "two sessions through the library" run -m "$MODEL" -s 2*hexagon \
     -p "In the beginning" -n 12 --temp 0 --ctx 128
-check "the CPU's text" same "$(cat "$OUT")" "$text"
-check "what each did is said" \
+check "two sessions generate the CPU's text" same "$(cat "$OUT")" "$text"
+check "each session's operations are reported" \
     test "$(grep -Ec '^hexagon[01]: [0-9]+ operations on hexagon' "$ERR")" -eq 2
-works "hexagon, cpu, the emulator's own" run -m "$MODEL" -s hexagon -s cpu \
+works "fastrpc, cpu and emulated in one pipeline" \
+    run -m "$MODEL" -s hexagon -s cpu \
     -s hexagon,port=emulated -p "In the beginning" -n 12 --temp 0 --ctx 128
-check "the same text" same "$(cat "$OUT")" "$text"
-works "devices" devices --json
-check "limits as the library tells them, or by trying" "$PYTHON" - "$OUT" \
+check "fastrpc, cpu and emulated generate the CPU's text" \
+    same "$(cat "$OUT")" "$text"
+works "devices --json" devices --json
+check "devices reports the library's limits and those probed" \
+    "$PYTHON" - "$OUT" \
     <<-'END'
 	import json, sys
 	d = {x['kind']: x for x in json.load(open(sys.argv[1]))['devices']}
@@ -63,25 +68,25 @@ check "limits as the library tells them, or by trying" "$PYTHON" - "$OUT" \
 	END
 
 export STANDIN_REFUSE=remote_handle64_open=0x72
-refuses "a refused step, with call, code and remedy" 1 \
+refuses "a refused call: the error names it, its code and a remedy" 1 \
     'remote_handle64_open failed with 0x72 .the DSP refuses.*DSP_LIBRARY_PATH' \
     run -m "$MODEL" -s hexagon -p "In the beginning" -n 2 --ctx 128
 unset STANDIN_REFUSE
 
-# A process on the other side that dies: its notification names it, and the
-# text goes on.
-works "a longer text" run -m "$MODEL" -s hexagon --ctx 128 --temp 0 \
+# The remote process dies: the library's notification leads to a loss, and the text
+# goes on.
+works "60 tokens, undisturbed" run -m "$MODEL" -s hexagon --ctx 128 --temp 0 \
     -p "In the beginning" -n 60
 long=$(cat "$OUT")
 straddle_bg run -m "$MODEL" -s htp9=hexagon --ctx 128 --temp 0 \
     -p "In the beginning" -n 60
 domain() { pgrep -g "$GROUP" -f hexagon-domain | head -n 1; }
 generating() { [ -s "$OUT" ]; }
-check "it generates" in_time generating
-check "there is a process to kill" kill -KILL "$(domain)"
-check "the run ends" finishes
-check "well" test "$RC" -eq 0
-check "the session and its end are named" \
+check "text is printed while it is generated" in_time generating
+check "the remote process can be killed" kill -KILL "$(domain)"
+check "a killed remote process: the run ends" finishes
+check "a killed remote process: exit 0" test "$RC" -eq 0
+check "a killed remote process: the error names session and cause" \
     says 'htp9: its Hexagon domain died of an exception'
-check "the same text" same "$(cat "$OUT")" "$long"
+check "a killed remote process: the same text" same "$(cat "$OUT")" "$long"
 e2e_end

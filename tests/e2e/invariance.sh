@@ -1,12 +1,12 @@
 #!/bin/bash
-# tests/e2e/invariance.sh - batch invariance: a token's logits depend on the
-# model and on the tokens before it, and on nothing else, to the last bit.
+# tests/e2e/invariance.sh - batch invariance: a token's logits are a function of
+# the model and of the tokens up to it; batch, split and threads change no bit.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
 ROWS=224
 
-# ids N VOCAB: N token ids that repeat only after a long time.
+# ids N VOCAB: print N token ids of a sequence with a long period.
 ids()
 {
 	awk -v n="$1" -v vocab="$2" 'BEGIN {
@@ -15,7 +15,7 @@ ids()
 	}'
 }
 
-# logits FILE OPTION...: of all rows of $model.
+# logits FILE OPTION...: write the logits of $list under $model.
 logits()
 {
 	local file=$1
@@ -25,16 +25,16 @@ logits()
 	    -q "$@"
 }
 
-# begin NAME FILE: the logits that all others must be equal to.
-begin()
+# make_baseline NAME MODEL: write the logits that the next ones must equal.
+make_baseline()
 {
 	name=$1 model=$2 first=$T/first.f32
 	list=$(ids $ROWS "$(vocab_size)")
 	rm -f "$first"
 	logits "$first"
 	check "$name: eval" is_success
-	check "$name: $ROWS rows of finite numbers, no two alike" \
-	    sane "$first" "$(vocab_size)"
+	check "$name: $ROWS rows of finite numbers, all different" \
+	    is_sane "$first" "$(vocab_size)"
 }
 
 vocab_size()
@@ -42,7 +42,7 @@ vocab_size()
 	if [ "$model" = "$MODEL" ]; then echo 2048; else echo 320; fi
 }
 
-sane()
+is_sane()
 {
 	"$PYTHON" - "$1" "$2" "$ROWS" 2>>"$ERR" <<-'END'
 	import array, math, sys
@@ -53,17 +53,17 @@ sane()
 	rows = {a[i:i + vocab].tobytes() for i in range(0, len(a), vocab)}
 	assert len(a) == nrows * vocab, len(a)
 	assert all(map(math.isfinite, a)), 'not finite'
-	assert len(rows) == nrows, 'rows are alike'
-	assert max(a) - min(a) > 1, 'logits say nothing'
+	assert len(rows) == nrows, 'equal rows'
+	assert max(a) - min(a) > 1, 'logits are nearly constant'
 	END
 }
 
-# holds OPTION...: the same bits.
-holds()
+# check_same OPTION...: eval with these options gives the baseline's bits.
+check_same()
 {
 	rm -f "$T/other.f32"
 	logits "$T/other.f32" "$@"
-	check "$name: $*" is_equal
+	check "$name: the same logits with '$*'" is_equal
 }
 
 is_equal()
@@ -71,89 +71,89 @@ is_equal()
 	is_success && cmp "$first" "$T/other.f32" 2>>"$ERR"
 }
 
-# Of two blocks of keys: in many batches and sessions, and row by row.
-two_runs()
+# For a prompt of two blocks of keys: row by row, and in batches over sessions.
+check_two_splits()
 {
-	holds --batch 1
-	holds --batch 7 $(sessions 3 cpu,threads=1)
+	check_same --batch 1
+	check_same --batch 7 $(sessions 3 cpu,threads=1)
 }
 
-# What every model and every kernel variant must hold.
-short_list()
+# For every weight type that all kernels have.
+check_five_splits()
 {
-	holds --batch 1
-	holds --batch 7 $(sessions 2)
-	holds --batch 64 $(sessions 3 cpu,threads=1)
-	holds --batch 512 $(sessions 6 cpu,threads=2)
-	holds --batch 1 $(sessions 4 cpu,threads=1)
+	check_same --batch 1
+	check_same --batch 7 $(sessions 2)
+	check_same --batch 64 $(sessions 3 cpu,threads=1)
+	check_same --batch 512 $(sessions 6 cpu,threads=2)
+	check_same --batch 1 $(sessions 4 cpu,threads=1)
 }
 
 one=$(cores | head -n 1) two=$(cores | tail -n 1)
 
-begin "demo model" "$MODEL"
+make_baseline "demo model" "$MODEL"
 for case in $(sample 4 {1,2,3,4,8}:{7,64,512}); do
-	holds --batch ${case#*:} $(sessions ${case%:*})
+	check_same --batch ${case#*:} $(sessions ${case%:*})
 done
 for case in $(sample 3 {1,2}:{1,3}:{1,64}); do
 	IFS=: read -r threads n batch <<<"$case"
-	holds --batch $batch $(sessions $n cpu,threads=$threads)
+	check_same --batch $batch $(sessions $n cpu,threads=$threads)
 done
-holds --batch 1 $(sessions 8 cpu,threads=1)
-# Of the demo model's 8 layers of two halves, and the ends.
+check_same --batch 1 $(sessions 8 cpu,threads=1)
+# The demo model has 18 parts: 8 layers of two halves, and both ends.
 for n in $(sample 2 2 5 11 18); do
-	holds --half-layers --batch 64 $(sessions $n)
-	holds --half-layers --batch 7 $(sessions $n cpu,threads=1)
+	check_same --half-layers --batch 64 $(sessions $n)
+	check_same --half-layers --batch 7 $(sessions $n cpu,threads=1)
 done
-holds -s "cpu,cores=$one" -s "cpu,cores=$one"
-holds -s cpu,threads=2 -s cpu,threads=1 -s cpu
+check_same -s "cpu,cores=$one" -s "cpu,cores=$one"
+check_same -s cpu,threads=2 -s cpu,threads=1 -s cpu
 if [ "$one" -ne "$two" ]; then
-	holds -s "cpu,cores=$one" -s "cpu,cores=$two"
-	holds -s "cpu,cores=$one,$two" -s "cpu,cores=$two" --batch 7
-	holds -s "cpu,cores=$two" --batch 1
+	check_same -s "cpu,cores=$one" -s "cpu,cores=$two"
+	check_same -s "cpu,cores=$one,$two" -s "cpu,cores=$two" --batch 7
+	check_same -s "cpu,cores=$two" --batch 1
 fi
 for kv in f32 q8_0; do
-	begin "demo model, KV $kv" "$MODEL"
+	make_baseline "demo model, KV $kv" "$MODEL"
 	logits "$first" --kv-type $kv
-	holds --kv-type $kv --batch 1 $(sessions 3)
-	holds --kv-type $kv --batch 7 $(sessions 2 cpu,threads=1)
+	check_same --kv-type $kv --batch 1 $(sessions 3)
+	check_same --kv-type $kv --batch 7 $(sessions 2 cpu,threads=1)
 done
 
-# Rows say nothing of those that follow.
-begin "demo model" "$MODEL"
+# A row does not depend on the rows after it.
+make_baseline "demo model" "$MODEL"
 full=$first first=$T/prefix.f32
 list=$(ids 50 2048)
 head -c $((50 * 2048 * 4)) "$full" >"$first"
-name="a prefix alone"
-holds
-holds --batch 7 $(sessions 3)
+name="the first 50 ids alone"
+check_same
+check_same --batch 7 $(sessions 3)
 list=$(ids 51 2048)
 name="one more id"
 logits "$T/other.f32"
-check "$name adds a row" differ "$(wc -c <"$first")" \
+check "$name adds rows" differ "$(wc -c <"$first")" \
     "$(wc -c <"$T/other.f32")"
 
 for type in f32 f16 bf16 q8_0 q4_0; do
 	make_model $type $type
 done
 for type in $(sample 2 f32 f16 bf16 q8_0 q4_0); do
-	begin "tiny $type" "$T/$type.gguf"
-	short_list
+	make_baseline "tiny $type" "$T/$type.gguf"
+	check_five_splits
 done
 
-# The other types: fewer runs, of two blocks of keys.
+# The other types: fewer runs, on two blocks of keys.
 ROWS=96
 for type in q4_1 q5_0 q5_1 iq4_nl mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_xs; do
 	make_model $type $type
 done
 for type in $(sample 3 q4_1 q5_0 q5_1 iq4_nl mxfp4 q2_k q3_k q4_k q5_k q6_k \
     iq4_xs); do
-	begin "$type" "$T/$type.gguf"
-	two_runs
+	make_baseline "$type" "$T/$type.gguf"
+	check_two_splits
 done
 ROWS=224
 
-# Other variants, each compared with itself: those below the best that this
-# machine has, and the reference.
+# Slower kernel variants than this machine's best, each compared with itself; then
+# the reference kernels.
 case $(uname -m) in
 aarch64) masks="neon neon+dotprod" ;;
 *)	masks="avx2 avx2+avx_vnni" ;;
@@ -163,28 +163,28 @@ for mask in $masks; do
 	for type in $(sample 3 f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl \
 	    mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_xs); do
 		ROWS=96
-		begin "$type, $mask" "$T/$type.gguf"
-		two_runs
+		make_baseline "$type, $mask" "$T/$type.gguf"
+		check_two_splits
 	done
 done
-# And in AVX-512 what the best of these cores do another way: BF16 by products
-# of floats, MXFP4 by products with its scales.
+# AVX-512 without its newest extensions has other code for two types: BF16 in
+# products of floats, MXFP4 in products with its scales.
 if [ "$(uname -m)" != aarch64 ]; then
 	export STRADDLE_CPU_MASK=avx2+avx512_vnni
 	for type in bf16 mxfp4; do
-		begin "$type, $STRADDLE_CPU_MASK" "$T/$type.gguf"
-		two_runs
+		make_baseline "$type, $STRADDLE_CPU_MASK" "$T/$type.gguf"
+		check_two_splits
 	done
 fi
 ROWS=224
 
 export STRADDLE_CPU_MASK=0
-begin "demo model, reference kernels" "$MODEL"
-holds --batch 7 $(sessions 3)
-holds --batch 64 $(sessions 8 cpu,threads=1)
+make_baseline "demo model, reference kernels" "$MODEL"
+check_same --batch 7 $(sessions 3)
+check_same --batch 64 $(sessions 8 cpu,threads=1)
 for type in $(sample 1 f32 f16 bf16 q8_0 q4_0); do
-	begin "tiny $type, reference kernels" "$T/$type.gguf"
-	short_list
+	make_baseline "tiny $type, reference kernels" "$T/$type.gguf"
+	check_five_splits
 done
 
 e2e_end

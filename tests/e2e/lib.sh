@@ -1,16 +1,17 @@
-# tests/e2e/lib.sh - what the end-to-end tests share; sourced by tests/e2e/*.sh.
+# tests/e2e/lib.sh - library of the end-to-end tests; tests/e2e/*.sh source it.
 #
-# Every command is a process group of its own, under a time limit, with its
-# streams in files of a private folder.  What is left of the group when the
-# command has ended is a leak.
+# Every command runs in its own process group, under a time limit, with its
+# streams redirected to files of a private folder.  A process of the group that
+# outlives the command is a leak.
 #
 #	STRADDLE_BIN	the program (default build/straddle)
 #	STRADDLE_TESTS	this folder (default tests)
-#	STRADDLE_SEED	of what is drawn at random (default: drawn, printed)
+#	STRADDLE_SEED	seed of all random choices (default: random; printed)
 #	FULL		not empty: every combination instead of a sample
-#	STRADDLE_MKGGUF	the maker of models (default tests/tools/mkgguf beside BIN)
+#	STRADDLE_MKGGUF	program that writes test models (default: tests/tools/mkgguf
+#			in the build folder)
 
-set -m			# groups; and SIGINT is not ignored in them
+set -m			# a process group per command, which does not ignore SIGINT
 SEED=${STRADDLE_SEED:-$RANDOM}
 RANDOM=$SEED
 echo "STRADDLE_SEED=$SEED"
@@ -24,19 +25,18 @@ MKGGUF=${STRADDLE_MKGGUF:-$(dirname "$BIN")/tests/tools/mkgguf}
 MODEL=$TESTS/data/kjv-q8_0.gguf
 DEMO=$TESTS/../config/demo.conf
 TOPIC=$(basename "$0" .sh)
-# Seconds after which a command, or what is waited for, is taken to hang.  How
-# long things take is the machine's business: one that is busy, or has stopped
-# for half a minute, fails nothing.
+# Seconds after which a command or a condition counts as hung.  A busy machine, or
+# one that pauses for half a minute, must not fail a test.
 LIMIT=300
 INPUT=/dev/null		# the command's stdin
 PASSED=0 FAILED=0 ENDED=
 RC=0 GROUP=0 COMMAND=none
 
 T=$(mktemp -d "${TMPDIR:-/tmp}/straddle-e2e.XXXXXX")
-export HOME=$T		# where nobody's settings are
+export HOME=$T		# no user's settings
 OUT=$T/out ERR=$T/err
 true >"$OUT" 2>"$ERR"
-exec 2>"$T/shell"	# what bash says of jobs that were killed on purpose
+exec 2>"$T/shell"	# bash reports jobs that the tests kill on purpose
 trap e2e_exit EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
@@ -75,7 +75,7 @@ e2e_need()
 	local tool
 
 	for tool; do
-		command -v "$tool" >/dev/null || e2e_skip "there is no $tool"
+		command -v "$tool" >/dev/null || e2e_skip "$tool is not installed"
 	done
 }
 
@@ -85,7 +85,7 @@ PYTHON=$(python3 -c "import sys; print(sys.executable)")	# not a wrapper
 
 # --- running ---
 
-# Any command: its exit code in RC, its streams in $OUT and $ERR.
+# run_any COMMAND...: set RC to its exit code; its streams go to $OUT and $ERR.
 run_any()
 {
 	COMMAND="$*" RC=0
@@ -99,8 +99,8 @@ straddle()
 	run_any "$BIN" "$@"
 }
 
-# From here to with_groups: no memory group can be created (tests/tools/faulty.c).
-# Fails where that program is not built.
+# Until with_groups is called, the program cannot create memory groups
+# (tests/tools/faulty.c).  Fails where that program is not built.
 without_groups()
 {
 	[ -x "$FAULTY" ] || return 1
@@ -114,16 +114,16 @@ with_groups()
 	unset STRADDLE_CGROUP_ROOT
 }
 
-# The same in the background: its pid, and its group, is GROUP.
+# Start straddle in the background; GROUP is its pid and process group.
 straddle_bg()
 {
 	COMMAND="$* &" RC=0
-	true >"$OUT" 2>"$ERR"	# so that what is there is its own
+	true >"$OUT" 2>"$ERR"	# drop the last command's output
 	"$BIN" "$@" <"$INPUT" >"$OUT" 2>"$ERR" &
 	GROUP=$!
 }
 
-# Wait until the command succeeds; it must do so before LIMIT.
+# in_time COMMAND...: repeat it until it succeeds; fail after LIMIT.
 in_time()
 {
 	local end=$((SECONDS + LIMIT))
@@ -139,16 +139,18 @@ nobody_left()
 	! pgrep -r R,S,D,T,t -g "$GROUP" >/dev/null
 }
 
-# The leak checker of a worker that is killed in its last moments is a process
-# of its own, and goes a moment later; so does the emulator of a domain, whose
-# worker may not wait for it once it is confined (EMULATED).
+# No process of the group is left.  Two kinds of process may end a moment later
+# than the command: the leak checker of a worker that was killed while it exited,
+# and the emulator of a domain (EMULATED), for which a confined worker may not
+# wait.
 ended()
 {
 	nobody_left ||
 	    { { sanitized || [ -n "${EMULATED-}" ]; } && in_time nobody_left; }
 }
 
-# The end of straddle_bg's command, by itself.
+# Wait for straddle_bg's command to end by itself and set RC; kill it and fail
+# after LIMIT.
 finishes()
 {
 	local hangs=0
@@ -164,8 +166,8 @@ leader_ended()
 	! pgrep -r R,S,D,T,t -g "$GROUP" | grep -qx "$GROUP"
 }
 
-# Pids of the workers, in the order of the sessions: by birth and not by number,
-# which begins anew when the largest was given out.
+# Print the workers' pids in the order of the sessions.  The kernel lists children
+# in the order of creation; pids are no order, because they wrap around.
 workers()
 {
 	local born=/proc/$GROUP/task/$GROUP/children live pid
@@ -193,13 +195,13 @@ fail()
 	sed 's/^/    err: /' "$ERR" | cut -c -300 | head -n 12
 }
 
-# check WHAT COMMAND...: the command succeeds.
+# check LABEL COMMAND...: the command succeeds.
 check()
 {
-	local what=$1
+	local label=$1
 
 	shift
-	if "$@"; then pass; else fail "$what"; fi
+	if "$@"; then pass; else fail "$label"; fi
 }
 
 exits() { [ "$RC" -eq "$1" ]; }
@@ -215,44 +217,45 @@ is_success()
 	exits 0 && ended
 }
 
-# Of a refusal: the code, one line that says why, and nothing else.
+# is_refusal CODE PATTERN: that exit code, one line on stderr that matches, and no
+# other output.
 is_refusal()
 {
 	exits "$1" && is_empty "$OUT" && [ "$(wc -l <"$ERR")" -eq 1 ] &&
 	    says "^straddle: " && says "$2" && ended
 }
 
-# works WHAT ARGS...: exit 0, no process left.
+# works LABEL ARGS...: straddle ARGS exits with 0 and leaves no process.
 works()
 {
-	local what=$1
+	local label=$1
 
 	shift
 	straddle "$@"
-	check "$what" is_success
+	check "$label" is_success
 }
 
-# refuses WHAT CODE PATTERN ARGS...
+# refuses LABEL CODE PATTERN ARGS...: straddle ARGS is refused (is_refusal).
 refuses()
 {
-	local what=$1 code=$2 pattern=$3
+	local label=$1 code=$2 pattern=$3
 
 	shift 3
 	straddle "$@"
-	check "$what" is_refusal "$code" "$pattern"
+	check "$label" is_refusal "$code" "$pattern"
 }
 
-# --- what this machine has ---
+# --- machine and models ---
 
-# The allowed cores, one a line.
+# Print the allowed cores, one per line.
 cores()
 {
 	"$PYTHON" -c 'import os
 for c in sorted(os.sched_getaffinity(0)): print(c)'
 }
 
-# sample N WORD...: N of the words, drawn with $SEED, in the order given; all of
-# them under FULL.
+# sample N WORD...: print N random words ($SEED), in the order given; all of them
+# if FULL is set.
 sample()
 {
 	local n=$1
@@ -271,14 +274,14 @@ sample()
 	}'
 }
 
-# A sanitizer's shadow memory is in no plan.
+# The program was built with a sanitizer, whose shadow memory is in no plan.
 sanitized()
 {
 	grep -qaE '__(asan|tsan)_init' "$BIN"
 }
 
-# make_model NAME TYPE [OPTION...]: $T/NAME.gguf of mkgguf's tiny shape, with
-# rows of 256 for types with blocks of 256.
+# make_model NAME TYPE [OPTION...]: write $T/NAME.gguf in mkgguf's tiny shape, with
+# rows of 256 weights for types that have blocks of 256.
 make_model()
 {
 	local name=$1 type=$2 shape=tiny
@@ -290,7 +293,7 @@ make_model()
 	"$MKGGUF" $shape "$type" "$T/$name.gguf" "$@" >/dev/null
 }
 
-# sessions N [SPEC]: the -s options of N sessions, for unquoted use.
+# sessions N [SPEC]: print the -s options of N sessions, for unquoted use.
 sessions()
 {
 	local i
@@ -300,14 +303,14 @@ sessions()
 	done
 }
 
-# field NAME: of the JSON object in $OUT, as text.
+# field NAME: print this field of the JSON object in $OUT.
 field()
 {
 	"$PYTHON" -c 'import json, sys
 print(json.load(open(sys.argv[1]))[sys.argv[2]], end="")' "$OUT" "$1"
 }
 
-# has_keys KIND: $OUT is JSON with the stable keys of that command.
+# has_keys COMMAND: $OUT is JSON with the stable keys of that command.
 has_keys()
 {
 	"$PYTHON" "$TESTS/tools/json_keys.py" "$1" "$OUT" 2>>"$ERR"

@@ -1,7 +1,8 @@
 #!/bin/bash
-# tests/e2e/memory.sh - what the plan foresees is what the kernel counts, under
-# whatever holds the caps here: a group where this user may make one, and
-# RLIMIT_DATA; who goes over a cap is killed, alone, and leaves no group.
+# tests/e2e/memory.sh - the memory that the plan predicts is the memory that the
+# kernel counts, with the enforcement that this machine has: a cgroup where this
+# user may create one, and RLIMIT_DATA.  A worker above its cap is killed, alone,
+# and leaves no group.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
@@ -9,15 +10,15 @@ set -eu
 
 # --- plan and peak ---
 
-# All that a session may take is there before the first token, so that where
-# every run is many times slower a few tokens show the same peak.
+# A session has all its memory before the first token, so where every run is many
+# times slower a single token shows the same peak.
 SLOW=${STRADDLE_SLOW:-0}
 PROMPT=$(seq -s ' ' 1 60) N=8
 [ "$SLOW" = 0 ] || { PROMPT=In N=1; }
 : >"$T/errors"
 
-# Peak within the cap, and as planned and as accounted for to the larger of 2 %
-# (1 %) and 4 MiB; a line for each session in $T/errors.
+# Each session's peak is within its cap, within 2 % or 4 MiB of its plan, and
+# accounted for to 1 % or 4 MiB.  Adds a line per session to $T/errors.
 within_plan()
 {
 	"$PYTHON" - "$T/plan.json" "$OUT" "$T/errors" "$@" 2>>"$ERR" <<-'END'
@@ -33,7 +34,7 @@ within_plan()
 	    off = peak - planned
 	    print(abs(off), off, planned, r['enforced_by'],
 	          *sys.argv[4:], file=log, sep='\t')
-	    assert p['layers'] == r['layers'], f'{name}: cut another way'
+	    assert p['layers'] == r['layers'], f'{name}: run and plan split differently'
 	    assert peak <= r['cap'], f'{name}: {peak} over its cap {r["cap"]}'
 	    assert abs(off) <= max(planned * 0.02, 4 << 20), \
 	        f'{name}: peak {peak}, planned {planned}: {off:+}'
@@ -47,15 +48,15 @@ memory()
 	straddle plan --json "$@"
 	cp "$OUT" "$T/plan.json"
 	straddle run -p "$PROMPT" -n "$N" --json -q --temp 0 "$@"
-	check "memory as planned: $*" is_success
-	check "memory as planned: $*" within_plan "$*"
+	check "the run succeeds: $*" is_success
+	check "memory is as planned: $*" within_plan "$*"
 }
 
 make_model wide q4_k --ctx 8192
 make_model plain f32 --tied --bias --ctx 4096
 
-# Contexts, batches, KV types, sessions, threads, models.
-some_configurations()
+# Varied contexts, batches, KV types, sessions, threads and models.
+run_some_configurations()
 {
 	local kjv="-m $MODEL"
 
@@ -69,7 +70,7 @@ some_configurations()
 	memory -m "$T/wide.gguf" $(sessions 2 cpu,cap=64MiB)
 }
 
-more_configurations()
+run_more_configurations()
 {
 	local kjv="-m $MODEL"
 
@@ -90,7 +91,7 @@ more_configurations()
 	memory -m "$T/plain.gguf" $(sessions 3 cpu,cap=32MiB) --batch 16
 }
 
-worst()
+print_worst()
 {
 	sort -nr "$T/errors" | "$PYTHON" -c 'import sys
 rows = [line.rstrip("\n").split("\t") for line in sys.stdin]
@@ -105,29 +106,29 @@ print(f"worst error of {runs} configurations ({len(rows)} sessions) under "
 straddle run -m "$MODEL" -p In -n 1 --json -q
 HELD_BY=$("$PYTHON" -c 'import json, sys
 print(json.load(open(sys.argv[1]))["sessions"][0]["enforced_by"])' "$OUT")
-some_configurations
-more_configurations
-worst "$HELD_BY"
+run_some_configurations
+run_more_configurations
+print_worst "$HELD_BY"
 
 if [ "$HELD_BY" != RLIMIT_DATA ] && without_groups; then
 	: >"$T/errors"
-	some_configurations
-	worst RLIMIT_DATA
+	run_some_configurations
+	print_worst RLIMIT_DATA
 	straddle run -m "$MODEL" -p In -n 1
-	check "without groups it is RLIMIT_DATA, or the emulator's nothing" \
+	check "without groups RLIMIT_DATA enforces caps, or nothing does" \
 	    says '^cpu0 .* (RLIMIT_DATA|ledger)$'
-	check "what it does not see is said, and why there is no group" \
+	check "without groups a note says why there is none" \
 	    says '^caps: held by .* because .*/nowhere/proc/self/mountinfo'
 	with_groups
 fi
 
-# Caps of exactly the planned bytes, which the kernel now keeps to the page.
+# Caps of exactly the planned bytes, which the kernel enforces to the page.
 if [ "$SLOW" = 0 ]; then
 	straddle stress -c "$DEMO" --only "*caps equal to the plan"
-	check "caps of exactly the plan" is_success
+	check "caps equal to the plan are enough" is_success
 fi
 
-# --- plan --fit, followed ---
+# --- the advice of plan --fit ---
 
 fitted()
 {
@@ -135,24 +136,26 @@ fitted()
 print(json.load(open(sys.argv[1]))["fit"][sys.argv[2]])' "$OUT" "$1"
 }
 
-works "how many sessions of 12 MiB" plan -m "$MODEL" --fit --json \
+works "plan --fit for sessions of 12 MiB" plan -m "$MODEL" --fit --json \
     --ctx 512 --batch 64 -s cpu,cap=12MiB
 n=$(fitted sessions)
-check "more than one" test "$n" -gt 1
-works "so many do" run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 \
+check "plan --fit advises several sessions" test "$n" -gt 1
+works "a run with that many sessions" \
+    run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 \
     $(sessions "$n" cpu,cap=12MiB)
-refuses "one is refused, with the same advice" 3 \
+refuses "one session is refused with advice" 3 \
     "bytes are missing; what would fit: [0-9]+ sessions" \
     run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 -s cpu,cap=12MiB
-works "what two of 14 MiB hold" plan -m "$MODEL" --fit --json \
+works "plan --fit for two sessions of 14 MiB" plan -m "$MODEL" --fit --json \
     $(sessions 2 cpu,cap=14MiB)
-works "they do" run -m "$MODEL" -p In -n 1 $(sessions 2 cpu,cap=14MiB) \
+works "a run with the advised context, batch and KV types" \
+    run -m "$MODEL" -p In -n 1 $(sessions 2 cpu,cap=14MiB) \
     --ctx "$(fitted context)" --batch "$(fitted batch)" \
     --kv-type-k "$(fitted kv_type_k)" --kv-type-v "$(fitted kv_type_v)"
 
-# --- the limit is the kernel's ---
+# --- the kernel enforces the cap ---
 
-# The limit of a worker's own group, or of its data.
+# limit_of PID: the worker's memory limit: of its own group, or of its data.
 limit_of()
 {
 	case $HELD_BY in
@@ -173,7 +176,7 @@ group_of()
 		print at $3 }' "/proc/$1/cgroup"
 }
 
-# A program and a model that nobody has read yet.
+# A program and a model that are not in the page cache.
 cp "$BIN" "$T/cold"
 cp "$MODEL" "$T/cold.gguf"
 "$PYTHON" -c 'import os, sys
@@ -183,7 +186,8 @@ for path in sys.argv[1:]:
         os.posix_fadvise(fp.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)' \
     "$T/cold" "$T/cold.gguf"
 
-# Bytes of a worker's group that are page cache; its rings are not.
+# page_cache_of PID: bytes of page cache that its group is charged; its rings are
+# shared memory, not page cache.
 page_cache_of()
 {
 	awk '$1 ~ /^(in)?active_file$/ { n += $2 } END { print n + 0 }' \
@@ -193,31 +197,31 @@ page_cache_of()
 BIN=$T/cold straddle_bg run -m "$T/cold.gguf" -p In -n 100000 --ctx 65536 \
     --ignore-eos -q -s a=cpu,cap=160MiB -s b=cpu,cap=160MiB
 has_text() { [ "$(wc -c <"$OUT")" -gt 8 ]; }
-check "text comes" in_time has_text
+check "text is printed while it is generated" in_time has_text
 for pid in $(workers); do
 	case $HELD_BY in
-	cgroup*)	check "its limit is its cap" \
+	cgroup*)	check "a worker's limit is its cap" \
 			    same 167772160 "$(limit_of "$pid")"
-			check "it is charged no page cache" \
+			check "a worker is charged no page cache" \
 			    same 0 "$(page_cache_of "$pid")"
-			check "its group is its own" same "$pid" \
+			check "a worker is alone in its group" same "$pid" \
 			    "$(cat "$(group_of "$pid")/cgroup.procs")"
 			stale="${stale-} $(group_of "$pid")" ;;
-	RLIMIT_DATA)	check "its limit is a number" \
+	RLIMIT_DATA)	check "a worker has a data limit" \
 			    test "$(limit_of "$pid")" -lt 400000000 ;;
 	esac
 done
 kill -KILL "$GROUP"
-check "kill -9 of the coordinator" finishes
-check "its workers go" in_time ended
+check "kill -9 of the coordinator ends the run" finishes
+check "its workers exit" in_time ended
 straddle plan -m "$MODEL"
 for group in ${stale-}; do
-	check "the next one sweeps the groups that were left" \
+	check "the next straddle removes the groups that were left" \
 	    test ! -e "$group"
 done
 
-# What bench reads from is of the memory that groups above leave, too: 1 GiB, by
-# the machine's.
+# The size of bench's read buffer depends on the limits of all groups above, not
+# just on the machine's memory, which would allow 1 GiB.
 if [ "$HELD_BY" = "cgroup v1" ] &&
     [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -gt 4194304 ]; then
 	inside=$(group_of $$)/e2e.$$
@@ -228,13 +232,13 @@ if [ "$HELD_BY" = "cgroup v1" ] &&
 	chmod +x "$T/inside"
 	BIN=$T/inside works "bench in a container of 900 MiB" bench \
 	    -m "$MODEL" -p 8 -n 2 -r 1 --slice 1 -s cpu --json
-	check "it read from a quarter of that at most" "$PYTHON" -c \
+	check "bench's read buffer is at most a quarter of that" "$PYTHON" -c \
 	    'import json, sys
 assert json.load(open(sys.argv[1]))["roofline"]["read_buffer"] < 236e6' "$OUT"
 	in_time rmdir "$inside"
 fi
 
-# A worker that takes more than it may: here what a launcher starts instead.
+# A worker that exceeds its cap: the launcher starts another program instead.
 if [ "$HELD_BY" != RLIMIT_DATA ] && [ "$HELD_BY" != ledger ]; then
 	cat >"$T/eater" <<-END
 	#!/bin/sh
@@ -248,13 +252,14 @@ if [ "$HELD_BY" != RLIMIT_DATA ] && [ "$HELD_BY" != ledger ]; then
 	export NEXT=${STRADDLE_LAUNCH:-}
 	STRADDLE_LAUNCH=$T/eater straddle run -m "$MODEL" -p In -n 1 \
 	    --recover 0 -s modest=cpu,cap=160MiB -s glutton=cpu,cap=64MiB
-	check "out of memory: exit 1" exits 1
-	check "who, why, and the numbers" says "^straddle: session glutton: its \
+	check "a worker above its cap: exit 1" exits 1
+	check "a worker above its cap: session, cause and numbers are named" \
+	    says "^straddle: session glutton: its \
 worker was killed by signal 9 \(Killed\), for memory: its group reached the \
 limit of 64.0 MiB \(67108864 bytes\), peak 64.0 MiB"
-	check "one line, so that nobody else was lost" \
+	check "a worker above its cap: one line, as no other worker is lost" \
 	    same 1 "$(wc -l <"$ERR")"
-	check "no worker is left" ended
+	check "a worker above its cap: no process is left" ended
 fi
 
 e2e_end

@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/e2e/parallel.sh - several prompts at once: each text is what it is
-# alone, whatever its company, and comes in the order of the file.
+# tests/e2e/parallel.sh - several prompts at once: each text is the same as when
+# its prompt runs alone, and the results come in the order of the file.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
@@ -12,8 +12,8 @@ LONG=$(printf 'and the word of the LORD came unto me %.0s' 1 2 3 4 5 6 7 8 9)
 	printf 'Blessed are the\nno line end'
 } >"$T/lines"
 
-# many OPTION...: the lines of $T/lines, without times.
-many()
+# run_lines OPTION...: run the prompts of $T/lines; -q leaves out times.
+run_lines()
 {
 	straddle run -m "$MODEL" --prompts "$T/lines" --ctx 256 -q "$@"
 }
@@ -23,41 +23,42 @@ is_equal()
 	is_success && cmp "$T/want" "$OUT" 2>>"$ERR"
 }
 
-# holds OPTION...: over every cut, the same bytes as one after the other.
-holds()
+# check_same_texts OPTION...: every split and number of sequences gives the bytes of
+# one prompt after the other.
+check_same_texts()
 {
 	local n batch
 
-	many "$@" --parallel 1
-	check "one by one: $*" is_success
-	check "a line for each" same 12 "$(wc -l <"$OUT")"
+	run_lines "$@" --parallel 1
+	check "one prompt at a time: $*" is_success
+	check "a result for each prompt" same 12 "$(wc -l <"$OUT")"
 	cp "$OUT" "$T/want"
 	for n in 1 2 3 8; do
 		for batch in 7 128; do
-			many "$@" --parallel $n --batch $batch
-			check "$n at once, batch $batch: $*" is_equal
-			many "$@" --parallel $n --batch $batch $(sessions 3)
-			check "over three sessions, $n at once, batch $batch: $*" \
+			run_lines "$@" --parallel $n --batch $batch
+			check "$n sequences, batch $batch: $*" is_equal
+			run_lines "$@" --parallel $n --batch $batch $(sessions 3)
+			check "three sessions, $n sequences, batch $batch: $*" \
 			    is_equal
 		done
 	done
-	many "$@" --parallel 16
+	run_lines "$@" --parallel 16
 	check "more sequences than prompts: $*" is_equal
-	many "$@" --parallel 5 --batch 1
+	run_lines "$@" --parallel 5 --batch 1
 	check "more sequences than rows: $*" is_equal
 	[ "$one" -ne "$two" ] || return 0
-	many "$@" --parallel 6 -s "cpu,cores=$one" -s "cpu,cores=$two"
-	check "groups on cores of their own: $*" is_equal
-	many "$@" --parallel 6 --batch 2 -s "cpu,cores=$one" \
+	run_lines "$@" --parallel 6 -s "cpu,cores=$one" -s "cpu,cores=$two"
+	check "sequence groups on separate cores: $*" is_equal
+	run_lines "$@" --parallel 6 --batch 2 -s "cpu,cores=$one" \
 	    -s "cpu,cores=$two"
-	check "small groups: $*" is_equal
+	check "small sequence groups: $*" is_equal
 }
 
-holds -n 20 --temp 0
-holds -n 20 --temp 0.8 --seed 5 --repeat-penalty 1.3
+check_same_texts -n 20 --temp 0
+check_same_texts -n 20 --temp 0.8 --seed 5 --repeat-penalty 1.3
 
-# pick INDEX KEY: of a line of $T/want.
-pick()
+# field_of INDEX KEY: print a field of one line of $T/want.
+field_of()
 {
 	"$PYTHON" - "$T/want" "$1" "$2" <<-'END'
 	import json, sys
@@ -66,66 +67,70 @@ pick()
 	END
 }
 
-# The text of line 3 was sampled with the seed it tells.
+# Line 3 says which seed its text was sampled with.
 straddle run -m "$MODEL" --ctx 256 -q -p "$LONG" -n 20 --temp 0.8 \
-    --seed "$(pick 3 seed)" --repeat-penalty 1.3 --json
-check "a line can be had again, alone" same "$(pick 3 text)" "$(field text)"
-check "its number of tokens is told" same 20 "$(pick 3 gen_tokens)"
+    --seed "$(field_of 3 seed)" --repeat-penalty 1.3 --json
+check "a prompt alone with its line's seed gives the same text" \
+    same "$(field_of 3 text)" "$(field text)"
+check "a line has its number of tokens" same 20 "$(field_of 3 gen_tokens)"
 check "equal prompts get different texts" \
-    differ "$(pick 4 text)" "$(pick 5 text)"
-check "the first prompt has the run's own seed" same 5 "$(pick 0 seed)"
+    differ "$(field_of 4 text)" "$(field_of 5 text)"
+check "the first prompt has the run's own seed" same 5 "$(field_of 0 seed)"
 
 # --- ends ---
 
 printf 'In\nthe beginning of\n' >"$T/lines"
-many -n -1 --temp 0 --ignore-eos --ctx 32 --parallel 2
+run_lines -n -1 --temp 0 --ignore-eos --ctx 32 --parallel 2
 check "a full context ends a text" same 2 "$(grep -c '"stop":"context"' "$OUT")"
-many -n 5 --temp 0 --parallel 2
-check "so does its length" same 2 "$(grep -c '"stop":"length"' "$OUT")"
-check "with -q no times" differ 0 "$(grep -c '"gen_tokens":5' "$OUT")"
-check "none at all" same 0 "$(grep -c '_s"' "$OUT")"
+run_lines -n 5 --temp 0 --parallel 2
+check "-n ends a text" same 2 "$(grep -c '"stop":"length"' "$OUT")"
+check "-q keeps the token counts" differ 0 "$(grep -c '"gen_tokens":5' "$OUT")"
+check "-q leaves out all times" same 0 "$(grep -c '_s"' "$OUT")"
 straddle run -m "$MODEL" --prompts "$T/lines" --ctx 64 -n 5 --temp 0 \
     --parallel 2
-check "times, without" same 2 "$(grep -c '"ttft_s":.*"gen_s":' "$OUT")"
-check "and a line of speeds" \
+check "without -q each line has times" \
+    same 2 "$(grep -c '"ttft_s":.*"gen_s":' "$OUT")"
+check "without -q there is a line of speeds" \
     says '^sequences at once: 2 \| rows a batch: [0-9.]+ \| '
 
 # --- hundreds ---
 
 seq 1 400 | sed 's/$/ and/' >"$T/lines"
-many -n 3 --temp 0.8 --seed 9 --parallel 1
+run_lines -n 3 --temp 0.8 --seed 9 --parallel 1
 cp "$OUT" "$T/want"
-check "hundreds of prompts, one by one" same 400 "$(wc -l <"$OUT")"
-many -n 3 --temp 0.8 --seed 9 --parallel 8 $(sessions 2)
-check "hundreds of prompts, eight at once" is_equal
+check "400 prompts, one at a time" same 400 "$(wc -l <"$OUT")"
+run_lines -n 3 --temp 0.8 --seed 9 --parallel 8 $(sessions 2)
+check "400 prompts, eight sequences: the same texts" is_equal
 
-# --- one that fails among others ---
+# --- a bad prompt among others ---
 
 printf 'In the\nAnd\nThe LORD\n' >"$T/lines"
-many -n 8 --temp 0 --ctx 64
+run_lines -n 8 --temp 0 --ctx 64
 grep -v '"index":1' "$OUT" | sed 's/"index":[0-9]*//' >"$T/want"
 printf 'In the\n%s\nThe LORD\n' "$LONG" >"$T/lines"
 for n in 1 3; do
-	many -n 8 --temp 0 --ctx 64 --parallel $n
-	check "a line too long, $n at once: exit 1" exits 1
-	check "is named, with what would help" \
+	run_lines -n 8 --temp 0 --ctx 64 --parallel $n
+	check "a prompt too long, $n sequences: exit 1" exits 1
+	check "a prompt too long, $n sequences: the error names it and a remedy" \
 	    says "^straddle: $T/lines:2: the prompt has .* holds 64: .*--ctx"
-	check "its line says so" \
+	check "a prompt too long, $n sequences: its line has the error" \
 	    prints '^\{"index":1,.*"error":"the prompt has .* holds 64'
-	check "nobody is left" ended
+	check "a prompt too long, $n sequences: no process is left" ended
 	grep -v '"index":1' "$OUT" | sed 's/"index":[0-9]*//' >"$T/others"
-	check "the others are what they are without it" \
+	check "a prompt too long, $n sequences: the other texts do not change" \
 	    cmp -s "$T/want" "$T/others"
 done
 printf '%s\n%s\n' "$LONG" "$LONG" >"$T/lines"
-many -n 8 --temp 0 --ctx 64 --parallel 2
-check "none that can run: exit 1" exits 1
-check "how many" says 'lines:1: .*\(and 1 more line'
-check "a line for each all the same" same 2 "$(grep -c '"error"' "$OUT")"
+run_lines -n 8 --temp 0 --ctx 64 --parallel 2
+check "all prompts too long: exit 1" exits 1
+check "all prompts too long: the error says how many" \
+    says 'lines:1: .*\(and 1 more line'
+check "all prompts too long: a line for each" \
+    same 2 "$(grep -c '"error"' "$OUT")"
 
 # --- interrupted ---
 
-# whole_lines: JSON, in order, the last ones marked.
+# whole_lines: every line is JSON, in order; those cut short are marked.
 whole_lines()
 {
 	"$PYTHON" - "$OUT" 2>>"$ERR" <<-'END'
@@ -140,21 +145,22 @@ whole_lines()
 
 has_lines() { [ "$(wc -l <"$OUT")" -ge 5 ]; }
 
-for what in INT KILL; do
+for signal in INT KILL; do
 	seq 1 100000 >"$T/lines"
 	straddle_bg run -m "$MODEL" --prompts "$T/lines" --ctx 256 -n 40 -q \
 	    --parallel 4 --recover 0 -s a=cpu,threads=1 -s b=cpu,threads=1
-	check "lines come as they are done" in_time has_lines
-	if [ $what = INT ]; then
+	check "results are printed when they are done" in_time has_lines
+	if [ $signal = INT ]; then
 		kill -INT "$GROUP"
 	else
 		kill -KILL "$(workers | tail -n 1)"
 	fi
-	check "SIG$what ends it" finishes
-	check "SIG$what: exit 1" exits 1
-	check "SIG$what: one line says why" same 1 "$(grep -vc ' seed ' "$ERR")"
-	check "SIG$what: no worker is left" ended
-	check "SIG$what: what was done is there, whole" whole_lines
+	check "SIG$signal ends the run" finishes
+	check "SIG$signal: exit 1" exits 1
+	check "SIG$signal: one line says why" \
+	    same 1 "$(grep -vc ' seed ' "$ERR")"
+	check "SIG$signal: no process is left" ended
+	check "SIG$signal: the results so far are complete lines" whole_lines
 done
 
 # --- memory ---
@@ -169,9 +175,9 @@ straddle plan -m "$MODEL" --ctx 1024 --json $(sessions 2 cpu,cap=1GiB)
 want=$(kv_bytes)
 straddle plan -m "$MODEL" --ctx 1024 --json $(sessions 2 cpu,cap=1GiB) \
     --parallel 8
-check "each sequence has the whole context" \
+check "each sequence has the full context" \
     same $((8 * want)) "$(kv_bytes)"
-refuses "more than the cap holds" 3 'does not fit.*would fit' \
+refuses "more sequences than the cap holds" 3 'does not fit.*would fit' \
     run -m "$MODEL" --ctx 1024 -s cpu,cap=64MiB --prompts "$T/lines" \
     --parallel 64
 

@@ -1,21 +1,21 @@
 #!/bin/bash
-# tests/e2e/processes.sh - the workers as processes: they do not outlive the
-# coordinator, and their loss is named.
+# tests/e2e/processes.sh - workers as processes: they never outlive the
+# coordinator, and their loss is reported by name.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
-# A generation in three sessions that goes on until something ends it; all of
-# it is under way when there is text.
+# A generation in three sessions that runs until something ends it; all stages run
+# once there is text.
 LONG=(run -m "$MODEL" -p "In the beginning" -n 100000 --ctx 65536
     --ignore-eos --temp 0 -q --recover 0 -s a=cpu,threads=1 -s b=cpu,threads=1
     -s c=cpu,threads=1)
 
-begin()
+start_generation()
 {
 	straddle_bg "${LONG[@]}" "$@"
-	check "text comes as it is made" in_time has_text
+	check "text is printed while it is generated" in_time has_text
 	pids=($(workers))
-	check "three workers" same 3 "${#pids[@]}"
+	check "there are three workers" same 3 "${#pids[@]}"
 }
 
 has_text()
@@ -32,34 +32,34 @@ whole_text()
 # --- signals to the coordinator ---
 
 for signal in INT TERM HUP; do
-	begin
+	start_generation
 	kill -$signal "$GROUP"
-	check "SIG$signal ends it" finishes
+	check "SIG$signal ends the run" finishes
 	check "SIG$signal: exit 1" exits 1
-	check "SIG$signal is named" says "^straddle: interrupted by signal"
-	check "SIG$signal: no worker is left" ended
-	check "SIG$signal: the text so far is there" whole_text
+	check "SIG$signal: the error names it" \
+	    says "^straddle: interrupted by signal"
+	check "SIG$signal: no process is left" ended
+	check "SIG$signal: the text so far is printed" whole_text
 done
 trap '' HUP			# as nohup does
-begin
+start_generation
 trap 'exit 129' HUP
 kill -HUP "$GROUP"
 kill -TERM "$GROUP"
-check "a hangup that is ignored is no end, but SIGTERM" finishes
-check "a hangup that is ignored: SIGTERM is named" \
+check "with SIGHUP ignored, SIGTERM ends the run" finishes
+check "with SIGHUP ignored, the error names SIGTERM" \
     says "^straddle: interrupted by signal 15"
-begin
-kill -INT -- "-$GROUP"		# as Ctrl-C does: to all
-check "Ctrl-C ends it" finishes
+start_generation
+kill -INT -- "-$GROUP"		# to the whole group, as Ctrl-C does
+check "Ctrl-C ends the run" finishes
 check "Ctrl-C: exit 1" exits 1
-check "Ctrl-C is what is named, not a lost worker" \
+check "Ctrl-C: the error names the signal, not a lost worker" \
     says "^straddle: interrupted by signal 2"
 check "Ctrl-C: one line" same 1 "$(wc -l <"$ERR")"
-check "Ctrl-C: no worker is left" ended
-check "Ctrl-C: the text so far is there" whole_text
+check "Ctrl-C: no process is left" ended
+check "Ctrl-C: the text so far is printed" whole_text
 
-# During the start, too: at any moment from when it is the program that gets
-# the signal, and no longer the shell's child.
+# Signals during the start.  Wait for exec, or the shell's child gets the signal.
 is_started()
 {
 	[ "$(cat "/proc/$GROUP/comm")" != "$(cat /proc/$$/comm)" ]
@@ -70,12 +70,12 @@ for wait in 0 0.01 0.03 0.06 0.1; do
 	in_time is_started
 	sleep $wait
 	kill -TERM "$GROUP"
-	check "SIGTERM after $wait s ends it" finishes
-	check "SIGTERM after $wait s: not done" test "$RC" -ne 0
-	check "SIGTERM after $wait s: no worker is left" in_time ended
+	check "SIGTERM after $wait s ends the run" finishes
+	check "SIGTERM after $wait s: the exit code is not 0" test "$RC" -ne 0
+	check "SIGTERM after $wait s: no process is left" in_time ended
 done
 
-# A reader that does not read must not make it deaf.
+# Signals must be handled while stdout is blocked on a full pipe.
 pipe_is_full()
 {
 	"$PYTHON" -c 'import array, fcntl, sys, termios, time
@@ -96,12 +96,12 @@ into_pipe()	# ARGS...
 	GROUP=$!
 }
 
-heard()	# HOW
+check_sigterm()	# LABEL
 {
 	kill -TERM "$GROUP"
-	check "SIGTERM is heard all the same $1" finishes
-	check "its exit is 1 $1" exits 1
-	check "and no worker is left $1" ended
+	check "SIGTERM $1 ends the run" finishes
+	check "SIGTERM $1: exit 1" exits 1
+	check "SIGTERM $1: no process is left" ended
 	"$PYTHON" -c 'import os; os.set_blocking(9, False); os.read(9, 1 << 20)'
 }
 
@@ -109,83 +109,86 @@ mkfifo "$T/pipe"
 exec 9<>"$T/pipe"
 "$PYTHON" -c 'import fcntl; fcntl.fcntl(9, 1031, 4096)'	# F_SETPIPE_SZ
 into_pipe "${LONG[@]}"
-check "a pipe that nobody reads fills up" in_time pipe_is_full
-heard "in the middle of text"
+check "text fills a pipe that nobody reads" in_time pipe_is_full
+check_sigterm "with a full pipe of text"
 into_pipe "${LONG[@]}" -n 600 --json
-check "a pipe that nobody reads fills up with JSON" in_time pipe_is_full
-heard "in the middle of JSON"
-# What is to be said at the end finds it full already.
+check "JSON fills a pipe that nobody reads" in_time pipe_is_full
+check_sigterm "with a full pipe of JSON"
+# The pipe is full before the JSON at the end is printed.
 all_confined() { [ "$(grep -c 'session [abc]: confined' "$ERR")" -eq 3 ]; }
 printf '%4096s' x >&9
 into_pipe "${LONG[@]}" --json -v
-check "it generates" in_time all_confined
-heard "before there is JSON"
+check "all workers are confined" in_time all_confined
+check_sigterm "with a pipe filled before the JSON"
 exec 9>&-
 
-# A start that takes long is not deaf either: the second worker comes late.
+# Signals must be handled during a slow start, when the second worker does not come.
 cat >"$T/slow" <<'END'
 #!/bin/sh
 if [ -e "$SLOW" ]; then exec sleep 1000; else : >"$SLOW"; fi
 exec "$@"
 END
 chmod +x "$T/slow"
-COMMAND="a slow start" RC=0
+COMMAND="a run whose second worker does not start" RC=0
 SLOW=$T/started STRADDLE_LAUNCH="$T/slow ${STRADDLE_LAUNCH:-}" \
     "$BIN" "${LONG[@]}" <"$INPUT" >"$OUT" 2>"$ERR" &
 GROUP=$!
-check "the first worker has started" in_time test -e "$T/started"
+check "a slow start: the first worker has started" in_time test -e "$T/started"
 sleep 1
 kill -TERM "$GROUP"
-check "SIGTERM ends a slow start" finishes
-check "a slow start: no worker is left" in_time ended
+check "a slow start: SIGTERM ends the run" finishes
+check "a slow start: no process is left" in_time ended
 
-# Nor is measuring one, before there is a plan, whose group goes, too.
+# The same while a worker is measured, before there is a plan.
 no_group() { nothing "$(find /sys/fs/cgroup -name "straddle.$1.*")"; }
 : >"$T/measured"
 SLOW=$T/measured STRADDLE_LAUNCH=$T/slow straddle_bg "${LONG[@]}"
 one_worker() { same 1 "$(pgrep -c -g "$GROUP" sleep)"; }
-check "a worker is measured" in_time one_worker
+check "measuring: the measured worker has started" in_time one_worker
 kill -TERM "$GROUP"
-check "SIGTERM ends measuring" finishes
+check "measuring: SIGTERM ends the run" finishes
 check "measuring: exit 1" exits 1
-check "measuring ends with a word" says '^straddle: interrupted by signal 15'
-check "measuring: no worker is left" in_time ended
-check "measuring: no group is left" no_group "$GROUP"
+check "measuring: the error names the signal" \
+    says '^straddle: interrupted by signal 15'
+check "measuring: no process is left" in_time ended
+check "measuring: no memory group is left" no_group "$GROUP"
 
-begin
+start_generation
 kill -KILL "$GROUP"
-check "kill -9 of the coordinator" finishes
-check "its workers go" in_time ended
+check "kill -9 of the coordinator ends the run" finishes
+check "kill -9 of the coordinator: its workers exit" in_time ended
 
-# --- losing a worker, where none may be lost (e2e/recover.sh has the rest) ---
+# --- losing a worker under --recover 0 (e2e/recover.sh tests recovery) ---
 
 for i in 0 1 2; do
-	begin
+	start_generation
 	kill -KILL "${pids[i]}"
 	name=$(echo a b c | cut -d ' ' -f $((i + 1)))
-	check "the loss of $name ends it" finishes
+	check "the loss of $name ends the run" finishes
 	check "the loss of $name: exit 1" exits 1
-	check "the loss of $name is named, with the signal" \
+	check "the loss of $name: the error names it and the signal" \
 	    says "^straddle: session $name: .*signal 9"
 	check "the loss of $name: one line" same 1 "$(wc -l <"$ERR")"
-	check "the loss of $name: no worker is left" ended
-	check "the loss of $name: the text so far is there" whole_text
+	check "the loss of $name: no process is left" ended
+	check "the loss of $name: the text so far is printed" whole_text
 done
-begin
+start_generation
 kill -ABRT "${pids[1]}"
-check "a crash ends it" finishes
-check "a crash is named" says '^straddle: session b: .*signal 6'
-check "a crash: no worker is left" ended
+check "SIGABRT of a worker ends the run" finishes
+check "SIGABRT of a worker: the error names it and the signal" \
+    says '^straddle: session b: .*signal 6'
+check "SIGABRT of a worker: no process is left" ended
 
-# Whoever comes first: also one that only measures, before the plan.  It is
-# killed by what launches it, which no race with its own end can miss.
+# The first worker dies at its start, even before the plan when it is measured.
+# The launcher kills itself, so no race with the worker's own exit is possible.
 printf '#!/bin/sh\nkill -KILL $$\n' >"$T/stillborn"
 chmod +x "$T/stillborn"
 STRADDLE_LAUNCH=$T/stillborn straddle_bg "${LONG[@]}"
-check "a loss at birth ends it for good" finishes
-check "its loss: exit 1" exits 1
-check "its loss is named" says '^straddle: session a: .*signal 9'
-check "its loss: no worker is left" ended
+check "a worker that dies at its start ends the run" finishes
+check "a worker that dies at its start: exit 1" exits 1
+check "a worker that dies at its start: the error names it" \
+    says '^straddle: session a: .*signal 9'
+check "a worker that dies at its start: no process is left" ended
 
 # --- stopped, and continued ---
 
@@ -194,27 +197,28 @@ grows() { [ "$(size)" -gt "$before" ]; }
 
 all_stopped() { ! pgrep -r R,S,D -g "$GROUP" >/dev/null; }
 
-begin
+start_generation
 kill -STOP -- "-$GROUP"
-check "all of it can be stopped" in_time all_stopped
+check "all processes can be stopped" in_time all_stopped
 before=$(size)
 sleep 1.5
-check "stopped, it says nothing" same "$before" "$(size)"
-check "stopped, nobody is lost" same 3 "$(workers | wc -l)"
+check "a stopped run prints nothing" same "$before" "$(size)"
+check "a stopped run loses no worker" same 3 "$(workers | wc -l)"
 kill -CONT -- "-$GROUP"
-check "continued, it goes on" in_time grows
-kill -STOP "${pids[1]}"		# a stage alone
+check "a continued run prints more text" in_time grows
+kill -STOP "${pids[1]}"		# one stage alone
 sleep 1.5
 before=$(size)
 kill -CONT "${pids[1]}"
-check "so it does when one stage was stopped" in_time grows
+check "a run with one stage stopped and continued goes on" in_time grows
 kill -INT "$GROUP"
-check "and ends" finishes
-check "as if nothing had been" says '^straddle: interrupted by signal 2'
+check "a run that was stopped ends on SIGINT" finishes
+check "a run that was stopped: the error names SIGINT" \
+    says '^straddle: interrupted by signal 2'
 
-# --- what a worker is ---
+# --- process titles and file descriptors ---
 
-begin
+start_generation
 title_is()
 {
 	local title
@@ -223,14 +227,16 @@ title_is()
 	echo "title: $title" >>"$ERR"
 	[[ $title =~ ^$2\ ?$ ]]
 }
-check "title of the first" \
+check "the first worker's title has its layers" \
     title_is "${pids[0]}" 'straddle: a .*layers 0-[0-9]+'
-check "title of the second" \
+check "the second worker's title has its layers" \
     title_is "${pids[1]}" 'straddle: b layers [0-9]+-[0-9]+'
-check "title of the last" title_is "${pids[2]}" 'straddle: c .*head'
+check "the last worker's title names the head" \
+    title_is "${pids[2]}" 'straddle: c .*head'
 
-# Streams, channel, its own /proc files, and the last one's bell: no more and no
-# fewer.  The model is closed when it is loaded, the rings when they are mapped.
+# A worker keeps its streams, the channel, its own /proc files and, in the last
+# stage, the bell.  It closes the model after the load and the rings' descriptors
+# once they are mapped.
 fds_of()
 {
 	local fd
@@ -250,54 +256,55 @@ has_its_files()
 	    "$(fds_of "${pids[$1]}")"
 }
 
-# What is not dumpable belongs to root, and shows its files to nobody else.
+# /proc of a process that is not dumpable belongs to root and hides its files.
 hides_its_files()
 {
 	same 0 "$(stat -c %u "/proc/$1/status")"
 }
 for i in 0 1 2; do
 	if ls "/proc/${pids[i]}/fd" >/dev/null 2>&1; then
-		check "worker $i has the files that it needs, and no other" \
+		check "worker $i has exactly the descriptors that it needs" \
 		    has_its_files "$i"
 	else
-		check "worker $i hides its files" hides_its_files "${pids[i]}"
+		check "worker $i is not dumpable" hides_its_files "${pids[i]}"
 	fi
 done
 kill -TERM "$GROUP"
-check "the end" finishes
+check "SIGTERM ends the run" finishes
 
 # --- threads and cores ---
 
-# bound_of PID: the cores of each thread, sorted.
+# bound_of PID: print the allowed cores of each thread, sorted.
 bound_of()
 {
 	sed -n 's/^Cpus_allowed_list:\t//p' "/proc/$1/task"/*/status |
 	    sort -n | tr '\n' ' '
 }
 
-# two_bound WHAT SPEC BOUND: the threads of two sessions of that kind.
-two_bound()
+# check_bound LABEL SPEC CORES: the threads of two sessions of SPEC may run on CORES.
+check_bound()
 {
 	straddle_bg run -m "$MODEL" -p "In the beginning" -n 100000 \
 	    --ctx 65536 --ignore-eos --temp 0 -q -s "a=$2" -s "b=$2"
-	check "$1: under way" in_time has_text
+	check "$1: text is printed while it is generated" in_time has_text
 	pids=($(workers))
-	check "$1: two workers" same 2 "${#pids[@]}"
+	check "$1: there are two workers" same 2 "${#pids[@]}"
 	for pid in "${pids[@]}"; do
-		check "$1: threads' cores" same "$3" "$(bound_of "$pid")"
+		check "$1: each thread is bound to its cores" \
+		    same "$3" "$(bound_of "$pid")"
 	done
 	kill -TERM "$GROUP"
-	check "$1: the end" finishes
+	check "$1: SIGTERM ends the run" finishes
 }
 
 two=($(cores | head -n 2))
-if [ ${#two[@]} -eq 2 ] && ! sanitized; then	# those have more threads
+if [ ${#two[@]} -eq 2 ] && ! sanitized; then	# sanitizers add threads
 	list="${two[0]},${two[1]}"
 	both=$list
 	[ "${two[1]}" -ne $((two[0] + 1)) ] || both="${two[0]}-${two[1]}"
-	two_bound "shared cores, a thread for each" "cpu,cores=$list" \
+	check_bound "shared cores, a thread per core" "cpu,cores=$list" \
 	    "${two[0]} ${two[1]} "
-	two_bound "shared cores, fewer threads" \
+	check_bound "shared cores, fewer threads than cores" \
 	    "cpu,cores=$list,threads=1" "$both "
 fi
 

@@ -1,6 +1,7 @@
 #!/bin/bash
-# tests/e2e/quantize.sh - files that `quantize` makes: read by a second reader,
-# run, and told from worse ones; what it refuses, and what it leaves behind.
+# tests/e2e/quantize.sh - straddle quantize: an independent reader checks its files,
+# the program runs them, perplexity shows their quality; refusals, and files that
+# must not be left behind.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
@@ -10,11 +11,12 @@ no_part() { [ -z "$(find "$T" -name '*.part')" ]; }
 ppl() { sed -n 's/^perplexity \([0-9.]*\) .*/\1/p' "$OUT"; }
 within_part() { awk "BEGIN { exit !($1 < $2 * $3) }"; }
 
-# --- every type, from floats ---
+# --- every type, from F32 ---
 
-works "from Q8_0 to F32" quantize "$MODEL" "$T/f32.gguf" f32
-check "with a warning" says '57 of the tensors to convert are quantized'
-check "it is what another reader expects" \
+works "quantize from Q8_0 to F32" quantize "$MODEL" "$T/f32.gguf" f32
+check "a source of quantized tensors gives a warning" \
+    says '57 of the tensors to convert are quantized'
+check "an independent reader finds the same weights in F32" \
     reads "$MODEL" "$T/f32.gguf" 0 F32 blk.0.attn_k.weight 0
 straddle run -m "$T/f32.gguf" -p "In the beginning God created" --temp 0 \
     -n 200 -q
@@ -22,70 +24,77 @@ cp "$OUT" "$T/text"
 straddle eval -q -m "$T/f32.gguf" --ctx 64 --text "$T/text"
 base=$(ppl)
 
-# made TYPE FILE_TYPE ERROR PPL [HEAD]: the greatest error of a tensor's
-# weights, and of the perplexity, as a part of that of the floats.
-made()
+# check_type TYPE FILE_TYPE ERROR PPL [HEAD]: quantize to TYPE.  ERROR is the largest
+# relative error of a tensor's weights, PPL the largest ratio of the perplexity to
+# that of F32.
+check_type()
 {
 	local type=$1 file=$T/$1.gguf
 
-	# Slow there; test_encode has them all.
+	# Slow under sanitizers; the unit test encode covers them there.
 	case $type in
 	Q4_1 | Q5_* | IQ4_NL | Q6_K)	! sanitized || return 0 ;;
 	esac
-	works "to $type" quantize "$T/f32.gguf" "$file" "$type"
-	check "$type: a line a tensor, and the sum" same 75 "$(wc -l <"$OUT")"
-	check "$type: types, bytes, error" prints \
+	works "quantize from F32 to $type" \
+	    quantize "$T/f32.gguf" "$file" "$type"
+	check "$type: a line per tensor and the sum" same 75 "$(wc -l <"$OUT")"
+	check "$type: a line has types, sizes and the error" prints \
 	    '^blk\.0\.attn_k\.weight +128 x 256 +F32 -> [A-Z0-9_]+ +128 KiB -> [0-9.]+ KiB +error [0-9.]+ %$'
 	check "$type: no warning" nothing "$(grep note "$ERR")"
-	check "$type: as another reader expects" reads "$T/f32.gguf" "$file" \
+	check "$type: an independent reader accepts the file" \
+	    reads "$T/f32.gguf" "$file" \
 	    "$2" "$type,${5:-$type}" blk.0.attn_k.weight "$3"
-	check "$type: the error that was told" "$PYTHON" -c 'import sys
-told = [float(l.split()[-2]) for l in open(sys.argv[1])
+	check "$type: the printed error is that of the independent reader" \
+	    "$PYTHON" -c 'import sys
+printed = [float(l.split()[-2]) for l in open(sys.argv[1])
         if l.startswith("blk.0.attn_k.weight")]
-assert abs(told[0] - 100 * float(open(sys.argv[2]).read())) < 0.002, told' \
+assert abs(printed[0] - 100 * float(open(sys.argv[2]).read())) < 0.002, printed' \
 	    "$OUT" "$T/read"
 	works "$type: inspect" inspect "$file"
-	check "$type: it runs" prints '^runs: yes'
-	works "$type: generate" run -m "$file" -p "In the beginning" --temp 0 \
+	check "$type: inspect says that it runs" prints '^runs: yes'
+	works "$type: run" run -m "$file" -p "In the beginning" --temp 0 \
 	    -n 8 -q
-	check "$type: a text of the right kind" prints 'the|of|and'
+	check "$type: run prints English words" prints 'the|of|and'
 	straddle eval -q -m "$file" --ctx 64 --text "$T/text"
-	check "$type: perplexity $(ppl), of floats $base" \
+	check "$type: perplexity $(ppl) is at most $4 times that of F32, $base" \
 	    within_part "$(ppl)" "$base" "$4"
 }
-made Q8_0 7 0.0056 1.002
-made Q4_0 2 0.082 1.05
-made Q4_1 3 0.071 1.05
-made Q5_0 8 0.041 1.02
-made Q5_1 9 0.035 1.02
-made IQ4_NL 25 0.076 1.05
-made MXFP4 38 0.12 1.08
-made Q4_K 14 0.071 1.05 Q6_K
-made Q5_K 16 0.036 1.02 Q6_K
-made Q6_K 18 0.018 1.005
-made F16 1 0.0003 1.001
-made BF16 32 0.0018 1.002
-check "Q8_0 of what Q8_0 says is the same file" \
+check_type Q8_0 7 0.0056 1.002
+check_type Q4_0 2 0.082 1.05
+check_type Q4_1 3 0.071 1.05
+check_type Q5_0 8 0.041 1.02
+check_type Q5_1 9 0.035 1.02
+check_type IQ4_NL 25 0.076 1.05
+check_type MXFP4 38 0.12 1.08
+check_type Q4_K 14 0.071 1.05 Q6_K
+check_type Q5_K 16 0.036 1.02 Q6_K
+check_type Q6_K 18 0.018 1.005
+check_type F16 1 0.0003 1.001
+check_type BF16 32 0.0018 1.002
+check "Q8_0 to F32 to Q8_0 gives the original file" \
     cmp -s "$T/Q8_0.gguf" "$MODEL"
 
 # --- options ---
 
-works "one thread" quantize "$T/f32.gguf" "$T/one.gguf" q4_k --threads 1
-works "five threads" quantize "$T/f32.gguf" "$T/one5.gguf" Q4_K --threads 5
-check "the same file" cmp -s "$T/one.gguf" "$T/one5.gguf"
-check "and as before" cmp -s "$T/one.gguf" "$T/Q4_K.gguf"
+works "quantize --threads 1" \
+    quantize "$T/f32.gguf" "$T/one.gguf" q4_k --threads 1
+works "quantize --threads 5" \
+    quantize "$T/f32.gguf" "$T/one5.gguf" Q4_K --threads 5
+check "the number of threads does not change the file" \
+    cmp -s "$T/one.gguf" "$T/one5.gguf"
+check "two calls write the same file" cmp -s "$T/one.gguf" "$T/Q4_K.gguf"
 run_any bash -c 'ln -sf "$2" "$1/link.gguf" &&
     exec "$0" quantize "$1/f32.gguf" "$1/link.gguf" Q8_0 -q' "$BIN" "$T" \
     "$T/one.gguf"
-check "a link to the output" is_success
-check "with -q one line" same 1 "$(wc -l <"$OUT")"
-check "the link stays one" test -L "$T/link.gguf"
-check "and its file is the new one" cmp -s "$T/one.gguf" "$MODEL"
-works "another head" quantize "$T/f32.gguf" "$T/head.gguf" Q4_0 --head q8_0
-check "it has it" prints '^token_embd.weight .* -> Q8_0 '
-check "the rest has not" prints '17 F32, 56 Q4_0, 1 Q8_0;'
-works "--json" quantize -m "$T/f32.gguf" "$T/json.gguf" Q5_0 --json
-check "tensors and sums" "$PYTHON" - "$OUT" <<-'END'
+check "quantize to a symbolic link" is_success
+check "-q prints one line" same 1 "$(wc -l <"$OUT")"
+check "the link stays a link" test -L "$T/link.gguf"
+check "the link's target is replaced" cmp -s "$T/one.gguf" "$MODEL"
+works "quantize --head" quantize "$T/f32.gguf" "$T/head.gguf" Q4_0 --head q8_0
+check "--head sets the type of the head" prints '^token_embd.weight .* -> Q8_0 '
+check "--head leaves the other types alone" prints '17 F32, 56 Q4_0, 1 Q8_0;'
+works "quantize --json" quantize -m "$T/f32.gguf" "$T/json.gguf" Q5_0 --json
+check "--json has tensors and sums" "$PYTHON" - "$OUT" <<-'END'
 	import json, sys
 	o = json.load(open(sys.argv[1]))
 	t = {t['name']: t for t in o['tensors']}
@@ -97,43 +106,51 @@ check "tensors and sums" "$PYTHON" - "$OUT" <<-'END'
 	assert o['bytes_after'] == sum(x['bytes_after'] for x in t.values())
 	END
 
-# --- rows that blocks of 256 do not divide; parts; other shapes ---
+# --- rows that are no multiple of 256; split models; other shapes ---
 
 make_model ragged f32
-works "rows of no whole blocks" quantize "$T/ragged.gguf" "$T/r.gguf" Q4_K
-check "get the type that is next" reads "$T/ragged.gguf" "$T/r.gguf" 14 \
+works "quantize rows that are not whole blocks to Q4_K" \
+    quantize "$T/ragged.gguf" "$T/r.gguf" Q4_K
+check "such rows get the fallback types" reads "$T/ragged.gguf" "$T/r.gguf" 14 \
     Q4_K,Q5_0,Q8_0
-check "Q5_0" prints ' -> Q5_0 '
-works "or another" quantize "$T/ragged.gguf" "$T/r.gguf" Q4_K --fallback Q4_1
-check "as asked" reads "$T/ragged.gguf" "$T/r.gguf" 14 Q4_K,Q4_1
-works "it runs" run -m "$T/r.gguf" -p "a" -n 2 -q --temp 0
+check "the fallback Q5_0 is printed" prints ' -> Q5_0 '
+works "quantize --fallback Q4_1" \
+    quantize "$T/ragged.gguf" "$T/r.gguf" Q4_K --fallback Q4_1
+check "such rows get the type of --fallback" \
+    reads "$T/ragged.gguf" "$T/r.gguf" 14 Q4_K,Q4_1
+works "run a model with fallback types" \
+    run -m "$T/r.gguf" -p "a" -n 2 -q --temp 0
 make_model parts f32 --split 3
-works "a model in parts" quantize "$T"/parts-00001-of-00003.gguf \
+works "quantize a split model" quantize "$T"/parts-00001-of-00003.gguf \
     "$T/whole.gguf" Q4_0
-works "is one file" inspect "$T/whole.gguf" --json
-check "of the same metadata" reads "$T"/parts-00001-of-00003.gguf \
+works "inspect the quantized split model" inspect "$T/whole.gguf" --json
+check "an independent reader accepts the quantized split model" \
+    reads "$T"/parts-00001-of-00003.gguf \
     "$T/whole.gguf" 2 Q4_0
-works "that runs" run -m "$T/whole.gguf" -p "a" -n 2 -q --temp 0
-check "nothing is left beside any" no_part
+works "run the quantized split model" \
+    run -m "$T/whole.gguf" -p "a" -n 2 -q --temp 0
+check "no temporary file is left" no_part
 
 # --- refusals ---
 
-q() { local what=$1 code=$2 says=$3; shift 3
-	refuses "$what" "$code" "$says" quantize "$@"; }
+q() { local label=$1 code=$2 pattern=$3; shift 3
+	refuses "$label" "$code" "$pattern" quantize "$@"; }
 keep=$(cksum <"$T/Q4_0.gguf")
 q "an unknown type" 2 "TYPE: 'Q4_9' is no type.*did you mean Q4_" \
     "$MODEL" "$T/x" Q4_9
-q "no type at all" 2 "'fast' is no type.*F32, F16, Q4_0.* or MXFP4" \
+q "a word that is no type" 2 "'fast' is no type.*F32, F16, Q4_0.* or MXFP4" \
     "$MODEL" "$T/x" fast
-q "a mix" 2 "'Q4_K_M' is a mix .*use Q4_K" "$MODEL" "$T/x" Q4_K_M
-q "a head of no type" 2 "^straddle: --head: 'big'" "$MODEL" "$T/x" Q4_0 \
+q "a mix of types" 2 "'Q4_K_M' is a mix .*use Q4_K" "$MODEL" "$T/x" Q4_K_M
+q "--head with an unknown type" 2 \
+    "^straddle: --head: 'big'" "$MODEL" "$T/x" Q4_0 \
     --head big
-q "a fallback of large blocks" 2 '--fallback: Q6_K has blocks of 256' \
+q "--fallback with a type of large blocks" 2 \
+    '--fallback: Q6_K has blocks of 256' \
     "$MODEL" "$T/x" Q4_K --fallback Q6_K
 q "no OUT" 2 'no file to write: give IN OUT TYPE' "$MODEL"
 q "no TYPE" 2 'no type: give IN OUT TYPE' "$MODEL" "$T/x"
-q "one word too many" 2 "'more': not an operand" "$MODEL" "$T/x" Q4_0 more
-q "no IN there" 4 'none\.gguf: No such file' "$T/none.gguf" "$T/x" Q4_0
+q "an unexpected operand" 2 "'more': not an operand" "$MODEL" "$T/x" Q4_0 more
+q "a missing IN" 4 'none\.gguf: No such file' "$T/none.gguf" "$T/x" Q4_0
 q "OUT is IN" 2 'is the file that is read' "$T/Q4_0.gguf" "$T/Q4_0.gguf" Q8_0
 ln -s "$T/Q4_0.gguf" "$T/alias"
 q "OUT is IN by another name" 2 'is the file that is read' \
@@ -142,18 +159,18 @@ q "OUT is a part of IN" 2 'is the file that is read' \
     "$T"/parts-00001-of-00003.gguf "$T"/parts-00002-of-00003.gguf Q8_0
 q "OUT is a folder" 2 'is a folder' "$MODEL" "$T" Q4_0
 q "OUT is a device" 2 'is a device or pipe' "$MODEL" /dev/null Q4_0
-q "OUT in no folder" 2 'no/x: cannot create .*No such file' \
+q "OUT in a folder that does not exist" 2 'no/x: cannot create .*No such file' \
     "$MODEL" "$T/no/x" Q4_0
 head -c 3000000 "$T/Q4_0.gguf" >"$T/cut.gguf"
-q "a file that is cut" 4 'cut\.gguf' "$T/cut.gguf" "$T/x" Q8_0
+q "a truncated file" 4 'cut\.gguf' "$T/cut.gguf" "$T/x" Q8_0
 "$PYTHON" "$TESTS/tools/gguf_patch.py" "$MODEL" "$T/empty.gguf" tensors=0 >/dev/null
 q "a file without tensors" 4 'empty\.gguf: holds no tensors' \
     "$T/empty.gguf" "$T/x" Q8_0
-check "none of these made a file" test ! -e "$T/x"
+check "a refused quantize writes no file" test ! -e "$T/x"
 
-# What is there stays when the new one cannot be made.  A weight of the middle
-# of the first matrix (byte 4 i) becomes something else.
-spoil()
+# An existing file survives when the new one cannot be written.
+# patch_weight VALUE: write $T/bad.gguf, a copy of f32.gguf with one weight changed.
+patch_weight()
 {
 	"$PYTHON" - "$T/f32.gguf" "$T/bad.gguf" "$1" <<-'END'
 	import struct, sys
@@ -164,16 +181,16 @@ spoil()
 	END
 }
 for value in nan inf; do
-	spoil $value
+	patch_weight $value
 	straddle quantize -q "$T/bad.gguf" "$T/Q4_0.gguf" Q4_0
 	check "a weight that is $value" is_refusal 4 \
 	    'tensor "blk\.7\.[a-z_.]*": weight [0-9]+ is '$value
 done
-spoil 1e6
+patch_weight 1e6
 straddle quantize -q "$T/bad.gguf" "$T/Q4_0.gguf" F16
 check "a weight that F16 cannot hold" is_refusal 4 \
     'tensor "blk\.7\..*1e\+06.* exceeds the range of F16; use BF16'
-works "BF16 can" quantize -q "$T/bad.gguf" "$T/big.gguf" BF16
+works "the same weight in BF16" quantize -q "$T/bad.gguf" "$T/big.gguf" BF16
 run_any bash -c 'ulimit -f 1000; exec "$0" quantize -q "$1" "$2" Q4_0' \
     "$BIN" "$MODEL" "$T/Q4_0.gguf"
 check "a limit on file sizes" is_refusal 1 'cannot create .* bytes: File too'
@@ -185,12 +202,13 @@ if [ -w /proc/self/uid_map ] && unshare -rm true 2>/dev/null; then
 	check "a full disk" is_refusal 1 \
 	    'x\.gguf: no room: the file needs 2\.88 MiB .*1\.00 MiB free'
 fi
-check "what was there is there" same "$keep" "$(cksum <"$T/Q4_0.gguf")"
-check "and nothing beside it" no_part
+check "after all failures the existing file is unchanged" \
+    same "$keep" "$(cksum <"$T/Q4_0.gguf")"
+check "after all failures no temporary file is left" no_part
 
-# Stopped while it prints into a pipe that is full: the text of 64 tensors is
-# in no pipe of a page.
-stopped()
+# Interrupt quantize while it prints into a full pipe: a pipe of one page cannot
+# hold the lines of all tensors.
+is_interruptible()
 {
 	"$PYTHON" - "$BIN" "$T/f32.gguf" "$T/Q4_0.gguf" "$T" <<-'END'
 	import fcntl, glob, os, signal, subprocess, sys, time
@@ -212,11 +230,12 @@ stopped()
 	time.sleep(0.1)
 	while os.read(r, 65536):
 	    pass
-	said = p.stderr.read().decode()
-	assert p.wait() == 1 and 'interrupted' in said, said
+	err = p.stderr.read().decode()
+	assert p.wait() == 1 and 'interrupted' in err, err
 	END
 }
-check "stopped in the middle" stopped
-check "what was there is there still" same "$keep" "$(cksum <"$T/Q4_0.gguf")"
-check "nothing is left" no_part
+check "SIGTERM interrupts quantize" is_interruptible
+check "SIGTERM: the existing file is unchanged" \
+    same "$keep" "$(cksum <"$T/Q4_0.gguf")"
+check "SIGTERM: no temporary file is left" no_part
 e2e_end

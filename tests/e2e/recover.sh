@@ -1,121 +1,130 @@
 #!/bin/bash
-# tests/e2e/recover.sh - losing workers, and going on: whatever is lost and
-# whenever, text and logits are what they would have been.
+# tests/e2e/recover.sh - recovery from lost workers: whichever workers are lost, and
+# whenever, text and logits are those of an undisturbed run.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 . "$TESTS/tools/losses.sh"
 
 HALF=$((BYTES / 2))
 
-# --- each of them, in each way ---
+# --- each worker, by each signal ---
 
-# A sanitizer would take SIGSEGV itself, and on a busy machine write its report
-# for longer than nothing may move.
+# A sanitizer would handle SIGSEGV itself, and writing its report can take longer
+# than the watchdog's limit on a busy machine.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0
 export TSAN_OPTIONS=${TSAN_OPTIONS:+$TSAN_OPTIONS:}handle_segv=0
 
 for signal in 9 11; do
-	how=" signal $signal "
+	cause=" signal $signal "
 	for i in $(sample 1 0 1 2); do
 		name=$(echo a b c | cut -d ' ' -f $((i + 1)))
 		lose "$OUT" $HALF "$signal:$i" "${RUN[@]}"
-		as_if_nothing "$name, signal $signal"
-		check "$name, signal $signal: it is named, with its memory" \
-		    says "^straddle: session $name: .*$how.*cap of .*loss 1 of"
-		check "$name, signal $signal: and how long it took" says \
+		check_unaffected "$name, signal $signal"
+		check "$name, signal $signal: the error names it and its memory" \
+		    says "^straddle: session $name: .*$cause.*cap of .*loss 1 of"
+		check "$name, signal $signal: the time to recover is printed" \
+		    says \
 		    '^straddle: recovered in [0-9.]+ s: .* tokens of '
 		check "$name, signal $signal: one loss" same 1 "$(losses)"
 	done
 done
 
-# Whoever starts the program may have children's ends ignored.
+# The parent may have set SIGCHLD to be ignored, which the program inherits.
 VIA=("$PYTHON" -c 'import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execv(sys.argv[1], sys.argv[1:])')
 lose "$OUT" $HALF 9:1 "${RUN[@]}"
-as_if_nothing "children ignored"
-check "children ignored: how it ended" says '^straddle: .* killed by signal 9 '
+check_unaffected "SIGCHLD ignored"
+check "SIGCHLD ignored: the worker's signal is still named" \
+    says '^straddle: .* killed by signal 9 '
 VIA=()
 
 lose "$OUT" $HALF 9:0,9:2 "${RUN[@]}"
-as_if_nothing "two at once"
-check "two at once: both are named" same 2 "$(losses)"
+check_unaffected "two lost at once"
+check "two lost at once: both are named" same 2 "$(losses)"
 
 lose "$OUT" $HALF 9:0,9:1,9:2 "${RUN[@]}"
-as_if_nothing "all at once"
-check "all at once: all are named" same 3 "$(losses)"
-check "all at once: and summed up" \
+check_unaffected "all lost at once"
+check "all lost at once: all are named" same 3 "$(losses)"
+check "all lost at once: the number of losses is printed" \
     says '^lost workers: 3 \| recovered in [0-9.]+ s'
 
 lose "$OUT" $HALF 9:0,9:1 "${RUN[@]}" --half-layers
-as_if_nothing "two that share a layer"
-check "two that share a layer: one half" says '^a .*[0-9]\.attn'
-check "two that share a layer: the other" says '^b .* [0-9]\.ffn'
+check_unaffected "two workers that share a layer"
+check "two workers that share a layer: the first has its attention" \
+    says '^a .*[0-9]\.attn'
+check "two workers that share a layer: the second has its FFN" \
+    says '^b .* [0-9]\.ffn'
 
 lose "$OUT" $HALF 9:1+new+9:-1 "${RUN[@]}"
-as_if_nothing "the one that came instead"
-check "the one that came instead: two losses" same 2 "$(losses)"
+check_unaffected "the replacement is lost too"
+check "the replacement is lost too: two losses" same 2 "$(losses)"
 
 lose "$OUT" $HALF "9:1+new+sleep:$((RANDOM % 20))+9:0" "${RUN[@]}"
-as_if_nothing "a survivor meanwhile"
-check "a survivor meanwhile: two losses" same 2 "$(losses)"
+check_unaffected "a second loss during recovery"
+check "a second loss during recovery: two losses" same 2 "$(losses)"
 
-lose "$OUT" $HALF 9:0+mended+9:0+mended+9:0 "${RUN[@]}"
-as_if_nothing "three after each other"
+lose "$OUT" $HALF 9:0+recovered+9:0+recovered+9:0 "${RUN[@]}"
+check_unaffected "three losses, one after the other"
 
-# Who stays takes new rings each time, and lets go of the old.
-lose "$OUT" $HALF held:0+9:1+mended+9:-1+mended+9:-1+mended+held:0 "${RUN[@]}"
+# A surviving worker maps new rings after each loss and must unmap the old ones.
+lose "$OUT" $HALF held:0+9:1+recovered+9:-1+recovered+9:-1+recovered+held:0 "${RUN[@]}"
 if exits 77; then
-	echo "skipped: this process may not look into its workers"
+	echo "skipped: no permission to read the workers' /proc files"
 else
-	as_if_nothing "three beside one that stays"
-	check "one that stays holds what it held" \
+	check_unaffected "a worker that survives three losses"
+	check "a worker that survives three losses: it has the same rings" \
 	    same 1 "$(grep '^held: ' "$ERR" | sort -u | wc -l)"
-	check "which is two rings" says '^held: [0-9]+ 2$'
+	check "a worker that survives three losses: it has two rings" \
+	    says '^held: [0-9]+ 2$'
 fi
 
 # --- rings with impossible counters ---
 
-# spoilt WHAT NAME WORDS STEPS: one loss, of NAME, with these WORDS.
-spoilt()
+# check_corrupt LABEL NAME PATTERN STEPS: one loss, of NAME, whose message matches.
+check_corrupt()
 {
 	lose "$OUT" $HALF "$4" "${RUN[@]}"
-	as_if_nothing "$1"
-	check "$1: session $2 is named" says "^straddle: session $2: $3; .*loss 1"
+	check_unaffected "$1"
+	check "$1: the error names session $2" \
+	    says "^straddle: session $2: $3; .*loss 1"
 	check "$1: one loss" same 1 "$(losses)"
 }
 
-# Who wrote it is stopped first: with its next slot it would put it right.  The
-# two ends of the coordinator kill it as it is.
-spoilt "the ring out of the last stage" c \
-    "the ring of logits is corrupt: .*" 19:2+lie:3:head
-spoilt "the ring into the first stage" a \
-    "the ring of tokens is corrupt: .*" 19:0+lie:0:tail
-spoilt "the ring into the first stage, full" a \
-    "the ring of tokens is corrupt: .*" 19:0+lie:0:full
-spoilt "a ring between two, by its writer" b \
-    "the ring into this stage is corrupt: .*" 19:0+lie:1:head+sleep:500+18:0
-lose "$OUT" $HALF 19:2+lie:3:head "${RUN[@]}" --recover 0
-check "no loss is to be survived: exit 1" exits 1
-check "no loss is to be survived: the ring is named" \
+# The ring's writer is stopped first, because its next slot would overwrite the bad
+# counter.  A ring that the coordinator reads or writes costs its other end.
+check_corrupt "a bad head in the last ring" c \
+    "the ring of logits is corrupt: .*" 19:2+corrupt:3:head
+check_corrupt "a bad tail in the first ring" a \
+    "the ring of tokens is corrupt: .*" 19:0+corrupt:0:tail
+check_corrupt "an overfull first ring" a \
+    "the ring of tokens is corrupt: .*" 19:0+corrupt:0:full
+check_corrupt "a bad head in a ring between stages" b \
+    "the ring into this stage is corrupt: .*" 19:0+corrupt:1:head+sleep:500+18:0
+lose "$OUT" $HALF 19:2+corrupt:3:head "${RUN[@]}" --recover 0
+check "a corrupt ring under --recover 0: exit 1" exits 1
+check "a corrupt ring under --recover 0: the error names it" \
     says '^straddle: session c: the ring of logits is corrupt'
-check "no loss is to be survived: nobody is left" ended
-check "no loss is to be survived: the text so far" begins_as_wanted
+check "a corrupt ring under --recover 0: no process is left" ended
+check "a corrupt ring under --recover 0: the text so far is printed" \
+    begins_as_wanted
 
-# --- before there is text ---
+# --- losses before the first token ---
 
 for i in $(sample 1 1 2 3); do
 	lose "$OUT" 0 "sleep:$((RANDOM % 50))+9:-1" "${RUN[@]}"
-	as_if_nothing "a loss at the start"
+	check_unaffected "a loss during the start"
 done
 
-# --- under a cap that the plan fills ---
+# --- caps that the plan uses up ---
 
-# The neighbours hold the rings of before until they hear of the loss, and their
-# pages, 9 MiB here, are the next worker's, too: longer than what else is waited
-# for.  What a worker takes by itself differs a little; a sanitizer's by too much.
+# The neighbours keep the old rings mapped until they learn of the loss, and the
+# rings' pages (9 MiB here) count against the new worker's cap until then.  The
+# neighbours are stopped so that this takes longer than any other wait.  A worker's
+# base memory varies a little; under sanitizers it varies too much.
 if ! sanitized; then
-	works "a plan" plan --json -m "$MODEL" --ctx 4096 --batch 2048 \
+	works "plan of three sessions" \
+	    plan --json -m "$MODEL" --ctx 4096 --batch 2048 \
 	    "${THREE[@]}"
 	read -r -a CAPS <<<"$("$PYTHON" -c 'import json, sys
 print(*[s["planned"] + 2**19 for s in json.load(sys.stdin)["sessions"]])' \
@@ -126,26 +135,26 @@ print(*[s["planned"] + 2**19 for s in json.load(sys.stdin)["sessions"]])' \
 	done
 	lose "$OUT" $HALF 19:0,19:2+9:1+sleep:1500+18:0,18:2 \
 	    "${RUN[@]:0:${#RUN[@]}-${#THREE[@]}}" --batch 2048 "${TIGHT[@]}"
-	as_if_nothing "a cap that the plan fills"
-	check "a cap that the plan fills: one loss" same 1 "$(losses)"
+	check_unaffected "caps equal to the plan"
+	check "caps equal to the plan: one loss" same 1 "$(losses)"
 fi
 
-# --- a conversation ---
+# --- chat ---
 
 printf '%s\n' "In the beginning" "And the LORD said" >"$T/in"
 CHAT=(chat -m "$MODEL" --temp 0 -n $((N / 2)) --ctx 4096 --ignore-eos
     "${THREE[@]}")
 INPUT=$T/in
 straddle "${CHAT[@]}"
-check "a conversation, undisturbed" is_success
+check "chat, undisturbed" is_success
 cp "$OUT" "$T/talk"
 lose "$OUT" $(($(size) - 1)) 9:1 "${CHAT[@]}"
-check "a conversation: exit 0, nobody left" is_success
-check "a conversation: the same answers" cmp -s "$T/talk" "$OUT"
-check "a conversation: one loss" same 1 "$(losses)"
+check "chat: exit 0, no process left" is_success
+check "chat: the same answers" cmp -s "$T/talk" "$OUT"
+check "chat: one loss" same 1 "$(losses)"
 INPUT=/dev/null
 
-# --- many at once ---
+# --- several sequences ---
 
 cat >"$T/prompts" <<'END'
 In the beginning
@@ -160,14 +169,14 @@ END
 MANY=(run -m "$MODEL" --prompts "$T/prompts" --parallel 3 -n $((N / 6))
     --ctx 1024 --ignore-eos --temp 0.8 --seed 9 -q "${THREE[@]}")
 straddle "${MANY[@]}"
-check "many, undisturbed" is_success
+check "several sequences, undisturbed" is_success
 cp "$OUT" "$T/many"
 for i in $(sample 1 0 1 2); do
-	lose "$OUT" $(($(wc -c <"$T/many") / 2)) "9:$i+mended+9:$i" \
+	lose "$OUT" $(($(wc -c <"$T/many") / 2)) "9:$i+recovered+9:$i" \
 	    "${MANY[@]}"
-	check "many: exit 0" is_success
-	check "many: there was a loss" test "$(losses)" -ge 2
-	check "many: every text is what it is" cmp -s "$T/many" "$OUT"
+	check "several sequences: exit 0, no process left" is_success
+	check "several sequences: two losses" test "$(losses)" -ge 2
+	check "several sequences: the same texts" cmp -s "$T/many" "$OUT"
 done
 
 # --- eval ---
@@ -179,45 +188,46 @@ check "eval, undisturbed" is_success
 for i in $(sample 1 0 1 2); do
 	lose "$T/logits1" $(($(wc -c <"$T/logits0") / 2)) "9:$i" \
 	    "${EVAL[@]}" --logits "$T/logits1"
-	check "eval: exit 0" is_success
-	check "eval: a loss" same 1 "$(losses)"
+	check "eval: exit 0, no process left" is_success
+	check "eval: one loss" same 1 "$(losses)"
 	check "eval: the same logits" cmp -s "$T/logits0" "$T/logits1"
 done
 
-# --- where it ends ---
+# --- losses that end the run ---
 
-lose "$OUT" $HALF 9:0+mended+9:0+mended+9:0 "${RUN[@]}" --recover 2
+lose "$OUT" $HALF 9:0+recovered+9:0+recovered+9:0 "${RUN[@]}" --recover 2
 check "one loss too many: exit 1" exits 1
-check "one loss too many is said to be" \
+check "one loss too many: the error names the limit" \
     says '^straddle: session .*signal 9.*giving up after 2 restarts \(--recover\)'
-check "one loss too many: nobody is left" ended
-check "one loss too many: the text so far" begins_as_wanted
+check "one loss too many: no process is left" ended
+check "one loss too many: the text so far is printed" begins_as_wanted
 
-# A survivor that claims to be where nobody sent it.
+# A surviving worker acknowledges an epoch that was never announced.
 if [ -x "$FAULTY" ]; then
 	PROGRAM=$BIN BIN=$FAULTY
 	export STRADDLE_FAULT=worker:epoch:1
 	lose "$OUT" $HALF 9:0 "${RUN[@]}"
 	unset STRADDLE_FAULT
 	BIN=$PROGRAM
-	check "in another epoch: exit 1" exits 1
-	check "in another epoch: who, and which" \
+	check "a wrong epoch: exit 1" exits 1
+	check "a wrong epoch: the error names session and epoch" \
 	    says '^straddle: session [bc]: its worker acknowledged epoch 3, but '
-	check "in another epoch: nobody is left" ended
+	check "a wrong epoch: no process is left" ended
 fi
 
-# What is loaded again must be what was loaded.
+# A new worker must load the same model as the lost one.
 cp "$MODEL" "$T/model.gguf"
 RUN[2]=$T/model.gguf
 lose "$OUT" $HALF "touch:$T/model.gguf+9:1" "${RUN[@]}"
-check "another model: exit 4" exits 4
-check "another model is named" says '^straddle: session b: .*model.gguf'
-check "another model: nobody is left" ended
-check "another model: the text so far" begins_as_wanted
+check "a changed model: exit 4" exits 4
+check "a changed model: the error names it" \
+    says '^straddle: session b: .*model.gguf'
+check "a changed model: no process is left" ended
+check "a changed model: the text so far is printed" begins_as_wanted
 
-# Deleted or replaced by name it is still the one that is open.
+# A model whose name was removed is still open.
 lose "$OUT" 10 "rm:$T/model.gguf+9:1" "${RUN[@]}"
-as_if_nothing "a model without a name"
-check "a model without a name: a loss" same 1 "$(losses)"
+check_unaffected "a deleted model"
+check "a deleted model: one loss" same 1 "$(losses)"
 
 e2e_end

@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/e2e/smoke.sh - the whole path in a few runs: what a tier that is slow
-# (user emulation, TSan) can afford of the other scripts.
+# tests/e2e/smoke.sh - the whole path in a few runs, for tiers too slow for the
+# other scripts (user emulation, TSan).
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
@@ -9,22 +9,23 @@ hash_of() { sed -n 's/^hash of the last logits: //p' "$ERR"; }
 works "one session" run -m "$MODEL" -s cpu -p "In the beginning" -n 4 \
     --temp 0 --ctx 64
 text=$(cat "$OUT") hash=$(hash_of)
-check "it says something" test -n "$text"
+check "run prints text" test -n "$text"
 works "four sessions from the config" run -c "$DEMO" -p "In the beginning" \
     -n 4 --temp 0 --ctx 64 --batch 3
-check "the same text" same "$(cat "$OUT")" "$text"
-check "the same logits" same "$(hash_of)" "$hash"
-check "a table of four sessions" \
+check "four sessions generate the same text" same "$(cat "$OUT")" "$text"
+check "four sessions give the same logits" same "$(hash_of)" "$hash"
+check "the table has a row for each of the four sessions" \
     test "$(grep -c '^cpu[0-3] .* [-+][0-9.]* [a-zA-Z]' "$ERR")" -eq 4
 works "plan" plan -c "$DEMO" --json
-check "it is JSON with four sessions" "$PYTHON" -c \
+check "plan --json has four sessions" "$PYTHON" -c \
     'import json, sys; assert len(json.load(open(sys.argv[1]))["sessions"]) == 4' \
     "$OUT"
 works "tokenize" tokenize -m "$MODEL" -p "And God said"
-works "and back" detokenize -m "$MODEL" $(cat "$OUT")
-check "the same words" prints "^And God said$"
+works "detokenize" detokenize -m "$MODEL" $(cat "$OUT")
+check "detokenize restores the text" prints "^And God said$"
 works "quantize" quantize "$MODEL" "$T/q4_0.gguf" Q4_0 --threads 2
-check "the same file on every machine" same "1296689804 3016608" \
+check "quantize writes the same file on every machine" \
+    same "1296689804 3016608" \
     "$(cksum <"$T/q4_0.gguf")"
 refuses "no model" 4 "no-such.gguf" run -m no-such.gguf -p hello
 e2e_end

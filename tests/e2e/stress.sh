@@ -1,7 +1,7 @@
 #!/bin/bash
-# tests/e2e/stress.sh - straddle stress: some of its cases, quickly (all of them
-# are make check-stress); one that does not hold is seen, and one that cannot be
-# run here is not said to hold.
+# tests/e2e/stress.sh - straddle stress: a sample of its cases (make check-stress
+# runs all); a case that fails is reported as failed, and one that cannot run here
+# as skipped.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
@@ -9,22 +9,22 @@ PAIR=(-m "$MODEL" -s a=cpu,cap=64MiB,threads=1 -s b=cpu,cap=64MiB,threads=1
     --ctx 256)
 cases() { grep -c "^$1 " "$OUT"; }
 
-works "--list" stress --list
-check "at least fifteen cases" test "$(wc -l <"$OUT")" -ge 15
-check "each once" nothing "$(sort "$OUT" | uniq -d)"
-refuses "a case that there is not" 2 "there is no such case: .*--list" \
+works "stress --list" stress --list
+check "--list prints at least fifteen cases" test "$(wc -l <"$OUT")" -ge 15
+check "no two cases have the same name" nothing "$(sort "$OUT" | uniq -d)"
+refuses "--only with an unknown case" 2 "there is no such case: .*--list" \
     stress "${PAIR[@]}" --only "no such case"
 
-# some PATTERN...: each holds, and says how it went in numbers.
-some()
+# check_cases PATTERN...: each case holds and reports numbers.
+check_cases()
 {
 	local only
 
 	for only; do
 		straddle stress "${PAIR[@]}" --only "$only" --json --seed 3
-		check "$only: done, nobody left" is_success
-		check "$only: it has the stable keys" has_keys stress
-		check "$only: held, with numbers, peaks within caps" \
+		check "$only: exit 0, no process left" is_success
+		check "$only: the JSON has the stable keys" has_keys stress
+		check "$only: held, with numbers and peaks within the caps" \
 		    "$PYTHON" - "$OUT" <<-'END'
 		import json, sys
 		o = json.load(open(sys.argv[1]))
@@ -39,21 +39,22 @@ some()
 	done
 }
 
-mapfile -t some < <(sample 4 'kill -9 of each worker in *' 'disk error*' \
+mapfile -t cases < <(sample 4 'kill -9 of each worker in *' 'disk error*' \
     'impossible counters*' 'nonsense*' 'kill -9 of the coordinator' 'hundreds*')
-some "${some[@]}"
+check_cases "${cases[@]}"
 if ! sanitized; then
-	mapfile -t some < <(sample 3 'one byte*' 'every session full*' \
+	mapfile -t cases < <(sample 3 'one byte*' 'every session full*' \
 	    'kill -9*caps equal*' 'SIGSEGV of each worker in decode' \
 	    'short reads*')
-	some "${some[@]}"
+	check_cases "${cases[@]}"
 fi
 
-# With this seed, the first of all texts is drawn after others.
-works "hundreds of short texts, the first one again" stress "${PAIR[@]}" \
+# With this seed, the first of all texts is drawn again after others.
+works "hundreds of short texts, one drawn twice" stress "${PAIR[@]}" \
     --only 'hundreds*' --seed 745692
 
-# In $FAULTY, which is the program with a fault that STRADDLE_FAULT names.
+# with_fault FAULT COMMAND...: the command, with $FAULTY as the program, that is
+# straddle with the fault that STRADDLE_FAULT names.
 with_fault() {
 	local BIN=$FAULTY
 
@@ -63,22 +64,23 @@ with_fault() {
 	unset STRADDLE_FAULT
 }
 
-# A signal may come after the load, where others want the cores; the load is
-# then repeated, and lasts longer.
-with_fault stress-late some 'kill -9 of each worker in load'
+# On a busy machine a signal may come after the load; the case then repeats the load
+# and slows it down.
+with_fault stress-late check_cases 'kill -9 of each worker in load'
 
-# --- what is not so ---
+# --- cases that fail, or cannot run ---
 
 with_fault stress-logits straddle stress "${PAIR[@]}" \
     --only 'SIGTERM of each worker in prefill'
-check "other logits than expected: exit 1" exits 1
-check "the case did not hold, and why" \
+check "a case with wrong logits: exit 1" exits 1
+check "a case with wrong logits: reported as broken, with the reason" \
     prints '^BROKE +SIGTERM .*: a: other logits, [0-9a-f]{16} and not '
-check "one of one" says '1 of 1 cases did not hold'
+check "a case with wrong logits: the sum counts it" \
+    says '1 of 1 cases did not hold'
 
 straddle stress "${PAIR[@]}" --only 'memory past the ledger' --json
-check "memory past the ledger: done" is_success
-check "stopped by the kernel, or not run, which is not to hold" \
+check "memory past the ledger: exit 0, no process left" is_success
+check "memory past the ledger: stopped by the kernel, or skipped" \
     "$PYTHON" - "$OUT" <<-'END'
 	import json, sys
 	c, = json.load(open(sys.argv[1]))['cases']
@@ -93,29 +95,29 @@ check "stopped by the kernel, or not run, which is not to hold" \
 if [ -z "${STRADDLE_CGROUP_ROOT-}" ] && ! sanitized && without_groups; then
 	works "memory past the ledger, without groups" stress "${PAIR[@]}" \
 	    --only 'memory past the ledger'
-	check "refused, or not run" \
+	check "memory past the ledger, without groups: refused, or skipped" \
 	    prints '^(held .*the kernel refused|skipped )'
 	with_groups
 fi
 
-# --- over and over ---
+# --- --soak ---
 
-works "--soak" stress "${PAIR[@]}" --soak 6
-check "rounds, losses, and nothing that grew" \
+works "stress --soak" stress "${PAIR[@]}" --soak 6
+check "--soak prints rounds and losses, and no descriptors leak" \
     prints '^held +soak .* rounds .* losses.*descriptors ([0-9]+) to \1, '
 
 with_fault stress-leak straddle stress "${PAIR[@]}" --soak 6
-check "what grows is seen: exit 1" exits 1
-check "and named" \
+check "a descriptor leak: exit 1" exits 1
+check "a descriptor leak: the error names it" \
     prints "^BROKE +soak .*the coordinator's descriptors grew from [0-9]+ to "
 
 straddle_bg stress "${PAIR[@]}" --soak 600
 has_workers() { [ "$(workers | wc -l)" -ge 2 ]; }
-check "at work" in_time has_workers
+check "--soak: the workers start" in_time has_workers
 kill -INT "$GROUP"
-check "interrupted: it ends" finishes
-check "interrupted: exit 1, and nobody left" exits 1
-check "interrupted: no case held" prints '^0 held, 0 did not, 0 skipped'
-check "nobody left" in_time ended
+check "--soak: SIGINT ends it" finishes
+check "--soak: SIGINT: exit 1" exits 1
+check "--soak: SIGINT: no case held" prints '^0 held, 0 did not, 0 skipped'
+check "--soak: SIGINT: no process is left" in_time ended
 
 e2e_end

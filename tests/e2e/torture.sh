@@ -1,10 +1,10 @@
 #!/bin/bash
-# tests/e2e/torture.sh - each allocation, map, memfd, descriptor, thread,
-# process and io_uring fails in turn, in the coordinator and in workers, from
-# the start to the last token; and workers that tell lies.
+# tests/e2e/torture.sh - fault injection: each allocation, map, memfd, descriptor,
+# thread, process and io_uring fails in turn, in the coordinator and in workers,
+# from the start to the last token; and workers send corrupt data.
 #
-#	TORTURE_S	seconds for each line below (default 1: a choice)
-#	TORTURE		"all": other commands too
+#	TORTURE_S	seconds for each line below (default 1, a random sample)
+#	TORTURE		"all": more commands than run
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
@@ -28,12 +28,12 @@ RUN=(run "${PAIR[@]}" -p a -n 3 --temp 0 -q)
 for what in alloc mmap fd uring thread; do
 	torture "worker:$what" "${RUN[@]}"
 done
-# The filter's, which sanitizers do without.
+# The worker's only memfd is that of the seccomp filter; sanitizers have no filter.
 sanitized || torture worker:memfd "${RUN[@]}"
 for what in alloc mmap memfd fd fork; do
 	torture "coordinator:$what" "${RUN[@]}"
 done
-torture worker:lie "${RUN[@]}" --json
+torture worker:message "${RUN[@]}" --json
 torture worker:slot "${RUN[@]}" --recover 2
 [ "${TORTURE:-}" = all ] || e2e_end
 
@@ -51,9 +51,9 @@ torture coordinator:alloc plan -c "$DEMO" --json
 torture coordinator:fd plan -c "$DEMO" --json
 torture coordinator:alloc explain "${TINY[@]}" --json
 torture worker:alloc explain "${TINY[@]}"
-torture worker:lie explain "${TINY[@]}" --json
-torture worker:lie devices --json
-torture worker:lie run "${ONE[@]}" -p a -n 3 --temp 0 -v
+torture worker:message explain "${TINY[@]}" --json
+torture worker:message devices --json
+torture worker:message run "${ONE[@]}" -p a -n 3 --temp 0 -v
 torture coordinator:alloc inspect "$T/tiny.gguf" --json
 torture coordinator:alloc devices --json
 torture worker:alloc devices --json

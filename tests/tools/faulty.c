@@ -1,34 +1,38 @@
-/* tests/tools/faulty.c - the program with one thing that goes wrong.
+/* tests/tools/faulty.c - fault injection: straddle with one fault.
  *
- * Linked into build/tests/tools/faulty, which is straddle with these functions in
- * front of the C library's (ld --wrap); calls inside other libraries are not
- * met.  The environment says what fails, in whom, and which of them:
+ * Linked into build/tests/tools/faulty, which is straddle with these wrappers around
+ * functions of its own and of the C library (ld --wrap).  Calls inside other
+ * libraries are not wrapped.  The environment names the process, the fault and a
+ * number N:
  *
  *	STRADDLE_FAULT=coordinator:alloc:17
  *	STRADDLE_FAULT=worker:socket:1
  *
- * WHO	  coordinator, or each worker for itself
- * WHAT	  alloc, mmap, memfd, uring, thread, fd, fork: the Nth fails, as
- *	  it does when there is no more.  socket, openat, execve, ptrace: a
- *	  worker makes that call once it is confined, on thread N.  lie, slot:
- *	  one of its messages, or of its slots, is not what it should be; N is
- *	  the seed of which and how.  epoch: after another's loss it says that
- *	  it is N epochs on from where it was told to be.  Of a Hexagon
- *	  domain, once for all workers: refuse: it is told to map more than it
- *	  can, in its Nth map; late: its answer to the Nth call of the load is
- *	  not waited for; leave: it exits after its Nth answer, counted from
- *	  the load's end.
- *	  Of `straddle stress`, where N is not used: stress-late: every
- *	  other signal to a worker in its load is not sent; stress-logits: other
- *	  logits are expected; stress-leak: each round of a soak leaves a
- *	  descriptor open.
+ * Processes: coordinator, or worker (each worker counts for itself).
+ * Faults of any process:
+ *	alloc, mmap, memfd, uring, thread, fd, fork
+ *			the Nth such call fails, as if the resource were exhausted
+ * Faults of a worker:
+ *	socket, openat, execve, ptrace
+ *			it makes that call on thread N after it is confined
+ *	message, slot	it corrupts one of its messages or ring slots; N is the seed
+ *	epoch		after another worker's loss it acknowledges an epoch that is
+ *			N too high
+ * Faults of a Hexagon domain, once for all workers:
+ *	map-too-large	the Nth map asks for more than the domain can map
+ *	no-answer	the Nth call of the load gets no answer in time
+ *	exit		the domain exits after its Nth answer since the load's end
+ * Faults of `straddle stress`, which ignore N:
+ *	stress-late	every other signal to a worker in its load is not sent
+ *	stress-logits	the expected logits are wrong
+ *	stress-leak	each round of a soak leaks a descriptor
  *
- * STRADDLE_CGROUP_ROOT=DIR: memory groups are looked for below DIR instead of /;
- * with a DIR that does not exist there are none.
+ * STRADDLE_CGROUP_ROOT=DIR makes straddle search for memory groups below DIR instead
+ * of /; it finds none if DIR does not exist.
  *
- * STRADDLE_FAULT_FILE names a file of at least 8 bytes, two counters in the
- * machine's order: how often it happened, and how many descriptors and maps a
- * process had left when it ended. */
+ * STRADDLE_FAULT_FILE names a file of at least 8 bytes that holds two 32-bit counters
+ * in native byte order: how often the fault occurred, and how many descriptors and
+ * maps the processes had not released when they ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
@@ -64,7 +68,7 @@ struct counters {
 };
 
 static struct counters *counters;
-static char what[16];		/* "" = nothing goes wrong here */
+static char fault[16];		/* "" = no fault in this process */
 static unsigned long nth;
 static _Atomic unsigned long count;
 static _Atomic int64_t mapped_bytes;
@@ -73,15 +77,15 @@ static unsigned char was_open[MAX_FD];
 static int
 is_open(int fd)
 {
-	/* Also allowed to a confined worker. */
+	/* The filter of a confined worker allows this call. */
 	return fcntl(fd, F_GET_SEALS) >= 0 || errno != EBADF;
 }
 
-/* 1 = this one fails. */
+/* Count a call of this kind; 1 = it must fail. */
 static int
 fails(const char *kind)
 {
-	if (strcmp(kind, what) != 0 || atomic_fetch_add(&count, 1) + 1 != nth)
+	if (strcmp(kind, fault) != 0 || atomic_fetch_add(&count, 1) + 1 != nth)
 		return 0;
 	if (counters != NULL)
 		atomic_fetch_add(&counters->hits, 1);
@@ -269,7 +273,7 @@ __wrap_socketpair(int domain, int type, int protocol, int fds[2])
 	    __real_socketpair(domain, type, protocol, fds);
 }
 
-/* Nobody here creates files. */
+/* straddle never passes O_CREAT here, so there is no mode argument. */
 int
 __wrap_open(const char *path, int flags, ...)
 {
@@ -306,23 +310,23 @@ __wrap_io_uring_register_buffers(struct io_uring *u, const struct iovec *iov,
 	    __real_io_uring_register_buffers(u, iov, n);
 }
 
-/* --- a worker gone bad --- */
+/* --- forbidden calls of a confined worker --- */
 
 static void
-misbehave(void *arg, unsigned thread)
+make_forbidden_call(void *arg, unsigned thread)
 {
 	char *none[] = { NULL };
 
 	(void)arg;
 	if (thread + 1 != nth)
 		return;
-	if (strcmp(what, "socket") == 0)
+	if (strcmp(fault, "socket") == 0)
 		(void)socket(AF_INET, SOCK_STREAM, 0);
-	else if (strcmp(what, "openat") == 0)
+	else if (strcmp(fault, "openat") == 0)
 		(void)syscall(SYS_openat, AT_FDCWD, "/etc/passwd", O_RDONLY);
-	else if (strcmp(what, "execve") == 0)
+	else if (strcmp(fault, "execve") == 0)
 		(void)execve("/bin/true", none, none);
-	else if (strcmp(what, "ptrace") == 0)
+	else if (strcmp(fault, "ptrace") == 0)
 		(void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 }
 
@@ -336,10 +340,10 @@ __wrap_confine_self(struct confine *c, struct par *par,
     int32_t ret[CONFINE_NPARTS])
 {
 	__real_confine_self(c, par, ret);
-	par->run(par, misbehave, NULL);
+	par->run(par, make_forbidden_call, NULL);
 }
 
-/* --- a worker that lies --- */
+/* --- corrupt messages and slots --- */
 
 int __real_report(struct chan *c, uint32_t type, const void *buf,
     size_t nbytes, struct err *reterr);
@@ -348,9 +352,9 @@ int __wrap_report(struct chan *c, uint32_t type, const void *buf,
 void __real_ring_commit_spsc(struct ring *r);
 void __wrap_ring_commit_spsc(struct ring *r);
 
-/* xorshift64* of nth and how often it was asked. */
+/* The next number of xorshift64* with the seed nth, in [0, limit). */
 static uint32_t
-draw(uint32_t below)
+draw(uint32_t limit)
 {
 	static uint64_t x;
 
@@ -359,12 +363,12 @@ draw(uint32_t below)
 	x ^= x >> 12;
 	x ^= x << 25;
 	x ^= x >> 27;
-	return (uint32_t)(x * UINT64_C(0x2545f4914f6cdd1d) >> 33) % below;
+	return (uint32_t)(x * UINT64_C(0x2545f4914f6cdd1d) >> 33) % limit;
 }
 
-/* Words of n bytes become others, or all of them the largest. */
+/* Overwrite random words of p's n bytes, or set all bytes to 0xff. */
 static void
-spoil(uint8_t *p, size_t n)
+corrupt(uint8_t *p, size_t n)
 {
 	static const uint32_t odd[] = { 0, 1, INT32_MAX, 0x80000000u,
 	    UINT32_MAX, 0x41414141u };
@@ -397,25 +401,25 @@ __wrap_report(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
     struct err *reterr)
 {
 	static unsigned messages;
-	static uint8_t lie[CHAN_MAX_BYTES];
+	static uint8_t bad[CHAN_MAX_BYTES];
 
-	if (strcmp(what, "epoch") == 0 && type == WIRE_RENEWED)
+	if (strcmp(fault, "epoch") == 0 && type == WIRE_RENEWED)
 		return report_epoch(c, buf, reterr);
-	if (strcmp(what, "lie") != 0 || messages++ != nth % 4)
+	if (strcmp(fault, "message") != 0 || messages++ != nth % 4)
 		return __real_report(c, type, buf, nbytes, reterr);
 	if (counters != NULL)
 		atomic_fetch_add(&counters->hits, 1);
 	if (nbytes > 0)
-		memcpy(lie, buf, nbytes);
-	spoil(lie, nbytes);
+		memcpy(bad, buf, nbytes);
+	corrupt(bad, nbytes);
 	if (draw(8) == 0)
 		nbytes = draw(CHAN_MAX_BYTES);
 	if (draw(8) == 0)
 		type = draw(WIRE_ERROR + 2);
-	return __real_report(c, type, lie, nbytes, reterr);
+	return __real_report(c, type, bad, nbytes, reterr);
 }
 
-/* With some of these the batch is dropped by whoever takes it, which must show,
+/* The consumer drops the batch for some of these words; the run must notice that
  * too. */
 void
 __wrap_ring_commit_spsc(struct ring *r)
@@ -435,16 +439,16 @@ __wrap_ring_commit_spsc(struct ring *r)
 	};
 	static unsigned slots;
 
-	if (strcmp(what, "slot") == 0 && slots++ == nth % 3) {
+	if (strcmp(fault, "slot") == 0 && slots++ == nth % 3) {
 		if (counters != NULL)
 			atomic_fetch_add(&counters->hits, 1);
-		spoil((uint8_t *)ring_reserve_spsc(r) +
+		corrupt((uint8_t *)ring_reserve_spsc(r) +
 		    words[draw(NITEMS(words))], 4);
 	}
 	__real_ring_commit_spsc(r);
 }
 
-/* --- a machine without memory groups --- */
+/* --- another root for memory groups --- */
 
 void __real_cgroup_tree_open(const char *root, const struct cgroup_fs *fs,
     struct cgroup_tree *ret);
@@ -460,7 +464,7 @@ __wrap_cgroup_tree_open(const char *root, const struct cgroup_fs *fs,
 	__real_cgroup_tree_open(env != NULL ? env : root, fs, ret);
 }
 
-/* --- a Hexagon domain --- */
+/* --- faults of a Hexagon domain --- */
 
 int __real_domain_map(struct domain *d, uint64_t nbytes, const char *name,
     struct domain_mem *ret, struct err *reterr);
@@ -475,7 +479,7 @@ int __real_domain_wait(struct domain *d, uint64_t deadline_ns,
 int __wrap_domain_wait(struct domain *d, uint64_t deadline_ns,
     struct domain_reply *ret, struct err *reterr);
 
-/* What comes instead of the worker that it befell is spared. */
+/* The worker that replaces the faulty one must not fail again. */
 static int
 fails_once(const char *kind)
 {
@@ -487,7 +491,7 @@ int
 __wrap_domain_map(struct domain *d, uint64_t nbytes, const char *name,
     struct domain_mem *ret, struct err *reterr)
 {
-	if (fails_once("refuse"))
+	if (fails_once("map-too-large"))
 		nbytes = 4 * GIB - 4096;
 	return __real_domain_map(d, nbytes, name, ret, reterr);
 }
@@ -496,7 +500,7 @@ int
 __wrap_domain_call(struct domain *d, struct domain_reply *ret,
     struct err *reterr)
 {
-	if (!fails_once("late"))
+	if (!fails_once("no-answer"))
 		return __real_domain_call(d, ret, reterr);
 	kill(domain_pid(d), SIGSTOP);
 	(void)domain_send(d, reterr);
@@ -510,7 +514,7 @@ __wrap_domain_wait(struct domain *d, uint64_t deadline_ns,
 	int rc = __real_domain_wait(d, deadline_ns, ret, reterr);
 	struct domain_reply bye;
 
-	if (rc == 0 && fails_once("leave")) {
+	if (rc == 0 && fails_once("exit")) {
 		domain_request(d)->kind = HXQ_EXIT;
 		(void)domain_send(d, reterr);
 		(void)__real_domain_wait(d, deadline_ns, &bye, reterr);
@@ -518,7 +522,7 @@ __wrap_domain_wait(struct domain *d, uint64_t deadline_ns,
 	return rc;
 }
 
-/* --- straddle stress: a fault in the test itself --- */
+/* --- faults of straddle stress itself --- */
 
 int __real_stress_spawn(struct stress *x, struct err *reterr);
 int __wrap_stress_spawn(struct stress *x, struct err *reterr);
@@ -531,20 +535,20 @@ void __wrap_stress_compare(struct stress *x, const struct work *want,
 unsigned __real_stress_count_fds(void);
 unsigned __wrap_stress_count_fds(void);
 
-/* Every other worker that is to be killed in its load is spared. */
-static int is_spared;
+/* Signals to every other worker are not sent. */
+static int skips_signal;
 
 int
 __wrap_stress_spawn(struct stress *x, struct err *reterr)
 {
-	is_spared = !is_spared;
+	skips_signal = !skips_signal;
 	return __real_stress_spawn(x, reterr);
 }
 
 void
 __wrap_stress_send_signal(struct stress *x, struct timed_signal *k)
 {
-	if (strcmp(what, "stress-late") != 0 || !is_spared)
+	if (strcmp(fault, "stress-late") != 0 || !skips_signal)
 		__real_stress_send_signal(x, k);
 }
 
@@ -554,7 +558,7 @@ __wrap_stress_compare(struct stress *x, const struct work *want,
 {
 	struct work w = *want;
 
-	w.hash[0] ^= strcmp(what, "stress-logits") == 0;
+	w.hash[0] ^= strcmp(fault, "stress-logits") == 0;
 	__real_stress_compare(x, &w, got, text);
 }
 
@@ -562,14 +566,15 @@ __wrap_stress_compare(struct stress *x, const struct work *want,
 unsigned
 __wrap_stress_count_fds(void)
 {
-	if (strcmp(what, "stress-leak") == 0 && dup(STDERR_FILENO) < 0)
+	if (strcmp(fault, "stress-leak") == 0 && dup(STDERR_FILENO) < 0)
 		abort();
 	return __real_stress_count_fds();
 }
 
-/* --- begin and end --- */
+/* --- start and exit --- */
 
-/* What is left when main() has returned; not in a child on its way to exec. */
+/* Count what the process did not release, after main() has returned.  A forked child
+ * does not get here, because it calls exec. */
 static void
 count_leaks(void)
 {
@@ -607,20 +612,21 @@ open_counters(void)
 }
 
 __attribute__((constructor)) static void
-begin(int argc, char **argv)
+init_fault(int argc, char **argv)
 {
 	const char *env = getenv("STRADDLE_FAULT");
 	int worker = argc == 2 && strcmp(argv[1], ROLE_WORKER_ARG) == 0, fd;
 	char who[16];
 
-	if (env == NULL || sscanf(env, "%15[^:]:%15[^:]:%lu", who, what,
+	if (env == NULL || sscanf(env, "%15[^:]:%15[^:]:%lu", who, fault,
 	    &nth) != 3)
 		return;
 	if (strcmp(who, worker ? "worker" : "coordinator") != 0)
-		what[0] = '\0';
+		fault[0] = '\0';
 	for (fd = 0; fd < MAX_FD; fd++)
 		was_open[fd] = (unsigned char)is_open(fd);
-	/* A worker closes what it was not handed, and its channel at the end. */
+	/* A worker closes all descriptors that it does not need at its start, and its
+	 * channel at the end. */
 	if (worker)
 		memset(was_open + 3, 0, sizeof(was_open) - 3);
 	open_counters();

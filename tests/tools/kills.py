@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""tests/tools/kills.py - a thousand lost workers, and not a bit of difference.
+"""tests/tools/kills.py - lose a thousand workers; no result may change by a bit.
 
 usage: KILLS=1000 tests/tools/kills.py [build/straddle]
 
-Generates the same texts again and again while workers are killed at random
-moments, some of them while others are being brought back, until so many have
-been lost; every run must end with the text and the logits of one that was left
-alone.  Ends with the times from a loss to the first batch after it.
-STRADDLE_SEED=N draws the same moments again."""
+Generates the same texts repeatedly and kills workers at random moments, some of
+them during a recovery, until KILLS workers are lost.  Every run must end with the
+text and the logits of an undisturbed run.  At the end it prints the times from a
+loss to the first batch after it.  STRADDLE_SEED=N repeats the same moments."""
 import os
 import random
 import re
@@ -21,7 +20,7 @@ TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BIN = sys.argv[1] if len(sys.argv) > 1 else 'build/straddle'
 KILLS = int(os.environ.get('KILLS', 1000))
 SEED = int(os.environ.get('STRADDLE_SEED', 0)) or random.randrange(1 << 32)
-LIMIT_S = 600           # of any one run
+LIMIT_S = 600           # for one run
 
 COMMON = ['run', '-m', os.path.join(TESTS, 'data/kjv-q8_0.gguf'),
           '--ignore-eos', '--temp', '0.8', '--seed', '7',
@@ -33,7 +32,8 @@ PROMPTS = ['In the beginning', 'And it came to pass', 'Blessed are the',
 
 
 def run(args, rng):
-    """One run: its results; its losses and recoveries, if rng says when."""
+    """Run once, with kills drawn from rng (None: undisturbed).  Returns the exit
+    code, stdout and hash, and stderr."""
     with tempfile.TemporaryFile('w+b') as out, \
             tempfile.TemporaryFile('w+b') as err:
         p = subprocess.Popen([BIN] + args, stdin=subprocess.DEVNULL,
@@ -49,14 +49,14 @@ def run(args, rng):
             p.kill()
         out.seek(0)
         err.seek(0)
-        said = err.read().decode()
-        hash_ = re.findall(r'hash of the last logits: (\w+)', said)
-        return (p.returncode, out.read(), hash_), said
+        messages = err.read().decode()
+        hash_ = re.findall(r'hash of the last logits: (\w+)', messages)
+        return (p.returncode, out.read(), hash_), messages
 
 
 def await_progress(p, out, end):
-    """Until more has come out.  Without it, kills that come faster than what
-    they undo are what the growing pauses between restarts are for."""
+    """Wait for more output.  Without it, kills can come faster than recoveries,
+    and the growing back-off between restarts dominates the run."""
     before = os.fstat(out.fileno()).st_size
     while (p.poll() is None and time.monotonic() < end and
            os.fstat(out.fileno()).st_size == before):
@@ -64,7 +64,7 @@ def await_progress(p, out, end):
 
 
 def kill_one(p, rng):
-    """Whoever it is: any worker, also one that was only just started."""
+    """Kill a random worker, perhaps one that was only just started."""
     time.sleep(rng.uniform(0, 0.1))
     try:
         with open(f'/proc/{p.pid}/task/{p.pid}/children') as f:
@@ -73,7 +73,7 @@ def kill_one(p, rng):
             os.kill(rng.choice(workers), rng.choice(
                 [signal.SIGKILL, signal.SIGKILL, signal.SIGSEGV]))
     except (FileNotFoundError, ProcessLookupError):
-        pass                    # it has ended
+        pass                    # the run or the worker has ended
 
 
 def quantile(values, q):
@@ -91,24 +91,24 @@ def main():
                           '-q']]
         want = [run(w, None)[0] for w in ways]
         if any(w[0] != 0 for w in want):
-            sys.exit('kills: it does not run undisturbed')
+            sys.exit('kills: an undisturbed run failed')
         losses, runs, times = 0, 0, []
         while losses < KILLS:
             way = runs % len(ways)
-            got, said = run(ways[way], rng)
+            got, messages = run(ways[way], rng)
             runs += 1
             losses += len(re.findall(r'restarting it|starting it again',
-                                     said))
+                                     messages))
             times += [float(t) for t in
-                      re.findall(r'recovered in ([0-9.]+) s', said)]
+                      re.findall(r'recovered in ([0-9.]+) s', messages)]
             if got != want[way]:
-                print(said)
-                sys.exit(f'kills: run {runs} is another one: exit {got[0]}, '
+                print(messages)
+                sys.exit(f'kills: run {runs} has another result: exit {got[0]}, '
                          f'{len(got[1])} bytes of {len(want[way][1])}, '
-                         f'{got[2]} for {want[way][2]}')
+                         f'hash {got[2]} instead of {want[way][2]}')
             print(f'\r{losses} lost in {runs} runs', end='', flush=True)
     print(f'\nkills: {losses} workers lost in {runs} runs, each with the text '
-          f'and the logits of one that was left alone')
+          f'and the logits of an undisturbed run')
     print(f'recovered {len(times)} times: p50 {quantile(times, .5):.3f} s, '
           f'p99 {quantile(times, .99):.3f} s, longest {max(times):.3f} s')
 

@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""tests/tools/lose.py - run a command, and do something to its workers on the way.
+"""tests/tools/lose.py - run a command and disturb its workers.
 
 usage: tests/tools/lose.py FILE BYTES STEPS COMMAND...
 
-When FILE has BYTES the STEPS are done one after the other, joined by '+':
+When FILE has BYTES, lose.py does the STEPS in order; they are joined by '+':
 
-    SIG:I[,SIG:I...]  a signal to the I-th worker, oldest first; -1: the newest
-    new               wait for a worker that was not there
-    mended            wait for one more recovery to be said on stderr
-    sleep:MS          wait
-    stop:MS           stop all of them, as Ctrl-Z does, and go on
-    trace:I:MS        hold a worker as a debugger does; exit 77 if forbidden
-    lie:R:head|tail   make a counter of the coordinator's ring R impossible
-    lie:R:full        have it full of what was never put there
-    touch:F, rm:F     a file
-    held:I            print how many files and ring maps worker I holds
+    SIG:I[,SIG:I...]      send a signal to the I-th worker, oldest first; -1: newest
+    new                   wait for a new worker
+    recovered             wait for one more recovery to be reported on stderr
+    sleep:MS              wait
+    stop:MS               stop all processes, as Ctrl-Z does, then continue them
+    trace:I:MS            hold worker I as a debugger does; exit 77 if forbidden
+    corrupt:R:head|tail   write an impossible counter to the coordinator's ring R
+    corrupt:R:full        make ring R full of slots that were never written
+    touch:F, rm:F         touch or remove a file
+    held:I                print how many descriptors and ring maps worker I has
 
-A shell would look too seldom on a busy machine.  Exits as the command does, and
-with 99 if the command was over before the steps were done."""
+A shell script could not poll often enough on a busy machine.  Exits as the command
+does, or with 99 if the command ended before the steps were done."""
 import ctypes
 import mmap
 import os
@@ -27,19 +27,19 @@ import subprocess
 import sys
 import time
 
-LOOK_S = 0.001
-EXIT_SIGNAL = 35        # of the words behind the name in /proc/PID/stat
+POLL_S = 0.001
+EXIT_SIGNAL = 35        # index of the field, counted after the name in /proc/PID/stat
 TOO_LATE, FORBIDDEN = 99, 77
 PTRACE_ATTACH, PTRACE_DETACH = 16, 17
 
 
 def is_forked(pid):
-    """A leak checker's helper is a child, too, and no worker: it is cloned
-    without a signal for its end."""
+    """The child is a worker.  A leak checker's helper is a child too, but it is
+    cloned without an exit signal."""
     try:
         with open(f'/proc/{pid}/stat') as f:
-            words = f.read().rpartition(')')[2].split()
-        return int(words[EXIT_SIGNAL]) == signal.SIGCHLD
+            fields = f.read().rpartition(')')[2].split()
+        return int(fields[EXIT_SIGNAL]) == signal.SIGCHLD
     except (FileNotFoundError, ProcessLookupError):
         return False
 
@@ -48,18 +48,18 @@ class Run:
     def __init__(self, argv):
         self.p = subprocess.Popen(argv)
         self.known = []
-        self.mended = 0
+        self.recovered = 0
 
-    def give_up(self, code):
+    def kill_and_exit(self, code):
         self.p.kill()
         self.p.wait()
         sys.exit(code)
 
-    def await_(self, what):
-        while not what():
+    def wait_until(self, condition):
+        while not condition():
             if self.p.poll() is not None:
                 sys.exit(TOO_LATE)
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
     def workers(self):
         try:
@@ -70,7 +70,7 @@ class Run:
         except FileNotFoundError:
             return []
 
-    def learn(self):
+    def find_new(self):
         new = [w for w in self.workers() if w not in self.known]
         self.known += new
         return new
@@ -79,39 +79,40 @@ class Run:
         try:
             os.kill(pid, number)
         except ProcessLookupError:
-            self.give_up(TOO_LATE)
+            self.kill_and_exit(TOO_LATE)
 
-    def is_mended(self):
+    def has_recovered(self):
         with open('/proc/self/fd/2', 'rb') as f:
             n = f.read().count(b'straddle: recovered in ')
-        return n > self.mended
+        return n > self.recovered
 
     def trace(self, pid, seconds):
         libc, none = ctypes.CDLL(None, use_errno=True), ctypes.c_void_p()
         if libc.ptrace(PTRACE_ATTACH, pid, none, none) < 0:
-            self.give_up(FORBIDDEN)
+            self.kill_and_exit(FORBIDDEN)
         time.sleep(seconds)
         libc.ptrace(PTRACE_DETACH, pid, none, none)
 
-    def tell_held(self, pid):
-        """Descriptors and rings; a confined worker tells only root."""
+    def print_held(self, pid):
+        """Print counts of descriptors and ring maps; of a confined worker only root
+        may read them."""
         try:
             with open(f'/proc/{pid}/maps') as f:
                 rings = f.read().count('memfd:straddle-ring')
             print('held:', len(os.listdir(f'/proc/{pid}/fd')), rings,
                   file=sys.stderr, flush=True)
         except PermissionError:
-            self.give_up(FORBIDDEN)
+            self.kill_and_exit(FORBIDDEN)
 
-    def lie(self, ring, word):
-        """As its writer would, if it were spoilt."""
+    def corrupt(self, ring, word):
+        """Write a bad counter, as a faulty writer of the ring would."""
         folder = f'/proc/{self.p.pid}/fd'
         for fd in os.listdir(folder):
             path = f'{folder}/{fd}'
             if f'straddle-ring{ring} ' in os.readlink(path):
                 break
         else:
-            self.give_up(f'lose.py: there is no ring {ring}')
+            self.kill_and_exit(f'lose.py: no such ring: {ring}')
         with open(path, 'r+b') as f, mmap.mmap(f.fileno(), 4096) as m:
             nslots, = struct.unpack_from('=I', m, 8)
             head, = struct.unpack_from('=I', m, 64)
@@ -123,10 +124,10 @@ class Run:
 
     def step(self, name, *args):
         if name == 'new':
-            self.await_(self.learn)
-        elif name == 'mended':
-            self.await_(self.is_mended)
-            self.mended += 1
+            self.wait_until(self.find_new)
+        elif name == 'recovered':
+            self.wait_until(self.has_recovered)
+            self.recovered += 1
             self.known = self.workers()
         elif name == 'sleep':
             time.sleep(int(args[0]) / 1000)
@@ -139,24 +140,24 @@ class Run:
                 self.signal_one(pid, signal.SIGCONT)
         elif name == 'trace':
             self.trace(self.known[int(args[0])], int(args[1]) / 1000)
-        elif name == 'lie':
-            self.lie(*args)
+        elif name == 'corrupt':
+            self.corrupt(*args)
         elif name == 'held':
-            self.tell_held(self.known[int(args[0])])
+            self.print_held(self.known[int(args[0])])
         elif name == 'touch':
             os.utime(args[0])
         elif name == 'rm':
             os.unlink(args[0])
         else:
-            self.give_up(f'lose.py: there is no step {name}')
+            self.kill_and_exit(f'lose.py: no such step: {name}')
 
     def pick(self, i):
         if i >= 0:
             if i >= len(self.known):
-                self.await_(lambda: len(self.workers()) > i)
+                self.wait_until(lambda: len(self.workers()) > i)
                 self.known = self.workers()
             return self.known[i]
-        self.await_(self.workers)
+        self.wait_until(self.workers)
         return (self.workers() or self.known)[-1]
 
     def steps(self, text):
@@ -172,9 +173,9 @@ class Run:
 def main():
     path, nbytes, steps, *argv = sys.argv[1:]
     run = Run(argv)
-    run.await_(lambda: os.path.exists(path) and
-               os.path.getsize(path) >= int(nbytes))
-    run.await_(run.learn)
+    run.wait_until(lambda: os.path.exists(path) and
+                   os.path.getsize(path) >= int(nbytes))
+    run.wait_until(run.find_new)
     run.steps(steps)
     sys.exit(run.p.wait())
 

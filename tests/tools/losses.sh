@@ -1,6 +1,6 @@
-# tests/tools/losses.sh - a generation in three sessions that loses some of its workers,
-# and what it must end with all the same; sourced by e2e/recover.sh and
-# e2e/hang.sh after e2e/lib.sh.
+# tests/tools/losses.sh - lose workers of a generation in three sessions and check
+# that its result does not change; e2e/recover.sh and e2e/hang.sh source it after
+# e2e/lib.sh.
 
 N=1000
 ! sanitized || N=200
@@ -8,21 +8,21 @@ THREE=(-s a=cpu,threads=1 -s b=cpu,threads=1 -s c=cpu,threads=1)
 RUN=(run -m "$MODEL" -p "In the beginning" -n "$N" --ctx 4096 --ignore-eos
     --temp 0.8 --seed 5 "${THREE[@]}")
 
-VIA=()			# what runs the program that is to lose workers
+VIA=()			# command prefix of the program that loses workers
 
 hash_of() { grep -o 'last logits: .*' "$1"; }
 size() { wc -c <"$OUT"; }
 losses() { grep -c 'restarting it (loss' "$ERR" || true; }
 
 straddle "${RUN[@]}"
-check "undisturbed" is_success
+check "an undisturbed run" is_success
 cp "$OUT" "$T/want"
 WANT=$(hash_of "$ERR")
 BYTES=$(size)
 
-# lose FILE BYTES STEPS ARGS...: the program with ARGS, its workers lost as
-# lose.py's STEPS say, at a random moment from FILE's first byte until it has
-# BYTES (0: at once, while loading); sooner, if it was over before that.
+# lose FILE BYTES STEPS ARGS...: run the program with ARGS and do lose.py's STEPS
+# when FILE has a random size from 1 to BYTES (0: at once, while it loads).  If the
+# run ended before that, retry at a smaller size.
 lose()
 {
 	local file=$1 most=$2 steps=$3 try at
@@ -38,16 +38,16 @@ lose()
 	done
 }
 
-# All but the line's end, which belongs to the shell.
+# The text so far is a prefix of $T/want; the program ends it with a newline.
 begins_as_wanted()
 {
 	cmp -s -n "$(($(size) - 1))" "$OUT" "$T/want"
 }
 
-# as_if_nothing WHAT: exit 0, and the same text and logits.
-as_if_nothing()
+# check_unaffected LABEL: exit 0, and text and logits of the undisturbed run.
+check_unaffected()
 {
-	check "$1: exit 0, nobody left" is_success
+	check "$1: exit 0, no process left" is_success
 	check "$1: the same text" cmp -s "$T/want" "$OUT"
 	check "$1: the same logits" same "$WANT" "$(hash_of "$ERR")"
 }

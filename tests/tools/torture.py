@@ -1,26 +1,27 @@
 #!/usr/bin/env python3
-"""tests/tools/torture.py - the Nth allocation fails, for every N.
+"""tests/tools/torture.py - fault injection: fail the Nth call, for every N.
 
 usage: torture.py SECONDS FAULTY WHO:WHAT ARGS...
 
-Counts how many WHAT (tests/tools/faulty.c) there are for WHO in `FAULTY ARGS...`, then
-runs it once for each of them, which fails: in random order, so that when the
-time is over any N may have been among them.  Every run must end by itself with
-0, 1, 3 or as the whole one does; print all when it ends with 0, and say why not
-on stderr when it does not; leave no process, no descriptor and no map; and crash
-nobody.  Lies (worker:lie, worker:slot) are told until the time is over, and may
-be believed as long as nobody crashes.  STRADDLE_SEED gives the same order again."""
+Counts the calls of kind WHAT (tests/tools/faulty.c) that WHO makes in `FAULTY
+ARGS...`, then runs it once per call and fails that call.  The order is random, so
+that every N may be tried when SECONDS do not suffice for all.  Every run must end
+by itself with 0, 1, 3 or the exit code of the run without a fault; print the full
+output if it ends with 0 and an error message if not; leave no process, descriptor
+or map; and crash no process.  Corrupt data (worker:message, worker:slot) is sent until
+SECONDS are over; it may change the output, but must not crash a process.
+STRADDLE_SEED repeats the same order."""
 import json, mmap, os, random, re, signal, struct, subprocess, sys, tempfile, time
 
-HANG_S = 300            # whoever takes so long will not end
-MOST_RUNS = 100         # until somebody lies, on a slow machine
+HANG_S = 300            # a run that takes longer hangs
+MOST_RUNS = 100         # tries until the first corrupt message, on a slow machine
 CRASH = re.compile(rb'killed by signal|Sanitizer|runtime error|Assertion|'
                    rb'corrupted|faulty:')
 
 
 def group_is_gone(pgid):
-    """A worker that has just been told to end may take a moment, which on a
-    busy machine is long."""
+    """Wait until no process is left: a worker's exit can take a while on a busy
+    machine."""
     until = time.monotonic() + HANG_S
     while time.monotonic() < until:
         try:
@@ -33,8 +34,8 @@ def group_is_gone(pgid):
 
 
 def paths(value, at=''):
-    """What JSON is made of, without its values.  A device whose probe failed is
-    one that is not found, with the reason: it has no limits."""
+    """The set of key paths of a JSON value, without the values.  A device whose
+    probe failed has a reason instead of limits, so its limits are left out."""
     if isinstance(value, dict) and 'found' in value:
         return {f'{at}.{k}' for k in ('kind', 'found', 'reason')} & {
             f'{at}.{k}' for k in value}
@@ -46,7 +47,7 @@ def paths(value, at=''):
 
 
 def shape(out):
-    """Text as it is; of JSON, which holds times, what it consists of."""
+    """Text as it is; the key paths of JSON, whose values include times."""
     try:
         return paths(json.loads(out))
     except ValueError:
@@ -59,14 +60,14 @@ class Torture:
         p = subprocess.run(argv, stdin=subprocess.DEVNULL, timeout=HANG_S,
                            capture_output=True)
         self.code, self.out = p.returncode, shape(p.stdout)
-        self.lies = fault.endswith((':lie', ':slot'))
-        self.codes = (0, 1, 2, 3, 4) if self.lies else (0, 1, 3, self.code)
+        self.corrupts = fault.endswith((':message', ':slot'))
+        self.codes = (0, 1, 2, 3, 4) if self.corrupts else (0, 1, 3, self.code)
         self.file = tempfile.NamedTemporaryFile(prefix='straddle-fault.')
         self.file.truncate(8)
         self.counters = mmap.mmap(self.file.fileno(), 8)
 
     def run(self, n):
-        """Fail the nth; False when there is none."""
+        """Fail the nth call; False if there is no nth."""
         self.counters[:8] = bytes(8)
         env = dict(os.environ, STRADDLE_FAULT=f'{self.fault}:{n}',
                    STRADDLE_FAULT_FILE=self.file.name)
@@ -92,8 +93,8 @@ class Torture:
         if leaks:
             wrong.append(f'{leaks} leaks')
         if hits == 0 and p.returncode != self.code:
-            wrong.append('ends otherwise although nothing failed')
-        if p.returncode == 0 and shape(out) != self.out and not self.lies:
+            wrong.append('another exit code although no call failed')
+        if p.returncode == 0 and shape(out) != self.out and not self.corrupts:
             wrong.append('exit 0 with another output')
         self.runs += 1
         if wrong:
@@ -104,8 +105,8 @@ class Torture:
         return hits > 0
 
     def count(self):
-        """How many there are: the first power of two past them, then halves."""
-        lo, hi = 0, 1           # the lo-th is there, the hi-th perhaps
+        """Count the calls: doubling, then binary search."""
+        lo, hi = 0, 1           # the lo-th call exists
         while self.run(hi):
             lo, hi = hi, 2 * hi
         while hi - lo > 1:
@@ -113,30 +114,29 @@ class Torture:
             lo, hi = (mid, hi) if self.run(mid) else (lo, mid)
         return lo
 
-    def all(self, seconds):
-        """Each once, in random order; stops when the time is over."""
+    def run_all(self, seconds):
+        """Fail each call once, in random order, until the time is over."""
         end = time.monotonic() + seconds
-        if self.lies:
-            return self.some(end)
+        if self.corrupts:
+            return self.run_random(end)
         most, tried = self.count(), 0
         for n in random.sample(range(1, most + 1), most):
             if time.monotonic() >= end and tried > 0:
                 break
             self.run(n)
             tried += 1
-        print(f'{self.fault}: {tried} of {most}, {self.bad} went wrong')
+        print(f'{self.fault}: {tried} of {most}, {self.bad} failed')
         if most == 0:
-            print('    nothing could fail: this tests nothing')
+            print('    no call of this kind: this tests nothing')
             self.bad += 1
 
-
-    def some(self, end):
+    def run_random(self, end):
         hits = 0
         while time.monotonic() < end or (hits == 0 and self.runs < MOST_RUNS):
             hits += self.run(random.randrange(1, 10**9))
-        print(f'{self.fault}: {hits} of {self.runs}, {self.bad} went wrong')
+        print(f'{self.fault}: {hits} of {self.runs}, {self.bad} failed')
         if hits == 0:
-            print('    nobody lied: this tests nothing')
+            print('    no corrupt data was sent: this tests nothing')
             self.bad += 1
 
 
@@ -146,7 +146,7 @@ def main():
     random.seed(seed)
     print(f'STRADDLE_SEED={seed}')
     t = Torture([faulty] + sys.argv[4:], fault)
-    t.all(seconds)
+    t.run_all(seconds)
     sys.exit(t.bad > 0)
 
 
