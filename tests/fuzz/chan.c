@@ -1,8 +1,8 @@
-/* tests/fuzz/chan.c - hostile packets against chan_recv().
+/* tests/fuzz/chan.c - fuzzer of chan_recv(): hostile packets.
  *
- * Input: packets, each of two bytes of length, one byte of fds, and contents.
- * A packet is a message or -EBADMSG (an empty one: -EPIPE); a message keeps
- * within its bounds; and no fd is left over, whatever the packet was.
+ * Input: packets, each of two bytes of length, one byte with the number of fds, and
+ * contents.  chan_recv() must return a packet as the message that was sent, or
+ * refuse it with -EBADMSG (an empty one: -EPIPE), and must not leak an fd.
  *
  * A libFuzzer target; with fuzz/main.c it replays files. */
 #include <errno.h>
@@ -20,11 +20,11 @@ enum { FDS_MAX = 2 * CHAN_MAX_FDS };
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 static void
-must(int ok, const char *what)
+require(int ok, const char *complaint)
 {
 	if (ok)
 		return;
-	fprintf(stderr, "fuzz_chan: %s\n", what);
+	fprintf(stderr, "fuzz_chan: %s\n", complaint);
 	abort();
 }
 
@@ -50,7 +50,7 @@ send_packet(int sock, const uint8_t *data, size_t nbytes, unsigned nfds)
 		mh.msg_control = ctl;
 		mh.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
 	}
-	must(sendmsg(sock, &mh, MSG_DONTWAIT) == (ssize_t)nbytes,
+	require(sendmsg(sock, &mh, MSG_DONTWAIT) == (ssize_t)nbytes,
 	    "the packet was not sent");
 }
 
@@ -64,14 +64,16 @@ check_packet(struct chan *a, struct chan *b, const uint8_t *data,
 	send_packet(a->fd, data, nbytes, nfds);
 	rc = chan_recv(b, &m, 0);
 	if (rc == 0) {
-		must(m.nbytes + 16 == nbytes, "a message of another length");
-		must(m.nfds == nfds, "a message with other fds");
-		must(memcmp(m.buf, data + 16, m.nbytes) == 0,
-		    "a message of other contents");
+		require(m.nbytes + 16 == nbytes,
+		    "the message's length differs from the packet's");
+		require(m.nfds == nfds,
+		    "the message's number of fds differs from the packet's");
+		require(memcmp(m.buf, data + 16, m.nbytes) == 0,
+		    "the message's contents differ from the packet's");
 	} else {
-		must(rc == (nbytes == 0 ? -EPIPE : -EBADMSG),
-		    "an unexpected error");
-		must(m.nfds == 0, "a refusal with fds");
+		require(rc == (nbytes == 0 ? -EPIPE : -EBADMSG),
+		    "chan_recv() returned an unexpected error");
+		require(m.nfds == 0, "a refused packet has fds");
 	}
 	chan_msg_done(&m);
 }
@@ -84,7 +86,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 	unsigned nfds;
 	int low;
 
-	must(chan_pair(&a, &b, NULL) == 0, "no channel");
+	require(chan_pair(&a, &b, NULL) == 0, "cannot create a channel");
 	low = dup(a.fd);
 	close(low);
 	while (nbytes >= 3) {
@@ -93,7 +95,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 		check_packet(&a, &b, data + 3, len, nfds);
 		data += 3 + len;
 		nbytes -= 3 + len;
-		must(dup(a.fd) == low, "an fd was left over");
+		require(dup(a.fd) == low, "an fd leaked");
 		close(low);
 	}
 	chan_close(&a);

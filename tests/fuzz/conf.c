@@ -1,8 +1,8 @@
-/* tests/fuzz/conf.c - any bytes as a config file.
+/* tests/fuzz/conf.c - fuzzer of the config parser.
  *
- * No input may crash the parser, and what it understands must print to a file
- * that it understands the same way.  A libFuzzer target; with
- * fuzz/main.c it replays files. */
+ * No input may crash the parser.  A config that parses must print as a file that
+ * parses to the same config.  A libFuzzer target; with fuzz/main.c it replays
+ * files. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The text of c as a file; free() it. */
+/* c as a config file; the caller frees the text. */
 static char *
-print(const struct conf *c)
+print_conf(const struct conf *c)
 {
 	char *text = NULL;
 	size_t len;
@@ -27,9 +27,9 @@ print(const struct conf *c)
 	return text;
 }
 
-/* Parse these bytes by way of a file that only we see. */
+/* Parse the bytes through a memfd. */
 static int
-parse(const void *data, size_t size, struct conf *c, struct err *reterr)
+parse_bytes(const void *data, size_t size, struct conf *c, struct err *reterr)
 {
 	int fd = memfd_create("conf", MFD_CLOEXEC), rc;
 	char path[64];
@@ -42,7 +42,7 @@ parse(const void *data, size_t size, struct conf *c, struct err *reterr)
 	close(fd);
 	if (rc < 0 && (reterr->kind != ERR_USAGE ||
 	    strncmp(reterr->msg, path, strlen(path)) != 0))
-		abort();		/* a message without its file */
+		abort();		/* the message does not name its file */
 	return rc;
 }
 
@@ -53,13 +53,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *text, *text_again;
 	struct err e = {0};
 
-	if (parse(data, size, &c, &e) == 0) {
-		text = print(&c);
-		if (parse(text, strlen(text), &again, &e) < 0) {
+	if (parse_bytes(data, size, &c, &e) == 0) {
+		text = print_conf(&c);
+		if (parse_bytes(text, strlen(text), &again, &e) < 0) {
 			fprintf(stderr, "%s\n%s", e.msg, text);
 			abort();
 		}
-		text_again = print(&again);
+		text_again = print_conf(&again);
 		if (strcmp(text, text_again) != 0)
 			abort();
 		free(text);

@@ -1,6 +1,6 @@
-/* tests/fuzz/gguf.c - any bytes are either a model or a clean refusal.
- * A libFuzzer target (fuzz/gguf.dict; gguf_seeds writes its seeds); with
- * fuzz/main.c it replays files. */
+/* tests/fuzz/gguf.c - fuzzer of the GGUF parser: it must accept any bytes as a
+ * consistent model, or refuse them cleanly.  A libFuzzer target (fuzz/gguf.dict;
+ * gguf_seeds writes its seeds); with fuzz/main.c it replays files. */
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* tests/fuzz/main.c - a fuzzer's inputs as plain replay, without libFuzzer.
- * Linked in where the compiler brings no main of its own.  Inputs are files;
- * none at all is a failure: a replay of nothing proves nothing. */
+/* tests/fuzz/main.c - replays files as a fuzzer's inputs, without libFuzzer.
+ * Linked in where the compiler has no libFuzzer.  A call without files fails,
+ * because it would test nothing. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

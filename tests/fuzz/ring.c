@@ -1,10 +1,10 @@
-/* tests/fuzz/ring.c - a hostile peer against both sides of a ring.
+/* tests/fuzz/ring.c - fuzzer of both sides of a ring against a hostile peer.
  *
- * Input: one byte of geometry, 28 bytes for the header's words (magic and
- * geometry, one time in two made right, so that the rest is reached), then
- * steps: a byte that says what to do and, for the peer's lies, four bytes.
- * The map ends where access ends, so that a step behind it is a fault, and each
- * slot that is given must be one of the ring's.
+ * Input: one byte of geometry, 28 bytes of header words (half of the time replaced
+ * by a valid magic and geometry, to get past the checks), then steps: one byte that
+ * selects the step and, for writes by the peer, four bytes of value.  The map ends at
+ * a guard page, so that an access behind it faults.  Each slot that the ring returns
+ * must be inside it.
  *
  * A libFuzzer target; with fuzz/main.c it replays files. */
 #include <errno.h>
@@ -21,15 +21,15 @@ enum { HEADER_BYTES = 28, MAP_BYTES = 64 * 1024 };
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 static void
-must(int ok, const char *what)
+require(int ok, const char *complaint)
 {
 	if (ok)
 		return;
-	fprintf(stderr, "fuzz_ring: %s\n", what);
+	fprintf(stderr, "fuzz_ring: %s\n", complaint);
 	abort();
 }
 
-/* MAP_BYTES between two pages without access. */
+/* MAP_BYTES between two guard pages, mapped once. */
 static uint8_t *
 guarded_map(void)
 {
@@ -40,16 +40,16 @@ guarded_map(void)
 		return base;
 	base = mmap(NULL, MAP_BYTES + 2 * page, PROT_NONE,
 	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	must(base != MAP_FAILED, "no memory");
+	require(base != MAP_FAILED, "no memory");
 	base += page;
-	must(mprotect(base, MAP_BYTES, PROT_READ | PROT_WRITE) == 0,
+	require(mprotect(base, MAP_BYTES, PROT_READ | PROT_WRITE) == 0,
 	    "no memory");
 	return base;
 }
 
-/* Slots of the given geometry end where the map ends. */
+/* The address of a ring of this geometry that ends where the map ends. */
 static uint8_t *
-place(uint32_t nslots, uint32_t slot_bytes)
+ring_address(uint32_t nslots, uint32_t slot_bytes)
 {
 	return guarded_map() + MAP_BYTES - RING_SLOTS_OFF -
 	    (size_t)nslots * slot_bytes;
@@ -60,8 +60,8 @@ check_slot(const struct ring *r, const void *slot)
 {
 	size_t off = (size_t)((const uint8_t *)slot - r->slots);
 
-	must(off % r->slot_bytes == 0 && off / r->slot_bytes < r->nslots,
-	    "a slot outside the ring");
+	require(off % r->slot_bytes == 0 && off / r->slot_bytes < r->nslots,
+	    "the slot is outside the ring");
 }
 
 static void
@@ -90,23 +90,23 @@ consume(struct ring *c)
 }
 
 static void
-check_answers(struct ring *r, int rc)
+check_wait(struct ring *r, int rc)
 {
-	must(rc == 0 || rc == -ETIMEDOUT || rc == -EPROTO,
-	    "an unexpected error");
-	must((ring_valid(r) == 0) == (ring_used_spsc(r) <= r->nslots),
-	    "valid and used disagree");
+	require(rc == 0 || rc == -ETIMEDOUT || rc == -EPROTO,
+	    "the wait returned an unexpected error");
+	require((ring_valid(r) == 0) == (ring_used_spsc(r) <= r->nslots),
+	    "ring_valid() and ring_used_spsc() disagree");
 }
 
-/* One step; returns the bytes of input it took. */
+/* Do one step; returns the bytes of input that it used. */
 static size_t
 step(struct ring *p, struct ring *c, const uint8_t *data, size_t nbytes)
 {
 	struct ring_shared *sh = p->sh;
-	uint32_t lie = 0;
+	uint32_t value = 0;
 
 	if (nbytes >= 5)
-		memcpy(&lie, data + 1, sizeof(lie));
+		memcpy(&value, data + 1, sizeof(value));
 	switch (data[0] % 12) {
 	case 0: case 1: case 2:
 		produce(p);
@@ -115,41 +115,41 @@ step(struct ring *p, struct ring *c, const uint8_t *data, size_t nbytes)
 		consume(c);
 		return 1;
 	case 6:
-		check_answers(p, ring_wait_room_spsc(p, 0));
+		check_wait(p, ring_wait_room_spsc(p, 0));
 		return 1;
 	case 7:
-		check_answers(c, ring_wait_data_spsc(c, 0));
+		check_wait(c, ring_wait_data_spsc(c, 0));
 		return 1;
 	case 8:
 		if (ring_arm_spsc(c) == 0)
 			ring_disarm_spsc(c);
 		return 1;
 	case 9:
-		atomic_store(&sh->head, lie);
+		atomic_store(&sh->head, value);
 		break;
 	case 10:
-		atomic_store(&sh->tail, lie);
+		atomic_store(&sh->tail, value);
 		break;
-	default:		/* what was copied may change as it likes */
-		sh->magic = sh->version = sh->nslots = sh->slot_bytes = lie;
-		atomic_store(&sh->asleep, lie);
+	default:		/* words that both sides copied at the attach */
+		sh->magic = sh->version = sh->nslots = sh->slot_bytes = value;
+		atomic_store(&sh->asleep, value);
 	}
 	return MIN(nbytes, 5);
 }
 
 static void
 write_header(struct ring_shared *sh, const uint8_t *data, uint32_t nslots,
-    uint32_t slot_bytes, int right)
+    uint32_t slot_bytes, int valid)
 {
 	uint32_t w[HEADER_BYTES / 4];
 
 	memcpy(w, data, sizeof(w));
-	sh->magic = right ? RING_MAGIC : w[0];
-	sh->version = right ? RING_VERSION : w[1];
-	sh->nslots = right ? nslots : w[2];
-	sh->slot_bytes = right ? slot_bytes : w[3];
+	sh->magic = valid ? RING_MAGIC : w[0];
+	sh->version = valid ? RING_VERSION : w[1];
+	sh->nslots = valid ? nslots : w[2];
+	sh->slot_bytes = valid ? slot_bytes : w[3];
 	atomic_store(&sh->head, w[4]);
-	atomic_store(&sh->tail, right ? w[4] - w[5] % (2 * nslots) : w[5]);
+	atomic_store(&sh->tail, valid ? w[4] - w[5] % (2 * nslots) : w[5]);
 	atomic_store(&sh->asleep, w[6]);
 }
 
@@ -166,7 +166,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 		return 0;
 	nslots = 1u << (data[0] & 3);
 	slot_bytes = CACHELINE << (data[0] >> 2 & 3);
-	base = place(nslots, slot_bytes);
+	base = ring_address(nslots, slot_bytes);
 	map_bytes = RING_SLOTS_OFF + (uint64_t)nslots * slot_bytes;
 	write_header((struct ring_shared *)(void *)base, data + 1, nslots,
 	    slot_bytes, data[0] >> 4 & 1);

@@ -1,11 +1,11 @@
 #!/bin/bash
 # tests/fuzz/run.sh - run each fuzzer for FUZZ_S seconds from its corpus, under
-# ASan and UBSan.  A crash is left in $B/fuzz/NAME-crash-* and fails the run;
-# move it to tests/corpus/NAME, where make check replays it from then on.
+# ASan and UBSan.  An input that crashes is saved as $B/fuzz/NAME-crash-* and fails
+# the run; move it to tests/corpus/NAME, from where make check replays it.
 #
 # usage: B=build/address FUZZ_S=60 tests/fuzz/run.sh NAME...
 #
-#   JOBS=N       fuzzers at once (default: cores)
+#   JOBS=N       number of fuzzers that run in parallel (default: number of cores)
 set -u
 export B=${B:-build/address} FUZZ_S=${FUZZ_S:-60}
 
@@ -24,7 +24,7 @@ fuzz_one() {
 	    >"$dir/$name.log" 2>&1 || {
 		rc=1
 		tail -n 40 "$dir/$name.log"
-		echo "keep it: mv $dir/$name-* tests/corpus/$name/"
+		echo "to replay it in make check: mv $dir/$name-* tests/corpus/$name/"
 	}
 	printf '%-10s %s executions, %s, from %s seeds\n' "$name" \
 	    "$(sed -n 's/^stat::number_of_executed_units: //p' \

@@ -1,7 +1,7 @@
-/* tests/fuzz/tokenizer.c - any bytes are encoded, and decode to themselves:
- * with the demo's vocabulary, found as in t_data(), and with one of byte-level
- * BPE, whose pre-tokenizer the first byte chooses.  A libFuzzer target; with
- * fuzz/main.c it replays files. */
+/* tests/fuzz/tokenizer.c - fuzzer of the tokenizer: any bytes can be encoded, and
+ * decode to themselves, with the demo's vocabulary (found as in t_data()) and with a
+ * byte-level BPE vocabulary, whose pre-tokenizer the first byte selects.  A libFuzzer
+ * target; with fuzz/main.c it replays files. */
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +12,13 @@
 #include "coordinator/text/pre.h"
 #include "tests/support/bpe_vocab.h"
 
-#define MARK	"\xe2\x96\x81"	/* U+2581: decodes as the space it stands for */
+#define MARK	"\xe2\x96\x81"	/* U+2581, which decodes as a space */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 enum { MAX_NAMES = 64 };
 
-/* The words that merges cross and those that they do not. */
+/* Merges within words, and merges across the boundaries that pre-tokenizers set. */
 static const char *const merges[] = {
 	"\xc4\xa0 t", "h e", "\xc4\xa0t he", "i n", "in \xc4\xa0", "1 2", "12 3",
 	"\xc4\xa0 \xc4\xa0", "\xc4\x8a \xc4\x8a", "! !", "' s", "\xc3\x83 \xc2\xa9",
@@ -33,7 +33,7 @@ static const struct tokenizer *
 bpe_vocabulary(unsigned choice)
 {
 	static struct tokenizer *t[MAX_NAMES];
-	static struct gguf *g[MAX_NAMES];	/* all stay open to the end */
+	static struct gguf *g[MAX_NAMES];	/* never closed: t refers to them */
 	char path[] = "/tmp/straddle-fuzz-XXXXXX";
 	struct bpe_vocab v = { .merge = merges, .nmerges = NITEMS(merges),
 	    .extra = specials, .nextra = NITEMS(specials) };
@@ -62,7 +62,7 @@ static const struct tokenizer *
 vocabulary(void)
 {
 	static struct tokenizer *t;
-	static struct gguf *g;		/* both stay open to the end */
+	static struct gguf *g;		/* never closed: t refers to it */
 	const char *dir = getenv("STRADDLE_TESTS");
 	struct err e;
 	char path[512];
@@ -77,17 +77,17 @@ vocabulary(void)
 }
 
 static void
-check(int ok, const char *what)
+require(int ok, const char *complaint)
 {
 	if (!ok) {
-		fprintf(stderr, "broken: %s\n", what);
+		fprintf(stderr, "fuzz_tokenizer: %s\n", complaint);
 		abort();
 	}
 }
 
-/* What decoding must give: the text with its marks as spaces. */
+/* Write the text that decoding must give: each mark becomes a space. */
 static size_t
-unmark(const char *text, size_t n, char *out)
+replace_marks(const char *text, size_t n, char *out)
 {
 	size_t i, len = 0;
 
@@ -109,20 +109,22 @@ check_decoding(const struct tokenizer *t, const uint32_t *ids, size_t nids,
 	char *out = malloc(max);
 	int n;
 
-	check(out != NULL, "memory");
+	require(out != NULL, "out of memory");
 	detokenizer_init(&d, t, 1, 0);
 	for (i = 0; i <= nids; i++) {
 		n = i < nids ? detokenizer_push(&d, ids[i], out, max) :
 		    detokenizer_flush(&d, out, max);
-		check(n >= 0 && (size_t)n <= nwant - at, "length");
-		check(memcmp(out, want + at, (size_t)n) == 0, "text");
+		require(n >= 0 && (size_t)n <= nwant - at,
+		    "the decoded text is too long");
+		require(memcmp(out, want + at, (size_t)n) == 0,
+		    "the decoded text differs");
 		at += (size_t)n;
 	}
-	check(at == nwant, "all of the text");
+	require(at == nwant, "the decoded text is too short");
 	free(out);
 }
 
-/* want: what decoding gives. */
+/* Encode the text and check that it decodes to want. */
 static void
 check_encoding(const struct tokenizer *t, const char *text, size_t n,
     const char *want, size_t nwant)
@@ -131,16 +133,16 @@ check_encoding(const struct tokenizer *t, const char *text, size_t n,
 	size_t nids, i;
 	struct err e;
 
-	check(tokenizer_encode(t, text, n, 1, 1, &ids, &nids, &e) == 0,
-	    "encoding with special tokens");
+	require(tokenizer_encode(t, text, n, 1, 1, &ids, &nids, &e) == 0,
+	    "cannot encode with special tokens");
 	for (i = 0; i < nids; i++)
-		check(ids[i] < tokenizer_size(t), "id");
+		require(ids[i] < tokenizer_size(t), "an id is past the vocabulary");
 	free(ids);
-	check(tokenizer_encode(t, text, n, 1, 0, &ids, &nids, &e) == 0,
-	    "encoding");
+	require(tokenizer_encode(t, text, n, 1, 0, &ids, &nids, &e) == 0,
+	    "cannot encode");
 	for (i = 1; i < nids; i++)
-		check(tokenizer_kind(t, ids[i]) != TOKEN_CONTROL,
-		    "a control token was smuggled in");
+		require(tokenizer_kind(t, ids[i]) != TOKEN_CONTROL,
+		    "plain text gave a control token");
 	check_decoding(t, ids, nids, want, nwant);
 	free(ids);
 }
@@ -152,8 +154,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	char *want = calloc(n + 1, 1);
 	size_t nwant;
 
-	check(want != NULL, "memory");
-	nwant = unmark(text, n, want);
+	require(want != NULL, "out of memory");
+	nwant = replace_marks(text, n, want);
 	check_encoding(vocabulary(), text, n, want, nwant);
 	free(want);
 	if (n > 0)
