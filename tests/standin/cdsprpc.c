@@ -1,20 +1,19 @@
-/* tests/standin/cdsprpc.c - a stand-in for Qualcomm's libcdsprpc.so, built as
+/* tests/standin/cdsprpc.c - stand-in for Qualcomm's libcdsprpc.so, built as
  * build/tests/standin/libcdsprpc.so.
  *
- * A session's process on the DSP is kernels/hexagon under qemu-hexagon.  Memory
- * is not coherent here, as it is not on every chip: each buffer is two, and its
- * bytes cross only where a packet flushes them; the answer brings back what the
- * request flushed.  So a flag that is missing shows in the results.
+ * The DSP process of a session is kernels/hexagon under qemu-hexagon.  Memory is not
+ * coherent, as on some chips: each buffer has a copy on the host's and on the DSP's
+ * side, and only a packet's flush flags copy bytes between them (the response copies
+ * back the buffers that its request flushed).  A missing flag thus changes results.
  *
- * The environment makes it go wrong:
+ * The environment injects errors:
  *
- *	STANDIN_REFUSE=dspqueue_create=0xe	a call, or the request of a call,
- *						returns this code
- *	STANDIN_HANG=start			never returns, until the process
- *						is killed
+ *	STANDIN_REFUSE=dspqueue_create=0xe	this call, or request of a control
+ *						call, returns this code
+ *	STANDIN_HANG=start			this call returns only when the DSP
+ *						process is killed
  *
- * A test finds standin_live() by dlsym(): everything that was taken and not
- * given back. */
+ * Tests find standin_live() (cdsprpc.h) by dlsym(). */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -40,18 +39,18 @@ enum { NSESSIONS = 4, NMEM = 256, NFDS = 1 + HXQ_MAPS, OWN_FD = 64 };
 enum { HEAD = offsetof(struct hxq_packet, msg) -
     offsetof(struct hxq_packet, id) };
 
-struct mem {				/* of rpcmem */
+struct mem {				/* an rpcmem buffer: the host's copy */
 	void *p;			/* NULL = free */
 	size_t nbytes;
 	int fd;
 };
 
-struct map {				/* of a session: the DSP's copy */
+struct map {				/* a mapped buffer: the DSP's copy */
 	const struct mem *m;		/* NULL = free */
-	uint8_t *there;
+	uint8_t *dsp;
 };
 
-/* A session is reserved, then opened: then it is a process. */
+/* A session is first reserved, then opened, which starts its process. */
 static struct session {
 	_Atomic int reserved;
 	int opened, started;
@@ -62,8 +61,8 @@ static struct session {
 	int fd[NFDS];			/* the queue's, then the maps' */
 	struct hxq_shared *sh;
 	struct map map[HXQ_MAPS];
-	uint32_t sent, heard;
-	/* Of each request, for its answer: what was flushed. */
+	uint32_t sent, received;
+	/* The buffers that each request flushed, for its response. */
 	struct dspqueue_buffer buf[HXQ_SLOTS][DSPQUEUE_MAX_BUFFERS];
 	uint32_t nbufs[HXQ_SLOTS];
 	struct dspqueue *queue;
@@ -73,16 +72,16 @@ struct dspqueue {
 	struct session *s;
 };
 
-/* Registered for the domains of sessions, once and for all of them. */
+/* Status notifications by session; they stay registered when a session ends. */
 static struct remote_rpc_notif_register notices[NSESSIONS];
 static struct mem mems[NMEM];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* --- going wrong --- */
+/* --- injected errors --- */
 
-/* The code that this call is to return, or 0. */
+/* The error code that this call must return, or 0. */
 static int
-refused(const char *call)
+injected_error(const char *call)
 {
 	const char *e = getenv("STANDIN_REFUSE");
 	size_t n = strlen(call);
@@ -92,9 +91,9 @@ refused(const char *call)
 	return (int)strtoul(e + n + 1, NULL, 0);
 }
 
-/* As long as the process on the other side lives. */
+/* If this call must hang, wait until the session's process is killed. */
 static int
-hangs(const char *call, struct session *s)
+hang_if_asked(const char *call, struct session *s)
 {
 	const char *e = getenv("STANDIN_HANG");
 
@@ -105,8 +104,8 @@ hangs(const char *call, struct session *s)
 	return AEE_ECONNRESET;
 }
 
-/* Domains of sessions follow those of the library: id + 8 * session, from
- * session 1 on. */
+/* The library numbers the domains of sessions as id + 8 * session, where sessions
+ * start at 1. */
 static struct session *
 session_of(int domain)
 {
@@ -121,38 +120,40 @@ session_of(int domain)
 /* --- the process --- */
 
 static int
-find(const char *dir, const char *name, char *ret)
+find_file(const char *dir, const char *name, char *ret)
 {
 	return snprintf(ret, PATH_MAX, "%s/%s", dir, name) < PATH_MAX &&
 	    access(ret, R_OK) == 0;
 }
 
-/* In PATH; beside the program, or up to two folders up. */
+/* Find qemu-hexagon in PATH, and hexagon-domain in this program's folder or up to
+ * two folders above. */
 static int
-find_both(char *ret_emulator, char *ret_program)
+find_programs(char *ret_emulator, char *ret_program)
 {
 	char self[PATH_MAX], *list, *rest, *dir, *slash;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	const char *path = getenv("PATH");
-	int i, there = 0;
+	int i, found = 0;
 
 	list = rest = strdup(path != NULL ? path : "/usr/bin");
-	while (!there && (dir = strsep(&rest, ":")) != NULL)
-		there = find(dir, "qemu-hexagon", ret_emulator);
+	while (!found && (dir = strsep(&rest, ":")) != NULL)
+		found = find_file(dir, "qemu-hexagon", ret_emulator);
 	free(list);
 	self[n > 0 ? n : 0] = '\0';
-	for (i = 0; i < 3 && there; i++) {
+	for (i = 0; i < 3 && found; i++) {
 		if ((slash = strrchr(self, '/')) == NULL)
 			return 0;
 		*slash = '\0';
-		if (find(self, "hexagon-domain", ret_program))
+		if (find_file(self, "hexagon-domain", ret_program))
 			return 1;
 	}
 	return 0;
 }
 
+/* Called in the child: exec the emulator. */
 static void
-become_process(const struct session *s, char *emulator, char *program)
+exec_emulator(const struct session *s, char *emulator, char *program)
 {
 	char option[] = "-R", space[] = "0xe0000000";
 	char *argv[] = { emulator, option, space, program, NULL };
@@ -162,16 +163,17 @@ become_process(const struct session *s, char *emulator, char *program)
 	for (i = 0; i < NFDS; i++)
 		if (dup2(s->fd[i], HXQ_FD_QUEUE + i) < 0)
 			_exit(1);
-	/* The worker's channel is not for it. */
+	/* The emulator must not inherit the worker's channel. */
 	for (i = 3; i < HXQ_FD_QUEUE; i++)
 		close(i);
 	execv(emulator, argv);
 	_exit(1);
 }
 
-/* The library's thread: hears of the end first, then everybody may. */
+/* Thread of a session: notifies the worker of the process's end before calls can
+ * see it. */
 static void *
-watch(void *arg)
+watch_process(void *arg)
 {
 	struct session *s = arg;
 	const struct remote_rpc_notif_register *r = &notices[s - sessions];
@@ -189,7 +191,7 @@ watch(void *arg)
 }
 
 static void *
-shared(int fd, size_t nbytes)
+map_shared(int fd, size_t nbytes)
 {
 	void *p = MAP_FAILED;
 
@@ -199,8 +201,9 @@ shared(int fd, size_t nbytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* A memfd whose number is clear of those that exec_emulator() assigns. */
 static int
-memfd(void)
+create_memfd(void)
 {
 	int fd = memfd_create("standin", MFD_CLOEXEC);
 	int high = fcntl(fd, F_DUPFD_CLOEXEC, OWN_FD);
@@ -210,28 +213,28 @@ memfd(void)
 }
 
 static int
-make_process(struct session *s)
+start_process(struct session *s)
 {
 	char emulator[PATH_MAX], program[PATH_MAX];
 	pid_t pid;
 	int i;
 
-	if (!find_both(emulator, program))
+	if (!find_programs(emulator, program))
 		return AEE_ENOSUCHFILE;
 	for (i = 0; i < NFDS; i++)
-		if ((s->fd[i] = memfd()) < 0)
+		if ((s->fd[i] = create_memfd()) < 0)
 			return AEE_ENOMEMORY;
-	if ((s->sh = shared(s->fd[0], sizeof(*s->sh))) == NULL)
+	if ((s->sh = map_shared(s->fd[0], sizeof(*s->sh))) == NULL)
 		return AEE_ENOMEMORY;
 	s->sh->magic = HXQ_MAGIC;
 	s->sh->version = HXQ_VERSION;
-	s->sent = s->heard = 0;
+	s->sent = s->received = 0;
 	s->dead = 0;
 	s->killed = 0;
 	s->pid = pid = fork();
 	if (pid == 0)
-		become_process(s, emulator, program);
-	if (pid < 0 || pthread_create(&s->watcher, NULL, watch, s) != 0)
+		exec_emulator(s, emulator, program);
+	if (pid < 0 || pthread_create(&s->watcher, NULL, watch_process, s) != 0)
 		return AEE_ENOMEMORY;
 	return 0;
 }
@@ -256,9 +259,10 @@ end_process(struct session *s)
 	memset(s->fd, 0, sizeof(s->fd));
 }
 
-/* A request of the stand-in's own, while none of the user's is open. */
+/* Send a request of the stand-in's own and wait for its status; the caller's queue
+ * has no request in flight then. */
 static uint32_t
-ask(struct session *s, uint32_t kind, uint32_t handle, uint64_t nbytes)
+send_own_request(struct session *s, uint32_t kind, uint32_t handle, uint64_t nbytes)
 {
 	struct hxq_packet *q = &s->sh->request.slot[s->sent % HXQ_SLOTS];
 	uint32_t status;
@@ -269,13 +273,13 @@ ask(struct session *s, uint32_t kind, uint32_t handle, uint64_t nbytes)
 	q->buf[0] = (struct hxq_buf){ .handle = handle, .nbytes = nbytes };
 	atomic_store(&s->sh->request.head, ++s->sent);
 	event_wake(&s->sh->request.head);
-	while (atomic_load(&s->sh->response.head) == s->heard && !s->dead)
-		event_wait(&s->sh->response.head, s->heard, event_now_ns() +
+	while (atomic_load(&s->sh->response.head) == s->received && !s->dead)
+		event_wait(&s->sh->response.head, s->received, event_now_ns() +
 		    10000000);
 	if (s->dead)
 		return HXQ_EBADMSG;
-	status = s->sh->response.slot[s->heard % HXQ_SLOTS].status;
-	atomic_store(&s->sh->response.tail, ++s->heard);
+	status = s->sh->response.slot[s->received % HXQ_SLOTS].status;
+	atomic_store(&s->sh->response.tail, ++s->received);
 	return status;
 }
 
@@ -291,7 +295,7 @@ remote_handle_control(uint32_t req, void *data, uint32_t nbytes)
 		[DSP_STATUS_NOTIFICATION_SUPPORT] = 1,
 	};
 	struct remote_dsp_capability *c = data;
-	int code = refused("DSPRPC_GET_DSP_INFO");
+	int code = injected_error("DSPRPC_GET_DSP_INFO");
 
 	if (code != 0)
 		return code;
@@ -417,9 +421,9 @@ remote_session_control(uint32_t req, void *data, uint32_t nbytes)
 		return AEE_EUNSUPPORTEDAPI;
 	if (nbytes != known[req].nbytes)
 		return AEE_EBADPARM;
-	if ((code = refused(known[req].name)) != 0)
+	if ((code = injected_error(known[req].name)) != 0)
 		return code;
-	/* Others may hang in a call that holds no lock. */
+	/* A kill must reach calls that hang, which hold no lock. */
 	if (req == FASTRPC_REMOTE_PROCESS_KILL)
 		return control(req, data);
 	pthread_mutex_lock(&lock);
@@ -433,7 +437,7 @@ remote_handle64_open(const char *uri, remote_handle64 *ret)
 {
 	const char *id = strstr(uri, "&_session=");
 	struct session *s;
-	int code = refused("remote_handle64_open");
+	int code = injected_error("remote_handle64_open");
 
 	if (code != 0)
 		return code;
@@ -442,9 +446,9 @@ remote_handle64_open(const char *uri, remote_handle64 *ret)
 	    strstr(uri, "&_dom=cdsp") == NULL || id == NULL ||
 	    (s = session_of(CDSP_DOMAIN_ID + 8 * atoi(id + 10))) == NULL)
 		return AEE_EBADPARM;
-	if ((code = hangs("remote_handle64_open", s)) != 0)
+	if ((code = hang_if_asked("remote_handle64_open", s)) != 0)
 		return code;
-	if ((code = make_process(s)) != 0) {
+	if ((code = start_process(s)) != 0) {
 		end_process(s);
 		return code;
 	}
@@ -466,7 +470,7 @@ remote_handle64_control(remote_handle64 h, uint32_t req, void *data,
     uint32_t nbytes)
 {
 	const struct remote_rpc_control_latency *l = data;
-	int code = refused("DSPRPC_CONTROL_LATENCY");
+	int code = injected_error("DSPRPC_CONTROL_LATENCY");
 
 	if (code != 0)
 		return code;
@@ -486,8 +490,8 @@ remote_handle64_invoke(remote_handle64 h, uint32_t scalars, remote_arg *args)
 		return AEE_EBADPARM;
 	switch (scalars) {
 	case REMOTE_SCALARS(SKEL_START, 1, 0, 0, 0):
-		if ((code = refused("start")) != 0 ||
-		    (code = hangs("start", s)) != 0)
+		if ((code = injected_error("start")) != 0 ||
+		    (code = hang_if_asked("start", s)) != 0)
 			return code;
 		memcpy(&id, args[0].buf.pv, sizeof(id));
 		if (args[0].buf.nLen != sizeof(id) || s->queue == NULL ||
@@ -496,7 +500,7 @@ remote_handle64_invoke(remote_handle64 h, uint32_t scalars, remote_arg *args)
 		s->started = 1;
 		return 0;
 	case REMOTE_SCALARS(SKEL_STOP, 0, 0, 0, 0):
-		if ((code = hangs("stop", s)) != 0)
+		if ((code = hang_if_asked("stop", s)) != 0)
 			return code;
 		s->started = 0;
 		return 0;
@@ -525,15 +529,15 @@ rpcmem_alloc2(int heap, uint32_t flags, size_t nbytes)
 	struct mem *m = mems;
 
 	if (heap != RPCMEM_HEAP_ID_SYSTEM || flags != RPCMEM_DEFAULT_FLAGS ||
-	    nbytes % 4096 != 0 || refused("rpcmem_alloc2") != 0)
+	    nbytes % 4096 != 0 || injected_error("rpcmem_alloc2") != 0)
 		return NULL;
 	pthread_mutex_lock(&lock);
 	while (m < mems + NMEM && m->p != NULL)
 		m++;
 	if (m < mems + NMEM) {
-		m->fd = memfd();
+		m->fd = create_memfd();
 		m->nbytes = nbytes;
-		if ((m->p = shared(m->fd, nbytes)) == NULL)
+		if ((m->p = map_shared(m->fd, nbytes)) == NULL)
 			close(m->fd);
 	}
 	pthread_mutex_unlock(&lock);
@@ -568,7 +572,7 @@ rpcmem_to_fd(void *p)
 {
 	struct mem *m = mem_of(p, -1);
 
-	return m == NULL || refused("rpcmem_to_fd") != 0 ? -1 : m->fd;
+	return m == NULL || injected_error("rpcmem_to_fd") != 0 ? -1 : m->fd;
 }
 
 static struct map *
@@ -583,11 +587,11 @@ map_of(struct session *s, const struct mem *m)
 }
 
 static void
-forget(struct session *s, struct map *k)
+drop_map(struct session *s, struct map *k)
 {
 	int fd = s->fd[1 + k - s->map];
 
-	munmap(k->there, k->m->nbytes);
+	munmap(k->dsp, k->m->nbytes);
 	if (fd > 0 && ftruncate(fd, 0) < 0)
 		abort();
 	k->m = NULL;
@@ -599,7 +603,7 @@ fastrpc_mmap(int domain, int fd, void *p, int offset, size_t nbytes,
 {
 	struct session *s = session_of(domain);
 	struct mem *m = mem_of(NULL, fd);
-	int code = refused("fastrpc_mmap");
+	int code = injected_error("fastrpc_mmap");
 	struct map *k;
 
 	if (code != 0)
@@ -609,12 +613,12 @@ fastrpc_mmap(int domain, int fd, void *p, int offset, size_t nbytes,
 		return AEE_EBADPARM;
 	if ((k = map_of(s, NULL)) == NULL)
 		return AEE_ENOMEMORY;
-	if ((k->there = shared(s->fd[1 + k - s->map], nbytes)) == NULL)
+	if ((k->dsp = map_shared(s->fd[1 + k - s->map], nbytes)) == NULL)
 		return AEE_ENOMEMORY;
 	k->m = m;
-	if (ask(s, HXQ_MAP, (uint32_t)(k - s->map), nbytes) == HXQ_OK)
+	if (send_own_request(s, HXQ_MAP, (uint32_t)(k - s->map), nbytes) == HXQ_OK)
 		return 0;
-	forget(s, k);
+	drop_map(s, k);
 	return AEE_ENOMEMORY;
 }
 
@@ -628,8 +632,8 @@ fastrpc_munmap(int domain, int fd, void *p, size_t nbytes)
 	if (k == NULL || m->p != p || m->nbytes != nbytes)
 		return AEE_EBADPARM;
 	if (!s->dead && !s->killed)
-		ask(s, HXQ_UNMAP, (uint32_t)(k - s->map), nbytes);
-	forget(s, k);
+		send_own_request(s, HXQ_UNMAP, (uint32_t)(k - s->map), nbytes);
+	drop_map(s, k);
 	return 0;
 }
 
@@ -641,7 +645,7 @@ dspqueue_create(int domain, uint32_t flags, uint32_t req_bytes,
     void *context, struct dspqueue **ret)
 {
 	struct session *s = session_of(domain);
-	int code = refused("dspqueue_create");
+	int code = injected_error("dspqueue_create");
 
 	(void)error;
 	(void)context;
@@ -662,7 +666,7 @@ dspqueue_close(struct dspqueue *q)
 {
 	if (q == NULL)
 		return AEE_EBADPARM;
-	/* Still imported there. */
+	/* The DSP still has the queue imported. */
 	if (q->s->started && !q->s->dead && !q->s->killed)
 		return AEE_EBADPARM;
 	q->s->queue = NULL;
@@ -673,32 +677,32 @@ dspqueue_close(struct dspqueue *q)
 int
 dspqueue_export(struct dspqueue *q, uint64_t *ret_id)
 {
-	int code = refused("dspqueue_export");
+	int code = injected_error("dspqueue_export");
 
 	*ret_id = (uintptr_t)q;
 	return code;
 }
 
-/* What the flags of a buffer say of its bytes: here to there, or back. */
+/* Copy the buffer's bytes as its flags say: from the host to the DSP, or back. */
 static int
-cross(struct session *s, const struct dspqueue_buffer *b, int back)
+copy_across(struct session *s, const struct dspqueue_buffer *b, int back)
 {
 	struct mem *m = mem_of(NULL, (int)b->fd);
 	struct map *k = m != NULL ? map_of(s, m) : NULL;
-	uint8_t *here, *there;
+	uint8_t *host, *dsp;
 
 	if (k == NULL || b->offset > m->nbytes ||
 	    b->size > m->nbytes - b->offset)
 		return AEE_ENOSUCHMAP;
-	here = (uint8_t *)m->p + b->offset;
-	there = k->there + b->offset;
+	host = (uint8_t *)m->p + b->offset;
+	dsp = k->dsp + b->offset;
 	if ((b->flags & DSPQUEUE_FLUSH_SENDER) &&
 	    (b->flags & DSPQUEUE_INVALIDATE_RECIPIENT))
-		memcpy(back ? here : there, back ? there : here, b->size);
+		memcpy(back ? host : dsp, back ? dsp : host, b->size);
 	return 0;
 }
 
-/* What skel.c does on the DSP: the head says which buffers there are. */
+/* As skel.c does on the DSP: the packet's head says which buffers are present. */
 static void
 place_buffers(struct session *s, struct hxq_packet *p,
     const struct dspqueue_buffer *buf)
@@ -725,7 +729,7 @@ dspqueue_write(struct dspqueue *q, uint32_t flags, uint32_t nbufs,
 	struct session *s = q->s;
 	struct hxq_packet *p;
 	uint32_t i;
-	int code = refused("dspqueue_write");
+	int code = injected_error("dspqueue_write");
 
 	(void)timeout_us;
 	if (code != 0)
@@ -736,10 +740,10 @@ dspqueue_write(struct dspqueue *q, uint32_t flags, uint32_t nbufs,
 		return AEE_EBADPARM;
 	if (!s->started || s->dead)
 		return AEE_EBADSTATE;
-	if (s->sent - s->heard == HXQ_SLOTS)
+	if (s->sent - s->received == HXQ_SLOTS)
 		return AEE_EEXPIRED;
 	for (i = 0; i < nbufs; i++)
-		if ((code = cross(s, &buf[i], 0)) != 0)
+		if ((code = copy_across(s, &buf[i], 0)) != 0)
 			return code;
 	s->nbufs[s->sent % HXQ_SLOTS] = nbufs;
 	memcpy(s->buf[s->sent % HXQ_SLOTS], buf, nbufs * sizeof(*buf));
@@ -761,18 +765,18 @@ dspqueue_read(struct dspqueue *q, uint32_t *ret_flags, uint32_t max_bufs,
 {
 	struct session *s = q->s;
 	uint64_t deadline = event_now_ns() + (uint64_t)timeout_us * 1000;
-	uint32_t at = s->heard % HXQ_SLOTS, i;
+	uint32_t at = s->received % HXQ_SLOTS, i;
 	const struct hxq_packet *p = &s->sh->response.slot[at];
-	int code = refused("dspqueue_read");
+	int code = injected_error("dspqueue_read");
 
 	if (code != 0)
 		return code;
-	while (atomic_load(&s->sh->response.head) == s->heard) {
+	while (atomic_load(&s->sh->response.head) == s->received) {
 		if (s->dead)
 			return AEE_ECONNRESET;
 		if (event_now_ns() >= deadline)
 			return AEE_EEXPIRED;
-		event_wait(&s->sh->response.head, s->heard, deadline);
+		event_wait(&s->sh->response.head, s->received, deadline);
 	}
 	if (HEAD + p->nbytes > max_bytes || s->nbufs[at] > max_bufs)
 		return AEE_EBADPARM;
@@ -780,11 +784,11 @@ dspqueue_read(struct dspqueue *q, uint32_t *ret_flags, uint32_t max_bufs,
 	*ret_nbufs = s->nbufs[at];
 	for (i = 0; i < s->nbufs[at]; i++) {
 		ret_buf[i] = s->buf[at][i];
-		cross(s, &ret_buf[i], 1);
+		copy_across(s, &ret_buf[i], 1);
 	}
 	*ret_nbytes = HEAD + p->nbytes;
 	memcpy(ret_message, &p->id, *ret_nbytes);
-	atomic_store(&s->sh->response.tail, ++s->heard);
+	atomic_store(&s->sh->response.tail, ++s->received);
 	return 0;
 }
 

@@ -1,13 +1,14 @@
-/* tests/standin/cdsprpc.h - what the stand-in for libcdsprpc.so tells a test
- * beside the library's own functions.  Found by dlsym(). */
+/* tests/standin/cdsprpc.h - functions of the stand-in for libcdsprpc.so that the
+ * library does not have; tests find them by dlsym(). */
 #ifndef TESTS_STANDIN_CDSPRPC_H
 #define TESTS_STANDIN_CDSPRPC_H
 
-/* Sessions, modules, queues, buffers, mappings and processes that are there:
- * 0 = nothing was left. */
+/* Number of sessions, modules, queues, buffers, mappings and processes that have not
+ * been released. */
 unsigned standin_live(void);
 
-/* The process of a session, in the order of their reservation. */
+/* Pid of a session's process, 0 = none; sessions count from 0 in the order of
+ * reservation. */
 int standin_pid(unsigned session);
 
 #endif
