@@ -1,5 +1,6 @@
-/* tests/check/attn.c - attention against one softmax over all keys in double;
- * rows and heads together against alone; chunks against the whole. */
+/* tests/check/attn.c - checks of attention: against one softmax over all keys in
+ * double; rows and heads computed together against each alone; chunks against a
+ * single pass. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "kernels.h"
 #include "tests/support/kernel_inputs.h"
 
-/* Floats in a row of q and of out beside its heads. */
+/* Floats behind the heads in each row of q and out. */
 enum { PAD = 3 };
 
 struct attn_case {
@@ -20,15 +21,15 @@ struct attn_case {
 struct attn_test {
 	const struct attn_case *c;
 	struct attn_arg a;
-	uint32_t first, end;	/* keys that some row sees */
+	uint32_t first, end;	/* range of keys that any row sees */
 	uint32_t row[ATTN_QUERIES];
 	double *kf, *vf;	/* (end x head_dim), (end x v_dim) */
 	uint64_t kbytes, vbytes, qbytes, outbytes, scratchbytes, partbytes;
-	float *got, *want;	/* (a batch's rows of out) */
+	float *got, *want;	/* out of the whole batch */
 	float *sink;		/* (n_rep) */
 };
 
-/* n floats as the cache has them. */
+/* Read n floats back from a row of the cache. */
 static void
 stored_floats(double *ret, const void *row, enum kv_type f, uint32_t n)
 {
@@ -43,7 +44,8 @@ stored_floats(double *ret, const void *row, enum kv_type f, uint32_t n)
 		    half_to_float(b[i / 32].d) * b[i / 32].q[i % 32];
 }
 
-/* K and V: positions that no row sees are NaN, so that a look is seen. */
+/* Fill K and V.  Positions that no row sees are NaN, so that a read shows in the
+ * result. */
 static void
 fill_kv(const struct kernels *ref, struct attn_test *t)
 {
@@ -99,15 +101,15 @@ attn_open(struct attn_test *t, const struct kernels *ref,
 		.v_dim = c->v_dim, .softcap = c->softcap,
 		.scale = 1 / sqrtf((float)c->head_dim),
 	};
-	/* The rows lie anywhere in the batch, in any order: steps of seven
-	 * come to each of its places, since seven does not divide them.  One
-	 * place at least, and the row behind them, is nobody's. */
+	/* The rows take scattered places of the batch: steps of seven reach every
+	 * place, because seven does not divide their number.  At least one place, and
+	 * the row behind the last, stay unused. */
 	places = c->nrows + 1 + (c->nrows % 7 == 6);
 	for (i = 0; i < c->nrows; i++)
 		t->row[i] = (i * 7 + 3) % places;
 	attn_keys(&t->a, 0, &t->first);
 	t->end = c->pos + c->nrows;
-	/* No larger than it must be: every place is another's neighbour. */
+	/* The smallest ring, in which all places are in use. */
 	if (c->window > 0 && rand_below(2) != 0)
 		t->a.ring = (uint32_t)ALIGN_UP(t->end - t->first, ATTN_BLOCK);
 	chunks = DIV_UP(t->end, ATTN_CHUNK);
@@ -148,7 +150,7 @@ attn_close(struct attn_test *t)
 	free(t->vf);
 }
 
-/* One call; scratch and what is not written of out are NaN. */
+/* One call, with scratch set to NaN first. */
 static void
 attn_run(const struct kernels *k, const struct attn_test *t,
     const struct attn_arg *a)
@@ -157,9 +159,9 @@ attn_run(const struct kernels *k, const struct attn_test *t,
 	k->attention(a);
 }
 
-/* Row i, head h in one piece: scores, their softmax, the weighted sum. */
+/* Row i, head h by definition: scores, their softmax, the weighted sum. */
 static void
-attn_definition(const struct attn_test *t, uint32_t i, uint32_t h,
+define_attention(const struct attn_test *t, uint32_t i, uint32_t h,
     double *want, double *eps)
 {
 	const struct attn_case *c = t->c;
@@ -206,10 +208,10 @@ check_values(const struct attn_test *t)
 	double *eps = calloc(c->v_dim, sizeof(*eps));
 	uint32_t i, h;
 
-	/* The first row, the last, and some between. */
+	/* The first row, the last, and some in between. */
 	for (i = 0; i < c->nrows; i += MAX(1, (c->nrows - 1) / 3))
 		for (h = 0; h < c->n_rep; h++) {
-			attn_definition(t, i, h, want, eps);
+			define_attention(t, i, h, want, eps);
 			check_close(t->got + t->row[i] * t->a.ldo +
 			    h * c->v_dim, want, eps, c->v_dim, "out");
 		}
@@ -217,7 +219,8 @@ check_values(const struct attn_test *t)
 	free(eps);
 }
 
-/* Each row by itself, and each head of it, whatever comes next. */
+/* Each row alone, and each head of each row alone, give the same bits, whatever
+ * next and early are. */
 static void
 check_alone(const struct kernels *k, const struct attn_test *t)
 {
@@ -251,7 +254,7 @@ check_alone(const struct kernels *k, const struct attn_test *t)
 	check_bytes(t->got, t->want, t->outbytes, "heads alone");
 }
 
-/* Chunks in another order, as if by several threads. */
+/* Chunks computed in reverse order, as by several threads, give the same bits. */
 static void
 check_chunks(const struct kernels *k, const struct attn_test *t)
 {
@@ -274,8 +277,7 @@ check_chunks(const struct kernels *k, const struct attn_test *t)
 	guard_free(parts, t->partbytes);
 }
 
-/* A last row whose key and value are no numbers is the last row's own
- * trouble. */
+/* NaN in the last row's key and value reaches the output of that row only. */
 static void
 check_poison(const struct kernels *k, const struct attn_test *t)
 {
@@ -297,7 +299,7 @@ check_poison(const struct kernels *k, const struct attn_test *t)
 	for (i = 0; i < c->n_rep * c->v_dim; i++)
 		if (!isnan(t->want[last * a.ldo + i]))
 			break;
-	check(i == c->n_rep * c->v_dim, "NaN is hidden: out[%u]", i);
+	check(i == c->n_rep * c->v_dim, "NaN is lost: out[%u]", i);
 	memcpy(t->want + last * a.ldo, t->got + last * a.ldo,
 	    a.ldo * sizeof(float));
 	check_bytes(t->got, t->want, t->outbytes, "beside a row of NaN");
@@ -312,7 +314,7 @@ check_attention(const struct kernels *ref, const struct kernels *k,
 	struct attn_arg a;
 
 	attn_open(&t, ref, c);
-	begin("attention_%s n_rep=%u head_dim=%u v_dim=%u pos=%u rows=%u "
+	begin_case("attention_%s n_rep=%u head_dim=%u v_dim=%u pos=%u rows=%u "
 	    "window=%u ring=%u fmt=%d,%d softcap=%g sink=%g q=%g", k->name,
 	    c->n_rep, c->head_dim, c->v_dim, c->pos, c->nrows, c->window,
 	    t.a.ring, c->kfmt, c->vfmt, c->softcap, c->sink, c->q_max);
@@ -327,10 +329,10 @@ check_attention(const struct kernels *ref, const struct kernels *k,
 	attn_close(&t);
 }
 
-/* Not what a formula says but what it means: equal keys weigh the same, a sink
- * that is far above them leaves nothing, and keys of e^-Inf are none. */
+/* Properties of attention: equal keys have equal weights, a sink far above all
+ * scores leaves no weight for keys, and scores of -Inf have none. */
 static void
-check_meaning(const struct kernels *k)
+check_properties(const struct kernels *k)
 {
 	enum { N = 130, HD = 64 };
 	static float keys[ALIGN_UP(N, KEY_LANES) * HD], v[N * HD], q[HD];
@@ -342,7 +344,7 @@ check_meaning(const struct kernels *k)
 	    .v_dim = HD, .scale = 1, .scratch = scratch };
 	uint32_t i;
 
-	begin("attention_%s of equal keys", k->name);
+	begin_case("attention_%s of equal keys", k->name);
 	for (i = 0; i < HD; i++)
 		q[i] = 1;
 	for (i = 0; i < NITEMS(keys); i++)
@@ -352,13 +354,13 @@ check_meaning(const struct kernels *k)
 	k->attention(&a);
 	for (i = 0; i < HD && fabsf(out[i] - (N - 1) / 2.0f) < 1e-4f; i++)
 		;
-	check(i == HD, "not the mean of the values: out[%u]", i);
+	check(i == HD, "the output is not the mean of the values: out[%u]", i);
 	a.sink = &sink;
 	k->attention(&a);
 	for (i = 0; i < HD && out[i] == 0; i++)
 		;
-	check(i == HD, "a sink of e^700 leaves something: out[%u]", i);
-	/* Keys that all weigh nothing, even where a value is not finite. */
+	check(i == HD, "a sink of e^700 leaves weight for keys: out[%u]", i);
+	/* Scores of -Inf, with a value that is not finite. */
 	for (i = 0; i < HD; i++)
 		q[i] = -3e38f;
 	v[0] = INFINITY;
@@ -366,7 +368,7 @@ check_meaning(const struct kernels *k)
 	k->attention(&a);
 	for (i = 0; i < HD && out[i] == 0; i++)
 		;
-	check(i == HD, "scores of -Inf leave something: out[%u]", i);
+	check(i == HD, "scores of -Inf have weight: out[%u]", i);
 	free(scratch);
 }
 
@@ -402,5 +404,5 @@ check_attentions(const struct kernels *ref, const struct kernels *k)
 		    kv_row_bytes(c.vfmt, c.v_dim) > 0)
 			check_attention(ref, k, &c);
 	}
-	check_meaning(k);
+	check_properties(k);
 }

@@ -1,12 +1,11 @@
-/* tests/check/bench_load.c - loading speed by path, depth and block size.
+/* tests/check/bench_load.c - loading speed by path, queue depth and block size.
  *
  *	build/tests/check/bench_load FILE [ROUNDS]
  *
- * Loads FILE as if it were tensors, with a sink that copies (in place of the
- * repacking), directly through each path and once more buffered; beside it,
- * in every round, the bound: the same bytes read directly, in order, and
- * thrown away.  Prints the median over the rounds, in GB/s and in % of the
- * bound's.  FILE should be far larger than the device's own cache and hold
+ * Loads FILE as if it were one tensor, through each path, with a sink that copies
+ * instead of repacking.  Every round also measures the bound: direct sequential reads
+ * of the same bytes without a sink.  Prints the median of the rounds in GB/s and in %
+ * of the bound.  FILE should be much larger than the storage device's cache and hold
  * real data.  LOAD_CONF_DEFAULT was chosen from this table. */
 #include <err.h>
 #include <fcntl.h>
@@ -44,7 +43,7 @@ static struct load_file file = { .direct_fd = -1, .fd = -1,
 static uint8_t *staging;
 
 static void *
-pages(uint64_t nbytes)
+map_pages(uint64_t nbytes)
 {
 	void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -72,9 +71,10 @@ copy_rows(void *arg, uint32_t item, uint32_t row0, uint32_t nrows,
 	return 0;
 }
 
-/* GB/s of one load, as one tensor at a GGUF-like offset. */
+/* GB/s of one load of one tensor, at an offset as in GGUF files; 0 = the path is not
+ * available here. */
 static double
-load_gbs(enum load_path path, int buffered, uint32_t depth,
+measure_load_gbs(enum load_path path, int buffered, uint32_t depth,
     uint32_t block_bytes)
 {
 	struct load_conf lc = { .depth = depth, .block_bytes = block_bytes,
@@ -94,13 +94,13 @@ load_gbs(enum load_path path, int buffered, uint32_t depth,
 	    &stats, &e) < 0)
 		errx(ERR_RUN, "%s", e.msg);
 	if (stats.path != path || stats.direct == buffered)
-		return 0;		/* not possible here */
+		return 0;
 	return (double)stats.file_bytes / (double)stats.ns;
 }
 
-/* The bound: direct reads of the whole file, RAW_DEPTH in flight, no sink. */
+/* GB/s of the bound: direct reads of the whole file, RAW_DEPTH in flight. */
 static double
-raw_gbs(void)
+measure_bound_gbs(void)
 {
 	uint64_t t0 = event_now_ns(), at = 0, nbytes = 0;
 	struct io_uring_cqe *cqe;
@@ -128,7 +128,7 @@ raw_gbs(void)
 }
 
 static int
-compare(const void *a, const void *b)
+compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -138,14 +138,14 @@ compare(const void *a, const void *b)
 static double
 median(double v[MAX_ROUNDS], int n)
 {
-	qsort(v, (size_t)n, sizeof(v[0]), compare);
+	qsort(v, (size_t)n, sizeof(v[0]), compare_doubles);
 	return v[n / 2];
 }
 
-/* Rounds go over the whole table, so that a slow moment of the device falls
- * on one round of every cell and not on all rounds of one. */
+/* Each round measures the whole table, so that a slow moment of the storage device
+ * affects one round of many cells rather than all rounds of one cell. */
 static void
-bench_way(unsigned way, int rounds)
+bench_path(unsigned way, int rounds)
 {
 	static double gbs[NDEPTHS][NBLOCKS][MAX_ROUNDS], raw[MAX_ROUNDS];
 	double bound, m;
@@ -154,10 +154,10 @@ bench_way(unsigned way, int rounds)
 
 	ndepths = ways[way].path == LOAD_PREAD ? 1 : NDEPTHS;
 	for (r = 0; r < rounds; r++) {
-		raw[r] = raw_gbs();
+		raw[r] = measure_bound_gbs();
 		for (d = 0; d < ndepths; d++)
 			for (b = 0; b < NBLOCKS; b++)
-				gbs[d][b][r] = load_gbs(ways[way].path,
+				gbs[d][b][r] = measure_load_gbs(ways[way].path,
 				    ways[way].buffered, depths[d],
 				    block_kib[b] * 1024);
 	}
@@ -189,8 +189,8 @@ main(int argc, char **argv)
 	file.direct_fd = open(argv[1], O_RDONLY | O_DIRECT | O_CLOEXEC);
 	if (file.fd < 0 || file.direct_fd < 0 || load_identify(&file) < 0)
 		err(ERR_RUN, "%s", argv[1]);
-	staging = pages(16 * 4 * MIB);	/* depths x block_kib at most */
+	staging = map_pages(16 * 4 * MIB);	/* largest depth x block */
 	for (i = 0; i < NITEMS(ways); i++)
-		bench_way(i, rounds);
+		bench_path(i, rounds);
 	return 0;
 }

@@ -1,8 +1,8 @@
-/* tests/check/bench_pool.c - what a session's threads cost each other: a barrier
- * inside a job, and a job handed over and done, to threads that still spin for
- * it and to threads that sleep.  No arguments; a few seconds.  One thread for
- * each core that the process may use, two at least; for figures give it the cores
- * for itself (chrt -f 30), or the tails are those of the other programs. */
+/* tests/check/bench_pool.c - costs of a session's thread pool: a barrier inside a
+ * job, and a job from start to end, with threads that still spin and with threads
+ * that sleep.  Takes no arguments and a few seconds.  It runs a thread on each core
+ * that the process may use, at least two.  For reliable tails give it the cores
+ * exclusively (chrt -f 30). */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -14,12 +14,12 @@
 enum { NBARRIERS = 20000, NJOBS = 2000, WARM_UP = 100 };
 
 #define SPIN_NS		100000u
-#define NAP_NS		400000u		/* until the others sleep */
+#define NAP_NS		400000u		/* after this the threads sleep */
 
 static uint64_t ns[NBARRIERS];
 
 static int
-by_value(const void *a, const void *b)
+compare_u64(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -27,16 +27,16 @@ by_value(const void *a, const void *b)
 }
 
 static void
-print(const char *what, unsigned n)
+print_quantiles(const char *label, unsigned n)
 {
-	qsort(ns, n, sizeof(ns[0]), by_value);
+	qsort(ns, n, sizeof(ns[0]), compare_u64);
 	printf("%-28s p50 %7" PRIu64 " ns  p90 %7" PRIu64 " ns  p99 %7" PRIu64
-	    " ns\n", what, ns[n / 2], ns[n * 9 / 10], ns[n * 99 / 100]);
+	    " ns\n", label, ns[n / 2], ns[n * 9 / 10], ns[n * 99 / 100]);
 }
 
-/* The clock is read by thread 0 alone, and costs it some 25 ns. */
+/* Only thread 0 reads the clock, which adds about 25 ns. */
 static void
-meet(void *arg, unsigned thread)
+run_barriers(void *arg, unsigned thread)
 {
 	struct par *p = arg;
 	uint64_t t0 = 0;
@@ -52,14 +52,14 @@ meet(void *arg, unsigned thread)
 }
 
 static void
-nothing(void *arg, unsigned thread)
+do_nothing(void *arg, unsigned thread)
 {
 	(void)arg;
 	(void)thread;
 }
 
 static void
-wait_ns(uint64_t nap_ns)
+spin_for(uint64_t nap_ns)
 {
 	uint64_t until = event_now_ns() + nap_ns;
 
@@ -68,23 +68,24 @@ wait_ns(uint64_t nap_ns)
 }
 
 static void
-jobs(struct par *p, uint64_t nap_ns, const char *what)
+bench_jobs(struct par *p, uint64_t nap_ns, const char *label)
 {
 	uint64_t t0;
 	int i;
 
 	for (i = -WARM_UP; i < NJOBS; i++) {
-		wait_ns(nap_ns);
+		spin_for(nap_ns);
 		t0 = event_now_ns();
-		p->run(p, nothing, NULL);
+		p->run(p, do_nothing, NULL);
 		if (i >= 0)
 			ns[i] = event_now_ns() - t0;
 	}
-	print(what, NJOBS);
+	print_quantiles(label, NJOBS);
 }
 
+/* The cores that this process may use; returns their number. */
 static unsigned
-my_cores(struct cpuset *ret)
+allowed_cores(struct cpuset *ret)
 {
 	cpu_set_t set;
 	unsigned cpu;
@@ -98,7 +99,7 @@ my_cores(struct cpuset *ret)
 }
 
 static void
-bench(const struct cpuset *cores, int own)
+bench_pool(const struct cpuset *cores, int own)
 {
 	struct pool_conf pc = { .nthreads = cpuset_count(cores),
 	    .cpus = *cores, .spin_ns = SPIN_NS, .pin = own,
@@ -111,12 +112,12 @@ bench(const struct cpuset *cores, int own)
 		fprintf(stderr, "bench_pool: %s\n", e.msg);
 		exit(EXIT_FAILURE);
 	}
-	printf("%u threads, %s\n", pc.nthreads, own ? "cores of their own" :
+	printf("%u threads, %s\n", pc.nthreads, own ? "exclusive cores" :
 	    "cores shared with other sessions");
-	p->run(p, meet, p);
-	print("  barrier", NBARRIERS);
-	jobs(p, 1000, "  job, 1 us after the last");
-	jobs(p, NAP_NS, "  job, 400 us after the last");
+	p->run(p, run_barriers, p);
+	print_quantiles("  barrier", NBARRIERS);
+	bench_jobs(p, 1000, "  job, 1 us after the last");
+	bench_jobs(p, NAP_NS, "  job, 400 us after the last");
 	pool_close(p);
 }
 
@@ -125,12 +126,12 @@ main(void)
 {
 	struct cpuset cores;
 
-	/* Once: a pool binds the thread that opens it. */
-	if (my_cores(&cores) < 2) {
-		fprintf(stderr, "bench_pool: one core has nobody to meet\n");
+	/* Before the first pool, which binds this thread to a core. */
+	if (allowed_cores(&cores) < 2) {
+		fprintf(stderr, "bench_pool: needs at least two cores\n");
 		return 77;
 	}
-	bench(&cores, 1);
-	bench(&cores, 0);
+	bench_pool(&cores, 1);
+	bench_pool(&cores, 0);
 	return 0;
 }

@@ -1,6 +1,6 @@
-/* tests/check/bench_ring.c - what a ring costs: the time of a hop and the bytes a
- * second, beside this machine's memcpy.  Two processes, on a core of their
- * own each where there are two.  No arguments; some seconds. */
+/* tests/check/bench_ring.c - costs of a ring: latency of a hop, and bandwidth beside
+ * this machine's memcpy.  Two processes, each on its own core if there are two.
+ * Takes no arguments and a few seconds. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -18,18 +18,18 @@ enum { NSLOTS = 4, NHOPS = 20000, WARM_UP = 1000 };
 #define SPIN_NS		1000000
 #define MIB_SLOT	((uint32_t)MIB)
 
-static cpu_set_t allowed;		/* cores, at the start */
+static cpu_set_t allowed;		/* the process's cores at its start */
 
 static void
-die(const char *what)
+die(const char *reason)
 {
-	fprintf(stderr, "bench_ring: %s\n", what);
+	fprintf(stderr, "bench_ring: %s\n", reason);
 	exit(EXIT_FAILURE);
 }
 
-/* The nth core that this process may use; 0 when it has no nth. */
+/* Bind this process to its nth allowed core; 0 if there is none or it fails. */
 static int
-pin(int nth)
+pin_to(int nth)
 {
 	cpu_set_t one;
 	int cpu;
@@ -45,7 +45,7 @@ pin(int nth)
 }
 
 static void
-make(uint32_t slot_bytes, struct region *map)
+make_ring(uint32_t slot_bytes, struct region *map)
 {
 	struct err e;
 
@@ -55,7 +55,7 @@ make(uint32_t slot_bytes, struct region *map)
 }
 
 static struct ring
-take(const struct region *map, enum ring_side side, uint32_t slot_bytes,
+attach_ring(const struct region *map, enum ring_side side, uint32_t slot_bytes,
     uint32_t spin_ns)
 {
 	struct ring r;
@@ -90,7 +90,7 @@ recv_word(struct ring *r)
 }
 
 static int
-by_value(const void *a, const void *b)
+compare_u64(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -98,7 +98,7 @@ by_value(const void *a, const void *b)
 }
 
 static void
-join(pid_t pid)
+wait_for(pid_t pid)
 {
 	int status;
 
@@ -106,46 +106,46 @@ join(pid_t pid)
 		die("the other process failed");
 }
 
-/* There and back is two hops. */
+/* A round trip is two hops. */
 static void
 bench_hop(const char *name, uint32_t spin_ns)
 {
 	static uint64_t ns[NHOPS];
-	struct region there, back;
+	struct region forth, back;
 	struct ring out, in;
 	uint64_t i, t0;
 	pid_t pid;
 
-	make(CACHELINE, &there);
-	make(CACHELINE, &back);
+	make_ring(CACHELINE, &forth);
+	make_ring(CACHELINE, &back);
 	if ((pid = fork()) == 0) {
-		pin(1);
-		in = take(&there, RING_SIDE_CONSUMER, CACHELINE, spin_ns);
-		out = take(&back, RING_SIDE_PRODUCER, CACHELINE, spin_ns);
+		pin_to(1);
+		in = attach_ring(&forth, RING_SIDE_CONSUMER, CACHELINE, spin_ns);
+		out = attach_ring(&back, RING_SIDE_PRODUCER, CACHELINE, spin_ns);
 		for (i = 0; i < WARM_UP + NHOPS; i++)
 			send_word(&out, recv_word(&in) + 1);
 		_exit(0);
 	}
-	out = take(&there, RING_SIDE_PRODUCER, CACHELINE, spin_ns);
-	in = take(&back, RING_SIDE_CONSUMER, CACHELINE, spin_ns);
+	out = attach_ring(&forth, RING_SIDE_PRODUCER, CACHELINE, spin_ns);
+	in = attach_ring(&back, RING_SIDE_CONSUMER, CACHELINE, spin_ns);
 	for (i = 0; i < WARM_UP + NHOPS; i++) {
 		t0 = event_now_ns();
 		send_word(&out, i);
 		if (recv_word(&in) != i + 1)
-			die("another word came back");
+			die("the wrong word came back");
 		if (i >= WARM_UP)
 			ns[i - WARM_UP] = (event_now_ns() - t0) / 2;
 	}
-	join(pid);
-	qsort(ns, NHOPS, sizeof(ns[0]), by_value);
+	wait_for(pid);
+	qsort(ns, NHOPS, sizeof(ns[0]), compare_u64);
 	printf("hop, %-8s p50 %6" PRIu64 " ns  p99 %6" PRIu64 " ns\n", name,
 	    ns[NHOPS / 2], ns[NHOPS * 99 / 100]);
-	region_close(&there);
+	region_close(&forth);
 	region_close(&back);
 }
 
 static void *
-buffer(size_t nbytes)
+alloc_buffer(size_t nbytes)
 {
 	void *p = aligned_alloc(4096, nbytes);
 
@@ -156,25 +156,25 @@ buffer(size_t nbytes)
 }
 
 static double
-gbs(uint64_t nbytes, uint64_t ns)
+gb_per_s(uint64_t nbytes, uint64_t ns)
 {
 	return (double)nbytes / (double)ns;
 }
 
-/* One process copies a buffer into slots, the other copies slots out. */
+/* One process copies a buffer into slots, the other copies the slots out. */
 static double
-bench_move(uint32_t slot_bytes, uint32_t spin_ns)
+bench_copy(uint32_t slot_bytes, uint32_t spin_ns)
 {
 	uint64_t i, t0, n = MOVE_BYTES / slot_bytes;
-	uint8_t *mine = buffer(slot_bytes);
+	uint8_t *mine = alloc_buffer(slot_bytes);
 	struct region map;
 	struct ring r;
 	pid_t pid;
 
-	make(slot_bytes, &map);
+	make_ring(slot_bytes, &map);
 	if ((pid = fork()) == 0) {
-		pin(1);
-		r = take(&map, RING_SIDE_PRODUCER, slot_bytes, spin_ns);
+		pin_to(1);
+		r = attach_ring(&map, RING_SIDE_PRODUCER, slot_bytes, spin_ns);
 		for (i = 0; i < n; i++) {
 			if (ring_wait_room_spsc(&r, event_now_ns() +
 			    DEADLINE_NS) < 0)
@@ -184,7 +184,7 @@ bench_move(uint32_t slot_bytes, uint32_t spin_ns)
 		}
 		_exit(0);
 	}
-	r = take(&map, RING_SIDE_CONSUMER, slot_bytes, spin_ns);
+	r = attach_ring(&map, RING_SIDE_CONSUMER, slot_bytes, spin_ns);
 	t0 = event_now_ns();
 	for (i = 0; i < n; i++) {
 		if (ring_wait_data_spsc(&r, event_now_ns() + DEADLINE_NS) < 0)
@@ -193,29 +193,30 @@ bench_move(uint32_t slot_bytes, uint32_t spin_ns)
 		ring_release_spsc(&r);
 	}
 	t0 = event_now_ns() - t0;
-	join(pid);
+	wait_for(pid);
 	region_close(&map);
 	free(mine);
-	return gbs(n * slot_bytes, t0);
+	return gb_per_s(n * slot_bytes, t0);
 }
 
-/* The same copy inside one process, over as many buffers as there are slots:
- * what a ring without any cost would do on one core. */
+/* The same copies in one process, over as many buffers as the ring has slots: the
+ * bandwidth of a ring without costs on one core. */
 static double
 bench_memcpy(uint32_t nbytes)
 {
 	uint64_t i, t0, n = MOVE_BYTES / nbytes;
-	uint8_t *from = buffer(nbytes), *to = buffer(NSLOTS * (size_t)nbytes);
+	uint8_t *from = alloc_buffer(nbytes);
+	uint8_t *to = alloc_buffer(NSLOTS * (size_t)nbytes);
 
 	t0 = event_now_ns();
 	for (i = 0; i < n; i++) {
 		memcpy(to + i % NSLOTS * nbytes, from, nbytes);
-		__asm__ volatile("" ::: "memory");	/* each copy counts */
+		__asm__ volatile("" ::: "memory");	/* keep each copy */
 	}
 	t0 = event_now_ns() - t0;
 	free(from);
 	free(to);
-	return gbs(n * nbytes, t0);
+	return gb_per_s(n * nbytes, t0);
 }
 
 int
@@ -224,9 +225,9 @@ main(void)
 	uint32_t nbytes;
 	int spins;
 
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0 || !pin(0))
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0 || !pin_to(0))
 		die("cannot pin");
-	spins = CPU_COUNT(&allowed) > 1;	/* against oneself is no use */
+	spins = CPU_COUNT(&allowed) > 1;	/* spinning needs two cores */
 	if (spins)
 		bench_hop("spinning", SPIN_NS);
 	bench_hop("sleeping", 0);
@@ -234,9 +235,9 @@ main(void)
 		printf("slots of %4" PRIu32 " KiB: ", nbytes / 1024);
 		if (spins)
 			printf("spinning %5.2f GB/s, ",
-			    bench_move(nbytes, SPIN_NS));
+			    bench_copy(nbytes, SPIN_NS));
 		printf("sleeping %5.2f GB/s, memcpy %5.2f GB/s\n",
-		    bench_move(nbytes, 0), bench_memcpy(nbytes));
+		    bench_copy(nbytes, 0), bench_memcpy(nbytes));
 		fflush(stdout);
 	}
 	return EXIT_SUCCESS;

@@ -1,12 +1,12 @@
-/* tests/check/hexagon.c - every kernel of a Hexagon domain, as Hexagon code
- * under qemu-hexagon: matrices bit for bit against the same arithmetic in
- * portable C (kernels/hexagon_host/mat.c), which is held against sums in double;
- * everything else against kernels/ref/ref.c.
+/* tests/check/hexagon.c - checks of every kernel of a Hexagon domain, as Hexagon code
+ * under qemu-hexagon.  Matrix products are compared bit for bit with the host's twin
+ * (kernels/hexagon_host/mat.c: the same arithmetic in portable C), and the twin with
+ * sums in double; all other kernels with kernels/ref/ref.c.
  *
  *	check_hexagon [--seed N]
  *
- * Exit 77 where there is no emulator or the domain was not built.  The parts:
- * check/hexagon_rows.c, check/hexagon_moe.c, check/hexagon_attn.c. */
+ * Exits with 77 where there is no emulator or the domain was not built.  The other
+ * parts are check/hexagon_rows.c, check/hexagon_moe.c and check/hexagon_attn.c. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
@@ -26,11 +26,11 @@ static const uint32_t types[] = { QUANT_Q4_0, QUANT_Q8_0, QUANT_IQ4_NL,
     QUANT_MXFP4, QUANT_Q4_K, QUANT_Q6_K, QUANT_F32 };
 
 struct mm {
-	struct kernels k;		/* a hexagon session's table */
+	struct kernels k;		/* the table of a hexagon session */
 	struct mat w;
 	enum input in;
 	uint32_t m;
-	uint8_t *src;			/* (n) rows of the file */
+	uint8_t *src;			/* (n) rows as in the file */
 	struct hx_op op;
 };
 
@@ -40,9 +40,9 @@ act_row(const struct hexdom *w, const struct mm *t, uint32_t r)
 	return hexdom_row(w, &t->op.in[0], r);
 }
 
-/* What row j times activations x (k / 32) may be off by: weight and
- * activation scales are rounded to 15 bits, those of weights relative to the
- * row's largest; each of three products loses up to a unit of acc. */
+/* Error bound of a weight row times activations x (k / 32 blocks).  The scales of
+ * weights and activations are rounded to 15 bits, those of weights relative to the
+ * row's largest; each of three products loses up to a unit of the accumulator. */
 static double
 mm_bound(const struct mm *t, const uint8_t *row, const struct act_q8 *x,
     double *ret_want)
@@ -68,10 +68,11 @@ mm_bound(const struct mm *t, const uint8_t *row, const struct act_q8 *x,
 		sum += part;
 	}
 	*ret_want = want;
-	/* 2^-15 of the row's largest scale for each element's, whose own
-	 * weight may be a quarter of what it could be, and as much of each
-	 * product for the activations'; then units of acc, which has 31 bits
-	 * for what a group could be at most; nothing below normal numbers. */
+	/* First term: the smallest normal number.  Second: 2^-15 of the row's largest
+	 * scale for each weight, times 4 because a weight may be a quarter of its
+	 * largest value, and the same share of each product for the activations.
+	 * Third: units of the accumulator, which has 31 bits for a group's largest
+	 * possible sum. */
 	return 0x1p-126 + (reach * top + sum) * 0x1p-13 + 3.0 * n * ldexp(top, 1) *
 	    (double)hr.factor * 0x1p-31 * 128 * g.group * 2;
 }
@@ -90,7 +91,7 @@ check_values(const struct hexdom *w, const struct mm *t,
 
 		eps = mm_bound(t, row, act_row(w, t, t->m - 1), &want);
 		check_close(&twin[(t->m - 1) * t->w.n + j], &want, &eps, 1,
-		    "y of the twin");
+		    "the twin's y");
 		t->k.mat[t->w.type].unpack_row(out, &t->w, j);
 		for (i = 0, top = 0; i < t->w.k; i++) {
 			weight_at(t->w.type, row, i, &size);
@@ -105,9 +106,9 @@ check_values(const struct hexdom *w, const struct mm *t,
 	free(out);
 }
 
-/* Floats: each of two factors and their product is rounded to 31 bits of the
- * row's largest, then a group's sum by 5 more, up to a unit each; the sum to a
- * float. */
+/* The same for floats: both factors and their product are rounded to 31 bits below
+ * the row's largest, a group's sum loses 5 bits more, up to a unit each, and the
+ * final sum is rounded to a float. */
 static void
 check_values_f32(const struct hexdom *w, const struct mm *t,
     const float *twin)
@@ -132,7 +133,7 @@ check_values_f32(const struct hexdom *w, const struct mm *t,
 		eps = 0x1p-24 * fabs(want) + 0x1p-126 +
 		    4 * top * top_x * t->w.k * 0x1p-26;
 		check_close(&twin[(t->m - 1) * t->w.n + j], &want, &eps, 1,
-		    "y of the twin");
+		    "the twin's y");
 		t->k.mat[QUANT_F32].unpack_row(out, &t->w, j);
 		for (i = 0; i < t->w.k; i++) {
 			want = weight_at(QUANT_F32, row, i, NULL);
@@ -143,9 +144,9 @@ check_values_f32(const struct hexdom *w, const struct mm *t,
 	free(out);
 }
 
-/* The twin and the domain, bit for bit. */
+/* Run the operation in the domain and compare it bit for bit with the twin. */
 static void
-compare(struct hexdom *w, const struct mm *t)
+compare_with_twin(struct hexdom *w, const struct mm *t)
 {
 	const struct mat_kernel *mk = &t->k.mat[t->w.type];
 	const float *bias = t->op.bias.buf == HX_NONE ? NULL :
@@ -163,7 +164,7 @@ compare(struct hexdom *w, const struct mm *t)
 		for (j = 0; j < t->w.n; j++)
 			check(memcmp(&y[j], &twin[i * t->w.n + j], 4) == 0 ||
 			    (isnan(y[j]) && isnan(twin[i * t->w.n + j])),
-			    "y[%u][%u] is %.9g in the domain, %.9g here", i,
+			    "y[%u][%u] is %.9g in the domain, %.9g in the twin", i,
 			    j, (double)y[j], (double)twin[i * t->w.n + j]);
 		check(((const uint32_t *)(const void *)y)[t->w.n] ==
 		    0xa5a5a5a5, "row %u writes beyond its columns", i);
@@ -176,7 +177,7 @@ compare(struct hexdom *w, const struct mm *t)
 }
 
 static void
-one_mat(struct hexdom *w, uint32_t type, enum input in, uint32_t n,
+check_mat_case(struct hexdom *w, uint32_t type, enum input in, uint32_t n,
     uint32_t k, uint32_t m, int with_bias, uint8_t act_bias)
 {
 	struct mm t = { .in = in, .m = m, .w = { .n = n, .k = k,
@@ -186,7 +187,7 @@ one_mat(struct hexdom *w, uint32_t type, enum input in, uint32_t n,
 	float *x = calloc(k, sizeof(*x)), *bias;
 	uint32_t i, j;
 
-	begin("%s %s, %u x %u, %u rows, bias %d, act_bias %u",
+	begin_case("%s %s, %u x %u, %u rows, bias %d, act_bias %u",
 	    quant_info(type)->name, input_name[in], n, k, m, with_bias,
 	    act_bias);
 	hexdom_reset(w);
@@ -223,14 +224,14 @@ one_mat(struct hexdom *w, uint32_t type, enum input in, uint32_t n,
 			bias[i] = rand_float(1);
 	}
 	t.op.out = hexdom_alloc(w, m, ALIGN_UP((n + 1) * 4, 64), n);
-	compare(w, &t);
-	/* Near memory for two rows at most: one at a time, the same bits. */
+	compare_with_twin(w, &t);
+	/* VTCM for at most two rows: they go one at a time and give the same bits. */
 	w->m.vtcm_bytes = 16 << 10;
-	compare(w, &t);
+	compare_with_twin(w, &t);
 	w->m.vtcm_bytes = 128;
 	if (k > 128)
 		check(hexdom_run(w, &t.op, m, 0) == HXQ_EVTCM,
-		    "a row that does not fit the near memory");
+		    "a row that does not fit VTCM is accepted");
 	w->m.vtcm_bytes = 0;
 	guard_free(t.src, nbytes);
 	free(x);
@@ -250,7 +251,7 @@ check_hexagon_mats(struct hexdom *w)
 			for (in = 0; in < IN_N; in++) {
 				k = (uint32_t)ALIGN_UP(shape[s].k,
 				    quant_info(types[t])->block);
-				one_mat(w, types[t], in, shape[s].n, k,
+				check_mat_case(w, types[t], in, shape[s].n, k,
 				    shape[s].m, s % 2, in % 2 ? 128 : 0);
 			}
 }

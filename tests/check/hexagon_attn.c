@@ -1,5 +1,5 @@
-/* tests/check/hexagon_attn.c - a domain's KV cache, byte for byte as the host
- * makes it, and attention over it against kernels/ref/ref.c. */
+/* tests/check/hexagon_attn.c - checks of a domain's KV cache (byte for byte as the
+ * host writes it) and of its attention, against kernels/ref/ref.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ enum { NSEQS = 2, LAYERS = 2, ROWS = 4 };
 
 static struct kernels ref;
 
-/* Of the next cache: keys that are seen (0 = all), a cap on scores. */
+/* Parameters of the next cache_open(): attention window (0 = none), softcap. */
 static uint32_t window;
 static float softcap;
 
@@ -21,13 +21,14 @@ struct cache {
 	struct hexdom *w;
 	struct kv_layout kv;
 	struct hparams hp;
-	struct hx_ref mem;		/* all of it, in the domain */
-	uint8_t *here;			/* the same by the reference */
-	float kmax, vmax;		/* largest magnitudes in it */
+	struct hx_ref mem;		/* the whole cache, in the domain */
+	uint8_t *want;			/* the cache by the reference */
+	float kmax, vmax;		/* largest magnitudes of keys and values */
 };
 
+/* The larger of top and the largest magnitude of x. */
 static float
-largest(float top, const float *x, uint32_t n)
+max_magnitude(float top, const float *x, uint32_t n)
 {
 	uint32_t i;
 
@@ -35,7 +36,6 @@ largest(float top, const float *x, uint32_t n)
 		top = fmaxf(top, fabsf(x[i]));
 	return top;
 }
-
 
 static void
 cache_open(struct cache *c, struct hexdom *w, enum kv_type fmt,
@@ -53,9 +53,9 @@ cache_open(struct cache *c, struct hexdom *w, enum kv_type fmt,
 	    .batch_rows = ROWS }) < 0)
 		abort();
 	hexdom_reset(w);
-	/* First: the KV buffer is the whole memory from its start on. */
+	/* Taken first: the KV cache must start where the memory starts. */
 	c->mem = hexdom_alloc(w, 1, c->kv.nbytes, 0);
-	c->here = calloc(1, c->kv.nbytes);
+	c->want = calloc(1, c->kv.nbytes);
 	memset(hexdom_row(w, &c->mem, 0), 0, c->kv.nbytes);
 	m->n_head = 4;
 	m->n_head_kv = 2;
@@ -69,9 +69,9 @@ cache_open(struct cache *c, struct hexdom *w, enum kv_type fmt,
 	m->v_row = (uint32_t)c->kv.v_row;
 }
 
-/* An op on the second layer, which is local if there is a window. */
+/* An operation on the second layer, which is local if there is a window. */
 static struct hx_op
-op_on(const struct cache *c, enum hx_kind kind)
+second_layer_op(const struct cache *c, enum hx_kind kind)
 {
 	const struct kv_kind *k = kv_kind_of(&c->kv, 1);
 
@@ -84,14 +84,15 @@ op_on(const struct cache *c, enum hx_kind kind)
 	    .ring = k->ring, .window = kind == HX_ATTENTION ? window : 0 };
 }
 
-/* Positions [0, n) of both sequences by the domain and here. */
+/* Store positions [0, n) of both sequences in the domain and by the reference, and
+ * compare the caches. */
 static void
-store(struct cache *c, uint32_t n, enum input in)
+check_store(struct cache *c, uint32_t n, enum input in)
 {
 	uint32_t dim = c->hp.head_dim, p, s, h, at, seq[NSEQS], pos[NSEQS];
 	uint64_t used = c->w->used;
 	uint32_t ring = kv_kind_of(&c->kv, 1)->ring, status;
-	struct hx_op op = op_on(c, HX_KV_STORE);
+	struct hx_op op = second_layer_op(c, HX_KV_STORE);
 
 	op.in[0] = hexdom_alloc(c->w, NSEQS, 0, 2 * dim);
 	op.in[1] = hexdom_alloc(c->w, NSEQS, 0, 2 * dim);
@@ -107,13 +108,13 @@ store(struct cache *c, uint32_t n, enum input in)
 			at = ring > 0 ? p % ring : p;
 			fill_floats(k, 2 * dim, in);
 			fill_floats(v, 2 * dim, in);
-			c->kmax = largest(c->kmax, k, 2 * dim);
-			c->vmax = largest(c->vmax, v, 2 * dim);
+			c->kmax = max_magnitude(c->kmax, k, 2 * dim);
+			c->vmax = max_magnitude(c->vmax, v, 2 * dim);
 			for (h = 0; h < 2; h++) {
-				kv_store_key(&ref, c->here + kv_k_off(&c->kv,
+				kv_store_key(&ref, c->want + kv_k_off(&c->kv,
 				    1, s, h), c->kv.conf.kfmt, dim, at,
 				    k + h * dim);
-				ref.kv_store(c->here + kv_v_off(&c->kv, 1, s,
+				ref.kv_store(c->want + kv_v_off(&c->kv, 1, s,
 				    h) + at * c->kv.v_row, c->kv.conf.vfmt,
 				    v + h * dim, dim);
 			}
@@ -123,13 +124,13 @@ store(struct cache *c, uint32_t n, enum input in)
 		    domain_status_text(status));
 	}
 	c->w->used = used;
-	check_bytes(hexdom_row(c->w, &c->mem, 0), c->here, c->kv.nbytes,
-	    "the cache");
+	check_bytes(hexdom_row(c->w, &c->mem, 0), c->want, c->kv.nbytes,
+	    "the KV cache");
 }
 
-/* What the reference makes of one row. */
+/* Attention of one row by the reference. */
 static void
-want_row(const struct cache *c, const float *q, uint32_t seq, uint32_t pos,
+attend_row(const struct cache *c, const float *q, uint32_t seq, uint32_t pos,
     const float *sink, float *out)
 {
 	uint32_t dim = c->hp.head_dim, h, zero = 0;
@@ -144,39 +145,39 @@ want_row(const struct cache *c, const float *q, uint32_t seq, uint32_t pos,
 		a.q = q + h * 2 * dim;
 		a.out = out + h * 2 * dim;
 		a.sink = sink != NULL ? sink + h * 2 : NULL;
-		a.k = c->here + kv_k_off(&c->kv, 1, seq, h);
-		a.v = c->here + kv_v_off(&c->kv, 1, seq, h);
+		a.k = c->want + kv_k_off(&c->kv, 1, seq, h);
+		a.v = c->want + kv_v_off(&c->kv, 1, seq, h);
 		ref.attention(&a);
 	}
 	free(a.scratch);
 }
 
-/* Elements of keys and values are 13 bits below a power of two, which may be
- * twice their largest, and floats are cut there: a value is off by 2^-12 of the
- * largest at most.  Weights have 14 bits below the block's largest, to nearest,
- * and the sums a shift: 2^-13 covers both.  Those of queries have 14: an error
- * of 2^-13 in each of dim products of a score, some of which cancel, is the same
- * relative error of a weight. */
+/* Error bound of a row's output.  Keys and values have 13 bits below a power of two
+ * that is at most twice their largest magnitude, and floats are truncated: a value's
+ * error is at most 2^-12 of the largest.  Weights are rounded to 14 bits below the
+ * block's largest, and their sums are shifted: 2^-13 covers both.  Queries have 14
+ * bits: the errors of 2^-13 in each of a score's dim products, some of which cancel,
+ * become the same relative error of a weight. */
 static double
-bound(const struct cache *c, const float *q)
+attention_bound(const struct cache *c, const float *q)
 {
 	uint32_t dim = c->hp.head_dim;
-	double top = (double)largest(0, q, 4 * dim) * (double)c->kmax *
+	double top = (double)max_magnitude(0, q, 4 * dim) * (double)c->kmax *
 	    (double)c->hp.attn_scale;
 
 	return (3 + sqrt(dim) * top) * 0x1p-13 * (double)c->vmax;
 }
 
 static void
-attend(struct cache *c, uint32_t n, int sinks)
+check_attention(struct cache *c, uint32_t n, int sinks)
 {
-	/* A ring has kept the last positions only. */
+	/* A ring holds the last positions only. */
 	uint32_t low = kv_kind_of(&c->kv, 1)->ring > 0 ? n - 1 : 0;
 	const uint32_t seq[ROWS] = { 0, 1, 1, 0 };
 	const uint32_t pos[ROWS] = { n - 1, low, MAX(n / 2, low),
 	    MAX(n / 3, low) };
 	uint32_t dim = c->hp.head_dim, cols = 4 * dim, r, i, status;
-	struct hx_op op = op_on(c, HX_ATTENTION);
+	struct hx_op op = second_layer_op(c, HX_ATTENTION);
 	float *sink = NULL;
 	float *want = calloc(cols, sizeof(*want));
 	float *all = calloc(ROWS * cols, sizeof(*all));
@@ -197,16 +198,16 @@ attend(struct cache *c, uint32_t n, int sinks)
 	for (r = 0; r < ROWS; r++) {
 		const float *got = hexdom_row(c->w, &op.out, r);
 
-		want_row(c, hexdom_row(c->w, &op.in[0], r), seq[r], pos[r],
+		attend_row(c, hexdom_row(c->w, &op.in[0], r), seq[r], pos[r],
 		    sink, want);
 		for (i = 0; i < cols; i++) {
-			double y = (double)want[i], eps = bound(c,
+			double y = (double)want[i], eps = attention_bound(c,
 			    hexdom_row(c->w, &op.in[0], r));
 
 			check_close(&got[i], &y, &eps, 1, "attention");
 		}
 	}
-	/* Each alone: the same bits. */
+	/* Each row alone gives the same bits. */
 	for (r = 0; r < ROWS; r++)
 		memcpy(all + r * cols, hexdom_row(c->w, &op.out, r),
 		    cols * sizeof(*all));
@@ -221,7 +222,7 @@ attend(struct cache *c, uint32_t n, int sinks)
 	free(all);
 }
 
-/* Many rows of one sequence, more than share a block at a time: as alone. */
+/* A prompt of more rows than share a block gives the bits of each row alone. */
 static void
 check_prompt(struct hexdom *w, enum kv_type f)
 {
@@ -231,10 +232,10 @@ check_prompt(struct hexdom *w, enum kv_type f)
 	struct cache c;
 	float *all = calloc(N * cols, sizeof(*all));
 
-	begin("a prompt of %d rows, KV format %u", N, f);
+	begin_case("a prompt of %d rows, KV format %u", N, f);
 	cache_open(&c, w, f, 64, N);
-	store(&c, N, IN_RANDOM);
-	op = op_on(&c, HX_ATTENTION);
+	check_store(&c, N, IN_RANDOM);
+	op = second_layer_op(&c, HX_ATTENTION);
 	op.in[0] = hexdom_alloc(w, N, 0, cols);
 	op.out = hexdom_alloc(w, N, 0, cols);
 	for (r = 0; r < N; r++) {
@@ -248,13 +249,13 @@ check_prompt(struct hexdom *w, enum kv_type f)
 	for (r = 0; r < N; r++)
 		memcpy(all + r * cols, hexdom_row(w, &op.out, r),
 		    cols * sizeof(*all));
-	/* Near memory for a block and a few rows; for none. */
+	/* VTCM for a block and a few rows; then for none. */
 	w->m.vtcm_bytes = 20 << 10;
 	status = hexdom_run(w, &op, N, 0);
 	check(status == HXQ_OK, "status: %s", domain_status_text(status));
 	for (r = 0; r < N; r++)
 		check_bytes(hexdom_row(w, &op.out, r), all + r * cols,
-		    cols * sizeof(*all), "a row with little near memory");
+		    cols * sizeof(*all), "a row with little VTCM");
 	w->m.vtcm_bytes = 16 << 10;
 	status = hexdom_run(w, &op, N, 0);
 	check(status == HXQ_EVTCM, "%s", domain_status_text(status));
@@ -265,49 +266,49 @@ check_prompt(struct hexdom *w, enum kv_type f)
 		check_bytes(hexdom_row(w, &op.out, 0), all + r * cols,
 		    cols * sizeof(*all), "a row alone");
 	}
-	free(c.here);
+	free(c.want);
 	free(all);
 }
 
-/* One element that is not finite, of a key, a value or the query: those that
- * see it, and no others. */
+/* One element that is not finite, in a key, a value or a query, reaches the outputs
+ * that depend on it and no others. */
 static void
 check_not_finite(struct hexdom *w, enum kv_type f)
 {
 	static const uint32_t seq[2], pos[2] = { 39, 70 };
-	uint32_t cols = 4 * 64, i, what, status;
+	uint32_t cols = 4 * 64, i, place, status;
 	struct hx_op op, store_op;
 	struct cache c;
 	float *x;
 
-	for (what = 0; what < 3; what++) {
-		begin("not finite: %u, KV format %u", what, f);
+	for (place = 0; place < 3; place++) {
+		begin_case("not finite: %u, KV format %u", place, f);
 		cache_open(&c, w, f, 64, 80);
-		store(&c, 71, IN_RANDOM);
-		store_op = op_on(&c, HX_KV_STORE);
+		check_store(&c, 71, IN_RANDOM);
+		store_op = second_layer_op(&c, HX_KV_STORE);
 		store_op.in[0] = hexdom_alloc(w, 1, 0, 128);
 		store_op.in[1] = hexdom_alloc(w, 1, 0, 128);
 		memset(hexdom_row(w, &store_op.in[0], 0), 0, 512);
 		memset(hexdom_row(w, &store_op.in[1], 0), 0, 512);
-		x = hexdom_row(w, &store_op.in[what % 2], 0);
-		x[3] = what == 2 ? 0 : INFINITY;	/* of head 0 */
+		x = hexdom_row(w, &store_op.in[place % 2], 0);
+		x[3] = place == 2 ? 0 : INFINITY;	/* of head 0 */
 		w->seq = seq;
 		w->pos = &(const uint32_t){ 40 };
 		status = hexdom_run(w, &store_op, 1, 0);
 		check(status == HXQ_OK, "%s", domain_status_text(status));
-		op = op_on(&c, HX_ATTENTION);
+		op = second_layer_op(&c, HX_ATTENTION);
 		op.in[0] = hexdom_alloc(w, 2, 0, cols);
 		op.out = hexdom_alloc(w, 2, 0, cols);
 		for (i = 0; i < 2; i++)
 			fill_floats(hexdom_row(w, &op.in[0], i), cols,
 			    IN_RANDOM);
-		if (what == 2)
+		if (place == 2)
 			((float *)hexdom_row(w, &op.in[0], 1))[5] = NAN;
 		w->pos = pos;
 		status = hexdom_run(w, &op, 2, 0);
 		check(status == HXQ_OK, "%s", domain_status_text(status));
 		for (i = 0; i < 2 * cols; i++) {
-			uint32_t heads = what == 2 ? 1 : 2;
+			uint32_t heads = place == 2 ? 1 : 2;
 			int bad = i / cols == 1 && i % cols < heads * 64;
 			float y = ((const float *)hexdom_row(w, &op.out,
 			    i / cols))[i % cols];
@@ -315,11 +316,11 @@ check_not_finite(struct hexdom *w, enum kv_type f)
 			check(bad == !isfinite(y), "row %u, element %u is %g",
 			    i / cols, i % cols, (double)y);
 		}
-		free(c.here);
+		free(c.want);
 	}
 }
 
-/* What a head of halves [h, h + 128) comes to, each nearly. */
+/* The outputs of a head whose values are the halves [half, half + 128). */
 static void
 check_half_head(const float *got, uint32_t half)
 {
@@ -344,7 +345,7 @@ check_half_head(const float *got, uint32_t half)
 	}
 }
 
-/* With one key its value is the result: every half there is. */
+/* With one key the output is its value; tries every half. */
 static void
 check_halves(struct hexdom *w)
 {
@@ -355,9 +356,9 @@ check_halves(struct hexdom *w)
 	struct cache c;
 	uint16_t *v;
 
-	begin("every half as a value");
+	begin_case("every half as a value");
 	cache_open(&c, w, KV_F16, 128, 1);
-	op = op_on(&c, HX_ATTENTION);
+	op = second_layer_op(&c, HX_ATTENTION);
 	op.in[0] = hexdom_alloc(w, 1, 0, 4 * 128);
 	op.out = hexdom_alloc(w, 1, 0, 4 * 128);
 	memset(hexdom_row(w, &op.in[0], 0), 0, 4 * 128 * sizeof(float));
@@ -377,24 +378,24 @@ check_halves(struct hexdom *w)
 			check_half_head(got + i * 128, half - 256 + i / 2 *
 			    128);
 	}
-	free(c.here);
+	free(c.want);
 }
 
-/* One cache, filled and looked at. */
+/* Fill a cache; then check attention over it. */
 static void
-one_cache(struct hexdom *w, enum kv_type f, uint32_t dim, uint32_t n,
+check_cache(struct hexdom *w, enum kv_type f, uint32_t dim, uint32_t n,
     enum input in, int sinks)
 {
 	struct cache c;
 
-	begin("KV format %u, head of %u, %u positions, %s, window %u, "
+	begin_case("KV format %u, head of %u, %u positions, %s, window %u, "
 	    "softcap %g, sinks %d", f, dim, n, input_name[in], window,
 	    (double)softcap, sinks);
 	cache_open(&c, w, f, dim, n + 3);
-	store(&c, n, in);
+	check_store(&c, n, in);
 	if (in == IN_RANDOM || in == IN_ZERO)
-		attend(&c, n, sinks);
-	free(c.here);
+		check_attention(&c, n, sinks);
+	free(c.want);
 }
 
 void
@@ -403,7 +404,7 @@ check_hexagon_attn(struct hexdom *w)
 	static const struct { uint32_t dim, n; } shape[] = {
 		{ 32, 1 }, { 32, 17 }, { 64, 40 }, { 128, 33 }, { 64, 131 },
 	};
-	/* Within a block, across blocks, within a ring that has gone round. */
+	/* Windows within a block, across blocks, and in a ring that has wrapped. */
 	static const struct { uint32_t window, n; } local[] = {
 		{ 5, 12 }, { 20, 70 }, { 40, 300 },
 	};
@@ -416,12 +417,12 @@ check_hexagon_attn(struct hexdom *w)
 		check_not_finite(w, f);
 		for (i = 0; i < NITEMS(shape); i++)
 			for (in = 0; in < IN_N; in++)
-				one_cache(w, f, shape[i].dim, shape[i].n, in,
+				check_cache(w, f, shape[i].dim, shape[i].n, in,
 				    i % 2);
 		for (i = 0; i < NITEMS(local); i++) {
 			window = local[i].window;
 			softcap = i == 1 ? 20 : 0;
-			one_cache(w, f, 64, local[i].n, IN_RANDOM, i % 2 == 0);
+			check_cache(w, f, 64, local[i].n, IN_RANDOM, i % 2 == 0);
 		}
 		window = 0;
 		softcap = 0;

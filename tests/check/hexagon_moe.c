@@ -1,6 +1,6 @@
-/* tests/check/hexagon_moe.c - a domain's mixtures of experts: routes, rows by
- * expert, each by its matrix, and their sum, against the same in plain C; what
- * a domain must refuse of routes that lie in memory of both sides. */
+/* tests/check/hexagon_moe.c - checks of a domain's mixtures of experts: routes, rows
+ * sorted by expert, each expert's product, and their sum, against plain C; and
+ * routes that a domain must refuse, because the host can write them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ struct mix {
 };
 
 static struct hx_op
-op_of(enum hx_kind kind)
+make_op(enum hx_kind kind)
 {
 	return (struct hx_op){ .kind = kind, .out = hexdom_none,
 	    .in = { hexdom_none, hexdom_none }, .w = hexdom_none,
@@ -29,7 +29,7 @@ op_of(enum hx_kind kind)
 }
 
 static void
-run(struct mix *m, struct hx_op *op)
+run_op(struct mix *m, struct hx_op *op)
 {
 	uint32_t status = hexdom_run(m->w, op, ROWS, 0);
 
@@ -71,16 +71,16 @@ mix_open(struct mix *m, struct hexdom *w, uint32_t type,
 		fill_floats(hexdom_row(w, &m->score, i), nexpert, IN_RANDOM);
 		fill_floats(hexdom_row(w, &m->x, i), K, IN_RANDOM);
 	}
-	/* Equals: the lower number first. */
+	/* Equal scores: the lower expert must come first. */
 	x = hexdom_row(w, &m->score, 1);
 	for (i = 0; i < nexpert; i++)
 		x[i] = (float)(i / 2 % 3);
 	fill_floats(hexdom_row(w, &m->bias, 0), N * nexpert, IN_RANDOM);
 }
 
-/* Is a before b? */
+/* Expert a ranks before b. */
 static int
-better(const float *s, uint32_t a, uint32_t b)
+ranks_before(const float *s, uint32_t a, uint32_t b)
 {
 	return s[a] > s[b] || (s[a] == s[b] && a < b);
 }
@@ -88,12 +88,12 @@ better(const float *s, uint32_t a, uint32_t b)
 static void
 check_routes(struct mix *m)
 {
-	struct hx_op op = op_of(HX_MOE_ROUTE);
+	struct hx_op op = make_op(HX_MOE_ROUTE);
 	uint32_t r, i, e, rank;
 
 	op.in[0] = m->score;
 	op.out = m->routes;
-	run(m, &op);
+	run_op(m, &op);
 	for (r = 0; r < ROWS; r++) {
 		const float *s = hexdom_row(m->w, &m->score, r);
 		const uint32_t *route = hexdom_row(m->w, &m->routes, r);
@@ -103,19 +103,19 @@ check_routes(struct mix *m)
 
 		for (e = 0; e < m->nexpert; e++) {
 			for (rank = 0, i = 0; i < m->nexpert; i++)
-				rank += (uint32_t)better(s, i, e);
+				rank += (uint32_t)ranks_before(s, i, e);
 			if (rank < m->nused)
 				check(route[rank] == e, "row %u: expert %u "
-				    "is not at place %u", r, e, rank);
+				    "does not have rank %u", r, e, rank);
 			if (rank < m->nused || m->w->m.moe_all)
 				of += exp((double)s[e]);
 		}
 		for (i = 0; i < m->nused; i++) {
 			want = exp((double)s[route[i]]) / of * 1.5;
-			/* The distance from the largest is rounded, and that in
-			 * units of log 2: an error of so much in an exponent is
-			 * relative in what it is the exponent of.  exp of less
-			 * than -87 is 0. */
+			/* The distance from the largest score is rounded in units
+			 * of log 2; an absolute error of an exponent is a
+			 * relative error of the power.  exp of less than -87 is
+			 * 0. */
 			eps = want * (64 + 2 * (top - (double)s[route[i]])) *
 			    0x1p-24 + 0x1p-120;
 			check_close(&w[i], &want, &eps, 1, "weight");
@@ -123,14 +123,14 @@ check_routes(struct mix *m)
 	}
 }
 
-/* Every experts' row is one of a token, ordered by expert, then by token. */
+/* The experts' rows are those of the tokens, sorted by expert, then by token. */
 static void
-check_by_expert(struct mix *m)
+check_sorted_rows(struct mix *m)
 {
 	int q8 = hex.mat[m->type].act == ACT_Q8;
 	size_t nbytes = q8 ? K / 32 * sizeof(struct act_q8) :
 	    K * sizeof(float);
-	struct hx_op op = op_of(HX_MOE_ROWS);
+	struct hx_op op = make_op(HX_MOE_ROWS);
 	uint32_t at[ROWS * MOST], r, i;
 	struct act_q8 want[K / 32];
 
@@ -139,7 +139,7 @@ check_by_expert(struct mix *m)
 	op.in[0] = m->x;
 	op.out = m->rows;
 	op.routes = m->routes;
-	run(m, &op);
+	run_op(m, &op);
 	for (i = 0; i < ROWS * m->nused; i++)
 		at[i] = UINT32_MAX;
 	for (r = 0; r < ROWS; r++) {
@@ -157,7 +157,7 @@ check_by_expert(struct mix *m)
 			}
 			at[row] = route[i] * ROWS + r;
 			check_bytes(hexdom_row(m->w, &m->rows, row), q8 ?
-			    (const void *)want : x, nbytes, "the row");
+			    (const void *)want : x, nbytes, "a row sorted by expert");
 		}
 	}
 	for (i = 1; i < ROWS * m->nused; i++)
@@ -169,7 +169,7 @@ static void
 check_products(struct mix *m)
 {
 	const struct mat_kernel *mk = &hex.mat[m->type];
-	struct hx_op op = op_of(HX_MATMUL_ID);
+	struct hx_op op = make_op(HX_MATMUL_ID);
 	uint32_t r, i, e, row;
 	float want[N];
 
@@ -180,7 +180,7 @@ check_products(struct mix *m)
 	op.routes = m->routes;
 	op.w = m->weights;
 	op.bias = m->bias;
-	run(m, &op);
+	run_op(m, &op);
 	for (r = 0; r < ROWS; r++)
 		for (i = 0; i < m->nused; i++) {
 			const uint32_t *route = hexdom_row(m->w, &m->routes,
@@ -194,20 +194,20 @@ check_products(struct mix *m)
 			    NULL, &w, (const float *)hexdom_row(m->w, &m->bias,
 			    0) + e * N, 1, 0, N);
 			check_bytes(hexdom_row(m->w, &m->y, row), want,
-			    sizeof(want), "its expert's product");
+			    sizeof(want), "an expert's product");
 		}
 }
 
 static void
 check_sum(struct mix *m)
 {
-	struct hx_op op = op_of(HX_MOE_SUM);
+	struct hx_op op = make_op(HX_MOE_SUM);
 	uint32_t r, i, k;
 
 	op.in[0] = m->y;
 	op.out = m->sum;
 	op.routes = m->routes;
-	run(m, &op);
+	run_op(m, &op);
 	for (r = 0; r < ROWS; r++) {
 		const uint32_t *route = hexdom_row(m->w, &m->routes, r);
 		const float *w = (const float *)(const void *)(route +
@@ -223,16 +223,16 @@ check_sum(struct mix *m)
 				    w[i] * y[k];
 		}
 		check_bytes(hexdom_row(m->w, &m->sum, r), want,
-		    sizeof(want), "the sum");
+		    sizeof(want), "the sum over experts");
 	}
 }
 
 static void
-refused(struct mix *m, struct hx_op *op, const char *what)
+check_refused(struct mix *m, struct hx_op *op, const char *label)
 {
 	uint32_t status = hexdom_run(m->w, op, ROWS, 0);
 
-	check(status == HXQ_ERANGE, "%s: %s", what,
+	check(status == HXQ_ERANGE, "%s: %s", label,
 	    domain_status_text(status));
 }
 
@@ -240,27 +240,27 @@ static void
 check_refusals(struct mix *m)
 {
 	uint32_t *route = hexdom_row(m->w, &m->routes, 3);
-	struct hx_op op = op_of(HX_MATMUL_ID);
+	struct hx_op op = make_op(HX_MATMUL_ID);
 
 	op.experts = 1;
 	op.type = m->type;
 	op.in[0] = m->rows;
 	op.out = m->y;
 	op.w = m->weights;
-	refused(m, &op, "no routes");
+	check_refused(m, &op, "no routes");
 	op.routes = m->routes;
 	op.w.offset = (uint32_t)m->w->mem.nbytes - m->step * m->nexpert + 64;
-	refused(m, &op, "experts beyond their buffer");
+	check_refused(m, &op, "experts past the end of their buffer");
 	op.w = m->weights;
 	route[0] = m->nexpert;
-	refused(m, &op, "a route to no expert");
+	check_refused(m, &op, "a route to an expert that does not exist");
 	op.kind = HX_MOE_SUM;
 	op.experts = 0;
 	op.in[0] = m->y;
 	op.out = m->sum;
 	op.w = hexdom_none;
 	route[2 * m->nused] = ROWS * m->nused;
-	refused(m, &op, "a route to no row");
+	check_refused(m, &op, "a route to a row that does not exist");
 }
 
 void
@@ -278,13 +278,13 @@ check_hexagon_moe(struct hexdom *w)
 	kernels_init_hexagon(&hex);
 	for (t = 0; t < NITEMS(types); t++)
 		for (i = 0; i < NITEMS(shape); i++) {
-			begin("%u of %u experts, %s", shape[i].nused,
+			begin_case("%u of %u experts, %s", shape[i].nused,
 			    shape[i].nexpert, quant_info(types[t])->name);
 			w->m.moe_all = i % 2;
 			mix_open(&m, w, types[t], shape[i].nexpert,
 			    shape[i].nused);
 			check_routes(&m);
-			check_by_expert(&m);
+			check_sorted_rows(&m);
 			check_products(&m);
 			check_sum(&m);
 			check_refusals(&m);

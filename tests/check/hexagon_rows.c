@@ -1,5 +1,5 @@
-/* tests/check/hexagon_rows.c - a domain's operations that are not matrices,
- * against kernels/ref/ref.c. */
+/* tests/check/hexagon_rows.c - checks of a domain's row operations against
+ * kernels/ref/ref.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,33 +12,33 @@ enum { ROWS = 5 };
 
 static struct kernels ref;
 
-/* rows x k floats in the domain's memory, and the same here. */
+/* Fill x (rows) in the domain's memory; returns a copy, which the caller frees. */
 static float *
-fill(struct hexdom *w, const struct hx_ref *x, uint32_t rows,
+fill_matrix(struct hexdom *w, const struct hx_ref *x, uint32_t rows,
     enum input in)
 {
-	float *here = calloc((size_t)rows * x->cols, sizeof(*here));
+	float *copy = calloc((size_t)rows * x->cols, sizeof(*copy));
 	uint32_t r;
 
 	for (r = 0; r < rows; r++) {
-		fill_floats(here + r * x->cols, x->cols, in);
-		memcpy(hexdom_row(w, x, r), here + r * x->cols, x->cols * 4);
+		fill_floats(copy + r * x->cols, x->cols, in);
+		memcpy(hexdom_row(w, x, r), copy + r * x->cols, x->cols * 4);
 	}
-	return here;
+	return copy;
 }
 
 static void
-run(struct hexdom *w, const struct hx_op *op, uint32_t nrows)
+run_op(struct hexdom *w, const struct hx_op *op, uint32_t nrows)
 {
 	uint32_t status = hexdom_run(w, op, nrows, 0);
 
 	check(status == HXQ_OK, "status: %s", domain_status_text(status));
 }
 
-/* Row r of out against want, within rel of it and of size. */
+/* Compare row r of out with want; the bound is rel * (|want| + size). */
 static void
-compare(struct hexdom *w, const struct hx_ref *out, uint32_t r,
-    const float *want, double rel, double size, const char *what)
+compare_row(struct hexdom *w, const struct hx_ref *out, uint32_t r,
+    const float *want, double rel, double size, const char *name)
 {
 	const float *got = hexdom_row(w, out, r);
 	uint32_t i;
@@ -48,13 +48,13 @@ compare(struct hexdom *w, const struct hx_ref *out, uint32_t r,
 		    0x1p-126;
 
 		if (isnan(want[i]))
-			check(isnan(got[i]), "%s[%u] = %g, not NaN", what, i,
+			check(isnan(got[i]), "%s[%u] = %g, not NaN", name, i,
 			    (double)got[i]);
 		else if (isinf(want[i]))
-			check(got[i] == want[i], "%s[%u] = %g, not %g", what,
+			check(got[i] == want[i], "%s[%u] = %g, not %g", name,
 			    i, (double)got[i], (double)want[i]);
 		else
-			check_close(&got[i], &y, &eps, 1, what);
+			check_close(&got[i], &y, &eps, 1, name);
 	}
 }
 
@@ -68,21 +68,21 @@ check_quantize(struct hexdom *w, uint32_t k, enum input in, int fine)
 	float *x;
 	uint32_t r, i;
 
-	begin("quantize%s of %u, %s", fine ? " finely" : "", k,
+	begin_case("quantize%s of %u, %s", fine ? " finely" : "", k,
 	    input_name[in]);
 	hexdom_reset(w);
 	w->m.act_bias = in == IN_RANDOM ? 128 : 0;
 	op.in[0] = hexdom_alloc(w, ROWS, 0, k);
 	op.in[1] = hexdom_none;
 	op.out = hexdom_alloc(w, ROWS, act_row_bytes(ACT_Q8, k), k);
-	x = fill(w, &op.in[0], ROWS, in);
+	x = fill_matrix(w, &op.in[0], ROWS, in);
 	if (in == IN_ANY) {
 		((float *)hexdom_row(w, &op.in[0], 1))[3] = INFINITY;
 		((float *)hexdom_row(w, &op.in[0], 2))[k - 1] = NAN;
 		x[k + 3] = INFINITY;
 		x[2 * k + k - 1] = NAN;
 	}
-	run(w, &op, ROWS);
+	run_op(w, &op, ROWS);
 	for (r = 0; r < ROWS; r++) {
 		const struct act_q8 *got = hexdom_row(w, &op.out, r);
 
@@ -102,7 +102,7 @@ check_quantize(struct hexdom *w, uint32_t k, enum input in, int fine)
 	free(x);
 }
 
-/* heads: of k each; 0 = whole rows. */
+/* Norm over heads of k elements; heads = 0: over whole rows of k. */
 static void
 check_rms_norm(struct hexdom *w, uint32_t k, uint32_t heads,
     enum input in)
@@ -112,7 +112,7 @@ check_rms_norm(struct hexdom *w, uint32_t k, uint32_t heads,
 	uint32_t cols = k * MAX(heads, 1), r, h;
 	float *x, *weight, *y = calloc(cols, sizeof(*y));
 
-	begin("rms_norm of %u, %u heads, %s", k, heads, input_name[in]);
+	begin_case("rms_norm of %u, %u heads, %s", k, heads, input_name[in]);
 	hexdom_reset(w);
 	w->m.rms_eps = in == IN_ZERO ? 0 : 1e-5f;
 	op.heads = heads;
@@ -120,16 +120,16 @@ check_rms_norm(struct hexdom *w, uint32_t k, uint32_t heads,
 	op.in[1] = hexdom_none;
 	op.w = hexdom_alloc(w, 1, 0, k);
 	op.out = hexdom_alloc(w, ROWS, 0, cols);
-	x = fill(w, &op.in[0], ROWS, in);
-	weight = fill(w, &op.w, 1, IN_RANDOM);
-	run(w, &op, ROWS);
+	x = fill_matrix(w, &op.in[0], ROWS, in);
+	weight = fill_matrix(w, &op.w, 1, IN_RANDOM);
+	run_op(w, &op, ROWS);
 	for (r = 0; r < ROWS; r++) {
 		for (h = 0; h < MAX(heads, 1); h++)
 			ref.rms_norm(y + h * k, x + r * cols + h * k, weight,
 			    k, w->m.rms_eps);
-		/* Its scale, x * scale and * w round once each; the mean by
-		 * 1 / k, which was rounded. */
-		compare(w, &op.out, r, y, 8 * 0x1p-24, 0, "y");
+		/* The scale, x * scale and * w are rounded once each; the mean is a
+		 * product with 1 / k, which is rounded. */
+		compare_row(w, &op.out, r, y, 8 * 0x1p-24, 0, "y");
 	}
 	free(x);
 	free(weight);
@@ -144,7 +144,7 @@ kind_name(enum hx_kind kind)
 }
 
 static void
-reference(enum hx_kind kind, float *y, const float *a, const float *b,
+run_reference(enum hx_kind kind, float *y, const float *a, const float *b,
     uint32_t k)
 {
 	if (kind == HX_SWIGLU)
@@ -164,30 +164,30 @@ check_gate_add(struct hexdom *w, enum hx_kind kind, uint32_t k,
 	float *a, *b, *y = calloc(k, sizeof(*y));
 	uint32_t r, i;
 
-	begin("%s of %u, %s times %g", kind_name(kind), k, input_name[in],
+	begin_case("%s of %u, %s times %g", kind_name(kind), k, input_name[in],
 	    (double)far);
 	hexdom_reset(w);
 	op.in[0] = hexdom_alloc(w, ROWS, 0, k);
 	op.in[1] = hexdom_alloc(w, ROWS, 0, k);
 	op.out = op.in[0];
-	a = fill(w, &op.in[0], ROWS, in);
-	b = fill(w, &op.in[1], ROWS, in);
+	a = fill_matrix(w, &op.in[0], ROWS, in);
+	b = fill_matrix(w, &op.in[1], ROWS, in);
 	for (i = 0; i < ROWS * k; i++) {
 		a[i] *= far;
 		((float *)hexdom_row(w, &op.in[0], i / k))[i % k] = a[i];
 	}
-	run(w, &op, ROWS);
+	run_op(w, &op, ROWS);
 	for (r = 0; r < ROWS; r++) {
 		if (kind == HX_ADD) {
 			memcpy(y, a + r * k, k * sizeof(*y));
 			ref.add(y, b + r * k, k);
-			compare(w, &op.out, r, y, 0, 0, "sum");
+			compare_row(w, &op.out, r, y, 0, 0, "sum");
 			continue;
 		}
-		reference(kind, y, a + r * k, b + r * k, k);
-		/* exp within 2 ulp and 1/2 ulp of the argument's magnitude a
-		 * unit (of geglu's: its own cube); far below it is 0. */
-		compare(w, &op.out, r, y, (16 + 4 * (double)far) * 0x1p-24,
+		run_reference(kind, y, a + r * k, b + r * k, k);
+		/* exp is within 2 ulp, and 1/2 ulp for each unit of its argument's
+		 * magnitude (for geglu, of the cube); far below 0 it is 0. */
+		compare_row(w, &op.out, r, y, (16 + 4 * (double)far) * 0x1p-24,
 		    1e-25, "gated");
 	}
 	free(a);
@@ -204,21 +204,21 @@ check_in_place(struct hexdom *w, enum hx_kind kind, uint32_t k,
 	float *x;
 	uint32_t r, i;
 
-	begin("%s of %u by %g, %s", kind == HX_SCALE ? "scale" : "softcap",
+	begin_case("%s of %u by %g, %s", kind == HX_SCALE ? "scale" : "softcap",
 	    k, (double)param, input_name[in]);
 	hexdom_reset(w);
 	op.in[0] = op.out = hexdom_alloc(w, ROWS, 0, k);
 	op.in[1] = hexdom_none;
-	x = fill(w, &op.in[0], ROWS, in);
-	run(w, &op, ROWS);
+	x = fill_matrix(w, &op.in[0], ROWS, in);
+	run_op(w, &op, ROWS);
 	for (r = 0; r < ROWS; r++) {
 		for (i = 0; kind == HX_SCALE && i < k; i++)
 			x[r * k + i] *= param;
 		if (kind == HX_SOFTCAP)
 			ref.softcap(x + r * k, k, param);
-		/* 1 / cap is rounded; E = 2^-t is known as t is, which has 23
-		 * bits behind the point. */
-		compare(w, &op.out, r, x + r * k, kind == HX_SCALE ? 0 :
+		/* 1 / cap is rounded; 2^-t is as accurate as t, which has 23 fraction
+		 * bits. */
+		compare_row(w, &op.out, r, x + r * k, kind == HX_SCALE ? 0 :
 		    16 * 0x1p-24, kind == HX_SCALE ? 0 : (double)param *
 		    0x1p-4, "y");
 	}
@@ -233,7 +233,7 @@ check_rope(struct hexdom *w, uint32_t n_rot, uint32_t dim, int neox)
 	float *x, *t;
 	uint32_t r, h;
 
-	begin("rope of %u of %u, neox %d", n_rot, dim, neox);
+	begin_case("rope of %u of %u, neox %d", n_rot, dim, neox);
 	hexdom_reset(w);
 	w->m.n_rot = n_rot;
 	w->m.head_dim = dim;
@@ -241,14 +241,14 @@ check_rope(struct hexdom *w, uint32_t n_rot, uint32_t dim, int neox)
 	op.in[0] = hexdom_alloc(w, ROWS, 0, 3 * dim);
 	op.in[1] = hexdom_alloc(w, ROWS, 0, n_rot);
 	op.out = op.in[0];
-	x = fill(w, &op.in[0], ROWS, IN_RANDOM);
-	t = fill(w, &op.in[1], ROWS, IN_RANDOM);
-	run(w, &op, ROWS);
+	x = fill_matrix(w, &op.in[0], ROWS, IN_RANDOM);
+	t = fill_matrix(w, &op.in[1], ROWS, IN_RANDOM);
+	run_op(w, &op, ROWS);
 	for (r = 0; r < ROWS; r++) {
 		for (h = 0; h < 3; h++)
 			ref.rope(x + (r * 3 + h) * dim, t + r * n_rot,
 			    t + r * n_rot + n_rot / 2, n_rot, neox);
-		compare(w, &op.out, r, x + r * 3 * dim, 0, 0, "rotated");
+		compare_row(w, &op.out, r, x + r * 3 * dim, 0, 0, "rotated");
 	}
 	free(x);
 	free(t);
@@ -264,22 +264,22 @@ check_select(struct hexdom *w)
 	float *x;
 	uint32_t i, status;
 
-	begin("select_rows");
+	begin_case("select_rows");
 	hexdom_reset(w);
 	op.in[0] = hexdom_alloc(w, ROWS, 0, 37);
 	op.in[1] = hexdom_none;
 	op.out = hexdom_alloc(w, 3, 0, 37);
-	x = fill(w, &op.in[0], ROWS, IN_RANDOM);
+	x = fill_matrix(w, &op.in[0], ROWS, IN_RANDOM);
 	w->select = select;
 	status = hexdom_run(w, &op, ROWS, 3);
 	w->select = NULL;
 	check(status == HXQ_OK, "status: %s", domain_status_text(status));
 	for (i = 0; i < 3; i++)
-		compare(w, &op.out, i, x + select[i] * 37, 0, 0, "row");
+		compare_row(w, &op.out, i, x + select[i] * 37, 0, 0, "row");
 	free(x);
 }
 
-/* What the host should never send. */
+/* Operations that a correct host never sends. */
 static void
 check_refusals(struct hexdom *w)
 {
@@ -287,12 +287,12 @@ check_refusals(struct hexdom *w)
 	    .bias = hexdom_none, .routes = hexdom_none };
 	uint32_t status;
 
-	begin("refusals");
+	begin_case("refusals");
 	hexdom_reset(w);
 	op.in[0] = op.in[1] = op.out = hexdom_alloc(w, 2, 0, 64);
 	op.out.offset = (uint32_t)w->mem.nbytes - 300;
 	status = hexdom_run(w, &op, 2, 0);
-	check(status == HXQ_ERANGE, "an output beyond its buffer: %s",
+	check(status == HXQ_ERANGE, "an output past the end of its buffer: %s",
 	    domain_status_text(status));
 	op.out = op.in[0];
 	op.kind = HX_NKINDS;

@@ -1,18 +1,18 @@
-/* tests/check/kernels.c - every kernel of every CPU mask that this machine can
- * run, against definitions written out here in double (and bit for bit
- * against the reference table where a kernel must be exact).
+/* tests/check/kernels.c - checks of every kernel of every CPU mask that this machine
+ * can run, against definitions in double (and bit for bit against the reference table
+ * where a kernel must be exact).
  *
  *	check_kernels [--seed N]
  *	check_kernels --bench [TYPE | rows | attn]
  *
- * Buffers end at a page that may not be touched.  Prints the kernel, its
- * variant and the parameters of what fails; the last line is
- * "N passed, N failed"; exit 1 if any failed.  --bench is a table of speeds
- * instead, on one core, of one weight type or kind, or of all kernels.
+ * Buffers end at a guard page.  For a failure it prints the kernel, its variant and
+ * the parameters; the last line is "N passed, N failed"; exits with 1 if any failed.
+ * --bench prints a table of speeds on one core instead, of one weight type or kind of
+ * kernel, or of all.
  *
- * The parts: check/report.c (tolerances), check/mat.c, check/rows.c,
- * check/attn.c, check/speed.c, check/speed_rows.c; kernel_inputs.c makes what
- * they try, weights.c says what weights are. */
+ * The other parts: check/report.c (tolerances), check/mat.c, check/rows.c,
+ * check/attn.c, check/speed*.c; support/kernel_inputs.c makes the inputs,
+ * support/weights.c defines the weight types. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +25,8 @@
 #include "kernels.h"
 #include "tests/support/kernel_inputs.h"
 
-/* What table k has that one checked before, done, has not. */
+/* Check the kernels of table k that differ from those of done, a table that was
+ * checked before (NULL = none). */
 static void
 check_table(const struct kernels *ref, const struct kernels *k,
     const struct kernels *done, uint32_t mask)
@@ -43,18 +44,19 @@ check_table(const struct kernels *ref, const struct kernels *k,
 	check_rows(ref, k, done);
 	if (!done || k->attention != done->attention)
 		check_attentions(ref, k);
-	printf("%s: table %s, %u matrix kernels of its own\n",
+	printf("%s: table %s, %u new matrix kernels\n",
 	    cpu_flags_format(mask, flags, sizeof(flags)), k->name, n);
 	fflush(stdout);
 }
 
-enum { NTABLES = 34 };		/* no flag, after each of 32, and one more */
+enum { NTABLES = 34 };		/* no flag, one for each of 32 flags, one more */
 
-/* The tables of no flag, the first flag that this machine has, the first two,
- * ..., whether or not each brings kernels; how x86's cores read memory is no
- * matter of what this one has, and AVX2's read otherwise than younger ones. */
+/* Make the tables of no flag, of this machine's first flag, of its first two, ...,
+ * even if a flag adds no kernels.  Flags of x86 core types (prefetch policies, preferred
+ * instructions) are included on every x86 core.  The last table combines a core type
+ * with plain AVX2, whose prefetch policy differs from that of newer instruction sets. */
 static uint32_t
-all_tables(struct kernels tables[NTABLES], uint32_t masks[NTABLES])
+make_tables(struct kernels tables[NTABLES], uint32_t masks[NTABLES])
 {
 	uint32_t flags = cpu_flags(), bit, n = 0;
 
@@ -77,10 +79,10 @@ all_tables(struct kernels tables[NTABLES], uint32_t masks[NTABLES])
 	return n;
 }
 
-/* Of those before tables[i] the last of its name, which differs in the least,
- * or the last; NULL = it is the first. */
+/* The table to compare tables[i] with: the last one before it that has its name,
+ * which differs least, or else the one before it; NULL for the first. */
 static const struct kernels *
-table_before(const struct kernels *tables, uint32_t i)
+previous_table(const struct kernels *tables, uint32_t i)
 {
 	uint32_t j;
 
@@ -119,7 +121,7 @@ main(int argc, char **argv)
 		goto usage;
 	report_faults();
 	rand_seed(seed);
-	ntables = all_tables(tables, masks);
+	ntables = make_tables(tables, masks);
 	if (with_bench) {
 		if (bench(tables, ntables, argv[optind]) == 0)
 			return 0;
@@ -129,7 +131,7 @@ main(int argc, char **argv)
 	}
 	printf("--seed %" PRIu64 "\n", seed);
 	for (i = 0; i < ntables; i++)
-		check_table(&tables[0], &tables[i], table_before(tables, i),
+		check_table(&tables[0], &tables[i], previous_table(tables, i),
 		    masks[i]);
 	return report_end();
 usage:

@@ -1,55 +1,55 @@
-/* tests/check/kernels.h - what the parts of check_kernels share.
- * Owns: the count of checks, the case now running, the tolerances.  Called by
- * check_*.c only. */
+/* tests/check/kernels.h - shared by the parts of check_kernels and check_hexagon.
+ * Owns the count of checks, the current case and the tolerances.  Only the files of
+ * tests/check call it. */
 #ifndef TESTS_CHECK_KERNELS_H
 #define TESTS_CHECK_KERNELS_H
 
 #include "kernels/kernels.h"
 
-/* All tolerances are in units of 2^-24, one rounding; the table and its
- * reasons are in check/report.c. */
+/* Tolerances are in units of 2^-24, one rounding; check/report.c has the table and
+ * the reasons. */
 enum tol_kernel { TOL_DENSE, TOL_QUANT, TOL_QUANT_16, TOL_OFFSET,
     TOL_OFFSET_16, TOL_RMS, TOL_GATE, TOL_ROPE, TOL_ATTN, TOL_CAP,
     TOL_TANH };
 
-/* (fixed + per_k * k) roundings of of_what. */
-double tolerance(enum tol_kernel t, double k, double of_what);
+/* (fixed + per_k * k) roundings of a number of this magnitude. */
+double tolerance(enum tol_kernel t, double k, double magnitude);
 
-/* Name the case now running: printed before what fails in it. */
-void begin(const char *fmt, ...) PRINTF_LIKE(1, 2);
+/* Name the current case, which is printed before each failure. */
+void begin_case(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* Count ok; print the message if it is not. */
+/* Count a check; print the message unless ok. */
 void check(int ok, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void check_bytes(const void *got, const void *want, size_t nbytes,
-    const char *what);
+    const char *name);
 /* got, want, eps (n). */
 void check_close(const float *got, const double *want, const double *eps,
     size_t n, const char *what);
 
 /* Faults name the case. */
 void report_faults(void);
-/* The last line; the exit status. */
+/* Print the sums; returns the exit status. */
 int report_end(void);
 
-/* A table's matrix kernel, against the reference (ref) and definitions; one
- * that done (NULL = nothing) has by the same name, and that only reads memory in
- * another way, against that. */
+/* Check a table's matrix kernel of a weight type against definitions and the
+ * reference (ref).  If done (a table that was checked before; NULL = none) has a
+ * kernel of the same name, which differs in its prefetch policy only, compare with
+ * that one instead. */
 void check_mat(const struct kernels *ref, const struct kernels *table,
     const struct kernels *done, uint32_t type);
 
-/* All others of a table, but for those that are the same in done (NULL =
- * none are). */
+/* Check the other kernels of a table, except those that are the same in done (NULL =
+ * no table). */
 void check_rows(const struct kernels *ref, const struct kernels *k,
     const struct kernels *done);
 void check_attentions(const struct kernels *ref, const struct kernels *k);
 
-/* Speeds of all kernels of ntables tables, each once; of one type (its name,
- * any case) or of "rows" when type is not NULL.  1 if there is no such
- * kernel. */
+/* Print the speed of each kernel of ntables tables once; with a type, only those of
+ * that weight type (any case), of "rows" or of "attn".  1 = there is no such kernel. */
 int bench(const struct kernels *tables, uint32_t ntables, const char *type);
 
-/* check/speed.c's, for its parts: this thread's CPU time; the read bandwidth
- * of one core over a buffer of bench_bytes. */
+/* Parts of the benchmarks (check/speed*.c): the thread's CPU time in seconds; the
+ * read bandwidth of one core over a buffer of bench_bytes. */
 extern const uint64_t bench_bytes;
 double now_s(void);
 double bench_read_gbs(const void *buf);

@@ -1,7 +1,7 @@
-/* tests/check/mat.c - the matrix kernels: values against sums of weights.c's
- * weights in double, packing against the file's rows, and bit for bit against
- * themselves in other company; those that read memory in another way, bit for
- * bit against the one that was checked so. */
+/* tests/check/mat.c - checks of the matrix kernels: values against sums in double of
+ * weights.c's weights, packing against the file's rows, and the same bits for every
+ * split of rows and columns.  A kernel that differs from a checked one in its
+ * prefetch policy only must give the same bits as that one. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,18 +12,18 @@
 #include "tests/support/kernel_inputs.h"
 #include "tests/support/weights.h"
 
-enum { MM_PAD = 5 };		/* columns beside y's own */
+enum { MM_PAD = 5 };		/* unused columns behind each row of y */
 
 struct mm {
 	const struct kernels *ref, *table;
 	const struct mat_kernel *k;	/* table's */
-	const struct mat_kernel *like;	/* checked; k only reads in another
-					 * way; NULL = none */
+	const struct mat_kernel *like;	/* a checked kernel from which k differs in
+					 * its prefetch policy only; NULL = none */
 	struct mat w;
 	enum input in;
 	uint32_t nrows;		/* of x */
 	uint64_t nbytes;	/* of w.data, the packed matrix */
-	uint8_t *src;		/* (n) rows of the file */
+	uint8_t *src;		/* (n) rows as in the file */
 	uint8_t *packed;	/* w.data */
 	uint8_t *x;		/* (nrows) rows of activations */
 	uint8_t *room;		/* for struct mat_ready, of nrows */
@@ -35,7 +35,8 @@ struct mm {
 	uint64_t ldy, y_bytes;
 };
 
-/* With room where many rows want it; of few see check_mm_ready(). */
+/* One call; it has room for prepared rows if m is large.  check_mm_ready() checks
+ * prepared rows for small m. */
 static void
 mm_run(const struct mm *t, float *y, const float *bias, uint32_t i0,
     uint32_t m, uint32_t n0, uint32_t n1)
@@ -82,12 +83,12 @@ mm_tolerance(const struct mm *t)
 	case SCALE_PLAIN:
 		break;
 	}
-	/* Its numbers of 16 columns have factors, but no scales, of their own. */
+	/* Q3_K has an integer factor per 16 columns, but no scale of its own. */
 	return t->w.type == QUANT_Q3_K ? TOL_QUANT_16 : TOL_QUANT;
 }
 
-/* y of column j for some rows, against the sum written out; w and size (k):
- * the weights and what they are made of. */
+/* Compare y of column j for some rows with the sum in double.  w (k) are the weights,
+ * size (k) the magnitudes of the terms that each weight is computed from. */
 static void
 check_mm_column(const struct mm *t, uint32_t j, const double *w,
     const double *size)
@@ -110,22 +111,22 @@ check_mm_column(const struct mm *t, uint32_t j, const double *w,
 		if (isfinite(want))
 			check_close(y, &want, &eps, 1, "y");
 		else
-			check(!isfinite(*y), "y[%u] = %g hides a weight that "
+			check(!isfinite(*y), "y[%u] = %g loses a weight that "
 			    "is not finite", j, *y);
 	}
 }
 
-/* Bit for bit, but that -0 is 0, and of weights that are not finite it is open
- * what they are: Q2_K's upper minimum is the lower one and a step, and of an
- * infinite scale those are -Inf + Inf. */
+/* Equal floats, where -0 equals 0.  Any value that is not finite matches any other:
+ * Q2_K computes its upper minimum as the lower one and a step, which for an infinite
+ * scale is -Inf + Inf. */
 static int
 same_weight(float got, float want)
 {
 	return isfinite(want) ? got == want : !isfinite(got);
 }
 
-/* Each row of the packed matrix gives the floats of the file's row, and y is
- * made of them. */
+/* Each row of the packed matrix unpacks to the floats of the file's row, and y agrees
+ * with them. */
 static void
 check_mm_values(const struct mm *t)
 {
@@ -145,7 +146,7 @@ check_mm_values(const struct mm *t)
 		}
 		check(bad == k, "unpack_row %u: weight %u is %.9g, not %.9g",
 		    j, bad, bad < k ? got[bad] : 0.0, bad < k ? w[bad] : 0.0);
-		/* Beyond the floats: exponents that only MXFP4 has. */
+		/* MXFP4's largest exponents exceed the range of floats. */
 		if (t->in != IN_ANY || t->w.type != QUANT_MXFP4)
 			check_mm_column(t, j, w, size);
 	}
@@ -154,7 +155,7 @@ check_mm_values(const struct mm *t)
 	free(size);
 }
 
-/* As floats, the reference's. */
+/* unpack_row() gives the floats of the reference. */
 static void
 check_mm_unpack(const struct mm *t)
 {
@@ -183,8 +184,8 @@ check_mm_unpack(const struct mm *t)
 	guard_free(data, nbytes);
 }
 
-/* Packed in pieces, in an order of their own, into memory that held something
- * else: the same bytes.  What no piece writes nobody may read. */
+/* A matrix that is packed in pieces, in another order, over other bytes is the same.
+ * Bytes that no piece writes must not be read. */
 static void
 check_mm_pieces(const struct mm *t)
 {
@@ -193,7 +194,7 @@ check_mm_pieces(const struct mm *t)
 	struct mm other = *t;
 	uint64_t b;
 
-	memset(part, 0x11, t->nbytes);		/* not the 0xee of packed */
+	memset(part, 0x11, t->nbytes);		/* t->packed held 0xee */
 	for (turn = 0; turn < 2; turn++)
 		for (i = turn * step; i < n; i += 2 * step)
 			t->k->pack(part, t->src + i * t->row_bytes, i,
@@ -211,7 +212,7 @@ check_mm_pieces(const struct mm *t)
 	guard_free(part, t->nbytes);
 }
 
-/* y is what like makes of the same packed matrix. */
+/* y equals that of like from the same packed matrix. */
 static void
 check_mm_like(const struct mm *t)
 {
@@ -220,12 +221,12 @@ check_mm_like(const struct mm *t)
 	other.k = t->like;
 	memset(t->y2, 0xff, t->y_bytes);
 	mm_run(&other, t->y2, t->bias, 0, t->nrows, 0, t->w.n);
-	check_bytes(t->y2, t->y, t->y_bytes, "y beside another reading's");
+	check_bytes(t->y2, t->y, t->y_bytes, "y of another prefetch policy");
 }
 
-/* The same rows in other company, the last ones and some of the others, the
- * same columns in other ranges.  The reference, slow and one loop, tries
- * some. */
+/* Invariance: the same bits in batches of other sizes (the last rows and some of the
+ * others) and in other ranges of columns.  The reference, which is slow and has one
+ * loop, tries a few. */
 static void
 check_mm_invariance(const struct mm *t)
 {
@@ -261,38 +262,38 @@ check_mm_invariance(const struct mm *t)
 	}
 }
 
-/* Rows [row, row + m), copied to x, a panel at a time.  While they are ready,
- * what lies at x is not looked at again, but for the last columns that are no
- * panel.  Returns whether they were. */
+/* Multiply rows [row, row + m), copied to x, panel by panel.  Once they are prepared,
+ * the kernel must not read x again, except for a last panel that is not whole.
+ * Returns whether they were prepared. */
 static int
 check_mm_ready_rows(const struct mm *t, struct mat_ready *ready, uint8_t *x,
     uint32_t row, uint32_t m)
 {
 	const uint32_t n = t->w.n, tile = t->k->tile;
 	float *y = t->y2 + row * t->ldy;
-	int now, was = 0;
+	int is_ready, was_ready = 0;
 	uint32_t i;
 
 	memcpy(t->y2, t->y, t->y_bytes);
 	memset(y, 0xff, m * t->ldy * sizeof(float));
 	for (i = 0; i < n; i += tile) {
-		now = i > 0 && ready->made && ready->m == m;
-		was |= now;
-		if (now && i + tile <= n)
+		is_ready = i > 0 && ready->made && ready->m == m;
+		was_ready |= is_ready;
+		if (is_ready && i + tile <= n)
 			memset(x, 0xff, m * t->ldx_bytes);
 		else
 			memcpy(x, t->x + row * t->ldx_bytes, m * t->ldx_bytes);
 		t->k->matmul(y, t->ldy, x, ready, &t->w, t->bias, m, i,
 		    MIN(i + tile, n));
 	}
-	check(memcmp(t->y, t->y2, t->y_bytes) == 0, "%u rows made ready "
+	check(memcmp(t->y, t->y2, t->y_bytes) == 0, "%u prepared rows "
 	    "differ", m);
-	return was;
+	return was_ready;
 }
 
-/* With nobody saying that they are others: they are more, or lie elsewhere, or
- * have met a type that wants them otherwise.  So many have room for all of their
- * columns, of whatever k that is tried. */
+/* Prepared rows: the kernel must notice by itself that rows have changed, because
+ * their number, address or weight type differs.  33 rows have room for all of their
+ * columns for every k tried. */
 static void
 check_mm_ready(const struct mm *t)
 {
@@ -305,7 +306,7 @@ check_mm_ready(const struct mm *t)
 	struct mat_ready ready = { .room = t->room };
 	uint8_t *x[2];
 	uint32_t c, m;
-	int was;
+	int was_ready;
 
 	if (few == 0)
 		return;
@@ -313,20 +314,20 @@ check_mm_ready(const struct mm *t)
 	x[1] = guard_alloc(x_bytes);
 	for (c = 0; c < NITEMS(counts) && counts[c] <= most; c++) {
 		m = counts[c];
-		was = check_mm_ready_rows(t, &ready, x[0], 0, m);
-		was &= check_mm_ready_rows(t, &ready, x[1], t->nrows - m, m);
-		ready.type = other;	/* as if */
-		was &= check_mm_ready_rows(t, &ready, x[1], 0, m);
-		was &= check_mm_ready_rows(t, &ready, x[0], t->nrows - m, m);
-		check(was == ((m <= few || t->k->ready_part > 0) &&
+		was_ready = check_mm_ready_rows(t, &ready, x[0], 0, m);
+		was_ready &= check_mm_ready_rows(t, &ready, x[1], t->nrows - m, m);
+		ready.type = other;	/* as if prepared for another type */
+		was_ready &= check_mm_ready_rows(t, &ready, x[1], 0, m);
+		was_ready &= check_mm_ready_rows(t, &ready, x[0], t->nrows - m, m);
+		check(was_ready == ((m <= few || t->k->ready_part > 0) &&
 		    t->w.n > t->k->tile),
-		    "%u rows are%s made ready", m, was ? "" : " not");
+		    "%u rows are%s prepared", m, was_ready ? "" : " not");
 	}
 	guard_free(x[0], x_bytes);
 	guard_free(x[1], x_bytes);
 }
 
-/* A bias of nothing is no bias. */
+/* A bias of zeros equals no bias. */
 static void
 check_mm_no_bias(const struct mm *t)
 {
@@ -343,8 +344,8 @@ check_mm_no_bias(const struct mm *t)
 	check(i == nfloats, "bias NULL differs from zeros");
 }
 
-/* One row of activations with one NaN: all of its outputs are NaN, and no
- * other row's change.  y2 holds them without. */
+/* A NaN in one row of activations makes all outputs of that row NaN and changes no
+ * other row.  y2 has the outputs without the NaN. */
 static void
 check_mm_poison(const struct mm *t)
 {
@@ -370,13 +371,13 @@ check_mm_poison(const struct mm *t)
 	    bad);
 }
 
-/* of: kernel and type. */
+/* A copy of base, which has the kernel and the type, with a matrix and rows. */
 static struct mm
-mm_open(const struct mm *of, uint32_t n, uint32_t kk, uint32_t nrows,
+mm_open(const struct mm *base, uint32_t n, uint32_t kk, uint32_t nrows,
     enum input in)
 {
-	const struct mat_kernel *k = of->k;
-	struct mm t = *of;
+	const struct mat_kernel *k = base->k;
+	struct mm t = *base;
 	float *x = malloc(kk * sizeof(*x));
 	uint8_t *row;
 	uint32_t i, j;
@@ -404,8 +405,8 @@ mm_open(const struct mm *of, uint32_t n, uint32_t kk, uint32_t nrows,
 	for (i = 0; i < nrows; i++) {
 		row = t.x + i * t.ldx_bytes;
 		fill_floats(x, kk, in);
-		/* Both ends of what a byte holds are an extreme of some
-		 * variant. */
+		/* Some variants have their extreme at the smallest quantized value,
+		 * others at the largest. */
 		for (j = 0; j < kk && in == IN_PINNED && i % 2 == 1; j++)
 			x[j] = -x[j];
 		if (k->act == ACT_Q8)
@@ -434,14 +435,14 @@ mm_close(struct mm *t)
 }
 
 static void
-check_mm(const struct mm *of, uint32_t n, uint32_t kk, uint32_t nrows,
+check_mm(const struct mm *base, uint32_t n, uint32_t kk, uint32_t nrows,
     enum input in)
 {
 	struct mm t;
 
-	begin("%s m=%u n=%u k=%u %s", of->k->name, nrows, n, kk,
+	begin_case("%s m=%u n=%u k=%u %s", base->k->name, nrows, n, kk,
 	    input_name[in]);
-	t = mm_open(of, n, kk, nrows, in);
+	t = mm_open(base, n, kk, nrows, in);
 	check(t.nbytes % 64 == 0 && t.nbytes >=
 	    ALIGN_UP(n, t.k->tile) * t.row_bytes, "packed_bytes");
 	memset(t.y, 0xff, t.y_bytes);
@@ -452,7 +453,7 @@ check_mm(const struct mm *of, uint32_t n, uint32_t kk, uint32_t nrows,
 			check_mm_unpack(&t);
 	} else
 		check_mm_like(&t);
-	if (in != IN_ANY) {	/* which NaN it is is open */
+	if (in != IN_ANY) {	/* the bits of a NaN may differ */
 		check_mm_pieces(&t);
 		check_mm_invariance(&t);
 		check_mm_ready(&t);
@@ -462,11 +463,11 @@ check_mm(const struct mm *of, uint32_t n, uint32_t kk, uint32_t nrows,
 	mm_close(&t);
 }
 
-/* Every k with every n for random weights; the other inputs at some; a long k,
- * one that few rows go through in parts (matmul/matmul.h), and more rows than go through
- * together, of a long k too, which those go through in parts; the fewest that
- * may be no few; more columns than few rows go through together, in one type for
- * all.  The reference, slow and free of tails, with few rows. */
+/* All pairs of k and n with random weights, and some with the other inputs.  Further
+ * shapes (matmul/matmul.h has the limits): a long k; a k that few rows pass in parts;
+ * more rows than one pass takes, also with a long k; the smallest number of rows that
+ * may count as many; and, for one type, more columns than few rows take in a pass.
+ * The reference is slow and has no tails, so it tries few rows. */
 void
 check_mat(const struct kernels *ref, const struct kernels *table,
     const struct kernels *done, uint32_t type)
@@ -475,35 +476,35 @@ check_mat(const struct kernels *ref, const struct kernels *table,
 	    192, 224, 256, 288, 512, 768, 1024 };
 	static const uint32_t ns[] = { 1, 7, 17, 33, 70 };
 	const uint32_t long_k = quant_info(type)->block > 1 ? 2304 : 2311;
-	struct mm of = { .ref = ref, .table = table, .k = &table->mat[type],
+	struct mm base = { .ref = ref, .table = table, .k = &table->mat[type],
 	    .w.type = type };
 	int is_ref = table == ref;
 	uint32_t nrows = is_ref ? 9 : 65, few = is_ref ? 9 : 14, i, j;
 	enum input in;
 
-	if (done != NULL && done->mat[type].pack == of.k->pack &&
-	    strcmp(done->mat[type].name, of.k->name) == 0)
-		of.like = &done->mat[type];
+	if (done != NULL && done->mat[type].pack == base.k->pack &&
+	    strcmp(done->mat[type].name, base.k->name) == 0)
+		base.like = &done->mat[type];
 	for (i = 0; i < NITEMS(ks); i++) {
 		if (quant_row_bytes(type, ks[i]) == 0)
 			continue;
 		for (j = 0; j < NITEMS(ns); j++)
-			check_mm(&of, ns[j], ks[i],
+			check_mm(&base, ns[j], ks[i],
 			    ns[j] * ks[i] > 16384 ? few : nrows, IN_RANDOM);
 		for (in = IN_EXTREME; in < IN_N; in++)
-			check_mm(&of, ks[i] % 64 ? 33 : 17, ks[i], few, in);
+			check_mm(&base, ks[i] % 64 ? 33 : 17, ks[i], few, in);
 	}
 	for (in = IN_RANDOM; in <= IN_PINNED; in++)
-		check_mm(&of, 33, long_k, few, in);
-	check_mm(&of, 200, 256, few, IN_RANDOM);
+		check_mm(&base, 33, long_k, few, in);
+	check_mm(&base, 200, 256, few, IN_RANDOM);
 	if (!is_ref) {
-		check_mm(&of, 33, 8192 + 256, few, IN_RANDOM);
-		check_mm(&of, 33, long_k, 270, IN_RANDOM);
+		check_mm(&base, 33, 8192 + 256, few, IN_RANDOM);
+		check_mm(&base, 33, long_k, 270, IN_RANDOM);
 	}
-	check_mm(&of, 33, 256, is_ref ? 20 : 270, IN_RANDOM);
-	check_mm(&of, 33, 256, 5, IN_RANDOM);
+	check_mm(&base, 33, 256, is_ref ? 20 : 270, IN_RANDOM);
+	check_mm(&base, 33, 256, 5, IN_RANDOM);
 	if (type == QUANT_Q4_0 && !is_ref)
-		check_mm(&of, 4150, 768, 16, IN_RANDOM);
+		check_mm(&base, 4150, 768, 16, IN_RANDOM);
 	if (type == QUANT_MXFP4)
-		check_mm(&of, 33, 288, nrows, IN_TINY);
+		check_mm(&base, 33, 288, nrows, IN_TINY);
 }

@@ -1,5 +1,5 @@
-/* tests/check/report.c - the tolerances of check_kernels, what they are made
- * of, and its report. */
+/* tests/check/report.c - tolerances of check_kernels with their reasons; counts and
+ * prints results. */
 #include "kernels.h"
 
 #include <math.h>
@@ -10,13 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- Tolerances: all of them, in units of U = 2^-24, one rounding. ---- */
+/* ---- Tolerances, in units of U = 2^-24, one rounding ---- */
 
 #define U	0x1p-24
 
 static const struct {
 	double fixed, per_k;	/* roundings: fixed + per_k * k */
-	const char *of_what;
+	const char *magnitude;
 	const char *reason;
 } tol[] = {
 	[TOL_DENSE] = { 2, 1, "sum |w x|",
@@ -27,47 +27,49 @@ static const struct {
 	[TOL_QUANT_16] = { 4, 1 / 16.0, "sum |w x|",
 	    "the same with groups of 16" },
 	[TOL_OFFSET] = { 6, 2 / 32.0, "sum |scale q x| + |offset x|",
-	    "the same with one product and sum more for the offset, which "
-	    "the other part may cancel" },
+	    "one more product and sum for the offset, which may cancel the "
+	    "other part" },
 	[TOL_OFFSET_16] = { 6, 2 / 16.0, "sum |scale q x| + |offset x|",
 	    "the same with groups of 16" },
 	[TOL_RMS] = { 5, 0, "|y|",
-	    "the sum is in double; scale, x * scale, * w round once each" },
+	    "the sum is in double; scale, x * scale and * w are rounded once "
+	    "each" },
 	[TOL_GATE] = { 10, 6, "|y|",
-	    "exp within 2 ulp (4 U), then a sum, a quotient, a product or two; "
-	    "k = |z| of exp(z): its roundings, 6 for gelu, are the result's "
-	    "relative error" },
+	    "exp within 2 ulp (4 U), then a sum, a quotient and up to two "
+	    "products; k = |z| of exp(z): roundings of z (6 for gelu) become "
+	    "a relative error of the result" },
 	[TOL_ROPE] = { 3, 0, "|a cos| + |b sin|",
 	    "two products and a sum" },
 	[TOL_ATTN] = { 24, 2, "max |v|",
 	    "a score's error, k * U * sum |q k| scale, becomes a relative "
-	    "error of its weight; then exp and sums over the keys" },
+	    "error of its weight; then exp and the sums over the keys" },
 	[TOL_CAP] = { 48, 0, "softcap",
-	    "tanh by way of exp is exact to some ulp of 1, not of itself" },
+	    "tanh computed from exp has an error of some ulp of 1, not of its "
+	    "value" },
 	[TOL_TANH] = { 10, 0, "|y|",
-	    "tanh within 4 ulp (8 U) of a quotient whose rounding it does not "
-	    "enlarge, then a product" }
+	    "tanh within 4 ulp (8 U) of a quotient, whose rounding error it "
+	    "does not amplify, then a product" }
 };
 
 double
-tolerance(enum tol_kernel t, double k, double of_what)
+tolerance(enum tol_kernel t, double k, double magnitude)
 {
-	/* Below the normal numbers precision ends. */
-	return (tol[t].fixed + tol[t].per_k * k) * U * of_what + 0x1p-126;
+	/* Numbers below the smallest normal one have less precision. */
+	return (tol[t].fixed + tol[t].per_k * k) * U * magnitude + 0x1p-126;
 }
 
 /* ---- Counting and reporting ---- */
 
 static unsigned npassed, nfailed;
-static char where[256];		/* the case now running */
+static char current_case[256];
 
 void
-begin(const char *fmt, ...)
+begin_case(const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(where, sizeof(where), fmt, ap);
+	vsnprintf(current_case, sizeof(current_case), fmt, ap);
 	va_end(ap);
 }
 
@@ -80,9 +82,9 @@ check(int ok, const char *fmt, ...)
 		npassed++;
 		return;
 	}
-	if (nfailed++ > 40)	/* enough to see a pattern */
+	if (nfailed++ > 40)	/* enough to show a pattern */
 		return;
-	printf("FAIL %s: ", where);
+	printf("FAIL %s: ", current_case);
 	va_start(ap, fmt);
 	vprintf(fmt, ap);
 	va_end(ap);
@@ -92,10 +94,10 @@ check(int ok, const char *fmt, ...)
 static void
 on_segv(int sig)
 {
-	static const char text[] = "\nout of bounds in: ";
+	static const char text[] = "\naccess out of bounds in: ";
 
 	if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0 ||
-	    write(STDOUT_FILENO, where, strlen(where)) < 0 ||
+	    write(STDOUT_FILENO, current_case, strlen(current_case)) < 0 ||
 	    write(STDOUT_FILENO, "\n", 1) < 0)
 		_exit(2);
 	signal(sig, SIG_DFL);
@@ -103,21 +105,21 @@ on_segv(int sig)
 }
 
 void
-check_bytes(const void *got, const void *want, size_t nbytes, const char *what)
+check_bytes(const void *got, const void *want, size_t nbytes, const char *name)
 {
-	check(memcmp(got, want, nbytes) == 0, "%s: not bit for bit", what);
+	check(memcmp(got, want, nbytes) == 0, "%s: the bits differ", name);
 }
 
 void
 check_close(const float *got, const double *want, const double *eps, size_t n,
-    const char *what)
+    const char *name)
 {
 	size_t i;
 
 	for (i = 0; i < n; i++)
 		if (!(fabs(got[i] - want[i]) <= eps[i]))
 			break;
-	check(i == n, "%s[%zu]: got %.9g, want %.9g +- %.3g", what, i,
+	check(i == n, "%s[%zu]: got %.9g, want %.9g +- %.3g", name, i,
 	    i < n ? got[i] : 0.0, i < n ? want[i] : 0.0, i < n ? eps[i] : 0.0);
 }
 

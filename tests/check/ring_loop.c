@@ -1,14 +1,14 @@
-/* tests/check/ring_loop.c - one message round a loop of processes, through rings.
+/* tests/check/ring_loop.c - passes messages around a loop of processes, through rings.
  *
  *	ring_loop [--kill] PROCESSES MESSAGES SEED
  *
- * Process i takes from ring i and gives to ring i + 1; process 0 starts each
- * message and checks what comes back before it starts the next.  Every process
- * checks the number, the hop and the contents of every message.  With --kill,
- * one process dies by SIGKILL at a step drawn from the seed: before it takes,
- * with the next slot half written, or before it gives the old slot back.  All
- * others must end up waiting for what no longer comes, and say so.  Exit 0 if
- * that, or without --kill the full number of rounds, is what happened. */
+ * Process i reads from ring i and writes to ring i + 1; process 0 starts each message
+ * and checks it when it comes back, before it starts the next.  Every process checks
+ * the number, the hop and the contents of every message.  With --kill, one process
+ * dies by SIGKILL at a step drawn from the seed: before it reads a slot, with the next
+ * slot half written, or before it releases the old slot.  All others must then time
+ * out and report it.  Exits with 0 if they did or, without --kill, if all rounds were
+ * complete. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -23,22 +23,22 @@
 #include "shm/ring.h"
 
 enum { MAX_PROCS = 256, NSLOTS = 2, NWORDS = 500 };
-enum { EXIT_DONE = 0, EXIT_WRONG = 1, EXIT_NOTICED = 10 };
+enum { EXIT_DONE = 0, EXIT_WRONG = 1, EXIT_TIMED_OUT = 10 };
 
-/* After so long a survivor asks whether somebody is dead; while nobody is, it
- * waits on, for how long a neighbour may take is the machine's business.  The
- * tests have a limit of their own for one that waits for ever. */
+/* After this time a waiting process checks whether the victim has died; if not, it
+ * waits on, because a neighbour may be slow on a busy machine.  tests/run.sh limits
+ * the time of a process that waits forever. */
 #define DEADLINE_NS	UINT64_C(500000000)
 #define SLOT_BYTES	4096u
 
-enum moment { BEFORE_TAKE, MID_SLOT, BEFORE_RELEASE, NMOMENTS };
+enum moment { BEFORE_READ, MID_SLOT, BEFORE_RELEASE, NMOMENTS };
 
 struct message {
 	uint64_t number;	/* of the round */
-	uint64_t hop;		/* process that must take it; nprocs = home */
+	uint64_t hop;		/* its reader's number; nprocs = back at process 0 */
 	uint64_t words[NWORDS];
 };
-_Static_assert(sizeof(struct message) <= SLOT_BYTES, "a message is a slot");
+_Static_assert(sizeof(struct message) <= SLOT_BYTES, "a slot holds a message");
 
 static struct {
 	unsigned nprocs;
@@ -48,10 +48,10 @@ static struct {
 	uint64_t kill_number;
 	enum moment kill_moment;
 	uint32_t spin_ns;
-	_Atomic uint32_t *dead;	/* shared by all: the victim is at its end */
+	_Atomic uint32_t *dead;	/* shared memory: the victim is about to die */
 } run;
 
-/* splitmix64 (Steele, Lea, Flood 2014): a number's own random number. */
+/* splitmix64 (Steele, Lea, Flood 2014): a hash of x. */
 static uint64_t
 mix(uint64_t x)
 {
@@ -68,7 +68,7 @@ word_of(uint64_t number, unsigned i)
 }
 
 static void
-die_if_now(unsigned self, uint64_t number, enum moment moment)
+die_if_due(unsigned self, uint64_t number, enum moment moment)
 {
 	if (run.kill && self == run.victim && number == run.kill_number &&
 	    moment == run.kill_moment) {
@@ -77,19 +77,20 @@ die_if_now(unsigned self, uint64_t number, enum moment moment)
 	}
 }
 
-/* The end of a survivor: rc says why it could not go on. */
+/* Print the error rc of this process and exit. */
 static void
-give_up(unsigned self, const char *what, uint64_t number, int rc)
+exit_with(unsigned self, const char *error, uint64_t number, int rc)
 {
 	fprintf(stderr, "process %u: %s in round %" PRIu64 ": %s\n", self,
-	    what, number, strerror(-rc));
-	_exit(rc == -ETIMEDOUT ? EXIT_NOTICED : EXIT_WRONG);
+	    error, number, strerror(-rc));
+	_exit(rc == -ETIMEDOUT ? EXIT_TIMED_OUT : EXIT_WRONG);
 }
 
 typedef int wait_fn(struct ring *r, uint64_t deadline_ns);
 
+/* Wait until the ring is ready, or the wait times out and the victim has died. */
 static int
-wait_while_all_live(wait_fn *wait, struct ring *r)
+wait_on_ring(wait_fn *wait, struct ring *r)
 {
 	int rc;
 
@@ -100,51 +101,51 @@ wait_while_all_live(wait_fn *wait, struct ring *r)
 }
 
 static void
-put(struct ring *out, unsigned self, uint64_t number)
+send_message(struct ring *out, unsigned self, uint64_t number)
 {
 	struct message *m;
 	unsigned i;
 	int rc;
 
-	if ((rc = wait_while_all_live(ring_wait_room_spsc, out)) < 0)
-		give_up(self, "no room", number, rc);
+	if ((rc = wait_on_ring(ring_wait_room_spsc, out)) < 0)
+		exit_with(self, "no room", number, rc);
 	if ((m = ring_reserve_spsc(out)) == NULL)
-		give_up(self, "no slot", number, -EPROTO);
+		exit_with(self, "no slot", number, -EPROTO);
 	m->number = number;
 	m->hop = self + 1;
 	for (i = 0; i < NWORDS; i++) {
 		if (i == NWORDS / 2)
-			die_if_now(self, number, MID_SLOT);
+			die_if_due(self, number, MID_SLOT);
 		m->words[i] = word_of(number, i);
 	}
 	ring_commit_spsc(out);
 }
 
 static void
-check(const struct message *m, unsigned self, uint64_t number)
+check_message(const struct message *m, unsigned self, uint64_t number)
 {
 	uint64_t hop = self == 0 ? run.nprocs : self;
 	unsigned i;
 
 	if (m->number != number || m->hop != hop)
-		give_up(self, "another message", number, -EBADMSG);
+		exit_with(self, "the wrong message", number, -EBADMSG);
 	for (i = 0; i < NWORDS; i++)
 		if (m->words[i] != word_of(number, i))
-			give_up(self, "other contents", number, -EBADMSG);
+			exit_with(self, "wrong contents", number, -EBADMSG);
 }
 
 static const struct message *
-get(struct ring *in, unsigned self, uint64_t number)
+receive_message(struct ring *in, unsigned self, uint64_t number)
 {
 	const struct message *m;
 	int rc;
 
-	die_if_now(self, number, BEFORE_TAKE);
-	if ((rc = wait_while_all_live(ring_wait_data_spsc, in)) < 0)
-		give_up(self, "no message", number, rc);
+	die_if_due(self, number, BEFORE_READ);
+	if ((rc = wait_on_ring(ring_wait_data_spsc, in)) < 0)
+		exit_with(self, "no message", number, rc);
 	if ((m = ring_peek_spsc(in)) == NULL)
-		give_up(self, "no slot", number, -EPROTO);
-	check(m, self, number);
+		exit_with(self, "no slot", number, -EPROTO);
+	check_message(m, self, number);
 	return m;
 }
 
@@ -156,11 +157,11 @@ process_main(unsigned self, struct ring *in, struct ring *out)
 	in->spin_ns = out->spin_ns = run.spin_ns;
 	for (number = 0; number < run.nmessages; number++) {
 		if (self == 0)
-			put(out, self, number);
-		get(in, self, number);
+			send_message(out, self, number);
+		receive_message(in, self, number);
 		if (self != 0)
-			put(out, self, number);
-		die_if_now(self, number, BEFORE_RELEASE);
+			send_message(out, self, number);
+		die_if_due(self, number, BEFORE_RELEASE);
 		ring_release_spsc(in);
 	}
 	_exit(EXIT_DONE);
@@ -186,25 +187,26 @@ start_process(unsigned self, const struct region *rings)
 	return 0;
 }
 
-/* Did process self end as it should? */
+/* The process ended as expected. */
 static int
-ended_well(unsigned self, int status)
+is_expected_end(unsigned self, int status)
 {
 	if (run.kill && self == run.victim)
 		return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 	return WIFEXITED(status) && WEXITSTATUS(status) ==
-	    (run.kill ? EXIT_NOTICED : EXIT_DONE);
+	    (run.kill ? EXIT_TIMED_OUT : EXIT_DONE);
 }
 
+/* Wait for all processes and print a summary; returns the exit status. */
 static int
-reap(const pid_t *pids)
+wait_for_all(const pid_t *pids)
 {
 	unsigned i, nbad = 0;
 	int status;
 
 	for (i = 0; i < run.nprocs; i++) {
 		if (waitpid(pids[i], &status, 0) == pids[i] &&
-		    ended_well(i, status))
+		    is_expected_end(i, status))
 			continue;
 		fprintf(stderr, "process %u: ended with status %#x\n", i,
 		    (unsigned)status);
@@ -212,12 +214,12 @@ reap(const pid_t *pids)
 	}
 	if (run.kill)
 		printf("process %u killed in round %" PRIu64 ", %u of %u "
-		    "survivors noticed\n", run.victim, run.kill_number,
+		    "survivors timed out\n", run.victim, run.kill_number,
 		    run.nprocs - 1 - MIN(nbad, run.nprocs - 1),
 		    run.nprocs - 1);
 	else
 		printf("%" PRIu64 " rounds of %u processes: %s\n",
-		    run.nmessages, run.nprocs, nbad ? "FAILED" : "all whole "
+		    run.nmessages, run.nprocs, nbad ? "FAILED" : "all complete "
 		    "and in order");
 	return nbad ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -230,12 +232,11 @@ usage(void)
 	return 2;
 }
 
-/* A victim that dies with its message handed over lets that round end and the
- * next one reach the processes before it, who are done if that was the last:
- * the kill comes two rounds before the end, so that every survivor still has
- * something to wait for. */
+/* The kill comes at least two rounds before the last.  If the victim dies after it has
+ * passed its message on, that round still completes, and the next one reaches the
+ * processes before the victim; each survivor must have a later message to wait for. */
 static int
-parse(int argc, char **argv)
+parse_args(int argc, char **argv)
 {
 	run.kill = argc > 1 && strcmp(argv[1], "--kill") == 0;
 	argv += run.kill;
@@ -264,7 +265,7 @@ main(int argc, char **argv)
 	unsigned i;
 	int rc;
 
-	if (parse(argc, argv) < 0)
+	if (parse_args(argc, argv) < 0)
 		return usage();
 	run.dead = mmap(NULL, sizeof(*run.dead), PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -281,7 +282,7 @@ main(int argc, char **argv)
 	}
 	for (i = 0; i < run.nprocs; i++)
 		pids[i] = start_process(i, rings);
-	rc = reap(pids);
+	rc = wait_for_all(pids);
 	for (i = 0; i < run.nprocs; i++)
 		region_close(&rings[i]);
 	return rc;

@@ -1,5 +1,5 @@
 #!/bin/bash
-# tests/check/ring_loop.sh - messages round a loop of processes, then kills in it.
+# tests/check/ring_loop.sh - ring_loop without and with a killed process.
 set -eu
 prog="${RUN:-} ${B:-build}/tests/check/ring_loop"
 seed=${STRADDLE_SEED:-$(date +%s)}

@@ -1,6 +1,6 @@
-/* tests/check/rows.c - the kernels of rows: quantize, KV store, norms, gates,
- * add, softcap, rope.  Bit for bit as the reference where they must be exact;
- * an element's value never depends on where it lies. */
+/* tests/check/rows.c - checks of the row kernels: quantize, KV store, norms, gates,
+ * add, softcap, RoPE.  Kernels that must be exact have the reference's bits; an
+ * element's result must not depend on its position in the row. */
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
@@ -15,7 +15,8 @@ static const float specials[] = { 0, -0.0f, 1e-45f, -1e-40f, 1.18e-38f,
     1.4e-36f, 1.6e-36f, 3e38f, -3.4028235e38f, 65504, 65519.99f, 65520, 8.4e6f,
     6e-8f, 3e-5f, 1.5f, 127, -0.5f, 0x1.fffffep109f, -0x1p110f };
 
-/* Blocks of ordinary, special and equal numbers in turn; nan: Inf and NaN. */
+/* Fill blocks in turn with ordinary, special and equal numbers; nan adds Inf and
+ * NaN. */
 static void
 fill_specials(float *x, uint32_t n, int nan)
 {
@@ -33,25 +34,25 @@ fill_specials(float *x, uint32_t n, int nan)
 	}
 }
 
-/* A block of 32 as it must be: d is NaN exactly when an element is not finite
- * or 2^110 and more, and has 22 bits; q is within half a step, or within the
- * 127 FLT_MIN below which a block is zero. */
+/* Count the errors of a block of 32: d must be NaN exactly if an element is not finite
+ * or at least 2^110, and have 22 bits; each q must be within half a step, or within
+ * 127 FLT_MIN, below which a block is zero. */
 static uint32_t
-bad_q8_block(const float *x, const struct act_q8 *b)
+count_q8_errors(const float *x, const struct act_q8 *b)
 {
 	uint32_t i, bits, bad = 0;
-	int odd = 0, sum[2] = { 0 };
+	int out_of_range = 0, sum[2] = { 0 };
 	float d = b->d;
 
 	for (i = 0; i < 32; i++) {
-		odd |= !(fabsf(x[i]) < 0x1p110f);
+		out_of_range |= !(fabsf(x[i]) < 0x1p110f);
 		sum[i / 16] += b->q[i];
 		bad += b->q[i] == -128;
 		bad += !isnan(d) && !(fabs(x[i] - (double)d * b->q[i]) <=
 		    MAX(d * 0.5001, 1.5e-36));
 	}
 	memcpy(&bits, &d, sizeof(bits));
-	bad += (isnan(d) != 0) != odd;
+	bad += (isnan(d) != 0) != out_of_range;
 	if (isnan(d))
 		return bad;
 	return bad + ((bits & 3) != 0 || !(d >= 0)) +
@@ -60,7 +61,7 @@ bad_q8_block(const float *x, const struct act_q8 *b)
 	    (b->sum_high != (float)((double)d * sum[1]));
 }
 
-/* The reference's block, but for what this table adds to q; all NaN are one. */
+/* Equal blocks, where this table adds bias to q and all NaNs are equal. */
 static int
 same_block(const struct act_q8 *got, const struct act_q8 *want, uint8_t bias)
 {
@@ -83,28 +84,28 @@ check_quantize(const struct kernels *ref, const struct kernels *k, int fine,
 	uint64_t nbytes = n / 32 * sizeof(struct act_q8);
 	struct act_q8 *got = guard_alloc(nbytes), *want = guard_alloc(nbytes);
 	quantize_fn *run = fine ? k->quantize_q8_fine : k->quantize_q8;
-	quantize_fn *define = fine ? ref->quantize_q8_fine : ref->quantize_q8;
+	quantize_fn *run_ref = fine ? ref->quantize_q8_fine : ref->quantize_q8;
 	float *x = guard_alloc(n * sizeof(*x));
 	uint32_t i, differ = 0, bad = 0;
 
-	begin("quantize_q8%s_%s k=%u%s", fine ? "_fine" : "", k->name, n,
+	begin_case("quantize_q8%s_%s k=%u%s", fine ? "_fine" : "", k->name, n,
 	    nan ? " with NaN" : "");
 	fill_specials(x, n, nan);
 	memset(got, 0x55, nbytes);
-	define(want, x, n);
+	run_ref(want, x, n);
 	run(got, x, n);
 	for (i = 0; i < n / 32; i++) {
 		differ += !same_block(got + i, want + i, k->act_bias);
-		bad += bad_q8_block(x + i * 32, want + i);
+		bad += count_q8_errors(x + i * 32, want + i);
 	}
 	check(differ == 0, "%u blocks differ from the reference's", differ);
-	check(bad == 0, "%u blocks or elements are wrong", bad);
+	check(bad == 0, "%u errors in blocks and elements", bad);
 	guard_free(got, nbytes);
 	guard_free(want, nbytes);
 	guard_free(x, n * sizeof(*x));
 }
 
-/* float_to_bf16 is held by test_quant. */
+/* tests/unit/quant.c checks float_to_bf16() itself. */
 static void
 check_round_bf16(const struct kernels *k, uint32_t n, int nan)
 {
@@ -113,7 +114,7 @@ check_round_bf16(const struct kernels *k, uint32_t n, int nan)
 	float *x = guard_alloc(n * sizeof(*x));
 	uint32_t i;
 
-	begin("round_bf16_%s k=%u%s", k->name, n, nan ? " with NaN" : "");
+	begin_case("round_bf16_%s k=%u%s", k->name, n, nan ? " with NaN" : "");
 	fill_specials(x, n, nan);
 	memset(want, 0, nbytes);
 	for (i = 0; i < n; i++)
@@ -127,9 +128,9 @@ check_round_bf16(const struct kernels *k, uint32_t n, int nan)
 	guard_free(x, n * sizeof(*x));
 }
 
-/* What a block's rounding loses, in squares of d. */
+/* Squared rounding error of a block, in units of d^2. */
 static double
-lost(const float *x, const struct act_q8 *b, double d)
+squared_error(const float *x, const struct act_q8 *b, double d)
 {
 	double sum = 0, e;
 	uint32_t i;
@@ -141,8 +142,9 @@ lost(const float *x, const struct act_q8 *b, double d)
 	return sum;
 }
 
-/* Of two scales the better one, but for what 1/256 of a step hides of each
- * element's distance, which is no more than half a step. */
+/* quantize_q8_fine() takes the better of two scales.  It compares distances in units
+ * of 1/256 step; a distance is at most half a step, so a block may be worse by 32 / 256
+ * d^2. */
 static void
 check_fine(const struct kernels *ref)
 {
@@ -152,22 +154,23 @@ check_fine(const struct kernels *ref)
 	uint32_t i, wide = 0, worse = 0;
 	double before = 0, after = 0, d;
 
-	begin("quantize_q8_fine beside quantize_q8");
+	begin_case("quantize_q8_fine beside quantize_q8");
 	fill_floats(x, K, IN_RANDOM);
 	ref->quantize_q8(a, x, K);
 	ref->quantize_q8_fine(b, x, K);
 	for (i = 0; i < K / 32; i++) {
 		d = a[i].d;
-		before += lost(x + i * 32, a + i, d);
-		after += lost(x + i * 32, b + i, d);
+		before += squared_error(x + i * 32, a + i, d);
+		after += squared_error(x + i * 32, b + i, d);
 		wide += b[i].d > a[i].d;
-		worse += lost(x + i * 32, b + i, d) >
-		    lost(x + i * 32, a + i, d) + 32.0 / 256;
+		worse += squared_error(x + i * 32, b + i, d) >
+		    squared_error(x + i * 32, a + i, d) + 32.0 / 256;
 	}
 	check(worse == 0, "%u of %u blocks are worse", worse, i);
-	check(wide > i / 8 && wide < i * 7 / 8, "%u of %u have wider steps",
+	check(wide > i / 8 && wide < i * 7 / 8, "%u of %u blocks have larger steps",
 	    wide, i);
-	check(after < before * 0.97, "%g of %g is lost", after, before);
+	check(after < before * 0.97, "the squared error is %g, against %g",
+	    after, before);
 }
 
 static void
@@ -180,7 +183,7 @@ check_kv_store(const struct kernels *ref, const struct kernels *k,
 
 	if (nbytes == 0)
 		return;
-	begin("kv_store_%s fmt=%d head_dim=%u%s", k->name, f, n,
+	begin_case("kv_store_%s fmt=%d head_dim=%u%s", k->name, f, n,
 	    nan ? " with NaN" : "");
 	got = guard_alloc(nbytes);
 	want = guard_alloc(nbytes);
@@ -194,7 +197,7 @@ check_kv_store(const struct kernels *ref, const struct kernels *k,
 	guard_free(x, n * sizeof(*x));
 }
 
-/* Buffers (n) of the kernels from floats to floats. */
+/* Buffers (n) for the kernels that map floats to floats. */
 struct row_test {
 	uint32_t n;
 	float *a, *b, *got, *in_place;
@@ -230,7 +233,7 @@ check_rms_norm(const struct kernels *k, uint32_t n, enum input in, float eps)
 	double sum = 0, scale;
 	uint32_t i;
 
-	begin("rms_norm_%s k=%u eps=%g %s", k->name, n, eps, input_name[in]);
+	begin_case("rms_norm_%s k=%u eps=%g %s", k->name, n, eps, input_name[in]);
 	for (i = 0; i < n; i++) {
 		t.a[i] = input_float(in, 1e30f);
 		t.b[i] = rand_float(2);
@@ -276,23 +279,23 @@ run_swiglu_oai(const struct kernels *k, float *y, const float *g,
 }
 
 static double
-def_swiglu(double g, double u, double *ret_z)
+define_swiglu(double g, double u, double *ret_z)
 {
 	*ret_z = 0;		/* -g is exact */
 	return g / (1 + exp(-g)) * u;
 }
 
 static double
-def_geglu(double g, double u, double *ret_z)
+define_geglu(double g, double u, double *ret_z)
 {
 	double z = 2 * sqrt(2 / M_PI) * (g + 0.044715 * g * g * g);
 
-	*ret_z = fabs(z);	/* 1 + tanh(z / 2) would cancel */
+	*ret_z = fabs(z);	/* avoids 1 + tanh(z / 2), which cancels */
 	return g / (1 + exp(-z)) * u;
 }
 
 static double
-def_swiglu_oai(double g, double u, double *ret_z)
+define_swiglu_oai(double g, double u, double *ret_z)
 {
 	g = fmin(g, LIMIT);
 	u = fmax(fmin(u, LIMIT), -LIMIT);
@@ -306,9 +309,9 @@ static const struct gate {
 	    const float *u, uint32_t n);
 	double (*definition)(double g, double u, double *ret_z);
 } gates[] = {
-	{ "swiglu", run_swiglu, def_swiglu },
-	{ "geglu", run_geglu, def_geglu },
-	{ "swiglu_oai", run_swiglu_oai, def_swiglu_oai }
+	{ "swiglu", run_swiglu, define_swiglu },
+	{ "geglu", run_geglu, define_geglu },
+	{ "swiglu_oai", run_swiglu_oai, define_swiglu_oai }
 };
 
 static void
@@ -321,12 +324,12 @@ check_gate(const struct kernels *k, const struct gate *gate, uint32_t n,
 	double z;
 	uint32_t i;
 
-	begin("%s_%s k=%u |g| <= %g", gate->name, k->name, n, max);
+	begin_case("%s_%s k=%u |g| <= %g", gate->name, k->name, n, max);
 	for (i = 0; i < n; i++) {
 		t.a[i] = rand_float(max);
 		t.b[i] = rand_float(i % 2 ? 2 : max);
 		t.want[i] = gate->definition(t.a[i], t.b[i], &z);
-		/* exp need not go on where its result is no normal number. */
+		/* exp may return 0 where its result is not a normal number. */
 		t.eps[i] = tolerance(TOL_GATE, z, fabs(t.want[i])) +
 		    fabs(t.a[i]) * (fabs(t.b[i]) + 1) * 0x1p-124;
 	}
@@ -337,7 +340,7 @@ check_gate(const struct kernels *k, const struct gate *gate, uint32_t n,
 		if (memcmp(&one, t.got + i, sizeof(one)) != 0)
 			break;
 	}
-	check(i == n, "y[%u] depends on where it lies", i);
+	check(i == n, "y[%u] depends on its position", i);
 	memcpy(t.in_place, t.a, nbytes);
 	gate->run(k, t.in_place, t.in_place, t.b, n);
 	check_bytes(t.in_place, t.got, nbytes, "y = g");
@@ -364,7 +367,7 @@ check_softcap(const struct kernels *k, uint32_t n, float cap, float max)
 	float one;
 	uint32_t i;
 
-	begin("softcap_%s k=%u cap=%g |x| <= %g", k->name, n, cap, max);
+	begin_case("softcap_%s k=%u cap=%g |x| <= %g", k->name, n, cap, max);
 	for (i = 0; i < n; i++) {
 		t.a[i] = rand_float(max);
 		t.want[i] = cap * tanh((double)t.a[i] / cap);
@@ -379,7 +382,7 @@ check_softcap(const struct kernels *k, uint32_t n, float cap, float max)
 		if (memcmp(&one, t.got + i, sizeof(one)) != 0)
 			break;
 	}
-	check(i == n, "x[%u] depends on where it lies", i);
+	check(i == n, "x[%u] depends on its position", i);
 
 	i = rand_below(n);
 	t.a[i] = NAN;
@@ -397,7 +400,7 @@ check_add(const struct kernels *k, uint32_t n)
 	struct row_test t = row_test_open(n);
 	uint32_t i;
 
-	begin("add_%s k=%u", k->name, n);
+	begin_case("add_%s k=%u", k->name, n);
 	fill_specials(t.a, n, 1);
 	fill_specials(t.b, n, 0);
 	for (i = 0; i < n; i++)
@@ -408,7 +411,7 @@ check_add(const struct kernels *k, uint32_t n)
 	row_test_close(&t);
 }
 
-/* Rows that lie apart, in any order, one of them twice. */
+/* Rows with gaps between them, in any order, some of them twice. */
 static void
 check_weighted_sum(const struct kernels *k, uint32_t n, uint32_t nrows)
 {
@@ -417,7 +420,7 @@ check_weighted_sum(const struct kernels *k, uint32_t n, uint32_t nrows)
 	struct row_test t = row_test_open(n);
 	uint32_t row[8], i, j;
 
-	begin("weighted_sum_%s k=%u of %u", k->name, n, nrows);
+	begin_case("weighted_sum_%s k=%u of %u", k->name, n, nrows);
 	fill_specials(x, 3 * ld + n, 0);
 	for (j = 0; j < nrows; j++) {
 		row[j] = (7 - j) % 4;
@@ -446,7 +449,7 @@ check_rope(const struct kernels *k, uint32_t n, int neox)
 	uint32_t i, a, b;
 	float pair[2];
 
-	begin("rope_%s n_rot=%u neox=%d", k->name, n, neox);
+	begin_case("rope_%s n_rot=%u neox=%d", k->name, n, neox);
 	fill_floats(t.got, n, IN_RANDOM);
 	memcpy(t.in_place, t.got, n * sizeof(float));
 	for (i = 0; i < n / 2; i++) {
@@ -473,13 +476,13 @@ check_rope(const struct kernels *k, uint32_t n, int neox)
 		    4))
 			break;
 	}
-	check(i == n / 2, "pair %u depends on where it lies", i);
+	check(i == n / 2, "pair %u depends on its position", i);
 	row_test_close(&t);
 }
 
 #define IS_NEW(kernel)	(!done || k->kernel != done->kernel)
 
-/* Rows of n with the exact kernels. */
+/* Check the exact kernels on rows of n. */
 static void
 check_exact(const struct kernels *ref, const struct kernels *k,
     const struct kernels *done, uint32_t n)

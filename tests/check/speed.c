@@ -1,5 +1,5 @@
-/* tests/check/speed.c - speeds on one core: CPU time of this thread, so that
- * the share of other processes does not count. */
+/* tests/check/speed.c - speeds of the matrix kernels on one core, in the thread's CPU
+ * time, so that other processes do not affect them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 enum { MAT_N = 2048, MAT_K = 2048, MAT_MAX_M = 512 };
 enum { ROW_K = 4096 };
 
-/* Larger than the caches of a core, so that weights come from beyond. */
+/* Larger than a core's caches, so that weights come from memory. */
 const uint64_t bench_bytes = 128 * MIB;
 
 double
@@ -27,7 +27,7 @@ now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* The best of the loops that bench, too, holds runs against. */
+/* The best of the read loops that `straddle bench` uses as its bound. */
 double
 bench_read_gbs(const void *buf)
 {
@@ -49,19 +49,19 @@ bench_read_gbs(const void *buf)
 	return best;
 }
 
-/* The matrix as often as the buffer holds it, one after the other. */
+/* As many copies of the matrix as the buffer holds, used in turn. */
 struct bench_mat {
 	const struct mat_kernel *k;
 	uint8_t *data;
-	uint64_t nbytes;	/* of one */
+	uint64_t nbytes;	/* of one copy */
 	uint32_t type, count;
 	const void *x;		/* (MAT_MAX_M) rows */
-	struct mat_ready ready;	/* of as many */
+	struct mat_ready ready;	/* for MAT_MAX_M rows */
 	float *y;		/* (MAT_MAX_M x MAT_N) */
 };
 
-/* Calls of at most step columns for so long, one at least: multiplications and
- * additions per second. */
+/* Multiplications and additions per second, by calls of at most step columns for this
+ * many seconds; at least one call. */
 static double
 bench_matmul(struct bench_mat *b, uint32_t m, uint32_t step, double seconds)
 {
@@ -107,7 +107,7 @@ bench_mat(const struct mat_kernel *k, uint32_t type, uint8_t *data)
 	for (i = 1; i < b.count; i++)
 		memcpy(data + i * b.nbytes, data, b.nbytes);
 	for (i = 0; i < NITEMS(ms); i++) {
-		/* Slow ones with some of the columns at a time. */
+		/* A slow kernel takes few columns per call, to keep the time. */
 		step = ALIGN_UP(64, k->tile);
 		ops = bench_matmul(&b, ms[i], step, 0);
 		if (2.0 * MAT_N * MAT_K * ms[i] / ops < 0.2)

@@ -1,5 +1,5 @@
-/* tests/check/speed_attn.c - attention on one core: a prompt's rows beside the
- * core's own multiply-adds, a generated row beside its memory reads. */
+/* tests/check/speed_attn.c - speed of attention on one core: prompts against the core's
+ * peak of multiply-adds, single rows against its read bandwidth. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 
 enum { HEAD = 128 };
 
-/* Multiply-adds of floats per second, times two, by the table's instructions. */
+/* Peak float operations per second with the table's instructions; a multiply-add
+ * counts as two. */
 static double
 peak_flops(const struct kernels *k)
 {
@@ -29,17 +30,17 @@ peak_flops(const struct kernels *k)
 
 struct bench_attn {
 	const struct kernels *k;
-	uint8_t *data;		/* K and V of as many heads as fit */
+	uint8_t *data;		/* K and V of as many heads as it holds */
 	float *q, *out, *scratch;
 	uint32_t row[ATTN_QUERIES];
-	double flops, gbs;	/* of the core */
+	double flops, gbs;	/* the core's peaks */
 };
 
-/* Reading the clock takes as long as a short call. */
+/* Calls per reading of the clock, which takes as long as a short call. */
 enum { CALLS = 64 };
 
-/* Rows at the end of ctx positions, head after head of the buffer, with room in
- * K and in V for as many positions more. */
+/* Rows at the end of ctx positions.  Calls use the buffer's heads in turn; K and V of
+ * each head have room for twice the positions. */
 static void
 bench_case(const struct bench_attn *b, enum kv_type f, uint32_t n_rep,
     uint32_t nrows, uint32_t ctx)
@@ -76,8 +77,8 @@ bench_case(const struct bench_attn *b, enum kv_type f, uint32_t n_rep,
 	fflush(stdout);
 }
 
-/* A whole prompt of one KV head as op_attention cuts it: batches of 128 rows in
- * tiles.  A row's own keys count, no others. */
+/* A whole prompt of one KV head, split as op_attention does: batches of 128 rows, in
+ * tiles.  Only the keys that a row sees count as operations. */
 static void
 bench_prompt(const struct bench_attn *b, enum kv_type f, uint32_t n_rep,
     uint32_t head_dim, uint32_t ctx)

@@ -1,4 +1,4 @@
-/* tests/check/speed_rows.c - speeds of the kernels of rows on one core. */
+/* tests/check/speed_rows.c - speeds of the row kernels on one core. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "kernels.h"
 #include "tests/support/kernel_inputs.h"
 
-/* Of a row of n: nanoseconds, and bytes in and out per second. */
-#define BENCH_ROW(what, row_bytes, call) do {				\
+/* Print the nanoseconds per row of n, and bytes read and written per second. */
+#define BENCH_ROW(label, row_bytes, call) do {				\
 	double t0_ = now_s(), t_, best_ = 1;				\
 	uint32_t pass_, n_;						\
 									\
@@ -17,11 +17,11 @@
 		t_ = (now_s() - t0_) / n_;				\
 		best_ = fmin(best_, t_);				\
 	}								\
-	printf("%-8s %-14s %6u %9.0f %9.1f\n", k->name, what, n,	\
+	printf("%-8s %-14s %6u %9.0f %9.1f\n", k->name, label, n,	\
 	    best_ * 1e9, (row_bytes) * 1e-9 / best_);			\
 } while (0)
 
-/* Rows that lie in the first or second cache; "copy" is what that takes. */
+/* Rows are in the first or second level cache; "copy" is the time of a memcpy. */
 static void
 bench_row(const struct kernels *k, uint32_t n)
 {
@@ -32,7 +32,7 @@ bench_row(const struct kernels *k, uint32_t n)
 	fill_floats(x, n, IN_RANDOM);
 	fill_floats(w, n, IN_RANDOM);
 	for (i = 0; i < n; i++) {
-		z[i] = 0;	/* rotated and added to: stays a number */
+		z[i] = 0;	/* so that repeated add() stays finite */
 		c[i] = cosf((float)i);
 		w[i] = sinf((float)i);
 	}
