@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/tools/as_user.sh - the suite as a plain user with 8 MiB of lockable memory.
-# Needs root to become nobody; works on a copy that nobody may read.
+# tests/tools/as_user.sh - run the tests as user nobody, with 8 MiB of lockable memory.
+# Needs root to become nobody; works on a copy of the tree that nobody may read.
 set -eu
 copy=$(mktemp -d /tmp/straddle-user-XXXXXX)
 trap 'rm -rf "$copy"' EXIT
@@ -11,8 +11,8 @@ cd "$copy"
 # The list of programs is the Makefile's; scripts and tools are found by name.
 mapfile -t programs < <(find build/tests/unit build/tests/check/kernels \
     build/tests/check/ring_loop -type f -perm -u+x | sort)
-# What is computed is the same for every user: those that ask nothing else stay
-# out, and so does the large model.
+# Tests of computed results do not depend on the user, so they are left out, and so is
+# the large model.
 shopt -s extglob
 # shellcheck disable=SC2016
 setpriv --reuid=nobody --regid=nogroup --clear-groups --inh-caps=-all \

@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/tools/conformance.sh - logits and token ids against recorded ones, with the
-# data and the tools that lie beside the tree in $SHARED.
+# tests/tools/conformance.sh - compare logits, token ids and perplexities with recorded
+# ones.  The records and their tools are outside the tree, in $SHARED.
 #
 # usage: SHARED=../shared tests/tools/conformance.sh "MODEL ..."
 set -eu
@@ -8,8 +8,8 @@ shared=${SHARED:-../shared}
 bin=${STRADDLE_BIN:-build/straddle}
 [ -d "$shared/vectors" ] || { echo "skipped: no $shared/vectors"; exit 0; }
 
-# hold SESSIONS BATCH: every model.
-hold()
+# check_logits SESSIONS BATCH: compare the logits of every model.
+check_logits()
 {
 	echo "sessions: $1, batch $2, kernels: ${STRADDLE_CPU_MASK-all}"
 	# shellcheck disable=SC2086
@@ -20,26 +20,26 @@ hold()
 models=$1
 for sessions in "-s cpu" "-s cpu -s cpu" "-s cpu -s cpu -s cpu"; do
 	for batch in 1 7 512; do
-		hold "$sessions" $batch
+		check_logits "$sessions" $batch
 	done
 done
-STRADDLE_CPU_MASK=0 hold "-s cpu" 512
-# BF16 by products of floats in AVX-512, where the best is other products.
+STRADDLE_CPU_MASK=0 check_logits "-s cpu" 512
+# BF16 as products of floats in AVX-512; newer cores have BF16 instructions.
 [ "$(uname -m)" = aarch64 ] || models=llama-bf16 \
-    STRADDLE_CPU_MASK=avx2+avx512_vnni hold "-s cpu" 512
-# Minutes, where there is an emulator.
+    STRADDLE_CPU_MASK=avx2+avx512_vnni check_logits "-s cpu" 512
+# Takes minutes under the emulator.
 if command -v qemu-hexagon >/dev/null &&
     [ -e "$(dirname "$bin")/hexagon-domain" ]; then
-	hold "-s hexagon" 512
+	check_logits "-s hexagon" 512
 fi
 python3 "$shared/tools/tokconform.py" --straddle "$bin" \
     --dir "$shared/tokenizers"
 
-# Perplexity of the demo model's files as recorded, and of those that quantize
-# makes: as good as another program's of the same type.
+# The perplexity of the demo model's files must be as recorded, and that of files from
+# straddle quantize must equal that of the recorded file of the same type.
 made=$(mktemp -d "${TMPDIR:-/tmp}/straddle-conformance.XXXXXX")
 trap 'rm -rf "$made"' EXIT
-near()	# near FILE RECORDED WHAT
+check_ppl()	# FILE RECORDED LABEL
 {
 	"$bin" eval -q -m "$1" --ctx 256 --text "$shared/models/kjv-held.txt" \
 	    --json | python3 -c 'import json, sys
@@ -51,15 +51,15 @@ sys.exit(not ok)' "$2" "$3"
 }
 for pair in f16:27.25 q8_0:27.25 q4_0:27.48; do
 	type=${pair%:*} recorded=${pair#*:}
-	near "$shared/models/kjv-$type.gguf" "$recorded" "kjv-$type"
+	check_ppl "$shared/models/kjv-$type.gguf" "$recorded" "kjv-$type"
 	"$bin" quantize -q "$shared/models/kjv-f16.gguf" "$made/$type.gguf" \
 	    "$type" >/dev/null
-	near "$made/$type.gguf" "$recorded" "our $type"
+	check_ppl "$made/$type.gguf" "$recorded" "straddle quantize $type"
 done
 cmp "$made/f16.gguf" "$shared/models/kjv-f16.gguf"
 
-# The demo model's perplexity with each set of kernels: near what was recorded,
-# and near the reference kernels', which come first.
+# The demo model's perplexity with each set of kernels must be close to the recorded
+# one and to that of the reference kernels, which come first.
 case $(uname -m) in
 aarch64) masks="0 neon neon+dotprod all" ;;
 *)	masks="0 avx2 avx2+avx_vnni all" ;;

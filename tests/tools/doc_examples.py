@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
-"""tests/tools/doc_examples.py - runs the shell examples of a document.
+"""tests/tools/doc_examples.py - run the shell examples of a document.
 
 usage: doc_examples.py BIN SCRATCH DOCUMENT
 
-From markdown it takes fenced blocks marked sh (one command a line) and
-console (commands behind "$ ", each followed by its output), from mdoc the
-commands behind "$ " in .Dl and .Bd.  A backslash continues a line.
+In Markdown it finds fenced blocks marked sh (one command per line) and console
+(commands after "$ ", each followed by its output); in mdoc, commands after "$ " in
+.Dl and .Bd.  A backslash continues a line.
 
-Every command must be quoted for any shell.  It is run if it only calls
-straddle, on files that the tree has; /tmp/ stands for SCRATCH.  The output
-must have the shape that the document shows: the same lines with other numbers,
-sizes and hashes; "..." stands for any lines.  Of generated text it only
-matters that there is some.
+Every command must be quoted for all shells.  A command is run if it calls nothing
+but straddle, on files of the tree; /tmp/ is replaced by SCRATCH.  The output must
+have the lines that the document shows, where numbers, sizes and hashes may differ
+and "..." matches any lines.  Generated text only has to be there.
 
-Prints a line for each failure, at last "N run, N not run"; exit status 1 when
-something failed.
+Prints a line for each failure and "N run, N not run" at the end; exits with 1 if an
+example failed.
 """
 import os
 import re
@@ -29,7 +28,7 @@ CALL = re.compile(r'(^|(?<=[ |]))(build/)?straddle(?= )')
 
 
 def blocks_of_markdown(text):
-    """Each fenced block of examples: its kind, its lines."""
+    """Yield the kind and the lines of each fenced block of examples."""
     kind, lines = None, []
     for line in text.splitlines():
         if line.startswith('```'):
@@ -40,8 +39,8 @@ def blocks_of_markdown(text):
             lines.append(line)
 
 
-def plain(line):
-    """A line of mdoc without its escapes."""
+def unescape_mdoc(line):
+    """A line of mdoc with its escapes replaced."""
     for escape, char in (('\\(dq', '"'), ('\\&', ''), ('\\-', '-'),
                          ('\\e', '\\')):
         line = line.replace(escape, char)
@@ -52,7 +51,7 @@ def blocks_of_mdoc(text):
     lines = None
     for line in text.splitlines():
         if line.startswith('.Dl $ '):
-            yield 'console', [plain(line[4:])]
+            yield 'console', [unescape_mdoc(line[4:])]
         elif line.startswith('.Bd '):
             lines = []
         elif line.startswith('.Ed'):
@@ -60,11 +59,11 @@ def blocks_of_mdoc(text):
                 yield 'console', lines
             lines = None
         elif lines is not None:
-            lines.append(plain(line))
+            lines.append(unescape_mdoc(line))
 
 
 def examples(kind, lines):
-    """The commands of a block, each with its output (None: not shown)."""
+    """The commands of a block, each with its output (None: the block has none)."""
     found, more = [], False
     for line in lines:
         if more:
@@ -81,14 +80,13 @@ def examples(kind, lines):
 
 
 def unquoted(command):
-    """Characters outside of quotes that some shell would expand, or take for
-    a comment where others do not."""
+    """Unquoted characters that some shell expands, or reads as a comment."""
     bare = re.sub(r"'[^']*'|\"(\\.|[^\"\\])*\"|\\\n", ' ', command)
     return re.findall(r'[*?\[\]{}~!]|(?<=\s)#', bare.replace('"$?"', ''))
 
 
-def is_ours(command):
-    """Only calls straddle, on files of the tree; no emulator is needed.  A
+def is_runnable(command):
+    """Calls only straddle, on files of the tree, and needs no emulator.  A
     model.gguf in the current folder is the user's."""
     if 'hexagon' in command:
         return False
@@ -117,21 +115,21 @@ def shape(line):
 
 
 def is_note(line):
-    """What this machine lacks is said in notes."""
+    """A note about something that this machine lacks."""
     return line.startswith('straddle: note: ')
 
 
-def same(want, got):
-    """Are these the same lines, where "..." stands for any?"""
+def lines_match(want, got):
+    """The lines are equal, where "..." matches any lines."""
     if not want:
         return not got
     if want[0] == '...':
-        return any(same(want[1:], got[i:]) for i in range(len(got) + 1))
-    return bool(got) and want[0] == got[0] and same(want[1:], got[1:])
+        return any(lines_match(want[1:], got[i:]) for i in range(len(got) + 1))
+    return bool(got) and want[0] == got[0] and lines_match(want[1:], got[1:])
 
 
 def compare(command, want, out, err):
-    """What is wrong with a command's output; None: nothing."""
+    """The error in a command's output, with the lines; None: it is as shown."""
     want = [shape(line) for line in want]
     out = [shape(line) for line in out]
     err = [shape(line) for line in err if not is_note(line)]
@@ -139,17 +137,17 @@ def compare(command, want, out, err):
                 if line == '...' or (line in err and line not in out)]
     want_out = [line for line in want
                 if line == '...' or line not in want_err]
-    if not same(want_err, err):
-        return 'other lines on stderr', want_err, err
+    if not lines_match(want_err, err):
+        return 'stderr has other lines', want_err, err
     if re.search(r'straddle (run|chat) ', command) and \
             not re.search(r'--json|--prompts', command):
         text = [line for line in want_out if line != '...']
         missing = [line for line in text if line not in out and re.match(
             r'straddle: |exit |cpuN |hash |load |session ', line)]
         if missing or bool(text) != bool(out):
-            return 'other text', want_out, out
-    elif not same(want_out, out):
-        return 'other lines on stdout', want_out, out
+            return 'stdout has another form', want_out, out
+    elif not lines_match(want_out, out):
+        return 'stdout has other lines', want_out, out
     return None
 
 
@@ -173,7 +171,7 @@ def main():
             wrong = None
             if unquoted(command):
                 wrong = 'not quoted: ' + ' '.join(unquoted(command)), [], []
-            elif not is_ours(command):
+            elif not is_runnable(command):
                 nleft += 1
                 continue
             else:
@@ -188,9 +186,9 @@ def main():
                 print('FAILED: %s: %s: %s' % (os.path.basename(path), command,
                                               wrong[0]))
                 for line in wrong[1]:
-                    print('    shown: ' + line[:150])
+                    print('    document: ' + line[:150])
                 for line in wrong[2]:
-                    print('    is:    ' + line[:150])
+                    print('    output:   ' + line[:150])
     print('%d run, %d not run' % (nrun, nleft))
     return failed != 0 or nrun == 0
 

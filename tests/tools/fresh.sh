@@ -1,22 +1,22 @@
 #!/bin/bash
-# tests/tools/fresh.sh - the README's two commands on a minimal Debian 12.
+# tests/tools/fresh.sh - run the README's two commands on a minimal Debian 12.
 #
-# debootstrap makes a system with nothing beside git, make and ca-certificates;
-# `make demo` and `make check` run there in a clean clone of HEAD, so that a
-# package that .ci/deps forgets cannot hide behind what this machine has.  /proc,
-# /sys, /dev/shm and the memory groups are as a container has them.  Packages
-# come from where this machine's apt gets its own.
+# debootstrap makes a system with no packages beyond git, make and ca-certificates.
+# `make demo` and `make check` run there in a clean clone of HEAD, which fails if
+# .ci/deps lacks a package, even if this machine has it.  /proc, /sys, /dev/shm and the
+# memory groups are as in a container.  Packages come from the sources of this machine's
+# apt.
 set -eu
 
 skip() { echo "skipped: $*"; exit 77; }
 
 SUITE=bookworm
 
-# --- inside: a mount and a process namespace of our own ---
+# --- inside: in a new mount and process namespace ---
 
 if [ "${1-}" = --inside ]; then
 	root=$2 src=$3
-	shift 3			# what is left are variables of the environment
+	shift 3			# the rest are environment variables
 	mount -t proc proc "$root/proc"
 	mount --rbind /sys "$root/sys"
 	mkdir -p "$root/dev/shm" "$root/src"
@@ -36,16 +36,16 @@ fi
 
 # --- outside ---
 
-[ "$(id -u)" = 0 ] || skip "needs root, to make a root file system"
+[ "$(id -u)" = 0 ] || skip "only root can make a root file system"
 command -v debootstrap >/dev/null ||
     skip "debootstrap is not installed (.ci/deps fresh installs it)"
 unshare --mount --pid --fork true 2>/dev/null ||
-    skip "this process may not have namespaces of its own"
+    skip "this process may not create namespaces"
 src=$(git rev-parse --show-toplevel)
 [ -z "$(git status --porcelain)" ] ||
-    echo "note: changes that are not committed are not tested"
+    echo "note: uncommitted changes are not tested"
 
-# The hosts that this machine's apt has packages from, a line each.
+# Print the sources of this machine's apt, one per line.
 sources() {
 	# shellcheck disable=SC2016
 	apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' \
@@ -66,7 +66,7 @@ debootstrap --variant=minbase --include=git,make,ca-certificates \
 rm -f "$root.log"
 echo "=== debootstrap took $((SECONDS - t0)) s"
 sources | sed 's/^/deb /' >"$root/etc/apt/sources.list"
-# How this machine's apt reaches them: proxies, credentials, certificates.
+# This machine's settings for apt: proxies, credentials, certificates.
 for f in /etc/apt/apt.conf.d/* /etc/apt/auth.conf /etc/apt/auth.conf.d/*; do
 	[ -f "$f" ] && grep -qi 'proxy\|acquire\|^machine' "$f" &&
 	    install -D -m 600 "$f" "$root$f"

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""gguf_patch.py IN OUT FAULT... - a copy of a good model file, made bad.
+"""tests/tools/gguf_patch.py - copy a model file and put faults into the copy.
 
-Each fault overwrites bytes in place, so that nothing else moves:
-  magic  version=N  tensors=N  keys=N     the header's fields
-  key:KEY=VALUE       a number, or a text of the same length
+usage: gguf_patch.py IN OUT FAULT...
+
+Each fault overwrites bytes in place, so that no other field moves:
+  magic=N  version=N  tensors=N  keys=N   fields of the header
+  key:KEY=VALUE       a number, or a string of the same length
   keytype:KEY=N       the type of a value
-  keylen:KEY=N        the length of a text, the count of an array
-  keyname:KEY=NAME    another name, of the same length
-  name:TENSOR=NAME    another name, of the same length
+  keylen:KEY=N        the length of a string, the count of an array
+  keyname:KEY=NAME    another name of the same length
+  name:TENSOR=NAME    another name of the same length
   type:TENSOR=N  offset:TENSOR=N  ndims:TENSOR=N
   dim0:TENSOR=N  dim1:TENSOR=N
-  cut=N               only the first N bytes
-Prints where the header ends when there is no fault.
+  cut=N               keep only the first N bytes
+Without faults it prints the offset where the header ends.
 """
 import struct
 import sys
@@ -23,7 +25,7 @@ STRING, ARRAY = 8, 9
 
 
 class Model:
-    """Where each field is, by walking over the header."""
+    """The position of each field, found by parsing the header."""
 
     def __init__(self, data):
         self.data, self.pos = data, 24

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""gguf_read.py OLD NEW FILE_TYPE TYPE [TENSOR LIMIT] - hold a file that
-`quantize` made against the one it was made from.
+"""tests/tools/gguf_read.py - compare a file from `straddle quantize` with its source.
 
-A second reader, written from the GGUF specification and from nothing of ours:
-metadata but the two keys of quantization the same in the same order, tensors
-the same in the same order, each aligned, none beyond the end; matrices of TYPE
-(comma separated: any of them).  With TENSOR (of at most some 10,000 weights):
-decoded from both files, relative RMS error at most LIMIT.
+usage: gguf_read.py OLD NEW FILE_TYPE TYPE [TENSOR LIMIT]
+
+An independent reader, written from the GGUF specification alone.  NEW must have the
+metadata of OLD in the same order, except for the two keys of quantization, and the
+same tensors in the same order, aligned and within the file.  Its matrices must have
+one of the TYPEs (separated by commas).  With TENSOR, of about 10,000 weights at most,
+it decodes that tensor from both files and prints the relative RMS error, which must
+not exceed LIMIT.
 """
 import struct
 import sys
 
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "B",
            10: "Q", 11: "q", 12: "d"}
-# Number: name, elements and bytes of a block.
+# Type number: name, elements and bytes of a block.
 TYPES = {0: ("F32", 1, 4), 1: ("F16", 1, 2), 2: ("Q4_0", 32, 18),
          3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22), 7: ("Q5_1", 32, 24),
          8: ("Q8_0", 32, 34), 12: ("Q4_K", 256, 144), 13: ("Q5_K", 256, 176),
@@ -82,7 +84,7 @@ def half(b, at):
 
 
 def k_scales(s):
-    """Q4_K and Q5_K: 8 scales and 8 offsets of 6 bits in 12 bytes."""
+    """The 8 scales and 8 offsets of Q4_K and Q5_K, of 6 bits each, in 12 bytes."""
     low = [(s[j] & 63, s[j + 4] & 63) for j in range(4)]
     return low + [(s[j + 8] & 15 | s[j] >> 6 << 4,
                    s[j + 8] >> 4 | s[j + 4] >> 6 << 4) for j in range(4)]
@@ -142,13 +144,13 @@ def main(old, new, file_type, types, tensor=None, limit=None):
     old, new = File(old), File(new)
     ours = ("general.quantization_version", "general.file_type")
     dropped = ("split.no", "split.count", "split.tensors.count") + ours
-    # repr(): a NaN is not itself.
+    # repr(), because a NaN does not equal itself.
     assert ([repr(kv) for kv in old.keys if kv[0] not in dropped] ==
             [repr(kv) for kv in new.keys if kv[0] not in ours]), "metadata"
     assert dict(new.keys)["general.quantization_version"] == 2
     assert dict(new.keys)["general.file_type"] == int(file_type)
     end = 0
-    # The first part of a split holds the first of the tensors.
+    # The first part of a split model has only the first tensors.
     assert len(old.tensors) == len(new.tensors) or \
         "split.count" in dict(old.keys)
     for i, t in enumerate(new.tensors):

@@ -1,5 +1,5 @@
-/* tests/tools/gguf_seeds.c - writes the files of gguf_cases.c into a folder: the
- * fuzzer's seeds, kept in tests/corpus/gguf. */
+/* tests/tools/gguf_seeds.c - write the files of gguf_cases.c into a folder.  They are
+ * the seeds of the GGUF fuzzer, kept in tests/corpus/gguf. */
 #include <stdio.h>
 
 #include "tests/support/gguf_cases.h"

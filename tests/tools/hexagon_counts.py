@@ -1,46 +1,46 @@
 #!/usr/bin/env python3
-"""What the loops of a Hexagon domain's kernels take, from their disassembly.
+"""tests/tools/hexagon_counts.py - count instructions in loops of Hexagon kernels.
 
 usage: hexagon_counts.py [--domain build/hexagon-domain] [--objdump llvm-objdump-14] [--loops]
 
-For each kernel its loops with the most multiply-adds: packets, HVX
-instructions, multiply-adds of 8 bits (vrmpy: 128) or 16 bits (vdmpy: 64), or of
-31 bits (a pair vmpye, vmpyo: 32).  The peak is one such instruction a packet;
-v66 and v67 issue two of them where their operands are in registers ("of 2").
-Loops without multiply-adds: HVX instructions a packet, of 4 that fit.
-A packet is a cycle where nothing waits: memory is not in these numbers.
+Disassembles a domain and prints, for the loop with the most multiply-adds of each
+kernel, its packets, HVX instructions and multiply-adds of 8 bits (vrmpy: 128),
+16 bits (vdmpy: 64) or 31 bits (a pair vmpye, vmpyo: 32).  The peak is one such
+instruction per packet ("of 1"); v66 and v67 issue two if the operands are in
+registers ("of 2").  For row kernels it prints packets and HVX instructions.  A packet
+takes a cycle if it does not stall; the numbers leave out memory.
 
---loops: every loop that has vectors.  Exit 77 without the disassembler or the
-program.
+--loops prints every loop with vector instructions.  Exits with 1 if a kernel is below
+the floor, with 77 without the disassembler or the domain.
 """
 import argparse, os, re, shutil, subprocess, sys
 
-# What is printed, and the symbol whose loop it is: the one with the most
-# multiply-adds, or the nth of those that have any.
-MATRICES = [("%s, %s" % (name, rows), "%s_%s" % (fn, sym), None)
+# The printed name, and the symbol with the loop.
+MATRICES = [("%s, %s" % (name, rows), "%s_%s" % (fn, sym))
             for name, sym in (("Q4_0", "q4_0"), ("Q8_0", "q8_0"),
                               ("IQ4_NL", "iq4_nl"), ("MXFP4", "mxfp4"),
                               ("Q4_K", "q4_k"), ("Q6_K", "q6_k"))
             for fn, rows in (("one", "1 row"), ("many", "4 rows"))]
 PRODUCTS = MATRICES + [
-    ("F32, 1 row", "one_f32", None), ("F32, 4 rows", "many_f32", None),
-    ("attention, q * k", "scores", None), ("attention, p * v", "add_values", None)]
-# Of each row kernel the largest loops: packets for 32 elements.
+    ("F32, 1 row", "one_f32"), ("F32, 4 rows", "many_f32"),
+    ("attention, q * k", "scores"), ("attention, p * v", "add_values")]
+# Row kernels: the printed name, the symbol, and the number of its largest loops that
+# together process 32 elements (0 = the whole function, which has no loop).
 ROWS = [("add", "hx_add", 1), ("scale", "hx_scale", 1), ("softcap", "hx_softcap", 1),
         ("rms_norm", "rms_norm_row", 2), ("quantize", "hx_quantize_row", 1),
         ("swiglu", "glu_row_swiglu", 1), ("geglu", "glu_row_geglu", 1),
         ("swiglu_oai", "glu_row_oai", 1),
         ("attention, softmax of 64 keys", "softmax", 0)]
 
-# Below so much of one product a packet something has gone wrong: a loop that is
-# not pipelined any more, an accumulator that lives in memory.
+# Products per packet below which a loop is broken: it is no longer pipelined, or an
+# accumulator is in memory.
 FLOOR = 0.35
 
 WORK = {"vrmpy": 128, "vdmpy": 64}
 
 
 def packets(text):
-    """[(address, [instructions], ends a loop)] of a function."""
+    """The packets of a function: (address, [instructions], is the loop's last)."""
     out, cur = [], None
     for line in text.splitlines():
         m = re.match(r"\s*([0-9a-f]+):\s*(.*)", line)
@@ -67,7 +67,7 @@ def packets(text):
 
 
 def loops(ps):
-    """Innermost: [packets] from a loop's first to its last."""
+    """The packets of each innermost loop."""
     at = {p[0]: i for i, p in enumerate(ps)}
     found, start = [], None
     for i, (addr, ins, ends) in enumerate(ps):
@@ -105,7 +105,7 @@ ap.add_argument("--objdump", default="llvm-objdump-14")
 ap.add_argument("--loops", action="store_true")
 a = ap.parse_args()
 if not shutil.which(a.objdump) or not os.path.exists(a.domain):
-    print("there is no %s or no %s" % (a.objdump, a.domain))
+    print("%s or %s does not exist" % (a.objdump, a.domain))
     sys.exit(77)
 dump = subprocess.run([a.objdump, "-d", "--no-show-raw-insn",
                        "--mattr=+v67,+hvxv67,+hvx-length128b", a.domain],
@@ -127,15 +127,15 @@ if a.loops:
                           % (name, l[0][0], p, v, macs))
     sys.exit(0)
 
-def of(sym):
+def loops_of(sym):
     return [l for f in fns.get(sym, []) for l in f[1]]
 
 
 print("%-18s %8s %5s %6s %8s %6s %6s" % ("kernel", "packets", "HVX", "m-adds",
                                          "a packet", "of 1", "of 2"))
 bad = 0
-for kernel, sym, _ in PRODUCTS:
-    ls = [l for l in map(measure, of(sym)) if l[2]]
+for kernel, sym in PRODUCTS:
+    ls = [l for l in map(measure, loops_of(sym)) if l[2]]
     if not ls:
         print("%-18s no loop with multiply-adds in %s" % (kernel, sym))
         bad = 1
@@ -147,10 +147,10 @@ for kernel, sym, _ in PRODUCTS:
           macs / p, 100 * units / p, 50 * units / p, "  too low" if low else ""))
 print("\n%-32s %8s %5s" % ("rows: for 32 elements", "packets", "HVX"))
 for kernel, sym, n in ROWS:
-    if n == 0:      # no loop: all of it
+    if n == 0:
         ls = [measure(f[0]) for f in fns.get(sym, [])]
     else:
-        ls = sorted(map(measure, of(sym)))[-n:]
+        ls = sorted(map(measure, loops_of(sym)))[-n:]
     if not ls:
         print("%-32s no loop in %s" % (kernel, sym))
         bad = 1

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""json_keys.py KIND FILE - check a command's JSON against its stable keys.
+"""tests/tools/json_keys.py - check that a command's JSON has the stable keys.
 
-The keys below are a promise to whoever reads the output by machine: none may
-go or change its type.  More keys are welcome.  Says what is wrong, exit 1.
+usage: json_keys.py COMMAND FILE
+
+Programs that parse the output depend on the keys below: none may be removed or
+change its type.  Keys may be added.  Prints the first error and exits with 1.
 """
 import json
 import sys
@@ -106,12 +108,12 @@ KINDS = {
                                        "from": word})},
     },
 }
-# The objects of these keys are lists of such objects.
+# The values of these keys are lists of such objects.
 LISTS = ("sessions", "results", "ops", "summary", "cases", "devices")
 
 
 def errors(shape, v, where=""):
-    """The first thing wrong with v, or None."""
+    """The first error in v, or None."""
     if not isinstance(shape, dict):
         return None if shape(v) else f"{where}: {v!r} is not a {shape.__name__}"
     if not isinstance(v, dict):
@@ -122,7 +124,7 @@ def errors(shape, v, where=""):
             return f"{at}: missing"
         many = key in LISTS and isinstance(inner, dict)
         if many and not (isinstance(v[key], list) and v[key]):
-            return f"{at}: not a list with something in it"
+            return f"{at}: not a list, or an empty one"
         for x in v[key] if many else [v[key]]:
             e = errors(inner, x, at)
             if e is not None:

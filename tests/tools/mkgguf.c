@@ -1,6 +1,6 @@
-/* tests/tools/mkgguf.c - make a GGUF model of a named shape with random weights.
- * The weights say nothing, but activations stay finite and logits of the order
- * of 1 to 10.  Deterministic: shape, type, options and seed give the bytes. */
+/* tests/tools/mkgguf.c - write a GGUF model of a named shape with random weights, whose
+ * activations stay finite and whose logits are about 1 to 10.  Shape, type, options and
+ * seed determine every byte. */
 #include <err.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 enum { FILE_BUF_BYTES = 1 << 20, ROPE_ORIG_CTX = 8192 };
 
 static struct {
-	struct shape shape;	/* with the options laid over it */
+	struct shape shape;	/* the named shape, as changed by options */
 	uint32_t type;
 	const char *out;
 	uint64_t seed;
@@ -51,9 +51,9 @@ wanted(const struct tensor_def *def)
 	return 1;
 }
 
-/* Can a tensor of this type be made? */
+/* mkgguf can write tensors of this type. */
 static int
-is_made(uint32_t type)
+is_writable(uint32_t type)
 {
 	static const float zeros[ENCODE_MAX_BLOCK];
 	uint8_t block[ENCODE_MAX_BLOCK * 4];
@@ -74,7 +74,7 @@ usage(void)
 		fprintf(stderr, " %s", shapes[i].name);
 	fprintf(stderr, "\ntypes:");
 	for (i = 0; i < QUANT_NTYPES; i++)
-		if (is_made(i))
+		if (is_writable(i))
 			fprintf(stderr, " %s", quant_info(i)->name);
 	fprintf(stderr, "\n");
 	exit(2);
@@ -127,7 +127,7 @@ parse_options(int argc, char **argv)
 		if (strcmp(argv[optind], shapes[i].name) == 0)
 			break;
 	for (t = 0; t < QUANT_NTYPES; t++)
-		if (is_made(t) && strcasecmp(argv[optind + 1],
+		if (is_writable(t) && strcasecmp(argv[optind + 1],
 		    quant_info(t)->name) == 0)
 			break;
 	if (i == nshapes || t == QUANT_NTYPES)
@@ -141,8 +141,8 @@ parse_options(int argc, char **argv)
 		opt.shape.ctx = ctx;
 }
 
-/* A vocabulary as SentencePiece makes them: three control tokens, one for
- * each byte, then pieces in falling order of score. */
+/* A vocabulary as SentencePiece makes it: three control tokens, a token for each byte,
+ * then pieces in descending order of score. */
 static void
 write_vocab(struct gguf_writer *w)
 {
@@ -183,9 +183,9 @@ write_vocab(struct gguf_writer *w)
 	gw_kv_bool(w, "tokenizer.ggml.add_space_prefix", 1);
 }
 
-/* What only some families have. */
+/* Keys that only some families have. */
 static void
-write_more(struct gguf_writer *w)
+write_family_keys(struct gguf_writer *w)
 {
 	const struct shape *s = &opt.shape;
 	const struct {
@@ -257,7 +257,7 @@ write_metadata(struct gguf_writer *w)
 	gw_kv_f32(w, key, 1e-5f);
 	snprintf(key, sizeof(key), "%s.rope.freq_base", s->arch);
 	gw_kv_f32(w, key, s->rope_base);
-	write_more(w);
+	write_family_keys(w);
 	write_vocab(w);
 }
 
@@ -292,8 +292,9 @@ dim_size(enum dim d)
 	return size[d];
 }
 
-/* The type that was asked for; where that is MXFP4 and there are experts, it
- * is theirs, and the rest is in the company they often keep. */
+/* The type of a tensor: the one asked for, or F32 for small tensors.  In a model with
+ * experts MXFP4 is for the experts only; the other tensors get the types that such
+ * models often have. */
 static uint32_t
 type_of(enum content c)
 {
@@ -338,7 +339,7 @@ make_tensor(const struct tensor_def *def, uint32_t layer, struct tensor *t)
 		    quant_info(t->type)->block, quant_info(t->type)->name);
 }
 
-/* All tensors in file order, cut into parts of about the same size. */
+/* All tensors in file order, split into parts of about the same size. */
 static struct tensor *
 make_tensors(uint32_t *ret_count)
 {
@@ -373,7 +374,7 @@ static void
 write_tensor(FILE *fp, const struct tensor *t, uint32_t index)
 {
 	const struct shape *s = &opt.shape;
-	/* Far apart: the generator is a counter. */
+	/* The generator is a counter, so tensors need seeds that are far apart. */
 	uint64_t seed = (opt.seed + 1) * UINT64_C(0xd1342543de82ef95) +
 	    ((uint64_t)index << 40);
 	float std = t->def->gain / sqrtf((float)t->ne[0]);

@@ -1,13 +1,13 @@
 #!/bin/bash
-# tests/tools/vm.sh - memory groups of v2 as systems have them today: boots Debian's
-# own kernel under qemu, with cgroup v2 alone, and runs tests/tools/vm_init.sh there.
+# tests/tools/vm.sh - test memory groups under cgroup v2: boot a Debian kernel under
+# qemu with cgroup v2 only, and run tests/tools/vm_init.sh there.
 #
-#	VM_KERNEL	a kernel image (default: Debian's for clouds, fetched
-#			into build/vm, not installed)
-#	VM_ACCEL	kvm or tcg (default: kvm where /dev/kvm can be opened)
+#	VM_KERNEL	a kernel image (default: Debian's cloud kernel, downloaded
+#			to build/vm, not installed)
+#	VM_ACCEL	kvm or tcg (default: kvm if /dev/kvm can be opened)
 #
-# The machine's memory holds all it needs: this build, the tests, and the
-# programs that they call, with the libraries that those are linked with.
+# The initrd holds everything that runs there: this build, the tests, and the programs
+# that they call, with their libraries.
 set -eu
 
 B=${B:-build}
@@ -22,12 +22,12 @@ skip()
 }
 
 command -v qemu-system-x86_64 >/dev/null ||
-    skip "there is no qemu-system-x86_64 (package qemu-system-x86)"
+    skip "qemu-system-x86_64 is not installed (package qemu-system-x86)"
 [ -x /bin/busybox ] && command -v cpio >/dev/null ||
-    skip "there is no busybox or cpio (packages busybox-static cpio)"
+    skip "busybox or cpio is not installed (packages busybox-static cpio)"
 [ -x "$B/straddle" ] || skip "$B/straddle is not built"
 
-# The package of that name only points to the one with the image.
+# $PACKAGE depends on the package that has the image.
 fetch_kernel()
 {
 	local real
@@ -48,14 +48,14 @@ if [ -z "$KERNEL" ]; then
 	KERNEL=$(ls "$VM"/kernel/boot/vmlinuz-* | head -n 1)
 fi
 
-# --- the root folder ---
+# --- the root file system ---
 
 rm -rf "$ROOT"
 mkdir -p "$ROOT"/{bin,proc,sys,dev,tmp,etc,root,usr/bin,straddle/build/tests/{unit,tools}}
 ln -s bin "$ROOT/sbin"
 
-# A program and the libraries that it is linked with, where they are here.
-give()
+# install_files FILE...: copy files and the libraries of programs to the same paths.
+install_files()
 {
 	local file
 
@@ -69,34 +69,34 @@ give()
 
 PYTHON=$(python3 -c 'import sys; print(sys.executable)')
 LIBDIR=$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
-give /bin/busybox
+install_files /bin/busybox
 "$ROOT/bin/busybox" --list | grep -vxE 'busybox|awk|sh' | while read -r name
 do
 	ln -s busybox "$ROOT/bin/$name"
 done
-# Not busybox's: other options.
+# busybox's versions of these lack options that the tests use.
 for name in bash awk pgrep timeout iconv setpriv ps mount grep sed cut seq \
     stat readlink; do
 	path=$(realpath "$(command -v "$name")")
-	give "$path"
+	install_files "$path"
 	rm -f "$ROOT/bin/$name" "$ROOT/usr/bin/$name"
 	cp "$path" "$ROOT/bin/$name"
 done
 ln -s bash "$ROOT/bin/sh"
-give "$PYTHON"
+install_files "$PYTHON"
 ln -sf "$PYTHON" "$ROOT/bin/python3"
 mkdir -p "$ROOT$LIBDIR"
 (cd "$LIBDIR" && tar cf - --exclude='test*' --exclude=__pycache__ \
     --exclude=site-packages --exclude=dist-packages --exclude='*tk*' \
     --exclude=idlelib --exclude=ensurepip --exclude='config-*' .) |
     tar xf - -C "$ROOT$LIBDIR"
-give $(find "$ROOT$LIBDIR/lib-dynload" -name '_json*.so' -o -name '_struct*.so')
+install_files $(find "$ROOT$LIBDIR/lib-dynload" -name '_json*.so' -o -name '_struct*.so')
 printf 'root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n' \
     >"$ROOT/etc/passwd"
 printf 'root:x:0:\nnogroup:x:65534:\n' >"$ROOT/etc/group"
 
 for name in straddle tests/unit/cgroup tests/tools/mkgguf; do
-	give "$(realpath "$B/$name")"
+	install_files "$(realpath "$B/$name")"
 	mv "$ROOT$(realpath "$B/$name")" "$ROOT/straddle/build/$name"
 done
 mkdir -p "$ROOT/straddle/tests"
@@ -105,41 +105,42 @@ cp -r tests/*.sh tests/e2e tests/tools tests/data "$ROOT/straddle/tests/"
 install tests/tools/vm_init.sh "$ROOT/init"
 (cd "$ROOT" && find . | cpio -o -H newc --quiet) >"$VM/initrd"
 
-# --- the machine ---
+# --- the virtual machine ---
 
 accel=${VM_ACCEL:-$([ -w /dev/kvm ] && echo kvm || echo tcg)}
 qemu=
 trap '[ -z "$qemu" ] || kill "$qemu" 2>/dev/null || true' EXIT
 
-# An emulated core gets no wide vectors: they would only be slower.
-start()
+# start_vm ACCEL ARGS: an emulated core gets no wide vectors, which would be slower.
+start_vm()
 {
 	: >"$VM/log"
 	timeout "$LIMIT_S" qemu-system-x86_64 -accel "$1" \
 	    -cpu "$([ "$1" = kvm ] && echo host || echo Nehalem)" \
-	    -smp "$([ "$1" = kvm ] && echo 2 || echo 1)" -m 2048 -nodefaults -nographic -no-reboot -serial stdio \
+	    -smp "$([ "$1" = kvm ] && echo 2 || echo 1)" -m 2048 \
+	    -nodefaults -nographic -no-reboot -serial stdio \
 	    -kernel "$KERNEL" -initrd "$VM/initrd" -append \
 	    "console=ttyS0 panic=-1 no_timer_check cgroup_no_v1=all $2" \
 	    </dev/null >"$VM/log" 2>&1 &
 	qemu=$!
 }
 
-# The kernel hands what it does not know on to the first process.
+# The kernel passes unknown parameters to the first process as environment variables.
 SLOW=STRADDLE_SLOW=1
 
-up() { grep -aq '^vm: ' "$VM/log"; }
+is_up() { grep -aq '^vm: ' "$VM/log"; }
 
-start "$accel" "$([ "$accel" = kvm ] || echo "$SLOW")"
-if [ "$accel" = kvm ]; then	# it may be there and not work
+start_vm "$accel" "$([ "$accel" = kvm ] || echo "$SLOW")"
+if [ "$accel" = kvm ]; then	# /dev/kvm may exist without working
 	for i in {1..40}; do
-		! up && kill -0 "$qemu" 2>/dev/null && sleep 0.5 || break
+		! is_up && kill -0 "$qemu" 2>/dev/null && sleep 0.5 || break
 	done
-	if ! up; then
-		echo "vm: /dev/kvm does not work here; without it"
+	if ! is_up; then
+		echo "vm: /dev/kvm does not work here; trying tcg"
 		kill "$qemu" 2>/dev/null || true
 		wait "$qemu" || true
 		accel=tcg
-		start tcg "$SLOW"
+		start_vm tcg "$SLOW"
 	fi
 fi
 wait "$qemu" || true

@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/tools/vm_init.sh - the first process of the machine that tests/tools/vm.sh boots:
-# sets up what systemd would, and runs the program under groups of v2.
+# tests/tools/vm_init.sh - first process of the virtual machine that tests/tools/vm.sh
+# boots: sets up the system as systemd would and tests memory groups of cgroup v2.
 export PATH=/bin:/usr/bin:/sbin HOME=/root
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -14,29 +14,30 @@ G=/sys/fs/cgroup
 BAD=0
 echo "vm: $(uname -r), controllers: $(cat $G/cgroup.controllers)"
 
-# verdict WHAT COMMAND...
-verdict()
+# check LABEL COMMAND...: the command succeeds.
+check()
 {
-	local what=$1
+	local label=$1
 
 	shift
 	if "$@"; then
-		echo "vm: ok: $what"
+		echo "vm: ok: $label"
 	else
-		echo "vm: FAILED: $what"
+		echo "vm: FAILED: $label"
 		cat /tmp/out /tmp/err 2>/dev/null | head -n 20
 		BAD=1
 	fi
 }
 
-tidy() { ! ls -d "$1"/straddle* >/dev/null 2>&1; }
-table_by() { [ "$(grep -c "^cpu[0-3] .* $1\$" /tmp/err)" = 4 ]; }
+has_no_groups() { ! ls -d "$1"/straddle* >/dev/null 2>&1; }
+is_enforced_by() { [ "$(grep -c "^cpu[0-3] .* $1\$" /tmp/err)" = 4 ]; }
 
-# As `systemd-run --user --scope -p Delegate=yes` does: a group of the user's,
-# with the command alone in it.  keep=1: a shell stays beside it.
-scope()
+# run_in_scope BUSY COMMAND...: run the command alone in a group that the user owns, as
+# `systemd-run --user --scope -p Delegate=yes` does.  BUSY=1: another process is in the
+# group too.
+run_in_scope()
 {
-	local keep=$1
+	local busy=$1
 
 	shift
 	mkdir -p $G/user/scope
@@ -45,7 +46,7 @@ scope()
 	chown nobody $G/user/scope $G/user/scope/cgroup.procs \
 	    $G/user/scope/cgroup.subtree_control \
 	    $G/user/scope/cgroup.threads
-	if [ "$keep" = 1 ]; then
+	if [ "$busy" = 1 ]; then
 		sleep 1000 &
 		echo $! >$G/user/scope/cgroup.procs
 	fi
@@ -53,7 +54,7 @@ scope()
 	    exec setpriv --reuid=nobody --regid=nogroup --clear-groups \
 	    --inh-caps=-all "$@"' _ "$@" </dev/null >/tmp/out 2>/tmp/err
 	local rc=$?
-	if [ "$keep" = 1 ]; then
+	if [ "$busy" = 1 ]; then
 		kill %1
 		wait 2>/dev/null
 	fi
@@ -62,22 +63,22 @@ scope()
 
 RUN="build/straddle run -c config/demo.conf -p In -n 4 --temp 0"
 
-verdict "a delegated scope" scope 0 $RUN
-verdict "held by cgroup v2" table_by "cgroup v2"
+check "a run in a delegated scope succeeds" run_in_scope 0 $RUN
+check "cgroup v2 enforces the caps" is_enforced_by "cgroup v2"
 cat /tmp/err
-verdict "nothing is left in it" tidy $G/user/scope
-verdict "nor handed down" \
+check "no group is left in the scope" has_no_groups $G/user/scope
+check "the scope delegates no controller afterwards" \
     test -z "$(cat $G/user/scope/cgroup.subtree_control)"
-verdict "twice in a row" scope 0 $RUN
-verdict "a scope with company" scope 1 $RUN
-verdict "held by RLIMIT_DATA" table_by RLIMIT_DATA
+check "a second run in the scope succeeds" run_in_scope 0 $RUN
+check "a run in a scope with another process succeeds" run_in_scope 1 $RUN
+check "RLIMIT_DATA enforces the caps then" is_enforced_by RLIMIT_DATA
 grep '^caps' /tmp/err
-verdict "who is in the way is said" \
+check "a note names the other processes as the reason" \
     grep -q "other processes are in the group" /tmp/err
-verdict "nothing is left of the attempt" tidy $G/user/scope
+check "no group is left of the attempt" has_no_groups $G/user/scope
 rmdir $G/user/scope
 mkdir $G/user/scope
-verdict "a worker that eats too much, in a scope" true
+# A worker that exceeds its cap: the launcher starts another program instead.
 cat >/tmp/eater <<-'END'
 	#!/bin/sh
 	case $(cat /proc/self/cgroup) in
@@ -88,19 +89,21 @@ cat >/tmp/eater <<-'END'
 END
 chmod 755 /tmp/eater
 export STRADDLE_LAUNCH=/tmp/eater
-verdict "is the end of the run" eval '! scope 0 build/straddle run \
+check "a worker above its cap in a scope ends the run" \
+    eval '! run_in_scope 0 build/straddle run \
     -m tests/data/kjv-q8_0.gguf -p In -n 1 -s modest=cpu,cap=160MiB \
     -s glutton=cpu,cap=64MiB'
 unset STRADDLE_LAUNCH
 cat /tmp/err
-verdict "with the numbers" grep -q "session glutton: .*its group reached the \
+check "the error names the session and the numbers" \
+    grep -q "session glutton: .*its group reached the \
 limit of 64.0 MiB (67108864 bytes), peak 64.0 MiB" /tmp/err
-verdict "and nothing is left" tidy $G/user/scope
+check "no group is left after a lost worker" has_no_groups $G/user/scope
 
-# In the root group, where processes may stay beside groups.
-verdict "units" build/tests/unit/cgroup
-verdict "plan and peak, under groups of v2" bash tests/e2e/memory.sh
-verdict "nothing is left in the root" tidy $G
+# In the root group, which may have both processes and child groups.
+check "unit tests of groups pass" build/tests/unit/cgroup
+check "e2e/memory passes under cgroup v2" bash tests/e2e/memory.sh
+check "no group is left in the root" has_no_groups $G
 
 [ $BAD = 0 ] && echo "vm: all passed"
 sync
