@@ -1,6 +1,6 @@
-/* tests/support/chain.h - runs a small model over a chain of stages in one
- * process. Owns: the stages, the rings between them, and the output of the last
- * one. Called by the tests of stages, devices and families. */
+/* tests/support/chain.h - a small model over a chain of stages in one process.
+ * Owns: the stages, the rings between them, and the output of the last one.
+ * Called by the tests of stages, devices and families. */
 #ifndef TESTS_SUPPORT_CHAIN_H
 #define TESTS_SUPPORT_CHAIN_H
 

@@ -107,20 +107,20 @@ input_float(enum input in, float max)
 	}
 }
 
-/* A block's scales (halves; MXFP4's exponent is none), the byte that makes all
- * its numbers the largest of one sign, and bytes apart that need another one
- * for it.  The rest may be any byte. */
+/* Layout of a block: its half-precision scales (the exponent of MXFP4 is not
+ * one of them), the byte that gives all elements the largest magnitude of one
+ * sign, and a range of bytes that needs another value for that. */
 struct block_form {
 	uint32_t type, nscales, scale_off[2];
 	uint8_t pin, pin_other;
 	uint32_t other_off, other_len;
 };
 
-/* By the rule: the halves come first; all bits clear are the largest magnitude
- * where an offset is taken off the numbers, else all bits set.  Types that
- * differ are in the table.  (Q8_0: half of the pinned blocks are of any byte,
- * the same all over: where a variant splits it, one part may be the largest,
- * and all sums with it.) */
+/* The rule: scales come first; the largest magnitude is all bits clear if an
+ * offset is subtracted from the elements, else all bits set.  The table has the
+ * types that differ.  Half of the pinned Q8_0 blocks repeat a random byte
+ * instead: a variant that splits bytes in two parts has its largest sums at
+ * other values. */
 static struct block_form
 form_of(uint32_t type)
 {

@@ -34,7 +34,7 @@ struct load_fixture {
 struct read_faults {
 	const struct load_fixture *fx;
 	uint32_t nreads;
-	uint32_t fail_at;		/* this read returns fail_res */
+	uint32_t fail_at;		/* read number, from 1; 0 = none */
 	int64_t fail_res;
 	int random;			/* some are short, EAGAIN or EINTR */
 	int direct_res;			/* < 0: result of all direct reads */

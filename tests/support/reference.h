@@ -1,5 +1,5 @@
-/* tests/support/reference.h - computes a model's logits in double from its
- * file. A second implementation of every family's formulas, in the order of the
+/* tests/support/reference.h - computes the logits of a model file in double.
+ * A second implementation of every family's formulas, in the order of the
  * papers: no batches, no cache, no blocks; uses only the parser of layers/.
  * Called by tests that compare stages with it. */
 #ifndef TESTS_SUPPORT_REFERENCE_H

@@ -22,12 +22,12 @@ uint64_t t_rand(void);
 uint64_t t_rand_below(uint64_t n);	/* n > 0 */
 float t_rand_float(float lo, float hi);
 
-/* Does this run try every combination (FULL in the environment), not a
- * sample? */
+/* Does this run try all combinations, not a sample (FULL is set)? */
 int t_full(void);
 
-/* Is item i of n in this run's sample of `most` items?  All are under FULL; the
- * sample is drawn with t_seed(), a run of neighbours from a random one on. */
+/* Is item i of n in this run's sample of `most` items?  With FULL, all are.
+ * The sample is a run of neighbours that begins at an item drawn with
+ * t_seed(). */
 int t_sampled(uint32_t i, uint32_t n, uint32_t most);
 
 /* A fresh folder; removed with its content when the test program ends. */

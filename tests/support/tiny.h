@@ -1,6 +1,5 @@
-/* tests/support/tiny.h - writes small models of any shape, valid and invalid
- * ones. Owns: the file, in the test's folder.  Called by tests that need a
- * model. */
+/* tests/support/tiny.h - small models of any shape, valid and invalid ones.
+ * Owns: the file, in the test's folder.  Called by tests that need a model. */
 #ifndef TESTS_SUPPORT_TINY_H
 #define TESTS_SUPPORT_TINY_H
 

@@ -69,7 +69,6 @@ struct parts {
 };
 
 /* Blocks of 32. */
-/* Blocks of 32. */
 static struct parts
 parts_32(uint32_t type, const uint8_t *b, unsigned j)
 {
