@@ -334,6 +334,7 @@ check-vm: all $(B)/tests/unit/cgroup $(B)/tests/tools/mkgguf
 
 # The README's two commands on a minimal Debian, from a clean clone; needs root.
 check-fresh:
+	[ "$$(id -u)" != 0 ] || $(S).ci/deps fresh
 	$(IN) TIME_S=3600 tests/run.sh tests/tools/fresh.sh
 
 # Every case of straddle stress, and SOAK_S seconds of texts and losses.

@@ -4,7 +4,7 @@
 set -eu
 copy=$(mktemp -d /tmp/straddle-user-XXXXXX)
 trap 'rm -rf "$copy"' EXIT
-cp -r build config tests "$copy"
+cp -r build config tests README.md "$copy"
 rm -rf "$copy"/build/{address,thread,aarch64-linux-gnu,fuzz,clang,vm}
 chown -R nobody "$copy"
 cd "$copy"
