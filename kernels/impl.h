@@ -10,12 +10,12 @@
 #include "kernels.h"
 
 #define SIMD	static inline __attribute__((always_inline, unused))
-/* Not under gcc's sanitizers: their checks can leave gcc nothing to unroll, which it
- * warns about, and compiling takes minutes. */
-#if defined(__clang__)
-#define UNROLL	_Pragma("unroll")
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* Not under sanitizers: unrolled loops full of checks take minutes to compile, and
+ * gcc warns where its checks leave nothing to unroll. */
+#if SANITIZED
 #define UNROLL
+#elif defined(__clang__)
+#define UNROLL	_Pragma("unroll")
 #else
 #define UNROLL	_Pragma("GCC unroll 16")
 #endif
