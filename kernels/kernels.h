@@ -303,7 +303,8 @@ void kernels_init_i8mm(struct kernels *k, uint32_t cpu_flags);
 /* How a device wants weights packed. */
 enum weight_layout {
 	LAYOUT_HOST,		/* as the host's kernels read them */
-	LAYOUT_HVX		/* vectors of 128 bytes: kernels/hexagon */
+	LAYOUT_HVX,		/* vectors of 128 bytes: kernels/hexagon */
+	LAYOUT_NTYPES
 };
 
 /* Change the host's table k to pack weights in this layout. */

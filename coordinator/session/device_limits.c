@@ -9,6 +9,9 @@
 #include "config/devices.h"
 #include "session.h"
 
+/* More than any device charges when it is opened. */
+#define MAX_OPEN_BYTES	GIB
+
 static struct {
 	unsigned n;
 	struct {
@@ -56,25 +59,43 @@ store_limit(const struct session_conf *sc, const struct wire_limit *wl,
 	return 0;
 }
 
+/* A plan without the traits would be too small: refuse malformed ones. */
+static int
+store_traits(const struct session_conf *sc, const struct chan_msg *m,
+    struct plan_limits *ret, struct err *reterr)
+{
+	struct wire_traits wt = { 0 };
+
+	if (m->nbytes == sizeof(wt))
+		memcpy(&wt, m->buf, sizeof(wt));
+	if (m->nbytes != sizeof(wt) || wt.layout >= LAYOUT_NTYPES ||
+	    wt.copies_rows > 1 || wt.open_bytes > MAX_OPEN_BYTES)
+		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
+		    "worker sent malformed traits of device %s: %u bytes, "
+		    "layout %u", sc->name, sc->device, m->nbytes, wt.layout);
+	ret->layout = wt.layout;
+	ret->copies_rows = (int)wt.copies_rows;
+	ret->open_bytes = wt.open_bytes;
+	return 0;
+}
+
 static int
 recv_limits(struct session *s, struct chan_msg *m,
     const struct session_conf *sc, struct plan_limits *ret, struct err *reterr)
 {
-	struct wire_traits wt;
 	struct wire_limit wl;
 	int rc;
 
 	while ((rc = session_recv_answer(s, m, reterr)) == 0 &&
 	    m->type != WIRE_END) {
-		if (m->type == WIRE_TRAITS && m->nbytes == sizeof(wt)) {
-			memcpy(&wt, m->buf, sizeof(wt));
-			ret->layout = wt.layout;
-			ret->copies_rows = (int)wt.copies_rows;
-			ret->open_bytes = wt.open_bytes;
-		}
+		if (m->type == WIRE_TRAITS &&
+		    (rc = store_traits(sc, m, ret, reterr)) < 0)
+			break;
 		if (m->type != WIRE_LIMIT || m->nbytes != sizeof(wl))
 			continue;
 		memcpy(&wl, m->buf, sizeof(wl));
+		wl.name[sizeof(wl.name) - 1] = wl.from[sizeof(wl.from) - 1] =
+		    '\0';
 		if ((rc = store_limit(sc, &wl, ret, reterr)) < 0)
 			break;
 	}
