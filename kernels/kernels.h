@@ -282,7 +282,7 @@ void kv_store_key(const struct kernels *k, void *keys, enum kv_type f,
 
 /* Prefetches the lines that a key and a value at pos will be written to.  The key's
  * lines are those of a whole block of keys. */
-void kv_ask(void *keys, enum kv_type kfmt, uint32_t head_dim, void *values,
+void kv_prefetch(void *keys, enum kv_type kfmt, uint32_t head_dim, void *values,
     enum kv_type vfmt, uint32_t v_dim, uint32_t pos);
 
 /* Sets k for these CPU flags: the reference first, then each variant that the flags

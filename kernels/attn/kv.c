@@ -31,7 +31,7 @@ prefetch_for_write(const uint8_t *p, uint64_t nbytes)
 }
 
 void
-kv_ask(void *keys, enum kv_type kfmt, uint32_t head_dim, void *values,
+kv_prefetch(void *keys, enum kv_type kfmt, uint32_t head_dim, void *values,
     enum kv_type vfmt, uint32_t v_dim, uint32_t pos)
 {
 	const uint64_t v_row = kv_row_bytes(vfmt, v_dim);

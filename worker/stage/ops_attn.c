@@ -45,7 +45,7 @@ kv_store_row(const struct ops_ctx *c, uint32_t layer, uint32_t seq,
 	for (h = 0; h < n; h++, head = next) {
 		if (h + 1 < n) {
 			next = kv_head(c, layer, seq, h + 1);
-			kv_ask(next.k, f->kfmt, hp->head_dim, next.v, f->vfmt,
+			kv_prefetch(next.k, f->kfmt, hp->head_dim, next.v, f->vfmt,
 			    hp->v_dim, pos);
 		}
 		kv_store_key(c->k, head.k, f->kfmt, hp->head_dim, pos,
