@@ -392,12 +392,12 @@ load_run(const struct load_conf *lc, const struct load_file *files,
 	struct loader *ld;
 	int rc;
 
-	need = load_staging_bytes(lc, items, nitems);
 	if ((ld = calloc(1, sizeof(*ld))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
 	if ((rc = load_plan_open(&ld->plan, lc, files, nfiles, items, nitems,
 	    reterr)) < 0)
 		goto out;
+	need = load_staging_bytes(lc, items, nitems);
 	if (staging_bytes < need || (uintptr_t)staging % LOAD_GRAIN != 0) {
 		rc = err_set(reterr, ERR_RUN, -EINVAL, "loading: %" PRIu64
 		    " bytes of staging at %p, %" PRIu64 " page-aligned bytes "
