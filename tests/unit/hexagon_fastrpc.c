@@ -136,12 +136,12 @@ static const struct step {
 	{ "FASTRPC_RESERVE_NEW_SESSION", 0x8a, "no session is left" },
 	{ "FASTRPC_RESERVE_NEW_SESSION", 0xd, "end other programs" },
 	{ "FASTRPC_GET_URI", 0x4d, "newer libcdsprpc.so" },
-	{ "DSPRPC_CONTROL_UNSIGNED_MODULE", 0x14, "signed" },
+	{ "DSPRPC_CONTROL_UNSIGNED_MODULE", 0x14, "sign the module" },
 	{ "FASTRPC_REGISTER_STATUS_NOTIFICATIONS", 0xe, "newer" },
 	{ "remote_handle64_open", 0x72, "refuses the connection" },
-	{ "remote_handle64_open", 0x80000445, "of the DSP (no such file): is "
+	{ "remote_handle64_open", 0x80000445, "of the DSP (no such file): put "
 	    "the module" },
-	{ "remote_handle64_open", 0x81, "wants the module signed" },
+	{ "remote_handle64_open", 0x81, "sign the module with the tools" },
 	{ "DSPRPC_CONTROL_LATENCY", 0xe, "newer" },
 	{ "dspqueue_create", 0xe, "the board's own release" },
 	{ "dspqueue_export", 0x1, "the board's own release" },

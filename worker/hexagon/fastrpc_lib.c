@@ -68,13 +68,13 @@ static const struct meaning {
 	{ AEE_EINTERRUPTED, -EIO, "interrupted", NULL },
 	{ AEE_EINVALIDDOMAIN, -EIO, "no such DSP", NULL },
 	{ AEE_EINVALIDDEVICE, -ENOENT, "the device node cannot be opened",
-	    "straddle devices looks at the node and who may open it" },
+	    "straddle devices shows the node and who may open it" },
 	{ AEE_EFOPEN, -ENOENT, "a file or the device node cannot be opened",
 	    NULL },
 	{ AEE_EBADPERMS, -EIO, "not permitted",
-	    "straddle devices looks at the node and who may open it" },
+	    "straddle devices shows the node and who may open it" },
 	{ AEE_ENOSUCHDEVICE, -ENOENT, "no such device",
-	    "is the DSP up?  straddle devices looks at its remoteproc state" },
+	    "start the DSP: straddle devices shows its remoteproc state" },
 	{ AEE_ENOSUCHMOD, -ENOENT, "no such module", NULL },
 	{ AEE_ENOSUCHFILE, -ENOENT, "no such file", NULL },
 	{ AEE_ENOSUCHMAP, -EIO, "no such mapping", NULL },
@@ -83,43 +83,43 @@ static const struct meaning {
 	{ AEE_ECONNREFUSED, -EIO, "the DSP refuses the connection", NULL },
 	{ AEE_ECONNRESET, -EIO, "the DSP was restarted", NULL },
 	{ AEE_EUNSIGNEDMOD, -EIO, "unsigned modules are refused",
-	    "this DSP wants the module signed, with the tools of Qualcomm's "
-	    "SDK" },
+	    "sign the module with the tools of Qualcomm's SDK" },
 	{ AEE_ENOSESSION, -ENOMEM, "no session is left",
-	    "a DSP has few: end other programs that use it, or give the model "
-	    "fewer hexagon sessions" },
+	    "a DSP has few: end other programs that use it, or use fewer "
+	    "hexagon sessions" },
 	{ AEE_ERPC, -EIO, "an error of FastRPC itself",
-	    "the kernel's log may tell more; is the firmware of the DSP "
-	    "complete?" },
+	    "read the kernel's log, and check that the DSP's firmware is "
+	    "complete" },
 	{ AEE_EFILE, -EIO, "a file error", NULL },
 };
 
 static const struct remedy { const char *call, *text; } remedies[] = {
-	{ "DSPRPC_GET_DSP_INFO", "is the DSP up?  straddle devices looks" },
+	{ "DSPRPC_GET_DSP_INFO", "start the DSP: straddle devices shows its "
+	    "state" },
 	{ "FASTRPC_RESERVE_NEW_SESSION", "a DSP has few sessions: end other "
-	    "programs that use it, or give the model fewer" },
+	    "programs that use it, or use fewer sessions" },
 	{ "FASTRPC_GET_URI", "install a newer " FASTRPC_LIBRARY },
-	{ "DSPRPC_CONTROL_UNSIGNED_MODULE", "this DSP may want the module "
-	    "signed, with the tools of Qualcomm's SDK" },
+	{ "DSPRPC_CONTROL_UNSIGNED_MODULE", "sign the module with the tools "
+	    "of Qualcomm's SDK, if this DSP requires it" },
 	{ "FASTRPC_REGISTER_STATUS_NOTIFICATIONS", "install a newer "
 	    FASTRPC_LIBRARY },
-	{ "remote_handle64_open", "is the module (make skel) in one of the "
-	    "folders of DSP_LIBRARY_PATH, and /vendor/lib64 in none of "
-	    "LD_LIBRARY_PATH?  straddle devices looks" },
+	{ "remote_handle64_open", "put the module (make skel) into a folder of "
+	    "DSP_LIBRARY_PATH, and keep /vendor/lib64 out of LD_LIBRARY_PATH; "
+	    "straddle devices checks both" },
 	{ "DSPRPC_CONTROL_LATENCY", "install a newer " FASTRPC_LIBRARY },
-	{ "dspqueue_create", "is " FASTRPC_LIBRARY " of the board's own "
-	    "release?" },
-	{ "dspqueue_export", "is " FASTRPC_LIBRARY " of the board's own "
-	    "release?" },
-	{ "start", "is the module on the DSP's side of this build?" },
-	{ "rpcmem_alloc2", "is there memory, and may /dev/dma_heap/system be "
-	    "read?  straddle devices looks" },
-	{ "rpcmem_to_fd", "is " FASTRPC_LIBRARY " of the board's own "
-	    "release?" },
-	{ "fastrpc_mmap", "a smaller cap, or more sessions, need less of each "
-	    "domain" },
-	{ "dspqueue_write", "the session is made anew" },
-	{ "dspqueue_read", "the session is made anew" },
+	{ "dspqueue_create", "use " FASTRPC_LIBRARY " of the board's own "
+	    "release" },
+	{ "dspqueue_export", "use " FASTRPC_LIBRARY " of the board's own "
+	    "release" },
+	{ "start", "the module on the DSP must be of this build: copy it again" },
+	{ "rpcmem_alloc2", "free some memory, and make /dev/dma_heap/system "
+	    "readable; straddle devices checks it" },
+	{ "rpcmem_to_fd", "use " FASTRPC_LIBRARY " of the board's own "
+	    "release" },
+	{ "fastrpc_mmap", "use a smaller cap or more sessions: each domain "
+	    "then maps less" },
+	{ "dspqueue_write", "the session is started again" },
+	{ "dspqueue_read", "the session is started again" },
 };
 
 /* Look up a code of either side; NULL = unknown. */
@@ -160,5 +160,5 @@ fastrpc_failed(const char *session, const char *call, int code,
 	    "session %s: %s failed with 0x%x%s (%s): %s", session, call,
 	    (unsigned)code, (uint32_t)code >= AEE_DSP_OFFSET ? " of the DSP" :
 	    "", fastrpc_code_text(code), remedy != NULL ? remedy :
-	    "straddle devices looks for what is in the way");
+	    "straddle devices shows what is missing");
 }
