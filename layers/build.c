@@ -50,7 +50,8 @@ build_sublayer(struct build *b, uint32_t sublayer, tensor_id x)
 	const uint32_t at = b->p->nops;
 
 	b->layer = (int)(sublayer / 2);
-	/* Otherwise the last attention, if it is in this stage, does this. */
+	/* A stage that starts at the last feed-forward sublayer reduces the rows
+	 * itself; otherwise the last attention does. */
 	if (sublayer % 2 != 0 && sublayer == env->first_sublayer &&
 	    b_is_last_before_head(b)) {
 		b->p->nwhole = b->p->nops;

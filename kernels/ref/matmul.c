@@ -2,7 +2,7 @@
  * Never tuned.  A row stays packed as it lies in the file (tile = 1), and
  *	y = sum over k of weight[k] * activation[k], in double, k ascending,
  * where weight is what unpack_row gives and activation d * q or the float.
- * A type is a row of kernels/types/table.h and a function of dequant.c. */
+ * A type is a row of kernels/types/table.h and a function of types/dequant.c. */
 #include <string.h>
 
 #include "kernels/types/dequant.h"

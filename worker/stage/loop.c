@@ -202,7 +202,8 @@ span_hangs(const struct stage *s, uint32_t i, struct err *reterr)
 	    op_name(op->kind), of);
 }
 
-/* Longest pass so far for this row class; the watchdog's limit. */
+/* Publish the longest pass so far for this row class, from which the watchdog
+ * derives its limit. */
 static void
 record_pass(struct stage *s, uint32_t nrows, uint64_t ns)
 {

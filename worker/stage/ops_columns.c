@@ -39,7 +39,7 @@ run_strips(const struct ops_ctx *c, const struct op *op, const struct op *end,
 /* A thread's share of a group is a list of cells: one unit of columns by one
  * block of BLOCK_ROWS rows, unit after unit.  It is taken in pieces: three
  * quarters of the cells, then half of the rest each time; the last of at most
- * PIECES + 1 has all that is left.  Starting a piece costs a core about a
+ * PIECES has all that is left.  Starting a piece costs a core about a
  * microsecond of reading, so a rest below a thread's part of LEAST_BYTES joins
  * the piece before it.  Time grows with the rows, but up to FEW_ROWS cost like
  * one.  Many rows are cut into blocks, although each block unpacks the weights
