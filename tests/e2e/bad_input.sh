@@ -28,29 +28,30 @@ bad_model()
 # does not run.
 readable()
 {
-	works "$1: tokenize works" tokenize "$bad" -p "In the beginning"
-	check "$1: tokenize prints ids" prints '^1( [0-9]+)+$'
-	works "$1: inspect works" inspect "$bad"
-	check "$1: inspect says why it does not run" prints "^runs: .*$2"
-	works "$1: inspect --json works" inspect "$bad" --json
+	check_success "$1: tokenize works" tokenize "$bad" -p "In the beginning"
+	check "$1: tokenize prints ids" stdout_has '^1( [0-9]+)+$'
+	check_success "$1: inspect works" inspect "$bad"
+	check "$1: inspect says why it does not run" stdout_has "^runs: .*$2"
+	check_success "$1: inspect --json works" inspect "$bad" --json
 	check "$1: inspect --json says that it does not run" \
-	    same False "$(field runs)"
+	    equal False "$(field runs)"
 }
 
 # --- missing files, and files of other kinds ---
 
-refuses "a missing model" 4 'nowhere\.gguf: No such file' \
+check_refusal "a missing model" 4 'nowhere\.gguf: No such file' \
     run -m "$T/nowhere.gguf" -p hello
 for command in plan inspect explain bench; do
-	refuses "a missing model, $command" 4 'nowhere\.gguf: No such file' \
+	check_refusal "a missing model, $command" 4 \
+	    'nowhere\.gguf: No such file' \
 	    $command -m "$T/nowhere.gguf"
 done
-refuses "a missing model, tokenize" 4 'nowhere\.gguf: No such file' \
+check_refusal "a missing model, tokenize" 4 'nowhere\.gguf: No such file' \
     tokenize "$T/nowhere.gguf" -p hello
-refuses "a missing model, eval" 4 'nowhere\.gguf: No such file' \
+check_refusal "a missing model, eval" 4 'nowhere\.gguf: No such file' \
     eval -m "$T/nowhere.gguf" --ids "1 2" --logits "$T/x"
 check "eval of a missing model writes no logits" test ! -e "$T/x"
-refuses "a folder as the model" 4 "$T: .*directory" run -m "$T" -p hello
+check_refusal "a folder as the model" 4 "$T: .*directory" run -m "$T" -p hello
 : >"$bad"
 run_bad
 check "an empty model file" is_refusal 4 'bad\.gguf: .*offset 0'
@@ -58,13 +59,14 @@ echo "# a text file, not a model" >"$bad"
 run_bad
 check "a text file as the model" is_refusal 4 'bad\.gguf: .*not a GGUF'
 mkfifo "$T/fifo"
-refuses "a pipe as the model" 4 "$T/fifo: " run -m "$T/fifo" -p hello
-refuses "a device file as the model" 4 '/dev/zero: ' run -m /dev/zero -p hello
+check_refusal "a pipe as the model" 4 "$T/fifo: " run -m "$T/fifo" -p hello
+check_refusal "a device file as the model" 4 \
+    '/dev/zero: ' run -m /dev/zero -p hello
 
 cp "$MODEL" "$T/secret.gguf"
 chmod 0 "$T/secret.gguf"
 if [ "$(id -u)" -ne 0 ]; then
-	refuses "a model file without read permission" 4 \
+	check_refusal "a model file without read permission" 4 \
 	    'secret\.gguf: Permission denied' \
 	    run -m "$T/secret.gguf" -p hello
 elif command -v setpriv >/dev/null; then
@@ -156,11 +158,11 @@ bad_model "an unknown architecture" '"?llamb"?' \
 readable "an unknown architecture" llamb
 # A layer beyond block_count is no error, but is reported.
 "$PYTHON" "$TESTS/tools/gguf_patch.py" "$MODEL" "$bad" key:llama.block_count=7
-works "plan with tensors of a layer beyond block_count" plan -m "$bad"
+check_success "plan with tensors of a layer beyond block_count" plan -m "$bad"
 check "the unused tensors are reported" \
-    says "bad\.gguf: 9 of [0-9]+ tensors are not used by a llama \
+    stderr_has "bad\.gguf: 9 of [0-9]+ tensors are not used by a llama \
 model of 7 layers, the first is blk\.7\."
-works "plan with no unused tensors" plan -m "$MODEL"
+check_success "plan with no unused tensors" plan -m "$MODEL"
 check "no unused tensors: nothing is reported" is_empty "$ERR"
 bad_model "an unknown tensor type" 'blk\.5\.ffn_gate.*99' \
     type:blk.5.ffn_gate.weight=99
@@ -170,8 +172,8 @@ bad_model "a tensor type that cannot run" 'blk\.5\.ffn_gate.*IQ3_S' \
 readable "a tensor type that cannot run" IQ3_S
 bad_model "a tokenizer of an unknown kind" 'llamb' \
     key:tokenizer.ggml.model=llamb
-works "inspect shows a tokenizer of an unknown kind" inspect "$bad"
-refuses "tokenize refuses a tokenizer of an unknown kind" 4 \
+check_success "inspect shows a tokenizer of an unknown kind" inspect "$bad"
+check_refusal "tokenize refuses a tokenizer of an unknown kind" 4 \
     'llamb' tokenize "$bad" -p hello
 
 # --- sessions and caps ---
@@ -179,33 +181,35 @@ refuses "tokenize refuses a tokenizer of an unknown kind" 4 \
 good=(run -m "$MODEL" -p hello -n 2 --temp 0)
 
 echo "model = \"$MODEL\"" >"$T/none.conf"
-works "a config without sessions gets one session" \
+check_success "a config without sessions gets one session" \
     run -c "$T/none.conf" -p hello -n 2
-check "that session is on the CPU" says '^cpu0 +cpu +embd'
-works "as many sessions as layers, embedding and head" \
+check "that session is on the CPU" stderr_has '^cpu0 +cpu +embd'
+check_success "as many sessions as layers, embedding and head" \
     "${good[@]}" $(sessions 10)
-refuses "one session too many" 2 \
+check_refusal "one session too many" 2 \
     '11 sessions.* 10\b' "${good[@]}" $(sessions 11)
-refuses "64 sessions for a model of 10 parts" 2 \
+check_refusal "64 sessions for a model of 10 parts" 2 \
     '64 sessions.* 10\b' "${good[@]}" $(sessions 64)
-refuses "more sessions than any model may have" 2 \
+check_refusal "more sessions than any model may have" 2 \
     '64' "${good[@]}" $(sessions 65)
-refuses "a cap of 0" 2 'cap.*0' "${good[@]}" -s cpu,cap=0
-refuses "a cap smaller than a layer" 3 \
+check_refusal "a cap of 0" 2 'cap.*0' "${good[@]}" -s cpu,cap=0
+check_refusal "a cap smaller than a layer" 3 \
     '[0-9]+ bytes are missing; (what would fit|neither)' \
     "${good[@]}" -s cpu,cap=100KiB
-refuses "four caps, each smaller than a layer" 3 '[0-9]+ bytes are missing; ' \
+check_refusal "four caps, each smaller than a layer" 3 \
+    '[0-9]+ bytes are missing; ' \
     "${good[@]}" $(sessions 4 cpu,cap=1MiB)
 straddle plan -m "$MODEL" --ctx 1024
 need=$(awk '$1 == "cpu0" { print int($NF) }' "$OUT")
-refuses "a cap that is too small: more sessions are advised" 3 \
+check_refusal "a cap that is too small: more sessions are advised" 3 \
     'missing; what would fit: .*session' \
     "${good[@]}" --ctx 1024 -s cpu,cap=$((need - 2))MiB
-refuses "a context too large for the cap: a smaller one is advised" 3 \
+check_refusal "a context too large for the cap: a smaller one is advised" 3 \
     'what would fit: .*--ctx [0-9]+' \
     "${good[@]}" --ctx 65536 -s cpu,cap=64MiB
 for code in "bench" "explain"; do
-	refuses "a cap smaller than a layer, $code" 3 'bytes are missing' \
+	check_refusal "a cap smaller than a layer, $code" 3 \
+	    'bytes are missing' \
 	    $code --json -m "$MODEL" -s cpu,cap=100KiB
 done
 straddle plan --json -m "$MODEL" -s cpu,cap=100KiB
@@ -215,44 +219,47 @@ check "plan --json prints the nearest plan and fits: false" "$PYTHON" -c \
 o = json.load(open(sys.argv[1]))
 assert o["fits"] is False and "bytes are missing" in o["advice"]
 assert o["sessions"][0]["planned"] > o["sessions"][0]["cap"]' "$OUT"
-refuses "a core that does not exist" 2 'core 999 ' \
+check_refusal "a core that does not exist" 2 'core 999 ' \
     "${good[@]}" -s cpu,cores=999
-refuses "an empty list of cores" 2 'core' "${good[@]}" -s cpu,cores=
-refuses "a NUMA node that does not exist" 2 \
+check_refusal "an empty list of cores" 2 'core' "${good[@]}" -s cpu,cores=
+check_refusal "a NUMA node that does not exist" 2 \
     'node 999' "${good[@]}" -s cpu,node=999
-refuses "an unknown device" 2 'warp.*cpu' "${good[@]}" -s warp
-refuses "0 threads" 2 'threads' "${good[@]}" -s cpu,threads=0
-refuses "a context of 0" 2 'ctx.*0' "${good[@]}" --ctx 0
-refuses "a batch of 0" 2 'batch.*0' "${good[@]}" --batch 0
-refuses "a batch too large" 2 'batch.*4096' "${good[@]}" --batch 4097
-refuses "an unknown KV type" 2 'kv-type.*f16' "${good[@]}" --kv-type q1
+check_refusal "an unknown device" 2 'warp.*cpu' "${good[@]}" -s warp
+check_refusal "0 threads" 2 'threads' "${good[@]}" -s cpu,threads=0
+check_refusal "a context of 0" 2 'ctx.*0' "${good[@]}" --ctx 0
+check_refusal "a batch of 0" 2 'batch.*0' "${good[@]}" --batch 0
+check_refusal "a batch too large" 2 'batch.*4096' "${good[@]}" --batch 4097
+check_refusal "an unknown KV type" 2 'kv-type.*f16' "${good[@]}" --kv-type q1
 
 # --- the command line ---
 
-refuses "no command" 2 'no command'
-refuses "an unknown command" 2 'rum' rum -m "$MODEL" -p hello
-refuses "no prompt" 2 'no prompt' run -m "$MODEL"
-refuses "no model" 2 'no model' run -p hello
-refuses "-p together with -f" 2 'prompt|-p' run -m "$MODEL" -p hello -f "$T/x"
-refuses "a missing prompt file" 2 'no\.txt: No such file' \
+check_refusal "no command" 2 'no command'
+check_refusal "an unknown command" 2 'rum' rum -m "$MODEL" -p hello
+check_refusal "no prompt" 2 'no prompt' run -m "$MODEL"
+check_refusal "no model" 2 'no model' run -p hello
+check_refusal "-p together with -f" 2 \
+    'prompt|-p' run -m "$MODEL" -p hello -f "$T/x"
+check_refusal "a missing prompt file" 2 'no\.txt: No such file' \
     run -m "$MODEL" -f "$T/no.txt"
-refuses "a folder as the prompt file" 2 'directory' run -m "$MODEL" -f "$T"
-refuses "a missing --prompts file" 2 'no\.txt: No such file' \
+check_refusal "a folder as the prompt file" 2 \
+    'directory' run -m "$MODEL" -f "$T"
+check_refusal "a missing --prompts file" 2 'no\.txt: No such file' \
     run -m "$MODEL" --prompts "$T/no.txt"
-refuses "an unknown option" 2 '--frob' "${good[@]}" --frob
-refuses "another command's option" 2 '--ids' "${good[@]}" --ids 1
-refuses "an option without its value" 2 'value' "${good[@]}" --seed
-refuses "an unexpected operand" 2 'more' "${good[@]}" more
+check_refusal "an unknown option" 2 '--frob' "${good[@]}" --frob
+check_refusal "another command's option" 2 '--ids' "${good[@]}" --ids 1
+check_refusal "an option without its value" 2 'value' "${good[@]}" --seed
+check_refusal "an unexpected operand" 2 'more' "${good[@]}" more
 for n in -2 1.5 x 99999999999999999999 ''; do
-	refuses "-n '$n'" 2 "-n: '$n" run -m "$MODEL" -p hello -n "$n"
+	check_refusal "-n '$n'" 2 "-n: '$n" run -m "$MODEL" -p hello -n "$n"
 done
 for x in -1 nan inf 1e999 x ''; do
-	refuses "--temp '$x'" 2 "--temp: '$x" "${good[@]}" --temp "$x"
+	check_refusal "--temp '$x'" 2 "--temp: '$x" "${good[@]}" --temp "$x"
 done
-refuses "a negative seed" 2 '--seed' "${good[@]}" --seed -1
-refuses "an unknown size unit" 2 'cap.*5parsecs' \
+check_refusal "a negative seed" 2 '--seed' "${good[@]}" --seed -1
+check_refusal "an unknown size unit" 2 'cap.*5parsecs' \
     "${good[@]}" -s cpu,cap=5parsecs
-refuses "a size that overflows 64 bits" 2 'cap' "${good[@]}" -s cpu,cap=99999EiB
+check_refusal "a size that overflows 64 bits" 2 \
+    'cap' "${good[@]}" -s cpu,cap=99999EiB
 ev() { straddle eval -m "$MODEL" --ctx 16 "$@"; }
 ev --ids "1 2 2048" --logits "$T/x"
 check "a token id past the vocabulary" is_refusal 2 '2048.*2047'
@@ -272,9 +279,9 @@ check "--logits into a folder that does not exist" \
     is_refusal 2 'no/x: No such file'
 straddle eval -m "$MODEL" --ctx 2 --text "$TESTS/e2e/lib.sh"
 check "a context too short to score anything" is_refusal 2 '--ctx 3'
-refuses "tokenize without a model" 2 'no model' tokenize -p hello
-refuses "detokenize without ids" 2 'no ids' detokenize "$MODEL"
-refuses "detokenize of an id past the vocabulary" 2 '2048.*2047' \
+check_refusal "tokenize without a model" 2 'no model' tokenize -p hello
+check_refusal "detokenize without ids" 2 'no ids' detokenize "$MODEL"
+check_refusal "detokenize of an id past the vocabulary" 2 '2048.*2047' \
     detokenize "$MODEL" 1 2048
 ev --ids "1 2"
 check "--ids without --logits" is_refusal 2 '--logits'
@@ -286,10 +293,10 @@ check "--ids without --logits" is_refusal 2 '--logits'
 bad_conf()
 {
 	printf 'model = "%s"\n%b\n' "$MODEL" "$4" >"$T/bad.conf"
-	refuses "$1" 2 "bad\.conf:$2: .*$3" run -c "$T/bad.conf" -p hello
+	check_refusal "$1" 2 "bad\.conf:$2: .*$3" run -c "$T/bad.conf" -p hello
 }
 
-refuses "a missing config file" 2 'no\.conf: No such file' \
+check_refusal "a missing config file" 2 'no\.conf: No such file' \
     run -c "$T/no.conf" -p hello
 bad_conf "an unknown key" 2 'frob.*context' 'frob = 1'
 bad_conf "an unknown key in a session" 3 'frob.*cap' \
@@ -315,7 +322,7 @@ bad_conf "a string without its end" 2 '' 'kv_type = "f16'
 # The program failed in order: exit 1, at most one line, no crash, no process left.
 failed_cleanly()
 {
-	exits 1 && ended && ! says 'signal|core|Segmentation' &&
+	exits 1 && no_process_left && ! stderr_has 'signal|core|Segmentation' &&
 	    [ "$(wc -l <"$ERR")" -le 1 ]
 }
 
@@ -325,8 +332,8 @@ head -c 5 <"$T/fifo" >"$T/head" &
 OUT=$T/fifo straddle "${long[@]}" $(sessions 3)
 wait
 check "the reader of stdout leaves: clean exit" failed_cleanly
-check "the reader got its 5 bytes" same 5 "$(wc -c <"$T/head")"
-check "the broken pipe is reported" says 'stdout: Broken pipe'
+check "the reader got its 5 bytes" equal 5 "$(wc -c <"$T/head")"
+check "the broken pipe is reported" stderr_has 'stdout: Broken pipe'
 for args in "${long[*]}" "${good[*]} --json -q" "plan -m $MODEL" \
     "plan --json -m $MODEL" "inspect $MODEL" "tokenize $MODEL -p hello" \
     "detokenize $MODEL 300" "explain -m $MODEL" "devices" "help" \
@@ -334,19 +341,20 @@ for args in "${long[*]}" "${good[*]} --json -q" "plan -m $MODEL" \
 	OUT=/dev/full straddle $args
 	check "stdout on a full disk, ${args%% *}: clean exit" failed_cleanly
 	check "stdout on a full disk, ${args%% *}: stdout is named" \
-	    says '^straddle: stdout: '
+	    stderr_has '^straddle: stdout: '
 done
 straddle eval -m "$MODEL" --ids "1 2" --logits /dev/full -q
 check "logits to a full disk: clean exit" failed_cleanly
 check "logits to a full disk: the file is named" \
-    says '/dev/full: .*No space left'
+    stderr_has '/dev/full: .*No space left'
 run_any bash -c 'ulimit -n 20; exec "$0" "$@"' "$BIN" "${good[@]}" -q \
     $(sessions 8)
 check "too few file descriptors: clean exit" failed_cleanly
-check "too few file descriptors: the error says so" says 'Too many open files'
+check "too few file descriptors: the error says so" \
+    stderr_has 'Too many open files'
 run_any bash -c 'ulimit -f 100; exec "$0" "$@"' "$BIN" "${good[@]}" -q
 check "a low limit on file sizes: clean exit" failed_cleanly
-check "a low limit on file sizes: the error says so" says 'File too large'
+check "a low limit on file sizes: the error says so" stderr_has 'File too large'
 run_any bash -c '"$0" "$@" >/dev/full' "$BIN" plan --check -m "$MODEL"
 check "plan --check to a full disk: clean exit" failed_cleanly
 straddle eval -q -m "$T/good.gguf" --ids "1 2 3" --logits "$T/good.gguf"

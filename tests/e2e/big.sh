@@ -9,7 +9,8 @@ ARGS=(-m "$big" --ctx 512 -p "In the beginning" -n 8 --temp 0)
 
 "$MKGGUF" 1b q4_0 "$big" >/dev/null
 
-works "four sessions of 300 MiB" run "${ARGS[@]}" -s 4*cpu,cap=300MiB --json
+check_success "four sessions of 300 MiB" \
+    run "${ARGS[@]}" -s 4*cpu,cap=300MiB --json
 cp "$OUT" "$T/four.json"
 check "each peak is below its cap and close to its plan" "$PYTHON" -c '
 import json, sys
@@ -19,14 +20,14 @@ for s in json.load(open(sys.argv[1]))["sessions"]:
     assert abs(s["peak"] - s["planned"]) <= max(0.02 * s["planned"], 4 << 20)
     assert s["unaccounted"] <= max(0.02 * s["planned"], 4 << 20)
 ' "$T/four.json"
-works "one session without a cap" run "${ARGS[@]}" -s cpu --json
+check_success "one session without a cap" run "${ARGS[@]}" -s cpu --json
 check "the same text and the same logits" "$PYTHON" -c '
 import json, sys
 a, b = (json.load(open(p)) for p in sys.argv[1:])
 assert a["text"] == b["text"] and a["logits_hash"] == b["logits_hash"]
 ' "$T/four.json" "$OUT"
-refuses "three sessions of 300 MiB" 3 'what would fit: 4 sessions' \
+check_refusal "three sessions of 300 MiB" 3 'what would fit: 4 sessions' \
     run "${ARGS[@]}" -s 3*cpu,cap=300MiB
-refuses "one session of 300 MiB" 3 'bytes are missing' \
+check_refusal "one session of 300 MiB" 3 'bytes are missing' \
     run "${ARGS[@]}" -s cpu,cap=300MiB
 e2e_end

@@ -16,38 +16,39 @@ check "a chat of two turns succeeds" is_success
 cp "$OUT" "$T/answers"
 check "each answer is one line" test "$(wc -l <"$OUT")" -eq 2
 check "the missing chat template is reported" \
-    says 'has no chat template: messages go in'
+    stderr_has 'has no chat template: messages go in'
 # The cache holds 34 tokens: the first turn reads 6 and adds all but the last of
 # its 12; the second reads that one and its line's 5, and again adds 11.
-check "a turn reads only its new tokens" says \
+check "a turn reads only its new tokens" stderr_has \
     '2 turns, 34 of [0-9]+ tokens .* 6 tokens read,.* 12 generated,.* until length$'
-check "the memory table is printed at the end" says '^caps: held by '
+check "the memory table is printed at the end" stderr_has '^caps: held by '
 first=$(line 1) second=$(line 2)
 
 # After two turns the KV cache equals that of the whole text in one prompt.
-works "the chat's text as one prompt" run -q -m "$MODEL" --temp 0 -n 12 \
+check_success "the chat's text as one prompt" \
+    run -q -m "$MODEL" --temp 0 -n 12 \
     -p "In the beginning$first
 And the LORD said"
 check "one prompt continues as the second turn did" \
-    same "$(cat "$OUT")" "$second"
+    equal "$(cat "$OUT")" "$second"
 for sessions in "-s 3*cpu,cap=64MiB --batch 2" "--kv-type f16 --batch 1"; do
 	# shellcheck disable=SC2086
 	talk -q -n 12 $sessions
 	check "the same answers with $sessions" cmp -s "$OUT" "$T/answers"
 done
-check "-q prints the summary line" says '^straddle: 2 turns'
+check "-q prints the summary line" stderr_has '^straddle: 2 turns'
 check "-q prints nothing else" test "$(wc -l <"$ERR")" -eq 1
 
 printf 'In the beginning\r\n/quit\r\nnever read\r\n' >"$T/in"
 talk -q -n 12
 check "lines that end in CR LF are accepted" is_success
-check "CR is not part of the message" same "$(cat "$OUT")" "$first"
+check "CR is not part of the message" equal "$(cat "$OUT")" "$first"
 cp "$MODEL" "$T/model.gguf"
 printf '%s\n' "In the beginning" "/save $T/model.gguf" >"$T/in"
 INPUT=$T/in straddle chat -q -m "$T/model.gguf" -n 3
 check "/save does not replace the model" cmp -s "$MODEL" "$T/model.gguf"
 check "/save says that it would replace the model" \
-    says "model.gguf: is the file that is read"
+    stderr_has "model.gguf: is the file that is read"
 straddle chat -m "$MODEL" -n 0
 check "chat -n 0 is refused" exits 2
 
@@ -58,11 +59,12 @@ check "a chat with /reset succeeds" is_success
 cp "$OUT" "$T/answers"
 check "it has three answers" test "$(wc -l <"$OUT")" -eq 3
 check "after /reset the answer differs" differ "$(line 2)" "$second"
-check "/reset clears all sequence state" same "$(line 3)" "$first"
-works "the message alone as a prompt" run -q -m "$MODEL" --temp 0 -n 12 \
+check "/reset clears all sequence state" equal "$(line 3)" "$first"
+check_success "the message alone as a prompt" \
+    run -q -m "$MODEL" --temp 0 -n 12 \
     -p "And the LORD said"
 check "after /reset a message is answered as if it were the first" \
-    same "$(cat "$OUT")" "$(line 2)"
+    equal "$(cat "$OUT")" "$(line 2)"
 saved()
 {
 	"$PYTHON" - "$T/saved" "$1" "$2" <<-'END'
@@ -77,7 +79,7 @@ check "/save writes the messages since the last /reset" \
 
 printf 'In the beginning' >"$T/in"
 talk -q -n 12
-check "a last line without a newline is answered" same "$(cat "$OUT")" "$first"
+check "a last line without a newline is answered" equal "$(cat "$OUT")" "$first"
 true >"$T/in"
 talk -q
 check "empty input succeeds" is_success
@@ -96,26 +98,29 @@ check "a full context is not an error" exits 0
 
 printf '%s\n' /nonsense "In the" "/save" "/save $T/no/where" >"$T/in"
 talk -q -n 4
-check "an unknown command is reported" says '/nonsense: no such command: /help'
+check "an unknown command is reported" \
+    stderr_has '/nonsense: no such command: /help'
 check "the other lines are answered" test "$(wc -l <"$OUT")" -eq 1
-check "/save without a file is reported" says '/save: no file'
+check "/save without a file is reported" stderr_has '/save: no file'
 check "/save to an unwritable file is reported" \
-    says "$T/no/where: cannot write: No such file"
+    stderr_has "$T/no/where: cannot write: No such file"
 check "a bad line makes the exit code 1" exits 1
 { seq -s ' and ' 200; echo "In the"; } >"$T/in"
 talk -q -n 4 --ctx 32
 check "a message longer than the context is reported" \
-    says 'takes [0-9]+ tokens, and of the context of 32'
+    stderr_has 'takes [0-9]+ tokens, and of the context of 32'
 check "the next message is answered" test "$(wc -l <"$OUT")" -eq 1
 check "a message that is too long makes the exit code 1" exits 1
-refuses "--system without --chat" 2 '--system is only valid with --chat' \
+check_refusal "--system without --chat" 2 '--system is only valid with --chat' \
     run -m "$MODEL" -p hello --system x
 
 # --- run --chat ---
 
-works "run --chat" run --chat -m "$MODEL" --temp 0 -n 12 -p "In the beginning"
-check "run --chat prints the same answer" same "$(cat "$OUT")" "$first"
-check "run --chat reports the missing chat template" says 'has no chat template'
+check_success "run --chat" \
+    run --chat -m "$MODEL" --temp 0 -n 12 -p "In the beginning"
+check "run --chat prints the same answer" equal "$(cat "$OUT")" "$first"
+check "run --chat reports the missing chat template" \
+    stderr_has 'has no chat template'
 
 # --- signals and a terminal ---
 
@@ -124,11 +129,12 @@ exec 7<>"$T/pipe"
 echo "In the beginning" >&7
 INPUT=$T/pipe straddle_bg chat -q -m "$MODEL" --temp 0 -n 4
 has_answered() { [ "$(wc -l <"$OUT")" -ge 1 ]; }
-check "it answers and waits for the next line" in_time has_answered
+check "it answers and waits for the next line" eventually has_answered
 kill -TERM "$GROUP"
-check "SIGTERM while it waits for a line ends it" finishes
+check "SIGTERM while it waits for a line ends it" command_ends
 check "SIGTERM while it waits for a line: exit 1" exits 1
-check "SIGTERM while it waits for a line: no process is left" in_time ended
+check "SIGTERM while it waits for a line: no process is left" \
+    eventually no_process_left
 exec 7>&-
 
 # On a terminal: edit a line, press Ctrl-C in the middle of an answer (the script

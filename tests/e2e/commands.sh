@@ -5,33 +5,35 @@ set -eu
 
 # --- help and version ---
 
-works "--version" --version
-check "--version prints a version number" prints '^straddle [0-9]+\.[0-9]+'
-works "help" help
+check_success "--version" --version
+check "--version prints a version number" stdout_has '^straddle [0-9]+\.[0-9]+'
+check_success "help" help
 for command in run chat plan inspect devices explain tokenize detokenize eval \
     bench stress quantize; do
 	OUT=$T/main straddle help
 	check "help lists $command" grep -q "^  $command " "$T/main"
-	works "help $command" help $command
+	check_success "help $command" help $command
 	check "help $command prints the usage line" \
-	    prints "^usage: straddle $command"
-	check "help $command prints an example" prints "^  straddle $command "
-	check "help $command prints the common options" prints '^  -c FILE'
+	    stdout_has "^usage: straddle $command"
+	check "help $command prints an example" \
+	    stdout_has "^  straddle $command "
+	check "help $command prints the common options" stdout_has '^  -c FILE'
 	cp "$OUT" "$T/help"
-	works "$command --help" $command --help
+	check_success "$command --help" $command --help
 	check "$command --help prints the same as help $command" \
 	    cmp -s "$OUT" "$T/help"
-	works "$command -h ignores a missing config" $command -h -c "$T/none"
+	check_success "$command -h ignores a missing config" \
+	    $command -h -c "$T/none"
 	check "$command -h prints the same as help $command" \
 	    cmp -s "$OUT" "$T/help"
 done
-works "--help" --help
+check_success "--help" --help
 check "--help prints the same as help" cmp -s "$OUT" "$T/main"
 
 # --- the shipped example, and common mistakes ---
 
 if [ "$(cores | grep -cx '[01]')" -eq 2 ]; then
-	works "run with example.conf, unchanged" \
+	check_success "run with example.conf, unchanged" \
 	    run -c "$TESTS/../config/example.conf" -p "In the" -n 4
 fi
 # The parent started it with a higher nice value than the config asks for; only
@@ -44,26 +46,26 @@ if [ -z "$limited" ] || $limited true 2>/dev/null; then
 	    -s cpu,priority=nice:5 -p In -n 1
 	check "a run under nice 15 with priority nice:5 succeeds" is_success
 fi
-works "four sessions from one -s option" \
+check_success "four sessions from one -s option" \
     run -m "$MODEL" -s '4*cpu,cap=64MiB' -p "In the" -n 4
-check "the sessions are numbered from 0" says '^cpu3 +cpu '
-refuses "--model, an option of other programs" 2 \
+check "the sessions are numbered from 0" stderr_has '^cpu3 +cpu '
+check_refusal "--model, an option of other programs" 2 \
     '--model: not an option of run: write -m$' \
     run --model "$MODEL" -p hello
-refuses "options without a command" 2 \
+check_refusal "options without a command" 2 \
     'give a command first: straddle run -m' -m "$MODEL"
-refuses "a cap of 64 bytes" 2 '64 means 64 bytes: did you mean 64MiB' \
+check_refusal "a cap of 64 bytes" 2 '64 means 64 bytes: did you mean 64MiB' \
     run -m "$MODEL" -s cpu,cap=64 -p hello
 
 # --- plan ---
 
-works "plan" plan -c "$DEMO"
+check_success "plan" plan -c "$DEMO"
 check "plan prints nothing on stderr" is_empty "$ERR"
 for name in cpu0 cpu1 cpu2 cpu3; do
 	check "plan prints a row for $name" \
-	    prints "^$name +cpu .* 64\.00( +[0-9]+\.[0-9]+){7}"
+	    stdout_has "^$name +cpu .* 64\.00( +[0-9]+\.[0-9]+){7}"
 done
-works "plan --json" plan -c "$DEMO" --json
+check_success "plan --json" plan -c "$DEMO" --json
 check "plan --json has the stable keys" has_keys plan
 
 # covers SESSIONS [HALVES]: each half layer is in the plan once, in order; whole
@@ -97,28 +99,28 @@ for n in 2 3 7 18; do
 	    $(sessions $n cpu,cap=64MiB)
 	check "$n sessions cover the model's half layers" covers $n halves
 done
-works "plan --half-layers" plan --half-layers -m "$MODEL" \
+check_success "plan --half-layers" plan --half-layers -m "$MODEL" \
     $(sessions 3 cpu,cap=64MiB)
 check "a session that ends with half a layer is shown" \
-    prints '^cpu0 .* embd\+0-1\+2\.attn '
+    stdout_has '^cpu0 .* embd\+0-1\+2\.attn '
 check "a session that begins with half a layer is shown" \
-    prints '^cpu1 .* 2\.ffn\+3-4 '
+    stdout_has '^cpu1 .* 2\.ffn\+3-4 '
 kv() { "$PYTHON" -c 'import json, sys
 print(sum(s["kv"] for s in json.load(open(sys.argv[1]))["sessions"]))' "$OUT"; }
 straddle plan --json -m "$MODEL" --ctx 1024 --kv-type f16
 half=$(kv)
 straddle plan --json -m "$MODEL" --ctx 1024 --kv-type f32
-check "an F32 KV cache takes twice the bytes of F16" same $((2 * half)) "$(kv)"
+check "an F32 KV cache takes twice the bytes of F16" equal $((2 * half)) "$(kv)"
 straddle plan --json -m "$MODEL" --ctx 1024 --kv-type q8_0
 check "a Q8_0 KV cache takes less than 60 % of F16" \
     test "$(kv)" -lt $((half * 6 / 10))
 small=$(kv)
 straddle plan --json -m "$MODEL" --ctx 1024 --kv-type-v q8_0
 check "Q8_0 for values alone saves half as much" \
-    same $(((half + small) / 2)) "$(kv)"
+    equal $(((half + small) / 2)) "$(kv)"
 # 8 layers, 4 heads of 32, keys and values of two bytes each.
 check "the KV cache has the size that the model's shape implies" \
-    same $((1024 * 8 * 4 * 32 * 4)) "$half"
+    equal $((1024 * 8 * 4 * 32 * 4)) "$half"
 
 # check_round LABEL ARGS...: plan --check prints a config that parses to the same
 # config.
@@ -127,9 +129,9 @@ check_round()
 	local label=$1
 
 	shift
-	works "plan --check, $label" plan --check "$@"
+	check_success "plan --check, $label" plan --check "$@"
 	cp "$OUT" "$T/round.conf"
-	works "plan --check of its output, $label" \
+	check_success "plan --check of its output, $label" \
 	    plan --check -c "$T/round.conf"
 	check "plan --check of its output prints it again, $label" \
 	    cmp -s "$OUT" "$T/round.conf"
@@ -141,29 +143,29 @@ check_round "flags" -m "$MODEL" --ctx 77 --batch 9 --kv-type q8_0 \
     -s "a=cpu,cores=$core,cap=1.5GiB,threads=3,priority=nice:3" \
     -s b=null,cap=123456789B -s hexagon,cap=3.5GiB
 check "plan --check prints all three sessions" \
-    same 3 "$(grep -c '^session' "$OUT")"
-check "plan --check prints a cap to the byte" prints '123456789'
+    equal 3 "$(grep -c '^session' "$OUT")"
+check "plan --check prints a cap to the byte" stdout_has '123456789'
 straddle run -c "$DEMO" -p "In the" --temp 0 -n 8 --json
 want=$(field logits_hash)
 straddle plan --check -c "$DEMO"
 cp "$OUT" "$T/round.conf"
 straddle run -c "$T/round.conf" -p "In the" --temp 0 -n 8 --json
 check "a run with the printed config gives the same logits" \
-    same "$want" "$(field logits_hash)"
-works "plan --check without a model" plan --check -s cpu,cap=1GiB
+    equal "$want" "$(field logits_hash)"
+check_success "plan --check without a model" plan --check -s cpu,cap=1GiB
 
 # --- inspect ---
 
-works "inspect" inspect "$MODEL"
+check_success "inspect" inspect "$MODEL"
 check "inspect prints the architecture" \
-    prints '^ +general\.architecture +string +"llama"'
+    stdout_has '^ +general\.architecture +string +"llama"'
 check "inspect prints the number of tensors of each type" \
-    prints '^ +Q8_0 +57 tensors'
-check "inspect says that the model runs" prints '^runs: yes'
-check "inspect does not list the tensors" nothing "$(grep blk.0.attn_q "$OUT")"
-works "inspect -v" inspect -v -m "$MODEL"
-check "inspect -v lists every tensor" same 74 "$(grep -c ' at [0-9]*$' "$OUT")"
-works "inspect --json" inspect --json -c "$DEMO"
+    stdout_has '^ +Q8_0 +57 tensors'
+check "inspect says that the model runs" stdout_has '^runs: yes'
+check "inspect does not list the tensors" is_blank "$(grep blk.0.attn_q "$OUT")"
+check_success "inspect -v" inspect -v -m "$MODEL"
+check "inspect -v lists every tensor" equal 74 "$(grep -c ' at [0-9]*$' "$OUT")"
+check_success "inspect --json" inspect --json -c "$DEMO"
 check "inspect --json prints metadata, tensors and sizes" \
     "$PYTHON" - "$OUT" <<-'END'
 	import json, sys
@@ -178,16 +180,17 @@ check "inspect --json prints metadata, tensors and sizes" \
 	assert o['tensor_bytes'] == sum(x['bytes'] for x in t.values())
 	END
 make_model split q4_0 --split 3
-works "inspect of a split model" inspect "$T"/split-00001-of-00003.gguf --json
-check "inspect counts the files of a split model" same 3 "$(field files)"
+check_success "inspect of a split model" \
+    inspect "$T"/split-00001-of-00003.gguf --json
+check "inspect counts the files of a split model" equal 3 "$(field files)"
 
 # --- devices ---
 
-works "devices" devices
-check "devices lists cpu" prints '^cpu$'
+check_success "devices" devices
+check "devices lists cpu" stdout_has '^cpu$'
 check "devices prints the number of cores" \
-    prints "^ +cores +$(getconf _NPROCESSORS_ONLN) "
-works "devices --json" devices --json
+    stdout_has "^ +cores +$(getconf _NPROCESSORS_ONLN) "
+check_success "devices --json" devices --json
 check "devices --json has the stable keys" has_keys devices
 check "devices --json finds cpu and gives reasons for the rest" \
     "$PYTHON" - "$OUT" <<-'END'
@@ -200,18 +203,20 @@ check "devices --json finds cpu and gives reasons for the rest" \
 
 # --- explain ---
 
-works "explain" explain -c "$DEMO"
+check_success "explain" explain -c "$DEMO"
 check "explain names the kernel of the last layer" \
-    prints '^cpu[0-3] +7 matmul +blk\.7\.ffn_down\.weight +\| columns +cpu'
+    stdout_has '^cpu[0-3] +7 matmul +blk\.7\.ffn_down\.weight +\| columns +cpu'
 check "no operation of the demo falls back to the CPU" \
-    same 4 "$(grep -c ' 0 fall back' "$OUT")"
-works "explain --json" explain --json -c "$DEMO"
+    equal 4 "$(grep -c ' 0 fall back' "$OUT")"
+check_success "explain --json" explain --json -c "$DEMO"
 check "explain --json has the stable keys" has_keys explain
-works "explain of device null" explain -m "$MODEL" -s null
+check_success "explain of device null" explain -m "$MODEL" -s null
 check "attention falls back to the CPU, with a reason" \
-    prints '^null0 +3 attention +\| any +cpu +[a-z]'
-check "only attention falls back" prints '^null0 +160 operations .* 8 fall back'
-works "explain --json of cpu and null" explain -m "$MODEL" -s cpu -s null --json
+    stdout_has '^null0 +3 attention +\| any +cpu +[a-z]'
+check "only attention falls back" \
+    stdout_has '^null0 +160 operations .* 8 fall back'
+check_success "explain --json of cpu and null" \
+    explain -m "$MODEL" -s cpu -s null --json
 check "explain --json of two devices has the stable keys" has_keys explain
 check "explain's sums agree with its list of operations" \
     "$PYTHON" - "$OUT" <<-'END'
@@ -233,30 +238,33 @@ straddle run -c "$T/strict.conf" -p hello --temp 0
 check "strict: a fallback makes the exit code 1" exits 1
 check "strict: a fallback prints no text" is_empty "$OUT"
 check "strict: the error names operation, layer and reason" \
-    says '^straddle: session s: strict: .*attention.* layer 0.*no kernel'
-check "strict: the error is one line" same 1 "$(wc -l <"$ERR")"
-works "strict: a run on the CPU" run -m "$MODEL" --strict -p hello -n 2
+    stderr_has '^straddle: session s: strict: .*attention.* layer 0.*no kernel'
+check "strict: the error is one line" equal 1 "$(wc -l <"$ERR")"
+check_success "strict: a run on the CPU" run -m "$MODEL" --strict -p hello -n 2
 
 # --- tokenize, detokenize ---
 
-works "tokenize" tokenize "$MODEL" -p "In the beginning God"
+check_success "tokenize" tokenize "$MODEL" -p "In the beginning God"
 check "tokenize prints the ids on one line" \
-    same "1 305 2034 261 1799 1240 389" "$(cat "$OUT")"
-works "tokenize --no-bos" tokenize "$MODEL" --no-bos -p "In the beginning God"
+    equal "1 305 2034 261 1799 1240 389" "$(cat "$OUT")"
+check_success "tokenize --no-bos" \
+    tokenize "$MODEL" --no-bos -p "In the beginning God"
 check "--no-bos leaves out the BOS token" \
-    same "305 2034 261 1799 1240 389" "$(cat "$OUT")"
-works "tokenize --pieces" tokenize -m "$MODEL" --pieces -p "In the beginning"
-check "--pieces prints a line per token" same 6 "$(wc -l <"$OUT")"
-check "--pieces prints id and piece" prints "^ *261 '▁the'$"
-works "tokenize of an empty text" tokenize "$MODEL" --no-bos -p ""
-check "an empty text without BOS prints an empty line" same 1 "$(wc -c <"$OUT")"
+    equal "305 2034 261 1799 1240 389" "$(cat "$OUT")"
+check_success "tokenize --pieces" \
+    tokenize -m "$MODEL" --pieces -p "In the beginning"
+check "--pieces prints a line per token" equal 6 "$(wc -l <"$OUT")"
+check "--pieces prints id and piece" stdout_has "^ *261 '▁the'$"
+check_success "tokenize of an empty text" tokenize "$MODEL" --no-bos -p ""
+check "an empty text without BOS prints an empty line" \
+    equal 1 "$(wc -c <"$OUT")"
 
 # check_round_trip NAME: detokenize restores $T/text from its ids.
 check_round_trip()
 {
 	straddle tokenize -c "$DEMO" -f "$T/text"
 	cp "$OUT" "$T/ids"
-	check "$1: tokenize prints one line" same 1 "$(wc -l <"$T/ids")"
+	check "$1: tokenize prints one line" equal 1 "$(wc -l <"$T/ids")"
 	straddle detokenize "$MODEL" -f "$T/ids"
 	echo >>"$T/text"
 	check "$1: detokenize -f restores it" cmp -s "$OUT" "$T/text"
@@ -278,29 +286,31 @@ printf '</s><s> <unk> <0x41>' >"$T/text" && check_round_trip "text that looks li
 straddle tokenize "$MODEL" -p "</s>"
 want=$(cat "$OUT")
 straddle tokenize "$MODEL" -p "</s>" --special
-check "--special parses the text </s> as the token" same "1 2" "$(cat "$OUT")"
+check "--special parses the text </s> as the token" equal "1 2" "$(cat "$OUT")"
 check "without --special </s> is plain text" differ "1 2" "$want"
 printf 'In the' >"$T/text"
 INPUT=$T/text straddle tokenize "$MODEL" -f -
-check "tokenize -f - reads stdin" same "1 305 2034 261" "$(cat "$OUT")"
+check "tokenize -f - reads stdin" equal "1 305 2034 261" "$(cat "$OUT")"
 
 # --- eval ---
 
 straddle run -m "$MODEL" -c "$DEMO" -p "In the beginning God created" \
     --temp 0 -n 200 -q
 cp "$OUT" "$T/text"
-works "eval --text" eval -m "$MODEL" --ctx 64 --text "$T/text" $(sessions 2)
-check "eval --text prints the perplexity" prints \
+check_success "eval --text" \
+    eval -m "$MODEL" --ctx 64 --text "$T/text" $(sessions 2)
+check "eval --text prints the perplexity" stdout_has \
     '^perplexity [0-9.]+ \+- [0-9.]+ \([0-9]+ chunks of 64 tokens'
 want=$(cat "$OUT")
-works "eval --text --json" eval -m "$MODEL" --ctx 64 --text "$T/text" --json
+check_success "eval --text --json" \
+    eval -m "$MODEL" --ctx 64 --text "$T/text" --json
 check "eval --json prints the same perplexity" \
-    same "${want%% +-*}" "perplexity $("$PYTHON" -c \
+    equal "${want%% +-*}" "perplexity $("$PYTHON" -c \
     'import json, sys
 print("%.4f" % json.load(open(sys.argv[1]))["perplexity"])' "$OUT")"
 INPUT=$T/text straddle eval -m "$MODEL" --ctx 64 --text - --batch 7
 check "eval --text - with another batch size prints the same" \
-    same "$want" "$(cat "$OUT")"
+    equal "$want" "$(cat "$OUT")"
 ppl() { sed -n 's/^perplexity \([0-9]*\)\..*/\1/p' "$OUT"; }
 own=$(ppl)
 "$PYTHON" -c 'import random, sys
@@ -344,21 +354,23 @@ expected_ppl()
 for stride in 64 32 20; do
 	straddle eval -q -m "$MODEL" --ctx 64 --stride $stride --text "$T/text"
 	check "perplexity equals that computed here, stride $stride" \
-	    same "$(expected_ppl $stride)" \
+	    equal "$(expected_ppl $stride)" \
 	    "$(sed 's/(.*, \([0-9]* scored\))/\1/' "$OUT")"
 done
 
 straddle eval -m "$MODEL" --ctx 1024 --text "$T/text"
 check "eval of a text shorter than the context: exit 2" exits 2
 check "the error names the text's length and the context" \
-    says '[0-9]+ tokens.* 1024'
+    stderr_has '[0-9]+ tokens.* 1024'
 
-works "eval --ids" eval -m "$MODEL" --ids "1 305 2034" --logits "$T/a.f32"
-check "the logits file has rows x vocabulary x 4 bytes" same $((3 * 2048 * 4)) \
+check_success "eval --ids" \
+    eval -m "$MODEL" --ids "1 305 2034" --logits "$T/a.f32"
+check "the logits file has rows x vocabulary x 4 bytes" \
+    equal $((3 * 2048 * 4)) \
     "$(wc -c <"$T/a.f32")"
 echo "1, 305
 2034" >"$T/ids"
-works "eval --ids-file" \
+check_success "eval --ids-file" \
     eval -m "$MODEL" --ids-file "$T/ids" --logits "$T/b.f32"
 check "--ids-file gives the same logits as --ids" cmp -s "$T/a.f32" "$T/b.f32"
 
@@ -372,13 +384,13 @@ best=$("$PYTHON" - "$T/a.f32" <<-'END'
 straddle detokenize "$MODEL" "$best"
 want=$(cat "$OUT")
 straddle run -m "$MODEL" -p "In" --temp 0 -n 1 -q
-check "run --temp 0 generates the most likely token of eval" same "$want" \
+check "run --temp 0 generates the most likely token of eval" equal "$want" \
     "$(sed 's/^ //' "$OUT")"
 
 # --- bench, stress ---
 
 # Slices of 2 ms are enough: these tests check the output's form, not speeds.
-bench() { local label=$1; shift; works "$label" bench --slice 2 "$@"; }
+bench() { local label=$1; shift; check_success "$label" bench --slice 2 "$@"; }
 
 bench "bench --json" -m "$MODEL" -p 16 -n 8 -r 1 --json
 check "bench --json has the stable keys" has_keys bench
@@ -455,24 +467,24 @@ check "--sweep has a row per session count, or says why not" \
 	END
 bench "bench" -m "$MODEL" -p 16 -n 8 -r 1 --load --sweep 1,2
 check "bench prints the machine's bounds" \
-    prints '^int8, Gop/s +[0-9.]+ .* per cycle$'
+    stdout_has '^int8, Gop/s +[0-9.]+ .* per cycle$'
 check "bench prints speeds and fractions of the bound" \
-    prints '^tg8 +[0-9.]+ \+- [0-9.]+ t/s, [0-9.]+ % of the [0-9.]+ that '
+    stdout_has '^tg8 +[0-9.]+ \+- [0-9.]+ t/s, [0-9.]+ % of the [0-9.]+ that '
 check "bench prints the loading speed" \
-    prints '^load +[0-9.]+ \+- [0-9.]+ GB/s, .* that disk allows$'
+    stdout_has '^load +[0-9.]+ \+- [0-9.]+ GB/s, .* that disk allows$'
 check "--sweep prints a row for two sessions" \
-    prints '^2 +[0-9]+ +shared +[0-9.]+ '
-refuses "a depth that exceeds --ctx" 2 \
+    stdout_has '^2 +[0-9]+ +shared +[0-9.]+ '
+check_refusal "a depth that exceeds --ctx" 2 \
     'tests of 48 tokens do not fit into --ctx 40: give --ctx 48' \
     bench -m "$MODEL" --ctx 40 -p 0 -n 8 -d 40
-refuses "a sweep over different sessions" 2 \
+check_refusal "a sweep over different sessions" 2 \
     "--sweep is over sessions that are alike: cpu0 is on cpu, hexagon0 on hexagon" \
     bench -m "$MODEL" -s cpu -s hexagon --sweep 1,2
-refuses "bench -p 0 -n 0" 2 'nothing to measure' \
+check_refusal "bench -p 0 -n 0" 2 'nothing to measure' \
     bench -m "$MODEL" -p 0 -n 0
-works "stress" stress -m "$MODEL" $(sessions 2 cpu,cap=64MiB) \
+check_success "stress" stress -m "$MODEL" $(sessions 2 cpu,cap=64MiB) \
     --only 'kill -9 of all workers*'
 check "stress reports that the case held" \
-    prints '^held +kill -9 of all workers at once '
+    stdout_has '^held +kill -9 of all workers at once '
 
 e2e_end

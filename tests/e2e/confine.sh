@@ -21,7 +21,7 @@ is_confined()
 	END
 }
 
-works "run --json" run "${PAIR[@]}" --json -q
+check_success "run --json" run "${PAIR[@]}" --json -q
 text=$(field text)
 holds=
 for part in capabilities no_new_privs not_dumpable landlock seccomp; do
@@ -32,16 +32,16 @@ has() { [[ "$holds " == *" $1 "* ]]; }
 check "workers have no capabilities and cannot gain privileges" eval \
     'has capabilities && has no_new_privs'
 
-works "run -v" run "${PAIR[@]}" -v
+check_success "run -v" run "${PAIR[@]}" -v
 check "-v reports the confinement of each session" \
-    same 2 "$(grep -c "^straddle: session [ab]: confined: no cap" "$ERR")"
-works "run" run "${PAIR[@]}"
+    equal 2 "$(grep -c "^straddle: session [ab]: confined: no cap" "$ERR")"
+check_success "run" run "${PAIR[@]}"
 if [ "$(wc -w <<<"$holds")" = 5 ]; then
 	check "without -v full confinement is not reported" \
-	    nothing "$(grep confined "$ERR" || true)"
+	    is_blank "$(grep confined "$ERR" || true)"
 else
 	check "missing confinement is reported once" \
-	    same 1 "$(grep -c "note: workers are not confined by" "$ERR")"
+	    equal 1 "$(grep -c "note: workers are not confined by" "$ERR")"
 fi
 
 # --- what the kernel reports ---
@@ -60,8 +60,8 @@ has_status()
 	return $bad
 }
 straddle_bg run "${PAIR[@]}" -n 100000 --ctx 65536 --ignore-eos -q
-check "text is printed while it is generated" in_time has_text
-check "there are two workers" same 2 "$(workers | wc -l)"
+check "text is printed while it is generated" eventually has_text
+check "there are two workers" equal 2 "$(workers | wc -l)"
 for set in CapInh CapPrm CapEff CapAmb; do
 	check "$set is empty" has_status $set 0000000000000000
 done
@@ -72,9 +72,9 @@ check "NoNewPrivs is 1" has_status NoNewPrivs 1
 ! has seccomp || check "Seccomp is 2" has_status Seccomp 2
 pids=($(workers))
 ! has not_dumpable || check "a worker is not dumpable: /proc shows root as its owner" \
-    same 0 "$(stat -c %u "/proc/${pids[0]}/status")"
+    equal 0 "$(stat -c %u "/proc/${pids[0]}/status")"
 kill -TERM "$GROUP"
-check "SIGTERM ends the run" finishes
+check "SIGTERM ends the run" command_ends
 
 # --- forbidden calls ---
 
@@ -92,7 +92,7 @@ if has seccomp; then
 	done
 fi
 export STRADDLE_FAULT=worker:socket:3
-works "a fault for a thread that does not exist" run "${PAIR[@]}" -q
-check "that fault does not change the text" same "$text" "$(cat "$OUT")"
+check_success "a fault for a thread that does not exist" run "${PAIR[@]}" -q
+check "that fault does not change the text" equal "$text" "$(cat "$OUT")"
 
 e2e_end

@@ -18,7 +18,7 @@ for document in README.md config/man/straddle.1 config/man/straddle.conf.5; do
 	run_any "$PYTHON" "$TESTS/tools/doc_examples.py" "$BIN" "$T" "$document"
 	grep . "$OUT" | sed "s|^|$document: |"
 	check "the examples of $document" exits 0
-	check "no process of them is left" ended
+	check "no process of them is left" no_process_left
 done
 
 # Links between the documents: relative ones lead to something.
@@ -40,7 +40,7 @@ broken_links()
 }
 if [ -e coordinator/README.md ]; then
 	broken=$(broken_links)
-	check "documents link to what is there, not: $broken" nothing "$broken"
+	check "documents link to what is there, not: $broken" is_blank "$broken"
 	check "README.md has at most 200 lines" \
 	    test "$(wc -l <README.md)" -le 200
 fi

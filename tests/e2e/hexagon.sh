@@ -13,26 +13,27 @@ command -v qemu-hexagon >/dev/null || e2e_skip "qemu-hexagon is not installed"
 
 hash_of() { sed -n 's/^hash of the last logits: //p' "$ERR"; }
 
-works "a run on the CPU" run -m "$MODEL" -s cpu -p "In the beginning" -n 12 \
+check_success "a run on the CPU" \
+    run -m "$MODEL" -s cpu -p "In the beginning" -n 12 \
     --temp 0 --ctx 128
 text=$(cat "$OUT")
-works "four domains from the config" run -c "$CONF" --ctx 128 --temp 0 \
+check_success "four domains from the config" run -c "$CONF" --ctx 128 --temp 0 \
     -p "In the beginning" -n 12
-check "four domains generate the CPU's text" same "$(cat "$OUT")" "$text"
+check "four domains generate the CPU's text" equal "$(cat "$OUT")" "$text"
 check "the table has a row for each of the four sessions" \
     test "$(grep -c '^htp[0-3] *hexagon .* [+-]' "$ERR")" -eq 4
 hash=$(hash_of)
 check "the table has a column for emulators" \
-    says '^session .* runtime emulator  *peak '
+    stderr_has '^session .* runtime emulator  *peak '
 check "each domain's memory and emulator are reported" \
     test "$(grep -Ec '^htp[0-3]: in the domain [0-9.]+ .* its emulator: [0-9.]+ planned, [0-9.]+ measured' "$ERR")" -eq 4
 check "each domain's operations and messages are reported" \
     test "$(grep -Ec '^htp[0-3]: [0-9]+ operations on hexagon, [0-9]+ on the CPU; a batch: [0-9.]+ messages, ' "$ERR")" -eq 4
 check "a domain in the middle gets one message per batch" \
-    says '^htp1: .* a batch: 1\.0 messages'
-works "one domain, --batch 4" run -m "$MODEL" -s hexagon --ctx 128 \
+    stderr_has '^htp1: .* a batch: 1\.0 messages'
+check_success "one domain, --batch 4" run -m "$MODEL" -s hexagon --ctx 128 \
     --temp 0 -p "In the beginning" -n 12 --batch 4
-check "one domain, --batch 4: the same logits" same "$(hash_of)" "$hash"
+check "one domain, --batch 4: the same logits" equal "$(hash_of)" "$hash"
 # An emulator's memory beyond its domain's bytes is planned and accounted for, with
 # every way to enforce caps.  No group is charged for the program file that all
 # emulators share.
@@ -61,16 +62,17 @@ is_accounted_for()
 }
 MIXED=(run -m "$MODEL" -s hexagon -s cpu -s hexagon --ctx 128 --temp 0
     -p "In the beginning" -n 12)
-works "hexagon, cpu, hexagon" "${MIXED[@]}" --json
+check_success "hexagon, cpu, hexagon" "${MIXED[@]}" --json
 check "hexagon, cpu, hexagon: the same text, every byte accounted for" \
     is_accounted_for
-if without_groups; then
-	works "hexagon, cpu, hexagon without groups" "${MIXED[@]}" --json
-	with_groups
+if hide_groups; then
+	check_success "hexagon, cpu, hexagon without groups" \
+	    "${MIXED[@]}" --json
+	restore_groups
 	check "without groups: the same text, every byte accounted for" \
 	    is_accounted_for
 fi
-works "a Q8_0 KV cache in a domain" \
+check_success "a Q8_0 KV cache in a domain" \
     run -m "$MODEL" -s hexagon --ctx 128 --temp 0 \
     -p "In the beginning" -n 4 --kv-type q8_0
 
@@ -78,7 +80,7 @@ works "a Q8_0 KV cache in a domain" \
 
 LONG=(run -m "$MODEL" -s htp8=hexagon -s htp9=hexagon --ctx 128 --temp 0
     -p "In the beginning" -n 16)
-works "16 tokens over two domains, undisturbed" "${LONG[@]}"
+check_success "16 tokens over two domains, undisturbed" "${LONG[@]}"
 long=$(cat "$OUT")
 hash=$(hash_of)
 
@@ -87,12 +89,12 @@ hash=$(hash_of)
 check_recovery()
 {
 	check "$1: exit 0" exits 0
-	check "$1: no process is left" in_time ended
+	check "$1: no process is left" eventually no_process_left
 	check "$1: the error names the session and the cause" \
-	    says "^straddle: session $2; restarting it \(loss 1 of"
-	check "$1: one loss" same 1 "$(grep -c '; restarting it' "$ERR")"
-	check "$1: the same text" same "$(cat "$OUT")" "$long"
-	check "$1: the same logits" same "$(hash_of)" "$hash"
+	    stderr_has "^straddle: session $2; restarting it \(loss 1 of"
+	check "$1: one loss" equal 1 "$(grep -c '; restarting it' "$ERR")"
+	check "$1: the same text" equal "$(cat "$OUT")" "$long"
+	check "$1: the same logits" equal "$(hash_of)" "$hash"
 }
 
 # Pid of the domain that was started last.
@@ -101,10 +103,10 @@ generating() { [ "$(wc -c <"$OUT")" -gt 4 ]; }
 signal_domain()	# SIGNAL
 {
 	straddle_bg "${LONG[@]}"
-	check "SIG$1: text is printed" in_time generating
+	check "SIG$1: text is printed" eventually generating
 	victim=$(domain)
 	check "SIG$1: a domain can be signalled" kill "-$1" "$victim"
-	check "SIG$1: the run ends" finishes
+	check "SIG$1: the run ends" command_ends
 }
 
 signal_domain KILL
@@ -117,7 +119,7 @@ check_recovery "a domain that crashes" \
 signal_domain STOP
 check_recovery "a domain that hangs" \
     'htp[89]: its device hexagon hangs: nothing has moved for [0-9.]+ s, .* \(its worker is asleep\)'
-check "a domain that hangs: it is killed" in_time test ! -d "/proc/$victim"
+check "a domain that hangs: it is killed" eventually test ! -d "/proc/$victim"
 
 # One fault in one domain, once (tests/tools/faulty.c).
 if [ -x "$FAULTY" ]; then
@@ -141,16 +143,16 @@ if [ -x "$FAULTY" ]; then
 fi
 
 # The plan refuses more than a domain can map and names the limit that was probed.
-refuses "a context too large for the domain" 3 \
+check_refusal "a context too large for the domain" 3 \
     'its cap is (5[0-9]|6[0-3])\.0 MiB, the limit of its device hexagon' \
     run -m "$MODEL" -s hexagon,domain=64MiB,cap=1GiB --ctx 16384 -p x -n 1
 # A sanitizer takes about 27 MiB of the domain, and the amount varies.
 SIZE=64MiB
 ! sanitized || SIZE=96MiB
-works "a domain of $SIZE" run -m "$MODEL" \
+check_success "a domain of $SIZE" run -m "$MODEL" \
     -s "hexagon,domain=$SIZE" --ctx 128 --temp 0 -p "In the beginning" -n 12
-check "a domain of $SIZE: the same text" same "$(cat "$OUT")" "$text"
-works "explain of four domains" explain -c "$CONF" --json
+check "a domain of $SIZE: the same text" equal "$(cat "$OUT")" "$text"
+check_success "explain of four domains" explain -c "$CONF" --json
 check "only get_rows and rope_table fall back, with a reason" \
     "$PYTHON" - "$OUT" \
     <<-'END'
@@ -169,7 +171,7 @@ has_expected_counts() {
 check "the domain's inner loops have the expected products per packet" \
     has_expected_counts
 
-works "devices --json" devices --json
+check_success "devices --json" devices --json
 check "devices reports the domain's limits as probed" \
     "$PYTHON" - "$OUT" <<-'END'
 	import json, sys

@@ -34,26 +34,27 @@ check "the DSP module imports only dspqueue and exports one function" \
 	    (b'import', b'read_noblock', b'write', b'close')}, imported
 	END
 
-works "a run on the CPU" run -m "$MODEL" -s cpu -p "In the beginning" -n 12 \
+check_success "a run on the CPU" \
+    run -m "$MODEL" -s cpu -p "In the beginning" -n 12 \
     --temp 0 --ctx 128
 text=$(cat "$OUT")
-refuses "port=fastrpc without libcdsprpc.so" \
+check_refusal "port=fastrpc without libcdsprpc.so" \
     1 'looked for libcdsprpc.so: .*packages' \
     run -m "$MODEL" -s hexagon,port=fastrpc -p "In the beginning" -n 2 \
     --ctx 128
 
 export LD_LIBRARY_PATH=$STANDIN
-works "two sessions through the library" run -m "$MODEL" -s 2*hexagon \
+check_success "two sessions through the library" run -m "$MODEL" -s 2*hexagon \
     -p "In the beginning" -n 12 --temp 0 --ctx 128
-check "two sessions generate the CPU's text" same "$(cat "$OUT")" "$text"
+check "two sessions generate the CPU's text" equal "$(cat "$OUT")" "$text"
 check "each session's operations are reported" \
     test "$(grep -Ec '^hexagon[01]: [0-9]+ operations on hexagon' "$ERR")" -eq 2
-works "fastrpc, cpu and emulated in one pipeline" \
+check_success "fastrpc, cpu and emulated in one pipeline" \
     run -m "$MODEL" -s hexagon -s cpu \
     -s hexagon,port=emulated -p "In the beginning" -n 12 --temp 0 --ctx 128
 check "fastrpc, cpu and emulated generate the CPU's text" \
-    same "$(cat "$OUT")" "$text"
-works "devices --json" devices --json
+    equal "$(cat "$OUT")" "$text"
+check_success "devices --json" devices --json
 check "devices reports the library's limits and those probed" \
     "$PYTHON" - "$OUT" \
     <<-'END'
@@ -68,25 +69,26 @@ check "devices reports the library's limits and those probed" \
 	END
 
 export STANDIN_REFUSE=remote_handle64_open=0x72
-refuses "a refused call: the error names it, its code and a remedy" 1 \
+check_refusal "a refused call: the error names it, its code and a remedy" 1 \
     'remote_handle64_open failed with 0x72 .the DSP refuses.*DSP_LIBRARY_PATH' \
     run -m "$MODEL" -s hexagon -p "In the beginning" -n 2 --ctx 128
 unset STANDIN_REFUSE
 
 # The remote process dies: the library's notification leads to a loss, and the text
 # goes on.
-works "60 tokens, undisturbed" run -m "$MODEL" -s hexagon --ctx 128 --temp 0 \
+check_success "60 tokens, undisturbed" \
+    run -m "$MODEL" -s hexagon --ctx 128 --temp 0 \
     -p "In the beginning" -n 60
 long=$(cat "$OUT")
 straddle_bg run -m "$MODEL" -s htp9=hexagon --ctx 128 --temp 0 \
     -p "In the beginning" -n 60
 domain() { pgrep -g "$GROUP" -f hexagon-domain | head -n 1; }
 generating() { [ -s "$OUT" ]; }
-check "text is printed while it is generated" in_time generating
+check "text is printed while it is generated" eventually generating
 check "the remote process can be killed" kill -KILL "$(domain)"
-check "a killed remote process: the run ends" finishes
+check "a killed remote process: the run ends" command_ends
 check "a killed remote process: exit 0" test "$RC" -eq 0
 check "a killed remote process: the error names session and cause" \
-    says 'htp9: its Hexagon domain died of an exception'
-check "a killed remote process: the same text" same "$(cat "$OUT")" "$long"
+    stderr_has 'htp9: its Hexagon domain died of an exception'
+check "a killed remote process: the same text" equal "$(cat "$OUT")" "$long"
 e2e_end

@@ -99,16 +99,16 @@ straddle()
 	run_any "$BIN" "$@"
 }
 
-# Until with_groups is called, the program cannot create memory groups
+# Until restore_groups is called, the program cannot create memory groups
 # (tests/tools/faulty.c).  Fails where that program is not built.
-without_groups()
+hide_groups()
 {
 	[ -x "$FAULTY" ] || return 1
 	WITH_GROUPS=$BIN BIN=$FAULTY
 	export STRADDLE_CGROUP_ROOT=/nowhere
 }
 
-with_groups()
+restore_groups()
 {
 	BIN=$WITH_GROUPS
 	unset STRADDLE_CGROUP_ROOT
@@ -123,8 +123,8 @@ straddle_bg()
 	GROUP=$!
 }
 
-# in_time COMMAND...: repeat it until it succeeds; fail after LIMIT.
-in_time()
+# eventually COMMAND...: repeat it until it succeeds; fail after LIMIT.
+eventually()
 {
 	local end=$((SECONDS + LIMIT))
 
@@ -134,7 +134,7 @@ in_time()
 	done
 }
 
-nobody_left()
+group_is_empty()
 {
 	! pgrep -r R,S,D,T,t -g "$GROUP" >/dev/null
 }
@@ -143,19 +143,19 @@ nobody_left()
 # than the command: the leak checker of a worker that was killed while it exited,
 # and the emulator of a domain (EMULATED), for which a confined worker may not
 # wait.
-ended()
+no_process_left()
 {
-	nobody_left ||
-	    { { sanitized || [ -n "${EMULATED-}" ]; } && in_time nobody_left; }
+	group_is_empty ||
+	    { { sanitized || [ -n "${EMULATED-}" ]; } && eventually group_is_empty; }
 }
 
 # Wait for straddle_bg's command to end by itself and set RC; kill it and fail
 # after LIMIT.
-finishes()
+command_ends()
 {
 	local hangs=0
 
-	in_time leader_ended || hangs=1
+	eventually leader_ended || hangs=1
 	[ "$hangs" -eq 0 ] || kill -KILL -- "-$GROUP"
 	wait "$GROUP" || RC=$?
 	return "$hangs"
@@ -205,16 +205,16 @@ check()
 }
 
 exits() { [ "$RC" -eq "$1" ]; }
-prints() { grep -Eqe "$1" "$OUT"; }
-says() { grep -Eqe "$1" "$ERR"; }
+stdout_has() { grep -Eqe "$1" "$OUT"; }
+stderr_has() { grep -Eqe "$1" "$ERR"; }
 is_empty() { [ ! -s "$1" ]; }
-same() { [ -n "$1" ] && [ "$1" = "$2" ]; }
-nothing() { [ -z "$1" ]; }
+equal() { [ -n "$1" ] && [ "$1" = "$2" ]; }
+is_blank() { [ -z "$1" ]; }
 differ() { [ "$1" != "$2" ]; }
 
 is_success()
 {
-	exits 0 && ended
+	exits 0 && no_process_left
 }
 
 # is_refusal CODE PATTERN: that exit code, one line on stderr that matches, and no
@@ -222,11 +222,11 @@ is_success()
 is_refusal()
 {
 	exits "$1" && is_empty "$OUT" && [ "$(wc -l <"$ERR")" -eq 1 ] &&
-	    says "^straddle: " && says "$2" && ended
+	    stderr_has "^straddle: " && stderr_has "$2" && no_process_left
 }
 
-# works LABEL ARGS...: straddle ARGS exits with 0 and leaves no process.
-works()
+# check_success LABEL ARGS...: straddle ARGS exits with 0 and leaves no process.
+check_success()
 {
 	local label=$1
 
@@ -235,8 +235,8 @@ works()
 	check "$label" is_success
 }
 
-# refuses LABEL CODE PATTERN ARGS...: straddle ARGS is refused (is_refusal).
-refuses()
+# check_refusal LABEL CODE PATTERN ARGS...: straddle ARGS is refused (is_refusal).
+check_refusal()
 {
 	local label=$1 code=$2 pattern=$3
 

@@ -29,7 +29,7 @@ explained()
 
 options_of "Common options" >"$T/common"
 check "there are common options" test -s "$T/common"
-works "help" help
+check_success "help" help
 commands=$(sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' "$OUT" |
     grep -vxE 'help|straddle')
 check "there are commands" test -n "$commands"
@@ -39,13 +39,13 @@ for command in $commands; do
 	options_of "straddle $command" | sort -u - "$T/common" >"$T/page"
 	missing=$(comm -23 "$T/help" "$T/page" | tr '\n' ' ')
 	check "straddle.1 has every option of $command, not: $missing" \
-	    nothing "$missing"
+	    is_blank "$missing"
 	# An option may have a letter too, which the help shows by example.
 	unknown=$(comm -13 "$T/help" "$T/page" | while read -r option; do
 		grep -qe "[ (]$option\( \|$\)" "$OUT" || printf '%s ' "$option"
 	done)
 	check "the program has every option of $command, not: $unknown" \
-	    nothing "$unknown"
+	    is_blank "$unknown"
 	check "straddle.1 shows how $command is called" \
 	    grep -qx ".Cm $command" "$MAN/straddle.1"
 done
@@ -57,16 +57,16 @@ check "options.c has keys" test "$(wc -l <"$T/keys")" -ge 20
 sed -n 's/^\.It Ic \([a-z_]*\).*/\1/p' "$MAN/straddle.conf.5" | sort -u \
     >"$T/page"
 missing=$(comm -23 "$T/keys" "$T/page" | tr '\n' ' ')
-check "straddle.conf.5 has every key, not: $missing" nothing "$missing"
+check "straddle.conf.5 has every key, not: $missing" is_blank "$missing"
 unknown=$(comm -13 "$T/keys" "$T/page" | tr '\n' ' ')
-check "the program has every key, not: $unknown" nothing "$unknown"
+check "the program has every key, not: $unknown" is_blank "$unknown"
 
 # What the two pages say of each other cannot be looked up: they are not
 # installed.
 if command -v mandoc >/dev/null; then
 	for page in straddle.1 straddle.conf.5; do
 		run_any mandoc -T lint "$MAN/$page"
-		check "mandoc likes $page" nothing \
+		check "mandoc likes $page" is_blank \
 		    "$(grep -v 'referenced manual not found' "$OUT")"
 	done
 else

@@ -110,16 +110,16 @@ run_some_configurations
 run_more_configurations
 print_worst "$HELD_BY"
 
-if [ "$HELD_BY" != RLIMIT_DATA ] && without_groups; then
+if [ "$HELD_BY" != RLIMIT_DATA ] && hide_groups; then
 	: >"$T/errors"
 	run_some_configurations
 	print_worst RLIMIT_DATA
 	straddle run -m "$MODEL" -p In -n 1
 	check "without groups RLIMIT_DATA enforces caps, or nothing does" \
-	    says '^cpu0 .* (RLIMIT_DATA|ledger)$'
+	    stderr_has '^cpu0 .* (RLIMIT_DATA|ledger)$'
 	check "without groups a note says why there is none" \
-	    says '^caps: held by .* because .*/nowhere/proc/self/mountinfo'
-	with_groups
+	    stderr_has '^caps: held by .* because .*/nowhere/proc/self/mountinfo'
+	restore_groups
 fi
 
 # Caps of exactly the planned bytes, which the kernel enforces to the page.
@@ -136,19 +136,21 @@ fitted()
 print(json.load(open(sys.argv[1]))["fit"][sys.argv[2]])' "$OUT" "$1"
 }
 
-works "plan --fit for sessions of 12 MiB" plan -m "$MODEL" --fit --json \
+check_success "plan --fit for sessions of 12 MiB" \
+    plan -m "$MODEL" --fit --json \
     --ctx 512 --batch 64 -s cpu,cap=12MiB
 n=$(fitted sessions)
 check "plan --fit advises several sessions" test "$n" -gt 1
-works "a run with that many sessions" \
+check_success "a run with that many sessions" \
     run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 \
     $(sessions "$n" cpu,cap=12MiB)
-refuses "one session is refused with advice" 3 \
+check_refusal "one session is refused with advice" 3 \
     "bytes are missing; what would fit: [0-9]+ sessions" \
     run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 -s cpu,cap=12MiB
-works "plan --fit for two sessions of 14 MiB" plan -m "$MODEL" --fit --json \
+check_success "plan --fit for two sessions of 14 MiB" \
+    plan -m "$MODEL" --fit --json \
     $(sessions 2 cpu,cap=14MiB)
-works "a run with the advised context, batch and KV types" \
+check_success "a run with the advised context, batch and KV types" \
     run -m "$MODEL" -p In -n 1 $(sessions 2 cpu,cap=14MiB) \
     --ctx "$(fitted context)" --batch "$(fitted batch)" \
     --kv-type-k "$(fitted kv_type_k)" --kv-type-v "$(fitted kv_type_v)"
@@ -197,14 +199,14 @@ page_cache_of()
 BIN=$T/cold straddle_bg run -m "$T/cold.gguf" -p In -n 100000 --ctx 65536 \
     --ignore-eos -q -s a=cpu,cap=160MiB -s b=cpu,cap=160MiB
 has_text() { [ "$(wc -c <"$OUT")" -gt 8 ]; }
-check "text is printed while it is generated" in_time has_text
+check "text is printed while it is generated" eventually has_text
 for pid in $(workers); do
 	case $HELD_BY in
 	cgroup*)	check "a worker's limit is its cap" \
-			    same 167772160 "$(limit_of "$pid")"
+			    equal 167772160 "$(limit_of "$pid")"
 			check "a worker is charged no page cache" \
-			    same 0 "$(page_cache_of "$pid")"
-			check "a worker is alone in its group" same "$pid" \
+			    equal 0 "$(page_cache_of "$pid")"
+			check "a worker is alone in its group" equal "$pid" \
 			    "$(cat "$(group_of "$pid")/cgroup.procs")"
 			stale="${stale-} $(group_of "$pid")" ;;
 	RLIMIT_DATA)	check "a worker has a data limit" \
@@ -212,8 +214,8 @@ for pid in $(workers); do
 	esac
 done
 kill -KILL "$GROUP"
-check "kill -9 of the coordinator ends the run" finishes
-check "its workers exit" in_time ended
+check "kill -9 of the coordinator ends the run" command_ends
+check "its workers exit" eventually no_process_left
 straddle plan -m "$MODEL"
 for group in ${stale-}; do
 	check "the next straddle removes the groups that were left" \
@@ -230,12 +232,12 @@ if [ "$HELD_BY" = "cgroup v1" ] &&
 	printf '#!/bin/sh\necho $$ >%s/cgroup.procs\nexec %s "$@"\n' \
 	    "$inside" "$BIN" >"$T/inside"
 	chmod +x "$T/inside"
-	BIN=$T/inside works "bench in a container of 900 MiB" bench \
+	BIN=$T/inside check_success "bench in a container of 900 MiB" bench \
 	    -m "$MODEL" -p 8 -n 2 -r 1 --slice 1 -s cpu --json
 	check "bench's read buffer is at most a quarter of that" "$PYTHON" -c \
 	    'import json, sys
 assert json.load(open(sys.argv[1]))["roofline"]["read_buffer"] < 236e6' "$OUT"
-	in_time rmdir "$inside"
+	eventually rmdir "$inside"
 fi
 
 # A worker that exceeds its cap: the launcher starts another program instead.
@@ -254,12 +256,12 @@ if [ "$HELD_BY" != RLIMIT_DATA ] && [ "$HELD_BY" != ledger ]; then
 	    --recover 0 -s modest=cpu,cap=160MiB -s glutton=cpu,cap=64MiB
 	check "a worker above its cap: exit 1" exits 1
 	check "a worker above its cap: session, cause and numbers are named" \
-	    says "^straddle: session glutton: its \
+	    stderr_has "^straddle: session glutton: its \
 worker was killed by signal 9 \(Killed\), for memory: its group reached the \
 limit of 64.0 MiB \(67108864 bytes\), peak 64.0 MiB"
 	check "a worker above its cap: one line, as no other worker is lost" \
-	    same 1 "$(wc -l <"$ERR")"
-	check "a worker above its cap: no process is left" ended
+	    equal 1 "$(wc -l <"$ERR")"
+	check "a worker above its cap: no process is left" no_process_left
 fi
 
 e2e_end

@@ -31,7 +31,7 @@ check_same_texts()
 
 	run_lines "$@" --parallel 1
 	check "one prompt at a time: $*" is_success
-	check "a result for each prompt" same 12 "$(wc -l <"$OUT")"
+	check "a result for each prompt" equal 12 "$(wc -l <"$OUT")"
 	cp "$OUT" "$T/want"
 	for n in 1 2 3 8; do
 		for batch in 7 128; do
@@ -71,34 +71,35 @@ field_of()
 straddle run -m "$MODEL" --ctx 256 -q -p "$LONG" -n 20 --temp 0.8 \
     --seed "$(field_of 3 seed)" --repeat-penalty 1.3 --json
 check "a prompt alone with its line's seed gives the same text" \
-    same "$(field_of 3 text)" "$(field text)"
-check "a line has its number of tokens" same 20 "$(field_of 3 gen_tokens)"
+    equal "$(field_of 3 text)" "$(field text)"
+check "a line has its number of tokens" equal 20 "$(field_of 3 gen_tokens)"
 check "equal prompts get different texts" \
     differ "$(field_of 4 text)" "$(field_of 5 text)"
-check "the first prompt has the run's own seed" same 5 "$(field_of 0 seed)"
+check "the first prompt has the run's own seed" equal 5 "$(field_of 0 seed)"
 
 # --- ends ---
 
 printf 'In\nthe beginning of\n' >"$T/lines"
 run_lines -n -1 --temp 0 --ignore-eos --ctx 32 --parallel 2
-check "a full context ends a text" same 2 "$(grep -c '"stop":"context"' "$OUT")"
+check "a full context ends a text" \
+    equal 2 "$(grep -c '"stop":"context"' "$OUT")"
 run_lines -n 5 --temp 0 --parallel 2
-check "-n ends a text" same 2 "$(grep -c '"stop":"length"' "$OUT")"
+check "-n ends a text" equal 2 "$(grep -c '"stop":"length"' "$OUT")"
 check "-q keeps the token counts" differ 0 "$(grep -c '"gen_tokens":5' "$OUT")"
-check "-q leaves out all times" same 0 "$(grep -c '_s"' "$OUT")"
+check "-q leaves out all times" equal 0 "$(grep -c '_s"' "$OUT")"
 straddle run -m "$MODEL" --prompts "$T/lines" --ctx 64 -n 5 --temp 0 \
     --parallel 2
 check "without -q each line has times" \
-    same 2 "$(grep -c '"ttft_s":.*"gen_s":' "$OUT")"
+    equal 2 "$(grep -c '"ttft_s":.*"gen_s":' "$OUT")"
 check "without -q there is a line of speeds" \
-    says '^sequences at once: 2 \| rows a batch: [0-9.]+ \| '
+    stderr_has '^sequences at once: 2 \| rows a batch: [0-9.]+ \| '
 
 # --- hundreds ---
 
 seq 1 400 | sed 's/$/ and/' >"$T/lines"
 run_lines -n 3 --temp 0.8 --seed 9 --parallel 1
 cp "$OUT" "$T/want"
-check "400 prompts, one at a time" same 400 "$(wc -l <"$OUT")"
+check "400 prompts, one at a time" equal 400 "$(wc -l <"$OUT")"
 run_lines -n 3 --temp 0.8 --seed 9 --parallel 8 $(sessions 2)
 check "400 prompts, eight sequences: the same texts" is_equal
 
@@ -112,10 +113,11 @@ for n in 1 3; do
 	run_lines -n 8 --temp 0 --ctx 64 --parallel $n
 	check "a prompt too long, $n sequences: exit 1" exits 1
 	check "a prompt too long, $n sequences: the error names it and a remedy" \
-	    says "^straddle: $T/lines:2: the prompt has .* holds 64: .*--ctx"
+	    stderr_has "^straddle: $T/lines:2: the prompt has .* holds 64: .*--ctx"
 	check "a prompt too long, $n sequences: its line has the error" \
-	    prints '^\{"index":1,.*"error":"the prompt has .* holds 64'
-	check "a prompt too long, $n sequences: no process is left" ended
+	    stdout_has '^\{"index":1,.*"error":"the prompt has .* holds 64'
+	check "a prompt too long, $n sequences: no process is left" \
+	    no_process_left
 	grep -v '"index":1' "$OUT" | sed 's/"index":[0-9]*//' >"$T/others"
 	check "a prompt too long, $n sequences: the other texts do not change" \
 	    cmp -s "$T/want" "$T/others"
@@ -124,9 +126,9 @@ printf '%s\n%s\n' "$LONG" "$LONG" >"$T/lines"
 run_lines -n 8 --temp 0 --ctx 64 --parallel 2
 check "all prompts too long: exit 1" exits 1
 check "all prompts too long: the error says how many" \
-    says 'lines:1: .*\(and 1 more line'
+    stderr_has 'lines:1: .*\(and 1 more line'
 check "all prompts too long: a line for each" \
-    same 2 "$(grep -c '"error"' "$OUT")"
+    equal 2 "$(grep -c '"error"' "$OUT")"
 
 # --- interrupted ---
 
@@ -149,17 +151,17 @@ for signal in INT KILL; do
 	seq 1 100000 >"$T/lines"
 	straddle_bg run -m "$MODEL" --prompts "$T/lines" --ctx 256 -n 40 -q \
 	    --parallel 4 --recover 0 -s a=cpu,threads=1 -s b=cpu,threads=1
-	check "results are printed when they are done" in_time has_lines
+	check "results are printed when they are done" eventually has_lines
 	if [ $signal = INT ]; then
 		kill -INT "$GROUP"
 	else
 		kill -KILL "$(workers | tail -n 1)"
 	fi
-	check "SIG$signal ends the run" finishes
+	check "SIG$signal ends the run" command_ends
 	check "SIG$signal: exit 1" exits 1
 	check "SIG$signal: one line says why" \
-	    same 1 "$(grep -vc ' seed ' "$ERR")"
-	check "SIG$signal: no process is left" ended
+	    equal 1 "$(grep -vc ' seed ' "$ERR")"
+	check "SIG$signal: no process is left" no_process_left
 	check "SIG$signal: the results so far are complete lines" whole_lines
 done
 
@@ -176,8 +178,8 @@ want=$(kv_bytes)
 straddle plan -m "$MODEL" --ctx 1024 --json $(sessions 2 cpu,cap=1GiB) \
     --parallel 8
 check "each sequence has the full context" \
-    same $((8 * want)) "$(kv_bytes)"
-refuses "more sequences than the cap holds" 3 'does not fit.*would fit' \
+    equal $((8 * want)) "$(kv_bytes)"
+check_refusal "more sequences than the cap holds" 3 'does not fit.*would fit' \
     run -m "$MODEL" --ctx 1024 -s cpu,cap=64MiB --prompts "$T/lines" \
     --parallel 64
 

@@ -13,9 +13,9 @@ LONG=(run -m "$MODEL" -p "In the beginning" -n 100000 --ctx 65536
 start_generation()
 {
 	straddle_bg "${LONG[@]}" "$@"
-	check "text is printed while it is generated" in_time has_text
+	check "text is printed while it is generated" eventually has_text
 	pids=($(workers))
-	check "there are three workers" same 3 "${#pids[@]}"
+	check "there are three workers" equal 3 "${#pids[@]}"
 }
 
 has_text()
@@ -34,11 +34,11 @@ whole_text()
 for signal in INT TERM HUP; do
 	start_generation
 	kill -$signal "$GROUP"
-	check "SIG$signal ends the run" finishes
+	check "SIG$signal ends the run" command_ends
 	check "SIG$signal: exit 1" exits 1
 	check "SIG$signal: the error names it" \
-	    says "^straddle: interrupted by signal"
-	check "SIG$signal: no process is left" ended
+	    stderr_has "^straddle: interrupted by signal"
+	check "SIG$signal: no process is left" no_process_left
 	check "SIG$signal: the text so far is printed" whole_text
 done
 trap '' HUP			# as nohup does
@@ -46,17 +46,17 @@ start_generation
 trap 'exit 129' HUP
 kill -HUP "$GROUP"
 kill -TERM "$GROUP"
-check "with SIGHUP ignored, SIGTERM ends the run" finishes
+check "with SIGHUP ignored, SIGTERM ends the run" command_ends
 check "with SIGHUP ignored, the error names SIGTERM" \
-    says "^straddle: interrupted by signal 15"
+    stderr_has "^straddle: interrupted by signal 15"
 start_generation
 kill -INT -- "-$GROUP"		# to the whole group, as Ctrl-C does
-check "Ctrl-C ends the run" finishes
+check "Ctrl-C ends the run" command_ends
 check "Ctrl-C: exit 1" exits 1
 check "Ctrl-C: the error names the signal, not a lost worker" \
-    says "^straddle: interrupted by signal 2"
-check "Ctrl-C: one line" same 1 "$(wc -l <"$ERR")"
-check "Ctrl-C: no process is left" ended
+    stderr_has "^straddle: interrupted by signal 2"
+check "Ctrl-C: one line" equal 1 "$(wc -l <"$ERR")"
+check "Ctrl-C: no process is left" no_process_left
 check "Ctrl-C: the text so far is printed" whole_text
 
 # Signals during the start.  Wait for exec, or the shell's child gets the signal.
@@ -67,12 +67,13 @@ is_started()
 
 for wait in 0 0.01 0.03 0.06 0.1; do
 	straddle_bg "${LONG[@]}"
-	in_time is_started
+	eventually is_started
 	sleep $wait
 	kill -TERM "$GROUP"
-	check "SIGTERM after $wait s ends the run" finishes
+	check "SIGTERM after $wait s ends the run" command_ends
 	check "SIGTERM after $wait s: the exit code is not 0" test "$RC" -ne 0
-	check "SIGTERM after $wait s: no process is left" in_time ended
+	check "SIGTERM after $wait s: no process is left" \
+	    eventually no_process_left
 done
 
 # Signals must be handled while stdout is blocked on a full pipe.
@@ -99,9 +100,9 @@ into_pipe()	# ARGS...
 check_sigterm()	# LABEL
 {
 	kill -TERM "$GROUP"
-	check "SIGTERM $1 ends the run" finishes
+	check "SIGTERM $1 ends the run" command_ends
 	check "SIGTERM $1: exit 1" exits 1
-	check "SIGTERM $1: no process is left" ended
+	check "SIGTERM $1: no process is left" no_process_left
 	"$PYTHON" -c 'import os; os.set_blocking(9, False); os.read(9, 1 << 20)'
 }
 
@@ -109,16 +110,16 @@ mkfifo "$T/pipe"
 exec 9<>"$T/pipe"
 "$PYTHON" -c 'import fcntl; fcntl.fcntl(9, 1031, 4096)'	# F_SETPIPE_SZ
 into_pipe "${LONG[@]}"
-check "text fills a pipe that nobody reads" in_time pipe_is_full
+check "text fills a pipe that nobody reads" eventually pipe_is_full
 check_sigterm "with a full pipe of text"
 into_pipe "${LONG[@]}" -n 600 --json
-check "JSON fills a pipe that nobody reads" in_time pipe_is_full
+check "JSON fills a pipe that nobody reads" eventually pipe_is_full
 check_sigterm "with a full pipe of JSON"
 # The pipe is full before the JSON at the end is printed.
 all_confined() { [ "$(grep -c 'session [abc]: confined' "$ERR")" -eq 3 ]; }
 printf '%4096s' x >&9
 into_pipe "${LONG[@]}" --json -v
-check "all workers are confined" in_time all_confined
+check "all workers are confined" eventually all_confined
 check_sigterm "with a pipe filled before the JSON"
 exec 9>&-
 
@@ -133,30 +134,31 @@ COMMAND="a run whose second worker does not start" RC=0
 SLOW=$T/started STRADDLE_LAUNCH="$T/slow ${STRADDLE_LAUNCH:-}" \
     "$BIN" "${LONG[@]}" <"$INPUT" >"$OUT" 2>"$ERR" &
 GROUP=$!
-check "a slow start: the first worker has started" in_time test -e "$T/started"
+check "a slow start: the first worker has started" \
+    eventually test -e "$T/started"
 sleep 1
 kill -TERM "$GROUP"
-check "a slow start: SIGTERM ends the run" finishes
-check "a slow start: no process is left" in_time ended
+check "a slow start: SIGTERM ends the run" command_ends
+check "a slow start: no process is left" eventually no_process_left
 
 # The same while a worker is measured, before there is a plan.
-no_group() { nothing "$(find /sys/fs/cgroup -name "straddle.$1.*")"; }
+no_group() { is_blank "$(find /sys/fs/cgroup -name "straddle.$1.*")"; }
 : >"$T/measured"
 SLOW=$T/measured STRADDLE_LAUNCH=$T/slow straddle_bg "${LONG[@]}"
-one_worker() { same 1 "$(pgrep -c -g "$GROUP" sleep)"; }
-check "measuring: the measured worker has started" in_time one_worker
+one_worker() { equal 1 "$(pgrep -c -g "$GROUP" sleep)"; }
+check "measuring: the measured worker has started" eventually one_worker
 kill -TERM "$GROUP"
-check "measuring: SIGTERM ends the run" finishes
+check "measuring: SIGTERM ends the run" command_ends
 check "measuring: exit 1" exits 1
 check "measuring: the error names the signal" \
-    says '^straddle: interrupted by signal 15'
-check "measuring: no process is left" in_time ended
+    stderr_has '^straddle: interrupted by signal 15'
+check "measuring: no process is left" eventually no_process_left
 check "measuring: no memory group is left" no_group "$GROUP"
 
 start_generation
 kill -KILL "$GROUP"
-check "kill -9 of the coordinator ends the run" finishes
-check "kill -9 of the coordinator: its workers exit" in_time ended
+check "kill -9 of the coordinator ends the run" command_ends
+check "kill -9 of the coordinator: its workers exit" eventually no_process_left
 
 # --- losing a worker under --recover 0 (e2e/recover.sh tests recovery) ---
 
@@ -164,31 +166,31 @@ for i in 0 1 2; do
 	start_generation
 	kill -KILL "${pids[i]}"
 	name=$(echo a b c | cut -d ' ' -f $((i + 1)))
-	check "the loss of $name ends the run" finishes
+	check "the loss of $name ends the run" command_ends
 	check "the loss of $name: exit 1" exits 1
 	check "the loss of $name: the error names it and the signal" \
-	    says "^straddle: session $name: .*signal 9"
-	check "the loss of $name: one line" same 1 "$(wc -l <"$ERR")"
-	check "the loss of $name: no process is left" ended
+	    stderr_has "^straddle: session $name: .*signal 9"
+	check "the loss of $name: one line" equal 1 "$(wc -l <"$ERR")"
+	check "the loss of $name: no process is left" no_process_left
 	check "the loss of $name: the text so far is printed" whole_text
 done
 start_generation
 kill -ABRT "${pids[1]}"
-check "SIGABRT of a worker ends the run" finishes
+check "SIGABRT of a worker ends the run" command_ends
 check "SIGABRT of a worker: the error names it and the signal" \
-    says '^straddle: session b: .*signal 6'
-check "SIGABRT of a worker: no process is left" ended
+    stderr_has '^straddle: session b: .*signal 6'
+check "SIGABRT of a worker: no process is left" no_process_left
 
 # The first worker dies at its start, even before the plan when it is measured.
 # The launcher kills itself, so no race with the worker's own exit is possible.
 printf '#!/bin/sh\nkill -KILL $$\n' >"$T/stillborn"
 chmod +x "$T/stillborn"
 STRADDLE_LAUNCH=$T/stillborn straddle_bg "${LONG[@]}"
-check "a worker that dies at its start ends the run" finishes
+check "a worker that dies at its start ends the run" command_ends
 check "a worker that dies at its start: exit 1" exits 1
 check "a worker that dies at its start: the error names it" \
-    says '^straddle: session a: .*signal 9'
-check "a worker that dies at its start: no process is left" ended
+    stderr_has '^straddle: session a: .*signal 9'
+check "a worker that dies at its start: no process is left" no_process_left
 
 # --- stopped, and continued ---
 
@@ -199,22 +201,22 @@ all_stopped() { ! pgrep -r R,S,D -g "$GROUP" >/dev/null; }
 
 start_generation
 kill -STOP -- "-$GROUP"
-check "all processes can be stopped" in_time all_stopped
+check "all processes can be stopped" eventually all_stopped
 before=$(size)
 sleep 1.5
-check "a stopped run prints nothing" same "$before" "$(size)"
-check "a stopped run loses no worker" same 3 "$(workers | wc -l)"
+check "a stopped run prints nothing" equal "$before" "$(size)"
+check "a stopped run loses no worker" equal 3 "$(workers | wc -l)"
 kill -CONT -- "-$GROUP"
-check "a continued run prints more text" in_time grows
+check "a continued run prints more text" eventually grows
 kill -STOP "${pids[1]}"		# one stage alone
 sleep 1.5
 before=$(size)
 kill -CONT "${pids[1]}"
-check "a run with one stage stopped and continued goes on" in_time grows
+check "a run with one stage stopped and continued goes on" eventually grows
 kill -INT "$GROUP"
-check "a run that was stopped ends on SIGINT" finishes
+check "a run that was stopped ends on SIGINT" command_ends
 check "a run that was stopped: the error names SIGINT" \
-    says '^straddle: interrupted by signal 2'
+    stderr_has '^straddle: interrupted by signal 2'
 
 # --- process titles and file descriptors ---
 
@@ -252,14 +254,14 @@ has_its_files()
 
 	[ "$1" -lt 2 ] || bell="bell "
 	[ ! -e /proc/self/smaps_rollup ] || rollup="smaps_rollup "
-	same "/dev/null ${bell}channel ${rollup}status stderr stderr " \
+	equal "/dev/null ${bell}channel ${rollup}status stderr stderr " \
 	    "$(fds_of "${pids[$1]}")"
 }
 
 # /proc of a process that is not dumpable belongs to root and hides its files.
 hides_its_files()
 {
-	same 0 "$(stat -c %u "/proc/$1/status")"
+	equal 0 "$(stat -c %u "/proc/$1/status")"
 }
 for i in 0 1 2; do
 	if ls "/proc/${pids[i]}/fd" >/dev/null 2>&1; then
@@ -270,7 +272,7 @@ for i in 0 1 2; do
 	fi
 done
 kill -TERM "$GROUP"
-check "SIGTERM ends the run" finishes
+check "SIGTERM ends the run" command_ends
 
 # --- threads and cores ---
 
@@ -286,15 +288,15 @@ check_bound()
 {
 	straddle_bg run -m "$MODEL" -p "In the beginning" -n 100000 \
 	    --ctx 65536 --ignore-eos --temp 0 -q -s "a=$2" -s "b=$2"
-	check "$1: text is printed while it is generated" in_time has_text
+	check "$1: text is printed while it is generated" eventually has_text
 	pids=($(workers))
-	check "$1: there are two workers" same 2 "${#pids[@]}"
+	check "$1: there are two workers" equal 2 "${#pids[@]}"
 	for pid in "${pids[@]}"; do
 		check "$1: each thread is bound to its cores" \
-		    same "$3" "$(bound_of "$pid")"
+		    equal "$3" "$(bound_of "$pid")"
 	done
 	kill -TERM "$GROUP"
-	check "$1: SIGTERM ends the run" finishes
+	check "$1: SIGTERM ends the run" command_ends
 }
 
 two=($(cores | head -n 2))

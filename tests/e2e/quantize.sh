@@ -13,9 +13,9 @@ within_part() { awk "BEGIN { exit !($1 < $2 * $3) }"; }
 
 # --- every type, from F32 ---
 
-works "quantize from Q8_0 to F32" quantize "$MODEL" "$T/f32.gguf" f32
+check_success "quantize from Q8_0 to F32" quantize "$MODEL" "$T/f32.gguf" f32
 check "a source of quantized tensors gives a warning" \
-    says '57 of the tensors to convert are quantized'
+    stderr_has '57 of the tensors to convert are quantized'
 check "an independent reader finds the same weights in F32" \
     reads "$MODEL" "$T/f32.gguf" 0 F32 blk.0.attn_k.weight 0
 straddle run -m "$T/f32.gguf" -p "In the beginning God created" --temp 0 \
@@ -35,12 +35,12 @@ check_type()
 	case $type in
 	Q4_1 | Q5_* | IQ4_NL | Q6_K)	! sanitized || return 0 ;;
 	esac
-	works "quantize from F32 to $type" \
+	check_success "quantize from F32 to $type" \
 	    quantize "$T/f32.gguf" "$file" "$type"
-	check "$type: a line per tensor and the sum" same 75 "$(wc -l <"$OUT")"
-	check "$type: a line has types, sizes and the error" prints \
+	check "$type: a line per tensor and the sum" equal 75 "$(wc -l <"$OUT")"
+	check "$type: a line has types, sizes and the error" stdout_has \
 	    '^blk\.0\.attn_k\.weight +128 x 256 +F32 -> [A-Z0-9_]+ +128 KiB -> [0-9.]+ KiB +error [0-9.]+ %$'
-	check "$type: no warning" nothing "$(grep note "$ERR")"
+	check "$type: no warning" is_blank "$(grep note "$ERR")"
 	check "$type: an independent reader accepts the file" \
 	    reads "$T/f32.gguf" "$file" \
 	    "$2" "$type,${5:-$type}" blk.0.attn_k.weight "$3"
@@ -50,11 +50,12 @@ printed = [float(l.split()[-2]) for l in open(sys.argv[1])
         if l.startswith("blk.0.attn_k.weight")]
 assert abs(printed[0] - 100 * float(open(sys.argv[2]).read())) < 0.002, printed' \
 	    "$OUT" "$T/read"
-	works "$type: inspect" inspect "$file"
-	check "$type: inspect says that it runs" prints '^runs: yes'
-	works "$type: run" run -m "$file" -p "In the beginning" --temp 0 \
+	check_success "$type: inspect" inspect "$file"
+	check "$type: inspect says that it runs" stdout_has '^runs: yes'
+	check_success "$type: run" \
+	    run -m "$file" -p "In the beginning" --temp 0 \
 	    -n 8 -q
-	check "$type: run prints English words" prints 'the|of|and'
+	check "$type: run prints English words" stdout_has 'the|of|and'
 	straddle eval -q -m "$file" --ctx 64 --text "$T/text"
 	check "$type: perplexity $(ppl) is at most $4 times that of F32, $base" \
 	    within_part "$(ppl)" "$base" "$4"
@@ -76,9 +77,9 @@ check "Q8_0 to F32 to Q8_0 gives the original file" \
 
 # --- options ---
 
-works "quantize --threads 1" \
+check_success "quantize --threads 1" \
     quantize "$T/f32.gguf" "$T/one.gguf" q4_k --threads 1
-works "quantize --threads 5" \
+check_success "quantize --threads 5" \
     quantize "$T/f32.gguf" "$T/one5.gguf" Q4_K --threads 5
 check "the number of threads does not change the file" \
     cmp -s "$T/one.gguf" "$T/one5.gguf"
@@ -87,13 +88,17 @@ run_any bash -c 'ln -sf "$2" "$1/link.gguf" &&
     exec "$0" quantize "$1/f32.gguf" "$1/link.gguf" Q8_0 -q' "$BIN" "$T" \
     "$T/one.gguf"
 check "quantize to a symbolic link" is_success
-check "-q prints one line" same 1 "$(wc -l <"$OUT")"
+check "-q prints one line" equal 1 "$(wc -l <"$OUT")"
 check "the link stays a link" test -L "$T/link.gguf"
 check "the link's target is replaced" cmp -s "$T/one.gguf" "$MODEL"
-works "quantize --head" quantize "$T/f32.gguf" "$T/head.gguf" Q4_0 --head q8_0
-check "--head sets the type of the head" prints '^token_embd.weight .* -> Q8_0 '
-check "--head leaves the other types alone" prints '17 F32, 56 Q4_0, 1 Q8_0;'
-works "quantize --json" quantize -m "$T/f32.gguf" "$T/json.gguf" Q5_0 --json
+check_success "quantize --head" \
+    quantize "$T/f32.gguf" "$T/head.gguf" Q4_0 --head q8_0
+check "--head sets the type of the head" \
+    stdout_has '^token_embd.weight .* -> Q8_0 '
+check "--head leaves the other types alone" \
+    stdout_has '17 F32, 56 Q4_0, 1 Q8_0;'
+check_success "quantize --json" \
+    quantize -m "$T/f32.gguf" "$T/json.gguf" Q5_0 --json
 check "--json has tensors and sums" "$PYTHON" - "$OUT" <<-'END'
 	import json, sys
 	o = json.load(open(sys.argv[1]))
@@ -109,32 +114,32 @@ check "--json has tensors and sums" "$PYTHON" - "$OUT" <<-'END'
 # --- rows that are no multiple of 256; split models; other shapes ---
 
 make_model ragged f32
-works "quantize rows that are not whole blocks to Q4_K" \
+check_success "quantize rows that are not whole blocks to Q4_K" \
     quantize "$T/ragged.gguf" "$T/r.gguf" Q4_K
 check "such rows get the fallback types" reads "$T/ragged.gguf" "$T/r.gguf" 14 \
     Q4_K,Q5_0,Q8_0
-check "the fallback Q5_0 is printed" prints ' -> Q5_0 '
-works "quantize --fallback Q4_1" \
+check "the fallback Q5_0 is printed" stdout_has ' -> Q5_0 '
+check_success "quantize --fallback Q4_1" \
     quantize "$T/ragged.gguf" "$T/r.gguf" Q4_K --fallback Q4_1
 check "such rows get the type of --fallback" \
     reads "$T/ragged.gguf" "$T/r.gguf" 14 Q4_K,Q4_1
-works "run a model with fallback types" \
+check_success "run a model with fallback types" \
     run -m "$T/r.gguf" -p "a" -n 2 -q --temp 0
 make_model parts f32 --split 3
-works "quantize a split model" quantize "$T"/parts-00001-of-00003.gguf \
+check_success "quantize a split model" quantize "$T"/parts-00001-of-00003.gguf \
     "$T/whole.gguf" Q4_0
-works "inspect the quantized split model" inspect "$T/whole.gguf" --json
+check_success "inspect the quantized split model" inspect "$T/whole.gguf" --json
 check "an independent reader accepts the quantized split model" \
     reads "$T"/parts-00001-of-00003.gguf \
     "$T/whole.gguf" 2 Q4_0
-works "run the quantized split model" \
+check_success "run the quantized split model" \
     run -m "$T/whole.gguf" -p "a" -n 2 -q --temp 0
 check "no temporary file is left" no_part
 
 # --- refusals ---
 
 q() { local label=$1 code=$2 pattern=$3; shift 3
-	refuses "$label" "$code" "$pattern" quantize "$@"; }
+	check_refusal "$label" "$code" "$pattern" quantize "$@"; }
 keep=$(cksum <"$T/Q4_0.gguf")
 q "an unknown type" 2 "TYPE: 'Q4_9' is no type.*did you mean Q4_" \
     "$MODEL" "$T/x" Q4_9
@@ -190,7 +195,8 @@ patch_weight 1e6
 straddle quantize -q "$T/bad.gguf" "$T/Q4_0.gguf" F16
 check "a weight that F16 cannot hold" is_refusal 4 \
     'tensor "blk\.7\..*1e\+06.* exceeds the range of F16; use BF16'
-works "the same weight in BF16" quantize -q "$T/bad.gguf" "$T/big.gguf" BF16
+check_success "the same weight in BF16" \
+    quantize -q "$T/bad.gguf" "$T/big.gguf" BF16
 run_any bash -c 'ulimit -f 1000; exec "$0" quantize -q "$1" "$2" Q4_0' \
     "$BIN" "$MODEL" "$T/Q4_0.gguf"
 check "a limit on file sizes" is_refusal 1 'cannot create .* bytes: File too'
@@ -203,7 +209,7 @@ if [ -w /proc/self/uid_map ] && unshare -rm true 2>/dev/null; then
 	    'x\.gguf: no room: the file needs 2\.88 MiB .*1\.00 MiB free'
 fi
 check "after all failures the existing file is unchanged" \
-    same "$keep" "$(cksum <"$T/Q4_0.gguf")"
+    equal "$keep" "$(cksum <"$T/Q4_0.gguf")"
 check "after all failures no temporary file is left" no_part
 
 # Interrupt quantize while it prints into a full pipe: a pipe of one page cannot
@@ -236,6 +242,6 @@ is_interruptible()
 }
 check "SIGTERM interrupts quantize" is_interruptible
 check "SIGTERM: the existing file is unchanged" \
-    same "$keep" "$(cksum <"$T/Q4_0.gguf")"
+    equal "$keep" "$(cksum <"$T/Q4_0.gguf")"
 check "SIGTERM: no temporary file is left" no_part
 e2e_end

@@ -21,11 +21,11 @@ for signal in 9 11; do
 		lose "$OUT" $HALF "$signal:$i" "${RUN[@]}"
 		check_unaffected "$name, signal $signal"
 		check "$name, signal $signal: the error names it and its memory" \
-		    says "^straddle: session $name: .*$cause.*cap of .*loss 1 of"
+		    stderr_has "^straddle: session $name: .*$cause.*cap of .*loss 1 of"
 		check "$name, signal $signal: the time to recover is printed" \
-		    says \
+		    stderr_has \
 		    '^straddle: recovered in [0-9.]+ s: .* tokens of '
-		check "$name, signal $signal: one loss" same 1 "$(losses)"
+		check "$name, signal $signal: one loss" equal 1 "$(losses)"
 	done
 done
 
@@ -36,33 +36,33 @@ os.execv(sys.argv[1], sys.argv[1:])')
 lose "$OUT" $HALF 9:1 "${RUN[@]}"
 check_unaffected "SIGCHLD ignored"
 check "SIGCHLD ignored: the worker's signal is still named" \
-    says '^straddle: .* killed by signal 9 '
+    stderr_has '^straddle: .* killed by signal 9 '
 VIA=()
 
 lose "$OUT" $HALF 9:0,9:2 "${RUN[@]}"
 check_unaffected "two lost at once"
-check "two lost at once: both are named" same 2 "$(losses)"
+check "two lost at once: both are named" equal 2 "$(losses)"
 
 lose "$OUT" $HALF 9:0,9:1,9:2 "${RUN[@]}"
 check_unaffected "all lost at once"
-check "all lost at once: all are named" same 3 "$(losses)"
+check "all lost at once: all are named" equal 3 "$(losses)"
 check "all lost at once: the number of losses is printed" \
-    says '^lost workers: 3 \| recovered in [0-9.]+ s'
+    stderr_has '^lost workers: 3 \| recovered in [0-9.]+ s'
 
 lose "$OUT" $HALF 9:0,9:1 "${RUN[@]}" --half-layers
 check_unaffected "two workers that share a layer"
 check "two workers that share a layer: the first has its attention" \
-    says '^a .*[0-9]\.attn'
+    stderr_has '^a .*[0-9]\.attn'
 check "two workers that share a layer: the second has its FFN" \
-    says '^b .* [0-9]\.ffn'
+    stderr_has '^b .* [0-9]\.ffn'
 
 lose "$OUT" $HALF 9:1+new+9:-1 "${RUN[@]}"
 check_unaffected "the replacement is lost too"
-check "the replacement is lost too: two losses" same 2 "$(losses)"
+check "the replacement is lost too: two losses" equal 2 "$(losses)"
 
 lose "$OUT" $HALF "9:1+new+sleep:$((RANDOM % 20))+9:0" "${RUN[@]}"
 check_unaffected "a second loss during recovery"
-check "a second loss during recovery: two losses" same 2 "$(losses)"
+check "a second loss during recovery: two losses" equal 2 "$(losses)"
 
 lose "$OUT" $HALF 9:0+recovered+9:0+recovered+9:0 "${RUN[@]}"
 check_unaffected "three losses, one after the other"
@@ -74,9 +74,9 @@ if exits 77; then
 else
 	check_unaffected "a worker that survives three losses"
 	check "a worker that survives three losses: it has the same rings" \
-	    same 1 "$(grep '^held: ' "$ERR" | sort -u | wc -l)"
+	    equal 1 "$(grep '^held: ' "$ERR" | sort -u | wc -l)"
 	check "a worker that survives three losses: it has two rings" \
-	    says '^held: [0-9]+ 2$'
+	    stderr_has '^held: [0-9]+ 2$'
 fi
 
 # --- rings with impossible counters ---
@@ -87,8 +87,8 @@ check_corrupt()
 	lose "$OUT" $HALF "$4" "${RUN[@]}"
 	check_unaffected "$1"
 	check "$1: the error names session $2" \
-	    says "^straddle: session $2: $3; .*loss 1"
-	check "$1: one loss" same 1 "$(losses)"
+	    stderr_has "^straddle: session $2: $3; .*loss 1"
+	check "$1: one loss" equal 1 "$(losses)"
 }
 
 # The ring's writer is stopped first, because its next slot would overwrite the bad
@@ -104,8 +104,8 @@ check_corrupt "a bad head in a ring between stages" b \
 lose "$OUT" $HALF 19:2+corrupt:3:head "${RUN[@]}" --recover 0
 check "a corrupt ring under --recover 0: exit 1" exits 1
 check "a corrupt ring under --recover 0: the error names it" \
-    says '^straddle: session c: the ring of logits is corrupt'
-check "a corrupt ring under --recover 0: no process is left" ended
+    stderr_has '^straddle: session c: the ring of logits is corrupt'
+check "a corrupt ring under --recover 0: no process is left" no_process_left
 check "a corrupt ring under --recover 0: the text so far is printed" \
     begins_as_wanted
 
@@ -123,7 +123,7 @@ done
 # neighbours are stopped so that this takes longer than any other wait.  A worker's
 # base memory varies a little; under sanitizers it varies too much.
 if ! sanitized; then
-	works "plan of three sessions" \
+	check_success "plan of three sessions" \
 	    plan --json -m "$MODEL" --ctx 4096 --batch 2048 \
 	    "${THREE[@]}"
 	read -r -a CAPS <<<"$("$PYTHON" -c 'import json, sys
@@ -136,7 +136,7 @@ print(*[s["planned"] + 2**19 for s in json.load(sys.stdin)["sessions"]])' \
 	lose "$OUT" $HALF 19:0,19:2+9:1+sleep:1500+18:0,18:2 \
 	    "${RUN[@]:0:${#RUN[@]}-${#THREE[@]}}" --batch 2048 "${TIGHT[@]}"
 	check_unaffected "caps equal to the plan"
-	check "caps equal to the plan: one loss" same 1 "$(losses)"
+	check "caps equal to the plan: one loss" equal 1 "$(losses)"
 fi
 
 # --- chat ---
@@ -151,7 +151,7 @@ cp "$OUT" "$T/talk"
 lose "$OUT" $(($(size) - 1)) 9:1 "${CHAT[@]}"
 check "chat: exit 0, no process left" is_success
 check "chat: the same answers" cmp -s "$T/talk" "$OUT"
-check "chat: one loss" same 1 "$(losses)"
+check "chat: one loss" equal 1 "$(losses)"
 INPUT=/dev/null
 
 # --- several sequences ---
@@ -189,7 +189,7 @@ for i in $(sample 1 0 1 2); do
 	lose "$T/logits1" $(($(wc -c <"$T/logits0") / 2)) "9:$i" \
 	    "${EVAL[@]}" --logits "$T/logits1"
 	check "eval: exit 0, no process left" is_success
-	check "eval: one loss" same 1 "$(losses)"
+	check "eval: one loss" equal 1 "$(losses)"
 	check "eval: the same logits" cmp -s "$T/logits0" "$T/logits1"
 done
 
@@ -198,8 +198,8 @@ done
 lose "$OUT" $HALF 9:0+recovered+9:0+recovered+9:0 "${RUN[@]}" --recover 2
 check "one loss too many: exit 1" exits 1
 check "one loss too many: the error names the limit" \
-    says '^straddle: session .*signal 9.*giving up after 2 restarts \(--recover\)'
-check "one loss too many: no process is left" ended
+    stderr_has '^straddle: session .*signal 9.*giving up after 2 restarts \(--recover\)'
+check "one loss too many: no process is left" no_process_left
 check "one loss too many: the text so far is printed" begins_as_wanted
 
 # A surviving worker acknowledges an epoch that was never announced.
@@ -211,8 +211,8 @@ if [ -x "$FAULTY" ]; then
 	BIN=$PROGRAM
 	check "a wrong epoch: exit 1" exits 1
 	check "a wrong epoch: the error names session and epoch" \
-	    says '^straddle: session [bc]: its worker acknowledged epoch 3, but '
-	check "a wrong epoch: no process is left" ended
+	    stderr_has '^straddle: session [bc]: its worker acknowledged epoch 3, but '
+	check "a wrong epoch: no process is left" no_process_left
 fi
 
 # A new worker must load the same model as the lost one.
@@ -221,13 +221,13 @@ RUN[2]=$T/model.gguf
 lose "$OUT" $HALF "touch:$T/model.gguf+9:1" "${RUN[@]}"
 check "a changed model: exit 4" exits 4
 check "a changed model: the error names it" \
-    says '^straddle: session b: .*model.gguf'
-check "a changed model: no process is left" ended
+    stderr_has '^straddle: session b: .*model.gguf'
+check "a changed model: no process is left" no_process_left
 check "a changed model: the text so far is printed" begins_as_wanted
 
 # A model whose name was removed is still open.
 lose "$OUT" 10 "rm:$T/model.gguf+9:1" "${RUN[@]}"
 check_unaffected "a deleted model"
-check "a deleted model: one loss" same 1 "$(losses)"
+check "a deleted model: one loss" equal 1 "$(losses)"
 
 e2e_end

@@ -14,45 +14,50 @@ greedy() { straddle run -m "$MODEL" --temp 0 --ctx 256 "$@"; }
 
 # --- the README's first command, and the same with flags alone ---
 
-works "run with config/demo.conf" \
+check_success "run with config/demo.conf" \
     run -c "$DEMO" -p "In the beginning" -n 32 --temp 0
 demo=$(cat "$OUT")
 check "run prints text" test "$(wc -c <"$OUT")" -gt 32
-works "run with flags alone" run -m "$MODEL" --ctx 512 -p "In the beginning" \
+check_success "run with flags alone" \
+    run -m "$MODEL" --ctx 512 -p "In the beginning" \
     -n 32 --temp 0 -s cpu,cap=64MiB -s big=cpu,cap=64MiB -s cpu
-check "flags and config give the same text" same "$demo" "$(cat "$OUT")"
-works "run with -s and a config" run -c "$DEMO" -s one=cpu -p "In the" -n 4
-check "-s replaces the sessions of the file" says '^one +cpu +embd'
+check "flags and config give the same text" equal "$demo" "$(cat "$OUT")"
+check_success "run with -s and a config" \
+    run -c "$DEMO" -s one=cpu -p "In the" -n 4
+check "-s replaces the sessions of the file" stderr_has '^one +cpu +embd'
 check "the only session is that of -s" \
-    same 1 "$(grep -Ec '^[a-z0-9]+ +cpu ' "$ERR")"
+    equal 1 "$(grep -Ec '^[a-z0-9]+ +cpu ' "$ERR")"
 
 # --- stdout has the text, stderr the rest ---
 
-works "a plain run" run -c "$DEMO" -p "In the beginning" -n 32 --temp 0
+check_success "a plain run" run -c "$DEMO" -p "In the beginning" -n 32 --temp 0
 for name in cpu0 cpu1 cpu2 cpu3; do
-	check "the table has a row for $name" says "^$name +cpu .* 64\.00 .*"
+	check "the table has a row for $name" \
+	    stderr_has "^$name +cpu .* 64\.00 .*"
 done
 for head in cap weights KV compute staging rings runtime peak unaccounted \
     'enforced by'; do
-	check "the table has a column $head" says "^session .* $head( |\$)"
+	check "the table has a column $head" \
+	    stderr_has "^session .* $head( |\$)"
 done
 check "a line has the speeds of load and prompt" \
-    says '^load .* s, .* GB/s \| prompt 6 tokens, .* t/s \|'
+    stderr_has '^load .* s, .* GB/s \| prompt 6 tokens, .* t/s \|'
 check "that line has the speed of generation" \
-    says 'generated 32 tokens, .* t/s \| first token'
+    stderr_has 'generated 32 tokens, .* t/s \| first token'
 check "the hash of the last logits is printed" \
-    says 'hash of the last logits: [0-9a-f]{16}$'
-check "stdout has the text alone" same "$demo" "$(cat "$OUT")"
-works "run -q" run -c "$DEMO" -p "In the beginning" -n 32 --temp 0 -q
+    stderr_has 'hash of the last logits: [0-9a-f]{16}$'
+check "stdout has the text alone" equal "$demo" "$(cat "$OUT")"
+check_success "run -q" run -c "$DEMO" -p "In the beginning" -n 32 --temp 0 -q
 check "-q leaves stderr empty" is_empty "$ERR"
-check "-q does not change the text" same "$demo" "$(cat "$OUT")"
+check "-q does not change the text" equal "$demo" "$(cat "$OUT")"
 
 # --- JSON ---
 
-works "run --json" run -c "$DEMO" -p "In the beginning" -n 32 --temp 0 --json
+check_success "run --json" \
+    run -c "$DEMO" -p "In the beginning" -n 32 --temp 0 --json
 check "run --json has the stable keys" has_keys run
-check "JSON and plain output have the same text" same "$demo" "$(field text)"
-works "run --json with control characters in the prompt" \
+check "JSON and plain output have the same text" equal "$demo" "$(field text)"
+check_success "run --json with control characters in the prompt" \
     run -m "$MODEL" -p $'"\\\t\x01' -n 4 --json -q
 check "control characters are escaped in JSON" has_keys run
 
@@ -60,7 +65,7 @@ check "control characters are escaped in JSON" has_keys run
 
 # A KV cache of 4 MiB or more requests huge pages.  A parent may have disabled them.
 # If the kernel does not count them, the table says "unknown" and JSON has null.
-works "run --json with a large KV cache" \
+check_success "run --json with a large KV cache" \
     run -m "$MODEL" --ctx 2048 -p In -n 2 --json
 check "whole huge pages are requested; those obtained are within the peak" \
     "$PYTHON" -c '
@@ -69,24 +74,25 @@ for s in json.load(open(sys.argv[1]))["sessions"]:
     assert s["huge_asked"] >= 4 << 20 and s["huge_asked"] % (2 << 20) == 0, s
     assert s["huge"] is None or s["huge"] <= s["peak"], s
 ' "$OUT"
-works "run -v with a large KV cache" run -m "$MODEL" --ctx 2048 -p In -n 2 -v
+check_success "run -v with a large KV cache" \
+    run -m "$MODEL" --ctx 2048 -p In -n 2 -v
 check "-v prints a table of huge pages" \
-    says '^cpu0 +[0-9]+\.[0-9]{2} +([0-9]+\.[0-9]{2}|unknown)$'
-works "run with a large KV cache" run -m "$MODEL" --ctx 2048 -p In -n 2
+    stderr_has '^cpu0 +[0-9]+\.[0-9]{2} +([0-9]+\.[0-9]{2}|unknown)$'
+check_success "run with a large KV cache" run -m "$MODEL" --ctx 2048 -p In -n 2
 check "without -v there is no table of huge pages" \
-    nothing "$(grep 'huge pages' "$ERR")"
+    is_blank "$(grep 'huge pages' "$ERR")"
 # PR_SET_THP_DISABLE is 41.
 without='import ctypes, os, sys
 ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)
 os.execv(sys.argv[1], sys.argv[1:])'
 run_any "$PYTHON" -c "$without" "$BIN" run -m "$MODEL" --ctx 2048 -p In -n 2 -v
-if says '^cpu0 +[0-9.]+ +unknown$'; then
+if stderr_has '^cpu0 +[0-9.]+ +unknown$'; then
 	echo "huge pages are not counted here"
 else
 	check "with huge pages disabled there are none" \
-	    says '^cpu0 +[0-9]+\.00 +0\.00$'
+	    stderr_has '^cpu0 +[0-9]+\.00 +0\.00$'
 	check "a note says why there are no huge pages" \
-	    says '^note: 1 of 1 sessions asked .* none: .*(DISABLE|never)'
+	    stderr_has '^note: 1 of 1 sessions asked .* none: .*(DISABLE|never)'
 fi
 
 # --- the same text and logits for every split ---
@@ -101,7 +107,7 @@ check_same()
 	greedy -p "$PROMPT" -n 24 --json "$@"
 	got=$(grep -E '^ "(text|logits_hash)": "' "$OUT") || got=
 	if [ -z "$want" ]; then want=$got; fi
-	check "$label: the same text and logits" same "$want" "$got"
+	check "$label: the same text and logits" equal "$want" "$got"
 }
 
 for kv in f16 f32 q8_0; do
@@ -113,7 +119,7 @@ for kv in f16 f32 q8_0; do
 	check_same "$kv, batch 7, 3 sessions" \
 	    --kv-type "$kv" --batch 7 $(sessions 3)
 done
-check "each KV type has its own logits" same 3 "$(echo "$all" |
+check "each KV type has its own logits" equal 3 "$(echo "$all" |
     grep -Eo '[0-9a-f]{16}' | sort -u | wc -l)"
 
 want=
@@ -149,37 +155,38 @@ printf '%s' "$PROMPT" >"$T/prompt"
 greedy -p "$PROMPT" -n 8 -q
 want=$(cat "$OUT")
 greedy -f "$T/prompt" -n 8 -q
-check "-f FILE is the same prompt" same "$want" "$(cat "$OUT")"
+check "-f FILE is the same prompt" equal "$want" "$(cat "$OUT")"
 INPUT=$T/prompt greedy -f - -n 8 -q
-check "-f - reads stdin" same "$want" "$(cat "$OUT")"
+check "-f - reads stdin" equal "$want" "$(cat "$OUT")"
 printf '\n' >>"$T/prompt"
-works "a prompt that ends in a newline" \
+check_success "a prompt that ends in a newline" \
     run -m "$MODEL" -f "$T/prompt" --temp 0 -n 8 -q
-works "an empty prompt" \
+check_success "an empty prompt" \
     run -m "$MODEL" -p "" --temp 0 -n 8 -q
 check "an empty prompt generates text" test "$(wc -c <"$OUT")" -gt 8
 
 printf 'In \377\376 the \300\200\355\240\200 a\000b \360\237' >"$T/bad"
-works "invalid UTF-8 in the prompt" run -m "$MODEL" -f "$T/bad" -n 8 --temp 0
-works "invalid UTF-8 in the prompt, --json" \
+check_success "invalid UTF-8 in the prompt" \
+    run -m "$MODEL" -f "$T/bad" -n 8 --temp 0
+check_success "invalid UTF-8 in the prompt, --json" \
     run -m "$MODEL" -f "$T/bad" -n 8 --temp 0 --json
 check "invalid UTF-8 in the prompt, --json: the output is valid" has_keys run
-works "invalid UTF-8 as an argument" \
+check_success "invalid UTF-8 as an argument" \
     run -m "$MODEL" -p $'\377\376' -n 8 --temp 0
 
 straddle tokenize -m "$MODEL" -p "$PROMPT"
 n=$(wc -w <"$OUT")
-refuses "a prompt longer than the context" 2 "$n tokens.* holds 64\b" \
+check_refusal "a prompt longer than the context" 2 "$n tokens.* holds 64\b" \
     run -m "$MODEL" -p "$PROMPT" --ctx 64 --temp 0
-refuses "a prompt one token longer than the context" 2 \
+check_refusal "a prompt one token longer than the context" 2 \
     "$n tokens.* holds $((n - 1))\b" \
     run -m "$MODEL" -p "$PROMPT" --ctx $((n - 1))
-works "a prompt that fills the context" \
+check_success "a prompt that fills the context" \
     run -m "$MODEL" -p "$PROMPT" --ctx "$n" -n 4
-works "a generation that fills the context" \
+check_success "a generation that fills the context" \
     run -m "$MODEL" -p "In" --ctx 16 -n -1 --temp 0 --ignore-eos
-check "a full context is reported" says 'context of 16 tokens is full'
-works "run -n 0" run -m "$MODEL" -p "In" -n 0 --temp 0
+check "a full context is reported" stderr_has 'context of 16 tokens is full'
+check_success "run -n 0" run -m "$MODEL" -p "In" -n 0 --temp 0
 check "-n 0 prints no text" is_empty "$OUT"
 
 # --- sampling ---
@@ -189,10 +196,10 @@ sampled() { greedy -p "In the beginning" -n 24 -q --temp 1 "$@"; }
 sampled --seed 7
 want=$(cat "$OUT")
 sampled --seed 7
-check "a seed reproduces its text" same "$want" "$(cat "$OUT")"
+check "a seed reproduces its text" equal "$want" "$(cat "$OUT")"
 sampled --seed 7 $(sessions 4) --batch 1
 check "a seed reproduces its text over four sessions" \
-    same "$want" "$(cat "$OUT")"
+    equal "$want" "$(cat "$OUT")"
 sampled --seed 8
 check "another seed gives another text" differ "$want" "$(cat "$OUT")"
 sampled --seed 7 --top-k 1
@@ -203,14 +210,14 @@ check "top-k 1 is greedy" cmp -s "$OUT" "$T/greedy"
 greedy -p "In the beginning" -n 24 -q --repeat-penalty 1.5
 check "--repeat-penalty changes the text" \
     differ "$(cat "$T/greedy")" "$(cat "$OUT")"
-works "sampling without --seed" \
+check_success "sampling without --seed" \
     run -m "$MODEL" -p "In the beginning" -n 24 --ctx 256
 want=$(cat "$OUT")
 seed=$(sed -n 's/^straddle: seed //p' "$ERR")
-works "sampling with the seed that was printed" \
+check_success "sampling with the seed that was printed" \
     run -m "$MODEL" -p "In the beginning" \
     -n 24 --ctx 256 --seed "${seed:-none}"
-check "the printed seed reproduces the text" same "$want" "$(cat "$OUT")"
+check "the printed seed reproduces the text" equal "$want" "$(cat "$OUT")"
 
 # --- splitting a prompt into chunks ---
 
@@ -223,11 +230,11 @@ print(json.load(open(sys.argv[1]))["sessions"][0]["batches"])' "$OUT"
 one=$(cores | head -n 1) two=$(cores | tail -n 1)
 long=$(printf 'and the word of the LORD came unto me %.0s' 1 2 3 4 5 6 7 8 9 10 \
     11 12 13 14 15 16)
-works "a long prompt on shared cores" \
+check_success "a long prompt on shared cores" \
     run -m "$MODEL" -s 2*cpu -p "$long" -n 1 --temp 0 --json
-check "on shared cores a prompt goes in full batches" same 2 "$(batches)"
+check "on shared cores a prompt goes in full batches" equal 2 "$(batches)"
 if [ "$one" -ne "$two" ]; then
-	works "a long prompt on separate cores" \
+	check_success "a long prompt on separate cores" \
 	    run -m "$MODEL" -s "cpu,cores=$one" \
 	    -s "cpu,cores=$two" -p "$long" -n 1 --temp 0 --json
 	check "on separate cores a prompt goes in overlapping chunks" \
@@ -238,27 +245,28 @@ fi
 
 printf 'In the beginning\nAnd it came to pass\n\nThe LORD \377\n' >"$T/lines"
 printf 'no line end' >>"$T/lines"
-works "run --prompts" run -c "$DEMO" --prompts "$T/lines" -n 12 --temp 0 -q
+check_success "run --prompts" \
+    run -c "$DEMO" --prompts "$T/lines" -n 12 --temp 0 -q
 cp "$OUT" "$T/lines.json"
-check "--prompts prints a line for each prompt" same 5 "$(wc -l <"$OUT")"
+check "--prompts prints a line for each prompt" equal 5 "$(wc -l <"$OUT")"
 n=0
 while IFS= read -r line || [ -n "$line" ]; do
 	n=$((n + 1))
 	greedy --ctx 512 -p "$line" -n 12 --json -q
 	check "--prompts: line $n has the text that its prompt gets alone" \
-	    same "$(field text)" "$(sed -n "${n}p" "$T/lines.json" |
+	    equal "$(field text)" "$(sed -n "${n}p" "$T/lines.json" |
 	    "$PYTHON" -c 'import json, sys
 print(json.load(sys.stdin)["text"], end="")')"
 done <"$T/lines"
 printf 'one\0and\ntwo\n' >"$T/lines"
-works "generate one token" run -c "$DEMO" -p one -n 1 --temp 0
+check_success "generate one token" run -c "$DEMO" -p one -n 1 --temp 0
 check "one token has no speed" \
-    says '\| generated 1 tokens, - t/s \|'
-works "a NUL byte in a line of --prompts" \
+    stderr_has '\| generated 1 tokens, - t/s \|'
+check_success "a NUL byte in a line of --prompts" \
     run -c "$DEMO" --prompts "$T/lines" -n 2 --temp 0 -q
-check "a NUL byte does not end the file" same 2 "$(wc -l <"$OUT")"
+check "a NUL byte does not end the file" equal 2 "$(wc -l <"$OUT")"
 : >"$T/lines"
-works "an empty --prompts file" \
+check_success "an empty --prompts file" \
     run -c "$DEMO" --prompts "$T/lines" -n 2 --temp 0 -q
 check "an empty --prompts file gives no results" is_empty "$OUT"
 

@@ -6,26 +6,27 @@ set -eu
 
 hash_of() { sed -n 's/^hash of the last logits: //p' "$ERR"; }
 
-works "one session" run -m "$MODEL" -s cpu -p "In the beginning" -n 4 \
+check_success "one session" run -m "$MODEL" -s cpu -p "In the beginning" -n 4 \
     --temp 0 --ctx 64
 text=$(cat "$OUT") hash=$(hash_of)
 check "run prints text" test -n "$text"
-works "four sessions from the config" run -c "$DEMO" -p "In the beginning" \
+check_success "four sessions from the config" \
+    run -c "$DEMO" -p "In the beginning" \
     -n 4 --temp 0 --ctx 64 --batch 3
-check "four sessions generate the same text" same "$(cat "$OUT")" "$text"
-check "four sessions give the same logits" same "$(hash_of)" "$hash"
+check "four sessions generate the same text" equal "$(cat "$OUT")" "$text"
+check "four sessions give the same logits" equal "$(hash_of)" "$hash"
 check "the table has a row for each of the four sessions" \
     test "$(grep -c '^cpu[0-3] .* [-+][0-9.]* [a-zA-Z]' "$ERR")" -eq 4
-works "plan" plan -c "$DEMO" --json
+check_success "plan" plan -c "$DEMO" --json
 check "plan --json has four sessions" "$PYTHON" -c \
     'import json, sys; assert len(json.load(open(sys.argv[1]))["sessions"]) == 4' \
     "$OUT"
-works "tokenize" tokenize -m "$MODEL" -p "And God said"
-works "detokenize" detokenize -m "$MODEL" $(cat "$OUT")
-check "detokenize restores the text" prints "^And God said$"
-works "quantize" quantize "$MODEL" "$T/q4_0.gguf" Q4_0 --threads 2
+check_success "tokenize" tokenize -m "$MODEL" -p "And God said"
+check_success "detokenize" detokenize -m "$MODEL" $(cat "$OUT")
+check "detokenize restores the text" stdout_has "^And God said$"
+check_success "quantize" quantize "$MODEL" "$T/q4_0.gguf" Q4_0 --threads 2
 check "quantize writes the same file on every machine" \
-    same "1296689804 3016608" \
+    equal "1296689804 3016608" \
     "$(cksum <"$T/q4_0.gguf")"
-refuses "no model" 4 "no-such.gguf" run -m no-such.gguf -p hello
+check_refusal "no model" 4 "no-such.gguf" run -m no-such.gguf -p hello
 e2e_end

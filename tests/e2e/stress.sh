@@ -9,10 +9,11 @@ PAIR=(-m "$MODEL" -s a=cpu,cap=64MiB,threads=1 -s b=cpu,cap=64MiB,threads=1
     --ctx 256)
 cases() { grep -c "^$1 " "$OUT"; }
 
-works "stress --list" stress --list
+check_success "stress --list" stress --list
 check "--list prints at least fifteen cases" test "$(wc -l <"$OUT")" -ge 15
-check "no two cases have the same name" nothing "$(sort "$OUT" | uniq -d)"
-refuses "--only with an unknown case" 2 "there is no such case: .*--list" \
+check "no two cases have the same name" is_blank "$(sort "$OUT" | uniq -d)"
+check_refusal "--only with an unknown case" 2 \
+    "there is no such case: .*--list" \
     stress "${PAIR[@]}" --only "no such case"
 
 # check_cases PATTERN...: each case holds and reports numbers.
@@ -50,7 +51,7 @@ if ! sanitized; then
 fi
 
 # With this seed, the first of all texts is drawn again after others.
-works "hundreds of short texts, one drawn twice" stress "${PAIR[@]}" \
+check_success "hundreds of short texts, one drawn twice" stress "${PAIR[@]}" \
     --only 'hundreds*' --seed 745692
 
 # with_fault FAULT COMMAND...: the command, with $FAULTY as the program, that is
@@ -74,9 +75,9 @@ with_fault stress-logits straddle stress "${PAIR[@]}" \
     --only 'SIGTERM of each worker in prefill'
 check "a case with wrong logits: exit 1" exits 1
 check "a case with wrong logits: reported as broken, with the reason" \
-    prints '^BROKE +SIGTERM .*: a: other logits, [0-9a-f]{16} and not '
+    stdout_has '^BROKE +SIGTERM .*: a: other logits, [0-9a-f]{16} and not '
 check "a case with wrong logits: the sum counts it" \
-    says '1 of 1 cases did not hold'
+    stderr_has '1 of 1 cases did not hold'
 
 straddle stress "${PAIR[@]}" --only 'memory past the ledger' --json
 check "memory past the ledger: exit 0, no process left" is_success
@@ -92,32 +93,33 @@ check "memory past the ledger: stopped by the kernel, or skipped" \
 	        'the kernel refused' in c['detail'], c
 	END
 
-if [ -z "${STRADDLE_CGROUP_ROOT-}" ] && ! sanitized && without_groups; then
-	works "memory past the ledger, without groups" stress "${PAIR[@]}" \
+if [ -z "${STRADDLE_CGROUP_ROOT-}" ] && ! sanitized && hide_groups; then
+	check_success "memory past the ledger, without groups" \
+	    stress "${PAIR[@]}" \
 	    --only 'memory past the ledger'
 	check "memory past the ledger, without groups: refused, or skipped" \
-	    prints '^(held .*the kernel refused|skipped )'
-	with_groups
+	    stdout_has '^(held .*the kernel refused|skipped )'
+	restore_groups
 fi
 
 # --- --soak ---
 
-works "stress --soak" stress "${PAIR[@]}" --soak 6
+check_success "stress --soak" stress "${PAIR[@]}" --soak 6
 check "--soak prints rounds and losses, and no descriptors leak" \
-    prints '^held +soak .* rounds .* losses.*descriptors ([0-9]+) to \1, '
+    stdout_has '^held +soak .* rounds .* losses.*descriptors ([0-9]+) to \1, '
 
 with_fault stress-leak straddle stress "${PAIR[@]}" --soak 6
 check "a descriptor leak: exit 1" exits 1
 check "a descriptor leak: the error names it" \
-    prints "^BROKE +soak .*the coordinator's descriptors grew from [0-9]+ to "
+    stdout_has "^BROKE +soak .*the coordinator's descriptors grew from [0-9]+ to "
 
 straddle_bg stress "${PAIR[@]}" --soak 600
 has_workers() { [ "$(workers | wc -l)" -ge 2 ]; }
-check "--soak: the workers start" in_time has_workers
+check "--soak: the workers start" eventually has_workers
 kill -INT "$GROUP"
-check "--soak: SIGINT ends it" finishes
+check "--soak: SIGINT ends it" command_ends
 check "--soak: SIGINT: exit 1" exits 1
-check "--soak: SIGINT: no case held" prints '^0 held, 0 did not, 0 skipped'
-check "--soak: SIGINT: no process is left" in_time ended
+check "--soak: SIGINT: no case held" stdout_has '^0 held, 0 did not, 0 skipped'
+check "--soak: SIGINT: no process is left" eventually no_process_left
 
 e2e_end
