@@ -168,15 +168,18 @@ generate_answer(struct chat *c, struct err *reterr)
 	int rc;
 
 	a->context_tok = c->answer_at = c->st.context_tok;
+	c->st.stop = NULL;
 	decoder_begin(c->decoder, a);
 	for (;;) {
 		ntokens = a->ntokens;
-		if ((rc = decoder_take(c->decoder, a, c->next, reterr)) < 0)
-			return rc;
+		rc = decoder_take(c->decoder, a, c->next, reterr);
+		/* A token that was taken but not shown is owed as well. */
 		c->owes = a->ntokens > ntokens;
 		if (c->owes)
 			c->history[c->st.context_tok] = c->next;
 		c->st.gen_tok = a->ntokens;
+		if (rc < 0)
+			return rc;
 		if ((c->st.stop = a->stop) != NULL)
 			return decoder_end(c->decoder, a, reterr);
 		c->owes = 0;
