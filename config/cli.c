@@ -146,7 +146,7 @@ is_shadowed(enum command cmd, const struct setting *o)
 static int
 next_value(const struct cli *cli)
 {
-	struct option longs[MAX_SETTINGS + 1] = {0}, *l = longs;
+	struct option longs[MAX_SETTINGS + 2] = {0}, *l = longs;
 	char letters[2 * MAX_SETTINGS + 2] = ":";
 	const struct setting *o;
 	unsigned i;
