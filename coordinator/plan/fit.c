@@ -31,8 +31,9 @@ fit_done(struct fit *f)
 	free(f->plan);
 }
 
-int
-fit_try(struct fit *f)
+/* Plan f->trial: 1 = it fits. */
+static int
+try_trial(struct fit *f)
 {
 	f->short_bytes = 0;
 	return plan_solve(f->trial, f->env, f->plan, &f->short_session,
@@ -67,7 +68,7 @@ fit_try_sessions(struct fit *f, int n)
 		    f->c->session[f->c->nsessions - 1];
 		name_session(f->trial, f->trial->nsessions++);
 	}
-	return fit_try(f);
+	return try_trial(f);
 }
 
 int
@@ -119,7 +120,7 @@ fit_largest_context(struct fit *f, const struct conf *with)
 	while (lo < hi) {
 		mid = lo + (hi - lo + 1) / 2;
 		f->trial->ctx_tok = (int)(mid * CTX_STEP);
-		if (fit_try(f))
+		if (try_trial(f))
 			lo = mid;
 		else
 			hi = mid - 1;
@@ -135,7 +136,7 @@ fit_largest_batch(struct fit *f)
 	f->trial->batch_rows = (int)MIN((uint32_t)f->trial->batch_rows,
 	    fit_asked_context(f, f->c));
 	while ((f->trial->batch_rows /= 2) >= 1)
-		if (fit_try(f))
+		if (try_trial(f))
 			return (uint32_t)f->trial->batch_rows;
 	return 0;
 }
@@ -146,7 +147,7 @@ fit_kv_q8_0(struct fit *f)
 	*f->trial = *f->c;
 	f->trial->kv_type_k = f->trial->kv_type_v = KV_Q8_0;
 	return (f->c->kv_type_k != KV_Q8_0 || f->c->kv_type_v != KV_Q8_0) &&
-	    fit_try(f);
+	    try_trial(f);
 }
 
 int
@@ -177,7 +178,7 @@ fit_all_smaller(struct fit *f, uint32_t *ret_ctx, uint32_t *ret_batch)
 	with->batch_rows = MIN(with->batch_rows, FIT_MIN_BATCH);
 	*ret_batch = (uint32_t)with->batch_rows;
 	*f->trial = *with;
-	*ret_ctx = fit_try(f) ? fit_asked_context(f, with) :
+	*ret_ctx = try_trial(f) ? fit_asked_context(f, with) :
 	    fit_largest_context(f, with);
 	free(with);
 	return *ret_ctx > 0;

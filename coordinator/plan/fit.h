@@ -32,8 +32,6 @@ struct fit {
 int fit_init(struct fit *f, const struct conf *c, const struct plan_env *env);
 void fit_done(struct fit *f);
 
-/* Plan f->trial: 1 = it fits. */
-int fit_try(struct fit *f);
 /* Set f->trial to f->c with n sessions, further ones like the last; 1 = it
  * fits. */
 int fit_try_sessions(struct fit *f, int n);

@@ -13,6 +13,7 @@
 #include "layers/staging.h"
 #include "shm/arena.h"
 #include "shm/ring.h"
+
 static const struct load_conf load_conf = LOAD_CONF_DEFAULT;
 
 /* The status page and the two rings of session s: all that it maps, or only
