@@ -1,6 +1,7 @@
 /* config/log.h - log lines on stderr, each prefixed with its process's name.
- * Called by main files and event loops only; all other code reports errors
- * through struct err.  Logging preserves errno. */
+ * Called by main files and event loops, and for notes, retries and the states of
+ * sessions.  Errors are reported through struct err, not logged where they are
+ * found.  Logging preserves errno. */
 #ifndef CONFIG_LOG_H
 #define CONFIG_LOG_H
 

@@ -81,7 +81,7 @@ batch_bytes(const struct bench_cost *c, uint32_t rows, uint32_t wanted)
 }
 
 /* Bytes of keys and values that n tokens read, when generated one after another
- * behind `depth` positions. */
+ * after `depth` positions. */
 static double
 kv_read_bytes(const struct bench_cost *c, uint32_t n, uint32_t depth)
 {

@@ -28,7 +28,7 @@ struct bench_cost {
 };
 
 /* head_u0: first unit of the session that has the head.  That session computes
- * the part of the last layer behind its keys and values, and the head, only for
+ * the part of the last layer after its keys and values, and the head, only for
  * tokens whose logits are wanted. */
 void bench_cost(const struct model *m, const struct kernels *k,
     enum kv_type kfmt, enum kv_type vfmt, uint32_t head_u0,
@@ -44,7 +44,7 @@ struct bench_work {
  * last token. */
 struct bench_work bench_work_prompt(const struct bench_cost *c, uint32_t n,
     uint32_t batch_rows);
-/* Work of generating n tokens behind `depth` positions in each of nseqs
+/* Work of generating n tokens after `depth` positions in each of nseqs
  * sequences at once, in batches of batch_rows. */
 struct bench_work bench_work_generate(const struct bench_cost *c, uint32_t n,
     uint32_t depth, uint32_t nseqs, uint32_t batch_rows);

@@ -45,7 +45,7 @@ part_at(const struct read_area *a, unsigned i)
 	return (uint8_t *)a->map.base + i * a->part_bytes;
 }
 
-/* The next step of thread i through its own part; NULL behind the last. */
+/* The next step of thread i through its own part; NULL after the last. */
 static uint8_t *
 next_step(struct read_area *a, unsigned i)
 {

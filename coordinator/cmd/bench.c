@@ -7,8 +7,8 @@
 #include "coordinator/bench/bench.h"
 #include "cmd.h"
 
-/* Set the context and the sequences that the tests need, unless the config has
- * set a context. */
+/* Set the number of sequences that the tests need, and the context unless the
+ * config has set one. */
 static int
 set_sizes(struct conf *c, const struct bench_tests *ts, struct err *reterr)
 {

@@ -144,7 +144,7 @@ sample_next(void *arg, uint32_t index, const float *logits,
 	return decoder_sample(c->decoder, 0, logits, &c->next, reterr);
 }
 
-/* Feed the history up to end, behind what the stages hold of it, and sample
+/* Feed the history up to end, after what the stages hold of it, and sample
  * c->next. */
 static int
 feed_history(struct chat *c, uint32_t end, struct err *reterr)

@@ -9,7 +9,7 @@
  *
  * The last stage may be faster: most rows of its last layer need keys and values
  * only.  If it saves a part `saved` of the slowest stage's time, it keeps pace as
- * long as a chunk is at most that part of the rows behind it, and the last border
+ * long as a chunk is at most that part of the rows after it, and the last border
  * then costs only the last, small chunk.  Such tapering makes more chunks, so
  * chunks are CHUNK_TAPER times larger than that, and equal where less than
  * CHUNK_SAVED is saved.  Both constants are from simulations in

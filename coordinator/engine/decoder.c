@@ -108,7 +108,7 @@ emit_token(struct decoder *d, struct answer *a, uint32_t id,
 	return a->emit(a->arg, d->piece, (size_t)n, reterr);
 }
 
-/* Why the answer ends behind the last token, or NULL.  That token is not in
+/* Why the answer ends after the last token, or NULL.  That token is not in
  * the stages yet: they hold one less. */
 static const char *
 stop_reason(const struct decoder *d, const struct answer *a)

@@ -22,7 +22,7 @@ struct pipeline {
 	uint32_t sent;		/* batches in flight that are sent, oldest first */
 	uint64_t oldest;	/* number of the oldest: results come in order */
 	uint32_t got;		/* rows of logits it has returned */
-	uint32_t at;		/* its first row behind those */
+	uint32_t at;		/* its first row after those */
 	uint32_t had;		/* rows of `got` that the caller has, whatever the
 				 * epoch */
 	struct batch_row *rows;	/* [batch_rows], of a replay or a result */

@@ -1,7 +1,8 @@
 /* coordinator/engine/sample.h - samples one token from a row of logits.
- * Owns: random states, histories and scratch.  Called by decoder.c.  Pure
- * otherwise: the same seed, history and logits give the same token on every
- * machine with the same libm. */
+ * Owns: random states, histories and scratch.  Called by decoder.c; seeds,
+ * random numbers and the hash of logits also by prompts.c, run, eval and stress.
+ * Pure otherwise: the same seed, history and logits give the same token on
+ * every machine with the same libm. */
 #ifndef COORDINATOR_ENGINE_SAMPLE_H
 #define COORDINATOR_ENGINE_SAMPLE_H
 

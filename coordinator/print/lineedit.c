@@ -132,7 +132,7 @@ next_edited(struct lineedit *le, const char **ret, size_t *ret_n)
 
 /* --- not a terminal --- */
 
-/* Make room behind the bytes that are not consumed. */
+/* Make room after the bytes that are not consumed. */
 static int
 make_room(struct lineedit *le)
 {

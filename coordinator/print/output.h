@@ -44,7 +44,7 @@ int output_refuse_model(const struct gguf *g, const char *path,
 void output_table(FILE *fp, const struct plan *p, const struct sessions *ss);
 void output_speed(FILE *fp, const struct speeds *sp);
 
-/* {"sessions":[...]} with the stable keys of design.md 9. */
+/* {"sessions":[...]}.  Scripts rely on the keys. */
 json_t *output_sessions(const struct plan *p, const struct sessions *ss);
 void output_add_speeds(json_t *o, const struct speeds *sp);
 /* A JSON string; bytes that are not UTF-8 become U+FFFD. */

@@ -6,7 +6,7 @@
 #include "config/err.h"
 
 struct source {
-	char *text;		/* malloc'ed, NUL behind nbytes */
+	char *text;		/* malloc'ed, NUL after nbytes */
 	size_t nbytes;
 };
 

@@ -36,7 +36,7 @@ detokenizer_push(struct detokenizer *d, uint32_t id, char *out, size_t outlen)
 		return -ENOBUFS;
 	memcpy(out, d->held, d->nheld);
 	len = tokenizer_decode(d->t, id, d->special, out + d->nheld);
-	/* Encoding puts the space behind leading control tokens. */
+	/* Encoding puts the space after leading control tokens. */
 	if (d->at_start && kind != TOKEN_CONTROL) {
 		d->at_start = 0;
 		if (len > 0 && kind != TOKEN_USER && out[0] == ' ')

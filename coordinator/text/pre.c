@@ -108,10 +108,10 @@ enum { MAX_PATTERNS = 6, MAX_PATTERN_BYTES = 4096 };
 struct pre_row {
 	const char *name;	/* tokenizer.ggml.pre */
 	int flags;		/* PRE_* */
-	const char *pattern[MAX_PATTERNS];	/* NULL behind the last */
+	const char *pattern[MAX_PATTERNS];	/* NULL after the last */
 };
 
-/* Names are llama.cpp's.  The comment behind a row names the tokenizer.json
+/* Names are llama.cpp's.  The comment after a row names the tokenizer.json
  * that its patterns are from, if the pattern's own comment above does not. */
 static const struct pre_row rows[] = {
 	/* llama.cpp's choice for files that name no pre-tokenizer. */

@@ -19,7 +19,7 @@ int pre_open(const char *name, size_t nbytes, struct pre **ret,
     struct err *reterr);
 void pre_close(struct pre *p);
 int pre_flags(const struct pre *p);	/* PRE_* */
-/* Name i of the known ones; NULL behind the last. */
+/* Name i of the known ones; NULL after the last. */
 const char *pre_name(unsigned i);
 
 /* Takes one word of the text; a negative return ends pre_cut() with it. */

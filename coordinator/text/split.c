@@ -7,7 +7,7 @@
 
 struct split {
 	const struct vocab *v;
-	int rstrip;		/* special tokens swallow blanks behind them */
+	int rstrip;		/* special tokens swallow blanks after them */
 	const char *text;
 	const struct text_part *part;	/* [nparts], which make up text */
 	size_t nparts;
@@ -40,8 +40,8 @@ is_blank(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Phi-3's templates put a line break behind each special token, but its
- * training data did not.  The blanks behind these three are kept. */
+/* Phi-3's templates put a line break after each special token, but its
+ * training data did not.  The blanks after these three are kept. */
 static int
 swallows_blanks(const struct split *s, int32_t id)
 {

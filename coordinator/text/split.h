@@ -13,7 +13,7 @@ struct fragment {
 
 /* Cut text, the concatenation of parts, at its special tokens: the longest
  * first, and of equal length the leftmost first.  A control token counts only
- * within one part that allows it.  rstrip: blanks behind a special token are
+ * within one part that allows it.  rstrip: blanks after a special token are
  * dropped.  *ret is malloc'ed, *ret_n fragments; -ENOMEM otherwise. */
 int split_special_tokens(const struct vocab *v, int rstrip, const char *text,
     const struct text_part *part, size_t nparts, struct fragment **ret,

@@ -107,7 +107,7 @@ is_at_mark(const char *p, const char *end)
 	    memcmp(p, SPACE_MARK, SPACE_MARK_LEN) == 0;
 }
 
-/* The end of the piece that starts at p.  When no token has a space mark behind
+/* The end of the piece that starts at p.  When no token has a space mark after
  * another character, no merge crosses the beginning of a word.  Merging word by
  * word then gives the same ids, with heaps that fit the cache. */
 static const char *

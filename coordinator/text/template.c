@@ -29,7 +29,7 @@ static const struct chat_template table[] = {
 	    "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n" },
 	    "<|eot_id|>", 0 },
 	/* Qwen/Qwen2.5-7B-Instruct, HuggingFaceTB/SmolLM2-135M-Instruct; not
-	 * microsoft/phi-4, which puts <|im_sep|> behind the role. */
+	 * microsoft/phi-4, which puts <|im_sep|> after the role. */
 	{ "ChatML", { "<|im_start|>" }, "<|im_sep|>", "",
 	    { "<|im_start|>system\n", "<|im_end|>\n" }, 0,
 	    { "<|im_start|>user\n",

@@ -2,7 +2,7 @@
  * Owns: the table of formats.  Called by engine/chat.c and engine/generate.c.
  * Knows text, no tokens.
  *
- * A conversation, behind its BOS token, in terms of struct chat_template:
+ * A conversation, after its BOS token, in terms of struct chat_template:
  *
  *	begin  system[0] TEXT system[1]
  *	user[0] TEXT user[1]  ANSWER  close
@@ -26,7 +26,7 @@ struct chat_template {
 	int system_in_user;	/* the system message goes into the first user
 				 * message, in front of its text */
 	const char *user[2];	/* around a user message; the answer follows */
-	const char *close;	/* behind the model's answer */
+	const char *close;	/* after the model's answer */
 	int channels;		/* an answer consists of messages, and only some
 				 * are shown: see filter.h */
 };
@@ -36,7 +36,7 @@ const struct chat_template *chat_template_find(const char *jinja,
     size_t nbytes);
 /* The format for a file without a template: plain lines. */
 const struct chat_template *chat_template_plain(void);
-/* Row i of the table; NULL behind the last. */
+/* Row i of the table; NULL after the last. */
 const struct chat_template *chat_template_at(unsigned i);
 
 enum { CHAT_MAX_PARTS = 8 };

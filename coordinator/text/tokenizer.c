@@ -30,7 +30,7 @@ struct tokenizer {
 	unsigned nend;
 	int add_bos;
 	int space_prefix;
-	int rstrip;			/* special tokens swallow blanks behind
+	int rstrip;			/* special tokens swallow blanks after
 					 * them */
 };
 
@@ -294,7 +294,7 @@ tokenizer_decode(const struct tokenizer *t, uint32_t id, int show_control,
 /* --- encoding --- */
 
 /* SentencePiece puts a space in front of each raw fragment: at the start, and
- * behind a special token, since models were trained with it there. */
+ * after a special token, since models were trained with it there. */
 static int
 encode_fragments(const struct tokenizer *t, const char *text,
     const struct fragment *f, size_t nf, int more, struct idlist *out,

@@ -185,7 +185,7 @@ index_specials(struct vocab *v)
 	return 0;
 }
 
-/* Does the text have a space mark behind another character?  Only such a token
+/* Does the text have a space mark after another character?  Only such a token
  * lets a merge cross the beginning of a word. */
 static int
 has_inner_space(const struct gguf_str *s)

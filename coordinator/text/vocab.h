@@ -42,7 +42,7 @@ struct vocab {
 	int32_t byte[256];		/* token of each byte, or NO_TOKEN */
 	int32_t unk;			/* unknown token, or NO_TOKEN; set by
 					 * tokenizer.c */
-	int has_inner_space;		/* some text has a space mark behind
+	int has_inner_space;		/* some text has a space mark after
 					 * another character */
 };
 
