@@ -1,6 +1,7 @@
 /* kernels/cpu.h - CPU features and core types.
  * Owns: the flags and their names.  Called when a table of kernels is chosen,
- * and by programs that print what they run on.  Knows no kernel. */
+ * and by programs that print what they run on.  Does not depend on any kernel.
+ */
 #ifndef KERNELS_CPU_H
 #define KERNELS_CPU_H
 
@@ -15,8 +16,8 @@ enum cpu_flag {
 	CPU_DOTPROD = 1u << 9,
 	CPU_I8MM = 1u << 10,
 	CPU_ARM_BF16 = 1u << 11,
-	/* AVX-512's vscalefps issues beside the multiplications, not in place
-	 * of one. */
+	/* AVX-512's vscalefps does not compete with multiplications for issue
+	 * slots. */
 	CPU_FAST_SCALEF = 1u << 14,
 	/* vdpbf16ps has the throughput of vfmadd, not half of it. */
 	CPU_FAST_BF16 = 1u << 15,

@@ -1,6 +1,6 @@
 /* kernels/impl.h - shared by the reference and the variants.
- * Owns: scales and formulas that all must compute exactly alike.  Included by
- * kernels only.  Knows no instruction set. */
+ * Owns: scales and formulas that every table must compute bit for bit alike.
+ * Included by kernels only.  Does not depend on any instruction set. */
 #ifndef KERNELS_IMPL_H
 #define KERNELS_IMPL_H
 

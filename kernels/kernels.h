@@ -1,7 +1,7 @@
 /* kernels/kernels.h - the arithmetic of a stage, as a table of functions.
- * Owns: function types with shapes.  Called by worker/stage/ops_*.c and the tests.
- * Knows no model and no thread: the functions allocate nothing, do no I/O and have
- * no global state.
+ * Owns: function types with shapes.  Called by worker/stage/ops_*.c and the
+ * tests.  Does not depend on models or threads: the functions allocate nothing,
+ * do no I/O and have no global state.
  *
  * Batch invariance: an output element depends on its own row of
  * activations and its own weights only, and is accumulated in one fixed order

@@ -66,18 +66,17 @@ struct prefetch_part {
 	uint64_t nbytes;
 };
 
-/* K and V of so many bytes stay in L1 until they are used (48 KiB on Zen 5;
- * other cores have not been measured). */
+/* K and V up to this size stay in L1 until they are used: an L1 of 48 KiB, less
+ * some room.  See tests/MEASURED.md. */
 enum { L1_KV_BYTES = 40 * 1024 };
 
 /* Choose what to prefetch with the scores of the block at base, and with its
  * values: K and V of the block after it, or of the next call.  If there is
- * neither, lines that are in L1 already: behind the cache may be a page that
- * was never touched, and each prefetch would look for it.
+ * neither, lines that are in L1 already: a page after the cache may never have
+ * been touched, and each prefetch would walk the page table for it.
  *
  * Where two blocks of both exceed L1_KV_BYTES, V of this block is prefetched
- * with its scores, and only K of the next with its values (Zen 5, head_dim
- * 128, F16: 7 to 10 % faster). */
+ * with its scores, and only K of the next with its values. */
 static void
 choose_prefetch(const struct attn *t, uint32_t base,
     struct prefetch_part *ret_scores, struct prefetch_part *ret_values)
@@ -172,8 +171,8 @@ block_is_whole(const struct attn *t, uint32_t base)
 	return first == 0 && end == ATTN_BLOCK;
 }
 
-/* Queries of the next tile when so many are left.  The last two tiles share
- * evenly: few accumulators wait longer for each other. */
+/* Queries of the next tile when `left` are left.  The last two tiles share
+ * evenly, because few accumulators wait longer for each other. */
 SIMD uint32_t
 next_tile(uint32_t left)
 {

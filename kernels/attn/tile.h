@@ -14,8 +14,8 @@ enum {
 	/* Accumulators: ATTN_NQ queries times ATTN_NV vectors, leaving
 	 * registers for a vector of each operand. */
 	ATTN_NQ = 6, ATTN_NV = SIMD_NREGS >= 32 ? 4 : 2,
-	/* Up to so many queries, K and V are widened anew for each ATTN_NQ of
-	 * them. */
+	/* Up to this many queries, K and V are widened again for each ATTN_NQ
+	 * of them. */
 	ATTN_DIRECT = 2 * ATTN_NQ,
 	ATTN_PAGES_AHEAD = 3,	/* blocks */
 	KEY_NV = KEY_LANES / SIMD_VL	/* vectors in a row of a key block */
@@ -50,9 +50,9 @@ key_scale(enum kv_type f, const uint8_t *k, uint64_t kblock, size_t d,
 	    (const uint16_t *)b + d / 32 * KEY_LANES + v % KEY_NV * SIMD_VL);
 }
 
-/* Prefetch the line at p and those that begin less than n bytes behind it.
- * Into L1: a line that several steps prefetch is there from the second on,
- * whereas L2 would be asked each time (Zen 5, one row: up to 40 % slower). */
+/* Prefetch the line at p and those that begin less than n bytes after it.  Into
+ * L1, because several steps prefetch the same line: from the second step on it
+ * is there, whereas L2 would be accessed again each time. */
 SIMD void
 prefetch_lines(const uint8_t *p, uint64_t n)
 {

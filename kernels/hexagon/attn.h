@@ -1,6 +1,6 @@
 /* kernels/hexagon/attn.h - a block of keys and values in fixed point.
  * Owns: its layout and units.  attn_block.c fills it from the cache, attn.c
- * multiplies it.  Knows no query. */
+ * multiplies it.  Does not depend on queries. */
 #ifndef KERNELS_HEXAGON_ATTN_H
 #define KERNELS_HEXAGON_ATTN_H
 

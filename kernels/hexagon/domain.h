@@ -1,7 +1,7 @@
 /* kernels/hexagon/domain.h - the operations of a Hexagon domain.
- * Owns: their prototypes, and the batch that they work on.  Called by main.c, on
- * the one thread that takes packets from loop.c or skel.c.  Knows no model: the
- * host sends its operations. */
+ * Owns: their prototypes, and the batch that they work on.  Called by main.c,
+ * on the one thread that takes packets from loop.c or skel.c.  Does not depend
+ * on any model: the host sends its operations. */
 #ifndef KERNELS_HEXAGON_DOMAIN_H
 #define KERNELS_HEXAGON_DOMAIN_H
 

@@ -88,7 +88,7 @@ int remote_session_control(uint32_t req, void *data, uint32_t nbytes);
 struct remote_rpc_control_unsigned_module {
 	int domain, enable;
 };
-/* Of FASTRPC_REMOTE_PROCESS_KILL and FASTRPC_SESSION_CLOSE. */
+/* Argument of FASTRPC_REMOTE_PROCESS_KILL and FASTRPC_SESSION_CLOSE. */
 struct remote_rpc_domain {
 	int domain;
 };

@@ -1,7 +1,8 @@
 /* kernels/hexagon/layout.h - the layout of quantized matrices for HVX, and the
  * fixed-point arithmetic on them.
  * Owns: the geometry and the preparation of activations, for both sides: the host
- * packs (hexagon_host/mat.c), the domain multiplies (mat.c).  Knows no packet.
+ * packs (hexagon_host/mat.c), the domain multiplies (mat.c).  Does not depend on
+ * packets.
  * Freestanding.
  *
  * A panel has 32 rows; each lane of a vector (a word of 4 bytes) is a row.  All

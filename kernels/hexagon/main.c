@@ -125,7 +125,7 @@ do_ops(const struct hxq_packet *q)
 
 /* --- a run --- */
 
-/* Is an operand of so many rows of nbytes within its buffer? */
+/* Is an operand of nrows rows of nbytes within its buffer? */
 static int
 in_range(const struct hx_batch *b, const struct hx_ref *x, uint32_t rows,
     uint64_t nbytes)

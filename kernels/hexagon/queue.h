@@ -1,14 +1,16 @@
 /* kernels/hexagon/queue.h - the queue between a host process and a Hexagon
  * domain, and its messages.
- * Owns: an ABI of fixed widths, little-endian, the same for a 64-bit host and
- * a 32-bit domain.  Called by worker/hexagon and by the domain.  Knows no process.
- * Freestanding.  Its limits are those of dspqueue (Qualcomm's fastrpc,
- * dspqueue_shared.h): 64 buffers a packet, 64 KiB a message.
+ * Owns: an ABI of fixed widths, little-endian, the same for a 64-bit host and a
+ * 32-bit domain.  Called by worker/hexagon and by the domain.  Does not depend
+ * on how the domain runs.  Freestanding.  Its limits are those of dspqueue
+ * (Qualcomm's fastrpc, dspqueue_shared.h): 64 buffers per packet, 64 KiB per
+ * message.
  *
  * Two rings of slots share one memfd: the host writes requests, the domain writes
  * one response for each request, in order.
  *
- * Who writes what (magic and version: the host, before the domain starts):
+ * Writer of each field (the host writes magic and version before the domain
+ * starts):
  *	head	the writer of the ring; slots [tail, head) belong to the reader
  *	tail	the reader of the ring
  *	progress	the domain; all operations that it has finished

@@ -100,10 +100,10 @@ rt_exit(int code)
 }
 
 /* The emulator's stack is in the middle of the addresses and would halve the
- * largest mapping: use a stack beside the code, and unmap the other.  That one has
- * 8 MiB (qemu -s) and ends at the page above the stack pointer; below it are a guard
- * page and the page of the signal trampoline, unused because we have no
- * handlers. */
+ * largest mapping: use a stack next to the code, and unmap the emulator's.
+ * That one has 8 MiB (qemu -s) and ends at the page above the stack pointer;
+ * below it are a guard page and the page of the signal trampoline, unused
+ * because we have no handlers. */
 enum { STACK_BYTES = 256 << 10, GIVEN_BYTES = 8 << 20, PAGE_BYTES = 65536 };
 
 __attribute__((aligned(128), used)) static uint8_t stack[STACK_BYTES];

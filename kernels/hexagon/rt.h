@@ -1,6 +1,6 @@
 /* kernels/hexagon/rt.h - the runtime of a freestanding Hexagon domain.
- * Owns: system calls of Linux, and functions that the compiler calls.  Called by
- * the domain's files only.  Knows no packet. */
+ * Owns: system calls of Linux, and functions that the compiler calls.  Called
+ * by the domain's files only.  Does not depend on packets. */
 #ifndef KERNELS_HEXAGON_RT_H
 #define KERNELS_HEXAGON_RT_H
 

@@ -134,7 +134,7 @@ straddle_skel_handle_invoke(remote_handle64 h, uint32_t scalars,
 	(void)h;
 	switch (scalars) {
 	case REMOTE_SCALARS(SKEL_OPEN, 2, 0, 0, 1):
-		args[2].h64 = 1;	/* one domain a process */
+		args[2].h64 = 1;	/* one domain per process */
 		return AEE_SUCCESS;
 	case REMOTE_SCALARS(SKEL_CLOSE, 0, 0, 1, 0):
 		return stop();

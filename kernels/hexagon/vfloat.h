@@ -1,7 +1,7 @@
 /* kernels/hexagon/vfloat.h - floats in HVX vectors, by integer instructions.
  * Owns: IEEE products and sums of 32 floats, to nearest even; fixed point to
  * floats and back; 2^-t, sigmoid and tanh.  Called by the domain's row and
- * attention kernels.  Knows no operation.
+ * attention kernels.  Does not depend on operations.
  *
  * HVX of v66 and v67 has no floats.  Operands must be finite: callers check with
  * vf_top().  Denormals become zero, overflow becomes Inf.  An operation takes 25 to

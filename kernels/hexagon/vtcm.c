@@ -1,11 +1,12 @@
 /* kernels/hexagon/vtcm.c - the arena of an operation.
  *
- * Hexagon has some MiB of memory beside its vector unit (VTCM), which a process may
- * hold for a while.  Data that a loop reads repeatedly belongs there: a tile's
- * activations, a block of keys and values in fixed point, the sums of queries.
- * Each operation starts with an empty arena and takes pieces by its shapes; when
- * memory is short it processes fewer rows at a time, which does not change a
- * result.  The emulator has no VTCM: the arena is static memory there. */
+ * Hexagon has a few MiB of memory close to its vector unit (VTCM), which a
+ * process may hold for a while.  Data that a loop reads repeatedly belongs
+ * there: a tile's activations, a block of keys and values in fixed point, the
+ * sums of queries.  Each operation starts with an empty arena and takes pieces
+ * by its shapes; when memory is short it processes fewer rows at a time, which
+ * does not change a result.  The emulator has no VTCM: the arena is static
+ * memory there. */
 #include "domain.h"
 
 static uint8_t arena[HX_VTCM_BYTES] __attribute__((aligned(128)));

@@ -1,7 +1,7 @@
 /* kernels/hexagon_host/twin.h - shared by the host's versions of a Hexagon domain's
  * matrices.
- * Owns: HVX's products in portable C.  Called by mat.c and f32.c of this folder.
- * Knows no layout. */
+ * Owns: HVX's products in portable C.  Called by mat.c and f32.c of this
+ * folder.  Does not depend on any layout. */
 #ifndef KERNELS_HEXAGON_HOST_TWIN_H
 #define KERNELS_HEXAGON_HOST_TWIN_H
 

@@ -1,5 +1,6 @@
 /* kernels/matmul/dot_avx2.h - dot products in AVX2, for matmul/matmul.h.  No
  * guard: part of it.
+ * Weight types map to dot kinds in traits.h; Q4_K is DOT_15.
  *
  * maddubs multiplies unsigned by signed bytes and adds pairs in 16 bits,
  * saturating.  Activations are the unsigned operand, up to 255: |q| <= 64
@@ -13,9 +14,8 @@
 
 /* Additions that GCC must do in the order written, with the sum in its
  * register.  Otherwise it builds a tree, which needs more registers than there
- * are (12 rows of Q4_0 take 3 to 7 % longer).  Rows of gemv do without: one
- * row of Q5_0 is 8 % slower with them.  Clang builds no trees, and does not
- * unroll loops that contain asm. */
+ * are.  gemv does not use them: it is slower with them.  Clang builds no trees,
+ * and does not unroll loops that contain asm. */
 #ifdef __clang__
 #define ADD_16(sum, v)	((sum) = _mm256_add_epi16(sum, v))
 #define ADD_32(sum, v)	((sum) = vi_add(sum, v))
@@ -158,8 +158,7 @@ dot_add(unsigned npanels, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
 }
 
 /* Low and high bytes together, so that a row's activations are loaded once for
- * both (one after the other is 11 to 14 % slower, Zen 3).  As with DOT_8, all
- * groups of each fit into 16 bits. */
+ * both.  As with DOT_8, all groups of each fit into 16 bits. */
 SIMD void
 dot_add_both(unsigned npanels, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned g, unsigned n)
@@ -260,9 +259,8 @@ gemv_dot(enum dot_kind kind, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
 	}
 }
 
-/* For matmul/gemv_direct.h: pairs in 16 bits, and the sum that they are
- * widened to.  Three and four rows are 1.1 to 1.5 times as fast as by
- * matmul/gemv.h (Zen 3). */
+/* For matmul/gemv_direct.h: pairs in 16 bits, and the sum that they are widened
+ * to.  Up to four rows are faster than by matmul/gemv.h. */
 #define DIRECT_MAX_ROWS	AVX2_DIRECT_MAX_ROWS
 
 struct direct_sum {

@@ -1,5 +1,6 @@
 /* kernels/matmul/dot_neon.h - dot products in Advanced SIMD alone, for
  * matmul/matmul.h.  No guard: part of it.
+ * Weight types map to dot kinds in traits.h; Q4_K is DOT_15.
  *
  * smlal adds 8 products of signed bytes to sums of 16 bits, two of which make
  * a vector: rows 0 and 1, and rows 2 and 3, four columns each.  They take as

@@ -1,5 +1,6 @@
 /* kernels/matmul/dot_sdot.h - dot products by sdot of Armv8.2, for
  * matmul/matmul.h.  No guard: part of it.
+ * Weight types map to dot kinds in traits.h; Q4_K is DOT_15.
  *
  * sdot multiplies 16 signed bytes and adds fours; in its by-element form the
  * second operand is one lane of 16 activations. */

@@ -1,5 +1,6 @@
 /* kernels/matmul/dot_smmla.h - dot products by smmla of Armv8.6, for
  * matmul/matmul.h.  No guard: part of it.
+ * Weight types map to dot kinds in traits.h; Q4_K is DOT_15.
  *
  * smmla multiplies two rows by two rows, 8 columns each, into four sums.  So
  * for tiles the vectors of groups g and g + 1 of four rows become rows 0 and

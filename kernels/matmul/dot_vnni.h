@@ -1,8 +1,9 @@
 /* kernels/matmul/dot_vnni.h - dot products by VNNI of 64 or 32 bytes, for
  * matmul/matmul.h.  No guard: part of it.
  *
- * vpdpbusd multiplies unsigned by signed bytes and adds fours, two a cycle.
- * Activations are the unsigned operand. */
+ * vpdpbusd multiplies unsigned by signed bytes and adds fours, two per cycle.
+ * Activations are the unsigned operand.  Weight types map to dot kinds in
+ * traits.h; Q4_K is DOT_15. */
 #ifdef KERNEL_SUFFIX
 
 #ifdef __AVX512VNNI__
@@ -41,9 +42,8 @@ tile_dot(enum dot_kind kind, unsigned nt, vi dot[][PANEL_NV],
 #define DIRECT_MAX_ROWS	AVXVNNI_DIRECT_MAX_ROWS
 #endif
 
-/* Eight dependent products leave a core too little to do meanwhile: where
- * registers allow, the second four have a sum of their own (Zen 5, 8 to 16
- * rows: 6 to 7 % faster; with 16 registers 10 % slower). */
+/* Eight dependent products would stall the core.  With 32 registers the second
+ * four have a sum of their own; with 16 that is slower. */
 SIMD void
 gemv_dot(enum dot_kind kind, vi dot[][PANEL_NV], const vi q[][PANEL_NV],
     const struct acts *a, unsigned g0, unsigned n)

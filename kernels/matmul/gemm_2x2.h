@@ -9,8 +9,8 @@
  *
  *	w(2h) x(t), w(2h) x(t + 1), w(2h + 1) x(t), w(2h + 1) x(t + 1)
  *
- * Scales lie so, too (dd and mm in struct weight_block).  An odd last row is
- * paired with itself. */
+ * Scales use the same layout (dd and mm in struct weight_block).  An odd last
+ * row is paired with itself. */
 #ifdef GEMM_2X2
 
 SIMD unsigned

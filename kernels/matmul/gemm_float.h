@@ -6,9 +6,9 @@
  *
  * A panel holds FLOAT_PANEL rows, interleaved: for each k, one element of each
  * row.  An element of y is one lane of one accumulator, a fused sum over
- * ascending k, whatever else is computed beside it.  Few rows read weights
- * from memory; for many rows a chunk of a panel is widened to floats in L1
- * first.
+ * ascending k, whatever else is computed in the same call.  Few rows read
+ * weights from memory; for many rows a chunk of a panel is widened to floats in
+ * L1 first.
  *
  * With BF16_PAIRS the file's only type is BF16, times activations in BF16: two
  * neighbours of a row make a word of 32 bits (odd k is padded with a zero).
@@ -374,7 +374,7 @@ float_group(enum float_kind kind, const struct float_call *c, uint32_t m)
 }
 
 /* Multiply m rows by the last panel when it has fewer columns, through a
- * buffer beside y. */
+ * temporary buffer. */
 static void
 float_partial(enum float_kind kind, const struct float_call *c, uint32_t m,
     uint32_t ncols)
@@ -397,7 +397,7 @@ float_partial(enum float_kind kind, const struct float_call *c, uint32_t m,
 	}
 }
 
-/* Panels that m rows take together, n columns of y being left. */
+/* Panels that m rows take together when n columns of y are left. */
 static inline uint32_t
 float_panels_at_once(const struct float_call *c, uint32_t m, uint32_t n)
 {

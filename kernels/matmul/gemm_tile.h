@@ -119,7 +119,7 @@ pack_activations(const struct matmul_call *c, uint32_t m)
 	return c->x;
 }
 
-/* Activations behind those of a tile of nt rows. */
+/* Activations after those of a tile of nt rows. */
 SIMD const void *
 next_tile_acts(const struct matmul_call *c, const void *tile, unsigned nt)
 {
@@ -222,8 +222,8 @@ tile_block(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 }
 
 /* Should a tile prefetch what the next one reads?  With vectors of 64 bytes
- * each prefetch takes an issue slot from the products (Zen 5: 1 to 3 %
- * slower); with shorter vectors it is free. */
+ * each prefetch takes an issue slot from the products; with shorter vectors it
+ * is free. */
 enum { PREFETCH_NEXT_TILE = SIMD_VL < 16 };
 
 /* Prefetch nt rows of sums at p. */
@@ -276,7 +276,7 @@ tile_bias(unsigned nt, vf acc[][PANEL_NV], const float *bias)
  * STRIP) holds y between chunks; the bias is added last.
  *
  * The next tile's sums are prefetched if an earlier part of the columns left
- * them in y, long ago.  Whatever else the next tile reads, and what this one
+ * them in y, long ago.  All other data that the next tile reads, and this one
  * writes, is prefetched if PREFETCH_NEXT_TILE. */
 SIMD void
 gemm_tile(enum dot_kind kind, enum scale_kind scale, unsigned nt,

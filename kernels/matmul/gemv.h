@@ -14,8 +14,8 @@
 #if defined(SIMD_VL) && defined(KERNEL_SUFFIX)
 
 /* GEMV_ACT_COLS: columns times rows that pass through a panel at a time, 112
- * KiB of activations.  That is more than L1 holds, but each part of a panel is
- * a stream that starts anew, and 14 KiB cost 2 to 20 % more time (Zen 5).
+ * KiB of activations.  That is more than L1 holds, but each part of a panel
+ * starts a new stream, and parts that fit into L1 are slower.
  *
  * GEMV_STACK_COLS: the same where the activations are packed for one call, on
  * the stack.
@@ -35,7 +35,7 @@ struct gemv_act {
 };
 
 /* Do the scales of 16 columns (factors) multiply sums instead of weights?  For
- * Q3_K that is two products a row instead of two a word of weights; the
+ * Q3_K that takes two products per row instead of two per word of weights; the
  * integers are the same.  Q2_K multiplies one word at a time, which is cheaper
  * with longer vectors (but see matmul/gemv_direct.h). */
 SIMD int
@@ -163,7 +163,7 @@ gemv_block(enum quant_type type, vf acc[][PANEL_NV],
 }
 
 /* Position of byte `at` in the stream of a panel's part, which has n bytes.
- * Behind its end the stream goes on with the same part of the panel that comes
+ * After its end the stream continues with the same part of the panel that comes
  * next here, `next` bytes away. */
 SIMD uint64_t
 gemv_stream_at(uint64_t at, uint64_t n, uint64_t next)
@@ -241,8 +241,8 @@ gemv(enum quant_type type, const struct matmul_call *c,
 			    w + b / nsub * nbytes, b % nsub);
 			for (t = 0; t < m; t++)
 				gemv_block(type, acc[p] + t, &block, x + t);
-			/* Not a nested loop: that costs types with blocks of
-			 * 32 9 %. */
+			/* A nested loop is slower for types with
+			 * 32-column blocks. */
 			if (nsub > 1 && (b + 1) % nsub == 0 && b + 1 < nblocks)
 				unpack_super(type, &sup[p], w + (b + 1) /
 				    nsub * nbytes);

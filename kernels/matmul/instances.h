@@ -82,9 +82,8 @@ direct_panels(uint32_t npanels)
 #endif
 
 #if DIRECT_MAX_ROWS > 2
-/* A function for each number of rows, whose sums stay in registers: GCC finds
- * fewer registers when all are in one function (AVX2, four rows of Q4_K: 7 %
- * slower). */
+/* A function for each number of rows, whose sums stay in registers: GCC keeps
+ * fewer of them there when all are in one function. */
 #define DIRECT_INSTANCE(T, t, nt)					\
 static void								\
 direct_##t##_##nt(const struct matmul_call *c,				\

@@ -39,7 +39,7 @@
  *			set, see arrange_for_tile()
  *	SCALE_BY_LANE	optional: it defines dot_start(), rows_scale() and
  *			rows_min() in place of matmul/gemm_tile.h
- *	ACT_PACK_ROWS	optional: activations are packed for tiles, so many
+ *	ACT_PACK_ROWS	optional: activations are packed for tiles, this many
  *			rows together (matmul/pack_activations.h); tile_dot
  *			takes tile_acts then, gemv_dot does not
  *
@@ -169,7 +169,7 @@ struct matmul_call {
 	struct next_chunk next_chunk;	/* weights to prefetch with each
 					 * block */
 	uint32_t gemv_rows;		/* more rows go to tiles */
-	uint32_t half_chunk;	/* up to so many rows, tiles take half a
+	uint32_t half_chunk;	/* up to this many rows, tiles take half a
 				 * chunk */
 	struct mat_ready *ready;	/* or NULL */
 	uint32_t k, k0, k1;	/* all columns; [k0, k1) now: y holds the
@@ -177,10 +177,10 @@ struct matmul_call {
 };
 
 /* Tiles share rows evenly (tile_rows()), so that with tiles of three and more
- * none is left with one row, which is gemv's.  With at most four rows a tile,
- * five rows leave a tile of two; otherwise EACH_TILE_NT may begin with three.
- * Where tiles have one row, there are at least as many tiles as panels in a
- * strip. */
+ * no tile has a single row: gemv computes one row.  With at most four rows per
+ * tile, five rows leave a tile of two; otherwise EACH_TILE_NT may begin with
+ * three.  Where tiles have one row, there are at least as many tiles as panels
+ * in a strip. */
 _Static_assert((TILE_NT == 1 || TILE_NT >= 3) && GEMV_MAX_ROWS >= 4,
     "smaller tiles");
 _Static_assert(STRIP_PANELS == 1 || (TILE_NT == 1 && STRIP_PANELS <= 4),
@@ -339,8 +339,8 @@ gemv_rows(const struct quant_loops *im, enum quant_type type,
  *
  * The next chunk is prefetched meanwhile: with few rows that takes as long as
  * the work.  A core has a limited number of requests in flight, so each block
- * of each tile makes a few.  Unpacking makes none: it is too short for them
- * and would wait (Zen 5: 5 % slower with 128 rows of Q8_0). */
+ * of each tile makes a few.  Unpacking makes none: it is too short for them and
+ * would wait. */
 static void
 gemm_strip(const struct quant_loops *im, enum quant_type type,
     const struct matmul_call *c, uint32_t m)
@@ -399,7 +399,7 @@ multiply_group(const struct quant_loops *im, enum quant_type type,
 }
 
 /* Multiply m rows by the last ncols columns of y, which do not fill a panel or
- * strip: by gemv, through a buffer beside y. */
+ * strip: by gemv, through a temporary buffer. */
 static void
 multiply_partial(const struct quant_loops *im, enum quant_type type,
     const struct matmul_call *c, uint32_t m, uint32_t ncols)
@@ -434,9 +434,9 @@ group_columns(const struct matmul_call *c, uint32_t m)
 	    c->k);
 }
 
-/* Panels that a group of m rows takes together, n columns of y being left: so
- * many that the sums of few rows stay in L2 from one part of the columns to
- * the next. */
+/* Panels that a group of m rows takes together when n columns of y are left.
+ * Few rows take as many as keep their sums in L2 from one part of the columns
+ * to the next. */
 static inline uint32_t
 panels_at_once(const struct matmul_call *c, uint32_t m, uint32_t n)
 {

@@ -1,5 +1,5 @@
-/* kernels/matmul/policy.c - the tables of matmul/policy.h.  The measurements
- * behind the numbers are in tests/MEASURED.md. */
+/* kernels/matmul/policy.c - the tables of matmul/policy.h.  tests/MEASURED.md
+ * has the measurements that the numbers come from. */
 #include "policy.h"
 
 #include <assert.h>
@@ -36,9 +36,9 @@ const struct prefetch prefetch_recipes[PREFETCH_NRECIPES] = {
 				{ m1, PREFETCH_##r1 },			\
 				{ ALL_ROWS, PREFETCH_##r } }
 
-/* Intel's cores answer several streams faster than one.  Two are best while a
- * word of weights is little work, four otherwise: two streams would keep the
- * core waiting.  With AVX-512 two rows are little work, and four of Q8_0. */
+/* Intel's cores are faster with several streams than with one.  Two are fastest
+ * while a word of weights is little work, four otherwise: with two streams the
+ * core would wait.  With AVX-512 two rows are little work, and four of Q8_0. */
 #define GENERIC_PREFETCH						\
 	.direct_256 = PREFETCH_2_STREAMS_LONG,				\
 	.half_chunk_rows = 32,						\
@@ -59,9 +59,9 @@ const struct prefetch prefetch_recipes[PREFETCH_NRECIPES] = {
 static const struct core_policy policies[CORE_NTYPES] = {
 	[CORE_GENERIC] = { .name = "generic", GENERIC_PREFETCH },
 
-	/* One request a line.  One row gains by requests to L2 a little ahead
-	 * of those to L1, unless a word of weights is much work: then one
-	 * stream is best. */
+	/* One request per line.  One row is faster with prefetches into L2 a
+	 * little ahead of those into L1, unless a word of weights is much work:
+	 * then one stream is fastest. */
 	[CORE_ZEN3] = {
 		.name = "Zen 3",
 		.direct_256 = PREFETCH_1_STREAM_L1,
@@ -90,8 +90,8 @@ static const struct core_policy policies[CORE_NTYPES] = {
 	},
 
 	/* The hardware prefetcher follows one stream within a page, as long as
-	 * the work on a block is little; prefetches at a medium distance only
-	 * disturb it.  A busier core looks ahead too little and is told. */
+	 * the work on a block is little; prefetching at a medium distance is
+	 * slower.  A busier core needs software prefetch. */
 	[CORE_ZEN4] = {
 		.name = "Zen 4",
 		.direct_256 = PREFETCH_NRECIPES,
@@ -145,7 +145,7 @@ static const struct core_policy policies[CORE_NTYPES] = {
 	},
 
 	/* One core that reads alone has more bandwidth at the same latency, so
-	 * that it looks further ahead. */
+	 * that it prefetches further ahead. */
 	[CORE_ZEN5_SINGLE] = {
 		.name = "Zen 5, one thread",
 		.direct_256 = PREFETCH_NRECIPES,

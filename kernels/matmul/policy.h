@@ -1,8 +1,8 @@
 /* kernels/matmul/policy.h - which matmul loop runs for a weight type and a
  * number of rows, and how that loop prefetches weights.
- * Owns: the tables, one row a core type and one row an instruction set.  Called
- * by the templates of this folder and by the tests.  Knows no loop, and nothing
- * of what the rows hold.
+ * Owns: the tables, one row per core type and one row per instruction set.
+ * Called by the templates of this folder and by the tests.  Does not depend on
+ * the loops, nor on the contents of the rows.
  *
  *	rows <= gemv_rows	gemv, or gemv_direct where gemv_is_direct():
  *				weights go from memory to registers
@@ -25,7 +25,8 @@ enum core_type {
 	CORE_NTYPES
 };
 
-/* Those that a program can meet: matmul gets an entry point for each. */
+/* Core types reachable on this architecture: matmul gets an entry point for
+ * each. */
 #ifdef __aarch64__
 #define EACH_CORE_TYPE(m)	m(CORE_ARM)
 #else
@@ -41,7 +42,7 @@ enum core_type core_type_of(uint32_t cpu_flags);
 enum matmul_isa { ISA_AVX2, ISA_AVXVNNI, ISA_AVX512, ISA_NEON, ISA_NTYPES };
 
 /* Most rows that gemv and gemv_direct are compiled for: the sums of a panel fit
- * into registers (gemv_direct) or into L1 beside the weights (gemv). */
+ * into registers (gemv_direct) or into L1 together with the weights (gemv). */
 #define AVX2_GEMV_MAX_ROWS	8
 #define VNNI_GEMV_MAX_ROWS	32
 #define NEON_GEMV_MAX_ROWS	4
@@ -49,8 +50,7 @@ enum matmul_isa { ISA_AVX2, ISA_AVXVNNI, ISA_AVX512, ISA_NEON, ISA_NTYPES };
 #define AVXVNNI_DIRECT_MAX_ROWS	2
 #define AVX512_DIRECT_MAX_ROWS	4
 
-/* Is the work on a block of weights so little that it hides in the time that
- * memory takes? */
+/* Is unpacking and multiplying a block faster than loading it from memory? */
 static inline int
 gemv_is_light(enum quant_type type, uint32_t m)
 {
@@ -68,8 +68,8 @@ direct_needs_two_sums(enum quant_type type)
 
 /* Do m rows of npanels panels run in gemv_direct?  With 16 registers a block's
  * weights do not stay in them, and gemv_direct is faster up to direct_max_rows.
- * With 32 it is faster for one panel of blocks of 256 columns, which are much
- * work to unpack.
+ * With 32 it is faster for one panel of blocks of 256 columns, which are
+ * expensive to unpack.
  *
  * A function, not a table: the compiler folds it to decide which loops it
  * instantiates, and orders their code by how it is written. */
@@ -92,8 +92,8 @@ struct prefetch {
 	uint32_t far_bytes;	/* distance of the lines for L2, which has room
 				 * for more requests; 0: none */
 	int nontemporal;	/* keep lines for L1 in no cache behind it */
-	uint32_t page_bytes;	/* a line of each page, so many bytes before the
-				 * near lines of it, for the TLB; 0: none */
+	uint32_t page_bytes;	/* distance by which a line of each page comes
+				 * before its near lines, for the TLB; 0: none */
 };
 
 enum { MAX_STREAMS = 4 };
@@ -129,7 +129,7 @@ enum type_class {
 	CLASS_Q8_0,
 	CLASS_IQ4_NL,
 	CLASS_MXFP4,
-	CLASS_LOW_BITS,		/* Q2_K, IQ4_XS: much work a word */
+	CLASS_LOW_BITS,		/* Q2_K, IQ4_XS: much work per word */
 	CLASS_Q3_K,
 	CLASS_6_BIT_SCALES,	/* Q4_K, Q5_K */
 	CLASS_Q6_K,
@@ -151,7 +151,7 @@ struct prefetch_rule {
 struct core_policy {
 	const char *name;
 	/* Where gemv_direct runs for several panels, of blocks of 256 columns:
-	 * a block is 1.3 to 3.3 KiB, and the far lines have to lie behind it.
+	 * a block is 1.3 to 3.3 KiB, and the far lines have to lie after it.
 	 * PREFETCH_NRECIPES: as the rules say. */
 	enum prefetch_recipe direct_256;
 	uint32_t half_chunk_rows;	/* with AVX-512 */
@@ -172,7 +172,7 @@ struct isa_policy {
 };
 const struct isa_policy *isa_policy(enum matmul_isa isa);
 
-/* What a call multiplies m rows by. */
+/* Loops and prefetch for a call with m rows. */
 struct matmul_policy {
 	uint32_t gemv_rows, half_chunk_rows;
 	const struct prefetch *prefetch;

@@ -26,8 +26,7 @@ prefetch_near(const struct prefetch *pf, const uint8_t *p, uint32_t n)
 }
 
 /* Prefetch n bytes at near and, where pf has a far distance, n bytes at far.
- * If a page begins within the n bytes behind near, also a line of a later
- * page. */
+ * If a page begins within the n bytes after near, also a line of a later page. */
 SIMD void
 prefetch_weights(const struct prefetch *pf, const uint8_t *near,
     const uint8_t *far, uint32_t n)
@@ -42,7 +41,7 @@ prefetch_weights(const struct prefetch *pf, const uint8_t *near,
 }
 
 /* A stream begins at p: prefetch the lines that prefetch_weights(), which
- * starts near_bytes behind p, leaves out. */
+ * starts near_bytes after p, leaves out. */
 SIMD void
 prefetch_stream_start(const struct prefetch *pf, const uint8_t *p)
 {
@@ -75,7 +74,7 @@ next_chunk_share(struct next_chunk *left, uint32_t nsteps, uint32_t ntiles)
 }
 
 /* Into L1 with vectors of 64 bytes, where a chunk and the next fit into 48 KiB
- * (Zen 5) and nearly into 32 KiB (Zen 4, up to 5 % faster); else into L2. */
+ * (Zen 5) and nearly into 32 KiB (Zen 4); else into L2. */
 SIMD void
 prefetch_next_chunk(struct next_chunk part, uint32_t step)
 {

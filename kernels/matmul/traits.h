@@ -1,5 +1,5 @@
 /* kernels/matmul/traits.h - value of a packed weight, and the ranges that dot
- * products may rely on.  Knows no instruction set.
+ * products rely on.  Does not depend on any instruction set.
  *
  * Each type is unpacked to signed bytes q, a scale d and, for some types, an
  * addend m:

@@ -61,9 +61,8 @@ word_reloaded(struct block_at at, unsigned i)
 }
 
 /* Load a word once.  GCC otherwise loads it again for each instruction that
- * takes a part of it, and a core that loads two vectors of 64 bytes a cycle
- * waits for that (Zen 5, 5 rows of Q4_K: 6 % slower).  Q2_K and Q3_K are
- * faster without: word_reloaded(). */
+ * takes a part of it, which is slower on a core that loads two vectors of 64
+ * bytes per cycle.  Q2_K and Q3_K are faster without: word_reloaded(). */
 SIMD vi
 word(struct block_at at, unsigned i)
 {
@@ -107,10 +106,10 @@ upper_pairs(vi a, vi b, vi c)
  * where that saves a shift, not where the look-up costs as much. */
 enum { SUPER_NIBBLES = SIMD_VL == 4 };
 
-/* What the sub-blocks of a panel's block of 256 columns share: d (negated for
- * Q3_K, see there) and m = -dmin; 6-bit scales, those of sub-block s in byte s
- * % 4 of [s / 4]; and nibbles of four words, in byte s / 2 of [s % 2].
- * Members that the type does not have are not set. */
+/* Values that the sub-blocks of a panel's block of 256 columns share: d
+ * (negated for Q3_K, see there) and m = -dmin; 6-bit scales, those of sub-block
+ * s in byte s % 4 of [s / 4]; and nibbles of four words, in byte s / 2 of [s %
+ * 2].  Members that the type does not have are not set. */
 struct super {
 	vf d[PANEL_NV], m[PANEL_NV];
 	vi a[2][PANEL_NV], b[2][PANEL_NV];
@@ -228,8 +227,8 @@ bytes_times(vi v, vi by)
 	return vi_or(lo, vi_shl(vi_and(hi, even), 8));
 }
 
-/* Unpack what the sub-blocks of the block at p share; blocks of 32 have
- * nothing. */
+/* Unpack the values that the sub-blocks of the block at p share; blocks of 32
+ * have none. */
 SIMD void
 unpack_super(enum quant_type type, struct super *ret, const uint8_t *p)
 {
@@ -298,7 +297,7 @@ unpack_scales(enum quant_type type, struct weight_block *c,
 	}
 }
 
-/* Groups i and i + 4 of three words with 3 bits an element. */
+/* Groups i and i + 4 of three words with 3 bits per element. */
 SIMD void
 unpack_3_bits(vi *lo, vi *hi, struct block_at at, unsigned first, unsigned i)
 {
@@ -313,7 +312,7 @@ unpack_3_bits(vi *lo, vi *hi, struct block_at at, unsigned first, unsigned i)
 	    field(word_reloaded(at, first + 1), 7, 1, 2));
 }
 
-/* Group i of the four in three words with 6 bits an element. */
+/* Group i of the four in three words with 6 bits per element. */
 SIMD vi
 unpack_6_bits(struct block_at at, unsigned first, unsigned i)
 {

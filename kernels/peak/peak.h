@@ -2,11 +2,11 @@
  * loops.  Owns: a loop for each instruction set.  Called by the coordinator's
  * roofline, which pins, times and repeats them.  No model is computed here.
  *
- * A compiler must not do less than is counted: accumulators start with
- * different contents and all contribute to the result, and operands pass
- * through an empty asm (PEAK_OPAQUE) wherever a product could be hoisted or
- * shared.  Nor more: accumulators pass through it too, which keeps each in a
- * register (GCC 12 moves and spills them otherwise). */
+ * The loop must do exactly the counted work.  Accumulators start with different
+ * contents and all contribute to the result, and operands pass through an empty
+ * asm (PEAK_OPAQUE) wherever the compiler could hoist or share a product.
+ * Accumulators pass through it too, which keeps each in a register (GCC 12
+ * moves and spills them otherwise). */
 #ifndef KERNELS_PEAK_PEAK_H
 #define KERNELS_PEAK_PEAK_H
 
@@ -29,7 +29,7 @@ struct peak_loop {
  *
  *	PEAK_READ_TWICE	the line at 2 * ahead is prefetched into L2, which has
  *			room for more requests
- *	PEAK_READ_ONCE	the line is prefetched into no cache behind L1
+ *	PEAK_READ_ONCE	the line is prefetched into L1 only
  *	PEAK_READ_PAGES	as PEAK_READ_ONCE, and a line of each 4 KiB page is
  *			prefetched two pages earlier (see prefetch_page()) */
 #define PEAK_READ_TWICE	UINT64_C(1)

@@ -1,5 +1,5 @@
 /* kernels/simd/avx2.h - the operations of simd/simd.h in AVX2, FMA and F16C: 8
- * floats a vector. */
+ * floats per vector. */
 #ifndef KERNELS_SIMD_AVX2_H
 #define KERNELS_SIMD_AVX2_H
 

@@ -1,5 +1,5 @@
 /* kernels/simd/avx512.h - the operations of simd/simd.h in AVX-512 (F, BW, DQ,
- * VL): 16 floats a vector. */
+ * VL): 16 floats per vector. */
 #ifndef KERNELS_SIMD_AVX512_H
 #define KERNELS_SIMD_AVX512_H
 
@@ -43,7 +43,7 @@ SIMD vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
 SIMD vf vf_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
 SIMD vf vf_div(vf a, vf b) { return _mm512_div_ps(a, b); }
 
-/* a / b within 1.5 ulp, 1 <= b < 2^126; four times as fast as vf_div. */
+/* a / b within 1.5 ulp, 1 <= b < 2^126; faster than vf_div. */
 SIMD vf
 vf_div_above1(vf a, vf b)
 {

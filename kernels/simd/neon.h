@@ -1,5 +1,5 @@
 /* kernels/simd/neon.h - the operations of simd/simd.h in Arm's Advanced SIMD,
- * which every aarch64 core has: 4 floats a vector. */
+ * which every aarch64 core has: 4 floats per vector. */
 #ifndef KERNELS_SIMD_NEON_H
 #define KERNELS_SIMD_NEON_H
 

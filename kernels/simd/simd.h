@@ -91,7 +91,7 @@ prefetch_write(const void *p)
 {
 	__builtin_prefetch(p, 1);
 }
-/* Data that is read once: kept in no cache behind L1. */
+/* Data that is read once: kept in L1 only. */
 SIMD void
 prefetch_once(const void *p)
 {
@@ -107,9 +107,8 @@ prefetch_l2(const void *p)
 /* Prefetch a line for the TLB's sake.  With pages of 4 KiB, also on a host
  * behind a guest's huge pages, a core that prefetches still waits for the page
  * walk at the beginning of each page, and sometimes for memory, because eight
- * entries share a line of the page table.  A line of that page, prefetched
- * some pages earlier, avoids that (Zen 5, one stream: 41.2 instead of 36.9
- * GB/s). */
+ * entries share a line of the page table.  A line of that page, prefetched some
+ * pages earlier, avoids that. */
 SIMD void
 prefetch_page(const void *p)
 {

@@ -145,7 +145,7 @@ dequant_mxfp4(float *out, const void *src, uint32_t n)
 		dequant_levels(out, e8m0_half(b->e), quant_mxfp4, b->q);
 }
 
-/* Element i of a block of 256 with 2 bits an element. */
+/* Element i of a block of 256 with 2 bits per element. */
 static int
 two_bits(const uint8_t q[2][32], uint32_t i)
 {

@@ -1,6 +1,6 @@
 /* kernels/types/dequant.h - blocks to floats: the definition of every weight type.
  * Owns: the table of these functions.  Called by the reference kernels and the
- * quantizer.  Knows no packed layout.
+ * quantizer.  Does not depend on any packed layout.
  * Any bytes are valid weights: a scale of Inf or NaN gives Inf or NaN. */
 #ifndef KERNELS_TYPES_DEQUANT_H
 #define KERNELS_TYPES_DEQUANT_H

@@ -1,5 +1,6 @@
 /* kernels/types/encode.h - floats to blocks, the inverse of dequant.h.
- * Owns: the table of these functions.  Called by the quantizer.  Knows no file.
+ * Owns: the table of these functions.  Called by the quantizer.  Does not depend
+ * on files.
  * The same floats give the same bytes on every machine. */
 #ifndef KERNELS_TYPES_ENCODE_H
 #define KERNELS_TYPES_ENCODE_H

@@ -1,6 +1,6 @@
 /* kernels/types/fit.h - scales and offsets for a group of weights.
  * Owns: the search for those with a small sum of squared errors.  Called by
- * encode.c and encode_k.c.  Knows no block's layout.
+ * encode.c and encode_k.c.  Does not depend on the layout of blocks.
  *
  * In all functions x (n) is finite, and n is a multiple of 4 and at most 32.  The
  * order of operations is fixed, so that every machine makes the same file. */

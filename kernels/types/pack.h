@@ -1,7 +1,8 @@
 /* kernels/types/pack.h - quantized weights, interleaved so that a vector holds the
  * same columns of many rows.
  * Owns: the layout.  Called by the matrix templates, once for each row at load.
- * Knows no instruction set: the number of rows in a panel is a parameter.
+ * Does not depend on any instruction set: the number of rows in a panel is a
+ * parameter.
  *
  * A panel has `rows` rows; padding rows are zeros.  Its blocks follow each other by
  * column, 32 or 256 columns each.  A block of a panel is

@@ -1,7 +1,7 @@
 /* kernels/types/quant.h - tensor types as a GGUF file stores them.
  * Owns: type numbers and geometry (from table.h), block structs, levels and the
  * decoding of packed scales.  Called by everything that reads a weight or its
- * size.  Knows no packed layout.
+ * size.  Does not depend on any packed layout.
  * Source: the GGUF specification (ggml docs/gguf.md), its type numbers and the
  * block comments of ggml-common.h; checked by vectors of known logits. */
 #ifndef KERNELS_TYPES_QUANT_H
@@ -101,8 +101,8 @@ _Static_assert(sizeof(struct block_mxfp4) == 17, "MXFP4");
 /* ---- Blocks of 256, cut into groups of 16 or 32 with small scales of their
  * own.  Element i lies in group i / 16 or i / 32. ---- */
 
-/* d * (scale[g] & 15) * q - dmin * (scale[g] >> 4), 16 groups.  2 bits each:
- * of every 128 elements, element i in bits 2 (i / 32) of q[i % 32]. */
+/* d * (scale[g] & 15) * q - dmin * (scale[g] >> 4), 16 groups.  2 bits each; in
+ * each group of 128, element i is in bits 2 (i / 32) of q[i % 32]. */
 struct block_q2_k {
 	uint8_t scale[16];
 	uint8_t q[2][32];
@@ -120,9 +120,9 @@ struct block_q3_k {
 };
 _Static_assert(sizeof(struct block_q3_k) == 110, "Q3_K");
 
-/* d * scale * q - dmin * min, 8 groups.  Of every 64 elements, element i in
- * the low nibble of q[i], element i + 32 in the high one.  Scales and mins:
- * see q4_k_scales(). */
+/* d * scale * q - dmin * min, 8 groups.  In each group of 64, element i is in
+ * the low nibble of q[i], element i + 32 in the high one.  Scales and mins: see
+ * q4_k_scales(). */
 struct block_q4_k {
 	uint16_t d, dmin;
 	uint8_t scale[12];
@@ -139,7 +139,7 @@ struct block_q5_k {
 };
 _Static_assert(sizeof(struct block_q5_k) == 176, "Q5_K");
 
-/* d * scale[g] * (q - 32), 16 groups.  Of every 128 elements: low 4 bits of
+/* d * scale[g] * (q - 32), 16 groups.  In each group of 128: low 4 bits of
  * element i < 64 in the low nibble of low[i], of element i + 64 in the high
  * one; bits 4 and 5 of element i in bits 2 (i / 32) of high[i % 32]. */
 struct block_q6_k {

@@ -1,4 +1,4 @@
-/* kernels/types/table.h - every tensor type of a GGUF file, one row a type.
+/* kernels/types/table.h - every tensor type of a GGUF file, one row per type.
  * Owns: numbers, blocks, packed layouts, encoders.  Expanded by quant.h and quant.c
  * (names, geometry), pack.h and pack.c, dequant.c, encode.c, ref/matmul.c and
  * matmul/matmul.h, each of which takes the columns that it needs;
@@ -27,9 +27,9 @@
  *	made	(function of encode.h, type for rows that are no whole blocks);
  *		NULL = `straddle quantize` cannot make it
  *
- * matmul/traits.h has the range of the numbers: there the compiler's code depends
- * on how it is written.  The rows' order is the order of the kernels' functions in
- * an object. */
+ * The range of the numbers is in matmul/traits.h: kept there because its form
+ * affects GCC's code.  The rows' order is the order of the kernels' functions
+ * in an object. */
 #define QUANT_BLOCKS(X)							\
 	X(Q4_0, q4_0, 2, 32, 18, (0, 1, 0, 4),				\
 	    split_q4_0, (encode_q4_0, F16), 2)				\

@@ -2,7 +2,7 @@
  * of bfloat16 have the throughput of float multiplications: twice the
  * products.
  *
- * Any tile from 2 x 6 to 3 x 8 reaches the peak (Zen 4, in L1). */
+ * Any tile from 2 x 6 to 3 x 8 reaches the peak. */
 enum { FLOAT_NV = 2, FLOAT_NT = 8 };
 #define EACH_FLOAT_NT(m, a, b) \
 	m(a, b, 1) m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6) \

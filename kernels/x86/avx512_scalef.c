@@ -1,6 +1,7 @@
 /* kernels/x86/avx512_scalef.c - MXFP4 for x86-64 cores whose vscalefps issues
- * on the ports of additions, beside two products a cycle: a block of 32 takes
- * nine of those slots an element instead of ten.  Tiles as in x86/avx512.c. */
+ * on the ports of additions, in addition to two products per cycle: a block of
+ * 32 takes nine of those slots per element instead of ten.  Tiles as in
+ * x86/avx512.c. */
 enum { PANEL_NV = 2, TILE_NT = 7 };
 #define EACH_TILE_NT(m, a, b) \
 	m(a, b, 2) m(a, b, 3) m(a, b, 4) m(a, b, 5) m(a, b, 6) \
