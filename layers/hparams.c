@@ -27,8 +27,8 @@ key_u32(const struct gguf *g, const char *arch, const char *suffix,
 		return rc;
 	if (v < lo || v > hi)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "%s: %s is %u: %u to %u is allowed", g->file[0].path, key,
-		    v, lo, hi);
+		    "%s: %s is %u: must be %u to %u", g->file[0].path, key, v,
+		    lo, hi);
 	*ret = v;
 	return 0;
 }
@@ -71,7 +71,7 @@ opt_f32(const struct gguf *g, const char *arch, const char *suffix,
 		return rc;
 	if (!(v > 0) || !isfinite(v))
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "%s: %s is %g: it must be above 0",
+		    "%s: %s is %g: must be above 0",
 		    g->file[0].path, key, (double)v);
 	*ret = v;
 	return 0;
@@ -159,7 +159,7 @@ read_vocab(const struct gguf *g, const char *arch, struct hparams *hp,
 		    g->file[0].path);
 	if (t->ne[1] < 1 || t->ne[1] > LIMIT_VOCAB)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "%s: token_embd.weight has %llu rows: 1 to %d is allowed",
+		    "%s: token_embd.weight has %llu rows: must be 1 to %d",
 		    g->file[0].path, (unsigned long long)t->ne[1],
 		    LIMIT_VOCAB);
 	hp->n_vocab = (uint32_t)t->ne[1];

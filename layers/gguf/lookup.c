@@ -152,7 +152,7 @@ gguf_get_u32(const struct gguf *g, const char *key, uint32_t *ret,
 		if (kv->v.u > UINT32_MAX)
 			return err_set(reterr, ERR_MODEL, -EBADMSG,
 			    "%s: at byte %" PRIu64 ": the key \"%.80s\" is %"
-			    PRIu64 ", at most %" PRIu32 " is allowed",
+			    PRIu64 ": must be 0 to %" PRIu32,
 			    g->file->path, kv->offset, key, kv->v.u,
 			    UINT32_MAX);
 		*ret = (uint32_t)kv->v.u;
@@ -164,7 +164,7 @@ gguf_get_u32(const struct gguf *g, const char *key, uint32_t *ret,
 		if (kv->v.i < 0 || kv->v.i > UINT32_MAX)
 			return err_set(reterr, ERR_MODEL, -EBADMSG,
 			    "%s: at byte %" PRIu64 ": the key \"%.80s\" is %"
-			    PRId64 ", 0 to %" PRIu32 " is allowed",
+			    PRId64 ": must be 0 to %" PRIu32,
 			    g->file->path, kv->offset, key, kv->v.i,
 			    UINT32_MAX);
 		*ret = (uint32_t)kv->v.i;

@@ -31,7 +31,7 @@ split_get(const struct gguf *part, struct split *ret, struct err *reterr)
 	}
 	if (ret->count > GGUF_MAX_FILES)
 		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: split.count "
-		    "is %" PRIu32 ", at most %d are allowed", path,
+		    "is %" PRIu32 ": must be at most %d", path,
 		    ret->count, GGUF_MAX_FILES);
 	rc = gguf_get_u32(part, "split.no", &ret->no, reterr);
 	if (rc == -ENOENT)
@@ -122,7 +122,8 @@ open_part(struct gguf *g, const struct split *first, uint32_t no,
 		    " of %" PRIu32, path, s.no + 1, s.count, no + 1,
 		    first->count);
 	else if ((rc = append_part(g, part)) < 0)
-		rc = err_set(reterr, ERR_RUN, rc, "%s: no memory", path);
+		rc = err_set(reterr, ERR_RUN, rc, "%s: no memory for the "
+		    "table of %" PRIu64 " tensors", path, part->ntensors);
 done:
 	gguf_close(part);
 	free(path);

@@ -124,7 +124,7 @@ parse_name(struct parser *p, const char *kind, uint64_t max_len,
 		return rc;
 	if (len == 0 || len > max_len)
 		return cursor_fail(&p->c, at, "%s name of %" PRIu64
-		    " bytes, 1 to %" PRIu64 " are allowed", kind, len,
+		    " bytes: must be 1 to %" PRIu64, kind, len,
 		    max_len);
 	if ((rc = parse_string_body(p, len, ret)) < 0)
 		return rc;
@@ -147,7 +147,7 @@ check_bools(struct parser *p, const struct gguf_kv *kv, const uint8_t *b,
 	for (i = 0; i < count; i++)
 		if (b[i] > 1)
 			return cursor_fail(&p->c, kv->offset, "bool of value "
-			    "%u, 0 and 1 are allowed", b[i]);
+			    "%u: must be 0 or 1", b[i]);
 	return 0;
 }
 
@@ -287,8 +287,8 @@ parse_tensor(struct parser *p, struct gguf_tensor *t)
 		return rc;
 	memcpy(t->name, name.data, name.len + 1);
 	if (t->ndims < 1 || t->ndims > GGUF_MAX_DIMS)
-		return cursor_fail(&p->c, at, "%" PRIu32 " dimensions, 1 to "
-		    "%d are allowed", t->ndims, GGUF_MAX_DIMS);
+		return cursor_fail(&p->c, at, "%" PRIu32 " dimensions: must "
+		    "be 1 to %d", t->ndims, GGUF_MAX_DIMS);
 	for (i = 0; i < GGUF_MAX_DIMS; i++)
 		t->ne[i] = 1;
 	for (i = 0; i < t->ndims; i++) {
@@ -401,7 +401,7 @@ parse_alignment(struct parser *p)
 		return rc;
 	if (n < MIN_ALIGNMENT || n > MAX_ALIGNMENT || (n & (n - 1)) != 0)
 		return cursor_fail(&p->c, kv->offset, "general.alignment is "
-		    "%" PRIu32 ", a power of two from %d to %d is allowed", n,
+		    "%" PRIu32 ": must be a power of two from %d to %d", n,
 		    MIN_ALIGNMENT, MAX_ALIGNMENT);
 	p->g->alignment = n;
 	return 0;
@@ -490,7 +490,8 @@ gguf_parse_file(const char *path, struct gguf **ret, struct err *reterr)
 	    (g->priv = calloc(1, sizeof(struct gguf_priv))) == NULL ||
 	    (g->file = calloc(1, sizeof(*g->file))) == NULL ||
 	    (g->file->path = strdup(path)) == NULL) {
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "%s: no memory", path);
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "%s: no memory for "
+		    "the parser", path);
 		goto fail;
 	}
 	g->nfiles = 1;

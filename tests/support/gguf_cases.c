@@ -485,28 +485,28 @@ const struct gguf_case gguf_case[] = {
 	    "are not supported (key \"nested\")" },
 	{ "bad-array-of-13", array_of_13, "array of unknown value type 13" },
 	{ "bad-value-13", value_13, "at byte 39: unknown value type 13" },
-	{ "bad-bool-2", bool_2, "bool of value 2, 0 and 1 are allowed" },
-	{ "bad-bools-2", bools_2, "bool of value 2, 0 and 1 are allowed" },
+	{ "bad-bool-2", bool_2, "bool of value 2: must be 0 or 1" },
+	{ "bad-bools-2", bools_2, "bool of value 2: must be 0 or 1" },
 	{ "bad-key-empty", key_empty, "at byte 24: key name of 0 bytes" },
 	{ "bad-key-with-nul", key_with_nul, "byte 0x00" },
 	{ "bad-key-with-escape", key_with_escape, "byte 0x1b" },
-	{ "bad-key-too-long", key_too_long, "key name of 65536 bytes, 1 to "
-	    "65535 are allowed" },
+	{ "bad-key-too-long", key_too_long, "key name of 65536 bytes: must "
+	    "be 1 to 65535" },
 	{ "bad-key-twice", key_twice, "at byte 71: duplicate key \"b\"" },
 	{ "bad-alignment-string", alignment_string, "\"general.alignment\" is "
 	    "of type string, an integer is needed" },
-	{ "bad-alignment-0", alignment_0, "general.alignment is 0, a power "
-	    "of two" },
+	{ "bad-alignment-0", alignment_0, "general.alignment is 0: must be "
+	    "a power of two" },
 	{ "bad-alignment-48", alignment_48, "general.alignment is 48" },
 	{ "bad-alignment-4", alignment_4, "general.alignment is 4" },
-	{ "bad-alignment-2p21", alignment_2p21, "is 2097152, a power of two "
-	    "from 8 to 1048576 is allowed" },
+	{ "bad-alignment-2p21", alignment_2p21, "is 2097152: must be a "
+	    "power of two from 8 to 1048576" },
 	{ "bad-tensor-twice", tensor_twice, "at byte 90: duplicate tensor "
 	    "\"a\"" },
-	{ "bad-tensor-name-65", tensor_name_65, "tensor name of 65 bytes, 1 "
-	    "to 64 are allowed" },
-	{ "bad-dims-0", dims_0, "0 dimensions, 1 to 4 are allowed" },
-	{ "bad-dims-5", dims_5, "5 dimensions, 1 to 4 are allowed (tensor "
+	{ "bad-tensor-name-65", tensor_name_65, "tensor name of 65 bytes: "
+	    "must be 1 to 64" },
+	{ "bad-dims-0", dims_0, "0 dimensions: must be 1 to 4" },
+	{ "bad-dims-5", dims_5, "5 dimensions: must be 1 to 4 (tensor "
 	    "\"a\")" },
 	{ "bad-dim-of-0", dim_of_0, "dimension 1 is 0" },
 	{ "bad-elements-2p64", elements_2p64, "too many elements" },
@@ -534,9 +534,9 @@ const struct gguf_case gguf_case[] = {
 	{ "bad-split-no-beyond", split_no_beyond, "split.no is 2 of a "
 	    "split.count of 2" },
 	{ "bad-split-without-no", split_without_no, "the key split.no is missing" },
-	{ "bad-split-2000", split_2000, "at most 1024 are allowed" },
-	{ "bad-split-negative", split_negative, "is -1, 0 to 4294967295 is "
-	    "allowed" }
+	{ "bad-split-2000", split_2000, "must be at most 1024" },
+	{ "bad-split-negative", split_negative, "is -1: must be 0 to "
+	    "4294967295" }
 };
 
 const unsigned gguf_ncases = NITEMS(gguf_case);

@@ -451,9 +451,10 @@ START_TEST(getters_refuse_other_types_and_ranges)
 	ck_assert_int_eq(e.kind, ERR_MODEL); \
 	ck_assert_msg(strstr(e.msg, (text)) != NULL, "%s", e.msg); \
 } while (0)
-	REFUSED(gguf_get_u32(g, "negative", &u, &e), "is -1, 0 to 4294967295");
-	REFUSED(gguf_get_u32(g, "big", &u, &e), "is 4294967296, at most");
-	REFUSED(gguf_get_u32(g, "bigger", &u, &e), "is 4294967296, 0 to");
+	REFUSED(gguf_get_u32(g, "negative", &u, &e), "is -1: must be 0 to "
+	    "4294967295");
+	REFUSED(gguf_get_u32(g, "big", &u, &e), "is 4294967296: must be");
+	REFUSED(gguf_get_u32(g, "bigger", &u, &e), "is 4294967296: must be");
 	REFUSED(gguf_get_u32(g, "f64", &u, &e), "of type f64, an integer");
 	REFUSED(gguf_get_u32(g, "arr", &u, &e), "an array of u32, an integer");
 	REFUSED(gguf_get_f32(g, "inf", &f, &e), "is inf, a finite f32");
@@ -648,7 +649,7 @@ START_TEST(split_set_whose_parts_disagree_is_refused)
 	first = save_part(0, 2, 0, 2, 5);
 	refuse_set(first, "split.tensors.count is 5, the 2 parts hold 4");
 	first = save_part(0, 2, 0, 2, -4);
-	refuse_set(first, "is -4, 0 to");
+	refuse_set(first, "is -4: must be 0 to");
 
 	/* A part that is not GGUF; one that repeats a tensor of the first. */
 	first = save_part(0, 2, 0, 2, 4);
