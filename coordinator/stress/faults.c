@@ -221,11 +221,11 @@ static const struct {
 	uint32_t magic, nrows, seq, pos, token;
 } bad_batch[] = {
 	{ "not a batch header", 1, 0, 0, 0, 0 },
-	{ "more rows than the ring was made for", 0, 1u << 20, 0, 0, 0 },
+	{ "the ring was made for", 0, 1u << 20, 0, 0, 0 },
 	{ "no rows", 0, 0, 0, 0, 0 },
-	{ "no such sequence", 0, 1, 1u << 20, 0, 0 },
-	{ "does not continue its sequence", 0, 1, 0, 5, 0 },
-	{ "a token outside the vocabulary", 0, 1, 0, 0, UINT32_MAX },
+	{ "no sequence ", 0, 1, 1u << 20, 0, 0 },
+	{ "row at position", 0, 1, 0, 5, 0 },
+	{ "is outside the vocabulary", 0, 1, 0, 0, UINT32_MAX },
 };
 
 static void

@@ -289,19 +289,19 @@ START_TEST(corrupt_headers_are_refused)
 	check_refused(&h, rows, 2, "not a batch header");
 	h = good;
 	h.nrows = 17;
-	check_refused(&h, rows, 2, "more rows than the ring was made for (17)");
+	check_refused(&h, rows, 2, "17 rows, the ring was made for 16");
 	h.nrows = UINT32_MAX;
-	check_refused(&h, rows, 2, "more rows");
+	check_refused(&h, rows, 2, "rows, the ring was made for");
 	h.nrows = 0;
 	check_refused(&h, rows, 0, "no rows");
 	h = good;
 	h.kind = 4;
-	check_refused(&h, rows, 2, "an unknown kind (4)");
+	check_refused(&h, rows, 2, "unknown kind 4");
 	h.kind = 0;
-	check_refused(&h, rows, 2, "an unknown kind (0)");
+	check_refused(&h, rows, 2, "unknown kind 0");
 	h.kind = BATCH_FORGET;
 	h.seq = CHAIN_SEQS;
-	check_refused(&h, rows, 2, "no such sequence (3)");
+	check_refused(&h, rows, 2, "no sequence 3: the session has 3");
 }
 END_TEST
 
@@ -311,17 +311,18 @@ START_TEST(invalid_rows_are_refused)
 	struct batch_row rows[2] = { { .pos = 0 }, { .pos = 1 } };
 
 	rows[1].seq = CHAIN_SEQS;
-	check_refused(&hdr, rows, 2, "no such sequence (3)");
+	check_refused(&hdr, rows, 2, "no sequence 3: the session has 3");
 	rows[1].seq = 0;
 	rows[1].token = VOCAB;
-	check_refused(&hdr, rows, 2, "a token outside the vocabulary (320)");
+	check_refused(&hdr, rows, 2, "token 320 is outside the vocabulary of "
+	    "320");
 	rows[1].token = 0;
 	rows[1].pos = 2;
-	check_refused(&hdr, rows, 2, "does not continue its sequence");
+	check_refused(&hdr, rows, 2, "row at position 2, expected 1");
 	rows[1].pos = 0;
-	check_refused(&hdr, rows, 2, "does not continue its sequence");
+	check_refused(&hdr, rows, 2, "row at position 0, expected 1");
 	rows[1].pos = UINT32_MAX;
-	check_refused(&hdr, rows, 2, "does not continue its sequence");
+	check_refused(&hdr, rows, 2, "row at position 4294967295, expected 1");
 }
 END_TEST
 
@@ -339,7 +340,8 @@ START_TEST(rows_beyond_the_context_are_refused)
 	ck_assert_ptr_nonnull(chain_logits(&ch, 0, CHAIN_CTX - 1));
 	chain_send_rows(&ch, &row, 1);
 	ck_assert_int_eq(chain_run(&ch, &e), -EPROTO);
-	ck_assert_ptr_nonnull(strstr(e.msg, "beyond the context (80)"));
+	ck_assert_ptr_nonnull(strstr(e.msg, "position 80 is beyond the "
+	    "context of 80"));
 	chain_close(&ch);
 }
 END_TEST

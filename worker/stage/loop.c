@@ -4,6 +4,7 @@
  * then used, because another process wrote them. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@
  * minutes under emulation; a span that takes longer hangs. */
 #define SPAN_S		600u
 
-/* Results of a step besides 0 and errors. */
+/* Results of a step other than 0 and errors. */
 enum { LEAVE = 1, DROP = 2 };
 
 static void
@@ -72,7 +73,7 @@ wait_in(struct stage *s, struct err *reterr)
 	}
 }
 
-/* Wait for a free slot of the ring out.  NULL with *ret_rc LEAVE, DROP (the
+/* Wait for a free slot of the output ring.  NULL with *ret_rc LEAVE, DROP (the
  * current batch now belongs to an older epoch) or -errno. */
 static uint8_t *
 wait_out(struct stage *s, int *ret_rc, struct err *reterr)
@@ -100,13 +101,17 @@ wait_out(struct stage *s, int *ret_rc, struct err *reterr)
 	return slot;
 }
 
-static int
-bad_batch(const struct stage *s, const char *what, uint64_t value,
-    struct err *reterr)
+PRINTF_LIKE(3, 4) static int
+bad_batch(const struct stage *s, struct err *reterr, const char *fmt, ...)
 {
+	char text[128];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
 	return err_set(reterr, ERR_RUN, -EPROTO, "session %s: batch %" PRIu64
-	    ": %s (%" PRIu64 ")", s->conf.start.name, s->hdr.number, what,
-	    value);
+	    ": %s", s->conf.start.name, s->hdr.number, text);
 }
 
 /* Copy header and rows out of the slot and check them. */
@@ -115,11 +120,11 @@ take_header(struct stage *s, const uint8_t *slot, struct err *reterr)
 {
 	memcpy(&s->hdr, slot, sizeof(s->hdr));
 	if (s->hdr.magic != BATCH_MAGIC)
-		return bad_batch(s, "not a batch header", s->hdr.magic,
-		    reterr);
+		return bad_batch(s, reterr, "not a batch header: magic 0x%08x",
+		    s->hdr.magic);
 	if (s->hdr.nrows > s->conf.model.batch_rows)
-		return bad_batch(s, "more rows than the ring was made for",
-		    s->hdr.nrows, reterr);
+		return bad_batch(s, reterr, "%u rows, the ring was made for %u",
+		    s->hdr.nrows, s->conf.model.batch_rows);
 	memcpy(s->row, slot + sizeof(s->hdr),
 	    s->hdr.nrows * sizeof(s->row[0]));
 	return 0;
@@ -136,22 +141,23 @@ take_rows(struct stage *s, struct batch *b, struct err *reterr)
 	const struct batch_row *r;
 
 	if (s->hdr.nrows == 0)
-		return bad_batch(s, "no rows", 0, reterr);
+		return bad_batch(s, reterr, "no rows");
 	b->nselect = 0;
 	for (i = 0; i < s->hdr.nrows; i++) {
 		r = &s->row[i];
 		if (r->seq >= s->conf.model.nseqs)
-			return bad_batch(s, "no such sequence", r->seq,
-			    reterr);
+			return bad_batch(s, reterr, "no sequence %u: the "
+			    "session has %u", r->seq, s->conf.model.nseqs);
 		if (r->pos != s->seq_len[r->seq])
-			return bad_batch(s, "a row does not continue its "
-			    "sequence, its position is", r->pos, reterr);
+			return bad_batch(s, reterr, "sequence %u: row at "
+			    "position %u, expected %u", r->seq, r->pos,
+			    s->seq_len[r->seq]);
 		if (r->pos >= s->conf.model.ctx_tok)
-			return bad_batch(s, "a position beyond the context",
-			    r->pos, reterr);
+			return bad_batch(s, reterr, "position %u is beyond "
+			    "the context of %u", r->pos, s->conf.model.ctx_tok);
 		if (r->token >= s->conf.hp.n_vocab)
-			return bad_batch(s, "a token outside the vocabulary",
-			    r->token, reterr);
+			return bad_batch(s, reterr, "token %u is outside the "
+			    "vocabulary of %u", r->token, s->conf.hp.n_vocab);
 		s->seq_len[r->seq]++;
 		s->seq_end[r->seq] = MAX(s->seq_end[r->seq],
 		    s->seq_len[r->seq]);
@@ -328,8 +334,9 @@ cut_sequence(struct stage *s, uint32_t seq, uint32_t nrows,
     struct err *reterr)
 {
 	if (!kv_reaches(&s->p->env.kv, s->seq_end[seq], nrows))
-		return bad_batch(s, "the windows of local layers have moved "
-		    "on: a sequence cannot go on at position", nrows, reterr);
+		return bad_batch(s, reterr, "cannot cut sequence %u to %u "
+		    "rows: local layers have overwritten earlier rows", seq,
+		    nrows);
 	s->seq_len[seq] = nrows;
 	if (nrows == 0)
 		s->seq_end[seq] = 0;
@@ -346,8 +353,8 @@ run_control(struct stage *s, struct err *reterr)
 	switch (s->hdr.kind) {
 	case BATCH_FORGET:
 		if (s->hdr.seq >= s->conf.model.nseqs)
-			return bad_batch(s, "no such sequence", s->hdr.seq,
-			    reterr);
+			return bad_batch(s, reterr, "no sequence %u: the "
+			    "session has %u", s->hdr.seq, s->conf.model.nseqs);
 		rc = cut_sequence(s, s->hdr.seq, MIN(s->hdr.pos,
 		    s->seq_len[s->hdr.seq]), reterr);
 		if (rc < 0)
@@ -356,7 +363,7 @@ run_control(struct stage *s, struct err *reterr)
 	case BATCH_STOP:
 		break;
 	default:
-		return bad_batch(s, "an unknown kind", s->hdr.kind, reterr);
+		return bad_batch(s, reterr, "unknown kind %u", s->hdr.kind);
 	}
 	if ((slot = wait_out(s, &rc, reterr)) == NULL)
 		return rc;
