@@ -351,7 +351,7 @@ board_look(const char *root, const struct board_user *user,
 	struct board_user self;
 
 	if (!board_is_one(root)) {
-		check(ret, "board", 0, "none with a Qualcomm DSP: no %s, no "
+		check(ret, "board", 0, "no Qualcomm DSP found: no %s, no "
 		    "remote processor called cdsp", nodes[1]);
 		return;
 	}

@@ -98,7 +98,8 @@ hexagon_open(const struct device_conf *dc, struct device **ret,
 	int rc;
 
 	if (d == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
+		    "no memory for device hexagon", dc->session);
 	d->conf = *dc;
 	/* Operations that fall back share activations with the host's
 	 * kernels. */
@@ -241,7 +242,9 @@ hexagon_prepare(struct device *d, const struct program *p,
 		return rc;
 	hs = reallocarray(d->span, d->nspans + 1, sizeof(*hs));
 	if (hs == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
+		    "no memory for span %u of device hexagon", d->conf.session,
+		    d->nspans);
 	d->span = hs;
 	hs += d->nspans;
 	*hs = (struct hexagon_span){ .first = s->first, .end = s->end,
@@ -380,7 +383,7 @@ bad_status(const struct device *d, const struct domain_reply *r,
 	if (i < hs->first || i >= hs->end)
 		return err_set(reterr, ERR_RUN, -EIO, "session %s: its "
 		    "Hexagon domain refuses a batch of %u rows: %s (status "
-		    "%u, about %u)", d->conf.session, d->batch->nrows,
+		    "%u, argument %u)", d->conf.session, d->batch->nrows,
 		    domain_status_text(r->status), r->status, r->status_arg);
 	op = &d->p->op[i];
 	return err_set(reterr, ERR_RUN, -EIO, "session %s: %s of layer %d "

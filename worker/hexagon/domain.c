@@ -186,7 +186,8 @@ domain_open(const struct domain_conf *dc, struct domain **ret,
 	int rc;
 
 	if ((d = calloc(1, sizeof(*d))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
+		    "no memory for the state of its Hexagon domain", dc->name);
 	strlcpy(d->name, dc->name, sizeof(d->name));
 	if ((rc = domain_find(dc->port, &d->port, what, reterr)) < 0)
 		err_prefix(reterr, "session %s", d->name);

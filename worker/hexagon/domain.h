@@ -1,8 +1,8 @@
 /* worker/hexagon/domain.h - a Hexagon process domain and its queue, seen from
  * the host.  Owns: the domain, its queue, the memory that both sides map.
  * Called by device.c, by the ports for packets of their own, and by tests.
- * Knows no program and no ledger; a port (port.h) knows how the domain is
- * reached:
+ * Does not depend on programs or the ledger; a port (port.h) is the way to
+ * reach the domain:
  *
  *	device.c -> domain.c -> port { emulated.c, fastrpc.c } -> queue
  *	(kernels/hexagon/queue.h) -> kernels/hexagon in the domain
@@ -52,8 +52,9 @@ int domain_call(struct domain *d, struct domain_reply *ret,
 const char *domain_status_text(uint32_t status);
 int domain_pid(const struct domain *d);		/* 0 = no process of ours */
 
-/* Of a domain that has no mappings yet: its limits, each with how it is known;
- * the largest single mapping, UINT64_MAX = known only by trying. */
+/* Query limits; call before the first mapping.  domain_limits(): each limit
+ * with its source.  domain_largest(): the largest single mapping, UINT64_MAX =
+ * known only by trying. */
 int domain_limits(struct domain *d, struct device_probe *ret,
     struct err *reterr);
 int domain_largest(struct domain *d, uint64_t *ret, struct err *reterr);

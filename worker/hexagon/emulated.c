@@ -25,7 +25,7 @@
 #define SLICE_NS	UINT64_C(100000000)
 
 /* Memory that the emulator takes after the probe, for translated code and the
- * operations: 0.8 MiB for all kernels of the demo. */
+ * operations: see tests/MEASURED.md. */
 #define OWN_RESERVE	(2 * MIB)
 
 /* Run-to-run variation of the resident part of its files, which depends on the
@@ -94,7 +94,8 @@ find_emulator(char *ret)
 	return -ENOENT;
 }
 
-/* The program is beside the binary; for the tests' programs, two folders up. */
+/* The program is in the folder of the binary; for the tests' programs, two
+ * folders up. */
 static int
 find_program(char *ret)
 {
@@ -128,7 +129,7 @@ find_both(char *ret_emulator, char *ret_program, struct err *reterr)
 		    "qemu-user");
 	if (find_program(ret_program) < 0)
 		return err_set(reterr, ERR_RUN, -ENOENT, "no Hexagon domain: "
-		    "looked for hexagon-domain beside the program; make "
+		    "looked for hexagon-domain in its folder; make "
 		    "builds it where clang-14 and lld-14 are installed");
 	return 0;
 }
@@ -366,7 +367,8 @@ emulated_open(struct domain *d, const struct domain_conf *dc,
 	int i, rc;
 
 	if (em == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
+		    "no memory for the state of the emulator", dc->name);
 	em->status_fd = -1;
 	em->space_bytes = dc->space_bytes;
 	for (i = 0; i < NFDS; i++)
@@ -480,20 +482,20 @@ emulated_limits(struct domain *d, struct device_probe *ret,
 	    "tried by bisection, to 1 MiB, in an empty domain");
 	device_add_limit(ret, "address_space_bytes", 1, em->space_bytes,
 	    em->space_bytes == DOMAIN_BYTES ?
-	    "what qemu-hexagon -R was given: the domain of silicon" :
-	    "what qemu-hexagon -R was given: domain= of the session");
+	    "given to qemu-hexagon -R: the size on silicon" :
+	    "given to qemu-hexagon -R: domain= of the session");
 	device_add_limit(ret, "mappings", 1, HXQ_MAPS - 1,
 	    "memfds that a domain inherits, less the one for rows");
 	device_add_limit(ret, "alignment", 1, 128, "an HVX vector");
 	device_add_limit(ret, "emulator_bytes", mem.own_bytes != 0,
 	    mem.own_bytes + OWN_RESERVE, "the emulator's private memory and "
-	    "page tables, and 2 MiB for what it translates");
+	    "page tables, and 2 MiB for translated code");
 	device_add_limit(ret, "emulator_file_bytes", mem.own_bytes != 0,
 	    mem.file_bytes + FILE_RESERVE, "its program and libraries, "
 	    "resident once for all emulators, and 0.5 MiB for "
 	    "variation");
 	device_add_limit(ret, "vtcm_bytes", 1, p.vtcm_bytes,
-	    "the domain says: its own memory, under the emulator");
+	    "reported by the domain: its own memory, under the emulator");
 	return 0;
 }
 

@@ -60,7 +60,8 @@ fastrpc_open(struct domain *d, const struct domain_conf *dc,
 	struct fastrpc *f = d->state = calloc(1, sizeof(*f));
 
 	if (f == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
+		    "no memory for the state of port fastrpc", dc->name);
 	if (dc->space_bytes != DOMAIN_BYTES)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "session %s: "
 		    "domain: the size of a domain is fixed on silicon (port "
@@ -109,6 +110,10 @@ queue_flags(uint32_t flags)
 	    DSPQUEUE_INVALIDATE_RECIPIENT : 0);
 }
 
+/* Buffers of a packet: hxq_packet.present has one bit for each, so fewer than
+ * the HXQ_MAX_BUFS that dspqueue accepts. */
+enum { PRESENT_BITS = 32 };
+
 /* List the buffers that are not empty; *ret_present has a bit for each.
  * Returns their number. */
 static uint32_t
@@ -144,10 +149,11 @@ fastrpc_send(struct domain *d, struct hxq_packet *q, struct err *reterr)
 	uint32_t n;
 	int code;
 
-	if (q->nbufs > 32 || q->nbytes > HXQ_MAX_MSG)
+	if (q->nbufs > PRESENT_BITS || q->nbytes > HXQ_MAX_MSG)
 		return err_set(reterr, ERR_RUN, -EMSGSIZE, "session %s: a "
 		    "packet of %u buffers and %u bytes exceeds the limits of "
-		    "32 and %u", d->name, q->nbufs, q->nbytes, HXQ_MAX_MSG);
+		    "%d and %u", d->name, q->nbufs, q->nbytes, PRESENT_BITS,
+		    HXQ_MAX_MSG);
 	n = list_buffers(d, q, buf, &q->present);
 	code = f->s.lib->dspqueue_write(f->s.queue, DSPQUEUE_MESSAGE |
 	    (n > 0 ? DSPQUEUE_BUFFERS : 0), n, buf, HEAD_BYTES + q->nbytes,

@@ -1,4 +1,4 @@
-/* worker/hexagon/fastrpc_guard.c - the thread behind a deadline. */
+/* worker/hexagon/fastrpc_guard.c - the thread that enforces a deadline. */
 #include "fastrpc_guard.h"
 
 #include <errno.h>
@@ -70,7 +70,8 @@ guard_open(void (*expired)(void *arg), void *arg, struct guard **ret,
 	int rc;
 
 	if (g == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "no memory for "
+		    "the thread that guards FastRPC calls");
 	g->deadline_ns = EVENT_FOREVER;
 	g->expired = expired;
 	g->arg = arg;
@@ -78,8 +79,8 @@ guard_open(void (*expired)(void *arg), void *arg, struct guard **ret,
 	if ((rc = pthread_create(&g->thread, NULL, guard_main, g)) != 0) {
 		pthread_mutex_destroy(&g->lock);
 		free(g);
-		return err_set(reterr, ERR_RUN, -rc, "cannot make a thread: "
-		    "%s", strerror(rc));
+		return err_set(reterr, ERR_RUN, -rc, "cannot create the "
+		    "thread that guards FastRPC calls: %s", strerror(rc));
 	}
 	*ret = g;
 	return 0;

@@ -1,6 +1,6 @@
 /* worker/hexagon/fastrpc_lib.h - loads libcdsprpc.so, Qualcomm's library for
  * reaching the DSP.
- * Owns: the loaded library, once a process; never unloaded, because it has
+ * Owns: the loaded library, one per process; never unloaded, because it has
  * threads.  Called by the fastrpc port and by board.c. */
 #ifndef WORKER_HEXAGON_FASTRPC_LIB_H
 #define WORKER_HEXAGON_FASTRPC_LIB_H

@@ -174,7 +174,8 @@ register_notice(struct fastrpc_session *f, struct err *reterr)
 	if (n == NULL) {
 		if ((n = calloc(1, sizeof(*n))) == NULL)
 			return err_set(reterr, ERR_RUN, -ENOMEM,
-			    "out of memory");
+			    "session %s: no memory for the notices of "
+			    "domain %d", f->name, f->domain);
 		n->domain = f->domain;
 		r.context = n;
 		code = f->lib->remote_session_control(

@@ -91,10 +91,10 @@ hexagon_supports(void *arg, const struct program *p, const struct op *op,
 	reason[0] = '\0';
 	switch (op->kind) {
 	case OP_GET_ROWS:
-		return no(reason, "the host copies one row a token");
+		return no(reason, "embedding rows are copied by the host");
 	case OP_ROPE_TABLE:
-		return no(reason, "one table for all layers: sines in double "
-		    "precision are the host's");
+		return no(reason, "RoPE tables need double precision, so the "
+		    "host computes them");
 	case OP_QUANTIZE:
 	case OP_MOE_ROWS:
 		/* A probe asks with an empty program. */

@@ -7,8 +7,8 @@
  *				qemu-hexagon; the queue is shared memory
  *	fastrpc.c	the DSP, through libcdsprpc.so
  *
- * A port moves packets and memory.  It does not know request numbers, slots in
- * use or the meaning of a status: those are domain.c's. */
+ * A port moves packets and memory.  Request numbers, slots in use and the
+ * meaning of a status belong to domain.c. */
 #ifndef WORKER_HEXAGON_PORT_H
 #define WORKER_HEXAGON_PORT_H
 
