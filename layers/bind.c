@@ -55,7 +55,8 @@ weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
 	uint32_t i;
 
 	if ((ws.w = calloc(MAX(n, 1), sizeof(*ws.w))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "no memory for "
+		    "the layout of %u tensors", n);
 	for (i = 0; i < n; i++) {
 		w = &ws.w[i];
 		w->ext = ext[i];

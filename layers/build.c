@@ -252,5 +252,6 @@ program_build(const struct program_env *env, struct program **ret,
 	return 0;
 nomem:
 	program_free(p);
-	return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+	return err_set(reterr, ERR_RUN, -ENOMEM, "no memory for the "
+	    "program of %u sublayers", env->nsublayers);
 }

@@ -216,7 +216,8 @@ model_open(const struct gguf *g, struct model **ret, struct err *reterr)
 	int rc, have;
 
 	if ((m = calloc(1, sizeof(*m))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "no memory for "
+		    "the model");
 	m->g = g;
 	if ((rc = hparams_read(g, &m->hp, reterr)) < 0)
 		goto fail;
@@ -226,7 +227,9 @@ model_open(const struct gguf *g, struct model **ret, struct err *reterr)
 	m->ext = calloc((size_t)m->nunits * ROLE_COUNT + g->ntensors,
 	    sizeof(*m->ext));
 	if (m->first == NULL || m->ext == NULL) {
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "no memory for the "
+		    "tables of %llu tensors",
+		    (unsigned long long)g->ntensors);
 		goto fail;
 	}
 	if ((rc = add_shared(m, reterr)) < 0)

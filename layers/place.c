@@ -39,7 +39,8 @@ place_program(const struct program *p, supports_fn *supports, void *arg,
 	pl.span = calloc(p->nops + 1, sizeof(*pl.span));
 	if (pl.op == NULL || pl.span == NULL) {
 		placement_free(&pl);
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "no memory for "
+		    "the placement of %u operations", p->nops);
 	}
 	for (i = 0; i < p->nops; i++) {
 		op = &p->op[i];

@@ -1,4 +1,5 @@
-/* worker/device.c - the registry of devices. */
+/* worker/device.c - the registry of devices: a table built from DEVICE_KINDS
+ * (device.h). */
 #include "device.h"
 
 #include <assert.h>

@@ -15,9 +15,9 @@
 
 /* A span of fewer multiply-adds runs on the caller's thread alone, because
  * starting the other threads costs more than they save.  On cores of their own
- * they spin and start within a microsecond; on shared cores every job wakes
- * them, which takes 20 to 50 us (tests/check/bench_pool.c).  Results do not
- * depend on which threads compute. */
+ * they spin and start at once; on shared cores every job has to wake them
+ * (tests/check/bench_pool.c measures both, see tests/MEASURED.md).  Results do
+ * not depend on which threads compute. */
 #define SERIAL_MACS_OWN		UINT64_C(500000)
 #define SERIAL_MACS_SHARED	UINT64_C(4000000)
 
@@ -86,7 +86,8 @@ cpu_open(const struct device_conf *dc, struct device **ret,
 	struct device *d = calloc(1, sizeof(*d));
 
 	if (d == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
+		    "no memory for device cpu", dc->session);
 	d->conf = *dc;
 	kernels_init(&d->k, cpu_flags());
 	*ret = d;
@@ -173,7 +174,9 @@ cpu_prepare(struct device *d, const struct program *p, const struct span *s,
 	if (cs != NULL)
 		d->span = cs;
 	if (cs == NULL || prepare_program(d, p) < 0)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
+		    "no memory for span %u of device cpu", d->conf.session,
+		    d->nspans);
 	cs += d->nspans;
 	*cs = (struct cpu_span){ .p = p, .s = *s, .kv = kv->host,
 	    .compute = compute->host };

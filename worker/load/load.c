@@ -18,10 +18,10 @@
 #include "plan.h"
 #include "uring.h"
 
-_Static_assert((int)LOAD_MAX_DEPTH <= (int)LOAD_URING_SLOTS, "a bit a slot");
+_Static_assert((int)LOAD_MAX_DEPTH <= (int)LOAD_URING_SLOTS, "one bit per slot");
 
 enum {
-	/* Give up on a read after so many results in a row without a byte. */
+	/* Results without a byte in a row after which a read fails. */
 	MAX_STALLS = 1000
 };
 #define MAX_READ_BYTES	GIB		/* the kernel's limit: 2 GiB - 4 KiB */
@@ -114,7 +114,7 @@ go_buffered(struct loader *ld)
  * the beginning of the file, as the coordinator reads the header, leaves a mark
  * on the last page that was read ahead for it; a read that meets the mark reads
  * ahead from there, further each time, and sets the next mark.  So the pages
- * behind our first position in a file are dropped, and dropped again with every
+ * after our first position in a file are dropped, and dropped again with every
  * read near it: pages still in flight from the disk could not be dropped
  * before. */
 static void
@@ -172,8 +172,8 @@ read_start(struct loader *ld, struct load_req *q)
 /* Account for q->res.  Sets q->finished unless more must be read.
  *
  * A short read may stop anywhere, but a direct read must begin on a grain:
- * bytes behind the last whole grain are read again.  At the end of the file
- * that returns the same few bytes for ever, which counts as a stall. */
+ * bytes after the last whole grain are read again.  At the end of the file that
+ * returns the same few bytes for ever, which counts as a stall. */
 static void
 take_result(struct loader *ld, struct load_req *q)
 {
@@ -393,7 +393,8 @@ load_run(const struct load_conf *lc, const struct load_file *files,
 	int rc;
 
 	if ((ld = calloc(1, sizeof(*ld))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "loading: no "
+		    "memory for the requests");
 	if ((rc = load_plan_open(&ld->plan, lc, files, nfiles, items, nitems,
 	    reterr)) < 0)
 		goto out;

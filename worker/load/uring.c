@@ -46,7 +46,7 @@ load_uring_read(struct load_uring *u, uint32_t slot, int fd, void *buf,
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
 	int rc;
 
-	if (sqe == NULL)		/* one entry a slot: impossible */
+	if (sqe == NULL)		/* one entry per slot: impossible */
 		return -EPROTO;
 	if (u->registered)
 		io_uring_prep_read_fixed(sqe, fd, buf, (unsigned)nbytes,

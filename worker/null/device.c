@@ -1,11 +1,11 @@
 /* worker/null/device.c - a device that computes nothing: the template for new
  * devices, and a test double.
  *
- * It meets every requirement of device.h except arithmetic: a span that writes
- * a slot copies its input there, or writes zeros when it has none.  It supports
- * every operation except attention, so that a session on it shows a fallback.
- * To write a device, copy this file, keep the order of the functions and
- * replace the bodies; each comment says what belongs there. */
+ * It implements the whole contract of device.h except arithmetic: a span that
+ * writes a slot copies its input there, or writes zeros when it has none.  It
+ * supports every operation except attention, so that a session on it shows a
+ * fallback.  To write a device, copy this file, keep the order of the functions
+ * and replace the bodies; each comment says what belongs there. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,8 @@ null_open(const struct device_conf *dc, struct device **ret,
 	struct device *d = calloc(1, sizeof(*d));
 
 	if (d == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
+		    "no memory for device null", dc->session);
 	d->conf = *dc;
 	*ret = d;
 	return 0;
@@ -113,7 +114,9 @@ null_prepare(struct device *d, const struct program *p, const struct span *s,
 	(void)compute;
 	span = reallocarray(d->span, d->nspans + 1, sizeof(*span));
 	if (span == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
+		    "no memory for span %u of device null", d->conf.session,
+		    d->nspans);
 	d->span = span;
 	span[d->nspans] = (struct null_span){ .p = p, .s = *s };
 	*ret_handle = d->nspans++;

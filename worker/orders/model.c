@@ -55,7 +55,9 @@ order_model(struct worker *w, struct err *reterr)
 	w->ext = calloc(m->nextents + 1, sizeof(*w->ext));
 	w->file = calloc(m->nfiles + 1, sizeof(*w->file));
 	if (w->ext == NULL || w->file == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "no memory for "
+		    "the lists of %u extents and %u files", m->nextents,
+		    m->nfiles);
 	w->sc.ext = w->ext;
 	set_title(w);
 	return 0;

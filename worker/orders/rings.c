@@ -67,9 +67,9 @@ take_ring(struct worker *w, unsigned *at, const struct ring *old,
 	return 0;
 }
 
-/* Another worker was lost: take new rings in place of those beside it.  The old
- * rings are closed before the new ones are touched, because the plan has room
- * for one set only. */
+/* Another worker was lost: replace the rings that this one shared with it.  The
+ * old rings are closed before the new ones are touched, because the plan has
+ * room for one set only. */
 int
 order_renew(struct worker *w, struct err *reterr)
 {

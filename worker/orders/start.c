@@ -13,9 +13,9 @@
 #include "worker/stage/report.h"
 
 /* How long a thread of the pool spins before it sleeps: longer than a wake-up
- * takes (35 to 50 us).  Between jobs the spin keeps the core out of deep sleep
- * while the coordinator or the next session has its turn, and yields to any
- * other thread that wants the core. */
+ * takes, see tests/MEASURED.md.  Between jobs the spin keeps the core out of
+ * deep sleep while the coordinator or the next session has its turn, and yields
+ * to any other thread that wants the core. */
 #define POOL_JOB_SPIN_NS	150000u
 #define POOL_SPIN_NS		100000u
 #define POOL_SPIN_LEAST_NS	4000u

@@ -68,7 +68,7 @@ cells_of(const struct ops_ctx *c, const struct op *op)
 	return a;
 }
 
-/* Of n cells, those behind the first i pieces. */
+/* Cells left of n after i pieces. */
 static uint32_t
 cells_left(uint32_t n, uint32_t i, uint32_t least)
 {

@@ -322,7 +322,7 @@ ops_run(const struct ops_ctx *whole, uint32_t first, uint32_t end,
 			if (mine.b->nrows == 0)
 				return;
 		}
-		/* Inputs change only behind a barrier, and attention overwrites
+		/* Inputs change only after a barrier, and attention overwrites
 		 * the packed activations: pack them again. */
 		if (op->barrier_before && op != c->p->op + first) {
 			c->par->barrier(c->par, thread);

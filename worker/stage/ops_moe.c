@@ -1,8 +1,8 @@
 /* worker/stage/ops_moe.c - mixtures of experts on the host.
  *
  * A row of the batch becomes as many experts' rows as a token has experts.
- * They lie by expert, those of an expert in the batch's order, so that one
- * matrix product does them all and each expert's weights are read once.
+ * Rows are grouped by expert, in batch order within each, so that one matrix
+ * product computes all rows of an expert and its weights are read once.
  * kernels/matmul/experts.h has the layout of a row's route.
  *
  * All threads visit all chosen experts, each with its own columns, so that the

@@ -27,7 +27,8 @@ bind_node(int node, struct err *reterr)
 		    "node %d: this machine has nodes 0 to %d", node,
 		    numa_max_node());
 	if ((nodes = numa_allocate_nodemask()) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "node %d: no "
+		    "memory for a mask of nodes", node);
 	numa_bitmask_setbit(nodes, (unsigned)node);
 	errno = 0;
 	numa_set_membind(nodes);

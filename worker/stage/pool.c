@@ -2,9 +2,9 @@
  *
  * A gate is a counter; threads wait until it reaches a number.
  *	job	jobs started by the caller
- *	round	arrivals at barriers, all threads a round; with many threads
- *		it counts the rounds
- *	done	threads that finished a job, all but the caller a job
+ *	round	arrivals at barriers, one per thread and round; with many
+ *		threads, rounds
+ *	done	threads other than the caller that finished a job
  * Arriving at a gate and releasing the others is one write to one cache line: a
  * write from another chiplet costs as much as reading kilobytes of weights.  A
  * line that many threads write while others poll it costs several times more.
@@ -394,7 +394,8 @@ pool_open(const struct pool_conf *pc, struct par **ret, struct err *reterr)
 	int rc;
 
 	if (p == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "no memory for "
+		    "a pool of %u threads", pc->nthreads);
 	p->par.until = sum_speeds(p->until, pc->speed, pc->nthreads);
 	p->conf.speed = NULL;
 	p->thread[0].rc = bind_thread(pc, 0);

@@ -165,14 +165,17 @@ stage_open(const struct stage_conf *sc, struct stage **ret,
 	int rc;
 
 	if ((s = calloc(1, sizeof(*s))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
+		    "no memory for its stage", sc->start.name);
 	s->conf = *sc;
 	s->in.map = s->out.map = (struct region)REGION_NONE;
 	s->row = calloc(sc->model.batch_rows, sizeof(*s->row));
 	s->column = calloc((size_t)sc->model.batch_rows *
 	    STAGE_COLUMNS, sizeof(*s->column));
 	if (s->row == NULL || s->column == NULL) {
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no "
+		    "memory for batches of %u rows", sc->start.name,
+		    sc->model.batch_rows);
 		goto fail;
 	}
 	if ((rc = stage_explain(&s->conf, &s->pl, &s->p, &s->ws,
@@ -181,7 +184,8 @@ stage_open(const struct stage_conf *sc, struct stage **ret,
 	s->p->env.hp = &s->conf.hp;
 	s->span = calloc(s->pl.nspans + 1, sizeof(*s->span));
 	if (s->span == NULL) {
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no "
+		    "memory for %u spans", sc->start.name, s->pl.nspans);
 		goto fail;
 	}
 	if ((rc = open_devices(s, reterr)) < 0 ||
@@ -244,7 +248,9 @@ stage_load(struct stage *s, const struct load_file *files, uint32_t nfiles,
 	int rc;
 
 	if ((items = calloc(n + 1, sizeof(*items))) == NULL)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "out of memory");
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
+		    "no memory for the list of %u tensors to load",
+		    s->conf.start.name, n);
 	for (i = 0; i < n; i++) {
 		items[i].ext = s->ws.w[i].ext;
 		items[i].row_step = weight_row_step(&s->ws.w[i]);
