@@ -1,6 +1,7 @@
 /* layers/build.h - builds the program of a stage.
  * Owns: the order of a stage's blocks and the layout of its scratch.  Called by
- * the plan (for sizes) and by the stage.  Knows no device and no file. */
+ * the plan (for sizes) and by the stage.  Does not depend on devices or
+ * files. */
 #ifndef LAYERS_BUILD_H
 #define LAYERS_BUILD_H
 

@@ -1,6 +1,6 @@
 /* layers/model.h - a GGUF file as a model: its shape and its extents by unit.
  * Owns: hyper-parameters and the extent of every tensor.  Coordinator only, as
- * it reads untrusted metadata.  Knows no sessions and no caps. */
+ * it reads untrusted metadata.  Does not depend on sessions or caps. */
 #ifndef LAYERS_MODEL_H
 #define LAYERS_MODEL_H
 
@@ -32,9 +32,9 @@ int model_open(const struct gguf *g, struct model **ret, struct err *reterr);
 void model_close(struct model *m);
 
 /* Write to out, which has room for model_range_max() extents, those that a
- * session with units [u0, u1) reads, each once: a tied head beside its
- * embedding is omitted, shared extents are included with any sublayer.  Returns
- * the count. */
+ * session with units [u0, u1) reads, each once: a tied head in the same session
+ * as its embedding is omitted, shared extents are included with any sublayer.
+ * Returns the count. */
 uint32_t model_range(const struct model *m, uint32_t u0, uint32_t u1,
     struct extent *out);
 uint32_t model_range_max(const struct model *m);

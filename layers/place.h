@@ -1,6 +1,6 @@
 /* layers/place.h - puts each operation on the device or the CPU, with a reason.
- * Owns: the placement of a program.  Asks a `supports` function; knows no
- * device.  Called by the stage and by explain. */
+ * Owns: the placement of a program.  Calls a `supports` function; does not
+ * depend on any device.  Called by the stage and by explain. */
 #ifndef LAYERS_PLACE_H
 #define LAYERS_PLACE_H
 

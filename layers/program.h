@@ -1,7 +1,7 @@
 /* layers/program.h - the flat list of operations that a stage runs per batch.
  * Owns: the types of operations and tensors, and the sizes that follow from
- * them.  Called by the plan (scratch size), the placement and the stage.  Knows
- * no device and no file.  build.h makes one.
+ * them.  Called by the plan (scratch size), the placement and the stage.  Does
+ * not depend on devices or files.  build.h makes one.
  *
  * A program has two parts.  The body runs once per batch, on all its rows; in
  * the stage with the head, once the last layer's keys and values are stored

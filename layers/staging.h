@@ -27,7 +27,8 @@ struct load_conf {
 	enum load_path path;	/* LOAD_AUTO; tests and bench force one */
 };
 
-/* Smallest staging within 2 % of the best speed in tests/check/bench_load. */
+/* Smallest staging that is as fast as a larger one in tests/check/bench_load:
+ * see tests/MEASURED.md. */
 #define LOAD_CONF_DEFAULT \
 	{ .depth = 3, .block_bytes = 1024 * 1024, .path = LOAD_AUTO }
 

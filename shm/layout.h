@@ -18,7 +18,7 @@
 
 /* Header of a ring's memfd; the slots start at RING_SLOTS_OFF.
  *
- * Who writes what (set once by ring_create(): magic, version, geometry).
+ * Writer of each field (ring_create() sets magic, version and geometry once).
  *   head   producer only   slots [tail, head) belong to the consumer
  *   tail   consumer only   the other slots belong to the producer
  *   asleep each side sets and clears its own bit, by atomic or/and

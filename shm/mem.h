@@ -1,6 +1,6 @@
 /* shm/mem.h - a session's account of its bytes, by tag, under its cap.
  * Owns: struct mem_ledger.  Called by everything that takes long-lived memory,
- * before it touches it.  Allocates nothing, knows no session. */
+ * before it touches it.  Allocates nothing, does not depend on sessions. */
 #ifndef SHM_MEM_H
 #define SHM_MEM_H
 

@@ -1,7 +1,8 @@
 /* shm/region.h - one piece of memory: a sealed memfd shared by processes, or
  * private anonymous pages.
  * Owns: the mapping and the fd.  Called by ring, arena, worker, coordinator.
- * Knows neither what lies in it nor who pays: the ledger is charged before. */
+ * Does not depend on the contents, nor on the ledger, which the caller charges
+ * before. */
 #ifndef SHM_REGION_H
 #define SHM_REGION_H
 

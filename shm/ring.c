@@ -15,7 +15,7 @@
  * time. */
 #define TOUCH_WAIT_NS	UINT64_C(1000000000)
 
-/* Looks between two readings of the clock: 1 to 3 us of pauses. */
+/* Checks between two readings of the clock: 1 to 3 us of pauses. */
 #define SPIN_LOOKS	32
 
 uint64_t
@@ -297,9 +297,9 @@ is_called(const struct ring *r)
 	    memory_order_relaxed) != r->calls_seen;
 }
 
-/* Load the word once a turn: the futex compares the value that was checked, so
- * that no change in between is missed.  A call that arrives between is_called()
- * and the sleep is noticed at the deadline. */
+/* Load the word once per iteration: the futex compares the value that was
+ * checked, so that no change in between is missed.  A call that arrives between
+ * is_called() and the sleep is noticed at the deadline. */
 static int
 sleep_until(struct ring *r, uint64_t deadline_ns)
 {

@@ -1,6 +1,6 @@
 /* shm/ring.h - single-producer single-consumer ring of slots in a memfd.
  * Owns: this side's private copy of the geometry and its own counter.
- * Called by the stage loop and the pipeline.  Knows nothing of batches.
+ * Called by the stage loop and the pipeline.  Does not depend on batches.
  * Guarantee: a hostile peer can make a ring look full, empty or invalid
  * (-EPROTO), never make this side touch memory outside the map. */
 #ifndef SHM_RING_H
@@ -71,8 +71,8 @@ void ring_release_spsc(struct ring *r);
 int ring_wait_room_spsc(struct ring *r, uint64_t deadline_ns);
 int ring_wait_data_spsc(struct ring *r, uint64_t deadline_ns);
 
-/* For a consumer that polls the bell: announce that it sleeps.  0: poll the
- * bell now, then disarm.  1: there is data already; -EPROTO; both are
+/* For a consumer that polls the doorbell: announce that it sleeps.  0: poll the
+ * doorbell now, then disarm.  1: there is data already; -EPROTO; both are
  * disarmed. */
 int ring_arm_spsc(struct ring *r);
 void ring_disarm_spsc(struct ring *r);

@@ -92,7 +92,8 @@ struct wire_file {
 #define WIRE_PAYS_IN	1u
 #define WIRE_PAYS_OUT	2u
 
-/* fds: [0] ring in, [1] ring out, [2] bell of the ring out (head only). */
+/* fds: [0] input ring, [1] output ring, [2] doorbell of the output ring (head
+ * only). */
 struct wire_rings {
 	uint32_t in_nslots, in_slot_bytes;
 	uint32_t out_nslots, out_slot_bytes;
@@ -104,8 +105,8 @@ struct wire_rings {
 	uint32_t pad;
 };
 
-/* A new epoch.  fds: the ring in if has_in, the ring out if has_out, with the
- * geometry of the rings that they replace. */
+/* A new epoch.  fds: the input ring if has_in, the output ring if has_out, with
+ * the geometry of the rings that they replace. */
 struct wire_renew {
 	uint32_t epoch;
 	uint32_t has_in, has_out;

@@ -150,7 +150,7 @@ struct device_ops {
 	    uint32_t nrows, const void *src, struct err *reterr);
 
 	/* Prepare span s of p to run many times over these buffers (zeroed when
-	 * the stage has none); *ret_handle names it.  Called once a span. */
+	 * the stage has none); *ret_handle names it.  Called once per span. */
 	int (*prepare)(struct device *d, const struct program *p,
 	    const struct span *s, const struct device_buf *kv,
 	    const struct device_buf *compute, uint32_t *ret_handle,

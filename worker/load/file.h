@@ -1,6 +1,6 @@
 /* worker/load/file.h - a file of the model, as planned and as it is now.
- * Owns: nothing; the descriptors are the caller's.  Called by the loader and
- * by tests.  Does not know what the file holds. */
+ * Owns: nothing; the descriptors are the caller's.  Called by the loader and by
+ * tests.  Does not depend on the file's contents. */
 #ifndef WORKER_LOAD_FILE_H
 #define WORKER_LOAD_FILE_H
 

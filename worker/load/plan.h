@@ -41,8 +41,8 @@ int load_plan_open(struct load_plan *p, const struct load_conf *lc,
 /* Fill ret with the next read and move on; 0 when none is left. */
 int load_plan_next(struct load_plan *p, struct load_range *ret);
 
-/* Rows of r that belong to the item at pos, from pos.row on; 0 = pos lies
- * behind r. */
+/* Rows of r that belong to the item at pos, from pos.row on; 0 = pos lies after
+ * r. */
 uint32_t load_range_rows(const struct load_plan *p,
     const struct load_range *r, struct load_pos pos);
 

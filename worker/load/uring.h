@@ -1,13 +1,13 @@
 /* worker/load/uring.h - the loader's reads through io_uring.
- * Owns: the ring.  Called by load.c alone.  Knows slots and buffers, not what
- * is read into them. */
+ * Owns: the ring.  Called by load.c alone.  Does not depend on the data that is
+ * read. */
 #ifndef WORKER_LOAD_URING_H
 #define WORKER_LOAD_URING_H
 
 #include <liburing.h>
 #include <stdint.h>
 
-/* One bit a slot in load_uring.in_flight. */
+/* One bit per slot in load_uring.in_flight. */
 enum { LOAD_URING_SLOTS = 64 };
 
 struct load_uring {

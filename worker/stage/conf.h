@@ -1,4 +1,4 @@
-/* worker/stage/conf.h - what a stage is made from.
+/* worker/stage/conf.h - the settings of a stage.
  * Owns: nothing.  Filled by the worker's orders, read by the stage. */
 #ifndef WORKER_STAGE_CONF_H
 #define WORKER_STAGE_CONF_H

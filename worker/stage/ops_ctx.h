@@ -1,4 +1,4 @@
-/* worker/stage/ops_ctx.h - what a program's operations on the host work on.
+/* worker/stage/ops_ctx.h - the data of a program's operations on the host.
  * Owns: nothing; the caller holds the buffers.  Filled by cpu/device.c. */
 #ifndef WORKER_STAGE_OPS_CTX_H
 #define WORKER_STAGE_OPS_CTX_H

@@ -1,7 +1,6 @@
-/* worker/stage/stage.h - a session seen from inside: slot in, program, slot
- * out.  Owns: program, placement, devices, arenas, rings, the state of
- * sequences.  Called by the worker's orders.  Allocates nothing once it is
- * ready. */
+/* worker/stage/stage.h - the stage of a session: slot in, program, slot out.
+ * Owns: program, placement, devices, arenas, rings, the state of sequences.
+ * Called by the worker's orders.  Allocates nothing once it is ready. */
 #ifndef WORKER_STAGE_STAGE_H
 #define WORKER_STAGE_STAGE_H
 
@@ -34,7 +33,7 @@ void stage_attach(struct stage *s, const struct ring *in,
     const struct ring *out);
 
 /* Begin a new epoch: forget every sequence, the current batch and all slots
- * that wait in the ring in.  in, out: replace the current rings, which are
+ * that wait in the input ring.  in, out: replace the current rings, which are
  * closed; NULL = keep.  Call it before stage_run(), or from idle(). */
 void stage_renew(struct stage *s, uint32_t epoch, const struct ring *in,
     const struct ring *out);
