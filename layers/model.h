@@ -31,10 +31,10 @@ struct model {
 int model_open(const struct gguf *g, struct model **ret, struct err *reterr);
 void model_close(struct model *m);
 
-/* Write to out, which has room for model_range_max() extents, those that a
- * session with units [u0, u1) reads, each once: a tied head in the same session
- * as its embedding is omitted, shared extents are included with any sublayer.
- * Returns the count. */
+/* Write to out (room for model_range_max() extents) the extents that a session
+ * with units [u0, u1) reads, each once: a tied head in the same session as its
+ * embedding is omitted, shared extents are included with any sublayer.  Returns
+ * the count. */
 uint32_t model_range(const struct model *m, uint32_t u0, uint32_t u1,
     struct extent *out);
 uint32_t model_range_max(const struct model *m);

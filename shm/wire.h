@@ -166,7 +166,7 @@ struct wire_placed {
 	char reason[128];	/* why not on the device; "" otherwise */
 };
 
-/* A kind of device, as far as the plan must know it (worker/device.h). */
+/* The traits of a kind of device that the plan needs (worker/device.h). */
 struct wire_traits {
 	uint32_t layout;	/* enum weight_layout */
 	uint32_t copies_rows;	/* 1 = allocates copied_rows_bytes() */

@@ -7,7 +7,7 @@
  *
  *	score = sum of q * k	32 keys in the lanes of a vector; exact over
  *				STEP elements, then with headroom
- *	x = score * scale * log2 e	16 bits behind the point, +-2^14
+ *	x = score * scale * log2 e	16 fraction bits, +-2^14
  *	2^x = 2^-f * 2^n	n = ceil(x), f by a polynomial (vfloat.h)
  *	p = 2^x * 2^(unit of the value), 14 bits below the block's largest
  *	out = sum of p * v	exact over KEYS_STEP keys, then with headroom

@@ -1,9 +1,9 @@
-/* kernels/hexagon/fastrpc.h - Qualcomm's FastRPC and dspqueue, as far as we
- * call them, in our own words.
- * Owns: an ABI that is not ours: names, numbers and layouts are those of
- * github.com/qualcomm/fastrpc (BSD-3-Clause), files inc/remote.h,
- * inc/rpcmem.h, inc/dspqueue.h, inc/dspqueue_shared.h and inc/AEEStdErr.h, as
- * of version 1.0.  Included by both sides: worker/hexagon/fastrpc_lib.h, which loads
+/* kernels/hexagon/fastrpc.h - the parts of Qualcomm's FastRPC and dspqueue that
+ * we call.
+ * Owns: declarations of a foreign ABI; names, numbers and layouts follow
+ * github.com/qualcomm/fastrpc (BSD-3-Clause), files inc/remote.h, inc/rpcmem.h,
+ * inc/dspqueue.h, inc/dspqueue_shared.h and inc/AEEStdErr.h, as of version 1.0.
+ * Included by both sides: worker/hexagon/fastrpc_lib.h, which loads
  * libcdsprpc.so, and skel.c, which runs in the DSP. */
 #ifndef KERNELS_HEXAGON_FASTRPC_H
 #define KERNELS_HEXAGON_FASTRPC_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* --- codes (AEEStdErr.h); what the DSP itself returns has its offset --- */
+/* --- codes (AEEStdErr.h); those from the DSP itself have an offset --- */
 
 #define AEE_DSP_OFFSET	0x80000400u
 

@@ -48,7 +48,7 @@ vf_reloaded(const vf *p)
 /* 32 columns of a row: those of act_q8, with d0 in each lane. */
 struct tile_act {
 	int8x16_t q[2];
-	vf d[2];		/* d and the members behind it; d0 */
+	vf d[2];		/* d and the members after it; d0 */
 };
 
 SIMD void

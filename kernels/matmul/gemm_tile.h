@@ -221,7 +221,7 @@ tile_block(enum dot_kind kind, enum scale_kind scale, unsigned nt,
 			    i);
 }
 
-/* Should a tile prefetch what the next one reads?  With vectors of 64 bytes
+/* Should a tile prefetch the data of the next one?  With vectors of 64 bytes
  * each prefetch takes an issue slot from the products; with shorter vectors it
  * is free. */
 enum { PREFETCH_NEXT_TILE = SIMD_VL < 16 };

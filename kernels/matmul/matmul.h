@@ -468,8 +468,8 @@ multiply_panels(const struct matmul_call *group, const struct mat *w,
 	}
 }
 
-/* Returns the caller's room for packed activations, marked with what it is
- * for; NULL if there is none, or m exceeds `most`, the rows that this kernel
+/* Returns the caller's room for packed activations, marked with its contents;
+ * NULL if there is none, or m exceeds `most`, the rows that this kernel
  * packs. */
 static struct mat_ready *
 ready_for(struct mat_ready *r, const void *x, const struct mat *w, uint32_t m,

@@ -91,7 +91,7 @@ struct prefetch {
 				 * a block when the block begins */
 	uint32_t far_bytes;	/* distance of the lines for L2, which has room
 				 * for more requests; 0: none */
-	int nontemporal;	/* keep lines for L1 in no cache behind it */
+	int nontemporal;	/* keep lines for L1 out of the outer caches */
 	uint32_t page_bytes;	/* distance by which a line of each page comes
 				 * before its near lines, for the TLB; 0: none */
 };

@@ -104,11 +104,11 @@ prefetch_l2(const void *p)
 	__builtin_prefetch(p, 0, 2);
 }
 
-/* Prefetch a line for the TLB's sake.  With pages of 4 KiB, also on a host
- * behind a guest's huge pages, a core that prefetches still waits for the page
- * walk at the beginning of each page, and sometimes for memory, because eight
- * entries share a line of the page table.  A line of that page, prefetched some
- * pages earlier, avoids that. */
+/* Prefetch a line for the TLB's sake.  With pages of 4 KiB, in a guest or in
+ * its host, a core that prefetches still waits for the page walk at the
+ * beginning of each page, and sometimes for memory, because eight entries share
+ * a line of the page table.  A line of that page, prefetched some pages
+ * earlier, avoids that. */
 SIMD void
 prefetch_page(const void *p)
 {

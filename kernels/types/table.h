@@ -10,7 +10,7 @@
 /* Drops the parentheses of a column: QUANT_FIELDS (1, 2) is 1, 2. */
 #define QUANT_FIELDS(...)	__VA_ARGS__
 
-/* Numbers of their own, without blocks: X(NAME, name, number, bytes, file_type).
+/* Single numbers, without blocks: X(NAME, name, number, bytes, file_type).
  * file_type is general.file_type of a model that is mostly of this type. */
 #define QUANT_DENSE(X)							\
 	X(F32, f32, 0, 4, 0)						\

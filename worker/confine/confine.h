@@ -6,7 +6,7 @@
  * After confine_self() the process can compute, sleep, use the channel and the
  * files that it holds open, map memory that is not executable, and exit:
  *
- *	CONFINE_CAPS	no capability, none to be had by any thread
+ *	CONFINE_CAPS	no capability, and no thread can gain one
  *	CONFINE_PRIVS	no new privileges, whatever is executed
  *	CONFINE_DUMP	not dumpable: no core, no tracing by its own user
  *	CONFINE_FILES	Landlock: no file by name, no TCP, no signal outside

@@ -1,4 +1,5 @@
-/* worker/hexagon/board.h - checks what a board with a Qualcomm DSP needs.
+/* worker/hexagon/board.h - checks the requirements of a board with a Qualcomm
+ * DSP.
  * Owns: nothing.  Called by the fastrpc port and the probe; reads files only.
  * root is BOARD_ROOT except in tests. */
 #ifndef WORKER_HEXAGON_BOARD_H

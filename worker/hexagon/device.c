@@ -5,7 +5,7 @@
  *	domain.c	packets and memory, on any port
  *	emulated.c	port: a child process under qemu-hexagon
  *	fastrpc*.c	port: the DSP, through libcdsprpc.so
- *	board.c		what a board needs before a DSP can be used
+ *	board.c		checks the requirements of a board
  *
  * The host and the domain map all buffers.  A program's operations are sent to
  * the domain once; a batch is one packet for each span, with the range of

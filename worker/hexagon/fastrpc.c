@@ -342,8 +342,8 @@ fastrpc_limits(struct domain *d, struct device_probe *p, struct err *reterr)
 
 	fastrpc_begin(&f->s);
 	add_tried(f, p);
-	device_add_limit(p, "mappings", 1, HXQ_MAPS - 1, "what our module "
-	    "keeps alive, less the one for rows");
+	device_add_limit(p, "mappings", 1, HXQ_MAPS - 1, "kept alive by "
+	    "our module, less the one for rows");
 	device_add_limit(p, "alignment", 1, 128, "an HVX vector");
 	device_add_limit(p, "hexagon_version", 1, f->s.arch,
 	    "DSPRPC_GET_DSP_INFO: ARCH_VER, 104 = 0x68 = v68");

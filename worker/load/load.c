@@ -87,7 +87,7 @@ is_refused(int rc)
 	return rc == -EPERM || rc == -EACCES || rc == -ENOSYS;
 }
 
-/* Continue with pread; what was in flight is read again. */
+/* Continue with pread; repeat the reads that were in flight. */
 static void
 leave_uring(struct loader *ld)
 {
@@ -362,7 +362,7 @@ all_direct(const struct load_file *files, uint32_t nfiles)
 	return 1;
 }
 
-/* Choose the best path that is asked for and allowed. */
+/* Choose the best path that is requested and allowed. */
 static void
 open_path(struct loader *ld, enum load_path asked)
 {

@@ -24,7 +24,7 @@ typedef int load_sink_fn(void *arg, uint32_t item, uint32_t row0,
 
 struct load_stats {
 	uint64_t file_bytes;	/* bytes of extents */
-	uint64_t read_bytes;	/* bytes asked of the device: whole grains */
+	uint64_t read_bytes;	/* bytes requested of the device: whole grains */
 	uint64_t ns;
 	uint64_t wait_ns;	/* part of ns: waiting for the device */
 	uint32_t nreads;

@@ -56,7 +56,8 @@ load_uring_read(struct load_uring *u, uint32_t slot, int fd, void *buf,
 	io_uring_sqe_set_data64(sqe, slot);
 	u->in_flight |= UINT64_C(1) << slot;
 
-	/* load_uring_wait() submits again what the kernel does not take now. */
+	/* load_uring_wait() submits again the reads that the kernel does not
+	 * take now. */
 	rc = io_uring_submit(&u->ring);
 	return rc < 0 && !is_transient(rc) ? rc : 0;
 }

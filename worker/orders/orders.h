@@ -3,8 +3,8 @@
  * worker/main.c, in the order of shm/wire.h.
  *
  *	start.c		WIRE_START: settings, node, cores, threads, ledger
- *	model.c		WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE: what it will hold
- *	rings.c		WIRE_RINGS, WIRE_RENEW: how it is connected
+ *	model.c		WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE: its part of the model
+ *	rings.c		WIRE_RINGS, WIRE_RENEW: its connections
  *	load.c		WIRE_LOAD: open the stage, read weights, confine
  *	questions.c	WIRE_STATS_ASK, WIRE_EXPLAIN, WIRE_PROBE, WIRE_DRILL
  *

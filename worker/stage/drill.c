@@ -11,7 +11,7 @@
 #include "shm/region.h"
 #include "worker/load/load.h"
 
-/* Page tables of what is touched: 8 bytes for each page of 4096. */
+/* Page tables of the touched memory: 8 bytes for each page of 4096. */
 enum { TABLES = 512 };
 
 static struct wire_drill disk;	/* fault of the following load */

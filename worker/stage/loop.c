@@ -383,7 +383,7 @@ run_slot(struct stage *s, const uint8_t *slot, struct err *reterr)
 
 	if ((rc = take_header(s, slot, reterr)) < 0)
 		return rc;
-	/* From before a loss: nobody waits for it. */
+	/* From an older epoch: nobody waits for it. */
 	if (s->hdr.epoch != s->epoch)
 		return 0;
 	if (s->hdr.kind != BATCH_DATA)
