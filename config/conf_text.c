@@ -45,7 +45,7 @@ conf_text_read(const char *path, char **ret_text, size_t *ret_len,
 			    strerror(errno));
 		else if (len > MAX_FILE)
 			rc = err_set(reterr, ERR_USAGE, -EFBIG, "%s: too long "
-			    "for a config file: %d bytes are allowed", path,
+			    "for a config file: at most %d bytes are allowed", path,
 			    MAX_FILE);
 	}
 	if (fp != NULL)

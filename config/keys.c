@@ -53,7 +53,7 @@ set_seed(struct sampling_conf *sampling, const char *text, struct err *reterr)
 	seed = strtoull(text, NULL, 10);
 	if (n == 0 || text[n] != '\0' || errno == ERANGE)
 		return err_set(reterr, ERR_USAGE, -EINVAL,
-		    "'%.64s' is not a seed: 0 to %" PRIu64 " is allowed", text,
+		    "'%.64s' is not a seed: must be 0 to %" PRIu64, text,
 		    UINT64_MAX);
 	sampling->seed = seed;
 	sampling->seed_given = 1;
@@ -94,7 +94,7 @@ set_size(const struct setting *s, uint64_t *field, const char *text,
 		return rc;
 	if ((double)nbytes < s->lo || (double)nbytes > s->hi)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "'%.64s' is out of "
-		    "range: %s is allowed", text, key_range(s, range));
+		    "range: must be %s", text, key_range(s, range));
 	*field = nbytes;
 	return 0;
 }
@@ -214,7 +214,7 @@ set_list(const struct setting *s, struct int_list *field, const char *text,
 	while (rc == 0 && (item = strsep(&rest, ",")) != NULL) {
 		if (list.n == NITEMS(list.v))
 			rc = err_set(reterr, ERR_USAGE, -EINVAL,
-			    "too many numbers: %zu are allowed",
+			    "too many numbers: at most %zu are allowed",
 			    NITEMS(list.v));
 		else if ((rc = units_parse_int(item, (int64_t)s->lo,
 		    (int64_t)s->hi, &n, reterr)) == 0)

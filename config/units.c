@@ -280,12 +280,12 @@ units_parse_int(const char *text, int64_t lo, int64_t hi, int64_t *ret,
 	/* strtonum() would accept leading spaces and a plus sign. */
 	if (*digits == '\0' || digits[strspn(digits, "0123456789")] != '\0')
 		return err_set(reterr, ERR_USAGE, -EINVAL,
-		    "'%.64s' is not a whole number: %" PRId64 " to %" PRId64
-		    " is allowed", text, lo, hi);
+		    "'%.64s' is not a whole number: must be %" PRId64
+		    " to %" PRId64, text, lo, hi);
 	n = strtonum(text, lo, hi, &problem);
 	if (problem != NULL)
 		return err_set(reterr, ERR_USAGE, -ERANGE,
-		    "'%.64s' is %s: %" PRId64 " to %" PRId64 " is allowed", text,
+		    "'%.64s' is %s: must be %" PRId64 " to %" PRId64, text,
 		    problem, lo, hi);
 	*ret = n;
 	return 0;
@@ -312,10 +312,10 @@ units_parse_real(const char *text, double lo, double hi, double *ret,
 	if (*text == '\0' || *end != '\0' || *text == '+' ||
 	    text[strspn(text, "+-.0123456789eE")] != '\0')
 		rc = err_set(reterr, ERR_USAGE, -EINVAL,
-		    "'%.64s' is not a number: %g to %g is allowed", text, lo, hi);
+		    "'%.64s' is not a number: must be %g to %g", text, lo, hi);
 	else if (!(x >= lo && x <= hi))
 		rc = err_set(reterr, ERR_USAGE, -ERANGE,
-		    "'%.64s' is too %s: %g to %g is allowed", text,
+		    "'%.64s' is too %s: must be %g to %g", text,
 		    x < lo ? "small" : "large", lo, hi);
 	else
 		*ret = x;

@@ -280,8 +280,8 @@ print_notes(const struct bench *b)
 
 	if (roofline_share(r) < SHARE_NOTE)
 		printf("note: other load: the benchmark had the cores for "
-		    "%.0f %% of the time; fractions are of an idle machine, "
-		    "those in brackets of that share\n",
+		    "%.0f %% of the time; fractions assume an idle machine, "
+		    "those in brackets use only that share\n",
 		    100 * roofline_share(r));
 	if (!b->cores_alone)
 		printf("note: the bounds are those of the host's cores; the "

@@ -1,7 +1,8 @@
 /* coordinator/cap/cgroup_tree.c - finds the hierarchy with the memory
  * controller, and whether this process may create groups in it.
  *
- * v1: a group may hold processes and groups, so ours are created beside us.
+ * v1: a group may hold processes and groups, so ours are created in the group of
+ * this process.
  *
  * v2: a group that enables the memory controller for its children must hold no
  * process (except for the root group), so this process first moves into a leaf.
@@ -217,7 +218,7 @@ enable_memory(struct cgroup_tree *t)
 	    "+memory")) < 0)
 		leave_leaf(t);
 	if (rc == -EBUSY)
-		set_none(t, "other processes are in the group %s beside this one: "
+		set_none(t, "other processes are in the group %s too: "
 		    REMEDY, t->dir);
 	else if (rc < 0)
 		set_none(t, "the group %s cannot be used: %s: " REMEDY, t->dir,

@@ -1,4 +1,4 @@
-/* coordinator/cmd/bench.c - speed beside the machine's own roofline. */
+/* coordinator/cmd/bench.c - speed, compared with the machine's own roofline. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +18,9 @@ set_sizes(struct conf *c, const struct bench_tests *ts, struct err *reterr)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "bench: nothing "
 		    "to measure: give -p or -n more than 0, or --load");
 	if (ctx > (uint32_t)LIMIT_CONTEXT)
-		return err_set(reterr, ERR_USAGE, -EINVAL, "bench: a depth "
-		    "and what follows it make %u tokens of context, and %d "
-		    "are the most", ctx, LIMIT_CONTEXT);
+		return err_set(reterr, ERR_USAGE, -EINVAL, "bench: depth plus "
+		    "test needs %u tokens of context, limit %d", ctx,
+		    LIMIT_CONTEXT);
 	if (c->ctx_tok == 0)
 		c->ctx_tok = (int)ctx;
 	if (ctx > (uint32_t)c->ctx_tok)
@@ -41,13 +41,13 @@ check_alike(const struct conf *c, struct err *reterr)
 	for (i = 1; i < c->nsessions; i++)
 		if (strcmp(s[i].device, s[0].device) != 0)
 			return err_set(reterr, ERR_USAGE, -EINVAL, "bench: "
-			    "--sweep is over sessions that are alike: %s is on "
-			    "%s, %s on %s", s[0].name, s[0].device, s[i].name,
+			    "--sweep needs identical devices: %s is on %s, "
+			    "%s on %s", s[0].name, s[0].device, s[i].name,
 			    s[i].device);
 	return 0;
 }
 
-/* What a plan uses of the machine. */
+/* The cores and bytes that a plan uses. */
 struct usage {
 	struct cpuset cores;		/* that threads run on */
 	uint64_t nbytes;		/* that sessions need */

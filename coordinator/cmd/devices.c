@@ -107,8 +107,7 @@ on_answer(void *arg, uint32_t type, const void *answer)
 static void
 report_not_built(struct report *a)
 {
-	static const char reason[] = "this build has no driver for it (looked "
-	    "for one among those compiled in)";
+	static const char reason[] = "not compiled into this build";
 
 	if (a->device == NULL) {
 		printf("  not found: %s\n", reason);

@@ -166,9 +166,9 @@ warn_of_requantizing(const struct quantize *q)
 	}
 	if (n > 0)
 		log_info("note: %" PRIu64 " of the tensors to convert are "
-		    "quantized already: errors are told against these, and "
-		    "what they have lost is not in them; start from F16, BF16 "
-		    "or F32 where there is such a file", n);
+		    "quantized already: errors are relative to them and "
+		    "exclude their own loss; use an F16, BF16 or F32 source "
+		    "if you have one", n);
 }
 
 /* Refuse whatever can be refused before a byte is written. */

@@ -191,15 +191,15 @@ run_cases(struct report *r, struct stress *x, uint64_t seed,
 			run_case(r, x, &cases[i], seed);
 	n = r->nheld + r->nbroke + r->nskipped;
 	if (n == 0 && !r->interrupted)
-		return err_set(reterr, ERR_USAGE, -EINVAL, "--only %s: there "
-		    "is no such case: `straddle stress --list` lists them",
+		return err_set(reterr, ERR_USAGE, -EINVAL, "--only %s: no "
+		    "such case; `straddle stress --list` lists them",
 		    x->given->stress_only);
 	if (r->json)
 		rc = output_json(json_pack("{s:O,s:I}", "cases", r->cases,
 		    "seed", (json_int_t)seed), 1, reterr);
 	else
-		printf("%u held, %u did not, %u skipped; --seed %" PRIu64
-		    " has them again\n", r->nheld, r->nbroke, r->nskipped,
+		printf("%u held, %u did not, %u skipped; repeat with --seed %"
+		    PRIu64 "\n", r->nheld, r->nbroke, r->nskipped,
 		    seed);
 	if (r->interrupted)
 		return err_set(reterr, ERR_RUN, -EINTR, "interrupted after %u "

@@ -68,9 +68,9 @@ struct chat {
 	struct decoder *decoder;
 	struct answer answer;	/* the last one */
 	uint32_t next;		/* sampled from the last logits */
-	int owes;		/* next is part of the answer, but not fed yet */
+	int has_pending;	/* next is part of the answer, but not fed yet */
 	uint32_t *history;	/* [ctx_tok + 1]: st.context_tok tokens that the
-				 * stages hold, and next if it is owed */
+				 * stages hold, and next if it is pending */
 	uint32_t high;		/* positions that they have ever stored of it */
 	uint32_t answer_at;	/* where the last answer begins in it */
 	struct chat_stats st;
@@ -126,7 +126,7 @@ chat_reset(struct chat *c, struct err *reterr)
 	int rc = engine_cut(c->eng, 0, 0, reterr);
 
 	c->st = (struct chat_stats){ 0 };
-	c->owes = 0;
+	c->has_pending = 0;
 	c->high = 0;
 	c->answer.filter.thoughts = 0;
 	decoder_seed(c->decoder, 0, c->eng->conf->sampling.seed);
@@ -144,8 +144,8 @@ sample_next(void *arg, uint32_t index, const float *logits,
 	return decoder_sample(c->decoder, 0, logits, &c->next, reterr);
 }
 
-/* Feed the history up to end, after what the stages hold of it, and sample
- * c->next. */
+/* Feed the part of the history that the stages do not hold yet, up to end, and
+ * sample c->next. */
 static int
 feed_history(struct chat *c, uint32_t end, struct err *reterr)
 {
@@ -173,23 +173,23 @@ generate_answer(struct chat *c, struct err *reterr)
 	for (;;) {
 		ntokens = a->ntokens;
 		rc = decoder_take(c->decoder, a, c->next, reterr);
-		/* A token that was taken but not shown is owed as well. */
-		c->owes = a->ntokens > ntokens;
-		if (c->owes)
+		/* A token that was taken but not shown is pending as well. */
+		c->has_pending = a->ntokens > ntokens;
+		if (c->has_pending)
 			c->history[c->st.context_tok] = c->next;
 		c->st.gen_tok = a->ntokens;
 		if (rc < 0)
 			return rc;
 		if ((c->st.stop = a->stop) != NULL)
 			return decoder_end(c->decoder, a, reterr);
-		c->owes = 0;
+		c->has_pending = 0;
 		if ((rc = feed_history(c, c->st.context_tok + 1, reterr)) < 0)
 			return rc;
 	}
 }
 
 /* Drop the first n tokens of the last answer.  end: length of the history with
- * what is owed.  The rest of the answer is fed again, or, where window layers
+ * the pending token.  The rest of the answer is fed again, or, where window layers
  * do not reach back so far, the whole history. */
 static int
 drop_thoughts(struct chat *c, uint32_t n, uint32_t end, struct err *reterr)
@@ -208,7 +208,7 @@ drop_thoughts(struct chat *c, uint32_t n, uint32_t end, struct err *reterr)
 	return 0;
 }
 
-/* Feed the token that is owed, then ids [n] of the turn.  The model's own
+/* Feed the pending token, then ids [n] of the turn.  The model's own
  * template leaves the reasoning of earlier turns out, once it has led to an
  * answer (openai/harmony docs/format.md, "Handling reasoning output in
  * subsequent sampling"); reasoning that was cut off stays. */
@@ -216,21 +216,22 @@ static int
 feed_turn(struct chat *c, const uint32_t *ids, uint32_t n, struct err *reterr)
 {
 	const uint32_t drop = c->answer.filter.thoughts;
-	const uint32_t owed = (uint32_t)c->owes, ctx = c->eng->plan.ctx_tok;
+	const uint32_t pending = (uint32_t)c->has_pending;
+	const uint32_t ctx = c->eng->plan.ctx_tok;
 	const uint32_t left = ctx - (c->st.context_tok - drop);
-	uint32_t end = c->st.context_tok + owed;
+	uint32_t end = c->st.context_tok + pending;
 	int rc;
 
-	if (n > left || n + owed > left)
-		return err_set(reterr, ERR_USAGE, -E2BIG, "this takes %u "
-		    "tokens, and of the context of %u there are %u left", n +
-		    owed, ctx, left);
+	if (n > left || n + pending > left)
+		return err_set(reterr, ERR_USAGE, -E2BIG, "the message "
+		    "needs %u tokens; %u of %u are left: /reset, or a larger "
+		    "--ctx", n + pending, left, ctx);
 	if (drop > 0 && (rc = drop_thoughts(c, drop, end, reterr)) < 0)
 		return rc;
 	end -= drop;
 	memcpy(c->history + end, ids, n * sizeof(*ids));
 	end += n;
-	c->owes = 0;
+	c->has_pending = 0;
 	decoder_add_prompt(c->decoder, 0, ids, n);
 	c->st.prompt_tok = end - c->st.context_tok;
 	return feed_history(c, end, reterr);
@@ -248,8 +249,7 @@ chat_turn(struct chat *c, const char *text, size_t nbytes, struct err *reterr)
 	    nbytes, &ids, &n, reterr)) < 0)
 		return rc;
 	if (n == 0)
-		rc = err_set(reterr, ERR_USAGE, -EINVAL,
-		    "there is nothing to answer: say something");
+		rc = err_set(reterr, ERR_USAGE, -EINVAL, "empty message");
 	else
 		rc = feed_turn(c, ids, (uint32_t)MIN(n, UINT32_MAX / 2),
 		    reterr);

@@ -115,9 +115,9 @@ feed(struct engine *eng, struct feed *f, struct err *reterr)
 	int rc = engine_flow(eng, &flow, reterr);
 
 	if (rc == 0 && (f->sent != f->n || f->got != f->wanted))
-		rc = err_set(reterr, ERR_RUN, -EPROTO, "%u of %u rows were "
-		    "sent, and %u rows of logits came back for %u", f->sent,
-		    f->n, f->got, f->wanted);
+		rc = err_set(reterr, ERR_RUN, -EPROTO, "the pipeline ended "
+		    "early: sent %u of %u rows, received %u of %u rows of "
+		    "logits", f->sent, f->n, f->got, f->wanted);
 	return rc;
 }
 

@@ -20,8 +20,8 @@ notes_unused_tensors(const struct gguf *g, const struct model *m)
 		    arch_info(m->hp.arch)->name, m->hp.n_layer, first->name);
 }
 
-/* A session that holds only the embedding or the head, because the device of
- * its neighbour cannot map that at once. */
+/* Explain a session that holds only the embedding or the head: the device of its
+ * neighbour cannot map that at once. */
 static void
 note_lone_end(const struct plan_session *end, const struct plan_session *next,
     const char *what)
@@ -32,10 +32,10 @@ note_lone_end(const struct plan_session *end, const struct plan_session *next,
 	if (end->u1 - end->u0 != 1 || l == NULL || l->largest_bytes == 0 ||
 	    end->bytes[MEM_WEIGHTS] <= l->largest_bytes)
 		return;
-	log_info("note: session %s holds %s: its %s are more than device %s "
-	    "of session %s maps at once, %s (%s)", end->conf->name, what,
+	log_info("note: session %s holds %s alone: its %s exceed the largest "
+	    "mapping of session %s on %s, %s (%s)", end->conf->name, what,
 	    units_human_bytes(end->bytes[MEM_WEIGHTS], need),
-	    next->conf->device, next->conf->name,
+	    next->conf->name, next->conf->device,
 	    units_human_bytes(l->largest_bytes, most), l->largest_from);
 }
 

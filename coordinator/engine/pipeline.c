@@ -217,9 +217,8 @@ check_not_dropped(struct pipeline *p, struct err *reterr)
 	if (!watchdog_check(&p->empty, now, sessions_rings_are_empty(p->ss) ? 0 :
 	    now, WATCHDOG_MIN_NS))
 		return 0;
-	return err_set(reterr, ERR_RUN, -EPROTO, "batch %" PRIu64 " is with "
-	    "no session any more, and has not come back: one of them has "
-	    "dropped it", p->oldest);
+	return err_set(reterr, ERR_RUN, -EPROTO, "batch %" PRIu64 " was lost: "
+	    "all rings are empty and no result arrived", p->oldest);
 }
 
 static int
@@ -288,10 +287,9 @@ take_slot(struct pipeline *p, const struct journal_batch *b,
 	if ((rc = wait_slot(p, &slot, reterr)) < 0)
 		return rc;
 	if (!is_result_of(p, b, slot, &ret->hdr)) {
-		err_set(reterr, ERR_RUN, -EPROTO, "the result of batch %"
-		    PRIu64 " with %u rows makes no sense, where one of batch "
-		    "%" PRIu64 " was due", ret->hdr.number, ret->hdr.nrows,
-		    p->oldest);
+		err_set(reterr, ERR_RUN, -EPROTO, "unexpected result: batch "
+		    "%" PRIu64 " with %u rows, expected batch %" PRIu64,
+		    ret->hdr.number, ret->hdr.nrows, p->oldest);
 		return fail_worker(p, p->ss->n - 1, reterr);
 	}
 	ret->rows = p->rows;

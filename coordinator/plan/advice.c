@@ -57,7 +57,7 @@ advice_alternatives(struct fit *f, const struct fit_choice *chosen,
 		    "--kv-type q8_0", all, batch);
 }
 
-/* "the embedding, layers 0-5". */
+/* "embedding, layers 0-5". */
 static void
 describe_range(const struct plan_session *ps, char *buf, size_t len)
 {
@@ -65,12 +65,12 @@ describe_range(const struct plan_session *ps, char *buf, size_t len)
 
 	buf[0] = '\0';
 	if (ps->embedding)
-		words_add(buf, len, ", ", "the embedding");
+		words_add(buf, len, ", ", "embedding");
 	sublayers_text(ps->first_sublayer, ps->nsublayers, layers);
 	if (layers[0] != '\0')
 		words_add(buf, len, ", ", "layers %s", layers);
 	if (ps->head)
-		words_add(buf, len, ", ", "the output head");
+		words_add(buf, len, ", ", "output head");
 }
 
 /* A single unit exceeds what the device maps at once: only another device
@@ -81,11 +81,11 @@ advise_device(const struct plan_session *ps, char *would, size_t len)
 	if (ps->u1 - ps->u0 != 1)
 		return;
 	if (ps->head)
-		words_add(would, len, OR, "a cpu session behind it, for the "
+		words_add(would, len, OR, "a cpu session after it, for the "
 		    "output head");
 	else if (ps->embedding)
-		words_add(would, len, OR, "a cpu session in front of it, for "
-		    "the embedding");
+		words_add(would, len, OR, "a cpu session before it, for the "
+		    "embedding");
 }
 
 static void
@@ -98,9 +98,9 @@ explain_largest(const struct plan_session *ps, uint64_t over,
 	advise_device(ps, would, len);
 	describe_range(ps, range, sizeof(range));
 	err_set(reterr, ERR_FIT, -ENOSPC, "the model does not fit: session %s "
-	    "with %s needs a buffer of %s, and its device %s maps at most %s "
-	    "at once (%s): %" PRIu64 " bytes are missing; what would "
-	    "fit: %s", ps->conf->name, range,
+	    "(%s): a buffer of %s is needed, its device %s maps at most %s "
+	    "at once (%s), %" PRIu64 " bytes short; what would fit: %s",
+	    ps->conf->name, range,
 	    units_human_bytes(l->largest_bytes + over, need),
 	    ps->conf->device, units_human_bytes(l->largest_bytes, most),
 	    l->largest_from, over, would[0] != '\0' ? would : "another "
@@ -135,11 +135,11 @@ advice_explain(const struct conf *c, const struct plan_env *env,
 	else if (would[0] == '\0')
 		words_add(would, sizeof(would), OR, "another device");
 	if (ps->capped_by != NULL)
-		snprintf(why, sizeof(why), ", the limit of its device %s "
-		    "(%s)", ps->conf->device, ps->capped_by->from);
+		snprintf(why, sizeof(why), " (limit of its device %s: "
+		    "%s)", ps->conf->device, ps->capped_by->from);
 	describe_range(ps, range, sizeof(range));
 	err_set(reterr, ERR_FIT, -ENOSPC, "the model does not fit: session %s "
-	    "with %s needs %s, its cap is %s%s: %" PRIu64 " bytes are missing; "
+	    "(%s): %s needed, cap %s%s, %" PRIu64 " bytes short; "
 	    "what would fit: %s", ps->conf->name, range,
 	    units_human_bytes(ps->total_bytes, need),
 	    units_human_bytes(ps->cap_bytes, cap), why, lack, would);

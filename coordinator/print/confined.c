@@ -74,7 +74,7 @@ log_missing(const struct sessions *ss)
 			break;
 		}
 	if (no[0] != '\0')
-		log_info("note: workers are not confined by %s", no);
+		log_info("note: confinement unavailable: %s", no);
 }
 
 void

@@ -38,13 +38,13 @@ domains_print(FILE *fp, const struct plan *p, const struct sessions *ss)
 			continue;
 		fprintf(fp, "%s: in the domain %.2f (weights, KV, compute), "
 		    "touched there %.2f; its emulator: %.2f planned, %.2f "
-		    "measured, and %.2f of its program's files, %s\n",
+		    "measured, plus %.2f for program files, %s\n",
 		    ss->s[i].name, mib(st->tag_bytes[MEM_WEIGHTS] +
 		    st->tag_bytes[MEM_KV] + st->tag_bytes[MEM_COMPUTE]),
 		    mib(st->emulator_mapped_bytes), mib(b[MEM_EMULATOR]),
 		    mib(st->emulator_bytes), mib(st->emulator_file_bytes),
-		    ss->s[i].peak.shared ? "planned with it" :
-		    "which all emulators share and no session is charged");
+		    ss->s[i].peak.shared ? "included in the plan" :
+		    "shared by all emulators and charged to no session");
 	}
 }
 

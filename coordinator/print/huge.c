@@ -46,14 +46,14 @@ huge_why(const char *all, const char *size, int off, char buf[HUGE_WHY_LEN])
 		snprintf(buf, HUGE_WHY_LEN, "they are switched off for this "
 		    "process by what started it: prctl(PR_SET_THP_DISABLE)");
 	else if (!known)
-		snprintf(buf, HUGE_WHY_LEN, "why is unknown: " ENABLED
+		snprintf(buf, HUGE_WHY_LEN, "reason unknown: " ENABLED
 		    " cannot be read, so the kernel may have none");
 	else if (strcmp(word, "never") == 0)
 		snprintf(buf, HUGE_WHY_LEN, "%s says never: as root, "
 		    "echo madvise > %s", path, path);
 	else
-		snprintf(buf, HUGE_WHY_LEN, "why is unknown: %s says %s; free "
-		    "memory may lie in pieces: as root, "
+		snprintf(buf, HUGE_WHY_LEN, "reason unknown (%s says %s); memory "
+		    "may be fragmented: as root, "
 		    "echo 1 > /proc/sys/vm/compact_memory", path, word);
 	return buf;
 }
@@ -81,7 +81,7 @@ huge_table(FILE *fp, const struct sessions *ss)
 	int off = 0;
 
 	fprintf(fp, "huge pages, MiB\n%-10s %8s %8s\n", "session", "asked",
-	    "had");
+	    "got");
 	for (i = 0; i < ss->n; i++) {
 		st = &ss->s[i].stats;
 		fprintf(fp, "%-10s %8.2f ", ss->s[i].name,
@@ -98,6 +98,6 @@ huge_table(FILE *fp, const struct sessions *ss)
 	}
 	if (none > 0)
 		fprintf(fp, "note: %u of %u sessions asked for huge pages and "
-		    "had none: %s\n", none, ss->n, huge_why(read_line(ENABLED,
+		    "got none: %s\n", none, ss->n, huge_why(read_line(ENABLED,
 		    all), read_line(ENABLED_SIZE, size), off, why));
 }

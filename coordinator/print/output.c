@@ -104,7 +104,7 @@ print_mib(FILE *fp, double nbytes)
 	fprintf(fp, " %8.2f", nbytes / (double)MIB);
 }
 
-/* What an out-of-process device did for each batch. */
+/* Per batch: messages to an out-of-process device, and where the time went. */
 static void
 print_device(FILE *fp, const struct session *s)
 {
@@ -113,14 +113,14 @@ print_device(FILE *fp, const struct session *s)
 
 	if (st->device_calls == 0 || st->batches == 0)
 		return;
-	fprintf(fp, "%s: %u operations on %s, %u on the CPU; a batch: %.1f "
+	fprintf(fp, "%s: %u operations on %s, %u on the CPU; per batch: %.1f "
 	    "messages, %.2f ms on the device, %.2f ms on the host\n",
 	    s->name, s->ready.device_ops, s->plan->conf->device,
 	    s->ready.cpu_ops, (double)st->device_calls / n, ns / n / 1e6,
 	    ((double)st->busy_ns - ns) / n / 1e6);
 }
 
-/* What would enforce the caps, as far as a plan can know. */
+/* The enforcement that a run would get; nothing has been started yet. */
 static void
 print_expected_enforcement(FILE *fp)
 {
@@ -131,7 +131,7 @@ print_expected_enforcement(FILE *fp)
 	    why != NULL ? ", because " : "", why != NULL ? why : "");
 }
 
-/* Where the peaks come from, and what enforces the caps. */
+/* The source of the peaks, and the enforcement of the caps. */
 static void
 print_enforcement(FILE *fp, const struct sessions *ss, int emulated)
 {
@@ -139,12 +139,12 @@ print_enforcement(FILE *fp, const struct sessions *ss, int emulated)
 
 	fprintf(fp, ss->s[0].peak.shared ? "peak: %s of the worker, shared "
 	    "pages (rings, libraries) included\n" : "peak: %s of the "
-	    "session's group, shared pages with the session that touched "
-	    "them first\n", ss->s[0].peak.from);
+	    "session's group; shared pages are charged to the session that "
+	    "touched them first\n", ss->s[0].peak.from);
 	if (e->by == ENFORCE_CGROUP)
-		fprintf(fp, "caps: held by the kernel, limits read back, "
-		    "swap %s\n", e->group.swap_limited ? "inside them" :
-		    "not (the kernel does not account it)");
+		fprintf(fp, "caps: held by %s, limits read back, swap %s\n",
+		    enforce_name(e), e->group.swap_limited ? "included" :
+		    "not included (the kernel does not account it)");
 	else
 		fprintf(fp, "caps: held by %s%s, because %s\n", e->by ==
 		    ENFORCE_RLIMIT ? "RLIMIT_DATA, which does not see shared "
@@ -224,12 +224,12 @@ output_speed(FILE *fp, const struct speeds *sp)
 	    format_speed(sp->prompt_tps, prompt, sizeof(prompt)), sp->gen_tok,
 	    format_speed(sp->gen_tps, gen, sizeof(gen)), sp->ttft_s);
 	if (sp->seqs > 0)
-		fprintf(fp, "sequences at once: %u | rows a batch: %.1f | "
+		fprintf(fp, "sequences at once: %u | rows per batch: %.1f | "
 		    "all in %.3f s\n", sp->seqs, sp->batch_rows,
 		    sp->all_s);
 	if (sp->losses > 0)
-		fprintf(fp, "lost workers: %u | recovered in %.3f s, which "
-		    "are in the speeds\n", sp->losses, sp->lost_s);
+		fprintf(fp, "lost workers: %u | recovered in %.3f s "
+		    "(included in the speeds)\n", sp->losses, sp->lost_s);
 	if (sp->have_hash)
 		fprintf(fp, "hash of the last logits: %016" PRIx64 "\n",
 		    sp->logits_hash);

@@ -1,5 +1,5 @@
-/* coordinator/quantize/part_file.c - writes a file beside its final name and
- * renames it when it is complete. */
+/* coordinator/quantize/part_file.c - writes a temporary file in the same
+ * directory and renames it when it is complete. */
 #include "part_file.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ refuse_no_room(const struct part_file *p, uint64_t nbytes, struct err *reterr)
 	    units_human_bytes(nbytes, need), nbytes, have);
 }
 
-/* A file system that cannot reserve space is only told the size. */
+/* On a file system that cannot reserve space, only set the size. */
 static int
 reserve_space(const struct part_file *p, uint64_t nbytes, struct err *reterr)
 {
@@ -81,7 +81,8 @@ part_open(struct part_file *p, const char *path, uint64_t nbytes,
 	p->fd = mkostemps(p->part, 5, O_CLOEXEC);
 	if (p->fd < 0) {
 		rc = err_set(reterr, ERR_USAGE, -errno, "%s: cannot create a "
-		    "file beside it: %s", p->path, strerror(errno));
+		    "temporary file in the same directory: %s", p->path,
+		    strerror(errno));
 		free(p->part);
 		p->part = NULL;
 		return rc;

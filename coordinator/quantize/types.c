@@ -85,12 +85,12 @@ requant_type_parse(const char *option, const char *text, uint32_t *ret,
 		    "mix of types, which is not supported; use %s: one type "
 		    "for all matrices but the head", option, text, name);
 	if (guess.best != NULL)
-		return err_set(reterr, ERR_USAGE, -EINVAL, "%s: '%.64s' is no "
-		    "type to convert to: did you mean %s?", option, text,
+		return err_set(reterr, ERR_USAGE, -EINVAL, "%s: '%.64s' is not a "
+		    "supported output type: did you mean %s?", option, text,
 		    guess.best);
 	list_encodable(list, sizeof(list));
-	return err_set(reterr, ERR_USAGE, -EINVAL, "%s: '%.64s' is no type "
-	    "to convert to; use %s", option, text, list);
+	return err_set(reterr, ERR_USAGE, -EINVAL, "%s: '%.64s' is not a "
+	    "supported output type; use %s", option, text, list);
 }
 
 static int
@@ -146,8 +146,8 @@ requant_types(const struct gguf *g, const struct requant_want *want,
 		t = &g->tensor[i];
 		if (t->nbytes == 0)
 			return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: "
-			    "tensor \"%s\" has the unknown type %" PRIu32 ", "
-			    "whose size is unknown: it cannot be copied",
+			    "tensor \"%s\" has unknown type %" PRIu32 " and "
+			    "cannot be copied",
 			    g->file[t->file].path, t->name, t->type);
 		ret[i] = is_kept(t) ? t->type : choose_type(t,
 		    strcmp(t->name, head) == 0 ? head_type : want->type,

@@ -99,8 +99,8 @@ stress_one_less(struct stress *x, struct err *reterr)
 	return 0;
 }
 
-/* In each session in turn: the ledger grants all that is left, and no byte
- * more. */
+/* In each session in turn: the ledger grants all bytes up to the cap, and refuses
+ * one more. */
 int
 stress_one_more(struct stress *x, struct err *reterr)
 {
@@ -358,9 +358,9 @@ run_hog(uint64_t nbytes, uint64_t most_ns)
 			p[i]++;
 }
 
-/* Start one hog beside the sessions and, where there are groups, one in a group
- * of its own with a quarter of the memory that it needs, so that the kernel has
- * to kill it. */
+/* Start one hog in this process's group and, where groups are available, one in
+ * the group `small`, which allows a quarter of the memory that it needs: the
+ * kernel has to kill it. */
 static int
 start_hogs(const struct enforce *small, uint64_t nbytes, uint64_t most_ns,
     pid_t pid[2])
@@ -412,7 +412,7 @@ stress_pressure(struct stress *x, struct err *reterr)
 		return rc;
 	stress_check(x, x->ss->retry.losses == 0, "%u workers were lost",
 	    x->ss->retry.losses);
-	stress_note(x, "%s taken beside the sessions", units_human_bytes(
+	stress_note(x, "another process took %s", units_human_bytes(
 	    nbytes, human));
 	if (pid[1] > 0) {
 		stress_check(x, WIFSIGNALED(status) && WTERMSIG(status) ==

@@ -313,7 +313,8 @@ stress_ring_results(struct stress *x, struct err *reterr)
 	for (i = 0; i < NITEMS(bad_result); i++) {
 		kill(x->ss->s[n - 1].child.pid, SIGSTOP);
 		put_bad_result(x, i);
-		if ((rc = check_coordinator_refuses(x, n - 1, "makes no sense", &once,
+		if ((rc = check_coordinator_refuses(x, n - 1, "unexpected result",
+		    &once,
 		    reterr)) < 0)
 			return rc;
 	}

@@ -1,5 +1,5 @@
 /* coordinator/text/vocab.c - reads a GGUF's tokens and indexes their texts.
- * Of two tokens with one text the later is found, as in llama.cpp. */
+ * A search finds the last token with a text, as in llama.cpp. */
 #include "vocab.h"
 
 #include <errno.h>
@@ -266,7 +266,7 @@ check_tokens(const struct vocab *v, const struct gguf *g,
 		    (v->kind[i] < 0 || v->kind[i] > TOKEN_BYTE))
 			return err_set(reterr, ERR_MODEL, -EBADMSG,
 			    "%s: token %" PRIu32 ": its type is %" PRId32
-			    ", known are 0 to %d", g->file->path, i, v->kind[i],
+			    ", must be 0 to %d", g->file->path, i, v->kind[i],
 			    TOKEN_BYTE);
 	}
 	return 0;

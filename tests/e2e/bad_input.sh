@@ -194,22 +194,22 @@ check_refusal "more sessions than any model may have" 2 \
     '64' "${good[@]}" $(sessions 65)
 check_refusal "a cap of 0" 2 'cap.*0' "${good[@]}" -s cpu,cap=0
 check_refusal "a cap smaller than a layer" 3 \
-    '[0-9]+ bytes are missing; (what would fit|neither)' \
+    '[0-9]+ bytes short; (what would fit|neither)' \
     "${good[@]}" -s cpu,cap=100KiB
 check_refusal "four caps, each smaller than a layer" 3 \
-    '[0-9]+ bytes are missing; ' \
+    '[0-9]+ bytes short; ' \
     "${good[@]}" $(sessions 4 cpu,cap=1MiB)
 straddle plan -m "$MODEL" --ctx 1024
 need=$(awk '$1 == "cpu0" { print int($NF) }' "$OUT")
 check_refusal "a cap that is too small: more sessions are advised" 3 \
-    'missing; what would fit: .*session' \
+    'short; what would fit: .*session' \
     "${good[@]}" --ctx 1024 -s cpu,cap=$((need - 2))MiB
 check_refusal "a context too large for the cap: a smaller one is advised" 3 \
     'what would fit: .*--ctx [0-9]+' \
     "${good[@]}" --ctx 65536 -s cpu,cap=64MiB
 for code in "bench" "explain"; do
 	check_refusal "a cap smaller than a layer, $code" 3 \
-	    'bytes are missing' \
+	    'bytes short' \
 	    $code --json -m "$MODEL" -s cpu,cap=100KiB
 done
 straddle plan --json -m "$MODEL" -s cpu,cap=100KiB
@@ -217,7 +217,7 @@ check "a cap smaller than a layer, plan: exit 3" exits 3
 check "plan --json prints the nearest plan and fits: false" "$PYTHON" -c \
     'import json, sys
 o = json.load(open(sys.argv[1]))
-assert o["fits"] is False and "bytes are missing" in o["advice"]
+assert o["fits"] is False and "bytes short" in o["advice"]
 assert o["sessions"][0]["planned"] > o["sessions"][0]["cap"]' "$OUT"
 check_refusal "a core that does not exist" 2 'core 999 ' \
     "${good[@]}" -s cpu,cores=999

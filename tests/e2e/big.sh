@@ -28,6 +28,6 @@ assert a["text"] == b["text"] and a["logits_hash"] == b["logits_hash"]
 ' "$T/four.json" "$OUT"
 check_refusal "three sessions of 300 MiB" 3 'what would fit: 4 sessions' \
     run "${ARGS[@]}" -s 3*cpu,cap=300MiB
-check_refusal "one session of 300 MiB" 3 'bytes are missing' \
+check_refusal "one session of 300 MiB" 3 'bytes short' \
     run "${ARGS[@]}" -s cpu,cap=300MiB
 e2e_end

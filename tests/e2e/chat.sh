@@ -108,7 +108,7 @@ check "a bad line makes the exit code 1" exits 1
 { seq -s ' and ' 200; echo "In the"; } >"$T/in"
 talk -q -n 4 --ctx 32
 check "a message longer than the context is reported" \
-    stderr_has 'takes [0-9]+ tokens, and of the context of 32'
+    stderr_has 'needs [0-9]+ tokens; [0-9]+ of 32 are left'
 check "the next message is answered" test "$(wc -l <"$OUT")" -eq 1
 check "a message that is too long makes the exit code 1" exits 1
 check_refusal "--system without --chat" 2 '--system is only valid with --chat' \

@@ -478,7 +478,7 @@ check_refusal "a depth that exceeds --ctx" 2 \
     'tests of 48 tokens do not fit into --ctx 40: give --ctx 48' \
     bench -m "$MODEL" --ctx 40 -p 0 -n 8 -d 40
 check_refusal "a sweep over different sessions" 2 \
-    "--sweep is over sessions that are alike: cpu0 is on cpu, hexagon0 on hexagon" \
+    "--sweep needs identical devices: cpu0 is on cpu, hexagon0 on hexagon" \
     bench -m "$MODEL" -s cpu -s hexagon --sweep 1,2
 check_refusal "bench -p 0 -n 0" 2 'nothing to measure' \
     bench -m "$MODEL" -p 0 -n 0

@@ -41,7 +41,7 @@ if [ "$(wc -w <<<"$holds")" = 5 ]; then
 	    is_blank "$(grep confined "$ERR" || true)"
 else
 	check "missing confinement is reported once" \
-	    equal 1 "$(grep -c "note: workers are not confined by" "$ERR")"
+	    equal 1 "$(grep -c "note: confinement unavailable: " "$ERR")"
 fi
 
 # --- what the kernel reports ---

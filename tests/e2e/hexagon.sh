@@ -28,9 +28,9 @@ check "the table has a column for emulators" \
 check "each domain's memory and emulator are reported" \
     test "$(grep -Ec '^htp[0-3]: in the domain [0-9.]+ .* its emulator: [0-9.]+ planned, [0-9.]+ measured' "$ERR")" -eq 4
 check "each domain's operations and messages are reported" \
-    test "$(grep -Ec '^htp[0-3]: [0-9]+ operations on hexagon, [0-9]+ on the CPU; a batch: [0-9.]+ messages, ' "$ERR")" -eq 4
+    test "$(grep -Ec '^htp[0-3]: [0-9]+ operations on hexagon, [0-9]+ on the CPU; per batch: [0-9.]+ messages, ' "$ERR")" -eq 4
 check "a domain in the middle gets one message per batch" \
-    stderr_has '^htp1: .* a batch: 1\.0 messages'
+    stderr_has '^htp1: .* per batch: 1\.0 messages'
 check_success "one domain, --batch 4" run -m "$MODEL" -s hexagon --ctx 128 \
     --temp 0 -p "In the beginning" -n 12 --batch 4
 check "one domain, --batch 4: the same logits" equal "$(hash_of)" "$hash"
@@ -144,7 +144,7 @@ fi
 
 # The plan refuses more than a domain can map and names the limit that was probed.
 check_refusal "a context too large for the domain" 3 \
-    'its cap is (5[0-9]|6[0-3])\.0 MiB, the limit of its device hexagon' \
+    'cap (5[0-9]|6[0-3])\.0 MiB \(limit of its device hexagon' \
     run -m "$MODEL" -s hexagon,domain=64MiB,cap=1GiB --ctx 16384 -p x -n 1
 # A sanitizer takes about 27 MiB of the domain, and the amount varies.
 SIZE=64MiB

@@ -145,7 +145,7 @@ check_success "a run with that many sessions" \
     run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 \
     $(sessions "$n" cpu,cap=12MiB)
 check_refusal "one session is refused with advice" 3 \
-    "bytes are missing; what would fit: [0-9]+ sessions" \
+    "bytes short; what would fit: [0-9]+ sessions" \
     run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 -s cpu,cap=12MiB
 check_success "plan --fit for two sessions of 14 MiB" \
     plan -m "$MODEL" --fit --json \

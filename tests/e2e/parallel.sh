@@ -92,7 +92,7 @@ straddle run -m "$MODEL" --prompts "$T/lines" --ctx 64 -n 5 --temp 0 \
 check "without -q each line has times" \
     equal 2 "$(grep -c '"ttft_s":.*"gen_s":' "$OUT")"
 check "without -q there is a line of speeds" \
-    stderr_has '^sequences at once: 2 \| rows a batch: [0-9.]+ \| '
+    stderr_has '^sequences at once: 2 \| rows per batch: [0-9.]+ \| '
 
 # --- hundreds ---
 

@@ -141,9 +141,9 @@ check "no temporary file is left" no_part
 q() { local label=$1 code=$2 pattern=$3; shift 3
 	check_refusal "$label" "$code" "$pattern" quantize "$@"; }
 keep=$(cksum <"$T/Q4_0.gguf")
-q "an unknown type" 2 "TYPE: 'Q4_9' is no type.*did you mean Q4_" \
+q "an unknown type" 2 "TYPE: 'Q4_9' is not a supported output type.*did you mean Q4_" \
     "$MODEL" "$T/x" Q4_9
-q "a word that is no type" 2 "'fast' is no type.*F32, F16, Q4_0.* or MXFP4" \
+q "a word that is no type" 2 "'fast' is not a supported output type.*F32, F16, Q4_0.* or MXFP4" \
     "$MODEL" "$T/x" fast
 q "a mix of types" 2 "'Q4_K_M' is a mix .*use Q4_K" "$MODEL" "$T/x" Q4_K_M
 q "--head with an unknown type" 2 \

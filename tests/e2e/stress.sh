@@ -13,7 +13,7 @@ check_success "stress --list" stress --list
 check "--list prints at least fifteen cases" test "$(wc -l <"$OUT")" -ge 15
 check "no two cases have the same name" is_blank "$(sort "$OUT" | uniq -d)"
 check_refusal "--only with an unknown case" 2 \
-    "there is no such case: .*--list" \
+    "no such case; .*--list" \
     stress "${PAIR[@]}" --only "no such case"
 
 # check_cases PATTERN...: each case holds and reports numbers.

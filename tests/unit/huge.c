@@ -101,8 +101,8 @@ START_TEST(missing_huge_pages_are_explained_with_setting_and_remedy)
 		{ "[always] madvise never\n", "always inherit madvise [never]",
 		    0, "echo madvise > /sys/kernel/mm/transparent_hugepage/"
 		    "hugepages-2048kB/enabled" },
-		{ "always [madvise] never\n", NULL, 0, "why is unknown: /sys/"
-		    "kernel/mm/transparent_hugepage/enabled says madvise" },
+		{ "always [madvise] never\n", NULL, 0, "reason unknown (/sys/"
+		    "kernel/mm/transparent_hugepage/enabled says madvise)" },
 		{ "always [madvise] never\n", "[always] inherit never", 0,
 		    "hugepages-2048kB/enabled says always" },
 		{ "always [madvise] never\n", NULL, 1, "PR_SET_THP_DISABLE" },
@@ -145,7 +145,7 @@ START_TEST(the_table_shows_unknown_counts_and_sessions_without_huge_pages)
 	ck_assert_ptr_nonnull(strstr(text, "\na              8.00     6.00\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\nb              4.00  unknown\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\nc              4.00     0.00\n"
-	    "note: 1 of 3 sessions asked for huge pages and had none: they "
+	    "note: 1 of 3 sessions asked for huge pages and got none: they "
 	    "are switched off"));
 	free(text);
 	free(ss);

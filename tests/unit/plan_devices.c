@@ -52,8 +52,8 @@ START_TEST(a_device_limit_caps_its_sessions_and_is_named)
 	fx.c.session[1].cap_bytes = GIB;
 	fx.c.ctx_tok = 500000;
 	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
-	ck_assert_msg(strstr(e.msg, "its cap is 64.0 MiB, the limit of its "
-	    "device hexagon (tried by hand)") != NULL &&
+	ck_assert_msg(strstr(e.msg, "cap 64.0 MiB (limit of its device "
+	    "hexagon: tried by hand)") != NULL &&
 	    strstr(e.msg, "caps larger") == NULL, "%s", e.msg);
 	plan_fixture_close(&fx);
 }
@@ -111,7 +111,7 @@ START_TEST(no_buffer_exceeds_the_largest_mapping_of_a_device)
 	ck_assert_int_eq(e.kind, ERR_FIT);
 	ck_assert_msg(strstr(e.msg, "its device hexagon maps at most 256 KiB "
 	    "at once (tried by hand)") != NULL &&
-	    strstr(e.msg, "a cpu session behind it, for the output head") !=
+	    strstr(e.msg, "a cpu session after it, for the output head") !=
 	    NULL, "%s", e.msg);
 	fx.env.limits = get_two_buffer_limits;
 	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);

@@ -246,9 +246,9 @@ START_TEST(integers_have_a_range_and_no_extra_characters)
 	t_ok(units_parse_int("010", -1, 10, &n, &e), &e);
 	ck_assert_int_eq(n, 10);
 	ck_assert_int_eq(units_parse_int("11", -1, 10, &n, &e), -ERANGE);
-	ck_assert_str_eq(e.msg, "'11' is too large: -1 to 10 is allowed");
+	ck_assert_str_eq(e.msg, "'11' is too large: must be -1 to 10");
 	ck_assert_int_eq(units_parse_int("-2", -1, 10, &n, &e), -ERANGE);
-	ck_assert_str_eq(e.msg, "'-2' is too small: -1 to 10 is allowed");
+	ck_assert_str_eq(e.msg, "'-2' is too small: must be -1 to 10");
 	ck_assert_int_eq(units_parse_int("99999999999999999999", 0, INT64_MAX,
 	    &n, &e), -ERANGE);
 	for (i = 0; i < NITEMS(bad); i++)
@@ -272,7 +272,7 @@ START_TEST(real_numbers_are_finite_and_in_range)
 	t_ok(units_parse_real("1e-3", 0, 1, &x, &e), &e);
 	ck_assert(x == 0.001);
 	ck_assert_int_eq(units_parse_real("1.01", 0, 1, &x, &e), -ERANGE);
-	ck_assert_str_eq(e.msg, "'1.01' is too large: 0 to 1 is allowed");
+	ck_assert_str_eq(e.msg, "'1.01' is too large: must be 0 to 1");
 	ck_assert_int_eq(units_parse_real("-0.1", 0, 1, &x, &e), -ERANGE);
 	ck_assert_int_eq(units_parse_real("1e999", 0, HUGE_VAL, &x, NULL), 0);
 	ck_assert_int_eq(units_parse_real("1e999", 0, 100, &x, &e), -ERANGE);
