@@ -177,7 +177,7 @@ static const struct setting settings[] = {
 	{ OPT(BENCH, 0, "parallel", "LIST"), LIST(parallels, 1, MAX_SEQS),
 	  .help = "sequences at once, {range} (default 1)" },
 	{ OPT(BENCH, 0, "load", NULL), BOOL(bench_load),
-	  .help = "also measure loading, beside raw direct reads of the file" },
+	  .help = "also measure loading, against raw direct reads of the file" },
 	{ OPT(BENCH, 0, "sweep", "LIST"), LIST(sweep, 1, MAX_SESSIONS),
 	  .help = "repeat the tests with these numbers of sessions, as in "
 	    "--sweep 1,2,4, on the cores and within the caps of the given "
