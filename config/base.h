@@ -1,6 +1,6 @@
 /* config/base.h - macros and limits that every file uses.
  * Owns: small macros and the limits that size static tables.  Included by all.
- * Knows nothing of the program; includes libc only. */
+ * Depends on libc only. */
 #ifndef CONFIG_BASE_H
 #define CONFIG_BASE_H
 

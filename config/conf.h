@@ -1,7 +1,7 @@
 /* config/conf.h - the settings of a run, checked.
  * Owns: struct conf, filled from defaults, then the config file, then the
- * command line.  Called by the coordinator's main and by tests.  Knows no
- * model, device or process. */
+ * command line.  Called by the coordinator's main and by tests.  Does not
+ * depend on models, devices or processes. */
 #ifndef CONFIG_CONF_H
 #define CONFIG_CONF_H
 

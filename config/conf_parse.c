@@ -123,7 +123,7 @@ quoted_in(char *msg, const char *beginning)
 	return msg + n + 1;
 }
 
-/* What to write instead, for an error of libConfuse; "" where it says so. */
+/* A hint for an error of libConfuse; "" where its message is enough. */
 static const char *
 hint_for(const char *msg)
 {

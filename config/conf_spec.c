@@ -33,7 +33,7 @@ next_piece(char **rest)
 	return piece;
 }
 
-/* Take "TIMES*" off the start of *spec, if it is there. */
+/* Remove "TIMES*" from the start of *spec, if present. */
 static int
 take_times(char **spec, int *ret_times, struct err *reterr)
 {

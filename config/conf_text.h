@@ -1,6 +1,6 @@
 /* config/conf_text.h - prepares the text of a config file for libConfuse.
  * Owns: reading, comments, unterminated quotes and braces.  Called by
- * conf_parse.c and its fuzzer.  Knows no key. */
+ * conf_parse.c and its fuzzer.  Does not know the keys. */
 #ifndef CONFIG_CONF_TEXT_H
 #define CONFIG_CONF_TEXT_H
 

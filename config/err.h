@@ -1,6 +1,6 @@
 /* config/err.h - an error: a return code, an exit code and one sentence.
  * Owns: struct err.  Called by every function whose failure a user will see.
- * Knows nothing of logging: only main files and event loops print. */
+ * Does not log: only main files and event loops do. */
 #ifndef CONFIG_ERR_H
 #define CONFIG_ERR_H
 

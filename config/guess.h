@@ -1,6 +1,6 @@
 /* config/guess.h - suggests the name that a mistyped one was meant to be.
  * Owns: the edit distance between two words.  Called by the parsers of options
- * and config files for their messages.  Knows no name itself. */
+ * and config files for their messages.  Holds no names. */
 #ifndef CONFIG_GUESS_H
 #define CONFIG_GUESS_H
 

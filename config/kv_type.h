@@ -1,6 +1,6 @@
 /* config/kv_type.h - element types of the KV cache.
  * Owns: the types and their names.  Included by the config and by the kernels,
- * so that both mean the same numbers.  Knows no layout: see kernels.h. */
+ * so that both mean the same numbers.  kernels.h has the layouts. */
 #ifndef CONFIG_KV_TYPE_H
 #define CONFIG_KV_TYPE_H
 

@@ -1,12 +1,12 @@
 /* coordinator/bench/cost.h - the least operations and bytes that a test needs.
  * Owns nothing.  Called by run.c.  Pure functions of the model's shape.
  *
- * Counted are the matrix products (two operations per weight and token), their
+ * Counts the matrix products (two operations per weight and token), their
  * weights as stored in the file, read once per batch, and the keys and values
  * that a generated token attends to.  Attention's own arithmetic, norms and
  * activations are left out, which keeps the result a lower bound.
  *
- * Of the experts, a token computes with its own.  A batch of several rows reads
+ * A token uses only its own experts.  A batch of several rows reads
  * every expert that one of them uses: the expected number, if all choices are
  * equally likely. */
 #ifndef COORDINATOR_BENCH_COST_H

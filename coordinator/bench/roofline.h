@@ -4,8 +4,8 @@
  * speed of shared machines drifts.
  *
  * Rates are per CPU time (team.h), so other load on the machine lowers the
- * speed of a run but not its bound.  roofline_share() tells how much load there
- * was. */
+ * speed of a run but not its bound.  roofline_share() reports the other
+ * load. */
 #ifndef COORDINATOR_BENCH_ROOFLINE_H
 #define COORDINATOR_BENCH_ROOFLINE_H
 
@@ -13,7 +13,7 @@
 #include "kernels/peak/peak.h"
 #include "series.h"
 
-/* What can bound a test.  The first are peaks of computing, in operations per
+/* The bounds of a test.  The first are peaks of computing, in operations per
  * second (a multiply-add is two); the others are bytes per second. */
 enum roof {
 	ROOF_INT8 = PEAK_INT8, ROOF_BF16 = PEAK_BF16, ROOF_F32 = PEAK_F32,

@@ -192,7 +192,7 @@ mean_bounds(const struct bounds *a, const struct bounds *b)
 	return m;
 }
 
-/* Record a run of so many units: tokens or, for loading, bytes. */
+/* Record a run of `units` tokens or, for loading, bytes. */
 static int
 record_run(struct bench_test *t, double units, double took_s,
     const struct bounds *before, const struct bounds *after,

@@ -1,5 +1,5 @@
 /* coordinator/bench/series.h - a list of measured values and its statistics.
- * Owns: the values.  Called by the files of bench/.  Knows no unit. */
+ * Owns: the values.  Called by the files of bench/.  Does not know units. */
 #ifndef COORDINATOR_BENCH_SERIES_H
 #define COORDINATOR_BENCH_SERIES_H
 

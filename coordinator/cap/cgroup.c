@@ -228,7 +228,7 @@ cgroup_count(const struct cgroup *g, struct cgroup_count *ret)
 		    &ret->oom_kills);
 		/* With two equal limits the kernel checks the one with swap
 		 * first, and memory.failcnt does not count its refusals: only
-		 * the peak tells. */
+		 * the peak shows them. */
 		cgroup_read_number(g->dir, "memory.failcnt", &hits);
 		hits += g->limit_bytes != UINT64_MAX &&
 		    ret->peak_bytes + CHARGE_BYTES >= g->limit_bytes;

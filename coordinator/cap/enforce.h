@@ -1,7 +1,7 @@
 /* coordinator/cap/enforce.h - makes the kernel enforce a session's cap.
  * Owns: a session's memory group, which outlives its worker, so that the next
  * worker of the session lives in the same one.  Called by coordinator/session/
- * and for the memory table.  Knows no plan. */
+ * and for the memory table.  Does not depend on plans. */
 #ifndef COORDINATOR_CAP_ENFORCE_H
 #define COORDINATOR_CAP_ENFORCE_H
 

@@ -1,6 +1,6 @@
-/* coordinator/cmd/cmd.h - one function a command; each returns 0 or -errno with a
- * message.  Called by main only, after conf_check(): the settings that a command
- * requires are there. */
+/* coordinator/cmd/cmd.h - one function per command; each returns 0 or -errno with
+ * a message.  Called by main only, after conf_check(): all settings that a command
+ * requires are set. */
 #ifndef COORDINATOR_CMD_CMD_H
 #define COORDINATOR_CMD_CMD_H
 

@@ -10,7 +10,7 @@
 
 struct explained {
 	json_t *ops, *summary;
-	const struct session_conf *session;	/* the one at hand */
+	const struct session_conf *session;	/* the current one */
 	int json;
 	unsigned device_ops, cpu_ops;	/* of this session */
 };

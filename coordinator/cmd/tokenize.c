@@ -22,7 +22,7 @@ open_vocab(const struct conf *c, struct gguf **ret_g, struct tokenizer **ret,
 	return rc;
 }
 
-/* A line a token, "   1234 '▁the'": its id, its text as stored. */
+/* One line per token, "   1234 '▁the'": its id, its text as stored. */
 static void
 print_pieces(const struct tokenizer *t, const uint32_t *ids, size_t n)
 {

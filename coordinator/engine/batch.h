@@ -27,7 +27,7 @@ struct batch_out {
 struct batch_conf {
 	uint32_t nseqs;		/* slots, 1 to MAX_SEQS */
 	uint32_t batch_rows;	/* at most, of any batch */
-	uint32_t mixed_rows;	/* of one with prompts beside tokens */
+	uint32_t mixed_rows;	/* of one that mixes prompts and tokens */
 	uint32_t groups;	/* batches in flight while tokens are generated */
 	/* Rows of a batch when no sequence generates: prompts have n rows, of
 	 * which `left` > 0 are still to send. */

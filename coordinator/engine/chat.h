@@ -1,6 +1,6 @@
 /* coordinator/engine/chat.h - a conversation: turns in, answers out.
  * Owns: its decoder and its sequence's tokens.  Called by cmd/chat.c, and for
- * templates by generate and run --chat.  Knows no terminal and no file.
+ * templates by generate and run --chat.  Does not depend on terminals or files.
  *
  * The stages keep the KV of earlier turns: each turn feeds only its own tokens,
  * and again what remains of an answer after its reasoning is dropped. */
@@ -11,7 +11,7 @@
 #include "engine.h"
 
 /* The model's template; the plain one when it has none or an unknown one.
- * note (may be NULL) says which, and why. */
+ * note (may be NULL) names it and the reason. */
 enum { CHAT_NOTE_LEN = 256 };
 const struct chat_template *chat_template_of(const struct engine *eng,
     char note[CHAT_NOTE_LEN]);

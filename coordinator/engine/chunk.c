@@ -1,18 +1,18 @@
 /* coordinator/engine/chunk.c - the size of a prompt's chunks.
  *
- * A prompt of n rows takes stages of equal speed the time of n rows in one stage,
- * plus the time of the largest chunk at each of the b borders between stages.
- * But each chunk also costs as much as CHUNK_COST rows, because the weights are
- * read and unpacked for it.  The sum is least with chunks of
+ * With equal stages, a prompt of n rows costs the time of n rows in one stage,
+ * plus that of one chunk for each of the b boundaries between stages.  But each
+ * chunk also costs as much as CHUNK_COST rows, because the weights are read and
+ * unpacked for it.  The sum is smallest with chunks of
  *	sqrt(CHUNK_COST n / b)
  * rows.
  *
  * The last stage may be faster: most rows of its last layer need keys and values
- * only.  If it saves a part `saved` of the slowest stage's time, it keeps pace as
- * long as a chunk is at most that part of the rows after it, and the last border
- * then costs only the last, small chunk.  Such tapering makes more chunks, so
- * chunks are CHUNK_TAPER times larger than that, and equal where less than
- * CHUNK_SAVED is saved.  Both constants are from simulations in
+ * only.  If it saves a fraction `saved` of the slowest stage's time, it keeps up
+ * as long as a chunk is at most that fraction of the rows that follow it.  The
+ * last boundary then costs only the last, small chunk.  Such tapering makes more
+ * chunks, so chunks are CHUNK_TAPER times larger than that; and they are equal
+ * where less than CHUNK_SAVED is saved.  Both constants are from simulations in
  * tests/unit/chunk.c. */
 #include "chunk.h"
 

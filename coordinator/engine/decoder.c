@@ -108,8 +108,8 @@ emit_token(struct decoder *d, struct answer *a, uint32_t id,
 	return a->emit(a->arg, d->piece, (size_t)n, reterr);
 }
 
-/* Why the answer ends after the last token, or NULL.  That token is not in
- * the stages yet: they hold one less. */
+/* The reason why the answer ends after its last token, or NULL.  The stages do
+ * not hold that token yet. */
 static const char *
 stop_reason(const struct decoder *d, const struct answer *a)
 {

@@ -1,6 +1,6 @@
 /* coordinator/engine/decoder.h - the token loop: logits in, text out.
- * Owns: the sampler, and what decoding needs beside it.  Called by chat and
- * generate, which move the rows.  Knows no pipeline and no output. */
+ * Owns: the sampler, and a buffer for the text of a token.  Called by chat and
+ * generate, which move the rows.  Does not depend on the pipeline or the output. */
 #ifndef COORDINATOR_ENGINE_DECODER_H
 #define COORDINATOR_ENGINE_DECODER_H
 

@@ -52,8 +52,8 @@ engine_open_tokenizer(struct engine *eng, struct err *reterr)
 
 /* --- plan --- */
 
-/* Signals wait until no worker is left: one that ended us in between would
- * leave the worker's memory group behind. */
+/* Signals wait until the worker has ended: a signal that killed this process
+ * earlier would leave the worker's memory group in the system. */
 static int
 measure_base_memory(const struct conf *c, struct err *reterr)
 {

@@ -1,7 +1,7 @@
 /* coordinator/engine/engine.h - the facade over model, plan, sessions and
  * pipeline: all that a command or a server sees of them.
- * Owns: all four.  Called by cmd, bench and stress, by one thread.  Knows no
- * command, and prints nothing but notes and the progress of the load.
+ * Owns: all four.  Called by cmd, bench and stress, by one thread.  Does
+ * not depend on commands; prints nothing but notes and the progress of the load.
  *
  * The order of calls: engine_open(), engine_open_tokenizer() where text is
  * needed, engine_plan(), engine_start(), feed or flow, engine_stop(),

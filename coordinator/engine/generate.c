@@ -11,8 +11,9 @@
 #include "sample.h"
 #include "coordinator/print/output.h"
 
-/* Rows of a batch that holds prompts beside tokens.  A row's cost falls little
- * beyond 32 rows, and a longer batch delays the next token of every text. */
+/* Rows of a batch that mixes prompts and generated tokens.  Beyond 32 rows the
+ * cost per row hardly falls, and a longer batch delays the next token of every
+ * text. */
 enum { MIXED_ROWS = 32 };
 
 /* A completion in flight, in its sequence's slot. */

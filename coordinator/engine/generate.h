@@ -1,6 +1,6 @@
 /* coordinator/engine/generate.h - completes prompts, several at once.
  * Owns: the batcher, the decoder, and every completion in flight.
- * Called by run.  Knows no files, no JSON, no stdout. */
+ * Called by run.  Does not depend on files, JSON or stdout. */
 #ifndef COORDINATOR_ENGINE_GENERATE_H
 #define COORDINATOR_ENGINE_GENERATE_H
 

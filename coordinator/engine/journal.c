@@ -154,7 +154,7 @@ journal_end_sequence(struct journal *j, uint32_t seq)
 }
 
 /* Must a replay include this sequence?  Rows of an ended sequence may still be in
- * flight beside others'.  Once only a stop is in flight, none is needed. */
+ * flight together with others.  Once only a stop is in flight, none is needed. */
 static int
 is_needed(const struct journal *j, uint32_t seq)
 {

@@ -1,10 +1,11 @@
-/* coordinator/engine/journal.h - what the stages hold, and what is in flight.
+/* coordinator/engine/journal.h - the tokens that stages hold, and the
+ * batches in flight.
  * Owns: the tokens of every sequence, and the batches without a full result.
  * Called by pipeline.  Pure: no processes, no clock, no logits.
  *
- * A lost stage loses its part of every sequence's KV and state.  Both follow
- * from the tokens: those whose results came back are kept here by sequence, and
- * after them the batches in flight, as they were sent. */
+ * A lost stage loses its part of every sequence's KV and state.  Both can be
+ * rebuilt from the tokens: kept by sequence once their results came back, and
+ * before that as batches in flight, as they were sent. */
 #ifndef COORDINATOR_ENGINE_JOURNAL_H
 #define COORDINATOR_ENGINE_JOURNAL_H
 
@@ -39,7 +40,7 @@ int journal_push(struct journal *j, const struct batch_hdr *hdr,
 /* The i-th batch in flight; 0 = the oldest. */
 const struct journal_batch *journal_at(const struct journal *j, uint32_t i);
 /* Are rows [nrows] the next rows of b with logits, from *at on, and b's last ones
- * exactly if `last` is set?  If so, *at moves past them; it begins as 0. */
+ * exactly if `last` is set?  If so, *at moves past them; it starts as 0. */
 int journal_take_rows(const struct journal_batch *b, uint32_t *at,
     const struct batch_row *rows, uint32_t nrows, int last);
 /* The oldest batch has come back: move its rows to their sequences. */

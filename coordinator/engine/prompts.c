@@ -1,5 +1,5 @@
-/* coordinator/engine/prompts.c - run --prompts: a line a prompt, a JSON line a
- * result. */
+/* coordinator/engine/prompts.c - run --prompts: one prompt per line, one JSON
+ * line per result. */
 #include "prompts.h"
 
 #include <errno.h>
@@ -83,8 +83,8 @@ print_lines(struct prompts *p, const struct line *l, struct err *reterr)
 	return lines_print(&p->lines, print_result, NULL, reterr);
 }
 
-/* The line says why it failed, and the exit code says that one did; the other
- * lines go on. */
+/* Put the reason into the line's result, and keep the first error for the exit
+ * code; the other lines go on. */
 static void
 note_failure(struct prompts *p, struct line *l, const struct err *e)
 {

@@ -1,5 +1,5 @@
-/* coordinator/engine/prompts.h - run --prompts: a line a prompt, a JSON line a
- * result.
+/* coordinator/engine/prompts.h - run --prompts: one prompt per line, one JSON
+ * line per result.
  * Owns: the position in the file, lines not yet printed, the first failure.
  * Called by run, through generate(). */
 #ifndef COORDINATOR_ENGINE_PROMPTS_H

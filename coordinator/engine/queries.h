@@ -13,9 +13,9 @@ typedef void query_fn(void *arg, uint32_t type, const void *answer);
 int query_placement(const struct engine *eng, unsigned i, query_fn *fn,
     void *arg, struct err *reterr);
 
-/* What a device of this kind is, as c's first session of the kind names it:
- * WIRE_LIMIT, WIRE_CHECK, WIRE_SUPPORT.  -ENODEV: this build has no such
- * device. */
+/* Limits, checks and supported operations of a device of this kind, with the
+ * settings of c's first session of the kind: WIRE_LIMIT, WIRE_CHECK,
+ * WIRE_SUPPORT.  -ENODEV: not compiled into this build. */
 int query_device(const struct conf *c, const char *kind, query_fn *fn,
     void *arg, struct err *reterr);
 

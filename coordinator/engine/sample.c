@@ -2,7 +2,7 @@
  *
  * Sorting the whole vocabulary is not needed: top-k selects with a heap of k
  * candidates, and a heap of these yields the best ones only as far as top-p and
- * min-p need.  Of equal logits the lower id is better.  Sums are in double, in an
+ * min-p need.  Ties go to the lower id.  Sums are in double, in an
  * order that depends on the logits alone. */
 #include "sample.h"
 

@@ -6,7 +6,7 @@
 
 #include "plan.h"
 
-/* What is known to be smaller in a config; 0 = as the config has it. */
+/* The settings that were made smaller; 0 = as in the config. */
 struct fit_choice {
 	int sublayers;			/* cuts inside layers */
 	int kv;				/* KV type q8_0 */
@@ -17,13 +17,13 @@ struct fit {
 	const struct conf *c;
 	const struct plan_env *env;	/* of the next try: env_margin, or as
 					 * given */
-	struct plan_env env_margin;	/* as given, less a margin for memory
-					 * that is measured again */
+	struct plan_env env_margin;	/* as given, less a margin for
+					 * run-to-run variation */
 	struct conf *trial;		/* c with something changed */
 	struct plan *plan;		/* of trial */
 	int sublayers;			/* tries may cut inside layers */
 	int want_short;			/* tries set the next two */
-	unsigned short_session;		/* which lacks most, */
+	unsigned short_session;		/* the one that lacks most, */
 	uint64_t short_bytes;		/* and how much */
 };
 

@@ -1,7 +1,7 @@
-/* coordinator/plan/plan.h - which session holds which part of the model, and
+/* coordinator/plan/plan.h - the part of the model that each session holds, and
  * every byte that it will use.
  * Owns: struct plan.  Called by the engine, and read by sessions and tables.
- * Knows sizes only: it opens no file and starts no process. */
+ * Depends on sizes only: it opens no file and starts no process. */
 #ifndef COORDINATOR_PLAN_PLAN_H
 #define COORDINATOR_PLAN_PLAN_H
 
@@ -15,10 +15,10 @@
  * (attention, and the feed-forward part), the output head.  Unless the config
  * asks for half layers, the two sublayers of a layer stay together. */
 
-/* Slots of a ring.  Between stages two, so that one is filled while the other
+/* Slots of a ring.  Between stages: two, so that one is filled while the other
  * is read; four, unless they are large, between stages that run in parallel, so
- * that one slow batch does not stop the neighbours.  Into the first stage a few
- * small ones for ids; out of the last two for blocks of logits. */
+ * that one slow batch does not stop the neighbours.  Into the first stage: small
+ * ones for ids.  Out of the last stage: two for blocks of logits. */
 enum { SLOTS_IDS = 4, SLOTS_STAGE = 2, SLOTS_PARALLEL = 4, SLOTS_LOGITS = 2 };
 #define SLOT_LARGE	(8 * MIB)
 
@@ -67,7 +67,7 @@ struct plan_limits {
 	char largest_from[96];		/* origin of largest_bytes */
 };
 
-/* Inputs beside the config. */
+/* Inputs in addition to the config. */
 struct plan_env {
 	const struct model *model;
 	const struct kernels *kernels;

@@ -268,7 +268,7 @@ session_layout(const struct sizes *z, unsigned s)
 	return l != NULL ? l->layout : LAYOUT_HOST;
 }
 
-/* Add the sizes in this weight layout, unless they are there. */
+/* Add the sizes in this weight layout, unless z has them. */
 static int
 add_layout(struct sizes *z, enum weight_layout layout, struct err *reterr)
 {
@@ -354,7 +354,8 @@ sizes_of(const struct sizes *z, unsigned s)
 	return z;
 }
 
-/* Memory that the device of session s charges beside the stage's buffers. */
+/* Memory that the device of session s charges in addition to the stage's
+ * buffers. */
 static uint64_t
 device_bytes(const struct plan *p, unsigned s, int head)
 {

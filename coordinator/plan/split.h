@@ -1,6 +1,6 @@
 /* coordinator/plan/split.h - cuts a pipeline's units over its sessions.
- * Owns: nothing.  Called by solve.c.  Knows sizes and costs only: no model,
- * files, processes or clock. */
+ * Owns: nothing.  Called by solve.c.  Depends on sizes and costs only: no
+ * model, files, processes or clock. */
 #ifndef COORDINATOR_PLAN_SPLIT_H
 #define COORDINATOR_PLAN_SPLIT_H
 
@@ -28,14 +28,15 @@ struct split_in {
  * On success (0):
  *   1. ranges are contiguous, ordered and non-empty; each unit appears once;
  *   2. bytes(s, range) <= cap_bytes[s] for each session;
- *   3. of all such cuts, the largest time of a session (cost over speed) is
- *      smallest; among those, the sum of the squares of bytes over cap;
+ *   3. among all such cuts, the largest time of a session (cost over speed) is
+ *      smallest; ties go to the smallest sum of the squares of bytes over cap;
  *   4. equal inputs give equal cuts (ties go to the earlier cut).
  * -ENOSPC: no cut fits; ret_cut is the one whose worst session lacks least,
  * *reterr_session that session and *reterr_short what it lacks.  Growing every
  * cap by *reterr_short makes it fit.
  * -ENOMEM.
- * ret_cut NULL: only whether one fits, in a third of the time or less. */
+ * ret_cut NULL: skip the search for the shortfall, which takes two thirds of the
+ * time; the result only says whether a cut fits. */
 int split_units(const struct split_in *in, uint32_t *ret_cut,
     unsigned *reterr_session, uint64_t *reterr_short);
 

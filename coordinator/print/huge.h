@@ -7,8 +7,9 @@
 
 #include "coordinator/session/sessions.h"
 
-/* A row a session: MiB that requested huge pages, and MiB that are in them; then
- * why there are none, where that can be known.  Needs the sessions' statistics. */
+/* One row per session: MiB that requested huge pages, and MiB that are in them;
+ * then the reason if there are none, where that can be known.  Needs the
+ * sessions' statistics. */
 void huge_table(FILE *fp, const struct sessions *ss);
 
 enum { HUGE_WHY_LEN = 320 };

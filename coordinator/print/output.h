@@ -39,8 +39,8 @@ void output_hurry(void);
 int output_refuse_model(const struct gguf *g, const char *path,
     struct err *reterr);
 
-/* The memory table, a row a session.  ss NULL: as planned; else as measured, with
- * the peaks that the kernel counted. */
+/* The memory table, one row per session.  ss NULL: as planned; else as measured,
+ * with the peaks that the kernel counted. */
 void output_table(FILE *fp, const struct plan *p, const struct sessions *ss);
 void output_speed(FILE *fp, const struct speeds *sp);
 

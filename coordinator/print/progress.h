@@ -1,6 +1,6 @@
 /* coordinator/print/progress.h - how far each session has loaded, on stderr.
- * On a terminal: a block that is redrawn.  Elsewhere: a line a session when it has
- * loaded, and one every ten seconds until then.  Called by the engine. */
+ * On a terminal: a block that is redrawn.  Elsewhere: one line per session when it
+ * has loaded, and one every ten seconds until then.  Called by the engine. */
 #ifndef COORDINATOR_PRINT_PROGRESS_H
 #define COORDINATOR_PRINT_PROGRESS_H
 

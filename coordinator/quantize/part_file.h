@@ -1,6 +1,6 @@
 /* coordinator/quantize/part_file.h - an output file that appears complete or
  * not at all.
- * Owns: the temporary file beside the final name.  Called by cmd/quantize.c.
+ * Owns: a temporary file in the same directory.  Called by cmd/quantize.c.
  * Does not know the contents. */
 #ifndef COORDINATOR_QUANTIZE_PART_FILE_H
 #define COORDINATOR_QUANTIZE_PART_FILE_H

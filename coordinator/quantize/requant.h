@@ -1,7 +1,7 @@
 /* coordinator/quantize/requant.h - converts a model's tensors to other types.
  * Owns: the choice of types, and the threads that read, convert and write.
- * Called by cmd/quantize.c.  Knows no command line and prints nothing.  Uses
- * 1.25 MiB per thread, whatever the model's size. */
+ * Called by cmd/quantize.c.  Does not depend on the command line;
+ * prints nothing.  Uses 1.25 MiB per thread, whatever the model's size. */
 #ifndef COORDINATOR_QUANTIZE_REQUANT_H
 #define COORDINATOR_QUANTIZE_REQUANT_H
 

@@ -4,7 +4,7 @@
 #include "session.h"
 
 /* Pages first touched after the measurement: code of the loader and the
- * kernels, tables of extents and operations.  0.1 to 0.2 MiB on x86-64. */
+ * kernels, tables of extents and operations.  At most 0.2 MiB on x86-64. */
 #define LATE_PAGES_BYTES	(MIB / 2)
 
 static struct {

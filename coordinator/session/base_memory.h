@@ -1,8 +1,8 @@
 /* coordinator/session/base_memory.h - the memory of a worker with nothing
  * loaded.
- * Owns: the measurements, one for each number of threads, kept for the life of
+ * Owns: the measurements, one per number of threads, kept for the life of
  * the process so that equal configs give equal plans.  Called by the engine
- * before it plans.  Knows no model. */
+ * before it plans.  Does not depend on models. */
 #ifndef COORDINATOR_SESSION_BASE_MEMORY_H
 #define COORDINATOR_SESSION_BASE_MEMORY_H
 

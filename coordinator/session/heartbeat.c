@@ -193,9 +193,9 @@ sessions_check_progress(struct sessions *ss, struct err *reterr)
 		if (limit == 0 || !watchdog_check(w, now, counter,
 		    WATCHDOG_MIN_NS))
 			continue;
-		/* A debugger will let its process go on.  A process that is
-		 * stopped, while the coordinator is not, needs no longer
-		 * deadline: it does not compute. */
+		/* A debugger will continue its process.  A process stopped on
+		 * its own, while the coordinator runs, gets the normal
+		 * deadline. */
 		if ((state = process_state(&ss->s[i])) == 't')
 			w->stalled_ns = 0;
 		else if (state == 'T' || w->stalled_ns >= limit)

@@ -1,12 +1,13 @@
 /* coordinator/session/recover.c - starts the workers, and replaces lost ones.
  *
- * Both are one attempt that brings every session up, whatever state it is in:
+ * Starting and replacing share one code path, which brings every session up from
+ * any state:
  *
- *	failed    worker killed and reaped, both its rings made anew
+ *	failed    worker killed and reaped, both its rings replaced
  *	none      worker started
  *	spawned   handshake; then model, rings of this epoch, files
- *	survivors told of the new epoch and of new rings beside them; a worker
- *	          that is loading reads this once it has loaded
+ *	survivors get the new epoch and the new rings of a lost neighbour; a
+ *	          worker that is loading reads this once it has loaded
  *	all       awaited: loaded, and in this epoch
  *
  * A loss on the way ends the attempt; retry.c decides about the next one. */
@@ -50,7 +51,7 @@ is_beside_lost(const struct sessions *ss, unsigned i)
 	    (i < ss->n && ss->s[i].state == SESSION_FAILED);
 }
 
-/* Create the rings that are missing or beside a lost worker in
+/* Create the rings that are missing or belong to a lost worker in
  * fresh[MAX_SESSIONS + 1]; the others are REGION_NONE. */
 static int
 create_rings(const struct sessions *ss, struct region *fresh,
@@ -98,7 +99,7 @@ send_epoch(struct sessions *ss, const struct region *fresh,
 	return again;
 }
 
-/* Begin a new epoch: new rings beside lost workers, announced to survivors. */
+/* Begin a new epoch: replace both rings of lost workers and tell the survivors. */
 static int
 announce_epoch(struct sessions *ss, struct err *reterr)
 {
@@ -170,10 +171,9 @@ all_in_epoch(const struct sessions *ss)
 
 /* Wait until the kernel has reclaimed what the lost worker of session i held in
  * its group: old rings, until the neighbours unmap them between two batches,
- * and pages that io_uring had pinned.  All but a ring's worth is awaited for
- * RECLAIM_WAIT_NS.  Where the rest and the next worker exceed the cap, that
- * worker would be killed: then the wait lasts until all neighbours have joined
- * the epoch. */
+ * and pages that io_uring had pinned.  Wait RECLAIM_WAIT_NS for all but the size of
+ * a ring.  If the rest and the next worker together exceed the cap, that worker
+ * would be killed: then wait until all neighbours have joined the epoch. */
 static int
 await_reclaim(struct sessions *ss, unsigned i, struct err *reterr)
 {

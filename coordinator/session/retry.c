@@ -34,7 +34,7 @@ retry_count_loss(struct retry *r, struct err *reterr)
 		    r->losses, r->max_losses);
 		return 0;
 	}
-	/* With --recover 0 the message says nothing of recovery. */
+	/* With --recover 0 the message does not mention recovery. */
 	if (r->max_losses == 0)
 		return -ENOTRECOVERABLE;
 	return err_set(reterr, e.kind, -ENOTRECOVERABLE, "%s; giving up after "

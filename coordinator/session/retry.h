@@ -1,7 +1,7 @@
-/* coordinator/session/retry.h - starting again after the loss of a worker: how
- * often, and after which back-off.
+/* coordinator/session/retry.h - retries after the loss of a worker: limit and
+ * back-off.
  * Owns: the count of losses.  Called by recover.c and, for workers with nothing
- * loaded, by handshake.c.  Knows no sessions. */
+ * loaded, by handshake.c.  Does not depend on sessions. */
 #ifndef COORDINATOR_SESSION_RETRY_H
 #define COORDINATOR_SESSION_RETRY_H
 

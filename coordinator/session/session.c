@@ -39,7 +39,7 @@ has_loaded(const struct session *s)
 	return s->state == SESSION_READY || s->state == SESSION_DRAINED;
 }
 
-/* A worker that exited by itself before it had loaded would do so again. */
+/* A worker that exited on its own before it had loaded would do so again. */
 int
 session_fail_ended(struct session *s, struct err *reterr)
 {
@@ -63,10 +63,10 @@ session_fail_ended(struct session *s, struct err *reterr)
 	    units_human_bytes(s->plan->cap_bytes, cap));
 }
 
-/* Can another worker do what failed with we?  One that called what the seccomp
- * filter forbids (-EPERM) would do so again.  The process of a device that was
- * lost, does not answer or refuses a map that fitted when it was probed can be
- * replaced at any time. */
+/* Could a new worker succeed where this one failed with error *we?  A worker that
+ * made a call the seccomp filter forbids (-EPERM) would fail again.  A device's
+ * process that was lost, does not answer, or refuses a map that fitted when it was
+ * probed, can be replaced at any time. */
 static int
 is_recoverable(const struct wire_error *we, int loaded)
 {

@@ -1,7 +1,7 @@
 /* coordinator/session/session.h - one session: its worker process, their
  * control channel and the worker's status page.
  * Owns: all three.  Called by sessions.c, recover.c, orders.c, and by queries
- * of a worker with nothing loaded.  Knows no other session.
+ * of a worker with nothing loaded.  Does not depend on other sessions.
  *
  *	NONE -> SPAWNED -> BOUND -> LOADING -> READY <-> DRAINED -> CLOSED
  *	             any of these -> FAILED -> CLOSED -> (new worker) NONE

@@ -1,7 +1,7 @@
 /* coordinator/session/sessions.h - all sessions of one pipeline, in its order.
  * Owns: the sessions, the rings between them, the doorbell that the last stage
  * rings, the watchdogs.  Called by the engine; stress cases and tables read it.
- * Knows no tokens: the pipeline reads and writes the rings. */
+ * Does not know tokens: the pipeline reads and writes the rings. */
 #ifndef COORDINATOR_SESSION_SESSIONS_H
 #define COORDINATOR_SESSION_SESSIONS_H
 
@@ -40,8 +40,8 @@ int sessions_load(struct sessions *ss, sessions_tick_fn *tick, void *arg,
     struct err *reterr);
 
 /* Replace the lost workers, after -ECHILD with its message in reterr.  On 0
- * every session is loaded, knows no sequence and is in epoch ss->epoch; rings
- * beside a lost worker are new.  Batches left in the other rings are of older
+ * every session is loaded, has no sequence and is in epoch ss->epoch; both rings
+ * of a lost worker are new.  Batches left in the other rings are of older
  * epochs, and nobody adds to them.
  * -ENOTRECOVERABLE: too many losses, or one that a restart does not cure. */
 int sessions_recover(struct sessions *ss, struct err *reterr);

@@ -5,7 +5,7 @@
  * longest pass. */
 enum { LIMIT_FACTOR = 4 };
 
-/* With nothing measured: as long as a stage waits for its device. */
+/* With nothing measured: the time for which a stage waits for its device. */
 #define UNKNOWN_NS	UINT64_C(600000000000)
 
 /* The first blocks of a load predict little about a disk that pauses now and

@@ -1,11 +1,11 @@
 /* coordinator/session/watchdog.h - does a worker make progress?
  * Owns: the last value of one session's progress counter, and the times that
  * its batches and loads have taken, which outlive the worker.  Called by
- * heartbeat.c and by the pipeline.  Knows counters and clocks only.
+ * heartbeat.c and by the pipeline.  Depends on counters and clocks only.
  *
  * A stage with a batch, and with room for the result, must finish operations.
- * A stage without work must at least send heartbeats, and a stage that was told
- * of a new epoch must acknowledge it.  The deadline follows from the longest
+ * A stage without work must at least send heartbeats, and a stage must
+ * acknowledge a new epoch.  The deadline follows from the longest
  * batch so far: no operation takes longer than a whole batch. */
 #ifndef COORDINATOR_SESSION_WATCHDOG_H
 #define COORDINATOR_SESSION_WATCHDOG_H
@@ -26,7 +26,7 @@ struct watchdog {
 	uint64_t pass_ns[STATUS_PASSES];	/* longest pass of each row
 						 * class; 0 = not measured */
 	uint64_t load_start_ns;		/* of the load under way */
-	uint64_t load_ns;		/* longest whole load */
+	uint64_t load_ns;		/* longest complete load */
 };
 
 /* Compare the progress counter with its last value.  1 = it has not changed for
@@ -40,8 +40,8 @@ int watchdog_check(struct watchdog *w, uint64_t now_ns, uint64_t counter,
 uint64_t watchdog_pass_ns(const struct watchdog *w, uint32_t nrows);
 /* How long a batch of nrows rows may go on without finishing an operation. */
 uint64_t watchdog_pass_limit_ns(const struct watchdog *w, uint32_t nrows);
-/* How long a load may go on without reading a block: from the longest whole
- * load, or without one from how far this load has come. */
+/* How long a load may go on without reading a block: from the longest
+ * complete load, or without one from the duration of this load so far. */
 uint64_t watchdog_load_limit_ns(const struct watchdog *w);
 
 /* A load begins, by a new worker: reset the counter, keep what was measured. */

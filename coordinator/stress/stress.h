@@ -72,7 +72,7 @@ int stress_plan(struct stress *x, struct err *reterr);
 int stress_spawn(struct stress *x, struct err *reterr);
 int stress_load(struct stress *x, sessions_tick_fn *tick, void *arg,
     struct err *reterr);
-/* All three of these. */
+/* stress_plan(), stress_spawn() and stress_load(). */
 int stress_start(struct stress *x, struct err *reterr);
 /* Stop the workers in order.  Their reported peaks must be within the caps. */
 int stress_stop(struct stress *x, struct err *reterr);

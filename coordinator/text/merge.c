@@ -2,7 +2,7 @@
  *
  * A pair on the heap is stale when one of its symbols has merged since, and is
  * longer or empty now.  A symbol grows only by its right neighbour, so a
- * changed sum of both lengths, or an empty symbol, tells every stale pair. */
+ * changed sum of both lengths, or an empty symbol, identifies every stale pair. */
 #include "merge.h"
 
 #include <errno.h>

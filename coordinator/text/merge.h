@@ -1,6 +1,7 @@
 /* coordinator/text/merge.h - merges neighbouring symbols, the best pair first.
  * Owns: the symbols of one piece of text and the heap of their pairs.
- * Called by spm.c and bpe.c, which rank the pairs.  Knows no vocabulary. */
+ * Called by spm.c and bpe.c, which rank the pairs.  Does not
+ * depend on a vocabulary. */
 #ifndef COORDINATOR_TEXT_MERGE_H
 #define COORDINATOR_TEXT_MERGE_H
 

@@ -92,7 +92,7 @@ enum { MAX_PATTERNS = 6, MAX_PATTERN_BYTES = 4096 };
 #define MARKS	"!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}" \
 		"\\x{2018}-\\x{201f}\\x{3000}-\\x{3002}"
 #define EASTERN	"[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+"
-/* \s+$ as published.  The look-behind makes it try a run of blanks from its
+/* \s+$ as published.  The lookbehind makes it try a run of blanks from its
  * first only: trying from each of n blanks would take n * n steps.  \z equals $
  * here, because an earlier pattern has cut out the line breaks. */
 #define LAST	"(?<!\\s)\\s+\\z"

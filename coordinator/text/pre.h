@@ -1,6 +1,6 @@
 /* coordinator/text/pre.h - pre-tokenizers: cut raw text into words, across
  * whose borders BPE never merges.
- * Owns: the compiled patterns.  Called by bpe.c.  Knows no tokens. */
+ * Owns: the compiled patterns.  Called by bpe.c.  Does not know tokens. */
 #ifndef COORDINATOR_TEXT_PRE_H
 #define COORDINATOR_TEXT_PRE_H
 
@@ -8,7 +8,7 @@
 
 enum {
 	PRE_WHOLE = 1,		/* a word that is a token is taken whole */
-	PRE_BOS = 2		/* BOS is put in front by default */
+	PRE_BOS = 2		/* BOS comes first by default */
 };
 
 struct pre;

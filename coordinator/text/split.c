@@ -7,7 +7,7 @@
 
 struct split {
 	const struct vocab *v;
-	int rstrip;		/* special tokens swallow blanks after them */
+	int rstrip;		/* drop blanks after special tokens */
 	const char *text;
 	const struct text_part *part;	/* [nparts], which make up text */
 	size_t nparts;

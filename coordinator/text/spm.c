@@ -3,9 +3,9 @@
  * The text, with spaces written as U+2581, starts as one symbol per character
  * (per byte where it is not UTF-8).  Among neighbours whose concatenation is a
  * token, those with the best score are merged, the leftmost of equals first,
- * until no pair is left.  A symbol that is no token is then written as byte
- * tokens: <0xE2>, ... .  Only single characters can remain so, since merging
- * makes only tokens; no merged symbol is ever taken apart again.
+ * until no pair is left.  A symbol that is not a token is then written as
+ * byte tokens: <0xE2>, ... .  Only single characters can be such symbols, because
+ * merging makes only tokens; no merged symbol is ever split again.
  *
  * Unlike llama.cpp, and like SentencePiece itself, merging never makes a
  * control, unknown or byte token, so untrusted text cannot produce one. */

@@ -1,6 +1,6 @@
 /* coordinator/text/template.h - the chat formats of the model families.
  * Owns: the table of formats.  Called by engine/chat.c and engine/generate.c.
- * Knows text, no tokens.
+ * Handles text only, no token ids.
  *
  * A conversation, after its BOS token, in terms of struct chat_template:
  *
@@ -24,7 +24,7 @@ struct chat_template {
 	const char *begin;
 	const char *system[2];	/* around the system message */
 	int system_in_user;	/* the system message goes into the first user
-				 * message, in front of its text */
+				 * message, before its text */
 	const char *user[2];	/* around a user message; the answer follows */
 	const char *close;	/* after the model's answer */
 	int channels;		/* an answer consists of messages, and only some

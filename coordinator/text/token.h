@@ -1,6 +1,6 @@
 /* coordinator/text/token.h - basic types of tokens and of text to encode.
- * Shared by the tokenizer's callers and by each of its parts.  Knows no
- * vocabulary. */
+ * Shared by the tokenizer's callers and by each of its parts.  Does not
+ * depend on a vocabulary. */
 #ifndef COORDINATOR_TEXT_TOKEN_H
 #define COORDINATOR_TEXT_TOKEN_H
 

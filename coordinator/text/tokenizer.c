@@ -30,8 +30,7 @@ struct tokenizer {
 	unsigned nend;
 	int add_bos;
 	int space_prefix;
-	int rstrip;			/* special tokens swallow blanks after
-					 * them */
+	int rstrip;			/* drop blanks after special tokens */
 };
 
 /* Control tokens that end a turn in the models' chat templates. */
@@ -159,7 +158,7 @@ read_settings(struct tokenizer *t, const struct gguf *g, struct err *reterr)
 	    &t->space_prefix, reterr)) < 0)
 		return rc;
 
-	/* No key marks these models; llama.cpp goes by the name, too. */
+	/* No key marks these models; llama.cpp tests the name, too. */
 	t->rstrip = name != NULL && name->type == GGUF_STRING &&
 	    (strcasestr(name->v.s.data, "phi-3") != NULL ||
 	    strcasestr(name->v.s.data, "phi3") != NULL);
@@ -293,8 +292,8 @@ tokenizer_decode(const struct tokenizer *t, uint32_t id, int show_control,
 
 /* --- encoding --- */
 
-/* SentencePiece puts a space in front of each raw fragment: at the start, and
- * after a special token, since models were trained with it there. */
+/* SentencePiece puts a space before each raw fragment: at the start, and after a
+ * special token, since models were trained with it there. */
 static int
 encode_fragments(const struct tokenizer *t, const char *text,
     const struct fragment *f, size_t nf, int more, struct idlist *out,

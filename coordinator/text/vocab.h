@@ -1,6 +1,6 @@
-/* coordinator/text/vocab.h - a vocabulary's tokens, and which one has a text.
+/* coordinator/text/vocab.h - a vocabulary's tokens, and the search for a text.
  * Owns: the index by text.  Called by tokenizer.c, bpe.c, spm.c and split.c;
- * everyone else sees tokenizer.h.  Knows no way of encoding. */
+ * everyone else sees tokenizer.h.  Does not encode. */
 #ifndef COORDINATOR_TEXT_VOCAB_H
 #define COORDINATOR_TEXT_VOCAB_H
 
@@ -56,8 +56,8 @@ struct idlist {
 int idlist_reserve(struct idlist *l, size_t more);
 
 /* Read the tokens of g, which must stay open, check them and build the index.
- * byte[] gets the tokens named <0x00>..<0xFF>.  Of tokens with equal texts the
- * last one is found; empty texts are never found.
+ * byte[] gets the tokens named <0x00>..<0xFF>.  Among tokens with equal texts the
+ * search finds the last one; it never finds empty texts.
  * -EBADMSG: an array is missing or wrong.  After a failure, too, v needs
  * vocab_done(). */
 int vocab_init(struct vocab *v, const struct gguf *g, int with_scores,
