@@ -306,14 +306,17 @@ START_TEST(bad_values_are_refused_with_the_option_name)
 	static const struct {
 		const char *cmd, *option, *value, *message;
 	} bad[] = {
-		{ "run", "--ctx", "0", "--ctx: '0' is too small: must be 1 to 16777216" },
+		{ "run", "--ctx", "0",
+		    "--ctx: '0' is too small: must be 1 to 16777216" },
 		{ "run", "--ctx", "16777217", "is too large" },
-		{ "run", "--batch", "4097", "--batch: '4097' is too large: must be 1 to" },
+		{ "run", "--batch", "4097",
+		    "--batch: '4097' is too large: must be 1 to" },
 		{ "run", "--batch", "x", "--batch: 'x' is not a whole number" },
 		{ "run", "--kv-type", "q4_0", "--kv-type: 'q4_0' is not a KV" },
 		{ "run", "--parallel", "0", "--parallel: '0' is too small" },
 		{ "run", "--parallel", "257", "must be 1 to 256" },
-		{ "run", "-n", "-2", "-n: '-2' is too small: must be -1 to 2147483647" },
+		{ "run", "-n", "-2",
+		    "-n: '-2' is too small: must be -1 to 2147483647" },
 		{ "run", "-n", "2147483648", "is too large" },
 		{ "run", "--temp", "nan", "--temp: 'nan' is not a number" },
 		{ "run", "--temp", "inf", "--temp: 'inf' is not a number" },
@@ -321,24 +324,29 @@ START_TEST(bad_values_are_refused_with_the_option_name)
 		{ "run", "--top-k", "-1", "--top-k: '-1' is too small" },
 		{ "run", "--top-p", "1.5", "--top-p: '1.5' is too large" },
 		{ "run", "--min-p", "2", "--min-p: '2' is too large" },
-		{ "run", "--repeat-penalty", "0", "is too small: must be 0.01 to 100" },
+		{ "run", "--repeat-penalty", "0",
+		    "is too small: must be 0.01 to 100" },
 		{ "run", "--repeat-last-n", "-1", "is too small" },
 		{ "run", "--seed", "-1", "--seed: '-1' is not a seed" },
 		{ "run", "-m", "", "-m: the path is empty" },
 		{ "run", "-f", "", "-f: the path is empty" },
 		{ "run", "-s", "cpu,cap=0", "-s #1: cap: '0' is zero bytes" },
-		{ "eval", "--stride", "0", "--stride: '0' is too small: must be 1 to" },
+		{ "eval", "--stride", "0",
+		    "--stride: '0' is too small: must be 1 to" },
 		{ "quantize", "--threads", "0", "--threads: '0' is too small" },
 		{ "bench", "-p", "text", "-p: 'text' is not a whole number" },
 		{ "bench", "-n", "-1", "-n: '-1' is too small: must be 0 to" },
-		{ "bench", "-r", "0", "-r: '0' is too small: must be 1 to 1000" },
+		{ "bench", "-r", "0",
+		    "-r: '0' is too small: must be 1 to 1000" },
 		{ "bench", "--sweep", "1,,2", "--sweep: '' is not a whole" },
-		{ "bench", "--sweep", "65", "--sweep: '65' is too large: must be 1 to 64" },
+		{ "bench", "--sweep", "65",
+		    "--sweep: '65' is too large: must be 1 to 64" },
 		{ "bench", "--sweep", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1",
 		    "--sweep: too many numbers: at most 16" },
 		{ "bench", "--parallel", "0", "--parallel: '0' is too small" },
 		{ "bench", "-d", "-1", "is too small: must be 0 to 16777215" },
-		{ "bench", "--slice", "0", "--slice: '0' is too small: must be 1 to" },
+		{ "bench", "--slice", "0",
+		    "--slice: '0' is too small: must be 1 to" },
 	};
 	unsigned i;
 
@@ -532,7 +540,8 @@ START_TEST(one_option_can_create_several_sessions)
 	ck_assert_int_eq(conf.nsessions, MAX_SESSIONS);
 	REFUSED("-s #2: too many sessions: at most 64 are allowed", "plan",
 	    "-m", "x", "-s", "cpu", "-s", "64*cpu");
-	REFUSED("-s #1: '65' is too large: must be 1 to 64", "plan", "-s", "65*cpu");
+	REFUSED("-s #1: '65' is too large: must be 1 to 64",
+	    "plan", "-s", "65*cpu");
 }
 END_TEST
 
