@@ -233,8 +233,8 @@ check_count(const struct engine *eng, size_t n, struct err *reterr)
 
 	if (engine_conf(eng)->text_path == NULL)
 		return n > 0 && n <= ctx ? 0 : err_set(reterr, ERR_USAGE,
-		    -EINVAL, "%zu ids: between 1 and the context's %u are "
-		    "allowed (--ctx)", n, ctx);
+		    -EINVAL, "%zu ids: must be 1 to %u, the context (--ctx)", n,
+		    ctx);
 	if (ctx < MIN_SCORED_CTX)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "a context of %u "
 		    "leaves no position to score: --ctx %d or more is needed",
