@@ -7,8 +7,8 @@
 #   make B=DIR          build in DIR
 #   make -f SRC/Makefile   build in ./build, from another folder
 #
-# CPPFLAGS, CFLAGS and LDFLAGS are honoured.  Whatever is changed of the compiler
-# and its flags, all that depends on it is built again.
+# CPPFLAGS, CFLAGS and LDFLAGS are honoured.  Another compiler or other flags
+# rebuild everything that depends on them.
 
 VERSION := 0.1.0
 
@@ -41,11 +41,11 @@ CHECKLIBS := -lcheck -lsubunit -lrt
 ifeq ($(SAN),address)
 SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all \
             -fno-omit-frame-pointer
-# With clang the objects serve the fuzzers too: code that parses counts the
-# branches it takes.
+# Built by clang, the objects also serve the fuzzers: code that parses counts
+# the branches it takes.
 ifneq ($(findstring clang,$(CC)),)
-# The unrolled templates would take clang minutes at -O2.
-UNHURRIED := kernels/arm/% kernels/x86/%
+# At -O2 clang takes minutes for each of these.
+SLOW_TO_BUILD := kernels/arm/% kernels/x86/%
 COUNTED  := config/% coordinator/text/% layers/% shm/% tests/fuzz/% tests/support/%
 endif
 else ifeq ($(SAN),thread)
@@ -61,14 +61,14 @@ FLAGS_kernels/x86/avx512.o := -mavx512f -mavx512bw -mavx512dq -mavx512vl \
                               -mavx512vnni -mfma -mf16c
 FLAGS_kernels/x86/avx512_scalef.o := $(FLAGS_kernels/x86/avx512.o)
 FLAGS_kernels/x86/avx512_bf16.o := $(FLAGS_kernels/x86/avx512.o) -mavx512bf16
-# gcc would move the loads of unrolled tiles ahead, until the 32 registers are
-# full and their accumulators on the stack; clang has no such pass.
-UNMOVED := $(if $(findstring clang,$(CC)),,-fno-schedule-insns)
-FLAGS_kernels/arm/neon.o := $(UNMOVED)
-FLAGS_kernels/arm/dotprod.o := -march=armv8.2-a+dotprod $(UNMOVED)
-FLAGS_kernels/arm/i8mm.o := -march=armv8.2-a+dotprod+i8mm $(UNMOVED)
+# gcc would move the loads of unrolled tiles ahead until the 32 registers are
+# full and accumulators spill to the stack; clang has no such pass.
+NO_SCHEDULING := $(if $(findstring clang,$(CC)),,-fno-schedule-insns)
+FLAGS_kernels/arm/neon.o := $(NO_SCHEDULING)
+FLAGS_kernels/arm/dotprod.o := -march=armv8.2-a+dotprod $(NO_SCHEDULING)
+FLAGS_kernels/arm/i8mm.o := -march=armv8.2-a+dotprod+i8mm $(NO_SCHEDULING)
 
-# The loops of bench's roofline: nothing that a model computes.
+# Loops of bench's roofline; no model runs them.
 FLAGS_kernels/peak/x86_avx2.o := -mavx2 -mfma
 FLAGS_kernels/peak/x86_avxvnni.o := -mavx2 -mavxvnni
 FLAGS_kernels/peak/x86_avx512.o := -mavx512f -mavx512bw -mavx512vl \
@@ -103,7 +103,7 @@ FUZZSRC := $(filter-out tests/fuzz/main.c,$(call matching,tests/fuzz/*.c))
 PROGSRC := $(sort $(call matching,tests/unit/*.c tests/check/bench_*.c) \
            $(FUZZSRC) tests/check/hexagon.c tests/check/kernels.c \
            tests/check/ring_loop.c $(call matching,tests/tools/*.c))
-# In the place of the vendor's library of the same name.
+# Takes the place of the vendor's library of the same name.
 STANDIN := tests/standin/cdsprpc.c
 TESTLIB := $(B)/tests/libtests.a
 TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC) $(STANDIN) \
@@ -111,8 +111,8 @@ TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC) $(STANDIN) \
            $(call files_in,tests,*.c)))
 PROGS   := $(PROGSRC:%.c=$(B)/%) $(B)/tests/standin/libcdsprpc.so
 UNIT    := $(filter $(B)/tests/unit/%,$(PROGS))
-# Where every run is many times slower, the scripts that are made of many runs
-# stay out: what they hold is held by the tiers that are fast.
+# Slow builds (emulated, sanitized) leave out the scripts that consist of many
+# runs: the fast tiers cover what they test.
 E2E     := $(sort $(filter-out tests/e2e/lib.sh tests/e2e/big.sh, \
            $(call matching,tests/e2e/*.sh)))
 ifneq ($(CROSS),)
@@ -155,8 +155,9 @@ SKELLD  := $(SKELCC) -m$(SKELARCH) -shared
 endif
 SKELOBJS := $(SKELSRC:kernels/hexagon/%.c=$(B)/skel/%.o)
 
-# What every object depends on: written anew when a flag has changed.
-BUILT_BY := $(CC) $(AR) $(ALLFLAGS) $(COUNTED) $(UNHURRIED) $(LDFLAGS) $(LIBS) $(HEXCC) $(HEXLD) \
+# Every object depends on this file, which is rewritten when a flag changes.
+BUILT_BY := $(CC) $(AR) $(ALLFLAGS) $(COUNTED) $(SLOW_TO_BUILD) \
+           $(LDFLAGS) $(LIBS) $(HEXCC) $(HEXLD) \
            $(HEXFLAGS) $(SKELCC) $(SKELFLAGS)
 FLAGS    := $(B)/flags
 ifeq ($(filter clean help,$(MAKECMDGOALS)),)
@@ -169,7 +170,7 @@ endif
 .SECONDARY:
 $(V)$(VERBOSE).SILENT:
 
-# make once more, with what is installed by then.
+# Runs make a second time, after packages were installed.
 AGAIN    = $(MAKE) --no-print-directory -f $(firstword $(MAKEFILE_LIST))
 # Tests run in the sources' folder.
 IN       = cd $(or $(S),.) && B=$(BUILD)
@@ -190,7 +191,7 @@ $(B)/%.o: $(S)%.c $(S)Makefile $(FLAGS)
 	mkdir -p $(@D)
 	$(CC) $(ALLFLAGS) $(FLAGS_$*.o) \
 	    $(if $(filter $(COUNTED),$*),-fsanitize=fuzzer-no-link) \
-	    $(if $(filter $(UNHURRIED),$*),-O1) -MMD -MP -c -o $@ $<
+	    $(if $(filter $(SLOW_TO_BUILD),$*),-O1) -MMD -MP -c -o $@ $<
 
 $(B)/kernels/hexagon/%.o: $(S)kernels/hexagon/%.c $(S)Makefile $(FLAGS)
 	echo "  HEXCC $<"
@@ -242,7 +243,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TESTLIB) $(LIB)
 	mkdir -p $(@D)
 	$(CC) $(ALLFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDFLAGS) $(LIBS)
 
-# The program itself, with functions of tests/tools/faulty.c in front of others.
+# The program itself, with wrappers from tests/tools/faulty.c around functions.
 WRAPPED := $(shell grep -o '^__wrap_[a-z_]*' $(S)tests/tools/faulty.c)
 $(B)/tests/tools/faulty: $(B)/tests/tools/faulty.o $(MAINOBJ) $(LIB)
 	echo "  LINK  $@"
@@ -258,7 +259,7 @@ demo:
 	$(B)/straddle run -c $(S)config/demo.conf -p "In the beginning" -n 64 \
 	    --seed 1
 
-# What a board needs, in one archive: unpack it there and run ./straddle.
+# One archive with everything a board needs: unpack it there, run ./straddle.
 DIST    := straddle-$(VERSION)-$(ARCH)
 dist: $(B)/straddle $(SKEL) $(DOMAIN)
 	rm -rf $(B)/$(DIST) && mkdir -p $(B)/$(DIST)/config $(B)/$(DIST)/tests/data

@@ -19,8 +19,10 @@ if [ "${1-}" = --inside ]; then
 	shift 3			# the rest are environment variables
 	mount -t proc proc "$root/proc"
 	mount --rbind /sys "$root/sys"
-	mkdir -p "$root/dev/shm" "$root/src"
+	mkdir -p "$root/dev/shm" "$root/dev/pts" "$root/src"
 	mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+	mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
+	ln -sf pts/ptmx "$root/dev/ptmx"
 	mount --bind -o ro "$src" "$root/src"
 	# shellcheck disable=SC2016
 	exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
@@ -55,6 +57,7 @@ mirror=$(sources | awk -v suite=$SUITE '$2 == suite { print $1; exit }')
 [ -n "$mirror" ] || skip "apt has no source for $SUITE here"
 
 root=$(mktemp -d /var/tmp/straddle-fresh-XXXXXX)
+chmod 755 "$root"		# tests run parts as another user
 trap 'rm -rf --one-file-system "$root"' EXIT
 t0=$SECONDS
 debootstrap --variant=minbase --include=git,make,ca-certificates \
