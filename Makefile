@@ -44,8 +44,9 @@ SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all \
 # Built by clang, the objects also serve the fuzzers: code that parses counts
 # the branches it takes.
 ifneq ($(findstring clang,$(CC)),)
-# At -O2 clang takes minutes for each of these.
-SLOW_TO_BUILD := kernels/arm/% kernels/x86/%
+# At -O2 clang takes minutes for each of these.  They add 0 to NULL where no
+# chunk of weights follows, which C2y allows and clang 14 reports.
+TEMPLATES := kernels/arm/% kernels/x86/%
 COUNTED  := config/% coordinator/text/% layers/% shm/% tests/fuzz/% tests/support/%
 endif
 else ifeq ($(SAN),thread)
@@ -156,7 +157,7 @@ endif
 SKELOBJS := $(SKELSRC:kernels/hexagon/%.c=$(B)/skel/%.o)
 
 # Every object depends on this file, which is rewritten when a flag changes.
-BUILT_BY := $(CC) $(AR) $(ALLFLAGS) $(COUNTED) $(SLOW_TO_BUILD) \
+BUILT_BY := $(CC) $(AR) $(ALLFLAGS) $(COUNTED) $(TEMPLATES) \
            $(LDFLAGS) $(LIBS) $(HEXCC) $(HEXLD) \
            $(HEXFLAGS) $(SKELCC) $(SKELFLAGS)
 FLAGS    := $(B)/flags
@@ -191,7 +192,8 @@ $(B)/%.o: $(S)%.c $(S)Makefile $(FLAGS)
 	mkdir -p $(@D)
 	$(CC) $(ALLFLAGS) $(FLAGS_$*.o) \
 	    $(if $(filter $(COUNTED),$*),-fsanitize=fuzzer-no-link) \
-	    $(if $(filter $(SLOW_TO_BUILD),$*),-O1) -MMD -MP -c -o $@ $<
+	    $(if $(filter $(TEMPLATES),$*),-O1 \
+	    -fno-sanitize=pointer-overflow) -MMD -MP -c -o $@ $<
 
 $(B)/kernels/hexagon/%.o: $(S)kernels/hexagon/%.c $(S)Makefile $(FLAGS)
 	echo "  HEXCC $<"

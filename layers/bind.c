@@ -105,14 +105,14 @@ weights_free(struct weights *ws)
 void
 weights_place(struct weights *ws, void *base)
 {
-	uint8_t *p = base;
+	const uintptr_t p = (uintptr_t)base;	/* base may be NULL */
 	struct weight *w;
 
 	for (w = ws->w; w < ws->w + ws->n; w++) {
 		if (w->kern != NULL)
-			w->mat.data = p + w->offset;
+			w->mat.data = (void *)(p + w->offset);
 		else
-			w->vec = (const float *)(const void *)(p + w->offset);
+			w->vec = (const float *)(p + w->offset);
 	}
 }
 

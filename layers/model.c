@@ -112,7 +112,8 @@ add_each_expert(struct model *m, enum role role, int layer, int *ret_have,
 			    "tensor %s has type %s, but %s has %s: all experts "
 			    "of a layer must have the same type; convert the "
 			    "file with straddle quantize",
-			    m->g->file[t->file].path, t->name, quant_info(t->type)->name, first->name,
+			    m->g->file[t->file].path, t->name,
+			    quant_info(t->type)->name, first->name,
 			    quant_info(first->type)->name);
 	}
 	*ret_have = 1;

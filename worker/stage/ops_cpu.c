@@ -276,7 +276,8 @@ ops_part(const struct ops_ctx *c, const struct op *op, const struct part *part)
 void *
 ops_thread_room(const struct ops_ctx *c, unsigned thread)
 {
-	return c->compute + ALIGN_UP(c->p->scratch_bytes, 64) +
+	return c->compute == NULL ? NULL : c->compute +
+	    ALIGN_UP(c->p->scratch_bytes, 64) +
 	    thread * program_thread_bytes(c->p);
 }
 
