@@ -8,8 +8,8 @@
 # or is skipped.  Exit 77 is skipped, anything else but 0 failed.
 #
 #   FULL=1       every combination instead of a sample (make check-all)
-#   JOBS=N       programs at once (default: cores and a half, because many
-#                tests spend their time waiting)
+#   JOBS=N       programs at once (default: twice the cores, because many tests
+#                spend their time waiting)
 #   TIME_S=N     limit of each (default 900)
 #   RUN=CMD      put in front of binaries (an emulator)
 set -u
@@ -83,8 +83,7 @@ run_one() {
 }
 export -f run_one
 
-cores=$(nproc)
-printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-$((cores + (cores + 1) / 2))}" \
+printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-$((2 * $(nproc)))}" \
     bash -c 'run_one "$0"'
 
 count() { find "$out" -name "*.$1" | wc -l; }

@@ -65,7 +65,7 @@ is_started()
 	[ "$(cat "/proc/$GROUP/comm")" != "$(cat /proc/$$/comm)" ]
 }
 
-for wait in 0 0.01 0.03 0.06 0.1; do
+for wait in $(sample 2 0 0.01 0.03 0.06 0.1); do
 	straddle_bg "${LONG[@]}"
 	eventually is_started
 	sleep $wait
@@ -162,7 +162,7 @@ check "kill -9 of the coordinator: its workers exit" eventually no_process_left
 
 # --- losing a worker under --recover 0 (e2e/recover.sh tests recovery) ---
 
-for i in 0 1 2; do
+for i in $(sample 1 0 1 2); do
 	start_generation
 	kill -KILL "${pids[i]}"
 	name=$(echo a b c | cut -d ' ' -f $((i + 1)))
