@@ -171,8 +171,8 @@ endif
 .SECONDARY:
 $(V)$(VERBOSE).SILENT:
 
-# Runs make a second time, after packages were installed.
-AGAIN    = $(MAKE) --no-print-directory -f $(firstword $(MAKEFILE_LIST))
+# For running make a second time, after packages were installed.
+AGAIN    = --no-print-directory -f $(firstword $(MAKEFILE_LIST))
 # Tests run in the sources' folder.
 IN       = cd $(or $(S),.) && B=$(BUILD)
 BUILD   := $(if $(S),$(abspath $(B)),$(B))
@@ -257,7 +257,7 @@ $(B)/tests/tools/faulty: $(B)/tests/tools/faulty.o $(MAINOBJ) $(LIB)
 # four sessions.
 demo:
 	$(S).ci/deps build
-	$(AGAIN) all
+	$(MAKE) $(AGAIN) all
 	$(B)/straddle run -c $(S)config/demo.conf -p "In the beginning" -n 64 \
 	    --seed 1
 
@@ -278,7 +278,7 @@ dist: $(B)/straddle $(SKEL) $(DOMAIN)
 # The quick, complete set that everyone runs.
 check:
 	$(S).ci/deps check
-	$(AGAIN) check-built
+	$(MAKE) $(AGAIN) check-built
 
 check-built: all $(PROGS) check-includes
 	$(IN) tests/run.sh $(CHECKS)
@@ -295,7 +295,7 @@ CHECKS  := $(filter $(SLOW),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \
 
 # The same programs with every combination instead of a sample.
 check-all:
-	FULL=1 $(AGAIN) check
+	FULL=1 $(MAKE) $(AGAIN) check
 
 check-kernels: $(B)/tests/check/kernels
 	$(IN) $(KERNELS:%hexagon=)
@@ -307,19 +307,19 @@ check-includes:
 CLANG   ?= clang-14
 check-asan:
 	$(S).ci/deps clang
-	$(AGAIN) SAN=address CC=$(CLANG) check-built
+	$(MAKE) $(AGAIN) SAN=address CC=$(CLANG) check-built
 check-tsan:
 	$(S).ci/deps check
-	$(AGAIN) SAN=thread check-built
+	$(MAKE) $(AGAIN) SAN=thread check-built
 check-clang:
 	$(S).ci/deps clang
-	$(AGAIN) CC=$(CLANG) B=$(B)/clang all check-programs
+	$(MAKE) $(AGAIN) CC=$(CLANG) B=$(B)/clang all check-programs
 check-programs: $(PROGS)
 
 # Built for aarch64 and run under user emulation.
 check-arm64:
 	$(S).ci/deps arm64
-	$(AGAIN) CROSS=aarch64-linux-gnu- check-built
+	$(MAKE) $(AGAIN) CROSS=aarch64-linux-gnu- check-built
 
 # A model larger than any one cap; writes 850 MB.
 check-big: all $(B)/tests/tools/mkgguf
@@ -362,7 +362,7 @@ check-conformance: all
 FUZZ_S  ?= 60
 check-fuzz:
 	$(S).ci/deps clang
-	$(AGAIN) SAN=address CC=$(CLANG) fuzz-built
+	$(MAKE) $(AGAIN) SAN=address CC=$(CLANG) fuzz-built
 fuzz-built: $(addprefix $(B)/fuzz/,$(FUZZERS))
 	$(IN) FUZZ_S=$(FUZZ_S) tests/fuzz/run.sh $(FUZZERS)
 

@@ -39,13 +39,13 @@ void weights_free(struct weights *ws);
 /* Point every weight into the arena at base (ws->nbytes). */
 void weights_place(struct weights *ws, void *base);
 
-/* Matrix i of a stack. */
+/* Matrix i of a stack; there need be no arena yet. */
 static inline struct mat
 weight_mat(const struct weight *w, uint32_t i)
 {
 	struct mat m = w->mat;
 
-	m.data = (const uint8_t *)m.data + i * w->mat_bytes;
+	m.data = (const void *)((uintptr_t)m.data + i * w->mat_bytes);
 	return m;
 }
 

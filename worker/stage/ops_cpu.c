@@ -276,9 +276,9 @@ ops_part(const struct ops_ctx *c, const struct op *op, const struct part *part)
 void *
 ops_thread_room(const struct ops_ctx *c, unsigned thread)
 {
-	return c->compute == NULL ? NULL : c->compute +
+	return (void *)((uintptr_t)c->compute +
 	    ALIGN_UP(c->p->scratch_bytes, 64) +
-	    thread * program_thread_bytes(c->p);
+	    thread * program_thread_bytes(c->p));
 }
 
 /* The first op of [op, end) that is divided differently from op, or end. */

@@ -6,7 +6,8 @@
 
 #include "ops_ctx.h"
 
-/* Row r of tensor id. */
+/* Row r of tensor id.  Computed as a number, because a device that computes
+ * nothing has no compute arena. */
 static inline void *
 row_at(const struct ops_ctx *c, uint16_t id, uint64_t r)
 {
@@ -14,7 +15,8 @@ row_at(const struct ops_ctx *c, uint16_t id, uint64_t r)
 
 	switch (t->store) {
 	case STORE_SCRATCH:
-		return c->compute + t->offset + r * t->row_bytes;
+		return (void *)((uintptr_t)c->compute + t->offset +
+		    r * t->row_bytes);
 	case STORE_OUTPUT:
 		return (uint8_t *)c->b->output + r * t->row_bytes;
 	case STORE_INPUT:
