@@ -286,7 +286,7 @@ START_TEST(sequences_with_windows_can_be_cut)
 	chain_finish(&l);
 	ck_assert(chain_same_logits(&one, 0, &l, 0, 0, TEXT));
 
-	/* Of 80 stored positions, those before 16 are overwritten. */
+	/* 80 positions are stored; the window has overwritten the first 16. */
 	chain_send_control(&l, BATCH_FORGET, 0, 22);
 	ck_assert_int_eq(chain_run(&l, &e), -EPROTO);
 	ck_assert_ptr_nonnull(strstr(e.msg, "cannot cut sequence 0 to 22"));

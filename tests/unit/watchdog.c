@@ -381,7 +381,7 @@ START_TEST(sessions_without_a_worker_are_not_watched)
 	ss.s[0].state = SESSION_CLOSED;
 	ss.s[1].state = SESSION_SPAWNED;
 	t_ok(check_after(900 * S, &e), &e);
-	/* Nor one that was checked just now. */
+	/* A session that was checked just now has not stalled. */
 	close_sessions();
 	open_sessions();
 	t_ok(check_after(0, &e), &e);
