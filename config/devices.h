@@ -1,6 +1,6 @@
 /* config/devices.h - the kinds of devices that a session can name.
  * Owns: their names, their keys, and the facts needed before a worker can be
- * asked.  Called by config/ and the coordinator.  Does not know which kinds this
+ * asked.  Called by config/, the coordinator and orders/start.c.  Does not know which kinds this
  * build supports: the worker does (worker/device.h). */
 #ifndef CONFIG_DEVICES_H
 #define CONFIG_DEVICES_H

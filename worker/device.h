@@ -120,7 +120,6 @@ struct device_ops {
 	/* Traits of the kind, known before it is opened.  The coordinator asks
 	 * a short-lived worker for them (WIRE_TRAITS). */
 	enum weight_layout layout;
-	int on_cores;		/* it computes on the session's threads */
 	int copies_rows;	/* it cannot see the rings: prepare allocates
 				 * copied_rows_bytes() of MEM_COMPUTE */
 	uint64_t open_bytes;	/* of MEM_COMPUTE that open charges */

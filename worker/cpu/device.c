@@ -290,7 +290,6 @@ const struct device_ops device_cpu = {
 	.version = DEVICE_VERSION,
 	.kind = "cpu",
 	.layout = LAYOUT_HOST,
-	.on_cores = 1,
 	.probe = cpu_probe,
 	.open = cpu_open,
 	.traits = cpu_traits,

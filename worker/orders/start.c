@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config/cores.h"
+#include "config/devices.h"
 #include "config/log.h"
 #include "kernels/cpu.h"
 #include "worker/stage/place_self.h"
@@ -42,7 +43,7 @@ when_pinned(const struct worker *w)
 	if (ws->own_cores)
 		return PINNED_AT_START;
 	if (ws->threads == cpuset_count(&cpus) &&
-	    w->sc.dev->on_cores)
+	    device_is_on_cores(w->sc.dev->kind))
 		return PINNED_AFTER_LOAD;
 	return PINNED_NEVER;
 }
