@@ -123,17 +123,6 @@ cpu_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
 	    reterr);
 }
 
-static int
-cpu_upload(struct device *d, const struct weights *ws,
-    struct device_buf *weights, uint32_t i, uint32_t row0, uint32_t nrows,
-    const void *src, struct err *reterr)
-{
-	(void)d;
-	(void)reterr;
-	weights_store(ws, weights->host, i, row0, nrows, src);
-	return 0;
-}
-
 /* Make what all spans of a program share. */
 static int
 prepare_program(struct device *d, const struct program *p)
@@ -295,7 +284,7 @@ const struct device_ops device_cpu = {
 	.traits = cpu_traits,
 	.supports = cpu_supports,
 	.alloc = cpu_alloc,
-	.upload = cpu_upload,
+	.upload = host_mem_upload,
 	.prepare = cpu_prepare,
 	.run = cpu_run,
 	.sync = cpu_sync,

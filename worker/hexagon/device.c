@@ -27,6 +27,7 @@
 #include "domain.h"
 #include "ops.h"
 #include "worker/device.h"
+#include "worker/load/host_mem.h"
 
 enum { HVX_ALIGN = 128 };
 
@@ -165,17 +166,6 @@ hexagon_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
 		return rc;
 	*ret = (struct device_buf){ .host = m->host,
 	    .nbytes = nbytes };
-	return 0;
-}
-
-static int
-hexagon_upload(struct device *d, const struct weights *ws,
-    struct device_buf *weights, uint32_t i, uint32_t row0, uint32_t nrows,
-    const void *src, struct err *reterr)
-{
-	(void)d;
-	(void)reterr;
-	weights_store(ws, weights->host, i, row0, nrows, src);
 	return 0;
 }
 
@@ -468,7 +458,7 @@ const struct device_ops device_hexagon = {
 	.traits = hexagon_traits,
 	.supports = hexagon_supports,
 	.alloc = hexagon_alloc,
-	.upload = hexagon_upload,
+	.upload = host_mem_upload,
 	.prepare = hexagon_prepare,
 	.run = hexagon_run,
 	.sync = hexagon_sync,

@@ -1,5 +1,5 @@
 /* worker/load/host_mem.h - buffers of a device that works in host memory.
- * Owns: their arenas.  Called by alloc and close of a device. */
+ * Owns: their arenas.  Called by alloc, upload and close of a device. */
 #ifndef WORKER_LOAD_HOST_MEM_H
 #define WORKER_LOAD_HOST_MEM_H
 
@@ -20,6 +20,12 @@ struct host_mem {
 int host_mem_alloc(struct host_mem *m, struct mem_ledger *ledger,
     enum mem_tag tag, uint64_t nbytes, const char *what,
     struct device_buf *ret, struct err *reterr);
+
+/* upload of struct device_ops, for a device whose weights lie in memory that the
+ * host can write. */
+int host_mem_upload(struct device *d, const struct weights *ws,
+    struct device_buf *weights, uint32_t i, uint32_t row0, uint32_t nrows,
+    const void *src, struct err *reterr);
 
 /* Free all buffers. */
 void host_mem_close(struct host_mem *m);

@@ -89,19 +89,6 @@ null_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
 	    reterr);
 }
 
-/* Repack rows into the device's layout.  Here: the CPU's layout, for the
- * operations that fall back. */
-static int
-null_upload(struct device *d, const struct weights *ws,
-    struct device_buf *weights, uint32_t i, uint32_t row0, uint32_t nrows,
-    const void *src, struct err *reterr)
-{
-	(void)d;
-	(void)reterr;
-	weights_store(ws, weights->host, i, row0, nrows, src);
-	return 0;
-}
-
 /* Compile, capture or describe the span once. */
 static int
 null_prepare(struct device *d, const struct program *p, const struct span *s,
@@ -183,7 +170,9 @@ const struct device_ops device_null = {
 	.traits = null_traits,
 	.supports = null_supports,
 	.alloc = null_alloc,
-	.upload = null_upload,
+	/* Repacks rows into the device's layout.  Here: the CPU's layout, for the
+	 * operations that fall back. */
+	.upload = host_mem_upload,
 	.prepare = null_prepare,
 	.run = null_run,
 	.sync = null_sync,
