@@ -124,6 +124,9 @@ else ifeq ($(SAN),address)
 E2E     := $(filter-out tests/e2e/invariance.sh,$(E2E))
 endif
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(FUZZSRC))
+# Faults that users reported; toy.py is their library.
+FAULTS  := $(if $(CROSS)$(filter thread,$(SAN)),,$(filter-out \
+           tests/faults/toy.py,$(call matching,tests/faults/*.py)))
 
 # The program of a Hexagon domain: code for HVX of v67, freestanding, which
 # qemu-hexagon runs.  Only where its compiler and linker are installed.
@@ -291,6 +294,7 @@ SLOW    := $(BUILD)/tests/unit/hexagon $(addprefix tests/e2e/,hang.sh \
 CHECKS  := $(filter $(SLOW),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \
            $(if $(filter thread,$(SAN)),,$(KERNELS)) \
            $(filter-out $(SLOW),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \
+           $(FAULTS) \
            $(BUILD)/tests/check/ring_loop $(addprefix replay:,$(FUZZERS))
 
 # The same programs with every combination instead of a sample.
@@ -299,6 +303,9 @@ check-all:
 
 check-kernels: $(B)/tests/check/kernels
 	$(IN) $(KERNELS:%hexagon=)
+
+check-faults: all $(B)/tests/tools/faulty
+	$(IN) tests/run.sh $(FAULTS)
 
 check-includes:
 	cd $(or $(S),.) && CC="$(CC)" tests/check_includes.py
@@ -395,14 +402,14 @@ help:
 	echo "  check-stress     every case of stress, and SOAK_S (60) of soak"
 	echo "  check-torture    each allocation, map, descriptor fails in turn"
 	echo "  check-conformance  compares with the data in SHARED (../shared)"
-	echo "  check-kernels check-includes   those two alone"
+	echo "  check-kernels check-includes check-faults   those alone"
 	echo "make clean"
 	echo "V=1 shows commands; CC=clang-14; SAN=address|thread; B=DIR;"
 	echo "CROSS=aarch64-linux-gnu- builds for aarch64"
 
 .PHONY: all demo dist skel check check-built check-all check-kernels \
     check-includes check-asan check-tsan check-clang check-programs \
-    check-arm64 check-conformance check-big check-vm check-fresh check-fuzz \
+    check-arm64 check-conformance check-faults check-big check-vm check-fresh check-fuzz \
     fuzz-built check-kills check-stress check-torture clean help
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

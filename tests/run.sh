@@ -53,6 +53,7 @@ export -f seeds
 run_one() {
 	local item=$1 name t0 rc
 	name=${item%.sh}
+	name=${name%.py}
 	name=${name#"$B/"}
 	name=${name#tests/}
 	t0=$(date +%s%N)
@@ -62,6 +63,7 @@ run_one() {
 		set -- $RUN "$B/tests/$name" $(seeds "${item#replay:}")
 		;;
 	*.sh)		set -- bash "$item" ;;
+	*.py)		set -- python3 "$item" ;;
 	*/ring_loop)	set -- bash "$STRADDLE_TESTS/check/ring_loop.sh" ;;
 	*)		set -- $RUN "$item" ;;
 	esac

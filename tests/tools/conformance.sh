@@ -7,6 +7,8 @@ set -eu
 shared=${SHARED:-../shared}
 bin=${STRADDLE_BIN:-build/straddle}
 [ -d "$shared/vectors" ] || { echo "skipped: no $shared/vectors"; exit 0; }
+made=$(mktemp -d "${TMPDIR:-/tmp}/straddle-conformance.XXXXXX")
+trap 'rm -rf "$made"' EXIT
 
 # check_logits SESSIONS BATCH: compare the logits of every model.
 check_logits()
@@ -35,10 +37,21 @@ fi
 python3 "$shared/tools/tokconform.py" --straddle "$bin" \
     --dir "$shared/tokenizers"
 
+# Faults that others reported: 77 means that one cannot be tried here.
+for try in "$shared"/faults/*/try.py; do
+	[ -e "$try" ] || continue
+	rc=0
+	STRADDLE=$bin python3 "$try" >"$made/log" 2>&1 || rc=$?
+	fault=$(basename "$(dirname "$try")")
+	case $rc in
+	0)	echo "ok   $fault" ;;
+	77)	echo "skip $fault: $(tail -n 1 "$made/log")" ;;
+	*)	echo "FAIL $fault"; cat "$made/log"; exit 1 ;;
+	esac
+done
+
 # The perplexity of the demo model's files must be as recorded, and that of files from
 # straddle quantize must equal that of the recorded file of the same type.
-made=$(mktemp -d "${TMPDIR:-/tmp}/straddle-conformance.XXXXXX")
-trap 'rm -rf "$made"' EXIT
 check_ppl()	# FILE RECORDED LABEL
 {
 	"$bin" eval -q -m "$1" --ctx 256 --text "$shared/models/kjv-held.txt" \
