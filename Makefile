@@ -409,7 +409,7 @@ help:
 
 .PHONY: all demo dist skel check check-built check-all check-kernels \
     check-includes check-asan check-tsan check-clang check-programs \
-    check-arm64 check-conformance check-faults check-big check-vm check-fresh check-fuzz \
-    fuzz-built check-kills check-stress check-torture clean help
+    check-arm64 check-conformance check-faults check-big check-vm \
+    check-fresh check-fuzz fuzz-built check-kills check-stress check-torture clean help
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
