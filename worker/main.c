@@ -145,6 +145,9 @@ worker_main(int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	log_init("straddle worker", 0);
+	/* Executed through a descriptor, the process is named after its
+	 * number. */
+	prctl(PR_SET_NAME, "straddle");
 	follow_parent();
 	closefrom(CHAN_FD + 1);
 	w.confine = confine_open();

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +26,47 @@ enum { EXIT_GROUP = 126, EXIT_EXEC = 127 };
 /* How long a killed process is awaited.  Releasing tens of GiB takes seconds.
  * A process in uninterruptible sleep may never end, and is abandoned. */
 #define KILLED_NS	UINT64_C(5000000000)
+
+/* This program's file, which stays the same when its name is removed or given
+ * to another version; opened once.  Above the numbers that the child assigns. */
+static int program_fd = -1;
+
+static int
+open_program(struct err *reterr)
+{
+	int fd, rc = 0;
+
+	if (program_fd >= 0)
+		return 0;
+	/* O_PATH: the user may run the program without being able to read it. */
+	if ((fd = open("/proc/self/exe", O_PATH | O_CLOEXEC)) < 0 ||
+	    (program_fd = fcntl(fd, F_DUPFD_CLOEXEC, CHAN_FD + 1)) < 0)
+		rc = err_set(reterr, ERR_RUN, -errno, "/proc/self/exe: %s",
+		    strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* The path of the program for a launcher: its name while that is the program's,
+ * else a path through our descriptor, which any process of this user can open.
+ * ret is PATH_MAX bytes. */
+static int
+program_path(char *ret, struct err *reterr)
+{
+	struct stat held, named;
+	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
+
+	if (n < 0)
+		return err_set(reterr, ERR_RUN, -errno, "/proc/self/exe: %s",
+		    strerror(errno));
+	ret[n] = '\0';
+	if (stat(ret, &named) < 0 || fstat(program_fd, &held) < 0 ||
+	    held.st_dev != named.st_dev || held.st_ino != named.st_ino)
+		snprintf(ret, PATH_MAX, "/proc/%d/fd/%d", (int)getpid(),
+		    program_fd);
+	return 0;
+}
 
 /* Build argv of the worker: the launcher's words and this program's path, or
  * without a launcher a short name, which the process title replaces; then the
@@ -53,7 +95,7 @@ worker_argv(char *launch, char *exe, char **argv, struct err *reterr)
 
 /* Runs in the child: only async-signal-safe calls until exec. */
 static NORETURN void
-become_worker(int chan_fd, int group_fd, const char *file, char **argv)
+become_worker(int chan_fd, int group_fd, int launched, char **argv)
 {
 	sigset_t none;
 	int null;
@@ -70,7 +112,10 @@ become_worker(int chan_fd, int group_fd, const char *file, char **argv)
 		fcntl(chan_fd, F_SETFD, 0);
 	else
 		dup2(chan_fd, CHAN_FD);
-	execvp(file, argv);
+	if (launched)
+		execvp(argv[0], argv);
+	else
+		fexecve(program_fd, argv, environ);
 	_exit(EXIT_EXEC);
 }
 
@@ -81,13 +126,11 @@ child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
 	const char *env = getenv("STRADDLE_LAUNCH");	/* child.h */
 	char *argv[MAX_LAUNCH + 3], launch[1024] = "", exe[PATH_MAX];
 	struct chan ours, theirs;
-	ssize_t n;
 	int rc;
 
-	if ((n = readlink("/proc/self/exe", exe, sizeof(exe) - 1)) < 0)
-		return err_set(reterr, ERR_RUN, -errno, "/proc/self/exe: %s",
-		    strerror(errno));
-	exe[n] = '\0';
+	if ((rc = open_program(reterr)) < 0 ||
+	    (rc = program_path(exe, reterr)) < 0)
+		return rc;
 	if (env != NULL && strlcpy(launch, env, sizeof(launch)) >=
 	    sizeof(launch))
 		return err_set(reterr, ERR_USAGE, -E2BIG, "STRADDLE_LAUNCH is "
@@ -96,8 +139,7 @@ child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
 	    (rc = chan_pair(&ours, &theirs, reterr)) < 0)
 		return rc;
 	if ((ret->pid = fork()) == 0)
-		become_worker(theirs.fd, group_fd, launch[0] != '\0' ?
-		    argv[0] : exe, argv);
+		become_worker(theirs.fd, group_fd, launch[0] != '\0', argv);
 	if (ret->pid < 0) {
 		rc = -errno;
 		chan_close(&ours);

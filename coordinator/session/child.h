@@ -18,7 +18,8 @@ struct child {
 
 /* Re-execute this program as a worker with its channel on CHAN_FD, stdin from
  * /dev/null, and stdout redirected to stderr because only the coordinator
- * prints results.
+ * prints results.  The worker is this very program, also after an upgrade has
+ * replaced or removed its file.
  *
  * The environment variable STRADDLE_LAUNCH (straddle.1), when set, is a command
  * that runs the worker ("qemu-aarch64 -L /usr/aarch64-linux-gnu", "valgrind
