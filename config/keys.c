@@ -10,6 +10,7 @@
 #include <bsd/string.h>
 
 #include "devices.h"
+#include "plain.h"
 #include "words.h"
 
 /* Longest device kind: kind and index must still make a session's name. */
@@ -310,11 +311,19 @@ key_range(const struct setting *s, char buf[KEY_VALUE_LEN])
 static void
 print_quoted(const char *text, FILE *fp)
 {
+	const char *end = text + strlen(text);
+	unsigned len;
+
 	putc('"', fp);
-	for (; *text != '\0'; text++) {
-		if (strchr("\"\\$\n", *text) != NULL)
+	for (; text < end; text += MAX(len, 1)) {
+		len = plain_len(text, (size_t)(end - text));
+		if (*text == '\n')
+			fputs("\\n", fp);
+		if (len == 0 && *text != '\n')
+			fprintf(fp, "\\x%02x", (uint8_t)*text);
+		if (len > 0 && strchr("\"\\$", *text) != NULL)
 			putc('\\', fp);
-		putc(*text == '\n' ? 'n' : *text, fp);
+		fwrite(text, 1, len, fp);
 	}
 	putc('"', fp);
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plain.h"
+
 static const char *log_name = "straddle";
 static int log_level = 1;
 
@@ -16,16 +18,17 @@ log_init(const char *name, int verbose)
 	log_level = verbose;
 }
 
-/* One write per line, so that lines of several processes do not mix. */
+/* One write per line, so that lines of several processes do not mix.  Messages
+ * quote names and values of files, which may hold anything. */
 static void PRINTF_LIKE(1, 0)
 log_line(const char *fmt, va_list ap)
 {
-	char line[1400];
+	char text[1400], line[PLAIN_GROWTH * sizeof(text) + 1];
 	size_t n;
 
-	n = (size_t)snprintf(line, sizeof(line), "%s: ", log_name);
-	vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
-	n = strlen(line);
+	n = (size_t)snprintf(text, sizeof(text), "%s: ", log_name);
+	vsnprintf(text + n, sizeof(text) - n, fmt, ap);
+	n = plain_copy(line, sizeof(line), text, strlen(text), PLAIN_ALL);
 	line[n] = '\n';
 	fwrite(line, 1, n + 1, stderr);
 	fflush(stderr);

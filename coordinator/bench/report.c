@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/plain.h"
 #include "bench.h"
 #include "coordinator/print/output.h"
 
@@ -348,7 +349,7 @@ print_split(const struct bench *b, const struct bench_split *sp,
 		    roof_name(t->bound), relative_speed(b, t));
 	}
 	if (sp->why_not.kind != ERR_NONE)
-		printf("  %s", sp->why_not.msg);
+		printf("  %s", PLAIN(sp->why_not.msg));
 	putchar('\n');
 }
 

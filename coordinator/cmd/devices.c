@@ -7,6 +7,7 @@
 #include <bsd/string.h>
 
 #include "config/devices.h"
+#include "config/plain.h"
 #include "config/units.h"
 #include "shm/wire.h"
 #include "cmd.h"
@@ -27,7 +28,7 @@ on_limit(struct report *a, const struct wire_limit *wl)
 	if (strcmp(wl->name, "found") == 0) {
 		if (a->device == NULL) {
 			printf("  %s: %s\n", wl->value ? "found" :
-			    "not found", wl->from);
+			    "not found", PLAIN(wl->from));
 			return;
 		}
 		json_object_set_new(a->device, "found",
@@ -51,7 +52,7 @@ on_limit(struct report *a, const struct wire_limit *wl)
 		units_human_bytes(wl->value, buf);
 	else
 		snprintf(buf, sizeof(buf), "%" PRIu64, wl->value);
-	printf("  %-22s %-12s (%s)\n", wl->name, buf, wl->from);
+	printf("  %-22s %-12s (%s)\n", wl->name, buf, PLAIN(wl->from));
 }
 
 static void
@@ -61,7 +62,7 @@ on_check(struct report *a, const struct wire_check *wc)
 
 	if (a->device == NULL) {
 		printf("  %-22s %s: %s\n", wc->what, wc->ok ? "ok" :
-		    "not ok", wc->text);
+		    "not ok", PLAIN(wc->text));
 		return;
 	}
 	if ((list = json_object_get(a->device, "checks")) == NULL) {
@@ -89,7 +90,7 @@ on_support(struct report *a, const struct wire_support *ws)
 	    ws->type[0] != '\0' && ws->yes ? "" : " ", ws->yes ?
 	    (ws->type[0] != '\0' ? "" : "yes") : "no: ");
 	if (!ws->yes)
-		fputs(ws->reason, stdout);
+		fputs(PLAIN(ws->reason), stdout);
 }
 
 static void

@@ -2,6 +2,7 @@
  * Each session's worker builds its program and places it; nothing is loaded. */
 #include <stdio.h>
 
+#include "config/plain.h"
 #include "shm/wire.h"
 #include "cmd.h"
 #include "coordinator/engine/engine.h"
@@ -25,7 +26,7 @@ print_op(struct explained *x, const struct wire_placed *wp,
 	else
 		printf("%5s ", wp->head ? "head" : "-");
 	printf("%-12s %-30s %c %-8s %-8s %s\n", wp->op, wp->tensor,
-	    wp->barrier_before ? '|' : ' ', wp->share, where, wp->reason);
+	    wp->barrier_before ? '|' : ' ', wp->share, where, PLAIN(wp->reason));
 }
 
 static void

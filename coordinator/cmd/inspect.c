@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/plain.h"
+#include "config/utf8.h"
 #include "kernels/cpu.h"
 #include "layers/model.h"
 #include "cmd.h"
@@ -25,13 +27,25 @@ tensor_type(const struct gguf_tensor *t)
 	return unknown;
 }
 
+/* Cut off at a whole character. */
+static void
+print_string(struct gguf_str s)
+{
+	size_t n = MIN(s.len, MAX_SHOWN);
+
+	if (n < s.len)
+		n -= utf8_unfinished((const uint8_t *)s.data, n);
+	putchar('"');
+	plain_print(stdout, s.data, n);
+	fputs(n < s.len ? "...\"" : "\"", stdout);
+}
+
 static void
 print_value(const struct gguf_kv *kv)
 {
 	switch (kv->type) {
 	case GGUF_STRING:
-		printf("\"%.*s%s\"", (int)MIN(kv->v.s.len, MAX_SHOWN),
-		    kv->v.s.data, kv->v.s.len > MAX_SHOWN ? "..." : "");
+		print_string(kv->v.s);
 		break;
 	case GGUF_ARRAY:
 		printf("%s[%" PRIu64 "]", gguf_type_name(kv->v.a.type),
@@ -127,7 +141,7 @@ print_text(const struct gguf *g, int verbose)
 
 	for (f = 0; f < g->nfiles; f++)
 		printf("file %s: GGUF version %u, %" PRIu64 " bytes, data "
-		    "from %" PRIu64 "\n", g->file[f].path, g->file[f].version,
+		    "from %" PRIu64 "\n", PLAIN(g->file[f].path), g->file[f].version,
 		    g->file[f].nbytes, g->file[f].data_off);
 	printf("alignment %" PRIu64 "\n\nmetadata, %" PRIu64 " keys\n",
 	    g->alignment, g->nkv);
@@ -155,7 +169,7 @@ print_text(const struct gguf *g, int verbose)
 	check_runs(g, &params, &e);
 	if (params > 0)
 		printf("\nparameters: %" PRIu64, params);
-	printf("\nruns: %s\n", e.msg[0] == '\0' ? "yes" : e.msg);
+	printf("\nruns: %s\n", e.msg[0] == '\0' ? "yes" : PLAIN(e.msg));
 }
 
 static json_t *

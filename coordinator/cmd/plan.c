@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/plain.h"
 #include "cmd.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/print/output.h"
@@ -47,7 +48,7 @@ print_text(const struct engine *eng)
 
 	output_table(stdout, engine_plan_of(eng), NULL);
 	if (why[0] != '\0')
-		printf("fit: %s\n", why);
+		printf("fit: %s\n", PLAIN(why));
 }
 
 int

@@ -11,6 +11,7 @@
 
 #include "config/cores.h"
 #include "config/log.h"
+#include "config/plain.h"
 #include "cmd.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/print/output.h"
@@ -297,7 +298,7 @@ report(struct quantize *q, unsigned nthreads, struct err *reterr)
 		    (json_int_t)q->out.file_bytes, "error", error_of(&q->sum),
 		    "seconds", s, "threads", (int)nthreads), 1, reterr);
 	}
-	printf("%s: ", q->c->out_path);
+	printf("%s: ", PLAIN(q->c->out_path));
 	print_types(q);
 	printf("; %s -> %s; ", units_human_bytes(before, was),
 	    units_human_bytes(after, is));

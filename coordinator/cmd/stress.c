@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "config/log.h"
+#include "config/plain.h"
 #include "config/units.h"
 #include "shm/event.h"
 #include "cmd.h"
@@ -128,7 +129,7 @@ report(struct report *r, struct stress *x, int rc, const struct err *e,
 	if (!r->json) {
 		printf("%-7s %s (%.1f s): %s\n", held ? "held" : skipped ?
 		    "skipped" : "BROKE", x->current->name, s, text != NULL ?
-		    text : "no memory for the text");
+		    PLAIN(text) : "no memory for the text");
 		fflush(stdout);
 	}
 	json_array_append_new(r->cases, json_pack("{s:s,s:b,s:b,s:o,s:f,s:b,"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/plain.h"
 #include "cmd.h"
 #include "coordinator/print/output.h"
 #include "coordinator/print/source.h"
@@ -22,7 +23,8 @@ open_vocab(const struct conf *c, struct gguf **ret_g, struct tokenizer **ret,
 	return rc;
 }
 
-/* One line per token, "   1234 '▁the'": its id, its text as stored. */
+/* One line per token, "   1234 '▁the'": its id, its text as stored but for
+ * escapes. */
 static void
 print_pieces(const struct tokenizer *t, const uint32_t *ids, size_t n)
 {
@@ -31,7 +33,9 @@ print_pieces(const struct tokenizer *t, const uint32_t *ids, size_t n)
 
 	for (i = 0; i < n; i++) {
 		s = tokenizer_text(t, ids[i]);
-		printf("%7u '%.*s'\n", ids[i], (int)s.len, s.data);
+		printf("%7u '", ids[i]);
+		plain_print(stdout, s.data, s.len);
+		puts("'");
 	}
 }
 

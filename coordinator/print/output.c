@@ -13,7 +13,8 @@
 
 #include "confined.h"
 #include "domains.h"
-#include "coordinator/text/utf8.h"
+#include "config/plain.h"
+#include "config/utf8.h"
 #include "config/words.h"
 
 /* Signals are blocked and read from a descriptor (engine/signals.c), so they do not
@@ -57,8 +58,8 @@ wait_writable(void)
 	return p[0].revents == 0 && p[1].revents != 0 ? -EINTR : 0;
 }
 
-int
-output_text(const char *text, size_t nbytes)
+static int
+write_all(const char *text, size_t nbytes)
 {
 	ssize_t n;
 	int rc;
@@ -76,6 +77,38 @@ output_text(const char *text, size_t nbytes)
 		nbytes -= (size_t)n;
 	}
 	return 0;
+}
+
+/* Write text as a terminal may have it, with escapes. */
+static int
+write_plain(const char *text, size_t nbytes)
+{
+	enum { PART = 256 };
+	char buf[PLAIN_GROWTH * PART + 1];
+	size_t n, held;
+	int rc = 0;
+
+	while (nbytes > 0 && rc == 0) {
+		n = MIN(nbytes, PART);
+		held = n < nbytes ? utf8_unfinished((const uint8_t *)text, n) : 0;
+		n -= held;
+		rc = write_all(buf, plain_copy(buf, sizeof(buf), text, n,
+		    PLAIN_LINES));
+		text += n;
+		nbytes -= n;
+	}
+	return rc;
+}
+
+int
+output_text(const char *text, size_t nbytes)
+{
+	static int is_terminal = -1;
+
+	if (is_terminal < 0)
+		is_terminal = isatty(STDOUT_FILENO);
+	return is_terminal ? write_plain(text, nbytes) :
+	    write_all(text, nbytes);
 }
 
 /* --- the memory table --- */
@@ -128,7 +161,8 @@ print_expected_enforcement(FILE *fp)
 
 	enforce_best(&why);
 	fprintf(fp, "caps: held by %s%s%s\n", enforce_best_name(),
-	    why != NULL ? ", because " : "", why != NULL ? why : "");
+	    why != NULL ? ", because " : "",
+	    why != NULL ? PLAIN(why) : "");
 }
 
 /* The source of the peaks, and the enforcement of the caps. */
@@ -150,7 +184,7 @@ print_enforcement(FILE *fp, const struct sessions *ss, int emulated)
 		    ENFORCE_RLIMIT ? "RLIMIT_DATA, which does not see shared "
 		    "memory (rings)" : "the ledger alone", emulated &&
 		    e->by == ENFORCE_RLIMIT ? " and does not hold emulators" :
-		    "", e->why);
+		    "", PLAIN(e->why));
 }
 
 enum { HOLDS_WIDTH = 14 };	/* at least: all but half layers fit */
@@ -405,11 +439,13 @@ output_refuse_model(const struct gguf *g, const char *path,
 int
 output_json(json_t *o, int indent, struct err *reterr)
 {
-	char *text = json_dumps(o, (indent ? JSON_INDENT(1) : JSON_COMPACT) |
+	char *dump = json_dumps(o, (indent ? JSON_INDENT(1) : JSON_COMPACT) |
 	    JSON_REAL_PRECISION(7));
+	char *text = dump != NULL ? plain_json(dump) : NULL;
 	int rc = json_failed || text == NULL ? -ENOMEM : 0;
 
 	json_decref(o);
+	free(dump);
 	if (rc < 0) {
 		free(text);
 		return err_nomem(reterr, "the JSON output");

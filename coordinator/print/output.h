@@ -26,7 +26,9 @@ struct speeds {
  * allocation would be printed. */
 void output_init(void);
 
-/* Write all bytes to stdout now, also to a slow or non-blocking reader.  -EPIPE:
+/* Write all bytes to stdout now, also to a slow or non-blocking reader.  On a
+ * terminal, text is whole characters, and controls but newlines and tabs are
+ * escaped (config/plain.h); elsewhere bytes are exact.  -EPIPE:
  * the reader has gone.  -EINTR: a signal has come on the descriptor given to
  * output_watch() (-1 = none).  After output_hurry(), called when a signal has
  * come, a reader has a few seconds: then this call and all later ones return

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "utf8.h"
+#include "config/utf8.h"
 
 void
 detokenizer_init(struct detokenizer *d, const struct tokenizer *t,

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "utf8.h"
+#include "config/utf8.h"
 
 enum { MAX_PATTERNS = 6, MAX_PATTERN_BYTES = 4096 };
 

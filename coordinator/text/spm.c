@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "merge.h"
-#include "utf8.h"
+#include "config/utf8.h"
 
 struct spm {
 	const struct vocab *v;

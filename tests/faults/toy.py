@@ -50,10 +50,10 @@ for name in ("STRADDLE_CPU_MASK", "STRADDLE_SEED", "XDG_STATE_HOME"):
 # --- checks ---
 
 class Result:
-    """How a command ended: rc, out and err (text), raw (the bytes of out)."""
+    """How a command ended: rc, out and err (text), raw and err_raw (their bytes)."""
 
     def __init__(self, args, rc, out, err):
-        self.args, self.rc, self.raw = args, rc, out
+        self.args, self.rc, self.raw, self.err_raw = args, rc, out, err
         self.out = out.decode("utf8", "replace")
         self.err = err.decode("utf8", "replace")
 

@@ -9,7 +9,7 @@
 
 #include "coordinator/text/detokenizer.h"
 #include "tests/support/token_ids.h"
-#include "coordinator/text/utf8.h"
+#include "config/utf8.h"
 
 #define MARK	"\xe2\x96\x81"		/* U+2581 */
 

@@ -1,4 +1,4 @@
-/* coordinator/text/utf8.c - finds the borders of UTF-8 characters. */
+/* config/utf8.c - finds the borders of UTF-8 characters. */
 #include "utf8.h"
 
 /* Length of a character that begins with byte c; 0 = none does. */
