@@ -48,16 +48,15 @@ enum { MAX_PATTERNS = 6, MAX_PATTERN_BYTES = 4096 };
 	"[^\\r\\n\\p{L}\\p{N}]?" upper "*" lower "+" end \
 	"|[^\\r\\n\\p{L}\\p{N}]?" upper "+" lower "*" end
 
-/* o200k_base of openai/tiktoken, openai/gpt-oss-20b tokenizer.json, except for
- * the letters: there they are those of TEKKEN, here those of llama.cpp, which
- * knows the case of ASCII only and takes marks for punctuation.  The reference
- * ids of files with this name were recorded with llama.cpp. */
-#define GPT4O	O200K("[^\\P{L}a-z]", "[^\\P{L}A-Z]", ENGLISH "?") \
+/* o200k_base of openai/tiktoken; openai/gpt-oss-20b tokenizer.json.  A word
+ * keeps its marks, and ends where the case changes, in any script. */
+#define UPPER	"[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER	"[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define GPT4O	O200K(UPPER, LOWER, ENGLISH "?") \
 		"|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" BLANKS
 
 /* mistralai/Mistral-Nemo-Base-2407 tekken.json */
-#define TEKKEN	O200K("[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]", \
-		    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]", "") \
+#define TEKKEN	O200K(UPPER, LOWER, "") \
 		"|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" BLANKS
 
 /* deepseek-ai/deepseek-llm-7b-base tokenizer.json: letters with case, as of an
@@ -105,9 +104,11 @@ enum { MAX_PATTERNS = 6, MAX_PATTERN_BYTES = 4096 };
 
 /* --- the table --- */
 
+enum { DIGIT_BYTES = 4 };	/* a flag beside PRE_* */
+
 struct pre_row {
 	const char *name;	/* tokenizer.ggml.pre */
-	int flags;		/* PRE_* */
+	int flags;		/* PRE_*, DIGIT_BYTES */
 	const char *pattern[MAX_PATTERNS];	/* NULL after the last */
 };
 
@@ -134,13 +135,14 @@ static const struct pre_row rows[] = {
 	{ "tekken", PRE_WHOLE | PRE_BOS, { TEKKEN } },
 	{ "smollm", 0, { "\\p{N}", GPT2 } },	/* HuggingFaceTB/SmolLM-135M */
 	{ "deepseek-llm", 0, { "[\\r\\n]", "\\s?[" CASED "]+",
-	    "\\s?[" MARKS "]+", LAST, EASTERN, "\\p{N}+" } },
+	    "\\s?[" MARKS "]+", LAST, EASTERN, "\\p{N}" } },
 	/* deepseek-ai/deepseek-coder-6.7b-base */
 	{ "deepseek-coder", 0, { "[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+",
 	    EASTERN, "\\p{N}" } },
 	{ "deepseek-v3", 0, { "\\p{N}{1,3}", V3_EAST, V3 } },
-	/* tiiuae/falcon-7b, its Punctuation spelled out */
-	{ "falcon", 0, { "[\\p{P}$+<=>^~|`]+", GPT2, "[0-9][0-9][0-9]" } },
+	/* tiiuae/falcon-7b, its Punctuation spelled out.  Its Digits and
+	 * [0-9][0-9][0-9] come after ByteLevel: see cut_digit_bytes(). */
+	{ "falcon", DIGIT_BYTES, { "[\\p{P}$+<=>^~|`]+", GPT2 } },
 	{ "starcoder", 0, { "\\p{N}", GPT2 } },	/* bigcode/starcoder2-3b */
 	{ "refact", 0, { "\\p{N}", GPT2 } },	/* smallcloudai/Refact-1_6B */
 	{ "command-r", 0, { "\\p{N}", GPT2 } },	/* CohereForAI/c4ai- */
@@ -288,6 +290,58 @@ raw_len(const char *raw, size_t nbytes)
 	return utf8_len((const uint8_t *)raw, nbytes);
 }
 
+/* Is the byte a digit for a pattern that runs behind ByteLevel?  There a byte
+ * is a character, and six of those above 0x7f are superscripts and fractions
+ * of Latin-1, wherever in a character of the text the byte stands. */
+static int
+is_digit_byte(uint8_t b)
+{
+	return (b >= '0' && b <= '9') || b == 0xb2 || b == 0xb3 || b == 0xb9 ||
+	    (b >= 0xbc && b <= 0xbe);
+}
+
+/* Length of the piece at p, of n > 0 bytes: three digits of ASCII; or what is
+ * in front of the next three, or of the next change between digits and
+ * others. */
+static size_t
+digit_piece(const uint8_t *p, size_t n)
+{
+	int digits = is_digit_byte(*p);
+	size_t i, ascii = 0;
+
+	for (i = 0; i < n && is_digit_byte(p[i]) == digits; i++) {
+		ascii = p[i] <= '9' ? ascii + 1 : 0;
+		if (digits && ascii == 3)
+			return i == 2 ? 3 : i - 2;
+	}
+	return i;
+}
+
+/* Falcon's two last steps: cut between digits and other bytes, then take the
+ * digits of ASCII in threes. */
+static int
+cut_digit_bytes(const struct cut *c, size_t off, size_t nbytes)
+{
+	const char *text = c->raw != NULL ? c->raw : c->text;
+	size_t done, n;
+	int rc = 0;
+
+	for (done = 0; done < nbytes && rc == 0; done += n) {
+		n = digit_piece((const uint8_t *)text + off + done,
+		    nbytes - done);
+		rc = c->fn(c->arg, off + done, n, c->reterr);
+	}
+	return rc;
+}
+
+static int
+call_back(const struct cut *c, size_t off, size_t nbytes)
+{
+	return c->p->row->flags & DIGIT_BYTES ?
+	    cut_digit_bytes(c, off, nbytes) :
+	    c->fn(c->arg, off, nbytes, c->reterr);
+}
+
 /* Pass the word at text[off] to the callback, as it is in the input. */
 static int
 pass_word(struct cut *c, size_t off, size_t nbytes)
@@ -295,14 +349,14 @@ pass_word(struct cut *c, size_t off, size_t nbytes)
 	size_t from = c->raw_at, done, len;
 
 	if (c->raw == NULL)
-		return c->fn(c->arg, off, nbytes, c->reterr);
+		return call_back(c, off, nbytes);
 	for (done = 0; done < nbytes; done += len) {
 		len = raw_len(c->raw + c->raw_at, c->raw_end - c->raw_at);
 		c->raw_at += MAX(len, (size_t)1);
 		if (len == 0)
 			len = REPLACEMENT_LEN;
 	}
-	return c->fn(c->arg, from, c->raw_at - from, c->reterr);
+	return call_back(c, from, c->raw_at - from);
 }
 
 /* Find the first match in a piece from `at` on; an empty one at the piece's end
