@@ -210,7 +210,8 @@ static const struct help {
 "expert routers, and tensors that are not weights keep their type. The output\n"
 "head (output.weight, or the embedding where it is also the head) gets Q6_K if\n"
 "TYPE is Q4_K or Q5_K. If the model is split, IN is its first part; OUT is one\n"
-"file. OUT is written under a temporary name and renamed when it is complete.\n",
+"file. OUT gets its name when it is complete; a file of that name is only\n"
+"replaced with --force.\n",
 .note =
 "This command starts no session: of the common options, only -m (IN, which is\n"
 "then not an operand), -v and -q (print only the last line) have an effect.\n",

@@ -96,6 +96,7 @@ struct conf {
 	char *quant_type;	/* quantize: operand TYPE */
 	char *head_type;	/* quantize --head, NULL = by TYPE */
 	char *fallback_type;	/* quantize --fallback, NULL = by TYPE */
+	int force;		/* quantize --force: replace OUT */
 	int quant_threads;	/* quantize --threads, 0 = one per core */
 	int no_bos;		/* tokenize --no-bos */
 	int pieces;		/* tokenize --pieces */

@@ -158,6 +158,8 @@ static const struct setting settings[] = {
 	  .help = "type of rows whose length is no multiple of 256 (default: "
 	    "Q5_0 for Q4_K, Q5_1 for Q5_K, Q8_0 for Q6_K); F16 where this "
 	    "does not fit either" },
+	{ OPT(QUANTIZE, 0, "force", NULL), BOOL(force),
+	  .help = "replace OUT if it exists" },
 	{ OPT(QUANTIZE, 0, "threads", "N"), INT(quant_threads, 1, MAX_CPUS, 0),
 	  .help = "{range} (default: one per available core); the file does "
 	    "not depend on it" },

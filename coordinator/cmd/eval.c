@@ -1,11 +1,9 @@
 /* coordinator/cmd/eval.c - logits of given ids, or the perplexity of a text. */
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "config/log.h"
 #include "cmd.h"
@@ -15,13 +13,13 @@
 #include "coordinator/engine/sample.h"
 #include "coordinator/print/source.h"
 #include "coordinator/print/status.h"
+#include "coordinator/print/whole_file.h"
 #include "coordinator/text/tokenizer.h"
 
 /* --- logits of every position --- */
 
 struct logits_out {
-	FILE *fp;
-	const char *path;
+	struct whole_file file;		/* fd -1: the logits are not kept */
 	uint32_t n_vocab;
 	uint64_t hash;
 };
@@ -34,20 +32,8 @@ write_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
 	(void)index;
 	o->hash = logits_hash(logits, o->n_vocab);
 	/* x86-64 and aarch64 are little-endian, as the format is. */
-	if (o->fp != NULL && fwrite(logits, sizeof(*logits), o->n_vocab,
-	    o->fp) != o->n_vocab)
-		return err_set(reterr, ERR_RUN, -EIO, "%s: cannot write: %s",
-		    o->path, strerror(errno));
-	return 0;
-}
-
-static int
-close_logits(struct logits_out *o, int rc, struct err *reterr)
-{
-	if (o->fp != NULL && fclose(o->fp) != 0 && rc == 0)
-		rc = err_set(reterr, ERR_RUN, -EIO, "%s: cannot write: %s",
-		    o->path, strerror(errno));
-	return rc;
+	return o->file.fd < 0 ? 0 : whole_file_write(&o->file, logits,
+	    sizeof(*logits) * o->n_vocab, reterr);
 }
 
 static int
@@ -56,15 +42,11 @@ eval_ids(struct engine *eng, const uint32_t *ids, size_t n,
 {
 	int rc;
 
-	/* A pipe or device cannot be truncated and need not be. */
-	if (o->fp != NULL && ftruncate(fileno(o->fp), 0) < 0 &&
-	    errno != EINVAL)
-		return err_set(reterr, ERR_RUN, -errno, "%s: %s", o->path,
-		    strerror(errno));
 	o->n_vocab = engine_model(eng)->hp.n_vocab;
 	rc = engine_feed(eng, 0, 0, ids, (uint32_t)n, WANT_ALL, write_row, o,
 	    reterr);
-	if (rc < 0)
+	if (rc < 0 || (o->file.fd >= 0 &&
+	    (rc = whole_file_commit(&o->file, reterr)) < 0))
 		return rc;
 	if (engine_conf(eng)->json)
 		return output_json(json_pack("{s:i,s:o}", "rows", (int)n,
@@ -248,22 +230,6 @@ check_count(const struct engine *eng, size_t n, struct err *reterr)
 	    "smaller --ctx", engine_conf(eng)->text_path, n, ctx);
 }
 
-/* Open the output early, to know that it is writable; it is truncated only once
- * there are logits to write. */
-static int
-open_output(struct logits_out *o, const char *path, struct err *reterr)
-{
-	int fd;
-
-	if ((o->path = path) == NULL)
-		return 0;
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0 || (o->fp = fdopen(fd, "w")) == NULL)
-		return err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
-		    strerror(errno));
-	return 0;
-}
-
 /* Refuse bad input and output before anything is loaded. */
 static int
 prepare_eval(struct engine *eng, uint32_t **ret_ids, size_t *ret_n,
@@ -280,7 +246,9 @@ prepare_eval(struct engine *eng, uint32_t **ret_ids, size_t *ret_n,
 	    (rc = read_ids(eng, ret_ids, ret_n, reterr)) < 0 ||
 	    (rc = check_count(eng, *ret_n, reterr)) < 0)
 		return rc;
-	return open_output(o, c->logits_path, reterr);
+	/* Early, to know that it is writable. */
+	return c->logits_path == NULL ? 0 : whole_file_open(&o->file,
+	    c->logits_path, WHOLE_REPLACE | WHOLE_STREAM, reterr);
 }
 
 int
@@ -288,7 +256,7 @@ cmd_eval(const struct conf *c, struct err *reterr)
 {
 	int by_ids = c->ids != NULL || c->ids_file != NULL, rc;
 	struct engine *eng = NULL;
-	struct logits_out o = { .fp = NULL };
+	struct logits_out o = { .file = { .fd = -1 } };
 	uint32_t *ids = NULL;
 	size_t n = 0;
 
@@ -304,7 +272,7 @@ cmd_eval(const struct conf *c, struct err *reterr)
 			huge_table(stderr, engine_sessions(eng));
 		}
 	}
-	rc = close_logits(&o, rc, reterr);
+	whole_file_close(&o.file);
 	free(ids);
 	engine_close(eng);
 	return rc;

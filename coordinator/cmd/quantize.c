@@ -15,9 +15,9 @@
 #include "cmd.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/print/output.h"
-#include "coordinator/quantize/part_file.h"
 #include "coordinator/quantize/requant.h"
 #include "coordinator/print/status.h"
+#include "coordinator/print/whole_file.h"
 
 /* The layout of blocks; no other version is in use. */
 enum { GGUF_QUANT_VERSION = 2 };
@@ -27,7 +27,7 @@ struct quantize {
 	struct gguf *g;
 	uint32_t *type;			/* [ntensors] */
 	struct gguf_out out;
-	struct part_file file;
+	struct whole_file file;
 	/* Results so far; written under requant's lock. */
 	struct requant_result sum;
 	uint64_t nchanged;		/* tensors */
@@ -198,6 +198,21 @@ prepare_quantize(struct quantize *q, struct err *reterr)
 	return gguf_out_make(q->g, q->type, set, NITEMS(set), &q->out, reterr);
 }
 
+static int
+open_out(struct quantize *q, struct err *reterr)
+{
+	const char *path = q->c->out_path;
+	int rc;
+
+	rc = whole_file_open(&q->file, path, q->c->force ? WHOLE_REPLACE : 0,
+	    reterr);
+	if (rc == -EEXIST)
+		return err_set(reterr, ERR_USAGE, rc, "%s exists: give another "
+		    "name, or --force to replace it", path);
+	return rc < 0 ? rc : whole_file_reserve(&q->file, q->out.file_bytes,
+	    reterr);
+}
+
 /* --- the work, and after --- */
 
 static volatile atomic_int stopped;
@@ -209,12 +224,12 @@ on_signal(int sig)
 	atomic_store(&stopped, 1);
 }
 
-/* Stop on a signal, so that the partial file is removed.  A signal that the user
- * has ignored (nohup) stays ignored. */
+/* Stop on a signal, so that a temporary file is removed where the file system
+ * needs one.  A signal that the user has ignored (nohup) stays ignored. */
 static void
 catch_signals(void)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU };
 	struct sigaction sa = { .sa_handler = on_signal }, old;
 	unsigned i;
 
@@ -229,7 +244,7 @@ static int
 convert(struct quantize *q, unsigned *ret_nthreads, struct err *reterr)
 {
 	struct requant rq = {
-		.g = q->g, .out = &q->out, .out_path = q->file.part,
+		.g = q->g, .out = &q->out, .out_path = q->file.path,
 		.out_fd = q->file.fd, .stop = &stopped,
 		.done = tensor_done, .tick = tick, .arg = q,
 	};
@@ -323,12 +338,11 @@ cmd_quantize(const struct conf *c, struct err *reterr)
 		q.list = json_array();
 	catch_signals();
 	if ((rc = prepare_quantize(&q, reterr)) == 0 &&
-	    (rc = part_open(&q.file, c->out_path, q.out.file_bytes,
-	    reterr)) == 0 &&
+	    (rc = open_out(&q, reterr)) == 0 &&
 	    (rc = convert(&q, &nthreads, reterr)) == 0 &&
-	    (rc = part_commit(&q.file, reterr)) == 0)
+	    (rc = whole_file_commit(&q.file, reterr)) == 0)
 		rc = report(&q, nthreads, reterr);
-	part_close(&q.file);
+	whole_file_close(&q.file);
 	json_decref(q.list);
 	gguf_out_free(&q.out);
 	free(q.type);

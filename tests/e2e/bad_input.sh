@@ -276,7 +276,7 @@ check "a missing --text file" is_refusal 2 'no\.txt: No such file'
 check "a refused eval writes no file" test ! -e "$T/x"
 ev --ids "1 2" --logits "$T/no/x"
 check "--logits into a folder that does not exist" \
-    is_refusal 2 'no/x: No such file'
+    is_refusal 2 'no/x: cannot create .*No such file'
 straddle eval -m "$MODEL" --ctx 2 --text "$TESTS/e2e/lib.sh"
 check "a context too short to score anything" is_refusal 2 '--ctx 3'
 check_refusal "tokenize without a model" 2 'no model' tokenize -p hello
@@ -347,6 +347,16 @@ straddle eval -m "$MODEL" --ids "1 2" --logits /dev/full -q
 check "logits to a full disk: clean exit" failed_cleanly
 check "logits to a full disk: the file is named" \
     stderr_has '/dev/full: .*No space left'
+echo old >"$T/x.f32"
+run_any bash -c 'ulimit -f 3500; exec "$0" "$@"' "$BIN" eval -m "$MODEL" -q \
+    --ids "$(seq -s ' ' 1 500)" --logits "$T/x.f32"
+check "logits beyond a limit of file sizes" is_refusal 1 \
+    'x\.f32: cannot write: File too large'
+check "logits that are not whole replace no file" equal old "$(cat "$T/x.f32")"
+run_any bash -c 'ulimit -f 3500; exec "$0" "$@"' "$BIN" eval -m "$MODEL" -q \
+    --ids "$(seq -s ' ' 1 500)" --logits "$T/y.f32"
+check "logits that are not whole leave no file" \
+    test -z "$(find "$T" -name 'y.f32*')"
 run_any bash -c 'ulimit -n 20; exec "$0" "$@"' "$BIN" "${good[@]}" -q \
     $(sessions 8)
 check "too few file descriptors: clean exit" failed_cleanly

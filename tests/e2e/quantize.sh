@@ -84,9 +84,16 @@ check_success "quantize --threads 5" \
 check "the number of threads does not change the file" \
     cmp -s "$T/one.gguf" "$T/one5.gguf"
 check "two calls write the same file" cmp -s "$T/one.gguf" "$T/Q4_K.gguf"
-run_any bash -c 'ln -sf "$2" "$1/link.gguf" &&
-    exec "$0" quantize "$1/f32.gguf" "$1/link.gguf" Q8_0 -q' "$BIN" "$T" \
-    "$T/one.gguf"
+ln -sf "$T/one.gguf" "$T/link.gguf"
+keep=$(cksum <"$T/one.gguf")
+check_refusal "quantize to a file that exists" 2 \
+    'link\.gguf exists: .*--force' quantize "$T/f32.gguf" "$T/link.gguf" Q8_0
+check "without --force the file is unchanged" \
+    equal "$keep" "$(cksum <"$T/one.gguf")"
+ln -s "$T/nothing" "$T/dangling.gguf"
+check_refusal "quantize to a link to nothing" 2 'exists: .*--force' \
+    quantize "$T/f32.gguf" "$T/dangling.gguf" Q8_0
+straddle quantize "$T/f32.gguf" "$T/link.gguf" Q8_0 -q --force
 check "quantize to a symbolic link" is_success
 check "-q prints one line" equal 1 "$(wc -l <"$OUT")"
 check "the link stays a link" test -L "$T/link.gguf"
@@ -120,7 +127,7 @@ check "such rows get the fallback types" reads "$T/ragged.gguf" "$T/r.gguf" 14 \
     Q4_K,Q5_0,Q8_0
 check "the fallback Q5_0 is printed" stdout_has ' -> Q5_0 '
 check_success "quantize --fallback Q4_1" \
-    quantize "$T/ragged.gguf" "$T/r.gguf" Q4_K --fallback Q4_1
+    quantize "$T/ragged.gguf" "$T/r.gguf" Q4_K --fallback Q4_1 --force
 check "such rows get the type of --fallback" \
     reads "$T/ragged.gguf" "$T/r.gguf" 14 Q4_K,Q4_1
 check_success "run a model with fallback types" \
@@ -187,17 +194,17 @@ patch_weight()
 }
 for value in nan inf; do
 	patch_weight $value
-	straddle quantize -q "$T/bad.gguf" "$T/Q4_0.gguf" Q4_0
+	straddle quantize -q "$T/bad.gguf" "$T/Q4_0.gguf" Q4_0 --force
 	check "a weight that is $value" is_refusal 4 \
 	    'tensor "blk\.7\.[a-z_.]*": weight [0-9]+ is '$value
 done
 patch_weight 1e6
-straddle quantize -q "$T/bad.gguf" "$T/Q4_0.gguf" F16
+straddle quantize -q "$T/bad.gguf" "$T/Q4_0.gguf" F16 --force
 check "a weight that F16 cannot hold" is_refusal 4 \
     'tensor "blk\.7\..*1e\+06.* exceeds the range of F16; use BF16'
 check_success "the same weight in BF16" \
     quantize -q "$T/bad.gguf" "$T/big.gguf" BF16
-run_any bash -c 'ulimit -f 1000; exec "$0" quantize -q "$1" "$2" Q4_0' \
+run_any bash -c 'ulimit -f 1000; exec "$0" quantize -q "$1" "$2" Q4_0 --force' \
     "$BIN" "$MODEL" "$T/Q4_0.gguf"
 check "a limit on file sizes" is_refusal 1 'cannot create .* bytes: File too'
 if [ -w /proc/self/uid_map ] && unshare -rm true 2>/dev/null; then
@@ -216,12 +223,12 @@ check "after all failures no temporary file is left" no_part
 # hold the lines of all tensors.
 is_interruptible()
 {
-	"$PYTHON" - "$BIN" "$T/f32.gguf" "$T/Q4_0.gguf" "$T" <<-'END'
-	import fcntl, glob, os, signal, subprocess, sys, time
+	"$PYTHON" - "$BIN" "$T/f32.gguf" "$T/Q4_0.gguf" "$1" <<-'END'
+	import fcntl, os, signal, subprocess, sys, time
 	r, w = os.pipe()
 	fcntl.fcntl(w, 1031, 4096)	# F_SETPIPE_SZ
 	p = subprocess.Popen([sys.argv[1], 'quantize'] + sys.argv[2:4] +
-	    ['Q8_0', '--threads', '2'], stdout=w, stderr=subprocess.PIPE)
+	    ['Q8_0', '--threads', '2', '--force'], stdout=w, stderr=subprocess.PIPE)
 	os.close(w)
 	end = time.monotonic() + 300
 	while time.monotonic() < end:
@@ -230,18 +237,26 @@ is_interruptible()
 	    if int.from_bytes(n, 'little') > 3500:
 	        break
 	    time.sleep(0.01)
-	assert len(glob.glob(sys.argv[4] + '/Q4_0.gguf.*.part')) == 1
 	time.sleep(0.1)
-	p.send_signal(signal.SIGTERM)
+	p.send_signal(getattr(signal, sys.argv[4]))
 	time.sleep(0.1)
 	while os.read(r, 65536):
 	    pass
 	err = p.stderr.read().decode()
-	assert p.wait() == 1 and 'interrupted' in err, err
+	if sys.argv[4] == 'SIGKILL':
+	    assert p.wait() == -9
+	else:
+	    assert p.wait() == 1 and 'interrupted' in err, err
 	END
 }
-check "SIGTERM interrupts quantize" is_interruptible
-check "SIGTERM: the existing file is unchanged" \
-    equal "$keep" "$(cksum <"$T/Q4_0.gguf")"
-check "SIGTERM: no temporary file is left" no_part
+# A file system without O_TMPFILE keeps a temporary file after SIGKILL.
+has_nameless() { "$PYTHON" -c 'import os, sys
+os.open(sys.argv[1], os.O_TMPFILE | os.O_RDWR)' "$T" 2>/dev/null; }
+for sig in SIGTERM SIGQUIT SIGKILL; do
+	[ $sig != SIGKILL ] || has_nameless || continue
+	check "$sig interrupts quantize" is_interruptible $sig
+	check "$sig: the existing file is unchanged" \
+	    equal "$keep" "$(cksum <"$T/Q4_0.gguf")"
+	check "$sig: no temporary file is left" no_part
+done
 e2e_end
