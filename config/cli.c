@@ -1,15 +1,14 @@
 /* config/cli.c - reads the command line into a struct conf: the command, its
  * options (options.c has their table), its operands. */
-#include "conf.h"
+#include "cli.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <bsd/string.h>
 
 #include "guess.h"
 #include "keys.h"
+#include "log.h"
 
 static const char *const command_names[] = {
 	[CMD_RUN] = "run", [CMD_CHAT] = "chat", [CMD_PLAN] = "plan",
@@ -19,18 +18,6 @@ static const char *const command_names[] = {
 	[CMD_EVAL] = "eval", [CMD_BENCH] = "bench", [CMD_STRESS] = "stress",
 	[CMD_QUANTIZE] = "quantize", [CMD_HELP] = "help",
 	[CMD_VERSION] = "version",
-};
-
-enum { LONG_VAL = 256 };	/* getopt value of the long option in row 0 */
-
-/* A walk over the options of one command line. */
-struct cli {
-	int argc;
-	char **argv;		/* from the command on */
-	enum command cmd;
-	int nspecs;		/* -s options so far */
-	int nsessions;		/* sessions that they made */
-	struct err *err;
 };
 
 const char *
@@ -48,27 +35,6 @@ find_command(const char *name)
 		if (strcmp(name, command_names[i]) == 0)
 			return (enum command)i;
 	return CMD_NONE;
-}
-
-/* Report the word that getopt_long() rejected. */
-static int
-refuse_word(const struct cli *cli, int missing_value)
-{
-	const char *word = cli->argv[optind - 1];
-	char text[80] = { '-', (char)optopt, '\0' };
-
-	if (optopt >= LONG_VAL)
-		option_text(setting_at((unsigned)optopt - LONG_VAL), text);
-	else if (optopt == 0)
-		snprintf(text, sizeof(text), "%.*s",
-		    (int)MIN(strcspn(word, "="), 64), word);
-	if (missing_value)
-		return err_set(cli->err, ERR_USAGE, -EINVAL,
-		    "%s: needs a value", text);
-	if (optopt >= LONG_VAL)
-		return err_set(cli->err, ERR_USAGE, -EINVAL,
-		    "%s: takes no value", text);
-	return cli_refuse(cli->cmd, text, cli->err);
 }
 
 static int
@@ -89,160 +55,67 @@ refuse_command(const char *word, struct err *reterr)
 	    "'straddle help' lists the commands", word);
 }
 
-/* Find the command and reset getopt. */
+/* Find the command and begin the walk over the words after it. */
 static int
 cli_begin(struct cli *cli, int argc, char **argv, struct err *reterr)
 {
-	*cli = (struct cli){ argc - 1, argv + 1, CMD_NONE, 0, 0, reterr };
+	enum command cmd;
 
 	if (argc < 2)
 		return err_set(reterr, ERR_USAGE, -EINVAL,
 		    "no command: 'straddle help' lists the commands");
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-		cli->cmd = CMD_HELP;
+		cmd = CMD_HELP;
 	else if (strcmp(argv[1], "--version") == 0)
-		cli->cmd = CMD_VERSION;
+		cmd = CMD_VERSION;
 	else
-		cli->cmd = find_command(argv[1]);
-	if (cli->cmd == CMD_NONE)
+		cmd = find_command(argv[1]);
+	if (cmd == CMD_NONE)
 		return refuse_command(argv[1], reterr);
-	optind = 0;		/* glibc: start over */
-	opterr = 0;
-	return 0;
+	return words_begin(cli, argc - 1, argv + 1, cmd, reterr);
 }
 
-/* The option with this getopt value; a letter's meaning depends on cmd. */
-static const struct setting *
-find_option(const struct cli *cli, int val)
-{
-	const struct setting *o;
-	unsigned i;
-
-	if (val >= LONG_VAL) {
-		o = setting_at((unsigned)val - LONG_VAL);
-		return option_is_taken(o, cli->cmd) ? o : NULL;
-	}
-	for (i = 0; (o = setting_at(i)) != NULL; i++)
-		if (o->letter == val && option_is_taken(o, cli->cmd))
-			return o;
-	return NULL;
-}
-
-/* 1 when cmd takes another row's option of the same name. */
+/* The path after the last -c, NULL without one, malloc'ed. */
 static int
-is_shadowed(enum command cmd, const struct setting *o)
+find_path(struct cli *cli, char **ret_path)
 {
-	const struct setting *p;
-	unsigned i;
-
-	for (i = 0; (p = setting_at(i)) != NULL; i++)
-		if (p != o && p->option != NULL && strcmp(p->option,
-		    o->option) == 0 && option_is_taken(p, cmd))
-			return 1;
-	return 0;
-}
-
-/* getopt_long() over the table of options. */
-static int
-next_value(const struct cli *cli)
-{
-	struct option longs[MAX_SETTINGS + 2] = {0}, *l = longs;
-	char letters[2 * MAX_SETTINGS + 2] = ":";
-	const struct setting *o;
-	unsigned i;
-
-	for (i = 0; (o = setting_at(i)) != NULL; i++) {
-		if (o->option != NULL && !is_shadowed(cli->cmd, o))
-			*l++ = (struct option){ o->option, o->arg != NULL,
-			    NULL, LONG_VAL + (int)i };
-		if (o->letter != 0 && strchr(letters, o->letter) == NULL) {
-			char text[] = { (char)o->letter,
-			    o->arg != NULL ? ':' : '\0', '\0' };
-
-			strlcat(letters, text, sizeof(letters));
-		}
-	}
-	/* Unknown, so that getopt does not take it as short for --prompts. */
-	*l = (struct option){ "prompt", optional_argument, NULL, '?' };
-	optopt = 0;
-	return getopt_long(cli->argc, cli->argv, letters, longs, NULL);
-}
-
-/* In other programs -c 512 is the context and -s 42 the seed. */
-static int
-refuse_number(const struct cli *cli, int letter)
-{
-	if (letter == 'c')
-		return err_set(cli->err, ERR_USAGE, -EINVAL, "-c: '%.64s' is "
-		    "a number, but -c names the config file; the context is "
-		    "--ctx %.64s", optarg, optarg);
-	return err_set(cli->err, ERR_USAGE, -EINVAL, "-s: '%.64s' is a "
-	    "number, but -s is a session; the seed is --seed %.64s", optarg,
-	    optarg);
-}
-
-/* The next option: 1, *ret_opt and *ret_text (NULL for a plain flag); 0 when
- * only operands are left, at optind. */
-static int
-cli_next(const struct cli *cli, const struct setting **ret_opt,
-    const char **ret_text)
-{
-	char buf[OPT_TEXT_LEN] = "-?";
-	const char *word;
-	int val = next_value(cli);
-
-	if (val == -1)
-		return 0;
-	if (val == '?' || val == ':')
-		return refuse_word(cli, val == ':');
-	word = cli->argv[optind - 1];
-	if (optarg == word + 2 && cli_is_foreign(word))
-		return cli_refuse(cli->cmd, word, cli->err);
-	if ((*ret_opt = find_option(cli, val)) == NULL) {
-		buf[1] = (char)val;
-		if (val >= LONG_VAL)
-			option_text(setting_at((unsigned)val - LONG_VAL), buf);
-		return cli_refuse(cli->cmd, buf, cli->err);
-	}
-	if ((val == 'c' || val == 's') && *optarg != '\0' &&
-	    optarg[strspn(optarg, "0123456789")] == '\0')
-		return refuse_number(cli, val);
-	*ret_text = (*ret_opt)->arg != NULL ? optarg : NULL;
-	return 1;
-}
-
-int
-cli_find_config(int argc, char **argv, char **ret_path, struct err *reterr)
-{
-	const struct setting *o;
-	const char *text;
-	struct cli cli;
+	struct cli_option o;
 	char *path = NULL;
 	int rc;
 
-	if ((rc = cli_begin(&cli, argc, argv, reterr)) < 0)
-		return rc;
-	if (cli.cmd == CMD_HELP || cli.cmd == CMD_VERSION) {
-		*ret_path = NULL;
-		return 0;
-	}
-	while ((rc = cli_next(&cli, &o, &text)) > 0) {
-		if (o->letter == 'h') {		/* needs no file */
+	while ((rc = words_next(cli, &o)) > 0) {
+		if (o.s->letter == 'h') {	/* needs no file */
 			free(path);
 			path = NULL;
+			rc = 0;
 			break;
 		}
-		if (o->letter != 'c')
+		if (o.s->letter != 'c')
 			continue;
 		free(path);
-		if ((path = strdup(text)) == NULL)
-			return err_nomem(reterr, "the path %s", text);
+		if ((path = strdup(o.text)) == NULL)
+			return err_nomem(cli->err, "the path %s", o.text);
 	}
 	if (rc < 0)
 		free(path);
 	else
 		*ret_path = path;
-	return rc < 0 ? rc : 0;
+	return rc;
+}
+
+int
+cli_find_config(int argc, char **argv, char **ret_path, struct err *reterr)
+{
+	struct cli cli;
+	int rc;
+
+	*ret_path = NULL;
+	if ((rc = cli_begin(&cli, argc, argv, reterr)) < 0)
+		return rc;
+	if (cli.cmd != CMD_HELP && cli.cmd != CMD_VERSION)
+		rc = find_path(&cli, ret_path);
+	words_done(&cli);
+	return rc;
 }
 
 /* -s: the first one replaces the file's sessions. */
@@ -279,24 +152,23 @@ is_given_twice(const struct setting *o, const struct conf *c)
 }
 
 static int
-apply_option(struct cli *cli, struct conf *c, const struct setting *o,
-    const char *text)
+apply_option(struct cli *cli, struct conf *c, const struct cli_option *o)
 {
-	char buf[OPT_TEXT_LEN];
 	int rc;
 
-	if (is_given_twice(o, c))
+	if (is_given_twice(o->s, c))
 		return err_set(cli->err, ERR_USAGE, -EINVAL,
-		    "%s: given twice: once is allowed", option_text(o, buf));
-	if (o->type != KEY_OTHER) {
-		rc = key_set(o, c, text != NULL ? text : "true", cli->err);
+		    "%s: given twice: once is allowed", o->typed);
+	if (o->s->type != KEY_OTHER) {
+		rc = key_set(o->s, c, o->text != NULL ? o->text : "true",
+		    cli->err);
 		if (rc < 0)
-			err_prefix(cli->err, "%s", option_text(o, buf));
+			err_prefix(cli->err, "%s", o->typed);
 		return rc;
 	}
-	switch (o->letter) {
+	switch (o->s->letter) {
 	case 's':
-		return add_sessions(cli, c, text);
+		return add_sessions(cli, c, o->text);
 	case 'v':
 		c->verbose = 2;
 		break;
@@ -331,7 +203,7 @@ take_quantize(const struct cli *cli, struct conf *c, char ***operand)
 	static const struct setting type = {
 		.type = KEY_TEXT, .off = offsetof(struct conf, quant_type)
 	};
-	char **end = cli->argv + cli->argc;
+	char **end = cli->operand + cli->noperands;
 	int rc = 0;
 
 	if (*operand < end)
@@ -350,7 +222,7 @@ refuse_operand(const struct cli *cli, const struct conf *c, const char *word)
 	    word[strspn(word, "0123456789")] == '\0')
 		hint = "the number of threads is --threads N";
 	else if (c->model_path == NULL)
-		hint = "the model is -m MODEL";
+		hint = "this command takes no model";
 	else if (cli->cmd == CMD_RUN)
 		hint = c->prompt == NULL ? "the prompt is -p TEXT" :
 		    "put a prompt of several words in quotes";
@@ -361,24 +233,42 @@ refuse_operand(const struct cli *cli, const struct conf *c, const char *word)
 	    "of %s: see 'straddle help %s'", word, cmd, cmd);
 }
 
-/* The operands after the options: the model, then ids.  model_flag: -m has
- * already named the model. */
+/* Is the first operand the model?  Not after -m.  Where the config file names
+ * a model, an operand may also be an id, or the second word of a prompt. */
+static int
+is_model(const struct cli *cli, const struct conf *c, const char *word)
+{
+	size_t n = strlen(word);
+
+	switch (cli->cmd) {
+	case CMD_DEVICES:
+		return 0;
+	case CMD_DETOKENIZE:
+		return word[strspn(word, "0123456789 \t\n")] != '\0';
+	case CMD_INSPECT:
+	case CMD_TOKENIZE:
+	case CMD_QUANTIZE:
+		return 1;
+	default:
+		return c->model_path == NULL || (n > 5 &&
+		    strcmp(word + n - 5, ".gguf") == 0);
+	}
+}
+
+/* The operands: the model, then ids.  model_flag: -m has already named the
+ * model. */
 static int
 take_operands(const struct cli *cli, struct conf *c, int model_flag)
 {
-	char **operand = cli->argv + optind, **end = cli->argv + cli->argc;
+	char **operand = cli->operand, **end = operand + cli->noperands;
 	int takes_ids = cli->cmd == CMD_DETOKENIZE;
-	int takes_model = takes_ids || cli->cmd == CMD_TOKENIZE ||
-	    cli->cmd == CMD_INSPECT || cli->cmd == CMD_QUANTIZE;
 	int by_flag = c->ids != NULL || c->ids_file != NULL;
 	int rc = 0;
 
-	/* The model may come from the config file: a number is an id. */
-	if (operand < end && takes_model && !model_flag && (!takes_ids ||
-	    (*operand)[strspn(*operand, "0123456789 \t\n")] != '\0'))
+	if (operand < end && !model_flag && is_model(cli, c, *operand))
 		rc = key_set(setting_find(SECTION_TOP, "model"), c, *operand++,
 		    cli->err);
-	if (operand < end && takes_ids && by_flag)
+	if (rc == 0 && operand < end && takes_ids && by_flag)
 		return err_set(cli->err, ERR_USAGE, -EINVAL, "'%.64s': give "
 		    "the ids one way: operands, -p or -f", *operand);
 	if (rc == 0 && cli->cmd == CMD_QUANTIZE)
@@ -404,13 +294,40 @@ ask_help(struct conf *c, const char *topic, struct err *reterr)
 	    err_nomem(reterr, "the topic %s", topic);
 }
 
+/* Say which options had no effect, once for each reason. */
+static void
+log_notes(const struct cli *cli, const struct conf *c)
+{
+	int i;
+
+	for (i = 0; i < cli->nnotes && c->verbose > 0; i++)
+		log_info("note: %s has no effect: %s", cli->note[i].typed,
+		    cli->note[i].reason);
+}
+
+static int
+parse_words(struct cli *cli, struct conf *c)
+{
+	struct cli_option o;
+	int rc, model_flag = 0;
+
+	while ((rc = words_next(cli, &o)) > 0) {
+		if (o.s->letter == 'h')
+			return ask_help(c, command_names[cli->cmd], cli->err);
+		if ((rc = apply_option(cli, c, &o)) < 0)
+			return rc;
+		model_flag |= o.s->letter == 'm';
+	}
+	if (rc == 0 && (rc = take_operands(cli, c, model_flag)) == 0)
+		log_notes(cli, c);
+	return rc;
+}
+
 int
 cli_parse(int argc, char **argv, struct conf *c, struct err *reterr)
 {
-	const struct setting *o;
-	const char *text;
 	struct cli cli;
-	int rc, model_flag = 0;
+	int rc;
 
 	if ((rc = cli_begin(&cli, argc, argv, reterr)) < 0)
 		return rc;
@@ -418,15 +335,9 @@ cli_parse(int argc, char **argv, struct conf *c, struct err *reterr)
 	if (cli.cmd == CMD_CHAT)
 		c->n_predict = -1;	/* an answer has an end */
 	if (cli.cmd == CMD_HELP)
-		return ask_help(c, argc > 2 ? argv[2] : NULL, reterr);
-	if (cli.cmd == CMD_VERSION)
-		return 0;
-	while ((rc = cli_next(&cli, &o, &text)) > 0) {
-		if (o->letter == 'h')
-			return ask_help(c, command_names[cli.cmd], reterr);
-		if ((rc = apply_option(&cli, c, o, text)) < 0)
-			return rc;
-		model_flag |= o->letter == 'm';
-	}
-	return rc < 0 ? rc : take_operands(&cli, c, model_flag);
+		rc = ask_help(c, argc > 2 ? argv[2] : NULL, reterr);
+	else if (cli.cmd != CMD_VERSION)
+		rc = parse_words(&cli, c);
+	words_done(&cli);
+	return rc;
 }

@@ -32,11 +32,12 @@ struct session_conf {
 
 struct sampling_conf {
 	double temp;		/* 0 = greedy */
-	int top_k;		/* 0 = off */
+	int top_k;		/* 0 and -1 = off */
 	double top_p;		/* 1 = off */
 	double min_p;		/* 0 = off */
 	double repeat_penalty;	/* 1 = off */
-	int repeat_last_n;	/* tokens that the penalty looks back at */
+	int repeat_last_n;	/* tokens that the penalty looks back at; -1 =
+				 * the whole context */
 	uint64_t seed;
 	int seed_given;		/* 0: a seed is drawn and printed */
 };
@@ -63,6 +64,7 @@ struct conf {
 	enum kv_type kv_type_k, kv_type_v;
 	int half_layers;	/* split inside layers, too */
 	int strict;		/* a fallback to the CPU is an error */
+	int threads;		/* of sessions that name none; 0 = one per core */
 	int recover;		/* lost workers that a run survives */
 	int nsessions;		/* conf_check() adds one CPU session to none */
 	struct session_conf session[MAX_SESSIONS];

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <bsd/string.h>
 
 #include "cores.h"
@@ -79,6 +81,8 @@ check_sessions(struct conf *c, struct err *reterr)
 	if ((rc = check_names(c, reterr)) < 0)
 		return rc;
 	for (s = c->session; s < c->session + c->nsessions; s++) {
+		if (s->threads == 0)
+			s->threads = c->threads;
 		if ((rc = device_check_keys(s->device, s->port,
 		    s->domain_bytes != 0, reterr)) < 0)
 			return fail_session(s, reterr, rc);
@@ -108,18 +112,41 @@ refuse(const struct conf *c, struct err *reterr, const char *what)
 	    command_name(c->cmd), what);
 }
 
+/* Was something piped or redirected into this process?  A terminal, /dev/null
+ * and a closed stdin are no source of text. */
+static int
+is_fed(void)
+{
+	struct stat st;
+
+	return fstat(STDIN_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) ||
+	    S_ISREG(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
+/* Without another source, text that was piped in is read: -f - is implied. */
+static int
+imply_stdin(char **path, struct err *reterr)
+{
+	if (!is_fed())
+		return 0;
+	*path = strdup("-");
+	return *path != NULL ? 1 : err_nomem(reterr, "the name of stdin");
+}
+
 /* Exactly one source of text: of three for run, of two for tokenize. */
 static int
-check_prompt(const struct conf *c, struct err *reterr)
+check_prompt(struct conf *c, struct err *reterr)
 {
 	int given = (c->prompt != NULL) + (c->prompt_file != NULL) +
 	    (c->prompts_file != NULL);
 
 	if (c->cmd != CMD_RUN && c->cmd != CMD_TOKENIZE)
 		return 0;
+	if (given == 0 && (given = imply_stdin(&c->prompt_file, reterr)) < 0)
+		return given;
 	if (given != 1 && c->cmd == CMD_RUN)
 		return refuse(c, reterr, given == 0 ? "no prompt: give -p TEXT, "
-		    "-f FILE or --prompts FILE" :
+		    "-f FILE or --prompts FILE, or pipe a text in" :
 		    "give only one of -p, -f and --prompts");
 	if (given != 1)
 		return refuse(c, reterr, given == 0 ? "no text: give -p TEXT "
@@ -133,10 +160,13 @@ check_prompt(const struct conf *c, struct err *reterr)
 }
 
 static int
-check_ids(const struct conf *c, struct err *reterr)
+check_ids(struct conf *c, struct err *reterr)
 {
 	int given = (c->ids != NULL) + (c->ids_file != NULL);
 
+	if (given == 0 && c->cmd == CMD_DETOKENIZE &&
+	    (given = imply_stdin(&c->ids_file, reterr)) < 0)
+		return given;
 	if (c->cmd == CMD_DETOKENIZE && given != 1)
 		return refuse(c, reterr, given == 0 ? "no ids: give them as "
 		    "operands, with -p \"1 2 3\" or -f FILE" :

@@ -50,12 +50,16 @@ set_seed(struct sampling_conf *sampling, const char *text, struct err *reterr)
 	size_t n = strspn(text, "0123456789");
 	uint64_t seed;
 
+	if (strcmp(text, "-1") == 0) {	/* as elsewhere: draw one */
+		sampling->seed_given = 0;
+		return 0;
+	}
 	errno = 0;
 	seed = strtoull(text, NULL, 10);
 	if (n == 0 || text[n] != '\0' || errno == ERANGE)
 		return err_set(reterr, ERR_USAGE, -EINVAL,
-		    "'%.64s' is not a seed: must be 0 to %" PRIu64, text,
-		    UINT64_MAX);
+		    "'%.64s' is not a seed: must be 0 to %" PRIu64 ", or -1 "
+		    "for a random one", text, UINT64_MAX);
 	sampling->seed = seed;
 	sampling->seed_given = 1;
 	return 0;

@@ -101,8 +101,9 @@ static const struct setting settings[] = {
 	  REAL(sampling.temp, 0, 100, 0.8),
 	  .help = "temperature, {range} (default {default}); 0: greedy" },
 	{ SAMPLING("top_k"), OPT(RUN | CHAT, 0, "top-k", "N"),
-	  INT(sampling.top_k, 0, MAX_COUNT, 40),
-	  .help = "keep the N most likely tokens (default {default}); 0: off" },
+	  INT(sampling.top_k, -1, MAX_COUNT, 40),
+	  .help = "keep the N most likely tokens (default {default}); 0 or -1: "
+	    "off" },
 	{ SAMPLING("top_p"), OPT(RUN | CHAT, 0, "top-p", "X"),
 	  REAL(sampling.top_p, 0, 1, 0.95),
 	  .help = "keep the most likely tokens whose probabilities add up to X "
@@ -116,9 +117,9 @@ static const struct setting settings[] = {
 	  .help = "make repeated tokens less likely, {range} (default "
 	    "{default}: off)" },
 	{ SAMPLING("repeat_last_n"), OPT(RUN | CHAT, 0, "repeat-last-n", "N"),
-	  INT(sampling.repeat_last_n, 0, LIMIT_CONTEXT, 64),
+	  INT(sampling.repeat_last_n, -1, LIMIT_CONTEXT, 64),
 	  .help = "tokens that the repeat penalty looks back at (default "
-	    "{default})" },
+	    "{default}); -1: the whole context" },
 	{ SAMPLING("seed"), OPT(RUN | CHAT | STRESS, 0, "seed", "N"),
 	  .type = KEY_SEED,
 	  .help = "make random choices repeatable (default: a seed is drawn "
@@ -160,7 +161,7 @@ static const struct setting settings[] = {
 	    "does not fit either" },
 	{ OPT(QUANTIZE, 0, "force", NULL), BOOL(force),
 	  .help = "replace OUT if it exists" },
-	{ OPT(QUANTIZE, 0, "threads", "N"), INT(quant_threads, 1, MAX_CPUS, 0),
+	{ OPT(QUANTIZE, 't', "threads", "N"), INT(quant_threads, 1, MAX_CPUS, 0),
 	  .help = "{range} (default: one per available core); the file does "
 	    "not depend on it" },
 
@@ -233,6 +234,10 @@ static const struct setting settings[] = {
 	    "feed-forward network" },
 	{ TOP("strict"), OPT(ALL, 0, "strict", NULL), BOOL(strict),
 	  .help = "fail when an operation falls back to the CPU" },
+	{ OPT(ALL & ~QUANTIZE, 't', "threads", "N"),
+	  INT(threads, 1, MAX_CPUS, 0),
+	  .help = "threads of each session that names none (default: one per "
+	    "core)" },
 	{ TOP("recover"), OPT(ALL, 0, "recover", "N"),
 	  INT(recover, 0, LIMIT_RECOVER, 16),
 	  .help = "lost workers that a run survives, {range} (default "

@@ -69,12 +69,4 @@ options_help(enum command cmd, int common, char *buf, size_t len);
 /* "-p" or "--ctx", for messages.  Returns buf. */
 const char *option_text(const struct setting *s, char buf[OPT_TEXT_LEN]);
 
-/* cli_hint.c: report typed ("--model", "-x") as an option that cmd does not
- * take, with a suggestion where there is one.  Returns -EINVAL. */
-int cli_refuse(enum command cmd, const char *typed, struct err *reterr);
-
-/* 1 for a whole word of other programs, such as -ngl, which getopt() would
- * read as one of our letters and its value. */
-int cli_is_foreign(const char *word);
-
 #endif

@@ -104,6 +104,13 @@ add_option(const struct setting *s, char *buf, size_t len)
 	}
 }
 
+/* Nearly every command takes it; quantize has threads of its own. */
+static int
+is_common(const struct setting *s)
+{
+	return (s->cmds | 1u << CMD_QUANTIZE) == ~0u;
+}
+
 void
 options_help(enum command cmd, int common, char *buf, size_t len)
 {
@@ -111,6 +118,6 @@ options_help(enum command cmd, int common, char *buf, size_t len)
 	unsigned i;
 
 	for (i = 0; (s = setting_at(i)) != NULL; i++)
-		if (option_is_taken(s, cmd) && (s->cmds == ~0u) == common)
+		if (option_is_taken(s, cmd) && is_common(s) == common)
 			add_option(s, buf, len);
 }

@@ -207,6 +207,21 @@ start_and_generate(struct run *r, struct err *reterr)
 	return prompts_result(&r->prompts, reterr);
 }
 
+/* The prompt, or the file of prompts.  A prompt from a file or from stdin loses
+ * the newline that editors and echo put behind a text: models that are asked to
+ * continue after it answer something else. */
+static int
+read_source(struct run *r, struct err *reterr)
+{
+	const struct conf *c = r->c;
+	int rc = source_read(c->prompt, c->prompts_file != NULL ?
+	    c->prompts_file : c->prompt_file, &r->source, reterr);
+
+	if (rc == 0 && c->prompt_file != NULL)
+		source_chomp(&r->source);
+	return rc;
+}
+
 /* Refuse a run that cannot work before anything is loaded. */
 static int
 prepare_run(struct run *r, struct err *reterr)
@@ -214,8 +229,7 @@ prepare_run(struct run *r, struct err *reterr)
 	const struct conf *c = r->c;
 	int rc;
 
-	if ((rc = source_read(c->prompt, c->prompts_file != NULL ?
-	    c->prompts_file : c->prompt_file, &r->source, reterr)) < 0 ||
+	if ((rc = read_source(r, reterr)) < 0 ||
 	    (rc = engine_open(c, &r->eng, reterr)) < 0 ||
 	    (rc = engine_open_tokenizer(r->eng, reterr)) < 0 ||
 	    (rc = engine_plan(r->eng, reterr)) < 0)

@@ -34,7 +34,8 @@ decoder_open(const struct engine *eng, const struct chat_template *ct,
 		rc = err_nomem(reterr, "a text of %zu bytes", d->piece_bytes);
 		goto fail;
 	}
-	sc.repeat_last_n = (int)MIN((uint32_t)sc.repeat_last_n, history);
+	if (sc.repeat_last_n < 0 || (uint32_t)sc.repeat_last_n > history)
+		sc.repeat_last_n = (int)history;
 	if ((rc = sampler_open(&sc, eng->model->hp.n_vocab, nseqs,
 	    &d->sampler, reterr)) < 0)
 		goto fail;

@@ -86,7 +86,7 @@ check_conf(const struct sampling_conf *sc, struct err *reterr)
 		what = "min-p: not in 0 to 1";
 	else if (!(sc->repeat_penalty > 0 && isfinite(sc->repeat_penalty)))
 		what = "repeat penalty: not a number above 0";
-	else if (sc->top_k < 0 || sc->repeat_last_n < 0)
+	else if (sc->top_k < -1 || sc->repeat_last_n < 0)
 		what = "top-k or repeat window: negative";
 	return what == NULL ? 0 :
 	    err_set(reterr, ERR_USAGE, -EINVAL, "%s", what);

@@ -62,6 +62,17 @@ source_read(const char *text, const char *path, struct source *ret,
 	return rc;
 }
 
+void
+source_chomp(struct source *s)
+{
+	if (s->nbytes == 0 || s->text[s->nbytes - 1] != '\n')
+		return;
+	s->nbytes--;
+	if (s->nbytes > 0 && s->text[s->nbytes - 1] == '\r')
+		s->nbytes--;
+	s->text[s->nbytes] = '\0';
+}
+
 /* The capacity for nbytes and a NUL: a power of two, so that appending is
  * amortized. */
 static size_t

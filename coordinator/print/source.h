@@ -13,6 +13,8 @@ struct source {
 /* A copy of text if not NULL, else the exact bytes of path. */
 int source_read(const char *text, const char *path, struct source *ret,
     struct err *reterr);
+/* Remove one line end, "\n" or "\r\n", from the end. */
+void source_chomp(struct source *s);
 /* Append to a text that began as { 0 }. */
 int source_append(struct source *s, const char *bytes, size_t nbytes,
     struct err *reterr);

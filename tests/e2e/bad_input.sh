@@ -255,7 +255,7 @@ done
 for x in -1 nan inf 1e999 x ''; do
 	check_refusal "--temp '$x'" 2 "--temp: '$x" "${good[@]}" --temp "$x"
 done
-check_refusal "a negative seed" 2 '--seed' "${good[@]}" --seed -1
+check_refusal "a negative seed" 2 '--seed' "${good[@]}" --seed -2
 check_refusal "an unknown size unit" 2 'cap.*5parsecs' \
     "${good[@]}" -s cpu,cap=5parsecs
 check_refusal "a size that overflows 64 bits" 2 \

@@ -49,9 +49,19 @@ fi
 check_success "four sessions from one -s option" \
     run -m "$MODEL" -s '4*cpu,cap=64MiB' -p "In the" -n 4
 check "the sessions are numbered from 0" stderr_has '^cpu3 +cpu '
-check_refusal "--model, an option of other programs" 2 \
-    '--model: not an option of run: write -m$' \
-    run --model "$MODEL" -p hello
+check_success "options of other programs" run --model "$MODEL" \
+    --prompt "In the beginning" --n-predict 4 --temperature 0 -c 64 -t 1 \
+    -ngl 99 --gpu-layers 99 --no-mmap
+check "what has no effect is noted" \
+    stderr_has '^straddle: note: -ngl has no effect: .* -s DEVICE,cap=SIZE$'
+check "each reason is noted once" equal 2 "$(grep -c 'has no effect' "$ERR")"
+want=$(cat "$OUT")
+check_success "a model as operand" \
+    run "$MODEL" -p "In the beginning" -n 4 --temp 0 -q -ngl 99
+check "both give the same text" equal "$want" "$(cat "$OUT")"
+check "-q leaves out the note" is_empty "$ERR"
+check_refusal "-hf" 2 'nothing is downloaded here: get a .gguf file from' \
+    run -hf org/model -p hello
 check_refusal "options without a command" 2 \
     'give a command first: straddle run -m' -m "$MODEL"
 check_refusal "a cap of 64 bytes" 2 '64 means 64 bytes: did you mean 64MiB' \

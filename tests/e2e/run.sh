@@ -159,8 +159,23 @@ check "-f FILE is the same prompt" equal "$want" "$(cat "$OUT")"
 INPUT=$T/prompt greedy -f - -n 8 -q
 check "-f - reads stdin" equal "$want" "$(cat "$OUT")"
 printf '\n' >>"$T/prompt"
-check_success "a prompt that ends in a newline" \
-    run -m "$MODEL" -f "$T/prompt" --temp 0 -n 8 -q
+greedy -f "$T/prompt" -n 8 -q
+check "-f drops one newline from the end" equal "$want" "$(cat "$OUT")"
+INPUT=$T/prompt greedy -n 8 -q
+check "a prompt that is redirected needs no option" equal "$want" "$(cat "$OUT")"
+run_any bash -c 'cat "$1" | "$2" run "$3" --temp 0 --ctx 256 -n 8 -q' - \
+    "$T/prompt" "$BIN" "$MODEL"
+check "a prompt that is piped in needs no option" equal "$want" "$(cat "$OUT")"
+printf '\r\n' >"$T/crlf"
+{ cat "$T/prompt"; cat "$T/prompt"; printf '\n'; } >"$T/two"
+greedy -p "$(cat "$T/prompt")
+$(cat "$T/prompt")
+" -n 8 -q
+want=$(cat "$OUT")
+greedy -f "$T/two" -n 8 -q
+check "-f keeps all other newlines" equal "$want" "$(cat "$OUT")"
+straddle tokenize "$MODEL" --no-bos -f "$T/crlf"
+check "tokenize keeps the exact bytes" test "$(wc -w <"$OUT")" -ge 2
 check_success "an empty prompt" \
     run -m "$MODEL" -p "" --temp 0 -n 8 -q
 check "an empty prompt generates text" test "$(wc -c <"$OUT")" -gt 8
@@ -210,6 +225,14 @@ check "top-k 1 is greedy" cmp -s "$OUT" "$T/greedy"
 greedy -p "In the beginning" -n 24 -q --repeat-penalty 1.5
 check "--repeat-penalty changes the text" \
     differ "$(cat "$T/greedy")" "$(cat "$OUT")"
+# The context of 256 tokens holds all of this text.
+greedy -p "In the beginning" -n 96 -q --repeat-penalty 1.2 --repeat-last-n 256
+want=$(cat "$OUT")
+greedy -p "In the beginning" -n 96 -q --repeat-penalty 1.2 --repeat-last-n -1
+check "--repeat-last-n -1 looks back at the whole context" \
+    equal "$want" "$(cat "$OUT")"
+check_success "--seed -1" run -m "$MODEL" -p In -n 2 --ctx 64 --seed -1
+check "--seed -1 draws a seed and prints it" stderr_has '^straddle: seed [0-9]+$'
 check_success "sampling without --seed" \
     run -m "$MODEL" -p "In the beginning" -n 24 --ctx 256
 want=$(cat "$OUT")

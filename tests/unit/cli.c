@@ -3,9 +3,11 @@
 #include "tests/support/t.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <bsd/string.h>
 
 #include "config/options.h"
@@ -226,9 +228,27 @@ START_TEST(the_model_may_be_an_operand)
 	    &err);
 	ck_assert_str_eq(conf.model_path, "x");
 
+	t_ok(LOAD("run", "x.gguf", "-p", "hi"), &err);
+	ck_assert_str_eq(conf.model_path, "x.gguf");
+	t_ok(LOAD("run", "-p", "hi", "-n", "4", "--", "-x.gguf"), &err);
+	ck_assert_str_eq(conf.model_path, "-x.gguf");
+	t_ok(LOAD("chat", "x.gguf"), &err);
+	ck_assert_str_eq(conf.model_path, "x.gguf");
+	t_ok(LOAD("plan", "x.gguf", "-s", "2*cpu"), &err);
+	ck_assert_str_eq(conf.model_path, "x.gguf");
+	t_ok(LOAD("bench", "x.gguf"), &err);
+	t_ok(LOAD("explain", "x.gguf"), &err);
+	t_ok(LOAD("run", "-c", write_conf("model = \"/f.gguf\""), "y.gguf",
+	    "-p", "hi"), &err);
+	ck_assert_str_eq(conf.model_path, "y.gguf");
+
 	REFUSED("'y': not an operand of inspect", "inspect", "x", "y");
 	REFUSED("'y': not an operand of inspect", "inspect", "-m", "x", "y");
-	REFUSED("'x': not an operand of run", "run", "x", "-p", "a");
+	REFUSED("'upon': not an operand of run: put a prompt of several words "
+	    "in quotes", "run", "-c", write_conf("model = \"/f.gguf\""),
+	    "-p", "Once", "upon");
+	REFUSED("'x.gguf': not an operand of devices: this command takes no "
+	    "model", "devices", "x.gguf");
 	REFUSED("'1': give the ids one way", "detokenize", "x", "-p", "2", "1");
 }
 END_TEST
@@ -321,13 +341,15 @@ START_TEST(bad_values_are_refused_with_the_option_name)
 		{ "run", "--temp", "nan", "--temp: 'nan' is not a number" },
 		{ "run", "--temp", "inf", "--temp: 'inf' is not a number" },
 		{ "run", "--temp", "-1", "--temp: '-1' is too small" },
-		{ "run", "--top-k", "-1", "--top-k: '-1' is too small" },
+		{ "run", "--top-k", "-2", "--top-k: '-2' is too small" },
 		{ "run", "--top-p", "1.5", "--top-p: '1.5' is too large" },
 		{ "run", "--min-p", "2", "--min-p: '2' is too large" },
 		{ "run", "--repeat-penalty", "0",
 		    "is too small: must be 0.01 to 100" },
-		{ "run", "--repeat-last-n", "-1", "is too small" },
-		{ "run", "--seed", "-1", "--seed: '-1' is not a seed" },
+		{ "run", "--repeat-last-n", "-2", "is too small" },
+		{ "run", "--seed", "-2", "--seed: '-2' is not a seed: must be "
+		    "0 to 18446744073709551615, or -1 for a random one" },
+		{ "run", "--seed", "18446744073709551616", "is not a seed" },
 		{ "run", "-m", "", "-m: the path is empty" },
 		{ "run", "-f", "", "-f: the path is empty" },
 		{ "run", "-s", "cpu,cap=0", "-s #1: cap: '0' is zero bytes" },
@@ -424,62 +446,124 @@ START_TEST(options_that_a_command_lacks_are_refused)
 }
 END_TEST
 
-START_TEST(option_names_of_other_programs_are_translated)
-{
-	static const struct {
-		const char *typed, *value, *message;
-	} known[] = {
-		{ "--model", "x", "--model: not an option of run: write -m" },
-		{ "--model=x", NULL, "--model: not an option of run: write -m" },
-		{ "--ctx-size", "9", "write --ctx" },
-		{ "-c", "512", "-c: '512' is a number, but -c names the "
-		    "config file; the context is --ctx 512" },
-		{ "-c512", NULL, "the context is --ctx 512" },
-		{ "-s", "42", "the seed is --seed 42" },
-		{ "--n-predict", "9", "write -n" },
-		{ "--temperature", "0", "write --temp" },
-		{ "-b", "9", "-b: not an option of run: write --batch" },
-		{ "-b9", NULL, "-b: not an option of run: write --batch" },
-		{ "--batch-size=9", NULL, "write --batch" },
-		{ "--kv_type", "f16", "did you mean --kv-type?" },
-		{ "-ctk", "q8_0", "-ctk: not an option of run: write --kv-ty" },
-		{ "-ctv", "q8_0", "write --kv-type-v" },
-		{ "--cache-type-k", "q8_0", "write --kv-type-k" },
-		{ "--cache-type-v", "q8_0", "write --kv-type-v" },
-		{ "-t", "4", "-t: not an option of run: threads belong to a "
-		    "session: -s cpu,threads=N" },
-		{ "-t4", NULL, "-s cpu,threads=N" },
-		{ "--threads", "4", "belongs to a session: -s cpu,threads=" },
-		{ "--cap", "1G", "cap belongs to a session: -s cpu,cap=..." },
-		{ "--cores=0", NULL, "cores belongs to a session" },
-		{ "-ngl", "99", "layers are placed by sessions: -s" },
-		{ "--n-gpu-layers", "99", "layers are placed by sessions" },
-		{ "--prompt", "x", "--prompt: not an option of run: write -p" },
-		{ "--prompt=x", NULL, "write -p" },
-		{ "--file", "x", "write -f" },
-		{ "--tmep", "1", "did you mean --temp?" },
-		{ "--top_k", "1", "did you mean --top-k?" },
-		{ "--ctxx", "1", "did you mean --ctx?" },
-		{ "--paralel", "1", "did you mean --parallel?" },
-	};
-	unsigned i;
+/* The words of another program must set what ours set. */
+#define SAME_AS(ours, ...)	do {					\
+	char want[4096];						\
+									\
+	t_ok(load_words(ours), &err);					\
+	print_conf(want, sizeof(want));					\
+	t_ok(LOAD(__VA_ARGS__), &err);					\
+	check_conf(want);						\
+} while (0)
+#define OURS(...)	((const char *const []){ __VA_ARGS__, NULL })
 
-	for (i = 0; i < NITEMS(known); i++)
-		REFUSED(known[i].message, "run", known[i].typed,
-		    known[i].value);
-	REFUSED("--output-tensor-type: not an option of quantize: write --head",
+/* Every setting that an alias can reach, as text. */
+static void
+print_conf(char *buf, size_t len)
+{
+	FILE *fp = fmemopen(buf, len, "w");
+
+	ck_assert_ptr_nonnull(fp);
+	conf_print(&conf, fp);
+	fprintf(fp, "%s|%s|%s|%d|%d|%d|%d|%d|%d|%s|%s|%d", conf.prompt,
+	    conf.prompt_file, conf.system, conf.n_predict, conf.verbose,
+	    conf.parallel, conf.chat, conf.special, conf.bench_prompt,
+	    conf.head_type, conf.quant_type, conf.stride_tok);
+	fclose(fp);
+}
+
+static void
+check_conf(const char *want)
+{
+	char got[4096];
+
+	print_conf(got, sizeof(got));
+	ck_assert_str_eq(got, want);
+}
+
+START_TEST(options_of_other_programs_work)
+{
+	static const char *const rows[][4] = {
+		/* theirs, then ours */
+		{ "--ctx-size", "9", "--ctx", "9" },
+		{ "--ctx-size=9", NULL, "--ctx", "9" },
+		{ "--ctx_size", "9", "--ctx", "9" },
+		{ "-c", "512", "--ctx", "512" },
+		{ "-c512", NULL, "--ctx", "512" },
+		{ "-s", "42", "--seed", "42" },
+		{ "-s", "-1", "--seed", "-1" },
+		{ "--n-predict", "9", "-n", "9" },
+		{ "--n_predict=9", NULL, "-n", "9" },
+		{ "--predict", "9", "-n", "9" },
+		{ "--max-tokens", "9", "-n", "9" },
+		{ "--temperature", "0", "--temp", "0" },
+		{ "--top_k", "1", "--top-k", "1" },
+		{ "-b", "9", "--batch", "9" },
+		{ "-b9", NULL, "--batch", "9" },
+		{ "--batch-size=9", NULL, "--batch", "9" },
+		{ "--kv_type", "f32", "--kv-type", "f32" },
+		{ "-ctk", "q8_0", "--kv-type-k", "q8_0" },
+		{ "-ctv", "q8_0", "--kv-type-v", "q8_0" },
+		{ "--cache-type-k", "q8_0", "--kv-type-k", "q8_0" },
+		{ "--cache-type-v", "q8_0", "--kv-type-v", "q8_0" },
+		{ "-t", "4", "-s", "cpu,threads=4" },
+		{ "-t4", NULL, "-s", "cpu,threads=4" },
+		{ "--threads", "4", "-s", "cpu,threads=4" },
+		{ "-st", NULL, "--chat", NULL },
+		{ "-sp", NULL, "--special", NULL },
+		{ "--verbose", NULL, "-v", NULL },
+		{ "--log-disable", NULL, "-q", NULL },
+		/* without effect */
+		{ "-ngl", "99", NULL, NULL },
+		{ "--n-gpu-layers=99", NULL, NULL, NULL },
+		{ "--no-mmap", NULL, NULL, NULL },
+		{ "-fa", NULL, NULL, NULL },
+		{ "-fa", "on", NULL, NULL },
+		{ "-no-cnv", NULL, NULL, NULL },
+	};
+	const char *theirs[8], *ours[8];
+	unsigned i, k, n, m;
+
+	for (i = 0; i < NITEMS(rows); i++) {
+		char want[4096];
+
+		for (n = 0; n < 5; n++)
+			theirs[n] = ours[n] = OURS("run", "-m", "x", "-p",
+			    "hi")[n];
+		for (k = 0, m = n; k < 2 && rows[i][k] != NULL; k++)
+			theirs[m++] = rows[i][k];
+		theirs[m] = NULL;
+		for (k = 2, m = n; k < 4 && rows[i][k] != NULL; k++)
+			ours[m++] = rows[i][k];
+		ours[m] = NULL;
+		t_ok(load_words(ours), &err);
+		print_conf(want, sizeof(want));
+		ck_assert_msg(load_words(theirs) == 0, "%s: %s", rows[i][0],
+		    err.msg);
+		check_conf(want);
+	}
+	SAME_AS(OURS("run", "-m", "x", "-p", "hi"), "run", "--model", "x",
+	    "--prompt", "hi");
+	SAME_AS(OURS("run", "-m", "x", "-p", "a=b"), "run", "--model=x",
+	    "--prompt=a=b");
+	SAME_AS(OURS("run", "-m", "x", "-f", "y"), "run", "-m", "x", "--file",
+	    "y");
+	SAME_AS(OURS("run", "-m", "x", "--prompts", "f", "--parallel", "3"),
+	    "run", "-m", "x", "--prompts", "f", "-np", "3");
+	SAME_AS(OURS("chat", "-m", "x", "--system", "s"), "chat", "-m", "x",
+	    "-sys", "s", "-cnv");
+	SAME_AS(OURS("bench", "-m", "x", "-p", "7", "-n", "8", "-r", "2"),
+	    "bench", "-m", "x", "--n-prompt", "7", "--n-gen", "8",
+	    "--repetitions", "2");
+	SAME_AS(OURS("quantize", "x", "y", "Q4_0", "--head", "Q6_K"),
 	    "quantize", "--output-tensor-type", "Q6_K", "x", "y", "Q4_0");
-	REFUSED("--pure: not an option of quantize: write --head", "quantize",
-	    "--pure", "x", "y", "Q4_K");
-	REFUSED("--ppl-stride: not an option of eval: write --stride", "eval",
-	    "--ppl-stride", "9");
-	REFUSED("'8': not an operand of quantize: the number of threads is "
-	    "--threads N", "quantize", "x", "y", "Q4_0", "8");
-	/* Only options of the command are suggested. */
-	REFUSED("--prompt: not an option of plan: 'straddle help", "plan",
-	    "--prompt", "x");
-	REFUSED("--tmep: not an option of plan: 'straddle help", "plan",
-	    "--tmep");
+	SAME_AS(OURS("eval", "-m", "x", "--text", "t", "--stride", "9"),
+	    "eval", "-m", "x", "--text", "t", "--ppl-stride", "9");
+	/* A file is a config, whatever other programs read after -c. */
+	t_ok(LOAD("plan", "-c", write_conf("model = \"/f.gguf\"\n"), "-c",
+	    "77"), &err);
+	ck_assert_str_eq(conf.model_path, "/f.gguf");
+	ck_assert_int_eq(conf.ctx_tok, 77);
 	/* A value may look like an option. */
 	t_ok(LOAD("run", "-m", "x", "-p", "--prompt", "-s", "cpu"), &err);
 	ck_assert_str_eq(conf.prompt, "--prompt");
@@ -491,15 +575,109 @@ START_TEST(option_names_of_other_programs_are_translated)
 }
 END_TEST
 
+START_TEST(threads_are_the_default_of_each_session)
+{
+	t_ok(LOAD("plan", "-m", "x", "-t", "3", "-s", "cpu,threads=2", "-s",
+	    "2*cpu"), &err);
+	ck_assert_int_eq(conf.session[0].threads, 2);
+	ck_assert_int_eq(conf.session[1].threads, 3);
+	ck_assert_int_eq(conf.session[2].threads, 3);
+	t_ok(LOAD("quantize", "x", "y", "Q4_0", "-t", "3"), &err);
+	ck_assert_int_eq(conf.quant_threads, 3);
+	REFUSED("-t: '0' is too small", "run", "-t", "0");
+}
+END_TEST
+
+START_TEST(errors_name_the_option_as_it_was_typed)
+{
+	REFUSED("--ctx-size: 'x' is not a whole number", "run", "--ctx-size",
+	    "x");
+	REFUSED("--model: needs a value", "run", "--model");
+	REFUSED("-ngl: needs a value", "run", "-ngl");
+	REFUSED("-b: '0' is too small", "run", "-b0");
+	REFUSED("--prompt: given twice", "run", "-m", "x", "-p", "a",
+	    "--prompt", "b");
+}
+END_TEST
+
+START_TEST(options_without_an_equivalent_are_explained)
+{
+	REFUSED("-hf: not an option of run: nothing is downloaded here: get a "
+	    ".gguf file from", "run", "-hf", "org/model");
+	REFUSED("-m FILE.gguf", "chat", "--hf-repo", "org/model");
+	REFUSED("-m FILE.gguf", "run", "--model-url=x");
+	REFUSED("a session begins with its device", "run", "--device", "x");
+	REFUSED("-cnv: not an option of run: a conversation is the command "
+	    "chat", "run", "-m", "x", "-cnv");
+	REFUSED("-e: not an option of run: escapes are not", "run", "-e");
+	REFUSED("--pure: not an option of quantize: write --head", "quantize",
+	    "--pure", "x", "y", "Q4_K");
+	REFUSED("-s: '42' is a number, but -s is a session, and plan takes no "
+	    "seed", "plan", "-m", "x", "-s", "42");
+	REFUSED("cap belongs to a session: -s cpu,cap=...", "run", "--cap",
+	    "1G");
+	REFUSED("cores belongs to a session", "run", "--cores=0");
+	REFUSED("did you mean --temp?", "run", "--tmep", "1");
+	REFUSED("did you mean --ctx?", "run", "--ctxx", "1");
+	REFUSED("did you mean --parallel?", "run", "--paralel", "1");
+	REFUSED("'8': not an operand of quantize: the number of threads is "
+	    "--threads N", "quantize", "x", "y", "Q4_0", "8");
+	/* Only options of the command are suggested. */
+	REFUSED("--prompt: not an option of plan: 'straddle help", "plan",
+	    "--prompt", "x");
+	REFUSED("--tmep: not an option of plan: 'straddle help", "plan",
+	    "--tmep");
+}
+END_TEST
+
+/* Put a pipe with text, or path, in the place of stdin. */
+static void
+feed(const char *text, const char *path)
+{
+	int fd[2];
+
+	if (path != NULL) {
+		ck_assert_int_ge(fd[0] = open(path, O_RDONLY), 0);
+	} else {
+		ck_assert_int_eq(pipe(fd), 0);
+		ck_assert_int_eq(write(fd[1], text, strlen(text)),
+		    (ssize_t)strlen(text));
+		close(fd[1]);
+	}
+	ck_assert_int_eq(dup2(fd[0], STDIN_FILENO), STDIN_FILENO);
+	close(fd[0]);
+}
+
+START_TEST(text_piped_in_needs_no_option)
+{
+	feed("hi", NULL);
+	t_ok(LOAD("run", "x.gguf"), &err);
+	ck_assert_str_eq(conf.prompt_file, "-");
+	t_ok(LOAD("tokenize", "x.gguf"), &err);
+	ck_assert_str_eq(conf.prompt_file, "-");
+	t_ok(LOAD("detokenize", "x.gguf"), &err);
+	ck_assert_str_eq(conf.ids_file, "-");
+	t_ok(LOAD("run", "x.gguf", "-p", "a"), &err);
+	ck_assert_ptr_null(conf.prompt_file);
+	t_ok(LOAD("run", "x.gguf", "--prompts", "a"), &err);
+	ck_assert_ptr_null(conf.prompt_file);
+	feed(NULL, write_conf("text"));
+	t_ok(LOAD("run", "x.gguf"), &err);
+	ck_assert_str_eq(conf.prompt_file, "-");
+	feed(NULL, "/dev/null");
+	REFUSED("run: no prompt: give -p TEXT", "run", "-m", "x");
+	REFUSED("tokenize: no text", "tokenize", "x");
+	REFUSED("detokenize: no ids", "detokenize", "x");
+	close(STDIN_FILENO);
+	REFUSED("run: no prompt", "run", "-m", "x");
+}
+END_TEST
+
 START_TEST(common_mistakes_are_explained)
 {
 	REFUSED("'-m': give a command first: straddle run -m ...", "-m", "x",
 	    "-p", "hi");
 	REFUSED("'rnu': no such command: did you mean run?", "rnu");
-	REFUSED("'x.gguf': not an operand of run: the model is -m MODEL",
-	    "run", "x.gguf", "-p", "a");
-	REFUSED("'x.gguf': not an operand of bench: the model is -m MODEL",
-	    "bench", "x.gguf");
 	REFUSED("'hi': not an operand of run: the prompt is -p TEXT", "run",
 	    "-m", "x", "hi");
 	REFUSED("'upon': not an operand of run: put a prompt of several words "
@@ -666,6 +844,9 @@ END_TEST
 int
 main(void)
 {
+	/* Tests that need a text on stdin put it there. */
+	if (freopen("/dev/null", "r", stdin) == NULL)
+		return 1;
 	const TTest *const tests[] = {
 		every_option_of_run_sets_its_field,
 		chat_takes_the_options_of_run_except_prompts,
@@ -677,7 +858,11 @@ main(void)
 		bad_values_are_refused_with_the_option_name,
 		missing_and_conflicting_options_are_refused,
 		options_that_a_command_lacks_are_refused,
-		option_names_of_other_programs_are_translated,
+		options_of_other_programs_work,
+		threads_are_the_default_of_each_session,
+		errors_name_the_option_as_it_was_typed,
+		options_without_an_equivalent_are_explained,
+		text_piped_in_needs_no_option,
 		common_mistakes_are_explained,
 		a_text_option_given_twice_is_refused,
 		one_option_can_create_several_sessions,

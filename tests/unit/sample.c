@@ -209,7 +209,7 @@ START_TEST(meaningless_settings_are_refused)
 		{ .temp = 1, .top_p = 1, .min_p = 2, .repeat_penalty = 1 },
 		{ .temp = 1, .top_p = 1, .repeat_penalty = 0 },
 		{ .temp = 1, .top_p = 1, .repeat_penalty = INFINITY },
-		{ .temp = 1, .top_p = 1, .repeat_penalty = 1, .top_k = -1 },
+		{ .temp = 1, .top_p = 1, .repeat_penalty = 1, .top_k = -2 },
 		{ .temp = 1, .top_p = 1, .repeat_penalty = 1,
 		  .repeat_last_n = -1 }
 	};
@@ -233,6 +233,7 @@ START_TEST(top_k_keeps_the_k_best)
 	static const float equal[6] = { 1, 1, 1, 1, 1, 1 };
 
 	check_kept(CONF(.top_k = 0), 5);
+	check_kept(CONF(.top_k = -1), 5);
 	check_kept(CONF(.top_k = 1), 1);
 	check_kept(CONF(.top_k = 3), 3);
 	check_kept(CONF(.top_k = 5), 5);
