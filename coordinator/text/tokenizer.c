@@ -1,8 +1,5 @@
 /* coordinator/text/tokenizer.c - opens a GGUF's vocabulary and encodes text:
- * split.c cuts out the special tokens, bpe.c or spm.c encodes the rest.
- *
- * Keys are tokenizer.ggml.* of the GGUF specification.  A missing key has the
- * default that llama.cpp gives it. */
+ * split.c cuts out the special tokens, bpe.c or spm.c encodes the rest. */
 #include "tokenizer.h"
 
 #include <errno.h>
@@ -11,6 +8,7 @@
 #include <string.h>
 
 #include "bpe.h"
+#include "settings.h"
 #include "split.h"
 #include "spm.h"
 #include "vocab.h"
@@ -25,12 +23,9 @@ enum {
 struct tokenizer {
 	struct vocab v;
 	struct bpe *bpe;		/* NULL = SentencePiece-style */
-	int32_t bos, eos;		/* or NO_TOKEN */
+	struct settings set;
 	int32_t end[MAX_END_TOKENS];	/* [nend] */
 	unsigned nend;
-	int add_bos;
-	int space_prefix;
-	int rstrip;			/* drop blanks after special tokens */
 };
 
 /* Control tokens that end a turn in the models' chat templates. */
@@ -39,7 +34,8 @@ static const char *const end_texts[] = {
 	"<|endoftext|>", "<|end_of_text|>", "<|return|>", "<|call|>",
 	"<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>"
 };
-_Static_assert(NITEMS(end_texts) + 2 <= MAX_END_TOKENS, "with eos and eot");
+_Static_assert(NITEMS(end_texts) + 3 <= MAX_END_TOKENS,
+    "with eos, eot and eom");
 
 /* Returns 1 for byte-level BPE, 0 for SentencePiece-style. */
 static int
@@ -64,42 +60,6 @@ read_model(const struct gguf *g, struct err *reterr)
 	return 0;
 }
 
-/* Read an id.  Without the key, it is `def` if that token is of this kind. */
-static int
-read_id(const struct vocab *v, const struct gguf *g, const char *key,
-    uint32_t def, enum token_kind kind, int32_t *ret, struct err *reterr)
-{
-	uint32_t id;
-	int rc = gguf_get_u32(g, key, &id, reterr);
-
-	*ret = NO_TOKEN;
-	if (rc == -ENOENT) {
-		if (def < v->n && vocab_kind(v, def) == kind)
-			*ret = (int32_t)def;
-		return 0;
-	}
-	if (rc < 0)
-		return rc;
-	if (id >= v->n)
-		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: %s is %"
-		    PRIu32 ", but the vocabulary has %" PRIu32 " tokens",
-		    g->file->path, key, id, v->n);
-	*ret = (int32_t)id;
-	return 0;
-}
-
-static int
-read_bool(const struct gguf *g, const char *key, int def, int *ret,
-    struct err *reterr)
-{
-	int rc = gguf_get_bool(g, key, ret, reterr);
-
-	if (rc != -ENOENT)
-		return rc;
-	*ret = def;
-	return 0;
-}
-
 static void
 add_end(struct tokenizer *t, int32_t id)
 {
@@ -118,7 +78,7 @@ find_control(const struct tokenizer *t, const char *text)
 }
 
 static void
-find_end_tokens(struct tokenizer *t, int32_t eot)
+find_end_tokens(struct tokenizer *t)
 {
 	/* In gpt-oss's format, which has these two, <|end|> ends a message of
 	 * an answer, not the answer. */
@@ -126,45 +86,13 @@ find_end_tokens(struct tokenizer *t, int32_t eot)
 	    find_control(t, "<|call|>") != NO_TOKEN;
 	size_t i;
 
-	add_end(t, t->eos);
-	add_end(t, eot);
+	add_end(t, t->set.eos);
+	add_end(t, t->set.eot);
+	add_end(t, t->set.eom);
 	for (i = 0; i < NITEMS(end_texts); i++) {
 		if (!messages || strcmp(end_texts[i], "<|end|>") != 0)
 			add_end(t, find_control(t, end_texts[i]));
 	}
-}
-
-/* Defaults of missing keys: SentencePiece's usual ids, and for BPE llama.cpp's
- * choice, which is the end-of-text token of Falcon's vocabulary. */
-static int
-read_settings(struct tokenizer *t, const struct gguf *g, struct err *reterr)
-{
-	const struct gguf_kv *name = gguf_find(g, "general.name");
-	int spm = t->bpe == NULL;
-	int32_t eot;
-	int rc;
-
-	if ((rc = read_id(&t->v, g, "tokenizer.ggml.bos_token_id", spm ? 1 : 11,
-	    TOKEN_CONTROL, &t->bos, reterr)) < 0 ||
-	    (rc = read_id(&t->v, g, "tokenizer.ggml.eos_token_id", spm ? 2 : 11,
-	    TOKEN_CONTROL, &t->eos, reterr)) < 0 ||
-	    (rc = read_id(&t->v, g, "tokenizer.ggml.unknown_token_id",
-	    spm ? 0 : UINT32_MAX, TOKEN_UNKNOWN, &t->v.unk, reterr)) < 0 ||
-	    (rc = read_id(&t->v, g, "tokenizer.ggml.eot_token_id", UINT32_MAX,
-	    TOKEN_CONTROL, &eot, reterr)) < 0 ||
-	    (rc = read_bool(g, "tokenizer.ggml.add_bos_token",
-	    spm || bpe_adds_bos(t->bpe), &t->add_bos, reterr)) < 0 ||
-	    (rc = read_bool(g, "tokenizer.ggml.add_space_prefix", spm,
-	    &t->space_prefix, reterr)) < 0)
-		return rc;
-
-	/* No key marks these models; llama.cpp tests the name, too. */
-	t->rstrip = name != NULL && name->type == GGUF_STRING &&
-	    (strcasestr(name->v.s.data, "phi-3") != NULL ||
-	    strcasestr(name->v.s.data, "phi3") != NULL);
-
-	find_end_tokens(t, eot);
-	return 0;
 }
 
 int
@@ -180,9 +108,11 @@ tokenizer_open(const struct gguf *g, struct tokenizer **ret,
 		return err_nomem(reterr, "the tokenizer");
 	/* BPE ranks merges by their order, not by scores. */
 	if ((rc = vocab_init(&t->v, g, !bpe, reterr)) < 0 ||
-	    (bpe && (rc = bpe_open(&t->v, g, &t->bpe, reterr)) < 0) ||
-	    (rc = read_settings(t, g, reterr)) < 0)
+	    (bpe && (rc = bpe_open(&t->v, g, &t->bpe, reterr)) < 0))
 		goto fail;
+	settings_read(g, &t->v, !bpe, !bpe || bpe_adds_bos(t->bpe), &t->set);
+	t->v.unk = t->set.unk;
+	find_end_tokens(t);
 	*ret = t;
 	return 0;
 fail:
@@ -215,7 +145,7 @@ tokenizer_max_bytes(const struct tokenizer *t)
 int32_t
 tokenizer_bos(const struct tokenizer *t)
 {
-	return t->bos;
+	return t->set.bos;
 }
 
 int
@@ -242,13 +172,13 @@ tokenizer_special(const struct tokenizer *t, const char *text)
 int
 tokenizer_adds_bos(const struct tokenizer *t)
 {
-	return t->add_bos && t->bos != NO_TOKEN;
+	return t->set.add_bos && t->set.bos != NO_TOKEN;
 }
 
 int
 tokenizer_adds_space(const struct tokenizer *t)
 {
-	return t->space_prefix;
+	return t->set.space_prefix;
 }
 
 enum token_kind
@@ -310,7 +240,7 @@ encode_fragments(const struct tokenizer *t, const char *text,
 			    reterr);
 		} else if (f[i].id == NO_TOKEN) {
 			rc = spm_encode(&t->v, raw, f[i].nbytes,
-			    t->space_prefix && !(more && i == 0), out, reterr);
+			    t->set.space_prefix && !(more && i == 0), out, reterr);
 		} else if ((rc = idlist_reserve(out, 1)) == 0) {
 			out->id[out->n++] = (uint32_t)f[i].id;
 		}
@@ -328,12 +258,12 @@ encode_text(const struct tokenizer *t, const char *text,
 	size_t nf;
 	int rc;
 
-	if ((rc = split_special_tokens(&t->v, t->rstrip, text, part,
+	if ((rc = split_special_tokens(&t->v, t->set.rstrip, text, part,
 	    nparts, &f, &nf)) < 0)
 		return rc;
 	if ((rc = idlist_reserve(out, 1)) == 0) {
 		if ((flags & ENCODE_BOS) && tokenizer_adds_bos(t))
-			out->id[out->n++] = (uint32_t)t->bos;
+			out->id[out->n++] = (uint32_t)t->set.bos;
 		rc = encode_fragments(t, text, f, nf, flags & ENCODE_MORE, out,
 		    reterr);
 	}

@@ -1,0 +1,36 @@
+"""Ids of special tokens that name no token: said once, then as if the key were missing."""
+import toy
+
+vocab = toy.spm_vocab()
+ROUND = {"a": "b", "b": "c", "c": "a"}
+
+
+def check_runs(label, keys, text="bcab\n"):
+    toy.write_model("m.gguf", vocab, bos=1, eos=2, after=ROUND,
+                    keys={"tokenizer.ggml." + k: v for k, v in keys.items()})
+    got = toy.straddle("run", "-m", "m.gguf", "-s", "cpu", "-p", "a", "-n", "4",
+                       "--temp", "0")
+    toy.check(label + ": text", got.out == text, got)
+    notes = [line for line in got.err.split("\n") if "as if" in line]
+    toy.check(label + ": one note", len(notes) == 1, got)
+    for key in keys:
+        toy.check("%s: the note names %s" % (label, key), key in "".join(notes), got)
+
+
+BAD = ((toy.UINT32, len(vocab)), (toy.UINT32, 2 ** 32 - 1), (toy.INT32, -1),
+       (toy.UINT64, 2 ** 63 + 5), (toy.FLOAT32, 2.0), (toy.STRING, "</s>"),
+       (toy.ARRAY, (toy.UINT32, [2])))
+for value in BAD:
+    check_runs("eos %r" % (value,), {"eos_token_id": value})
+for name in ("bos", "unknown", "eot", "eom", "padding", "seperator", "mask", "cls",
+             "fim_pre", "fim_pad"):
+    check_runs(name, {name + "_token_id": (toy.UINT32, 2 ** 32 - 1)})
+check_runs("two", {"bos_token_id": (toy.INT32, -1), "eos_token_id": (toy.UINT32, 32000)})
+check_runs("add_bos_token of a wrong type", {"add_bos_token": (toy.STRING, "true")})
+
+# Any integer type will do.
+toy.write_model("m.gguf", vocab, after=ROUND, keys={
+    "tokenizer.ggml.eos_token_id": (toy.INT64, toy.token_id(vocab, "c"))})
+got = toy.straddle("run", "-m", "m.gguf", "-s", "cpu", "-p", "a", "-n", "4", "--temp", "0")
+toy.check("eos as a signed number", got.out == "b\n" and "as if" not in got.err, got)
+toy.end()
