@@ -29,7 +29,8 @@ static const char overview[] =
 "  bench       measure speed, compared with the machine's own limits\n"
 "  stress      push caps and inject faults, report what held\n"
 "  quantize    convert a model file to another weight type\n"
-"  help [CMD]  print this text, or the options of a command\n"
+"  help [CMD]  print this text, or a command's options; help options: those\n"
+"              that every command takes\n"
 "  --version   print the version\n"
 "\n"
 "Text and results go to stdout, everything else to stderr.\n"
@@ -50,7 +51,7 @@ static const struct help {
 	const char *examples;
 } helps[] = {
 [CMD_RUN] = {
-.usage = "run [options] -p TEXT | -f FILE | --prompts FILE\n",
+.usage = "run [options] [MODEL] -p TEXT | -f FILE | --prompts FILE\n",
 .about =
 "Generates text and prints it token by token, without the prompt. Ends with\n"
 "the memory table and a line of speeds, on stderr. When interrupted (Ctrl-C),\n"
@@ -62,10 +63,10 @@ static const struct help {
 "  straddle run -m model.gguf -p \"The sea is\" -n 64 --temp 0\n"
 "  straddle run -m model.gguf -s '2*cpu,cap=2GiB' -p \"The sea is\"\n"
 "  straddle run -c board.conf --prompts questions.txt --parallel 8\n"
-"  cat letter.txt | straddle run -m model.gguf -f - --seed 7\n",
+"  cat letter.txt | straddle run model.gguf --seed 7\n",
 },
 [CMD_CHAT] = {
-.usage = "chat [options]\n",
+.usage = "chat [options] [MODEL]\n",
 .about =
 "Talks with a model: each line of stdin is a message, the answer goes to\n"
 "stdout. On a terminal, lines can be edited and recalled, and Ctrl-C stops\n"
@@ -87,7 +88,7 @@ static const struct help {
 "  straddle chat -c board.conf -q <questions.txt >answers.txt\n",
 },
 [CMD_PLAN] = {
-.usage = "plan [options]\n",
+.usage = "plan [options] [MODEL]\n",
 .about =
 "Shows which session holds which layers and every byte it will need; starts\n"
 "no session. If the model does not fit, the exit status is 3 and the shortfall\n"
@@ -121,7 +122,7 @@ static const struct help {
 "  straddle devices --json\n",
 },
 [CMD_EXPLAIN] = {
-.usage = "explain [options]\n",
+.usage = "explain [options] [MODEL]\n",
 .about =
 "Shows where every operation of every layer runs, the reason when that is not\n"
 "where it was requested, and each thread's share of it (rows or columns).\n"
@@ -168,7 +169,7 @@ static const struct help {
 "  straddle eval -c board.conf --text book.txt\n",
 },
 [CMD_BENCH] = {
-.usage = "bench [options]\n",
+.usage = "bench [options] [MODEL]\n",
 .about =
 "Measures prompt and generation speed, mean and standard deviation,\n"
 "against the roofline of the sessions' cores: memory reads and products of\n"
@@ -186,7 +187,7 @@ static const struct help {
 "  straddle bench -m model.gguf --sweep 1,2,4,8 --load\n",
 },
 [CMD_STRESS] = {
-.usage = "stress [options]\n",
+.usage = "stress [options] [MODEL]\n",
 .about =
 "Pushes the caps and injects faults, each case for real with the given\n"
 "config, and reports what held: memory up to the cap and beyond it, workers\n"
@@ -222,11 +223,35 @@ static const struct help {
 },
 };
 
+static const char common_hint[] =
+"\nCommon options, -m, -c, -s, -t, --ctx and more: straddle help options\n\n";
+
+/* Options that every command takes, and what is allowed beside them. */
+static const char *
+build_common(char *text, size_t len)
+{
+	strlcpy(text, "usage: straddle COMMAND [options]\n\n"
+	    "Options of every command. They override the config file, which "
+	    "overrides\ndefaults.\n\n", len);
+	options_help(CMD_RUN, 1, text, len);
+	strlcat(text, "\nMost names that llama.cpp gives to these and to a "
+	    "command's own options work\ntoo: --model, --ctx-size, -c 512, "
+	    "--n-predict. A long option may be shortened\nwhile it is unique."
+	    "\n\nExamples:\n"
+	    "  straddle plan -m model.gguf -s cpu,cap=2GiB -s cpu,cap=2GiB\n"
+	    "  straddle run -c board.conf --ctx 8192 -t 4 -p \"The sea is\"\n",
+	    len);
+	return text;
+}
+
 static const char *
 build_help(enum command cmd)
 {
 	static char text[16 << 10];
 	const struct help *h = &helps[cmd];
+
+	if (cmd == CMD_NONE)
+		return build_common(text, sizeof(text));
 
 	strlcpy(text, "usage: straddle ", sizeof(text));
 	strlcat(text, h->usage, sizeof(text));
@@ -234,10 +259,7 @@ build_help(enum command cmd)
 	strlcat(text, h->about, sizeof(text));
 	strlcat(text, "\n", sizeof(text));
 	options_help(cmd, 0, text, sizeof(text));
-	strlcat(text, "\nCommon options (they override the config file, which "
-	    "overrides defaults):\n", sizeof(text));
-	options_help(cmd, 1, text, sizeof(text));
-	strlcat(text, "\n", sizeof(text));
+	strlcat(text, common_hint, sizeof(text));
 	if (h->note != NULL) {
 		strlcat(text, h->note, sizeof(text));
 		strlcat(text, "\n", sizeof(text));
@@ -253,6 +275,8 @@ cli_help(const char *topic)
 
 	if (topic == NULL || strcmp(topic, command_name(CMD_HELP)) == 0)
 		return overview;
+	if (strcmp(topic, "options") == 0)
+		return build_help(CMD_NONE);
 	for (cmd = 0; cmd < NITEMS(helps); cmd++)
 		if (helps[cmd].usage != NULL &&
 		    strcmp(topic, command_name(cmd)) == 0)

@@ -61,15 +61,14 @@ static const struct setting settings[] = {
 	{ OPT(RUN, 'p', NULL, "TEXT"), TEXT(prompt),
 	  .help = "the prompt" },
 	{ OPT(RUN, 'f', NULL, "FILE"), PATH(prompt_file),
-	  .help = "read the prompt from FILE; - is stdin" },
+	  .help = "read the prompt from FILE, - is stdin, without the newline "
+	    "at its end" },
 	{ OPT(RUN, 0, "prompts", "FILE"), PATH(prompts_file),
-	  .help = "run one prompt per line, empty lines included; print one "
-	    "JSON object per line, in order, with the line's seed, made from "
-	    "--seed and the line's number. If a line fails, its object says "
-	    "so, the others continue, and the run exits with 1" },
+	  .help = "one prompt per line; prints one JSON object per line, in "
+	    "order" },
 	{ OPT(RUN, 0, "parallel", "N"), INT(parallel, 1, MAX_SEQS, 1),
-	  .help = "prompts to run at once, {range} (default {default}), each "
-	    "with a context of its own; the texts stay the same" },
+	  .help = "prompts to run at once, {range} (default {default}); the "
+	    "texts stay the same" },
 	{ OPT(TOKENIZE, 'p', NULL, "TEXT"), TEXT(prompt),
 	  .help = "the text" },
 	{ OPT(TOKENIZE, 'f', NULL, "FILE"), PATH(prompt_file),
@@ -93,8 +92,7 @@ static const struct setting settings[] = {
 
 	/* run, chat: generating */
 	{ OPT(RUN, 'n', NULL, "N"), INT(n_predict, -1, INT32_MAX, 128),
-	  .help = "tokens to generate (default {default}); -1: until the "
-	    "model ends the text" },
+	  .help = "tokens to generate (default {default}); -1: to the end" },
 	{ OPT(CHAT, 'n', NULL, "N"), INT(n_predict, -1, INT32_MAX, 0),
 	  .help = "tokens per answer (default -1: until the model ends it)" },
 	{ SAMPLING("temp"), OPT(RUN | CHAT, 0, "temp", "X"),
@@ -102,31 +100,26 @@ static const struct setting settings[] = {
 	  .help = "temperature, {range} (default {default}); 0: greedy" },
 	{ SAMPLING("top_k"), OPT(RUN | CHAT, 0, "top-k", "N"),
 	  INT(sampling.top_k, -1, MAX_COUNT, 40),
-	  .help = "keep the N most likely tokens (default {default}); 0 or -1: "
-	    "off" },
+	  .help = "keep the N most likely tokens (default {default}; 0: off)" },
 	{ SAMPLING("top_p"), OPT(RUN | CHAT, 0, "top-p", "X"),
 	  REAL(sampling.top_p, 0, 1, 0.95),
-	  .help = "keep the most likely tokens whose probabilities add up to X "
-	    "(default {default}); 1: off" },
+	  .help = "keep the best tokens that add up to X (default {default}; "
+	    "1: off)" },
 	{ SAMPLING("min_p"), OPT(RUN | CHAT, 0, "min-p", "X"),
 	  REAL(sampling.min_p, 0, 1, 0.05),
-	  .help = "drop tokens less likely than X times the best one (default "
-	    "{default}); 0: off" },
+	  .help = "drop tokens below X times the best (default {default}; 0: "
+	    "off)" },
 	{ SAMPLING("repeat_penalty"), OPT(RUN | CHAT, 0, "repeat-penalty", "X"),
 	  REAL(sampling.repeat_penalty, 0.01, 100, 1),
-	  .help = "make repeated tokens less likely, {range} (default "
-	    "{default}: off)" },
+	  .help = "make repeated tokens less likely (default {default}: off)" },
 	{ SAMPLING("repeat_last_n"), OPT(RUN | CHAT, 0, "repeat-last-n", "N"),
 	  INT(sampling.repeat_last_n, -1, LIMIT_CONTEXT, 64),
-	  .help = "tokens that the repeat penalty looks back at (default "
-	    "{default}); -1: the whole context" },
+	  .help = "tokens it looks back at (default {default}); -1: all" },
 	{ SAMPLING("seed"), OPT(RUN | CHAT | STRESS, 0, "seed", "N"),
 	  .type = KEY_SEED,
-	  .help = "make random choices repeatable (default: a seed is drawn "
-	    "and printed)" },
+	  .help = "make random choices repeatable (default: drawn, printed)" },
 	{ OPT(RUN, 0, "chat", NULL), BOOL(chat),
-	  .help = "format the prompt as a user's message with the model's "
-	    "chat template, as the chat command does" },
+	  .help = "put the prompt into the model's chat template" },
 	{ OPT(RUN, 0, "system", "TEXT"), TEXT(system),
 	  .help = "with --chat: the system message" },
 	{ OPT(CHAT, 0, "system", "TEXT"), TEXT(system),

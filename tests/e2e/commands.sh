@@ -17,7 +17,10 @@ for command in run chat plan inspect devices explain tokenize detokenize eval \
 	    stdout_has "^usage: straddle $command"
 	check "help $command prints an example" \
 	    stdout_has "^  straddle $command "
-	check "help $command prints the common options" stdout_has '^  -c FILE'
+	check "help $command says where the common options are" \
+	    stdout_has 'straddle help options$'
+	check "help $command does not print them" \
+	    is_blank "$(grep '^  --ctx' "$OUT")"
 	cp "$OUT" "$T/help"
 	check_success "$command --help" $command --help
 	check "$command --help prints the same as help $command" \
@@ -27,6 +30,8 @@ for command in run chat plan inspect devices explain tokenize detokenize eval \
 	check "$command -h prints the same as help $command" \
 	    cmp -s "$OUT" "$T/help"
 done
+check_success "help options" help options
+check "help options prints the common options" stdout_has '^  -c FILE'
 check_success "--help" --help
 check "--help prints the same as help" cmp -s "$OUT" "$T/main"
 

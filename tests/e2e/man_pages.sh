@@ -33,9 +33,13 @@ check_success "help" help
 commands=$(sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' "$OUT" |
     grep -vxE 'help|straddle')
 check "there are commands" test -n "$commands"
+check_success "help options" help options
+explained >"$T/every"
+cp "$OUT" "$T/every.help"
 for command in $commands; do
 	straddle help "$command"
-	explained >"$T/help"
+	explained | sort -u - "$T/every" >"$T/help"
+	cat "$T/every.help" >>"$OUT"
 	options_of "straddle $command" | sort -u - "$T/common" >"$T/page"
 	missing=$(comm -23 "$T/help" "$T/page" | tr '\n' ' ')
 	check "straddle.1 has every option of $command, not: $missing" \

@@ -785,10 +785,11 @@ takes_option(enum command cmd, const char *word)
 
 START_TEST(help_and_options_agree)
 {
-	char item[64], word[48], buf[OPT_TEXT_LEN], letter[8];
+	char item[64], word[48], buf[OPT_TEXT_LEN], letter[8], text[8192];
 	const struct setting *o;
 	const char *help, *p;
 	enum command cmd;
+	int common;
 	unsigned i;
 
 	for (cmd = CMD_RUN; cmd <= CMD_QUANTIZE; cmd++) {
@@ -807,8 +808,19 @@ START_TEST(help_and_options_agree)
 			snprintf(item, sizeof(item), "\n  %s%s ",
 			    o->letter != 0 && o->option != NULL ? letter : "",
 			    buf);
-			ck_assert_msg(strstr(help, item) != NULL,
-			    "help %s lacks %s", command_name(cmd), buf);
+			/* quantize has threads of its own. */
+			common = (o->cmds | 1u << CMD_QUANTIZE) == ~0u;
+			strlcpy(text, cli_help(common ? "options" :
+			    command_name(cmd)), sizeof(text));
+			ck_assert_msg(strstr(text, item) != NULL,
+			    "help %s lacks %s", common ? "options" :
+			    command_name(cmd), buf);
+			strlcpy(text, cli_help(common ? command_name(cmd) :
+			    "options"), sizeof(text));
+			ck_assert_msg(strstr(text, item) == NULL ||
+			    strcmp(item, "\n  -t, --threads ") == 0,
+			    "%s of %s is in the wrong help", buf,
+			    command_name(cmd));
 		}
 	}
 }
@@ -819,10 +831,19 @@ START_TEST(help_is_complete_and_narrow)
 	const char *help, *line, *end;
 	enum command cmd;
 	char item[32];
+	int n;
 
 	ck_assert_ptr_null(cli_help("fly"));
+	ck_assert_ptr_nonnull(strstr(cli_help("options"), "\n  -m MODEL "));
 	ck_assert_ptr_nonnull(cli_help(NULL));
 	for (cmd = CMD_RUN; cmd <= CMD_QUANTIZE; cmd++) {
+		for (line = cli_help(command_name(cmd)), n = 0;
+		    (line = strchr(line, '\n')) != NULL; line++)
+			n++;
+		ck_assert_msg(n <= 45, "help %s has %d lines",
+		    command_name(cmd), n);
+		ck_assert_ptr_nonnull(strstr(cli_help(command_name(cmd)),
+		    "straddle help options"));
 		snprintf(item, sizeof(item), "\n  %s ", command_name(cmd));
 		ck_assert_ptr_nonnull(strstr(cli_help(NULL), item));
 		help = cli_help(command_name(cmd));
