@@ -85,6 +85,7 @@ main(int argc, char **argv, char **envp)
 	reserve_standard_fds();
 	log_init("straddle", 1);
 	output_init();
+	engine_init();
 	if ((rc = conf_load(argc, argv, &conf, &e)) == 0) {
 		log_init("straddle", conf.verbose);
 		rc = commands[conf.cmd](&conf, &e);

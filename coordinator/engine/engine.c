@@ -99,6 +99,7 @@ engine_plan(struct engine *eng, struct err *reterr)
 	if (rc < 0)
 		return rc;
 	notes_plan(&eng->plan, env.free_bytes);
+	notes_quota(c, &eng->plan);
 	return 0;
 }
 
@@ -217,8 +218,15 @@ engine_close(struct engine *eng)
 }
 
 void
+engine_init(void)
+{
+	child_open_program(NULL);
+}
+
+void
 engine_cleanup(void)
 {
+	child_close_program();
 	enforce_cleanup();
 }
 

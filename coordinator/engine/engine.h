@@ -36,6 +36,9 @@ void engine_close(struct engine *eng);
  * once, at the end of the program. */
 void engine_cleanup(void);
 
+/* Keep this program's file for the workers; call it first. */
+void engine_init(void);
+
 /* --- what it holds: owned by the engine, valid until engine_close() --- */
 
 const struct conf *engine_conf(const struct engine *eng);

@@ -31,8 +31,8 @@ enum { EXIT_GROUP = 126, EXIT_EXEC = 127 };
  * to another version; opened once.  Above the numbers that the child assigns. */
 static int program_fd = -1;
 
-static int
-open_program(struct err *reterr)
+int
+child_open_program(struct err *reterr)
 {
 	int fd, rc = 0;
 
@@ -46,6 +46,14 @@ open_program(struct err *reterr)
 	if (fd >= 0)
 		close(fd);
 	return rc;
+}
+
+void
+child_close_program(void)
+{
+	if (program_fd >= 0)
+		close(program_fd);
+	program_fd = -1;
 }
 
 /* The path of the program for a launcher: its name while that is the program's,
@@ -128,7 +136,7 @@ child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
 	struct chan ours, theirs;
 	int rc;
 
-	if ((rc = open_program(reterr)) < 0 ||
+	if ((rc = child_open_program(reterr)) < 0 ||
 	    (rc = program_path(exe, reterr)) < 0)
 		return rc;
 	if (env != NULL && strlcpy(launch, env, sizeof(launch)) >=

@@ -16,6 +16,12 @@ struct child {
 
 #define CHILD_NONE	{ .pid = -1, .pidfd = -1 }
 
+/* Open this program's file, from which all workers are started; called at the
+ * start, so that stress finds the same descriptors before and after a case.
+ * Without the call, or where it fails, child_spawn() opens it. */
+int child_open_program(struct err *reterr);
+void child_close_program(void);
+
 /* Re-execute this program as a worker with its channel on CHAN_FD, stdin from
  * /dev/null, and stdout redirected to stderr because only the coordinator
  * prints results.  The worker is this very program, also after an upgrade has
