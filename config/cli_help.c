@@ -126,7 +126,8 @@ static const struct help {
 .about =
 "Shows where every operation of every layer runs, the reason when that is not\n"
 "where it was requested, and each thread's share of it (rows or columns).\n"
-"A | before an operation marks a barrier of all threads.\n",
+"A | before an operation marks a barrier of all threads. Equal layers are\n"
+"printed once; with -v each of them.\n",
 .examples =
 "Example:\n"
 "  straddle explain -m model.gguf -s cpu,cap=2GiB -s null\n",

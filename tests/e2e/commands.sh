@@ -219,15 +219,27 @@ check "devices --json finds cpu and gives reasons for the rest" \
 # --- explain ---
 
 check_success "explain" explain -c "$DEMO"
-check "explain names the kernel of the last layer" \
+check "explain prints the operations of the last layer" \
     stdout_has '^cpu[0-3] +7 matmul +blk\.7\.ffn_down\.weight +\| columns +cpu'
 check "no operation of the demo falls back to the CPU" \
-    equal 4 "$(grep -c ' 0 fall back' "$OUT")"
+    equal 4 "$(grep -c ' operations on cpu, all where asked$' "$OUT")"
+check "explain prints equal layers once" \
+    stdout_has '^cpu0 +layers 0-1, each:$'
+check "an operation of several layers has their place in its weight's name" \
+    stdout_has '^cpu0 +\* matmul +blk\.\*\.ffn_down\.weight +\| columns +cpu'
+nops() { grep -cE '^[a-z]+[0-9] +([0-9]+|-|head|\*) [a-z]' "$OUT"; }
+folded=$(nops)
+check_success "explain -v" explain -c "$DEMO" -v
+check "explain -v prints every layer" equal 0 "$(grep -c 'each:' "$OUT" || true)"
+check "explain -v prints more operations" test "$(nops)" -gt "$folded"
+check_success "explain of all layers in one session" explain "$MODEL"
+check "all but the last layer are equal" \
+    stdout_has '^cpu0 +layers 0-6, each:$'
 check_success "explain --json" explain --json -c "$DEMO"
 check "explain --json has the stable keys" has_keys explain
 check_success "explain of device null" explain -m "$MODEL" -s null
 check "attention falls back to the CPU, with a reason" \
-    stdout_has '^null0 +3 attention +\| any +cpu +[a-z]'
+    stdout_has '^null0 +\* attention +\| any +cpu +[a-z]'
 check "only attention falls back" \
     stdout_has '^null0 +160 operations .* 8 fall back'
 check_success "explain --json of cpu and null" \
