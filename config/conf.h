@@ -11,6 +11,7 @@
 #include "err.h"
 #include "kv_type.h"
 #include "priority.h"
+#include "quota.h"
 #include "units.h"
 
 struct session_conf {
@@ -21,7 +22,9 @@ struct session_conf {
 	int node;		/* NUMA node, -1 = any */
 	uint64_t cap_bytes;	/* 0 = an equal share of the free memory */
 	int cap_given;		/* cap written by the user */
-	int threads;		/* 0 = one per core */
+	int threads;		/* 0 = one per core, at most quota_threads */
+	int quota_threads;	/* that its share of the CPU quota pays for, by
+				 * conf_check(); 0 = no quota */
 	struct priority priority;
 	char port[MAX_NAME];	/* way to reach the device (devices.c); "" = the
 				 * first one available */
@@ -68,6 +71,7 @@ struct conf {
 	int recover;		/* lost workers that a run survives */
 	int nsessions;		/* conf_check() adds one CPU session to none */
 	struct session_conf session[MAX_SESSIONS];
+	struct quota quota;	/* of this process, by conf_check() */
 	struct sampling_conf sampling;
 
 	/* options of commands; NULL or 0 = not given, unless it says more */

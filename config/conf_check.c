@@ -70,6 +70,25 @@ check_names(struct conf *c, struct err *reterr)
 	return 0;
 }
 
+/* Divide the CPU quota over the cores in use: sessions on the same cores take
+ * turns, and each has the quota of them all. */
+static void
+share_quota(struct conf *c)
+{
+	struct session_conf *s;
+	struct cpuset all;
+	struct quota q;
+
+	quota_read("", &c->quota);
+	conf_cores(c, &all);
+	for (s = c->session; s < c->session + c->nsessions; s++) {
+		q.cores = c->quota.cores * cpuset_count(&s->cpus) /
+		    MAX(cpuset_count(&all), 1);
+		s->quota_threads = q.cores > 0 ? (int)quota_threads(&q,
+		    cpuset_count(&s->cpus)) : 0;
+	}
+}
+
 static int
 check_sessions(struct conf *c, struct err *reterr)
 {
@@ -92,6 +111,7 @@ check_sessions(struct conf *c, struct err *reterr)
 			return fail_session(s, reterr, rc);
 		}
 	}
+	share_quota(c);
 	return 0;
 }
 

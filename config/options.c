@@ -155,8 +155,8 @@ static const struct setting settings[] = {
 	{ OPT(QUANTIZE, 0, "force", NULL), BOOL(force),
 	  .help = "replace OUT if it exists" },
 	{ OPT(QUANTIZE, 't', "threads", "N"), INT(quant_threads, 1, MAX_CPUS, 0),
-	  .help = "{range} (default: one per available core); the file does "
-	    "not depend on it" },
+	  .help = "{range} (default: one per available core, within the CPU "
+	    "quota); the file does not depend on it" },
 
 	/* bench */
 	{ OPT(BENCH, 'p', NULL, "N"), INT(bench_prompt, 0, MAX_COUNT, 512),

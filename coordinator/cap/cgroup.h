@@ -7,10 +7,8 @@
 #include <sys/types.h>
 
 #include "config/base.h"
+#include "config/cgroup_find.h"
 #include "config/err.h"
-#include "cgroup_files.h"
-
-enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };
 
 enum { CGROUP_WHY = 512 };
 
@@ -34,10 +32,6 @@ struct cgroup_tree {
 void cgroup_tree_open(const char *root, const struct cgroup_fs *fs,
     struct cgroup_tree *ret);
 void cgroup_tree_close(struct cgroup_tree *t);
-
-/* Bytes that the limits of this process's group, and of all groups above it,
- * still allow; UINT64_MAX = there is no limit. */
-uint64_t cgroup_free_bytes(const struct cgroup_tree *t);
 
 /* --- one group (cgroup.c) --- */
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <bsd/string.h>
 
-#include "config/meminfo.h"
+#include "config/room.h"
 #include "config/units.h"
 
 /* This process's place in the hierarchy: found once, kept until
@@ -273,5 +273,8 @@ enforce_close(struct enforce *e)
 uint64_t
 enforce_free_bytes(void)
 {
-	return MIN(meminfo_available(), cgroup_free_bytes(get_tree()));
+	struct room r;
+
+	room_all("", &r);
+	return r.free_bytes != UINT64_MAX ? r.free_bytes : 0;
 }

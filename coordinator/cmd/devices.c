@@ -6,8 +6,10 @@
 #include <string.h>
 #include <bsd/string.h>
 
+#include "config/cores.h"
 #include "config/devices.h"
 #include "config/plain.h"
+#include "config/room.h"
 #include "config/units.h"
 #include "shm/wire.h"
 #include "cmd.h"
@@ -119,15 +121,55 @@ report_not_built(struct report *a)
 	json_object_set_new(a->device, "limits", json_object());
 }
 
+/* What this process may use of the machine: cores, CPU time and memory. */
+static json_t *
+report_machine(const struct conf *c, struct err *reterr)
+{
+	const struct quota *q = &c->quota;
+	char list[256], size[UNITS_BYTES_LEN];
+	struct cpuset cpus;
+	struct room room;
+	unsigned n;
+
+	if (cores_allowed(&cpus, reterr) < 0)
+		return NULL;
+	n = cpuset_count(&cpus);
+	units_format_cpus(&cpus, list, sizeof(list));
+	room_all("", &room);
+	if (c->json)
+		return json_pack("{s:s,s:o,s:o,s:i,s:o,s:s}", "cores", list,
+		    "cpu_quota", q->cores > 0 ? json_real(q->cores) :
+		    json_null(), "cpu_quota_by", q->cores > 0 ?
+		    json_string(q->by) : json_null(), "default_threads",
+		    (int)quota_threads(q, n), "free_bytes",
+		    room.free_bytes != UINT64_MAX ?
+		    json_integer((json_int_t)room.free_bytes) : json_null(),
+		    "free_by", room.by);
+	printf("this machine\n  %-22s %-12s (%u by affinity and cpuset)\n",
+	    "cores", list, n);
+	if (q->cores > 0)
+		printf("  %-22s %-12.4g (%s)\n", "CPU quota, cores", q->cores,
+		    q->by);
+	printf("  %-22s %-12u (of a session%s)\n", "default threads",
+	    quota_threads(q, n), q->cores > 0 && q->cores < n ?
+	    ", by the quota" : "");
+	if (room.free_bytes != UINT64_MAX)
+		printf("  %-22s %-12s (%s)\n", "free memory",
+		    units_human_bytes(room.free_bytes, size), room.by);
+	return json_null();
+}
+
 int
 cmd_devices(const struct conf *c, struct err *reterr)
 {
-	json_t *list = json_array();
+	json_t *list = json_array(), *machine;
 	struct report a;
 	const char *kind;
 	unsigned i;
 	int rc = 0;
 
+	if ((machine = report_machine(c, reterr)) == NULL)
+		return -EIO;
 	for (i = 0; (kind = device_kind(i)) != NULL && rc == 0; i++) {
 		memset(&a, 0, sizeof(a));
 		if (c->json)
@@ -145,8 +187,9 @@ cmd_devices(const struct conf *c, struct err *reterr)
 			json_array_append_new(list, a.device);
 	}
 	if (rc == 0 && c->json)
-		return output_json(json_pack("{s:o}", "devices", list), 1,
-		    reterr);
+		return output_json(json_pack("{s:o,s:o}", "machine", machine,
+		    "devices", list), 1, reterr);
+	json_decref(machine);
 	json_decref(list);
 	return rc;
 }

@@ -12,6 +12,7 @@
 #include "config/cores.h"
 #include "config/log.h"
 #include "config/plain.h"
+#include "config/quota.h"
 #include "cmd.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/print/output.h"
@@ -248,13 +249,15 @@ convert(struct quantize *q, unsigned *ret_nthreads, struct err *reterr)
 		.out_fd = q->file.fd, .stop = &stopped,
 		.done = tensor_done, .tick = tick, .arg = q,
 	};
+	struct quota quota;
 	ssize_t n;
 	int rc;
 
+	quota_read("", &quota);
 	if ((rc = cores_allowed(&rq.cpus, reterr)) < 0)
 		return rc;
 	rq.nthreads = q->c->quant_threads > 0 ? (unsigned)q->c->quant_threads :
-	    cpuset_count(&rq.cpus);
+	    quota_threads(&quota, cpuset_count(&rq.cpus));
 	*ret_nthreads = rq.nthreads;
 	warn_of_requantizing(q);
 	n = pwrite(rq.out_fd, q->out.header, q->out.header_bytes, 0);

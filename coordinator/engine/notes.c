@@ -52,6 +52,39 @@ note_lone_ends(const struct plan *p)
 }
 
 void
+notes_quota(const struct conf *c, const struct plan *p)
+{
+	const int parallel = plan_parallel_stages(p) > 1;
+	const struct session_conf *s;
+	const struct plan_session *less = NULL;
+	unsigned threads = 0, i;
+
+	if (c->quota.cores <= 0)
+		return;
+	for (i = 0; i < p->nsessions; i++) {
+		s = p->session[i].conf;
+		if (s->threads == 0 && less == NULL &&
+		    p->session[i].threads < cpuset_count(&s->cpus))
+			less = &p->session[i];
+		threads = parallel ? threads + p->session[i].threads :
+		    MAX(threads, p->session[i].threads);
+	}
+	if (less != NULL)
+		log_info("note: session %s: %u thread%s for %u cores, because "
+		    "the CPU quota pays for %.4g (%s)", less->conf->name,
+		    less->threads, less->threads > 1 ? "s" : "",
+		    cpuset_count(&less->conf->cpus), c->quota.cores,
+		    c->quota.by);
+	/* One thread is the least. */
+	if (threads > p->nsessions * (unsigned)parallel + !parallel &&
+	    (double)threads > c->quota.cores + 1e-6)
+		log_info("note: %u threads%s exceed the CPU quota, which pays "
+		    "for %.4g cores (%s): they are stopped for a part of each "
+		    "period", threads, parallel ? " of all sessions" : "",
+		    c->quota.cores, c->quota.by);
+}
+
+void
 notes_plan(const struct plan *p, uint64_t free_bytes)
 {
 	char need[UNITS_BYTES_LEN], have[UNITS_BYTES_LEN];

@@ -14,4 +14,8 @@ void notes_unused_tensors(const struct gguf *g, const struct model *m);
  * the trained one. */
 void notes_plan(const struct plan *p, uint64_t free_bytes);
 
+/* Default numbers of threads that the CPU quota made smaller, and given ones
+ * that exceed it. */
+void notes_quota(const struct conf *c, const struct plan *p);
+
 #endif

@@ -7,8 +7,11 @@
 unsigned
 plan_threads(const struct session_conf *s)
 {
-	return s->threads > 0 ? (unsigned)s->threads :
-	    MAX(cpuset_count(&s->cpus), 1);
+	unsigned n = MAX(cpuset_count(&s->cpus), 1);
+
+	if (s->threads > 0)
+		return (unsigned)s->threads;
+	return s->quota_threads > 0 ? MIN(n, (unsigned)s->quota_threads) : n;
 }
 
 int

@@ -22,6 +22,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 BIN = os.path.abspath(os.environ.get("STRADDLE_BIN", "build/straddle"))
 TESTS = os.path.abspath(os.environ.get("STRADDLE_TESTS", "tests"))
@@ -93,6 +94,69 @@ def skip(reason):
 def end():
     print("%s: %d passed, %d failed" % (TOPIC, counts["passed"], counts["failed"]))
     sys.exit(counts["failed"] > 0 or counts["passed"] == 0)
+
+
+# --- control groups ---
+
+class Group:
+    """A new group of a controller, v1 or v2, below this process's own; skips where this
+    user cannot make one.  with Group("cpu") as g: ..."""
+
+    def __init__(self, controller, parent=None):
+        self.parent = parent.folder if parent else self.own(controller)
+        self.folder = os.path.join(self.parent, "fault.%d" % os.getpid())
+        self.v1 = not os.path.exists(os.path.join(self.parent, "cgroup.controllers"))
+
+    @staticmethod
+    def own(controller):
+        """The folder of this process's group, where groups with the controller can be
+        made below it."""
+        paths = {}
+        for line in open("/proc/self/cgroup"):
+            _, names, path = line.rstrip("\n").split(":", 2)
+            paths.update((n, path) for n in names.split(","))
+        for line in open("/proc/self/mountinfo"):
+            words, rest = [part.split() for part in line.split(" - ", 1)]
+            v1 = rest[0] == "cgroup" and controller in rest[2].split(",")
+            name = controller if v1 else ""
+            if not v1 and rest[0] != "cgroup2" or name not in paths:
+                continue
+            at = words[4] + paths[name].rstrip("/")
+            if v1 or controller in open(at + "/cgroup.subtree_control").read().split():
+                if os.access(at, os.W_OK):
+                    return at
+        skip("needs a %s group in which this user may make others" % controller)
+
+    def __enter__(self):
+        try:
+            os.mkdir(self.folder)
+        except OSError as e:
+            skip("%s: %s" % (self.folder, e.strerror))
+        return self
+
+    def __exit__(self, *_):
+        end = time.monotonic() + LIMIT_S
+        while True:
+            try:
+                return os.rmdir(self.folder)
+            except OSError:		# a process that has ended leaves a moment later
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.02)
+
+    def write(self, name, text):
+        with open(os.path.join(self.folder, name), "w") as f:
+            f.write(str(text))
+
+    def enter(self, user=None):
+        """A preexec_fn: move into the group, then become this user."""
+        def move():
+            self.write("cgroup.procs", "0")
+            if user is not None:
+                os.setgroups([])
+                os.setgid(user)
+                os.setuid(user)
+        return move
 
 
 # --- vocabularies: lists of (text, kind) ---

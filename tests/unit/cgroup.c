@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "coordinator/cap/cgroup_files.h"
+#include "config/cgroup_files.h"
 #include "coordinator/cap/enforce.h"
 #include "tests/support/fake_cgroup.h"
 
@@ -148,7 +148,6 @@ START_TEST(unusable_groups_are_reported_with_the_reason)
 	cgroup_tree_open("/no/such/root", &fake_fs, &tree);
 	ck_assert_int_eq(tree.kind, CGROUP_NONE);
 	ck_assert_msg(strstr(tree.why, "mountinfo") != NULL, "%s", tree.why);
-	ck_assert_uint_eq(cgroup_free_bytes(&tree), UINT64_MAX);
 }
 END_TEST
 
@@ -356,27 +355,6 @@ START_TEST(a_new_group_survives_the_cleanup_of_others)
 }
 END_TEST
 
-START_TEST(free_memory_is_that_of_the_tightest_group)
-{
-	fake_open(CGROUP_V1, "/", "/a", 0);
-	open_tree();
-	ck_assert_uint_eq(cgroup_free_bytes(&tree), UINT64_MAX);
-	fake_set("", "memory.limit_in_bytes", "10485760\n");
-	fake_set("", "memory.usage_in_bytes", "6291456\n");
-	ck_assert_uint_eq(cgroup_free_bytes(&tree), 4 * MIB);
-	/* Page cache counts as free: it can be reclaimed. */
-	fake_set("", "memory.stat", "cache 9\ntotal_active_file 1048576\n"
-	    "total_inactive_file 2097152\n");
-	ck_assert_uint_eq(cgroup_free_bytes(&tree), 7 * MIB);
-	fake_set("..", "memory.limit_in_bytes", "2097152\n");
-	fake_set("..", "memory.usage_in_bytes", "1048576\n");
-	ck_assert_uint_eq(cgroup_free_bytes(&tree), MIB);
-	fake_set("..", "memory.usage_in_bytes", "3145728\n");
-	ck_assert_uint_eq(cgroup_free_bytes(&tree), 0);
-	cgroup_tree_close(&tree);
-}
-END_TEST
-
 /* --- this machine --- */
 
 enum { CHILD_NO_GROUP = 2, CHILD_NO_MEMORY };
@@ -531,7 +509,6 @@ main(void)
 		stale_groups_are_removed_and_live_ones_are_kept,
 		a_group_in_use_is_not_shared,
 		a_new_group_survives_the_cleanup_of_others,
-		free_memory_is_that_of_the_tightest_group,
 		a_child_beyond_its_cap_is_stopped,
 		a_child_beyond_its_cap_is_stopped_without_groups,
 		a_process_outside_its_group_is_refused,

@@ -1,10 +1,11 @@
-/* coordinator/cap/cgroup_files.h - the files of memory groups.
- * Owns: nothing.  Called by cgroup.c and cgroup_tree.c.  Knows paths and
- * numbers, not what they mean.  Functions return 0 or -errno. */
-#ifndef COORDINATOR_CAP_CGROUP_FILES_H
-#define COORDINATOR_CAP_CGROUP_FILES_H
+/* config/cgroup_files.h - the files of control groups.
+ * Owns: nothing.  Called by cgroup_find.c, room.c, quota.c and coordinator/cap/.
+ * Knows paths and numbers, not what they mean.  Functions return 0 or
+ * -errno. */
+#ifndef CONFIG_CGROUP_FILES_H
+#define CONFIG_CGROUP_FILES_H
 
-#include "config/base.h"
+#include "base.h"
 
 enum { CGROUP_PATH = 1024 };
 

@@ -1,4 +1,5 @@
-/* coordinator/cap/cgroup_files.c - reads and writes the files of a group. */
+/* config/cgroup_files.c - reads and writes the files of a control
+ * group. */
 #include "cgroup_files.h"
 
 #include <errno.h>
