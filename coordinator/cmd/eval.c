@@ -198,12 +198,14 @@ read_ids(struct engine *eng, uint32_t **ret_ids, size_t *ret_n,
 	if ((rc = source_read(c->ids, c->text_path != NULL ? c->text_path :
 	    c->ids_file, &text, reterr)) < 0)
 		return rc;
-	if (c->text_path != NULL)
+	if (c->text_path != NULL) {
 		rc = tokenizer_encode(engine_vocab(eng), text.text,
 		    text.nbytes, 1, 0, ret_ids, ret_n, reterr);
-	else
+		tokenizer_note_losses(engine_vocab(eng));
+	} else {
 		rc = source_ids(&text, engine_model(eng)->hp.n_vocab, ret_ids, ret_n,
 		    reterr);
+	}
 	source_free(&text);
 	return rc;
 }

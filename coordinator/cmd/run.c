@@ -12,6 +12,7 @@
 #include "coordinator/engine/seed.h"
 #include "coordinator/print/huge.h"
 #include "coordinator/print/output.h"
+#include "coordinator/text/tokenizer.h"
 
 struct run {
 	struct engine *eng;
@@ -239,7 +240,9 @@ prepare_run(struct run *r, struct err *reterr)
 		return 0;
 	r->ops = (struct generate_ops){ .next_prompt = next_prompt,
 	    .emit = emit_text, .finish = finish_text, .arg = r };
-	return prompt_encode(r->eng, &r->source, &r->ids, &r->n, reterr);
+	rc = prompt_encode(r->eng, &r->source, &r->ids, &r->n, reterr);
+	tokenizer_note_losses(engine_vocab(r->eng));
+	return rc;
 }
 
 int

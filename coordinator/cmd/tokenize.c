@@ -55,6 +55,7 @@ cmd_tokenize(const struct conf *c, struct err *reterr)
 		rc = tokenizer_encode(t, text.text, text.nbytes, !c->no_bos,
 		    c->special, &ids, &n, reterr);
 	if (rc == 0) {
+		tokenizer_note_losses(t);
 		if (c->pieces) {
 			print_pieces(t, ids, n);
 		} else {

@@ -248,8 +248,11 @@ chat_turn(struct chat *c, const char *text, size_t nbytes, struct err *reterr)
 	if ((rc = encode_turn(c->eng, c->ct, c->st.turns, c->system, text,
 	    nbytes, &ids, &n, reterr)) < 0)
 		return rc;
+	tokenizer_note_losses(c->eng->vocab);
 	if (n == 0)
-		rc = err_set(reterr, ERR_USAGE, -EINVAL, "empty message");
+		rc = err_set(reterr, ERR_USAGE, -EINVAL, nbytes > 0 ?
+		    "no byte of the message has a token in this vocabulary" :
+		    "empty message");
 	else
 		rc = feed_turn(c, ids, (uint32_t)MIN(n, UINT32_MAX / 2),
 		    reterr);

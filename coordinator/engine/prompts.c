@@ -11,6 +11,24 @@
 #include "sample.h"
 #include "coordinator/print/output.h"
 
+/* Why a prompt has no token. */
+static int
+refuse_empty(const struct engine *eng, const struct source *prompt,
+    struct err *reterr)
+{
+	if (prompt->nbytes > 0)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "none of the "
+		    "prompt's %zu bytes has a token in this vocabulary: give "
+		    "another text", prompt->nbytes);
+	if (tokenizer_bos(eng->vocab) == NO_TOKEN)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "the prompt is "
+		    "empty and this vocabulary has no beginning-of-sequence "
+		    "token: give a text");
+	return err_set(reterr, ERR_USAGE, -EINVAL, "the prompt is empty, and "
+	    "texts of this model do not begin with its beginning-of-sequence "
+	    "token (tokenizer.ggml.add_bos_token): give a text");
+}
+
 int
 prompt_encode(const struct engine *eng, const struct source *prompt,
     uint32_t **ret_ids, uint32_t *ret_n, struct err *reterr)
@@ -24,9 +42,7 @@ prompt_encode(const struct engine *eng, const struct source *prompt,
 	if (rc < 0)
 		return rc;
 	if (n == 0)
-		rc = err_set(reterr, ERR_USAGE, -EINVAL, "the prompt is empty "
-		    "and this vocabulary has no beginning-of-sequence token: "
-		    "give a text");
+		rc = refuse_empty(eng, prompt, reterr);
 	else if (n > eng->plan.ctx_tok)
 		rc = err_set(reterr, ERR_USAGE, -E2BIG, "the prompt has %zu "
 		    "tokens and the context holds %u: give a shorter prompt "
@@ -122,6 +138,7 @@ next_prompt(void *arg, struct completion *t, struct err *reterr)
 		if ((rc = print_lines(p, l, reterr)) < 0)
 			return rc;
 	}
+	tokenizer_note_losses(p->eng->vocab);	/* of all prompts */
 	return 0;
 }
 

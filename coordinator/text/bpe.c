@@ -2,7 +2,9 @@
  *
  * Each word of the text starts as one symbol per byte.  The pair of neighbours
  * that comes first in the list of merges is merged, the leftmost of equals
- * first, until no pair is in the list.
+ * first, until no pair is in the list.  A byte without a token is left out, as
+ * in huggingface/tokenizers, src/models/bpe/model.rs, where no unknown token is
+ * set.
  *
  * The texts of tokens and merges spell bytes as printable characters, like
  * bytes_to_unicode() of openai/gpt-2 src/encoder.py: a byte that is printable
@@ -222,7 +224,7 @@ bpe_open(struct vocab *v, const struct gguf *g, struct bpe **ret,
 		char text[2];
 		size_t n = spell_byte((uint8_t)c, text);
 
-		v->byte[c] = vocab_find(v, text, n);
+		v->byte[c] = vocab_find_byte(v, text, n);
 	}
 	return read_merges(v, b, g, reterr);
 }
@@ -295,6 +297,7 @@ encode_word(void *arg, size_t off, size_t nbytes, struct err *reterr)
 	int32_t id;
 	int rc;
 
+	(void)reterr;
 	if ((rc = idlist_reserve(e->out, nbytes)) < 0)
 		return rc;
 	if (e->whole &&
@@ -307,15 +310,14 @@ encode_word(void *arg, size_t off, size_t nbytes, struct err *reterr)
 	for (i = 0; i < nbytes; i++)
 		merger_add(&e->m, i, 1, e->v->byte[word[i]]);
 	merger_run(&e->m);
-	for (i = 0; i != NO_SYMBOL && rc == 0; i = s->next) {
+	for (i = 0; i != NO_SYMBOL; i = s->next) {
 		s = &e->m.sym[i];
 		if (s->id != NO_TOKEN)
 			e->out->id[e->out->n++] = (uint32_t)s->id;
 		else		/* one byte: merged symbols are tokens */
-			rc = vocab_emit_byte(e->v, word[s->off], e->out,
-			    reterr);
+			vocab_emit_unknown(e->v, word + s->off, 1, 0, e->out);
 	}
-	return rc;
+	return 0;
 }
 
 int

@@ -19,8 +19,8 @@ void bpe_close(struct bpe *b);
 /* Is BOS put in front when the file has no tokenizer.ggml.add_bos_token? */
 int bpe_adds_bos(const struct bpe *b);
 
-/* Append the ids of nbytes of raw text to out.  -EBADMSG: see
- * vocab_emit_byte(). */
+/* Append the ids of nbytes of raw text to out.  Bytes without a token are lost:
+ * see vocab_emit_unknown(). */
 int bpe_encode(const struct bpe *b, const struct vocab *v, const char *text,
     size_t nbytes, struct idlist *out, struct err *reterr);
 

@@ -4,7 +4,8 @@
  * (per byte where it is not UTF-8).  Among neighbours whose concatenation is a
  * token, those with the best score are merged, the leftmost of equals first,
  * until no pair is left.  A symbol that is not a token is then written as
- * byte tokens: <0xE2>, ... .  Only single characters can be such symbols, because
+ * byte tokens: <0xE2>, ... .  Where the vocabulary has none, a run of such
+ * characters is one unknown token, as in SentencePiece.  Only single characters can be such symbols, because
  * merging makes only tokens; no merged symbol is ever split again.
  *
  * Unlike llama.cpp, and like SentencePiece itself, merging never makes a
@@ -59,27 +60,30 @@ find_pair(const void *arg, const struct symbol *l, const struct symbol *r,
 	return 1;
 }
 
-/* Append a symbol's id, or its bytes' ids. */
-static int
-emit_symbol(const struct spm *s, const struct symbol *y, struct idlist *out,
-    struct err *reterr)
+/* Append a symbol's id, or its bytes' ids if each byte has one. */
+static void
+emit_symbol(const struct spm *s, const struct symbol *y, struct idlist *out)
 {
 	const uint8_t *text = (const uint8_t *)s->text + y->off;
 	uint32_t i;
-	int rc = 0;
 
 	if (y->id != NO_TOKEN) {
 		out->id[out->n++] = (uint32_t)y->id;
-		return 0;
+		return;
 	}
-	for (i = 0; i < y->nbytes && rc == 0; i++)
-		rc = vocab_emit_byte(s->v, text[i], out, reterr);
-	return rc;
+	for (i = 0; i < y->nbytes && s->v->byte[text[i]] != NO_TOKEN; i++)
+		;
+	if (i < y->nbytes) {
+		vocab_emit_unknown(s->v, text, y->nbytes, 1, out);
+		return;
+	}
+	for (i = 0; i < y->nbytes; i++)
+		out->id[out->n++] = (uint32_t)s->v->byte[text[i]];
 }
 
 static int
 encode_piece(struct spm *s, const char *text, size_t nbytes,
-    struct idlist *out, struct err *reterr)
+    struct idlist *out)
 {
 	uint32_t off, len, i;
 	int rc;
@@ -95,9 +99,9 @@ encode_piece(struct spm *s, const char *text, size_t nbytes,
 		    find_mergeable(s->v, text + off, len));
 	}
 	merger_run(&s->m);
-	for (i = 0; i != NO_SYMBOL && rc == 0; i = s->m.sym[i].next)
-		rc = emit_symbol(s, &s->m.sym[i], out, reterr);
-	return rc;
+	for (i = 0; i != NO_SYMBOL; i = s->m.sym[i].next)
+		emit_symbol(s, &s->m.sym[i], out);
+	return 0;
 }
 
 static int
@@ -163,7 +167,7 @@ spm_decode(const struct gguf_str *s, char *out)
 
 int
 spm_encode(const struct vocab *v, const char *text, size_t nbytes,
-    int prefix, struct idlist *out, struct err *reterr)
+    int prefix, struct idlist *out)
 {
 	struct spm s = { .v = v, .m = { .fn = find_pair, .arg = &s } };
 	size_t len;
@@ -176,7 +180,7 @@ spm_encode(const struct vocab *v, const char *text, size_t nbytes,
 	end = buf + len;
 	for (p = buf; p < end && rc == 0; p = next) {
 		next = piece_end(v, p, end);
-		rc = encode_piece(&s, p, (size_t)(next - p), out, reterr);
+		rc = encode_piece(&s, p, (size_t)(next - p), out);
 	}
 	merger_done(&s.m);
 	free(buf);

@@ -8,9 +8,10 @@
 
 /* Append the ids of nbytes (at most 2^30, so that offsets fit 32 bits) of raw
  * text to out, with a space put in front of the text when `prefix`.  v has
- * scores.  -EBADMSG: see vocab_emit_byte(). */
+ * scores.  Characters without a token or byte tokens are lost: see
+ * vocab_emit_unknown(). */
 int spm_encode(const struct vocab *v, const char *text, size_t nbytes,
-    int prefix, struct idlist *out, struct err *reterr);
+    int prefix, struct idlist *out);
 
 /* Write a token's text to out, with spaces for space marks.  Returns the byte
  * count, at most s->len. */

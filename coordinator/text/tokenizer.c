@@ -26,6 +26,7 @@ struct tokenizer {
 	struct settings set;
 	int32_t end[MAX_END_TOKENS];	/* [nend] */
 	unsigned nend;
+	struct losses *lost;		/* since the last note */
 };
 
 /* Control tokens that end a turn in the models' chat templates. */
@@ -95,6 +96,20 @@ find_end_tokens(struct tokenizer *t)
 	}
 }
 
+/* The token for text that has none.  Some files name a token that ends a text
+ * (SmolLM2: <|endoftext|>): plain text must not write it. */
+static int32_t
+unknown_token(const struct tokenizer *t)
+{
+	int32_t id = t->set.unk;
+
+	if (id == NO_TOKEN || id == t->set.bos ||
+	    vocab_kind(&t->v, (uint32_t)id) == TOKEN_CONTROL ||
+	    tokenizer_is_end(t, (uint32_t)id))
+		return NO_TOKEN;
+	return id;
+}
+
 int
 tokenizer_open(const struct gguf *g, struct tokenizer **ret,
     struct err *reterr)
@@ -106,13 +121,17 @@ tokenizer_open(const struct gguf *g, struct tokenizer **ret,
 		return bpe;
 	if ((t = calloc(1, sizeof(*t))) == NULL)
 		return err_nomem(reterr, "the tokenizer");
+	if ((t->lost = calloc(1, sizeof(*t->lost))) == NULL) {
+		rc = err_nomem(reterr, "the tokenizer");
+		goto fail;
+	}
 	/* BPE ranks merges by their order, not by scores. */
 	if ((rc = vocab_init(&t->v, g, !bpe, reterr)) < 0 ||
 	    (bpe && (rc = bpe_open(&t->v, g, &t->bpe, reterr)) < 0))
 		goto fail;
 	settings_read(g, &t->v, !bpe, !bpe || bpe_adds_bos(t->bpe), &t->set);
-	t->v.unk = t->set.unk;
 	find_end_tokens(t);
+	t->v.unk = unknown_token(t);
 	*ret = t;
 	return 0;
 fail:
@@ -127,6 +146,7 @@ tokenizer_close(struct tokenizer *t)
 		return;
 	bpe_close(t->bpe);
 	vocab_done(&t->v);
+	free(t->lost);
 	free(t);
 }
 
@@ -220,6 +240,13 @@ tokenizer_decode(const struct tokenizer *t, uint32_t id, int show_control,
 	}
 }
 
+void
+tokenizer_note_losses(const struct tokenizer *t)
+{
+	losses_note(t->lost);
+	*t->lost = (struct losses){ 0 };
+}
+
 /* --- encoding --- */
 
 /* SentencePiece puts a space before each raw fragment: at the start, and after a
@@ -235,17 +262,30 @@ encode_fragments(const struct tokenizer *t, const char *text,
 
 	for (i = 0; i < nf && rc == 0; i++) {
 		raw = text + f[i].off;
+		if (f[i].id == NO_TOKEN)
+			losses_count(&out->lost, raw, f[i].nbytes,
+			    t->bpe == NULL);
 		if (f[i].id == NO_TOKEN && t->bpe != NULL) {
 			rc = bpe_encode(t->bpe, &t->v, raw, f[i].nbytes, out,
 			    reterr);
 		} else if (f[i].id == NO_TOKEN) {
 			rc = spm_encode(&t->v, raw, f[i].nbytes,
-			    t->set.space_prefix && !(more && i == 0), out, reterr);
+			    t->set.space_prefix && !(more && i == 0), out);
 		} else if ((rc = idlist_reserve(out, 1)) == 0) {
 			out->id[out->n++] = (uint32_t)f[i].id;
 		}
 	}
 	return rc;
+}
+
+/* Is BOS to be put in front?  Not where the text, or the template around it,
+ * begins with it: models were trained with one. */
+static int
+wants_bos(const struct tokenizer *t, const struct fragment *f, size_t nf,
+    int flags)
+{
+	return (flags & ENCODE_BOS) && tokenizer_adds_bos(t) &&
+	    (nf == 0 || f[0].id != t->set.bos);
 }
 
 /* text is the concatenation of the parts. */
@@ -262,7 +302,7 @@ encode_text(const struct tokenizer *t, const char *text,
 	    nparts, &f, &nf)) < 0)
 		return rc;
 	if ((rc = idlist_reserve(out, 1)) == 0) {
-		if ((flags & ENCODE_BOS) && tokenizer_adds_bos(t))
+		if (wants_bos(t, f, nf, flags))
 			out->id[out->n++] = (uint32_t)t->set.bos;
 		rc = encode_fragments(t, text, f, nf, flags & ENCODE_MORE, out,
 		    reterr);
@@ -312,6 +352,7 @@ tokenizer_encode_parts(const struct tokenizer *t,
 			    nbytes);
 		return rc;
 	}
+	losses_add(t->lost, &out.lost);
 	*ret_ids = out.id;
 	*ret_n = out.n;
 	return 0;

@@ -42,16 +42,24 @@ size_t tokenizer_decode(const struct tokenizer *t, uint32_t id,
     int show_control, char *out);
 
 /* Encode nbytes of text.  Any bytes are allowed: those that are not UTF-8
- * become byte tokens, so that decoding restores them.
- * bos: put BOS in front if the vocabulary asks for it.  special: control
+ * become byte tokens, so that decoding restores them.  A byte that has no token
+ * becomes the unknown token, or is left out, as in the family's own tokenizer;
+ * plain text never gives a control token.
+ * bos: put BOS in front if the vocabulary asks for it and the text does not
+ * begin with it.  special: control
  * tokens written in the text are parsed; user-defined tokens always are.
  * *ret_ids is malloc'ed, *ret_n ids.  O(n log n). */
 int tokenizer_encode(const struct tokenizer *t, const char *text,
     size_t nbytes, int bos, int special, uint32_t **ret_ids, size_t *ret_n,
     struct err *reterr);
 
+/* Log one note on what encoding could not keep of the texts since the last
+ * call: bytes without a token or that are not UTF-8, U+2581. */
+void tokenizer_note_losses(const struct tokenizer *t);
+
 enum {
-	ENCODE_BOS = 1,		/* put BOS in front if the vocabulary asks */
+	ENCODE_BOS = 1,		/* put BOS in front if the vocabulary asks and
+				 * the parts do not begin with it */
 	ENCODE_MORE = 2		/* the text continues another: no space prefix */
 };
 

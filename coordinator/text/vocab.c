@@ -83,18 +83,30 @@ vocab_is_mergeable(const struct vocab *v, int32_t id)
 	}
 }
 
-int
-vocab_emit_byte(const struct vocab *v, uint8_t c, struct idlist *out,
-    struct err *reterr)
+void
+vocab_emit_unknown(const struct vocab *v, const uint8_t *bytes,
+    size_t nbytes, int fuse, struct idlist *out)
 {
-	int32_t id = v->byte[c] != NO_TOKEN ? v->byte[c] : v->unk;
+	struct losses *lost = &out->lost;
 
-	if (id == NO_TOKEN)
-		return err_set(reterr, ERR_MODEL, -EBADMSG, "the vocabulary "
-		    "cannot encode the byte 0x%02X: it has no token for it "
-		    "and no unknown token", c);
-	out->id[out->n++] = (uint32_t)id;
-	return 0;
+	if (lost->dropped + lost->unknown == 0)
+		lost->first = bytes[0];
+	if (v->unk == NO_TOKEN) {
+		lost->dropped += nbytes;
+		return;
+	}
+	lost->unknown += nbytes;
+	if (!fuse || out->unknown_end != out->n || out->n == 0)
+		out->id[out->n++] = (uint32_t)v->unk;
+	out->unknown_end = out->n;
+}
+
+int32_t
+vocab_find_byte(const struct vocab *v, const char *text, size_t nbytes)
+{
+	int32_t id = vocab_find(v, text, nbytes);
+
+	return id != NO_TOKEN && !vocab_is_special(v, id, 1) ? id : NO_TOKEN;
 }
 
 /* --- the index --- */
@@ -214,7 +226,7 @@ build_index(struct vocab *v)
 		char name[8];
 		int len = snprintf(name, sizeof(name), "<0x%02X>", i);
 
-		v->byte[i] = vocab_find(v, name, (size_t)len);
+		v->byte[i] = vocab_find_byte(v, name, (size_t)len);
 	}
 	v->has_inner_space = 0;
 	for (i = 0; i < v->n && !v->has_inner_space; i++)

@@ -6,11 +6,8 @@
 
 #include "config/err.h"
 #include "layers/gguf/gguf.h"
+#include "losses.h"
 #include "token.h"
-
-/* U+2581, which stands for a space in SentencePiece vocabularies. */
-#define SPACE_MARK	"\xe2\x96\x81"
-enum { SPACE_MARK_LEN = 3 };
 
 /* Limit of one token's text. */
 enum { MAX_TOKEN_BYTES = 1 << 20 };
@@ -40,8 +37,8 @@ struct vocab {
 	struct special_len *special;	/* [nspecial], longest first */
 	uint32_t nspecial;
 	int32_t byte[256];		/* token of each byte, or NO_TOKEN */
-	int32_t unk;			/* unknown token, or NO_TOKEN; set by
-					 * tokenizer.c */
+	int32_t unk;			/* token of text that has none, or
+					 * NO_TOKEN; set by tokenizer.c */
 	int has_inner_space;		/* some text has a space mark after
 					 * another character */
 };
@@ -50,13 +47,15 @@ struct vocab {
 struct idlist {
 	uint32_t *id;
 	size_t n, cap;
+	size_t unknown_end;	/* n after the last unknown token; 0 = none */
+	struct losses lost;
 };
 
 /* Make room for `more` further ids; 0 or -ENOMEM. */
 int idlist_reserve(struct idlist *l, size_t more);
 
 /* Read the tokens of g, which must stay open, check them and build the index.
- * byte[] gets the tokens named <0x00>..<0xFF>.  Among tokens with equal texts the
+ * byte[] gets the tokens named <0x00>..<0xFF>, but for control tokens.  Among tokens with equal texts the
  * search finds the last one; it never finds empty texts.
  * -EBADMSG: an array is missing or wrong.  After a failure, too, v needs
  * vocab_done(). */
@@ -66,6 +65,10 @@ void vocab_done(struct vocab *v);
 
 /* The id with exactly this text, or NO_TOKEN. */
 int32_t vocab_find(const struct vocab *v, const char *text, size_t nbytes);
+
+/* The token of a byte, spelled so; never one that text must not write. */
+int32_t vocab_find_byte(const struct vocab *v, const char *text,
+    size_t nbytes);
 
 /* TOKEN_UNKNOWN for an id outside the vocabulary. */
 enum token_kind vocab_kind(const struct vocab *v, uint32_t id);
@@ -78,10 +81,9 @@ int vocab_is_special(const struct vocab *v, int32_t id, int special);
  * excluded, so that untrusted text cannot produce one. */
 int vocab_is_mergeable(const struct vocab *v, int32_t id);
 
-/* Append the token of a byte that no other token covers: its byte token, or
- * the unknown one.  out has room for it.  -EBADMSG: the vocabulary has
- * neither. */
-int vocab_emit_byte(const struct vocab *v, uint8_t c, struct idlist *out,
-    struct err *reterr);
+/* Take bytes that no token covers: as the unknown token, or, without one, not
+ * at all.  fuse: one token stands for a run of them.  out has room for one. */
+void vocab_emit_unknown(const struct vocab *v, const uint8_t *bytes,
+    size_t nbytes, int fuse, struct idlist *out);
 
 #endif
