@@ -57,6 +57,15 @@ error_of(const struct requant_result *r)
 	return r->squares > 0 ? sqrt(r->errors / r->squares) : 0;
 }
 
+/* An empty tensor may have an unknown type. */
+static const char *
+type_name(const struct gguf_tensor *t)
+{
+	const struct quant_info *info = quant_info(t->type);
+
+	return info != NULL ? info->name : "unknown";
+}
+
 static void
 shape_text(const struct gguf_tensor *t, char *buf, size_t len)
 {
@@ -77,8 +86,8 @@ print_tensor(const struct gguf_tensor *from, const struct gguf_tensor *to,
 
 	shape_text(from, shape, sizeof(shape));
 	printf("%-30s %18s  %6s %s %-6s %8s %s %-8s", from->name, shape,
-	    quant_info(from->type)->name, same ? "  " : "->",
-	    same ? "" : quant_info(to->type)->name,
+	    type_name(from), same ? "  " : "->",
+	    same ? "" : type_name(to),
 	    units_human_bytes(from->nbytes, was), same ? "  " : "->",
 	    same ? "" : units_human_bytes(to->nbytes, is));
 	if (same)
@@ -99,9 +108,8 @@ tensor_json(const struct gguf_tensor *from, const struct gguf_tensor *to,
 		    json_integer((json_int_t)from->ne[d]));
 	json_object_set_new(o, "name", json_string(from->name));
 	json_object_set_new(o, "shape", ne);
-	json_object_set_new(o, "from",
-	    json_string(quant_info(from->type)->name));
-	json_object_set_new(o, "to", json_string(quant_info(to->type)->name));
+	json_object_set_new(o, "from", json_string(type_name(from)));
+	json_object_set_new(o, "to", json_string(type_name(to)));
 	json_object_set_new(o, "bytes_before",
 	    json_integer((json_int_t)from->nbytes));
 	json_object_set_new(o, "bytes_after",
@@ -285,16 +293,16 @@ sum_bytes(const struct gguf_tensor *t, uint64_t n)
 static void
 print_types(const struct quantize *q)
 {
-	uint64_t n[QUANT_NTYPES] = { 0 }, i;
+	uint64_t n[QUANT_NTYPES + 1] = { 0 }, i;
 	const char *sep = "";
 	uint32_t t;
 
 	for (i = 0; i < q->g->ntensors; i++)
-		n[q->type[i]]++;
-	for (t = 0; t < QUANT_NTYPES; t++)
+		n[MIN(q->type[i], QUANT_NTYPES)]++;
+	for (t = 0; t <= QUANT_NTYPES; t++)
 		if (n[t] > 0) {
-			printf("%s%" PRIu64 " %s", sep, n[t],
-			    quant_info(t)->name);
+			printf("%s%" PRIu64 " %s", sep, n[t], quant_info(t) !=
+			    NULL ? quant_info(t)->name : "of unknown type");
 			sep = ", ";
 		}
 }

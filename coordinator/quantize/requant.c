@@ -51,17 +51,11 @@ struct requant_work {
 };
 
 static uint64_t
-nelements(const struct gguf_tensor *t)
-{
-	return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
-}
-
-static uint64_t
 type_bytes(uint32_t type, uint64_t n)
 {
 	const struct quant_info *info = quant_info(type);
 
-	return n / info->block * info->bytes;
+	return n == 0 ? 0 : n / info->block * info->bytes;
 }
 
 /* --- one piece --- */
@@ -185,7 +179,7 @@ take_piece(struct requant_work *w, struct piece *ret)
 		w->rc = err_set(&w->err, ERR_RUN, -EINTR, "interrupted");
 	if (w->rc < 0 || w->next.tensor == q->g->ntensors)
 		return 0;
-	left = nelements(&q->g->tensor[w->next.tensor]) - w->next.first;
+	left = gguf_elements(&q->g->tensor[w->next.tensor]) - w->next.first;
 	w->next.n = (uint32_t)MIN(left, PIECE);
 	*ret = w->next;
 	w->next.first += ret->n;
@@ -272,7 +266,7 @@ requant_run(const struct requant *q, struct err *reterr)
 		goto done;
 	}
 	for (i = 0; i < q->g->ntensors; i++)
-		w.tensor[i].left = nelements(&q->g->tensor[i]);
+		w.tensor[i].left = gguf_elements(&q->g->tensor[i]);
 	choose_cores(q, cpu);
 	pthread_mutex_init(&w.lock, NULL);
 	rc = team_run(cpu, q->nthreads, TEAM_UNTIL_DONE, take_step, &w, &time,

@@ -135,6 +135,25 @@ cursor_read(struct gguf_cursor *c, void *dst, uint64_t nbytes)
 }
 
 int
+cursor_skip(struct gguf_cursor *c, uint64_t nbytes)
+{
+	int rc;
+
+	if ((rc = cursor_need(c, nbytes, 1)) < 0)
+		return rc;
+	c->off += nbytes;
+	c->buf_left = nbytes < c->buf_left ? c->buf_left - (uint32_t)nbytes : 0;
+	return 0;
+}
+
+void
+cursor_rewind(struct gguf_cursor *c, uint64_t off)
+{
+	c->off = off;
+	c->buf_left = 0;
+}
+
+int
 cursor_u32(struct gguf_cursor *c, uint32_t *ret)
 {
 	return cursor_read(c, ret, sizeof(*ret));

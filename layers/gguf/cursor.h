@@ -40,6 +40,11 @@ int cursor_truncated(const struct gguf_cursor *c, uint64_t off,
 int cursor_need(const struct gguf_cursor *c, uint64_t count,
     uint64_t item_bytes);
 
+/* Skip nbytes, which the file must have. */
+int cursor_skip(struct gguf_cursor *c, uint64_t nbytes);
+/* Continue at an offset before the current one. */
+void cursor_rewind(struct gguf_cursor *c, uint64_t off);
+
 int cursor_read(struct gguf_cursor *c, void *dst, uint64_t nbytes);
 int cursor_u32(struct gguf_cursor *c, uint32_t *ret);
 int cursor_u64(struct gguf_cursor *c, uint64_t *ret);

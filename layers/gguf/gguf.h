@@ -25,8 +25,9 @@ enum gguf_type {
 
 enum {
 	GGUF_MAX_DIMS = 4,
-	GGUF_MAX_NAME = 64,		/* tensor names; printable ASCII */
-	GGUF_MAX_KEY = 65535,		/* printable ASCII */
+	/* Names of tensors and keys are UTF-8 without controls. */
+	GGUF_MAX_NAME = 64,		/* of a tensor, bytes */
+	GGUF_MAX_KEY = 65535,
 	GGUF_MAX_FILES = 1024,
 	GGUF_MAX_HEADER = 256 << 20	/* bytes; real files: < 32 MiB */
 };
@@ -47,10 +48,11 @@ struct gguf_kv {
 		double f;	/* F32, F64 */
 		struct gguf_str s;
 		struct {
-			enum gguf_type type;	/* not GGUF_ARRAY */
+			enum gguf_type type;
 			uint64_t count;
-			/* numbers in host order, aligned, or struct
-			 * gguf_str[count] */
+			/* Numbers in host order, aligned; or struct
+			 * gguf_str[count].  GGUF_ARRAY: one struct
+			 * gguf_str with the bytes of all elements. */
 			const void *data;
 		} a;
 	} v;
@@ -58,7 +60,7 @@ struct gguf_kv {
 
 struct gguf_tensor {
 	char name[GGUF_MAX_NAME + 1];
-	uint32_t ndims;
+	uint32_t ndims;			/* 0 = a scalar */
 	uint64_t ne[GGUF_MAX_DIMS];	/* ne[0] = row length; unused: 1 */
 	uint32_t type;			/* enum quant_type, or an unknown number
 					 * with nbytes == 0 */
@@ -66,6 +68,13 @@ struct gguf_tensor {
 	uint64_t offset;		/* absolute, in that file */
 	uint64_t nbytes;		/* checked against the file's size */
 };
+
+/* 0 = empty: it has no bytes, and its offset may be anywhere. */
+static inline uint64_t
+gguf_elements(const struct gguf_tensor *t)
+{
+	return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
+}
 
 struct gguf_file {
 	char *path;
@@ -90,8 +99,9 @@ struct gguf {
 };
 
 /* Open path and, if it is the first part of a split model (split.count > 1; the
- * name ends in -00001-of-00003.gguf), all parts in order.  A tensor of an
- * unknown type is kept with nbytes = 0, so that inspect can show it.
+ * name ends in -00001-of-00003.gguf), all parts in order.  Tensors
+ * of an unknown type (nbytes = 0) and empty ones are kept: only a model that
+ * needs one refuses it.
  *
  * -EBADMSG for bad content: also duplicate keys or tensor names, and tensors
  * that are misaligned, overlap, or exceed the file.  -errno with ERR_MODEL if
@@ -109,7 +119,7 @@ const struct gguf_tensor *gguf_find_tensor(const struct gguf *g,
 int gguf_get_u32(const struct gguf *g, const char *key, uint32_t *ret,
     struct err *reterr);	/* any integer type in range */
 int gguf_get_f32(const struct gguf *g, const char *key, float *ret,
-    struct err *reterr);	/* F32, F64, finite */
+    struct err *reterr);	/* F32, F64 or an integer, finite */
 int gguf_get_bool(const struct gguf *g, const char *key, int *ret,
     struct err *reterr);
 int gguf_get_str(const struct gguf *g, const char *key, struct gguf_str *ret,

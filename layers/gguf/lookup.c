@@ -179,16 +179,35 @@ gguf_get_f32(const struct gguf *g, const char *key, float *ret,
     struct err *reterr)
 {
 	const struct gguf_kv *kv = gguf_find(g, key);
+	double v;
 
 	if (kv == NULL)
 		return -ENOENT;
-	if (kv->type != GGUF_F32 && kv->type != GGUF_F64)
-		return mismatch(g, kv, "f32", reterr);
-	if (!(fabs(kv->v.f) <= (double)FLT_MAX))	/* NaN too */
+	switch (kv->type) {
+	case GGUF_F32:
+	case GGUF_F64:
+		v = kv->v.f;
+		break;
+	case GGUF_U8:
+	case GGUF_U16:
+	case GGUF_U32:
+	case GGUF_U64:
+		v = (double)kv->v.u;
+		break;
+	case GGUF_I8:
+	case GGUF_I16:
+	case GGUF_I32:
+	case GGUF_I64:
+		v = (double)kv->v.i;
+		break;
+	default:
+		return mismatch(g, kv, "a number", reterr);
+	}
+	if (!(fabs(v) <= (double)FLT_MAX))	/* NaN too */
 		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: at byte %"
 		    PRIu64 ": the key \"%.80s\" is %g, a finite f32 is needed",
-		    g->file->path, kv->offset, key, kv->v.f);
-	*ret = (float)kv->v.f;
+		    g->file->path, kv->offset, key, v);
+	*ret = (float)v;
 	return 0;
 }
 

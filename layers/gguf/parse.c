@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/plain.h"
 #include "cursor.h"
 
 enum {
@@ -25,7 +26,9 @@ enum {
 	/* Smallest entries in a file, to check claimed counts against. */
 	MIN_STRING_BYTES = 8,
 	MIN_KV_BYTES = 8 + 1 + 4 + 1,
-	MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8
+	MIN_ARRAY_BYTES = 4 + 8,
+	MIN_TENSOR_BYTES = 8 + 1 + 4 + 4 + 8,
+	MAX_DEPTH = 16		/* of arrays in arrays */
 };
 
 const uint8_t gguf_type_bytes[GGUF_NTYPES] = {
@@ -111,12 +114,13 @@ parse_string(struct parser *p, struct gguf_str *ret)
 	return parse_string_body(p, len, ret);
 }
 
-/* Parse a key or tensor name: printable ASCII, safe for terminals and JSON. */
+/* Parse a key or tensor name: safe for terminals and JSON. */
 static int
 parse_name(struct parser *p, const char *kind, uint64_t max_len,
     struct gguf_str *ret)
 {
 	uint64_t at = p->c.off, len, i;
+	unsigned n;
 	int rc;
 
 	p->c.name = NULL;
@@ -128,10 +132,10 @@ parse_name(struct parser *p, const char *kind, uint64_t max_len,
 		    max_len);
 	if ((rc = parse_string_body(p, len, ret)) < 0)
 		return rc;
-	for (i = 0; i < len; i++)
-		if (ret->data[i] < ' ' || ret->data[i] > '~')
+	for (i = 0; i < len; i += n)
+		if ((n = plain_len(ret->data + i, len - i)) == 0)
 			return cursor_fail(&p->c, at, "%s name with the byte "
-			    "0x%02x, which is not printable ASCII", kind,
+			    "0x%02x, which is not printable UTF-8", kind,
 			    (uint8_t)ret->data[i]);
 	p->c.kind = kind;
 	p->c.name = ret->data;
@@ -183,6 +187,56 @@ parse_scalar(struct parser *p, struct gguf_kv *kv)
 	return 0;
 }
 
+/* Skip the elements of an array in an array. */
+static int
+skip_elements(struct parser *p, const struct gguf_kv *kv, uint32_t type,
+    uint64_t count, unsigned depth)
+{
+	uint64_t i, n;
+	uint32_t inner;
+	int rc;
+
+	if (type >= GGUF_NTYPES)
+		return cursor_fail(&p->c, kv->offset, "array of unknown value "
+		    "type %" PRIu32, type);
+	if (depth > MAX_DEPTH)
+		return cursor_fail(&p->c, kv->offset, "arrays nested more than "
+		    "%d deep", MAX_DEPTH);
+	n = type == GGUF_STRING ? MIN_STRING_BYTES : type == GGUF_ARRAY ?
+	    MIN_ARRAY_BYTES : gguf_type_bytes[type];
+	if ((rc = cursor_need(&p->c, count, n)) < 0)
+		return rc;
+	if (type != GGUF_STRING && type != GGUF_ARRAY)
+		return cursor_skip(&p->c, count * n);
+	for (i = 0; i < count && rc == 0; i++) {
+		inner = GGUF_U8;	/* a string's bytes */
+		if ((type == GGUF_ARRAY &&
+		    (rc = cursor_u32(&p->c, &inner)) < 0) ||
+		    (rc = cursor_u64(&p->c, &n)) < 0)
+			return rc;
+		rc = skip_elements(p, kv, inner, n, depth + 1);
+	}
+	return rc;
+}
+
+/* No model needs these: the bytes are kept for copies of the file. */
+static int
+parse_nested(struct parser *p, struct gguf_kv *kv)
+{
+	struct gguf_str *raw = pool_take(p, sizeof(*raw));
+	uint64_t start = p->c.off, end;
+	int rc;
+
+	if (raw == NULL)
+		return -ENOMEM;
+	kv->v.a.data = raw;
+	if ((rc = skip_elements(p, kv, GGUF_ARRAY, kv->v.a.count, 1)) < 0)
+		return rc;
+	end = p->c.off;
+	cursor_rewind(&p->c, start);
+	return parse_string_body(p, end - start, raw);
+}
+
 static int
 parse_array(struct parser *p, struct gguf_kv *kv)
 {
@@ -195,14 +249,13 @@ parse_array(struct parser *p, struct gguf_kv *kv)
 	if ((rc = cursor_u32(&p->c, &type)) < 0 ||
 	    (rc = cursor_u64(&p->c, &count)) < 0)
 		return rc;
-	if (type == GGUF_ARRAY)
-		return cursor_fail(&p->c, kv->offset, "arrays of arrays are "
-		    "not supported");
 	if (type >= GGUF_NTYPES)
 		return cursor_fail(&p->c, kv->offset, "array of unknown value "
 		    "type %" PRIu32, type);
 	kv->v.a.type = type;
 	kv->v.a.count = count;
+	if (type == GGUF_ARRAY)
+		return parse_nested(p, kv);
 	if (type == GGUF_STRING) {
 		if ((rc = cursor_need(&p->c, count, MIN_STRING_BYTES)) < 0)
 			return rc;
@@ -246,7 +299,7 @@ parse_kv(struct parser *p, struct gguf_kv *kv)
 	return parse_scalar(p, kv);
 }
 
-/* Compute the bytes of t, whose dims are > 0. */
+/* Compute the bytes of t. */
 static int
 tensor_size(struct parser *p, struct gguf_tensor *t, uint64_t at)
 {
@@ -261,7 +314,7 @@ tensor_size(struct parser *p, struct gguf_tensor *t, uint64_t at)
 	    nelem > INT64_MAX)
 		return cursor_fail(&p->c, at, "too many elements");
 	t->nbytes = 0;
-	if (info == NULL)
+	if (info == NULL || nelem == 0)
 		return 0;
 	if (t->ne[0] % info->block != 0)
 		return cursor_fail(&p->c, at, "rows of %" PRIu64 " elements, "
@@ -286,18 +339,14 @@ parse_tensor(struct parser *p, struct gguf_tensor *t)
 	    (rc = cursor_u32(&p->c, &t->ndims)) < 0)
 		return rc;
 	memcpy(t->name, name.data, name.len + 1);
-	if (t->ndims < 1 || t->ndims > GGUF_MAX_DIMS)
+	if (t->ndims > GGUF_MAX_DIMS)
 		return cursor_fail(&p->c, at, "%" PRIu32 " dimensions: must "
-		    "be 1 to %d", t->ndims, GGUF_MAX_DIMS);
+		    "be at most %d", t->ndims, GGUF_MAX_DIMS);
 	for (i = 0; i < GGUF_MAX_DIMS; i++)
 		t->ne[i] = 1;
-	for (i = 0; i < t->ndims; i++) {
+	for (i = 0; i < t->ndims; i++)
 		if ((rc = cursor_u64(&p->c, &t->ne[i])) < 0)
 			return rc;
-		if (t->ne[i] == 0)
-			return cursor_fail(&p->c, at, "dimension %" PRIu32
-			    " is 0", i);
-	}
 	if ((rc = cursor_u32(&p->c, &t->type)) < 0 ||
 	    (rc = cursor_u64(&p->c, &t->offset)) < 0)
 		return rc;
@@ -319,6 +368,8 @@ tensor_place(struct parser *p, struct gguf_tensor *t, uint64_t at)
 	if (__builtin_add_overflow(g->file->data_off, rel, &t->offset))
 		return cursor_fail(&p->c, at, "offset %" PRIu64 " is too "
 		    "large", rel);
+	if (gguf_elements(t) == 0)
+		return 0;
 	if (t->offset > g->file->nbytes ||
 	    least > g->file->nbytes - t->offset)
 		return cursor_truncated(&p->c, t->offset, least);
@@ -343,16 +394,17 @@ check_overlaps(struct parser *p)
 {
 	const struct gguf *g = p->g;
 	const struct gguf_tensor **t;
-	uint64_t i;
+	uint64_t i, n = 0;
 	int rc = 0;
 
 	if ((t = calloc(g->ntensors, sizeof(*t))) == NULL)
 		return err_set(p->c.err, ERR_RUN, -ENOMEM, "%s: no memory "
 		    "for %" PRIu64 " tensors", p->c.path, g->ntensors);
 	for (i = 0; i < g->ntensors; i++)
-		t[i] = &g->tensor[i];
-	qsort(t, g->ntensors, sizeof(*t), by_offset);
-	for (i = 1; i < g->ntensors && rc == 0; i++) {
+		if (gguf_elements(&g->tensor[i]) > 0)
+			t[n++] = &g->tensor[i];
+	qsort(t, n, sizeof(*t), by_offset);
+	for (i = 1; i < n && rc == 0; i++) {
 		if (t[i - 1]->offset + t[i - 1]->nbytes <= t[i]->offset)
 			continue;
 		p->c.name = t[i]->name;

@@ -52,7 +52,9 @@ put_value(FILE *fp, const struct gguf_kv *kv)
 	case GGUF_ARRAY:
 		put_u32(fp, kv->v.a.type);
 		put_u64(fp, kv->v.a.count);
-		if (kv->v.a.type != GGUF_STRING)
+		if (kv->v.a.type == GGUF_ARRAY)
+			put(fp, s->data, s->len);
+		else if (kv->v.a.type != GGUF_STRING)
 			put(fp, kv->v.a.data, kv->v.a.count *
 			    gguf_type_bytes[kv->v.a.type]);
 		for (i = 0; kv->v.a.type == GGUF_STRING && i < kv->v.a.count;
@@ -131,7 +133,8 @@ place_tensors(const struct gguf *g, const uint32_t *type, struct gguf_out *o,
 		t = &o->tensor[i];
 		*t = g->tensor[i];
 		nrows = t->ne[1] * t->ne[2] * t->ne[3];
-		row = quant_row_bytes(type[i], t->ne[0]);
+		row = gguf_elements(t) == 0 ? 1 :
+		    quant_row_bytes(type[i], t->ne[0]);
 		/* INT64_MAX / 2 leaves room for the alignment. */
 		if (row == 0 || nrows > (INT64_MAX / 2 - end) / row)
 			return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: "
@@ -141,7 +144,7 @@ place_tensors(const struct gguf *g, const uint32_t *type, struct gguf_out *o,
 		t->type = type[i];
 		t->file = 0;
 		t->offset = end;
-		t->nbytes = row * nrows;
+		t->nbytes = gguf_elements(t) == 0 ? 0 : row * nrows;
 		end = ALIGN_UP(end + t->nbytes, g->alignment);
 	}
 	*ret_bytes = end;

@@ -182,6 +182,55 @@ nested_array(struct gguf_writer *w)
 	gw_u64(w, 0);
 }
 
+/* Arrays of arrays of numbers and strings, one of them empty. */
+static void
+nested_arrays(struct gguf_writer *w)
+{
+	gw_array(w, "nested", GGUF_ARRAY, 3);
+	gw_u32(w, GGUF_U16);
+	gw_u64(w, 2);
+	gw_u32(w, 0x20001);
+	gw_u32(w, GGUF_STRING);
+	gw_u64(w, 2);
+	gw_str(w, "a");
+	gw_str(w, "");
+	gw_u32(w, GGUF_ARRAY);
+	gw_u64(w, 1);
+	gw_u32(w, GGUF_F64);
+	gw_u64(w, 0);
+	gw_kv_u32(w, "after", 7);
+	gw_tensor(w, "a", QUANT_F32, 1, ne_32, 128);
+}
+
+static void
+nested_17(struct gguf_writer *w)
+{
+	unsigned i;
+
+	gw_array(w, "nested", GGUF_ARRAY, 1);
+	for (i = 0; i < 17; i++) {
+		gw_u32(w, i < 16 ? GGUF_ARRAY : GGUF_U8);
+		gw_u64(w, 1);
+	}
+	gw_u8(w, 1);
+}
+
+static void
+nested_of_13(struct gguf_writer *w)
+{
+	gw_array(w, "nested", GGUF_ARRAY, 1);
+	gw_u32(w, 13);
+	gw_u64(w, 0);
+}
+
+static void
+nested_2p62(struct gguf_writer *w)	/* count * 4 wraps to 0 */
+{
+	gw_array(w, "nested", GGUF_ARRAY, 1);
+	gw_u32(w, GGUF_F32);
+	gw_u64(w, UINT64_C(1) << 62);
+}
+
 static void
 array_of_13(struct gguf_writer *w)
 {
@@ -319,6 +368,38 @@ dim_of_0(struct gguf_writer *w)
 	static const uint64_t ne[] = { 32, 0 };
 
 	gw_tensor(w, "a", QUANT_F32, 2, ne, 0);
+}
+
+/* Empty tensors: at the offset of another, inside it, past the end. */
+static void
+empty_tensors(struct gguf_writer *w)
+{
+	static const uint64_t ne[] = { 0, 7 };
+
+	gw_tensor_at(w, "a", QUANT_F32, 1, ne_32, 0);
+	gw_tensor_at(w, "b", QUANT_F32, 2, ne, 0);
+	gw_tensor_at(w, "c", QUANT_Q4_K, 2, ne, 64);
+	gw_tensor_at(w, "d", 99, 1, ne, 1 << 20);
+	w->data_bytes = 128;
+}
+
+static void
+names_in_utf8(struct gguf_writer *w)
+{
+	gw_kv_u32(w, "na\xc3\xafve", 1);
+	gw_tensor(w, "\xe9\x87\x8d.\xf0\x9f\xa6\x99", QUANT_F32, 1, ne_32, 128);
+}
+
+static void
+name_with_c1(struct gguf_writer *w)
+{
+	gw_tensor(w, "a\xc2\x9b" "2J", QUANT_F32, 1, ne_32, 128);
+}
+
+static void
+name_not_utf8(struct gguf_writer *w)
+{
+	gw_tensor(w, "a\xff", QUANT_F32, 1, ne_32, 128);
 }
 
 static void
@@ -464,6 +545,12 @@ const struct gguf_case gguf_case[] = {
 	{ "ok-reversed", reversed, NULL },
 	{ "ok-tensor-name-64", tensor_name_64, NULL },
 	{ "ok-split-of-1", split_of_1, NULL },
+	{ "ok-nested-array", nested_array, NULL },
+	{ "ok-nested-arrays", nested_arrays, NULL },
+	{ "ok-dims-0", dims_0, NULL },
+	{ "ok-dim-of-0", dim_of_0, NULL },
+	{ "ok-empty-tensors", empty_tensors, NULL },
+	{ "ok-names-in-utf8", names_in_utf8, NULL },
 	{ "bad-magic", wrong_magic, "at byte 0: not a GGUF file" },
 	{ "bad-version-1", version_1, "at byte 4: GGUF version 1, only 2" },
 	{ "bad-version-4", version_4, "at byte 4: GGUF version 4, only 2" },
@@ -481,8 +568,11 @@ const struct gguf_case gguf_case[] = {
 	    "18446744073709551615 bytes" },
 	{ "bad-string-in-array", string_in_array, "truncated: needs 1048576 "
 	    "bytes" },
-	{ "bad-nested-array", nested_array, "at byte 42: arrays of arrays "
-	    "are not supported (key \"nested\")" },
+	{ "bad-nested-17", nested_17, "at byte 42: arrays nested more than "
+	    "16 deep (key \"nested\")" },
+	{ "bad-nested-of-13", nested_of_13, "array of unknown value type 13" },
+	{ "bad-nested-2p62", nested_2p62, "truncated: needs 4611686018427387904 "
+	    "items of at least 4 bytes" },
 	{ "bad-array-of-13", array_of_13, "array of unknown value type 13" },
 	{ "bad-value-13", value_13, "at byte 39: unknown value type 13" },
 	{ "bad-bool-2", bool_2, "bool of value 2: must be 0 or 1" },
@@ -505,10 +595,10 @@ const struct gguf_case gguf_case[] = {
 	    "\"a\"" },
 	{ "bad-tensor-name-65", tensor_name_65, "tensor name of 65 bytes: "
 	    "must be 1 to 64" },
-	{ "bad-dims-0", dims_0, "0 dimensions: must be 1 to 4" },
-	{ "bad-dims-5", dims_5, "5 dimensions: must be 1 to 4 (tensor "
+	{ "bad-name-with-c1", name_with_c1, "name with the byte 0xc2" },
+	{ "bad-name-not-utf8", name_not_utf8, "name with the byte 0xff" },
+	{ "bad-dims-5", dims_5, "5 dimensions: must be at most 4 (tensor "
 	    "\"a\")" },
-	{ "bad-dim-of-0", dim_of_0, "dimension 1 is 0" },
 	{ "bad-elements-2p64", elements_2p64, "too many elements" },
 	{ "bad-rows-2p64", rows_2p64, "too many elements" },
 	{ "bad-bytes-2p64", bytes_2p64, "too many bytes" },

@@ -27,10 +27,14 @@ walk_array(const struct gguf_kv *kv)
 	const struct gguf_str *s = kv->v.a.data;
 	uint64_t i;
 
-	if (kv->v.a.type >= GGUF_NTYPES || kv->v.a.type == GGUF_ARRAY)
-		return "an array has elements of a scalar type";
+	if (kv->v.a.type >= GGUF_NTYPES)
+		return "an array has elements of a known type";
 	if ((uintptr_t)kv->v.a.data % 8 != 0)
 		return "an array is aligned";
+	if (kv->v.a.type == GGUF_ARRAY) {
+		read_bytes(s->data, s->len + 1);
+		return NULL;
+	}
 	if (kv->v.a.type != GGUF_STRING) {
 		read_bytes(kv->v.a.data, kv->v.a.count * bytes[kv->v.a.type]);
 		return NULL;
@@ -74,13 +78,15 @@ walk_tensor(const struct gguf *g, const struct gguf_tensor *t)
 		return "a tensor's name is a C string";
 	if (gguf_find_tensor(g, t->name) != t)
 		return "each tensor is found and unique";
-	if (t->ndims < 1 || t->ndims > GGUF_MAX_DIMS || t->ne[0] == 0)
-		return "a tensor has 1 to 4 dimensions";
-	for (i = 1; i < GGUF_MAX_DIMS; i++) {
-		if (t->ne[i] == 0 || (i >= (int)t->ndims && t->ne[i] != 1))
-			return "dimensions are > 0, unused ones are 1";
-		nrows *= t->ne[i];
+	if (t->ndims > GGUF_MAX_DIMS)
+		return "a tensor has up to 4 dimensions";
+	for (i = 0; i < GGUF_MAX_DIMS; i++) {
+		if (i >= (int)t->ndims && t->ne[i] != 1)
+			return "unused dimensions are 1";
+		nrows *= i > 0 ? t->ne[i] : 1;
 	}
+	if (gguf_elements(t) == 0)
+		return t->nbytes != 0 ? "an empty tensor has no bytes" : NULL;
 	if (t->offset < f->data_off || t->offset >= f->nbytes ||
 	    t->nbytes > f->nbytes - t->offset)
 		return "a tensor lies in its file's data section";

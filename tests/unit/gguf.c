@@ -417,6 +417,9 @@ START_TEST(getters_refuse_other_types_and_ranges)
 	gw_key(&w, "bigger", GGUF_I64);
 	gw_u64(&w, UINT64_C(1) << 32);
 	gw_kv_f32(&w, "inf", INFINITY);
+	gw_kv_f32(&w, "nan", NAN);
+	gw_key(&w, "nan64", GGUF_F64);
+	gw_bytes(&w, &(double){ -NAN }, 8);
 	gw_key(&w, "f64", GGUF_F64);
 	gw_bytes(&w, &(double){ 0.5 }, 8);
 	gw_key(&w, "huge", GGUF_F64);
@@ -434,6 +437,10 @@ START_TEST(getters_refuse_other_types_and_ranges)
 	ck_assert_uint_eq(u, 5);
 	t_ok(gguf_get_f32(g, "f64", &f, &e), &e);
 	ck_assert(f == 0.5f);
+	t_ok(gguf_get_f32(g, "negative", &f, &e), &e);
+	ck_assert(f == -1);
+	t_ok(gguf_get_f32(g, "big", &f, &e), &e);
+	ck_assert(f == 0x1p32f);
 	t_ok(gguf_get_array(g, "arr", GGUF_U32, &data, &n, &e), &e);
 	ck_assert_uint_eq(n, 1);
 	ck_assert_uint_eq(*(const uint32_t *)data, 9);
@@ -459,7 +466,9 @@ START_TEST(getters_refuse_other_types_and_ranges)
 	REFUSED(gguf_get_u32(g, "arr", &u, &e), "an array of u32, an integer");
 	REFUSED(gguf_get_f32(g, "inf", &f, &e), "is inf, a finite f32");
 	REFUSED(gguf_get_f32(g, "huge", &f, &e), "is 1e+300, a finite f32");
-	REFUSED(gguf_get_f32(g, "u16", &f, &e), "of type u16, f32 is needed");
+	REFUSED(gguf_get_f32(g, "nan", &f, &e), "nan, a finite f32");
+	REFUSED(gguf_get_f32(g, "nan64", &f, &e), "nan, a finite f32");
+	REFUSED(gguf_get_f32(g, "str", &f, &e), "of type string, a number is");
 	REFUSED(gguf_get_bool(g, "u16", &b, &e), "bool is needed");
 	REFUSED(gguf_get_str(g, "u16", &s, &e), "string is needed");
 	REFUSED(gguf_get_array(g, "arr", GGUF_STRING, &data, &n, &e),

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""What a model does not need may be odd: the file runs, inspect shows it, quantize copies
+it.  A model that needs it refuses it by name."""
+import json
+import struct
+
+import toy
+
+vocab = toy.spm_vocab()
+CAP = ("-s", "cpu,cap=64MiB")
+AFTER = {"a": "b", "b": "c", "c": "a"}
+
+
+def runs(label, path):
+    got = toy.straddle("run", "-m", path, *CAP, "-p", "a", "-n", "4", "--temp", "0")
+    toy.check(label + " runs", got.rc == 0 and got.out == "bcab\n", got)
+    return got
+
+
+def sound(label, quantizes=True, note=None, **options):
+    """The model runs, and a copy of it has the same oddity."""
+    toy.write_model("m.gguf", vocab, bos=1, eos=2, after=AFTER, **options)
+    got = runs(label, "m.gguf")
+    if note:
+        toy.check(label + " is noted", note in got.err, got)
+    got = toy.straddle("inspect", "--json", "m.gguf")
+    if not toy.check(label + ": inspect", got.rc == 0, got):
+        return
+    got = toy.straddle("quantize", "-q", "m.gguf", "q.gguf", "Q8_0", "--force")
+    if not quantizes:
+        toy.check(label + ": quantize names it", got.rc == 4 and quantizes is False and
+                  note in got.err, got)
+        return
+    if not toy.check(label + ": quantize", got.rc == 0, got):
+        return
+    runs(label + ", quantized,", "q.gguf")
+    now = json.loads(toy.straddle("inspect", "--json", "q.gguf").out)
+    for key in options.get("keys", {}):
+        if key == "general.file_type":		# says what quantize made
+            continue
+        vtype, v = options["keys"][key]
+        item = toy.string(key) + struct.pack("<I", vtype) + toy.value(vtype, v)
+        toy.check("%s: %s is copied exactly" % (label, key),
+                  item in open("q.gguf", "rb").read(), item)
+    for name, shape, ttype, _ in options.get("tensors", ()):
+        t = [t for t in now["tensors"] if t["name"] == name][0]
+        toy.equal("%s: the copy's shape of %s" % (label, name), t["shape"], shape)
+
+
+for shape in ([0], [4, 0], [0, 5, 1, 2]):
+    sound("a tensor of shape %s" % shape, note="feature.flag",
+          tensors=[("feature.flag", shape, toy.F32, b"")])
+sound("an empty tensor of a block type", tensors=[("empty.weight", [0, 3], 12, b"")],
+      note="empty.weight")
+sound("an empty tensor of an unknown type", tensors=[("empty.weight", [0], 99, b"")],
+      note="empty.weight")
+sound("a tensor without dimensions", tensors=[("scalar", [], toy.F32, toy.f32([1.0]))],
+      note="scalar")
+sound("a tensor of an unknown type", False, note="new.weight",
+      tensors=[("new.weight", [64], 99, bytes(64))])
+sound("a name in UTF-8", note="\u91cd\u307f.weight",
+      tensors=[("\u91cd\u307f.weight", [32, 2], toy.F32, bytes(256))])
+sound("a key in UTF-8", keys={"general.na\u00efve": (toy.UINT32, 7)})
+sound("nested arrays", keys={"extra.nested": (toy.ARRAY, (toy.ARRAY, [
+    (toy.UINT16, [1, 2]), (toy.STRING, ["a", ""]),
+    (toy.ARRAY, [(toy.FLOAT64, []), (toy.BOOL, [True])])]))})
+sound("odd values of keys that nobody reads", keys={
+    "extra.empty": (toy.ARRAY, (toy.STRING, [])), "extra.none": (toy.ARRAY, (toy.INT8, [])),
+    "extra.text": (toy.STRING, b"\xff\0\x1b"), "extra.u64": (toy.UINT64, 2 ** 64 - 1),
+    "extra.flags": (toy.ARRAY, (toy.BOOL, [True, False])),
+    "general.file_type": (toy.STRING, "none"), "general.tags": (toy.UINT8, 1)})
+sound("numbers of another type", keys={
+    "llama.attention.layer_norm_rms_epsilon": (toy.FLOAT64, 1e-5),
+    "llama.rope.freq_base": (toy.UINT32, 10000),
+    "llama.block_count": (toy.INT64, 1)})
+
+# --- needed, and refused by name ---
+for name, shape, ttype in (("blk.0.attn_q.bias", [0], toy.F32),
+                           ("rope_freqs.weight", [32], 99)):
+    toy.write_model("m.gguf", vocab, bos=1, eos=2, after=AFTER,
+                    tensors=[(name, shape, ttype, bytes(128))])
+    got = toy.straddle("run", "-m", "m.gguf", *CAP, "-p", "a", "-n", "4")
+    toy.check("%s of shape %s, type %d, is refused" % (name, shape, ttype),
+              got.rc == 4 and name in got.err, got)
+
+toy.end()
