@@ -88,6 +88,7 @@ main(int argc, char **argv, char **envp)
 	engine_init();
 	if ((rc = conf_load(argc, argv, &conf, &e)) == 0) {
 		log_init("straddle", conf.verbose);
+		output_wide(conf.verbose > 1);
 		rc = commands[conf.cmd](&conf, &e);
 	}
 	if ((fflush(stdout) != 0 || ferror(stdout)) && rc == 0)

@@ -199,8 +199,8 @@ check_refusal "a cap smaller than a layer" 3 \
 check_refusal "four caps, each smaller than a layer" 3 \
     '[0-9]+ bytes short; ' \
     "${good[@]}" $(sessions 4 cpu,cap=1MiB)
-straddle plan -m "$MODEL" --ctx 1024
-need=$(awk '$1 == "cpu0" { print int($NF) }' "$OUT")
+straddle plan -m "$MODEL" --ctx 1024 --json
+need=$(planned_mib)
 check_refusal "a cap that is too small: more sessions are advised" 3 \
     'short; what would fit: .*session' \
     "${good[@]}" --ctx 1024 -s cpu,cap=$((need - 2))MiB

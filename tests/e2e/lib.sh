@@ -310,6 +310,13 @@ field()
 print(json.load(open(sys.argv[1]))[sys.argv[2]], end="")' "$OUT" "$1"
 }
 
+# Print the planned memory of the first session of a plan --json, in whole MiB.
+planned_mib()
+{
+	"$PYTHON" -c 'import json, sys
+print(json.load(open(sys.argv[1]))["sessions"][0]["planned"] >> 20)' "$OUT"
+}
+
 # has_keys COMMAND: $OUT is JSON with the stable keys of that command.
 has_keys()
 {

@@ -40,6 +40,8 @@ for head in cap weights KV compute staging rings runtime peak unaccounted \
 	check "the table has a column $head" \
 	    stderr_has "^session .* $head( |\$)"
 done
+check "the table has at most 80 columns" \
+    is_blank "$(sed -n '/^memory/,/^caps/p' "$ERR" | grep -E '.{81}')"
 check "a line has the speeds of load and prompt" \
     stderr_has '^load .* s, .* GB/s \| prompt 6 tokens, .* t/s \|'
 check "that line has the speed of generation" \
@@ -47,6 +49,15 @@ check "that line has the speed of generation" \
 check "the hash of the last logits is printed" \
     stderr_has 'hash of the last logits: [0-9a-f]{16}$'
 check "stdout has the text alone" equal "$demo" "$(cat "$OUT")"
+check_success "run -v" run -c "$DEMO" -p "In the beginning" -n 4 --temp 0 -v
+check "with -v a session's row has every column" stderr_has \
+    '^session .* cap .* peak +unaccounted +enforced by$'
+check_success "run of a session with a large cap" \
+    run -m "$MODEL" -s cpu,cap=2GiB -p In -n 1
+check "a column has GiB where its numbers are large" \
+    stderr_has '^cpu0 +cpu +embd\+0-7\+head +2\.00 +6\.00 '
+check "the units are below the names" \
+    stderr_has '^ +GiB +MiB +MiB +MiB +MiB +MiB +MiB$'
 check_success "run -q" run -c "$DEMO" -p "In the beginning" -n 32 --temp 0 -q
 check "-q leaves stderr empty" is_empty "$ERR"
 check "-q does not change the text" equal "$demo" "$(cat "$OUT")"
@@ -135,8 +146,8 @@ for threads in 1 2; do
 done
 check_same "sessions with different threads" -s cpu,threads=2 -s cpu,threads=1
 check_same "another context" --ctx 1024
-straddle plan -m "$MODEL" --ctx 256
-need=$(awk '$1 == "cpu0" { print int($NF) }' "$OUT")
+straddle plan -m "$MODEL" --ctx 256 --json
+need=$(planned_mib)
 check_same "three sessions, because one cap is too small" \
     $(sessions 3 cpu,cap=$((need - 1))MiB)
 first=$(cores | head -n 1) last=$(cores | tail -n 1)

@@ -1,0 +1,217 @@
+/* coordinator/print/table.c - the memory table: each session's bytes as planned,
+ * or as measured. */
+#include "output.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "config/plain.h"
+#include "config/words.h"
+#include "columns.h"
+#include "domains.h"
+
+static int is_wide;
+
+void
+output_wide(int on)
+{
+	is_wide = on;
+}
+
+/* The units of a session: "embd+0-1+2.attn", "2.ffn+3+head". */
+static char *
+format_units(const struct plan_session *ps, char *buf, size_t len)
+{
+	char layers[SUBLAYERS_LEN];
+
+	buf[0] = '\0';
+	if (ps->embedding)
+		words_add(buf, len, "+", "embd");
+	sublayers_text(ps->first_sublayer, ps->nsublayers, layers);
+	if (layers[0] != '\0')
+		words_add(buf, len, "+", "%s", layers);
+	if (ps->head)
+		words_add(buf, len, "+", "head");
+	return buf;
+}
+
+/* Per batch: messages to an out-of-process device, and where the time went. */
+static void
+print_device(FILE *fp, const struct session *s)
+{
+	const struct wire_stats *st = &s->stats;
+	double n = (double)st->batches, ns = (double)st->device_ns;
+
+	if (st->device_calls == 0 || st->batches == 0)
+		return;
+	fprintf(fp, "%s: %u operations on %s, %u on the CPU; per batch: %.1f "
+	    "messages, %.2f ms on the device, %.2f ms on the host\n",
+	    s->name, s->ready.device_ops, s->plan->conf->device,
+	    s->ready.cpu_ops, (double)st->device_calls / n, ns / n / 1e6,
+	    ((double)st->busy_ns - ns) / n / 1e6);
+}
+
+/* The enforcement that a run would get; nothing has been started yet. */
+static void
+print_expected_enforcement(FILE *fp)
+{
+	const char *why;
+
+	enforce_best(&why);
+	fprintf(fp, "caps: held by %s%s%s\n", enforce_best_name(),
+	    why != NULL ? ", because " : "",
+	    why != NULL ? PLAIN(why) : "");
+}
+
+/* The source of the peaks, and the enforcement of the caps. */
+static void
+print_enforcement(FILE *fp, const struct sessions *ss, int emulated)
+{
+	const struct enforce *e = ss->enforce;
+
+	fprintf(fp, ss->s[0].peak.shared ? "peak: %s of the worker, with "
+	    "shared pages (rings, libraries)\n" : "peak: %s of the group; who "
+	    "touches a page first pays\n", ss->s[0].peak.from);
+	if (e->by == ENFORCE_CGROUP)
+		fprintf(fp, "caps: held by %s, limits read back, swap %s\n",
+		    enforce_name(e), e->group.swap_limited ? "included" :
+		    "not included (the kernel does not account it)");
+	else
+		fprintf(fp, "caps: held by %s%s, because %s\n", e->by ==
+		    ENFORCE_RLIMIT ? "RLIMIT_DATA, which does not see shared "
+		    "memory (rings)" : "the ledger alone", emulated &&
+		    e->by == ENFORCE_RLIMIT ? " and does not hold emulators" :
+		    "", PLAIN(e->why));
+}
+
+/* Bytes that a column shows of each session, as floating point because they may
+ * be negative. */
+typedef double bytes_of(const struct plan_session *ps, const struct session *s,
+    unsigned tag);
+
+static double
+cap_of(const struct plan_session *ps, const struct session *s, unsigned tag)
+{
+	(void)s;
+	(void)tag;
+	return (double)ps->cap_bytes;
+}
+
+static double
+tag_of(const struct plan_session *ps, const struct session *s, unsigned tag)
+{
+	return (double)(s != NULL ? s->stats.tag_bytes[tag] : ps->bytes[tag]);
+}
+
+static double
+total_of(const struct plan_session *ps, const struct session *s, unsigned tag)
+{
+	(void)s;
+	(void)tag;
+	return (double)ps->total_bytes;
+}
+
+static double
+peak_of(const struct plan_session *ps, const struct session *s, unsigned tag)
+{
+	(void)ps;
+	(void)tag;
+	return (double)s->peak.nbytes;
+}
+
+static double
+unaccounted_of(const struct plan_session *ps, const struct session *s,
+    unsigned tag)
+{
+	(void)ps;
+	(void)tag;
+	return (double)s->peak.nbytes - (double)s->stats.ledger_peak;
+}
+
+/* Two decimals, so that columns add up by eye; in a narrow table a column is in
+ * GiB where it has 1000 MiB or more. */
+static struct column *
+add_bytes(struct columns *t, const char *head, const struct plan *p,
+    const struct sessions *ss, bytes_of *of, unsigned tag)
+{
+	struct column *c = columns_add(t, head, 1);
+	double max = 0, unit = MIB;
+	unsigned i;
+
+	for (i = 0; i < p->nsessions; i++)
+		max = fmax(max, fabs(of(&p->session[i], ss != NULL ?
+		    &ss->s[i] : NULL, tag)));
+	c->unit = "MiB";
+	if (!is_wide && max >= 999.995 * MIB) {
+		c->unit = "GiB";
+		unit = GIB;
+	}
+	for (i = 0; i < p->nsessions; i++)
+		snprintf(c->cell[i], CELL_LEN, of == unaccounted_of ? "%+.2f" :
+		    "%.2f", of(&p->session[i], ss != NULL ? &ss->s[i] : NULL,
+		    tag) / unit);
+	return c;
+}
+
+/* The columns without numbers, on the left. */
+static void
+add_names(struct columns *t, const struct plan *p)
+{
+	struct column *c[3];
+	unsigned i;
+
+	c[0] = columns_add(t, "session", 0);
+	c[1] = columns_add(t, "device", 0);
+	c[2] = columns_add(t, "holds", 0);
+	for (i = 0; i < p->nsessions; i++) {
+		snprintf(c[0]->cell[i], CELL_LEN, "%s",
+		    p->session[i].conf->name);
+		snprintf(c[1]->cell[i], CELL_LEN, "%s",
+		    p->session[i].conf->device);
+		format_units(&p->session[i], c[2]->cell[i], CELL_LEN);
+	}
+}
+
+static void
+add_measured(struct columns *t, const struct plan *p,
+    const struct sessions *ss)
+{
+	struct column *c;
+	unsigned i;
+
+	add_bytes(t, "peak", p, ss, peak_of, 0)->heads_group = 1;
+	add_bytes(t, "unaccounted", p, ss, unaccounted_of, 0);
+	c = columns_add(t, "enforced by", 0);
+	for (i = 0; i < p->nsessions; i++)
+		snprintf(c->cell[i], CELL_LEN, "%s",
+		    enforce_name(ss->s[i].enforce));
+}
+
+void
+output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
+{
+	static const char *const heads[] = { "weights", "KV", "compute",
+	    "staging", "rings", "runtime", "emulator" };
+	const unsigned ntags = MEM_NTAGS - !domains_have_emulator(p);
+	static struct columns t;
+	unsigned i;
+
+	columns_init(&t, p->nsessions);
+	add_names(&t, p);
+	add_bytes(&t, "cap", p, ss, cap_of, 0);
+	for (i = 0; i < ntags; i++)
+		add_bytes(&t, heads[i], p, ss, tag_of, i);
+	if (ss != NULL)
+		add_measured(&t, p, ss);
+	else
+		add_bytes(&t, "total", p, ss, total_of, 0);
+	columns_print(fp, &t, "memory", is_wide ? 0 : COLUMNS_WIDTH);
+	if (ss != NULL)
+		print_enforcement(fp, ss, domains_have_emulator(p));
+	else
+		print_expected_enforcement(fp);
+	if (ss != NULL)
+		domains_print(fp, p, ss);
+	for (i = 0; ss != NULL && i < p->nsessions; i++)
+		print_device(fp, &ss->s[i]);
+}
