@@ -145,6 +145,9 @@ struct stage_status {
 	 * none yet. */
 	_Atomic uint64_t pass_ns[STATUS_PASSES];
 	_Atomic uint32_t in_device;	/* 1 = waiting for a device to finish */
+	/* 1 = a key or value that the host stored was beyond the range of F16,
+	 * its KV type, and became infinite. */
+	_Atomic uint32_t kv_overflow;
 	/* Written by the coordinator: urgent messages sent, which the worker
 	 * reads between two batches.  S1 -> S2: a message is on the channel
 	 * before it is counted. */

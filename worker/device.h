@@ -90,6 +90,7 @@ struct batch {
 	const void *input;		/* payload of the slot received */
 	void *output;			/* payload of the slot to send */
 	_Atomic uint64_t *progress;	/* +1 after each op */
+	_Atomic uint32_t *kv_overflow;	/* see stage_status; NULL = not asked */
 	const struct batch *kept;	/* only the rows that want logits, for
 					 * ops from program.nkept on; NULL =
 					 * this batch */

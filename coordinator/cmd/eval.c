@@ -19,17 +19,29 @@
 /* --- logits of every position --- */
 
 struct logits_out {
+	const struct engine *eng;
 	struct whole_file file;		/* fd -1: the logits are not kept */
 	uint32_t n_vocab;
 	uint64_t hash;
 };
 
 static int
+are_numbers(const float *logits, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n && isfinite(logits[i]); i++)
+		;
+	return i == n;
+}
+
+static int
 write_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
 {
 	struct logits_out *o = arg;
 
-	(void)index;
+	if (!are_numbers(logits, o->n_vocab))
+		return engine_refuse_logits(o->eng, index, reterr);
 	o->hash = logits_hash(logits, o->n_vocab);
 	/* x86-64 and aarch64 are little-endian, as the format is. */
 	return o->file.fd < 0 ? 0 : whole_file_write(&o->file, logits,
@@ -42,6 +54,7 @@ eval_ids(struct engine *eng, const uint32_t *ids, size_t n,
 {
 	int rc;
 
+	o->eng = eng;
 	o->n_vocab = engine_model(eng)->hp.n_vocab;
 	rc = engine_feed(eng, 0, 0, ids, (uint32_t)n, WANT_ALL, write_row, o,
 	    reterr);
@@ -69,6 +82,7 @@ eval_ids(struct engine *eng, const uint32_t *ids, size_t n,
 enum { MIN_SCORED_CTX = 3 };
 
 struct score {
+	const struct engine *eng;
 	const uint32_t *ids;	/* of this chunk */
 	uint32_t n_ctx, n_vocab, stride;
 	uint32_t first;		/* position whose logits score the next token */
@@ -98,8 +112,7 @@ score_row(void *arg, uint32_t index, const float *logits, struct err *reterr)
 
 	nll = negative_log_likelihood(logits, s->n_vocab, s->ids[pos + 1]);
 	if (!isfinite(nll))
-		return err_set(reterr, ERR_RUN, -EDOM, "the logits at "
-		    "position %u are not numbers", pos);
+		return engine_refuse_logits(s->eng, pos, reterr);
 	s->sum += nll;
 	s->squares += nll * nll;
 	s->count++;
@@ -154,7 +167,7 @@ static int
 score_chunks(struct engine *eng, uint32_t *ids, size_t n, struct err *reterr)
 {
 	const struct tokenizer *t = engine_vocab(eng);
-	struct score s = { .n_ctx = engine_plan_of(eng)->ctx_tok,
+	struct score s = { .eng = eng, .n_ctx = engine_plan_of(eng)->ctx_tok,
 	    .n_vocab = engine_model(eng)->hp.n_vocab, .stride = stride_of(eng) };
 	uint32_t chunk, chunks = (uint32_t)((n - s.n_ctx) / s.stride) + 1;
 	int32_t bos = tokenizer_bos(t);

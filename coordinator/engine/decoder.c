@@ -76,13 +76,8 @@ int
 decoder_sample(struct decoder *d, uint32_t seq, const float *logits,
     uint32_t *ret_id, struct err *reterr)
 {
-	int rc = sampler_pick(d->sampler, seq, logits, ret_id);
-
-	if (rc < 0)
-		return err_set(reterr, ERR_RUN, rc, "the logits are not "
-		    "numbers: the model's weights or the computation are "
-		    "broken; nothing was sampled");
-	return 0;
+	return sampler_pick(d->sampler, seq, logits, ret_id) < 0 ?
+	    engine_refuse_logits(d->eng, -1, reterr) : 0;
 }
 
 void

@@ -197,6 +197,8 @@ engine_stop(struct engine *eng, struct err *reterr)
 		rc = sessions_stats(eng->sessions, reterr);
 	} while (rc == -ECHILD &&
 	    (rc = pipeline_recover(eng->pipe, reterr)) == 0);
+	if (rc == 0)
+		notes_kv(eng->sessions);
 	return rc;
 }
 

@@ -66,6 +66,12 @@ struct engine_numbers {
 
 void engine_numbers(const struct engine *eng, struct engine_numbers *ret);
 
+/* Set an error: the logits at position pos (-1 = not said) are not numbers, why,
+ * and the remedy where keys or values exceeded the range of their KV type.
+ * Returns -EDOM. */
+int engine_refuse_logits(const struct engine *eng, int64_t pos,
+    struct err *reterr);
+
 /* Memory free for sessions now; 0 = unknown. */
 uint64_t engine_free_bytes(void);
 

@@ -102,3 +102,26 @@ notes_plan(const struct plan *p, uint64_t free_bytes)
 		log_info("note: a context of %u tokens; the model was "
 		    "trained with %u", p->ctx_tok, p->model->hp.ctx_train);
 }
+
+const struct session *
+notes_kv_overflow(const struct sessions *ss)
+{
+	const struct session *s;
+
+	for (s = ss->s; s < ss->s + ss->n; s++)
+		if (s->status != NULL && atomic_load_explicit(
+		    &s->status->kv_overflow, memory_order_relaxed) != 0)
+			return s;
+	return NULL;
+}
+
+void
+notes_kv(const struct sessions *ss)
+{
+	const struct session *s = notes_kv_overflow(ss);
+
+	if (s != NULL)
+		log_warnx("session %s: keys or values exceeded the range of "
+		    "F16, 65504, and were stored as infinite, which changes "
+		    "the output: use --kv-type f32", s->name);
+}

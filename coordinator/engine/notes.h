@@ -4,10 +4,17 @@
 #define COORDINATOR_ENGINE_NOTES_H
 
 #include "coordinator/plan/plan.h"
+#include "coordinator/session/sessions.h"
 
 /* Warn of tensors that the model's architecture does not use: a layer that
  * block_count leaves out, or weights of another architecture. */
 void notes_unused_tensors(const struct gguf *g, const struct model *m);
+
+/* A session whose keys or values exceeded the range of F16, NULL = none.  Only
+ * the host tells, not a device of its own memory. */
+const struct session *notes_kv_overflow(const struct sessions *ss);
+/* Warn of such a session. */
+void notes_kv(const struct sessions *ss);
 
 /* Overcommitted caps (free_bytes 0 = unknown), an end of the pipeline that
  * stands alone because its neighbour's device cannot map it, a context beyond

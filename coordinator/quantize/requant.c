@@ -25,7 +25,7 @@ enum {
 
 /* Buffers of one thread. */
 struct buffers {
-	uint8_t in[PIECE * MAX_ELEMENT_BYTES];
+	_Alignas(8) uint8_t in[PIECE * MAX_ELEMENT_BYTES];
 	uint8_t out[PIECE * sizeof(float)];
 	float x[PIECE], back[PIECE];
 };
@@ -118,6 +118,39 @@ find_nonfinite(const float *x, uint32_t n)
 	return i;
 }
 
+/* Refuse a weight that is not a number, by tensor and position. */
+static int
+check_weights(const struct requant *q, const struct piece *p, const float *x,
+    struct err *reterr)
+{
+	const struct gguf_tensor *from = &q->g->tensor[p->tensor];
+	uint32_t i = find_nonfinite(x, p->n);
+
+	return i == p->n ? 0 : err_set(reterr, ERR_MODEL, -EDOM, "%s: tensor "
+	    "\"%s\": weight %" PRIu64 " is %g: the file is damaged, or was "
+	    "converted from a type of larger range",
+	    q->g->file[from->file].path, from->name, p->first + i,
+	    (double)x[i]);
+}
+
+/* Weights that keep their type are checked, too; integers are always sound. */
+static int
+check_copied(const struct requant *q, const struct piece *p, struct buffers *k,
+    struct err *reterr)
+{
+	uint32_t type = q->g->tensor[p->tensor].type, i;
+	const double *f64 = (const void *)k->in;
+
+	if (p->n == 0 || (type != QUANT_F64 && dequant[type] == NULL))
+		return 0;
+	if (type == QUANT_F64)		/* keeps NaN and infinity as they are */
+		for (i = 0; i < p->n; i++)
+			k->x[i] = isfinite(f64[i]) ? 0 : (float)f64[i];
+	else
+		dequant[type](k->x, k->in, p->n);
+	return check_weights(q, p, k->x, reterr);
+}
+
 static int
 convert_piece(const struct requant *q, const struct piece *p, struct buffers *k,
     struct requant_result *r, struct err *reterr)
@@ -126,12 +159,11 @@ convert_piece(const struct requant *q, const struct piece *p, struct buffers *k,
 	uint32_t to = q->out->tensor[p->tensor].type, i;
 	const char *path = q->g->file[from->file].path;
 	double e;
+	int rc;
 
 	dequant[from->type](k->x, k->in, p->n);
-	if ((i = find_nonfinite(k->x, p->n)) < p->n)
-		return err_set(reterr, ERR_MODEL, -EDOM, "%s: tensor \"%s\": "
-		    "weight %" PRIu64 " is %g, which no type can encode",
-		    path, from->name, p->first + i, (double)k->x[i]);
+	if ((rc = check_weights(q, p, k->x, reterr)) < 0)
+		return rc;
 	encode[to](k->out, k->x, p->n);
 	dequant[to](k->back, k->out, p->n);
 	if ((i = find_nonfinite(k->back, p->n)) < p->n)
@@ -159,7 +191,9 @@ process_piece(const struct requant *q, const struct piece *p, struct buffers *k,
 	    type_bytes(from->type, p->n), from->offset +
 	    type_bytes(from->type, p->first), reterr)) < 0)
 		return rc;
-	if (!same && (rc = convert_piece(q, p, k, r, reterr)) < 0)
+	rc = same ? check_copied(q, p, k, reterr) :
+	    convert_piece(q, p, k, r, reterr);
+	if (rc < 0)
 		return rc;
 	return write_bytes(q, to, same ? k->in : k->out, type_bytes(to->type,
 	    p->n), to->offset + type_bytes(to->type, p->first), reterr);

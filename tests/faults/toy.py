@@ -234,7 +234,7 @@ def f32(values):
 
 
 def write_model(path, vocab, arch="llama", pre=None, merges=(), after=None, template=None,
-                bos=None, eos=None, keys=None, without=(), tensors=(), ctx=256):
+                bos=None, eos=None, keys=None, without=(), tensors=(), replace=None, ctx=256):
     """Write a toy model.  pre: the pre-tokenizer of a byte-level BPE vocabulary; None
     makes a SentencePiece one.  after: {text or id: text or id}.  keys: further metadata,
     or a replacement.  without: keys to leave out.  tensors: further ones."""
@@ -302,4 +302,6 @@ def write_model(path, vocab, arch="llama", pre=None, merges=(), after=None, temp
     kv.update(keys or {})
     for key in without:
         kv.pop(key, None)
-    write_gguf(path, kv, ts + list(tensors))
+    replace = replace or {}
+    write_gguf(path, kv, [(t[0], *t[1:3], replace.get(t[0], t[3])) for t in ts] +
+               list(tensors))

@@ -173,6 +173,7 @@ take_rows(struct stage *s, struct batch *b, struct err *reterr)
 	b->token = token;
 	b->select = select;
 	b->progress = &s->conf.status->progress;
+	b->kv_overflow = &s->conf.status->kv_overflow;
 	return 0;
 }
 
@@ -189,7 +190,8 @@ kept_rows(const struct stage *s, const struct batch *b)
 		select[i] = i;
 	}
 	return (struct batch){ .nrows = b->nselect, .seq = seq, .pos = pos,
-	    .select = select, .progress = b->progress };
+	    .select = select, .progress = b->progress,
+	    .kv_overflow = b->kv_overflow };
 }
 
 static int

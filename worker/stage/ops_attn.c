@@ -55,6 +55,42 @@ kv_store_row(const struct ops_ctx *c, uint32_t layer, uint32_t seq,
 	}
 }
 
+/* 1 if one of x[n] becomes infinite when it is rounded to F16. */
+static int
+exceeds_half(const float *x, uint32_t n)
+{
+	typedef uint32_t lanes __attribute__((vector_size(16)));
+	const uint32_t limit = 0x477ff000;	/* 65520 */
+	lanes v, over = { 0 };
+	uint32_t i, bits;
+	int found = 0;
+
+	for (i = 0; i + 4 <= n; i += 4) {
+		memcpy(&v, x + i, sizeof(v));
+		/* NaN, above 0x7f800000, is not an overflow. */
+		v = (v & 0x7fffffff) - limit;
+		over |= (lanes)(v <= 0x7f800000 - limit);
+	}
+	for (; i < n; i++) {
+		memcpy(&bits, x + i, sizeof(bits));
+		found |= (bits & 0x7fffffff) - limit <= 0x7f800000 - limit;
+	}
+	return found || (over[0] | over[1] | over[2] | over[3]) != 0;
+}
+
+static void
+note_overflow(const struct ops_ctx *c, const float *k, const float *v)
+{
+	const struct kv_conf *f = &c->p->env.kv.conf;
+	const struct hparams *hp = c->p->env.hp;
+	const uint32_t n = c->p->env.kv.n_head_kv;
+
+	if ((f->kfmt == KV_F16 && exceeds_half(k, n * hp->head_dim)) ||
+	    (f->vfmt == KV_F16 && exceeds_half(v, n * hp->v_dim)))
+		atomic_store_explicit(c->b->kv_overflow, 1,
+		    memory_order_relaxed);
+}
+
 /* k (rows, n_head_kv * head_dim), v (rows, n_head_kv * v_dim) */
 void
 op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
@@ -69,6 +105,9 @@ op_kv_store(const struct ops_ctx *c, const struct op *op, uint64_t lo,
 		pos = c->b->pos[r];
 		kv_store_row(c, layer, c->b->seq[r], ring > 0 ? pos % ring :
 		    pos, row_at(c, op->in[0], r), row_at(c, op->in[1], r));
+		if (c->b->kv_overflow != NULL)
+			note_overflow(c, row_at(c, op->in[0], r),
+			    row_at(c, op->in[1], r));
 	}
 }
 
