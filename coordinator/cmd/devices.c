@@ -2,6 +2,7 @@
  * Asks a short-lived worker, because the coordinator loads no device runtime. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <bsd/string.h>
@@ -11,26 +12,63 @@
 #include "config/plain.h"
 #include "config/room.h"
 #include "config/units.h"
+#include "config/words.h"
 #include "shm/wire.h"
 #include "cmd.h"
 #include "coordinator/engine/queries.h"
 #include "coordinator/print/output.h"
+#include "coordinator/print/wrap.h"
+
+/* There are fewer weight types than MAX_REASONS. */
+enum { MAX_REASONS = 32, TYPES_LEN = 256, LIMIT_INDENT = 25, OP_INDENT = 15 };
+
+/* The weight types for which an operation is not supported, and why. */
+struct refusal {
+	char before[128], after[128];	/* the reason, around the type's name */
+	char types[TYPES_LEN];	/* "F16, Q4_1"; "" = the operation has none */
+};
 
 struct report {
 	json_t *device;		/* JSON, or NULL: text on stdout */
-	char last_op[16];
+	/* The operation in progress; "" = none. */
+	char op[16];
+	char yes[TYPES_LEN];
+	struct refusal no[MAX_REASONS];
+	unsigned nno;
 };
+
+/* "  NAME   text", with text wrapped to the right of the names. */
+static void
+print_item(const char *name, size_t indent, const char *text)
+{
+	char head[48];
+	struct wrap w;
+
+	snprintf(head, sizeof(head), "  %-*s", (int)indent - 3, name);
+	wrap_begin(&w, stdout, indent, head);
+	wrap_words(&w, text);
+	wrap_end(&w);
+}
+
+static void
+print_found(int found, const char *why)
+{
+	struct wrap w;
+
+	wrap_begin(&w, stdout, 4, found ? "  found:" : "  not found:");
+	wrap_words(&w, PLAIN(why));
+	wrap_end(&w);
+}
 
 static void
 on_limit(struct report *a, const struct wire_limit *wl)
 {
-	char buf[UNITS_BYTES_LEN];
+	char buf[UNITS_BYTES_LEN], text[sizeof(wl->from) * PLAIN_GROWTH + 64];
 	int is_bytes = strstr(wl->name, "bytes") != NULL;
 
 	if (strcmp(wl->name, "found") == 0) {
 		if (a->device == NULL) {
-			printf("  %s: %s\n", wl->value ? "found" :
-			    "not found", PLAIN(wl->from));
+			print_found(wl->value != 0, wl->from);
 			return;
 		}
 		json_object_set_new(a->device, "found",
@@ -54,17 +92,20 @@ on_limit(struct report *a, const struct wire_limit *wl)
 		units_human_bytes(wl->value, buf);
 	else
 		snprintf(buf, sizeof(buf), "%" PRIu64, wl->value);
-	printf("  %-22s %-12s (%s)\n", wl->name, buf, PLAIN(wl->from));
+	snprintf(text, sizeof(text), "%s (%s)", buf, PLAIN(wl->from));
+	print_item(wl->name, LIMIT_INDENT, text);
 }
 
 static void
 on_check(struct report *a, const struct wire_check *wc)
 {
+	char text[sizeof(wc->text) * PLAIN_GROWTH + 16];
 	json_t *list;
 
 	if (a->device == NULL) {
-		printf("  %-22s %s: %s\n", wc->what, wc->ok ? "ok" :
+		snprintf(text, sizeof(text), "%s: %s", wc->ok ? "ok" :
 		    "not ok", PLAIN(wc->text));
+		print_item(wc->what, LIMIT_INDENT, text);
 		return;
 	}
 	if ((list = json_object_get(a->device, "checks")) == NULL) {
@@ -73,6 +114,52 @@ on_check(struct report *a, const struct wire_check *wc)
 	}
 	json_array_append_new(list, json_pack("{s:s,s:b,s:s}", "what",
 	    wc->what, "ok", (int)wc->ok, "text", wc->text));
+}
+
+/* Print the operation in progress. */
+static void
+print_support(struct report *a)
+{
+	const struct refusal *r;
+	char text[4096];
+
+	if (a->op[0] == '\0')
+		return;
+	strlcpy(text, a->yes, sizeof(text));
+	for (r = a->no; r < a->no + a->nno; r++)
+		words_add(text, sizeof(text), "; ", "no: %s%s%s",
+		    PLAIN(r->before), r->types, PLAIN(r->after));
+	print_item(a->op, OP_INDENT, text);
+	a->op[0] = a->yes[0] = '\0';
+	a->nno = 0;
+}
+
+/* Cut the reason at the type's name: those that differ in nothing else are one.
+ * A reason that does not name its type ends with the types that it is for. */
+static void
+add_refusal(struct report *a, const struct wire_support *ws)
+{
+	const char *at = ws->type[0] != '\0' ? strstr(ws->reason, ws->type) :
+	    NULL;
+	struct refusal this = { 0 }, *r;
+
+	snprintf(this.before, sizeof(this.before), "%.*s", (int)(at != NULL ?
+	    (size_t)(at - ws->reason) : strlen(ws->reason)), ws->reason);
+	if (at != NULL)
+		strlcpy(this.after, at + strlen(ws->type), sizeof(this.after));
+	else if (ws->type[0] != '\0')
+		strlcat(this.before, ": ", sizeof(this.before));
+	for (r = a->no; r < a->no + a->nno; r++)
+		if (strcmp(r->before, this.before) == 0 &&
+		    strcmp(r->after, this.after) == 0)
+			break;
+	if (r == a->no + MAX_REASONS)
+		return;
+	if (r == a->no + a->nno) {
+		*r = this;
+		a->nno++;
+	}
+	words_add(r->types, sizeof(r->types), ", ", "%s", ws->type);
 }
 
 static void
@@ -84,15 +171,14 @@ on_support(struct report *a, const struct wire_support *ws)
 		    ws->type, "yes", (int)ws->yes, "reason", ws->reason));
 		return;
 	}
-	if (strcmp(a->last_op, ws->op) != 0)
-		printf("%s  %-12s", a->last_op[0] != '\0' ? "\n" : "",
-		    ws->op);
-	strlcpy(a->last_op, ws->op, sizeof(a->last_op));
-	printf(" %s%s%s", ws->type[0] != '\0' ? ws->type : "",
-	    ws->type[0] != '\0' && ws->yes ? "" : " ", ws->yes ?
-	    (ws->type[0] != '\0' ? "" : "yes") : "no: ");
+	if (strcmp(a->op, ws->op) != 0)
+		print_support(a);
+	strlcpy(a->op, ws->op, sizeof(a->op));
 	if (!ws->yes)
-		fputs(PLAIN(ws->reason), stdout);
+		add_refusal(a, ws);
+	else
+		words_add(a->yes, sizeof(a->yes), " ", "%s",
+		    ws->type[0] != '\0' ? ws->type : "yes");
 }
 
 static void
@@ -113,12 +199,24 @@ report_not_built(struct report *a)
 	static const char reason[] = "not compiled into this build";
 
 	if (a->device == NULL) {
-		printf("  not found: %s\n", reason);
+		print_found(0, reason);
 		return;
 	}
 	json_object_set_new(a->device, "found", json_false());
 	json_object_set_new(a->device, "reason", json_string(reason));
 	json_object_set_new(a->device, "limits", json_object());
+}
+
+static void PRINTF_LIKE(2, 3)
+print_value(const char *name, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	print_item(name, LIMIT_INDENT, text);
 }
 
 /* What this process may use of the machine: cores, CPU time and memory. */
@@ -145,16 +243,15 @@ report_machine(const struct conf *c, struct err *reterr)
 		    room.free_bytes != UINT64_MAX ?
 		    json_integer((json_int_t)room.free_bytes) : json_null(),
 		    "free_by", room.by);
-	printf("this machine\n  %-22s %-12s (%u by affinity and cpuset)\n",
-	    "cores", list, n);
+	puts("this machine");
+	print_value("cores", "%s (%u by affinity and cpuset)", list, n);
 	if (q->cores > 0)
-		printf("  %-22s %-12.4g (%s)\n", "CPU quota, cores", q->cores,
-		    q->by);
-	printf("  %-22s %-12u (of a session%s)\n", "default threads",
+		print_value("CPU quota, cores", "%.4g (%s)", q->cores, q->by);
+	print_value("default threads", "%u (of a session%s)",
 	    quota_threads(q, n), q->cores > 0 && q->cores < n ?
 	    ", by the quota" : "");
 	if (room.free_bytes != UINT64_MAX)
-		printf("  %-22s %-12s (%s)\n", "free memory",
+		print_value("free memory", "%s (%s)",
 		    units_human_bytes(room.free_bytes, size), room.by);
 	return json_null();
 }
@@ -181,7 +278,7 @@ cmd_devices(const struct conf *c, struct err *reterr)
 			report_not_built(&a);
 			rc = 0;
 		} else if (!c->json) {
-			putchar('\n');
+			print_support(&a);
 		}
 		if (c->json)
 			json_array_append_new(list, a.device);

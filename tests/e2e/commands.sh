@@ -205,6 +205,12 @@ check_success "devices" devices
 check "devices lists cpu" stdout_has '^cpu$'
 check "devices prints the number of cores" \
     stdout_has "^ +cores +$(getconf _NPROCESSORS_ONLN) "
+check "devices has at most 80 columns" is_blank \
+    "$(grep -E '.{81}' "$OUT" | grep -vE '^ *[^ ]+$')"
+check "devices wraps long lists under their beginning" \
+    stdout_has '^  matmul       F32 F16 .*[0-9A-Z]$'
+check "devices names the types that share a reason once" \
+    test "$(grep -c 'no HVX kernel' "$OUT")" -le 2
 check_success "devices --json" devices --json
 check "devices --json has the stable keys" has_keys devices
 check "devices --json finds cpu and gives reasons for the rest" \
