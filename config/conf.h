@@ -79,6 +79,9 @@ struct conf {
 	int json;		/* --json */
 	int check_only;		/* plan --check */
 	int fit;		/* plan --fit */
+	int another_machine;	/* plan --for-another-machine */
+	int overcommit;		/* --overcommit: this machine's memory is no
+				 * reason to refuse */
 	char *prompt;		/* -p: the bytes as given */
 	char *prompt_file;	/* -f */
 	char *prompts_file;	/* --prompts */

@@ -134,6 +134,9 @@ static const struct setting settings[] = {
 	  .help = "choose settings that fit, and say why: with one session, "
 	    "the fewest sessions like it; with several, the largest batch, KV "
 	    "type or context that they hold" },
+	{ OPT(PLAN, 0, "for-another-machine", NULL), BOOL(another_machine),
+	  .help = "leave out whether this machine has the memory; each "
+	    "session needs a cap" },
 	{ OPT(PLAN, 0, "parallel", "N"), INT(parallel, 1, MAX_SEQS, 1),
 	  .help = "plan for N sequences at once, {range} (default {default})" },
 
@@ -194,6 +197,10 @@ static const struct setting settings[] = {
 	{ OPT(RUN | PLAN | INSPECT | DEVICES | EXPLAIN | EVAL | BENCH | STRESS |
 	    QUANTIZE, 0, "json", NULL), BOOL(json),
 	  .help = "print one JSON object instead" },
+
+	{ OPT(RUN | CHAT | EVAL | BENCH | STRESS, 0, "overcommit", NULL),
+	  BOOL(overcommit),
+	  .help = "run also where the plan needs more memory than is free" },
 
 	/* every command */
 	{ OPT(ALL, 'c', NULL, "FILE"), SPECIAL,

@@ -18,11 +18,13 @@
 
 #include "config/room.h"
 #include "config/units.h"
+#include "full.h"
 
 /* This process's place in the hierarchy: found once, kept until
  * enforce_cleanup(). */
 static struct cgroup_tree tree;
 static int tree_known;
+static struct full full_before;
 
 /* Page cache is charged to the group that reads it first.  To charge no worker
  * for it, read this program and its libraries before a worker runs them. */
@@ -53,6 +55,7 @@ static const struct cgroup_tree *
 get_tree(void)
 {
 	if (!tree_known) {
+		full_read("", &full_before);
 		cgroup_tree_open("", NULL, &tree);
 		if (tree.kind != CGROUP_NONE)
 			dl_iterate_phdr(read_program, NULL);
@@ -229,27 +232,55 @@ enforce_read_peak(const struct enforce *e, uint64_t hwm_bytes,
 	    .from = cgroup_peak_name(tree.kind), .shared = 0 };
 }
 
-const char *
-enforce_describe_loss(struct enforce *e, char *buf, size_t len)
+/* Processes of the session's group, or without one of ours, that were killed for
+ * memory. */
+static uint64_t
+count_kills(const struct enforce *e, const struct full *now,
+    struct cgroup_count *ret)
 {
-	char peak[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
+	memset(ret, 0, sizeof(*ret));
+	if (e->by != ENFORCE_CGROUP)
+		return now->own_kills;
+	return cgroup_count(&e->group, ret) == 0 ? ret->oom_kills :
+	    e->oom_kills;
+}
+
+const char *
+enforce_describe_loss(struct enforce *e, uint64_t needs_bytes, char *buf,
+    size_t len)
+{
+	char peak[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN], where[CGROUP_PATH + 64];
+	const struct full_group *g;
 	struct cgroup_count n;
+	static struct full now;		/* large */
+	uint64_t kills;
 
 	buf[0] = '\0';
-	if (e == NULL || e->by != ENFORCE_CGROUP ||
-	    cgroup_count(&e->group, &n) < 0 || n.oom_kills == e->oom_kills)
+	if (e == NULL || !tree_known)
 		return buf;
-	e->oom_kills = n.oom_kills;
+	e->is_full_above = 0;
+	full_read("", &now);
+	kills = count_kills(e, &now, &n);
+	if (kills == (e->by == ENFORCE_CGROUP ? e->oom_kills :
+	    full_before.own_kills))
+		return buf;
+	e->oom_kills = kills;
+	g = n.at_limit ? NULL : full_find(&full_before, &now);
+	e->is_full_above = !n.at_limit && (g != NULL ||
+	    enforce_free_bytes() < needs_bytes);
 	if (n.at_limit)
 		snprintf(buf, len, ", for memory: its group reached the "
 		    "limit of %s (%" PRIu64 " bytes), peak %s",
 		    units_human_bytes(e->limit_bytes, cap), e->limit_bytes,
 		    units_human_bytes(n.peak_bytes, peak));
+	else if (g != NULL)
+		snprintf(buf, len, ", for memory: the memory group %s is full",
+		    full_describe(g, where, sizeof(where)));
 	else
-		snprintf(buf, len, ", for memory: the machine or a parent group ran "
-		    "out of it, while its own group had peaked at %s of %s",
-		    units_human_bytes(n.peak_bytes, peak),
-		    units_human_bytes(e->limit_bytes, cap));
+		snprintf(buf, len, ", for memory: the machine ran out of it, "
+		    "of which %s is free now",
+		    units_human_bytes(enforce_free_bytes(), peak));
+	full_before = now;
 	return buf;
 }
 

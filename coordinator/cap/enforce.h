@@ -20,6 +20,9 @@ struct enforce {
 	uint64_t limit_bytes;	/* in force: of the group, or of VmData */
 	uint64_t oom_kills;	/* of the group, reported so far */
 	struct cgroup group;
+	int is_full_above;	/* the last loss: a group above was full, or the
+				 * machine, so that a new worker would end the
+				 * same way */
 	char why[CGROUP_WHY];	/* not ENFORCE_CGROUP: the reason */
 };
 
@@ -64,9 +67,11 @@ struct enforce_peak {
 void enforce_read_peak(const struct enforce *e, uint64_t hwm_bytes,
     struct enforce_peak *ret);
 
-/* Describe an out-of-memory kill since the last call; "" = there was none.
- * Call it once for every lost worker.  Returns buf. */
-const char *enforce_describe_loss(struct enforce *e, char *buf, size_t len);
+/* Describe an out-of-memory kill since the last call, and set is_full_above; ""
+ * = there was none.  needs_bytes: what a new worker would need.  Call it once
+ * for every lost worker.  Returns buf. */
+const char *enforce_describe_loss(struct enforce *e, uint64_t needs_bytes,
+    char *buf, size_t len);
 
 /* The memory that the session's group holds now; 0 = there is no group. */
 uint64_t enforce_now_bytes(const struct enforce *e);

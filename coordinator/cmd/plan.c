@@ -27,6 +27,19 @@ fit_json(const struct engine *eng)
 	    kv_type_name(fit->kv_type_v), "why", why);
 }
 
+static json_t *
+machine_json(const struct engine *eng)
+{
+	const struct room *r = engine_room(eng);
+
+	if (r == NULL)
+		return json_pack("{s:b}", "this", 0);
+	return json_pack("{s:b,s:o,s:s}", "this", 1, "free_bytes",
+	    r->free_bytes != UINT64_MAX ?
+	    json_integer((json_int_t)r->free_bytes) : json_null(), "free_by",
+	    r->by);
+}
+
 static int
 print_json(const struct engine *eng, int rc, const struct err *advice,
     struct err *reterr)
@@ -34,11 +47,27 @@ print_json(const struct engine *eng, int rc, const struct err *advice,
 	json_t *o = output_sessions(engine_plan_of(eng), NULL);
 
 	json_object_set_new(o, "fits", json_boolean(rc == 0));
+	json_object_set_new(o, "machine", machine_json(eng));
 	if (engine_conf(eng)->fit)
 		json_object_set_new(o, "fit", fit_json(eng));
 	json_object_set_new(o, "advice", rc == 0 ? json_null() :
 	    output_json_text(advice->msg, strlen(advice->msg)));
 	return output_json(o, 1, reterr);
+}
+
+/* "machine: this one, 20.8 GiB free (...)". */
+static void
+print_machine(const struct engine *eng)
+{
+	const struct room *r = engine_room(eng);
+	char size[UNITS_BYTES_LEN];
+
+	if (r == NULL)
+		printf("machine: another one; its free memory is not "
+		    "considered\n");
+	else if (r->free_bytes != UINT64_MAX)
+		printf("machine: this one, %s free (%s)\n",
+		    units_human_bytes(r->free_bytes, size), r->by);
 }
 
 static void
@@ -47,6 +76,7 @@ print_text(const struct engine *eng)
 	const char *why = engine_fit_reason(eng);
 
 	output_table(stdout, engine_plan_of(eng), NULL);
+	print_machine(eng);
 	if (why[0] != '\0')
 		printf("fit: %s\n", PLAIN(why));
 }

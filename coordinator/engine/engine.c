@@ -68,6 +68,31 @@ measure_base_memory(const struct conf *c, struct err *reterr)
 	return rc;
 }
 
+/* The memory of this machine that the sessions of c must fit into.  Returns the
+ * number of rooms: 0 = it does not matter. */
+static unsigned
+measure_rooms(const struct conf *c, struct plan_room rooms[PLAN_ROOMS])
+{
+	unsigned n = 0, k;
+	int i;
+
+	room_all("", &rooms[n].room);
+	rooms[n++].node = -1;
+	for (i = 0; i < c->nsessions; i++) {
+		for (k = 1; k < n; k++)
+			if (rooms[k].node == c->session[i].node)
+				break;
+		if (c->session[i].node < 0 || k < n)
+			continue;
+		rooms[n].node = c->session[i].node;
+		room_node("", rooms[n].node, &rooms[n].room);
+		n++;
+	}
+	/* explain loads nothing. */
+	return c->another_machine || c->overcommit || c->cmd == CMD_EXPLAIN ?
+	    0 : n;
+}
+
 int
 engine_plan(struct engine *eng, struct err *reterr)
 {
@@ -76,7 +101,7 @@ engine_plan(struct engine *eng, struct err *reterr)
 	struct cpuset cores, seconds;
 	struct plan_env env = {
 		.model = eng->model, .kernels = &eng->kernels,
-		.free_bytes = enforce_free_bytes(),
+		.overcommit = c->overcommit,
 		.charged_once = enforce_best(NULL) == ENFORCE_CGROUP,
 		.runtime_bytes = base_memory_bytes,
 		.margin_bytes = BASE_MEMORY_ROUND,
@@ -85,6 +110,14 @@ engine_plan(struct engine *eng, struct err *reterr)
 	};
 	int rc;
 
+	free(eng->rooms);
+	if ((eng->rooms = calloc(PLAN_ROOMS, sizeof(*eng->rooms))) == NULL)
+		return err_nomem(reterr, "the limits of this machine");
+	env.rooms = eng->rooms;
+	env.nrooms = measure_rooms(c, eng->rooms);
+	env.process_room = base_memory_room;
+	if (!c->another_machine && eng->rooms[0].room.free_bytes != UINT64_MAX)
+		env.free_bytes = eng->rooms[0].room.free_bytes;
 	if ((rc = measure_base_memory(c, reterr)) < 0 ||
 	    (rc = device_limits_probe(c, reterr)) < 0)
 		return rc;
@@ -98,7 +131,8 @@ engine_plan(struct engine *eng, struct err *reterr)
 	    eng->fit_reason, reterr) : plan_build(c, &env, &eng->plan, reterr);
 	if (rc < 0)
 		return rc;
-	notes_plan(&eng->plan, env.free_bytes);
+	notes_plan(&eng->plan, c->another_machine ? NULL :
+	    &eng->rooms[0].room);
 	notes_quota(c, &eng->plan);
 	return 0;
 }
@@ -213,6 +247,7 @@ engine_close(struct engine *eng)
 	model_close(eng->model);
 	gguf_close(eng->file);
 	free(eng->rows);
+	free(eng->rooms);
 	free(eng->fit_conf);
 	if (eng->signal_fd >= 0)
 		close(eng->signal_fd);
@@ -274,6 +309,13 @@ const struct conf *
 engine_fit_conf(const struct engine *eng)
 {
 	return eng->fit_conf;
+}
+
+const struct room *
+engine_room(const struct engine *eng)
+{
+	return eng->conf->another_machine || eng->rooms == NULL ? NULL :
+	    &eng->rooms[0].room;
 }
 
 const char *

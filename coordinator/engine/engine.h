@@ -75,6 +75,10 @@ int engine_refuse_logits(const struct engine *eng, int64_t pos,
 /* Memory free for sessions now; 0 = unknown. */
 uint64_t engine_free_bytes(void);
 
+/* The memory of this machine, as it was when the plan was made; NULL = the plan
+ * is for another machine. */
+const struct room *engine_room(const struct engine *eng);
+
 /* --- flow: a producer and a consumer of batches --- */
 
 /* One row of a batch. */

@@ -14,6 +14,7 @@ struct engine {
 	struct tokenizer *vocab;	/* NULL until engine_open_tokenizer() */
 	struct kernels kernels;
 	struct plan plan;
+	struct plan_room *rooms;	/* [PLAN_ROOMS], NULL without a plan */
 	struct conf *fit_conf;		/* NULL without plan --fit */
 	char fit_reason[PLAN_WHY_LEN];
 	struct sessions *sessions;

@@ -85,18 +85,29 @@ notes_quota(const struct conf *c, const struct plan *p)
 }
 
 void
-notes_plan(const struct plan *p, uint64_t free_bytes)
+notes_plan(const struct plan *p, const struct room *room)
 {
 	char need[UNITS_BYTES_LEN], have[UNITS_BYTES_LEN];
-	uint64_t sum = 0;
-	unsigned i;
+	const struct plan_session *ps;
+	uint64_t sum = plan_bytes(p, -1), caps = 0;
 
-	for (i = 0; i < p->nsessions; i++)
-		sum += p->session[i].total_bytes;
-	if (free_bytes != 0 && sum > free_bytes)
-		log_info("note: caps are overcommitted: the sessions need %s, "
-		    "%s is free", units_human_bytes(sum, need),
-		    units_human_bytes(free_bytes, have));
+	for (ps = p->session; ps < p->session + p->nsessions; ps++) {
+		caps += MIN(ps->cap_bytes, UINT64_MAX - caps);
+		if (ps->lowered_by[0] != '\0' && ps->conf->cap_bytes != 0)
+			log_info("note: session %s: cap %s lowered to %s: %s",
+			    ps->conf->name, units_human_bytes(
+			    ps->conf->cap_bytes, need), units_human_bytes(
+			    ps->cap_bytes, have), ps->lowered_by);
+	}
+	if (room != NULL && sum > room->free_bytes)
+		log_info("note: memory is overcommitted: the sessions need %s, "
+		    "%s is free (%s)", units_human_bytes(sum, need),
+		    units_human_bytes(room->free_bytes, have), room->by);
+	else if (room != NULL && caps > room->free_bytes)
+		log_info("note: caps are overcommitted: they add up to %s, %s "
+		    "is free (%s), and the plan needs less",
+		    units_human_bytes(caps, need),
+		    units_human_bytes(room->free_bytes, have), room->by);
 	note_lone_ends(p);
 	if (p->ctx_tok > p->model->hp.ctx_train)
 		log_info("note: a context of %u tokens; the model was "

@@ -16,10 +16,11 @@ const struct session *notes_kv_overflow(const struct sessions *ss);
 /* Warn of such a session. */
 void notes_kv(const struct sessions *ss);
 
-/* Overcommitted caps (free_bytes 0 = unknown), an end of the pipeline that
+/* Caps, or with --overcommit sessions, that need more than is free in room (NULL
+ * = unknown); caps that were lowered; an end of the pipeline that
  * stands alone because its neighbour's device cannot map it, a context beyond
  * the trained one. */
-void notes_plan(const struct plan *p, uint64_t free_bytes);
+void notes_plan(const struct plan *p, const struct room *room);
 
 /* Default numbers of threads that the CPU quota made smaller, and given ones
  * that exceed it. */

@@ -27,7 +27,10 @@ advice_alternatives(struct fit *f, const struct fit_choice *chosen,
 	int n, kv;
 
 	text[0] = '\0';
-	if ((n = fit_fewest_sessions(f, c->nsessions)) > c->nsessions)
+	n = fit_fewest_sessions(f, c->nsessions);
+	if (n > c->nsessions && !fit_try_sessions(f, n))
+		n = 0;		/* this machine has not enough memory for them */
+	if (n > c->nsessions)
 		words_add(text, len, OR, "%d sessions (%d more like %s)", n,
 		    n - c->nsessions, c->session[c->nsessions - 1].name);
 	if (fit_sublayers(f, c->nsessions)) {
@@ -107,13 +110,50 @@ explain_largest(const struct plan_session *ps, uint64_t over,
 	    "device");
 }
 
+/* The option that leaves this machine's memory out of account. */
+static const char *
+override(const struct conf *c)
+{
+	return c->cmd == CMD_PLAN ? "another machine "
+	    "(--for-another-machine)" : "--overcommit, to run it all the same";
+}
+
+/* 1 = the cap is a share of this machine's memory. */
+static int
+is_share(const struct plan_env *env, const struct plan_session *ps)
+{
+	return env->nrooms > 0 && ps->conf->cap_bytes == 0 &&
+	    ps->capped_by == NULL && env->rooms[0].room.by[0] != '\0';
+}
+
+void
+advice_explain_room(const struct conf *c, const struct plan_env *env,
+    const struct plan *p, struct err *reterr)
+{
+	const struct plan_room *r = p->short_room;
+	char need[UNITS_BYTES_LEN], have[UNITS_BYTES_LEN];
+	char would[512] = "";
+	const struct fit_choice nothing = { 0 };
+	struct fit f;
+
+	if (fit_init(&f, c, env) == 0)
+		advice_alternatives(&f, &nothing, would, sizeof(would));
+	fit_done(&f);
+	words_add(would, sizeof(would), OR, "%s", override(c));
+	err_set(reterr, ERR_FIT, -ENOSPC, "this machine cannot hold the plan: "
+	    "%s needed, %s free (%s), %" PRIu64 " bytes short; what would "
+	    "fit: %s", units_human_bytes(plan_bytes(p, r->node), need),
+	    units_human_bytes(r->room.free_bytes, have), r->room.by,
+	    p->short_bytes, would);
+}
+
 void
 advice_explain(const struct conf *c, const struct plan_env *env,
     const struct plan *p, unsigned s, uint64_t lack, struct err *reterr)
 {
 	const struct plan_session *ps = &p->session[s];
 	char need[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
-	char range[96], would[512] = "", why[160] = "";
+	char range[96], would[512] = "", why[ROOM_BY + 64] = "";
 	const struct fit_choice nothing = { 0 };
 	struct fit f;
 
@@ -128,13 +168,21 @@ advice_explain(const struct conf *c, const struct plan_env *env,
 		    sizeof(would), reterr);
 		return;
 	}
-	/* A larger cap does not help beyond what the device has. */
-	if (ps->capped_by == NULL)
+	/* A larger cap does not help beyond what there is. */
+	if (ps->lowered_by[0] != '\0' || is_share(env, ps))
+		words_add(would, sizeof(would), OR, "%s", override(c));
+	else if (ps->capped_by == NULL)
 		words_add(would, sizeof(would), OR, "caps larger by %" PRIu64
 		    " MiB", DIV_UP(lack, MIB));
 	else if (would[0] == '\0')
 		words_add(would, sizeof(would), OR, "another device");
-	if (ps->capped_by != NULL)
+	if (ps->lowered_by[0] != '\0')
+		snprintf(why, sizeof(why), " (lowered to what is left: %s)",
+		    ps->lowered_by);
+	else if (is_share(env, ps))
+		snprintf(why, sizeof(why), " (a share of what is left: %s)",
+		    env->rooms[0].room.by);
+	else if (ps->capped_by != NULL)
 		snprintf(why, sizeof(why), " (limit of its device %s: "
 		    "%s)", ps->conf->device, ps->capped_by->from);
 	describe_range(ps, range, sizeof(range));

@@ -16,4 +16,8 @@ void advice_alternatives(struct fit *f, const struct fit_choice *chosen,
 void advice_explain(const struct conf *c, const struct plan_env *env,
     const struct plan *p, unsigned s, uint64_t lack, struct err *reterr);
 
+/* The same for a plan that exceeds the memory of this machine. */
+void advice_explain_room(const struct conf *c, const struct plan_env *env,
+    const struct plan *p, struct err *reterr);
+
 #endif

@@ -25,6 +25,8 @@ plan_build(const struct conf *c, const struct plan_env *env,
 	rc = plan_solve(c, env, ret, &s, &lack, reterr);
 	if (rc == -ENOSPC && lack > 0)
 		advice_explain(c, env, ret, s, lack, reterr);
+	else if (rc == -ENOSPC && ret->short_room != NULL)
+		advice_explain_room(c, env, ret, reterr);
 	return rc;
 }
 
@@ -53,6 +55,9 @@ choose_sessions(struct fit *f, char why[PLAN_WHY_LEN])
 
 	if (n == 0)
 		return 0;
+	/* More sessions are no remedy for a machine that is too small:
+	 * plan_build() refuses the choice. */
+	f->no_rooms = 1;
 	describe_settings(f, f->c, what);
 	strlcpy(one, f->c->session[0].name, sizeof(one));
 	if (n == 1) {
@@ -68,7 +73,9 @@ choose_sessions(struct fit *f, char why[PLAN_WHY_LEN])
 		    f->plan->session[0].cap_bytes, cap), what, n - 1, short_name,
 		    f->short_bytes);
 	}
-	return fit_try_sessions(f, n);
+	n = fit_try_sessions(f, n);
+	f->no_rooms = 0;
+	return n;
 }
 
 /* Choose the first setting that helps, in order of what it costs the user, and
@@ -151,7 +158,7 @@ choose_settings(struct fit *f, const struct plan_env *env,
     char why[PLAN_WHY_LEN])
 {
 	int n = f->c->nsessions;
-	char what[128], others[512], text[256], short_name[MAX_NAME];
+	char what[128], others[512], text[256], who[MAX_NAME + 16];
 	struct fit_choice chosen;
 	uint64_t lack;
 
@@ -162,15 +169,19 @@ choose_settings(struct fit *f, const struct plan_env *env,
 		return 1;
 	}
 	lack = f->short_bytes;
-	strlcpy(short_name, f->c->session[f->short_session].name,
-	    sizeof(short_name));
+	snprintf(who, sizeof(who), "session %s",
+	    f->c->session[f->short_session].name);
+	if (lack == 0 && f->plan->short_room != NULL) {
+		lack = f->plan->short_bytes;
+		strlcpy(who, "this machine", sizeof(who));
+	}
 	if (!choose_setting(f, &chosen, text))
 		return 0;
 	advice_alternatives(f, &chosen, others, sizeof(others));
 	apply_choice(f, &chosen);
-	snprintf(why, PLAN_WHY_LEN, "%d session%s cannot hold %s: session %s "
+	snprintf(why, PLAN_WHY_LEN, "%d session%s cannot hold %s: %s "
 	    "lacks %" PRIu64 " bytes; chosen: %s%s%s", n, n > 1 ? "s" : "",
-	    what, short_name, lack, text, others[0] != '\0' ?
+	    what, who, lack, text, others[0] != '\0' ?
 	    "; what else would help: " : "", others);
 	return 1;
 }

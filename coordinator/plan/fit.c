@@ -14,11 +14,20 @@ enum { CTX_STEP = 64 };
 int
 fit_init(struct fit *f, const struct conf *c, const struct plan_env *env)
 {
-	*f = (struct fit){ .c = c, .env = &f->env_margin,
-	    .env_margin = *env };
+	unsigned i;
+
+	memset(f, 0, sizeof(*f));
+	f->c = c;
+	f->env = &f->env_margin;
+	f->env_margin = *env;
 	f->env_margin.runtime_extra_bytes = env->margin_bytes;
 	/* Less may be free by the time that the advice is taken. */
 	f->env_margin.free_bytes -= env->free_bytes / 16;
+	f->env_margin.rooms = f->room;
+	for (i = 0; i < env->nrooms; i++) {
+		f->room[i] = env->rooms[i];
+		f->room[i].room.free_bytes -= f->room[i].room.free_bytes / 16;
+	}
 	f->trial = malloc(sizeof(*f->trial));
 	f->plan = malloc(sizeof(*f->plan));
 	return f->trial != NULL && f->plan != NULL ? 0 : -ENOMEM;
@@ -35,8 +44,12 @@ fit_done(struct fit *f)
 static int
 try_trial(struct fit *f)
 {
+	struct plan_env env = *f->env;
+
+	if (f->no_rooms)
+		env.nrooms = 0;
 	f->short_bytes = 0;
-	return plan_solve(f->trial, f->env, f->plan, &f->short_session,
+	return plan_solve(f->trial, &env, f->plan, &f->short_session,
 	    f->want_short ? &f->short_bytes : NULL, NULL) == 0;
 }
 
@@ -83,8 +96,8 @@ fit_try_short(struct fit *f, int n)
 }
 
 /* By bisection: more sessions never hold less. */
-int
-fit_fewest_sessions(struct fit *f, int from)
+static int
+fewest_sessions(struct fit *f, int from)
 {
 	int lo = from, mid;
 	int hi = (int)MIN(MAX_SESSIONS, plan_pieces(
@@ -102,6 +115,17 @@ fit_fewest_sessions(struct fit *f, int from)
 			lo = mid;
 	}
 	return hi;
+}
+
+int
+fit_fewest_sessions(struct fit *f, int from)
+{
+	int n;
+
+	f->no_rooms = 1;
+	n = fewest_sessions(f, from);
+	f->no_rooms = 0;
+	return n;
 }
 
 uint32_t
@@ -161,6 +185,8 @@ fit_sublayers(struct fit *f, int max_sessions)
 	f->sublayers = 1;
 	n = max_sessions > have ? fit_fewest_sessions(f, have) :
 	    fit_try_sessions(f, have) ? have : 0;
+	if (n > have && !fit_try_sessions(f, n))
+		n = 0;
 	f->sublayers = 0;
 	return n;
 }

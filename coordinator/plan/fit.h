@@ -21,6 +21,8 @@ struct fit {
 					 * run-to-run variation */
 	struct conf *trial;		/* c with something changed */
 	struct plan *plan;		/* of trial */
+	struct plan_room room[PLAN_ROOMS];	/* of env_margin */
+	int no_rooms;			/* tries ignore this machine's memory */
 	int sublayers;			/* tries may cut inside layers */
 	int want_short;			/* tries set the next two */
 	unsigned short_session;		/* the one that lacks most, */
@@ -47,7 +49,8 @@ enum { FIT_MIN_BATCH = 16 };
 /* Each changes one setting of f->c and leaves the others; 0 = that alone does
  * not help. */
 
-/* The fewest sessions, at least `from`; further ones are like the last. */
+/* The fewest sessions, at least `from`; further ones are like the last.  Memory
+ * of this machine is ignored, because more sessions never need less. */
 int fit_fewest_sessions(struct fit *f, int from);
 /* The largest context, a multiple of 64, with the other settings of `with`. */
 uint32_t fit_largest_context(struct fit *f, const struct conf *with);

@@ -67,6 +67,18 @@ plan_last_ratio(const struct plan *p)
 	return most > 0 ? p->session[p->nsessions - 1].row_time / most : 1;
 }
 
+uint64_t
+plan_bytes(const struct plan *p, int node)
+{
+	uint64_t sum = 0;
+	unsigned s;
+
+	for (s = 0; s < p->nsessions; s++)
+		if (node < 0 || p->session[s].conf->node == node)
+			sum += p->session[s].total_bytes;
+	return sum;
+}
+
 void
 plan_ring(const struct plan *p, unsigned s, uint32_t *ret_nslots,
     uint32_t *ret_slot_bytes)

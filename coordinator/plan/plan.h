@@ -6,6 +6,7 @@
 #define COORDINATOR_PLAN_PLAN_H
 
 #include "config/conf.h"
+#include "config/room.h"
 #include "kernels/kernels.h"
 #include "layers/model.h"
 #include "layers/program.h"
@@ -32,6 +33,7 @@ struct plan_session {
 	struct cpuset cores;		/* that its threads run on: with
 					 * own_cores the fastest of conf's */
 	uint64_t cap_bytes;
+	char lowered_by[ROOM_BY];	/* what lowered the cap; "" = nothing */
 	const struct plan_limits *limits;	/* of its device; NULL = none */
 	const struct plan_limits *capped_by;	/* limits, or NULL = conf */
 	uint64_t bytes[MEM_NTAGS];	/* memory, exact, by tag */
@@ -47,9 +49,20 @@ struct plan {
 	uint32_t ctx_tok, batch_rows, head_rows, nseqs;
 	int charged_once;			/* as in plan_env */
 	enum kv_type kfmt, vfmt;
+	/* The plan exceeds this room by so much; NULL = it fits into all. */
+	const struct plan_room *short_room;
+	uint64_t short_bytes;
 	unsigned nsessions;
 	struct plan_session session[MAX_SESSIONS];
 };
+
+/* Memory of this machine for the sessions of one NUMA node, or for all. */
+struct plan_room {
+	struct room room;
+	int node;			/* -1 = for all sessions */
+};
+
+enum { PLAN_ROOMS = 1 + MAX_SESSIONS };
 
 /* Limits and traits of a session's device, as probed. */
 struct plan_limits {
@@ -71,7 +84,16 @@ struct plan_limits {
 struct plan_env {
 	const struct model *model;
 	const struct kernels *kernels;
-	uint64_t free_bytes;		/* shared by sessions without a cap */
+	uint64_t free_bytes;		/* shared by sessions without a cap; 0 =
+					 * unknown: each needs one */
+	/* [nrooms], what the sessions must fit into together: of all first;
+	 * nrooms 0 = this machine's memory is not considered. */
+	const struct plan_room *rooms;
+	unsigned nrooms;
+	/* The most that one process can have (rlimits); may be NULL. */
+	void (*process_room)(unsigned threads, struct room *ret);
+	int overcommit;			/* sessions without a cap get one that
+					 * suffices */
 	/* 1 = a ring is charged to one session: a group counts each page where
 	 * it was touched first.  0 = to both that map it, as VmHWM does. */
 	int charged_once;
@@ -93,9 +115,10 @@ struct plan_env {
 	uint64_t runtime_extra_bytes;	/* used by fit.c; otherwise 0 */
 };
 
-/* Plan c over its sessions.  On 0 every session's total is at most its cap.
- * -ENOSPC with ERR_FIT: the message names the session, the bytes that it lacks,
- * and what would fit: more sessions, cuts inside layers, a smaller context or
+/* Plan c over its sessions.  On 0 every session's total is at most its cap, and
+ * their sum fits into every room.
+ * -ENOSPC with ERR_FIT: the message names the session or the room, the bytes
+ * that it lacks, and what would fit: more sessions, cuts inside layers, a smaller context or
  * batch, another KV type.  ret is then the nearest plan, which may be shown but
  * not run.
  * -EINVAL with ERR_USAGE: more sessions than pieces, or a KV type that cannot
@@ -119,6 +142,9 @@ int plan_fit(const struct conf *c, const struct plan_env *env,
 /* Bytes by which the largest buffer of a session exceeds what its device maps
  * at once; 0 = it fits. */
 uint64_t plan_buffer_excess(const struct plan_session *ps);
+
+/* Planned bytes of the sessions of a NUMA node; -1 = of all. */
+uint64_t plan_bytes(const struct plan *p, int node);
 
 /* Slots and slot size of the ring into session s (s == nsessions: out of the
  * last one). */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <bsd/string.h>
 
 #include "config/cores.h"
 #include "config/devices.h"
@@ -43,19 +44,21 @@ split_bytes(void *arg, unsigned s, uint32_t from, uint32_t to)
 	    z->plan->session[s].cap_bytes + over);
 }
 
-/* The cap of a session that has none: an equal share of the memory that is free
- * and not in the caps that were given. */
+/* The cap of a session of a NUMA node (-1 = any) that has none: an equal share of
+ * the memory that is free and not in the caps that were given. */
 static int
-default_cap(const struct conf *c, uint64_t free_bytes, uint64_t *ret_share,
-    struct err *reterr)
+default_cap(const struct conf *c, int node, uint64_t free_bytes,
+    const char *by, uint64_t *ret_share, struct err *reterr)
 {
 	uint64_t given = 0;
 	const char *name = NULL;
 	unsigned n = 0;
 	int i;
 
-	*ret_share = 0;
+	*ret_share = UINT64_MAX;
 	for (i = 0; i < c->nsessions; i++) {
+		if (node >= 0 && c->session[i].node != node)
+			continue;
 		given += MIN(c->session[i].cap_bytes, UINT64_MAX - given);
 		if (c->session[i].cap_bytes == 0) {
 			name = c->session[i].name;
@@ -64,13 +67,114 @@ default_cap(const struct conf *c, uint64_t free_bytes, uint64_t *ret_share,
 	}
 	if (n == 0)
 		return 0;
+	if (free_bytes == 0)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "session %s has no "
+		    "cap, and the free memory to share is not known: give it "
+		    "a cap", name);
 	if (given >= free_bytes)
 		return err_set(reterr, ERR_FIT, -ENOSPC, "session %s has no "
 		    "cap, and no memory is left for one: %" PRIu64 " bytes are "
-		    "free, the other caps add up to %" PRIu64 ": give it a "
-		    "cap, or make the others smaller", name, free_bytes, given);
+		    "free%s%s%s, the other caps add up to %" PRIu64 ": give it "
+		    "a cap, or make the others smaller", name, free_bytes,
+		    *by != '\0' ? " (" : "", by, *by != '\0' ? ")" : "",
+		    given);
 	*ret_share = (free_bytes - given) / n;
 	return 0;
+}
+
+/* Without a limit of its own: as much as anything can have, until its size is
+ * known. */
+#define NO_LIMIT	(INT64_MAX / MAX_SESSIONS)
+
+/* The cap of session ps as the user wants it: given, or a share of the memory of
+ * all and of its node. */
+static int
+wanted_cap(const struct conf *c, const struct plan_env *env,
+    struct plan_session *ps, struct err *reterr)
+{
+	uint64_t share;
+	unsigned i;
+	int rc;
+
+	ps->cap_bytes = ps->conf->cap_bytes;
+	if (ps->cap_bytes != 0)
+		return 0;
+	if (env->overcommit) {
+		ps->cap_bytes = NO_LIMIT;
+		return 0;
+	}
+	if ((rc = default_cap(c, -1, env->free_bytes, env->nrooms > 0 ?
+	    env->rooms[0].room.by : "", &ps->cap_bytes, reterr)) < 0)
+		return rc;
+	for (i = 0; i < env->nrooms; i++) {
+		if (env->rooms[i].node < 0 ||
+		    env->rooms[i].node != ps->conf->node)
+			continue;
+		if ((rc = default_cap(c, ps->conf->node,
+		    env->rooms[i].room.free_bytes, env->rooms[i].room.by,
+		    &share, reterr)) < 0)
+			return rc;
+		ps->cap_bytes = MIN(ps->cap_bytes, share);
+	}
+	return 0;
+}
+
+static void
+lower_cap(struct plan_session *ps, const struct room *r)
+{
+	if (ps->cap_bytes <= r->cap_bytes)
+		return;
+	ps->cap_bytes = r->cap_bytes;
+	strlcpy(ps->lowered_by, r->cap_by, sizeof(ps->lowered_by));
+}
+
+/* Lower the cap to what this process can have at all: a higher one would only be
+ * a promise. */
+static void
+lower_to_rooms(const struct plan_env *env, struct plan_session *ps)
+{
+	struct room r;
+	unsigned i;
+
+	for (i = 0; i < env->nrooms; i++)
+		if (env->rooms[i].node < 0 ||
+		    env->rooms[i].node == ps->conf->node)
+			lower_cap(ps, &env->rooms[i].room);
+	if (env->nrooms > 0 && env->process_room != NULL) {
+		env->process_room(ps->threads, &r);
+		lower_cap(ps, &r);
+	}
+}
+
+/* The sum of the sessions must be there: -ENOSPC without a message. */
+static int
+check_rooms(const struct plan_env *env, struct plan *p)
+{
+	const struct plan_room *r = env->rooms;
+	uint64_t need;
+
+	for (; r < env->rooms + env->nrooms; r++) {
+		need = plan_bytes(p, r->node);
+		if (need > r->room.free_bytes && need - r->room.free_bytes >
+		    p->short_bytes) {
+			p->short_room = r;
+			p->short_bytes = need - r->room.free_bytes;
+		}
+	}
+	return p->short_room != NULL ? -ENOSPC : 0;
+}
+
+/* A session without a cap that overcommits: what it needs, and an eighth. */
+static void
+trim_caps(struct plan *p)
+{
+	struct plan_session *ps;
+
+	for (ps = p->session; ps < p->session + p->nsessions; ps++)
+		if (ps->conf->cap_bytes == 0)
+			ps->cap_bytes = MIN(ps->cap_bytes, ALIGN_UP(
+			    ps->total_bytes + ps->total_bytes / 8 + 4 * MIB,
+			    MIB));
 }
 
 /* Weights, KV cache, scratch; the device has reserved what else it needs. */
@@ -111,7 +215,6 @@ init_plan(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	const struct hparams *hp = &env->model->hp;
 	struct plan *p = z->plan;
 	struct kv_layout kv;
-	uint64_t share;
 	int i, rc;
 
 	memset(p, 0, sizeof(*p));
@@ -155,8 +258,6 @@ init_plan(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		return err_set(reterr, ERR_FIT, -ENOSPC, "%u rows of this "
 		    "model do not fit into a ring's slot of 4 GiB: use a "
 		    "smaller --batch", p->batch_rows);
-	if ((rc = default_cap(c, env->free_bytes, &share, reterr)) < 0)
-		return rc;
 	for (i = 0; i < c->nsessions; i++) {
 		struct plan_session *ps = &p->session[i];
 
@@ -166,8 +267,9 @@ init_plan(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		ps->cores = !ps->own_cores ? ps->conf->cpus :
 		    cores_best(&ps->conf->cpus, env->core_speed,
 		    env->core_seconds, ps->threads);
-		ps->cap_bytes = ps->conf->cap_bytes != 0 ?
-		    ps->conf->cap_bytes : share;
+		if ((rc = wanted_cap(c, env, ps, reterr)) < 0)
+			return rc;
+		lower_to_rooms(env, ps);
 		z->runtime[i] = env->runtime_bytes(env->arg, ps->threads) +
 		    env->runtime_extra_bytes;
 		if ((rc = apply_device_limits(env, ps, &z->emulator[i],
@@ -260,6 +362,8 @@ int
 plan_solve(const struct conf *c, const struct plan_env *env, struct plan *ret,
     unsigned *reterr_session, uint64_t *reterr_short, struct err *reterr)
 {
+	uint64_t lack;
+	unsigned session;
 	struct sizes *z;
 	int rc;
 
@@ -270,6 +374,13 @@ plan_solve(const struct conf *c, const struct plan_env *env, struct plan *ret,
 	if ((rc = init_plan(c, env, z, reterr)) == 0 &&
 	    (rc = sizes_measure(z, reterr)) == 0)
 		rc = cut_units(z, reterr_session, reterr_short, reterr);
+	/* The sum of the sessions follows from the ranges. */
+	if (rc == 0 && env->nrooms > 0 && reterr_short == NULL)
+		rc = cut_units(z, &session, &lack, reterr);
+	if (rc == 0)
+		rc = check_rooms(env, ret);
+	if (rc == 0 && env->overcommit)
+		trim_caps(ret);
 	sizes_free(z);
 	return rc;
 }

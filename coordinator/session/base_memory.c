@@ -1,6 +1,9 @@
 /* coordinator/session/base_memory.c - measures an empty worker. */
 #include "base_memory.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "session.h"
 
 /* Pages first touched after the measurement: code of the loader and the
@@ -9,8 +12,53 @@
 
 static struct {
 	unsigned n;
-	struct { unsigned threads; uint64_t nbytes; } of[MAX_SESSIONS];
+	struct {
+		unsigned threads;
+		uint64_t nbytes;
+		uint64_t size_bytes, data_bytes;	/* VmSize, VmData */
+	} of[MAX_SESSIONS];
 } measured;
+
+/* Address space beside the planned buffers: their alignment, and the rings of
+ * the neighbours, which the plan charges to them. */
+#define MAPPED_BESIDE_BYTES	(16 * MIB)
+
+/* Read a field of /proc/PID/status, in KiB there; 0 = unknown. */
+static uint64_t
+status_bytes(pid_t pid, const char *name)
+{
+	char path[64], line[256];
+	unsigned long long kib = 0;
+	size_t n = strlen(name);
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if ((fp = fopen(path, "re")) == NULL)
+		return 0;
+	while (kib == 0 && fgets(line, sizeof(line), fp) != NULL)
+		if (strncmp(line, name, n) != 0 ||
+		    sscanf(line + n, ": %llu kB", &kib) != 1)
+			kib = 0;
+	fclose(fp);
+	return (uint64_t)kib * KIB;
+}
+
+void
+base_memory_room(unsigned threads, struct room *ret)
+{
+	unsigned i;
+
+	room_rlimits(0, 0, ret);
+	for (i = 0; i < measured.n; i++) {
+		if (measured.of[i].threads != threads)
+			continue;
+		/* The plan counts base memory; it is part of both sizes. */
+		room_rlimits(measured.of[i].size_bytes + MAPPED_BESIDE_BYTES,
+		    measured.of[i].data_bytes + MAPPED_BESIDE_BYTES, ret);
+		if (ret->cap_bytes != UINT64_MAX)
+			ret->cap_bytes += measured.of[i].nbytes;
+	}
+}
 
 uint64_t
 base_memory_bytes(void *arg, unsigned threads)
@@ -38,6 +86,10 @@ measure_worker(const struct plan_session *ps, const struct conf *c,
 	if (rc == 0) {
 		enforce_read_peak(&e, s.hello.rss_bytes, &peak);
 		measured.of[measured.n].threads = ps->threads;
+		measured.of[measured.n].size_bytes = status_bytes(s.child.pid,
+		    "VmSize");
+		measured.of[measured.n].data_bytes = status_bytes(s.child.pid,
+		    "VmData");
 		measured.of[measured.n++].nbytes = ALIGN_UP(peak.nbytes,
 		    BASE_MEMORY_ROUND) + LATE_PAGES_BYTES;
 		session_close(&s);

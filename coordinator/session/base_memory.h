@@ -7,6 +7,7 @@
 #define COORDINATOR_SESSION_BASE_MEMORY_H
 
 #include "config/conf.h"
+#include "config/room.h"
 
 /* Measurements are rounded up to this, because the count varies from start to
  * start: a memory group is charged 64 pages at a time on every core that its
@@ -21,5 +22,9 @@ int base_memory_measure(const struct conf *c, int signal_fd,
 /* Bytes of a worker with this many threads, as its cap will count them; 0 =
  * not measured.  For struct plan_env; arg is not used. */
 uint64_t base_memory_bytes(void *arg, unsigned threads);
+
+/* What the rlimits of this process leave to such a worker, as its cap counts
+ * memory. */
+void base_memory_room(unsigned threads, struct room *ret);
 
 #endif

@@ -39,12 +39,19 @@ has_loaded(const struct session *s)
 	return s->state == SESSION_READY || s->state == SESSION_DRAINED;
 }
 
+/* 1 = the last loss was for memory that a new worker would not get either. */
+static int
+is_full_above(const struct session *s)
+{
+	return s->enforce != NULL && s->enforce->is_full_above;
+}
+
 /* A worker that exited on its own before it had loaded would do so again. */
 int
 session_fail_ended(struct session *s, struct err *reterr)
 {
 	char mem[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
-	char how[256] = "closed its channel, and has not ended", why[256];
+	char how[256] = "closed its channel, and has not ended", why[512];
 	int status = 0, rc = -ECHILD;
 
 	if (child_wait(&s->child, event_now_ns() + END_NS, &status) == 0) {
@@ -53,12 +60,15 @@ session_fail_ended(struct session *s, struct err *reterr)
 			rc = -ENOTRECOVERABLE;
 	}
 	session_set_state(s, SESSION_FAILED, how);
+	enforce_describe_loss(s->enforce, s->plan->total_bytes, why,
+	    sizeof(why));
+	if (is_full_above(s))
+		rc = -ENOTRECOVERABLE;
 	if (s->plan->total_bytes == 0)		/* before there is a plan */
 		return err_set(reterr, ERR_RUN, rc,
-		    "session %s: its worker %s", s->name, how);
+		    "session %s: its worker %s%s", s->name, how, why);
 	return err_set(reterr, ERR_RUN, rc, "session %s: its worker %s%s "
-	    "(planned memory %s of a cap of %s)", s->name, how,
-	    enforce_describe_loss(s->enforce, why, sizeof(why)),
+	    "(planned memory %s of a cap of %s)", s->name, how, why,
 	    units_human_bytes(s->plan->total_bytes, mem),
 	    units_human_bytes(s->plan->cap_bytes, cap));
 }
@@ -78,7 +88,7 @@ static int
 fail_with_error(struct session *s, const struct chan_msg *m,
     struct err *reterr)
 {
-	char name[MAX_NAME + 16];
+	char name[MAX_NAME + 16], why[512];
 	struct wire_error we;
 	int loaded = has_loaded(s);
 
@@ -90,10 +100,13 @@ fail_with_error(struct session *s, const struct chan_msg *m,
 	memcpy(&we, m->buf, sizeof(we));
 	we.msg[sizeof(we.msg) - 1] = '\0';
 	we.rc = we.rc < 0 && we.rc != -ECHILD ? we.rc : -EIO;
+	/* A process of its device may have been killed for memory. */
+	enforce_describe_loss(s->enforce, s->plan->total_bytes, why,
+	    sizeof(why));
 	if (is_recoverable(&we, loaded))
-		we.rc = -ECHILD;
+		we.rc = is_full_above(s) ? -ENOTRECOVERABLE : -ECHILD;
 	err_set(reterr, we.kind >= ERR_RUN && we.kind <= ERR_MODEL ?
-	    we.kind : ERR_RUN, we.rc, "%s", we.msg);
+	    we.kind : ERR_RUN, we.rc, "%s%s", we.msg, why);
 	/* The ledger's messages already name the session. */
 	snprintf(name, sizeof(name), "session %s:", s->name);
 	if (strncmp(we.msg, name, strlen(name)) != 0)

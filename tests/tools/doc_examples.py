@@ -105,7 +105,7 @@ def is_runnable(command):
 
 def shape(line):
     line = re.sub(r'"text":"(\\.|[^"\\])*"', '"text":"S"', line.strip())
-    line = re.sub(r'^(peak|caps): .*', r'\1: ...', line)
+    line = re.sub(r'^(peak|caps|machine): .*', r'\1: ...', line)
     line = re.sub(r'logits: [0-9a-f]{16}', 'logits: H', line)
     line = re.sub(r'\b(cgroup v[12]|RLIMIT_DATA|ledger)$', 'HOLDER', line)
     if not line.startswith('exit status '):

@@ -18,6 +18,7 @@
 
 #include "config/cgroup_files.h"
 #include "coordinator/cap/enforce.h"
+#include "coordinator/cap/full.h"
 #include "tests/support/fake_cgroup.h"
 
 static struct cgroup_tree tree;
@@ -355,6 +356,57 @@ START_TEST(a_new_group_survives_the_cleanup_of_others)
 }
 END_TEST
 
+/* Sums of a group and of those above it: v1 counts each group's own refusals, v2
+ * those below it too, except in memory.events.local. */
+START_TEST(the_group_that_is_full_is_found)
+{
+	static struct full then, now;
+	const struct full_group *g;
+	char text[1200];
+
+	fake_open(CGROUP_V1, "/", "/a/b", 0);
+	fake_set("", "memory.limit_in_bytes", "67108864\n");
+	fake_set("..", "memory.limit_in_bytes", "134217728\n");
+	fake_set("..", "memory.failcnt", "7\n");
+	full_read(fake.root, &then);
+	full_read(fake.root, &now);
+	ck_assert_ptr_null(full_find(&then, &now));
+	fake_set("..", "memory.failcnt", "8\n");
+	fake_set("", "memory.oom_control", "under_oom 0\noom_kill 3\n");
+	full_read(fake.root, &now);
+	ck_assert_uint_eq(now.own_kills - then.own_kills, 3);
+	g = full_find(&then, &now);
+	ck_assert_ptr_nonnull(g);
+	full_describe(g, text, sizeof(text));
+	ck_assert_msg(strstr(text, "/cgroup/a (memory.limit_in_bytes 128 MiB)")
+	    != NULL, "%s", text);
+	fake_set("", "memory.memsw.failcnt", "1\n");
+	full_read(fake.root, &now);
+	ck_assert_str_eq(full_find(&then, &now)->dir, fake.base);
+	/* Without a limit, refusals are those of groups below. */
+	fake_set("", "memory.limit_in_bytes", "9223372036854771712\n");
+	ck_assert_str_ne(full_find(&then, &now)->dir, fake.base);
+
+	fake_open(CGROUP_V2, "/", "/a/b", 0);
+	fake_set("..", "memory.max", "134217728\n");
+	fake_set("..", "memory.events", "oom 1\noom_kill 1\n");
+	fake_set("", "memory.max", "67108864\n");
+	full_read(fake.root, &then);
+	fake_set("..", "memory.events", "oom 2\noom_kill 2\n");
+	full_read(fake.root, &now);
+	full_describe(full_find(&then, &now), text, sizeof(text));
+	ck_assert_msg(strstr(text, "/cgroup/a (memory.max 128 MiB)") != NULL,
+	    "%s", text);
+	fake_set("", "memory.events.local", "oom 0\n");
+	fake_set("..", "memory.events.local", "oom 0\n");
+	full_read(fake.root, &then);
+	fake_set("", "memory.events.local", "oom 1\n");
+	fake_set("..", "memory.events", "oom 3\noom_kill 3\n");
+	full_read(fake.root, &now);
+	ck_assert_str_eq(full_find(&then, &now)->dir, fake.base);
+}
+END_TEST
+
 /* --- this machine --- */
 
 enum { CHILD_NO_GROUP = 2, CHILD_NO_MEMORY };
@@ -439,17 +491,17 @@ check_cap(int with_group)
 		ck_assert_uint_le(e.limit_bytes, UINT64_C(1) << 40);
 		if (i == 0) {
 			ck_assert_int_eq(status, 0);
-			ck_assert_str_eq(enforce_describe_loss(&e, why,
+			ck_assert_str_eq(enforce_describe_loss(&e, 0, why,
 			    sizeof(why)), "");
 		} else if (e.by == ENFORCE_CGROUP) {
 			ck_assert(WIFSIGNALED(status));
 			ck_assert_int_eq(WTERMSIG(status), SIGKILL);
-			enforce_describe_loss(&e, why, sizeof(why));
+			enforce_describe_loss(&e, 0, why, sizeof(why));
 			ck_assert_msg(strstr(why, "its group reached the limit "
 			    "of 64.0 MiB (67108864 bytes)") != NULL, "%s",
 			    why);
 			/* It is described once. */
-			ck_assert_str_eq(enforce_describe_loss(&e, why,
+			ck_assert_str_eq(enforce_describe_loss(&e, 0, why,
 			    sizeof(why)), "");
 		} else {
 			ck_assert(WIFEXITED(status));
@@ -509,6 +561,7 @@ main(void)
 		stale_groups_are_removed_and_live_ones_are_kept,
 		a_group_in_use_is_not_shared,
 		a_new_group_survives_the_cleanup_of_others,
+		the_group_that_is_full_is_found,
 		a_child_beyond_its_cap_is_stopped,
 		a_child_beyond_its_cap_is_stopped_without_groups,
 		a_process_outside_its_group_is_refused,
