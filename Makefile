@@ -231,6 +231,12 @@ $(B)/libstraddle-domain-$(SKELARCH).so: $(SKELOBJS)
 	echo "  HEXLD $@"
 	$(SKELLD) -o $@ $^
 
+# Programs of the tests look where an installed program does.
+$(PROGS): | $(if $(DOMAIN),$(B)/tests/lib/straddle/hexagon-domain)
+$(B)/tests/lib/straddle/hexagon-domain: $(B)/hexagon-domain
+	mkdir -p $(@D)
+	ln -sf ../../../hexagon-domain $@
+
 skel: $(SKEL)
 	[ -n "$(SKEL)" ] || { echo "make skel needs $(HEXCC) and $(HEXLD)," \
 	    "or HEXAGON_SDK_ROOT" >&2; exit 1; }

@@ -85,7 +85,8 @@ skip_variable(struct cursor *c)
 		    "\\$ for a dollar sign");
 	c->pos++;
 	snprintf(what, sizeof(what), "%.*s", len, name);
-	if (strncmp(name + len, ":-", 2) == 0 || getenv(what) != NULL)
+	if (strncmp(name + len, ":-", 2) == 0 ||
+	    secure_getenv(what) != NULL)
 		return 0;
 	snprintf(what, sizeof(what), "the environment variable %.*s is not "
 	    "set: set it, or write ${%.*s:-DEFAULT}", MIN(len, 64), name,

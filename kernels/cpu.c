@@ -134,7 +134,7 @@ parse_mask(const char *s)
 uint32_t
 cpu_flags(void)
 {
-	const char *mask = getenv("STRADDLE_CPU_MASK");
+	const char *mask = secure_getenv("STRADDLE_CPU_MASK");
 
 	return mask == NULL ? detect() : detect() & parse_mask(mask);
 }

@@ -131,7 +131,7 @@ int
 child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
     struct err *reterr)
 {
-	const char *env = getenv("STRADDLE_LAUNCH");	/* child.h */
+	const char *env = secure_getenv("STRADDLE_LAUNCH");	/* child.h */
 	char *argv[MAX_LAUNCH + 3], launch[1024] = "", exe[PATH_MAX];
 	struct chan ours, theirs;
 	int rc;
@@ -204,7 +204,7 @@ child_wait(struct child *c, uint64_t deadline_ns, int *ret_status)
 char *
 child_describe(int status, char *buf, size_t len)
 {
-	const char *launch = getenv("STRADDLE_LAUNCH");
+	const char *launch = secure_getenv("STRADDLE_LAUNCH");
 
 	if (WIFSIGNALED(status))
 		snprintf(buf, len, "was killed by signal %d (%s)",

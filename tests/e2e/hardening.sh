@@ -1,6 +1,7 @@
 #!/bin/bash
 # tests/e2e/hardening.sh - the program is built with the hardening that Debian
-# asks for, of whatever architecture it is.
+# asks for, of whatever architecture it is; the environment changes nothing but
+# what straddle(1) says, and nothing for a program with more rights than its user.
 set -u
 
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
@@ -47,5 +48,47 @@ fi
 elf -n "$LIBRARY"
 check "every jump has a marked target" equal "$(grep -c '^File: ' "$OUT")" \
     "$(grep -c "$marks" "$OUT")"
+
+# Functions that only the tests' programs wrap, and their variables.
+hooks() { grep -aoE 'STRADDLE_[A-Z_]+|__wrap_[a-z_]+' "$1" | sort -u; }
+documented()
+{
+	local name
+
+	for name; do
+		grep -q "^\.It Ev .*$name" "$TESTS/../config/man/straddle.1" ||
+		    return 1
+	done
+}
+# shellcheck disable=SC2046
+check "every variable is in the manual" documented $(hooks "$PROGRAM")
+check "variables of tests are in the tests' program alone" \
+    [ ! -x "$FAULTY" -o -n "$(hooks "$FAULTY" | grep FAULT)" ]
+elf --dyn-syms "$PROGRAM"
+sanitized || check "variables are read with secure_getenv()" \
+    eval 'stdout_has " secure_getenv" && ! stdout_has " getenv"'
+
+# kernels MASK PROGRAM: print those that nobody's PROGRAM would use.
+kernels()
+{
+	STRADDLE_CPU_MASK=$1 setpriv --reuid=65534 "$2" devices |
+	    grep -o 'kernels: [^ ]*'
+}
+copies_work()
+{
+	chmod 711 "$T" && install -m 755 "$PROGRAM" "$T/plain" &&
+	    install -m 4755 "$PROGRAM" "$T/setuid" &&
+	    run_any setpriv --reuid=65534 "$T/setuid" --version
+}
+if [ "$(id -u)" = 0 ] && [ "$BIN" = "$PROGRAM" ] && ! sanitized &&
+    command -v setpriv >/dev/null && copies_work; then
+	check "a mask holds for a user's own program" \
+	    equal "$(kernels 0 "$T/plain")" "kernels: ref"
+	check "and not for one with more rights than the user" \
+	    equal "$(kernels 0 "$T/setuid")" \
+	    "$("$T/plain" devices | grep -o "kernels: [^ ]*")"
+else
+	echo "skipped: only root can give a program more rights than its user"
+fi
 
 e2e_end

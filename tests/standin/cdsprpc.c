@@ -126,29 +126,25 @@ find_file(const char *dir, const char *name, char *ret)
 	    access(ret, R_OK) == 0;
 }
 
-/* Find qemu-hexagon in PATH, and hexagon-domain in this program's folder or up to
- * two folders above. */
+/* Find qemu-hexagon in PATH, and hexagon-domain where the program itself looks. */
 static int
 find_programs(char *ret_emulator, char *ret_program)
 {
 	char self[PATH_MAX], *list, *rest, *dir, *slash;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	const char *path = getenv("PATH");
-	int i, found = 0;
+	int found = 0;
 
 	list = rest = strdup(path != NULL ? path : "/usr/bin");
 	while (!found && (dir = strsep(&rest, ":")) != NULL)
 		found = find_file(dir, "qemu-hexagon", ret_emulator);
 	free(list);
 	self[n > 0 ? n : 0] = '\0';
-	for (i = 0; i < 3 && found; i++) {
-		if ((slash = strrchr(self, '/')) == NULL)
-			return 0;
-		*slash = '\0';
-		if (find_file(self, "hexagon-domain", ret_program))
-			return 1;
-	}
-	return 0;
+	if (!found || (slash = strrchr(self, '/')) == NULL)
+		return 0;
+	*slash = '\0';
+	return find_file(self, "hexagon-domain", ret_program) ||
+	    find_file(self, "../lib/straddle/hexagon-domain", ret_program);
 }
 
 /* Called in the child: exec the emulator. */

@@ -228,9 +228,9 @@ search_path(const char **ret_name)
 	const char *e;
 
 	*ret_name = "DSP_LIBRARY_PATH";
-	if ((e = getenv("DSP_LIBRARY_PATH")) != NULL)
+	if ((e = secure_getenv("DSP_LIBRARY_PATH")) != NULL)
 		return e;
-	if ((e = getenv("ADSP_LIBRARY_PATH")) != NULL) {
+	if ((e = secure_getenv("ADSP_LIBRARY_PATH")) != NULL) {
 		*ret_name = "ADSP_LIBRARY_PATH";
 		return e;
 	}
@@ -267,7 +267,7 @@ static void
 look_files(const char *root, struct device_probe *p)
 {
 	const char *name, *folders = search_path(&name);
-	const char *ld = getenv("LD_LIBRARY_PATH");
+	const char *ld = secure_getenv("LD_LIBRARY_PATH");
 	char path[PATH_MAX];
 
 	if (find_file(root, folders, DSP_SHELL, path) ||
@@ -320,18 +320,22 @@ board_is_one(const char *root)
 void
 board_module_path(void)
 {
-	char value[PATH_MAX + sizeof(DSP_FOLDERS) + 1], self[PATH_MAX];
+	char value[2 * PATH_MAX + sizeof(DSP_FOLDERS) + 32], self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
 
-	if (n <= 0 || getenv("DSP_LIBRARY_PATH") != NULL ||
-	    getenv("ADSP_LIBRARY_PATH") != NULL)
+	if (n <= 0 || secure_getenv("DSP_LIBRARY_PATH") != NULL ||
+	    secure_getenv("ADSP_LIBRARY_PATH") != NULL)
 		return;
 	self[n] = '\0';
 	if ((slash = strrchr(self, '/')) != NULL)
 		*slash = '\0';
-	snprintf(value, sizeof(value), "%s;" DSP_FOLDERS, self);
-	setenv("DSP_LIBRARY_PATH", value, 0);
+	snprintf(value, sizeof(value), "%s;%s/../lib/straddle;" DSP_FOLDERS,
+	    self, self);
+	/* The vendor's library reads both by itself, and without regard to the
+	 * rights that this program may have and its user not. */
+	unsetenv("ADSP_LIBRARY_PATH");
+	setenv("DSP_LIBRARY_PATH", value, 1);
 }
 
 static void

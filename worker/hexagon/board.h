@@ -15,7 +15,7 @@
 int board_is_one(const char *root);
 
 /* Set DSP_LIBRARY_PATH, where FastRPC looks for our module, unless the user
- * did: the program's folder, then the usual ones. */
+ * did: the program's folder, ../lib/straddle from there, then the usual ones. */
 void board_module_path(void);
 
 /* The user who opens the nodes; NULL in its place = this process. */

@@ -79,7 +79,7 @@ emulated_memory(const struct domain *d, struct domain_memory *ret)
 static int
 find_emulator(char *ret)
 {
-	const char *path = getenv("PATH");
+	const char *path = secure_getenv("PATH");
 	char *list = strdup(path != NULL ? path : "/usr/bin"), *rest = list;
 	const char *dir;
 
@@ -94,28 +94,30 @@ find_emulator(char *ret)
 	return -ENOENT;
 }
 
-/* The program is in the folder of the binary; for the tests' programs, two
- * folders up. */
+/* The domain's program is in the folder of ours, or where `make install` puts
+ * it.  Nowhere else: a folder above may belong to anyone. */
 static int
 find_program(char *ret)
 {
-	static const char name[] = "hexagon-domain";
-	char self[PATH_MAX];
+	static const char *const places[] = {
+		"", "../lib/straddle/",
+	};
+	char self[PATH_MAX], path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
-	int i;
+	size_t i;
 
 	if (n <= 0)
 		return -ENOENT;
 	self[n] = '\0';
-	for (i = 0; i < 3; i++) {
-		if ((slash = strrchr(self, '/')) == NULL)
-			return -ENOENT;
-		*slash = '\0';
-		if ((size_t)snprintf(ret, PATH_MAX, "%s/%s", self, name) <
-		    PATH_MAX && access(ret, R_OK) == 0)
+	if ((slash = strrchr(self, '/')) == NULL)
+		return -ENOENT;
+	slash[1] = '\0';
+	for (i = 0; i < NITEMS(places); i++)
+		if ((size_t)snprintf(path, sizeof(path), "%s%s"
+		    "hexagon-domain", self, places[i]) < sizeof(path) &&
+		    realpath(path, ret) != NULL && access(ret, R_OK) == 0)
 			return 0;
-	}
 	return -ENOENT;
 }
 
@@ -129,8 +131,9 @@ find_both(char *ret_emulator, char *ret_program, struct err *reterr)
 		    "qemu-user");
 	if (find_program(ret_program) < 0)
 		return err_set(reterr, ERR_RUN, -ENOENT, "no Hexagon domain: "
-		    "looked for hexagon-domain in its folder; make "
-		    "builds it where clang-14 and lld-14 are installed");
+		    "looked for hexagon-domain in the program's folder and "
+		    "in ../lib/straddle from there; make builds it where "
+		    "clang-14 and lld-14 are installed");
 	return 0;
 }
 
