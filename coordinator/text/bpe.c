@@ -30,6 +30,7 @@ struct bpe {
 	struct pre *pre;
 	struct merge *slot;	/* [slot_mask + 1], open addressing */
 	uint32_t slot_mask;
+	struct hash_key key;	/* of the slots */
 };
 
 /* --- bytes as characters --- */
@@ -109,7 +110,7 @@ static struct merge *
 find_slot(const struct bpe *b, int32_t left, int32_t right)
 {
 	uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-	uint32_t i = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+	uint32_t i = (uint32_t)hash_number(&b->key, key);
 
 	for (;; i++) {
 		struct merge *m = &b->slot[i & b->slot_mask];
@@ -178,10 +179,10 @@ read_merges(const struct vocab *v, struct bpe *b, const struct gguf *g,
 		    "%s: tokenizer.ggml.merges is missing", g->file->path);
 	if (rc < 0)
 		return rc;
-	if (n > INT32_MAX / 4)
-		return err_set(reterr, ERR_MODEL, -EBADMSG,
-		    "%s: tokenizer.ggml.merges has %" PRIu64 " elements",
-		    g->file->path, n);
+	if (n > MAX_TOKENS)
+		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: "
+		    "tokenizer.ggml.merges has %" PRIu64 " elements, at most "
+		    "%d are allowed", g->file->path, n, MAX_TOKENS);
 	while (nslots < n * 2)
 		nslots *= 2;
 	b->slot_mask = (uint32_t)(nslots - 1);
@@ -213,6 +214,8 @@ bpe_open(struct vocab *v, const struct gguf *g, struct bpe **ret,
 
 	if ((b = *ret = calloc(1, sizeof(*b))) == NULL)
 		return err_nomem(reterr, "the tokenizer of %s", g->file->path);
+	if ((rc = hash_draw_key(&b->key, reterr)) < 0)
+		return rc;
 	rc = gguf_get_str(g, "tokenizer.ggml.pre", &name, reterr);
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
@@ -297,8 +300,10 @@ encode_word(void *arg, size_t off, size_t nbytes, struct err *reterr)
 	int32_t id;
 	int rc;
 
-	(void)reterr;
-	if ((rc = idlist_reserve(e->out, nbytes)) < 0)
+	if (nbytes > MAX_MERGED_BYTES)
+		return vocab_refuse_long(nbytes, reterr);
+	if ((rc = idlist_poll(e->out, e->v, nbytes, reterr)) < 0 ||
+	    (rc = idlist_reserve(e->out, nbytes)) < 0)
 		return rc;
 	if (e->whole &&
 	    (id = find_whole(e, e->text + off, nbytes)) != NO_TOKEN) {
@@ -309,7 +314,8 @@ encode_word(void *arg, size_t off, size_t nbytes, struct err *reterr)
 		return rc;
 	for (i = 0; i < nbytes; i++)
 		merger_add(&e->m, i, 1, e->v->byte[word[i]]);
-	merger_run(&e->m);
+	if ((rc = merger_run(&e->m, reterr)) < 0)
+		return rc;
 	for (i = 0; i != NO_SYMBOL; i = s->next) {
 		s = &e->m.sym[i];
 		if (s->id != NO_TOKEN)
@@ -325,7 +331,7 @@ bpe_encode(const struct bpe *b, const struct vocab *v, const char *text,
     size_t nbytes, struct idlist *out, struct err *reterr)
 {
 	struct encoding e = { .b = b, .v = v, .text = text, .out = out,
-	    .m = { .fn = find_pair, .arg = &e } };
+	    .m = { .fn = find_pair, .arg = &e, .poll = v->poll } };
 	int rc;
 
 	e.whole = (pre_flags(b->pre) & PRE_WHOLE) != 0;

@@ -85,17 +85,31 @@ offer_pair(struct merger *m, uint32_t left, uint32_t right)
 		heap_push(m, p);
 }
 
-void
-merger_run(struct merger *m)
+/* Step n of long work. */
+static int
+poll_now_and_then(const struct merger *m, uint64_t n, struct err *reterr)
 {
-	uint32_t i;
+	return m->poll != NULL && n % (64 << 10) == 0 ? m->poll(reterr) : 0;
+}
 
-	for (i = 1; i < m->nsym; i++)
+int
+merger_run(struct merger *m, struct err *reterr)
+{
+	uint64_t step = 0;
+	uint32_t i;
+	int rc;
+
+	for (i = 1; i < m->nsym; i++) {
 		offer_pair(m, i - 1, i);
+		if ((rc = poll_now_and_then(m, ++step, reterr)) < 0)
+			return rc;
+	}
 	while (m->nheap > 0) {
 		struct merge_pair p = heap_pop(m);
 		struct symbol *l = &m->sym[p.left], *r = &m->sym[p.right];
 
+		if ((rc = poll_now_and_then(m, ++step, reterr)) < 0)
+			return rc;
 		if (l->nbytes == 0 || r->nbytes == 0 ||
 		    l->nbytes + r->nbytes != p.nbytes)
 			continue;
@@ -108,6 +122,7 @@ merger_run(struct merger *m)
 		offer_pair(m, l->prev, p.left);
 		offer_pair(m, p.left, l->next);
 	}
+	return 0;
 }
 
 void

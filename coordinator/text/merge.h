@@ -34,6 +34,7 @@ struct merger {
 	struct merge_pair *heap;	/* [2 * cap], nheap used, best first */
 	size_t nheap, cap;
 	uint32_t nsym;
+	tokenizer_poll_fn *poll;	/* or NULL */
 };
 
 /* Begin a piece of at most nsym symbols; 0 or -ENOMEM. */
@@ -41,8 +42,9 @@ int merger_begin(struct merger *m, size_t nsym);
 /* Append a symbol. */
 void merger_add(struct merger *m, uint32_t off, uint32_t nbytes, int32_t id);
 /* Merge until no pair is left, the leftmost of equals first.  The remaining
- * symbols are linked by next, from symbol 0 on.  O(n log n). */
-void merger_run(struct merger *m);
+ * symbols are linked by next, from symbol 0 on.  O(n log n).  A negative return
+ * of poll() ends it. */
+int merger_run(struct merger *m, struct err *reterr);
 void merger_done(struct merger *m);
 
 #endif

@@ -132,7 +132,7 @@ find_odd_ids(const struct gguf *g, const struct vocab *v,
 
 void
 settings_read(const struct gguf *g, const struct vocab *v, int is_spm,
-    int add_bos, struct settings *ret)
+    struct settings *ret)
 {
 	const struct gguf_kv *name = gguf_find(g, "general.name");
 	struct odd_keys odd = { .len = 0 };
@@ -150,7 +150,7 @@ settings_read(const struct gguf *g, const struct vocab *v, int is_spm,
 		    TOKEN_CONTROL),
 		.unk = read_id(v, g, PREFIX "unknown_token_id",
 		    is_spm ? 0 : UINT32_MAX, TOKEN_UNKNOWN),
-		.add_bos = read_bool(g, PREFIX "add_bos_token", add_bos, &odd),
+		.add_bos = read_bool(g, PREFIX "add_bos_token", -1, &odd),
 		.space_prefix = read_bool(g, PREFIX "add_space_prefix", is_spm,
 		    &odd),
 		/* No key marks these models; llama.cpp tests the name, too. */

@@ -8,16 +8,15 @@
 struct settings {
 	int32_t bos, eos, eot, eom;	/* or NO_TOKEN */
 	int32_t unk;			/* or NO_TOKEN */
-	int add_bos;
+	int add_bos;			/* -1 = the file does not say */
 	int space_prefix;
 	int rstrip;			/* drop blanks after special tokens */
 };
 
 /* Read the keys tokenizer.ggml.* that this program uses.  A key that is missing
- * has the default that llama.cpp gives it; that of add_bos_token is add_bos.
- * A key with an unusable value is as good as missing: a sound
+ * has the default that llama.cpp gives it.  A key with an unusable value is as good as missing: a sound
  * model needs none of them.  One note names such keys. */
 void settings_read(const struct gguf *g, const struct vocab *v, int is_spm,
-    int add_bos, struct settings *ret);
+    struct settings *ret);
 
 #endif

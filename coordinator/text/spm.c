@@ -83,11 +83,13 @@ emit_symbol(const struct spm *s, const struct symbol *y, struct idlist *out)
 
 static int
 encode_piece(struct spm *s, const char *text, size_t nbytes,
-    struct idlist *out)
+    struct idlist *out, struct err *reterr)
 {
 	uint32_t off, len, i;
 	int rc;
 
+	if (nbytes > MAX_MERGED_BYTES)
+		return vocab_refuse_long(nbytes, reterr);
 	if ((rc = merger_begin(&s->m, nbytes)) < 0 ||
 	    (rc = idlist_reserve(out, nbytes)) < 0)
 		return rc;
@@ -97,8 +99,11 @@ encode_piece(struct spm *s, const char *text, size_t nbytes,
 		len = MAX(len, 1u);
 		merger_add(&s->m, off, len,
 		    find_mergeable(s->v, text + off, len));
+		if ((rc = idlist_poll(out, s->v, len, reterr)) < 0)
+			return rc;
 	}
-	merger_run(&s->m);
+	if ((rc = merger_run(&s->m, reterr)) < 0)
+		return rc;
 	for (i = 0; i != NO_SYMBOL; i = s->m.sym[i].next)
 		emit_symbol(s, &s->m.sym[i], out);
 	return 0;
@@ -167,9 +172,10 @@ spm_decode(const struct gguf_str *s, char *out)
 
 int
 spm_encode(const struct vocab *v, const char *text, size_t nbytes,
-    int prefix, struct idlist *out)
+    int prefix, struct idlist *out, struct err *reterr)
 {
-	struct spm s = { .v = v, .m = { .fn = find_pair, .arg = &s } };
+	struct spm s = { .v = v, .m = { .fn = find_pair, .arg = &s,
+	    .poll = v->poll } };
 	size_t len;
 	char *buf = escape_spaces(text, nbytes, prefix, &len);
 	const char *p, *next, *end;
@@ -180,7 +186,7 @@ spm_encode(const struct vocab *v, const char *text, size_t nbytes,
 	end = buf + len;
 	for (p = buf; p < end && rc == 0; p = next) {
 		next = piece_end(v, p, end);
-		rc = encode_piece(&s, p, (size_t)(next - p), out);
+		rc = encode_piece(&s, p, (size_t)(next - p), out, reterr);
 	}
 	merger_done(&s.m);
 	free(buf);

@@ -11,7 +11,7 @@
  * scores.  Characters without a token or byte tokens are lost: see
  * vocab_emit_unknown(). */
 int spm_encode(const struct vocab *v, const char *text, size_t nbytes,
-    int prefix, struct idlist *out);
+    int prefix, struct idlist *out, struct err *reterr);
 
 /* Write a token's text to out, with spaces for space marks.  Returns the byte
  * count, at most s->len. */

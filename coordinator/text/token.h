@@ -13,6 +13,10 @@ enum token_kind {		/* tokenizer.ggml.token_type */
 	TOKEN_USER = 4, TOKEN_UNUSED = 5, TOKEN_BYTE = 6
 };
 
+/* Called now and then during long work; a negative return ends it. */
+struct err;
+typedef int tokenizer_poll_fn(struct err *reterr);
+
 /* A piece of a text, from a trusted author or not. */
 struct text_part {
 	const char *text;

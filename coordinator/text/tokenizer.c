@@ -24,6 +24,7 @@ struct tokenizer {
 	struct vocab v;
 	struct bpe *bpe;		/* NULL = SentencePiece-style */
 	struct settings set;
+	struct specials specials;
 	int32_t end[MAX_END_TOKENS];	/* [nend] */
 	unsigned nend;
 	struct losses *lost;		/* since the last note */
@@ -110,6 +111,26 @@ unknown_token(const struct tokenizer *t)
 	return id;
 }
 
+/* Before merges and special tokens are indexed. */
+static void
+set_control(struct tokenizer *t)
+{
+	vocab_set_control(&t->v, t->set.bos);
+	vocab_set_control(&t->v, t->set.eos);
+	vocab_set_control(&t->v, t->set.eot);
+	vocab_set_control(&t->v, t->set.eom);
+}
+
+static int
+build_specials(struct tokenizer *t, const struct gguf *g, struct err *reterr)
+{
+	int rc = specials_build(&t->v, &t->specials, reterr);
+
+	if (rc < 0)
+		err_prefix(reterr, "%s", g->file->path);
+	return rc;
+}
+
 int
 tokenizer_open(const struct gguf *g, struct tokenizer **ret,
     struct err *reterr)
@@ -126,10 +147,15 @@ tokenizer_open(const struct gguf *g, struct tokenizer **ret,
 		goto fail;
 	}
 	/* BPE ranks merges by their order, not by scores. */
-	if ((rc = vocab_init(&t->v, g, !bpe, reterr)) < 0 ||
-	    (bpe && (rc = bpe_open(&t->v, g, &t->bpe, reterr)) < 0))
+	if ((rc = vocab_init(&t->v, g, !bpe, reterr)) < 0)
 		goto fail;
-	settings_read(g, &t->v, !bpe, !bpe || bpe_adds_bos(t->bpe), &t->set);
+	settings_read(g, &t->v, !bpe, &t->set);
+	set_control(t);
+	if ((bpe && (rc = bpe_open(&t->v, g, &t->bpe, reterr)) < 0) ||
+	    (rc = build_specials(t, g, reterr)) < 0)
+		goto fail;
+	if (t->set.add_bos < 0)
+		t->set.add_bos = !bpe || bpe_adds_bos(t->bpe);
 	find_end_tokens(t);
 	t->v.unk = unknown_token(t);
 	*ret = t;
@@ -145,6 +171,7 @@ tokenizer_close(struct tokenizer *t)
 	if (t == NULL)
 		return;
 	bpe_close(t->bpe);
+	specials_done(&t->specials);
 	vocab_done(&t->v);
 	free(t->lost);
 	free(t);
@@ -241,6 +268,18 @@ tokenizer_decode(const struct tokenizer *t, uint32_t id, int show_control,
 }
 
 void
+tokenizer_set_poll(struct tokenizer *t, tokenizer_poll_fn *poll)
+{
+	t->v.poll = poll;
+}
+
+size_t
+tokenizer_max_text(const struct tokenizer *t, uint32_t ntokens)
+{
+	return (size_t)ntokens * MAX(t->v.max_len, 1u);
+}
+
+void
 tokenizer_note_losses(const struct tokenizer *t)
 {
 	losses_note(t->lost);
@@ -270,7 +309,8 @@ encode_fragments(const struct tokenizer *t, const char *text,
 			    reterr);
 		} else if (f[i].id == NO_TOKEN) {
 			rc = spm_encode(&t->v, raw, f[i].nbytes,
-			    t->set.space_prefix && !(more && i == 0), out);
+			    t->set.space_prefix && !(more && i == 0), out,
+			    reterr);
 		} else if ((rc = idlist_reserve(out, 1)) == 0) {
 			out->id[out->n++] = (uint32_t)f[i].id;
 		}
@@ -298,8 +338,8 @@ encode_text(const struct tokenizer *t, const char *text,
 	size_t nf;
 	int rc;
 
-	if ((rc = split_special_tokens(&t->v, t->set.rstrip, text, part,
-	    nparts, &f, &nf)) < 0)
+	if ((rc = split_special_tokens(&t->specials, &t->v, t->set.rstrip, text,
+	    part, nparts, &f, &nf, reterr)) < 0)
 		return rc;
 	if ((rc = idlist_reserve(out, 1)) == 0) {
 		if (wants_bos(t, f, nf, flags))

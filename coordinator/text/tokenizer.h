@@ -53,6 +53,12 @@ int tokenizer_encode(const struct tokenizer *t, const char *text,
     size_t nbytes, int bos, int special, uint32_t **ret_ids, size_t *ret_n,
     struct err *reterr);
 
+/* Let poll() end encoding, with its error. */
+void tokenizer_set_poll(struct tokenizer *t, tokenizer_poll_fn *poll);
+/* The most bytes of text that so many tokens hold, where every byte has a
+ * token: a longer text need not be encoded to see that it does not fit. */
+size_t tokenizer_max_text(const struct tokenizer *t, uint32_t ntokens);
+
 /* Log one note on what encoding could not keep of the texts since the last
  * call: bytes without a token or that are not UTF-8, U+2581. */
 void tokenizer_note_losses(const struct tokenizer *t);

@@ -9,16 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a, which is fast for texts of a few bytes. */
 static uint32_t
-text_hash(const char *text, size_t nbytes)
+text_hash(const struct vocab *v, const char *text, size_t nbytes)
 {
-	uint32_t h = UINT32_C(2166136261);
-	size_t i;
-
-	for (i = 0; i < nbytes; i++)
-		h = (h ^ (uint8_t)text[i]) * UINT32_C(16777619);
-	return h ^ h >> 15;
+	return (uint32_t)hash_bytes(&v->key, text, nbytes);
 }
 
 /* The slot that holds this text, or the free one where it belongs. */
@@ -43,14 +37,46 @@ vocab_find(const struct vocab *v, const char *text, size_t nbytes)
 {
 	if (nbytes == 0 || nbytes > v->max_len)
 		return NO_TOKEN;
-	return find_slot(v, text, nbytes, text_hash(text, nbytes))->id;
+	return find_slot(v, text, nbytes, text_hash(v, text, nbytes))->id;
+}
+
+/* Is its text one that people do not write by chance? */
+static int
+is_marker(const struct gguf_str *s)
+{
+	char first, last;
+
+	if (s->len < 3)
+		return 0;
+	first = s->data[0];
+	last = s->data[s->len - 1];
+	return (first == '<' && last == '>') || (first == '[' && last == ']');
+}
+
+void
+vocab_set_control(struct vocab *v, int32_t id)
+{
+	enum token_kind kind;
+
+	if (id == NO_TOKEN || v->ncontrol == NITEMS(v->control))
+		return;
+	kind = vocab_kind(v, (uint32_t)id);
+	if ((kind == TOKEN_NORMAL || kind == TOKEN_USER) &&
+	    is_marker(&v->text[id]))
+		v->control[v->ncontrol++] = id;
 }
 
 enum token_kind
 vocab_kind(const struct vocab *v, uint32_t id)
 {
+	unsigned i;
+
 	if (id >= v->n)
 		return TOKEN_UNKNOWN;
+	for (i = 0; i < v->ncontrol; i++) {
+		if ((uint32_t)v->control[i] == id)
+			return TOKEN_CONTROL;
+	}
 	if (v->kind == NULL || v->kind[id] == 0)	/* 0 = undefined */
 		return TOKEN_NORMAL;
 	return (enum token_kind)v->kind[id];
@@ -130,70 +156,12 @@ index_texts(struct vocab *v)
 
 		if (s->len == 0)
 			continue;
-		hash = text_hash(s->data, s->len);
+		hash = text_hash(v, s->data, s->len);
 		slot = find_slot(v, s->data, s->len, hash);
 		slot->hash = hash;
 		slot->id = (int32_t)i;
 		v->max_len = MAX(v->max_len, (uint32_t)s->len);
 	}
-	return 0;
-}
-
-static int
-longer_first(const void *a, const void *b)
-{
-	uint32_t x = ((const struct special_len *)a)->nbytes;
-	uint32_t y = ((const struct special_len *)b)->nbytes;
-
-	return (x < y) - (x > y);
-}
-
-/* Merge the n > 0 entries, sorted by length, into one a length, in place.
- * Returns their number. */
-static uint32_t
-merge_equal_lengths(struct special_len *s, uint32_t n)
-{
-	uint32_t i, last = 0;
-	size_t w;
-
-	for (i = 1; i < n; i++) {
-		if (s[i].nbytes != s[last].nbytes) {
-			s[++last] = s[i];
-			continue;
-		}
-		s[last].has_user |= s[i].has_user;
-		for (w = 0; w < NITEMS(s->first); w++)
-			s[last].first[w] |= s[i].first[w];
-	}
-	return last + 1;
-}
-
-static int
-index_specials(struct vocab *v)
-{
-	uint32_t i, n = 0;
-
-	for (i = 0; i < v->n; i++)
-		n += vocab_is_special(v, (int32_t)i, 1) && v->text[i].len > 0;
-	if (n == 0)
-		return 0;
-	if ((v->special = calloc(n, sizeof(*v->special))) == NULL)
-		return -ENOMEM;
-	n = 0;
-	for (i = 0; i < v->n; i++) {
-		struct special_len *s = &v->special[n];
-		uint8_t c;
-
-		if (!vocab_is_special(v, (int32_t)i, 1) || v->text[i].len == 0)
-			continue;
-		c = (uint8_t)v->text[i].data[0];
-		s->nbytes = (uint32_t)v->text[i].len;
-		s->has_user = vocab_is_special(v, (int32_t)i, 0);
-		s->first[c / 64] |= UINT64_C(1) << c % 64;
-		n++;
-	}
-	qsort(v->special, n, sizeof(*v->special), longer_first);
-	v->nspecial = merge_equal_lengths(v->special, n);
 	return 0;
 }
 
@@ -220,7 +188,7 @@ build_index(struct vocab *v)
 	uint32_t i;
 	int rc;
 
-	if ((rc = index_texts(v)) < 0 || (rc = index_specials(v)) < 0)
+	if ((rc = index_texts(v)) < 0)
 		return rc;
 	for (i = 0; i < NITEMS(v->byte); i++) {
 		char name[8];
@@ -298,10 +266,10 @@ read_tokens(struct vocab *v, const struct gguf *g, int with_scores,
 		return refuse_missing(g, "tokenizer.ggml.tokens", reterr);
 	if (rc < 0)
 		return rc;
-	if (n == 0 || n > INT32_MAX / 4)
+	if (n == 0 || n > MAX_TOKENS)
 		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: "
-		    "tokenizer.ggml.tokens has %" PRIu64 " elements",
-		    g->file->path, n);
+		    "tokenizer.ggml.tokens has %" PRIu64 " elements: must be "
+		    "1 to %d", g->file->path, n, MAX_TOKENS);
 	v->n = (uint32_t)n;
 	v->text = data;
 
@@ -331,7 +299,8 @@ vocab_init(struct vocab *v, const struct gguf *g, int with_scores,
 	int rc;
 
 	*v = (struct vocab){ .unk = NO_TOKEN };
-	if ((rc = read_tokens(v, g, with_scores, reterr)) < 0)
+	if ((rc = hash_draw_key(&v->key, reterr)) < 0 ||
+	    (rc = read_tokens(v, g, with_scores, reterr)) < 0)
 		return rc;
 	if ((rc = build_index(v)) < 0)
 		return err_nomem(reterr, "the index of %" PRIu32 " tokens of %s",
@@ -343,7 +312,6 @@ void
 vocab_done(struct vocab *v)
 {
 	free(v->slot);
-	free(v->special);
 }
 
 /* --- lists of ids --- */
@@ -362,4 +330,26 @@ idlist_reserve(struct idlist *l, size_t more)
 	l->id = id;
 	l->cap = cap;
 	return 0;
+}
+
+/* Milliseconds of work. */
+enum { POLL_BYTES = 64 << 10 };
+
+int
+idlist_poll(struct idlist *l, const struct vocab *v, size_t nbytes,
+    struct err *reterr)
+{
+	l->work += nbytes;
+	if (l->work < POLL_BYTES || v->poll == NULL)
+		return 0;
+	l->work = 0;
+	return v->poll(reterr);
+}
+
+int
+vocab_refuse_long(size_t nbytes, struct err *reterr)
+{
+	return err_set(reterr, ERR_RUN, -EFBIG, "%zu bytes of the text are one "
+	    "word for this vocabulary, at most %d are allowed: put blanks or "
+	    "line breaks into it", nbytes, MAX_MERGED_BYTES);
 }

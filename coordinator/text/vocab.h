@@ -6,19 +6,20 @@
 
 #include "config/err.h"
 #include "layers/gguf/gguf.h"
+#include "hash.h"
 #include "losses.h"
 #include "token.h"
 
-/* Limit of one token's text. */
-enum { MAX_TOKEN_BYTES = 1 << 20 };
+/* Limits of one token's text, and of the numbers of tokens and of merges; the
+ * largest vocabularies in use have some 260,000 and 520,000. */
+enum { MAX_TOKEN_BYTES = 1 << 20, MAX_TOKENS = 4 << 20 };
 
-/* All special tokens of one length. */
-struct special_len {
-	uint32_t nbytes;
-	int has_user;		/* some are of kind TOKEN_USER */
-	uint64_t first[256 / 64];	/* bit set of their first bytes, which
-					 * saves most lookups */
-};
+/* Limit of the text whose symbols are merged as one: merging takes some 60 bytes
+ * of memory for each. */
+enum { MAX_MERGED_BYTES = 32 << 20 };
+
+/* Refuse a longer one. */
+int vocab_refuse_long(size_t nbytes, struct err *reterr);
 
 struct vocab_slot {
 	uint32_t hash;
@@ -34,13 +35,15 @@ struct vocab {
 
 	struct vocab_slot *slot;	/* [slot_mask + 1], open addressing */
 	uint32_t slot_mask;
-	struct special_len *special;	/* [nspecial], longest first */
-	uint32_t nspecial;
+	struct hash_key key;		/* of the slots */
+	int32_t control[4];		/* [ncontrol], whatever their kind */
+	unsigned ncontrol;
 	int32_t byte[256];		/* token of each byte, or NO_TOKEN */
 	int32_t unk;			/* token of text that has none, or
 					 * NO_TOKEN; set by tokenizer.c */
 	int has_inner_space;		/* some text has a space mark after
 					 * another character */
+	tokenizer_poll_fn *poll;	/* NULL = nothing ends encoding */
 };
 
 /* Growing list of ids. */
@@ -48,11 +51,16 @@ struct idlist {
 	uint32_t *id;
 	size_t n, cap;
 	size_t unknown_end;	/* n after the last unknown token; 0 = none */
+	size_t work;		/* bytes encoded since the last poll */
 	struct losses lost;
 };
 
 /* Make room for `more` further ids; 0 or -ENOMEM. */
 int idlist_reserve(struct idlist *l, size_t more);
+
+/* nbytes more are encoded: now and then, ask v->poll whether to go on. */
+int idlist_poll(struct idlist *l, const struct vocab *v, size_t nbytes,
+    struct err *reterr);
 
 /* Read the tokens of g, which must stay open, check them and build the index.
  * byte[] gets the tokens named <0x00>..<0xFF>, but for control tokens.  Among tokens with equal texts the
@@ -69,6 +77,10 @@ int32_t vocab_find(const struct vocab *v, const char *text, size_t nbytes);
 /* The token of a byte, spelled so; never one that text must not write. */
 int32_t vocab_find_byte(const struct vocab *v, const char *text,
     size_t nbytes);
+
+/* The metadata says that this token begins or ends texts: take it for a control
+ * token, which converters do not always mark, if its text is a marker. */
+void vocab_set_control(struct vocab *v, int32_t id);
 
 /* TOKEN_UNKNOWN for an id outside the vocabulary. */
 enum token_kind vocab_kind(const struct vocab *v, uint32_t id);

@@ -148,8 +148,6 @@ bad_model "a RoPE dimension above the head size" \
 bad_model "a context of 0" 'context' key:llama.context_length=0
 bad_model "a vocabulary size that the tokenizer does not have" \
     '204[89]' key:llama.vocab_size=2049
-bad_model "a BOS token past the vocabulary" 'bos_token_id' \
-    key:tokenizer.ggml.bos_token_id=2048
 
 # --- models that can be read but not run ---
 
