@@ -208,15 +208,17 @@ start_and_generate(struct run *r, struct err *reterr)
 	return prompts_result(&r->prompts, reterr);
 }
 
-/* The prompt, or the file of prompts.  A prompt from a file or from stdin loses
+/* Not more than the context can hold.  A prompt from a file or from stdin loses
  * the newline that editors and echo put behind a text: models that are asked to
  * continue after it answer something else. */
 static int
-read_source(struct run *r, struct err *reterr)
+read_prompt(struct run *r, struct err *reterr)
 {
 	const struct conf *c = r->c;
-	int rc = source_read(c->prompt, c->prompts_file != NULL ?
-	    c->prompts_file : c->prompt_file, &r->source, reterr);
+	size_t most = tokenizer_max_text(engine_vocab(r->eng),
+	    engine_plan_of(r->eng)->ctx_tok);
+	int rc = source_read_most(c->prompt, c->prompt_file, most, &r->source,
+	    reterr);
 
 	if (rc == 0 && c->prompt_file != NULL)
 		source_chomp(&r->source);
@@ -230,7 +232,8 @@ prepare_run(struct run *r, struct err *reterr)
 	const struct conf *c = r->c;
 	int rc;
 
-	if ((rc = read_source(r, reterr)) < 0 ||
+	if ((c->prompts_file != NULL && (rc = source_read(NULL,
+	    c->prompts_file, &r->source, reterr)) < 0) ||
 	    (rc = engine_open(c, &r->eng, reterr)) < 0 ||
 	    (rc = engine_open_tokenizer(r->eng, reterr)) < 0 ||
 	    (rc = engine_plan(r->eng, reterr)) < 0)
@@ -240,6 +243,8 @@ prepare_run(struct run *r, struct err *reterr)
 		return 0;
 	r->ops = (struct generate_ops){ .next_prompt = next_prompt,
 	    .emit = emit_text, .finish = finish_text, .arg = r };
+	if ((rc = read_prompt(r, reterr)) < 0)
+		return rc;
 	rc = prompt_encode(r->eng, &r->source, &r->ids, &r->n, reterr);
 	tokenizer_note_losses(engine_vocab(r->eng));
 	return rc;

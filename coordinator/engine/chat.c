@@ -241,10 +241,15 @@ int
 chat_turn(struct chat *c, const char *text, size_t nbytes, struct err *reterr)
 {
 	uint64_t start = event_now_ns(), first;
+	size_t most = tokenizer_max_text(c->eng->vocab, c->eng->plan.ctx_tok);
 	uint32_t *ids;
 	size_t n;
 	int rc;
 
+	if (nbytes > most)
+		return err_set(reterr, ERR_USAGE, -E2BIG, "the message has "
+		    "%zu bytes, and the context of %u tokens holds at most %zu",
+		    nbytes, c->eng->plan.ctx_tok, most);
 	if ((rc = encode_turn(c->eng, c->ct, c->st.turns, c->system, text,
 	    nbytes, &ids, &n, reterr)) < 0)
 		return rc;

@@ -47,7 +47,11 @@ fail:
 int
 engine_open_tokenizer(struct engine *eng, struct err *reterr)
 {
-	return tokenizer_open(eng->file, &eng->vocab, reterr);
+	int rc = tokenizer_open(eng->file, &eng->vocab, reterr);
+
+	if (rc == 0)
+		tokenizer_set_poll(eng->vocab, signals_check);
+	return rc;
 }
 
 /* --- plan --- */

@@ -33,9 +33,17 @@ int
 prompt_encode(const struct engine *eng, const struct source *prompt,
     uint32_t **ret_ids, uint32_t *ret_n, struct err *reterr)
 {
-	size_t n;
+	size_t most = tokenizer_max_text(eng->vocab, eng->plan.ctx_tok), n;
 	int rc;
 
+	/* Tokenizing a text takes some 60 times its bytes. */
+	if (prompt->nbytes > most)
+		return err_set(reterr, ERR_USAGE, -E2BIG, "the prompt has %s%zu "
+		    "bytes and the context of %u tokens holds at most %zu: "
+		    "give a shorter prompt or a larger --ctx (the model was "
+		    "trained with %u)", eng->conf->prompts_file == NULL ?
+		    "at least " : "", prompt->nbytes, eng->plan.ctx_tok, most,
+		    eng->model->hp.ctx_train);
 	rc = eng->conf->chat ? chat_encode_first(eng, prompt->text, prompt->nbytes,
 	    ret_ids, &n, reterr) : tokenizer_encode(eng->vocab, prompt->text,
 	    prompt->nbytes, 1, eng->conf->special, ret_ids, &n, reterr);
@@ -133,6 +141,10 @@ next_prompt(void *arg, struct completion *t, struct err *reterr)
 		if ((rc = prompt_encode(p->eng, &prompt, &t->ids, &t->n,
 		    &e)) == 0)
 			return 1;
+		if (rc == -EINTR) {
+			*reterr = e;
+			return rc;
+		}
 		l->result = line_json(l);
 		note_failure(p, l, &e);
 		if ((rc = print_lines(p, l, reterr)) < 0)

@@ -12,7 +12,8 @@
 #define SOURCE_MAX	(256 * MIB)
 
 static int
-read_all(FILE *fp, const char *path, struct source *ret, struct err *reterr)
+read_all(FILE *fp, const char *path, size_t most, struct source *ret,
+    struct err *reterr)
 {
 	size_t cap = 64 * 1024, n;
 	char *grown;
@@ -21,7 +22,7 @@ read_all(FILE *fp, const char *path, struct source *ret, struct err *reterr)
 		ret->text = grown;
 		n = fread(ret->text + ret->nbytes, 1, cap - ret->nbytes, fp);
 		ret->nbytes += n;
-		if (n == 0)
+		if (n == 0 || ret->nbytes > most)
 			break;
 		if (ret->nbytes == cap && (cap *= 2) > SOURCE_MAX)
 			return err_set(reterr, ERR_USAGE, -EFBIG,
@@ -41,6 +42,13 @@ int
 source_read(const char *text, const char *path, struct source *ret,
     struct err *reterr)
 {
+	return source_read_most(text, path, SIZE_MAX, ret, reterr);
+}
+
+int
+source_read_most(const char *text, const char *path, size_t most,
+    struct source *ret, struct err *reterr)
+{
 	FILE *fp;
 	int rc;
 
@@ -53,11 +61,11 @@ source_read(const char *text, const char *path, struct source *ret,
 		return 0;
 	}
 	if (strcmp(path, "-") == 0)
-		return read_all(stdin, "stdin", ret, reterr);
+		return read_all(stdin, "stdin", most, ret, reterr);
 	if ((fp = fopen(path, "re")) == NULL)
 		return err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
 		    strerror(errno));
-	rc = read_all(fp, path, ret, reterr);
+	rc = read_all(fp, path, most, ret, reterr);
 	fclose(fp);
 	return rc;
 }

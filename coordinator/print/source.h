@@ -13,6 +13,10 @@ struct source {
 /* A copy of text if not NULL, else the exact bytes of path. */
 int source_read(const char *text, const char *path, struct source *ret,
     struct err *reterr);
+/* The same for a text that is refused if it has more than `most` bytes: reading
+ * ends somewhere behind them. */
+int source_read_most(const char *text, const char *path, size_t most,
+    struct source *ret, struct err *reterr);
 /* Remove one line end, "\n" or "\r\n", from the end. */
 void source_chomp(struct source *s);
 /* Append to a text that began as { 0 }. */

@@ -105,7 +105,7 @@ check "/save without a file is reported" stderr_has '/save: no file'
 check "/save to an unwritable file is reported" \
     stderr_has "$T/no/where: cannot write: No such file"
 check "a bad line makes the exit code 1" exits 1
-{ seq -s ' and ' 200; echo "In the"; } >"$T/in"
+{ seq -s ' and ' 50; echo "In the"; } >"$T/in"
 talk -q -n 4 --ctx 32
 check "a message longer than the context is reported" \
     stderr_has 'needs [0-9]+ tokens; [0-9]+ of 32 are left'
