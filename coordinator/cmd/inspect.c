@@ -90,7 +90,7 @@ json_value(const struct gguf_kv *kv)
 	case GGUF_BOOL:
 		return json_boolean(kv->v.u != 0);
 	default:
-		return json_integer((json_int_t)kv->v.u);
+		return output_json_u64(kv->v.u);
 	}
 }
 

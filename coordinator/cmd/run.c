@@ -144,7 +144,7 @@ print_json(struct run *r, const struct sessions *ss, struct err *reterr)
 	else
 		json_object_set_new(o, "interrupted", json_true());
 	json_object_set_new(o, "seed",
-	    json_integer((json_int_t)r->c->sampling.seed));
+	    output_json_u64(r->c->sampling.seed));
 	json_object_set_new(o, "context", json_integer(p->ctx_tok));
 	json_object_set_new(o, "batch", json_integer(p->batch_rows));
 	json_object_set_new(o, "kv_type_k",

@@ -196,8 +196,8 @@ run_cases(struct report *r, struct stress *x, uint64_t seed,
 		    "such case; `straddle stress --list` lists them",
 		    x->given->stress_only);
 	if (r->json)
-		rc = output_json(json_pack("{s:O,s:I}", "cases", r->cases,
-		    "seed", (json_int_t)seed), 1, reterr);
+		rc = output_json(json_pack("{s:O,s:o}", "cases", r->cases,
+		    "seed", output_json_u64(seed)), 1, reterr);
 	else
 		printf("%u held, %u did not, %u skipped; repeat with --seed %"
 		    PRIu64 "\n", r->nheld, r->nbroke, r->nskipped,

@@ -173,8 +173,7 @@ add_numbers(const struct prompts *p, const struct completion *t, json_t *o)
 	json_object_set_new(o, "prompt_tokens", json_integer(t->n));
 	json_object_set_new(o, "gen_tokens", json_integer(t->ntokens));
 	if (c->sampling.temp > 0)
-		json_object_set_new(o, "seed",
-		    json_integer((json_int_t)t->seed));
+		json_object_set_new(o, "seed", output_json_u64(t->seed));
 	if (c->verbose == 0 || t->first_ns == 0)
 		return;
 	json_object_set_new(o, "ttft_s",

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <bsd/string.h>
@@ -307,14 +308,68 @@ output_refuse_model(const struct gguf *g, const char *path,
 	return 0;
 }
 
+/* Jansson's integers are signed.  A larger number is a string until the text is
+ * made: MARK, which nobody who writes prompts or models can know, and digits. */
+enum { MARK_LEN = 37 };
+
+static const char *
+mark(void)
+{
+	static char text[MARK_LEN + 1];
+	const uint8_t *random;
+	unsigned i;
+
+	if (text[0] != '\0')
+		return text;
+	strlcpy(text, "u64-", sizeof(text));
+	/* 16 random bytes that the kernel gives to every process. */
+	random = (const uint8_t *)(uintptr_t)getauxval(AT_RANDOM);
+	for (i = 0; i < 16; i++)
+		snprintf(text + 4 + 2 * i, 3, "%02x", random != NULL ?
+		    random[i] : i);
+	strlcat(text, "-", sizeof(text));
+	return text;
+}
+
+json_t *
+output_json_u64(uint64_t n)
+{
+	char text[MARK_LEN + 24];
+
+	if (n <= INT64_MAX)
+		return json_integer((json_int_t)n);
+	snprintf(text, sizeof(text), "%s%" PRIu64, mark(), n);
+	return json_string(text);
+}
+
+/* Turn marked strings into numbers, in place. */
+static void
+unmark(char *json)
+{
+	char *at = json, *to, *digits, *end;
+
+	while ((at = strstr(at, mark())) != NULL) {
+		digits = at + MARK_LEN;
+		end = digits + strspn(digits, "0123456789");
+		to = at - 1;		/* the quotes go, too */
+		memmove(to, digits, (size_t)(end - digits));
+		memmove(to + (end - digits), end + 1, strlen(end + 1) + 1);
+		at = to;
+	}
+}
+
 int
 output_json(json_t *o, int indent, struct err *reterr)
 {
 	char *dump = json_dumps(o, (indent ? JSON_INDENT(1) : JSON_COMPACT) |
 	    JSON_REAL_PRECISION(7));
-	char *text = dump != NULL ? plain_json(dump) : NULL;
-	int rc = json_failed || text == NULL ? -ENOMEM : 0;
+	char *text;
+	int rc;
 
+	if (dump != NULL)
+		unmark(dump);
+	text = dump != NULL ? plain_json(dump) : NULL;
+	rc = json_failed || text == NULL ? -ENOMEM : 0;
 	json_decref(o);
 	free(dump);
 	if (rc < 0) {

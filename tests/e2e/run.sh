@@ -253,6 +253,25 @@ check_success "sampling with the seed that was printed" \
     -n 24 --ctx 256 --seed "${seed:-none}"
 check "the printed seed reproduces the text" equal "$want" "$(cat "$OUT")"
 
+# The largest seed, which JSON libraries with signed integers cannot hold.
+max=18446744073709551615
+check_success "the largest seed" \
+    run -m "$MODEL" -p In -n 2 --ctx 64 --seed $max --json -q
+check "JSON has the largest seed to the digit" stdout_has "^ \"seed\": $max,\$"
+printf 'one\ntwo\n' >"$T/lines"
+check_success "--prompts with the largest seed" run -m "$MODEL" \
+    --prompts "$T/lines" -n 2 --seed $max -q
+check "a line's seed repeats its text" "$PYTHON" - "$OUT" "$BIN" "$MODEL" <<-'END'
+	import json, subprocess, sys
+	for line in open(sys.argv[1]):
+	    o = json.loads(line)
+	    assert 0 <= o['seed'] < 1 << 64 and o['seed'] > 1 << 63, o
+	    text = subprocess.run([sys.argv[2], 'run', '-q', '-m', sys.argv[3],
+	        '-p', o['prompt'], '-n', '2', '--seed', str(o['seed'])],
+	        capture_output=True, text=True).stdout
+	    assert text == o['text'] + '\n', (text, o)
+	END
+
 # --- splitting a prompt into chunks ---
 
 batches()
