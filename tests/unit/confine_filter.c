@@ -1,0 +1,313 @@
+/* tests/unit/confine_filter.c - the seccomp program as the kernel would run it.
+ *
+ * unit/confine makes real calls from confined processes.  This program
+ * interprets the filter instead, so that it covers every call number, every
+ * kind of argument and every architecture, on any machine. */
+#include "tests/support/t.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "config/base.h"
+#include "shm/chan.h"
+#include "worker/confine/filter.h"
+
+#if defined(__x86_64__)
+#define NATIVE	AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE	AUDIT_ARCH_AARCH64
+#endif
+
+enum { NR_END = 1024, X32_BIT = 0x40000000 };
+
+static struct sock_filter *prog;
+static unsigned short nprog;
+
+/* --- classic BPF, as far as seccomp has it --- */
+
+static uint32_t
+operate(uint32_t code, uint32_t a, uint32_t b)
+{
+	switch (BPF_OP(code)) {
+	case BPF_AND:	return a & b;
+	case BPF_OR:	return a | b;
+	case BPF_ADD:	return a + b;
+	case BPF_SUB:	return a - b;
+	case BPF_RSH:	return a >> b;
+	case BPF_LSH:	return a << b;
+	}
+	ck_abort_msg("unknown operation %#x", code);
+	return 0;
+}
+
+static int
+compare(uint32_t code, uint32_t a, uint32_t b)
+{
+	switch (BPF_OP(code)) {
+	case BPF_JEQ:	return a == b;
+	case BPF_JGT:	return a > b;
+	case BPF_JGE:	return a >= b;
+	case BPF_JSET:	return (a & b) != 0;
+	}
+	ck_abort_msg("unknown comparison %#x", code);
+	return 0;
+}
+
+/* The program's answer to a call.  Jumps only go forward, so it ends. */
+static uint32_t
+answer(const struct seccomp_data *d)
+{
+	const struct sock_filter *f;
+	uint32_t a = 0, mem[BPF_MEMWORDS] = { 0 };
+	unsigned pc;
+
+	for (pc = 0; pc < nprog; pc++) {
+		f = &prog[pc];
+		switch (BPF_CLASS(f->code)) {
+		case BPF_LD:
+			if (BPF_MODE(f->code) == BPF_MEM) {
+				ck_assert_uint_lt(f->k, BPF_MEMWORDS);
+				a = mem[f->k];
+				break;
+			}
+			ck_assert_uint_eq(f->code, BPF_LD | BPF_W | BPF_ABS);
+			ck_assert_uint_le(f->k, sizeof(*d) - sizeof(a));
+			memcpy(&a, (const char *)d + f->k, sizeof(a));
+			break;
+		case BPF_ST:
+			ck_assert_uint_lt(f->k, BPF_MEMWORDS);
+			mem[f->k] = a;
+			break;
+		case BPF_ALU:
+			ck_assert_uint_eq(BPF_SRC(f->code), BPF_K);
+			a = operate(f->code, a, f->k);
+			break;
+		case BPF_JMP:
+			ck_assert_uint_eq(BPF_SRC(f->code), BPF_K);
+			pc += BPF_OP(f->code) == BPF_JA ? f->k :
+			    compare(f->code, a, f->k) ? f->jt : f->jf;
+			break;
+		case BPF_RET:
+			ck_assert_uint_eq(f->code, BPF_RET | BPF_K);
+			return f->k;
+		default:
+			ck_abort_msg("unknown instruction %#x", f->code);
+		}
+	}
+	ck_abort_msg("the program has no end");
+	return 0;
+}
+
+static uint32_t
+answer_to(uint32_t arch, int nr, const uint64_t arg[6])
+{
+	struct seccomp_data d = { .nr = nr, .arch = arch };
+
+	memcpy(d.args, arg, sizeof(d.args));
+	return answer(&d);
+}
+
+static int
+is_allowed(long nr, const uint64_t arg[6])
+{
+	uint32_t a = answer_to(NATIVE, (int)nr, arg);
+
+	/* Nothing else: LOG and TRACE would let the call pass. */
+	ck_assert_msg(a == SECCOMP_RET_ALLOW || a == SECCOMP_RET_TRAP,
+	    "call %ld: answer %#x", nr, a);
+	return a == SECCOMP_RET_ALLOW;
+}
+
+static void
+draw_args(uint64_t arg[6])
+{
+	unsigned i;
+
+	for (i = 0; i < 6; i++)
+		arg[i] = t_rand() >> t_rand_below(64);
+}
+
+/* In the process of each test: the program names its process. */
+static void
+make_filter(void)
+{
+	ck_assert_int_eq(confine_filter(&prog, &nprog), 0);
+	ck_assert_uint_gt(nprog, 0);
+}
+
+/* --- what a worker may call --- */
+
+/* Argument `at` decides: an int, of which the kernel sees 32 bits. */
+enum { NEVER_DENIED = -1 };
+static const struct call {
+	long nr;
+	int at;
+	uint32_t good[3], bad[4];	/* 0 after the first: none */
+} calls[] = {
+	{ SYS_futex, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_sched_yield, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_restart_syscall, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_clock_nanosleep, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_clock_gettime, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_ppoll, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_pread64, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_read, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_write, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_writev, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_close, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_lseek, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_munmap, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_mremap, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_madvise, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_brk, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_wait4, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_exit, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_exit_group, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_rt_sigprocmask, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_rt_sigaction, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_rt_sigreturn, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_getpid, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_gettid, NEVER_DENIED, { 0 }, { 0 } },
+	{ SYS_recvmsg, 0, { CHAN_FD }, { 0, CHAN_FD + 1, UINT32_MAX } },
+	{ SYS_sendmsg, 0, { CHAN_FD }, { 0, CHAN_FD + 1, UINT32_MAX } },
+	{ SYS_fcntl, 1, { F_GET_SEALS }, { F_DUPFD, F_SETFL, F_SETOWN,
+	    F_ADD_SEALS } },
+	{ SYS_mmap, 2, { PROT_READ | PROT_WRITE, PROT_READ },
+	    { PROT_EXEC, PROT_READ | PROT_EXEC,
+	    PROT_READ | PROT_WRITE | PROT_EXEC, UINT32_MAX } },
+	{ SYS_mprotect, 2, { PROT_READ | PROT_WRITE, PROT_READ },
+	    { PROT_EXEC, PROT_READ | PROT_EXEC,
+	    PROT_READ | PROT_WRITE | PROT_EXEC, UINT32_MAX } },
+	/* FastRPC's type is 'R'; 0x5412 is TIOCSTI. */
+	{ SYS_ioctl, 1, { 'R' << 8, 0xc0105200u | 3 }, { 0x5412, 0x5413,
+	    0x8901, 'R' } },
+	{ SYS_tgkill, 0, { 0 }, { 1, 2, UINT32_MAX } }	/* good: this process */
+};
+
+static const struct call *
+find_call(long nr)
+{
+	unsigned i;
+
+	for (i = 0; i < NITEMS(calls); i++)
+		if (calls[i].nr == nr)
+			return &calls[i];
+	return NULL;
+}
+
+START_TEST(every_other_call_is_denied_whatever_its_arguments)
+{
+	uint64_t arg[6];
+	unsigned round;
+	long nr;
+
+	make_filter();
+	for (nr = 0; nr < NR_END; nr++)
+		for (round = 0; round < 8; round++) {
+			draw_args(arg);
+			if (find_call(nr) == NULL)
+				ck_assert_msg(!is_allowed(nr, arg),
+				    "call %ld is allowed", nr);
+		}
+	free(prog);
+}
+END_TEST
+
+START_TEST(a_call_is_allowed_by_its_one_argument)
+{
+	const struct call *c;
+	uint64_t arg[6];
+	unsigned round, i;
+	uint32_t good;
+
+	make_filter();
+	for (c = calls; c < calls + NITEMS(calls); c++)
+		for (round = 0; round < 100; round++) {
+			draw_args(arg);
+			if (c->at == NEVER_DENIED) {
+				ck_assert_msg(is_allowed(c->nr, arg),
+				    "call %ld is denied", c->nr);
+				continue;
+			}
+			for (i = 0; i == 0 || (i < NITEMS(c->good) &&
+			    c->good[i] != 0); i++) {
+				good = c->nr == SYS_tgkill ?
+				    (uint32_t)getpid() : c->good[i];
+				/* Whatever the upper half has. */
+				arg[c->at] = arg[c->at] << 32 | good;
+				ck_assert_msg(is_allowed(c->nr, arg),
+				    "call %ld with %#x is denied", c->nr,
+				    good);
+			}
+			for (i = 0; i == 0 || (i < NITEMS(c->bad) &&
+			    c->bad[i] != 0); i++) {
+				arg[c->at] = arg[c->at] << 32 | c->bad[i];
+				ck_assert_msg(!is_allowed(c->nr, arg),
+				    "call %ld with %#x is allowed", c->nr,
+				    c->bad[i]);
+			}
+		}
+	free(prog);
+}
+END_TEST
+
+/* Numbers of a 32-bit process mean other calls: its 5 is open(), our 5 is not.
+ * A 64-bit process makes them with int $0x80. */
+START_TEST(a_call_of_another_architecture_kills_the_process)
+{
+	static const uint32_t foreign[] = { AUDIT_ARCH_I386, AUDIT_ARCH_ARM,
+	    AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64, AUDIT_ARCH_RISCV64, 0,
+	    UINT32_MAX };
+	uint64_t arg[6];
+	unsigned i;
+	int nr;
+
+	make_filter();
+	for (i = 0; i < NITEMS(foreign); i++)
+		for (nr = -1; nr < NR_END && foreign[i] != NATIVE; nr++) {
+			draw_args(arg);
+			ck_assert_msg(answer_to(foreign[i], nr, arg) ==
+			    SECCOMP_RET_KILL_PROCESS,
+			    "architecture %#x: call %d: answer %#x",
+			    foreign[i], nr, answer_to(foreign[i], nr, arg));
+		}
+	free(prog);
+}
+END_TEST
+
+/* x32 has the architecture of x86-64; a bit of the number tells them apart. */
+START_TEST(no_call_of_x32_is_allowed)
+{
+	uint64_t arg[6];
+	int nr;
+
+	make_filter();
+	for (nr = 0; nr < NR_END; nr++) {
+		draw_args(arg);
+		ck_assert_msg(answer_to(NATIVE, nr | X32_BIT, arg) !=
+		    SECCOMP_RET_ALLOW, "x32: call %d is allowed", nr);
+	}
+	free(prog);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		every_other_call_is_denied_whatever_its_arguments,
+		a_call_is_allowed_by_its_one_argument,
+		a_call_of_another_architecture_kills_the_process,
+		no_call_of_x32_is_allowed
+	};
+
+	return t_main("confine_filter", 30, tests, NITEMS(tests));
+}
