@@ -395,6 +395,39 @@ START_TEST(every_value_type_is_read_as_written)
 }
 END_TEST
 
+/* Sums that wrap at 2^64 would put these tensors into the file. */
+START_TEST(places_and_sizes_near_the_end_of_64_bits_are_refused)
+{
+	static const struct {
+		uint64_t ne, offset;
+		const char *text;
+	} cases[] = {
+		{ 8, UINT64_MAX - 31, "too large" },	/* before the data */
+		{ 8, UINT64_MAX - 63, "too large" },
+		{ 8, UINT64_C(1) << 63, "truncated" },
+		{ 8, INT64_MAX - 31, "truncated" },
+		/* 2^64 - 32 and 2^64 - 4096 bytes of F32 */
+		{ (UINT64_C(1) << 62) - 8, 0, "truncated" },
+		{ (UINT64_C(1) << 62) - 1024, 0, "truncated" },
+		{ (UINT64_C(1) << 62) - 8, 4096, "truncated" }
+	};
+	const char *path = tmp_path("wrap.gguf");
+	struct gguf_writer w;
+	unsigned i;
+
+	for (i = 0; i < NITEMS(cases); i++) {
+		gw_open(&w);
+		gw_kv_str(&w, "general.architecture", "llama");
+		gw_tensor_at(&w, "t", QUANT_F32, 1, &cases[i].ne,
+		    cases[i].offset);
+		w.data_bytes = 8192;
+		gw_save(&w, path);
+		gw_close(&w);
+		must_refuse(path, cases[i].text);
+	}
+}
+END_TEST
+
 START_TEST(getters_refuse_other_types_and_ranges)
 {
 	const char *path = tmp_path("types.gguf");
@@ -704,6 +737,7 @@ main(void)
 		truncated_data_is_refused_with_the_tensor_name,
 		mutated_header_is_refused_or_consistent,
 		every_value_type_is_read_as_written,
+		places_and_sizes_near_the_end_of_64_bits_are_refused,
 		getters_refuse_other_types_and_ranges,
 		header_beyond_256_mib_is_refused,
 		vocabulary_of_256k_tokens_is_read_completely,

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shm/region.h"
@@ -22,6 +24,15 @@ static int
 is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static unsigned
+mode_of(int fd)
+{
+	struct stat st;
+
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	return (unsigned)st.st_mode;
 }
 
 static uint64_t
@@ -69,6 +80,48 @@ START_TEST(a_shared_region_is_zero_sized_sealed_and_close_on_exec)
 	ck_assert_int_eq(fcntl(r.fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
 	ck_assert_int_eq(errno, EPERM);
 	ck_assert_int_eq(fcntl(r.fd, F_GETFD), FD_CLOEXEC);
+	region_close(&r);
+}
+END_TEST
+
+/* Replaces the C library's: records the flags, and refuses those of newer
+ * kernels where that is asked for. */
+enum { NOEXEC_SEAL = 8 };		/* MFD_NOEXEC_SEAL, Linux 6.3 */
+static unsigned flags_seen[2], nflags, flags_refused;
+
+int
+memfd_create(const char *name, unsigned flags)
+{
+	if (nflags < NITEMS(flags_seen))
+		flags_seen[nflags++] = flags;
+	/* This kernel may be older; the flag has been seen. */
+	if ((flags & flags_refused) != 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	return (int)syscall(SYS_memfd_create, name, flags);
+}
+
+START_TEST(shared_memory_can_never_be_executed)
+{
+	const unsigned always = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	struct region r;
+	struct err e;
+
+	nflags = 0;
+	t_ok(region_create_shared("t", 1, &r, &e), &e);
+	ck_assert_uint_ge(nflags, 1);
+	ck_assert_uint_eq(flags_seen[0], always | NOEXEC_SEAL);
+	/* A kernel that knows the flag takes the permission away. */
+	if (nflags == 1)
+		ck_assert_uint_eq(mode_of(r.fd) & 0111, 0);
+	region_close(&r);
+
+	nflags = 0;
+	flags_refused = NOEXEC_SEAL;
+	t_ok(region_create_shared("t", 1, &r, &e), &e);
+	ck_assert_uint_eq(nflags, 2);
+	ck_assert_uint_eq(flags_seen[1], always);
 	region_close(&r);
 }
 END_TEST
@@ -273,6 +326,7 @@ main(void)
 	const TTest *const tests[] = {
 		sizes_are_rounded_to_pages_and_huge_pages,
 		a_shared_region_is_zero_sized_sealed_and_close_on_exec,
+		shared_memory_can_never_be_executed,
 		two_maps_of_one_region_are_the_same_memory,
 		attach_refuses_an_unsealed_file,
 		attach_refuses_a_wrong_size,

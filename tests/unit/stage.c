@@ -346,6 +346,42 @@ START_TEST(rows_beyond_the_context_are_refused)
 }
 END_TEST
 
+/* Local layers hold the last ATTN_BLOCK positions in a ring of that size: going
+ * back further would attend to rows of later positions. */
+START_TEST(a_cut_below_the_window_is_refused)
+{
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
+	struct err e = { 0 };
+
+	draw_texts();
+	lc.tiny.window = 8;
+	lc.tiny.full_every = 2;
+	chain_start(&ch, &lc);
+	chain_send_text(&ch, 0, 0, text, TEXT, 16);
+	chain_finish(&ch);
+	/* The window of the last position is still there, and nothing cannot
+	 * be missing. */
+	chain_send_control(&ch, BATCH_FORGET, 0, TEXT - 1);
+	chain_finish(&ch);
+	chain_send_control(&ch, BATCH_FORGET, 0, 10);
+	ck_assert_int_eq(chain_run(&ch, &e), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(e.msg, "cannot cut sequence 0 to 10 "
+	    "rows: local layers have overwritten earlier rows"));
+	chain_close(&ch);
+
+	chain_start(&ch, &lc);
+	chain_send_text(&ch, 0, 0, text, TEXT, 16);
+	chain_send_control(&ch, BATCH_FORGET, 0, 0);
+	chain_send_text(&ch, 0, 0, text, 20, 16);
+	chain_finish(&ch);
+	/* Short: nothing was overwritten since. */
+	chain_send_control(&ch, BATCH_FORGET, 0, 10);
+	chain_finish(&ch);
+	chain_close(&ch);
+}
+END_TEST
+
 START_TEST(a_ring_with_corrupt_counters_is_refused)
 {
 	static struct chain ch;
@@ -382,6 +418,7 @@ main(void)
 		corrupt_headers_are_refused,
 		invalid_rows_are_refused,
 		rows_beyond_the_context_are_refused,
+		a_cut_below_the_window_is_refused,
 		a_ring_with_corrupt_counters_is_refused
 	};
 
