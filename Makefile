@@ -304,7 +304,7 @@ check:
 	$(S).ci/deps check
 	$(MAKE) $(AGAIN) check-built
 
-check-built: all $(PROGS) check-includes
+check-built: all $(PROGS) check-includes check-rows
 	$(IN) tests/run.sh $(CHECKS)
 
 # The longest come first, the others run beside them.  TSan has nothing to find
@@ -330,6 +330,13 @@ check-faults: all $(B)/tests/tools/faulty
 
 check-includes:
 	cd $(or $(S),.) && CC="$(CC)" tests/check_includes.py
+
+# Each guard is broken in a copy of the tree, and a test must notice.
+check-sabotage:
+	$(S).ci/deps check
+	cd $(or $(S),.) && CC="$(CC)" B=$(BUILD) tests/tools/sabotage.py
+check-rows:
+	cd $(or $(S),.) && tests/tools/sabotage.py --applies
 
 # ASan and UBSan, built by clang, whose warnings are errors as gcc's are.
 CLANG   ?= clang-14
@@ -423,13 +430,14 @@ help:
 	echo "  check-stress     every case of stress, and SOAK_S (60) of soak"
 	echo "  check-torture    each allocation, map, descriptor fails in turn"
 	echo "  check-conformance  compares with the data in SHARED (../shared)"
+	echo "  check-sabotage   breaks each guard; a test must notice; minutes"
 	echo "  check-kernels check-includes check-faults   those alone"
 	echo "make clean"
 	echo "V=1 shows commands; CC=clang-14; SAN=address|thread; B=DIR;"
 	echo "CROSS=aarch64-linux-gnu- builds for aarch64"
 
 .PHONY: all demo dist skel check check-built check-all check-kernels \
-    check-includes check-asan check-tsan check-clang check-programs \
+    check-includes check-sabotage check-rows check-asan check-tsan check-clang check-programs \
     check-arm64 check-conformance check-faults check-big check-vm \
     check-fresh check-fuzz fuzz-built check-kills check-stress check-torture clean help
 

@@ -1,0 +1,470 @@
+#!/usr/bin/env python3
+"""tests/tools/sabotage.py - break each guard, and see that a test notices.
+
+usage: sabotage.py [--list | --applies | NAME...]
+
+A row of ROWS is one small change to the source that removes a guard, and the
+tests that must fail with it.  Each row is tried on a copy of the tree in
+$B/sabotage, never on the tree itself: patch, build, run the tests, restore.
+
+    NAME...     these rows; without a name all of them (minutes)
+    --list      print the rows
+    --applies   no build: does the text of every row occur exactly once?
+
+A row whose text is not found exactly once is stale, which is an error: correct
+it together with the code.  A test that passes in spite of the sabotage is a
+survivor.  Exit status: 0 every sabotage was noticed, 1 a survivor or a stale
+row, 77 nothing could be tried here.
+
+When you add a guard, add a row, and run it with its name."""
+import os
+import subprocess
+import sys
+from collections import namedtuple
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.realpath(__file__))))
+B = os.environ.get("B", "build")
+COPY = os.path.join(B if os.path.isabs(B) else os.path.join(ROOT, B),
+                    "sabotage")
+LIMIT_S = 240           # of one test; a sabotage may make it hang
+
+Row = namedtuple("Row", "name file old new tests san")
+ROWS = []
+
+
+def row(name, file, old, new, *tests, san=""):
+    """tests: names below tests/, such as "unit/ring" or "e2e/run.sh"."""
+    ROWS.append(Row(name, file, old, new, tests, san))
+
+
+# --- shared memory ---
+
+row("ring: slots are published relaxed", "shm/ring.c",
+    "(void)atomic_exchange(word, value);",
+    "atomic_store_explicit(word, value, memory_order_relaxed);",
+    "unit/ring_model")
+row("ring: slots are published with release alone", "shm/ring.c",
+    "(void)atomic_exchange(word, value);",
+    "atomic_store_explicit(word, value, memory_order_release);",
+    "unit/ring_model")
+row("ring: counters are read without acquire", "shm/ring.c",
+    "static int\nready(const struct ring *r)\n{\n"
+    "	return ready_at(r, atomic_load_explicit(peer_word(r),\n"
+    "	    memory_order_acquire));",
+    "static int\nready(const struct ring *r)\n{\n"
+    "	return ready_at(r, atomic_load_explicit(peer_word(r),\n"
+    "	    memory_order_relaxed));",
+    "unit/ring_model")
+row("ring: a sleeping consumer is looked for out of order", "shm/ring.c",
+    "if (atomic_load(&r->sh->asleep) & RING_CONSUMER) {",
+    "if (atomic_load_explicit(&r->sh->asleep, memory_order_acquire) &\n"
+    "	    RING_CONSUMER) {",
+    "unit/ring_model")
+row("ring: a sleeping producer is looked for out of order", "shm/ring.c",
+    "if (atomic_load(&r->sh->asleep) & RING_PRODUCER)",
+    "if (atomic_load_explicit(&r->sh->asleep, memory_order_acquire) &\n"
+    "	    RING_PRODUCER)",
+    "unit/ring_model")
+row("ring: a sleeper is announced relaxed", "shm/ring.c",
+    "atomic_fetch_or(&r->sh->asleep, asleep_bit(r));",
+    "atomic_fetch_or_explicit(&r->sh->asleep, asleep_bit(r),\n"
+    "	    memory_order_relaxed);",
+    "unit/ring_model")
+row("ring: the doorbell is armed out of order", "shm/ring.c",
+    "rc = ready_at(r, atomic_load(peer_word(r)));",
+    "rc = ready_at(r, atomic_load_explicit(peer_word(r),\n"
+    "	    memory_order_acquire));",
+    "unit/ring_model")
+row("ring: a sleeper does not check once more", "shm/ring.c",
+    "	rc = ready_at(r, atomic_load(peer_word(r)));		/* W2 */\n",
+    "	rc = 0;\n",
+    "unit/ring_model")
+row("ring: an impossible counter is believed", "shm/ring.c",
+    "if (used > r->nslots)\n		return -EPROTO;",
+    "if (used > r->nslots)\n		used = r->nslots;",
+    "unit/stage")
+row("ring: magic and version are not compared", "shm/ring.c",
+    "if (magic != RING_MAGIC || version != RING_VERSION)",
+    "if (magic == 0 && version == 0)",
+    "unit/ring")
+row("ring: the peer's geometry is believed", "shm/ring.c",
+    "if (n != nslots || size != slot_bytes)",
+    "if (n == 0 || size == 0)",
+    "unit/ring")
+row("ring: any number of slots", "shm/ring.c",
+    "if (nslots == 0 || (nslots & (nslots - 1)) != 0 || slot_bytes == 0 ||",
+    "if (nslots == 0 || slot_bytes == 0 ||",
+    "unit/ring")
+row("region: shared memory is not sealed", "shm/region.c",
+    "fcntl(r.fd, F_ADD_SEALS, SIZE_SEALS | F_SEAL_SEAL) < 0",
+    "fcntl(r.fd, F_ADD_SEALS, F_SEAL_SEAL) < 0",
+    "unit/region")
+row("region: unsealed memory is attached", "shm/region.c",
+    "(seals & SIZE_SEALS) != SIZE_SEALS", "0",
+    "unit/region")
+row("region: the size of attached memory is not compared", "shm/region.c",
+    "if (want_bytes == 0 || (uint64_t)size != r.nbytes)",
+    "if (want_bytes == 0)",
+    "unit/region")
+row("region: shared memory can be executed", "shm/region.c",
+    "memfd_create(name, flags | MFD_NOEXEC_SEAL)",
+    "memfd_create(name, flags)",
+    "unit/region")
+row("ledger: a charge beyond the cap passes", "shm/mem.c",
+    "if (nbytes > mem_left(m))", "if (nbytes == UINT64_MAX)",
+    "unit/mem")
+row("channel: a truncated packet is accepted", "shm/chan.c",
+    "if (mh->msg_flags & (MSG_TRUNC | MSG_CTRUNC))",
+    "if (mh->msg_flags & MSG_OOB)",
+    "unit/chan")
+row("channel: the frame's length is believed", "shm/chan.c",
+    "    frame->nbytes != nbytes - sizeof(*frame) ||\n", "",
+    "unit/chan")
+
+# --- a worker's confinement ---
+
+row("worker: outlives the coordinator", "worker/main.c",
+    "	prctl(PR_SET_PDEATHSIG, SIGKILL);\n",
+    "	(void)PR_SET_PDEATHSIG;\n",
+    "e2e/worker_signals.sh")
+row("worker: the terminal's SIGINT ends it", "worker/main.c",
+    "	signal(SIGINT, SIG_IGN);\n", "",
+    "e2e/worker_signals.sh")
+row("worker: keeps the coordinator's signal mask",
+    "coordinator/session/child.c",
+    "	sigprocmask(SIG_SETMASK, &none, NULL);\n", "",
+    "e2e/worker_signals.sh")
+row("confine: calls of another architecture pass", "worker/confine/calls.c",
+    "SCMP_FLTATR_ACT_BADARCH,\n	    SCMP_ACT_KILL_PROCESS",
+    "SCMP_FLTATR_ACT_BADARCH,\n	    SCMP_ACT_ALLOW",
+    "unit/confine_filter")
+row("confine: a denied call passes", "worker/confine/calls.c",
+    "seccomp_init(SCMP_ACT_TRAP)", "seccomp_init(SCMP_ACT_LOG)",
+    "unit/confine_filter")
+for call, rule in (("mmap", "NO_EXEC"), ("mprotect", "NO_EXEC"),
+                   ("sendmsg", "ON_CHANNEL"), ("recvmsg", "ON_CHANNEL"),
+                   ("fcntl", "GET_SEALS"), ("ioctl", "FASTRPC"),
+                   ("tgkill", "ON_SELF")):
+    row("confine: %s with any arguments" % call, "worker/confine/calls.c",
+        "{ SCMP_SYS(%s), %s }" % (call, rule),
+        "{ SCMP_SYS(%s), ANY }" % call, "unit/confine_filter")
+row("confine: the filter covers one thread", "worker/confine/confine.c",
+    "unsigned flags = SECCOMP_FILTER_FLAG_TSYNC |\n"
+    "	    SECCOMP_FILTER_FLAG_SPEC_ALLOW;",
+    "unsigned flags = SECCOMP_FILTER_FLAG_SPEC_ALLOW;",
+    "unit/confine")
+row("confine: Landlock allows the network", "worker/confine/confine.c",
+    "h.net = 3;", "h.net = 0;",
+    "unit/confine_landlock")
+row("confine: Landlock allows abstract sockets", "worker/confine/confine.c",
+    "h.scoped = has_children() ? SCOPE_SOCKETS :",
+    "h.scoped = has_children() ? 0 :",
+    "unit/confine_landlock")
+row("confine: Landlock leaves a kind of access out",
+    "worker/confine/confine.c",
+    "{ 0, 13, 14, 15, 15, 16 }", "{ 0, 13, 14, 14, 15, 16 }",
+    "unit/confine_landlock")
+row("confine: capabilities stay", "worker/confine/confine.c",
+    "return syscall(SYS_capset, &head, data);",
+    "return (long)(head.pid + (int)data[0].effective);",
+    "unit/confine")
+row("confine: privileges can be gained", "worker/confine/confine.c",
+    "prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)", "0",
+    "unit/confine")
+row("confine: the process can be dumped", "worker/confine/confine.c",
+    "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0", "0",
+    "unit/confine")
+
+# --- a worker's orders and batches ---
+
+row("orders: a model of any numbers", "worker/orders/model.c",
+    "if (!is_model_sane(m, &w->sc.hp))", "if (!is_model_sane(m, &w->sc.hp) &&\n"
+    "	    w->sc.hp.n_embd == UINT32_MAX)",
+    "unit/orders")
+row("orders: a ring into the stage of any size", "worker/orders/load.c",
+    "w->in.slot_bytes >= in &&", "in > 0 &&",
+    "unit/orders")
+row("orders: a ring out of the stage of any size", "worker/orders/load.c",
+    "w->out.slot_bytes >= out;", "out > 0;",
+    "unit/orders")
+row("orders: more extents than announced", "worker/orders/model.c",
+    "|| n > w->sc.model.nextents - w->next)", ")",
+    "unit/orders")
+row("orders: more files than announced", "worker/orders/model.c",
+    "|| w->nfile == w->sc.model.nfiles ||", "||",
+    "unit/orders")
+row("stage: a sequence is cut below its window", "worker/stage/loop.c",
+    "if (!kv_reaches(&s->p->env.kv, s->seq_end[seq], nrows))",
+    "if (!kv_reaches(&s->p->env.kv, s->seq_end[seq], nrows) && seq > 1000)",
+    "unit/stage")
+row("engine: a sequence is cut below its window",
+    "coordinator/engine/sequence.c",
+    "    kv_reaches(&kv, high, pos);",
+    "    (kv_reaches(&kv, high, pos) || high > 0);",
+    "unit/chat_turns")
+row("stage: any magic", "worker/stage/loop.c",
+    "if (s->hdr.magic != BATCH_MAGIC)", "if (s->hdr.magic == 0)",
+    "unit/stage")
+row("stage: more rows than the ring holds", "worker/stage/loop.c",
+    "if (s->hdr.nrows > s->conf.model.batch_rows)",
+    "if (s->hdr.nrows > 2 * s->conf.model.batch_rows + 20)",
+    "unit/stage")
+row("stage: any sequence in a row", "worker/stage/loop.c",
+    "if (r->seq >= s->conf.model.nseqs)", "if (r->seq > 1000)",
+    "unit/stage")
+row("stage: rows with holes", "worker/stage/loop.c",
+    "if (r->pos != s->seq_len[r->seq])", "if (r->pos == UINT32_MAX)",
+    "unit/stage")
+row("stage: positions beyond the context", "worker/stage/loop.c",
+    "if (r->pos >= s->conf.model.ctx_tok)", "if (r->pos > 1u << 30)",
+    "unit/stage")
+row("stage: any token", "worker/stage/loop.c",
+    "if (r->token >= s->conf.hp.n_vocab)", "if (r->token > 1u << 30)",
+    "unit/stage")
+row("stage: a batch of an older epoch is computed", "worker/stage/loop.c",
+    "if (s->hdr.epoch != s->epoch)", "if (s->hdr.epoch > s->epoch)",
+    "unit/stage_renew")
+row("load: a file that has changed is read", "worker/load/file.c",
+    "else if (now.mtime_ns != f->mtime_ns)",
+    "else if (now.mtime_ns == 0)",
+    "unit/load")
+
+# --- caps ---
+
+row("cap: RLIMIT_DATA forgets the resident memory",
+    "coordinator/cap/enforce.c",
+    "uint64_t reserved = st->rss_bytes + st->shared_bytes +",
+    "uint64_t reserved = st->shared_bytes +",
+    "unit/enforce")
+row("cap: RLIMIT_DATA forgets the shared memory",
+    "coordinator/cap/enforce.c",
+    "uint64_t reserved = st->rss_bytes + st->shared_bytes +",
+    "uint64_t reserved = st->rss_bytes +",
+    "unit/enforce")
+row("cap: RLIMIT_DATA forgets what is mapped already",
+    "coordinator/cap/enforce.c",
+    "data += st->cap_bytes - MIN(st->cap_bytes, reserved);",
+    "data = st->cap_bytes - MIN(st->cap_bytes, reserved);",
+    "unit/enforce")
+
+# --- a model file ---
+
+row("gguf: a tensor's place wraps", "layers/gguf/parse.c",
+    "if (__builtin_add_overflow(g->file->data_off, rel, &t->offset))",
+    "t->offset = g->file->data_off + rel;\n	if (t->offset == UINT64_MAX)",
+    "unit/gguf")
+row("gguf: a tensor's end wraps", "layers/gguf/parse.c",
+    "    least > g->file->nbytes - t->offset)",
+    "    t->offset + least > g->file->nbytes)",
+    "unit/gguf")
+row("gguf: a tensor anywhere", "layers/gguf/parse.c",
+    "if (rel % g->alignment != 0)", "if (rel % 2 != 0)",
+    "unit/gguf")
+row("gguf: tensors overlap", "layers/gguf/parse.c",
+    "return ntensors > 0 ? check_overlaps(p) : 0;",
+    "return ntensors > UINT32_MAX ? check_overlaps(p) : 0;",
+    "unit/gguf")
+row("gguf: more elements than 64 bits count", "layers/gguf/parse.c",
+    "if (__builtin_mul_overflow(nrows, t->ne[i], &nrows))",
+    "if ((nrows *= t->ne[i]) == UINT64_MAX)",
+    "unit/gguf")
+row("gguf: NaN as a number", "layers/gguf/lookup.c",
+    "if (!(fabs(v) <= (double)FLT_MAX))",
+    "if (fabs(v) > (double)FLT_MAX)",
+    "unit/gguf")
+row("gguf: bools of any value", "layers/gguf/parse.c",
+    "if (b[i] > 1)", "if (b[i] > 200 && count > 1000)",
+    "unit/gguf")
+
+
+# --- the copy ---
+
+def run(args, cwd=ROOT):
+    return subprocess.run(args, cwd=cwd, text=True, errors="replace",
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
+
+
+def files():
+    out = run(["git", "ls-files", "-co", "--exclude-standard"])
+    if out.returncode != 0:
+        sys.exit("sabotage: not a git tree: " + out.stdout.strip())
+    return [f for f in out.stdout.splitlines()
+            if os.path.isfile(os.path.join(ROOT, f))]
+
+
+def sync():
+    """Make COPY equal to the tree, and write only files that differ."""
+    want = files()
+    for f in want:
+        to = os.path.join(COPY, f)
+        data = read(os.path.join(ROOT, f))
+        if not os.path.isfile(to) or read(to) != data:
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            write(to, data)
+            os.chmod(to, os.stat(os.path.join(ROOT, f)).st_mode)
+    keep = set(want)
+    for folder, _, names in os.walk(COPY):
+        if os.path.relpath(folder, COPY).split(os.sep)[0] == "build":
+            continue
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.relpath(path, COPY) not in keep:
+                os.unlink(path)
+
+
+# --- one row ---
+
+def patched(r):
+    """The file's text with the sabotage; None if the row is stale."""
+    text = read(os.path.join(ROOT, r.file)).decode()
+    if text.count(r.old) != 1 or r.old == r.new:
+        return None
+    return text.replace(r.old, r.new)
+
+
+def build(r):
+    """Build what the tests of a row need; "" or the compiler's words."""
+    folder = "build" + ("/" + r.san if r.san else "")
+    want = []
+    for t in r.tests:
+        if t.endswith((".sh", ".py")):
+            want += ["all", folder + "/tests/tools/mkgguf"]
+        else:
+            want.append(folder + "/tests/" + t)
+    cc = ["CC=" + os.environ["CC"]] if "CC" in os.environ else []
+    env = {k: v for k, v in os.environ.items()
+           if k not in ("B", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    out = subprocess.run(["make", "-j%d" % (os.cpu_count() or 1),
+                          "SAN=" + r.san] + cc + want, cwd=COPY, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                         env=env, errors="replace")
+    return "" if out.returncode == 0 else out.stdout
+
+
+def outcome(t, san):
+    """ok, skip or FAIL, and the test's words."""
+    folder = "build" + ("/" + san if san else "")
+    item = "tests/" + t if t.endswith((".sh", ".py")) else \
+        folder + "/tests/" + t
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith("STRADDLE_")}
+    out = subprocess.run(["bash", "tests/run.sh", item], cwd=COPY, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                         env=dict(env, B=folder, JOBS="1",
+                                  TIME_S=str(LIMIT_S)), errors="replace")
+    return (out.stdout.split(None, 1) or ["FAIL"])[0], out.stdout
+
+
+def last_lines(text, n=12):
+    return "".join("      %s\n" % line for line in text.splitlines()[-n:])
+
+
+BEFORE = {}
+
+
+def passes_before(r):
+    """A test that fails without the sabotage shows nothing."""
+    bad = build(r)
+    if bad:
+        return "the tree does not build:\n" + last_lines(bad)
+    for t in r.tests:
+        key = (t, r.san)
+        if key not in BEFORE:
+            BEFORE[key] = outcome(t, r.san)
+        word, text = BEFORE[key]
+        if word != "ok":
+            return "%s: %s without the sabotage:\n%s" % (t, word,
+                                                         last_lines(text))
+    return ""
+
+
+def try_row(r):
+    """killed, SURVIVOR, STALE, skip or ERROR; and why."""
+    new = patched(r)
+    if new is None:
+        return "STALE", "%s does not have this text exactly once:\n%s" % (
+            r.file, last_lines(r.old))
+    why = passes_before(r)
+    if why:
+        return ("skip" if ": skip without" in why else "ERROR"), why
+    path = os.path.join(COPY, r.file)
+    old = read(path)
+    try:
+        write(path, new.encode())
+        bad = build(r)
+        if bad:
+            return "ERROR", "it does not build:\n" + last_lines(bad)
+        for t in r.tests:
+            word, text = outcome(t, r.san)
+            if word != "FAIL":
+                return "SURVIVOR", "%s passes:\n%s" % (t, last_lines(text))
+        return "killed", ""
+    finally:
+        write(path, old)
+
+
+def applies():
+    stale = [r for r in ROWS if patched(r) is None]
+    names = [r.name for r in ROWS]
+    for r in stale:
+        print("sabotage: stale row \"%s\": %s does not have its text exactly "
+              "once; correct the row in tests/tools/sabotage.py" %
+              (r.name, r.file))
+    twice = sorted({n for n in names if names.count(n) > 1})
+    for n in twice:
+        print("sabotage: two rows have the name \"%s\"" % n)
+    lost = [(r, t) for r in ROWS for t in r.tests
+            if not any(os.path.exists(os.path.join(ROOT, "tests", t + end))
+                       for end in ("", ".c"))]
+    for r, t in lost:
+        print("sabotage: row \"%s\": there is no test %s" % (r.name, t))
+    return not stale and not twice and not lost
+
+
+def main(args):
+    if args == ["--list"]:
+        for r in ROWS:
+            print("%-55s %s" % (r.name, " ".join(r.tests) +
+                                (" (%s)" % r.san if r.san else "")))
+        return 0
+    if args == ["--applies"]:
+        return 0 if applies() else 1
+    if any(a.startswith("-") for a in args):
+        print(__doc__)
+        return 2
+    rows = [r for r in ROWS if not args or r.name in args]
+    if len(rows) < len(args):
+        sys.exit("sabotage: no row \"%s\"; --list names them" % [
+            a for a in args if a not in [r.name for r in ROWS]][0])
+    os.makedirs(COPY, exist_ok=True)
+    sync()
+    words = []
+    for r in rows:
+        word, why = try_row(r)
+        words.append(word)
+        print("%-9s%s%s" % (word, r.name, ": " + why.rstrip() if why else ""),
+              flush=True)
+    count = {w: words.count(w) for w in
+             ("killed", "SURVIVOR", "STALE", "ERROR", "skip")}
+    print("%d sabotages: %d noticed, %d survived, %d stale, %d with an error, "
+          "%d skipped" % (len(rows), count["killed"], count["SURVIVOR"],
+                          count["STALE"], count["ERROR"], count["skip"]))
+    if count["SURVIVOR"] or count["STALE"] or count["ERROR"]:
+        return 1
+    return 0 if count["killed"] else 77
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
