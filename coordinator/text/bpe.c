@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/log.h"
 #include "merge.h"
 #include "pre.h"
 
@@ -203,11 +204,37 @@ read_merges(const struct vocab *v, struct bpe *b, const struct gguf *g,
 	return rc;
 }
 
+/* The pre-tokenizer of a file that names none, as files before May 2024 do:
+ * that of the family if it has only one, else llama.cpp's choice. */
+static struct gguf_str
+default_pre(const struct gguf *g)
+{
+	static const char *const of[][2] = {
+		{ "qwen2", "qwen2" }, { "qwen3", "qwen2" },
+		{ "qwen3moe", "qwen2" }, { "gpt-oss", "gpt-4o" }
+	};
+	const char *name = "default";
+	struct gguf_str arch;
+	size_t i;
+
+	if (gguf_get_str(g, "general.architecture", &arch, NULL) < 0)
+		arch = (struct gguf_str){ "", 0 };
+	for (i = 0; i < NITEMS(of); i++) {
+		if (strlen(of[i][0]) == arch.len &&
+		    memcmp(of[i][0], arch.data, arch.len) == 0)
+			name = of[i][1];
+	}
+	log_info("note: %s: tokenizer.ggml.pre is missing: words are cut as "
+	    "with \"%s\"%s", g->file->path, name, strcmp(name, "default") == 0 ?
+	    ", which may not be how the model was trained" : "");
+	return (struct gguf_str){ name, strlen(name) };
+}
+
 int
 bpe_open(struct vocab *v, const struct gguf *g, struct bpe **ret,
     struct err *reterr)
 {
-	struct gguf_str name = { "default", 7 };
+	struct gguf_str name;
 	struct bpe *b;
 	unsigned c;
 	int rc;
@@ -217,7 +244,9 @@ bpe_open(struct vocab *v, const struct gguf *g, struct bpe **ret,
 	if ((rc = hash_draw_key(&b->key, reterr)) < 0)
 		return rc;
 	rc = gguf_get_str(g, "tokenizer.ggml.pre", &name, reterr);
-	if (rc < 0 && rc != -ENOENT)
+	if (rc == -ENOENT)
+		name = default_pre(g);
+	else if (rc < 0)
 		return rc;
 	if ((rc = pre_open(name.data, name.len, &b->pre, reterr)) < 0) {
 		err_prefix(reterr, "%s", g->file->path);

@@ -350,6 +350,6 @@ int
 vocab_refuse_long(size_t nbytes, struct err *reterr)
 {
 	return err_set(reterr, ERR_RUN, -EFBIG, "%zu bytes of the text are one "
-	    "word for this vocabulary, at most %d are allowed: put blanks or "
-	    "line breaks into it", nbytes, MAX_MERGED_BYTES);
+	    "word for this vocabulary, at most %d are allowed: give a shorter "
+	    "text, or put blanks or line breaks into it", nbytes, MAX_MERGED_BYTES);
 }

@@ -49,4 +49,16 @@ check_words("tekken", "नमस्ते'S", ["नमस्ते", "'S"])
 check_words("deepseek-llm", "x1234", ["x", "1", "2", "3", "4"])
 check_words("falcon", " 12мы", [" ", "12", b"\xd0", b"\xbc", "ы"])
 check_words("falcon", "12345½", ["123", "45", b"\xc2", b"\xbd"])
+
+
+# A file that names none: that of its family, if there is only one.
+for arch, pre in (("qwen2", "qwen2"), ("gpt-oss", "gpt-4o"), ("llama", "default")):
+    vocab = toy.bpe_vocab(merges=["1 2"])
+    toy.write_model("m.gguf", vocab, pre="gpt-2", merges=["1 2"],
+                    without=["tokenizer.ggml.pre"],
+                    keys={"general.architecture": (toy.STRING, arch)})
+    got = toy.straddle("tokenize", "-m", "m.gguf", "-p", "12")
+    toy.equal("%s: tokens" % arch, len(got.out.split()), 2 if pre == "qwen2" else 1)
+    toy.check("%s: one note" % arch, got.err.count("note:") == 1 and
+              '"%s"' % pre in got.err, got)
 toy.end()
