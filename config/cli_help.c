@@ -70,10 +70,9 @@ static const struct help {
 .about =
 "Talks with a model: each line of stdin is a message, the answer goes to\n"
 "stdout. On a terminal, lines can be edited and recalled, and Ctrl-C stops\n"
-"the answer. Each turn computes only its new tokens. The prompt format is\n"
-"recognized from the model's own template (ChatML, Llama 2, Llama 3, Mistral,\n"
-"Gemma, Phi-3, gpt-oss); with any other template, or none, messages are sent\n"
-"as they are, and chat says so.\n"
+"the answer. Each turn computes only its new tokens. The prompt format is that\n"
+"of the model's own template; chat says which parts of it are not followed.\n"
+"Without a template, messages are sent as they are.\n"
 "\n"
 "  /reset            forget the conversation\n"
 "  /save FILE        write the conversation as JSON\n"

@@ -13,50 +13,19 @@
 const struct chat_template *
 chat_template_of(const struct engine *eng, char note[CHAT_NOTE_LEN])
 {
-	const struct chat_template *ct = NULL;
-	struct gguf_str s = { "", 0 };
-	int rc = gguf_get_str(eng->file, "tokenizer.chat_template", &s, NULL);
-	char unused[CHAT_NOTE_LEN];
+	const struct chat_template *ct = tokenizer_chat_template(eng->vocab);
 
-	if (note == NULL)
-		note = unused;
-	if (rc == 0 && (ct = chat_template_find(s.data, s.len)) != NULL)
-		snprintf(note, CHAT_NOTE_LEN, "chat template: %s", ct->name);
-	else if (rc == 0)
-		snprintf(note, CHAT_NOTE_LEN, "the model's chat template is "
-		    "none that is known here: messages go in as they are, and "
-		    "answers may be poor");
-	else
-		snprintf(note, CHAT_NOTE_LEN, "the model has no chat "
-		    "template: messages go in as they are");
-	return ct != NULL ? ct : chat_template_plain();
-}
-
-/* Encode a turn; *ret_ids is malloc'ed. */
-static int
-encode_turn(const struct engine *eng, const struct chat_template *ct,
-    unsigned turn, const char *system, const char *text, size_t nbytes,
-    uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
-{
-	struct text_part parts[CHAT_MAX_PARTS];
-	struct text_part user = { text, nbytes, eng->conf->special };
-	struct text_part sys = { system, 0, eng->conf->special };
-	size_t n;
-
-	if (system != NULL)
-		sys.nbytes = strlen(system);
-	n = chat_template_turn(ct, turn, system != NULL ? &sys : NULL, &user,
-	    parts);
-	return tokenizer_encode_parts(eng->vocab, parts, n, turn == 0 ?
-	    ENCODE_BOS : ENCODE_MORE, ret_ids, ret_n, reterr);
+	if (note != NULL)
+		format_note(ct, eng->conf, note);
+	return ct;
 }
 
 int
 chat_encode_first(const struct engine *eng, const char *text,
     size_t nbytes, uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
-	return encode_turn(eng, chat_template_of(eng, NULL), 0,
-	    eng->conf->system, text, nbytes, ret_ids, ret_n, reterr);
+	return format_encode_turn(eng->vocab, 0, eng->conf->system, text,
+	    nbytes, eng->conf->special, ret_ids, ret_n, reterr);
 }
 
 /* --- a conversation --- */
@@ -250,8 +219,8 @@ chat_turn(struct chat *c, const char *text, size_t nbytes, struct err *reterr)
 		return err_set(reterr, ERR_USAGE, -E2BIG, "the message has "
 		    "%zu bytes, and the context of %u tokens holds at most %zu",
 		    nbytes, c->eng->plan.ctx_tok, most);
-	if ((rc = encode_turn(c->eng, c->ct, c->st.turns, c->system, text,
-	    nbytes, &ids, &n, reterr)) < 0)
+	if ((rc = format_encode_turn(c->eng->vocab, c->st.turns, c->system,
+	    text, nbytes, c->eng->conf->special, &ids, &n, reterr)) < 0)
 		return rc;
 	tokenizer_note_losses(c->eng->vocab);
 	if (n == 0)

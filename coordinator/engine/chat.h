@@ -7,12 +7,12 @@
 #ifndef COORDINATOR_ENGINE_CHAT_H
 #define COORDINATOR_ENGINE_CHAT_H
 
-#include "coordinator/text/template.h"
 #include "engine.h"
+#include "format.h"
 
-/* The model's template; the plain one when it has none or an unknown one.
- * note (may be NULL) names it and the reason. */
-enum { CHAT_NOTE_LEN = 256 };
+/* The model's format: of its template, of its family, or plain lines.  note
+ * (may be NULL) names it, and the parts of the template that are not followed
+ * here. */
 const struct chat_template *chat_template_of(const struct engine *eng,
     char note[CHAT_NOTE_LEN]);
 

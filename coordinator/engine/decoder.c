@@ -85,8 +85,8 @@ decoder_begin(struct decoder *d, struct answer *a)
 {
 	a->ntokens = 0;
 	a->stop = NULL;
-	detokenizer_init(&a->detok, d->eng->vocab, d->ct !=
-	    chat_template_plain(), d->eng->conf->special);
+	detokenizer_init(&a->detok, d->eng->vocab,
+	    !chat_template_is_plain(d->ct), d->eng->conf->special);
 	chat_filter_init(&a->filter, d->eng->vocab, d->ct);
 }
 

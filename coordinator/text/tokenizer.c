@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "bpe.h"
+#include "roles.h"
 #include "settings.h"
 #include "split.h"
 #include "spm.h"
+#include "template.h"
 #include "vocab.h"
 
 enum {
@@ -25,19 +27,15 @@ struct tokenizer {
 	struct bpe *bpe;		/* NULL = SentencePiece-style */
 	struct settings set;
 	struct specials specials;
+	struct chat_template *chat_template;
+	int32_t template_end;		/* the marker behind an answer in it */
 	int32_t end[MAX_END_TOKENS];	/* [nend] */
 	unsigned nend;
 	struct losses *lost;		/* since the last note */
 };
 
-/* Control tokens that end a turn in the models' chat templates. */
-static const char *const end_texts[] = {
-	"<|eot_id|>", "<|eom_id|>", "<|end|>", "<|im_end|>", "<end_of_turn>",
-	"<|endoftext|>", "<|end_of_text|>", "<|return|>", "<|call|>",
-	"<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>"
-};
-_Static_assert(NITEMS(end_texts) + 3 <= MAX_END_TOKENS,
-    "with eos, eot and eom");
+_Static_assert(ROLES_NENDS + 4 <= MAX_END_TOKENS,
+    "with eos, eot, eom and the template's");
 
 /* Returns 1 for byte-level BPE, 0 for SentencePiece-style. */
 static int
@@ -65,7 +63,7 @@ read_model(const struct gguf *g, struct err *reterr)
 static void
 add_end(struct tokenizer *t, int32_t id)
 {
-	if (id != NO_TOKEN)
+	if (id != NO_TOKEN && !tokenizer_is_end(t, (uint32_t)id))
 		t->end[t->nend++] = id;
 }
 
@@ -91,10 +89,11 @@ find_end_tokens(struct tokenizer *t)
 	add_end(t, t->set.eos);
 	add_end(t, t->set.eot);
 	add_end(t, t->set.eom);
-	for (i = 0; i < NITEMS(end_texts); i++) {
-		if (!messages || strcmp(end_texts[i], "<|end|>") != 0)
-			add_end(t, find_control(t, end_texts[i]));
+	for (i = 0; i < ROLES_NENDS; i++) {
+		if (!messages || strcmp(roles_end_texts[i], "<|end|>") != 0)
+			add_end(t, find_control(t, roles_end_texts[i]));
 	}
+	add_end(t, t->template_end);
 }
 
 /* The token for text that has none.  Some files name a token that ends a text
@@ -111,14 +110,39 @@ unknown_token(const struct tokenizer *t)
 	return id;
 }
 
-/* Before merges and special tokens are indexed. */
-static void
-set_control(struct tokenizer *t)
+/* A token's text, malloc'ed; NULL for NO_TOKEN, or without memory. */
+static char *
+copy_text(const struct vocab *v, int32_t id)
 {
-	vocab_set_control(&t->v, t->set.bos);
-	vocab_set_control(&t->v, t->set.eos);
-	vocab_set_control(&t->v, t->set.eot);
-	vocab_set_control(&t->v, t->set.eom);
+	return id == NO_TOKEN ? NULL : strndup(v->text[id].data,
+	    v->text[id].len);
+}
+
+/* Read the chat template, and decide the roles of tokens.  Before merges and
+ * special tokens are indexed. */
+static int
+assign_roles(struct tokenizer *t, const struct gguf *g, struct err *reterr)
+{
+	char *bos = copy_text(&t->v, t->set.bos);
+	char *eos = copy_text(&t->v, t->set.eos);
+	const struct template_vars vars = { .bos = bos, .eos = eos,
+	    .now = time(NULL) };
+	struct gguf_str s = { NULL, 0 };
+	int rc;
+
+	gguf_get_str(g, "tokenizer.chat_template", &s, NULL);
+	rc = chat_template_open(s.data, s.len, &vars, &t->chat_template,
+	    reterr);
+	free(bos);
+	free(eos);
+	if (rc < 0)
+		return rc;
+	t->template_end = roles_template_end(&t->v, t->chat_template);
+	if (t->template_end == t->set.bos)
+		t->template_end = NO_TOKEN;
+	if (roles_apply(&t->v, g, &t->set, t->template_end) < 0)
+		return err_nomem(reterr, "the kinds of %u tokens", t->v.n);
+	return 0;
 }
 
 static int
@@ -150,8 +174,8 @@ tokenizer_open(const struct gguf *g, struct tokenizer **ret,
 	if ((rc = vocab_init(&t->v, g, !bpe, reterr)) < 0)
 		goto fail;
 	settings_read(g, &t->v, !bpe, &t->set);
-	set_control(t);
-	if ((bpe && (rc = bpe_open(&t->v, g, &t->bpe, reterr)) < 0) ||
+	if ((rc = assign_roles(t, g, reterr)) < 0 ||
+	    (bpe && (rc = bpe_open(&t->v, g, &t->bpe, reterr)) < 0) ||
 	    (rc = build_specials(t, g, reterr)) < 0)
 		goto fail;
 	if (t->set.add_bos < 0)
@@ -172,6 +196,7 @@ tokenizer_close(struct tokenizer *t)
 		return;
 	bpe_close(t->bpe);
 	specials_done(&t->specials);
+	chat_template_close(t->chat_template);
 	vocab_done(&t->v);
 	free(t->lost);
 	free(t);
@@ -193,6 +218,19 @@ int32_t
 tokenizer_bos(const struct tokenizer *t)
 {
 	return t->set.bos;
+}
+
+unsigned
+tokenizer_ends(const struct tokenizer *t, const int32_t **ret)
+{
+	*ret = t->end;
+	return t->nend;
+}
+
+const struct chat_template *
+tokenizer_chat_template(const struct tokenizer *t)
+{
+	return t->chat_template;
 }
 
 int
@@ -324,8 +362,10 @@ static int
 wants_bos(const struct tokenizer *t, const struct fragment *f, size_t nf,
     int flags)
 {
-	return (flags & ENCODE_BOS) && tokenizer_adds_bos(t) &&
-	    (nf == 0 || f[0].id != t->set.bos);
+	if ((flags & ENCODE_BOS_ALWAYS) ? t->set.bos == NO_TOKEN :
+	    !(flags & ENCODE_BOS) || !tokenizer_adds_bos(t))
+		return 0;
+	return nf == 0 || f[0].id != t->set.bos;
 }
 
 /* text is the concatenation of the parts. */

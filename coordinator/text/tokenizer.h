@@ -9,6 +9,7 @@
 #include "layers/gguf/gguf.h"
 #include "token.h"
 
+struct chat_template;
 struct tokenizer;
 
 /* Open a SentencePiece-style ("llama") or byte-level BPE ("gpt2") vocabulary.
@@ -23,7 +24,13 @@ uint32_t tokenizer_size(const struct tokenizer *t);
 /* Bytes of the longest token's text. */
 size_t tokenizer_max_bytes(const struct tokenizer *t);
 int32_t tokenizer_bos(const struct tokenizer *t);	/* or NO_TOKEN */
-int tokenizer_is_end(const struct tokenizer *t, uint32_t id); /* eos, eot */
+/* Does the token end an answer? */
+int tokenizer_is_end(const struct tokenizer *t, uint32_t id);
+/* Those that do: [returned number]. */
+unsigned tokenizer_ends(const struct tokenizer *t, const int32_t **ret);
+/* The format of the file's chat template; never NULL. */
+const struct chat_template *tokenizer_chat_template(
+    const struct tokenizer *t);
 /* The control or user-defined token with this text, or NO_TOKEN. */
 int32_t tokenizer_special(const struct tokenizer *t, const char *text);
 int tokenizer_adds_bos(const struct tokenizer *t);
@@ -66,6 +73,7 @@ void tokenizer_note_losses(const struct tokenizer *t);
 enum {
 	ENCODE_BOS = 1,		/* put BOS in front if the vocabulary asks and
 				 * the parts do not begin with it */
+	ENCODE_BOS_ALWAYS = 4,	/* the same, if there is one */
 	ENCODE_MORE = 2		/* the text continues another: no space prefix */
 };
 

@@ -40,43 +40,28 @@ vocab_find(const struct vocab *v, const char *text, size_t nbytes)
 	return find_slot(v, text, nbytes, text_hash(v, text, nbytes))->id;
 }
 
-/* Is its text one that people do not write by chance? */
-static int
-is_marker(const struct gguf_str *s)
+int
+vocab_set_control(struct vocab *v, const uint32_t *ids, uint32_t n)
 {
-	char first, last;
+	uint32_t i;
 
-	if (s->len < 3)
-		return 0;
-	first = s->data[0];
-	last = s->data[s->len - 1];
-	return (first == '<' && last == '>') || (first == '[' && last == ']');
-}
-
-void
-vocab_set_control(struct vocab *v, int32_t id)
-{
-	enum token_kind kind;
-
-	if (id == NO_TOKEN || v->ncontrol == NITEMS(v->control))
-		return;
-	kind = vocab_kind(v, (uint32_t)id);
-	if ((kind == TOKEN_NORMAL || kind == TOKEN_USER) &&
-	    is_marker(&v->text[id]))
-		v->control[v->ncontrol++] = id;
+	if (v->own_kind == NULL) {
+		if ((v->own_kind = calloc(v->n, sizeof(*v->own_kind))) == NULL)
+			return -ENOMEM;
+		for (i = 0; i < v->n; i++)
+			v->own_kind[i] = (int32_t)vocab_kind(v, i);
+		v->kind = v->own_kind;
+	}
+	for (i = 0; i < n; i++)
+		v->own_kind[ids[i]] = TOKEN_CONTROL;
+	return 0;
 }
 
 enum token_kind
 vocab_kind(const struct vocab *v, uint32_t id)
 {
-	unsigned i;
-
 	if (id >= v->n)
 		return TOKEN_UNKNOWN;
-	for (i = 0; i < v->ncontrol; i++) {
-		if ((uint32_t)v->control[i] == id)
-			return TOKEN_CONTROL;
-	}
 	if (v->kind == NULL || v->kind[id] == 0)	/* 0 = undefined */
 		return TOKEN_NORMAL;
 	return (enum token_kind)v->kind[id];
@@ -312,6 +297,7 @@ void
 vocab_done(struct vocab *v)
 {
 	free(v->slot);
+	free(v->own_kind);
 }
 
 /* --- lists of ids --- */

@@ -31,13 +31,13 @@ struct vocab {
 	const struct gguf_str *text;	/* [n], owned by the gguf */
 	const float *score;		/* [n], no NaN; NULL = none read */
 	const int32_t *kind;		/* [n], 0..TOKEN_BYTE; NULL: all normal */
+	int32_t *own_kind;		/* the same, where the file's kinds were
+					 * changed */
 	uint32_t max_len;		/* bytes of the longest text */
 
 	struct vocab_slot *slot;	/* [slot_mask + 1], open addressing */
 	uint32_t slot_mask;
 	struct hash_key key;		/* of the slots */
-	int32_t control[4];		/* [ncontrol], whatever their kind */
-	unsigned ncontrol;
 	int32_t byte[256];		/* token of each byte, or NO_TOKEN */
 	int32_t unk;			/* token of text that has none, or
 					 * NO_TOKEN; set by tokenizer.c */
@@ -78,9 +78,9 @@ int32_t vocab_find(const struct vocab *v, const char *text, size_t nbytes);
 int32_t vocab_find_byte(const struct vocab *v, const char *text,
     size_t nbytes);
 
-/* The metadata says that this token begins or ends texts: take it for a control
- * token, which converters do not always mark, if its text is a marker. */
-void vocab_set_control(struct vocab *v, int32_t id);
+/* Make ids [n] control tokens, whatever the file says: before anything else is
+ * built on v.  -ENOMEM. */
+int vocab_set_control(struct vocab *v, const uint32_t *ids, uint32_t n);
 
 /* TOKEN_UNKNOWN for an id outside the vocabulary. */
 enum token_kind vocab_kind(const struct vocab *v, uint32_t id);

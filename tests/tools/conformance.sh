@@ -37,6 +37,9 @@ fi
 python3 "$shared/tools/tokconform.py" --straddle "$bin" \
     --dir "$shared/tokenizers"
 
+# Chat templates: every plain conversation to the byte, or said to be lost.
+"$(dirname "$bin")/tests/tools/templates" "$shared"/templates/*.json
+
 # Faults that others reported: 77 means that one cannot be tried here.
 for try in "$shared"/faults/*/try.py; do
 	[ -e "$try" ] || continue

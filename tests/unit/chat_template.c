@@ -1,12 +1,16 @@
-/* tests/unit/chat_template.c - tests of chat templates: each is recognized by
- * strings of its Jinja program, and expands to the output of that program. */
+/* tests/unit/chat_template.c - tests of chat templates: their texts are read from
+ * the Jinja program, or taken from the table of families, and expand to the
+ * output of that program.  Real templates: tests/tools/templates.c. */
 #include "tests/support/t.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "coordinator/text/template.h"
+#include "coordinator/text/template_table.h"
 
-/* A part of each template that identifies it, from the tokenizer_config.json of
+/* A part of each template that identifies it but cannot be read, from the tokenizer_config.json of
  * the named model, and the expansion of a system text and two turns. */
 static const struct family {
 	const char *name;
@@ -107,8 +111,9 @@ add_turn(const struct chat_template *ct, unsigned turn, const char *system,
 	    parts);
 	ck_assert_uint_le(n, CHAT_MAX_PARTS);
 	for (i = 0; i < n; i++) {
-		int is_template = parts[i].text != user &&
-		    parts[i].text != system;
+		const char *p = parts[i].text;
+		int is_template = !(p >= user && p <= user + u.nbytes) &&
+		    !(system != NULL && p >= system && p <= system + s.nbytes);
 
 		/* Only the template writes control tokens. */
 		ck_assert_int_eq(parts[i].special, is_template);
@@ -116,76 +121,336 @@ add_turn(const struct chat_template *ct, unsigned turn, const char *system,
 	}
 }
 
-START_TEST(each_family_is_recognized_and_expanded)
+static const struct template_vars vars = { "<s>", "</s>", 0 };
+
+static struct chat_template *
+open_template(const char *jinja)
 {
-	const struct chat_template *ct;
-	char text[2048];
+	struct chat_template *ct;
+	struct err e;
+
+	t_ok(chat_template_open(jinja, jinja != NULL ? strlen(jinja) : 0,
+	    &vars, &ct, &e), &e);
+	return ct;
+}
+
+/* A system text (NULL = none), and turns that alternate with answers, up to a
+ * NULL. */
+static void
+expect_conversation(const struct chat_template *ct, const char *system,
+    const char *const *turn, const char *want)
+{
+	char text[2048] = "";
+	unsigned i;
+
+	if (ct->writes_bos)
+		strcat(text, vars.bos);
+	for (i = 0; turn[i] != NULL; i++) {
+		const char *s = turn[i];
+		size_t n = strlen(s);
+
+		if (i % 2 == 0) {
+			add_turn(ct, i / 2, system, s, text);
+			continue;
+		}
+		text[strlen(text) - ct->begun_bytes] = '\0';
+		strcat(text, ct->reopen);
+		chat_template_keep(ct, &s, &n);
+		strncat(text, s, n);
+	}
+	ck_assert_str_eq(text, want);
+}
+
+#define TURNS(...)	(const char *const[]){ __VA_ARGS__, NULL }
+
+START_TEST(a_family_is_recognized_by_its_markers)
+{
+	struct chat_template *ct;
 	size_t i;
 
 	for (i = 0; i < NITEMS(families); i++) {
 		const struct family *f = &families[i];
 
-		ct = chat_template_find(f->jinja, strlen(f->jinja));
-		ck_assert_msg(ct != NULL && strcmp(ct->name, f->name) == 0,
-		    "%s is recognized as %s", f->name, ct != NULL ? ct->name :
-		    "none");
-		text[0] = '\0';
-		add_turn(ct, 0, "Be brief", "Hello", text);
-		strcat(text, "Hi there");
-		add_turn(ct, 1, "Be brief", "Who are you", text);
-		ck_assert_str_eq(text, f->text);
+		ct = open_template(f->jinja);
+		ck_assert_str_eq(ct->name, f->name);
+		ck_assert_uint_eq(ct->lost, LOST_ALL | LOST_SYSTEM |
+		    LOST_TURNS);
+		ck_assert_str_ne(ct->why, "");
+		expect_conversation(ct, "Be brief", TURNS("Hello", "Hi there",
+		    "Who are you"), f->text);
+		chat_template_close(ct);
 	}
-	ck_assert_ptr_nonnull(chat_template_at((unsigned)i - 1));
-	ck_assert_ptr_null(chat_template_at((unsigned)i));	/* no other */
+	ck_assert_ptr_nonnull(template_family_at((unsigned)i - 1));
+	ck_assert_ptr_null(template_family_at((unsigned)i));	/* no other */
 }
 END_TEST
 
-START_TEST(an_absent_system_text_adds_nothing)
+#define LOOP	"{% for m in messages %}"
+#define CHATML	"{{ '<|im_start|>' + m.role + '\\n' + m.content + " \
+		"'<|im_end|>\\n' }}{% endfor %}"
+#define BEGIN	"{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n" \
+		"' }}{% endif %}"
+
+START_TEST(a_template_is_followed_to_the_byte)
 {
-	const struct chat_template *ct;
-	char text[2048];
-	unsigned i;
+	struct chat_template *ct = open_template(LOOP CHATML BEGIN);
 
-	for (i = 0; (ct = chat_template_at(i)) != NULL; i++) {
-		text[0] = '\0';
-		add_turn(ct, 0, NULL, "Hello", text);
-		ck_assert_int_eq(strncmp(text, ct->begin, strlen(ct->begin)),
-		    0);
-		ck_assert_int_eq(strncmp(text + strlen(ct->begin),
-		    ct->user[0], strlen(ct->user[0])), 0);
-	}
+	ck_assert_str_eq(ct->name, "ChatML");
+	ck_assert_uint_eq(ct->lost, 0);
+	ck_assert_int_eq(ct->writes_bos, 0);
+	expect_conversation(ct, NULL, TURNS(" a ", "b ", "c"),
+	    "<|im_start|>user\n a <|im_end|>\n<|im_start|>assistant\n"
+	    "b <|im_end|>\n<|im_start|>user\nc<|im_end|>\n"
+	    "<|im_start|>assistant\n");
+	expect_conversation(ct, "S", TURNS("a"),
+	    "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\na<|im_end|>\n"
+	    "<|im_start|>assistant\n");
+	chat_template_close(ct);
+
+	/* Phi-4-mini: no line breaks.  Markers that no family has. */
+	ct = open_template(LOOP "{{ '<|' + m.role + '|>' + m.content + "
+	    "'<|end|>' }}{% endfor %}{% if add_generation_prompt %}"
+	    "<|assistant|>{% endif %}");
+	expect_conversation(ct, "S", TURNS("a", "b", "c"), "<|system|>S<|end|>"
+	    "<|user|>a<|end|><|assistant|>b<|end|><|user|>c<|end|>"
+	    "<|assistant|>");
+	chat_template_close(ct);
+	ct = open_template(LOOP "@{{ m['role'] }}:{{ m[\"content\"] }};"
+	    "{% endfor %}{{ '@assistant:' if add_generation_prompt else '' }}");
+	ck_assert_str_eq(ct->name, "its own");
+	expect_conversation(ct, NULL, TURNS("a", "b", "c"),
+	    "@user:a;@assistant:b;@user:c;@assistant:");
+	chat_template_close(ct);
 }
 END_TEST
 
-START_TEST(unknown_templates_are_not_recognized)
+START_TEST(a_system_text_of_the_template_is_used)
+{
+	struct chat_template *ct = open_template(
+	    "{% if messages[0].role != 'system' %}{{ '<|im_start|>system\\n"
+	    "Be a machine.<|im_end|>\\n' }}{% endif %}" LOOP CHATML BEGIN);
+
+	ck_assert_uint_eq(ct->lost, 0);
+	expect_conversation(ct, NULL, TURNS("a"), "<|im_start|>system\n"
+	    "Be a machine.<|im_end|>\n<|im_start|>user\na<|im_end|>\n"
+	    "<|im_start|>assistant\n");
+	expect_conversation(ct, "S", TURNS("a"), "<|im_start|>system\n"
+	    "S<|im_end|>\n<|im_start|>user\na<|im_end|>\n"
+	    "<|im_start|>assistant\n");
+	chat_template_close(ct);
+
+	/* SmolLM2 writes it in the first round of the loop. */
+	ct = open_template(LOOP "{% if loop.first and messages[0]['role'] != "
+	    "'system' %}{{ '<|im_start|>system\\nBe it<|im_end|>\\n' }}"
+	    "{% endif %}" CHATML BEGIN);
+	expect_conversation(ct, NULL, TURNS("a"), "<|im_start|>system\n"
+	    "Be it<|im_end|>\n<|im_start|>user\na<|im_end|>\n"
+	    "<|im_start|>assistant\n");
+	chat_template_close(ct);
+	/* Around a text that the user gives, and with none. */
+	ct = open_template("{% set s = messages[0].content|trim if "
+	    "messages[0].role == 'system' else '' %}<H>{{ 'Today: ' + "
+	    "strftime_now('%d %b %Y') + '\\n' + s }}</H>" LOOP "{% if m.role "
+	    "!= 'system' %}[{{ m.content }}]{% endif %}{% endfor %}");
+	expect_conversation(ct, " S ", TURNS("a"),
+	    "<H>Today: 01 Jan 1970\nS</H>[a]");
+	expect_conversation(ct, NULL, TURNS("a"),
+	    "<H>Today: 01 Jan 1970\n</H>[a]");
+	expect_conversation(ct, "", TURNS("a"),
+	    "<H>Today: 01 Jan 1970\n</H>[a]");
+	chat_template_close(ct);
+}
+END_TEST
+
+START_TEST(texts_are_stripped_as_the_template_does)
+{
+	struct chat_template *ct = open_template("{{ bos_token }}" LOOP
+	    "{% set content = m['content'] | trim %}[{{ m.role }}]"
+	    "{{ content + eos_token }}{% endfor %}[assistant]");
+
+	ck_assert_int_eq(ct->writes_bos, 1);
+	expect_conversation(ct, "\tS\n", TURNS(" a\n", "\n b \xe3\x80\x80",
+	    "\xc2\xa0 c\xc2"), "<s>[system]S</s>[user]a</s>[assistant]b</s>"
+	    "[user]c\xc2</s>[assistant]");
+	chat_template_close(ct);
+	/* Llama 2: only what is stripped as a whole. */
+	ct = open_template("{% if messages[0]['role'] == 'system' %}"
+	    "{% set rest = messages[1:] %}{% set s = messages[0]['content'] %}"
+	    "{% else %}{% set rest = messages %}{% set s = false %}{% endif %}"
+	    "{% for m in rest %}{% if loop.index0 == 0 and s != false %}"
+	    "{% set c = '<<SYS>>\\n' + s + '\\n<</SYS>>\\n\\n' + m.content %}"
+	    "{% else %}{% set c = m.content %}{% endif %}{% if m.role == "
+	    "'user' %}{{ bos_token + '[INST] ' + c.strip() + ' [/INST]' }}"
+	    "{% elif m.role == 'assistant' %}{{ ' ' + c.strip() + ' ' + "
+	    "eos_token }}{% endif %}{% endfor %}");
+	expect_conversation(ct, " S ", TURNS(" a ", "b", " c "),
+	    "<s>[INST] <<SYS>>\n S \n<</SYS>>\n\n a [/INST] b </s>"
+	    "<s>[INST] c [/INST]");
+	chat_template_close(ct);
+}
+END_TEST
+
+START_TEST(later_turns_keep_what_the_template_keeps)
+{
+	struct chat_template *ct = open_template(LOOP "{% set c = m.content %}"
+	    "{% if m.role == 'assistant' and '</think>' in c %}{% set c = "
+	    "c.split('</think>')[-1].lstrip('\\n') %}{% endif %}<{{ m.role }}>"
+	    "{{ c }}|{% endfor %}<assistant><think>\n\n");
+
+	ck_assert_uint_eq(ct->lost, 0);
+	expect_conversation(ct, NULL, TURNS("a", "one</think>\n\nb\n", "c",
+	    "\nb", "d"), "<user>a|<assistant>b\n|<user>c|<assistant>\nb|"
+	    "<user>d|<assistant><think>\n");
+	chat_template_close(ct);
+	ct = open_template(LOOP "<{{ m.role }}>{{ m.content }}|{% endfor %}"
+	    "<assistant>");
+	expect_conversation(ct, NULL, TURNS("a", "one</think>b", "c"),
+	    "<user>a|<assistant>one</think>b|<user>c|<assistant>");
+	chat_template_close(ct);
+}
+END_TEST
+
+/* Without tools, options or pictures, the parts for them are not read. */
+START_TEST(blocks_for_other_conversations_are_passed_over)
+{
+	struct chat_template *ct = open_template(
+	    "{#- a comment -#}\n{%- macro show(x) %}{{ x | tojson }}"
+	    "{% endmacro -%}\n{%- if tools %}{{ show(tools) }}{% for t in tools "
+	    "%}{{ t | tojson(indent=4) }}{% endfor %}{% endif -%}\n"
+	    "{%- set ns = namespace(seen=false, n=messages|length) -%}\n"
+	    LOOP "\n    {%- if (m.role == 'user') or (m.role == 'assistant' "
+	    "and not m.tool_calls) %}\n        {{- '<' ~ m.role ~ '>' }}\n"
+	    "        {%- if m.content is string %}\n        {{- m.content }}\n"
+	    "        {%- else %}\n        {{- m.content[0]['text'] }}\n"
+	    "        {%- endif %}\n    {%- elif m.role in ['tool', 'x'] %}\n"
+	    "        {{- m.content | tojson }}\n    {%- else %}\n"
+	    "        {{- raise_exception('no ' + m.role) }}\n    {%- endif %}\n"
+	    "{%- endfor %}\n{%- if add_generation_prompt and not ns.seen %}\n"
+	    "    {{- '<assistant>' }}\n    {%- if enable_thinking is defined "
+	    "and enable_thinking is false %}\n    {{- 'x' }}\n"
+	    "    {%- endif %}\n{%- endif %}\n");
+
+	expect_conversation(ct, NULL, TURNS("a", "b", "c"),
+	    "<user>a<assistant>b<user>c<assistant>");
+	ck_assert_uint_eq(ct->lost, LOST_SYSTEM);
+	ck_assert_str_eq(ct->why, "it refuses a system text");
+	expect_conversation(ct, "S", TURNS("a"), "<user>S\n\na<assistant>");
+	chat_template_close(ct);
+}
+END_TEST
+
+START_TEST(parts_that_cannot_be_followed_are_named)
+{
+	static const struct {
+		const char *jinja;
+		unsigned lost;
+	} cases[] = {
+		{ LOOP "{{ m.content | upper }}{% endfor %}", 7 },
+		{ LOOP "{% if 'x' in m.content %}{{ m.content }}{% endif %}"
+		    "{% endfor %}", 7 },
+		{ LOOP "{{ m.content }}", 7 },		/* no end */
+		{ LOOP "{{ m.content {% endfor %}", 7 },
+		{ "{% for m in messages | sort %}{{ m.content }}{% endfor %}",
+		    7 },
+		{ "{{ messages[0].content }}{{ now() }}", 7 },
+		{ "no messages at all", 7 },
+		{ LOOP "{{ m.content + m.content }}{% endfor %}", 7 },
+		{ LOOP "{{ m.content }}{% if loop.index0 > 1 %}{{ x() }}"
+		    "{% endif %}{% endfor %}", LOST_TURNS },
+		{ LOOP "{{ m.content }}{{ loop.index }}{% endfor %}", 7 },
+		{ LOOP "{{ m.content }}{{ 'x' if loop.last and not loop.first "
+		    "}}{% endfor %}", LOST_SYSTEM | LOST_TURNS },
+		{ LOOP "{% if m.role == 'system' %}{{ m.content | upper }}"
+		    "{% else %}{{ m.content }}{% endif %}{% endfor %}",
+		    LOST_SYSTEM },
+		{ "", 7 }
+	};
+	struct chat_template *ct;
+	size_t i;
+
+	for (i = 0; i < NITEMS(cases); i++) {
+		ct = open_template(cases[i].jinja);
+		ck_assert_msg(ct->lost == cases[i].lost, "%s: lost %u",
+		    cases[i].jinja, ct->lost);
+		ck_assert_str_ne(ct->why, "");
+		chat_template_close(ct);
+	}
+	ct = open_template("You are X. {{ tools }} {{ strftime_now('%H') }} "
+	    "<|im_start|> </think>");
+	ck_assert_str_eq(ct->also, "a system text of its own, tools, dates, "
+	    "thinking");
+	chat_template_close(ct);
+}
+END_TEST
+
+/* Deep, long and endless texts end in a note, not in a crash. */
+START_TEST(hostile_templates_are_given_up)
+{
+	const size_t n = 300000;
+	char *text = malloc(n + 1);
+	struct chat_template *ct;
+	size_t i;
+
+	memset(text, '(', n);
+	memcpy(text, "{{ ", 3);
+	for (i = 200000; i <= n; i += n - 200000) {
+		text[i] = '\0';
+		ct = open_template(text);
+		ck_assert_uint_ne(ct->lost & LOST_ALL, 0);
+		chat_template_close(ct);
+		text[i] = '(';
+	}
+	for (i = 0; i + 12 < n; i += 12)
+		memcpy(text + i, "{% if true %", 12), text[i + 11] = '}';
+	for (i = 0; i + 16 <= 200000; i += 16)
+		memcpy(text + i, "{% if not x   %}", 16);
+	text[i] = '\0';
+	ct = open_template(text);
+	ck_assert_uint_ne(ct->lost & LOST_ALL, 0);
+	chat_template_close(ct);
+	for (i = 0; i + 32 <= 200000; i += 32)
+		memcpy(text + i, "{% for a in messages %}{{ 1 }}--", 32);
+	text[i] = '\0';
+	ct = open_template(text);
+	ck_assert_uint_ne(ct->lost & LOST_ALL, 0);
+	chat_template_close(ct);
+	free(text);
+}
+END_TEST
+
+START_TEST(unknown_templates_are_plain)
 {
 	static const char *const others[] = {
-		"", "{{ message['content'] }}",
-		"<|im_start|>user<|im_sep|>",		/* microsoft/phi-4 */
+		"", "<|im_start|>user<|im_sep|>",	/* microsoft/phi-4 */
 		"<|header_start|>user<|header_end|>",	/* Llama 4 */
 		"<|start_of_role|>user<|end_of_role|>",	/* Granite */
 		"[gMASK]<sop><|user|>\n<|assistant|>",	/* GLM-4 */
 		"### Instruction:\n"
 	};
+	struct chat_template *ct;
+	struct err e;
 	size_t i;
 
-	for (i = 0; i < NITEMS(others); i++)
-		ck_assert_ptr_null(chat_template_find(others[i],
-		    strlen(others[i])));
+	for (i = 0; i < NITEMS(others); i++) {
+		ct = open_template(others[i]);
+		ck_assert(chat_template_is_plain(ct));
+		chat_template_close(ct);
+	}
 	/* The length counts, not a NUL. */
-	ck_assert_ptr_null(chat_template_find("<start_of_turn>", 14));
+	t_ok(chat_template_open("<start_of_turn>", 14, &vars, &ct, &e), &e);
+	ck_assert(chat_template_is_plain(ct));
+	chat_template_close(ct);
 }
 END_TEST
 
 START_TEST(the_plain_template_adds_only_line_breaks)
 {
-	const struct chat_template *ct = chat_template_plain();
-	char text[256] = "";
+	struct chat_template *ct = open_template(NULL);
 
-	add_turn(ct, 0, "Be brief", "Hello", text);
-	strcat(text, " there");
-	add_turn(ct, 1, "Be brief", "Who", text);
-	ck_assert_str_eq(text, "Be brief\nHello there\nWho");
+	ck_assert_uint_eq(ct->lost, 0);
+	expect_conversation(ct, "Be brief", TURNS("Hello", " there", "Who"),
+	    "Be brief\nHello there\nWho");
+	chat_template_close(ct);
 }
 END_TEST
 
@@ -193,11 +458,19 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		each_family_is_recognized_and_expanded,
-		an_absent_system_text_adds_nothing,
-		unknown_templates_are_not_recognized,
+		a_family_is_recognized_by_its_markers,
+		a_template_is_followed_to_the_byte,
+		a_system_text_of_the_template_is_used,
+		texts_are_stripped_as_the_template_does,
+		later_turns_keep_what_the_template_keeps,
+		blocks_for_other_conversations_are_passed_over,
+		parts_that_cannot_be_followed_are_named,
+		hostile_templates_are_given_up,
+		unknown_templates_are_plain,
 		the_plain_template_adds_only_line_breaks
 	};
 
+	setenv("TZ", "UTC", 1);
+	tzset();
 	return t_main("chat_template", 60, tests, NITEMS(tests));
 }

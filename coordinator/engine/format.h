@@ -1,0 +1,22 @@
+/* coordinator/engine/format.h - a model's chat format in its vocabulary.
+ * Called by chat.c.  Owns nothing. */
+#ifndef COORDINATOR_ENGINE_FORMAT_H
+#define COORDINATOR_ENGINE_FORMAT_H
+
+#include "config/conf.h"
+#include "coordinator/text/template.h"
+#include "coordinator/text/tokenizer.h"
+
+/* Name the format, and the parts of the template that are not followed with
+ * the options in c. */
+enum { CHAT_NOTE_LEN = 512 };
+void format_note(const struct chat_template *ct, const struct conf *c,
+    char note[CHAT_NOTE_LEN]);
+
+/* Encode user turn `turn`, counted from 0; *ret_ids is malloc'ed.  system may
+ * be NULL.  special: control tokens in both texts are parsed. */
+int format_encode_turn(const struct tokenizer *t, unsigned turn,
+    const char *system, const char *text, size_t nbytes, int special,
+    uint32_t **ret_ids, size_t *ret_n, struct err *reterr);
+
+#endif
