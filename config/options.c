@@ -65,7 +65,7 @@ static const struct setting settings[] = {
 	    "at its end" },
 	{ OPT(RUN, 0, "prompts", "FILE"), PATH(prompts_file),
 	  .help = "one prompt per line; prints one JSON object per line, in "
-	    "order" },
+	    "order. Without --ctx the context is as long as they need" },
 	{ OPT(RUN, 0, "parallel", "N"), INT(parallel, 1, MAX_SEQS, 1),
 	  .help = "prompts to run at once, {range} (default {default}); the "
 	    "texts stay the same" },

@@ -337,3 +337,19 @@ units_format_real(double x, char buf[UNITS_REAL_LEN])
 	uselocale(before);
 	return buf;
 }
+
+char *
+units_count(uint64_t n, char buf[UNITS_COUNT_LEN])
+{
+	char digits[24];
+	size_t len = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, n);
+	size_t i, at = 0;
+
+	for (i = 0; i < len; i++) {
+		if (i > 0 && (len - i) % 3 == 0)
+			buf[at++] = ',';
+		buf[at++] = digits[i];
+	}
+	buf[at] = '\0';
+	return buf;
+}

@@ -67,4 +67,8 @@ enum { UNITS_REAL_LEN = 32 };
 char *
 units_format_real(double x, char buf[UNITS_REAL_LEN]);
 
+/* "6,988" */
+enum { UNITS_COUNT_LEN = 32 };
+char *units_count(uint64_t n, char buf[UNITS_COUNT_LEN]);
+
 #endif

@@ -133,6 +133,8 @@ enum confine_part {
 struct wire_ready {
 	uint64_t file_bytes, read_bytes;
 	uint64_t load_ns, wait_ns;
+	uint64_t loaded_ns;	/* event_now_ns() when the last weight was read */
+	uint64_t reserve_ns;	/* device opened, memory reserved and touched */
 	uint32_t load_path;	/* enum load_path */
 	uint32_t direct, registered;
 	uint32_t device_ops, cpu_ops;

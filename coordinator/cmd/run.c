@@ -16,7 +16,7 @@
 
 struct run {
 	struct engine *eng;
-	const struct conf *c;
+	struct conf *c;			/* with a seed and a context */
 	struct source source;		/* the prompt, or the file of prompts */
 	struct generate_ops ops;
 	struct generate_totals totals;
@@ -75,17 +75,10 @@ finish_text(void *arg, const struct completion *t, struct err *reterr)
 {
 	struct run *r = arg;
 	struct speeds *sp = &r->sp;
-	uint64_t gen_ns = t->last_ns - t->first_ns;
 
 	r->stop = t->stop;
 	if (t->first_ns != 0)
 		sp->ttft_s = (double)(t->first_ns - t->start_ns) / 1e9;
-	if (sp->ttft_s > 0)
-		sp->prompt_tps = t->n / sp->ttft_s;
-	/* The first token came with the prompt. */
-	if (gen_ns > 0 && r->totals.rows > t->n)
-		sp->gen_tps = (double)(r->totals.rows - t->n) * 1e9 /
-		    (double)gen_ns;
 	sp->have_hash = t->stop != NULL;
 	sp->logits_hash = t->hash;
 	if (t->err.kind != ERR_NONE)
@@ -95,38 +88,61 @@ finish_text(void *arg, const struct completion *t, struct err *reterr)
 
 /* --- report --- */
 
-/* The phases of several prompts overlap, so each speed is over the whole
- * time. */
 static void
 sum_up_prompts(struct run *r)
 {
 	const struct generate_totals *g = &r->totals;
 	struct speeds *sp = &r->sp;
-	double s = (double)MAX(g->ns, 1) / 1e9;
 
-	sp->prompt_tps = (double)g->prompt_tok / s;
-	sp->gen_tps = (double)g->gen_tok / s;
 	sp->ttft_s = (double)g->ttft_ns / 1e9;
-	sp->all_s = s;
+	sp->all_s = (double)MAX(g->ns, 1) / 1e9;
 	sp->seqs = engine_plan_of(r->eng)->nseqs;
 	sp->batch_rows = (double)g->rows / (double)MAX(g->batches, 1);
 	sp->have_hash = r->prompts.have_hash;
 	sp->logits_hash = r->prompts.hash;
 }
 
+/* Memory that the sessions touch before they read weights into the rest. */
+static uint64_t
+reserved_bytes(const struct plan *p)
+{
+	uint64_t n = 0;
+	unsigned i;
+
+	for (i = 0; i < p->nsessions; i++)
+		n += p->session[i].bytes[MEM_KV] +
+		    p->session[i].bytes[MEM_COMPUTE];
+	return n;
+}
+
+/* 0 = nothing was measured. */
+static double
+per_second(uint64_t n, uint64_t ns)
+{
+	return ns > 0 ? (double)n * 1e9 / (double)ns : 0;
+}
+
+/* Each rate is tokens, or bytes, over the time in which they came: a prompt's
+ * first token counts as the prompt's, and the texts of several prompts overlap. */
 static void
 sum_up(struct run *r)
 {
+	const struct generate_totals *g = &r->totals;
 	struct speeds *sp = &r->sp;
 	struct engine_numbers n;
 
 	engine_numbers(r->eng, &n);
 	sp->losses = n.losses;
 	sp->lost_s = (double)n.lost_ns / 1e9;
-	sp->load_s = (double)n.load_ns / 1e9;
-	sp->load_gbs = (double)n.file_bytes / (double)MAX(n.load_ns, 1);
-	sp->prompt_tok = (uint32_t)r->totals.prompt_tok;
-	sp->gen_tok = (uint32_t)r->totals.gen_tok;
+	sp->load_s = (double)n.read_ns / 1e9;
+	sp->load_gbs = (double)n.file_bytes / (double)MAX(n.read_ns, 1);
+	sp->reserve_s = (double)n.reserve_ns / 1e9;
+	sp->reserve_bytes = reserved_bytes(engine_plan_of(r->eng));
+	sp->prompt_tok = (uint32_t)g->prompt_tok;
+	sp->prompt_read = (uint32_t)g->prompt_read;
+	sp->gen_tok = (uint32_t)g->gen_tok;
+	sp->prompt_tps = per_second(g->prompt_read, g->prompt_ns);
+	sp->gen_tps = per_second(g->gen_rows, g->gen_ns);
 	if (r->c->prompts_file != NULL)
 		sum_up_prompts(r);
 }
@@ -229,14 +245,19 @@ read_prompt(struct run *r, struct err *reterr)
 static int
 prepare_run(struct run *r, struct err *reterr)
 {
-	const struct conf *c = r->c;
+	struct conf *c = r->c;
 	int rc;
 
 	if ((c->prompts_file != NULL && (rc = source_read(NULL,
 	    c->prompts_file, &r->source, reterr)) < 0) ||
 	    (rc = engine_open(c, &r->eng, reterr)) < 0 ||
-	    (rc = engine_open_tokenizer(r->eng, reterr)) < 0 ||
-	    (rc = engine_plan(r->eng, reterr)) < 0)
+	    (rc = engine_open_tokenizer(r->eng, reterr)) < 0)
+		return rc;
+	/* A context of the default length for each of many short prompts would
+	 * mostly be reserved in vain. */
+	if (c->prompts_file != NULL && c->ctx_tok == 0)
+		c->ctx_tok = (int)prompts_context(r->eng, &r->source);
+	if ((rc = engine_plan(r->eng, reterr)) < 0)
 		return rc;
 	prompts_init(&r->prompts, r->eng, &r->source, &r->ops);
 	if (c->prompts_file != NULL)

@@ -187,6 +187,27 @@ load_sessions(struct engine *eng, sessions_tick_fn *tick, void *arg,
 	return rc;
 }
 
+/* How long the sessions read, from the first to the last, and how long the
+ * slowest reserved.  Their clocks are ours; no claim exceeds the whole load. */
+static void
+note_times(struct engine *eng)
+{
+	const struct sessions *ss = eng->sessions;
+	uint64_t first = UINT64_MAX, last = 0;
+	const struct wire_ready *r;
+	unsigned i;
+
+	for (i = 0; i < ss->n; i++) {
+		r = &ss->s[i].ready;
+		eng->reserve_ns = MAX(eng->reserve_ns, r->reserve_ns);
+		last = MAX(last, r->loaded_ns);
+		first = MIN(first, r->loaded_ns - MIN(r->load_ns,
+		    r->loaded_ns));
+	}
+	eng->reserve_ns = MIN(eng->reserve_ns, eng->load_ns);
+	eng->read_ns = MIN(last - MIN(first, last), eng->load_ns);
+}
+
 static int
 open_pipeline(struct engine *eng, struct err *reterr)
 {
@@ -197,6 +218,7 @@ open_pipeline(struct engine *eng, struct err *reterr)
 		eng->file_bytes += ss->s[i].ready.file_bytes;
 		log_loaded(&ss->s[i]);
 	}
+	note_times(eng);
 	confined_log(ss);
 	return pipeline_open(eng->sessions, &eng->pipe, reterr);
 }
@@ -358,7 +380,8 @@ engine_numbers(const struct engine *eng, struct engine_numbers *ret)
 	const struct sessions *ss = eng->sessions;
 
 	*ret = (struct engine_numbers){ .load_ns = eng->load_ns,
-	    .file_bytes = eng->file_bytes };
+	    .file_bytes = eng->file_bytes, .read_ns = eng->read_ns,
+	    .reserve_ns = eng->reserve_ns };
 	if (ss != NULL) {
 		ret->losses = ss->retry.losses;
 		ret->lost_ns = ss->recovery_ns;

@@ -60,6 +60,8 @@ int engine_signal_fd(const struct engine *eng);
 struct engine_numbers {
 	uint64_t load_ns;	/* all sessions, wall clock */
 	uint64_t file_bytes;	/* read by all sessions together */
+	uint64_t read_ns;	/* part of load_ns: while any session read */
+	uint64_t reserve_ns;	/* until the slowest session had its memory */
 	unsigned losses;	/* workers lost and replaced */
 	uint64_t lost_ns;	/* spent on recovery, in sum */
 };

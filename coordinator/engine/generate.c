@@ -4,17 +4,28 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "config/units.h"
 #include "shm/event.h"
 #include "chat.h"
 #include "decoder.h"
 #include "impl.h"
 #include "sample.h"
 #include "coordinator/print/output.h"
+#include "coordinator/print/status.h"
 
 /* Rows of a batch that mixes prompts and generated tokens.  Beyond 32 rows the
  * cost per row hardly falls, and a longer batch delays the next token of every
  * text. */
 enum { MIXED_ROWS = 32 };
+
+/* Batches in flight that can be counted; a pipeline holds far fewer. */
+enum { MAX_FLIGHT = 4096 };
+
+/* How long anybody was in a phase. */
+struct phase {
+	unsigned live;
+	uint64_t since_ns, ns;
+};
 
 /* A completion in flight, in its sequence's slot. */
 struct slot {
@@ -32,8 +43,27 @@ struct generator {
 	struct decoder *decoder;
 	struct slot slot[MAX_SEQS];
 	int no_more;			/* prompts */
-	uint64_t start_ns;
+	uint64_t start_ns, last_ns;	/* of the last batch that came back */
+	struct phase reading, writing;	/* prompts, texts */
+	/* Rows of prompts in each batch in flight, the oldest first. */
+	uint32_t flight[MAX_FLIGHT];
+	uint64_t nsent, nback;
+	struct status status;
 };
+
+static void
+phase_enter(struct phase *p, uint64_t now)
+{
+	if (p->live++ == 0)
+		p->since_ns = now;
+}
+
+static void
+phase_leave(struct phase *p, uint64_t now)
+{
+	if (--p->live == 0)
+		p->ns += now - MIN(p->since_ns, now);
+}
 
 static uint32_t
 chunk(const void *arg, uint32_t n, uint32_t left)
@@ -88,6 +118,7 @@ begin_completion(struct generator *g, const struct completion *t)
 	decoder_add_prompt(g->decoder, seq, t->ids, t->n);
 	decoder_begin(g->decoder, &s->answer);
 	s->t.start_ns = event_now_ns();
+	phase_enter(&g->reading, s->t.start_ns);
 	g->totals->completions++;
 	g->totals->prompt_tok += t->n;
 }
@@ -123,6 +154,8 @@ end_completion(struct slot *s, struct err *reterr)
 	if (t->stop != NULL || t->err.kind != ERR_NONE)
 		rc = decoder_end(s->g->decoder, &s->answer, reterr);
 	s->is_live = 0;
+	phase_leave(t->first_ns == 0 ? &s->g->reading : &s->g->writing,
+	    s->g->last_ns);
 	if (rc == 0)
 		rc = ops->finish(ops->arg, t, reterr);
 	free(t->ids);
@@ -136,14 +169,19 @@ static int
 next_batch(void *arg, struct batch_out *out, struct err *reterr)
 {
 	struct generator *g = arg;
+	uint32_t pending;
 	int rc;
 
-	if ((rc = fill_slots(g, reterr)) < 0 ||
-	    (rc = batch_next(&g->batcher, out)) == 0)
+	if ((rc = fill_slots(g, reterr)) < 0)
+		return rc;
+	pending = g->batcher.pending;
+	if ((rc = batch_next(&g->batcher, out)) == 0)
 		return rc;
 	if (out->kind == BATCH_DATA) {
 		g->totals->batches++;
 		g->totals->rows += out->nrows;
+		g->flight[g->nsent++ % MAX_FLIGHT] =
+		    pending - g->batcher.pending;
 	}
 	return 1;
 }
@@ -151,11 +189,34 @@ next_batch(void *arg, struct batch_out *out, struct err *reterr)
 static void
 note_times(struct generator *g, struct completion *t)
 {
-	t->last_ns = event_now_ns();
+	t->last_ns = g->last_ns = event_now_ns();
 	if (g->totals->ttft_ns == 0)
 		g->totals->ttft_ns = t->last_ns - g->start_ns;
-	if (t->first_ns == 0)
-		t->first_ns = t->last_ns;
+	if (t->first_ns != 0) {
+		g->totals->gen_rows++;
+		return;
+	}
+	t->first_ns = t->last_ns;
+	phase_leave(&g->reading, t->first_ns);
+	phase_enter(&g->writing, t->first_ns);
+	status_erase(&g->status);
+}
+
+/* Until there is text, show how far the prompts are read. */
+static void
+show_progress(struct generator *g)
+{
+	const struct generate_totals *n = g->totals;
+	char read[UNITS_COUNT_LEN], all[UNITS_COUNT_LEN];
+	double s = (double)(g->last_ns - g->start_ns) / 1e9;
+
+	if (n->ttft_ns != 0 || n->prompt_read == 0 ||
+	    !status_is_due(&g->status))
+		return;
+	status_print(&g->status, (double)n->prompt_read /
+	    (double)n->prompt_tok, "prompt: %s of %s tokens, %.1f t/s",
+	    units_count(n->prompt_read, read),
+	    units_count(n->prompt_tok, all), (double)n->prompt_read / s);
 }
 
 static int
@@ -210,6 +271,11 @@ end_batch(void *arg, enum batch_kind kind, struct err *reterr)
 	if (rc < 0)
 		return err_set(reterr, ERR_RUN, rc,
 		    "a batch came back that was not sent");
+	if (kind != BATCH_DATA)
+		return 0;
+	g->last_ns = event_now_ns();
+	g->totals->prompt_read += g->flight[g->nback++ % MAX_FLIGHT];
+	show_progress(g);
 	return 0;
 }
 
@@ -229,15 +295,19 @@ generate(struct engine *eng, const struct generate_ops *ops,
 	g->eng = eng;
 	g->ops = ops;
 	g->totals = ret;
-	g->start_ns = event_now_ns();
+	g->start_ns = g->last_ns = event_now_ns();
+	status_init(&g->status, eng->conf->verbose > 0);
 	if ((rc = generator_open(g, reterr)) == 0)
 		rc = engine_flow(eng, &flow, reterr);
+	status_erase(&g->status);
 	if (rc == -EINTR)
 		output_hurry();
 	for (i = 0; i < NITEMS(g->slot); i++)
 		if (g->slot[i].is_live)
 			end_completion(&g->slot[i], NULL);
 	ret->ns = event_now_ns() - g->start_ns;
+	ret->prompt_ns = g->reading.ns;
+	ret->gen_ns = g->writing.ns;
 	generator_close(g);
 	return rc;
 }

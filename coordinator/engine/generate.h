@@ -41,6 +41,12 @@ struct generate_ops {
 struct generate_totals {
 	uint32_t completions;		/* begun */
 	uint64_t prompt_tok, gen_tok;
+	uint64_t prompt_read;		/* tokens of prompts that came back */
+	uint64_t gen_rows;		/* generated tokens that came back: all
+					 * but the first of each text */
+	/* Time in which any prompt was being read, any text generated.  They
+	 * overlap where there are several. */
+	uint64_t prompt_ns, gen_ns;
 	uint64_t batches, rows;		/* sent; rows of prompts and tokens */
 	uint64_t ns;			/* from the first batch to the end */
 	uint64_t ttft_ns;		/* until the first token of any */

@@ -21,7 +21,8 @@ struct engine {
 	struct pipeline *pipe;
 	int signal_fd;
 	struct batch_row *rows;		/* [plan.batch_rows], the next batch */
-	uint64_t load_ns, file_bytes;	/* as engine_numbers has them */
+	/* As engine_numbers has them. */
+	uint64_t load_ns, file_bytes, read_ns, reserve_ns;
 };
 
 #endif

@@ -29,6 +29,16 @@ refuse_empty(const struct engine *eng, const struct source *prompt,
 	    "token (tokenizer.ggml.add_bos_token): give a text");
 }
 
+static int
+encode(const struct engine *eng, const struct source *prompt,
+    uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
+{
+	return eng->conf->chat ? chat_encode_first(eng, prompt->text,
+	    prompt->nbytes, ret_ids, ret_n, reterr) :
+	    tokenizer_encode(eng->vocab, prompt->text, prompt->nbytes, 1,
+	    eng->conf->special, ret_ids, ret_n, reterr);
+}
+
 int
 prompt_encode(const struct engine *eng, const struct source *prompt,
     uint32_t **ret_ids, uint32_t *ret_n, struct err *reterr)
@@ -44,10 +54,7 @@ prompt_encode(const struct engine *eng, const struct source *prompt,
 		    "trained with %u)", eng->conf->prompts_file == NULL ?
 		    "at least " : "", prompt->nbytes, eng->plan.ctx_tok, most,
 		    eng->model->hp.ctx_train);
-	rc = eng->conf->chat ? chat_encode_first(eng, prompt->text, prompt->nbytes,
-	    ret_ids, &n, reterr) : tokenizer_encode(eng->vocab, prompt->text,
-	    prompt->nbytes, 1, eng->conf->special, ret_ids, &n, reterr);
-	if (rc < 0)
+	if ((rc = encode(eng, prompt, ret_ids, &n, reterr)) < 0)
 		return rc;
 	if (n == 0)
 		rc = refuse_empty(eng, prompt, reterr);
@@ -81,6 +88,34 @@ next_line(struct prompts *p, struct source *ret)
 		ret->nbytes--;
 	p->at = end + 1;
 	return 1;
+}
+
+uint32_t
+prompts_context(const struct engine *eng, const struct source *file)
+{
+	const uint32_t most = plan_default_context(eng->model);
+	const struct conf *c = eng->conf;
+	struct prompts p = { .at = file->text,
+	    .eof = file->text + file->nbytes };
+	uint32_t longest = 1, *ids;
+	struct source line;
+	struct err e = { 0 };
+	size_t n;
+
+	if (c->n_predict < 0 || (uint32_t)c->n_predict >= most)
+		return most;
+	while (next_line(&p, &line)) {
+		if (line.nbytes > tokenizer_max_text(eng->vocab, most))
+			return most;
+		/* Errors are reported when the line's turn comes. */
+		if (encode(eng, &line, &ids, &n, &e) < 0)
+			continue;
+		free(ids);
+		longest = MAX(longest, (uint32_t)MIN(n, most));
+		if (longest >= most - (uint32_t)c->n_predict)
+			return most;
+	}
+	return longest + (uint32_t)c->n_predict;
 }
 
 static int

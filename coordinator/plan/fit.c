@@ -132,7 +132,7 @@ uint32_t
 fit_asked_context(const struct fit *f, const struct conf *c)
 {
 	return c->ctx_tok > 0 ? (uint32_t)c->ctx_tok :
-	    MIN(f->env->model->hp.ctx_train, 4096);
+	    plan_default_context(f->env->model);
 }
 
 uint32_t

@@ -115,6 +115,13 @@ struct plan_env {
 	uint64_t runtime_extra_bytes;	/* used by fit.c; otherwise 0 */
 };
 
+/* The context where none is given. */
+static inline uint32_t
+plan_default_context(const struct model *m)
+{
+	return MIN(m->hp.ctx_train, 4096);
+}
+
 /* Plan c over its sessions.  On 0 every session's total is at most its cap, and
  * their sum fits into every room.
  * -ENOSPC with ERR_FIT: the message names the session or the room, the bytes

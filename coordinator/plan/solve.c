@@ -223,9 +223,11 @@ init_plan(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	p->half_layers = c->half_layers;
 	p->nsessions = (unsigned)c->nsessions;
 	p->ctx_tok = c->ctx_tok > 0 ? (uint32_t)c->ctx_tok :
-	    MIN(hp->ctx_train, 4096);
-	p->batch_rows = MIN((uint32_t)c->batch_rows, p->ctx_tok);
+	    plan_default_context(env->model);
 	p->nseqs = (uint32_t)c->parallel;
+	/* A batch may hold rows of all sequences. */
+	p->batch_rows = (uint32_t)MIN((uint64_t)c->batch_rows,
+	    (uint64_t)p->ctx_tok * p->nseqs);
 	p->charged_once = env->charged_once;
 	p->kfmt = c->kv_type_k;
 	p->vfmt = c->kv_type_v;

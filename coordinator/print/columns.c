@@ -85,6 +85,8 @@ print_row(FILE *fp, const struct columns *t, unsigned from, unsigned end,
 	if (from > 0)
 		print_cell(fp, t, 0, text_at(&t->col[0], row), 0);
 	for (i = from; i < end; i++) {
+		if (i + 1 == end && *text_at(&t->col[i], row) == '\0')
+			break;
 		if (i > 0)
 			fputs(i == MAX(from, 1u) ? "  " : " ", fp);
 		print_cell(fp, t, i, text_at(&t->col[i], row), i + 1 == end);

@@ -15,6 +15,7 @@
 #include "confined.h"
 #include "domains.h"
 #include "config/plain.h"
+#include "config/units.h"
 #include "config/utf8.h"
 
 /* Signals are blocked and read from a descriptor (engine/signals.c), so they do not
@@ -122,13 +123,23 @@ format_speed(double tps, char *buf, size_t len)
 void
 output_speed(FILE *fp, const struct speeds *sp)
 {
-	char prompt[32], gen[32];
+	char speed[32], read[UNITS_COUNT_LEN], all[UNITS_COUNT_LEN];
+	char size[UNITS_BYTES_LEN];
 
-	fprintf(fp, "load %.3f s, %.2f GB/s | prompt %u tokens, %s t/s | "
-	    "generated %u tokens, %s t/s | first token after %.3f s\n",
-	    sp->load_s, sp->load_gbs, sp->prompt_tok,
-	    format_speed(sp->prompt_tps, prompt, sizeof(prompt)), sp->gen_tok,
-	    format_speed(sp->gen_tps, gen, sizeof(gen)), sp->ttft_s);
+	fprintf(fp, "memory reserved: %s in %.3f s\n", units_human_bytes(
+	    sp->reserve_bytes, size), sp->reserve_s);
+	fprintf(fp, "load %.3f s, %.2f GB/s | prompt ", sp->load_s,
+	    sp->load_gbs);
+	if (sp->prompt_read < sp->prompt_tok)
+		fprintf(fp, "%s of ", units_count(sp->prompt_read, read));
+	fprintf(fp, "%s tokens, %s t/s | ", units_count(sp->prompt_tok, all),
+	    format_speed(sp->prompt_tps, speed, sizeof(speed)));
+	fprintf(fp, "generated %u tokens, %s t/s | ", sp->gen_tok,
+	    format_speed(sp->gen_tps, speed, sizeof(speed)));
+	if (sp->ttft_s > 0)
+		fprintf(fp, "first token after %.3f s\n", sp->ttft_s);
+	else
+		fputs("no first token\n", fp);
 	if (sp->seqs > 0)
 		fprintf(fp, "sequences at once: %u | rows per batch: %.1f | "
 		    "all in %.3f s\n", sp->seqs, sp->batch_rows,
@@ -258,13 +269,18 @@ output_add_speeds(json_t *o, const struct speeds *sp)
 		snprintf(hash, sizeof(hash), "%016" PRIx64, sp->logits_hash);
 		json_object_set_new(o, "logits_hash", json_string(hash));
 	}
+	json_object_set_new(o, "reserve_s", json_real(sp->reserve_s));
+	json_object_set_new(o, "reserve_bytes",
+	    output_json_u64(sp->reserve_bytes));
 	json_object_set_new(o, "load_s", json_real(sp->load_s));
 	json_object_set_new(o, "load_gbs", json_real(sp->load_gbs));
 	json_object_set_new(o, "prompt_tokens", json_integer(sp->prompt_tok));
+	json_object_set_new(o, "prompt_tokens_read",
+	    json_integer(sp->prompt_read));
 	json_object_set_new(o, "gen_tokens", json_integer(sp->gen_tok));
 	json_object_set_new(o, "prompt_tps", speed_json(sp->prompt_tps));
 	json_object_set_new(o, "gen_tps", speed_json(sp->gen_tps));
-	json_object_set_new(o, "ttft_s", json_real(sp->ttft_s));
+	json_object_set_new(o, "ttft_s", speed_json(sp->ttft_s));
 	json_object_set_new(o, "losses", json_integer(sp->losses));
 	json_object_set_new(o, "lost_s", json_real(sp->lost_s));
 }

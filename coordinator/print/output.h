@@ -10,8 +10,11 @@
 
 /* Speeds of a run; 0 = not measured. */
 struct speeds {
-	double load_s, load_gbs;
+	double load_s, load_gbs;	/* reading the file */
+	double reserve_s;	/* opening devices, touching memory */
+	uint64_t reserve_bytes;
 	uint32_t prompt_tok, gen_tok;
+	uint32_t prompt_read;	/* of prompt_tok: less when interrupted */
 	double prompt_tps, gen_tps, ttft_s;
 	uint32_t seqs;		/* at once; 0 = one prompt, not printed */
 	double batch_rows;	/* mean of all batches */

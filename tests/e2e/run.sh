@@ -41,7 +41,7 @@ for head in cap weights KV compute staging rings runtime peak unaccounted \
 	    stderr_has "^session .* $head( |\$)"
 done
 check "the table has at most 80 columns" \
-    is_blank "$(sed -n '/^memory/,/^caps/p' "$ERR" | grep -E '.{81}')"
+    is_blank "$(sed -n '/^memory,/,/^peak/p' "$ERR" | grep -E '.{81}')"
 check "a line has the speeds of load and prompt" \
     stderr_has '^load .* s, .* GB/s \| prompt 6 tokens, .* t/s \|'
 check "that line has the speed of generation" \
@@ -322,5 +322,69 @@ check "a NUL byte does not end the file" equal 2 "$(wc -l <"$OUT")"
 check_success "an empty --prompts file" \
     run -c "$DEMO" --prompts "$T/lines" -n 2 --temp 0 -q
 check "an empty --prompts file gives no results" is_empty "$OUT"
+
+# --- the context of --prompts, and its rates ---
+
+printf 'In the beginning\nAnd it came to pass\nThe LORD\n' >"$T/lines"
+# kv: print the KV column of the first session.
+kv() { awk '$1 == "cpu0" && $2 == "cpu" { print $6; exit }' "$ERR"; }
+check_success "--prompts without --ctx" run -m "$MODEL" --prompts "$T/lines" \
+    --parallel 2 -n 12 --temp 0
+sed 's/,"ttft_s.*//' "$OUT" >"$T/short"
+small=$(kv)
+check_success "--prompts with --ctx 2048" run -m "$MODEL" --prompts "$T/lines" \
+    --parallel 2 -n 12 --temp 0 --ctx 2048
+check "the context does not change the texts" \
+    cmp -s "$T/short" <(sed 's/,"ttft_s.*//' "$OUT")
+check "without --ctx the context is what the prompts need" \
+    awk -v a="$small" -v b="$(kv)" 'BEGIN { exit !(a > 0 && a < b / 8) }'
+check "no text ends for want of context" \
+    equal 3 "$(grep -c '"stop":"length"' "$T/short")"
+check "reserved memory has a line of its own" \
+    stderr_has '^memory reserved: [0-9.]+ [KMG]iB in [0-9.]+ s$'
+check_success "--prompts, one at a time" run -m "$MODEL" --prompts "$T/lines" \
+    -n 64 --temp 0 --ignore-eos
+# Most of the time goes into 64 tokens, not into the few of a prompt.
+check "a rate is tokens over their own time" "$PYTHON" - "$ERR" <<-'END'
+	import re, sys
+	err = open(sys.argv[1]).read()
+	n, r = re.search(r'prompt (\d+) tokens, ([\d.]+) t/s', err).groups()
+	m, g = re.search(r'generated (\d+) tokens, ([\d.]+) t/s', err).groups()
+	all_s = float(re.search(r'all in ([\d.]+) s', err).group(1))
+	assert int(n) / float(r) < all_s / 2, err
+	assert int(n) / float(r) + (int(m) - 3) / float(g) < all_s * 1.1 + .01, err
+	END
+
+# --- a long prompt: progress, and the numbers of a run that is interrupted ---
+
+"$PYTHON" -c 'print("And the LORD said unto him. " * 7000)' >"$T/long"
+cat >"$T/interrupt.py" <<-'END'
+	import os, pty, re, signal, subprocess, sys
+	master, tty = pty.openpty()
+	p = subprocess.Popen([sys.argv[1], 'run', '-m', sys.argv[2], '-f',
+	    sys.argv[3], '--batch', '1', '--ctx', '65536', '-n', '4'],
+	    stdin=subprocess.DEVNULL, stderr=tty)
+	os.close(tty)
+	err = b''
+	while True:
+	    try:
+	        more = os.read(master, 4096)
+	    except OSError:
+	        break
+	    if not more:
+	        break
+	    err += more
+	    if p and re.search(rb'prompt: [0-9,]+ of [0-9,]+ tokens', err):
+	        p.send_signal(signal.SIGINT)
+	sys.stderr.write(err.decode())
+	sys.exit(p.wait())
+	END
+run_any "$PYTHON" "$T/interrupt.py" "$BIN" "$MODEL" "$T/long"
+check "a long prompt shows its progress on a terminal" \
+    stderr_has 'prompt: [0-9,]+ of [0-9]+,[0-9]+ tokens, [0-9.]+ t/s'
+check "an interrupted run says how much it read" \
+    stderr_has '\| prompt [0-9,]+ of [0-9]+,[0-9]+ tokens, [0-9.]+ t/s \|'
+check "an interrupted run has no first token" stderr_has '\| no first token'
+check "an interrupted run exits with 1" exits 1
 
 e2e_end

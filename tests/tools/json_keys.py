@@ -85,6 +85,8 @@ KINDS = {
     "plan": {"sessions": PLANNED},
     "run": {
         "sessions": RUN, "text": text, "logits_hash": hash64,
+        "reserve_s": positive, "reserve_bytes": positive,
+        "prompt_tokens": positive, "prompt_tokens_read": positive,
         "load_s": positive, "load_gbs": positive, "prompt_tps": positive,
         "gen_tps": positive, "ttft_s": positive,
     },

@@ -324,6 +324,20 @@ START_TEST(a_locale_with_decimal_commas_has_no_effect)
 }
 END_TEST
 
+START_TEST(counts_have_separators)
+{
+	char buf[UNITS_COUNT_LEN];
+
+	ck_assert_str_eq(units_count(0, buf), "0");
+	ck_assert_str_eq(units_count(999, buf), "999");
+	ck_assert_str_eq(units_count(1000, buf), "1,000");
+	ck_assert_str_eq(units_count(6988, buf), "6,988");
+	ck_assert_str_eq(units_count(1234567, buf), "1,234,567");
+	ck_assert_str_eq(units_count(UINT64_MAX, buf),
+	    "18,446,744,073,709,551,615");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -342,6 +356,7 @@ main(void)
 		real_numbers_are_finite_and_in_range,
 		real_numbers_survive_formatting,
 		a_locale_with_decimal_commas_has_no_effect,
+		counts_have_separators,
 	};
 
 	return t_main("units", 20, tests, NITEMS(tests));

@@ -2,6 +2,7 @@
  * this process, and say so. */
 #include "orders.h"
 
+#include "shm/event.h"
 #include "worker/stage/report.h"
 
 /* Are the slots of both rings large enough for the stage's rows? */
@@ -29,8 +30,10 @@ order_load(struct worker *w, struct err *reterr)
 	    w->stage != NULL ||
 	    w->nfile != w->sc.model.nfiles)
 		return order_refuse(w, reterr);
+	r.reserve_ns = event_now_ns();
 	if ((rc = stage_open(&w->sc, &w->stage, reterr)) < 0)
 		return rc;
+	r.reserve_ns = event_now_ns() - r.reserve_ns;
 	stage_attach(w->stage, &w->in, &w->out);
 	stage_renew(w->stage, w->epoch, NULL, NULL);
 	w->in.sh = w->out.sh = NULL;	/* the stage closes them */
@@ -42,6 +45,7 @@ order_load(struct worker *w, struct err *reterr)
 	r.file_bytes = st.file_bytes;
 	r.read_bytes = st.read_bytes;
 	r.load_ns = st.ns;
+	r.loaded_ns = event_now_ns();
 	r.wait_ns = st.wait_ns;
 	r.load_path = st.path;
 	r.direct = (uint32_t)st.direct;
