@@ -171,7 +171,8 @@ typedef uint16_t tensor_id;
  * stream, (rows, n_embd). */
 typedef tensor_id build_sublayer_fn(struct build *b, tensor_id x);
 
-/* A family.  0 means as in Llama; keys of the file take precedence. */
+/* A family.  0 means as in Llama; keys of the file take precedence.  README.md
+ * has the sources of the defaults. */
 struct arch_info {
 	const char *name;	/* general.architecture and key prefix */
 	build_sublayer_fn *attn, *ffn;
@@ -190,6 +191,18 @@ struct arch_info {
 	 * n_head); no key in the file says so. */
 	uint32_t layers_scaled_by_width;
 	enum moe_gate moe_gate;	/* 0 = GATE_SOFTMAX */
+
+	float rms_eps;		/* 1e-6 */
+	float rope_base;	/* 10000 */
+	uint32_t window;	/* none */
+	float attn_softcap, logit_softcap;	/* none */
+	uint32_t experts_used;	/* 2 */
+	int ff_is_of_used;	/* feed_forward_length is that of all experts
+				 * of a token together */
+	/* Scaling where the file has no key of it: YaRN by this factor from
+	 * this context. */
+	float yarn_factor;
+	uint32_t yarn_orig_ctx;
 };
 
 /* NULL if id is not in ARCHS. */

@@ -14,6 +14,29 @@ enum {
 	LIMIT_VOCAB = 1 << 24, LIMIT_CTX = 1 << 30
 };
 
+/* A file may give a number for each layer; supported is one for all. */
+static int
+get_number(const struct gguf *g, const char *key, uint32_t *ret,
+    struct err *reterr)
+{
+	const struct gguf_kv *kv = gguf_find(g, key);
+	const uint32_t *v;
+	uint64_t i;
+
+	if (kv == NULL || kv->type != GGUF_ARRAY || kv->v.a.count == 0 ||
+	    (kv->v.a.type != GGUF_U32 && kv->v.a.type != GGUF_I32))
+		return gguf_get_u32(g, key, ret, reterr);
+	v = kv->v.a.data;
+	for (i = 1; i < kv->v.a.count; i++)
+		if (v[i] != v[0])
+			return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: %s is "
+			    "%u for layer 0 and %u for layer %llu: layers that "
+			    "differ are not supported", g->file[0].path, key,
+			    v[0], v[i], (unsigned long long)i);
+	*ret = v[0];
+	return 0;
+}
+
 static int
 key_u32(const struct gguf *g, const char *arch, const char *suffix,
     uint32_t lo, uint32_t hi, uint32_t *ret, struct err *reterr)
@@ -23,7 +46,7 @@ key_u32(const struct gguf *g, const char *arch, const char *suffix,
 	int rc;
 
 	snprintf(key, sizeof(key), "%s.%s", arch, suffix);
-	if ((rc = gguf_get_u32(g, key, &v, reterr)) < 0)
+	if ((rc = get_number(g, key, &v, reterr)) < 0)
 		return rc;
 	if (v < lo || v > hi)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
@@ -77,6 +100,32 @@ opt_f32(const struct gguf *g, const char *arch, const char *suffix,
 	return 0;
 }
 
+/* 0 = no cap. */
+static int
+opt_softcap(const struct gguf *g, const char *arch, const char *suffix,
+    float *ret, struct err *reterr)
+{
+	char key[128];
+	float v;
+
+	snprintf(key, sizeof(key), "%s.%s", arch, suffix);
+	if (gguf_get_f32(g, key, &v, NULL) == 0 && v == 0) {
+		*ret = 0;
+		return 0;
+	}
+	return opt_f32(g, arch, suffix, ret, reterr);
+}
+
+/* Has the file a key arch.suffix? */
+static int
+has_key(const struct gguf *g, const char *arch, const char *suffix)
+{
+	char key[128];
+
+	snprintf(key, sizeof(key), "%s.%s", arch, suffix);
+	return gguf_find(g, key) != NULL;
+}
+
 /* Methods of extending the context beyond the trained one. */
 enum scaling { SCALING_NONE, SCALING_LINEAR, SCALING_YARN, SCALING_LONG };
 
@@ -107,14 +156,19 @@ read_scaling_type(const struct gguf *g, const char *arch, enum scaling *ret,
 }
 
 static int
-read_rope_scaling(const struct gguf *g, const char *arch, struct hparams *hp,
-    struct err *reterr)
+read_rope_scaling(const struct gguf *g, const struct arch_info *a,
+    struct hparams *hp, struct err *reterr)
 {
+	const char *arch = a->name;
 	enum scaling how;
 	float factor = 1;
-	int rc;
+	int rc, given = has_key(g, arch, "rope.scaling.type") ||
+	    has_key(g, arch, "rope.scaling.factor") ||
+	    has_key(g, arch, "rope.scale_linear");
 
 	hp->rope_orig_ctx = hp->ctx_train;
+	if (!given && a->yarn_factor > 0)
+		hp->rope_orig_ctx = a->yarn_orig_ctx;
 	hp->yarn_fast = 32;
 	hp->yarn_slow = 1;
 	/* scale_linear is the older name of scaling.factor. */
@@ -131,6 +185,10 @@ read_rope_scaling(const struct gguf *g, const char *arch, struct hparams *hp,
 	    (rc = opt_f32(g, arch, "rope.scaling.yarn_beta_slow",
 	    &hp->yarn_slow, reterr)) < 0)
 		return rc;
+	if (!given && a->yarn_factor > 0) {
+		how = SCALING_YARN;
+		factor = a->yarn_factor;
+	}
 	if (how == SCALING_LINEAR || how == SCALING_YARN)
 		hp->rope_scale = 1 / factor;
 	if (how == SCALING_YARN) {
@@ -204,10 +262,14 @@ read_heads(const struct gguf *g, const char *arch, struct hparams *hp,
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
 		    "%s: %u heads are more than the embedding length %u",
 		    g->file[0].path, hp->n_head, hp->n_embd);
-	hp->v_dim = hp->head_dim;
+	hp->v_dim = hp->n_embd / hp->n_head;
 	if ((rc = opt_u32(g, arch, "attention.value_length", 1, 1 << 14,
 	    &hp->v_dim, reterr)) < 0)
 		return rc;
+	if (hp->v_dim == 0)
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "%s: %u heads are more than the embedding length %u",
+		    g->file[0].path, hp->n_head, hp->n_embd);
 	hp->n_rot = hp->head_dim;
 	if ((rc = opt_u32(g, arch, "rope.dimension_count", 2, 1 << 14,
 	    &hp->n_rot, reterr)) < 0)
@@ -240,6 +302,7 @@ read_window(const struct gguf *g, const struct arch_info *a,
 	char key[128];
 	int rc;
 
+	hp->window = a->window;
 	if ((rc = opt_u32(g, a->name, "attention.sliding_window", 0, LIMIT_CTX,
 	    &hp->window, reterr)) < 0)
 		return rc;
@@ -292,13 +355,21 @@ read_experts(const struct gguf *g, const struct arch_info *a,
 	if (n == 0)
 		return refuse_experts(g, a->name, hp, "experts are not "
 		    "supported for it", reterr);
-	hp->n_ff_expert = hp->n_ff;
+	hp->n_expert_used = a->experts_used > 0 ? a->experts_used : 2;
 	hp->moe_gate = a->moe_gate != 0 ? a->moe_gate : GATE_SOFTMAX;
 	hp->moe_scale = 1;
 	snprintf(key, sizeof(key), "%s.expert_weights_norm", a->name);
-	if ((rc = need_u32(g, a->name, "expert_used_count", 1, hp->n_expert,
-	    &hp->n_expert_used, reterr)) < 0 ||
-	    (rc = opt_u32(g, a->name, "expert_feed_forward_length", 1,
+	if ((rc = opt_u32(g, a->name, "expert_used_count", 1, hp->n_expert,
+	    &hp->n_expert_used, reterr)) < 0)
+		return rc;
+	if (hp->n_expert_used > hp->n_expert)
+		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: the key "
+		    "%s.expert_used_count is missing, and its default of %u is "
+		    "more than %s.expert_count, %u", g->file[0].path, a->name,
+		    hp->n_expert_used, a->name, hp->n_expert);
+	hp->n_ff_expert = a->ff_is_of_used ? hp->n_ff / hp->n_expert_used :
+	    hp->n_ff;
+	if ((rc = opt_u32(g, a->name, "expert_feed_forward_length", 1,
 	    LIMIT_DIM, &hp->n_ff_expert, reterr)) < 0 ||
 	    (rc = opt_u32(g, a->name, "expert_gating_func", 0, UINT32_MAX,
 	    &hp->moe_gate, reterr)) < 0 ||
@@ -326,11 +397,13 @@ read_scales(const struct gguf *g, const struct arch_info *a,
 	hp->attn_scale = 1 / sqrtf((float)(hp->n_layer ==
 	    a->layers_scaled_by_width ? hp->n_embd / hp->n_head :
 	    hp->head_dim));
+	hp->attn_softcap = a->attn_softcap;
+	hp->logit_softcap = a->logit_softcap;
 	if ((rc = opt_f32(g, a->name, "attention.scale", &hp->attn_scale,
 	    reterr)) < 0 ||
-	    (rc = opt_f32(g, a->name, "attn_logit_softcapping",
+	    (rc = opt_softcap(g, a->name, "attn_logit_softcapping",
 	    &hp->attn_softcap, reterr)) < 0 ||
-	    (rc = opt_f32(g, a->name, "final_logit_softcapping",
+	    (rc = opt_softcap(g, a->name, "final_logit_softcapping",
 	    &hp->logit_softcap, reterr)) < 0)
 		return rc;
 	return 0;
@@ -375,6 +448,18 @@ read_arch(const struct gguf *g, struct hparams *hp, struct err *reterr)
 	return 0;
 }
 
+/* A model whose layers have experts only needs the length of these alone. */
+static int
+read_ff(const struct gguf *g, const char *arch, struct hparams *hp,
+    struct err *reterr)
+{
+	static const char ff[] = "feed_forward_length";
+
+	return need_u32(g, arch, !has_key(g, arch, ff) &&
+	    has_key(g, arch, "expert_feed_forward_length") ?
+	    "expert_feed_forward_length" : ff, 1, LIMIT_DIM, &hp->n_ff, reterr);
+}
+
 int
 hparams_read(const struct gguf *g, struct hparams *hp, struct err *reterr)
 {
@@ -386,16 +471,15 @@ hparams_read(const struct gguf *g, struct hparams *hp, struct err *reterr)
 		return rc;
 	a = arch_info(hp->arch);
 	hp->rope_neox = (uint32_t)a->rope_neox;
-	hp->rms_eps = 1e-5f;
-	hp->rope_base = 10000;
+	hp->rms_eps = a->rms_eps > 0 ? a->rms_eps : 1e-6f;
+	hp->rope_base = a->rope_base > 0 ? a->rope_base : 10000;
 	hp->rope_base_local = a->rope_base_local;
 	hp->rope_scale = hp->rope_mscale = 1;
 	if ((rc = need_u32(g, a->name, "block_count", 1, LIMIT_LAYERS,
 	    &hp->n_layer, reterr)) < 0 ||
 	    (rc = need_u32(g, a->name, "embedding_length", 1, LIMIT_DIM,
 	    &hp->n_embd, reterr)) < 0 ||
-	    (rc = need_u32(g, a->name, "feed_forward_length", 1, LIMIT_DIM,
-	    &hp->n_ff, reterr)) < 0 ||
+	    (rc = read_ff(g, a->name, hp, reterr)) < 0 ||
 	    (rc = need_u32(g, a->name, "context_length", 1, LIMIT_CTX,
 	    &hp->ctx_train, reterr)) < 0 ||
 	    (rc = opt_f32(g, a->name, "attention.layer_norm_rms_epsilon",
@@ -406,7 +490,7 @@ hparams_read(const struct gguf *g, struct hparams *hp, struct err *reterr)
 	    &hp->rope_base_local, reterr)) < 0 ||
 	    (rc = read_heads(g, a->name, hp, reterr)) < 0 ||
 	    (rc = read_scales(g, a, hp, reterr)) < 0 ||
-	    (rc = read_rope_scaling(g, a->name, hp, reterr)) < 0 ||
+	    (rc = read_rope_scaling(g, a, hp, reterr)) < 0 ||
 	    (rc = read_window(g, a, hp, reterr)) < 0 ||
 	    (rc = read_experts(g, a, hp, reterr)) < 0)
 		return rc;

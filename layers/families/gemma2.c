@@ -22,4 +22,7 @@ const struct arch_info arch_gemma2 = {
 	.embd_scaled = 1,
 	.full_every = 2,
 	.layers_scaled_by_width = 46,
+	.window = 4096,
+	.attn_softcap = 50,
+	.logit_softcap = 30,
 };

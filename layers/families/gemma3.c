@@ -22,4 +22,6 @@ const struct arch_info arch_gemma3 = {
 	.full_every = 6,
 	.rope_base_local = 10000,
 	.layers_scaled_by_width = 62,
+	.rope_base = 1000000,
+	.window = 4096,
 };

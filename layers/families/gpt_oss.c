@@ -34,4 +34,10 @@ const struct arch_info arch_gpt_oss = {
 	.rope_neox = 1,
 	.full_every = 2,
 	.moe_gate = GATE_SOFTMAX_TOP,
+	.rms_eps = 1e-5f,
+	.rope_base = 150000,
+	.window = 128,
+	.experts_used = 4,
+	.yarn_factor = 32,
+	.yarn_orig_ctx = 4096,
 };

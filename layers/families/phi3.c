@@ -16,4 +16,5 @@ const struct arch_info arch_phi3 = {
 	.nrequired = NITEMS(required),
 	.rope_neox = 1,
 	.fused = 1,
+	.rms_eps = 1e-5f,
 };

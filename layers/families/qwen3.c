@@ -30,4 +30,6 @@ const struct arch_info arch_qwen3moe = {
 	.ffn = b_pre_norm_ffn,
 	ARCH_ROLES(moe, optional),
 	.rope_neox = 1,
+	.experts_used = 8,
+	.ff_is_of_used = 1,
 };

@@ -404,7 +404,12 @@ START_TEST(experts_are_read_and_unknown_gating_is_named)
 	t.n_used = 7;
 	check_refused(&t, -EBADMSG, "llama.expert_used_count is 7", "1 to 6");
 	t.n_used = 0;
+	m = must_open(&t, &g);
+	ck_assert_uint_eq(m->hp.n_expert_used, 2);
+	tiny_close(g, m);
+	t.n_expert = 1;
 	check_refused(&t, -EBADMSG, "llama.expert_used_count", "missing");
+	t.n_expert = 6;
 	t.n_used = 2;
 	t.omit = "blk.2.ffn_up_exps.weight";
 	check_refused(&t, -EBADMSG, t.omit, "missing");
