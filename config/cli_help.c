@@ -175,7 +175,7 @@ static const struct help {
 "against the roofline of the sessions' cores: memory reads and products of\n"
 "8-bit integers, bfloat16 and 32-bit floats, measured by tight loops in slices\n"
 "between the runs. Each result is also given as a fraction of its tightest\n"
-"bound, the median of the runs. Test names say what is measured: pp512 (a\n"
+"bound, or with the reason why the bound does not hold. Test names say what is measured: pp512 (a\n"
 "prompt of 512 tokens), tg128 (generating 128), tg128x4@d2048 (four sequences\n"
 "at once, each after 2048 tokens), load.\n",
 .note =

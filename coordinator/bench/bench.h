@@ -14,12 +14,10 @@ struct bench_test {
 	char name[48];		/* "pp512", "tg128x4@d2048", "load" */
 	uint32_t n, depth, nseqs;
 	struct bench_work work;	/* of one run */
+	double units;		/* tokens of one run; BENCH_LOAD: bytes */
 	/* One value per run. */
-	struct series speed;	/* tokens per second; BENCH_LOAD: bytes */
-	struct series fraction;	/* speed / limit */
-	struct series of_share;	/* fraction / share of the cores' time */
-	struct series limit;	/* speed at the bound measured around the run */
-	enum roof bound;	/* which bound that is, in the last run */
+	struct series speed;	/* units per second */
+	struct series share;	/* of the cores' time, in the slices around */
 };
 
 /* One prompt test, --depth times --parallel, and --load. */
@@ -78,11 +76,22 @@ int bench_sweep(struct bench *b, struct err *reterr);
 
 /* report.c: print the results. */
 int bench_report(const struct bench *b, struct err *reterr);
-/* Is the result more than 10 % above its bound?  Then something else slowed the
- * measurement of the bound.  0 where that proves nothing: for loading, for
- * sessions with another device than the cores, and for a bound by memory reads
- * when caches may hold the weights (cache_bytes 0 = unknown size). */
-int bench_is_disturbed(const struct bench *b, const struct bench_test *t,
+
+/* result.c: a test's bound, from the best slice of each kind, and its median
+ * speed as a fraction of it.  A result clearly above its bound shows that the
+ * bound does not hold: then there is no fraction, but a reason. */
+struct bench_result {
+	double limit;		/* units per second at the bound */
+	enum roof bound;
+	double fraction;	/* unless why_not */
+	double of_share;	/* fraction / share, if of_share_known */
+	int of_share_known;
+	const char *why_not;	/* why the bound does not hold; or NULL */
+	int disturbed;		/* why_not: other load, no other reason */
+};
+/* cache_bytes: of the last level; 0 = unknown. */
+struct bench_result bench_result(const struct bench *b,
+    const struct bench_test *t, const struct bounds *best,
     double cache_bytes);
 
 #endif

@@ -10,8 +10,6 @@
 
 /* Report other load on the cores when our share of their time is below this. */
 #define SHARE_NOTE	0.95
-/* A result above this multiple of its bound is disturbed. */
-#define DISTURBED	1.1
 
 static const struct {
 	enum roof kind;
@@ -24,14 +22,14 @@ static const struct {
 	{ ROOF_F32, "f32_gflops", "f32, Gop/s" },
 };
 
-int
-bench_is_disturbed(const struct bench *b, const struct bench_test *t,
-    double cache_bytes)
+static struct bench_result
+result_of(const struct bench *b, const struct bench_test *t)
 {
-	return t->kind != BENCH_LOAD && b->cores_alone &&
-	    series_median(&t->fraction) > DISTURBED &&
-	    (t->bound != ROOF_READ || (cache_bytes > 0 &&
-	    b->weight_bytes >= cache_bytes));
+	struct bounds best = roofline_best(b->roof);
+
+	best.per_s[ROOF_DISK] = series_max(&b->disk);
+	return bench_result(b, t, &best,
+	    (double)roofline_cache_bytes(b->roof));
 }
 
 /* Mean speed over that with the fewest sessions of the sweep. */
@@ -88,7 +86,7 @@ roofline_json(const struct bench *b)
 		    json_string(name));
 	}
 	json_object_set_new(o, "disk_gbs", b->disk.n > 0 ?
-	    json_real(series_median(&b->disk) / 1e9) : json_null());
+	    json_real(series_max(&b->disk) / 1e9) : json_null());
 	if (b->disk.n > 0)
 		json_object_set_new(o, "disk_direct",
 		    json_boolean(b->disk_direct));
@@ -121,19 +119,21 @@ result_json(const struct bench *b, const struct bench_test *t)
 {
 	double unit = t->kind == BENCH_LOAD ? 1e9 : 1;
 	const char *key = t->kind == BENCH_LOAD ? "gbs" : "tps";
+	const struct bench_result r = result_of(b, t);
 	json_t *o = json_pack("{s:s,s:n}", "test", t->name, "tps");
 
 	json_object_set_new(o, key, json_real(series_mean(&t->speed) / unit));
 	json_object_set_new(o, "sd", json_real(series_sd(&t->speed) / unit));
-	json_object_set_new(o, "bound", json_string(roof_name(t->bound)));
-	json_object_set_new(o, "fraction",
-	    json_real(series_median(&t->fraction)));
-	json_object_set_new(o, "fraction_of_share",
-	    json_real(series_median(&t->of_share)));
+	json_object_set_new(o, "bound", json_string(roof_name(r.bound)));
+	json_object_set_new(o, "fraction", r.why_not != NULL ? json_null() :
+	    json_real(r.fraction));
+	json_object_set_new(o, "fraction_of_share", r.of_share_known ?
+	    json_real(r.of_share) : json_null());
 	json_object_set_new(o, t->kind == BENCH_LOAD ? "limit_gbs" :
-	    "limit_tps", json_real(series_median(&t->limit) / unit));
-	json_object_set_new(o, "disturbed", json_boolean(bench_is_disturbed(b, t,
-	    (double)roofline_cache_bytes(b->roof))));
+	    "limit_tps", json_real(r.limit / unit));
+	json_object_set_new(o, "no_fraction_because", r.why_not != NULL ?
+	    json_string(r.why_not) : json_null());
+	json_object_set_new(o, "disturbed", json_boolean(r.disturbed));
 	if (t->kind == BENCH_GENERATE) {
 		json_object_set_new(o, "depth", json_integer(t->depth));
 		json_object_set_new(o, "sequences", json_integer(t->nseqs));
@@ -243,7 +243,7 @@ print_machine(const struct bench *b)
 	}
 	if (b->disk.n > 0)
 		printf("%-12s %9.2f   the model's files, %s\n",
-		    "disk, GB/s", series_median(&b->disk) / 1e9,
+		    "disk, GB/s", series_max(&b->disk) / 1e9,
 		    b->disk_direct ? "direct" :
 		    "through the page cache, dropped first");
 	if (roofline_cache_bytes(r) > 0)
@@ -253,22 +253,26 @@ print_machine(const struct bench *b)
 	    units_human_bytes(roofline_buffer_bytes(r), buffer), cache);
 }
 
-/* Name the first disturbed result. */
+/* In the tables of a sweep a bound that does not hold is a dash.  Give the
+ * reason of the first. */
 static void
-print_disturbed(const struct bench *b, const struct bench_tests *ts)
+print_dash(const struct bench *b)
 {
-	const double cache_bytes = (double)roofline_cache_bytes(b->roof);
+	const struct bench_split *sp;
 	const struct bench_test *t;
+	struct bench_result r;
 
-	for (t = ts->t; t < ts->t + ts->n; t++) {
-		if (!bench_is_disturbed(b, t, cache_bytes))
-			continue;
-		printf("note: %s is disturbed: more than 10 %% above its "
-		    "bound (%s); other load slowed the measurement of the "
-		    "bound, so its fraction is meaningless; run it again\n",
-		    t->name, roof_name(t->bound));
-		return;
-	}
+	for (sp = b->split; sp < b->split + b->nsplits; sp++)
+		for (t = sp->tests.t; t < sp->tests.t + sp->tests.n; t++) {
+			if (t->speed.n == 0)
+				continue;
+			r = result_of(b, t);
+			if (r.why_not == NULL)
+				continue;
+			printf("note: -: the bound of %s (%s) does not hold: "
+			    "%s\n", t->name, roof_name(r.bound), r.why_not);
+			return;
+		}
 }
 
 /* Print the conditions that limit what the numbers mean. */
@@ -277,7 +281,6 @@ print_notes(const struct bench *b)
 {
 	const struct roofline *r = b->roof;
 	char weights[UNITS_BYTES_LEN], cache[UNITS_BYTES_LEN];
-	unsigned i;
 
 	if (roofline_share(r) < SHARE_NOTE)
 		printf("note: other load: the benchmark had the cores for "
@@ -295,12 +298,10 @@ print_notes(const struct bench *b)
 	if (b->weight_bytes > 0 &&
 	    b->weight_bytes < (double)roofline_cache_bytes(r))
 		printf("note: %s of weights fit into caches of %s, so that "
-		    "generation can exceed the memory's bound\n",
+		    "memory does not bound generation\n",
 		    units_human_bytes((uint64_t)b->weight_bytes, weights),
 		    units_human_bytes(roofline_cache_bytes(r), cache));
-	print_disturbed(b, &b->own);
-	for (i = 0; i < b->nsplits; i++)
-		print_disturbed(b, &b->split[i].tests);
+	print_dash(b);
 }
 
 static void
@@ -309,14 +310,21 @@ print_test(const struct bench *b, const struct bench_test *t)
 	double unit = t->kind == BENCH_LOAD ? 1e9 : 1;
 	const char *name = t->kind == BENCH_LOAD ? "GB/s" : "t/s";
 	int digits = t->kind == BENCH_LOAD ? 2 : 1;
+	const struct bench_result r = result_of(b, t);
 
-	printf("%-18s %9.*f +- %.*f %s, %.1f %% of the %.*f that %s allows",
-	    t->name, digits, series_mean(&t->speed) / unit, digits,
-	    series_sd(&t->speed) / unit, name,
-	    100 * series_median(&t->fraction), digits,
-	    series_median(&t->limit) / unit, roof_name(t->bound));
-	if (roofline_share(b->roof) < SHARE_NOTE && t->kind != BENCH_LOAD)
-		printf(" (%.1f %%)", 100 * series_median(&t->of_share));
+	printf("%-18s %9.*f +- %.*f %s", t->name, digits,
+	    series_mean(&t->speed) / unit, digits,
+	    series_sd(&t->speed) / unit, name);
+	if (r.why_not != NULL) {
+		printf("; the bound of %.*f (%s) does not hold: %s\n", digits,
+		    r.limit / unit, roof_name(r.bound), r.why_not);
+		return;
+	}
+	printf(", %.1f %% of the %.*f that %s allows", 100 * r.fraction,
+	    digits, r.limit / unit, roof_name(r.bound));
+	if (roofline_share(b->roof) < SHARE_NOTE && r.of_share_known &&
+	    t->kind != BENCH_LOAD)
+		printf(" (%.1f %%)", 100 * r.of_share);
 	putchar('\n');
 }
 
@@ -336,6 +344,8 @@ print_split(const struct bench *b, const struct bench_split *sp,
     unsigned from)
 {
 	const struct bench_test *t;
+	struct bench_result r;
+	char fraction[16];
 	unsigned i;
 
 	printf("%-8d %-5u %-8s", sp->nsessions, sp->cores_each,
@@ -344,9 +354,11 @@ print_split(const struct bench *b, const struct bench_split *sp,
 		t = &sp->tests.t[i];
 		if (t->speed.n == 0)
 			break;
-		printf(" %18.1f  %5.1f %% %-4s %5.2f",
-		    series_mean(&t->speed), 100 * series_median(&t->fraction),
-		    roof_name(t->bound), relative_speed(b, t));
+		r = result_of(b, t);
+		snprintf(fraction, sizeof(fraction), r.why_not != NULL ? "-" :
+		    "%.1f %%", 100 * r.fraction);
+		printf(" %18.1f  %7s %-4s %5.2f", series_mean(&t->speed),
+		    fraction, roof_name(r.bound), relative_speed(b, t));
 	}
 	if (sp->why_not.kind != ERR_NONE)
 		printf("  %s", PLAIN(sp->why_not.msg));

@@ -341,7 +341,18 @@ roofline_ncores(const struct roofline *r)
 double
 roofline_at(const struct roofline *r, enum roof kind, unsigned n)
 {
-	return series_median(&r->at[kind][n - 1]);
+	return series_max(&r->at[kind][n - 1]);
+}
+
+struct bounds
+roofline_best(const struct roofline *r)
+{
+	struct bounds b = { .share = 1 };
+	enum roof k;
+
+	for (k = 0; k < ROOF_DISK; k++)
+		b.per_s[k] = roofline_at(r, k, r->ncores);
+	return b;
 }
 
 const char *

@@ -59,9 +59,12 @@ struct gguf;
 int roofline_disk(const struct gguf *g, double *ret_bytes_s, int *ret_direct,
     struct err *reterr);
 
-/* Median over all slices so far with n cores, 1 <= n <= ncores. */
+/* Best of all slices so far with n cores, 1 <= n <= ncores: other load, and a
+ * host that lends its cores to others, only make a slice slower. */
 unsigned roofline_ncores(const struct roofline *r);
 double roofline_at(const struct roofline *r, enum roof kind, unsigned n);
+/* The bounds with all cores; that of the disk is 0. */
+struct bounds roofline_best(const struct roofline *r);
 /* The instruction used, such as "vpdpbusd zmm"; NULL = not supported. */
 const char *roofline_how(const struct roofline *r, enum roof kind);
 double roofline_clock_hz(const struct roofline *r);	/* highest seen */

@@ -73,9 +73,7 @@ bench_tests_free(struct bench_tests *ts)
 
 	for (i = 0; i < ts->n; i++) {
 		series_free(&ts->t[i].speed);
-		series_free(&ts->t[i].fraction);
-		series_free(&ts->t[i].of_share);
-		series_free(&ts->t[i].limit);
+		series_free(&ts->t[i].share);
 	}
 }
 
@@ -179,35 +177,16 @@ restore_context(struct runner *r, const struct bench_test *t,
 	return (rc = fill_context(r, t, reterr)) < 0 ? rc : t->depth > 0;
 }
 
-/* The bound of a run: the mean of the slices before and after it. */
-static struct bounds
-mean_bounds(const struct bounds *a, const struct bounds *b)
-{
-	struct bounds m;
-	unsigned k;
-
-	for (k = 0; k < ROOF_NKINDS; k++)
-		m.per_s[k] = (a->per_s[k] + b->per_s[k]) / 2;
-	m.share = (a->share + b->share) / 2;
-	return m;
-}
-
-/* Record a run of `units` tokens or, for loading, bytes. */
+/* Record a run of t->units, and the share of the cores' time in the slices
+ * before and after it. */
 static int
-record_run(struct bench_test *t, double units, double took_s,
-    const struct bounds *before, const struct bounds *after,
-    struct err *reterr)
+record_run(struct bench_test *t, double took_s, const struct bounds *before,
+    const struct bounds *after, struct err *reterr)
 {
-	struct bounds b = mean_bounds(before, after);
-	double least_s = bench_work_s(&t->work, &b, &t->bound);
-	int rc;
+	int rc = series_add(&t->speed, t->units / took_s, reterr);
 
-	if ((rc = series_add(&t->speed, units / took_s, reterr)) < 0 ||
-	    (rc = series_add(&t->limit, units / least_s, reterr)) < 0 ||
-	    (rc = series_add(&t->of_share, least_s / took_s / b.share,
-	    reterr)) < 0)
-		return rc;
-	return series_add(&t->fraction, least_s / took_s, reterr);
+	return rc < 0 ? rc : series_add(&t->share,
+	    (before->share + after->share) / 2, reterr);
 }
 
 static int
@@ -241,8 +220,8 @@ run_test(struct bench *b, struct runner *r, struct bench_test *t,
 		ns = event_now_ns() - t0;
 		before = *slice;
 		if (rc < 0 || (rc = measure_slice(b, r, slice, reterr)) < 0 ||
-		    (rc = record_run(t, (double)t->n * t->nseqs, (double)ns / 1e9,
-		    &before, slice, reterr)) < 0)
+		    (rc = record_run(t, (double)ns / 1e9, &before, slice,
+		    reterr)) < 0)
 			return rc;
 	}
 	return cut_sequences(r, t->nseqs, 0, reterr);
@@ -269,6 +248,7 @@ set_work(struct bench *b, struct runner *r, struct bench_tests *ts)
 		if (cost.row_ops[k] + cost.head_ops[k] > 0)
 			r->kinds |= 1u << k;
 	for (t = ts->t; t < ts->t + ts->n; t++) {
+		t->units = (double)t->n * t->nseqs;
 		if (t->kind == BENCH_PROMPT)
 			t->work = bench_work_prompt(&cost, t->n,
 			    p->batch_rows);
@@ -395,9 +375,9 @@ load_once(struct bench *b, const struct conf *c, struct bench_test *t,
 	if (rc == 0 && (rc = engine_stop(eng, reterr)) == 0 &&
 	    (rc = disk_slice(b, eng, slice, reterr)) == 0) {
 		engine_numbers(eng, &n);
-		t->work.disk_bytes = (double)n.file_bytes;
-		rc = record_run(t, (double)n.file_bytes, (double)n.load_ns / 1e9,
-		    &before, slice, reterr);
+		t->work.disk_bytes = t->units = (double)n.file_bytes;
+		rc = record_run(t, (double)n.load_ns / 1e9, &before, slice,
+		    reterr);
 	}
 	engine_close(eng);
 	return rc;

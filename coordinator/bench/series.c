@@ -82,6 +82,17 @@ find_kth(const struct series *s, unsigned k)
 }
 
 double
+series_max(const struct series *s)
+{
+	double max = 0;
+	unsigned i;
+
+	for (i = 0; i < s->n; i++)
+		max = i == 0 || s->v[i] > max ? s->v[i] : max;
+	return max;
+}
+
+double
 series_median(const struct series *s)
 {
 	if (s->n == 0)

@@ -18,6 +18,7 @@ void series_free(struct series *s);
  * of the middle two. */
 double series_mean(const struct series *s);
 double series_median(const struct series *s);
+double series_max(const struct series *s);
 /* Sample standard deviation (n - 1); 0 below two values. */
 double series_sd(const struct series *s);
 

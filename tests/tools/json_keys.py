@@ -96,7 +96,8 @@ KINDS = {
                      "f32_gflops": list_of(positive),
                      "disk_gbs": optional(positive)},
         "results": {"test": word, "tps": optional(positive), "sd": number,
-                    "bound": bound, "fraction": positive},
+                    "bound": bound, "fraction": optional(positive),
+                    "no_fraction_because": optional(word)},
     },
     "explain": {
         "ops": {"session": word, "layer": layer, "op": word, "tensor": text,

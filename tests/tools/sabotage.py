@@ -248,6 +248,14 @@ row("cap: RLIMIT_DATA forgets what is mapped already",
     "data = st->cap_bytes - MIN(st->cap_bytes, reserved);",
     "unit/enforce")
 
+# --- reports ---
+
+row("bench: a result above its bound has a fraction",
+    "coordinator/bench/result.c",
+    "if (r.fraction <= BOUND_HOLDS && r.limit > 0) {",
+    "if (r.fraction <= 100 * BOUND_HOLDS && r.limit > 0) {",
+    "unit/roofline")
+
 # --- a model file ---
 
 row("gguf: a tensor's place wraps", "layers/gguf/parse.c",

@@ -503,41 +503,87 @@ START_TEST(tests_are_named_by_kind_and_size)
 }
 END_TEST
 
-static void
-add_fractions(struct bench_test *t, unsigned n, double fraction)
+/* The result of runs with these speeds, as multiples of a bound of 100 units per
+ * second in `kind`. */
+static struct bench_result
+result_of(struct bench_test *t, const struct bench *b, enum roof kind,
+    const double *speed, unsigned n, double share, double cache_bytes)
 {
-	while (n-- > 0)
-		ck_assert_int_eq(series_add(&t->fraction, fraction, &err), 0);
+	struct bounds best = { .share = 1 };
+	struct bench_result r;
+	unsigned i;
+
+	t->units = 10;
+	t->work = (struct bench_work){ 0 };
+	if (kind < ROOF_READ)
+		t->work.ops[kind] = 1000;
+	else if (kind == ROOF_READ)
+		t->work.read_bytes = 1000;
+	else
+		t->work.disk_bytes = 1000;
+	best.per_s[kind] = 10000;
+	for (i = 0; i < n; i++)
+		if (series_add(&t->speed, 100 * speed[i], &err) < 0 ||
+		    series_add(&t->share, share, &err) < 0)
+			ck_abort_msg("%s", err.msg);
+	r = bench_result(b, t, &best, cache_bytes);
+	series_free(&t->speed);
+	series_free(&t->share);
+	ck_assert(fabs(r.limit - 100) < 1e-9);
+	ck_assert_int_eq(r.bound, kind);
+	return r;
 }
 
-START_TEST(a_result_above_its_bound_is_reported_unless_caches_explain_it)
+START_TEST(a_fraction_is_the_median_speed_over_the_bound)
 {
-	struct bench_test load = { .kind = BENCH_LOAD, .bound = ROOF_READ },
-	    prompt = { .kind = BENCH_PROMPT, .bound = ROOF_INT8 },
-	    generate = { .kind = BENCH_GENERATE, .bound = ROOF_READ };
-	struct bench large = { .cores_alone = 1, .weight_bytes = 100 },
+	static const double speed[] = { 0.5, 9, 0.7, 0.8, 0.6 };
+	const struct bench b = { .cores_alone = 1, .weight_bytes = 100 };
+	struct bench_test t = { .kind = BENCH_PROMPT };
+	struct bench_result r = result_of(&t, &b, ROOF_INT8, speed, 5, 0.8,
+	    10);
+
+	ck_assert_ptr_null(r.why_not);
+	ck_assert(fabs(r.fraction - 0.7) < 1e-9);
+	ck_assert(r.of_share_known);
+	ck_assert(fabs(r.of_share - 0.7 / 0.8) < 1e-9);
+	/* The runs had more of the cores than the slices. */
+	r = result_of(&t, &b, ROOF_INT8, speed, 5, 0.2, 10);
+	ck_assert_ptr_null(r.why_not);
+	ck_assert(!r.of_share_known);
+}
+END_TEST
+
+START_TEST(a_result_above_its_bound_has_a_reason_instead_of_a_fraction)
+{
+	static const double at = 1.049, above = 1.051, far = 6.38;
+	const struct bench large = { .cores_alone = 1, .weight_bytes = 100 },
 	    small = { .cores_alone = 1, .weight_bytes = 9 },
 	    device = { .weight_bytes = 100 };
+	struct bench_test load = { .kind = BENCH_LOAD },
+	    prompt = { .kind = BENCH_PROMPT },
+	    generate = { .kind = BENCH_GENERATE };
+	struct bench_result r;
 
-	add_fractions(&load, 1, 3);
-	ck_assert(!bench_is_disturbed(&large, &load, 10));
-	add_fractions(&generate, 1, 9);
-	add_fractions(&generate, 2, 1.05);	/* the median */
-	ck_assert(!bench_is_disturbed(&large, &generate, 10));
-	add_fractions(&generate, 2, 1.12);
-	ck_assert(bench_is_disturbed(&large, &generate, 10));
-	ck_assert(!bench_is_disturbed(&small, &generate, 10));
-	ck_assert(!bench_is_disturbed(&small, &generate, 0));
+	r = result_of(&prompt, &large, ROOF_INT8, &at, 1, 1, 10);
+	ck_assert(r.why_not == NULL && !r.disturbed);
+#define CHECK(test, bench, kind, speed, cache, text, is_disturbed) do { \
+	r = result_of(&test, &bench, kind, &speed, 1, 1, cache); \
+	ck_assert_ptr_nonnull(r.why_not); \
+	ck_assert_msg(strstr(r.why_not, text) != NULL, "%s", r.why_not); \
+	ck_assert_int_eq(r.disturbed, is_disturbed); \
+	ck_assert(!r.of_share_known); \
+} while (0)
+	CHECK(prompt, large, ROOF_INT8, above, 10, "other load", 1);
+	CHECK(prompt, large, ROOF_INT8, far, 10, "other load", 1);
+	CHECK(generate, large, ROOF_READ, far, 10, "other load", 1);
+	CHECK(generate, small, ROOF_READ, far, 10, "fit into caches", 0);
+	CHECK(generate, small, ROOF_READ, far, 0, "may fit into caches", 0);
+	/* Caches do not explain a bound by products. */
+	CHECK(prompt, small, ROOF_INT8, far, 10, "other load", 1);
 	/* A device may be faster than the cores. */
-	ck_assert(!bench_is_disturbed(&device, &generate, 10));
-	/* Caches do not explain a compute bound. */
-	add_fractions(&prompt, 1, 1.09);
-	ck_assert(!bench_is_disturbed(&small, &prompt, 10));
-	add_fractions(&prompt, 2, 1.2);
-	ck_assert(bench_is_disturbed(&small, &prompt, 10));
-	series_free(&load.fraction);
-	series_free(&prompt.fraction);
-	series_free(&generate.fraction);
+	CHECK(generate, device, ROOF_READ, far, 10, "host's cores", 0);
+	CHECK(load, large, ROOF_DISK, far, 10, "raw reads", 0);
+#undef CHECK
 }
 END_TEST
 
@@ -613,7 +659,8 @@ main(void)
 		generation_reads_weights_and_context_per_step,
 		the_bound_is_the_slowest_resource,
 		tests_are_named_by_kind_and_size,
-		a_result_above_its_bound_is_reported_unless_caches_explain_it,
+		a_fraction_is_the_median_speed_over_the_bound,
+		a_result_above_its_bound_has_a_reason_instead_of_a_fraction,
 		a_split_assigns_each_core_and_byte_once,
 	};
 
