@@ -175,9 +175,9 @@ static const struct help {
 "against the roofline of the sessions' cores: memory reads and products of\n"
 "8-bit integers, bfloat16 and 32-bit floats, measured by tight loops in slices\n"
 "between the runs. Each result is also given as a fraction of its tightest\n"
-"bound, or with the reason why the bound does not hold. Test names say what is measured: pp512 (a\n"
-"prompt of 512 tokens), tg128 (generating 128), tg128x4@d2048 (four sequences\n"
-"at once, each after 2048 tokens), load.\n",
+"bound, or with the reason why the bound does not hold. Test names say what is\n"
+"measured: pp512 (a prompt of 512 tokens), tg128 (generating 128),\n"
+"tg128x4@d2048 (four sequences at once, each after 2048 tokens), load.\n",
 .note =
 "Without --ctx, the context is as long as the tests need.\n",
 .examples =
