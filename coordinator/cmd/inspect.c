@@ -76,12 +76,12 @@ json_value(const struct gguf_kv *kv)
 	case GGUF_STRING:
 		return output_json_text(kv->v.s.data, kv->v.s.len);
 	case GGUF_ARRAY:
-		return json_pack("{s:s,s:I}", "array",
+		return json_pack("{s:s,s:o}", "array",
 		    gguf_type_name(kv->v.a.type), "count",
-		    (json_int_t)kv->v.a.count);
+		    output_json_u64(kv->v.a.count));
 	case GGUF_F32:
 	case GGUF_F64:
-		return json_real(kv->v.f);
+		return output_json_real(kv->v.f, kv->type == GGUF_F32);
 	case GGUF_I8:
 	case GGUF_I16:
 	case GGUF_I32:
@@ -179,13 +179,13 @@ tensor_json(const struct gguf_tensor *t)
 	uint32_t d;
 
 	for (d = 0; d < t->ndims; d++)
-		json_array_append_new(ne, json_integer((json_int_t)t->ne[d]));
+		json_array_append_new(ne, output_json_u64(t->ne[d]));
 	json_object_set_new(o, "name", json_string(t->name));
 	json_object_set_new(o, "type", json_string(tensor_type(t)));
 	json_object_set_new(o, "shape", ne);
 	json_object_set_new(o, "file", json_integer(t->file));
-	json_object_set_new(o, "offset", json_integer((json_int_t)t->offset));
-	json_object_set_new(o, "bytes", json_integer((json_int_t)t->nbytes));
+	json_object_set_new(o, "offset", output_json_u64(t->offset));
+	json_object_set_new(o, "bytes", output_json_u64(t->nbytes));
 	return o;
 }
 

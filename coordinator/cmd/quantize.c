@@ -105,7 +105,7 @@ tensor_json(const struct gguf_tensor *from, const struct gguf_tensor *to,
 
 	for (d = 0; d < from->ndims; d++)
 		json_array_append_new(ne,
-		    json_integer((json_int_t)from->ne[d]));
+		    output_json_u64(from->ne[d]));
 	json_object_set_new(o, "name", json_string(from->name));
 	json_object_set_new(o, "shape", ne);
 	json_object_set_new(o, "from", json_string(type_name(from)));

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -324,8 +325,9 @@ output_refuse_model(const struct gguf *g, const char *path,
 	return 0;
 }
 
-/* Jansson's integers are signed.  A larger number is a string until the text is
- * made: MARK, which nobody who writes prompts or models can know, and digits. */
+/* Jansson's integers are signed, and its reals have one precision for all.  Other
+ * numbers are strings until the text is made: MARK, which nobody who writes prompts
+ * or models can know, and the digits. */
 enum { MARK_LEN = 37 };
 
 static const char *
@@ -358,20 +360,50 @@ output_json_u64(uint64_t n)
 	return json_string(text);
 }
 
+/* The fewest digits that read back as v; 9 always do for f32, 17 for f64. */
+static void
+format_exact(double v, int is_f32, char *buf, size_t len)
+{
+	int digits = is_f32 ? 6 : 15;
+
+	do
+		snprintf(buf, len, "%.*g", digits, v);
+	while (is_f32 ? strtof(buf, NULL) != (float)v && ++digits <= 9 :
+	    strtod(buf, NULL) != v && ++digits <= 17);
+	if (strpbrk(buf, ".e") == NULL)		/* a reader's real, too */
+		strlcat(buf, ".0", len);
+}
+
+json_t *
+output_json_real(double v, int is_f32)
+{
+	char text[MARK_LEN + 320];
+
+	if (isnan(v))
+		return json_string("NaN");
+	if (isinf(v))
+		return json_string(v > 0 ? "Infinity" : "-Infinity");
+	strlcpy(text, mark(), sizeof(text));
+	format_exact(v, is_f32, text + MARK_LEN, sizeof(text) - MARK_LEN);
+	return json_string(text);
+}
+
 /* Turn marked strings into numbers, in place. */
 static void
 unmark(char *json)
 {
-	char *at = json, *to, *digits, *end;
+	const char *from = json, *m = mark();
 
-	while ((at = strstr(at, mark())) != NULL) {
-		digits = at + MARK_LEN;
-		end = digits + strspn(digits, "0123456789");
-		to = at - 1;		/* the quotes go, too */
-		memmove(to, digits, (size_t)(end - digits));
-		memmove(to + (end - digits), end + 1, strlen(end + 1) + 1);
-		at = to;
+	while (*from != '\0') {
+		if (*from != '"' || strncmp(from + 1, m, MARK_LEN) != 0) {
+			*json++ = *from++;
+			continue;
+		}
+		for (from += 1 + MARK_LEN; *from != '"'; )
+			*json++ = *from++;
+		from++;
 	}
+	*json = '\0';
 }
 
 int

@@ -60,6 +60,9 @@ json_t *output_json_text(const char *text, size_t nbytes);
 /* A JSON number of all 64 bits; Jansson's own would be negative above INT64_MAX.
  * Only output_json() prints it as a number. */
 json_t *output_json_u64(uint64_t n);
+/* A JSON number that reads back as v; "NaN", "Infinity" or "-Infinity" where v is
+ * none. */
+json_t *output_json_real(double v, int is_f32);
 /* Print o on stdout, on one line or indented, and free it. */
 int output_json(json_t *o, int indent, struct err *reterr);
 

@@ -74,6 +74,28 @@ sound("numbers of another type", keys={
     "llama.rope.freq_base": (toy.UINT32, 10000),
     "llama.block_count": (toy.INT64, 1)})
 
+# --- numbers in the JSON of inspect ---
+NUMBERS = {"u64": (toy.UINT64, 2 ** 64 - 1), "u63": (toy.UINT64, 2 ** 63),
+           "i64": (toy.INT64, -2 ** 63), "max": (toy.INT64, 2 ** 63 - 1),
+           "third": (toy.FLOAT64, 1 / 3), "tiny": (toy.FLOAT64, 5e-324),
+           "large": (toy.FLOAT64, 1.7976931348623157e308), "one": (toy.FLOAT32, 1.0),
+           "f32": (toy.FLOAT32, 0.1), "eps": (toy.FLOAT32, 1e-5),
+           "nan": (toy.FLOAT32, float("nan")), "inf": (toy.FLOAT64, float("inf")),
+           "-inf": (toy.FLOAT32, -float("inf"))}
+toy.write_model("m.gguf", vocab, keys={"x." + k: v for k, v in NUMBERS.items()},
+                tensors=[("empty", [0, 2 ** 63], toy.F32, b"")])
+got = toy.straddle("inspect", "--json", "m.gguf")
+meta = json.loads(got.out)["metadata"]
+for key, (vtype, v) in NUMBERS.items():
+    want = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(key, v)
+    toy.equal("inspect --json: " + key, meta.get("x." + key), want)
+    toy.check("inspect --json: %s has the type of a number" % key,
+              isinstance(meta.get("x." + key), type(want)), meta.get("x." + key))
+toy.check("reals have the fewest digits", '"x.eps": 1e-05' in got.out and
+          '"x.f32": 0.1' in got.out and "0.3333333333333333" in got.out, got.out)
+toy.equal("a shape beyond 2^63", [t["shape"] for t in json.loads(got.out)["tensors"]
+                                  if t["name"] == "empty"], [[0, 2 ** 63]])
+
 # --- needed, and refused by name ---
 for name, shape, ttype in (("blk.0.attn_q.bias", [0], toy.F32),
                            ("rope_freqs.weight", [32], 99)):
