@@ -278,6 +278,19 @@ take_operands(const struct cli *cli, struct conf *c, int model_flag)
 	return rc == 0 && operand < end ? refuse_operand(cli, c, *operand) : rc;
 }
 
+/* "help completion SHELL" */
+static int
+ask_completion(struct conf *c, const char *shell, struct err *reterr)
+{
+	if (shell == NULL || (strcmp(shell, "bash") != 0 &&
+	    strcmp(shell, "zsh") != 0))
+		return err_set(reterr, ERR_USAGE, -EINVAL, "help completion: "
+		    "name the shell: bash or zsh");
+	c->help_shell = strdup(shell);
+	return c->help_shell != NULL ? 0 :
+	    err_nomem(reterr, "the name of the shell");
+}
+
 /* "help [CMD]" and "CMD --help" */
 static int
 ask_help(struct conf *c, const char *topic, struct err *reterr)
@@ -334,7 +347,10 @@ cli_parse(int argc, char **argv, struct conf *c, struct err *reterr)
 	c->cmd = cli.cmd;
 	if (cli.cmd == CMD_CHAT)
 		c->n_predict = -1;	/* an answer has an end */
-	if (cli.cmd == CMD_HELP)
+	if (cli.cmd == CMD_HELP && argc > 2 &&
+	    strcmp(argv[2], "completion") == 0)
+		rc = ask_completion(c, argc > 3 ? argv[3] : NULL, reterr);
+	else if (cli.cmd == CMD_HELP)
 		rc = ask_help(c, argc > 2 ? argv[2] : NULL, reterr);
 	else if (cli.cmd != CMD_VERSION)
 		rc = parse_words(&cli, c);

@@ -30,7 +30,7 @@ static const char overview[] =
 "  stress      push caps and inject faults, report what held\n"
 "  quantize    convert a model file to another weight type\n"
 "  help [CMD]  print this text, or a command's options; help options: those\n"
-"              that every command takes\n"
+"              that every command takes; help completion bash|zsh: a script\n"
 "  --version   print the version\n"
 "\n"
 "Text and results go to stdout, everything else to stderr.\n"

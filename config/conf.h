@@ -115,6 +115,7 @@ struct conf {
 	char *stress_only;	/* stress --only */
 	int soak_s;		/* stress --soak; 0 = the cases */
 	char *help_topic;	/* help CMD */
+	char *help_shell;	/* help completion SHELL */
 };
 
 /* Fill ret from argv: defaults, the file named by -c, the options, and
@@ -159,5 +160,9 @@ const char *command_name(enum command cmd);	/* "run", ... */
 /* Help text of a command ("run", ...; NULL = the overview), valid until the
  * next call; NULL: no such command. */
 const char *cli_help(const char *topic);
+
+/* Print the completion script of a shell, "bash" or "zsh".  -EINVAL: there is
+ * none.  completion.c */
+int cli_completion(const char *shell, FILE *fp);
 
 #endif

@@ -89,5 +89,6 @@ conf_free(struct conf *c)
 	free(c->out_path);
 	free(c->quant_type);
 	free(c->help_topic);
+	free(c->help_shell);
 	conf_defaults(c);
 }

@@ -66,6 +66,10 @@ int option_is_taken(const struct setting *s, enum command cmd);
 void
 options_help(enum command cmd, int common, char *buf, size_t len);
 
+/* The help of s, its placeholders replaced. */
+enum { OPTIONS_TEXT_LEN = 1024 };
+void options_text(const struct setting *s, char *buf, size_t len);
+
 /* "-p" or "--ctx", for messages.  Returns buf. */
 const char *option_text(const struct setting *s, char buf[OPT_TEXT_LEN]);
 

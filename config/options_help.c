@@ -8,7 +8,7 @@
 #include "keys.h"
 #include "words.h"
 
-enum { INDENT = 20, WIDTH = 79, TEXT_LEN = 1024 };
+enum { INDENT = 20, WIDTH = 79 };
 
 /* "[,cores=LIST][,node=N]...": the keys that -s takes after the device. */
 static void
@@ -43,9 +43,8 @@ add_value(const struct setting *s, const char *p, char *buf, size_t len)
 	return p + strcspn(p, "}") + 1;
 }
 
-/* The help of s with every placeholder replaced. */
-static void
-expand(const struct setting *s, char *buf, size_t len)
+void
+options_text(const struct setting *s, char *buf, size_t len)
 {
 	const char *p = s->help;
 	char one[2] = "";
@@ -79,7 +78,7 @@ line_length(const char *text, size_t room)
 static void
 add_option(const struct setting *s, char *buf, size_t len)
 {
-	char text[TEXT_LEN], head[64] = "  ";
+	char text[OPTIONS_TEXT_LEN], head[64] = "  ";
 	const char *p = text;
 	size_t n;
 
@@ -93,7 +92,7 @@ add_option(const struct setting *s, char *buf, size_t len)
 	n = strlen(head);
 	n = (size_t)snprintf(head + n, sizeof(head) - n, "%*s",
 	    (int)MAX(INDENT - (int)n, 2), "") + n;
-	expand(s, text, sizeof(text));
+	options_text(s, text, sizeof(text));
 	strlcat(buf, head, len);
 	while (*p != '\0') {
 		n = line_length(p, WIDTH - (p == text ? n : INDENT));

@@ -18,6 +18,8 @@ print_help(const struct conf *c, struct err *reterr)
 {
 	const char *text = cli_help(c->help_topic);
 
+	if (c->help_shell != NULL)
+		return cli_completion(c->help_shell, stdout);
 	if (text == NULL)
 		return err_set(reterr, ERR_USAGE, -1, "help: there is no "
 		    "command \"%s\": `straddle help` lists them",

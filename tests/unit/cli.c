@@ -270,6 +270,12 @@ START_TEST(help_and_version_need_no_other_option)
 	t_ok(LOAD("--version"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_VERSION);
 	REFUSED("help: 'fly' is not a command", "help", "fly");
+	t_ok(LOAD("help", "options"), &err);
+	ck_assert_str_eq(conf.help_topic, "options");
+	t_ok(LOAD("help", "completion", "bash"), &err);
+	ck_assert_str_eq(conf.help_shell, "bash");
+	REFUSED("name the shell: bash or zsh", "help", "completion");
+	REFUSED("name the shell", "help", "completion", "fish");
 }
 END_TEST
 
