@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,6 +219,14 @@ sessions_close(struct sessions *ss)
 		return;
 	for (i = 0; i < ss->n; i++)
 		chan_close(&ss->s[i].chan);
+	/* A worker that starts or loads would notice the end of its channel
+	 * after its reads only, seconds later, and has nothing to say. */
+	for (i = 0; i < ss->n; i++)
+		if (ss->s[i].child.pid > 0 && ss->s[i].state < SESSION_READY) {
+			kill(ss->s[i].child.pid, SIGKILL);
+			session_set_state(&ss->s[i], SESSION_FAILED,
+			    "killed before it was ready");
+		}
 	deadline = event_now_ns() + EXIT_NS;
 	for (i = 0; i < ss->n; i++) {
 		if (ss->s[i].child.pid > 0)
