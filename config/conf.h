@@ -50,6 +50,9 @@ struct int_list {
 	int n, v[16];
 };
 
+/* chat without -n: half of what is left of the context. */
+enum { N_PREDICT_SHARE = -2 };
+
 enum command {
 	CMD_NONE, CMD_RUN, CMD_CHAT, CMD_PLAN, CMD_INSPECT, CMD_DEVICES,
 	CMD_EXPLAIN, CMD_TOKENIZE, CMD_DETOKENIZE, CMD_EVAL, CMD_BENCH,
@@ -88,7 +91,9 @@ struct conf {
 	int parallel;		/* --parallel */
 	int chat;		/* run --chat */
 	char *system;		/* --system: the system message */
-	int n_predict;		/* -n: tokens to generate; -1 = until the end */
+	int n_predict;		/* -n: tokens to generate; -1 = until the end,
+				 * or N_PREDICT_SHARE */
+	int context_shift;	/* chat --context-shift */
 	int bench_prompt;	/* bench -p */
 	int bench_reps;		/* bench -r */
 	int bench_load;		/* bench --load */

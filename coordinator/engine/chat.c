@@ -8,6 +8,7 @@
 
 #include "shm/event.h"
 #include "decoder.h"
+#include "history.h"
 #include "impl.h"
 
 const struct chat_template *
@@ -28,22 +29,85 @@ chat_encode_first(const struct engine *eng, const char *text,
 	    nbytes, eng->conf->special, ret_ids, ret_n, reterr);
 }
 
+/* Encode an answer that the model did not just generate; *ret_ids is malloc'ed.
+ * It is encoded apart from what is around it, as generated tokens are.  Where the
+ * detokenizer drops the space that a vocabulary puts in front of a text, encoding
+ * puts it back. */
+static int
+encode_answer(const struct engine *eng, const struct chat_template *ct,
+    const char *text, size_t nbytes, uint32_t **ret_ids, size_t *ret_n,
+    struct err *reterr)
+{
+	static const char final[] = "<|channel|>final<|message|>";
+	const struct text_part parts[] = {
+		{ final, ct->channels ? sizeof(final) - 1 : 0, 1 },
+		{ text, nbytes, eng->conf->special }
+	};
+
+	return tokenizer_encode_parts(eng->vocab, parts, NITEMS(parts),
+	    chat_template_is_plain(ct) ? ENCODE_MORE : 0, ret_ids, ret_n,
+	    reterr);
+}
+
 /* --- a conversation --- */
 
 struct chat {
 	struct engine *eng;
 	const struct chat_template *ct;
-	const char *system;
+	const char *first_system;	/* of chat_open() */
+	char *system;			/* of this conversation; NULL = none */
 	struct decoder *decoder;
+	struct chat_ops ops;
 	struct answer answer;	/* the last one */
 	uint32_t next;		/* sampled from the last logits */
-	int has_pending;	/* next is part of the answer, but not fed yet */
-	uint32_t *history;	/* [ctx_tok + 1]: st.context_tok tokens that the
-				 * stages hold, and next if it is pending */
-	uint32_t high;		/* positions that they have ever stored of it */
-	uint32_t answer_at;	/* where the last answer begins in it */
+	uint32_t pending;	/* 1: the history's last token is not fed until
+				 * the next turn is */
+	uint32_t limit_tok;	/* of an answer; 0 = -n alone counts */
+	struct history h;
 	struct chat_stats st;
 };
+
+/* Encode user turn `turn`; *ret_ids is malloc'ed. */
+static int
+encode_turn(const struct chat *c, unsigned turn, const char *system,
+    const char *text, size_t nbytes, uint32_t **ret_ids, size_t *ret_n,
+    struct err *reterr)
+{
+	return format_encode_turn(c->eng->vocab, turn, system, text, nbytes,
+	    c->eng->conf->special, ret_ids, ret_n, reterr);
+}
+
+/* The user sees it, and the history keeps it. */
+static int
+emit_text(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
+{
+	struct chat *c = arg;
+	int rc = history_add_text(&c->h, bytes, nbytes, reterr);
+
+	return rc < 0 ? rc : c->ops.emit(c->ops.arg, bytes, nbytes, reterr);
+}
+
+static int
+is_stopped(void *arg)
+{
+	struct chat *c = arg;
+
+	return c->ops.is_stopped(c->ops.arg);
+}
+
+/* NULL = none. */
+static int
+set_system(struct chat *c, const char *system, struct err *reterr)
+{
+	char *copy = system != NULL ? strdup(system) : NULL;
+
+	if (system != NULL && copy == NULL)
+		return err_nomem(reterr, "a system message of %zu bytes",
+		    strlen(system));
+	free(c->system);
+	c->system = copy;
+	return 0;
+}
 
 int
 chat_open(struct engine *eng, const struct chat_template *ct,
@@ -53,18 +117,17 @@ chat_open(struct engine *eng, const struct chat_template *ct,
 	struct chat *c = calloc(1, sizeof(*c));
 	int rc;
 
-	if (c == NULL || (c->history = calloc(eng->plan.ctx_tok + (size_t)1,
-	    sizeof(*c->history))) == NULL) {
-		chat_close(c);
-		return err_nomem(reterr, "a chat of %u tokens",
-		    eng->plan.ctx_tok);
-	}
+	if (c == NULL)
+		return err_nomem(reterr, "a chat");
 	c->eng = eng;
 	c->ct = ct;
-	c->system = system;
-	c->answer = (struct answer){ .emit = ops->emit,
-	    .is_stopped = ops->is_stopped, .arg = ops->arg };
-	if ((rc = decoder_open(eng, ct, 1, &c->decoder, reterr)) < 0) {
+	c->first_system = system;
+	c->ops = *ops;
+	c->answer = (struct answer){ .emit = emit_text,
+	    .is_stopped = is_stopped, .arg = c };
+	if ((rc = set_system(c, system, reterr)) < 0 ||
+	    (rc = history_open(&c->h, eng, reterr)) < 0 ||
+	    (rc = decoder_open(eng, ct, 1, &c->decoder, reterr)) < 0) {
 		chat_close(c);
 		return rc;
 	}
@@ -79,7 +142,8 @@ chat_close(struct chat *c)
 	if (c == NULL)
 		return;
 	decoder_close(c->decoder);
-	free(c->history);
+	history_close(&c->h);
+	free(c->system);
 	free(c);
 }
 
@@ -89,20 +153,32 @@ chat_stats(const struct chat *c)
 	return &c->st;
 }
 
-int
-chat_reset(struct chat *c, struct err *reterr)
+const char *
+chat_system(const struct chat *c)
 {
-	int rc = engine_cut(c->eng, 0, 0, reterr);
-
-	c->st = (struct chat_stats){ 0 };
-	c->has_pending = 0;
-	c->high = 0;
-	c->answer.filter.thoughts = 0;
-	decoder_seed(c->decoder, 0, c->eng->conf->sampling.seed);
-	return rc;
+	return c->system;
 }
 
-/* For engine_feed(): sample from the last row's logits. */
+struct chat_pair
+chat_pair_at(const struct chat *c, uint32_t i)
+{
+	const struct history_turn *t = &c->h.turn[i];
+
+	return (struct chat_pair){ t->user, t->answer != NULL ? t->answer : "",
+	    t->nuser, t->nanswer };
+}
+
+/* --- an answer --- */
+
+/* Follow a change of the history. */
+static void
+count_tokens(struct chat *c)
+{
+	c->st.turns = c->h.nturns;
+	c->st.context_tok = c->h.len - c->pending;
+}
+
+/* For history_feed(): sample from the last row's logits. */
 static int
 sample_next(void *arg, uint32_t index, const float *logits,
     struct err *reterr)
@@ -113,18 +189,25 @@ sample_next(void *arg, uint32_t index, const float *logits,
 	return decoder_sample(c->decoder, 0, logits, &c->next, reterr);
 }
 
-/* Feed the part of the history that the stages do not hold yet, up to end, and
- * sample c->next. */
-static int
-feed_history(struct chat *c, uint32_t end, struct err *reterr)
-{
-	const uint32_t from = c->st.context_tok;
-	int rc = engine_feed(c->eng, 0, from, c->history + from, end - from,
-	    WANT_LAST, sample_next, c, reterr);
+static int make_room_in_answer(struct chat *c, struct err *reterr);
 
-	c->high = MAX(c->high, end);
-	if (rc == 0)
-		c->st.context_tok = end;
+/* Take the sampled token: show it, and append it to the history. */
+static int
+take_next(struct chat *c, struct err *reterr)
+{
+	struct answer *a = &c->answer;
+	const uint32_t ntokens = a->ntokens;
+	int rc = decoder_take(c->decoder, a, c->next, reterr), rc2;
+
+	/* A token that was taken but not shown counts as well. */
+	c->pending = a->ntokens > ntokens;
+	c->st.gen_tok = a->ntokens;
+	if (c->pending && (rc2 = history_add(&c->h, &c->next, 1,
+	    reterr)) < 0)
+		return rc2;
+	if (c->limit_tok > 0 && a->ntokens >= c->limit_tok &&
+	    (a->stop == NULL || strcmp(a->stop, "context") == 0))
+		a->stop = "length";
 	return rc;
 }
 
@@ -133,111 +216,409 @@ static int
 generate_answer(struct chat *c, struct err *reterr)
 {
 	struct answer *a = &c->answer;
-	uint32_t ntokens;
 	int rc;
 
-	a->context_tok = c->answer_at = c->st.context_tok;
-	c->st.stop = NULL;
+	a->context_tok = c->h.len;
 	decoder_begin(c->decoder, a);
 	for (;;) {
-		ntokens = a->ntokens;
-		rc = decoder_take(c->decoder, a, c->next, reterr);
-		/* A token that was taken but not shown is pending as well. */
-		c->has_pending = a->ntokens > ntokens;
-		if (c->has_pending)
-			c->history[c->st.context_tok] = c->next;
-		c->st.gen_tok = a->ntokens;
-		if (rc < 0)
+		if ((rc = take_next(c, reterr)) < 0)
+			return rc;
+		if (a->stop != NULL && strcmp(a->stop, "context") == 0 &&
+		    (rc = make_room_in_answer(c, reterr)) < 0)
 			return rc;
 		if ((c->st.stop = a->stop) != NULL)
 			return decoder_end(c->decoder, a, reterr);
-		c->has_pending = 0;
-		if ((rc = feed_history(c, c->st.context_tok + 1, reterr)) < 0)
+		c->pending = 0;
+		if ((rc = history_feed(&c->h, sample_next, c, reterr)) < 0)
 			return rc;
 	}
 }
 
-/* Drop the first n tokens of the last answer.  end: length of the history with
- * the pending token.  The rest of the answer is fed again, or, where window layers
- * do not reach back so far, the whole history. */
+/* --- room in the context --- */
+
+/* The model's own template leaves the reasoning of earlier turns out, once it has
+ * led to an answer (openai/harmony docs/format.md, "Handling reasoning output in
+ * subsequent sampling"); reasoning that was cut off stays. */
 static int
-drop_thoughts(struct chat *c, uint32_t n, uint32_t end, struct err *reterr)
+drop_thoughts(struct chat *c, struct err *reterr)
 {
-	uint32_t *at = c->history + c->answer_at;
-	uint32_t keep = engine_can_cut(c->eng, c->high, c->answer_at) ?
-	    c->answer_at : 0;
+	const uint32_t n = c->answer.filter.thoughts;
+
+	c->answer.filter.thoughts = 0;
+	return n > 0 ? history_trim_answer(&c->h, n, reterr) : 0;
+}
+
+/* Room that is made for an answer: a quarter of the context, or less with -n. */
+static uint32_t
+room_for_answer(const struct chat *c)
+{
+	const uint32_t quarter = c->eng->plan.ctx_tok / 4;
+	const int n = c->eng->conf->n_predict;
+
+	return n >= 0 ? MIN(quarter, (uint32_t)n) : quarter;
+}
+
+/* Oldest turns to drop from h, and the tokens that replace those in front of the
+ * next turn's answer. */
+struct shift {
+	unsigned nturns;
+	uint32_t *ids;		/* malloc'ed */
+	size_t nids;
+};
+
+/* Find the fewest turns, 1 to `most`, without which at most max_tok tokens are
+ * left: 1.  0: with `most` it is more.  drop: tokens of the last answer that will
+ * be dropped as well. */
+static int
+find_shift(const struct chat *c, const struct history *h, const char *system,
+    unsigned most, uint32_t drop, uint32_t max_tok, struct shift *ret,
+    struct err *reterr)
+{
+	const struct history_turn *t;
+	uint64_t left;
 	int rc;
 
-	if ((rc = engine_cut(c->eng, 0, keep, reterr)) < 0)
-		return rc;
-	memmove(at, at + n, (end - c->answer_at - n) * sizeof(*at));
-	c->st.context_tok = keep;
-	if (keep == 0)
-		c->high = 0;
+	*ret = (struct shift){ 0 };
+	while (ret->nturns < most) {
+		free(ret->ids);
+		ret->ids = NULL;
+		ret->nids = 0;
+		if (++ret->nturns == h->nturns)	/* nothing remains */
+			return 1;
+		t = &h->turn[ret->nturns];
+		if ((rc = encode_turn(c, 0, system, t->user, t->nuser,
+		    &ret->ids, &ret->nids, reterr)) < 0)
+			return rc;
+		left = ret->nids + (uint64_t)(h->len - t->answer_at - drop);
+		if (left <= max_tok)
+			return 1;
+	}
 	return 0;
 }
 
-/* Feed the pending token, then ids [n] of the turn.  The model's own
- * template leaves the reasoning of earlier turns out, once it has led to an
- * answer (openai/harmony docs/format.md, "Handling reasoning output in
- * subsequent sampling"); reasoning that was cut off stays. */
 static int
-feed_turn(struct chat *c, const uint32_t *ids, uint32_t n, struct err *reterr)
+apply_shift(struct history *h, struct shift *s, struct err *reterr)
 {
-	const uint32_t drop = c->answer.filter.thoughts;
-	const uint32_t pending = (uint32_t)c->has_pending;
+	int rc = history_drop(h, s->nturns, s->ids, (uint32_t)s->nids, reterr);
+
+	free(s->ids);
+	s->ids = NULL;
+	return rc;
+}
+
+/* Sampling goes on as in a new conversation with these tokens. */
+static void
+restart_sampling(struct chat *c)
+{
+	decoder_seed(c->decoder, 0, c->eng->conf->sampling.seed);
+	decoder_add_prompt(c->decoder, 0, c->h.ids, c->h.len);
+}
+
+/* The context is full in the middle of an answer: drop the oldest turns and let
+ * it go on, if that is wanted and they are enough. */
+static int
+make_room_in_answer(struct chat *c, struct err *reterr)
+{
 	const uint32_t ctx = c->eng->plan.ctx_tok;
-	const uint32_t left = ctx - (c->st.context_tok - drop);
-	uint32_t end = c->st.context_tok + pending;
+	struct history *h = &c->h;
+	struct shift s;
 	int rc;
 
-	if (n > left || n + pending > left)
-		return err_set(reterr, ERR_USAGE, -E2BIG, "the message "
-		    "needs %u tokens; %u of %u are left: /reset, or a larger "
-		    "--ctx", n + pending, left, ctx);
-	if (drop > 0 && (rc = drop_thoughts(c, drop, end, reterr)) < 0)
-		return rc;
-	end -= drop;
-	memcpy(c->history + end, ids, n * sizeof(*ids));
-	end += n;
-	c->has_pending = 0;
-	decoder_add_prompt(c->decoder, 0, ids, n);
-	c->st.prompt_tok = end - c->st.context_tok;
-	return feed_history(c, end, reterr);
+	if (!c->eng->conf->context_shift || h->nturns < 2)
+		return 0;
+	rc = find_shift(c, h, c->system, h->nturns - 1, 0,
+	    ctx - room_for_answer(c), &s, reterr);
+	if (rc == 0 && s.nids + (h->len - h->turn[s.nturns].answer_at) <= ctx)
+		rc = 1;		/* less room, but some */
+	if (rc > 0 && (rc = apply_shift(h, &s, reterr)) == 0) {
+		c->st.dropped += s.nturns;
+		c->answer.context_tok = h->len - c->answer.ntokens;
+		c->answer.stop = NULL;
+	}
+	free(s.ids);
+	return rc;
 }
+
+/* Tokens of a user's message, with what its template writes around it. */
+struct message {
+	const char *text;
+	size_t nbytes;
+	uint32_t *ids;		/* malloc'ed */
+	size_t n;
+};
+
+static int
+encode_message(const struct chat *c, struct message *m, unsigned turn,
+    struct err *reterr)
+{
+	size_t most = tokenizer_max_text(c->eng->vocab, c->eng->plan.ctx_tok);
+
+	if (m->nbytes > most)
+		return err_set(reterr, ERR_USAGE, -E2BIG, "the message has "
+		    "%zu bytes, and the context of %u tokens holds at most %zu",
+		    m->nbytes, c->eng->plan.ctx_tok, most);
+	free(m->ids);
+	m->ids = NULL;
+	return encode_turn(c, turn, c->system, m->text, m->nbytes, &m->ids,
+	    &m->n, reterr);
+}
+
+/* Drop the oldest turns so that the message and an answer fit.  0 = they do not
+ * even if all are dropped, and m is encoded as a conversation's first. */
+static int
+make_room(struct chat *c, struct message *m, uint32_t drop,
+    struct err *reterr)
+{
+	const uint64_t want = m->n + room_for_answer(c);
+	const uint32_t ctx = c->eng->plan.ctx_tok;
+	struct history *h = &c->h;
+	struct shift s = { 0 };
+	int rc;
+
+	if ((rc = find_shift(c, h, c->system, h->nturns, drop,
+	    want < ctx ? ctx - (uint32_t)want : 0, &s, reterr)) < 0)
+		return rc;
+	if (s.nturns == h->nturns &&
+	    ((rc = encode_message(c, m, 0, reterr)) < 0 || m->n > ctx))
+		return MIN(rc, 0);
+	if ((rc = drop_thoughts(c, reterr)) == 0 &&
+	    (rc = apply_shift(h, &s, reterr)) == 0) {
+		c->st.dropped = s.nturns;
+		restart_sampling(c);
+	}
+	free(s.ids);
+	return rc < 0 ? rc : 1;
+}
+
+static int
+refuse_message(const struct chat *c, size_t n, uint64_t used,
+    struct err *reterr)
+{
+	const uint32_t ctx = c->eng->plan.ctx_tok;
+	const char *remedy = "give a larger --ctx";
+
+	if (c->eng->conf->context_shift)
+		used = 0;	/* all turns would be dropped */
+	else if (used > 0)
+		remedy = "/undo, /drop and /reset make room; --context-shift "
+		    "does so by itself, a larger --ctx has more";
+	return err_set(reterr, ERR_USAGE, -E2BIG, "the message needs %zu "
+	    "tokens; %u of %u are left: %s", n,
+	    (uint32_t)(ctx - MIN(used, ctx)), ctx, remedy);
+}
+
+/* Make the message the last turn of the history, behind what stays of the
+ * others. */
+static int
+add_message(struct chat *c, struct message *m, struct err *reterr)
+{
+	const uint32_t drop = c->answer.filter.thoughts;
+	const uint64_t used = c->h.len - drop;
+	const uint32_t ctx = c->eng->plan.ctx_tok;
+	const int shift = c->eng->conf->context_shift && c->h.nturns > 0;
+	int rc;
+
+	if ((rc = encode_message(c, m, c->h.nturns, reterr)) < 0)
+		return rc;
+	tokenizer_note_losses(c->eng->vocab);
+	if (m->n == 0)
+		return err_set(reterr, ERR_USAGE, -EINVAL, m->nbytes > 0 ?
+		    "no byte of the message has a token in this vocabulary" :
+		    "empty message");
+	c->st.dropped = 0;
+	if (shift && used + m->n + room_for_answer(c) > ctx) {
+		if ((rc = make_room(c, m, drop, reterr)) <= 0)
+			return rc < 0 ? rc : refuse_message(c, m->n, used,
+			    reterr);
+	} else if (used + m->n > ctx) {
+		return refuse_message(c, m->n, used, reterr);
+	} else if ((rc = drop_thoughts(c, reterr)) < 0) {
+		return rc;
+	}
+	decoder_add_prompt(c->decoder, 0, m->ids, (uint32_t)m->n);
+	return history_add_turn(&c->h, m->text, m->nbytes, m->ids,
+	    (uint32_t)m->n, reterr);
+}
+
+/* Without -n an answer ends after half of what is left of the context, so that
+ * one that does not end by itself leaves room for another turn.  With
+ * --context-shift room is made: a quarter of the context is the least. */
+static void
+limit_answer(struct chat *c)
+{
+	const uint32_t ctx = c->eng->plan.ctx_tok;
+	uint32_t half = (ctx - MIN(c->h.len, ctx) + 1) / 2;
+
+	if (c->eng->conf->n_predict != N_PREDICT_SHARE) {
+		c->limit_tok = 0;
+		return;
+	}
+	if (c->eng->conf->context_shift)
+		half = MAX(half, ctx / 4);
+	c->limit_tok = MAX(half, 1);
+}
+
+/* --- changes of a conversation --- */
 
 int
 chat_turn(struct chat *c, const char *text, size_t nbytes, struct err *reterr)
 {
 	uint64_t start = event_now_ns(), first;
-	size_t most = tokenizer_max_text(c->eng->vocab, c->eng->plan.ctx_tok);
+	struct message m = { .text = text, .nbytes = nbytes };
+	int rc = add_message(c, &m, reterr);
+
+	free(m.ids);
+	if (rc < 0)
+		return rc;
+	c->pending = 0;
+	c->st.stop = NULL;
+	c->st.gen_tok = 0;
+	c->st.prompt_tok = c->h.len - c->h.held;
+	limit_answer(c);
+	if ((rc = history_feed(&c->h, sample_next, c, reterr)) == 0) {
+		first = event_now_ns();
+		c->st.prompt_ns = first - start;
+		rc = generate_answer(c, reterr);
+		c->st.gen_ns = event_now_ns() - first;
+	}
+	count_tokens(c);
+	return rc;
+}
+
+/* The history has no turns any more. */
+static void
+begin_again(struct chat *c)
+{
+	c->st = (struct chat_stats){ 0 };
+	c->pending = 0;
+	c->answer.filter.thoughts = 0;
+	restart_sampling(c);
+}
+
+int
+chat_reset(struct chat *c, struct err *reterr)
+{
+	int rc;
+
+	if ((rc = history_drop(&c->h, c->h.nturns, NULL, 0, reterr)) < 0)
+		return rc;
+	begin_again(c);
+	return set_system(c, c->first_system, reterr);
+}
+
+int
+chat_undo(struct chat *c, struct err *reterr)
+{
+	int rc;
+
+	if (c->h.nturns == 0)
+		return err_set(reterr, ERR_USAGE, -ENOENT, "there is no turn "
+		    "to take back");
+	if ((rc = history_undo(&c->h, reterr)) < 0)
+		return rc;
+	c->st = (struct chat_stats){ 0 };
+	c->pending = 0;
+	c->answer.filter.thoughts = 0;
+	decoder_set_window(c->decoder, 0, c->h.ids, c->h.len);
+	count_tokens(c);
+	return 0;
+}
+
+int
+chat_drop(struct chat *c, uint32_t n, struct err *reterr)
+{
+	struct shift s = { 0 };
+	int rc;
+
+	if (n == 0 || n > c->h.nturns)
+		return err_set(reterr, ERR_USAGE, -ERANGE, "there %s %u turn%s "
+		    "to drop, not %u", c->h.nturns == 1 ? "is" : "are",
+		    c->h.nturns, c->h.nturns == 1 ? "" : "s", n);
+	if ((rc = drop_thoughts(c, reterr)) < 0)
+		return rc;
+	s.nturns = n;
+	if (n < c->h.nturns && (rc = encode_turn(c, 0, c->system,
+	    c->h.turn[n].user, c->h.turn[n].nuser, &s.ids, &s.nids,
+	    reterr)) < 0)
+		return rc;
+	if ((rc = apply_shift(&c->h, &s, reterr)) < 0)
+		return rc;
+	if (c->h.nturns == 0)
+		begin_again(c);
+	restart_sampling(c);
+	count_tokens(c);
+	return 0;
+}
+
+static int
+append_pair(const struct chat *c, struct history *h, const char *system,
+    const struct chat_pair *p, struct err *reterr)
+{
 	uint32_t *ids;
 	size_t n;
 	int rc;
 
-	if (nbytes > most)
-		return err_set(reterr, ERR_USAGE, -E2BIG, "the message has "
-		    "%zu bytes, and the context of %u tokens holds at most %zu",
-		    nbytes, c->eng->plan.ctx_tok, most);
-	if ((rc = format_encode_turn(c->eng->vocab, c->st.turns, c->system,
-	    text, nbytes, c->eng->conf->special, &ids, &n, reterr)) < 0)
+	if ((rc = encode_turn(c, h->nturns, system, p->user, p->nuser, &ids,
+	    &n, reterr)) < 0)
 		return rc;
-	tokenizer_note_losses(c->eng->vocab);
-	if (n == 0)
-		rc = err_set(reterr, ERR_USAGE, -EINVAL, nbytes > 0 ?
-		    "no byte of the message has a token in this vocabulary" :
-		    "empty message");
-	else
-		rc = feed_turn(c, ids, (uint32_t)MIN(n, UINT32_MAX / 2),
-		    reterr);
+	rc = history_add_turn(h, p->user, p->nuser, ids, (uint32_t)n, reterr);
 	free(ids);
-	if (rc < 0)
+	if (rc < 0 || p->nanswer == 0)
 		return rc;
-	c->st.turns++;
-	c->st.gen_tok = 0;
-	first = event_now_ns();
-	c->st.prompt_ns = first - start;
-	rc = generate_answer(c, reterr);
-	c->st.gen_ns = event_now_ns() - first;
+	if ((rc = history_add_text(h, p->answer, p->nanswer, reterr)) < 0 ||
+	    (rc = encode_answer(c->eng, c->ct, p->answer, p->nanswer, &ids,
+	    &n, reterr)) < 0)
+		return rc;
+	rc = history_add(h, ids, (uint32_t)n, reterr);
+	free(ids);
 	return rc;
+}
+
+/* Fit a history that the stages do not hold into the context. */
+static int
+fit_loaded(const struct chat *c, struct history *h, const char *system,
+    uint32_t *ret_dropped, struct err *reterr)
+{
+	const uint32_t ctx = c->eng->plan.ctx_tok;
+	struct shift s;
+	int rc;
+
+	*ret_dropped = 0;
+	if (h->len <= ctx)
+		return 0;
+	if (!c->eng->conf->context_shift)
+		return err_set(reterr, ERR_USAGE, -E2BIG, "the conversation "
+		    "needs %u tokens; the context has %u: give a larger --ctx, "
+		    "or --context-shift to drop its oldest turns", h->len, ctx);
+	if ((rc = find_shift(c, h, system, h->nturns, 0, ctx -
+	    room_for_answer(c), &s, reterr)) < 0)
+		return rc;
+	*ret_dropped = s.nturns;
+	return apply_shift(h, &s, reterr);
+}
+
+int
+chat_load(struct chat *c, const char *system, const struct chat_pair *pair,
+    uint32_t npairs, uint32_t *ret_dropped, struct err *reterr)
+{
+	struct history h;
+	uint32_t i;
+	int rc;
+
+	if ((rc = history_open(&h, c->eng, reterr)) < 0)
+		return rc;
+	for (i = 0; i < npairs && rc == 0; i++)
+		rc = append_pair(c, &h, system, &pair[i], reterr);
+	if (rc < 0 ||
+	    (rc = fit_loaded(c, &h, system, ret_dropped, reterr)) < 0 ||
+	    (rc = history_drop(&c->h, c->h.nturns, NULL, 0, reterr)) < 0 ||
+	    (rc = set_system(c, system, reterr)) < 0) {
+		history_close(&h);
+		return rc;
+	}
+	history_close(&c->h);
+	c->h = h;
+	begin_again(c);
+	count_tokens(c);
+	return 0;
 }

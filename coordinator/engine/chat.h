@@ -1,9 +1,12 @@
 /* coordinator/engine/chat.h - a conversation: turns in, answers out.
- * Owns: its decoder and its sequence's tokens.  Called by cmd/chat.c, and for
+ * Owns: its decoder and its history.  Called by cmd/chat.c and its parts, and for
  * templates by generate and run --chat.  Does not depend on terminals or files.
  *
  * The stages keep the KV of earlier turns: each turn feeds only its own tokens,
- * and again what remains of an answer after its reasoning is dropped. */
+ * and again what remains of an answer after its reasoning is dropped.
+ *
+ * Turns can be taken back or dropped.  The next answer then equals that of a new
+ * conversation with the turns that remain, to the bit. */
 #ifndef COORDINATOR_ENGINE_CHAT_H
 #define COORDINATOR_ENGINE_CHAT_H
 
@@ -23,11 +26,13 @@ int chat_encode_first(const struct engine *eng, const char *text,
 /* --- a conversation --- */
 
 struct chat_stats {
-	uint32_t turns;
-	uint32_t context_tok;	/* that the stages hold */
-	uint32_t prompt_tok, gen_tok;	/* last turn: fed, generated */
+	uint32_t turns;		/* that the conversation holds */
+	uint32_t context_tok;	/* their tokens in the context */
+	/* Of the last turn, if it is one of them; else stop is NULL. */
+	uint32_t prompt_tok, gen_tok;	/* fed, generated */
 	uint64_t prompt_ns, gen_ns;	/* until the first token; after it */
-	const char *stop;	/* last turn: eos, length, context, user */
+	const char *stop;	/* eos, length, context, user */
+	uint32_t dropped;	/* turns that it made room by */
 };
 
 struct chat_ops {
@@ -39,10 +44,17 @@ struct chat_ops {
 	void *arg;
 };
 
+/* One turn; any bytes. */
+struct chat_pair {
+	const char *user, *answer;
+	size_t nuser, nanswer;
+};
+
 struct chat;
 
 /* Uses sequence 0 of eng, which is started.  system (NULL = none) must outlive
- * the chat. */
+ * the chat.  When the context is full, --context-shift of eng's config drops the
+ * oldest turns; without it the answer ends. */
 int chat_open(struct engine *eng, const struct chat_template *ct,
     const char *system, const struct chat_ops *ops, struct chat **ret,
     struct err *reterr);
@@ -52,8 +64,22 @@ void chat_close(struct chat *c);
  * fit into the rest of the context, and nothing has changed. */
 int chat_turn(struct chat *c, const char *text, size_t nbytes,
     struct err *reterr);
-/* Begin a new conversation. */
+/* Begin a new conversation, with the system message of chat_open(). */
 int chat_reset(struct chat *c, struct err *reterr);
+/* Take back the last turn.  -ENOENT: there is none. */
+int chat_undo(struct chat *c, struct err *reterr);
+/* Drop the n oldest turns.  -ERANGE: there are fewer. */
+int chat_drop(struct chat *c, uint32_t n, struct err *reterr);
+/* Replace the conversation by these turns; *ret_dropped of the oldest were
+ * dropped to make room.  The tokens are those of the conversation that had these
+ * texts, if its answers' tokens were those that the tokenizer makes of them.
+ * -E2BIG: they do not fit into the context, and nothing has changed. */
+int chat_load(struct chat *c, const char *system, const struct chat_pair *pair,
+    uint32_t npairs, uint32_t *ret_dropped, struct err *reterr);
+
 const struct chat_stats *chat_stats(const struct chat *c);
+const char *chat_system(const struct chat *c);	/* NULL = none */
+/* Turn i, from 0; valid until the conversation changes. */
+struct chat_pair chat_pair_at(const struct chat *c, uint32_t i);
 
 #endif

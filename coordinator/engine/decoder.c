@@ -72,6 +72,14 @@ decoder_add_prompt(struct decoder *d, uint32_t seq, const uint32_t *ids,
 		sampler_accept(d->sampler, seq, ids[i]);
 }
 
+void
+decoder_set_window(struct decoder *d, uint32_t seq, const uint32_t *ids,
+    uint32_t n)
+{
+	sampler_forget(d->sampler, seq);
+	decoder_add_prompt(d, seq, ids, n);
+}
+
 int
 decoder_sample(struct decoder *d, uint32_t seq, const float *logits,
     uint32_t *ret_id, struct err *reterr)

@@ -22,6 +22,10 @@ void decoder_seed(struct decoder *d, uint32_t seq, uint64_t seed);
 void decoder_add_prompt(struct decoder *d, uint32_t seq, const uint32_t *ids,
     uint32_t n);
 
+/* Make ids [n] that window; the random state stays. */
+void decoder_set_window(struct decoder *d, uint32_t seq, const uint32_t *ids,
+    uint32_t n);
+
 /* Sample a token.  -EDOM with a message when the logits are not numbers. */
 int decoder_sample(struct decoder *d, uint32_t seq, const float *logits,
     uint32_t *ret_id, struct err *reterr);

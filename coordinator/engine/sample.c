@@ -146,6 +146,13 @@ sampler_begin(struct sampler *s, uint32_t seq, uint64_t seed)
 {
 	assert(seq < s->nseqs);
 	rng_seed(&s->seq[seq].rng, seed, 0);
+	sampler_forget(s, seq);
+}
+
+void
+sampler_forget(struct sampler *s, uint32_t seq)
+{
+	assert(seq < s->nseqs);
 	s->seq[seq].nrecent = s->seq[seq].oldest = 0;
 }
 

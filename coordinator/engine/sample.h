@@ -37,6 +37,9 @@ void sampler_close(struct sampler *s);
 /* Begin a text: no history, the random state of this seed. */
 void sampler_begin(struct sampler *s, uint32_t seq, uint64_t seed);
 
+/* Empty the penalty's window; the random state stays. */
+void sampler_forget(struct sampler *s, uint32_t seq);
+
 /* Add a token of the prompt or the answer to the penalty's window. */
 void sampler_accept(struct sampler *s, uint32_t seq, uint32_t id);
 

@@ -1,5 +1,6 @@
 /* tests/unit/chat_turns.c - sequence state after each chat turn, in gpt-oss'
- * format: the reasoning of earlier answers is dropped.
+ * format: the reasoning of earlier answers is dropped, turns are taken back,
+ * dropped to make room, and loaded.
  * Stand-ins replace the engine and its pipeline: a list of tokens, and a model
  * that follows a script. */
 #include "tests/support/t.h"
@@ -151,6 +152,27 @@ run_turn(const char *answer, const char *visible)
 	free(ids);
 }
 
+static uint32_t
+count_tokens(const char *text)
+{
+	uint32_t *ids;
+	size_t n;
+	struct err e;
+
+	t_ok(tokenizer_encode(engine.vocab, text, strlen(text), 0, 1, &ids, &n,
+	    &e), &e);
+	free(ids);
+	return (uint32_t)n;
+}
+
+/* Tokens of what the template writes in front of the first turn. */
+static uint32_t
+count_first(void)
+{
+	return count_tokens(chat_template_of(&engine, NULL)->first) -
+	    count_tokens("<|start|>user<|message|>");
+}
+
 /* The stages must hold the template's first text, then this one. */
 static void
 expect_held(const char *text)
@@ -177,6 +199,7 @@ expect_held(const char *text)
 #define THINKS	"<|channel|>analysis<|message|>the final word<|end|>" \
 		"<|start|>assistant"
 #define FINAL	"<|channel|>final<|message|>"
+#define XS	"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"	/* 50 */
 
 START_TEST(the_next_turn_drops_earlier_reasoning)
 {
@@ -266,6 +289,142 @@ START_TEST(a_turn_that_does_not_fit_changes_nothing)
 }
 END_TEST
 
+START_TEST(a_turn_is_taken_back)
+{
+	struct err e = { 0 };
+
+	open_chat(0);
+	run_turn(THINKS FINAL "one<|return|>", "one");
+	run_turn(FINAL "two<|return|>", "two");
+	t_ok(chat_undo(chat, &e), &e);
+	ck_assert_uint_eq(chat_stats(chat)->turns, 1);
+	ck_assert_ptr_null(chat_stats(chat)->stop);
+	ck_assert_uint_gt(cut_at, 0);
+	run_turn(THINKS FINAL "three<|return|>", "three");
+	expect_held(HI FINAL "one<|end|>" HI THINKS FINAL "three");
+	t_ok(chat_undo(chat, &e), &e);
+	t_ok(chat_undo(chat, &e), &e);
+	ck_assert_int_eq(chat_undo(chat, &e), -ENOENT);
+	run_turn(FINAL "four<|return|>", "four");
+	expect_held(HI FINAL "four");
+	close_chat();
+
+	/* The turn that is taken back has overwritten its predecessor's window. */
+	open_chat(64);
+	run_turn(FINAL "one<|return|>", "one");
+	run_turn(FINAL XS XS "xxxxxxxxxxxx<|return|>", XS XS "xxxxxxxxxxxx");
+	t_ok(chat_undo(chat, &e), &e);
+	ck_assert_uint_eq(cut_at, 0);
+	run_turn(FINAL "two<|return|>", "two");
+	expect_held(HI FINAL "one<|end|>" HI FINAL "two");
+	close_chat();
+}
+END_TEST
+
+START_TEST(what_remains_of_dropped_turns_is_a_new_conversation)
+{
+	struct err e = { 0 };
+
+	open_chat(0);
+	run_turn(FINAL "one<|return|>", "one");
+	run_turn(FINAL "two<|return|>", "two");
+	run_turn(THINKS FINAL "three<|return|>", "three");
+	ck_assert_int_eq(chat_drop(chat, 4, &e), -ERANGE);
+	ck_assert_int_eq(chat_drop(chat, 0, &e), -ERANGE);
+	t_ok(chat_drop(chat, 1, &e), &e);
+	ck_assert_uint_eq(chat_stats(chat)->turns, 2);
+	ck_assert_uint_gt(cut_at, 0);		/* the template's first text */
+	ck_assert_str_eq(chat_pair_at(chat, 0).answer, "two");
+	run_turn(FINAL "four<|return|>", "four");
+	expect_held(HI FINAL "two<|end|>" HI FINAL "three<|end|>" HI FINAL
+	    "four");
+	t_ok(chat_drop(chat, 3, &e), &e);
+	ck_assert_uint_eq(chat_stats(chat)->turns, 0);
+	run_turn(FINAL "five<|return|>", "five");
+	expect_held(HI FINAL "five");
+	close_chat();
+}
+END_TEST
+
+START_TEST(a_full_context_loses_its_oldest_turns)
+{
+	struct err e = { 0 };
+	unsigned i;
+
+	open_chat(0);
+	conf.context_shift = 1;
+	for (i = 1; i < 8 && chat_stats(chat)->dropped == 0; i++)
+		run_turn(FINAL "one<|return|>", "one");
+	/* Room for a quarter of the context was not left. */
+	ck_assert_uint_eq(chat_stats(chat)->dropped, 1);
+	ck_assert_uint_eq(chat_stats(chat)->turns, 3);
+	expect_held(HI FINAL "one<|end|>" HI FINAL "one<|end|>" HI FINAL "one");
+	run_turn(FINAL XS XS "<|return|>", XS XS);
+	expect_held(HI FINAL "one<|end|>" HI FINAL "one<|end|>" HI FINAL XS XS);
+	t_ok(chat_undo(chat, &e), &e);
+	/* It takes more than the room that was made: two more in its middle. */
+	run_turn(FINAL XS XS XS "<|return|>", XS XS XS);
+	ck_assert_uint_eq(chat_stats(chat)->dropped, 2);
+	expect_held(HI FINAL XS XS XS);
+	ck_assert_uint_eq(chat_stats(chat)->turns, 1);
+	t_ok(chat_reset(chat, &e), &e);
+	close_chat();
+}
+END_TEST
+
+START_TEST(a_loaded_conversation_goes_on)
+{
+	static const struct chat_pair pairs[] = { { "hi", "one", 2, 3 },
+	    { "hi", "<|end|>", 2, 7 }, { "hi", XS XS XS XS, 2, 200 } };
+	struct err e = { 0 };
+	uint32_t dropped;
+
+	open_chat(0);
+	run_turn(FINAL "zero<|return|>", "zero");
+	t_ok(chat_load(chat, NULL, pairs, 2, &dropped, &e), &e);
+	ck_assert_uint_eq(chat_stats(chat)->turns, 2);
+	run_turn(FINAL "three<|return|>", "three");
+	/* The loaded answer's "<|end|>" is text. */
+	ck_assert_uint_eq(nheld, count_first() + count_tokens(HI FINAL
+	    "one<|end|>" HI FINAL "<|end|>" HI FINAL "three") +
+	    strlen("<|end|>"));
+	ck_assert_int_eq(chat_load(chat, NULL, pairs, 3, &dropped, &e),
+	    -E2BIG);
+	ck_assert_uint_eq(chat_stats(chat)->turns, 3);
+	t_ok(chat_load(chat, NULL, pairs, 1, &dropped, &e), &e);
+	run_turn(THINKS FINAL "two<|return|>", "two");
+	expect_held(HI FINAL "one<|end|>" HI THINKS FINAL "two");
+	ck_assert_ptr_null(chat_system(chat));
+	t_ok(chat_load(chat, "be brief", pairs, 1, &dropped, &e), &e);
+	ck_assert_str_eq(chat_system(chat), "be brief");
+	conf.context_shift = 1;
+	t_ok(chat_load(chat, NULL, pairs, 3, &dropped, &e), &e);
+	ck_assert_uint_gt(dropped, 0);
+	close_chat();
+}
+END_TEST
+
+/* Without -n, one that does not end by itself leaves half of the rest. */
+START_TEST(an_answer_does_not_fill_the_context)
+{
+	struct err e = { 0 };
+	uint32_t ids[CTX];
+	unsigned i;
+
+	open_chat(0);
+	conf.n_predict = N_PREDICT_SHARE;
+	for (i = 0; i < CTX; i++)
+		ids[i] = 'x';
+	script = ids;
+	nscript = CTX;
+	t_ok(chat_turn(chat, "hi", 2, &e), &e);
+	ck_assert_str_eq(chat_stats(chat)->stop, "length");
+	ck_assert_uint_eq(chat_stats(chat)->gen_tok, (CTX - count_tokens(HI) -
+	    count_first() + 1) / 2);
+	close_chat();
+}
+END_TEST
+
 int
 main(void)
 {
@@ -273,7 +432,12 @@ main(void)
 		the_next_turn_drops_earlier_reasoning,
 		reasoning_without_an_answer_is_kept,
 		an_overwritten_window_recomputes_the_conversation,
-		a_turn_that_does_not_fit_changes_nothing
+		a_turn_that_does_not_fit_changes_nothing,
+		a_turn_is_taken_back,
+		what_remains_of_dropped_turns_is_a_new_conversation,
+		a_full_context_loses_its_oldest_turns,
+		a_loaded_conversation_goes_on,
+		an_answer_does_not_fill_the_context
 	};
 
 	return t_main("chat_turns", 60, tests, NITEMS(tests));
