@@ -346,7 +346,7 @@ cli_parse(int argc, char **argv, struct conf *c, struct err *reterr)
 		return rc;
 	c->cmd = cli.cmd;
 	if (cli.cmd == CMD_CHAT)
-		c->n_predict = -1;	/* an answer has an end */
+		c->n_predict = N_PREDICT_SHARE;
 	if (cli.cmd == CMD_HELP && argc > 2 &&
 	    strcmp(argv[2], "completion") == 0)
 		rc = ask_completion(c, argc > 3 ? argv[3] : NULL, reterr);

@@ -69,16 +69,21 @@ static const struct help {
 .usage = "chat [options] [MODEL]\n",
 .about =
 "Talks with a model: each line of stdin is a message, the answer goes to\n"
-"stdout. On a terminal, lines can be edited and recalled, and Ctrl-C stops\n"
-"the answer. Each turn computes only its new tokens. The prompt format is that\n"
-"of the model's own template; chat says which parts of it are not followed.\n"
-"Without a template, messages are sent as they are.\n"
+"stdout. A line that ends in \\ goes on in the next; lines between \"\"\" and\n"
+"\"\"\" are one message. On a terminal, lines can be edited and recalled, a\n"
+"pasted text is one message, and Ctrl-C stops the answer, or clears the line.\n"
+"Each turn computes only its new tokens. The prompt format is that of the\n"
+"model's own template; chat says which parts of it are not followed. Without a\n"
+"template, messages are sent as they are.\n"
 "\n"
 "  /reset            forget the conversation\n"
-"  /save FILE        write the conversation as JSON\n"
+"  /undo             take back the last turn\n"
+"  /drop [N]         forget the oldest N turns (default 1)\n"
+"  /save FILE        write the conversation as JSON; /save! replaces a file\n"
+"  /load FILE        go on with a conversation that /save wrote\n"
 "  /stats            tokens, speeds, and how full the context is\n"
 "  /help             list these; start a message that begins with / with //\n"
-"  /quit             quit; so does Ctrl-D\n",
+"  /quit             quit; so do /bye, /exit, Ctrl-D and Ctrl-C twice\n",
 .note =
 "The exit status is 1 when a message had no answer.\n",
 .examples =

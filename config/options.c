@@ -94,7 +94,11 @@ static const struct setting settings[] = {
 	{ OPT(RUN, 'n', NULL, "N"), INT(n_predict, -1, INT32_MAX, 128),
 	  .help = "tokens to generate (default {default}); -1: to the end" },
 	{ OPT(CHAT, 'n', NULL, "N"), INT(n_predict, -1, INT32_MAX, 0),
-	  .help = "tokens per answer (default -1: until the model ends it)" },
+	  .help = "tokens per answer (default: half of what is left of the "
+	    "context); -1: until the model ends it or the context is full" },
+	{ OPT(CHAT, 0, "context-shift", NULL), BOOL(context_shift),
+	  .help = "when the context is full, drop the oldest turns after the "
+	    "system message, and say so; without it, the answer ends" },
 	{ SAMPLING("temp"), OPT(RUN | CHAT, 0, "temp", "X"),
 	  REAL(sampling.temp, 0, 100, 0.8),
 	  .help = "temperature, {range} (default {default}); 0: greedy" },

@@ -6,26 +6,12 @@
 #include <unistd.h>
 
 #include "config/log.h"
-#include "coordinator/engine/engine.h"
-#include "coordinator/engine/chat.h"
+#include "chat_message.h"
+#include "chat_talk.h"
 #include "cmd.h"
-#include "coordinator/print/lineedit.h"
-#include "coordinator/print/output.h"
 #include "coordinator/engine/seed.h"
 #include "coordinator/engine/signals.h"
-#include "coordinator/print/source.h"
-
-struct talk {
-	const struct conf *c;
-	struct engine *eng;
-	struct chat *chat;
-	struct lineedit *le;
-	int sigint_fd;		/* -1: Ctrl-C ends everything */
-	struct source answer;	/* the last one */
-	json_t *messages;	/* of all turns, for /save */
-	unsigned nfailed;	/* lines without an answer */
-	int has_quit;		/* /quit */
-};
+#include "coordinator/print/output.h"
 
 /* --- an answer --- */
 
@@ -33,14 +19,11 @@ static int
 emit_text(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
 {
 	struct talk *k = arg;
-	int rc;
+	int rc = output_text(bytes, nbytes);
 
-	if ((rc = source_append(&k->answer, bytes, nbytes, reterr)) < 0)
-		return rc;
-	if ((rc = output_text(bytes, nbytes)) < 0)
-		return err_set(reterr, ERR_RUN, rc, "stdout: %s",
-		    strerror(-rc));
-	return 0;
+	k->has_shown = 1;
+	return rc < 0 ? err_set(reterr, ERR_RUN, rc, "stdout: %s",
+	    strerror(-rc)) : 0;
 }
 
 /* Ctrl-C on a terminal ends the answer, not the program. */
@@ -54,195 +37,106 @@ is_stopped(void *arg)
 	    read(k->sigint_fd, &si, sizeof(si)) == sizeof(si);
 }
 
-static int
-add_message(struct talk *k, const char *role, const char *text, size_t nbytes,
-    struct err *reterr)
+/* The context, after a turn: is it full, or will it be soon? */
+static void
+show_room(struct talk *k)
 {
-	json_t *m = json_pack("{s:s,s:o}", "role", role, "content",
-	    output_json_text(text, nbytes));
+	const struct chat_stats *st = chat_stats(k->chat);
+	const uint32_t ctx = engine_plan_of(k->eng)->ctx_tok;
+	const uint32_t left = ctx - MIN(st->context_tok, ctx);
 
-	if (m == NULL || json_array_append_new(k->messages, m) < 0)
-		return err_nomem(reterr, "a message of %zu bytes", nbytes);
-	return 0;
+	if (st->dropped > 0)
+		log_warnx("the context of %u tokens was full: the oldest %u "
+		    "turn%s dropped", ctx, st->dropped, st->dropped == 1 ?
+		    " was" : "s were");
+	if (strcmp(st->stop, "context") == 0) {
+		log_warnx("the context of %u tokens is full: /undo, /drop and "
+		    "/reset make room%s", ctx, k->c->context_shift ? "" :
+		    "; --context-shift does so by itself");
+		k->warned = 1;
+	} else if (!k->warned && !k->c->context_shift &&
+	    (left < ctx / 8 || left < st->prompt_tok + st->gen_tok)) {
+		log_warnx("%u of %u tokens of the context are left: /drop "
+		    "forgets the oldest turn; --context-shift does so by "
+		    "itself", left, ctx);
+		k->warned = 1;
+	}
+	if (k->c->n_predict == N_PREDICT_SHARE &&
+	    strcmp(st->stop, "length") == 0)
+		log_info("the answer was cut off after %u tokens, %s: -n N "
+		    "sets the number, -n -1 none", st->gen_tok,
+		    k->c->context_shift ? "its share of the context" :
+		    "half of what was left of the context");
 }
 
 static int
-answer_line(struct talk *k, const char *text, size_t nbytes, struct err *reterr)
+answer_message(struct talk *k, const struct source *text, struct err *reterr)
 {
 	struct err e = { 0 };
-	const char *stop;
 	int rc;
 
-	k->answer.nbytes = 0;
-	rc = chat_turn(k->chat, text, nbytes, &e);
+	k->has_shown = 0;
+	rc = chat_turn(k->chat, text->text, text->nbytes, &e);
 	if (rc == -EINTR)
 		output_hurry();
-	if (rc == -E2BIG) {
-		log_warnx("%s: /reset clears the context, or give a larger --ctx",
-		    e.msg);
+	if (rc < 0 && e.kind == ERR_USAGE) {
+		log_warnx("%s", e.msg);
 		k->nfailed++;
 		return 0;
 	}
-	if (k->answer.nbytes > 0 || rc == 0)
+	if (k->has_shown || rc == 0)
 		output_text("\n", 1);
 	if (rc < 0)
 		return err_set(reterr, e.kind, rc, "%s", e.msg);
-	stop = chat_stats(k->chat)->stop;
-	if (strcmp(stop, "context") == 0)
-		log_info("the context of %u tokens is full: /reset clears "
-		    "it", engine_plan_of(k->eng)->ctx_tok);
-	if ((rc = add_message(k, "user", text, nbytes, reterr)) < 0)
-		return rc;
-	return add_message(k, "assistant", k->answer.text != NULL ? k->answer.text :
-	    "", k->answer.nbytes, reterr);
-}
-
-/* --- lines that are commands --- */
-
-static int
-reset_messages(struct talk *k, struct err *reterr)
-{
-	const char *system = k->c->system;
-
-	json_array_clear(k->messages);
-	return system != NULL ? add_message(k, "system", system, strlen(system),
-	    reterr) : 0;
-}
-
-static int
-do_reset(struct talk *k, const char *arg, struct err *reterr)
-{
-	int rc = chat_reset(k->chat, reterr);
-
-	(void)arg;
-	if (rc == 0)
-		log_info("a new conversation");
-	return rc == 0 ? reset_messages(k, reterr) : rc;
-}
-
-static int
-do_save(struct talk *k, const char *path, struct err *reterr)
-{
-	struct err e;
-
-	(void)reterr;
-	if (*path == '\0')
-		log_warnx("/save: no file: /save FILE");
-	else if (output_refuse_model(engine_file(k->eng), path, &e) < 0)
-		log_warnx("%s", e.msg);
-	else if (json_dump_file(k->messages, path, JSON_INDENT(1)) < 0)
-		log_warnx("%s: cannot write: %s", path, strerror(errno));
-	else
-		log_info("%zu messages in %s", json_array_size(k->messages),
-		    path);
-	return 0;
-}
-
-static double
-per_second(uint32_t n, uint64_t ns)
-{
-	return ns > 0 ? n * 1e9 / (double)ns : 0;
-}
-
-static int
-do_stats(struct talk *k, const char *arg, struct err *reterr)
-{
-	const struct chat_stats *st = chat_stats(k->chat);
-
-	(void)arg;
-	(void)reterr;
-	log_warnx("%u turns, %u of %u tokens of the context; the last turn: "
-	    "%u tokens read, %.1f t/s, %u generated, %.1f t/s, until %s",
-	    st->turns, st->context_tok, engine_plan_of(k->eng)->ctx_tok, st->prompt_tok,
-	    per_second(st->prompt_tok, st->prompt_ns), st->gen_tok,
-	    per_second(st->gen_tok, st->gen_ns),
-	    st->stop != NULL ? st->stop : "now");
-	return 0;
-}
-
-static int
-do_quit(struct talk *k, const char *arg, struct err *reterr)
-{
-	(void)arg;
-	(void)reterr;
-	k->has_quit = 1;
-	return 0;
-}
-
-static int do_help(struct talk *k, const char *arg, struct err *reterr);
-
-static const struct {
-	const char *name, *help;
-	int (*fn)(struct talk *k, const char *arg, struct err *reterr);
-} commands[] = {
-	{ "reset", "/reset      forget the conversation so far", do_reset },
-	{ "save", "/save FILE  write the conversation, as JSON", do_save },
-	{ "stats", "/stats      tokens, speeds, what the context holds",
-	    do_stats },
-	{ "help", "/help       this; write a leading / of a text as //",
-	    do_help },
-	{ "quit", "/quit       leave; so does Ctrl-D", do_quit },
-};
-
-static int
-do_help(struct talk *k, const char *arg, struct err *reterr)
-{
-	size_t i;
-
-	(void)k;
-	(void)arg;
-	(void)reterr;
-	for (i = 0; i < NITEMS(commands); i++)
-		log_warnx("%s", commands[i].help);
-	return 0;
-}
-
-static int
-run_command(struct talk *k, const char *line, struct err *reterr)
-{
-	size_t n = strcspn(line, " \t"), i;
-	const char *arg = line + n + strspn(line + n, " \t");
-
-	for (i = 0; i < NITEMS(commands); i++)
-		if (strlen(commands[i].name) == n &&
-		    memcmp(commands[i].name, line, n) == 0)
-			return commands[i].fn(k, arg, reterr);
-	log_warnx("/%.*s: no such command: /help lists them", (int)MIN(n, 64),
-	    line);
-	k->nfailed++;
+	show_room(k);
 	return 0;
 }
 
 /* --- the conversation --- */
 
 static int
-take_line(struct talk *k, const char *line, size_t n, struct err *reterr)
+take_message(struct talk *k, const struct message *m, struct err *reterr)
 {
-	if (n == 0)
+	if (m->kind == MESSAGE_CUT_OFF) {
+		log_warnx("a block of lines has no \"\"\" at its end: it was "
+		    "not sent");
+		k->nfailed++;
 		return 0;
-	if (n > 1 && line[0] == '/' && line[1] == '/')
-		return answer_line(k, line + 1, n - 1, reterr);
-	if (line[0] == '/')
-		return run_command(k, line + 1, reterr);
-	return answer_line(k, line, n, reterr);
+	}
+	if (m->kind == MESSAGE_COMMAND)
+		return talk_command(k, m->text.text, reterr);
+	return m->text.nbytes > 0 ? answer_message(k, &m->text, reterr) : 0;
 }
 
 static int
-take_lines(struct talk *k, struct err *reterr)
+take_messages(struct talk *k, struct err *reterr)
 {
-	const char *line;
-	size_t n;
-	int rc = 1;
+	struct message m = { .kind = MESSAGE_END };
+	int rc;
 
-	while (rc > 0 && !k->has_quit) {
-		if ((rc = lineedit_next(k->le, &line, &n, reterr)) <= 0)
-			break;
-		if ((rc = take_line(k, line, n, reterr)) == 0)
-			rc = 1;
-	}
-	if (rc == 0 && lineedit_is_terminal(k->le))
+	do {
+		if ((rc = message_read(k->le, &m, reterr)) == 0)
+			rc = take_message(k, &m, reterr);
+	} while (rc == 0 && m.kind != MESSAGE_END &&
+	    m.kind != MESSAGE_CUT_OFF && !k->has_quit);
+	if (rc == 0 && !k->has_quit && lineedit_is_terminal(k->le))
 		output_text("\n", 1);		/* after the prompt */
-	return MIN(rc, 0);
+	message_free(&m);
+	return rc;
+}
+
+/* What the exit status says of a conversation that came to its end. */
+static int
+report_failures(const struct talk *k, struct err *reterr)
+{
+	if (k->nfailed > 0)
+		return err_set(reterr, ERR_RUN, -EINVAL, "%u line%s had no "
+		    "answer", k->nfailed, k->nfailed > 1 ? "s" : "");
+	if (k->nunsaved > 0)
+		return err_set(reterr, ERR_RUN, -EIO, "the conversation was "
+		    "not saved, %u time%s", k->nunsaved, k->nunsaved > 1 ?
+		    "s" : "");
+	return 0;
 }
 
 static int
@@ -271,22 +165,18 @@ start_and_talk(struct talk *k, struct err *reterr)
 	if ((rc = lineedit_open(signal_fd, k->sigint_fd, &k->le,
 	    reterr)) < 0 ||
 	    (rc = chat_open(k->eng, chat_template_of(k->eng, note), c->system,
-	    &ops, &k->chat, reterr)) < 0 ||
-	    (rc = reset_messages(k, reterr)) < 0)
+	    &ops, &k->chat, reterr)) < 0)
 		return rc;
 	log_info("%s", note);
 	seed_show(c);
-	if ((rc = take_lines(k, reterr)) < 0)
+	if ((rc = take_messages(k, reterr)) < 0)
 		return rc;
 	if ((rc = engine_stop(k->eng, reterr)) < 0)
 		return rc;
 	if (c->verbose > 0)
 		output_table(stderr, engine_plan_of(k->eng),
 		    engine_sessions(k->eng));
-	if (k->nfailed > 0)
-		return err_set(reterr, ERR_RUN, -EINVAL, "%u line%s had no "
-		    "answer", k->nfailed, k->nfailed > 1 ? "s" : "");
-	return 0;
+	return report_failures(k, reterr);
 }
 
 int
@@ -296,8 +186,7 @@ cmd_chat(const struct conf *c, struct err *reterr)
 	struct conf *with_seed = malloc(sizeof(*with_seed));
 	int rc = -ENOMEM;
 
-	if (k != NULL && with_seed != NULL &&
-	    (k->messages = json_array()) != NULL) {
+	if (k != NULL && with_seed != NULL) {
 		*with_seed = *c;
 		seed_draw(with_seed);
 		k->c = with_seed;
@@ -305,11 +194,9 @@ cmd_chat(const struct conf *c, struct err *reterr)
 		rc = start_and_talk(k, reterr);
 		chat_close(k->chat);
 		lineedit_close(k->le);
-		source_free(&k->answer);
 		engine_close(k->eng);
 		if (k->sigint_fd >= 0)
 			close(k->sigint_fd);
-		json_decref(k->messages);
 	} else {
 		err_nomem(reterr, "the chat");
 	}

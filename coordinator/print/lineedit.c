@@ -5,90 +5,374 @@
 #include <histedit.h>
 #include <locale.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 #include <wchar.h>
+#include <wctype.h>
 
-enum { READ_BYTES = 4096, MAX_LINE = 1 << 24, HISTORY_LINES = 1000 };
+#include "line_history.h"
+
+enum { READ_BYTES = 4096, MAX_LINE = 1 << 24 };
 
 struct lineedit {
-	int watch[2];
-	/* A terminal. */
-	EditLine *el;		/* NULL: none */
-	History *history;
-	int interrupted;
-	/* Otherwise: bytes [at, end) of buf are not consumed. */
+	int watch_fd, sigint_fd;
+	/* Bytes [at, end) of buf are not consumed. */
 	char *buf;		/* [cap] */
 	size_t at, end, cap;
 	int eof;
+	/* A terminal. */
+	EditLine *el;		/* NULL: none */
+	FILE *out;		/* where it draws */
+	History *history;
+	struct line_history *file;	/* NULL: the history is not kept */
+	const char *prompt;
+	char *line;		/* the last one */
+	int job_fd;		/* signals of the window and of Ctrl-Z */
+	int has_codes;		/* it knows escape sequences */
+	int interrupted;	/* watch_fd is readable */
+	int cleared;		/* Ctrl-C ended the line */
+	unsigned nclears;	/* times, without a key between them */
 };
 
-/* 1: stdin is readable; -EINTR: a watched descriptor is. */
+enum { INPUT_READY, INPUT_INTERRUPT, INPUT_JOB };
+
+/* Wait for stdin, or one of the signals.  -EINTR: watch_fd is readable. */
 static int
 wait_input(const struct lineedit *le)
 {
-	struct pollfd p[3] = {
+	struct pollfd p[4] = {
 		{ .fd = STDIN_FILENO, .events = POLLIN },
-		{ .fd = le->watch[0], .events = POLLIN },
-		{ .fd = le->watch[1], .events = POLLIN },
+		{ .fd = le->watch_fd, .events = POLLIN },
+		{ .fd = le->sigint_fd, .events = POLLIN },
+		{ .fd = le->job_fd, .events = POLLIN },
 	};
 
-	while (poll(p, 3, -1) < 0)
+	while (poll(p, NITEMS(p), -1) < 0)
 		if (errno != EINTR)
 			return -errno;
-	return p[1].revents != 0 || p[2].revents != 0 ? -EINTR : 1;
+	if (p[1].revents != 0)
+		return -EINTR;
+	if (p[2].revents != 0)
+		return INPUT_INTERRUPT;
+	return p[3].revents != 0 ? INPUT_JOB : INPUT_READY;
 }
 
-/* --- a terminal --- */
+/* --- a terminal: what it shows --- */
 
-static const char *
+static char *
 prompt(EditLine *el)
 {
-	(void)el;
-	return "> ";
+	struct lineedit *le;
+	char *text;
+
+	el_get(el, EL_CLIENTDATA, &le);
+	/* libedit takes it as writable, and does not write. */
+	memcpy(&text, &le->prompt, sizeof(text));
+	return text;
+}
+
+static void
+send_code(const struct lineedit *le, const char *code)
+{
+	if (le->has_codes)
+		fputs(code, le->out);
+	fflush(le->out);
+}
+
+/* A terminal with this mode marks the start and the end of a pasted text. */
+static void
+mark_pastes(const struct lineedit *le, int yes)
+{
+	send_code(le, yes ? "\033[?2004h" : "\033[?2004l");
+}
+
+/* Columns of a character as libedit draws it; col: where it begins. */
+static unsigned
+columns_of(wchar_t c, unsigned col)
+{
+	int n = wcwidth(c);
+
+	if (c == L'\t')
+		return 8 - col % 8;
+	if (c < 0x20 || c == 0x7f)
+		return 2;		/* ^X */
+	return n >= 0 ? (unsigned)n : c > 0xffff ? 8 : 7;	/* \U+XXXX */
+}
+
+/* Rows that the prompt and the line's text up to `end` go down in a window of
+ * this width. */
+static unsigned
+rows_until(const struct lineedit *le, const wchar_t *end, unsigned width)
+{
+	const wchar_t *p = el_wline(le->el)->buffer;
+	unsigned col = (unsigned)strlen(le->prompt), row = 0, n;
+
+	width = MAX(width, 1);
+	for (row += col / width, col %= width; p < end; p++) {
+		n = *p == L'\n' ? width : columns_of(*p, col);
+		if (*p == L'\n' || col + n > width) {
+			row++;
+			col = *p == L'\n' ? 0 : n;
+		} else if ((col += n) == width) {
+			row++;
+			col = 0;
+		}
+	}
+	return row;
+}
+
+static unsigned
+window_width(const struct lineedit *le)
+{
+	struct winsize w;
+
+	return ioctl(fileno(le->out), TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ?
+	    w.ws_col : 80;
+}
+
+/* Draw the line again, `up` rows above the cursor. */
+static void
+redraw(struct lineedit *le, unsigned up)
+{
+	if (le->has_codes) {
+		fputc('\r', le->out);
+		if (up > 0)
+			fprintf(le->out, "\033[%uA", up);
+		fputs("\033[J", le->out);
+	} else {
+		fputc('\n', le->out);
+	}
+	el_set(le->el, EL_REFRESH);
+}
+
+/* A terminal may fold the lines of a window that changes its width, or cut them
+ * off: take the smaller number of rows, so that nothing else is drawn over. */
+static void
+follow_window(struct lineedit *le)
+{
+	const wchar_t *cursor = el_wline(le->el)->cursor;
+	unsigned before, after;
+	int width = 80;
+
+	el_get(le->el, EL_GETTC, "co", &width, NULL);
+	before = rows_until(le, cursor, (unsigned)MAX(width, 1));
+	el_resize(le->el);
+	after = rows_until(le, cursor, window_width(le));
+	redraw(le, MIN(before, after));
+}
+
+/* Leave the line as it is and go below it. */
+static void
+leave_line(struct lineedit *le, const char *mark)
+{
+	const LineInfoW *li = el_wline(le->el);
+	unsigned width = window_width(le), n;
+
+	n = rows_until(le, li->lastchar, width) -
+	    rows_until(le, li->cursor, width);
+	while (n-- > 0)
+		fputc('\n', le->out);
+	fprintf(le->out, "%s\n", mark);
+	fflush(le->out);
+}
+
+/* --- a terminal: signals --- */
+
+static void
+job_signals(sigset_t *ret)
+{
+	sigemptyset(ret);
+	sigaddset(ret, SIGWINCH);
+	sigaddset(ret, SIGTSTP);
+}
+
+/* Ctrl-Z: stop as if no editor was there.  The terminal has sent the signal to
+ * the workers, too. */
+static void
+stop_here(struct lineedit *le)
+{
+	sigset_t stop;
+
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTSTP);
+	leave_line(le, "");
+	mark_pastes(le, 0);
+	el_set(le->el, EL_PREP_TERM, 0);
+	raise(SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &stop, NULL);	/* stops in here */
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+	el_set(le->el, EL_PREP_TERM, 1);
+	mark_pastes(le, 1);
+	el_resize(le->el);
+	redraw(le, 0);
+}
+
+static void
+take_job_signals(struct lineedit *le)
+{
+	struct signalfd_siginfo si;
+
+	while (read(le->job_fd, &si, sizeof(si)) == sizeof(si))
+		if (si.ssi_signo == SIGTSTP)
+			stop_here(le);
+		else
+			follow_window(le);
+}
+
+/* Ctrl-C: forget the line, and what has been typed after it. */
+static void
+take_interrupt(struct lineedit *le)
+{
+	struct signalfd_siginfo si;
+
+	while (read(le->sigint_fd, &si, sizeof(si)) == sizeof(si))
+		;
+	le->at = le->end = 0;
+	le->cleared = 1;
+	le->nclears++;
+	leave_line(le, "^C");
+}
+
+/* --- a terminal: keys --- */
+
+/* The next byte of stdin; -1: the end, or a signal that ends the line. */
+static int
+read_byte(struct lineedit *le)
+{
+	ssize_t got;
+	int rc;
+
+	while (le->at == le->end) {
+		if ((rc = wait_input(le)) == INPUT_JOB) {
+			take_job_signals(le);
+			continue;
+		}
+		if (rc == INPUT_INTERRUPT)
+			take_interrupt(le);
+		else if (rc < 0)
+			le->interrupted = 1;
+		if (rc != INPUT_READY)
+			return -1;
+		got = read(STDIN_FILENO, le->buf, READ_BYTES);
+		if (got < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (got <= 0)
+			return -1;
+		le->at = 0;
+		le->end = (size_t)got;
+	}
+	le->nclears = 0;
+	return (unsigned char)le->buf[le->at++];
 }
 
 /* Read one character for libedit.  Its own reader would not notice signals, which
- * are blocked and read from a descriptor. */
+ * are blocked and read from a descriptor.  A byte that begins no character is
+ * U+FFFD: an end of input would end the conversation. */
 static int
 read_char(EditLine *el, wchar_t *ret)
 {
 	struct lineedit *le;
 	mbstate_t state = { 0 };
-	unsigned i;
+	int byte;
 	char c;
 
 	el_get(el, EL_CLIENTDATA, &le);
-	for (i = 0; i < MB_CUR_MAX; i++) {
-		if (wait_input(le) < 0) {
-			le->interrupted = 1;
-			return -1;
-		}
-		if (read(STDIN_FILENO, &c, 1) != 1)
-			return 0;
+	for (;;) {
+		if ((byte = read_byte(le)) < 0)
+			return le->interrupted || le->cleared ? -1 : 0;
+		c = (char)byte;
 		switch (mbrtowc(ret, &c, 1, &state)) {
 		case (size_t)-2:	/* more is to come */
 			continue;
 		case (size_t)-1:
-			return 0;
+			*ret = 0xfffd;
+			return 1;
 		default:
 			return 1;
 		}
 	}
-	return 0;
+}
+
+/* Insert a pasted text, up to its end mark, which the terminal sends. */
+static unsigned char
+insert_paste(EditLine *el, int key)
+{
+	static const wchar_t mark[] = L"\033[201~";
+	const size_t nmark = wcslen(mark);
+	wchar_t *text = NULL, *grown, c;
+	size_t n = 0, cap = 0;
+	int rc;
+
+	(void)key;
+	while ((rc = el_wgetc(el, &c)) == 1) {
+		if (n + 2 > cap) {
+			cap = MAX(1024, 2 * cap);
+			if ((grown = reallocarray(text, cap,
+			    sizeof(*text))) == NULL)
+				break;
+			text = grown;
+		}
+		/* A terminal sends the key Enter for a newline. */
+		if (c != L'\0' && n < MAX_LINE)
+			text[n++] = c == L'\r' ? L'\n' : c;
+		text[n] = L'\0';
+		if (n >= nmark && wmemcmp(text + n - nmark, mark, nmark) == 0)
+			break;
+	}
+	if (rc == 1 && n >= nmark) {
+		text[n - nmark] = L'\0';
+		el_winsertstr(el, text);
+	}
+	free(text);
+	return rc == 1 ? CC_REFRESH : CC_EOF;
+}
+
+/* --- a terminal: lines --- */
+
+static void
+add_history(void *arg, const char *text)
+{
+	struct lineedit *le = arg;
+	HistEvent ev;
+
+	if (mbstowcs(NULL, text, 0) != (size_t)-1)
+		history(le->history, &ev, H_ENTER, text);
+}
+
+void
+lineedit_remember(struct lineedit *le, const char *text)
+{
+	if (le->el == NULL || *text == '\0')
+		return;
+	add_history(le, text);
+	if (le->file != NULL)
+		line_history_add(le->file, text);
 }
 
 static int
 open_editor(struct lineedit *le)
 {
+	const char *term = getenv("TERM");
+	sigset_t jobs;
 	HistEvent ev;
 
 	setlocale(LC_CTYPE, "");
 	if (MB_CUR_MAX == 1)
 		setlocale(LC_CTYPE, "C.UTF-8");
-	if ((le->el = el_init("straddle", stdin, stdout, stderr)) == NULL ||
+	le->has_codes = term != NULL && strcmp(term, "dumb") != 0;
+	/* With stdout elsewhere, only answers go there. */
+	le->out = isatty(STDOUT_FILENO) ? stdout : stderr;
+	le->prompt = "";
+	job_signals(&jobs);
+	if ((le->job_fd = signalfd(-1, &jobs, SFD_CLOEXEC |
+	    SFD_NONBLOCK)) < 0)
+		return -errno;
+	if ((le->el = el_init("straddle", stdin, le->out, stderr)) == NULL ||
 	    (le->history = history_init()) == NULL)
 		return -ENOMEM;
 	history(le->history, &ev, H_SETSIZE, HISTORY_LINES);
@@ -99,35 +383,49 @@ open_editor(struct lineedit *le)
 	el_set(le->el, EL_HIST, history, le->history);
 	el_set(le->el, EL_GETCFN, read_char);
 	el_source(le->el, NULL);		/* ~/.editrc */
+	el_set(le->el, EL_ADDFN, "straddle-paste", "Insert a pasted text",
+	    insert_paste);
+	el_set(le->el, EL_BIND, "\\033[200~", "straddle-paste", NULL);
+	el_set(le->el, EL_BIND, "-a", "\\033[200~", "straddle-paste", NULL);
+	le->file = line_history_open(add_history, le);
 	return 0;
 }
 
 static int
 next_edited(struct lineedit *le, const char **ret, size_t *ret_n)
 {
-	HistEvent ev;
 	const char *line;
+	sigset_t jobs, before;
 	size_t n;
-	int count;
+	int count = 0;
 
+	job_signals(&jobs);
+	sigprocmask(SIG_BLOCK, &jobs, &before);
+	le->cleared = 0;
 	/* libedit prints its prompt before it sets the terminal's mode.  Input
 	 * that arrives in between, such as an end of file, would stay in the
 	 * terminal's line buffer: set the mode first. */
 	el_set(le->el, EL_PREP_TERM, 1);
+	el_resize(le->el);
+	mark_pastes(le, 1);
 	line = el_gets(le->el, &count);
+	mark_pastes(le, 0);
+	el_set(le->el, EL_PREP_TERM, 0);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (le->interrupted)
 		return -EINTR;
+	if (le->cleared)
+		return le->nclears > 1 ? LINEEDIT_END : LINEEDIT_CLEARED;
 	if (line == NULL || count <= 0)
-		return 0;
-	n = strcspn(line, "\n");
-	free(le->buf);
-	if ((le->buf = strndup(line, n)) == NULL)
+		return LINEEDIT_END;
+	n = strlen(line);
+	n -= n > 0 && line[n - 1] == '\n';
+	free(le->line);
+	if ((le->line = strndup(line, n)) == NULL)
 		return -ENOMEM;
-	if (n > 0)
-		history(le->history, &ev, H_ENTER, le->buf);
-	*ret = le->buf;
+	*ret = le->line;
 	*ret_n = n;
-	return 1;
+	return LINEEDIT_LINE;
 }
 
 /* --- not a terminal --- */
@@ -185,24 +483,28 @@ next_plain(struct lineedit *le, const char **ret, size_t *ret_n)
 /* --- both --- */
 
 int
-lineedit_open(int watch_fd, int watch_fd2, struct lineedit **ret,
+lineedit_open(int watch_fd, int sigint_fd, struct lineedit **ret,
     struct err *reterr)
 {
 	struct lineedit *le = calloc(1, sizeof(*le));
 	int rc = -ENOMEM;
 
 	if (le != NULL) {
-		le->watch[0] = watch_fd;
-		le->watch[1] = watch_fd2;
+		le->watch_fd = watch_fd;
+		le->sigint_fd = le->job_fd = -1;
 		le->cap = 2 * READ_BYTES;
-		if (isatty(STDIN_FILENO))
-			rc = open_editor(le);
-		else if ((le->buf = malloc(le->cap)) != NULL)
+		if ((le->buf = malloc(le->cap)) != NULL)
 			rc = 0;
+	}
+	if (rc == 0 && isatty(STDIN_FILENO)) {
+		le->sigint_fd = sigint_fd;
+		rc = open_editor(le);
 	}
 	if (rc < 0) {
 		lineedit_close(le);
-		return err_nomem(reterr, "the line editor");
+		return rc == -ENOMEM ? err_nomem(reterr, "the line editor") :
+		    err_set(reterr, ERR_RUN, rc, "the line editor: signalfd: "
+		    "%s", strerror(-rc));
 	}
 	*ret = le;
 	return 0;
@@ -217,6 +519,10 @@ lineedit_close(struct lineedit *le)
 		el_end(le->el);
 	if (le->history != NULL)
 		history_end(le->history);
+	if (le->job_fd >= 0)
+		close(le->job_fd);
+	line_history_close(le->file);
+	free(le->line);
 	free(le->buf);
 	free(le);
 }
@@ -228,12 +534,14 @@ lineedit_is_terminal(const struct lineedit *le)
 }
 
 int
-lineedit_next(struct lineedit *le, const char **ret, size_t *ret_n,
-    struct err *reterr)
+lineedit_next(struct lineedit *le, const char *prompt_text, const char **ret,
+    size_t *ret_n, struct err *reterr)
 {
-	int rc = le->el != NULL ? next_edited(le, ret, ret_n) :
-	    next_plain(le, ret, ret_n);
+	int rc;
 
+	le->prompt = prompt_text;
+	rc = le->el != NULL ? next_edited(le, ret, ret_n) :
+	    next_plain(le, ret, ret_n);
 	if (rc == -EFBIG)
 		return err_set(reterr, ERR_USAGE, rc, "stdin: a line of more "
 		    "than %d bytes", MAX_LINE);

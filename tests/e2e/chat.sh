@@ -103,7 +103,7 @@ check "an unknown command is reported" \
 check "the other lines are answered" test "$(wc -l <"$OUT")" -eq 1
 check "/save without a file is reported" stderr_has '/save: no file'
 check "/save to an unwritable file is reported" \
-    stderr_has "$T/no/where: cannot write: No such file"
+    stderr_has "$T/no/where: cannot create .*: No such file"
 check "a bad line makes the exit code 1" exits 1
 { seq -s ' and ' 50; echo "In the"; } >"$T/in"
 talk -q -n 4 --ctx 32
@@ -113,6 +113,190 @@ check "the next message is answered" test "$(wc -l <"$OUT")" -eq 1
 check "a message that is too long makes the exit code 1" exits 1
 check_refusal "--system without --chat" 2 '--system is only valid with --chat' \
     run -m "$MODEL" -p hello --system x
+
+printf '%s\n' "In the" "/save $T/no/where" >"$T/in"
+talk -q -n 4
+check "a /save that failed makes the exit code 1" exits 1
+check "a /save that failed is named at the end" stderr_has 'was not saved'
+
+# --- files ---
+
+# last_answer_is LABEL LINES ARGS...: a chat with these lines ends with the answer
+# $want.
+last_answer_is()
+{
+	local label=$1 lines=$2
+
+	shift 2
+	printf '%s\n' "$lines" >"$T/in"
+	talk -q -n 12 "$@"
+	check "$label: it succeeds" is_success
+	check "$label" equal "$(tail -n 1 "$OUT")" "$want"
+}
+
+rm -f "$T/saved"
+printf '%s\n' "In the beginning" "And the LORD said" "/save $T/saved" \
+    "/save $T/copy" "And Moses" >"$T/in"
+talk -q -n 12
+want=$(tail -n 1 "$OUT")
+last_answer_is "/load goes on as the conversation that /save wrote" \
+    "/load $T/saved
+And Moses"
+last_answer_is "/load replaces the conversation so far" "In the land
+/load  $T/saved 
+And Moses"
+last_answer_is "/undo leaves nothing of a turn" "/load $T/saved
+In the land
+/undo
+And Moses"
+last_answer_is "/undo and the repetition penalty" "/load $T/saved
+In the land
+/undo
+And Moses" --repeat-penalty 1.0001
+printf '%s\n' "In the land" "/load $T/saved" "/stats" /undo /undo /undo \
+    >"$T/in"
+talk -n 12
+check "/load says how much it was" stderr_has '/load: 2 turns, [0-9]+ of'
+check "/stats says nothing of a turn that is not in the conversation" \
+    stderr_has '2 turns, [0-9]+ of [0-9]+ tokens of the context$'
+check "/undo says what is left" stderr_has '/undo: 1 turn, '
+check "/undo without a turn is reported" stderr_has '/undo: there is no turn'
+check "/undo without a turn makes the exit code 1" exits 1
+
+echo precious >"$T/precious"
+printf '%s\n' "In the" "/save $T/precious" >"$T/in"
+talk -q -n 4
+check "/save replaces no file" grep -q precious "$T/precious"
+check "/save says how a file is replaced" stderr_has 'exists.*/save! FILE'
+check "/save of a file that exists makes the exit code 1" exits 1
+printf '%s\n' "In the" "/save! $T/precious" >"$T/in"
+talk -q -n 4
+check "/save! succeeds" is_success
+check "/save! replaces a file" grep -q '"In the"' "$T/precious"
+printf '%s\n' "In the \\" 'be\\' '"""' '' ' /quit' '"""' '"""x"""' \
+    '""""' 'y"""' "//z" "/save $T/lines" '"""' 'lost' >"$T/in"
+talk -q -n 1 --ctx 512
+check "messages of several lines" "$PYTHON" -c 'import json, sys
+m = json.load(open(sys.argv[1]))
+assert [x["content"] for x in m[::2]] == ["In the \nbe\\\\", "\n /quit", "x",
+    "\"\ny", "/z"], m' "$T/lines"
+check "a block without an end is not sent" stderr_has 'no """ at its end'
+check "a block without an end makes the exit code 1" exits 1
+printf 'In \xff\xc3(\xe2\x82 the\0end\n/save %s\n/load %s\n' "$T/bytes" \
+    "$T/bytes" >"$T/in"
+talk -q -n 1
+check "any bytes can be saved and loaded" is_success
+check "a saved conversation is valid UTF-8" iconv -f UTF-8 -t UTF-8 \
+    -o /dev/null "$T/bytes"
+
+# refuses LABEL TEXT PATTERN: /load of a file with this text.
+refuses()
+{
+	printf '%s' "$2" >"$T/bad"
+	printf '%s\n' "In the beginning" "/load $T/bad" "And the LORD said" \
+	    >"$T/in"
+	talk -q -n 12
+	check "/load refuses $1" stderr_has "$3"
+	check "/load that refuses $1 changes nothing" \
+	    equal "$(sed -n 2p "$OUT")" "$second"
+	check "/load that refuses $1 makes the exit code 1" exits 1
+}
+u='{"role":"user","content":"u"}' a='{"role":"assistant","content":"a"}'
+refuses "no JSON" $'[\e]0;x\a' 'bad:1: not JSON: .*x1b'
+refuses "no list" '{}' 'not a JSON array of messages'
+refuses "a number" '7' 'not a JSON array of messages'
+refuses "a message that is none" '[1]' 'message 1: it must have'
+refuses "an unknown role" "[$u,$a,{\"role\":\"tool\",\"content\":\"t\"}]" \
+    'message 3: role "tool" where "user" must be'
+refuses "an unknown key" '[{"role":"user","content":"u","name":"n"}]' \
+    'message 1: it must have'
+refuses "content in parts" '[{"role":"user","content":[]}]' \
+    'message 1: it must have'
+refuses "two users" "[$u,$u]" 'message 2: role "user" where "assistant"'
+refuses "a user without an answer" "[$u,$a,$u]" \
+    'message 3: a conversation ends with'
+refuses "a second system message" '[{"role":"system","content":"s"},
+    {"role":"system","content":"s"}]' 'message 2: role "system"'
+refuses "a key twice" '[{"role":"user","role":"user","content":"u"}]' \
+    'not JSON: duplicate'
+refuses "a text longer than the context" "[$u,{\"role\":\"assistant\",
+    \"content\":\"$(seq -s ' ' 2000)\"}]" 'needs [0-9]+ tokens; the context'
+mkfifo "$T/fifo"
+printf '%s\n' "/load $T/fifo" "/load /dev/zero" "/load $T" "/load" >"$T/in"
+talk -q
+check "/load of a pipe is refused" stderr_has 'fifo: not a regular file'
+check "/load of a device is refused" stderr_has 'zero: not a regular file'
+check "/load without a file is reported" stderr_has '/load: no file'
+
+# --- room in the context ---
+
+printf '%s\n' /stats "In the beginning" /stats /reset /stats >"$T/in"
+talk -q -n 4
+check "/stats before the first answer has no last turn" \
+    stderr_has ' 0 turns, 0 of [0-9]+ tokens of the context$'
+check "one turn is one" stderr_has ' 1 turn, .*; the last turn: '
+check "/stats after /reset says nothing of old turns" \
+    equal "$(grep -c ' 0 turns, 0 of' "$ERR")" 2
+
+# What remains after /drop or a shift, with the system message, goes on as a new
+# conversation: the same as a loaded one, whose context has the same tokens.
+system="God said"
+for more in "" "--temp 0.9 --seed 4" "--repeat-penalty 1.3 --repeat-last-n 100"
+do
+	printf '%s\n' "In the beginning" "And the LORD said" "And Moses" \
+	    "/drop" "/save! $T/dropped" "And Aaron" >"$T/in"
+	# shellcheck disable=SC2086
+	talk -q -n 12 --system "$system" $more
+	want=$(tail -n 1 "$OUT")
+	# shellcheck disable=SC2086
+	last_answer_is "/drop${more:+ with $more}" "/load $T/dropped
+And Aaron" $more
+	check "/drop forgets the oldest turn only" "$PYTHON" -c 'import json, sys
+m = json.load(open(sys.argv[1]))
+assert [x["content"] for x in m if x["role"] != "assistant"] == [
+    "God said", "And the LORD said", "And Moses"], m' "$T/dropped"
+done
+printf '%s\n' "In the beginning" /drop "And the LORD said" "/drop 2" >"$T/in"
+talk -q -n 12
+check "/drop of all turns leaves an empty conversation" \
+    equal "$(sed -n 2p "$OUT")" "$(sed -n 2p "$T/answers")"
+check "/drop of more turns than there are is reported" \
+    stderr_has '/drop: there is 1 turn to drop, not 2'
+
+printf '%s\n' "In the beginning" "And the LORD said" "And Moses" "And Aaron" \
+    >"$T/lines.in"
+{ cat "$T/lines.in"; echo "/save $T/shifted"; } >"$T/in"
+talk -q -n 12 --ctx 48 --system "$system" --context-shift
+check "--context-shift goes on" is_success
+check "--context-shift answers each message" \
+    test "$(wc -l <"$OUT")" -eq 4
+check "--context-shift says so" \
+    stderr_has 'context of 48 tokens was full: the oldest [0-9] turn'
+want=$(tail -n 1 "$OUT")
+"$PYTHON" - "$T/shifted" <<'END'
+import json, sys
+m = json.load(open(sys.argv[1]))
+assert m[0] == {"role": "system", "content": "God said"}, m
+assert m[-2]["content"] == "And Aaron" and len(m) >= 5, m
+json.dump(m[:-2], open(sys.argv[1], "w"))
+END
+last_answer_is "what remains after a shift is a new conversation" \
+    "/load $T/shifted
+And Aaron"
+cp "$T/lines.in" "$T/in"
+talk -q -n -1 --ctx 48 --context-shift
+check "an answer is shifted in its middle, and ends" is_success
+talk -q -n 12 --ctx 48
+check "without --context-shift there is a warning" \
+    stderr_has '[0-9]+ of 48 tokens of the context are left: /drop'
+check "the warning comes once" \
+    equal "$(grep -c 'tokens of the context are left' "$ERR")" 1
+printf '%s\n' "In the beginning" "And the LORD said" "And Moses" >"$T/in"
+talk --ctx 64 --ignore-eos
+check "an answer takes half of what is left" is_success
+check "an answer that is cut off says so" \
+    stderr_has 'cut off after [0-9]+ tokens, half of what was left'
+check "each message has an answer" test "$(wc -l <"$OUT")" -eq 3
 
 # --- run --chat ---
 

@@ -110,10 +110,15 @@ START_TEST(chat_takes_the_options_of_run_except_prompts)
 	    "--seed", "7", "--special", "--ignore-eos"), &err);
 	ck_assert_int_eq(conf.cmd, CMD_CHAT);
 	ck_assert_str_eq(conf.system, "Be brief.");
-	ck_assert_int_eq(conf.n_predict, -1);	/* no limit */
+	ck_assert_int_eq(conf.n_predict, N_PREDICT_SHARE);
+	ck_assert_int_eq(conf.context_shift, 0);
 	ck_assert_int_eq(conf.ignore_eos, 1);
-	t_ok(LOAD("chat", "-m", "x", "-n", "5"), &err);
+	t_ok(LOAD("chat", "-m", "x", "-n", "5", "--context-shift"), &err);
 	ck_assert_int_eq(conf.n_predict, 5);
+	ck_assert_int_eq(conf.context_shift, 1);
+	t_ok(LOAD("chat", "-m", "x", "-n", "-1"), &err);
+	ck_assert_int_eq(conf.n_predict, -1);	/* no limit */
+	REFUSED("-n", "chat", "-m", "x", "-n", "-2");
 	t_ok(LOAD("run", "-m", "x", "-p", "hi", "--chat", "--system", "s"),
 	    &err);
 	ck_assert_int_eq(conf.chat, 1);
