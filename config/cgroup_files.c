@@ -9,11 +9,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <bsd/string.h>
 
 static int
 kernel_mkdir(const char *dir)
 {
-	return mkdir(dir, 0755) < 0 ? -errno : 0;
+	/* Private: see coordinator/cap/cgroup.c. */
+	return mkdir(dir, 0700) < 0 ? -errno : 0;
 }
 
 static int
@@ -42,8 +44,11 @@ const struct cgroup_fs cgroup_kernel = {
 int
 cgroup_join(char ret[CGROUP_PATH], const char *dir, const char *file)
 {
-	return (size_t)snprintf(ret, CGROUP_PATH, "%s/%s", dir, file) >=
-	    CGROUP_PATH ? -ENAMETOOLONG : 0;
+	/* Async-signal-safe, unlike snprintf(). */
+	return strlcpy(ret, dir, CGROUP_PATH) >= CGROUP_PATH ||
+	    strlcat(ret, "/", CGROUP_PATH) >= CGROUP_PATH ||
+	    strlcat(ret, file, CGROUP_PATH) >= CGROUP_PATH ?
+	    -ENAMETOOLONG : 0;
 }
 
 int

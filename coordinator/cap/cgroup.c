@@ -3,13 +3,16 @@
  * A group is named "straddle.PID.SESSION".  Its coordinator holds a flock() on
  * its directory, which the kernel drops when the coordinator ends, however it
  * ends.  A process that gets the lock may therefore remove the group; PIDs
- * would not tell, because containers number them independently. */
+ * would not tell, because containers number them independently.  Only its owner and
+ * root can open the directory: anybody else who could, could lock it and so keep
+ * a dead group. */
 #include "cgroup.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +31,47 @@ enum { CREATE_TRIES = 64 };
 #define CHARGE_BYTES	(64 * (uint64_t)sysconf(_SC_PAGESIZE))
 
 /* A killed process stays in its group until its parent has reaped it. */
-enum { RMDIR_TRIES = 50, RMDIR_WAIT_US = 10000 };
+enum { RMDIR_TRIES = 50, RMDIR_WAIT_MS = 10 };
+
+/* Groups that are open, for cgroup_remove_all(): "" = a free place.  One more than
+ * there are at once. */
+static struct {
+	char dir[CGROUP_PATH];
+	const struct cgroup_fs *fs;
+} opened[MAX_SESSIONS + 8];
+
+static void
+set_opened(const struct cgroup *g, int is_open)
+{
+	unsigned i;
+
+	for (i = 0; i < NITEMS(opened); i++)
+		if (strcmp(opened[i].dir, is_open ? "" : g->dir) == 0) {
+			opened[i].fs = g->tree->fs;
+			strlcpy(opened[i].dir, is_open ? g->dir : "",
+			    sizeof(opened[i].dir));
+			return;
+		}
+}
+
+static void
+remove_group(const struct cgroup_fs *fs, const char *dir)
+{
+	int i;
+
+	for (i = 0; i < RMDIR_TRIES && fs->rmdir(dir) == -EBUSY; i++)
+		poll(NULL, 0, RMDIR_WAIT_MS);
+}
+
+void
+cgroup_remove_all(void)
+{
+	unsigned i;
+
+	for (i = 0; i < NITEMS(opened); i++)
+		if (opened[i].dir[0] != '\0')
+			remove_group(opened[i].fs, opened[i].dir);
+}
 
 /* --- create and remove --- */
 
@@ -102,8 +145,10 @@ create_group(const struct cgroup_tree *t, const char *name, struct cgroup *g)
 		if ((rc = cgroup_join(g->dir, t->dir, base)) < 0)
 			break;
 		if ((rc = t->fs->mkdir(g->dir)) == 0 &&
-		    (rc = lock_group(g->dir, &g->lock_fd)) == 0)
+		    (rc = lock_group(g->dir, &g->lock_fd)) == 0) {
+			set_opened(g, 1);
 			return 0;
+		}
 		if (rc != -EEXIST && rc != -ENOENT && rc != -EWOULDBLOCK)
 			break;
 	}
@@ -244,12 +289,10 @@ cgroup_count(const struct cgroup *g, struct cgroup_count *ret)
 void
 cgroup_close(struct cgroup *g)
 {
-	int i;
-
-	if (g->dir[0] != '\0')
-		for (i = 0; i < RMDIR_TRIES &&
-		    g->tree->fs->rmdir(g->dir) == -EBUSY; i++)
-			usleep(RMDIR_WAIT_US);
+	if (g->dir[0] != '\0') {
+		remove_group(g->tree->fs, g->dir);
+		set_opened(g, 0);
+	}
 	if (g->lock_fd >= 0)
 		close(g->lock_fd);
 	*g = (struct cgroup)CGROUP_INIT;

@@ -72,6 +72,10 @@ const char *cgroup_peak_name(enum cgroup_kind kind);
 /* Remove the group.  Its processes must have been reaped; accepts CGROUP_INIT. */
 void cgroup_close(struct cgroup *g);
 
+/* Remove all groups that this process has open, without touching their structs;
+ * async-signal-safe, as is cgroup_tree_close(). */
+void cgroup_remove_all(void);
+
 /* Remove the groups in t->dir whose coordinator is dead. */
 void cgroup_remove_stale(const struct cgroup_tree *t);
 

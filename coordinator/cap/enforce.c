@@ -72,6 +72,13 @@ enforce_cleanup(void)
 	tree_known = 0;
 }
 
+void
+enforce_abandon(void)
+{
+	cgroup_remove_all();
+	enforce_cleanup();
+}
+
 enum enforce_by
 enforce_best(const char **ret_why)
 {

@@ -85,4 +85,8 @@ uint64_t enforce_free_bytes(void);
 /* Undo what this process changed in its own group. */
 void enforce_cleanup(void);
 
+/* Remove every group of this process, in a signal's handler: the program ends,
+ * and its workers have been reaped. */
+void enforce_abandon(void);
+
 #endif

@@ -19,6 +19,7 @@
 #include "coordinator/print/progress.h"
 #include "coordinator/session/base_memory.h"
 #include "coordinator/session/device_limits.h"
+#include "coordinator/session/fatal.h"
 
 int
 engine_open(const struct conf *c, struct engine **ret, struct err *reterr)
@@ -284,6 +285,7 @@ void
 engine_init(void)
 {
 	child_open_program(NULL);
+	fatal_init();
 }
 
 void

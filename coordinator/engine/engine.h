@@ -36,7 +36,8 @@ void engine_close(struct engine *eng);
  * once, at the end of the program. */
 void engine_cleanup(void);
 
-/* Keep this program's file for the workers; call it first. */
+/* Keep this program's file for the workers, and clean up at fatal signals; call
+ * it first. */
 void engine_init(void);
 
 /* --- what it holds: owned by the engine, valid until engine_close() --- */

@@ -76,6 +76,37 @@ program_path(char *ret, struct err *reterr)
 	return 0;
 }
 
+/* Children that have not been reaped, for child_kill_all(): pids, 0 = free.  More
+ * than there are live at once. */
+static volatile pid_t live[2 * MAX_SESSIONS + 8];
+
+static void
+set_live(pid_t from, pid_t to)
+{
+	unsigned i;
+
+	for (i = 0; i < NITEMS(live); i++)
+		if (live[i] == from) {
+			live[i] = to;
+			return;
+		}
+}
+
+void
+child_kill_all(void)
+{
+	uint64_t end = event_now_ns() + KILLED_NS;
+	unsigned i;
+
+	for (i = 0; i < NITEMS(live); i++)
+		if (live[i] > 0)
+			kill(live[i], SIGKILL);
+	for (i = 0; i < NITEMS(live); i++)
+		while (live[i] > 0 && waitpid(live[i], NULL, WNOHANG) == 0 &&
+		    event_now_ns() < end)
+			poll(NULL, 0, 1);
+}
+
 /* Build argv of the worker: the launcher's words and this program's path, or
  * without a launcher a short name, which the process title replaces; then the
  * role. */
@@ -156,6 +187,7 @@ child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
 		    strerror(-rc));
 	}
 	chan_close(&theirs);
+	set_live(0, ret->pid);
 	/* The child is not reaped yet, so its pid cannot have been reused. */
 	ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
 	if (ret->pidfd < 0) {
@@ -176,6 +208,7 @@ reap(struct child *c, int *ret_status)
 
 	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
 		;
+	set_live(c->pid, 0);
 	if (ret_status != NULL)
 		*ret_status = status;
 	close(c->pidfd);
@@ -232,5 +265,7 @@ child_close(struct child *c)
 	if (c->pidfd >= 0 && child_wait(c, event_now_ns() + KILLED_NS,
 	    NULL) < 0)
 		close(c->pidfd);
+	if (c->pid > 0)
+		set_live(c->pid, 0);	/* abandoned, or without a pidfd */
 	c->pid = c->pidfd = -1;
 }

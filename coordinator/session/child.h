@@ -39,6 +39,10 @@ void child_close_program(void);
 int child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
     struct err *reterr);
 
+/* Kill and reap every child of child_spawn(), in a signal's handler: the program
+ * ends. */
+void child_kill_all(void);
+
 /* Wait for the end until deadline_ns and reap the process.  0 with the wait
  * status (ret_status may be NULL), or -ETIMEDOUT. */
 int child_wait(struct child *c, uint64_t deadline_ns, int *ret_status);

@@ -59,6 +59,21 @@ check "Ctrl-C: one line" equal 1 "$(wc -l <"$ERR")"
 check "Ctrl-C: no process is left" no_process_left
 check "Ctrl-C: the text so far is printed" whole_text
 
+# Signals that end a program at once: it cleans up, then dies of the signal.
+no_group() { is_blank "$(find /sys/fs/cgroup -name "straddle.$1.*")"; }
+ulimit -c 0
+faults="SEGV ABRT"
+! sanitized || faults=
+for signal in QUIT $faults $(sample 1 USR1 USR2 ALRM PROF VTALRM SYS XCPU IO); do
+	start_generation
+	kill -$signal "$GROUP"
+	check "SIG$signal ends the run" command_ends
+	check "SIG$signal: the run dies of it" \
+	    exits $((128 + $(kill -l $signal)))
+	check "SIG$signal: no process is left" no_process_left
+	check "SIG$signal: no memory group is left" no_group "$GROUP"
+done
+
 # Signals during the start.  Wait for exec, or the shell's child gets the signal.
 is_started()
 {
@@ -142,7 +157,6 @@ check "a slow start: SIGTERM ends the run" command_ends
 check "a slow start: no process is left" eventually no_process_left
 
 # The same while a worker is measured, before there is a plan.
-no_group() { is_blank "$(find /sys/fs/cgroup -name "straddle.$1.*")"; }
 : >"$T/measured"
 SLOW=$T/measured STRADDLE_LAUNCH=$T/slow straddle_bg "${LONG[@]}"
 one_worker() { equal 1 "$(pgrep -c -g "$GROUP" sleep)"; }
@@ -154,6 +168,12 @@ check "measuring: the error names the signal" \
     stderr_has '^straddle: interrupted by signal 15'
 check "measuring: no process is left" eventually no_process_left
 check "measuring: no memory group is left" no_group "$GROUP"
+SLOW=$T/measured STRADDLE_LAUNCH=$T/slow straddle_bg "${LONG[@]}"
+check "measuring, SIGQUIT: the measured worker has started" eventually one_worker
+kill -QUIT "$GROUP"
+check "measuring, SIGQUIT ends the run" command_ends
+check "measuring, SIGQUIT: the run dies of it" exits 131
+check "measuring, SIGQUIT: no memory group is left" no_group "$GROUP"
 
 start_generation
 kill -KILL "$GROUP"

@@ -545,6 +545,44 @@ START_TEST(a_process_outside_its_group_is_refused)
 }
 END_TEST
 
+/* A user who can open the folder could lock it, and nobody would remove the group
+ * after its coordinator's death. */
+START_TEST(only_its_owner_can_lock_a_group)
+{
+	struct enforce e;
+	struct stat st;
+
+	enforce_open(&e, "private", MIB);
+	if (e.by != ENFORCE_CGROUP) {
+		printf("skipped: %s\n", e.why);
+	} else {
+		ck_assert_int_eq(stat(e.group.dir, &st), 0);
+		ck_assert_uint_eq(st.st_mode & 077, 0);
+	}
+	enforce_close(&e);
+	enforce_cleanup();
+}
+END_TEST
+
+START_TEST(all_groups_are_removed_at_once)
+{
+	struct cgroup a = CGROUP_INIT, b = CGROUP_INIT, c = CGROUP_INIT;
+
+	fake_open(CGROUP_V1, "/", "/me", 0);
+	open_tree();
+	t_ok(cgroup_open(&tree, "a", MIB, &a, &err), &err);
+	t_ok(cgroup_open(&tree, "b", MIB, &b, &err), &err);
+	cgroup_close(&a);
+	t_ok(cgroup_open(&tree, "c", MIB, &c, &err), &err);
+	ck_assert_uint_eq(fake_count("straddle."), 2);
+	cgroup_remove_all();
+	ck_assert_uint_eq(fake_count("straddle."), 0);
+	cgroup_close(&b);
+	cgroup_close(&c);
+	cgroup_tree_close(&tree);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -565,6 +603,8 @@ main(void)
 		a_child_beyond_its_cap_is_stopped,
 		a_child_beyond_its_cap_is_stopped_without_groups,
 		a_process_outside_its_group_is_refused,
+		only_its_owner_can_lock_a_group,
+		all_groups_are_removed_at_once,
 	};
 
 	return t_main("cgroup", 60, tests, NITEMS(tests));
