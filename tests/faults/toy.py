@@ -103,9 +103,11 @@ class Group:
     user cannot make one.  with Group("cpu") as g: ..."""
 
     def __init__(self, controller, parent=None):
-        self.parent = parent.folder if parent else self.own(controller)
-        self.folder = os.path.join(self.parent, "fault.%d" % os.getpid())
-        self.v1 = not os.path.exists(os.path.join(self.parent, "cgroup.controllers"))
+        above = parent.folder if parent else self.own(controller)
+        self.folder = os.path.join(above, "fault.%d" % os.getpid())
+        self.v1 = not os.path.exists(os.path.join(above, "cgroup.controllers"))
+        if parent and not self.v1:
+            parent.write("cgroup.subtree_control", "+" + controller)
 
     @staticmethod
     def own(controller):

@@ -90,7 +90,10 @@ mkdir -p "$ROOT$LIBDIR"
     --exclude=site-packages --exclude=dist-packages --exclude='*tk*' \
     --exclude=idlelib --exclude=ensurepip --exclude='config-*' .) |
     tar xf - -C "$ROOT$LIBDIR"
-install_files $(find "$ROOT$LIBDIR/lib-dynload" -name '_json*.so' -o -name '_struct*.so')
+for name in _json _struct _posixsubprocess _random _bisect _sha512 _sha2 _blake2 _heapq \
+    _opcode _pickle math select fcntl grp zlib binascii array; do
+	install_files $(find "$ROOT$LIBDIR/lib-dynload" -name "$name.*.so")
+done
 printf 'root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n' \
     >"$ROOT/etc/passwd"
 printf 'root:x:0:\nnogroup:x:65534:\n' >"$ROOT/etc/group"
@@ -101,7 +104,7 @@ for name in straddle tests/unit/cgroup tests/tools/mkgguf; do
 done
 mkdir -p "$ROOT/straddle/tests"
 cp -r config "$ROOT/straddle/"
-cp -r tests/*.sh tests/e2e tests/tools tests/data "$ROOT/straddle/tests/"
+cp -r tests/*.sh tests/e2e tests/faults tests/tools tests/data "$ROOT/straddle/tests/"
 install tests/tools/vm_init.sh "$ROOT/init"
 (cd "$ROOT" && find . | cpio -o -H newc --quiet) >"$VM/initrd"
 
@@ -117,7 +120,7 @@ start_vm()
 	: >"$VM/log"
 	timeout "$LIMIT_S" qemu-system-x86_64 -accel "$1" \
 	    -cpu "$([ "$1" = kvm ] && echo host || echo Nehalem)" \
-	    -smp "$([ "$1" = kvm ] && echo 2 || echo 1)" -m 2048 \
+	    -smp 2 -m 2048 \
 	    -nodefaults -nographic -no-reboot -serial stdio \
 	    -kernel "$KERNEL" -initrd "$VM/initrd" -append \
 	    "console=ttyS0 panic=-1 no_timer_check cgroup_no_v1=all $2" \
