@@ -31,15 +31,15 @@ region_bytes(uint64_t nbytes, int huge)
 	return ALIGN_UP(nbytes, unit);
 }
 
-static int
-memfd_open(const char *name)
+int
+region_memfd(const char *name)
 {
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 	int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
 
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create(name, flags);
-	return fd;
+	return fd < 0 ? -errno : fd;
 }
 
 static int
@@ -65,11 +65,11 @@ region_create_shared(const char *name, uint64_t nbytes, struct region *ret,
 	if (nbytes == 0 || r.nbytes > INT64_MAX)
 		return err_set(reterr, ERR_RUN, -EINVAL, "shared memory %s: "
 		    "%" PRIu64 " bytes is not a valid size", name, nbytes);
-	if ((r.fd = memfd_open(name)) < 0 ||
+	if ((rc = r.fd = region_memfd(name)) < 0 ||
 	    ftruncate(r.fd, (off_t)r.nbytes) < 0 ||
 	    fcntl(r.fd, F_ADD_SEALS, SIZE_SEALS | F_SEAL_SEAL) < 0 ||
 	    map_shared(&r) < 0) {
-		rc = -errno;
+		rc = rc < 0 ? rc : -errno;
 		region_close(&r);
 		return err_set(reterr, ERR_RUN, rc, "shared memory %s of "
 		    "%" PRIu64 " bytes: %s", name, region_bytes(nbytes, 0),

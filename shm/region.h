@@ -25,6 +25,11 @@ struct region {
 uint64_t
 region_bytes(uint64_t nbytes, int huge);
 
+/* Open a memfd: close-on-exec, can be sealed, and never executable where the
+ * kernel can promise that.  -errno.  The only caller of memfd_create(). */
+int
+region_memfd(const char *name);
+
 /* Shared: memfd (close-on-exec), sized, sealed against shrinking, growing and
  * further seals, then mapped read-write.  nbytes is rounded up to pages. */
 int

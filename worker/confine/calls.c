@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "shm/chan.h"
+#include "shm/region.h"
 
 enum arg_rule {
 	ANY,
@@ -128,12 +129,12 @@ static int
 export_program(scmp_filter_ctx ctx, struct sock_filter **ret,
     unsigned short *ret_n)
 {
-	int fd = memfd_create("straddle-filter", MFD_CLOEXEC), rc;
+	int fd = region_memfd("straddle-filter"), rc;
 	struct sock_filter *f = NULL;
 	off_t nbytes;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if ((rc = seccomp_export_bpf(ctx, fd)) < 0)
 		goto out;
 	nbytes = lseek(fd, 0, SEEK_END);

@@ -18,6 +18,7 @@
 #include <bsd/string.h>
 
 #include "shm/event.h"
+#include "shm/region.h"
 #include "worker/confine/confine.h"
 #include "domain.h"
 
@@ -248,10 +249,10 @@ emulated_progress(const struct domain *d)
 static int
 new_memfd(const char *name)
 {
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), high;
+	int fd = region_memfd(name), high;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	high = fcntl(fd, F_DUPFD_CLOEXEC, OWN_FD_MIN);
 	if (high < 0)
 		high = -errno;
