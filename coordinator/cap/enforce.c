@@ -181,8 +181,10 @@ read_vm_data(pid_t pid, uint64_t *ret)
 static int
 limit_data(struct enforce *e, const struct enforce_start *st)
 {
-	uint64_t reserved = st->rss_bytes + st->shared_bytes +
-	    st->cap_bytes / 512, data = 0;
+	/* rss_bytes is the worker's own word: it must not wrap the sum. */
+	uint64_t reserved = MIN(st->rss_bytes, st->cap_bytes) +
+	    MIN(st->shared_bytes, st->cap_bytes) + st->cap_bytes / 512;
+	uint64_t data = 0;
 	struct rlimit rl, now;
 	int rc;
 
