@@ -124,6 +124,8 @@ START_TEST(a_model_with_impossible_numbers_is_refused)
 	HP(arch, arches - 1, arches);
 	HP(arch, 0, UINT32_MAX);
 	HP(n_embd, 1, 0);
+	HP(n_head, 2, 0);
+	HP(n_head, 6, 5);
 	HP(n_head_kv, 1, 0);
 	HP(n_head_kv, 4, 3);
 	HP(n_vocab, 1, 0);

@@ -14,7 +14,7 @@ static int
 is_model_sane(const struct wire_model *m, const struct hparams *hp)
 {
 	return arch_info(hp->arch) != NULL && hp->n_embd > 0 &&
-	    hp->n_head_kv > 0 &&
+	    hp->n_head > 0 && hp->n_head_kv > 0 &&
 	    hp->n_head % hp->n_head_kv == 0 && hp->n_vocab > 0 &&
 	    hp->n_layer <= MAX_LAYERS && hp->n_expert <= MAX_EXPERTS &&
 	    hp->n_expert_used <= hp->n_expert &&
