@@ -234,12 +234,16 @@ row("load: a file that has changed is read", "worker/load/file.c",
 
 row("cap: RLIMIT_DATA forgets the resident memory",
     "coordinator/cap/enforce.c",
-    "uint64_t reserved = st->rss_bytes + st->shared_bytes +",
-    "uint64_t reserved = st->shared_bytes +",
+    "uint64_t reserved = MIN(st->rss_bytes, st->cap_bytes) +\n	    MIN(",
+    "uint64_t reserved = MIN(",
     "unit/enforce")
 row("cap: RLIMIT_DATA forgets the shared memory",
     "coordinator/cap/enforce.c",
-    "uint64_t reserved = st->rss_bytes + st->shared_bytes +",
+    "    MIN(st->shared_bytes, st->cap_bytes) + st->cap_bytes / 512;",
+    "    st->cap_bytes / 512;",
+    "unit/enforce")
+row("cap: a worker's word wraps RLIMIT_DATA", "coordinator/cap/enforce.c",
+    "uint64_t reserved = MIN(st->rss_bytes, st->cap_bytes) +",
     "uint64_t reserved = st->rss_bytes +",
     "unit/enforce")
 row("cap: RLIMIT_DATA forgets what is mapped already",
