@@ -32,7 +32,7 @@
 #include "config/base.h"
 #include "mem.h"
 
-#define WIRE_VERSION	5u
+#define WIRE_VERSION	6u
 
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
@@ -83,7 +83,7 @@ struct wire_file {
 	char name[WIRE_FILE_NAME];	/* base name for messages, truncated */
 	uint64_t nbytes;
 	uint64_t dev, ino;
-	int64_t mtime_ns;
+	int64_t mtime_ns, ctime_ns;
 	uint32_t direct;
 	uint32_t mem_align, off_align;
 	uint32_t pad;

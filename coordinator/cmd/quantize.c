@@ -351,6 +351,7 @@ cmd_quantize(const struct conf *c, struct err *reterr)
 	if ((rc = prepare_quantize(&q, reterr)) == 0 &&
 	    (rc = open_out(&q, reterr)) == 0 &&
 	    (rc = convert(&q, &nthreads, reterr)) == 0 &&
+	    (rc = gguf_check_unchanged(q.g, reterr)) == 0 &&
 	    (rc = whole_file_commit(&q.file, reterr)) == 0)
 		rc = report(&q, nthreads, reterr);
 	whole_file_close(&q.file);

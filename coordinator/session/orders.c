@@ -97,7 +97,7 @@ open_direct(const struct gguf_file *f, struct wire_file *wf)
 	return fd;
 }
 
-/* The worker compares size, device, inode and time with those of the plan at
+/* The worker compares size, device, inode and times with those of the plan at
  * every load, and refuses a file that has changed. */
 static int
 send_files(struct sessions *ss, unsigned i, struct err *reterr)
@@ -110,7 +110,7 @@ send_files(struct sessions *ss, unsigned i, struct err *reterr)
 		const struct gguf_file *gf = &g->file[f];
 		struct wire_file wf = { .nbytes = gf->nbytes, .dev = gf->dev,
 		    .ino = gf->ino, .mtime_ns = gf->mtime_ns,
-		    .mem_align = 4096, .off_align = 4096 };
+		    .ctime_ns = gf->ctime_ns, .mem_align = 4096, .off_align = 4096 };
 
 		snprintf(wf.name, sizeof(wf.name), "%s", basename(gf->path));
 		fds[0] = gf->fd;

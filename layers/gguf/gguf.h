@@ -82,7 +82,7 @@ struct gguf_file {
 	uint64_t nbytes;		/* at open */
 	uint64_t data_off;		/* of the data section */
 	uint64_t dev, ino;		/* identity, checked again at reload */
-	int64_t mtime_ns;
+	int64_t mtime_ns, ctime_ns;
 	uint32_t version;
 };
 
@@ -108,6 +108,10 @@ struct gguf {
  * the path cannot be opened. */
 int gguf_open(const char *path, struct gguf **ret, struct err *reterr);
 void gguf_close(struct gguf *g);
+
+/* -ESTALE with ERR_MODEL if a file of g has changed since it was opened: for
+ * callers that have read its data. */
+int gguf_check_unchanged(const struct gguf *g, struct err *reterr);
 
 /* NULL if absent. */
 const struct gguf_kv *gguf_find(const struct gguf *g, const char *key);

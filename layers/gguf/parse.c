@@ -500,6 +500,23 @@ parse_header(struct parser *p)
 	return ntensors > 0 ? check_overlaps(p) : 0;
 }
 
+static int64_t
+nanoseconds(struct timespec t)
+{
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* ctime, too: mtime can be set back after a write. */
+static void
+take_identity(struct gguf_file *f, const struct stat *st)
+{
+	f->nbytes = (uint64_t)st->st_size;
+	f->dev = st->st_dev;
+	f->ino = st->st_ino;
+	f->mtime_ns = nanoseconds(st->st_mtim);
+	f->ctime_ns = nanoseconds(st->st_ctim);
+}
+
 static int
 open_file(const char *path, struct gguf_file *f, struct err *reterr)
 {
@@ -520,11 +537,28 @@ open_file(const char *path, struct gguf_file *f, struct err *reterr)
 	if (!S_ISREG(st.st_mode))
 		return err_set(reterr, ERR_MODEL, -EINVAL,
 		    "%s: not a regular file", path);
-	f->nbytes = (uint64_t)st.st_size;
-	f->dev = st.st_dev;
-	f->ino = st.st_ino;
-	f->mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) +
-	    st.st_mtim.tv_nsec;
+	take_identity(f, &st);
+	return 0;
+}
+
+int
+gguf_check_unchanged(const struct gguf *g, struct err *reterr)
+{
+	struct gguf_file now = { 0 };
+	const struct gguf_file *f;
+	struct stat st;
+
+	for (f = g->file; f < g->file + g->nfiles; f++) {
+		if (fstat(f->fd, &st) < 0)
+			return err_set(reterr, ERR_MODEL, -errno, "%s: %s",
+			    f->path, strerror(errno));
+		take_identity(&now, &st);
+		if (now.nbytes != f->nbytes || now.mtime_ns != f->mtime_ns ||
+		    now.ctime_ns != f->ctime_ns)
+			return err_set(reterr, ERR_MODEL, -ESTALE, "%s has "
+			    "changed while it was read; run again when "
+			    "nothing writes to it", f->path);
+	}
 	return 0;
 }
 

@@ -225,6 +225,12 @@ check "a changed model: the error names it" \
 check "a changed model: no process is left" no_process_left
 check "a changed model: the text so far is printed" begins_as_wanted
 
+lose "$OUT" $HALF "patch:$T/model.gguf+9:1" "${RUN[@]}"
+check "a patched model: exit 4" exits 4
+check "a patched model: the error names it" \
+    stderr_has '^straddle: session b: model.gguf has changed .*\(ctime\)'
+cp "$MODEL" "$T/model.gguf"
+
 # A model whose name was removed is still open.
 lose "$OUT" 10 "rm:$T/model.gguf+9:1" "${RUN[@]}"
 check_unaffected "a deleted model"

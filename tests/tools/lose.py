@@ -14,6 +14,7 @@ When FILE has BYTES, lose.py does the STEPS in order; they are joined by '+':
     corrupt:R:head|tail   write an impossible counter to the coordinator's ring R
     corrupt:R:full        make ring R full of slots that were never written
     touch:F, rm:F         touch or remove a file
+    patch:F               overwrite a file's last byte and set its times back
     held:I                print how many descriptors and ring maps worker I has
 
 A shell script could not poll often enough on a busy machine.  Exits as the command
@@ -146,6 +147,12 @@ class Run:
             self.print_held(self.known[int(args[0])])
         elif name == 'touch':
             os.utime(args[0])
+        elif name == 'patch':
+            was = os.stat(args[0])
+            with open(args[0], 'r+b') as f:
+                f.seek(-1, os.SEEK_END)
+                f.write(b'\xff')
+            os.utime(args[0], ns=(was.st_atime_ns, was.st_mtime_ns))
         elif name == 'rm':
             os.unlink(args[0])
         else:

@@ -156,6 +156,37 @@ START_TEST(demo_model_is_read_completely)
 }
 END_TEST
 
+START_TEST(a_file_that_changes_after_it_was_opened_is_noticed)
+{
+	static const struct timespec then[2] = { { .tv_sec = 1 },
+	    { .tv_sec = 1 } };
+	const char *path = tmp_path("changes.gguf");
+	struct gguf_writer w;
+	struct stat before, now;
+	struct err e;
+	struct gguf *g;
+
+	gw_open(&w);
+	gw_kv_u32(&w, "a", 1);
+	gw_save(&w, path);
+	gw_close(&w);
+	ck_assert_int_eq(utimensat(AT_FDCWD, path, then, 0), 0);
+	g = must_open(path);
+	t_ok(gguf_check_unchanged(g, &e), &e);
+	/* Dated back: only ctime tells, in steps of some milliseconds. */
+	ck_assert_int_eq(stat(path, &before), 0);
+	do {
+		usleep(1000);
+		ck_assert_int_eq(utimensat(AT_FDCWD, path, then, 0), 0);
+		ck_assert_int_eq(stat(path, &now), 0);
+	} while (now.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
+	ck_assert_int_eq(gguf_check_unchanged(g, &e), -ESTALE);
+	ck_assert_int_eq(e.kind, ERR_MODEL);
+	ck_assert_ptr_nonnull(strstr(e.msg, "has changed while it was read"));
+	gguf_close(g);
+}
+END_TEST
+
 START_TEST(demo_metadata_is_read_by_type)
 {
 	struct gguf *g = must_open(t_data("kjv-q8_0.gguf"));
@@ -730,6 +761,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		demo_model_is_read_completely, demo_metadata_is_read_by_type,
+		a_file_that_changes_after_it_was_opened_is_noticed,
 		each_case_is_accepted_or_refused_as_declared,
 		no_case_needs_more_than_64_mib,
 		stored_corpus_is_accepted_or_refused_by_file_name,

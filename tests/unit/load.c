@@ -149,6 +149,39 @@ START_TEST(a_file_of_the_same_size_that_was_written_to_is_refused)
 }
 END_TEST
 
+/* The file's clock has steps of some milliseconds. */
+static void
+wait_for_new_ctime(struct load_fixture *fx)
+{
+	struct load_file now = fx->file[0];
+
+	while (now.ctime_ns == fx->file[0].ctime_ns) {
+		usleep(1000);
+		ck_assert_int_eq(fchmod(now.fd, 0644), 0);
+		ck_assert_int_eq(load_identify(&now), 0);
+	}
+}
+
+START_TEST(a_file_that_was_written_to_and_dated_back_is_refused)
+{
+	const struct timespec then[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	struct load_conf lc = LOAD_CONF_DEFAULT;
+	struct load_fixture fx;
+	struct err err;
+
+	load_fixture_open_plain(&fx, 1000);
+	set_old_mtime(&fx);
+	t_ok(fixture_load(&fx, &lc, &err), &err);
+	fixture_touch(&fx);
+	ck_assert_int_eq(futimens(fx.file[0].fd, then), 0);
+	wait_for_new_ctime(&fx);
+	ck_assert_int_eq(fixture_load(&fx, &lc, &err), -ESTALE);
+	ck_assert_ptr_nonnull(strstr(err.msg, "(ctime)"));
+	ck_assert_uint_eq(fx.nsunk, 0);
+	load_fixture_close(&fx);
+}
+END_TEST
+
 START_TEST(invalid_items_are_refused)
 {
 	struct load_conf lc = LOAD_CONF_DEFAULT;
@@ -417,6 +450,7 @@ main(void)
 		extents_outside_the_file_are_refused,
 		a_file_that_changed_since_the_plan_is_refused,
 		a_file_of_the_same_size_that_was_written_to_is_refused,
+		a_file_that_was_written_to_and_dated_back_is_refused,
 		invalid_items_are_refused,
 		invalid_settings_are_refused,
 		an_empty_load_succeeds_at_once,

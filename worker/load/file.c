@@ -17,8 +17,11 @@ load_identify(struct load_file *f)
 	f->nbytes = (uint64_t)st.st_size;
 	f->dev = st.st_dev;
 	f->ino = st.st_ino;
+	f->nlink = st.st_nlink;
 	f->mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) +
 	    st.st_mtim.tv_nsec;
+	f->ctime_ns = st.st_ctim.tv_sec * INT64_C(1000000000) +
+	    st.st_ctim.tv_nsec;
 	return 0;
 }
 
@@ -39,6 +42,11 @@ check_file(const struct load_file *f, struct err *reterr)
 		    PRIu64, now.nbytes, f->nbytes);
 	else if (now.mtime_ns != f->mtime_ns)
 		snprintf(how, sizeof(how), "its modification time differs");
+	else if (now.ctime_ns != f->ctime_ns && now.nlink > 0)
+		/* mtime can be set back after a write.  Deleting a file
+		 * changes its ctime, too: it is still read. */
+		snprintf(how, sizeof(how), "it was written to, linked, moved "
+		    "or given other attributes (ctime)");
 	else
 		return 0;
 	return err_set(reterr, ERR_MODEL, -ESTALE, "%s has changed since it "

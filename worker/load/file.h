@@ -16,7 +16,8 @@ struct load_file {
 	/* As planned; compared with fstat before the first read and after the
 	 * last. */
 	uint64_t nbytes, dev, ino;
-	int64_t mtime_ns;
+	int64_t mtime_ns, ctime_ns;
+	uint64_t nlink;		/* not compared */
 	uint32_t mem_align;	/* of direct reads: STATX_DIOALIGN, else 4096 */
 	uint32_t off_align;
 };

@@ -101,6 +101,7 @@ order_file(struct worker *w, struct err *reterr)
 	f->dev = wf.dev;
 	f->ino = wf.ino;
 	f->mtime_ns = wf.mtime_ns;
+	f->ctime_ns = wf.ctime_ns;
 	f->mem_align = wf.mem_align;
 	f->off_align = wf.off_align;
 	return 0;
