@@ -27,6 +27,8 @@ struct quantize {
 	const struct conf *c;
 	struct gguf *g;
 	uint32_t *type;			/* [ntensors] */
+	struct requant_want want;
+	struct requant_count count;
 	struct gguf_out out;
 	struct whole_file file;
 	/* Results so far; written under requant's lock. */
@@ -181,14 +183,37 @@ warn_of_requantizing(const struct quantize *q)
 		    "if you have one", n);
 }
 
+/* In one line each, even with -q: OUT is not what its name promises. */
+static void
+warn_of_size(const struct quantize *q)
+{
+	char was[UNITS_BYTES_LEN], is[UNITS_BYTES_LEN];
+	const struct quant_info *type = quant_info(q->want.type);
+	uint64_t before = 0;
+	uint32_t f;
+
+	if (2 * q->count.fallback > q->count.wanted)
+		log_warnx("note: %" PRIu64 " of %" PRIu64 " matrices became "
+		    "%s, not %s, whose blocks of %u do not divide their rows: "
+		    "choose another type for them with --fallback, or a TYPE "
+		    "with smaller blocks", q->count.fallback, q->count.wanted,
+		    quant_info(q->count.fallback_type)->name, type->name,
+		    type->block);
+	for (f = 0; f < q->g->nfiles; f++)
+		before += q->g->file[f].nbytes;
+	if (q->out.file_bytes > before)
+		log_warnx("note: %s has %s, more than the %s of %s",
+		    q->c->out_path, units_human_bytes(q->out.file_bytes, is),
+		    units_human_bytes(before, was), q->g->file[0].path);
+}
+
 /* Refuse whatever can be refused before a byte is written. */
 static int
 prepare_quantize(struct quantize *q, struct err *reterr)
 {
-	struct requant_want want;
 	int rc;
 
-	if ((rc = read_want(q->c, &want, reterr)) < 0 ||
+	if ((rc = read_want(q->c, &q->want, reterr)) < 0 ||
 	    (rc = gguf_open(q->c->model_path, &q->g, reterr)) < 0 ||
 	    (rc = output_refuse_model(q->g, q->c->out_path, reterr)) < 0)
 		return rc;
@@ -198,11 +223,12 @@ prepare_quantize(struct quantize *q, struct err *reterr)
 	if ((q->type = calloc(q->g->ntensors + 1, sizeof(*q->type))) == NULL)
 		return err_nomem(reterr, "the types of %" PRIu64 " tensors",
 		    q->g->ntensors);
-	if ((rc = requant_types(q->g, &want, q->type, reterr)) < 0)
+	if ((rc = requant_types(q->g, &q->want, q->type, &q->count,
+	    reterr)) < 0)
 		return rc;
 	const struct gguf_set set[] = {
 		{ "general.quantization_version", GGUF_QUANT_VERSION },
-		{ "general.file_type", quant_info(want.type)->file_type }
+		{ "general.file_type", quant_info(q->want.type)->file_type }
 	};
 	return gguf_out_make(q->g, q->type, set, NITEMS(set), &q->out, reterr);
 }
@@ -354,6 +380,8 @@ cmd_quantize(const struct conf *c, struct err *reterr)
 	    (rc = gguf_check_unchanged(q.g, reterr)) == 0 &&
 	    (rc = whole_file_commit(&q.file, reterr)) == 0)
 		rc = report(&q, nthreads, reterr);
+	if (rc == 0)
+		warn_of_size(&q);
 	whole_file_close(&q.file);
 	json_decref(q.list);
 	gguf_out_free(&q.out);

@@ -27,12 +27,20 @@ struct requant_want {
 int requant_type_parse(const char *option, const char *text, uint32_t *ret,
     struct err *reterr);
 
+/* Matrices that are to have want->type or the head's. */
+struct requant_count {
+	uint64_t wanted;
+	uint64_t fallback;	/* of them, those with another type, because
+				 * their rows are not whole blocks */
+	uint32_t fallback_type;	/* of the last of these */
+};
+
 /* Choose the type of each tensor, ret[ntensors].  Norms, vectors, routers of
  * experts and tensors that are no weights keep their type.  Matrices and
  * embeddings get want->type, the output head want->head.  -EBADMSG names a
  * tensor whose type cannot be decoded. */
 int requant_types(const struct gguf *g, const struct requant_want *want,
-    uint32_t *ret, struct err *reterr);
+    uint32_t *ret, struct requant_count *ret_count, struct err *reterr);
 
 /* --- conversion (requant.c) --- */
 

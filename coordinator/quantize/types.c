@@ -129,16 +129,27 @@ choose_type(const struct gguf_tensor *t, uint32_t wanted, uint32_t fallback)
 	    QUANT_F16;
 }
 
+static void
+add_choice(struct requant_count *n, uint32_t wanted, uint32_t chosen)
+{
+	n->wanted++;
+	if (chosen != wanted) {
+		n->fallback++;
+		n->fallback_type = chosen;
+	}
+}
+
 int
 requant_types(const struct gguf *g, const struct requant_want *want,
-    uint32_t *ret, struct err *reterr)
+    uint32_t *ret, struct requant_count *ret_count, struct err *reterr)
 {
 	const char *head = gguf_find_tensor(g, "output.weight") != NULL ?
 	    "output.weight" : "token_embd.weight";
-	uint32_t head_type = want->head;
+	uint32_t head_type = want->head, wanted;
 	const struct gguf_tensor *t;
 	uint64_t i;
 
+	*ret_count = (struct requant_count){ 0 };
 	if (head_type == REQUANT_DEFAULT)
 		head_type = want->type == QUANT_Q4_K ||
 		    want->type == QUANT_Q5_K ? QUANT_Q6_K : want->type;
@@ -153,9 +164,11 @@ requant_types(const struct gguf *g, const struct requant_want *want,
 			    "tensor \"%s\" has unknown type %" PRIu32 " and "
 			    "cannot be copied",
 			    g->file[t->file].path, t->name, t->type);
-		ret[i] = is_kept(t) ? t->type : choose_type(t,
-		    strcmp(t->name, head) == 0 ? head_type : want->type,
+		wanted = strcmp(t->name, head) == 0 ? head_type : want->type;
+		ret[i] = is_kept(t) ? t->type : choose_type(t, wanted,
 		    want->fallback);
+		if (!is_kept(t))
+			add_choice(ret_count, wanted, ret[i]);
 		if (ret[i] != t->type && dequant[t->type] == NULL)
 			return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: "
 			    "tensor \"%s\" has type %s, which cannot be "

@@ -14,6 +14,8 @@ within_part() { awk "BEGIN { exit !($1 < $2 * $3) }"; }
 # --- every type, from F32 ---
 
 check_success "quantize from Q8_0 to F32" quantize "$MODEL" "$T/f32.gguf" f32
+check "a file that became larger is noted" \
+    stderr_has 'note: .*f32\.gguf has 20\.1 MiB, more than the 5\.3. MiB of '
 check "a source of quantized tensors gives a warning" \
     stderr_has '57 of the tensors to convert are quantized'
 check "an independent reader finds the same weights in F32" \
@@ -123,6 +125,8 @@ check "--json has tensors and sums" "$PYTHON" - "$OUT" <<-'END'
 make_model ragged f32
 check_success "quantize rows that are not whole blocks to Q4_K" \
     quantize "$T/ragged.gguf" "$T/r.gguf" Q4_K
+check "rows that took the fallback type are noted" stderr_has \
+    'note: [0-9]+ of [0-9]+ matrices became [Q0-9_]+, not Q4_K, whose blocks of 256'
 check "such rows get the fallback types" reads "$T/ragged.gguf" "$T/r.gguf" 14 \
     Q4_K,Q5_0,Q8_0
 check "the fallback Q5_0 is printed" stdout_has ' -> Q5_0 '
