@@ -53,6 +53,13 @@ struct int_list {
 /* chat without -n: half of what is left of the context. */
 enum { N_PREDICT_SHARE = -2 };
 
+/* Texts of an option that may be repeated. */
+enum { MAX_STOPS = 16, MAX_STOP_BYTES = 256 };
+struct text_list {
+	unsigned n;
+	char *v[MAX_STOPS];
+};
+
 enum command {
 	CMD_NONE, CMD_RUN, CMD_CHAT, CMD_PLAN, CMD_INSPECT, CMD_DEVICES,
 	CMD_EXPLAIN, CMD_TOKENIZE, CMD_DETOKENIZE, CMD_EVAL, CMD_BENCH,
@@ -116,6 +123,8 @@ struct conf {
 	int pieces;		/* tokenize --pieces */
 	int special;		/* --special: control tokens in the text */
 	int ignore_eos;		/* --ignore-eos */
+	struct text_list stop;	/* --stop: texts that end an answer, each of
+				 * 1 to MAX_STOP_BYTES bytes of UTF-8 */
 	int stress_list;	/* stress --list */
 	char *stress_only;	/* stress --only */
 	int soak_s;		/* stress --soak; 0 = the cases */

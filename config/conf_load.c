@@ -72,6 +72,8 @@ free_strings(struct conf *c)
 	char **field;
 	unsigned i;
 
+	while (c->stop.n > 0)
+		free(c->stop.v[--c->stop.n]);
 	for (i = 0; (s = setting_at(i)) != NULL; i++) {
 		if (s->type != KEY_TEXT && s->type != KEY_PATH)
 			continue;

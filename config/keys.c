@@ -11,6 +11,7 @@
 
 #include "devices.h"
 #include "plain.h"
+#include "utf8.h"
 #include "words.h"
 
 /* Longest device kind: kind and index must still make a session's name. */
@@ -231,6 +232,30 @@ set_list(const struct setting *s, struct int_list *field, const char *text,
 	return rc;
 }
 
+/* Matching works in whole characters, so that none is cut. */
+static int
+add_text(struct text_list *field, const char *text, struct err *reterr)
+{
+	size_t n = strlen(text), i, len;
+
+	if (n == 0)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "the text is empty");
+	if (n > MAX_STOP_BYTES)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "the text has %zu "
+		    "bytes: at most %d are allowed", n, MAX_STOP_BYTES);
+	for (i = 0; i < n; i += len)
+		if ((len = utf8_len((const uint8_t *)text + i, n - i)) == 0)
+			return err_set(reterr, ERR_USAGE, -EINVAL,
+			    "the text is not UTF-8");
+	if (field->n == MAX_STOPS)
+		return err_set(reterr, ERR_USAGE, -EINVAL,
+		    "given too often: at most %d times are allowed", MAX_STOPS);
+	if ((field->v[field->n] = strdup(text)) == NULL)
+		return err_nomem(reterr, "a text of %zu bytes", n);
+	field->n++;
+	return 0;
+}
+
 int
 key_set(const struct setting *s, void *base, const char *text,
     struct err *reterr)
@@ -267,6 +292,8 @@ key_set(const struct setting *s, void *base, const char *text,
 		return set_string(s, field, text, reterr);
 	case KEY_LIST:
 		return set_list(s, field, text, reterr);
+	case KEY_TEXTS:
+		return add_text(field, text, reterr);
 	case KEY_OTHER:
 		break;
 	}
@@ -424,6 +451,7 @@ key_format(const struct setting *s, const void *base, char buf[KEY_VALUE_LEN])
 		break;
 	case KEY_PATH:
 	case KEY_TEXT:
+	case KEY_TEXTS:
 	case KEY_LIST:
 	case KEY_OTHER:
 		break;

@@ -131,6 +131,10 @@ static const struct setting settings[] = {
 	{ OPT(RUN | CHAT, 0, "ignore-eos", NULL), BOOL(ignore_eos),
 	  .help = "continue past the model's end-of-text token" },
 
+	{ OPT(RUN | CHAT, 0, "stop", "TEXT"),
+	  .type = KEY_TEXTS, .off = OFFSET(struct text_list, conf, stop),
+	  .help = "end the answer before TEXT; repeatable" },
+
 	/* plan */
 	{ OPT(PLAN, 0, "check", NULL), BOOL(check_only),
 	  .help = "only check the config, and print it as it was understood" },

@@ -27,7 +27,8 @@ enum key_type {
 	KEY_SIZE,	/* uint64_t: bytes, lo to hi; 0 = unset */
 	KEY_PATH,	/* char *, not empty; in a file relative to the file */
 	KEY_TEXT,	/* char *, any bytes */
-	KEY_LIST	/* struct int_list, each lo to hi */
+	KEY_LIST,	/* struct int_list, each lo to hi */
+	KEY_TEXTS	/* struct text_list; each option adds one */
 };
 
 struct setting {

@@ -7,6 +7,9 @@
 
 #include "base.h"
 
+/* U+FFFD, which stands for bytes that are not UTF-8 where those can not be. */
+#define UTF8_REPLACEMENT	"\xef\xbf\xbd"
+
 /* Length, 1 to 4, of the well-formed character that s[n] begins with; 0 = it
  * begins with none. */
 unsigned utf8_len(const uint8_t *s, size_t n);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/log.h"
+#include "config/utf8.h"
 #include "cmd.h"
 #include "coordinator/engine/chat.h"
 #include "coordinator/engine/engine.h"
@@ -75,7 +76,11 @@ finish_text(void *arg, const struct completion *t, struct err *reterr)
 {
 	struct run *r = arg;
 	struct speeds *sp = &r->sp;
+	int rc;
 
+	if (t->is_cut && r->c->json && (rc = source_append(&r->text,
+	    UTF8_REPLACEMENT, strlen(UTF8_REPLACEMENT), reterr)) < 0)
+		return rc;
 	r->stop = t->stop;
 	if (t->first_ns != 0)
 		sp->ttft_s = (double)(t->first_ns - t->start_ns) / 1e9;

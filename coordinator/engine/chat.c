@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/utf8.h"
 #include "shm/event.h"
 #include "decoder.h"
 #include "history.h"
@@ -211,6 +212,16 @@ take_next(struct chat *c, struct err *reterr)
 	return rc;
 }
 
+/* Of a character that the answer ends within, the history has U+FFFD. */
+static int
+end_answer(struct chat *c, struct err *reterr)
+{
+	int rc = decoder_end(c->decoder, &c->answer, reterr);
+
+	return rc < 0 || !c->answer.is_cut ? rc : history_add_text(&c->h,
+	    UTF8_REPLACEMENT, strlen(UTF8_REPLACEMENT), reterr);
+}
+
 /* Generate tokens until the answer ends. */
 static int
 generate_answer(struct chat *c, struct err *reterr)
@@ -227,7 +238,7 @@ generate_answer(struct chat *c, struct err *reterr)
 		    (rc = make_room_in_answer(c, reterr)) < 0)
 			return rc;
 		if ((c->st.stop = a->stop) != NULL)
-			return decoder_end(c->decoder, a, reterr);
+			return end_answer(c, reterr);
 		c->pending = 0;
 		if ((rc = history_feed(&c->h, sample_next, c, reterr)) < 0)
 			return rc;

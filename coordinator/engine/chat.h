@@ -31,7 +31,7 @@ struct chat_stats {
 	/* Of the last turn, if it is one of them; else stop is NULL. */
 	uint32_t prompt_tok, gen_tok;	/* fed, generated */
 	uint64_t prompt_ns, gen_ns;	/* until the first token; after it */
-	const char *stop;	/* eos, length, context, user */
+	const char *stop;	/* eos, stop, length, context, user */
 	uint32_t dropped;	/* turns that it made room by */
 };
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "impl.h"
 #include "sample.h"
@@ -13,7 +14,31 @@ struct decoder {
 	struct sampler *sampler;
 	char *piece;		/* [piece_bytes], the text of one token */
 	size_t piece_bytes;
+	char *shown;		/* [piece_bytes + MAX_STOP_BYTES], of it the
+				 * text to emit */
+	struct stops stops;
+	char template_end[MAX_STOP_BYTES + 1];	/* one of them, or "" */
 };
+
+/* The texts of --stop, and, where the marker behind an answer is no token of the
+ * vocabulary, the marker. */
+static void
+add_stops(struct decoder *d)
+{
+	const struct text_list *given = &d->eng->conf->stop;
+	const char *close = d->ct->close, *end = strchr(close, '>');
+	unsigned i;
+
+	for (i = 0; i < given->n; i++)
+		stops_add(&d->stops, given->v[i]);
+	if (*close != '<' || end == NULL || end - close >= MAX_STOP_BYTES ||
+	    d->ct->channels)
+		return;
+	memcpy(d->template_end, close, (size_t)(end - close) + 1);
+	if (strcspn(d->template_end, " \t\n") > (size_t)(end - close) &&
+	    tokenizer_special(d->eng->vocab, d->template_end) == NO_TOKEN)
+		stops_add(&d->stops, d->template_end);
+}
 
 int
 decoder_open(const struct engine *eng, const struct chat_template *ct,
@@ -30,7 +55,9 @@ decoder_open(const struct engine *eng, const struct chat_template *ct,
 	d->eng = eng;
 	d->ct = ct;
 	d->piece_bytes = detokenizer_max(eng->vocab);
-	if ((d->piece = malloc(d->piece_bytes)) == NULL) {
+	d->piece = malloc(d->piece_bytes);
+	d->shown = malloc(d->piece_bytes + MAX_STOP_BYTES);
+	if (d->piece == NULL || d->shown == NULL) {
 		rc = err_nomem(reterr, "a text of %zu bytes", d->piece_bytes);
 		goto fail;
 	}
@@ -39,6 +66,7 @@ decoder_open(const struct engine *eng, const struct chat_template *ct,
 	if ((rc = sampler_open(&sc, eng->model->hp.n_vocab, nseqs,
 	    &d->sampler, reterr)) < 0)
 		goto fail;
+	add_stops(d);
 	*ret = d;
 	return 0;
 fail:
@@ -53,6 +81,7 @@ decoder_close(struct decoder *d)
 		return;
 	sampler_close(d->sampler);
 	free(d->piece);
+	free(d->shown);
 	free(d);
 }
 
@@ -93,6 +122,8 @@ decoder_begin(struct decoder *d, struct answer *a)
 {
 	a->ntokens = 0;
 	a->stop = NULL;
+	a->is_cut = a->at_stop_text = 0;
+	a->stops = (struct stop_state){ .nheld = 0 };
 	detokenizer_init(&a->detok, d->eng->vocab,
 	    !chat_template_is_plain(d->ct), d->eng->conf->special);
 	chat_filter_init(&a->filter, d->eng->vocab, d->ct);
@@ -103,13 +134,40 @@ emit_token(struct decoder *d, struct answer *a, uint32_t id,
     struct err *reterr)
 {
 	int n = detokenizer_push(&a->detok, id, d->piece, d->piece_bytes);
+	size_t nshown;
+	int found;
 
 	if (n < 0)
 		return err_set(reterr, ERR_RUN, n,
 		    "token %u is not in the vocabulary", id);
 	if (!chat_filter_next(&a->filter, id, d->piece, (size_t)n) || n == 0)
 		return 0;
-	return a->emit(a->arg, d->piece, (size_t)n, reterr);
+	found = stops_push(&d->stops, &a->stops, d->piece, (size_t)n, d->shown,
+	    &nshown);
+	if (found >= 0) {
+		a->at_stop_text = 1;
+		a->stop = (unsigned)found < d->eng->conf->stop.n ? "stop" :
+		    "eos";
+	}
+	return nshown > 0 ? a->emit(a->arg, d->shown, nshown, reterr) : 0;
+}
+
+/* Is it a token that the user gave as a stop text?  Control tokens have no text
+ * in an answer. */
+static int
+is_stop_token(const struct decoder *d, uint32_t id)
+{
+	const struct text_list *given = &d->eng->conf->stop;
+	unsigned i;
+
+	if (given->n == 0 ||
+	    tokenizer_kind(d->eng->vocab, id) != TOKEN_CONTROL)
+		return 0;
+	for (i = 0; i < given->n; i++)
+		if (tokenizer_special(d->eng->vocab, given->v[i]) ==
+		    (int32_t)id)
+			return 1;
+	return 0;
 }
 
 /* The reason why the answer ends after its last token, or NULL.  The stages do
@@ -139,9 +197,13 @@ decoder_take(struct decoder *d, struct answer *a, uint32_t id,
 		a->stop = "eos";
 		return 0;
 	}
+	if (is_stop_token(d, id)) {
+		a->stop = "stop";
+		return 0;
+	}
 	sampler_accept(d->sampler, a->seq, id);
 	a->ntokens++;
-	if ((rc = emit_token(d, a, id, reterr)) == 0)
+	if ((rc = emit_token(d, a, id, reterr)) == 0 && a->stop == NULL)
 		a->stop = stop_reason(d, a);
 	return rc;
 }
@@ -149,7 +211,10 @@ decoder_take(struct decoder *d, struct answer *a, uint32_t id,
 int
 decoder_end(struct decoder *d, struct answer *a, struct err *reterr)
 {
-	int n = detokenizer_flush(&a->detok, d->piece, d->piece_bytes);
+	unsigned n = a->stops.nheld;
 
-	return n > 0 ? a->emit(a->arg, d->piece, (size_t)n, reterr) : 0;
+	(void)d;
+	a->is_cut = a->detok.nheld > 0 && !a->at_stop_text;
+	a->detok.nheld = a->stops.nheld = 0;
+	return n > 0 ? a->emit(a->arg, a->stops.held, n, reterr) : 0;
 }

@@ -6,6 +6,7 @@
 
 #include "coordinator/text/detokenizer.h"
 #include "coordinator/text/filter.h"
+#include "coordinator/text/stop.h"
 #include "engine.h"
 
 struct decoder;
@@ -35,7 +36,8 @@ struct answer {
 	/* Set before decoder_begin(). */
 	uint32_t seq;
 	uint32_t context_tok;	/* that the stages hold when it begins */
-	/* Whole characters to show; a negative return ends the answer. */
+	/* Whole characters to show; a negative return ends the answer.  Text
+	 * that may be the beginning of a stop text comes later. */
 	int (*emit)(void *arg, const char *bytes, size_t nbytes,
 	    struct err *reterr);
 	/* Does the user want it to end?  NULL = never. */
@@ -43,7 +45,12 @@ struct answer {
 	void *arg;
 	/* Set by the decoder. */
 	uint32_t ntokens;	/* generated */
-	const char *stop;	/* eos, length, context, user; NULL: goes on */
+	const char *stop;	/* eos, stop (a text of --stop), length, context,
+				 * user; NULL: goes on */
+	int is_cut;		/* it ends within a character, whose bytes were
+				 * not emitted */
+	int at_stop_text;	/* it ends at a text that was not emitted */
+	struct stop_state stops;
 	struct detokenizer detok;
 	struct chat_filter filter;
 };
@@ -53,7 +60,7 @@ void decoder_begin(struct decoder *d, struct answer *a);
  * answer.  Sets a->stop when the answer ends with or before it. */
 int decoder_take(struct decoder *d, struct answer *a, uint32_t id,
     struct err *reterr);
-/* Emit the bytes of an incomplete character at the end. */
+/* Emit the text that was held back, and set is_cut. */
 int decoder_end(struct decoder *d, struct answer *a, struct err *reterr);
 
 #endif

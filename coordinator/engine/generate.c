@@ -147,16 +147,13 @@ end_completion(struct slot *s, struct err *reterr)
 {
 	const struct generate_ops *ops = s->g->ops;
 	struct completion *t = &s->t;
-	int rc = 0;
+	int rc = decoder_end(s->g->decoder, &s->answer, reterr);
 
-	/* When it is cut short, the rest of an incomplete character might
-	 * still have come: then it is not shown. */
-	if (t->stop != NULL || t->err.kind != ERR_NONE)
-		rc = decoder_end(s->g->decoder, &s->answer, reterr);
+	t->is_cut = s->answer.is_cut;
 	s->is_live = 0;
 	phase_leave(t->first_ns == 0 ? &s->g->reading : &s->g->writing,
 	    s->g->last_ns);
-	if (rc == 0)
+	if (rc == 0 || t->stop == NULL)
 		rc = ops->finish(ops->arg, t, reterr);
 	free(t->ids);
 	t->ids = NULL;

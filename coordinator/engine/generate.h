@@ -16,7 +16,10 @@ struct completion {
 	void *line;		/* anything */
 	/* The result. */
 	uint32_t ntokens;	/* generated */
-	const char *stop;	/* eos, length, context; NULL = cut short */
+	const char *stop;	/* eos, stop, length, context; NULL = cut
+				 * short */
+	int is_cut;		/* the text ends within a character, without its
+				 * bytes */
 	struct err err;		/* why this one failed; ERR_NONE = it did not */
 	uint64_t start_ns, first_ns, last_ns;	/* begun; first, last logits */
 	uint64_t hash;		/* of the last logits, once stop is set */

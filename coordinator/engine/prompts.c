@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/utf8.h"
 #include "chat.h"
 #include "impl.h"
 #include "sample.h"
@@ -222,7 +223,11 @@ finish_line(void *arg, const struct completion *t, struct err *reterr)
 {
 	struct prompts *p = arg;
 	struct line *l = t->line;
+	int rc;
 
+	if (t->is_cut && (rc = source_append(&l->text, UTF8_REPLACEMENT,
+	    strlen(UTF8_REPLACEMENT), reterr)) < 0)
+		return rc;
 	if ((l->result = line_json(l)) != NULL) {
 		if (t->err.kind != ERR_NONE)
 			note_failure(p, l, &t->err);

@@ -450,7 +450,9 @@ START_TEST(options_that_a_command_lacks_are_refused)
 	    "run", "--wings");
 	REFUSED("-x: not an option of run: 'straddle help run' lists", "run",
 	    "-x");
-	REFUSED("-r: not an option of run", "run", "-r", "3");
+	REFUSED("-r: not an option of eval", "eval", "-r", "3");
+	REFUSED("--stop: not an option of plan", "plan", "--stop", "x");
+	REFUSED("--stop: the text is empty", "run", "-m", "x", "--stop", "");
 	REFUSED("-p: not an option of plan", "plan", "-p", "x");
 	REFUSED("--json: not an option of tokenize", "tokenize", "--json");
 	REFUSED("--temp: not an option of bench", "bench", "--temp", "1");
