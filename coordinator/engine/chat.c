@@ -160,13 +160,17 @@ chat_system(const struct chat *c)
 	return c->system;
 }
 
+static struct chat_pair
+pair_of(const struct history_turn *t)
+{
+	return (struct chat_pair){ t->user, t->answer != NULL ? t->answer : "",
+	    t->nuser, t->nanswer };
+}
+
 struct chat_pair
 chat_pair_at(const struct chat *c, uint32_t i)
 {
-	const struct history_turn *t = &c->h.turn[i];
-
-	return (struct chat_pair){ t->user, t->answer != NULL ? t->answer : "",
-	    t->nuser, t->nanswer };
+	return pair_of(&c->h.turn[i]);
 }
 
 /* --- an answer --- */
@@ -247,16 +251,62 @@ generate_answer(struct chat *c, struct err *reterr)
 
 /* --- room in the context --- */
 
-/* The model's own template leaves the reasoning of earlier turns out, once it has
- * led to an answer (openai/harmony docs/format.md, "Handling reasoning output in
- * subsequent sampling"); reasoning that was cut off stays. */
-static int
-drop_thoughts(struct chat *c, struct err *reterr)
-{
-	const uint32_t n = c->answer.filter.thoughts;
+/* What a new turn makes of the last answer.  The template may leave its thoughts
+ * out, begin it in another way, or strip it; gpt-oss' leaves reasoning out once it
+ * has led to an answer (openai/harmony docs/format.md, "Handling reasoning output
+ * in subsequent sampling"), and reasoning that was cut off stays. */
+struct settling {
+	int is_rewritten;
+	uint32_t *ids;		/* then: of the whole turn; malloc'ed */
+	size_t nids;
+	uint32_t thoughts;	/* else: tokens of the answer to remove */
+	uint64_t len;		/* of the history, afterwards */
+};
 
+static int
+encode_earlier(const struct chat *c, unsigned turn, const char *system,
+    const struct chat_pair *p, uint32_t **ret_ids, size_t *ret_n,
+    struct err *reterr)
+{
+	return format_encode_earlier(c->eng->vocab, turn, system, p->user,
+	    p->nuser, p->answer, p->nanswer, c->eng->conf->special, ret_ids,
+	    ret_n, reterr);
+}
+
+static int
+plan_settling(const struct chat *c, struct settling *ret, struct err *reterr)
+{
+	const struct history *h = &c->h;
+	struct chat_pair p;
+	int rc;
+
+	*ret = (struct settling){ .thoughts = c->answer.filter.thoughts };
+	ret->len = h->len - ret->thoughts;
+	if (h->nturns == 0 || c->ct->channels ||
+	    h->turn[h->nturns - 1].is_rewritten)
+		return 0;
+	p = chat_pair_at(c, h->nturns - 1);
+	if (format_keeps(c->ct, p.answer, p.nanswer))
+		return 0;
+	ret->is_rewritten = 1;
+	if ((rc = encode_earlier(c, h->nturns - 1, c->system, &p, &ret->ids,
+	    &ret->nids, reterr)) < 0)
+		return rc;
+	ret->len = h->turn[h->nturns - 1].at + (uint64_t)ret->nids;
+	return 0;
+}
+
+static int
+apply_settling(struct chat *c, const struct settling *s, struct err *reterr)
+{
 	c->answer.filter.thoughts = 0;
-	return n > 0 ? history_trim_answer(&c->h, n, reterr) : 0;
+	if (s->is_rewritten) {
+		c->pending = 0;
+		return history_rewrite(&c->h, s->ids, (uint32_t)s->nids,
+		    reterr);
+	}
+	return s->thoughts > 0 ? history_trim_answer(&c->h, s->thoughts,
+	    reterr) : 0;
 }
 
 /* Room that is made for an answer: a quarter of the context, or less with -n. */
@@ -277,15 +327,26 @@ struct shift {
 	size_t nids;
 };
 
+/* Encode turn i of h as the first of a conversation, up to where its answer_at
+ * says. */
+static int
+encode_first(const struct chat *c, const struct history *h, unsigned i,
+    const char *system, struct shift *ret, struct err *reterr)
+{
+	const struct history_turn *t = &h->turn[i];
+	const struct chat_pair p = pair_of(t);
+
+	return t->is_rewritten ? encode_earlier(c, 0, system, &p, &ret->ids,
+	    &ret->nids, reterr) : encode_turn(c, 0, system, t->user, t->nuser,
+	    &ret->ids, &ret->nids, reterr);
+}
+
 /* Find the fewest turns, 1 to `most`, without which at most max_tok tokens are
- * left: 1.  0: with `most` it is more.  drop: tokens of the last answer that will
- * be dropped as well. */
+ * left: 1.  0: with `most` it is more. */
 static int
 find_shift(const struct chat *c, const struct history *h, const char *system,
-    unsigned most, uint32_t drop, uint32_t max_tok, struct shift *ret,
-    struct err *reterr)
+    unsigned most, uint32_t max_tok, struct shift *ret, struct err *reterr)
 {
-	const struct history_turn *t;
 	uint64_t left;
 	int rc;
 
@@ -296,11 +357,11 @@ find_shift(const struct chat *c, const struct history *h, const char *system,
 		ret->nids = 0;
 		if (++ret->nturns == h->nturns)	/* nothing remains */
 			return 1;
-		t = &h->turn[ret->nturns];
-		if ((rc = encode_turn(c, 0, system, t->user, t->nuser,
-		    &ret->ids, &ret->nids, reterr)) < 0)
+		if ((rc = encode_first(c, h, ret->nturns, system, ret,
+		    reterr)) < 0)
 			return rc;
-		left = ret->nids + (uint64_t)(h->len - t->answer_at - drop);
+		left = ret->nids + (uint64_t)(h->len -
+		    h->turn[ret->nturns].answer_at);
 		if (left <= max_tok)
 			return 1;
 	}
@@ -337,7 +398,7 @@ make_room_in_answer(struct chat *c, struct err *reterr)
 
 	if (!c->eng->conf->context_shift || h->nturns < 2)
 		return 0;
-	rc = find_shift(c, h, c->system, h->nturns - 1, 0,
+	rc = find_shift(c, h, c->system, h->nturns - 1,
 	    ctx - room_for_answer(c), &s, reterr);
 	if (rc == 0 && s.nids + (h->len - h->turn[s.nturns].answer_at) <= ctx)
 		rc = 1;		/* less room, but some */
@@ -374,31 +435,39 @@ encode_message(const struct chat *c, struct message *m, unsigned turn,
 	    &m->n, reterr);
 }
 
-/* Drop the oldest turns so that the message and an answer fit.  0 = they do not
- * even if all are dropped, and m is encoded as a conversation's first. */
+/* Drop the oldest turns so that the message and an answer fit.  0 = the message
+ * does not even if all are dropped, and nothing has changed. */
 static int
-make_room(struct chat *c, struct message *m, uint32_t drop,
+make_room(struct chat *c, struct message *m, const struct settling *st,
     struct err *reterr)
 {
 	const uint64_t want = m->n + room_for_answer(c);
 	const uint32_t ctx = c->eng->plan.ctx_tok;
 	struct history *h = &c->h;
+	struct message first = { .text = m->text, .nbytes = m->nbytes };
 	struct shift s = { 0 };
 	int rc;
 
-	if ((rc = find_shift(c, h, c->system, h->nturns, drop,
-	    want < ctx ? ctx - (uint32_t)want : 0, &s, reterr)) < 0)
-		return rc;
-	if (s.nturns == h->nturns &&
-	    ((rc = encode_message(c, m, 0, reterr)) < 0 || m->n > ctx))
-		return MIN(rc, 0);
-	if ((rc = drop_thoughts(c, reterr)) == 0 &&
-	    (rc = apply_shift(h, &s, reterr)) == 0) {
-		c->st.dropped = s.nturns;
-		restart_sampling(c);
+	if ((rc = encode_message(c, &first, 0, reterr)) < 0 || first.n > ctx)
+		goto out;
+	if ((rc = apply_settling(c, st, reterr)) < 0 ||
+	    (rc = find_shift(c, h, c->system, h->nturns, want < ctx ?
+	    ctx - (uint32_t)want : 0, &s, reterr)) < 0)
+		goto out;
+	if (s.nturns == h->nturns) {
+		free(m->ids);
+		*m = first;
+		first.ids = NULL;
 	}
+	c->st.dropped = s.nturns;
+	if ((rc = apply_shift(h, &s, reterr)) == 0) {
+		restart_sampling(c);
+		rc = 1;
+	}
+out:
 	free(s.ids);
-	return rc < 0 ? rc : 1;
+	free(first.ids);
+	return rc;
 }
 
 static int
@@ -418,15 +487,32 @@ refuse_message(const struct chat *c, size_t n, uint64_t used,
 	    (uint32_t)(ctx - MIN(used, ctx)), ctx, remedy);
 }
 
+/* Make the history ready for the message. */
+static int
+fit_message(struct chat *c, struct message *m, struct err *reterr)
+{
+	const uint32_t ctx = c->eng->plan.ctx_tok;
+	const int shift = c->eng->conf->context_shift && c->h.nturns > 0;
+	struct settling s;
+	int rc = plan_settling(c, &s, reterr);
+
+	if (rc < 0)
+		;
+	else if (shift && s.len + m->n + room_for_answer(c) > ctx)
+		rc = make_room(c, m, &s, reterr);
+	else if (s.len + m->n <= ctx)
+		rc = apply_settling(c, &s, reterr) < 0 ? -1 : 1;
+	if (rc == 0)
+		rc = refuse_message(c, m->n, s.len, reterr);
+	free(s.ids);
+	return rc;
+}
+
 /* Make the message the last turn of the history, behind what stays of the
  * others. */
 static int
 add_message(struct chat *c, struct message *m, struct err *reterr)
 {
-	const uint32_t drop = c->answer.filter.thoughts;
-	const uint64_t used = c->h.len - drop;
-	const uint32_t ctx = c->eng->plan.ctx_tok;
-	const int shift = c->eng->conf->context_shift && c->h.nturns > 0;
 	int rc;
 
 	if ((rc = encode_message(c, m, c->h.nturns, reterr)) < 0)
@@ -437,15 +523,8 @@ add_message(struct chat *c, struct message *m, struct err *reterr)
 		    "no byte of the message has a token in this vocabulary" :
 		    "empty message");
 	c->st.dropped = 0;
-	if (shift && used + m->n + room_for_answer(c) > ctx) {
-		if ((rc = make_room(c, m, drop, reterr)) <= 0)
-			return rc < 0 ? rc : refuse_message(c, m->n, used,
-			    reterr);
-	} else if (used + m->n > ctx) {
-		return refuse_message(c, m->n, used, reterr);
-	} else if ((rc = drop_thoughts(c, reterr)) < 0) {
+	if ((rc = fit_message(c, m, reterr)) < 0)
 		return rc;
-	}
 	decoder_add_prompt(c->decoder, 0, m->ids, (uint32_t)m->n);
 	return history_add_turn(&c->h, m->text, m->nbytes, m->ids,
 	    (uint32_t)m->n, reterr);
@@ -539,18 +618,20 @@ int
 chat_drop(struct chat *c, uint32_t n, struct err *reterr)
 {
 	struct shift s = { 0 };
+	struct settling st;
 	int rc;
 
 	if (n == 0 || n > c->h.nturns)
 		return err_set(reterr, ERR_USAGE, -ERANGE, "there %s %u turn%s "
 		    "to drop, not %u", c->h.nturns == 1 ? "is" : "are",
 		    c->h.nturns, c->h.nturns == 1 ? "" : "s", n);
-	if ((rc = drop_thoughts(c, reterr)) < 0)
-		return rc;
+	rc = plan_settling(c, &st, reterr);
+	if (rc == 0)
+		rc = apply_settling(c, &st, reterr);
+	free(st.ids);
 	s.nturns = n;
-	if (n < c->h.nturns && (rc = encode_turn(c, 0, c->system,
-	    c->h.turn[n].user, c->h.turn[n].nuser, &s.ids, &s.nids,
-	    reterr)) < 0)
+	if (rc < 0 || (n < c->h.nturns && (rc = encode_first(c, &c->h, n,
+	    c->system, &s, reterr)) < 0))
 		return rc;
 	if ((rc = apply_shift(&c->h, &s, reterr)) < 0)
 		return rc;
@@ -561,24 +642,34 @@ chat_drop(struct chat *c, uint32_t n, struct err *reterr)
 	return 0;
 }
 
+/* is_last: its answer is as it was given. */
 static int
-append_pair(const struct chat *c, struct history *h, const char *system,
-    const struct chat_pair *p, struct err *reterr)
+append_turn(const struct chat *c, struct history *h, const char *system,
+    const struct chat_pair *p, int is_last, struct err *reterr)
 {
+	const int rewrite = !is_last && !c->ct->channels &&
+	    !format_keeps(c->ct, p->answer, p->nanswer);
 	uint32_t *ids;
 	size_t n;
 	int rc;
 
-	if ((rc = encode_turn(c, h->nturns, system, p->user, p->nuser, &ids,
-	    &n, reterr)) < 0)
+	rc = rewrite ? encode_earlier(c, h->nturns, system, p, &ids, &n,
+	    reterr) : encode_turn(c, h->nturns, system, p->user, p->nuser, &ids,
+	    &n, reterr);
+	if (rc < 0)
 		return rc;
 	rc = history_add_turn(h, p->user, p->nuser, ids, (uint32_t)n, reterr);
 	free(ids);
-	if (rc < 0 || p->nanswer == 0)
+	if (rc < 0)
 		return rc;
+	h->turn[h->nturns - 1].is_rewritten = rewrite;
+	if (p->nanswer == 0)
+		return 0;
 	if ((rc = history_add_text(h, p->answer, p->nanswer, reterr)) < 0 ||
-	    (rc = encode_answer(c->eng, c->ct, p->answer, p->nanswer, &ids,
-	    &n, reterr)) < 0)
+	    rewrite)
+		return rc;
+	if ((rc = encode_answer(c->eng, c->ct, p->answer, p->nanswer, &ids, &n,
+	    reterr)) < 0)
 		return rc;
 	rc = history_add(h, ids, (uint32_t)n, reterr);
 	free(ids);
@@ -601,7 +692,7 @@ fit_loaded(const struct chat *c, struct history *h, const char *system,
 		return err_set(reterr, ERR_USAGE, -E2BIG, "the conversation "
 		    "needs %u tokens; the context has %u: give a larger --ctx, "
 		    "or --context-shift to drop its oldest turns", h->len, ctx);
-	if ((rc = find_shift(c, h, system, h->nturns, 0, ctx -
+	if ((rc = find_shift(c, h, system, h->nturns, ctx -
 	    room_for_answer(c), &s, reterr)) < 0)
 		return rc;
 	*ret_dropped = s.nturns;
@@ -619,7 +710,8 @@ chat_load(struct chat *c, const char *system, const struct chat_pair *pair,
 	if ((rc = history_open(&h, c->eng, reterr)) < 0)
 		return rc;
 	for (i = 0; i < npairs && rc == 0; i++)
-		rc = append_pair(c, &h, system, &pair[i], reterr);
+		rc = append_turn(c, &h, system, &pair[i], i + 1 == npairs,
+		    reterr);
 	if (rc < 0 ||
 	    (rc = fit_loaded(c, &h, system, ret_dropped, reterr)) < 0 ||
 	    (rc = history_drop(&c->h, c->h.nturns, NULL, 0, reterr)) < 0 ||

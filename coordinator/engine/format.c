@@ -43,23 +43,65 @@ format_note(const struct chat_template *ct, const struct conf *c,
 	}
 }
 
+/* Parts of user turn `turn`; *ret_flags: how they are encoded. */
+static size_t
+turn_parts(const struct chat_template *ct, unsigned turn, const char *system,
+    const char *text, size_t nbytes, int special,
+    struct text_part parts[CHAT_MAX_PARTS], int *ret_flags)
+{
+	struct text_part user = { text, nbytes, special };
+	struct text_part sys = { system, 0, special };
+
+	if (system != NULL)
+		sys.nbytes = strlen(system);
+	*ret_flags = turn > 0 ? ENCODE_MORE : ct->writes_bos ?
+	    ENCODE_BOS_ALWAYS : ENCODE_BOS;
+	return chat_template_turn(ct, turn, system != NULL ? &sys : NULL, &user,
+	    parts);
+}
+
 int
 format_encode_turn(const struct tokenizer *t, unsigned turn,
     const char *system, const char *text, size_t nbytes, int special,
     uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
+	struct text_part parts[CHAT_MAX_PARTS];
+	int flags;
+	size_t n = turn_parts(tokenizer_chat_template(t), turn, system, text,
+	    nbytes, special, parts, &flags);
+
+	return tokenizer_encode_parts(t, parts, n, flags, ret_ids, ret_n,
+	    reterr);
+}
+
+int
+format_keeps(const struct chat_template *ct, const char *answer,
+    size_t nbytes)
+{
+	const char *kept = answer;
+	size_t nkept = nbytes;
+
+	chat_template_keep(ct, &kept, &nkept);
+	return ct->begun_bytes == 0 && ct->reopen[0] == '\0' &&
+	    nkept == nbytes;
+}
+
+int
+format_encode_earlier(const struct tokenizer *t, unsigned turn,
+    const char *system, const char *text, size_t nbytes, const char *answer,
+    size_t nanswer, int special, uint32_t **ret_ids, size_t *ret_n,
+    struct err *reterr)
+{
 	const struct chat_template *ct = tokenizer_chat_template(t);
 	struct text_part parts[CHAT_MAX_PARTS];
-	struct text_part user = { text, nbytes, special };
-	struct text_part sys = { system, 0, special };
-	int flags = turn > 0 ? ENCODE_MORE : ct->writes_bos ?
-	    ENCODE_BOS_ALWAYS : ENCODE_BOS;
-	size_t n;
+	int flags;
+	size_t n = turn_parts(ct, turn, system, text, nbytes, special, parts,
+	    &flags);
 
-	if (system != NULL)
-		sys.nbytes = strlen(system);
-	n = chat_template_turn(ct, turn, system != NULL ? &sys : NULL, &user,
-	    parts);
+	parts[n - 1].nbytes -= ct->begun_bytes;
+	parts[n++] = (struct text_part){ ct->reopen, strlen(ct->reopen), 1 };
+	chat_template_keep(ct, &answer, &nanswer);
+	parts[n++] = (struct text_part){ answer, nanswer, special };
 	return tokenizer_encode_parts(t, parts, n, flags, ret_ids, ret_n,
 	    reterr);
 }

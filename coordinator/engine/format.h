@@ -19,4 +19,14 @@ int format_encode_turn(const struct tokenizer *t, unsigned turn,
     const char *system, const char *text, size_t nbytes, int special,
     uint32_t **ret_ids, size_t *ret_n, struct err *reterr);
 
+/* Do later turns have this answer as it was given, behind its turn? */
+int format_keeps(const struct chat_template *ct, const char *answer,
+    size_t nbytes);
+/* Encode a turn with its answer as later turns have it: without its thoughts,
+ * and with what the template writes and strips there. */
+int format_encode_earlier(const struct tokenizer *t, unsigned turn,
+    const char *system, const char *text, size_t nbytes, const char *answer,
+    size_t nanswer, int special, uint32_t **ret_ids, size_t *ret_n,
+    struct err *reterr);
+
 #endif

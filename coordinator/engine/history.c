@@ -193,6 +193,20 @@ history_trim_answer(struct history *h, uint32_t n, struct err *reterr)
 }
 
 int
+history_rewrite(struct history *h, const uint32_t *ids, uint32_t n,
+    struct err *reterr)
+{
+	struct history_turn *t = &h->turn[h->nturns - 1];
+	int rc = splice(h, t->at, h->len - t->at, ids, n, reterr);
+
+	if (rc < 0)
+		return rc;
+	t->answer_at = h->len;
+	t->is_rewritten = 1;
+	return 0;
+}
+
+int
 history_undo(struct history *h, struct err *reterr)
 {
 	struct history_turn *t = &h->turn[h->nturns - 1];

@@ -14,6 +14,8 @@ struct history_turn {
 	uint32_t at;		/* index of its first token: what the template
 				 * writes after the last answer */
 	uint32_t answer_at;	/* of its answer's first token */
+	int is_rewritten;	/* its answer is not as generated: answer_at is
+				 * the turn's end */
 };
 
 struct history {
@@ -48,6 +50,9 @@ int history_feed(struct history *h, engine_row_fn *fn, void *arg,
 
 /* Remove n tokens of the last answer, from its first on. */
 int history_trim_answer(struct history *h, uint32_t n, struct err *reterr);
+/* Put ids[n] in the place of the last turn's tokens. */
+int history_rewrite(struct history *h, const uint32_t *ids, uint32_t n,
+    struct err *reterr);
 /* Remove the last turn. */
 int history_undo(struct history *h, struct err *reterr);
 /* Remove the first n turns; ids[nids] replace the tokens in front of turn n's

@@ -94,12 +94,12 @@ never_stopped(void *arg)
 
 /* window: of every other layer; 0 = none */
 static void
-open_chat(uint32_t window)
+open_template(uint32_t window, const char *jinja)
 {
 	struct bpe_vocab v = { .pre = "gpt-4o", .merge = merges,
 	    .nmerges = NITEMS(merges), .extra = tokens,
 	    .nextra = NITEMS(tokens),
-	    .chat_template = "<|start|>assistant<|channel|>final" };
+	    .chat_template = jinja };
 	const struct chat_ops ops = { show_text, never_stopped, NULL };
 	char path[256];
 	struct err e;
@@ -121,6 +121,12 @@ open_chat(uint32_t window)
 	nheld = ncuts = 0;
 	t_ok(chat_open(&engine, chat_template_of(&engine, NULL), NULL, &ops,
 	    &chat, &e), &e);
+}
+
+static void
+open_chat(uint32_t window)
+{
+	open_template(window, "<|start|>assistant<|channel|>final");
 }
 
 static void
@@ -289,6 +295,48 @@ START_TEST(a_turn_that_does_not_fit_changes_nothing)
 }
 END_TEST
 
+/* It begins answers with a thought, drops the thoughts of earlier answers, and
+ * strips them. */
+#define THINKING \
+	"{% for m in messages %}{% set c = m.content %}" \
+	"{% if m.role == 'assistant' %}{% if '</think>' in c %}" \
+	"{% set c = c.split('</think>')[-1].lstrip('\\n') %}{% endif %}" \
+	"<|start|>assistant<|message|>{{ c }}<|end|>{% else %}" \
+	"<|start|>{{ m.role }}<|message|>{{ c }}<|end|>{% endif %}{% endfor %}" \
+	"<|start|>assistant<|message|><think>\n\n"
+#define ASKS	"<|start|>user<|message|>hi<|end|><|start|>assistant<|message|>"
+
+START_TEST(earlier_answers_are_as_the_template_has_them)
+{
+	static const struct chat_pair pairs[] = {
+	    { "hi", "x</think>\n\none", 2, 14 }, { "hi", "y</think>two", 2, 12 } };
+	struct err e = { 0 };
+	uint32_t dropped;
+
+	open_template(0, THINKING);
+	ck_assert_str_eq(chat_template_of(&engine, NULL)->why, "");
+	run_turn("x</think>\n\none<|return|>", "x</think>\n\none");
+	expect_held(ASKS "<think>\nx</think>\n\none");
+	run_turn("y</think>two<|return|>", "y</think>two");
+	expect_held(ASKS "one<|end|>" ASKS "<think>\ny</think>two");
+	ck_assert_str_eq(chat_pair_at(chat, 0).answer, "x</think>\n\none");
+	run_turn("z</think>three<|return|>", "z</think>three");
+	expect_held(ASKS "one<|end|>" ASKS "two<|end|>" ASKS
+	    "<think>\nz</think>three");
+	t_ok(chat_undo(chat, &e), &e);
+	run_turn("z</think>four<|return|>", "z</think>four");
+	t_ok(chat_drop(chat, 1, &e), &e);
+	run_turn("z</think>five<|return|>", "z</think>five");
+	expect_held(ASKS "two<|end|>" ASKS "four<|end|>" ASKS
+	    "<think>\nz</think>five");
+	t_ok(chat_load(chat, NULL, pairs, 2, &dropped, &e), &e);
+	run_turn("z</think>three<|return|>", "z</think>three");
+	expect_held(ASKS "one<|end|>" ASKS "two<|end|>" ASKS
+	    "<think>\nz</think>three");
+	close_chat();
+}
+END_TEST
+
 START_TEST(a_turn_is_taken_back)
 {
 	struct err e = { 0 };
@@ -433,6 +481,7 @@ main(void)
 		reasoning_without_an_answer_is_kept,
 		an_overwritten_window_recomputes_the_conversation,
 		a_turn_that_does_not_fit_changes_nothing,
+		earlier_answers_are_as_the_template_has_them,
 		a_turn_is_taken_back,
 		what_remains_of_dropped_turns_is_a_new_conversation,
 		a_full_context_loses_its_oldest_turns,
