@@ -91,21 +91,18 @@ next_line(struct prompts *p, struct source *ret)
 	return 1;
 }
 
-uint32_t
-prompts_context(const struct engine *eng, const struct source *file)
+/* Tokens of the longest line of p, at most `most`; that at once where one may
+ * be longer. */
+static uint32_t
+longest_line(struct prompts *p, uint32_t most)
 {
-	const uint32_t most = plan_default_context(eng->model);
-	const struct conf *c = eng->conf;
-	struct prompts p = { .at = file->text,
-	    .eof = file->text + file->nbytes };
+	const struct engine *eng = p->eng;
 	uint32_t longest = 1, *ids;
-	struct source line;
 	struct err e = { 0 };
+	struct source line;
 	size_t n;
 
-	if (c->n_predict < 0 || (uint32_t)c->n_predict >= most)
-		return most;
-	while (next_line(&p, &line)) {
+	while (longest < most && next_line(p, &line)) {
 		if (line.nbytes > tokenizer_max_text(eng->vocab, most))
 			return most;
 		/* Errors are reported when the line's turn comes. */
@@ -113,9 +110,23 @@ prompts_context(const struct engine *eng, const struct source *file)
 			continue;
 		free(ids);
 		longest = MAX(longest, (uint32_t)MIN(n, most));
-		if (longest >= most - (uint32_t)c->n_predict)
-			return most;
 	}
+	return longest;
+}
+
+uint32_t
+prompts_context(struct engine *eng, const struct source *file)
+{
+	const uint32_t most = plan_default_context(eng->model);
+	const struct conf *c = eng->conf;
+	struct prompts p = { .eng = eng, .at = file->text,
+	    .eof = file->text + file->nbytes };
+	uint32_t longest;
+
+	if (c->n_predict < 0 || (uint32_t)c->n_predict >= most)
+		return most;
+	longest = longest_line(&p, most - (uint32_t)c->n_predict);
+	tokenizer_forget_losses(eng->vocab);
 	return longest + (uint32_t)c->n_predict;
 }
 

@@ -24,7 +24,7 @@ struct prompts {
 /* The context that the longest line of file and -n need, at most the default
  * one: what the stages reserve follows from it, for each sequence.  Needs the
  * tokenizer, but no plan. */
-uint32_t prompts_context(const struct engine *eng, const struct source *file);
+uint32_t prompts_context(struct engine *eng, const struct source *file);
 
 /* file must outlive p.  *ret is to be passed to generate(). */
 void prompts_init(struct prompts *p, struct engine *eng,

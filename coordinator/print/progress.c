@@ -8,6 +8,7 @@
 
 #include "config/units.h"
 #include "shm/event.h"
+#include "status.h"
 
 enum { BAR = 24, BLOCK_COLS = 72 };
 #define LINE_NS		UINT64_C(10000000000)
@@ -19,7 +20,7 @@ progress_init(struct progress *pg, int on)
 {
 	memset(pg, 0, sizeof(*pg));
 	pg->on = on;
-	pg->tty = isatty(STDERR_FILENO);
+	pg->tty = status_on_terminal();
 	pg->t0_ns = event_now_ns();
 	pg->next_ns = pg->t0_ns + LINE_NS;
 }

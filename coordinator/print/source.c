@@ -2,11 +2,16 @@
 #include "source.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "config/log.h"
 #include "config/units.h"
+
+enum { WAIT_MS = 2000 };	/* before a note that nothing comes */
 
 /* A prompt longer than this is a mistake; contexts end long before. */
 #define SOURCE_MAX	(256 * MIB)
@@ -45,6 +50,16 @@ source_read(const char *text, const char *path, struct source *ret,
 	return source_read_most(text, path, SIZE_MAX, ret, reterr);
 }
 
+/* Say so when nothing comes: a pipe that nobody writes to looks like a hang. */
+static void
+wait_for_stdin(void)
+{
+	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	if (poll(&p, 1, WAIT_MS) == 0)
+		log_info("waiting for a text on stdin");
+}
+
 int
 source_read_most(const char *text, const char *path, size_t most,
     struct source *ret, struct err *reterr)
@@ -60,8 +75,10 @@ source_read_most(const char *text, const char *path, size_t most,
 		ret->nbytes = strlen(text);
 		return 0;
 	}
-	if (strcmp(path, "-") == 0)
+	if (strcmp(path, "-") == 0) {
+		wait_for_stdin();
 		return read_all(stdin, "stdin", most, ret, reterr);
+	}
 	if ((fp = fopen(path, "re")) == NULL)
 		return err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
 		    strerror(errno));

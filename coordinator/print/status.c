@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "shm/event.h"
@@ -10,10 +12,19 @@
 #define DRAW_NS		UINT64_C(200000000)
 #define LINE_NS		UINT64_C(10000000000)
 
+int
+status_on_terminal(void)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(STDERR_FILENO) &&
+	    (term == NULL || strcmp(term, "dumb") != 0);
+}
+
 void
 status_init(struct status *st, int on)
 {
-	*st = (struct status){ .on = on, .tty = isatty(STDERR_FILENO) };
+	*st = (struct status){ .on = on, .tty = status_on_terminal() };
 	st->t0_ns = event_now_ns();
 	st->next_ns = st->t0_ns + (st->tty ? DRAW_NS : LINE_NS);
 }

@@ -11,6 +11,9 @@ struct status {
 	uint64_t t0_ns, next_ns;
 };
 
+/* Can lines on stderr be redrawn?  Not where TERM is "dumb". */
+int status_on_terminal(void);
+
 void status_init(struct status *st, int on);
 
 /* Is it time for another line? */

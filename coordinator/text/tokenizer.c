@@ -318,10 +318,16 @@ tokenizer_max_text(const struct tokenizer *t, uint32_t ntokens)
 }
 
 void
+tokenizer_forget_losses(const struct tokenizer *t)
+{
+	*t->lost = (struct losses){ 0 };
+}
+
+void
 tokenizer_note_losses(const struct tokenizer *t)
 {
 	losses_note(t->lost);
-	*t->lost = (struct losses){ 0 };
+	tokenizer_forget_losses(t);
 }
 
 /* --- encoding --- */

@@ -69,6 +69,8 @@ size_t tokenizer_max_text(const struct tokenizer *t, uint32_t ntokens);
 /* Log one note on what encoding could not keep of the texts since the last
  * call: bytes without a token or that are not UTF-8, U+2581. */
 void tokenizer_note_losses(const struct tokenizer *t);
+/* Drop the counts, of texts that are encoded again. */
+void tokenizer_forget_losses(const struct tokenizer *t);
 
 enum {
 	ENCODE_BOS = 1,		/* put BOS in front if the vocabulary asks and

@@ -177,6 +177,10 @@ check "a prompt that is redirected needs no option" equal "$want" "$(cat "$OUT")
 run_any bash -c 'cat "$1" | "$2" run "$3" --temp 0 --ctx 256 -n 8 -q' - \
     "$T/prompt" "$BIN" "$MODEL"
 check "a prompt that is piped in needs no option" equal "$want" "$(cat "$OUT")"
+run_any bash -c '{ sleep 3; cat "$1"; } | "$2" run "$3" --temp 0 --ctx 256 -n 1' \
+    - "$T/prompt" "$BIN" "$MODEL"
+check "a pipe that stays empty for long is noted" \
+    stderr_has '^straddle: waiting for a text on stdin$'
 printf '\r\n' >"$T/crlf"
 { cat "$T/prompt"; cat "$T/prompt"; printf '\n'; } >"$T/two"
 greedy -p "$(cat "$T/prompt")
@@ -386,5 +390,9 @@ check "an interrupted run says how much it read" \
     stderr_has '\| prompt [0-9,]+ of [0-9]+,[0-9]+ tokens, [0-9.]+ t/s \|'
 check "an interrupted run has no first token" stderr_has '\| no first token'
 check "an interrupted run exits with 1" exits 1
+run_any env TERM=dumb "$PYTHON" "$T/interrupt.py" "$BIN" "$MODEL" "$T/lines"
+check "a dumb terminal gets no escape sequences" \
+    is_blank "$(grep "$(printf '\033')" "$ERR")"
+check "it gets lines" stderr_has '^cpu0: loaded '
 
 e2e_end
