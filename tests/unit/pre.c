@@ -330,6 +330,15 @@ START_TEST(unicode_white_space_counts_as_blank)
 }
 END_TEST
 
+START_TEST(falcon_knows_the_punctuation_of_unicode_8)
+{
+	/* U+2E42 is of Unicode 7, U+2E54 of Unicode 13.  Both have bytes that
+	 * are digits of Latin-1. */
+	check_cut("falcon", "!\342\271\202", "!\342@\271@\202");
+	check_cut("falcon", "!\342\271\224", "!@\342@\271@\224");
+}
+END_TEST
+
 START_TEST(invalid_utf8_is_cut_as_u_fffd_and_kept)
 {
 	check_cut("gpt-2", "a\377\376b", "a@\377\376@b");
@@ -458,6 +467,7 @@ main(void)
 		words_agree_with_the_published_patterns,
 		an_unknown_name_is_refused_with_the_known_names,
 		unicode_white_space_counts_as_blank,
+		falcon_knows_the_punctuation_of_unicode_8,
 		invalid_utf8_is_cut_as_u_fffd_and_kept,
 		a_run_of_blanks_takes_linear_time,
 		long_runs_of_any_unit_take_linear_time,
