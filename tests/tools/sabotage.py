@@ -122,6 +122,35 @@ row("channel: the frame's length is believed", "shm/chan.c",
     "    frame->nbytes != nbytes - sizeof(*frame) ||\n", "",
     "unit/chan")
 
+# --- text ---
+
+row("text: tables have no key", "coordinator/text/hash.c",
+    "n = getrandom(ret, sizeof(*ret), 0);",
+    "n = (memset(ret, 0, sizeof(*ret)), (ssize_t)sizeof(*ret));",
+    "unit/tokenizer_limits")
+row("text: a control token stands for unknown text", "coordinator/text/tokenizer.c",
+    "	    vocab_kind(&t->v, (uint32_t)id) == TOKEN_CONTROL ||\n", "",
+    "unit/tokenizer", "faults/plain_bytes.py")
+row("text: a control token stands for a byte", "coordinator/text/vocab.c",
+    "return id != NO_TOKEN && !vocab_is_special(v, id, 1) ? id : NO_TOKEN;",
+    "return id;",
+    "unit/bpe")
+row("text: control tokens are parsed everywhere", "coordinator/text/split.c",
+    "if (s->part[p].special) {", "if (1) {",
+    "unit/tokenizer")
+row("text: a control token is made of two parts", "coordinator/text/split.c",
+    "		any = 0;\n", "		any = p + 1 == s->nparts ? 0 : any;\n",
+    "unit/tokenizer_limits")
+row("text: encoding cannot be interrupted", "coordinator/text/vocab.c",
+    "return v->poll(reterr);", "return 0;",
+    "unit/tokenizer_limits")
+row("text: merging cannot be interrupted", "coordinator/text/merge.c",
+    "m->poll(reterr) : 0;", "0 : 0;",
+    "unit/tokenizer_limits")
+row("engine: prompts are not refused by their bytes", "coordinator/engine/prompts.c",
+    "if (prompt->nbytes > most)", "if (0)",
+    "faults/long_text.py")
+
 # --- a worker's confinement ---
 
 row("worker: outlives the coordinator", "worker/main.c",

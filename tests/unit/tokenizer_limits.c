@@ -179,6 +179,30 @@ START_TEST(the_leftmost_special_token_wins_then_the_longest)
 }
 END_TEST
 
+START_TEST(the_border_of_two_parts_makes_no_control_token)
+{
+	static const struct bpe_token toks[] = {
+		{ "<c>", TOKEN_CONTROL }, { "[u]", TOKEN_USER }
+	};
+	static const struct text_part parts[] = {
+		{ "<c><", 4, 1 }, { "c>", 2, 1 }, { "[", 1, 0 }, { "u]<c>", 5, 1 }
+	};
+	struct bpe_vocab v = { .pre = "gpt-2", .extra = toks,
+	    .nextra = NITEMS(toks) };
+	static const uint32_t want[] = { 256, '<', 'c', '>', 257, 256 };
+	uint32_t *ids;
+	struct err e;
+	size_t n;
+
+	open_vocab(&v);
+	t_ok(tokenizer_encode_parts(tokenizer, parts, NITEMS(parts), 0, &ids,
+	    &n, &e), &e);
+	ck_assert_uint_eq(n, NITEMS(want));
+	ck_assert_mem_eq(ids, want, sizeof(want));
+	free(ids);
+}
+END_TEST
+
 /* Converters marked added tokens as user-defined or normal. */
 START_TEST(tokens_that_end_texts_are_control_tokens_of_any_kind)
 {
@@ -347,6 +371,7 @@ main(void)
 		texts_made_to_collide_are_spread_over_the_table,
 		hashes_are_siphash_1_3,
 		the_leftmost_special_token_wins_then_the_longest,
+		the_border_of_two_parts_makes_no_control_token,
 		tokens_that_end_texts_are_control_tokens_of_any_kind,
 		overlapping_special_tokens_take_linear_time,
 		special_tokens_of_too_many_bytes_are_refused,
