@@ -12,6 +12,8 @@
 #include "layers/model.h"
 #include "cmd.h"
 #include "coordinator/print/output.h"
+#include "coordinator/text/template.h"
+#include "coordinator/text/tokenizer.h"
 
 enum { MAX_SHOWN = 60 };	/* bytes of a string */
 
@@ -113,6 +115,115 @@ check_runs(const struct gguf *g, uint64_t *ret_params, struct err *e)
 	model_close(m);
 }
 
+/* --- what chat needs --- */
+
+static const char template_key[] = "tokenizer.chat_template";
+
+/* FNV-1a: tells one template from another. */
+static uint64_t
+hash_text(struct gguf_str s)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325), i;
+
+	for (i = 0; i < s.len; i++)
+		h = (h ^ (uint8_t)s.data[i]) * UINT64_C(0x100000001b3);
+	return h;
+}
+
+static const char *
+form_name(const struct chat_template *ct)
+{
+	return chat_template_is_plain(ct) ? "plain lines" : ct->name;
+}
+
+static void
+print_lines(struct gguf_str s)
+{
+	const char *end = s.data + s.len, *line, *next;
+
+	for (line = s.data; line < end; line = next + 1) {
+		next = memchr(line, '\n', (size_t)(end - line));
+		next = next != NULL ? next : end;
+		fputs("    ", stdout);
+		plain_print(stdout, line, (size_t)(next - line));
+		putchar('\n');
+	}
+}
+
+static void
+print_chat(const struct gguf *g, int verbose)
+{
+	const struct chat_template *ct;
+	struct gguf_str text;
+	struct tokenizer *t;
+	const int32_t *end;
+	unsigned i, n;
+	struct err e;
+
+	if (gguf_find(g, "tokenizer.ggml.model") == NULL)
+		return;
+	if (tokenizer_open(g, &t, &e) < 0) {
+		printf("\nchat: no: %s\n", PLAIN(e.msg));
+		return;
+	}
+	ct = tokenizer_chat_template(t);
+	printf("\nchat: %s\n", form_name(ct));
+	if (gguf_get_str(g, template_key, &text, NULL) == 0) {
+		printf("  template: %" PRIu64 " bytes, hash %016" PRIx64 "\n",
+		    text.len, hash_text(text));
+		if (verbose > 1)
+			print_lines(text);
+	}
+	if (ct->lost != 0)
+		printf("  not followed: %s\n", PLAIN(ct->why));
+	n = tokenizer_ends(t, &end);
+	fputs(n > 0 ? "  an answer ends with" : "  no token ends an answer",
+	    stdout);
+	for (i = 0; i < n; i++) {
+		printf("%s %" PRId32 " ", i > 0 ? "," : "", end[i]);
+		print_string(tokenizer_text(t, (uint32_t)end[i]));
+	}
+	putchar('\n');
+	tokenizer_close(t);
+}
+
+/* null where the file has no vocabulary that can be read. */
+static json_t *
+chat_json(const struct gguf *g)
+{
+	const struct chat_template *ct;
+	struct gguf_str text;
+	struct tokenizer *t;
+	const int32_t *end;
+	json_t *o, *ends;
+	unsigned i, n;
+	char hash[24];
+
+	if (tokenizer_open(g, &t, NULL) < 0)
+		return json_null();
+	ct = tokenizer_chat_template(t);
+	o = json_object();
+	json_object_set_new(o, "form", json_string(form_name(ct)));
+	if (gguf_get_str(g, template_key, &text, NULL) == 0) {
+		snprintf(hash, sizeof(hash), "%016" PRIx64, hash_text(text));
+		json_object_set_new(o, "template_hash", json_string(hash));
+	} else
+		json_object_set_new(o, "template_hash", json_null());
+	json_object_set_new(o, "not_followed", ct->lost == 0 ? json_null() :
+	    output_json_text(ct->why, strlen(ct->why)));
+	ends = json_array();
+	n = tokenizer_ends(t, &end);
+	for (i = 0; i < n; i++) {
+		text = tokenizer_text(t, (uint32_t)end[i]);
+		json_array_append_new(ends, json_pack("{s:i,s:o}", "id",
+		    (int)end[i], "text", output_json_text(text.data,
+		    text.len)));
+	}
+	json_object_set_new(o, "ends", ends);
+	tokenizer_close(t);
+	return o;
+}
+
 struct type_sum {
 	uint64_t count, nbytes;
 };
@@ -166,6 +277,7 @@ print_text(const struct gguf *g, int verbose)
 		    g->tensor[i].ne[1] * g->tensor[i].ne[2] *
 		    g->tensor[i].ne[3], g->tensor[i].ne[0],
 		    g->tensor[i].offset);
+	print_chat(g, verbose);
 	check_runs(g, &params, &e);
 	if (params > 0)
 		printf("\nparameters: %" PRIu64, params);
@@ -213,6 +325,7 @@ print_json(const struct gguf *g, struct err *reterr)
 	json_object_set_new(o, "tensor_bytes",
 	    json_integer((json_int_t)g->tensor_bytes));
 	json_object_set_new(o, "metadata", kv);
+	json_object_set_new(o, "chat", chat_json(g));
 	json_object_set_new(o, "tensors", ts);
 	json_object_set_new(o, "runs", json_boolean(e.msg[0] == '\0'));
 	json_object_set_new(o, "why_not", e.msg[0] == '\0' ? json_null() :
