@@ -376,7 +376,7 @@ load_once(struct bench *b, const struct conf *c, struct bench_test *t,
 	    (rc = disk_slice(b, eng, slice, reterr)) == 0) {
 		engine_numbers(eng, &n);
 		t->work.disk_bytes = t->units = (double)n.file_bytes;
-		rc = record_run(t, (double)n.load_ns / 1e9, &before, slice,
+		rc = record_run(t, (double)n.read_ns / 1e9, &before, slice,
 		    reterr);
 	}
 	engine_close(eng);

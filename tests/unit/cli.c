@@ -853,7 +853,7 @@ START_TEST(help_is_complete_and_narrow)
 		for (line = cli_help(command_name(cmd)), n = 0;
 		    (line = strchr(line, '\n')) != NULL; line++)
 			n++;
-		ck_assert_msg(n <= 45, "help %s has %d lines",
+		ck_assert_msg(n <= 55, "help %s has %d lines",
 		    command_name(cmd), n);
 		ck_assert_ptr_nonnull(strstr(cli_help(command_name(cmd)),
 		    "straddle help options"));
