@@ -9,8 +9,8 @@
 #include "config/utf8.h"
 #include "shm/event.h"
 #include "decoder.h"
-#include "history.h"
 #include "impl.h"
+#include "turns.h"
 
 const struct chat_template *
 chat_template_of(const struct engine *eng, char note[CHAT_NOTE_LEN])
@@ -30,26 +30,6 @@ chat_encode_first(const struct engine *eng, const char *text,
 	    nbytes, eng->conf->special, ret_ids, ret_n, reterr);
 }
 
-/* Encode an answer that the model did not just generate; *ret_ids is malloc'ed.
- * It is encoded apart from what is around it, as generated tokens are.  Where the
- * detokenizer drops the space that a vocabulary puts in front of a text, encoding
- * puts it back. */
-static int
-encode_answer(const struct engine *eng, const struct chat_template *ct,
-    const char *text, size_t nbytes, uint32_t **ret_ids, size_t *ret_n,
-    struct err *reterr)
-{
-	static const char final[] = "<|channel|>final<|message|>";
-	const struct text_part parts[] = {
-		{ final, ct->channels ? sizeof(final) - 1 : 0, 1 },
-		{ text, nbytes, eng->conf->special }
-	};
-
-	return tokenizer_encode_parts(eng->vocab, parts, NITEMS(parts),
-	    chat_template_is_plain(ct) ? ENCODE_MORE : 0, ret_ids, ret_n,
-	    reterr);
-}
-
 /* --- a conversation --- */
 
 struct chat {
@@ -67,16 +47,6 @@ struct chat {
 	struct history h;
 	struct chat_stats st;
 };
-
-/* Encode user turn `turn`; *ret_ids is malloc'ed. */
-static int
-encode_turn(const struct chat *c, unsigned turn, const char *system,
-    const char *text, size_t nbytes, uint32_t **ret_ids, size_t *ret_n,
-    struct err *reterr)
-{
-	return format_encode_turn(c->eng->vocab, turn, system, text, nbytes,
-	    c->eng->conf->special, ret_ids, ret_n, reterr);
-}
 
 /* The user sees it, and the history keeps it. */
 static int
@@ -160,17 +130,10 @@ chat_system(const struct chat *c)
 	return c->system;
 }
 
-static struct chat_pair
-pair_of(const struct history_turn *t)
-{
-	return (struct chat_pair){ t->user, t->answer != NULL ? t->answer : "",
-	    t->nuser, t->nanswer };
-}
-
 struct chat_pair
 chat_pair_at(const struct chat *c, uint32_t i)
 {
-	return pair_of(&c->h.turn[i]);
+	return turns_texts(&c->h.turn[i]);
 }
 
 /* --- an answer --- */
@@ -251,62 +214,20 @@ generate_answer(struct chat *c, struct err *reterr)
 
 /* --- room in the context --- */
 
-/* What a new turn makes of the last answer.  The template may leave its thoughts
- * out, begin it in another way, or strip it; gpt-oss' leaves reasoning out once it
- * has led to an answer (openai/harmony docs/format.md, "Handling reasoning output
- * in subsequent sampling"), and reasoning that was cut off stays. */
-struct settling {
-	int is_rewritten;
-	uint32_t *ids;		/* then: of the whole turn; malloc'ed */
-	size_t nids;
-	uint32_t thoughts;	/* else: tokens of the answer to remove */
-	uint64_t len;		/* of the history, afterwards */
-};
-
-static int
-encode_earlier(const struct chat *c, unsigned turn, const char *system,
-    const struct chat_pair *p, uint32_t **ret_ids, size_t *ret_n,
-    struct err *reterr)
-{
-	return format_encode_earlier(c->eng->vocab, turn, system, p->user,
-	    p->nuser, p->answer, p->nanswer, c->eng->conf->special, ret_ids,
-	    ret_n, reterr);
-}
-
 static int
 plan_settling(const struct chat *c, struct settling *ret, struct err *reterr)
 {
-	const struct history *h = &c->h;
-	struct chat_pair p;
-	int rc;
-
-	*ret = (struct settling){ .thoughts = c->answer.filter.thoughts };
-	ret->len = h->len - ret->thoughts;
-	if (h->nturns == 0 || c->ct->channels ||
-	    h->turn[h->nturns - 1].is_rewritten)
-		return 0;
-	p = chat_pair_at(c, h->nturns - 1);
-	if (format_keeps(c->ct, p.answer, p.nanswer))
-		return 0;
-	ret->is_rewritten = 1;
-	if ((rc = encode_earlier(c, h->nturns - 1, c->system, &p, &ret->ids,
-	    &ret->nids, reterr)) < 0)
-		return rc;
-	ret->len = h->turn[h->nturns - 1].at + (uint64_t)ret->nids;
-	return 0;
+	return turns_plan_settling(c->eng, &c->h, c->system,
+	    c->answer.filter.thoughts, ret, reterr);
 }
 
 static int
-apply_settling(struct chat *c, const struct settling *s, struct err *reterr)
+settle(struct chat *c, const struct settling *s, struct err *reterr)
 {
 	c->answer.filter.thoughts = 0;
-	if (s->is_rewritten) {
+	if (s->is_rewritten)
 		c->pending = 0;
-		return history_rewrite(&c->h, s->ids, (uint32_t)s->nids,
-		    reterr);
-	}
-	return s->thoughts > 0 ? history_trim_answer(&c->h, s->thoughts,
-	    reterr) : 0;
+	return turns_settle(&c->h, s, reterr);
 }
 
 /* Room that is made for an answer: a quarter of the context, or less with -n. */
@@ -317,65 +238,6 @@ room_for_answer(const struct chat *c)
 	const int n = c->eng->conf->n_predict;
 
 	return n >= 0 ? MIN(quarter, (uint32_t)n) : quarter;
-}
-
-/* Oldest turns to drop from h, and the tokens that replace those in front of the
- * next turn's answer. */
-struct shift {
-	unsigned nturns;
-	uint32_t *ids;		/* malloc'ed */
-	size_t nids;
-};
-
-/* Encode turn i of h as the first of a conversation, up to where its answer_at
- * says. */
-static int
-encode_first(const struct chat *c, const struct history *h, unsigned i,
-    const char *system, struct shift *ret, struct err *reterr)
-{
-	const struct history_turn *t = &h->turn[i];
-	const struct chat_pair p = pair_of(t);
-
-	return t->is_rewritten ? encode_earlier(c, 0, system, &p, &ret->ids,
-	    &ret->nids, reterr) : encode_turn(c, 0, system, t->user, t->nuser,
-	    &ret->ids, &ret->nids, reterr);
-}
-
-/* Find the fewest turns, 1 to `most`, without which at most max_tok tokens are
- * left: 1.  0: with `most` it is more. */
-static int
-find_shift(const struct chat *c, const struct history *h, const char *system,
-    unsigned most, uint32_t max_tok, struct shift *ret, struct err *reterr)
-{
-	uint64_t left;
-	int rc;
-
-	*ret = (struct shift){ 0 };
-	while (ret->nturns < most) {
-		free(ret->ids);
-		ret->ids = NULL;
-		ret->nids = 0;
-		if (++ret->nturns == h->nturns)	/* nothing remains */
-			return 1;
-		if ((rc = encode_first(c, h, ret->nturns, system, ret,
-		    reterr)) < 0)
-			return rc;
-		left = ret->nids + (uint64_t)(h->len -
-		    h->turn[ret->nturns].answer_at);
-		if (left <= max_tok)
-			return 1;
-	}
-	return 0;
-}
-
-static int
-apply_shift(struct history *h, struct shift *s, struct err *reterr)
-{
-	int rc = history_drop(h, s->nturns, s->ids, (uint32_t)s->nids, reterr);
-
-	free(s->ids);
-	s->ids = NULL;
-	return rc;
 }
 
 /* Sampling goes on as in a new conversation with these tokens. */
@@ -398,11 +260,11 @@ make_room_in_answer(struct chat *c, struct err *reterr)
 
 	if (!c->eng->conf->context_shift || h->nturns < 2)
 		return 0;
-	rc = find_shift(c, h, c->system, h->nturns - 1,
+	rc = turns_find_shift(c->eng, h, c->system, h->nturns - 1,
 	    ctx - room_for_answer(c), &s, reterr);
 	if (rc == 0 && s.nids + (h->len - h->turn[s.nturns].answer_at) <= ctx)
 		rc = 1;		/* less room, but some */
-	if (rc > 0 && (rc = apply_shift(h, &s, reterr)) == 0) {
+	if (rc > 0 && (rc = turns_shift(h, &s, reterr)) == 0) {
 		c->st.dropped += s.nturns;
 		c->answer.context_tok = h->len - c->answer.ntokens;
 		c->answer.stop = NULL;
@@ -431,8 +293,8 @@ encode_message(const struct chat *c, struct message *m, unsigned turn,
 		    m->nbytes, c->eng->plan.ctx_tok, most);
 	free(m->ids);
 	m->ids = NULL;
-	return encode_turn(c, turn, c->system, m->text, m->nbytes, &m->ids,
-	    &m->n, reterr);
+	return turns_encode(c->eng, turn, c->system, m->text, m->nbytes,
+	    &m->ids, &m->n, reterr);
 }
 
 /* Drop the oldest turns so that the message and an answer fit.  0 = the message
@@ -450,8 +312,8 @@ make_room(struct chat *c, struct message *m, const struct settling *st,
 
 	if ((rc = encode_message(c, &first, 0, reterr)) < 0 || first.n > ctx)
 		goto out;
-	if ((rc = apply_settling(c, st, reterr)) < 0 ||
-	    (rc = find_shift(c, h, c->system, h->nturns, want < ctx ?
+	if ((rc = settle(c, st, reterr)) < 0 ||
+	    (rc = turns_find_shift(c->eng, h, c->system, h->nturns, want < ctx ?
 	    ctx - (uint32_t)want : 0, &s, reterr)) < 0)
 		goto out;
 	if (s.nturns == h->nturns) {
@@ -460,7 +322,7 @@ make_room(struct chat *c, struct message *m, const struct settling *st,
 		first.ids = NULL;
 	}
 	c->st.dropped = s.nturns;
-	if ((rc = apply_shift(h, &s, reterr)) == 0) {
+	if ((rc = turns_shift(h, &s, reterr)) == 0) {
 		restart_sampling(c);
 		rc = 1;
 	}
@@ -501,7 +363,7 @@ fit_message(struct chat *c, struct message *m, struct err *reterr)
 	else if (shift && s.len + m->n + room_for_answer(c) > ctx)
 		rc = make_room(c, m, &s, reterr);
 	else if (s.len + m->n <= ctx)
-		rc = apply_settling(c, &s, reterr) < 0 ? -1 : 1;
+		rc = settle(c, &s, reterr) < 0 ? -1 : 1;
 	if (rc == 0)
 		rc = refuse_message(c, m->n, s.len, reterr);
 	free(s.ids);
@@ -617,8 +479,8 @@ chat_undo(struct chat *c, struct err *reterr)
 int
 chat_drop(struct chat *c, uint32_t n, struct err *reterr)
 {
-	struct shift s = { 0 };
 	struct settling st;
+	struct shift s;
 	int rc;
 
 	if (n == 0 || n > c->h.nturns)
@@ -627,53 +489,18 @@ chat_drop(struct chat *c, uint32_t n, struct err *reterr)
 		    c->h.nturns, c->h.nturns == 1 ? "" : "s", n);
 	rc = plan_settling(c, &st, reterr);
 	if (rc == 0)
-		rc = apply_settling(c, &st, reterr);
+		rc = settle(c, &st, reterr);
 	free(st.ids);
-	s.nturns = n;
-	if (rc < 0 || (n < c->h.nturns && (rc = encode_first(c, &c->h, n,
-	    c->system, &s, reterr)) < 0))
+	if (rc < 0 || (rc = turns_plan_shift(c->eng, &c->h, c->system, n, &s,
+	    reterr)) < 0)
 		return rc;
-	if ((rc = apply_shift(&c->h, &s, reterr)) < 0)
+	if ((rc = turns_shift(&c->h, &s, reterr)) < 0)
 		return rc;
 	if (c->h.nturns == 0)
 		begin_again(c);
 	restart_sampling(c);
 	count_tokens(c);
 	return 0;
-}
-
-/* is_last: its answer is as it was given. */
-static int
-append_turn(const struct chat *c, struct history *h, const char *system,
-    const struct chat_pair *p, int is_last, struct err *reterr)
-{
-	const int rewrite = !is_last && !c->ct->channels &&
-	    !format_keeps(c->ct, p->answer, p->nanswer);
-	uint32_t *ids;
-	size_t n;
-	int rc;
-
-	rc = rewrite ? encode_earlier(c, h->nturns, system, p, &ids, &n,
-	    reterr) : encode_turn(c, h->nturns, system, p->user, p->nuser, &ids,
-	    &n, reterr);
-	if (rc < 0)
-		return rc;
-	rc = history_add_turn(h, p->user, p->nuser, ids, (uint32_t)n, reterr);
-	free(ids);
-	if (rc < 0)
-		return rc;
-	h->turn[h->nturns - 1].is_rewritten = rewrite;
-	if (p->nanswer == 0)
-		return 0;
-	if ((rc = history_add_text(h, p->answer, p->nanswer, reterr)) < 0 ||
-	    rewrite)
-		return rc;
-	if ((rc = encode_answer(c->eng, c->ct, p->answer, p->nanswer, &ids, &n,
-	    reterr)) < 0)
-		return rc;
-	rc = history_add(h, ids, (uint32_t)n, reterr);
-	free(ids);
-	return rc;
 }
 
 /* Fit a history that the stages do not hold into the context. */
@@ -692,11 +519,11 @@ fit_loaded(const struct chat *c, struct history *h, const char *system,
 		return err_set(reterr, ERR_USAGE, -E2BIG, "the conversation "
 		    "needs %u tokens; the context has %u: give a larger --ctx, "
 		    "or --context-shift to drop its oldest turns", h->len, ctx);
-	if ((rc = find_shift(c, h, system, h->nturns, ctx -
+	if ((rc = turns_find_shift(c->eng, h, system, h->nturns, ctx -
 	    room_for_answer(c), &s, reterr)) < 0)
 		return rc;
 	*ret_dropped = s.nturns;
-	return apply_shift(h, &s, reterr);
+	return turns_shift(h, &s, reterr);
 }
 
 int
@@ -710,8 +537,8 @@ chat_load(struct chat *c, const char *system, const struct chat_pair *pair,
 	if ((rc = history_open(&h, c->eng, reterr)) < 0)
 		return rc;
 	for (i = 0; i < npairs && rc == 0; i++)
-		rc = append_turn(c, &h, system, &pair[i], i + 1 == npairs,
-		    reterr);
+		rc = turns_append(c->eng, &h, system, &pair[i],
+		    i + 1 == npairs, reterr);
 	if (rc < 0 ||
 	    (rc = fit_loaded(c, &h, system, ret_dropped, reterr)) < 0 ||
 	    (rc = history_drop(&c->h, c->h.nturns, NULL, 0, reterr)) < 0 ||

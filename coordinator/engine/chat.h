@@ -44,12 +44,6 @@ struct chat_ops {
 	void *arg;
 };
 
-/* One turn; any bytes. */
-struct chat_pair {
-	const char *user, *answer;
-	size_t nuser, nanswer;
-};
-
 struct chat;
 
 /* Uses sequence 0 of eng, which is started.  system (NULL = none) must outlive

@@ -75,33 +75,32 @@ format_encode_turn(const struct tokenizer *t, unsigned turn,
 }
 
 int
-format_keeps(const struct chat_template *ct, const char *answer,
-    size_t nbytes)
+format_keeps(const struct chat_template *ct, const struct chat_pair *p)
 {
-	const char *kept = answer;
-	size_t nkept = nbytes;
+	const char *kept = p->answer;
+	size_t nkept = p->nanswer;
 
 	chat_template_keep(ct, &kept, &nkept);
 	return ct->begun_bytes == 0 && ct->reopen[0] == '\0' &&
-	    nkept == nbytes;
+	    nkept == p->nanswer;
 }
 
 int
 format_encode_earlier(const struct tokenizer *t, unsigned turn,
-    const char *system, const char *text, size_t nbytes, const char *answer,
-    size_t nanswer, int special, uint32_t **ret_ids, size_t *ret_n,
-    struct err *reterr)
+    const char *system, const struct chat_pair *p, int special,
+    uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
 	const struct chat_template *ct = tokenizer_chat_template(t);
 	struct text_part parts[CHAT_MAX_PARTS];
+	struct text_part answer = { p->answer, p->nanswer, special };
 	int flags;
-	size_t n = turn_parts(ct, turn, system, text, nbytes, special, parts,
-	    &flags);
+	size_t n = turn_parts(ct, turn, system, p->user, p->nuser, special,
+	    parts, &flags);
 
 	parts[n - 1].nbytes -= ct->begun_bytes;
 	parts[n++] = (struct text_part){ ct->reopen, strlen(ct->reopen), 1 };
-	chat_template_keep(ct, &answer, &nanswer);
-	parts[n++] = (struct text_part){ answer, nanswer, special };
+	chat_template_keep(ct, &answer.text, &answer.nbytes);
+	parts[n++] = answer;
 	return tokenizer_encode_parts(t, parts, n, flags, ret_ids, ret_n,
 	    reterr);
 }

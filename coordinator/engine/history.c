@@ -148,11 +148,15 @@ int
 history_add_turn(struct history *h, const char *user, size_t nuser,
     const uint32_t *ids, uint32_t n, struct err *reterr)
 {
-	struct history_turn t = { .nuser = nuser, .at = h->len };
+	struct history_turn t = { .nuser = nuser, .at = h->len,
+	    .answer_cap = 1 };
 	int rc;
 
-	if (reserve_turn(h) < 0 || (t.user = malloc(nuser + 1)) == NULL)
+	if (reserve_turn(h) < 0 || (t.answer = calloc(1, 1)) == NULL ||
+	    (t.user = malloc(nuser + 1)) == NULL) {
+		free_turn(&t);
 		return err_nomem(reterr, "a message of %zu bytes", nuser);
+	}
 	memcpy(t.user, user, nuser);
 	t.user[nuser] = '\0';
 	if ((rc = history_add(h, ids, n, reterr)) < 0) {

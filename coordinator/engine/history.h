@@ -8,7 +8,7 @@
 #include "engine.h"
 
 struct history_turn {
-	char *user, *answer;	/* malloc'ed; answer NULL = none yet */
+	char *user, *answer;	/* malloc'ed */
 	size_t nuser, nanswer;	/* bytes */
 	size_t answer_cap;
 	uint32_t at;		/* index of its first token: what the template
