@@ -7,6 +7,28 @@
 #include <string.h>
 #include <bsd/string.h>
 
+/* Name the limit that can be raised, unless the message does.  No system call: a
+ * confined worker may fail here. */
+static void
+add_remedy(char *msg, size_t len, int rc)
+{
+	const char *text = rc == -EMFILE ? "; raise the number of open files "
+	    "of a process with `ulimit -n`" : rc == -ENFILE ? "; raise the "
+	    "number of open files of the machine with `sysctl fs.file-max`" :
+	    NULL;
+
+	if (text != NULL && strstr(msg, text) == NULL)
+		strlcat(msg, text, len);
+}
+
+const char *
+err_tasks_remedy(int rc)
+{
+	return rc == -EAGAIN || rc == -ENOMEM ? ": raise `ulimit -u` (tasks of "
+	    "this user) or pids.max of its group, or lower `ulimit -s` (the "
+	    "stack of a thread)" : "";
+}
+
 int
 err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
 {
@@ -26,6 +48,7 @@ err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
 	va_end(ap);
 	memcpy(e->msg, msg, sizeof(e->msg));
 	e->kind = kind;
+	add_remedy(e->msg, sizeof(e->msg), rc);
 	return rc;
 }
 

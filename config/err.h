@@ -22,11 +22,16 @@ struct err {
 
 /* Fill e (may be NULL) and return rc, so that callers write
  *	return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: ...", path);
- * A later error replaces an earlier one.  With rc -ENOMEM, -EMFILE or -ENFILE,
+ * A later error replaces an earlier one.  With rc -EMFILE or -ENFILE, the limit
+ * to raise is added.  With rc -ENOMEM, -EMFILE or -ENFILE,
  * kinds ERR_USAGE and ERR_MODEL become ERR_RUN. */
 int
 err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
+
+/* What to add to the error of fork() or pthread_create(): the limits behind
+ * -EAGAIN and -ENOMEM; "" for any other. */
+const char *err_tasks_remedy(int rc);
 
 /* ERR_RUN, "no memory for ...": fmt names what the allocation was for, with its
  * size if that is what a user can lower.  Returns -ENOMEM. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <bsd/unistd.h>
 
@@ -57,6 +58,9 @@ static int (*const commands[])(const struct conf *, struct err *) = {
 /* Static because it is large. */
 static struct conf conf;
 
+/* The least that is known to suffice, with room to spare. */
+enum { STACK_BYTES = 512 * 1024 };
+
 /* Open /dev/null in place of a closed stdin, stdout or stderr, which would
  * otherwise become the number of a file we open.  Read-only, so that writing to it
  * is still an error. */
@@ -71,6 +75,25 @@ reserve_standard_fds(void)
 		close(fd);
 }
 
+/* Threads get stacks of the same size: make room for both.  0 = there is too
+ * little, and it cannot be raised. */
+static int
+raise_stack(void)
+{
+	struct rlimit rl, more;
+
+	if (getrlimit(RLIMIT_STACK, &rl) < 0 || rl.rlim_cur >= STACK_BYTES)
+		return 1;
+	more.rlim_cur = STACK_BYTES;
+	more.rlim_max = MAX(rl.rlim_max, STACK_BYTES);
+	if (setrlimit(RLIMIT_STACK, &more) == 0)
+		return 1;
+	fprintf(stderr, "straddle: the stack is limited to %llu KiB, %u KiB "
+	    "are needed: raise it with `ulimit -s`\n",
+	    (unsigned long long)rl.rlim_cur / 1024, STACK_BYTES / 1024);
+	return 0;
+}
+
 int
 main(int argc, char **argv, char **envp)
 {
@@ -81,6 +104,8 @@ main(int argc, char **argv, char **envp)
 	/* Our parent may have set SIG_IGN: children would then be reaped before
 	 * we can ask how they ended. */
 	signal(SIGCHLD, SIG_DFL);
+	if (!raise_stack())
+		return ERR_RUN;
 	signal(SIGXFSZ, SIG_IGN);	/* ulimit -f: handle EFBIG instead */
 	if (argc == 2 && strcmp(argv[1], ROLE_WORKER_ARG) == 0)
 		return worker_main(argc, argv);

@@ -123,8 +123,8 @@ team_run(const unsigned *cpu, unsigned n, uint64_t slice_ns, team_step *step,
 	if (m == NULL)
 		return err_nomem(reterr, "a team of %u threads", n);
 	if ((rc = start_threads(&c, m, cpu, n, &started)) < 0)
-		err_set(reterr, ERR_RUN, rc, "cannot create thread %u: %s",
-		    started + 1, strerror(-rc));
+		err_set(reterr, ERR_RUN, rc, "cannot create thread %u: %s%s",
+		    started + 1, strerror(-rc), err_tasks_remedy(rc));
 	while (rc == 0 && atomic_load(&c.ready) < n)
 		sched_yield();
 	c.start_ns = event_now_ns();

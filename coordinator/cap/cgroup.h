@@ -10,13 +10,14 @@
 #include "config/cgroup_find.h"
 #include "config/err.h"
 
-enum { CGROUP_WHY = 512 };
+enum { CGROUP_WHY = 2 * CGROUP_PATH };
 
 /* --- the hierarchy (cgroup_tree.c) --- */
 
 /* Groups are created below the group in which this process was started. */
 struct cgroup_tree {
 	enum cgroup_kind kind;
+	char root[CGROUP_PATH];	/* of cgroup_tree_open() */
 	char top[CGROUP_PATH];	/* mount point: the highest limit on us */
 	char dir[CGROUP_PATH];	/* our group */
 	char why[CGROUP_WHY];	/* CGROUP_NONE: the reason, and a remedy */

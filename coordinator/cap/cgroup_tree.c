@@ -16,23 +16,27 @@
 #include <string.h>
 #include <bsd/string.h>
 
-#define LEAF	"straddle-coordinator"
+#include "remedy.h"
 
-#define REMEDY	"`systemd-run --user --scope -p Delegate=yes straddle ...` " \
-    "gives it a group of its own"
+#define LEAF	"straddle-coordinator"
 
 static void set_none(struct cgroup_tree *, const char *, ...)
     PRINTF_LIKE(2, 3);
 
+/* No groups: the reason, and what would help. */
 static void
 set_none(struct cgroup_tree *t, const char *fmt, ...)
 {
+	char remedy[REMEDY_LEN];
 	va_list ap;
 
-	t->kind = CGROUP_NONE;
 	va_start(ap, fmt);
 	vsnprintf(t->why, sizeof(t->why), fmt, ap);
 	va_end(ap);
+	strlcat(t->why, ": ", sizeof(t->why));
+	strlcat(t->why, remedy_for_groups(t->root, t->kind, t->dir, remedy),
+	    sizeof(t->why));
+	t->kind = CGROUP_NONE;
 }
 
 /* 1 = file lists the memory controller. */
@@ -84,8 +88,8 @@ enable_memory(struct cgroup_tree *t)
 	int rc;
 
 	if (!has_memory(t, "cgroup.controllers")) {
-		set_none(t, "the memory controller is not delegated to %s: "
-		    REMEDY, t->dir);
+		set_none(t, "the memory controller is not delegated to %s",
+		    t->dir);
 		return;
 	}
 	if (has_memory(t, "cgroup.subtree_control"))
@@ -96,10 +100,10 @@ enable_memory(struct cgroup_tree *t)
 	    "+memory")) < 0)
 		leave_leaf(t);
 	if (rc == -EBUSY)
-		set_none(t, "other processes are in the group %s too: "
-		    REMEDY, t->dir);
+		set_none(t, "other processes are in the group %s too",
+		    t->dir);
 	else if (rc < 0)
-		set_none(t, "the group %s cannot be used: %s: " REMEDY, t->dir,
+		set_none(t, "the group %s cannot be used: %s", t->dir,
 		    strerror(-rc));
 }
 
@@ -112,7 +116,7 @@ try_group(struct cgroup_tree *t)
 
 	if (cgroup_open(t, "try", GIB, &g, &e) < 0) {
 		leave_leaf(t);
-		set_none(t, "%s: " REMEDY, e.msg);
+		set_none(t, "%s", e.msg);
 	} else {
 		cgroup_close(&g);
 	}
@@ -127,6 +131,7 @@ cgroup_tree_open(const char *root, const struct cgroup_fs *fs,
 
 	memset(ret, 0, sizeof(*ret));
 	ret->fs = fs != NULL ? fs : &cgroup_kernel;
+	strlcpy(ret->root, root, sizeof(ret->root));
 	if ((n = cgroup_find(root, "memory", at)) < 0) {
 		set_none(ret, "%s/proc/self/mountinfo: %s", root, strerror(-n));
 		return;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "config/cores.h"
@@ -150,6 +151,7 @@ log_loaded(const struct session *s)
 	static const char *const paths[] = { "auto", "io_uring",
 	    "io_uring", "pread" };
 	const struct wire_ready *r = &s->ready;
+	struct rlimit rl;
 
 	log_debug("session %s: pid %d, %u threads%s; read %" PRIu64 " bytes "
 	    "with %s, %s%s, in %.3f s, of it %.3f s waiting; %u operations "
@@ -161,6 +163,13 @@ log_loaded(const struct session *s)
 	    r->registered ? ", registered buffers" : "",
 	    (double)r->load_ns / 1e9, (double)r->wait_ns / 1e9,
 	    r->device_ops, s->plan->conf->device, r->cpu_ops);
+	if (!r->registered && geteuid() != 0 &&
+	    getrlimit(RLIMIT_MEMLOCK, &rl) == 0 &&
+	    rl.rlim_cur < s->plan->bytes[MEM_STAGING])
+		log_debug("session %s: it may lock %llu KiB: `ulimit -l` of "
+		    "%" PRIu64 " lets the load register its buffers", s->name,
+		    (unsigned long long)rl.rlim_cur / 1024,
+		    s->plan->bytes[MEM_STAGING] / 1024);
 }
 
 int

@@ -183,8 +183,8 @@ child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
 		rc = -errno;
 		chan_close(&ours);
 		chan_close(&theirs);
-		return err_set(reterr, ERR_RUN, rc, "fork: %s",
-		    strerror(-rc));
+		return err_set(reterr, ERR_RUN, rc, "fork: %s%s",
+		    strerror(-rc), err_tasks_remedy(rc));
 	}
 	chan_close(&theirs);
 	set_live(0, ret->pid);

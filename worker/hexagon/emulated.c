@@ -337,7 +337,8 @@ spawn(struct domain *d, uint64_t space_bytes, struct err *reterr)
 	close(p[0]);
 	if (rc < 0)
 		return err_set(reterr, ERR_RUN, rc, "session %s: %s does not "
-		    "start: %s", d->name, emulator, strerror(-rc));
+		    "start: %s%s", d->name, emulator, strerror(-rc),
+		    err_tasks_remedy(rc));
 	return 0;
 }
 

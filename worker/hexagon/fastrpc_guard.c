@@ -80,7 +80,8 @@ guard_open(void (*expired)(void *arg), void *arg, struct guard **ret,
 		pthread_mutex_destroy(&g->lock);
 		free(g);
 		return err_set(reterr, ERR_RUN, -rc, "cannot create the "
-		    "thread that guards FastRPC calls: %s", strerror(rc));
+		    "thread that guards FastRPC calls: %s%s", strerror(rc),
+		    err_tasks_remedy(-rc));
 	}
 	*ret = g;
 	return 0;

@@ -408,8 +408,8 @@ pool_open(const struct pool_conf *pc, struct par **ret, struct err *reterr)
 			p->par.nthreads = i;
 			pool_close(&p->par);
 			return err_set(reterr, ERR_RUN, -rc,
-			    "cannot create thread %u of %u: %s", i + 1,
-			    pc->nthreads, strerror(rc));
+			    "cannot create thread %u of %u: %s%s", i + 1,
+			    pc->nthreads, strerror(rc), err_tasks_remedy(-rc));
 		}
 	}
 	/* After this job every stack is resident and every thread is bound. */
