@@ -289,7 +289,8 @@ encode_message(const struct chat *c, struct message *m, unsigned turn,
 
 	if (m->nbytes > most)
 		return err_set(reterr, ERR_USAGE, -E2BIG, "the message has "
-		    "%zu bytes, and the context of %u tokens holds at most %zu",
+		    "%zu bytes, and the context of %u tokens holds at most "
+		    "%zu: give a shorter one, or a larger --ctx",
 		    m->nbytes, c->eng->plan.ctx_tok, most);
 	free(m->ids);
 	m->ids = NULL;

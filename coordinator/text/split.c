@@ -263,11 +263,12 @@ find_tokens(const struct split *s, struct found_list *found,
 {
 	const struct special_node *node = s->sp->node;
 	size_t i, end = s->nbytes, p = s->nparts;
-	uint32_t user = 0, any;
+	uint32_t user = 0;
 	int rc = 0;
 
 	while (p-- > 0 && rc == 0) {
-		any = 0;
+		uint32_t any = 0;
+
 		for (i = end; i > end - s->part[p].nbytes && rc == 0; i--) {
 			uint8_t byte = (uint8_t)s->text[i - 1];
 			int32_t id = NO_TOKEN;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/text/vocab.h"
+#include "coordinator/text/split.h"
 #include "tests/support/bpe_vocab.h"
 #include "tests/support/token_ids.h"
 
@@ -203,6 +203,119 @@ START_TEST(the_border_of_two_parts_makes_no_control_token)
 }
 END_TEST
 
+/* The definition: the longest special token at `at` that the parts allow. */
+static int32_t
+naive_special(const struct vocab *v, const struct text_part *part,
+    size_t nparts, const char *text, size_t nbytes, size_t at)
+{
+	int32_t best = NO_TOKEN;
+	uint64_t longest = 0;
+	size_t p, end = 0;
+	uint32_t id;
+
+	for (p = 0; p < nparts && end <= at; p++)
+		end += part[p].nbytes;
+	for (id = 0; id < v->n; id++) {
+		const struct gguf_str *s = &v->text[id];
+
+		if (s->len < longest || s->len == 0 || s->len > nbytes - at ||
+		    memcmp(text + at, s->data, s->len) != 0 ||
+		    !vocab_is_special(v, (int32_t)id, part[p - 1].special &&
+		    s->len <= end - at))
+			continue;
+		best = (int32_t)id;
+		longest = s->len;
+	}
+	return best;
+}
+
+static void
+check_split(const struct vocab *v, const struct specials *sp,
+    const struct text_part *part, size_t nparts, const char *text)
+{
+	size_t nbytes = 0, n, i, at = 0, raw = 0;
+	struct fragment *f = NULL;
+	struct err e;
+
+	for (i = 0; i < nparts; i++)
+		nbytes += part[i].nbytes;
+	t_ok(split_special_tokens(sp, v, 0, text, part, nparts, &f, &n, &e),
+	    &e);
+	for (i = 0; at < nbytes;) {
+		int32_t id = naive_special(v, part, nparts, text, nbytes, at);
+
+		raw += id == NO_TOKEN;
+		at += id == NO_TOKEN ? 1 : v->text[id].len;
+		if (id == NO_TOKEN && at < nbytes)
+			continue;
+		if (raw > 0) {
+			ck_assert_uint_lt(i, n);
+			ck_assert_int_eq(f[i].id, NO_TOKEN);
+			ck_assert_uint_eq(f[i++].nbytes, raw);
+			raw = 0;
+		}
+		if (id != NO_TOKEN) {
+			ck_assert_uint_lt(i, n);
+			ck_assert_int_eq(f[i++].id, id);
+		}
+	}
+	ck_assert_uint_eq(i, n);
+	free(f);
+}
+
+static size_t
+random_text(char *out, size_t max)
+{
+	size_t n = 1 + t_rand_below(max), i;
+
+	for (i = 0; i < n; i++)
+		out[i] = "ab<"[t_rand_below(3)];
+	out[n] = '\0';
+	return n;
+}
+
+START_TEST(special_tokens_are_cut_as_defined)
+{
+	enum { NTOKENS = 12, NPARTS = 4, MOST = 8 };
+	char name[NTOKENS][MOST + 1], text[NPARTS * 4 * MOST + 1];
+	struct bpe_token toks[NTOKENS];
+	struct bpe_vocab bv = { .pre = "gpt-2", .extra = toks,
+	    .nextra = NTOKENS };
+	struct text_part part[NPARTS];
+	struct specials sp;
+	size_t i, k, at;
+	struct vocab v;
+	struct err e;
+	int round;
+
+	for (round = 0; round < 60; round++) {
+		for (i = 0; i < NTOKENS; i++) {
+			/* Two bytes or more, and equal texts of equal kinds. */
+			random_text(name[i] + 1, MOST - 1);
+			name[i][0] = 'a';
+			toks[i] = (struct bpe_token){ name[i],
+			    strlen(name[i]) % 3 == 0 ? TOKEN_USER :
+			    TOKEN_CONTROL };
+		}
+		open_vocab(&bv);
+		t_ok(vocab_init(&v, gguf, 0, &e), &e);
+		t_ok(specials_build(&v, &sp, &e), &e);
+		for (k = 0; k < 50; k++) {
+			for (i = 0, at = 0; i < NPARTS; i++) {
+				size_t n = random_text(text + at, 3 * MOST);
+
+				part[i] = (struct text_part){ text + at, n,
+				    (int)t_rand_below(2) };
+				at += n;
+			}
+			check_split(&v, &sp, part, NPARTS, text);
+		}
+		specials_done(&sp);
+		vocab_done(&v);
+	}
+}
+END_TEST
+
 /* Converters marked added tokens as user-defined or normal. */
 START_TEST(tokens_that_end_texts_are_control_tokens_of_any_kind)
 {
@@ -372,6 +485,7 @@ main(void)
 		hashes_are_siphash_1_3,
 		the_leftmost_special_token_wins_then_the_longest,
 		the_border_of_two_parts_makes_no_control_token,
+		special_tokens_are_cut_as_defined,
 		tokens_that_end_texts_are_control_tokens_of_any_kind,
 		overlapping_special_tokens_take_linear_time,
 		special_tokens_of_too_many_bytes_are_refused,
