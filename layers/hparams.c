@@ -199,7 +199,8 @@ read_rope_scaling(const struct gguf *g, const struct arch_info *a,
 	return 0;
 }
 
-/* Vocabulary size: the key, else the token list, else the embedding. */
+/* Vocabulary size: the embedding's rows, with which the token list, or the key
+ * where there is none, must agree. */
 static int
 read_vocab(const struct gguf *g, const char *arch, struct hparams *hp,
     struct err *reterr)
@@ -221,12 +222,13 @@ read_vocab(const struct gguf *g, const char *arch, struct hparams *hp,
 		    g->file[0].path, (unsigned long long)t->ne[1],
 		    LIMIT_VOCAB);
 	hp->n_vocab = (uint32_t)t->ne[1];
-	if ((rc = opt_u32(g, arch, "vocab_size", 1, LIMIT_VOCAB, &hp->n_vocab,
-	    reterr)) < 0)
-		return rc;
 	kv = gguf_find(g, "tokenizer.ggml.tokens");
 	if (kv != NULL && kv->type == GGUF_ARRAY)
 		ntok = kv->v.a.count;
+	/* A key that disagrees with both of these is out of date. */
+	if (ntok != t->ne[1] && (rc = opt_u32(g, arch, "vocab_size", 1,
+	    LIMIT_VOCAB, &hp->n_vocab, reterr)) < 0)
+		return rc;
 	if (hp->n_vocab != t->ne[1] || (ntok != 0 && ntok != t->ne[1]))
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
 		    "%s: vocabulary sizes differ: "

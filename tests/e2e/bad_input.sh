@@ -146,8 +146,12 @@ bad_model "an odd RoPE dimension" 'rope' key:llama.rope.dimension_count=31
 bad_model "a RoPE dimension above the head size" \
     'rope' key:llama.rope.dimension_count=64
 bad_model "a context of 0" 'context' key:llama.context_length=0
-bad_model "a vocabulary size that the tokenizer does not have" \
-    '204[89]' key:llama.vocab_size=2049
+bad_model "a tokenizer with more tokens than the embedding has rows" \
+    '204[78]' dim1:token_embd.weight=2047
+"$PYTHON" "$TESTS/tools/gguf_patch.py" "$MODEL" "$bad" \
+    key:llama.vocab_size=2049
+check_success "a vocabulary size that neither of them has is not needed" \
+    run -m "$bad" -p "In the beginning" -n 1 -q
 
 # --- models that can be read but not run ---
 

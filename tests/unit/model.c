@@ -217,14 +217,32 @@ put_tokens(struct gguf_writer *w)
 		gw_str(w, "x");
 }
 
+/* A key that nothing needs is out of date. */
+static void
+put_tokens_and_size(struct gguf_writer *w)
+{
+	unsigned i;
+
+	gw_kv_u32(w, "llama.vocab_size", 319);
+	gw_array(w, "tokenizer.ggml.tokens", GGUF_STRING, 320);
+	for (i = 0; i < 320; i++)
+		gw_str(w, "x");
+}
+
 START_TEST(contradictory_vocabulary_sizes_are_all_named)
 {
 	struct tiny t = TINY;
+	struct gguf *g;
+	struct model *m;
 
 	t.keys = put_vocab_size;
 	check_refused(&t, -EBADMSG, "320 rows", "vocab_size says 319");
 	t.keys = put_tokens;
 	check_refused(&t, -EBADMSG, "320 rows", "tokens has 321");
+	t.keys = put_tokens_and_size;
+	m = must_open(&t, &g);
+	ck_assert_uint_eq(m->hp.n_vocab, 320);
+	tiny_close(g, m);
 }
 END_TEST
 
