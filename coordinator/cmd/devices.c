@@ -74,16 +74,16 @@ on_limit(struct report *a, const struct wire_limit *wl)
 		json_object_set_new(a->device, "found",
 		    json_boolean(wl->value != 0));
 		json_object_set_new(a->device, "reason",
-		    json_string(wl->from));
+		    output_json_text(wl->from, strlen(wl->from)));
 		json_object_set_new(a->device, "limits", json_object());
 		json_object_set_new(a->device, "supports", json_array());
 		return;
 	}
 	if (a->device != NULL) {
 		json_object_set_new(json_object_get(a->device, "limits"),
-		    wl->name, json_pack("{s:o,s:s}", "value", wl->known ?
-		    json_integer((json_int_t)wl->value) : json_null(),
-		    "from", wl->from));
+		    wl->name, json_pack("{s:o,s:o}", "value", wl->known ?
+		    output_json_u64(wl->value) : json_null(), "from",
+		    output_json_text(wl->from, strlen(wl->from))));
 		return;
 	}
 	if (!wl->known)
@@ -112,8 +112,9 @@ on_check(struct report *a, const struct wire_check *wc)
 		list = json_array();
 		json_object_set_new(a->device, "checks", list);
 	}
-	json_array_append_new(list, json_pack("{s:s,s:b,s:s}", "what",
-	    wc->what, "ok", (int)wc->ok, "text", wc->text));
+	json_array_append_new(list, json_pack("{s:s,s:b,s:o}", "what",
+	    wc->what, "ok", (int)wc->ok, "text",
+	    output_json_text(wc->text, strlen(wc->text))));
 }
 
 /* Print the operation in progress. */
@@ -167,8 +168,9 @@ on_support(struct report *a, const struct wire_support *ws)
 {
 	if (a->device != NULL) {
 		json_array_append_new(json_object_get(a->device, "supports"),
-		    json_pack("{s:s,s:s,s:b,s:s}", "op", ws->op, "type",
-		    ws->type, "yes", (int)ws->yes, "reason", ws->reason));
+		    json_pack("{s:s,s:s,s:b,s:o}", "op", ws->op, "type",
+		    ws->type, "yes", (int)ws->yes, "reason",
+		    output_json_text(ws->reason, strlen(ws->reason))));
 		return;
 	}
 	if (strcmp(a->op, ws->op) != 0)

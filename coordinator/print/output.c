@@ -226,7 +226,8 @@ session_json(const struct plan_session *ps, const struct session *s)
 	    s->enforce->limit_bytes > INT64_MAX ? json_null() :
 	    json_integer((json_int_t)s->enforce->limit_bytes));
 	json_object_set_new(o, "no_group_because", s->enforce->why[0] == '\0' ?
-	    json_null() : json_string(s->enforce->why));
+	    json_null() : output_json_text(s->enforce->why,
+	    strlen(s->enforce->why)));
 	json_object_set_new(o, "batches",
 	    json_integer((json_int_t)s->stats.batches));
 	json_object_set_new(o, "device_ops",
