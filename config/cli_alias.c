@@ -15,6 +15,9 @@ static const char not_mapped[] = "weights are read into memory, not mapped";
 static const char tiled[] = "attention always works in tiles";
 static const char one_number[] =
     "a session uses the same threads for prompts and for generation";
+static const char kv_beside[] =
+    "keys and values are kept by the session that has their layer";
+static const char repacked[] = "weights are always repacked for the kernels";
 static const char uncoloured[] = "nothing is coloured";
 static const char no_download[] = "nothing is downloaded here: get a .gguf "
     "file from the model's page (huggingface.co/REPO, \"Files\") and give "
@@ -63,6 +66,8 @@ static const struct alias aliases[] = {
 	SAME("--quiet", "-q"),
 	SAME("--log-disable", "-q"),
 	SAME("--usage", "-h"),
+	SAME("-f", "--text"),
+	SAME("--file", "--text"),
 	SAME("--output-tensor-type", "--head"),
 	SAME("--ppl-stride", "--stride"),
 
@@ -75,6 +80,16 @@ static const struct alias aliases[] = {
 	IDLE("--tensor-split", 1, layers_by_cap),
 	IDLE("-mg", 1, layers_by_cap),
 	IDLE("--main-gpu", 1, layers_by_cap),
+	IDLE("-ot", 1, layers_by_cap),
+	IDLE("--override-tensor", 1, layers_by_cap),
+	IDLE("-cmoe", 0, layers_by_cap),
+	IDLE("--cpu-moe", 0, layers_by_cap),
+	IDLE("-ncmoe", 1, layers_by_cap),
+	IDLE("--n-cpu-moe", 1, layers_by_cap),
+	IDLE("-nkvo", 0, kv_beside),
+	IDLE("--no-kv-offload", 0, kv_beside),
+	IDLE("--mlock", 0, "memory is not locked; a cap in a group leaves no "
+	    "room in swap"),
 	IDLE("--no-mmap", 0, not_mapped),
 	IDLE("--mmap", 0, not_mapped),
 	IDLE("-fa", 2, tiled),
@@ -84,6 +99,14 @@ static const struct alias aliases[] = {
 	IDLE("-ub", 1, "a batch is not divided: --batch is its size"),
 	IDLE("--ubatch-size", 1, "a batch is not divided: --batch is its size"),
 	IDLE("--no-warmup", 0, "there is no warm-up"),
+	IDLE("--poll", 1, "threads wait for work as their cores allow"),
+	IDLE("-nr", 0, repacked),
+	IDLE("--no-repack", 0, repacked),
+	IDLE("--repack", 0, repacked),
+	IDLE("--offline", 0, "nothing is downloaded"),
+	IDLE("--jinja", 0, "the model's own chat template counts"),
+	IDLE("--no-context-shift", 0, "the context is not shifted unasked"),
+	IDLE("--allow-requantize", 0, "every type is converted"),
 	IDLE("--no-display-prompt", 0, "the prompt is never printed"),
 	IDLE("--no-escape", 0, "escapes are never processed"),
 	IDLE("--simple-io", 0, "only a terminal gets a line editor"),
@@ -94,6 +117,9 @@ static const struct alias aliases[] = {
 	REFUSED("--escape", "escapes are not processed: in a shell, "
 	    "-p $'a\\nb'"),
 	REFUSED("--pure", "write --head TYPE"),
+	REFUSED("--leave-output-tensor", "write --head TYPE"),
+	REFUSED("-o", "write --json"),
+	REFUSED("--output", "write --json"),
 	REFUSED("-dev", first_word),
 	REFUSED("--device", first_word),
 	REFUSED("--numa", "a session has a NUMA node: -s cpu,node=N"),
@@ -125,23 +151,30 @@ static const struct alias elsewhere[] = {
 	IDLE("--no-conversation", 0, chat_is),
 };
 
+/* The row of a word; of several, one with an option that cmd takes. */
 static const struct alias *
-find(const struct alias *a, size_t n, const char *typed)
+find(enum command cmd, const struct alias *a, size_t n, const char *typed)
 {
-	for (; n-- > 0; a++)
-		if (strcmp(a->typed, typed) == 0)
+	const struct alias *found = NULL;
+
+	for (; n-- > 0; a++) {
+		if (strcmp(a->typed, typed) != 0)
+			continue;
+		if (a->kind != ALIAS_SAME || option_find(cmd, a->meant) != NULL)
 			return a;
-	return NULL;
+		found = a;
+	}
+	return found;
 }
 
 const struct alias *
 alias_find(enum command cmd, const char *typed)
 {
 	const struct alias *a = cmd == CMD_CHAT ?
-	    find(in_chat, NITEMS(in_chat), typed) :
-	    find(elsewhere, NITEMS(elsewhere), typed);
+	    find(cmd, in_chat, NITEMS(in_chat), typed) :
+	    find(cmd, elsewhere, NITEMS(elsewhere), typed);
 
-	return a != NULL ? a : find(aliases, NITEMS(aliases), typed);
+	return a != NULL ? a : find(cmd, aliases, NITEMS(aliases), typed);
 }
 
 const struct setting *

@@ -13,6 +13,7 @@
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/queries.h"
 #include "coordinator/print/output.h"
+#include "coordinator/print/wrap.h"
 
 /* Consecutive operations of one layer; or of none: layer -1. */
 struct group {
@@ -25,6 +26,7 @@ struct explained {
 	json_t *ops, *summary;
 	const struct session_conf *session;	/* the current one */
 	int json, all;
+	int width;		/* of the sessions' names */
 	unsigned device_ops, cpu_ops;	/* of this session */
 	struct wire_placed *placed;	/* [nplaced], of this session */
 	unsigned nplaced;
@@ -79,21 +81,25 @@ is_same_group(const struct explained *x, const struct group *a,
 	return 1;
 }
 
-/* One line; folded: for several layers. */
+/* One line, or several where there is a reason; folded: for several layers. */
 static void
 print_op(const struct explained *x, const struct wire_placed *wp, int folded)
 {
 	const char *name = name_in_layer(wp);
-	char layer[16], tensor[sizeof(wp->tensor) + 8];
+	char layer[16], tensor[sizeof(wp->tensor) + 8], line[256];
+	struct wrap w;
 
 	snprintf(layer, sizeof(layer), "%d", wp->layer);
 	strlcpy(tensor, wp->tensor, sizeof(tensor));
 	if (folded && name != wp->tensor)
 		snprintf(tensor, sizeof(tensor), "blk.*.%s", name);
-	printf("%-10s %5s %-12s %-30s %c %-8s %-8s %s\n", x->session->name,
-	    wp->layer < 0 ? (wp->head ? "head" : "-") : folded ? "*" : layer,
-	    wp->op, tensor, wp->barrier_before ? '|' : ' ', wp->share,
-	    place_of(x, wp), PLAIN(wp->reason));
+	snprintf(line, sizeof(line), "%-*s %5s %-12s %-27s %c %-8s %s",
+	    x->width, x->session->name, wp->layer < 0 ? (wp->head ? "head" :
+	    "-") : folded ? "*" : layer, wp->op, tensor, wp->barrier_before ?
+	    '|' : ' ', wp->share, place_of(x, wp));
+	wrap_begin(&w, stdout, 15, line);
+	wrap_words(&w, PLAIN(wp->reason));
+	wrap_end(&w);
 }
 
 /* Mark g and every later group that equals it as printed, and write their
@@ -136,7 +142,8 @@ print_group(const struct explained *x, struct group *g,
 	if (!x->all && g->layer >= 0)
 		shown = fold(x, g, end, layers, sizeof(layers));
 	if (shown != g)
-		printf("%-10s layers %s, each:\n", x->session->name, layers);
+		printf("%-*s layers %s, each:\n", x->width, x->session->name,
+		    layers);
 	for (i = 0; i < g->n; i++)
 		print_op(x, &x->placed[shown->first + i], shown != g);
 }
@@ -159,8 +166,8 @@ print_session(const struct explained *x, struct err *reterr)
 	for (g = groups; g < groups + n; g++)
 		print_group(x, g, groups + n);
 	free(groups);
-	printf("%-10s %u operations on %s, ", x->session->name, x->device_ops,
-	    x->session->device);
+	printf("%-*s %u operations on %s, ", x->width, x->session->name,
+	    x->device_ops, x->session->device);
 	if (x->cpu_ops == 0)
 		puts("all where asked");
 	else
@@ -235,13 +242,17 @@ explain_all(const struct engine *eng, struct err *reterr)
 	const struct conf *c = engine_conf(eng);
 	struct explained x = { .ops = json_array(), .summary = json_array(),
 	    .json = c->json, .all = c->verbose > 1 };
+	const struct plan *p = engine_plan_of(eng);
 	unsigned i;
 	int rc = 0;
 
+	x.width = (int)strlen("session");
+	for (i = 0; i < p->nsessions; i++)
+		x.width = MAX(x.width, (int)strlen(p->session[i].conf->name));
 	if (!x.json)
-		printf("%-10s %5s %-12s %-30s   %-8s %-8s %s\n", "session",
-		    "layer", "op", "tensor", "threads", "where", "reason");
-	for (i = 0; i < engine_plan_of(eng)->nsessions && rc == 0; i++)
+		printf("%-*s %5s %-12s %-27s   %-8s %s\n", x.width, "session",
+		    "layer", "op", "tensor", "threads", "where, reason");
+	for (i = 0; i < p->nsessions && rc == 0; i++)
 		rc = explain_session(&x, eng, i, reterr);
 	free(x.placed);
 	if (rc == 0 && x.json)

@@ -233,6 +233,7 @@ check "explain prints equal layers once" \
     stdout_has '^cpu0 +layers 0-1, each:$'
 check "an operation of several layers has their place in its weight's name" \
     stdout_has '^cpu0 +\* matmul +blk\.\*\.ffn_down\.weight +\| columns +cpu'
+check "explain has at most 80 columns" is_blank "$(grep -E '.{81}' "$OUT")"
 nops() { grep -cE '^[a-z]+[0-9] +([0-9]+|-|head|\*) [a-z]' "$OUT"; }
 folded=$(nops)
 check_success "explain -v" explain -c "$DEMO" -v

@@ -533,6 +533,9 @@ START_TEST(options_of_other_programs_work)
 		{ "-fa", NULL, NULL, NULL },
 		{ "-fa", "on", NULL, NULL },
 		{ "-no-cnv", NULL, NULL, NULL },
+		{ "--mlock", NULL, NULL, NULL },
+		{ "--jinja", NULL, NULL, NULL },
+		{ "-ot", "exps=CPU", NULL, NULL },
 	};
 	const char *theirs[8], *ours[8];
 	unsigned i, k, n, m;
@@ -572,6 +575,12 @@ START_TEST(options_of_other_programs_work)
 	    "quantize", "--output-tensor-type", "Q6_K", "x", "y", "Q4_0");
 	SAME_AS(OURS("eval", "-m", "x", "--text", "t", "--stride", "9"),
 	    "eval", "-m", "x", "--text", "t", "--ppl-stride", "9");
+	SAME_AS(OURS("eval", "-m", "x", "--text", "t"), "eval", "-m", "x",
+	    "-f", "t");
+	SAME_AS(OURS("eval", "-m", "x", "--text", "t"), "eval", "-m", "x",
+	    "--file", "t");
+	SAME_AS(OURS("run", "-m", "x", "-p", "hi", "--stop", "t"), "run", "-m",
+	    "x", "-p", "hi", "-r", "t");
 	/* A file is a config, whatever other programs read after -c. */
 	t_ok(LOAD("plan", "-c", write_conf("model = \"/f.gguf\"\n"), "-c",
 	    "77"), &err);
@@ -623,6 +632,8 @@ START_TEST(options_without_an_equivalent_are_explained)
 	REFUSED("-cnv: not an option of run: a conversation is the command "
 	    "chat", "run", "-m", "x", "-cnv");
 	REFUSED("-e: not an option of run: escapes are not", "run", "-e");
+	REFUSED("-o: not an option of bench: write --json", "bench", "-o",
+	    "json");
 	REFUSED("--pure: not an option of quantize: write --head", "quantize",
 	    "--pure", "x", "y", "Q4_K");
 	REFUSED("-s: '42' is a number, but -s is a session, and plan takes no "
