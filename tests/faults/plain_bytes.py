@@ -1,5 +1,7 @@
 """Plain text never becomes a control token: bytes without a token, bytes that are not
 UTF-8, an unknown token that ends texts (as SmolLM2's), and what one note says of them."""
+import json
+
 import toy
 
 END = "<|endoftext|>"
@@ -100,4 +102,18 @@ toy.write_model("m.gguf", toy.spm_vocab(), keys={
     "tokenizer.ggml.add_bos_token": (toy.BOOL, False)})
 got = toy.straddle("tokenize", "-m", "m.gguf", "--special", "-p", "<s>a")
 toy.equal("BOS by the text only", got.out.split().count("1"), 1)
+TEMPLATE = ("{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + "
+            "'<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}"
+            "{{ '<|im_start|>assistant\n' }}{% endif %}")
+tokens = {}
+for bos in ("", "{{ bos_token }}"):
+    for add in (False, True):
+        toy.write_model("m.gguf", toy.spm_vocab(["<|im_start|>", "<|im_end|>"]), bos=1,
+                        template=bos + TEMPLATE, after={"a": "b"},
+                        keys={"tokenizer.ggml.add_bos_token": (toy.BOOL, add)})
+        got = toy.straddle("run", *ONE, "--chat", "-p", "a", "-n", "1", "--json")
+        tokens[bos, add] = json.loads(got.out)["prompt_tokens"] if got.rc == 0 else got
+none = tokens.pop(("", False))
+for who, n in tokens.items():
+    toy.equal("one BOS by template %r and file %r" % who, n, none + 1)
 toy.end()
