@@ -90,7 +90,8 @@ make_folders(char *path)
 static char *
 find_path(void)
 {
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	const char *state = secure_getenv("XDG_STATE_HOME");
+	const char *home = secure_getenv("HOME");
 	char *path = NULL;
 	int n = -1;
 

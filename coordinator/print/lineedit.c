@@ -357,7 +357,7 @@ lineedit_remember(struct lineedit *le, const char *text)
 static int
 open_editor(struct lineedit *le)
 {
-	const char *term = getenv("TERM");
+	const char *term = secure_getenv("TERM");
 	sigset_t jobs;
 	HistEvent ev;
 

@@ -15,7 +15,7 @@
 int
 status_on_terminal(void)
 {
-	const char *term = getenv("TERM");
+	const char *term = secure_getenv("TERM");
 
 	return isatty(STDERR_FILENO) &&
 	    (term == NULL || strcmp(term, "dumb") != 0);
