@@ -129,10 +129,10 @@ PROGS   := $(PROGSRC:%.c=$(B)/%) $(B)/tests/standin/libcdsprpc.so
 UNIT    := $(filter $(B)/tests/unit/%,$(PROGS))
 # Slow builds (emulated, sanitized) leave out the scripts that consist of many
 # runs: the fast tiers cover what they test.
-E2E     := $(sort $(filter-out tests/e2e/lib.sh tests/e2e/big.sh, \
-           $(call matching,tests/e2e/*.sh)))
+E2E     := $(sort $(filter-out tests/e2e/lib.sh tests/e2e/big.sh \
+           tests/e2e/package.sh,$(call matching,tests/e2e/*.sh)))
 ifneq ($(CROSS),)
-E2E     := tests/e2e/smoke.sh tests/e2e/hardening.sh
+E2E     := $(addprefix tests/e2e/,smoke.sh hardening.sh)
 else ifeq ($(SAN),thread)
 E2E     := tests/e2e/smoke.sh tests/e2e/processes.sh
 else ifeq ($(SAN),address)
@@ -179,7 +179,7 @@ BUILT_BY := $(CC) $(AR) $(ALLFLAGS) $(COUNTED) $(TEMPLATES) \
            $(HARDEN_LD) $(LDFLAGS) $(LIBS) $(HEXCC) $(HEXLD) \
            $(HEXFLAGS) $(SKELCC) $(SKELFLAGS)
 FLAGS    := $(B)/flags
-ifeq ($(filter clean help,$(MAKECMDGOALS)),)
+ifeq ($(filter clean help uninstall install-built,$(MAKECMDGOALS)),)
 ifneq ($(BUILT_BY),$(file <$(FLAGS)))
 $(shell mkdir -p $(B))$(file >$(FLAGS),$(BUILT_BY))
 endif
@@ -284,6 +284,67 @@ demo:
 	$(MAKE) $(AGAIN) all
 	$(B)/straddle run -c $(S)config/demo.conf -p "In the beginning" -n 64 \
 	    --seed 1
+
+# --- packages ---
+
+# Below PREFIX: folders, and the files that go there as they are.
+PREFIX  ?= /usr/local
+BASHDIR := share/bash-completion/completions
+ZSHDIR  ?= share/zsh/site-functions
+RUNS    := $(if $(CROSS),qemu-$(ARCH))
+FILES_lib/straddle := $(SKEL)
+FILES_share/doc/straddle := $(addprefix $(S),README.md LICENSE)
+FILES_share/man/man1 := $(S)config/man/straddle.1
+FILES_share/man/man5 := $(S)config/man/straddle.conf.5
+FILES_share/straddle := $(S)tests/data/kjv-q8_0.gguf
+FOLDERS := $(patsubst FILES_%,%,$(filter FILES_%,$(.VARIABLES)))
+CONFIGS := $(notdir $(call matching,config/*.conf))
+# Change a file's paths to those after the install: program, folder of configs.
+with_paths = sed -e 's|build/straddle|$(1)|; s|build/||; s|\.\./tests/data/||' \
+           -e 's|config/\([a-z-]*\.conf\)|$(2)\1|; s|/usr/local/bin|$(PREFIX)/bin|'
+# What is installed, for the removal: also what this machine did not build.
+INSTALLED := bin/straddle $(BASHDIR)/straddle $(ZSHDIR)/_straddle \
+           lib/systemd/system/straddle.service \
+           $(addprefix lib/,sysusers.d/straddle.conf tmpfiles.d/straddle.conf) \
+           $(addprefix lib/straddle/,hexagon-domain libstraddle-domain-*.so) \
+           $(CONFIGS:%=share/straddle/%) \
+           $(foreach d,$(FOLDERS),$(addprefix $(d)/,$(notdir $(FILES_$(d)))))
+
+install: all
+	$(MAKE) $(AGAIN) install-built
+# What was built, whatever the flags.
+install-built:
+	set -e; d="$(DESTDIR)$(PREFIX)"; \
+	install -d $(FOLDERS:%="$$d/%") "$$d/bin" "$$d/lib/systemd/system" \
+	    "$$d/lib/sysusers.d" "$$d/lib/tmpfiles.d"; \
+	install -m 755 $(B)/straddle "$$d/bin"; \
+	$(if $(DOMAIN),install -m 755 $(DOMAIN) "$$d/lib/straddle";) \
+	$(foreach d,$(FOLDERS),$(if $(FILES_$(d)), \
+	    install -m 644 $(FILES_$(d)) "$$d/$(d)";)) \
+	for f in $(CONFIGS); do \
+		$(call with_paths,straddle,$(PREFIX)/share/straddle/) \
+		    $(S)config/$$f | install -m 644 /dev/stdin "$$d/share/straddle/$$f"; \
+	done; \
+	$(call with_paths) $(S)config/straddle.service | install -m 644 \
+	    /dev/stdin "$$d/lib/systemd/system/straddle.service"; \
+	for f in sysusers tmpfiles; do \
+		install -m 644 $(S)config/straddle.$$f "$$d/lib/$$f.d/straddle.conf"; \
+	done; \
+	if $(RUNS) $(B)/straddle --version >/dev/null 2>&1; then \
+		install -d "$$d/$(BASHDIR)" "$$d/$(ZSHDIR)"; \
+		$(RUNS) $(B)/straddle help completion bash | install -m 644 \
+		    /dev/stdin "$$d/$(BASHDIR)/straddle"; \
+		$(RUNS) $(B)/straddle help completion zsh | install -m 644 \
+		    /dev/stdin "$$d/$(ZSHDIR)/_straddle"; \
+	else \
+		echo "  without completions: the program does not run here"; \
+	fi
+
+uninstall:
+	cd "$(DESTDIR)$(PREFIX)" && rm -f $(INSTALLED) && \
+	for d in lib/straddle share/straddle share/doc/straddle; do \
+		[ ! -d $$d ] || rmdir --ignore-fail-on-non-empty $$d; \
+	done
 
 # One archive with everything a board needs: unpack it there, run ./straddle.
 DIST    := straddle-$(VERSION)-$(ARCH)
@@ -414,6 +475,7 @@ clean:
 help:
 	echo "make               build/straddle"
 	echo "make demo          install what is missing, build, generate text"
+	echo "make install       below PREFIX (/usr/local), DESTDIR; uninstall"
 	echo "make dist          an archive to carry to a board (CROSS=...)"
 	echo "make skel          the DSP's module alone (HEXAGON_SDK_ROOT=...)"
 	echo "make check         the tests: quick and complete"
@@ -436,9 +498,11 @@ help:
 	echo "V=1 shows commands; CC=clang-14; SAN=address|thread; B=DIR;"
 	echo "CROSS=aarch64-linux-gnu- builds for aarch64"
 
-.PHONY: all demo dist skel check check-built check-all check-kernels \
-    check-includes check-sabotage check-rows check-asan check-tsan check-clang check-programs \
-    check-arm64 check-conformance check-faults check-big check-vm \
-    check-fresh check-fuzz fuzz-built check-kills check-stress check-torture clean help
+.PHONY: all demo install install-built uninstall dist skel \
+    check check-built check-all check-kernels check-includes check-rows \
+    check-asan check-tsan check-clang check-programs check-arm64 \
+    check-conformance check-faults check-big check-vm \
+    check-fresh check-fuzz fuzz-built check-kills check-stress check-torture \
+    check-sabotage clean help
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -type f -name '*.d' 2>/dev/null)

@@ -117,7 +117,8 @@ find_program(char *ret)
 	for (i = 0; i < NITEMS(places); i++)
 		if ((size_t)snprintf(path, sizeof(path), "%s%s"
 		    "hexagon-domain", self, places[i]) < sizeof(path) &&
-		    realpath(path, ret) != NULL && access(ret, R_OK) == 0)
+		    realpath(path, ret) != NULL &&
+		    access(ret, R_OK | X_OK) == 0)
 			return 0;
 	return -ENOENT;
 }
