@@ -132,7 +132,7 @@ UNIT    := $(filter $(B)/tests/unit/%,$(PROGS))
 E2E     := $(sort $(filter-out tests/e2e/lib.sh tests/e2e/big.sh \
            tests/e2e/package.sh,$(call matching,tests/e2e/*.sh)))
 ifneq ($(CROSS),)
-E2E     := $(addprefix tests/e2e/,smoke.sh hardening.sh)
+E2E     := $(addprefix tests/e2e/,smoke.sh hardening.sh package.sh)
 else ifeq ($(SAN),thread)
 E2E     := tests/e2e/smoke.sh tests/e2e/processes.sh
 else ifeq ($(SAN),address)
@@ -346,17 +346,39 @@ uninstall:
 		[ ! -d $$d ] || rmdir --ignore-fail-on-non-empty $$d; \
 	done
 
-# One archive with everything a board needs: unpack it there, run ./straddle.
+# One archive with everything that a board needs but the C library: unpack it
+# there, run ./straddle.  The loader stays dynamic, for devices' libraries.
 DIST    := straddle-$(VERSION)-$(ARCH)
-dist: $(B)/straddle $(SKEL) $(DOMAIN)
-	rm -rf $(B)/$(DIST) && mkdir -p $(B)/$(DIST)/config $(B)/$(DIST)/tests/data
-	cp $^ $(B)/$(DIST)
-	cp $(S)README.md $(S)LICENSE $(B)/$(DIST)
-	cp -r $(S)config/*.conf $(S)config/man $(B)/$(DIST)/config
-	cp $(S)tests/data/kjv-q8_0.gguf $(B)/$(DIST)/tests/data
-	tar -C $(B) -czf $(B)/$(DIST).tar.gz $(DIST)
+STATIC  := -static-libgcc -Wl,-Bstatic -Wl,--start-group \
+           $(filter-out -lm,$(LIBS)) -lmd -ltinfo -Wl,--end-group \
+           -Wl,-Bdynamic -lm
+LINKED  := uring numa bsd md confuse jansson pcre2 seccomp edit ncurses
+$(B)/dist/straddle: $(MAINOBJ) $(LIB)
+	echo "  LINK  $@"
+	mkdir -p $(@D)
+	$(CC) $(ALLFLAGS) -o $@ $^ $(HARDEN_LD) $(LDFLAGS) $(STATIC) || \
+	    { echo "make dist needs these libraries also as archives (.a)," \
+	    "as Debian's packages have them" >&2; exit 1; }
+	$(CROSS)strip $@
+
+dist: $(B)/dist/straddle $(SKEL) $(DOMAIN)
+	set -e; d=$(B)/$(DIST); rm -rf $$d; mkdir -p $$d/config $$d/licenses; \
+	glibc=$$(LC_ALL=C readelf -VW $< | grep -o 'GLIBC_[0-9.]*' | \
+	    sort -Vu | sed -n '$$s/GLIBC_//p'); \
+	cp $^ $(S)LICENSE $$d; \
+	cp -r $(S)config/man $$d; \
+	for l in $(LINKED); do \
+		cp /usr/share/doc/lib$$l-dev/copyright $$d/licenses/$$l; \
+	done; \
+	for f in $(CONFIGS); do \
+		$(call with_paths,./straddle,config/) $(S)config/$$f >$$d/config/$$f; \
+	done; \
+	cp $(S)tests/data/kjv-q8_0.gguf $$d/config; \
+	sed -e 's/@VERSION@/$(VERSION)/; s/@ARCH@/$(ARCH)/' \
+	    -e "s/@GLIBC@/$$glibc/" $(S)config/dist/README.md >$$d/README.md; \
+	tar -C $(B) --owner=0 --group=0 -czf $$d.tar.gz $(DIST); \
 	$(if $(SKEL),,echo "  without the DSP's module: it takes $(HEXCC) and $(HEXLD)";) \
-	echo "  DIST  $(B)/$(DIST).tar.gz"
+	echo "  DIST  $$d.tar.gz, for glibc $$glibc or newer"
 
 # --- tests; tests/README.md says what each program does ---
 
@@ -365,7 +387,7 @@ check:
 	$(S).ci/deps check
 	$(MAKE) $(AGAIN) check-built
 
-check-built: all $(PROGS) check-includes check-rows
+check-built: all $(PROGS) check-includes check-rows $(if $(CROSS),dist)
 	$(IN) tests/run.sh $(CHECKS)
 
 # The longest come first, the others run beside them.  TSan has nothing to find
@@ -411,6 +433,12 @@ check-clang:
 	$(S).ci/deps clang
 	$(MAKE) $(AGAIN) CC=$(CLANG) B=$(B)/clang all check-programs
 check-programs: $(PROGS)
+
+# The archive in a root with nothing but the C library.
+check-package:
+	$(S).ci/deps check
+	$(MAKE) $(AGAIN) all dist
+	$(IN) tests/run.sh tests/e2e/package.sh
 
 # Built for aarch64 and run under user emulation.
 check-arm64:
@@ -484,6 +512,7 @@ help:
 	echo "  check-tsan       the same under TSan"
 	echo "  check-clang      everything builds with clang"
 	echo "  check-arm64      cross-built, under user emulation"
+	echo "  check-package    what dist and deb make, where nothing else is"
 	echo "  check-big        a model larger than any one cap (850 MB)"
 	echo "  check-kills      kills KILLS (1000) workers; minutes"
 	echo "  check-vm         cgroup v2 alone, on Debian's kernel under qemu"
@@ -501,7 +530,7 @@ help:
 .PHONY: all demo install install-built uninstall dist skel \
     check check-built check-all check-kernels check-includes check-rows \
     check-asan check-tsan check-clang check-programs check-arm64 \
-    check-conformance check-faults check-big check-vm \
+    check-conformance check-faults check-package check-big check-vm \
     check-fresh check-fuzz fuzz-built check-kills check-stress check-torture \
     check-sabotage clean help
 
