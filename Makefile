@@ -380,6 +380,19 @@ dist: $(B)/dist/straddle $(SKEL) $(DOMAIN)
 	$(if $(SKEL),,echo "  without the DSP's module: it takes $(HEXCC) and $(HEXLD)";) \
 	echo "  DIST  $$d.tar.gz, for glibc $$glibc or newer"
 
+# The Debian package, in build/deb.
+deb:
+	$(S).ci/deps deb
+	$(MAKE) $(AGAIN) deb-built
+deb-built:
+	rm -rf $(B)/deb && mkdir -p $(B)/deb/straddle-$(VERSION)
+	cd $(or $(S),.) && tar -c --exclude=__pycache__ Makefile README.md LICENSE \
+	    .ci tests $(DIRS) | tar -C $(BUILD)/deb/straddle-$(VERSION) -x
+	mv $(B)/deb/straddle-$(VERSION)/config/debian $(B)/deb/straddle-$(VERSION)
+	cd $(B)/deb/straddle-$(VERSION) && \
+	    env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -us -uc
+	echo "  DEB   "$(B)/deb/*.deb
+
 # --- tests; tests/README.md says what each program does ---
 
 # The quick, complete set that everyone runs.
@@ -434,10 +447,10 @@ check-clang:
 	$(MAKE) $(AGAIN) CC=$(CLANG) B=$(B)/clang all check-programs
 check-programs: $(PROGS)
 
-# The archive in a root with nothing but the C library.
+# The archive in a root with nothing but the C library; the Debian package.
 check-package:
-	$(S).ci/deps check
-	$(MAKE) $(AGAIN) all dist
+	$(S).ci/deps check deb
+	$(MAKE) $(AGAIN) all dist deb-built
 	$(IN) tests/run.sh tests/e2e/package.sh
 
 # Built for aarch64 and run under user emulation.
@@ -504,6 +517,7 @@ help:
 	echo "make               build/straddle"
 	echo "make demo          install what is missing, build, generate text"
 	echo "make install       below PREFIX (/usr/local), DESTDIR; uninstall"
+	echo "make deb           a Debian package, in build/deb"
 	echo "make dist          an archive to carry to a board (CROSS=...)"
 	echo "make skel          the DSP's module alone (HEXAGON_SDK_ROOT=...)"
 	echo "make check         the tests: quick and complete"
@@ -527,11 +541,12 @@ help:
 	echo "V=1 shows commands; CC=clang-14; SAN=address|thread; B=DIR;"
 	echo "CROSS=aarch64-linux-gnu- builds for aarch64"
 
-.PHONY: all demo install install-built uninstall dist skel \
+.PHONY: all demo install install-built uninstall dist deb deb-built skel \
     check check-built check-all check-kernels check-includes check-rows \
     check-asan check-tsan check-clang check-programs check-arm64 \
     check-conformance check-faults check-package check-big check-vm \
     check-fresh check-fuzz fuzz-built check-kills check-stress check-torture \
     check-sabotage clean help
 
--include $(shell find $(B) -type f -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -path $(B)/deb -prune -o -type f -name '*.d' -print \
+    2>/dev/null)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# tests/tools/fresh.sh - run the README's two commands on a minimal Debian 12.
+# tests/tools/fresh.sh - run the README's commands on a minimal Debian 12, and
+# install and remove the Debian package there.
 #
 # debootstrap makes a system with no packages beyond git, make and ca-certificates.
 # `make demo` and `make check` run there in a clean clone of HEAD, which fails if
@@ -33,7 +34,16 @@ if [ "${1-}" = --inside ]; then
 		echo "=== make demo"
 		make demo
 		echo "=== make check"
-		make check'
+		make check
+		echo "=== make deb"
+		make deb
+		apt-get install -y --no-install-recommends ./build/deb/straddle_*.deb
+		id straddle
+		cd /
+		straddle run -c /usr/share/straddle/demo.conf -p "In the beginning" -n 4
+		straddle devices
+		dpkg --purge straddle
+		[ ! -e /usr/lib/straddle ] && [ ! -e /usr/share/straddle ]'
 fi
 
 # --- outside ---
