@@ -135,7 +135,8 @@ take_long(struct cli *cli, struct cli_option *o, const char *word)
 	    (size_t)(value - word) : strlen(word), (size_t)64), word);
 	for (p = o->typed; (p = strchr(p, '_')) != NULL; )
 		*p = '-';
-	value += value != NULL;
+	if (value != NULL)
+		value++;
 	o->s = find_long(cli, o->typed + 2, &many);
 	/* A whole word of another program is not short for one of ours. */
 	if ((o->s == NULL || strcmp(o->s->option, o->typed + 2) != 0) &&
