@@ -53,14 +53,14 @@ static void
 give_turn_to(unsigned next)
 {
 	unsigned self = me;
+	int ended = thread[self].state == ENDED;
 
 	if (next == self)
 		return;
 	me = next;
-	sem_post(&thread[next].turn);
-	if (thread[self].state != ENDED)
-		while (sem_wait(&thread[self].turn) != 0)
-			;
+	sem_post(&thread[next].turn);	/* from here on it may write all this */
+	while (!ended && sem_wait(&thread[self].turn) != 0)
+		;		/* EINTR */
 }
 
 static void
