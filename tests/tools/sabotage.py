@@ -456,7 +456,8 @@ def build(r):
     want = []
     for t in r.tests:
         if t.endswith((".sh", ".py")):
-            want += ["all", folder + "/tests/tools/mkgguf"]
+            want += ["all", folder + "/tests/tools/mkgguf",
+                     folder + "/tests/tools/faulty"]
         else:
             want.append(folder + "/tests/" + t)
     cc = ["CC=" + os.environ["CC"]] if "CC" in os.environ else []

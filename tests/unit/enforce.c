@@ -158,7 +158,7 @@ START_TEST(nothing_is_left_of_a_cap_that_is_used_up)
 	left = bytes_left(0, 2 * CAP, 0);
 	ck_assert(left == 0 || left == UINT64_MAX);
 	/* A worker's word that would wrap at 2^64. */
-	left = bytes_left(0, UINT64_MAX - CAP / 512, 0);
+	left = bytes_left(0, UINT64_MAX - CAP / 512 + 1, 0);
 	ck_assert(left == 0 || left == UINT64_MAX);
 	left = bytes_left(0, 8 * MIB, UINT64_MAX - 8 * MIB + 1);
 	ck_assert(left == 0 || left == UINT64_MAX);
