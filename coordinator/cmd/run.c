@@ -241,6 +241,12 @@ read_prompt(struct run *r, struct err *reterr)
 	int rc = source_read_most(c->prompt, c->prompt_file, most, &r->source,
 	    reterr);
 
+	/* An empty prompt is -p "": here the text was forgotten. */
+	if (rc == 0 && c->prompt_file != NULL && r->source.nbytes == 0 &&
+	    strcmp(c->prompt_file, "-") == 0)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "run: no prompt: "
+		    "stdin is empty: give -p TEXT or -f FILE, or pipe a text "
+		    "in");
 	if (rc == 0 && c->prompt_file != NULL)
 		source_chomp(&r->source);
 	return rc;

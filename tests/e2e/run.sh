@@ -181,6 +181,9 @@ run_any bash -c '{ sleep 3; cat "$1"; } | "$2" run "$3" --temp 0 --ctx 256 -n 1'
     - "$T/prompt" "$BIN" "$MODEL"
 check "a pipe that stays empty for long is noted" \
     stderr_has '^straddle: waiting for a text on stdin$'
+: >"$T/empty"
+INPUT=$T/empty straddle run "$MODEL" --temp 0 -n 1
+check "an empty stdin is no prompt" is_refusal 2 'no prompt: stdin is empty'
 printf '\r\n' >"$T/crlf"
 { cat "$T/prompt"; cat "$T/prompt"; printf '\n'; } >"$T/two"
 greedy -p "$(cat "$T/prompt")
