@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "config/log.h"
+#include "config/units.h"
 #include "chat_message.h"
 #include "chat_talk.h"
 #include "cmd.h"
@@ -19,8 +20,10 @@ static int
 emit_text(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
 {
 	struct talk *k = arg;
-	int rc = output_text(bytes, nbytes);
+	int rc;
 
+	status_erase(&k->reading);
+	rc = output_text(bytes, nbytes);
 	k->has_shown = 1;
 	return rc < 0 ? err_set(reterr, ERR_RUN, rc, "stdout: %s",
 	    strerror(-rc)) : 0;
@@ -35,6 +38,18 @@ is_stopped(void *arg)
 
 	return k->sigint_fd >= 0 &&
 	    read(k->sigint_fd, &si, sizeof(si)) == sizeof(si);
+}
+
+static void
+show_reading(void *arg, uint32_t done, uint32_t n)
+{
+	struct talk *k = arg;
+	char read[UNITS_COUNT_LEN], all[UNITS_COUNT_LEN];
+
+	if (status_is_due(&k->reading))
+		status_print(&k->reading, (double)done / n,
+		    "message: %s of %s tokens", units_count(done, read),
+		    units_count(n, all));
 }
 
 /* The context, after a turn: is it full, or will it be soon? */
@@ -61,6 +76,9 @@ show_room(struct talk *k)
 		    "itself", left, ctx);
 		k->warned = 1;
 	}
+	if (st->gen_tok == 0 && strcmp(st->stop, "user") == 0)
+		log_info("the message was not read to its end: /undo takes it "
+		    "back");
 	if (k->c->n_predict == N_PREDICT_SHARE &&
 	    strcmp(st->stop, "length") == 0)
 		log_info("the answer was cut off after %u tokens, %s: -n N "
@@ -76,7 +94,9 @@ answer_message(struct talk *k, const struct source *text, struct err *reterr)
 	int rc;
 
 	k->has_shown = 0;
+	status_init(&k->reading, k->c->verbose > 0);
 	rc = chat_turn(k->chat, text->text, text->nbytes, &e);
+	status_erase(&k->reading);
 	if (rc == -EINTR)
 		output_hurry();
 	if (rc < 0 && e.kind == ERR_USAGE) {
@@ -144,7 +164,7 @@ start_and_talk(struct talk *k, struct err *reterr)
 {
 	const struct conf *c = k->c;
 	const struct chat_ops ops = { .emit = emit_text, .is_stopped = is_stopped,
-	    .arg = k };
+	    .reading = show_reading, .arg = k };
 	char note[CHAT_NOTE_LEN];
 	int rc, signal_fd;
 

@@ -6,6 +6,7 @@
 #include "config/conf.h"
 #include "coordinator/engine/chat.h"
 #include "coordinator/print/lineedit.h"
+#include "coordinator/print/status.h"
 
 struct talk {
 	const struct conf *c;
@@ -15,6 +16,7 @@ struct talk {
 	int sigint_fd;		/* -1: Ctrl-C ends everything */
 	unsigned nfailed;	/* lines without an answer */
 	unsigned nunsaved;	/* /save that failed */
+	struct status reading;	/* of a long message */
 	int has_shown;		/* some of the last answer */
 	int warned;		/* that the context is nearly full */
 	int has_quit;		/* /quit */

@@ -157,6 +157,22 @@ sample_next(void *arg, uint32_t index, const float *logits,
 	return decoder_sample(c->decoder, 0, logits, &c->next, reterr);
 }
 
+/* For history_feed(): 1 = the user does not want the rest to be read. */
+static int
+tick(void *arg, uint32_t sent, uint32_t n)
+{
+	struct chat *c = arg;
+
+	c->ops.reading(c->ops.arg, sent, n);
+	return is_stopped(c);
+}
+
+static int
+feed(struct chat *c, struct err *reterr)
+{
+	return history_feed(&c->h, sample_next, tick, c, reterr);
+}
+
 static int make_room_in_answer(struct chat *c, struct err *reterr);
 
 /* Take the sampled token: show it, and append it to the history. */
@@ -207,8 +223,12 @@ generate_answer(struct chat *c, struct err *reterr)
 		if ((c->st.stop = a->stop) != NULL)
 			return end_answer(c, reterr);
 		c->pending = 0;
-		if ((rc = history_feed(&c->h, sample_next, c, reterr)) < 0)
+		if ((rc = feed(c, reterr)) < 0)
 			return rc;
+		if (rc > 0) {		/* after a shift */
+			c->st.stop = "user";
+			return end_answer(c, reterr);
+		}
 	}
 }
 
@@ -418,6 +438,7 @@ chat_turn(struct chat *c, const char *text, size_t nbytes, struct err *reterr)
 {
 	uint64_t start = event_now_ns(), first;
 	struct message m = { .text = text, .nbytes = nbytes };
+	uint32_t held;
 	int rc = add_message(c, &m, reterr);
 
 	free(m.ids);
@@ -426,16 +447,21 @@ chat_turn(struct chat *c, const char *text, size_t nbytes, struct err *reterr)
 	c->pending = 0;
 	c->st.stop = NULL;
 	c->st.gen_tok = 0;
-	c->st.prompt_tok = c->h.len - c->h.held;
 	limit_answer(c);
-	if ((rc = history_feed(&c->h, sample_next, c, reterr)) == 0) {
-		first = event_now_ns();
-		c->st.prompt_ns = first - start;
+	held = c->h.held;
+	rc = feed(c, reterr);
+	first = event_now_ns();
+	c->st.prompt_tok = c->h.held - held;
+	c->st.prompt_ns = first - start;
+	c->st.gen_ns = 0;
+	if (rc > 0)
+		c->st.stop = "user";
+	if (rc == 0) {
 		rc = generate_answer(c, reterr);
 		c->st.gen_ns = event_now_ns() - first;
 	}
 	count_tokens(c);
-	return rc;
+	return MIN(rc, 0);
 }
 
 /* The history has no turns any more. */

@@ -39,8 +39,11 @@ struct chat_ops {
 	/* More of an answer: whole characters. */
 	int (*emit)(void *arg, const char *bytes, size_t nbytes,
 	    struct err *reterr);
-	/* Does the user want the answer to end?  Called after each token. */
+	/* Does the user want the answer to end?  Called after each token, and
+	 * between the batches of a long message. */
 	int (*is_stopped)(void *arg);
+	/* `done` of n tokens of a long message are on their way. */
+	void (*reading)(void *arg, uint32_t done, uint32_t n);
 	void *arg;
 };
 
@@ -54,8 +57,9 @@ int chat_open(struct engine *eng, const struct chat_template *ct,
     struct err *reterr);
 void chat_close(struct chat *c);
 
-/* One turn: the user's text, the model's answer.  -E2BIG: the text does not
- * fit into the rest of the context, and nothing has changed. */
+/* One turn: the user's text, the model's answer; it is empty if the user ends it
+ * while the text is read.  -E2BIG: the text does not fit into the rest of the
+ * context, and nothing has changed. */
 int chat_turn(struct chat *c, const char *text, size_t nbytes,
     struct err *reterr);
 /* Begin a new conversation, with the system message of chat_open(). */

@@ -130,6 +130,14 @@ int engine_feed(struct engine *eng, uint32_t seq, uint32_t pos0,
     const uint32_t *ids, uint32_t n, enum engine_want want, engine_row_fn *fn,
     void *arg, struct err *reterr);
 
+/* The same for a long text, with the logits of its last row.  tick is called
+ * before each batch but the first, with the rows sent; 1 = send no more.
+ * *ret_sent rows were; fn gets the logits if these are all. */
+typedef int engine_tick_fn(void *arg, uint32_t sent, uint32_t n);
+int engine_feed_ticking(struct engine *eng, uint32_t seq, uint32_t pos0,
+    const uint32_t *ids, uint32_t n, engine_row_fn *fn, engine_tick_fn *tick,
+    void *arg, uint32_t *ret_sent, struct err *reterr);
+
 /* Run rows [n] of any sequences, in batches of at most --batch rows.  The rows
  * of a sequence continue it, in order.  fn (may be NULL) gets each row of
  * logits, in the order of rows. */

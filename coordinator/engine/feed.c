@@ -71,7 +71,9 @@ struct feed {
 	uint32_t sent;		/* rows submitted */
 	uint32_t wanted, got;	/* rows of logits */
 	engine_row_fn *fn;
+	engine_tick_fn *tick;	/* NULL = none */
 	void *arg;
+	int is_stopped;		/* by it */
 };
 
 static int
@@ -81,7 +83,9 @@ feed_next(void *arg, struct batch_out *b, struct err *reterr)
 	uint32_t left = f->n - f->sent, i, at;
 
 	(void)reterr;
-	if (left == 0)
+	f->is_stopped |= left > 0 && f->sent > 0 && f->tick != NULL &&
+	    f->tick(f->arg, f->sent, f->n);
+	if (left == 0 || f->is_stopped)
 		return 0;
 	b->nrows = f->rows == NULL ? engine_chunk(f->eng, f->n, left) :
 	    MIN(left, f->eng->plan.batch_rows);
@@ -114,7 +118,8 @@ feed(struct engine *eng, struct feed *f, struct err *reterr)
 	    .arg = f };
 	int rc = engine_flow(eng, &flow, reterr);
 
-	if (rc == 0 && (f->sent != f->n || f->got != f->wanted))
+	if (rc == 0 && ((f->sent != f->n && !f->is_stopped) ||
+	    f->got != f->wanted))
 		rc = err_set(reterr, ERR_RUN, -EPROTO, "the pipeline ended "
 		    "early: sent %u of %u rows, received %u of %u rows of "
 		    "logits", f->sent, f->n, f->got, f->wanted);
@@ -130,6 +135,16 @@ engine_chunk(const struct engine *eng, uint32_t n, uint32_t left)
 	    p->batch_rows);
 }
 
+static int
+feed_ids(struct engine *eng, struct feed *f, struct err *reterr)
+{
+	if (f->n > eng->plan.ctx_tok || f->pos0 > eng->plan.ctx_tok - f->n)
+		return err_set(reterr, ERR_USAGE, -E2BIG, "%u tokens from "
+		    "position %u do not fit into the context of %u", f->n,
+		    f->pos0, eng->plan.ctx_tok);
+	return feed(eng, f, reterr);
+}
+
 int
 engine_feed(struct engine *eng, uint32_t seq, uint32_t pos0,
     const uint32_t *ids, uint32_t n, enum engine_want want, engine_row_fn *fn,
@@ -138,11 +153,21 @@ engine_feed(struct engine *eng, uint32_t seq, uint32_t pos0,
 	struct feed f = { .ids = ids, .seq = seq, .pos0 = pos0, .want = want,
 	    .n = n, .eng = eng, .fn = fn, .arg = arg };
 
-	if (n > eng->plan.ctx_tok || pos0 > eng->plan.ctx_tok - n)
-		return err_set(reterr, ERR_USAGE, -E2BIG, "%u tokens from "
-		    "position %u do not fit into the context of %u", n, pos0,
-		    eng->plan.ctx_tok);
-	return feed(eng, &f, reterr);
+	return feed_ids(eng, &f, reterr);
+}
+
+int
+engine_feed_ticking(struct engine *eng, uint32_t seq, uint32_t pos0,
+    const uint32_t *ids, uint32_t n, engine_row_fn *fn, engine_tick_fn *tick,
+    void *arg, uint32_t *ret_sent, struct err *reterr)
+{
+	struct feed f = { .ids = ids, .seq = seq, .pos0 = pos0,
+	    .want = WANT_LAST, .n = n, .eng = eng, .fn = fn, .tick = tick,
+	    .arg = arg };
+	int rc = feed_ids(eng, &f, reterr);
+
+	*ret_sent = f.sent;
+	return rc;
 }
 
 int

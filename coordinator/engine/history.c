@@ -88,16 +88,18 @@ history_add(struct history *h, const uint32_t *ids, uint32_t n,
 }
 
 int
-history_feed(struct history *h, engine_row_fn *fn, void *arg,
-    struct err *reterr)
+history_feed(struct history *h, engine_row_fn *fn, engine_tick_fn *tick,
+    void *arg, struct err *reterr)
 {
-	int rc = engine_feed(h->eng, 0, h->held, h->ids + h->held, h->len -
-	    h->held, WANT_LAST, fn, arg, reterr);
+	uint32_t sent = 0;
+	int rc = engine_feed_ticking(h->eng, 0, h->held, h->ids + h->held,
+	    h->len - h->held, fn, tick, arg, &sent, reterr);
 
-	h->high = MAX(h->high, h->len);
-	if (rc == 0)
-		h->held = h->len;
-	return rc;
+	h->high = MAX(h->high, h->held + sent);
+	if (rc < 0)
+		return rc;
+	h->held += sent;
+	return h->held < h->len;
 }
 
 /* --- turns --- */

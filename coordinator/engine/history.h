@@ -42,9 +42,10 @@ int history_add_turn(struct history *h, const char *user, size_t nuser,
 int history_add_text(struct history *h, const char *bytes, size_t nbytes,
     struct err *reterr);
 
-/* Feed what the stages do not hold yet; fn gets the logits of the last token. */
-int history_feed(struct history *h, engine_row_fn *fn, void *arg,
-    struct err *reterr);
+/* Feed what the stages do not hold yet; fn gets the logits of the last token.
+ * 1: tick has ended it before; a later call goes on. */
+int history_feed(struct history *h, engine_row_fn *fn, engine_tick_fn *tick,
+    void *arg, struct err *reterr);
 
 /* The rest of these keep as much of the stages' KV as window layers allow. */
 

@@ -156,6 +156,22 @@ def ctrl_c_ends_an_answer():
     expect(t.end(), 0)
 
 
+def ctrl_c_ends_a_long_message():
+    t = chat('-v', '--ctx', '16384', '--batch', '1')
+    t.send(PASTE + 'and the LORD said\n' * 3000 + 'Amen' + PASTED)
+    t.until('Amen')
+    t.send('\r')
+    t.until('message: ')        # the line of its progress
+    t.send(CTRL_C)
+    t.until('/undo takes it back')
+    t.until('> ')
+    assert 'undo: 0 turns, 0 of' in say(t, '/undo'), t.all[-500:]
+    say(t, 'In the')
+    say(t, '/save saved')
+    expect(messages('saved'), ['In the'])
+    quit_chat(t)
+
+
 # The worker of the session hangs at its start, and does not see that the program
 # ends; the one before measures what a process needs.
 def ctrl_c_ends_a_load():

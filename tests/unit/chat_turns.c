@@ -38,10 +38,11 @@ static uint32_t cut_at, ncuts;
 static const uint32_t *script;		/* the model's next tokens */
 static uint32_t nscript;
 
+/* In batches of two rows. */
 int
-engine_feed(struct engine *eng, uint32_t seq, uint32_t pos0,
-    const uint32_t *ids, uint32_t n, enum engine_want want, engine_row_fn *fn,
-    void *arg, struct err *reterr)
+engine_feed_ticking(struct engine *eng, uint32_t seq, uint32_t pos0,
+    const uint32_t *ids, uint32_t n, engine_row_fn *fn, engine_tick_fn *tick,
+    void *arg, uint32_t *ret_sent, struct err *reterr)
 {
 	static float logits[512];
 	int rc;
@@ -49,9 +50,14 @@ engine_feed(struct engine *eng, uint32_t seq, uint32_t pos0,
 	ck_assert_uint_eq(seq, 0);
 	ck_assert_uint_eq(pos0, nheld);
 	ck_assert_uint_le(pos0 + n, eng->plan.ctx_tok);
-	ck_assert_int_eq(want, WANT_LAST);
-	memcpy(held + nheld, ids, n * sizeof(*ids));
-	nheld += n;
+	for (*ret_sent = 0; *ret_sent < n; *ret_sent += MIN(2, n - *ret_sent)) {
+		if (*ret_sent > 0 && tick(arg, *ret_sent, n))
+			break;
+	}
+	memcpy(held + nheld, ids, *ret_sent * sizeof(*ids));
+	nheld += *ret_sent;
+	if (*ret_sent < n)
+		return 0;
 	ck_assert_uint_gt(nscript, 0);
 	logits[*script] = 1;
 	rc = fn(arg, n - 1, logits, reterr);
@@ -85,11 +91,23 @@ show_text(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
 	return 0;
 }
 
+static unsigned stop_after;	/* questions; 0 = never */
+
 static int
-never_stopped(void *arg)
+is_stopped(void *arg)
 {
 	(void)arg;
-	return 0;
+	return stop_after > 0 && --stop_after == 0;
+}
+
+static uint32_t ntold;
+
+static void
+reading(void *arg, uint32_t done, uint32_t n)
+{
+	(void)arg;
+	ck_assert_uint_lt(done, n);
+	ntold = done;
 }
 
 /* window: of every other layer; 0 = none */
@@ -100,7 +118,7 @@ open_template(uint32_t window, const char *jinja)
 	    .nmerges = NITEMS(merges), .extra = tokens,
 	    .nextra = NITEMS(tokens),
 	    .chat_template = jinja };
-	const struct chat_ops ops = { show_text, never_stopped, NULL };
+	const struct chat_ops ops = { show_text, is_stopped, reading, NULL };
 	char path[256];
 	struct err e;
 
@@ -452,6 +470,30 @@ START_TEST(a_loaded_conversation_goes_on)
 }
 END_TEST
 
+START_TEST(a_message_that_is_stopped_is_read_on_later)
+{
+	struct err e = { 0 };
+
+	open_chat(0);
+	run_turn(FINAL "one<|return|>", "one");
+	stop_after = 4;
+	t_ok(chat_turn(chat, "hi", 2, &e), &e);
+	ck_assert_str_eq(chat_stats(chat)->stop, "user");
+	ck_assert_uint_eq(ntold, 8);
+	ck_assert_uint_eq(chat_stats(chat)->prompt_tok, 8);
+	ck_assert_uint_eq(chat_stats(chat)->gen_tok, 0);
+	ck_assert_uint_eq(chat_stats(chat)->turns, 2);
+	ck_assert_str_eq(chat_pair_at(chat, 1).answer, "");
+	run_turn(FINAL "three<|return|>", "three");
+	expect_held(HI FINAL "one<|end|>" HI "<|end|>" HI FINAL "three");
+	t_ok(chat_undo(chat, &e), &e);
+	t_ok(chat_undo(chat, &e), &e);
+	run_turn(FINAL "two<|return|>", "two");
+	expect_held(HI FINAL "one<|end|>" HI FINAL "two");
+	close_chat();
+}
+END_TEST
+
 /* Without -n, one that does not end by itself leaves half of the rest. */
 START_TEST(an_answer_does_not_fill_the_context)
 {
@@ -486,6 +528,7 @@ main(void)
 		what_remains_of_dropped_turns_is_a_new_conversation,
 		a_full_context_loses_its_oldest_turns,
 		a_loaded_conversation_goes_on,
+		a_message_that_is_stopped_is_read_on_later,
 		an_answer_does_not_fill_the_context
 	};
 
