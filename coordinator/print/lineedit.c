@@ -383,7 +383,8 @@ open_editor(struct lineedit *le)
 	el_set(le->el, EL_HIST, history, le->history);
 	el_set(le->el, EL_GETCFN, read_char);
 	el_source(le->el, NULL);		/* ~/.editrc */
-	el_set(le->el, EL_ADDFN, "straddle-paste", "Insert a pasted text",
+	/* el_set() would copy the strings and never free them. */
+	el_wset(le->el, EL_ADDFN, L"straddle-paste", L"Insert a pasted text",
 	    insert_paste);
 	el_set(le->el, EL_BIND, "\\033[200~", "straddle-paste", NULL);
 	el_set(le->el, EL_BIND, "-a", "\\033[200~", "straddle-paste", NULL);
