@@ -263,7 +263,9 @@ prompts_init(struct prompts *p, struct engine *eng, const struct source *file,
     struct generate_ops *ret)
 {
 	*p = (struct prompts){ .eng = eng, .path = eng->conf->prompts_file,
-	    .at = file->text, .eof = file->text + file->nbytes };
+	    .at = file->text };
+	if (file->text != NULL)		/* else there is no file of prompts */
+		p->eof = file->text + file->nbytes;
 	lines_init(&p->lines);
 	*ret = (struct generate_ops){ .next_prompt = next_prompt,
 	    .emit = keep_text, .finish = finish_line, .arg = p };
