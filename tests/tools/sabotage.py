@@ -277,6 +277,12 @@ row("stage: any token", "worker/stage/loop.c",
 row("stage: a batch of an older epoch is computed", "worker/stage/loop.c",
     "if (s->hdr.epoch != s->epoch)", "if (s->hdr.epoch > s->epoch)",
     "unit/stage_renew")
+row("stage: a neighbour that never stops is drained for ever",
+    "worker/stage/stage.c",
+    "	while (old-- > 0)\n		ring_release_spsc(&s->in);\n",
+    "	while (old > 0 && ring_peek_spsc(&s->in) != NULL)\n"
+    "		ring_release_spsc(&s->in);\n",
+    "unit/stage_renew")
 row("load: an extent beyond the file", "worker/load/plan.c",
     "if (x->offset > now.nbytes || x->nbytes > now.nbytes - x->offset)",
     "if (x->offset > now.nbytes)",

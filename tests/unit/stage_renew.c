@@ -3,7 +3,11 @@
  * older epochs, and computes the same bits from replayed batches. */
 #include "tests/support/t.h"
 
+#include <dlfcn.h>
+#include <stdarg.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "worker/stage/state.h"
 #include "tests/support/chain.h"
@@ -70,6 +74,62 @@ START_TEST(replayed_batches_give_the_same_bits)
 	ck_assert(chain_same_logits(ref, 0, &ch, 0, 0, TEXT));
 	chain_close(&ch);
 	close_reference(ref);
+}
+END_TEST
+
+/* A neighbour that fills the ring at every wake-up; it gives up after a hundred
+ * rings.  syscall() is replaced, so that the wake-up runs it here. */
+static struct ring_shared *flooded;
+
+static void
+flood(void)
+{
+	uint32_t tail = atomic_load(&flooded->tail);
+
+	if (tail < 100 * CHAIN_SLOTS)
+		atomic_store(&flooded->head, tail + CHAIN_SLOTS);
+}
+
+long
+syscall(long nr, ...)
+{
+	static long (*real)(long, ...);
+	long a[6];
+	va_list ap;
+	int i;
+
+	va_start(ap, nr);
+	for (i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	if (nr == SYS_futex && flooded != NULL &&
+	    (_Atomic uint32_t *)a[0] == &flooded->tail) {
+		flood();
+		return 0;
+	}
+	if (real == NULL)
+		*(void **)&real = dlsym(RTLD_NEXT, "syscall");
+	return real(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+START_TEST(renew_ends_although_the_neighbour_keeps_sending)
+{
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
+	struct ring_shared *sh;
+
+	chain_start(&ch, &lc);
+	flooded = sh = ch.map[0].base;
+	atomic_store(&sh->asleep, RING_PRODUCER);
+	flood();
+	stage_renew(ch.part[0].s, 1, NULL, NULL);
+	ck_assert_uint_eq(atomic_load(&sh->tail), CHAIN_SLOTS);
+	/* Nor is a counter that is impossible a reason to go on. */
+	flooded = NULL;
+	atomic_store(&sh->head, UINT32_MAX / 2);
+	stage_renew(ch.part[0].s, 2, NULL, NULL);
+	ck_assert_uint_eq(atomic_load(&sh->tail), 2 * CHAIN_SLOTS);
+	chain_close(&ch);
 }
 END_TEST
 
@@ -239,6 +299,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		replayed_batches_give_the_same_bits,
+		renew_ends_although_the_neighbour_keeps_sending,
 		renew_drops_waiting_slots_and_later_ones_of_old_epochs,
 		renew_drops_the_batch_in_progress,
 		a_call_is_answered_before_the_next_batch,

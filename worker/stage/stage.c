@@ -309,6 +309,8 @@ void
 stage_renew(struct stage *s, uint32_t epoch, const struct ring *in,
     const struct ring *out)
 {
+	uint32_t old;
+
 	s->renewed = 1;
 	s->epoch = epoch;
 	memset(s->seq_len, 0, sizeof(s->seq_len));
@@ -318,8 +320,11 @@ stage_renew(struct stage *s, uint32_t epoch, const struct ring *in,
 	if (out != NULL)
 		replace_ring(s, &s->out, out);
 	/* Drop slots of the old epoch, so that the ring has room when the
-	 * coordinator receives WIRE_RENEWED. */
-	while (ring_peek_spsc(&s->in) != NULL)
+	 * coordinator receives WIRE_RENEWED.  Those that arrive meanwhile are
+	 * dropped one by one: a producer that never stops must not keep this
+	 * stage here. */
+	old = MIN(ring_used_spsc(&s->in), s->in.nslots);
+	while (old-- > 0)
 		ring_release_spsc(&s->in);
 }
 
