@@ -270,9 +270,10 @@ prepare_run(struct run *r, struct err *reterr)
 		c->ctx_tok = (int)prompts_context(r->eng, &r->source);
 	if ((rc = engine_plan(r->eng, reterr)) < 0)
 		return rc;
-	prompts_init(&r->prompts, r->eng, &r->source, &r->ops);
-	if (c->prompts_file != NULL)
+	if (c->prompts_file != NULL) {
+		prompts_init(&r->prompts, r->eng, &r->source, &r->ops);
 		return 0;
+	}
 	r->ops = (struct generate_ops){ .next_prompt = next_prompt,
 	    .emit = emit_text, .finish = finish_text, .arg = r };
 	if ((rc = read_prompt(r, reterr)) < 0)
