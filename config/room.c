@@ -1,6 +1,7 @@
 /* config/room.c - reads the limits on this process's memory. */
 #include "room.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,15 @@
 
 #include "cgroup_find.h"
 #include "units.h"
+
+/* Out of descriptors: what limits the room is not known.  Any other failure to
+ * read a file means that there is no such limit. */
+static void
+note_failure(struct room *r, int rc)
+{
+	if (rc == -EMFILE || rc == -ENFILE)
+		r->rc = rc;
+}
 
 /* Lower a room to nbytes, and the highest cap to cap_bytes. */
 static void
@@ -60,10 +70,14 @@ lower_to_file(struct room *r, const char *root, const char *dir, int v1,
 {
 	char by[ROOM_BY], text[UNITS_BYTES_LEN];
 	uint64_t limit, used, cache, left;
+	int rc;
 
-	if (cgroup_read_number(dir, limit_file, &limit) < 0 ||
-	    !is_limit(limit) || cgroup_read_number(dir, used_file, &used) < 0)
+	if ((rc = cgroup_read_number(dir, limit_file, &limit)) < 0 ||
+	    !is_limit(limit) ||
+	    (rc = cgroup_read_number(dir, used_file, &used)) < 0) {
+		note_failure(r, rc);
 		return UINT64_MAX;
+	}
 	cache = cache_bytes(dir, v1);
 	used -= MIN(used, cache);
 	left = limit - MIN(used, limit);
@@ -102,6 +116,7 @@ lower_to_groups(struct room *r, const char *root)
 	uint64_t shared, limit, least;
 	int i, v1, n = cgroup_find(root, "memory", at);
 
+	note_failure(r, n);
 	for (i = 0; i < n; i++) {
 		if (at[i].dir[0] == '\0')
 			continue;
@@ -153,7 +168,8 @@ room_groups_bytes(const char *root)
 /* Read "NAME: N kB" of a file; prefix: what lines begin with before NAME.  0 =
  * there is none. */
 static uint64_t
-read_kib(const char *path, const char *prefix, const char *name)
+read_kib(struct room *r, const char *path, const char *prefix,
+    const char *name)
 {
 	char line[256], key[64];
 	unsigned long long kib = 0;
@@ -161,8 +177,10 @@ read_kib(const char *path, const char *prefix, const char *name)
 	FILE *fp;
 
 	n = (size_t)snprintf(key, sizeof(key), "%s%s:", prefix, name);
-	if ((fp = fopen(path, "re")) == NULL)
+	if ((fp = fopen(path, "re")) == NULL) {
+		note_failure(r, -errno);
 		return 0;
+	}
 	while (fgets(line, sizeof(line), fp) != NULL)
 		if (strncmp(line, key, n) == 0 &&
 		    sscanf(line + n, "%llu kB", &kib) == 1)
@@ -178,8 +196,8 @@ lower_to_machine(struct room *r, const char *root)
 	uint64_t total, avail, limit, used, policy;
 
 	snprintf(path, sizeof(path), "%s/proc/meminfo", root);
-	total = read_kib(path, "", "MemTotal");
-	avail = read_kib(path, "", "MemAvailable");
+	total = read_kib(r, path, "", "MemTotal");
+	avail = read_kib(r, path, "", "MemAvailable");
 	if (avail == 0)
 		return;
 	snprintf(by, sizeof(by), "memory of the machine, %s",
@@ -190,8 +208,8 @@ lower_to_machine(struct room *r, const char *root)
 	    policy != 2)
 		return;
 	snprintf(path, sizeof(path), "%s/proc/meminfo", root);
-	limit = read_kib(path, "", "CommitLimit");
-	used = read_kib(path, "", "Committed_AS");
+	limit = read_kib(r, path, "", "CommitLimit");
+	used = read_kib(r, path, "", "Committed_AS");
 	snprintf(by, sizeof(by), "CommitLimit of the machine, %s "
 	    "(vm.overcommit_memory is 2)", units_human_bytes(limit, text));
 	lower(r, limit - MIN(used, limit), limit, by);
@@ -201,32 +219,18 @@ lower_to_machine(struct room *r, const char *root)
  * drop, as the kernel estimates it for MemAvailable.  0 = there is no such
  * node. */
 static uint64_t
-node_bytes(const char *root, int node, uint64_t *ret_total)
+node_bytes(struct room *r, const char *root, int node, uint64_t *ret_total)
 {
 	char path[CGROUP_PATH], prefix[32];
 
 	snprintf(path, sizeof(path), "%s/sys/devices/system/node/node%d/meminfo",
 	    root, node);
 	snprintf(prefix, sizeof(prefix), "Node %d ", node);
-	*ret_total = read_kib(path, prefix, "MemTotal");
-	return *ret_total == 0 ? 0 : read_kib(path, prefix, "MemFree") +
-	    read_kib(path, prefix, "Inactive(file)") +
-	    read_kib(path, prefix, "Active(file)") / 2 +
-	    read_kib(path, prefix, "SReclaimable") / 2;
-}
-
-void
-room_node(const char *root, int node, struct room *ret)
-{
-	char by[ROOM_BY], text[UNITS_BYTES_LEN];
-	uint64_t total, left = node_bytes(root, node, &total);
-
-	set_unknown(ret);
-	if (total == 0)
-		return;
-	snprintf(by, sizeof(by), "memory of NUMA node %d, %s", node,
-	    units_human_bytes(total, text));
-	lower(ret, left, total, by);
+	*ret_total = read_kib(r, path, prefix, "MemTotal");
+	return *ret_total == 0 ? 0 : read_kib(r, path, prefix, "MemFree") +
+	    read_kib(r, path, prefix, "Inactive(file)") +
+	    read_kib(r, path, prefix, "Active(file)") / 2 +
+	    read_kib(r, path, prefix, "SReclaimable") / 2;
 }
 
 /* Read a list of nodes, "0-1,3": a file of its own, or the line after name. */
@@ -253,6 +257,27 @@ read_list(const char *root, const char *file, const char *name,
 	return found;
 }
 
+void
+room_node(const char *root, int node, struct room *ret)
+{
+	char by[ROOM_BY], text[UNITS_BYTES_LEN];
+	uint64_t total, left;
+	struct cpuset have;
+
+	set_unknown(ret);
+	/* The only node is the machine, whose numbers are more exact: memory
+	 * that a hypervisor gives back later may be in no node's. */
+	if (read_list(root, "/sys/devices/system/node/has_memory", "", &have) &&
+	    cpuset_count(&have) == 1)
+		return;
+	left = node_bytes(ret, root, node, &total);
+	if (total == 0)
+		return;
+	snprintf(by, sizeof(by), "memory of NUMA node %d, %s", node,
+	    units_human_bytes(total, text));
+	lower(ret, left, total, by);
+}
+
 /* cpuset.mems, in either version, leaves only some nodes to this process. */
 static void
 lower_to_nodes(struct room *r, const char *root)
@@ -270,7 +295,7 @@ lower_to_nodes(struct room *r, const char *root)
 		if (!cpuset_has(&have, (unsigned)node))
 			continue;
 		if (cpuset_has(&allowed, (unsigned)node)) {
-			sum += node_bytes(root, node, &all);
+			sum += node_bytes(r, root, node, &all);
 			total += all;
 		} else {
 			missing = 1;

@@ -17,6 +17,8 @@ struct room {
 	uint64_t cap_bytes;	/* the highest cap that can be reached; UINT64_MAX
 				 * = any */
 	char cap_by[ROOM_BY];
+	int rc;			/* 0, or -EMFILE or -ENFILE: a limit could not be
+				 * read, so that the rest is not to be trusted */
 };
 
 /* The tightest of: free memory of the machine (or what strict overcommit leaves
@@ -24,7 +26,7 @@ struct room {
  * process's memory groups, v1 and v2, and every group above them. */
 void room_all(const char *root, struct room *ret);
 
-/* Memory of one NUMA node; unknown where there is none. */
+/* Memory of one NUMA node of several; unknown where there is no such. */
 void room_node(const char *root, int node, struct room *ret);
 
 /* What RLIMIT_AS and RLIMIT_DATA leave to a process that has this much address

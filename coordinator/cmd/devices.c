@@ -267,8 +267,10 @@ cmd_devices(const struct conf *c, struct err *reterr)
 	unsigned i;
 	int rc = 0;
 
-	if ((machine = report_machine(c, reterr)) == NULL)
+	if ((machine = report_machine(c, reterr)) == NULL) {
+		json_decref(list);
 		return -EIO;
+	}
 	for (i = 0; (kind = device_kind(i)) != NULL && rc == 0; i++) {
 		memset(&a, 0, sizeof(a));
 		if (c->json)

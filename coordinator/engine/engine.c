@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -124,6 +125,10 @@ engine_plan(struct engine *eng, struct err *reterr)
 	env.process_room = base_memory_room;
 	if (!c->another_machine && eng->rooms[0].room.free_bytes != UINT64_MAX)
 		env.free_bytes = eng->rooms[0].room.free_bytes;
+	if (eng->rooms[0].room.rc < 0)
+		return err_set(reterr, ERR_RUN, eng->rooms[0].room.rc,
+		    "the limits of this machine: %s",
+		    strerror(-eng->rooms[0].room.rc));
 	if ((rc = measure_base_memory(c, reterr)) < 0 ||
 	    (rc = device_limits_probe(c, reterr)) < 0)
 		return rc;

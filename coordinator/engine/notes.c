@@ -92,8 +92,10 @@ notes_plan(const struct plan *p, const struct room *room)
 	uint64_t sum = plan_bytes(p, -1), caps = 0;
 
 	for (ps = p->session; ps < p->session + p->nsessions; ps++) {
+		if (!ps->conf->cap_given)
+			continue;	/* a share of what is free */
 		caps += MIN(ps->cap_bytes, UINT64_MAX - caps);
-		if (ps->lowered_by[0] != '\0' && ps->conf->cap_bytes != 0)
+		if (ps->lowered_by[0] != '\0')
 			log_info("note: session %s: cap %s lowered to %s: %s",
 			    ps->conf->name, units_human_bytes(
 			    ps->conf->cap_bytes, need), units_human_bytes(

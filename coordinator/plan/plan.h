@@ -84,8 +84,7 @@ struct plan_limits {
 struct plan_env {
 	const struct model *model;
 	const struct kernels *kernels;
-	uint64_t free_bytes;		/* shared by sessions without a cap; 0 =
-					 * unknown: each needs one */
+	uint64_t free_bytes;		/* shared by sessions without a cap */
 	/* [nrooms], what the sessions must fit into together: of all first;
 	 * nrooms 0 = this machine's memory is not considered. */
 	const struct plan_room *rooms;

@@ -67,10 +67,10 @@ default_cap(const struct conf *c, int node, uint64_t free_bytes,
 	}
 	if (n == 0)
 		return 0;
-	if (free_bytes == 0)
+	if (c->another_machine)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "session %s has no "
-		    "cap, and the free memory to share is not known: give it "
-		    "a cap", name);
+		    "cap, and the memory of another machine is not known: "
+		    "give it a cap", name);
 	if (given >= free_bytes)
 		return err_set(reterr, ERR_FIT, -ENOSPC, "session %s has no "
 		    "cap, and no memory is left for one: %" PRIu64 " bytes are "

@@ -17,6 +17,7 @@ A script checks and ends with end():
 It runs in a temporary folder.  STRADDLE_BIN names the program."""
 import atexit
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -89,6 +90,12 @@ def equal(label, got, want):
 def skip(reason):
     print("%s: skipped: %s" % (TOPIC, reason))
     sys.exit(77)
+
+
+def is_sanitized():
+    """Is the program built with a sanitizer, whose memory is in no plan?"""
+    with open(BIN, "rb") as f:
+        return re.search(rb"__(asan|tsan)_init", f.read()) is not None
 
 
 def end():

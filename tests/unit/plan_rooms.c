@@ -168,6 +168,7 @@ START_TEST(overcommitted_sessions_get_caps_that_suffice)
 	/* For another machine, nothing is known to share. */
 	fx.env.overcommit = 0;
 	fx.env.free_bytes = 0;
+	fx.c.another_machine = 1;
 	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -EINVAL);
 	ck_assert_int_eq(e.kind, ERR_USAGE);
 	has("give it a cap");

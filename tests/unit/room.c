@@ -201,6 +201,9 @@ START_TEST(the_machine_and_its_nodes_have_limits)
 	ck_assert_msg(strstr(r.by, "NUMA node 0") != NULL, "%s", r.by);
 	room_node(root, 7, &r);
 	ck_assert_uint_eq(r.free_bytes, UINT64_MAX);
+	put("/sys/devices/system/node/has_memory", "0\n");
+	room_node(root, 0, &r);		/* the machine */
+	ck_assert_uint_eq(r.free_bytes, UINT64_MAX);
 }
 END_TEST
 
