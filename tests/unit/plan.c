@@ -482,7 +482,7 @@ START_TEST(a_cache_beyond_64_bits_does_not_fit)
 	int i;
 
 	t.type = QUANT_F16;
-	t.n_head = t.n_head_kv = t.head_dim = 1 << 14;
+	t.n_head = t.n_head_kv = t.head_dim = t.v_dim = 1 << 14;
 	t.n_embd = 1;
 	plan_fixture_open(&fx, &t);		/* a sparse file */
 	fixture_add_session(&fx, INT64_MAX);

@@ -174,7 +174,7 @@ START_TEST(all_four_kinds_of_advice_are_given_where_they_help)
 	struct tiny t = TINY;
 	struct err e = { 0 };
 
-	t.head_dim = 32;
+	t.head_dim = t.v_dim = 32;
 	plan_fixture_open(&fx, &t);
 	fx.c.ctx_tok = 60000;
 	fx.c.batch_rows = 512;
@@ -383,7 +383,7 @@ START_TEST(the_context_is_not_cut_alone_where_other_settings_help)
 	static struct plan p;
 	struct tiny t = TINY;
 
-	t.head_dim = 32;
+	t.head_dim = t.v_dim = 32;
 	plan_fixture_open(&fx, &t);
 	fx.c.ctx_tok = 60000;
 	fx.c.batch_rows = 512;
