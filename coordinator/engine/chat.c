@@ -195,14 +195,21 @@ take_next(struct chat *c, struct err *reterr)
 	return rc;
 }
 
-/* Of a character that the answer ends within, the history has U+FFFD. */
+/* The history keeps what was shown: no stop text, and of a character that the
+ * answer ends within U+FFFD. */
 static int
 end_answer(struct chat *c, struct err *reterr)
 {
-	int rc = decoder_end(c->decoder, &c->answer, reterr);
+	struct answer *a = &c->answer;
+	int rc = decoder_end(c->decoder, a, reterr);
 
-	return rc < 0 || !c->answer.is_cut ? rc : history_add_text(&c->h,
-	    UTF8_REPLACEMENT, strlen(UTF8_REPLACEMENT), reterr);
+	if (rc == 0 && a->is_cut)
+		rc = history_add_text(&c->h, UTF8_REPLACEMENT,
+		    strlen(UTF8_REPLACEMENT), reterr);
+	if (rc < 0 || a->tail_bytes == 0)
+		return rc;
+	c->pending = 0;
+	return turns_trim_text(c->eng, &c->h, a->tail_bytes, reterr);
 }
 
 /* Generate tokens until the answer ends. */

@@ -122,7 +122,8 @@ decoder_begin(struct decoder *d, struct answer *a)
 {
 	a->ntokens = 0;
 	a->stop = NULL;
-	a->is_cut = a->at_stop_text = 0;
+	a->is_cut = 0;
+	a->tail_bytes = 0;
 	a->stops = (struct stop_state){ .nheld = 0 };
 	detokenizer_init(&a->detok, d->eng->vocab,
 	    !chat_template_is_plain(d->ct), d->eng->conf->special);
@@ -134,7 +135,7 @@ emit_token(struct decoder *d, struct answer *a, uint32_t id,
     struct err *reterr)
 {
 	int n = detokenizer_push(&a->detok, id, d->piece, d->piece_bytes);
-	size_t nshown;
+	size_t nshown, nheld = a->stops.nheld;
 	int found;
 
 	if (n < 0)
@@ -145,7 +146,7 @@ emit_token(struct decoder *d, struct answer *a, uint32_t id,
 	found = stops_push(&d->stops, &a->stops, d->piece, (size_t)n, d->shown,
 	    &nshown);
 	if (found >= 0) {
-		a->at_stop_text = 1;
+		a->tail_bytes = nheld + (size_t)n - nshown + a->detok.nheld;
 		a->stop = (unsigned)found < d->eng->conf->stop.n ? "stop" :
 		    "eos";
 	}
@@ -214,7 +215,7 @@ decoder_end(struct decoder *d, struct answer *a, struct err *reterr)
 	unsigned n = a->stops.nheld;
 
 	(void)d;
-	a->is_cut = a->detok.nheld > 0 && !a->at_stop_text;
+	a->is_cut = a->detok.nheld > 0 && a->tail_bytes == 0;
 	a->detok.nheld = a->stops.nheld = 0;
 	return n > 0 ? a->emit(a->arg, a->stops.held, n, reterr) : 0;
 }

@@ -49,7 +49,8 @@ struct answer {
 				 * user; NULL: goes on */
 	int is_cut;		/* it ends within a character, whose bytes were
 				 * not emitted */
-	int at_stop_text;	/* it ends at a text that was not emitted */
+	size_t tail_bytes;	/* of its tokens' text: a stop text and what
+				 * follows it, not emitted */
 	struct stop_state stops;
 	struct detokenizer detok;
 	struct chat_filter filter;

@@ -193,6 +193,13 @@ history_add_text(struct history *h, const char *bytes, size_t nbytes,
 }
 
 int
+history_replace_end(struct history *h, uint32_t ndel, const uint32_t *ids,
+    uint32_t nins, struct err *reterr)
+{
+	return splice(h, h->len - ndel, ndel, ids, nins, reterr);
+}
+
+int
 history_trim_answer(struct history *h, uint32_t n, struct err *reterr)
 {
 	return splice(h, h->turn[h->nturns - 1].answer_at, n, NULL, 0, reterr);

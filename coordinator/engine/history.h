@@ -49,6 +49,9 @@ int history_feed(struct history *h, engine_row_fn *fn, engine_tick_fn *tick,
 
 /* The rest of these keep as much of the stages' KV as window layers allow. */
 
+/* Replace the last ndel tokens of the last answer by ids[nins]. */
+int history_replace_end(struct history *h, uint32_t ndel, const uint32_t *ids,
+    uint32_t nins, struct err *reterr);
 /* Remove n tokens of the last answer, from its first on. */
 int history_trim_answer(struct history *h, uint32_t n, struct err *reterr);
 /* Put ids[n] in the place of the last turn's tokens. */

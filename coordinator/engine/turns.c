@@ -92,6 +92,36 @@ turns_append(const struct engine *eng, struct history *h, const char *system,
 /* --- the last answer --- */
 
 int
+turns_trim_text(const struct engine *eng, struct history *h, size_t nbytes,
+    struct err *reterr)
+{
+	const uint32_t at = h->turn[h->nturns - 1].answer_at;
+	struct text_part rest = { "", 0, 0 };
+	char *piece = malloc(tokenizer_max_bytes(eng->vocab));
+	uint32_t end = h->len, *ids = NULL;
+	size_t len, n = 0;
+	int rc = 0;
+
+	if (piece == NULL)
+		return err_nomem(reterr, "the text of a token");
+	while (nbytes > 0 && end > at) {
+		len = tokenizer_decode(eng->vocab, h->ids[--end],
+		    eng->conf->special, piece);
+		rest = (struct text_part){ piece, len - MIN(len, nbytes), 0 };
+		nbytes -= MIN(len, nbytes);
+	}
+	if (rest.nbytes > 0)
+		rc = tokenizer_encode_parts(eng->vocab, &rest, 1, ENCODE_MORE,
+		    &ids, &n, reterr);
+	if (rc == 0)
+		rc = history_replace_end(h, h->len - end, ids, (uint32_t)n,
+		    reterr);
+	free(ids);
+	free(piece);
+	return rc;
+}
+
+int
 turns_plan_settling(const struct engine *eng, const struct history *h,
     const char *system, uint32_t thoughts, struct settling *ret,
     struct err *reterr)

@@ -21,6 +21,11 @@ int turns_append(const struct engine *eng, struct history *h,
     const char *system, const struct chat_pair *p, int is_last,
     struct err *reterr);
 
+/* Remove the tokens of the last nbytes of text from the last answer.  A token that
+ * only ends in them is replaced by those of the rest of its text. */
+int turns_trim_text(const struct engine *eng, struct history *h,
+    size_t nbytes, struct err *reterr);
+
 /* What a new turn makes of the last answer.  The template may leave its thoughts
  * out, begin it in another way, or strip it; gpt-oss' leaves reasoning out once it
  * has led to an answer (openai/harmony docs/format.md, "Handling reasoning output

@@ -515,6 +515,37 @@ START_TEST(an_answer_does_not_fill_the_context)
 }
 END_TEST
 
+/* conf is read when a chat is opened. */
+static void
+stop_at(char *text)
+{
+	const struct chat_ops ops = { show_text, never_stopped, NULL };
+	struct err e;
+
+	conf.stop = (struct text_list){ 1, { text } };
+	chat_close(chat);
+	t_ok(chat_open(&engine, chat_template_of(&engine, NULL), NULL, &ops,
+	    &chat, &e), &e);
+}
+
+/* Its beginning may lie within a token. */
+START_TEST(a_stop_text_is_not_kept)
+{
+	open_chat(0);
+	stop_at((char[]){ "ix" });
+	run_turn(THINKS FINAL "one hix", "one h");
+	run_turn(FINAL "two<|return|>", "two");
+	expect_held(HI FINAL "one h<|end|>" HI FINAL "two");
+	close_chat();
+	open_chat(0);
+	stop_at((char[]){ "e" });
+	run_turn(FINAL "one", "on");
+	run_turn(FINAL "two<|return|>", "two");
+	expect_held(HI FINAL "on<|end|>" HI FINAL "two");
+	close_chat();
+}
+END_TEST
+
 int
 main(void)
 {
@@ -529,7 +560,8 @@ main(void)
 		a_full_context_loses_its_oldest_turns,
 		a_loaded_conversation_goes_on,
 		a_message_that_is_stopped_is_read_on_later,
-		an_answer_does_not_fill_the_context
+		an_answer_does_not_fill_the_context,
+		a_stop_text_is_not_kept
 	};
 
 	return t_main("chat_turns", 60, tests, NITEMS(tests));
