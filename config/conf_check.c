@@ -194,6 +194,9 @@ check_ids(struct conf *c, struct err *reterr)
 	if (c->cmd != CMD_EVAL)
 		return 0;
 	given += c->text_path != NULL;
+	if (given == 0 && c->logits_path == NULL &&
+	    (given = imply_stdin(&c->text_path, reterr)) < 0)
+		return given;
 	if (given != 1)
 		return refuse(c, reterr, given == 0 ? "nothing to evaluate: "
 		    "give --ids or --ids-file with --logits, or --text" :

@@ -681,6 +681,8 @@ START_TEST(text_piped_in_needs_no_option)
 	ck_assert_str_eq(conf.prompt_file, "-");
 	t_ok(LOAD("detokenize", "x.gguf"), &err);
 	ck_assert_str_eq(conf.ids_file, "-");
+	t_ok(LOAD("eval", "x.gguf"), &err);
+	ck_assert_str_eq(conf.text_path, "-");
 	t_ok(LOAD("run", "x.gguf", "-p", "a"), &err);
 	ck_assert_ptr_null(conf.prompt_file);
 	t_ok(LOAD("run", "x.gguf", "--prompts", "a"), &err);
@@ -692,6 +694,7 @@ START_TEST(text_piped_in_needs_no_option)
 	REFUSED("run: no prompt: give -p TEXT", "run", "-m", "x");
 	REFUSED("tokenize: no text", "tokenize", "x");
 	REFUSED("detokenize: no ids", "detokenize", "x");
+	REFUSED("eval: nothing to evaluate", "eval", "x");
 	close(STDIN_FILENO);
 	REFUSED("run: no prompt", "run", "-m", "x");
 }
