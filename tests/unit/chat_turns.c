@@ -519,7 +519,7 @@ END_TEST
 static void
 stop_at(char *text)
 {
-	const struct chat_ops ops = { show_text, is_stopped, NULL };
+	const struct chat_ops ops = { show_text, is_stopped, reading, NULL };
 	struct err e;
 
 	conf.stop = (struct text_list){ 1, { text } };
