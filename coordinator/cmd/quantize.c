@@ -44,7 +44,8 @@ static void
 tick(void *arg, uint64_t done_bytes)
 {
 	struct quantize *q = arg;
-	double part = (double)done_bytes / (double)q->g->tensor_bytes;
+	double part = (double)done_bytes / (double)MAX(done_bytes,
+	    q->g->tensor_bytes);
 	char done[UNITS_BYTES_LEN], all[UNITS_BYTES_LEN];
 
 	if (status_is_due(&q->status))
@@ -90,7 +91,7 @@ print_tensor(const struct gguf_tensor *from, const struct gguf_tensor *to,
 	printf("%-30s %18s  %6s %s %-6s %8s %s %-8s", from->name, shape,
 	    type_name(from), same ? "  " : "->",
 	    same ? "" : type_name(to),
-	    units_human_bytes(from->nbytes, was), same ? "  " : "->",
+	    units_human_bytes(gguf_stored_bytes(from), was), same ? "  " : "->",
 	    same ? "" : units_human_bytes(to->nbytes, is));
 	if (same)
 		puts(" as it was");
@@ -165,6 +166,21 @@ read_want(const struct conf *c, struct requant_want *ret, struct err *reterr)
 	return 0;
 }
 
+static void
+note_unknown(const struct quantize *q)
+{
+	const struct gguf_tensor *t, *first = NULL;
+	uint64_t n = 0;
+
+	for (t = q->g->tensor; t < q->g->tensor + q->g->ntensors; t++)
+		if (quant_info(t->type) == NULL && n++ == 0)
+			first = t;
+	if (n > 0)
+		log_info("note: %" PRIu64 " tensors of an unknown type are "
+		    "copied as they are, the first is %s, of type %" PRIu32, n,
+		    first->name, first->type);
+}
+
 /* Quantizing twice loses more than quantizing once. */
 static void
 warn_of_requantizing(const struct quantize *q)
@@ -176,6 +192,7 @@ warn_of_requantizing(const struct quantize *q)
 		t = &q->g->tensor[i];
 		n += q->type[i] != t->type && quant_info(t->type)->block > 1;
 	}
+	note_unknown(q);
 	if (n > 0)
 		log_info("note: %" PRIu64 " of the tensors to convert are "
 		    "quantized already: errors are relative to them and "
@@ -311,7 +328,7 @@ sum_bytes(const struct gguf_tensor *t, uint64_t n)
 	uint64_t sum = 0;
 
 	while (n-- > 0)
-		sum += t[n].nbytes;
+		sum += gguf_stored_bytes(&t[n]);
 	return sum;
 }
 

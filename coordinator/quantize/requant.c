@@ -50,12 +50,20 @@ struct requant_work {
 	struct err err;
 };
 
+/* Elements; bytes of a tensor of unknown type. */
+static uint64_t
+work_of(const struct gguf_tensor *t)
+{
+	return quant_info(t->type) != NULL ? gguf_elements(t) :
+	    gguf_stored_bytes(t);
+}
+
 static uint64_t
 type_bytes(uint32_t type, uint64_t n)
 {
 	const struct quant_info *info = quant_info(type);
 
-	return n == 0 ? 0 : n / info->block * info->bytes;
+	return info != NULL ? n / info->block * info->bytes : n;
 }
 
 /* --- one piece --- */
@@ -141,7 +149,8 @@ check_copied(const struct requant *q, const struct piece *p, struct buffers *k,
 	uint32_t type = q->g->tensor[p->tensor].type, i;
 	const double *f64 = (const void *)k->in;
 
-	if (p->n == 0 || (type != QUANT_F64 && dequant[type] == NULL))
+	if (p->n == 0 || quant_info(type) == NULL ||
+	    (type != QUANT_F64 && dequant[type] == NULL))
 		return 0;
 	if (type == QUANT_F64)		/* keeps NaN and infinity as they are */
 		for (i = 0; i < p->n; i++)
@@ -213,7 +222,7 @@ take_piece(struct requant_work *w, struct piece *ret)
 		w->rc = err_set(&w->err, ERR_RUN, -EINTR, "interrupted");
 	if (w->rc < 0 || w->next.tensor == q->g->ntensors)
 		return 0;
-	left = gguf_elements(&q->g->tensor[w->next.tensor]) - w->next.first;
+	left = work_of(&q->g->tensor[w->next.tensor]) - w->next.first;
 	w->next.n = (uint32_t)MIN(left, PIECE);
 	*ret = w->next;
 	w->next.first += ret->n;
@@ -300,7 +309,7 @@ requant_run(const struct requant *q, struct err *reterr)
 		goto done;
 	}
 	for (i = 0; i < q->g->ntensors; i++)
-		w.tensor[i].left = gguf_elements(&q->g->tensor[i]);
+		w.tensor[i].left = work_of(&q->g->tensor[i]);
 	choose_cores(q, cpu);
 	pthread_mutex_init(&w.lock, NULL);
 	rc = team_run(cpu, q->nthreads, TEAM_UNTIL_DONE, take_step, &w, &time,

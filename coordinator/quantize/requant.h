@@ -37,8 +37,8 @@ struct requant_count {
 
 /* Choose the type of each tensor, ret[ntensors].  Norms, vectors, routers of
  * experts and tensors that are no weights keep their type.  Matrices and
- * embeddings get want->type, the output head want->head.  -EBADMSG names a
- * tensor whose type cannot be decoded. */
+ * embeddings get want->type, the output head want->head.  A tensor of an unknown
+ * type keeps it.  -EBADMSG names a tensor whose type cannot be decoded. */
 int requant_types(const struct gguf *g, const struct requant_want *want,
     uint32_t *ret, struct requant_count *ret_count, struct err *reterr);
 

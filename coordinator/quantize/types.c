@@ -155,15 +155,10 @@ requant_types(const struct gguf *g, const struct requant_want *want,
 		    want->type == QUANT_Q5_K ? QUANT_Q6_K : want->type;
 	for (i = 0; i < g->ntensors; i++) {
 		t = &g->tensor[i];
-		if (gguf_elements(t) == 0) {
+		if (gguf_elements(t) == 0 || quant_info(t->type) == NULL) {
 			ret[i] = t->type;
 			continue;
 		}
-		if (t->nbytes == 0)
-			return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: "
-			    "tensor \"%s\" has unknown type %" PRIu32 " and "
-			    "cannot be copied",
-			    g->file[t->file].path, t->name, t->type);
 		wanted = strcmp(t->name, head) == 0 ? head_type : want->type;
 		ret[i] = is_kept(t) ? t->type : choose_type(t, wanted,
 		    want->fallback);

@@ -67,7 +67,16 @@ struct gguf_tensor {
 	uint32_t file;			/* index into gguf.file */
 	uint64_t offset;		/* absolute, in that file */
 	uint64_t nbytes;		/* checked against the file's size */
+	uint64_t room;			/* to the next tensor, or the end: the
+					 * bytes of an unknown type */
 };
+
+/* The tensor's bytes in the file; of an unknown type, with its padding. */
+static inline uint64_t
+gguf_stored_bytes(const struct gguf_tensor *t)
+{
+	return quant_info(t->type) != NULL ? t->nbytes : t->room;
+}
 
 /* 0 = empty: it has no bytes, and its offset may be anywhere. */
 static inline uint64_t

@@ -392,7 +392,7 @@ by_offset(const void *pa, const void *pb)
 static int
 check_overlaps(struct parser *p)
 {
-	const struct gguf *g = p->g;
+	struct gguf *g = p->g;
 	const struct gguf_tensor **t;
 	uint64_t i, n = 0;
 	int rc = 0;
@@ -404,6 +404,9 @@ check_overlaps(struct parser *p)
 		if (gguf_elements(&g->tensor[i]) > 0)
 			t[n++] = &g->tensor[i];
 	qsort(t, n, sizeof(*t), by_offset);
+	for (i = 0; i < n; i++)
+		g->tensor[t[i] - g->tensor].room = (i + 1 < n ?
+		    t[i + 1]->offset : g->file->nbytes) - t[i]->offset;
 	for (i = 1; i < n && rc == 0; i++) {
 		if (t[i - 1]->offset + t[i - 1]->nbytes <= t[i]->offset)
 			continue;

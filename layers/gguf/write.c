@@ -135,6 +135,10 @@ place_tensors(const struct gguf *g, const uint32_t *type, struct gguf_out *o,
 		nrows = t->ne[1] * t->ne[2] * t->ne[3];
 		row = gguf_elements(t) == 0 ? 1 :
 		    quant_row_bytes(type[i], t->ne[0]);
+		if (gguf_elements(t) > 0 && quant_info(type[i]) == NULL) {
+			row = t->room;		/* copied as it is */
+			nrows = 1;
+		}
 		/* INT64_MAX / 2 leaves room for the alignment. */
 		if (row == 0 || nrows > (INT64_MAX / 2 - end) / row)
 			return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: "

@@ -25,7 +25,8 @@ struct gguf_out {
 
 /* Lay out all parts of g as one file, with tensor i of type[i], in version 3
  * and g's alignment.  All metadata are kept, except the keys of the split and
- * of set[].  The block of type[i] must divide the row length.  On failure,
+ * of set[].  The block of type[i] must divide the row length; a tensor of an
+ * unknown type must keep it.  On failure,
  * -errno and a message with g's file.  Free ret in both cases. */
 int gguf_out_make(const struct gguf *g, const uint32_t *type,
     const struct gguf_set *set, unsigned nset, struct gguf_out *ret,

@@ -90,6 +90,8 @@ walk_tensor(const struct gguf *g, const struct gguf_tensor *t)
 	if (t->offset < f->data_off || t->offset >= f->nbytes ||
 	    t->nbytes > f->nbytes - t->offset)
 		return "a tensor lies in its file's data section";
+	if (t->room < t->nbytes || t->room > f->nbytes - t->offset)
+		return "a tensor's room reaches the next or the end";
 	if (quant_info(t->type) == NULL ? t->nbytes != 0 :
 	    t->nbytes != nrows * quant_row_bytes(t->type, t->ne[0]))
 		return "nbytes follows from type and dims";

@@ -54,7 +54,7 @@ static uint32_t
 dim_size(const struct tiny *t, enum dim d)
 {
 	uint32_t head = t->head_dim ? t->head_dim : t->n_embd / t->n_head;
-	uint32_t v = t->v_dim ? t->v_dim : head;
+	uint32_t v = t->v_dim ? t->v_dim : t->n_embd / t->n_head;
 	const uint32_t size[] = {
 		[ONE] = 1, [EMBD] = t->n_embd, [Q] = t->n_head * head,
 		[K] = t->n_head_kv * head, [V] = t->n_head_kv * v,
