@@ -54,7 +54,8 @@ fatal_init(void)
 	int signo;
 
 	owner = getpid();
-	sigaltstack(&ss, NULL);
+	if (!SANITIZED)			/* they have one, and unmap it */
+		sigaltstack(&ss, NULL);
 	sigfillset(&sa.sa_mask);
 	/* The C library refuses the two that it uses itself. */
 	for (signo = 1; signo <= SIGRTMAX; signo++)
