@@ -380,9 +380,10 @@ dist: $(B)/dist/straddle $(SKEL) $(DOMAIN)
 	$(if $(SKEL),,echo "  without the DSP's module: it takes $(HEXCC) and $(HEXLD)";) \
 	echo "  DIST  $$d.tar.gz, for glibc $$glibc or newer"
 
-# The Debian package, in build/deb.
+# The Debian package, in build/deb.  In a cross build the dependencies are those
+# of .ci/deps arm64: that of clang would ask for one of the other architecture.
 deb:
-	$(S).ci/deps deb
+	$(S).ci/deps deb $(if $(CROSS),arm64)
 	$(MAKE) $(AGAIN) deb-built
 deb-built:
 	rm -rf $(B)/deb && mkdir -p $(B)/deb/straddle-$(VERSION)
@@ -390,8 +391,9 @@ deb-built:
 	    .ci tests $(DIRS) | tar -C $(BUILD)/deb/straddle-$(VERSION) -x
 	mv $(B)/deb/straddle-$(VERSION)/config/debian $(B)/deb/straddle-$(VERSION)
 	cd $(B)/deb/straddle-$(VERSION) && \
-	    env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -us -uc
-	echo "  DEB   "$(B)/deb/*.deb
+	    env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -us -uc $(if \
+	    $(CROSS),-d -a $$(dpkg-architecture -f -t $(CROSS:%-=%) -q DEB_HOST_ARCH))
+	echo "  DEB  " $(B)/deb/straddle_*.deb
 
 # --- tests; tests/README.md says what each program does ---
 

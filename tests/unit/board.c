@@ -190,6 +190,30 @@ START_TEST(files_are_searched_where_the_library_searches)
 }
 END_TEST
 
+/* As in an installation: of bin/straddle, lib/straddle is the other. */
+START_TEST(the_module_is_searched_beside_the_program)
+{
+	const char *list;
+
+	unsetenv("DSP_LIBRARY_PATH");
+	unsetenv("ADSP_LIBRARY_PATH");
+	board_module_path();
+	ck_assert_ptr_nonnull(list = getenv("DSP_LIBRARY_PATH"));
+	ck_assert_int_eq(*list, '/');
+	ck_assert_ptr_nonnull(strstr(list, "/tests/unit;"));
+	ck_assert_ptr_nonnull(strstr(list, "/tests/unit/../lib/straddle;"));
+	ck_assert_ptr_nonnull(strstr(list, ";/usr/lib/dsp;"));
+	/* A user's own folders stay. */
+	setenv("DSP_LIBRARY_PATH", "/mine", 1);
+	board_module_path();
+	ck_assert_str_eq(getenv("DSP_LIBRARY_PATH"), "/mine");
+	unsetenv("DSP_LIBRARY_PATH");
+	setenv("ADSP_LIBRARY_PATH", "/mine", 1);
+	board_module_path();
+	ck_assert_ptr_null(getenv("DSP_LIBRARY_PATH"));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -200,6 +224,7 @@ main(void)
 		a_user_without_access_is_told_the_group_to_join,
 		a_missing_node_is_reported_with_the_kernel_option,
 		files_are_searched_where_the_library_searches,
+		the_module_is_searched_beside_the_program,
 	};
 
 	return t_main("board", 30, tests, NITEMS(tests));
