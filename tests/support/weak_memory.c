@@ -23,6 +23,8 @@ static unsigned nlocations;
 
 static struct view seq_cst;		/* the last such operations */
 
+/* Started by the first run, and kept: starting threads is slow under an
+ * emulator. */
 static struct thread {
 	struct view view;
 	sem_t turn;
@@ -32,6 +34,7 @@ static struct thread {
 	void *arg;
 } thread[NTHREADS];
 static unsigned me;			/* whose turn it is */
+static sem_t both_ended;
 static const char *problem;
 
 static void
@@ -50,6 +53,13 @@ wm_problem(void)
 /* --- turns --- */
 
 static void
+await(sem_t *s)
+{
+	while (sem_wait(s) != 0)
+		;		/* EINTR */
+}
+
+static void
 give_turn_to(unsigned next)
 {
 	unsigned self = me;
@@ -59,8 +69,8 @@ give_turn_to(unsigned next)
 		return;
 	me = next;
 	sem_post(&thread[next].turn);	/* from here on it may write all this */
-	while (!ended && sem_wait(&thread[self].turn) != 0)
-		;		/* EINTR */
+	if (!ended)
+		await(&thread[self].turn);
 }
 
 static void
@@ -79,11 +89,13 @@ leave_turn(void)
 {
 	unsigned other = 1 - me;
 
+	if (thread[other].state == ENDED && thread[me].state == ENDED) {
+		sem_post(&both_ended);
+		return;
+	}
 	if (thread[other].state == ENDED) {
-		if (thread[me].state == SLEEPS) {
-			report_problem("a wake-up was lost");
-			thread[me].state = RUNS;
-		}
+		report_problem("a wake-up was lost");
+		thread[me].state = RUNS;
 		return;
 	}
 	if (thread[other].state == SLEEPS) {
@@ -98,38 +110,52 @@ thread_main(void *arg)
 {
 	struct thread *t = arg;
 
-	while (sem_wait(&t->turn) != 0)
-		;
-	t->fn(t->arg);
-	t->state = ENDED;
-	leave_turn();
+	for (;;) {
+		await(&t->turn);
+		t->fn(t->arg);
+		t->state = ENDED;
+		leave_turn();
+	}
 	return NULL;
+}
+
+static void
+start_threads(void)
+{
+	static int started;
+	pthread_t id;
+	unsigned i;
+
+	if (started)
+		return;
+	started = 1;
+	sem_init(&both_ended, 0, 0);
+	for (i = 0; i < NTHREADS; i++) {
+		sem_init(&thread[i].turn, 0, 0);
+		ck_assert_int_eq(pthread_create(&id, NULL, thread_main,
+		    &thread[i]), 0);
+		pthread_detach(id);
+	}
 }
 
 const char *
 wm_run(wm_thread_fn *a, wm_thread_fn *b, void *arg)
 {
-	pthread_t id[NTHREADS];
 	unsigned i;
 
+	start_threads();
 	problem = NULL;
 	nlocations = 0;
 	memset(&seq_cst, 0, sizeof(seq_cst));
 	for (i = 0; i < NTHREADS; i++) {
-		memset(&thread[i], 0, sizeof(thread[i]));
+		memset(&thread[i].view, 0, sizeof(thread[i].view));
+		thread[i].state = RUNS;
 		thread[i].fn = i == 0 ? a : b;
 		thread[i].arg = arg;
-		sem_init(&thread[i].turn, 0, 0);
 	}
-	for (i = 0; i < NTHREADS; i++)
-		ck_assert_int_eq(pthread_create(&id[i], NULL, thread_main,
-		    &thread[i]), 0);
 	me = (unsigned)t_rand_below(NTHREADS);
 	sem_post(&thread[me].turn);
-	for (i = 0; i < NTHREADS; i++)
-		pthread_join(id[i], NULL);
-	for (i = 0; i < NTHREADS; i++)
-		sem_destroy(&thread[i].turn);
+	await(&both_ended);
 	return problem;
 }
 
