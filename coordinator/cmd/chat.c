@@ -60,10 +60,12 @@ show_room(struct talk *k)
 	const uint32_t ctx = engine_plan_of(k->eng)->ctx_tok;
 	const uint32_t left = ctx - MIN(st->context_tok, ctx);
 
-	if (st->dropped > 0)
+	if (st->dropped == 1)
+		log_warnx("the context of %u tokens was full: the oldest turn "
+		    "was dropped", ctx);
+	else if (st->dropped > 1)
 		log_warnx("the context of %u tokens was full: the oldest %u "
-		    "turn%s dropped", ctx, st->dropped, st->dropped == 1 ?
-		    " was" : "s were");
+		    "turns were dropped", ctx, st->dropped);
 	if (strcmp(st->stop, "context") == 0) {
 		log_warnx("the context of %u tokens is full: /undo, /drop and "
 		    "/reset make room%s", ctx, k->c->context_shift ? "" :

@@ -560,6 +560,28 @@ fit_loaded(const struct chat *c, struct history *h, const char *system,
 	return turns_shift(h, &s, reterr);
 }
 
+/* Refuse a text that cannot fit before its bytes are encoded. */
+static int
+check_texts(const struct chat *c, const struct chat_pair *pair,
+    uint32_t npairs, struct err *reterr)
+{
+	const uint32_t ctx = c->eng->plan.ctx_tok;
+	const size_t most = tokenizer_max_text(c->eng->vocab, ctx);
+	uint64_t all = 0, one;
+	uint32_t i;
+
+	for (i = 0; i < npairs; i++) {
+		one = (uint64_t)pair[i].nuser + pair[i].nanswer;
+		all += one;
+		if (one > most || (all > most && !c->eng->conf->context_shift))
+			return err_set(reterr, ERR_USAGE, -E2BIG, "turn %u "
+			    "goes beyond the %zu bytes that the context of %u "
+			    "tokens can hold: give a larger --ctx", i + 1, most,
+			    ctx);
+	}
+	return 0;
+}
+
 int
 chat_load(struct chat *c, const char *system, const struct chat_pair *pair,
     uint32_t npairs, uint32_t *ret_dropped, struct err *reterr)
@@ -568,7 +590,8 @@ chat_load(struct chat *c, const char *system, const struct chat_pair *pair,
 	uint32_t i;
 	int rc;
 
-	if ((rc = history_open(&h, c->eng, reterr)) < 0)
+	if ((rc = check_texts(c, pair, npairs, reterr)) < 0 ||
+	    (rc = history_open(&h, c->eng, reterr)) < 0)
 		return rc;
 	for (i = 0; i < npairs && rc == 0; i++)
 		rc = turns_append(c->eng, &h, system, &pair[i],

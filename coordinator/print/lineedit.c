@@ -364,9 +364,10 @@ open_editor(struct lineedit *le)
 	setlocale(LC_CTYPE, "");
 	if (MB_CUR_MAX == 1)
 		setlocale(LC_CTYPE, "C.UTF-8");
-	le->has_codes = term != NULL && strcmp(term, "dumb") != 0;
 	/* With stdout elsewhere, only answers go there. */
 	le->out = isatty(STDOUT_FILENO) ? stdout : stderr;
+	le->has_codes = term != NULL && strcmp(term, "dumb") != 0 &&
+	    isatty(fileno(le->out));
 	le->prompt = "";
 	job_signals(&jobs);
 	if ((le->job_fd = signalfd(-1, &jobs, SFD_CLOEXEC |

@@ -221,6 +221,9 @@ refuses "a key twice" '[{"role":"user","role":"user","content":"u"}]' \
     'not JSON: duplicate'
 refuses "a text longer than the context" "[$u,{\"role\":\"assistant\",
     \"content\":\"$(seq -s ' ' 2000)\"}]" 'needs [0-9]+ tokens; the context'
+refuses "a text of more bytes than the context holds" "[$u,
+    {\"role\":\"assistant\",\"content\":\"$(seq -s ' ' 20000)\"}]" \
+    'turn 1 goes beyond the [0-9]+ bytes that the context'
 mkfifo "$T/fifo"
 printf '%s\n' "/load $T/fifo" "/load /dev/zero" "/load $T" "/load" >"$T/in"
 talk -q
@@ -271,7 +274,7 @@ check "--context-shift goes on" is_success
 check "--context-shift answers each message" \
     test "$(wc -l <"$OUT")" -eq 4
 check "--context-shift says so" \
-    stderr_has 'context of 48 tokens was full: the oldest [0-9] turn'
+    stderr_has 'context of 48 tokens was full: the oldest turn was dropped'
 want=$(tail -n 1 "$OUT")
 "$PYTHON" - "$T/shifted" <<'END'
 import json, sys
