@@ -8,7 +8,10 @@
 #include "config/log.h"
 #include "config/plain.h"
 
-enum { MAX_MARKERS = 64 };
+enum {
+	MAX_MARKERS = 64, MAX_MARKER_BYTES = 64,
+	MAX_TEMPLATE_BYTES = 1 << 18
+};
 
 const char *const roles_end_texts[ROLES_NENDS] = {
 	"<|eot_id|>", "<|eom_id|>", "<|end|>", "<|im_end|>", "<end_of_turn>",
@@ -17,52 +20,74 @@ const char *const roles_end_texts[ROLES_NENDS] = {
 	"<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>"
 };
 
-static int
-equals(const struct gguf_str *s, const char *word)
+/* The tokens whose role is found so far. */
+struct found {
+	struct vocab *v;
+	uint32_t id[MAX_MARKERS];	/* [n] */
+	uint32_t n;
+};
+
+/* Note a token whose type is that of text. */
+static void
+add_token(struct found *f, int32_t id)
 {
-	return s->len == strlen(word) && memcmp(s->data, word, s->len) == 0;
+	enum token_kind kind;
+	uint32_t i;
+
+	if (id == NO_TOKEN || f->n == MAX_MARKERS)
+		return;
+	kind = vocab_kind(f->v, (uint32_t)id);
+	for (i = 0; i < f->n; i++)
+		if (f->id[i] == (uint32_t)id)
+			return;
+	if (kind == TOKEN_NORMAL || kind == TOKEN_USER)
+		f->id[f->n++] = (uint32_t)id;
 }
 
-static int
-ends_turn(const struct gguf_str *s)
+/* Length of the marker that text[n] begins with, 0 = none: <|...|>, or one of a
+ * few others.  Tags like <think> are no markers: models write them into their
+ * answers. */
+static size_t
+marker_len(const char *text, size_t n)
 {
-	size_t i;
+	static const char *const others[] = { "<start_of_turn>",
+	    "<end_of_turn>", "<s>", "</s>", "<bos>", "<eos>", "[INST]",
+	    "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "<|turn>",
+	    "<turn|>" };
+	/* DeepSeek's bar. */
+	static const char *const bars[][2] = { { "<|", "|>" },
+	    { "<\357\275\234", "\357\275\234>" } };
+	size_t i, len;
+	const char *end;
 
-	for (i = 0; i < ROLES_NENDS; i++)
-		if (equals(s, roles_end_texts[i]))
-			return 1;
+	for (i = 0; i < NITEMS(others); i++) {
+		len = strlen(others[i]);
+		if (len <= n && memcmp(text, others[i], len) == 0)
+			return len;
+	}
+	for (i = 0; i < NITEMS(bars); i++) {
+		len = strlen(bars[i][0]);
+		if (len > n || memcmp(text, bars[i][0], len) != 0)
+			continue;
+		end = memmem(text + len, MIN(n - len, MAX_MARKER_BYTES),
+		    bars[i][1], len);
+		if (end != NULL && end > text + len)
+			return (size_t)(end - text) + len;
+	}
 	return 0;
 }
 
-/* Is it written as markers are: <|...|>, or one of a few others?  Tags like
- * <think> are no markers: models write them into their answers. */
-static int
-looks_like_marker(const struct gguf_str *s)
+static void
+add_template_markers(struct found *f, const struct gguf_str *jinja)
 {
-	static const char *const others[] = { "<start_of_turn>", "<s>", "</s>",
-	    "<bos>", "<eos>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]",
-	    "[/SYSTEM_PROMPT]", "<|turn>", "<turn|>" };
-	static const char wide[] = "<\357\275\234";	/* DeepSeek's bar */
-	size_t i;
+	const char *p = jinja->data;
+	const char *end = p + MIN(jinja->len, MAX_TEMPLATE_BYTES);
+	size_t len;
 
-	if (s->len > 4 && memcmp(s->data, "<|", 2) == 0 &&
-	    memcmp(s->data + s->len - 2, "|>", 2) == 0)
-		return 1;
-	if (s->len > 8 && memcmp(s->data, wide, 4) == 0 &&
-	    memcmp(s->data + s->len - 4, "\357\275\234>", 4) == 0)
-		return 1;
-	for (i = 0; i < NITEMS(others); i++)
-		if (equals(s, others[i]))
-			return 1;
-	return 0;
-}
-
-static int
-is_plain_kind(const struct vocab *v, uint32_t id)
-{
-	enum token_kind kind = vocab_kind(v, id);
-
-	return kind == TOKEN_NORMAL || kind == TOKEN_USER;
+	for (; p < end; p++)
+		if ((*p == '<' || *p == '[') &&
+		    (len = marker_len(p, (size_t)(end - p))) > 0)
+			add_token(f, vocab_find(f->v, p, len));
 }
 
 /* Is its text one that people do not write by chance? */
@@ -78,19 +103,19 @@ is_tag(const struct gguf_str *s)
 	return (first == '<' && last == '>') || (first == '[' && last == ']');
 }
 
-/* Does the metadata say that this token begins or ends texts? */
-static int
-is_setting(const struct settings *set, int32_t id)
+/* A token that the metadata names. */
+static void
+add_setting(struct found *f, int32_t id)
 {
-	return id == set->bos || id == set->eos || id == set->eot ||
-	    id == set->eom;
+	if (id != NO_TOKEN && is_tag(&f->v->text[id]))
+		add_token(f, id);
 }
 
 int32_t
 roles_template_end(const struct vocab *v, const struct chat_template *ct)
 {
 	const char *text = ct->close;
-	size_t n = strcspn(text, " \t\r\n");
+	size_t n = MIN(strcspn(text, " \t\r\n"), MAX_MARKER_BYTES);
 
 	/* In gpt-oss's format a message of the answer ends so, too. */
 	if (ct->channels || n == 0 || strchr("<[{#|\357", *text) == NULL)
@@ -108,28 +133,27 @@ int
 roles_apply(struct vocab *v, const struct gguf *g,
     const struct settings *set, int32_t end)
 {
-	uint32_t ids[MAX_MARKERS], n = 0, i;
+	struct found f = { .v = v };
 	struct gguf_str t = { "", 0 };
 	char name[64];
+	size_t i;
 
 	gguf_get_str(g, "tokenizer.chat_template", &t, NULL);
-	for (i = 0; i < v->n && n < MAX_MARKERS; i++) {
-		const struct gguf_str *s = &v->text[i];
-
-		if (s->len < 3 || !is_plain_kind(v, i))
-			continue;
-		if ((int32_t)i == end || ends_turn(s) ||
-		    (is_tag(s) && is_setting(set, (int32_t)i)) ||
-		    (looks_like_marker(s) && memmem(t.data, t.len, s->data,
-		    s->len) != NULL))
-			ids[n++] = i;
-	}
-	if (n == 0)
+	add_setting(&f, set->bos);
+	add_setting(&f, set->eos);
+	add_setting(&f, set->eot);
+	add_setting(&f, set->eom);
+	add_token(&f, end);
+	for (i = 0; i < ROLES_NENDS; i++)
+		add_token(&f, vocab_find(v, roles_end_texts[i],
+		    strlen(roles_end_texts[i])));
+	add_template_markers(&f, &t);
+	if (f.n == 0)
 		return 0;
-	plain_copy(name, sizeof(name), v->text[ids[0]].data,
-	    v->text[ids[0]].len, PLAIN_ALL);
+	plain_copy(name, sizeof(name), v->text[f.id[0]].data,
+	    v->text[f.id[0]].len, PLAIN_ALL);
 	log_info("note: %s: token %u, %s, has the type of plain text%s: "
 	    "used as the control token that it is in chats", g->file->path,
-	    ids[0], name, n > 1 ? ", and so have other markers" : "");
-	return vocab_set_control(v, ids, n);
+	    f.id[0], name, f.n > 1 ? ", and so have other markers" : "");
+	return vocab_set_control(v, f.id, f.n);
 }

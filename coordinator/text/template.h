@@ -9,9 +9,9 @@
  *	system[0] SYSTEM system[1] USER answer ANSWER close ...
  *
  * Earlier answers are kept with `reopen` in front of them instead of what begins
- * an answer, and without their thoughts where the template drops them.  Control tokens are parsed in the
- * template's own strings only, never in the texts of the user or the answers
- * of the model. */
+ * an answer, and without their thoughts where the template drops them.  Control
+ * tokens are parsed in the template's own strings only, never in the texts of
+ * the user or the answers of the model. */
 #ifndef COORDINATOR_TEXT_TEMPLATE_H
 #define COORDINATOR_TEXT_TEMPLATE_H
 

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 64 };	/* of nested expressions */
+enum {
+	MAX_DEPTH = 64,		/* of nested expressions */
+	MAX_WORK = 1 << 24	/* real templates need thousands */
+};
 
 static const struct value opaque = { .kind = V_OPAQUE };
 
@@ -37,6 +40,15 @@ reader_fail(struct reader *r, const char *what)
 	for (s = r->t->tok[r->tag].s; n < 40 && s[n] >= ' ' && s[n] <= '~'; n++)
 		;
 	snprintf(r->why, sizeof(r->why), "%s in \"%.*s\"", what, n, s);
+}
+
+int
+reader_work(struct reader *r, size_t n)
+{
+	r->work += n;
+	if (r->work > MAX_WORK)
+		reader_fail(r, "too much work");
+	return !r->failed;
 }
 
 int
@@ -207,6 +219,8 @@ split_part(struct reader *r, const struct value *v, long i)
 			struct piece p = r->piece[v->first + k];
 			const char *sep;
 
+			if (!reader_work(r, p.n + 1))
+				return opaque;
 			while (p.hole < 0 && (sep = memmem(p.s, p.n, v->s,
 			    v->len)) != NULL) {
 				struct piece head = p;
@@ -236,8 +250,7 @@ is_marker(const char *s, size_t n)
 
 /* Does v contain the literal s[n]?  1, 0 or -1. */
 static int
-contains(const struct reader *r, const struct value *v, const char *s,
-    size_t n)
+contains(struct reader *r, const struct value *v, const char *s, size_t n)
 {
 	uint32_t i;
 	int holes = 0;
@@ -245,6 +258,8 @@ contains(const struct reader *r, const struct value *v, const char *s,
 	for (i = 0; i < v->count; i++) {
 		const struct piece *p = &r->piece[v->first + i];
 
+		if (!reader_work(r, p->n + 1))
+			return -1;
 		holes |= p->hole >= 0;
 		if (p->hole < 0 && memmem(p->s, p->n, s, n) != NULL)
 			return 1;
@@ -759,7 +774,7 @@ read_primary(struct reader *r)
 	const struct template_token *t = &r->t->tok[r->at];
 	struct value v, next;
 
-	if (r->at >= r->t->n) {
+	if (r->at >= r->t->n || !reader_work(r, 1)) {
 		reader_fail(r, "an expression");
 		return opaque;
 	}

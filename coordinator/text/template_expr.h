@@ -56,7 +56,8 @@ struct reader {
 	size_t tag;		/* where the last tag begins */
 	int failed, refused;
 	char why[READ_WHY_LEN];
-	unsigned nsteps, depth;
+	size_t work;		/* tokens and bytes looked at */
+	unsigned depth;
 	int is_skipping;	/* the operand has no effect */
 	struct loop loop;
 	long nspaces;
@@ -66,6 +67,7 @@ struct reader {
 	uint32_t npieces;
 	struct piece out[512];
 	uint32_t nout;
+	size_t out_bytes;
 	char date[256];		/* [ndate], texts of strftime_now() */
 	size_t ndate;
 };
@@ -73,6 +75,9 @@ struct reader {
 /* Make the reading fail, unless it has: the current tag goes into the
  * reason. */
 void reader_fail(struct reader *r, const char *what);
+/* Count n more tokens or bytes; 0: it was too much work, and the reading has
+ * failed. */
+int reader_work(struct reader *r, size_t n);
 /* Is token `at` of this type, and this word (NULL: any)? */
 int reader_is(const struct reader *r, size_t at, enum template_token_type type,
     const char *word);

@@ -11,7 +11,7 @@
 #include "template_expr.h"
 
 /* Limits of one shape.  Real templates stay far below them. */
-enum { MAX_BLOCKS = 64, MAX_STEPS = 1 << 18 };
+enum { MAX_BLOCKS = 64, MAX_OUT_BYTES = 1 << 20 };
 
 static void read_block(struct reader *r, unsigned depth);
 
@@ -28,6 +28,9 @@ emit_text(struct reader *r, const struct value *v)
 			return;
 		}
 		r->out[r->nout++] = r->piece[v->first + i];
+		r->out_bytes += r->piece[v->first + i].n;
+		if (r->out_bytes > MAX_OUT_BYTES)
+			reader_fail(r, "too long a text");
 	}
 }
 
@@ -96,7 +99,7 @@ skip_body(struct reader *r)
 {
 	unsigned depth = 0;
 
-	for (; r->at < r->t->n; r->at++) {
+	for (; r->at < r->t->n && reader_work(r, 1); r->at++) {
 		if (opens_block(r, r->at)) {
 			depth++;
 		} else if (closes_block(r, r->at)) {
@@ -295,9 +298,9 @@ read_block(struct reader *r, unsigned depth)
 		const struct template_token *t = &r->t->tok[r->at];
 
 		r->tag = r->at;
-		if (r->nsteps++ > MAX_STEPS) {
-			reader_fail(r, "too many steps");
-		} else if (t->type == TT_TEXT) {
+		if (!reader_work(r, 1))
+			return;
+		if (t->type == TT_TEXT) {
 			struct value v = value_literal(r, t->s, t->n);
 
 			emit_value(r, v);

@@ -3,6 +3,7 @@
  * output of that program.  Real templates: tests/tools/templates.c. */
 #include "tests/support/t.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,8 +11,8 @@
 #include "coordinator/text/template.h"
 #include "coordinator/text/template_table.h"
 
-/* A part of each template that identifies it but cannot be read, from the tokenizer_config.json of
- * the named model, and the expansion of a system text and two turns. */
+/* A part of each template that identifies it but cannot be read, from the
+ * tokenizer_config.json of the named model, and the expansion of a system text and two turns. */
 static const struct family {
 	const char *name;
 	const char *jinja;
@@ -389,7 +390,7 @@ START_TEST(hostile_templates_are_given_up)
 	const size_t n = 300000;
 	char *text = malloc(n + 1);
 	struct chat_template *ct;
-	size_t i;
+	size_t i, n2;
 
 	memset(text, '(', n);
 	memcpy(text, "{{ ", 3);
@@ -411,6 +412,20 @@ START_TEST(hostile_templates_are_given_up)
 	for (i = 0; i + 32 <= 200000; i += 32)
 		memcpy(text + i, "{% for a in messages %}{{ 1 }}--", 32);
 	text[i] = '\0';
+	ct = open_template(text);
+	ck_assert_uint_ne(ct->lost & LOST_ALL, 0);
+	chat_template_close(ct);
+	/* A long literal, searched in every round of nested loops. */
+	n2 = (size_t)sprintf(text, "{%% set s = '");
+	memset(text + n2, 'x', 120000);
+	n2 += 120000;
+	n2 += (size_t)sprintf(text + n2, "' %%}");
+	for (i = 0; i < 12; i++)
+		n2 += (size_t)sprintf(text + n2, "{%% for a in messages %%}");
+	n2 += (size_t)sprintf(text + n2, "{%% if 'yy' in s %%}1{%% endif %%}"
+	    "{{ s }}");
+	for (i = 0; i < 12; i++)
+		n2 += (size_t)sprintf(text + n2, "{%% endfor %%}");
 	ct = open_template(text);
 	ck_assert_uint_ne(ct->lost & LOST_ALL, 0);
 	chat_template_close(ct);
