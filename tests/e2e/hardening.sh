@@ -8,8 +8,9 @@ set -u
 e2e_need readelf
 
 # An emulated program is started by a script of this folder.
-PROGRAM=$(dirname "$BIN")/straddle
-LIBRARY=$(dirname "$BIN")/libstraddle.a
+BUILD=$(dirname "$BIN")
+PROGRAM=$BUILD/straddle
+LIBRARY=$BUILD/libstraddle.a
 
 # elf OPTION... FILE: what readelf prints of it, in $OUT.
 elf()
@@ -17,31 +18,41 @@ elf()
 	run_any readelf -W "$@"
 }
 
+test_program()
+{
+	local program=$1 name=${1#"$BUILD/"}
+
+	elf -h "$program"
+	check "$name is position independent" stdout_has 'Type: +DYN'
+	elf -d "$program"
+	check "$name is so as a program" stdout_has 'FLAGS_1.* PIE'
+	check "$name binds symbols at the start" stdout_has 'FLAGS_1.* NOW'
+	check "$name looks for no library in a folder of the build" \
+	    eval '! stdout_has "RPATH|RUNPATH"'
+	check "$name has no relocations in code" eval '! stdout_has TEXTREL'
+	elf -l "$program"
+	check "$name has a read-only table of addresses" stdout_has 'GNU_RELRO'
+	check "$name has no executable stack" \
+	    stdout_has 'GNU_STACK.* RW +0x'
+	check "$name has no segment to write and execute" \
+	    eval '! stdout_has RWE'
+	elf --dyn-syms "$program"
+	check "$name guards stacks" stdout_has '__stack_chk_fail'
+	sanitized || check "$name checks calls of the C library" \
+	    stdout_has '__snprintf_chk'
+}
+
+# Those of make dist and make deb too, where they were made.
+for program in "$PROGRAM" "$BUILD"/dist/straddle \
+    "$BUILD"/deb/straddle-*/debian/straddle/usr/bin/straddle; do
+	[ ! -e "$program" ] || test_program "$program"
+done
+
 elf -h "$PROGRAM"
-check "the program is position independent" stdout_has 'Type: +DYN'
 case $(grep Machine: "$OUT") in
 *X86-64*)	marks="x86 feature: IBT, SHSTK" ;;
 *)		marks="AArch64 feature: BTI, PAC" ;;
 esac
-
-elf -d "$PROGRAM"
-check "and an executable" stdout_has 'FLAGS_1.* PIE'
-check "symbols are bound at the start" stdout_has 'FLAGS_1.* NOW'
-check "no library is looked for in a folder of the build" \
-    eval '! stdout_has "RPATH|RUNPATH"'
-check "code is not relocated" eval '! stdout_has TEXTREL'
-
-elf -l "$PROGRAM"
-check "the table of addresses is read-only" stdout_has 'GNU_RELRO'
-check "the stack is not executable" stdout_has 'GNU_STACK.* RW +0x'
-check "no segment is writable and executable" eval '! stdout_has "RWE"'
-
-elf --dyn-syms "$PROGRAM"
-check "stacks are guarded" stdout_has '__stack_chk_fail'
-if ! sanitized; then
-	check "calls of the C library are checked" \
-	    stdout_has '__snprintf_chk'
-fi
 
 # Of each object: the C library's start files may lack the marks, and then the
 # program has none.
