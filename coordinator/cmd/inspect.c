@@ -97,22 +97,24 @@ json_value(const struct gguf_kv *kv)
 }
 
 /* Why this file would not run, or "" if it would; the number of its parameters, 0
- * when it is not a complete model. */
-static void
+ * when it is not a complete model.  Negative: it cannot be told now. */
+static int
 check_runs(const struct gguf *g, uint64_t *ret_params, struct err *e)
 {
 	struct kernels k;
 	struct model *m;
+	int rc;
 
 	*ret_params = 0;
 	e->msg[0] = '\0';
-	if (model_open(g, &m, e) < 0)
-		return;
+	if ((rc = model_open(g, &m, e)) < 0)
+		return e->kind == ERR_RUN ? rc : 0;
 	*ret_params = model_params(m);
 	kernels_init(&k, cpu_flags());
-	if (model_check_kernels(m, &k, e) == 0)
+	if ((rc = model_check_kernels(m, &k, e)) == 0)
 		e->msg[0] = '\0';
 	model_close(m);
+	return rc < 0 && e->kind == ERR_RUN ? rc : 0;
 }
 
 /* --- what chat needs --- */
@@ -150,21 +152,23 @@ print_lines(struct gguf_str s)
 	}
 }
 
-static void
-print_chat(const struct gguf *g, int verbose)
+static int
+print_chat(const struct gguf *g, int verbose, struct err *reterr)
 {
 	const struct chat_template *ct;
 	struct gguf_str text;
 	struct tokenizer *t;
 	const int32_t *end;
 	unsigned i, n;
-	struct err e;
+	int rc;
 
 	if (gguf_find(g, "tokenizer.ggml.model") == NULL)
-		return;
-	if (tokenizer_open(g, &t, &e) < 0) {
-		printf("\nchat: no: %s\n", PLAIN(e.msg));
-		return;
+		return 0;
+	if ((rc = tokenizer_open(g, &t, reterr)) < 0) {
+		if (reterr->kind == ERR_RUN)
+			return rc;
+		printf("\nchat: no: %s\n", PLAIN(reterr->msg));
+		return 0;
 	}
 	ct = tokenizer_chat_template(t);
 	printf("\nchat: %s\n", form_name(ct));
@@ -185,11 +189,12 @@ print_chat(const struct gguf *g, int verbose)
 	}
 	putchar('\n');
 	tokenizer_close(t);
+	return 0;
 }
 
 /* null where the file has no vocabulary that can be read. */
-static json_t *
-chat_json(const struct gguf *g)
+static int
+add_chat(json_t *to, const struct gguf *g, struct err *reterr)
 {
 	const struct chat_template *ct;
 	struct gguf_str text;
@@ -198,9 +203,12 @@ chat_json(const struct gguf *g)
 	json_t *o, *ends;
 	unsigned i, n;
 	char hash[24];
+	int rc;
 
-	if (tokenizer_open(g, &t, NULL) < 0)
-		return json_null();
+	if ((rc = tokenizer_open(g, &t, reterr)) < 0) {
+		json_object_set_new(to, "chat", json_null());
+		return reterr->kind == ERR_RUN ? rc : 0;
+	}
 	ct = tokenizer_chat_template(t);
 	o = json_object();
 	json_object_set_new(o, "form", json_string(form_name(ct)));
@@ -220,8 +228,9 @@ chat_json(const struct gguf *g)
 		    text.len)));
 	}
 	json_object_set_new(o, "ends", ends);
+	json_object_set_new(to, "chat", o);
 	tokenizer_close(t);
-	return o;
+	return 0;
 }
 
 struct type_sum {
@@ -241,14 +250,15 @@ sum_types(const struct gguf *g, struct type_sum sums[QUANT_NTYPES + 1])
 	}
 }
 
-static void
-print_text(const struct gguf *g, int verbose)
+static int
+print_text(const struct gguf *g, int verbose, struct err *reterr)
 {
 	struct type_sum sums[QUANT_NTYPES + 1] = { 0 };
 	char buf[UNITS_BYTES_LEN];
-	struct err e;
+	struct err e = { 0 };
 	uint64_t i, params;
 	uint32_t t, f;
+	int rc;
 
 	for (f = 0; f < g->nfiles; f++)
 		printf("file %s: GGUF version %u, %" PRIu64 " bytes, data "
@@ -277,11 +287,15 @@ print_text(const struct gguf *g, int verbose)
 		    g->tensor[i].ne[1] * g->tensor[i].ne[2] *
 		    g->tensor[i].ne[3], g->tensor[i].ne[0],
 		    g->tensor[i].offset);
-	print_chat(g, verbose);
-	check_runs(g, &params, &e);
+	if ((rc = print_chat(g, verbose, &e)) < 0 ||
+	    (rc = check_runs(g, &params, &e)) < 0) {
+		*reterr = e;
+		return rc;
+	}
 	if (params > 0)
 		printf("\nparameters: %" PRIu64, params);
 	printf("\nruns: %s\n", e.msg[0] == '\0' ? "yes" : PLAIN(e.msg));
+	return 0;
 }
 
 static json_t *
@@ -305,15 +319,23 @@ static int
 print_json(const struct gguf *g, struct err *reterr)
 {
 	json_t *o = json_object(), *kv = json_object(), *ts = json_array();
-	struct err e;
+	struct err e = { 0 };
 	uint64_t i, params;
+	int rc;
 
 	for (i = 0; i < g->nkv; i++)
 		json_object_set_new(kv, g->kv[i].key.data,
 		    json_value(&g->kv[i]));
 	for (i = 0; i < g->ntensors; i++)
 		json_array_append_new(ts, tensor_json(&g->tensor[i]));
-	check_runs(g, &params, &e);
+	if ((rc = add_chat(o, g, &e)) < 0 ||
+	    (rc = check_runs(g, &params, &e)) < 0) {
+		*reterr = e;
+		json_decref(o);
+		json_decref(kv);
+		json_decref(ts);
+		return rc;
+	}
 	json_object_set_new(o, "parameters",
 	    json_integer((json_int_t)params));
 	json_object_set_new(o, "file", output_json_text(g->file[0].path,
@@ -325,7 +347,6 @@ print_json(const struct gguf *g, struct err *reterr)
 	json_object_set_new(o, "tensor_bytes",
 	    json_integer((json_int_t)g->tensor_bytes));
 	json_object_set_new(o, "metadata", kv);
-	json_object_set_new(o, "chat", chat_json(g));
 	json_object_set_new(o, "tensors", ts);
 	json_object_set_new(o, "runs", json_boolean(e.msg[0] == '\0'));
 	json_object_set_new(o, "why_not", e.msg[0] == '\0' ? json_null() :
@@ -344,7 +365,7 @@ cmd_inspect(const struct conf *c, struct err *reterr)
 	if (c->json)
 		rc = print_json(g, reterr);
 	else
-		print_text(g, c->verbose);
+		rc = print_text(g, c->verbose, reterr);
 	gguf_close(g);
 	return rc;
 }

@@ -277,8 +277,15 @@ __wrap_socketpair(int domain, int type, int protocol, int fds[2])
 int
 __wrap_open(const char *path, int flags, ...)
 {
+	mode_t mode;
+	va_list ap;
+
+	va_start(ap, flags);
+	mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ?
+	    va_arg(ap, mode_t) : 0;
+	va_end(ap);
 	return fails_with("fd", EMFILE) ? -1 :
-	    openat(AT_FDCWD, path, flags);
+	    openat(AT_FDCWD, path, flags, mode);
 }
 
 pid_t
