@@ -1,7 +1,8 @@
 /* config/log.h - log lines on stderr, each prefixed with its process's name.
  * Called by main files and event loops, and for notes, retries and the states of
  * sessions.  Errors are reported through struct err, not logged where they are
- * found.  Logging preserves errno. */
+ * found.  Logging preserves errno, and escapes what a terminal would obey
+ * (plain.h). */
 #ifndef CONFIG_LOG_H
 #define CONFIG_LOG_H
 
