@@ -177,7 +177,7 @@ advice_explain(const struct conf *c, const struct plan_env *env,
 	else if (would[0] == '\0')
 		words_add(would, sizeof(would), OR, "another device");
 	if (ps->lowered_by[0] != '\0')
-		snprintf(why, sizeof(why), " (lowered to what is left: %s)",
+		snprintf(why, sizeof(why), " (lowered: %s)",
 		    ps->lowered_by);
 	else if (is_share(env, ps))
 		snprintf(why, sizeof(why), " (a share of what is left: %s)",

@@ -46,8 +46,7 @@ try_trial(struct fit *f)
 {
 	struct plan_env env = *f->env;
 
-	if (f->no_rooms)
-		env.nrooms = 0;
+	env.no_room_check = f->no_rooms;
 	f->short_bytes = 0;
 	return plan_solve(f->trial, &env, f->plan, &f->short_session,
 	    f->want_short ? &f->short_bytes : NULL, NULL) == 0;

@@ -22,7 +22,8 @@ struct fit {
 	struct conf *trial;		/* c with something changed */
 	struct plan *plan;		/* of trial */
 	struct plan_room room[PLAN_ROOMS];	/* of env_margin */
-	int no_rooms;			/* tries ignore this machine's memory */
+	int no_rooms;			/* tries ignore sums beyond this machine's
+					 * memory */
 	int sublayers;			/* tries may cut inside layers */
 	int want_short;			/* tries set the next two */
 	unsigned short_session;		/* the one that lacks most, */

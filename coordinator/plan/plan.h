@@ -112,6 +112,8 @@ struct plan_env {
 	 * of plan_fit(), keep this much spare. */
 	uint64_t margin_bytes;
 	uint64_t runtime_extra_bytes;	/* used by fit.c; otherwise 0 */
+	int no_room_check;		/* used by fit.c: rooms lower caps, and
+					 * their sum may exceed them */
 };
 
 /* The context where none is given. */

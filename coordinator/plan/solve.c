@@ -150,10 +150,12 @@ lower_to_rooms(const struct plan_env *env, struct plan_session *ps)
 static int
 check_rooms(const struct plan_env *env, struct plan *p)
 {
-	const struct plan_room *r = env->rooms;
+	const struct plan_room *r;
 	uint64_t need;
+	unsigned i;
 
-	for (; r < env->rooms + env->nrooms; r++) {
+	for (i = 0; i < env->nrooms; i++) {
+		r = &env->rooms[i];
 		need = plan_bytes(p, r->node);
 		if (need > r->room.free_bytes && need - r->room.free_bytes >
 		    p->short_bytes) {
@@ -377,9 +379,10 @@ plan_solve(const struct conf *c, const struct plan_env *env, struct plan *ret,
 	    (rc = sizes_measure(z, reterr)) == 0)
 		rc = cut_units(z, reterr_session, reterr_short, reterr);
 	/* The sum of the sessions follows from the ranges. */
-	if (rc == 0 && env->nrooms > 0 && reterr_short == NULL)
+	if (rc == 0 && env->nrooms > 0 && reterr_short == NULL &&
+	    !env->no_room_check)
 		rc = cut_units(z, &session, &lack, reterr);
-	if (rc == 0)
+	if (rc == 0 && !env->no_room_check)
 		rc = check_rooms(env, ret);
 	if (rc == 0 && env->overcommit)
 		trim_caps(ret);

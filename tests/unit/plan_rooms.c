@@ -144,7 +144,7 @@ START_TEST(caps_are_lowered_to_what_a_process_can_have)
 	ck_assert_str_eq(p.session[0].lowered_by, "ulimit");
 	rooms[0].room.cap_bytes = MIB;
 	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
-	has("cap 1.00 MiB (lowered to what is left: the group)");
+	has("cap 1.00 MiB (lowered: the group)");
 	plan_fixture_close(&fx);
 }
 END_TEST
@@ -197,6 +197,13 @@ START_TEST(fit_chooses_what_the_machine_holds)
 	ck_assert_int_eq(plan_fit(&fx.c, &fx.env, &chosen, &p, why, &e),
 	    -ENOSPC);
 	has("this machine cannot hold the plan");
+	/* A pattern whose cap is beyond the machine: as many as fill it. */
+	rooms[0].room.free_bytes = 2 * need;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	rooms[0].room.cap_bytes = p.session[0].total_bytes - 1;
+	fx.c.session[0].cap_bytes = GIB;
+	t_ok(plan_fit(&fx.c, &fx.env, &chosen, &p, why, &e), &e);
+	ck_assert_uint_eq(p.nsessions, 2);
 	plan_fixture_close(&fx);
 }
 END_TEST
