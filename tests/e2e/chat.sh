@@ -149,10 +149,22 @@ last_answer_is "/undo leaves nothing of a turn" "/load $T/saved
 In the land
 /undo
 And Moses"
-last_answer_is "/undo and the repetition penalty" "/load $T/saved
-In the land
+# The penalty's window has the tokens of the turns that remain.
+penalty="--repeat-penalty 1.5 --repeat-last-n 200"
+rm -f "$T/saved"
+printf '%s\n' "In the beginning" "And the LORD said" "/save $T/saved" \
+    "In the beginning" >"$T/in"
+# shellcheck disable=SC2086
+talk -q -n 12 $penalty
+want=$(tail -n 1 "$OUT")
+# shellcheck disable=SC2086
+last_answer_is "/load, and the repetition penalty" "/load $T/saved
+In the beginning" $penalty
+# shellcheck disable=SC2086
+last_answer_is "/undo, and the repetition penalty" "/load $T/saved
+And it came to pass
 /undo
-And Moses" --repeat-penalty 1.0001
+In the beginning" $penalty
 printf '%s\n' "In the land" "/load $T/saved" "/stats" /undo /undo /undo \
     >"$T/in"
 talk -n 12
