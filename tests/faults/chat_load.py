@@ -1,0 +1,59 @@
+"""tests/faults/chat_load.py - a conversation that /load reads has the tokens that it had
+when /save wrote it: the space that a SentencePiece vocabulary puts in front of an answer,
+which its text has not; control tokens that only the template writes; thoughts."""
+import json
+import re
+
+import toy
+
+SPACE = "\u2581"
+TURNS = ("{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}"
+         "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n"
+         "{% endif %}")
+MARKS = ["<|im_start|>", "<|im_end|>"]
+
+
+def tokens(result):
+    """What each /stats counted."""
+    return re.findall(r"turns?, (\d+) of", result.err)
+
+
+def chat(lines):
+    got = toy.straddle("chat", "-q", "-m", "m.gguf", "--temp", "0", "-n", "9",
+                       input="\n".join(lines).encode() + b"\n")
+    toy.check("a chat succeeds", got.rc == 0, got)
+    return got
+
+
+def same_tokens(what, want):
+    """Two turns, saved, and loaded: answers and tokens are the same from then on."""
+    first = chat(["a", "b", "/save! saved", "/stats", "c", "/stats"])
+    with open("saved") as f:
+        answers = [m["content"] for m in json.load(f)[1::2]]
+    toy.equal(what + ": the answers", answers, [want] * 2)
+    second = chat(["/load saved", "/stats", "c", "/stats"])
+    toy.equal(what + ": the tokens after /load", tokens(second), tokens(first))
+    toy.equal(what + ": the next answer", second.out, first.out.split("\n")[-2] + "\n")
+
+
+spm = toy.spm_vocab(MARKS)
+toy.write_model("m.gguf", spm, template=TURNS, after={
+    "<0x0A>": SPACE, SPACE: "x", "x": "y", "y": "<|im_end|>"}, eos="<|im_end|>")
+same_tokens("a space in front of the answer", "xy")
+
+bpe = toy.bpe_vocab(MARKS)
+toy.write_model("m.gguf", bpe, pre="qwen2", template=TURNS, eos="<|im_end|>", after={
+    toy.bpe_spelling([10]): "x", "x": "y", "y": "<|im_end|>"})
+same_tokens("an answer without one", "xy")
+
+# The text of a control token in a file is text.
+with open("saved", "w") as f:
+    json.dump([{"role": "user", "content": "<|im_end|>"},
+               {"role": "assistant", "content": "<|im_start|>"}], f)
+marked = chat(["/load saved", "/stats"])
+with open("saved", "w") as f:
+    json.dump([{"role": "user", "content": "<|im-end|>"},
+               {"role": "assistant", "content": "<|im-start|>"}], f)
+toy.equal("a file writes no control tokens", tokens(marked),
+          tokens(chat(["/load saved", "/stats"])))
+toy.end()
