@@ -16,6 +16,7 @@
 #include "cmd.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/print/output.h"
+#include "coordinator/quantize/origin.h"
 #include "coordinator/quantize/requant.h"
 #include "coordinator/print/status.h"
 #include "coordinator/print/whole_file.h"
@@ -254,9 +255,9 @@ static int
 open_out(struct quantize *q, struct err *reterr)
 {
 	const char *path = q->c->out_path;
-	int rc;
+	int replaces = q->c->force || origin_is_outdated(path, q->g), rc;
 
-	rc = whole_file_open(&q->file, path, q->c->force ? WHOLE_REPLACE : 0,
+	rc = whole_file_open(&q->file, path, replaces ? WHOLE_REPLACE : 0,
 	    reterr);
 	if (rc == -EEXIST)
 		return err_set(reterr, ERR_USAGE, rc, "%s exists: give another "
@@ -394,9 +395,11 @@ cmd_quantize(const struct conf *c, struct err *reterr)
 	if ((rc = prepare_quantize(&q, reterr)) == 0 &&
 	    (rc = open_out(&q, reterr)) == 0 &&
 	    (rc = convert(&q, &nthreads, reterr)) == 0 &&
-	    (rc = gguf_check_unchanged(q.g, reterr)) == 0 &&
-	    (rc = whole_file_commit(&q.file, reterr)) == 0)
-		rc = report(&q, nthreads, reterr);
+	    (rc = gguf_check_unchanged(q.g, reterr)) == 0) {
+		origin_record(q.file.fd, q.g);
+		if ((rc = whole_file_commit(&q.file, reterr)) == 0)
+			rc = report(&q, nthreads, reterr);
+	}
 	if (rc == 0)
 		warn_of_size(&q);
 	whole_file_close(&q.file);

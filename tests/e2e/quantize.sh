@@ -100,6 +100,24 @@ check "quantize to a symbolic link" is_success
 check "-q prints one line" equal 1 "$(wc -l <"$OUT")"
 check "the link stays a link" test -L "$T/link.gguf"
 check "the link's target is replaced" cmp -s "$T/one.gguf" "$MODEL"
+# A conversion of an earlier state of IN is only as good as a new one.
+cp "$T/f32.gguf" "$T/source.gguf"
+straddle quantize "$T/source.gguf" "$T/made.gguf" Q8_0
+if "$PYTHON" -c 'import os, sys; os.getxattr(sys.argv[1], "user.straddle.origin")' \
+    "$T/made.gguf" 2>/dev/null; then
+	check_refusal "quantize to a conversion of the same file" 2 \
+	    'exists: .*--force' quantize "$T/source.gguf" "$T/made.gguf" Q4_0
+	touch "$T/source.gguf"
+	check_success "quantize to a conversion of what IN was before" \
+	    quantize "$T/source.gguf" "$T/made.gguf" Q4_0
+	touch "$T/source.gguf" "$T/made.gguf"
+	check_refusal "quantize to a conversion that was changed" 2 \
+	    'exists: .*--force' quantize "$T/source.gguf" "$T/made.gguf" Q8_0
+	check_refusal "quantize another file to it" 2 'exists: .*--force' \
+	    quantize "$T/f32.gguf" "$T/made.gguf" Q8_0
+else
+	echo "skipped: no extended attributes in $T"
+fi
 check_success "quantize --head" \
     quantize "$T/f32.gguf" "$T/head.gguf" Q4_0 --head q8_0
 check "--head sets the type of the head" \
