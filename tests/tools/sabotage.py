@@ -292,6 +292,21 @@ row("load: a file that has changed is read", "worker/load/file.c",
     "else if (now.mtime_ns == 0)",
     "unit/load")
 
+# --- a Hexagon domain ---
+
+row("domain: any handle of a map", "kernels/hexagon/main.c",
+    "if (q->nbufs != 1 || b.handle >= HXQ_MAPS || b.offset != 0 ||",
+    "if (q->nbufs != 1 || b.offset != 0 ||",
+    "unit/hexagon")
+row("domain: a buffer beyond its map", "kernels/hexagon/main.c",
+    "if (x.offset > m->nbytes || x.nbytes > m->nbytes - x.offset)",
+    "if (x.offset > m->nbytes)",
+    "unit/hexagon")
+row("domain: a message of any length", "kernels/hexagon/main.c",
+    "if (q->nbufs > HXQ_MAX_BUFS || q->nbytes > HXQ_MAX_MSG)",
+    "if (q->nbufs > HXQ_MAX_BUFS)",
+    "unit/hexagon")
+
 # --- the coordinator's view of its workers ---
 
 row("journal: rows of another batch are results",
@@ -465,6 +480,8 @@ def build(r):
             want += ["all", folder + "/tests/tools/mkgguf",
                      folder + "/tests/tools/faulty"]
         else:
+            # unit/hexagon runs the domain's program.
+            want += ["all"] if "hexagon" in t else []
             want.append(folder + "/tests/" + t)
     cc = ["CC=" + os.environ["CC"]] if "CC" in os.environ else []
     env = {k: v for k, v in os.environ.items()

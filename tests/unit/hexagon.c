@@ -392,6 +392,74 @@ START_TEST(a_hanging_domain_ends_with_its_confined_worker)
 }
 END_TEST
 
+/* Send a packet of n times this buffer; a run is of no operations. */
+static uint32_t
+status_of(struct domain *d, uint32_t kind, unsigned n, struct hxq_buf b)
+{
+	const struct hx_run run = { 0 };
+	struct hxq_packet *q = domain_request(d);
+	struct domain_reply r;
+	struct err e = { 0 };
+	unsigned i;
+
+	q->kind = kind;
+	q->nbufs = n;
+	for (i = 0; i < n; i++)
+		q->buf[i] = b;
+	if (kind == HXQ_RUN) {
+		memcpy(q->msg, &run, sizeof(run));
+		q->nbytes = sizeof(run);
+	}
+	t_ok(domain_call(d, &r, &e), &e);
+	return r.status;
+}
+
+START_TEST(a_domain_refuses_buffers_outside_its_maps)
+{
+	struct domain *d = open_domain();
+	struct domain_mem m;
+	struct err e = { 0 };
+	struct hxq_buf b;
+
+	t_ok(domain_map(d, 64 * KIB, "weights", &m, &e), &e);
+	/* Maps: of a handle that does not exist or is in use, of nothing. */
+	b = (struct hxq_buf){ .nbytes = 4096 };
+	for (b.handle = HXQ_MAPS; b.handle < 8 * HXQ_MAPS; b.handle++)
+		ck_assert_uint_eq(status_of(d, HXQ_MAP, 1, b), HXQ_EBADMSG);
+	b.handle = UINT32_MAX;
+	ck_assert_uint_eq(status_of(d, HXQ_MAP, 1, b), HXQ_EBADMSG);
+	b.handle = m.handle;
+	ck_assert_uint_eq(status_of(d, HXQ_MAP, 1, b), HXQ_EBADMSG);
+	b = (struct hxq_buf){ .handle = m.handle + 1 };
+	ck_assert_uint_eq(status_of(d, HXQ_MAP, 1, b), HXQ_EBADMSG);
+	b.nbytes = 4096;
+	ck_assert_uint_eq(status_of(d, HXQ_MAP, 0, b), HXQ_EBADMSG);
+	ck_assert_uint_eq(status_of(d, HXQ_MAP, 2, b), HXQ_EBADMSG);
+	/* Buffers of a run: whole, then past their map's end. */
+	b = (struct hxq_buf){ .handle = m.handle, .nbytes = m.nbytes };
+	ck_assert_uint_eq(status_of(d, HXQ_RUN, 1, b), HXQ_OK);
+	b.nbytes++;
+	ck_assert_uint_eq(status_of(d, HXQ_RUN, 1, b), HXQ_ERANGE);
+	b.offset = 1;
+	b.nbytes = m.nbytes;
+	ck_assert_uint_eq(status_of(d, HXQ_RUN, 1, b), HXQ_ERANGE);
+	b.offset = m.nbytes + 1;
+	b.nbytes = 1;
+	ck_assert_uint_eq(status_of(d, HXQ_RUN, 1, b), HXQ_ERANGE);
+	b.offset = 4096;		/* the sum wraps at 2^64 */
+	b.nbytes = UINT64_MAX - 4095;
+	ck_assert_uint_eq(status_of(d, HXQ_RUN, 1, b), HXQ_ERANGE);
+	b = (struct hxq_buf){ .handle = HXQ_MAPS, .nbytes = 1 };
+	ck_assert_uint_eq(status_of(d, HXQ_RUN, 1, b), HXQ_ENOMAP);
+	b.handle = m.handle + 1;
+	ck_assert_uint_eq(status_of(d, HXQ_RUN, 1, b), HXQ_ENOMAP);
+	b = (struct hxq_buf){ .handle = m.handle, .nbytes = 1 };
+	ck_assert_uint_eq(status_of(d, HXQ_RUN, HX_NBUFS + 1, b),
+	    HXQ_EBADMSG);
+	domain_close(d);
+}
+END_TEST
+
 START_TEST(a_queue_is_bounded_and_refuses_bad_packets)
 {
 	struct domain *d = open_domain();
@@ -431,6 +499,7 @@ main(void)
 		a_killed_domain_is_named,
 		a_hanging_domain_is_given_up_at_the_deadline,
 		a_hanging_domain_ends_with_its_confined_worker,
+		a_domain_refuses_buffers_outside_its_maps,
 		a_queue_is_bounded_and_refuses_bad_packets,
 	};
 	const struct hexagon_port *port;
