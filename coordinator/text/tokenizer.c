@@ -110,12 +110,13 @@ unknown_token(const struct tokenizer *t)
 	return id;
 }
 
-/* A token's text, malloc'ed; NULL for NO_TOKEN, or without memory. */
-static char *
-copy_text(const struct vocab *v, int32_t id)
+/* A token's text, malloc'ed; NULL for NO_TOKEN.  -ENOMEM. */
+static int
+copy_text(const struct vocab *v, int32_t id, char **ret)
 {
-	return id == NO_TOKEN ? NULL : strndup(v->text[id].data,
+	*ret = id == NO_TOKEN ? NULL : strndup(v->text[id].data,
 	    v->text[id].len);
+	return id == NO_TOKEN || *ret != NULL ? 0 : -ENOMEM;
 }
 
 /* Read the chat template, and decide the roles of tokens.  Before merges and
@@ -123,16 +124,21 @@ copy_text(const struct vocab *v, int32_t id)
 static int
 assign_roles(struct tokenizer *t, const struct gguf *g, struct err *reterr)
 {
-	char *bos = copy_text(&t->v, t->set.bos);
-	char *eos = copy_text(&t->v, t->set.eos);
-	const struct template_vars vars = { .bos = bos, .eos = eos,
-	    .now = time(NULL) };
 	struct gguf_str s = { NULL, 0 };
+	char *bos = NULL, *eos = NULL;
 	int rc;
 
 	gguf_get_str(g, "tokenizer.chat_template", &s, NULL);
-	rc = chat_template_open(s.data, s.len, &vars, &t->chat_template,
-	    reterr);
+	if (copy_text(&t->v, t->set.bos, &bos) < 0 ||
+	    copy_text(&t->v, t->set.eos, &eos) < 0) {
+		rc = err_nomem(reterr, "the chat template");
+	} else {
+		const struct template_vars vars = { .bos = bos, .eos = eos,
+		    .now = time(NULL) };
+
+		rc = chat_template_open(s.data, s.len, &vars,
+		    &t->chat_template, reterr);
+	}
 	free(bos);
 	free(eos);
 	if (rc < 0)
