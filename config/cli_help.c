@@ -85,7 +85,7 @@ static const struct help {
 "  /help             list these; start a message that begins with / with //\n"
 "  /quit             quit; so do /bye, /exit, Ctrl-D and Ctrl-C twice\n",
 .note =
-"The exit status is 1 when a message had no answer.\n",
+"The exit status is 1 when a message had no answer, or a /save failed.\n",
 .examples =
 "Examples:\n"
 "  straddle chat -m model.gguf --system \"Answer in one sentence.\"\n"

@@ -165,8 +165,8 @@ static int
 start_and_talk(struct talk *k, struct err *reterr)
 {
 	const struct conf *c = k->c;
-	const struct chat_ops ops = { .emit = emit_text, .is_stopped = is_stopped,
-	    .reading = show_reading, .arg = k };
+	const struct chat_ops ops = { .emit = emit_text,
+	    .is_stopped = is_stopped, .reading = show_reading, .arg = k };
 	char note[CHAT_NOTE_LEN];
 	int rc, signal_fd;
 

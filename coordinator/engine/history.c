@@ -59,8 +59,8 @@ splice(struct history *h, uint32_t at, uint32_t ndel, const uint32_t *ids,
 
 	if ((rc = reserve_ids(h, len, reterr)) < 0)
 		return rc;
-	while (same < len && same < h->len && h->ids[same] == (same < at + nins ?
-	    ids[same - at] : h->ids[same - nins + ndel]))
+	while (same < len && same < h->len && h->ids[same] ==
+	    (same < at + nins ? ids[same - at] : h->ids[same - nins + ndel]))
 		same++;
 	/* The last token is fed again: its logits are gone. */
 	if ((rc = keep_held(h, MIN(same, MAX(len, 1) - 1), reterr)) < 0)

@@ -327,7 +327,8 @@ END_TEST
 START_TEST(earlier_answers_are_as_the_template_has_them)
 {
 	static const struct chat_pair pairs[] = {
-	    { "hi", "x</think>\n\none", 2, 14 }, { "hi", "y</think>two", 2, 12 } };
+	    { "hi", "x</think>\n\none", 2, 14 },
+	    { "hi", "y</think>two", 2, 12 } };
 	struct err e = { 0 };
 	uint32_t dropped;
 
