@@ -384,7 +384,9 @@ value_of_name(struct reader *r, const struct template_token *t)
 		return value_make(V_BOOL, 1);
 	if (word_is(t->s, t->n, "false") || word_is(t->s, t->n, "False"))
 		return value_make(V_BOOL, 0);
-	if (word_is(t->s, t->n, "none") || word_is(t->s, t->n, "None"))
+	/* A chat without tools or documents defines these, as none. */
+	if (word_is(t->s, t->n, "none") || word_is(t->s, t->n, "None") ||
+	    word_is(t->s, t->n, "tools") || word_is(t->s, t->n, "documents"))
 		return value_make(V_NONE, 0);
 	if (word_is(t->s, t->n, "messages"))
 		return value_make(V_LIST, r->shape->n);

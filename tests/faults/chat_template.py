@@ -44,6 +44,12 @@ for template, extra in ((TURNS, 2), (TURNS.replace("m.content", "m.content | tri
     toy.check("blanks", got - plain in (extra, extra + (extra == 2)),
               "%s: %d more" % (template, got - plain))
 
+# A chat without tools has defined them, as none.
+for test in ("tools is not defined", "tools is none and false", "documents is not defined",
+             "tools is not none"):
+    got, note = count("{%% if %s %%}TOOLS{%% endif %%}" % test + TURNS + BEGIN, "-p", "hi")
+    toy.equal(test, (got, "not followed" in note), (plain, False))
+
 # BOS: once, whoever writes it.
 for add in (True, False, None):
     for writes in ("{{ bos_token }}", "<|endoftext|>", ""):
