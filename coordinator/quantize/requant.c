@@ -141,6 +141,20 @@ check_weights(const struct requant *q, const struct piece *p, const float *x,
 	    (double)x[i]);
 }
 
+/* The weights of a piece, as floats.  An exponent of 255 is NaN in the format of
+ * MXFP4; kernels take it for a number, as ggml's do. */
+static void
+read_weights(uint32_t type, float *x, const void *in, uint32_t n)
+{
+	const struct block_mxfp4 *b = in;
+	uint32_t i;
+
+	dequant[type](x, in, n);
+	for (i = 0; type == QUANT_MXFP4 && i < n; i += 32)
+		if (b[i / 32].e == UINT8_MAX)
+			x[i] = NAN;
+}
+
 /* Weights that keep their type are checked, too; integers are always sound. */
 static int
 check_copied(const struct requant *q, const struct piece *p, struct buffers *k,
@@ -156,7 +170,7 @@ check_copied(const struct requant *q, const struct piece *p, struct buffers *k,
 		for (i = 0; i < p->n; i++)
 			k->x[i] = isfinite(f64[i]) ? 0 : (float)f64[i];
 	else
-		dequant[type](k->x, k->in, p->n);
+		read_weights(type, k->x, k->in, p->n);
 	return check_weights(q, p, k->x, reterr);
 }
 
@@ -170,7 +184,7 @@ convert_piece(const struct requant *q, const struct piece *p, struct buffers *k,
 	double e;
 	int rc;
 
-	dequant[from->type](k->x, k->in, p->n);
+	read_weights(from->type, k->x, k->in, p->n);
 	if ((rc = check_weights(q, p, k->x, reterr)) < 0)
 		return rc;
 	encode[to](k->out, k->x, p->n);

@@ -29,11 +29,14 @@ for label, tensor, at, shown in (
                                      struct.pack("<e", NAN) + bytes(32)), 32, "nan"),
         ("an infinite scale in Q8_0", ("extra.weight", [32, 2], 8, Q8 +
                                        struct.pack("<e", INF) + b"\1" * 32), 32, "inf"),
+        ("a scale in MXFP4, copied", ("extra.weight", [64, 2], 39, (b"\x7f" + b"\x11" * 16) * 3 +
+                                      b"\xff" + b"\x11" * 16), 96, "nan"),
         ("a min in Q4_1, converted", ("extra.weight", [32, 2], 3, Q4_1 * 2), 0, "nan"),
         ("a matrix in F16, converted", ("extra.weight", [64, 2], toy.F16, toy.f16(
             [1.0] * 127 + [NAN])), 127, "nan")):
     toy.write_model("m.gguf", vocab, tensors=[tensor], **OPTIONS)
-    got = toy.straddle("quantize", "-q", "m.gguf", "q.gguf", "Q8_0")
+    got = toy.straddle("quantize", "-q", "m.gguf", "q.gguf", "MXFP4" if tensor[2] == 39
+                       else "Q8_0")
     toy.check("quantize refuses " + label, got.rc == 4 and
               '"%s": weight %d is ' % (tensor[0], at) in got.err and shown in got.err and
               "q.gguf" not in toy.os.listdir("."), got)
