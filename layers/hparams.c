@@ -20,20 +20,21 @@ get_number(const struct gguf *g, const char *key, uint32_t *ret,
     struct err *reterr)
 {
 	const struct gguf_kv *kv = gguf_find(g, key);
-	const uint32_t *v;
+	int64_t first, v = -1;
 	uint64_t i;
 
 	if (kv == NULL || kv->type != GGUF_ARRAY || kv->v.a.count == 0 ||
-	    (kv->v.a.type != GGUF_U32 && kv->v.a.type != GGUF_I32))
+	    gguf_array_int(kv, 0, &first) < 0 || first < 0 ||
+	    first > UINT32_MAX)
 		return gguf_get_u32(g, key, ret, reterr);
-	v = kv->v.a.data;
 	for (i = 1; i < kv->v.a.count; i++)
-		if (v[i] != v[0])
+		if (gguf_array_int(kv, i, &v) < 0 || v != first)
 			return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: %s is "
-			    "%u for layer 0 and %u for layer %llu: layers that "
-			    "differ are not supported", g->file[0].path, key,
-			    v[0], v[i], (unsigned long long)i);
-	*ret = v[0];
+			    "%lld for layer 0 and %lld for layer %llu: layers "
+			    "that differ are not supported", g->file[0].path,
+			    key, (long long)first, (long long)v,
+			    (unsigned long long)i);
+	*ret = (uint32_t)first;
 	return 0;
 }
 
@@ -100,17 +101,17 @@ opt_f32(const struct gguf *g, const char *arch, const char *suffix,
 	return 0;
 }
 
-/* 0 = no cap. */
+/* A key that may be 0, which means `zero`: no cap, no scaling. */
 static int
-opt_softcap(const struct gguf *g, const char *arch, const char *suffix,
-    float *ret, struct err *reterr)
+opt_f32_or_zero(const struct gguf *g, const char *arch, const char *suffix,
+    float zero, float *ret, struct err *reterr)
 {
 	char key[128];
 	float v;
 
 	snprintf(key, sizeof(key), "%s.%s", arch, suffix);
 	if (gguf_get_f32(g, key, &v, NULL) == 0 && v == 0) {
-		*ret = 0;
+		*ret = zero;
 		return 0;
 	}
 	return opt_f32(g, arch, suffix, ret, reterr);
@@ -162,6 +163,7 @@ read_rope_scaling(const struct gguf *g, const struct arch_info *a,
 	const char *arch = a->name;
 	enum scaling how;
 	float factor = 1;
+	uint32_t orig = 0;		/* 0: the file does not say */
 	int rc, given = has_key(g, arch, "rope.scaling.type") ||
 	    has_key(g, arch, "rope.scaling.factor") ||
 	    has_key(g, arch, "rope.scale_linear");
@@ -173,18 +175,21 @@ read_rope_scaling(const struct gguf *g, const struct arch_info *a,
 	hp->yarn_slow = 1;
 	/* scale_linear is the older name of scaling.factor. */
 	if ((rc = read_scaling_type(g, arch, &how, reterr)) < 0 ||
-	    (rc = opt_u32(g, arch, "rope.scaling.original_context_length", 1,
-	    LIMIT_CTX, &hp->rope_orig_ctx, reterr)) < 0 ||
+	    (rc = opt_u32(g, arch, "rope.scaling.original_context_length", 0,
+	    LIMIT_CTX, &orig, reterr)) < 0 ||
 	    (rc = opt_f32(g, arch, "rope.scaling.attn_factor",
 	    &hp->rope_mscale, reterr)) < 0 ||
-	    (rc = opt_f32(g, arch, "rope.scale_linear", &factor, reterr)) < 0 ||
-	    (rc = opt_f32(g, arch, "rope.scaling.factor", &factor,
+	    (rc = opt_f32_or_zero(g, arch, "rope.scale_linear", 1, &factor,
+	    reterr)) < 0 ||
+	    (rc = opt_f32_or_zero(g, arch, "rope.scaling.factor", 1, &factor,
 	    reterr)) < 0 ||
 	    (rc = opt_f32(g, arch, "rope.scaling.yarn_beta_fast",
 	    &hp->yarn_fast, reterr)) < 0 ||
 	    (rc = opt_f32(g, arch, "rope.scaling.yarn_beta_slow",
 	    &hp->yarn_slow, reterr)) < 0)
 		return rc;
+	if (orig > 0)
+		hp->rope_orig_ctx = orig;
 	if (!given && a->yarn_factor > 0) {
 		how = SCALING_YARN;
 		factor = a->yarn_factor;
@@ -403,9 +408,9 @@ read_scales(const struct gguf *g, const struct arch_info *a,
 	hp->logit_softcap = a->logit_softcap;
 	if ((rc = opt_f32(g, a->name, "attention.scale", &hp->attn_scale,
 	    reterr)) < 0 ||
-	    (rc = opt_softcap(g, a->name, "attn_logit_softcapping",
+	    (rc = opt_f32_or_zero(g, a->name, "attn_logit_softcapping", 0,
 	    &hp->attn_softcap, reterr)) < 0 ||
-	    (rc = opt_softcap(g, a->name, "final_logit_softcapping",
+	    (rc = opt_f32_or_zero(g, a->name, "final_logit_softcapping", 0,
 	    &hp->logit_softcap, reterr)) < 0)
 		return rc;
 	return 0;

@@ -143,6 +143,8 @@ roles_apply(struct vocab *v, const struct gguf *g,
 	add_setting(&f, set->eos);
 	add_setting(&f, set->eot);
 	add_setting(&f, set->eom);
+	for (i = 0; i < set->nlisted; i++)
+		add_setting(&f, set->listed[i]);
 	add_token(&f, end);
 	for (i = 0; i < ROLES_NENDS; i++)
 		add_token(&f, vocab_find(v, roles_end_texts[i],

@@ -10,6 +10,8 @@
 
 #define PREFIX	"tokenizer.ggml."
 
+enum { VALUE_LEN = 32 };
+
 /* Keys with unusable values, "KEY is VALUE, ...", for one note. */
 struct odd_keys {
 	char text[800];
@@ -39,14 +41,12 @@ describe_value(const struct gguf_kv *kv, char *out, size_t outlen)
 }
 
 static void
-add_odd_key(struct odd_keys *odd, const struct gguf_kv *kv)
+add_odd_key(struct odd_keys *odd, const struct gguf_kv *kv, const char *value)
 {
-	char value[32];
 	size_t room = sizeof(odd->text) - odd->len;
 	int n;
 
 	odd->n++;
-	describe_value(kv, value, sizeof(value));
 	n = snprintf(odd->text + odd->len, room, "%s%.80s is %s",
 	    odd->len > 0 ? ", " : "", kv->key.data, value);
 	if (n > 0 && (size_t)n < room)
@@ -90,17 +90,41 @@ read_id(const struct vocab *v, const struct gguf *g, const char *key,
 	return id;
 }
 
+/* Some writers have no type for yes and no, but 0 and 1. */
+static int
+is_bool(const struct gguf_kv *kv)
+{
+	switch (kv->type) {
+	case GGUF_BOOL:
+		return 1;
+	case GGUF_U8:
+	case GGUF_U16:
+	case GGUF_U32:
+	case GGUF_U64:
+		return kv->v.u <= 1;
+	case GGUF_I8:
+	case GGUF_I16:
+	case GGUF_I32:
+	case GGUF_I64:
+		return kv->v.i == 0 || kv->v.i == 1;
+	default:
+		return 0;
+	}
+}
+
 static int
 read_bool(const struct gguf *g, const char *key, int def,
     struct odd_keys *odd)
 {
 	const struct gguf_kv *kv = gguf_find(g, key);
+	char value[VALUE_LEN];
 
 	if (kv == NULL)
 		return def;
-	if (kv->type == GGUF_BOOL)
-		return (int)kv->v.u;
-	add_odd_key(odd, kv);
+	if (is_bool(kv))
+		return kv->v.u != 0;
+	describe_value(kv, value, sizeof(value));
+	add_odd_key(odd, kv, value);
 	return def;
 }
 
@@ -121,12 +145,50 @@ static void
 find_odd_ids(const struct gguf *g, const struct vocab *v,
     struct odd_keys *odd)
 {
+	char value[VALUE_LEN];
 	uint64_t i;
 
 	for (i = 0; i < g->nkv; i++) {
-		if (is_id_key(&g->kv[i].key) &&
-		    token_of(v, &g->kv[i]) == NO_TOKEN)
-			add_odd_key(odd, &g->kv[i]);
+		if (!is_id_key(&g->kv[i].key) ||
+		    token_of(v, &g->kv[i]) != NO_TOKEN)
+			continue;
+		describe_value(&g->kv[i], value, sizeof(value));
+		add_odd_key(odd, &g->kv[i], value);
+	}
+}
+
+/* Read the list of tokens like eos, and note what is none. */
+static void
+read_listed(const struct gguf *g, const struct vocab *v,
+    struct settings *ret, struct odd_keys *odd)
+{
+	const struct gguf_kv *kv = gguf_find(g, PREFIX "eos_token_ids");
+	char value[VALUE_LEN];
+	uint64_t i;
+	int64_t id;
+	int rc;
+
+	if (kv == NULL)
+		return;
+	if (kv->type != GGUF_ARRAY) {
+		describe_value(kv, value, sizeof(value));
+		add_odd_key(odd, kv, value);
+		return;
+	}
+	for (i = 0; i < kv->v.a.count; i++) {
+		rc = gguf_array_int(kv, i, &id);
+		if (rc == 0 && id >= 0 && id < (int64_t)v->n &&
+		    ret->nlisted < MAX_LISTED_ENDS) {
+			ret->listed[ret->nlisted++] = (int32_t)id;
+			continue;
+		}
+		if (rc == 0)
+			snprintf(value, sizeof(value), "%" PRId64, id);
+		else
+			snprintf(value, sizeof(value), "a list of %s",
+			    gguf_type_name(kv->v.a.type));
+		add_odd_key(odd, kv, value);
+		return;		/* one is enough for the note */
 	}
 }
 
@@ -159,6 +221,7 @@ settings_read(const struct gguf *g, const struct vocab *v, int is_spm,
 		    strcasestr(name->v.s.data, "phi3") != NULL),
 	};
 	find_odd_ids(g, v, &odd);
+	read_listed(g, v, ret, &odd);
 	if (odd.n > 0)
 		log_info("note: %s: %s, with a vocabulary of %" PRIu32
 		    " tokens: as if %s missing", g->file->path, odd.text, v->n,

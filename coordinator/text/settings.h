@@ -5,8 +5,13 @@
 
 #include "vocab.h"
 
+enum { MAX_LISTED_ENDS = 16 };
+
 struct settings {
 	int32_t bos, eos, eot, eom;	/* or NO_TOKEN */
+	/* Further tokens like eos: eos_token_ids, which Ollama writes. */
+	int32_t listed[MAX_LISTED_ENDS];	/* [nlisted] */
+	unsigned nlisted;
 	int32_t unk;			/* or NO_TOKEN */
 	int add_bos;			/* -1 = the file does not say */
 	int space_prefix;

@@ -55,7 +55,8 @@ find_pair(const void *arg, const struct symbol *l, const struct symbol *r,
 
 	if (id == NO_TOKEN)
 		return 0;
-	*ret_rank = rank_of_score(s->v->score[id]);
+	*ret_rank = rank_of_score(s->v->score != NULL ?
+	    s->v->score[id] : 0);
 	*ret_id = id;
 	return 1;
 }

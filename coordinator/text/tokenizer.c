@@ -16,7 +16,7 @@
 #include "vocab.h"
 
 enum {
-	MAX_END_TOKENS = 16,
+	MAX_END_TOKENS = 32,
 	MAX_TEXT_BYTES = 1 << 30	/* of a text to encode: escaping it for
 					 * SentencePiece keeps offsets below
 					 * 2^32 */
@@ -34,8 +34,8 @@ struct tokenizer {
 	struct losses *lost;		/* since the last note */
 };
 
-_Static_assert(ROLES_NENDS + 4 <= MAX_END_TOKENS,
-    "with eos, eot, eom and the template's");
+_Static_assert(ROLES_NENDS + 4 + MAX_LISTED_ENDS <= MAX_END_TOKENS,
+    "with eos, eot, eom, the template's and those that the file lists");
 
 /* Returns 1 for byte-level BPE, 0 for SentencePiece-style. */
 static int
@@ -89,6 +89,8 @@ find_end_tokens(struct tokenizer *t)
 	add_end(t, t->set.eos);
 	add_end(t, t->set.eot);
 	add_end(t, t->set.eom);
+	for (i = 0; i < t->set.nlisted; i++)
+		add_end(t, t->set.listed[i]);
 	for (i = 0; i < ROLES_NENDS; i++) {
 		if (!messages || strcmp(roles_end_texts[i], "<|end|>") != 0)
 			add_end(t, find_control(t, roles_end_texts[i]));

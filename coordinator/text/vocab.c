@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/log.h"
+
 static uint32_t
 text_hash(const struct vocab *v, const char *text, size_t nbytes)
 {
@@ -189,7 +191,17 @@ build_index(struct vocab *v)
 
 /* --- reading --- */
 
-/* Read an array that must have n elements, one per token. */
+static int
+refuse_count(const struct gguf *g, const char *key, uint64_t count,
+    uint64_t n, struct err *reterr)
+{
+	return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: %s has %" PRIu64
+	    " elements, tokenizer.ggml.tokens has %" PRIu64, g->file->path,
+	    key, count, n);
+}
+
+/* Read an array that must have n elements, one per token.  -ENOENT: it is
+ * missing or empty. */
 static int
 read_array(const struct gguf *g, const char *key, enum gguf_type type,
     uint64_t n, const void **ret, struct err *reterr)
@@ -197,18 +209,10 @@ read_array(const struct gguf *g, const char *key, enum gguf_type type,
 	uint64_t count;
 	int rc = gguf_get_array(g, key, type, ret, &count, reterr);
 
-	if (rc == 0 && count != n)
-		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: %s has %"
-		    PRIu64 " elements, tokenizer.ggml.tokens has %" PRIu64,
-		    g->file->path, key, count, n);
-	return rc;
-}
-
-static int
-refuse_missing(const struct gguf *g, const char *key, struct err *reterr)
-{
-	return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: %s is missing",
-	    g->file->path, key);
+	if (rc == 0 && count == 0)
+		return -ENOENT;		/* as if the key were missing */
+	return rc == 0 && count != n ? refuse_count(g, key, count, n, reterr) :
+	    rc;
 }
 
 static int
@@ -237,6 +241,46 @@ check_tokens(const struct vocab *v, const struct gguf *g,
 	return 0;
 }
 
+/* Kinds that do not come as I32, as far as they are integers. */
+static int
+copy_kinds(struct vocab *v, const struct gguf *g, const struct gguf_kv *kv,
+    struct err *reterr)
+{
+	uint64_t i;
+	int64_t k;
+
+	if (kv->v.a.count != v->n)
+		return refuse_count(g, kv->key.data, kv->v.a.count, v->n,
+		    reterr);
+	v->own_kind = calloc(v->n, sizeof(*v->own_kind));
+	if (v->own_kind == NULL)
+		return err_nomem(reterr, "the types of %" PRIu32 " tokens of "
+		    "%s", v->n, g->file->path);
+	for (i = 0; i < v->n; i++)
+		v->own_kind[i] = gguf_array_int(kv, i, &k) == 0 && k >= 0 &&
+		    k <= INT32_MAX ? (int32_t)k : -1;
+	v->kind = v->own_kind;
+	return 0;
+}
+
+static int
+read_kinds(struct vocab *v, const struct gguf *g, struct err *reterr)
+{
+	static const char key[] = "tokenizer.ggml.token_type";
+	const struct gguf_kv *kv = gguf_find(g, key);
+	const void *data;
+	int64_t first;
+	int rc;
+
+	if (kv != NULL && kv->type == GGUF_ARRAY && kv->v.a.count > 0 &&
+	    kv->v.a.type != GGUF_I32 &&
+	    gguf_array_int(kv, 0, &first) != -EINVAL)
+		return copy_kinds(v, g, kv, reterr);
+	rc = read_array(g, key, GGUF_I32, v->n, &data, reterr);
+	v->kind = rc == 0 ? data : NULL;
+	return rc == -ENOENT ? 0 : rc;
+}
+
 static int
 read_tokens(struct vocab *v, const struct gguf *g, int with_scores,
     struct err *reterr)
@@ -248,7 +292,8 @@ read_tokens(struct vocab *v, const struct gguf *g, int with_scores,
 	rc = gguf_get_array(g, "tokenizer.ggml.tokens", GGUF_STRING, &data, &n,
 	    reterr);
 	if (rc == -ENOENT)
-		return refuse_missing(g, "tokenizer.ggml.tokens", reterr);
+		return err_set(reterr, ERR_MODEL, -EBADMSG,
+		    "%s: tokenizer.ggml.tokens is missing", g->file->path);
 	if (rc < 0)
 		return rc;
 	if (n == 0 || n > MAX_TOKENS)
@@ -262,18 +307,14 @@ read_tokens(struct vocab *v, const struct gguf *g, int with_scores,
 		rc = read_array(g, "tokenizer.ggml.scores", GGUF_F32, n, &data,
 		    reterr);
 		if (rc == -ENOENT)
-			return refuse_missing(g, "tokenizer.ggml.scores",
-			    reterr);
-		if (rc < 0)
+			log_info("note: %s: tokenizer.ggml.scores is missing: "
+			    "all tokens have the same score", g->file->path);
+		else if (rc < 0)
 			return rc;
-		v->score = data;
+		v->score = rc == 0 ? data : NULL;
 	}
-
-	rc = read_array(g, "tokenizer.ggml.token_type", GGUF_I32, n, &data,
-	    reterr);
-	if (rc < 0 && rc != -ENOENT)
+	if ((rc = read_kinds(v, g, reterr)) < 0)
 		return rc;
-	v->kind = rc == 0 ? data : NULL;
 	return check_tokens(v, g, reterr);
 }
 

@@ -29,7 +29,7 @@ struct vocab_slot {
 struct vocab {
 	uint32_t n;
 	const struct gguf_str *text;	/* [n], owned by the gguf */
-	const float *score;		/* [n], no NaN; NULL = none read */
+	const float *score;		/* [n], no NaN; NULL = all 0 */
 	const int32_t *kind;		/* [n], 0..TOKEN_BYTE; NULL: all normal */
 	int32_t *own_kind;		/* the same, where the file's kinds were
 					 * changed */

@@ -141,6 +141,10 @@ int gguf_get_str(const struct gguf *g, const char *key, struct gguf_str *ret,
 int gguf_get_array(const struct gguf *g, const char *key, enum gguf_type type,
     const void **ret_data, uint64_t *ret_count, struct err *reterr);
 
+/* Element i, below v.a.count, of an array of integers of any type.  Returns 0;
+ * -EINVAL: kv is no such array; -ERANGE: the element exceeds an int64_t. */
+int gguf_array_int(const struct gguf_kv *kv, uint64_t i, int64_t *ret);
+
 const char *gguf_type_name(enum gguf_type t);	/* "u32", ... */
 
 #endif

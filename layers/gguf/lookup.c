@@ -257,3 +257,49 @@ gguf_get_array(const struct gguf *g, const char *key, enum gguf_type type,
 	*ret_count = kv->v.a.count;
 	return 0;
 }
+
+#define ELEMENT(type)	\
+	(memcpy(&e.type, at + i * sizeof(e.type), sizeof(e.type)), e.type)
+
+int
+gguf_array_int(const struct gguf_kv *kv, uint64_t i, int64_t *ret)
+{
+	union {
+		uint8_t u8; int8_t i8; uint16_t u16; int16_t i16;
+		uint32_t u32; int32_t i32; uint64_t u64; int64_t i64;
+	} e;
+	const char *at = kv->v.a.data;
+
+	if (kv->type != GGUF_ARRAY)
+		return -EINVAL;
+	switch (kv->v.a.type) {
+	case GGUF_U8:
+		*ret = ELEMENT(u8);
+		return 0;
+	case GGUF_I8:
+		*ret = ELEMENT(i8);
+		return 0;
+	case GGUF_U16:
+		*ret = ELEMENT(u16);
+		return 0;
+	case GGUF_I16:
+		*ret = ELEMENT(i16);
+		return 0;
+	case GGUF_U32:
+		*ret = ELEMENT(u32);
+		return 0;
+	case GGUF_I32:
+		*ret = ELEMENT(i32);
+		return 0;
+	case GGUF_U64:
+		if (ELEMENT(u64) > INT64_MAX)
+			return -ERANGE;
+		*ret = (int64_t)e.u64;
+		return 0;
+	case GGUF_I64:
+		*ret = ELEMENT(i64);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}

@@ -77,6 +77,41 @@ sound("numbers of another type", keys={
     "llama.rope.freq_base": (toy.UINT32, 10000),
     "llama.block_count": (toy.INT64, 1)})
 
+# --- lists of the vocabulary: of another type, empty or missing ---
+KINDS, SCORES = "tokenizer.ggml.token_type", "tokenizer.ggml.scores"
+kinds = [k for _, k in vocab]
+ids = {}
+for label, options in (
+        ("as usual", {}),
+        ("types as u32", {"keys": {KINDS: (toy.ARRAY, (toy.UINT32, kinds))}}),
+        ("types as i64", {"keys": {KINDS: (toy.ARRAY, (toy.INT64, kinds))}}),
+        ("types as u8", {"keys": {KINDS: (toy.ARRAY, (toy.UINT8, kinds))}})):
+    sound(label, **options)
+    ids[label] = toy.straddle("tokenize", "-m", "m.gguf", "--special", "-p", "a</s>\n").out
+    toy.equal(label + ": the same tokens", ids[label], ids["as usual"])
+for label, options in (
+        ("no scores", {"without": [SCORES], "note": SCORES}),
+        ("empty scores", {"keys": {SCORES: (toy.ARRAY, (toy.FLOAT32, []))}, "note": SCORES}),
+        ("no types", {"without": [KINDS]}),
+        ("empty types", {"keys": {KINDS: (toy.ARRAY, (toy.INT32, []))}})):
+    sound(label, **options)
+pair = [(t, k) for t, k in vocab] + [("ab", toy.NORMAL), ("abc", toy.NORMAL)]
+toy.write_model("m.gguf", pair, without=[SCORES])
+got = toy.straddle("tokenize", "-m", "m.gguf", "--no-bos", "-p", "abc")
+toy.equal("without scores tokens still merge", got.out.split()[-1],
+          str(toy.token_id(pair, "abc")))
+for values in ([7] + kinds[1:], [-1] + kinds[1:], kinds[1:]):
+    toy.write_model("m.gguf", vocab, keys={KINDS: (toy.ARRAY, (toy.INT64, values))})
+    got = toy.straddle("tokenize", "-m", "m.gguf", "-p", "a")
+    toy.check("types that are none are refused", got.rc == 4 and "type" in got.err, got)
+
+# --- 0 of a scaling is none ---
+for key in ("rope.scaling.factor", "rope.scale_linear", "rope.scaling.original_context_length"):
+    zero = (toy.UINT32, 0) if key.endswith("length") else (toy.FLOAT32, 0.0)
+    sound("%s of 0" % key, keys={"llama." + key: zero})
+    sound("%s of 0, YaRN" % key, keys={"llama." + key: zero,
+                                       "llama.rope.scaling.type": (toy.STRING, "yarn")})
+
 # --- numbers in the JSON of inspect ---
 NUMBERS = {"u64": (toy.UINT64, 2 ** 64 - 1), "u63": (toy.UINT64, 2 ** 63),
            "i64": (toy.INT64, -2 ** 63), "max": (toy.INT64, 2 ** 63 - 1),

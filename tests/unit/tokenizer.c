@@ -447,8 +447,6 @@ START_TEST(inconsistent_lists_are_refused_by_name)
 
 	v = good, v.no_tokens = 1;
 	check_refused(&v, -EBADMSG, "tokenizer.ggml.tokens is missing");
-	v = good, v.no_scores = 1;
-	check_refused(&v, -EBADMSG, "tokenizer.ggml.scores is missing");
 	v = good, v.more_scores = 1;
 	check_refused(&v, -EBADMSG, "tokenizer.ggml.scores has 20 elements");
 	v = good, v.more_scores = -1;
