@@ -109,11 +109,16 @@ char *
 plain_json(const char *json)
 {
 	const uint8_t *s = (const uint8_t *)json;
-	size_t n = strlen(json), at = 0;
-	char *out = malloc(3 * n + 1);	/* DEL becomes \u007f */
+	size_t n = strlen(json), at = 0, i, nbytes = n + 1;
 	unsigned len;
 	uint32_t c;
+	char *out;
 
+	/* \u007f has 5 bytes more than DEL, \u009b has 4 more than its
+	 * character, \u202e 3 more. */
+	for (i = 0; i < n; i++)
+		nbytes += s[i] >= 0x7f ? 5 : 0;
+	out = malloc(nbytes);
 	for (; out != NULL && n > 0; s += len, n -= len) {
 		len = MAX(utf8_len(s, n), 1);
 		c = decode(s, len);

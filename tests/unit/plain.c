@@ -2,6 +2,7 @@
 #include "tests/support/t.h"
 
 #include <jansson.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +105,21 @@ START_TEST(json_keeps_its_value)
 }
 END_TEST
 
+/* The longest growth: one byte becomes six. */
+START_TEST(json_of_controls_alone_fits_its_memory)
+{
+	enum { N = 5000 };
+	char dump[N + 3] = "\"", *plain;
+
+	memset(dump + 1, 0x7f, N);
+	dump[N + 1] = '"';
+	plain = plain_json(dump);
+	ck_assert_uint_le(strlen(plain) + 1, malloc_usable_size(plain));
+	ck_assert_uint_eq(strlen(plain), 6 * N + 2);
+	free(plain);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -113,6 +129,7 @@ main(void)
 		text_that_does_not_fit_ends_in_a_whole_escape,
 		random_bytes_come_out_as_harmless_characters,
 		json_keeps_its_value,
+		json_of_controls_alone_fits_its_memory,
 	};
 
 	return t_main("plain", 20, tests, NITEMS(tests));
