@@ -26,7 +26,8 @@ static void
 add_stops(struct decoder *d)
 {
 	const struct text_list *given = &d->eng->conf->stop;
-	const char *close = d->ct->close, *end = strchr(close, '>');
+	const char *close = d->ct->close + strspn(d->ct->close, " \t\r\n");
+	const char *end = strchr(close, '>');
 	unsigned i;
 
 	for (i = 0; i < given->n; i++)

@@ -13,10 +13,12 @@ enum {
 	MAX_TEMPLATE_BYTES = 1 << 18
 };
 
+#define BLANKS	" \t\r\n"
+
 const char *const roles_end_texts[ROLES_NENDS] = {
 	"<|eot_id|>", "<|eom_id|>", "<|end|>", "<|im_end|>", "<end_of_turn>",
 	"<|endoftext|>", "<|end_of_text|>", "<|return|>", "<|call|>",
-	"<turn|>",
+	"<turn|>", "<EOT>", "_<EOT>", "[EOT]", "<end_of_utterance>",
 	"<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>"
 };
 
@@ -114,8 +116,8 @@ add_setting(struct found *f, int32_t id)
 int32_t
 roles_template_end(const struct vocab *v, const struct chat_template *ct)
 {
-	const char *text = ct->close;
-	size_t n = MIN(strcspn(text, " \t\r\n"), MAX_MARKER_BYTES);
+	const char *text = ct->close + strspn(ct->close, BLANKS);
+	size_t n = MIN(strcspn(text, BLANKS), MAX_MARKER_BYTES);
 
 	/* In gpt-oss's format a message of the answer ends so, too. */
 	if (ct->channels || n == 0 || strchr("<[{#|\357", *text) == NULL)

@@ -12,7 +12,7 @@
 #include "template.h"
 
 /* Texts of tokens that end a turn or a message; [ROLES_NENDS]. */
-enum { ROLES_NENDS = 11 };
+enum { ROLES_NENDS = 15 };
 extern const char *const roles_end_texts[ROLES_NENDS];
 
 /* The token behind an answer in this format, or NO_TOKEN. */

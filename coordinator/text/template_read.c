@@ -45,6 +45,10 @@ emit_value(struct reader *r, struct value v)
 		break;
 	case V_UNDEFINED:
 		break;
+	case V_NONE:
+		v = value_literal(r, "None", 4);
+		emit_text(r, &v);
+		break;
 	default:
 		reader_fail(r, "what it writes");
 	}

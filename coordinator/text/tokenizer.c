@@ -16,7 +16,7 @@
 #include "vocab.h"
 
 enum {
-	MAX_END_TOKENS = 32,
+	MAX_END_TOKENS = 40,
 	MAX_TEXT_BYTES = 1 << 30	/* of a text to encode: escaping it for
 					 * SentencePiece keeps offsets below
 					 * 2^32 */

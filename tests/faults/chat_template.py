@@ -74,10 +74,12 @@ toy.check("a refused system text", "the place of the system text" in note, note)
 
 # Markers whose type is that of text: encoded as one token where the template writes them,
 # never from a message; they end an answer and are not shown.
-for end in ("<|im_end|>", "<|stop_here|>", "[E]", "<end_of_turn>", "<turn|>"):
+ENDS = ("<|im_end|>", "<|stop_here|>", "[E]", "<end_of_turn>", "<turn|>")
+for end in ENDS + (" <END>", "\n<|sep|>"):		# blanks may come in front
     for kind in (toy.CONTROL, toy.USER, toy.NORMAL):
-        vocab = toy.spm_vocab([("<|im_start|>", kind), (end, kind)])
-        after = {"<0x0A>": "H", "H": "i", "i": end, end: "H"}
+        token = end.strip()
+        vocab = toy.spm_vocab([("<|im_start|>", kind), (token, kind)])
+        after = {"<0x0A>": "H", "H": "i", "i": token, token: "H"}
         toy.write_model("m.gguf", vocab, after=after, template=(TURNS + BEGIN).replace(
             "<|im_end|>", end))
         got = toy.straddle("run", "-q", "-m", "m.gguf", "-s", "cpu", "--chat", "-p", "x", "-n",
@@ -90,4 +92,13 @@ for end in ("<|im_end|>", "<|stop_here|>", "[E]", "<end_of_turn>", "<turn|>"):
         toy.equal("%s of type %d in a message is text" % (end, kind),
                   json.loads(more.out)["prompt_tokens"] -
                   json.loads(one.out)["prompt_tokens"], len(end))
+
+# Without a template the names count that such tokens have in public models.
+for end in ("<EOT>", "_<EOT>", "[EOT]", "<end_of_utterance>", "<|eot_id|>"):
+    for kind in (toy.CONTROL, toy.NORMAL):
+        toy.write_model("m.gguf", toy.spm_vocab([(end, kind)]), eos=2,
+                        after={"x": "H", "H": "i", "i": end, end: "H"})
+        got = toy.straddle("run", "-q", "-m", "m.gguf", "-s", "cpu", "-p", "x", "-n", "12",
+                           "--temp", "0")
+        toy.equal("%s of type %d ends a text" % (end, kind), got.out, "Hi\n")
 toy.end()
