@@ -172,8 +172,7 @@ sweep_json(const struct bench *b)
 		    "cores_each", (int)sp->cores_each);
 		if (sp->why_not.kind != ERR_NONE)
 			json_object_set_new(o, "why_not",
-			    output_json_text(sp->why_not.msg,
-			    strlen(sp->why_not.msg)));
+			    output_json_string(sp->why_not.msg));
 		json_object_set_new(o, "results",
 		    results_json(b, &sp->tests, 1));
 		json_array_append_new(a, o);

@@ -45,8 +45,8 @@ print_item(const char *name, size_t indent, const char *text)
 	struct wrap w;
 
 	snprintf(head, sizeof(head), "  %-*s", (int)indent - 3, name);
-	wrap_begin(&w, stdout, indent, head);
-	wrap_words(&w, text);
+	wrap_begin(&w, stdout, indent, PLAIN(head));
+	wrap_words(&w, PLAIN(text));
 	wrap_end(&w);
 }
 
@@ -63,7 +63,7 @@ print_found(int found, const char *why)
 static void
 on_limit(struct report *a, const struct wire_limit *wl)
 {
-	char buf[UNITS_BYTES_LEN], text[sizeof(wl->from) * PLAIN_GROWTH + 64];
+	char buf[UNITS_BYTES_LEN], text[sizeof(wl->from) + 64];
 	int is_bytes = strstr(wl->name, "bytes") != NULL;
 
 	if (strcmp(wl->name, "found") == 0) {
@@ -74,7 +74,7 @@ on_limit(struct report *a, const struct wire_limit *wl)
 		json_object_set_new(a->device, "found",
 		    json_boolean(wl->value != 0));
 		json_object_set_new(a->device, "reason",
-		    output_json_text(wl->from, strlen(wl->from)));
+		    output_json_string(wl->from));
 		json_object_set_new(a->device, "limits", json_object());
 		json_object_set_new(a->device, "supports", json_array());
 		return;
@@ -83,7 +83,7 @@ on_limit(struct report *a, const struct wire_limit *wl)
 		json_object_set_new(json_object_get(a->device, "limits"),
 		    wl->name, json_pack("{s:o,s:o}", "value", wl->known ?
 		    output_json_u64(wl->value) : json_null(), "from",
-		    output_json_text(wl->from, strlen(wl->from))));
+		    output_json_string(wl->from)));
 		return;
 	}
 	if (!wl->known)
@@ -92,19 +92,19 @@ on_limit(struct report *a, const struct wire_limit *wl)
 		units_human_bytes(wl->value, buf);
 	else
 		snprintf(buf, sizeof(buf), "%" PRIu64, wl->value);
-	snprintf(text, sizeof(text), "%s (%s)", buf, PLAIN(wl->from));
+	snprintf(text, sizeof(text), "%s (%s)", buf, wl->from);
 	print_item(wl->name, LIMIT_INDENT, text);
 }
 
 static void
 on_check(struct report *a, const struct wire_check *wc)
 {
-	char text[sizeof(wc->text) * PLAIN_GROWTH + 16];
+	char text[sizeof(wc->text) + 16];
 	json_t *list;
 
 	if (a->device == NULL) {
 		snprintf(text, sizeof(text), "%s: %s", wc->ok ? "ok" :
-		    "not ok", PLAIN(wc->text));
+		    "not ok", wc->text);
 		print_item(wc->what, LIMIT_INDENT, text);
 		return;
 	}
@@ -112,9 +112,9 @@ on_check(struct report *a, const struct wire_check *wc)
 		list = json_array();
 		json_object_set_new(a->device, "checks", list);
 	}
-	json_array_append_new(list, json_pack("{s:s,s:b,s:o}", "what",
-	    wc->what, "ok", (int)wc->ok, "text",
-	    output_json_text(wc->text, strlen(wc->text))));
+	json_array_append_new(list, json_pack("{s:o,s:b,s:o}", "what",
+	    output_json_string(wc->what), "ok", (int)wc->ok, "text",
+	    output_json_string(wc->text)));
 }
 
 /* Print the operation in progress. */
@@ -128,8 +128,8 @@ print_support(struct report *a)
 		return;
 	strlcpy(text, a->yes, sizeof(text));
 	for (r = a->no; r < a->no + a->nno; r++)
-		words_add(text, sizeof(text), "; ", "no: %s%s%s",
-		    PLAIN(r->before), r->types, PLAIN(r->after));
+		words_add(text, sizeof(text), "; ", "no: %s%s%s", r->before,
+		    r->types, r->after);
 	print_item(a->op, OP_INDENT, text);
 	a->op[0] = a->yes[0] = '\0';
 	a->nno = 0;
@@ -168,9 +168,10 @@ on_support(struct report *a, const struct wire_support *ws)
 {
 	if (a->device != NULL) {
 		json_array_append_new(json_object_get(a->device, "supports"),
-		    json_pack("{s:s,s:s,s:b,s:o}", "op", ws->op, "type",
-		    ws->type, "yes", (int)ws->yes, "reason",
-		    output_json_text(ws->reason, strlen(ws->reason))));
+		    json_pack("{s:o,s:o,s:b,s:o}", "op",
+		    output_json_string(ws->op), "type",
+		    output_json_string(ws->type), "yes", (int)ws->yes,
+		    "reason", output_json_string(ws->reason)));
 		return;
 	}
 	if (strcmp(a->op, ws->op) != 0)
@@ -221,30 +222,34 @@ print_value(const char *name, const char *fmt, ...)
 	print_item(name, LIMIT_INDENT, text);
 }
 
-/* What this process may use of the machine: cores, CPU time and memory. */
-static json_t *
-report_machine(const struct conf *c, struct err *reterr)
+/* What this process may use of the machine: cores, CPU time and memory.  *ret:
+ * with --json; names of groups need not be UTF-8. */
+static int
+report_machine(const struct conf *c, json_t **ret, struct err *reterr)
 {
 	const struct quota *q = &c->quota;
 	char list[256], size[UNITS_BYTES_LEN];
 	struct cpuset cpus;
 	struct room room;
 	unsigned n;
+	int rc;
 
-	if (cores_allowed(&cpus, reterr) < 0)
-		return NULL;
+	if ((rc = cores_allowed(&cpus, reterr)) < 0)
+		return rc;
 	n = cpuset_count(&cpus);
 	units_format_cpus(&cpus, list, sizeof(list));
 	room_all("", &room);
-	if (c->json)
-		return json_pack("{s:s,s:o,s:o,s:i,s:o,s:s}", "cores", list,
+	if (c->json) {
+		*ret = json_pack("{s:s,s:o,s:o,s:i,s:o,s:o}", "cores", list,
 		    "cpu_quota", q->cores > 0 ? json_real(q->cores) :
 		    json_null(), "cpu_quota_by", q->cores > 0 ?
-		    json_string(q->by) : json_null(), "default_threads",
+		    output_json_string(q->by) : json_null(), "default_threads",
 		    (int)quota_threads(q, n), "free_bytes",
 		    room.free_bytes != UINT64_MAX ?
 		    json_integer((json_int_t)room.free_bytes) : json_null(),
-		    "free_by", room.by);
+		    "free_by", output_json_string(room.by));
+		return 0;
+	}
 	puts("this machine");
 	print_value("cores", "%s (%u by affinity and cpuset)", list, n);
 	if (q->cores > 0)
@@ -255,22 +260,19 @@ report_machine(const struct conf *c, struct err *reterr)
 	if (room.free_bytes != UINT64_MAX)
 		print_value("free memory", "%s (%s)",
 		    units_human_bytes(room.free_bytes, size), room.by);
-	return json_null();
+	return 0;
 }
 
 int
 cmd_devices(const struct conf *c, struct err *reterr)
 {
-	json_t *list = json_array(), *machine;
+	json_t *list = json_array(), *machine = NULL;
 	struct report a;
 	const char *kind;
 	unsigned i;
-	int rc = 0;
+	int rc;
 
-	if ((machine = report_machine(c, reterr)) == NULL) {
-		json_decref(list);
-		return -EIO;
-	}
+	rc = report_machine(c, &machine, reterr);
 	for (i = 0; (kind = device_kind(i)) != NULL && rc == 0; i++) {
 		memset(&a, 0, sizeof(a));
 		if (c->json)

@@ -97,7 +97,7 @@ print_op(const struct explained *x, const struct wire_placed *wp, int folded)
 	    x->width, x->session->name, wp->layer < 0 ? (wp->head ? "head" :
 	    "-") : folded ? "*" : layer, wp->op, tensor, wp->barrier_before ?
 	    '|' : ' ', wp->share, place_of(x, wp));
-	wrap_begin(&w, stdout, 15, line);
+	wrap_begin(&w, stdout, 15, PLAIN(line));
 	wrap_words(&w, PLAIN(wp->reason));
 	wrap_end(&w);
 }
@@ -179,11 +179,13 @@ static void
 add_op(struct explained *x, const struct wire_placed *wp)
 {
 	json_array_append_new(x->ops, json_pack(
-	    "{s:s,s:o,s:s,s:s,s:s,s:s,s:b,s:s}", "session", x->session->name,
+	    "{s:s,s:o,s:o,s:o,s:s,s:o,s:b,s:o}", "session", x->session->name,
 	    "layer", wp->layer >= 0 ? json_integer(wp->layer) : json_null(),
-	    "op", wp->op, "tensor", wp->tensor, "where", place_of(x, wp),
-	    "reason", wp->reason, "barrier_before", (int)wp->barrier_before,
-	    "share", wp->share));
+	    "op", output_json_string(wp->op), "tensor",
+	    output_json_string(wp->tensor), "where", place_of(x, wp),
+	    "reason", output_json_string(wp->reason), "barrier_before",
+	    (int)wp->barrier_before, "share",
+	    output_json_string(wp->share)));
 }
 
 static void

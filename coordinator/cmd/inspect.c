@@ -218,7 +218,7 @@ add_chat(json_t *to, const struct gguf *g, struct err *reterr)
 	} else
 		json_object_set_new(o, "template_hash", json_null());
 	json_object_set_new(o, "not_followed", ct->lost == 0 ? json_null() :
-	    output_json_text(ct->why, strlen(ct->why)));
+	    output_json_string(ct->why));
 	ends = json_array();
 	n = tokenizer_ends(t, &end);
 	for (i = 0; i < n; i++) {
@@ -338,8 +338,7 @@ print_json(const struct gguf *g, struct err *reterr)
 	}
 	json_object_set_new(o, "parameters",
 	    json_integer((json_int_t)params));
-	json_object_set_new(o, "file", output_json_text(g->file[0].path,
-	    strlen(g->file[0].path)));
+	json_object_set_new(o, "file", output_json_string(g->file[0].path));
 	json_object_set_new(o, "version", json_integer(g->file[0].version));
 	json_object_set_new(o, "files", json_integer(g->nfiles));
 	json_object_set_new(o, "alignment",
@@ -350,7 +349,7 @@ print_json(const struct gguf *g, struct err *reterr)
 	json_object_set_new(o, "tensors", ts);
 	json_object_set_new(o, "runs", json_boolean(e.msg[0] == '\0'));
 	json_object_set_new(o, "why_not", e.msg[0] == '\0' ? json_null() :
-	    output_json_text(e.msg, strlen(e.msg)));
+	    output_json_string(e.msg));
 	return output_json(o, 1, reterr);
 }
 

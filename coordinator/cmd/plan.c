@@ -34,10 +34,11 @@ machine_json(const struct engine *eng)
 
 	if (r == NULL)
 		return json_pack("{s:b}", "this", 0);
-	return json_pack("{s:b,s:o,s:s}", "this", 1, "free_bytes",
+	/* Names of groups need not be UTF-8. */
+	return json_pack("{s:b,s:o,s:o}", "this", 1, "free_bytes",
 	    r->free_bytes != UINT64_MAX ?
 	    json_integer((json_int_t)r->free_bytes) : json_null(), "free_by",
-	    r->by);
+	    output_json_string(r->by));
 }
 
 static int
@@ -51,7 +52,7 @@ print_json(const struct engine *eng, int rc, const struct err *advice,
 	if (engine_conf(eng)->fit)
 		json_object_set_new(o, "fit", fit_json(eng));
 	json_object_set_new(o, "advice", rc == 0 ? json_null() :
-	    output_json_text(advice->msg, strlen(advice->msg)));
+	    output_json_string(advice->msg));
 	return output_json(o, 1, reterr);
 }
 
@@ -67,7 +68,7 @@ print_machine(const struct engine *eng)
 		    "considered\n");
 	else if (r->free_bytes != UINT64_MAX)
 		printf("machine: this one, %s free (%s)\n",
-		    units_human_bytes(r->free_bytes, size), r->by);
+		    units_human_bytes(r->free_bytes, size), PLAIN(r->by));
 }
 
 static void

@@ -159,8 +159,7 @@ print_lines(struct prompts *p, const struct line *l, struct err *reterr)
 static void
 note_failure(struct prompts *p, struct line *l, const struct err *e)
 {
-	json_object_set_new(l->result, "error", output_json_text(e->msg,
-	    strlen(e->msg)));
+	json_object_set_new(l->result, "error", output_json_string(e->msg));
 	if (p->nfailed++ > 0)
 		return;
 	p->first_err = *e;

@@ -26,6 +26,39 @@ answer_bytes(uint32_t type)
 	}
 }
 
+#define END(text)	((text)[sizeof(text) - 1] = '\0')
+
+void
+query_end_texts(uint32_t type, void *answer)
+{
+	struct wire_placed *placed = answer;
+	struct wire_limit *limit = answer;
+	struct wire_check *check = answer;
+	struct wire_support *support = answer;
+
+	switch (type) {
+	case WIRE_PLACED:
+		END(placed->share);
+		END(placed->op);
+		END(placed->tensor);
+		END(placed->reason);
+		break;
+	case WIRE_LIMIT:
+		END(limit->name);
+		END(limit->from);
+		break;
+	case WIRE_CHECK:
+		END(check->what);
+		END(check->text);
+		break;
+	case WIRE_SUPPORT:
+		END(support->op);
+		END(support->type);
+		END(support->reason);
+		break;
+	}
+}
+
 /* Ask, and pass on the answers until WIRE_END. */
 static int
 ask(struct session *s, uint32_t question, query_fn *fn, void *arg,
@@ -40,8 +73,10 @@ ask(struct session *s, uint32_t question, query_fn *fn, void *arg,
 	rc = session_send(s, question, NULL, 0, NULL, 0, reterr);
 	while (rc == 0 && (rc = session_recv_answer(s, m, reterr)) == 0 &&
 	    m->type != WIRE_END)
-		if (m->nbytes > 0 && m->nbytes == answer_bytes(m->type))
+		if (m->nbytes > 0 && m->nbytes == answer_bytes(m->type)) {
+			query_end_texts(m->type, m->buf);
 			fn(arg, m->type, m->buf);
+		}
 	free(m);
 	return rc;
 }

@@ -9,6 +9,10 @@
 /* One answer, of the type's length: struct wire_placed, wire_limit, ... */
 typedef void query_fn(void *arg, uint32_t type, const void *answer);
 
+/* Set the last byte of every text of an answer to 0: a worker may have written
+ * over it.  The texts may still hold any other bytes. */
+void query_end_texts(uint32_t type, void *answer);
+
 /* Where each operation of session i would run: WIRE_PLACED.  Needs a plan. */
 int query_placement(const struct engine *eng, unsigned i, query_fn *fn,
     void *arg, struct err *reterr);

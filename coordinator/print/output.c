@@ -290,7 +290,7 @@ output_add_speeds(json_t *o, const struct speeds *sp)
 json_t *
 output_json_text(const char *text, size_t nbytes)
 {
-	static const char bad[] = "\xef\xbf\xbd";
+	static const char bad[] = UTF8_REPLACEMENT;
 	json_t *s;
 	char *clean;
 	size_t i = 0, n = 0;
@@ -307,6 +307,12 @@ output_json_text(const char *text, size_t nbytes)
 	s = json_stringn(clean, n);
 	free(clean);
 	return s;
+}
+
+json_t *
+output_json_string(const char *text)
+{
+	return output_json_text(text, strlen(text));
 }
 
 int

@@ -57,6 +57,7 @@ json_t *output_sessions(const struct plan *p, const struct sessions *ss);
 void output_add_speeds(json_t *o, const struct speeds *sp);
 /* A JSON string; bytes that are not UTF-8 become U+FFFD. */
 json_t *output_json_text(const char *text, size_t nbytes);
+json_t *output_json_string(const char *text);
 /* A JSON number of all 64 bits; Jansson's own would be negative above INT64_MAX.
  * Only output_json() prints it as a number. */
 json_t *output_json_u64(uint64_t n);
