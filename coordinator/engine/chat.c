@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/log.h"
 #include "config/utf8.h"
 #include "shm/event.h"
 #include "decoder.h"
@@ -582,6 +583,18 @@ check_texts(const struct chat *c, const struct chat_pair *pair,
 	return 0;
 }
 
+/* The first note was written for a conversation without a system text. */
+static void
+note_system(const struct chat *c)
+{
+	const struct chat_template *ct = c->ct;
+
+	if (c->system != NULL && c->first_system == NULL &&
+	    (ct->lost & (LOST_ALL | LOST_SYSTEM)) == LOST_SYSTEM)
+		log_info("chat template: %s; not followed: the place of the "
+		    "system text (%s)", ct->name, ct->why);
+}
+
 int
 chat_load(struct chat *c, const char *system, const struct chat_pair *pair,
     uint32_t npairs, uint32_t *ret_dropped, struct err *reterr)
@@ -605,6 +618,7 @@ chat_load(struct chat *c, const char *system, const struct chat_pair *pair,
 	}
 	history_close(&c->h);
 	c->h = h;
+	note_system(c);
 	begin_again(c);
 	count_tokens(c);
 	return 0;

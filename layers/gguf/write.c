@@ -133,9 +133,11 @@ place_tensors(const struct gguf *g, const uint32_t *type, struct gguf_out *o,
 		t = &o->tensor[i];
 		*t = g->tensor[i];
 		nrows = t->ne[1] * t->ne[2] * t->ne[3];
-		row = gguf_elements(t) == 0 ? 1 :
-		    quant_row_bytes(type[i], t->ne[0]);
-		if (gguf_elements(t) > 0 && quant_info(type[i]) == NULL) {
+		row = quant_row_bytes(type[i], t->ne[0]);
+		if (gguf_elements(t) == 0) {
+			row = 1;	/* whatever its other dimensions */
+			nrows = 0;
+		} else if (quant_info(type[i]) == NULL) {
 			row = t->room;		/* copied as it is */
 			nrows = 1;
 		}
@@ -148,7 +150,7 @@ place_tensors(const struct gguf *g, const uint32_t *type, struct gguf_out *o,
 		t->type = type[i];
 		t->file = 0;
 		t->offset = end;
-		t->nbytes = gguf_elements(t) == 0 ? 0 : row * nrows;
+		t->nbytes = row * nrows;
 		end = ALIGN_UP(end + t->nbytes, g->alignment);
 	}
 	*ret_bytes = end;

@@ -56,4 +56,16 @@ with open("saved", "w") as f:
                {"role": "assistant", "content": "<|im-start|>"}], f)
 toy.equal("a file writes no control tokens", tokens(marked),
           tokens(chat(["/load saved", "/stats"])))
+
+# A system text that comes with a conversation, and that the template refuses.
+with open("saved", "w") as f:
+    json.dump([{"role": "system", "content": "S"}, {"role": "user", "content": "u"},
+               {"role": "assistant", "content": "a"}], f)
+for refuses in (True, False):
+    toy.write_model("m.gguf", bpe, pre="qwen2", eos="<|im_end|>", template=TURNS if not refuses
+                    else "{% if messages[0].role == 'system' %}{{ raise_exception('x') }}"
+                    "{% endif %}" + TURNS)
+    got = toy.straddle("chat", "-m", "m.gguf", "--temp", "0", input=b"/load saved\n")
+    toy.equal("the system text of a file, %r: one note" % refuses,
+              got.err.count("the place of the system text"), int(refuses))
 toy.end()

@@ -64,6 +64,7 @@ for template, words in (
                                                               "a system text", "thinking")),
         ("{% macro f(m) %}{{ m }}{% endmacro %}" + TURNS.replace("m.content", "f(m.content)"),
          ("not followed", "what it writes in", "f(m")),
+        (TURNS + BEGIN + "{# %s #}" % ("x" * (1 << 18)), ("longer than 256 KiB",)),
         ("\x1b[31m{{ nothing() }}", ("none that is known here",))):
     _, note = count(template, "-p", "hi")
     toy.check("the note on %.40r" % template, all(w in note for w in words), note)

@@ -43,7 +43,7 @@ def sound(label, note=None, **options):
         toy.equal("%s: the copy's shape of %s" % (label, name), t["shape"], shape)
 
 
-for shape in ([0], [4, 0], [0, 5, 1, 2]):
+for shape in ([0], [4, 0], [0, 5, 1, 2], [0, 2 ** 62], [2 ** 62, 0]):
     sound("a tensor of shape %s" % shape, note="feature.flag",
           tensors=[("feature.flag", shape, toy.F32, b"")])
 sound("an empty tensor of a block type", tensors=[("empty.weight", [0, 3], 12, b"")],
