@@ -134,20 +134,23 @@ path_below(const struct mount *m, const char *path)
 	return strcmp(path, "/") == 0 ? "" : path;
 }
 
-static void
+/* Negative: the group of this process cannot be told. */
+static int
 place_of(const char *root, const struct mount *m, const char *controller,
     struct cgroup_place *ret)
 {
 	char path[CGROUP_PATH];
 	const char *sub = NULL;
+	int rc = find_path(root, m->kind, controller, path, sizeof(path));
 
 	ret->kind = m->kind;
 	snprintf(ret->top, sizeof(ret->top), "%s%s", root, m->at);
-	if (find_path(root, m->kind, controller, path, sizeof(path)) == 0)
+	if (rc == 0)
 		sub = path_below(m, path);
 	if (sub == NULL || (size_t)snprintf(ret->dir, sizeof(ret->dir), "%s%s",
 	    ret->top, sub) >= sizeof(ret->dir))
 		ret->dir[0] = '\0';
+	return rc == -EMFILE || rc == -ENFILE ? rc : 0;
 }
 
 int
@@ -157,21 +160,23 @@ cgroup_find(const char *root, const char *controller,
 	struct cgroup_place of[CGROUP_V2 + 1] = { 0 }, p;
 	char path[CGROUP_PATH], line[4096];
 	struct mount m;
-	int n = 0;
+	int n = 0, rc = 0;
 	FILE *fp;
 
 	snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root);
 	if ((fp = fopen(path, "re")) == NULL)
 		return -errno;
-	while (fgets(line, sizeof(line), fp) != NULL) {
+	while (rc == 0 && fgets(line, sizeof(line), fp) != NULL) {
 		if (!parse_mount(line, controller, &m) ||
 		    of[m.kind].dir[0] != '\0')
 			continue;
-		place_of(root, &m, controller, &p);
+		rc = place_of(root, &m, controller, &p);
 		if (of[m.kind].kind == CGROUP_NONE || p.dir[0] != '\0')
 			of[m.kind] = p;
 	}
 	fclose(fp);
+	if (rc < 0)
+		return rc;
 	if (of[CGROUP_V1].kind != CGROUP_NONE)
 		ret[n++] = of[CGROUP_V1];
 	if (of[CGROUP_V2].kind != CGROUP_NONE)

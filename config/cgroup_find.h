@@ -19,7 +19,8 @@ struct cgroup_place {
  * its own v1 hierarchy first, then v2, where the files of the controller may be
  * missing.  A mount that shows our group is preferred to one that does not.
  * root: "", or a folder that stands in for "/".
- * Returns their number, or -errno: mountinfo cannot be read. */
+ * Returns their number, or -errno: mountinfo cannot be read, or there is no
+ * descriptor to read the group's name. */
 int cgroup_find(const char *root, const char *controller,
     struct cgroup_place ret[2]);
 

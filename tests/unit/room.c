@@ -2,6 +2,7 @@
  * /sys and control groups: v1, v2, both at once, containers. */
 #include "tests/support/t.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,6 +226,32 @@ START_TEST(rlimits_leave_what_a_process_has_not_used)
 }
 END_TEST
 
+/* Whatever cannot be read for want of a descriptor is not taken as unlimited: the
+ * name of the group is read while mountinfo is open. */
+START_TEST(limits_that_cannot_be_read_are_not_missing)
+{
+	struct rlimit before, rl;
+	struct room r;
+	int fd, spare;
+
+	open_tree(V2, "0::/a\n");
+	put("/cg/unified/a/memory.max", "1048576\n");
+	put("/cg/unified/a/memory.current", "0\n");
+	ck_assert_int_ge(fd = dup(STDERR_FILENO), 0);
+	close(fd);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	for (spare = 0; spare <= 2; spare++) {
+		rl = before;
+		rl.rlim_cur = (rlim_t)(fd + spare);
+		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &rl), 0);
+		room_all(root, &r);
+		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+		ck_assert_msg(spare < 2 ? r.rc == -EMFILE :
+		    r.free_bytes == MIB, "%d descriptors: %d", spare, r.rc);
+	}
+}
+END_TEST
+
 static void
 expect_cores(double cores, const char *by)
 {
@@ -283,6 +310,7 @@ main(void)
 		containers_see_their_group_at_the_mount_point,
 		the_machine_and_its_nodes_have_limits,
 		rlimits_leave_what_a_process_has_not_used,
+		limits_that_cannot_be_read_are_not_missing,
 		cpu_quotas_count_up_to_the_root,
 		a_quota_pays_for_whole_threads,
 	};
