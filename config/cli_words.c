@@ -37,25 +37,25 @@ words_done(struct cli *cli)
 }
 
 /* The option of the command with this long name, or the only one that begins
- * so; *ret_many: there are several. */
+ * so. */
 static const struct setting *
-find_long(const struct cli *cli, const char *name, int *ret_many)
+find_long(const struct cli *cli, const char *name)
 {
 	const struct setting *s, *found = NULL;
 	size_t n = strlen(name);
+	int several = 0;
 	unsigned i;
 
-	*ret_many = 0;
 	for (i = 0; (s = setting_at(i)) != NULL; i++) {
 		if (s->option == NULL || !option_is_taken(s, cli->cmd) ||
 		    strncmp(s->option, name, n) != 0)
 			continue;
 		if (s->option[n] == '\0')
 			return s;
-		*ret_many |= found != NULL;
+		several |= found != NULL;
 		found = s;
 	}
-	return *ret_many || n < 2 ? NULL : found;
+	return several || n < 2 ? NULL : found;
 }
 
 /* Give the option its value: attached, or the next word. */
@@ -129,7 +129,6 @@ take_long(struct cli *cli, struct cli_option *o, const char *word)
 	const char *value = strchr(word, '=');
 	const struct alias *a;
 	char *p;
-	int many;
 
 	snprintf(o->typed, sizeof(o->typed), "%.*s", (int)MIN(value != NULL ?
 	    (size_t)(value - word) : strlen(word), (size_t)64), word);
@@ -137,7 +136,7 @@ take_long(struct cli *cli, struct cli_option *o, const char *word)
 		*p = '-';
 	if (value != NULL)
 		value++;
-	o->s = find_long(cli, o->typed + 2, &many);
+	o->s = find_long(cli, o->typed + 2);
 	/* A whole word of another program is not short for one of ours. */
 	if ((o->s == NULL || strcmp(o->s->option, o->typed + 2) != 0) &&
 	    (a = alias_find(cli->cmd, o->typed)) != NULL)
@@ -177,12 +176,14 @@ whole_word(const struct cli *cli, const char *word)
 }
 
 /* In other programs -c 512 is the context and -s 42, or -s -1, the seed.  A
- * config file called 512 is ./512. */
+ * config file called 512 is ./512.  --config and --session are ours alone. */
 static int
 take_number(struct cli *cli, struct cli_option *o)
 {
 	const struct setting *seed;
 
+	if (o->typed[1] == '-')
+		return 1;
 	if (o->s->letter == 'c' && word_is_number(o->text))
 		o->s = setting_find(SECTION_TOP, "context");
 	if (o->s->letter != 's' || (!word_is_number(o->text) &&
