@@ -230,7 +230,9 @@ print_zsh_value(const struct setting *s, FILE *fp)
 static void
 print_zsh_option(const struct setting *s, const char *name, FILE *fp)
 {
-	fprintf(fp, " \\\n\t\t    '%s%s[", s->letter == 's' ? "*" : "", name);
+	int repeats = s->letter == 's' || s->type == KEY_TEXTS;
+
+	fprintf(fp, " \\\n\t\t    '%s%s[", repeats ? "*" : "", name);
 	print_zsh_text(s, fp);
 	fputc(']', fp);
 	print_zsh_value(s, fp);

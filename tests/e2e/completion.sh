@@ -13,6 +13,9 @@ check_refusal "help completion without a shell" 2 'name the shell: bash or zsh' 
 check_refusal "help completion of another shell" 2 'bash or zsh' \
     help completion fish
 
+check "zsh proposes options again that may be repeated" \
+    equal 2 "$(sed -n '/^\trun)/,/;;/p' "$T/_straddle" |
+    grep -cE "^\s+'\*(-s|--stop)\[")"
 check "bash accepts its script" bash -n "$T/straddle.bash"
 # complete_words WORD...: print what bash proposes for the last word, sorted.
 cat >"$T/complete.bash" <<'END'
