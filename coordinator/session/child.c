@@ -206,9 +206,10 @@ reap(struct child *c, int *ret_status)
 {
 	int status = 0;
 
+	/* First: a reaped pid may belong to another process. */
+	set_live(c->pid, 0);
 	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
 		;
-	set_live(c->pid, 0);
 	if (ret_status != NULL)
 		*ret_status = status;
 	close(c->pidfd);
