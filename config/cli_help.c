@@ -217,7 +217,7 @@ static const struct help {
 "head (output.weight, or the embedding where it is also the head) gets Q6_K if\n"
 "TYPE is Q4_K or Q5_K. If the model is split, IN is its first part; OUT is one\n"
 "file. OUT gets its name when it is complete; a file of that name is only\n"
-"replaced with --force.\n",
+"replaced with --force, or if it is a conversion of what IN was before.\n",
 .note =
 "This command starts no session: of the common options, only -m (IN, which is\n"
 "then not an operand), -v and -q (print only the last line) have an effect.\n",

@@ -14,7 +14,7 @@ add_remedy(char *msg, size_t len, int rc)
 {
 	const char *text = rc == -EMFILE ? "; raise the number of open files "
 	    "of a process with `ulimit -n`" : rc == -ENFILE ? "; raise the "
-	    "number of open files of the machine with `sysctl fs.file-max`" :
+	    "number of open files of the machine with `sysctl -w fs.file-max=N`" :
 	    NULL;
 
 	if (text != NULL && strstr(msg, text) == NULL)
