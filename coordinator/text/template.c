@@ -323,8 +323,7 @@ take_family(struct chat_template *ct, const struct template_family *f)
 	    asprintf(&ct->system[0], "%s%s%s", f->begin, before,
 	    f->system[0]) < 0 ||
 	    asprintf(&ct->system[1], "%s%s", f->system[1], behind) < 0 ||
-	    asprintf(&ct->empty, "%s%s%s", ct->system[0], "",
-	    ct->system[1]) < 0 ||
+	    asprintf(&ct->empty, "%s%s", ct->system[0], ct->system[1]) < 0 ||
 	    asprintf(&ct->close, "%s%s", f->close, f->user[0]) < 0 ||
 	    (ct->reopen = strdup("")) == NULL ||
 	    (ct->answer = strdup(f->user[1])) == NULL)
@@ -408,8 +407,12 @@ derive(struct derivation *d, const char *jinja, size_t nbytes)
 
 	d->family = template_family_find(jinja, nbytes);
 	d->vars.think_end = find_think_end(jinja, nbytes);
-	rc = nbytes > MAX_TEMPLATE_BYTES ? -EINVAL :
-	    template_tokens_init(&d->tokens, jinja, nbytes);
+	if (nbytes > MAX_TEMPLATE_BYTES) {
+		why = "it has more than 256 KiB";
+		rc = -EINVAL;
+	} else {
+		rc = template_tokens_init(&d->tokens, jinja, nbytes);
+	}
 	if (rc == 0 && (rc = read_shapes(d)) == 0) {
 		if (has_holes(d, SHAPE_USER, HOLES(0))) {
 			ct->name = d->family != NULL ? d->family->name :

@@ -24,6 +24,15 @@ take_name(struct reader *r, const char *name)
 	return reader_take(r, TT_NAME, name);
 }
 
+/* Go one level deeper: every function that calls itself does, or the template
+ * decides how much stack its reading takes. */
+static void
+enter(struct reader *r)
+{
+	if (r->depth++ > MAX_DEPTH)
+		reader_fail(r, "an expression that is too deep");
+}
+
 /* --- calls --- */
 
 enum { MAX_ARGS = 4 };
@@ -614,8 +623,7 @@ read_not(struct reader *r)
 
 	if (!take_name(r, "not"))
 		return read_comparison(r);
-	if (r->depth++ > MAX_DEPTH)
-		reader_fail(r, "an expression that is too deep");
+	enter(r);
 	v = read_not(r);
 	r->depth--;
 	truth = value_truth(r, &v);
@@ -649,13 +657,11 @@ read_logic(struct reader *r, int is_or)
 struct value
 read_operand(struct reader *r)
 {
-	struct value v;
+	struct value v = opaque;
 
-	if (r->failed || r->depth++ > MAX_DEPTH) {
-		reader_fail(r, "an expression that is too deep");
-		return opaque;
-	}
-	v = read_logic(r, 1);
+	enter(r);
+	if (!r->failed)
+		v = read_logic(r, 1);
 	r->depth--;
 	return v;
 }
@@ -669,8 +675,11 @@ read_expr(struct reader *r)
 	if (!take_name(r, "if"))
 		return v;
 	cond = read_operand(r);
-	if (take_name(r, "else"))
+	if (take_name(r, "else")) {
+		enter(r);
 		other = read_expr(r);
+		r->depth--;
+	}
 	truth = value_truth(r, &cond);
 	return truth < 0 ? opaque : truth ? v : other;
 }

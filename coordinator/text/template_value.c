@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WORK = 1 << 24 };	/* real templates need thousands */
+enum { MAX_WORK = 1 << 20 };	/* real templates need thousands */
 
 static const struct value opaque = { .kind = V_OPAQUE };
 

@@ -384,51 +384,65 @@ START_TEST(parts_that_cannot_be_followed_are_named)
 }
 END_TEST
 
+/* Read n bytes of a template of which this is given up, for this reason. */
+static void
+expect_given_up(const char *jinja, size_t n, unsigned lost, const char *why)
+{
+	struct chat_template *ct;
+	struct err e;
+
+	t_ok(chat_template_open(jinja, n, &vars, &ct, &e), &e);
+	ck_assert_uint_eq(ct->lost, lost);
+	ck_assert_msg(strstr(ct->why, why) != NULL, "%s", ct->why);
+	chat_template_close(ct);
+}
+
 /* Deep, long and endless texts end in a note, not in a crash. */
 START_TEST(hostile_templates_are_given_up)
 {
-	const size_t n = 300000;
-	char *text = malloc(n + 1);
-	struct chat_template *ct;
-	size_t i, n2;
+	static const char *const deep[] = { "(", "not ", "''if''else", "x(",
+	    "1+(", "x[" };
+	const unsigned all = LOST_ALL | LOST_SYSTEM | LOST_TURNS;
+	const size_t n = 200000;
+	char *text = malloc(2 * n);
+	size_t i, k;
 
-	memset(text, '(', n);
-	memcpy(text, "{{ ", 3);
-	for (i = 200000; i <= n; i += n - 200000) {
-		text[i] = '\0';
-		ct = open_template(text);
-		ck_assert_uint_ne(ct->lost & LOST_ALL, 0);
-		chat_template_close(ct);
-		text[i] = '(';
+	for (k = 0; k < NITEMS(deep); k++) {
+		strcpy(text, "{{ ");
+		for (i = 3; i + 10 <= n; i += strlen(deep[k]))
+			strcpy(text + i, deep[k]);
+		expect_given_up(text, i, all, "not well-formed");
+		strcpy(text + i, "}}");
+		expect_given_up(text, i + 2, all, "too deep");
 	}
-	for (i = 0; i + 12 < n; i += 12)
-		memcpy(text + i, "{% if true %", 12), text[i + 11] = '}';
-	for (i = 0; i + 16 <= 200000; i += 16)
+	memset(text, ' ', 2 * n);
+	expect_given_up(text, 2 * n, all, "more than 256 KiB");
+	for (i = 0; i + 16 <= n; i += 16)
 		memcpy(text + i, "{% if not x   %}", 16);
-	text[i] = '\0';
-	ct = open_template(text);
-	ck_assert_uint_ne(ct->lost & LOST_ALL, 0);
-	chat_template_close(ct);
-	for (i = 0; i + 32 <= 200000; i += 32)
+	expect_given_up(text, i, all, "too many blocks");
+	for (i = 0; i + 32 <= n; i += 32)
 		memcpy(text + i, "{% for a in messages %}{{ 1 }}--", 32);
-	text[i] = '\0';
-	ct = open_template(text);
-	ck_assert_uint_ne(ct->lost & LOST_ALL, 0);
-	chat_template_close(ct);
+	expect_given_up(text, i, all, "what it writes");
 	/* A long literal, searched in every round of nested loops. */
-	n2 = (size_t)sprintf(text, "{%% set s = '");
-	memset(text + n2, 'x', 120000);
-	n2 += 120000;
-	n2 += (size_t)sprintf(text + n2, "' %%}");
-	for (i = 0; i < 12; i++)
-		n2 += (size_t)sprintf(text + n2, "{%% for a in messages %%}");
-	n2 += (size_t)sprintf(text + n2, "{%% if 'yy' in s %%}1{%% endif %%}"
+	i = (size_t)sprintf(text, "{{ messages[0].content }}"
+	    "{%% set s = '");
+	memset(text + i, 'x', 120000);
+	i += 120000;
+	i += (size_t)sprintf(text + i, "' %%}");
+	for (k = 0; k < 12; k++)
+		i += (size_t)sprintf(text + i, "{%% for a in messages %%}");
+	i += (size_t)sprintf(text + i, "{%% if 'yy' in s %%}1{%% endif %%}"
 	    "{{ s }}");
-	for (i = 0; i < 12; i++)
-		n2 += (size_t)sprintf(text + n2, "{%% endfor %%}");
-	ct = open_template(text);
-	ck_assert_uint_ne(ct->lost & LOST_ALL, 0);
-	chat_template_close(ct);
+	for (k = 0; k < 12; k++)
+		i += (size_t)sprintf(text + i, "{%% endfor %%}");
+	expect_given_up(text, i, LOST_SYSTEM | LOST_TURNS, "too much work");
+	/* Empty rounds, where there is more than one message. */
+	i = (size_t)sprintf(text, "{{ messages[0].content }}");
+	for (k = 0; k < 40; k++)
+		i += (size_t)sprintf(text + i, "{%% for a in messages[:] %%}");
+	for (k = 0; k < 40; k++)
+		i += (size_t)sprintf(text + i, "{%% endfor %%}");
+	expect_given_up(text, i, LOST_SYSTEM | LOST_TURNS, "too much work");
 	free(text);
 }
 END_TEST
