@@ -11,7 +11,6 @@
 #include "chat_talk.h"
 #include "cmd.h"
 #include "coordinator/engine/seed.h"
-#include "coordinator/engine/signals.h"
 #include "coordinator/print/output.h"
 
 /* --- an answer --- */
@@ -182,7 +181,7 @@ start_and_talk(struct talk *k, struct err *reterr)
 	output_watch(signal_fd);
 	/* On a terminal SIGINT ends the answer, not the program. */
 	if (isatty(STDIN_FILENO) && (rc = k->sigint_fd =
-	    signals_split_sigint(signal_fd, reterr)) < 0)
+	    engine_split_sigint(k->eng, reterr)) < 0)
 		return rc;
 	if ((rc = lineedit_open(signal_fd, k->sigint_fd, &k->le,
 	    reterr)) < 0 ||

@@ -390,6 +390,16 @@ engine_signal_fd(const struct engine *eng)
 	return eng->signal_fd;
 }
 
+int
+engine_split_sigint(struct engine *eng, struct err *reterr)
+{
+	int fd = signals_split_sigint(eng->signal_fd, reterr);
+
+	if (fd >= 0 && eng->vocab != NULL)
+		tokenizer_set_poll(eng->vocab, signals_check_split);
+	return fd;
+}
+
 void
 engine_numbers(const struct engine *eng, struct engine_numbers *ret)
 {

@@ -57,6 +57,9 @@ const char *engine_fit_reason(const struct engine *eng);
 const struct sessions *engine_sessions(const struct engine *eng);
 /* Readable when a signal asks for the end; -1 before engine_start(). */
 int engine_signal_fd(const struct engine *eng);
+/* Give SIGINT a descriptor of its own, which the caller reads and closes: it ends
+ * nothing in the engine any more.  After engine_start(). */
+int engine_split_sigint(struct engine *eng, struct err *reterr);
 
 struct engine_numbers {
 	uint64_t load_ns;	/* all sessions, wall clock */

@@ -41,16 +41,32 @@ signals_block(sigset_t *ret_before, struct err *reterr)
 	return fd;
 }
 
+static int
+check_set(const sigset_t *set, struct err *reterr)
+{
+	static const struct timespec at_once;
+	int signo = sigtimedwait(set, NULL, &at_once);
+
+	return signo < 0 ? 0 : wait_set_interrupted(signo, reterr);
+}
+
 int
 signals_check(struct err *reterr)
 {
-	static const struct timespec at_once;
 	sigset_t set;
-	int signo;
 
 	signals_ending(&set);
-	signo = sigtimedwait(&set, NULL, &at_once);
-	return signo < 0 ? 0 : wait_set_interrupted(signo, reterr);
+	return check_set(&set, reterr);
+}
+
+int
+signals_check_split(struct err *reterr)
+{
+	sigset_t set;
+
+	signals_ending(&set);
+	sigdelset(&set, SIGINT);
+	return check_set(&set, reterr);
 }
 
 int

@@ -20,5 +20,7 @@ int signals_check(struct err *reterr);
 
 /* Split SIGINT from signal_fd: only the descriptor returned reads it then. */
 int signals_split_sigint(int signal_fd, struct err *reterr);
+/* After a split: as signals_check(), but SIGINT stays for its descriptor. */
+int signals_check_split(struct err *reterr);
 
 #endif
