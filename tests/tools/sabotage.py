@@ -376,6 +376,13 @@ row("plain: marks of direction reach the terminal", "config/plain.c",
     " || (c >= 0x2028 && c <= 0x202e) ||\n", " ||\n",
     "unit/plain")
 
+row("plain: JSON of controls has too little memory", "config/plain.c",
+    "nbytes += s[i] >= 0x7f ? 5 : 0;", "nbytes += s[i] >= 0x7f ? 2 : 0;",
+    "unit/plain")
+row("queries: a worker's text need not end", "coordinator/engine/queries.c",
+    "((text)[sizeof(text) - 1] = '\\0')", "((void)(text))",
+    "unit/queries")
+
 row("bench: a result above its bound has a fraction",
     "coordinator/bench/result.c",
     "if (r.fraction <= BOUND_HOLDS && r.limit > 0) {",
