@@ -255,10 +255,13 @@ static int
 open_out(struct quantize *q, struct err *reterr)
 {
 	const char *path = q->c->out_path;
-	int replaces = q->c->force || origin_is_outdated(path, q->g), rc;
+	int outdated = !q->c->force && origin_is_outdated(path, q->g), rc;
 
-	rc = whole_file_open(&q->file, path, replaces ? WHOLE_REPLACE : 0,
-	    reterr);
+	if (outdated)
+		log_info("note: %s is replaced: it was made from what %s was "
+		    "before it changed", path, q->g->file[0].path);
+	rc = whole_file_open(&q->file, path, q->c->force || outdated ?
+	    WHOLE_REPLACE : 0, reterr);
 	if (rc == -EEXIST)
 		return err_set(reterr, ERR_USAGE, rc, "%s exists: give another "
 		    "name, or --force to replace it", path);
@@ -282,7 +285,8 @@ on_signal(int sig)
 static void
 catch_signals(void)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU };
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT,
+	    SIGXCPU };
 	struct sigaction sa = { .sa_handler = on_signal }, old;
 	unsigned i;
 

@@ -1,9 +1,10 @@
 /* coordinator/quantize/origin.c - records and compares a conversion's origin.
  *
- * The attribute's value: "DEV INO SIZE MTIME CTIME OUT_MTIME", decimal, times in
- * nanoseconds; the first five are those of IN's first file. */
+ * The attribute's value: "DEV INO BTIME SIZE MTIME CTIME OUT_MTIME", decimal,
+ * times in nanoseconds; all but the last are those of IN's first file. */
 #include "origin.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,15 +22,23 @@ mtime_ns(const struct stat *st)
 }
 
 /* The two halves of the value: what does not change when IN is written again,
- * and what does. */
-static void
+ * and what does.  An inode number alone may be that of a file which was removed,
+ * and whose conversion must not be replaced: 0 = its time of birth is unknown. */
+static int
 describe(const struct gguf *in, char which[ORIGIN_LEN], char state[ORIGIN_LEN])
 {
 	const struct gguf_file *f = &in->file[0];
+	struct statx sx;
 
-	snprintf(which, ORIGIN_LEN, "%" PRIu64 " %" PRIu64 " ", f->dev, f->ino);
+	if (statx(f->fd, "", AT_EMPTY_PATH, STATX_BTIME, &sx) < 0 ||
+	    (sx.stx_mask & STATX_BTIME) == 0)
+		return 0;
+	snprintf(which, ORIGIN_LEN, "%" PRIu64 " %" PRIu64 " %" PRId64 " ",
+	    f->dev, f->ino, (int64_t)sx.stx_btime.tv_sec *
+	    INT64_C(1000000000) + sx.stx_btime.tv_nsec);
 	snprintf(state, ORIGIN_LEN, "%" PRIu64 " %" PRId64 " %" PRId64 " ",
 	    f->nbytes, f->mtime_ns, f->ctime_ns);
+	return 1;
 }
 
 void
@@ -38,9 +47,8 @@ origin_record(int fd, const struct gguf *in)
 	char which[ORIGIN_LEN], state[ORIGIN_LEN], value[2 * ORIGIN_LEN + 32];
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
+	if (fstat(fd, &st) < 0 || !describe(in, which, state))
 		return;
-	describe(in, which, state);
 	snprintf(value, sizeof(value), "%s%s%" PRId64, which, state,
 	    mtime_ns(&st));
 	fsetxattr(fd, ORIGIN, value, strlen(value), 0);
@@ -55,10 +63,9 @@ origin_is_outdated(const char *path, const struct gguf *in)
 	ssize_t n = getxattr(path, ORIGIN, value, sizeof(value) - 1);
 	char *last;
 
-	if (n <= 0 || stat(path, &st) < 0)
+	if (n <= 0 || stat(path, &st) < 0 || !describe(in, which, state))
 		return 0;
 	value[n] = '\0';
-	describe(in, which, state);
 	snprintf(out_mtime, sizeof(out_mtime), " %" PRId64, mtime_ns(&st));
 	last = strrchr(value, ' ');
 	return last != NULL && strcmp(last, out_mtime) == 0 &&

@@ -7,7 +7,7 @@
 #include "layers/gguf/gguf.h"
 
 /* Record that fd, which is written, holds a conversion of in.  A file system
- * without extended attributes records nothing. */
+ * without extended attributes, or without times of birth, records nothing. */
 void origin_record(int fd, const struct gguf *in);
 
 /* Is the file at path a conversion of an earlier state of in, unchanged since

@@ -110,6 +110,18 @@ if "$PYTHON" -c 'import os, sys; os.getxattr(sys.argv[1], "user.straddle.origin"
 	touch "$T/source.gguf"
 	check_success "quantize to a conversion of what IN was before" \
 	    quantize "$T/source.gguf" "$T/made.gguf" Q4_0
+	check "quantize says what it replaces" \
+	    stderr_has 'made\.gguf is replaced: it was made from what .*source'
+	touch "$T/source.gguf"
+	"$PYTHON" - "$T/made.gguf" <<-'END'
+		import os, sys
+		key = 'user.straddle.origin'
+		dev, ino, birth, rest = os.getxattr(sys.argv[1], key).split(b' ', 3)
+		os.setxattr(sys.argv[1], key,
+		            b' '.join([dev, ino, b'%d' % (int(birth) - 1), rest]))
+	END
+	check_refusal "quantize another file with the number of a removed one" 2 \
+	    'exists: .*--force' quantize "$T/source.gguf" "$T/made.gguf" Q8_0
 	touch "$T/source.gguf" "$T/made.gguf"
 	check_refusal "quantize to a conversion that was changed" 2 \
 	    'exists: .*--force' quantize "$T/source.gguf" "$T/made.gguf" Q8_0
