@@ -440,13 +440,13 @@ check-rows:
 CLANG   ?= clang-14
 check-asan:
 	$(S).ci/deps clang
-	$(MAKE) $(AGAIN) SAN=address CC=$(CLANG) check-built
+	$(MAKE) $(AGAIN) SAN=address CC="$(CLANG)" check-built
 check-tsan:
 	$(S).ci/deps check
 	$(MAKE) $(AGAIN) SAN=thread check-built
 check-clang:
 	$(S).ci/deps clang
-	$(MAKE) $(AGAIN) CC=$(CLANG) B=$(B)/clang all check-programs
+	$(MAKE) $(AGAIN) CC="$(CLANG)" B=$(B)/clang all check-programs
 check-programs: $(PROGS)
 
 # The archive in a root with nothing but the C library; the Debian package.
@@ -501,7 +501,7 @@ check-conformance: all $(B)/tests/tools/templates
 FUZZ_S  ?= 60
 check-fuzz:
 	$(S).ci/deps clang
-	$(MAKE) $(AGAIN) SAN=address CC=$(CLANG) fuzz-built
+	$(MAKE) $(AGAIN) SAN=address CC="$(CLANG)" fuzz-built
 fuzz-built: $(addprefix $(B)/fuzz/,$(FUZZERS))
 	$(IN) FUZZ_S=$(FUZZ_S) tests/fuzz/run.sh $(FUZZERS)
 
