@@ -327,7 +327,8 @@ encode_message(const struct chat *c, struct message *m, unsigned turn,
 }
 
 /* Drop the oldest turns so that the message and an answer fit.  0 = the message
- * does not even if all are dropped, and nothing has changed. */
+ * does not even if all are dropped: nothing has changed, and m->n is what it
+ * needs as the first one. */
 static int
 make_room(struct chat *c, struct message *m, const struct settling *st,
     struct err *reterr)
@@ -339,8 +340,12 @@ make_room(struct chat *c, struct message *m, const struct settling *st,
 	struct shift s = { 0 };
 	int rc;
 
-	if ((rc = encode_message(c, &first, 0, reterr)) < 0 || first.n > ctx)
+	if ((rc = encode_message(c, &first, 0, reterr)) < 0)
 		goto out;
+	if (first.n > ctx) {
+		m->n = first.n;		/* for the refusal */
+		goto out;
+	}
 	if ((rc = settle(c, st, reterr)) < 0 ||
 	    (rc = turns_find_shift(c->eng, h, c->system, h->nturns, want < ctx ?
 	    ctx - (uint32_t)want : 0, &s, reterr)) < 0)
@@ -391,8 +396,9 @@ fit_message(struct chat *c, struct message *m, struct err *reterr)
 		;
 	else if (shift && s.len + m->n + room_for_answer(c) > ctx)
 		rc = make_room(c, m, &s, reterr);
-	else if (s.len + m->n <= ctx)
-		rc = settle(c, &s, reterr) < 0 ? -1 : 1;
+	else if (s.len + m->n <= ctx &&
+	    (rc = settle(c, &s, reterr)) == 0)
+		rc = 1;
 	if (rc == 0)
 		rc = refuse_message(c, m->n, s.len, reterr);
 	free(s.ids);
@@ -563,14 +569,18 @@ fit_loaded(const struct chat *c, struct history *h, const char *system,
 
 /* Refuse a text that cannot fit before its bytes are encoded. */
 static int
-check_texts(const struct chat *c, const struct chat_pair *pair,
-    uint32_t npairs, struct err *reterr)
+check_texts(const struct chat *c, const char *system,
+    const struct chat_pair *pair, uint32_t npairs, struct err *reterr)
 {
 	const uint32_t ctx = c->eng->plan.ctx_tok;
 	const size_t most = tokenizer_max_text(c->eng->vocab, ctx);
-	uint64_t all = 0, one;
+	uint64_t all = system != NULL ? strlen(system) : 0, one;
 	uint32_t i;
 
+	if (all > most)
+		return err_set(reterr, ERR_USAGE, -E2BIG, "the system message "
+		    "goes beyond the %zu bytes that the context of %u tokens "
+		    "can hold: give a larger --ctx", most, ctx);
 	for (i = 0; i < npairs; i++) {
 		one = (uint64_t)pair[i].nuser + pair[i].nanswer;
 		all += one;
@@ -603,7 +613,7 @@ chat_load(struct chat *c, const char *system, const struct chat_pair *pair,
 	uint32_t i;
 	int rc;
 
-	if ((rc = check_texts(c, pair, npairs, reterr)) < 0 ||
+	if ((rc = check_texts(c, system, pair, npairs, reterr)) < 0 ||
 	    (rc = history_open(&h, c->eng, reterr)) < 0)
 		return rc;
 	for (i = 0; i < npairs && rc == 0; i++)

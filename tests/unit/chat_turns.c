@@ -439,10 +439,32 @@ START_TEST(a_full_context_loses_its_oldest_turns)
 }
 END_TEST
 
+/* As the first turn it has the template's first text in front of it. */
+START_TEST(a_message_that_never_fits_says_what_it_needs)
+{
+	char text[CTX];
+	const unsigned n = CTX - 20;	/* without that text, it would fit */
+	struct err e = { 0 };
+	unsigned need = 0;
+
+	open_chat(0);
+	conf.context_shift = 1;
+	run_turn(FINAL "one<|return|>", "one");
+	memset(text, 'x', sizeof(text));
+	ck_assert_int_eq(chat_turn(chat, text, n, &e), -E2BIG);
+	ck_assert_int_eq(sscanf(e.msg, "the message needs %u tokens", &need),
+	    1);
+	ck_assert_uint_eq(need, count_first() + count_tokens(HI) - 1 + n);
+	ck_assert_uint_eq(chat_stats(chat)->turns, 1);
+	close_chat();
+}
+END_TEST
+
 START_TEST(a_loaded_conversation_goes_on)
 {
 	static const struct chat_pair pairs[] = { { "hi", "one", 2, 3 },
 	    { "hi", "<|end|>", 2, 7 }, { "hi", XS XS XS XS, 2, 200 } };
+	static char system[64 * CTX];
 	struct err e = { 0 };
 	uint32_t dropped;
 
@@ -467,6 +489,11 @@ START_TEST(a_loaded_conversation_goes_on)
 	conf.context_shift = 1;
 	t_ok(chat_load(chat, NULL, pairs, 3, &dropped, &e), &e);
 	ck_assert_uint_gt(dropped, 0);
+	/* Too many bytes are not encoded. */
+	memset(system, 'x', sizeof(system) - 1);
+	ck_assert_int_eq(chat_load(chat, system, pairs, 1, &dropped, &e),
+	    -E2BIG);
+	ck_assert_ptr_nonnull(strstr(e.msg, "the system message"));
 	close_chat();
 }
 END_TEST
@@ -559,6 +586,7 @@ main(void)
 		a_turn_is_taken_back,
 		what_remains_of_dropped_turns_is_a_new_conversation,
 		a_full_context_loses_its_oldest_turns,
+		a_message_that_never_fits_says_what_it_needs,
 		a_loaded_conversation_goes_on,
 		a_message_that_is_stopped_is_read_on_later,
 		an_answer_does_not_fill_the_context,
