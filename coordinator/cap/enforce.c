@@ -55,8 +55,9 @@ static const struct cgroup_tree *
 get_tree(void)
 {
 	if (!tree_known) {
-		full_read("", &full_before);
 		cgroup_tree_open("", NULL, &tree);
+		/* After it: it may move this process to another group. */
+		full_read("", &full_before);
 		if (tree.kind != CGROUP_NONE)
 			dl_iterate_phdr(read_program, NULL);
 	}
