@@ -154,7 +154,7 @@ struct line {
 };
 
 /* Least squares for d and c; for d alone, with c = c_max, where c would exceed
- * c_max. */
+ * c_max, and with c = 0 where all q are equal: any c would do.  c_max >= 0. */
 static struct line
 solve(float n, float sx, float sxx, v4 vq, v4 vqq, v4 vxq, float c_max)
 {
@@ -162,10 +162,15 @@ solve(float n, float sx, float sxx, v4 vq, v4 vqq, v4 vxq, float c_max)
 	float det = n * qq - q * q;
 	struct line l = { 0, 0, INFINITY };
 
-	if (!(det > 0))
+	if (!(qq > 0))
 		return l;
-	l.d = (n * xq - sx * q) / det;
-	l.c = (qq * sx - q * xq) / det;
+	if (det > 0) {
+		l.d = (n * xq - sx * q) / det;
+		l.c = (qq * sx - q * xq) / det;
+	} else {
+		l.d = xq / qq;
+		l.c = 0;
+	}
 	if (l.c > c_max) {
 		l.c = c_max;
 		l.d = (xq - c_max * q) / qq;

@@ -220,6 +220,32 @@ END_TEST
 /* Half-precision scales end at 65504: a weight beyond their range must not
  * become another finite value.  The 8-bit powers of two of MXFP4 reach
  * further. */
+/* Groups whose weights are equal, or nearly, at either side of zero: their numbers
+ * are all the same, so that no slope can be fitted through them. */
+START_TEST(equal_weights_are_kept)
+{
+	static const float at[] = { 1, -1, 0.01f, -0.01f, 100, -3 };
+	float x[MAX_N];
+	uint8_t block[MAX_BYTES];
+	unsigned k, i, j, n;
+
+	for (k = 0; k < NITEMS(types); k++) {
+		n = quant_info(types[k].type)->block;
+		for (j = 0; j < 2 * NITEMS(at); j++) {
+			for (i = 0; i < n; i++)
+				x[i] = at[j / 2] * (1 + (float)(j % 2) *
+				    (float)i * 1e-6f);
+			encode[types[k].type](block, x, n);
+			/* MXFP4 has 4 to 6, and nothing between. */
+			ck_assert_msg(sqrt(squared_error(types[k].type, block,
+			    x, n) / n) <= (types[k].type == QUANT_MXFP4 ? 0.2 :
+			    0.03) * (double)fabsf(x[0]), "%s: %g",
+			    quant_info(types[k].type)->name, (double)x[0]);
+		}
+	}
+}
+END_TEST
+
 START_TEST(weights_beyond_the_scale_are_not_finite)
 {
 	static const float beyond[] = { 3e9f, 1e17f, 3e38f };
@@ -321,6 +347,7 @@ main(void)
 		no_other_scale_is_much_better,
 		representable_values_are_encoded_exactly,
 		zeros_and_single_weights_are_kept,
+		equal_weights_are_kept,
 		weights_beyond_the_scale_are_not_finite,
 		dense_types_are_rounded_once,
 		every_machine_encodes_the_same_bytes,
