@@ -101,7 +101,8 @@ opt_f32(const struct gguf *g, const char *arch, const char *suffix,
 	return 0;
 }
 
-/* A key that may be 0, which means `zero`: no cap, no scaling. */
+/* A key that may be 0, which means `zero`: no cap, no scaling, or the default;
+ * llama.cpp writes all keys of a model that it has trained further. */
 static int
 opt_f32_or_zero(const struct gguf *g, const char *arch, const char *suffix,
     float zero, float *ret, struct err *reterr)
@@ -351,6 +352,7 @@ read_experts(const struct gguf *g, const struct arch_info *a,
     struct hparams *hp, struct err *reterr)
 {
 	char key[128];
+	uint32_t gate, ff = 0;
 	int rc, norm = 1;
 	unsigned i, n = 0;
 
@@ -363,7 +365,7 @@ read_experts(const struct gguf *g, const struct arch_info *a,
 		return refuse_experts(g, a->name, hp, "experts are not "
 		    "supported for it", reterr);
 	hp->n_expert_used = a->experts_used > 0 ? a->experts_used : 2;
-	hp->moe_gate = a->moe_gate != 0 ? a->moe_gate : GATE_SOFTMAX;
+	gate = a->moe_gate != 0 ? a->moe_gate : GATE_SOFTMAX;
 	hp->moe_scale = 1;
 	snprintf(key, sizeof(key), "%s.expert_weights_norm", a->name);
 	if ((rc = opt_u32(g, a->name, "expert_used_count", 1, hp->n_expert,
@@ -376,15 +378,19 @@ read_experts(const struct gguf *g, const struct arch_info *a,
 		    hp->n_expert_used, a->name, hp->n_expert);
 	hp->n_ff_expert = a->ff_is_of_used ? hp->n_ff / hp->n_expert_used :
 	    hp->n_ff;
-	if ((rc = opt_u32(g, a->name, "expert_feed_forward_length", 1,
-	    LIMIT_DIM, &hp->n_ff_expert, reterr)) < 0 ||
+	if ((rc = opt_u32(g, a->name, "expert_feed_forward_length", 0,
+	    LIMIT_DIM, &ff, reterr)) < 0 ||
 	    (rc = opt_u32(g, a->name, "expert_gating_func", 0, UINT32_MAX,
 	    &hp->moe_gate, reterr)) < 0 ||
-	    (rc = opt_f32(g, a->name, "expert_weights_scale", &hp->moe_scale,
-	    reterr)) < 0 ||
+	    (rc = opt_f32_or_zero(g, a->name, "expert_weights_scale", 1,
+	    &hp->moe_scale, reterr)) < 0 ||
 	    ((rc = gguf_get_bool(g, key, &norm, reterr)) < 0 &&
 	    rc != -ENOENT))
 		return rc;
+	if (ff > 0)
+		hp->n_ff_expert = ff;
+	if (hp->moe_gate == 0)
+		hp->moe_gate = gate;
 	if (hp->moe_gate != GATE_SOFTMAX && hp->moe_gate != GATE_SOFTMAX_TOP)
 		return refuse_experts(g, a->name, hp, "expert_gating_func "
 		    "must be 1 (softmax, then top k) or 3 (top k, then "
@@ -406,8 +412,8 @@ read_scales(const struct gguf *g, const struct arch_info *a,
 	    hp->head_dim));
 	hp->attn_softcap = a->attn_softcap;
 	hp->logit_softcap = a->logit_softcap;
-	if ((rc = opt_f32(g, a->name, "attention.scale", &hp->attn_scale,
-	    reterr)) < 0 ||
+	if ((rc = opt_f32_or_zero(g, a->name, "attention.scale",
+	    hp->attn_scale, &hp->attn_scale, reterr)) < 0 ||
 	    (rc = opt_f32_or_zero(g, a->name, "attn_logit_softcapping", 0,
 	    &hp->attn_softcap, reterr)) < 0 ||
 	    (rc = opt_f32_or_zero(g, a->name, "final_logit_softcapping", 0,

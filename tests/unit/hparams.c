@@ -159,6 +159,38 @@ START_TEST(a_missing_key_has_the_default_of_its_family)
 }
 END_TEST
 
+/* Of these keys a 0 says that there is none. */
+START_TEST(a_0_is_as_good_as_a_missing_key)
+{
+	static const struct {
+		struct key key;
+		int of_moe;
+	} zero[] = {
+		{ { FACTOR, 0, 1 }, 0 }, { { "rope.scale_linear", 0, 1 }, 0 },
+		{ { LIMIT, 0, 0 }, 0 }, { { "attention.scale", 0, 1 }, 0 },
+		{ { FF, 0, 0 }, 1 }, { { SCALE, 0, 1 }, 1 },
+		{ { "expert_gating_func", 0, 0 }, 1 }
+	};
+	struct hparams without, with;
+	struct err e = { 0 };
+	unsigned i, k;
+
+	for (i = 0; i < NITEMS(families); i++)
+		for (k = 0; k < NITEMS(zero); k++) {
+			if (zero[k].of_moe > families[i].moe ||
+			    (strcmp(families[i].name, "gpt-oss") == 0 &&
+			    zero[k].key.suffix[0] == 'r'))
+				continue;	/* a scaling of its own */
+			t_ok(read_hparams(families[i].name, families[i].moe,
+			    NULL, NULL, &without, &e), &e);
+			t_ok(read_hparams(families[i].name, families[i].moe,
+			    &zero[k].key, NULL, &with, &e), &e);
+			ck_assert_msg(memcmp(&without, &with, sizeof(with)) ==
+			    0, "%s.%s", families[i].name, zero[k].key.suffix);
+		}
+}
+END_TEST
+
 /* Without any key of a scaling: YaRN for gpt-oss, none for the others. */
 START_TEST(gpt_oss_without_a_scaling_has_that_of_the_family)
 {
@@ -267,6 +299,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		a_missing_key_has_the_default_of_its_family,
+		a_0_is_as_good_as_a_missing_key,
 		gpt_oss_without_a_scaling_has_that_of_the_family,
 		a_missing_key_without_a_default_is_named,
 		an_array_of_equal_numbers_is_one_number,
