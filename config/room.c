@@ -9,6 +9,7 @@
 #include <bsd/string.h>
 
 #include "cgroup_find.h"
+#include "meminfo.h"
 #include "units.h"
 
 /* Out of descriptors: what limits the room is not known.  Any other failure to
@@ -165,28 +166,17 @@ room_groups_bytes(const char *root)
 
 /* --- machine and nodes --- */
 
-/* Read "NAME: N kB" of a file; prefix: what lines begin with before NAME.  0 =
- * there is none. */
+/* Read the size after prefix and name.  0 = there is none. */
 static uint64_t
-read_kib(struct room *r, const char *path, const char *prefix,
+read_size(struct room *r, const char *path, const char *prefix,
     const char *name)
 {
-	char line[256], key[64];
-	unsigned long long kib = 0;
-	size_t n;
-	FILE *fp;
+	uint64_t nbytes = 0;
+	char key[64];
 
-	n = (size_t)snprintf(key, sizeof(key), "%s%s:", prefix, name);
-	if ((fp = fopen(path, "re")) == NULL) {
-		note_failure(r, -errno);
-		return 0;
-	}
-	while (fgets(line, sizeof(line), fp) != NULL)
-		if (strncmp(line, key, n) == 0 &&
-		    sscanf(line + n, "%llu kB", &kib) == 1)
-			break;
-	fclose(fp);
-	return (uint64_t)kib * KIB;
+	snprintf(key, sizeof(key), "%s%s", prefix, name);
+	note_failure(r, meminfo_read(path, key, &nbytes));
+	return nbytes;
 }
 
 static void
@@ -194,12 +184,14 @@ lower_to_machine(struct room *r, const char *root)
 {
 	char path[CGROUP_PATH], by[ROOM_BY], text[UNITS_BYTES_LEN];
 	uint64_t total, avail, limit, used, policy;
+	int rc;
 
 	snprintf(path, sizeof(path), "%s/proc/meminfo", root);
-	total = read_kib(r, path, "", "MemTotal");
-	avail = read_kib(r, path, "", "MemAvailable");
-	if (avail == 0)
+	total = read_size(r, path, "", "MemTotal");
+	if ((rc = meminfo_read(path, "MemAvailable", &avail)) < 0) {
+		note_failure(r, rc);
 		return;
+	}
 	snprintf(by, sizeof(by), "memory of the machine, %s",
 	    units_human_bytes(total, text));
 	lower(r, avail, total, by);
@@ -208,8 +200,8 @@ lower_to_machine(struct room *r, const char *root)
 	    policy != 2)
 		return;
 	snprintf(path, sizeof(path), "%s/proc/meminfo", root);
-	limit = read_kib(r, path, "", "CommitLimit");
-	used = read_kib(r, path, "", "Committed_AS");
+	limit = read_size(r, path, "", "CommitLimit");
+	used = read_size(r, path, "", "Committed_AS");
 	snprintf(by, sizeof(by), "CommitLimit of the machine, %s "
 	    "(vm.overcommit_memory is 2)", units_human_bytes(limit, text));
 	lower(r, limit - MIN(used, limit), limit, by);
@@ -226,11 +218,11 @@ node_bytes(struct room *r, const char *root, int node, uint64_t *ret_total)
 	snprintf(path, sizeof(path), "%s/sys/devices/system/node/node%d/meminfo",
 	    root, node);
 	snprintf(prefix, sizeof(prefix), "Node %d ", node);
-	*ret_total = read_kib(r, path, prefix, "MemTotal");
-	return *ret_total == 0 ? 0 : read_kib(r, path, prefix, "MemFree") +
-	    read_kib(r, path, prefix, "Inactive(file)") +
-	    read_kib(r, path, prefix, "Active(file)") / 2 +
-	    read_kib(r, path, prefix, "SReclaimable") / 2;
+	*ret_total = read_size(r, path, prefix, "MemTotal");
+	return *ret_total == 0 ? 0 : read_size(r, path, prefix, "MemFree") +
+	    read_size(r, path, prefix, "Inactive(file)") +
+	    read_size(r, path, prefix, "Active(file)") / 2 +
+	    read_size(r, path, prefix, "SReclaimable") / 2;
 }
 
 /* Read a list of nodes, "0-1,3": a file of its own, or the line after name. */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <bsd/string.h>
 
+#include "config/meminfo.h"
 #include "config/room.h"
 #include "config/units.h"
 #include "full.h"
@@ -157,26 +158,6 @@ enforce_open_procs(const struct enforce *e, int *ret_fd, struct err *reterr)
 	return 0;
 }
 
-/* Read VmData of a process, which the kernel compares with RLIMIT_DATA. */
-static int
-read_vm_data(pid_t pid, uint64_t *ret)
-{
-	char path[64], line[256];
-	unsigned long long kib;
-	int found = 0;
-	FILE *fp;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if ((fp = fopen(path, "re")) == NULL)
-		return -errno;
-	while (!found && fgets(line, sizeof(line), fp) != NULL)
-		found = sscanf(line, "VmData: %llu kB", &kib) == 1;
-	fclose(fp);
-	if (found)
-		*ret = (uint64_t)kib * KIB;
-	return found ? 0 : -ENOENT;
-}
-
 /* The worker may still map the cap less its resident memory, the shared memory
  * that it will map, and the page tables of a whole cap. */
 static int
@@ -189,7 +170,8 @@ limit_data(struct enforce *e, const struct enforce_start *st)
 	struct rlimit rl, now;
 	int rc;
 
-	if ((rc = read_vm_data(st->pid, &data)) < 0)
+	/* The kernel compares VmData with RLIMIT_DATA. */
+	if ((rc = meminfo_read_process(st->pid, "VmData", &data)) < 0)
 		return rc;
 	data += st->cap_bytes - MIN(st->cap_bytes, reserved);
 	if (prlimit(st->pid, RLIMIT_DATA, NULL, &now) < 0)

@@ -1,9 +1,7 @@
 /* coordinator/session/base_memory.c - measures an empty worker. */
 #include "base_memory.h"
 
-#include <stdio.h>
-#include <string.h>
-
+#include "config/meminfo.h"
 #include "session.h"
 
 /* Pages first touched after the measurement: code of the loader and the
@@ -15,33 +13,14 @@ static struct {
 	struct {
 		unsigned threads;
 		uint64_t nbytes;
-		uint64_t size_bytes, data_bytes;	/* VmSize, VmData */
+		/* VmSize and VmData; 0 = unknown */
+		uint64_t size_bytes, data_bytes;
 	} of[MAX_SESSIONS];
 } measured;
 
 /* Address space beside the planned buffers: their alignment, and the rings of
  * the neighbours, which the plan charges to them. */
 #define MAPPED_BESIDE_BYTES	(16 * MIB)
-
-/* Read a field of /proc/PID/status, in KiB there; 0 = unknown. */
-static uint64_t
-status_bytes(pid_t pid, const char *name)
-{
-	char path[64], line[256];
-	unsigned long long kib = 0;
-	size_t n = strlen(name);
-	FILE *fp;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if ((fp = fopen(path, "re")) == NULL)
-		return 0;
-	while (kib == 0 && fgets(line, sizeof(line), fp) != NULL)
-		if (strncmp(line, name, n) != 0 ||
-		    sscanf(line + n, ": %llu kB", &kib) != 1)
-			kib = 0;
-	fclose(fp);
-	return (uint64_t)kib * KIB;
-}
 
 void
 base_memory_room(unsigned threads, struct room *ret)
@@ -86,10 +65,10 @@ measure_worker(const struct plan_session *ps, const struct conf *c,
 	if (rc == 0) {
 		enforce_read_peak(&e, s.hello.rss_bytes, &peak);
 		measured.of[measured.n].threads = ps->threads;
-		measured.of[measured.n].size_bytes = status_bytes(s.child.pid,
-		    "VmSize");
-		measured.of[measured.n].data_bytes = status_bytes(s.child.pid,
-		    "VmData");
+		meminfo_read_process(s.child.pid, "VmSize",
+		    &measured.of[measured.n].size_bytes);
+		meminfo_read_process(s.child.pid, "VmData",
+		    &measured.of[measured.n].data_bytes);
 		measured.of[measured.n++].nbytes = ALIGN_UP(peak.nbytes,
 		    BASE_MEMORY_ROUND) + LATE_PAGES_BYTES;
 		session_close(&s);

@@ -180,6 +180,12 @@ START_TEST(the_machine_and_its_nodes_have_limits)
 	put("/proc/meminfo", "MemTotal: 8192 kB\nMemAvailable: 4096 kB\n"
 	    "CommitLimit: 5120 kB\nCommitted_AS: 3072 kB\n");
 	expect(4 * MIB, "memory of the machine, 8.00 MiB");
+	put("/proc/meminfo", "MemTotal: 8192 kB\nMemAvailable: 0 kB\n");
+	expect(0, "memory of the machine, 8.00 MiB");
+	put("/proc/meminfo", "MemTotal: 8192 kB\nMemFree: 0 kB\n");
+	expect(UINT64_MAX, "");		/* the kernel does not say */
+	put("/proc/meminfo", "MemTotal: 8192 kB\nMemAvailable: 4096 kB\n"
+	    "CommitLimit: 5120 kB\nCommitted_AS: 3072 kB\n");
 	put("/proc/sys/vm/overcommit_memory", "0\n");
 	expect(4 * MIB, "memory of the machine");
 	put("/proc/sys/vm/overcommit_memory", "2\n");
