@@ -167,11 +167,13 @@ cgroup_find(const char *root, const char *controller,
 	if ((fp = fopen(path, "re")) == NULL)
 		return -errno;
 	while (rc == 0 && fgets(line, sizeof(line), fp) != NULL) {
-		if (!parse_mount(line, controller, &m) ||
-		    of[m.kind].dir[0] != '\0')
+		if (!parse_mount(line, controller, &m))
 			continue;
 		rc = place_of(root, &m, controller, &p);
-		if (of[m.kind].kind == CGROUP_NONE || p.dir[0] != '\0')
+		/* A mount at the same point covers the earlier one. */
+		if (of[m.kind].kind == CGROUP_NONE ||
+		    strcmp(of[m.kind].top, p.top) == 0 ||
+		    (of[m.kind].dir[0] == '\0' && p.dir[0] != '\0'))
 			of[m.kind] = p;
 	}
 	fclose(fp);

@@ -101,6 +101,27 @@ START_TEST(v1_limits_swap_and_shows_hidden_groups)
 }
 END_TEST
 
+/* A container's own group is mounted over the whole hierarchy. */
+START_TEST(a_mount_covers_the_one_below_it)
+{
+	open_tree(V1_MEMORY "41 31 0:27 /pod/in /cg/memory ro - cgroup cgroup "
+	    "rw,memory\n42 1 0:27 / /elsewhere ro - cgroup cgroup rw,memory\n",
+	    "4:memory:/pod/in\n");
+	put("/cg/memory/memory.limit_in_bytes", "9223372036854771712\n");
+	put("/cg/memory/memory.usage_in_bytes", "1048576\n");
+	put("/cg/memory/memory.stat", "hierarchical_memory_limit 4194304\n");
+	expect(3 * MIB, "a memory group above /cg/memory, limit 4.00 MiB");
+	open_tree(V1_MEMORY "41 31 0:27 /other /cg/memory ro - cgroup cgroup "
+	    "rw,memory\n42 1 0:27 / /elsewhere ro - cgroup cgroup rw,memory\n",
+	    "4:memory:/a\n");
+	put("/cg/memory/memory.limit_in_bytes", "1048576\n");
+	put("/cg/memory/memory.usage_in_bytes", "0\n");
+	put("/elsewhere/a/memory.limit_in_bytes", "2097152\n");
+	put("/elsewhere/a/memory.usage_in_bytes", "0\n");
+	expect(2 * MIB, "/elsewhere/a, ");
+}
+END_TEST
+
 START_TEST(v2_groups_have_max_and_high)
 {
 	open_tree(V2, "0::/user.slice/a.scope\n");
@@ -311,6 +332,7 @@ main(void)
 	const TTest *const tests[] = {
 		v1_groups_count_up_to_the_root,
 		v1_limits_swap_and_shows_hidden_groups,
+		a_mount_covers_the_one_below_it,
 		v2_groups_have_max_and_high,
 		hybrid_hierarchies_are_both_read,
 		containers_see_their_group_at_the_mount_point,
