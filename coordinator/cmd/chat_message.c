@@ -143,7 +143,8 @@ read_message(struct lineedit *le, struct message *m, struct err *reterr)
 	int rc;
 
 	m->text.nbytes = 0;
-	if ((rc = lineedit_next(le, first_prompt, &line, &n, reterr)) !=
+	if ((rc = add_text(m, "", 0, reterr)) < 0 ||	/* "", not NULL */
+	    (rc = lineedit_next(le, first_prompt, &line, &n, reterr)) !=
 	    LINEEDIT_LINE)
 		return rc;
 	trimmed = trim_newlines(line, n);
