@@ -271,13 +271,15 @@ read_byte(struct lineedit *le)
 }
 
 /* Read one character for libedit.  Its own reader would not notice signals, which
- * are blocked and read from a descriptor.  A byte that begins no character is
- * U+FFFD: an end of input would end the conversation. */
+ * are blocked and read from a descriptor.  Bytes that are no character are
+ * U+FFFD: an end of input would end the conversation.  The byte that breaks off
+ * a character begins the next one: it may be Enter, or the end of a paste. */
 static int
 read_char(EditLine *el, wchar_t *ret)
 {
 	struct lineedit *le;
 	mbstate_t state = { 0 };
+	unsigned n = 0;
 	int byte;
 	char c;
 
@@ -286,10 +288,12 @@ read_char(EditLine *el, wchar_t *ret)
 		if ((byte = read_byte(le)) < 0)
 			return le->interrupted || le->cleared ? -1 : 0;
 		c = (char)byte;
+		n++;
 		switch (mbrtowc(ret, &c, 1, &state)) {
 		case (size_t)-2:	/* more is to come */
 			continue;
 		case (size_t)-1:
+			le->at -= n > 1;
 			*ret = 0xfffd;
 			return 1;
 		default:
@@ -298,17 +302,21 @@ read_char(EditLine *el, wchar_t *ret)
 	}
 }
 
-/* Insert a pasted text, up to its end mark, which the terminal sends. */
+/* Insert a pasted text, up to its end mark, which the terminal sends.  One that
+ * is too long is read to its end, too: the rest would be taken for typed
+ * lines. */
 static unsigned char
 insert_paste(EditLine *el, int key)
 {
 	static const wchar_t mark[] = L"\033[201~";
 	const size_t nmark = wcslen(mark);
+	struct lineedit *le;
 	wchar_t *text = NULL, *grown, c;
 	size_t n = 0, cap = 0;
-	int rc;
+	int rc, is_long = 0;
 
 	(void)key;
+	el_get(el, EL_CLIENTDATA, &le);
 	while ((rc = el_wgetc(el, &c)) == 1) {
 		if (n + 2 > cap) {
 			cap = MAX(1024, 2 * cap);
@@ -318,18 +326,26 @@ insert_paste(EditLine *el, int key)
 			text = grown;
 		}
 		/* A terminal sends the key Enter for a newline. */
-		if (c != L'\0' && n < MAX_LINE)
+		if (c != L'\0')
 			text[n++] = c == L'\r' ? L'\n' : c;
+		if (n > MAX_LINE) {
+			is_long = 1;
+			wmemmove(text, text + n - nmark, nmark);
+			n = nmark;
+		}
 		text[n] = L'\0';
 		if (n >= nmark && wmemcmp(text + n - nmark, mark, nmark) == 0)
 			break;
 	}
-	if (rc == 1 && n >= nmark) {
+	if (rc == 1 && is_long) {
+		leave_line(le, "[a pasted text of more than 16 million "
+		    "characters is left out: /load reads a file]");
+	} else if (rc == 1 && n >= nmark) {
 		text[n - nmark] = L'\0';
 		el_winsertstr(el, text);
 	}
 	free(text);
-	return rc == 1 ? CC_REFRESH : CC_EOF;
+	return rc != 1 ? CC_EOF : is_long ? CC_REDISPLAY : CC_REFRESH;
 }
 
 /* --- a terminal: lines --- */
@@ -438,7 +454,8 @@ make_room(struct lineedit *le)
 {
 	char *grown;
 
-	memmove(le->buf, le->buf + le->at, le->end - le->at);
+	if (le->at > 0)
+		memmove(le->buf, le->buf + le->at, le->end - le->at);
 	le->end -= le->at;
 	le->at = 0;
 	if (le->end + READ_BYTES < le->cap)
@@ -455,12 +472,14 @@ make_room(struct lineedit *le)
 static int
 next_plain(struct lineedit *le, const char **ret, size_t *ret_n)
 {
+	size_t seen = 0;		/* bytes without a newline */
 	ssize_t got;
 	char *nl;
 	int rc;
 
-	while ((nl = memchr(le->buf + le->at, '\n', le->end - le->at)) ==
-	    NULL && !le->eof) {
+	while ((nl = memchr(le->buf + le->at + seen, '\n', le->end - le->at -
+	    seen)) == NULL && !le->eof) {
+		seen = le->end - le->at;
 		if ((rc = make_room(le)) < 0 || (rc = wait_input(le)) < 0)
 			return rc;
 		got = read(STDIN_FILENO, le->buf + le->end, READ_BYTES);

@@ -105,6 +105,20 @@ def quotes_make_a_block():
     quit_chat(t)
 
 
+# A Latin-1 letter: the first byte of a longer character, which never comes.
+def half_a_character_swallows_no_key():
+    t = chat()
+    t.send_bytes(PASTE.encode() + b'In the \xe9' + PASTED.encode())
+    t.until('\ufffd')
+    say(t, '')
+    t.send_bytes(b'caf\xe9\r')
+    t.until(PASTES_OFF)
+    t.until(PASTES_ON)
+    say(t, '/save saved')
+    expect(messages('saved'), ['In the \ufffd', 'caf\ufffd'])
+    quit_chat(t)
+
+
 # --- Ctrl-C ---
 
 def ctrl_c_clears_the_line():
@@ -214,6 +228,15 @@ def history_is_kept():
     expect(messages('saved'), ['two\nlines \\n'])
     quit_chat(t)
     expect(stat.S_IMODE(os.stat(HISTORY).st_mode), 0o600)
+
+
+def an_empty_block_is_kept_as_one():
+    t = chat()
+    say(t, 'In the')
+    say(t, '""""""')
+    quit_chat(t)
+    with open(HISTORY) as f:
+        expect(f.read(), 'In the\n""""""\n/quit\n')
 
 
 def history_is_bounded_and_harmless():

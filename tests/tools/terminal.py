@@ -49,7 +49,10 @@ class Terminal:
         return before.decode(errors='replace')
 
     def send(self, text):
-        os.write(self.fd, text.encode())
+        self.send_bytes(text.encode())
+
+    def send_bytes(self, data):
+        os.write(self.fd, data)
 
     def resize(self, columns):
         set_size(self.fd, columns)
