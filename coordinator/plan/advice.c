@@ -126,6 +126,62 @@ is_share(const struct plan_env *env, const struct plan_session *ps)
 	    ps->capped_by == NULL && env->rooms[0].room.by[0] != '\0';
 }
 
+/* 1 = an rlimit leaves a process less than the session needs, into by.  No option
+ * changes that. */
+static int
+exceeds_rlimit(const struct plan_env *env, const struct plan_session *ps,
+    char *by, size_t len)
+{
+	struct room r;
+
+	by[0] = '\0';
+	if (env->nrooms == 0 || env->process_room == NULL)
+		return 0;
+	env->process_room(ps->threads, &r);
+	if (ps->total_bytes > r.cap_bytes)
+		strlcpy(by, r.cap_by, len);
+	return ps->total_bytes > r.cap_bytes;
+}
+
+static int
+machine_holds(const struct plan_env *env, const struct plan *p)
+{
+	unsigned i;
+
+	for (i = 0; i < env->nrooms; i++)
+		if (plan_bytes(p, env->rooms[i].node) >
+		    env->rooms[i].room.free_bytes)
+			return 0;
+	return 1;
+}
+
+/* What makes the cap of ps larger: a larger cap does not help beyond what there
+ * is. */
+static void
+advise_cap(const struct conf *c, const struct plan_env *env,
+    const struct plan *p, const struct plan_session *ps, uint64_t lack,
+    char *would, size_t len)
+{
+	const int is_fixed = ps->lowered_by[0] != '\0' || is_share(env, ps);
+	char by[ROOM_BY];
+
+	if (ps->capped_by != NULL && !is_fixed) {
+		if (would[0] == '\0')
+			words_add(would, len, OR, "another device");
+	} else if (exceeds_rlimit(env, ps, by, sizeof(by))) {
+		words_add(would, len, OR, "a higher limit than %s", by);
+		if (c->cmd == CMD_PLAN)
+			words_add(would, len, OR, "%s", override(c));
+	} else if (is_fixed) {
+		words_add(would, len, OR, "%s", override(c));
+	} else {
+		words_add(would, len, OR, "caps larger by %" PRIu64 " MiB%s",
+		    DIV_UP(lack, MIB), machine_holds(env, p) ? "" :
+		    c->cmd == CMD_PLAN ? " and --for-another-machine" :
+		    " and --overcommit");
+	}
+}
+
 void
 advice_explain_room(const struct conf *c, const struct plan_env *env,
     const struct plan *p, struct err *reterr)
@@ -168,14 +224,7 @@ advice_explain(const struct conf *c, const struct plan_env *env,
 		    sizeof(would), reterr);
 		return;
 	}
-	/* A larger cap does not help beyond what there is. */
-	if (ps->lowered_by[0] != '\0' || is_share(env, ps))
-		words_add(would, sizeof(would), OR, "%s", override(c));
-	else if (ps->capped_by == NULL)
-		words_add(would, sizeof(would), OR, "caps larger by %" PRIu64
-		    " MiB", DIV_UP(lack, MIB));
-	else if (would[0] == '\0')
-		words_add(would, sizeof(would), OR, "another device");
+	advise_cap(c, env, p, ps, lack, would, sizeof(would));
 	if (ps->lowered_by[0] != '\0')
 		snprintf(why, sizeof(why), " (lowered: %s)",
 		    ps->lowered_by);

@@ -50,6 +50,12 @@ has(const char *text)
 	ck_assert_msg(strstr(e.msg, text) != NULL, "%s: no '%s'", e.msg, text);
 }
 
+static void
+lacks(const char *text)
+{
+	ck_assert_msg(strstr(e.msg, text) == NULL, "%s: '%s'", e.msg, text);
+}
+
 START_TEST(a_plan_beyond_the_machine_is_refused)
 {
 	uint64_t need = open_fixture(2);
@@ -128,6 +134,13 @@ small_process(unsigned threads, struct room *ret)
 	strcpy(ret->cap_by, "ulimit");
 }
 
+static void
+tiny_process(unsigned threads, struct room *ret)
+{
+	small_process(threads, ret);
+	ret->cap_bytes = 2 * MIB;
+}
+
 START_TEST(caps_are_lowered_to_what_a_process_can_have)
 {
 	open_fixture(1);
@@ -145,6 +158,38 @@ START_TEST(caps_are_lowered_to_what_a_process_can_have)
 	rooms[0].room.cap_bytes = MIB;
 	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
 	has("cap 1.00 MiB (lowered: the group)");
+	plan_fixture_close(&fx);
+}
+END_TEST
+
+/* A remedy is one here: no option raises an rlimit, and a larger cap alone does
+ * not help beyond the machine. */
+START_TEST(the_advice_names_what_stands_in_the_way)
+{
+	uint64_t need = open_fixture(1);
+
+	fx.c.session[0].cap_bytes = MIB;
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
+	has("caps larger by ");
+	lacks("--overcommit");
+	rooms[0].room.free_bytes = need - MIB;
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
+	has(" MiB and --overcommit");
+	fx.c.cmd = CMD_PLAN;
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
+	has(" MiB and --for-another-machine");
+	lacks("--overcommit");
+	fx.env.process_room = tiny_process;
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
+	has("a higher limit than ulimit");
+	has("or another machine");
+	lacks("caps larger");
+	fx.c.cmd = CMD_RUN;
+	fx.c.session[0].cap_bytes = GIB;
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
+	has("(lowered: ulimit)");
+	has("a higher limit than ulimit");
+	lacks("--overcommit");
 	plan_fixture_close(&fx);
 }
 END_TEST
@@ -216,6 +261,7 @@ main(void)
 		the_advice_for_a_small_machine_can_be_followed,
 		a_node_holds_its_own_sessions,
 		caps_are_lowered_to_what_a_process_can_have,
+		the_advice_names_what_stands_in_the_way,
 		overcommitted_sessions_get_caps_that_suffice,
 		fit_chooses_what_the_machine_holds,
 	};
