@@ -401,8 +401,7 @@ static int
 derive(struct derivation *d, const char *jinja, size_t nbytes)
 {
 	struct chat_template *ct = d->ct;
-	const char *why = nbytes > MAX_TEMPLATE_BYTES ?
-	    "it is longer than 256 KiB" : "it is not well-formed";
+	const char *why = "it is not well-formed";
 	int rc;
 
 	d->family = template_family_find(jinja, nbytes);

@@ -50,6 +50,14 @@ for test in ("tools is not defined", "tools is none and false", "documents is no
     got, note = count("{%% if %s %%}TOOLS{%% endif %%}" % test + TURNS + BEGIN, "-p", "hi")
     toy.equal(test, (got, "not followed" in note), (plain, False))
 
+# Names of roles with capitals, the first and the last of a list.
+for role, name in (("m.role | title", "User"), ("m.role.capitalize()", "User"),
+                   ("m.role | upper", "USER"), ("m['role'].lower()", "user"),
+                   ("(messages | last).role", "user"), ("(messages | first).role", "user")):
+    got, note = count(TURNS.replace("m.role", role) + BEGIN, "-p", "hi")
+    want, _ = count(TURNS.replace("m.role", "'%s'" % name) + BEGIN, "-p", "hi")
+    toy.equal(role, (got, "not followed" in note), (want, False))
+
 # BOS: once, whoever writes it.
 for add in (True, False, None):
     for writes in ("{{ bos_token }}", "<|endoftext|>", ""):
@@ -64,7 +72,7 @@ for template, words in (
                                                               "a system text", "thinking")),
         ("{% macro f(m) %}{{ m }}{% endmacro %}" + TURNS.replace("m.content", "f(m.content)"),
          ("not followed", "what it writes in", "f(m")),
-        (TURNS + BEGIN + "{# %s #}" % ("x" * (1 << 18)), ("longer than 256 KiB",)),
+        (TURNS + BEGIN + "{# %s #}" % ("x" * (1 << 18)), ("256 KiB",)),
         ("\x1b[31m{{ nothing() }}", ("none that is known here",))):
     _, note = count(template, "-p", "hi")
     toy.check("the note on %.40r" % template, all(w in note for w in words), note)
