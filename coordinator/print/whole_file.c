@@ -32,6 +32,7 @@ resolve_path(struct whole_file *f, const char *path, struct err *reterr)
 	int exists = stat(path, &st) == 0;
 
 	f->stream = exists && !S_ISREG(st.st_mode);
+	f->mode = exists ? st.st_mode & 0777 : 0;
 	if (f->stream && (S_ISDIR(st.st_mode) ||
 	    !(f->flags & WHOLE_STREAM)))
 		return err_set(reterr, ERR_USAGE, -EINVAL, "%s is %s; "
@@ -122,6 +123,10 @@ whole_file_open(struct whole_file *f, const char *path, int flags,
 	if (f->fd < 0 && (rc = open_named(f)) < 0)
 		return err_set(reterr, ERR_USAGE, rc, "%s: cannot create a "
 		    "file in its folder: %s", f->path, strerror(-rc));
+	if (f->mode != 0 && fchmod(f->fd, f->mode) < 0)
+		return err_set(reterr, ERR_RUN, -errno, "%s: cannot give the "
+		    "new file the mode of the old one: %s", f->path,
+		    strerror(errno));
 	return 0;
 }
 

@@ -7,10 +7,13 @@
 #ifndef COORDINATOR_PRINT_WHOLE_FILE_H
 #define COORDINATOR_PRINT_WHOLE_FILE_H
 
+#include <sys/types.h>
+
 #include "config/err.h"
 
 enum {
-	WHOLE_REPLACE = 1,	/* an existing file may be replaced */
+	WHOLE_REPLACE = 1,	/* an existing file may be replaced; its mode
+				 * is kept, so that a private one stays so */
 	WHOLE_STREAM = 2,	/* a pipe or device may take the bytes */
 	WHOLE_NAMED = 4		/* for tests: as without O_TMPFILE */
 };
@@ -21,6 +24,7 @@ struct whole_file {
 	int fd;			/* to write to; -1 = not open */
 	int flags;
 	int stream;		/* fd is a pipe or device */
+	mode_t mode;		/* of the file to replace; 0 = none */
 };
 
 /* Open the file that will have the name path.  ERR_USAGE: path is a folder, a

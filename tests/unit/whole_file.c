@@ -105,11 +105,13 @@ END_TEST
 START_TEST(an_existing_file_is_replaced_only_when_allowed)
 {
 	struct whole_file f;
+	struct stat st;
 	unsigned i;
 
 	for (i = 0; i < NITEMS(kinds); i++) {
 		set_up();
 		write_text("old");
+		ck_assert_int_eq(chmod(path, 0600), 0);
 		ck_assert_int_eq(whole_file_open(&f, path, kinds[i], &e),
 		    -EEXIST);
 		ck_assert_int_eq(e.kind, ERR_USAGE);
@@ -121,6 +123,8 @@ START_TEST(an_existing_file_is_replaced_only_when_allowed)
 		t_ok(whole_file_commit(&f, &e), &e);
 		whole_file_close(&f);
 		ck_assert_str_eq(read_text(), "new");
+		ck_assert_int_eq(stat(path, &st), 0);
+		ck_assert_uint_eq(st.st_mode & 0777, 0600);
 		ck_assert_int_eq(count_files(), 1);
 	}
 }
