@@ -11,7 +11,8 @@
 #include "coordinator/print/output.h"
 #include "coordinator/print/whole_file.h"
 
-enum { LOAD_MAX = 64 << 20 };	/* bytes; contexts end long before */
+/* Contexts end long before.  Parsing takes up to 80 times a file's bytes. */
+enum { LOAD_MAX = 16 << 20 };
 
 static const char role_system[] = "system", role_user[] = "user";
 static const char role_answer[] = "assistant";
@@ -94,8 +95,8 @@ read_regular(const char *path, char **ret, size_t *ret_n, struct err *reterr)
 		rc = err_set(reterr, ERR_USAGE, -EINVAL, "%s: not a regular "
 		    "file", path);
 	else if (st.st_size > LOAD_MAX)
-		rc = err_set(reterr, ERR_USAGE, -EFBIG, "%s: more than %d MiB",
-		    path, LOAD_MAX >> 20);
+		rc = err_set(reterr, ERR_USAGE, -EFBIG, "%s: more than %d MiB, "
+		    "which is no conversation", path, LOAD_MAX >> 20);
 	else if ((*ret = malloc((size_t)st.st_size + 1)) == NULL)
 		rc = err_nomem(reterr, "the text of %s", path);
 	while (rc == 0 && n < (size_t)st.st_size && got > 0) {

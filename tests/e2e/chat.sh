@@ -237,8 +237,11 @@ refuses "a text of more bytes than the context holds" "[$u,
     {\"role\":\"assistant\",\"content\":\"$(seq -s ' ' 20000)\"}]" \
     'turn 1 goes beyond the [0-9]+ bytes that the context'
 mkfifo "$T/fifo"
-printf '%s\n' "/load $T/fifo" "/load /dev/zero" "/load $T" "/load" >"$T/in"
+truncate -s 17M "$T/large"
+printf '%s\n' "/load $T/fifo" "/load /dev/zero" "/load $T" "/load" \
+    "/load $T/large" >"$T/in"
 talk -q
+check "/load of a large file is refused" stderr_has 'large: more than 16 MiB'
 check "/load of a pipe is refused" stderr_has 'fifo: not a regular file'
 check "/load of a device is refused" stderr_has 'zero: not a regular file'
 check "/load without a file is reported" stderr_has '/load: no file'
