@@ -37,6 +37,18 @@ find_command(const char *name)
 	return CMD_NONE;
 }
 
+/* What others call a command, or where to find what they do. */
+static const char *const foreign[][2] = {
+	{ "serve", "this is no server: 'straddle run --prompts FILE' answers "
+	    "many prompts" },
+	{ "server", "this is no server: 'straddle run --prompts FILE' answers "
+	    "many prompts" },
+	{ "pull", "nothing is downloaded here: get a .gguf file, and give -m "
+	    "FILE.gguf" },
+	{ "show", "did you mean inspect?" },
+	{ "perplexity", "did you mean eval?" },
+};
+
 static int
 refuse_command(const char *word, struct err *reterr)
 {
@@ -46,6 +58,14 @@ refuse_command(const char *word, struct err *reterr)
 	if (*word == '-')
 		return err_set(reterr, ERR_USAGE, -EINVAL, "'%.64s': give a "
 		    "command first: straddle run %.64s ...", word, word);
+	if (strchr(word, '/') != NULL || strstr(word, ".gguf") != NULL)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "'%.64s': give a "
+		    "command before the model: straddle chat %.64s", word,
+		    word);
+	for (i = 0; i < NITEMS(foreign); i++)
+		if (strcmp(word, foreign[i][0]) == 0)
+			return err_set(reterr, ERR_USAGE, -EINVAL, "'%s': no "
+			    "such command: %s", word, foreign[i][1]);
 	for (i = CMD_NONE + 1; i < NITEMS(command_names); i++)
 		guess_try(&guess, command_names[i]);
 	if (guess.best != NULL)

@@ -470,6 +470,13 @@ START_TEST(common_mistakes_are_explained)
 	REFUSED("'-m': give a command first: straddle run -m ...", "-m", "x",
 	    "-p", "hi");
 	REFUSED("'rnu': no such command: did you mean run?", "rnu");
+	REFUSED("'show': no such command: did you mean inspect?", "show", "x");
+	REFUSED("'pull': no such command: nothing is downloaded here", "pull",
+	    "x");
+	REFUSED("'serve': no such command: this is no server", "serve");
+	REFUSED("'x.gguf': give a command before the model: straddle chat "
+	    "x.gguf", "x.gguf");
+	REFUSED("'./x': give a command before the model", "./x", "-p", "y");
 	REFUSED("'hi': not an operand of run: the prompt is -p TEXT", "run",
 	    "-m", "x", "hi");
 	REFUSED("'upon': not an operand of run: put a prompt of several words "
