@@ -534,6 +534,11 @@ open_file(const char *path, struct gguf_file *f, struct err *reterr)
 		rc = -errno;
 	else if (S_ISDIR(st.st_mode))
 		rc = -EISDIR;
+	/* Some programs download a model by its name. */
+	if (rc == -ENOENT && strstr(path, ".gguf") == NULL)
+		return err_set(reterr, ERR_MODEL, rc, "%s: %s; a model is a "
+		    ".gguf file, and nothing is downloaded here", path,
+		    strerror(ENOENT));
 	if (rc < 0)
 		return err_set(reterr, ERR_MODEL, rc, "%s: %s", path,
 		    strerror(-rc));

@@ -39,6 +39,9 @@ readable()
 
 # --- missing files, and files of other kinds ---
 
+check_refusal "a model's name in another program" 4 \
+    'llama3:8b: No such file or directory; a model is a \.gguf file' \
+    run llama3:8b -p hi
 check_refusal "a missing model" 4 'nowhere\.gguf: No such file' \
     run -m "$T/nowhere.gguf" -p hello
 for command in plan inspect explain bench; do
