@@ -33,6 +33,14 @@ done_bytes(const struct session *s)
 	    &s->status->load_bytes, memory_order_relaxed);
 }
 
+/* Memory is touched before the first weight is read, which takes longer than
+ * reading where the context is long. */
+static int
+is_reserving(const struct session *s)
+{
+	return s->state != SESSION_READY && done_bytes(s) == 0;
+}
+
 static void
 draw_block(struct progress *pg, const struct sessions *ss)
 {
@@ -48,10 +56,14 @@ draw_block(struct progress *pg, const struct sessions *ss)
 		total = MAX(s->plan->file_bytes, 1);
 		done = MIN(done_bytes(s), total);
 		fill = (int)(done * BAR / total);
-		fprintf(stderr, "\033[K%-12s [%.*s%*s] %s of %s\n", s->name,
-		    fill, "########################", BAR - fill, "",
-		    units_human_bytes(done, have),
-		    units_human_bytes(s->plan->file_bytes, all));
+		fprintf(stderr, "\033[K%-12s [%.*s%*s] ", s->name, fill,
+		    "########################", BAR - fill, "");
+		if (is_reserving(s))
+			fputs("reserving memory\n", stderr);
+		else
+			fprintf(stderr, "%s of %s\n",
+			    units_human_bytes(done, have),
+			    units_human_bytes(s->plan->file_bytes, all));
 	}
 	pg->drawn = ss->n;
 }
@@ -71,6 +83,7 @@ print_lines(struct progress *pg, const struct sessions *ss, int all)
 {
 	char have[UNITS_BYTES_LEN], total[UNITS_BYTES_LEN];
 	const struct session *s;
+	double seconds;
 	unsigned i;
 
 	for (i = 0; i < ss->n; i++) {
@@ -78,10 +91,15 @@ print_lines(struct progress *pg, const struct sessions *ss, int all)
 		if (pg->printed[i] || (s->state != SESSION_READY && !all))
 			continue;
 		pg->printed[i] = s->state == SESSION_READY;
-		fprintf(stderr, "%s: loaded %s of %s in %.2f s\n", s->name,
-		    units_human_bytes(done_bytes(s), have),
-		    units_human_bytes(s->plan->file_bytes, total),
-		    (double)(event_now_ns() - pg->t0_ns) / 1e9);
+		seconds = (double)(event_now_ns() - pg->t0_ns) / 1e9;
+		if (is_reserving(s))
+			fprintf(stderr, "%s: reserving memory for %.2f s\n",
+			    s->name, seconds);
+		else
+			fprintf(stderr, "%s: loaded %s of %s in %.2f s\n",
+			    s->name, units_human_bytes(done_bytes(s), have),
+			    units_human_bytes(s->plan->file_bytes, total),
+			    seconds);
 	}
 }
 
