@@ -177,6 +177,8 @@ print_chat(const struct gguf *g, int verbose, struct err *reterr)
 		    text.len, hash_text(text));
 		if (verbose > 1)
 			print_lines(text);
+	} else {
+		puts("  the file has no chat template");
 	}
 	if (ct->lost != 0)
 		printf("  not followed: %s\n", PLAIN(ct->why));

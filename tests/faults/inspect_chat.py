@@ -47,7 +47,8 @@ toy.check("the template's controls are escaped", "\x1b" not in long and
           "\\x1b[2J" in long, long)
 
 text, long, o = inspect(None)
-toy.check("without a template: plain lines", "\nchat: plain lines\n" in text and
+toy.check("without a template: plain lines, and why", "\nchat: plain lines\n"
+          "  the file has no chat template\n" in text and
           o["template_hash"] is None and "template:" not in text, (text, o))
 
 toy.write_model("m.gguf", vocab, without=["tokenizer.ggml.model"])
