@@ -83,7 +83,7 @@ show_room(struct talk *k)
 	if (k->c->n_predict == N_PREDICT_SHARE &&
 	    strcmp(st->stop, "length") == 0)
 		log_info("the answer was cut off after %u tokens, %s: -n N "
-		    "sets the number, -n -1 none", st->gen_tok,
+		    "sets another limit, -n -1 none", st->gen_tok,
 		    k->c->context_shift ? "its share of the context" :
 		    "half of what was left of the context");
 }

@@ -179,6 +179,25 @@ per_second(uint32_t n, uint64_t ns)
 	return ns > 0 ? n * 1e9 / (double)ns : 0;
 }
 
+/* What ended an answer, after "until". */
+static const char *
+end_of(const char *stop)
+{
+	static const char *const ends[][2] = {
+		{ "eos", "its end" },
+		{ "length", "its limit of tokens" },
+		{ "context", "the context was full" },
+		{ "stop", "a stop text" },
+		{ "user", "you stopped it" },
+	};
+	size_t i;
+
+	for (i = 0; i < NITEMS(ends); i++)
+		if (strcmp(stop, ends[i][0]) == 0)
+			return ends[i][1];
+	return stop;
+}
+
 static int
 do_stats(struct talk *k, const char *arg, struct err *reterr)
 {
@@ -191,7 +210,8 @@ do_stats(struct talk *k, const char *arg, struct err *reterr)
 		snprintf(last, sizeof(last), "; the last turn: %u tokens read, "
 		    "%.1f t/s, %u generated, %.1f t/s, until %s",
 		    st->prompt_tok, per_second(st->prompt_tok, st->prompt_ns),
-		    st->gen_tok, per_second(st->gen_tok, st->gen_ns), st->stop);
+		    st->gen_tok, per_second(st->gen_tok, st->gen_ns),
+		    end_of(st->stop));
 	log_warnx("%u turn%s, %u of %u tokens of the context%s", st->turns,
 	    plural(st->turns), st->context_tok,
 	    engine_plan_of(k->eng)->ctx_tok, last);
@@ -215,6 +235,7 @@ static const struct {
 	command_fn *fn;
 } commands[] = {
 	{ "reset", "/reset       forget the conversation so far", do_reset },
+	{ "clear", NULL, do_reset },
 	{ "undo", "/undo        take back the last turn", do_undo },
 	{ "drop", "/drop [N]    forget the oldest N turns (default 1), but not "
 	    "the system message", do_drop },
@@ -227,6 +248,7 @@ static const struct {
 	    do_stats },
 	{ "help", "/help        this; write a leading / of a text as //",
 	    do_help },
+	{ "?", NULL, do_help },
 	{ "quit", "/quit        leave; so do /bye, /exit, Ctrl-D and Ctrl-C "
 	    "twice", do_quit },
 	{ "bye", NULL, do_quit },

@@ -133,9 +133,11 @@ output_speed(FILE *fp, const struct speeds *sp)
 	    sp->load_gbs);
 	if (sp->prompt_read < sp->prompt_tok)
 		fprintf(fp, "%s of ", units_count(sp->prompt_read, read));
-	fprintf(fp, "%s tokens, %s t/s | ", units_count(sp->prompt_tok, all),
+	fprintf(fp, "%s token%s, %s t/s | ", units_count(sp->prompt_tok, all),
+	    sp->prompt_tok == 1 ? "" : "s",
 	    format_speed(sp->prompt_tps, speed, sizeof(speed)));
-	fprintf(fp, "generated %u tokens, %s t/s | ", sp->gen_tok,
+	fprintf(fp, "generated %u token%s, %s t/s | ", sp->gen_tok,
+	    sp->gen_tok == 1 ? "" : "s",
 	    format_speed(sp->gen_tps, speed, sizeof(speed)));
 	if (sp->ttft_s > 0)
 		fprintf(fp, "first token after %.3f s\n", sp->ttft_s);

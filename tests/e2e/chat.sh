@@ -20,7 +20,7 @@ check "the missing chat template is reported" \
 # The cache holds 34 tokens: the first turn reads 6 and adds all but the last of
 # its 12; the second reads that one and its line's 5, and again adds 11.
 check "a turn reads only its new tokens" stderr_has \
-    '2 turns, 34 of [0-9]+ tokens .* 6 tokens read,.* 12 generated,.* until length$'
+    '2 turns, 34 of [0-9]+ tokens .* 6 tokens read,.* 12 generated,.* until its limit of tokens$'
 check "the memory table is printed at the end" stderr_has '^caps: held by '
 first=$(line 1) second=$(line 2)
 
@@ -255,6 +255,11 @@ check "/stats before the first answer has no last turn" \
 check "one turn is one" stderr_has ' 1 turn, .*; the last turn: '
 check "/stats after /reset says nothing of old turns" \
     equal "$(grep -c ' 0 turns, 0 of' "$ERR")" 2
+printf '%s\n' "In the beginning" /clear /stats "/?" >"$T/in"
+talk -q -n 4
+check "other programs' /clear and /? work" is_success
+check "/clear is /reset" stderr_has ' 0 turns, 0 of'
+check "/? is /help" stderr_has '/undo        take back'
 
 # What remains after /drop or a shift, with the system message, goes on as a new
 # conversation: the same as a loaded one, whose context has the same tokens.
@@ -364,7 +369,7 @@ until(b"> ")
 os.write(fd, b"\x1b[A")
 until(b"In the beginning")
 os.write(fd, b"\x15/stats\r")
-until(b"until user")
+until(b"until you stopped it")
 until(b"> ")
 os.write(fd, b"\x04")
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))

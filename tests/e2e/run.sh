@@ -321,7 +321,7 @@ done <"$T/lines"
 printf 'one\0and\ntwo\n' >"$T/lines"
 check_success "generate one token" run -c "$DEMO" -p one -n 1 --temp 0
 check "one token has no speed" \
-    stderr_has '\| generated 1 tokens, - t/s \|'
+    stderr_has '\| generated 1 token, - t/s \|'
 check_success "a NUL byte in a line of --prompts" \
     run -c "$DEMO" --prompts "$T/lines" -n 2 --temp 0 -q
 check "a NUL byte does not end the file" equal 2 "$(wc -l <"$OUT")"
