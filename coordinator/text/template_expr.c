@@ -241,7 +241,7 @@ skip_brackets(struct reader *r)
 static struct value
 read_slice(struct reader *r, const struct value *v, const struct value *from)
 {
-	struct value to = value_make(V_NONE, 0), step = value_make(V_NONE, 0), ret = *v;
+	struct value to = value_make(V_NONE, 0), step = to, ret = *v;
 	long count = v->n - v->from;
 
 	if (!reader_is(r, r->at, TT_OP, "]") &&
@@ -342,7 +342,8 @@ read_primary(struct reader *r)
 		return v;
 	case TT_INT:
 		r->at++;
-		return t->n < 9 ? value_make(V_INT, strtol(t->s, NULL, 10)) : opaque;
+		return t->n < 9 ? value_make(V_INT, strtol(t->s, NULL, 10)) :
+		    opaque;
 	case TT_NAME:
 		r->at++;
 		return value_of_name(r, t);
@@ -504,15 +505,29 @@ read_filtered(struct reader *r)
 	}
 }
 
+/* a + b, or a - b where sign is -1.  Jinja's integers have no limit. */
+static struct value
+add_ints(const struct value *a, const struct value *b, long sign)
+{
+	long n;
+
+	if (a->kind != V_INT || b->kind != V_INT ||
+	    __builtin_mul_overflow(b->n, sign, &n) ||
+	    __builtin_add_overflow(a->n, n, &n))
+		return opaque;
+	return value_make(V_INT, n);
+}
+
 static struct value
 read_unary(struct reader *r)
 {
+	const struct value zero = value_make(V_INT, 0);
 	struct value v;
 
 	if (!take_op(r, "-"))
 		return read_filtered(r);
 	v = read_filtered(r);
-	return v.kind == V_INT ? value_make(V_INT, -v.n) : opaque;
+	return add_ints(&zero, &v, -1);
 }
 
 static struct value
@@ -565,12 +580,11 @@ read_sum(struct reader *r)
 	for (;;) {
 		if (take_op(r, "+")) {
 			right = read_joined(r);
-			v = v.kind == V_INT && right.kind == V_INT ?
-			    value_make(V_INT, v.n + right.n) : value_concat(r, &v, &right);
+			v = v.kind == V_INT ? add_ints(&v, &right, 1) :
+			    value_concat(r, &v, &right);
 		} else if (take_op(r, "-")) {
 			right = read_joined(r);
-			v = v.kind == V_INT && right.kind == V_INT ?
-			    value_make(V_INT, v.n - right.n) : opaque;
+			v = add_ints(&v, &right, -1);
 		} else {
 			return v;
 		}
@@ -640,8 +654,8 @@ read_comparison(struct reader *r)
 		right = read_sum(r);
 		if ((order = value_order(&v, &right)) == 2)
 			return opaque;
-		return value_make(V_BOOL, i == 0 ? order < 0 : i == 1 ? order <= 0 :
-		    i == 2 ? order > 0 : order >= 0);
+		return value_make(V_BOOL, i == 0 ? order < 0 : i == 1 ?
+		    order <= 0 : i == 2 ? order > 0 : order >= 0);
 	}
 	return v;
 }
@@ -700,7 +714,8 @@ read_operand(struct reader *r)
 struct value
 read_expr(struct reader *r)
 {
-	struct value v = read_operand(r), other = value_make(V_UNDEFINED, 0), cond;
+	struct value v = read_operand(r), cond;
+	struct value other = value_make(V_UNDEFINED, 0);
 	int truth;
 
 	if (!take_name(r, "if"))

@@ -443,6 +443,14 @@ START_TEST(hostile_templates_are_given_up)
 	for (k = 0; k < 40; k++)
 		i += (size_t)sprintf(text + i, "{%% endfor %%}");
 	expect_given_up(text, i, LOST_SYSTEM | LOST_TURNS, "too much work");
+	/* 2 to the power of 64, and its negative. */
+	i = (size_t)sprintf(text, "{%% set a = 1 %%}");
+	for (k = 0; k < 64; k++)
+		i += (size_t)sprintf(text + i, "{%% set a = a + a %%}");
+	strcpy(text + i, "{% if a > 0 %}{% endif %}");
+	expect_given_up(text, strlen(text), all, "a condition");
+	strcpy(text + i, "{% if 0 - a < 0 %}{% endif %}");
+	expect_given_up(text, strlen(text), all, "a condition");
 	free(text);
 }
 END_TEST
