@@ -19,8 +19,9 @@ struct settings {
 };
 
 /* Read the keys tokenizer.ggml.* that this program uses.  A key that is missing
- * has the default that llama.cpp gives it.  A key with an unusable value is as good as missing: a sound
- * model needs none of them.  One note names such keys. */
+ * has the default that llama.cpp gives it.  A key with an unusable value is as
+ * good as missing: a sound model needs none of them.  One note names such
+ * keys. */
 void settings_read(const struct gguf *g, const struct vocab *v, int is_spm,
     struct settings *ret);
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the texts of all special tokens: Gemma's, the longest in use, have some
- * 60 KiB. */
+/* The texts of all special tokens together: Gemma's, the longest in use, have
+ * some 60 KiB. */
 enum { MAX_SPECIAL_BYTES = 4 << 20, POLL_BYTES = 256 << 10 };
 
 struct special_node {

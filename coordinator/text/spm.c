@@ -5,8 +5,9 @@
  * token, those with the best score are merged, the leftmost of equals first,
  * until no pair is left.  A symbol that is not a token is then written as
  * byte tokens: <0xE2>, ... .  Where the vocabulary has none, a run of such
- * characters is one unknown token, as in SentencePiece.  Only single characters can be such symbols, because
- * merging makes only tokens; no merged symbol is ever split again.
+ * characters is one unknown token, as in SentencePiece.  Only single characters
+ * can be such symbols, because merging makes only tokens; no merged symbol is
+ * ever split again.
  *
  * Unlike llama.cpp, and like SentencePiece itself, merging never makes a
  * control, unknown or byte token, so untrusted text cannot produce one. */

@@ -378,5 +378,6 @@ vocab_refuse_long(size_t nbytes, struct err *reterr)
 {
 	return err_set(reterr, ERR_RUN, -EFBIG, "%zu bytes of the text are one "
 	    "word for this vocabulary, at most %d are allowed: give a shorter "
-	    "text, or put blanks or line breaks into it", nbytes, MAX_MERGED_BYTES);
+	    "text, or put blanks or line breaks into it", nbytes,
+	    MAX_MERGED_BYTES);
 }

@@ -63,8 +63,9 @@ int idlist_poll(struct idlist *l, const struct vocab *v, size_t nbytes,
     struct err *reterr);
 
 /* Read the tokens of g, which must stay open, check them and build the index.
- * byte[] gets the tokens named <0x00>..<0xFF>, but for control tokens.  Among tokens with equal texts the
- * search finds the last one; it never finds empty texts.
+ * byte[] gets the tokens named <0x00>..<0xFF>, but for control tokens.  Among
+ * tokens with equal texts the search finds the last one; it never finds empty
+ * texts.
  * -EBADMSG: an array is missing or wrong.  After a failure, too, v needs
  * vocab_done(). */
 int vocab_init(struct vocab *v, const struct gguf *g, int with_scores,
