@@ -280,9 +280,9 @@ put_dynamic(struct gguf_writer *w)
 }
 
 static void
-put_no_scale(struct gguf_writer *w)
+put_negative_scale(struct gguf_writer *w)
 {
-	gw_kv_f32(w, "llama.rope.scaling.factor", 0);
+	gw_kv_f32(w, "llama.rope.scaling.factor", -1);
 }
 
 START_TEST(rope_scaling_is_read_and_unknown_types_are_named)
@@ -311,7 +311,7 @@ START_TEST(rope_scaling_is_read_and_unknown_types_are_named)
 	}
 	t.keys = put_dynamic;
 	check_refused(&t, -ENOTSUP, "dynamic", "yarn");
-	t.keys = put_no_scale;
+	t.keys = put_negative_scale;
 	check_refused(&t, -EBADMSG, "llama.rope.scaling.factor", "above 0");
 }
 END_TEST
