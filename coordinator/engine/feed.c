@@ -83,9 +83,14 @@ feed_next(void *arg, struct batch_out *b, struct err *reterr)
 	uint32_t left = f->n - f->sent, i, at;
 
 	(void)reterr;
-	f->is_stopped |= left > 0 && f->sent > 0 && f->tick != NULL &&
-	    f->tick(f->arg, f->sent, f->n);
+	if (left > 0 && f->sent > 0 && f->tick != NULL && !f->is_stopped)
+		f->is_stopped = f->tick(f->arg, f->sent, f->n);
 	if (left == 0 || f->is_stopped)
+		return 0;
+	/* What is in flight is computed before a stop takes effect: no more of
+	 * it than keeps every stage busy. */
+	if (f->tick != NULL && f->eng->pipe->in_flight >
+	    f->eng->plan.nsessions)
 		return 0;
 	b->nrows = f->rows == NULL ? engine_chunk(f->eng, f->n, left) :
 	    MIN(left, f->eng->plan.batch_rows);
