@@ -23,8 +23,8 @@ struct err {
 /* Fill e (may be NULL) and return rc, so that callers write
  *	return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: ...", path);
  * A later error replaces an earlier one.  With rc -EMFILE or -ENFILE, the limit
- * to raise is added.  With rc -ENOMEM, -EMFILE or -ENFILE,
- * kinds ERR_USAGE and ERR_MODEL become ERR_RUN. */
+ * to raise is added.  With rc -ENOMEM, -EMFILE or -ENFILE, kinds ERR_USAGE and
+ * ERR_MODEL become ERR_RUN. */
 int
 err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
     PRINTF_LIKE(4, 5);

@@ -3,9 +3,9 @@
  * A group is named "straddle.PID.SESSION".  Its coordinator holds a flock() on
  * its directory, which the kernel drops when the coordinator ends, however it
  * ends.  A process that gets the lock may therefore remove the group; PIDs
- * would not tell, because containers number them independently.  Only its owner and
- * root can open the directory: anybody else who could, could lock it and so keep
- * a dead group. */
+ * would not tell, because containers number them independently.  Only its owner
+ * and root can open the directory: any other user's lock would keep a dead
+ * group. */
 #include "cgroup.h"
 
 #include <dirent.h>
@@ -33,8 +33,8 @@ enum { CREATE_TRIES = 64 };
 /* A killed process stays in its group until its parent has reaped it. */
 enum { RMDIR_TRIES = 50, RMDIR_WAIT_MS = 10 };
 
-/* Groups that are open, for cgroup_remove_all(): "" = a free place.  One more than
- * there are at once. */
+/* Groups that are open, for cgroup_remove_all(): "" = a free place.  There are
+ * more places than groups that are open at once. */
 static struct {
 	char dir[CGROUP_PATH];
 	const struct cgroup_fs *fs;

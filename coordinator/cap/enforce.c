@@ -163,7 +163,7 @@ enforce_open_procs(const struct enforce *e, int *ret_fd, struct err *reterr)
 static int
 limit_data(struct enforce *e, const struct enforce_start *st)
 {
-	/* rss_bytes is the worker's own word: it must not wrap the sum. */
+	/* The worker reports rss_bytes: it must not wrap the sum. */
 	uint64_t reserved = MIN(st->rss_bytes, st->cap_bytes) +
 	    MIN(st->shared_bytes, st->cap_bytes) + st->cap_bytes / 512;
 	uint64_t data = 0;

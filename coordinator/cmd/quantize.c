@@ -201,7 +201,8 @@ warn_of_requantizing(const struct quantize *q)
 		    "if you have one", n);
 }
 
-/* In one line each, even with -q: OUT is not what its name promises. */
+/* In one line each, even with -q: a user may take OUT for smaller, or for
+ * another type. */
 static void
 warn_of_size(const struct quantize *q)
 {

@@ -126,9 +126,9 @@ plan_default_context(const struct model *m)
 /* Plan c over its sessions.  On 0 every session's total is at most its cap, and
  * their sum fits into every room.
  * -ENOSPC with ERR_FIT: the message names the session or the room, the bytes
- * that it lacks, and what would fit: more sessions, cuts inside layers, a smaller context or
- * batch, another KV type.  ret is then the nearest plan, which may be shown but
- * not run.
+ * that it lacks, and what would fit: more sessions, cuts inside layers, a
+ * smaller context or batch, another KV type.  ret is then the nearest plan,
+ * which may be shown but not run.
  * -EINVAL with ERR_USAGE: more sessions than pieces, or a KV type that cannot
  * hold the heads. */
 int plan_build(const struct conf *c, const struct plan_env *env,

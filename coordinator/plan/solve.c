@@ -128,8 +128,8 @@ lower_cap(struct plan_session *ps, const struct room *r)
 	strlcpy(ps->lowered_by, r->cap_by, sizeof(ps->lowered_by));
 }
 
-/* Lower the cap to what this process can have at all: a higher one would only be
- * a promise. */
+/* Lower the cap to what this process can have at all, so that it is one that the
+ * session can reach. */
 static void
 lower_to_rooms(const struct plan_env *env, struct plan_session *ps)
 {

@@ -74,7 +74,7 @@ START_TEST(a_plan_beyond_the_machine_is_refused)
 	fx.c.cmd = CMD_PLAN;
 	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
 	has("or another machine (--for-another-machine)");
-	/* Caps beyond the machine are none of its business. */
+	/* Without rooms, only the caps count. */
 	fx.env.nrooms = 0;
 	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
 	plan_fixture_close(&fx);
