@@ -165,7 +165,7 @@ def ctrl_c_ends_an_answer():
     t.until('In the beginning')
     t.send(CTRL_U)
     assert '1 turn, ' in say(t, '/stats'), t.all
-    assert b'until user' in t.all, t.all
+    assert b'until you stopped it' in t.all, t.all
     t.send(CTRL_D)
     expect(t.end(), 0)
 
