@@ -151,29 +151,6 @@ strip_method(struct reader *r, const struct value *v, const struct args *a,
 	return value_strip(r, v, left, right, a->n == 1);
 }
 
-/* The name of a role with capitals.  Other texts are not changed here. */
-static struct value
-read_case(struct reader *r, const struct value *v, const char *how, size_t n)
-{
-	static const char *const roles[][3] = {
-		{ "system", "System", "SYSTEM" }, { "user", "User", "USER" },
-		{ "assistant", "Assistant", "ASSISTANT" }
-	};
-	const int upper = word_is(how, n, "upper"),
-	    lower = word_is(how, n, "lower");
-	size_t i, len;
-	const char *s = value_text(r, v, &len);
-
-	if (s == NULL || (!upper && !lower && !word_is(how, n, "title") &&
-	    !word_is(how, n, "capitalize")))
-		return opaque;
-	for (i = 0; i < NITEMS(roles); i++)
-		if (word_is(s, len, roles[i][0]))
-			return value_literal(r, roles[i][lower ? 0 : 1 +
-			    upper], len);
-	return opaque;
-}
-
 static struct value
 call_method(struct reader *r, const struct value *v,
     const struct template_token *name)
@@ -201,7 +178,7 @@ call_method(struct reader *r, const struct value *v,
 	if (word_is(name->s, name->n, "rstrip"))
 		return strip_method(r, v, &a, 0, 1);
 	if (a.n == 0)
-		return read_case(r, v, name->s, name->n);
+		return value_case(r, v, name->s, name->n);
 	if (s == NULL || n == 0)
 		return opaque;
 	if (word_is(name->s, name->n, "startswith"))
@@ -268,15 +245,6 @@ read_slice(struct reader *r, const struct value *v, const struct value *from)
 }
 
 static struct value
-read_item(struct reader *r, const struct value *v, long i)
-{
-	if (v->kind == V_LIST)
-		return value_list_item(v, i);
-	return v->kind == V_SPLIT && i >= -1 ? value_split_part(r, v, i) :
-	    opaque;
-}
-
-static struct value
 read_index(struct reader *r, const struct value *v)
 {
 	struct value i = value_make(V_NONE, 0);
@@ -289,7 +257,7 @@ read_index(struct reader *r, const struct value *v)
 		return read_slice(r, v, &i);
 	if ((s = value_text(r, &i, &n)) != NULL)
 		return value_attribute(r, v, s, n);
-	return i.kind == V_INT ? read_item(r, v, i.n) : opaque;
+	return i.kind == V_INT ? value_item(r, v, i.n) : opaque;
 }
 
 static struct value
@@ -423,7 +391,7 @@ read_filter(struct reader *r, const struct value *v)
 	if (word_is(t->s, t->n, "list") && v->kind == V_LIST)
 		return *v;
 	if (word_is(t->s, t->n, "first") || word_is(t->s, t->n, "last"))
-		return read_item(r, v, t->n == 5 ? 0 : -1);
+		return value_item(r, v, t->n == 5 ? 0 : -1);
 	if ((word_is(t->s, t->n, "default") || word_is(t->s, t->n, "d")) &&
 	    a.n > 0) {
 		int replace = v->kind == V_UNDEFINED;
@@ -434,7 +402,7 @@ read_filter(struct reader *r, const struct value *v)
 		return v->kind == V_OPAQUE || replace < 0 ? opaque :
 		    replace ? a.v[0] : *v;
 	}
-	return a.n == 0 ? read_case(r, v, t->s, t->n) : opaque;
+	return a.n == 0 ? value_case(r, v, t->s, t->n) : opaque;
 }
 
 /* 1, 0 or -1. */

@@ -554,3 +554,35 @@ value_order(const struct value *a, const struct value *b)
 		return 1;
 	return 2;
 }
+
+/* The name of a role with capitals.  Other texts are not changed here. */
+struct value
+value_case(struct reader *r, const struct value *v, const char *how, size_t n)
+{
+	static const char *const roles[][3] = {
+		{ "system", "System", "SYSTEM" }, { "user", "User", "USER" },
+		{ "assistant", "Assistant", "ASSISTANT" }
+	};
+	const int upper = word_is(how, n, "upper"),
+	    lower = word_is(how, n, "lower");
+	size_t i, len;
+	const char *s = value_text(r, v, &len);
+
+	if (s == NULL || (!upper && !lower && !word_is(how, n, "title") &&
+	    !word_is(how, n, "capitalize")))
+		return opaque;
+	for (i = 0; i < NITEMS(roles); i++)
+		if (word_is(s, len, roles[i][0]))
+			return value_literal(r, roles[i][lower ? 0 : 1 +
+			    upper], len);
+	return opaque;
+}
+
+struct value
+value_item(struct reader *r, const struct value *v, long i)
+{
+	if (v->kind == V_LIST)
+		return value_list_item(v, i);
+	return v->kind == V_SPLIT && i >= -1 ? value_split_part(r, v, i) :
+	    opaque;
+}

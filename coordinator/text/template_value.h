@@ -111,6 +111,13 @@ struct value value_list_item(const struct value *list, long i);
 
 struct value value_concat(struct reader *r, const struct value *a,
     const struct value *b);
+/* Item i of a list or of a text that was split, from its end where i is
+ * negative. */
+struct value value_item(struct reader *r, const struct value *v, long i);
+/* The name of a role as the filter or method `how` spells it: title, capitalize,
+ * upper or lower.  Opaque: another text. */
+struct value value_case(struct reader *r, const struct value *v,
+    const char *how, size_t n);
 /* The literal that v is, or NULL. */
 const char *value_text(const struct reader *r, const struct value *v,
     size_t *ret_n);

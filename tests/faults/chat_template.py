@@ -85,7 +85,7 @@ toy.check("a refused system text", "the place of the system text" in note, note)
 # never from a message; they end an answer and are not shown.
 ENDS = ("<|im_end|>", "<|stop_here|>", "[E]", "<end_of_turn>", "<turn|>")
 for end in ENDS + (" <END>", "\n<|sep|>"):		# blanks may come in front
-    for kind in (toy.CONTROL, toy.USER, toy.NORMAL):
+    for kind in (toy.CONTROL, toy.USER, toy.NORMAL)[0 if end in ENDS else 2:]:
         token = end.strip()
         vocab = toy.spm_vocab([("<|im_start|>", kind), (token, kind)])
         after = {"<0x0A>": "H", "H": "i", "i": token, token: "H"}
