@@ -202,7 +202,7 @@ static int
 end_answer(struct chat *c, struct err *reterr)
 {
 	struct answer *a = &c->answer;
-	int rc = decoder_end(c->decoder, a, reterr);
+	int rc = decoder_end(a, reterr);
 
 	if (rc == 0 && a->is_cut)
 		rc = history_add_text(&c->h, UTF8_REPLACEMENT,

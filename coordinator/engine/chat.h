@@ -5,8 +5,10 @@
  * The stages keep the KV of earlier turns: each turn feeds only its own tokens,
  * and again what remains of an answer after its reasoning is dropped.
  *
- * Turns can be taken back or dropped.  The next answer then equals that of a new
- * conversation with the turns that remain, to the bit. */
+ * Turns can be taken back or dropped.  The next message is then read as in a new
+ * conversation with the turns that remain, to the bit; with --temp 0 its answer
+ * is the same, too.  Other answers depend on the random state, which /undo does
+ * not take back. */
 #ifndef COORDINATOR_ENGINE_CHAT_H
 #define COORDINATOR_ENGINE_CHAT_H
 

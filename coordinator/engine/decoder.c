@@ -211,11 +211,10 @@ decoder_take(struct decoder *d, struct answer *a, uint32_t id,
 }
 
 int
-decoder_end(struct decoder *d, struct answer *a, struct err *reterr)
+decoder_end(struct answer *a, struct err *reterr)
 {
 	unsigned n = a->stops.nheld;
 
-	(void)d;
 	a->is_cut = a->detok.nheld > 0 && a->tail_bytes == 0;
 	a->detok.nheld = a->stops.nheld = 0;
 	return n > 0 ? a->emit(a->arg, a->stops.held, n, reterr) : 0;

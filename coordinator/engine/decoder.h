@@ -62,6 +62,6 @@ void decoder_begin(struct decoder *d, struct answer *a);
 int decoder_take(struct decoder *d, struct answer *a, uint32_t id,
     struct err *reterr);
 /* Emit the text that was held back, and set is_cut. */
-int decoder_end(struct decoder *d, struct answer *a, struct err *reterr);
+int decoder_end(struct answer *a, struct err *reterr);
 
 #endif

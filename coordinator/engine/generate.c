@@ -147,7 +147,7 @@ end_completion(struct slot *s, struct err *reterr)
 {
 	const struct generate_ops *ops = s->g->ops;
 	struct completion *t = &s->t;
-	int rc = decoder_end(s->g->decoder, &s->answer, reterr);
+	int rc = decoder_end(&s->answer, reterr);
 
 	t->is_cut = s->answer.is_cut;
 	s->is_live = 0;
