@@ -166,7 +166,7 @@ read_listed(const struct gguf *g, const struct vocab *v,
 	char value[VALUE_LEN];
 	uint64_t i;
 	int64_t id;
-	int rc;
+	int rc, noted = 0;
 
 	if (kv == NULL)
 		return;
@@ -182,13 +182,18 @@ read_listed(const struct gguf *g, const struct vocab *v,
 			ret->listed[ret->nlisted++] = (int32_t)id;
 			continue;
 		}
-		if (rc == 0)
-			snprintf(value, sizeof(value), "%" PRId64, id);
-		else
+		if (noted)		/* one is enough for the note */
+			continue;
+		noted = 1;
+		if (rc < 0)
 			snprintf(value, sizeof(value), "a list of %s",
 			    gguf_type_name(kv->v.a.type));
+		else if (ret->nlisted == MAX_LISTED_ENDS)
+			snprintf(value, sizeof(value), "a list of more than %d",
+			    MAX_LISTED_ENDS);
+		else
+			snprintf(value, sizeof(value), "%" PRId64, id);
 		add_odd_key(odd, kv, value);
-		return;		/* one is enough for the note */
 	}
 }
 

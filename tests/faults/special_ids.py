@@ -31,6 +31,8 @@ check_runs("add_bos_token of a wrong type", {"add_bos_token": (toy.STRING, "true
 # A list of further tokens that end an answer: each that is a token counts.
 C = toy.token_id(vocab, "c")
 for vtype, ids, note in ((toy.INT32, [2, C], ()), (toy.UINT32, [C], ()), (toy.INT64, [C, -1], ("-1",)),
+                         (toy.INT32, [-1, C, -2], ("-1",)),
+                         (toy.INT32, [C] + [2] * 16, ("a list of more than 16",)),
                          (toy.INT32, [C, len(vocab)], (str(len(vocab)),)),
                          (toy.INT32, [], ())):
     toy.write_model("m.gguf", vocab, bos=1, eos=2, after=ROUND, keys={
