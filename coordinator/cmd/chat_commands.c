@@ -7,6 +7,7 @@
 #include "config/log.h"
 #include "config/plain.h"
 #include "config/units.h"
+#include "config/utf8.h"
 #include "chat_talk.h"
 
 /* arg: the rest of the line without blanks around it. */
@@ -96,13 +97,14 @@ do_drop(struct talk *k, const char *arg, struct err *reterr)
 static int
 may_replace(struct talk *k, const char *path, struct err *reterr)
 {
+	const char *name = PLAIN(path), *line;
+	size_t n = MIN(strlen(name), 200);
 	char question[256];
-	const char *line;
-	size_t n;
 	int rc;
 
-	snprintf(question, sizeof(question), "replace %.200s? [y/N] ",
-	    PLAIN(path));
+	n -= utf8_unfinished((const uint8_t *)name, n);
+	snprintf(question, sizeof(question), "replace %.*s? [y/N] ", (int)n,
+	    name);
 	rc = lineedit_next(k->le, question, &line, &n, reterr);
 	if (rc == LINEEDIT_END)
 		k->has_quit = 1;

@@ -17,7 +17,7 @@
 
 #include "line_history.h"
 
-enum { READ_BYTES = 4096, MAX_LINE = 1 << 24 };
+enum { READ_BYTES = 4096, MAX_LINE = 1 << 24, PROMPT_LEN = 256 };
 
 struct lineedit {
 	int watch_fd, sigint_fd;
@@ -30,7 +30,7 @@ struct lineedit {
 	FILE *out;		/* where it draws */
 	History *history;
 	struct line_history *file;	/* NULL: the history is not kept */
-	const char *prompt;
+	wchar_t prompt[PROMPT_LEN];
 	char *line;		/* the last one */
 	int job_fd;		/* signals of the window and of Ctrl-Z */
 	int has_codes;		/* it knows escape sequences */
@@ -64,16 +64,32 @@ wait_input(const struct lineedit *le)
 
 /* --- a terminal: what it shows --- */
 
-static char *
+static wchar_t *
 prompt(EditLine *el)
 {
 	struct lineedit *le;
-	char *text;
 
 	el_get(el, EL_CLIENTDATA, &le);
-	/* libedit takes it as writable, and does not write. */
-	memcpy(&text, &le->prompt, sizeof(text));
-	return text;
+	return le->prompt;
+}
+
+/* libedit follows a null pointer when a prompt is no text of the locale: what is
+ * none becomes question marks.  A longer prompt is cut. */
+static void
+set_prompt(struct lineedit *le, const char *text)
+{
+	mbstate_t state = { 0 };
+	size_t i, len;
+
+	for (i = 0; i < PROMPT_LEN - 1 && *text != '\0'; i++, text += len) {
+		len = mbrtowc(&le->prompt[i], text, strlen(text), &state);
+		if (len == (size_t)-1 || len == (size_t)-2) {
+			le->prompt[i] = L'?';
+			len = 1;
+			state = (mbstate_t){ 0 };
+		}
+	}
+	le->prompt[i] = L'\0';
 }
 
 static void
@@ -109,9 +125,12 @@ columns_of(wchar_t c, unsigned col)
 static unsigned
 rows_until(const struct lineedit *le, const wchar_t *end, unsigned width)
 {
-	const wchar_t *p = el_wline(le->el)->buffer;
-	unsigned col = (unsigned)strlen(le->prompt), row = 0, n;
+	const wchar_t *p;
+	unsigned col = 0, row = 0, n;
 
+	for (p = le->prompt; *p != L'\0'; p++)
+		col += columns_of(*p, col);
+	p = el_wline(le->el)->buffer;
 	width = MAX(width, 1);
 	for (row += col / width, col %= width; p < end; p++) {
 		n = *p == L'\n' ? width : columns_of(*p, col);
@@ -384,7 +403,6 @@ open_editor(struct lineedit *le)
 	le->out = isatty(STDOUT_FILENO) ? stdout : stderr;
 	le->has_codes = term != NULL && strcmp(term, "dumb") != 0 &&
 	    isatty(fileno(le->out));
-	le->prompt = "";
 	job_signals(&jobs);
 	if ((le->job_fd = signalfd(-1, &jobs, SFD_CLOEXEC |
 	    SFD_NONBLOCK)) < 0)
@@ -395,7 +413,7 @@ open_editor(struct lineedit *le)
 	history(le->history, &ev, H_SETSIZE, HISTORY_LINES);
 	history(le->history, &ev, H_SETUNIQUE, 1);
 	el_set(le->el, EL_CLIENTDATA, le);
-	el_set(le->el, EL_PROMPT, prompt);
+	el_wset(le->el, EL_PROMPT, prompt);
 	el_set(le->el, EL_EDITOR, "emacs");
 	el_set(le->el, EL_HIST, history, le->history);
 	el_set(le->el, EL_GETCFN, read_char);
@@ -560,7 +578,8 @@ lineedit_next(struct lineedit *le, const char *prompt_text, const char **ret,
 {
 	int rc;
 
-	le->prompt = prompt_text;
+	if (le->el != NULL)
+		set_prompt(le, prompt_text);
 	rc = le->el != NULL ? next_edited(le, ret, ret_n) :
 	    next_plain(le, ret, ret_n);
 	if (rc == -EFBIG)

@@ -345,6 +345,21 @@ def save_asks_before_it_replaces():
     quit_chat(t)
 
 
+# The question is cut, but not within a character.
+def a_long_name_is_asked_for():
+    name = 'x' + 'é' * 110
+    with open(name, 'w') as f:
+        f.write('precious')
+    t = chat()
+    say(t, 'In the')
+    t.send('/save ' + name + '\r')
+    t.until('? [y/N] ')
+    assert '\ufffd' not in t.all.decode(errors='replace'), t.all
+    say(t, 'y')
+    expect(messages(name), ['In the'])
+    quit_chat(t)
+
+
 def mistyped_commands_are_no_failure():
     t = chat()
     say(t, '/nonsense')
