@@ -155,9 +155,9 @@ uint32_t
 fit_largest_batch(struct fit *f)
 {
 	*f->trial = *f->c;
-	/* A batch is never longer than the context. */
-	f->trial->batch_rows = (int)MIN((uint32_t)f->trial->batch_rows,
-	    fit_asked_context(f, f->c));
+	/* A batch never has more rows than the contexts of all sequences. */
+	f->trial->batch_rows = (int)MIN((uint64_t)f->trial->batch_rows,
+	    (uint64_t)fit_asked_context(f, f->c) * (uint64_t)f->c->parallel);
 	while ((f->trial->batch_rows /= 2) >= 1)
 		if (try_trial(f))
 			return (uint32_t)f->trial->batch_rows;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/plan/fit.h"
 #include "tests/support/plan_fixture.h"
 
 /* --- a model that does not fit --- */
@@ -420,6 +421,25 @@ START_TEST(a_model_that_cannot_fit_is_refused_with_the_usual_advice)
 }
 END_TEST
 
+/* The rows of a batch may be those of many short sequences. */
+START_TEST(the_largest_batch_counts_all_sequences)
+{
+	const struct tiny t = TINY;
+	static struct plan_fixture fx;
+	struct fit f;
+
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, GIB);
+	fx.c.ctx_tok = 64;
+	fx.c.batch_rows = 512;
+	fx.c.parallel = 8;
+	ck_assert_int_eq(fit_init(&f, &fx.c, &fx.env), 0);
+	ck_assert_uint_eq(fit_largest_batch(&f), 256);
+	fit_done(&f);
+	plan_fixture_close(&fx);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -432,6 +452,7 @@ main(void)
 		the_number_of_several_sessions_is_kept,
 		the_context_is_not_cut_alone_where_other_settings_help,
 		a_model_that_cannot_fit_is_refused_with_the_usual_advice,
+		the_largest_batch_counts_all_sequences,
 	};
 
 	return t_main("plan_fit", 120, tests, NITEMS(tests));
