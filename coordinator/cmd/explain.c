@@ -191,9 +191,13 @@ add_op(struct explained *x, const struct wire_placed *wp)
 static void
 keep_op(struct explained *x, const struct wire_placed *wp)
 {
-	struct wire_placed *grown = reallocarray(x->placed, x->nplaced + 1u,
-	    sizeof(*grown));
+	const unsigned n = x->nplaced;
+	struct wire_placed *grown = x->placed;
 
+	/* Room for n more at 0 and at each power of two. */
+	if ((n & (n - 1)) == 0)
+		grown = reallocarray(x->placed, n > 0 ? 2 * (size_t)n : 1,
+		    sizeof(*grown));
 	if (grown == NULL) {
 		x->nomem = 1;
 		return;

@@ -15,10 +15,10 @@
 
 static char root[512];
 
-/* Begin a tree: mountinfo's lines of control groups, and the lines of
- * /proc/self/cgroup. */
 static void put(const char *path, const char *text);
 
+/* Begin a tree: mountinfo's lines of control groups, and the lines of
+ * /proc/self/cgroup. */
 static void
 open_tree(const char *mounts, const char *groups)
 {
