@@ -187,11 +187,12 @@ def ctrl_c_ends_a_long_message():
 
 
 # The worker of the session hangs at its start, and does not see that the program
-# ends; the one before measures what a process needs.
+# ends; as a worker does, it ignores the terminal's SIGINT.  The one before
+# measures what a process needs.
 def ctrl_c_ends_a_load():
     with open('launch', 'w') as f:
         f.write('#!/bin/sh\nmkdir first 2>/dev/null && exec "$@"\n'
-                'exec sleep 1000\n')
+                "trap '' INT\nexec sleep 1000\n")
     os.chmod('launch', 0o700)
     t = Terminal([STRADDLE, 'chat', '-v', '-m', MODEL],
                  STRADDLE_LAUNCH=os.path.abspath('launch'))
