@@ -41,8 +41,9 @@ child_open_program(struct err *reterr)
 	/* O_PATH: the user may run the program without being able to read it. */
 	if ((fd = open("/proc/self/exe", O_PATH | O_CLOEXEC)) < 0 ||
 	    (program_fd = fcntl(fd, F_DUPFD_CLOEXEC, CHAN_FD + 1)) < 0)
-		rc = err_set(reterr, ERR_RUN, -errno, "/proc/self/exe: %s",
-		    strerror(errno));
+		rc = err_set(reterr, ERR_RUN, -errno, "/proc/self/exe: %s%s",
+		    strerror(errno), errno == ENOENT ? "; is /proc mounted?" :
+		    "");
 	if (fd >= 0)
 		close(fd);
 	return rc;

@@ -106,6 +106,12 @@ test_archive()
 		return
 	fi
 	cp "$ROOT/config/kjv-q8_0.gguf" "$ROOT/model.gguf"
+	if [ "$RUNS" = bare ]; then
+		run_any "${UNSHARE[@]}" --mount chroot "$ROOT" /straddle \
+		    run model.gguf -p x -n 1 -s cpu,cap=64MiB
+		check "without /proc: the message asks for it" \
+		    is_refusal 1 'is /proc mounted'
+	fi
 	while IFS= read -r line; do
 		mapfile -t words < <(xargs -n 1 printf '%s\n' <<<"$line")
 		"$RUNS" "${words[@]}"
