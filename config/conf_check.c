@@ -166,11 +166,12 @@ check_prompt(struct conf *c, struct err *reterr)
 		return given;
 	if (given != 1 && c->cmd == CMD_RUN)
 		return refuse(c, reterr, given == 0 ? "no prompt: give -p TEXT, "
-		    "-f FILE or --prompts FILE, or pipe a text in" :
+		    "-f FILE or --prompts FILE, or pipe a text in; a "
+		    "conversation is straddle chat" :
 		    "give only one of -p, -f and --prompts");
 	if (given != 1)
 		return refuse(c, reterr, given == 0 ? "no text: give -p TEXT "
-		    "or -f FILE" : "give only one of -p and -f");
+		    "or -f FILE, or pipe a text in" : "give only one of -p and -f");
 	if (c->system != NULL && !c->chat)
 		return refuse(c, reterr, "--system is only valid with --chat");
 	if (c->cmd == CMD_RUN && c->parallel > 1 && c->prompts_file == NULL)

@@ -524,6 +524,9 @@ chat_drop(struct chat *c, uint32_t n, struct err *reterr)
 	struct shift s;
 	int rc;
 
+	if (c->h.nturns == 0)
+		return err_set(reterr, ERR_USAGE, -ERANGE, "there is no turn "
+		    "to drop");
 	if (n == 0 || n > c->h.nturns)
 		return err_set(reterr, ERR_USAGE, -ERANGE, "there %s %u turn%s "
 		    "to drop, not %u", c->h.nturns == 1 ? "is" : "are",

@@ -279,10 +279,13 @@ m = json.load(open(sys.argv[1]))
 assert [x["content"] for x in m if x["role"] != "assistant"] == [
     "God said", "And the LORD said", "And Moses"], m' "$T/dropped"
 done
-printf '%s\n' "In the beginning" /drop "And the LORD said" "/drop 2" >"$T/in"
+printf '%s\n' /drop "In the beginning" /drop "And the LORD said" "/drop 2" \
+    >"$T/in"
 talk -q -n 12
 check "/drop of all turns leaves an empty conversation" \
     equal "$(sed -n 2p "$OUT")" "$(sed -n 2p "$T/answers")"
+check "/drop of nothing is reported" \
+    stderr_has '/drop: there is no turn to drop'
 check "/drop of more turns than there are is reported" \
     stderr_has '/drop: there is 1 turn to drop, not 2'
 

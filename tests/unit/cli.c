@@ -355,7 +355,9 @@ START_TEST(missing_and_conflicting_options_are_refused)
 	REFUSED("'fly': no such command", "fly");
 	REFUSED("run: no model: give -m MODEL", "run", "-p", "x");
 	REFUSED("plan: no model", "plan");
-	REFUSED("run: no prompt: give -p TEXT", "run", "-m", "x");
+	REFUSED("run: no prompt: give -p TEXT, -f FILE or --prompts FILE, or "
+	    "pipe a text in; a conversation is straddle chat", "run", "-m",
+	    "x");
 	REFUSED("give only one of -p, -f and --prompts", "run", "-m", "x", "-p",
 	    "a", "-f", "b");
 	REFUSED("give only one of -p, -f and --prompts", "run", "-m", "x", "-p",
