@@ -199,17 +199,21 @@ apply_option(struct cli *cli, struct conf *c, const struct cli_option *o)
 	return 0;			/* -c: the first pass has read it */
 }
 
-/* Append an operand to the ids, after a space. */
+/* Join operands, at least one, to the text of the ids. */
 static int
-add_ids(struct conf *c, const char *text, struct err *reterr)
+take_ids(struct conf *c, char **operand, char **end, struct err *reterr)
 {
-	char *ids;
+	size_t nbytes = 0;
+	char **p, *at;
 
-	if (asprintf(&ids, "%s%s%s", c->ids ? c->ids : "", c->ids ? " " : "",
-	    text) < 0)
+	for (p = operand; p < end; p++)
+		nbytes += strlen(*p) + 1;
+	if ((c->ids = at = malloc(nbytes)) == NULL)
 		return err_nomem(reterr, "the token ids");
-	free(c->ids);
-	c->ids = ids;
+	for (p = operand; p < end; p++) {
+		at = stpcpy(at, *p);
+		*at++ = p + 1 < end ? ' ' : '\0';
+	}
 	return 0;
 }
 
@@ -293,8 +297,8 @@ take_operands(const struct cli *cli, struct conf *c, int model_flag)
 		    "the ids one way: operands, -p or -f", *operand);
 	if (rc == 0 && cli->cmd == CMD_QUANTIZE)
 		rc = take_quantize(cli, c, &operand);
-	while (rc == 0 && operand < end && takes_ids)
-		rc = add_ids(c, *operand++, cli->err);
+	if (rc == 0 && operand < end && takes_ids)
+		return take_ids(c, operand, end, cli->err);
 	return rc == 0 && operand < end ? refuse_operand(cli, c, *operand) : rc;
 }
 
