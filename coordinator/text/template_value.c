@@ -160,7 +160,7 @@ strip_end(struct reader *r, struct value *v, unsigned edit)
 			return;
 		}
 		while (p->n > 0 && is_blank(left ? p->s[0] : p->s[p->n - 1],
-		    lines)) {
+		    lines) && reader_work(r, 1)) {
 			p->s += left;
 			p->n--;
 		}
@@ -253,7 +253,7 @@ value_contains(struct reader *r, const struct value *v, const char *s, size_t n)
 
 /* Does v begin, or end, with this literal?  1, 0 or -1. */
 int
-value_begins_with(const struct reader *r, const struct value *v, const char *s,
+value_begins_with(struct reader *r, const struct value *v, const char *s,
     size_t n, int at_end)
 {
 	const struct piece *p;
@@ -265,6 +265,8 @@ value_begins_with(const struct reader *r, const struct value *v, const char *s,
 		return is_marker(s, n) ? 0 : -1;
 	if (p->n < n)
 		return v->count == 1 ? 0 : -1;
+	if (!reader_work(r, n))
+		return -1;
 	return memcmp(at_end ? p->s + p->n - n : p->s, s, n) == 0;
 }
 
@@ -310,14 +312,22 @@ reader_set(struct reader *r, const char *name, size_t n, struct value v)
 	r->var[r->nvars++] = (struct variable){ name, n, 0, v };
 }
 
+/* Is this the variable's name?  Counted, because a loop can look for a long
+ * name among many alike. */
+static int
+has_name(struct reader *r, const struct variable *v, const char *name, size_t n)
+{
+	return reader_work(r, v->n == n ? n : 1) && v->n == n &&
+	    memcmp(v->name, name, n) == 0;
+}
+
 static struct variable *
 find_variable(struct reader *r, const char *name, size_t n)
 {
 	uint32_t i;
 
 	for (i = r->nvars; i > 0; i--)
-		if (r->var[i - 1].n == n &&
-		    memcmp(r->var[i - 1].name, name, n) == 0)
+		if (has_name(r, &r->var[i - 1], name, n))
 			return &r->var[i - 1];
 	return NULL;
 }
@@ -328,8 +338,8 @@ find_attr(struct reader *r, long space, const char *name, size_t n)
 	uint32_t i;
 
 	for (i = 0; i < r->nattrs; i++)
-		if (r->attr[i].space == space && r->attr[i].n == n &&
-		    memcmp(r->attr[i].name, name, n) == 0)
+		if (r->attr[i].space == space &&
+		    has_name(r, &r->attr[i], name, n))
 			return &r->attr[i].v;
 	return NULL;
 }
@@ -501,14 +511,13 @@ value_attribute(struct reader *r, const struct value *v, const char *name,
 
 /* Equality of texts: 1, 0 or -1. */
 static int
-equal_texts(const struct reader *r, const struct value *a,
-    const struct value *b)
+equal_texts(struct reader *r, const struct value *a, const struct value *b)
 {
 	size_t n, m;
 	const char *s = value_text(r, a, &n), *t = value_text(r, b, &m);
 
 	if (s != NULL && t != NULL)
-		return n == m && memcmp(s, t, n) == 0;
+		return n == m && reader_work(r, n) && memcmp(s, t, n) == 0;
 	/* A message's text is not empty. */
 	if ((s != NULL && n == 0) || (t != NULL && m == 0))
 		return 0;
@@ -516,8 +525,7 @@ equal_texts(const struct reader *r, const struct value *a,
 }
 
 int
-value_equals(const struct reader *r, const struct value *a,
-    const struct value *b)
+value_equals(struct reader *r, const struct value *a, const struct value *b)
 {
 	if (a->kind == V_OPAQUE || b->kind == V_OPAQUE)
 		return -1;

@@ -132,10 +132,10 @@ struct value value_split_part(struct reader *r, const struct value *v, long i);
  * known. */
 int value_contains(struct reader *r, const struct value *v, const char *s,
     size_t n);
-int value_begins_with(const struct reader *r, const struct value *v,
+int value_begins_with(struct reader *r, const struct value *v,
     const char *s, size_t n, int at_end);
 /* 1, 0 or -1. */
-int value_equals(const struct reader *r, const struct value *a,
+int value_equals(struct reader *r, const struct value *a,
     const struct value *b);
 /* -1, 0, 1 for less, equal, greater; 2: not known. */
 int value_order(const struct value *a, const struct value *b);

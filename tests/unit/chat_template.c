@@ -455,6 +455,45 @@ START_TEST(hostile_templates_are_given_up)
 }
 END_TEST
 
+/* Each of these is cheap once, and 200 of them are not. */
+START_TEST(work_on_long_texts_is_counted)
+{
+	static const char *const repeated[] = { "{% if a == b %}1{% endif %}",
+	    "{% if a.startswith(b) %}1{% endif %}",
+	    "{% if b.endswith(a) %}1{% endif %}",
+	    "{% if a.strip() %}1{% endif %}", "{% if a | trim %}1{% endif %}" };
+	const size_t n = 80000;
+	char *text = malloc(4 * n), *to, *blank = malloc(n);
+	struct chat_template *ct;
+	size_t i, k;
+
+	memset(blank, ' ', n);
+	for (i = 0; i < NITEMS(repeated); i++) {
+		to = text + sprintf(text, "{%% set a = '%.*s' %%}{%% set b = "
+		    "'%.*s' %%}", (int)n, blank, (int)n, blank);
+		for (k = 0; k < 200; k++)
+			to = stpcpy(to, repeated[i]);
+		ct = open_template(text);
+		ck_assert_msg(strstr(ct->why, "too much work") != NULL,
+		    "%s: %s", repeated[i], ct->why);
+		chat_template_close(ct);
+	}
+	/* Names that differ at their ends. */
+	memset(blank, 'n', n);
+	to = text;
+	for (k = 0; k < 100; k++)
+		to += sprintf(to, "{%% set %.*s%02zu = 1 %%}", 1000, blank, k);
+	for (k = 0; k < 100; k++)
+		to += sprintf(to, "{%% if %.*sxx %%}1{%% endif %%}", 1000,
+		    blank);
+	ct = open_template(text);
+	ck_assert_msg(strstr(ct->why, "too much work") != NULL, "%s", ct->why);
+	chat_template_close(ct);
+	free(blank);
+	free(text);
+}
+END_TEST
+
 START_TEST(unknown_templates_are_plain)
 {
 	static const char *const others[] = {
@@ -503,6 +542,7 @@ main(void)
 		blocks_for_other_conversations_are_passed_over,
 		parts_that_cannot_be_followed_are_named,
 		hostile_templates_are_given_up,
+		work_on_long_texts_is_counted,
 		unknown_templates_are_plain,
 		the_plain_template_adds_only_line_breaks
 	};
