@@ -4,10 +4,12 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "chat_talk.h"
+#include "coordinator/engine/signals.h"
 #include "coordinator/print/output.h"
 #include "coordinator/print/whole_file.h"
 
@@ -78,37 +80,90 @@ talk_save(const struct talk *k, const char *path, int replace,
 
 /* --- /load --- */
 
-static int
-read_regular(const char *path, char **ret, size_t *ret_n, struct err *reterr)
-{
-	/* Not blocked by a pipe without a writer. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	size_t n = 0;
-	ssize_t got = 1;
-	int rc = 0;
+/* A file that is being read. */
+struct input {
+	struct talk *talk;
+	const char *path;
+	int fd;
+	size_t left;		/* bytes that may still be read */
+	int rc;
+	struct err *reterr;
+};
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		rc = err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
-		    strerror(errno));
-	else if (!S_ISREG(st.st_mode))
-		rc = err_set(reterr, ERR_USAGE, -EINVAL, "%s: not a regular "
-		    "file", path);
-	else if (st.st_size > LOAD_MAX)
-		rc = err_set(reterr, ERR_USAGE, -EFBIG, "%s: more than %d MiB, "
-		    "which is no conversation", path, LOAD_MAX >> 20);
-	else if ((*ret = malloc((size_t)st.st_size + 1)) == NULL)
-		rc = err_nomem(reterr, "the text of %s", path);
-	while (rc == 0 && n < (size_t)st.st_size && got > 0) {
-		got = read(fd, *ret + n, (size_t)st.st_size - n);
-		n += (size_t)MAX(got, 0);
-		if (got < 0)
-			rc = err_set(reterr, ERR_USAGE, -errno, "%s: cannot "
-			    "read: %s", path, strerror(errno));
+/* Has the user had enough?  A hostile file keeps the JSON reader busy for
+ * seconds. */
+static int
+check_stopped(struct input *in)
+{
+	struct signalfd_siginfo si;
+
+	if (in->talk->sigint_fd < 0)
+		return signals_check(in->reterr);
+	if (read(in->talk->sigint_fd, &si, sizeof(si)) == sizeof(si))
+		return err_set(in->reterr, ERR_USAGE, -EINTR, "%s: reading it "
+		    "was interrupted", in->path);
+	return signals_check_split(in->reterr);
+}
+
+/* For json_load_callback(). */
+static size_t
+read_more(void *buf, size_t size, void *arg)
+{
+	struct input *in = arg;
+	ssize_t n;
+
+	if ((in->rc = check_stopped(in)) < 0)
+		return (size_t)-1;
+	n = read(in->fd, buf, MIN(size, in->left));
+	if (n < 0) {
+		in->rc = err_set(in->reterr, ERR_USAGE, -errno, "%s: cannot "
+		    "read: %s", in->path, strerror(errno));
+		return (size_t)-1;
 	}
-	if (fd >= 0)
-		close(fd);
-	*ret_n = n;
+	in->left -= (size_t)n;
+	return (size_t)n;
+}
+
+static int
+open_regular(const char *path, struct input *in, struct err *reterr)
+{
+	struct stat st;
+
+	/* Not blocked by a pipe without a writer. */
+	in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (in->fd < 0 || fstat(in->fd, &st) < 0)
+		return err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
+		    strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return err_set(reterr, ERR_USAGE, -EINVAL, "%s: not a regular "
+		    "file", path);
+	if (st.st_size > LOAD_MAX)
+		return err_set(reterr, ERR_USAGE, -EFBIG, "%s: more than %d "
+		    "MiB, which is no conversation", path, LOAD_MAX >> 20);
+	in->left = (size_t)st.st_size;
+	return 0;
+}
+
+static int
+read_json(struct talk *k, const char *path, json_t **ret, struct err *reterr)
+{
+	struct input in = { .talk = k, .path = path, .fd = -1,
+	    .reterr = reterr };
+	json_error_t je;
+	int rc;
+
+	*ret = NULL;
+	if ((rc = open_regular(path, &in, reterr)) == 0) {
+		*ret = json_load_callback(read_more, &in,
+		    JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY,
+		    &je);
+		rc = in.rc;
+		if (rc == 0 && *ret == NULL)
+			rc = err_set(reterr, ERR_USAGE, -EINVAL, "%s:%d: not "
+			    "JSON: %s", path, je.line, je.text);
+	}
+	if (in.fd >= 0)
+		close(in.fd);
 	return rc;
 }
 
@@ -195,22 +250,13 @@ talk_load(struct talk *k, const char *path, uint32_t *ret_dropped,
     struct err *reterr)
 {
 	struct loaded l = { .path = path };
-	char *text = NULL;
-	json_error_t je;
-	json_t *list = NULL;
-	size_t n;
-	int rc;
+	json_t *list;
+	int rc = read_json(k, path, &list, reterr);
 
-	if ((rc = read_regular(path, &text, &n, reterr)) == 0 &&
-	    (list = json_loadb(text, n, JSON_REJECT_DUPLICATES |
-	    JSON_ALLOW_NUL | JSON_DECODE_ANY, &je)) == NULL)
-		rc = err_set(reterr, ERR_USAGE, -EINVAL, "%s:%d: not JSON: %s",
-		    path, je.line, je.text);
 	if (rc == 0 && (rc = take_messages(&l, list, reterr)) == 0)
 		rc = chat_load(k->chat, l.system, l.pair, l.npairs, ret_dropped,
 		    reterr);
 	json_decref(list);
 	free(l.pair);
-	free(text);
 	return rc;
 }

@@ -1,8 +1,12 @@
 """tests/faults/chat_load.py - a conversation that /load reads has the tokens that it had
 when /save wrote it: the space that a SentencePiece vocabulary puts in front of an answer,
-which its text has not; control tokens that only the template writes; thoughts."""
+which its text has not; control tokens that only the template writes; thoughts.  A hostile
+file can be interrupted."""
 import json
+import os
 import re
+import subprocess
+import time
 
 import toy
 
@@ -68,4 +72,25 @@ for refuses in (True, False):
     got = toy.straddle("chat", "-m", "m.gguf", "--temp", "0", input=b"/load saved\n")
     toy.equal("the system text of a file, %r: one note" % refuses,
               got.err.count("the place of the system text"), int(refuses))
+# Reading a hostile file takes seconds, and hears signals all the while.
+with open("slow.json", "w") as f:
+    f.write("[{%s}]" % ",".join('"%d":1' % i for i in range(1000000)))
+p = subprocess.Popen([toy.BIN, "chat", "-q", "-m", "m.gguf"], stdin=subprocess.PIPE,
+                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+p.stdin.write(b"/load slow.json\n")
+p.stdin.flush()
+slow = os.path.realpath("slow.json")
+while p.poll() is None:
+    fds = "/proc/%d/fd/" % p.pid
+    try:
+        if slow in [os.readlink(fds + fd) for fd in os.listdir(fds)]:
+            break
+    except OSError:
+        pass
+    time.sleep(0.001)
+p.terminate()
+err = p.communicate(timeout=toy.LIMIT_S)[1]
+toy.check("a signal ends the reading of a file", b"message 1" not in err and
+          b"interrupted by signal 15" in err, err)
+
 toy.end()
