@@ -124,8 +124,13 @@ take_message(struct talk *k, const struct message *m, struct err *reterr)
 		k->nfailed++;
 		return 0;
 	}
-	if (m->kind == MESSAGE_COMMAND)
-		return talk_command(k, m->text.text, reterr);
+	if (m->kind == MESSAGE_COMMAND) {
+		if (strlen(m->text.text) == m->text.nbytes)
+			return talk_command(k, m->text.text, reterr);
+		log_warnx("/%s: a NUL byte follows: not done", m->text.text);
+		k->nfailed++;
+		return 0;
+	}
 	return m->text.nbytes > 0 ? answer_message(k, &m->text, reterr) : 0;
 }
 

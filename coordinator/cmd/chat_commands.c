@@ -86,8 +86,6 @@ do_drop(struct talk *k, const char *arg, struct err *reterr)
 		rc = units_parse_int(arg, 1, LIMIT_CONTEXT, &n, &e);
 	if (rc == 0)
 		rc = chat_drop(k->chat, (uint32_t)n, &e);
-	else
-		e.kind = ERR_USAGE;
 	return end_change(k, "/drop", rc, &e, reterr);
 }
 

@@ -237,6 +237,11 @@ refuses "a text of more bytes than the context holds" "[$u,
     {\"role\":\"assistant\",\"content\":\"$(seq -s ' ' 20000)\"}]" \
     'turn 1 goes beyond the [0-9]+ bytes that the context'
 mkfifo "$T/fifo"
+printf '/save %s/nul\0.json\n' "$T" >"$T/in"
+talk -q
+check "a command with a NUL byte is not done" stderr_has 'nul: a NUL byte'
+check "it saves nothing" test ! -e "$T/nul"
+check "it makes the exit code 1" exits 1
 truncate -s 17M "$T/large"
 printf '%s\n' "/load $T/fifo" "/load /dev/zero" "/load $T" "/load" \
     "/load $T/large" >"$T/in"
