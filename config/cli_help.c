@@ -161,8 +161,8 @@ static const struct help {
 },
 [CMD_EVAL] = {
 .usage =
-"eval [options] --ids IDS | --ids-file FILE --logits OUT.f32\n"
-"       straddle eval [options] --text FILE\n",
+"eval [options] [MODEL] --ids IDS | --ids-file FILE --logits OUT.f32\n"
+"       straddle eval [options] [MODEL] --text FILE\n",
 .about =
 "Runs given tokens through the model. With ids, it writes the logits of every\n"
 "position, rows x vocabulary, as little-endian 32-bit floats. With a text, it\n"
