@@ -161,7 +161,8 @@ static const struct help {
 },
 [CMD_EVAL] = {
 .usage =
-"eval [options] [MODEL] --ids IDS | --ids-file FILE --logits OUT.f32\n"
+"eval [options] [MODEL] --ids IDS | --ids-file FILE\n"
+"           --logits OUT.f32\n"
 "       straddle eval [options] [MODEL] --text FILE\n",
 .about =
 "Runs given tokens through the model. With ids, it writes the logits of every\n"
