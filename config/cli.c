@@ -250,6 +250,9 @@ refuse_operand(const struct cli *cli, const struct conf *c, const char *word)
 	else if (cli->cmd == CMD_RUN)
 		hint = c->prompt == NULL ? "the prompt is -p TEXT" :
 		    "put a prompt of several words in quotes";
+	else if (cli->cmd == CMD_TOKENIZE)
+		hint = c->prompt == NULL ? "the text is -p TEXT" :
+		    "put a text of several words in quotes";
 	if (hint != NULL)
 		return err_set(cli->err, ERR_USAGE, -EINVAL,
 		    "'%.64s': not an operand of %s: %s", word, cmd, hint);

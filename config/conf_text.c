@@ -43,6 +43,9 @@ conf_text_read(const char *path, char **ret_text, size_t *ret_len,
 		if (ferror(fp))
 			rc = err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
 			    strerror(errno));
+		else if (len >= 4 && memcmp(text, "GGUF", 4) == 0)
+			rc = err_set(reterr, ERR_USAGE, -EINVAL, "%s: is a "
+			    "model, not a config file: give it with -m", path);
 		else if (len > MAX_FILE)
 			rc = err_set(reterr, ERR_USAGE, -EFBIG, "%s: too long "
 			    "for a config file: at most %d bytes are allowed", path,

@@ -301,6 +301,8 @@ bad_conf()
 	check_refusal "$1" 2 "bad\.conf:$2: .*$3" run -c "$T/bad.conf" -p hello
 }
 
+check_refusal "a model for a config file" 2 'is a model, not a config file: .*-m' \
+    run -c "$MODEL" -p hi
 check_refusal "a missing config file" 2 'no\.conf: No such file' \
     run -c "$T/no.conf" -p hello
 bad_conf "an unknown key" 2 'frob.*context' 'frob = 1'

@@ -483,6 +483,10 @@ START_TEST(common_mistakes_are_explained)
 	    "-m", "x", "hi");
 	REFUSED("'upon': not an operand of run: put a prompt of several words "
 	    "in quotes", "run", "-m", "x", "-p", "Once", "upon");
+	REFUSED("'hi': not an operand of tokenize: the text is -p TEXT",
+	    "tokenize", "x", "hi");
+	REFUSED("'upon': not an operand of tokenize: put a text of several "
+	    "words in quotes", "tokenize", "x", "-p", "once", "upon");
 	REFUSED("'y': not an operand of plan: see 'straddle help plan'", "plan",
 	    "-m", "x", "y");
 }
