@@ -191,6 +191,10 @@ next_prompt(void *arg, struct completion *t, struct err *reterr)
 			*reterr = e;
 			return rc;
 		}
+		/* No 100 MB of a text that cannot be run: the copies of it take
+		 * seconds and four times its memory. */
+		l->prompt.nbytes = MIN(prompt.nbytes, tokenizer_max_text(
+		    p->eng->vocab, p->eng->plan.ctx_tok));
 		l->result = line_json(l);
 		note_failure(p, l, &e);
 		if ((rc = print_lines(p, l, reterr)) < 0)

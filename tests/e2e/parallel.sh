@@ -130,6 +130,13 @@ check "all prompts too long: the error says how many" \
 check "all prompts too long: a line for each" \
     equal 2 "$(grep -c '"error"' "$OUT")"
 
+head -c 1000000 /dev/zero | tr '\0' a >"$T/lines"
+run_lines -n 8 --temp 0 --ctx 64
+check "a prompt of 1 MB: its line has the error" \
+    stdout_has '^\{"index":0,"prompt":"a+",.*"error":"the prompt has 1000000 '
+check "a prompt of 1 MB: not all of it is printed" \
+    test "$(wc -c <"$OUT")" -lt 10000
+
 # --- interrupted ---
 
 # whole_lines: every line is JSON, in order; those cut short are marked.
