@@ -60,7 +60,8 @@ START_TEST(a_load_reserves_memory_and_then_reads)
 	prints(&pg, "");	/* once */
 	/* A session may have nothing to read. */
 	pg.printed[0] = 0;
-	plan.file_bytes = status.load_bytes = 0;
+	plan.file_bytes = 0;
+	status.load_bytes = 0;
 	prints(&pg, "a: loaded 0 B of 0 B in ");
 	pg.on = 0;
 	pg.printed[0] = 0;
