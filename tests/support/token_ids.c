@@ -40,3 +40,27 @@ check_ids(const struct tokenizer *t, const char *text, int special, size_t n,
 	ck_assert_msg(got == n, "\"%s\": %zu ids, not %zu", text, got, n);
 	free(ids);
 }
+
+void
+check_pieces(const struct tokenizer *t, const char *text, int special,
+    const char *want)
+{
+	char got[512] = "";
+	struct gguf_str s;
+	uint32_t *ids;
+	size_t n, i;
+	struct err e;
+
+	t_ok(tokenizer_encode(t, text, strlen(text), 0, special, &ids, &n,
+	    &e), &e);
+	for (i = 0; i < n; i++) {
+		s = tokenizer_text(t, ids[i]);
+		ck_assert_uint_lt(strlen(got) + s.len + 1, sizeof(got));
+		if (i > 0)
+			strcat(got, "|");
+		strncat(got, s.data, s.len);
+	}
+	ck_assert_msg(strcmp(got, want) == 0, "\"%s\" is %s, not %s", text,
+	    got, want);
+	free(ids);
+}

@@ -20,4 +20,8 @@ void check_ids(const struct tokenizer *t, const char *text, int special,
 #define IDS(...) \
 	NITEMS(((uint32_t[]){ __VA_ARGS__ })), (uint32_t[]){ __VA_ARGS__ }
 
+/* Assert that text encodes to tokens of these texts, separated by |. */
+void check_pieces(const struct tokenizer *t, const char *text, int special,
+    const char *want);
+
 #endif
