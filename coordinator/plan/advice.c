@@ -126,8 +126,8 @@ is_share(const struct plan_env *env, const struct plan_session *ps)
 	    ps->capped_by == NULL && env->rooms[0].room.by[0] != '\0';
 }
 
-/* 1 = an rlimit leaves a process less than the session needs, into by.  No option
- * changes that. */
+/* 1 = an rlimit, into by, leaves a process less than the session needs.  No
+ * option changes that. */
 static int
 exceeds_rlimit(const struct plan_env *env, const struct plan_session *ps,
     char *by, size_t len)
