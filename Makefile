@@ -270,7 +270,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TESTLIB) $(LIB)
 	$(CC) $(ALLFLAGS) -fsanitize=fuzzer -o $@ $^ $(HARDEN_LD) $(LDFLAGS) $(LIBS)
 
 # The program itself, with wrappers from tests/tools/faulty.c around functions.
-WRAPPED := $(shell grep -o '^__wrap_[a-z_]*' $(S)tests/tools/faulty.c)
+WRAPPED := $(shell grep -o '^__wrap_[a-z0-9_]*' $(S)tests/tools/faulty.c)
 $(B)/tests/tools/faulty: $(B)/tests/tools/faulty.o $(MAINOBJ) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) $(WRAPPED:__wrap_%=-Wl,--wrap=%) -o $@ $^ $(HARDEN_LD) $(LDFLAGS) $(LIBS)

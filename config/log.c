@@ -46,6 +46,12 @@ log_line(const char *fmt, va_list ap)
 	} while (0)
 
 void
+log_always(const char *fmt, ...)
+{
+	LOG_BODY();
+}
+
+void
 log_warnx(const char *fmt, ...)
 {
 	if (log_level >= 0)

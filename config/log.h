@@ -8,10 +8,12 @@
 
 #include "base.h"
 
-/* name ("straddle", "cpu0") is kept by pointer.  verbose: -1 = nothing, 0 =
- * warnings (-q), 1 = also info, 2 = also debug (-v). */
+/* name ("straddle", "cpu0") is kept by pointer.  verbose: -1 = nothing of
+ * its own, 0 = warnings (-q), 1 = also info, 2 = also debug (-v). */
 void log_init(const char *name, int verbose);
 
+/* Whatever verbose is: what another process wrote. */
+void log_always(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void log_warnx(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void log_info(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void log_debug(const char *fmt, ...) PRINTF_LIKE(1, 2);

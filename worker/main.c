@@ -11,6 +11,7 @@
  *	serve		questions, until the coordinator closes the channel */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -150,6 +151,8 @@ worker_main(int argc, char **argv)
 	prctl(PR_SET_NAME, "straddle");
 	follow_parent();
 	closefrom(CHAN_FD + 1);
+	/* The coordinator shows whole lines, also those of a device's library. */
+	setlinebuf(stdout);
 	w.confine = confine_open();
 	if ((rc = procmem_open(&w.proc, &e)) == 0)
 		rc = serve(&w, &e);

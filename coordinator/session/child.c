@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -135,7 +136,7 @@ worker_argv(char *launch, char *exe, char **argv, struct err *reterr)
 
 /* Runs in the child: only async-signal-safe calls until exec. */
 static NORETURN void
-become_worker(int chan_fd, int group_fd, int launched, char **argv)
+become_worker(int chan_fd, int group_fd, int out_fd, int launched, char **argv)
 {
 	sigset_t none;
 	int null;
@@ -144,14 +145,22 @@ become_worker(int chan_fd, int group_fd, int launched, char **argv)
 		_exit(EXIT_GROUP);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if ((null = open("/dev/null", O_RDONLY)) >= 0)
-		dup2(null, STDIN_FILENO);
-	dup2(STDERR_FILENO, STDOUT_FILENO);
+	/* Nothing of the user's terminal remains.  Without /dev/null a read from
+	 * stdin fails: the pipe cannot be read from this end. */
+	null = open("/dev/null", O_RDONLY);
+	if (dup2(null >= 0 ? null : out_fd, STDIN_FILENO) < 0 ||
+	    dup2(out_fd, STDOUT_FILENO) < 0 ||
+	    dup2(out_fd, STDERR_FILENO) < 0)
+		_exit(EXIT_EXEC);
 	/* dup2() to the same number would keep close-on-exec. */
 	if (chan_fd == CHAN_FD)
 		fcntl(chan_fd, F_SETFD, 0);
 	else
 		dup2(chan_fd, CHAN_FD);
+	/* What this process inherited without close-on-exec is not for a
+	 * launcher either.  Linux before 5.11 cannot; a worker closes them at its
+	 * start. */
+	syscall(SYS_close_range, CHAN_FD + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
 	if (launched)
 		execvp(argv[0], argv);
 	else
@@ -161,7 +170,7 @@ become_worker(int chan_fd, int group_fd, int launched, char **argv)
 
 int
 child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
-    struct err *reterr)
+    int out_fd, struct err *reterr)
 {
 	const char *env = secure_getenv("STRADDLE_LAUNCH");	/* child.h */
 	char *argv[MAX_LAUNCH + 3], launch[1024] = "", exe[PATH_MAX];
@@ -179,7 +188,7 @@ child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
 	    (rc = chan_pair(&ours, &theirs, reterr)) < 0)
 		return rc;
 	if ((ret->pid = fork()) == 0)
-		become_worker(theirs.fd, group_fd, launch[0] != '\0', argv);
+		become_worker(theirs.fd, group_fd, out_fd, launch[0] != '\0', argv);
 	if (ret->pid < 0) {
 		rc = -errno;
 		chan_close(&ours);

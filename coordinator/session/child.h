@@ -23,8 +23,8 @@ int child_open_program(struct err *reterr);
 void child_close_program(void);
 
 /* Re-execute this program as a worker with its channel on CHAN_FD, stdin from
- * /dev/null, and stdout redirected to stderr because only the coordinator
- * prints results.  The worker is this very program, also after an upgrade has
+ * /dev/null, stdout and stderr to out_fd, which is above STDERR_FILENO, and no
+ * other descriptor.  The worker is this very program, also after an upgrade has
  * replaced or removed its file.
  *
  * The environment variable STRADDLE_LAUNCH (straddle.1), when set, is a command
@@ -37,7 +37,7 @@ void child_close_program(void);
  * group_fd: cgroup.procs of the group that the worker enters before it executes
  * anything; -1 = it stays in this process's group. */
 int child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
-    struct err *reterr);
+    int out_fd, struct err *reterr);
 
 /* Kill and reap every child of child_spawn(), in a signal's handler: the program
  * ends. */

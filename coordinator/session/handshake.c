@@ -46,7 +46,7 @@ int
 session_spawn(struct session *s, const struct plan_session *ps,
     const struct conf *c, struct enforce *e, struct err *reterr)
 {
-	int group_fd = -1, rc;
+	int group_fd = -1, out_fd = -1, rc;
 
 	session_init(s, ps);
 	s->enforce = e;
@@ -56,10 +56,13 @@ session_spawn(struct session *s, const struct plan_session *ps,
 	s->status = s->status_map.base;
 	s->status->magic = STATUS_MAGIC;
 	s->status->version = WIRE_VERSION;
-	if ((rc = enforce_open_procs(e, &group_fd, reterr)) == 0)
-		rc = child_spawn(&s->child, &s->chan, group_fd, reterr);
+	if ((rc = enforce_open_procs(e, &group_fd, reterr)) == 0 &&
+	    (rc = messages_open(&s->messages, s->name, &out_fd, reterr)) == 0)
+		rc = child_spawn(&s->child, &s->chan, group_fd, out_fd, reterr);
 	if (group_fd >= 0)
 		close(group_fd);
+	if (out_fd >= 0)
+		close(out_fd);
 	if (rc < 0) {
 		err_prefix(reterr, "session %s", s->name);
 		return rc;
@@ -69,7 +72,7 @@ session_spawn(struct session *s, const struct plan_session *ps,
 }
 
 int
-session_wait_hello(const struct session *s, int signal_fd,
+session_wait_hello(struct session *s, int signal_fd,
     struct err *reterr)
 {
 	struct pollfd p[3] = {
@@ -77,11 +80,13 @@ session_wait_hello(const struct session *s, int signal_fd,
 		{ .fd = signal_fd, .events = POLLIN },
 		{ .fd = s->child.pidfd, .events = POLLIN },
 	};
-	uint64_t deadline = event_now_ns() + SESSION_WAIT_NS;
+	uint64_t deadline = event_now_ns() + SESSION_WAIT_NS, now;
 	int rc;
 
-	while (event_now_ns() < deadline) {
-		if (wait_poll(p, 3, deadline) < 0 && errno != EINTR)
+	while ((now = event_now_ns()) < deadline) {
+		messages_read(&s->messages);
+		if (wait_poll(p, 3, MIN(deadline, now + SESSION_LOOK_NS)) < 0 &&
+		    errno != EINTR)
 			return err_set(reterr, ERR_RUN, -errno, "poll: %s",
 			    strerror(errno));
 		if (p[1].revents != 0 &&

@@ -1,6 +1,6 @@
 /* coordinator/session/heartbeat.c - reads the workers' heartbeats and progress
  * counters from their status pages, and fails the session of a worker that
- * hangs. */
+ * hangs.  Shows what the workers write meanwhile. */
 #include "sessions.h"
 
 #include <errno.h>
@@ -185,6 +185,7 @@ sessions_check_progress(struct sessions *ss, struct err *reterr)
 		return 0;
 	ss->next_check_ns = now + CHECK_NS;
 	for (i = 0; i < ss->n; i++) {
+		messages_read(&ss->s[i].messages);
 		if (ss->s[i].status == NULL)
 			continue;
 		w = &ss->watchdog[i];

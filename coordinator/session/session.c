@@ -30,6 +30,8 @@ session_set_state(struct session *s, enum session_state state,
 	log_debug("session %s: %s -> %s: %s", s->name, names[s->state],
 	    names[state], reason);
 	s->state = state;
+	if (state == SESSION_FAILED)
+		messages_read_last(&s->messages);
 }
 
 /* A worker that had loaded can do so again. */
@@ -121,8 +123,16 @@ int
 session_recv(struct session *s, struct chan_msg *m, uint64_t deadline_ns,
     struct err *reterr)
 {
-	int rc = chan_recv(&s->chan, m, deadline_ns);
+	uint64_t now;
+	int rc;
 
+	do {
+		now = event_now_ns();
+		rc = chan_recv(&s->chan, m, MIN(deadline_ns,
+		    now + SESSION_LOOK_NS));
+		if (rc == -ETIMEDOUT && deadline_ns > now)
+			messages_read(&s->messages);
+	} while (rc == -ETIMEDOUT && deadline_ns > event_now_ns());
 	if (rc == -EPIPE)
 		return session_fail_ended(s, reterr);
 	if (rc == -ETIMEDOUT)
@@ -201,6 +211,7 @@ session_init(struct session *s, const struct plan_session *ps)
 	s->plan = ps;
 	s->child = (struct child)CHILD_NONE;
 	s->chan.fd = -1;
+	s->messages = (struct messages)MESSAGES_NONE;
 	s->status_map = (struct region)REGION_NONE;
 }
 
@@ -209,6 +220,7 @@ session_close(struct session *s)
 {
 	chan_close(&s->chan);
 	child_close(&s->child);
+	messages_close(&s->messages);
 	region_close(&s->status_map);
 	s->status = NULL;
 	session_set_state(s, SESSION_CLOSED, "its worker has gone");

@@ -1,6 +1,6 @@
 /* coordinator/session/session.h - one session: its worker process, their
  * control channel and the worker's status page.
- * Owns: all three.  Called by sessions.c, recover.c, orders.c, and by queries
+ * Owns: all three, and the pipe of the worker's messages.  Called by sessions.c, recover.c, orders.c, and by queries
  * of a worker with nothing loaded.  Does not depend on other sessions.
  *
  *	NONE -> SPAWNED -> BOUND -> LOADING -> READY <-> DRAINED -> CLOSED
@@ -16,6 +16,7 @@
 #include "shm/layout.h"
 #include "shm/wire.h"
 #include "child.h"
+#include "messages.h"
 #include "coordinator/cap/enforce.h"
 #include "coordinator/plan/plan.h"
 
@@ -30,6 +31,9 @@ enum session_state {
 	SESSION_FAILED		/* lost: the process may still exist */
 };
 
+/* While a worker is awaited, its messages are read this often. */
+#define SESSION_LOOK_NS	UINT64_C(100000000)
+
 /* How long a worker may take to start or to answer. */
 #define SESSION_WAIT_NS	UINT64_C(60000000000)
 
@@ -41,6 +45,7 @@ struct session {
 	uint32_t epoch;			/* the last that the worker has joined */
 	struct child child;
 	struct chan chan;
+	struct messages messages;	/* what the worker writes to stderr */
 	struct region status_map;
 	struct stage_status *status;	/* NULL = no worker */
 	struct wire_hello hello;
@@ -50,8 +55,9 @@ struct session {
 	int have_stats;
 };
 
-/* Enter a state, and log the transition with its reason at -v.  No effect when
- * s is in that state. */
+/* Enter a state, and log the transition with its reason at -v.  A worker's last
+ * words are shown when it becomes SESSION_FAILED, before the error is.  No effect
+ * when s is in that state. */
 void session_set_state(struct session *s, enum session_state state,
     const char *reason);
 
@@ -68,7 +74,7 @@ int session_spawn(struct session *s, const struct plan_session *ps,
     const struct conf *c, struct enforce *e, struct err *reterr);
 /* Wait until the worker has sent something or has ended, for SESSION_WAIT_NS at
  * most.  signal_fd: wait.h. */
-int session_wait_hello(const struct session *s, int signal_fd,
+int session_wait_hello(struct session *s, int signal_fd,
     struct err *reterr);
 /* Read WIRE_HELLO and put the cap in force.  -ETIMEDOUT with a message: the
  * worker has sent nothing. */

@@ -74,8 +74,8 @@ int sessions_send_epoch(struct sessions *ss, unsigned i,
 
 /* --- heartbeats (heartbeat.c) --- */
 
-/* Check the progress of every session, at most a few times a second.  -ECHILD
- * with a message: one hangs, and is SESSION_FAILED. */
+/* Check the progress of every session, and show its messages, at most a few times
+ * a second.  -ECHILD with a message: one hangs, and is SESSION_FAILED. */
 int sessions_check_progress(struct sessions *ss, struct err *reterr);
 /* 1 = no batch is in any ring, so that no result can come back. */
 int sessions_rings_are_empty(const struct sessions *ss);

@@ -256,7 +256,7 @@ check "the second worker's title has its layers" \
 check "the last worker's title names the head" \
     title_is "${pids[2]}" 'straddle: c .*head'
 
-# A worker keeps its streams, the channel, its own /proc files and, in the last
+# A worker keeps its streams (the pipe of its messages), the channel, its own /proc files and, in the last
 # stage, the bell.  It closes the model after the load and the rings' descriptors
 # once they are mapped.
 fds_of()
@@ -265,7 +265,7 @@ fds_of()
 
 	for fd in "/proc/$1/fd"/*; do
 		readlink "$fd"
-	done | sed -E "s|^$ERR\$|stderr|; s|^socket:.*|channel|
+	done | sed -E "s|^pipe:.*|messages|; s|^socket:.*|channel|
 s|^/proc/[0-9]+/||; s|^anon_inode:\[eventfd.*|bell|" | sort | tr '\n' ' '
 }
 has_its_files()
@@ -274,7 +274,7 @@ has_its_files()
 
 	[ "$1" -lt 2 ] || bell="bell "
 	[ ! -e /proc/self/smaps_rollup ] || rollup="smaps_rollup "
-	equal "/dev/null ${bell}channel ${rollup}status stderr stderr " \
+	equal "/dev/null ${bell}channel messages messages ${rollup}status " \
 	    "$(fds_of "${pids[$1]}")"
 }
 

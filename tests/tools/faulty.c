@@ -18,6 +18,9 @@
  *	message, slot	it corrupts one of its messages or ring slots; N is the seed
  *	epoch		after another worker's loss it acknowledges an epoch that is
  *			N too high
+ *	flood		it writes 64 MiB of escape sequences to stdout and stderr once
+ *			it is confined, and more with each slot that it sends
+ *	last-words	before its Nth slot it writes two lines and calls abort()
  * Faults of a Hexagon domain, once for all workers:
  *	map-too-large	the Nth map asks for more than the domain can map
  *	no-answer	the Nth call of the load gets no answer in time
@@ -230,6 +233,8 @@ int __real_signalfd(int fd, const sigset_t *set, int flags);
 int __wrap_signalfd(int fd, const sigset_t *set, int flags);
 int __real_socketpair(int domain, int type, int protocol, int fds[2]);
 int __wrap_socketpair(int domain, int type, int protocol, int fds[2]);
+int __real_pipe2(int fds[2], int flags);
+int __wrap_pipe2(int fds[2], int flags);
 int __wrap_open(const char *path, int flags, ...);
 pid_t __real_fork(void);
 pid_t __wrap_fork(void);
@@ -271,6 +276,12 @@ __wrap_socketpair(int domain, int type, int protocol, int fds[2])
 {
 	return fails_with("fd", EMFILE) ? -1 :
 	    __real_socketpair(domain, type, protocol, fds);
+}
+
+int
+__wrap_pipe2(int fds[2], int flags)
+{
+	return fails_with("fd", EMFILE) ? -1 : __real_pipe2(fds, flags);
 }
 
 /* straddle never passes O_CREAT here, so there is no mode argument. */
@@ -317,6 +328,27 @@ __wrap_io_uring_register_buffers(struct io_uring *u, const struct iovec *iov,
 	    __real_io_uring_register_buffers(u, iov, n);
 }
 
+/* --- messages of a worker --- */
+
+#define FLOOD_BYTES	(64 * MIB)
+
+/* Write n bytes of lines that a terminal would obey, or try to. */
+static void
+flood(uint64_t n)
+{
+	static const char line[] = "\033]0;title\007\033[2J\302\2331mflood\n";
+	char buf[100 * (sizeof(line) - 1)];
+	uint64_t done;
+	unsigned i, nth_write = 0;
+
+	for (i = 0; i < 100; i++)
+		memcpy(buf + i * (sizeof(line) - 1), line, sizeof(line) - 1);
+	for (done = 0; done < n; done += sizeof(buf))
+		if (write(nth_write++ % 2 ? STDOUT_FILENO : STDERR_FILENO, buf,
+		    sizeof(buf)) < 0 && errno != EAGAIN)
+			return;
+}
+
 /* --- forbidden calls of a confined worker --- */
 
 static void
@@ -347,6 +379,8 @@ __wrap_confine_self(struct confine *c, struct par *par,
     int32_t ret[CONFINE_NPARTS])
 {
 	__real_confine_self(c, par, ret);
+	if (strcmp(fault, "flood") == 0)
+		flood(FLOOD_BYTES);
 	par->run(par, make_forbidden_call, NULL);
 }
 
@@ -444,8 +478,14 @@ __wrap_ring_commit_spsc(struct ring *r)
 		sizeof(struct batch_hdr) + offsetof(struct batch_row, pos),
 		sizeof(struct batch_hdr) + offsetof(struct batch_row, token)
 	};
+	static const char plea[] = "the cause: \033[31mred\nno end of line";
 	static unsigned slots;
 
+	if (strcmp(fault, "flood") == 0)
+		flood(1);
+	if (strcmp(fault, "last-words") == 0 && ++slots == nth &&
+	    write(STDOUT_FILENO, plea, sizeof(plea) - 1) > 0)
+		abort();
 	if (strcmp(fault, "slot") == 0 && slots++ == nth % 3) {
 		if (counters != NULL)
 			atomic_fetch_add(&counters->hits, 1);

@@ -175,6 +175,51 @@ row("worker: keeps the coordinator's signal mask",
     "coordinator/session/child.c",
     "	sigprocmask(SIG_SETMASK, &none, NULL);\n", "",
     "e2e/worker_signals.sh")
+row("child: a worker holds the terminal", "coordinator/session/child.c",
+    "dup2(out_fd, STDOUT_FILENO) < 0 ||\n"
+    "	    dup2(out_fd, STDERR_FILENO) < 0)",
+    "dup2(STDERR_FILENO, STDOUT_FILENO) < 0)",
+    "e2e/messages.sh")
+row("child: a launcher inherits descriptors", "coordinator/session/child.c",
+    "	syscall(SYS_close_range, CHAN_FD + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);\n",
+    "	(void)CLOSE_RANGE_CLOEXEC;\n",
+    "e2e/messages.sh")
+row("messages: a full pipe is waited for", "coordinator/session/messages.c",
+    "pipe2(p, O_CLOEXEC | O_NONBLOCK)", "pipe2(p, O_CLOEXEC)",
+    "unit/messages")
+row("messages: of any number at once", "coordinator/session/messages.c",
+    "m->credit_ns < LINE_NS *\n	    (m->leaves_out ? MESSAGES_RESUME : 1)",
+    "m->leaves_out > 1",
+    "unit/messages", "e2e/messages.sh")
+row("messages: of any number in all", "coordinator/session/messages.c",
+    "shown >= MESSAGES_ALL ||", "shown > 1000 * MESSAGES_ALL ||",
+    "unit/messages")
+row("messages: last words of any number", "coordinator/session/messages.c",
+    "		m->last--;\n", "",
+    "unit/messages", "e2e/messages.sh")
+row("messages: no last words after a flood", "coordinator/session/messages.c",
+    "	if (m->at_end) {", "	if (m->at_end > 1) {",
+    "unit/messages")
+row("messages: what is left out is not said", "coordinator/session/messages.c",
+    "	if (m->lines_out == 0)\n", "	if (m->lines_out < UINT64_MAX)\n",
+    "unit/messages", "e2e/messages.sh")
+row("messages: raw", "coordinator/session/messages.c",
+    "plain_copy(text + sizeof(wrote) - 1, sizeof(text) -\n"
+    "		    sizeof(wrote) + 1, m->line, n, PLAIN_ALL);",
+    "(void)plain_copy;\n		snprintf(text + sizeof(wrote) - 1,\n"
+    "		    n + 1, \"%s\", m->line);",
+    "unit/messages")
+row("messages: shown after the loss", "coordinator/session/session.c",
+    "	if (state == SESSION_FAILED)\n"
+    "		messages_read_last(&s->messages);\n", "",
+    "e2e/messages.sh")
+row("messages: not read while workers run", "coordinator/session/heartbeat.c",
+    "		messages_read(&ss->s[i].messages);\n", "",
+    "e2e/messages.sh")
+row("messages: not read before the handshake",
+    "coordinator/session/handshake.c",
+    "		messages_read(&s->messages);\n", "",
+    "e2e/messages.sh")
 row("confine: calls of another architecture pass", "worker/confine/calls.c",
     "SCMP_FLTATR_ACT_BADARCH,\n	    SCMP_ACT_KILL_PROCESS",
     "SCMP_FLTATR_ACT_BADARCH,\n	    SCMP_ACT_ALLOW",

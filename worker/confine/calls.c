@@ -47,8 +47,9 @@ static const struct permission {
 	{ SCMP_SYS(sendmsg), ON_CHANNEL },
 	{ SCMP_SYS(ppoll), ANY },
 
-	/* Files held open: /proc/self/status, stderr, the doorbell of the last
-	 * ring.  The C library writes its abort message with writev(). */
+	/* Files held open: /proc/self/status, the pipe of messages (stderr),
+	 * the doorbell of the last ring.  The C library writes its abort message
+	 * with writev(). */
 	{ SCMP_SYS(pread64), ANY },
 	{ SCMP_SYS(read), ANY },
 	{ SCMP_SYS(write), ANY },
