@@ -14,21 +14,26 @@
 #define S	UINT64_C(1000000000)
 
 static char got[1 << 20];
+static size_t nbytes;
 static unsigned ngot;
 static struct messages m;
 
 static void
 keep(const char *name, const char *text)
 {
-	size_t n = strlen(got);
+	int n = snprintf(got + nbytes, sizeof(got) - nbytes, "%s: %s\n", name,
+	    text);
 
-	snprintf(got + n, sizeof(got) - n, "%s: %s\n", name, text);
+	ck_assert_int_gt(n, 0);
+	nbytes += (size_t)n;
+	ck_assert_uint_lt(nbytes, sizeof(got));
 	ngot++;
 }
 
 static void
 start(void)
 {
+	nbytes = 0;
 	got[0] = '\0';
 	ngot = 0;
 	messages_init(&m, "a", keep);
