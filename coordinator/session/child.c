@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -134,6 +135,19 @@ worker_argv(char *launch, char *exe, char **argv, struct err *reterr)
 	return 0;
 }
 
+/* Without its controlling terminal a process cannot open /dev/tty.  It stays in
+ * its process group, so that it stops and continues with the job. */
+static void
+leave_terminal(void)
+{
+	int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	ioctl(fd, TIOCNOTTY);
+	close(fd);
+}
+
 /* Runs in the child: only async-signal-safe calls until exec. */
 static NORETURN void
 become_worker(int chan_fd, int group_fd, int out_fd, int launched, char **argv)
@@ -145,6 +159,7 @@ become_worker(int chan_fd, int group_fd, int out_fd, int launched, char **argv)
 		_exit(EXIT_GROUP);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	leave_terminal();
 	/* Nothing of the user's terminal remains.  Without /dev/null a read from
 	 * stdin fails: the pipe cannot be read from this end. */
 	null = open("/dev/null", O_RDONLY);

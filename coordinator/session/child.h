@@ -23,8 +23,8 @@ int child_open_program(struct err *reterr);
 void child_close_program(void);
 
 /* Re-execute this program as a worker with its channel on CHAN_FD, stdin from
- * /dev/null, stdout and stderr to out_fd, which is above STDERR_FILENO, and no
- * other descriptor.  The worker is this very program, also after an upgrade has
+ * /dev/null, stdout and stderr to out_fd, which is above STDERR_FILENO, no other
+ * descriptor, and no controlling terminal.  The worker is this very program, also after an upgrade has
  * replaced or removed its file.
  *
  * The environment variable STRADDLE_LAUNCH (straddle.1), when set, is a command

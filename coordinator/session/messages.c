@@ -143,15 +143,16 @@ int
 messages_open(struct messages *ret, const char *name, int *ret_fd,
     struct err *reterr)
 {
-	int p[2];
+	int p[2], size;
 
 	messages_init(ret, name, log_message);
 	if (pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
 		return err_set(reterr, ERR_RUN, -errno, "pipe: %s",
 		    strerror(errno));
-	/* Refused where a user has many pipes: then it keeps its size, and more
-	 * than one read is needed. */
-	(void)fcntl(p[1], F_SETPIPE_SZ, MESSAGES_PIPE_BYTES);
+	/* Refused where a user has many pipes: then it keeps its size. */
+	if ((size = fcntl(p[1], F_SETPIPE_SZ, MESSAGES_PIPE_BYTES)) < 0)
+		size = fcntl(p[1], F_GETPIPE_SZ);
+	ret->pipe_bytes = size > 0 ? (size_t)size : MESSAGES_PIPE_BYTES;
 	ret->fd = p[0];
 	*ret_fd = p[1];
 	return 0;
@@ -160,7 +161,7 @@ messages_open(struct messages *ret, const char *name, int *ret_fd,
 void
 messages_read(struct messages *m)
 {
-	size_t left = MESSAGES_PIPE_BYTES;
+	size_t left = m->pipe_bytes;
 	char buf[4096];
 	ssize_t n;
 

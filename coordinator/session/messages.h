@@ -21,6 +21,7 @@
 enum {
 	MESSAGES_LINE = 300,	/* a log line holds it if all is escaped */
 	/* Reports of sanitizers are long. */
+	/* Wanted size of the pipe: at least a page. */
 	MESSAGES_PIPE_BYTES = SANITIZED ? 1 << 20 : 16 << 10,
 	MESSAGES_BURST = SANITIZED ? 2000 : 50,	/* lines at once, */
 	MESSAGES_PER_S = 10,			/* and then in a second */
@@ -38,6 +39,7 @@ typedef void messages_show_fn(const char *name, const char *text);
 struct messages {
 	const char *name;
 	int fd;			/* -1 = none */
+	size_t pipe_bytes;	/* what the pipe holds */
 	messages_show_fn *show;
 	char line[MESSAGES_LINE];
 	size_t n;		/* bytes in line */

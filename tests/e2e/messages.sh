@@ -20,12 +20,12 @@ END
 chmod +x "$T/launch"
 
 # without_terminal ARGS...: of `straddle ARGS`, run on a terminal that it also
-# inherits as another descriptor, no other process has that terminal once text is
-# printed.  Print what is wrong, and how many processes were seen.
+# inherits as another descriptor, no other process has that terminal, open or as
+# its controlling terminal, once text is printed.  Print what is wrong, and how many processes were seen.
 without_terminal()
 {
 	"$PYTHON" - "$BIN" "$@" <<-'END'
-	import os, pty, re, subprocess, sys
+	import fcntl, os, pty, re, subprocess, sys, termios
 
 	def children(pid):
 	    try:
@@ -41,11 +41,16 @@ without_terminal()
 	    except OSError:
 	        return None		# a plain user may not look
 
+	def terminal_of(pid):
+	    return int(open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[4])
+
 	master, slave = pty.openpty()
 	spare = os.dup2(slave, 50)
 	tty = os.ttyname(slave)
 	p = subprocess.Popen(sys.argv[1:], stdin=slave, stdout=slave,
-	                     stderr=slave, pass_fds=[spare])
+	                     stderr=slave, pass_fds=[spare],
+	                     start_new_session=True, preexec_fn=lambda:
+	                     fcntl.ioctl(0, termios.TIOCSCTTY, 0))
 	os.close(slave)
 	os.close(spare)
 	seen = b''
@@ -54,8 +59,12 @@ without_terminal()
 	        seen += os.read(master, 4096)
 	    except OSError:
 	        break
+	if terminal_of(p.pid) == 0:
+	    print('the coordinator has no controlling terminal')
 	n = 0
 	for pid in children(p.pid):
+	    if terminal_of(pid) != 0:
+	        print(f'process {pid} has a controlling terminal')
 	    got = files(pid)
 	    n += 1
 	    if got is None:

@@ -184,6 +184,9 @@ row("child: a launcher inherits descriptors", "coordinator/session/child.c",
     "	syscall(SYS_close_range, CHAN_FD + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);\n",
     "	(void)CLOSE_RANGE_CLOEXEC;\n",
     "e2e/messages.sh")
+row("child: a worker has a controlling terminal", "coordinator/session/child.c",
+    "	ioctl(fd, TIOCNOTTY);\n", "	(void)TIOCNOTTY;\n",
+    "e2e/messages.sh")
 row("messages: a full pipe is waited for", "coordinator/session/messages.c",
     "pipe2(p, O_CLOEXEC | O_NONBLOCK)", "pipe2(p, O_CLOEXEC)",
     "unit/messages")
