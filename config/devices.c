@@ -13,6 +13,7 @@ struct kind {
 	const char *name;
 	int on_cores;			/* computes on the session's cores */
 	int no_limits;			/* except the host's memory */
+	unsigned rights;		/* DEVICE_RIGHT_* */
 	struct {
 		const char *name;
 		int sized;		/* its domain's size can be set */
@@ -21,11 +22,19 @@ struct kind {
 
 static const struct kind kinds[] = {
 	{ .name = "cpu", .on_cores = 1, .no_limits = 1 },
-	{ .name = "hexagon", .port = { { "emulated", 1 }, { "fastrpc", 0 } } },
+	{ .name = "hexagon", .port = { { "emulated", 1 }, { "fastrpc", 0 } },
+	    .rights = DEVICE_RIGHT_EMULATOR | DEVICE_RIGHT_DSP },
 	{ .name = "ascend" },
 	{ .name = "rknpu" },
 	{ .name = "opencl" },
 	{ .name = "null", .no_limits = 1 },
+};
+
+static const struct device_right rights[] = {
+	{ DEVICE_RIGHT_EMULATOR, "emulator", "size memory that its emulator "
+	    "shares, and learn how that ended" },
+	{ DEVICE_RIGHT_DSP, "dsp", "make memory for the DSP and speak to it "
+	    "on the node that it holds" },
 };
 
 static const struct kind *
@@ -59,6 +68,20 @@ device_has_no_limits(const char *kind)
 	const struct kind *k = find_kind(kind);
 
 	return k != NULL && k->no_limits;
+}
+
+unsigned
+device_rights(const char *kind)
+{
+	const struct kind *k = find_kind(kind);
+
+	return k != NULL ? k->rights : 0;
+}
+
+const struct device_right *
+device_right(unsigned i)
+{
+	return i < NITEMS(rights) ? &rights[i] : NULL;
 }
 
 int

@@ -21,10 +21,13 @@ struct load_item {
 
 enum load_path { LOAD_AUTO, LOAD_URING, LOAD_URING_PLAIN, LOAD_PREAD };
 
+struct load_uring;	/* worker/load/uring.h */
+
 struct load_conf {
 	uint32_t depth;		/* reads in flight, 1..64 */
 	uint32_t block_bytes;	/* bytes per read, a multiple of 4096 */
 	enum load_path path;	/* LOAD_AUTO; tests and bench force one */
+	struct load_uring *uring;	/* made before; NULL = make one */
 };
 
 /* Smallest staging that is as fast as a larger one in tests/check/bench_load:

@@ -6,9 +6,11 @@
  * coordinator                          worker
  *   WIRE_START                 ->
  *                              <-        WIRE_HELLO   (bound, threads made)
+ *   WIRE_CONFINE               ->        opens its device, gives up most
+ *                                        rights
  *   WIRE_MODEL, WIRE_EXTENTS*, ->
  *   WIRE_FILE*, WIRE_RINGS
- *   WIRE_LOAD                  ->        loads
+ *   WIRE_LOAD                  ->        loads, gives up more rights
  *                              <-        WIRE_READY
  *   (batches travel in the rings, with control that must stay in order)
  *   WIRE_STATS_ASK             ->
@@ -21,7 +23,7 @@
  * or, instead of WIRE_LOAD:
  *   WIRE_EXPLAIN               ->
  *                              <-        WIRE_PLACED*  (one per op), leaves
- * or, instead of WIRE_MODEL:
+ * or, instead of WIRE_CONFINE:
  *   WIRE_PROBE                 ->
  *                              <-        WIRE_TRAITS, WIRE_LIMIT*,
  *                                        WIRE_CHECK*, WIRE_SUPPORT*, leaves
@@ -32,12 +34,12 @@
 #include "config/base.h"
 #include "mem.h"
 
-#define WIRE_VERSION	6u
+#define WIRE_VERSION	7u
 
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
 	WIRE_LOAD, WIRE_EXPLAIN, WIRE_PROBE, WIRE_STATS_ASK, WIRE_RENEW,
-	WIRE_DRILL,
+	WIRE_DRILL, WIRE_CONFINE,
 	WIRE_HELLO = 64, WIRE_READY, WIRE_STATS, WIRE_PLACED, WIRE_LIMIT,
 	WIRE_SUPPORT, WIRE_END, WIRE_ERROR, WIRE_RENEWED,
 	WIRE_CHECK, WIRE_TRAITS
@@ -61,6 +63,11 @@ struct wire_start {
 	uint32_t strict;
 	uint64_t cap_bytes;
 	uint64_t planned[MEM_NTAGS];	/* bytes by tag, from the plan */
+};
+
+/* fds: none.  No part of the model follows before it. */
+struct wire_confine {
+	uint32_t opens_device;	/* 0 = no load follows: WIRE_EXPLAIN */
 };
 
 /* fds: none.  The payload is struct wire_model, then struct hparams. */
@@ -123,10 +130,11 @@ struct wire_hello {
 	uint64_t rss_bytes;	/* VmHWM + VmPTE with nothing loaded */
 };
 
-/* Rights that a worker gives up after its load (worker/confine/confine.h). */
+/* Rights that a worker gives up before and after its load
+ * (worker/confine/confine.h). */
 enum confine_part {
 	CONFINE_CAPS, CONFINE_PRIVS, CONFINE_DUMP, CONFINE_FILES,
-	CONFINE_CALLS,
+	CONFINE_LOAD, CONFINE_CALLS,
 	CONFINE_NPARTS
 };
 

@@ -1,12 +1,13 @@
 /* worker/main.c - one process, one session: orders in, reports out.
  *
  * Everything arrives over the channel on CHAN_FD (shm/wire.h shows the
- * sequence); files arrive as fds.  After start the worker opens no path by
- * name, and after the load it cannot (confine/confine.h).  In order:
+ * sequence); files arrive as fds.  Before anything of the model arrives the worker
+ * gives up what would let it open a path by name, and more after the load
+ * (confine/confine.h).  In order:
  *
- *	worker_main	follow the parent, prepare the confinement
- *	serve		one order after the other (worker/orders):
- *			start, model, files, rings, load; then
+ *	worker_main	follow the parent
+ *	serve		one order after the other (worker/orders): start,
+ *			confine, model, files, rings, load; then
  *	stage_run	the loop of the stage, until it is stopped
  *	serve		questions, until the coordinator closes the channel */
 #include <errno.h>
@@ -40,6 +41,8 @@ dispatch(struct worker *w, struct err *reterr)
 	switch (w->msg.type) {
 	case WIRE_START:
 		return order_start(w, reterr);
+	case WIRE_CONFINE:
+		return order_confine(w, reterr);
 	case WIRE_MODEL:
 		return order_model(w, reterr);
 	case WIRE_EXTENTS:
@@ -153,12 +156,14 @@ worker_main(int argc, char **argv)
 	closefrom(CHAN_FD + 1);
 	/* The coordinator shows whole lines, also those of a device's library. */
 	setlinebuf(stdout);
-	w.confine = confine_open();
 	if ((rc = procmem_open(&w.proc, &e)) == 0)
 		rc = serve(&w, &e);
 	if (rc < 0)
 		report_error(&w, &e, rc);
 	stage_close(w.stage);
+	if (w.sc.opened != NULL)
+		w.sc.dev->close(w.sc.opened);
+	load_uring_close(&w.uring);
 	ring_close(&w.in);
 	ring_close(&w.out);
 	order_close_files(&w);

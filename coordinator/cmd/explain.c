@@ -12,6 +12,7 @@
 #include "cmd.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/queries.h"
+#include "coordinator/print/confined.h"
 #include "coordinator/print/output.h"
 #include "coordinator/print/wrap.h"
 
@@ -153,6 +154,7 @@ print_session(const struct explained *x, struct err *reterr)
 {
 	struct group *groups = calloc(x->nplaced + 1, sizeof(*groups)), *g;
 	unsigned i, n = 0;
+	char may[256];
 
 	if (groups == NULL)
 		return err_nomem(reterr, "the groups of %u operations",
@@ -172,6 +174,10 @@ print_session(const struct explained *x, struct err *reterr)
 		puts("all where asked");
 	else
 		printf("%u fall back to the CPU\n", x->cpu_ops);
+	confined_rights(x->session->device, may, sizeof(may));
+	if (may[0] != '\0')
+		printf("%-*s for its device its confined worker may %s\n",
+		    x->width, x->session->name, may);
 	return 0;
 }
 
@@ -231,9 +237,10 @@ explain_session(struct explained *x, const struct engine *eng, unsigned i,
 	x->session = engine_plan_of(eng)->session[i].conf;
 	x->device_ops = x->cpu_ops = x->nplaced = 0;
 	rc = query_placement(eng, i, on_placed, x, reterr);
-	json_array_append_new(x->summary, json_pack("{s:s,s:i,s:i}", "session",
-	    x->session->name, "device_ops", (int)x->device_ops, "cpu_ops",
-	    (int)x->cpu_ops));
+	json_array_append_new(x->summary, json_pack("{s:s,s:i,s:i,s:o}",
+	    "session", x->session->name, "device_ops", (int)x->device_ops,
+	    "cpu_ops", (int)x->cpu_ops, "rights",
+	    confined_rights_json(x->session->device)));
 	if (rc == 0 && x->nomem)
 		rc = err_nomem(reterr, "the operations of session %s",
 		    x->session->name);

@@ -91,7 +91,8 @@ query_placement(const struct engine *eng, unsigned i, query_fn *fn,
 	if ((rc = session_probe(&eng->plan.session[i], eng->conf, NULL, -1, &s,
 	    reterr)) < 0)
 		return rc;
-	if ((rc = session_send_model(&s, &eng->plan, reterr)) == 0)
+	if ((rc = session_send_confine(&s, 0, reterr)) == 0 &&
+	    (rc = session_send_model(&s, &eng->plan, reterr)) == 0)
 		rc = ask(&s, WIRE_EXPLAIN, fn, arg, reterr);
 	session_close(&s);
 	return rc;

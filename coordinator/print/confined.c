@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "config/devices.h"
 #include "config/log.h"
 #include "config/words.h"
 
@@ -14,7 +15,9 @@ static const struct {
 	[CONFINE_PRIVS] = { "no_new_privs", "no new privileges" },
 	[CONFINE_DUMP] = { "not_dumpable", "no dumps or tracing" },
 	[CONFINE_FILES] = { "landlock", "no files (Landlock)" },
-	[CONFINE_CALLS] = { "seccomp", "no network, few system calls (seccomp)" },
+	[CONFINE_LOAD] = { "seccomp_load", "no network, few system calls from "
+	    "before the load on (seccomp)" },
+	[CONFINE_CALLS] = { "seccomp", "fewer after it" },
 };
 _Static_assert(NITEMS(parts) == CONFINE_NPARTS, "a row for each part");
 
@@ -37,10 +40,36 @@ failure_reason(int32_t rc)
 	}
 }
 
+void
+confined_rights(const char *kind, char *buf, size_t len)
+{
+	const struct device_right *r;
+	unsigned i;
+
+	buf[0] = '\0';
+	for (i = 0; (r = device_right(i)) != NULL; i++)
+		if (device_rights(kind) & r->bit)
+			words_add(buf, len, "; ", "%s (%s)", r->words,
+			    r->name);
+}
+
+json_t *
+confined_rights_json(const char *kind)
+{
+	const struct device_right *r;
+	json_t *a = json_array();
+	unsigned i;
+
+	for (i = 0; (r = device_right(i)) != NULL; i++)
+		if (device_rights(kind) & r->bit)
+			json_array_append_new(a, json_string(r->name));
+	return a;
+}
+
 static void
 log_session(const struct session *s)
 {
-	char yes[256] = "", no[512] = "";
+	char yes[256] = "", no[512] = "", may[256];
 	unsigned p;
 
 	for (p = 0; p < CONFINE_NPARTS; p++) {
@@ -51,9 +80,11 @@ log_session(const struct session *s)
 		words_add(no, sizeof(no), ", ", "%s (%s)", parts[p].key,
 		    failure_reason(s->ready.confined[p]));
 	}
-	log_debug("session %s: confined: %s%s%s", s->name,
+	confined_rights(s->plan->conf->device, may, sizeof(may));
+	log_debug("session %s: confined: %s%s%s%s%s", s->name,
 	    yes[0] != '\0' ? yes : "by nothing",
-	    no[0] != '\0' ? "; not by " : "", no);
+	    no[0] != '\0' ? "; not by " : "", no,
+	    may[0] != '\0' ? "; for its device it may " : "", may);
 }
 
 /* One note for all sessions: each missing part, with the reason of the first

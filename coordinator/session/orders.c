@@ -1,5 +1,5 @@
-/* coordinator/session/orders.c - the orders that follow the handshake: part of
- * the model, rings, files; and, after another worker's loss, new rings. */
+/* coordinator/session/orders.c - the orders that follow the handshake: confinement,
+ * part of the model, rings, files; and, after another worker's loss, new rings. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +14,14 @@
 /* Spinning beats a futex wait only when the neighbour answers within the time
  * of a context switch, and only on cores that are not shared. */
 #define RING_SPIN_NS	20000u
+
+int
+session_send_confine(struct session *s, int opens_device, struct err *reterr)
+{
+	struct wire_confine wc = { .opens_device = opens_device != 0 };
+
+	return session_send(s, WIRE_CONFINE, &wc, sizeof(wc), NULL, 0, reterr);
+}
 
 int
 session_send_model(struct session *s, const struct plan *plan,
@@ -129,7 +137,8 @@ sessions_send_orders(struct sessions *ss, unsigned i, struct err *reterr)
 	struct session *s = &ss->s[i];
 	int rc;
 
-	if ((rc = session_send_model(s, ss->plan, reterr)) < 0 ||
+	if ((rc = session_send_confine(s, 1, reterr)) < 0 ||
+	    (rc = session_send_model(s, ss->plan, reterr)) < 0 ||
 	    (rc = send_rings(ss, i, reterr)) < 0 ||
 	    (rc = send_files(ss, i, reterr)) < 0)
 		return rc;

@@ -5,7 +5,8 @@
  *
  *	failed    worker killed and reaped, both its rings replaced
  *	none      worker started
- *	spawned   handshake; then model, rings of this epoch, files
+ *	spawned   handshake; then its confinement, model, rings of this epoch,
+ *	          files
  *	survivors get the new epoch and the new rings of a lost neighbour; a
  *	          worker that is loading reads this once it has loaded
  *	all       awaited: loaded, and in this epoch

@@ -115,6 +115,11 @@ int session_recv_end(struct session *s, struct chan_msg *m,
  * error that says how, and how much memory it was planned to have. */
 int session_fail_ended(struct session *s, struct err *reterr);
 
+/* Send WIRE_CONFINE, which comes before anything of the model.  opens_device: a
+ * load follows. */
+int session_send_confine(struct session *s, int opens_device,
+    struct err *reterr);
+
 /* Send WIRE_MODEL and WIRE_EXTENTS, from which the worker builds its program
  * (orders.c). */
 int session_send_model(struct session *s, const struct plan *plan,

@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/e2e/confine.sh - the confinement of workers after their load: what the
-# kernel reports for every thread, and how a forbidden call ends.
+# tests/e2e/confine.sh - the confinement of workers before and after their load:
+# what the kernel reports for every thread, and how a forbidden call ends.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
@@ -24,7 +24,8 @@ is_confined()
 check_success "run --json" run "${PAIR[@]}" --json -q
 text=$(field text)
 holds=
-for part in capabilities no_new_privs not_dumpable landlock seccomp; do
+for part in capabilities no_new_privs not_dumpable landlock seccomp_load \
+    seccomp; do
 	! is_confined $part || holds="$holds $part"
 done
 has() { [[ "$holds " == *" $1 "* ]]; }
@@ -36,7 +37,7 @@ check_success "run -v" run "${PAIR[@]}" -v
 check "-v reports the confinement of each session" \
     equal 2 "$(grep -c "^straddle: session [ab]: confined: no cap" "$ERR")"
 check_success "run" run "${PAIR[@]}"
-if [ "$(wc -w <<<"$holds")" = 5 ]; then
+if [ "$(wc -w <<<"$holds")" = 6 ]; then
 	check "without -v full confinement is not reported" \
 	    is_blank "$(grep confined "$ERR" || true)"
 else
@@ -70,6 +71,13 @@ if [ "$(id -u)" = 0 ]; then
 fi
 check "NoNewPrivs is 1" has_status NoNewPrivs 1
 ! has seccomp || check "Seccomp is 2" has_status Seccomp 2
+# Kernels before 5.9 do not count them.
+if has seccomp && grep -q "^Seccomp_filters:" /proc/self/status; then
+	# Those of the worker's parents count as well.
+	own=$(sed -n 's/^Seccomp_filters:[[:space:]]*//p' /proc/self/status)
+	check "two filters are in force" \
+	    has_status Seccomp_filters $((own + 2))
+fi
 pids=($(workers))
 ! has not_dumpable || check "a worker is not dumpable: /proc shows root as its owner" \
     equal 0 "$(stat -c %u "/proc/${pids[0]}/status")"
@@ -90,6 +98,21 @@ if has seccomp; then
  $call \(number [0-9]+\), which is forbidden after the load"
 		done
 	done
+fi
+if has seccomp_load; then
+	for fault in socket:1 socket:2 openat:1 execve:2; do
+		export STRADDLE_FAULT=worker:load-$fault
+		straddle run "${PAIR[@]}" -q
+		check "$fault before the load is blocked and reported" \
+		    is_refusal 1 "session [ab]: its worker called\
+ ${fault%:*} \(number [0-9]+\), which is forbidden during the load"
+	done
+	# A worker that only explains is confined as well.
+	export STRADDLE_FAULT=worker:load-openat:1
+	straddle explain -m "$MODEL" -s a=cpu
+	check "explain: exit 1" exits 1
+	check "explain: openat is blocked" stderr_has "session a: its worker\
+ called openat \(number [0-9]+\), which is forbidden during the load"
 fi
 export STRADDLE_FAULT=worker:socket:3
 check_success "a fault for a thread that does not exist" run "${PAIR[@]}" -q

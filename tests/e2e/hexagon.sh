@@ -151,12 +151,16 @@ SIZE=64MiB
 check_success "a domain of $SIZE" run -m "$MODEL" \
     -s "hexagon,domain=$SIZE" --ctx 128 --temp 0 -p "In the beginning" -n 12
 check "a domain of $SIZE: the same text" equal "$(cat "$OUT")" "$text"
+check_success "explain of one domain" explain -m "$MODEL" -s h=hexagon
+check "explain lists what its worker may do besides" \
+    stdout_has 'for its device its confined worker may .*\(emulator\)'
 check_success "explain of four domains" explain -c "$CONF" --json
 check "only get_rows and rope_table fall back, with a reason" \
     "$PYTHON" - "$OUT" \
     <<-'END'
 	import json, sys
 	o = json.load(open(sys.argv[1]))
+	assert o['summary'][0]['rights'] == ['emulator', 'dsp'], o['summary']
 	cpu = [x for x in o['ops'] if x['where'] == 'cpu']
 	assert {x['op'] for x in cpu} == {'get_rows', 'rope_table'}, cpu
 	assert all(x['reason'] for x in cpu)

@@ -14,7 +14,9 @@
  *			the Nth such call fails, as if the resource were exhausted
  * Faults of a worker:
  *	socket, openat, execve, ptrace
- *			it makes that call on thread N after it is confined
+ *			it makes that call on thread N after its load
+ *	load-socket, load-openat, load-execve, load-ptrace
+ *			before its load, once it is confined
  *	message, slot	it corrupts one of its messages or ring slots; N is the seed
  *	epoch		after another worker's loss it acknowledges an epoch that is
  *			N too high
@@ -62,6 +64,7 @@
 #include "shm/wire.h"
 #include "worker/confine/confine.h"
 #include "worker/hexagon/domain.h"
+#include "worker/hexagon/port.h"
 #include "worker/stage/report.h"
 
 enum { MAX_FD = 256 };
@@ -351,37 +354,56 @@ flood(uint64_t n)
 
 /* --- forbidden calls of a confined worker --- */
 
+/* arg: "" or "load-", what the fault's name begins with. */
 static void
 make_forbidden_call(void *arg, unsigned thread)
 {
+	const char *call = fault + strlen(arg);
 	char *none[] = { NULL };
 
-	(void)arg;
-	if (thread + 1 != nth)
+	if (thread + 1 != nth || strncmp(fault, arg, strlen(arg)) != 0)
 		return;
-	if (strcmp(fault, "socket") == 0)
+	if (strcmp(call, "socket") == 0)
 		(void)socket(AF_INET, SOCK_STREAM, 0);
-	else if (strcmp(fault, "openat") == 0)
+	else if (strcmp(call, "openat") == 0)
 		(void)syscall(SYS_openat, AT_FDCWD, "/etc/passwd", O_RDONLY);
-	else if (strcmp(fault, "execve") == 0)
+	else if (strcmp(call, "execve") == 0)
 		(void)execve("/bin/true", none, none);
-	else if (strcmp(fault, "ptrace") == 0)
+	else if (strcmp(call, "ptrace") == 0)
 		(void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 }
 
-void __real_confine_self(struct confine *c, struct par *par,
+static struct par *confined_par;
+
+void __real_confine_before_load(struct confine *c, struct par *par,
     int32_t ret[CONFINE_NPARTS]);
-void __wrap_confine_self(struct confine *c, struct par *par,
+void __wrap_confine_before_load(struct confine *c, struct par *par,
+    int32_t ret[CONFINE_NPARTS]);
+void __real_confine_after_load(struct confine *c,
+    int32_t ret[CONFINE_NPARTS]);
+void __wrap_confine_after_load(struct confine *c,
     int32_t ret[CONFINE_NPARTS]);
 
 void
-__wrap_confine_self(struct confine *c, struct par *par,
+__wrap_confine_before_load(struct confine *c, struct par *par,
     int32_t ret[CONFINE_NPARTS])
 {
-	__real_confine_self(c, par, ret);
+	static char loading[] = "load-";
+
+	__real_confine_before_load(c, par, ret);
+	confined_par = par;
+	par->run(par, make_forbidden_call, loading);
+}
+
+void
+__wrap_confine_after_load(struct confine *c, int32_t ret[CONFINE_NPARTS])
+{
+	static char loaded[] = "";
+
+	__real_confine_after_load(c, ret);
 	if (strcmp(fault, "flood") == 0)
 		flood(FLOOD_BYTES);
-	par->run(par, make_forbidden_call, NULL);
+	confined_par->run(confined_par, make_forbidden_call, loaded);
 }
 
 /* --- corrupt messages and slots --- */
@@ -549,8 +571,7 @@ __wrap_domain_call(struct domain *d, struct domain_reply *ret,
 {
 	if (!fails_once("no-answer"))
 		return __real_domain_call(d, ret, reterr);
-	kill(domain_pid(d), SIGSTOP);
-	(void)domain_send(d, reterr);
+	d->sent++;		/* it is not: a confined worker stops nobody */
 	return __real_domain_wait(d, event_now_ns(), ret, reterr);
 }
 

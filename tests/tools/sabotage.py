@@ -232,11 +232,41 @@ row("confine: a denied call passes", "worker/confine/calls.c",
     "unit/confine_filter")
 for call, rule in (("mmap", "NO_EXEC"), ("mprotect", "NO_EXEC"),
                    ("sendmsg", "ON_CHANNEL"), ("recvmsg", "ON_CHANNEL"),
-                   ("fcntl", "GET_SEALS"), ("ioctl", "FASTRPC"),
-                   ("tgkill", "ON_SELF")):
-    row("confine: %s with any arguments" % call, "worker/confine/calls.c",
+                   ("fcntl", "GET_SEALS"), ("fcntl", "ADD_SEALS"),
+                   ("ioctl", "FASTRPC"), ("ioctl", "DMA_HEAP"),
+                   ("io_uring_register", "RING_FILES"),
+                   ("sched_setaffinity", "THIS_THREAD"),
+                   ("seccomp", "ADD_FILTER"), ("tgkill", "ON_SELF")):
+    row("confine: %s with any arguments, not %s" % (call, rule),
+        "worker/confine/calls.c",
         "{ SCMP_SYS(%s), %s }" % (call, rule),
         "{ SCMP_SYS(%s), ANY }" % call, "unit/confine_filter")
+row("confine: calls of the load stay", "worker/confine/calls.c",
+    "rc == 0 && step == CONFINE_BEFORE_LOAD &&", "rc == 0 &&",
+    "unit/confine_filter")
+row("confine: a device's calls of the load stay", "worker/confine/calls.c",
+    "(device_permissions[i].load_only &&", "(ctx == NULL &&",
+    "unit/confine_filter")
+row("confine: every device has all rights", "worker/confine/calls.c",
+    "!(device_permissions[i].right & rights)", "rights > 1000",
+    "unit/confine_filter")
+row("confine: no second step", "worker/confine/confine.c",
+    "ret[CONFINE_CALLS] = filter_calls(c, CONFINE_AFTER_LOAD);",
+    "ret[CONFINE_CALLS] = 0;",
+    "unit/confine")
+row("confine: no filter before the load", "worker/confine/confine.c",
+    "(rc = filter_calls(c, CONFINE_BEFORE_LOAD)) < 0)", "rc < 0)",
+    "unit/confine")
+row("confine: not before the model arrives", "worker/orders/model.c",
+    "!w->is_confined ||", "w->sc.par == NULL ||",
+    "unit/orders")
+row("load: the ring may do anything", "worker/load/uring.c",
+    "if ((rc = restrict_to_reads(&u->ring)) < 0)", "if (depth == 0)",
+    "unit/load_uring")
+row("load: the ring reads any descriptor", "worker/load/uring.c",
+    ".opcode = IORING_RESTRICTION_SQE_FLAGS_REQUIRED,",
+    ".opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED,",
+    "unit/load_uring")
 row("confine: the filter covers one thread", "worker/confine/confine.c",
     "unsigned flags = SECCOMP_FILTER_FLAG_TSYNC |\n"
     "	    SECCOMP_FILTER_FLAG_SPEC_ALLOW;",

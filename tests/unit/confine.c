@@ -1,12 +1,14 @@
 /* tests/unit/confine.c - tests of confinement: calls that a confined process
- * cannot make, and those that it can.  Each case is a child with a thread pool
+ * cannot make in each step, and those that it can.  Each case is a child with a thread pool
  * and a channel, as a worker has; it reports a denied call over the channel. */
 #include "tests/support/t.h"
 
 #include <bsd/unistd.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <liburing.h>
 #include <linux/capability.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -25,10 +27,12 @@
 #include <unistd.h>
 
 #include "config/cores.h"
+#include "config/devices.h"
 #include "shm/chan.h"
 #include "shm/event.h"
 #include "shm/ring.h"
 #include "worker/confine/confine.h"
+#include "worker/load/uring.h"
 #include "worker/stage/pool.h"
 
 enum { THREADS = 3, SURVIVED = 7, FAILED = 8, SLOT = 128 };
@@ -45,6 +49,8 @@ struct child {
 	action_fn *action;
 	unsigned thread;		/* that runs action */
 	int without_filter;
+	int is_loading;			/* the first step alone */
+	unsigned rights;
 	int with_foreign;		/* it runs on one outside the pool */
 	pid_t pid;
 	struct chan chan;
@@ -55,6 +61,17 @@ struct child {
 /* In the child: confinement is in force, the foreign thread has started. */
 static _Atomic uint32_t confined;
 static _Atomic uint32_t started;
+
+/* Made before the first step, as a worker does. */
+static struct load_uring uring;
+static struct load_file file = { .direct_fd = -1 };
+
+static void
+open_for_load(void)
+{
+	load_uring_open(&uring, 2);
+	file.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+}
 
 static void
 run_action(void *arg, unsigned thread)
@@ -81,7 +98,8 @@ static NORETURN void
 child_main(struct child *c, int chan_fd)
 {
 	struct pool_conf pc = { .nthreads = THREADS, .cpus = all_cores };
-	struct confine *filter = c->without_filter ? NULL : confine_open();
+	struct confine *filter = c->without_filter ? NULL :
+	    confine_open(c->rights);
 	int32_t held[CONFINE_NPARTS];
 	pthread_t foreign;
 	struct par *par;
@@ -96,7 +114,10 @@ child_main(struct child *c, int chan_fd)
 	/* The filter denies calls that a starting thread makes. */
 	while (c->with_foreign && atomic_load(&started) == 0)
 		event_wait(&started, 0, EVENT_FOREVER);
-	confine_self(filter, par, held);
+	open_for_load();
+	confine_before_load(filter, par, held);
+	if (!c->is_loading)
+		confine_after_load(filter, held);
 	chan_send(&c->chan, WIRE_READY, held, sizeof(held), NULL, 0,
 	    event_now_ns() + WAIT_NS);
 	if (!c->with_foreign)
@@ -170,7 +191,8 @@ is_missing(enum confine_part part, const char *name)
 
 /* --- denied --- */
 
-/* Arguments with which the call would be harmless. */
+/* Arguments with which the call would be harmless.  Those that are only denied
+ * after the load come last. */
 static const struct denial {
 	const char *name;
 	long nr, arg[6];
@@ -178,8 +200,13 @@ static const struct denial {
 	{ "socket", SYS_socket, { AF_INET, SOCK_STREAM } },
 	{ "socket", SYS_socket, { AF_UNIX, SOCK_STREAM } },
 	{ "socketpair", SYS_socketpair, { AF_UNIX, SOCK_STREAM } },
+	{ "socketpair", SYS_socketpair, { AF_NETLINK, SOCK_DGRAM } },
 	{ "connect", SYS_connect, { CHAN_FD } },
+	{ "accept4", SYS_accept4, { CHAN_FD } },
+	{ "setsockopt", SYS_setsockopt, { CHAN_FD, SOL_SOCKET, SO_SNDBUF } },
+	{ "pipe2", SYS_pipe2, { 0 } },
 	{ "openat", SYS_openat, { AT_FDCWD } },
+	{ "openat2", SYS_openat2, { AT_FDCWD } },
 	{ "newfstatat", SYS_newfstatat, { AT_FDCWD } },
 	{ "unlinkat", SYS_unlinkat, { AT_FDCWD } },
 	{ "execve", SYS_execve, { 0 } },
@@ -191,18 +218,41 @@ static const struct denial {
 	{ "kill", SYS_kill, { 1 } },
 	{ "tgkill", SYS_tgkill, { 1, 1 } },
 	{ "io_uring_setup", SYS_io_uring_setup, { 1 } },
-	{ "io_uring_enter", SYS_io_uring_enter, { CHAN_FD } },
+	{ "io_uring_register", SYS_io_uring_register, { CHAN_FD,
+	    IORING_REGISTER_PROBE } },
+	{ "io_uring_register", SYS_io_uring_register, { CHAN_FD,
+	    IORING_REGISTER_PERSONALITY } },
 	{ "memfd_create", SYS_memfd_create, { 0 } },
 	{ "dup", SYS_dup, { 0 } },
 	{ "fcntl", SYS_fcntl, { 0, F_DUPFD } },
 	{ "prctl", SYS_prctl, { PR_SET_DUMPABLE, 1 } },
+	{ "fcntl", SYS_fcntl, { 0, F_ADD_SEALS } },
+	{ "ftruncate", SYS_ftruncate, { CHAN_FD } },
+	{ "wait4", SYS_wait4, { -1, 0, WNOHANG } },
 	{ "ioctl", SYS_ioctl, { STDERR_FILENO, 0x5412 } },	/* TIOCSTI */
+	{ "ioctl", SYS_ioctl, { STDERR_FILENO, 'R' << 8 } },
+	{ "ioctl", SYS_ioctl, { STDERR_FILENO, 'H' << 8 } },
+	{ "sched_setaffinity", SYS_sched_setaffinity, { 1 } },
+	{ "seccomp", SYS_seccomp, { SECCOMP_GET_ACTION_AVAIL } },
 	{ "mmap", SYS_mmap, { 0, 4096, PROT_READ | PROT_EXEC,
 	    MAP_PRIVATE | MAP_ANONYMOUS, -1 } },
 	{ "mprotect", SYS_mprotect, { 4096, 4096, PROT_EXEC } },
 	{ "sendmsg", SYS_sendmsg, { STDERR_FILENO } },
 	{ "prlimit64", SYS_prlimit64, { 0 } },
 	{ "an unknown system call", 400000, { 0 } },
+}, denied_later[] = {
+	{ "io_uring_enter", SYS_io_uring_enter, { CHAN_FD } },
+	{ "io_uring_register", SYS_io_uring_register, { CHAN_FD,
+	    IORING_REGISTER_BUFFERS } },
+	{ "io_uring_register", SYS_io_uring_register, { CHAN_FD,
+	    IORING_REGISTER_FILES } },
+	{ "io_uring_register", SYS_io_uring_register, { CHAN_FD,
+	    IORING_REGISTER_ENABLE_RINGS } },
+	{ "fstat", SYS_fstat, { CHAN_FD } },
+	{ "fadvise64", SYS_fadvise64, { CHAN_FD } },
+	{ "sysinfo", SYS_sysinfo, { 0 } },
+	{ "sched_setaffinity", SYS_sched_setaffinity, { 0 } },
+	{ "seccomp", SYS_seccomp, { SECCOMP_SET_MODE_FILTER } },
 };
 
 static const struct denial *denial;
@@ -217,7 +267,8 @@ make_call(void)
 }
 
 static void
-check_denial(const struct denial *d, unsigned thread, int with_foreign)
+check_denial(const struct denial *d, int is_loading, unsigned thread,
+    int with_foreign)
 {
 	static struct child c;
 	struct wire_error we;
@@ -225,9 +276,10 @@ check_denial(const struct denial *d, unsigned thread, int with_foreign)
 	int status;
 
 	c = (struct child){ .action = make_call, .thread = thread,
-	    .with_foreign = with_foreign };
+	    .with_foreign = with_foreign, .is_loading = is_loading };
 	denial = d;
 	start_child(&c);
+	ck_assert_int_eq(c.held[CONFINE_LOAD], 0);
 	ck_assert_int_eq(c.held[CONFINE_CALLS], 0);
 	ck_assert_int_eq(c.held[CONFINE_CAPS], with_foreign ||
 	    has_foreign_threads ? -EBUSY : 0);
@@ -237,29 +289,50 @@ check_denial(const struct denial *d, unsigned thread, int with_foreign)
 	ck_assert_uint_eq(c.msg.nbytes, sizeof(we));
 	memcpy(&we, c.msg.buf, sizeof(we));
 	snprintf(want, sizeof(want), "its worker called %s (number ", d->name);
-	ck_assert_msg(strncmp(we.msg, want, strlen(want)) == 0, "%s, not %s",
-	    we.msg, want);
+	ck_assert_msg(strncmp(we.msg, want, strlen(want)) == 0 &&
+	    strstr(we.msg, is_loading ? "forbidden during the load" :
+	    "forbidden after the load") != NULL, "%s, not %s", we.msg, want);
 	ck_assert_int_eq(we.kind, ERR_RUN);
 	ck_assert_int_eq(we.rc, -EPERM);
 	ck_assert(WIFEXITED(status));
 	ck_assert_int_eq(WEXITSTATUS(status), EXIT_FAILURE);
 }
 
-START_TEST(a_denied_call_ends_the_process_and_is_named)
+START_TEST(a_call_denied_after_the_load_ends_the_process_and_is_named)
 {
 	unsigned i;
 
 	if (is_missing(CONFINE_CALLS, "seccomp"))
 		return;
 	for (i = 0; i < NITEMS(denied); i++)
-		check_denial(&denied[i], i % THREADS, 0);
+		check_denial(&denied[i], 0, i % THREADS, 0);
+	for (i = 0; i < NITEMS(denied_later); i++)
+		check_denial(&denied_later[i], 0, i % THREADS, 0);
+}
+END_TEST
+
+START_TEST(a_call_denied_before_the_load_ends_the_process_and_is_named)
+{
+	unsigned i;
+
+	if (is_missing(CONFINE_LOAD, "seccomp"))
+		return;
+	for (i = 0; i < NITEMS(denied); i++)
+		check_denial(&denied[i], 1, i % THREADS, 0);
 }
 END_TEST
 
 START_TEST(the_filter_covers_foreign_threads_and_reports_them)
 {
 	if (!is_missing(CONFINE_CALLS, "seccomp"))
-		check_denial(&denied[0], 0, 1);
+		check_denial(&denied[0], 0, 0, 1);
+}
+END_TEST
+
+START_TEST(the_first_filter_covers_foreign_threads)
+{
+	if (!is_missing(CONFINE_LOAD, "seccomp"))
+		check_denial(&denied[0], 1, 0, 1);
 }
 END_TEST
 
@@ -276,16 +349,67 @@ call_dsp(void)
 	    SURVIVED : FAILED;
 }
 
-START_TEST(a_confined_process_may_call_a_dsp)
+START_TEST(a_process_with_that_right_may_call_a_dsp)
 {
 	static struct child c;
 	int status;
 
-	c = (struct child){ .action = call_dsp };
+	c = (struct child){ .action = call_dsp, .rights = DEVICE_RIGHT_DSP };
 	start_child(&c);
 	await_child(&c, &status);
 	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == SURVIVED,
 	    "status %#x", (unsigned)status);
+}
+END_TEST
+
+/* As the emulator's port does when it maps memory during the load. */
+static int
+size_memory(void)
+{
+	return ftruncate(file.fd, 0) < 0 && errno == EINVAL &&
+	    fcntl(file.fd, F_ADD_SEALS, 0) < 0 && errno != ENOSYS &&
+	    waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD ? SURVIVED :
+	    FAILED;
+}
+
+START_TEST(a_process_with_that_right_may_size_its_emulators_memory)
+{
+	static struct child c;
+
+	c = (struct child){ .action = size_memory, .is_loading = 1,
+	    .rights = DEVICE_RIGHT_EMULATOR };
+	ck_assert(exits_with(&c, SURVIVED));
+}
+END_TEST
+
+/* Reads the beginning of the program's file, which is no secret.  No ring:
+ * pread(). */
+static int
+read_file(void)
+{
+	static uint8_t buf[4096] __attribute__((aligned(4096)));
+	uint32_t slot = 9;
+	int64_t res = -1;
+
+	if (load_identify(&file) < 0 ||
+	    posix_fadvise(file.fd, 0, 0, POSIX_FADV_RANDOM) != 0)
+		return FAILED;
+	if (load_uring_start(&uring, &file, 1, 0, buf, sizeof(buf), 1) < 0)
+		res = pread(file.fd, buf, sizeof(buf), 0);
+	else if (load_uring_read(&uring, 0, 0, 0, buf, sizeof(buf), 0) < 0 ||
+	    load_uring_wait(&uring, &slot, &res) < 0 || slot != 0)
+		return FAILED;
+	load_uring_close(&uring);
+	return res == (int64_t)sizeof(buf) && memcmp(buf, "\177ELF", 4) == 0 ?
+	    SURVIVED : FAILED;
+}
+
+START_TEST(a_loading_process_can_read_the_files_that_it_holds)
+{
+	static struct child c;
+
+	c = (struct child){ .action = read_file, .is_loading = 1 };
+	ck_assert(exits_with(&c, SURVIVED));
 }
 END_TEST
 
@@ -474,9 +598,13 @@ main(void)
 	struct stat st;
 
 	const TTest *const tests[] = {
-		a_denied_call_ends_the_process_and_is_named,
-		a_confined_process_may_call_a_dsp,
+		a_call_denied_after_the_load_ends_the_process_and_is_named,
+		a_call_denied_before_the_load_ends_the_process_and_is_named,
+		a_process_with_that_right_may_call_a_dsp,
+		a_process_with_that_right_may_size_its_emulators_memory,
+		a_loading_process_can_read_the_files_that_it_holds,
 		the_filter_covers_foreign_threads_and_reports_them,
+		the_first_filter_covers_foreign_threads,
 		a_confined_process_can_attach_a_new_ring,
 		a_confined_process_can_allocate_wait_and_print,
 		a_confined_process_can_abort,

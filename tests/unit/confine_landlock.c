@@ -112,7 +112,7 @@ confine_under(long version)
 	memset(&kernel, 0, sizeof(kernel));
 	kernel.version = version;
 	kernel.fd = -1;
-	confine_self(NULL, &par, held);
+	confine_before_load(NULL, &par, held);
 	return held[CONFINE_FILES];
 }
 

@@ -16,6 +16,7 @@
 
 #include "config/cores.h"
 #include "shm/event.h"
+#include "config/devices.h"
 #include "worker/confine/confine.h"
 #include "worker/hexagon/domain.h"
 #include "worker/hexagon/ops.h"
@@ -328,7 +329,7 @@ run_confined_child(int fd, int closes)
 {
 	struct pool_conf pc = { .nthreads = 2 };
 	struct domain *d = open_domain();
-	struct confine *filter = confine_open();
+	struct confine *filter = confine_open(DEVICE_RIGHT_EMULATOR);
 	_Atomic uint32_t never = 0;
 	int32_t held[CONFINE_NPARTS];
 	pid_t pid = domain_pid(d);
@@ -338,7 +339,8 @@ run_confined_child(int fd, int closes)
 	if (cores_allowed(&pc.cpus, &e) < 0 ||
 	    pool_open(&pc, &par, &e) < 0 || kill(pid, SIGSTOP) < 0)
 		_exit(2);
-	confine_self(filter, par, held);
+	confine_before_load(filter, par, held);
+	confine_after_load(filter, held);
 	if (write(fd, &pid, sizeof(pid)) != sizeof(pid))
 		_exit(3);
 	while (!closes)

@@ -58,6 +58,7 @@ start(void)
 	kernels_init(&w.kernels, cpu_flags());
 	w.sc.kernels = &w.kernels;
 	strcpy(w.sc.start.name, "t");
+	w.is_confined = 1;		/* WIRE_CONFINE */
 }
 
 static int
@@ -163,10 +164,10 @@ START_TEST(a_model_of_another_length_or_a_second_one_is_refused)
 	ck_assert(is_refused(order_model(&w, &err)));
 	receive(m, sizeof(*m), hp, sizeof(*hp), 1);
 	ck_assert(is_refused(order_model(&w, &err)));
-	w.sc.par = NULL;		/* before WIRE_START */
+	w.is_confined = 0;		/* before WIRE_CONFINE */
 	receive(m, sizeof(*m), hp, sizeof(*hp), 0);
 	ck_assert(is_refused(order_model(&w, &err)));
-	w.sc.par = &par;
+	w.is_confined = 1;
 	t_ok(send_model(m, hp), &err);
 	receive(m, sizeof(*m), hp, sizeof(*hp), 0);
 	ck_assert(is_refused(order_model(&w, &err)));
@@ -242,6 +243,8 @@ END_TEST
 static int
 load_is_refused(int embedding, int head, uint64_t in, uint64_t out)
 {
+	const struct device_conf dc = { .session = "t", .par = &par,
+	    .ledger = &w.ledger };
 	struct wire_model m = sound_model;
 	int refused;
 
@@ -250,6 +253,7 @@ load_is_refused(int embedding, int head, uint64_t in, uint64_t out)
 	m.nextents = m.nfiles = 0;
 	start();
 	t_ok(send_model(&m, &sound_hp), &err);
+	t_ok(device_cpu.open(&dc, &w.sc.opened, &err), &err);
 	w.have_rings = 1;
 	w.in.slot_bytes = (uint32_t)in;
 	w.out.slot_bytes = (uint32_t)out;
@@ -257,9 +261,53 @@ load_is_refused(int embedding, int head, uint64_t in, uint64_t out)
 	memset(&err, 0, sizeof(err));
 	refused = is_refused(order_load(&w, &err));
 	ck_assert(refused || err.kind == ERR_MODEL);
+	ck_assert_int_eq(refused, w.sc.opened != NULL);
+	device_cpu.close(w.sc.opened);
 	forget_model();
 	return refused;
 }
+
+START_TEST(a_load_without_an_open_device_is_refused)
+{
+	const uint64_t body = slot_bytes(sound_model.batch_rows,
+	    sound_hp.n_embd);
+	struct wire_model m = sound_model;
+
+	m.head = 0;
+	m.nextents = m.nfiles = 0;
+	start();
+	t_ok(send_model(&m, &sound_hp), &err);
+	w.have_rings = 1;
+	w.in.slot_bytes = w.out.slot_bytes = (uint32_t)body;
+	receive("", 0, NULL, 0, 0);
+	ck_assert(is_refused(order_load(&w, &err)));
+	forget_model();
+}
+END_TEST
+
+/* --- WIRE_CONFINE --- */
+
+START_TEST(a_confinement_out_of_order_is_refused)
+{
+	struct wire_confine wc = { .opens_device = 0 };
+
+	start();
+	receive(&wc, sizeof(wc), NULL, 0, 0);
+	ck_assert(is_refused(order_confine(&w, &err)));	/* a second one */
+	receive("", 0, NULL, 0, 0);
+	ck_assert(is_refused(order_probe(&w, &err)));
+	w.is_confined = 0;
+	receive(&wc, sizeof(wc) - 1, NULL, 0, 0);
+	ck_assert(is_refused(order_confine(&w, &err)));
+	receive(&wc, sizeof(wc), NULL, 0, 1);
+	ck_assert(is_refused(order_confine(&w, &err)));
+	w.sc.par = NULL;		/* before WIRE_START */
+	receive(&wc, sizeof(wc), NULL, 0, 0);
+	ck_assert(is_refused(order_confine(&w, &err)));
+	ck_assert(!w.is_confined);
+	chan_msg_done(&w.msg);
+}
+END_TEST
 
 START_TEST(rings_that_are_too_small_for_the_stage_are_refused)
 {
@@ -295,6 +343,8 @@ main(void)
 		a_model_with_impossible_numbers_is_refused,
 		a_model_of_another_length_or_a_second_one_is_refused,
 		no_more_extents_than_announced, no_more_files_than_announced,
+		a_load_without_an_open_device_is_refused,
+		a_confinement_out_of_order_is_refused,
 		rings_that_are_too_small_for_the_stage_are_refused
 	};
 

@@ -1,6 +1,6 @@
 /* worker/confine/calls.c - system calls that a confined worker may make.
  *
- * Every call that is not in this list is denied.  Each entry says who needs the
+ * Every call that is not in these lists is denied.  Each entry says who needs the
  * call.  Remove entries that nobody needs; a new entry must be harmless in the
  * hands of an attacker who controls the worker.  Such a worker can use up its
  * cores, corrupt its own results and send wrong data to the coordinator, which
@@ -10,12 +10,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "config/devices.h"
 #include "shm/chan.h"
 #include "shm/region.h"
 
@@ -24,14 +27,24 @@ enum arg_rule {
 	NO_EXEC,	/* third argument: no PROT_EXEC */
 	ON_CHANNEL,	/* first argument: the channel */
 	ON_SELF,	/* first argument: this process */
+	THIS_THREAD,	/* first argument: 0 */
 	GET_SEALS,	/* second argument: F_GET_SEALS */
-	FASTRPC		/* second argument: an ioctl of FastRPC, type 'R' */
+	ADD_SEALS,	/* F_ADD_SEALS */
+	DUP_FD,		/* F_DUPFD_CLOEXEC */
+	FASTRPC,	/* second argument: an ioctl of FastRPC, type 'R' */
+	DMA_HEAP,	/* of DMA heaps, type 'H' */
+	ADD_FILTER,	/* first argument: SECCOMP_SET_MODE_FILTER */
+	/* Second argument: what a ring may still be told. */
+	RING_BUFFERS, RING_FILES, RING_ENABLE
 };
 
-static const struct permission {
+struct permission {
 	int nr;
 	enum arg_rule rule;
-} permissions[] = {
+};
+
+/* Before and after the load. */
+static const struct permission permissions[] = {
 	/* Threads sleep at gates, the stage at its rings; a thread that spins
 	 * between jobs yields. */
 	{ SCMP_SYS(futex), ANY },
@@ -70,13 +83,6 @@ static const struct permission {
 	{ SCMP_SYS(madvise), ANY },
 	{ SCMP_SYS(brk), ANY },
 
-	/* The exit status of a device's own process. */
-	{ SCMP_SYS(wait4), ANY },
-
-	/* libcdsprpc.so talks to the DSP on the node that it holds open; no
-	 * other descriptor is a device.  Untested on silicon. */
-	{ SCMP_SYS(ioctl), FASTRPC },
-
 	/* End a thread or the process; abort() signals itself. */
 	{ SCMP_SYS(exit), ANY },
 	{ SCMP_SYS(exit_group), ANY },
@@ -86,6 +92,49 @@ static const struct permission {
 	{ SCMP_SYS(getpid), ANY },
 	{ SCMP_SYS(gettid), ANY },
 	{ SCMP_SYS(tgkill), ON_SELF },
+};
+
+/* Until the load is done. */
+static const struct permission load_permissions[] = {
+	/* Read the model: the ring was made before, can only read, and only
+	 * these are left to do with it (load/uring.h).  Or pread64(). */
+	{ SCMP_SYS(io_uring_enter), ANY },
+	{ SCMP_SYS(io_uring_register), RING_BUFFERS },
+	{ SCMP_SYS(io_uring_register), RING_FILES },
+	{ SCMP_SYS(io_uring_register), RING_ENABLE },
+	/* Is the file the planned one?  Drop its pages from the cache. */
+	{ SCMP_SYS(fstat), ANY },
+	{ SCMP_SYS(fadvise64), ANY },
+	/* qsort() asks for the size of memory. */
+	{ SCMP_SYS(sysinfo), ANY },
+	/* Each thread binds itself to a core after the load. */
+	{ SCMP_SYS(sched_setaffinity), THIS_THREAD },
+	/* The second step. */
+	{ SCMP_SYS(seccomp), ADD_FILTER },
+};
+
+/* What some kinds of devices need besides (config/devices.c). */
+static const struct {
+	unsigned right;
+	int load_only;
+	struct permission p;
+} device_permissions[] = {
+	/* Memory that the emulator inherited gets its size when it is mapped,
+	 * and keeps it. */
+	{ DEVICE_RIGHT_EMULATOR, 1, { SCMP_SYS(ftruncate), ANY } },
+	{ DEVICE_RIGHT_EMULATOR, 1, { SCMP_SYS(fcntl), ADD_SEALS } },
+	/* Its exit status. */
+	{ DEVICE_RIGHT_EMULATOR, 0, { SCMP_SYS(wait4), ANY } },
+
+	/* libcdsprpc.so talks to the DSP on the node that it holds open, and
+	 * allocates from the DMA heap; no other descriptor is a device.
+	 * Untested on silicon. */
+	{ DEVICE_RIGHT_DSP, 0, { SCMP_SYS(ioctl), FASTRPC } },
+	{ DEVICE_RIGHT_DSP, 1, { SCMP_SYS(ioctl), DMA_HEAP } },
+	/* The tests' stand-in for it allocates memfds. */
+	{ DEVICE_RIGHT_DSP, 1, { SCMP_SYS(memfd_create), ANY } },
+	{ DEVICE_RIGHT_DSP, 1, { SCMP_SYS(ftruncate), ANY } },
+	{ DEVICE_RIGHT_DSP, 1, { SCMP_SYS(fcntl), DUP_FD } },
 };
 
 /* Argument n has this value under the mask.  The upper half of an int argument
@@ -114,11 +163,35 @@ allow(scmp_filter_ctx ctx, const struct permission *p)
 	case ON_SELF:
 		arg = masked_arg(0, UINT32_MAX, getpid());
 		break;
+	case THIS_THREAD:
+		arg = masked_arg(0, UINT32_MAX, 0);
+		break;
 	case GET_SEALS:
 		arg = masked_arg(1, UINT32_MAX, F_GET_SEALS);
 		break;
+	case ADD_SEALS:
+		arg = masked_arg(1, UINT32_MAX, F_ADD_SEALS);
+		break;
+	case DUP_FD:
+		arg = masked_arg(1, UINT32_MAX, F_DUPFD_CLOEXEC);
+		break;
 	case FASTRPC:
 		arg = masked_arg(1, 0xff00, 'R' << 8);
+		break;
+	case DMA_HEAP:
+		arg = masked_arg(1, 0xff00, 'H' << 8);
+		break;
+	case ADD_FILTER:
+		arg = masked_arg(0, UINT32_MAX, SECCOMP_SET_MODE_FILTER);
+		break;
+	case RING_BUFFERS:
+		arg = masked_arg(1, UINT32_MAX, IORING_REGISTER_BUFFERS);
+		break;
+	case RING_FILES:
+		arg = masked_arg(1, UINT32_MAX, IORING_REGISTER_FILES);
+		break;
+	case RING_ENABLE:
+		arg = masked_arg(1, UINT32_MAX, IORING_REGISTER_ENABLE_RINGS);
 		break;
 	}
 	return seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, p->nr,
@@ -155,10 +228,30 @@ out:
 	return rc;
 }
 
+static int
+allow_for_device(scmp_filter_ctx ctx, enum confine_step step, unsigned rights)
+{
+	unsigned i;
+	int rc;
+
+	for (i = 0; i < NITEMS(device_permissions); i++) {
+		if (!(device_permissions[i].right & rights) ||
+		    (device_permissions[i].load_only &&
+		    step != CONFINE_BEFORE_LOAD))
+			continue;
+		rc = allow(ctx, &device_permissions[i].p);
+		/* Two rights may list the same call. */
+		if (rc < 0 && rc != -EEXIST)
+			return rc;
+	}
+	return 0;
+}
+
 /* A denied call traps, so that the handler can report it.  Calls of another
  * architecture (32-bit on a 64-bit kernel) kill the process. */
 int
-confine_filter(struct sock_filter **ret, unsigned short *ret_n)
+confine_filter(enum confine_step step, unsigned rights,
+    struct sock_filter **ret, unsigned short *ret_n)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
 	unsigned i;
@@ -170,6 +263,11 @@ confine_filter(struct sock_filter **ret, unsigned short *ret_n)
 	    SCMP_ACT_KILL_PROCESS);
 	for (i = 0; rc == 0 && i < NITEMS(permissions); i++)
 		rc = allow(ctx, &permissions[i]);
+	for (i = 0; rc == 0 && step == CONFINE_BEFORE_LOAD &&
+	    i < NITEMS(load_permissions); i++)
+		rc = allow(ctx, &load_permissions[i]);
+	if (rc == 0)
+		rc = allow_for_device(ctx, step, rights);
 	if (rc == 0)
 		rc = export_program(ctx, ret, ret_n);
 	seccomp_release(ctx);

@@ -66,8 +66,8 @@ on_denied(int sig, siginfo_t *si, void *ucontext)
 	(void)sig;
 	(void)ucontext;
 	snprintf(we.msg, sizeof(we.msg), "its worker called %s (number %d), "
-	    "which is forbidden after the load; it was stopped",
-	    call_name(si->si_syscall), si->si_syscall);
+	    "which is forbidden %s the load; it was stopped",
+	    call_name(si->si_syscall), si->si_syscall, in_force->when);
 	chan_send(&chan, WIRE_ERROR, &we, sizeof(we), NULL, 0,
 	    event_now_ns() + REPORT_NS);
 	_exit(EXIT_FAILURE);
@@ -85,10 +85,12 @@ catch_denied(const struct confine *c)
 	return sigaction(SIGSYS, &sa, NULL) < 0 ? -errno : 0;
 }
 
+/* Filters add up: the kernel allows what all of them allow. */
 static int
-filter_calls(const struct confine *c)
+filter_calls(const struct confine *c, enum confine_step step)
 {
-	struct sock_fprog prog = { .len = c->nfilter, .filter = c->filter };
+	struct sock_fprog prog = { .len = c->step[step].n,
+	    .filter = c->step[step].filter };
 	/* Without SPEC_ALLOW, kernels before 5.16 also disable speculative
 	 * store bypass, which slows loads after stores down. */
 	unsigned flags = SECCOMP_FILTER_FLAG_TSYNC |
@@ -255,41 +257,61 @@ confine_threads(struct par *par, int32_t ret[CONFINE_NPARTS])
 /* --- all parts --- */
 
 struct confine *
-confine_open(void)
+confine_open(unsigned rights)
 {
 	struct confine *c = calloc(1, sizeof(*c));
+	unsigned step;
 
 	if (c == NULL)
 		return NULL;
 	if (SANITIZED) {
 		c->error = -ECANCELED;
 	} else {
-		c->error = confine_filter(&c->filter, &c->nfilter);
+		for (step = 0; step < CONFINE_NSTEPS && c->error == 0; step++)
+			c->error = confine_filter(step, rights,
+			    &c->step[step].filter, &c->step[step].n);
 		confine_names(c);
 	}
 	return c;
 }
 
 void
-confine_self(struct confine *c, struct par *par, int32_t ret[CONFINE_NPARTS])
+confine_before_load(struct confine *c, struct par *par,
+    int32_t ret[CONFINE_NPARTS])
 {
 	int rc = c == NULL ? -ENOMEM : c->error;
 
 	confine_threads(par, ret);
 	ret[CONFINE_DUMP] = SANITIZED ? -ECANCELED :
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
-	if (rc == 0 && (rc = catch_denied(c)) == 0 &&
-	    (rc = filter_calls(c)) < 0)
-		in_force = NULL;
-	ret[CONFINE_CALLS] = rc;
+	if (rc == 0) {
+		c->when = "during";
+		if ((rc = catch_denied(c)) < 0 ||
+		    (rc = filter_calls(c, CONFINE_BEFORE_LOAD)) < 0)
+			in_force = NULL;
+	}
+	ret[CONFINE_LOAD] = ret[CONFINE_CALLS] = rc;
+}
+
+void
+confine_after_load(struct confine *c, int32_t ret[CONFINE_NPARTS])
+{
+	if (ret[CONFINE_LOAD] < 0)
+		return;
+	ret[CONFINE_CALLS] = filter_calls(c, CONFINE_AFTER_LOAD);
+	if (ret[CONFINE_CALLS] == 0)
+		c->when = "after";
 }
 
 void
 confine_close(struct confine *c)
 {
+	unsigned step;
+
 	if (c == NULL)
 		return;
 	in_force = NULL;
-	free(c->filter);
+	for (step = 0; step < CONFINE_NSTEPS; step++)
+		free(c->step[step].filter);
 	free(c);
 }

@@ -1,21 +1,28 @@
-/* worker/confine/confine.h - rights that a worker gives up after its load.
- * Owns: the filter of system calls, made before the worker's base memory is
- * measured, and the names of the calls that it denies.  Called by main and by
- * the order to load.
+/* worker/confine/confine.h - rights that a worker gives up, in two steps.
+ * Owns: the filters of system calls, made before the worker's base memory is
+ * measured, and the names of the calls that they deny.  Called by main and by
+ * the orders to confine and to load.
  *
- * After confine_self() the process can compute, sleep, use the channel and the
- * files that it holds open, map memory that is not executable, and exit:
+ * The first step comes before anything of the model arrives, once the device is
+ * open and the pool's threads run.  Then the process can compute, sleep, use the
+ * channel and the files that it holds open, be sent others over it, map memory
+ * that is not executable, and exit:
  *
  *	CONFINE_CAPS	no capability, and no thread can gain one
  *	CONFINE_PRIVS	no new privileges, whatever is executed
  *	CONFINE_DUMP	not dumpable: no core, no tracing by its own user
  *	CONFINE_FILES	Landlock: no file by name, no TCP, no signal outside
  *			(except the one that ends its own children with it)
- *	CONFINE_CALLS	seccomp: only the calls of confine/calls.c
+ *	CONFINE_LOAD	seccomp: only the calls of confine/calls.c: no socket, no
+ *			file by name, no program, no process or thread
+ *
+ * The second step comes after the load:
+ *
+ *	CONFINE_CALLS	seccomp: without the calls that only the load needs
  *
  * Each part applies to every thread of the process, or is reported with the
  * reason why it does not.  That is no error, because results do not depend on
- * it: emulators and some containers lack the last two. */
+ * it: emulators and some containers lack the last three. */
 #ifndef WORKER_CONFINE_CONFINE_H
 #define WORKER_CONFINE_CONFINE_H
 
@@ -24,20 +31,24 @@
 
 struct confine;
 
-/* Make the filter.  NULL = out of memory; confine_self() accepts NULL and
- * reports it. */
-struct confine *confine_open(void);
+/* Make the filters, with the rights of a device (config/devices.h).  NULL = out
+ * of memory; confine_before_load() accepts NULL and reports it. */
+struct confine *confine_open(unsigned rights);
 
-/* Give up all parts, on every thread of par.  io_uring must be closed, because
- * its requests bypass the filter.  A denied call is reported over the channel
- * as WIRE_ERROR, with its name, and ends the process.  ret[part]: 0 = in force,
- * else -errno. */
-void confine_self(struct confine *c, struct par *par,
+/* The first step, on every thread of par.  An io_uring must have restrictions,
+ * because its requests bypass the filter.  A denied call is reported over the
+ * channel as WIRE_ERROR, with its name, and ends the process.  ret[part]: 0 = in
+ * force, else -errno. */
+void confine_before_load(struct confine *c, struct par *par,
     int32_t ret[CONFINE_NPARTS]);
 
-/* Is the filter in force?  Then this process cannot send signals. */
+/* The second step; ret is what the first reported.  No io_uring may be open. */
+void confine_after_load(struct confine *c, int32_t ret[CONFINE_NPARTS]);
+
+/* Is a filter in force?  Then this process cannot send signals. */
 int confine_holds(void);
 
+/* Accepts NULL. */
 void confine_close(struct confine *c);
 
 #endif

@@ -9,18 +9,24 @@
 /* A call beyond this number is denied like the others, and has no name. */
 enum { CONFINE_CALLS_NAMED = 512, CONFINE_NAMES_BYTES = 16 * 1024 };
 
+enum confine_step { CONFINE_BEFORE_LOAD, CONFINE_AFTER_LOAD, CONFINE_NSTEPS };
+
 struct confine {
-	struct sock_filter *filter;	/* [nfilter]; NULL: not made */
-	unsigned short nfilter;
+	struct {
+		struct sock_filter *filter;	/* [n]; NULL: not made */
+		unsigned short n;
+	} step[CONFINE_NSTEPS];
 	int error;			/* why not: -errno */
+	const char *when;		/* of the step in force, in words */
 	/* [call number]: offset of its name in names, 0 = none. */
 	unsigned short name[CONFINE_CALLS_NAMED];
 	char names[CONFINE_NAMES_BYTES];
 };
 
-/* Make the program that allows the calls a worker needs and traps all others;
- * -errno. */
-int confine_filter(struct sock_filter **ret, unsigned short *ret_n);
+/* Make the program that allows the calls a worker needs from this step on, with
+ * these rights (config/devices.h), and traps all others; -errno. */
+int confine_filter(enum confine_step step, unsigned rights,
+    struct sock_filter **ret, unsigned short *ret_n);
 
 /* Look up the names of all calls, while allocations are still allowed. */
 void confine_names(struct confine *c);

@@ -58,7 +58,8 @@ struct loader {
 	load_progress_fn *progress;
 	void *progress_arg;
 
-	struct load_uring uring;		/* unless path is LOAD_PREAD */
+	struct load_uring own, *uring;		/* open unless path is
+						 * LOAD_PREAD */
 	struct load_stats stats;
 	struct load_req req[LOAD_MAX_DEPTH];	/* request n is in n % depth */
 };
@@ -91,7 +92,7 @@ is_refused(int rc)
 static void
 leave_uring(struct loader *ld)
 {
-	load_uring_close(&ld->uring);
+	load_uring_close(ld->uring);
 	ld->stats.path = LOAD_PREAD;
 	ld->stats.registered = 0;
 }
@@ -144,13 +145,12 @@ read_start(struct loader *ld, struct load_req *q)
 	q->asked_bytes = MIN(ALIGN_UP(q->range.nbytes, LOAD_GRAIN) -
 	    q->done_bytes, MAX_READ_BYTES);
 	q->direct = ld->stats.direct;
-	fd = q->direct ? f->direct_fd : f->fd;
 	if (!q->direct)
 		drop_ahead(ld, q);
 
 	if (read_hook == NULL && ld->stats.path != LOAD_PREAD) {
-		rc = load_uring_read(&ld->uring, (uint32_t)(q - ld->req), fd,
-		    buf, q->asked_bytes, offset);
+		rc = load_uring_read(ld->uring, (uint32_t)(q - ld->req),
+		    q->range.file, q->direct, buf, q->asked_bytes, offset);
 		if (!is_refused(rc)) {
 			q->error = rc;
 			q->finished = rc < 0;
@@ -158,6 +158,7 @@ read_start(struct loader *ld, struct load_req *q)
 		}
 		leave_uring(ld);
 	}
+	fd = q->direct ? f->direct_fd : f->fd;
 	t0 = event_now_ns();
 	if (read_hook != NULL)
 		q->res = read_hook(read_hook_arg, fd, buf, q->asked_bytes,
@@ -226,7 +227,7 @@ wait_for(struct loader *ld, struct load_req *q)
 			break;
 		}
 		t0 = event_now_ns();
-		rc = load_uring_wait(&ld->uring, &slot, &res);
+		rc = load_uring_wait(ld->uring, &slot, &res);
 		ld->stats.wait_ns += event_now_ns() - t0;
 		if (is_refused(rc)) {
 			leave_uring(ld);
@@ -362,19 +363,38 @@ all_direct(const struct load_file *files, uint32_t nfiles)
 	return 1;
 }
 
+/* Make the ring ready, or one of our own if none was made before. */
+static int
+start_uring(struct loader *ld, const struct load_conf *lc)
+{
+	int rc = 0;
+
+	ld->uring = lc->uring != NULL ? lc->uring : &ld->own;
+	if (lc->path == LOAD_PREAD)
+		return -ENOSYS;
+	if (lc->uring == NULL)
+		rc = load_uring_open(&ld->own, ld->depth);
+	if (rc == 0)
+		rc = load_uring_start(ld->uring, ld->plan.files,
+		    ld->plan.nfiles, ld->stats.direct, ld->staging,
+		    ld->depth * ld->plan.block_bytes,
+		    lc->path != LOAD_URING_PLAIN);
+	if (rc == 0)
+		ld->depth = MIN(ld->depth, ld->uring->depth);
+	return rc;
+}
+
 /* Choose the best path that is requested and allowed. */
 static void
-open_path(struct loader *ld, enum load_path asked)
+open_path(struct loader *ld, const struct load_conf *lc)
 {
 	ld->stats.direct = 1;
 	if (!all_direct(ld->plan.files, ld->plan.nfiles))
 		go_buffered(ld);
 	ld->stats.path = LOAD_PREAD;
-	if (asked != LOAD_PREAD && load_uring_open(&ld->uring, ld->depth,
-	    ld->staging, ld->depth * ld->plan.block_bytes,
-	    asked != LOAD_URING_PLAIN) == 0) {
-		ld->stats.registered = ld->uring.registered;
-		ld->stats.path = ld->uring.registered ? LOAD_URING :
+	if (start_uring(ld, lc) == 0) {
+		ld->stats.registered = ld->uring->registered;
+		ld->stats.path = ld->uring->registered ? LOAD_URING :
 		    LOAD_URING_PLAIN;
 	} else {
 		ld->depth = 1;		/* pread() is synchronous */
@@ -411,10 +431,9 @@ load_run(const struct load_conf *lc, const struct load_file *files,
 	ld->sink_arg = sink_arg;
 	ld->progress = progress;
 	ld->progress_arg = progress_arg;
-	open_path(ld, lc->path);
+	open_path(ld, lc);
 	rc = load_loop(ld, reterr);
-	if (ld->stats.path != LOAD_PREAD)
-		load_uring_close(&ld->uring);
+	load_uring_close(ld->uring);
 	ld->stats.ns = event_now_ns() - t0;
 	if (rc == 0 && ret_stats != NULL)
 		*ret_stats = ld->stats;

@@ -1,7 +1,11 @@
-/* worker/orders/load.c - WIRE_LOAD: open the stage, read its weights, confine
- * this process, and say so. */
+/* worker/orders/load.c - WIRE_CONFINE: open the device, confine this process.
+ * WIRE_LOAD: open the stage, read its weights, confine this process further, and
+ * say so. */
 #include "orders.h"
 
+#include <string.h>
+
+#include "layers/staging.h"
 #include "shm/event.h"
 #include "worker/stage/report.h"
 
@@ -19,6 +23,42 @@ do_rings_fit(const struct worker *w)
 	    w->out.slot_bytes >= out;
 }
 
+/* Whatever the load needs by name, or from a call that the first step of the
+ * confinement denies, is opened here: nothing of the model has arrived. */
+static int
+open_before(struct worker *w, struct err *reterr)
+{
+	const struct device_conf dc = stage_device_conf(&w->sc);
+	const struct load_conf lc = LOAD_CONF_DEFAULT;
+	int rc;
+
+	if ((rc = w->sc.dev->open(&dc, &w->sc.opened, reterr)) < 0)
+		return rc;
+	/* Before capabilities are dropped, because memory that root registers
+	 * is not limited.  Without a ring the load uses pread(). */
+	w->sc.uring = &w->uring;
+	load_uring_open(&w->uring, lc.depth);
+	return 0;
+}
+
+int
+order_confine(struct worker *w, struct err *reterr)
+{
+	struct wire_confine wc;
+	int rc;
+
+	if (w->sc.par == NULL || w->is_confined ||
+	    (rc = order_payload(w, &wc, sizeof(wc), 0, reterr)) < 0)
+		return order_refuse(w, reterr);
+	w->open_ns = event_now_ns();
+	if (wc.opens_device && (rc = open_before(w, reterr)) < 0)
+		return rc;
+	w->open_ns = event_now_ns() - w->open_ns;
+	confine_before_load(w->confine, w->sc.par, w->confined);
+	w->is_confined = 1;
+	return 0;
+}
+
 int
 order_load(struct worker *w, struct err *reterr)
 {
@@ -27,18 +67,21 @@ order_load(struct worker *w, struct err *reterr)
 	int rc;
 
 	if (!order_model_is_complete(w) || !do_rings_fit(w) ||
-	    w->stage != NULL ||
+	    w->stage != NULL || w->sc.opened == NULL ||
 	    w->nfile != w->sc.model.nfiles)
 		return order_refuse(w, reterr);
 	r.reserve_ns = event_now_ns();
-	if ((rc = stage_open(&w->sc, &w->stage, reterr)) < 0)
+	rc = stage_open(&w->sc, &w->stage, reterr);
+	w->sc.opened = NULL;
+	if (rc < 0)
 		return rc;
-	r.reserve_ns = event_now_ns() - r.reserve_ns;
+	r.reserve_ns = event_now_ns() - r.reserve_ns + w->open_ns;
 	stage_attach(w->stage, &w->in, &w->out);
 	stage_renew(w->stage, w->epoch, NULL, NULL);
 	w->in.sh = w->out.sh = NULL;	/* the stage closes them */
 	rc = stage_load(w->stage, w->file, w->nfile, &st, reterr);
 	order_close_files(w);
+	load_uring_close(&w->uring);
 	if (rc < 0)
 		return rc;
 	order_pin_after_load(w);
@@ -52,6 +95,7 @@ order_load(struct worker *w, struct err *reterr)
 	r.registered = (uint32_t)st.registered;
 	r.device_ops = stage_placement(w->stage)->device_ops;
 	r.cpu_ops = stage_placement(w->stage)->cpu_ops;
-	confine_self(w->confine, w->sc.par, r.confined);
+	confine_after_load(w->confine, w->confined);
+	memcpy(r.confined, w->confined, sizeof(r.confined));
 	return report(&w->chan, WIRE_READY, &r, sizeof(r), reterr);
 }

@@ -45,7 +45,7 @@ order_model(struct worker *w, struct err *reterr)
 {
 	struct wire_model *m = &w->sc.model;
 
-	if (w->ext != NULL || w->sc.par == NULL || w->msg.nfds != 0 ||
+	if (w->ext != NULL || !w->is_confined || w->msg.nfds != 0 ||
 	    w->msg.nbytes != sizeof(*m) + sizeof(w->sc.hp))
 		return order_refuse(w, reterr);
 	memcpy(m, w->msg.buf, sizeof(*m));

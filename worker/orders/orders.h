@@ -5,7 +5,8 @@
  *	start.c		WIRE_START: settings, node, cores, threads, ledger
  *	model.c		WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE: its part of the model
  *	rings.c		WIRE_RINGS, WIRE_RENEW: its connections
- *	load.c		WIRE_LOAD: open the stage, read weights, confine
+ *	load.c		WIRE_CONFINE: open the device, confine; WIRE_LOAD: open
+ *			the stage, read weights, confine further
  *	questions.c	WIRE_STATS_ASK, WIRE_EXPLAIN, WIRE_PROBE, WIRE_DRILL
  *
  * The payload of the current order is in worker.msg.  Every function returns 0
@@ -17,6 +18,7 @@
 #include "kernels/kernels.h"
 #include "shm/chan.h"
 #include "worker/confine/confine.h"
+#include "worker/load/uring.h"
 #include "worker/stage/procmem.h"
 #include "worker/stage/stage.h"
 
@@ -38,6 +40,10 @@ struct worker {
 	struct stage *stage;
 	struct procmem_files proc;
 	struct confine *confine;
+	int32_t confined[CONFINE_NPARTS];
+	int is_confined;		/* WIRE_CONFINE was carried out */
+	uint64_t open_ns;		/* that its device took to open */
+	struct load_uring uring;
 	int stopped;			/* after BATCH_STOP: questions only */
 	int leave;			/* the coordinator closed the channel */
 };
@@ -56,6 +62,7 @@ void order_close_files(struct worker *w);
 int order_rings(struct worker *w, struct err *reterr);
 int order_renew(struct worker *w, struct err *reterr);
 
+int order_confine(struct worker *w, struct err *reterr);
 int order_load(struct worker *w, struct err *reterr);
 
 int order_stats(struct worker *w, struct err *reterr);

@@ -58,7 +58,8 @@ order_probe(struct worker *w, struct err *reterr)
 {
 	const struct device_conf dc = stage_device_conf(&w->sc);
 
-	if (w->sc.dev == NULL)
+	/* A confined worker cannot open the device. */
+	if (w->sc.dev == NULL || w->is_confined)
 		return order_refuse(w, reterr);
 	return probe_device(&w->chan, w->sc.dev, &dc, reterr);
 }

@@ -9,6 +9,10 @@
 
 struct stage_conf {
 	const struct device_ops *dev;	/* the session's device */
+	struct device *opened;		/* opened before; NULL = the stage opens
+					 * it */
+	struct load_uring *uring;	/* made before; NULL = the load makes
+					 * one */
 	const struct kernels *kernels;	/* layouts point into it */
 	struct wire_start start;
 	struct wire_model model;

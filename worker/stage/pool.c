@@ -237,7 +237,8 @@ bind_thread(const struct pool_conf *pc, unsigned index)
 	for (cpu = 0; cpu < MAX_CPUS; cpu++)
 		if (cpuset_has(&mine, cpu))
 			CPU_SET(cpu, &set);
-	return -pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	/* 0: this thread; a confined worker may bind no other process. */
+	return sched_setaffinity(0, sizeof(set), &set) < 0 ? -errno : 0;
 }
 
 /* Report the first thread that could not be bound. */

@@ -73,7 +73,8 @@ open_devices(struct stage *s, struct err *reterr)
 	const struct device_conf dc = stage_device_conf(&s->conf);
 	int rc;
 
-	if ((rc = s->conf.dev->open(&dc, &s->dev, reterr)) < 0)
+	if (s->dev == NULL && (rc = s->conf.dev->open(&dc, &s->dev,
+	    reterr)) < 0)
 		return rc;
 	s->conf.dev->traits(s->dev, &s->traits);
 	/* Operations that fall back run on the host, in the same buffers. */
@@ -164,10 +165,14 @@ stage_open(const struct stage_conf *sc, struct stage **ret,
 	struct stage *s;
 	int rc;
 
-	if ((s = calloc(1, sizeof(*s))) == NULL)
+	if ((s = calloc(1, sizeof(*s))) == NULL) {
+		if (sc->opened != NULL)
+			sc->dev->close(sc->opened);
 		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
 		    "no memory for its stage", sc->start.name);
+	}
 	s->conf = *sc;
+	s->dev = sc->opened;
 	s->in.map = s->out.map = (struct region)REGION_NONE;
 	s->row = calloc(sc->model.batch_rows, sizeof(*s->row));
 	s->column = calloc((size_t)sc->model.batch_rows *
@@ -240,7 +245,7 @@ int
 stage_load(struct stage *s, const struct load_file *files, uint32_t nfiles,
     struct load_stats *ret, struct err *reterr)
 {
-	const struct load_conf lc = LOAD_CONF_DEFAULT;
+	struct load_conf lc = LOAD_CONF_DEFAULT;
 	uint32_t i, n = s->conf.model.nextents;
 	struct arena staging = { 0 };
 	struct load_item *items;
@@ -255,6 +260,7 @@ stage_load(struct stage *s, const struct load_file *files, uint32_t nfiles,
 		items[i].ext = s->ws.w[i].ext;
 		items[i].row_step = weight_row_step(&s->ws.w[i]);
 	}
+	lc.uring = s->conf.uring;
 	nbytes = load_staging_bytes(&lc, items, n);
 	rc = arena_open(&staging, s->conf.ledger, MEM_STAGING, nbytes,
 	    "I/O staging", reterr);

@@ -14,7 +14,8 @@ struct stage;
 struct device_conf stage_device_conf(const struct stage_conf *sc);
 
 /* Build program and placement, then take the memory: all of it is charged,
- * mapped and, except for weights, touched on return. */
+ * mapped and, except for weights, touched on return.  Takes sc->opened, also on
+ * failure. */
 int stage_open(const struct stage_conf *sc, struct stage **ret,
     struct err *reterr);
 
