@@ -1,7 +1,8 @@
 /* config/devices.h - the kinds of devices that a session can name.
  * Owns: their names, their keys, and the facts needed before a worker can be
- * asked.  Called by config/, the coordinator, orders/start.c and confine/.  Does not know which kinds this
- * build supports: the worker does (worker/device.h). */
+ * asked.  Called by config/, the coordinator, orders/start.c and confine/.
+ * Does not know which kinds this build supports: the worker does
+ * (worker/device.h). */
 #ifndef CONFIG_DEVICES_H
 #define CONFIG_DEVICES_H
 

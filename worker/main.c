@@ -1,9 +1,9 @@
 /* worker/main.c - one process, one session: orders in, reports out.
  *
  * Everything arrives over the channel on CHAN_FD (shm/wire.h shows the
- * sequence); files arrive as fds.  Before anything of the model arrives the worker
- * gives up what would let it open a path by name, and more after the load
- * (confine/confine.h).  In order:
+ * sequence); files arrive as fds.  Before anything of the model arrives the
+ * worker gives up what would let it open a path by name, and more after the
+ * load (confine/confine.h).  In order:
  *
  *	worker_main	follow the parent
  *	serve		one order after the other (worker/orders): start,

@@ -11,8 +11,8 @@
  * note if a part is missing from any of them. */
 void confined_log(const struct sessions *ss);
 
-/* What a confined worker on this kind of device may do besides: "size memory that
- * ... (emulator); ...", "" = nothing. */
+/* What a confined worker on this kind of device may do besides: "size memory
+ * that ... (emulator); ...", "" = nothing. */
 void confined_rights(const char *kind, char *buf, size_t len);
 
 /* ["emulator","dsp"] */

@@ -1,5 +1,6 @@
-/* coordinator/session/orders.c - the orders that follow the handshake: confinement,
- * part of the model, rings, files; and, after another worker's loss, new rings. */
+/* coordinator/session/orders.c - the orders that follow the handshake:
+ * confinement, part of the model, rings, files; and, after another worker's
+ * loss, new rings. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -571,7 +571,8 @@ __wrap_domain_call(struct domain *d, struct domain_reply *ret,
 {
 	if (!fails_once("no-answer"))
 		return __real_domain_call(d, ret, reterr);
-	d->sent++;		/* it is not: a confined worker stops nobody */
+	/* It is not: a confined worker cannot stop the domain. */
+	d->sent++;
 	return __real_domain_wait(d, event_now_ns(), ret, reterr);
 }
 

@@ -1,6 +1,7 @@
 /* tests/unit/confine.c - tests of confinement: calls that a confined process
- * cannot make in each step, and those that it can.  Each case is a child with a thread pool
- * and a channel, as a worker has; it reports a denied call over the channel. */
+ * cannot make in each step, and those that it can.  Each case is a child with a
+ * thread pool and a channel, as a worker has; it reports a denied call over the
+ * channel. */
 #include "tests/support/t.h"
 
 #include <bsd/unistd.h>

@@ -260,8 +260,8 @@ value_of(const uint32_t *list, unsigned n, unsigned i, uint32_t *ret)
 	return 1;
 }
 
-/* May a process in this mode make the call, with this value of the argument that
- * decides? */
+/* May a process in this mode make the call, with this value of the argument
+ * that decides? */
 static int
 may_call(const struct mode *m, long nr, uint32_t value)
 {

@@ -1,5 +1,5 @@
-/* tests/unit/load_uring.c - what the loader's ring can be told to do: the kernel's
- * restrictions on it, and loads where the kernel has none. */
+/* tests/unit/load_uring.c - what the loader's ring can be told to do: the
+ * kernel's restrictions on it, and loads where the kernel has none. */
 #include "tests/support/t.h"
 
 #include <errno.h>

@@ -293,7 +293,7 @@ START_TEST(a_confinement_out_of_order_is_refused)
 
 	start();
 	receive(&wc, sizeof(wc), NULL, 0, 0);
-	ck_assert(is_refused(order_confine(&w, &err)));	/* a second one */
+	ck_assert(is_refused(order_confine(&w, &err)));	/* a second */
 	receive("", 0, NULL, 0, 0);
 	ck_assert(is_refused(order_probe(&w, &err)));
 	w.is_confined = 0;

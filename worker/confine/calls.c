@@ -1,11 +1,11 @@
 /* worker/confine/calls.c - system calls that a confined worker may make.
  *
- * Every call that is not in these lists is denied.  Each entry says who needs the
- * call.  Remove entries that nobody needs; a new entry must be harmless in the
- * hands of an attacker who controls the worker.  Such a worker can use up its
- * cores, corrupt its own results and send wrong data to the coordinator, which
- * validates everything; it can reach no file, no network and no other process,
- * and can run no code that is not in the program. */
+ * Every call that is not in these lists is denied.  Each entry says who needs
+ * the call.  Remove entries that nobody needs; a new entry must be harmless in
+ * the hands of an attacker who controls the worker.  Such a worker can use up
+ * its cores, corrupt its own results and send wrong data to the coordinator,
+ * which validates everything; it can reach no file, no network and no other
+ * process, and can run no code that is not in the program. */
 #include "filter.h"
 
 #include <errno.h>

@@ -4,21 +4,21 @@
  * the orders to confine and to load.
  *
  * The first step comes before anything of the model arrives, once the device is
- * open and the pool's threads run.  Then the process can compute, sleep, use the
- * channel and the files that it holds open, be sent others over it, map memory
- * that is not executable, and exit:
+ * open and the pool's threads run.  Then the process can compute, sleep, use
+ * the channel and the files that it holds open, be sent others over it, map
+ * memory that is not executable, and exit:
  *
  *	CONFINE_CAPS	no capability, and no thread can gain one
  *	CONFINE_PRIVS	no new privileges, whatever is executed
  *	CONFINE_DUMP	not dumpable: no core, no tracing by its own user
  *	CONFINE_FILES	Landlock: no file by name, no TCP, no signal outside
  *			(except the one that ends its own children with it)
- *	CONFINE_LOAD	seccomp: only the calls of confine/calls.c: no socket, no
- *			file by name, no program, no process or thread
+ *	CONFINE_LOAD	seccomp: only the calls of confine/calls.c: no new
+ *			socket, file by name, program, process or thread
  *
  * The second step comes after the load:
  *
- *	CONFINE_CALLS	seccomp: without the calls that only the load needs
+ *	CONFINE_CALLS	seccomp: not the calls that only the load needs
  *
  * Each part applies to every thread of the process, or is reported with the
  * reason why it does not.  That is no error, because results do not depend on
@@ -37,8 +37,8 @@ struct confine *confine_open(unsigned rights);
 
 /* The first step, on every thread of par.  An io_uring must have restrictions,
  * because its requests bypass the filter.  A denied call is reported over the
- * channel as WIRE_ERROR, with its name, and ends the process.  ret[part]: 0 = in
- * force, else -errno. */
+ * channel as WIRE_ERROR, with its name, and ends the process.  ret[part]: 0 =
+ * in force, else -errno. */
 void confine_before_load(struct confine *c, struct par *par,
     int32_t ret[CONFINE_NPARTS]);
 

@@ -14,8 +14,8 @@ load_identify(struct load_file *f)
 {
 	struct stat st;
 
-	/* The C library's fstat() may call newfstatat(), which also takes names:
-	 * a confined worker may not. */
+	/* The C library's fstat() may call newfstatat(), which also takes
+	 * names: a confined worker may not. */
 	if (syscall(SYS_fstat, f->fd, &st) < 0)
 		return -errno;
 	f->nbytes = (uint64_t)st.st_size;

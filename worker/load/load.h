@@ -9,8 +9,9 @@
  * alignment), else the page cache, whose pages are dropped after each read.
  * They go through io_uring with registered buffers; without them when locking
  * fails (EPERM, ENOMEM: locked memory is limited per user); through pread when
- * io_uring is refused (EPERM, EACCES, ENOSYS), at start or at any read, or cannot
- * be restricted to reads of these files.  All three give the same results. */
+ * io_uring is refused (EPERM, EACCES, ENOSYS), at start or at any read, or
+ * cannot be restricted to reads of these files.  All three give the same
+ * results. */
 #ifndef WORKER_LOAD_LOAD_H
 #define WORKER_LOAD_LOAD_H
 

@@ -1,6 +1,7 @@
 /* worker/load/uring.h - the loader's reads through io_uring.
- * Owns: the ring.  Called by load.c, and by the worker that makes the ring before
- * it gives up the call that does.  Does not depend on the data that is read.
+ * Owns: the ring.  Called by load.c, and by the worker that makes the ring
+ * before it gives up the call that does.  Does not depend on the data that is
+ * read.
  *
  * Requests of a ring bypass the seccomp filter.  So it is made disabled, with
  * restrictions: it can only read, from files that are registered before it is

@@ -1,6 +1,6 @@
 /* worker/orders/load.c - WIRE_CONFINE: open the device, confine this process.
- * WIRE_LOAD: open the stage, read its weights, confine this process further, and
- * say so. */
+ * WIRE_LOAD: open the stage, read its weights, confine this process further,
+ * and say so. */
 #include "orders.h"
 
 #include <string.h>

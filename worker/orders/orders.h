@@ -5,8 +5,8 @@
  *	start.c		WIRE_START: settings, node, cores, threads, ledger
  *	model.c		WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE: its part of the model
  *	rings.c		WIRE_RINGS, WIRE_RENEW: its connections
- *	load.c		WIRE_CONFINE: open the device, confine; WIRE_LOAD: open
- *			the stage, read weights, confine further
+ *	load.c		WIRE_CONFINE: open the device, confine; WIRE_LOAD:
+ *			open the stage, read weights, confine further
  *	questions.c	WIRE_STATS_ASK, WIRE_EXPLAIN, WIRE_PROBE, WIRE_DRILL
  *
  * The payload of the current order is in worker.msg.  Every function returns 0

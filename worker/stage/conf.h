@@ -9,8 +9,8 @@
 
 struct stage_conf {
 	const struct device_ops *dev;	/* the session's device */
-	struct device *opened;		/* opened before; NULL = the stage opens
-					 * it */
+	struct device *opened;		/* opened before; NULL = the stage
+					 * opens it */
 	struct load_uring *uring;	/* made before; NULL = the load makes
 					 * one */
 	const struct kernels *kernels;	/* layouts point into it */
