@@ -6,6 +6,10 @@
  *	open -> traits -> supports* -> alloc* -> upload* -> prepare*
  *	     -> (run -> sync)* -> close
  *
+ * After open the worker is confined (confine/confine.h): what a device needs by
+ * name, its threads and processes are made in open, and for later calls of its
+ * own kind it takes a right (config/devices.c).
+ *
  * Every function returns 0 or -errno with a message that names the operation,
  * tensor and code that failed: a device never logs and never exits.
  *

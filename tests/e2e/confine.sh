@@ -114,6 +114,11 @@ if has seccomp_load; then
 	check "explain: openat is blocked" stderr_has "session a: its worker\
  called openat \(number [0-9]+\), which is forbidden during the load"
 fi
+export STRADDLE_FAULT=worker:uring:1
+check_success "workers without io_uring" run "${PAIR[@]}" -v
+check "without io_uring they read with pread" equal 2 \
+    "$(grep -c "^straddle: session [ab]: pid .* with pread" "$ERR")"
+check "without io_uring they give the same text" equal "$text" "$(cat "$OUT")"
 export STRADDLE_FAULT=worker:socket:3
 check_success "a fault for a thread that does not exist" run "${PAIR[@]}" -q
 check "that fault does not change the text" equal "$text" "$(cat "$OUT")"
