@@ -66,13 +66,16 @@ enum command {
 	CMD_STRESS, CMD_QUANTIZE, CMD_HELP, CMD_VERSION
 };
 
+/* A context that is the model's trained one; one that is not given. */
+enum { CTX_TRAINED = 0, CTX_DEFAULT = -1 };
+
 struct conf {
 	enum command cmd;
 
 	/* config file and every command; options.c has the defaults */
 	char *config_path;	/* -c, NULL = none */
 	char *model_path;	/* absolute, or relative to the cwd */
-	int ctx_tok;		/* 0 = min(trained, 4096) */
+	int ctx_tok;		/* or CTX_TRAINED, CTX_DEFAULT */
 	int batch_rows;
 	enum kv_type kv_type_k, kv_type_v;
 	int half_layers;	/* split inside layers, too */

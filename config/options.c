@@ -222,9 +222,9 @@ static const struct setting settings[] = {
 	    "domain are for hexagon. LIST is 0-3,6 or big or little; SIZE is "
 	    "3.5GiB or 512MiB" },
 	{ TOP("context"), OPT(ALL, 0, "ctx", "N"),
-	  INT(ctx_tok, 1, LIMIT_CONTEXT, 0),
-	  .help = "context in tokens, {range} (default: the smaller of the "
-	    "trained context and 4096)" },
+	  INT(ctx_tok, CTX_TRAINED, LIMIT_CONTEXT, CTX_DEFAULT),
+	  .help = "context in tokens, {range}, 0 = as the model was trained "
+	    "(default: the smaller of that and 4096)" },
 	{ TOP("batch"), OPT(ALL, 0, "batch", "N"),
 	  INT(batch_rows, 1, MAX_BATCH, 128),
 	  .help = "rows per batch, {range} (default {default})" },

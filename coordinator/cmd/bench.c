@@ -8,7 +8,7 @@
 #include "cmd.h"
 
 /* Set the number of sequences that the tests need, and the context unless the
- * config has set one. */
+ * config has set a number. */
 static int
 set_sizes(struct conf *c, const struct bench_tests *ts, struct err *reterr)
 {
@@ -21,7 +21,7 @@ set_sizes(struct conf *c, const struct bench_tests *ts, struct err *reterr)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "bench: depth plus "
 		    "test needs %u tokens of context, limit %d", ctx,
 		    LIMIT_CONTEXT);
-	if (c->ctx_tok == 0)
+	if (c->ctx_tok == CTX_DEFAULT || c->ctx_tok == CTX_TRAINED)
 		c->ctx_tok = (int)ctx;
 	if (ctx > (uint32_t)c->ctx_tok)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "bench: tests of %u "

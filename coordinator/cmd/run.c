@@ -266,7 +266,7 @@ prepare_run(struct run *r, struct err *reterr)
 		return rc;
 	/* A context of the default length for each of many short prompts would
 	 * mostly be reserved in vain. */
-	if (c->prompts_file != NULL && c->ctx_tok == 0)
+	if (c->prompts_file != NULL && c->ctx_tok == CTX_DEFAULT)
 		c->ctx_tok = (int)prompts_context(r->eng, &r->source);
 	if ((rc = engine_plan(r->eng, reterr)) < 0)
 		return rc;

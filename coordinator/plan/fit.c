@@ -130,8 +130,7 @@ fit_fewest_sessions(struct fit *f, int from)
 uint32_t
 fit_asked_context(const struct fit *f, const struct conf *c)
 {
-	return c->ctx_tok > 0 ? (uint32_t)c->ctx_tok :
-	    plan_default_context(f->env->model);
+	return plan_asked_context(c, f->env->model);
 }
 
 uint32_t

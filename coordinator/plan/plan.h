@@ -123,6 +123,15 @@ plan_default_context(const struct model *m)
 	return MIN(m->hp.ctx_train, 4096);
 }
 
+/* The context that c asks for. */
+static inline uint32_t
+plan_asked_context(const struct conf *c, const struct model *m)
+{
+	return c->ctx_tok == CTX_TRAINED ?
+	    MIN(m->hp.ctx_train, (uint32_t)LIMIT_CONTEXT) :
+	    c->ctx_tok > 0 ? (uint32_t)c->ctx_tok : plan_default_context(m);
+}
+
 /* Plan c over its sessions.  On 0 every session's total is at most its cap, and
  * their sum fits into every room.
  * -ENOSPC with ERR_FIT: the message names the session or the room, the bytes

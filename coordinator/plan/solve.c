@@ -224,8 +224,7 @@ init_plan(const struct conf *c, const struct plan_env *env, struct sizes *z,
 	p->model = env->model;
 	p->half_layers = c->half_layers;
 	p->nsessions = (unsigned)c->nsessions;
-	p->ctx_tok = c->ctx_tok > 0 ? (uint32_t)c->ctx_tok :
-	    plan_default_context(env->model);
+	p->ctx_tok = plan_asked_context(c, env->model);
 	p->nseqs = (uint32_t)c->parallel;
 	/* A batch may hold rows of all sequences. */
 	p->batch_rows = (uint32_t)MIN((uint64_t)c->batch_rows,

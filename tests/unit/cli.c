@@ -297,8 +297,8 @@ START_TEST(bad_values_are_refused_with_the_option_name)
 	static const struct {
 		const char *cmd, *option, *value, *message;
 	} bad[] = {
-		{ "run", "--ctx", "0",
-		    "--ctx: '0' is too small: must be 1 to 16777216" },
+		{ "run", "--ctx", "-1",
+		    "--ctx: '-1' is too small: must be 0 to 16777216" },
 		{ "run", "--ctx", "16777217", "is too large" },
 		{ "run", "--batch", "4097",
 		    "--batch: '4097' is too large: must be 1 to" },

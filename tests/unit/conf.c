@@ -657,7 +657,7 @@ END_TEST
 START_TEST(defaults_match_the_manual)
 {
 	conf_defaults(&conf);
-	ck_assert_int_eq(conf.ctx_tok, 0);
+	ck_assert_int_eq(conf.ctx_tok, CTX_DEFAULT);
 	ck_assert_int_eq(conf.batch_rows, 128);
 	ck_assert_int_eq(conf.kv_type_k, KV_F16);
 	ck_assert_int_eq(conf.kv_type_v, KV_F16);

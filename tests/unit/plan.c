@@ -522,6 +522,26 @@ START_TEST(a_slot_beyond_32_bits_does_not_fit)
 }
 END_TEST
 
+/* A context of 0 is the trained one, however long; none is at most 4096. */
+START_TEST(context_zero_is_the_trained_one)
+{
+	static const struct { int ctx_tok; uint32_t trained, want; } cases[] = {
+		{ CTX_DEFAULT, 512, 512 }, { CTX_DEFAULT, 131072, 4096 },
+		{ CTX_TRAINED, 512, 512 }, { CTX_TRAINED, 131072, 131072 },
+		{ CTX_TRAINED, UINT32_MAX, LIMIT_CONTEXT },
+		{ 100, 131072, 100 }, { 200000, 131072, 200000 },
+	};
+	unsigned i;
+
+	for (i = 0; i < NITEMS(cases); i++) {
+		const struct conf c = { .ctx_tok = cases[i].ctx_tok };
+		const struct model m = { .hp.ctx_train = cases[i].trained };
+
+		ck_assert_uint_eq(plan_asked_context(&c, &m), cases[i].want);
+	}
+}
+END_TEST
+
 /* Two cores at half the speed of the other two take two of six layers.
  * Sessions that share cores count as equally fast. */
 START_TEST(slow_cores_take_fewer_layers)
@@ -590,6 +610,7 @@ main(void)
 		equal_inputs_give_equal_plans,
 		a_cache_beyond_64_bits_does_not_fit,
 		a_slot_beyond_32_bits_does_not_fit,
+		context_zero_is_the_trained_one,
 		slow_cores_take_fewer_layers
 	};
 
