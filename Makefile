@@ -302,7 +302,7 @@ CONFIGS := $(notdir $(call matching,config/*.conf))
 # Change a file's paths to those after the install: program, folder of configs.
 with_paths = sed -e 's|build/straddle|$(1)|; s|build/||; s|\.\./tests/data/||' \
            -e 's|config/\([a-z-]*\.conf\)|$(2)\1|; s|/usr/local/bin|$(PREFIX)/bin|'
-# What is installed, for the removal: also what this machine did not build.
+# The installed files, for the removal: also those not built here.
 INSTALLED := bin/straddle $(BASHDIR)/straddle $(ZSHDIR)/_straddle \
            lib/systemd/system/straddle.service \
            $(addprefix lib/,sysusers.d/straddle.conf tmpfiles.d/straddle.conf) \
@@ -312,7 +312,7 @@ INSTALLED := bin/straddle $(BASHDIR)/straddle $(ZSHDIR)/_straddle \
 
 install: all
 	$(MAKE) $(AGAIN) install-built
-# What was built, whatever the flags.
+# Install the files that are built, whatever the flags.
 install-built:
 	set -e; d="$(DESTDIR)$(PREFIX)"; \
 	install -d $(FOLDERS:%="$$d/%") "$$d/bin" "$$d/lib/systemd/system" \

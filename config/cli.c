@@ -37,7 +37,7 @@ find_command(const char *name)
 	return CMD_NONE;
 }
 
-/* What others call a command, or where to find what they do. */
+/* Commands of other programs: ours, or where to find it. */
 static const char *const foreign[][2] = {
 	{ "serve", "this is no server: 'straddle run --prompts FILE' answers "
 	    "many prompts" },

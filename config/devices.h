@@ -23,7 +23,7 @@ int device_is_on_cores(const char *kind);
  * be asked for limits; 0 for unknown kinds. */
 int device_has_no_limits(const char *kind);
 
-/* What a worker may still ask of the kernel for its device once it is confined;
+/* Rights that a confined worker keeps for its device;
  * worker/confine/calls.c has the system calls of each right. */
 enum { DEVICE_RIGHT_EMULATOR = 1, DEVICE_RIGHT_DSP = 2 };
 

@@ -29,7 +29,7 @@ int
 err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 
-/* What to add to the error of fork() or pthread_create(): the limits behind
+/* A remedy for the error of fork() or pthread_create(): the limits behind
  * -EAGAIN and -ENOMEM; "" for any other. */
 const char *err_tasks_remedy(int rc);
 

@@ -29,8 +29,8 @@ void room_all(const char *root, struct room *ret);
 /* Memory of one NUMA node of several; unknown where there is no such. */
 void room_node(const char *root, int node, struct room *ret);
 
-/* What RLIMIT_AS and RLIMIT_DATA leave to a process that has this much address
- * space and private writable memory. */
+/* The room that RLIMIT_AS and RLIMIT_DATA leave to a process that has this much
+ * address space and private writable memory. */
 void room_rlimits(uint64_t size_bytes, uint64_t data_bytes, struct room *ret);
 
 /* Bytes that the limits of the groups alone still allow; UINT64_MAX = there is

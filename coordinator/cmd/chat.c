@@ -151,7 +151,7 @@ take_messages(struct talk *k, struct err *reterr)
 	return rc;
 }
 
-/* What the exit status says of a conversation that came to its end. */
+/* The exit status of a conversation that came to its end. */
 static int
 report_failures(const struct talk *k, struct err *reterr)
 {

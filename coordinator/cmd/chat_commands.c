@@ -179,7 +179,7 @@ per_second(uint32_t n, uint64_t ns)
 	return ns > 0 ? n * 1e9 / (double)ns : 0;
 }
 
-/* What ended an answer, after "until". */
+/* The reason why an answer ended, after "until". */
 static const char *
 end_of(const char *stop)
 {

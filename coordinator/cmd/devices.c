@@ -222,7 +222,7 @@ print_value(const char *name, const char *fmt, ...)
 	print_item(name, LIMIT_INDENT, text);
 }
 
-/* What this process may use of the machine: cores, CPU time and memory.  *ret:
+/* Print the cores, CPU time and memory that this process may use.  *ret:
  * with --json; names of groups need not be UTF-8. */
 static int
 report_machine(const struct conf *c, json_t **ret, struct err *reterr)

@@ -30,7 +30,7 @@ int chat_encode_first(const struct engine *eng, const char *text,
 struct chat_stats {
 	uint32_t turns;		/* that the conversation holds */
 	uint32_t context_tok;	/* their tokens in the context */
-	/* Of the last turn, if it is one of them; else stop is NULL. */
+	/* The last turn's, if it is one of them; else stop is NULL. */
 	uint32_t prompt_tok, gen_tok;	/* fed, generated */
 	uint64_t prompt_ns, gen_ns;	/* until the first token; after it */
 	const char *stop;	/* eos, stop, length, context, user */

@@ -87,8 +87,8 @@ feed_next(void *arg, struct batch_out *b, struct err *reterr)
 		f->is_stopped = f->tick(f->arg, f->sent, f->n);
 	if (left == 0 || f->is_stopped)
 		return 0;
-	/* What is in flight is computed before a stop takes effect: no more of
-	 * it than keeps every stage busy. */
+	/* Batches in flight are computed before a stop takes effect: no more of
+	 * them than keep every stage busy. */
 	if (f->tick != NULL && f->eng->pipe->in_flight >
 	    f->eng->plan.nsessions)
 		return 0;

@@ -183,7 +183,7 @@ turns_find_shift(const struct engine *eng, const struct history *h,
 
 	*ret = (struct shift){ 0 };
 	for (n = 1; n <= most; n++) {
-		/* What follows turn n's answer is too much already.  Encoding
+		/* The text after turn n's answer is too long already.  Encoding
 		 * each turn, the system message in front of it, takes long
 		 * where a loaded file has very many. */
 		if (n < most && h->len - h->turn[n].answer_at > max_tok)

@@ -26,7 +26,7 @@ int turns_append(const struct engine *eng, struct history *h,
 int turns_trim_text(const struct engine *eng, struct history *h,
     size_t nbytes, struct err *reterr);
 
-/* What a new turn makes of the last answer.  The template may leave its thoughts
+/* How a new turn changes the last answer.  The template may leave its thoughts
  * out, begin it in another way, or strip it; gpt-oss' leaves reasoning out once it
  * has led to an answer (openai/harmony docs/format.md, "Handling reasoning output
  * in subsequent sampling"), and reasoning that was cut off stays. */

@@ -155,8 +155,8 @@ machine_holds(const struct plan_env *env, const struct plan *p)
 	return 1;
 }
 
-/* What makes the cap of ps larger: a larger cap does not help beyond what there
- * is. */
+/* Say how to make the cap of ps larger: a larger cap does not help beyond the
+ * memory that exists. */
 static void
 advise_cap(const struct conf *c, const struct plan_env *env,
     const struct plan *p, const struct plan_session *ps, uint64_t lack,

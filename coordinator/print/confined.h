@@ -11,7 +11,7 @@
  * note if a part is missing from any of them. */
 void confined_log(const struct sessions *ss);
 
-/* What a confined worker on this kind of device may do besides: "size memory
+/* Further rights of a confined worker on this kind of device: "size memory
  * that ... (emulator); ...", "" = nothing. */
 void confined_rights(const char *kind, char *buf, size_t len);
 

@@ -23,8 +23,8 @@ int base_memory_measure(const struct conf *c, int signal_fd,
  * not measured.  For struct plan_env; arg is not used. */
 uint64_t base_memory_bytes(void *arg, unsigned threads);
 
-/* What the rlimits of this process leave to such a worker, as its cap counts
- * memory. */
+/* The room that the rlimits of this process leave to such a worker, as its cap
+ * counts memory. */
 void base_memory_room(unsigned threads, struct room *ret);
 
 #endif

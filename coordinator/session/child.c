@@ -172,7 +172,7 @@ become_worker(int chan_fd, int group_fd, int out_fd, int launched, char **argv)
 		fcntl(chan_fd, F_SETFD, 0);
 	else
 		dup2(chan_fd, CHAN_FD);
-	/* What this process inherited without close-on-exec is not for a
+	/* Descriptors inherited without close-on-exec are not for a
 	 * launcher either.  Linux before 5.11 cannot; a worker closes them at its
 	 * start. */
 	syscall(SYS_close_range, CHAN_FD + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);

@@ -5,8 +5,8 @@
  * session.c, handshake.c and heartbeat.c.  Knows of a session only its name.
  *
  * Each line is logged with the session's name, escaped (config/plain.h), and cut
- * into pieces of MESSAGES_LINE bytes.  A piece counts as a line.  Of what is
- * read, lines beyond the limits below are left out, and their number is logged.
+ * into pieces of MESSAGES_LINE bytes.  A piece counts as a line.  Lines
+ * beyond the limits below are left out, and their number is logged.
  *
  * Neither side waits for the other.  The coordinator reads a few times a second,
  * never more than the pipe holds; a write that does not fit meanwhile fails with
@@ -28,9 +28,9 @@ enum {
 	/* When lines were left out, this many must be allowed again before more
 	 * are shown. */
 	MESSAGES_RESUME = 10,
-	/* Of all workers of this process. */
+	/* Sum over all workers of this process. */
 	MESSAGES_ALL = SANITIZED ? 20000 : 1000,
-	/* Of each worker at its end, whatever was shown before: the cause. */
+	/* For each worker at its end, whatever was shown before: the cause. */
 	MESSAGES_LAST = SANITIZED ? 2000 : 50
 };
 

@@ -347,7 +347,7 @@ take_plain(struct chat_template *ct)
 	    ct->reopen != NULL && ct->close != NULL ? 0 : -ENOMEM;
 }
 
-/* What the text of a template that cannot be read speaks of. */
+/* Name the parts that the text of an unreadable template mentions. */
 static void
 name_parts(struct chat_template *ct, const char *jinja, size_t nbytes)
 {

@@ -40,7 +40,7 @@ struct chat_template {
 	char *think_end;	/* later turns drop the answer up to this;
 				 * NULL: they keep it */
 	int writes_bos;		/* the template writes BOS in front */
-	/* What is stripped from texts: enum read_edit. */
+	/* Stripping of texts: enum read_edit. */
 	unsigned edit_system, edit_user, edit_user_after_system,
 	    edit_next_user;
 	unsigned edit_answer;	/* of an earlier turn */

@@ -519,7 +519,7 @@ read_product(struct reader *r)
 	}
 }
 
-/* What ~ makes of an operand: a text. */
+/* The operand of ~ as a text. */
 static struct value
 to_text(struct reader *r, const struct value *v)
 {

@@ -8,7 +8,7 @@
 
 enum { READ_MAX_MESSAGES = 8, READ_WHY_LEN = 96 };
 
-/* What a template strips from a message's text.  Blanks are those of Python's
+/* Edits of a message's text by the template.  Blanks are those of Python's
  * str.strip(). */
 enum read_edit {
 	EDIT_LEFT = 1, EDIT_RIGHT = 2,		/* blanks */

@@ -100,7 +100,7 @@ int word_is(const char *s, size_t n, const char *word);
 
 struct value value_make(enum value_kind kind, long n);
 struct value value_of_truth(int truth);
-/* What a name stands for; V_UNDEFINED where it is none. */
+/* The value of a name; V_UNDEFINED for an unknown one. */
 struct value value_of_name(struct reader *r, const struct template_token *t);
 void space_set(struct reader *r, long space, const char *name, size_t n,
     struct value v);

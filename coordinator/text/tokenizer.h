@@ -26,7 +26,7 @@ size_t tokenizer_max_bytes(const struct tokenizer *t);
 int32_t tokenizer_bos(const struct tokenizer *t);	/* or NO_TOKEN */
 /* Does the token end an answer? */
 int tokenizer_is_end(const struct tokenizer *t, uint32_t id);
-/* Those that do: [returned number]. */
+/* All ids that end an answer: [returned number]. */
 unsigned tokenizer_ends(const struct tokenizer *t, const int32_t **ret);
 /* The format of the file's chat template; never NULL. */
 const struct chat_template *tokenizer_chat_template(

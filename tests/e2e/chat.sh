@@ -266,7 +266,7 @@ check "other programs' /clear and /? work" is_success
 check "/clear is /reset" stderr_has ' 0 turns, 0 of'
 check "/? is /help" stderr_has '/undo        take back'
 
-# What remains after /drop or a shift, with the system message, goes on as a new
+# The turns left after /drop or a shift, with the system message, go on as a new
 # conversation: the same as a loaded one, whose context has the same tokens.
 system="God said"
 for more in "" "--temp 0.9 --seed 4" "--repeat-penalty 1.3 --repeat-last-n 100"

@@ -54,7 +54,7 @@ case $(grep Machine: "$OUT") in
 *)		marks="AArch64 feature: BTI, PAC" ;;
 esac
 
-# Of each object: the C library's start files may lack the marks, and then the
+# Check each object: the C library's start files may lack the marks, and then the
 # program has none.
 elf -n "$LIBRARY"
 check "every jump has a marked target" equal "$(grep -c '^File: ' "$OUT")" \

@@ -65,7 +65,7 @@ check "straddle.conf.5 has every key, not: $missing" is_blank "$missing"
 unknown=$(comm -13 "$T/keys" "$T/page" | tr '\n' ' ')
 check "the program has every key, not: $unknown" is_blank "$unknown"
 
-# What the two pages say of each other cannot be looked up: they are not
+# References between the two pages cannot be looked up: they are not
 # installed.
 if command -v mandoc >/dev/null; then
 	for page in straddle.1 straddle.conf.5; do

@@ -18,7 +18,7 @@ MARKS = ["<|im_start|>", "<|im_end|>"]
 
 
 def tokens(result):
-    """What each /stats counted."""
+    """The counts of each /stats."""
     return re.findall(r"turns?, (\d+) of", result.err)
 
 

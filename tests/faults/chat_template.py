@@ -65,7 +65,7 @@ for add in (True, False, None):
         got, _ = count(writes + TURNS + BEGIN, "-p", "hi", bos="<|endoftext|>", keys=keys)
         toy.equal("BOS, %s, %r" % (add, writes), got, plain + bool(add or writes))
 
-# What cannot be followed is said, and what it is.
+# The note names each part that is not followed.
 for template, words in (
         ("{{ strftime_now('%H') }}" + TURNS + BEGIN, ("not followed", "dates")),
         ("{{ tools | sort }}<|im_start|>You are X. <think>", ("not followed", "tools",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a model does not need may be odd: the file runs, inspect shows it, quantize copies
-it.  A model that needs it refuses it by name."""
+"""Parts that a model does not need may be odd: the file runs, inspect shows it,
+quantize copies it.  A model that needs it refuses it by name."""
 import json
 import struct
 

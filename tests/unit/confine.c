@@ -192,7 +192,7 @@ is_missing(enum confine_part part, const char *name)
 
 /* --- denied --- */
 
-/* Arguments with which the call would be harmless.  Those that are only denied
+/* Arguments with which the call would be harmless.  Calls that are only denied
  * after the load come last. */
 static const struct denial {
 	const char *name;

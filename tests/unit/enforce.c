@@ -94,7 +94,7 @@ data_bytes(void)
 	return (uint64_t)kib * KIB;
 }
 
-/* What of its cap a worker gets that has these bytes. */
+/* The rest of the cap for a worker that has these bytes. */
 static uint64_t
 bytes_left(uint64_t before, uint64_t rss, uint64_t shared)
 {

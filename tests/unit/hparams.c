@@ -159,7 +159,7 @@ START_TEST(a_missing_key_has_the_default_of_its_family)
 }
 END_TEST
 
-/* Of these keys a 0 says that there is none. */
+/* A 0 in these keys means that there is none. */
 START_TEST(a_0_is_as_good_as_a_missing_key)
 {
 	static const struct {

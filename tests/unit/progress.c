@@ -11,7 +11,7 @@ static struct sessions ss;
 static struct plan_session plan = { .file_bytes = 4096 };
 static struct stage_status status;
 
-/* What a tick prints where the ten seconds of pg are over; free() it. */
+/* The output of a tick when the ten seconds of pg are over; free() it. */
 static char *
 tick(struct progress *pg)
 {

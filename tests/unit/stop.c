@@ -86,7 +86,7 @@ START_TEST(random_texts_end_where_a_naive_search_ends_them)
 		found = push_pieces(text, n, out, &got, &held);
 		ck_assert_uint_eq(got, want);
 		ck_assert(memcmp(out, text, got) == 0);
-		/* Of two equal texts, either is right. */
+		/* Either of two equal texts is right. */
 		ck_assert_int_eq(found >= 0, want_found >= 0);
 		if (found >= 0)
 			ck_assert_str_eq(stops.text[found].s,

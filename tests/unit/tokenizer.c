@@ -461,7 +461,7 @@ START_TEST(inconsistent_lists_are_refused_by_name)
 }
 END_TEST
 
-/* What a sound model can do without must not keep it from running. */
+/* A key that a sound model does not need must not stop it. */
 START_TEST(ids_outside_the_vocabulary_are_as_good_as_missing)
 {
 	static const char *const keys[] = {

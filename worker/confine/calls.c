@@ -113,7 +113,7 @@ static const struct permission load_permissions[] = {
 	{ SCMP_SYS(seccomp), ADD_FILTER },
 };
 
-/* What some kinds of devices need besides (config/devices.c). */
+/* Further calls that some kinds of devices need (config/devices.c). */
 static const struct {
 	unsigned right;
 	int load_only;

@@ -326,7 +326,7 @@ stage_renew(struct stage *s, uint32_t epoch, const struct ring *in,
 	if (out != NULL)
 		replace_ring(s, &s->out, out);
 	/* Drop slots of the old epoch, so that the ring has room when the
-	 * coordinator receives WIRE_RENEWED.  Those that arrive meanwhile are
+	 * coordinator receives WIRE_RENEWED.  Slots that arrive meanwhile are
 	 * dropped one by one: a producer that never stops must not keep this
 	 * stage here. */
 	old = MIN(ring_used_spsc(&s->in), s->in.nslots);
