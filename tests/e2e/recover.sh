@@ -185,13 +185,24 @@ seq -s ' ' 3 900 >"$T/ids"
 EVAL=(eval -m "$MODEL" --ids-file "$T/ids" --batch 16 "${THREE[@]}")
 straddle "${EVAL[@]}" --logits "$T/logits0"
 check "eval, undisturbed" is_success
+# A file appears when it is whole; a pipe gets the logits as they are computed.
+cat >"$T/piped" <<-END
+	#!/bin/sh
+	rm -f "$T/pipe"
+	mkfifo "$T/pipe"
+	(cat "$T/pipe" >"$T/logits1" &)
+	exec "\$@" --logits "$T/pipe"
+END
+chmod +x "$T/piped"
+VIA=("$T/piped")
 for i in $(sample 1 0 1 2); do
-	lose "$T/logits1" $(($(wc -c <"$T/logits0") / 2)) "9:$i" \
-	    "${EVAL[@]}" --logits "$T/logits1"
+	lose "$T/logits1" $(($(wc -c <"$T/logits0") / 2)) "9:$i" "${EVAL[@]}"
+	eventually group_is_empty
 	check "eval: exit 0, no process left" is_success
 	check "eval: one loss" equal 1 "$(losses)"
 	check "eval: the same logits" cmp -s "$T/logits0" "$T/logits1"
 done
+VIA=()
 
 # --- losses that end the run ---
 
