@@ -9,6 +9,9 @@
 
 enum { T_SKIP = 77 };		/* exit code: cannot run on this machine */
 
+/* A function that reads memory which ASan knows to be undefined. */
+#define NO_ASAN	__attribute__((no_sanitize_address))
+
 /* Run these tests as one suite, each with a timeout in seconds.  CK_FORK=no in
  * the environment runs them in one process (for debuggers).  Returns the
  * program's exit code. */

@@ -8,7 +8,8 @@
 #include "coordinator/print/progress.h"
 
 static struct sessions ss;
-static struct plan_session plan = { .file_bytes = 4096 };
+static const struct session_conf conf = { .name = "a" };
+static struct plan_session plan = { .conf = &conf, .file_bytes = 4096 };
 static struct stage_status status;
 
 /* The output of a tick when the ten seconds of pg are over; free() it. */
@@ -47,7 +48,6 @@ START_TEST(a_load_reserves_memory_and_then_reads)
 
 	ss.n = 1;
 	session_init(&ss.s[0], &plan);
-	ss.s[0].name = "a";
 	ss.s[0].status = &status;
 	progress_init(&pg, 1);
 	pg.tty = 0;
