@@ -231,7 +231,7 @@ check_refusal "a NUMA node that does not exist" 2 \
     'node 999' "${good[@]}" -s cpu,node=999
 check_refusal "an unknown device" 2 'warp.*cpu' "${good[@]}" -s warp
 check_refusal "0 threads" 2 'threads' "${good[@]}" -s cpu,threads=0
-check_refusal "a context of 0" 2 'ctx.*0' "${good[@]}" --ctx 0
+check_refusal "a context below 0" 2 'ctx.*-1' "${good[@]}" --ctx -1
 check_refusal "a batch of 0" 2 'batch.*0' "${good[@]}" --batch 0
 check_refusal "a batch too large" 2 'batch.*4096' "${good[@]}" --batch 4097
 check_refusal "an unknown KV type" 2 'kv-type.*f16' "${good[@]}" --kv-type q1

@@ -237,12 +237,17 @@ END_TEST
 
 START_TEST(rlimits_leave_what_a_process_has_not_used)
 {
-	struct rlimit rl = { 3 * MIB, RLIM_INFINITY };
+	struct rlimit rl = { 3 * MIB, RLIM_INFINITY }, set;
 	struct room r;
 
 	room_rlimits(GIB, MIB, &r);
 	ck_assert_uint_eq(r.free_bytes, UINT64_MAX);
 	ck_assert_int_eq(setrlimit(RLIMIT_DATA, &rl), 0);
+	getrlimit(RLIMIT_DATA, &set);
+	if (set.rlim_cur != rl.rlim_cur) {
+		printf("skipped: rlimits: an emulator does not set them\n");
+		return;
+	}
 	room_rlimits(GIB, MIB, &r);
 	ck_assert_uint_eq(r.cap_bytes, 2 * MIB);
 	ck_assert_msg(strstr(r.cap_by, "ulimit -d") != NULL, "%s", r.cap_by);
