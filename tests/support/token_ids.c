@@ -1,6 +1,7 @@
 /* tests/support/token_ids.c - see token_ids.h. */
 #include "token_ids.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,17 @@ vocab_open(struct gguf **g, struct tokenizer **t, const char *path,
 	vocab_close(g, t);
 	t_ok(gguf_open(path, g, reterr), reterr);
 	return tokenizer_open(*g, t, reterr);
+}
+
+int
+bpe_vocab_open(struct gguf **g, struct tokenizer **t,
+    const struct bpe_vocab *v, const char *name, struct err *reterr)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", t_tmpdir(), name);
+	bpe_vocab_save(v, path);
+	return vocab_open(g, t, path, reterr);
 }
 
 void

@@ -5,11 +5,16 @@
 #define TESTS_SUPPORT_TOKEN_IDS_H
 
 #include "coordinator/text/tokenizer.h"
+#include "bpe_vocab.h"
 
 /* Close *g and *t, then open the vocabulary of a file.  Returns the result of
  * tokenizer_open(). */
 int vocab_open(struct gguf **g, struct tokenizer **t, const char *path,
     struct err *reterr);
+/* The same for a vocabulary that is first written to a temporary file of this
+ * name. */
+int bpe_vocab_open(struct gguf **g, struct tokenizer **t,
+    const struct bpe_vocab *v, const char *name, struct err *reterr);
 void vocab_close(struct gguf **g, struct tokenizer **t);
 
 /* Assert that text encodes to exactly these n ids, without a BOS token. */

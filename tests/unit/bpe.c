@@ -24,11 +24,7 @@ static struct tokenizer *tokenizer;
 static int
 try_vocab(const struct bpe_vocab *v, struct err *e)
 {
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s/bpe.gguf", t_tmpdir());
-	bpe_vocab_save(v, path);
-	return vocab_open(&gguf, &tokenizer, path, e);
+	return bpe_vocab_open(&gguf, &tokenizer, v, "bpe.gguf", e);
 }
 
 static void
