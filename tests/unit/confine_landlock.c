@@ -3,8 +3,8 @@
  * Replaces syscall(), so that every version of Landlock is tested on any
  * kernel, also on one without it. */
 #include "tests/support/t.h"
+#include "tests/support/syscalls.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -61,18 +61,14 @@ create_ruleset(const void *attr, size_t size, unsigned flags)
 	return kernel.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* A call with fewer arguments leaves the others undefined, on the stack too. */
-NO_ASAN long
+long
 syscall(long nr, ...)
 {
-	static long (*real)(long, ...);
-	long a[6];
+	long a[SYSCALL_ARGS];
 	va_list ap;
-	int i;
 
 	va_start(ap, nr);
-	for (i = 0; i < 6; i++)
-		a[i] = va_arg(ap, long);
+	syscall_args(a, ap);
 	va_end(ap);
 	switch (nr) {
 	case SYS_landlock_create_ruleset:
@@ -87,9 +83,7 @@ syscall(long nr, ...)
 		kernel.nrestricted++;
 		return 0;
 	}
-	if (real == NULL)
-		*(void **)&real = dlsym(RTLD_NEXT, "syscall");
-	return real(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	return syscall_real(nr, a);
 }
 
 /* --- the worker's side --- */

@@ -3,7 +3,6 @@
  * older epochs, and computes the same bits from replayed batches. */
 #include "tests/support/t.h"
 
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -11,6 +10,7 @@
 
 #include "worker/stage/state.h"
 #include "tests/support/chain.h"
+#include "tests/support/syscalls.h"
 
 enum { TEXT = 48, VOCAB = 320 };
 
@@ -90,27 +90,21 @@ flood(void)
 		atomic_store(&flooded->head, tail + CHAIN_SLOTS);
 }
 
-/* A call with fewer arguments leaves the others undefined, on the stack too. */
-NO_ASAN long
+long
 syscall(long nr, ...)
 {
-	static long (*real)(long, ...);
-	long a[6];
+	long a[SYSCALL_ARGS];
 	va_list ap;
-	int i;
 
 	va_start(ap, nr);
-	for (i = 0; i < 6; i++)
-		a[i] = va_arg(ap, long);
+	syscall_args(a, ap);
 	va_end(ap);
 	if (nr == SYS_futex && flooded != NULL &&
 	    (_Atomic uint32_t *)a[0] == &flooded->tail) {
 		flood();
 		return 0;
 	}
-	if (real == NULL)
-		*(void **)&real = dlsym(RTLD_NEXT, "syscall");
-	return real(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	return syscall_real(nr, a);
 }
 
 START_TEST(renew_ends_although_the_neighbour_keeps_sending)
@@ -125,7 +119,7 @@ START_TEST(renew_ends_although_the_neighbour_keeps_sending)
 	flood();
 	stage_renew(ch.part[0].s, 1, NULL, NULL);
 	ck_assert_uint_eq(atomic_load(&sh->tail), CHAIN_SLOTS);
-	/* Nor is a counter that is impossible a reason to go on. */
+	/* An impossible counter ends the dropping, too. */
 	flooded = NULL;
 	atomic_store(&sh->head, UINT32_MAX / 2);
 	stage_renew(ch.part[0].s, 2, NULL, NULL);
