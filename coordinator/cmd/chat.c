@@ -28,15 +28,20 @@ emit_text(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
 	    strerror(-rc)) : 0;
 }
 
-/* Ctrl-C on a terminal ends the answer, not the program. */
-static int
-is_stopped(void *arg)
+int
+talk_is_interrupted(const struct talk *k)
 {
-	struct talk *k = arg;
 	struct signalfd_siginfo si;
 
 	return k->sigint_fd >= 0 &&
 	    read(k->sigint_fd, &si, sizeof(si)) == sizeof(si);
+}
+
+/* Ctrl-C on a terminal ends the answer, not the program. */
+static int
+is_stopped(void *arg)
+{
+	return talk_is_interrupted(arg);
 }
 
 static void

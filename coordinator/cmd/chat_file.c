@@ -4,7 +4,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,11 +94,9 @@ struct input {
 static int
 check_stopped(struct input *in)
 {
-	struct signalfd_siginfo si;
-
 	if (in->talk->sigint_fd < 0)
 		return signals_check(in->reterr);
-	if (read(in->talk->sigint_fd, &si, sizeof(si)) == sizeof(si))
+	if (talk_is_interrupted(in->talk))
 		return err_set(in->reterr, ERR_USAGE, -EINTR, "%s: reading it "
 		    "was interrupted", in->path);
 	return signals_check_split(in->reterr);

@@ -24,6 +24,9 @@ struct talk {
 
 /* chat_commands.c: run a line without its slash.  A line that cannot be done is
  * reported and counted; a negative return ends the conversation. */
+/* Has the user pressed Ctrl-C since the last call? */
+int talk_is_interrupted(const struct talk *k);
+
 int talk_command(struct talk *k, const char *line, struct err *reterr);
 
 /* chat_file.c.  JSON: [{"role":"system","content":"..."}, {"role":"user",...},

@@ -10,7 +10,7 @@
 
 #include "config/conf.h"
 
-/* Those of the user, and one of the chat template. */
+/* The texts of the user, and one of the chat template. */
 enum { STOP_TEXTS = MAX_STOPS + 1 };
 
 struct stops {
