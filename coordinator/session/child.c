@@ -17,12 +17,11 @@
 #include <unistd.h>
 #include <bsd/string.h>
 
-#include "config/roles.h"
 #include "shm/event.h"
 
 enum { MAX_LAUNCH = 16 };
 
-/* Exit codes of a child that could not become a worker. */
+/* Exit codes of a child that could not execute the program. */
 enum { EXIT_GROUP = 126, EXIT_EXEC = 127 };
 
 /* How long a killed process is awaited.  Releasing tens of GiB takes seconds.
@@ -110,13 +109,14 @@ child_kill_all(void)
 			poll(NULL, 0, 1);
 }
 
-/* Build argv of the worker: the launcher's words and this program's path, or
+/* Build argv of the child: the launcher's words and this program's path, or
  * without a launcher a short name, which the process title replaces; then the
  * role. */
 static int
-worker_argv(char *launch, char *exe, char **argv, struct err *reterr)
+child_argv(char *launch, char *exe, const char *role, char **argv,
+    struct err *reterr)
 {
-	static char role[] = ROLE_WORKER_ARG, self[] = "straddle";
+	static char self[] = "straddle";
 	unsigned n = 0;
 	char *word;
 
@@ -129,7 +129,7 @@ worker_argv(char *launch, char *exe, char **argv, struct err *reterr)
 		argv[n++] = word;
 	}
 	argv[n] = n > 0 ? exe : self;
-	argv[++n] = role;
+	argv[++n] = (char *)(uintptr_t)role;
 	n++;
 	argv[n] = NULL;
 	return 0;
@@ -150,7 +150,7 @@ leave_terminal(void)
 
 /* Runs in the child: only async-signal-safe calls until exec. */
 static NORETURN void
-become_worker(int chan_fd, int group_fd, int out_fd, int launched, char **argv)
+execute(int chan_fd, int group_fd, int out_fd, int launched, char **argv)
 {
 	sigset_t none;
 	int null;
@@ -184,8 +184,8 @@ become_worker(int chan_fd, int group_fd, int out_fd, int launched, char **argv)
 }
 
 int
-child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
-    int out_fd, struct err *reterr)
+child_spawn(struct child *ret, struct chan *ret_chan, const char *role,
+    int group_fd, int out_fd, struct err *reterr)
 {
 	const char *env = secure_getenv("STRADDLE_LAUNCH");	/* child.h */
 	char *argv[MAX_LAUNCH + 3], launch[1024] = "", exe[PATH_MAX];
@@ -199,11 +199,11 @@ child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
 	    sizeof(launch))
 		return err_set(reterr, ERR_USAGE, -E2BIG, "STRADDLE_LAUNCH is "
 		    "longer than %zu bytes", sizeof(launch) - 1);
-	if ((rc = worker_argv(launch, exe, argv, reterr)) < 0 ||
+	if ((rc = child_argv(launch, exe, role, argv, reterr)) < 0 ||
 	    (rc = chan_pair(&ours, &theirs, reterr)) < 0)
 		return rc;
 	if ((ret->pid = fork()) == 0)
-		become_worker(theirs.fd, group_fd, out_fd, launch[0] != '\0', argv);
+		execute(theirs.fd, group_fd, out_fd, launch[0] != '\0', argv);
 	if (ret->pid < 0) {
 		rc = -errno;
 		chan_close(&ours);

@@ -1,6 +1,6 @@
-/* coordinator/session/child.h - one worker process: start it, detect its end.
+/* coordinator/session/child.h - one child process: start it, detect its end.
  * Owns: pid and pidfd.  Called by session.c, handshake.c and sessions.c.  Knows
- * no models and no messages. */
+ * no models, no messages, and of a role only its name. */
 #ifndef COORDINATOR_SESSION_CHILD_H
 #define COORDINATOR_SESSION_CHILD_H
 
@@ -22,22 +22,22 @@ struct child {
 int child_open_program(struct err *reterr);
 void child_close_program(void);
 
-/* Re-execute this program as a worker with its channel on CHAN_FD, stdin from
- * /dev/null, stdout and stderr to out_fd, which is above STDERR_FILENO, no other
- * descriptor, and no controlling terminal.  The worker is this very program, also after an upgrade has
- * replaced or removed its file.
+/* Re-execute this program in a role (config/roles.h) with its channel on
+ * CHAN_FD, stdin from /dev/null, stdout and stderr to out_fd, which is above
+ * STDERR_FILENO, no other descriptor, and no controlling terminal.  The child is
+ * this very program, also after an upgrade has replaced or removed its file.
  *
  * The environment variable STRADDLE_LAUNCH (straddle.1), when set, is a command
- * that runs the worker ("qemu-aarch64 -L /usr/aarch64-linux-gnu", "valgrind
+ * that runs the child ("qemu-aarch64 -L /usr/aarch64-linux-gnu", "valgrind
  * -q").  It is read here because only the program itself can put a wrapper
- * around a worker: an emulated program cannot execute its own binary without
- * the emulator, and a profiler or debugger is to run the worker, not the
+ * around a child: an emulated program cannot execute its own binary without
+ * the emulator, and a profiler or debugger is to run the children, not the
  * coordinator.
  *
- * group_fd: cgroup.procs of the group that the worker enters before it executes
+ * group_fd: cgroup.procs of the group that the child enters before it executes
  * anything; -1 = it stays in this process's group. */
-int child_spawn(struct child *ret, struct chan *ret_chan, int group_fd,
-    int out_fd, struct err *reterr);
+int child_spawn(struct child *ret, struct chan *ret_chan, const char *role,
+    int group_fd, int out_fd, struct err *reterr);
 
 /* Kill and reap every child of child_spawn(), in a signal's handler: the program
  * ends. */

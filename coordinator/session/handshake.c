@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <bsd/string.h>
 
+#include "config/roles.h"
 #include "shm/event.h"
 #include "retry.h"
 #include "wait.h"
@@ -58,7 +59,8 @@ session_spawn(struct session *s, const struct plan_session *ps,
 	s->status->version = WIRE_VERSION;
 	if ((rc = enforce_open_procs(e, &group_fd, reterr)) == 0 &&
 	    (rc = messages_open(&s->messages, s->name, &out_fd, reterr)) == 0)
-		rc = child_spawn(&s->child, &s->chan, group_fd, out_fd, reterr);
+		rc = child_spawn(&s->child, &s->chan, ROLE_WORKER_ARG, group_fd,
+		    out_fd, reterr);
 	if (group_fd >= 0)
 		close(group_fd);
 	if (out_fd >= 0)
