@@ -1,7 +1,8 @@
-/* config/roles.h - the two programs in one binary.
- * The coordinator executes itself again with ROLE_WORKER_ARG as the only
- * argument, and main() then calls worker_main() at once.  Coordinator and
- * worker share no other symbol and never include each other. */
+/* config/roles.h - the programs in one binary.
+ * The coordinator executes itself again with a role as the only argument, and
+ * main() then calls that role's function at once.  Coordinator and worker share
+ * no other symbol and never include each other.
+ * Owns nothing. */
 #ifndef CONFIG_ROLES_H
 #define CONFIG_ROLES_H
 
@@ -9,5 +10,11 @@
 
 /* Serves the channel on CHAN_FD until it closes; returns the exit code. */
 int worker_main(int argc, char **argv);
+
+/* What every role does first.  The coordinator decides when this process ends:
+ * ignore the terminal's signals, which it handles, and die with it.  If it died
+ * earlier, its end of the channel is closed and the first read fails.
+ * log_name: config/log.h.  Descriptors above last_fd are closed. */
+void role_begin(const char *log_name, int last_fd);
 
 #endif

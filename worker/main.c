@@ -5,17 +5,15 @@
  * worker gives up what would let it open a path by name, and more after the
  * load (confine/confine.h).  In order:
  *
- *	worker_main	follow the parent
+ *	worker_main	follow the parent (role_begin)
  *	serve		one order after the other (worker/orders): start,
  *			confine, model, files, rings, load; then
  *	stage_run	the loop of the stage, until it is stopped
  *	serve		questions, until the coordinator closes the channel */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 #include <bsd/string.h>
 #include <bsd/unistd.h>
@@ -123,18 +121,6 @@ serve(struct worker *w, struct err *reterr)
 	return rc;
 }
 
-/* The coordinator decides when this process ends.  Ignore the terminal's
- * signals, which it handles, and die with it; if it died before prctl() took
- * effect, its end of the channel is closed and the first read fails. */
-static void
-follow_parent(void)
-{
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-}
-
 int
 worker_main(int argc, char **argv)
 {
@@ -148,14 +134,7 @@ worker_main(int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	log_init("straddle worker", 0);
-	/* Executed through a descriptor, the process is named after its
-	 * number. */
-	prctl(PR_SET_NAME, "straddle");
-	follow_parent();
-	closefrom(CHAN_FD + 1);
-	/* The coordinator shows whole lines, also those of a device's library. */
-	setlinebuf(stdout);
+	role_begin("straddle worker", CHAN_FD);
 	if ((rc = procmem_open(&w.proc, &e)) == 0)
 		rc = serve(&w, &e);
 	if (rc < 0)

@@ -58,7 +58,8 @@ session_spawn(struct session *s, const struct plan_session *ps,
 	s->status->magic = STATUS_MAGIC;
 	s->status->version = WIRE_VERSION;
 	if ((rc = enforce_open_procs(e, &group_fd, reterr)) == 0 &&
-	    (rc = messages_open(&s->messages, s->name, &out_fd, reterr)) == 0)
+	    (rc = messages_open(&s->messages, s->name, "its worker", &out_fd,
+	    reterr)) == 0)
 		rc = child_spawn(&s->child, &s->chan, ROLE_WORKER_ARG, group_fd,
 		    out_fd, reterr);
 	if (group_fd >= 0)

@@ -20,16 +20,21 @@
 static unsigned shown;
 
 static void
-log_message(const char *name, const char *text)
+log_message(const char *session, const char *text)
 {
-	log_always("session %s: %s", name, text);
+	if (session != NULL)
+		log_always("session %s: %s", session, text);
+	else
+		log_always("%s", text);
 }
 
 void
-messages_init(struct messages *m, const char *name, messages_show_fn *show)
+messages_init(struct messages *m, const char *session, const char *speaker,
+    messages_show_fn *show)
 {
 	memset(m, 0, sizeof(*m));
-	m->name = name;
+	m->session = session;
+	m->speaker = speaker;
 	m->fd = -1;
 	m->show = show;
 	m->credit_ns = BURST_NS;
@@ -73,10 +78,10 @@ say_left_out(struct messages *m)
 
 	if (m->lines_out == 0)
 		return;
-	snprintf(text, sizeof(text), "its worker wrote too much: at least %"
-	    PRIu64 " line%s, of %" PRIu64 " bytes, left out",
+	snprintf(text, sizeof(text), "%s wrote too much: at least %"
+	    PRIu64 " line%s, of %" PRIu64 " bytes, left out", m->speaker,
 	    m->lines_out, m->lines_out == 1 ? "" : "s", m->bytes_out);
-	m->show(m->name, text);
+	m->show(m->session, text);
 	m->lines_out = m->bytes_out = 0;
 }
 
@@ -84,16 +89,16 @@ say_left_out(struct messages *m)
 static void
 show_piece(struct messages *m, size_t n)
 {
-	static const char wrote[] = "its worker wrote: ";
-	char text[sizeof(wrote) + PLAIN_GROWTH * MESSAGES_LINE];
+	char text[64 + PLAIN_GROWTH * MESSAGES_LINE];
+	size_t len;
 
 	if (n > 0 && take_line(m)) {
 		say_left_out(m);
 		m->leaves_out = 0;
-		memcpy(text, wrote, sizeof(wrote));
-		plain_copy(text + sizeof(wrote) - 1, sizeof(text) -
-		    sizeof(wrote) + 1, m->line, n, PLAIN_ALL);
-		m->show(m->name, text);
+		len = (size_t)snprintf(text, 64, "%s wrote: ", m->speaker);
+		plain_copy(text + len, sizeof(text) - len, m->line, n,
+		    PLAIN_ALL);
+		m->show(m->session, text);
 	} else if (n > 0) {
 		m->leaves_out = 1;
 		m->lines_out++;
@@ -140,12 +145,12 @@ messages_finish(struct messages *m, uint64_t now_ns)
 /* --- the pipe --- */
 
 int
-messages_open(struct messages *ret, const char *name, int *ret_fd,
-    struct err *reterr)
+messages_open(struct messages *ret, const char *session, const char *speaker,
+    int *ret_fd, struct err *reterr)
 {
 	int p[2], size;
 
-	messages_init(ret, name, log_message);
+	messages_init(ret, session, speaker, log_message);
 	if (pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
 		return err_set(reterr, ERR_RUN, -errno, "pipe: %s",
 		    strerror(errno));

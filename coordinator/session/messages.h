@@ -1,11 +1,11 @@
-/* coordinator/session/messages.h - what a worker and its children write to
- * stdout and stderr.  They come through a pipe, so that no worker holds the
- * user's terminal.
+/* coordinator/session/messages.h - what a worker or another child, and their
+ * children, write to stdout and stderr.  They come through a pipe, so that no
+ * child holds the user's terminal.
  * Owns: the pipe's read end, the line that is not whole yet, counts.  Called by
  * session.c, handshake.c and heartbeat.c.  Knows of a session only its name.
  *
- * Each line is logged with the session's name, escaped (config/plain.h), and cut
- * into pieces of MESSAGES_LINE bytes.  A piece counts as a line.  Lines
+ * Each line is logged with the session's name or the child's, escaped
+ * (config/plain.h), and cut into pieces of MESSAGES_LINE bytes.  A piece counts as a line.  Lines
  * beyond the limits below are left out, and their number is logged.
  *
  * Neither side waits for the other.  The coordinator reads a few times a second,
@@ -34,10 +34,12 @@ enum {
 	MESSAGES_LAST = SANITIZED ? 2000 : 50
 };
 
-typedef void messages_show_fn(const char *name, const char *text);
+/* session: NULL = the child is of no session. */
+typedef void messages_show_fn(const char *session, const char *text);
 
 struct messages {
-	const char *name;
+	const char *session;	/* NULL = it is of none */
+	const char *speaker;	/* "its worker", "the reader" */
 	int fd;			/* -1 = none */
 	size_t pipe_bytes;	/* what the pipe holds */
 	messages_show_fn *show;
@@ -52,10 +54,11 @@ struct messages {
 
 #define MESSAGES_NONE	{ .fd = -1 }
 
-/* Make the pipe; name is kept by pointer.  *ret_fd is the write end, which the
+/* Make the pipe of `speaker`, a child of this session (NULL = of none); both
+ * are kept by pointer.  *ret_fd is the write end, which the
  * caller owns.  All its descriptors are closed on exec. */
-int messages_open(struct messages *ret, const char *name, int *ret_fd,
-    struct err *reterr);
+int messages_open(struct messages *ret, const char *session,
+    const char *speaker, int *ret_fd, struct err *reterr);
 
 /* Show what has come; accepts MESSAGES_NONE.  Does not wait. */
 void messages_read(struct messages *m);
@@ -67,8 +70,8 @@ void messages_close(struct messages *m);
 
 /* --- parts of the above, for tests --- */
 
-void messages_init(struct messages *m, const char *name,
-    messages_show_fn *show);
+void messages_init(struct messages *m, const char *session,
+    const char *speaker, messages_show_fn *show);
 void messages_add(struct messages *m, uint64_t now_ns, const char *text,
     size_t n);
 /* No more is added: show the line that is not whole, and what was left out. */

@@ -164,11 +164,11 @@ row("engine: prompts are not refused by their bytes", "coordinator/engine/prompt
 
 # --- a worker's confinement ---
 
-row("worker: outlives the coordinator", "worker/main.c",
+row("role: a child outlives the coordinator", "config/roles.c",
     "	prctl(PR_SET_PDEATHSIG, SIGKILL);\n",
     "	(void)PR_SET_PDEATHSIG;\n",
     "e2e/worker_signals.sh")
-row("worker: the terminal's SIGINT ends it", "worker/main.c",
+row("worker: the terminal's SIGINT ends it", "config/roles.c",
     "	signal(SIGINT, SIG_IGN);\n", "",
     "e2e/worker_signals.sh")
 row("worker: keeps the coordinator's signal mask",
@@ -207,10 +207,10 @@ row("messages: what is left out is not said", "coordinator/session/messages.c",
     "	if (m->lines_out == 0)\n", "	if (m->lines_out < UINT64_MAX)\n",
     "unit/messages", "e2e/messages.sh")
 row("messages: raw", "coordinator/session/messages.c",
-    "plain_copy(text + sizeof(wrote) - 1, sizeof(text) -\n"
-    "		    sizeof(wrote) + 1, m->line, n, PLAIN_ALL);",
-    "(void)plain_copy;\n		snprintf(text + sizeof(wrote) - 1,\n"
-    "		    n + 1, \"%s\", m->line);",
+    "plain_copy(text + len, sizeof(text) - len, m->line, n,\n"
+    "		    PLAIN_ALL);",
+    "(void)plain_copy;\n		snprintf(text + len, n + 1, \"%s\",\n"
+    "		    m->line);",
     "unit/messages")
 row("messages: shown after the loss", "coordinator/session/session.c",
     "	if (state == SESSION_FAILED)\n"

@@ -100,7 +100,7 @@ child_main(struct child *c, int chan_fd)
 {
 	struct pool_conf pc = { .nthreads = THREADS, .cpus = all_cores };
 	struct confine *filter = c->without_filter ? NULL :
-	    confine_open(c->rights);
+	    confine_open("its worker", c->rights);
 	int32_t held[CONFINE_NPARTS];
 	pthread_t foreign;
 	struct par *par;

@@ -329,7 +329,8 @@ run_confined_child(int fd, int closes)
 {
 	struct pool_conf pc = { .nthreads = 2 };
 	struct domain *d = open_domain();
-	struct confine *filter = confine_open(DEVICE_RIGHT_EMULATOR);
+	struct confine *filter = confine_open("its worker",
+	    DEVICE_RIGHT_EMULATOR);
 	_Atomic uint32_t never = 0;
 	int32_t held[CONFINE_NPARTS];
 	pid_t pid = domain_pid(d);

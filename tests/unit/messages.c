@@ -36,7 +36,7 @@ start(void)
 	nbytes = 0;
 	got[0] = '\0';
 	ngot = 0;
-	messages_init(&m, "a", keep);
+	messages_init(&m, "a", "its worker", keep);
 }
 
 static void
@@ -184,7 +184,7 @@ START_TEST(nobody_waits_for_the_pipe)
 	int fd;
 
 	start();
-	t_ok(messages_open(&m, "a", &fd, &e), &e);
+	t_ok(messages_open(&m, "a", "its worker", &fd, &e), &e);
 	m.show = keep;
 	ck_assert_int_ne(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
 	ck_assert_int_ne(fcntl(m.fd, F_GETFD) & FD_CLOEXEC, 0);

@@ -65,9 +65,10 @@ on_denied(int sig, siginfo_t *si, void *ucontext)
 
 	(void)sig;
 	(void)ucontext;
-	snprintf(we.msg, sizeof(we.msg), "its worker called %s (number %d), "
+	snprintf(we.msg, sizeof(we.msg), "%s called %s (number %d), "
 	    "which is forbidden %s the load; it was stopped",
-	    call_name(si->si_syscall), si->si_syscall, in_force->when);
+	    in_force->who, call_name(si->si_syscall), si->si_syscall,
+	    in_force->when);
 	chan_send(&chan, WIRE_ERROR, &we, sizeof(we), NULL, 0,
 	    event_now_ns() + REPORT_NS);
 	_exit(EXIT_FAILURE);
@@ -257,13 +258,14 @@ confine_threads(struct par *par, int32_t ret[CONFINE_NPARTS])
 /* --- all parts --- */
 
 struct confine *
-confine_open(unsigned rights)
+confine_open(const char *who, unsigned rights)
 {
 	struct confine *c = calloc(1, sizeof(*c));
 	unsigned step;
 
 	if (c == NULL)
 		return NULL;
+	c->who = who;
 	if (SANITIZED) {
 		c->error = -ECANCELED;
 	} else {

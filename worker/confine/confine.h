@@ -1,7 +1,8 @@
-/* worker/confine/confine.h - rights that a worker gives up, in two steps.
+/* worker/confine/confine.h - rights that a child gives up, in two steps.
  * Owns: the filters of system calls, made before the worker's base memory is
- * measured, and the names of the calls that they deny.  Called by main and by
- * the orders to confine and to load.
+ * measured, and the names of the calls that they deny.  Called by
+ * the worker's orders to confine and to load, and by the other children of the
+ * coordinator, which have the first step only.
  *
  * The first step comes before anything of the model arrives, once the device is
  * open and the pool's threads run.  Then the process can compute, sleep, use
@@ -31,9 +32,10 @@
 
 struct confine;
 
-/* Make the filters, with the rights of a device (config/devices.h).  NULL = out
- * of memory; confine_before_load() accepts NULL and reports it. */
-struct confine *confine_open(unsigned rights);
+/* Make the filters, with the rights of a device (config/devices.h), for the
+ * child that messages call `who` ("its worker"; kept by pointer).  NULL = out of
+ * memory; confine_before_load() accepts NULL and reports it. */
+struct confine *confine_open(const char *who, unsigned rights);
 
 /* The first step, on every thread of par.  An io_uring must have restrictions,
  * because its requests bypass the filter.  A denied call is reported over the

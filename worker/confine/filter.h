@@ -17,6 +17,7 @@ struct confine {
 		unsigned short n;
 	} step[CONFINE_NSTEPS];
 	int error;			/* why not: -errno */
+	const char *who;		/* "its worker" */
 	const char *when;		/* of the step in force, in words */
 	/* [call number]: offset of its name in names, 0 = none. */
 	unsigned short name[CONFINE_CALLS_NAMED];

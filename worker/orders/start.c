@@ -77,7 +77,8 @@ order_start(struct worker *w, struct err *reterr)
 	if ((rc = device_find(ws->device, &w->sc.dev, reterr)) < 0 ||
 	    (rc = place_self(ws, reterr)) < 0)
 		return rc;
-	w->confine = confine_open(device_rights(w->sc.dev->kind));
+	w->confine = confine_open("its worker",
+	    device_rights(w->sc.dev->kind));
 	if ((rc = region_attach_shared(w->msg.fds[0],
 	    sizeof(struct stage_status), &w->status_map, reterr)) < 0)
 		return rc;
