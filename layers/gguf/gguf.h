@@ -29,6 +29,8 @@ enum {
 	GGUF_MAX_NAME = 64,		/* of a tensor, bytes */
 	GGUF_MAX_KEY = 65535,
 	GGUF_MAX_FILES = 1024,
+	GGUF_MIN_ALIGNMENT = 8,
+	GGUF_MAX_ALIGNMENT = 1 << 20,
 	GGUF_MAX_HEADER = 256 << 20	/* bytes; real files: < 32 MiB */
 };
 
@@ -118,6 +120,35 @@ struct gguf {
 int gguf_open(const char *path, struct gguf **ret, struct err *reterr);
 void gguf_close(struct gguf *g);
 
+/* The same in steps, for a process that parses and another one that opens.
+ *
+ * Opens: the first part; then parts 1 to count - 1, whose names follow from the
+ * first one's.  Only identity and size are taken, nothing is read.  *ret is
+ * closed by gguf_file_close(), or by the gguf that took it. */
+int gguf_file_open(const char *path, struct gguf_file *ret, struct err *reterr);
+int gguf_part_open(const struct gguf_file *first, uint32_t count, uint32_t no,
+    struct gguf_file *ret, struct err *reterr);
+/* A descriptor that another process has opened, with the path for messages.
+ * *ret owns fd on success. */
+int gguf_file_from_fd(int fd, const char *path, struct gguf_file *ret,
+    struct err *reterr);
+void gguf_file_close(struct gguf_file *f);	/* f->fd may be -1 */
+
+/* The path of part no (from 0) of a split model of count parts, in new memory.
+ * -EBADMSG if the name of the first part does not end as it must. */
+int gguf_part_path(const struct gguf_file *first, uint32_t count, uint32_t no,
+    char **ret, struct err *reterr);
+
+/* Parses: the first part, whose number of parts is *ret_nparts (1 = it is not
+ * split); each other part in order; the checks of all together, after which *ret
+ * is complete.  A part is taken over on success: its fd is -1 then.  On a
+ * failure the caller closes g and the part. */
+int gguf_begin(struct gguf_file *first, struct gguf **ret,
+    uint32_t *ret_nparts, struct err *reterr);
+int gguf_add_part(struct gguf *g, struct gguf_file *part,
+    struct err *reterr);
+int gguf_finish(struct gguf *g, struct err *reterr);
+
 /* -ESTALE with ERR_MODEL if a file of g has changed since it was opened: for
  * callers that have read its data. */
 int gguf_check_unchanged(const struct gguf *g, struct err *reterr);
@@ -137,12 +168,14 @@ int gguf_get_bool(const struct gguf *g, const char *key, int *ret,
     struct err *reterr);
 int gguf_get_str(const struct gguf *g, const char *key, struct gguf_str *ret,
     struct err *reterr);
-/* Array of one element type; *ret_data has *ret_count elements. */
+/* Array of one element type; *ret_data has *ret_count elements.  -ENODATA with
+ * ERR_RUN if g has no array data: flat.h. */
 int gguf_get_array(const struct gguf *g, const char *key, enum gguf_type type,
     const void **ret_data, uint64_t *ret_count, struct err *reterr);
 
 /* Element i, below v.a.count, of an array of integers of any type.  Returns 0;
- * -EINVAL: kv is no such array; -ERANGE: the element exceeds an int64_t. */
+ * -EINVAL: kv is no such array; -ERANGE: the element exceeds an int64_t;
+ * -ENODATA: as in gguf_get_array(). */
 int gguf_array_int(const struct gguf_kv *kv, uint64_t i, int64_t *ret);
 
 const char *gguf_type_name(enum gguf_type t);	/* "u32", ... */

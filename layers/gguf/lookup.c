@@ -43,7 +43,8 @@ by_name(const void *pa, const void *pb)
 }
 
 int
-gguf_index_keys(struct gguf *g, struct err *reterr)
+gguf_index_keys(struct gguf *g, const struct gguf_kv **ret_twice,
+    struct err *reterr)
 {
 	struct gguf_priv *priv = g->priv;
 	const struct gguf_kv **k;
@@ -57,20 +58,19 @@ gguf_index_keys(struct gguf *g, struct err *reterr)
 		k[i] = &g->kv[i];
 	qsort(k, g->nkv, sizeof(*k), by_key);
 	for (i = 1; i < g->nkv; i++)
-		if (by_key(&k[i - 1], &k[i]) == 0)
-			return err_set(reterr, ERR_MODEL, -EBADMSG,
-			    "%s: at byte %" PRIu64 ": duplicate key "
-			    "\"%.80s\"", g->file->path,
-			    MAX(k[i - 1]->offset, k[i]->offset),
-			    k[i]->key.data);
+		if (by_key(&k[i - 1], &k[i]) == 0) {
+			*ret_twice = MAX(k[i - 1], k[i]);
+			return -EEXIST;
+		}
 	return 0;
 }
 
 int
-gguf_index_tensors(struct gguf *g, struct err *reterr)
+gguf_index_tensors(struct gguf *g, const struct gguf_tensor **ret_twice,
+    struct err *reterr)
 {
 	struct gguf_priv *priv = g->priv;
-	const struct gguf_tensor **t, *later;
+	const struct gguf_tensor **t;
 	uint64_t i;
 
 	if ((t = calloc(g->ntensors + 1, sizeof(*t))) == NULL)
@@ -80,15 +80,11 @@ gguf_index_tensors(struct gguf *g, struct err *reterr)
 	for (i = 0; i < g->ntensors; i++)
 		t[i] = &g->tensor[i];
 	qsort(t, g->ntensors, sizeof(*t), by_name);
-	for (i = 1; i < g->ntensors; i++) {
-		if (by_name(&t[i - 1], &t[i]) != 0)
-			continue;
-		later = MAX(t[i - 1], t[i]);
-		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: at byte %"
-		    PRIu64 ": duplicate tensor \"%s\"",
-		    g->file[later->file].path,
-		    priv->declared[later - g->tensor], later->name);
-	}
+	for (i = 1; i < g->ntensors; i++)
+		if (by_name(&t[i - 1], &t[i]) == 0) {
+			*ret_twice = MAX(t[i - 1], t[i]);
+			return -EEXIST;
+		}
 	return 0;
 }
 
@@ -253,6 +249,9 @@ gguf_get_array(const struct gguf *g, const char *key, enum gguf_type type,
 		    gguf_type_name(type));
 		return mismatch(g, kv, want, reterr);
 	}
+	if (kv->v.a.data == NULL)
+		return err_set(reterr, ERR_RUN, -ENODATA, "%s: the elements "
+		    "of the key \"%.80s\" are not at hand", g->file->path, key);
 	*ret_data = kv->v.a.data;
 	*ret_count = kv->v.a.count;
 	return 0;
@@ -272,6 +271,8 @@ gguf_array_int(const struct gguf_kv *kv, uint64_t i, int64_t *ret)
 
 	if (kv->type != GGUF_ARRAY)
 		return -EINVAL;
+	if (at == NULL)
+		return -ENODATA;
 	switch (kv->v.a.type) {
 	case GGUF_U8:
 		*ret = ELEMENT(u8);

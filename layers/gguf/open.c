@@ -1,12 +1,12 @@
-/* layers/gguf/open.c - opens a model's files: one, or the parts of a split. */
+/* layers/gguf/open.c - a model's files: one, or the parts of a split. */
 #include "parse.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* A part's number and count, 1 = not split.  Numbers start at 0 in the metadata
  * and at 1 in file names. */
@@ -45,23 +45,52 @@ split_get(const struct gguf *part, struct split *ret, struct err *reterr)
 	return rc;
 }
 
-/* The path of part no, given that path is part s of the set.  NULL if path does
- * not end like the name of part s, or without memory. */
+/* The path of part no of the set that f is part s of.  NULL if f's name does not
+ * end like that of part s, or without memory. */
 static char *
-split_path(const char *path, const struct split *s, uint32_t no)
+split_path(const struct gguf_file *f, const struct split *s, uint32_t no)
 {
 	char want[64];
-	size_t len = strlen(path), suffix;
+	size_t len = strlen(f->path), suffix;
 	char *p;
 
 	suffix = (size_t)snprintf(want, sizeof(want), "-%05" PRIu32 "-of-%05"
 	    PRIu32 ".gguf", s->no + 1, s->count);
-	if (len < suffix || strcmp(path + len - suffix, want) != 0)
+	if (len < suffix || strcmp(f->path + len - suffix, want) != 0)
 		return NULL;
 	if (asprintf(&p, "%.*s-%05" PRIu32 "-of-%05" PRIu32 ".gguf",
-	    (int)(len - suffix), path, no + 1, s->count) < 0)
+	    (int)(len - suffix), f->path, no + 1, s->count) < 0)
 		return NULL;
 	return p;
+}
+
+int
+gguf_part_path(const struct gguf_file *first, uint32_t count, uint32_t no,
+    char **ret, struct err *reterr)
+{
+	const struct split s = { .count = count };
+
+	if ((*ret = split_path(first, &s, no)) != NULL)
+		return 0;
+	return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: part 1 of %"
+	    PRIu32 " of a split model: its name must end in "
+	    "-00001-of-%05" PRIu32 ".gguf", first->path, count, count);
+}
+
+int
+gguf_part_open(const struct gguf_file *first, uint32_t count, uint32_t no,
+    struct gguf_file *ret, struct err *reterr)
+{
+	char *path;
+	int rc;
+
+	if ((rc = gguf_part_path(first, count, no, &path, reterr)) < 0)
+		return rc;
+	if ((rc = gguf_file_open(path, ret, reterr)) == -ENOENT)
+		err_set(reterr, ERR_MODEL, rc, "%s: part %" PRIu32 " of %"
+		    PRIu32 " is missing", path, no + 1, count);
+	free(path);
+	return rc;
 }
 
 /* Append part's file and tensors to g. */
@@ -90,67 +119,90 @@ append_part(struct gguf *g, struct gguf *part)
 	}
 	g->tensor_bytes += part->tensor_bytes;
 	f[g->nfiles++] = *part->file;
-	part->file->path = NULL;
-	part->file->fd = -1;
+	part->nfiles = 0;
 	return 0;
 }
 
-/* Open part no of the set whose first part is g, and append it. */
+/* A part that is not the first one cannot be opened alone. */
 static int
-open_part(struct gguf *g, const struct split *first, uint32_t no,
+check_first(const struct gguf_file *f, const struct split *s,
     struct err *reterr)
 {
-	struct gguf *part = NULL;
-	struct split s;
-	char *path;
+	char *p;
 	int rc;
 
-	if ((path = split_path(g->file->path, first, no)) == NULL)
-		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: part 1 of %"
-		    PRIu32 " of a split model: its name must end in "
-		    "-00001-of-%05" PRIu32 ".gguf", g->file->path,
-		    first->count, first->count);
-	rc = gguf_parse_file(path, &part, reterr);
-	if (rc == -ENOENT)
-		err_set(reterr, ERR_MODEL, rc, "%s: part %" PRIu32 " of %"
-		    PRIu32 " is missing", path, no + 1, first->count);
-	if (rc < 0 || (rc = split_get(part, &s, reterr)) < 0)
+	if (s->no == 0)
+		return 0;
+	p = split_path(f, s, 0);
+	rc = err_set(reterr, ERR_MODEL, -EBADMSG, "%s: part %" PRIu32 " of %"
+	    PRIu32 " of a split model: give the first part, %s", f->path,
+	    s->no + 1, s->count, p != NULL ? p : "which ends in -00001-of-...");
+	free(p);
+	return rc;
+}
+
+int
+gguf_begin(struct gguf_file *first, struct gguf **ret, uint32_t *ret_nparts,
+    struct err *reterr)
+{
+	struct gguf_priv *priv;
+	struct gguf *g;
+	struct split s;
+	int rc;
+
+	*ret = NULL;
+	if ((rc = gguf_parse(first, &g, reterr)) < 0)
+		return rc;
+	if ((rc = split_get(g, &s, reterr)) < 0 ||
+	    (rc = check_first(first, &s, reterr)) < 0) {
+		g->nfiles = 0;		/* still the caller's */
+		gguf_close(g);
+		return rc;
+	}
+	first->path = NULL;
+	first->fd = -1;
+	priv = g->priv;
+	priv->nparts = *ret_nparts = s.count;
+	*ret = g;
+	return 0;
+}
+
+int
+gguf_add_part(struct gguf *g, struct gguf_file *part, struct err *reterr)
+{
+	const struct gguf_priv *priv = g->priv;
+	struct gguf *pg;
+	struct split s;
+	int rc;
+
+	if ((rc = gguf_parse(part, &pg, reterr)) < 0)
+		return rc;
+	if ((rc = split_get(pg, &s, reterr)) < 0)
 		goto done;
-	if (s.no != no || s.count != first->count)
+	if (s.no != g->nfiles || s.count != priv->nparts)
 		rc = err_set(reterr, ERR_MODEL, -EBADMSG, "%s: is "
 		    "part %" PRIu32 " of %" PRIu32 ", but must be %" PRIu32
-		    " of %" PRIu32, path, s.no + 1, s.count, no + 1,
-		    first->count);
-	else if ((rc = append_part(g, part)) < 0)
+		    " of %" PRIu32, part->path, s.no + 1, s.count,
+		    g->nfiles + 1, priv->nparts);
+	else if ((rc = append_part(g, pg)) < 0)
 		rc = err_set(reterr, ERR_RUN, rc, "%s: no memory for the "
-		    "table of %" PRIu64 " tensors", path, part->ntensors);
+		    "table of %" PRIu64 " tensors", part->path, pg->ntensors);
+	if (rc == 0) {
+		part->path = NULL;
+		part->fd = -1;
+	}
 done:
-	gguf_close(part);
-	free(path);
+	pg->nfiles = 0;
+	gguf_close(pg);
 	return rc;
 }
 
 static int
-open_parts(struct gguf *g, const struct split *first, struct err *reterr)
+check_tensors_count(const struct gguf *g, struct err *reterr)
 {
-	const char *path = g->file->path;
-	uint32_t no, want;
-	char *p;
-	int rc;
+	uint32_t want;
+	int rc = gguf_get_u32(g, "split.tensors.count", &want, reterr);
 
-	if (first->no > 0) {
-		p = split_path(path, first, 0);
-		rc = err_set(reterr, ERR_MODEL, -EBADMSG, "%s: part %"
-		    PRIu32 " of %" PRIu32 " of a split model: give the first "
-		    "part, %s", path, first->no + 1, first->count,
-		    p != NULL ? p : "which ends in -00001-of-...");
-		free(p);
-		return rc;
-	}
-	for (no = 1; no < first->count; no++)
-		if ((rc = open_part(g, first, no, reterr)) < 0)
-			return rc;
-	rc = gguf_get_u32(g, "split.tensors.count", &want, reterr);
 	if (rc == 0 && want == g->ntensors)
 		return 0;
 	if (rc < 0 && rc != -ENOENT)
@@ -160,27 +212,51 @@ open_parts(struct gguf *g, const struct split *first, struct err *reterr)
 	    "split.tensors.count is missing", g->file->path) :
 	    err_set(reterr, ERR_MODEL, -EBADMSG, "%s: split.tensors.count is "
 	    "%" PRIu32 ", the %" PRIu32 " parts hold %" PRIu64,
-	    g->file->path, want, first->count, g->ntensors);
+	    g->file->path, want, g->nfiles, g->ntensors);
+}
+
+int
+gguf_finish(struct gguf *g, struct err *reterr)
+{
+	const struct gguf_priv *priv = g->priv;
+	const struct gguf_tensor *twice;
+	int rc;
+
+	assert(g->nfiles == priv->nparts);
+	if (priv->nparts > 1 && (rc = check_tensors_count(g, reterr)) < 0)
+		return rc;
+	if ((rc = gguf_index_tensors(g, &twice, reterr)) != -EEXIST)
+		return rc;
+	return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: at byte %" PRIu64
+	    ": duplicate tensor \"%s\"", g->file[twice->file].path,
+	    priv->declared[twice - g->tensor], twice->name);
 }
 
 int
 gguf_open(const char *path, struct gguf **ret, struct err *reterr)
 {
-	struct gguf *g;
-	struct split s;
+	struct gguf_file f;
+	struct gguf *g = NULL;
+	uint32_t nparts, no;
 	int rc;
 
 	*ret = NULL;
-	if ((rc = gguf_parse_file(path, &g, reterr)) < 0)
+	if ((rc = gguf_file_open(path, &f, reterr)) < 0)
 		return rc;
-	if ((rc = split_get(g, &s, reterr)) < 0 ||
-	    (s.count > 1 && (rc = open_parts(g, &s, reterr)) < 0) ||
-	    (rc = gguf_index_tensors(g, reterr)) < 0) {
-		gguf_close(g);
-		return rc;
-	}
+	if ((rc = gguf_begin(&f, &g, &nparts, reterr)) < 0)
+		goto fail;
+	for (no = 1; no < nparts; no++)
+		if ((rc = gguf_part_open(g->file, nparts, no, &f,
+		    reterr)) < 0 || (rc = gguf_add_part(g, &f, reterr)) < 0)
+			goto fail;
+	if ((rc = gguf_finish(g, reterr)) < 0)
+		goto fail;
 	*ret = g;
 	return 0;
+fail:
+	gguf_file_close(&f);
+	gguf_close(g);
+	return rc;
 }
 
 void
@@ -189,10 +265,12 @@ gguf_close(struct gguf *g)
 	struct gguf_priv *priv;
 	struct gguf_chunk *k;
 	uint32_t i;
+	int is_view = 0;
 
 	if (g == NULL)
 		return;
 	if ((priv = g->priv) != NULL) {
+		is_view = priv->is_view;
 		while ((k = priv->pool) != NULL) {
 			priv->pool = k->next;
 			free(k);
@@ -202,13 +280,11 @@ gguf_close(struct gguf *g)
 		free(priv->by_name);
 		free(priv);
 	}
-	for (i = 0; i < g->nfiles; i++) {
-		if (g->file[i].fd >= 0)
-			close(g->file[i].fd);
-		free(g->file[i].path);
-	}
+	for (i = 0; i < g->nfiles; i++)
+		gguf_file_close(&g->file[i]);
 	free(g->file);
 	free(g->kv);
-	free(g->tensor);
+	if (!is_view)
+		free(g->tensor);
 	free(g);
 }

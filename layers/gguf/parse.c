@@ -8,21 +8,15 @@
 #include "parse.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "config/plain.h"
 #include "cursor.h"
 
 enum {
 	CHUNK_BYTES = 256 * 1024,
 	DEFAULT_ALIGNMENT = 32,
-	MIN_ALIGNMENT = 8,
-	MAX_ALIGNMENT = 1 << 20,
 	/* Smallest entries in a file, to check claimed counts against. */
 	MIN_STRING_BYTES = 8,
 	MIN_KV_BYTES = 8 + 1 + 4 + 1,
@@ -120,7 +114,6 @@ parse_name(struct parser *p, const char *kind, uint64_t max_len,
     struct gguf_str *ret)
 {
 	uint64_t at = p->c.off, len, i;
-	unsigned n;
 	int rc;
 
 	p->c.name = NULL;
@@ -132,11 +125,10 @@ parse_name(struct parser *p, const char *kind, uint64_t max_len,
 		    max_len);
 	if ((rc = parse_string_body(p, len, ret)) < 0)
 		return rc;
-	for (i = 0; i < len; i += n)
-		if ((n = plain_len(ret->data + i, len - i)) == 0)
-			return cursor_fail(&p->c, at, "%s name with the byte "
-			    "0x%02x, which is not printable UTF-8", kind,
-			    (uint8_t)ret->data[i]);
+	if ((i = gguf_plain_bytes(ret->data, len)) < len)
+		return cursor_fail(&p->c, at, "%s name with the byte 0x%02x, "
+		    "which is not printable UTF-8", kind,
+		    (uint8_t)ret->data[i]);
 	p->c.kind = kind;
 	p->c.name = ret->data;
 	return 0;
@@ -299,38 +291,12 @@ parse_kv(struct parser *p, struct gguf_kv *kv)
 	return parse_scalar(p, kv);
 }
 
-/* Compute the bytes of t. */
-static int
-tensor_size(struct parser *p, struct gguf_tensor *t, uint64_t at)
-{
-	const struct quant_info *info = quant_info(t->type);
-	uint64_t nrows = 1, nelem, row;
-	uint32_t i;
-
-	for (i = 1; i < GGUF_MAX_DIMS; i++)
-		if (__builtin_mul_overflow(nrows, t->ne[i], &nrows))
-			return cursor_fail(&p->c, at, "too many elements");
-	if (__builtin_mul_overflow(nrows, t->ne[0], &nelem) ||
-	    nelem > INT64_MAX)
-		return cursor_fail(&p->c, at, "too many elements");
-	t->nbytes = 0;
-	if (info == NULL || nelem == 0)
-		return 0;
-	if (t->ne[0] % info->block != 0)
-		return cursor_fail(&p->c, at, "rows of %" PRIu64 " elements, "
-		    "%s needs a multiple of %" PRIu32, t->ne[0], info->name,
-		    info->block);
-	row = quant_row_bytes(t->type, t->ne[0]);
-	if (row == 0 || __builtin_mul_overflow(row, nrows, &t->nbytes))
-		return cursor_fail(&p->c, at, "too many bytes");
-	return 0;
-}
-
 static int
 parse_tensor(struct parser *p, struct gguf_tensor *t)
 {
 	struct gguf_str name;
 	uint64_t at = p->c.off;
+	char why[GGUF_WHY_LEN];
 	uint32_t i;
 	int rc;
 
@@ -350,7 +316,9 @@ parse_tensor(struct parser *p, struct gguf_tensor *t)
 	if ((rc = cursor_u32(&p->c, &t->type)) < 0 ||
 	    (rc = cursor_u64(&p->c, &t->offset)) < 0)
 		return rc;
-	return tensor_size(p, t, at);
+	if (gguf_tensor_bytes(t, &t->nbytes, why) < 0)
+		return cursor_fail(&p->c, at, "%s", why);
+	return 0;
 }
 
 /* Turn the offset in the data section into one in the file, and check it. */
@@ -376,39 +344,24 @@ tensor_place(struct parser *p, struct gguf_tensor *t, uint64_t at)
 	return 0;
 }
 
-/* By offset, then by descending size, so that a tensor of an unknown type (0
- * bytes) that starts with another one counts as overlapping. */
-static int
-by_offset(const void *pa, const void *pb)
-{
-	const struct gguf_tensor *a = *(const struct gguf_tensor *const *)pa;
-	const struct gguf_tensor *b = *(const struct gguf_tensor *const *)pb;
-
-	if (a->offset != b->offset)
-		return a->offset < b->offset ? -1 : 1;
-	return (a->nbytes < b->nbytes) - (a->nbytes > b->nbytes);
-}
-
+/* Also computes the room of every tensor. */
 static int
 check_overlaps(struct parser *p)
 {
 	struct gguf *g = p->g;
 	const struct gguf_tensor **t;
-	uint64_t i, n = 0;
-	int rc = 0;
+	struct gguf_tensor *own;
+	uint64_t i, n;
+	int rc;
 
-	if ((t = calloc(g->ntensors, sizeof(*t))) == NULL)
-		return err_set(p->c.err, ERR_RUN, -ENOMEM, "%s: no memory "
-		    "for %" PRIu64 " tensors", p->c.path, g->ntensors);
-	for (i = 0; i < g->ntensors; i++)
-		if (gguf_elements(&g->tensor[i]) > 0)
-			t[n++] = &g->tensor[i];
-	qsort(t, n, sizeof(*t), by_offset);
-	for (i = 0; i < n; i++)
-		g->tensor[t[i] - g->tensor].room = (i + 1 < n ?
-		    t[i + 1]->offset : g->file->nbytes) - t[i]->offset;
+	if ((rc = gguf_sort_by_place(g, &t, &n, p->c.err)) < 0)
+		return rc;
+	for (i = 0; i < n; i++) {
+		own = &g->tensor[t[i] - g->tensor];
+		own->room = gguf_room(g, t, n, i);
+	}
 	for (i = 1; i < n && rc == 0; i++) {
-		if (t[i - 1]->offset + t[i - 1]->nbytes <= t[i]->offset)
+		if (t[i - 1]->nbytes <= t[i - 1]->room)
 			continue;
 		p->c.name = t[i]->name;
 		rc = cursor_fail(&p->c, p->priv->declared[t[i] - g->tensor],
@@ -454,12 +407,23 @@ parse_alignment(struct parser *p)
 	if (kv != NULL && (rc = gguf_get_u32(p->g, "general.alignment", &n,
 	    p->c.err)) < 0)
 		return rc;
-	if (n < MIN_ALIGNMENT || n > MAX_ALIGNMENT || (n & (n - 1)) != 0)
+	if (!gguf_is_alignment(n))
 		return cursor_fail(&p->c, kv->offset, "general.alignment is "
 		    "%" PRIu32 ": must be a power of two from %d to %d", n,
-		    MIN_ALIGNMENT, MAX_ALIGNMENT);
+		    GGUF_MIN_ALIGNMENT, GGUF_MAX_ALIGNMENT);
 	p->g->alignment = n;
 	return 0;
+}
+
+/* The names of keys, for gguf_find(). */
+static int
+index_keys(struct parser *p)
+{
+	const struct gguf_kv *twice;
+	int rc = gguf_index_keys(p->g, &twice, p->c.err);
+
+	return rc != -EEXIST ? rc : cursor_fail(&p->c, twice->offset,
+	    "duplicate key \"%.80s\"", twice->key.data);
 }
 
 static int
@@ -480,7 +444,7 @@ parse_header(struct parser *p)
 		    (rc = parse_kv(p, &g->kv[g->nkv])) < 0)
 			return rc;
 	p->c.name = NULL;
-	if ((rc = gguf_index_keys(g, p->c.err)) < 0 ||
+	if ((rc = index_keys(p)) < 0 ||
 	    (rc = parse_alignment(p)) < 0)
 		return rc;
 	for (; g->ntensors < ntensors; g->ntensors++) {
@@ -503,75 +467,9 @@ parse_header(struct parser *p)
 	return ntensors > 0 ? check_overlaps(p) : 0;
 }
 
-static int64_t
-nanoseconds(struct timespec t)
-{
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-/* ctime, too: mtime can be set back after a write. */
-static void
-take_identity(struct gguf_file *f, const struct stat *st)
-{
-	f->nbytes = (uint64_t)st->st_size;
-	f->dev = st->st_dev;
-	f->ino = st->st_ino;
-	f->mtime_ns = nanoseconds(st->st_mtim);
-	f->ctime_ns = nanoseconds(st->st_ctim);
-}
-
-static int
-open_file(const char *path, struct gguf_file *f, struct err *reterr)
-{
-	struct stat st;
-	int rc = 0;
-
-	/* O_NONBLOCK avoids waiting for a fifo's writer.  Cleared again,
-	 * because io_uring would then fail reads that wait for the disk. */
-	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (f->fd < 0 || fstat(f->fd, &st) < 0 ||
-	    fcntl(f->fd, F_SETFL, 0) < 0)
-		rc = -errno;
-	else if (S_ISDIR(st.st_mode))
-		rc = -EISDIR;
-	/* Some programs download a model by its name. */
-	if (rc == -ENOENT && strstr(path, ".gguf") == NULL)
-		return err_set(reterr, ERR_MODEL, rc, "%s: %s; a model is a "
-		    ".gguf file, and nothing is downloaded here", path,
-		    strerror(ENOENT));
-	if (rc < 0)
-		return err_set(reterr, ERR_MODEL, rc, "%s: %s", path,
-		    strerror(-rc));
-	if (!S_ISREG(st.st_mode))
-		return err_set(reterr, ERR_MODEL, -EINVAL,
-		    "%s: not a regular file", path);
-	take_identity(f, &st);
-	return 0;
-}
-
 int
-gguf_check_unchanged(const struct gguf *g, struct err *reterr)
-{
-	struct gguf_file now = { 0 };
-	const struct gguf_file *f;
-	struct stat st;
-
-	for (f = g->file; f < g->file + g->nfiles; f++) {
-		if (fstat(f->fd, &st) < 0)
-			return err_set(reterr, ERR_MODEL, -errno, "%s: %s",
-			    f->path, strerror(errno));
-		take_identity(&now, &st);
-		if (now.nbytes != f->nbytes || now.mtime_ns != f->mtime_ns ||
-		    now.ctime_ns != f->ctime_ns)
-			return err_set(reterr, ERR_MODEL, -ESTALE, "%s has "
-			    "changed while it was read; run again when "
-			    "nothing writes to it", f->path);
-	}
-	return 0;
-}
-
-int
-gguf_parse_file(const char *path, struct gguf **ret, struct err *reterr)
+gguf_parse(const struct gguf_file *file, struct gguf **ret,
+    struct err *reterr)
 {
 	struct parser *p;
 	struct gguf *g;
@@ -582,27 +480,24 @@ gguf_parse_file(const char *path, struct gguf **ret, struct err *reterr)
 	g = calloc(1, sizeof(*g));
 	if (p == NULL || g == NULL ||
 	    (g->priv = calloc(1, sizeof(struct gguf_priv))) == NULL ||
-	    (g->file = calloc(1, sizeof(*g->file))) == NULL ||
-	    (g->file->path = strdup(path)) == NULL) {
+	    (g->file = calloc(1, sizeof(*g->file))) == NULL) {
 		rc = err_set(reterr, ERR_RUN, -ENOMEM, "%s: no memory for "
-		    "the parser", path);
+		    "the parser", file->path);
 		goto fail;
 	}
-	g->nfiles = 1;
-	g->file->fd = -1;
-	if ((rc = open_file(path, g->file, reterr)) < 0)
-		goto fail;
+	*g->file = *file;
 	p->g = g;
 	p->priv = g->priv;
-	cursor_init(&p->c, g->file->path, g->file->fd, g->file->nbytes,
+	cursor_init(&p->c, file->path, file->fd, file->nbytes,
 	    GGUF_MAX_HEADER, reterr);
 	if ((rc = parse_header(p)) < 0)
 		goto fail;
 	free(p);
+	g->nfiles = 1;
 	*ret = g;
 	return 0;
 fail:
 	free(p);
-	gguf_close(g);
+	gguf_close(g);		/* with no file: the caller's stays open */
 	return rc;
 }

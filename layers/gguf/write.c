@@ -188,6 +188,10 @@ gguf_out_make(const struct gguf *g, const uint32_t *type,
 	int rc;
 
 	*ret = (struct gguf_out){ .ntensors = g->ntensors };
+	if (((struct gguf_priv *)g->priv)->is_view)
+		return err_set(reterr, ERR_RUN, -ENODATA, "%s: no header can "
+		    "be written without the arrays of the metadata",
+		    g->file->path);
 	ret->tensor = calloc(g->ntensors + 1, sizeof(*ret->tensor));
 	fp = open_memstream(&ret->header, &ret->header_bytes);
 	if (ret->tensor == NULL || fp == NULL) {

@@ -485,7 +485,7 @@ row("gguf: tensors overlap", "layers/gguf/parse.c",
     "return ntensors > 0 ? check_overlaps(p) : 0;",
     "return ntensors > UINT32_MAX ? check_overlaps(p) : 0;",
     "unit/gguf")
-row("gguf: more elements than 64 bits count", "layers/gguf/parse.c",
+row("gguf: more elements than 64 bits count", "layers/gguf/check.c",
     "if (__builtin_mul_overflow(nrows, t->ne[i], &nrows))",
     "if ((nrows *= t->ne[i]) == UINT64_MAX)",
     "unit/gguf")

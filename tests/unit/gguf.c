@@ -664,6 +664,66 @@ START_TEST(split_set_is_opened_completely)
 }
 END_TEST
 
+/* No descriptor can be opened while the parts are parsed. */
+START_TEST(split_set_is_parsed_from_descriptors)
+{
+	const char *path = save_part(0, 3, 0, 3, 6);
+	struct rlimit old, none;
+	struct err e = { .kind = ERR_NONE };
+	unsigned fds = count_fds(), i;
+	struct gguf_file f[3];
+	struct gguf *g;
+	uint32_t n;
+
+	save_part(1, 3, 1, 3, 6);
+	save_part(2, 3, 2, 3, 6);
+	t_ok(gguf_file_open(path, &f[0], &e), &e);
+	t_ok(gguf_part_open(&f[0], 3, 1, &f[1], &e), &e);
+	t_ok(gguf_part_open(&f[0], 3, 2, &f[2], &e), &e);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = old.rlim_max };
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ck_assert_int_eq(open(path, O_RDONLY), -1);
+	t_ok(gguf_begin(&f[0], &g, &n, &e), &e);
+	ck_assert_uint_eq(n, 3);
+	ck_assert_int_eq(f[0].fd, -1);
+
+	/* A refused part stays the caller's. */
+	ck_assert_int_eq(gguf_add_part(g, &f[2], &e), -EBADMSG);
+	ck_assert_ptr_nonnull(strstr(e.msg, "m-00003-of-00003.gguf: is part 3 "
+	    "of 3, but must be 2 of 3"));
+	ck_assert_int_ge(f[2].fd, 0);
+	ck_assert_uint_eq(g->nfiles, 1);
+	for (i = 1; i < 3; i++)
+		t_ok(gguf_add_part(g, &f[i], &e), &e);
+	t_ok(gguf_finish(g, &e), &e);
+	ck_assert_ptr_null(gguf_walk(g));
+	ck_assert_uint_eq(g->ntensors, 6);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+	gguf_close(g);
+	ck_assert_uint_eq(count_fds(), fds);
+}
+END_TEST
+
+START_TEST(first_part_that_is_refused_stays_the_callers)
+{
+	struct err e = { .kind = ERR_NONE };
+	struct gguf_file f, part;
+	struct gguf *g;
+	uint32_t n;
+
+	t_ok(gguf_file_open(save_part(1, 3, 1, 3, 6), &f, &e), &e);
+	ck_assert_int_eq(gguf_begin(&f, &g, &n, &e), -EBADMSG);
+	ck_assert_ptr_null(g);
+	ck_assert_int_ge(fcntl(f.fd, F_GETFD), 0);
+	ck_assert_int_eq(gguf_part_open(&f, 3, 1, &part, &e), -EBADMSG);
+	ck_assert_ptr_nonnull(strstr(e.msg, "its name must end in "
+	    "-00001-of-00003.gguf"));
+	gguf_file_close(&f);
+	ck_assert_int_eq(f.fd, -1);
+}
+END_TEST
+
 START_TEST(split_set_with_a_part_missing_names_it)
 {
 	const char *first = save_part(0, 3, 0, 3, 6);
@@ -774,6 +834,8 @@ main(void)
 		header_beyond_256_mib_is_refused,
 		vocabulary_of_256k_tokens_is_read_completely,
 		split_set_is_opened_completely,
+		split_set_is_parsed_from_descriptors,
+		first_part_that_is_refused_stays_the_callers,
 		split_set_with_a_part_missing_names_it,
 		split_set_opened_by_a_later_part_names_the_first,
 		split_set_whose_parts_disagree_is_refused,
