@@ -232,6 +232,7 @@ row("confine: a denied call passes", "worker/confine/calls.c",
     "unit/confine_filter")
 for call, rule in (("mmap", "NO_EXEC"), ("mprotect", "NO_EXEC"),
                    ("sendmsg", "ON_CHANNEL"), ("recvmsg", "ON_CHANNEL"),
+                   ("pwrite64", "ON_OUTPUT"),
                    ("fcntl", "GET_SEALS"), ("fcntl", "ADD_SEALS"),
                    ("ioctl", "FASTRPC"), ("ioctl", "DMA_HEAP"),
                    ("io_uring_register", "RING_FILES"),
@@ -245,10 +246,10 @@ row("confine: calls of the load stay", "worker/confine/calls.c",
     "rc == 0 && step == CONFINE_BEFORE_LOAD &&", "rc == 0 &&",
     "unit/confine_filter")
 row("confine: a device's calls of the load stay", "worker/confine/calls.c",
-    "(device_permissions[i].load_only &&", "(ctx == NULL &&",
+    "(right_permissions[i].load_only &&", "(ctx == NULL &&",
     "unit/confine_filter")
 row("confine: every device has all rights", "worker/confine/calls.c",
-    "!(device_permissions[i].right & rights)", "rights > 1000",
+    "!(right_permissions[i].right & rights)", "rights > 1000",
     "unit/confine_filter")
 row("confine: no second step", "worker/confine/confine.c",
     "ret[CONFINE_CALLS] = filter_calls(c, CONFINE_AFTER_LOAD);",

@@ -22,6 +22,7 @@
 #include "config/base.h"
 #include "config/devices.h"
 #include "shm/chan.h"
+#include "worker/confine/confine.h"
 #include "worker/confine/filter.h"
 
 #if defined(__x86_64__)
@@ -139,7 +140,7 @@ draw_args(uint64_t arg[6])
 		arg[i] = t_rand() >> t_rand_below(64);
 }
 
-/* A step, and the rights of a device. */
+/* A step, and the rights of a device or of another child. */
 static const struct mode {
 	enum confine_step step;
 	unsigned rights;
@@ -151,6 +152,8 @@ static const struct mode {
 	{ CONFINE_AFTER_LOAD, DEVICE_RIGHT_DSP },
 	{ CONFINE_BEFORE_LOAD, DEVICE_RIGHT_EMULATOR | DEVICE_RIGHT_DSP },
 	{ CONFINE_AFTER_LOAD, DEVICE_RIGHT_EMULATOR | DEVICE_RIGHT_DSP },
+	{ CONFINE_BEFORE_LOAD, CONFINE_RIGHT_OUTPUT },
+	{ CONFINE_AFTER_LOAD, CONFINE_RIGHT_OUTPUT },
 };
 
 /* In the process of each test: the program names its process. */
@@ -241,6 +244,9 @@ static const struct call {
 	    DEVICE_RIGHT_DSP },
 	{ SYS_fcntl, 1, { F_DUPFD_CLOEXEC }, { F_DUPFD, F_SETFL, F_SETOWN },
 	    LOADING, DEVICE_RIGHT_DSP },
+	{ SYS_pwrite64, 0, { CONFINE_OUTPUT_FD }, { 0, CHAN_FD,
+	    CONFINE_OUTPUT_FD + 1, UINT32_MAX }, ALWAYS,
+	    CONFINE_RIGHT_OUTPUT },
 };
 
 static int

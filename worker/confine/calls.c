@@ -1,4 +1,4 @@
-/* worker/confine/calls.c - system calls that a confined worker may make.
+/* worker/confine/calls.c - system calls that a confined child may make.
  *
  * Every call that is not in these lists is denied.  Each entry says who needs
  * the call.  Remove entries that nobody needs; a new entry must be harmless in
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "config/devices.h"
+#include "confine.h"
 #include "shm/chan.h"
 #include "shm/region.h"
 
@@ -26,6 +27,7 @@ enum arg_rule {
 	ANY,
 	NO_EXEC,	/* third argument: no PROT_EXEC */
 	ON_CHANNEL,	/* first argument: the channel */
+	ON_OUTPUT,	/* first argument: CONFINE_OUTPUT_FD */
 	ON_SELF,	/* first argument: this process */
 	THIS_THREAD,	/* first argument: 0 */
 	GET_SEALS,	/* second argument: F_GET_SEALS */
@@ -113,12 +115,13 @@ static const struct permission load_permissions[] = {
 	{ SCMP_SYS(seccomp), ADD_FILTER },
 };
 
-/* Further calls that some kinds of devices need (config/devices.c). */
+/* Further calls: those that some kinds of devices need (config/devices.c), and
+ * those of other children (confine.h). */
 static const struct {
 	unsigned right;
 	int load_only;
 	struct permission p;
-} device_permissions[] = {
+} right_permissions[] = {
 	/* Memory that the emulator inherited gets its size when it is mapped,
 	 * and keeps it. */
 	{ DEVICE_RIGHT_EMULATOR, 1, { SCMP_SYS(ftruncate), ANY } },
@@ -135,6 +138,10 @@ static const struct {
 	{ DEVICE_RIGHT_DSP, 1, { SCMP_SYS(memfd_create), ANY } },
 	{ DEVICE_RIGHT_DSP, 1, { SCMP_SYS(ftruncate), ANY } },
 	{ DEVICE_RIGHT_DSP, 1, { SCMP_SYS(fcntl), DUP_FD } },
+
+	/* The converter writes its output, whose size is reserved, and no other
+	 * file: those of the model came read-only. */
+	{ CONFINE_RIGHT_OUTPUT, 0, { SCMP_SYS(pwrite64), ON_OUTPUT } },
 };
 
 /* Argument n has this value under the mask.  The upper half of an int argument
@@ -159,6 +166,9 @@ allow(scmp_filter_ctx ctx, const struct permission *p)
 		break;
 	case ON_CHANNEL:
 		arg = masked_arg(0, UINT32_MAX, CHAN_FD);
+		break;
+	case ON_OUTPUT:
+		arg = masked_arg(0, UINT32_MAX, CONFINE_OUTPUT_FD);
 		break;
 	case ON_SELF:
 		arg = masked_arg(0, UINT32_MAX, getpid());
@@ -229,17 +239,17 @@ out:
 }
 
 static int
-allow_for_device(scmp_filter_ctx ctx, enum confine_step step, unsigned rights)
+allow_rights(scmp_filter_ctx ctx, enum confine_step step, unsigned rights)
 {
 	unsigned i;
 	int rc;
 
-	for (i = 0; i < NITEMS(device_permissions); i++) {
-		if (!(device_permissions[i].right & rights) ||
-		    (device_permissions[i].load_only &&
+	for (i = 0; i < NITEMS(right_permissions); i++) {
+		if (!(right_permissions[i].right & rights) ||
+		    (right_permissions[i].load_only &&
 		    step != CONFINE_BEFORE_LOAD))
 			continue;
-		rc = allow(ctx, &device_permissions[i].p);
+		rc = allow(ctx, &right_permissions[i].p);
 		/* Two rights may list the same call. */
 		if (rc < 0 && rc != -EEXIST)
 			return rc;
@@ -267,7 +277,7 @@ confine_filter(enum confine_step step, unsigned rights,
 	    i < NITEMS(load_permissions); i++)
 		rc = allow(ctx, &load_permissions[i]);
 	if (rc == 0)
-		rc = allow_for_device(ctx, step, rights);
+		rc = allow_rights(ctx, step, rights);
 	if (rc == 0)
 		rc = export_program(ctx, ret, ret_n);
 	seccomp_release(ctx);

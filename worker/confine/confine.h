@@ -28,12 +28,20 @@
 #define WORKER_CONFINE_CONFINE_H
 
 #include "layers/par.h"
+#include "shm/chan.h"
 #include "shm/wire.h"
 
 struct confine;
 
-/* Make the filters, with the rights of a device (config/devices.h), for the
- * child that messages call `who` ("its worker"; kept by pointer).  NULL = out of
+/* Rights of children that have no device, beside DEVICE_RIGHT_*. */
+enum {
+	CONFINE_RIGHT_OUTPUT = 1 << 16,	/* write at any offset of the one file
+					 * on CONFINE_OUTPUT_FD */
+	CONFINE_OUTPUT_FD = CHAN_FD + 1
+};
+
+/* Make the filters, with the rights of a device (config/devices.h) or those
+ * above, for the child that messages call `who` ("its worker"; kept by pointer).  NULL = out of
  * memory; confine_before_load() accepts NULL and reports it. */
 struct confine *confine_open(const char *who, unsigned rights);
 

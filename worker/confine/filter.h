@@ -25,7 +25,7 @@ struct confine {
 };
 
 /* Make the program that allows the calls a worker needs from this step on, with
- * these rights (config/devices.h), and traps all others; -errno. */
+ * these rights (confine.h), and traps all others; -errno. */
 int confine_filter(enum confine_step step, unsigned rights,
     struct sock_filter **ret, unsigned short *ret_n);
 
