@@ -2,7 +2,10 @@
 #include "gguf_walk.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "layers/gguf/flat.h"
 
 /* Keeps the compiler from removing the reads. */
 static volatile uint64_t sink;
@@ -16,6 +19,21 @@ read_bytes(const void *p, uint64_t nbytes)
 	for (i = 0; i < nbytes; i++)
 		sum += b[i];
 	sink += sum;
+}
+
+/* A view has no elements, and says so. */
+static const char *
+walk_absent(const struct gguf *g, const struct gguf_kv *kv)
+{
+	const void *data;
+	uint64_t n;
+	int64_t v;
+
+	if (kv->v.a.type >= GGUF_NTYPES || kv->v.a.data != NULL)
+		return "an array of a view has a known type, and no elements";
+	return gguf_array_int(kv, 0, &v) == -ENODATA && gguf_get_array(g,
+	    kv->key.data, kv->v.a.type, &data, &n, NULL) == -ENODATA ? NULL :
+	    "a view refuses to read an array";
 }
 
 static const char *
@@ -45,7 +63,7 @@ walk_array(const struct gguf_kv *kv)
 }
 
 static const char *
-walk_kv(const struct gguf *g, const struct gguf_kv *kv)
+walk_kv(const struct gguf *g, const struct gguf_kv *kv, int is_view)
 {
 	if (kv->key.len == 0 || kv->key.len > GGUF_MAX_KEY ||
 	    strlen(kv->key.data) != kv->key.len)
@@ -61,7 +79,9 @@ walk_kv(const struct gguf *g, const struct gguf_kv *kv)
 	}
 	if (kv->type == GGUF_BOOL && kv->v.u > 1)
 		return "a bool is 0 or 1";
-	return kv->type == GGUF_ARRAY ? walk_array(kv) : NULL;
+	if (kv->type != GGUF_ARRAY)
+		return NULL;
+	return is_view ? walk_absent(g, kv) : walk_array(kv);
 }
 
 static const char *
@@ -98,8 +118,8 @@ walk_tensor(const struct gguf *g, const struct gguf_tensor *t)
 	return NULL;
 }
 
-const char *
-gguf_walk(const struct gguf *g)
+static const char *
+walk(const struct gguf *g, int is_view)
 {
 	const char *broken;
 	uint64_t i, sum = 0;
@@ -107,7 +127,7 @@ gguf_walk(const struct gguf *g)
 	if (g->nfiles < 1 || (g->alignment & (g->alignment - 1)) != 0)
 		return "there is a file, and the alignment is a power of two";
 	for (i = 0; i < g->nkv; i++)
-		if ((broken = walk_kv(g, &g->kv[i])) != NULL)
+		if ((broken = walk_kv(g, &g->kv[i], is_view)) != NULL)
 			return broken;
 	for (i = 0; i < g->ntensors; i++) {
 		if ((broken = walk_tensor(g, &g->tensor[i])) != NULL)
@@ -116,6 +136,32 @@ gguf_walk(const struct gguf *g)
 	}
 	return sum == g->tensor_bytes ? NULL :
 	    "tensor_bytes is the sum of all tensors";
+}
+
+const char *
+gguf_walk(const struct gguf *g)
+{
+	return walk(g, 0);
+}
+
+const char *
+gguf_walk_view(const struct gguf *g, const void *block, uint64_t nbytes)
+{
+	const char *broken = walk(g, 1);
+	uint64_t n;
+	void *copy;
+	int same;
+
+	if (broken != NULL)
+		return broken;
+	if (gguf_flat_bytes(g, &n, NULL) < 0 || n != nbytes)
+		return "a view needs as many bytes as its block has";
+	if ((copy = malloc(n)) == NULL)
+		return "there is memory";
+	gguf_flat_write(g, copy);
+	same = memcmp(copy, block, n) == 0;
+	free(copy);
+	return same ? NULL : "a view writes the block that it was read from";
 }
 
 const char *

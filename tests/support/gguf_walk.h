@@ -9,6 +9,10 @@
  * the guarantee that is broken. */
 const char *gguf_walk(const struct gguf *g);
 
+/* The same for a view of a block (layers/gguf/flat.h). */
+const char *gguf_walk_view(const struct gguf *g, const void *block,
+    uint64_t nbytes);
+
 /* The same for a refused file: checks error code, kind and message. */
 const char *gguf_walk_refusal(const char *path, int rc,
     const struct gguf *g, const struct err *e);

@@ -497,6 +497,60 @@ row("gguf: NaN as a number", "layers/gguf/lookup.c",
 row("gguf: bools of any value", "layers/gguf/parse.c",
     "if (b[i] > 1)", "if (b[i] > 200 && count > 1000)",
     "unit/gguf")
+row("flat: more keys and tensors than the block holds", "layers/gguf/flat.c",
+    "	if (n > nbytes)\n		return bad(v, \"%\" PRIu64 \" keys and",
+    "	if (n > 2 * nbytes)\n		return bad(v, \"%\" PRIu64 \" keys and",
+    "unit/gguf_flat")
+row("flat: counts are not limited before they are multiplied",
+    "layers/gguf/flat.c",
+    "if (h->nkv > GGUF_FLAT_MAX_KV || h->ntensors > GGUF_FLAT_MAX_TENSORS)",
+    "if (h->nkv > UINT64_MAX / 2 || h->ntensors > UINT64_MAX / 4)",
+    "unit/gguf_flat")
+row("flat: a text beyond the block", "layers/gguf/flat.c",
+    "if (len >= v->text_bytes)", "if (len >= 2 * v->text_bytes)",
+    "unit/gguf_flat")
+row("flat: a text without an end", "layers/gguf/flat.c",
+    "if (v->text[len] != '\\0')", "if (v->text[len] == 1)",
+    "unit/gguf_flat")
+row("flat: a key that a terminal obeys", "layers/gguf/flat.c",
+    "if (gguf_plain_bytes(kv->key.data, kv->key.len) < kv->key.len)",
+    "if (kv->key.len == 0)",
+    "unit/gguf_flat")
+row("flat: a number of any value", "layers/gguf/flat.c",
+    "return number_fits(kv) ? 0 :", "return number_fits(kv) || 1 ? 0 :",
+    "unit/gguf_flat")
+row("flat: a tensor's name of any bytes", "layers/gguf/flat.c",
+    "    gguf_plain_bytes(t->name, len) < len)",
+    "    t->name[0] == 1)",
+    "unit/gguf_flat")
+row("flat: bytes that do not follow from the shape", "layers/gguf/flat.c",
+    "if (t->nbytes != nbytes)", "if (t->nbytes > 2 * nbytes)",
+    "unit/gguf_flat")
+row("flat: a tensor in a file that is not open", "layers/gguf/flat.c",
+    "if (t->file < file || t->file >= v->head->nfiles)",
+    "if (t->file < file || t->file > v->head->nfiles)",
+    "unit/gguf_flat")
+row("flat: a tensor in the header", "layers/gguf/flat.c",
+    "if (t->offset < f->data_off || (t->offset - f->data_off) % align != 0)",
+    "if ((t->offset - f->data_off) % align != 0)",
+    "unit/gguf_flat")
+row("flat: a tensor beyond the file", "layers/gguf/flat.c",
+    "    MAX(t->nbytes, 1) > f->nbytes - t->offset)",
+    "    MAX(t->nbytes, 1) > f->nbytes)",
+    "unit/gguf_flat")
+row("flat: tensors overlap", "layers/gguf/flat.c",
+    "if (t[i]->nbytes > room)", "if (t[i]->nbytes > 2 * room)",
+    "unit/gguf_flat")
+row("flat: room that is not there", "layers/gguf/flat.c",
+    "else if (t[i]->room != room)", "else if (t[i]->room < room)",
+    "unit/gguf_flat")
+row("flat: two tensors of one name", "layers/gguf/flat.c",
+    "return rc != -EEXIST ? rc : bad(v, \"two tensors \\\"%s\\\"\", "
+    "twice->name);", "(void)twice;\n	return 0;",
+    "unit/gguf_flat")
+row("flat: an array that is not there is read", "layers/gguf/lookup.c",
+    "	if (at == NULL)\n		return -ENODATA;\n", "",
+    "unit/gguf_flat")
 
 
 # --- the copy ---
