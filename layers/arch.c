@@ -242,6 +242,17 @@ arch_info(uint32_t id)
 }
 
 int
+arch_has_experts(const struct arch_info *a)
+{
+	unsigned i;
+
+	for (i = 0; i < a->nrequired; i++)
+		if (a->required[i] == ROLE_EXPERTS_GATE)
+			return 1;
+	return 0;
+}
+
+int
 arch_find(const char *name, size_t len)
 {
 	unsigned i;

@@ -207,6 +207,8 @@ struct arch_info {
 
 /* NULL if id is not in ARCHS. */
 const struct arch_info *arch_info(uint32_t id);
+/* 1 if layers of the family may have experts. */
+int arch_has_experts(const struct arch_info *a);
 /* The id of a general.architecture, -1 if it is unknown. */
 int arch_find(const char *name, size_t len);
 

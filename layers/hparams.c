@@ -8,11 +8,7 @@
 #include <string.h>
 #include <bsd/string.h>
 
-/* No real model is larger; within these limits products fit in 64 bits. */
-enum {
-	LIMIT_LAYERS = MAX_LAYERS, LIMIT_DIM = 1 << 20, LIMIT_HEADS = 1 << 14,
-	LIMIT_VOCAB = 1 << 24, LIMIT_CTX = 1 << 30
-};
+#include "hparams_check.h"
 
 /* A file may give a number for each layer; supported is one for all. */
 static int
@@ -263,24 +259,24 @@ read_heads(const struct gguf *g, const char *arch, struct hparams *hp,
 		    "%s: %u query heads are not a multiple of %u KV heads",
 		    g->file[0].path, hp->n_head, hp->n_head_kv);
 	hp->head_dim = hp->n_embd / hp->n_head;
-	if ((rc = opt_u32(g, arch, "attention.key_length", 1, 1 << 14,
-	    &hp->head_dim, reterr)) < 0)
+	if ((rc = opt_u32(g, arch, "attention.key_length", 1,
+	    LIMIT_HEAD_DIM, &hp->head_dim, reterr)) < 0)
 		return rc;
 	if (hp->head_dim == 0)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
 		    "%s: %u heads are more than the embedding length %u",
 		    g->file[0].path, hp->n_head, hp->n_embd);
 	hp->v_dim = hp->n_embd / hp->n_head;
-	if ((rc = opt_u32(g, arch, "attention.value_length", 1, 1 << 14,
-	    &hp->v_dim, reterr)) < 0)
+	if ((rc = opt_u32(g, arch, "attention.value_length", 1,
+	    LIMIT_HEAD_DIM, &hp->v_dim, reterr)) < 0)
 		return rc;
 	if (hp->v_dim == 0)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
 		    "%s: %u heads are more than the embedding length %u",
 		    g->file[0].path, hp->n_head, hp->n_embd);
 	hp->n_rot = hp->head_dim;
-	if ((rc = opt_u32(g, arch, "rope.dimension_count", 2, 1 << 14,
-	    &hp->n_rot, reterr)) < 0)
+	if ((rc = opt_u32(g, arch, "rope.dimension_count", 2,
+	    LIMIT_HEAD_DIM, &hp->n_rot, reterr)) < 0)
 		return rc;
 	if (hp->n_rot > hp->head_dim || hp->n_rot % 2 != 0)
 		return err_set(reterr, ERR_MODEL, -EBADMSG,
@@ -354,14 +350,11 @@ read_experts(const struct gguf *g, const struct arch_info *a,
 	char key[128];
 	uint32_t gate, ff = 0;
 	int rc, norm = 1;
-	unsigned i, n = 0;
 
 	if ((rc = opt_u32(g, a->name, "expert_count", 0, MAX_EXPERTS,
 	    &hp->n_expert, reterr)) < 0 || hp->n_expert == 0)
 		return rc;
-	for (i = 0; i < a->nrequired; i++)
-		n += a->required[i] == ROLE_EXPERTS_GATE;
-	if (n == 0)
+	if (!arch_has_experts(a))
 		return refuse_experts(g, a->name, hp, "experts are not "
 		    "supported for it", reterr);
 	hp->n_expert_used = a->experts_used > 0 ? a->experts_used : 2;
@@ -505,7 +498,11 @@ hparams_read(const struct gguf *g, struct hparams *hp, struct err *reterr)
 	    (rc = read_scales(g, a, hp, reterr)) < 0 ||
 	    (rc = read_rope_scaling(g, a, hp, reterr)) < 0 ||
 	    (rc = read_window(g, a, hp, reterr)) < 0 ||
-	    (rc = read_experts(g, a, hp, reterr)) < 0)
+	    (rc = read_experts(g, a, hp, reterr)) < 0 ||
+	    (rc = read_vocab(g, a->name, hp, reterr)) < 0)
 		return rc;
-	return read_vocab(g, a->name, hp, reterr);
+	/* Defaults and products of keys that are each in range. */
+	if ((rc = hparams_check(hp, reterr)) < 0)
+		err_prefix(reterr, "%s", g->file[0].path);
+	return rc;
 }

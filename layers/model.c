@@ -9,6 +9,7 @@
 #include <bsd/string.h>
 
 #include "hparams.h"
+#include "hparams_check.h"
 
 /* Check that tensor t fits the role and fill its extent; t is all of it, or one
  * of `parts` experts. */
@@ -212,16 +213,29 @@ add_shared(struct model *m, struct err *reterr)
 int
 model_open(const struct gguf *g, struct model **ret, struct err *reterr)
 {
+	struct hparams hp;
+	int rc;
+
+	if ((rc = hparams_read(g, &hp, reterr)) < 0)
+		return rc;
+	return model_build(g, &hp, ret, reterr);
+}
+
+int
+model_build(const struct gguf *g, const struct hparams *hp,
+    struct model **ret, struct err *reterr)
+{
 	struct model *m;
 	uint32_t u;
 	int rc, have;
 
+	if ((rc = hparams_check(hp, reterr)) < 0)
+		return rc;
 	if ((m = calloc(1, sizeof(*m))) == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "no memory for "
 		    "the model");
 	m->g = g;
-	if ((rc = hparams_read(g, &m->hp, reterr)) < 0)
-		goto fail;
+	m->hp = *hp;
 	m->nunits = 2 * m->hp.n_layer + 2;
 	m->first = calloc(m->nunits + 1, sizeof(*m->first));
 	/* A role of experts may have one extent per tensor. */

@@ -1,6 +1,6 @@
 /* layers/model.h - a GGUF file as a model: its shape and its extents by unit.
- * Owns: hyper-parameters and the extent of every tensor.  Coordinator only, as
- * it reads untrusted metadata.  Does not depend on sessions or caps. */
+ * Owns: hyper-parameters and the extent of every tensor.  Never in a worker.
+ * Does not depend on sessions or caps. */
 #ifndef LAYERS_MODEL_H
 #define LAYERS_MODEL_H
 
@@ -29,6 +29,11 @@ struct model {
 /* g must stay open.  -EBADMSG or -ENOTSUP with ERR_MODEL: the message names the
  * key or tensor, its value and the expected one. */
 int model_open(const struct gguf *g, struct model **ret, struct err *reterr);
+/* The same with hyper-parameters that were read elsewhere and may be anything
+ * (hparams_check.h).  Looks at g's tensors and files only, not at its
+ * metadata. */
+int model_build(const struct gguf *g, const struct hparams *hp,
+    struct model **ret, struct err *reterr);
 void model_close(struct model *m);
 
 /* Write to out (room for model_range_max() extents) the extents that a session

@@ -551,6 +551,36 @@ row("flat: two tensors of one name", "layers/gguf/flat.c",
 row("flat: an array that is not there is read", "layers/gguf/lookup.c",
     "	if (at == NULL)\n		return -ENODATA;\n", "",
     "unit/gguf_flat")
+row("hparams: a whole number of any value", "layers/hparams_check.c",
+    "if (v < r->lo || v > r->hi)", "if (v > r->hi)",
+    "unit/hparams", "unit/orders")
+row("hparams: numbers that are not finite", "layers/hparams_check.c",
+    "if (!isfinite(v) || v < 0 ||", "if (v < 0 ||",
+    "unit/hparams")
+row("hparams: more rotated elements than a head has",
+    "layers/hparams_check.c",
+    "if (hp->n_rot % 2 != 0 || hp->n_rot > hp->head_dim)",
+    "if (hp->n_rot % 2 != 0)",
+    "unit/hparams", "unit/orders")
+row("hparams: query heads that KV heads do not divide",
+    "layers/hparams_check.c",
+    "if (hp->n_head % hp->n_head_kv != 0)",
+    "if (hp->n_head < hp->n_head_kv)",
+    "unit/hparams", "unit/orders")
+row("hparams: no expert is used", "layers/hparams_check.c",
+    "if (hp->n_expert_used < 1 || hp->n_expert_used > hp->n_expert)",
+    "if (hp->n_expert_used > hp->n_expert)",
+    "unit/hparams", "unit/orders")
+row("hparams: experts without elements", "layers/hparams_check.c",
+    "if (hp->n_ff_expert < 1)", "if (hp->n_ff_expert > LIMIT_DIM)",
+    "unit/hparams")
+row("hparams: those of a file are not checked together", "layers/hparams.c",
+    "if ((rc = hparams_check(hp, reterr)) < 0)", "if (rc < 0)",
+    "unit/hparams")
+row("model: hyper-parameters of another process are trusted",
+    "layers/model.c",
+    "	if ((rc = hparams_check(hp, reterr)) < 0)\n		return rc;\n", "",
+    "unit/model")
 
 
 # --- the copy ---

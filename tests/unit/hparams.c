@@ -1,5 +1,6 @@
 /* tests/unit/hparams.c - tests of the defaults of metadata keys: each family's file
- * without a key means the same as one with the default written out. */
+ * without a key means the same as one with the default written out.  Tests of the
+ * ranges that hyper-parameters must be in, whoever wrote them. */
 #include "tests/support/t.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "layers/hparams.h"
+#include "layers/hparams_check.h"
 #include "tests/support/gguf_writer.h"
 
 enum { N_EMBD = 96, N_HEAD = 4, N_FF = 128, N_VOCAB = 8, N_EXPERT = 16 };
@@ -49,7 +51,8 @@ read_hparams(const char *family, int moe, const struct key *with,
 	gw_open(&w);
 	gw_kv_str(&w, "general.architecture", family);
 	for (i = 0; i < n; i++) {
-		if (without != NULL && strcmp(keys[i].suffix, without) == 0)
+		if (i < NITEMS(required) && without != NULL &&
+		    strcmp(keys[i].suffix, without) == 0)
 			continue;
 		snprintf(key, sizeof(key), "%s.%s", family, keys[i].suffix);
 		if (keys[i].is_float)
@@ -294,6 +297,173 @@ START_TEST(an_array_of_equal_numbers_is_one_number)
 }
 END_TEST
 
+/* Defaults and products that no key's own range excludes. */
+START_TEST(hparams_that_follow_from_keys_are_in_range_too)
+{
+	static const struct {
+		const char *family;
+		int moe;
+		struct key with;
+		const char *without, *text;
+	} odd[] = {
+		{ "llama", 0, { FACTOR, 1e-39, 1 }, NULL,
+		    "rope_scale is inf" },
+		{ "qwen3moe", 1, { "feed_forward_length", 7, 0 },
+		    "feed_forward_length", "n_ff_expert is 0" },
+		{ "llama", 0, { "embedding_length", 1 << 17, 0 },
+		    "embedding_length", "head_dim is 32768" },
+	};
+	struct hparams hp;
+	unsigned i;
+
+	for (i = 0; i < NITEMS(odd); i++) {
+		struct err e = { 0 };
+
+		ck_assert_int_eq(read_hparams(odd[i].family, odd[i].moe,
+		    &odd[i].with, odd[i].without, &hp, &e), -EBADMSG);
+		ck_assert_int_eq(e.kind, ERR_MODEL);
+		ck_assert_msg(strstr(e.msg, odd[i].text) != NULL, "%s", e.msg);
+		ck_assert_msg(strstr(e.msg, "h.gguf: ") != NULL, "%s", e.msg);
+	}
+}
+END_TEST
+
+static void
+check_refused(const struct hparams *hp, const char *name)
+{
+	struct err e = { 0 };
+
+	ck_assert_msg(hparams_check(hp, &e) == -EBADMSG, "%s is accepted",
+	    name);
+	ck_assert_int_eq(e.kind, ERR_MODEL);
+	ck_assert_msg(strstr(e.msg, name) != NULL, "%s: %s", name, e.msg);
+}
+
+/* A field at the end of its range, and beyond it. */
+#define ACCEPT(field, value) do {					\
+	struct hparams hp_ = hp;					\
+	hp_.field = (value);						\
+	t_ok(hparams_check(&hp_, &e), &e);				\
+} while (0)
+#define REFUSE(field, value) do {					\
+	struct hparams hp_ = hp;					\
+	hp_.field = (value);						\
+	check_refused(&hp_, #field);					\
+} while (0)
+
+static void
+check_whole_fields(const struct hparams *sound)
+{
+	const struct hparams hp = *sound;
+	struct hparams dense = hp;
+	struct err e = { 0 };
+
+	REFUSE(arch, UINT32_MAX);
+	REFUSE(n_layer, 0);
+	REFUSE(n_layer, MAX_LAYERS + 1);
+	ACCEPT(n_layer, MAX_LAYERS);
+	REFUSE(n_embd, 0);
+	REFUSE(n_embd, LIMIT_DIM + 1);
+	REFUSE(n_ff, 0);
+	REFUSE(n_ff, UINT32_MAX);
+	REFUSE(n_vocab, 0);
+	REFUSE(n_vocab, LIMIT_VOCAB + 1);
+	ACCEPT(n_vocab, LIMIT_VOCAB);
+	REFUSE(n_head, 0);
+	REFUSE(n_head, N_HEAD + 1);	/* n_head_kv: 4 */
+	REFUSE(n_head, LIMIT_HEADS + N_HEAD);
+	REFUSE(n_head_kv, 0);
+	REFUSE(n_head_kv, 3);
+	REFUSE(n_head_kv, 2 * N_HEAD);
+	REFUSE(head_dim, 0);
+	REFUSE(head_dim, LIMIT_HEAD_DIM + 1);
+	ACCEPT(head_dim, LIMIT_HEAD_DIM);
+	REFUSE(head_dim, hp.n_rot - 1);
+	REFUSE(v_dim, 0);
+	REFUSE(v_dim, LIMIT_HEAD_DIM + 1);
+	REFUSE(n_rot, 0);
+	REFUSE(n_rot, 3);
+	REFUSE(n_rot, hp.head_dim + 2);
+	ACCEPT(n_rot, 2);
+	REFUSE(ctx_train, 0);
+	REFUSE(ctx_train, LIMIT_CTX + 1);
+	REFUSE(tied, 2);
+	REFUSE(n_expert, MAX_EXPERTS + 1);
+	REFUSE(n_expert_used, UINT32_MAX);
+	REFUSE(n_ff_expert, LIMIT_DIM + 1);
+	REFUSE(moe_gate, 4);
+	REFUSE(moe_norm, 2);
+	REFUSE(window, LIMIT_CTX + 1);
+	ACCEPT(window, LIMIT_CTX);
+	REFUSE(rope_neox, 2);
+	REFUSE(rope_yarn, UINT32_MAX);
+	REFUSE(rope_orig_ctx, 0);
+	REFUSE(rope_orig_ctx, LIMIT_CTX + 1);
+	if (hp.n_expert == 0) {
+		REFUSE(n_expert, 2);
+		dense.n_expert_used = 1;
+		check_refused(&dense, "n_expert is 0");
+		return;
+	}
+	REFUSE(n_expert, 0);
+	REFUSE(n_expert, hp.n_expert_used - 1);
+	REFUSE(n_expert_used, 0);
+	REFUSE(n_expert_used, N_EXPERT + 1);
+	ACCEPT(n_expert_used, N_EXPERT);
+	REFUSE(n_ff_expert, 0);
+	REFUSE(moe_gate, 0);
+	REFUSE(moe_gate, 2);
+	REFUSE(moe_scale, 0);
+}
+
+/* Every number must be finite, and none below 0. */
+static void
+check_real_fields(const struct hparams *sound)
+{
+	const struct hparams hp = *sound;
+
+#define REFUSE_ALL(field) \
+	REFUSE(field, NAN); REFUSE(field, -1); \
+	REFUSE(field, INFINITY); REFUSE(field, -INFINITY)
+	REFUSE_ALL(moe_scale);
+	REFUSE_ALL(rope_base);
+	REFUSE_ALL(rope_scale);
+	REFUSE_ALL(rope_base_local);
+	REFUSE_ALL(yarn_fast);
+	REFUSE_ALL(yarn_slow);
+	REFUSE_ALL(rope_mscale);
+	REFUSE_ALL(rms_eps);
+	REFUSE_ALL(embd_scale);
+	REFUSE_ALL(attn_scale);
+	REFUSE_ALL(attn_softcap);
+	REFUSE_ALL(logit_softcap);
+#undef REFUSE_ALL
+	REFUSE(rope_base, 0);
+	REFUSE(rope_scale, 0);
+	REFUSE(yarn_fast, 0);
+	REFUSE(yarn_slow, 0);
+	REFUSE(rope_mscale, 0);
+	REFUSE(rms_eps, 0);
+	REFUSE(embd_scale, 0);
+	REFUSE(attn_scale, 0);
+}
+
+START_TEST(hparams_beyond_a_range_are_refused_in_every_family)
+{
+	struct hparams hp;
+	struct err e = { 0 };
+	unsigned i;
+
+	for (i = 0; i < NITEMS(families); i++) {
+		t_ok(read_hparams(families[i].name, families[i].moe, NULL,
+		    NULL, &hp, &e), &e);
+		t_ok(hparams_check(&hp, &e), &e);
+		check_whole_fields(&hp);
+		check_real_fields(&hp);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -303,6 +473,8 @@ main(void)
 		gpt_oss_without_a_scaling_has_that_of_the_family,
 		a_missing_key_without_a_default_is_named,
 		an_array_of_equal_numbers_is_one_number,
+		hparams_that_follow_from_keys_are_in_range_too,
+		hparams_beyond_a_range_are_refused_in_every_family,
 	};
 
 	return t_main("hparams", 20, tests, NITEMS(tests));

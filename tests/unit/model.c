@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/hparams.h"
 #include "tests/support/tiny.h"
 
 /* Opening must fail with want_rc and a message that has both words. */
@@ -654,6 +655,52 @@ put_one_layer_fewer(struct gguf_writer *w)
 	gw_kv_u32(w, "llama.block_count", 3);	/* of four */
 }
 
+/* Without the file's metadata: from a directory without keys. */
+static void
+check_build(struct gguf *g, const struct model *m)
+{
+	struct hparams hp = { 0 };
+	struct err e = { 0 };
+	struct model *built;
+	struct gguf bare = *g;
+
+	t_ok(hparams_read(g, &hp, &e), &e);
+	bare.nkv = 0;
+	bare.kv = NULL;
+	t_ok(model_build(&bare, &hp, &built, &e), &e);
+	ck_assert_mem_eq(&built->hp, &m->hp, sizeof(m->hp));
+	ck_assert_uint_eq(built->next, m->next);
+	ck_assert_mem_eq(built->ext, m->ext, m->next * sizeof(*m->ext));
+	ck_assert_uint_eq(built->nunits, m->nunits);
+	ck_assert_mem_eq(built->first, m->first,
+	    (m->nunits + 1) * sizeof(*m->first));
+	ck_assert_uint_eq(built->nshared, m->nshared);
+	model_close(built);
+
+	built = NULL;
+	hp.rms_eps = NAN;
+	ck_assert_int_eq(model_build(&bare, &hp, &built, &e), -EBADMSG);
+	ck_assert_ptr_null(built);
+}
+
+START_TEST(a_model_is_built_without_the_metadata)
+{
+	struct tiny t = TINY;
+	unsigned i;
+
+	for (i = 0; i < 20; i++) {
+		struct gguf *g;
+		struct model *m;
+
+		if (i > 0)
+			t = tiny_random(0);
+		m = must_open(&t, &g);
+		check_build(g, m);
+		tiny_close(g, m);
+	}
+}
+END_TEST
+
 START_TEST(unused_tensors_are_counted)
 {
 	const struct gguf_tensor *first;
@@ -700,6 +747,7 @@ main(void)
 		optional_biases_are_found_in_every_layer,
 		a_tied_head_uses_the_embedding_matrix,
 		a_range_has_each_tensor_once_and_rope_factors_with_any_sublayer,
+		a_model_is_built_without_the_metadata,
 		unused_tensors_are_counted,
 		architectures_are_found_by_their_full_name
 	};

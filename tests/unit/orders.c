@@ -72,8 +72,12 @@ is_refused(int rc)
 
 static const struct hparams sound_hp = { .arch = 0, .n_layer = 4,
 	.n_embd = 64, .n_ff = 128, .n_vocab = 320, .n_head = 4,
-	.n_head_kv = 2, .head_dim = 16, .v_dim = 16, .n_expert = 8,
-	.n_expert_used = 2, .ctx_train = 128 };
+	.n_head_kv = 2, .head_dim = 16, .v_dim = 16, .n_rot = 16,
+	.n_expert = 8, .n_expert_used = 2, .n_ff_expert = 128,
+	.moe_gate = GATE_SOFTMAX, .moe_scale = 1, .ctx_train = 128,
+	.rope_base = 10000, .rope_scale = 1, .rope_orig_ctx = 128,
+	.yarn_fast = 32, .yarn_slow = 1, .rope_mscale = 1, .rms_eps = 1e-6f,
+	.embd_scale = 1, .attn_scale = 0.25f };
 static const struct wire_model sound_model = { .first_sublayer = 2,
 	.nsublayers = 6, .head = 1, .batch_rows = 16, .head_rows = 4,
 	.ctx_tok = 64, .nseqs = 2, .kfmt = KV_F16, .vfmt = KV_F16,
@@ -130,9 +134,11 @@ START_TEST(a_model_with_impossible_numbers_is_refused)
 	HP(n_head_kv, 1, 0);
 	HP(n_head_kv, 4, 3);
 	HP(n_vocab, 1, 0);
+	HP(n_rot, 16, 18);		/* head_dim: 16 */
 	HP(n_layer, MAX_LAYERS, MAX_LAYERS + 1);
 	HP(n_expert, MAX_EXPERTS, MAX_EXPERTS + 1);
 	HP(n_expert_used, 8, 9);
+	HP(n_expert_used, 1, 0);
 	M(batch_rows, MAX_BATCH, MAX_BATCH + 1);
 	M(batch_rows, 4, 3);		/* head_rows: 4 */
 	M(head_rows, 1, 0);

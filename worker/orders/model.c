@@ -9,15 +9,13 @@
 #include <bsd/string.h>
 #include <bsd/unistd.h>
 
+#include "layers/hparams_check.h"
+
 /* Are the numbers in the ranges that the rest of the worker relies on? */
 static int
 is_model_sane(const struct wire_model *m, const struct hparams *hp)
 {
-	return arch_info(hp->arch) != NULL && hp->n_embd > 0 &&
-	    hp->n_head > 0 && hp->n_head_kv > 0 &&
-	    hp->n_head % hp->n_head_kv == 0 && hp->n_vocab > 0 &&
-	    hp->n_layer <= MAX_LAYERS && hp->n_expert <= MAX_EXPERTS &&
-	    hp->n_expert_used <= hp->n_expert &&
+	return hparams_check(hp, NULL) == 0 &&
 	    m->batch_rows >= 1 && m->batch_rows <= MAX_BATCH &&
 	    m->head_rows >= 1 && m->head_rows <= m->batch_rows &&
 	    m->nseqs >= 1 && m->nseqs <= MAX_SEQS && m->ctx_tok >= 1 &&
