@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static int64_t
@@ -38,7 +39,9 @@ gguf_file_from_fd(int fd, const char *path, struct gguf_file *ret,
 	struct stat st;
 	char *own;
 
-	if (fstat(fd, &st) < 0)
+	/* The C library's fstat() may call newfstatat(), which also takes names:
+	 * a process that parses may not. */
+	if (syscall(SYS_fstat, fd, &st) < 0)
 		return fail(path, -errno, reterr);
 	if (S_ISDIR(st.st_mode))
 		return fail(path, -EISDIR, reterr);
