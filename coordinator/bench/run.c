@@ -318,7 +318,7 @@ bench_run(struct bench *b, const struct conf *c, struct bench_tests *ts,
 	}
 	if (rc == 0 && say_table)
 		output_table(stderr, engine_plan_of(r->eng),
-		    engine_sessions(r->eng));
+		    engine_sessions(r->eng), engine_processes(r->eng));
 	if (rc == 0 && say_table && c->verbose > 1)
 		huge_table(stderr, engine_sessions(r->eng));
 	engine_close(r->eng);

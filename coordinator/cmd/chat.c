@@ -206,7 +206,7 @@ start_and_talk(struct talk *k, struct err *reterr)
 		return rc;
 	if (c->verbose > 0)
 		output_table(stderr, engine_plan_of(k->eng),
-		    engine_sessions(k->eng));
+		    engine_sessions(k->eng), engine_processes(k->eng));
 	return report_failures(k, reterr);
 }
 

@@ -283,7 +283,7 @@ cmd_eval(const struct conf *c, struct err *reterr)
 		if (rc == 0 && (rc = engine_stop(eng, reterr)) == 0 &&
 		    c->verbose > 1) {
 			output_table(stderr, engine_plan_of(eng),
-			    engine_sessions(eng));
+			    engine_sessions(eng), engine_processes(eng));
 			huge_table(stderr, engine_sessions(eng));
 		}
 	}

@@ -42,10 +42,11 @@ machine_json(const struct engine *eng)
 }
 
 static int
-print_json(const struct engine *eng, int rc, const struct err *advice,
+print_json(struct engine *eng, int rc, const struct err *advice,
     struct err *reterr)
 {
-	json_t *o = output_sessions(engine_plan_of(eng), NULL);
+	json_t *o = output_sessions(engine_plan_of(eng), NULL,
+	    engine_processes(eng));
 
 	json_object_set_new(o, "fits", json_boolean(rc == 0));
 	json_object_set_new(o, "machine", machine_json(eng));
@@ -72,11 +73,12 @@ print_machine(const struct engine *eng)
 }
 
 static void
-print_text(const struct engine *eng)
+print_text(struct engine *eng)
 {
 	const char *why = engine_fit_reason(eng);
 
-	output_table(stdout, engine_plan_of(eng), NULL);
+	output_table(stdout, engine_plan_of(eng), NULL,
+	    engine_processes(eng));
 	print_machine(eng);
 	if (why[0] != '\0')
 		printf("fit: %s\n", PLAIN(why));

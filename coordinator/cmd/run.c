@@ -156,7 +156,7 @@ static int
 print_json(struct run *r, const struct sessions *ss, struct err *reterr)
 {
 	const struct plan *p = engine_plan_of(r->eng);
-	json_t *o = output_sessions(p, ss);
+	json_t *o = output_sessions(p, ss, engine_processes(r->eng));
 
 	json_object_set_new(o, "text", output_json_text(r->text.text,
 	    r->text.nbytes));
@@ -185,7 +185,8 @@ report(struct run *r, const struct sessions *ss, struct err *reterr)
 		return print_json(r, ss, reterr);
 	if (r->c->verbose > 0) {
 		if (ss != NULL)
-			output_table(stderr, engine_plan_of(r->eng), ss);
+			output_table(stderr, engine_plan_of(r->eng), ss,
+			    engine_processes(r->eng));
 		if (ss != NULL && r->c->verbose > 1)
 			huge_table(stderr, ss);
 		output_speed(stderr, &r->sp);

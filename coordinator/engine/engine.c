@@ -372,6 +372,17 @@ engine_sessions(const struct engine *eng)
 	return eng->sessions;
 }
 
+const struct process_list *
+engine_processes(struct engine *eng)
+{
+	struct process_list *l = &eng->processes;
+
+	l->n = 0;
+	process_add(l, "coordinator", eng->sessions != NULL ? getpid() : 0, 0,
+	    0, NULL);
+	return l;
+}
+
 struct sessions *
 engine_sessions_of(struct engine *eng)
 {

@@ -13,6 +13,7 @@
 #include "coordinator/plan/plan.h"
 
 struct engine;
+struct process_list;
 struct sessions;
 struct tokenizer;
 
@@ -55,6 +56,9 @@ const struct conf *engine_fit_conf(const struct engine *eng);
 const char *engine_fit_reason(const struct engine *eng);
 /* For print/ to show; NULL before engine_start(). */
 const struct sessions *engine_sessions(const struct engine *eng);
+/* Rows of the processes that are no sessions, for print/ to show: as planned
+ * before engine_start(), then with their peaks until now. */
+const struct process_list *engine_processes(struct engine *eng);
 /* Readable when a signal asks for the end; -1 before engine_start(). */
 int engine_signal_fd(const struct engine *eng);
 /* Give SIGINT a descriptor of its own, which the caller reads and closes: it ends

@@ -3,6 +3,7 @@
 #ifndef COORDINATOR_ENGINE_IMPL_H
 #define COORDINATOR_ENGINE_IMPL_H
 
+#include "coordinator/cap/process.h"
 #include "coordinator/text/tokenizer.h"
 #include "engine.h"
 #include "pipeline.h"
@@ -19,6 +20,7 @@ struct engine {
 	char fit_reason[PLAN_WHY_LEN];
 	struct sessions *sessions;
 	struct pipeline *pipe;
+	struct process_list processes;	/* as last filled */
 	int signal_fd;
 	struct batch_row *rows;		/* [plan.batch_rows], the next batch */
 	/* As engine_numbers has them. */

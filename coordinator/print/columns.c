@@ -16,7 +16,7 @@ columns_add(struct columns *t, const char *head, int right)
 {
 	struct column *c = &t->col[t->n];
 
-	assert(t->n < COLUMNS_MAX && t->nrows <= MAX_SESSIONS);
+	assert(t->n < COLUMNS_MAX && t->nrows <= COLUMNS_ROWS);
 	c->head = head;
 	c->right = right;
 	t->n++;

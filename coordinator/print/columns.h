@@ -10,14 +10,16 @@
 
 #include "config/base.h"
 
-enum { COLUMNS_MAX = 16, COLUMNS_WIDTH = 80, CELL_LEN = 64 };
+/* Rows: all sessions, and some of other processes. */
+enum { COLUMNS_MAX = 16, COLUMNS_WIDTH = 80, CELL_LEN = 64,
+	COLUMNS_ROWS = MAX_SESSIONS + 16 };
 
 struct column {
 	const char *head;
 	const char *unit;	/* printed below the head where units differ */
 	int right;		/* numbers are right-aligned */
 	int heads_group;	/* it and what follows stay together */
-	char cell[MAX_SESSIONS][CELL_LEN];
+	char cell[COLUMNS_ROWS][CELL_LEN];
 };
 
 /* Large: static in what prints it. */
@@ -26,7 +28,7 @@ struct columns {
 	struct column col[COLUMNS_MAX];
 };
 
-/* A table of nrows rows, at most MAX_SESSIONS, without columns. */
+/* A table of nrows rows, at most COLUMNS_ROWS, without columns. */
 void columns_init(struct columns *t, unsigned nrows);
 /* A new column on the right; there may be COLUMNS_MAX. */
 struct column *columns_add(struct columns *t, const char *head, int right);

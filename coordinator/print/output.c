@@ -246,8 +246,62 @@ session_json(const struct plan_session *ps, const struct session *s)
 	return o;
 }
 
+/* Null where the number is not known. */
+static json_t *
+bytes_json(int known, uint64_t nbytes)
+{
+	return known ? json_integer((json_int_t)nbytes) : json_null();
+}
+
+/* The columns of a session; null where one does not apply. */
+static json_t *
+process_json(const struct process *q)
+{
+	const int is_measured = q->peak.from != NULL;
+	json_t *o = json_object();
+	unsigned t;
+
+	json_object_set_new(o, "name", json_string(q->role));
+	json_object_set_new(o, "device", json_null());
+	json_object_set_new(o, "pid", bytes_json(q->pid > 0,
+	    (uint64_t)q->pid));
+	json_object_set_new(o, "cap", bytes_json(q->cap_bytes > 0,
+	    q->cap_bytes));
+	for (t = 0; t < MEM_NTAGS; t++)
+		json_object_set_new(o, mem_tag_name(t), bytes_json(
+		    t == MEM_RUNTIME && q->planned_bytes > 0,
+		    q->planned_bytes));
+	json_object_set_new(o, "planned", bytes_json(q->planned_bytes > 0,
+	    q->planned_bytes));
+	json_object_set_new(o, "enforced_by", json_string(q->enforced_by));
+	json_object_set_new(o, "limit", bytes_json(q->limit_bytes <=
+	    INT64_MAX, q->limit_bytes));
+	json_object_set_new(o, "no_group_because", q->why[0] == '\0' ?
+	    json_null() : output_json_string(q->why));
+	json_object_set_new(o, "peak", bytes_json(is_measured,
+	    q->peak.nbytes));
+	json_object_set_new(o, "unaccounted", json_null());
+	json_object_set_new(o, "peak_from", is_measured ?
+	    json_string(q->peak.from) : json_null());
+	json_object_set_new(o, "peak_has_shared", is_measured ?
+	    json_boolean(q->peak.shared) : json_null());
+	return o;
+}
+
+static json_t *
+processes_json(const struct process_list *pl)
+{
+	json_t *a = json_array();
+	unsigned i;
+
+	for (i = 0; i < pl->n; i++)
+		json_array_append_new(a, process_json(&pl->row[i]));
+	return a;
+}
+
 json_t *
-output_sessions(const struct plan *p, const struct sessions *ss)
+output_sessions(const struct plan *p, const struct sessions *ss,
+    const struct process_list *pl)
 {
 	json_t *a = json_array();
 	unsigned i;
@@ -255,7 +309,8 @@ output_sessions(const struct plan *p, const struct sessions *ss)
 	for (i = 0; i < p->nsessions; i++)
 		json_array_append_new(a, session_json(&p->session[i],
 		    ss != NULL ? &ss->s[i] : NULL));
-	return json_pack("{s:o}", "sessions", a);
+	return json_pack("{s:o,s:o}", "sessions", a, "processes",
+	    processes_json(pl));
 }
 
 static json_t *

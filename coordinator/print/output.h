@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "coordinator/cap/process.h"
 #include "coordinator/session/sessions.h"
 
 /* Speeds of a run; 0 = not measured. */
@@ -44,16 +45,18 @@ void output_hurry(void);
 int output_refuse_model(const struct gguf *g, const char *path,
     struct err *reterr);
 
-/* The memory table, one row per session.  ss NULL: as planned; else as measured,
- * with the peaks that the kernel counted.  It fits 80 columns, cut into blocks
+/* The memory table, one row per session, then one per other process.  ss NULL: as
+ * planned; else as measured, with the peaks that the kernel counted.  It fits 80 columns, cut into blocks
  * and in units chosen by column, unless output_wide() asked for one block in
  * MiB.  table.c */
 void output_wide(int on);
-void output_table(FILE *fp, const struct plan *p, const struct sessions *ss);
+void output_table(FILE *fp, const struct plan *p, const struct sessions *ss,
+    const struct process_list *pl);
 void output_speed(FILE *fp, const struct speeds *sp);
 
-/* {"sessions":[...]}.  Scripts rely on the keys. */
-json_t *output_sessions(const struct plan *p, const struct sessions *ss);
+/* {"sessions":[...],"processes":[...]}.  Scripts rely on the keys. */
+json_t *output_sessions(const struct plan *p, const struct sessions *ss,
+    const struct process_list *pl);
 void output_add_speeds(json_t *o, const struct speeds *sp);
 /* A JSON string; bytes that are not UTF-8 become U+FFFD. */
 json_t *output_json_text(const char *text, size_t nbytes);

@@ -1,9 +1,10 @@
-/* coordinator/print/table.c - the memory table: each session's bytes as planned,
- * or as measured. */
+/* coordinator/print/table.c - the memory table: the bytes of each session, then of
+ * the other processes, as planned or as measured. */
 #include "output.h"
 
 #include <math.h>
 #include <string.h>
+#include <bsd/string.h>
 
 #include "config/plain.h"
 #include "config/words.h"
@@ -84,6 +85,25 @@ print_enforcement(FILE *fp, const struct sessions *ss, int emulated)
 		    "", PLAIN(e->why));
 }
 
+/* The rows of one table.  ss NULL = as planned. */
+struct rows {
+	const struct plan *p;
+	const struct sessions *ss;
+	const struct process_list *pl;
+};
+
+/* The reasons of processes that the kernel does not hold to their caps. */
+static void
+print_unlimited(FILE *fp, const struct process_list *pl)
+{
+	const struct process *q;
+
+	for (q = pl->row; q < pl->row + pl->n; q++)
+		if (q->limit_bytes == UINT64_MAX && q->why[0] != '\0')
+			fprintf(fp, "%s: its cap is not enforced, because %s\n",
+			    q->role, PLAIN(q->why));
+}
+
 /* Bytes that a column shows of each session, as floating point because they may
  * be negative. */
 typedef double bytes_of(const struct plan_session *ps, const struct session *s,
@@ -128,35 +148,71 @@ unaccounted_of(const struct plan_session *ps, const struct session *s,
 	return (double)s->peak.nbytes - (double)s->stats.ledger_peak;
 }
 
+/* Bytes that a column shows of another process; NAN = "-". */
+typedef double process_bytes_of(const struct process *q);
+
+static double
+no_bytes(const struct process *q)
+{
+	(void)q;
+	return (double)NAN;
+}
+
+static double
+process_cap(const struct process *q)
+{
+	return q->cap_bytes > 0 ? (double)q->cap_bytes : (double)NAN;
+}
+
+static double
+process_planned(const struct process *q)
+{
+	return q->planned_bytes > 0 ? (double)q->planned_bytes : (double)NAN;
+}
+
+static double
+process_peak(const struct process *q)
+{
+	return q->peak.from != NULL ? (double)q->peak.nbytes : (double)NAN;
+}
+
 /* Two decimals, so that columns add up by eye; in a narrow table a column is in
- * GiB where it has 1000 MiB or more. */
+ * GiB where it has 1000 MiB or more, with four for processes of a few MiB. */
 static struct column *
-add_bytes(struct columns *t, const char *head, const struct plan *p,
-    const struct sessions *ss, bytes_of *of, unsigned tag)
+add_bytes(struct columns *t, const char *head, const struct rows *r,
+    bytes_of *of, unsigned tag, process_bytes_of *process_of)
 {
 	struct column *c = columns_add(t, head, 1);
-	double max = 0, unit = MIB;
+	double v[COLUMNS_ROWS], max = 0, unit = MIB;
 	unsigned i;
 
-	for (i = 0; i < p->nsessions; i++)
-		max = fmax(max, fabs(of(&p->session[i], ss != NULL ?
-		    &ss->s[i] : NULL, tag)));
+	for (i = 0; i < t->nrows; i++) {
+		v[i] = i >= r->p->nsessions ?
+		    process_of(&r->pl->row[i - r->p->nsessions]) :
+		    of(&r->p->session[i], r->ss != NULL ? &r->ss->s[i] : NULL,
+		    tag);
+		max = fmax(max, fabs(v[i]));	/* ignores NAN */
+	}
 	c->unit = "MiB";
 	if (!is_wide && max >= 999.995 * MIB) {
 		c->unit = "GiB";
 		unit = GIB;
 	}
-	for (i = 0; i < p->nsessions; i++)
-		snprintf(c->cell[i], CELL_LEN, of == unaccounted_of ? "%+.2f" :
-		    "%.2f", of(&p->session[i], ss != NULL ? &ss->s[i] : NULL,
-		    tag) / unit);
+	for (i = 0; i < t->nrows; i++)
+		if (isnan(v[i]))
+			strlcpy(c->cell[i], "-", CELL_LEN);
+		else
+			snprintf(c->cell[i], CELL_LEN, of == unaccounted_of ?
+			    "%+.2f" : i >= r->p->nsessions && unit > MIB ?
+			    "%.4f" : "%.2f", v[i] / unit);
 	return c;
 }
 
 /* The columns without numbers, on the left. */
 static void
-add_names(struct columns *t, const struct plan *p)
+add_names(struct columns *t, const struct rows *r)
 {
+	const struct plan *p = r->p;
 	struct column *c[3];
 	unsigned i;
 
@@ -164,52 +220,60 @@ add_names(struct columns *t, const struct plan *p)
 	c[1] = columns_add(t, "device", 0);
 	c[2] = columns_add(t, "holds", 0);
 	for (i = 0; i < p->nsessions; i++) {
-		snprintf(c[0]->cell[i], CELL_LEN, "%s",
-		    p->session[i].conf->name);
-		snprintf(c[1]->cell[i], CELL_LEN, "%s",
-		    p->session[i].conf->device);
+		strlcpy(c[0]->cell[i], p->session[i].conf->name, CELL_LEN);
+		strlcpy(c[1]->cell[i], p->session[i].conf->device, CELL_LEN);
 		format_units(&p->session[i], c[2]->cell[i], CELL_LEN);
+	}
+	for (; i < t->nrows; i++) {
+		strlcpy(c[0]->cell[i], r->pl->row[i - p->nsessions].role,
+		    CELL_LEN);
+		strlcpy(c[1]->cell[i], "-", CELL_LEN);
+		strlcpy(c[2]->cell[i], "-", CELL_LEN);
 	}
 }
 
 static void
-add_measured(struct columns *t, const struct plan *p,
-    const struct sessions *ss)
+add_measured(struct columns *t, const struct rows *r)
 {
 	struct column *c;
 	unsigned i;
 
-	add_bytes(t, "peak", p, ss, peak_of, 0)->heads_group = 1;
-	add_bytes(t, "unaccounted", p, ss, unaccounted_of, 0);
+	add_bytes(t, "peak", r, peak_of, 0, process_peak)->heads_group = 1;
+	add_bytes(t, "unaccounted", r, unaccounted_of, 0, no_bytes);
 	c = columns_add(t, "enforced by", 0);
-	for (i = 0; i < p->nsessions; i++)
-		snprintf(c->cell[i], CELL_LEN, "%s",
-		    enforce_name(ss->s[i].enforce));
+	for (i = 0; i < t->nrows; i++)
+		strlcpy(c->cell[i], i < r->p->nsessions ?
+		    enforce_name(r->ss->s[i].enforce) :
+		    r->pl->row[i - r->p->nsessions].enforced_by, CELL_LEN);
 }
 
 void
-output_table(FILE *fp, const struct plan *p, const struct sessions *ss)
+output_table(FILE *fp, const struct plan *p, const struct sessions *ss,
+    const struct process_list *pl)
 {
 	static const char *const heads[] = { "weights", "KV", "compute",
 	    "staging", "rings", "runtime", "emulator" };
 	const unsigned ntags = MEM_NTAGS - !domains_have_emulator(p);
+	const struct rows r = { p, ss, pl };
 	static struct columns t;
 	unsigned i;
 
-	columns_init(&t, p->nsessions);
-	add_names(&t, p);
-	add_bytes(&t, "cap", p, ss, cap_of, 0);
+	columns_init(&t, p->nsessions + pl->n);
+	add_names(&t, &r);
+	add_bytes(&t, "cap", &r, cap_of, 0, process_cap);
 	for (i = 0; i < ntags; i++)
-		add_bytes(&t, heads[i], p, ss, tag_of, i);
+		add_bytes(&t, heads[i], &r, tag_of, i, i == MEM_RUNTIME ?
+		    process_planned : no_bytes);
 	if (ss != NULL)
-		add_measured(&t, p, ss);
+		add_measured(&t, &r);
 	else
-		add_bytes(&t, "total", p, ss, total_of, 0);
+		add_bytes(&t, "total", &r, total_of, 0, process_planned);
 	columns_print(fp, &t, "memory", is_wide ? 0 : COLUMNS_WIDTH);
 	if (ss != NULL)
 		print_enforcement(fp, ss, domains_have_emulator(p));
 	else
 		print_expected_enforcement(fp);
+	print_unlimited(fp, pl);
 	if (ss != NULL)
 		domains_print(fp, p, ss);
 	for (i = 0; ss != NULL && i < p->nsessions; i++)

@@ -80,11 +80,20 @@ RUN = dict(PLANNED, peak=size, unaccounted=whole, enforced_by=word,
            limit=optional(size), no_group_because=optional(word),
            emulator_measured=optional(size), emulator_files=optional(size),
            in_domain=optional(size))
+# A process that is no session has the same columns, null where none applies.
+PROCESS = dict({key: optional(size) for key in PLANNED
+                if PLANNED[key] is size},
+               name=word, device=optional(word), planned=optional(size),
+               enforced_by=word, limit=optional(size),
+               no_group_because=optional(word), unaccounted=optional(whole))
+PROCESS_PLANNED = dict(PROCESS, peak=optional(size), peak_from=optional(word),
+                       pid=optional(size))
+PROCESS_RUN = dict(PROCESS, peak=size, peak_from=word, pid=positive)
 
 KINDS = {
-    "plan": {"sessions": PLANNED},
+    "plan": {"sessions": PLANNED, "processes": PROCESS_PLANNED},
     "run": {
-        "sessions": RUN, "text": text, "logits_hash": hash64,
+        "sessions": RUN, "processes": PROCESS_RUN, "text": text, "logits_hash": hash64,
         "reserve_s": positive, "reserve_bytes": positive,
         "prompt_tokens": positive, "prompt_tokens_read": positive,
         "load_s": positive, "load_gbs": positive, "prompt_tps": positive,
@@ -112,7 +121,8 @@ KINDS = {
     },
 }
 # The values of these keys are lists of such objects.
-LISTS = ("sessions", "results", "ops", "summary", "cases", "devices")
+LISTS = ("sessions", "processes", "results", "ops", "summary", "cases",
+         "devices")
 
 
 def errors(shape, v, where=""):
