@@ -2,6 +2,7 @@
  * says, and a block that was tampered with is refused or consistent. */
 #include "tests/support/t.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <float.h>
@@ -13,6 +14,7 @@
 
 #include "layers/gguf/flat.h"
 #include "tests/support/families.h"
+#include "tests/support/flat_input.h"
 #include "tests/support/gguf_cases.h"
 #include "tests/support/gguf_walk.h"
 #include "tests/support/make_model.h"
@@ -475,13 +477,14 @@ END_TEST
 
 START_TEST(tensors_of_the_block_that_cannot_be_are_refused)
 {
-	struct gguf_tensor *t, *u;
+	struct gguf_tensor *t, *u, *v;
 	struct flat f;
 	uint64_t end;
 
 	flat_make(&f, save_small());
 	t = tensor_of(&f, T_Q8);
 	u = tensor_of(&f, T_UNKNOWN);
+	v = tensor_of(&f, T_F32);
 	end = f.g->file->nbytes;
 	refuse_with(&f, t->name[0], '\0', "its name is not");
 	refuse_with(&f, t->name[1], '\n', "its name is not");
@@ -505,13 +508,20 @@ START_TEST(tensors_of_the_block_that_cannot_be_are_refused)
 	refuse_with(&f, t->offset, t->offset + 8, "the data begins at");
 	refuse_with(&f, t->offset, ALIGN_UP(end, 32), "the file has");
 	refuse_with(&f, t->offset, ALIGN_DOWN(UINT64_MAX, 32), "");
-	refuse_with(&f, tensor_of(&f, T_F32)->offset, u->offset,
+	refuse_with(&f, v->offset, u->offset,
 	    "\"unknown\": its data overlaps that of \"f32\"");
 	refuse_with(&f, u->offset, t->offset, "its data overlaps that of");
 	refuse_with(&f, t->room, t->room + 1, "bytes of room: must be");
 	refuse_with(&f, u->room, u->room + 32, "bytes of room: must be");
 	refuse_with(&f, tensor_of(&f, T_EMPTY)->room, 1, "for no element");
 	gguf_close(accept(&f));
+
+	/* They overlap, and their rooms are what they would be. */
+	v->offset = t->offset + 32;
+	v->room = u->offset - v->offset;
+	t->room = 32;
+	u->room = end - u->offset;
+	refuse(&f, "\"f32\": its data overlaps that of \"q8\"");
 	flat_free(&f);
 }
 END_TEST
@@ -594,6 +604,39 @@ START_TEST(any_changed_number_is_refused_or_consistent)
 		}
 	ck_assert_uint_gt(accepted, 0);
 	flat_free(&f);
+}
+END_TEST
+
+/* The fuzzer's seeds; those that begin with ok- are accepted. */
+START_TEST(stored_blocks_are_accepted_or_refused_by_file_name)
+{
+	static uint8_t data[1 << 20];
+	const char *broken;
+	struct dirent *de;
+	unsigned n = 0;
+	char path[512];
+	size_t len;
+	FILE *fp;
+	DIR *d;
+	int rc;
+
+	ck_assert_ptr_nonnull(d = opendir(t_data("../corpus/flat")));
+	while ((de = readdir(d)) != NULL) {
+		if (de->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s",
+		    t_data("../corpus/flat"), de->d_name);
+		ck_assert_ptr_nonnull(fp = fopen(path, "rb"));
+		len = fread(data, 1, sizeof(data), fp);
+		fclose(fp);
+		broken = flat_input_try(data, len, &rc);
+		ck_assert_msg(broken == NULL, "%s: %s", path, broken);
+		ck_assert_msg((rc == 0) == (strncmp(de->d_name, "ok-", 3) ==
+		    0), "%s: rc %d", path, rc);
+		n++;
+	}
+	closedir(d);
+	ck_assert_uint_ge(n, 14);
 }
 END_TEST
 
@@ -719,6 +762,7 @@ main(void)
 		tensor_beyond_the_end_of_its_own_part_is_refused,
 		any_changed_byte_is_refused_or_consistent,
 		any_changed_number_is_refused_or_consistent,
+		stored_blocks_are_accepted_or_refused_by_file_name,
 		random_blocks_are_refused_or_consistent,
 		headers_beyond_the_limits_are_refused_when_written,
 		a_file_that_changes_is_noticed_through_the_view
