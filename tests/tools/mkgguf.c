@@ -10,12 +10,23 @@
 #include <strings.h>
 #include <bsd/stdlib.h>
 
+#include "tests/support/big_vocab.h"
 #include "tests/support/families.h"
 #include "tests/support/gguf_encode.h"
 #include "tests/support/gguf_fill.h"
 #include "tests/support/gguf_writer.h"
 
 enum { FILE_BUF_BYTES = 1 << 20, ROPE_ORIG_CTX = 8192 };
+
+/* A vocabulary whose size is its own, not the shape's. */
+static const struct vocab_kind {
+	const char *name;
+	uint32_t ntokens;
+	void (*write)(struct gguf_writer *w);
+} vocab_kinds[] = {
+	{ "bpe", BIG_BPE_TOKENS, big_vocab_bpe },
+	{ "spm", BIG_SPM_TOKENS, big_vocab_spm }
+};
 
 static struct {
 	struct shape shape;	/* the named shape, as changed by options */
@@ -24,6 +35,7 @@ static struct {
 	uint64_t seed;
 	uint32_t parts;
 	int tied, bias;
+	const struct vocab_kind *vocab;		/* NULL = small, of the shape */
 } opt = { .seed = 1, .parts = 1 };
 
 struct tensor {
@@ -68,8 +80,8 @@ usage(void)
 	unsigned i;
 
 	fprintf(stderr, "usage: mkgguf SHAPE TYPE OUT.gguf [--layers N] "
-	    "[--ctx N] [--seed N] [--tied] [--bias] [--split N]\n"
-	    "shapes:");
+	    "[--ctx N] [--seed N] [--tied] [--bias] [--split N] "
+	    "[--big-vocab bpe | spm]\nshapes:");
 	for (i = 0; i < nshapes; i++)
 		fprintf(stderr, " %s", shapes[i].name);
 	fprintf(stderr, "\ntypes:");
@@ -92,6 +104,17 @@ number(const char *text, uint64_t lo, uint64_t hi)
 	return (uint64_t)n;
 }
 
+static const struct vocab_kind *
+vocab_kind_of(const char *name)
+{
+	unsigned i;
+
+	for (i = 0; i < NITEMS(vocab_kinds); i++)
+		if (strcmp(name, vocab_kinds[i].name) == 0)
+			return &vocab_kinds[i];
+	usage();
+}
+
 static void
 parse_options(int argc, char **argv)
 {
@@ -102,6 +125,7 @@ parse_options(int argc, char **argv)
 		{ "split", required_argument, NULL, 'n' },
 		{ "tied", no_argument, NULL, 't' },
 		{ "bias", no_argument, NULL, 'b' },
+		{ "big-vocab", required_argument, NULL, 'v' },
 		{ NULL, 0, NULL, 0 }
 	};
 	uint32_t layers = 0, ctx = 0;
@@ -119,6 +143,7 @@ parse_options(int argc, char **argv)
 			break;
 		case 't': opt.tied = 1; break;
 		case 'b': opt.bias = 1; break;
+		case 'v': opt.vocab = vocab_kind_of(optarg); break;
 		default: usage();
 		}
 	if (argc - optind != 3)
@@ -139,6 +164,8 @@ parse_options(int argc, char **argv)
 		opt.shape.layers = layers;
 	if (ctx > 0)
 		opt.shape.ctx = ctx;
+	if (opt.vocab != NULL)
+		opt.shape.vocab = opt.vocab->ntokens;
 }
 
 /* A vocabulary as SentencePiece makes it: three control tokens, a token for each byte,
@@ -258,7 +285,10 @@ write_metadata(struct gguf_writer *w)
 	snprintf(key, sizeof(key), "%s.rope.freq_base", s->arch);
 	gw_kv_f32(w, key, s->rope_base);
 	write_family_keys(w);
-	write_vocab(w);
+	if (opt.vocab != NULL)
+		opt.vocab->write(w);
+	else
+		write_vocab(w);
 }
 
 static uint32_t

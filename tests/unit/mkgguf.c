@@ -267,6 +267,117 @@ START_TEST(llama_3_2_1b_has_its_published_shape)
 }
 END_TEST
 
+/* --- vocabularies of today's sizes --- */
+
+struct token {
+	const struct gguf_str *text;
+	uint32_t id;
+};
+
+static int
+compare_tokens(const void *a, const void *b)
+{
+	const struct gguf_str *x = ((const struct token *)a)->text;
+	const struct gguf_str *y = ((const struct token *)b)->text;
+
+	return x->len != y->len ? (x->len > y->len) - (x->len < y->len) :
+	    memcmp(x->data, y->data, x->len);
+}
+
+/* The tokens of g in the order of compare_tokens(); fails if two are equal. */
+static struct token *
+sort_tokens(const struct gguf *g, uint64_t want)
+{
+	struct token *t;
+	const void *data;
+	struct err e;
+	uint64_t n, i;
+
+	t_ok(gguf_get_array(g, "tokenizer.ggml.tokens", GGUF_STRING, &data, &n,
+	    &e), &e);
+	ck_assert_uint_eq(n, want);
+	ck_assert_ptr_nonnull(t = calloc(n, sizeof(*t)));
+	for (i = 0; i < n; i++) {
+		t[i].text = (const struct gguf_str *)data + i;
+		t[i].id = (uint32_t)i;
+	}
+	qsort(t, n, sizeof(*t), compare_tokens);
+	for (i = 1; i < n; i++)
+		ck_assert_int_lt(compare_tokens(&t[i - 1], &t[i]), 0);
+	return t;
+}
+
+static uint32_t
+id_of(const struct token *t, uint64_t n, const char *text, size_t len)
+{
+	const struct gguf_str s = { text, len };
+	const struct token key = { &s, 0 }, *found;
+
+	found = bsearch(&key, t, n, sizeof(*t), compare_tokens);
+	ck_assert_msg(found != NULL, "no token %.*s", (int)len, text);
+	return found->id;
+}
+
+START_TEST(merges_of_the_big_vocabulary_make_each_token_of_two_earlier_ones)
+{
+	const char *path = tmp_path("bpe.gguf");
+	char both[64];
+	const struct gguf_str *m;
+	const char *space;
+	const void *data;
+	struct token *t;
+	struct gguf *g;
+	struct err e;
+	uint64_t n, i;
+	uint32_t id, last = 255;
+	size_t len;
+
+	make_model("tiny q8_0 --layers 1 --big-vocab bpe", path);
+	g = must_open(path);
+	t = sort_tokens(g, 128256);
+	ck_assert_uint_eq(id_of(t, 128256, "<|begin_of_text|>", 17), 128000);
+	t_ok(gguf_get_array(g, "tokenizer.ggml.merges", GGUF_STRING, &data, &n,
+	    &e), &e);
+	ck_assert_uint_gt(n, 270000);
+	ck_assert_uint_lt(n, 290000);
+	for (i = 0; i < n; i++) {
+		m = (const struct gguf_str *)data + i;
+		ck_assert_ptr_nonnull(space = memchr(m->data, ' ', m->len));
+		len = (size_t)(space - m->data);
+		memcpy(mempcpy(both, m->data, len), space + 1,
+		    m->len - len - 1);
+		id = id_of(t, 128256, both, m->len - 1);
+		/* Merges are in the order of their tokens, and leave none out. */
+		ck_assert(id == last || id == last + 1);
+		last = id;
+		ck_assert_uint_lt(id_of(t, 128256, m->data, len), id);
+		ck_assert_uint_lt(id_of(t, 128256, space + 1, m->len - len -
+		    1), id);
+	}
+	ck_assert_uint_eq(last, 127999);
+	free(t);
+	gguf_close(g);
+}
+END_TEST
+
+START_TEST(pieces_of_the_big_vocabulary_differ)
+{
+	const char *path = tmp_path("spm.gguf");
+	struct token *t;
+	struct gguf *g;
+
+	make_model("tiny q8_0 --layers 1 --big-vocab spm", path);
+	g = must_open(path);
+	t = sort_tokens(g, 256000);
+	ck_assert_uint_eq(id_of(t, 256000, "<0x00>", 6), 6);
+	ck_assert_uint_lt(id_of(t, 256000, "\xe2\x96\x81", 3), 400);
+	ck_assert_uint_eq(gguf_find_tensor(g, "token_embd.weight")->ne[1],
+	    256000);
+	free(t);
+	gguf_close(g);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -275,7 +386,9 @@ main(void)
 		weights_of_every_type_have_the_expected_spread,
 		keys_and_vocabulary_describe_a_llama_model,
 		weights_depend_on_the_seed_but_not_on_the_split,
-		llama_3_2_1b_has_its_published_shape
+		llama_3_2_1b_has_its_published_shape,
+		merges_of_the_big_vocabulary_make_each_token_of_two_earlier_ones,
+		pieces_of_the_big_vocabulary_differ
 	};
 
 	return t_main("mkgguf", 60, tests, NITEMS(tests));
