@@ -45,23 +45,26 @@ split_get(const struct gguf *part, struct split *ret, struct err *reterr)
 	return rc;
 }
 
-/* The path of part no of the set that f is part s of.  NULL if f's name does not
- * end like that of part s, or without memory. */
-static char *
-split_path(const struct gguf_file *f, const struct split *s, uint32_t no)
+/* The path of part no of the set that f is part s of.  -EBADMSG, without a
+ * message, if f's name does not end like that of part s. */
+static int
+split_path(const struct gguf_file *f, const struct split *s, uint32_t no,
+    char **ret, struct err *reterr)
 {
 	char want[64];
 	size_t len = strlen(f->path), suffix;
-	char *p;
 
+	*ret = NULL;
 	suffix = (size_t)snprintf(want, sizeof(want), "-%05" PRIu32 "-of-%05"
 	    PRIu32 ".gguf", s->no + 1, s->count);
 	if (len < suffix || strcmp(f->path + len - suffix, want) != 0)
-		return NULL;
-	if (asprintf(&p, "%.*s-%05" PRIu32 "-of-%05" PRIu32 ".gguf",
-	    (int)(len - suffix), f->path, no + 1, s->count) < 0)
-		return NULL;
-	return p;
+		return -EBADMSG;
+	if (asprintf(ret, "%.*s-%05" PRIu32 "-of-%05" PRIu32 ".gguf",
+	    (int)(len - suffix), f->path, no + 1, s->count) < 0) {
+		*ret = NULL;
+		return err_nomem(reterr, "the name of a part of %s", f->path);
+	}
+	return 0;
 }
 
 int
@@ -69,11 +72,10 @@ gguf_part_path(const struct gguf_file *first, uint32_t count, uint32_t no,
     char **ret, struct err *reterr)
 {
 	const struct split s = { .count = count };
+	int rc = split_path(first, &s, no, ret, reterr);
 
-	if ((*ret = split_path(first, &s, no)) != NULL)
-		return 0;
-	return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: part 1 of %"
-	    PRIu32 " of a split model: its name must end in "
+	return rc != -EBADMSG ? rc : err_set(reterr, ERR_MODEL, rc,
+	    "%s: part 1 of %" PRIu32 " of a split model: its name must end in "
 	    "-00001-of-%05" PRIu32 ".gguf", first->path, count, count);
 }
 
@@ -133,7 +135,8 @@ check_first(const struct gguf_file *f, const struct split *s,
 
 	if (s->no == 0)
 		return 0;
-	p = split_path(f, s, 0);
+	if ((rc = split_path(f, s, 0, &p, reterr)) == -ENOMEM)
+		return rc;
 	rc = err_set(reterr, ERR_MODEL, -EBADMSG, "%s: part %" PRIu32 " of %"
 	    PRIu32 " of a split model: give the first part, %s", f->path,
 	    s->no + 1, s->count, p != NULL ? p : "which ends in -00001-of-...");

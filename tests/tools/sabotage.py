@@ -551,6 +551,10 @@ row("flat: two tensors of one name", "layers/gguf/flat.c",
 row("flat: an array that is not there is read", "layers/gguf/lookup.c",
     "	if (at == NULL)\n		return -ENODATA;\n", "",
     "unit/gguf_flat")
+row("flat: a header is written without arrays", "layers/gguf/write.c",
+    "if (((struct gguf_priv *)g->priv)->is_view)",
+    "if (g->nfiles == 0)",
+    "unit/gguf_flat")
 row("hparams: a whole number of any value", "layers/hparams_check.c",
     "if (v < r->lo || v > r->hi)", "if (v > r->hi)",
     "unit/hparams", "unit/orders")

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "layers/gguf/flat.h"
+#include "layers/gguf/write.h"
 #include "tests/support/families.h"
 #include "tests/support/flat_input.h"
 #include "tests/support/gguf_cases.h"
@@ -746,6 +747,29 @@ START_TEST(a_file_that_changes_is_noticed_through_the_view)
 }
 END_TEST
 
+START_TEST(a_view_cannot_be_written_as_a_file)
+{
+	struct err e = { .kind = ERR_NONE };
+	uint32_t type[T_COUNT];
+	struct gguf_out out;
+	struct flat f;
+	struct gguf *g;
+	unsigned i;
+
+	flat_make(&f, save_small());
+	g = accept(&f);
+	for (i = 0; i < T_COUNT; i++)
+		type[i] = g->tensor[i].type;
+	t_ok(gguf_out_make(f.g, type, NULL, 0, &out, &e), &e);
+	gguf_out_free(&out);
+	ck_assert_int_eq(gguf_out_make(g, type, NULL, 0, &out, &e), -ENODATA);
+	ck_assert_int_eq(e.kind, ERR_RUN);
+	gguf_out_free(&out);
+	gguf_close(g);
+	flat_free(&f);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -765,7 +789,8 @@ main(void)
 		stored_blocks_are_accepted_or_refused_by_file_name,
 		random_blocks_are_refused_or_consistent,
 		headers_beyond_the_limits_are_refused_when_written,
-		a_file_that_changes_is_noticed_through_the_view
+		a_file_that_changes_is_noticed_through_the_view,
+		a_view_cannot_be_written_as_a_file
 	};
 
 	return t_main("gguf_flat", 60, tests, NITEMS(tests));
