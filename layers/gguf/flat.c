@@ -78,7 +78,7 @@ int
 gguf_flat_bytes(const struct gguf *g, uint64_t *ret, struct err *reterr)
 {
 	const struct gguf_kv *kv;
-	uint64_t n;
+	uint64_t n, i;
 
 	if (g->nkv > GGUF_FLAT_MAX_KV)
 		return over_limit(g, g->nkv, GGUF_FLAT_MAX_KV, "keys", reterr);
@@ -88,7 +88,8 @@ gguf_flat_bytes(const struct gguf *g, uint64_t *ret, struct err *reterr)
 	/* The parser has read all text from a header of at most
 	 * GGUF_MAX_HEADER: no overflow. */
 	n = records_bytes(g->nfiles, g->nkv, g->ntensors);
-	for (kv = g->kv; kv < g->kv + g->nkv; kv++) {
+	for (i = 0; i < g->nkv; i++) {		/* g->kv may be NULL */
+		kv = &g->kv[i];
 		n += kv->key.len + 1;
 		if (kv->type == GGUF_STRING)
 			n += kv->v.s.len + 1;
@@ -138,7 +139,7 @@ gguf_flat_write(const struct gguf *g, void *block)
 	const struct gguf_kv *kv;
 	struct flat_file f = { 0 };
 	char *at = block;
-	uint32_t i;
+	uint64_t i;
 
 	put(&at, &head, sizeof(head));
 	for (i = 0; i < g->nfiles; i++) {
@@ -146,10 +147,11 @@ gguf_flat_write(const struct gguf *g, void *block)
 		f.version = g->file[i].version;
 		put(&at, &f, sizeof(f));
 	}
-	for (kv = g->kv; kv < g->kv + g->nkv; kv++)
-		put_kv(&at, kv);
+	for (i = 0; i < g->nkv; i++)
+		put_kv(&at, &g->kv[i]);
 	put(&at, g->tensor, g->ntensors * sizeof(*g->tensor));
-	for (kv = g->kv; kv < g->kv + g->nkv; kv++) {
+	for (i = 0; i < g->nkv; i++) {
+		kv = &g->kv[i];
 		put(&at, kv->key.data, kv->key.len + 1);
 		if (kv->type == GGUF_STRING)
 			put(&at, kv->v.s.data, kv->v.s.len + 1);
