@@ -12,6 +12,11 @@
  * its own, 0 = warnings (-q), 1 = also info, 2 = also debug (-v). */
 void log_init(const char *name, int verbose);
 
+/* Call fn with each line that would be logged and its level (as verbose), instead
+ * of writing it: a process that has no terminal hands its lines to another. */
+typedef void log_sink_fn(int level, const char *text);
+void log_to(log_sink_fn *fn);
+
 /* Whatever verbose is: what another process wrote. */
 void log_always(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void log_warnx(const char *fmt, ...) PRINTF_LIKE(1, 2);

@@ -105,7 +105,7 @@ answer_message(struct talk *k, const struct source *text, struct err *reterr)
 	status_erase(&k->reading);
 	if (rc == -EINTR)
 		output_hurry();
-	if (rc < 0 && e.kind == ERR_USAGE) {
+	if (rc < 0 && (e.kind == ERR_USAGE || rc == -ECOMM)) {
 		log_warnx("%s", e.msg);
 		k->nfailed++;
 		return 0;

@@ -54,7 +54,7 @@ static int
 end_change(struct talk *k, const char *what, int rc, const struct err *e,
     struct err *reterr)
 {
-	if (rc < 0 && e->kind != ERR_USAGE)
+	if (rc < 0 && e->kind != ERR_USAGE && rc != -ECOMM)
 		return err_set(reterr, e->kind, rc, "%s", e->msg);
 	if (rc < 0) {
 		log_warnx("%s: %s", what, e->msg);

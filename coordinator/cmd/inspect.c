@@ -12,6 +12,7 @@
 #include "layers/model.h"
 #include "cmd.h"
 #include "coordinator/print/output.h"
+#include "coordinator/reader/reader.h"
 #include "coordinator/text/template.h"
 #include "coordinator/text/tokenizer.h"
 
@@ -99,7 +100,7 @@ json_value(const struct gguf_kv *kv)
 /* Why this file would not run, or "" if it would; the number of its parameters, 0
  * when it is not a complete model.  Negative: it cannot be told now. */
 static int
-check_runs(const struct gguf *g, uint64_t *ret_params, struct err *e)
+check_runs(const struct reader *r, uint64_t *ret_params, struct err *e)
 {
 	struct kernels k;
 	struct model *m;
@@ -107,7 +108,7 @@ check_runs(const struct gguf *g, uint64_t *ret_params, struct err *e)
 
 	*ret_params = 0;
 	e->msg[0] = '\0';
-	if ((rc = model_open(g, &m, e)) < 0)
+	if ((rc = reader_model(r, &m, e)) < 0)
 		return e->kind == ERR_RUN ? rc : 0;
 	*ret_params = model_params(m);
 	kernels_init(&k, cpu_flags());
@@ -153,8 +154,9 @@ print_lines(struct gguf_str s)
 }
 
 static int
-print_chat(const struct gguf *g, int verbose, struct err *reterr)
+print_chat(struct reader *r, int verbose, struct err *reterr)
 {
+	const struct gguf *g = reader_directory(r);
 	const struct chat_template *ct;
 	struct gguf_str text;
 	struct tokenizer *t;
@@ -164,7 +166,7 @@ print_chat(const struct gguf *g, int verbose, struct err *reterr)
 
 	if (gguf_find(g, "tokenizer.ggml.model") == NULL)
 		return 0;
-	if ((rc = tokenizer_open(g, &t, reterr)) < 0) {
+	if ((rc = reader_tokenizer(r, &t, reterr)) < 0) {
 		if (reterr->kind == ERR_RUN)
 			return rc;
 		printf("\nchat: no: %s\n", PLAIN(reterr->msg));
@@ -190,14 +192,14 @@ print_chat(const struct gguf *g, int verbose, struct err *reterr)
 		print_string(tokenizer_text(t, (uint32_t)end[i]));
 	}
 	putchar('\n');
-	tokenizer_close(t);
 	return 0;
 }
 
 /* null where the file has no vocabulary that can be read. */
 static int
-add_chat(json_t *to, const struct gguf *g, struct err *reterr)
+add_chat(json_t *to, struct reader *r, struct err *reterr)
 {
+	const struct gguf *g = reader_directory(r);
 	const struct chat_template *ct;
 	struct gguf_str text;
 	struct tokenizer *t;
@@ -207,7 +209,7 @@ add_chat(json_t *to, const struct gguf *g, struct err *reterr)
 	char hash[24];
 	int rc;
 
-	if ((rc = tokenizer_open(g, &t, reterr)) < 0) {
+	if ((rc = reader_tokenizer(r, &t, reterr)) < 0) {
 		json_object_set_new(to, "chat", json_null());
 		return reterr->kind == ERR_RUN ? rc : 0;
 	}
@@ -231,7 +233,6 @@ add_chat(json_t *to, const struct gguf *g, struct err *reterr)
 	}
 	json_object_set_new(o, "ends", ends);
 	json_object_set_new(to, "chat", o);
-	tokenizer_close(t);
 	return 0;
 }
 
@@ -253,8 +254,9 @@ sum_types(const struct gguf *g, struct type_sum sums[QUANT_NTYPES + 1])
 }
 
 static int
-print_text(const struct gguf *g, int verbose, struct err *reterr)
+print_text(struct reader *r, int verbose, struct err *reterr)
 {
+	const struct gguf *g = reader_directory(r);
 	struct type_sum sums[QUANT_NTYPES + 1] = { 0 };
 	char buf[UNITS_BYTES_LEN];
 	struct err e = { 0 };
@@ -289,8 +291,8 @@ print_text(const struct gguf *g, int verbose, struct err *reterr)
 		    g->tensor[i].ne[1] * g->tensor[i].ne[2] *
 		    g->tensor[i].ne[3], g->tensor[i].ne[0],
 		    g->tensor[i].offset);
-	if ((rc = print_chat(g, verbose, &e)) < 0 ||
-	    (rc = check_runs(g, &params, &e)) < 0) {
+	if ((rc = print_chat(r, verbose, &e)) < 0 ||
+	    (rc = check_runs(r, &params, &e)) < 0) {
 		*reterr = e;
 		return rc;
 	}
@@ -318,8 +320,9 @@ tensor_json(const struct gguf_tensor *t)
 }
 
 static int
-print_json(const struct gguf *g, struct err *reterr)
+print_json(struct reader *r, struct err *reterr)
 {
+	const struct gguf *g = reader_directory(r);
 	json_t *o = json_object(), *kv = json_object(), *ts = json_array();
 	struct err e = { 0 };
 	uint64_t i, params;
@@ -330,8 +333,8 @@ print_json(const struct gguf *g, struct err *reterr)
 		    json_value(&g->kv[i]));
 	for (i = 0; i < g->ntensors; i++)
 		json_array_append_new(ts, tensor_json(&g->tensor[i]));
-	if ((rc = add_chat(o, g, &e)) < 0 ||
-	    (rc = check_runs(g, &params, &e)) < 0) {
+	if ((rc = add_chat(o, r, &e)) < 0 ||
+	    (rc = check_runs(r, &params, &e)) < 0) {
 		*reterr = e;
 		json_decref(o);
 		json_decref(kv);
@@ -358,15 +361,15 @@ print_json(const struct gguf *g, struct err *reterr)
 int
 cmd_inspect(const struct conf *c, struct err *reterr)
 {
-	struct gguf *g;
-	int rc = 0;
+	struct reader *r;
+	int rc;
 
-	if ((rc = gguf_open(c->model_path, &g, reterr)) < 0)
+	if ((rc = reader_open(c, &r, reterr)) < 0)
 		return rc;
 	if (c->json)
-		rc = print_json(g, reterr);
+		rc = print_json(r, reterr);
 	else
-		rc = print_text(g, c->verbose, reterr);
-	gguf_close(g);
+		rc = print_text(r, c->verbose, reterr);
+	reader_close(r);
 	return rc;
 }

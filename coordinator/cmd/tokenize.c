@@ -8,18 +8,19 @@
 #include "cmd.h"
 #include "coordinator/print/output.h"
 #include "coordinator/print/source.h"
+#include "coordinator/reader/reader.h"
 #include "coordinator/text/detokenizer.h"
 
 static int
-open_vocab(const struct conf *c, struct gguf **ret_g, struct tokenizer **ret,
+open_vocab(const struct conf *c, struct reader **ret_r, struct tokenizer **ret,
     struct err *reterr)
 {
 	int rc;
 
-	if ((rc = gguf_open(c->model_path, ret_g, reterr)) < 0)
+	if ((rc = reader_open(c, ret_r, reterr)) < 0)
 		return rc;
-	if ((rc = tokenizer_open(*ret_g, ret, reterr)) < 0)
-		gguf_close(*ret_g);
+	if ((rc = reader_tokenizer(*ret_r, ret, reterr)) < 0)
+		reader_close(*ret_r);
 	return rc;
 }
 
@@ -44,12 +45,12 @@ cmd_tokenize(const struct conf *c, struct err *reterr)
 {
 	struct source text;
 	struct tokenizer *t;
-	struct gguf *g;
+	struct reader *r;
 	uint32_t *ids;
 	size_t n, i;
 	int rc;
 
-	if ((rc = open_vocab(c, &g, &t, reterr)) < 0)
+	if ((rc = open_vocab(c, &r, &t, reterr)) < 0)
 		return rc;
 	if ((rc = source_read(c->prompt, c->prompt_file, &text, reterr)) == 0)
 		rc = tokenizer_encode(t, text.text, text.nbytes, !c->no_bos,
@@ -66,8 +67,7 @@ cmd_tokenize(const struct conf *c, struct err *reterr)
 		free(ids);
 	}
 	source_free(&text);
-	tokenizer_close(t);
-	gguf_close(g);
+	reader_close(r);
 	return rc;
 }
 
@@ -106,12 +106,12 @@ cmd_detokenize(const struct conf *c, struct err *reterr)
 {
 	struct source text;
 	struct tokenizer *t;
-	struct gguf *g;
+	struct reader *r;
 	uint32_t *ids;
 	size_t n;
 	int rc;
 
-	if ((rc = open_vocab(c, &g, &t, reterr)) < 0)
+	if ((rc = open_vocab(c, &r, &t, reterr)) < 0)
 		return rc;
 	if ((rc = source_read(c->ids, c->ids_file, &text, reterr)) == 0 &&
 	    (rc = source_ids(&text, tokenizer_size(t), &ids, &n,
@@ -120,7 +120,6 @@ cmd_detokenize(const struct conf *c, struct err *reterr)
 		free(ids);
 	}
 	source_free(&text);
-	tokenizer_close(t);
-	gguf_close(g);
+	reader_close(r);
 	return rc;
 }

@@ -210,7 +210,12 @@ end_answer(struct chat *c, struct err *reterr)
 	if (rc < 0 || a->tail_bytes == 0)
 		return rc;
 	c->pending = 0;
-	return turns_trim_text(c->eng, &c->h, a->tail_bytes, reterr);
+	rc = turns_trim_text(c->eng, &c->h, a->tail_bytes, reterr);
+	if (rc != -ECOMM)
+		return rc;
+	log_warnx("%s; the conversation keeps %zu bytes that the answer did "
+	    "not show, with the stop text", reterr->msg, a->tail_bytes);
+	return 0;
 }
 
 /* Generate tokens until the answer ends. */
@@ -290,6 +295,10 @@ make_room_in_answer(struct chat *c, struct err *reterr)
 		return 0;
 	rc = turns_find_shift(c->eng, h, c->system, h->nturns - 1,
 	    ctx - room_for_answer(c), &s, reterr);
+	if (rc == -ECOMM) {		/* the answer ends here */
+		log_warnx("%s", reterr->msg);
+		return 0;
+	}
 	if (rc == 0 && s.nids + (h->len - h->turn[s.nturns].answer_at) <= ctx)
 		rc = 1;		/* less room, but some */
 	if (rc > 0 && (rc = turns_shift(h, &s, reterr)) == 0) {

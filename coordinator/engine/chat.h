@@ -61,7 +61,8 @@ void chat_close(struct chat *c);
 
 /* One turn: the user's text, the model's answer; it is empty if the user ends it
  * while the text is read.  -E2BIG: the text does not fit into the rest of the
- * context, and nothing has changed. */
+ * context, and nothing has changed.  -ECOMM: the reader was lost
+ * (coordinator/reader/reader.h), and the conversation can go on. */
 int chat_turn(struct chat *c, const char *text, size_t nbytes,
     struct err *reterr);
 /* Begin a new conversation, with the system message of chat_open(). */
@@ -73,7 +74,8 @@ int chat_drop(struct chat *c, uint32_t n, struct err *reterr);
 /* Replace the conversation by these turns; *ret_dropped of the oldest were
  * dropped to make room.  The tokens are those of the conversation that had these
  * texts, if its answers' tokens were those that the tokenizer makes of them.
- * -E2BIG: they do not fit into the context, and nothing has changed. */
+ * -E2BIG: they do not fit into the context, and nothing has changed; -ECOMM as
+ * of chat_turn(). */
 int chat_load(struct chat *c, const char *system, const struct chat_pair *pair,
     uint32_t npairs, uint32_t *ret_dropped, struct err *reterr);
 

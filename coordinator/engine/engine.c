@@ -33,10 +33,10 @@ engine_open(const struct conf *c, struct engine **ret, struct err *reterr)
 		return err_nomem(reterr, "the engine");
 	eng->conf = c;
 	eng->signal_fd = -1;
-	if ((rc = gguf_open(c->model_path, &eng->file, reterr)) < 0 ||
-	    (rc = model_open(eng->file, &eng->model, reterr)) < 0)
+	if ((rc = reader_open(c, &eng->reader, reterr)) < 0 ||
+	    (rc = reader_model(eng->reader, &eng->model, reterr)) < 0)
 		goto fail;
-	notes_unused_tensors(eng->file, eng->model);
+	notes_unused_tensors(engine_file(eng), eng->model);
 	kernels_init(&eng->kernels, cpu_flags());
 	if ((rc = model_check_kernels(eng->model, &eng->kernels, reterr)) < 0)
 		goto fail;
@@ -50,10 +50,10 @@ fail:
 int
 engine_open_tokenizer(struct engine *eng, struct err *reterr)
 {
-	int rc = tokenizer_open(eng->file, &eng->vocab, reterr);
+	int rc = reader_tokenizer(eng->reader, &eng->vocab, reterr);
 
 	if (rc == 0)
-		tokenizer_set_poll(eng->vocab, signals_check);
+		reader_set_poll(eng->reader, signals_check);
 	return rc;
 }
 
@@ -284,9 +284,8 @@ engine_close(struct engine *eng)
 		return;
 	pipeline_close(eng->pipe);
 	sessions_close(eng->sessions);
-	tokenizer_close(eng->vocab);
 	model_close(eng->model);
-	gguf_close(eng->file);
+	reader_close(eng->reader);
 	free(eng->rows);
 	free(eng->rooms);
 	free(eng->fit_conf);
@@ -320,7 +319,7 @@ engine_conf(const struct engine *eng)
 const struct gguf *
 engine_file(const struct engine *eng)
 {
-	return eng->file;
+	return reader_directory(eng->reader);
 }
 
 const struct model *
@@ -380,6 +379,7 @@ engine_processes(struct engine *eng)
 	l->n = 0;
 	process_add(l, "coordinator", eng->sessions != NULL ? getpid() : 0, 0,
 	    0, NULL);
+	reader_add_row(eng->reader, l);
 	return l;
 }
 
@@ -407,7 +407,7 @@ engine_split_sigint(struct engine *eng, struct err *reterr)
 	int fd = signals_split_sigint(eng->signal_fd, reterr);
 
 	if (fd >= 0 && eng->vocab != NULL)
-		tokenizer_set_poll(eng->vocab, signals_check_split);
+		reader_set_poll(eng->reader, signals_check_split);
 	return fd;
 }
 

@@ -4,15 +4,16 @@
 #define COORDINATOR_ENGINE_IMPL_H
 
 #include "coordinator/cap/process.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/reader/reader.h"
 #include "engine.h"
 #include "pipeline.h"
 
 struct engine {
 	const struct conf *conf;
-	struct gguf *file;
+	struct reader *reader;
 	struct model *model;
-	struct tokenizer *vocab;	/* NULL until engine_open_tokenizer() */
+	struct tokenizer *vocab;	/* the reader's; NULL until
+					 * engine_open_tokenizer() */
 	struct kernels kernels;
 	struct plan plan;
 	struct plan_room *rooms;	/* [PLAN_ROOMS], NULL without a plan */

@@ -9,20 +9,6 @@ struct sip {
 	uint64_t v[4];
 };
 
-int
-hash_draw_key(struct hash_key *ret, struct err *reterr)
-{
-	ssize_t n;
-
-	do
-		n = getrandom(ret, sizeof(*ret), 0);
-	while (n < 0 && errno == EINTR);
-	if (n != (ssize_t)sizeof(*ret))
-		return err_set(reterr, ERR_RUN, n < 0 ? -errno : -EIO,
-		    "getrandom: %s", strerror(n < 0 ? errno : EIO));
-	return 0;
-}
-
 static inline uint64_t
 rotate(uint64_t x, unsigned bits)
 {
@@ -101,4 +87,38 @@ hash_number(const struct hash_key *key, uint64_t n)
 	sip_word(&s, n);
 	sip_word(&s, UINT64_C(8) << 56);
 	return sip_end(&s);
+}
+
+/* --- keys --- */
+
+static struct hash_key master;
+static uint64_t ndrawn;			/* 0 = master is not drawn */
+
+int
+hash_init(struct err *reterr)
+{
+	ssize_t n;
+
+	if (ndrawn > 0)
+		return 0;
+	do
+		n = getrandom(&master, sizeof(master), 0);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)sizeof(master))
+		return err_set(reterr, ERR_RUN, n < 0 ? -errno : -EIO,
+		    "getrandom: %s", strerror(n < 0 ? errno : EIO));
+	ndrawn = 1;
+	return 0;
+}
+
+int
+hash_draw_key(struct hash_key *ret, struct err *reterr)
+{
+	int rc = hash_init(reterr);
+
+	if (rc < 0)
+		return rc;
+	ret->k[0] = hash_number(&master, ndrawn++);
+	ret->k[1] = hash_number(&master, ndrawn++);
+	return 0;
 }

@@ -10,7 +10,10 @@ struct hash_key {
 	uint64_t k[2];
 };
 
-/* Draw a random key. */
+/* Take random bytes from the kernel, once: a process that will not be able to
+ * calls this before. */
+int hash_init(struct err *reterr);
+/* Draw a random key.  By one thread at a time. */
 int hash_draw_key(struct hash_key *ret, struct err *reterr);
 
 /* SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF"). */

@@ -24,4 +24,12 @@ struct text_part {
 	int special;		/* control tokens written in it are parsed */
 };
 
+/* How parts are encoded. */
+enum {
+	ENCODE_BOS = 1,		/* put BOS in front if the vocabulary asks and
+				 * the parts do not begin with it */
+	ENCODE_BOS_ALWAYS = 4,	/* the same, if there is one */
+	ENCODE_MORE = 2		/* the text continues another: no space prefix */
+};
+
 #endif

@@ -1,5 +1,5 @@
-/* coordinator/text/tokenizer.c - opens a GGUF's vocabulary and encodes text:
- * split.c cuts out the special tokens, bpe.c or spm.c encodes the rest. */
+/* coordinator/text/tokenizer.c - a sealed vocabulary, and a function that
+ * encodes. */
 #include "tokenizer.h"
 
 #include <errno.h>
@@ -7,194 +7,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpe.h"
-#include "roles.h"
-#include "settings.h"
-#include "split.h"
-#include "spm.h"
-#include "template.h"
-#include "vocab.h"
-
-enum {
-	MAX_END_TOKENS = 40,
-	MAX_TEXT_BYTES = 1 << 30	/* of a text to encode: escaping it for
-					 * SentencePiece keeps offsets below
-					 * 2^32 */
-};
+#include "encoder.h"
+#include "losses.h"
+#include "pieces.h"
 
 struct tokenizer {
-	struct vocab v;
-	struct bpe *bpe;		/* NULL = SentencePiece-style */
-	struct settings set;
-	struct specials specials;
-	struct chat_template *chat_template;
-	int32_t template_end;		/* the marker behind an answer in it */
-	int32_t end[MAX_END_TOKENS];	/* [nend] */
-	unsigned nend;
+	struct pieces *pieces;
+	tokenizer_encode_fn *encode;
+	void *arg;
 	struct losses *lost;		/* since the last note */
+	/* tokenizer_open() only: */
+	struct encoder *encoder;
+	void *block;
 };
 
-_Static_assert(ROLES_NENDS + 4 + MAX_LISTED_ENDS <= MAX_END_TOKENS,
-    "with eos, eot, eom, the template's and those that the file lists");
-
-/* Returns 1 for byte-level BPE, 0 for SentencePiece-style. */
-static int
-read_model(const struct gguf *g, struct err *reterr)
-{
-	struct gguf_str s;
-	int rc = gguf_get_str(g, "tokenizer.ggml.model", &s, reterr);
-
-	if (rc == -ENOENT)
-		return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: no tokenizer "
-		    "in this file (tokenizer.ggml.model is missing)",
-		    g->file->path);
-	if (rc < 0)
-		return rc;
-	if (s.len == 4 && memcmp(s.data, "gpt2", 4) == 0)
-		return 1;
-	if (s.len != 5 || memcmp(s.data, "llama", 5) != 0)
-		return err_set(reterr, ERR_MODEL, -ENOTSUP, "%s: "
-		    "tokenizer.ggml.model is \"%.*s\"; supported: \"llama\" "
-		    "(SentencePiece), \"gpt2\" (byte-level BPE)", g->file->path,
-		    (int)MIN(s.len, 64), s.data);
-	return 0;
-}
-
-static void
-add_end(struct tokenizer *t, int32_t id)
-{
-	if (id != NO_TOKEN && !tokenizer_is_end(t, (uint32_t)id))
-		t->end[t->nend++] = id;
-}
-
-/* The control token with this text, or NO_TOKEN. */
-static int32_t
-find_control(const struct tokenizer *t, const char *text)
-{
-	int32_t id = vocab_find(&t->v, text, strlen(text));
-
-	return id != NO_TOKEN &&
-	    vocab_kind(&t->v, (uint32_t)id) == TOKEN_CONTROL ? id : NO_TOKEN;
-}
-
-static void
-find_end_tokens(struct tokenizer *t)
-{
-	/* In gpt-oss's format, which has these two, <|end|> ends a message of
-	 * an answer, not the answer. */
-	int messages = find_control(t, "<|return|>") != NO_TOKEN &&
-	    find_control(t, "<|call|>") != NO_TOKEN;
-	size_t i;
-
-	add_end(t, t->set.eos);
-	add_end(t, t->set.eot);
-	add_end(t, t->set.eom);
-	for (i = 0; i < t->set.nlisted; i++)
-		add_end(t, t->set.listed[i]);
-	for (i = 0; i < ROLES_NENDS; i++) {
-		if (!messages || strcmp(roles_end_texts[i], "<|end|>") != 0)
-			add_end(t, find_control(t, roles_end_texts[i]));
-	}
-	add_end(t, t->template_end);
-}
-
-/* The token for text that has none.  Some files name a token that ends a text
- * (SmolLM2: <|endoftext|>): plain text must not write it. */
-static int32_t
-unknown_token(const struct tokenizer *t)
-{
-	int32_t id = t->set.unk;
-
-	if (id == NO_TOKEN || id == t->set.bos ||
-	    vocab_kind(&t->v, (uint32_t)id) == TOKEN_CONTROL ||
-	    tokenizer_is_end(t, (uint32_t)id))
-		return NO_TOKEN;
-	return id;
-}
-
-/* A token's text, malloc'ed; NULL for NO_TOKEN.  -ENOMEM. */
-static int
-copy_text(const struct vocab *v, int32_t id, char **ret)
-{
-	*ret = id == NO_TOKEN ? NULL : strndup(v->text[id].data,
-	    v->text[id].len);
-	return id == NO_TOKEN || *ret != NULL ? 0 : -ENOMEM;
-}
-
-/* Read the chat template, and decide the roles of tokens.  Before merges and
- * special tokens are indexed. */
-static int
-assign_roles(struct tokenizer *t, const struct gguf *g, struct err *reterr)
-{
-	struct gguf_str s = { NULL, 0 };
-	char *bos = NULL, *eos = NULL;
-	int rc;
-
-	gguf_get_str(g, "tokenizer.chat_template", &s, NULL);
-	if (copy_text(&t->v, t->set.bos, &bos) < 0 ||
-	    copy_text(&t->v, t->set.eos, &eos) < 0) {
-		rc = err_nomem(reterr, "the chat template");
-	} else {
-		const struct template_vars vars = { .bos = bos, .eos = eos,
-		    .now = time(NULL) };
-
-		rc = chat_template_open(s.data, s.len, &vars,
-		    &t->chat_template, reterr);
-	}
-	free(bos);
-	free(eos);
-	if (rc < 0)
-		return rc;
-	t->template_end = roles_template_end(&t->v, t->chat_template);
-	if (t->template_end == t->set.bos)
-		t->template_end = NO_TOKEN;
-	if (roles_apply(&t->v, g, &t->set, t->template_end) < 0)
-		return err_nomem(reterr, "the kinds of %u tokens", t->v.n);
-	return 0;
-}
-
-static int
-build_specials(struct tokenizer *t, const struct gguf *g, struct err *reterr)
-{
-	int rc = specials_build(&t->v, &t->specials, reterr);
-
-	if (rc < 0)
-		err_prefix(reterr, "%s", g->file->path);
-	return rc;
-}
-
 int
-tokenizer_open(const struct gguf *g, struct tokenizer **ret,
-    struct err *reterr)
+tokenizer_open_with(struct pieces *p, tokenizer_encode_fn *encode, void *arg,
+    struct tokenizer **ret, struct err *reterr)
 {
-	struct tokenizer *t;
-	int bpe, rc;
+	struct tokenizer *t = calloc(1, sizeof(*t));
 
-	if ((bpe = read_model(g, reterr)) < 0)
-		return bpe;
-	if ((t = calloc(1, sizeof(*t))) == NULL)
+	if (t == NULL || (t->lost = calloc(1, sizeof(*t->lost))) == NULL) {
+		free(t);
+		pieces_close(p);
 		return err_nomem(reterr, "the tokenizer");
-	if ((t->lost = calloc(1, sizeof(*t->lost))) == NULL) {
-		rc = err_nomem(reterr, "the tokenizer");
-		goto fail;
 	}
-	/* BPE ranks merges by their order, not by scores. */
-	if ((rc = vocab_init(&t->v, g, !bpe, reterr)) < 0)
-		goto fail;
-	settings_read(g, &t->v, !bpe, &t->set);
-	if ((rc = assign_roles(t, g, reterr)) < 0 ||
-	    (bpe && (rc = bpe_open(&t->v, g, &t->bpe, reterr)) < 0) ||
-	    (rc = build_specials(t, g, reterr)) < 0)
-		goto fail;
-	if (t->set.add_bos < 0)
-		t->set.add_bos = !bpe || bpe_adds_bos(t->bpe);
-	find_end_tokens(t);
-	t->v.unk = unknown_token(t);
+	t->pieces = p;
+	t->encode = encode;
+	t->arg = arg;
 	*ret = t;
 	return 0;
-fail:
-	tokenizer_close(t);
-	return rc;
 }
 
 void
@@ -202,127 +44,153 @@ tokenizer_close(struct tokenizer *t)
 {
 	if (t == NULL)
 		return;
-	bpe_close(t->bpe);
-	specials_done(&t->specials);
-	chat_template_close(t->chat_template);
-	vocab_done(&t->v);
+	pieces_close(t->pieces);
+	encoder_close(t->encoder);
+	free(t->block);
 	free(t->lost);
 	free(t);
 }
 
+/* --- in one process --- */
+
+static int
+encode_here(void *arg, const struct text_part *part, size_t nparts, int flags,
+    uint32_t **ret_ids, size_t *ret_n, struct losses *ret_lost,
+    struct err *reterr)
+{
+	return encoder_encode_parts(arg, part, nparts, flags, ret_ids, ret_n,
+	    ret_lost, reterr);
+}
+
+static int
+open_block(const struct encoder *e, void **ret_block, struct pieces **ret,
+    struct err *reterr)
+{
+	uint64_t nbytes;
+	int rc;
+
+	if ((rc = pieces_bytes(e, &nbytes, reterr)) < 0)
+		return rc;
+	if ((*ret_block = malloc(nbytes)) == NULL)
+		return err_nomem(reterr, "the vocabulary, %" PRIu64 " bytes",
+		    nbytes);
+	pieces_write(e, *ret_block);
+	return pieces_open(*ret_block, nbytes, ret, reterr);
+}
+
+int
+tokenizer_open(const struct gguf *g, struct tokenizer **ret,
+    struct err *reterr)
+{
+	struct encoder *e = NULL;
+	struct pieces *p = NULL;
+	void *block = NULL;
+	int rc;
+
+	if ((rc = encoder_open(g, &e, reterr)) < 0 ||
+	    (rc = open_block(e, &block, &p, reterr)) < 0 ||
+	    (rc = tokenizer_open_with(p, encode_here, e, ret, reterr)) < 0) {
+		encoder_close(e);
+		free(block);
+		return rc;
+	}
+	(*ret)->encoder = e;
+	(*ret)->block = block;
+	return 0;
+}
+
+void
+tokenizer_set_poll(struct tokenizer *t, tokenizer_poll_fn *poll)
+{
+	if (t->encoder != NULL)
+		encoder_set_poll(t->encoder, poll);
+}
+
+/* --- questions --- */
+
 uint32_t
 tokenizer_size(const struct tokenizer *t)
 {
-	return t->v.n;
+	return pieces_size(t->pieces);
 }
 
 size_t
 tokenizer_max_bytes(const struct tokenizer *t)
 {
-	return t->v.max_len;
+	return pieces_max_bytes(t->pieces);
 }
 
 int32_t
 tokenizer_bos(const struct tokenizer *t)
 {
-	return t->set.bos;
+	return pieces_bos(t->pieces);
 }
 
 unsigned
 tokenizer_ends(const struct tokenizer *t, const int32_t **ret)
 {
-	*ret = t->end;
-	return t->nend;
+	return pieces_ends(t->pieces, ret);
 }
 
 const struct chat_template *
 tokenizer_chat_template(const struct tokenizer *t)
 {
-	return t->chat_template;
+	return pieces_chat_template(t->pieces);
 }
 
 int
 tokenizer_is_end(const struct tokenizer *t, uint32_t id)
 {
-	unsigned i;
+	const int32_t *end;
+	unsigned n = pieces_ends(t->pieces, &end), i;
 
-	for (i = 0; i < t->nend; i++) {
-		if ((uint32_t)t->end[i] == id)
+	for (i = 0; i < n; i++)
+		if ((uint32_t)end[i] == id)
 			return 1;
-	}
 	return 0;
 }
 
 int32_t
 tokenizer_special(const struct tokenizer *t, const char *text)
 {
-	int32_t id = vocab_find(&t->v, text, strlen(text));
-
-	return id != NO_TOKEN && vocab_is_special(&t->v, id, 1) ? id :
-	    NO_TOKEN;
+	return pieces_special(t->pieces, text);
 }
 
 int
 tokenizer_adds_bos(const struct tokenizer *t)
 {
-	return t->set.add_bos && t->set.bos != NO_TOKEN;
+	return pieces_adds_bos(t->pieces);
 }
 
 int
 tokenizer_adds_space(const struct tokenizer *t)
 {
-	return t->set.space_prefix;
+	return pieces_adds_space(t->pieces);
 }
 
 enum token_kind
 tokenizer_kind(const struct tokenizer *t, uint32_t id)
 {
-	return vocab_kind(&t->v, id);
+	return pieces_kind(t->pieces, id);
 }
 
 struct gguf_str
 tokenizer_text(const struct tokenizer *t, uint32_t id)
 {
-	return id < t->v.n ? t->v.text[id] : (struct gguf_str){ "", 0 };
+	return pieces_text(t->pieces, id);
 }
 
 size_t
 tokenizer_decode(const struct tokenizer *t, uint32_t id, int show_control,
     char *out)
 {
-	const struct gguf_str *s = &t->v.text[id];
-
-	switch (vocab_kind(&t->v, id)) {
-	case TOKEN_CONTROL:
-	case TOKEN_UNKNOWN:
-		if (!show_control)
-			return 0;
-		/* FALLTHROUGH */
-	case TOKEN_USER:	/* cut out of raw text, so stored unescaped */
-		memcpy(out, s->data, s->len);
-		return s->len;
-	case TOKEN_BYTE:
-		if (s->len == 6 && memcmp(s->data, "<0x", 3) == 0) {
-			*out = (char)strtoul(s->data + 3, NULL, 16);
-			return 1;
-		}
-		/* FALLTHROUGH */
-	default:
-		return t->bpe != NULL ? bpe_decode(s, out) :
-		    spm_decode(s, out);
-	}
-}
-
-void
-tokenizer_set_poll(struct tokenizer *t, tokenizer_poll_fn *poll)
-{
-	t->v.poll = poll;
+	return pieces_decode(t->pieces, id, show_control, out);
 }
 
 size_t
 tokenizer_max_text(const struct tokenizer *t, uint32_t ntokens)
 {
-	return (size_t)ntokens * MAX(t->v.max_len, 1u);
+	return (size_t)ntokens * MAX(tokenizer_max_bytes(t), (size_t)1);
 }
 
 void
@@ -340,81 +208,19 @@ tokenizer_note_losses(const struct tokenizer *t)
 
 /* --- encoding --- */
 
-/* SentencePiece puts a space before each raw fragment: at the start, and after a
- * special token, since models were trained with it there. */
 static int
-encode_fragments(const struct tokenizer *t, const char *text,
-    const struct fragment *f, size_t nf, int more, struct idlist *out,
+check_ids(const struct tokenizer *t, const uint32_t *ids, size_t n,
     struct err *reterr)
 {
-	const char *raw;
-	size_t i;
-	int rc = 0;
-
-	for (i = 0; i < nf && rc == 0; i++) {
-		raw = text + f[i].off;
-		if (f[i].id == NO_TOKEN)
-			losses_count(&out->lost, raw, f[i].nbytes,
-			    t->bpe == NULL);
-		if (f[i].id == NO_TOKEN && t->bpe != NULL) {
-			rc = bpe_encode(t->bpe, &t->v, raw, f[i].nbytes, out,
-			    reterr);
-		} else if (f[i].id == NO_TOKEN) {
-			rc = spm_encode(&t->v, raw, f[i].nbytes,
-			    t->set.space_prefix && !(more && i == 0), out,
-			    reterr);
-		} else if ((rc = idlist_reserve(out, 1)) == 0) {
-			out->id[out->n++] = (uint32_t)f[i].id;
-		}
-	}
-	return rc;
-}
-
-/* Is BOS to be put in front?  Not where the text, or the template around it,
- * begins with it: models were trained with one. */
-static int
-wants_bos(const struct tokenizer *t, const struct fragment *f, size_t nf,
-    int flags)
-{
-	if ((flags & ENCODE_BOS_ALWAYS) ? t->set.bos == NO_TOKEN :
-	    !(flags & ENCODE_BOS) || !tokenizer_adds_bos(t))
-		return 0;
-	return nf == 0 || f[0].id != t->set.bos;
-}
-
-/* text is the concatenation of the parts. */
-static int
-encode_text(const struct tokenizer *t, const char *text,
-    const struct text_part *part, size_t nparts, int flags,
-    struct idlist *out, struct err *reterr)
-{
-	struct fragment *f = NULL;
-	size_t nf;
-	int rc;
-
-	if ((rc = split_special_tokens(&t->specials, &t->v, t->set.rstrip, text,
-	    part, nparts, &f, &nf, reterr)) < 0)
-		return rc;
-	if ((rc = idlist_reserve(out, 1)) == 0) {
-		if (wants_bos(t, f, nf, flags))
-			out->id[out->n++] = (uint32_t)t->set.bos;
-		rc = encode_fragments(t, text, f, nf, flags & ENCODE_MORE, out,
-		    reterr);
-	}
-	free(f);
-	return rc;
-}
-
-/* Concatenate the parts; NULL: no memory. */
-static char *
-join_parts(const struct text_part *part, size_t nparts, size_t nbytes)
-{
-	char *buf = malloc(nbytes + 1), *p = buf;
+	const uint32_t ntokens = tokenizer_size(t);
 	size_t i;
 
-	for (i = 0; i < nparts && buf != NULL; i++)
-		p = mempcpy(p, part[i].text, part[i].nbytes);
-	return buf;
+	for (i = 0; i < n; i++)
+		if (ids[i] >= ntokens)
+			return err_set(reterr, ERR_RUN, -EBADMSG, "the reader "
+			    "answered with token id %" PRIu32 " of a "
+			    "vocabulary of %" PRIu32, ids[i], ntokens);
+	return 0;
 }
 
 int
@@ -422,33 +228,21 @@ tokenizer_encode_parts(const struct tokenizer *t,
     const struct text_part *part, size_t nparts, int flags,
     uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
-	struct idlist out = { 0 };
-	char *joined = NULL;
-	size_t nbytes = 0, i;
-	int rc = -ENOMEM;
+	struct losses lost = { 0 };
+	uint32_t *ids;
+	size_t n;
+	int rc;
 
-	for (i = 0; i < nparts; i++) {
-		if (part[i].nbytes > MAX_TEXT_BYTES - nbytes)
-			return err_set(reterr, ERR_RUN, -EFBIG, "a text of "
-			    "%zu bytes is too long to encode: at most %d",
-			    nbytes + part[i].nbytes, MAX_TEXT_BYTES);
-		nbytes += part[i].nbytes;
-	}
-	if (nparts == 1)
-		rc = encode_text(t, part->text, part, 1, flags, &out, reterr);
-	else if ((joined = join_parts(part, nparts, nbytes)) != NULL)
-		rc = encode_text(t, joined, part, nparts, flags, &out, reterr);
-	free(joined);
-	if (rc < 0) {
-		free(out.id);
-		if (rc == -ENOMEM)
-			err_nomem(reterr, "the tokens of %zu bytes of text",
-			    nbytes);
+	if ((rc = t->encode(t->arg, part, nparts, flags, &ids, &n, &lost,
+	    reterr)) < 0)
+		return rc;
+	if ((rc = check_ids(t, ids, n, reterr)) < 0) {
+		free(ids);
 		return rc;
 	}
-	losses_add(t->lost, &out.lost);
-	*ret_ids = out.id;
-	*ret_n = out.n;
+	losses_add(t->lost, &lost);
+	*ret_ids = ids;
+	*ret_n = n;
 	return 0;
 }
 

@@ -1,7 +1,8 @@
-/* coordinator/text/tokenizer.h - text to token ids, with a GGUF's vocabulary.
- * Owns: the vocabulary's index and the rules of encoding.  Called by engine/
- * and by the commands tokenize, detokenize and eval.
- * Needs only the file's metadata: any architecture, no tensors. */
+/* coordinator/text/tokenizer.h - a vocabulary: text to token ids and back.
+ * Owns: what the reader handed over of the vocabulary (pieces.h), from which
+ * ids become text; texts become ids by a function, which asks the reader.  Called
+ * by engine/ and by the commands tokenize, detokenize and eval.  Does not parse
+ * files: encoder.h does. */
 #ifndef COORDINATOR_TEXT_TOKENIZER_H
 #define COORDINATOR_TEXT_TOKENIZER_H
 
@@ -10,11 +11,20 @@
 #include "token.h"
 
 struct chat_template;
+struct losses;
+struct pieces;
 struct tokenizer;
 
-/* Open a SentencePiece-style ("llama") or byte-level BPE ("gpt2") vocabulary.
- * -ENOTSUP with ERR_MODEL: unknown tokenizer.ggml.model or .pre; -EBADMSG: the
- * vocabulary's arrays disagree.  g must stay open while ret lives. */
+/* Encode parts, as tokenizer_encode_parts(); *ret_lost is zeroed before. */
+typedef int tokenizer_encode_fn(void *arg, const struct text_part *part,
+    size_t nparts, int flags, uint32_t **ret_ids, size_t *ret_n,
+    struct losses *ret_lost, struct err *reterr);
+
+/* A vocabulary whose texts are encoded by fn.  p is taken over, in any case. */
+int tokenizer_open_with(struct pieces *p, tokenizer_encode_fn *fn, void *arg,
+    struct tokenizer **ret, struct err *reterr);
+/* The vocabulary of g, which must stay open, all in this process: for tests.
+ * Errors as of encoder_open(). */
 int tokenizer_open(const struct gguf *g, struct tokenizer **ret,
     struct err *reterr);
 void tokenizer_close(struct tokenizer *t);
@@ -60,7 +70,7 @@ int tokenizer_encode(const struct tokenizer *t, const char *text,
     size_t nbytes, int bos, int special, uint32_t **ret_ids, size_t *ret_n,
     struct err *reterr);
 
-/* Let poll() end encoding, with its error. */
+/* After tokenizer_open(): let poll() end encoding, with its error. */
 void tokenizer_set_poll(struct tokenizer *t, tokenizer_poll_fn *poll);
 /* The most bytes of text that so many tokens hold, where every byte has a
  * token: a longer text need not be encoded to see that it does not fit. */
@@ -72,16 +82,10 @@ void tokenizer_note_losses(const struct tokenizer *t);
 /* Drop the counts, of texts that are encoded again. */
 void tokenizer_forget_losses(const struct tokenizer *t);
 
-enum {
-	ENCODE_BOS = 1,		/* put BOS in front if the vocabulary asks and
-				 * the parts do not begin with it */
-	ENCODE_BOS_ALWAYS = 4,	/* the same, if there is one */
-	ENCODE_MORE = 2		/* the text continues another: no space prefix */
-};
-
 /* Encode the concatenation of parts.  Control tokens are parsed only where
  * they lie within one part whose `special` is set: an untrusted part cannot
- * write one, nor can the border of two parts make one. */
+ * write one, nor can the border of two parts make one.  All ids are below
+ * tokenizer_size(); -EBADMSG: the function that encodes gave others. */
 int tokenizer_encode_parts(const struct tokenizer *t,
     const struct text_part *part, size_t nparts, int flags,
     uint32_t **ret_ids, size_t *ret_n, struct err *reterr);

@@ -166,17 +166,24 @@ leader_ended()
 	! pgrep -r R,S,D,T,t -g "$GROUP" | grep -qx "$GROUP"
 }
 
-# Print the workers' pids in the order of the sessions.  The kernel lists children
-# in the order of creation; pids are no order, because they wrap around.
-workers()
+# Print the pids of the coordinator's children whose command line has REGEX, or
+# with -v of those whose has not, in the order in which they were started.  The
+# kernel lists them in that order; pids are no order, because they wrap around.
+children()
 {
 	local born=/proc/$GROUP/task/$GROUP/children live pid
 
 	live=$(pgrep -r R,S,D,T,t -P "$GROUP") || true
 	for pid in $(cat "$born" 2>/dev/null || echo "$live"); do
-		grep -x "$pid" <<<"$live" || true
+		grep -qx "$pid" <<<"$live" || continue
+		! tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "$@" ||
+		    echo "$pid"
 	done
 }
+
+# The workers' pids in the order of the sessions; the reader's.
+workers() { children -v reader; }
+readers() { children reader; }
 
 # --- checking ---
 

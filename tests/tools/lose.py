@@ -35,9 +35,12 @@ PTRACE_ATTACH, PTRACE_DETACH = 16, 17
 
 
 def is_forked(pid):
-    """The child is a worker.  A leak checker's helper is a child too, but it is
-    cloned without an exit signal."""
+    """The child is a worker.  The reader is none, nor is a leak checker's helper,
+    which is a child too, but cloned without an exit signal."""
     try:
+        with open(f'/proc/{pid}/cmdline', 'rb') as f:
+            if b'reader' in f.read():
+                return False
         with open(f'/proc/{pid}/stat') as f:
             fields = f.read().rpartition(')')[2].split()
         return int(fields[EXIT_SIGNAL]) == signal.SIGCHLD

@@ -44,7 +44,7 @@ open_model(const char *jinja)
 	t_ok(gguf_open(path, &gguf, &e), &e);
 	t_ok(tokenizer_open(gguf, &tokenizer, &e), &e);
 	conf_defaults(&conf);
-	engine = (struct engine){ .conf = &conf, .file = gguf,
+	engine = (struct engine){ .conf = &conf,
 	    .vocab = tokenizer };
 }
 

@@ -130,7 +130,7 @@ open_template(uint32_t window, const char *jinja)
 	conf.n_predict = -1;
 	model.hp = (struct hparams){ .n_layer = 2, .n_head_kv = 1,
 	    .head_dim = 32, .v_dim = 32, .window = window, .local = { 1 } };
-	engine = (struct engine){ .conf = &conf, .file = gguf,
+	engine = (struct engine){ .conf = &conf,
 	    .model = &model };
 	t_ok(tokenizer_open(gguf, &engine.vocab, &e), &e);
 	model.hp.n_vocab = tokenizer_size(engine.vocab);

@@ -66,7 +66,7 @@ on_denied(int sig, siginfo_t *si, void *ucontext)
 	(void)sig;
 	(void)ucontext;
 	snprintf(we.msg, sizeof(we.msg), "%s called %s (number %d), "
-	    "which is forbidden %s the load; it was stopped",
+	    "which is forbidden %s; it was stopped",
 	    in_force->who, call_name(si->si_syscall), si->si_syscall,
 	    in_force->when);
 	chan_send(&chan, WIRE_ERROR, &we, sizeof(we), NULL, 0,
@@ -287,12 +287,29 @@ confine_before_load(struct confine *c, struct par *par,
 	ret[CONFINE_DUMP] = SANITIZED ? -ECANCELED :
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
 	if (rc == 0) {
-		c->when = "during";
+		c->when = "during the load";
 		if ((rc = catch_denied(c)) < 0 ||
 		    (rc = filter_calls(c, CONFINE_BEFORE_LOAD)) < 0)
 			in_force = NULL;
 	}
 	ret[CONFINE_LOAD] = ret[CONFINE_CALLS] = rc;
+}
+
+static void
+run_alone(struct par *par, par_fn *fn, void *arg)
+{
+	(void)par;
+	fn(arg, 0);
+}
+
+void
+confine_single(struct confine *c, int32_t ret[CONFINE_NPARTS])
+{
+	struct par alone = { .nthreads = 1, .run = run_alone };
+
+	confine_before_load(c, &alone, ret);
+	if (c != NULL && c->when != NULL)
+		c->when = "to it";
 }
 
 void
@@ -302,7 +319,7 @@ confine_after_load(struct confine *c, int32_t ret[CONFINE_NPARTS])
 		return;
 	ret[CONFINE_CALLS] = filter_calls(c, CONFINE_AFTER_LOAD);
 	if (ret[CONFINE_CALLS] == 0)
-		c->when = "after";
+		c->when = "after the load";
 }
 
 void

@@ -52,6 +52,9 @@ struct confine *confine_open(const char *who, unsigned rights);
 void confine_before_load(struct confine *c, struct par *par,
     int32_t ret[CONFINE_NPARTS]);
 
+/* The same for a process of one thread. */
+void confine_single(struct confine *c, int32_t ret[CONFINE_NPARTS]);
+
 /* The second step; ret is what the first reported.  No io_uring may be open. */
 void confine_after_load(struct confine *c, int32_t ret[CONFINE_NPARTS]);
 

@@ -1,0 +1,378 @@
+/* coordinator/reader/proc.c - starts a reader, waits for it, ends it. */
+#include "proc.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/log.h"
+#include "config/meminfo.h"
+#include "config/plain.h"
+#include "config/roles.h"
+#include "config/units.h"
+#include "shm/event.h"
+
+/* While it waits, the coordinator looks this often for signals, messages and
+ * the time used.  A wait longer than twice that was a stopped job. */
+#define LOOK_NS		UINT64_C(50000000)
+
+/* Beside the CPU time of a request: the machine may be busy. */
+#define WAIT_BASE_NS	UINT64_C(60000000000)
+enum { WAIT_FACTOR = 8 };
+
+/* A program around the reader, or instrumented code, is that much slower. */
+enum { SLOW_FACTOR = SANITIZED ? 20 : 1, LAUNCHED_FACTOR = 50 };
+
+#define SEND_NS		UINT64_C(10000000000)
+#define STOP_NS		UINT64_C(2000000000)
+#define END_NS		UINT64_C(2000000000)
+#define START_NS	UINT64_C(10000000000)
+
+static int
+is_launched(void)
+{
+	return secure_getenv("STRADDLE_LAUNCH") != NULL;
+}
+
+int
+proc_init(struct reader_proc *p, uint64_t cap_bytes, struct err *reterr)
+{
+	*p = (struct reader_proc){ .child = CHILD_NONE, .chan = { -1 },
+	    .messages = MESSAGES_NONE, .cap_bytes = cap_bytes };
+	if ((p->msg = malloc(sizeof(*p->msg))) == NULL)
+		return err_nomem(reterr, "a message of the reader");
+	p->msg->nfds = 0;
+	return 0;
+}
+
+static void
+close_process(struct reader_proc *p)
+{
+	chan_close(&p->chan);
+	child_close(&p->child);
+	messages_close(&p->messages);
+}
+
+void
+proc_done(struct reader_proc *p)
+{
+	close_process(p);
+	if (p->has_enforce)
+		enforce_close(&p->enforce);
+	p->has_enforce = 0;
+	free(p->msg);
+	p->msg = NULL;
+}
+
+/* --- how it ends --- */
+
+/* It has ended, or is ended now: say how. */
+static int
+fail_ended(struct reader_proc *p, struct err *reterr)
+{
+	char how[256] = "closed its channel", why[512], cap[UNITS_BYTES_LEN];
+	int status;
+
+	if (child_wait(&p->child, event_now_ns() + END_NS, &status) == 0)
+		child_describe(status, how, sizeof(how));
+	enforce_describe_loss(&p->enforce, 0, why, sizeof(why));
+	close_process(p);
+	p->losses++;
+	return err_set(reterr, ERR_RUN, -ECOMM, "the reader, which parses the "
+	    "model's header and texts, %s%s (its cap is %s; reader-cap sets "
+	    "another)", how, why, units_human_bytes(p->cap_bytes, cap));
+}
+
+/* Its own last words, a message of type WIRE_ERROR. */
+static int
+fail_reported(struct reader_proc *p, struct err *reterr)
+{
+	struct wire_error we;
+
+	if (p->msg->nbytes != sizeof(we))
+		return proc_lied(p, reterr, "an error of %u bytes",
+		    p->msg->nbytes);
+	memcpy(&we, p->msg->buf, sizeof(we));
+	we.msg[sizeof(we.msg) - 1] = '\0';
+	close_process(p);
+	p->losses++;
+	return err_set(reterr, ERR_RUN, -ECOMM, "the reader gave up: %s",
+	    PLAIN(we.msg));
+}
+
+int
+proc_lied(struct reader_proc *p, struct err *reterr, const char *fmt, ...)
+{
+	char what[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	close_process(p);
+	p->losses++;
+	return err_set(reterr, ERR_RUN, -ECOMM, "the reader sent %s; it was "
+	    "ended", what);
+}
+
+static int
+fail_slow(struct reader_proc *p, const char *what, uint64_t ns,
+    struct err *reterr)
+{
+	close_process(p);
+	p->losses++;
+	return err_set(reterr, ERR_RUN, -ECOMM, "the reader %s %.1f s for "
+	    "one request; it was ended", what, (double)ns / 1e9);
+}
+
+int
+proc_runs(struct reader_proc *p)
+{
+	struct err e = { 0 };
+
+	if (p->child.pid < 0)
+		return 0;
+	if (poll(&(struct pollfd){ .fd = p->child.pidfd, .events = POLLIN },
+	    1, 0) <= 0)
+		return 1;
+	fail_ended(p, &e);
+	log_warnx("%s; another one is started", e.msg);
+	return 0;
+}
+
+int
+proc_result(const struct read_result *r, struct err *reterr)
+{
+	char msg[sizeof(r->msg)];
+
+	memcpy(msg, r->msg, sizeof(msg));
+	msg[sizeof(msg) - 1] = '\0';
+	return err_set(reterr, r->kind == ERR_MODEL || r->kind == ERR_USAGE ?
+	    r->kind : ERR_RUN, r->rc < 0 && r->rc >= -4095 ? r->rc : -EPROTO,
+	    "%s", PLAIN(msg));
+}
+
+/* --- requests --- */
+
+/* CPU time of the process so far; 0 = unknown. */
+static uint64_t
+cpu_time_ns(const struct reader_proc *p)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(p->child.pid, &clock) != 0 ||
+	    clock_gettime(clock, &ts) < 0)
+		return 0;
+	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) +
+	    (uint64_t)ts.tv_nsec;
+}
+
+int
+proc_begin(struct reader_proc *p, uint64_t budget_ns)
+{
+	budget_ns *= SLOW_FACTOR * (is_launched() ? LAUNCHED_FACTOR : 1);
+	p->cpu_limit_ns = cpu_time_ns(p) + budget_ns;
+	p->waited_ns = 0;
+	p->wait_limit_ns = WAIT_BASE_NS + budget_ns * WAIT_FACTOR;
+	p->notes = 0;
+	return 0;
+}
+
+/* End the request in work: its answer, or that it ended, must come soon. */
+static int
+stop_request(struct reader_proc *p)
+{
+	uint64_t deadline = event_now_ns() + STOP_NS;
+	int rc = chan_send(&p->chan, READ_STOP, NULL, 0, NULL, 0, deadline);
+
+	while (rc == 0 && (rc = chan_recv(&p->chan, p->msg, deadline)) == 0) {
+		chan_msg_done(p->msg);
+		if (p->msg->type != READ_NOTE && p->msg->type != READ_IDS)
+			return 0;
+	}
+	close_process(p);	/* the next request starts another one */
+	return 0;
+}
+
+/* Look after a wait of waited_ns for what else ends it. */
+static int
+look(struct reader_proc *p, uint64_t waited_ns, struct err *reterr)
+{
+	int rc;
+
+	messages_read(&p->messages);
+	if (p->poll != NULL && (rc = p->poll(reterr)) < 0) {
+		stop_request(p);
+		return rc;
+	}
+	p->waited_ns += MIN(waited_ns, 2 * LOOK_NS);
+	if (cpu_time_ns(p) > p->cpu_limit_ns)
+		return fail_slow(p, "used more CPU time than is allowed for "
+		    "it, after", p->waited_ns, reterr);
+	if (p->waited_ns > p->wait_limit_ns)
+		return fail_slow(p, "did not answer in", p->waited_ns,
+		    reterr);
+	return 0;
+}
+
+static int
+log_note(struct reader_proc *p, struct err *reterr)
+{
+	struct read_note n;
+
+	if (p->msg->nbytes != sizeof(n) || p->notes++ == READ_MAX_NOTES)
+		return proc_lied(p, reterr, "a note that it must not (%u "
+		    "bytes, number %u)", p->msg->nbytes, p->notes);
+	memcpy(&n, p->msg->buf, sizeof(n));
+	n.text[sizeof(n.text) - 1] = '\0';
+	if (n.level <= 0)
+		log_warnx("%s", n.text);
+	else if (n.level == 1)
+		log_info("%s", n.text);
+	else
+		log_debug("%s", n.text);
+	return 0;
+}
+
+/* One message, whatever it is. */
+static int
+recv_any(struct reader_proc *p, struct err *reterr)
+{
+	uint64_t before = event_now_ns(), now;
+	int rc;
+
+	while ((rc = chan_recv(&p->chan, p->msg, before + LOOK_NS)) ==
+	    -ETIMEDOUT) {
+		now = event_now_ns();
+		if ((rc = look(p, now - before, reterr)) < 0)
+			return rc;
+		before = event_now_ns();
+	}
+	if (rc == -EPIPE)
+		return fail_ended(p, reterr);
+	if (rc < 0)
+		return proc_lied(p, reterr, "a message that is none (%s)",
+		    strerror(-rc));
+	if (p->msg->nfds == 0)
+		return 0;
+	chan_msg_done(p->msg);
+	return proc_lied(p, reterr, "descriptors");
+}
+
+int
+proc_recv(struct reader_proc *p, uint32_t want, uint32_t other, size_t nbytes,
+    struct err *reterr)
+{
+	const struct chan_msg *m = p->msg;
+	struct read_result r;
+	int rc;
+
+	for (;;) {
+		if ((rc = recv_any(p, reterr)) < 0)
+			return rc;
+		if (m->type == WIRE_ERROR)
+			return fail_reported(p, reterr);
+		if (m->type != READ_NOTE)
+			break;
+		if ((rc = log_note(p, reterr)) < 0)
+			return rc;
+	}
+	if (m->type == READ_REFUSED && m->nbytes == sizeof(r)) {
+		memcpy(&r, m->buf, sizeof(r));
+		return proc_result(&r, reterr);
+	}
+	if (m->type == want && (nbytes == 0 || m->nbytes == nbytes))
+		return 0;
+	if (other != 0 && m->type == other)
+		return 0;
+	return proc_lied(p, reterr, "message %u of %u bytes in place of %u",
+	    m->type, m->nbytes, want);
+}
+
+int
+proc_send(struct reader_proc *p, uint32_t type, const void *buf, size_t nbytes,
+    const int *fds, unsigned nfds, struct err *reterr)
+{
+	int rc = chan_send(&p->chan, type, buf, nbytes, fds, nfds,
+	    event_now_ns() + SEND_NS);
+
+	if (rc == 0)
+		return 0;
+	if (rc == -EPIPE)
+		return fail_ended(p, reterr);
+	return fail_slow(p, rc == -ETIMEDOUT ? "did not read its channel in" :
+	    "cannot be reached, after", SEND_NS, reterr);
+}
+
+/* --- start --- */
+
+static int
+spawn(struct reader_proc *p, struct err *reterr)
+{
+	int group_fd = -1, out_fd = -1, rc;
+
+	if (!p->has_enforce)
+		enforce_open(&p->enforce, "reader", p->cap_bytes);
+	p->has_enforce = 1;
+	if ((rc = enforce_open_procs(&p->enforce, &group_fd, reterr)) == 0 &&
+	    (rc = messages_open(&p->messages, NULL, "the reader", &out_fd,
+	    reterr)) == 0)
+		rc = child_spawn(&p->child, &p->chan, ROLE_READER_ARG,
+		    group_fd, out_fd, reterr);
+	if (group_fd >= 0)
+		close(group_fd);
+	if (out_fd >= 0)
+		close(out_fd);
+	if (rc < 0)
+		err_prefix(reterr, "the reader");
+	return rc;
+}
+
+/* From here on the kernel refuses memory beyond the cap. */
+static int
+apply_cap(struct reader_proc *p, struct err *reterr)
+{
+	struct enforce_start st = { .pid = p->child.pid,
+	    .cap_bytes = p->cap_bytes };
+	uint64_t hwm = 0, pte = 0;
+	int rc;
+
+	meminfo_read_process(p->child.pid, "VmHWM", &hwm);
+	meminfo_read_process(p->child.pid, "VmPTE", &pte);
+	st.rss_bytes = hwm + pte;
+	if ((rc = enforce_apply(&p->enforce, &st, reterr)) < 0)
+		err_prefix(reterr, "the reader");
+	return rc;
+}
+
+int
+proc_start(struct reader_proc *p, struct err *reterr)
+{
+	struct read_hello h;
+	int rc;
+
+	if ((rc = spawn(p, reterr)) < 0)
+		goto fail;
+	proc_begin(p, START_NS);
+	if ((rc = proc_recv(p, READ_HELLO, 0, sizeof(h), reterr)) < 0)
+		goto fail;
+	memcpy(&h, p->msg->buf, sizeof(h));
+	if (h.version != READ_VERSION) {
+		rc = proc_lied(p, reterr, "version %u, not %u", h.version,
+		    READ_VERSION);
+		goto fail;
+	}
+	memcpy(p->confined, h.confined, sizeof(p->confined));
+	if ((rc = apply_cap(p, reterr)) == 0)
+		return 0;
+fail:
+	close_process(p);
+	return rc;
+}

@@ -1,0 +1,64 @@
+/* coordinator/reader/proc.h - the reader as a process: start, cap, budget,
+ * waiting, end.
+ * Owns: the process, its channel, its pipe of messages and its memory group.
+ * Called by reader.c and text.c.  Knows messages by their numbers, and of their
+ * contents only notes and errors.
+ *
+ * A reader that ends, hangs, uses up its budget or sends what it must not is
+ * ended here, and the error is -ECOMM: another one may do better. */
+#ifndef COORDINATOR_READER_PROC_H
+#define COORDINATOR_READER_PROC_H
+
+#include "coordinator/cap/enforce.h"
+#include "coordinator/session/child.h"
+#include "coordinator/session/messages.h"
+#include "coordinator/text/token.h"
+#include "requests.h"
+
+struct reader_proc {
+	struct child child;
+	struct chan chan;
+	struct messages messages;
+	struct enforce enforce;		/* outlives the process */
+	int has_enforce;
+	uint64_t cap_bytes;
+	int data_limited;		/* RLIMIT_DATA holds, beside a group */
+	unsigned losses;
+	int32_t confined[CONFINE_NPARTS];	/* 0 = in force, else -errno */
+	tokenizer_poll_fn *poll;	/* NULL = nothing ends a wait */
+	struct chan_msg *msg;		/* the last that came */
+	/* The request in work. */
+	uint64_t cpu_limit_ns;		/* CPU time at which it is ended */
+	uint64_t waited_ns, wait_limit_ns;
+	unsigned notes;			/* logged */
+};
+
+/* No process; proc_done() may follow. */
+int proc_init(struct reader_proc *p, uint64_t cap_bytes, struct err *reterr);
+/* End it and remove its group. */
+void proc_done(struct reader_proc *p);
+
+/* Is one running?  One that has ended unnoticed is cleared away, with a note. */
+int proc_runs(struct reader_proc *p);
+
+/* Start one and wait until it is confined and its cap is in force. */
+int proc_start(struct reader_proc *p, struct err *reterr);
+
+/* Begin a request that may take so much CPU time. */
+int proc_begin(struct reader_proc *p, uint64_t budget_ns);
+int proc_send(struct reader_proc *p, uint32_t type, const void *buf,
+    size_t nbytes, const int *fds, unsigned nfds, struct err *reterr);
+/* Receive the next message, of type `want` or `other` (0 = none), into p->msg.
+ * nbytes: that `want` must have; 0 = the caller checks.  A refusal is its error,
+ * and the reader goes on.  -ECOMM: it is lost.  Another code: p->poll ended the
+ * wait, and the request. */
+int proc_recv(struct reader_proc *p, uint32_t want, uint32_t other,
+    size_t nbytes, struct err *reterr);
+/* It sent something else than it must: end it.  Returns -ECOMM. */
+int proc_lied(struct reader_proc *p, struct err *reterr, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+
+/* Fill e from a result that came from the reader; returns its negative rc. */
+int proc_result(const struct read_result *r, struct err *reterr);
+
+#endif

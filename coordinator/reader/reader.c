@@ -1,0 +1,357 @@
+/* coordinator/reader/reader.c - opens files, lends memory, checks what the
+ * reader hands over. */
+#include "reader.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bsd/string.h>
+
+#include "config/log.h"
+#include "config/plain.h"
+#include "image.h"
+#include "state.h"
+#include "layers/gguf/flat.h"
+#include "layers/hparams_check.h"
+#include "coordinator/text/pieces.h"
+
+/* CPU time for a header and for a vocabulary: real ones take less than a tenth
+ * of a second for each. */
+#define OPEN_NS		UINT64_C(10000000000)
+
+/* A header that is larger needs reader-cap. */
+#define HEADER_BYTES	(32 * MIB)
+
+/* What a byte of a header can become at most in an image: a tensor takes at
+ * least 33 bytes in the file and some 150 in the directory. */
+enum { IMAGE_FACTOR = 6 };
+
+/* Memory of the child per byte of header, for the parsed header and the
+ * tokenizer's index; measured with vocabularies of 128,256 and 256,000 tokens
+ * (tests/MEASURED.md). */
+enum { PARSED_FACTOR = 6 };
+
+/* The child itself, and texts: merging takes some 60 bytes for each byte that no
+ * pattern splits. */
+#define BASE_BYTES	(96 * MIB)
+
+static void
+derive_sizes(const struct conf *c, uint64_t file_bytes, uint64_t *ret_image,
+    uint64_t *ret_cap)
+{
+	uint64_t header = MIN(file_bytes, HEADER_BYTES);
+
+	*ret_image = MIN(IMAGE_FACTOR * header + MIB,
+	    (uint64_t)GGUF_FLAT_MAX_BYTES);
+	(void)c;
+	*ret_cap = BASE_BYTES + PARSED_FACTOR * header + 2 * *ret_image;
+}
+
+/* --- opening --- */
+
+static int
+send_open(struct reader *r, const struct gguf_file *f, int image_fd,
+    struct err *reterr)
+{
+	struct read_open o = { .version = READ_VERSION,
+	    .verbose = r->conf->verbose, .has_image = image_fd >= 0,
+	    .image_bytes = r->image_bytes };
+	const int fds[] = { f->fd, image_fd };
+
+	strlcpy(o.path, f->path, sizeof(o.path));
+	proc_begin(&r->p, OPEN_NS);
+	return proc_send(&r->p, READ_OPEN, &o, sizeof(o), fds,
+	    1 + o.has_image, reterr);
+}
+
+static int
+send_part(struct reader *r, const struct gguf_file *f, struct err *reterr)
+{
+	struct read_part part = { { 0 } };
+
+	strlcpy(part.path, f->path, sizeof(part.path));
+	return proc_send(&r->p, READ_PART, &part, sizeof(part), &f->fd, 1,
+	    reterr);
+}
+
+static int
+recv_parts(struct reader *r, uint32_t *ret_n, struct err *reterr)
+{
+	struct read_parts parts;
+	int rc = proc_recv(&r->p, READ_PARTS, 0, sizeof(parts), reterr);
+
+	if (rc < 0)
+		return rc;
+	memcpy(&parts, r->p.msg->buf, sizeof(parts));
+	if (parts.n < 1 || parts.n > GGUF_MAX_FILES)
+		return proc_lied(&r->p, reterr, "a count of %" PRIu32
+		    " parts", parts.n);
+	*ret_n = parts.n;
+	return 0;
+}
+
+/* Open and send the parts after the first; file has room for *ret_n. */
+static int
+open_parts(struct reader *r, uint32_t n, struct gguf_file *file,
+    uint32_t *ret_n, struct err *reterr)
+{
+	int rc = 0;
+
+	for (*ret_n = 1; *ret_n < n && rc == 0; (*ret_n)++) {
+		if ((rc = gguf_part_open(&file[0], n, *ret_n, &file[*ret_n],
+		    reterr)) < 0)
+			return rc;
+		rc = send_part(r, &file[*ret_n], reterr);
+	}
+	return rc;
+}
+
+static int
+recv_directory(struct reader *r, struct err *reterr)
+{
+	int rc = proc_recv(&r->p, READ_DIRECTORY, 0, sizeof(r->directory),
+	    reterr);
+
+	if (rc == 0)
+		memcpy(&r->directory, r->p.msg->buf, sizeof(r->directory));
+	return rc;
+}
+
+/* Open the view of what came back in image_fd, which is closed. */
+static int
+take_directory(struct reader *r, int image_fd, struct gguf_file *file,
+    uint32_t nfiles, struct err *reterr)
+{
+	struct err e = { 0 };
+	int rc;
+
+	if ((rc = image_take(image_fd, r->directory.nbytes,
+	    &r->directory_map, &e)) < 0 ||
+	    (rc = gguf_flat_open(r->directory_map.base, r->directory.nbytes,
+	    file, nfiles, &r->g, &e)) < 0 ||
+	    (r->directory.model.rc == 0 &&
+	    (rc = hparams_check(&r->directory.hp, &e)) < 0)) {
+		if (rc == -ENOMEM) {
+			*reterr = e;
+			return rc;
+		}
+		return proc_lied(&r->p, reterr, "a wrong answer: %s",
+		    e.msg);
+	}
+	return 0;
+}
+
+/* file has room for GGUF_MAX_FILES; *ret_n are open, also after a failure. */
+static int
+open_model(struct reader *r, struct gguf_file *file, uint32_t *ret_n,
+    struct err *reterr)
+{
+	uint64_t cap;
+	uint32_t n;
+	int fd = -1, rc;
+
+	if ((rc = gguf_file_open(r->conf->model_path, &file[0], reterr)) < 0)
+		return rc;
+	*ret_n = 1;
+	derive_sizes(r->conf, file[0].nbytes, &r->image_bytes, &cap);
+	if ((rc = proc_init(&r->p, cap, reterr)) < 0 ||
+	    (rc = proc_start(&r->p, reterr)) < 0 ||
+	    (rc = image_lend(&r->image_bytes, &fd, reterr)) < 0)
+		return rc;
+	if ((rc = send_open(r, &file[0], fd, reterr)) < 0 ||
+	    (rc = recv_parts(r, &n, reterr)) < 0 ||
+	    (rc = open_parts(r, n, file, ret_n, reterr)) < 0 ||
+	    (rc = recv_directory(r, reterr)) < 0) {
+		close(fd);
+		return rc;
+	}
+	return take_directory(r, fd, file, n, reterr);
+}
+
+int
+reader_open(const struct conf *c, struct reader **ret, struct err *reterr)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+	struct gguf_file *file = calloc(GGUF_MAX_FILES, sizeof(*file));
+	uint32_t n = 0, i;
+	int rc;
+
+	if (r == NULL || file == NULL) {
+		free(r);
+		free(file);
+		return err_nomem(reterr, "the reader of %s", c->model_path);
+	}
+	r->conf = c;
+	r->p.child = (struct child)CHILD_NONE;
+	r->p.chan.fd = r->p.messages.fd = r->vocab_fd = -1;
+	rc = open_model(r, file, &n, reterr);
+	if (r->g == NULL)
+		for (i = 0; i < n; i++)
+			gguf_file_close(&file[i]);
+	free(file);
+	if (rc < 0) {
+		reader_close(r);
+		return rc;
+	}
+	*ret = r;
+	return 0;
+}
+
+void
+reader_close(struct reader *r)
+{
+	if (r == NULL)
+		return;
+	tokenizer_close(r->tokenizer);
+	gguf_close(r->g);
+	region_close(&r->directory_map);
+	region_close(&r->pieces_map);
+	if (r->vocab_fd >= 0)
+		close(r->vocab_fd);
+	proc_done(&r->p);
+	free(r);
+}
+
+void
+reader_set_poll(struct reader *r, tokenizer_poll_fn *poll)
+{
+	r->p.poll = poll;
+}
+
+const struct gguf *
+reader_directory(const struct reader *r)
+{
+	return r->g;
+}
+
+int
+reader_model(const struct reader *r, struct model **ret, struct err *reterr)
+{
+	if (r->directory.model.rc != 0)
+		return proc_result(&r->directory.model, reterr);
+	return model_build(r->g, &r->directory.hp, ret, reterr);
+}
+
+/* --- the vocabulary --- */
+
+static int
+send_vocab(struct reader *r, int fd, struct err *reterr)
+{
+	struct read_vocab v = { .image_bytes = r->image_bytes,
+	    .has_image = fd >= 0 };
+
+	proc_begin(&r->p, OPEN_NS);
+	return proc_send(&r->p, READ_VOCAB, &v, sizeof(v), &fd,
+	    v.has_image, reterr);
+}
+
+static int
+recv_pieces(struct reader *r, struct read_pieces *ret, struct err *reterr)
+{
+	int rc = proc_recv(&r->p, READ_PIECES, 0, sizeof(*ret), reterr);
+
+	if (rc == 0)
+		memcpy(ret, r->p.msg->buf, sizeof(*ret));
+	return rc;
+}
+
+static int
+take_pieces(struct reader *r, uint64_t nbytes, struct err *reterr)
+{
+	struct pieces *pieces = NULL;
+	struct err e = { 0 };
+	int fd = r->vocab_fd, rc;
+
+	r->vocab_fd = -1;
+	if ((rc = image_take(fd, nbytes, &r->pieces_map, &e)) == 0 &&
+	    (rc = pieces_open(r->pieces_map.base, nbytes, &pieces, &e)) == 0)
+		return tokenizer_open_with(pieces, reader_encode, r,
+		    &r->tokenizer, reterr);
+	if (rc == -ENOMEM) {
+		*reterr = e;
+		return rc;
+	}
+	return proc_lied(&r->p, reterr, "a wrong answer: %s", e.msg);
+}
+
+int
+reader_ask_vocab(struct reader *r, struct err *reterr)
+{
+	int rc;
+
+	if (r->vocab != VOCAB_NONE)
+		return 0;
+	if ((rc = image_lend(&r->image_bytes, &r->vocab_fd, reterr)) < 0 ||
+	    (rc = send_vocab(r, r->vocab_fd, reterr)) < 0)
+		return rc;
+	r->vocab = VOCAB_ASKED;
+	return 0;
+}
+
+int
+reader_tokenizer(struct reader *r, struct tokenizer **ret,
+    struct err *reterr)
+{
+	struct read_pieces p;
+	int rc;
+
+	if (r->vocab == VOCAB_NONE && (rc = reader_ask_vocab(r, reterr)) < 0)
+		return rc;
+	if (r->vocab == VOCAB_ASKED) {
+		if ((rc = recv_pieces(r, &p, &r->vocab_error)) == 0)
+			rc = take_pieces(r, p.nbytes, &r->vocab_error);
+		r->vocab = rc == 0 ? VOCAB_OPEN : VOCAB_FAILED;
+		r->vocab_rc = rc;
+	}
+	if (r->vocab == VOCAB_FAILED) {
+		*reterr = r->vocab_error;
+		return r->vocab_rc;
+	}
+	*ret = r->tokenizer;
+	return 0;
+}
+
+/* --- another child --- */
+
+/* Read the open files again.  Only what it answers to texts is used, which the
+ * sealed vocabulary bounds. */
+static int
+read_again(struct reader *r, struct err *reterr)
+{
+	struct read_pieces p;
+	uint32_t n, i;
+	int rc;
+
+	if ((rc = gguf_check_unchanged(r->g, reterr)) < 0 ||
+	    (rc = proc_start(&r->p, reterr)) < 0 ||
+	    (rc = send_open(r, &r->g->file[0], -1, reterr)) < 0 ||
+	    (rc = recv_parts(r, &n, reterr)) < 0)
+		return rc;
+	if (n != r->g->nfiles)
+		return proc_lied(&r->p, reterr, "a count of %" PRIu32
+		    " parts in place of %" PRIu32, n, r->g->nfiles);
+	for (i = 1; i < n; i++)
+		if ((rc = send_part(r, &r->g->file[i], reterr)) < 0)
+			return rc;
+	if ((rc = recv_directory(r, reterr)) < 0 ||
+	    (rc = send_vocab(r, -1, reterr)) < 0)
+		return rc;
+	return recv_pieces(r, &p, reterr);
+}
+
+int
+reader_revive(struct reader *r, struct err *reterr)
+{
+	if (proc_runs(&r->p))
+		return 0;
+	return read_again(r, reterr);
+}
+
+void
+reader_add_row(const struct reader *r, struct process_list *l)
+{
+	process_add(l, "reader", MAX(r->p.child.pid, 0), r->p.cap_bytes, 0,
+	    r->p.has_enforce ? &r->p.enforce : NULL);
+}

@@ -1,0 +1,38 @@
+/* coordinator/reader/serve.h - the reader's side: parses and answers.
+ * Owns: what it has parsed.  Called by main.c in the reader's role; shared by
+ * the files serve*.c.  Does not depend on the coordinator's side. */
+#ifndef COORDINATOR_READER_SERVE_H
+#define COORDINATOR_READER_SERVE_H
+
+#include "coordinator/text/encoder.h"
+#include "layers/gguf/gguf.h"
+#include "requests.h"
+
+struct serve {
+	struct chan chan;
+	struct chan_msg msg;
+	int leave;
+	struct gguf *g;
+	int is_whole;			/* all parts of g are parsed */
+	struct encoder *encoder;
+};
+
+/* Send an answer; -EPIPE: the coordinator is gone. */
+int serve_send(struct serve *s, uint32_t type, const void *buf,
+    size_t nbytes);
+/* Send READ_REFUSED with this error. */
+int serve_refuse(struct serve *s, const struct err *e, int rc);
+/* The message in s->msg is none that may come now: an error that ends the
+ * reader. */
+int serve_bad(struct serve *s, struct err *reterr);
+
+/* Receive the next message into s->msg: 0; -EPIPE at the end. */
+int serve_recv(struct serve *s);
+
+/* READ_OPEN to READ_DIRECTORY, READ_VOCAB, READ_TEXT.  0 = answered; negative:
+ * the reader leaves. */
+int serve_open(struct serve *s, struct err *reterr);
+int serve_vocab(struct serve *s, struct err *reterr);
+int serve_text(struct serve *s, struct err *reterr);
+
+#endif

@@ -1,0 +1,33 @@
+/* coordinator/reader/state.h - struct reader, for the files of this folder. */
+#ifndef COORDINATOR_READER_STATE_H
+#define COORDINATOR_READER_STATE_H
+
+#include "shm/region.h"
+#include "proc.h"
+#include "config/conf.h"
+#include "coordinator/text/tokenizer.h"
+#include "layers/gguf/gguf.h"
+
+enum vocab_state { VOCAB_NONE, VOCAB_ASKED, VOCAB_OPEN, VOCAB_FAILED };
+
+struct reader {
+	const struct conf *conf;
+	struct reader_proc p;
+	uint64_t image_bytes;		/* that a memfd is lent with */
+	struct region directory_map, pieces_map;
+	struct gguf *g;			/* a view of directory_map */
+	struct read_directory directory;	/* as it came, checked */
+	enum vocab_state vocab;
+	int vocab_fd;			/* lent; -1 = none */
+	struct tokenizer *tokenizer;	/* of pieces_map */
+	struct err vocab_error;		/* VOCAB_FAILED */
+	int vocab_rc;
+};
+
+/* Have a child that can encode: start another one where it was lost. */
+int reader_revive(struct reader *r, struct err *reterr);
+
+/* A tokenizer_encode_fn; arg is the reader. */
+tokenizer_encode_fn reader_encode;
+
+#endif

@@ -1,0 +1,510 @@
+/* coordinator/text/pieces.c - a vocabulary as a block without pointers.
+ *
+ *	struct head
+ *	uint32_t at[ntokens + 1]	where each token's text begins in text
+ *	uint32_t special[nspecial]	ids, in the order of their texts
+ *	uint8_t kind[ntokens]		enum token_kind
+ *	char text[text_bytes]		of all tokens, without separators
+ *	char strings[string_bytes]	of the chat format, each with its NUL */
+#include "pieces.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bsd/string.h>
+
+#include "config/units.h"
+#include "bpe.h"
+#include "encoder.h"
+#include "spm.h"
+#include "template.h"
+#include "template_shape.h"
+
+#define MAGIC	0x53454350u		/* "PCES" */
+
+/* struct chat_template's: name first system[0] system[1] empty answer reopen
+ * close think_end. */
+enum { NAME, FIRST, SYSTEM_0, SYSTEM_1, EMPTY, ANSWER, REOPEN, CLOSE,
+	THINK_END, NSTRINGS };
+#define NO_STRING	UINT32_MAX
+
+#define ALL_EDITS	\
+	(EDIT_LEFT | EDIT_RIGHT | EDIT_LEFT_LINES | EDIT_RIGHT_LINES)
+enum { NEDITS = 6 };
+
+struct format {
+	uint32_t len[NSTRINGS];		/* without NUL; NO_STRING = NULL */
+	uint32_t begun_bytes;
+	uint32_t edit[NEDITS];
+	uint32_t writes_bos, channels, lost;
+	char why[128], also[96];
+};
+_Static_assert(sizeof(((struct chat_template *)0)->why) == 128 &&
+    sizeof(((struct chat_template *)0)->also) == 96, "copied whole");
+
+struct head {
+	uint32_t magic;
+	uint32_t ntokens, nspecial, nends, max_len;
+	uint32_t text_bytes, string_bytes;
+	uint32_t is_bpe, adds_bos, adds_space;
+	int32_t bos;
+	int32_t end[ENCODER_MAX_ENDS];
+	struct format format;
+};
+
+struct pieces {
+	const struct head *h;
+	const uint32_t *at, *special;
+	const uint8_t *kind;
+	const char *text;
+	struct chat_template *format;
+	char name[64];			/* format->name */
+};
+
+/* --- sizes --- */
+
+static uint64_t
+block_bytes(const struct head *h)
+{
+	return sizeof(*h) + ((uint64_t)h->ntokens + 1 + h->nspecial) *
+	    sizeof(uint32_t) + h->ntokens + h->text_bytes + h->string_bytes;
+}
+
+static void
+place(const struct head *h, struct pieces *ret)
+{
+	ret->h = h;
+	ret->at = (const uint32_t *)(h + 1);
+	ret->special = ret->at + h->ntokens + 1;
+	ret->kind = (const uint8_t *)(ret->special + h->nspecial);
+	ret->text = (const char *)(ret->kind + h->ntokens);
+}
+
+/* --- making a block --- */
+
+static void
+get_strings(const struct chat_template *ct, const char *ret[NSTRINGS])
+{
+	ret[NAME] = ct->name;
+	ret[FIRST] = ct->first;
+	ret[SYSTEM_0] = ct->system[0];
+	ret[SYSTEM_1] = ct->system[1];
+	ret[EMPTY] = ct->empty;
+	ret[ANSWER] = ct->answer;
+	ret[REOPEN] = ct->reopen;
+	ret[CLOSE] = ct->close;
+	ret[THINK_END] = ct->think_end;
+}
+
+/* The token that a search for its text finds, and not by merging. */
+static int
+is_found(const struct vocab *v, uint32_t id)
+{
+	const struct gguf_str *s = &v->text[id];
+
+	return vocab_is_special(v, (int32_t)id, 1) &&
+	    vocab_find(v, s->data, s->len) == (int32_t)id;
+}
+
+static void
+fill_format(const struct chat_template *ct, struct head *h)
+{
+	const unsigned edit[NEDITS] = { ct->edit_system, ct->edit_user,
+	    ct->edit_user_after_system, ct->edit_next_user, ct->edit_answer,
+	    ct->edit_rest };
+	struct format *f = &h->format;
+	const char *s[NSTRINGS];
+	unsigned i;
+
+	get_strings(ct, s);
+	for (i = 0; i < NSTRINGS; i++) {
+		f->len[i] = s[i] != NULL ? (uint32_t)strlen(s[i]) : NO_STRING;
+		h->string_bytes += s[i] != NULL ? f->len[i] + 1 : 0;
+	}
+	for (i = 0; i < NEDITS; i++)
+		f->edit[i] = edit[i];
+	f->begun_bytes = (uint32_t)ct->begun_bytes;
+	f->writes_bos = ct->writes_bos != 0;
+	f->channels = ct->channels != 0;
+	f->lost = ct->lost;
+	strlcpy(f->why, ct->why, sizeof(f->why));
+	strlcpy(f->also, ct->also, sizeof(f->also));
+}
+
+/* *ret_text: bytes of all texts, which may exceed the field of h. */
+static void
+fill_head(const struct encoder *e, struct head *h, uint64_t *ret_text)
+{
+	const struct vocab *v = &e->v;
+	uint64_t text = 0;
+	uint32_t i;
+
+	memset(h, 0, sizeof(*h));
+	h->magic = MAGIC;
+	h->ntokens = v->n;
+	h->max_len = v->max_len;
+	h->is_bpe = e->bpe != NULL;
+	h->bos = e->set.bos;
+	h->adds_bos = e->set.add_bos && e->set.bos != NO_TOKEN;
+	h->adds_space = e->set.space_prefix != 0;
+	h->nends = e->nend;
+	memcpy(h->end, e->end, e->nend * sizeof(*h->end));
+	for (i = 0; i < v->n; i++) {
+		text += v->text[i].len;
+		h->nspecial += (uint32_t)is_found(v, i);
+	}
+	h->text_bytes = (uint32_t)text;
+	fill_format(e->chat_template, h);
+	*ret_text = text;
+}
+
+int
+pieces_bytes(const struct encoder *e, uint64_t *ret, struct err *reterr)
+{
+	char need[UNITS_BYTES_LEN], most[UNITS_BYTES_LEN];
+	uint64_t text;
+	struct head h;
+
+	fill_head(e, &h, &text);
+	*ret = block_bytes(&h) - h.text_bytes + text;
+	if (*ret > PIECES_MAX_BYTES)
+		return err_set(reterr, ERR_MODEL, -ENOTSUP, "the vocabulary of "
+		    "%" PRIu32 " tokens takes %s, at most %s are handed over",
+		    h.ntokens, units_human_bytes(*ret, need),
+		    units_human_bytes(PIECES_MAX_BYTES, most));
+	return 0;
+}
+
+static int
+by_text(const void *pa, const void *pb, void *arg)
+{
+	const struct gguf_str *text = arg;
+	const struct gguf_str *a = &text[*(const uint32_t *)pa];
+	const struct gguf_str *b = &text[*(const uint32_t *)pb];
+	int cmp = memcmp(a->data, b->data, MIN(a->len, b->len));
+
+	return cmp != 0 ? cmp : (a->len > b->len) - (a->len < b->len);
+}
+
+void
+pieces_write(const struct encoder *e, void *block)
+{
+	const struct vocab *v = &e->v;
+	const char *s[NSTRINGS];
+	uint32_t *at, *special, n = 0, i;
+	uint8_t *kind;
+	char *text, *p;
+	struct head *h = block;
+	uint64_t sum;
+
+	fill_head(e, h, &sum);
+	at = (uint32_t *)(h + 1);
+	special = at + h->ntokens + 1;
+	kind = (uint8_t *)(special + h->nspecial);
+	p = text = (char *)(kind + h->ntokens);
+	for (i = 0; i < v->n; i++) {
+		at[i] = (uint32_t)(p - text);
+		kind[i] = (uint8_t)vocab_kind(v, i);
+		if (is_found(v, i))
+			special[n++] = i;
+		p = mempcpy(p, v->text[i].data, v->text[i].len);
+	}
+	at[i] = (uint32_t)(p - text);
+	qsort_r(special, n, sizeof(*special), by_text,
+	    (void *)(uintptr_t)v->text);
+	get_strings(e->chat_template, s);
+	for (i = 0; i < NSTRINGS; i++)
+		if (s[i] != NULL)
+			p = mempcpy(p, s[i], strlen(s[i]) + 1);
+}
+
+/* --- checking one --- */
+
+static int
+fail(struct err *reterr, const char *what, uint64_t value)
+{
+	return err_set(reterr, ERR_RUN, -EBADMSG, "the reader's image: the "
+	    "vocabulary's %s, %" PRIu64, what, value);
+}
+
+static int
+check_head(const struct head *h, uint64_t nbytes, struct err *reterr)
+{
+	uint32_t i;
+
+	if (h->magic != MAGIC)
+		return fail(reterr, "first number", h->magic);
+	if (h->ntokens < 1 || h->ntokens > MAX_TOKENS)
+		return fail(reterr, "number of tokens", h->ntokens);
+	if (h->nspecial > h->ntokens)
+		return fail(reterr, "number of special tokens", h->nspecial);
+	if (block_bytes(h) != nbytes)
+		return fail(reterr, "size in bytes", block_bytes(h));
+	if (h->max_len > MAX_TOKEN_BYTES)
+		return fail(reterr, "longest text", h->max_len);
+	if (h->bos < NO_TOKEN || h->bos >= (int64_t)h->ntokens ||
+	    (h->adds_bos && h->bos == NO_TOKEN))
+		return fail(reterr, "BOS", (uint32_t)h->bos);
+	if (h->nends > ENCODER_MAX_ENDS)
+		return fail(reterr, "number of ends", h->nends);
+	for (i = 0; i < h->nends; i++)
+		if (h->end[i] < 0 || h->end[i] >= (int64_t)h->ntokens)
+			return fail(reterr, "end", (uint32_t)h->end[i]);
+	return 0;
+}
+
+static int
+check_tokens(const struct pieces *p, struct err *reterr)
+{
+	const struct head *h = p->h;
+	uint32_t i;
+
+	if (p->at[0] != 0 || p->at[h->ntokens] != h->text_bytes)
+		return fail(reterr, "texts end at byte", p->at[h->ntokens]);
+	for (i = 0; i < h->ntokens; i++) {
+		if (p->at[i + 1] < p->at[i] ||
+		    p->at[i + 1] - p->at[i] > h->max_len)
+			return fail(reterr, "text of a token at byte",
+			    p->at[i + 1]);
+		if (p->kind[i] > TOKEN_BYTE)
+			return fail(reterr, "kind of a token", p->kind[i]);
+	}
+	for (i = 0; i < h->nspecial; i++)
+		if (p->special[i] >= h->ntokens)
+			return fail(reterr, "special token", p->special[i]);
+	return 0;
+}
+
+/* *at moves on to the next string.  NULL with *ret_rc = 0: there is none. */
+static char *
+copy_string(uint32_t len, const char **at, const char *end, int *ret_rc)
+{
+	const char *from = *at;
+	char *s;
+
+	*ret_rc = 0;
+	if (len == NO_STRING)
+		return NULL;
+	*ret_rc = -EBADMSG;
+	if (len >= (size_t)(end - from) || strnlen(from, (size_t)len + 1) != len)
+		return NULL;
+	*at = from + len + 1;
+	*ret_rc = (s = strdup(from)) == NULL ? -ENOMEM : 0;
+	return s;
+}
+
+static int
+take_strings(struct pieces *p, struct err *reterr)
+{
+	struct chat_template *ct = p->format;
+	char **to[NSTRINGS] = { NULL, &ct->first, &ct->system[0],
+	    &ct->system[1], &ct->empty, &ct->answer, &ct->reopen, &ct->close,
+	    &ct->think_end };
+	const char *at = p->text + p->h->text_bytes;
+	const char *end = at + p->h->string_bytes;
+	const uint32_t *len = p->h->format.len;
+	unsigned i;
+	int rc;
+
+	for (i = 0; i < NSTRINGS; i++) {
+		char *s = copy_string(len[i], &at, end, &rc);
+
+		if (rc == -ENOMEM)
+			return err_nomem(reterr, "the chat format");
+		if (rc < 0 || (s == NULL && i != THINK_END))
+			return fail(reterr, "string of the chat format, "
+			    "bytes", len[i]);
+		if (i == NAME) {
+			strlcpy(p->name, s, sizeof(p->name));
+			free(s);
+		} else {
+			*to[i] = s;
+		}
+	}
+	return at == end ? 0 : fail(reterr, "strings of the chat format, bytes",
+	    p->h->string_bytes);
+}
+
+static int
+take_format(struct pieces *p, struct err *reterr)
+{
+	const struct format *f = &p->h->format;
+	struct chat_template *ct = p->format;
+	unsigned *edit[NEDITS] = { &ct->edit_system, &ct->edit_user,
+	    &ct->edit_user_after_system, &ct->edit_next_user,
+	    &ct->edit_answer, &ct->edit_rest };
+	unsigned i;
+	int rc;
+
+	ct->name = p->name;
+	if ((rc = take_strings(p, reterr)) < 0)
+		return rc;
+	if (f->begun_bytes > f->len[ANSWER])
+		return fail(reterr, "begun bytes of the answer",
+		    f->begun_bytes);
+	ct->begun_bytes = f->begun_bytes;
+	for (i = 0; i < NEDITS; i++) {
+		if (f->edit[i] & ~(unsigned)ALL_EDITS)
+			return fail(reterr, "edit of the chat format",
+			    f->edit[i]);
+		*edit[i] = f->edit[i];
+	}
+	if (f->lost & ~(unsigned)(LOST_ALL | LOST_SYSTEM | LOST_TURNS))
+		return fail(reterr, "lost parts of the chat format", f->lost);
+	ct->lost = f->lost;
+	ct->writes_bos = f->writes_bos != 0;
+	ct->channels = f->channels != 0;
+	memcpy(ct->why, f->why, sizeof(ct->why) - 1);
+	memcpy(ct->also, f->also, sizeof(ct->also) - 1);
+	return 0;
+}
+
+int
+pieces_open(const void *block, uint64_t nbytes, struct pieces **ret,
+    struct err *reterr)
+{
+	const struct head *h = block;
+	struct pieces *p;
+	int rc;
+
+	if (nbytes < sizeof(*h) || nbytes > PIECES_MAX_BYTES)
+		return fail(reterr, "size in bytes", nbytes);
+	if ((rc = check_head(h, nbytes, reterr)) < 0)
+		return rc;
+	p = calloc(1, sizeof(*p));
+	if (p == NULL || (p->format = calloc(1, sizeof(*p->format))) == NULL) {
+		free(p);
+		return err_nomem(reterr, "the vocabulary");
+	}
+	place(h, p);
+	if ((rc = check_tokens(p, reterr)) < 0 ||
+	    (rc = take_format(p, reterr)) < 0) {
+		pieces_close(p);
+		return rc;
+	}
+	*ret = p;
+	return 0;
+}
+
+void
+pieces_close(struct pieces *p)
+{
+	if (p == NULL)
+		return;
+	chat_template_close(p->format);
+	free(p);
+}
+
+/* --- questions --- */
+
+uint32_t
+pieces_size(const struct pieces *p)
+{
+	return p->h->ntokens;
+}
+
+size_t
+pieces_max_bytes(const struct pieces *p)
+{
+	return p->h->max_len;
+}
+
+int32_t
+pieces_bos(const struct pieces *p)
+{
+	return p->h->bos;
+}
+
+unsigned
+pieces_ends(const struct pieces *p, const int32_t **ret)
+{
+	*ret = p->h->end;
+	return p->h->nends;
+}
+
+const struct chat_template *
+pieces_chat_template(const struct pieces *p)
+{
+	return p->format;
+}
+
+int
+pieces_adds_bos(const struct pieces *p)
+{
+	return p->h->adds_bos != 0;
+}
+
+int
+pieces_adds_space(const struct pieces *p)
+{
+	return p->h->adds_space != 0;
+}
+
+enum token_kind
+pieces_kind(const struct pieces *p, uint32_t id)
+{
+	return id < p->h->ntokens ? (enum token_kind)p->kind[id] :
+	    TOKEN_UNKNOWN;
+}
+
+struct gguf_str
+pieces_text(const struct pieces *p, uint32_t id)
+{
+	if (id >= p->h->ntokens)
+		return (struct gguf_str){ "", 0 };
+	return (struct gguf_str){ p->text + p->at[id],
+	    p->at[id + 1] - p->at[id] };
+}
+
+/* In bounds whatever their order is. */
+int32_t
+pieces_special(const struct pieces *p, const char *text)
+{
+	uint32_t lo = 0, hi = p->h->nspecial, mid;
+	const size_t len = strlen(text);
+	struct gguf_str s;
+	int cmp;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		s = pieces_text(p, p->special[mid]);
+		cmp = memcmp(text, s.data, MIN(len, s.len));
+		if (cmp == 0 && len == s.len)
+			return (int32_t)p->special[mid];
+		if (cmp < 0 || (cmp == 0 && len < s.len))
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return NO_TOKEN;
+}
+
+/* No decoding makes a text longer. */
+size_t
+pieces_decode(const struct pieces *p, uint32_t id, int show_control, char *out)
+{
+	const struct gguf_str s = pieces_text(p, id);
+	char digits[4] = "";
+
+	switch (pieces_kind(p, id)) {
+	case TOKEN_CONTROL:
+	case TOKEN_UNKNOWN:
+		if (!show_control)
+			return 0;
+		/* FALLTHROUGH */
+	case TOKEN_USER:	/* cut out of raw text, so stored unescaped */
+		memcpy(out, s.data, s.len);
+		return s.len;
+	case TOKEN_BYTE:
+		if (s.len == 6 && memcmp(s.data, "<0x", 3) == 0) {
+			memcpy(digits, s.data + 3, 3);
+			*out = (char)strtoul(digits, NULL, 16);
+			return 1;
+		}
+		/* FALLTHROUGH */
+	default:
+		return p->h->is_bpe ? bpe_decode(&s, out) :
+		    spm_decode(&s, out);
+	}
+}
