@@ -6,12 +6,14 @@
 #ifndef CONFIG_ROLES_H
 #define CONFIG_ROLES_H
 
-#define ROLE_WORKER_ARG	"@worker"
-#define ROLE_READER_ARG	"@reader"
+#define ROLE_WORKER_ARG		"@worker"
+#define ROLE_READER_ARG		"@reader"
+#define ROLE_CONVERTER_ARG	"@converter"
 
 /* Each serves the channel on CHAN_FD until it closes; returns the exit code. */
 int worker_main(int argc, char **argv);
 int reader_main(int argc, char **argv);
+int converter_main(int argc, char **argv);
 
 /* What every role does first.  The coordinator decides when this process ends:
  * ignore the terminal's signals, which it handles, and die with it.  If it died

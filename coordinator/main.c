@@ -111,6 +111,8 @@ main(int argc, char **argv, char **envp)
 		return worker_main(argc, argv);
 	if (argc == 2 && strcmp(argv[1], ROLE_READER_ARG) == 0)
 		return reader_main(argc, argv);
+	if (argc == 2 && strcmp(argv[1], ROLE_CONVERTER_ARG) == 0)
+		return converter_main(argc, argv);
 	reserve_standard_fds();
 	log_init("straddle", 1);
 	output_init();

@@ -1,6 +1,6 @@
 /* coordinator/bench/team.h - runs the same function on several cores at once.
  * Owns: one pinned thread per core, for the duration of one call.  Called by
- * roofline*.c and by quantize/requant.c.  Does not know the work. */
+ * roofline*.c.  Does not know the work. */
 #ifndef COORDINATOR_BENCH_TEAM_H
 #define COORDINATOR_BENCH_TEAM_H
 

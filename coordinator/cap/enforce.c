@@ -144,6 +144,14 @@ enforce_open(struct enforce *e, const char *name, uint64_t cap_bytes)
 	e->limit_bytes = e->group.limit_bytes;
 }
 
+void
+enforce_open_process(struct enforce *e)
+{
+	*e = (struct enforce){ .by = SANITIZED ? ENFORCE_LEDGER :
+	    ENFORCE_RLIMIT, .group = CGROUP_INIT, .limit_bytes = UINT64_MAX,
+	    .why = "it has no group" };
+}
+
 int
 enforce_open_procs(const struct enforce *e, int *ret_fd, struct err *reterr)
 {
@@ -158,6 +166,36 @@ enforce_open_procs(const struct enforce *e, int *ret_fd, struct err *reterr)
 	return 0;
 }
 
+/* Set a limit of the process to at most nbytes, and read it back. */
+static int
+lower_limit(pid_t pid, __rlimit_resource_t what, uint64_t nbytes,
+    uint64_t *ret)
+{
+	struct rlimit rl, now;
+
+	if (prlimit(pid, what, NULL, &now) < 0)
+		return -errno;
+	rl.rlim_cur = rl.rlim_max = (rlim_t)MIN(nbytes, now.rlim_max);
+	if (prlimit(pid, what, &rl, NULL) < 0 ||
+	    prlimit(pid, what, NULL, &now) < 0)
+		return -errno;
+	if (now.rlim_cur > nbytes || now.rlim_max > nbytes)
+		return -ENOTSUP;	/* qemu-user ignores these limits */
+	*ret = now.rlim_cur;
+	return 0;
+}
+
+/* Address space: what it has, what it may still map, and a growing stack. */
+static int
+limit_space(const struct enforce_start *st, uint64_t more)
+{
+	uint64_t size = 0, limit;
+	int rc = meminfo_read_process(st->pid, "VmSize", &size);
+
+	return rc < 0 ? rc : lower_limit(st->pid, RLIMIT_AS, size + more +
+	    MIB, &limit);
+}
+
 /* The worker may still map the cap less its resident memory, the shared memory
  * that it will map, and the page tables of a whole cap. */
 static int
@@ -166,24 +204,16 @@ limit_data(struct enforce *e, const struct enforce_start *st)
 	/* The worker reports rss_bytes: it must not wrap the sum. */
 	uint64_t reserved = MIN(st->rss_bytes, st->cap_bytes) +
 	    MIN(st->shared_bytes, st->cap_bytes) + st->cap_bytes / 512;
+	uint64_t more = st->cap_bytes - MIN(st->cap_bytes, reserved);
 	uint64_t data = 0;
-	struct rlimit rl, now;
 	int rc;
 
 	/* The kernel compares VmData with RLIMIT_DATA. */
-	if ((rc = meminfo_read_process(st->pid, "VmData", &data)) < 0)
+	if ((rc = meminfo_read_process(st->pid, "VmData", &data)) < 0 ||
+	    (rc = lower_limit(st->pid, RLIMIT_DATA, data + more,
+	    &e->limit_bytes)) < 0)
 		return rc;
-	data += st->cap_bytes - MIN(st->cap_bytes, reserved);
-	if (prlimit(st->pid, RLIMIT_DATA, NULL, &now) < 0)
-		return -errno;
-	rl.rlim_cur = rl.rlim_max = (rlim_t)MIN(data, now.rlim_max);
-	if (prlimit(st->pid, RLIMIT_DATA, &rl, NULL) < 0 ||
-	    prlimit(st->pid, RLIMIT_DATA, NULL, &now) < 0)
-		return -errno;
-	if (now.rlim_cur > data || now.rlim_max > data)
-		return -ENOTSUP;	/* qemu-user ignores this limit */
-	e->limit_bytes = now.rlim_cur;
-	return 0;
+	return st->private_only ? limit_space(st, more) : 0;
 }
 
 int

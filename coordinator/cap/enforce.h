@@ -38,6 +38,10 @@ const char *enforce_best_name(void);
  * = count only.  Never fails: why says what is missing. */
 void enforce_open(struct enforce *e, const char *name, uint64_t cap_bytes);
 
+/* The same for a process that is no session and has no group: RLIMIT_DATA.  It
+ * creates nothing, and does not move this process. */
+void enforce_open_process(struct enforce *e);
+
 /* Open the group's cgroup.procs for child_spawn().  *ret_fd is the caller's to
  * close; -1 = there is no group. */
 int enforce_open_procs(const struct enforce *e, int *ret_fd,
@@ -48,6 +52,8 @@ int enforce_open_procs(const struct enforce *e, int *ret_fd,
 struct enforce_start {
 	pid_t pid;
 	uint64_t cap_bytes, rss_bytes, shared_bytes;
+	int private_only;	/* 1 = it maps no shared memory: RLIMIT_DATA
+				 * is joined by RLIMIT_AS, which counts that */
 };
 
 /* Put the cap in force for a worker that has started: check that it is in the

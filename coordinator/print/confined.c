@@ -2,6 +2,7 @@
 #include "confined.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "config/devices.h"
@@ -66,25 +67,44 @@ confined_rights_json(const char *kind)
 	return a;
 }
 
+/* who: "session cpu0"; may_for: " for its device". */
 static void
-log_session(const struct session *s)
+log_parts(const char *who, const int32_t held[CONFINE_NPARTS],
+    const char *may_for, const char *may)
 {
-	char yes[256] = "", no[512] = "", may[256];
+	char yes[256] = "", no[512] = "";
 	unsigned p;
 
 	for (p = 0; p < CONFINE_NPARTS; p++) {
-		if (s->ready.confined[p] == 0) {
+		if (held[p] == 0) {
 			words_add(yes, sizeof(yes), ", ", "%s", parts[p].words);
 			continue;
 		}
 		words_add(no, sizeof(no), ", ", "%s (%s)", parts[p].key,
-		    failure_reason(s->ready.confined[p]));
+		    failure_reason(held[p]));
 	}
-	confined_rights(s->plan->conf->device, may, sizeof(may));
-	log_debug("session %s: confined: %s%s%s%s%s", s->name,
+	log_debug("%s: confined: %s%s%s%s%s%s", who,
 	    yes[0] != '\0' ? yes : "by nothing",
 	    no[0] != '\0' ? "; not by " : "", no,
-	    may[0] != '\0' ? "; for its device it may " : "", may);
+	    may[0] != '\0' ? may_for : "", may[0] != '\0' ?
+	    " it may " : "", may);
+}
+
+static void
+log_session(const struct session *s)
+{
+	char who[MAX_NAME + 16], may[256];
+
+	confined_rights(s->plan->conf->device, may, sizeof(may));
+	snprintf(who, sizeof(who), "session %s", s->name);
+	log_parts(who, s->ready.confined, "; for its device", may);
+}
+
+void
+confined_log_child(const char *who, const int32_t held[CONFINE_NPARTS],
+    const char *may)
+{
+	log_parts(who, held, ";", may);
 }
 
 /* One note for all sessions: each missing part, with the reason of the first

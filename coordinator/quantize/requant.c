@@ -16,7 +16,6 @@
 
 #include "kernels/types/dequant.h"
 #include "kernels/types/encode.h"
-#include "coordinator/bench/team.h"
 
 enum {
 	PIECE = 1 << 16,	/* elements: whole blocks of every type */
@@ -29,6 +28,7 @@ struct buffers {
 	uint8_t out[PIECE * sizeof(float)];
 	float x[PIECE], back[PIECE];
 };
+_Static_assert(sizeof(struct buffers) == REQUANT_THREAD_BYTES, "as promised");
 
 struct piece {
 	uint64_t tensor, first;
@@ -232,8 +232,6 @@ take_piece(struct requant_work *w, struct piece *ret)
 	const struct requant *q = w->q;
 	uint64_t left;
 
-	if (w->rc == 0 && q->stop != NULL && atomic_load(q->stop))
-		w->rc = err_set(&w->err, ERR_RUN, -EINTR, "interrupted");
 	if (w->rc < 0 || w->next.tensor == q->g->ntensors)
 		return 0;
 	left = work_of(&q->g->tensor[w->next.tensor]) - w->next.first;
@@ -266,10 +264,10 @@ add_result(struct requant_work *w, const struct piece *p,
 			q->done(q->arg, w->nreported, &w->tensor[w->nreported].r);
 }
 
-static double
-take_step(void *arg, unsigned i)
+/* Convert one piece; 0 = there was none. */
+static int
+take_step(struct requant_work *w, unsigned thread)
 {
-	struct requant_work *w = arg;
 	struct requant_result r = { 0 };
 	struct err e = { 0 };
 	struct piece p;
@@ -280,7 +278,7 @@ take_step(void *arg, unsigned i)
 	pthread_mutex_unlock(&w->lock);
 	if (!found)
 		return 0;
-	rc = process_piece(w->q, &p, &w->buffers[i], &r, &e);
+	rc = process_piece(w->q, &p, &w->buffers[thread], &r, &e);
 	pthread_mutex_lock(&w->lock);
 	if (rc == 0)
 		add_result(w, &p, &r);
@@ -289,51 +287,39 @@ take_step(void *arg, unsigned i)
 		w->err = e;
 	}
 	pthread_mutex_unlock(&w->lock);
-	return p.n;
+	return 1;
 }
 
-/* Assign the allowed cores to the threads, round robin. */
 static void
-choose_cores(const struct requant *q, unsigned *cpu)
+take_steps(void *arg, unsigned thread)
 {
-	unsigned c = 0, i;
-
-	for (i = 0; i < q->nthreads; i++) {
-		while (!cpuset_has(&q->cpus, c))
-			c = (c + 1) % MAX_CPUS;
-		cpu[i] = c;
-		c = (c + 1) % MAX_CPUS;
-	}
+	while (take_step(arg, thread))
+		;
 }
 
 int
 requant_run(const struct requant *q, struct err *reterr)
 {
 	struct requant_work w = { .q = q };
-	unsigned *cpu = calloc(q->nthreads, sizeof(*cpu));
-	struct team_time time;
+	unsigned n = q->par->nthreads;
 	uint64_t i;
-	int rc;
+	int rc = 0;
 
-	w.buffers = calloc(q->nthreads, sizeof(*w.buffers));
+	w.buffers = calloc(n, sizeof(*w.buffers));
 	w.tensor = calloc(q->g->ntensors + 1, sizeof(*w.tensor));
-	if (cpu == NULL || w.buffers == NULL || w.tensor == NULL) {
-		rc = err_nomem(reterr, "%u threads; use fewer (--threads)",
-		    q->nthreads);
+	if (w.buffers == NULL || w.tensor == NULL) {
+		rc = err_nomem(reterr, "%u threads; use fewer (--threads)", n);
 		goto done;
 	}
 	for (i = 0; i < q->g->ntensors; i++)
 		w.tensor[i].left = work_of(&q->g->tensor[i]);
-	choose_cores(q, cpu);
 	pthread_mutex_init(&w.lock, NULL);
-	rc = team_run(cpu, q->nthreads, TEAM_UNTIL_DONE, take_step, &w, &time,
-	    reterr);
+	q->par->run(q->par, take_steps, &w);
 	pthread_mutex_destroy(&w.lock);
-	if (rc == 0 && (rc = w.rc) < 0 && reterr != NULL)
+	if ((rc = w.rc) < 0 && reterr != NULL)
 		*reterr = w.err;
 done:
 	free(w.tensor);
 	free(w.buffers);
-	free(cpu);
 	return rc;
 }

@@ -1,14 +1,13 @@
 /* coordinator/quantize/requant.h - converts a model's tensors to other types.
- * Owns: the choice of types, and the threads that read, convert and write.
- * Called by cmd/quantize.c.  Does not depend on the command line;
- * prints nothing.  Uses 1.25 MiB per thread, whatever the model's size. */
+ * Owns: the choice of types, and what the threads do that read, convert and
+ * write.  Called by the converter (converter.c), requant_type_parse() by the
+ * command.  Prints nothing.  Uses REQUANT_THREAD_BYTES per thread, whatever the
+ * model's size. */
 #ifndef COORDINATOR_QUANTIZE_REQUANT_H
 #define COORDINATOR_QUANTIZE_REQUANT_H
 
-#include <stdatomic.h>
-
-#include "config/units.h"
 #include "layers/gguf/write.h"
+#include "layers/par.h"
 
 /* --- choice of types (types.c) --- */
 
@@ -44,6 +43,8 @@ int requant_types(const struct gguf *g, const struct requant_want *want,
 
 /* --- conversion (requant.c) --- */
 
+enum { REQUANT_THREAD_BYTES = 5 << 18 };
+
 /* Error of one tensor, relative: sqrt(errors / squares). */
 struct requant_result {
 	double errors, squares;	/* sums of squared differences and of squared
@@ -56,10 +57,7 @@ struct requant {
 	const char *out_path;		/* for messages */
 	int out_fd;			/* has out->file_bytes; the caller
 					 * writes the header */
-	unsigned nthreads;		/* pinned to cpus, round robin */
-	struct cpuset cpus;		/* at least one */
-	/* Set by a signal handler to end the work with -EINTR; may be NULL. */
-	const volatile atomic_int *stop;
+	struct par *par;		/* its threads do the work */
 	/* Callbacks, NULL = none.  Any thread calls them, with a lock held.
 	 * done: tensor i is written; called in the order of i.
 	 * tick: done_bytes of the source are converted. */
@@ -68,7 +66,8 @@ struct requant {
 	void *arg;
 };
 
-/* Convert every tensor.  The bytes written do not depend on nthreads. */
+/* Convert every tensor.  The bytes written do not depend on the number of
+ * threads. */
 int requant_run(const struct requant *q, struct err *reterr);
 
 #endif

@@ -293,4 +293,76 @@ for sig in SIGTERM SIGQUIT SIGKILL; do
 	    equal "$keep" "$(cksum <"$T/Q4_0.gguf")"
 	check "$sig: no temporary file is left" no_part
 done
+
+# --- the converter: a child that is confined ---
+
+confined() { grep -q "^straddle: the converter: confined: .*$1" "$ERR"; }
+check_success "quantize -v" \
+    quantize "$T/f32.gguf" "$T/v.gguf" Q8_0 -v --threads 2
+check "-v reports how the converter is confined" confined 'no capabilities'
+check "-v reports its cap" stderr_has \
+    'the converter: .* a cap of [0-9.]+ MiB, held by (RLIMIT_DATA|ledger)$'
+check "the file is the same" cmp -s "$T/v.gguf" "$MODEL"
+filtered=
+! confined 'fewer after it' || filtered=1
+
+look() { "$PYTHON" "$TESTS/tools/converter.py" "$1" "$BIN" "$T/f32.gguf" \
+    "$T/looked.gguf" Q8_0 >"$T/seen" 2>&1 || { cat "$T/seen"; return 1; }; }
+if [ -n "$filtered" ]; then
+	check "its threads have two filters and no capabilities" look threads
+	check "its memory and its output are limited" look limits
+	[ "$(id -u)" != 0 ] ||
+	    check "it holds the channel, its messages,\
+ the output and the model" look fds
+fi
+
+# Kill it at random moments.
+has_child_or_ends() { pgrep -P "$GROUP" >/dev/null || ! kill -0 "$GROUP"; }
+kill_converter()
+{
+	straddle_bg quantize -q "$T/f32.gguf" "$T/killed.gguf" Q4_K --threads 1
+	eventually has_child_or_ends
+	sleep "0.$((RANDOM % 2))$((RANDOM % 10))"
+	pkill -KILL -P "$GROUP" || true
+	wait "$GROUP" || RC=$?
+	check "no process is left" no_process_left
+}
+killed=0
+for ((i = 0; i < ${FULL:+10}15; i++)); do
+	rm -f "$T/killed.gguf"
+	kill_converter
+	if [ "$RC" = 0 ]; then
+		check "it was done before: the output is whole" \
+		    cmp -s "$T/killed.gguf" "$T/Q4_K.gguf"
+		continue
+	fi
+	killed=$((killed + 1))
+	check "a killed converter is reported" is_refusal 1 \
+	    'the converter was killed by signal 9 \(Killed\)'
+	check "a killed converter leaves no output" test ! -e "$T/killed.gguf"
+done
+check "$killed converters were killed" test $killed -gt 0
+check "no temporary file is left" no_part
+
+if [ -x "$FAULTY" ]; then
+	BIN=$FAULTY
+	! sanitized || e2e_end
+	if [ -n "$filtered" ]; then
+		for fault in load-socket:1 load-openat:2 load-execve:1 \
+		    load-clone:1 load-pwrite64:1 socket:2 openat:1 clone:2 \
+		    pwrite64:1 ptrace:1; do
+			export STRADDLE_FAULT=converter:$fault
+			call=${fault%:*}
+			straddle quantize -q "$T/f32.gguf" "$T/x" Q8_0 --threads 2
+			check "$fault is blocked and reported" is_refusal 1 "the\
+ converter called ${call#load-} \(number [0-9]+\), which is forbidden"
+		done
+	fi
+	export STRADDLE_FAULT=converter:alloc:20
+	straddle quantize -q "$T/f32.gguf" "$T/x" Q8_0 --threads 2
+	check "without memory the cap is named" is_refusal 1 "no memory for .*;\
+ the converter's cap is [0-9.]+ MiB, held by RLIMIT_DATA"
+	unset STRADDLE_FAULT
+	check "after all faults there is no output" test ! -e "$T/x"
+fi
 e2e_end

@@ -35,6 +35,10 @@ for what in alloc mmap memfd fd fork; do
 done
 torture worker:message "${RUN[@]}" --json
 torture worker:slot "${RUN[@]}" --recover 2
+QUANTIZE=(quantize "$T/tiny.gguf" "$T/out.gguf" Q4_0 --threads 2 --force --json)
+for what in alloc thread message; do
+	torture "converter:$what" "${QUANTIZE[@]}"
+done
 [ "${TORTURE:-}" = all ] || e2e_end
 
 ONE=("${TINY[@]}" -s cpu,threads=1)
@@ -57,6 +61,9 @@ torture worker:message run "${ONE[@]}" -p a -n 3 --temp 0 -v
 torture coordinator:alloc inspect "$T/tiny.gguf" --json
 torture coordinator:alloc devices --json
 torture worker:alloc devices --json
+for what in alloc mmap fd fork; do
+	torture "coordinator:$what" "${QUANTIZE[@]}"
+done
 torture coordinator:alloc tokenize -m "$MODEL" -p "In the beginning"
 torture coordinator:alloc detokenize -m "$MODEL" -p "1 2 3"
 torture coordinator:alloc stress "${PAIR[@]}" --only "caps*" --json

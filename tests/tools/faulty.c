@@ -8,16 +8,18 @@
  *	STRADDLE_FAULT=coordinator:alloc:17
  *	STRADDLE_FAULT=worker:socket:1
  *
- * Processes: coordinator, or worker (each worker counts for itself).
+ * Processes: coordinator, worker, converter (each counts for itself).
  * Faults of any process:
  *	alloc, mmap, memfd, uring, thread, fd, fork
  *			the Nth such call fails, as if the resource were exhausted
- * Faults of a worker:
- *	socket, openat, execve, ptrace
- *			it makes that call on thread N after its load
- *	load-socket, load-openat, load-execve, load-ptrace
+ * Faults of a worker or converter:
+ *	socket, openat, execve, ptrace, clone, pwrite64
+ *			it makes that call on thread N after its load, a converter
+ *			when it has read the header
+ *	load-socket, load-openat, load-execve, ...
  *			before its load, once it is confined
  *	message, slot	it corrupts one of its messages or ring slots; N is the seed
+ * Faults of a worker:
  *	epoch		after another worker's loss it acknowledges an epoch that is
  *			N too high
  *	flood		it writes 64 MiB of escape sequences to stdout and stderr once
@@ -67,13 +69,14 @@
 #include "worker/hexagon/port.h"
 #include "worker/stage/report.h"
 
-enum { MAX_FD = 256 };
+enum { MAX_FD = 256, MAX_TYPE = 160 };	/* types of messages, and more */
 
 struct counters {
 	_Atomic uint32_t hits, leaks;
 };
 
 static struct counters *counters;
+static int is_converter;
 static char fault[16];		/* "" = no fault in this process */
 static unsigned long nth;
 static _Atomic unsigned long count;
@@ -371,6 +374,11 @@ make_forbidden_call(void *arg, unsigned thread)
 		(void)execve("/bin/true", none, none);
 	else if (strcmp(call, "ptrace") == 0)
 		(void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	else if (strcmp(call, "clone") == 0)
+		(void)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	/* Of the pipe that it may write() to. */
+	else if (strcmp(call, "pwrite64") == 0)
+		(void)syscall(SYS_pwrite64, STDERR_FILENO, "", 1, 0);
 }
 
 static struct par *confined_par;
@@ -412,6 +420,10 @@ int __real_report(struct chan *c, uint32_t type, const void *buf,
     size_t nbytes, struct err *reterr);
 int __wrap_report(struct chan *c, uint32_t type, const void *buf,
     size_t nbytes, struct err *reterr);
+int __real_chan_send(struct chan *c, uint32_t type, const void *buf,
+    size_t nbytes, const int *fds, unsigned nfds, uint64_t deadline_ns);
+int __wrap_chan_send(struct chan *c, uint32_t type, const void *buf,
+    size_t nbytes, const int *fds, unsigned nfds, uint64_t deadline_ns);
 void __real_ring_commit_spsc(struct ring *r);
 void __wrap_ring_commit_spsc(struct ring *r);
 
@@ -459,27 +471,48 @@ report_epoch(struct chan *c, const struct wire_renewed *buf,
 	return __real_report(c, WIRE_RENEWED, &r, sizeof(r), reterr);
 }
 
+/* Corrupt a copy of a message, its type and its length. */
+static const void *
+corrupt_message(uint32_t *type, const void *buf, size_t *nbytes)
+{
+	static uint8_t bad[CHAN_MAX_BYTES];
+
+	if (counters != NULL)
+		atomic_fetch_add(&counters->hits, 1);
+	if (*nbytes > 0)
+		memcpy(bad, buf, *nbytes);
+	corrupt(bad, *nbytes);
+	if (draw(8) == 0)
+		*nbytes = draw(CHAN_MAX_BYTES);
+	if (draw(8) == 0)
+		*type = draw(MAX_TYPE);
+	return bad;
+}
+
 int
 __wrap_report(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
     struct err *reterr)
 {
 	static unsigned messages;
-	static uint8_t bad[CHAN_MAX_BYTES];
 
 	if (strcmp(fault, "epoch") == 0 && type == WIRE_RENEWED)
 		return report_epoch(c, buf, reterr);
-	if (strcmp(fault, "message") != 0 || messages++ != nth % 4)
-		return __real_report(c, type, buf, nbytes, reterr);
-	if (counters != NULL)
-		atomic_fetch_add(&counters->hits, 1);
-	if (nbytes > 0)
-		memcpy(bad, buf, nbytes);
-	corrupt(bad, nbytes);
-	if (draw(8) == 0)
-		nbytes = draw(CHAN_MAX_BYTES);
-	if (draw(8) == 0)
-		type = draw(WIRE_ERROR + 2);
-	return __real_report(c, type, bad, nbytes, reterr);
+	if (strcmp(fault, "message") == 0 && messages++ == nth % 4)
+		buf = corrupt_message(&type, buf, &nbytes);
+	return __real_report(c, type, buf, nbytes, reterr);
+}
+
+/* A converter's messages: one of each kind, or a later one. */
+int
+__wrap_chan_send(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
+    const int *fds, unsigned nfds, uint64_t deadline_ns)
+{
+	static unsigned messages;
+
+	if (is_converter && strcmp(fault, "message") == 0 &&
+	    messages++ == nth % 8)
+		buf = corrupt_message(&type, buf, &nbytes);
+	return __real_chan_send(c, type, buf, nbytes, fds, nfds, deadline_ns);
 }
 
 /* The consumer drops the batch for some of these words; the run must notice that
@@ -687,19 +720,21 @@ __attribute__((constructor)) static void
 init_fault(int argc, char **argv)
 {
 	const char *env = getenv("STRADDLE_FAULT");
-	int worker = argc == 2 && strcmp(argv[1], ROLE_WORKER_ARG) == 0, fd;
+	int is_child = argc == 2 && argv[1][0] == '@', fd;
+	const char *role = is_child ? argv[1] + 1 : "coordinator";
 	char who[16];
 
 	if (env == NULL || sscanf(env, "%15[^:]:%15[^:]:%lu", who, fault,
 	    &nth) != 3)
 		return;
-	if (strcmp(who, worker ? "worker" : "coordinator") != 0)
+	is_converter = is_child && strcmp(argv[1], ROLE_CONVERTER_ARG) == 0;
+	if (strcmp(who, role) != 0)
 		fault[0] = '\0';
 	for (fd = 0; fd < MAX_FD; fd++)
 		was_open[fd] = (unsigned char)is_open(fd);
-	/* A worker closes all descriptors that it does not need at its start, and its
+	/* A child closes all descriptors that it does not need at its start, and its
 	 * channel at the end. */
-	if (worker)
+	if (is_child)
 		memset(was_open + 3, 0, sizeof(was_open) - 3);
 	open_counters();
 }

@@ -444,9 +444,54 @@ row("cap: a worker's word wraps RLIMIT_DATA", "coordinator/cap/enforce.c",
     "unit/enforce")
 row("cap: RLIMIT_DATA forgets what is mapped already",
     "coordinator/cap/enforce.c",
-    "data += st->cap_bytes - MIN(st->cap_bytes, reserved);",
-    "data = st->cap_bytes - MIN(st->cap_bytes, reserved);",
+    "data + more,", "more,",
     "unit/enforce")
+row("cap: shared memory beyond RLIMIT_DATA", "coordinator/cap/enforce.c",
+    "return st->private_only ?", "return st->cap_bytes == 1 ?",
+    "unit/enforce")
+
+# --- the converter ---
+
+row("converter: not confined", "coordinator/quantize/converter.c",
+    "	confine_before_load(c->confine, c->par, c->confined);\n", "",
+    "e2e/quantize.sh")
+row("converter: keeps calls that only the header needs",
+    "coordinator/quantize/converter.c",
+    "	confine_after_load(c->confine, c->confined);\n", "",
+    "e2e/quantize.sh")
+row("converter: no cap", "coordinator/quantize/convert.c",
+    "if ((rc = enforce_apply(&c->enforce, &st, reterr)) < 0)",
+    "if ((rc = st.cap_bytes == 0 ? -EIO : 0) < 0)",
+    "e2e/quantize.sh")
+row("converter: its output grows", "coordinator/quantize/convert.c",
+    "	limit_output(c);\n", "	(void)limit_output;\n",
+    "e2e/quantize.sh")
+row("converter: its error says nothing of the cap",
+    "coordinator/quantize/convert.c",
+    "if (we.rc == -ENOMEM && c", "if (we.rc == 1 && c",
+    "e2e/quantize.sh")
+for what, text, broken in (
+        ("no tensors", "if (l->ntensors == 0)", "if (in_bytes == 0)"),
+        ("any size", "l->file_bytes / MAX_GROWTH > in_bytes + MAX_ADDED",
+         "l->file_bytes == 1"),
+        ("a size that is negative as an offset",
+         "l->file_bytes > INT64_MAX ||", "l->file_bytes == 1 ||"),
+        ("more matrices than there are",
+         "l->count.fallback > l->count.wanted ||", "in_bytes == 1 ||"),
+        ("a type that is none",
+         "quant_info(l->count.fallback_type) == NULL", "in_bytes == 1"),
+        ("a name without an end",
+         "if (l->unknown_name[sizeof(l->unknown_name) - 1] != '\\0')",
+         "if (in_bytes == 1)"),
+        ("a tensor's name without an end",
+         "if (t->name[sizeof(t->name) - 1] != '\\0')",
+         "if (t->ndims == 77)"),
+        ("any number of dimensions", "if (t->ndims > GGUF_MAX_DIMS)",
+         "if (t->ndims == 77)"),
+        ("an error that is no number", "!isfinite(t->result.errors) ||",
+         "")):
+    row("converter: reports " + what, "coordinator/quantize/convert.c", text,
+        broken, "unit/convert")
 
 # --- reports ---
 

@@ -19,15 +19,15 @@
 
 #define CAP	(64 * MIB)
 
-/* A process that has mapped `before` bytes.  It maps bytes in steps of `step`
- * when it is told to, and reports how many it got. */
+/* A process that has mapped `before` bytes.  It maps bytes in steps of `step`,
+ * private or shared ones, when it is told to, and reports how many it got. */
 static struct {
 	pid_t pid;
 	int to, from;
 } child;
 
 static NORETURN void
-child_main(int in, int out, uint64_t before, uint64_t step)
+child_main(int in, int out, uint64_t before, uint64_t step, int kind)
 {
 	uint64_t got = 0;
 	char c = 0;
@@ -38,13 +38,13 @@ child_main(int in, int out, uint64_t before, uint64_t step)
 	if (write(out, &c, 1) != 1 || read(in, &c, 1) != 1)
 		_exit(2);
 	while (got < GIB && mmap(NULL, step, PROT_READ | PROT_WRITE,
-	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+	    kind | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
 		got += step;
 	_exit(write(out, &got, sizeof(got)) == sizeof(got) ? 0 : 3);
 }
 
 static void
-start_child(uint64_t before, uint64_t step)
+start_child_kind(uint64_t before, uint64_t step, int kind)
 {
 	int in[2], out[2];
 	char c;
@@ -54,12 +54,18 @@ start_child(uint64_t before, uint64_t step)
 	fflush(stdout);
 	ck_assert_int_ge(child.pid = fork(), 0);
 	if (child.pid == 0)
-		child_main(in[0], out[1], before, step);
+		child_main(in[0], out[1], before, step, kind);
 	close(in[0]);
 	close(out[1]);
 	child.to = in[1];
 	child.from = out[0];
 	ck_assert_int_eq(read(child.from, &c, 1), 1);
+}
+
+static void
+start_child(uint64_t before, uint64_t step)
+{
+	start_child_kind(before, step, MAP_PRIVATE);
 }
 
 /* The bytes that it could map. */
@@ -205,6 +211,27 @@ START_TEST(a_session_without_a_cap_gets_no_limit)
 }
 END_TEST
 
+/* RLIMIT_DATA does not count it. */
+START_TEST(a_process_without_shared_memory_gets_none_beyond_its_cap)
+{
+	struct enforce e = { .by = ENFORCE_RLIMIT };
+	struct enforce_start st = { .cap_bytes = CAP, .private_only = 1 };
+	struct err err;
+	uint64_t got;
+
+	start_child_kind(0, 64 * KIB, MAP_SHARED);
+	st.pid = child.pid;
+	t_ok(enforce_apply(&e, &st, &err), &err);
+	got = end_child();
+	if (e.by != ENFORCE_RLIMIT) {
+		puts("skipped: RLIMIT_DATA is not enforced here");
+		return;
+	}
+	ck_assert_uint_le(got, CAP + MIB);	/* room for the stack */
+	ck_assert_uint_gt(got, CAP - 2 * MIB);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -212,7 +239,8 @@ main(void)
 		the_limit_leaves_the_cap_less_what_is_used,
 		nothing_is_left_of_a_cap_that_is_used_up,
 		a_limit_in_force_is_not_raised,
-		a_session_without_a_cap_gets_no_limit
+		a_session_without_a_cap_gets_no_limit,
+		a_process_without_shared_memory_gets_none_beyond_its_cap
 	};
 
 	return t_main("enforce", 60, tests, NITEMS(tests));
