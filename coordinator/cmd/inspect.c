@@ -364,7 +364,7 @@ cmd_inspect(const struct conf *c, struct err *reterr)
 	struct reader *r;
 	int rc;
 
-	if ((rc = reader_open(c, &r, reterr)) < 0)
+	if ((rc = reader_open(c, NULL, &r, reterr)) < 0)
 		return rc;
 	if (c->json)
 		rc = print_json(r, reterr);

@@ -17,7 +17,7 @@ open_vocab(const struct conf *c, struct reader **ret_r, struct tokenizer **ret,
 {
 	int rc;
 
-	if ((rc = reader_open(c, ret_r, reterr)) < 0)
+	if ((rc = reader_open(c, NULL, ret_r, reterr)) < 0)
 		return rc;
 	if ((rc = reader_tokenizer(*ret_r, ret, reterr)) < 0)
 		reader_close(*ret_r);

@@ -23,6 +23,22 @@
 #include "coordinator/session/device_limits.h"
 #include "coordinator/session/fatal.h"
 
+/* A signal ends the wait for the reader with a message, and nothing is left
+ * behind. */
+static int
+open_reader(const struct conf *c, struct reader **ret, struct err *reterr)
+{
+	sigset_t before;
+	int fd, rc;
+
+	if ((fd = signals_block(&before, reterr)) < 0)
+		return fd;
+	rc = reader_open(c, signals_check, ret, reterr);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	close(fd);
+	return rc;
+}
+
 int
 engine_open(const struct conf *c, struct engine **ret, struct err *reterr)
 {
@@ -33,7 +49,7 @@ engine_open(const struct conf *c, struct engine **ret, struct err *reterr)
 		return err_nomem(reterr, "the engine");
 	eng->conf = c;
 	eng->signal_fd = -1;
-	if ((rc = reader_open(c, &eng->reader, reterr)) < 0 ||
+	if ((rc = open_reader(c, &eng->reader, reterr)) < 0 ||
 	    (rc = reader_model(eng->reader, &eng->model, reterr)) < 0)
 		goto fail;
 	notes_unused_tensors(engine_file(eng), eng->model);
@@ -50,11 +66,7 @@ fail:
 int
 engine_open_tokenizer(struct engine *eng, struct err *reterr)
 {
-	int rc = reader_tokenizer(eng->reader, &eng->vocab, reterr);
-
-	if (rc == 0)
-		reader_set_poll(eng->reader, signals_check);
-	return rc;
+	return reader_tokenizer(eng->reader, &eng->vocab, reterr);
 }
 
 /* --- plan --- */

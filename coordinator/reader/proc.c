@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,10 +42,12 @@ is_launched(void)
 }
 
 int
-proc_init(struct reader_proc *p, uint64_t cap_bytes, struct err *reterr)
+proc_init(struct reader_proc *p, uint64_t cap_bytes, tokenizer_poll_fn *poll,
+    struct err *reterr)
 {
 	*p = (struct reader_proc){ .child = CHILD_NONE, .chan = { -1 },
-	    .messages = MESSAGES_NONE, .cap_bytes = cap_bytes };
+	    .messages = MESSAGES_NONE, .cap_bytes = cap_bytes,
+	    .poll = poll };
 	if ((p->msg = malloc(sizeof(*p->msg))) == NULL)
 		return err_nomem(reterr, "a message of the reader");
 	p->msg->nfds = 0;
@@ -77,11 +80,12 @@ static int
 fail_ended(struct reader_proc *p, struct err *reterr)
 {
 	char how[256] = "closed its channel", why[512], cap[UNITS_BYTES_LEN];
-	int status;
+	int status = 0;
 
 	if (child_wait(&p->child, event_now_ns() + END_NS, &status) == 0)
 		child_describe(status, how, sizeof(how));
 	enforce_describe_loss(&p->enforce, 0, why, sizeof(why));
+	p->was_killed = WIFSIGNALED(status) && why[0] == '\0';
 	close_process(p);
 	p->losses++;
 	return err_set(reterr, ERR_RUN, -ECOMM, "the reader, which parses the "
@@ -182,6 +186,7 @@ proc_begin(struct reader_proc *p, uint64_t budget_ns)
 	p->waited_ns = 0;
 	p->wait_limit_ns = WAIT_BASE_NS + budget_ns * WAIT_FACTOR;
 	p->notes = 0;
+	p->was_killed = 0;
 	return 0;
 }
 

@@ -24,6 +24,8 @@ struct reader_proc {
 	uint64_t cap_bytes;
 	int data_limited;		/* RLIMIT_DATA holds, beside a group */
 	unsigned losses;
+	int was_killed;			/* the last one, not for memory: another
+					 * one may do what it could not */
 	int32_t confined[CONFINE_NPARTS];	/* 0 = in force, else -errno */
 	tokenizer_poll_fn *poll;	/* NULL = nothing ends a wait */
 	struct chan_msg *msg;		/* the last that came */
@@ -34,7 +36,8 @@ struct reader_proc {
 };
 
 /* No process; proc_done() may follow. */
-int proc_init(struct reader_proc *p, uint64_t cap_bytes, struct err *reterr);
+int proc_init(struct reader_proc *p, uint64_t cap_bytes,
+    tokenizer_poll_fn *poll, struct err *reterr);
 /* End it and remove its group. */
 void proc_done(struct reader_proc *p);
 

@@ -156,7 +156,7 @@ open_model(struct reader *r, struct gguf_file *file, uint32_t *ret_n,
 		return rc;
 	*ret_n = 1;
 	derive_sizes(r->conf, file[0].nbytes, &r->image_bytes, &cap);
-	if ((rc = proc_init(&r->p, cap, reterr)) < 0 ||
+	if ((rc = proc_init(&r->p, cap, r->p.poll, reterr)) < 0 ||
 	    (rc = proc_start(&r->p, reterr)) < 0 ||
 	    (rc = image_lend(&r->image_bytes, &fd, reterr)) < 0)
 		return rc;
@@ -170,33 +170,58 @@ open_model(struct reader *r, struct gguf_file *file, uint32_t *ret_n,
 	return take_directory(r, fd, file, n, reterr);
 }
 
-int
-reader_open(const struct conf *c, struct reader **ret, struct err *reterr)
+static int
+open_once(struct reader *r, struct err *reterr)
 {
-	struct reader *r = calloc(1, sizeof(*r));
 	struct gguf_file *file = calloc(GGUF_MAX_FILES, sizeof(*file));
 	uint32_t n = 0, i;
 	int rc;
 
-	if (r == NULL || file == NULL) {
-		free(r);
-		free(file);
-		return err_nomem(reterr, "the reader of %s", c->model_path);
-	}
-	r->conf = c;
-	r->p.child = (struct child)CHILD_NONE;
-	r->p.chan.fd = r->p.messages.fd = r->vocab_fd = -1;
+	if (file == NULL)
+		return err_nomem(reterr, "the reader's files");
 	rc = open_model(r, file, &n, reterr);
 	if (r->g == NULL)
 		for (i = 0; i < n; i++)
 			gguf_file_close(&file[i]);
 	free(file);
-	if (rc < 0) {
+	return rc;
+}
+
+static struct reader *
+new_reader(const struct conf *c, tokenizer_poll_fn *poll)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+
+	if (r == NULL)
+		return NULL;
+	r->conf = c;
+	r->p.child = (struct child)CHILD_NONE;
+	r->p.chan.fd = r->p.messages.fd = r->vocab_fd = -1;
+	r->p.poll = poll;
+	return r;
+}
+
+int
+reader_open(const struct conf *c, tokenizer_poll_fn *poll,
+    struct reader **ret, struct err *reterr)
+{
+	struct reader *r;
+	int rc, again, attempts = c->recover > 0 ? 2 : 1;
+
+	do {
+		if ((r = new_reader(c, poll)) == NULL)
+			return err_nomem(reterr, "the reader of %s",
+			    c->model_path);
+		if ((rc = open_once(r, reterr)) == 0)
+			break;
+		again = rc == -ECOMM && r->p.was_killed && --attempts > 0;
 		reader_close(r);
-		return rc;
-	}
-	*ret = r;
-	return 0;
+		if (again)
+			log_warnx("%s; another one is started", reterr->msg);
+	} while (again);
+	if (rc == 0)
+		*ret = r;
+	return rc;
 }
 
 void
@@ -257,6 +282,17 @@ recv_pieces(struct reader *r, struct read_pieces *ret, struct err *reterr)
 	return rc;
 }
 
+/* Token ids index what belongs to the model, too. */
+static int
+check_size(const struct reader *r, uint32_t ntokens, struct err *reterr)
+{
+	const uint32_t n_vocab = r->directory.hp.n_vocab;
+
+	return r->directory.model.rc == 0 && ntokens != n_vocab ?
+	    err_set(reterr, ERR_RUN, -EBADMSG, "%" PRIu32 " tokens of a "
+	    "model with %" PRIu32, ntokens, n_vocab) : 0;
+}
+
 static int
 take_pieces(struct reader *r, uint64_t nbytes, struct err *reterr)
 {
@@ -266,9 +302,11 @@ take_pieces(struct reader *r, uint64_t nbytes, struct err *reterr)
 
 	r->vocab_fd = -1;
 	if ((rc = image_take(fd, nbytes, &r->pieces_map, &e)) == 0 &&
-	    (rc = pieces_open(r->pieces_map.base, nbytes, &pieces, &e)) == 0)
+	    (rc = pieces_open(r->pieces_map.base, nbytes, &pieces, &e)) == 0 &&
+	    (rc = check_size(r, pieces_size(pieces), &e)) == 0)
 		return tokenizer_open_with(pieces, reader_encode, r,
 		    &r->tokenizer, reterr);
+	pieces_close(pieces);
 	if (rc == -ENOMEM) {
 		*reterr = e;
 		return rc;

@@ -18,13 +18,15 @@
 
 struct reader;
 
-/* Open c's model.  Errors as of gguf_open(); -ECOMM: the child was lost. */
-int reader_open(const struct conf *c, struct reader **ret,
-    struct err *reterr);
+/* Open c's model.  poll() (NULL = none) can end every wait for the child, with
+ * its error.  Errors as of gguf_open(); -ECOMM: the child was lost, and, where
+ * --recover allows, a second one as well. */
+int reader_open(const struct conf *c, tokenizer_poll_fn *poll,
+    struct reader **ret, struct err *reterr);
 /* End the child; accepts NULL. */
 void reader_close(struct reader *r);
 
-/* Let poll() end a wait for the child, with its error. */
+/* Replace poll. */
 void reader_set_poll(struct reader *r, tokenizer_poll_fn *poll);
 
 /* The directory, without elements of arrays: layers/gguf/flat.h. */

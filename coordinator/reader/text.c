@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/log.h"
+
 /* CPU time for a text: a base, and a part for each byte.  Merging a text without
  * any pattern's split takes some 0.3 us per byte here. */
 #define TEXT_NS		UINT64_C(5000000000)
@@ -47,17 +49,13 @@ send_text(struct reader *r, const struct text_part *part, size_t nparts,
 	return rc;
 }
 
-/* A text of nbytes has no more ids than this: each takes a byte, but for BOS and
- * for the space in front of each part. */
+/* A text of nbytes has no more ids than this: BOS; three for the bytes of the
+ * space mark that a space becomes, if they have a token each; the same for the
+ * mark that is put in front of the text and behind each special token. */
 static uint64_t
-most_ids(const struct text_part *part, size_t nparts)
+most_ids(uint64_t nbytes)
 {
-	uint64_t n = 1;
-	size_t i;
-
-	for (i = 0; i < nparts; i++)
-		n += part[i].nbytes + 4;
-	return n;
+	return 4 * nbytes + 4;
 }
 
 /* Append the ids of the message to *ids, which has *n of at most `most`. */
@@ -109,33 +107,49 @@ recv_ids(struct reader *r, uint32_t **ids, size_t *n, uint64_t most,
 	return 0;
 }
 
-int
-reader_encode(void *arg, const struct text_part *part, size_t nparts,
+static int
+encode_once(struct reader *r, const struct text_part *part, size_t nparts,
     int flags, uint32_t **ret_ids, size_t *ret_n, struct losses *ret_lost,
     struct err *reterr)
 {
-	struct reader *r = arg;
 	uint32_t *ids = malloc(sizeof(*ids));	/* an empty text has ids, too */
 	size_t n = 0;
 	int rc;
 
 	if (ids == NULL)
 		return err_nomem(reterr, "token ids");
-	if (nparts < 1 || nparts > READ_MAX_PARTS ||
-	    text_bytes(part, nparts) > READ_MAX_TEXT)
-		rc = err_set(reterr, ERR_RUN, -E2BIG, "a text of %" PRIu64
-		    " bytes in %zu parts: the most are %" PRIu64 " bytes "
-		    "and %d parts", text_bytes(part, nparts), nparts,
-		    READ_MAX_TEXT, READ_MAX_PARTS);
-	else if ((rc = reader_revive(r, reterr)) == 0 &&
-	    (rc = send_text(r, part, nparts, flags, reterr)) == 0)
-		rc = recv_ids(r, &ids, &n, most_ids(part, nparts), ret_lost,
-		    reterr);
-	if (rc < 0) {
+	if ((rc = reader_revive(r, reterr)) < 0 ||
+	    (rc = send_text(r, part, nparts, flags, reterr)) < 0 ||
+	    (rc = recv_ids(r, &ids, &n, most_ids(text_bytes(part, nparts)),
+	    ret_lost, reterr)) < 0) {
 		free(ids);
 		return rc;
 	}
 	*ret_ids = ids;
 	*ret_n = n;
 	return 0;
+}
+
+int
+reader_encode(void *arg, const struct text_part *part, size_t nparts,
+    int flags, uint32_t **ret_ids, size_t *ret_n, struct losses *ret_lost,
+    struct err *reterr)
+{
+	struct reader *r = arg;
+	int rc;
+
+	if (nparts < 1 || nparts > READ_MAX_PARTS ||
+	    text_bytes(part, nparts) > READ_MAX_TEXT)
+		rc = err_set(reterr, ERR_RUN, -E2BIG, "a text of %" PRIu64
+		    " bytes in %zu parts: the most are %" PRIu64 " bytes "
+		    "and %d parts", text_bytes(part, nparts), nparts,
+		    READ_MAX_TEXT, READ_MAX_PARTS);
+	else
+		rc = encode_once(r, part, nparts, flags, ret_ids, ret_n,
+		    ret_lost, reterr);
+	if (rc != -ECOMM || !r->p.was_killed || r->conf->recover == 0)
+		return rc;
+	log_warnx("%s; another one is started", reterr->msg);
+	return encode_once(r, part, nparts, flags, ret_ids, ret_n, ret_lost,
+	    reterr);
 }

@@ -141,6 +141,7 @@ exec 9>&-
 # Signals must be handled during a slow start, when the second worker does not come.
 cat >"$T/slow" <<'END'
 #!/bin/sh
+case "$*" in *@reader*) exec "$@" ;; esac
 if [ -e "$SLOW" ]; then exec sleep 1000; else : >"$SLOW"; fi
 exec "$@"
 END
@@ -203,7 +204,8 @@ check "SIGABRT of a worker: no process is left" no_process_left
 
 # The first worker dies at its start, even before the plan when it is measured.
 # The launcher kills itself, so no race with the worker's own exit is possible.
-printf '#!/bin/sh\nkill -KILL $$\n' >"$T/stillborn"
+printf '#!/bin/sh\ncase "$*" in *@worker*) kill -KILL $$;; esac\nexec "$@"\n' \
+    >"$T/stillborn"
 chmod +x "$T/stillborn"
 STRADDLE_LAUNCH=$T/stillborn straddle_bg "${LONG[@]}"
 check "a worker that dies at its start ends the run" command_ends

@@ -191,7 +191,8 @@ def ctrl_c_ends_a_long_message():
 # measures what a process needs.
 def ctrl_c_ends_a_load():
     with open('launch', 'w') as f:
-        f.write('#!/bin/sh\nmkdir first 2>/dev/null && exec "$@"\n'
+        f.write('#!/bin/sh\ncase "$*" in *@reader*) exec "$@";; esac\n'
+                'mkdir first 2>/dev/null && exec "$@"\n'
                 "trap '' INT\nexec sleep 1000\n")
     os.chmod('launch', 0o700)
     t = Terminal([STRADDLE, 'chat', '-v', '-m', MODEL],
