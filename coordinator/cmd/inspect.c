@@ -361,10 +361,11 @@ print_json(struct reader *r, struct err *reterr)
 int
 cmd_inspect(const struct conf *c, struct err *reterr)
 {
+	const struct reader_how how = { .poll = NULL };
 	struct reader *r;
 	int rc;
 
-	if ((rc = reader_open(c, NULL, &r, reterr)) < 0)
+	if ((rc = reader_open(c, &how, &r, reterr)) < 0)
 		return rc;
 	if (c->json)
 		rc = print_json(r, reterr);

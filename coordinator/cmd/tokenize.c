@@ -15,9 +15,10 @@ static int
 open_vocab(const struct conf *c, struct reader **ret_r, struct tokenizer **ret,
     struct err *reterr)
 {
+	const struct reader_how how = { .wants_vocab = 1 };
 	int rc;
 
-	if ((rc = reader_open(c, NULL, ret_r, reterr)) < 0)
+	if ((rc = reader_open(c, &how, ret_r, reterr)) < 0)
 		return rc;
 	if ((rc = reader_tokenizer(*ret_r, ret, reterr)) < 0)
 		reader_close(*ret_r);

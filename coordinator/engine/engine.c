@@ -23,17 +23,37 @@
 #include "coordinator/session/device_limits.h"
 #include "coordinator/session/fatal.h"
 
-/* A signal ends the wait for the reader with a message, and nothing is left
- * behind. */
+/* Signals wait until the worker has ended: a signal that killed this process
+ * earlier would leave the worker's memory group in the system. */
 static int
-open_reader(const struct conf *c, struct reader **ret, struct err *reterr)
+measure_base_memory(const struct conf *c, struct err *reterr)
 {
 	sigset_t before;
 	int fd, rc;
 
 	if ((fd = signals_block(&before, reterr)) < 0)
 		return fd;
-	rc = reader_open(c, signals_check, ret, reterr);
+	rc = base_memory_measure(c, fd, reterr);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	close(fd);
+	return rc;
+}
+
+/* A signal ends the wait for the reader with a message, and nothing is left
+ * behind. */
+static int
+open_reader(const struct conf *c, struct reader **ret, struct err *reterr)
+{
+	struct reader_how how = { .poll = signals_check,
+	    .meanwhile = measure_base_memory };
+	sigset_t before;
+	int fd, rc;
+
+	if ((fd = signals_block(&before, reterr)) < 0)
+		return fd;
+	how.wants_vocab = c->cmd == CMD_RUN || c->cmd == CMD_CHAT ||
+	    (c->cmd == CMD_EVAL && c->text_path != NULL);
+	rc = reader_open(c, &how, ret, reterr);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(fd);
 	return rc;
@@ -70,22 +90,6 @@ engine_open_tokenizer(struct engine *eng, struct err *reterr)
 }
 
 /* --- plan --- */
-
-/* Signals wait until the worker has ended: a signal that killed this process
- * earlier would leave the worker's memory group in the system. */
-static int
-measure_base_memory(const struct conf *c, struct err *reterr)
-{
-	sigset_t before;
-	int fd, rc;
-
-	if ((fd = signals_block(&before, reterr)) < 0)
-		return fd;
-	rc = base_memory_measure(c, fd, reterr);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	close(fd);
-	return rc;
-}
 
 /* The memory of this machine that the sessions of c must fit into.  Returns the
  * number of rooms: 0 = it does not matter. */

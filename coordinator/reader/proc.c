@@ -66,9 +66,6 @@ void
 proc_done(struct reader_proc *p)
 {
 	close_process(p);
-	if (p->has_enforce)
-		enforce_close(&p->enforce);
-	p->has_enforce = 0;
 	free(p->msg);
 	p->msg = NULL;
 }
@@ -321,18 +318,13 @@ proc_send(struct reader_proc *p, uint32_t type, const void *buf, size_t nbytes,
 static int
 spawn(struct reader_proc *p, struct err *reterr)
 {
-	int group_fd = -1, out_fd = -1, rc;
+	int out_fd = -1, rc;
 
-	if (!p->has_enforce)
-		enforce_open(&p->enforce, "reader", p->cap_bytes);
-	p->has_enforce = 1;
-	if ((rc = enforce_open_procs(&p->enforce, &group_fd, reterr)) == 0 &&
-	    (rc = messages_open(&p->messages, NULL, "the reader", &out_fd,
+	enforce_open_process(&p->enforce);
+	if ((rc = messages_open(&p->messages, NULL, "the reader", &out_fd,
 	    reterr)) == 0)
-		rc = child_spawn(&p->child, &p->chan, ROLE_READER_ARG,
-		    group_fd, out_fd, reterr);
-	if (group_fd >= 0)
-		close(group_fd);
+		rc = child_spawn(&p->child, &p->chan, ROLE_READER_ARG, -1,
+		    out_fd, reterr);
 	if (out_fd >= 0)
 		close(out_fd);
 	if (rc < 0)
@@ -340,12 +332,14 @@ spawn(struct reader_proc *p, struct err *reterr)
 	return rc;
 }
 
-/* From here on the kernel refuses memory beyond the cap. */
+/* From here on the kernel refuses memory beyond the cap.  RLIMIT_AS counts the
+ * image that it maps, too.  A group would do so as well, but the first process
+ * that enters one waits some 10 ms. */
 static int
 apply_cap(struct reader_proc *p, struct err *reterr)
 {
 	struct enforce_start st = { .pid = p->child.pid,
-	    .cap_bytes = p->cap_bytes };
+	    .cap_bytes = p->cap_bytes, .private_only = 1 };
 	uint64_t hwm = 0, pte = 0;
 	int rc;
 

@@ -1,6 +1,6 @@
 /* coordinator/reader/proc.h - the reader as a process: start, cap, budget,
  * waiting, end.
- * Owns: the process, its channel, its pipe of messages and its memory group.
+ * Owns: the process, its channel and its pipe of messages.
  * Called by reader.c and text.c.  Knows messages by their numbers, and of their
  * contents only notes and errors.
  *
@@ -19,10 +19,8 @@ struct reader_proc {
 	struct child child;
 	struct chan chan;
 	struct messages messages;
-	struct enforce enforce;		/* outlives the process */
-	int has_enforce;
+	struct enforce enforce;		/* of the last one */
 	uint64_t cap_bytes;
-	int data_limited;		/* RLIMIT_DATA holds, beside a group */
 	unsigned losses;
 	int was_killed;			/* the last one, not for memory: another
 					 * one may do what it could not */
@@ -38,7 +36,7 @@ struct reader_proc {
 /* No process; proc_done() may follow. */
 int proc_init(struct reader_proc *p, uint64_t cap_bytes,
     tokenizer_poll_fn *poll, struct err *reterr);
-/* End it and remove its group. */
+/* End it. */
 void proc_done(struct reader_proc *p);
 
 /* Is one running?  One that has ended unnoticed is cleared away, with a note. */

@@ -35,7 +35,7 @@ enum { PARSED_FACTOR = 6 };
 
 /* The child itself, and texts: merging takes some 60 bytes for each byte that no
  * pattern splits. */
-#define BASE_BYTES	(96 * MIB)
+#define BASE_BYTES	(64 * MIB)
 
 static void
 derive_sizes(const struct conf *c, uint64_t file_bytes, uint64_t *ret_image,
@@ -143,6 +143,41 @@ take_directory(struct reader *r, int image_fd, struct gguf_file *file,
 	return 0;
 }
 
+/* What the command can do while the child parses; once. */
+static int
+do_meanwhile(struct reader *r, struct err *reterr)
+{
+	int (*fn)(const struct conf *, struct err *) = r->how.meanwhile;
+
+	r->how.meanwhile = NULL;
+	return fn != NULL ? fn(r->conf, reterr) : 0;
+}
+
+static int
+send_vocab(struct reader *r, int fd, struct err *reterr)
+{
+	struct read_vocab v = { .image_bytes = r->image_bytes,
+	    .has_image = fd >= 0 };
+
+	proc_begin(&r->p, OPEN_NS);
+	return proc_send(&r->p, READ_VOCAB, &v, sizeof(v), &fd,
+	    v.has_image, reterr);
+}
+
+static int
+ask_vocab(struct reader *r, struct err *reterr)
+{
+	int rc;
+
+	if (r->vocab != VOCAB_NONE)
+		return 0;
+	if ((rc = image_lend(&r->image_bytes, &r->vocab_fd, reterr)) < 0 ||
+	    (rc = send_vocab(r, r->vocab_fd, reterr)) < 0)
+		return rc;
+	r->vocab = VOCAB_ASKED;
+	return 0;
+}
+
 /* file has room for GGUF_MAX_FILES; *ret_n are open, also after a failure. */
 static int
 open_model(struct reader *r, struct gguf_file *file, uint32_t *ret_n,
@@ -161,9 +196,11 @@ open_model(struct reader *r, struct gguf_file *file, uint32_t *ret_n,
 	    (rc = image_lend(&r->image_bytes, &fd, reterr)) < 0)
 		return rc;
 	if ((rc = send_open(r, &file[0], fd, reterr)) < 0 ||
+	    (rc = do_meanwhile(r, reterr)) < 0 ||
 	    (rc = recv_parts(r, &n, reterr)) < 0 ||
 	    (rc = open_parts(r, n, file, ret_n, reterr)) < 0 ||
-	    (rc = recv_directory(r, reterr)) < 0) {
+	    (rc = recv_directory(r, reterr)) < 0 ||
+	    (r->how.wants_vocab && (rc = ask_vocab(r, reterr)) < 0)) {
 		close(fd);
 		return rc;
 	}
@@ -188,7 +225,7 @@ open_once(struct reader *r, struct err *reterr)
 }
 
 static struct reader *
-new_reader(const struct conf *c, tokenizer_poll_fn *poll)
+new_reader(const struct conf *c, const struct reader_how *how)
 {
 	struct reader *r = calloc(1, sizeof(*r));
 
@@ -197,23 +234,26 @@ new_reader(const struct conf *c, tokenizer_poll_fn *poll)
 	r->conf = c;
 	r->p.child = (struct child)CHILD_NONE;
 	r->p.chan.fd = r->p.messages.fd = r->vocab_fd = -1;
-	r->p.poll = poll;
+	r->p.poll = how->poll;
+	r->how = *how;
 	return r;
 }
 
 int
-reader_open(const struct conf *c, tokenizer_poll_fn *poll,
+reader_open(const struct conf *c, const struct reader_how *how,
     struct reader **ret, struct err *reterr)
 {
+	struct reader_how next = *how;
 	struct reader *r;
 	int rc, again, attempts = c->recover > 0 ? 2 : 1;
 
 	do {
-		if ((r = new_reader(c, poll)) == NULL)
+		if ((r = new_reader(c, &next)) == NULL)
 			return err_nomem(reterr, "the reader of %s",
 			    c->model_path);
 		if ((rc = open_once(r, reterr)) == 0)
 			break;
+		next.meanwhile = r->how.meanwhile;
 		again = rc == -ECOMM && r->p.was_killed && --attempts > 0;
 		reader_close(r);
 		if (again)
@@ -262,17 +302,6 @@ reader_model(const struct reader *r, struct model **ret, struct err *reterr)
 /* --- the vocabulary --- */
 
 static int
-send_vocab(struct reader *r, int fd, struct err *reterr)
-{
-	struct read_vocab v = { .image_bytes = r->image_bytes,
-	    .has_image = fd >= 0 };
-
-	proc_begin(&r->p, OPEN_NS);
-	return proc_send(&r->p, READ_VOCAB, &v, sizeof(v), &fd,
-	    v.has_image, reterr);
-}
-
-static int
 recv_pieces(struct reader *r, struct read_pieces *ret, struct err *reterr)
 {
 	int rc = proc_recv(&r->p, READ_PIECES, 0, sizeof(*ret), reterr);
@@ -315,27 +344,13 @@ take_pieces(struct reader *r, uint64_t nbytes, struct err *reterr)
 }
 
 int
-reader_ask_vocab(struct reader *r, struct err *reterr)
-{
-	int rc;
-
-	if (r->vocab != VOCAB_NONE)
-		return 0;
-	if ((rc = image_lend(&r->image_bytes, &r->vocab_fd, reterr)) < 0 ||
-	    (rc = send_vocab(r, r->vocab_fd, reterr)) < 0)
-		return rc;
-	r->vocab = VOCAB_ASKED;
-	return 0;
-}
-
-int
 reader_tokenizer(struct reader *r, struct tokenizer **ret,
     struct err *reterr)
 {
 	struct read_pieces p;
 	int rc;
 
-	if (r->vocab == VOCAB_NONE && (rc = reader_ask_vocab(r, reterr)) < 0)
+	if (r->vocab == VOCAB_NONE && (rc = ask_vocab(r, reterr)) < 0)
 		return rc;
 	if (r->vocab == VOCAB_ASKED) {
 		if ((rc = recv_pieces(r, &p, &r->vocab_error)) == 0)
@@ -391,5 +406,5 @@ void
 reader_add_row(const struct reader *r, struct process_list *l)
 {
 	process_add(l, "reader", MAX(r->p.child.pid, 0), r->p.cap_bytes, 0,
-	    r->p.has_enforce ? &r->p.enforce : NULL);
+	    &r->p.enforce);
 }

@@ -18,10 +18,18 @@
 
 struct reader;
 
-/* Open c's model.  poll() (NULL = none) can end every wait for the child, with
- * its error.  Errors as of gguf_open(); -ECOMM: the child was lost, and, where
- * --recover allows, a second one as well. */
-int reader_open(const struct conf *c, tokenizer_poll_fn *poll,
+struct reader_how {
+	tokenizer_poll_fn *poll;	/* can end every wait for the child, with
+					 * its error; NULL = none */
+	int wants_vocab;		/* reader_tokenizer() will be called: the
+					 * child goes on at once */
+	/* Called while the child parses; NULL = nothing to do meanwhile. */
+	int (*meanwhile)(const struct conf *c, struct err *reterr);
+};
+
+/* Open c's model.  Errors as of gguf_open() and of meanwhile(); -ECOMM: the
+ * child was lost, and, where --recover allows, a second one as well. */
+int reader_open(const struct conf *c, const struct reader_how *how,
     struct reader **ret, struct err *reterr);
 /* End the child; accepts NULL. */
 void reader_close(struct reader *r);
@@ -35,8 +43,6 @@ const struct gguf *reader_directory(const struct reader *r);
 int reader_model(const struct reader *r, struct model **ret,
     struct err *reterr);
 
-/* Ask for the vocabulary, and go on; reader_tokenizer() waits for it. */
-int reader_ask_vocab(struct reader *r, struct err *reterr);
 /* The vocabulary, or why there is none.  It lives as long as r; encoding sends
  * the text to the child. */
 int reader_tokenizer(struct reader *r, struct tokenizer **ret,

@@ -4,6 +4,7 @@
 
 #include "shm/region.h"
 #include "proc.h"
+#include "reader.h"
 #include "config/conf.h"
 #include "coordinator/text/tokenizer.h"
 #include "layers/gguf/gguf.h"
@@ -12,6 +13,7 @@ enum vocab_state { VOCAB_NONE, VOCAB_ASKED, VOCAB_OPEN, VOCAB_FAILED };
 
 struct reader {
 	const struct conf *conf;
+	struct reader_how how;
 	struct reader_proc p;
 	uint64_t image_bytes;		/* that a memfd is lent with */
 	struct region directory_map, pieces_map;
