@@ -461,7 +461,8 @@ row("converter: keeps calls that only the header needs",
     "e2e/quantize.sh")
 row("converter: no cap", "coordinator/quantize/convert.c",
     "if ((rc = enforce_apply(&c->enforce, &st, reterr)) < 0)",
-    "if ((rc = st.cap_bytes == 0 ? -EIO : 0) < 0)",
+    "if ((rc = st.cap_bytes == 0 ? enforce_apply(&c->enforce, &st, reterr)\n"
+    "	    : 0) < 0)",
     "e2e/quantize.sh")
 row("converter: its output grows", "coordinator/quantize/convert.c",
     "	limit_output(c);\n", "	(void)limit_output;\n",
