@@ -17,6 +17,7 @@
 #include "config/plain.h"
 #include "config/roles.h"
 #include "config/units.h"
+#include "coordinator/print/confined.h"
 #include "shm/event.h"
 
 /* While it waits, the coordinator looks this often for signals, messages and
@@ -351,6 +352,19 @@ apply_cap(struct reader_proc *p, struct err *reterr)
 	return rc;
 }
 
+static void
+log_start(const struct reader_proc *p)
+{
+	char cap[UNITS_BYTES_LEN];
+
+	log_debug("the reader: pid %d, cap %s, held by %s%s%s",
+	    (int)p->child.pid, units_human_bytes(p->cap_bytes, cap),
+	    p->enforce.by == ENFORCE_RLIMIT ? "RLIMIT_DATA and RLIMIT_AS" :
+	    "nothing", p->enforce.by == ENFORCE_RLIMIT ? "" : ": ",
+	    p->enforce.by == ENFORCE_RLIMIT ? "" : p->enforce.why);
+	confined_log_child("the reader", p->confined, "");
+}
+
 int
 proc_start(struct reader_proc *p, struct err *reterr)
 {
@@ -369,8 +383,10 @@ proc_start(struct reader_proc *p, struct err *reterr)
 		goto fail;
 	}
 	memcpy(p->confined, h.confined, sizeof(p->confined));
-	if ((rc = apply_cap(p, reterr)) == 0)
+	if ((rc = apply_cap(p, reterr)) == 0) {
+		log_start(p);
 		return 0;
+	}
 fail:
 	close_process(p);
 	return rc;

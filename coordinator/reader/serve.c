@@ -112,7 +112,6 @@ reader_main(int argc, char **argv)
 {
 	struct read_hello h = { .version = READ_VERSION };
 	struct serve *s = &self;
-	struct confine *confine;
 	struct err e = { 0 };
 	int rc = 0;
 
@@ -123,8 +122,9 @@ reader_main(int argc, char **argv)
 	 * bytes. */
 	tzset();
 	rc = hash_init(&e);
-	confine = confine_open("the reader", 0);
-	confine_single(confine, h.confined);
+	s->confine = confine_open("the reader", 0);
+	confine_single(s->confine, s->confined);
+	memcpy(h.confined, s->confined, sizeof(h.confined));
 	setproctitle("-straddle: reader");
 	log_init("straddle reader", -1);
 	serve_send(s, READ_HELLO, &h, sizeof(h));
@@ -138,7 +138,7 @@ reader_main(int argc, char **argv)
 	 * tools that look for leaks. */
 	encoder_close(s->encoder);
 	gguf_close(s->g);
-	confine_close(confine);
+	confine_close(s->confine);
 	chan_close(&s->chan);
 	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -15,6 +15,8 @@ struct serve {
 	struct gguf *g;
 	int is_whole;			/* all parts of g are parsed */
 	struct encoder *encoder;
+	struct confine *confine;
+	int32_t confined[CONFINE_NPARTS];
 };
 
 /* Send an answer; -EPIPE: the coordinator is gone. */

@@ -13,6 +13,7 @@
 #include "coordinator/text/pieces.h"
 #include "layers/gguf/flat.h"
 #include "layers/hparams.h"
+#include "worker/confine/confine.h"
 
 static int
 has_end(const char *text, size_t len)
@@ -195,6 +196,9 @@ serve_vocab(struct serve *s, struct err *reterr)
 	}
 	if (fd >= 0)
 		close(fd);
+	/* Texts need no file. */
+	if (rc == 0)
+		confine_after_load(s->confine, s->confined);
 	if (rc < 0)
 		serve_refuse(s, &e, rc);
 	else
