@@ -107,13 +107,20 @@ bpe_decode(const struct gguf_str *s, char *out)
 
 /* --- merges --- */
 
-static struct merge *
-find_slot(const struct bpe *b, int32_t left, int32_t right)
+static uint32_t
+pair_hash(const struct bpe *b, int32_t left, int32_t right)
 {
-	uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-	uint32_t i = (uint32_t)hash_number(&b->key, key);
+	return (uint32_t)hash_number(&b->key,
+	    (uint64_t)(uint32_t)left << 32 | (uint32_t)right);
+}
 
-	for (;; i++) {
+/* The slot of a pair with this hash, or the free one where it belongs. */
+static struct merge *
+find_slot(const struct bpe *b, int32_t left, int32_t right, uint32_t hash)
+{
+	uint32_t i;
+
+	for (i = hash;; i++) {
 		struct merge *m = &b->slot[i & b->slot_mask];
 
 		if (m->left == NO_TOKEN ||
@@ -122,44 +129,106 @@ find_slot(const struct bpe *b, int32_t left, int32_t right)
 	}
 }
 
-/* Index the merge s, "left right", as number rank.  buf holds v->max_len.  The
- * caller puts the file's name in front of an error. */
-static int
-add_merge(const struct vocab *v, struct bpe *b, uint32_t rank,
-    const struct gguf_str *s, char *buf, struct err *reterr)
+/* A merge whose texts are searched. */
+struct pending {
+	size_t nleft;			/* 0 = malformed */
+	struct vocab_search left, right, both;
+	struct merge m;
+	uint32_t hash;			/* of the pair */
+};
+
+static void
+join(const struct gguf_str *s, size_t nleft, char *buf)
+{
+	memcpy(mempcpy(buf, s->data, nleft), s->data + nleft + 1,
+	    s->len - nleft - 1);
+}
+
+static void
+search_begin(const struct vocab *v, const struct gguf_str *s, char *buf,
+    struct pending *ret)
 {
 	const char *space = s->len > 1 ? memchr(s->data + 1, ' ', s->len - 1) :
-	    NULL, *problem;
-	size_t nleft, nright;
-	struct merge m = { .rank = rank };
-	struct merge *slot;
+	    NULL;
 
-	problem = "is not two texts with a space between them";
-	if (space == NULL)
-		goto refuse;
-	nleft = (size_t)(space - s->data);
-	nright = s->len - nleft - 1;
-	problem = "makes no token";
-	if (nleft + nright > v->max_len)
-		goto refuse;
-	memcpy(mempcpy(buf, s->data, nleft), space + 1, nright);
-	m.left = vocab_find(v, s->data, nleft);
-	m.right = vocab_find(v, space + 1, nright);
-	m.id = vocab_find(v, buf, nleft + nright);
-	if (m.left == NO_TOKEN || m.right == NO_TOKEN) {
-		problem = "merges a text that is no token";
-		goto refuse;
-	}
-	if (m.id == NO_TOKEN)
-		goto refuse;
-	slot = find_slot(b, m.left, m.right);
-	if (slot->left == NO_TOKEN && vocab_is_mergeable(v, m.id))
-		*slot = m;
-	return 0;
-refuse:
+	ret->nleft = space != NULL ? (size_t)(space - s->data) : 0;
+	if (ret->nleft == 0 || s->len - 1 > v->max_len)
+		return;
+	join(s, ret->nleft, buf);
+	vocab_search_begin(v, s->data, ret->nleft, &ret->left);
+	vocab_search_begin(v, space + 1, s->len - ret->nleft - 1,
+	    &ret->right);
+	vocab_search_begin(v, buf, s->len - 1, &ret->both);
+}
+
+static int
+refuse_merge(uint32_t rank, const struct gguf_str *s, const char *problem,
+    struct err *reterr)
+{
 	return err_set(reterr, ERR_MODEL, -EBADMSG, "tokenizer.ggml.merges, "
 	    "%" PRIu32 ": \"%.*s\" %s", rank, (int)MIN(s->len, 64), s->data,
 	    problem);
+}
+
+/* Find the tokens of the merge s. */
+static int
+search_end(const struct vocab *v, const struct gguf_str *s, char *buf,
+    uint32_t rank, struct pending *p, struct err *reterr)
+{
+	if (p->nleft == 0)
+		return refuse_merge(rank, s, "is not two texts with a space "
+		    "between them", reterr);
+	if (s->len - 1 > v->max_len)
+		return refuse_merge(rank, s, "makes no token", reterr);
+	join(s, p->nleft, buf);
+	p->m.rank = rank;
+	p->m.left = vocab_search_end(v, s->data, &p->left);
+	p->m.right = vocab_search_end(v, s->data + p->nleft + 1, &p->right);
+	p->m.id = vocab_search_end(v, buf, &p->both);
+	if (p->m.left == NO_TOKEN || p->m.right == NO_TOKEN)
+		return refuse_merge(rank, s, "merges a text that is no token",
+		    reterr);
+	return p->m.id == NO_TOKEN ? refuse_merge(rank, s, "makes no token",
+	    reterr) : 0;
+}
+
+/* Index n <= VOCAB_BATCH merges, s[0] "left right" being number rank, in steps
+ * that each fetch the memory that the next one needs.  buf holds v->max_len.
+ * The caller puts the file's name in front of an error. */
+static int
+add_merges(const struct vocab *v, struct bpe *b, uint32_t rank,
+    const struct gguf_str *s, uint32_t n, char *buf, struct err *reterr)
+{
+	struct pending p[VOCAB_BATCH] = { 0 };
+	struct merge *slot;
+	uint32_t i;
+	int rc;
+
+	for (i = 0; i < n; i++)
+		search_begin(v, &s[i], buf, &p[i]);
+	for (i = 0; i < n; i++) {
+		vocab_search_text(v, &p[i].left);
+		vocab_search_text(v, &p[i].right);
+		vocab_search_text(v, &p[i].both);
+	}
+	for (i = 0; i < n; i++) {
+		vocab_search_bytes(v, &p[i].left);
+		vocab_search_bytes(v, &p[i].right);
+		vocab_search_bytes(v, &p[i].both);
+	}
+	for (i = 0; i < n; i++) {
+		if ((rc = search_end(v, &s[i], buf, rank + i, &p[i],
+		    reterr)) < 0)
+			return rc;
+		p[i].hash = pair_hash(b, p[i].m.left, p[i].m.right);
+		__builtin_prefetch(&b->slot[p[i].hash & b->slot_mask], 1);
+	}
+	for (i = 0; i < n; i++) {
+		slot = find_slot(b, p[i].m.left, p[i].m.right, p[i].hash);
+		if (slot->left == NO_TOKEN && vocab_is_mergeable(v, p[i].m.id))
+			*slot = p[i].m;
+	}
+	return 0;
 }
 
 static int
@@ -184,7 +253,7 @@ read_merges(const struct vocab *v, struct bpe *b, const struct gguf *g,
 		return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: "
 		    "tokenizer.ggml.merges has %" PRIu64 " elements, at most "
 		    "%d are allowed", g->file->path, n, MAX_TOKENS);
-	while (nslots < n * 2)
+	while (nslots < n + n / 2)
 		nslots *= 2;
 	b->slot_mask = (uint32_t)(nslots - 1);
 	b->slot = reallocarray(NULL, nslots, sizeof(*b->slot));
@@ -196,8 +265,9 @@ read_merges(const struct vocab *v, struct bpe *b, const struct gguf *g,
 	}
 	for (i = 0; i < nslots; i++)
 		b->slot[i].left = NO_TOKEN;
-	for (i = 0, s = data; i < n && rc == 0; i++)
-		rc = add_merge(v, b, (uint32_t)i, &s[i], buf, reterr);
+	for (i = 0, s = data; i < n && rc == 0; i += VOCAB_BATCH)
+		rc = add_merges(v, b, (uint32_t)i, &s[i], (uint32_t)MIN(n - i,
+		    VOCAB_BATCH), buf, reterr);
 	free(buf);
 	if (rc < 0)
 		err_prefix(reterr, "%s", g->file->path);
@@ -298,7 +368,7 @@ find_pair(const void *arg, const struct symbol *l, const struct symbol *r,
 
 	if (l->id == NO_TOKEN || r->id == NO_TOKEN)
 		return 0;
-	m = find_slot(e->b, l->id, r->id);
+	m = find_slot(e->b, l->id, r->id, pair_hash(e->b, l->id, r->id));
 	*ret_rank = m->rank;
 	*ret_id = m->id;
 	return m->left != NO_TOKEN;

@@ -42,6 +42,42 @@ vocab_find(const struct vocab *v, const char *text, size_t nbytes)
 	return find_slot(v, text, nbytes, text_hash(v, text, nbytes))->id;
 }
 
+void
+vocab_search_begin(const struct vocab *v, const char *text, size_t nbytes,
+    struct vocab_search *ret)
+{
+	ret->nbytes = nbytes;
+	ret->hash = text_hash(v, text, nbytes);
+	__builtin_prefetch(&v->slot[ret->hash & v->slot_mask]);
+}
+
+void
+vocab_search_text(const struct vocab *v, const struct vocab_search *s)
+{
+	int32_t id = v->slot[s->hash & v->slot_mask].id;
+
+	if (id != NO_TOKEN)
+		__builtin_prefetch(&v->text[id]);
+}
+
+void
+vocab_search_bytes(const struct vocab *v, const struct vocab_search *s)
+{
+	int32_t id = v->slot[s->hash & v->slot_mask].id;
+
+	if (id != NO_TOKEN)
+		__builtin_prefetch(v->text[id].data);
+}
+
+int32_t
+vocab_search_end(const struct vocab *v, const char *text,
+    const struct vocab_search *s)
+{
+	if (s->nbytes == 0 || s->nbytes > v->max_len)
+		return NO_TOKEN;
+	return find_slot(v, text, s->nbytes, s->hash)->id;
+}
+
 int
 vocab_set_control(struct vocab *v, const uint32_t *ids, uint32_t n)
 {
@@ -124,6 +160,28 @@ vocab_find_byte(const struct vocab *v, const char *text, size_t nbytes)
 
 /* --- the index --- */
 
+/* Index the texts of n <= VOCAB_BATCH tokens from id `first`.  Each takes a slot
+ * at random: fetch all of them at once. */
+static void
+index_batch(struct vocab *v, uint32_t first, uint32_t n)
+{
+	struct vocab_search search[VOCAB_BATCH];
+	const struct gguf_str *s = &v->text[first];
+	struct vocab_slot *slot;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		vocab_search_begin(v, s[i].data, s[i].len, &search[i]);
+	for (i = 0; i < n; i++) {
+		if (s[i].len == 0)
+			continue;
+		slot = find_slot(v, s[i].data, s[i].len, search[i].hash);
+		slot->hash = search[i].hash;
+		slot->id = (int32_t)(first + i);
+		v->max_len = MAX(v->max_len, (uint32_t)s[i].len);
+	}
+}
+
 static int
 index_texts(struct vocab *v)
 {
@@ -136,19 +194,9 @@ index_texts(struct vocab *v)
 	v->slot_mask = (uint32_t)(nslots - 1);
 	for (i = 0; i < nslots; i++)
 		v->slot[i].id = NO_TOKEN;
-	for (i = 0; i < v->n; i++) {
-		const struct gguf_str *s = &v->text[i];
-		struct vocab_slot *slot;
-		uint32_t hash;
-
-		if (s->len == 0)
-			continue;
-		hash = text_hash(v, s->data, s->len);
-		slot = find_slot(v, s->data, s->len, hash);
-		slot->hash = hash;
-		slot->id = (int32_t)i;
-		v->max_len = MAX(v->max_len, (uint32_t)s->len);
-	}
+	for (i = 0; i < v->n; i += VOCAB_BATCH)
+		index_batch(v, (uint32_t)i, (uint32_t)MIN(v->n - i,
+		    VOCAB_BATCH));
 	return 0;
 }
 
@@ -159,12 +207,14 @@ has_inner_space(const struct gguf_str *s)
 {
 	const char *p = s->data, *end = s->data + s->len;
 
-	while ((p = memmem(p, (size_t)(end - p), SPACE_MARK,
-	    SPACE_MARK_LEN)) != NULL) {
+	/* Most texts are a few bytes: memmem() would take longer. */
+	for (; (p = memchr(p, SPACE_MARK[0], (size_t)(end - p))) != NULL; p++) {
+		if (end - p < SPACE_MARK_LEN ||
+		    memcmp(p, SPACE_MARK, SPACE_MARK_LEN) != 0)
+			continue;
 		if (p > s->data && (p - s->data < SPACE_MARK_LEN ||
 		    memcmp(p - SPACE_MARK_LEN, SPACE_MARK, SPACE_MARK_LEN)))
 			return 1;
-		p += SPACE_MARK_LEN;
 	}
 	return 0;
 }

@@ -75,6 +75,21 @@ void vocab_done(struct vocab *v);
 /* The id with exactly this text, or NO_TOKEN. */
 int32_t vocab_find(const struct vocab *v, const char *text, size_t nbytes);
 
+/* The same in steps, for several texts at once: most of a search is waiting for
+ * memory, which each step fetches for the next one.  The two in the middle may
+ * be left out. */
+enum { VOCAB_BATCH = 16 };
+struct vocab_search {
+	size_t nbytes;
+	uint32_t hash;
+};
+void vocab_search_begin(const struct vocab *v, const char *text,
+    size_t nbytes, struct vocab_search *ret);
+void vocab_search_text(const struct vocab *v, const struct vocab_search *s);
+void vocab_search_bytes(const struct vocab *v, const struct vocab_search *s);
+int32_t vocab_search_end(const struct vocab *v, const char *text,
+    const struct vocab_search *s);
+
 /* The token of a byte, spelled so; never one that text must not write. */
 int32_t vocab_find_byte(const struct vocab *v, const char *text,
     size_t nbytes);

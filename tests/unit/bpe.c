@@ -302,11 +302,17 @@ START_TEST(bad_merges_are_refused_by_number_and_text)
 	static const char *const odd[] = { "a b", "ab" };
 	static const char *const absent[] = { "a b", "ab zz" };
 	static const char *const twice[] = { "a b", "a b", "ab a" };
+	/* More than are searched at once; two are bad. */
+	static const char *const late[] = { "a a", "a b", "a c", "a d", "a e",
+	    "a f", "a g", "a h", "a i", "a j", "a k", "a l", "a m", "a n",
+	    "a o", "a p", "a q", "a r", "a zz", "as" };
 	static const struct bpe_token zz[] = { { "zz", TOKEN_NORMAL } };
 	struct bpe_vocab v = VOCAB("gpt-2", odd);
 	struct bpe_vocab w = VOCAB("gpt-2", absent);
 	struct bpe_vocab t = VOCAB("gpt-2", twice);
+	struct bpe_vocab l = VOCAB("gpt-2", late);
 
+	check_refused(&l, -EBADMSG, "merges, 18: \"a zz\" merges a text");
 	check_refused(&v, -EBADMSG, "merges, 1: \"ab\" is not two texts");
 	check_refused(&w, -EBADMSG, "\"ab zz\" merges a text that is no");
 	w.extra = zz;
