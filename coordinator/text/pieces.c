@@ -222,10 +222,10 @@ pieces_write(const struct encoder *e, void *block)
 /* --- checking one --- */
 
 static int
-fail(struct err *reterr, const char *what, uint64_t value)
+fail(struct err *reterr, const char *what, int64_t value)
 {
 	return err_set(reterr, ERR_RUN, -EBADMSG, "the reader's image: the "
-	    "vocabulary's %s, %" PRIu64, what, value);
+	    "vocabulary: %s is %" PRId64, what, value);
 }
 
 static int
@@ -234,23 +234,26 @@ check_head(const struct head *h, uint64_t nbytes, struct err *reterr)
 	uint32_t i;
 
 	if (h->magic != MAGIC)
-		return fail(reterr, "first number", h->magic);
+		return fail(reterr, "the first number", h->magic);
 	if (h->ntokens < 1 || h->ntokens > MAX_TOKENS)
-		return fail(reterr, "number of tokens", h->ntokens);
+		return fail(reterr, "the number of tokens", h->ntokens);
 	if (h->nspecial > h->ntokens)
-		return fail(reterr, "number of special tokens", h->nspecial);
+		return fail(reterr, "the number of special tokens",
+		    h->nspecial);
 	if (block_bytes(h) != nbytes)
-		return fail(reterr, "size in bytes", block_bytes(h));
+		return fail(reterr, "the size in bytes by its counts",
+		    (int64_t)block_bytes(h));
 	if (h->max_len > MAX_TOKEN_BYTES)
-		return fail(reterr, "longest text", h->max_len);
+		return fail(reterr, "the longest text in bytes", h->max_len);
 	if (h->bos < NO_TOKEN || h->bos >= (int64_t)h->ntokens ||
 	    (h->adds_bos && h->bos == NO_TOKEN))
-		return fail(reterr, "BOS", (uint32_t)h->bos);
+		return fail(reterr, "the id of BOS", h->bos);
 	if (h->nends > ENCODER_MAX_ENDS)
-		return fail(reterr, "number of ends", h->nends);
+		return fail(reterr, "the number of ends of an answer",
+		    h->nends);
 	for (i = 0; i < h->nends; i++)
 		if (h->end[i] < 0 || h->end[i] >= (int64_t)h->ntokens)
-			return fail(reterr, "end", (uint32_t)h->end[i]);
+			return fail(reterr, "the id of an end", h->end[i]);
 	return 0;
 }
 
@@ -261,18 +264,19 @@ check_tokens(const struct pieces *p, struct err *reterr)
 	uint32_t i;
 
 	if (p->at[0] != 0 || p->at[h->ntokens] != h->text_bytes)
-		return fail(reterr, "texts end at byte", p->at[h->ntokens]);
+		return fail(reterr, "the end of all texts", p->at[h->ntokens]);
 	for (i = 0; i < h->ntokens; i++) {
 		if (p->at[i + 1] < p->at[i] ||
 		    p->at[i + 1] - p->at[i] > h->max_len)
-			return fail(reterr, "text of a token at byte",
+			return fail(reterr, "the end of a token's text",
 			    p->at[i + 1]);
 		if (p->kind[i] > TOKEN_BYTE)
-			return fail(reterr, "kind of a token", p->kind[i]);
+			return fail(reterr, "the kind of a token", p->kind[i]);
 	}
 	for (i = 0; i < h->nspecial; i++)
 		if (p->special[i] >= h->ntokens)
-			return fail(reterr, "special token", p->special[i]);
+			return fail(reterr, "the id of a special token",
+			    p->special[i]);
 	return 0;
 }
 
@@ -312,9 +316,12 @@ take_strings(struct pieces *p, struct err *reterr)
 
 		if (rc == -ENOMEM)
 			return err_nomem(reterr, "the chat format");
-		if (rc < 0 || (s == NULL && i != THINK_END))
-			return fail(reterr, "string of the chat format, "
-			    "bytes", len[i]);
+		if (rc == 0 && s == NULL && i != THINK_END)
+			return fail(reterr, "the number of a missing string "
+			    "of the chat format", i);
+		if (rc < 0)
+			return fail(reterr, "the length of a string of the "
+			    "chat format", len[i]);
 		if (i == NAME) {
 			strlcpy(p->name, s, sizeof(p->name));
 			free(s);
@@ -322,8 +329,8 @@ take_strings(struct pieces *p, struct err *reterr)
 			*to[i] = s;
 		}
 	}
-	return at == end ? 0 : fail(reterr, "strings of the chat format, bytes",
-	    p->h->string_bytes);
+	return at == end ? 0 : fail(reterr, "the length of all strings "
+	    "of the chat format", p->h->string_bytes);
 }
 
 static int
@@ -341,17 +348,18 @@ take_format(struct pieces *p, struct err *reterr)
 	if ((rc = take_strings(p, reterr)) < 0)
 		return rc;
 	if (f->begun_bytes > f->len[ANSWER])
-		return fail(reterr, "begun bytes of the answer",
-		    f->begun_bytes);
+		return fail(reterr, "the number of bytes that begin an "
+		    "answer", f->begun_bytes);
 	ct->begun_bytes = f->begun_bytes;
 	for (i = 0; i < NEDITS; i++) {
 		if (f->edit[i] & ~(unsigned)ALL_EDITS)
-			return fail(reterr, "edit of the chat format",
+			return fail(reterr, "an edit of the chat format",
 			    f->edit[i]);
 		*edit[i] = f->edit[i];
 	}
 	if (f->lost & ~(unsigned)(LOST_ALL | LOST_SYSTEM | LOST_TURNS))
-		return fail(reterr, "lost parts of the chat format", f->lost);
+		return fail(reterr, "the set of lost parts of the chat "
+		    "format", f->lost);
 	ct->lost = f->lost;
 	ct->writes_bos = f->writes_bos != 0;
 	ct->channels = f->channels != 0;
@@ -369,7 +377,11 @@ pieces_open(const void *block, uint64_t nbytes, struct pieces **ret,
 	int rc;
 
 	if (nbytes < sizeof(*h) || nbytes > PIECES_MAX_BYTES)
-		return fail(reterr, "size in bytes", nbytes);
+		return fail(reterr, "the size in bytes", (int64_t)MIN(nbytes,
+		    (uint64_t)INT64_MAX));
+	if ((uintptr_t)block % PIECES_ALIGN != 0)
+		return fail(reterr, "the misalignment in bytes",
+		    (int64_t)((uintptr_t)block % PIECES_ALIGN));
 	if ((rc = check_head(h, nbytes, reterr)) < 0)
 		return rc;
 	p = calloc(1, sizeof(*p));

@@ -32,8 +32,8 @@ void pieces_write(const struct encoder *e, void *block);
 
 /* --- reading one --- */
 
-/* The block must stay as it is until pieces_close().  -EBADMSG with ERR_RUN:
- * "the reader's image: ...". */
+/* The block must stay as it is until pieces_close(), at a multiple of
+ * PIECES_ALIGN.  -EBADMSG with ERR_RUN: "the reader's image: ...". */
 int pieces_open(const void *block, uint64_t nbytes, struct pieces **ret,
     struct err *reterr);
 void pieces_close(struct pieces *p);
