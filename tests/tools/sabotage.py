@@ -632,6 +632,61 @@ row("model: hyper-parameters of another process are trusted",
     "layers/model.c",
     "	if ((rc = hparams_check(hp, reterr)) < 0)\n		return rc;\n", "",
     "unit/model")
+row("pieces: counts that the block does not hold", "coordinator/text/pieces.c",
+    "	if (block_bytes(h) != nbytes)", "	if (block_bytes(h) > nbytes + 4096)",
+    "unit/pieces")
+row("pieces: no token", "coordinator/text/pieces.c",
+    "if (h->ntokens < 1 || h->ntokens > MAX_TOKENS)",
+    "if (h->ntokens > MAX_TOKENS)",
+    "unit/pieces")
+row("pieces: tokens of any length", "coordinator/text/pieces.c",
+    "if (h->max_len > MAX_TOKEN_BYTES)",
+    "if (h->max_len > UINT32_MAX - 1)",
+    "unit/pieces")
+row("pieces: a text longer than the longest", "coordinator/text/pieces.c",
+    "if (p->at[i + 1] < p->at[i] ||\n"
+    "		    p->at[i + 1] - p->at[i] > h->max_len)",
+    "if (p->at[i + 1] < p->at[i])",
+    "unit/pieces")
+row("pieces: texts beyond the block", "coordinator/text/pieces.c",
+    "if (p->at[0] != 0 || p->at[h->ntokens] != h->text_bytes)",
+    "if (p->at[0] != 0)",
+    "unit/pieces")
+row("pieces: a kind of any value", "coordinator/text/pieces.c",
+    "if (p->kind[i] > TOKEN_BYTE)", "if (p->kind[i] > 200)",
+    "unit/pieces")
+row("pieces: special tokens beyond the vocabulary",
+    "coordinator/text/pieces.c",
+    "if (p->special[i] >= h->ntokens)",
+    "if (p->special[i] > h->ntokens)",
+    "unit/pieces")
+row("pieces: BOS beyond the vocabulary", "coordinator/text/pieces.c",
+    "h->bos >= (int64_t)h->ntokens ||", "h->bos > (int64_t)h->ntokens ||",
+    "unit/pieces")
+row("pieces: more ends than there is room for", "coordinator/text/pieces.c",
+    "if (h->nends > ENCODER_MAX_ENDS)",
+    "if (h->nends > ENCODER_MAX_ENDS + 1)",
+    "unit/pieces")
+row("pieces: an end beyond the vocabulary", "coordinator/text/pieces.c",
+    "if (h->end[i] < 0 || h->end[i] >= (int64_t)h->ntokens)",
+    "if (h->end[i] < 0)",
+    "unit/pieces")
+row("pieces: a string without an end", "coordinator/text/pieces.c",
+    "if (len >= (size_t)(end - from) || strnlen(from, (size_t)len + 1) != len)",
+    "if (len >= (size_t)(end - from))",
+    "unit/pieces")
+row("pieces: more of an answer is begun than it has",
+    "coordinator/text/pieces.c",
+    "if (f->begun_bytes > f->len[ANSWER])",
+    "if (f->begun_bytes > f->len[ANSWER] + 1)",
+    "unit/pieces")
+row("pieces: a block at an odd address", "coordinator/text/pieces.c",
+    "if ((uintptr_t)block % PIECES_ALIGN != 0)",
+    "if ((uintptr_t)block % PIECES_ALIGN > PIECES_ALIGN)",
+    "unit/pieces")
+row("tokenizer: ids beyond the vocabulary", "coordinator/text/tokenizer.c",
+    "if (ids[i] >= ntokens)", "if (ids[i] > ntokens)",
+    "unit/pieces")
 
 
 # --- the copy ---
