@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <bsd/string.h>
 
 #include "config/log.h"
 #include "config/meminfo.h"
@@ -269,6 +270,21 @@ recv_any(struct reader_proc *p, struct err *reterr)
 	return proc_lied(p, reterr, "descriptors");
 }
 
+static int
+fail_refused(const struct reader_proc *p, const struct read_result *r,
+    struct err *reterr)
+{
+	char cap[UNITS_BYTES_LEN], what[sizeof(reterr->msg) - 128];
+	int rc = proc_result(r, reterr);
+
+	if (rc != -ENOMEM || reterr == NULL)
+		return rc;
+	strlcpy(what, reterr->msg, sizeof(what));
+	return err_set(reterr, ERR_RUN, rc, "%s (the reader's cap is %s; "
+	    "reader-cap sets another)", what,
+	    units_human_bytes(p->cap_bytes, cap));
+}
+
 int
 proc_recv(struct reader_proc *p, uint32_t want, uint32_t other, size_t nbytes,
     struct err *reterr)
@@ -289,7 +305,7 @@ proc_recv(struct reader_proc *p, uint32_t want, uint32_t other, size_t nbytes,
 	}
 	if (m->type == READ_REFUSED && m->nbytes == sizeof(r)) {
 		memcpy(&r, m->buf, sizeof(r));
-		return proc_result(&r, reterr);
+		return fail_refused(p, &r, reterr);
 	}
 	if (m->type == want && (nbytes == 0 || m->nbytes == nbytes))
 		return 0;
@@ -297,6 +313,18 @@ proc_recv(struct reader_proc *p, uint32_t want, uint32_t other, size_t nbytes,
 		return 0;
 	return proc_lied(p, reterr, "message %u of %u bytes in place of %u",
 	    m->type, m->nbytes, want);
+}
+
+/* It has closed its channel, perhaps after it said why. */
+static int
+fail_last_words(struct reader_proc *p, struct err *reterr)
+{
+	while (chan_recv(&p->chan, p->msg, 0) == 0) {
+		chan_msg_done(p->msg);
+		if (p->msg->type == WIRE_ERROR)
+			return fail_reported(p, reterr);
+	}
+	return fail_ended(p, reterr);
 }
 
 int
@@ -309,7 +337,7 @@ proc_send(struct reader_proc *p, uint32_t type, const void *buf, size_t nbytes,
 	if (rc == 0)
 		return 0;
 	if (rc == -EPIPE)
-		return fail_ended(p, reterr);
+		return fail_last_words(p, reterr);
 	return fail_slow(p, rc == -ETIMEDOUT ? "did not read its channel in" :
 	    "cannot be reached, after", SEND_NS, reterr);
 }

@@ -92,7 +92,8 @@ serve_one(struct serve *s, struct err *reterr)
 	case READ_TEXT:
 		return serve_text(s, reterr);
 	case READ_STOP:
-		return 0;	/* what it was to stop has ended */
+	case READ_PART:
+		return 0;	/* the request that it belongs to has ended */
 	default:
 		return serve_bad(s, reterr);
 	}

@@ -3,6 +3,7 @@
 #include "serve.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -95,6 +96,21 @@ send_directory(struct serve *s, int fd, uint64_t lent_bytes,
 	return 0;
 }
 
+/* Each part of a split model has a header. */
+static int
+check_headers(const struct gguf *g, struct err *reterr)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < g->nfiles; i++)
+		sum += g->file[i].data_off;
+	return sum <= GGUF_MAX_HEADER ? 0 : err_set(reterr, ERR_MODEL,
+	    -EFBIG, "%s: the headers of parts 1 to %" PRIu32 " have %" PRIu64
+	    " bytes: of all parts together at most %d are read",
+	    g->file[0].path, g->nfiles, sum, GGUF_MAX_HEADER);
+}
+
 /* Receive the parts after the first, and answer.  A part that may not come ends
  * the reader: *ret_end. */
 static int
@@ -121,7 +137,8 @@ open_parts(struct serve *s, struct read_open *o, int *ret_end,
 			*ret_end = 1;
 			return serve_bad(s, reterr);
 		}
-		if ((rc = add_part(s, part.path, reterr)) < 0)
+		if ((rc = add_part(s, part.path, reterr)) < 0 ||
+		    (rc = check_headers(s->g, reterr)) < 0)
 			return rc;
 	}
 	return 0;

@@ -144,7 +144,8 @@ reader_encode(void *arg, const struct text_part *part, size_t nparts,
 		    " bytes in %zu parts: the most are %" PRIu64 " bytes "
 		    "and %d parts", text_bytes(part, nparts), nparts,
 		    READ_MAX_TEXT, READ_MAX_PARTS);
-	else
+	else if (r->p.poll == NULL || (rc = r->p.poll(reterr)) == 0)
+		/* Short requests end before proc.c looks for signals. */
 		rc = encode_once(r, part, nparts, flags, ret_ids, ret_n,
 		    ret_lost, reterr);
 	if (rc != -ECOMM || !r->p.was_killed || r->conf->recover == 0)

@@ -66,6 +66,26 @@ over_limit(const struct gguf *g, uint64_t n, uint64_t limit, const char *what,
 	    what, limit);
 }
 
+/* Name the largest string, which is the likely cause. */
+static int
+over_bytes(const struct gguf *g, uint64_t n, struct err *reterr)
+{
+	const struct gguf_kv *kv, *largest = NULL;
+	int rc = over_limit(g, n, GGUF_FLAT_MAX_BYTES, "bytes of keys, "
+	    "strings and tensors", reterr);
+
+	for (kv = g->kv; kv < g->kv + g->nkv; kv++)
+		if (kv->type == GGUF_STRING &&
+		    (largest == NULL || kv->v.s.len > largest->v.s.len))
+			largest = kv;
+	if (largest == NULL || reterr == NULL || largest->v.s.len < n / 2)
+		return rc;
+	return err_set(reterr, ERR_MODEL, rc, "%s: the key \"%.80s\" has a "
+	    "text of %" PRIu64 " bytes; at most %d bytes of keys, strings and "
+	    "tensors are supported", g->file->path, largest->key.data,
+	    largest->v.s.len, GGUF_FLAT_MAX_BYTES);
+}
+
 static uint64_t
 records_bytes(uint64_t nfiles, uint64_t nkv, uint64_t ntensors)
 {
@@ -96,8 +116,7 @@ gguf_flat_bytes(const struct gguf *g, uint64_t *ret, struct err *reterr)
 	}
 	n = ALIGN_UP(n, ALIGN);
 	if (n > GGUF_FLAT_MAX_BYTES)
-		return over_limit(g, n, GGUF_FLAT_MAX_BYTES, "bytes of keys, "
-		    "strings and tensors", reterr);
+		return over_bytes(g, n, reterr);
 	*ret = n;
 	return 0;
 }
