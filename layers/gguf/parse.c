@@ -22,7 +22,9 @@ enum {
 	MIN_KV_BYTES = 8 + 1 + 4 + 1,
 	MIN_ARRAY_BYTES = 4 + 8,
 	MIN_TENSOR_BYTES = 8 + 1 + 4 + 4 + 8,
-	MAX_DEPTH = 16		/* of arrays in arrays */
+	MAX_DEPTH = 16,		/* of arrays in arrays */
+	/* Keys, or tensors, of a file; real ones have some thousands. */
+	MAX_ENTRIES = 1 << 20
 };
 
 const uint8_t gguf_type_bytes[GGUF_NTYPES] = {
@@ -426,6 +428,14 @@ index_keys(struct parser *p)
 	    "duplicate key \"%.80s\"", twice->key.data);
 }
 
+/* Refuse at once what would take much memory to parse. */
+static int
+check_count(struct parser *p, uint64_t at, uint64_t n, const char *what)
+{
+	return n > MAX_ENTRIES ? cursor_fail(&p->c, at, "the header has %"
+	    PRIu64 " %s: at most %d are read", n, what, MAX_ENTRIES) : 0;
+}
+
 static int
 parse_header(struct parser *p)
 {
@@ -437,7 +447,9 @@ parse_header(struct parser *p)
 	    (rc = cursor_u64(&p->c, &ntensors)) < 0 ||
 	    (rc = cursor_u64(&p->c, &nkv)) < 0 ||
 	    (rc = cursor_need(&p->c, nkv, MIN_KV_BYTES)) < 0 ||
-	    (rc = cursor_need(&p->c, ntensors, MIN_TENSOR_BYTES)) < 0)
+	    (rc = cursor_need(&p->c, ntensors, MIN_TENSOR_BYTES)) < 0 ||
+	    (rc = check_count(p, 8, ntensors, "tensors")) < 0 ||
+	    (rc = check_count(p, 16, nkv, "keys")) < 0)
 		return rc;
 	for (; g->nkv < nkv; g->nkv++)
 		if ((rc = grow(p, &g->kv, g->nkv, sizeof(*g->kv))) < 0 ||

@@ -541,6 +541,9 @@ row("gguf: NaN as a number", "layers/gguf/lookup.c",
     "if (!(fabs(v) <= (double)FLT_MAX))",
     "if (fabs(v) > (double)FLT_MAX)",
     "unit/gguf")
+row("gguf: any number of keys and tensors", "layers/gguf/parse.c",
+    "return n > MAX_ENTRIES ? cursor_fail", "return n > UINT64_MAX / 2 ? cursor_fail",
+    "unit/gguf")
 row("gguf: bools of any value", "layers/gguf/parse.c",
     "if (b[i] > 1)", "if (b[i] > 200 && count > 1000)",
     "unit/gguf")

@@ -459,6 +459,26 @@ START_TEST(places_and_sizes_near_the_end_of_64_bits_are_refused)
 }
 END_TEST
 
+/* The file has bytes enough for what its header claims, all zero. */
+START_TEST(millions_of_keys_or_tensors_are_refused_before_they_are_parsed)
+{
+	const char *path = tmp_path("many.gguf");
+	struct gguf_writer w;
+	int tensors;
+
+	for (tensors = 0; tensors < 2; tensors++) {
+		gw_open(&w);
+		gw_kv_str(&w, "general.architecture", "llama");
+		w.data_bytes = 64 << 20;
+		*(tensors ? &w.ntensors : &w.nkv) = (1 << 20) + 1;
+		gw_save(&w, path);
+		gw_close(&w);
+		must_refuse(path, tensors ? "1048577 tensors: at most" :
+		    "1048577 keys: at most");
+	}
+}
+END_TEST
+
 START_TEST(getters_refuse_other_types_and_ranges)
 {
 	const char *path = tmp_path("types.gguf");
@@ -830,6 +850,7 @@ main(void)
 		mutated_header_is_refused_or_consistent,
 		every_value_type_is_read_as_written,
 		places_and_sizes_near_the_end_of_64_bits_are_refused,
+		millions_of_keys_or_tensors_are_refused_before_they_are_parsed,
 		getters_refuse_other_types_and_ranges,
 		header_beyond_256_mib_is_refused,
 		vocabulary_of_256k_tokens_is_read_completely,
