@@ -260,7 +260,7 @@ prepare_run(struct run *r, struct err *reterr)
 	struct conf *c = r->c;
 	int rc;
 
-	if ((c->prompts_file != NULL && (rc = source_read(NULL,
+	if ((c->prompts_file != NULL && (rc = source_read_prompts(
 	    c->prompts_file, &r->source, reterr)) < 0) ||
 	    (rc = engine_open(c, &r->eng, reterr)) < 0 ||
 	    (rc = engine_open_tokenizer(r->eng, reterr)) < 0)

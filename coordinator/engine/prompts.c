@@ -91,8 +91,11 @@ next_line(struct prompts *p, struct source *ret)
 	return 1;
 }
 
+/* Each line is a request to the reader: more of them take seconds. */
+enum { MAX_MEASURED = 1 << 16 };
+
 /* Tokens of the longest line of p, at most `most`; that at once where one may
- * be longer. */
+ * be longer, or where there are too many. */
 static uint32_t
 longest_line(struct prompts *p, uint32_t most)
 {
@@ -100,10 +103,12 @@ longest_line(struct prompts *p, uint32_t most)
 	uint32_t longest = 1, *ids;
 	struct err e = { 0 };
 	struct source line;
+	uint32_t nlines = 0;
 	size_t n;
 
 	while (longest < most && next_line(p, &line)) {
-		if (line.nbytes > tokenizer_max_text(eng->vocab, most))
+		if (line.nbytes > tokenizer_max_text(eng->vocab, most) ||
+		    nlines++ == MAX_MEASURED)
 			return most;
 		/* Errors are reported when the line's turn comes. */
 		if (encode(eng, &line, &ids, &n, &e) < 0)

@@ -13,12 +13,10 @@
 
 enum { WAIT_MS = 2000 };	/* before a note that nothing comes */
 
-/* A prompt longer than this is a mistake; contexts end long before. */
-#define SOURCE_MAX	(256 * MIB)
-
+/* Refuse limit bytes; stop reading behind `most`. */
 static int
-read_all(FILE *fp, const char *path, size_t most, struct source *ret,
-    struct err *reterr)
+read_all(FILE *fp, const char *path, size_t most, size_t limit,
+    struct source *ret, struct err *reterr)
 {
 	size_t cap = 64 * 1024, n;
 	char *grown;
@@ -29,10 +27,10 @@ read_all(FILE *fp, const char *path, size_t most, struct source *ret,
 		ret->nbytes += n;
 		if (n == 0 || ret->nbytes > most)
 			break;
-		if (ret->nbytes == cap && (cap *= 2) > SOURCE_MAX)
-			return err_set(reterr, ERR_USAGE, -EFBIG,
-			    "%s: more than %d MiB of text", path,
-			    (int)(SOURCE_MAX / MIB));
+		if (ret->nbytes == cap && (cap *= 2) > limit)
+			return err_set(reterr, ERR_USAGE, -EFBIG, "%s: it has "
+			    "%zu MiB or more, which is too long: split it",
+			    path, limit / MIB);
 	}
 	if (grown == NULL)
 		return err_nomem(reterr, "the text of %s", path);
@@ -41,13 +39,6 @@ read_all(FILE *fp, const char *path, size_t most, struct source *ret,
 		    path, strerror(errno));
 	ret->text[ret->nbytes] = '\0';
 	return 0;
-}
-
-int
-source_read(const char *text, const char *path, struct source *ret,
-    struct err *reterr)
-{
-	return source_read_most(text, path, SIZE_MAX, ret, reterr);
 }
 
 /* Say so when nothing comes: a pipe that nobody writes to looks like a hang. */
@@ -60,8 +51,8 @@ wait_for_stdin(void)
 		log_info("waiting for a text on stdin");
 }
 
-int
-source_read_most(const char *text, const char *path, size_t most,
+static int
+read_source(const char *text, const char *path, size_t most, size_t limit,
     struct source *ret, struct err *reterr)
 {
 	FILE *fp;
@@ -77,14 +68,37 @@ source_read_most(const char *text, const char *path, size_t most,
 	}
 	if (strcmp(path, "-") == 0) {
 		wait_for_stdin();
-		return read_all(stdin, "stdin", most, ret, reterr);
+		return read_all(stdin, "stdin", most, limit, ret, reterr);
 	}
 	if ((fp = fopen(path, "re")) == NULL)
 		return err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
 		    strerror(errno));
-	rc = read_all(fp, path, most, ret, reterr);
+	rc = read_all(fp, path, most, limit, ret, reterr);
 	fclose(fp);
 	return rc;
+}
+
+int
+source_read(const char *text, const char *path, struct source *ret,
+    struct err *reterr)
+{
+	return read_source(text, path, SIZE_MAX, SOURCE_TEXT_BYTES, ret,
+	    reterr);
+}
+
+int
+source_read_most(const char *text, const char *path, size_t most,
+    struct source *ret, struct err *reterr)
+{
+	return read_source(text, path, most, SOURCE_PROMPT_BYTES, ret,
+	    reterr);
+}
+
+int
+source_read_prompts(const char *path, struct source *ret, struct err *reterr)
+{
+	return read_source(NULL, path, SIZE_MAX, SOURCE_PROMPT_BYTES, ret,
+	    reterr);
 }
 
 void
