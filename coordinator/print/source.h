@@ -5,8 +5,8 @@
 
 #include "config/err.h"
 
-/* A text from a file or stdin must be shorter: beside it, its ids take up to four
- * times as much.  A prompt is shorter than its context, and of a file of
+/* A text from a file or stdin must be shorter: beside it, its ids take up to
+ * four times as much.  A prompt is shorter than its context, and of a file of
  * prompts one line is encoded at a time. */
 enum { SOURCE_TEXT_BYTES = 8 << 20, SOURCE_PROMPT_BYTES = 32 << 20 };
 

@@ -163,6 +163,10 @@ row("engine: prompts are not refused by their bytes", "coordinator/engine/prompt
     "if (prompt->nbytes > most)", "if (0)",
     "faults/long_text.py")
 
+row("source: texts of any length", "coordinator/print/source.c",
+    "(cap *= 2) > limit)", "(cap *= 2) > SIZE_MAX - limit)",
+    "faults/hostile_headers.py")
+
 # --- a worker's confinement ---
 
 row("role: a child outlives the coordinator", "config/roles.c",
