@@ -258,6 +258,7 @@ static int
 prepare_run(struct run *r, struct err *reterr)
 {
 	struct conf *c = r->c;
+	uint32_t ctx_tok;
 	int rc;
 
 	if ((c->prompts_file != NULL && (rc = source_read_prompts(
@@ -267,8 +268,12 @@ prepare_run(struct run *r, struct err *reterr)
 		return rc;
 	/* A context of the default length for each of many short prompts would
 	 * mostly be reserved in vain. */
-	if (c->prompts_file != NULL && c->ctx_tok == CTX_DEFAULT)
-		c->ctx_tok = (int)prompts_context(r->eng, &r->source);
+	if (c->prompts_file != NULL && c->ctx_tok == CTX_DEFAULT) {
+		if ((rc = prompts_context(r->eng, &r->source, &ctx_tok,
+		    reterr)) < 0)
+			return rc;
+		c->ctx_tok = (int)ctx_tok;
+	}
 	if ((rc = engine_plan(r->eng, reterr)) < 0)
 		return rc;
 	if (c->prompts_file != NULL) {

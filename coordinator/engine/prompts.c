@@ -91,48 +91,97 @@ next_line(struct prompts *p, struct source *ret)
 	return 1;
 }
 
-/* Each line is a request to the reader: more of them take seconds. */
-enum { MAX_MEASURED = 1 << 16 };
-
-/* Tokens of the longest line of p, at most `most`; that at once where one may
- * be longer, or where there are too many. */
-static uint32_t
-longest_line(struct prompts *p, uint32_t most)
+/* Tokens of one line, as it will be encoded; 0 = it cannot be.  -EINTR only: other
+ * errors are reported when the line's turn comes. */
+static int
+count_line(const struct engine *eng, const struct source *line, size_t *ret,
+    struct err *reterr)
 {
-	const struct engine *eng = p->eng;
-	uint32_t longest = 1, *ids;
 	struct err e = { 0 };
-	struct source line;
-	uint32_t nlines = 0;
-	size_t n;
+	uint32_t *ids;
+	int rc = encode(eng, line, &ids, ret, &e);
 
-	while (longest < most && next_line(p, &line)) {
-		if (line.nbytes > tokenizer_max_text(eng->vocab, most) ||
-		    nlines++ == MAX_MEASURED)
-			return most;
-		/* Errors are reported when the line's turn comes. */
-		if (encode(eng, &line, &ids, &n, &e) < 0)
-			continue;
+	if (rc == 0)
 		free(ids);
-		longest = MAX(longest, (uint32_t)MIN(n, most));
-	}
-	return longest;
+	else
+		*ret = 0;
+	if (rc == -EINTR)
+		*reterr = e;
+	return rc == -EINTR ? rc : 0;
 }
 
-uint32_t
-prompts_context(struct engine *eng, const struct source *file)
+/* The same for many lines at once, of which the longest counts. */
+static int
+count_lines(const struct engine *eng, const struct text_part *line, size_t n,
+    size_t *ret, struct err *reterr)
+{
+	uint32_t counts[TOKENIZER_MAX_COUNTED];
+	struct err e = { 0 };
+	size_t i;
+	int rc = tokenizer_count(eng->vocab, line, n, ENCODE_BOS, counts, &e);
+
+	*ret = 0;
+	if (rc == -EINTR)
+		*reterr = e;
+	for (i = 0; i < n && rc == 0; i++)
+		if (counts[i] != UINT32_MAX)
+			*ret = MAX(*ret, counts[i]);
+	return rc == -EINTR ? rc : 0;
+}
+
+/* Bytes of lines that are counted at once. */
+enum { COUNTED_BYTES = 1 << 20 };
+
+/* Take the next lines of p and count the tokens of the longest.  *ret_left = 0:
+ * no line was left. */
+static int
+count_next(struct prompts *p, size_t max_bytes, int *ret_left, size_t *ret,
+    struct err *reterr)
+{
+	struct text_part part[TOKENIZER_MAX_COUNTED];
+	const struct engine *eng = p->eng;
+	struct source line;
+	size_t n = 0, nbytes = 0;
+
+	*ret = 0;
+	while (n < NITEMS(part) && nbytes < COUNTED_BYTES &&
+	    (*ret_left = next_line(p, &line))) {
+		if (line.nbytes > max_bytes) {
+			*ret = SIZE_MAX;
+			return 0;
+		}
+		if (eng->conf->chat)	/* with a template around it */
+			return count_line(eng, &line, ret, reterr);
+		part[n++] = (struct text_part){ line.text, line.nbytes,
+		    eng->conf->special };
+		nbytes += line.nbytes;
+	}
+	return n > 0 ? count_lines(eng, part, n, ret, reterr) : 0;
+}
+
+int
+prompts_context(struct engine *eng, const struct source *file, uint32_t *ret,
+    struct err *reterr)
 {
 	const uint32_t most = plan_default_context(eng->model);
 	const struct conf *c = eng->conf;
 	struct prompts p = { .eng = eng, .at = file->text,
 	    .eof = file->text + file->nbytes };
-	uint32_t longest;
+	uint32_t most_line, longest = 1;
+	int rc = 0, left = 1;
+	size_t n;
 
+	*ret = most;
 	if (c->n_predict < 0 || (uint32_t)c->n_predict >= most)
-		return most;
-	longest = longest_line(&p, most - (uint32_t)c->n_predict);
+		return 0;
+	most_line = most - (uint32_t)c->n_predict;
+	while (left && longest < most_line && (rc = count_next(&p,
+	    tokenizer_max_text(eng->vocab, most_line), &left, &n,
+	    reterr)) == 0)
+		longest = MAX(longest, (uint32_t)MIN(n, (size_t)most_line));
 	tokenizer_forget_losses(eng->vocab);
-	return longest + (uint32_t)c->n_predict;
+	*ret = longest + (uint32_t)c->n_predict;
+	return rc;
 }
 
 static int

@@ -23,8 +23,9 @@ struct prompts {
 
 /* The context that the longest line of file and -n need, at most the default
  * one: what the stages reserve follows from it, for each sequence.  Needs the
- * tokenizer, but no plan. */
-uint32_t prompts_context(struct engine *eng, const struct source *file);
+ * tokenizer, but no plan.  -EINTR only: other errors come with the line. */
+int prompts_context(struct engine *eng, const struct source *file,
+    uint32_t *ret, struct err *reterr);
 
 /* file must outlive p.  *ret is to be passed to generate(). */
 void prompts_init(struct prompts *p, struct engine *eng,

@@ -24,6 +24,7 @@
 #define COORDINATOR_READER_REQUESTS_H
 
 #include <limits.h>
+#include <stddef.h>
 
 #include "config/err.h"
 #include "coordinator/text/losses.h"
@@ -42,7 +43,7 @@ enum read_type {
 };
 
 enum {
-	READ_MAX_PARTS = 64,		/* of one text */
+	READ_MAX_PARTS = 1024,		/* of one text */
 	/* Notes before one answer; more are left out. */
 	READ_MAX_NOTES = 64,
 	READ_NOTE_BYTES = 1024,
@@ -106,15 +107,24 @@ struct read_pieces {
 	uint32_t pad;
 };
 
-/* Their bytes follow in READ_BYTES. */
+struct read_text_part {
+	uint64_t nbytes;
+	uint64_t special;	/* 0 or 1 */
+};
+
+/* The payload has nparts of them.  Their bytes follow in READ_BYTES. */
 struct read_text {
 	uint32_t nparts;
 	int32_t flags;		/* ENCODE_* */
-	struct {
-		uint64_t nbytes;
-		uint64_t special;	/* 0 or 1 */
-	} part[READ_MAX_PARTS];
+	struct read_text_part part[READ_MAX_PARTS];
 };
+
+static inline size_t
+read_text_bytes(uint32_t nparts)
+{
+	return offsetof(struct read_text, part) + nparts *
+	    sizeof(struct read_text_part);
+}
 
 /* READ_BYTES: up to CHAN_MAX_BYTES of the text, at least one.
  * READ_IDS: an array of uint32_t. */

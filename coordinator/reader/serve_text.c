@@ -88,11 +88,13 @@ serve_text(struct serve *s, struct err *reterr)
 	char *text;
 	int rc;
 
-	if (s->encoder == NULL || s->msg.nbytes != sizeof(t) ||
-	    s->msg.nfds != 0)
+	if (s->encoder == NULL || s->msg.nfds != 0 ||
+	    s->msg.nbytes < read_text_bytes(0) || s->msg.nbytes > sizeof(t))
 		return serve_bad(s, reterr);
-	memcpy(&t, s->msg.buf, sizeof(t));
-	if ((nbytes = text_bytes(&t)) == UINT64_MAX)
+	memcpy(&t, s->msg.buf, s->msg.nbytes);
+	if (t.nparts > READ_MAX_PARTS ||
+	    s->msg.nbytes != read_text_bytes(t.nparts) ||
+	    (nbytes = text_bytes(&t)) == UINT64_MAX)
 		return serve_bad(s, reterr);
 	text = malloc(nbytes + 1);
 	if ((rc = recv_bytes(s, text, nbytes, reterr)) < 0) {

@@ -24,29 +24,49 @@ text_bytes(const struct text_part *part, size_t nparts)
 	return sum;
 }
 
+/* In few messages, however many parts there are. */
+static int
+send_bytes(struct reader *r, const struct text_part *part, size_t nparts,
+    struct err *reterr)
+{
+	uint8_t *buf = r->p.msg->buf;
+	size_t used = 0, at, each, i;
+	int rc = 0;
+
+	for (i = 0; i < nparts; i++)
+		for (at = 0; at < part[i].nbytes; at += each) {
+			each = MIN(part[i].nbytes - at, CHAN_MAX_BYTES - used);
+			memcpy(buf + used, part[i].text + at, each);
+			if ((used += each) < CHAN_MAX_BYTES)
+				continue;
+			if ((rc = proc_send(&r->p, READ_BYTES, buf, used, NULL,
+			    0, reterr)) < 0)
+				return rc;
+			used = 0;
+		}
+	return used > 0 ? proc_send(&r->p, READ_BYTES, buf, used, NULL, 0,
+	    reterr) : rc;
+}
+
 static int
 send_text(struct reader *r, const struct text_part *part, size_t nparts,
     int flags, struct err *reterr)
 {
-	struct read_text t = { .nparts = (uint32_t)nparts, .flags = flags };
-	uint64_t at, each;
+	struct read_text t;	/* large: only nparts are written */
 	size_t i;
 	int rc;
 
+	t.nparts = (uint32_t)nparts;
+	t.flags = flags;
 	for (i = 0; i < nparts; i++) {
 		t.part[i].nbytes = part[i].nbytes;
 		t.part[i].special = part[i].special != 0;
 	}
 	proc_begin(&r->p, TEXT_NS + BYTE_NS *
 	    text_bytes(part, nparts));
-	rc = proc_send(&r->p, READ_TEXT, &t, sizeof(t), NULL, 0, reterr);
-	for (i = 0; i < nparts && rc == 0; i++)
-		for (at = 0; at < part[i].nbytes && rc == 0; at += each) {
-			each = MIN(part[i].nbytes - at, CHAN_MAX_BYTES);
-			rc = proc_send(&r->p, READ_BYTES,
-			    part[i].text + at, each, NULL, 0, reterr);
-		}
-	return rc;
+	rc = proc_send(&r->p, READ_TEXT, &t, read_text_bytes(t.nparts),
+	    NULL, 0, reterr);
+	return rc < 0 ? rc : send_bytes(r, part, nparts, reterr);
 }
 
 /* A text of nbytes has no more ids than this: BOS; three for the bytes of the
@@ -112,6 +132,8 @@ encode_once(struct reader *r, const struct text_part *part, size_t nparts,
     int flags, uint32_t **ret_ids, size_t *ret_n, struct losses *ret_lost,
     struct err *reterr)
 {
+	const uint64_t most = flags & ENCODE_COUNT ? nparts :
+	    most_ids(text_bytes(part, nparts));
 	uint32_t *ids = malloc(sizeof(*ids));	/* an empty text has ids, too */
 	size_t n = 0;
 	int rc;
@@ -120,8 +142,7 @@ encode_once(struct reader *r, const struct text_part *part, size_t nparts,
 		return err_nomem(reterr, "token ids");
 	if ((rc = reader_revive(r, reterr)) < 0 ||
 	    (rc = send_text(r, part, nparts, flags, reterr)) < 0 ||
-	    (rc = recv_ids(r, &ids, &n, most_ids(text_bytes(part, nparts)),
-	    ret_lost, reterr)) < 0) {
+	    (rc = recv_ids(r, &ids, &n, most, ret_lost, reterr)) < 0) {
 		free(ids);
 		return rc;
 	}

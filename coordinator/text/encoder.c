@@ -285,8 +285,8 @@ join_parts(const struct text_part *part, size_t nparts, size_t nbytes)
 	return buf;
 }
 
-int
-encoder_encode_parts(const struct encoder *t, const struct text_part *part,
+static int
+encode_together(const struct encoder *t, const struct text_part *part,
     size_t nparts, int flags, uint32_t **ret_ids, size_t *ret_n,
     struct losses *ret_lost, struct err *reterr)
 {
@@ -318,4 +318,47 @@ encoder_encode_parts(const struct encoder *t, const struct text_part *part,
 	*ret_ids = out.id;
 	*ret_n = out.n;
 	return 0;
+}
+
+/* A part that cannot be encoded by itself has UINT32_MAX ids. */
+static int
+count_parts(const struct encoder *t, const struct text_part *part,
+    size_t nparts, int flags, uint32_t **ret, size_t *ret_n,
+    struct err *reterr)
+{
+	uint32_t *counts = calloc(nparts + 1, sizeof(*counts)), *ids;
+	struct losses lost;
+	size_t i, n;
+	int rc;
+
+	if (counts == NULL)
+		return err_nomem(reterr, "the lengths of %zu texts", nparts);
+	for (i = 0; i < nparts; i++) {
+		rc = encode_together(t, &part[i], 1, flags, &ids, &n, &lost,
+		    reterr);
+		if (rc == -EINTR) {
+			free(counts);
+			return rc;
+		}
+		counts[i] = UINT32_MAX;
+		if (rc < 0)
+			continue;
+		counts[i] = (uint32_t)MIN(n, (size_t)UINT32_MAX);
+		free(ids);
+	}
+	*ret = counts;
+	*ret_n = nparts;
+	return 0;
+}
+
+int
+encoder_encode_parts(const struct encoder *t, const struct text_part *part,
+    size_t nparts, int flags, uint32_t **ret_ids, size_t *ret_n,
+    struct losses *ret_lost, struct err *reterr)
+{
+	if (flags & ENCODE_COUNT)
+		return count_parts(t, part, nparts, flags & ~ENCODE_COUNT,
+		    ret_ids, ret_n, reterr);
+	return encode_together(t, part, nparts, flags, ret_ids, ret_n,
+	    ret_lost, reterr);
 }

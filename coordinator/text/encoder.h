@@ -39,7 +39,7 @@ void encoder_close(struct encoder *t);
 /* Let poll() end encoding, with its error. */
 void encoder_set_poll(struct encoder *t, tokenizer_poll_fn *poll);
 
-/* As tokenizer_encode_parts(); *ret_lost is what could not be kept. */
+/* As tokenizer_encode_parts(), also with ENCODE_COUNT; *ret_lost is what could not be kept. */
 int encoder_encode_parts(const struct encoder *t,
     const struct text_part *part, size_t nparts, int flags,
     uint32_t **ret_ids, size_t *ret_n, struct losses *ret_lost,

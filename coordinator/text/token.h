@@ -29,7 +29,9 @@ enum {
 	ENCODE_BOS = 1,		/* put BOS in front if the vocabulary asks and
 				 * the parts do not begin with it */
 	ENCODE_BOS_ALWAYS = 4,	/* the same, if there is one */
-	ENCODE_MORE = 2		/* the text continues another: no space prefix */
+	ENCODE_MORE = 2,	/* the text continues another: no space prefix */
+	ENCODE_COUNT = 8	/* not the ids of all parts together, but how
+				 * many each part has by itself */
 };
 
 #endif

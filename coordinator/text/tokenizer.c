@@ -256,3 +256,24 @@ tokenizer_encode(const struct tokenizer *t, const char *text,
 	return tokenizer_encode_parts(t, &part, 1, bos ? ENCODE_BOS : 0,
 	    ret_ids, ret_n, reterr);
 }
+
+int
+tokenizer_count(const struct tokenizer *t, const struct text_part *text,
+    size_t n, int flags, uint32_t *counts, struct err *reterr)
+{
+	struct losses lost = { 0 };
+	uint32_t *got;
+	size_t ngot;
+	int rc;
+
+	if ((rc = t->encode(t->arg, text, n, flags | ENCODE_COUNT, &got, &ngot,
+	    &lost, reterr)) < 0)
+		return rc;
+	if (ngot != n)
+		rc = err_set(reterr, ERR_RUN, -EBADMSG, "the reader answered "
+		    "with the lengths of %zu texts in place of %zu", ngot, n);
+	else
+		memcpy(counts, got, n * sizeof(*counts));
+	free(got);
+	return rc;
+}

@@ -90,4 +90,10 @@ int tokenizer_encode_parts(const struct tokenizer *t,
     const struct text_part *part, size_t nparts, int flags,
     uint32_t **ret_ids, size_t *ret_n, struct err *reterr);
 
+/* How many ids each of the texts has by itself; UINT32_MAX = it cannot be
+ * encoded.  At most TOKENIZER_MAX_COUNTED at once. */
+enum { TOKENIZER_MAX_COUNTED = 1024 };
+int tokenizer_count(const struct tokenizer *t, const struct text_part *text,
+    size_t n, int flags, uint32_t *counts, struct err *reterr);
+
 #endif
