@@ -694,6 +694,20 @@ row("pieces: a block at an odd address", "coordinator/text/pieces.c",
 row("tokenizer: ids beyond the vocabulary", "coordinator/text/tokenizer.c",
     "if (ids[i] >= ntokens)", "if (ids[i] > ntokens)",
     "unit/pieces")
+row("image: the reader can still write to it", "coordinator/reader/image.c",
+    "F_SEAL_SHRINK | F_SEAL_WRITE | F_SEAL_SEAL", "F_SEAL_SHRINK",
+    "unit/image")
+row("image: more bytes than it has", "coordinator/reader/image.c",
+    "if (nbytes == 0 || nbytes > (uint64_t)st.st_size ||",
+    "if (nbytes == 0 ||",
+    "unit/image")
+row("image: lent memory can grow", "coordinator/reader/image.c",
+    "fcntl(fd, F_ADD_SEALS, F_SEAL_GROW) < 0",
+    "fcntl(fd, F_ADD_SEALS, 0) < 0",
+    "unit/image")
+row("image: a block larger than what was lent", "coordinator/reader/image.c",
+    "if (nbytes > lent_bytes)", "if (nbytes > UINT64_MAX / 2)",
+    "unit/image")
 
 
 # --- the copy ---
