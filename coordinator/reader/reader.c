@@ -234,6 +234,7 @@ new_reader(const struct conf *c, const struct reader_how *how)
 	r->conf = c;
 	r->p.child = (struct child)CHILD_NONE;
 	r->p.chan.fd = r->p.messages.fd = r->vocab_fd = -1;
+	r->directory_map = r->pieces_map = (struct region)REGION_NONE;
 	r->p.poll = how->poll;
 	r->how = *how;
 	return r;

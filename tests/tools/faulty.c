@@ -411,7 +411,9 @@ __wrap_confine_after_load(struct confine *c, int32_t ret[CONFINE_NPARTS])
 	__real_confine_after_load(c, ret);
 	if (strcmp(fault, "flood") == 0)
 		flood(FLOOD_BYTES);
-	confined_par->run(confined_par, make_forbidden_call, loaded);
+	if (confined_par != NULL)	/* a reader has no pool */
+		confined_par->run(confined_par, make_forbidden_call,
+		    loaded);
 }
 
 /* --- corrupt messages and slots --- */
