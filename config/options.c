@@ -11,6 +11,10 @@
 /* 32 bits of addresses, less what the emulator reserves at their end. */
 #define DOMAIN_MAX	(4 * GIB - 16 * MIB)
 
+/* Of the reader, which is no session. */
+#define READER_CAP_MIN	(4 * MIB)
+#define READER_CAP_MAX	(64 * GIB)
+
 enum { MAX_NODE = 1023, MAX_COUNT = 1 << 24 };
 
 #define ALL		(~0u)
@@ -53,6 +57,9 @@ enum { MAX_NODE = 1023, MAX_COUNT = 1 << 24 };
 #define KV(field)	\
 	.type = KEY_KV_ONE, .off = OFFSET(enum kv_type, conf, field),	\
 	.preset = KV_F16
+#define SIZE(field, min, max)	\
+	.type = KEY_SIZE, .off = OFFSET(uint64_t, conf, field), .lo = min, \
+	.hi = max
 #define OF_SESSION(ktype, field)	\
 	.type = ktype, .off = offsetof(struct session_conf, field)
 
@@ -251,6 +258,10 @@ static const struct setting settings[] = {
 	  .help = "lost workers that a run survives, {range} (default "
 	    "{default}): each is restarted and reloaded, and its state is "
 	    "computed again; bench survives none" },
+	{ TOP("reader_cap"), OPT(ALL, 0, "reader-cap", "SIZE"),
+	  SIZE(reader_cap_bytes, READER_CAP_MIN, READER_CAP_MAX),
+	  .help = "memory of the process that reads the model's header and "
+	    "texts, {range} (default: derived from the file's size)" },
 	{ OPT(ALL, 'v', NULL, NULL), SPECIAL,
 	  .help = "print more messages" },
 	{ OPT(ALL, 'q', NULL, NULL), SPECIAL,

@@ -15,7 +15,7 @@ int worker_main(int argc, char **argv);
 int reader_main(int argc, char **argv);
 int converter_main(int argc, char **argv);
 
-/* What every role does first.  The coordinator decides when this process ends:
+/* Begin a role, before anything else.  The coordinator decides when this process ends:
  * ignore the terminal's signals, which it handles, and die with it.  If it died
  * earlier, its end of the channel is closed and the first read fails.
  * log_name: config/log.h.  Descriptors above last_fd are closed. */

@@ -281,7 +281,7 @@ fail_refused(const struct reader_proc *p, const struct read_result *r,
 		return rc;
 	strlcpy(what, reterr->msg, sizeof(what));
 	return err_set(reterr, ERR_RUN, rc, "%s (the reader's cap is %s; "
-	    "reader-cap sets another)", what,
+	    "--reader-cap sets another)", what,
 	    units_human_bytes(p->cap_bytes, cap));
 }
 

@@ -24,8 +24,8 @@
 /* A header that is larger needs reader-cap. */
 #define HEADER_BYTES	(32 * MIB)
 
-/* What a byte of a header can become at most in an image: a tensor takes at
- * least 33 bytes in the file and some 150 in the directory. */
+/* The most that a byte of a header becomes in an image: a tensor takes at least
+ * 33 bytes in the file and some 150 in the directory. */
 enum { IMAGE_FACTOR = 6 };
 
 /* Memory of the child per byte of header, for the parsed header and the
@@ -45,8 +45,8 @@ derive_sizes(const struct conf *c, uint64_t file_bytes, uint64_t *ret_image,
 
 	*ret_image = MIN(IMAGE_FACTOR * header + MIB,
 	    (uint64_t)GGUF_FLAT_MAX_BYTES);
-	(void)c;
-	*ret_cap = BASE_BYTES + PARSED_FACTOR * header + 2 * *ret_image;
+	*ret_cap = c->reader_cap_bytes != 0 ? c->reader_cap_bytes :
+	    BASE_BYTES + PARSED_FACTOR * header + 2 * *ret_image;
 }
 
 /* --- opening --- */
@@ -143,7 +143,7 @@ take_directory(struct reader *r, int image_fd, struct gguf_file *file,
 	return 0;
 }
 
-/* What the command can do while the child parses; once. */
+/* Do the command's own work while the child parses; once. */
 static int
 do_meanwhile(struct reader *r, struct err *reterr)
 {

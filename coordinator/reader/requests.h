@@ -50,7 +50,7 @@ enum {
 	READ_IDS_EACH = CHAN_MAX_BYTES / sizeof(uint32_t)
 };
 
-/* Of all parts of one text. */
+/* Bytes of all parts of one text together. */
 #define READ_MAX_TEXT	(UINT64_C(1) << 30)
 
 struct read_hello {

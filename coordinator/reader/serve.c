@@ -119,8 +119,8 @@ reader_main(int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	role_begin("straddle reader", CHAN_FD);
-	/* What the filter would not allow later: the time zone's file, random
-	 * bytes. */
+	/* The filter allows neither later: reading the time zone's file, drawing
+	 * random bytes. */
 	tzset();
 	rc = hash_init(&e);
 	s->confine = confine_open("the reader", 0);

@@ -278,6 +278,14 @@ check_success "strict: a run on the CPU" run -m "$MODEL" --strict -p hello -n 2
 
 # --- tokenize, detokenize ---
 
+if ! sanitized; then
+	straddle tokenize "$MODEL" -p hello --reader-cap 4MiB -v
+	if stderr_has "the reader: pid [0-9]+, cap 4.00 MiB, held by RLIMIT"; then
+		straddle tokenize "$MODEL" -p hello --reader-cap 4MiB
+		check "--reader-cap is a limit" is_refusal 1 "kjv-q8_0.gguf: no \
+memory for .* \(the reader's cap is 4.00 MiB; --reader-cap sets another\)"
+	fi
+fi
 check_success "tokenize" tokenize "$MODEL" -p "In the beginning God"
 check "tokenize prints the ids on one line" \
     equal "1 305 2034 261 1799 1240 389" "$(cat "$OUT")"
