@@ -345,8 +345,8 @@ cmd_quantize(const struct conf *c, struct err *reterr)
 	    .file = { .fd = -1 } };
 	int rc;
 
-	if (c->json)
-		q.list = json_array();
+	if (c->json && (q.list = json_array()) == NULL)
+		return err_nomem(reterr, "the list of tensors");
 	catch_signals();
 	if ((rc = prepare(&q, reterr)) == 0 &&
 	    (rc = open_out(&q, reterr)) == 0 &&

@@ -78,7 +78,7 @@ proc_done(struct reader_proc *p)
 static int
 fail_ended(struct reader_proc *p, struct err *reterr)
 {
-	char how[256] = "closed its channel", why[512], cap[UNITS_BYTES_LEN];
+	char how[256] = "closed its channel", why[512];
 	int status = 0;
 
 	if (child_wait(&p->child, event_now_ns() + END_NS, &status) == 0)
@@ -88,8 +88,7 @@ fail_ended(struct reader_proc *p, struct err *reterr)
 	close_process(p);
 	p->losses++;
 	return err_set(reterr, ERR_RUN, -ECOMM, "the reader, which parses the "
-	    "model's header and texts, %s%s (its cap is %s; reader-cap sets "
-	    "another)", how, why, units_human_bytes(p->cap_bytes, cap));
+	    "model's header and texts, %s%s", how, why);
 }
 
 /* Its own last words, a message of type WIRE_ERROR. */
@@ -177,7 +176,7 @@ cpu_time_ns(const struct reader_proc *p)
 	    (uint64_t)ts.tv_nsec;
 }
 
-int
+void
 proc_begin(struct reader_proc *p, uint64_t budget_ns)
 {
 	budget_ns *= SLOW_FACTOR * (is_launched() ? LAUNCHED_FACTOR : 1);
@@ -186,7 +185,6 @@ proc_begin(struct reader_proc *p, uint64_t budget_ns)
 	p->wait_limit_ns = WAIT_BASE_NS + budget_ns * WAIT_FACTOR;
 	p->notes = 0;
 	p->was_killed = 0;
-	return 0;
 }
 
 /* End the request in work: its answer, or that it ended, must come soon. */

@@ -46,7 +46,7 @@ int proc_runs(struct reader_proc *p);
 int proc_start(struct reader_proc *p, struct err *reterr);
 
 /* Begin a request that may take so much CPU time. */
-int proc_begin(struct reader_proc *p, uint64_t budget_ns);
+void proc_begin(struct reader_proc *p, uint64_t budget_ns);
 int proc_send(struct reader_proc *p, uint32_t type, const void *buf,
     size_t nbytes, const int *fds, unsigned nfds, struct err *reterr);
 /* Receive the next message, of type `want` or `other` (0 = none), into p->msg.

@@ -61,7 +61,7 @@ torture worker:message run "${ONE[@]}" -p a -n 3 --temp 0 -v
 torture coordinator:alloc inspect "$T/tiny.gguf" --json
 torture coordinator:alloc devices --json
 torture worker:alloc devices --json
-for what in alloc mmap fd fork; do
+for what in alloc fd fork; do
 	torture "coordinator:$what" "${QUANTIZE[@]}"
 done
 torture coordinator:alloc tokenize -m "$MODEL" -p "In the beginning"
