@@ -98,7 +98,7 @@ START_TEST(image_that_was_taken_cannot_change)
 	ck_assert_int_eq(fallocate(theirs, FALLOC_FL_PUNCH_HOLE |
 	    FALLOC_FL_KEEP_SIZE, 0, 8), -1);
 	ck_assert_mem_eq(r.base, "a block", 8);
-	/* Nor do we write to it by mistake. */
+	/* The mapping is read-only. */
 	ck_assert_int_eq(mprotect(r.base, r.nbytes, PROT_READ | PROT_WRITE),
 	    -1);
 	region_close(&r);
