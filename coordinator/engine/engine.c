@@ -145,8 +145,7 @@ engine_plan(struct engine *eng, struct err *reterr)
 		return err_set(reterr, ERR_RUN, eng->rooms[0].room.rc,
 		    "the limits of this machine: %s",
 		    strerror(-eng->rooms[0].room.rc));
-	if ((rc = measure_base_memory(c, reterr)) < 0 ||
-	    (rc = device_limits_probe(c, reterr)) < 0)
+	if ((rc = device_limits_probe(c, reterr)) < 0)
 		return rc;
 	conf_cores(c, &cores);
 	cores_speeds(&cores, "/sys", core_speed);

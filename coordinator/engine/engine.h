@@ -17,13 +17,14 @@ struct process_list;
 struct sessions;
 struct tokenizer;
 
-/* Open and check the model file.  c must outlive the engine.  On failure
- * *ret is not touched. */
+/* Open and check the model file; meanwhile start a short-lived worker to measure
+ * what a process needs.  c must outlive the engine.  On failure *ret is not
+ * touched. */
 int engine_open(const struct conf *c, struct engine **ret, struct err *reterr);
 /* Load the vocabulary: engine_vocab() is NULL before. */
 int engine_open_tokenizer(struct engine *eng, struct err *reterr);
-/* Split the model over the sessions.  Starts short-lived workers to measure
- * what a process needs and what a device offers.  On -ENOSPC engine_plan_of()
+/* Split the model over the sessions.  Starts short-lived workers to ask what a
+ * device offers.  On -ENOSPC engine_plan_of()
  * is the nearest plan, to be shown but not started. */
 int engine_plan(struct engine *eng, struct err *reterr);
 /* Start the sessions, load them with progress on stderr, open the pipeline. */
