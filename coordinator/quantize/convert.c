@@ -207,20 +207,6 @@ put_cap_in_force(struct convert *c, uint64_t rss_bytes, struct err *reterr)
 }
 
 static int
-spawn(struct convert *c, struct err *reterr)
-{
-	int out_fd, rc;
-
-	if ((rc = messages_open(&c->messages, NULL, "the converter", &out_fd,
-	    reterr)) < 0)
-		return rc;
-	rc = child_spawn(&c->child, &c->chan, ROLE_CONVERTER_ARG, -1, out_fd,
-	    reterr);
-	close(out_fd);
-	return rc;
-}
-
-static int
 start(struct convert *c, struct err *reterr)
 {
 	struct convert_start cs = { .threads = c->conf->threads,
@@ -229,7 +215,8 @@ start(struct convert *c, struct err *reterr)
 	int rc;
 
 	memcpy(cs.cpus, c->conf->cpus.bits, sizeof(cs.cpus));
-	if ((rc = spawn(c, reterr)) < 0 ||
+	if ((rc = child_spawn_alone(&c->child, &c->chan, &c->messages,
+	    ROLE_CONVERTER_ARG, "the converter", reterr)) < 0 ||
 	    (rc = order(c, CONVERT_START, &cs, sizeof(cs), -1,
 	    reterr)) < 0 ||
 	    (rc = receive_answer(c, CONVERT_HELLO, &hello, sizeof(hello),

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 #include <bsd/string.h>
 
 #include "config/log.h"
@@ -44,12 +43,10 @@ is_launched(void)
 }
 
 int
-proc_init(struct reader_proc *p, uint64_t cap_bytes, tokenizer_poll_fn *poll,
-    struct err *reterr)
+proc_init(struct reader_proc *p, tokenizer_poll_fn *poll, struct err *reterr)
 {
 	*p = (struct reader_proc){ .child = CHILD_NONE, .chan = { -1 },
-	    .messages = MESSAGES_NONE, .cap_bytes = cap_bytes,
-	    .poll = poll };
+	    .messages = MESSAGES_NONE, .poll = poll };
 	if ((p->msg = malloc(sizeof(*p->msg))) == NULL)
 		return err_nomem(reterr, "a message of the reader");
 	p->msg->nfds = 0;
@@ -86,7 +83,6 @@ fail_ended(struct reader_proc *p, struct err *reterr)
 	enforce_describe_loss(&p->enforce, 0, why, sizeof(why));
 	p->was_killed = WIFSIGNALED(status) && why[0] == '\0';
 	close_process(p);
-	p->losses++;
 	return err_set(reterr, ERR_RUN, -ECOMM, "the reader, which parses the "
 	    "model's header and texts, %s%s", how, why);
 }
@@ -103,7 +99,6 @@ fail_reported(struct reader_proc *p, struct err *reterr)
 	memcpy(&we, p->msg->buf, sizeof(we));
 	we.msg[sizeof(we.msg) - 1] = '\0';
 	close_process(p);
-	p->losses++;
 	return err_set(reterr, ERR_RUN, -ECOMM, "the reader gave up: %s",
 	    PLAIN(we.msg));
 }
@@ -118,7 +113,6 @@ proc_lied(struct reader_proc *p, struct err *reterr, const char *fmt, ...)
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
 	close_process(p);
-	p->losses++;
 	return err_set(reterr, ERR_RUN, -ECOMM, "the reader sent %s; it was "
 	    "ended", what);
 }
@@ -128,7 +122,6 @@ fail_slow(struct reader_proc *p, const char *what, uint64_t ns,
     struct err *reterr)
 {
 	close_process(p);
-	p->losses++;
 	return err_set(reterr, ERR_RUN, -ECOMM, "the reader %s %.1f s for "
 	    "one request; it was ended", what, (double)ns / 1e9);
 }
@@ -188,7 +181,7 @@ proc_begin(struct reader_proc *p, uint64_t budget_ns)
 }
 
 /* End the request in work: its answer, or that it ended, must come soon. */
-static int
+static void
 stop_request(struct reader_proc *p)
 {
 	uint64_t deadline = event_now_ns() + STOP_NS;
@@ -197,10 +190,9 @@ stop_request(struct reader_proc *p)
 	while (rc == 0 && (rc = chan_recv(&p->chan, p->msg, deadline)) == 0) {
 		chan_msg_done(p->msg);
 		if (p->msg->type != READ_NOTE && p->msg->type != READ_IDS)
-			return 0;
+			return;
 	}
 	close_process(p);	/* the next request starts another one */
-	return 0;
 }
 
 /* Look after a wait of waited_ns for what else ends it. */
@@ -342,23 +334,6 @@ proc_send(struct reader_proc *p, uint32_t type, const void *buf, size_t nbytes,
 
 /* --- start --- */
 
-static int
-spawn(struct reader_proc *p, struct err *reterr)
-{
-	int out_fd = -1, rc;
-
-	enforce_open_process(&p->enforce);
-	if ((rc = messages_open(&p->messages, NULL, "the reader", &out_fd,
-	    reterr)) == 0)
-		rc = child_spawn(&p->child, &p->chan, ROLE_READER_ARG, -1,
-		    out_fd, reterr);
-	if (out_fd >= 0)
-		close(out_fd);
-	if (rc < 0)
-		err_prefix(reterr, "the reader");
-	return rc;
-}
-
 /* From here on the kernel refuses memory beyond the cap.  RLIMIT_AS counts the
  * image that it maps, too.  A group would do so as well, but the first process
  * that enters one waits some 10 ms. */
@@ -381,13 +356,13 @@ apply_cap(struct reader_proc *p, struct err *reterr)
 static void
 log_start(const struct reader_proc *p)
 {
+	const int is_held = p->enforce.by == ENFORCE_RLIMIT;
 	char cap[UNITS_BYTES_LEN];
 
-	log_debug("the reader: pid %d, cap %s, held by %s%s%s",
-	    (int)p->child.pid, units_human_bytes(p->cap_bytes, cap),
-	    p->enforce.by == ENFORCE_RLIMIT ? "RLIMIT_DATA and RLIMIT_AS" :
-	    "nothing", p->enforce.by == ENFORCE_RLIMIT ? "" : ": ",
-	    p->enforce.by == ENFORCE_RLIMIT ? "" : p->enforce.why);
+	log_debug("the reader: pid %d, cap %s, held by %s%s",
+	    (int)p->child.pid, units_human_bytes(p->cap_bytes, cap), is_held ?
+	    "RLIMIT_DATA and RLIMIT_AS" : "nothing: ", is_held ? "" :
+	    p->enforce.why);
 	confined_log_child("the reader", p->confined, "");
 }
 
@@ -397,8 +372,12 @@ proc_start(struct reader_proc *p, struct err *reterr)
 	struct read_hello h;
 	int rc;
 
-	if ((rc = spawn(p, reterr)) < 0)
+	enforce_open_process(&p->enforce);
+	if ((rc = child_spawn_alone(&p->child, &p->chan, &p->messages,
+	    ROLE_READER_ARG, "the reader", reterr)) < 0) {
+		err_prefix(reterr, "the reader");
 		goto fail;
+	}
 	proc_begin(p, START_NS);
 	if ((rc = proc_recv(p, READ_HELLO, 0, sizeof(h), reterr)) < 0)
 		goto fail;

@@ -21,7 +21,6 @@ struct reader_proc {
 	struct messages messages;
 	struct enforce enforce;		/* of the last one */
 	uint64_t cap_bytes;
-	unsigned losses;
 	int was_killed;			/* the last one, not for memory: another
 					 * one may do what it could not */
 	int32_t confined[CONFINE_NPARTS];	/* 0 = in force, else -errno */
@@ -34,8 +33,8 @@ struct reader_proc {
 };
 
 /* No process; proc_done() may follow. */
-int proc_init(struct reader_proc *p, uint64_t cap_bytes,
-    tokenizer_poll_fn *poll, struct err *reterr);
+int proc_init(struct reader_proc *p, tokenizer_poll_fn *poll,
+    struct err *reterr);
 /* End it. */
 void proc_done(struct reader_proc *p);
 

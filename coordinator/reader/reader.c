@@ -21,7 +21,7 @@
  * of a second for each. */
 #define OPEN_NS		UINT64_C(10000000000)
 
-/* A header that is larger needs reader-cap. */
+/* A header that is larger needs --reader-cap. */
 #define HEADER_BYTES	(32 * MIB)
 
 /* The most that a byte of a header becomes in an image: a tensor takes at least
@@ -119,6 +119,16 @@ recv_directory(struct reader *r, struct err *reterr)
 	return rc;
 }
 
+/* e is what is wrong with an image. */
+static int
+fail_image(struct reader *r, int rc, const struct err *e, struct err *reterr)
+{
+	if (rc != -ENOMEM)
+		return proc_lied(&r->p, reterr, "a wrong answer: %s", e->msg);
+	*reterr = *e;
+	return rc;
+}
+
 /* Open the view of what came back in image_fd, which is closed. */
 static int
 take_directory(struct reader *r, int image_fd, struct gguf_file *file,
@@ -132,14 +142,8 @@ take_directory(struct reader *r, int image_fd, struct gguf_file *file,
 	    (rc = gguf_flat_open(r->directory_map.base, r->directory.nbytes,
 	    file, nfiles, &r->g, &e)) < 0 ||
 	    (r->directory.model.rc == 0 &&
-	    (rc = hparams_check(&r->directory.hp, &e)) < 0)) {
-		if (rc == -ENOMEM) {
-			*reterr = e;
-			return rc;
-		}
-		return proc_lied(&r->p, reterr, "a wrong answer: %s",
-		    e.msg);
-	}
+	    (rc = hparams_check(&r->directory.hp, &e)) < 0))
+		return fail_image(r, rc, &e, reterr);
 	return 0;
 }
 
@@ -167,15 +171,15 @@ send_vocab(struct reader *r, int fd, struct err *reterr)
 static int
 ask_vocab(struct reader *r, struct err *reterr)
 {
-	int rc;
+	int fd, rc;
 
-	if (r->vocab != VOCAB_NONE)
-		return 0;
-	if ((rc = image_lend(&r->image_bytes, &r->vocab_fd, reterr)) < 0 ||
-	    (rc = send_vocab(r, r->vocab_fd, reterr)) < 0)
+	if ((rc = image_lend(&r->image_bytes, &fd, reterr)) < 0)
 		return rc;
-	r->vocab = VOCAB_ASKED;
-	return 0;
+	if ((rc = send_vocab(r, fd, reterr)) < 0)
+		close(fd);
+	else
+		r->vocab_fd = fd;
+	return rc;
 }
 
 /* file has room for GGUF_MAX_FILES; *ret_n are open, also after a failure. */
@@ -183,16 +187,15 @@ static int
 open_model(struct reader *r, struct gguf_file *file, uint32_t *ret_n,
     struct err *reterr)
 {
-	uint64_t cap;
 	uint32_t n;
-	int fd = -1, rc;
+	int fd, rc;
 
 	if ((rc = gguf_file_open(r->conf->model_path, &file[0], reterr)) < 0)
 		return rc;
 	*ret_n = 1;
-	derive_sizes(r->conf, file[0].nbytes, &r->image_bytes, &cap);
-	if ((rc = proc_init(&r->p, cap, r->p.poll, reterr)) < 0 ||
-	    (rc = proc_start(&r->p, reterr)) < 0 ||
+	derive_sizes(r->conf, file[0].nbytes, &r->image_bytes,
+	    &r->p.cap_bytes);
+	if ((rc = proc_start(&r->p, reterr)) < 0 ||
 	    (rc = image_lend(&r->image_bytes, &fd, reterr)) < 0)
 		return rc;
 	if ((rc = send_open(r, &file[0], fd, reterr)) < 0 ||
@@ -224,20 +227,25 @@ open_once(struct reader *r, struct err *reterr)
 	return rc;
 }
 
-static struct reader *
-new_reader(const struct conf *c, const struct reader_how *how)
+static int
+new_reader(const struct conf *c, const struct reader_how *how,
+    struct reader **ret, struct err *reterr)
 {
 	struct reader *r = calloc(1, sizeof(*r));
+	int rc;
 
 	if (r == NULL)
-		return NULL;
+		return err_nomem(reterr, "the reader of %s", c->model_path);
+	if ((rc = proc_init(&r->p, how->poll, reterr)) < 0) {
+		free(r);
+		return rc;
+	}
 	r->conf = c;
-	r->p.child = (struct child)CHILD_NONE;
-	r->p.chan.fd = r->p.messages.fd = r->vocab_fd = -1;
-	r->directory_map = r->pieces_map = (struct region)REGION_NONE;
-	r->p.poll = how->poll;
 	r->how = *how;
-	return r;
+	r->vocab_fd = -1;
+	r->directory_map = r->pieces_map = (struct region)REGION_NONE;
+	*ret = r;
+	return 0;
 }
 
 int
@@ -245,13 +253,12 @@ reader_open(const struct conf *c, const struct reader_how *how,
     struct reader **ret, struct err *reterr)
 {
 	struct reader_how next = *how;
-	struct reader *r;
+	struct reader *r = NULL;
 	int rc, again, attempts = c->recover > 0 ? 2 : 1;
 
 	do {
-		if ((r = new_reader(c, &next)) == NULL)
-			return err_nomem(reterr, "the reader of %s",
-			    c->model_path);
+		if ((rc = new_reader(c, &next, &r, reterr)) < 0)
+			return rc;
 		if ((rc = open_once(r, reterr)) == 0)
 			break;
 		next.meanwhile = r->how.meanwhile;
@@ -302,16 +309,6 @@ reader_model(const struct reader *r, struct model **ret, struct err *reterr)
 
 /* --- the vocabulary --- */
 
-static int
-recv_pieces(struct reader *r, struct read_pieces *ret, struct err *reterr)
-{
-	int rc = proc_recv(&r->p, READ_PIECES, 0, sizeof(*ret), reterr);
-
-	if (rc == 0)
-		memcpy(ret, r->p.msg->buf, sizeof(*ret));
-	return rc;
-}
-
 /* Token ids index what belongs to the model, too. */
 static int
 check_size(const struct reader *r, uint32_t ntokens, struct err *reterr)
@@ -337,11 +334,7 @@ take_pieces(struct reader *r, uint64_t nbytes, struct err *reterr)
 		return tokenizer_open_with(pieces, reader_encode, r,
 		    &r->tokenizer, reterr);
 	pieces_close(pieces);
-	if (rc == -ENOMEM) {
-		*reterr = e;
-		return rc;
-	}
-	return proc_lied(&r->p, reterr, "a wrong answer: %s", e.msg);
+	return fail_image(r, rc, &e, reterr);
 }
 
 int
@@ -351,30 +344,23 @@ reader_tokenizer(struct reader *r, struct tokenizer **ret,
 	struct read_pieces p;
 	int rc;
 
-	if (r->vocab == VOCAB_NONE && (rc = ask_vocab(r, reterr)) < 0)
+	if (r->vocab_fd < 0 && (rc = ask_vocab(r, reterr)) < 0)
 		return rc;
-	if (r->vocab == VOCAB_ASKED) {
-		if ((rc = recv_pieces(r, &p, &r->vocab_error)) == 0)
-			rc = take_pieces(r, p.nbytes, &r->vocab_error);
-		r->vocab = rc == 0 ? VOCAB_OPEN : VOCAB_FAILED;
-		r->vocab_rc = rc;
-	}
-	if (r->vocab == VOCAB_FAILED) {
-		*reterr = r->vocab_error;
-		return r->vocab_rc;
-	}
-	*ret = r->tokenizer;
-	return 0;
+	if ((rc = proc_recv(&r->p, READ_PIECES, 0, sizeof(p), reterr)) < 0)
+		return rc;
+	memcpy(&p, r->p.msg->buf, sizeof(p));
+	if ((rc = take_pieces(r, p.nbytes, reterr)) == 0)
+		*ret = r->tokenizer;
+	return rc;
 }
 
 /* --- another child --- */
 
 /* Read the open files again.  Only what it answers to texts is used, which the
- * sealed vocabulary bounds. */
+ * sealed vocabulary bounds; what the first child handed over stays. */
 static int
 read_again(struct reader *r, struct err *reterr)
 {
-	struct read_pieces p;
 	uint32_t n, i;
 	int rc;
 
@@ -389,10 +375,12 @@ read_again(struct reader *r, struct err *reterr)
 	for (i = 1; i < n; i++)
 		if ((rc = send_part(r, &r->g->file[i], reterr)) < 0)
 			return rc;
-	if ((rc = recv_directory(r, reterr)) < 0 ||
+	if ((rc = proc_recv(&r->p, READ_DIRECTORY, 0,
+	    sizeof(struct read_directory), reterr)) < 0 ||
 	    (rc = send_vocab(r, -1, reterr)) < 0)
 		return rc;
-	return recv_pieces(r, &p, reterr);
+	return proc_recv(&r->p, READ_PIECES, 0, sizeof(struct read_pieces),
+	    reterr);
 }
 
 int

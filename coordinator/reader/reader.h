@@ -43,8 +43,8 @@ const struct gguf *reader_directory(const struct reader *r);
 int reader_model(const struct reader *r, struct model **ret,
     struct err *reterr);
 
-/* The vocabulary, or why there is none.  It lives as long as r; encoding sends
- * the text to the child. */
+/* The vocabulary, or why there is none; called once.  It lives as long as r;
+ * encoding sends the text to the child. */
 int reader_tokenizer(struct reader *r, struct tokenizer **ret,
     struct err *reterr);
 

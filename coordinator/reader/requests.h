@@ -103,8 +103,6 @@ struct read_vocab {
 /* The memfd has nbytes of coordinator/text/pieces.h. */
 struct read_pieces {
 	uint64_t nbytes;
-	uint32_t ntokens;
-	uint32_t pad;
 };
 
 struct read_text_part {

@@ -22,41 +22,20 @@ has_end(const char *text, size_t len)
 	return memchr(text, '\0', len) != NULL;
 }
 
-/* Take descriptor i of the message as a file of this name. */
+/* Parse the part that came with the message.  ret_n: of the first part, how many
+ * there are; NULL = it is another one. */
 static int
-take_file(struct serve *s, unsigned i, const char *path,
-    struct gguf_file *ret, struct err *reterr)
-{
-	int rc = gguf_file_from_fd(s->msg.fds[i], path, ret, reterr);
-
-	if (rc == 0)
-		chan_take_fd(&s->msg, i);
-	return rc;
-}
-
-static int
-begin(struct serve *s, const struct read_open *o, uint32_t *ret_n,
+take_part(struct serve *s, const char *path, uint32_t *ret_n,
     struct err *reterr)
 {
 	struct gguf_file f;
 	int rc;
 
-	if ((rc = take_file(s, 0, o->path, &f, reterr)) < 0)
+	if ((rc = gguf_file_from_fd(s->msg.fds[0], path, &f, reterr)) < 0)
 		return rc;
-	rc = gguf_begin(&f, &s->g, ret_n, reterr);
-	gguf_file_close(&f);
-	return rc;
-}
-
-static int
-add_part(struct serve *s, const char *path, struct err *reterr)
-{
-	struct gguf_file f;
-	int rc;
-
-	if ((rc = take_file(s, 0, path, &f, reterr)) < 0)
-		return rc;
-	rc = gguf_add_part(s->g, &f, reterr);
+	chan_take_fd(&s->msg, 0);
+	rc = ret_n != NULL ? gguf_begin(&f, &s->g, ret_n, reterr) :
+	    gguf_add_part(s->g, &f, reterr);
 	gguf_file_close(&f);
 	return rc;
 }
@@ -122,7 +101,7 @@ open_parts(struct serve *s, struct read_open *o, int *ret_end,
 	uint32_t i;
 	int rc;
 
-	if ((rc = begin(s, o, &parts.n, reterr)) < 0 ||
+	if ((rc = take_part(s, o->path, &parts.n, reterr)) < 0 ||
 	    serve_send(s, READ_PARTS, &parts, sizeof(parts)) < 0)
 		return rc;
 	for (i = 1; i < parts.n; i++) {
@@ -137,7 +116,7 @@ open_parts(struct serve *s, struct read_open *o, int *ret_end,
 			*ret_end = 1;
 			return serve_bad(s, reterr);
 		}
-		if ((rc = add_part(s, part.path, reterr)) < 0 ||
+		if ((rc = take_part(s, part.path, NULL, reterr)) < 0 ||
 		    (rc = check_headers(s->g, reterr)) < 0)
 			return rc;
 	}
@@ -178,13 +157,12 @@ serve_open(struct serve *s, struct err *reterr)
 static int
 is_stopped(struct err *reterr)
 {
+	static const struct timespec at_once;
 	struct pollfd p = { .fd = CHAN_FD, .events = POLLIN };
 
-	static const struct timespec at_once;
-
 	/* The filter allows no poll(). */
-	return ppoll(&p, 1, &at_once, NULL) > 0 ? err_set(reterr, ERR_RUN, -EINTR,
-	    "the request was ended") : 0;
+	return ppoll(&p, 1, &at_once, NULL) > 0 ? err_set(reterr, ERR_RUN,
+	    -EINTR, "the request was ended") : 0;
 }
 
 int
@@ -205,7 +183,6 @@ serve_vocab(struct serve *s, struct err *reterr)
 		fd = chan_take_fd(&s->msg, 0);
 	if ((rc = encoder_open(s->g, &s->encoder, &e)) == 0) {
 		encoder_set_poll(s->encoder, is_stopped);
-		p.ntokens = s->encoder->v.n;
 		if (fd >= 0 && (rc = pieces_bytes(s->encoder, &p.nbytes,
 		    &e)) == 0)
 			rc = image_fill(fd, v.image_bytes, p.nbytes,
@@ -213,12 +190,12 @@ serve_vocab(struct serve *s, struct err *reterr)
 	}
 	if (fd >= 0)
 		close(fd);
-	/* Texts need no file. */
-	if (rc == 0)
-		confine_after_load(s->confine, s->confined);
-	if (rc < 0)
+	if (rc < 0) {
 		serve_refuse(s, &e, rc);
-	else
-		serve_send(s, READ_PIECES, &p, sizeof(p));
+		return 0;
+	}
+	/* Texts need no file. */
+	confine_after_load(s->confine, s->confined);
+	serve_send(s, READ_PIECES, &p, sizeof(p));
 	return 0;
 }

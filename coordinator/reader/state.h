@@ -9,8 +9,6 @@
 #include "coordinator/text/tokenizer.h"
 #include "layers/gguf/gguf.h"
 
-enum vocab_state { VOCAB_NONE, VOCAB_ASKED, VOCAB_OPEN, VOCAB_FAILED };
-
 struct reader {
 	const struct conf *conf;
 	struct reader_how how;
@@ -19,11 +17,9 @@ struct reader {
 	struct region directory_map, pieces_map;
 	struct gguf *g;			/* a view of directory_map */
 	struct read_directory directory;	/* as it came, checked */
-	enum vocab_state vocab;
-	int vocab_fd;			/* lent; -1 = none */
+	int vocab_fd;			/* lent for the vocabulary, which was
+					 * asked for; -1 = not yet */
 	struct tokenizer *tokenizer;	/* of pieces_map */
-	struct err vocab_error;		/* VOCAB_FAILED */
-	int vocab_rc;
 };
 
 /* Have a child that can encode: start another one where it was lost. */

@@ -226,6 +226,21 @@ child_spawn(struct child *ret, struct chan *ret_chan, const char *role,
 	return 0;
 }
 
+int
+child_spawn_alone(struct child *ret, struct chan *ret_chan,
+    struct messages *ret_messages, const char *role, const char *speaker,
+    struct err *reterr)
+{
+	int out_fd, rc;
+
+	if ((rc = messages_open(ret_messages, NULL, speaker, &out_fd,
+	    reterr)) < 0)
+		return rc;
+	rc = child_spawn(ret, ret_chan, role, -1, out_fd, reterr);
+	close(out_fd);
+	return rc;
+}
+
 static void
 reap(struct child *c, int *ret_status)
 {

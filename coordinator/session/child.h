@@ -8,6 +8,7 @@
 
 #include "config/err.h"
 #include "shm/chan.h"
+#include "messages.h"
 
 struct child {
 	pid_t pid;		/* -1 = no process */
@@ -38,6 +39,13 @@ void child_close_program(void);
  * anything; -1 = it stays in this process's group. */
 int child_spawn(struct child *ret, struct chan *ret_chan, const char *role,
     int group_fd, int out_fd, struct err *reterr);
+
+/* The same for a child of no session, which `speaker` names ("the reader") and
+ * which stays in this process's group; *ret_messages is the pipe to its stdout
+ * and stderr. */
+int child_spawn_alone(struct child *ret, struct chan *ret_chan,
+    struct messages *ret_messages, const char *role, const char *speaker,
+    struct err *reterr);
 
 /* Kill and reap every child of child_spawn(), in a signal's handler: the program
  * ends. */
