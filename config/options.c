@@ -11,7 +11,7 @@
 /* 32 bits of addresses, less what the emulator reserves at their end. */
 #define DOMAIN_MAX	(4 * GIB - 16 * MIB)
 
-/* Of the reader, which is no session. */
+/* The range of --reader-cap. */
 #define READER_CAP_MIN	(4 * MIB)
 #define READER_CAP_MAX	(64 * GIB)
 

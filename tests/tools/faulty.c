@@ -376,7 +376,7 @@ make_forbidden_call(void *arg, unsigned thread)
 		(void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 	else if (strcmp(call, "clone") == 0)
 		(void)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-	/* Of the pipe that it may write() to. */
+	/* It may write() to its stderr, but not at an offset. */
 	else if (strcmp(call, "pwrite64") == 0)
 		(void)syscall(SYS_pwrite64, STDERR_FILENO, "", 1, 0);
 }
