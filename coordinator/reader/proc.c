@@ -177,6 +177,7 @@ proc_begin(struct reader_proc *p, uint64_t budget_ns)
 	p->waited_ns = 0;
 	p->wait_limit_ns = WAIT_BASE_NS + budget_ns * WAIT_FACTOR;
 	p->notes = 0;
+	p->was_refused = 0;
 	p->was_killed = 0;
 }
 
@@ -295,6 +296,7 @@ proc_recv(struct reader_proc *p, uint32_t want, uint32_t other, size_t nbytes,
 	}
 	if (m->type == READ_REFUSED && m->nbytes == sizeof(r)) {
 		memcpy(&r, m->buf, sizeof(r));
+		p->was_refused = 1;
 		return fail_refused(p, &r, reterr);
 	}
 	if (m->type == want && (nbytes == 0 || m->nbytes == nbytes))

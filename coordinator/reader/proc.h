@@ -30,6 +30,7 @@ struct reader_proc {
 	uint64_t cpu_limit_ns;		/* CPU time at which it is ended */
 	uint64_t waited_ns, wait_limit_ns;
 	unsigned notes;			/* logged */
+	int was_refused;		/* READ_REFUSED was its answer */
 };
 
 /* No process; proc_done() may follow. */

@@ -127,6 +127,17 @@ recv_ids(struct reader *r, uint32_t **ids, size_t *n, uint64_t most,
 	return 0;
 }
 
+/* The text alone has failed, whatever the reader says: no code or kind of its
+ * ends a conversation, or passes for a signal. */
+static int
+fail_text(const struct reader_proc *p, int rc, struct err *reterr)
+{
+	if (!p->was_refused)
+		return rc;
+	reterr->kind = ERR_RUN;
+	return -ECOMM;
+}
+
 static int
 encode_once(struct reader *r, const struct text_part *part, size_t nparts,
     int flags, uint32_t **ret_ids, size_t *ret_n, struct losses *ret_lost,
@@ -144,7 +155,7 @@ encode_once(struct reader *r, const struct text_part *part, size_t nparts,
 	    (rc = send_text(r, part, nparts, flags, reterr)) < 0 ||
 	    (rc = recv_ids(r, &ids, &n, most, ret_lost, reterr)) < 0) {
 		free(ids);
-		return rc;
+		return fail_text(&r->p, rc, reterr);
 	}
 	*ret_ids = ids;
 	*ret_n = n;

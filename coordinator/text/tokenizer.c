@@ -217,7 +217,7 @@ check_ids(const struct tokenizer *t, const uint32_t *ids, size_t n,
 
 	for (i = 0; i < n; i++)
 		if (ids[i] >= ntokens)
-			return err_set(reterr, ERR_RUN, -EBADMSG, "the reader "
+			return err_set(reterr, ERR_RUN, -ECOMM, "the reader "
 			    "answered with token id %" PRIu32 " of a "
 			    "vocabulary of %" PRIu32, ids[i], ntokens);
 	return 0;
@@ -270,7 +270,7 @@ tokenizer_count(const struct tokenizer *t, const struct text_part *text,
 	    &lost, reterr)) < 0)
 		return rc;
 	if (ngot != n)
-		rc = err_set(reterr, ERR_RUN, -EBADMSG, "the reader answered "
+		rc = err_set(reterr, ERR_RUN, -ECOMM, "the reader answered "
 		    "with the lengths of %zu texts in place of %zu", ngot, n);
 	else
 		memcpy(counts, got, n * sizeof(*counts));
