@@ -271,7 +271,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TESTLIB) $(LIB)
 
 # The program itself, with wrappers from tests/tools/faulty.c around functions.
 WRAPPED := $(shell grep -o '^__wrap_[a-z0-9_]*' $(S)tests/tools/faulty.c)
-$(B)/tests/tools/faulty: $(B)/tests/tools/faulty.o $(MAINOBJ) $(LIB)
+$(B)/tests/tools/faulty: $(B)/tests/tools/faulty.o $(MAINOBJ) $(TESTLIB) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) $(WRAPPED:__wrap_%=-Wl,--wrap=%) -o $@ $^ $(HARDEN_LD) $(LDFLAGS) $(LIBS)
 

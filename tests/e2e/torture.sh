@@ -39,6 +39,10 @@ QUANTIZE=(quantize "$T/tiny.gguf" "$T/out.gguf" Q4_0 --threads 2 --force --json)
 for what in alloc thread message; do
 	torture "converter:$what" "${QUANTIZE[@]}"
 done
+TOKENIZE=(tokenize "${TINY[@]::2}" -p ab)
+for what in alloc mmap message image; do
+	torture "reader:$what" "${TOKENIZE[@]}"
+done
 [ "${TORTURE:-}" = all ] || e2e_end
 
 ONE=("${TINY[@]}" -s cpu,threads=1)
@@ -65,6 +69,14 @@ for what in alloc fd fork; do
 	torture "coordinator:$what" "${QUANTIZE[@]}"
 done
 torture coordinator:alloc tokenize -m "$MODEL" -p "In the beginning"
+for what in mmap memfd fd fork; do
+	torture "coordinator:$what" "${TOKENIZE[@]}"
+done
+for what in alloc mmap message image; do
+	torture "reader:$what" inspect "$T/tiny.gguf" --json
+	torture "reader:$what" run "${PAIR[@]}" -q --prompts "$T/prompts" -n 3 \
+	    --temp 0
+done
 torture coordinator:alloc detokenize -m "$MODEL" -p "1 2 3"
 torture coordinator:alloc stress "${PAIR[@]}" --only "caps*" --json
 torture worker:alloc stress "${PAIR[@]}" --only "caps*" --json

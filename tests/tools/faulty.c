@@ -8,7 +8,7 @@
  *	STRADDLE_FAULT=coordinator:alloc:17
  *	STRADDLE_FAULT=worker:socket:1
  *
- * Processes: coordinator, worker, converter (each counts for itself).
+ * Processes: coordinator, worker, reader, converter (each counts for itself).
  * Faults of any process:
  *	alloc, mmap, memfd, uring, thread, fd, fork
  *			the Nth such call fails, as if the resource were exhausted
@@ -25,6 +25,14 @@
  *	flood		it writes 64 MiB of escape sequences to stdout and stderr once
  *			it is confined, and more with each slot that it sends
  *	last-words	before its Nth slot it writes two lines and calls abort()
+ * Faults of a reader:
+ *	message, image	it corrupts one of its messages or one of its blocks in the
+ *			lent memory; N is the seed
+ *	image-...	it does that to its Nth block (attack.c)
+ *	other names	attacks, before its Nth message or the first one after it
+ *			that they concern (attack.c): forbidden calls, memory beyond
+ *			its cap, lies, floods, no answer; with STRADDLE_FAULT_FILE
+ *			once for all readers
  * Faults of a Hexagon domain, once for all workers:
  *	map-too-large	the Nth map asks for more than the domain can map
  *	no-answer	the Nth call of the load gets no answer in time
@@ -36,6 +44,9 @@
  *
  * STRADDLE_CGROUP_ROOT=DIR makes straddle search for memory groups below DIR instead
  * of /; it finds none if DIR does not exist.
+ *
+ * STRADDLE_READER_WAIT_S=N makes the coordinator wait no more than N seconds for a
+ * reader's answer, STRADDLE_READER_CPU_S=N allow no more CPU time for it.
  *
  * STRADDLE_FAULT_FILE names a file of at least 8 bytes that holds two 32-bit counters
  * in native byte order: how often the fault occurred, and how many descriptors and
@@ -60,10 +71,13 @@
 
 #include "config/roles.h"
 #include "coordinator/cap/cgroup.h"
+#include "coordinator/reader/image.h"
+#include "coordinator/reader/proc.h"
 #include "coordinator/stress/stress.h"
 #include "shm/event.h"
 #include "shm/ring.h"
 #include "shm/wire.h"
+#include "tests/support/attack.h"
 #include "worker/confine/confine.h"
 #include "worker/hexagon/domain.h"
 #include "worker/hexagon/port.h"
@@ -76,8 +90,8 @@ struct counters {
 };
 
 static struct counters *counters;
-static int is_converter;
-static char fault[16];		/* "" = no fault in this process */
+static int is_converter, is_reader;
+static char fault[ATTACK_NAME];	/* "" = no fault in this process */
 static unsigned long nth;
 static _Atomic unsigned long count;
 static _Atomic int64_t mapped_bytes;
@@ -504,6 +518,62 @@ __wrap_report(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
 	return __real_report(c, type, buf, nbytes, reterr);
 }
 
+static void
+count_hit(void)
+{
+	if (counters != NULL)
+		atomic_fetch_add(&counters->hits, 1);
+}
+
+static int
+was_hit(void)
+{
+	return counters != NULL && atomic_load(&counters->hits) > 0;
+}
+
+/* A reader's attack, or its lie in a copy of the message. */
+static const void *
+attack(uint32_t *type, const void *buf, size_t *nbytes, unsigned *nfds)
+{
+	static uint8_t copy[CHAN_MAX_BYTES];
+	static unsigned messages;
+	static int is_done;
+
+	messages++;
+	if (strcmp(fault, "message") == 0 && messages == nth % 6 + 1)
+		return corrupt_message(type, buf, nbytes);
+	if (is_done || was_hit() || messages < nth)
+		return buf;
+	memcpy(copy, buf, *nbytes);
+	*nfds = strcmp(fault, "fds") == 0;
+	is_done = *nfds || attack_lie(fault, type, copy, nbytes) ||
+	    attack_acts(fault);
+	if (!is_done)
+		return buf;
+	count_hit();		/* some attacks do not return */
+	attack_act(fault);
+	return copy;
+}
+
+static int
+send_as_reader(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
+    uint64_t deadline_ns)
+{
+	static const int fd = STDERR_FILENO;
+	static int is_busy;
+	unsigned nfds = 0;
+	int rc;
+
+	if (!is_busy && type != WIRE_ERROR && type != READ_NOTE) {
+		is_busy = 1;
+		buf = attack(&type, buf, &nbytes, &nfds);
+		is_busy = 0;
+	}
+	rc = __real_chan_send(c, type, buf, nbytes, &fd, nfds, deadline_ns);
+	attack_image_late(fault);
+	return rc;
+}
+
 /* A converter's messages: one of each kind, or a later one. */
 int
 __wrap_chan_send(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
@@ -511,6 +581,8 @@ __wrap_chan_send(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
 {
 	static unsigned messages;
 
+	if (is_reader && fault[0] != '\0')
+		return send_as_reader(c, type, buf, nbytes, deadline_ns);
 	if (is_converter && strcmp(fault, "message") == 0 &&
 	    messages++ == nth % 8)
 		buf = corrupt_message(&type, buf, &nbytes);
@@ -550,6 +622,64 @@ __wrap_ring_commit_spsc(struct ring *r)
 		    words[draw(NITEMS(words))], 4);
 	}
 	__real_ring_commit_spsc(r);
+}
+
+/* --- a reader's image; its limits --- */
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+int
+__wrap_close(int fd)
+{
+	return is_reader && attack_keeps(fd) ? 0 : __real_close(fd);
+}
+
+int __real_image_fill(int fd, uint64_t lent_bytes, uint64_t nbytes,
+    image_write_fn *fn, const void *from, struct err *reterr);
+int __wrap_image_fill(int fd, uint64_t lent_bytes, uint64_t nbytes,
+    image_write_fn *fn, const void *from, struct err *reterr);
+void __real_messages_read(struct messages *m);
+void __wrap_messages_read(struct messages *m);
+
+int
+__wrap_image_fill(int fd, uint64_t lent_bytes, uint64_t nbytes,
+    image_write_fn *fn, const void *from, struct err *reterr)
+{
+	static unsigned images;
+	int rc = __real_image_fill(fd, lent_bytes, nbytes, fn, from, reterr);
+	int is_seed = strcmp(fault, "image") == 0;
+
+	if (rc == 0 && is_reader && images++ == (is_seed ? nth % 2 :
+	    nth - 1) && attack_image(fault, fd, nbytes, draw))
+		count_hit();
+	return rc;
+}
+
+static void
+lower_limit(const char *name, uint64_t *ns)
+{
+	const char *env = getenv(name);
+
+	if (env != NULL)
+		*ns = MIN(*ns, strtoull(env, NULL, 10) *
+		    UINT64_C(1000000000));
+}
+
+/* The coordinator calls it at each look at a reader in work, just before it
+ * compares. */
+void
+__wrap_messages_read(struct messages *m)
+{
+	struct reader_proc *p;
+
+	if (m->speaker != NULL && strcmp(m->speaker, "the reader") == 0) {
+		p = (struct reader_proc *)((char *)m -
+		    offsetof(struct reader_proc, messages));
+		lower_limit("STRADDLE_READER_WAIT_S", &p->wait_limit_ns);
+		lower_limit("STRADDLE_READER_CPU_S", &p->cpu_limit_ns);
+	}
+	__real_messages_read(m);
 }
 
 /* --- another root for memory groups --- */
@@ -726,12 +856,15 @@ init_fault(int argc, char **argv)
 	const char *role = is_child ? argv[1] + 1 : "coordinator";
 	char who[16];
 
-	if (env == NULL || sscanf(env, "%15[^:]:%15[^:]:%lu", who, fault,
+	if (env == NULL || sscanf(env, "%15[^:]:%23[^:]:%lu", who, fault,
 	    &nth) != 3)
 		return;
+	is_reader = is_child && strcmp(argv[1], ROLE_READER_ARG) == 0;
 	is_converter = is_child && strcmp(argv[1], ROLE_CONVERTER_ARG) == 0;
 	if (strcmp(who, role) != 0)
 		fault[0] = '\0';
+	else if (is_reader)
+		attack_init(getppid());
 	for (fd = 0; fd < MAX_FD; fd++)
 		was_open[fd] = (unsigned char)is_open(fd);
 	/* A child closes all descriptors that it does not need at its start, and its

@@ -709,6 +709,62 @@ row("image: a block larger than what was lent", "coordinator/reader/image.c",
     "if (nbytes > lent_bytes)", "if (nbytes > UINT64_MAX / 2)",
     "unit/image")
 
+# --- a reader that lies; tests/support/attack.c ---
+
+row("reader: descriptors may come along", "coordinator/reader/proc.c",
+    "	if (p->msg->nfds == 0)\n		return 0;",
+    "	if (p->msg->nfds <= CHAN_MAX_FDS)\n		return 0;",
+    "e2e/reader_attack.sh")
+row("reader: notes without end", "coordinator/reader/proc.c",
+    "p->notes++ == READ_MAX_NOTES", "p->notes++ == 1000 * READ_MAX_NOTES",
+    "e2e/reader_attack.sh")
+row("reader: no limit of CPU time", "coordinator/reader/proc.c",
+    "if (cpu_time_ns(p) > p->cpu_limit_ns)",
+    "if (cpu_time_ns(p) > UINT64_MAX - p->cpu_limit_ns)",
+    "e2e/reader_attack.sh")
+row("reader: no limit of waiting", "coordinator/reader/proc.c",
+    "if (p->waited_ns > p->wait_limit_ns)",
+    "if (p->waited_ns > UINT64_MAX - p->wait_limit_ns)",
+    "e2e/reader_attack.sh")
+row("reader: no cap", "coordinator/reader/proc.c",
+    "if ((rc = enforce_apply(&p->enforce, &st, reterr)) < 0)",
+    "if ((rc = st.cap_bytes == 0 ? enforce_apply(&p->enforce, &st, reterr) "
+    ": 0) < 0)",
+    "e2e/reader_attack.sh")
+row("reader: shared memory beyond its cap", "coordinator/reader/proc.c",
+    ".private_only = 1", ".private_only = 0",
+    "e2e/reader_attack.sh")
+row("reader: a refusal passes for a signal", "coordinator/reader/text.c",
+    "if (!p->was_refused)", "if (p->was_refused < 2)",
+    "e2e/reader_attack.sh")
+row("reader: ids without end", "coordinator/reader/text.c",
+    "|| more > most - *n)", "|| most > UINT64_MAX - *n)",
+    "e2e/reader_attack.sh")
+row("reader: ids that are not counted", "coordinator/reader/text.c",
+    "if (done.nids != *n)", "if (done.nids < *n)",
+    "e2e/reader_attack.sh")
+row("reader: a vocabulary of another size", "coordinator/reader/reader.c",
+    "ntokens != n_vocab ?", "ntokens < n_vocab / 2 ?",
+    "e2e/reader_attack.sh")
+row("reader: hyper-parameters are not checked", "coordinator/reader/reader.c",
+    "(rc = hparams_check(&r->directory.hp, &e)) < 0)",
+    "(rc = r->directory.hp.n_layer == 0 ?\n"
+    "	    hparams_check(&r->directory.hp, &e) : 0) < 0)",
+    "e2e/reader_attack.sh")
+row("reader: any count of parts", "coordinator/reader/reader.c",
+    "parts.n < 1 || parts.n > GGUF_MAX_FILES",
+    "parts.n < 1 || parts.n == GGUF_MAX_FILES",
+    "e2e/reader_attack.sh")
+row("reader: it is not confined", "coordinator/reader/serve.c",
+    "	confine_single(s->confine, s->confined);\n",
+    "	(void)confine_single;\n",
+    "e2e/reader_attack.sh")
+row("reader: keeps calls that only the header needs",
+    "coordinator/reader/serve_model.c",
+    "		confine_after_load(s->confine, s->confined);\n",
+    "		(void)confine_after_load;\n",
+    "e2e/reader_attack.sh")
+
 
 # --- the copy ---
 

@@ -8,7 +8,7 @@ ARGS...`, then runs it once per call and fails that call.  The order is random, 
 that every N may be tried when SECONDS do not suffice for all.  Every run must end
 by itself with 0, 1, 3 or the exit code of the run without a fault; print the full
 output if it ends with 0 and an error message if not; leave no process, descriptor
-or map; and crash no process.  Corrupt data (worker:message, worker:slot) is sent until
+or map; and crash no process.  Corrupt data (worker:message, reader:image, ...) is sent until
 SECONDS are over; it may change the output, but must not crash a process.
 STRADDLE_SEED repeats the same order."""
 import json, mmap, os, random, re, signal, struct, subprocess, sys, tempfile, time
@@ -60,7 +60,7 @@ class Torture:
         p = subprocess.run(argv, stdin=subprocess.DEVNULL, timeout=HANG_S,
                            capture_output=True)
         self.code, self.out = p.returncode, shape(p.stdout)
-        self.corrupts = fault.endswith((':message', ':slot'))
+        self.corrupts = fault.endswith((':message', ':slot', ':image'))
         self.codes = (0, 1, 2, 3, 4) if self.corrupts else (0, 1, 3, self.code)
         self.file = tempfile.NamedTemporaryFile(prefix='straddle-fault.')
         self.file.truncate(8)
