@@ -87,7 +87,10 @@ take_ids(struct reader *r, uint32_t **ids, size_t *n, uint64_t most,
 	size_t more = m->nbytes / sizeof(**ids);
 	uint32_t *grown;
 
-	if (more == 0 || m->nbytes % sizeof(**ids) != 0 || more > most - *n)
+	if (more == 0 || m->nbytes % sizeof(**ids) != 0)
+		return proc_lied(&r->p, reterr, "a list of ids of %u bytes",
+		    m->nbytes);
+	if (more > most - *n)
 		return proc_lied(&r->p, reterr, "%zu ids of a text that "
 		    "has at most %" PRIu64, *n + more, most);
 	if ((grown = reallocarray(*ids, *n + more, sizeof(**ids))) == NULL) {
@@ -127,6 +130,37 @@ recv_ids(struct reader *r, uint32_t **ids, size_t *n, uint64_t most,
 	return 0;
 }
 
+static int
+check_ids(struct reader *r, const uint32_t *ids, size_t n, struct err *reterr)
+{
+	const uint32_t ntokens = tokenizer_size(r->tokenizer);
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (ids[i] >= ntokens)
+			return proc_lied(&r->p, reterr, "token id %" PRIu32
+			    " of a vocabulary of %" PRIu32, ids[i], ntokens);
+	return 0;
+}
+
+static int
+check_counts(struct reader *r, const struct text_part *text, size_t ntexts,
+    const uint32_t *counts, size_t n, struct err *reterr)
+{
+	size_t i;
+
+	if (n != ntexts)
+		return proc_lied(&r->p, reterr, "the lengths of %zu texts in "
+		    "place of %zu", n, ntexts);
+	for (i = 0; i < n; i++)
+		if (counts[i] != UINT32_MAX &&
+		    counts[i] > most_ids(text[i].nbytes))
+			return proc_lied(&r->p, reterr, "a length of %" PRIu32
+			    " ids of a text that has at most %" PRIu64,
+			    counts[i], most_ids(text[i].nbytes));
+	return 0;
+}
+
 /* The text alone has failed, whatever the reader says: no code or kind of its
  * ends a conversation, or passes for a signal. */
 static int
@@ -153,7 +187,10 @@ encode_once(struct reader *r, const struct text_part *part, size_t nparts,
 		return err_nomem(reterr, "token ids");
 	if ((rc = reader_revive(r, reterr)) < 0 ||
 	    (rc = send_text(r, part, nparts, flags, reterr)) < 0 ||
-	    (rc = recv_ids(r, &ids, &n, most, ret_lost, reterr)) < 0) {
+	    (rc = recv_ids(r, &ids, &n, most, ret_lost, reterr)) < 0 ||
+	    (rc = flags & ENCODE_COUNT ?
+	    check_counts(r, part, nparts, ids, n, reterr) :
+	    check_ids(r, ids, n, reterr)) < 0) {
 		free(ids);
 		return fail_text(&r->p, rc, reterr);
 	}

@@ -15,7 +15,8 @@ struct losses;
 struct pieces;
 struct tokenizer;
 
-/* Encode parts, as tokenizer_encode_parts(); *ret_lost is zeroed before. */
+/* Encode parts, as tokenizer_encode_parts(), or with ENCODE_COUNT say how many
+ * ids each has: *ret_n is nparts then.  *ret_lost is zeroed before. */
 typedef int tokenizer_encode_fn(void *arg, const struct text_part *part,
     size_t nparts, int flags, uint32_t **ret_ids, size_t *ret_n,
     struct losses *ret_lost, struct err *reterr);
@@ -85,7 +86,7 @@ void tokenizer_forget_losses(const struct tokenizer *t);
 /* Encode the concatenation of parts.  Control tokens are parsed only where
  * they lie within one part whose `special` is set: an untrusted part cannot
  * write one, nor can the border of two parts make one.  All ids are below
- * tokenizer_size(); -EBADMSG: the function that encodes gave others. */
+ * tokenizer_size(). */
 int tokenizer_encode_parts(const struct tokenizer *t,
     const struct text_part *part, size_t nparts, int flags,
     uint32_t **ret_ids, size_t *ret_n, struct err *reterr);

@@ -691,9 +691,6 @@ row("pieces: a block at an odd address", "coordinator/text/pieces.c",
     "if ((uintptr_t)block % PIECES_ALIGN != 0)",
     "if ((uintptr_t)block % PIECES_ALIGN > PIECES_ALIGN)",
     "unit/pieces")
-row("tokenizer: ids beyond the vocabulary", "coordinator/text/tokenizer.c",
-    "if (ids[i] >= ntokens)", "if (ids[i] > ntokens)",
-    "unit/pieces")
 row("image: the reader can still write to it", "coordinator/reader/image.c",
     "F_SEAL_SHRINK | F_SEAL_WRITE | F_SEAL_SEAL", "F_SEAL_SHRINK",
     "unit/image")
@@ -738,10 +735,13 @@ row("reader: a refusal passes for a signal", "coordinator/reader/text.c",
     "if (!p->was_refused)", "if (p->was_refused < 2)",
     "e2e/reader_attack.sh")
 row("reader: ids without end", "coordinator/reader/text.c",
-    "|| more > most - *n)", "|| most > UINT64_MAX - *n)",
+    "if (more > most - *n)", "if (most > UINT64_MAX - *n)",
     "e2e/reader_attack.sh")
 row("reader: ids that are not counted", "coordinator/reader/text.c",
     "if (done.nids != *n)", "if (done.nids < *n)",
+    "e2e/reader_attack.sh")
+row("reader: ids beyond the vocabulary", "coordinator/reader/text.c",
+    "if (ids[i] >= ntokens)", "if (ids[i] == ntokens)",
     "e2e/reader_attack.sh")
 row("reader: a vocabulary of another size", "coordinator/reader/reader.c",
     "ntokens != n_vocab ?", "ntokens < n_vocab / 2 ?",
@@ -761,8 +761,8 @@ row("reader: it is not confined", "coordinator/reader/serve.c",
     "e2e/reader_attack.sh")
 row("reader: keeps calls that only the header needs",
     "coordinator/reader/serve_model.c",
-    "		confine_after_load(s->confine, s->confined);\n",
-    "		(void)confine_after_load;\n",
+    "	confine_after_load(s->confine, s->confined);\n",
+    "	(void)confine_after_load;\n",
     "e2e/reader_attack.sh")
 
 

@@ -9,7 +9,6 @@
 
 #include "coordinator/text/encoder.h"
 #include "coordinator/text/template.h"
-#include "coordinator/text/tokenizer.h"
 #include "tests/support/pieces_cases.h"
 #include "tests/support/pieces_walk.h"
 
@@ -473,65 +472,6 @@ START_TEST(random_changes_are_refused_or_harmless)
 }
 END_TEST
 
-/* --- the tokenizer on top --- */
-
-struct lie {
-	uint32_t id[3];
-	size_t n;
-};
-
-static int
-encode_lie(void *arg, const struct text_part *part, size_t nparts, int flags,
-    uint32_t **ret_ids, size_t *ret_n, struct losses *ret_lost,
-    struct err *reterr)
-{
-	const struct lie *lie = arg;
-
-	(void)part;
-	(void)nparts;
-	(void)flags;
-	(void)ret_lost;
-	(void)reterr;
-	ck_assert_ptr_nonnull(*ret_ids = malloc(sizeof(lie->id)));
-	memcpy(*ret_ids, lie->id, sizeof(lie->id));
-	*ret_n = lie->n;
-	return 0;
-}
-
-START_TEST(ids_beyond_the_vocabulary_are_refused)
-{
-	struct err e = { .kind = ERR_NONE };
-	struct block k = make_case(0);
-	struct tokenizer *t;
-	struct pieces *p;
-	struct lie lie;
-	uint32_t *ids = NULL, n;
-	size_t nids;
-
-	t_ok(pieces_open(k.b, k.nbytes, &p, &e), &e);
-	t_ok(tokenizer_open_with(p, encode_lie, &lie, &t, &e), &e);
-	n = tokenizer_size(t);
-	lie = (struct lie){ { 0, n - 1, n }, 2 };
-	t_ok(tokenizer_encode(t, "x", 1, 0, 0, &ids, &nids, &e), &e);
-	ck_assert_uint_eq(nids, 2);
-	ck_assert_uint_eq(ids[1], n - 1);
-	free(ids);
-	ids = NULL;
-	lie.n = 3;
-	ck_assert_int_eq(tokenizer_encode(t, "x", 1, 0, 0, &ids, &nids, &e),
-	    -ECOMM);
-	ck_assert_int_eq(e.kind, ERR_RUN);
-	ck_assert_ptr_nonnull(strstr(e.msg, "the reader answered with token "
-	    "id 18 of a vocabulary of 18"));
-	lie = (struct lie){ { UINT32_MAX, 0, 0 }, 1 };
-	ck_assert_int_eq(tokenizer_encode(t, "x", 1, 0, 0, &ids, &nids, &e),
-	    -ECOMM);
-	ck_assert_ptr_null(ids);
-	tokenizer_close(t);
-	free(k.b);
-}
-END_TEST
-
 int
 main(void)
 {
@@ -549,8 +489,7 @@ main(void)
 		block_at_an_odd_address_is_refused,
 		any_changed_byte_is_refused_or_harmless,
 		any_changed_number_is_refused_or_harmless,
-		random_changes_are_refused_or_harmless,
-		ids_beyond_the_vocabulary_are_refused
+		random_changes_are_refused_or_harmless
 	};
 
 	return t_main("pieces", 60, tests, NITEMS(tests));
