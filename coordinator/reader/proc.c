@@ -20,8 +20,9 @@
 #include "coordinator/print/confined.h"
 #include "shm/event.h"
 
-/* While it waits, the coordinator looks this often for signals, messages and
- * the time used.  A wait longer than twice that was a stopped job. */
+/* During a request the coordinator looks this often for signals, messages and the
+ * time used, whether it waits or the reader sends one little message after the
+ * other.  A pause longer than twice that was a stopped job. */
 #define LOOK_NS		UINT64_C(50000000)
 
 /* Beside the CPU time of a request: the machine may be busy. */
@@ -53,8 +54,8 @@ proc_init(struct reader_proc *p, tokenizer_poll_fn *poll, struct err *reterr)
 	return 0;
 }
 
-static void
-close_process(struct reader_proc *p)
+void
+proc_end(struct reader_proc *p)
 {
 	chan_close(&p->chan);
 	child_close(&p->child);
@@ -64,7 +65,7 @@ close_process(struct reader_proc *p)
 void
 proc_done(struct reader_proc *p)
 {
-	close_process(p);
+	proc_end(p);
 	free(p->msg);
 	p->msg = NULL;
 }
@@ -82,7 +83,7 @@ fail_ended(struct reader_proc *p, struct err *reterr)
 		child_describe(status, how, sizeof(how));
 	enforce_describe_loss(&p->enforce, 0, why, sizeof(why));
 	p->was_killed = WIFSIGNALED(status) && why[0] == '\0';
-	close_process(p);
+	proc_end(p);
 	return err_set(reterr, ERR_RUN, -ECOMM, "the reader, which parses the "
 	    "model's header and texts, %s%s", how, why);
 }
@@ -98,7 +99,7 @@ fail_reported(struct reader_proc *p, struct err *reterr)
 		    p->msg->nbytes);
 	memcpy(&we, p->msg->buf, sizeof(we));
 	we.msg[sizeof(we.msg) - 1] = '\0';
-	close_process(p);
+	proc_end(p);
 	return err_set(reterr, ERR_RUN, -ECOMM, "the reader gave up: %s",
 	    PLAIN(we.msg));
 }
@@ -112,7 +113,7 @@ proc_lied(struct reader_proc *p, struct err *reterr, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	close_process(p);
+	proc_end(p);
 	return err_set(reterr, ERR_RUN, -ECOMM, "the reader sent %s; it was "
 	    "ended", what);
 }
@@ -121,7 +122,7 @@ static int
 fail_slow(struct reader_proc *p, const char *what, uint64_t ns,
     struct err *reterr)
 {
-	close_process(p);
+	proc_end(p);
 	return err_set(reterr, ERR_RUN, -ECOMM, "the reader %s %.1f s for "
 	    "one request; it was ended", what, (double)ns / 1e9);
 }
@@ -174,6 +175,7 @@ proc_begin(struct reader_proc *p, uint64_t budget_ns)
 {
 	budget_ns *= SLOW_FACTOR * (is_launched() ? LAUNCHED_FACTOR : 1);
 	p->cpu_limit_ns = cpu_time_ns(p) + budget_ns;
+	p->looked_ns = event_now_ns();
 	p->waited_ns = 0;
 	p->wait_limit_ns = WAIT_BASE_NS + budget_ns * WAIT_FACTOR;
 	p->notes = 0;
@@ -181,33 +183,44 @@ proc_begin(struct reader_proc *p, uint64_t budget_ns)
 	p->was_killed = 0;
 }
 
-/* End the request in work: its answer, or that it ended, must come soon. */
+/* End the text in work: its answer, or that it ended, must come soon.  Only texts
+ * can be ended: otherwise the next request starts another reader. */
 static void
 stop_request(struct reader_proc *p)
 {
 	uint64_t deadline = event_now_ns() + STOP_NS;
-	int rc = chan_send(&p->chan, READ_STOP, NULL, 0, NULL, 0, deadline);
+	uint32_t type = READ_NOTE;
 
-	while (rc == 0 && (rc = chan_recv(&p->chan, p->msg, deadline)) == 0) {
-		chan_msg_done(p->msg);
-		if (p->msg->type != READ_NOTE && p->msg->type != READ_IDS)
-			return;
+	if (p->number == 0 ||
+	    chan_send(&p->chan, READ_STOP, NULL, 0, NULL, 0, deadline) < 0) {
+		proc_end(p);
+		return;
 	}
-	close_process(p);	/* the next request starts another one */
+	while ((type == READ_NOTE || type == READ_IDS) &&
+	    event_now_ns() < deadline &&
+	    chan_recv(&p->chan, p->msg, deadline) == 0) {
+		chan_msg_done(p->msg);
+		type = p->msg->type;
+	}
+	if (type != READ_ENCODED && type != READ_REFUSED)
+		proc_end(p);
 }
 
-/* Look after a wait of waited_ns for what else ends it. */
+/* Look, if it is time, for what else ends a request.  After an error of p->poll
+ * the reader is still there. */
 static int
-look(struct reader_proc *p, uint64_t waited_ns, struct err *reterr)
+look(struct reader_proc *p, struct err *reterr)
 {
+	uint64_t pause_ns = event_now_ns() - p->looked_ns;
 	int rc;
 
+	if (pause_ns < LOOK_NS)
+		return 0;
 	messages_read(&p->messages);
-	if (p->poll != NULL && (rc = p->poll(reterr)) < 0) {
-		stop_request(p);
+	if (p->poll != NULL && (rc = p->poll(reterr)) < 0)
 		return rc;
-	}
-	p->waited_ns += MIN(waited_ns, 2 * LOOK_NS);
+	p->looked_ns = event_now_ns();
+	p->waited_ns += MIN(pause_ns, 2 * LOOK_NS);
 	if (cpu_time_ns(p) > p->cpu_limit_ns)
 		return fail_slow(p, "used more CPU time than is allowed for "
 		    "it, after", p->waited_ns, reterr);
@@ -240,16 +253,16 @@ log_note(struct reader_proc *p, struct err *reterr)
 static int
 recv_any(struct reader_proc *p, struct err *reterr)
 {
-	uint64_t before = event_now_ns(), now;
 	int rc;
 
-	while ((rc = chan_recv(&p->chan, p->msg, before + LOOK_NS)) ==
-	    -ETIMEDOUT) {
-		now = event_now_ns();
-		if ((rc = look(p, now - before, reterr)) < 0)
+	do {
+		if ((rc = look(p, reterr)) < 0) {
+			if (rc != -ECOMM)
+				stop_request(p);
 			return rc;
-		before = event_now_ns();
-	}
+		}
+		rc = chan_recv(&p->chan, p->msg, p->looked_ns + LOOK_NS);
+	} while (rc == -ETIMEDOUT);
 	if (rc == -EPIPE)
 		return fail_ended(p, reterr);
 	if (rc < 0)
@@ -311,7 +324,10 @@ proc_recv(struct reader_proc *p, uint32_t want, uint32_t other, size_t nbytes,
 static int
 fail_last_words(struct reader_proc *p, struct err *reterr)
 {
-	while (chan_recv(&p->chan, p->msg, 0) == 0) {
+	const uint64_t deadline = event_now_ns() + END_NS;
+
+	while (event_now_ns() < deadline &&
+	    chan_recv(&p->chan, p->msg, 0) == 0) {
 		chan_msg_done(p->msg);
 		if (p->msg->type == WIRE_ERROR)
 			return fail_reported(p, reterr);
@@ -323,9 +339,17 @@ int
 proc_send(struct reader_proc *p, uint32_t type, const void *buf, size_t nbytes,
     const int *fds, unsigned nfds, struct err *reterr)
 {
-	int rc = chan_send(&p->chan, type, buf, nbytes, fds, nfds,
-	    event_now_ns() + SEND_NS);
+	const uint64_t before = p->waited_ns;
+	int rc;
 
+	do {
+		if ((rc = look(p, reterr)) < 0) {
+			proc_end(p);
+			return rc;
+		}
+		rc = chan_send(&p->chan, type, buf, nbytes, fds, nfds,
+		    p->looked_ns + LOOK_NS);
+	} while (rc == -ETIMEDOUT && p->waited_ns - before < SEND_NS);
 	if (rc == 0)
 		return 0;
 	if (rc == -EPIPE)
@@ -374,6 +398,7 @@ proc_start(struct reader_proc *p, struct err *reterr)
 	struct read_hello h;
 	int rc;
 
+	p->number = 0;
 	enforce_open_process(&p->enforce);
 	if ((rc = child_spawn_alone(&p->child, &p->chan, &p->messages,
 	    ROLE_READER_ARG, "the reader", reterr)) < 0) {
@@ -395,6 +420,6 @@ proc_start(struct reader_proc *p, struct err *reterr)
 		return 0;
 	}
 fail:
-	close_process(p);
+	proc_end(p);
 	return rc;
 }

@@ -25,9 +25,11 @@ struct reader_proc {
 					 * one may do what it could not */
 	int32_t confined[CONFINE_NPARTS];	/* 0 = in force, else -errno */
 	tokenizer_poll_fn *poll;	/* NULL = nothing ends a wait */
+	uint64_t number;		/* of the last text; 0 = none yet */
 	struct chan_msg *msg;		/* the last that came */
 	/* The request in work. */
 	uint64_t cpu_limit_ns;		/* CPU time at which it is ended */
+	uint64_t looked_ns;		/* last look at signals and the rest */
 	uint64_t waited_ns, wait_limit_ns;
 	unsigned notes;			/* logged */
 	int was_refused;		/* READ_REFUSED was its answer */
@@ -36,8 +38,9 @@ struct reader_proc {
 /* No process; proc_done() may follow. */
 int proc_init(struct reader_proc *p, tokenizer_poll_fn *poll,
     struct err *reterr);
-/* End it. */
 void proc_done(struct reader_proc *p);
+/* End it, if it runs; another one can be started. */
+void proc_end(struct reader_proc *p);
 
 /* Is one running?  One that has ended unnoticed is cleared away, with a note. */
 int proc_runs(struct reader_proc *p);
@@ -47,6 +50,8 @@ int proc_start(struct reader_proc *p, struct err *reterr);
 
 /* Begin a request that may take so much CPU time. */
 void proc_begin(struct reader_proc *p, uint64_t budget_ns);
+/* -ECOMM: it is lost.  Another code: p->poll ended the request, and the reader,
+ * which has half of it. */
 int proc_send(struct reader_proc *p, uint32_t type, const void *buf,
     size_t nbytes, const int *fds, unsigned nfds, struct err *reterr);
 /* Receive the next message, of type `want` or `other` (0 = none), into p->msg.

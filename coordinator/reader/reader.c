@@ -356,17 +356,16 @@ reader_tokenizer(struct reader *r, struct tokenizer **ret,
 
 /* --- another child --- */
 
-/* Read the open files again.  Only what it answers to texts is used, which the
- * sealed vocabulary bounds; what the first child handed over stays. */
+/* Have a new child read the open files again.  Only what it answers to texts is
+ * used, which the sealed vocabulary bounds; what the first child handed over
+ * stays. */
 static int
 read_again(struct reader *r, struct err *reterr)
 {
 	uint32_t n, i;
 	int rc;
 
-	if ((rc = gguf_check_unchanged(r->g, reterr)) < 0 ||
-	    (rc = proc_start(&r->p, reterr)) < 0 ||
-	    (rc = send_open(r, &r->g->file[0], -1, reterr)) < 0 ||
+	if ((rc = send_open(r, &r->g->file[0], -1, reterr)) < 0 ||
 	    (rc = recv_parts(r, &n, reterr)) < 0)
 		return rc;
 	if (n != r->g->nfiles)
@@ -386,9 +385,16 @@ read_again(struct reader *r, struct err *reterr)
 int
 reader_revive(struct reader *r, struct err *reterr)
 {
+	int rc;
+
 	if (proc_runs(&r->p))
 		return 0;
-	return read_again(r, reterr);
+	if ((rc = gguf_check_unchanged(r->g, reterr)) < 0 ||
+	    (rc = proc_start(&r->p, reterr)) < 0)
+		return rc;
+	if ((rc = read_again(r, reterr)) < 0)
+		proc_end(&r->p);	/* it can encode nothing */
+	return rc;
 }
 
 void
