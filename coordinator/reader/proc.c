@@ -151,7 +151,7 @@ proc_result(const struct read_result *r, struct err *reterr)
 	msg[sizeof(msg) - 1] = '\0';
 	return err_set(reterr, r->kind == ERR_MODEL || r->kind == ERR_USAGE ?
 	    r->kind : ERR_RUN, r->rc < 0 && r->rc >= -4095 ? r->rc : -EPROTO,
-	    "%s", PLAIN(msg));
+	    "the reader: %s", PLAIN(msg));
 }
 
 /* --- requests --- */
@@ -241,11 +241,11 @@ log_note(struct reader_proc *p, struct err *reterr)
 	memcpy(&n, p->msg->buf, sizeof(n));
 	n.text[sizeof(n.text) - 1] = '\0';
 	if (n.level <= 0)
-		log_warnx("%s", n.text);
+		log_warnx("the reader: %s", n.text);
 	else if (n.level == 1)
-		log_info("%s", n.text);
+		log_info("the reader: %s", n.text);
 	else
-		log_debug("%s", n.text);
+		log_debug("the reader: %s", n.text);
 	return 0;
 }
 
@@ -274,13 +274,20 @@ recv_any(struct reader_proc *p, struct err *reterr)
 	return proc_lied(p, reterr, "descriptors");
 }
 
+/* It has refused the request. */
 static int
-fail_refused(const struct reader_proc *p, const struct read_result *r,
-    struct err *reterr)
+fail_refused(struct reader_proc *p, struct err *reterr)
 {
 	char cap[UNITS_BYTES_LEN], what[sizeof(reterr->msg) - 128];
-	int rc = proc_result(r, reterr);
+	struct read_refused r;
+	int rc;
 
+	memcpy(&r, p->msg->buf, sizeof(r));
+	if (r.number != p->number)
+		return proc_lied(p, reterr, "a refusal of text %" PRIu64
+		    " in place of %" PRIu64, r.number, p->number);
+	p->was_refused = 1;
+	rc = proc_result(&r.why, reterr);
 	if (rc != -ENOMEM || reterr == NULL)
 		return rc;
 	strlcpy(what, reterr->msg, sizeof(what));
@@ -294,7 +301,6 @@ proc_recv(struct reader_proc *p, uint32_t want, uint32_t other, size_t nbytes,
     struct err *reterr)
 {
 	const struct chan_msg *m = p->msg;
-	struct read_result r;
 	int rc;
 
 	for (;;) {
@@ -307,11 +313,9 @@ proc_recv(struct reader_proc *p, uint32_t want, uint32_t other, size_t nbytes,
 		if ((rc = log_note(p, reterr)) < 0)
 			return rc;
 	}
-	if (m->type == READ_REFUSED && m->nbytes == sizeof(r)) {
-		memcpy(&r, m->buf, sizeof(r));
-		p->was_refused = 1;
-		return fail_refused(p, &r, reterr);
-	}
+	if (m->type == READ_REFUSED &&
+	    m->nbytes == sizeof(struct read_refused))
+		return fail_refused(p, reterr);
 	if (m->type == want && (nbytes == 0 || m->nbytes == nbytes))
 		return 0;
 	if (other != 0 && m->type == other)

@@ -78,7 +78,7 @@ struct read_part {
 	char path[PATH_MAX];
 };
 
-/* A result, or why there is none. */
+/* A result, or the reason why there is none. */
 struct read_result {
 	int32_t rc;		/* 0 = there is a result */
 	uint32_t kind;		/* enum err_kind */
@@ -112,6 +112,7 @@ struct read_text_part {
 
 /* The payload has nparts of them.  Their bytes follow in READ_BYTES. */
 struct read_text {
+	uint64_t number;	/* from 1; of the child's texts */
 	uint32_t nparts;
 	int32_t flags;		/* ENCODE_* */
 	struct read_text_part part[READ_MAX_PARTS];
@@ -128,11 +129,15 @@ read_text_bytes(uint32_t nparts)
  * READ_IDS: an array of uint32_t. */
 
 struct read_encoded {
+	uint64_t number;	/* of the text */
 	uint64_t nids;		/* that READ_IDS gave */
 	struct losses lost;
 };
 
-/* READ_REFUSED: struct read_result. */
+struct read_refused {
+	uint64_t number;	/* of the text; 0 = it was another request */
+	struct read_result why;
+};
 
 struct read_note {
 	int32_t level;		/* as log_init() */

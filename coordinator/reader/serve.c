@@ -38,9 +38,10 @@ serve_send(struct serve *s, uint32_t type, const void *buf, size_t nbytes)
 int
 serve_refuse(struct serve *s, const struct err *e, int rc)
 {
-	struct read_result r = { .rc = rc, .kind = e->kind };
+	struct read_refused r = { .number = s->number,
+	    .why = { .rc = rc, .kind = e->kind } };
 
-	strlcpy(r.msg, e->msg, sizeof(r.msg));
+	strlcpy(r.why.msg, e->msg, sizeof(r.why.msg));
 	return serve_send(s, READ_REFUSED, &r, sizeof(r));
 }
 

@@ -14,6 +14,7 @@ struct serve {
 	int leave;
 	struct gguf *g;
 	int is_whole;			/* all parts of g are parsed */
+	uint64_t number;		/* of the last text; 0 = none yet */
 	struct encoder *encoder;
 	struct confine *confine;
 	int32_t confined[CONFINE_NPARTS];

@@ -60,7 +60,7 @@ static void
 encode(struct serve *s, const struct read_text *t, const char *text)
 {
 	struct text_part part[READ_MAX_PARTS];
-	struct read_encoded done = { 0 };
+	struct read_encoded done = { .number = t->number };
 	struct err e = { 0 };
 	uint32_t *ids = NULL, i;
 	size_t n = 0;
@@ -96,6 +96,7 @@ serve_text(struct serve *s, struct err *reterr)
 	    s->msg.nbytes != read_text_bytes(t.nparts) ||
 	    (nbytes = text_bytes(&t)) == UINT64_MAX)
 		return serve_bad(s, reterr);
+	s->number = t.number;
 	text = malloc(nbytes + 1);
 	if ((rc = recv_bytes(s, text, nbytes, reterr)) < 0) {
 		free(text);

@@ -56,6 +56,7 @@ send_text(struct reader *r, const struct text_part *part, size_t nparts,
 	size_t i;
 	int rc;
 
+	t.number = ++r->p.number;
 	t.nparts = (uint32_t)nparts;
 	t.flags = flags;
 	for (i = 0; i < nparts; i++) {
@@ -123,6 +124,9 @@ recv_ids(struct reader *r, uint32_t **ids, size_t *n, uint64_t most,
 		return proc_lied(&r->p, reterr, "the end of a text, %u "
 		    "bytes", r->p.msg->nbytes);
 	memcpy(&done, r->p.msg->buf, sizeof(done));
+	if (done.number != r->p.number)
+		return proc_lied(&r->p, reterr, "an answer to text %" PRIu64
+		    " in place of %" PRIu64, done.number, r->p.number);
 	if (done.nids != *n)
 		return proc_lied(&r->p, reterr, "%zu ids, and says %"
 		    PRIu64, *n, done.nids);

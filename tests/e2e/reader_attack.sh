@@ -187,7 +187,8 @@ has_no_escapes() { ! grep -q $'[\033\007\r]\|\302\233\|\342\200\256' "$ERR"; }
 for name in refused-0 refused-7 refused-min refused-signal refused-lost; do
 	for n in 2 3 4 5; do
 		attack $name:$n "${TOKENIZE[@]}"
-		check "$name: one line of error ($n)" is_ended "x1b\]0;pwned"
+		check "$name: one line of error, the reader's ($n)" is_ended \
+		    "^straddle: the reader: .x1b\]0;pwned"
 		check "$name: escaped ($n)" has_no_escapes
 	done
 done
@@ -195,8 +196,9 @@ attack dir-error:1 inspect -m "$MODEL"
 check "an error of the model is escaped" has_no_escapes
 for name in note-text flood-notes; do
 	attack $name:5 "${TOKENIZE[@]}"
-	check "$name is escaped and limited" eval \
-	    'has_no_escapes && [ "$(wc -l <"$ERR")" -le 70 ]'
+	check "$name is escaped, limited, and said to be the reader's" eval \
+	    'has_no_escapes && [ "$(wc -l <"$ERR")" -le 70 ] &&
+	    ! grep -v "^straddle: the reader" "$ERR"'
 done
 
 # --- the image ---
@@ -254,6 +256,10 @@ unset STRADDLE_READER_CPU_S
 export STRADDLE_READER_WAIT_S=2
 attack flood-answers:3 "${TOKENIZE[@]}"
 check "answers that nobody asked for end it" is_ended "$IN_PLACE"
+attack drip-answers:5 tokenize -m "$T/model.gguf" \
+    -p "In the beginning God created the heaven and the earth"
+check "an answer that comes in drops ends it" is_ended \
+    "the reader did not answer in"
 attack flood-output:5 "${TOKENIZE[@]}"
 check "a flood of output is cut" eval 'exits 0 && has_no_escapes &&
     [ "$(wc -l <"$ERR")" -le 110 ]'
@@ -284,7 +290,9 @@ for name in ids-high ids-odd refused-signal refused-model refused-usage fds \
 	check "chat: $name fails one message" eval 'was_hit && exits 1 &&
 	    stderr_has "lines? had no answer"'
 	case $name in
-	refused-*)	continue ;;	# its true answer comes in the next turn
+	refused-*)	check "chat: nor is its late answer taken for the next" \
+			    stderr_has "sent an answer to text 2 in place of 3"
+			continue ;;
 	esac
 	check "chat: the answers are those without that message: $name" \
 	    equal "$two" "$(cat "$OUT")"

@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "config/units.h"
@@ -511,6 +512,20 @@ flood_answers(const char *name)
 		;
 }
 
+/* One after the other, none of them late. */
+static void
+drip_answers(const char *name)
+{
+	const struct timespec pause = { .tv_nsec = 30000000 };
+	struct chan c = { CHAN_FD };
+	uint32_t id = 0;
+
+	(void)name;
+	while (chan_send(&c, READ_IDS, &id, sizeof(id), NULL, 0,
+	    UINT64_MAX) == 0)
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
 /* --- by name --- */
 
 static void
@@ -551,6 +566,7 @@ static const struct act {
 	{ "flood-output", flood_output },
 	{ "flood-notes", flood_notes },
 	{ "flood-answers", flood_answers },
+	{ "drip-answers", drip_answers },
 };
 
 static const struct act *
@@ -656,6 +672,16 @@ static const struct lie {
 #undef AT
 };
 
+/* The number of the text in work. */
+static uint64_t text_number;
+
+void
+attack_saw(uint32_t type)
+{
+	if (type == READ_PIECES || type == READ_ENCODED)
+		text_number++;
+}
+
 /* Refusals and notes in place of any message. */
 static int
 lie_refused(const char *name, uint32_t *type, void *buf, size_t *nbytes)
@@ -673,14 +699,14 @@ lie_refused(const char *name, uint32_t *type, void *buf, size_t *nbytes)
 		{ "refused-usage", -ECANCELED, ERR_USAGE },
 		{ "refused-lost", -ECOMM, ERR_RUN },
 	};
-	struct read_result r;
+	struct read_refused r = { .number = text_number };
 	unsigned i;
 
 	for (i = 0; i < NITEMS(refusals); i++)
 		if (strcmp(refusals[i].name, name) == 0) {
-			r.rc = refusals[i].rc;
-			r.kind = refusals[i].kind;
-			fill_text(r.msg, sizeof(r.msg));
+			r.why.rc = refusals[i].rc;
+			r.why.kind = refusals[i].kind;
+			fill_text(r.why.msg, sizeof(r.why.msg));
 			memcpy(buf, &r, sizeof(r));
 			*type = READ_REFUSED;
 			*nbytes = sizeof(r);

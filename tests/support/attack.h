@@ -18,6 +18,8 @@ int attack_acts(const char *name);
 /* Then do it.  What came of it is written to stderr. */
 void attack_act(const char *name);
 
+/* The reader's next message was of this type. */
+void attack_saw(uint32_t type);
 /* Is `name` a lie in messages of this type?  Then falsify the payload, which
  * has room for CHAN_MAX_BYTES. */
 int attack_lie(const char *name, uint32_t *type, void *buf, size_t *nbytes);

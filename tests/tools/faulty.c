@@ -561,12 +561,14 @@ send_as_reader(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
 {
 	static const int fd = STDERR_FILENO;
 	static int is_busy;
+	const uint32_t as = type;
 	unsigned nfds = 0;
 	int rc;
 
 	if (!is_busy && type != WIRE_ERROR && type != READ_NOTE) {
 		is_busy = 1;
 		buf = attack(&type, buf, &nbytes, &nfds);
+		attack_saw(as);
 		is_busy = 0;
 	}
 	rc = __real_chan_send(c, type, buf, nbytes, &fd, nfds, deadline_ns);

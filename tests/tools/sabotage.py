@@ -743,6 +743,20 @@ row("reader: ids that are not counted", "coordinator/reader/text.c",
 row("reader: ids beyond the vocabulary", "coordinator/reader/text.c",
     "if (ids[i] >= ntokens)", "if (ids[i] == ntokens)",
     "e2e/reader_attack.sh")
+row("reader: a late answer passes for the next", "coordinator/reader/text.c",
+    "if (done.number != r->p.number)", "if (done.number > r->p.number)",
+    "e2e/reader_attack.sh")
+row("reader: no look while messages come", "coordinator/reader/proc.c",
+    "	} while (rc == -ETIMEDOUT);\n",
+    "		p->looked_ns = event_now_ns();\n"
+    "	} while (rc == -ETIMEDOUT);\n",
+    "e2e/reader_attack.sh")
+row("reader: its notes pass for the program's", "coordinator/reader/proc.c",
+    "log_warnx(\"the reader: %s\", n.text)", "log_warnx(\"%s\", n.text)",
+    "e2e/reader_attack.sh")
+row("reader: its refusals pass for the program's", "coordinator/reader/proc.c",
+    "	    \"the reader: %s\", PLAIN(msg));", "	    \"%s\", PLAIN(msg));",
+    "e2e/reader_attack.sh")
 row("reader: a vocabulary of another size", "coordinator/reader/reader.c",
     "ntokens != n_vocab ?", "ntokens < n_vocab / 2 ?",
     "e2e/reader_attack.sh")
