@@ -1,0 +1,20 @@
+/* tests/support/liar.h - a reader that takes another's place and lies.
+ * Called by unit/reader.c in the role of the reader.  It reads no file: what it
+ * has to say before the first text is the same for every model. */
+#ifndef TESTS_SUPPORT_LIAR_H
+#define TESTS_SUPPORT_LIAR_H
+
+/* Serve CHAN_FD until it closes; `lie` is one of
+ *
+ *	refuse-open	READ_OPEN is refused
+ *	refuse-text	each text is refused, and then answered
+ *	two-answers	each text is answered twice
+ *	few-counts	one count too few
+ *	large-count	a count that its text cannot have
+ *	no-end		ids that do not end, also after READ_STOP
+ *	deaf		reads nothing after READ_VOCAB
+ *
+ * Returns the exit code. */
+int liar_main(const char *lie);
+
+#endif
