@@ -9,6 +9,7 @@
 #include <bsd/unistd.h>
 
 #include "config/log.h"
+#include "config/rights.h"
 #include "config/roles.h"
 #include "coordinator/cmd/cmd.h"
 #include "coordinator/engine/engine.h"
@@ -120,6 +121,7 @@ main(int argc, char **argv, char **envp)
 	if ((rc = conf_load(argc, argv, &conf, &e)) == 0) {
 		log_init("straddle", conf.verbose);
 		output_wide(conf.verbose > 1);
+		rights_begin(&conf);
 		rc = commands[conf.cmd](&conf, &e);
 	}
 	if ((fflush(stdout) != 0 || ferror(stdout)) && rc == 0)

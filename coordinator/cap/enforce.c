@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <bsd/string.h>
 
@@ -321,6 +322,15 @@ enforce_close(struct enforce *e)
 	if (e->by == ENFORCE_CGROUP)
 		cgroup_close(&e->group);
 	e->by = ENFORCE_LEDGER;
+}
+
+int
+enforce_is_foreign(void)
+{
+	struct stat st;
+
+	return enforce_best(NULL) == ENFORCE_CGROUP &&
+	    stat(tree.dir, &st) == 0 && st.st_uid != geteuid();
 }
 
 uint64_t

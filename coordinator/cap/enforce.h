@@ -84,6 +84,9 @@ uint64_t enforce_now_bytes(const struct enforce *e);
 
 void enforce_close(struct enforce *e);
 
+/* 1 = groups are made below one that belongs to another user. */
+int enforce_is_foreign(void);
+
 /* Memory that sessions can use: free on the machine, and within the limits of
  * this process's groups. */
 uint64_t enforce_free_bytes(void);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config/plain.h"
+#include "config/rights.h"
 #include "config/utf8.h"
 #include "kernels/cpu.h"
 #include "layers/model.h"
@@ -367,6 +368,7 @@ cmd_inspect(const struct conf *c, struct err *reterr)
 
 	if ((rc = reader_open(c, &how, &r, reterr)) < 0)
 		return rc;
+	rights_settle(0);
 	if (c->json)
 		rc = print_json(r, reterr);
 	else

@@ -14,6 +14,7 @@
 #include "config/log.h"
 #include "config/plain.h"
 #include "config/quota.h"
+#include "config/rights.h"
 #include "cmd.h"
 #include "coordinator/print/confined.h"
 #include "coordinator/print/output.h"
@@ -273,6 +274,7 @@ prepare(struct quantize *q, struct err *reterr)
 		return rc;
 	confined_log_child("the converter", q->convert.layout.confined,
 	    "write its output");
+	rights_settle(0);
 	return output_refuse_model(q->convert.in, q->c->out_path, reterr);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/plain.h"
+#include "config/rights.h"
 #include "cmd.h"
 #include "coordinator/print/output.h"
 #include "coordinator/print/source.h"
@@ -53,7 +54,9 @@ cmd_tokenize(const struct conf *c, struct err *reterr)
 
 	if ((rc = open_vocab(c, &r, &t, reterr)) < 0)
 		return rc;
-	if ((rc = source_read(c->prompt, c->prompt_file, &text, reterr)) == 0)
+	rc = source_read(c->prompt, c->prompt_file, &text, reterr);
+	rights_settle(0);
+	if (rc == 0)
 		rc = tokenizer_encode(t, text.text, text.nbytes, !c->no_bos,
 		    c->special, &ids, &n, reterr);
 	if (rc == 0) {
@@ -114,8 +117,9 @@ cmd_detokenize(const struct conf *c, struct err *reterr)
 
 	if ((rc = open_vocab(c, &r, &t, reterr)) < 0)
 		return rc;
-	if ((rc = source_read(c->ids, c->ids_file, &text, reterr)) == 0 &&
-	    (rc = source_ids(&text, tokenizer_size(t), &ids, &n,
+	rc = source_read(c->ids, c->ids_file, &text, reterr);
+	rights_settle(0);
+	if (rc == 0 && (rc = source_ids(&text, tokenizer_size(t), &ids, &n,
 	    reterr)) == 0) {
 		rc = print_text(c, t, ids, n, reterr);
 		free(ids);

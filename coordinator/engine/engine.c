@@ -12,6 +12,7 @@
 
 #include "config/cores.h"
 #include "config/log.h"
+#include "config/rights.h"
 #include "kernels/cpu.h"
 #include "shm/event.h"
 #include "impl.h"
@@ -195,6 +196,7 @@ log_loaded(const struct session *s)
 int
 engine_spawn(struct engine *eng, struct err *reterr)
 {
+	rights_settle(enforce_is_foreign());
 	eng->rows = calloc(eng->plan.batch_rows, sizeof(*eng->rows));
 	if (eng->rows == NULL)
 		return err_nomem(reterr, "a batch of %" PRIu32 " rows",

@@ -17,6 +17,8 @@
 #include <unistd.h>
 #include <bsd/string.h>
 
+#include "config/rights.h"
+#include "config/roles.h"
 #include "shm/event.h"
 
 enum { MAX_LAUNCH = 16 };
@@ -148,15 +150,21 @@ leave_terminal(void)
 	close(fd);
 }
 
-/* Runs in the child: only async-signal-safe calls until exec. */
+/* These two run in the child: only async-signal-safe calls until exec. */
+static void
+take_place(int group_fd, const char *role)
+{
+	if (group_fd >= 0 && write(group_fd, "0", 1) < 0)
+		_exit(EXIT_GROUP);
+	rights_of_child(strcmp(role, ROLE_WORKER_ARG) == 0);
+}
+
 static NORETURN void
-execute(int chan_fd, int group_fd, int out_fd, int launched, char **argv)
+execute(int chan_fd, int out_fd, int launched, char **argv)
 {
 	sigset_t none;
 	int null;
 
-	if (group_fd >= 0 && write(group_fd, "0", 1) < 0)
-		_exit(EXIT_GROUP);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	leave_terminal();
@@ -202,8 +210,10 @@ child_spawn(struct child *ret, struct chan *ret_chan, const char *role,
 	if ((rc = child_argv(launch, exe, role, argv, reterr)) < 0 ||
 	    (rc = chan_pair(&ours, &theirs, reterr)) < 0)
 		return rc;
-	if ((ret->pid = fork()) == 0)
-		execute(theirs.fd, group_fd, out_fd, launch[0] != '\0', argv);
+	if ((ret->pid = fork()) == 0) {
+		take_place(group_fd, role);
+		execute(theirs.fd, out_fd, launch[0] != '\0', argv);
+	}
 	if (ret->pid < 0) {
 		rc = -errno;
 		chan_close(&ours);

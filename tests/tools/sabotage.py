@@ -295,9 +295,9 @@ row("confine: a thread that was not reached is not reported",
     "if (ret[part] == 0 && n != par->nthreads)",
     "if (ret[part] == 0 && n == 0)",
     "unit/confine_landlock")
-row("confine: capabilities stay", "worker/confine/confine.c",
-    "return syscall(SYS_capset, &head, data);",
-    "return (long)(head.pid + (int)data[0].effective);",
+row("confine: capabilities stay", "config/caps.c",
+    "return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;",
+    "return head.pid + (int)data[0].effective - (int)own;",
     "unit/confine")
 row("confine: privileges can be gained", "worker/confine/confine.c",
     "prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)", "0",
@@ -305,6 +305,16 @@ row("confine: privileges can be gained", "worker/confine/confine.c",
 row("confine: the process can be dumped", "worker/confine/confine.c",
     "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0", "0",
     "unit/confine")
+
+# --- rights of root ---
+
+row("rights: root keeps its capabilities", "config/rights.c",
+    "	keep(caps_for(later));\n", "",
+    "e2e/rights.sh")
+row("rights: a program that root executes gets its capabilities back",
+    "config/rights.c",
+    "caps_keep(own, workers)", "caps_keep(own, UINT64_MAX)",
+    "e2e/rights.sh")
 
 # --- a worker's orders and batches ---
 

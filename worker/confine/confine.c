@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -21,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/caps.h"
 #include "shm/chan.h"
 #include "shm/event.h"
 #include "filter.h"
@@ -167,30 +167,15 @@ note_failure(struct thread_job *j, enum confine_part part, long rc)
 		atomic_compare_exchange_strong(&j->rc[part], &none, -errno);
 }
 
-/* Empty this thread's capability sets and its bounding set. */
-static long
-drop_capabilities(void)
-{
-	struct __user_cap_header_struct head = {
-		.version = _LINUX_CAPABILITY_VERSION_3
-	};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
-	int cap;
-
-	/* EINVAL after the last capability.  EPERM: this process may not drop
-	 * from the bounding set; no_new_privs makes it unreachable instead. */
-	for (cap = 0; prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++)
-		;
-	return syscall(SYS_capset, &head, data);
-}
-
 static void
 confine_thread(void *arg, unsigned thread)
 {
 	struct thread_job *j = arg;
 
 	(void)thread;
-	note_failure(j, CONFINE_CAPS, drop_capabilities());
+	/* Where it may not drop from the bounding set, no_new_privs makes that
+	 * unreachable instead. */
+	note_failure(j, CONFINE_CAPS, caps_keep(0, 0));
 	note_failure(j, CONFINE_PRIVS, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 	if (j->landlock_fd >= 0)
 		note_failure(j, CONFINE_FILES,

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <bsd/string.h>
 
+#include "config/caps.h"
 #include "shm/event.h"
 #include "shm/region.h"
 #include "worker/confine/confine.h"
@@ -299,6 +300,7 @@ become_domain(const struct emulated *em, pid_t parent, char *const argv[],
 	/* The emulator asks for huge pages for its translated code, so that its
 	 * memory would vary by 2 MiB: disable them. */
 	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+	(void)caps_keep(0, 0);
 	for (i = 0; i < NFDS; i++)
 		if (dup2(em->fd[i], HXQ_FD_QUEUE + i) < 0)
 			break;
