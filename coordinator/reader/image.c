@@ -89,9 +89,11 @@ image_take(int fd, uint64_t nbytes, struct region *ret, struct err *reterr)
 }
 
 int
-image_fill(int fd, uint64_t lent_bytes, uint64_t nbytes, image_write_fn *fn,
-    const void *from, struct err *reterr)
+image_fill(int fd, uint64_t nbytes, image_write_fn *fn, const void *from,
+    struct err *reterr)
 {
+	const uint64_t lent_bytes = (uint64_t)MAX(lseek(fd, 0, SEEK_END),
+	    (off_t)0);
 	char need[UNITS_BYTES_LEN], lent[UNITS_BYTES_LEN];
 	void *base;
 

@@ -26,10 +26,10 @@ int image_take(int fd, uint64_t nbytes, struct region *ret,
 
 /* --- in the reader --- */
 
-/* Write a block of nbytes to the lent fd, of lent_bytes, with fn; fd stays the
- * caller's.  -E2BIG: it does not fit. */
+/* Write a block of nbytes to the lent fd with fn; fd stays the caller's.
+ * -E2BIG: it does not fit. */
 typedef void image_write_fn(const void *from, void *block);
-int image_fill(int fd, uint64_t lent_bytes, uint64_t nbytes,
-    image_write_fn *fn, const void *from, struct err *reterr);
+int image_fill(int fd, uint64_t nbytes, image_write_fn *fn, const void *from,
+    struct err *reterr);
 
 #endif

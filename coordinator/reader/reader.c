@@ -56,8 +56,7 @@ send_open(struct reader *r, const struct gguf_file *f, int image_fd,
     struct err *reterr)
 {
 	struct read_open o = { .version = READ_VERSION,
-	    .verbose = r->conf->verbose, .has_image = image_fd >= 0,
-	    .image_bytes = r->image_bytes };
+	    .verbose = r->conf->verbose, .has_image = image_fd >= 0 };
 	const int fds[] = { f->fd, image_fd };
 
 	strlcpy(o.path, f->path, sizeof(o.path));
@@ -160,8 +159,7 @@ do_meanwhile(struct reader *r, struct err *reterr)
 static int
 send_vocab(struct reader *r, int fd, struct err *reterr)
 {
-	struct read_vocab v = { .image_bytes = r->image_bytes,
-	    .has_image = fd >= 0 };
+	const struct read_vocab v = { .has_image = fd >= 0 };
 
 	proc_begin(&r->p, OPEN_NS);
 	return proc_send(&r->p, READ_VOCAB, &v, sizeof(v), &fd,

@@ -64,8 +64,6 @@ struct read_open {
 	uint32_t version;
 	int32_t verbose;
 	uint32_t has_image;	/* 0 = a reader that replaces another */
-	uint32_t pad;
-	uint64_t image_bytes;	/* size of the memfd */
 	char path[PATH_MAX];	/* for messages; the reader opens nothing */
 };
 
@@ -95,9 +93,7 @@ struct read_directory {
 
 /* fds: [0] the memfd, if has_image. */
 struct read_vocab {
-	uint64_t image_bytes;
 	uint32_t has_image;
-	uint32_t pad;
 };
 
 /* The memfd has nbytes of coordinator/text/pieces.h. */

@@ -54,8 +54,7 @@ write_pieces(const void *encoder, void *block)
 
 /* Write the directory to the lent fd (-1 = none is wanted), and send it. */
 static int
-send_directory(struct serve *s, int fd, uint64_t lent_bytes,
-    struct err *reterr)
+send_directory(struct serve *s, int fd, struct err *reterr)
 {
 	struct read_directory d = { 0 };
 	struct err why = { 0 };
@@ -68,8 +67,7 @@ send_directory(struct serve *s, int fd, uint64_t lent_bytes,
 	d.model.kind = why.kind;
 	strlcpy(d.model.msg, why.msg, sizeof(d.model.msg));
 	if (fd >= 0 && ((rc = gguf_flat_bytes(s->g, &d.nbytes, reterr)) < 0 ||
-	    (rc = image_fill(fd, lent_bytes, d.nbytes, write_directory, s->g,
-	    reterr)) < 0))
+	    (rc = image_fill(fd, d.nbytes, write_directory, s->g, reterr)) < 0))
 		return rc;
 	serve_send(s, READ_DIRECTORY, &d, sizeof(d));
 	return 0;
@@ -141,7 +139,7 @@ serve_open(struct serve *s, struct err *reterr)
 	if (o.has_image)
 		fd = chan_take_fd(&s->msg, 1);
 	if ((rc = open_parts(s, &o, &end, &e)) == 0 && !s->leave)
-		rc = send_directory(s, fd, o.image_bytes, &e);
+		rc = send_directory(s, fd, &e);
 	if (fd >= 0)
 		close(fd);
 	if (rc < 0 && end) {
@@ -185,8 +183,8 @@ serve_vocab(struct serve *s, struct err *reterr)
 		encoder_set_poll(s->encoder, is_stopped);
 		if (fd >= 0 && (rc = pieces_bytes(s->encoder, &p.nbytes,
 		    &e)) == 0)
-			rc = image_fill(fd, v.image_bytes, p.nbytes,
-			    write_pieces, s->encoder, &e);
+			rc = image_fill(fd, p.nbytes, write_pieces,
+			    s->encoder, &e);
 	}
 	if (fd >= 0)
 		close(fd);

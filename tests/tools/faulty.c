@@ -637,19 +637,19 @@ __wrap_close(int fd)
 	return is_reader && attack_keeps(fd) ? 0 : __real_close(fd);
 }
 
-int __real_image_fill(int fd, uint64_t lent_bytes, uint64_t nbytes,
-    image_write_fn *fn, const void *from, struct err *reterr);
-int __wrap_image_fill(int fd, uint64_t lent_bytes, uint64_t nbytes,
-    image_write_fn *fn, const void *from, struct err *reterr);
+int __real_image_fill(int fd, uint64_t nbytes, image_write_fn *fn,
+    const void *from, struct err *reterr);
+int __wrap_image_fill(int fd, uint64_t nbytes, image_write_fn *fn,
+    const void *from, struct err *reterr);
 void __real_messages_read(struct messages *m);
 void __wrap_messages_read(struct messages *m);
 
 int
-__wrap_image_fill(int fd, uint64_t lent_bytes, uint64_t nbytes,
-    image_write_fn *fn, const void *from, struct err *reterr)
+__wrap_image_fill(int fd, uint64_t nbytes, image_write_fn *fn,
+    const void *from, struct err *reterr)
 {
 	static unsigned images;
-	int rc = __real_image_fill(fd, lent_bytes, nbytes, fn, from, reterr);
+	int rc = __real_image_fill(fd, nbytes, fn, from, reterr);
 	int is_seed = strcmp(fault, "image") == 0;
 
 	if (rc == 0 && is_reader && images++ == (is_seed ? nth % 2 :

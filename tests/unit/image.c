@@ -39,7 +39,7 @@ fill(int fd, const char *text)
 {
 	struct err e = { .kind = ERR_NONE };
 
-	t_ok(image_fill(fd, LENT_BYTES, strlen(text) + 1, write_text, text,
+	t_ok(image_fill(fd, strlen(text) + 1, write_text, text,
 	    &e), &e);
 }
 
@@ -161,7 +161,7 @@ START_TEST(block_that_does_not_fit_is_not_written)
 	struct err e = { .kind = ERR_NONE };
 	int fd = lend(LENT_BYTES);
 
-	ck_assert_int_eq(image_fill(fd, LENT_BYTES, LENT_BYTES + 1, NULL,
+	ck_assert_int_eq(image_fill(fd, LENT_BYTES + 1, NULL,
 	    NULL, &e), -E2BIG);
 	ck_assert_int_eq(e.kind, ERR_MODEL);
 	ck_assert_ptr_nonnull(strstr(e.msg, "ulimit -f"));
@@ -198,13 +198,13 @@ START_TEST(limit_of_file_sizes_lends_less)
 	signal(SIGXFSZ, SIG_IGN);	/* as main() does */
 	ck_assert_int_eq(lend_under(4096, &lent, &fd), 0);
 	ck_assert_uint_eq(lent, 4096);
-	t_ok(image_fill(fd, lent, 8, write_text, "a block", &e), &e);
+	t_ok(image_fill(fd, 8, write_text, "a block", &e), &e);
 	t_ok(image_take(fd, 8, &r, &e), &e);
 	ck_assert_mem_eq(r.base, "a block", 8);
 	region_close(&r);
 	lent = LENT_BYTES;
 	ck_assert_int_eq(lend_under(0, &lent, &fd), 0);
-	ck_assert_int_eq(image_fill(fd, lent, 8, write_text, "a block", &e),
+	ck_assert_int_eq(image_fill(fd, 8, write_text, "a block", &e),
 	    -E2BIG);
 	refuse(fd, 8, "it has 0");
 }
