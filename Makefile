@@ -62,7 +62,8 @@ ifneq ($(findstring clang,$(CC)),)
 # At -O2 clang takes minutes for each of these.  They add 0 to NULL where no
 # chunk of weights follows, which C2y allows and clang 14 reports.
 TEMPLATES := kernels/arm/% kernels/x86/%
-COUNTED  := config/% coordinator/text/% layers/% shm/% tests/fuzz/% tests/support/%
+COUNTED  := config/% coordinator/reader/% coordinator/text/% layers/% shm/% \
+            tests/fuzz/% tests/support/%
 endif
 else ifeq ($(SAN),thread)
 SANFLAGS := -fsanitize=thread -fno-omit-frame-pointer

@@ -72,7 +72,7 @@ send_note(int level, const char *text)
 	serve_send(&self, READ_NOTE, &n, sizeof(n));
 }
 
-static int
+int
 serve_one(struct serve *s, struct err *reterr)
 {
 	int rc = serve_recv(s);

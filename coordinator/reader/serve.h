@@ -1,6 +1,6 @@
 /* coordinator/reader/serve.h - the reader's side: parses and answers.
- * Owns: what it has parsed.  Called by main.c in the reader's role; shared by
- * the files serve*.c.  Does not depend on the coordinator's side. */
+ * Owns: what it has parsed.  Called by main.c in the reader's role, and by a
+ * fuzzer; shared by the files serve*.c.  Does not depend on the coordinator's side. */
 #ifndef COORDINATOR_READER_SERVE_H
 #define COORDINATOR_READER_SERVE_H
 
@@ -32,6 +32,8 @@ int serve_bad(struct serve *s, struct err *reterr);
 /* Receive the next message into s->msg: 0; -EPIPE at the end. */
 int serve_recv(struct serve *s);
 
+/* Answer one request.  Negative: the reader leaves, as it does with s->leave. */
+int serve_one(struct serve *s, struct err *reterr);
 /* READ_OPEN to READ_DIRECTORY, READ_VOCAB, READ_TEXT.  0 = answered; negative:
  * the reader leaves. */
 int serve_open(struct serve *s, struct err *reterr);
