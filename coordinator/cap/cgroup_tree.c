@@ -5,8 +5,9 @@
  * this process.
  *
  * v2: a group that enables the memory controller for its children must hold no
- * process (except for the root group), so this process first moves into a leaf.
- * With another process in the group, the kernel refuses to enable it. */
+ * process (except for the root group), so this process and its children first
+ * move into a leaf.  With another process in the group, the kernel refuses to
+ * enable it. */
 #include "cgroup.h"
 
 #include <errno.h>
@@ -14,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <bsd/string.h>
 
 #include "remedy.h"
@@ -49,6 +52,36 @@ has_memory(const struct cgroup_tree *t, const char *file)
 	    cgroup_in_list(text, "memory", ' ');
 }
 
+/* Is it this process, or a child that has not been waited for? */
+static int
+is_own(pid_t pid)
+{
+	siginfo_t si;
+
+	return pid == getpid() || waitid(P_PID, (id_t)pid, &si,
+	    WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/* Move this process and its children from one group to another.
+ * Async-signal-safe. */
+static int
+move_own(const struct cgroup_tree *t, const char *from, const char *to)
+{
+	char text[4096], *p, *end;
+	int rc = cgroup_read(from, "cgroup.procs", text, sizeof(text)), moved;
+
+	for (p = text; rc == 0 && *p != '\0'; p = end) {
+		end = p + strcspn(p, "\n");
+		if (*end != '\0')
+			*end++ = '\0';
+		if (!is_own((pid_t)strtol(p, NULL, 10)))
+			continue;
+		moved = cgroup_write(t->fs, to, "cgroup.procs", p);
+		rc = moved == -ESRCH ? 0 : moved;	/* it has just ended */
+	}
+	return rc;
+}
+
 static void
 leave_leaf(struct cgroup_tree *t)
 {
@@ -56,13 +89,15 @@ leave_leaf(struct cgroup_tree *t)
 
 	if (!t->moved)
 		return;
-	cgroup_write(t->fs, t->dir, "cgroup.procs", "0");
-	if (cgroup_join(leaf, t->dir, LEAF) == 0)
+	if (cgroup_join(leaf, t->dir, LEAF) == 0) {
+		move_own(t, leaf, t->dir);
 		t->fs->rmdir(leaf);
+	}
 	t->moved = 0;
 }
 
-/* Move this process into a leaf below its group, which is empty then. */
+/* Move this process and its children into a leaf below its group, which is
+ * empty then. */
 static int
 enter_leaf(struct cgroup_tree *t)
 {
@@ -73,12 +108,10 @@ enter_leaf(struct cgroup_tree *t)
 		return rc;
 	if ((rc = t->fs->mkdir(leaf)) < 0 && rc != -EEXIST)
 		return rc;
-	if ((rc = cgroup_write(t->fs, leaf, "cgroup.procs", "0")) < 0) {
-		t->fs->rmdir(leaf);
-		return rc;
-	}
 	t->moved = 1;
-	return 0;
+	if ((rc = move_own(t, t->dir, leaf)) < 0)
+		leave_leaf(t);
+	return rc;
 }
 
 /* Enable the memory controller for the children of t->dir (v2). */

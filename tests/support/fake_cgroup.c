@@ -161,51 +161,51 @@ fake_rmdir(const char *dir)
 	return rmdir(dir) < 0 ? -errno : 0;
 }
 
-/* Remove this process from a group's cgroup.procs. */
+/* Remove a process, "PID\n", from a group's cgroup.procs. */
 static void
-leave_group(const char *dir)
+leave_group(const char *dir, const char *line)
 {
-	char own_line[32], text[4096];
+	char text[4096];
 	const char *procs = read_file(dir, "cgroup.procs"), *p;
 
-	snprintf(own_line, sizeof(own_line), "%d\n", (int)getpid());
-	if (procs == NULL || (p = strstr(procs, own_line)) == NULL)
+	if (procs == NULL || (p = strstr(procs, line)) == NULL)
 		return;
 	strlcpy(text, procs, sizeof(text));
-	strlcpy(text + (p - procs), p + strlen(own_line),
+	strlcpy(text + (p - procs), p + strlen(line),
 	    sizeof(text) - (size_t)(p - procs));
 	write_file(dir, "cgroup.procs", text);
 }
 
-/* Groups of this process are the base or right below it. */
+/* Its group is the base or right below it. */
 static void
-leave_every_group(void)
+leave_every_group(const char *line)
 {
 	struct dirent *e;
 	char path[2048];
 	DIR *d = opendir(fake.base);
 
-	leave_group(fake.base);
+	leave_group(fake.base, line);
 	while ((e = readdir(d)) != NULL) {
 		snprintf(path, sizeof(path), "%s/%s", fake.base, e->d_name);
 		if (e->d_type == DT_DIR && e->d_name[0] != '.')
-			leave_group(path);
+			leave_group(path, line);
 	}
 	closedir(d);
 }
 
 static int
-move_self(const char *dir)
+move_process(const char *dir, int pid)
 {
-	char text[4096];
+	char line[32], text[4096];
 
 	/* v2 allows no processes in a group that has controllers enabled for
 	 * its children. */
 	if (delegates_memory(dir))
 		return -EBUSY;
-	leave_every_group();
-	snprintf(text, sizeof(text), "%s%d\n", read_file(dir, "cgroup.procs"),
-	    (int)getpid());
+	snprintf(line, sizeof(line), "%d\n", pid);
+	leave_every_group(line);
+	snprintf(text, sizeof(text), "%s%s", read_file(dir, "cgroup.procs"),
+	    line);
 	write_file(dir, "cgroup.procs", text);
 	return 0;
 }
@@ -243,7 +243,8 @@ fake_write(const char *path, const char *text)
 	if (read_file(dir, file) == NULL)
 		return -ENOENT;
 	if (strcmp(file, "cgroup.procs") == 0)
-		return move_self(dir);
+		return move_process(dir, text[0] == '0' ? (int)getpid() :
+		    atoi(text));
 	if (strcmp(file, "cgroup.subtree_control") == 0)
 		return delegate_memory(dir, text[0] == '+');
 	snprintf(kept, sizeof(kept), "%llu\n", fake.ignore_limits ? 1ULL << 40 :

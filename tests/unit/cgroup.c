@@ -90,6 +90,31 @@ START_TEST(v2_moves_to_a_leaf_enables_memory_and_moves_back)
 }
 END_TEST
 
+/* The reader runs before there are groups. */
+START_TEST(v2_moves_children_along_and_back)
+{
+	char both[64];
+	pid_t child = fork();
+
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	snprintf(both, sizeof(both), "%d\n%d\n", (int)getpid(), (int)child);
+	fake_open(CGROUP_V2, "/", "/user.slice/run-1.scope", 0);
+	fake_set("", "cgroup.procs", both);
+	open_tree();
+	ck_assert_msg(tree.kind == CGROUP_V2, "%s", tree.why);
+	ck_assert_str_eq(fake_get("straddle-coordinator", "cgroup.procs"), both);
+	cgroup_tree_close(&tree);
+	ck_assert_str_eq(fake_get("", "cgroup.procs"), both);
+	ck_assert_uint_eq(fake_count("straddle"), 0);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+END_TEST
+
 START_TEST(v2_refuses_a_shared_group_and_changes_nothing)
 {
 	char before[64];
@@ -654,6 +679,7 @@ main(void)
 	const TTest *const tests[] = {
 		v1_creates_groups_in_the_group_of_this_process,
 		v2_moves_to_a_leaf_enables_memory_and_moves_back,
+		v2_moves_children_along_and_back,
 		v2_refuses_a_shared_group_and_changes_nothing,
 		v2_with_memory_enabled_is_left_unchanged,
 		remedies_fit_the_machine,
