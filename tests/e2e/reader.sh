@@ -104,4 +104,76 @@ exec 8>&-
 check "that ends the chat" command_ends
 check "no process is left" no_process_left
 
+# --- losses at random moments ---
+
+# The output is the same as without a loss, or the run fails because of the reader.
+is_right()
+{
+	{ exits 0 && cmp -s "$1" "$OUT"; } ||
+	    { [ "$RC" -gt 0 ] && [ "$RC" -lt 128 ] &&
+	    stderr_has "the reader, which .* was killed by signal 9"; }
+}
+
+# nap MS: no process is needed for it.
+rm -f "$T/never"
+mkfifo "$T/never"
+exec 9<>"$T/never"
+nap()
+{
+	local s
+
+	printf -v s 0.%03d "$1"
+	read -rt "$s" -u 9 || true
+}
+
+# lose MS: wait for a reader; kill it after 0 to MS ms.  The command may end before.
+lose()
+{
+	local born=/proc/$GROUP/task/$GROUP/children pid name pids tries=60
+
+	while tries=$((tries - 1)) && [ $tries -gt 0 ]; do
+		read -r pids <"$born" || [ -e "$born" ] ||
+		    pids=$(pgrep -P "$GROUP") || return 0
+		for pid in $pids; do
+			read -rd '' name <"/proc/$pid/cmdline" || continue
+			case $name in
+			*reader*)
+				nap $((RANDOM % $1))
+				kill -KILL "$pid" || true
+				return ;;
+			esac
+		done
+		nap 2
+	done
+}
+
+printf '%s\n' "${LINES[@]}" >"$T/lines"
+# Commands, each with the time that its reader lives, in ms.
+tokenize=(10 tokenize -m "$MODEL" -p "${LINES[0]}")
+generate=(40 run -m "$MODEL" -p "${LINES[0]}" -n 8 --temp 0 -q -s a=cpu,threads=1)
+chat=(250 chat -m "$MODEL" -n 8 --temp 0 -q --ctx 512 -s a=cpu,threads=1)
+lost=0
+for i in {1..21}; do
+	case $((i % 3)) in
+	0)	name=tokenize args=("${tokenize[@]}") ;;
+	1)	name=run args=("${generate[@]}") ;;
+	2)	name=chat args=("${chat[@]}") ;;
+	esac
+	if [ ! -e "$T/$name.true" ]; then
+		INPUT=$T/lines straddle "${args[@]:1}"
+		check "$name has an output" is_success
+		cp "$OUT" "$T/$name.true"
+	fi
+	INPUT=$T/lines straddle_bg "${args[@]:1}"
+	lose "${args[0]}"
+	[ $((RANDOM % 2)) = 0 ] || lose "${args[0]}"
+	check "run $i ends" command_ends
+	check "run $i: its output is right, or it says why" is_right \
+	    "$T/$name.true"
+	check "run $i: no process is left" no_process_left
+	n=$(grep -c "^straddle: the reader, .*signal 9" "$ERR") || true
+	lost=$((lost + n))
+done
+check "readers were lost" [ $lost -gt 0 ]
+
 e2e_end
