@@ -36,7 +36,7 @@ static const struct right {
 	{ CAP_SYS_NICE, "CAP_SYS_NICE", "the priorities of sessions",
 	    FOR_PRIORITY },
 	{ CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE", "device nodes", FOR_DEVICE },
-	{ CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE", "groups below another user's",
+	{ CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE", "groups in folders of others",
 	    FOR_GROUPS },
 };
 

@@ -330,7 +330,8 @@ enforce_is_foreign(void)
 	struct stat st;
 
 	return enforce_best(NULL) == ENFORCE_CGROUP &&
-	    stat(tree.dir, &st) == 0 && st.st_uid != geteuid();
+	    stat(tree.dir, &st) == 0 &&
+	    (st.st_uid != geteuid() || !(st.st_mode & S_IWUSR));
 }
 
 uint64_t

@@ -84,7 +84,8 @@ uint64_t enforce_now_bytes(const struct enforce *e);
 
 void enforce_close(struct enforce *e);
 
-/* 1 = groups are made below one that belongs to another user. */
+/* 1 = groups are made below one that belongs to another user, or that only
+ * CAP_DAC_OVERRIDE can write to, as the root of a cgroup v2. */
 int enforce_is_foreign(void);
 
 /* Memory that sessions can use: free on the machine, and within the limits of
