@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "coordinator/reader/requests.h"
@@ -45,7 +46,7 @@ static void
 open_model(const char *lie)
 {
 	const struct read_hello hello = { .version = READ_VERSION };
-	const struct read_parts parts = { 1 };
+	const struct read_parts parts = { strcmp(lie, "two-parts") ? 1 : 2 };
 	const struct read_directory directory = { .nbytes = 0 };
 	const struct read_pieces pieces = { .nbytes = 0 };
 
@@ -59,6 +60,38 @@ open_model(const char *lie)
 	say(READ_DIRECTORY, &directory, sizeof(directory));
 	hear(READ_VOCAB);
 	say(READ_PIECES, &pieces, sizeof(pieces));
+}
+
+/* Texts without a NUL. */
+static void
+refuse_long(uint64_t number)
+{
+	struct read_note note = { .level = 1 };
+	struct read_refused r = { .number = number, .why = { .rc = -EIO } };
+
+	memset(note.text, 'n', sizeof(note.text));
+	say(READ_NOTE, &note, sizeof(note));
+	memset(r.why.msg, 'r', sizeof(r.why.msg));
+	say(READ_REFUSED, &r, sizeof(r));
+}
+
+static void
+give_up(void)
+{
+	struct wire_error we = { .rc = -EIO };
+
+	memset(we.msg, 'e', sizeof(we.msg));
+	say(WIRE_ERROR, &we, sizeof(we));
+}
+
+static void
+turn(void)
+{
+	const struct read_note note = { .level = 1 };
+
+	shutdown(CHAN_FD, SHUT_RD);
+	for (;;)
+		say(READ_NOTE, &note, sizeof(note));
 }
 
 /* n numbers of this value, which say n. */
@@ -85,9 +118,17 @@ liar_main(const char *lie)
 	open_model(lie);
 	while (strcmp(lie, "deaf") == 0)
 		pause();
+	if (strcmp(lie, "turned") == 0)
+		turn();
 	for (;;) {
 		hear(READ_TEXT);
 		memcpy(&t, msg.buf, msg.nbytes);
+		if (strcmp(lie, "no-nul") == 0) {
+			refuse_long(t.number);
+			continue;
+		}
+		if (strcmp(lie, "error") == 0)
+			give_up();
 		if (strcmp(lie, "refuse-text") == 0)
 			refuse(t.number);
 		if (strcmp(lie, "two-answers") == 0)

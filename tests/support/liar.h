@@ -7,12 +7,17 @@
 /* Serve CHAN_FD until it closes; `lie` is one of
  *
  *	refuse-open	READ_OPEN is refused
+ *	two-parts	a model of two parts
  *	refuse-text	each text is refused, and then answered
+ *	no-nul		a note and a refusal whose texts have no end
+ *	error		an error whose text has no end, and it stays
  *	two-answers	each text is answered twice
  *	few-counts	one count too few
  *	large-count	a count that its text cannot have
  *	no-end		ids that do not end, also after READ_STOP
  *	deaf		reads nothing after READ_VOCAB
+ *	turned		lets nothing be sent to it after READ_VOCAB; notes that do
+ *			not end
  *
  * Returns the exit code. */
 int liar_main(const char *lie);

@@ -286,6 +286,29 @@ START_TEST(file_that_is_no_model_is_refused)
 }
 END_TEST
 
+START_TEST(text_beyond_the_limits_is_not_sent)
+{
+	static const struct text_part parts[READ_MAX_PARTS + 1];
+	/* Its bytes are not looked at. */
+	const struct text_part large[] = { { "", READ_MAX_TEXT, 0 },
+	    { "a", 1, 0 } };
+	struct err e = { .kind = ERR_NONE };
+	uint32_t *ids;
+	size_t n;
+
+	open_both(pieces_case_save(0, t_tmpdir()), NULL);
+	ck_assert_int_eq(tokenizer_encode_parts(theirs, parts, NITEMS(parts),
+	    0, &ids, &n, &e), -E2BIG);
+	ck_assert_int_eq(tokenizer_encode_parts(theirs, parts, 0, 0, &ids, &n,
+	    &e), -E2BIG);
+	ck_assert_int_eq(tokenizer_encode_parts(theirs, large, 2, 0, &ids, &n,
+	    &e), -E2BIG);
+	ck_assert_int_eq(e.kind, ERR_RUN);
+	same_ids("and it was so");
+	close_both();
+}
+END_TEST
+
 START_TEST(changed_file_is_not_read_again)
 {
 	const char *path = pieces_case_save(0, t_tmpdir());
@@ -447,6 +470,15 @@ END_TEST
 
 /* --- liars --- */
 
+static size_t longest_note;
+
+static void
+drop_note(int level, const char *text)
+{
+	(void)level;
+	longest_note = MAX(longest_note, strlen(text));
+}
+
 /* Put a liar in the reader's place. */
 static void
 replace_by(const char *lie)
@@ -559,6 +591,36 @@ START_TEST(reader_that_cannot_take_over_is_ended)
 	replace_by("refuse-open");
 	fails(-ECOMM, "the reader: a lie");
 	is_ended();
+	replace_by("two-parts");
+	fails(-ECOMM, "a count of 2 parts in place of 1");
+	is_ended();
+	close_both();
+}
+END_TEST
+
+START_TEST(texts_without_an_end_are_cut)
+{
+	open_both(pieces_case_save(0, t_tmpdir()), NULL);
+	log_init("reader", 2);
+	log_to(drop_note);
+	replace_by("no-nul");
+	fails(-ECOMM, "the reader: rrrr");
+	ck_assert_uint_eq(longest_note, strlen("the reader: ") +
+	    READ_NOTE_BYTES - 1);
+	ck_assert_int_gt(reader_pid(), 0);
+	replace_by("error");
+	fails(-ECOMM, "the reader gave up: eeee");
+	is_ended();
+	close_both();
+}
+END_TEST
+
+START_TEST(reader_that_cannot_be_sent_to_is_ended)
+{
+	open_both(pieces_case_save(0, t_tmpdir()), NULL);
+	replace_by("turned");
+	fails(-ECOMM, "closed its channel");
+	is_ended();
 	close_both();
 }
 END_TEST
@@ -580,6 +642,7 @@ main(int argc, char **argv, char **envp)
 		reader_says_what_this_process_would,
 		long_text_comes_back_whole,
 		file_that_is_no_model_is_refused,
+		text_beyond_the_limits_is_not_sent,
 		changed_file_is_not_read_again,
 		interrupted_text_leaves_the_reader,
 		interrupted_text_ends_a_stopped_reader,
@@ -590,7 +653,9 @@ main(int argc, char **argv, char **envp)
 		counts_that_cannot_be_end_the_reader,
 		reader_that_goes_on_after_a_stop_is_ended,
 		poll_ends_a_send_that_waits,
-		reader_that_cannot_take_over_is_ended
+		reader_that_cannot_take_over_is_ended,
+		texts_without_an_end_are_cut,
+		reader_that_cannot_be_sent_to_is_ended
 	};
 
 	setproctitle_init(argc, argv, envp);
