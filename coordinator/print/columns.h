@@ -10,9 +10,9 @@
 
 #include "config/base.h"
 
-/* Rows: all sessions, and some of other processes. */
+/* Rows: all sessions. */
 enum { COLUMNS_MAX = 16, COLUMNS_WIDTH = 80, CELL_LEN = 64,
-	COLUMNS_ROWS = MAX_SESSIONS + 16 };
+	COLUMNS_ROWS = MAX_SESSIONS };
 
 struct column {
 	const char *head;

@@ -45,10 +45,10 @@ void output_hurry(void);
 int output_refuse_model(const struct gguf *g, const char *path,
     struct err *reterr);
 
-/* The memory table, one row per session, then one per other process.  ss NULL: as
- * planned; else as measured, with the peaks that the kernel counted.  It fits 80 columns, cut into blocks
- * and in units chosen by column, unless output_wide() asked for one block in
- * MiB.  table.c */
+/* The memory table, one row per session, then that of the other processes.  ss
+ * NULL: as planned; else as measured, with the peaks that the kernel counted.  It
+ * fits 80 columns, cut into blocks and in units chosen by column, unless
+ * output_wide() asked for one block in MiB.  table.c */
 void output_wide(int on);
 void output_table(FILE *fp, const struct plan *p, const struct sessions *ss,
     const struct process_list *pl);

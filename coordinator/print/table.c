@@ -1,4 +1,4 @@
-/* coordinator/print/table.c - the memory table: the bytes of each session, then of
+/* coordinator/print/table.c - the memory tables: the bytes of each session, and of
  * the other processes, as planned or as measured. */
 #include "output.h"
 
@@ -89,20 +89,7 @@ print_enforcement(FILE *fp, const struct sessions *ss, int emulated)
 struct rows {
 	const struct plan *p;
 	const struct sessions *ss;
-	const struct process_list *pl;
 };
-
-/* The reasons of processes that the kernel does not hold to their caps. */
-static void
-print_unlimited(FILE *fp, const struct process_list *pl)
-{
-	const struct process *q;
-
-	for (q = pl->row; q < pl->row + pl->n; q++)
-		if (q->limit_bytes == UINT64_MAX && q->why[0] != '\0')
-			fprintf(fp, "%s: its cap is not enforced, because %s\n",
-			    q->role, PLAIN(q->why));
-}
 
 /* Bytes that a column shows of each session, as floating point because they may
  * be negative. */
@@ -148,53 +135,28 @@ unaccounted_of(const struct plan_session *ps, const struct session *s,
 	return (double)s->peak.nbytes - (double)s->stats.ledger_peak;
 }
 
-/* Bytes that a column shows of another process; NAN = "-". */
-typedef double process_bytes_of(const struct process *q);
-
+/* NAN, which a column shows as "-", unless it is known. */
 static double
-no_bytes(const struct process *q)
+known(int is_known, uint64_t nbytes)
 {
-	(void)q;
-	return (double)NAN;
+	return is_known ? (double)nbytes : (double)NAN;
 }
 
-static double
-process_cap(const struct process *q)
-{
-	return q->cap_bytes > 0 ? (double)q->cap_bytes : (double)NAN;
-}
+enum { HAS_SIGNS = 1, IN_MIB = 2 };
 
-static double
-process_planned(const struct process *q)
-{
-	return q->planned_bytes > 0 ? (double)q->planned_bytes : (double)NAN;
-}
-
-static double
-process_peak(const struct process *q)
-{
-	return q->peak.from != NULL ? (double)q->peak.nbytes : (double)NAN;
-}
-
-/* Two decimals, so that columns add up by eye; in a narrow table a column is in
- * GiB where it has 1000 MiB or more, with four for processes of a few MiB. */
+/* Two decimals, so that columns add up by eye; unless IN_MIB is set, a column of a
+ * narrow table is in GiB where it has 1000 MiB or more.  v: bytes of each row. */
 static struct column *
-add_bytes(struct columns *t, const char *head, const struct rows *r,
-    bytes_of *of, unsigned tag, process_bytes_of *process_of)
+add_column(struct columns *t, const char *head, const double *v, int flags)
 {
 	struct column *c = columns_add(t, head, 1);
-	double v[COLUMNS_ROWS], max = 0, unit = MIB;
+	double max = 0, unit = MIB;
 	unsigned i;
 
-	for (i = 0; i < t->nrows; i++) {
-		v[i] = i >= r->p->nsessions ?
-		    process_of(&r->pl->row[i - r->p->nsessions]) :
-		    of(&r->p->session[i], r->ss != NULL ? &r->ss->s[i] : NULL,
-		    tag);
+	for (i = 0; i < t->nrows; i++)
 		max = fmax(max, fabs(v[i]));	/* ignores NAN */
-	}
 	c->unit = "MiB";
-	if (!is_wide && max >= 999.995 * MIB) {
+	if (!is_wide && !(flags & IN_MIB) && max >= 999.995 * MIB) {
 		c->unit = "GiB";
 		unit = GIB;
 	}
@@ -202,17 +164,28 @@ add_bytes(struct columns *t, const char *head, const struct rows *r,
 		if (isnan(v[i]))
 			strlcpy(c->cell[i], "-", CELL_LEN);
 		else
-			snprintf(c->cell[i], CELL_LEN, of == unaccounted_of ?
-			    "%+.2f" : i >= r->p->nsessions && unit > MIB ?
-			    "%.4f" : "%.2f", v[i] / unit);
+			snprintf(c->cell[i], CELL_LEN, flags & HAS_SIGNS ?
+			    "%+.2f" : "%.2f", v[i] / unit);
 	return c;
+}
+
+static struct column *
+add_bytes(struct columns *t, const char *head, const struct rows *r,
+    bytes_of *of, unsigned tag)
+{
+	double v[COLUMNS_ROWS];
+	unsigned i;
+
+	for (i = 0; i < t->nrows; i++)
+		v[i] = of(&r->p->session[i],
+		    r->ss != NULL ? &r->ss->s[i] : NULL, tag);
+	return add_column(t, head, v, of == unaccounted_of ? HAS_SIGNS : 0);
 }
 
 /* The columns without numbers, on the left. */
 static void
-add_names(struct columns *t, const struct rows *r)
+add_names(struct columns *t, const struct plan *p)
 {
-	const struct plan *p = r->p;
 	struct column *c[3];
 	unsigned i;
 
@@ -224,12 +197,6 @@ add_names(struct columns *t, const struct rows *r)
 		strlcpy(c[1]->cell[i], p->session[i].conf->device, CELL_LEN);
 		format_units(&p->session[i], c[2]->cell[i], CELL_LEN);
 	}
-	for (; i < t->nrows; i++) {
-		strlcpy(c[0]->cell[i], r->pl->row[i - p->nsessions].role,
-		    CELL_LEN);
-		strlcpy(c[1]->cell[i], "-", CELL_LEN);
-		strlcpy(c[2]->cell[i], "-", CELL_LEN);
-	}
 }
 
 static void
@@ -238,13 +205,47 @@ add_measured(struct columns *t, const struct rows *r)
 	struct column *c;
 	unsigned i;
 
-	add_bytes(t, "peak", r, peak_of, 0, process_peak)->heads_group = 1;
-	add_bytes(t, "unaccounted", r, unaccounted_of, 0, no_bytes);
+	add_bytes(t, "peak", r, peak_of, 0)->heads_group = 1;
+	add_bytes(t, "unaccounted", r, unaccounted_of, 0);
 	c = columns_add(t, "enforced by", 0);
 	for (i = 0; i < t->nrows; i++)
-		strlcpy(c->cell[i], i < r->p->nsessions ?
-		    enforce_name(r->ss->s[i].enforce) :
-		    r->pl->row[i - r->p->nsessions].enforced_by, CELL_LEN);
+		strlcpy(c->cell[i], enforce_name(r->ss->s[i].enforce),
+		    CELL_LEN);
+}
+
+/* The processes that are no sessions have a table of their own: they have few of
+ * the columns. */
+static void
+print_processes(FILE *fp, const struct process_list *pl, int is_measured)
+{
+	double cap[PROCESS_MAX], planned[PROCESS_MAX], peak[PROCESS_MAX];
+	static struct columns t;
+	const struct process *q;
+	struct column *names, *by;
+	unsigned i;
+
+	columns_init(&t, pl->n);
+	names = columns_add(&t, "process", 0);
+	for (i = 0; i < pl->n; i++) {
+		q = &pl->row[i];
+		strlcpy(names->cell[i], q->role, CELL_LEN);
+		cap[i] = known(q->cap_bytes > 0, q->cap_bytes);
+		planned[i] = known(q->planned_bytes > 0, q->planned_bytes);
+		peak[i] = known(q->peak.from != NULL, q->peak.nbytes);
+	}
+	add_column(&t, "cap", cap, IN_MIB);
+	add_column(&t, "planned", planned, IN_MIB);
+	if (is_measured)
+		add_column(&t, "peak", peak, IN_MIB);
+	by = columns_add(&t, "enforced by", 0);
+	for (i = 0; i < pl->n; i++)
+		strlcpy(by->cell[i], pl->row[i].enforced_by, CELL_LEN);
+	columns_print(fp, &t, "other processes", is_wide ? 0 : COLUMNS_WIDTH);
+	for (i = 0; i < pl->n; i++)
+		if (pl->row[i].limit_bytes == UINT64_MAX &&
+		    pl->row[i].why[0] != '\0')
+			fprintf(fp, "%s: its cap is not enforced, because %s\n",
+			    pl->row[i].role, PLAIN(pl->row[i].why));
 }
 
 void
@@ -254,26 +255,25 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss,
 	static const char *const heads[] = { "weights", "KV", "compute",
 	    "staging", "rings", "runtime", "emulator" };
 	const unsigned ntags = MEM_NTAGS - !domains_have_emulator(p);
-	const struct rows r = { p, ss, pl };
+	const struct rows r = { p, ss };
 	static struct columns t;
 	unsigned i;
 
-	columns_init(&t, p->nsessions + pl->n);
-	add_names(&t, &r);
-	add_bytes(&t, "cap", &r, cap_of, 0, process_cap);
+	columns_init(&t, p->nsessions);
+	add_names(&t, p);
+	add_bytes(&t, "cap", &r, cap_of, 0);
 	for (i = 0; i < ntags; i++)
-		add_bytes(&t, heads[i], &r, tag_of, i, i == MEM_RUNTIME ?
-		    process_planned : no_bytes);
+		add_bytes(&t, heads[i], &r, tag_of, i);
 	if (ss != NULL)
 		add_measured(&t, &r);
 	else
-		add_bytes(&t, "total", &r, total_of, 0, process_planned);
+		add_bytes(&t, "total", &r, total_of, 0);
 	columns_print(fp, &t, "memory", is_wide ? 0 : COLUMNS_WIDTH);
 	if (ss != NULL)
 		print_enforcement(fp, ss, domains_have_emulator(p));
 	else
 		print_expected_enforcement(fp);
-	print_unlimited(fp, pl);
+	print_processes(fp, pl, ss != NULL);
 	if (ss != NULL)
 		domains_print(fp, p, ss);
 	for (i = 0; ss != NULL && i < p->nsessions; i++)

@@ -78,7 +78,7 @@ check_success "plan" plan -c "$DEMO"
 check "plan prints nothing on stderr" is_empty "$ERR"
 for name in cpu0 cpu1 cpu2 cpu3; do
 	check "plan prints a row for $name" \
-	    stdout_has "^$name +cpu .* 64\.00( +[0-9]+\.[0-9]+){6}"
+	    stdout_has "^$name +cpu .* 64\.00( +[0-9]+\.[0-9]+){7}$"
 done
 check_success "plan --json" plan -c "$DEMO" --json
 check "plan --json has the stable keys" has_keys plan

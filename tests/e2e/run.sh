@@ -57,10 +57,10 @@ check_success "run of a session with a large cap" \
 check "a column has GiB where its numbers are large" \
     stderr_has '^cpu0 +cpu +embd\+0-7\+head +2\.00 +6\.00 '
 check "the units are below the names" \
-    stderr_has '^ +GiB +MiB +MiB +MiB +MiB +MiB$'
-check "the coordinator's row follows those of the sessions" \
-    equal "cpu0 coordinator" "$(sed -n '/^session .* cap /,/^session .* peak/{
-	s/^\(cpu0\|coordinator\) .*/\1/p; }' "$ERR" | xargs)"
+    stderr_has '^ +GiB( +MiB){6}$'
+check "the other processes follow in a table of their own" \
+    equal "process coordinator reader" "$(sed -n '/^other processes, MiB$/,${
+	s/^\(process\|coordinator\|reader\) .*/\1/p; }' "$ERR" | xargs)"
 check_success "run -q" run -c "$DEMO" -p "In the beginning" -n 32 --temp 0 -q
 check "-q leaves stderr empty" is_empty "$ERR"
 check "-q does not change the text" equal "$demo" "$(cat "$OUT")"
