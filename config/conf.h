@@ -82,7 +82,8 @@ struct conf {
 	int strict;		/* a fallback to the CPU is an error */
 	int threads;		/* of sessions that name none; 0 = one per core */
 	int recover;		/* lost workers that a run survives */
-	uint64_t reader_cap_bytes;	/* 0 = derived */
+	/* Caps of processes that are no sessions; 0 = derived. */
+	uint64_t coordinator_cap_bytes, reader_cap_bytes;
 	int nsessions;		/* conf_check() adds one CPU session to none */
 	struct session_conf session[MAX_SESSIONS];
 	struct quota quota;	/* of this process, by conf_check() */

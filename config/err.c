@@ -7,6 +7,9 @@
 #include <string.h>
 #include <bsd/string.h>
 
+/* Of err_nomem(); set once, before threads start. */
+static char memory_remedy[ERR_REMEDY_LEN];
+
 /* Name the limit that can be raised, unless the message does.  No system call: a
  * confined worker may fail here. */
 static void
@@ -52,6 +55,12 @@ err_set(struct err *e, enum err_kind kind, int rc, const char *fmt, ...)
 	return rc;
 }
 
+void
+err_set_memory_remedy(const char *text)
+{
+	strlcpy(memory_remedy, text, sizeof(memory_remedy));
+}
+
 int
 err_nomem(struct err *e, const char *fmt, ...)
 {
@@ -61,7 +70,8 @@ err_nomem(struct err *e, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(msg, sizeof(msg), fmt, ap);
 	va_end(ap);
-	return err_set(e, ERR_RUN, -ENOMEM, "no memory for %s", msg);
+	return err_set(e, ERR_RUN, -ENOMEM, "no memory for %s%s", msg,
+	    memory_remedy);
 }
 
 void

@@ -20,6 +20,8 @@ struct err {
 	char msg[1024];		/* one sentence, no newline at the end */
 };
 
+enum { ERR_REMEDY_LEN = 128 };
+
 /* Fill e (may be NULL) and return rc, so that callers write
  *	return err_set(reterr, ERR_MODEL, -EBADMSG, "%s: ...", path);
  * A later error replaces an earlier one.  With rc -EMFILE or -ENFILE, the limit
@@ -37,6 +39,9 @@ const char *err_tasks_remedy(int rc);
  * size if that is what a user can lower.  Returns -ENOMEM. */
 int
 err_nomem(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Text that err_nomem() adds from now on: the limit that an allocation in this
+ * process meets first. */
+void err_set_memory_remedy(const char *text);
 
 /* Put "text: " in front of what e says; keeps the kind. */
 void

@@ -11,9 +11,9 @@
 /* 32 bits of addresses, less what the emulator reserves at their end. */
 #define DOMAIN_MAX	(4 * GIB - 16 * MIB)
 
-/* The range of --reader-cap. */
-#define READER_CAP_MIN	(4 * MIB)
-#define READER_CAP_MAX	(64 * GIB)
+/* The range of --coordinator-cap and --reader-cap. */
+#define PROCESS_CAP_MIN	(4 * MIB)
+#define PROCESS_CAP_MAX	(64 * GIB)
 
 enum { MAX_NODE = 1023, MAX_COUNT = 1 << 24 };
 
@@ -258,8 +258,12 @@ static const struct setting settings[] = {
 	  .help = "lost workers that a run survives, {range} (default "
 	    "{default}): each is restarted and reloaded, and its state is "
 	    "computed again; bench survives none" },
+	{ TOP("coordinator_cap"), OPT(ALL, 0, "coordinator-cap", "SIZE"),
+	  SIZE(coordinator_cap_bytes, PROCESS_CAP_MIN, PROCESS_CAP_MAX),
+	  .help = "memory of the coordinator itself, {range} (default: derived "
+	    "from model, context and sessions)" },
 	{ TOP("reader_cap"), OPT(ALL, 0, "reader-cap", "SIZE"),
-	  SIZE(reader_cap_bytes, READER_CAP_MIN, READER_CAP_MAX),
+	  SIZE(reader_cap_bytes, PROCESS_CAP_MIN, PROCESS_CAP_MAX),
 	  .help = "memory of the process that reads the model's header and "
 	    "texts, {range} (default: derived from the file's size)" },
 	{ OPT(ALL, 'v', NULL, NULL), SPECIAL,

@@ -10,6 +10,7 @@
 
 #include "cgroup_find.h"
 #include "meminfo.h"
+#include "own_cap.h"
 #include "units.h"
 
 /* Out of descriptors: what limits the room is not known.  Any other failure to
@@ -319,7 +320,9 @@ lower_to_rlimit(struct room *r, int which, const char *name, uint64_t used)
 	struct rlimit rl;
 	uint64_t left;
 
-	if (getrlimit(which, &rl) < 0 || rl.rlim_cur == RLIM_INFINITY)
+	/* This process's own cap is not for its children. */
+	if ((which == RLIMIT_DATA ? own_cap_original(&rl) :
+	    getrlimit(which, &rl)) < 0 || rl.rlim_cur == RLIM_INFINITY)
 		return;
 	left = rl.rlim_cur - MIN(used, rl.rlim_cur);
 	snprintf(by, sizeof(by), "%s of this process, %s", name,

@@ -9,6 +9,7 @@
 #include <bsd/unistd.h>
 
 #include "config/log.h"
+#include "config/own_cap.h"
 #include "config/rights.h"
 #include "config/roles.h"
 #include "coordinator/cmd/cmd.h"
@@ -58,6 +59,10 @@ static int (*const commands[])(const struct conf *, struct err *) = {
 
 /* Static because it is large. */
 static struct conf conf;
+
+/* The coordinator's cap until there is a plan: room for ten times the longest text
+ * of a command without one, and for a file of prompts (print/source.h). */
+#define START_CAP_BYTES		(96 * MIB)
 
 /* The least that is known to suffice, with room to spare. */
 enum { STACK_BYTES = 512 * 1024 };
@@ -122,7 +127,9 @@ main(int argc, char **argv, char **envp)
 		log_init("straddle", conf.verbose);
 		output_wide(conf.verbose > 1);
 		rights_begin(&conf);
-		rc = commands[conf.cmd](&conf, &e);
+		if ((rc = own_cap_set(conf.coordinator_cap_bytes > 0 ?
+		    conf.coordinator_cap_bytes : START_CAP_BYTES, 0, &e)) == 0)
+			rc = commands[conf.cmd](&conf, &e);
 	}
 	if ((fflush(stdout) != 0 || ferror(stdout)) && rc == 0)
 		rc = err_set(&e, ERR_RUN, -1, "stdout: write error");

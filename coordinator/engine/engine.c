@@ -161,7 +161,7 @@ engine_plan(struct engine *eng, struct err *reterr)
 	notes_plan(&eng->plan, c->another_machine ? NULL :
 	    &eng->rooms[0].room);
 	notes_quota(c, &eng->plan);
-	return 0;
+	return own_open(&eng->own, c, &eng->plan, reterr);
 }
 
 /* --- sessions --- */
@@ -394,8 +394,7 @@ engine_processes(struct engine *eng)
 	struct process_list *l = &eng->processes;
 
 	l->n = 0;
-	process_add(l, "coordinator", eng->sessions != NULL ? getpid() : 0, 0,
-	    0, NULL);
+	own_add_row(&eng->own, eng->sessions != NULL, l);
 	reader_add_row(eng->reader, l);
 	return l;
 }

@@ -3,9 +3,9 @@
 #ifndef COORDINATOR_ENGINE_IMPL_H
 #define COORDINATOR_ENGINE_IMPL_H
 
-#include "coordinator/cap/process.h"
 #include "coordinator/reader/reader.h"
 #include "engine.h"
+#include "own.h"
 #include "pipeline.h"
 
 struct engine {
@@ -21,6 +21,7 @@ struct engine {
 	char fit_reason[PLAN_WHY_LEN];
 	struct sessions *sessions;
 	struct pipeline *pipe;
+	struct own own;			/* zeroed before engine_plan() */
 	struct process_list processes;	/* as last filled */
 	int signal_fd;
 	struct batch_row *rows;		/* [plan.batch_rows], the next batch */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <bsd/string.h>
 
+#include "config/own_cap.h"
 #include "config/rights.h"
 #include "config/roles.h"
 #include "shm/event.h"
@@ -165,6 +166,7 @@ execute(int chan_fd, int out_fd, int launched, char **argv)
 	sigset_t none;
 	int null;
 
+	own_cap_release();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	leave_terminal();

@@ -25,8 +25,9 @@ void child_close_program(void);
 
 /* Re-execute this program in a role (config/roles.h) with its channel on
  * CHAN_FD, stdin from /dev/null, stdout and stderr to out_fd, which is above
- * STDERR_FILENO, no other descriptor, and no controlling terminal.  The child is
- * this very program, also after an upgrade has replaced or removed its file.
+ * STDERR_FILENO, no other descriptor, no controlling terminal, and without the
+ * coordinator's own cap (config/own_cap.h).  The child is this very program, also
+ * after an upgrade has replaced or removed its file.
  *
  * The environment variable STRADDLE_LAUNCH (straddle.1), when set, is a command
  * that runs the child ("qemu-aarch64 -L /usr/aarch64-linux-gnu", "valgrind

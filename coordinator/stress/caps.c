@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/own_cap.h"
 #include "config/units.h"
 #include "shm/event.h"
 
@@ -349,6 +350,7 @@ run_hog(uint64_t nbytes, uint64_t most_ns)
 	volatile uint8_t *p;
 	uint64_t i;
 
+	own_cap_release();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm((unsigned)(most_ns / 1000000000));  /* if nobody kills it */
 	p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE |

@@ -1,0 +1,87 @@
+/* coordinator/engine/own.c - the coordinator's own cap, and its row. */
+#include "own.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <bsd/string.h>
+
+#include "config/own_cap.h"
+#include "config/units.h"
+#include "coordinator/print/source.h"
+
+/* bench reads a buffer of at most 1 GiB (bench/roofline_read.c) with a thread per
+ * core. */
+static uint64_t
+bench_bytes(void)
+{
+	struct rlimit stack;
+	uint64_t each = 8 * MIB;
+
+	if (getrlimit(RLIMIT_STACK, &stack) == 0 &&
+	    stack.rlim_cur != RLIM_INFINITY)
+		each = stack.rlim_cur;
+	return GIB + 16 * MIB + (uint64_t)sysconf(_SC_NPROCESSORS_CONF) * each;
+}
+
+static uint64_t
+command_bytes(const struct conf *c)
+{
+	if (c->cmd == CMD_BENCH)
+		return bench_bytes();
+	if (c->cmd == CMD_STRESS)
+		return 64 * MIB;	/* logits of whole works */
+	/* Results that wait for one before them; a file of /load as JSON. */
+	return c->prompts_file != NULL ? 64 * MIB :
+	    c->cmd == CMD_CHAT ? 16 * MIB : 0;
+}
+
+static int
+refuse_cap(const struct own *o, const struct conf *c, const struct plan *p,
+    struct err *reterr)
+{
+	char cap[UNITS_BYTES_LEN], least[UNITS_BYTES_LEN];
+
+	return err_set(reterr, ERR_FIT, -ENOSPC, "the coordinator needs %s "
+	    "for this model, a context of %u tokens and %u sequence%s; its "
+	    "cap is %s: raise --coordinator-cap, or leave it out",
+	    units_human_bytes(own_least(&o->need), least), p->ctx_tok,
+	    p->nseqs, p->nseqs == 1 ? "" : "s",
+	    units_human_bytes(c->coordinator_cap_bytes, cap));
+}
+
+int
+own_open(struct own *o, const struct conf *c, const struct plan *p,
+    struct err *reterr)
+{
+	const uint64_t given = c->coordinator_cap_bytes;
+	uint64_t most, cap;
+	const struct own_input in = { .base_bytes = own_cap_used(&most),
+	    .command_bytes = command_bytes(c),
+	    .text_bytes = c->cmd == CMD_EVAL ? SOURCE_TEXT_BYTES : 0,
+	    .window_tok = c->sampling.repeat_penalty == 1 ? 0 :
+	    (uint32_t)c->sampling.repeat_last_n };
+
+	own_need(&in, p, &o->need);
+	/* A peak of before shall not seem to exceed the cap. */
+	cap = given > 0 ? given : MAX(o->need.total_bytes,
+	    ALIGN_UP(most, MIB));
+	o->text_bytes = own_text_within(&o->need, cap);
+	if (o->text_bytes == 0)
+		return refuse_cap(o, c, p, reterr);
+	return own_cap_set(cap, o->need.rings_bytes, reterr);
+}
+
+/* The coordinator is in no group with a limit of its own. */
+void
+own_add_row(const struct own *o, int started, struct process_list *l)
+{
+	const struct own_cap *cap = own_cap();
+	struct enforce e = { .by = cap->limit_bytes != UINT64_MAX ?
+	    ENFORCE_RLIMIT : ENFORCE_LEDGER,
+	    .limit_bytes = cap->limit_bytes, .group = CGROUP_INIT };
+
+	strlcpy(e.why, cap->why, sizeof(e.why));
+	process_add(l, "coordinator", started ? getpid() : 0, cap->cap_bytes,
+	    o->need.total_bytes, &e);
+}
