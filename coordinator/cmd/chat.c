@@ -1,5 +1,6 @@
 /* coordinator/cmd/chat.c - a conversation with the model in the terminal. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -129,6 +130,12 @@ take_message(struct talk *k, const struct message *m, struct err *reterr)
 		k->nfailed++;
 		return 0;
 	}
+	if (m->kind == MESSAGE_COMMAND && m->text.nbytes > m->most) {
+		log_warnx("a command of more than %zu bytes: not done",
+		    m->most);
+		k->nfailed++;
+		return 0;
+	}
 	if (m->kind == MESSAGE_COMMAND) {
 		if (strlen(m->text.text) == m->text.nbytes)
 			return talk_command(k, m->text.text, reterr);
@@ -139,10 +146,17 @@ take_message(struct talk *k, const struct message *m, struct err *reterr)
 	return m->text.nbytes > 0 ? answer_message(k, &m->text, reterr) : 0;
 }
 
+/* The longest line that is kept: a message, or a command with a path. */
+static size_t
+most_line(const struct talk *k)
+{
+	return MAX(engine_text_bytes(k->eng), PATH_MAX + 64);
+}
+
 static int
 take_messages(struct talk *k, struct err *reterr)
 {
-	struct message m = { .kind = MESSAGE_END };
+	struct message m = { .kind = MESSAGE_END, .most = most_line(k) };
 	int rc;
 
 	do {
@@ -193,8 +207,8 @@ start_and_talk(struct talk *k, struct err *reterr)
 	if (isatty(STDIN_FILENO) && (rc = k->sigint_fd =
 	    engine_split_sigint(k->eng, reterr)) < 0)
 		return rc;
-	if ((rc = lineedit_open(signal_fd, k->sigint_fd, &k->le,
-	    reterr)) < 0 ||
+	if ((rc = lineedit_open(signal_fd, k->sigint_fd, most_line(k),
+	    &k->le, reterr)) < 0 ||
 	    (rc = chat_open(k->eng, chat_template_of(k->eng, note), c->system,
 	    &ops, &k->chat, reterr)) < 0)
 		return rc;

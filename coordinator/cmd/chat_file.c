@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include "chat_talk.h"
+#include "config/own_cap.h"
 #include "coordinator/engine/signals.h"
 #include "coordinator/print/output.h"
 #include "coordinator/print/whole_file.h"
 
-/* Contexts end long before.  Parsing takes up to 80 times a file's bytes. */
-enum { LOAD_MAX = 16 << 20 };
+/* Contexts end long before.  In memory, a conversation's JSON takes up to 12 times
+ * its bytes; other JSON up to 80 times, for which there may be no memory. */
+enum { LOAD_MAX = 16 << 20, LOAD_FACTOR = 12 };
 
 static const char role_system[] = "system", role_user[] = "user";
 static const char role_answer[] = "assistant";
@@ -138,7 +140,7 @@ open_regular(const char *path, struct input *in, struct err *reterr)
 		return err_set(reterr, ERR_USAGE, -EFBIG, "%s: more than %d "
 		    "MiB, which is no conversation", path, LOAD_MAX >> 20);
 	in->left = (size_t)st.st_size;
-	return 0;
+	return own_cap_check(path, in->left, LOAD_FACTOR, reterr);
 }
 
 static int

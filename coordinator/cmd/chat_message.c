@@ -13,7 +13,11 @@ enum { NQUOTES = 3 };
 static int
 add_text(struct message *m, const char *text, size_t n, struct err *reterr)
 {
-	return source_append(&m->text, text, n, reterr);
+	/* One byte too many is enough to refuse it. */
+	if (m->text.nbytes > m->most)
+		return 0;
+	return source_append(&m->text, text, MIN(n, m->most + 1 -
+	    m->text.nbytes), reterr);
 }
 
 /* A backslash at the end, which no other escapes. */

@@ -23,6 +23,8 @@ enum message_kind {
 
 struct message {
 	enum message_kind kind;
+	size_t most;		/* set by the caller: a longer text is cut to
+				 * one byte more */
 	struct source text;
 };
 

@@ -230,17 +230,15 @@ start_and_generate(struct run *r, struct err *reterr)
 	return prompts_result(&r->prompts, reterr);
 }
 
-/* Not more than the context can hold.  A prompt from a file or from stdin loses
+/* Not more than a request can have.  A prompt from a file or from stdin loses
  * the newline that editors and echo put behind a text: models that are asked to
  * continue after it answer something else. */
 static int
 read_prompt(struct run *r, struct err *reterr)
 {
 	const struct conf *c = r->c;
-	size_t most = tokenizer_max_text(engine_vocab(r->eng),
-	    engine_plan_of(r->eng)->ctx_tok);
-	int rc = source_read_most(c->prompt, c->prompt_file, most, &r->source,
-	    reterr);
+	int rc = source_read_most(c->prompt, c->prompt_file,
+	    engine_text_bytes(r->eng), &r->source, reterr);
 
 	/* An empty prompt is -p "": here the text was forgotten. */
 	if (rc == 0 && c->prompt_file != NULL && r->source.nbytes == 0 &&

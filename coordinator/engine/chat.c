@@ -322,13 +322,13 @@ static int
 encode_message(const struct chat *c, struct message *m, unsigned turn,
     struct err *reterr)
 {
-	size_t most = tokenizer_max_text(c->eng->vocab, c->eng->plan.ctx_tok);
+	char why[ENGINE_WHY_LEN];
 
-	if (m->nbytes > most)
-		return err_set(reterr, ERR_USAGE, -E2BIG, "the message has "
-		    "%zu bytes, and the context of %u tokens holds at most "
-		    "%zu: give a shorter one, or a larger --ctx",
-		    m->nbytes, c->eng->plan.ctx_tok, most);
+	/* A caller may have cut off the rest of a longer one. */
+	if (m->nbytes > engine_text_bytes(c->eng))
+		return err_set(reterr, ERR_USAGE, -E2BIG, "the message has at "
+		    "least %zu bytes; %s", m->nbytes,
+		    engine_text_why(c->eng, why));
 	free(m->ids);
 	m->ids = NULL;
 	return turns_encode(c->eng, turn, c->system, m->text, m->nbytes,
@@ -584,23 +584,21 @@ static int
 check_texts(const struct chat *c, const char *system,
     const struct chat_pair *pair, uint32_t npairs, struct err *reterr)
 {
-	const uint32_t ctx = c->eng->plan.ctx_tok;
-	const size_t most = tokenizer_max_text(c->eng->vocab, ctx);
+	const size_t most = engine_text_bytes(c->eng);
+	char why[ENGINE_WHY_LEN];
 	uint64_t all = system != NULL ? strlen(system) : 0, one;
 	uint32_t i;
 
 	if (all > most)
 		return err_set(reterr, ERR_USAGE, -E2BIG, "the system message "
-		    "goes beyond the %zu bytes that the context of %u tokens "
-		    "can hold: give a larger --ctx", most, ctx);
+		    "is too long; %s", engine_text_why(c->eng, why));
 	for (i = 0; i < npairs; i++) {
 		one = (uint64_t)pair[i].nuser + pair[i].nanswer;
 		all += one;
 		if (one > most || (all > most && !c->eng->conf->context_shift))
 			return err_set(reterr, ERR_USAGE, -E2BIG, "turn %u "
-			    "goes beyond the %zu bytes that the context of %u "
-			    "tokens can hold: give a larger --ctx", i + 1, most,
-			    ctx);
+			    "is too long; %s", i + 1,
+			    engine_text_why(c->eng, why));
 	}
 	return 0;
 }

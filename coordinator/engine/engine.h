@@ -23,9 +23,9 @@ struct tokenizer;
 int engine_open(const struct conf *c, struct engine **ret, struct err *reterr);
 /* Load the vocabulary: engine_vocab() is NULL before. */
 int engine_open_tokenizer(struct engine *eng, struct err *reterr);
-/* Split the model over the sessions.  Starts short-lived workers to ask what a
- * device offers.  On -ENOSPC engine_plan_of()
- * is the nearest plan, to be shown but not started. */
+/* Split the model over the sessions, and hold this process to its own cap.
+ * Starts short-lived workers to ask what a device offers.  On -ENOSPC
+ * engine_plan_of() is the nearest plan, to be shown but not started. */
 int engine_plan(struct engine *eng, struct err *reterr);
 /* Start the sessions, load them with progress on stderr, open the pipeline. */
 int engine_start(struct engine *eng, struct err *reterr);
@@ -60,6 +60,12 @@ const struct sessions *engine_sessions(const struct engine *eng);
 /* Rows of the processes that are no sessions, for print/ to show: as planned
  * before engine_start(), then with their peaks until now. */
 const struct process_list *engine_processes(struct engine *eng);
+/* The longest text of a request, once there are a plan and a vocabulary; and what
+ * limits it, for messages.  Returns buf. */
+enum { ENGINE_WHY_LEN = 256 };
+size_t engine_text_bytes(const struct engine *eng);
+const char *engine_text_why(const struct engine *eng,
+    char buf[ENGINE_WHY_LEN]);
 /* Readable when a signal asks for the end; -1 before engine_start(). */
 int engine_signal_fd(const struct engine *eng);
 /* Give SIGINT a descriptor of its own, which the caller reads and closes: it ends

@@ -44,17 +44,16 @@ int
 prompt_encode(const struct engine *eng, const struct source *prompt,
     uint32_t **ret_ids, uint32_t *ret_n, struct err *reterr)
 {
-	size_t most = tokenizer_max_text(eng->vocab, eng->plan.ctx_tok), n;
+	char why[ENGINE_WHY_LEN];
+	size_t n;
 	int rc;
 
 	/* Tokenizing a text takes some 60 times its bytes. */
-	if (prompt->nbytes > most)
+	if (prompt->nbytes > engine_text_bytes(eng))
 		return err_set(reterr, ERR_USAGE, -E2BIG, "the prompt has %s%zu "
-		    "bytes and the context of %u tokens holds at most %zu: "
-		    "give a shorter prompt or a larger --ctx (the model was "
-		    "trained with %u)", eng->conf->prompts_file == NULL ?
-		    "at least " : "", prompt->nbytes, eng->plan.ctx_tok, most,
-		    eng->model->hp.ctx_train);
+		    "bytes; %s", eng->conf->prompts_file == NULL ?
+		    "at least " : "", prompt->nbytes,
+		    engine_text_why(eng, why));
 	if ((rc = encode(eng, prompt, ret_ids, &n, reterr)) < 0)
 		return rc;
 	if (n == 0)
@@ -247,8 +246,8 @@ next_prompt(void *arg, struct completion *t, struct err *reterr)
 		}
 		/* No 100 MB of a text that cannot be run: the copies of it take
 		 * seconds and four times its memory. */
-		l->prompt.nbytes = MIN(prompt.nbytes, tokenizer_max_text(
-		    p->eng->vocab, p->eng->plan.ctx_tok));
+		l->prompt.nbytes = MIN(prompt.nbytes,
+		    engine_text_bytes(p->eng));
 		l->result = line_json(l);
 		note_failure(p, l, &e);
 		if ((rc = print_lines(p, l, reterr)) < 0)

@@ -24,6 +24,7 @@ struct lineedit {
 	/* Bytes [at, end) of buf are not consumed. */
 	char *buf;		/* [cap] */
 	size_t at, end, cap;
+	size_t most;		/* bytes of a line */
 	int eof;
 	/* A terminal. */
 	EditLine *el;		/* NULL: none */
@@ -478,13 +479,30 @@ make_room(struct lineedit *le)
 	le->at = 0;
 	if (le->end + READ_BYTES < le->cap)
 		return 0;
-	if (le->cap >= MAX_LINE)
-		return -EFBIG;
 	if ((grown = realloc(le->buf, le->cap * 2)) == NULL)
 		return -ENOMEM;
 	le->buf = grown;
 	le->cap *= 2;
 	return 0;
+}
+
+/* The end of a line that stays when its middle is cut out: quotes, a backslash, a
+ * carriage return. */
+enum { TAIL_BYTES = 4 };
+
+/* Cut out what is too much of a line that ends at `end`, or that has come up to
+ * there.  Returns its new end. */
+static char *
+cut_line(struct lineedit *le, char *end)
+{
+	char *to = le->buf + le->at + le->most + TAIL_BYTES;
+
+	if (end - TAIL_BYTES <= to)
+		return end;
+	memmove(to, end - TAIL_BYTES, (size_t)(le->buf + le->end - end) +
+	    TAIL_BYTES);
+	le->end -= (size_t)(end - TAIL_BYTES - to);
+	return to + TAIL_BYTES;
 }
 
 static int
@@ -497,7 +515,8 @@ next_plain(struct lineedit *le, const char **ret, size_t *ret_n)
 
 	while ((nl = memchr(le->buf + le->at + seen, '\n', le->end - le->at -
 	    seen)) == NULL && !le->eof) {
-		seen = le->end - le->at;
+		seen = (size_t)(cut_line(le, le->buf + le->end) - le->buf) -
+		    le->at;
 		if ((rc = make_room(le)) < 0 || (rc = wait_input(le)) < 0)
 			return rc;
 		got = read(STDIN_FILENO, le->buf + le->end, READ_BYTES);
@@ -510,6 +529,7 @@ next_plain(struct lineedit *le, const char **ret, size_t *ret_n)
 		return 0;
 	if (nl == NULL)			/* the last line, without a newline */
 		nl = le->buf + le->end;
+	nl = cut_line(le, nl);
 	*ret = le->buf + le->at;
 	le->at = MIN((size_t)(nl - le->buf) + 1, le->end);
 	if (nl > *ret && nl[-1] == '\r')
@@ -522,14 +542,15 @@ next_plain(struct lineedit *le, const char **ret, size_t *ret_n)
 /* --- both --- */
 
 int
-lineedit_open(int watch_fd, int sigint_fd, struct lineedit **ret,
-    struct err *reterr)
+lineedit_open(int watch_fd, int sigint_fd, size_t most,
+    struct lineedit **ret, struct err *reterr)
 {
 	struct lineedit *le = calloc(1, sizeof(*le));
 	int rc = -ENOMEM;
 
 	if (le != NULL) {
 		le->watch_fd = watch_fd;
+		le->most = most;
 		le->sigint_fd = le->job_fd = -1;
 		le->cap = 2 * READ_BYTES;
 		if ((le->buf = malloc(le->cap)) != NULL)
@@ -582,9 +603,8 @@ lineedit_next(struct lineedit *le, const char *prompt_text, const char **ret,
 		set_prompt(le, prompt_text);
 	rc = le->el != NULL ? next_edited(le, ret, ret_n) :
 	    next_plain(le, ret, ret_n);
-	if (rc == -EFBIG)
-		return err_set(reterr, ERR_USAGE, rc, "stdin: a line of more "
-		    "than %d bytes", MAX_LINE);
+	if (rc == -ENOMEM)
+		return err_nomem(reterr, "a line of stdin");
 	if (rc == -EINTR)
 		return err_set(reterr, ERR_RUN, rc, "interrupted by a signal");
 	return rc < 0 ? err_set(reterr, ERR_RUN, rc, "stdin: %s",

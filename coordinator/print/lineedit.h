@@ -15,9 +15,10 @@ struct lineedit;
 
 /* Reads stdin.  A wait ends when watch_fd becomes readable (-1 = none).
  * sigint_fd, a signalfd of SIGINT or -1, is for a terminal: Ctrl-C clears the
- * line. */
-int lineedit_open(int watch_fd, int sigint_fd, struct lineedit **ret,
-    struct err *reterr);
+ * line.  A line that does not come from a terminal and has more than `most` bytes
+ * loses its middle, but still has more than that. */
+int lineedit_open(int watch_fd, int sigint_fd, size_t most,
+    struct lineedit **ret, struct err *reterr);
 void lineedit_close(struct lineedit *le);
 
 /* Is stdin a terminal? */

@@ -6,31 +6,68 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/log.h"
+#include "config/own_cap.h"
 #include "config/units.h"
 
 enum { WAIT_MS = 2000 };	/* before a note that nothing comes */
 
-/* Refuse limit bytes; stop reading behind `most`. */
+/* How many bytes a text may have. */
+struct bounds {
+	size_t most;		/* reading stops behind it, and the caller refuses
+				 * the text; SIZE_MAX = it does not */
+	size_t limit;		/* so many are refused */
+	unsigned factor;	/* memory per byte beside the text; 0 = the
+				 * caller knows that there is enough */
+};
+
 static int
-read_all(FILE *fp, const char *path, size_t most, size_t limit,
+check_size(const char *path, uint64_t nbytes, const struct bounds *b,
+    struct err *reterr)
+{
+	if (nbytes >= b->limit)
+		return err_set(reterr, ERR_USAGE, -EFBIG, "%s: it has %zu MiB "
+		    "or more, which is too long: split it", path,
+		    b->limit / MIB);
+	return b->factor == 0 ? 0 :
+	    own_cap_check(path, nbytes, b->factor, reterr);
+}
+
+/* The size of a file, before any of it is read; 0 = it has none. */
+static uint64_t
+file_size(FILE *fp)
+{
+	struct stat st;
+
+	return fstat(fileno(fp), &st) < 0 || !S_ISREG(st.st_mode) ||
+	    st.st_size < 0 ? 0 : (uint64_t)st.st_size;
+}
+
+static int
+read_all(FILE *fp, const char *path, const struct bounds *b,
     struct source *ret, struct err *reterr)
 {
 	size_t cap = 64 * 1024, n;
 	char *grown;
+	int rc;
 
+	if (b->most == SIZE_MAX &&
+	    (rc = check_size(path, file_size(fp), b, reterr)) < 0)
+		return rc;
 	while ((grown = realloc(ret->text, cap + 1)) != NULL) {
 		ret->text = grown;
 		n = fread(ret->text + ret->nbytes, 1, cap - ret->nbytes, fp);
 		ret->nbytes += n;
-		if (n == 0 || ret->nbytes > most)
+		if (n == 0 || ret->nbytes > b->most)
 			break;
-		if (ret->nbytes == cap && (cap *= 2) > limit)
-			return err_set(reterr, ERR_USAGE, -EFBIG, "%s: it has "
-			    "%zu MiB or more, which is too long: split it",
-			    path, limit / MIB);
+		if (ret->nbytes < cap)
+			continue;
+		if ((rc = check_size(path, cap, b, reterr)) < 0)
+			return rc;
+		cap *= 2;
 	}
 	if (grown == NULL)
 		return err_nomem(reterr, "the text of %s", path);
@@ -38,7 +75,8 @@ read_all(FILE *fp, const char *path, size_t most, size_t limit,
 		return err_set(reterr, ERR_USAGE, -EIO, "%s: cannot read: %s",
 		    path, strerror(errno));
 	ret->text[ret->nbytes] = '\0';
-	return 0;
+	return ret->nbytes > b->most ? 0 :
+	    check_size(path, ret->nbytes, b, reterr);
 }
 
 /* Say so when nothing comes: a pipe that nobody writes to looks like a hang. */
@@ -52,7 +90,7 @@ wait_for_stdin(void)
 }
 
 static int
-read_source(const char *text, const char *path, size_t most, size_t limit,
+read_source(const char *text, const char *path, const struct bounds *b,
     struct source *ret, struct err *reterr)
 {
 	FILE *fp;
@@ -68,12 +106,12 @@ read_source(const char *text, const char *path, size_t most, size_t limit,
 	}
 	if (strcmp(path, "-") == 0) {
 		wait_for_stdin();
-		return read_all(stdin, "stdin", most, limit, ret, reterr);
+		return read_all(stdin, "stdin", b, ret, reterr);
 	}
 	if ((fp = fopen(path, "re")) == NULL)
 		return err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
 		    strerror(errno));
-	rc = read_all(fp, path, most, limit, ret, reterr);
+	rc = read_all(fp, path, b, ret, reterr);
 	fclose(fp);
 	return rc;
 }
@@ -82,23 +120,29 @@ int
 source_read(const char *text, const char *path, struct source *ret,
     struct err *reterr)
 {
-	return read_source(text, path, SIZE_MAX, SOURCE_TEXT_BYTES, ret,
-	    reterr);
+	static const struct bounds b = { .most = SIZE_MAX,
+	    .limit = SOURCE_TEXT_BYTES, .factor = 8 };
+
+	return read_source(text, path, &b, ret, reterr);
 }
 
 int
 source_read_most(const char *text, const char *path, size_t most,
     struct source *ret, struct err *reterr)
 {
-	return read_source(text, path, most, SOURCE_PROMPT_BYTES, ret,
-	    reterr);
+	const struct bounds b = { .most = most,
+	    .limit = SOURCE_PROMPT_BYTES };
+
+	return read_source(text, path, &b, ret, reterr);
 }
 
 int
 source_read_prompts(const char *path, struct source *ret, struct err *reterr)
 {
-	return read_source(NULL, path, SIZE_MAX, SOURCE_PROMPT_BYTES, ret,
-	    reterr);
+	static const struct bounds b = { .most = SIZE_MAX,
+	    .limit = SOURCE_PROMPT_BYTES, .factor = 1 };
+
+	return read_source(NULL, path, &b, ret, reterr);
 }
 
 void

@@ -7,7 +7,9 @@
 
 /* A text from a file or stdin must be shorter: beside it, its ids take up to
  * four times as much.  A prompt is shorter than its context, and of a file of
- * prompts one line is encoded at a time. */
+ * prompts one line is encoded at a time.  Beside its text the ids and copies of
+ * it must fit into the coordinator's cap (config/own_cap.h), or it is refused
+ * before it is read. */
 enum { SOURCE_TEXT_BYTES = 8 << 20, SOURCE_PROMPT_BYTES = 32 << 20 };
 
 struct source {
@@ -16,7 +18,7 @@ struct source {
 };
 
 /* A copy of text if not NULL, else the exact bytes of path.  -EFBIG: it has
- * SOURCE_TEXT_BYTES or more. */
+ * SOURCE_TEXT_BYTES or more; -E2BIG: it does not fit into the cap. */
 int source_read(const char *text, const char *path, struct source *ret,
     struct err *reterr);
 /* The same for a text that is refused if it has more than `most` bytes: reading

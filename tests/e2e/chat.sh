@@ -235,7 +235,7 @@ refuses "a text longer than the context" "[$u,{\"role\":\"assistant\",
     \"content\":\"$(seq -s ' ' 2000)\"}]" 'needs [0-9]+ tokens; the context'
 refuses "a text of more bytes than the context holds" "[$u,
     {\"role\":\"assistant\",\"content\":\"$(seq -s ' ' 20000)\"}]" \
-    'turn 1 goes beyond the [0-9]+ bytes that the context'
+    'turn 1 is too long; the context of [0-9]+ tokens holds at most'
 mkfifo "$T/fifo"
 printf '/save %s/nul\0.json\n' "$T" >"$T/in"
 talk -q

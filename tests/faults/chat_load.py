@@ -75,7 +75,8 @@ for refuses in (True, False):
 # Reading a hostile file takes seconds, and hears signals all the while.
 with open("slow.json", "w") as f:
     f.write("[{%s}]" % ",".join('"%d":1' % i for i in range(1000000)))
-p = subprocess.Popen([toy.BIN, "chat", "-q", "-m", "m.gguf"], stdin=subprocess.PIPE,
+p = subprocess.Popen([toy.BIN, "chat", "-q", "-m", "m.gguf", "--coordinator-cap",
+                      "4GiB"], stdin=subprocess.PIPE,
                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 p.stdin.write(b"/load slow.json\n")
 p.stdin.flush()

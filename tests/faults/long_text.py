@@ -22,7 +22,8 @@ for args, text in ((["run", "-f", "long"], None), (["run", "-f", "-"], "long"),
               "holds at most %d" % MOST in got.err and "--ctx" in got.err, got)
 
 # A line of 15 MB takes seconds to tokenize.
-chat = subprocess.Popen([toy.BIN, "chat", *ARGS, "--ctx", "4096"], stdin=subprocess.PIPE,
+chat = subprocess.Popen([toy.BIN, "chat", *ARGS, "--ctx", "4096",
+                         "--coordinator-cap", "4GiB"], stdin=subprocess.PIPE,
                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 chat.stdin.write(b"a b " * 3750000 + b"\n")
 chat.stdin.flush()		# all but the pipe's own bytes are read

@@ -160,11 +160,11 @@ row("text: merging cannot be interrupted", "coordinator/text/merge.c",
     "m->poll(reterr) : 0;", "reterr == NULL : 0;",
     "unit/tokenizer_limits")
 row("engine: prompts are not refused by their bytes", "coordinator/engine/prompts.c",
-    "if (prompt->nbytes > most)", "if (0)",
+    "if (prompt->nbytes > engine_text_bytes(eng))", "if (0)",
     "faults/long_text.py")
 
 row("source: texts of any length", "coordinator/print/source.c",
-    "(cap *= 2) > limit)", "(cap *= 2) > SIZE_MAX - limit)",
+    "if (nbytes >= b->limit)", "if (nbytes >= SIZE_MAX - b->limit)",
     "faults/hostile_headers.py")
 
 # --- a worker's confinement ---
@@ -715,6 +715,33 @@ row("image: lent memory can grow", "coordinator/reader/image.c",
 row("image: a block larger than what was lent", "coordinator/reader/image.c",
     "if (nbytes > lent_bytes)", "if (nbytes > UINT64_MAX / 2)",
     "unit/image")
+
+# --- the coordinator's own cap ---
+
+row("own cap: no limit is set", "config/own_cap.c",
+    "rl.rlim_cur = MIN((rlim_t)nbytes, rl.rlim_cur);",
+    "rl.rlim_cur = MAX((rlim_t)nbytes, rl.rlim_cur);",
+    "unit/own_need", "e2e/own_cap.sh")
+row("own cap: shared memory beyond it", "config/own_cap.c",
+    "s.uncounted + shared_bytes + cap_bytes / 512",
+    "s.uncounted + shared_bytes / 512 + cap_bytes / 512",
+    "unit/own_need")
+row("own cap: children inherit it", "coordinator/session/child.c",
+    "	own_cap_release();\n", "",
+    "e2e/own_cap.sh")
+row("own cap: it is taken for the room of children", "config/room.c",
+    "which == RLIMIT_DATA ? own_cap_original(&rl) :",
+    "which == RLIM_NLIMITS ? own_cap_original(&rl) :",
+    "unit/own_need")
+row("own cap: a plan that needs more", "coordinator/engine/own.c",
+    "if (o->text_bytes == 0)", "if (o->text_bytes == UINT64_MAX)",
+    "e2e/own_cap.sh")
+row("own cap: a text of any size", "config/own_cap.c",
+    "return nbytes <= most ? 0 :", "return nbytes <= UINT64_MAX - most ? 0 :",
+    "unit/own_need", "e2e/own_cap.sh")
+row("own cap: a line of any size", "coordinator/print/lineedit.c",
+    "if (end - TAIL_BYTES <= to)", "if (end - TAIL_BYTES <= to || le->cap > 0)",
+    "e2e/own_cap.sh")
 
 # --- a reader that lies; tests/support/attack.c ---
 

@@ -134,6 +134,7 @@ open_template(uint32_t window, const char *jinja)
 	    .model = &model };
 	t_ok(tokenizer_open(gguf, &engine.vocab, &e), &e);
 	model.hp.n_vocab = tokenizer_size(engine.vocab);
+	engine.own.text_bytes = UINT64_MAX;
 	engine.plan = (struct plan){ .model = &model, .ctx_tok = CTX,
 	    .batch_rows = BATCH, .nseqs = 1 };
 	nheld = ncuts = 0;
