@@ -84,6 +84,7 @@ struct conf {
 	int recover;		/* lost workers that a run survives */
 	/* Caps of processes that are no sessions; 0 = derived. */
 	uint64_t coordinator_cap_bytes, reader_cap_bytes;
+	char *user;		/* that root becomes; NULL = USER_DEFAULT */
 	int nsessions;		/* conf_check() adds one CPU session to none */
 	struct session_conf session[MAX_SESSIONS];
 	struct quota quota;	/* of this process, by conf_check() */

@@ -396,6 +396,7 @@ is_unset(const struct setting *s, const void *base)
 	case KEY_PRIORITY:
 		return session->priority.kind == PRIO_DEFAULT;
 	case KEY_PATH:
+	case KEY_TEXT:
 		return *(char *const *)(const void *)field == NULL;
 	case KEY_KV_TYPE:
 	case KEY_KV_ONE:
@@ -470,6 +471,9 @@ key_print(const struct setting *s, const void *base, const char *indent,
 	fprintf(fp, "%s%s = ", indent, s->key);
 	if (s->type == KEY_PATH)
 		print_path(*(char *const *)(const void *)
+		    ((const char *)base + s->off), fp);
+	else if (s->type == KEY_TEXT)
+		print_quoted(*(char *const *)(const void *)
 		    ((const char *)base + s->off), fp);
 	else if (s->type == KEY_BOOL || s->type == KEY_INT ||
 	    s->type == KEY_REAL || s->type == KEY_SEED)

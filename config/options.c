@@ -266,6 +266,9 @@ static const struct setting settings[] = {
 	  SIZE(reader_cap_bytes, PROCESS_CAP_MIN, PROCESS_CAP_MAX),
 	  .help = "memory of the process that reads the model's header and "
 	    "texts, {range} (default: derived from the file's size)" },
+	{ TOP("user"), OPT(ALL, 0, "user", "NAME"), TEXT(user),
+	  .help = "the user that root becomes once the files are open "
+	    "(default: straddle, where it exists; root: none)" },
 	{ OPT(ALL, 'v', NULL, NULL), SPECIAL,
 	  .help = "print more messages" },
 	{ OPT(ALL, 'q', NULL, NULL), SPECIAL,

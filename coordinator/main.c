@@ -126,9 +126,11 @@ main(int argc, char **argv, char **envp)
 	if ((rc = conf_load(argc, argv, &conf, &e)) == 0) {
 		log_init("straddle", conf.verbose);
 		output_wide(conf.verbose > 1);
-		rights_begin(&conf);
-		if ((rc = own_cap_set(conf.coordinator_cap_bytes > 0 ?
-		    conf.coordinator_cap_bytes : START_CAP_BYTES, 0, &e)) == 0)
+		if (conf.cmd == CMD_HELP || conf.cmd == CMD_VERSION ||
+		    ((rc = rights_begin(&conf, &e)) == 0 &&
+		    (rc = own_cap_set(conf.coordinator_cap_bytes > 0 ?
+		    conf.coordinator_cap_bytes : START_CAP_BYTES, 0,
+		    &e)) == 0))
 			rc = commands[conf.cmd](&conf, &e);
 	}
 	if ((fflush(stdout) != 0 || ferror(stdout)) && rc == 0)

@@ -100,12 +100,8 @@ read_file(struct raw *w, const struct gguf_file *f, int *ret_direct,
     struct err *reterr)
 {
 	uint64_t before = w->nbytes;
-	char path[64];
-	int fd, rc;
+	int fd = gguf_open_direct(f), rc;
 
-	/* Reopen the open descriptor, so that it is surely the same file. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
-	fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
 	*ret_direct &= fd >= 0;
 	/* Cached pages would not be read from the device. */
 	(void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);

@@ -54,8 +54,8 @@ set_opened(const struct cgroup *g, int is_open)
 		}
 }
 
-static void
-remove_group(const struct cgroup_fs *fs, const char *dir)
+void
+cgroup_remove(const struct cgroup_fs *fs, const char *dir)
 {
 	int i;
 
@@ -70,7 +70,7 @@ cgroup_remove_all(void)
 
 	for (i = 0; i < NITEMS(opened); i++)
 		if (opened[i].dir[0] != '\0')
-			remove_group(opened[i].fs, opened[i].dir);
+			cgroup_remove(opened[i].fs, opened[i].dir);
 }
 
 /* --- create and remove --- */
@@ -141,7 +141,7 @@ create_group(const struct cgroup_tree *t, const char *name, struct cgroup *g)
 
 	for (i = 0; i < CREATE_TRIES; i++) {
 		snprintf(base, sizeof(base), PREFIX "%d.%s%s%.0d",
-		    (int)getpid(), name, i > 0 ? "." : "", i);
+		    (int)t->pid, name, i > 0 ? "." : "", i);
 		if ((rc = cgroup_join(g->dir, t->dir, base)) < 0)
 			break;
 		if ((rc = t->fs->mkdir(g->dir)) == 0 &&
@@ -224,6 +224,9 @@ cgroup_procs_fd(const struct cgroup *g, struct err *reterr)
 	char path[CGROUP_PATH];
 	int fd, rc = cgroup_join(path, g->dir, "cgroup.procs");
 
+	if (g->procs_fd >= 0 &&
+	    (fd = fcntl(g->procs_fd, F_DUPFD_CLOEXEC, 0)) >= 0)
+		return fd;
 	if (rc == 0 && (fd = open(path, O_WRONLY | O_CLOEXEC)) >= 0)
 		return fd;
 	rc = rc < 0 ? rc : -errno;
@@ -290,10 +293,12 @@ void
 cgroup_close(struct cgroup *g)
 {
 	if (g->dir[0] != '\0') {
-		remove_group(g->tree->fs, g->dir);
+		cgroup_remove(g->tree->fs, g->dir);
 		set_opened(g, 0);
 	}
 	if (g->lock_fd >= 0)
 		close(g->lock_fd);
+	if (g->procs_fd >= 0)
+		close(g->procs_fd);
 	*g = (struct cgroup)CGROUP_INIT;
 }

@@ -22,7 +22,8 @@ struct cgroup_tree {
 	char dir[CGROUP_PATH];	/* our group */
 	char why[CGROUP_WHY];	/* CGROUP_NONE: the reason, and a remedy */
 	const struct cgroup_fs *fs;
-	int moved;		/* v2: this process is in a leaf below dir */
+	int moved;		/* v2: process pid is in a leaf below dir */
+	pid_t pid;		/* the coordinator, which names its groups */
 };
 
 /* Find this process's group of the memory controller, remove groups that dead
@@ -40,11 +41,12 @@ struct cgroup {
 	const struct cgroup_tree *tree;
 	char dir[CGROUP_PATH];	/* "" = none */
 	int lock_fd;		/* see cgroup.c */
+	int procs_fd;		/* cgroup.procs; -1 = opened by its name */
 	uint64_t limit_bytes;	/* in force, as read back; UINT64_MAX = none */
 	int swap_limited;	/* 0 = the kernel does not account swap */
 };
 
-#define CGROUP_INIT	{ .lock_fd = -1 }
+#define CGROUP_INIT	{ .lock_fd = -1, .procs_fd = -1 }
 
 /* Create a group; limit_bytes UINT64_MAX = it only counts.  On 0 the limit has
  * been read back and is at most limit_bytes (the kernel rounds down to pages),
@@ -76,6 +78,10 @@ void cgroup_close(struct cgroup *g);
 /* Remove all groups that this process has open, without touching their structs;
  * async-signal-safe, as is cgroup_tree_close(). */
 void cgroup_remove_all(void);
+
+/* Remove the group in dir, whose processes end now.  This, too, is
+ * async-signal-safe. */
+void cgroup_remove(const struct cgroup_fs *fs, const char *dir);
 
 /* Remove the groups in t->dir whose coordinator is dead. */
 void cgroup_remove_stale(const struct cgroup_tree *t);

@@ -52,13 +52,14 @@ has_memory(const struct cgroup_tree *t, const char *file)
 	    cgroup_in_list(text, "memory", ' ');
 }
 
-/* Is it this process, or a child that has not been waited for? */
+/* Is it the coordinator, this process, or a child that has not been waited
+ * for? */
 static int
-is_own(pid_t pid)
+is_own(const struct cgroup_tree *t, pid_t pid)
 {
 	siginfo_t si;
 
-	return pid == getpid() || waitid(P_PID, (id_t)pid, &si,
+	return pid == t->pid || pid == getpid() || waitid(P_PID, (id_t)pid, &si,
 	    WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
@@ -74,7 +75,7 @@ move_own(const struct cgroup_tree *t, const char *from, const char *to)
 		end = p + strcspn(p, "\n");
 		if (*end != '\0')
 			*end++ = '\0';
-		if (!is_own((pid_t)strtol(p, NULL, 10)))
+		if (!is_own(t, (pid_t)strtol(p, NULL, 10)))
 			continue;
 		moved = cgroup_write(t->fs, to, "cgroup.procs", p);
 		rc = moved == -ESRCH ? 0 : moved;	/* it has just ended */
@@ -91,7 +92,7 @@ leave_leaf(struct cgroup_tree *t)
 		return;
 	if (cgroup_join(leaf, t->dir, LEAF) == 0) {
 		move_own(t, leaf, t->dir);
-		t->fs->rmdir(leaf);
+		cgroup_remove(t->fs, leaf);
 	}
 	t->moved = 0;
 }
@@ -163,6 +164,7 @@ cgroup_tree_open(const char *root, const struct cgroup_fs *fs,
 	int n;
 
 	memset(ret, 0, sizeof(*ret));
+	ret->pid = getpid();
 	ret->fs = fs != NULL ? fs : &cgroup_kernel;
 	strlcpy(ret->root, root, sizeof(ret->root));
 	if ((n = cgroup_find(root, "memory", at)) < 0) {

@@ -21,6 +21,7 @@
 #include "config/room.h"
 #include "config/units.h"
 #include "full.h"
+#include "keeper.h"
 
 /* This process's place in the hierarchy: found once, kept until
  * enforce_cleanup(). */
@@ -70,6 +71,7 @@ get_tree(void)
 void
 enforce_cleanup(void)
 {
+	keeper_stop();
 	if (tree_known)
 		cgroup_tree_close(&tree);
 	tree_known = 0;
@@ -78,6 +80,7 @@ enforce_cleanup(void)
 void
 enforce_abandon(void)
 {
+	keeper_stop();
 	cgroup_remove_all();
 	enforce_cleanup();
 }
@@ -137,7 +140,8 @@ enforce_open(struct enforce *e, const char *name, uint64_t cap_bytes)
 		strlcpy(e->why, why, sizeof(e->why));
 	if (e->by != ENFORCE_CGROUP)
 		return;
-	if (cgroup_open(get_tree(), name, cap_bytes, &e->group, &er) < 0) {
+	if ((keeper_runs() ? keeper_open : cgroup_open)(get_tree(), name,
+	    cap_bytes, &e->group, &er) < 0) {
 		e->by = ENFORCE_RLIMIT;
 		strlcpy(e->why, er.msg, sizeof(e->why));
 		return;
@@ -319,9 +323,38 @@ enforce_now_bytes(const struct enforce *e)
 void
 enforce_close(struct enforce *e)
 {
-	if (e->by == ENFORCE_CGROUP)
+	if (e->by == ENFORCE_CGROUP && keeper_runs())
+		keeper_close(&e->group);
+	else if (e->by == ENFORCE_CGROUP)
 		cgroup_close(&e->group);
 	e->by = ENFORCE_LEDGER;
+}
+
+int
+enforce_keep(struct err *reterr)
+{
+	int rc;
+
+	if (enforce_best(NULL) != ENFORCE_CGROUP)
+		return 0;
+	if ((rc = keeper_start(&tree, enforce_is_foreign(), reterr)) < 0)
+		return rc;
+	/* The keeper undoes what this process changed. */
+	tree.moved = 0;
+	return 0;
+}
+
+pid_t
+enforce_keeper(void)
+{
+	return keeper_pid();
+}
+
+int
+enforce_remove(const char *dir)
+{
+	return keeper_runs() ? keeper_remove(dir) : rmdir(dir) < 0 ? -errno :
+	    0;
 }
 
 int

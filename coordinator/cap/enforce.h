@@ -84,6 +84,16 @@ uint64_t enforce_now_bytes(const struct enforce *e);
 
 void enforce_close(struct enforce *e);
 
+/* Leave groups to a process that stays root, because this one becomes another
+ * user (keeper.h).  What is open stays open. */
+int enforce_keep(struct err *reterr);
+
+/* The process that does; 0 = there is none. */
+pid_t enforce_keeper(void);
+
+/* Remove the group in dir, of a coordinator that has ended.  0 or -errno. */
+int enforce_remove(const char *dir);
+
 /* 1 = groups are made below one that belongs to another user, or that only
  * CAP_DAC_OVERRIDE can write to, as the root of a cgroup v2. */
 int enforce_is_foreign(void);

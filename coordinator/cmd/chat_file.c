@@ -9,6 +9,7 @@
 
 #include "chat_talk.h"
 #include "config/own_cap.h"
+#include "config/user.h"
 #include "coordinator/engine/signals.h"
 #include "coordinator/print/output.h"
 #include "coordinator/print/whole_file.h"
@@ -131,8 +132,8 @@ open_regular(const char *path, struct input *in, struct err *reterr)
 	/* Not blocked by a pipe without a writer. */
 	in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (in->fd < 0 || fstat(in->fd, &st) < 0)
-		return err_set(reterr, ERR_USAGE, -errno, "%s: %s", path,
-		    strerror(errno));
+		return err_set(reterr, ERR_USAGE, -errno, "%s: %s%s", path,
+		    strerror(errno), user_hint(-errno));
 	if (!S_ISREG(st.st_mode))
 		return err_set(reterr, ERR_USAGE, -EINVAL, "%s: not a regular "
 		    "file", path);

@@ -261,6 +261,8 @@ prepare_eval(struct engine *eng, uint32_t **ret_ids, size_t *ret_n,
 	    (rc = read_ids(eng, ret_ids, ret_n, reterr)) < 0 ||
 	    (rc = check_count(eng, *ret_n, reterr)) < 0)
 		return rc;
+	if ((rc = engine_settle(eng, reterr)) < 0)
+		return rc;
 	/* Early, to know that it is writable. */
 	return c->logits_path == NULL ? 0 : whole_file_open(&o->file,
 	    c->logits_path, WHOLE_REPLACE | WHOLE_STREAM, reterr);

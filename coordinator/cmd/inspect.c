@@ -368,8 +368,9 @@ cmd_inspect(const struct conf *c, struct err *reterr)
 
 	if ((rc = reader_open(c, &how, &r, reterr)) < 0)
 		return rc;
-	rights_settle(0);
-	if (c->json)
+	if ((rc = rights_settle(0, reterr)) < 0)
+		;
+	else if (c->json)
 		rc = print_json(r, reterr);
 	else
 		rc = print_text(r, c->verbose, reterr);

@@ -274,7 +274,8 @@ prepare(struct quantize *q, struct err *reterr)
 		return rc;
 	confined_log_child("the converter", q->convert.layout.confined,
 	    "write its output");
-	rights_settle(0);
+	if ((rc = rights_settle(0, reterr)) < 0)
+		return rc;
 	return output_refuse_model(q->convert.in, q->c->out_path, reterr);
 }
 

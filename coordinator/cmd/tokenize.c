@@ -55,8 +55,7 @@ cmd_tokenize(const struct conf *c, struct err *reterr)
 	if ((rc = open_vocab(c, &r, &t, reterr)) < 0)
 		return rc;
 	rc = source_read(c->prompt, c->prompt_file, &text, reterr);
-	rights_settle(0);
-	if (rc == 0)
+	if (rc == 0 && (rc = rights_settle(0, reterr)) == 0)
 		rc = tokenizer_encode(t, text.text, text.nbytes, !c->no_bos,
 		    c->special, &ids, &n, reterr);
 	if (rc == 0) {
@@ -118,8 +117,8 @@ cmd_detokenize(const struct conf *c, struct err *reterr)
 	if ((rc = open_vocab(c, &r, &t, reterr)) < 0)
 		return rc;
 	rc = source_read(c->ids, c->ids_file, &text, reterr);
-	rights_settle(0);
-	if (rc == 0 && (rc = source_ids(&text, tokenizer_size(t), &ids, &n,
+	if (rc == 0 && (rc = rights_settle(0, reterr)) == 0 &&
+	    (rc = source_ids(&text, tokenizer_size(t), &ids, &n,
 	    reterr)) == 0) {
 		rc = print_text(c, t, ids, n, reterr);
 		free(ids);

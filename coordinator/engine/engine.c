@@ -193,10 +193,39 @@ log_loaded(const struct session *s)
 		    s->plan->bytes[MEM_STAGING] / 1024);
 }
 
+/* Groups and model outlast root: a process that stays root makes the groups, and
+ * what only root can open stays open. */
+static int
+prepare_user(struct engine *eng, struct err *reterr)
+{
+	const struct gguf *g = engine_file(eng);
+	int rc;
+
+	gguf_keep(g->file, g->nfiles);
+	if ((rc = enforce_keep(reterr)) == 0)
+		log_debug("rights: who keeps the memory groups stays root, "
+		    "with %s", enforce_is_foreign() ? "CAP_DAC_OVERRIDE "
+		    "(groups in folders of others)" : "no capability");
+	return rc;
+}
+
+int
+engine_settle(struct engine *eng, struct err *reterr)
+{
+	int rc;
+
+	if (rights_change_user() && (rc = prepare_user(eng, reterr)) < 0)
+		return rc;
+	return rights_settle(enforce_is_foreign(), reterr);
+}
+
 int
 engine_spawn(struct engine *eng, struct err *reterr)
 {
-	rights_settle(enforce_is_foreign());
+	int rc;
+
+	if ((rc = engine_settle(eng, reterr)) < 0)
+		return rc;
 	eng->rows = calloc(eng->plan.batch_rows, sizeof(*eng->rows));
 	if (eng->rows == NULL)
 		return err_nomem(reterr, "a batch of %" PRIu32 " rows",
@@ -396,6 +425,8 @@ engine_processes(struct engine *eng)
 	l->n = 0;
 	own_add_row(&eng->own, eng->sessions != NULL, l);
 	reader_add_row(eng->reader, l);
+	if (enforce_keeper() > 0)
+		process_add(l, "keeper", enforce_keeper(), 0, 0, NULL);
 	return l;
 }
 

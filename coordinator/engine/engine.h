@@ -27,6 +27,9 @@ int engine_open_tokenizer(struct engine *eng, struct err *reterr);
  * Starts short-lived workers to ask what a device offers.  On -ENOSPC
  * engine_plan_of() is the nearest plan, to be shown but not started. */
 int engine_plan(struct engine *eng, struct err *reterr);
+/* All files that root may have to open are open: root gives up its rights
+ * (config/rights.h).  engine_start() does so where it was not called before. */
+int engine_settle(struct engine *eng, struct err *reterr);
 /* Start the sessions, load them with progress on stderr, open the pipeline. */
 int engine_start(struct engine *eng, struct err *reterr);
 /* Drain the pipeline and collect every session's statistics. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "config/units.h"
+#include "config/user.h"
 
 enum { MAX_TRIES = 100 };	/* random names that may be taken */
 
@@ -116,13 +117,14 @@ whole_file_open(struct whole_file *f, const char *path, int flags,
 	if (f->stream) {
 		f->fd = open(f->path, O_WRONLY | O_CLOEXEC);
 		return f->fd >= 0 ? 0 : err_set(reterr, ERR_USAGE, -errno,
-		    "%s: %s", f->path, strerror(errno));
+		    "%s: %s%s", f->path, strerror(errno), user_hint(-errno));
 	}
 	if (!(flags & WHOLE_NAMED))
 		f->fd = open_nameless(f->path);
 	if (f->fd < 0 && (rc = open_named(f)) < 0)
 		return err_set(reterr, ERR_USAGE, rc, "%s: cannot create a "
-		    "file in its folder: %s", f->path, strerror(-rc));
+		    "file in its folder: %s%s", f->path, strerror(-rc),
+		    user_hint(rc));
 	if (f->mode != 0 && fchmod(f->fd, f->mode) < 0)
 		return err_set(reterr, ERR_RUN, -errno, "%s: cannot give the "
 		    "new file the mode of the old one: %s", f->path,
@@ -248,7 +250,8 @@ whole_file_commit(struct whole_file *f, struct err *reterr)
 		return refuse_existing(f, reterr);
 	if (rc < 0)
 		return err_set(reterr, ERR_RUN, rc, "%s: cannot give the "
-		    "finished file its name: %s", f->path, strerror(-rc));
+		    "finished file its name: %s%s", f->path, strerror(-rc),
+		    user_hint(rc));
 	sync_folder(f->path);
 	return 0;
 }

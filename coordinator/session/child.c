@@ -20,12 +20,13 @@
 #include "config/own_cap.h"
 #include "config/rights.h"
 #include "config/roles.h"
+#include "config/user.h"
 #include "shm/event.h"
 
 enum { MAX_LAUNCH = 16 };
 
 /* Exit codes of a child that could not execute the program. */
-enum { EXIT_GROUP = 126, EXIT_EXEC = 127 };
+enum { EXIT_USER = 125, EXIT_GROUP = 126, EXIT_EXEC = 127 };
 
 /* How long a killed process is awaited.  Releasing tens of GiB takes seconds.
  * A process in uninterruptible sleep may never end, and is abandoned. */
@@ -157,7 +158,8 @@ take_place(int group_fd, const char *role)
 {
 	if (group_fd >= 0 && write(group_fd, "0", 1) < 0)
 		_exit(EXIT_GROUP);
-	rights_of_child(strcmp(role, ROLE_WORKER_ARG) == 0);
+	if (rights_of_child(strcmp(role, ROLE_WORKER_ARG) == 0) < 0)
+		_exit(EXIT_USER);
 }
 
 static NORETURN void
@@ -298,6 +300,9 @@ child_describe(int status, char *buf, size_t len)
 	else if (WEXITSTATUS(status) == EXIT_GROUP)
 		snprintf(buf, len, "could not enter its memory group (exit "
 		    "code %d)", EXIT_GROUP);
+	else if (WEXITSTATUS(status) == EXIT_USER)
+		snprintf(buf, len, "could not become user %s (exit code %d)",
+		    user_name() != NULL ? user_name() : "root", EXIT_USER);
 	else if (WEXITSTATUS(status) == EXIT_EXEC)
 		snprintf(buf, len, "could not be started (exit code 127%s%s: "
 		    "can it be executed?)", launch != NULL ?

@@ -81,13 +81,10 @@ send_rings(struct sessions *ss, unsigned i, struct err *reterr)
 	    wr.has_bell ? 3 : 2, reterr);
 }
 
-/* Open f a second time with O_DIRECT, which belongs to the open file
- * description. /proc/self/fd guarantees that it is the same file.  -1 = the
- * file system has no direct I/O. */
+/* -1 = the file system has no direct I/O. */
 static int
 open_direct(const struct gguf_file *f, struct wire_file *wf)
 {
-	char path[64];
 	int fd;
 #ifdef STATX_DIOALIGN
 	struct statx stx;
@@ -100,8 +97,7 @@ open_direct(const struct gguf_file *f, struct wire_file *wf)
 		wf->off_align = stx.stx_dio_offset_align;
 	}
 #endif
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
-	fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	fd = gguf_open_direct(f);
 	wf->direct = fd >= 0;
 	return fd;
 }

@@ -348,6 +348,7 @@ check_groups_empty(struct stress *x, char dirs[][CGROUP_PATH])
 {
 	uint64_t end = event_now_ns() + stress_timeout_ns(x), sum = 0, left;
 	unsigned i, n = 0;
+	int rc;
 
 	for (i = 0; i < MAX_SESSIONS && dirs[i][0] != '\0'; i++, n++) {
 		/* The kernel frees pages that io_uring had pinned late. */
@@ -358,11 +359,11 @@ check_groups_empty(struct stress *x, char dirs[][CGROUP_PATH])
 		/* The kernel keeps some pages of its own for a while. */
 		stress_check(x, left < MIB, "group %s still holds %llu bytes",
 		    dirs[i], (unsigned long long)left);
-		while (rmdir(dirs[i]) < 0 && errno == EBUSY &&
+		while ((rc = enforce_remove(dirs[i])) == -EBUSY &&
 		    event_now_ns() < end)
 			poll(NULL, 0, 10);
 		stress_check(x, access(dirs[i], F_OK) < 0, "group %s cannot "
-		    "be removed: %s", dirs[i], strerror(errno));
+		    "be removed: %s", dirs[i], strerror(-rc));
 	}
 	if (n > 0)
 		stress_note(x, "%llu bytes left in their %u groups, which "

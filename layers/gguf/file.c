@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -63,6 +64,8 @@ gguf_file_open(const char *path, struct gguf_file *ret, struct err *reterr)
 	/* O_NONBLOCK avoids waiting for a fifo's writer.  Cleared again,
 	 * because io_uring would then fail reads that wait for the disk. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 && errno == EACCES && (fd = gguf_kept(path, 0)) < 0)
+		errno = EACCES;
 	rc = fd < 0 || fcntl(fd, F_SETFL, 0) < 0 ? -errno : 0;
 	/* Some programs download a model by its name. */
 	if (rc == -ENOENT && strstr(path, ".gguf") == NULL)
@@ -86,6 +89,17 @@ gguf_file_close(struct gguf_file *f)
 	free(f->path);
 	f->path = NULL;
 	f->fd = -1;
+}
+
+int
+gguf_open_direct(const struct gguf_file *f)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
+	fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	return fd < 0 && errno == EACCES ? gguf_kept(f->path, 1) : fd;
 }
 
 int

@@ -134,6 +134,17 @@ int gguf_file_from_fd(int fd, const char *path, struct gguf_file *ret,
     struct err *reterr);
 void gguf_file_close(struct gguf_file *f);	/* f->fd may be -1 */
 
+/* Open f a second time with O_DIRECT, which belongs to the open file description.
+ * Surely the same file.  -1 = the file system has no direct I/O. */
+int gguf_open_direct(const struct gguf_file *f);
+
+/* Hold open, to the end of the process, those of n files that its real user may
+ * not open: gguf_file_open() and gguf_open_direct() use them when this process
+ * has become that user.  kept.c */
+void gguf_keep(const struct gguf_file *f, uint32_t n);
+/* The same file again, a descriptor for the caller; -1 = it is not held. */
+int gguf_kept(const char *path, int direct);
+
 /* The path of part no (from 0) of a split model of count parts, in new memory.
  * -EBADMSG if the name of the first part does not end as it must. */
 int gguf_part_path(const struct gguf_file *first, uint32_t count, uint32_t no,

@@ -1,5 +1,6 @@
 #!/bin/bash
-# tests/e2e/rights.sh - started by root: what each process keeps of root's rights.
+# tests/e2e/rights.sh - started by root: what each process keeps of root's rights,
+# and what goes on working once the user is another.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
@@ -83,5 +84,190 @@ check "it is there" eval '[ -s "$PRIVATE/talk.json" ]'
 check_success "stress opens the model again for each case" \
     stress -m "$PRIVATE/model.gguf" -s a=cpu,threads=1 -s b=cpu,threads=1 \
     --only 'kill -9 of each worker in decode'
+
+# --- another user ---
+
+# Programs and folders that any user may enter; the model is root's alone.
+chmod 711 "$T"
+cp "$MODEL" "$T/secret.gguf"
+chmod 600 "$T/secret.gguf"
+SECRET=$T/secret.gguf UID_OF=$(id -u "$OTHER") GID_OF=$(id -g "$OTHER")
+four() { printf '%s\t%s\t%s\t%s' "$1" "$1" "$1" "$1"; }
+keepers() { pgrep -f '^straddle: keeper of memory groups' || true; }
+ours=$(keepers)
+keeper() { keepers | grep -vxF "${ours:-none}" | head -n 1 || true; }
+no_keeper() { [ -z "$(keeper)" ]; }
+
+check_refusal "an unknown user is refused" 2 \
+    "user no-such-user: there is none .*create it, or name another" \
+    run -m "$MODEL" -p x --user no-such-user
+straddle plan --check -m "$MODEL" --user "$OTHER"
+check "plan --check prints the key" stdout_has "^user = \"$OTHER\"$"
+straddle run -m "$MODEL" -p "In the" -n 2 --user root -v
+check "--user root changes nothing" eval 'is_success &&
+    stderr_has "from here on no capability"'
+if command -v setpriv >/dev/null; then
+	cp "$BIN" "$T/straddle"
+	cp "$MODEL" "$T/open.gguf"
+	as() { run_any setpriv --reuid="$OTHER" --regid="$GID_OF" \
+	    --clear-groups "$T/straddle" "$@"; }
+	as tokenize "$T/open.gguf" -p "In the" --user root
+	check "a plain user cannot become another" is_refusal 2 \
+	    "user root: only root can become another user: start this as root"
+	as tokenize "$T/open.gguf" -p "In the" --user "$OTHER"
+	check "a plain user may name itself" is_success
+fi
+
+straddle_bg run -m "$SECRET" "${ENDLESS[@]}" -s a=cpu,threads=1 \
+    -s b=cpu,threads=1 --user "$OTHER"
+check "a model that only root may read is read" eventually has_text
+check "there is a reader" [ -n "$(readers)" ]
+for pid in $GROUP $(readers) $(workers); do
+	check "process $pid has that user" equal "$(four "$UID_OF")" \
+	    "$(status "$pid" Uid)"
+	check "process $pid has its group" equal "$(four "$GID_OF")" \
+	    "$(status "$pid" Gid)"
+	for set in CapPrm CapEff CapInh CapAmb CapBnd; do
+		! may_set $SETPCAP || check "$set of process $pid is empty" \
+		    equal $NONE "$(status "$pid" $set)"
+	done
+	check "process $pid cannot gain privileges" equal 1 \
+	    "$(status "$pid" NoNewPrivs)"
+done
+check "-v says who it is" stderr_has \
+    "^straddle: rights: from here on user $OTHER, no capability$"
+has_groups=
+! stderr_has "keeps the memory groups stays root, with no cap" || has_groups=1
+if [ -n "$has_groups" ]; then
+	keeper=$(keeper)
+	check "a keeper of groups stays root" equal "$(four 0)" \
+	    "$(status "$keeper" Uid)"
+	for set in CapPrm CapEff CapInh CapAmb CapBnd; do
+		! may_set $SETPCAP || check "$set of the keeper is empty" \
+		    equal $NONE "$(status "$keeper" $set)"
+	done
+	check "it cannot gain privileges" equal 1 "$(status "$keeper" NoNewPrivs)"
+	check "it holds nothing but its channel and the groups" is_blank "$(find \
+	    "/proc/$keeper/fd" -type l -printf '%l\n' |
+	    grep -v -e '^/dev/null$' -e '^socket:' -e '/straddle\.[^/]*$' ||
+	    true)"
+	groups() { find /sys/fs/cgroup -type d -name "straddle.$GROUP.*"; }
+	check "there are two groups" equal 2 "$(groups | wc -l)"
+	check "their limits are root's" is_blank "$(find $(groups) ! -user root)"
+fi
+recovered() { [ "$(grep -c "recovered in" "$ERR")" -ge "$1" ]; }
+lost()
+{
+	kill -KILL "$(workers | sed -n "$1p")"
+	check "lost worker $1 is replaced" eventually recovered "$1"
+}
+lost 1
+lost 2
+check "it reads around the page cache, as before" equal \
+    "$(grep -c 'io_uring, direct' "$ERR")" \
+    "$(grep -c 'session [ab]: pid .* read' "$ERR")"
+[ -z "$has_groups" ] ||
+	check "they are in the groups of the lost" equal "$(workers)" \
+	    "$(cat $(groups | sed 's|$|/cgroup.procs|') | sort -n)"
+kill -TERM "$GROUP"
+check "SIGTERM ends the run" command_ends
+check "no process is left" no_process_left
+check "no group is left" no_group_left "$GROUP"
+check "no keeper is left" no_keeper
+
+for signal in QUIT KILL; do
+	straddle_bg run -m "$SECRET" "${ENDLESS[@]}" -s a=cpu,threads=1 \
+	    --user "$OTHER"
+	check "it runs" eventually has_text
+	kill -$signal "$GROUP"
+	check "SIG$signal ends the run" command_ends
+	check "no process is left" eventually group_is_empty
+	check "SIG$signal leaves no group" eventually no_group_left "$GROUP"
+	check "no keeper is left" eventually no_keeper
+done
+
+# The reader of a conversation, twice.
+mkfifo "$T/in"
+INPUT=$T/in straddle_bg chat -m "$SECRET" -n 4 --temp 0 -q -s a=cpu,threads=1 \
+    --user "$OTHER"
+exec 8>"$T/in"
+for n in 1 2 3; do
+	kill -KILL $(readers) || true
+	echo "In the beginning" >&8
+	check "message $n has an answer" eventually eval \
+	    '[ "$(wc -l <"$OUT")" -ge $n ]'
+done
+echo "/save $T/talk.json" >&8
+echo "/save $PRIVATE/mine.json" >&8
+exec 8>&-
+check "the chat ends" command_ends
+check "no process is left" no_process_left
+check "a conversation is not saved where only root may write" stderr_has \
+    "$T/talk.json: cannot create .* for user $OTHER: name a place that is open"
+check "it is saved where the user may write" equal "$OTHER" \
+    "$(stat -c %U "$PRIVATE/mine.json")"
+
+check_refusal "eval refuses an output where only root may write" 2 \
+    "$T/logits: cannot create .* for user $OTHER: .*or give --user root$" \
+    eval -m "$SECRET" --ids "1 2 3" --logits "$T/logits" --user "$OTHER"
+check_success "eval writes where the user may" eval -m "$SECRET" \
+    --ids "1 2 3" --logits "$PRIVATE/mine.f32" --user "$OTHER"
+check "the file is the user's" equal "$OTHER" \
+    "$(stat -c %U "$PRIVATE/mine.f32")"
+check "the logits are the same" cmp -s "$PRIVATE/logits" "$PRIVATE/mine.f32"
+check_refusal "quantize refuses an output where only root may write" 2 \
+    "$T/out.gguf: cannot create .* for user $OTHER: " \
+    quantize "$SECRET" "$T/out.gguf" Q4_0 --user "$OTHER"
+check_success "quantize writes where the user may" \
+    quantize "$SECRET" "$PRIVATE/mine.gguf" Q4_0 --user "$OTHER"
+check "the result is the same" cmp -s "$PRIVATE/out.gguf" "$PRIVATE/mine.gguf"
+echo "In the beginning" >"$T/text"
+chmod 600 "$T/text"
+for cmd in "tokenize -f $T/text" inspect "run -f $T/text -n 2" \
+    "eval --text $T/text --ctx 3" "plan --json" explain; do
+	check_success "$cmd" ${cmd%% *} -m "$SECRET" --user "$OTHER" \
+	    $([ "${cmd#* }" = "$cmd" ] || echo "${cmd#* }")
+done
+straddle run -m "$SECRET" -p "In the" -n 2 -q --json --user "$OTHER"
+check "the keeper has a row" equal \
+    "coordinator reader${has_groups:+ keeper}" "$("$PYTHON" -c '
+import json, sys
+print(*[p["name"] for p in json.load(open(sys.argv[1]))["processes"]])' "$OUT")"
+
+for case in "caps equal to the plan" "kill -9 of each worker in load" \
+    "kill -9 of the coordinator"; do
+	check_success "stress: $case" stress -m "$SECRET" --only "$case" \
+	    -s a=cpu,threads=1 -s b=cpu,threads=1 --user "$OTHER"
+done
+check_success "bench" bench -m "$SECRET" -p 8 -n 2 -r 1 --load --sweep 1,2 \
+    -s a=cpu,threads=1 --user "$OTHER"
+printf 'model = "%s"\nuser = "%s"\n' "$SECRET" "$OTHER" >"$T/user.conf"
+straddle run -c "$T/user.conf" -p "In the" -n 2 -v
+check "the user of a config file" eval \
+    'is_success && stderr_has "from here on user $OTHER"'
+
+if hide_groups; then
+	straddle_bg run -m "$SECRET" "${ENDLESS[@]}" -s a=cpu,threads=1 \
+	    --user "$OTHER"
+	check "without groups it runs, too" eventually has_text
+	check "its cap is a limit" eventually stderr_has "session a: .*ready"
+	! grep -q '^Max data size  *unlimited' "/proc/$(workers)/limits" ||
+		sanitized || fail "no limit is in force"
+	kill -KILL $(workers)
+	check "a lost worker is replaced" eventually stderr_has "recovered in"
+	kill -TERM "$GROUP"
+	check "SIGTERM ends the run" command_ends
+	check "no process is left" no_process_left
+	restore_groups
+fi
+
+if command -v qemu-hexagon >/dev/null &&
+    [ -e "$(dirname "$BIN")/hexagon-domain" ]; then
+	EMULATED=1
+	straddle run -m "$SECRET" -p "In the" -n 1 --ctx 64 --batch 8 -v \
+	    -s h=hexagon,port=emulated,threads=1,cap=512MiB --user "$OTHER"
+	check "a Hexagon domain under emulation" eval 'is_success &&
+	    stderr_has "from here on user $OTHER"'
+fi
 
 e2e_end

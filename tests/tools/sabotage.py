@@ -315,6 +315,28 @@ row("rights: a program that root executes gets its capabilities back",
     "config/rights.c",
     "caps_keep(own, workers)", "caps_keep(own, UINT64_MAX)",
     "e2e/rights.sh")
+row("rights: a child stays root", "config/rights.c",
+    "return user_of_child();", "return 0;",
+    "e2e/rights.sh")
+row("rights: the keeper of groups has root's capabilities", "config/rights.c",
+    "return caps_keep(own, own);", "return 0;",
+    "e2e/rights.sh")
+row("user: there is a way back", "config/user.c",
+    "setresuid(user.uid, user.uid, user.uid) < 0 ?",
+    "setresuid(user.uid, user.uid, 0) < 0 ?",
+    "e2e/rights.sh")
+row("user: a program of root's is a way back", "config/user.c",
+    "prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0", "user.uid == 0",
+    "e2e/rights.sh")
+row("keeper: a group's name is any path", "coordinator/cap/keeper.c",
+    "strchr(name, '/') == NULL", "name[0] != '/'",
+    "unit/cgroup")
+row("keeper: groups are left when the coordinator is killed",
+    "coordinator/cap/keeper.c",
+    "		cgroup_close(&k->group[i]);\n	if (!waits)",
+    "		if (waits)\n			cgroup_close(&k->group[i]);\n"
+    "	if (!waits)",
+    "e2e/rights.sh")
 
 # --- a worker's orders and batches ---
 

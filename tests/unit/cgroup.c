@@ -22,6 +22,7 @@
 #include "config/cgroup_files.h"
 #include "coordinator/cap/enforce.h"
 #include "coordinator/cap/full.h"
+#include "coordinator/cap/keeper.h"
 #include "coordinator/cap/remedy.h"
 #include "tests/support/fake_cgroup.h"
 
@@ -673,6 +674,44 @@ START_TEST(all_groups_are_removed_at_once)
 }
 END_TEST
 
+START_TEST(the_keeper_makes_groups_and_takes_no_paths)
+{
+	struct cgroup g = CGROUP_INIT, h = CGROUP_INIT;
+	struct stat st;
+
+	if (geteuid() != 0)
+		return;			/* it must be able to stay root */
+	fake_open(CGROUP_V1, "/", "/user/me", 1);
+	open_tree();
+	t_ok(keeper_start(&tree, 0, &err), &err);
+	t_ok(keeper_open(&tree, "a", 64 * MIB, &g, &err), &err);
+	ck_assert_uint_eq(g.limit_bytes, 64 * MIB);
+	ck_assert_str_eq(fake_get(group_name(&g), "memory.limit_in_bytes"),
+	    "67108864\n");
+	ck_assert_msg(g.procs_fd >= 0, "no descriptor came");
+	/* Others may pass, not list or lock. */
+	ck_assert_int_eq(stat(g.dir, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 0777, 0711);
+	t_ok(keeper_open(&tree, "b", UINT64_MAX, &h, &err), &err);
+	ck_assert_uint_eq(fake_count("straddle."), 2);
+
+	keeper_close(&g);
+	ck_assert_uint_eq(fake_count("straddle."), 1);
+	ck_assert_int_lt(keeper_open(&tree, "b/x", MIB, &g, &err), 0);
+	ck_assert_int_lt(keeper_open(&tree, "", MIB, &g, &err), 0);
+	/* Nor a folder that it has not made. */
+	ck_assert_int_eq(keeper_remove(fake.base), -ENOENT);
+	ck_assert_int_eq(keeper_remove(""), -ENOENT);
+	ck_assert_int_eq(access(fake.base, F_OK), 0);
+
+	keeper_stop();
+	ck_assert_uint_eq(fake_count("straddle."), 0);
+	ck_assert_int_eq(keeper_runs(), 0);
+	close(h.procs_fd);
+	cgroup_tree_close(&tree);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -697,6 +736,7 @@ main(void)
 		a_process_outside_its_group_is_refused,
 		only_its_owner_can_lock_a_group,
 		all_groups_are_removed_at_once,
+		the_keeper_makes_groups_and_takes_no_paths,
 	};
 
 	return t_main("cgroup", 60, tests, NITEMS(tests));
