@@ -804,7 +804,7 @@ row("reader: ids beyond the vocabulary", "coordinator/reader/text.c",
     "e2e/reader_attack.sh")
 row("reader: a late answer passes for the next", "coordinator/reader/text.c",
     "if (done.number != r->p.number)", "if (done.number > r->p.number)",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: no look while messages come", "coordinator/reader/proc.c",
     "	} while (rc == -ETIMEDOUT);\n",
     "		p->looked_ns = event_now_ns();\n"
@@ -815,7 +815,7 @@ row("reader: its notes pass for the program's", "coordinator/reader/proc.c",
     "e2e/reader_attack.sh")
 row("reader: its refusals pass for the program's", "coordinator/reader/proc.c",
     "	    \"the reader: %s\", PLAIN(msg));", "	    \"%s\", PLAIN(msg));",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: a vocabulary of another size", "coordinator/reader/reader.c",
     "ntokens != n_vocab ?", "ntokens < n_vocab / 2 ?",
     "e2e/reader_attack.sh")
@@ -837,6 +837,174 @@ row("reader: keeps calls that only the header needs",
     "	confine_after_load(s->confine, s->confined);\n",
     "	(void)confine_after_load;\n",
     "e2e/reader_attack.sh")
+
+# --- a reader that lies or is lost; tests/support/liar.c ---
+
+row("reader: a late refusal passes for the next", "coordinator/reader/proc.c",
+    "if (r.number != p->number)", "if (r.number > p->number)",
+    "unit/reader")
+row("reader: too few counts", "coordinator/reader/text.c",
+    "if (n != ntexts)", "if (n > ntexts)",
+    "unit/reader")
+row("reader: a count that its text cannot have", "coordinator/reader/text.c",
+    "counts[i] > most_ids(text[i].nbytes))\n			return",
+    "counts[i] > UINT32_MAX - most_ids(text[i].nbytes))\n			return",
+    "unit/reader")
+row("reader: any text is sent", "coordinator/reader/text.c",
+    "text_bytes(part, nparts) > READ_MAX_TEXT)",
+    "text_bytes(part, nparts) > 2 * READ_MAX_TEXT)",
+    "unit/reader")
+row("reader: any number of parts of a text is sent", "coordinator/reader/text.c",
+    "nparts < 1 || nparts > READ_MAX_PARTS ||", "nparts < 1 ||",
+    "unit/reader")
+row("reader: messages without end after a stop", "coordinator/reader/proc.c",
+    "	    event_now_ns() < deadline &&\n"
+    "	    chan_recv(&p->chan, p->msg, deadline) == 0) {",
+    "	    chan_recv(&p->chan, p->msg, deadline) == 0) {",
+    "unit/reader")
+row("reader: messages without end after its channel closed",
+    "coordinator/reader/proc.c",
+    "	while (event_now_ns() < deadline &&\n"
+    "	    chan_recv(&p->chan, p->msg, 0) == 0) {",
+    "	while (deadline > 0 &&\n"
+    "	    chan_recv(&p->chan, p->msg, 0) == 0) {",
+    "unit/reader")
+row("reader: one that was interrupted stays, whatever it says",
+    "coordinator/reader/proc.c",
+    "if (type != READ_ENCODED && type != READ_REFUSED)",
+    "if (type == READ_HELLO)",
+    "unit/reader")
+row("reader: a send that nothing ends", "coordinator/reader/proc.c",
+    "		    p->looked_ns + LOOK_NS);\n"
+    "	} while (rc == -ETIMEDOUT && p->waited_ns - before < SEND_NS);",
+    "		    event_now_ns() + 30 * SEND_NS);\n"
+    "	} while (rc == -ETIMEDOUT && p->waited_ns - before < SEND_NS);",
+    "unit/reader")
+row("reader: one that could not take over stays", "coordinator/reader/reader.c",
+    "		proc_end(&r->p);	/* it can encode nothing */",
+    "		(void)proc_end;",
+    "unit/reader")
+row("reader: another number of parts", "coordinator/reader/reader.c",
+    "if (n != r->g->nfiles)", "if (n < r->g->nfiles)",
+    "unit/reader")
+row("reader: a changed file is read again", "coordinator/reader/reader.c",
+    "	if ((rc = gguf_check_unchanged(r->g, reterr)) < 0 ||\n"
+    "	    (rc = proc_start(&r->p, reterr)) < 0)",
+    "	if ((rc = proc_start(&r->p, reterr)) < 0)",
+    "unit/reader")
+row("reader: the end of a text of another size", "coordinator/reader/text.c",
+    "if (r->p.msg->nbytes != sizeof(done))",
+    "if (r->p.msg->nbytes > sizeof(done))",
+    "e2e/reader_attack.sh")
+row("reader: ids of no whole number", "coordinator/reader/text.c",
+    "if (more == 0 || m->nbytes % sizeof(**ids) != 0)",
+    "if (more == UINT32_MAX)",
+    "e2e/reader_attack.sh")
+row("reader: messages of another size", "coordinator/reader/proc.c",
+    "if (m->type == want && (nbytes == 0 || m->nbytes == nbytes))",
+    "if (m->type == want && nbytes <= sizeof(m->buf))",
+    "e2e/reader_attack.sh")
+row("reader: an error of another size", "coordinator/reader/proc.c",
+    "if (p->msg->nbytes != sizeof(we))",
+    "if (p->msg->nbytes > sizeof(p->msg->buf))",
+    "e2e/reader_attack.sh")
+row("reader: another version", "coordinator/reader/proc.c",
+    "if (h.version != READ_VERSION)", "if (h.version < READ_VERSION)",
+    "e2e/reader_attack.sh")
+row("reader: a refusal passes for a success", "coordinator/reader/proc.c",
+    "r->rc < 0 && r->rc >= -4095 ? r->rc : -EPROTO,",
+    "r->rc > -4095 ? r->rc : -EPROTO,",
+    "e2e/reader_attack.sh")
+row("reader: it says its kind of error", "coordinator/reader/proc.c",
+    "r->kind == ERR_MODEL || r->kind == ERR_USAGE ?\n"
+    "	    r->kind : ERR_RUN,",
+    "r->kind,",
+    "e2e/reader_attack.sh")
+
+# --- requests that a reader refuses ---
+
+row("serve: an open of another size", "coordinator/reader/serve_model.c",
+    "if (s->g != NULL || s->msg.nbytes != sizeof(o))",
+    "if (s->g != NULL || s->msg.nbytes > sizeof(o))",
+    "unit/serve")
+row("serve: a second open", "coordinator/reader/serve_model.c",
+    "if (s->g != NULL || s->msg.nbytes != sizeof(o))",
+    "if (s->msg.nbytes != sizeof(o))",
+    "unit/serve")
+row("serve: an open of another version", "coordinator/reader/serve_model.c",
+    "if (o.version != READ_VERSION || o.has_image > 1 ||",
+    "if (o.has_image > 1 ||",
+    "unit/serve")
+row("serve: any number of memfds", "coordinator/reader/serve_model.c",
+    "if (o.version != READ_VERSION || o.has_image > 1 ||",
+    "if (o.version != READ_VERSION ||",
+    "unit/serve")
+row("serve: descriptors of an open are not counted",
+    "coordinator/reader/serve_model.c",
+    "	    s->msg.nfds != 1 + o.has_image ||\n", "",
+    "unit/serve")
+row("serve: a path without an end", "coordinator/reader/serve_model.c",
+    "	    s->msg.nfds != 1 + o.has_image ||\n"
+    "	    !has_end(o.path, sizeof(o.path)))",
+    "	    s->msg.nfds != 1 + o.has_image)",
+    "unit/serve")
+row("serve: a part's path without an end", "coordinator/reader/serve_model.c",
+    "if (!has_end(part.path, sizeof(part.path)))", "if (part.path[0] == 0)",
+    "unit/serve")
+row("serve: any message in place of a part", "coordinator/reader/serve_model.c",
+    "if (serve_recv(s) < 0 || s->msg.type != READ_PART ||",
+    "if (serve_recv(s) < 0 ||",
+    "unit/serve")
+row("serve: descriptors of a part are not counted",
+    "coordinator/reader/serve_model.c",
+    "		    s->msg.nfds != 1 || s->msg.nbytes != sizeof(part)) {",
+    "		    s->msg.nfds < 1 || s->msg.nbytes != sizeof(part)) {",
+    "unit/serve")
+row("serve: a vocabulary before the model", "coordinator/reader/serve_model.c",
+    "if (!s->is_whole || s->msg.nbytes != sizeof(v))",
+    "if (s->msg.nbytes != sizeof(v))",
+    "unit/serve")
+row("serve: a second vocabulary", "coordinator/reader/serve_model.c",
+    "if (s->encoder != NULL || v.has_image > 1 ||",
+    "if (v.has_image > 1 ||",
+    "unit/serve")
+row("serve: descriptors of a vocabulary are not counted",
+    "coordinator/reader/serve_model.c",
+    "	    s->msg.nfds != v.has_image)", "	    s->msg.nfds > 2)",
+    "unit/serve")
+row("serve: a text before the vocabulary", "coordinator/reader/serve_text.c",
+    "if (s->encoder == NULL || s->msg.nfds != 0 ||", "if (s->msg.nfds != 0 ||",
+    "unit/serve")
+row("serve: a text with descriptors", "coordinator/reader/serve_text.c",
+    "if (s->encoder == NULL || s->msg.nfds != 0 ||",
+    "if (s->encoder == NULL ||",
+    "unit/serve")
+row("serve: a text's parts are not counted", "coordinator/reader/serve_text.c",
+    "if (s->msg.nbytes != read_text_bytes(t.nparts) ||",
+    "if (t.nparts > READ_MAX_PARTS ||",
+    "unit/serve")
+row("serve: a text of any size", "coordinator/reader/serve_text.c",
+    "t->part[i].nbytes > READ_MAX_TEXT - sum)",
+    "t->part[i].nbytes > UINT64_MAX - 1)",
+    "unit/serve")
+row("serve: a part of any kind", "coordinator/reader/serve_text.c",
+    "if (t->part[i].special > 1 ||", "if (t->part[i].special > 2 ||",
+    "unit/serve")
+row("serve: more bytes than the text has", "coordinator/reader/serve_text.c",
+    "		    s->msg.nbytes > nbytes - at)",
+    "		    s->msg.nbytes > nbytes)",
+    "unit/serve")
+row("serve: bytes of no length", "coordinator/reader/serve_text.c",
+    "s->msg.nfds != 0 || s->msg.nbytes == 0 ||", "s->msg.nfds != 0 ||",
+    "unit/serve")
+row("serve: any message in place of bytes", "coordinator/reader/serve_text.c",
+    "if (serve_recv(s) < 0 || s->msg.type != READ_BYTES ||",
+    "if (serve_recv(s) < 0 ||",
+    "unit/serve")
+row("serve: unknown requests", "coordinator/reader/serve.c",
+    "	default:\n		return serve_bad(s, reterr);",
+    "	default:\n		return 0;",
+    "unit/serve")
 
 
 # --- the copy ---
@@ -911,7 +1079,7 @@ def build(r):
             want += ["all"] if "hexagon" in t else []
             want.append(folder + "/tests/" + t)
             want += [folder + "/tests/tools/mkgguf"] \
-                if t == "unit/gguf_flat" else []
+                if t in ("unit/gguf_flat", "unit/reader") else []
     cc = ["CC=" + os.environ["CC"]] if "CC" in os.environ else []
     env = {k: v for k, v in os.environ.items()
            if k not in ("B", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
