@@ -59,6 +59,8 @@ open_model(const char *lie)
 	say(READ_PARTS, &parts, sizeof(parts));
 	say(READ_DIRECTORY, &directory, sizeof(directory));
 	hear(READ_VOCAB);
+	if (strcmp(lie, "turned") == 0)
+		shutdown(CHAN_FD, SHUT_RD);
 	say(READ_PIECES, &pieces, sizeof(pieces));
 }
 
@@ -85,11 +87,10 @@ give_up(void)
 }
 
 static void
-turn(void)
+flood(void)
 {
 	const struct read_note note = { .level = 1 };
 
-	shutdown(CHAN_FD, SHUT_RD);
 	for (;;)
 		say(READ_NOTE, &note, sizeof(note));
 }
@@ -113,13 +114,12 @@ int
 liar_main(const char *lie)
 {
 	struct read_text t;
-	uint32_t id = 1;
 
 	open_model(lie);
 	while (strcmp(lie, "deaf") == 0)
 		pause();
 	if (strcmp(lie, "turned") == 0)
-		turn();
+		flood();
 	for (;;) {
 		hear(READ_TEXT);
 		memcpy(&t, msg.buf, msg.nbytes);
@@ -133,8 +133,10 @@ liar_main(const char *lie)
 			refuse(t.number);
 		if (strcmp(lie, "two-answers") == 0)
 			answer(t.number, 1, 1);
-		while (strcmp(lie, "no-end") == 0)
-			say(READ_IDS, &id, sizeof(id));
+		if (strcmp(lie, "no-end") == 0) {
+			hear(READ_STOP);
+			flood();
+		}
 		if (strcmp(lie, "few-counts") == 0)
 			answer(t.number, 1, t.nparts - 1);
 		else if (strcmp(lie, "large-count") == 0)

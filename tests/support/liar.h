@@ -14,7 +14,7 @@
  *	two-answers	each text is answered twice
  *	few-counts	one count too few
  *	large-count	a count that its text cannot have
- *	no-end		ids that do not end, also after READ_STOP
+ *	no-end		no answer, and after READ_STOP notes that do not end
  *	deaf		reads nothing after READ_VOCAB
  *	turned		lets nothing be sent to it after READ_VOCAB; notes that do
  *			not end

@@ -857,18 +857,6 @@ row("reader: any text is sent", "coordinator/reader/text.c",
 row("reader: any number of parts of a text is sent", "coordinator/reader/text.c",
     "nparts < 1 || nparts > READ_MAX_PARTS ||", "nparts < 1 ||",
     "unit/reader")
-row("reader: messages without end after a stop", "coordinator/reader/proc.c",
-    "	    event_now_ns() < deadline &&\n"
-    "	    chan_recv(&p->chan, p->msg, deadline) == 0) {",
-    "	    chan_recv(&p->chan, p->msg, deadline) == 0) {",
-    "unit/reader")
-row("reader: messages without end after its channel closed",
-    "coordinator/reader/proc.c",
-    "	while (event_now_ns() < deadline &&\n"
-    "	    chan_recv(&p->chan, p->msg, 0) == 0) {",
-    "	while (deadline > 0 &&\n"
-    "	    chan_recv(&p->chan, p->msg, 0) == 0) {",
-    "unit/reader")
 row("reader: one that was interrupted stays, whatever it says",
     "coordinator/reader/proc.c",
     "if (type != READ_ENCODED && type != READ_REFUSED)",
