@@ -246,7 +246,8 @@ skel: $(SKEL)
 $(TESTLIB): $(TESTOBJ)
 	echo "  AR    $@"
 	rm -f $@ && $(AR) qcs $@ $^
-$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/main.o $(TESTLIB) $(LIB)
+$(FUZZERS:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o \
+    $(B)/tests/fuzz/main.o $(TESTLIB) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) -o $@ $^ $(HARDEN_LD) $(LDFLAGS) $(LIBS)
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(TESTLIB) $(LIB)

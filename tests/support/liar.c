@@ -14,6 +14,7 @@
 
 static struct chan chan = { CHAN_FD };
 static struct chan_msg msg;
+static const char *lie;
 
 static void
 say(uint32_t type, const void *buf, size_t nbytes)
@@ -33,35 +34,57 @@ hear(uint32_t type)
 	} while (msg.type != type);
 }
 
+static int
+is(const char *name)
+{
+	return strcmp(lie, name) == 0;
+}
+
+/* --- before the first text --- */
+
 static void
-refuse(uint64_t number)
+refuse(uint64_t number, int32_t rc)
 {
 	const struct read_refused r = { .number = number,
-	    .why = { .rc = -ENOMEM, .kind = ERR_RUN, .msg = "a lie" } };
+	    .why = { .rc = rc, .kind = ERR_MODEL, .msg = "a lie" } };
 
 	say(READ_REFUSED, &r, sizeof(r));
 }
 
 static void
-open_model(const char *lie)
+open_model(void)
 {
-	const struct read_hello hello = { .version = READ_VERSION };
-	const struct read_parts parts = { strcmp(lie, "two-parts") ? 1 : 2 };
+	const struct read_hello hello = { .version = READ_VERSION +
+	    (uint32_t)is("version") };
+	const struct read_parts parts = { is("many-parts") ? UINT32_MAX :
+	    is("two-parts") ? 2 : 1 };
 	const struct read_directory directory = { .nbytes = 0 };
 	const struct read_pieces pieces = { .nbytes = 0 };
 
-	say(READ_HELLO, &hello, sizeof(hello));
+	say(READ_HELLO, &hello, sizeof(hello) - (size_t)is("short-hello"));
 	hear(READ_OPEN);
-	if (strcmp(lie, "refuse-open") == 0) {
-		refuse(0);
+	if (is("refuse-open")) {
+		refuse(0, -ENOMEM);
 		return;
 	}
 	say(READ_PARTS, &parts, sizeof(parts));
 	say(READ_DIRECTORY, &directory, sizeof(directory));
 	hear(READ_VOCAB);
-	if (strcmp(lie, "turned") == 0)
+	if (is("turned"))
 		shutdown(CHAN_FD, SHUT_RD);
 	say(READ_PIECES, &pieces, sizeof(pieces));
+}
+
+/* --- texts --- */
+
+static void
+say_notes(unsigned n)
+{
+	const struct read_note note = { .level = 1 };
+
+	while (n-- > 0)
+		say(READ_NOTE, &note, sizeof(note) -
+		    (size_t)is("note-short"));
 }
 
 /* Texts without a NUL. */
@@ -83,66 +106,86 @@ give_up(void)
 	struct wire_error we = { .rc = -EIO };
 
 	memset(we.msg, 'e', sizeof(we.msg));
-	say(WIRE_ERROR, &we, sizeof(we));
+	say(WIRE_ERROR, &we, is("error-short") ? 4 : sizeof(we));
 }
 
-static void
-flood(void)
-{
-	const struct read_note note = { .level = 1 };
-
-	for (;;)
-		say(READ_NOTE, &note, sizeof(note));
-}
-
-/* n numbers of this value, which say n. */
+/* n numbers of this value. */
 static void
 answer(uint64_t number, uint32_t value, uint32_t n)
 {
-	const struct read_encoded done = { .number = number, .nids = n };
-	uint32_t ids[READ_MAX_PARTS];
-	uint32_t i;
+	const struct read_encoded done = { .number = number,
+	    .nids = n + (unsigned)is("ids-more") };
+	uint32_t ids[READ_MAX_PARTS], i;
+	size_t nbytes = n * sizeof(*ids);
 
 	for (i = 0; i < n; i++)
 		ids[i] = value;
-	if (n > 0)
-		say(READ_IDS, ids, n * sizeof(*ids));
-	say(READ_ENCODED, &done, sizeof(done));
+	if (is("ids-odd") || is("ids-none"))
+		nbytes = is("ids-odd") ? 3 : 0;
+	if (chan_send(&chan, READ_IDS, ids, nbytes, &chan.fd,
+	    (unsigned)is("fds"), EVENT_FOREVER) < 0)
+		exit(EXIT_FAILURE);
+	say(READ_ENCODED, &done, is("end-short") ? 8 : sizeof(done));
+}
+
+/* What comes before an answer, if there is one.  0 = there is none. */
+static int
+lie_first(const struct read_text *t)
+{
+	if (is("no-nul"))
+		refuse_long(t->number);
+	else if (is("error") || is("error-short"))
+		give_up();
+	else if (is("notes"))
+		say_notes(READ_MAX_NOTES + 1);
+	else if (is("note-short"))
+		say_notes(1);
+	else if (is("signal"))
+		refuse(t->number, -EINTR);
+	else if (is("success"))
+		refuse(t->number, 0);
+	else if (is("refuse-text"))
+		refuse(t->number, -ENOMEM);
+	else if (is("two-answers"))
+		answer(t->number, 1, 1);
+	else if (is("no-end")) {
+		hear(READ_STOP);
+		say_notes(UINT32_MAX);
+	}
+	return !is("no-nul") && !is("signal") && !is("success");
+}
+
+static void
+lie_text(const struct read_text *t)
+{
+	const int is_count = t->flags & ENCODE_COUNT;
+
+	if (!lie_first(t))
+		return;
+	if (is("few-counts"))
+		answer(t->number, 1, t->nparts - 1);
+	else if (is("ids-many"))
+		answer(t->number, 1, READ_MAX_PARTS);
+	else
+		answer(t->number, is("large-count") ? 1000000 :
+		    is("ids-high") ? UINT32_MAX : 1,
+		    is_count ? t->nparts : 1);
 }
 
 int
-liar_main(const char *lie)
+liar_main(const char *name)
 {
 	struct read_text t;
 
-	open_model(lie);
-	while (strcmp(lie, "deaf") == 0)
+	lie = name;
+	open_model();
+	while (is("deaf"))
 		pause();
-	if (strcmp(lie, "turned") == 0)
-		flood();
+	if (is("turned"))
+		say_notes(UINT32_MAX);
 	for (;;) {
 		hear(READ_TEXT);
 		memcpy(&t, msg.buf, msg.nbytes);
-		if (strcmp(lie, "no-nul") == 0) {
-			refuse_long(t.number);
-			continue;
-		}
-		if (strcmp(lie, "error") == 0)
-			give_up();
-		if (strcmp(lie, "refuse-text") == 0)
-			refuse(t.number);
-		if (strcmp(lie, "two-answers") == 0)
-			answer(t.number, 1, 1);
-		if (strcmp(lie, "no-end") == 0) {
-			hear(READ_STOP);
-			flood();
-		}
-		if (strcmp(lie, "few-counts") == 0)
-			answer(t.number, 1, t.nparts - 1);
-		else if (strcmp(lie, "large-count") == 0)
-			answer(t.number, 1000000, t.nparts);
-		else
-			answer(t.number, 1, t.flags & ENCODE_COUNT ?
-			    t.nparts : 1);
+		lie_text(&t);
 	}
 }

@@ -770,10 +770,10 @@ row("own cap: a line of any size", "coordinator/print/lineedit.c",
 row("reader: descriptors may come along", "coordinator/reader/proc.c",
     "	if (p->msg->nfds == 0)\n		return 0;",
     "	if (p->msg->nfds <= CHAN_MAX_FDS)\n		return 0;",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: notes without end", "coordinator/reader/proc.c",
     "p->notes++ == READ_MAX_NOTES", "p->notes++ == 1000 * READ_MAX_NOTES",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: no limit of CPU time", "coordinator/reader/proc.c",
     "if (cpu_time_ns(p) > p->cpu_limit_ns)",
     "if (cpu_time_ns(p) > UINT64_MAX - p->cpu_limit_ns)",
@@ -792,16 +792,16 @@ row("reader: shared memory beyond its cap", "coordinator/reader/proc.c",
     "e2e/reader_attack.sh")
 row("reader: a refusal passes for a signal", "coordinator/reader/text.c",
     "if (!p->was_refused)", "if (p->was_refused < 2)",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: ids without end", "coordinator/reader/text.c",
     "if (more > most - *n)", "if (most > UINT64_MAX - *n)",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: ids that are not counted", "coordinator/reader/text.c",
     "if (done.nids != *n)", "if (done.nids < *n)",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: ids beyond the vocabulary", "coordinator/reader/text.c",
     "if (ids[i] >= ntokens)", "if (ids[i] == ntokens)",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: a late answer passes for the next", "coordinator/reader/text.c",
     "if (done.number != r->p.number)", "if (done.number > r->p.number)",
     "unit/reader")
@@ -811,8 +811,8 @@ row("reader: no look while messages come", "coordinator/reader/proc.c",
     "	} while (rc == -ETIMEDOUT);\n",
     "e2e/reader_attack.sh")
 row("reader: its notes pass for the program's", "coordinator/reader/proc.c",
-    "log_warnx(\"the reader: %s\", n.text)", "log_warnx(\"%s\", n.text)",
-    "e2e/reader_attack.sh")
+    "log_info(\"the reader: %s\", n.text)", "log_info(\"%s\", n.text)",
+    "unit/reader")
 row("reader: its refusals pass for the program's", "coordinator/reader/proc.c",
     "	    \"the reader: %s\", PLAIN(msg));", "	    \"%s\", PLAIN(msg));",
     "unit/reader")
@@ -827,7 +827,7 @@ row("reader: hyper-parameters are not checked", "coordinator/reader/reader.c",
 row("reader: any count of parts", "coordinator/reader/reader.c",
     "parts.n < 1 || parts.n > GGUF_MAX_FILES",
     "parts.n < 1 || parts.n == GGUF_MAX_FILES",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: it is not confined", "coordinator/reader/serve.c",
     "	confine_single(s->confine, s->confined);\n",
     "	(void)confine_single;\n",
@@ -883,26 +883,26 @@ row("reader: a changed file is read again", "coordinator/reader/reader.c",
 row("reader: the end of a text of another size", "coordinator/reader/text.c",
     "if (r->p.msg->nbytes != sizeof(done))",
     "if (r->p.msg->nbytes > sizeof(done))",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: ids of no whole number", "coordinator/reader/text.c",
     "if (more == 0 || m->nbytes % sizeof(**ids) != 0)",
     "if (more == UINT32_MAX)",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: messages of another size", "coordinator/reader/proc.c",
     "if (m->type == want && (nbytes == 0 || m->nbytes == nbytes))",
     "if (m->type == want && nbytes <= sizeof(m->buf))",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: an error of another size", "coordinator/reader/proc.c",
     "if (p->msg->nbytes != sizeof(we))",
     "if (p->msg->nbytes > sizeof(p->msg->buf))",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: another version", "coordinator/reader/proc.c",
     "if (h.version != READ_VERSION)", "if (h.version < READ_VERSION)",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: a refusal passes for a success", "coordinator/reader/proc.c",
     "r->rc < 0 && r->rc >= -4095 ? r->rc : -EPROTO,",
     "r->rc > -4095 ? r->rc : -EPROTO,",
-    "e2e/reader_attack.sh")
+    "unit/reader")
 row("reader: it says its kind of error", "coordinator/reader/proc.c",
     "r->kind == ERR_MODEL || r->kind == ERR_USAGE ?\n"
     "	    r->kind : ERR_RUN,",

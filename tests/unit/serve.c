@@ -19,7 +19,7 @@
 static struct serve s;
 static struct chan peer;		/* the coordinator's end */
 static struct chan_msg answer;
-static int fds[2];			/* the model; memory to lend */
+static int fds[3];			/* the model; memory to lend; the same */
 
 /* --- requests --- */
 
@@ -31,6 +31,7 @@ start(const char *path)
 	ck_assert_int_eq(chan_pair(&s.chan, &peer, NULL), 0);
 	fds[0] = open(path, O_RDONLY);
 	fds[1] = memfd_create("test", MFD_ALLOW_SEALING);
+	fds[2] = fds[1];
 	ck_assert_int_ge(fds[0], 0);
 	ck_assert_int_eq(ftruncate(fds[1], MIB), 0);
 }
