@@ -1,5 +1,5 @@
 /* tests/support/liar.h - a reader that takes another's place and lies.
- * Called by unit/reader.c in the role of the reader.  It reads no file: what it
+ * Called by reader_fixture.c in the role of the reader.  It reads no file: what it
  * has to say before the first text is the same for every model. */
 #ifndef TESTS_SUPPORT_LIAR_H
 #define TESTS_SUPPORT_LIAR_H

@@ -1,6 +1,7 @@
 /* tests/support/script.h - a fuzzer's input as a list of steps, some of which
  * change sound messages.
- * Called by fuzz/answers.c and fuzz/requests.c.  Knows no messages. */
+ * Called by fuzz/answers.c, fuzz/requests.c and reader_fixture.c.  Knows no
+ * messages. */
 #ifndef TESTS_SUPPORT_SCRIPT_H
 #define TESTS_SUPPORT_SCRIPT_H
 

@@ -770,10 +770,10 @@ row("own cap: a line of any size", "coordinator/print/lineedit.c",
 row("reader: descriptors may come along", "coordinator/reader/proc.c",
     "	if (p->msg->nfds == 0)\n		return 0;",
     "	if (p->msg->nfds <= CHAN_MAX_FDS)\n		return 0;",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: notes without end", "coordinator/reader/proc.c",
     "p->notes++ == READ_MAX_NOTES", "p->notes++ == 1000 * READ_MAX_NOTES",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: no limit of CPU time", "coordinator/reader/proc.c",
     "if (cpu_time_ns(p) > p->cpu_limit_ns)",
     "if (cpu_time_ns(p) > UINT64_MAX - p->cpu_limit_ns)",
@@ -792,19 +792,19 @@ row("reader: shared memory beyond its cap", "coordinator/reader/proc.c",
     "e2e/reader_attack.sh")
 row("reader: a refusal passes for a signal", "coordinator/reader/text.c",
     "if (!p->was_refused)", "if (p->was_refused < 2)",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: ids without end", "coordinator/reader/text.c",
     "if (more > most - *n)", "if (most > UINT64_MAX - *n)",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: ids that are not counted", "coordinator/reader/text.c",
     "if (done.nids != *n)", "if (done.nids < *n)",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: ids beyond the vocabulary", "coordinator/reader/text.c",
     "if (ids[i] >= ntokens)", "if (ids[i] == ntokens)",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: a late answer passes for the next", "coordinator/reader/text.c",
     "if (done.number != r->p.number)", "if (done.number > r->p.number)",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: no look while messages come", "coordinator/reader/proc.c",
     "	} while (rc == -ETIMEDOUT);\n",
     "		p->looked_ns = event_now_ns();\n"
@@ -812,7 +812,7 @@ row("reader: no look while messages come", "coordinator/reader/proc.c",
     "e2e/reader_attack.sh")
 row("reader: its notes pass for the program's", "coordinator/reader/proc.c",
     "log_info(\"the reader: %s\", n.text)", "log_info(\"%s\", n.text)",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: its refusals pass for the program's", "coordinator/reader/proc.c",
     "	    \"the reader: %s\", PLAIN(msg));", "	    \"%s\", PLAIN(msg));",
     "unit/reader")
@@ -827,7 +827,7 @@ row("reader: hyper-parameters are not checked", "coordinator/reader/reader.c",
 row("reader: any count of parts", "coordinator/reader/reader.c",
     "parts.n < 1 || parts.n > GGUF_MAX_FILES",
     "parts.n < 1 || parts.n == GGUF_MAX_FILES",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: it is not confined", "coordinator/reader/serve.c",
     "	confine_single(s->confine, s->confined);\n",
     "	(void)confine_single;\n",
@@ -842,14 +842,14 @@ row("reader: keeps calls that only the header needs",
 
 row("reader: a late refusal passes for the next", "coordinator/reader/proc.c",
     "if (r.number != p->number)", "if (r.number > p->number)",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: too few counts", "coordinator/reader/text.c",
     "if (n != ntexts)", "if (n > ntexts)",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: a count that its text cannot have", "coordinator/reader/text.c",
     "counts[i] > most_ids(text[i].nbytes))\n			return",
     "counts[i] > UINT32_MAX - most_ids(text[i].nbytes))\n			return",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: any text is sent", "coordinator/reader/text.c",
     "text_bytes(part, nparts) > READ_MAX_TEXT)",
     "text_bytes(part, nparts) > 2 * READ_MAX_TEXT)",
@@ -867,14 +867,14 @@ row("reader: a send that nothing ends", "coordinator/reader/proc.c",
     "	} while (rc == -ETIMEDOUT && p->waited_ns - before < SEND_NS);",
     "		    event_now_ns() + 30 * SEND_NS);\n"
     "	} while (rc == -ETIMEDOUT && p->waited_ns - before < SEND_NS);",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: one that could not take over stays", "coordinator/reader/reader.c",
     "		proc_end(&r->p);	/* it can encode nothing */",
     "		(void)proc_end;",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: another number of parts", "coordinator/reader/reader.c",
     "if (n != r->g->nfiles)", "if (n < r->g->nfiles)",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: a changed file is read again", "coordinator/reader/reader.c",
     "	if ((rc = gguf_check_unchanged(r->g, reterr)) < 0 ||\n"
     "	    (rc = proc_start(&r->p, reterr)) < 0)",
@@ -883,26 +883,26 @@ row("reader: a changed file is read again", "coordinator/reader/reader.c",
 row("reader: the end of a text of another size", "coordinator/reader/text.c",
     "if (r->p.msg->nbytes != sizeof(done))",
     "if (r->p.msg->nbytes > sizeof(done))",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: ids of no whole number", "coordinator/reader/text.c",
     "if (more == 0 || m->nbytes % sizeof(**ids) != 0)",
     "if (more == UINT32_MAX)",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: messages of another size", "coordinator/reader/proc.c",
     "if (m->type == want && (nbytes == 0 || m->nbytes == nbytes))",
     "if (m->type == want && nbytes <= sizeof(m->buf))",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: an error of another size", "coordinator/reader/proc.c",
     "if (p->msg->nbytes != sizeof(we))",
     "if (p->msg->nbytes > sizeof(p->msg->buf))",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: another version", "coordinator/reader/proc.c",
     "if (h.version != READ_VERSION)", "if (h.version < READ_VERSION)",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: a refusal passes for a success", "coordinator/reader/proc.c",
     "r->rc < 0 && r->rc >= -4095 ? r->rc : -EPROTO,",
     "r->rc > -4095 ? r->rc : -EPROTO,",
-    "unit/reader")
+    "unit/reader_lies")
 row("reader: it says its kind of error", "coordinator/reader/proc.c",
     "r->kind == ERR_MODEL || r->kind == ERR_USAGE ?\n"
     "	    r->kind : ERR_RUN,",
