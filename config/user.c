@@ -35,6 +35,23 @@ take(const struct passwd *pw, const char *name)
 		user.ngroups = MAX_GROUPS;
 }
 
+/* The default user, which the package makes in this file.  To ask getpwnam() for
+ * a user that there is not takes 0.4 ms where it asks systemd, too. */
+static const struct passwd *
+find_default(void)
+{
+	FILE *fp = fopen("/etc/passwd", "re");
+	struct passwd *pw = NULL;
+
+	if (fp == NULL)
+		return NULL;
+	while ((pw = fgetpwent(fp)) != NULL &&
+	    strcmp(pw->pw_name, USER_DEFAULT) != 0)
+		;
+	fclose(fp);
+	return pw;
+}
+
 int
 user_choose(const char *name, struct err *reterr)
 {
@@ -43,7 +60,7 @@ user_choose(const char *name, struct err *reterr)
 
 	if (name == NULL && !is_root)
 		return 0;
-	pw = getpwnam(name != NULL ? name : USER_DEFAULT);
+	pw = name != NULL ? getpwnam(name) : find_default();
 	if (pw == NULL && name == NULL)
 		return 0;
 	if (pw == NULL)

@@ -10,7 +10,7 @@
 
 #include "err.h"
 
-/* Find the user: name, or NULL for USER_DEFAULT where it exists.  Nothing is to
+/* Find the user: name, or NULL for USER_DEFAULT where /etc/passwd has it.  Nothing is to
  * change for "root" and for a plain user who names itself.  -EPERM, -ENOENT with
  * ERR_USAGE. */
 #define USER_DEFAULT	"straddle"
