@@ -81,7 +81,7 @@ static int
 fail(int rc, struct err *reterr)
 {
 	return err_set(reterr, ERR_RUN, rc, "cannot become user %s: %s; with "
-	    "--user root nobody is changed to", user.name, strerror(-rc));
+	    "--user root this stays root", user.name, strerror(-rc));
 }
 
 int

@@ -305,9 +305,10 @@ child_describe(int status, char *buf, size_t len)
 		    user_name() != NULL ? user_name() : "root", EXIT_USER);
 	else if (WEXITSTATUS(status) == EXIT_EXEC)
 		snprintf(buf, len, "could not be started (exit code 127%s%s: "
-		    "can it be executed?)", launch != NULL ?
+		    "can it be executed%s%s?)", launch != NULL ?
 		    "; STRADDLE_LAUNCH is " : "", launch != NULL ? launch :
-		    "");
+		    "", user_name() != NULL ? " by user " : "",
+		    user_name() != NULL ? user_name() : "");
 	else
 		snprintf(buf, len, "exited with code %d",
 		    WEXITSTATUS(status));

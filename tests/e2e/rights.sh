@@ -10,7 +10,7 @@ id "$OTHER" >/dev/null || e2e_skip "there is no user $OTHER"
 
 ENDLESS=(-p "In the beginning" -n 100000 --ctx 65536 --ignore-eos -v)
 NONE=0000000000000000
-SETPCAP=8 IPC_LOCK=14
+SETPCAP=8 IPC_LOCK=14 SYS_RESOURCE=24
 
 # A folder and a model that only another user may open.
 PRIVATE=$T/private
@@ -245,6 +245,20 @@ printf 'model = "%s"\nuser = "%s"\n' "$SECRET" "$OTHER" >"$T/user.conf"
 straddle run -c "$T/user.conf" -p "In the" -n 2 -v
 check "the user of a config file" eval \
     'is_success && stderr_has "from here on user $OTHER"'
+
+straddle run -m "$SECRET" -p "In the" -n 2 -s a=cpu,priority=nice:-2 \
+    --user "$OTHER"
+if may_set $SYS_RESOURCE; then
+	check "a priority above the user's works" is_success
+else
+	check "a priority above the user's needs a limit" is_refusal 1 \
+	    "priority.*RLIMIT_NICE"
+fi
+cp "$BIN" "$T/mine"
+chmod 700 "$T/mine"
+run_any "$T/mine" run -m "$SECRET" -p "In the" -n 2 --user "$OTHER"
+check "a program that only root may execute" is_refusal 1 \
+    "the reader.* could not be started .*executed by user $OTHER"
 
 if hide_groups; then
 	straddle_bg run -m "$SECRET" "${ENDLESS[@]}" -s a=cpu,threads=1 \

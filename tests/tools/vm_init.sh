@@ -103,6 +103,55 @@ check "the error names the session and the numbers" \
 limit of 64.0 MiB (67108864 bytes), peak 64.0 MiB" /tmp/err
 check "no group is left after a lost worker" has_no_groups $G/user/scope
 
+# Root becomes another user, who may not read the model; a keeper that stays root
+# makes and removes the groups: in a scope of root's, in one of that user, and in the
+# root group.
+chmod 600 tests/data/kjv-q8_0.gguf
+run_as_root()
+{
+	bash -c 'echo $$ >"$1"/cgroup.procs && shift && exec "$@"' _ "$@" \
+	    </dev/null >/tmp/out 2>/tmp/err
+}
+mkdir -p $G/own
+for scope in $G/own $G/user/scope $G; do
+	check "root becomes a user in $scope" run_as_root $scope $RUN \
+	    --user nobody -v
+	check "cgroup v2 enforces the caps" is_enforced_by "cgroup v2"
+	grep "keeps the memory groups" /tmp/err
+	check "no group is left in $scope" has_no_groups $scope
+	check "$scope delegates no controller" test $scope = $G -o \
+	    -z "$(cat $scope/cgroup.subtree_control)"
+done
+check "its workers may have a priority above its own" run_as_root $G/own \
+    build/straddle run -m tests/data/kjv-q8_0.gguf -p In -n 1 -v --user nobody \
+    -s a=cpu,threads=1,cap=64MiB,priority=nice:-2
+check "and lock the buffers of the load" grep -q "registered buffers" /tmp/err
+eventually()
+{
+	local n
+
+	for n in {1..600}; do
+		! "$@" || return 0
+		sleep 0.1
+	done
+	return 1
+}
+worker() { pgrep -f '^straddle: a '; }
+: >/tmp/out
+run_as_root $G/own build/straddle run -m tests/data/kjv-q8_0.gguf -p In \
+    -n 1000000 --ctx 16384 --ignore-eos -v -s a=cpu,threads=1,cap=160MiB \
+    --user nobody &
+check "a user's run prints text" eventually test -s /tmp/out
+kill -KILL $(worker)
+check "its lost worker is replaced" eventually grep -q "recovered in" /tmp/err
+check "by one in a group" grep -q '/straddle\..*\.a$' "/proc/$(worker)/cgroup"
+kill -KILL $(pgrep -f '^build/straddle run')
+wait
+check "no group is left when it is killed" eventually has_no_groups $G/own
+check "its scope delegates no controller" eventually eval \
+    '[ -z "$(cat $G/own/cgroup.subtree_control)" ]'
+chmod 644 tests/data/kjv-q8_0.gguf
+
 # In the root group, which may have both processes and child groups.
 check "unit tests of groups pass" build/tests/unit/cgroup
 check "e2e/memory passes under cgroup v2" bash tests/e2e/memory.sh

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -712,6 +713,32 @@ START_TEST(the_keeper_makes_groups_and_takes_no_paths)
 }
 END_TEST
 
+START_TEST(the_keeper_removes_the_groups_of_a_killed_coordinator)
+{
+	struct cgroup g = CGROUP_INIT;
+	int status, i;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		return;
+	fake_open(CGROUP_V1, "/", "/user/me", 1);
+	open_tree();
+	if ((pid = fork()) == 0) {
+		if (keeper_start(&tree, 0, &err) == 0 &&
+		    keeper_open(&tree, "a", MIB, &g, &err) == 0 &&
+		    fake_count("straddle.") == 1)
+			kill(getpid(), SIGKILL);
+		_exit(1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(WIFSIGNALED(status), "there was no group");
+	for (i = 0; i < 3000 && fake_count("straddle.") > 0; i++)
+		poll(NULL, 0, 10);
+	ck_assert_uint_eq(fake_count("straddle."), 0);
+	cgroup_tree_close(&tree);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -737,6 +764,7 @@ main(void)
 		only_its_owner_can_lock_a_group,
 		all_groups_are_removed_at_once,
 		the_keeper_makes_groups_and_takes_no_paths,
+		the_keeper_removes_the_groups_of_a_killed_coordinator,
 	};
 
 	return t_main("cgroup", 60, tests, NITEMS(tests));
