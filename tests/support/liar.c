@@ -146,13 +146,17 @@ lie_first(const struct read_text *t)
 		refuse(t->number, 0);
 	else if (is("refuse-text"))
 		refuse(t->number, -ENOMEM);
-	else if (is("two-answers"))
+	else if (is("refuse-twice")) {
+		refuse(t->number, -ENOMEM);
+		refuse(t->number, -ENOMEM);
+	} else if (is("two-answers"))
 		answer(t->number, 1, 1);
 	else if (is("no-end")) {
 		hear(READ_STOP);
 		say_notes(UINT32_MAX);
 	}
-	return !is("no-nul") && !is("signal") && !is("success");
+	return !is("no-nul") && !is("signal") && !is("success") &&
+	    !is("refuse-twice");
 }
 
 static void

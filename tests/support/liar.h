@@ -18,6 +18,7 @@
  * or what it does with each text:
  *
  *	refuse-text	refuses it, and then answers
+ *	refuse-twice	refuses it twice
  *	two-answers	answers twice
  *	no-end		no answer, and after READ_STOP notes that do not end
  *	few-counts	one count too few

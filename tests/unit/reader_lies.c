@@ -107,6 +107,10 @@ START_TEST(late_answer_is_not_taken_for_the_next)
 	ck_assert_int_gt(fx_pid(), 0);
 	fx_fails(-ECOMM, "the reader sent an answer to text 1 in place of 2");
 	is_ended();
+	replace_by("refuse-twice");
+	fx_fails(-ECOMM, "the reader: a lie");
+	fx_fails(-ECOMM, "the reader sent a refusal of text 1 in place of 2");
+	is_ended();
 	replace_by("two-answers");
 	t_ok(tokenizer_encode(fx.theirs, "abc", 3, 1, 0, &ids, &n, &e), &e);
 	free(ids);
