@@ -202,10 +202,11 @@ prepare_user(struct engine *eng, struct err *reterr)
 	int rc;
 
 	gguf_keep(g->file, g->nfiles);
-	if ((rc = enforce_keep(reterr)) == 0)
-		log_debug("rights: who keeps the memory groups stays root, "
-		    "with %s", enforce_is_foreign() ? "CAP_DAC_OVERRIDE "
-		    "(groups in folders of others)" : "no capability");
+	if ((rc = enforce_keep(reterr)) == 0 && enforce_keeper() > 0)
+		log_debug("rights: process %d, which keeps the memory groups, "
+		    "stays root, with %s", (int)enforce_keeper(),
+		    enforce_is_foreign() ? "CAP_DAC_OVERRIDE (groups in "
+		    "folders of others)" : "no capability");
 	return rc;
 }
 

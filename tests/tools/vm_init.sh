@@ -117,7 +117,7 @@ for scope in $G/own $G/user/scope $G; do
 	check "root becomes a user in $scope" run_as_root $scope $RUN \
 	    --user nobody -v
 	check "cgroup v2 enforces the caps" is_enforced_by "cgroup v2"
-	grep "keeps the memory groups" /tmp/err
+	grep "keeps the memory groups," /tmp/err
 	check "no group is left in $scope" has_no_groups $scope
 	check "$scope delegates no controller" test $scope = $G -o \
 	    -z "$(cat $scope/cgroup.subtree_control)"

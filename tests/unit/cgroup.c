@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <bsd/string.h>
+#include <bsd/unistd.h>
 
 #include "config/cgroup_files.h"
 #include "coordinator/cap/enforce.h"
@@ -740,7 +741,7 @@ START_TEST(the_keeper_removes_the_groups_of_a_killed_coordinator)
 END_TEST
 
 int
-main(void)
+main(int argc, char **argv, char **envp)
 {
 	const TTest *const tests[] = {
 		v1_creates_groups_in_the_group_of_this_process,
@@ -767,5 +768,6 @@ main(void)
 		the_keeper_removes_the_groups_of_a_killed_coordinator,
 	};
 
+	setproctitle_init(argc, argv, envp);
 	return t_main("cgroup", 60, tests, NITEMS(tests));
 }
