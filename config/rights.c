@@ -127,9 +127,10 @@ raise_limit(__rlimit_resource_t what, const char *name, rlim_t most)
 {
 	struct rlimit rl;
 
-	if (getrlimit(what, &rl) < 0 || rl.rlim_max >= most)
+	if (getrlimit(what, &rl) < 0 || rl.rlim_cur >= most)
 		return;
-	rl.rlim_max = rl.rlim_cur = most;
+	rl.rlim_cur = most;
+	rl.rlim_max = MAX(rl.rlim_max, most);
 	if (setrlimit(what, &rl) < 0)
 		log_debug("rights: %s stays as it is: %s", name,
 		    strerror(errno));
@@ -156,8 +157,8 @@ raise_limits(const struct conf *c)
 static void
 drop_capabilities(unsigned needs)
 {
-	const unsigned of_workers = FOR_WORKERS |
-	    FOR_PRIORITY | FOR_DEVICE, own = FOR_OPENING | FOR_LATER | FOR_USER;
+	const unsigned own = FOR_OPENING | FOR_LATER | FOR_USER;
+	const unsigned of_workers = FOR_WORKERS | FOR_PRIORITY | FOR_DEVICE;
 	const uint64_t held = caps_held();
 	char buf[512];
 
@@ -220,11 +221,9 @@ rights_settle(int has_foreign_groups, struct err *reterr)
 
 	if (!is_root)
 		return 0;
-	if (user_name() != NULL) {
-		is_root = 0;
-		return change_user(reterr);
-	}
 	is_root = 0;
+	if (user_name() != NULL)
+		return change_user(reterr);
 	if (has_foreign_groups)
 		later |= FOR_GROUPS;
 	keep(caps_for(later));

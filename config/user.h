@@ -10,10 +10,11 @@
 
 #include "err.h"
 
-/* Find the user: name, or NULL for USER_DEFAULT where /etc/passwd has it.  Nothing is to
- * change for "root" and for a plain user who names itself.  -EPERM, -ENOENT with
- * ERR_USAGE. */
 #define USER_DEFAULT	"straddle"
+
+/* Find the user: name, or NULL for USER_DEFAULT where /etc/passwd has it.
+ * Nothing is to change for "root", and for a plain user who names itself.
+ * -EPERM, -ENOENT with ERR_USAGE. */
 int user_choose(const char *name, struct err *reterr);
 
 /* The first step: real user and groups, and HOME. */

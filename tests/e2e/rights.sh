@@ -277,10 +277,29 @@ fi
 if command -v qemu-hexagon >/dev/null &&
     [ -e "$(dirname "$BIN")/hexagon-domain" ]; then
 	EMULATED=1
+	straddle_bg run -m "$MODEL" -p "In the" -n 100 --ctx 128 --batch 8 \
+	    -s h=hexagon,port=emulated,threads=1,cap=512MiB
+	emulator() { pgrep -g "$GROUP" -n -f hexagon-domain; }
+	check "an emulator runs" eventually [ -s "$OUT" ]
+	for set in CapPrm CapEff CapBnd; do
+		! may_set $SETPCAP || check "$set of the emulator is empty" \
+		    equal $NONE "$(status "$(emulator)" $set)"
+	done
+	kill -TERM "$GROUP"
+	check "SIGTERM ends the run" command_ends
+	check "no process is left" no_process_left
 	straddle run -m "$SECRET" -p "In the" -n 1 --ctx 64 --batch 8 -v \
 	    -s h=hexagon,port=emulated,threads=1,cap=512MiB --user "$OTHER"
 	check "a Hexagon domain under emulation" eval 'is_success &&
 	    stderr_has "from here on user $OTHER"'
+	standin=$(dirname "$BIN")/tests/standin
+	if [ -e "$standin/libcdsprpc.so" ]; then
+		LD_LIBRARY_PATH=$standin straddle run -m "$SECRET" \
+		    -p "In the" -n 1 --ctx 64 --batch 8 -v \
+		    -s h=hexagon,port=fastrpc,threads=1 --user "$OTHER"
+		check "one behind its vendor's library" eval 'is_success &&
+		    stderr_has "from here on user $OTHER"'
+	fi
 fi
 
 e2e_end

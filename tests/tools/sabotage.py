@@ -328,6 +328,12 @@ row("user: there is a way back", "config/user.c",
 row("user: a program of root's is a way back", "config/user.c",
     "prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0", "user.uid == 0",
     "e2e/rights.sh")
+row("rights: an emulator has root's capabilities", "worker/hexagon/emulated.c",
+    "	(void)caps_keep(0, 0);\n", "",
+    "e2e/rights.sh")
+row("gguf: what only root may open is not kept open", "layers/gguf/kept.c",
+    "access(f->path, R_OK) == 0", "access(f->path, F_OK) <= 0",
+    "e2e/rights.sh")
 row("keeper: a group's name is any path", "coordinator/cap/keeper.c",
     "strchr(name, '/') == NULL", "name[0] != '/'",
     "unit/cgroup")
