@@ -23,6 +23,7 @@
 #include "coordinator/reader/serve.h"
 #include "coordinator/text/token.h"
 #include "shm/region.h"
+#include "tests/support/gguf_writer.h"
 #include "tests/support/pieces_cases.h"
 #include "tests/support/script.h"
 
@@ -36,7 +37,9 @@ enum {
 
 static struct serve serve;
 static struct chan peer;		/* the coordinator's end */
-static int model_fd[PIECES_NCASES + 1];
+/* Vocabularies; two parts of a split model, which have a header only; the demo. */
+enum { FIRST_PART = PIECES_NCASES, DEMO = FIRST_PART + 2, NMODELS };
+static int model_fd[NMODELS];
 static int file_fd;			/* of the next READ_OPEN or READ_PART */
 static char path[64];			/* likewise */
 static uint64_t number;			/* of the last text */
@@ -126,7 +129,7 @@ choose_file(const struct step *st)
 	if (file_fd >= 0)
 		close(file_fd);
 	if (st->n == 1) {
-		file_fd = dup(model_fd[st->bytes[0] % NITEMS(model_fd)]);
+		file_fd = dup(model_fd[st->bytes[0] % NMODELS]);
 		return;
 	}
 	if ((file_fd = memfd_create("fuzzer", MFD_CLOEXEC)) < 0 ||
@@ -216,6 +219,22 @@ drop_note(int level, const char *text)
 	(void)text;
 }
 
+static const char *
+save_part(uint16_t no, const char *folder)
+{
+	static char part[512];
+	struct gguf_writer w;
+
+	snprintf(part, sizeof(part), "%s/part", folder);
+	gw_open(&w);
+	gw_kv_u16(&w, "split.no", no);
+	gw_kv_u16(&w, "split.count", 2);
+	gw_kv_i32(&w, "split.tensors.count", 0);
+	gw_save(&w, part);
+	gw_close(&w);
+	return part;
+}
+
 /* Open the models, whose names are removed.  CHAN_FD is where a text in work
  * looks for READ_STOP. */
 static void
@@ -230,11 +249,13 @@ open_models(void)
 	    dir != NULL ? dir : "tests");
 	if (mkdtemp(tmp) == NULL)
 		err(1, "%s", tmp);
-	for (i = 0; i < NITEMS(model_fd); i++) {
-		name = i < PIECES_NCASES ? pieces_case_save(i, tmp) : kjv;
+	for (i = 0; i < NMODELS; i++) {
+		name = i == DEMO ? kjv : i >= FIRST_PART ?
+		    save_part((uint16_t)(i - FIRST_PART), tmp) :
+		    pieces_case_save(i, tmp);
 		if ((model_fd[i] = open(name, O_RDONLY | O_CLOEXEC)) < 0)
 			err(1, "%s", name);
-		if (i < PIECES_NCASES)
+		if (i != DEMO)
 			unlink(name);
 	}
 	rmdir(tmp);
