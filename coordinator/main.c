@@ -60,9 +60,10 @@ static int (*const commands[])(const struct conf *, struct err *) = {
 /* Static because it is large. */
 static struct conf conf;
 
-/* The coordinator's cap until there is a plan: room for ten times the longest text
- * of a command without one, and for a file of prompts (print/source.h). */
-#define START_CAP_BYTES		(96 * MIB)
+/* What the coordinator may take until there is a plan: room for ten times the
+ * longest text of a command without one, and for a file of prompts
+ * (print/source.h). */
+#define START_BYTES	(96 * MIB)
 
 /* The least that is known to suffice, with room to spare. */
 enum { STACK_BYTES = 512 * 1024 };
@@ -100,6 +101,17 @@ raise_stack(void)
 	return 0;
 }
 
+/* An emulator or valgrind has much from the start. */
+static int
+set_first_cap(struct err *reterr)
+{
+	uint64_t most;
+
+	return own_cap_set(conf.coordinator_cap_bytes > 0 ?
+	    conf.coordinator_cap_bytes : own_cap_used(&most) + START_BYTES, 0,
+	    reterr);
+}
+
 int
 main(int argc, char **argv, char **envp)
 {
@@ -128,9 +140,7 @@ main(int argc, char **argv, char **envp)
 		output_wide(conf.verbose > 1);
 		if (conf.cmd == CMD_HELP || conf.cmd == CMD_VERSION ||
 		    ((rc = rights_begin(&conf, &e)) == 0 &&
-		    (rc = own_cap_set(conf.coordinator_cap_bytes > 0 ?
-		    conf.coordinator_cap_bytes : START_CAP_BYTES, 0,
-		    &e)) == 0))
+		    (rc = set_first_cap(&e)) == 0))
 			rc = commands[conf.cmd](&conf, &e);
 	}
 	if ((fflush(stdout) != 0 || ferror(stdout)) && rc == 0)
