@@ -29,9 +29,14 @@ command_bytes(const struct conf *c)
 {
 	if (c->cmd == CMD_BENCH)
 		return bench_bytes();
-	if (c->cmd == CMD_STRESS)
-		return 64 * MIB;	/* logits of whole works */
-	/* Results that wait for one before them; a file of /load as JSON. */
+	/* Logits of whole works. */
+	return c->cmd == CMD_STRESS ? 64 * MIB : 0;
+}
+
+/* Results that wait for one before them; a file of /load as JSON. */
+static uint64_t
+spare_bytes(const struct conf *c)
+{
 	return c->prompts_file != NULL ? 64 * MIB :
 	    c->cmd == CMD_CHAT ? 16 * MIB : 0;
 }
@@ -58,6 +63,7 @@ own_open(struct own *o, const struct conf *c, const struct plan *p,
 	uint64_t most, cap;
 	const struct own_input in = { .base_bytes = own_cap_used(&most),
 	    .command_bytes = command_bytes(c),
+	    .spare_bytes = spare_bytes(c),
 	    .text_bytes = c->cmd == CMD_EVAL ? SOURCE_TEXT_BYTES : 0,
 	    .window_tok = c->sampling.repeat_penalty == 1 ? 0 :
 	    (uint32_t)c->sampling.repeat_last_n };
@@ -69,6 +75,9 @@ own_open(struct own *o, const struct conf *c, const struct plan *p,
 	o->text_bytes = own_text_within(&o->need, cap);
 	if (o->text_bytes == 0)
 		return refuse_cap(o, c, p, reterr);
+	if (given == 0)		/* a text leaves the spare memory alone */
+		o->text_bytes = MIN(o->text_bytes, o->need.text_bytes /
+		    OWN_TEXT_FACTOR);
 	return own_cap_set(cap, o->need.rings_bytes, reterr);
 }
 
@@ -83,5 +92,5 @@ own_add_row(const struct own *o, int started, struct process_list *l)
 
 	strlcpy(e.why, cap->why, sizeof(e.why));
 	process_add(l, "coordinator", started ? getpid() : 0, cap->cap_bytes,
-	    o->need.total_bytes, &e);
+	    MIN(o->need.total_bytes, cap->cap_bytes), &e);
 }

@@ -68,7 +68,7 @@ own_text_bytes(uint32_t ctx_tok)
 }
 
 static uint64_t
-without_text(const struct own_need *n)
+least_without_text(const struct own_need *n)
 {
 	return n->base_bytes + n->command_bytes + n->rings_bytes +
 	    n->journal_bytes + n->sampler_bytes + n->answers_bytes +
@@ -81,6 +81,7 @@ own_need(const struct own_input *in, const struct plan *p,
 {
 	uint64_t text = in->text_bytes > 0 ? in->text_bytes :
 	    own_text_bytes(p->ctx_tok);
+	uint64_t sum;
 	uint32_t nslots;
 
 	*ret = (struct own_need){ .base_bytes = in->base_bytes,
@@ -88,23 +89,24 @@ own_need(const struct own_input *in, const struct plan *p,
 	    .rings_bytes = rings_need(p, &nslots),
 	    .sampler_bytes = sampler_need(p, in->window_tok),
 	    .answers_bytes = answers_need(p),
+	    .spare_bytes = in->spare_bytes,
 	    .text_bytes = text * OWN_TEXT_FACTOR };
 	ret->journal_bytes = journal_need(p, nslots);
 	/* Page tables are a 512th of what is mapped. */
-	ret->slack_bytes = SLACK_BYTES + (without_text(ret) +
-	    ret->text_bytes) / 512;
-	ret->total_bytes = ALIGN_UP(without_text(ret) + ret->text_bytes, MIB);
+	sum = least_without_text(ret) + ret->spare_bytes + ret->text_bytes;
+	ret->slack_bytes = SLACK_BYTES + sum / 512;
+	ret->total_bytes = ALIGN_UP(sum + ret->slack_bytes, MIB);
 }
 
 uint64_t
 own_text_within(const struct own_need *need, uint64_t cap_bytes)
 {
 	return cap_bytes < own_least(need) ? 0 :
-	    (cap_bytes - without_text(need)) / OWN_TEXT_FACTOR;
+	    (cap_bytes - least_without_text(need)) / OWN_TEXT_FACTOR;
 }
 
 uint64_t
 own_least(const struct own_need *need)
 {
-	return without_text(need) + OWN_LEAST_TEXT * OWN_TEXT_FACTOR;
+	return least_without_text(need) + OWN_LEAST_TEXT * OWN_TEXT_FACTOR;
 }

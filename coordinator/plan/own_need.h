@@ -18,6 +18,7 @@ struct own_input {
 	 * directory and vocabulary, a file of prompts. */
 	uint64_t base_bytes;
 	uint64_t command_bytes;	/* what only this command needs */
+	uint64_t spare_bytes;	/* what it may need; no part of own_least() */
 	uint64_t text_bytes;	/* the longest text; 0 = own_text_bytes() */
 	uint32_t window_tok;	/* of the repetition penalty; 0 = off */
 };
@@ -30,6 +31,7 @@ struct own_need {
 	uint64_t sampler_bytes;	/* candidates, windows of the penalty */
 	uint64_t answers_bytes;	/* texts and ids of all sequences */
 	uint64_t text_bytes;	/* to read and encode the longest text */
+	uint64_t spare_bytes;
 	uint64_t slack_bytes;	/* page tables, pages touched later, rounding */
 	uint64_t total_bytes;	/* the sum, rounded up to 1 MiB */
 };

@@ -56,7 +56,7 @@ START_TEST(the_total_is_the_sum_of_the_terms)
 	ck_assert_uint_eq(n.total_bytes, ALIGN_UP(n.base_bytes +
 	    n.command_bytes + n.rings_bytes + n.journal_bytes +
 	    n.sampler_bytes + n.answers_bytes + n.text_bytes +
-	    n.slack_bytes, MIB));
+	    n.spare_bytes + n.slack_bytes, MIB));
 	ck_assert_uint_eq(n.base_bytes, 8 * MIB);
 	ck_assert_uint_eq(n.rings_bytes, 2 * 4096 +
 	    ring_bytes(first, first_bytes) + ring_bytes(last, last_bytes));
@@ -91,6 +91,9 @@ START_TEST(context_sequences_vocabulary_window_and_texts_raise_it)
 	in = base;
 	in.command_bytes = GIB;
 	ck_assert(total(&in, &p) >= least + GIB);
+	in = base;
+	in.spare_bytes = GIB;
+	ck_assert(total(&in, &p) >= least + GIB);
 }
 END_TEST
 
@@ -113,8 +116,12 @@ END_TEST
 START_TEST(a_cap_leaves_room_for_a_text_or_is_too_small)
 {
 	const struct plan p = small_plan();
-	const struct own_need n = need_of(&base, &p);
+	const struct own_input in = { .base_bytes = 8 * MIB,
+	    .command_bytes = 2 * MIB, .spare_bytes = 64 * MIB };
+	const struct own_need n = need_of(&in, &p);
 	const uint64_t least = own_least(&n);
+
+	ck_assert(least < 18 * MIB);
 
 	ck_assert_uint_eq(own_text_within(&n, 0), 0);
 	ck_assert_uint_eq(own_text_within(&n, least - 1), 0);
