@@ -240,6 +240,15 @@ for case in "caps equal to the plan" "kill -9 of each worker in load" \
 done
 check_success "bench" bench -m "$SECRET" -p 8 -n 2 -r 1 --load --sweep 1,2 \
     -s a=cpu,threads=1 --user "$OTHER"
+# The default user, where the machine has it: as if it had, if need be.
+{ cat /etc/passwd; echo "straddle:x:$UID_OF:$GID_OF::/nowhere:/bin/false"; } \
+    >"$T/passwd"
+if unshare -m true 2>/dev/null; then
+	run_any unshare -m sh -c 'mount --bind "$1" /etc/passwd && shift &&
+	    exec "$@"' sh "$T/passwd" "$BIN" run -m "$SECRET" -p "In the" -n 2 -v
+	check "root becomes the default user" eval \
+	    'is_success && stderr_has "from here on user straddle, no cap"'
+fi
 printf 'model = "%s"\nuser = "%s"\n' "$SECRET" "$OTHER" >"$T/user.conf"
 straddle run -c "$T/user.conf" -p "In the" -n 2 -v
 check "the user of a config file" eval \
