@@ -29,6 +29,8 @@ static struct cgroup_tree tree;
 static int tree_known;
 static struct full full_before;
 
+static const char no_shadow[] = "no plan includes a sanitizer's shadow memory";
+
 /* Page cache is charged to the group that reads it first.  To charge no worker
  * for it, read this program and its libraries before a worker runs them. */
 static int
@@ -92,7 +94,7 @@ enforce_best(const char **ret_why)
 	enum enforce_by by = ENFORCE_CGROUP;
 
 	if (SANITIZED) {
-		why = "no plan includes a sanitizer's shadow memory";
+		why = no_shadow;
 		by = ENFORCE_LEDGER;
 	} else if (get_tree()->kind == CGROUP_NONE) {
 		why = tree.why;
@@ -152,9 +154,12 @@ enforce_open(struct enforce *e, const char *name, uint64_t cap_bytes)
 void
 enforce_open_process(struct enforce *e)
 {
-	*e = (struct enforce){ .by = SANITIZED ? ENFORCE_LEDGER :
-	    ENFORCE_RLIMIT, .group = CGROUP_INIT, .limit_bytes = UINT64_MAX,
-	    .why = "it has no group" };
+	*e = (struct enforce){ .by = ENFORCE_RLIMIT, .group = CGROUP_INIT,
+	    .limit_bytes = UINT64_MAX, .why = "it has no group" };
+	if (SANITIZED) {
+		e->by = ENFORCE_LEDGER;
+		strlcpy(e->why, no_shadow, sizeof(e->why));
+	}
 }
 
 int

@@ -193,8 +193,8 @@ keep(const struct cgroup_tree *t, struct chan c, int has_foreign_groups)
 	setproctitle("keeper of memory groups");
 	if (leave_job(&k->chan) < 0 ||
 	    rights_of_keeper(has_foreign_groups) < 0 ||
-	    chan_send(&k->chan, KEEP_READY, &self, sizeof(self), NULL, 0, event_now_ns() +
-	    ANSWER_NS) < 0)
+	    chan_send(&k->chan, KEEP_READY, &self, sizeof(self), NULL, 0,
+	    event_now_ns() + ANSWER_NS) < 0)
 		_exit(EXIT_FAILURE);
 	while (follow(k, &waits))
 		;

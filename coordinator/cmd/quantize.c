@@ -237,7 +237,8 @@ on_signal(int sig)
 }
 
 /* Stop on a signal, so that a temporary file is removed where the file system
- * needs one.  Writing to a slow reader goes on after it.  A signal that the user has ignored (nohup) stays ignored. */
+ * needs one.  Writing to a slow reader goes on after it.  A signal that the user
+ * has ignored (nohup) stays ignored. */
 static void
 catch_signals(void)
 {
