@@ -4,7 +4,7 @@
  *
  *	probe                       may be called alone, opens no session
  *	open -> traits -> supports* -> alloc* -> upload* -> prepare*
- *	     -> (run -> sync)* -> close
+ *	     -> (run -> sync)* -> [reset -> alloc* ...] -> close
  *
  * After open the worker is confined (confine/confine.h): what a device needs by
  * name, its threads and processes are made in open, and for later calls of its
@@ -27,7 +27,7 @@
 #include "layers/place.h"
 #include "shm/mem.h"
 
-#define DEVICE_VERSION	3u
+#define DEVICE_VERSION	4u
 
 /* A limit of the device: queried or measured, never a constant. */
 struct device_limit {
@@ -79,7 +79,7 @@ struct device_conf {
 
 struct device;			/* defined by each kind */
 
-/* A buffer in the device's memory, which the device frees in close. */
+/* A buffer in the device's memory, which the device frees in reset and close. */
 struct device_buf {
 	void *host;		/* aligned; NULL if not host_visible */
 	uint64_t nbytes;
@@ -170,6 +170,10 @@ struct device_ops {
 
 	/* Optional: memory and calls of an out-of-process device. */
 	void (*account)(const struct device *d, struct device_account *ret);
+
+	/* Free every buffer and prepared span, and give their charges back: as
+	 * after open.  No span is in flight. */
+	int (*reset)(struct device *d, struct err *reterr);
 
 	/* Free every buffer and d; accepts NULL. */
 	void (*close)(struct device *d);

@@ -266,6 +266,34 @@ START_TEST(a_domain_refuses_mappings_beyond_its_address_space)
 }
 END_TEST
 
+/* Each round maps less than the one before and then more. */
+START_TEST(unmapped_memory_can_be_mapped_again)
+{
+	const struct domain_conf dc = { "htp0", "emulated", 32 * MIB, 0 };
+	static const uint64_t nbytes[] = { 8 * MIB, 4096, 20 * MIB, 20 * MIB };
+	struct domain_memory mem;
+	struct domain *d = NULL;
+	struct domain_mem m;
+	struct err e = { 0 };
+	unsigned i, j;
+
+	t_ok(domain_open(&dc, &d, &e), &e);
+	for (i = 0; i < NITEMS(nbytes); i++) {
+		t_ok(domain_map(d, nbytes[i], "weights", &m, &e), &e);
+		ck_assert_uint_eq(m.handle, 0);
+		for (j = 0; j < nbytes[i]; j += 4096)
+			ck_assert_uint_eq(((uint8_t *)m.host)[j], 0);
+		memset(m.host, 1, nbytes[i]);
+		t_ok(domain_map(d, 4096, "keys", &m, &e), &e);
+		ck_assert_uint_eq(m.handle, 1);
+		t_ok(domain_unmap_all(d, &e), &e);
+	}
+	domain_memory(d, &mem);
+	ck_assert_uint_lt(mem.mapped_bytes, 4 * MIB);
+	domain_close(d);
+}
+END_TEST
+
 START_TEST(the_probe_finds_the_limits_of_a_domain)
 {
 	const struct device_conf dc = { .session = "htp0",
@@ -498,6 +526,7 @@ main(void)
 		logits_of_every_family_are_close_to_those_of_the_cpu,
 		an_error_status_is_reported_with_op_and_tensor,
 		a_domain_refuses_mappings_beyond_its_address_space,
+		unmapped_memory_can_be_mapped_again,
 		the_probe_finds_the_limits_of_a_domain,
 		a_killed_domain_is_named,
 		a_hanging_domain_is_given_up_at_the_deadline,

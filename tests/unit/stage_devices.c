@@ -301,6 +301,47 @@ START_TEST(a_hanging_device_is_an_error_with_the_place)
 }
 END_TEST
 
+/* More often than there are buffers: nothing is left behind. */
+START_TEST(a_reset_device_is_as_after_open)
+{
+	static const struct device_ops *const kinds[] = { &device_cpu,
+	    &device_null };
+	const struct batch b = { .nrows = 0 };
+	static struct chain ch;
+	struct chain_conf lc = CHAIN_CONF;
+	struct mem_ledger ledger;
+	struct device_conf dc = { .session = "x", .ledger = &ledger };
+	struct device_buf buf;
+	struct device *d;
+	struct err e = { 0 };
+	unsigned k, i;
+	uint32_t h;
+
+	chain_start(&ch, &lc);
+	dc.par = ch.part[0].par;
+	for (k = 0; k < NITEMS(kinds); k++) {
+		mem_ledger_init(&ledger, "x", GIB);
+		t_ok(kinds[k]->open(&dc, &d, &e), &e);
+		for (i = 0; i < 20; i++) {
+			t_ok(kinds[k]->alloc(d, MEM_KV, 4096, "keys", &buf,
+			    &e), &e);
+			ck_assert_uint_eq(((uint8_t *)buf.host)[0], 0);
+			memset(buf.host, 1, buf.nbytes);
+			t_ok(kinds[k]->prepare(d, ch.part[0].s->p,
+			    &ch.part[0].s->pl.span[0], &buf, &buf, &h, &e),
+			    &e);
+			ck_assert_uint_eq(h, 0);
+			t_ok(kinds[k]->run(d, h, &b, &e), &e);
+			t_ok(kinds[k]->reset(d, &e), &e);
+			ck_assert_uint_eq(ledger.used_bytes, 0);
+			ck_assert_int_eq(kinds[k]->run(d, h, &b, &e), -EINVAL);
+		}
+		kinds[k]->close(d);
+	}
+	chain_close(&ch);
+}
+END_TEST
+
 /* As many spans as a model of a few thousand layers has. */
 START_TEST(a_program_may_have_thousands_of_spans)
 {
@@ -430,6 +471,7 @@ main(void)
 		a_stage_respects_the_size_and_number_of_mappings,
 		a_misaligned_buffer_is_refused,
 		a_hanging_device_is_an_error_with_the_place,
+		a_reset_device_is_as_after_open,
 		a_program_may_have_thousands_of_spans,
 		a_small_span_is_shared_only_by_threads_with_own_cores,
 		a_span_of_attention_alone_is_shared_if_it_is_long

@@ -262,16 +262,30 @@ cpu_sync(struct device *d, uint64_t deadline_ns, struct err *reterr)
 	return 0;
 }
 
-static void
-cpu_close(struct device *d)
+static int
+cpu_reset(struct device *d, struct err *reterr)
 {
-	if (d == NULL)
-		return;
+	(void)reterr;
 	host_mem_close(&d->mem);
 	free(d->inv_freq);
 	free(d->cut);
 	free(d->begun);
 	free(d->span);
+	d->inv_freq = NULL;
+	d->cut = NULL;
+	d->begun = NULL;
+	d->span = NULL;
+	d->nspans = 0;
+	d->nbegun = 0;
+	return 0;
+}
+
+static void
+cpu_close(struct device *d)
+{
+	if (d == NULL)
+		return;
+	cpu_reset(d, NULL);
 	free(d);
 }
 
@@ -288,5 +302,6 @@ const struct device_ops device_cpu = {
 	.prepare = cpu_prepare,
 	.run = cpu_run,
 	.sync = cpu_sync,
+	.reset = cpu_reset,
 	.close = cpu_close,
 };

@@ -433,6 +433,32 @@ hexagon_account(const struct device *d, struct device_account *ret)
 	    .calls = d->calls, .ns = d->ns };
 }
 
+static int
+hexagon_reset(struct device *d, struct err *reterr)
+{
+	const uint64_t open_bytes =
+	    arena_charge_bytes(device_hexagon.open_bytes);
+	uint32_t tag;
+	int rc;
+
+	if ((rc = domain_unmap_all(d->dom, reterr)) < 0)
+		return rc;
+	d->charged[MEM_COMPUTE] -= open_bytes;
+	for (tag = 0; tag < MEM_NTAGS; tag++) {
+		mem_release(d->conf.ledger, tag, d->charged[tag]);
+		d->charged[tag] = 0;
+	}
+	d->charged[MEM_COMPUTE] = open_bytes;
+	d->weights = d->kv = d->compute = d->io = (struct domain_mem){ 0 };
+	free(d->span);
+	d->span = NULL;
+	d->nspans = d->nops = 0;
+	d->p = NULL;		/* the next model drops all operations */
+	d->batch = NULL;
+	d->calls = d->ns = 0;
+	return 0;
+}
+
 static void
 hexagon_close(struct device *d)
 {
@@ -463,5 +489,6 @@ const struct device_ops device_hexagon = {
 	.run = hexagon_run,
 	.sync = hexagon_sync,
 	.account = hexagon_account,
+	.reset = hexagon_reset,
 	.close = hexagon_close,
 };

@@ -157,6 +157,20 @@ domain_map(struct domain *d, uint64_t nbytes, const char *what,
 	return 0;
 }
 
+int
+domain_unmap_all(struct domain *d, struct err *reterr)
+{
+	int rc;
+
+	while (d->nmaps > 0) {
+		if ((rc = d->port->unmap(d, &d->map[d->nmaps - 1],
+		    reterr)) < 0)
+			return rc;
+		d->nmaps--;
+	}
+	return 0;
+}
+
 /* --- start and end --- */
 
 static int

@@ -30,6 +30,9 @@ int domain_open(const struct domain_conf *dc, struct domain **ret,
 int domain_map(struct domain *d, uint64_t nbytes, const char *what,
     struct domain_mem *ret, struct err *reterr);
 
+/* Unmap all that was mapped; no request may be in flight. */
+int domain_unmap_all(struct domain *d, struct err *reterr);
+
 /* The next request: fill it from kind on, then send it.  NULL when HXQ_SLOTS
  * requests are in flight. */
 struct hxq_packet *domain_request(struct domain *d);

@@ -2,7 +2,8 @@
  * process, memory and queue.
  *
  * The domain is a child process.  All memfds are made before it starts, empty,
- * and inherited; one gets its size when it is mapped. */
+ * and inherited; one gets its size when it is mapped.  It keeps its size when
+ * it is unmapped, without its pages, and may be larger than the next map. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -40,6 +41,7 @@ struct emulated {
 	pid_t pid;			/* 0 = gone */
 	int end;			/* its wait status, once gone */
 	int fd[NFDS];			/* of the queue, then of the maps */
+	uint64_t sealed_bytes[HXQ_MAPS];	/* sizes of the maps' memfds */
 	int status_fd;			/* /proc/PID/status */
 	uint64_t space_bytes;		/* of its address space */
 	struct hxq_shared *sh;
@@ -262,13 +264,13 @@ new_memfd(const char *name)
 	return high;
 }
 
-/* Give fd its size and map it. */
+/* Give fd, which has had_bytes, its size and map it. */
 static int
-resize_and_map(int fd, uint64_t nbytes, void **ret)
+resize_and_map(int fd, uint64_t had_bytes, uint64_t nbytes, void **ret)
 {
 	void *p;
 
-	if (ftruncate(fd, (off_t)nbytes) < 0)
+	if (nbytes > had_bytes && ftruncate(fd, (off_t)nbytes) < 0)
 		return -errno;
 	p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
@@ -277,11 +279,12 @@ resize_and_map(int fd, uint64_t nbytes, void **ret)
 	return 0;
 }
 
-/* Fix the size of memory that both sides map. */
+/* Memory that both sides map never becomes smaller: an access beyond its end
+ * would kill this process. */
 static int
-seal(int fd)
+seal(int fd, int seals)
 {
-	return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0 ?
+	return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | seals) < 0 ?
 	    -errno : 0;
 }
 
@@ -355,11 +358,11 @@ make_files(struct emulated *em)
 		rc = em->fd[i] = new_memfd(i == 0 ? "hexagon-queue" :
 		    "hexagon-memory");
 	if (rc >= 0)
-		rc = resize_and_map(em->fd[0], sizeof(*em->sh), &p);
+		rc = resize_and_map(em->fd[0], 0, sizeof(*em->sh), &p);
 	if (rc < 0)
 		return rc;
 	em->sh = p;
-	if ((rc = seal(em->fd[0])) < 0)
+	if ((rc = seal(em->fd[0], F_SEAL_GROW)) < 0)
 		return rc;
 	em->sh->magic = HXQ_MAGIC;
 	em->sh->version = HXQ_VERSION;
@@ -433,11 +436,13 @@ emulated_map(struct domain *d, struct domain_mem *m, const char *what,
     struct err *reterr)
 {
 	struct emulated *em = d->state;
+	uint64_t *sealed_bytes = &em->sealed_bytes[m->handle];
 	int fd = em->fd[1 + m->handle], rc;
 	struct domain_reply r;
 	struct hxq_packet *q;
 
-	if ((rc = resize_and_map(fd, m->nbytes, &m->host)) < 0)
+	if ((rc = resize_and_map(fd, *sealed_bytes, m->nbytes,
+	    &m->host)) < 0)
 		return err_set(reterr, ERR_RUN, rc, "session %s: %s: shared "
 		    "memory of %" PRIu64 " bytes: %s", d->name, what,
 		    m->nbytes, strerror(-rc));
@@ -448,15 +453,45 @@ emulated_map(struct domain *d, struct domain_mem *m, const char *what,
 	    .nbytes = m->nbytes };
 	if ((rc = domain_call(d, &r, reterr)) == 0 && r.status != HXQ_OK)
 		rc = map_refused(d, m, what, r.status, reterr);
-	if (rc == 0 && (rc = seal(fd)) < 0)
+	if (rc == 0 && (rc = seal(fd, 0)) < 0)
 		err_set(reterr, ERR_RUN, rc, "session %s: %s: shared memory: "
 		    "%s", d->name, what, strerror(-rc));
-	if (rc < 0) {
-		munmap(m->host, m->nbytes);
-		if (ftruncate(fd, 0) < 0)
-			rc = -errno;
+	if (rc == 0) {
+		*sealed_bytes = MAX(*sealed_bytes, m->nbytes);
+		return 0;
 	}
+	munmap(m->host, m->nbytes);
+	if (*sealed_bytes == 0 && ftruncate(fd, 0) < 0)
+		rc = -errno;
 	return rc;
+}
+
+static int
+emulated_unmap(struct domain *d, const struct domain_mem *m,
+    struct err *reterr)
+{
+	struct emulated *em = d->state;
+	struct domain_reply r;
+	struct hxq_packet *q;
+	int rc;
+
+	q = domain_request(d);
+	q->kind = HXQ_UNMAP;
+	q->nbufs = 1;
+	q->buf[0] = (struct hxq_buf){ .handle = m->handle };
+	if ((rc = domain_call(d, &r, reterr)) < 0)
+		return rc;
+	if (r.status != HXQ_OK)
+		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
+		    "Hexagon domain cannot unmap memory: %s", d->name,
+		    domain_status_text(r.status));
+	munmap(m->host, m->nbytes);
+	/* The domain has the file open, so its pages would stay. */
+	if (fallocate(em->fd[1 + m->handle], FALLOC_FL_PUNCH_HOLE |
+	    FALLOC_FL_KEEP_SIZE, 0, (off_t)m->nbytes) < 0)
+		return err_set(reterr, ERR_RUN, -errno, "session %s: freeing "
+		    "shared memory: %s", d->name, strerror(errno));
+	return 0;
 }
 
 /* --- limits --- */
@@ -558,6 +593,7 @@ const struct hexagon_port hexagon_emulated = {
 	.find = emulated_find,
 	.open = emulated_open,
 	.map = emulated_map,
+	.unmap = emulated_unmap,
 	.slot = emulated_slot,
 	.send = emulated_send,
 	.receive = emulated_receive,

@@ -94,6 +94,17 @@ fastrpc_map(struct domain *d, struct domain_mem *m, const char *what,
 	return fastrpc_end(&f->s, "mapping memory", rc, reterr);
 }
 
+static int
+fastrpc_unmap(struct domain *d, const struct domain_mem *m,
+    struct err *reterr)
+{
+	struct fastrpc *f = d->state;
+
+	fastrpc_begin(&f->s);
+	fastrpc_unshare(&f->s, &f->mem[m->handle]);
+	return fastrpc_end(&f->s, "unmapping memory", 0, reterr);
+}
+
 /* --- packets --- */
 
 static struct hxq_packet *
@@ -385,6 +396,7 @@ const struct hexagon_port hexagon_fastrpc = {
 	.find = fastrpc_find,
 	.open = fastrpc_open,
 	.map = fastrpc_map,
+	.unmap = fastrpc_unmap,
 	.slot = fastrpc_slot,
 	.send = fastrpc_send,
 	.receive = fastrpc_receive,

@@ -79,6 +79,11 @@ struct hexagon_port {
 	int (*map)(struct domain *d, struct domain_mem *m, const char *what,
 	    struct err *reterr);
 
+	/* Unmap m on both sides and free its memory; its handle can then be
+	 * mapped again. */
+	int (*unmap)(struct domain *d, const struct domain_mem *m,
+	    struct err *reterr);
+
 	/* Slot i of the requests, to be filled. */
 	struct hxq_packet *(*slot)(struct domain *d, uint32_t i);
 	int (*send)(struct domain *d, struct hxq_packet *q,

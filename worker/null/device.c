@@ -150,6 +150,18 @@ null_sync(struct device *d, uint64_t deadline_ns, struct err *reterr)
 	return 0;
 }
 
+/* Free every buffer and span; keep the session. */
+static int
+null_reset(struct device *d, struct err *reterr)
+{
+	(void)reterr;
+	host_mem_close(&d->mem);
+	free(d->span);
+	d->span = NULL;
+	d->nspans = 0;
+	return 0;
+}
+
 /* Free every buffer and the session; accept NULL. */
 static void
 null_close(struct device *d)
@@ -176,5 +188,6 @@ const struct device_ops device_null = {
 	.prepare = null_prepare,
 	.run = null_run,
 	.sync = null_sync,
+	.reset = null_reset,
 	.close = null_close,
 };
