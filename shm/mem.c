@@ -56,6 +56,12 @@ mem_release(struct mem_ledger *m, enum mem_tag tag, uint64_t nbytes)
 	m->used_bytes -= nbytes;
 }
 
+void
+mem_restart_tag_peaks(struct mem_ledger *m)
+{
+	memcpy(m->tag_peak, m->tag_bytes, sizeof(m->tag_peak));
+}
+
 uint64_t
 mem_left(const struct mem_ledger *m)
 {

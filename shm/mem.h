@@ -36,6 +36,9 @@ int mem_charge(struct mem_ledger *m, enum mem_tag tag, uint64_t nbytes,
 /* Give back nbytes, at most what the tag holds (more is a program error). */
 void mem_release(struct mem_ledger *m, enum mem_tag tag, uint64_t nbytes);
 
+/* Count the peaks of the tags from here on; the peak of their sum stays. */
+void mem_restart_tag_peaks(struct mem_ledger *m);
+
 uint64_t mem_left(const struct mem_ledger *m);
 const char *mem_tag_name(enum mem_tag tag);	/* "weights", "kv", ... */
 

@@ -6,9 +6,11 @@
  *	open -> traits -> supports* -> alloc* -> upload* -> prepare*
  *	     -> (run -> sync)* -> [reset -> alloc* ...] -> close
  *
- * After open the worker is confined (confine/confine.h): what a device needs by
- * name, its threads and processes are made in open, and for later calls of its
- * own kind it takes a right (config/devices.c).
+ * reset follows the self-test (stage/selftest.h), with which every device
+ * proves itself before a session uses it.  After that the worker is confined
+ * (confine/confine.h): what a device needs by name, its threads and processes
+ * are made in open, and for later calls of its own kind it takes a right
+ * (config/devices.c).
  *
  * Every function returns 0 or -errno with a message that names the operation,
  * tensor and code that failed: a device never logs and never exits.
@@ -79,7 +81,7 @@ struct device_conf {
 
 struct device;			/* defined by each kind */
 
-/* A buffer in the device's memory, which the device frees in reset and close. */
+/* A buffer in the device's memory; reset and close free it. */
 struct device_buf {
 	void *host;		/* aligned; NULL if not host_visible */
 	uint64_t nbytes;
@@ -128,6 +130,8 @@ struct device_ops {
 	int copies_rows;	/* it cannot see the rings: prepare allocates
 				 * copied_rows_bytes() of MEM_COMPUTE */
 	uint64_t open_bytes;	/* of MEM_COMPUTE that open charges */
+	int computes_nothing;	/* on purpose: it is not tested, and its
+				 * session says so */
 
 	/* Fill ret.  No device is no error: found = 0 and the reason. */
 	int (*probe)(const struct device_conf *dc, struct device_probe *ret,
@@ -185,6 +189,10 @@ struct device_ops {
 
 #define DEVICE_DECLARE(kind)	extern const struct device_ops device_##kind;
 DEVICE_KINDS(DEVICE_DECLARE)
+
+/* The CPU with the reference kernels, which other devices are compared with.
+ * No session can name it. */
+extern const struct device_ops device_reference;
 
 /* Find a kind by its name; -ENODEV with ERR_USAGE lists the kinds there are. */
 int device_find(const char *kind, const struct device_ops **ret,

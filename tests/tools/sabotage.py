@@ -114,6 +114,20 @@ row("region: shared memory can be executed", "shm/region.c",
 row("ledger: a charge beyond the cap passes", "shm/mem.c",
     "if (nbytes > mem_left(m))", "if (nbytes == UINT64_MAX)",
     "unit/mem")
+row("self-test: a wrong result passes", "worker/stage/selftest.c",
+    "if (rc == 0 && !is_right(&diff, LIMIT_LAYER))",
+    "if (rc == 1 && !is_right(&diff, LIMIT_LAYER))",
+    "unit/selftest")
+row("self-test: a NaN passes", "worker/stage/selftest_run.c",
+    "if (d->n++ == 0 || !(error <= d->error)) {",
+    "if (d->n++ == 0 || error > d->error) {",
+    "unit/selftest")
+row("self-test: no session makes it", "worker/orders/load.c",
+    "	if ((rc = w->sc.dev->open(&dc, &w->sc.opened, reterr)) < 0 ||\n"
+    "	    (rc = prove_device(w, &dc, reterr)) < 0)\n",
+    "	(void)prove_device;\n"
+    "	if ((rc = w->sc.dev->open(&dc, &w->sc.opened, reterr)) < 0)\n",
+    "e2e/selftest.sh")
 row("channel: a truncated packet is accepted", "shm/chan.c",
     "if (mh->msg_flags & (MSG_TRUNC | MSG_CTRUNC))",
     "if (mh->msg_flags & MSG_OOB)",

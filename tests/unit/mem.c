@@ -113,6 +113,25 @@ START_TEST(a_long_session_name_is_truncated)
 }
 END_TEST
 
+START_TEST(peaks_of_tags_can_be_restarted)
+{
+	struct mem_ledger m;
+	struct err e;
+
+	mem_ledger_init(&m, "s", 100);
+	t_ok(mem_charge(&m, MEM_KV, 30, "keys", &e), &e);
+	t_ok(mem_charge(&m, MEM_RUNTIME, 20, "itself", &e), &e);
+	mem_release(&m, MEM_KV, 30);
+	mem_restart_tag_peaks(&m);
+	ck_assert_uint_eq(m.tag_peak[MEM_KV], 0);
+	ck_assert_uint_eq(m.tag_peak[MEM_RUNTIME], 20);
+	ck_assert_uint_eq(m.peak_bytes, 50);
+	t_ok(mem_charge(&m, MEM_KV, 10, "keys", &e), &e);
+	ck_assert_uint_eq(m.tag_peak[MEM_KV], 10);
+	ck_assert_uint_eq(m.peak_bytes, 50);
+}
+END_TEST
+
 START_TEST(random_charges_keep_the_sums_correct)
 {
 	uint64_t cap = t_rand_below(1000), shadow[MEM_NTAGS] = { 0 };
@@ -156,6 +175,7 @@ main(void)
 		a_refusal_names_session_tensor_sizes_and_remedies,
 		every_tag_has_a_unique_name,
 		a_long_session_name_is_truncated,
+		peaks_of_tags_can_be_restarted,
 		random_charges_keep_the_sums_correct
 	};
 

@@ -1,4 +1,5 @@
-/* worker/cpu/device.c - the host's cores as a device. */
+/* worker/cpu/device.c - the host's cores as a device: with the fastest kernels,
+ * and with the reference kernels. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -80,8 +81,8 @@ cpu_probe(const struct device_conf *dc, struct device_probe *ret,
 }
 
 static int
-cpu_open(const struct device_conf *dc, struct device **ret,
-    struct err *reterr)
+open_with(const struct kernels *k, const struct device_conf *dc,
+    struct device **ret, struct err *reterr)
 {
 	struct device *d = calloc(1, sizeof(*d));
 
@@ -89,9 +90,29 @@ cpu_open(const struct device_conf *dc, struct device **ret,
 		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
 		    "no memory for device cpu", dc->session);
 	d->conf = *dc;
-	kernels_init(&d->k, cpu_flags());
+	d->k = *k;
 	*ret = d;
 	return 0;
+}
+
+static int
+cpu_open(const struct device_conf *dc, struct device **ret,
+    struct err *reterr)
+{
+	struct kernels k;
+
+	kernels_init(&k, cpu_flags());
+	return open_with(&k, dc, ret, reterr);
+}
+
+static int
+reference_open(const struct device_conf *dc, struct device **ret,
+    struct err *reterr)
+{
+	struct kernels k;
+
+	kernels_init_ref(&k);
+	return open_with(&k, dc, ret, reterr);
 }
 
 static void
@@ -295,6 +316,23 @@ const struct device_ops device_cpu = {
 	.layout = LAYOUT_HOST,
 	.probe = cpu_probe,
 	.open = cpu_open,
+	.traits = cpu_traits,
+	.supports = cpu_supports,
+	.alloc = cpu_alloc,
+	.upload = host_mem_upload,
+	.prepare = cpu_prepare,
+	.run = cpu_run,
+	.sync = cpu_sync,
+	.reset = cpu_reset,
+	.close = cpu_close,
+};
+
+const struct device_ops device_reference = {
+	.version = DEVICE_VERSION,
+	.kind = "reference",
+	.layout = LAYOUT_HOST,
+	.probe = cpu_probe,
+	.open = reference_open,
 	.traits = cpu_traits,
 	.supports = cpu_supports,
 	.alloc = cpu_alloc,

@@ -5,9 +5,11 @@
 
 #include <string.h>
 
+#include "config/log.h"
 #include "layers/staging.h"
 #include "shm/event.h"
 #include "worker/stage/report.h"
+#include "worker/stage/selftest.h"
 
 /* Are the slots of both rings large enough for the stage's rows? */
 static int
@@ -23,6 +25,29 @@ do_rings_fit(const struct worker *w)
 	    w->out.slot_bytes >= out;
 }
 
+/* Test the device that was opened.  The memory is less than the staging area
+ * that the plan counts, and is given back; the session's table shows what the
+ * session itself takes. */
+static int
+prove_device(struct worker *w, const struct device_conf *dc,
+    struct err *reterr)
+{
+	const char *kind = w->sc.dev->kind;
+	struct selftest_stats st;
+	int rc = selftest_open(w->sc.dev, w->sc.opened, dc, &st, reterr);
+
+	if (rc < 0)
+		return rc;
+	if (st.untested != NULL)
+		log_info("device %s is not tested: %s", kind, st.untested);
+	else
+		log_debug("device %s computes right: %u operations tested in "
+		    "%.1f ms, largest error %.1g", kind, st.device_ops,
+		    (double)st.ns / 1e6, st.error);
+	mem_restart_tag_peaks(&w->ledger);
+	return 0;
+}
+
 /* Whatever the load needs by name, or from a call that the first step of the
  * confinement denies, is opened here: nothing of the model has arrived. */
 static int
@@ -32,7 +57,8 @@ open_before(struct worker *w, struct err *reterr)
 	const struct load_conf lc = LOAD_CONF_DEFAULT;
 	int rc;
 
-	if ((rc = w->sc.dev->open(&dc, &w->sc.opened, reterr)) < 0)
+	if ((rc = w->sc.dev->open(&dc, &w->sc.opened, reterr)) < 0 ||
+	    (rc = prove_device(w, &dc, reterr)) < 0)
 		return rc;
 	/* Before capabilities are dropped, because memory that root registers
 	 * is not limited.  Without a ring the load uses pread(). */
