@@ -117,13 +117,15 @@ static const struct help {
 .usage = "devices [options]\n",
 .about =
 "Shows each kind of device: found or not and why, its limits and how they\n"
-"are known, and which operations it supports for which types.\n",
+"are known, and which operations it supports for which types. With --verify,\n"
+"also whether its results are right.\n",
 .note =
 "This command opens no model and starts no session: of the common options,\n"
 "only -v and -q have an effect.\n",
 .examples =
 "Example:\n"
-"  straddle devices --json\n",
+"  straddle devices --json\n"
+"  straddle devices --verify\n",
 },
 [CMD_EXPLAIN] = {
 .usage = "explain [options] [MODEL]\n",

@@ -126,6 +126,7 @@ struct conf {
 	int force;		/* quantize --force: replace OUT */
 	int quant_threads;	/* quantize --threads, 0 = one per core */
 	int no_bos;		/* tokenize --no-bos */
+	int verify;		/* devices --verify */
 	int pieces;		/* tokenize --pieces */
 	int special;		/* --special: control tokens in the text */
 	int ignore_eos;		/* --ignore-eos */

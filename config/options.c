@@ -155,6 +155,12 @@ static const struct setting settings[] = {
 	{ OPT(PLAN, 0, "parallel", "N"), INT(parallel, 1, MAX_SEQS, 1),
 	  .help = "plan for N sequences at once, {range} (default {default})" },
 
+	/* devices */
+	{ OPT(DEVICES, 0, "verify", NULL), BOOL(verify),
+	  .help = "also compute small programs on each device and compare the "
+	    "results with the reference kernels: a line for each operation "
+	    "and type; exit code 1 if one is wrong" },
+
 	/* tokenize */
 	{ OPT(TOKENIZE, 0, "no-bos", NULL), BOOL(no_bos),
 	  .help = "omit the beginning-of-text token" },

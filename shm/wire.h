@@ -27,6 +27,9 @@
  *   WIRE_PROBE                 ->
  *                              <-        WIRE_TRAITS, WIRE_LIMIT*,
  *                                        WIRE_CHECK*, WIRE_SUPPORT*, leaves
+ *   WIRE_VERIFY                ->        opens its device, tests it
+ *                              <-        WIRE_VERIFIED* (one per operation and
+ *                                        type), leaves
  * at any time:                 <-        WIRE_ERROR, then it leaves */
 #ifndef SHM_WIRE_H
 #define SHM_WIRE_H
@@ -34,15 +37,15 @@
 #include "config/base.h"
 #include "mem.h"
 
-#define WIRE_VERSION	7u
+#define WIRE_VERSION	8u
 
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
 	WIRE_LOAD, WIRE_EXPLAIN, WIRE_PROBE, WIRE_STATS_ASK, WIRE_RENEW,
-	WIRE_DRILL, WIRE_CONFINE,
+	WIRE_DRILL, WIRE_CONFINE, WIRE_VERIFY,
 	WIRE_HELLO = 64, WIRE_READY, WIRE_STATS, WIRE_PLACED, WIRE_LIMIT,
 	WIRE_SUPPORT, WIRE_END, WIRE_ERROR, WIRE_RENEWED,
-	WIRE_CHECK, WIRE_TRAITS
+	WIRE_CHECK, WIRE_TRAITS, WIRE_VERIFIED
 };
 
 /* fds: [0] the status page. */
@@ -204,6 +207,28 @@ struct wire_check {
 	uint32_t ok;
 	uint32_t pad;
 	char text[320];
+};
+
+enum selftest_verdict {
+	SELFTEST_UNCLAIMED,	/* the device does not claim it: reason */
+	SELFTEST_OK,
+	SELFTEST_WRONG,
+	SELFTEST_MISSED,	/* claimed, but not tested */
+	SELFTEST_NVERDICTS
+};
+
+/* An operation of a device, compared with the reference kernels
+ * (worker/stage/selftest.h). */
+struct wire_verified {
+	char op[16];		/* "layer" = all of one; "" = no result yet:
+				 * the test goes on */
+	char type[16];		/* of weights, keys and values, "" = none */
+	uint32_t verdict;	/* enum selftest_verdict */
+	float got, want;	/* where the error is largest */
+	uint32_t pad;
+	uint64_t n;		/* numbers compared */
+	double error, limit;	/* in units of a row's root mean square */
+	char reason[128];
 };
 
 /* WIRE_END: no payload; closes a list. */

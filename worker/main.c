@@ -57,6 +57,8 @@ dispatch(struct worker *w, struct err *reterr)
 		return order_explain(w, reterr);
 	case WIRE_PROBE:
 		return order_probe(w, reterr);
+	case WIRE_VERIFY:
+		return order_verify(w, reterr);
 	case WIRE_STATS_ASK:
 		return order_stats(w, reterr);
 	case WIRE_DRILL:

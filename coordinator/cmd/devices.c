@@ -15,6 +15,7 @@
 #include "config/words.h"
 #include "shm/wire.h"
 #include "cmd.h"
+#include "devices_verify.h"
 #include "coordinator/engine/queries.h"
 #include "coordinator/print/output.h"
 #include "coordinator/print/wrap.h"
@@ -30,6 +31,7 @@ struct refusal {
 
 struct report {
 	json_t *device;		/* JSON, or NULL: text on stdout */
+	int found;
 	/* The operation in progress; "" = none. */
 	char op[16];
 	char yes[TYPES_LEN];
@@ -67,6 +69,7 @@ on_limit(struct report *a, const struct wire_limit *wl)
 	int is_bytes = strstr(wl->name, "bytes") != NULL;
 
 	if (strcmp(wl->name, "found") == 0) {
+		a->found = wl->value != 0;
 		if (a->device == NULL) {
 			print_found(wl->value != 0, wl->from);
 			return;
@@ -263,36 +266,54 @@ report_machine(const struct conf *c, json_t **ret, struct err *reterr)
 	return 0;
 }
 
+/* Report one kind; its JSON is appended to list. */
+static int
+report_kind(const struct conf *c, const char *kind, struct verify *v,
+    json_t *list, struct err *reterr)
+{
+	struct report a = { 0 };
+	json_t *verified = NULL;
+	int rc;
+
+	if (c->json)
+		a.device = json_pack("{s:s}", "kind", kind);
+	else
+		printf("%s\n", kind);
+	rc = query_device(c, kind, on_answer, &a, reterr);
+	if (rc == -ENODEV) {
+		report_not_built(&a);
+		rc = 0;
+	} else if (!c->json) {
+		print_support(&a);
+	}
+	if (rc == 0 && c->verify && a.found)
+		rc = verify_device(v, c, kind, &verified, reterr);
+	if (!c->json)
+		return rc;
+	if (verified != NULL)
+		json_object_set_new(a.device, "verified", verified);
+	json_array_append_new(list, a.device);
+	return rc;
+}
+
 int
 cmd_devices(const struct conf *c, struct err *reterr)
 {
 	json_t *list = json_array(), *machine = NULL;
-	struct report a;
+	struct verify v = { 0 };
 	const char *kind;
 	unsigned i;
 	int rc;
 
 	rc = report_machine(c, &machine, reterr);
-	for (i = 0; (kind = device_kind(i)) != NULL && rc == 0; i++) {
-		memset(&a, 0, sizeof(a));
-		if (c->json)
-			a.device = json_pack("{s:s}", "kind", kind);
-		else
-			printf("%s\n", kind);
-		rc = query_device(c, kind, on_answer, &a, reterr);
-		if (rc == -ENODEV) {
-			report_not_built(&a);
-			rc = 0;
-		} else if (!c->json) {
-			print_support(&a);
-		}
-		if (c->json)
-			json_array_append_new(list, a.device);
-	}
+	for (i = 0; (kind = device_kind(i)) != NULL && rc == 0; i++)
+		rc = report_kind(c, kind, &v, list, reterr);
 	if (rc == 0 && c->json)
-		return output_json(json_pack("{s:o,s:o}", "machine", machine,
+		rc = output_json(json_pack("{s:o,s:o}", "machine", machine,
 		    "devices", list), 1, reterr);
-	json_decref(machine);
-	json_decref(list);
-	return rc;
+	else {
+		json_decref(machine);
+		json_decref(list);
+	}
+	return rc == 0 && c->verify ? verify_end(&v, c, reterr) : rc;
 }

@@ -21,6 +21,8 @@ answer_bytes(uint32_t type)
 		return sizeof(struct wire_check);
 	case WIRE_SUPPORT:
 		return sizeof(struct wire_support);
+	case WIRE_VERIFIED:
+		return sizeof(struct wire_verified);
 	default:
 		return 0;
 	}
@@ -35,6 +37,7 @@ query_end_texts(uint32_t type, void *answer)
 	struct wire_limit *limit = answer;
 	struct wire_check *check = answer;
 	struct wire_support *support = answer;
+	struct wire_verified *verified = answer;
 
 	switch (type) {
 	case WIRE_PLACED:
@@ -55,6 +58,11 @@ query_end_texts(uint32_t type, void *answer)
 		END(support->op);
 		END(support->type);
 		END(support->reason);
+		break;
+	case WIRE_VERIFIED:
+		END(verified->op);
+		END(verified->type);
+		END(verified->reason);
 		break;
 	}
 }
@@ -113,9 +121,9 @@ session_like(const struct conf *c, const char *kind)
 	return sc;
 }
 
-int
-query_device(const struct conf *c, const char *kind, query_fn *fn, void *arg,
-    struct err *reterr)
+static int
+ask_of_kind(const struct conf *c, const char *kind, uint32_t question,
+    query_fn *fn, void *arg, struct err *reterr)
 {
 	struct session_conf sc = session_like(c, kind);
 	struct plan_session ps = plan_empty_session(&sc, 1);
@@ -129,7 +137,21 @@ query_device(const struct conf *c, const char *kind, query_fn *fn, void *arg,
 	strlcpy(sc.name, kind, sizeof(sc.name));
 	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) < 0)
 		return rc;
-	rc = ask(&s, WIRE_PROBE, fn, arg, reterr);
+	rc = ask(&s, question, fn, arg, reterr);
 	session_close(&s);
 	return rc;
+}
+
+int
+query_device(const struct conf *c, const char *kind, query_fn *fn, void *arg,
+    struct err *reterr)
+{
+	return ask_of_kind(c, kind, WIRE_PROBE, fn, arg, reterr);
+}
+
+int
+query_verify(const struct conf *c, const char *kind, query_fn *fn, void *arg,
+    struct err *reterr)
+{
+	return ask_of_kind(c, kind, WIRE_VERIFY, fn, arg, reterr);
 }

@@ -23,4 +23,8 @@ int query_placement(const struct engine *eng, unsigned i, query_fn *fn,
 int query_device(const struct conf *c, const char *kind, query_fn *fn,
     void *arg, struct err *reterr);
 
+/* The same for what it computes: WIRE_VERIFIED. */
+int query_verify(const struct conf *c, const char *kind, query_fn *fn,
+    void *arg, struct err *reterr);
+
 #endif

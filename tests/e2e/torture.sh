@@ -61,6 +61,7 @@ torture coordinator:alloc explain "${TINY[@]}" --json
 torture worker:alloc explain "${TINY[@]}"
 torture worker:message explain "${TINY[@]}" --json
 torture worker:message devices --json
+torture worker:message devices --verify --json
 torture worker:message run "${ONE[@]}" -p a -n 3 --temp 0 -v
 torture coordinator:alloc inspect "$T/tiny.gguf" --json
 torture coordinator:alloc devices --json

@@ -302,6 +302,7 @@ START_TEST(a_confinement_out_of_order_is_refused)
 	ck_assert(is_refused(order_confine(&w, &err)));	/* a second */
 	receive("", 0, NULL, 0, 0);
 	ck_assert(is_refused(order_probe(&w, &err)));
+	ck_assert(is_refused(order_verify(&w, &err)));
 	w.is_confined = 0;
 	receive(&wc, sizeof(wc) - 1, NULL, 0, 0);
 	ck_assert(is_refused(order_confine(&w, &err)));
@@ -311,6 +312,7 @@ START_TEST(a_confinement_out_of_order_is_refused)
 	receive(&wc, sizeof(wc), NULL, 0, 0);
 	ck_assert(is_refused(order_confine(&w, &err)));
 	ck_assert(!w.is_confined);
+	ck_assert(is_refused(order_verify(&w, &err)));
 	chan_msg_done(&w.msg);
 }
 END_TEST

@@ -15,6 +15,7 @@ START_TEST(every_text_of_an_answer_ends_in_it)
 	struct wire_limit l;
 	struct wire_check c;
 	struct wire_support s;
+	struct wire_verified v;
 
 	memset(&p, 'x', sizeof(p));
 	query_end_texts(WIRE_PLACED, &p);
@@ -35,6 +36,11 @@ START_TEST(every_text_of_an_answer_ends_in_it)
 	CHECK_TEXT(s.op);
 	CHECK_TEXT(s.type);
 	CHECK_TEXT(s.reason);
+	memset(&v, 'x', sizeof(v));
+	query_end_texts(WIRE_VERIFIED, &v);
+	CHECK_TEXT(v.op);
+	CHECK_TEXT(v.type);
+	CHECK_TEXT(v.reason);
 }
 END_TEST
 

@@ -38,9 +38,8 @@ prove_device(struct worker *w, const struct device_conf *dc,
 
 	if (rc < 0)
 		return rc;
-	if (st.untested != NULL)
-		log_info("device %s is not tested: %s", kind, st.untested);
-	else
+	w->untested = st.untested;
+	if (st.untested == NULL)
 		log_debug("device %s computes right: %u operations tested in "
 		    "%.1f ms, largest error %.1g", kind, st.device_ops,
 		    (double)st.ns / 1e6, st.error);
@@ -111,6 +110,10 @@ order_load(struct worker *w, struct err *reterr)
 	if (rc < 0)
 		return rc;
 	order_pin_after_load(w);
+	/* Not before: a refusal is one line. */
+	if (w->untested != NULL)
+		log_info("device %s is not tested: %s", w->sc.dev->kind,
+		    w->untested);
 	r.file_bytes = st.file_bytes;
 	r.read_bytes = st.read_bytes;
 	r.load_ns = st.ns;

@@ -7,7 +7,8 @@
  *	rings.c		WIRE_RINGS, WIRE_RENEW: its connections
  *	load.c		WIRE_CONFINE: open the device, confine; WIRE_LOAD:
  *			open the stage, read weights, confine further
- *	questions.c	WIRE_STATS_ASK, WIRE_EXPLAIN, WIRE_PROBE, WIRE_DRILL
+ *	questions.c	WIRE_STATS_ASK, WIRE_EXPLAIN, WIRE_PROBE, WIRE_VERIFY,
+ *			WIRE_DRILL
  *
  * The payload of the current order is in worker.msg.  Every function returns 0
  * or -errno with a message; an order that does not fit the worker's state is
@@ -43,6 +44,7 @@ struct worker {
 	int32_t confined[CONFINE_NPARTS];
 	int is_confined;		/* WIRE_CONFINE was carried out */
 	uint64_t open_ns;		/* that its device took to open */
+	const char *untested;		/* why not; NULL = its device passed */
 	struct load_uring uring;
 	int stopped;			/* after BATCH_STOP: questions only */
 	int leave;			/* the coordinator closed the channel */
@@ -68,6 +70,7 @@ int order_load(struct worker *w, struct err *reterr);
 int order_stats(struct worker *w, struct err *reterr);
 int order_explain(struct worker *w, struct err *reterr);
 int order_probe(struct worker *w, struct err *reterr);
+int order_verify(struct worker *w, struct err *reterr);
 int order_drill(struct worker *w, struct err *reterr);
 
 /* -EBADMSG: the current message is malformed or out of order. */

@@ -65,6 +65,16 @@ order_probe(struct worker *w, struct err *reterr)
 }
 
 int
+order_verify(struct worker *w, struct err *reterr)
+{
+	const struct device_conf dc = stage_device_conf(&w->sc);
+
+	if (w->sc.par == NULL || w->is_confined)
+		return order_refuse(w, reterr);
+	return probe_verify(&w->chan, w->sc.dev, &dc, reterr);
+}
+
+int
 order_drill(struct worker *w, struct err *reterr)
 {
 	struct wire_drill d;

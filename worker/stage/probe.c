@@ -1,4 +1,5 @@
-/* worker/stage/probe.c - sends limits, supported operations and placements. */
+/* worker/stage/probe.c - sends limits, supported operations, results of the
+ * self-test and placements. */
 #include "probe.h"
 
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include "kernels/cpu.h"
 #include "shm/wire.h"
 #include "report.h"
+#include "selftest.h"
 
 /* Report whether the device runs an op whose weight has this type. */
 static int
@@ -106,6 +108,42 @@ probe_device(struct chan *c, const struct device_ops *dev,
 	    (rc = report_supports(c, dev, reterr)) < 0)
 		return rc;
 	return report(c, WIRE_END, NULL, 0, reterr);
+}
+
+static int
+report_verified(void *arg, const struct selftest_line *l, struct err *reterr)
+{
+	struct wire_verified wv = { 0 };
+
+	if (l != NULL) {
+		strlcpy(wv.op, l->op, sizeof(wv.op));
+		strlcpy(wv.type, l->type, sizeof(wv.type));
+		strlcpy(wv.reason, l->reason, sizeof(wv.reason));
+		wv.verdict = l->verdict;
+		wv.got = l->got;
+		wv.want = l->want;
+		wv.n = l->n;
+		wv.error = l->error;
+		wv.limit = l->limit;
+	}
+	return report(arg, WIRE_VERIFIED, &wv, sizeof(wv), reterr);
+}
+
+int
+probe_verify(struct chan *c, const struct device_ops *dev,
+    const struct device_conf *dc, struct err *reterr)
+{
+	const struct selftest_line nothing = { .op = "all", .type = "",
+	    .reason = "it computes nothing, on purpose" };
+	struct device *d = NULL;
+	int rc;
+
+	if (dev->computes_nothing)
+		rc = report_verified(c, &nothing, reterr);
+	else if ((rc = dev->open(dc, &d, reterr)) == 0)
+		rc = selftest_all(dev, d, dc, report_verified, c, reterr);
+	dev->close(d);
+	return rc < 0 ? rc : report(c, WIRE_END, NULL, 0, reterr);
 }
 
 int

@@ -1,5 +1,5 @@
-/* worker/stage/probe.h - reports limits, support and placement of a device, for
- * `devices`, `plan` and `explain`.
+/* worker/stage/probe.h - reports limits, support, results and placement of a
+ * device, for `devices`, `plan` and `explain`.
  * Owns: nothing.  Called by the worker's orders; sends its messages itself. */
 #ifndef WORKER_STAGE_PROBE_H
 #define WORKER_STAGE_PROBE_H
@@ -11,6 +11,11 @@
  * `from`); WIRE_CHECK per requirement on the machine; WIRE_SUPPORT per
  * operation and weight type; WIRE_END. */
 int probe_device(struct chan *c, const struct device_ops *dev,
+    const struct device_conf *dc, struct err *reterr);
+
+/* Open the device and test it: WIRE_VERIFIED per operation and type,
+ * WIRE_END. */
+int probe_verify(struct chan *c, const struct device_ops *dev,
     const struct device_conf *dc, struct err *reterr);
 
 /* WIRE_PLACED per operation, WIRE_END. */

@@ -15,6 +15,7 @@
 #ifndef WORKER_STAGE_SELFTEST_H
 #define WORKER_STAGE_SELFTEST_H
 
+#include "shm/wire.h"
 #include "worker/device.h"
 
 struct selftest_stats {
@@ -31,13 +32,6 @@ struct selftest_stats {
 int selftest_open(const struct device_ops *ops, struct device *d,
     const struct device_conf *dc, struct selftest_stats *ret,
     struct err *reterr);
-
-enum selftest_verdict {
-	SELFTEST_UNCLAIMED,	/* the device does not claim it: reason */
-	SELFTEST_OK,
-	SELFTEST_WRONG,
-	SELFTEST_MISSED		/* claimed, but in no program: not tested */
-};
 
 /* An operation with weights, keys and values, or none, of one type. */
 struct selftest_line {
