@@ -120,13 +120,13 @@ FUZZSRC := $(filter-out tests/fuzz/main.c,$(call matching,tests/fuzz/*.c))
 PROGSRC := $(sort $(call matching,tests/unit/*.c tests/check/bench_*.c) \
            $(FUZZSRC) tests/check/hexagon.c tests/check/kernels.c \
            tests/check/ring_loop.c $(call matching,tests/tools/*.c))
-# Takes the place of the vendor's library of the same name.
-STANDIN := tests/standin/cdsprpc.c
+# Each takes the place of the vendor's library of the same name.
+STANDINS := $(addprefix $(B)/tests/standin/,libcdsprpc.so librknnrt.so)
 TESTLIB := $(B)/tests/libtests.a
-TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC) $(STANDIN) \
-           tests/fuzz/main.c, \
+TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC) \
+           $(call matching,tests/standin/*.c) tests/fuzz/main.c, \
            $(call files_in,tests,*.c)))
-PROGS   := $(PROGSRC:%.c=$(B)/%) $(B)/tests/standin/libcdsprpc.so
+PROGS   := $(PROGSRC:%.c=$(B)/%) $(STANDINS)
 UNIT    := $(filter $(B)/tests/unit/%,$(PROGS))
 # Slow builds (emulated, sanitized) leave out the scripts that consist of many
 # runs: the fast tiers cover what they test.
@@ -257,13 +257,20 @@ $(B)/tests/%: $(B)/tests/%.o $(TESTLIB) $(LIB)
 	echo "  LINK  $@"
 	$(CC) $(ALLFLAGS) -o $@ $^ $(HARDEN_LD) $(LDFLAGS) $(LIBS)
 
-$(B)/tests/standin/libcdsprpc.so: $(addprefix $(S),$(STANDIN) shm/event.c \
-    $(call matching,kernels/hexagon/*.h) tests/standin/cdsprpc.h shm/event.h \
-    Makefile) $(FLAGS)
+# Found through LD_LIBRARY_PATH.
+standins: $(STANDINS)
+$(B)/tests/standin/libcdsprpc.so: $(addprefix $(S),tests/standin/cdsprpc.c \
+    shm/event.c $(call matching,kernels/hexagon/*.h) \
+    tests/standin/cdsprpc.h shm/event.h)
+$(B)/tests/standin/librknnrt.so: $(addprefix $(S), \
+    $(call matching,tests/standin/*rknnrt*) kernels/types/quant.c \
+    kernels/types/quant.h worker/rknpu/api.h config/base.h)
+$(B)/tests/standin/librknnrt.so: HIDDEN := -fvisibility=hidden
+$(STANDINS): $(S)Makefile $(FLAGS)
 	echo "  CC    $@"
 	mkdir -p $(@D)
-	$(CC) $(ALLFLAGS) -fPIC -shared -Wl,-soname,libcdsprpc.so -o $@ \
-	    $(filter %.c,$^) $(filter-out -pie,$(HARDEN_LD)) $(LDFLAGS)
+	$(CC) $(ALLFLAGS) -fPIC $(HIDDEN) -shared -Wl,-soname,$(@F) -o $@ \
+	    $(filter %.c,$^) $(filter-out -pie,$(HARDEN_LD)) $(LDFLAGS) -lm
 
 # The same parsers, driven by libFuzzer.
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TESTLIB) $(LIB)
@@ -523,6 +530,7 @@ help:
 	echo "make install       below PREFIX (/usr/local), DESTDIR; uninstall"
 	echo "make deb           a Debian package, in build/deb"
 	echo "make dist          an archive to carry to a board (CROSS=...)"
+	echo "make standins      the tests' libraries in place of vendors'"
 	echo "make skel          the DSP's module alone (HEXAGON_SDK_ROOT=...)"
 	echo "make check         the tests: quick and complete"
 	echo "  check-all        the same with every combination; minutes"
@@ -545,8 +553,8 @@ help:
 	echo "V=1 shows commands; CC=clang-14; SAN=address|thread; B=DIR;"
 	echo "CROSS=aarch64-linux-gnu- builds for aarch64"
 
-.PHONY: all demo install install-built uninstall dist deb deb-built skel \
-    check check-built check-all check-kernels check-includes check-rows \
+.PHONY: all demo install install-built uninstall dist deb deb-built standins \
+    skel check check-built check-all check-kernels check-includes check-rows \
     check-asan check-tsan check-clang check-programs check-arm64 \
     check-conformance check-faults check-package check-big check-vm \
     check-fresh check-fuzz fuzz-built check-kills check-stress check-torture \

@@ -1,0 +1,1036 @@
+/* tests/unit/rknpu_standin.c - tests of the stand-in for librknnrt.so: each of its
+ * switches shows its effect, and each misuse is counted.  A test of the device
+ * means something only if these hold. */
+#include "tests/support/rknpu.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A product of int8 with native matrices, ready to run. */
+static void
+open_native(struct rk_product *p, int domain)
+{
+	struct rknn_matmul_info info;
+
+	rknn_info(&info, RKNN_INT8_MM_INT8_TO_INT32, 3, 64, 64);
+	info.B_layout = info.AC_layout = RKNN_MM_LAYOUT_NATIVE;
+	info.iommu_domain_id = domain;
+	ck_assert_int_eq(rk_open(p, "rk3588", &info), RKNN_SUCC);
+}
+
+static void
+open_type(struct rk_product *p, int type, uint32_t k)
+{
+	struct rknn_matmul_info info;
+
+	rknn_info(&info, type, 2, k, 64);
+	info.B_layout = RKNN_MM_LAYOUT_NATIVE;
+	ck_assert_int_eq(rk_open(p, "rk3588", &info), RKNN_SUCC);
+}
+
+static int
+run_again(struct rk_product *p)
+{
+	int rc = rk_lib()->rknn_matmul_run(p->ctx);
+
+	rk_sync(p, RKNPU_C, RKNN_MEMORY_SYNC_FROM_DEVICE);
+	return rc;
+}
+
+/* Change A, and the exact result with it. */
+static void
+double_a(struct rk_product *p)
+{
+	size_t i;
+
+	for (i = 0; i < (size_t)p->info.M * (size_t)p->info.K; i++)
+		p->a[i] = (int8_t)(p->a[i] / 4 * 2);
+	memset(p->sum, 0, (size_t)p->info.M * (size_t)p->info.N *
+	    sizeof(*p->sum));
+	for (i = 0; i < (size_t)p->info.M * (size_t)p->info.N; i++) {
+		size_t m = i / (size_t)p->info.N, n = i % (size_t)p->info.N;
+		size_t k, nk = (size_t)p->info.K;
+
+		for (k = 0; k < nk; k++)
+			p->sum[i] += p->a[m * nk + k] *
+			    p->b[k * (size_t)p->info.N + n];
+	}
+}
+
+/* Expect these misuses, and end without check_clean(). */
+#define MISUSED(n, text) do {						\
+	struct rknn_standin_counts c_ = rk_counts();			\
+	ck_assert_msg(c_.misuses == (n) && strstr(c_.first_misuse,	\
+	    (text)) != NULL, "%u misuses: %s", c_.misuses,		\
+	    c_.first_misuse);						\
+	_exit(0);							\
+} while (0)
+
+static void
+expect_abort(const char *switches, void (*fn)(void))
+{
+	int status = rk_child(switches, fn);
+
+	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT,
+	    "%s: status %#x", switches, status);
+}
+
+/* --- caches --- */
+
+static void
+forget_sync_of_a(void)
+{
+	struct rk_product p;
+
+	open_native(&p, 0);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert(rk_is_right(&p));
+	double_a(&p);
+	rk_put(&p, RKNPU_A);
+	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert(!rk_is_right(&p));
+	rk_sync(&p, RKNPU_A, RKNN_MEMORY_SYNC_TO_DEVICE);
+	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert(rk_is_right(&p));
+	rk_close(&p);
+}
+
+START_TEST(the_npu_sees_only_memory_that_was_synced)
+{
+	rk_run("", forget_sync_of_a);
+}
+END_TEST
+
+static void
+forget_sync_of_c(void)
+{
+	struct rk_product p;
+
+	open_native(&p, 0);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	double_a(&p);
+	rk_put(&p, RKNPU_A);
+	rk_sync(&p, RKNPU_A, RKNN_MEMORY_SYNC_TO_DEVICE);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx), RKNN_SUCC);
+	ck_assert(!rk_is_right(&p));
+	/* The other direction does not help. */
+	rk_sync(&p, RKNPU_C, RKNN_MEMORY_SYNC_TO_DEVICE);
+	ck_assert(!rk_is_right(&p));
+	rk_sync(&p, RKNPU_C, RKNN_MEMORY_SYNC_FROM_DEVICE);
+	ck_assert(rk_is_right(&p));
+	rk_close(&p);
+}
+
+START_TEST(a_result_is_seen_only_after_a_sync)
+{
+	rk_run("", forget_sync_of_c);
+}
+END_TEST
+
+/* The cache writes the program's bytes back over the result. */
+static void
+write_into_c(void)
+{
+	struct rk_product p;
+
+	open_native(&p, 0);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert(rk_is_right(&p));
+	((char *)p.mem[RKNPU_C]->virt_addr)[70] ^= 1;
+	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert(!rk_is_right(&p));
+	/* Written back before the run, they do no harm. */
+	((char *)p.mem[RKNPU_C]->virt_addr)[70] ^= 1;
+	rk_sync(&p, RKNPU_C, RKNN_MEMORY_SYNC_TO_DEVICE);
+	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert(rk_is_right(&p));
+	rk_close(&p);
+}
+
+START_TEST(bytes_written_into_c_come_back_over_a_result)
+{
+	rk_run("", write_into_c);
+}
+END_TEST
+
+static void
+forget_all_syncs(void)
+{
+	struct rk_product p;
+
+	open_native(&p, 0);
+	rk_put(&p, RKNPU_A);
+	rk_put(&p, RKNPU_B);
+	ck_assert_int_eq(rk_bind(&p, RKNPU_A), RKNN_SUCC);
+	ck_assert_int_eq(rk_bind(&p, RKNPU_B), RKNN_SUCC);
+	ck_assert_int_eq(rk_bind(&p, RKNPU_C), RKNN_SUCC);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx), RKNN_SUCC);
+	ck_assert_int_eq(rk_is_right(&p), getenv("RK_COHERENT") != NULL);
+	rk_close(&p);
+}
+
+START_TEST(coherent_memory_needs_no_sync)
+{
+	rk_run("coherent=0", forget_all_syncs);
+	setenv("RK_COHERENT", "1", 1);
+	rk_run("coherent=1", forget_all_syncs);
+	unsetenv("RK_COHERENT");
+}
+END_TEST
+
+/* Replace B's memory by a view of it, at an offset. */
+static void
+use_view(void)
+{
+	const struct rknn_lib *lib = rk_lib();
+	struct rknn_tensor_mem *big, *view;
+	struct rk_product p;
+	uint32_t n;
+
+	open_native(&p, 0);
+	n = (uint32_t)p.layout[RKNPU_B].nbytes;
+	big = lib->rknn_create_mem(p.ctx, n + 8192);
+	ck_assert_ptr_nonnull(big);
+	ck_assert_ptr_null(lib->rknn_create_mem_from_fd(p.ctx, big->fd,
+	    big->virt_addr, n, 8193));
+	ck_assert_ptr_null(lib->rknn_create_mem_from_fd(p.ctx, big->fd + 999,
+	    big->virt_addr, n, 0));
+	view = lib->rknn_create_mem_from_fd(p.ctx, big->fd, big->virt_addr, n,
+	    4096);
+	ck_assert_ptr_nonnull(view);
+	ck_assert_ptr_eq(view->virt_addr, (char *)big->virt_addr + 4096);
+	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, p.mem[RKNPU_B]), 0);
+	p.mem[RKNPU_B] = view;
+	/* Synced through its owner alone. */
+	rk_put(&p, RKNPU_A);
+	rk_put(&p, RKNPU_B);
+	rk_sync(&p, RKNPU_A, RKNN_MEMORY_SYNC_TO_DEVICE);
+	ck_assert_int_eq(lib->rknn_mem_sync(p.ctx, big,
+	    RKNN_MEMORY_SYNC_TO_DEVICE), RKNN_SUCC);
+	rk_bind(&p, RKNPU_A);
+	rk_bind(&p, RKNPU_B);
+	rk_bind(&p, RKNPU_C);
+	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert(rk_is_right(&p));
+	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, big), RKNN_SUCC);
+	rk_close(&p);
+}
+
+static void
+sync_view(void)
+{
+	const struct rknn_lib *lib = rk_lib();
+	struct rknn_tensor_mem *a;
+	struct rk_product p;
+
+	open_native(&p, 0);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	a = lib->rknn_create_mem_from_fd(p.ctx, p.mem[RKNPU_A]->fd,
+	    p.mem[RKNPU_A]->virt_addr, p.mem[RKNPU_A]->size, 0);
+	ck_assert_ptr_nonnull(a);
+	double_a(&p);
+	rk_put(&p, RKNPU_A);
+	ck_assert_int_eq(lib->rknn_mem_sync(p.ctx, a,
+	    RKNN_MEMORY_SYNC_TO_DEVICE), RKNN_SUCC);
+	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert(!rk_is_right(&p));
+	MISUSED(1, "is not synced");
+}
+
+START_TEST(a_view_is_synced_through_its_owner_alone)
+{
+	rk_run("", use_view);
+	ck_assert_int_eq(rk_child("", sync_view), 0);
+}
+END_TEST
+
+static void
+use_create_mem2(void)
+{
+	const struct rknn_lib *lib = rk_lib();
+	struct rknn_tensor_mem *m;
+	struct rk_product p;
+
+	open_native(&p, 0);
+	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, p.mem[RKNPU_A]), 0);
+	p.mem[RKNPU_A] = lib->rknn_create_mem2(p.ctx,
+	    p.layout[RKNPU_A].nbytes, RKNN_FLAG_MEMORY_NON_CACHEABLE);
+	ck_assert_ptr_nonnull(p.mem[RKNPU_A]);
+	/* Not coherent either. */
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert(rk_is_right(&p));
+	double_a(&p);
+	rk_put(&p, RKNPU_A);
+	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert(!rk_is_right(&p));
+	ck_assert_ptr_null(lib->rknn_create_mem2(p.ctx, UINT64_C(1) << 32, 0));
+	m = lib->rknn_create_mem2(0, 4096, RKNN_FLAG_MEMORY_NO_CONTEXT);
+	ck_assert_ptr_nonnull(m);
+	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, m), RKNN_SUCC);
+	rk_close(&p);
+}
+
+START_TEST(memory_that_is_not_cached_is_not_coherent)
+{
+	rk_run("", use_create_mem2);
+}
+END_TEST
+
+/* --- binding --- */
+
+/* layouts of B: row-major and transposed are copied when they are bound. */
+static void
+change_b(int layout, int is_seen)
+{
+	struct rknn_matmul_info info;
+	struct rk_product p;
+	size_t i;
+
+	rknn_info(&info, RKNN_INT8_MM_INT8_TO_INT32, 3, 64, 64);
+	info.B_layout = (int16_t)layout;
+	ck_assert_int_eq(rk_open(&p, "rk3588", &info), RKNN_SUCC);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	for (i = 0; i < 64 * 64; i++)
+		p.b[i] = (int8_t)(p.b[i] / 4 * 2);
+	double_a(&p);			/* computes the new result */
+	rk_put(&p, RKNPU_A);
+	rk_sync(&p, RKNPU_A, RKNN_MEMORY_SYNC_TO_DEVICE);
+	rk_put(&p, RKNPU_B);
+	rk_sync(&p, RKNPU_B, RKNN_MEMORY_SYNC_TO_DEVICE);
+	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert_int_eq(rk_is_right(&p), is_seen);
+	ck_assert_int_eq(rk_bind(&p, RKNPU_B), RKNN_SUCC);
+	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert(rk_is_right(&p));
+	rk_close(&p);
+}
+
+static void
+change_each_b(void)
+{
+	change_b(RKNN_MM_LAYOUT_NATIVE, 1);
+	change_b(RKNN_MM_LAYOUT_NORM, 0);
+	change_b(RKNN_MM_LAYOUT_TP_NORM, 0);
+}
+
+START_TEST(only_native_b_may_change_after_it_was_bound)
+{
+	rk_run("", change_each_b);
+}
+END_TEST
+
+static void
+bind_wrongly(void)
+{
+	const struct rknn_lib *lib = rk_lib();
+	struct rknn_matmul_tensor_attr attr;
+	struct rknn_tensor_mem *small;
+	struct rk_product p;
+
+	open_native(&p, 0);
+	attr = p.attr.A;
+	attr.name[0] = 'D';
+	ck_assert_int_eq(lib->rknn_matmul_set_io_mem(p.ctx, p.mem[0], &attr),
+	    RKNN_ERR_PARAM_INVALID);
+	attr = p.attr.A;
+	attr.dims[0]++;
+	ck_assert_int_eq(lib->rknn_matmul_set_io_mem(p.ctx, p.mem[0], &attr),
+	    RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(lib->rknn_matmul_set_io_mem(p.ctx, NULL, &p.attr.A),
+	    RKNN_ERR_PARAM_INVALID);
+	small = lib->rknn_create_mem(p.ctx, p.attr.A.size - 1);
+	ck_assert_int_eq(lib->rknn_matmul_set_io_mem(p.ctx, small, &p.attr.A),
+	    RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, small), RKNN_SUCC);
+	rk_close(&p);
+}
+
+START_TEST(only_the_contexts_own_attributes_are_taken)
+{
+	rk_run("", bind_wrongly);
+}
+END_TEST
+
+static void
+run_unbound(void)
+{
+	struct rk_product p;
+
+	open_native(&p, 0);
+	ck_assert_int_eq(rk_bind(&p, RKNPU_A), RKNN_SUCC);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx),
+	    RKNN_ERR_INPUT_INVALID);
+	ck_assert_int_eq(rk_bind(&p, RKNPU_B), RKNN_SUCC);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx),
+	    RKNN_ERR_OUTPUT_INVALID);
+	MISUSED(2, "B is not bound");
+}
+
+static void
+use_destroyed_memory(void)
+{
+	struct rk_product p;
+
+	open_native(&p, 0);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert_int_eq(rk_lib()->rknn_destroy_mem(p.ctx, p.mem[RKNPU_A]),
+	    RKNN_SUCC);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx), RKNN_ERR_FAIL);
+	ck_assert_int_lt(rk_lib()->rknn_destroy_mem(p.ctx, p.mem[RKNPU_A]),
+	    0);
+	MISUSED(2, "the memory of A was destroyed");
+}
+
+static void
+use_destroyed_context(void)
+{
+	struct rk_product p;
+
+	open_native(&p, 0);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_destroy(p.ctx), RKNN_SUCC);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx),
+	    RKNN_ERR_CTX_INVALID);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_destroy(p.ctx),
+	    RKNN_ERR_CTX_INVALID);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_set_core_mask(p.ctx, 1),
+	    RKNN_ERR_CTX_INVALID);
+	ck_assert_ptr_null(rk_lib()->rknn_create_mem(p.ctx, 64));
+	ck_assert_uint_eq(rk_counts().mems, 3);	/* left behind */
+	MISUSED(4, "rknn_matmul_run: context");
+}
+
+START_TEST(use_after_the_end_is_counted)
+{
+	ck_assert_int_eq(rk_child("", run_unbound), 0);
+	ck_assert_int_eq(rk_child("", use_destroyed_memory), 0);
+	ck_assert_int_eq(rk_child("", use_destroyed_context), 0);
+}
+END_TEST
+
+static void
+leave_garbage_in_info(void)
+{
+	struct rknn_matmul_info info;
+	struct rk_product p;
+
+	rknn_info(&info, 2, 1, 64, 64);
+	info.reserved[33] = 1;
+	ck_assert_int_eq(rk_open(&p, "rk3588", &info), RKNN_SUCC);
+	MISUSED(1, "not zeroed");
+}
+
+START_TEST(a_structure_that_is_not_zeroed_is_counted)
+{
+	ck_assert_int_eq(rk_child("", leave_garbage_in_info), 0);
+}
+END_TEST
+
+/* --- shapes --- */
+
+static int
+create(int type, int m, int k, int n, int b_layout)
+{
+	const struct rknn_lib *lib = rk_lib();
+	struct rknn_matmul_io_attr attr;
+	struct rknn_matmul_info info;
+	uint64_t ctx;
+	int rc;
+
+	rknn_info(&info, type, (uint32_t)m, (uint32_t)k, (uint32_t)n);
+	info.B_layout = (int16_t)b_layout;
+	if ((rc = lib->rknn_matmul_create(&ctx, &info, &attr)) == RKNN_SUCC)
+		ck_assert_int_eq(lib->rknn_matmul_destroy(ctx), RKNN_SUCC);
+	return rc;
+}
+
+static void
+create_unaligned(void)
+{
+	ck_assert_int_eq(create(2, 1, 64, 48, 1), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(create(2, 1, 48, 64, 1), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(create(10, 1, 64, 96, 1), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(create(10, 1, 64, 64, 0), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(create(1, 1, 64, 24, 1), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(create(1, 0, 64, 16, 1), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(create(1, 1, 64, 16, 3), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(create(1, 1, 64, 16, 1), RKNN_SUCC);
+	/* No limit of N. */
+	ck_assert_int_eq(create(2, 1, 32, 87392, 1), RKNN_SUCC);
+}
+
+START_TEST(sizes_that_are_not_aligned_are_refused)
+{
+	rk_run("", create_unaligned);
+}
+END_TEST
+
+static void
+create_large_k(void)
+{
+	const char *want = getenv("RK_WANT");
+
+	ck_assert_int_eq(create(2, 1, 10240, 64, 1), RKNN_SUCC);
+	ck_assert_int_eq(create(2, 1, 10272, 64, 1), atoi(want));
+}
+
+static void
+create_aborting_float(void)
+{
+	ck_assert_int_eq(create(2, 1, 16640, 64, 1), RKNN_SUCC);
+	create(1, 1, 16640, 64, 1);
+}
+
+static void
+create_64(void)
+{
+	create(2, 1, 64, 64, 1);
+}
+
+START_TEST(large_k_is_refused_or_ends_the_process)
+{
+	setenv("RK_WANT", "0", 1);
+	rk_run("version=2.0.0b0", create_large_k);
+	setenv("RK_WANT", "-5", 1);
+	rk_run("version=1.6.0", create_large_k);
+	rk_run("max-k=10240", create_large_k);
+	unsetenv("RK_WANT");
+	expect_abort("", create_aborting_float);
+	rk_run("abort-k=none", create_aborting_float);
+	expect_abort("abort-k=32+64", create_64);
+	rk_run("abort-k=32+96", create_64);
+}
+END_TEST
+
+/* K of more than a segment, in one context. */
+static void
+multiply_segments(void)
+{
+	struct rk_product p;
+
+	open_type(&p, RKNN_INT8_MM_INT8_TO_INT32, 8192 + 2048);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert_int_eq(rk_is_right(&p), getenv("RK_WRONG") == NULL);
+	rk_close(&p);
+}
+
+START_TEST(native_b_has_segments_of_k)
+{
+	rk_run("", multiply_segments);
+	setenv("RK_WRONG", "1", 1);
+	rk_run("segments=0", multiply_segments);
+	unsetenv("RK_WRONG");
+}
+END_TEST
+
+/* Several M in one context. */
+static void
+change_shape(void)
+{
+	const struct rknn_lib *lib = rk_lib();
+	struct rknn_matmul_shape shapes[] = { { 1, 64, 64 }, { 3, 64, 64 } };
+	struct rknn_matmul_io_attr attrs[2];
+	struct rk_product p;
+	uint64_t ctx;
+
+	open_native(&p, 0);
+	ck_assert_int_eq(lib->rknn_matmul_destroy(p.ctx), RKNN_SUCC);
+	ck_assert_int_eq(lib->rknn_matmul_create_dynamic_shape(&ctx, &p.info,
+	    2, shapes, attrs), RKNN_SUCC);
+	p.ctx = ctx;
+	ck_assert_uint_eq(attrs[0].A.dims[1], 1);
+	ck_assert_uint_eq(attrs[1].A.dims[1], 3);
+	p.attr = attrs[1];
+	ck_assert_int_eq(rk_bind(&p, RKNPU_A), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(lib->rknn_matmul_set_dynamic_shape(ctx, &shapes[1]),
+	    RKNN_SUCC);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert(rk_is_right(&p));
+	shapes[1].M = 4;
+	ck_assert_int_eq(lib->rknn_matmul_set_dynamic_shape(ctx, &shapes[1]),
+	    RKNN_ERR_PARAM_INVALID);
+	shapes[1].K = 96;
+	ck_assert_int_eq(lib->rknn_matmul_create_dynamic_shape(&ctx, &p.info,
+	    2, shapes, attrs), RKNN_ERR_PARAM_INVALID);
+	rk_close(&p);
+}
+
+START_TEST(only_m_varies_in_a_dynamic_shape)
+{
+	rk_run("", change_shape);
+}
+END_TEST
+
+/* --- cores and domains --- */
+
+static int ncores;			/* of the child process */
+
+static void
+set_masks(void)
+{
+	static const int masks[] = { 0, 1, 2, 4, 3, 7, 0xffff, 8, -1 };
+	struct rknn_matmul_info info;
+	struct rk_product p;
+	unsigned i;
+	int want;
+
+	rknn_info(&info, RKNN_INT8_MM_INT8_TO_INT32, 1, 64, 64);
+	ck_assert_int_eq(rk_open(&p, ncores == 3 ? "rk3588" : ncores == 2 ?
+	    "rk3576" : "rk3566", &info), RKNN_SUCC);
+	for (i = 0; i < NITEMS(masks); i++) {
+		want = ncores > 1 && (masks[i] == 0 || masks[i] == 1 ||
+		    masks[i] == 2 || (masks[i] == 4 && ncores == 3)) ?
+		    RKNN_SUCC : RKNN_ERR_FAIL;
+		ck_assert_msg(rk_lib()->rknn_matmul_set_core_mask(p.ctx,
+		    masks[i]) == want, "%d cores, mask %d", ncores, masks[i]);
+	}
+	rk_close(&p);
+}
+
+START_TEST(a_product_takes_one_core)
+{
+	static const char *const socs[] = { "soc=rk3566", "soc=rk3576",
+	    "soc=rk3588" };
+
+	for (ncores = 1; ncores <= 3; ncores++)
+		rk_run(socs[ncores - 1], set_masks);
+}
+END_TEST
+
+static void
+use_domains(void)
+{
+	struct rknn_matmul_info info;
+	struct rk_product p, q;
+	int domain;
+
+	for (domain = 0; domain < RKNN_DOMAINS; domain++) {
+		open_native(&p, domain);
+		ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+		ck_assert(rk_is_right(&p));
+		/* A, B, C and 64 KiB of the context. */
+		ck_assert_uint_eq(rk_counts().domain_bytes[domain],
+		    3 * 4096 + 65536);
+		rk_close(&p);
+		ck_assert_uint_eq(rk_counts().domain_bytes[domain], 0);
+	}
+	ck_assert_uint_eq(rk_counts().switches, RKNN_DOMAINS - 1);
+	rknn_info(&info, 2, 1, 64, 64);
+	info.iommu_domain_id = RKNN_DOMAINS;
+	ck_assert_int_eq(rk_open(&q, "rk3588", &info), RKNN_ERR_PARAM_INVALID);
+	info.iommu_domain_id = -1;
+	ck_assert_int_eq(rk_open(&q, "rk3588", &info), RKNN_ERR_PARAM_INVALID);
+}
+
+static void
+need_new_driver(void)
+{
+	struct rknn_matmul_info info;
+	struct rk_product p;
+
+	rknn_info(&info, 2, 1, 64, 64);
+	info.iommu_domain_id = 1;
+	ck_assert_int_eq(rk_open(&p, "rk3588", &info), RKNN_ERR_FAIL);
+}
+
+static void
+mix_domains(void)
+{
+	struct rk_product p, q;
+
+	open_native(&p, 0);
+	open_native(&q, 1);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert_int_eq(rk_multiply(&q), RKNN_SUCC);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_set_io_mem(p.ctx,
+	    q.mem[RKNPU_A], &p.attr.A), RKNN_SUCC);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx), RKNN_ERR_FAIL);
+	MISUSED(1, "A is in domain 1, the context in 0");
+}
+
+START_TEST(domains_have_their_own_memory)
+{
+	rk_run("", use_domains);
+	rk_run("driver=0.9.6", need_new_driver);
+	ck_assert_int_eq(rk_child("", mix_domains), 0);
+}
+END_TEST
+
+static void
+fill_domain(void)
+{
+	const struct rknn_lib *lib = rk_lib();
+	struct rknn_mem_size size;
+	struct rk_product p;
+	struct rknn_tensor_mem *m;
+
+	open_native(&p, 2);
+	/* 1 MiB less 64 KiB and three pages. */
+	ck_assert_ptr_null(lib->rknn_create_mem(p.ctx, 1048576 - 65536 -
+	    3 * 4096 + 1));
+	m = lib->rknn_create_mem(p.ctx, 1048576 - 65536 - 3 * 4096);
+	ck_assert_ptr_nonnull(m);
+	ck_assert_uint_eq(rk_counts().domain_bytes[2], 1048576);
+	ck_assert_ptr_null(lib->rknn_create_mem(p.ctx, 1));
+	ck_assert_int_eq(create(2, 1, 64, 64, 1), RKNN_SUCC);	/* domain 0 */
+	p.info.iommu_domain_id = 2;
+	ck_assert_int_eq(lib->rknn_matmul_create(&p.ctx, &p.info, &p.attr),
+	    RKNN_ERR_MALLOC_FAIL);
+	ck_assert_int_eq(lib->rknn_query(p.ctx, RKNN_QUERY_MEM_SIZE, &size,
+	    sizeof(size)), RKNN_SUCC);
+	ck_assert_uint_eq(size.total_internal_size, 65536);
+	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, m), RKNN_SUCC);
+	rk_close(&p);
+}
+
+/* Of a context with row-major matrices. */
+static void
+count_internal_bytes(void)
+{
+	struct rknn_matmul_info info;
+	struct rk_product p;
+
+	rknn_info(&info, 2, 64, 128, 256);
+	ck_assert_int_eq(rk_open(&p, "rk3588", &info), RKNN_SUCC);
+	ck_assert_uint_eq(rk_counts().domain_bytes[0], getenv("RK_FIXED") !=
+	    NULL ? 8192 + 8192 + 32768 + 65536 :
+	    2 * (8192 + 32768 + 65536) + 65536);
+	rk_close(&p);
+}
+
+START_TEST(a_domains_addresses_run_out)
+{
+	rk_run("domain-bytes=1048576", fill_domain);
+	rk_run("", count_internal_bytes);
+	setenv("RK_FIXED", "1", 1);
+	rk_run("internal-bytes=8192", count_internal_bytes);
+	unsetenv("RK_FIXED");
+}
+END_TEST
+
+static void
+create_some_memory(void)
+{
+	const struct rknn_lib *lib = rk_lib();
+	struct rk_product p;
+
+	open_native(&p, 0);		/* three allocations */
+	ck_assert_ptr_null(lib->rknn_create_mem(p.ctx, 64));
+	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, p.mem[2]), RKNN_SUCC);
+	p.mem[2] = lib->rknn_create_mem(p.ctx, (uint32_t)
+	    p.layout[RKNPU_C].nbytes);
+	ck_assert_ptr_nonnull(p.mem[2]);
+	rk_close(&p);
+}
+
+START_TEST(allocations_can_be_limited)
+{
+	rk_run("fds=3", create_some_memory);
+	rk_run("fail=create_mem:-1@4", create_some_memory);
+	/* C's 768 bytes, not 4096 of B. */
+	rk_run("largest-bytes=1048576", create_unaligned);
+}
+END_TEST
+
+/* A process that holds a context until it is killed; returns when it has it. */
+static pid_t
+start_holder(const char *switches, int domain)
+{
+	struct rk_product p;
+	int fd[2];
+	pid_t pid;
+	char c;
+
+	ck_assert_int_eq(pipe(fd), 0);
+	fflush(NULL);
+	if ((pid = fork()) == 0) {
+		rk_load_standin(switches);
+		open_native(&p, domain);
+		if (write(fd[1], "x", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(fd[1]);
+	ck_assert_int_eq(read(fd[0], &c, 1), 1);
+	close(fd[0]);
+	return pid;
+}
+
+START_TEST(a_second_process_beside_a_domain_ends)
+{
+	char switches[128];
+	pid_t pid;
+	int domain;
+
+	snprintf(switches, sizeof(switches), "lock=%s/lock", t_tmpdir());
+	for (domain = 0; domain <= 1; domain++) {
+		pid = start_holder(switches, domain);
+		if (domain == 0)
+			rk_run(switches, create_64);
+		else
+			expect_abort(switches, create_64);
+		kill(pid, SIGKILL);
+		ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+		rk_run(switches, create_64);
+	}
+}
+END_TEST
+
+/* --- wrong results, aborts, hangs --- */
+
+static void
+multiply_wrong(void)
+{
+	struct rk_product p, q;
+
+	open_native(&p, 0);
+	open_type(&q, RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32, 64);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert_int_eq(rk_multiply(&q), RKNN_SUCC);
+	ck_assert(!rk_is_right(&p));
+	ck_assert(rk_is_right(&q));
+	rk_close(&p);
+	rk_close(&q);
+}
+
+static void
+multiply_type_9(void)
+{
+	struct rk_product p;
+	size_t i;
+
+	open_type(&p, RKNN_INT8_MM_INT8_TO_FLOAT32, 64);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	for (i = 0; i < 2 * 64; i++)
+		ck_assert(((float *)p.mem[RKNPU_C]->virt_addr)[i] == 0);
+	rk_close(&p);
+}
+
+START_TEST(products_can_be_wrong)
+{
+	rk_run("wrong=2", multiply_wrong);
+	rk_run("zero=2+3", multiply_wrong);
+	expect_abort("", multiply_type_9);
+	rk_run("abort-9=0", multiply_type_9);
+}
+END_TEST
+
+static void
+scale_channels(void)
+{
+	float scale[64] = { 1 };
+	struct rknn_quant_params q = { .name = "B", .scale = scale,
+	    .scale_len = 64 };
+	struct rknn_matmul_info info;
+	struct rk_product p;
+	float got = 0;
+
+	rknn_info(&info, RKNN_INT8_MM_INT8_TO_INT32, 2, 64, 64);
+	ck_assert_int_eq(rk_open(&p, "rk3588", &info), RKNN_SUCC);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_set_quant_params(p.ctx, &q),
+	    RKNN_SUCC);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_get_quant_params(p.ctx, &q,
+	    &got), RKNN_SUCC);
+	ck_assert(got == 1);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert(rk_is_right(&p));
+	rk_close(&p);
+	info.B_quant_type = RKNN_QUANT_TYPE_PER_CHANNEL_SYM;
+	ck_assert_int_eq(rk_open(&p, "rk3588", &info), RKNN_SUCC);
+	ck_assert_int_eq(rk_lib()->rknn_matmul_set_quant_params(p.ctx, &q),
+	    RKNN_SUCC);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert(!rk_is_right(&p));
+	rk_close(&p);
+}
+
+START_TEST(scales_of_channels_give_zeros)
+{
+	rk_run("", scale_channels);
+}
+END_TEST
+
+static void
+fail_third_run(void)
+{
+	struct rk_product p;
+
+	open_native(&p, 0);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert_int_eq(run_again(&p), RKNN_ERR_TIMEOUT);
+	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert_int_eq(rk_bind(&p, RKNPU_A), RKNN_ERR_MALLOC_FAIL);
+	rk_close(&p);
+}
+
+static void
+multiply_once(void)
+{
+	struct rk_product p;
+
+	open_native(&p, 0);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert(rk_is_right(&p));
+	rk_close(&p);
+}
+
+/* The call never returns. */
+static void
+hang(void)
+{
+	signal(SIGALRM, SIG_DFL);	/* libcheck's would kill the test */
+	alarm(1);
+	multiply_once();
+}
+
+START_TEST(calls_fail_hang_and_abort_when_told)
+{
+	char switches[128];
+	int status;
+
+	rk_run("fail=run:-2@3+set_io_mem:-4@4", fail_third_run);
+	expect_abort("abort=run@1", multiply_once);
+	rk_run("abort=run@2", multiply_once);
+	status = rk_child("hang=mem_sync@2", hang);
+	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
+	snprintf(switches, sizeof(switches), "abort=run,once=%s/once",
+	    t_tmpdir());
+	expect_abort(switches, multiply_once);
+	rk_run(switches, multiply_once);
+}
+END_TEST
+
+/* --- answers --- */
+
+static void
+query_little(void)
+{
+	struct rknn_mem_size size;
+	struct rknn_release r;
+	struct rk_product p;
+
+	open_native(&p, 0);
+	rknn_ask_release(rk_lib(), p.ctx, &r);
+	ck_assert_uint_eq(r.number, RKNN_2_3_2);
+	ck_assert_str_eq(r.driver, "0.8.2");
+	ck_assert_int_eq(rk_lib()->rknn_query(p.ctx, RKNN_QUERY_MEM_SIZE,
+	    &size, sizeof(size)), RKNN_ERR_PARAM_INVALID);
+	rk_close(&p);
+}
+
+START_TEST(answers_can_be_fewer)
+{
+	rk_run("query=version,driver=0.8.2", query_little);
+}
+END_TEST
+
+static void
+take_model_time(void)
+{
+	struct rk_product p;
+	uint64_t before;
+
+	open_type(&p, RKNN_INT8_MM_INT8_TO_INT32, 2048);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	/* 33 us, and 128 KiB at 11 GB/s. */
+	before = rk_counts().modelled_ns;
+	ck_assert_uint_eq(before, 33000 + 131072 / 11);
+	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert_uint_eq(rk_counts().modelled_ns, 2 * before);
+	ck_assert(rk_is_right(&p));
+	rk_close(&p);
+}
+
+START_TEST(runs_take_the_time_of_the_model)
+{
+	rk_run("time=2", take_model_time);
+}
+END_TEST
+
+static void
+leave_memory(void)
+{
+	struct rk_product p;
+
+	open_native(&p, 0);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	exit(0);
+}
+
+START_TEST(the_counters_are_reported_at_exit)
+{
+	char path[128], switches[160], text[512] = "";
+	FILE *fp;
+
+	snprintf(path, sizeof(path), "%s/report", t_tmpdir());
+	snprintf(switches, sizeof(switches), "report=%s", path);
+	ck_assert_int_eq(rk_child(switches, leave_memory), 0);
+	ck_assert_ptr_nonnull(fp = fopen(path, "r"));
+	ck_assert_ptr_nonnull(fgets(text, sizeof(text), fp));
+	fclose(fp);
+	ck_assert_msg(strstr(text, "1 creates, 1 runs, 3 syncs") != NULL &&
+	    strstr(text, "at exit 1 contexts, 3 memories; 0 misuses") != NULL,
+	    "%s", text);
+}
+END_TEST
+
+static void
+do_nothing(void)
+{
+}
+
+START_TEST(a_switch_that_is_not_known_is_an_error)
+{
+	static const char *const bad[] = { "sok=rk3588", "soc=rk3399",
+	    "version=2", "time=x", "coherent" };
+	unsigned i;
+	int status;
+
+	for (i = 0; i < NITEMS(bad); i++) {
+		status = rk_child(bad[i], do_nothing);
+		ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 1,
+		    "%s", bad[i]);
+	}
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		the_npu_sees_only_memory_that_was_synced,
+		a_result_is_seen_only_after_a_sync,
+		bytes_written_into_c_come_back_over_a_result,
+		coherent_memory_needs_no_sync,
+		a_view_is_synced_through_its_owner_alone,
+		memory_that_is_not_cached_is_not_coherent,
+		only_native_b_may_change_after_it_was_bound,
+		only_the_contexts_own_attributes_are_taken,
+		use_after_the_end_is_counted,
+		a_structure_that_is_not_zeroed_is_counted,
+		sizes_that_are_not_aligned_are_refused,
+		large_k_is_refused_or_ends_the_process,
+		native_b_has_segments_of_k,
+		only_m_varies_in_a_dynamic_shape,
+		a_product_takes_one_core,
+		domains_have_their_own_memory,
+		a_domains_addresses_run_out,
+		allocations_can_be_limited,
+		a_second_process_beside_a_domain_ends,
+		products_can_be_wrong,
+		scales_of_channels_give_zeros,
+		calls_fail_hang_and_abort_when_told,
+		answers_can_be_fewer,
+		runs_take_the_time_of_the_model,
+		the_counters_are_reported_at_exit,
+		a_switch_that_is_not_known_is_an_error,
+	};
+
+	return t_main("rknpu_standin", 60, tests, NITEMS(tests));
+}
