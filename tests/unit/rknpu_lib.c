@@ -328,6 +328,7 @@ START_TEST(the_chip_is_read_from_the_device_tree)
 		LIST("hardkernel,odroid-m1\0rockchip,rk3568", "RK3566"),
 #undef LIST
 	};
+	static const char other[] = "rockchip,rv1126b-evb\0rockchip,rv1126b";
 	const struct rknpu_soc *soc;
 	struct err e = { 0 };
 	unsigned i;
@@ -341,7 +342,7 @@ START_TEST(the_chip_is_read_from_the_device_tree)
 	new_root();
 	ck_assert_int_eq(rknpu_find_soc(root, &soc, &e), -ENODEV);
 	CONTAINS(e.msg, COMPATIBLE " is missing");
-	put_file(COMPATIBLE, "rockchip,rv1126b-evb\0rockchip,rv1126b", 39);
+	put_file(COMPATIBLE, other, sizeof(other));
 	ck_assert_int_eq(rknpu_find_soc(root, &soc, &e), -ENODEV);
 	CONTAINS(e.msg, "the chip rockchip,rv1126b of");
 	/* Not a string. */
