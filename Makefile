@@ -265,7 +265,9 @@ $(B)/tests/standin/libcdsprpc.so: $(addprefix $(S),tests/standin/cdsprpc.c \
 $(B)/tests/standin/librknnrt.so: $(addprefix $(S), \
     $(call matching,tests/standin/*rknnrt*) kernels/types/quant.c \
     kernels/types/quant.h worker/rknpu/api.h config/base.h)
-$(B)/tests/standin/librknnrt.so: HIDDEN := -fvisibility=hidden
+# -O3 for its sums of products.
+$(B)/tests/standin/librknnrt.so: HIDDEN := -fvisibility=hidden -O3
+$(filter $(B)/tests/unit/rknpu%,$(PROGS)): | $(B)/tests/standin/librknnrt.so
 $(STANDINS): $(S)Makefile $(FLAGS)
 	echo "  CC    $@"
 	mkdir -p $(@D)

@@ -16,6 +16,7 @@
  *			alignment, layouts, cores
  *	version=X.Y.Z	1.6.0, 2.0.0b0, 2.1.0, 2.2.0, 2.3.0, 2.3.2 (default):
  *			functions, types, fields; 1.5.2 lacks rknn_mem_sync()
+ *	answer=TEXT	what rknn_query() says of the release, after version=
  *	driver=X.Y.Z	of the kernel's driver (0.9.8); before it no domain but 0
  *	types=T+T	products that can be created, instead of the chip's
  *	coherent=1	one copy of memory

@@ -152,8 +152,12 @@ check_shape(const struct switches *sw, const struct product *p)
 		return 0;
 	if (sw->max_k != 0 && p->k > sw->max_k)
 		return 0;
-	return p->m > 0 && p->k > 0 && p->n > 0 && align_n != 0 &&
-	    p->k % align_k == 0 && p->n % align_n == 0;
+	if (p->m <= 0 || p->k <= 0 || p->n <= 0 || align_n == 0)
+		return 0;
+	return p->k % align_k == 0 && p->n % align_n == 0 &&
+	    tensor_bytes(p, 'A') <= UINT32_MAX &&
+	    tensor_bytes(p, 'B') <= UINT32_MAX &&
+	    tensor_bytes(p, 'C') <= UINT32_MAX;
 }
 
 int

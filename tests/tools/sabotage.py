@@ -444,6 +444,31 @@ row("domain: a message of any length", "kernels/hexagon/main.c",
     "if (q->nbufs > HXQ_MAX_BUFS)",
     "unit/hexagon")
 
+# --- Rockchip's runtime ---
+
+row("rknpu: the helper of 2.0 is called", "worker/rknpu/lib.c",
+    "if (lib.at_least < RKNN_2_1)\n", "if (lib.at_least < RKNN_1_6)\n",
+    "unit/rknpu_lib")
+row("rknpu: a release that its functions contradict is believed",
+    "worker/rknpu/lib.c",
+    "if (ret->number == 0 || !fits_functions(l, ret->number))",
+    "if (ret->number == 0)",
+    "unit/rknpu_lib")
+row("rknpu: fields that a release lacks are passed", "worker/rknpu/lib.c",
+    "	if (release >= need)\n", "	if (need != 0)\n",
+    "unit/rknpu_lib")
+row("rknpu: any reported tile is taken", "worker/rknpu/layout.c",
+    "return n >= 2 && n <= MAX_TILE && n % 2 == 0;", "return n >= 2;",
+    "unit/rknpu_layout")
+row("rknpu: a reported layout is not compared", "worker/rknpu/layout.c",
+    "	if (!is_tile(l->tile_cols) || (known && l->tile_cols !=\n"
+    "	    expected->tile_cols))",
+    "	if (!is_tile(l->tile_cols))",
+    "unit/rknpu_layout")
+row("rknpu: a reported size is not compared", "worker/rknpu/layout.c",
+    "if (attr->size < ret->nbytes)", "if (attr->size == 0)",
+    "unit/rknpu_layout")
+
 # --- the coordinator's view of its workers ---
 
 row("journal: rows of another batch are results",

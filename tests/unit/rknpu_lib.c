@@ -89,6 +89,18 @@ check_release(void)
 }
 
 static void
+check_contradiction(void)
+{
+	struct rknn_release got;
+	struct err e = { 0 };
+
+	t_ok(rknn_find_release(rk_lib(), "npu0", &got, &e), &e);
+	ck_assert_uint_eq(got.number, release->at_least);
+	ck_assert_str_eq(got.from, "its functions");
+	ck_assert_str_eq(got.driver, "0.9.8");
+}
+
+static void
 check_release_by_functions(void)
 {
 	struct rknn_release got;
@@ -99,6 +111,24 @@ check_release_by_functions(void)
 	ck_assert_str_eq(got.from, "its functions");
 	ck_assert_str_eq(got.driver, "");
 }
+
+/* Text that is no release, or one of other functions. */
+START_TEST(an_answer_that_the_functions_contradict_is_not_believed)
+{
+	static const char *const answers[] = { "2.0.0b0 (35a6907d79)", "1.6.0",
+	    "3", "", "librknnrt" };
+	char switches[80];
+	unsigned i;
+
+	release = &releases[NITEMS(releases) - 1];
+	for (i = 0; i < NITEMS(answers); i++) {
+		snprintf(switches, sizeof(switches), "answer=%s", answers[i]);
+		rk_run(switches, check_contradiction);
+	}
+	release = &releases[0];
+	rk_run("version=1.6.0,answer=2.3.2", check_contradiction);
+}
+END_TEST
 
 START_TEST(each_release_is_known_by_its_answer_or_its_functions)
 {
@@ -597,6 +627,7 @@ main(void)
 		a_missing_library_is_reported_with_its_source,
 		a_library_before_1_6_is_refused,
 		each_release_is_known_by_its_answer_or_its_functions,
+		an_answer_that_the_functions_contradict_is_not_believed,
 		the_helper_of_2_0_would_end_the_process,
 		the_library_converts_b_as_we_do,
 		fields_that_a_release_lacks_are_refused,

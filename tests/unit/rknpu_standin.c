@@ -3,7 +3,7 @@
  * means something only if these hold. */
 #include "tests/support/rknpu.h"
 
-#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -460,6 +460,9 @@ create_unaligned(void)
 	ck_assert_int_eq(create(1, 0, 64, 16, 1), RKNN_ERR_PARAM_INVALID);
 	ck_assert_int_eq(create(1, 1, 64, 16, 3), RKNN_ERR_PARAM_INVALID);
 	ck_assert_int_eq(create(1, 1, 64, 16, 1), RKNN_SUCC);
+	/* B of 4 GiB and more. */
+	ck_assert_int_eq(create(2, 1, 65536, 65536, 1),
+	    RKNN_ERR_PARAM_INVALID);
 	/* No limit of N. */
 	ck_assert_int_eq(create(2, 1, 32, 87392, 1), RKNN_SUCC);
 }
@@ -781,6 +784,76 @@ START_TEST(a_second_process_beside_a_domain_ends)
 }
 END_TEST
 
+/* Contexts of one process on threads of their own: the NPU's cores. */
+enum { THREADS = 4, RUNS = 20 };
+
+static void *
+run_on_thread(void *arg)
+{
+	struct rk_product *p = arg;
+	int i;
+
+	for (i = 0; i < RUNS; i++)
+		if (run_again(p) != RKNN_SUCC)
+			return p;
+	return NULL;
+}
+
+static void
+run_side_by_side(void)
+{
+	struct rk_product p[THREADS];
+	pthread_t t[THREADS];
+	void *failed;
+	int i;
+
+	for (i = 0; i < THREADS; i++) {
+		open_native(&p[i], i % 2);
+		ck_assert_int_eq(rk_multiply(&p[i]), RKNN_SUCC);
+	}
+	for (i = 0; i < THREADS; i++)
+		ck_assert_int_eq(pthread_create(&t[i], NULL, run_on_thread,
+		    &p[i]), 0);
+	for (i = 0; i < THREADS; i++) {
+		ck_assert_int_eq(pthread_join(t[i], &failed), 0);
+		ck_assert_ptr_null(failed);
+		ck_assert(rk_is_right(&p[i]));
+		rk_close(&p[i]);
+	}
+	ck_assert_uint_eq(rk_counts().runs, THREADS * (RUNS + 1));
+}
+
+START_TEST(contexts_run_side_by_side)
+{
+	rk_run("", run_side_by_side);
+	rk_run("switch-us=100", run_side_by_side);
+}
+END_TEST
+
+/* The time model makes a run long enough for the second thread. */
+static void
+run_twice_at_once(void)
+{
+	struct rk_product p;
+	pthread_t t;
+	int i;
+
+	open_native(&p, 0);
+	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
+	ck_assert_int_eq(pthread_create(&t, NULL, run_on_thread, &p), 0);
+	for (i = 0; i < 1000 && rk_counts().misuses == 0; i++)
+		rk_lib()->rknn_matmul_run(p.ctx);
+	ck_assert_int_eq(pthread_join(t, NULL), 0);
+	ck_assert_uint_gt(rk_counts().misuses, 0);
+	MISUSED(rk_counts().misuses, "the context runs already");
+}
+
+START_TEST(two_runs_of_a_context_at_once_are_counted)
+{
+	ck_assert_int_eq(rk_child("time=100", run_twice_at_once), 0);
+}
+END_TEST
+
 /* --- wrong results, aborts, hangs --- */
 
 static void
@@ -1023,6 +1096,8 @@ main(void)
 		a_domains_addresses_run_out,
 		allocations_can_be_limited,
 		a_second_process_beside_a_domain_ends,
+		contexts_run_side_by_side,
+		two_runs_of_a_context_at_once_are_counted,
 		products_can_be_wrong,
 		scales_of_channels_give_zeros,
 		calls_fail_hang_and_abort_when_told,
