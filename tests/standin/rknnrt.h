@@ -1,8 +1,8 @@
 /* tests/standin/rknnrt.h - the parts of the stand-in for librknnrt.so.
- * Owns: what librknnrt.c (contexts), rknnrt_conf.c (switches, faults, counters),
- * rknnrt_mem.c (memory, domains, caches) and rknnrt_product.c (chips, layouts,
- * arithmetic) share.  Its tables and formulas are written a second time, apart
- * from those of worker/rknpu. */
+ * Owns: what librknnrt.c and rknnrt_run.c (contexts), rknnrt_conf.c (switches,
+ * faults, counters), rknnrt_mem.c (memory, domains, caches) and
+ * rknnrt_product.c (chips, layouts, arithmetic) share.  The tables and formulas
+ * are written a second time, apart from those of worker/rknpu. */
 #ifndef TESTS_STANDIN_RKNNRT_H
 #define TESTS_STANDIN_RKNNRT_H
 
@@ -105,9 +105,6 @@ int do_mem_sync(uint64_t ctx, struct rknn_tensor_mem *mem, int mode);
 struct rknn_tensor_mem *do_create_mem2(uint64_t ctx, uint64_t nbytes,
     uint64_t flags);
 
-/* The domain of a context, -1 = no such context.  With the lock. */
-int context_domain(uint64_t ctx);
-
 /* --- products (rknnrt_product.c) --- */
 
 const struct chip *find_chip(const char *name);
@@ -135,5 +132,29 @@ void convert_b(const struct product *p, const void *in, int bytes_of_int4,
 
 /* Time of a run by the model. */
 uint64_t model_ns(const struct product *p);
+
+/* --- contexts (librknnrt.c, rknnrt_run.c) --- */
+
+enum { A, B, C };
+#define MATRIX_NAME(m)	("ABC"[m])
+enum { MAX_SHAPES = 32 };
+
+struct context {
+	uint64_t id;			/* 0 = free */
+	int domain, quant_b, mask;
+	struct product shape[MAX_SHAPES];
+	int nshapes, current;
+	struct view bound[3];		/* buf NULL = not yet */
+	uint8_t *converted;		/* B, native, if it was not */
+	uint64_t internal_bytes;
+	int running, has_scales;
+};
+
+/* NULL = no such context; must_find() counts a misuse.  With the lock. */
+struct context *find_context(uint64_t id);
+struct context *must_find(const char *call, uint64_t id);
+
+/* The domain of a context, -1 = no such context.  With the lock. */
+int context_domain(uint64_t ctx);
 
 #endif

@@ -13,6 +13,7 @@ struct rknn_standin_counts {
 	unsigned misuses;
 	char first_misuse[160];
 	uint64_t creates, runs, syncs, binds;	/* that succeeded */
+	uint64_t core_runs[3];		/* by core */
 	uint64_t switches;		/* of the attached domain */
 	uint64_t domain_bytes[16];	/* in use, internal buffers included */
 	uint64_t modelled_ns;		/* of all runs, by the time model */

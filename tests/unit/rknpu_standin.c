@@ -802,6 +802,7 @@ run_on_thread(void *arg)
 static void
 run_side_by_side(void)
 {
+	struct rknn_standin_counts counts;
 	struct rk_product p[THREADS];
 	pthread_t t[THREADS];
 	void *failed;
@@ -809,6 +810,8 @@ run_side_by_side(void)
 
 	for (i = 0; i < THREADS; i++) {
 		open_native(&p[i], i % 2);
+		ck_assert_int_eq(rk_lib()->rknn_matmul_set_core_mask(p[i].ctx,
+		    i / 2 + 1), RKNN_SUCC);	/* two on each of two cores */
 		ck_assert_int_eq(rk_multiply(&p[i]), RKNN_SUCC);
 	}
 	for (i = 0; i < THREADS; i++)
@@ -820,7 +823,11 @@ run_side_by_side(void)
 		ck_assert(rk_is_right(&p[i]));
 		rk_close(&p[i]);
 	}
-	ck_assert_uint_eq(rk_counts().runs, THREADS * (RUNS + 1));
+	counts = rk_counts();
+	ck_assert_uint_eq(counts.runs, THREADS * (RUNS + 1));
+	ck_assert_uint_eq(counts.core_runs[0], THREADS / 2 * (RUNS + 1));
+	ck_assert_uint_eq(counts.core_runs[1], THREADS / 2 * (RUNS + 1));
+	ck_assert_uint_eq(counts.core_runs[2], 0);
 }
 
 START_TEST(contexts_run_side_by_side)
