@@ -352,6 +352,19 @@ rknn_matmul_set_core_mask(uint64_t ctx, int mask)
 	return rc;
 }
 
+/* Does a set of scales belong to matrix m of this context? */
+static int
+takes_scales(const struct context *c, const struct rknn_quant_params *params,
+    int m)
+{
+	int type = c->shape[0].type;
+
+	return params->name[0] == MATRIX_NAME(m) && params->name[1] == '\0' &&
+	    params->scale_len >= 1 && params->scale != NULL &&
+	    (type == RKNN_INT8_MM_INT8_TO_INT32 ||
+	    type == RKNN_INT8_MM_INT8_TO_INT8);
+}
+
 /* One scale for a matrix of products 2 and 3; those of channels or groups are
  * taken, and give zeros. */
 static int
@@ -364,10 +377,7 @@ do_set_quant_params(uint64_t ctx, struct rknn_quant_params *params)
 	if ((c = must_find("rknn_matmul_set_quant_params", ctx)) == NULL)
 		rc = RKNN_ERR_CTX_INVALID;
 	for (m = A; c != NULL && m <= C; m++) {
-		if (params->name[0] != MATRIX_NAME(m) || params->name[1] != '\0' ||
-		    params->scale_len < 1 || params->scale == NULL ||
-		    (c->shape[0].type != RKNN_INT8_MM_INT8_TO_INT32 &&
-		    c->shape[0].type != RKNN_INT8_MM_INT8_TO_INT8))
+		if (!takes_scales(c, params, m))
 			continue;
 		for (i = 0; i < c->nshapes; i++)
 			c->shape[i].scale[m] = params->scale[0];

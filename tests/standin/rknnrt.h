@@ -14,7 +14,8 @@
 
 #define EXPORT	__attribute__((visibility("default")))
 
-#define RELEASE(major, minor, patch)	(((major) * 100 + (minor)) * 100 + (patch))
+#define RELEASE(major, minor, patch) \
+	(((major) * 100 + (minor)) * 100 + (patch))
 
 /* --- switches --- */
 

@@ -74,7 +74,8 @@ check_run(struct context *c)
 
 	for (m = A; m <= C; m++) {
 		if (c->bound[m].buf == NULL) {
-			misused("rknn_matmul_run: %c is not bound", MATRIX_NAME(m));
+			misused("rknn_matmul_run: %c is not bound",
+			    MATRIX_NAME(m));
 			return m == C ? RKNN_ERR_OUTPUT_INVALID :
 			    RKNN_ERR_INPUT_INVALID;
 		}

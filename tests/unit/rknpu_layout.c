@@ -114,6 +114,53 @@ START_TEST(every_element_has_a_place_of_its_own)
 }
 END_TEST
 
+/* Sizes that no context would take, but that the formulas cover. */
+static void
+each_ragged_layout(layout_fn *f)
+{
+	const struct rknpu_soc *soc;
+	struct rknn_matmul_info info;
+	unsigned i;
+	int type, layout;
+
+	for (i = 0; (soc = rknpu_soc(i)) != NULL; i++)
+		for (type = 1; type < RKNN_MATMUL_TYPES; type++)
+			for (layout = 0; layout <= 1; layout++) {
+				info = make_info(type,
+				    1 + (uint32_t)t_rand_below(9),
+				    1 + (uint32_t)t_rand_below(150),
+				    1 + (uint32_t)t_rand_below(150),
+				    layout, layout);
+				each_matrix(soc, &info, f);
+			}
+}
+
+/* The last group and tile are whole. */
+static void
+check_rounded_bytes(const struct rknpu_soc *soc,
+    const struct rknn_matmul_info *info, const struct rknpu_layout *l,
+    int known)
+{
+	uint32_t tc = MAX(l->tile_cols, 1), tr = MAX(l->tile_rows, 1);
+	uint64_t n = (uint64_t)((l->cols + tc - 1) / tc * tc) *
+	    ((l->rows + tr - 1) / tr * tr);
+
+	ck_assert_msg(l->nbytes == (n * l->bits + 7) / 8, "%s type %d matrix "
+	    "%d, %u x %u in tiles of %u x %u: %ju bytes", soc->name,
+	    info->type, l->matrix, l->rows, l->cols, tr, tc,
+	    (uintmax_t)l->nbytes);
+	check_bijection(soc, info, l, known);
+}
+
+START_TEST(sizes_that_do_not_fill_a_tile_are_rounded_up)
+{
+	unsigned i;
+
+	for (i = 0; i < (t_full() ? 50 : 5); i++)
+		each_ragged_layout(check_rounded_bytes);
+}
+END_TEST
+
 /* Without a remainder, all layouts have the bytes of the row-major one. */
 static void
 check_bytes(const struct rknpu_soc *soc, const struct rknn_matmul_info *info,
@@ -316,6 +363,7 @@ START_TEST(packed_matrices_are_complete_and_padded_with_zeros)
 		each_layout(1 + (uint32_t)t_rand_below(9),
 		    1 + (uint32_t)t_rand_below(5),
 		    1 + (uint32_t)t_rand_below(4), check_pack);
+	each_ragged_layout(check_pack);
 }
 END_TEST
 
@@ -546,6 +594,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		every_element_has_a_place_of_its_own,
+		sizes_that_do_not_fill_a_tile_are_rounded_up,
 		native_matrices_have_the_bytes_of_row_major_ones,
 		native_b_is_laid_out_as_documented,
 		native_a_and_c_are_laid_out_as_documented,

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shm/event.h"
+
 /* A product of int8 with native matrices, ready to run. */
 static void
 open_native(struct rk_product *p, int domain)
@@ -731,12 +733,21 @@ create_some_memory(void)
 	rk_close(&p);
 }
 
+static void
+create_large_memory(void)
+{
+	struct rk_product p;
+
+	open_native(&p, 0);		/* B has 4096 bytes */
+	ck_assert_ptr_null(rk_lib()->rknn_create_mem(p.ctx, 4097));
+	rk_close(&p);
+}
+
 START_TEST(allocations_can_be_limited)
 {
 	rk_run("fds=3", create_some_memory);
 	rk_run("fail=create_mem:-1@4", create_some_memory);
-	/* C's 768 bytes, not 4096 of B. */
-	rk_run("largest-bytes=1048576", create_unaligned);
+	rk_run("largest-bytes=4096", create_large_memory);
 }
 END_TEST
 
@@ -805,6 +816,8 @@ run_side_by_side(void)
 	struct rknn_standin_counts counts;
 	struct rk_product p[THREADS];
 	pthread_t t[THREADS];
+	uint64_t start_ns = event_now_ns();
+	const char *us = getenv("RK_SWITCH_US");
 	void *failed;
 	int i;
 
@@ -828,12 +841,18 @@ run_side_by_side(void)
 	ck_assert_uint_eq(counts.core_runs[0], THREADS / 2 * (RUNS + 1));
 	ck_assert_uint_eq(counts.core_runs[1], THREADS / 2 * (RUNS + 1));
 	ck_assert_uint_eq(counts.core_runs[2], 0);
+	/* Attaching a domain stops all jobs. */
+	ck_assert_uint_ge(counts.switches, 3);
+	ck_assert_uint_ge(event_now_ns() - start_ns, us == NULL ? 0 :
+	    counts.switches * 1000 * strtoul(us, NULL, 10));
 }
 
 START_TEST(contexts_run_side_by_side)
 {
 	rk_run("", run_side_by_side);
-	rk_run("switch-us=100", run_side_by_side);
+	setenv("RK_SWITCH_US", "1000", 1);
+	rk_run("switch-us=1000", run_side_by_side);
+	unsetenv("RK_SWITCH_US");
 }
 END_TEST
 
@@ -1014,14 +1033,17 @@ static void
 take_model_time(void)
 {
 	struct rk_product p;
-	uint64_t before;
+	uint64_t before, start_ns;
 
 	open_type(&p, RKNN_INT8_MM_INT8_TO_INT32, 2048);
 	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
 	/* 33 us, and 128 KiB at 11 GB/s. */
 	before = rk_counts().modelled_ns;
 	ck_assert_uint_eq(before, 33000 + 131072 / 11);
+	start_ns = event_now_ns();
 	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	/* Never faster. */
+	ck_assert_uint_ge(event_now_ns() - start_ns, 2 * before);
 	ck_assert_uint_eq(rk_counts().modelled_ns, 2 * before);
 	ck_assert(rk_is_right(&p));
 	rk_close(&p);
