@@ -394,12 +394,16 @@ START_TEST(the_driver_is_read_from_debugfs_or_asked)
 	put_file("/sys/class/drm/renderD128/device/uevent",
 	    "DRIVER=panthor\n", 15);
 	ck_assert_int_eq(rknpu_find_node(root, node, sizeof(node)), 0);
+	/* A device that does not name its driver, and a node that is none. */
+	put_file("/sys/class/drm/renderD129/device/uevent", "OF_NAME=npu\n",
+	    12);
+	put_file("/dev/dri/renderD129", "", 0);
+	ck_assert_int_eq(rknpu_find_node(root, node, sizeof(node)), 0);
 	put_file("/sys/class/drm/renderD129/device/uevent",
 	    "DRIVER=RKNPU\nOF_NAME=npu\n", 25);
 	ck_assert_int_eq(rknpu_find_node(root, node, sizeof(node)), 1);
 	ck_assert_str_eq(node, "/dev/dri/renderD129");
-	/* A node that answers no request. */
-	put_file("/dev/dri/renderD129", "", 0);
+	/* The node answers no request. */
 	ck_assert_int_eq(rknpu_driver_version(root, version, sizeof(version),
 	    &from), 0);
 	ck_assert_str_eq(from, "DRM_IOCTL_VERSION");

@@ -203,38 +203,6 @@ rknpu_find_soc(const char *root, const struct rknpu_soc **ret,
 	    COMPATIBLE "%s", n == 0 ? " is missing" : " names none");
 }
 
-/* 1 if this device's driver is the NPU's. */
-static int
-is_npu(const char *root, const char *name)
-{
-	char path[PATH_MAX], text[1024];
-
-	snprintf(path, sizeof(path), DRM_CLASS "/%.200s/device/uevent", name);
-	return read_file(root, path, text, sizeof(text)) > 0 &&
-	    strcasestr(text, "DRIVER=rknpu") != NULL;
-}
-
-int
-rknpu_find_node(const char *root, char *ret, size_t len)
-{
-	char path[PATH_MAX];
-	struct dirent *e;
-	int found = 0;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "%s" DRM_CLASS, root);
-	if ((d = opendir(path)) == NULL)
-		return 0;
-	while (!found && (e = readdir(d)) != NULL) {
-		found = strncmp(e->d_name, "renderD", 7) == 0 &&
-		    is_npu(root, e->d_name);
-		if (found)
-			snprintf(ret, len, "/dev/dri/%s", e->d_name);
-	}
-	closedir(d);
-	return found;
-}
-
 /* The kernel's struct drm_version; Debian has its header in libdrm-dev alone. */
 struct drm_version {
 	int major, minor, patch;
@@ -243,24 +211,58 @@ struct drm_version {
 _Static_assert(sizeof(struct drm_version) == 64, "ABI");
 #define DRM_IOCTL_VERSION	_IOWR('d', 0x00, struct drm_version)
 
+/* Ask a DRM node for its driver; 0 = not the NPU's, or no answer. */
 static int
-ask_node(const char *root, char *ret, size_t len)
+ask_node(const char *root, const char *node, struct drm_version *ret)
 {
-	struct drm_version v = { 0 };
-	char node[300], path[PATH_MAX];
+	char path[PATH_MAX], name[16] = "";
 	int fd, rc;
 
-	if (!rknpu_find_node(root, node, sizeof(node)))
-		return 0;
+	*ret = (struct drm_version){ .name = { sizeof(name) - 1, name } };
 	snprintf(path, sizeof(path), "%s%s", root, node);
 	if ((fd = open(path, O_RDWR | O_CLOEXEC)) < 0)
 		return 0;
-	rc = ioctl(fd, DRM_IOCTL_VERSION, &v);
+	rc = ioctl(fd, DRM_IOCTL_VERSION, ret);
 	close(fd);
-	if (rc < 0)
+	ret->name.text = NULL;
+	return rc == 0 && strcasecmp(name, "rknpu") == 0;
+}
+
+/* 1 if this DRM node is the NPU's.  Where the vendor's driver was added to
+ * another kernel, the node's device may not name its driver. */
+static int
+is_npu(const char *root, const char *name, const char *node)
+{
+	struct drm_version v;
+	char path[PATH_MAX], text[1024];
+
+	snprintf(path, sizeof(path), DRM_CLASS "/%.200s/device/uevent", name);
+	if (read_file(root, path, text, sizeof(text)) > 0 &&
+	    strstr(text, "DRIVER=") != NULL)
+		return strcasestr(text, "DRIVER=rknpu") != NULL;
+	return ask_node(root, node, &v);
+}
+
+int
+rknpu_find_node(const char *root, char *ret, size_t len)
+{
+	char path[PATH_MAX], node[300];
+	struct dirent *e;
+	int found = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "%s" DRM_CLASS, root);
+	if ((d = opendir(path)) == NULL)
 		return 0;
-	snprintf(ret, len, "%d.%d.%d", v.major, v.minor, v.patch);
-	return 1;
+	while (!found && (e = readdir(d)) != NULL) {
+		snprintf(node, sizeof(node), "/dev/dri/%s", e->d_name);
+		found = strncmp(e->d_name, "renderD", 7) == 0 &&
+		    is_npu(root, e->d_name, node);
+		if (found)
+			strlcpy(ret, node, len);
+	}
+	closedir(d);
+	return found;
 }
 
 int
@@ -270,7 +272,8 @@ rknpu_driver_version(const char *root, char *ret, size_t len,
 	static const char *const files[] = {
 		"/sys/kernel/debug/rknpu/version", "/proc/rknpu/version",
 	};
-	char text[256];
+	struct drm_version drm;
+	char text[256], node[300];
 	const char *v;
 	unsigned i;
 
@@ -284,5 +287,9 @@ rknpu_driver_version(const char *root, char *ret, size_t len,
 		return 1;
 	}
 	*ret_from = "DRM_IOCTL_VERSION";
-	return ask_node(root, ret, len);
+	if (!rknpu_find_node(root, node, sizeof(node)) ||
+	    !ask_node(root, node, &drm))
+		return 0;
+	snprintf(ret, len, "%d.%d.%d", drm.major, drm.minor, drm.patch);
+	return 1;
 }
