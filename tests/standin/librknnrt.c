@@ -27,7 +27,7 @@
  *	abort-k=K+K	creation with such a K ends the process; all, none.
  *			Default: 16640, 16896 and 17408 for 16-bit floats
  *	abort-9=0	product 9 runs, and gives zeros, instead of ending the
- *			process
+ *			process; with scales of groups it always does
  *	zero=T+T	these products give zeros; all
  *	wrong=T+T	these products give one wrong bit; all
  *	domain-bytes=N	addresses of each of the 16 domains (4 GiB); memory and
@@ -124,6 +124,11 @@ check_fields(const struct rknn_matmul_info *info)
 	if (info->iommu_domain_id < 0 || info->iommu_domain_id >=
 	    RKNN_DOMAINS || info->B_quant_type < 0 || info->B_quant_type >
 	    last_quant || info->AC_quant_type != 0)
+		return RKNN_ERR_PARAM_INVALID;
+	if ((info->B_quant_type == RKNN_QUANT_TYPE_PER_CHANNEL_SYM ||
+	    info->B_quant_type == RKNN_QUANT_TYPE_PER_CHANNEL_ASYM) &&
+	    info->type != RKNN_INT8_MM_INT8_TO_INT8 &&
+	    info->type != RKNN_INT8_MM_INT8_TO_INT32)
 		return RKNN_ERR_PARAM_INVALID;
 	if (info->B_quant_type >= RKNN_QUANT_TYPE_PER_GROUP_SYM &&
 	    (info->group_size <= 0 || info->K % info->group_size != 0))

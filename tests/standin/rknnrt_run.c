@@ -131,7 +131,8 @@ compute(const struct context *c, const struct product *p)
 	uint8_t *out = view_device(&c->bound[C]);
 	int rc;
 
-	if (p->type == RKNN_INT8_MM_INT8_TO_FLOAT32 && switches()->abort_9)
+	if (p->type == RKNN_INT8_MM_INT8_TO_FLOAT32 && switches()->abort_9 &&
+	    c->quant_b < RKNN_QUANT_TYPE_PER_GROUP_SYM)
 		fatal_error("Failed to config layer: 'matmul', Fatal Error "
 		    "(type 9)");
 	rc = multiply(p, view_device(&c->bound[A]), c->converted != NULL ?

@@ -898,16 +898,42 @@ multiply_wrong(void)
 }
 
 static void
-multiply_type_9(void)
+multiply_zeros(int quant)
 {
+	struct rknn_matmul_info info;
 	struct rk_product p;
 	size_t i;
 
-	open_type(&p, RKNN_INT8_MM_INT8_TO_FLOAT32, 64);
+	rknn_info(&info, RKNN_INT8_MM_INT8_TO_FLOAT32, 2, 64, 64);
+	info.B_layout = RKNN_MM_LAYOUT_NATIVE;
+	info.B_quant_type = (int16_t)quant;
+	info.group_size = quant != 0 ? 32 : 0;
+	ck_assert_int_eq(rk_open(&p, "rk3588", &info), RKNN_SUCC);
 	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
 	for (i = 0; i < 2 * 64; i++)
 		ck_assert(((float *)p.mem[RKNPU_C]->virt_addr)[i] == 0);
 	rk_close(&p);
+}
+
+static void
+multiply_type_9(void)
+{
+	multiply_zeros(RKNN_QUANT_TYPE_PER_LAYER_SYM);
+}
+
+static void
+multiply_groups(void)
+{
+	struct rknn_matmul_info info;
+	struct rk_product p;
+
+	multiply_zeros(RKNN_QUANT_TYPE_PER_GROUP_SYM);
+	rknn_info(&info, RKNN_INT8_MM_INT8_TO_FLOAT32, 2, 64, 64);
+	info.B_quant_type = RKNN_QUANT_TYPE_PER_CHANNEL_SYM;
+	ck_assert_int_eq(rk_open(&p, "rk3588", &info), RKNN_ERR_PARAM_INVALID);
+	info.B_quant_type = RKNN_QUANT_TYPE_PER_GROUP_SYM;
+	info.group_size = 48;
+	ck_assert_int_eq(rk_open(&p, "rk3588", &info), RKNN_ERR_PARAM_INVALID);
 }
 
 START_TEST(products_can_be_wrong)
@@ -916,6 +942,7 @@ START_TEST(products_can_be_wrong)
 	rk_run("zero=2+3", multiply_wrong);
 	expect_abort("", multiply_type_9);
 	rk_run("abort-9=0", multiply_type_9);
+	rk_run("", multiply_groups);
 }
 END_TEST
 
