@@ -5,6 +5,8 @@ set -eu
 copy=$(mktemp -d /tmp/straddle-user-XXXXXX)
 trap 'rm -rf "$copy"' EXIT
 cp -r build config tests README.md "$copy"
+# e2e/reader_attack compares with the list of calls.
+cp --parents worker/confine/calls.c "$copy"
 rm -rf "$copy"/build/{address,thread,aarch64-linux-gnu,fuzz,clang,vm,deb,dist}
 chown -R nobody "$copy"
 cd "$copy"
