@@ -74,6 +74,25 @@ own_cap_used(uint64_t *ret_most)
 	return SANITIZED ? s.most : s.data + s.uncounted;
 }
 
+/* 1 = setting the limit has no effect, as under qemu-user, whose own memory is in
+ * the sizes, too. */
+static int
+is_ignored(void)
+{
+	struct rlimit rl, changed, now;
+
+	if (getrlimit(RLIMIT_DATA, &rl) < 0 || rl.rlim_cur == 0)
+		return 0;
+	changed = rl;
+	changed.rlim_cur = rl.rlim_cur == RLIM_INFINITY ? RLIM_INFINITY / 2 :
+	    rl.rlim_cur - 1;
+	if (setrlimit(RLIMIT_DATA, &changed) < 0 ||
+	    getrlimit(RLIMIT_DATA, &now) < 0)
+		return 0;
+	setrlimit(RLIMIT_DATA, &rl);
+	return now.rlim_cur == rl.rlim_cur;
+}
+
 static int
 set_limit(uint64_t nbytes)
 {
@@ -88,7 +107,7 @@ set_limit(uint64_t nbytes)
 	    getrlimit(RLIMIT_DATA, &now) < 0)
 		return -errno;
 	if (now.rlim_cur > nbytes)
-		return -ENOTSUP;	/* qemu-user ignores this limit */
+		return -ENOTSUP;
 	current.limit_bytes = now.rlim_cur;
 	return 0;
 }
@@ -110,7 +129,7 @@ own_cap_set(uint64_t cap_bytes, uint64_t shared_bytes, struct err *reterr)
 	char cap[UNITS_BYTES_LEN], used[UNITS_BYTES_LEN];
 	struct sizes s = { 0 };
 	uint64_t beside;
-	int rc = SANITIZED ? 0 : read_sizes(&s);
+	int rc = SANITIZED ? 0 : is_ignored() ? -ENOTSUP : read_sizes(&s);
 
 	/* The page tables of a whole cap are a 512th of it. */
 	beside = s.uncounted + shared_bytes + cap_bytes / 512;
