@@ -14,7 +14,7 @@
  * fork and exec this is allowed.  0 or -errno, which errno has, too. */
 int caps_keep(uint64_t own, uint64_t later);
 
-/* What this thread may use; 0 also where it cannot be known. */
+/* The capabilities that this thread may use; 0 also where they cannot be known. */
 uint64_t caps_held(void);
 
 #endif

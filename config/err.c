@@ -7,7 +7,7 @@
 #include <string.h>
 #include <bsd/string.h>
 
-/* Of err_nomem(); set once, before threads start. */
+/* The end of a message of err_nomem(); set once, before threads start. */
 static char memory_remedy[ERR_REMEDY_LEN];
 
 /* Name the limit that can be raised, unless the message does.  No system call: a

@@ -16,7 +16,7 @@
 #include "log.h"
 #include "user.h"
 
-/* Which commands and settings need a right. */
+/* The commands and settings that need a right. */
 enum {
 	FOR_OPENING = 1,	/* until rights_settle() */
 	FOR_LATER = 2,		/* commands that open files later, too */
@@ -110,7 +110,7 @@ describe(unsigned needs, uint64_t set, char *buf, size_t len)
 	return buf[0] != '\0' ? buf : "no capability";
 }
 
-/* What root executes gets the bounding set, whatever this process has. */
+/* A program that root executes gets the bounding set, whatever this process has. */
 static void
 keep(uint64_t own)
 {

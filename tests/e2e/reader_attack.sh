@@ -70,7 +70,7 @@ check "a denied call is not made, whoever handles the signal" \
     stderr_has "attack: openat: denied"
 check "and the reader goes on" is_unharmed
 
-# Those that an attacker finds are those of the list, whatever their arguments.
+# The calls that an attacker finds are those of the list, whatever their arguments.
 listed()
 {
 	sed -n "/$1permissions\[\] = {/,/^};/s/.*SCMP_SYS(\([a-z0-9_]*\)).*/\1/p" \

@@ -43,7 +43,7 @@ enum {
 	STEP_MESSAGE, STEP_PACKET, STEP_END, STEP_POLL, STEP_NUMBERS
 };
 
-/* What a true reader says of a model. */
+/* A true reader's answers about a model. */
 static struct sample {
 	char path[512];
 	struct read_directory directory;

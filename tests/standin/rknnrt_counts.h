@@ -7,7 +7,7 @@
 
 struct rknn_standin_counts {
 	unsigned contexts, mems;	/* not destroyed yet */
-	/* What the library would not notice, or not survive: a context or
+	/* Mistakes that the library would not notice, or not survive: a context or
 	 * memory used after its end, two runs of one context at once, memory of
 	 * another domain, a sync without effect, ... */
 	unsigned misuses;

@@ -271,7 +271,7 @@ act_other_architecture(const char *name)
 }
 #endif
 
-/* What can be done with the descriptors that it holds. */
+/* Try what can be done with the descriptors that it holds. */
 static void
 act_descriptors(const char *name)
 {
@@ -614,7 +614,7 @@ fill_text(char *text, size_t len)
 
 enum shape { SET32, SET64, LENGTH, TYPE, TEXT };
 
-/* What is set, in which message, where. */
+/* A value that is set, in which message, and where. */
 static const struct lie {
 	const char *name;
 	uint32_t type;		/* of the message; 0 = any */

@@ -128,7 +128,7 @@ answer(uint64_t number, uint32_t value, uint32_t n)
 	say(READ_ENCODED, &done, is("end-short") ? 8 : sizeof(done));
 }
 
-/* What comes before an answer, if there is one.  0 = there is none. */
+/* Messages that come before an answer, if there are any.  0 = there are none. */
 static int
 lie_first(const struct read_text *t)
 {

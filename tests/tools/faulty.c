@@ -636,7 +636,7 @@ void __real_ops_run(const struct ops_ctx *c, uint32_t first, uint32_t end,
 void __wrap_ops_run(const struct ops_ctx *c, uint32_t first, uint32_t end,
     unsigned thread);
 
-/* What the reference computes stays right. */
+/* The reference still computes right results. */
 void
 __wrap_ops_run(const struct ops_ctx *c, uint32_t first, uint32_t end,
     unsigned thread)

@@ -701,7 +701,7 @@ START_TEST(the_keeper_makes_groups_and_takes_no_paths)
 	ck_assert_uint_eq(fake_count("straddle."), 1);
 	ck_assert_int_lt(keeper_open(&tree, "b/x", MIB, &g, &err), 0);
 	ck_assert_int_lt(keeper_open(&tree, "", MIB, &g, &err), 0);
-	/* Nor a folder that it has not made. */
+	/* It removes no folder that it has not made. */
 	ck_assert_int_eq(keeper_remove(fake.base), -ENOENT);
 	ck_assert_int_eq(keeper_remove(""), -ENOENT);
 	ck_assert_int_eq(access(fake.base, F_OK), 0);

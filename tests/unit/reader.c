@@ -160,7 +160,7 @@ START_TEST(file_that_is_no_model_is_refused)
 	ck_assert_int_eq(strncmp(e.msg, "the reader: ", 12), 0);
 	ck_assert_str_eq(e.msg + 12, here.msg);
 	fx_nothing_is_left();
-	/* What the coordinator finds needs no reader. */
+	/* The coordinator finds this without a reader. */
 	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_int_eq(fx_try_open(path, NULL, &e), -ENOENT);
 	ck_assert_ptr_nonnull(strstr(e.msg, path));

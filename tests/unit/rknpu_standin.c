@@ -693,7 +693,7 @@ fill_domain(void)
 	rk_close(&p);
 }
 
-/* Of a context with row-major matrices. */
+/* A context with row-major matrices has a buffer of its own. */
 static void
 count_internal_bytes(void)
 {

@@ -423,7 +423,7 @@ START_TEST(an_operation_left_out_or_off_by_a_factor_is_named)
 	for (i = 0; i < n; i++) {
 		odd = faulty_device(FAULT_LEFT_OUT);
 		fault_op = i;
-		/* What is missing in the cache shows in attention. */
+		/* A row that is missing in the cache shows in attention. */
 		check_wrong(&odd, op_name(kind[i] == OP_KV_STORE ?
 		    OP_ATTENTION : kind[i]));
 		/* A norm undoes a factor of its input, which is the sum of the

@@ -381,7 +381,7 @@ END_TEST
 START_TEST(unknown_request_ends_the_reader)
 {
 	open_vocab();
-	/* Those belong to a request that has ended. */
+	/* They belong to a request that has ended. */
 	send_request(READ_STOP, NULL, 0, 0);
 	is_served();
 	send_request(READ_PART, NULL, 0, 2);

@@ -103,14 +103,14 @@ enum rknn_mem_sync_mode {
 	RKNN_MEMORY_SYNC_BIDIRECTIONAL = 3
 };
 
-/* Of rknn_create_mem2(). */
+/* Flags of rknn_create_mem2(). */
 enum rknn_mem_alloc_flags {
 	RKNN_FLAG_MEMORY_FLAGS_DEFAULT = 0, RKNN_FLAG_MEMORY_CACHEABLE = 1,
 	RKNN_FLAG_MEMORY_NON_CACHEABLE = 2, RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM = 4,
 	RKNN_FLAG_MEMORY_NO_CONTEXT = 0x20000
 };
 
-/* Of a struct rknn_tensor_mem. */
+/* Flags of a struct rknn_tensor_mem. */
 enum rknn_tensor_mem_flags {
 	RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE = 1,
 	RKNN_TENSOR_MEMORY_FLAGS_FROM_FD = 2,

@@ -39,8 +39,8 @@ struct selftest_line {
 	const char *type;	/* "Q4_K"; "" = none */
 	enum selftest_verdict verdict;
 	uint64_t n;		/* numbers compared */
-	/* Of a number, in units of the root mean square of its row; and at
-	 * most. */
+	/* The largest error of a number, in units of the root mean square of its
+	 * row, and the limit. */
 	double error, limit;
 	float got, want;	/* where the error is largest */
 	char reason[REASON_LEN];

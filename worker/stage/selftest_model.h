@@ -12,13 +12,13 @@
 enum {
 	SELFTEST_EXTENTS = 32,
 	SELFTEST_ROWS = 3,		/* rows of the larger batch */
-	/* Of the two batches, of one row and of several. */
+	/* The positions of both batches: of one row, and of several. */
 	SELFTEST_POSITIONS = 1 + SELFTEST_ROWS,
 	SELFTEST_KEPT = SELFTEST_POSITIONS - 1,	/* rows that want logits */
 	SELFTEST_VOCAB = 32
 };
 
-/* What is tested. */
+/* The program that is tested. */
 struct selftest_case {
 	const char *arch;		/* "llama" */
 	uint32_t type;			/* of all matrices but a router's, where
