@@ -60,7 +60,7 @@ static int (*const commands[])(const struct conf *, struct err *) = {
 /* Static because it is large. */
 static struct conf conf;
 
-/* What the coordinator may take until there is a plan: room for ten times the
+/* The coordinator may take so much until there is a plan: room for ten times the
  * longest text of a command without one, and for a file of prompts
  * (print/source.h). */
 #define START_BYTES	(96 * MIB)

@@ -1,6 +1,6 @@
 /* layers/par.h - runs a function on all threads of a session.
- * An interface only: worker/stage/pool.c implements it; tests may run
- * serially. */
+ * An interface; worker/stage/pool.c implements it, and par_alone for one
+ * thread. */
 #ifndef LAYERS_PAR_H
 #define LAYERS_PAR_H
 
@@ -23,6 +23,9 @@ struct par {
 	 * Writes before it are visible to all threads after it. */
 	void (*barrier)(struct par *p, unsigned thread);
 };
+
+/* The calling thread, alone. */
+extern struct par par_alone;
 
 static inline uint32_t
 par_speed(const struct par *p, unsigned thread)

@@ -223,23 +223,6 @@ is_worth_sharing(const struct device *d, const struct cpu_span *cs,
 }
 
 static void
-run_alone(struct par *par, par_fn *fn, void *arg)
-{
-	(void)par;
-	fn(arg, 0);
-}
-
-static void
-pass_barrier(struct par *par, unsigned thread)
-{
-	(void)par;
-	(void)thread;
-}
-
-static struct par one_thread = { .nthreads = 1, .run = run_alone,
-    .barrier = pass_barrier };
-
-static void
 run_thread(void *arg, unsigned thread)
 {
 	struct device *d = arg;
@@ -260,7 +243,7 @@ cpu_run(struct device *d, uint32_t handle, const struct batch *b,
 		    "device cpu: unknown span %u", handle);
 	cs = &d->span[handle];
 	if (!is_worth_sharing(d, cs, b))
-		par = &one_thread;
+		par = &par_alone;
 	d->ctx = (struct ops_ctx){
 		.k = &d->k, .p = cs->p, .par = par, .kv = cs->kv,
 		.compute = cs->compute, .inv_freq = d->inv_freq,

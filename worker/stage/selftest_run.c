@@ -21,23 +21,6 @@
 
 enum { NBATCHES = 2 };
 
-static void
-run_serially(struct par *par, par_fn *fn, void *arg)
-{
-	(void)par;
-	fn(arg, 0);
-}
-
-static void
-pass_barrier(struct par *par, unsigned thread)
-{
-	(void)par;
-	(void)thread;
-}
-
-static struct par one_thread = { .nthreads = 1, .run = run_serially,
-    .barrier = pass_barrier };
-
 /* --- start and end --- */
 
 static int
@@ -155,7 +138,7 @@ open_reference(struct selftest *t, const struct device_conf *dc,
     struct err *reterr)
 {
 	const struct device_conf ref = { .session = dc->session,
-	    .par = &one_thread, .ledger = dc->ledger };
+	    .par = &par_alone, .ledger = dc->ledger };
 	int rc;
 
 	if ((rc = set_up_side(t, &t->ref, &device_reference, &ref,
