@@ -55,6 +55,16 @@ refuse_cap(const struct own *o, const struct conf *c, const struct plan *p,
 	    units_human_bytes(c->coordinator_cap_bytes, cap));
 }
 
+/* Tokens that the penalty looks at, as engine/decoder.c limits them. */
+static uint32_t
+window_of(const struct conf *c, const struct plan *p)
+{
+	const int n = c->sampling.repeat_last_n;
+
+	return c->sampling.repeat_penalty == 1 ? 0 : n < 0 ? p->ctx_tok + 1 :
+	    MIN((uint32_t)n, p->ctx_tok + 1);
+}
+
 int
 own_open(struct own *o, const struct conf *c, const struct plan *p,
     struct err *reterr)
@@ -65,8 +75,7 @@ own_open(struct own *o, const struct conf *c, const struct plan *p,
 	    .command_bytes = command_bytes(c),
 	    .spare_bytes = spare_bytes(c),
 	    .text_bytes = c->cmd == CMD_EVAL ? SOURCE_TEXT_BYTES : 0,
-	    .window_tok = c->sampling.repeat_penalty == 1 ? 0 :
-	    (uint32_t)c->sampling.repeat_last_n };
+	    .window_tok = window_of(c, p) };
 
 	own_need(&in, p, &o->need);
 	/* A peak of before shall not seem to exceed the cap. */

@@ -74,6 +74,9 @@ within_cap "a long context" run -m "$MODEL" -p In -n 4 --ctx 131072 \
     --kv-type q8_0
 within_cap "three sessions and a penalty" run -m "$MODEL" -p In -n 4 \
     --repeat-penalty 1.1 --repeat-last-n 1024 -s cpu -s cpu -s cpu
+within_cap "a penalty over the whole context, under a small cap" run \
+    -m "$MODEL" -p In -n 4 --repeat-penalty 1.1 --repeat-last-n -1 \
+    --coordinator-cap 24MiB
 within_cap "many prompts" run -m "$MODEL" --prompts "$T/prompts" --parallel 32 \
     -n 24 --ctx 128
 within_cap "eval" eval -m "$MODEL" --text "$T/text" --ctx 256
@@ -111,7 +114,8 @@ if pid == 0:
     os.execv(sys.argv[2], sys.argv[2:])
 _, status, used = os.wait4(pid, 0)
 if used.ru_maxrss * 1024 > int(sys.argv[1]):
-    sys.exit(f"peak {used.ru_maxrss} KiB, limit {sys.argv[1]}")
+    print(f"peak {used.ru_maxrss} KiB, limit {sys.argv[1]}", file=sys.stderr)
+    sys.exit(99)
 sys.exit(os.waitstatus_to_exitcode(status))' "$@"
 }
 
