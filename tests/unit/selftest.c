@@ -324,6 +324,22 @@ START_TEST(wrong_devices_end_their_session_by_name)
 }
 END_TEST
 
+static int
+failing_reset(struct device *d, struct err *reterr)
+{
+	faulty_reset(d, reterr);
+	return err_set(reterr, ERR_RUN, -EIO, "the domain has gone");
+}
+
+START_TEST(a_wrong_device_that_cannot_be_reset_is_named_too)
+{
+	struct device_ops odd = faulty_device(FAULT_ZEROS);
+
+	odd.reset = failing_reset;
+	check_wrong(&odd, "a layer of ");
+}
+END_TEST
+
 /* The program of the short form. */
 static struct selftest *
 begin_short(const struct device_ops *ops, struct device *d)
@@ -622,6 +638,7 @@ main(void)
 		right_devices_pass_and_are_as_after_open,
 		a_device_that_computes_nothing_on_purpose_is_not_tested,
 		wrong_devices_end_their_session_by_name,
+		a_wrong_device_that_cannot_be_reset_is_named_too,
 		an_operation_left_out_or_off_by_a_factor_is_named,
 		a_failure_of_the_device_is_passed_on,
 		memory_that_the_host_cannot_reach,

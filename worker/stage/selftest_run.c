@@ -174,6 +174,8 @@ close_side(struct selftest_side *s)
 	placement_free(&s->pl);
 	program_free(s->p);
 	weights_free(&s->ws);
+	/* To close it once more does nothing. */
+	*s = (struct selftest_side){ .sc = s->sc, .dev = s->dev };
 }
 
 int
@@ -182,6 +184,7 @@ selftest_end(struct selftest *t, struct err *reterr)
 	int rc = t->dev.sc.dev->reset(t->dev.dev, reterr);
 
 	device_reference.close(t->ref.dev);
+	t->ref.dev = NULL;
 	close_side(&t->ref);
 	close_side(&t->dev);
 	return rc;
