@@ -175,6 +175,23 @@ leave_job(struct chan *c)
 	return 0;
 }
 
+/* Releasing tens of GiB of a killed worker takes seconds. */
+#define RELEASE_NS	UINT64_C(10000000000)
+
+static void
+remove_groups(struct keeper *k)
+{
+	const uint64_t end = event_now_ns() + RELEASE_NS;
+	struct cgroup *g;
+
+	for (g = k->group; g < k->group + MAX_GROUPS; g++) {
+		while (g->dir[0] != '\0' && event_now_ns() < end &&
+		    k->tree.fs->rmdir(g->dir) == -EBUSY)
+			poll(NULL, 0, 10);
+		cgroup_close(g);
+	}
+}
+
 static NORETURN void
 keep(const struct cgroup_tree *t, struct chan c, int has_foreign_groups)
 {
@@ -198,8 +215,7 @@ keep(const struct cgroup_tree *t, struct chan c, int has_foreign_groups)
 		_exit(EXIT_FAILURE);
 	while (follow(k, &waits))
 		;
-	for (i = 0; i < MAX_GROUPS; i++)
-		cgroup_close(&k->group[i]);
+	remove_groups(k);
 	if (!waits)
 		k->tree.pid = 0;		/* it may be another process's */
 	cgroup_tree_close(&k->tree);
@@ -253,6 +269,7 @@ static int
 spawn(const struct cgroup_tree *t, struct chan c, int has_foreign_groups)
 {
 	pid_t pid = fork();
+	int status = 0;
 
 	if (pid < 0)
 		return -errno;
@@ -262,9 +279,9 @@ spawn(const struct cgroup_tree *t, struct chan c, int has_foreign_groups)
 			keep(t, c, has_foreign_groups);
 		_exit(pid < 0);
 	}
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	return 0;
+	return status == 0 ? 0 : -EAGAIN;	/* the second fork failed */
 }
 
 int

@@ -353,9 +353,8 @@ row("keeper: a group's name is any path", "coordinator/cap/keeper.c",
     "unit/cgroup")
 row("keeper: groups are left when the coordinator is killed",
     "coordinator/cap/keeper.c",
-    "		cgroup_close(&k->group[i]);\n	if (!waits)",
-    "		if (waits)\n			cgroup_close(&k->group[i]);\n"
-    "	if (!waits)",
+    "	remove_groups(k);\n	if (!waits)",
+    "	if (waits)\n		remove_groups(k);\n	if (!waits)",
     "unit/cgroup")
 
 # --- a worker's orders and batches ---
