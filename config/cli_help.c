@@ -121,7 +121,7 @@ static const struct help {
 "also whether its results are right.\n",
 .note =
 "This command opens no model and starts no session: of the common options,\n"
-"only -v and -q have an effect.\n",
+"only -v, -q, --user and --coordinator-cap have an effect.\n",
 .examples =
 "Example:\n"
 "  straddle devices --json\n"

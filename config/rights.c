@@ -69,6 +69,8 @@ needs_of(const struct conf *c)
 	    c->cmd == CMD_BENCH || c->cmd == CMD_STRESS ||
 	    c->logits_path != NULL)
 		needs |= FOR_LATER;
+	if (c->cmd == CMD_DEVICES)	/* all kinds */
+		needs |= FOR_DEVICE;
 	for (i = 0; i < c->nsessions; i++) {
 		if (c->session[i].priority.kind != PRIO_DEFAULT)
 			needs |= FOR_PRIORITY;

@@ -60,9 +60,14 @@ user_choose(const char *name, struct err *reterr)
 
 	if (name == NULL && !is_root)
 		return 0;
+	errno = 0;
 	pw = name != NULL ? getpwnam(name) : find_default();
 	if (pw == NULL && name == NULL)
 		return 0;
+	if (pw == NULL && (errno == EMFILE || errno == ENFILE ||
+	    errno == ENOMEM || errno == EIO))
+		return err_set(reterr, ERR_RUN, -errno, "user %s: cannot be "
+		    "looked up: %s", name, strerror(errno));
 	if (pw == NULL)
 		return err_set(reterr, ERR_USAGE, -ENOENT, "user %s: there is "
 		    "none of this name here: create it, or name another one",
@@ -98,6 +103,9 @@ user_begin(struct err *reterr)
 	    setenv("LOGNAME", user.name, 1) < 0)
 		return err_nomem(reterr, "the environment of user %s",
 		    user.name);
+	/* Root's folders, which come before HOME. */
+	unsetenv("XDG_STATE_HOME");
+	unsetenv("XDG_RUNTIME_DIR");
 	return 0;
 }
 
