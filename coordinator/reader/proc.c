@@ -40,7 +40,9 @@ enum { SLOW_FACTOR = SANITIZED ? 20 : 1, LAUNCHED_FACTOR = 50 };
 static int
 is_launched(void)
 {
-	return secure_getenv("STRADDLE_LAUNCH") != NULL;
+	const char *launch = secure_getenv("STRADDLE_LAUNCH");
+
+	return launch != NULL && launch[0] != '\0';
 }
 
 int
