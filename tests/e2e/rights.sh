@@ -92,6 +92,7 @@ chmod 711 "$T"
 cp "$MODEL" "$T/secret.gguf"
 chmod 600 "$T/secret.gguf"
 SECRET=$T/secret.gguf UID_OF=$(id -u "$OTHER") GID_OF=$(id -g "$OTHER")
+sorted() { tr -s ' ' '\n' <<<"$1" | grep . | sort; }
 four() { printf '%s\t%s\t%s\t%s' "$1" "$1" "$1" "$1"; }
 KEPT='^straddle: rights: process \([0-9]*\), which keeps the memory groups'
 keeper() { sed -n "s/$KEPT.*/\1/p" "$ERR"; }
@@ -126,6 +127,8 @@ for pid in $GROUP $(readers) $(workers); do
 	    "$(status "$pid" Uid)"
 	check "process $pid has its group" equal "$(four "$GID_OF")" \
 	    "$(status "$pid" Gid)"
+	check "process $pid has its other groups, and none of root's" equal \
+	    "$(sorted "$(id -G "$OTHER")")" "$(sorted "$(status "$pid" Groups)")"
 	for set in CapPrm CapEff CapInh CapAmb CapBnd; do
 		! may_set $SETPCAP || check "$set of process $pid is empty" \
 		    equal $NONE "$(status "$pid" $set)"

@@ -351,6 +351,10 @@ row("gguf: what only root may open is not kept open", "layers/gguf/kept.c",
 row("keeper: a group's name is any path", "coordinator/cap/keeper.c",
     "strchr(name, '/') == NULL", "name[0] != '/'",
     "unit/cgroup")
+row("user: root's other groups stay", "config/user.c",
+    "	if (setgroups((size_t)user.ngroups, user.group) < 0 ||\n	    setresgid",
+    "	if (setresgid",
+    "e2e/rights.sh")
 row("keeper: groups are left when the coordinator is killed",
     "coordinator/cap/keeper.c",
     "	remove_groups(k);\n	if (!waits)",
