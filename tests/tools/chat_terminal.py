@@ -8,6 +8,7 @@ import json
 import os
 import stat
 import sys
+import time
 
 from terminal import (CTRL_C, CTRL_D, CTRL_U, CTRL_Z, PASTE, PASTED,
                       PASTES_OFF, PASTES_ON, UP, Terminal)
@@ -193,12 +194,14 @@ def ctrl_c_ends_a_load():
     with open('launch', 'w') as f:
         f.write('#!/bin/sh\ncase "$*" in *@reader*) exec "$@";; esac\n'
                 'mkdir first 2>/dev/null && exec "$@"\n'
-                "trap '' INT\nexec sleep 1000\n")
+                "trap '' INT\n: >hangs\nexec sleep 1000\n")
     os.chmod('launch', 0o700)
     t = Terminal([STRADDLE, 'chat', '-v', '-m', MODEL],
                  STRADDLE_LAUNCH=os.path.abspath('launch'))
     t.until('none -> spawned')
     t.until('none -> spawned')
+    while not os.path.exists('hangs'):  # before that SIGINT would end it
+        time.sleep(0.01)
     t.send(CTRL_C)
     expect(t.end(), 1)
     assert b'spawned -> failed: killed before it was ready' in t.all, t.all
