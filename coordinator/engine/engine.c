@@ -427,7 +427,7 @@ engine_processes(struct engine *eng)
 	own_add_row(&eng->own, eng->sessions != NULL, l);
 	reader_add_row(eng->reader, l);
 	if (enforce_keeper() > 0)
-		process_add(l, "keeper", enforce_keeper(), 0, 0, NULL);
+		own_add_keeper(enforce_keeper(), l);
 	return l;
 }
 

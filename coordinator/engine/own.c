@@ -90,9 +90,10 @@ own_open(struct own *o, const struct conf *c, const struct plan *p,
 	return own_cap_set(cap, o->need.rings_bytes, reterr);
 }
 
-/* The coordinator is in no group with a limit of its own. */
-void
-own_add_row(const struct own *o, int started, struct process_list *l)
+/* In no group with a limit of its own. */
+static void
+add_row(const char *role, pid_t pid, uint64_t planned_bytes,
+    struct process_list *l)
 {
 	const struct own_cap *cap = own_cap();
 	struct enforce e = { .by = cap->limit_bytes != UINT64_MAX ?
@@ -100,6 +101,17 @@ own_add_row(const struct own *o, int started, struct process_list *l)
 	    .limit_bytes = cap->limit_bytes, .group = CGROUP_INIT };
 
 	strlcpy(e.why, cap->why, sizeof(e.why));
-	process_add(l, "coordinator", started ? getpid() : 0, cap->cap_bytes,
-	    MIN(o->need.total_bytes, cap->cap_bytes), &e);
+	process_add(l, role, pid, cap->cap_bytes, planned_bytes, &e);
+}
+
+void
+own_add_row(const struct own *o, int started, struct process_list *l)
+{
+	add_row("coordinator", started ? getpid() : 0, o->need.total_bytes, l);
+}
+
+void
+own_add_keeper(pid_t pid, struct process_list *l)
+{
+	add_row("keeper", pid, 0, l);
 }

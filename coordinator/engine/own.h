@@ -19,5 +19,8 @@ int own_open(struct own *o, const struct conf *c, const struct plan *p,
 
 /* Append the row.  started: there is a peak. */
 void own_add_row(const struct own *o, int started, struct process_list *l);
+/* The keeper of groups (cap/keeper.h) is forked from this process, and keeps its
+ * limit. */
+void own_add_keeper(pid_t pid, struct process_list *l);
 
 #endif

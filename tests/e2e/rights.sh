@@ -149,6 +149,9 @@ if [ -n "$has_groups" ]; then
 		    equal $NONE "$(status "$keeper" $set)"
 	done
 	check "it cannot gain privileges" equal 1 "$(status "$keeper" NoNewPrivs)"
+	check "it has the coordinator's limit" equal \
+	    "$(grep "^Max data size" "/proc/$GROUP/limits")" \
+	    "$(grep "^Max data size" "/proc/$keeper/limits")"
 	check "it holds nothing but its channel and the groups" is_blank "$(find \
 	    "/proc/$keeper/fd" -type l -printf '%l\n' |
 	    grep -v -e '^/dev/null$' -e '^socket:' -e '/straddle\.[^/]*$' ||
