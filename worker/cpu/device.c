@@ -293,36 +293,29 @@ cpu_close(struct device *d)
 	free(d);
 }
 
+/* Both compute on the host's cores; they differ in the kernels that open takes. */
+#define ON_HOST								\
+	.version = DEVICE_VERSION,					\
+	.layout = LAYOUT_HOST,						\
+	.probe = cpu_probe,						\
+	.traits = cpu_traits,						\
+	.supports = cpu_supports,					\
+	.alloc = cpu_alloc,						\
+	.upload = host_mem_upload,					\
+	.prepare = cpu_prepare,						\
+	.run = cpu_run,							\
+	.sync = cpu_sync,						\
+	.reset = cpu_reset,						\
+	.close = cpu_close
+
 const struct device_ops device_cpu = {
-	.version = DEVICE_VERSION,
 	.kind = "cpu",
-	.layout = LAYOUT_HOST,
-	.probe = cpu_probe,
 	.open = cpu_open,
-	.traits = cpu_traits,
-	.supports = cpu_supports,
-	.alloc = cpu_alloc,
-	.upload = host_mem_upload,
-	.prepare = cpu_prepare,
-	.run = cpu_run,
-	.sync = cpu_sync,
-	.reset = cpu_reset,
-	.close = cpu_close,
+	ON_HOST
 };
 
 const struct device_ops device_reference = {
-	.version = DEVICE_VERSION,
 	.kind = "reference",
-	.layout = LAYOUT_HOST,
-	.probe = cpu_probe,
 	.open = reference_open,
-	.traits = cpu_traits,
-	.supports = cpu_supports,
-	.alloc = cpu_alloc,
-	.upload = host_mem_upload,
-	.prepare = cpu_prepare,
-	.run = cpu_run,
-	.sync = cpu_sync,
-	.reset = cpu_reset,
-	.close = cpu_close,
+	ON_HOST
 };
