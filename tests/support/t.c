@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -142,6 +144,25 @@ t_tmpdir(void)
 		atexit(remove_tmpdir);
 	}
 	return tmpdir;
+}
+
+void
+t_put_file(const char *root, const char *path, const void *bytes,
+    size_t nbytes)
+{
+	char full[PATH_MAX], *slash;
+	FILE *fp;
+
+	snprintf(full, sizeof(full), "%s%s", root, path);
+	for (slash = full + strlen(root) + 1;
+	    (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
+		*slash = '\0';
+		mkdir(full, 0755);
+	}
+	unlink(full);
+	ck_assert_ptr_nonnull(fp = fopen(full, "w"));
+	ck_assert_uint_eq(fwrite(bytes, 1, nbytes, fp), nbytes);
+	fclose(fp);
 }
 
 const char *

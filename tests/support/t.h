@@ -36,6 +36,11 @@ int t_sampled(uint32_t i, uint32_t n, uint32_t most);
 /* A fresh folder; removed with its content when the test program ends. */
 const char *t_tmpdir(void);
 
+/* Write a file below a folder that stands in for "/", and create the folders on
+ * its path.  A file that is there is replaced. */
+void t_put_file(const char *root, const char *path, const void *bytes,
+    size_t nbytes);
+
 /* Path of a file in tests/data; STRADDLE_TESTS replaces "tests" if set. */
 const char *t_data(const char *name);
 

@@ -14,23 +14,13 @@
 
 static char root[PATH_MAX / 2];
 
-/* Write a file below the root, and create its folders. */
 static void
 put_file(const char *path, const char *text, mode_t mode)
 {
-	char full[PATH_MAX], *slash;
-	FILE *fp;
+	char full[PATH_MAX];
 
+	t_put_file(root, path, text, strlen(text));
 	snprintf(full, sizeof(full), "%s%s", root, path);
-	for (slash = full + strlen(root) + 1;
-	    (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
-		*slash = '\0';
-		mkdir(full, 0755);
-	}
-	unlink(full);
-	ck_assert_ptr_nonnull(fp = fopen(full, "w"));
-	fputs(text, fp);
-	fclose(fp);
 	ck_assert_int_eq(chmod(full, mode), 0);
 }
 

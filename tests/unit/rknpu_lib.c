@@ -317,22 +317,10 @@ END_TEST
 
 static char root[PATH_MAX / 2];
 
-/* Write a file below the root, and create its folders. */
 static void
 put_file(const char *path, const char *text, size_t len)
 {
-	char full[PATH_MAX], *slash;
-	FILE *fp;
-
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	for (slash = full + strlen(root) + 1;
-	    (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
-		*slash = '\0';
-		mkdir(full, 0755);
-	}
-	ck_assert_ptr_nonnull(fp = fopen(full, "w"));
-	ck_assert_uint_eq(fwrite(text, 1, len, fp), len);
-	fclose(fp);
+	t_put_file(root, path, text, len);
 }
 
 static void
