@@ -260,11 +260,14 @@ attack drip-answers:5 tokenize -m "$T/model.gguf" \
     -p "In the beginning God created the heaven and the earth"
 check "an answer that comes in drops ends it" is_ended \
     "the reader did not answer in"
+unset STRADDLE_READER_WAIT_S
 attack flood-output:5 "${TOKENIZE[@]}"
 check "a flood of output is cut" eval 'exits 0 && has_no_escapes &&
-    [ "$(wc -l <"$ERR")" -le 1100 ]'
+    [ "$(wc -l <"$ERR")" -le 200 ]'
 
 # --- the others go on ---
+
+export STRADDLE_READER_WAIT_S=2
 
 # once NAME:N ARGS...: the attack in one reader only.
 once()
