@@ -7,6 +7,7 @@ void
 kernels_init(struct kernels *k, uint32_t cpu_flags)
 {
 	kernels_init_ref(k);
+	k->cpu_flags = cpu_flags;
 #if defined(__x86_64__)
 	if (cpu_flags & CPU_AVX2)
 		kernels_init_avx2(k, cpu_flags);
@@ -26,8 +27,6 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 		kernels_init_dotprod(k, cpu_flags);
 	if (cpu_flags & CPU_DOTPROD && cpu_flags & CPU_I8MM)
 		kernels_init_i8mm(k, cpu_flags);
-#else
-	(void)cpu_flags;
 #endif
 }
 
@@ -36,6 +35,8 @@ kernels_set_layout(struct kernels *k, enum weight_layout layout)
 {
 	if (layout == LAYOUT_HVX)
 		kernels_init_hexagon(k);
+	else if (layout == LAYOUT_RKNPU)
+		kernels_init_rknpu(k);
 }
 
 /* The same dozen lines of each row of a tile must not share a few of the 64 sets of

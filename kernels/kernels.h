@@ -224,6 +224,7 @@ attn_chunks(const struct attn_arg *a, uint32_t *ret_first)
 
 struct kernels {
 	const char *name;			/* "ref", "avx2" */
+	uint32_t cpu_flags;	/* that the table is for */
 	uint8_t act_bias;	/* added to q of struct act_q8: 0 or 128 */
 	struct mat_kernel mat[QUANT_NTYPES];
 
@@ -304,11 +305,13 @@ void kernels_init_i8mm(struct kernels *k, uint32_t cpu_flags);
 enum weight_layout {
 	LAYOUT_HOST,		/* as the host's kernels read them */
 	LAYOUT_HVX,		/* vectors of 128 bytes: kernels/hexagon */
+	LAYOUT_RKNPU,		/* Rockchip's native matrices: kernels/rknpu */
 	LAYOUT_NTYPES
 };
 
 /* Change the host's table k to pack weights in this layout. */
 void kernels_set_layout(struct kernels *k, enum weight_layout layout);
 void kernels_init_hexagon(struct kernels *k);
+void kernels_init_rknpu(struct kernels *k);
 
 #endif

@@ -12,9 +12,14 @@
  * computed; the rest is done in one order by npu_finish().  So the NPU and the
  * host give the same bits.
  *
+ * One scale for a row makes the steps as coarse as its largest weights are large.
+ * So a few weights of a row of one plane may be outliers, of up to 16 bits: the
+ * plane has the nearest of its integers, a list has the rest, which npu_finish()
+ * multiplies (dense and sparse, as in SqueezeLLM, arXiv 2306.07629).
+ *
  * A packed matrix: the planes, each in the NPU's native layout of B (W's rows are
- * B's columns) with N and K padded by zeros, then the scales.  It takes whole
- * pages, so that a plane begins on one. */
+ * B's columns) with N and K padded by zeros, then the form, the scales and the
+ * outliers.  It takes whole pages, so that a plane begins on one. */
 #ifndef KERNELS_RKNPU_NPU_H
 #define KERNELS_RKNPU_NPU_H
 
@@ -36,12 +41,20 @@ struct npu_form {
 };
 #define NPU_FORM_DEFAULT	((struct npu_form){ 32, 8192 })
 
+/* The rest of an outlier's integer, in the row's steps. */
+struct npu_outlier {
+	uint16_t col;
+	int16_t more;		/* 0: the list of the row ends here */
+};
+
 struct npu_mat {
 	unsigned nplanes;
 	const int8_t *plane[NPU_PLANES];	/* high first */
 	uint32_t n_pad, k_pad;
 	struct npu_form form;
-	const float *scale;	/* [n_pad], 0 in the padding */
+	const float *scale;	/* [n_pad]; NaN: the row has Inf or NaN */
+	uint32_t noutliers;	/* most of a row */
+	const struct npu_outlier *outlier;	/* [n_pad][noutliers] */
 };
 
 /* Planes that a weight of this type of the file takes. */
@@ -51,8 +64,11 @@ unsigned npu_planes(uint32_t type);
 uint64_t npu_plane_bytes(uint32_t n, uint32_t k);
 uint64_t npu_packed_bytes(uint32_t type, uint32_t n, uint32_t k);
 
-/* Set the form of the packed matrix at data, before any of its rows is packed;
- * where it is zeros, it has NPU_FORM_DEFAULT. */
+/* Outliers that the list of a row has room for. */
+uint32_t npu_noutliers(uint32_t type, uint32_t k);
+
+/* Set the form of the packed matrix at data, before any of its rows is packed.
+ * Where it is no form, such as zeros, it has NPU_FORM_DEFAULT. */
 void npu_set_form(void *data, uint32_t type, uint32_t n, uint32_t k,
     struct npu_form form);
 
@@ -68,8 +84,19 @@ struct npu_row {
 	float d;		/* NaN: the row has Inf or NaN; 0: all zeros */
 };
 
+/* The step d of x (k), as in struct npu_row, and *ret_per = steps for 1. */
+float npu_step(const float *x, uint32_t k, float *ret_per);
+
+/* Round x (k) into planes [k_pad], with npu_step()'s steps for 1. */
+void npu_round_part(int8_t *high, int8_t *low, const float *x, uint32_t k,
+    float per);
+
 /* Round x (k) into row's planes, and set its d. */
 void npu_round(struct npu_row *row, const float *x, uint32_t k);
+
+/* The products of row n's outliers with row, which has columns [k0, k1). */
+int64_t npu_outliers(const struct npu_mat *w, const struct npu_row *row,
+    uint32_t n, uint32_t k0, uint32_t k1);
 
 /* y[n0..n1) from the exact sums sum[0 .. n1 - n0) of one row: what the host's
  * product and the NPU's both end with.  y points at column n0, bias at row 0 of
