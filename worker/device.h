@@ -3,7 +3,7 @@
  * Called by the stage and by probes, on one thread, in the order
  *
  *	probe                       may be called alone, opens no session
- *	open -> traits -> supports* -> alloc* -> upload* -> prepare*
+ *	open -> traits -> supports* -> alloc* -> [place] -> upload* -> prepare*
  *	     -> (run -> sync)* -> [reset -> alloc* ...] -> close
  *
  * reset follows the self-test (stage/selftest.h), with which every device
@@ -13,7 +13,8 @@
  * (config/devices.c).
  *
  * Every function returns 0 or -errno with a message that names the operation,
- * tensor and code that failed: a device never logs and never exits.
+ * tensor and code that failed.  A device never exits, and logs only what it gives
+ * up by itself.
  *
  * Everything the rest of the program knows of a device is in its struct
  * device_ops and its traits, and the caller respects them.  The contract covers
@@ -29,7 +30,7 @@
 #include "layers/place.h"
 #include "shm/mem.h"
 
-#define DEVICE_VERSION	4u
+#define DEVICE_VERSION	5u
 
 /* A limit of the device: queried or measured, never a constant. */
 struct device_limit {
@@ -55,6 +56,8 @@ struct device_probe {
 	unsigned nlimits;
 	struct device_check check[DEVICE_MAX_CHECKS];
 	unsigned nchecks;
+	uint64_t open_bytes;	/* as in struct device_ops, on this machine;
+				 * 0 = the kind's */
 };
 
 /* Append a limit; known = 0: value is ignored.  Keeps the pointer name. */
@@ -77,7 +80,12 @@ struct device_conf {
 	struct mem_ledger *ledger;	/* every allocation is charged to it */
 	int own_cores;			/* each thread has a core that no other
 					 * session uses */
+	void *memo;			/* [DEVICE_MEMO_BYTES]; NULL = none */
 };
+
+/* Bytes that a device may write at any time, in a format of its own.  The next
+ * worker of the session finds them, the first one finds zeros. */
+enum { DEVICE_MEMO_BYTES = 256 };
 
 struct device;			/* defined by each kind */
 
@@ -151,6 +159,12 @@ struct device_ops {
 	int (*alloc)(struct device *d, enum mem_tag tag, uint64_t nbytes,
 	    const char *what, struct device_buf *ret, struct err *reterr);
 
+	/* Optional: put weights of p into other memory than that of alloc, which
+	 * has been charged for them and stays untouched there: set mat.data of
+	 * ws. */
+	int (*place)(struct device *d, const struct program *p,
+	    struct weights *ws, struct err *reterr);
+
 	/* Repack rows [row0, row0 + nrows) of weight i from the file's layout
 	 * at src into the buffer weights. */
 	int (*upload)(struct device *d, const struct weights *ws,
@@ -174,6 +188,11 @@ struct device_ops {
 
 	/* Optional: memory and calls of an out-of-process device. */
 	void (*account)(const struct device *d, struct device_account *ret);
+
+	/* Optional: run fn(arg) once on each thread of the device's own, after
+	 * open.  Returns their number. */
+	unsigned (*each_thread)(struct device *d, void (*fn)(void *arg),
+	    void *arg);
 
 	/* Free every buffer and prepared span, and give their charges back: as
 	 * after open.  No span is in flight. */

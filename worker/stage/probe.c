@@ -76,9 +76,8 @@ int
 probe_device(struct chan *c, const struct device_ops *dev,
     const struct device_conf *dc, struct err *reterr)
 {
-	const struct wire_traits wt = { .layout = dev->layout,
-	    .copies_rows = (uint32_t)dev->copies_rows,
-	    .open_bytes = dev->open_bytes };
+	struct wire_traits wt = { .layout = dev->layout,
+	    .copies_rows = (uint32_t)dev->copies_rows };
 	struct device_probe p;
 	struct wire_limit wl;
 	unsigned i;
@@ -86,6 +85,7 @@ probe_device(struct chan *c, const struct device_ops *dev,
 
 	if ((rc = dev->probe(dc, &p, reterr)) < 0)
 		return rc;
+	wt.open_bytes = p.open_bytes != 0 ? p.open_bytes : dev->open_bytes;
 	if ((rc = report(c, WIRE_TRAITS, &wt, sizeof(wt), reterr)) < 0)
 		return rc;
 	memset(&wl, 0, sizeof(wl));

@@ -56,7 +56,8 @@ alloc_buffers(struct selftest_side *s, struct err *reterr)
 		return rc;
 	if (s->weights.host != NULL)
 		weights_place(&s->ws, s->weights.host);
-	return 0;
+	return ops->place == NULL ? 0 : ops->place(s->dev, s->p, &s->ws,
+	    reterr);
 }
 
 static int

@@ -136,7 +136,8 @@ alloc_buffers(struct stage *s, struct err *reterr)
 		return rc;
 	if (s->weights.host != NULL)
 		weights_place(&s->ws, s->weights.host);
-	return 0;
+	return s->conf.dev->place == NULL ? 0 :
+	    s->conf.dev->place(s->dev, s->p, &s->ws, reterr);
 }
 
 /* A device that was asked for and would compute nothing is a configuration
