@@ -25,7 +25,7 @@ static const struct kind kinds[] = {
 	{ .name = "hexagon", .port = { { "emulated", 1 }, { "fastrpc", 0 } },
 	    .rights = DEVICE_RIGHT_EMULATOR | DEVICE_RIGHT_DSP },
 	{ .name = "ascend" },
-	{ .name = "rknpu" },
+	{ .name = "rknpu", .rights = DEVICE_RIGHT_NPU },
 	{ .name = "opencl" },
 	{ .name = "null", .no_limits = 1 },
 };
@@ -34,6 +34,8 @@ static const struct device_right rights[] = {
 	{ DEVICE_RIGHT_EMULATOR, "emulator", "size memory that its emulator "
 	    "shares, and learn how that ended" },
 	{ DEVICE_RIGHT_DSP, "dsp", "make memory for the DSP and speak to it "
+	    "on the node that it holds" },
+	{ DEVICE_RIGHT_NPU, "npu", "make memory for the NPU and speak to it "
 	    "on the node that it holds" },
 };
 

@@ -35,6 +35,8 @@ enum arg_rule {
 	DUP_FD,		/* F_DUPFD_CLOEXEC */
 	FASTRPC,	/* second argument: an ioctl of FastRPC, type 'R' */
 	DMA_HEAP,	/* of DMA heaps, type 'H' */
+	DRM,		/* of a DRM node, type 'd' */
+	DMA_BUF,	/* of a DMA buffer, type 'b' */
 	ADD_FILTER,	/* first argument: SECCOMP_SET_MODE_FILTER */
 	/* Second argument: what a ring may still be told. */
 	RING_BUFFERS, RING_FILES, RING_ENABLE
@@ -139,6 +141,16 @@ static const struct {
 	{ DEVICE_RIGHT_DSP, 1, { SCMP_SYS(ftruncate), ANY } },
 	{ DEVICE_RIGHT_DSP, 1, { SCMP_SYS(fcntl), DUP_FD } },
 
+	/* librknnrt.so talks to the NPU on the DRM node that it holds open, and
+	 * exports memory as DMA buffers; no other descriptor is a device.
+	 * Untested on silicon. */
+	{ DEVICE_RIGHT_NPU, 0, { SCMP_SYS(ioctl), DRM } },
+	{ DEVICE_RIGHT_NPU, 0, { SCMP_SYS(ioctl), DMA_BUF } },
+	{ DEVICE_RIGHT_NPU, 1, { SCMP_SYS(fcntl), DUP_FD } },
+	/* The tests' stand-in for it allocates memfds. */
+	{ DEVICE_RIGHT_NPU, 1, { SCMP_SYS(memfd_create), ANY } },
+	{ DEVICE_RIGHT_NPU, 1, { SCMP_SYS(ftruncate), ANY } },
+
 	/* The converter writes its output, whose size is reserved, and no other
 	 * file: those of the model came read-only. */
 	{ CONFINE_RIGHT_OUTPUT, 0, { SCMP_SYS(pwrite64), ON_OUTPUT } },
@@ -190,6 +202,12 @@ allow(scmp_filter_ctx ctx, const struct permission *p)
 		break;
 	case DMA_HEAP:
 		arg = masked_arg(1, 0xff00, 'H' << 8);
+		break;
+	case DRM:
+		arg = masked_arg(1, 0xff00, 'd' << 8);
+		break;
+	case DMA_BUF:
+		arg = masked_arg(1, 0xff00, 'b' << 8);
 		break;
 	case ADD_FILTER:
 		arg = masked_arg(0, UINT32_MAX, SECCOMP_SET_MODE_FILTER);
