@@ -204,7 +204,7 @@ struct device_ops {
 
 /* Every kind of device in this build: device_cpu is worker/cpu's table, and so
  * on.  A new device adds its word here, and a row to config/devices.c. */
-#define DEVICE_KINDS(X)	X(cpu) X(hexagon) X(null)
+#define DEVICE_KINDS(X)	X(cpu) X(hexagon) X(rknpu) X(null)
 
 #define DEVICE_DECLARE(kind)	extern const struct device_ops device_##kind;
 DEVICE_KINDS(DEVICE_DECLARE)

@@ -1,0 +1,36 @@
+/* worker/rknpu/memo.h - shapes that a worker of this session died of, so that
+ * the next worker does not send them again.
+ * Owns: the format of the device's memo (worker/device.h), which outlives the
+ * worker.  Called by product.c and the device.  A call of the library is noted
+ * before it is made; if the library ends the process, or never returns, the shape
+ * is given up.  A worker that something else kills gives up nothing. */
+#ifndef WORKER_RKNPU_MEMO_H
+#define WORKER_RKNPU_MEMO_H
+
+#include "npu.h"
+
+enum { NPU_MEMO_LOST = 12 };
+
+struct npu_memo {
+	uint32_t magic;
+	uint32_t blamed;		/* the library ended the process */
+	uint32_t nlost;			/* in lost[]; more are not kept */
+	struct npu_shape busy[NPU_CORES];	/* m = 0: none */
+	struct npu_shape lost[NPU_MEMO_LOST];
+};
+
+/* Take over what the last worker left in the nbytes at memo (zeros: there was
+ * none), and have the end of this process noted.  *ret_new: shapes that are
+ * given up from now on. */
+struct npu_memo *npu_memo_open(void *memo, size_t nbytes, unsigned *ret_new);
+/* This process ends by itself. */
+void npu_memo_close(struct npu_memo *m);
+
+void npu_memo_begin(struct npu_memo *m, unsigned core, struct npu_shape s);
+void npu_memo_end(struct npu_memo *m, unsigned core);
+/* The call in flight will never return. */
+void npu_memo_blame(struct npu_memo *m);
+
+int npu_memo_is_lost(const struct npu_memo *m, struct npu_shape s);
+
+#endif

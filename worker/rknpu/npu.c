@@ -1,0 +1,414 @@
+/* worker/rknpu/npu.c - an opened NPU: see npu.h. */
+#include "npu.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/rknpu/npu.h"
+#include "shm/event.h"
+
+/* A call that prepares something, and a hang of it. */
+#define CALL_NS	UINT64_C(30000000000)
+
+/* What a context takes where the library does not say: commands, and nothing
+ * else, because all its matrices are native. */
+#define CONTEXT_BYTES_GUESS	(UINT64_C(64) << 10)
+
+/* --- calls --- */
+
+int
+npu_check(struct npu *n, unsigned core, const char *call, int code)
+{
+	struct npu_core *c = &n->core[core];
+
+	if (code >= 0)
+		return 0;
+	return c->rc = rknn_failed(n->session, call, code, &c->err);
+}
+
+int
+npu_hangs(const struct npu *n, unsigned core, struct err *reterr)
+{
+	const char *call = n->core[core].in;
+
+	return err_set(reterr, ERR_RUN, -ETIMEDOUT, "session %s: %s does not "
+	    "return on core %u of the NPU: read the kernel's log for RKNPU; "
+	    "other programs may hold the NPU", n->session, call != NULL ?
+	    call : RKNN_LIBRARY, core);
+}
+
+int
+npu_do(struct npu *n, unsigned core, void (*fn)(void *arg), void *arg,
+    struct err *reterr)
+{
+	struct npu_core *c = &n->core[core];
+
+	if (calls_are_lost(n->calls))
+		return npu_hangs(n, core, reterr);
+	c->rc = 0;
+	calls_post(n->calls, core, fn, arg);
+	if (calls_wait(n->calls, core, event_now_ns() + CALL_NS) < 0)
+		return npu_hangs(n, core, reterr);
+	if (c->rc < 0 && reterr != NULL)
+		*reterr = c->err;
+	return c->rc;
+}
+
+/* --- memory --- */
+
+static void
+do_alloc(void *arg)
+{
+	struct npu_job *j = arg;
+	struct npu *n = j->n;
+
+	/* The later function takes 64 bits. */
+	if (n->lib->rknn_create_mem2 != NULL && j->nbytes > UINT32_MAX) {
+		n->core[0].in = "rknn_create_mem2";
+		j->mem = n->lib->rknn_create_mem2(n->owner.id, j->nbytes,
+		    RKNN_FLAG_MEMORY_FLAGS_DEFAULT);
+	} else {
+		n->core[0].in = "rknn_create_mem";
+		j->mem = j->nbytes > UINT32_MAX ? NULL :
+		    n->lib->rknn_create_mem(n->owner.id, (uint32_t)j->nbytes);
+	}
+}
+
+int
+npu_alloc(struct npu *n, uint64_t nbytes, const char *what,
+    struct npu_mem *ret, struct err *reterr)
+{
+	int rc;
+
+	nbytes = ALIGN_UP(nbytes, NPU_PAGE);
+	n->job = (struct npu_job){ .n = n, .nbytes = nbytes };
+	if ((rc = npu_do(n, 0, do_alloc, &n->job, reterr)) < 0)
+		return rc;
+	if (n->job.mem == NULL || n->job.mem->virt_addr == NULL)
+		return rknn_no_memory(n->session, what, nbytes, n->domain,
+		    n->highest_fd, reterr);
+	n->highest_fd = MAX(n->highest_fd, n->job.mem->fd);
+	n->held_bytes += nbytes;
+	*ret = (struct npu_mem){ n->job.mem, n->job.mem->virt_addr, nbytes,
+	    0 };
+	return 0;
+}
+
+static void
+do_view(void *arg)
+{
+	struct npu_job *j = arg;
+
+	j->n->core[0].in = "rknn_create_mem_from_fd";
+	j->mem = j->n->lib->rknn_create_mem_from_fd(j->n->owner.id, j->of->fd,
+	    j->of->virt_addr, (uint32_t)j->nbytes, (int32_t)j->offset);
+}
+
+int
+npu_view(struct npu *n, const struct npu_mem *m, uint64_t offset,
+    uint64_t nbytes, struct npu_mem *ret, struct err *reterr)
+{
+	int rc;
+
+	if (offset > INT32_MAX || nbytes > UINT32_MAX || offset + nbytes >
+	    m->nbytes)
+		return err_set(reterr, ERR_RUN, -EINVAL, "session %s: %" PRIu64
+		    " bytes at %" PRIu64 " cannot be shown to the NPU: a "
+		    "matrix has at most 2 GiB there; leave it on the CPU with "
+		    "a device cpu", n->session, nbytes, offset);
+	n->job = (struct npu_job){ .n = n, .of = m->mem, .nbytes = nbytes,
+	    .offset = offset };
+	if ((rc = npu_do(n, 0, do_view, &n->job, reterr)) < 0)
+		return rc;
+	if (n->job.mem == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
+		    "rknn_create_mem_from_fd gives no view of %" PRIu64
+		    " bytes: IOMMU domain %d is full, or this library's "
+		    "memory has no descriptors; install " RKNN_LIBRARY
+		    " 2.3.2", n->session, nbytes, n->domain);
+	*ret = (struct npu_mem){ n->job.mem, m->host + offset, nbytes, 1 };
+	return 0;
+}
+
+static void
+do_free(void *arg)
+{
+	struct npu_job *j = arg;
+
+	j->n->core[0].in = "rknn_destroy_mem";
+	j->n->lib->rknn_destroy_mem(j->n->owner.id, j->of);
+}
+
+void
+npu_free(struct npu *n, struct npu_mem *m)
+{
+	if (m->mem != NULL && !calls_are_lost(n->calls)) {
+		if (!m->is_view)
+			n->held_bytes -= MIN(n->held_bytes, m->nbytes);
+		n->job = (struct npu_job){ .n = n, .of = m->mem };
+		(void)npu_do(n, 0, do_free, &n->job, NULL);
+	}
+	*m = (struct npu_mem){ 0 };
+}
+
+static void
+do_publish(void *arg)
+{
+	struct npu_job *j = arg;
+
+	j->n->core[0].in = "rknn_mem_sync";
+	npu_check(j->n, 0, "rknn_mem_sync", j->n->lib->rknn_mem_sync(
+	    j->n->owner.id, j->of, RKNN_MEMORY_SYNC_TO_DEVICE));
+}
+
+int
+npu_publish(struct npu *n, const struct npu_mem *m, struct err *reterr)
+{
+	n->job = (struct npu_job){ .n = n, .of = m->mem };
+	return npu_do(n, 0, do_publish, &n->job, reterr);
+}
+
+/* --- contexts --- */
+
+static struct rknn_matmul_info
+info_of(const struct npu *n, struct npu_shape s)
+{
+	struct rknn_matmul_info info;
+
+	rknn_info(&info, RKNN_INT8_MM_INT8_TO_INT32, s.m, s.k, s.n);
+	info.B_layout = info.AC_layout = RKNN_MM_LAYOUT_NATIVE;
+	info.iommu_domain_id = n->domain;
+	return info;
+}
+
+static void
+do_create(void *arg)
+{
+	struct npu_job *j = arg;
+	struct npu *n = j->n;
+	struct npu_context *x = j->ctx;
+	struct rknn_matmul_info info = info_of(n, x->shape);
+	struct npu_core *c = &n->core[0];
+
+	if ((c->rc = rknn_check_info(n->release.number, &info, &c->err)) < 0)
+		return;
+	c->in = "rknn_matmul_create";
+	if (npu_check(n, 0, c->in, n->lib->rknn_matmul_create(&x->id, &info,
+	    &x->attr)) < 0)
+		return;
+	if (n->ncores > 1) {
+		c->in = "rknn_matmul_set_core_mask";
+		npu_check(n, 0, c->in, n->lib->rknn_matmul_set_core_mask(x->id,
+		    1 << j->core));
+	}
+}
+
+static void
+do_destroy(void *arg)
+{
+	struct npu_job *j = arg;
+
+	j->n->core[0].in = "rknn_matmul_destroy";
+	npu_check(j->n, 0, "rknn_matmul_destroy",
+	    j->n->lib->rknn_matmul_destroy(j->ctx->id));
+}
+
+/* Are the layouts that the runtime reports those that the weights have? */
+static int
+read_layouts(const struct npu *n, struct npu_context *x, struct err *reterr)
+{
+	const struct rknn_matmul_info info = info_of(n, x->shape);
+	struct rknpu_layout b;
+	int rc;
+
+	if ((rc = rknpu_read_layout(n->soc, &info, RKNPU_A, &x->attr.A, &x->a,
+	    reterr)) < 0 ||
+	    (rc = rknpu_read_layout(n->soc, &info, RKNPU_B, &x->attr.B, &b,
+	    reterr)) < 0 ||
+	    (rc = rknpu_read_layout(n->soc, &info, RKNPU_C, &x->attr.C, &x->c,
+	    reterr)) < 0)
+		return rc;
+	if (x->a.tile_cols == 0 || x->c.tile_cols == 0 ||
+	    x->a.tile_cols > NPU_ALIGN || NPU_ALIGN % x->a.tile_cols != 0 ||
+	    b.tile_rows != NPU_ALIGN || b.nbytes != (uint64_t)x->shape.k *
+	    x->shape.n)
+		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: the NPU "
+		    "reports groups of %u and %u columns, tiles of %u rows "
+		    "and %" PRIu64 " bytes for a product of %u x %u x %u: "
+		    "this program cannot lay it out", n->session,
+		    x->a.tile_cols, x->c.tile_cols, b.tile_rows, b.nbytes,
+		    x->shape.m, x->shape.k, x->shape.n);
+	return 0;
+}
+
+/* Destroy a context that cannot be used; keep the error that says why. */
+static void
+drop(struct npu *n, struct npu_context *x)
+{
+	if (x->id == 0 || calls_are_lost(n->calls))
+		return;
+	n->job.ctx = x;
+	(void)npu_do(n, 0, do_destroy, &n->job, NULL);
+	x->id = 0;
+}
+
+static int
+create(struct npu *n, unsigned core, struct npu_context *x,
+    struct err *reterr)
+{
+	int rc;
+
+	n->job = (struct npu_job){ .n = n, .ctx = x, .core = core };
+	if ((rc = npu_do(n, 0, do_create, &n->job, reterr)) < 0) {
+		drop(n, x);
+		return rc;
+	}
+	n->held_bytes += n->context_bytes;
+	if ((rc = read_layouts(n, x, reterr)) < 0)
+		drop(n, x);
+	return rc;
+}
+
+int
+npu_context(struct npu *n, unsigned core, struct npu_shape shape,
+    unsigned *ret, struct err *reterr)
+{
+	struct npu_core *c = &n->core[core];
+	struct npu_context *x;
+	unsigned i;
+	int rc;
+
+	for (i = 0; i < c->nctx; i++)
+		if (memcmp(&c->ctx[i].shape, &shape, sizeof(shape)) == 0) {
+			*ret = i;
+			return 0;
+		}
+	if (c->nctx == NPU_CONTEXTS)
+		return err_set(reterr, ERR_RUN, -ENOSPC, "session %s: %u "
+		    "shapes of products are prepared on core %u of the NPU, "
+		    "and no more fit", n->session, c->nctx, core);
+	x = &c->ctx[c->nctx];
+	*x = (struct npu_context){ .shape = shape };
+	if ((rc = create(n, core, x, reterr)) < 0)
+		return rc;
+	*ret = c->nctx++;
+	return 0;
+}
+
+int
+npu_drop_contexts(struct npu *n, struct err *reterr)
+{
+	unsigned core;
+	int rc = 0, rc1;
+
+	for (core = 0; core < n->ncores; core++)
+		while (n->core[core].nctx > 0) {
+			n->job = (struct npu_job){ .n = n, .ctx =
+			    &n->core[core].ctx[--n->core[core].nctx] };
+			rc1 = npu_do(n, 0, do_destroy, &n->job, rc == 0 ?
+			    reterr : NULL);
+			n->held_bytes -= MIN(n->held_bytes, n->context_bytes);
+			rc = rc < 0 ? rc : rc1;
+		}
+	return rc;
+}
+
+/* --- open --- */
+
+static void
+do_find_release(void *arg)
+{
+	struct npu_job *j = arg;
+	struct npu_core *c = &j->n->core[0];
+
+	c->in = "rknn_matmul_create";
+	c->rc = rknn_find_release(j->n->lib, j->n->session, &j->n->release,
+	    &c->err);
+}
+
+/* Bytes of the domain that a context takes. */
+static void
+do_measure(void *arg)
+{
+	struct npu_job *j = arg;
+	struct npu *n = j->n;
+	struct rknn_mem_size s;
+
+	memset(&s, 0, sizeof(s));
+	n->core[0].in = "rknn_query";
+	n->context_bytes = CONTEXT_BYTES_GUESS;
+	if (n->lib->rknn_query(n->owner.id, RKNN_QUERY_MEM_SIZE, &s, sizeof(s)) <
+	    0 || s.total_internal_size == 0)
+		return;
+	n->context_bytes = s.total_internal_size;
+	n->context_bytes_known = 1;
+}
+
+/* The context through which memory is created and freed lives as long as n. */
+static int
+open_owner(struct npu *n, struct err *reterr)
+{
+	int rc;
+
+	n->owner = (struct npu_context){ .shape = { 2, NPU_ALIGN, NPU_ALIGN } };
+	if ((rc = create(n, 0, &n->owner, reterr)) < 0)
+		return rc;
+	n->job = (struct npu_job){ .n = n };
+	if ((rc = npu_do(n, 0, do_measure, &n->job, reterr)) < 0)
+		return rc;
+	n->held_bytes = n->context_bytes;
+	return 0;
+}
+
+int
+npu_open(const char *session, struct mem_ledger *ledger, int domain,
+    struct npu **ret, struct err *reterr)
+{
+	const char *root = secure_getenv("STRADDLE_RKNPU_ROOT");
+	struct npu *n = calloc(1, sizeof(*n));
+	int rc;
+
+	if (n == NULL)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no "
+		    "memory for device rknpu", session);
+	n->session = session;
+	n->ledger = ledger;
+	n->domain = domain;
+	n->highest_fd = -1;
+	n->ncores = 1;
+	if ((rc = rknpu_find_soc(root != NULL ? root : RKNPU_ROOT, &n->soc,
+	    reterr)) < 0 || (rc = rknn_load(&n->lib, reterr)) < 0)
+		goto fail;
+	n->ncores = MIN(n->soc->ncores, (unsigned)NPU_CORES);
+	if ((rc = calls_open(session, n->ncores, &n->calls, reterr)) < 0)
+		goto fail;
+	n->job = (struct npu_job){ .n = n };
+	if ((rc = npu_do(n, 0, do_find_release, &n->job, reterr)) < 0 ||
+	    (rc = open_owner(n, reterr)) < 0)
+		goto fail;
+	*ret = n;
+	return 0;
+fail:
+	npu_close(n);
+	return rc;
+}
+
+void
+npu_close(struct npu *n)
+{
+	if (n == NULL)
+		return;
+	if (n->calls != NULL && !calls_are_lost(n->calls)) {
+		(void)npu_drop_contexts(n, NULL);
+		if (n->owner.id != 0) {
+			n->job = (struct npu_job){ .n = n, .ctx = &n->owner };
+			(void)npu_do(n, 0, do_destroy, &n->job, NULL);
+		}
+	}
+	if (n->calls != NULL && calls_are_lost(n->calls))
+		return;			/* a call still uses n */
+	calls_close(n->calls);
+	free(n);
+}

@@ -1,0 +1,96 @@
+/* worker/rknpu/product.h - one weight matrix on the NPU: how it is cut, and the
+ * product of some rows with it.
+ * Owns: the cut and the views of the weight.  Called by the device, on the
+ * stage's thread.  Does not choose between NPU and host.
+ *
+ *	N over the cores, in units of NPU_UNIT columns; a core's part again so
+ *	that C stays small; K at the chip's segment; planes one by one.
+ *
+ * Cores work at once, each on its own part; a core's thread runs a part's
+ * products, adds the integers of C up, and finishes the rows. */
+#ifndef WORKER_RKNPU_PRODUCT_H
+#define WORKER_RKNPU_PRODUCT_H
+
+#include "kernels/rknpu/npu.h"
+#include "memo.h"
+#include "npu.h"
+
+enum {
+	NPU_CLASSES = 2,	/* sizes of a product's A */
+	NPU_UNIT = 128,		/* columns: parts begin on whole pages */
+	NPU_MOST_K = 16384	/* longer rows stay on the host */
+};
+
+/* Rows of A in each class, two of them for a row of the batch: few rows take the
+ * NPU as long as one, and beyond the second its speed grows no more. */
+extern const uint32_t npu_class_m[NPU_CLASSES];
+enum { NPU_MOST_ROWS = 64 };	/* of the batch in one product */
+
+/* The least class for so many rows, at most NPU_MOST_ROWS. */
+unsigned npu_class(uint32_t nrows);
+
+/* Buffers that all products share, on the NPU and on the host. */
+struct npu_work {
+	struct npu *n;
+	struct npu_memo *memo;
+	uint32_t most_k;		/* padded */
+	struct npu_mem a[NPU_CLASSES], c[NPU_CORES][NPU_CLASSES];
+	int64_t *sums[NPU_CORES];	/* rows x columns of a part */
+	struct npu_row row[NPU_MOST_ROWS];
+	int8_t *planes;			/* of row */
+	/* The run in flight. */
+	struct npu_run {
+		struct npu_work *w;
+		const struct product *p;
+		unsigned core, class;
+		uint32_t nrows;
+		float *y;		/* of the first row */
+		uint64_t ldy;		/* floats */
+		const float *bias;
+	} run[NPU_CORES];
+};
+
+struct product;
+
+/* The form of a chip's native B of 8 bits. */
+struct npu_form npu_form_of(const struct rknpu_soc *soc);
+
+/* The largest sizes that products of one program have. */
+struct npu_sizes {
+	uint32_t most_k;
+	uint32_t part_n[NPU_CORES];	/* columns of a part */
+	uint64_t sums;			/* rows x columns where parts are
+					 * added up, 0 = nowhere */
+};
+/* Take a weight of n x k in so many planes into account. */
+void npu_size(const struct npu *n, uint32_t rows, uint32_t cols,
+    unsigned nplanes, struct npu_sizes *sizes);
+/* Bytes of the NPU and of the host for products of these sizes. */
+uint64_t npu_work_bytes(const struct npu *n, const struct npu_sizes *sizes);
+
+/* The most that contexts and buffers of any model take. */
+uint64_t npu_reserve_bytes(const struct npu *n);
+
+int npu_work_open(struct npu *n, struct npu_memo *memo,
+    const struct npu_sizes *sizes, struct npu_work *ret, struct err *reterr);
+void npu_work_close(struct npu_work *w);	/* accepts zeros */
+
+/* Cut the packed matrix w, whose planes lie in mem at its start.  1: prepared;
+ * 0: a shape of it is not sent to the NPU any more (memo.h), its product is the
+ * host's. */
+int product_open(struct npu_work *work, const struct mat *w,
+    const struct npu_mem *mem, struct product **ret, struct err *reterr);
+void product_close(struct npu_work *work, struct product *p);
+
+/* Rows [0, nrows) of work->row, at most half of the class's, which are rounded,
+ * put into A and published.  y (nrows x n), stride ldy.  -ETIMEDOUT at the
+ * deadline; another error: y is not written, or in part. */
+int product_run(struct npu_work *work, const struct product *p,
+    unsigned class, uint32_t nrows, float *y, uint64_t ldy,
+    const float *bias, uint64_t deadline_ns, struct err *reterr);
+
+/* Put row r of work->row, already rounded, into A of a class. */
+void npu_put_row(struct npu_work *work, const struct product *p,
+    unsigned class, uint32_t r);
+
+#endif
