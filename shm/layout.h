@@ -131,7 +131,10 @@ copied_rows_bytes(uint32_t batch_rows, uint32_t n_embd, uint32_t head_rows,
  * for `call`, which goes the other way.  No ordering between fields. */
 #define STATUS_MAGIC	0x54415453u	/* "STAT" */
 
-enum { STATUS_PASSES = 13 };	/* classes of rows: 1, 2, 3-4, ... 2049-4096 */
+enum {
+	STATUS_PASSES = 13,	/* classes of rows: 1, 2, 3-4, ... 2049-4096 */
+	DEVICE_MEMO_BYTES = 256
+};
 
 struct stage_status {
 	uint32_t magic, version;
@@ -152,9 +155,16 @@ struct stage_status {
 	 * reads between two batches.  S1 -> S2: a message is on the channel
 	 * before it is counted. */
 	_Alignas(64) _Atomic uint32_t call;
+	/* Whatever the worker's device notes for the next worker of its
+	 * session (worker/device.h).  The coordinator keeps the bytes of a
+	 * worker that has ended, and reads no sense into them; zeros for the
+	 * first worker. */
+	_Alignas(64) uint8_t device_memo[DEVICE_MEMO_BYTES];
 };
 _Static_assert(offsetof(struct stage_status, call) == 192, "status ABI");
-_Static_assert(sizeof(struct stage_status) == 256, "status ABI");
+_Static_assert(offsetof(struct stage_status, device_memo) == 256,
+    "status ABI");
+_Static_assert(sizeof(struct stage_status) == 512, "status ABI");
 
 /* Row class of a batch: the least i with nrows <= 2^i. */
 static inline unsigned

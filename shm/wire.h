@@ -37,7 +37,7 @@
 #include "config/base.h"
 #include "mem.h"
 
-#define WIRE_VERSION	8u
+#define WIRE_VERSION	9u
 
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,

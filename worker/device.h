@@ -28,6 +28,7 @@
 #include "kernels/kernels.h"
 #include "layers/par.h"
 #include "layers/place.h"
+#include "shm/layout.h"
 #include "shm/mem.h"
 
 #define DEVICE_VERSION	5u
@@ -80,12 +81,11 @@ struct device_conf {
 	struct mem_ledger *ledger;	/* every allocation is charged to it */
 	int own_cores;			/* each thread has a core that no other
 					 * session uses */
-	void *memo;			/* [DEVICE_MEMO_BYTES]; NULL = none */
+	/* Notes for the next worker of this session, should this one be lost:
+	 * written at any time, in the device's own format.  What the last
+	 * worker wrote; zeros in the first one.  NULL = nobody keeps them. */
+	void *memo;			/* [DEVICE_MEMO_BYTES] */
 };
-
-/* Bytes that a device may write at any time, in a format of its own.  The next
- * worker of the session finds them, the first one finds zeros. */
-enum { DEVICE_MEMO_BYTES = 256 };
 
 struct device;			/* defined by each kind */
 

@@ -45,18 +45,22 @@ send_start(struct session *s, const struct conf *c, struct err *reterr)
 
 int
 session_spawn(struct session *s, const struct plan_session *ps,
-    const struct conf *c, struct enforce *e, struct err *reterr)
+    const struct conf *c, struct enforce *e, uint8_t *memo,
+    struct err *reterr)
 {
 	int group_fd = -1, out_fd = -1, rc;
 
 	session_init(s, ps);
 	s->enforce = e;
+	s->memo = memo;
 	if ((rc = region_create_shared("straddle-status",
 	    sizeof(struct stage_status), &s->status_map, reterr)) < 0)
 		return rc;
 	s->status = s->status_map.base;
 	s->status->magic = STATUS_MAGIC;
 	s->status->version = WIRE_VERSION;
+	if (memo != NULL)
+		memcpy(s->status->device_memo, memo, DEVICE_MEMO_BYTES);
 	if ((rc = enforce_open_procs(e, &group_fd, reterr)) == 0 &&
 	    (rc = messages_open(&s->messages, s->name, "its worker", &out_fd,
 	    reterr)) == 0)
@@ -186,7 +190,8 @@ probe_once(void *arg, struct err *reterr)
 	if (m == NULL)
 		return err_nomem(reterr, "a message of session %s",
 		    p->ps->conf->name);
-	if ((rc = session_spawn(p->ret, p->ps, p->c, p->e, reterr)) == 0 &&
+	if ((rc = session_spawn(p->ret, p->ps, p->c, p->e, NULL,
+	    reterr)) == 0 &&
 	    (rc = session_wait_hello(p->ret, p->signal_fd, reterr)) == 0)
 		rc = session_handshake(p->ret, m, reterr);
 	free(m);

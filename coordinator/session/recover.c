@@ -237,7 +237,7 @@ start_workers(struct sessions *ss, struct err *reterr)
 		else if ((rc = await_reclaim(ss, i, reterr)) < 0)
 			return rc;
 		if ((rc = session_spawn(&ss->s[i], ps, ss->c, &ss->enforce[i],
-		    reterr)) < 0)
+		    ss->memo[i], reterr)) < 0)
 			return rc;
 	}
 	for (i = 0; i < ss->n; i++)

@@ -220,6 +220,8 @@ session_close(struct session *s)
 {
 	chan_close(&s->chan);
 	child_close(&s->child);
+	if (s->memo != NULL && s->status != NULL)
+		memcpy(s->memo, s->status->device_memo, DEVICE_MEMO_BYTES);
 	messages_close(&s->messages);
 	region_close(&s->status_map);
 	s->status = NULL;

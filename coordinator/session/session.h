@@ -41,6 +41,8 @@ struct session {
 	const char *name;
 	const struct plan_session *plan;
 	struct enforce *enforce;	/* outlives the worker; NULL = none */
+	uint8_t *memo;		/* [DEVICE_MEMO_BYTES], outlives it, too: of its
+				 * device; NULL = none is kept */
 	enum session_state state;	/* written by session_set_state() only */
 	uint32_t epoch;			/* the last that the worker has joined */
 	struct child child;
@@ -63,15 +65,17 @@ void session_set_state(struct session *s, enum session_state state,
 
 /* No worker; session_close() may follow. */
 void session_init(struct session *s, const struct plan_session *ps);
-/* Close the channel and end the worker. */
+/* Close the channel and end the worker; then its memo is whole. */
 void session_close(struct session *s);
 
 /* --- start (handshake.c) --- */
 
-/* Start a worker, in the group of e (NULL = no cap is enforced), and send it
- * WIRE_START.  The handshake follows, so that several workers start at once. */
+/* Start a worker, in the group of e (NULL = no cap is enforced), with the memo
+ * of the worker before it (NULL = none), and send it WIRE_START.  The handshake
+ * follows, so that several workers start at once. */
 int session_spawn(struct session *s, const struct plan_session *ps,
-    const struct conf *c, struct enforce *e, struct err *reterr);
+    const struct conf *c, struct enforce *e, uint8_t *memo,
+    struct err *reterr);
 /* Wait until the worker has sent something or has ended, for SESSION_WAIT_NS at
  * most.  signal_fd: wait.h. */
 int session_wait_hello(struct session *s, int signal_fd,

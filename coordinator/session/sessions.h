@@ -14,7 +14,8 @@ struct sessions {
 	const struct conf *c;
 	unsigned n;
 	struct session s[MAX_SESSIONS];
-	struct enforce enforce[MAX_SESSIONS];	/* outlive the workers */
+	struct enforce enforce[MAX_SESSIONS];	/* outlive the workers, as do */
+	uint8_t memo[MAX_SESSIONS][DEVICE_MEMO_BYTES];	/* these */
 	struct region ring[MAX_SESSIONS + 1];	/* [i] into session i, [n] out
 						 * of the last one */
 	int bell_fd;		/* eventfd: the last stage has a result */

@@ -204,6 +204,25 @@ for i in $(sample 1 0 1 2); do
 done
 VIA=()
 
+# --- what a device notes for its next worker ---
+
+# Each worker notes its session's name and aborts: as it opens its device, or in a
+# batch.  The next one finds the note, also when others are lost meanwhile.
+if [ -x "$FAULTY" ]; then
+	export STRADDLE_FAULT
+	for n in 0 7; do
+		STRADDLE_FAULT=worker:memo:$n
+		BIN=$FAULTY straddle "${RUN[@]}"
+		check_unaffected "workers that abort at slot $n"
+		check "workers that abort at slot $n: each once" equal 3 "$(losses)"
+		for name in a b c; do
+			check "workers that abort at slot $n: $name's memo" \
+			    stderr_has "^straddle: session $name: its worker wrote: $name: found a memo of $name, with 42 at its end\$"
+		done
+	done
+	unset STRADDLE_FAULT
+fi
+
 # --- losses that end the run ---
 
 lose "$OUT" $HALF 9:0+recovered+9:0+recovered+9:0 "${RUN[@]}" --recover 2

@@ -26,6 +26,9 @@
  *			it is confined, and more with each slot that it sends
  *	last-words	before its Nth slot it writes two lines and calls abort()
  *	wrong-answer	from its Nth span on, its cores compute nothing
+ *	memo		it notes its session's name in its device's memo and aborts
+ *			before its Nth slot, 0 = once its device is open; one that finds
+ *			a memo says which
  * Faults of a reader:
  *	message, image	it corrupts one of its messages or one of its blocks in the
  *			lent memory; N is the seed
@@ -70,7 +73,9 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <bsd/string.h>
 
+#include "config/log.h"
 #include "config/roles.h"
 #include "coordinator/cap/cgroup.h"
 #include "coordinator/reader/image.h"
@@ -85,6 +90,7 @@
 #include "worker/hexagon/port.h"
 #include "worker/stage/ops_cpu.h"
 #include "worker/stage/report.h"
+#include "worker/stage/selftest.h"
 
 enum { MAX_FD = 256, MAX_TYPE = 160 };	/* types of messages, and more */
 
@@ -594,6 +600,39 @@ __wrap_chan_send(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
 	return __real_chan_send(c, type, buf, nbytes, fds, nfds, deadline_ns);
 }
 
+/* --- the memo of a device --- */
+
+static int is_noted;		/* this worker wrote one */
+
+int __real_selftest_open(const struct device_ops *ops, struct device *d,
+    const struct device_conf *dc, struct selftest_stats *ret,
+    struct err *reterr);
+int __wrap_selftest_open(const struct device_ops *ops, struct device *d,
+    const struct device_conf *dc, struct selftest_stats *ret,
+    struct err *reterr);
+
+int
+__wrap_selftest_open(const struct device_ops *ops, struct device *d,
+    const struct device_conf *dc, struct selftest_stats *ret,
+    struct err *reterr)
+{
+	char *memo = (char *)dc->memo;
+
+	if (strcmp(fault, "memo") == 0 && memo[0] != '\0')
+		log_info("found a memo of %s, with %d at its end", memo,
+		    memo[DEVICE_MEMO_BYTES - 1]);
+	else if (strcmp(fault, "memo") == 0) {
+		strlcpy(memo, dc->session, DEVICE_MEMO_BYTES);
+		memo[DEVICE_MEMO_BYTES - 1] = 42;
+		is_noted = 1;
+		if (nth == 0)
+			abort();
+	}
+	return __real_selftest_open(ops, d, dc, ret, reterr);
+}
+
+/* --- slots --- */
+
 /* The consumer drops the batch for some of these words; the run must notice that
  * too. */
 void
@@ -619,6 +658,8 @@ __wrap_ring_commit_spsc(struct ring *r)
 		flood(1);
 	if (strcmp(fault, "last-words") == 0 && ++slots == nth &&
 	    write(STDOUT_FILENO, plea, sizeof(plea) - 1) > 0)
+		abort();
+	if (is_noted && ++slots == nth)
 		abort();
 	if (strcmp(fault, "slot") == 0 && slots++ == nth % 3) {
 		if (counters != NULL)

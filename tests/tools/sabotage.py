@@ -501,6 +501,10 @@ row("sampler: NaN among the first logits", "coordinator/engine/sample.c",
 row("sampler: NaN among the other logits", "coordinator/engine/sample.c",
     "if (isnan(logit))", "if (isnan(logit) && i > 1u << 30)",
     "unit/sample")
+row("recovery: a device's memo is lost with its worker", "coordinator/session/session.c",
+    "	if (s->memo != NULL && s->status != NULL)\n",
+    "	if (s->memo != NULL && s->status == NULL)\n",
+    "e2e/recover.sh")
 
 # --- caps ---
 

@@ -64,6 +64,7 @@ stage_device_conf(const struct stage_conf *sc)
 		.par = sc->par,
 		.ledger = sc->ledger,
 		.own_cores = sc->start.own_cores != 0,
+		.memo = sc->status != NULL ? sc->status->device_memo : NULL,
 	};
 }
 
