@@ -66,14 +66,6 @@ open_before(struct worker *w, struct err *reterr)
 	return 0;
 }
 
-/* All threads: those of the pool and the device's own. */
-struct all_threads {
-	struct par par;			/* first */
-	struct worker *w;
-	par_fn *fn;
-	void *arg;
-};
-
 static void
 run_one(void *arg)
 {
@@ -85,23 +77,21 @@ run_one(void *arg)
 static void
 run_all(struct par *par, par_fn *fn, void *arg)
 {
-	struct all_threads *a = (struct all_threads *)par;
-	struct worker *w = a->w;
+	struct worker *w = (struct worker *)(void *)((char *)par -
+	    offsetof(struct worker, all.par));
 
-	a->fn = fn;
-	a->arg = arg;
+	w->all.fn = fn;
+	w->all.arg = arg;
 	w->sc.par->run(w->sc.par, fn, arg);
+	par->nthreads = w->sc.par->nthreads;
 	if (w->sc.opened != NULL && w->sc.dev->each_thread != NULL)
-		a->par.nthreads += w->sc.dev->each_thread(w->sc.opened,
-		    run_one, a);
+		par->nthreads += w->sc.dev->each_thread(w->sc.opened, run_one,
+		    &w->all);
 }
 
 int
 order_confine(struct worker *w, struct err *reterr)
 {
-	struct all_threads all = { .par = { .nthreads =
-	    w->sc.par != NULL ? w->sc.par->nthreads : 0, .run = run_all },
-	    .w = w };
 	struct wire_confine wc;
 	int rc;
 
@@ -112,7 +102,8 @@ order_confine(struct worker *w, struct err *reterr)
 	if (wc.opens_device && (rc = open_before(w, reterr)) < 0)
 		return rc;
 	w->open_ns = event_now_ns() - w->open_ns;
-	confine_before_load(w->confine, &all.par, w->confined);
+	w->all.par = (struct par){ .run = run_all };
+	confine_before_load(w->confine, &w->all.par, w->confined);
 	w->is_confined = 1;
 	return 0;
 }

@@ -40,6 +40,12 @@ struct worker {
 	struct region status_map;
 	struct stage *stage;
 	struct procmem_files proc;
+	/* Threads to confine: the pool's and those of the device's own. */
+	struct all_threads {
+		struct par par;
+		par_fn *fn;		/* being run */
+		void *arg;
+	} all;
 	struct confine *confine;
 	int32_t confined[CONFINE_NPARTS];
 	int is_confined;		/* WIRE_CONFINE was carried out */
