@@ -84,6 +84,8 @@ NO_SCHEDULING := $(if $(findstring clang,$(CC)),,-fno-schedule-insns)
 FLAGS_kernels/arm/neon.o := $(NO_SCHEDULING)
 FLAGS_kernels/arm/dotprod.o := -march=armv8.2-a+dotprod $(NO_SCHEDULING)
 FLAGS_kernels/arm/i8mm.o := -march=armv8.2-a+dotprod+i8mm $(NO_SCHEDULING)
+FLAGS_kernels/rknpu/x86_avx2.o := -mavx2
+FLAGS_kernels/rknpu/arm_dotprod.o := -march=armv8.2-a+dotprod
 
 # Loops of bench's roofline; no model runs them.
 FLAGS_kernels/peak/x86_avx2.o := -mavx2 -mfma
@@ -105,10 +107,12 @@ matching = $(sort $(patsubst $(S)%,%,$(wildcard $(addprefix $(S),$(1)))))
 SRCS    := $(filter-out $(call matching,kernels/hexagon/*.c), \
            $(call files_in,$(DIRS),*.c))
 ifneq ($(ARCH),x86_64)
-SRCS    := $(filter-out kernels/x86/% kernels/peak/x86_%,$(SRCS))
+SRCS    := $(filter-out kernels/x86/% kernels/peak/x86_% \
+           kernels/rknpu/x86_%,$(SRCS))
 endif
 ifneq ($(ARCH),aarch64)
-SRCS    := $(filter-out kernels/arm/% kernels/peak/arm_%,$(SRCS))
+SRCS    := $(filter-out kernels/arm/% kernels/peak/arm_% \
+           kernels/rknpu/arm_%,$(SRCS))
 endif
 MAINOBJ := $(B)/coordinator/main.o
 OBJS    := $(filter-out $(MAINOBJ),$(SRCS:%.c=$(B)/%.o))

@@ -6,9 +6,10 @@
 
 #include "kernels/cpu.h"
 
-/* What a block of columns and rows needs on the stack, with sums.h's 16 KiB:
- * 20 KiB. */
-enum { BLOCK_COLS = 64, BLOCK_ROWS = 8, BLOCK_K = 1024 };
+/* A block of columns and rows: a tile's columns, which lie together; more of them
+ * where rows are rounded for each block.  It takes 24 KiB of stack, and sums.h 16
+ * KiB. */
+enum { BLOCK_COLS = 32, FLOAT_COLS = 128, BLOCK_ROWS = 8, BLOCK_K = 1024 };
 
 struct product {
 	struct npu_mat w;
@@ -73,7 +74,7 @@ multiply_columns(const struct product *p, const float *x, const float *per,
 static void
 multiply_floats(const struct product *p, uint32_t first, uint32_t nrows)
 {
-	int64_t sum[BLOCK_ROWS * BLOCK_COLS];
+	int64_t sum[BLOCK_ROWS * FLOAT_COLS];
 	int8_t plane[BLOCK_ROWS][NPU_PLANES][BLOCK_K];
 	struct npu_row row[BLOCK_ROWS];
 	struct npu_mat w = p->w;
@@ -87,7 +88,7 @@ multiply_floats(const struct product *p, uint32_t first, uint32_t nrows)
 		row[r].d = npu_step(row_at(p, first + r), p->k, &per[r]);
 	}
 	for (n = p->n0; n < p->n1; n = end) {
-		end = MIN(n + BLOCK_COLS, p->n1);
+		end = MIN(n + FLOAT_COLS, p->n1);
 		pad = (uint32_t)ALIGN_UP(end, NPU_ALIGN);
 		multiply_columns(p, row_at(p, first), per, row, sum, nrows, n,
 		    pad);
@@ -99,37 +100,53 @@ multiply_floats(const struct product *p, uint32_t first, uint32_t nrows)
 
 /* --- rounded rows in the caller's room --- */
 
-/* The planes of all rows, then their d. */
+/* The planes of m rows, then their d. */
 struct rounded {
 	int8_t *planes;
 	float *d;
-	uint32_t k_pad;
+	uint32_t m, k_pad;
 };
 
-/* Find the rows in r's room; 0: it is too small for m of them. */
-static int
-room_for(const struct mat_ready *r, uint32_t m, uint32_t k,
-    struct rounded *ret)
+/* Lay out the room for calls with m rows, for as many of them as it can hold.
+ * Returns their number. */
+static uint32_t
+rounded_init(struct rounded *ret, const struct mat_ready *r, uint32_t m,
+    uint32_t k)
 {
 	uint64_t room = MIN((uint64_t)m * (k / 32) * READY_PART_BYTES,
-	    (uint64_t)NPU_READY_BYTES);
-	uint64_t planes;
+	    (uint64_t)NPU_READY_BYTES), planes;
 
 	ret->k_pad = (uint32_t)ALIGN_UP(k, NPU_ALIGN);
-	planes = (uint64_t)m * NPU_PLANES * ret->k_pad;
-	if (r == NULL || planes + m * sizeof(float) > room)
-		return 0;
-	ret->planes = r->room;
-	ret->d = (float *)(void *)(ret->planes + planes);
-	return 1;
+	planes = (uint64_t)NPU_PLANES * ret->k_pad;
+	ret->m = r == NULL ? 0 : (uint32_t)MIN((uint64_t)m, room / (planes +
+	    sizeof(float)));
+	if (ret->m > 0) {
+		ret->planes = r->room;
+		ret->d = (float *)(void *)(ret->planes + ret->m * planes);
+	}
+	return ret->m;
 }
 
 static struct npu_row
-row_in(const struct rounded *r, uint32_t i)
+rounded_row(const struct rounded *r, uint32_t i)
 {
 	int8_t *high = r->planes + (uint64_t)i * NPU_PLANES * r->k_pad;
 
 	return (struct npu_row){ high, high + r->k_pad, r->d[i] };
+}
+
+static void
+round_rows(const struct rounded *to, const struct product *p, uint32_t first,
+    uint32_t m)
+{
+	struct npu_row row;
+	uint32_t i;
+
+	for (i = 0; i < m; i++) {
+		row = rounded_row(to, i);
+		npu_round(&row, row_at(p, first + i), p->k);
+		to->d[i] = row.d;
+	}
 }
 
 /* Does r have these rows already?  It is marked with them. */
@@ -147,34 +164,19 @@ is_made(struct mat_ready *r, const void *x, const struct mat *w, uint32_t m)
 	return made;
 }
 
+/* Multiply m rows from `first` on, which are rounded. */
 static void
-round_rows(const struct product *p, const struct rounded *to, uint32_t m)
-{
-	struct npu_row row;
-	uint32_t i;
-
-	for (i = 0; i < m; i++) {
-		row = row_in(to, i);
-		npu_round(&row, row_at(p, i), p->k);
-		to->d[i] = row.d;
-	}
-}
-
-static void
-multiply(const struct product *p, const struct rounded *from, uint32_t m)
+multiply(const struct product *p, const struct rounded *from, uint32_t first,
+    uint32_t m)
 {
 	struct npu_row row[BLOCK_ROWS];
 	uint32_t i, r, n;
 
 	for (i = 0; i < m; i += n) {
 		n = MIN(m - i, BLOCK_ROWS);
-		if (from == NULL) {
-			multiply_floats(p, i, n);
-			continue;
-		}
 		for (r = 0; r < n; r++)
-			row[r] = row_in(from, i + r);
-		multiply_rounded(p, row, i, n);
+			row[r] = rounded_row(from, i + r);
+		multiply_rounded(p, row, first + i, n);
 	}
 }
 
@@ -187,14 +189,23 @@ matmul_by(npu_sums_fn *sums, float *y, uint64_t ldy, const void *x,
 	    .ldx = act_row_bytes(ACT_F32, w->k) / sizeof(float),
 	    .bias = bias, .k = w->k, .n0 = n0, .n1 = n1 };
 	struct rounded rows;
-	int has_room = room_for(ready, m, w->k, &rows);
+	uint32_t i, n, at_once = rounded_init(&rows, ready, m, w->k);
+	int made = ready != NULL && is_made(ready, x, w, m);
 
 	npu_mat(w, &p.w);
-	if (has_room && !is_made(ready, x, w, m))
-		round_rows(&p, &rows, m);
-	else if (ready != NULL && !has_room)
-		ready->made = 0;
-	multiply(&p, has_room ? &rows : NULL, m);
+	if (ready != NULL && at_once < m)
+		made = ready->made = 0;
+	for (i = 0; i < m; i += n) {
+		n = MIN(m - i, MAX(at_once, BLOCK_ROWS));
+		if (at_once == 0) {
+			multiply_floats(&p, i, n);
+			continue;
+		}
+		n = MIN(n, at_once);
+		if (!made)
+			round_rows(&rows, &p, i, n);
+		multiply(&p, &rows, i, n);
+	}
 }
 
 /* matmul_fn has no parameter for the instruction set. */
@@ -207,11 +218,27 @@ matmul_##isa(float *y, uint64_t ldy, const void *x,			\
 	matmul_by(npu_sums_##isa, y, ldy, x, ready, w, bias, m, n0, n1); \
 }
 NPU_MATMUL(portable)
+#if defined(__x86_64__)
+NPU_MATMUL(avx2)
+#elif defined(__aarch64__)
+NPU_MATMUL(neon)
+NPU_MATMUL(dotprod)
+#endif
 
 matmul_fn *
 npu_matmul_for(uint32_t cpu_flags)
 {
+#if defined(__x86_64__)
+	if (cpu_flags & CPU_AVX2)
+		return matmul_avx2;
+#elif defined(__aarch64__)
+	if (cpu_flags & CPU_DOTPROD)
+		return matmul_dotprod;
+	if (cpu_flags & CPU_NEON)
+		return matmul_neon;
+#else
 	(void)cpu_flags;
+#endif
 	return matmul_portable;
 }
 

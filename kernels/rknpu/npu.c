@@ -9,8 +9,8 @@
 
 #include "bits.h"
 
-/* The form has a cache line of its own. */
-enum { FORM_BYTES = 64, OUTLIER_COLS = 256 };
+/* The form has a cache line of its own.  A list's columns have 16 bits. */
+enum { FORM_BYTES = 64, OUTLIER_COLS = 256, OUTLIER_MOST_K = 1 << 16 };
 
 unsigned
 npu_planes(uint32_t type)
@@ -29,7 +29,8 @@ npu_plane_bytes(uint32_t n, uint32_t k)
 uint32_t
 npu_noutliers(uint32_t type, uint32_t k)
 {
-	return npu_planes(type) > 1 ? 0 : k / OUTLIER_COLS + 2;
+	return npu_planes(type) > 1 || k > OUTLIER_MOST_K ? 0 :
+	    k / OUTLIER_COLS + 2;
 }
 
 uint64_t

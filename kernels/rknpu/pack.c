@@ -54,25 +54,37 @@ limit_of(struct source *s, float limit, uint32_t most)
 	return bits_to_float(base + (at << FINE));
 }
 
-/* Largest magnitude of the row, as bits, and the sum of its squares. */
+/* Largest magnitude of the row, as bits, and the sum of its squares, which is summed
+ * in 8 lanes. */
 static uint32_t
 top_of(struct source *s, double *ret_squares)
 {
-	uint32_t k0, n, i, top = 0;
-	double squares = 0;
+	uint32_t k0, n, i, j, top[8] = { 0 };
+	double squares[8] = { 0 };
 	const float *w;
 
-	for (k0 = 0; k0 < s->k; k0 += n)
-		for (w = part_of(s, k0, &n), i = 0; i < n; i++) {
-			top = MAX(top, magnitude_bits(w[i]));
-			squares += (double)w[i] * w[i];
+	for (k0 = 0; k0 < s->k; k0 += n) {
+		w = part_of(s, k0, &n);
+		for (i = 0; i + 8 <= n; i += 8)
+			for (j = 0; j < 8; j++) {
+				top[j] = MAX(top[j], magnitude_bits(w[i + j]));
+				squares[j] += (double)w[i + j] * w[i + j];
+			}
+		for (; i < n; i++) {
+			top[0] = MAX(top[0], magnitude_bits(w[i]));
+			squares[0] += (double)w[i] * w[i];
 		}
-	*ret_squares = squares;
-	return top;
+	}
+	for (j = 1; j < 8; j++) {
+		top[0] = MAX(top[0], top[j]);
+		squares[0] += squares[j];
+	}
+	*ret_squares = squares[0];
+	return top[0];
 }
 
 /* The plane's largest weight, 127 steps, is this often the root mean square. */
-#define LIMIT_RMS	4.0
+#define LIMIT_RMS	3.0
 
 /* The largest magnitude that the planes have; larger ones are outliers. */
 static float
@@ -117,36 +129,48 @@ struct list {
 	struct npu_outlier *at, *end;
 };
 
-/* The integer of 8 bits that is nearest to v; the list has the rest. */
-static int8_t
-in_8_bits(int32_t v, uint32_t col, struct list *l)
+static void
+add_outliers(struct list *l, const int32_t v[static NPU_ALIGN],
+    const int8_t *near, uint32_t k)
 {
-	int32_t near = MIN(MAX(v, -127), 127);
+	uint32_t i;
 
-	if (v != near && l->at < l->end)
-		*l->at++ = (struct npu_outlier){ (uint16_t)col,
-		    (int16_t)(v - near) };
-	return (int8_t)near;
+	for (i = 0; i < NPU_ALIGN && l->at < l->end; i++)
+		if (v[i] != near[i])
+			*l->at++ = (struct npu_outlier){ (uint16_t)(k + i),
+			    (int16_t)(v[i] - near[i]) };
 }
 
-/* 32 columns from k on. */
+/* 32 columns from k on: the nearest integers of 8 bits; the list has the rest. */
 static void
-put_32(const struct packing *p, uint32_t row, uint32_t k, const float *w,
+put_32(int8_t *to, uint32_t k, const float *w, float per, struct list *l)
+{
+	int32_t v[NPU_ALIGN], beyond = 0;
+	uint32_t i;
+
+	for (i = 0; i < NPU_ALIGN; i++)
+		v[i] = nearest(w[i] * per);
+	for (i = 0; i < NPU_ALIGN; i++) {
+		int32_t near = MIN(MAX(v[i], -127), 127);
+
+		to[i] = (int8_t)near;
+		beyond |= v[i] ^ near;
+	}
+	if (beyond != 0)
+		add_outliers(l, v, to, k);
+}
+
+static void
+put_columns(const struct packing *p, uint32_t row, uint32_t k, const float *w,
     float per, struct list *l)
 {
 	uint64_t at = npu_index(&p->m, row, k);
-	int32_t v;
-	uint32_t i;
 
-	if (p->m.nplanes == NPU_PLANES) {
+	if (p->m.nplanes > 1)
 		npu_round_part(p->plane[0] + at, p->plane[1] + at, w,
 		    NPU_ALIGN, per);
-		return;
-	}
-	for (i = 0; i < NPU_ALIGN; i++) {
-		v = nearest(w[i] * per);
-		p->plane[0][at + i] = in_8_bits(v, k + i, l);
-	}
+	else
+		put_32(p->plane[0] + at, k, w, per, l);
 }
 
 static void
@@ -162,11 +186,11 @@ put_row(const struct packing *p, uint32_t row, struct source *s, float per)
 	for (k0 = 0; k0 < s->k; k0 += n) {
 		w = part_of(s, k0, &n);
 		for (i = 0; i + NPU_ALIGN <= n; i += NPU_ALIGN)
-			put_32(p, row, k0 + i, w + i, per, &l);
+			put_columns(p, row, k0 + i, w + i, per, &l);
 		if (i < n) {
 			memset(rest, 0, sizeof(rest));
 			memcpy(rest, w + i, (n - i) * sizeof(*w));
-			put_32(p, row, k0 + i, rest, per, &l);
+			put_columns(p, row, k0 + i, rest, per, &l);
 		}
 	}
 }

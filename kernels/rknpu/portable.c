@@ -6,7 +6,7 @@
 
 SIMD void
 dot_portable(int32_t sum[static SUMS_COLS], const int8_t *w, uint64_t step,
-    const struct x_part *x, uint32_t ntiles)
+    const struct x_part *x, uint32_t ntiles, uintptr_t ahead UNUSED)
 {
 	uint32_t c, t, i;
 

@@ -17,21 +17,36 @@ struct x_part {
 };
 
 /* sum[c] = the sum of the part's products with column c of a plane of W, whose 32
- * bytes of tile t lie at w + c * 32 + t * step. */
+ * bytes of tile t lie at w + c * 32 + t * step.  ahead: see add_part(). */
 typedef void dot_fn(int32_t sum[static SUMS_COLS], const int8_t *w, uint64_t step,
-    const struct x_part *x, uint32_t ntiles);
+    const struct x_part *x, uint32_t ntiles, uintptr_t ahead);
+
+/* Prefetch as many bytes as a tile of SUMS_COLS columns has. */
+SIMD void
+prefetch_tile(uintptr_t at)
+{
+	uintptr_t i;
+
+	UNROLL
+	for (i = 0; i < SUMS_COLS * NPU_ALIGN; i += CACHELINE)
+		__builtin_prefetch((const void *)(at + i));
+}
 
 SIMD void
-make_integers(int16_t *ret, const int8_t *high, const int8_t *low, uint32_t k)
+make_integers(int16_t *restrict ret, const int8_t *restrict high,
+    const int8_t *restrict low, uint32_t k)
 {
 	uint32_t i, j;
 
-	for (i = 0; i < k; i += NPU_ALIGN)
-		for (j = i; j < i + NPU_ALIGN; j++)
+	for (i = 0; i < k; i += NPU_ALIGN, ret += NPU_ALIGN, high += NPU_ALIGN,
+	    low += NPU_ALIGN)
+		for (j = 0; j < NPU_ALIGN; j++)
 			ret[j] = (int16_t)(NPU_HIGH * high[j] + low[j]);
 }
 
-/* Columns [k0, k1) of up to SUMS_ROWS rows, within a segment. */
+/* Columns [k0, k1) of up to SUMS_ROWS rows, within a segment.  A tile's columns are
+ * read in steps that the core does not prefetch, so that each tile of theirs
+ * prefetches as many bytes behind them, in ascending order. */
 SIMD void
 add_part(int64_t *sum, const struct npu_mat *w, const struct x_part *x,
     uint32_t nrows, uint32_t n0, uint32_t n1, uint32_t k0, uint32_t k1,
@@ -39,6 +54,7 @@ add_part(int64_t *sum, const struct npu_mat *w, const struct x_part *x,
 {
 	const uint64_t step = (uint64_t)w->form.tile_cols * NPU_ALIGN;
 	const uint64_t ld = n1 - n0;
+	const uint32_t ntiles = (k1 - k0) / NPU_ALIGN;
 	int32_t part[SUMS_COLS];
 	uint32_t n, r, c;
 	unsigned p;
@@ -46,13 +62,15 @@ add_part(int64_t *sum, const struct npu_mat *w, const struct x_part *x,
 	for (n = n0; n < n1; n += SUMS_COLS)
 		for (p = 0; p < w->nplanes; p++) {
 			const int8_t *at = w->plane[p] + npu_index(w, n, k0);
+			uintptr_t ahead = (uintptr_t)(at + step * ntiles) +
+			    n % w->form.tile_cols * NPU_ALIGN * (ntiles - 1);
 			int64_t weight = p + 1 < w->nplanes ? NPU_HIGH : 1;
 
 			for (r = 0; r < nrows; r++) {
 				int64_t *to = sum + r * ld + (n - n0);
 
-				dot(part, at, step, &x[r],
-				    (k1 - k0) / NPU_ALIGN);
+				dot(part, at, step, &x[r], ntiles,
+				    r == 0 ? ahead : 0);
 				for (c = 0; c < SUMS_COLS; c++)
 					to[c] += weight * part[c];
 			}

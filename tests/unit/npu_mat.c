@@ -176,7 +176,7 @@ check_unpacked(uint32_t type)
 		for (j = 0; j < k; j++) {
 			w = weight_at(type, f.src + i * quant_row_bytes(type,
 			    k), j, NULL);
-			ck_assert_msg(fabs(out[j] - w) <= 0.501 *
+			ck_assert_msg(fabs(out[j] - w) <= 0.505 *
 			    f.m.scale[i], "%s: row %u, weight %u is %g, not "
 			    "%g; a step is %g", f.kern->name, i, j, out[j],
 			    w, f.m.scale[i]);
