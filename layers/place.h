@@ -15,7 +15,8 @@ typedef int supports_fn(void *arg, const struct program *p,
 
 struct placed_op {
 	int on_device;
-	char reason[REASON_LEN];	/* "" if on the device */
+	char reason[REASON_LEN];	/* why not on the device, or only
+					 * from some rows on; "" = always */
 };
 
 /* Consecutive ops in one place, submitted together. */

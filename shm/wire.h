@@ -176,7 +176,7 @@ struct wire_placed {
 	char share[8];		/* how threads divide it: "columns" */
 	char op[16];
 	char tensor[80];	/* weight's name, "" = none */
-	char reason[128];	/* why not on the device; "" otherwise */
+	char reason[128];	/* struct placed_op (layers/place.h) */
 };
 
 /* The traits of a kind of device that the plan needs (worker/device.h). */

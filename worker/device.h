@@ -189,6 +189,12 @@ struct device_ops {
 	/* Optional: memory and calls of an out-of-process device. */
 	void (*account)(const struct device *d, struct device_account *ret);
 
+	/* Optional: say where an op that the device runs is really computed, if
+	 * that depends on the number of rows, and why: with what is measured now.
+	 * After open; nothing else follows but more of these, and close. */
+	int (*explain)(struct device *d, const struct program *p,
+	    const struct op *op, char ret[REASON_LEN], struct err *reterr);
+
 	/* Optional: run fn(arg) once on each thread of the device's own, after
 	 * open.  Returns their number. */
 	unsigned (*each_thread)(struct device *d, void (*fn)(void *arg),

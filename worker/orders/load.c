@@ -92,6 +92,7 @@ run_all(struct par *par, par_fn *fn, void *arg)
 int
 order_confine(struct worker *w, struct err *reterr)
 {
+	const struct device_conf dc = stage_device_conf(&w->sc);
 	struct wire_confine wc;
 	int rc;
 
@@ -99,7 +100,11 @@ order_confine(struct worker *w, struct err *reterr)
 	    (rc = order_payload(w, &wc, sizeof(wc), 0, reterr)) < 0)
 		return order_refuse(w, reterr);
 	w->open_ns = event_now_ns();
-	if (wc.opens_device && (rc = open_before(w, reterr)) < 0)
+	if (wc.opens_device)
+		rc = open_before(w, reterr);
+	else if (w->sc.dev->explain != NULL)
+		rc = w->sc.dev->open(&dc, &w->sc.opened, reterr);
+	if (rc < 0)
 		return rc;
 	w->open_ns = event_now_ns() - w->open_ns;
 	w->all.par = (struct par){ .run = run_all };

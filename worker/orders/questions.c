@@ -33,6 +33,23 @@ order_stats(struct worker *w, struct err *reterr)
 	return report(&w->chan, WIRE_STATS, &st, sizeof(st), reterr);
 }
 
+/* Operations of the device whose place depends on the rows. */
+static int
+explain_rows(struct worker *w, const struct program *p, struct placement *pl,
+    struct err *reterr)
+{
+	uint32_t i;
+	int rc = 0;
+
+	if (w->sc.opened == NULL || w->sc.dev->explain == NULL)
+		return 0;
+	for (i = 0; i < p->nops && rc == 0; i++)
+		if (pl->op[i].on_device)
+			rc = w->sc.dev->explain(w->sc.opened, p, &p->op[i],
+			    pl->op[i].reason, reterr);
+	return rc;
+}
+
 int
 order_explain(struct worker *w, struct err *reterr)
 {
@@ -45,6 +62,8 @@ order_explain(struct worker *w, struct err *reterr)
 		return order_refuse(w, reterr);
 	w->sc.start.strict = 0;		/* show every fallback */
 	rc = stage_explain(&w->sc, &pl, &p, &ws, reterr);
+	if (rc == 0)
+		rc = explain_rows(w, p, &pl, reterr);
 	if (rc == 0)
 		rc = probe_placement(&w->chan, p, &pl, reterr);
 	placement_free(&pl);

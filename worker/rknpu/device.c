@@ -21,6 +21,7 @@
 #include <bsd/string.h>
 
 #include "config/log.h"
+#include "config/words.h"
 #include "product.h"
 #include "shm/event.h"
 #include "worker/load/host_mem.h"
@@ -30,7 +31,7 @@ struct npu_op {
 	uint32_t at;			/* in the program */
 	struct product *product;	/* NULL = always on the host */
 	uint32_t host;			/* its span on the host */
-	uint32_t from_rows;		/* the NPU is faster from here on */
+	uint32_t from_rows;		/* to the NPU from here on; 0 = never */
 };
 
 struct npu_span {
@@ -43,11 +44,12 @@ struct npu_weight {
 	struct npu_mem mem;
 };
 
-/* Times of products of one shape. */
+/* Times of products of one shape, on both sides. */
 struct npu_time {
-	uint32_t n, k;
-	unsigned nplanes;
-	uint32_t from_rows;
+	uint32_t n, k, type;
+	uint32_t trial_rows;
+	uint64_t npu_ns[NPU_CLASSES];
+	uint64_t host_ns[2];		/* of 1 row and of trial_rows */
 };
 
 struct device {
@@ -406,156 +408,238 @@ wrong_product(const struct device *d, const struct weight *w,
 	    npu_class_m[class] / NPU_PLANES, (double)got, (double)want, at);
 }
 
-enum { TEST_FLOATS = 1 << 20 };
+enum { TEST_FLOATS = 1 << 20, TRIALS = 2 };
+
+#define TRIAL_NS	UINT64_C(30000000000)
 
 struct trial {
 	struct device *d;
 	const struct weight *w;
 	const struct product *product;
 	float *x, *y, *want;
-	uint32_t nrows;
 	uint64_t ldx;
-	uint64_t npu_ns[NPU_CLASSES], host_ns[2];	/* of 1 and nrows */
+	struct npu_time *time;
 };
 
-/* The product at both sizes on the NPU, timed and compared with the host's. */
+static void
+keep_least(uint64_t *ns, uint64_t t0)
+{
+	const uint64_t now = event_now_ns() - t0;
+
+	*ns = *ns == 0 ? now : MIN(*ns, now);
+}
+
+/* The product at one size on the NPU, compared with the host's. */
 static int
-try_npu(struct trial *t, struct err *reterr)
+try_npu(struct trial *t, unsigned class, struct err *reterr)
 {
 	struct device *d = t->d;
 	const uint32_t n = t->w->mat.n;
-	unsigned class;
-	uint64_t t0, i;
+	struct put q = { d, t->product, class, MIN(t->time->trial_rows,
+	    npu_class_m[class] / NPU_PLANES), t->w->mat.k, t->x, t->ldx };
+	uint64_t t0 = event_now_ns(), i;
 	int rc;
 
-	for (class = 0; class < NPU_CLASSES; class++) {
-		struct put q = { d, t->product, class, MIN(t->nrows,
-		    npu_class_m[class] / NPU_PLANES), t->w->mat.k, t->x,
-		    t->ldx };
-
-		memset(t->y, 0, (size_t)q.nrows * n * sizeof(*t->y));
-		t0 = event_now_ns();
-		if ((rc = put(&q, reterr)) < 0 ||
-		    (rc = product_run(&d->work, t->product, class, q.nrows,
-		    t->y, n, NULL, t0 + UINT64_C(30000000000), reterr)) < 0)
-			return rc;
-		t->npu_ns[class] = event_now_ns() - t0;
-		for (i = 0; i < (uint64_t)q.nrows * n; i++)
-			if (memcmp(&t->y[i], &t->want[i], sizeof(float)) != 0)
-				return wrong_product(d, t->w, class, i % n,
-				    t->y[i], t->want[i], reterr);
-	}
+	if ((rc = put(&q, reterr)) < 0 ||
+	    (rc = product_run(&d->work, t->product, class, q.nrows, t->y, n,
+	    NULL, t0 + TRIAL_NS, reterr)) < 0)
+		return rc;
+	keep_least(&t->time->npu_ns[class], t0);
+	for (i = 0; i < (uint64_t)q.nrows * n; i++)
+		if (memcmp(&t->y[i], &t->want[i], sizeof(float)) != 0)
+			return wrong_product(d, t->w, class, i % n, t->y[i],
+			    t->want[i], reterr);
 	return 0;
 }
 
 static void
-try_host(struct trial *t)
+try_host(struct trial *t, unsigned i)
 {
-	struct twin twin = { t->d, t->w, t->x, t->want, t->nrows };
+	struct twin twin = { t->d, t->w, t->x, t->want, i > 0 ?
+	    t->time->trial_rows : 1 };
 	struct par *par = t->d->conf.par;
 	uint64_t t0 = event_now_ns();
 
 	par->run(par, run_twin, &twin);
-	t->host_ns[1] = event_now_ns() - t0;
-	twin.nrows = 1;
-	t0 = event_now_ns();
-	par->run(par, run_twin, &twin);
-	t->host_ns[0] = event_now_ns() - t0;
+	keep_least(&t->time->host_ns[i], t0);
+}
+
+static int
+try_both(struct trial *t, struct err *reterr)
+{
+	unsigned i, class;
+	int rc = 0;
+
+	fill_rows(t->x, t->ldx, t->time->trial_rows, t->w->mat.k);
+	for (i = 0; i < TRIALS; i++) {
+		try_host(t, 0);
+		try_host(t, 1);
+	}
+	for (class = 0; class < NPU_CLASSES; class++)
+		for (i = 0; i < TRIALS && rc == 0; i++) {
+			memset(t->y, 0, (size_t)t->time->trial_rows *
+			    t->w->mat.n * sizeof(*t->y));
+			rc = try_npu(t, class, reterr);
+		}
+	return rc;
+}
+
+static int
+run_trial(struct device *d, const struct weight *w,
+    const struct product *product, struct npu_time *ret, struct err *reterr)
+{
+	const struct mat *m = &w->mat;
+	struct trial t = { .d = d, .w = w, .product = product, .time = ret };
+	int rc;
+
+	ret->trial_rows = (uint32_t)MIN(MAX(TEST_FLOATS / m->n, 2u),
+	    NPU_MOST_ROWS);
+	t.ldx = act_row_bytes(ACT_F32, m->k) / sizeof(float);
+	t.x = calloc(ret->trial_rows, t.ldx * sizeof(float));
+	t.y = calloc(ret->trial_rows, m->n * sizeof(float));
+	t.want = calloc(ret->trial_rows, m->n * sizeof(float));
+	if (t.x == NULL || t.y == NULL || t.want == NULL)
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no memory "
+		    "to try a product", d->conf.session);
+	else
+		rc = try_both(&t, reterr);
+	if (rc != -ETIMEDOUT) {		/* a call may still write there */
+		free(t.x);
+		free(t.y);
+		free(t.want);
+	}
+	return rc;
 }
 
 static uint64_t
-host_ns(const struct trial *t, uint32_t nrows)
+host_ns(const struct npu_time *t, uint32_t nrows)
 {
 	uint64_t more = t->host_ns[1] > t->host_ns[0] ?
 	    t->host_ns[1] - t->host_ns[0] : 0;
 
-	return t->host_ns[0] + more * (nrows - 1) / MAX(t->nrows - 1, 1);
+	return t->host_ns[0] + more * (nrows - 1) / MAX(t->trial_rows - 1, 1);
 }
 
 static uint64_t
-npu_ns(const struct trial *t, uint32_t nrows)
+npu_ns(const struct npu_time *t, uint32_t nrows)
 {
 	return nrows / NPU_MOST_ROWS * t->npu_ns[NPU_CLASSES - 1] +
 	    (nrows % NPU_MOST_ROWS > 0 ? t->npu_ns[npu_class(nrows %
 	    NPU_MOST_ROWS)] : 0);
 }
 
-/* The least number of rows from which the NPU is faster. */
+/* The least number of rows from which the NPU is faster; 0 = none. */
 static uint32_t
-choose(const struct trial *t)
+choose(const struct npu_time *t)
 {
 	const char *fixed = secure_getenv("STRADDLE_RKNPU_FROM");
 	uint32_t nrows;
 
 	if (fixed != NULL)
 		return (uint32_t)strtoul(fixed, NULL, 10);
-	for (nrows = 1; nrows < MAX_BATCH; nrows++)
+	for (nrows = 1; nrows <= MAX_BATCH; nrows++)
 		if (npu_ns(t, nrows) < host_ns(t, nrows))
 			return nrows;
-	return UINT32_MAX;
+	return 0;
 }
 
-static int
-run_trial(struct device *d, const struct weight *w,
-    const struct product *product, uint32_t *ret_from, struct err *reterr)
+static const struct npu_time *
+find_time(const struct device *d, const struct weight *w)
 {
-	const struct mat *m = &w->mat;
-	struct trial t = { .d = d, .w = w, .product = product };
+	const struct npu_time *t;
+
+	for (t = d->time; t < d->time + d->ntimes; t++)
+		if (t->n == w->mat.n && t->k == w->mat.k && t->type ==
+		    w->ext.type)
+			return t;
+	return NULL;
+}
+
+/* Measure the times of w's shape, unless they are known. */
+static int
+measure(struct device *d, const struct weight *w,
+    const struct product *product, struct err *reterr)
+{
+	struct npu_time *t = &d->time[d->ntimes];
+	uint32_t from;
 	int rc;
 
-	t.nrows = (uint32_t)MIN(MAX(TEST_FLOATS / m->n, 2u), NPU_MOST_ROWS);
-	t.ldx = act_row_bytes(ACT_F32, m->k) / sizeof(float);
-	t.x = calloc(t.nrows, t.ldx * sizeof(float));
-	t.y = calloc(t.nrows, m->n * sizeof(float));
-	t.want = calloc(t.nrows, m->n * sizeof(float));
-	if (t.x == NULL || t.y == NULL || t.want == NULL) {
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no memory "
-		    "to try a product", d->conf.session);
-	} else {
-		fill_rows(t.x, t.ldx, t.nrows, m->k);
-		try_host(&t);
-		if ((rc = try_npu(&t, reterr)) == 0)
-			*ret_from = choose(&t);
-	}
-	if (rc != -ETIMEDOUT) {		/* a call may still write there */
-		free(t.y);
-		free(t.x);
-		free(t.want);
-	}
+	if (find_time(d, w) != NULL)
+		return 0;
+	*t = (struct npu_time){ .n = w->mat.n, .k = w->mat.k,
+	    .type = w->ext.type };
+	if ((rc = run_trial(d, w, product, t, reterr)) < 0)
+		return rc;
+	d->ntimes++;
+	if ((from = choose(t)) > 0)
+		log_debug("products of %u x %u run on the NPU from %u row%s "
+		    "on", t->n, t->k, from, from > 1 ? "s" : "");
+	else
+		log_debug("products of %u x %u run on the CPU, which is "
+		    "faster", t->n, t->k);
+	return 0;
+}
+
+/* --- explain --- */
+
+/* Measure a product with zeros for weights. */
+static int
+measure_zeros(struct device *d, const struct weight *w, struct err *reterr)
+{
+	struct weight zeros = *w;
+	struct product *product = NULL;
+	struct npu_mem mem = { 0 };
+	int rc;
+
+	if ((rc = npu_alloc(d->npu, w->nbytes, w->ext.name, &mem,
+	    reterr)) < 0)
+		return rc;
+	memset(mem.host, 0, mem.nbytes);
+	npu_set_form(mem.host, w->ext.type, w->mat.n, w->mat.k,
+	    npu_form_of(d->npu->soc));
+	zeros.mat.data = mem.host;
+	if ((rc = npu_publish(d->npu, &mem, reterr)) == 0 &&
+	    (rc = product_open(&d->work, &zeros.mat, &mem, &product,
+	    reterr)) > 0)
+		rc = measure(d, &zeros, product, reterr);
+	product_close(&d->work, product);
+	npu_free(d->npu, &mem);
 	return rc;
 }
 
-/* From how many rows on a product goes to the NPU. */
 static int
-measure(struct device *d, const struct weight *w,
-    const struct product *product, uint32_t *ret, struct err *reterr)
+rknpu_explain(struct device *d, const struct program *p, const struct op *op,
+    char ret[REASON_LEN], struct err *reterr)
 {
-	const unsigned nplanes = npu_planes(w->ext.type);
-	struct npu_time *t;
-	uint32_t i;
-	int rc;
+	static const uint32_t rows[] = { 1, 8, 128 };
+	const struct npu_time *t;
+	struct err e = { 0 };
+	uint32_t from, i;
+	int rc, on_npu;
 
-	*ret = 1;
-	if (!d->is_proven)
-		return 0;
-	for (i = 0; i < d->ntimes; i++) {
-		t = &d->time[i];
-		if (t->n == w->mat.n && t->k == w->mat.k && t->nplanes ==
-		    nplanes) {
-			*ret = t->from_rows;
-			return 0;
-		}
-	}
-	if ((rc = run_trial(d, w, product, ret, reterr)) < 0)
+	if ((rc = open_work(d, p, reterr)) < 0)
 		return rc;
-	d->time[d->ntimes++] = (struct npu_time){ w->mat.n, w->mat.k, nplanes,
-	    *ret };
-	if (*ret <= MAX_BATCH)
-		log_debug("products of %u x %u run on the NPU from %u row%s "
-		    "on", w->mat.n, w->mat.k, *ret, *ret > 1 ? "s" : "");
-	else
-		log_debug("products of %u x %u run on the CPU, which is "
-		    "faster", w->mat.n, w->mat.k);
+	rc = find_time(d, op->w) == NULL ? measure_zeros(d, op->w, &e) : 0;
+	if ((t = find_time(d, op->w)) == NULL) {
+		if (rc == -ETIMEDOUT || rc == -EBADMSG) {
+			*reterr = e;
+			return rc;
+		}
+		snprintf(ret, REASON_LEN, "on the CPU: %.*s", REASON_LEN - 20,
+		    rc < 0 ? e.msg : "a worker ended in this product");
+		return 0;
+	}
+	from = choose(t);
+	ret[0] = '\0';
+	for (i = 0; i < NITEMS(rows); i++) {
+		on_npu = from > 0 && rows[i] >= from;
+		words_add(ret, REASON_LEN, "; ", "%u row%s: %s (%.3g ms, %s "
+		    "%.3g)", rows[i], rows[i] > 1 ? "s" : "", on_npu ? "NPU" :
+		    "CPU", (double)(on_npu ? npu_ns(t, rows[i]) :
+		    host_ns(t, rows[i])) / 1e6, on_npu ? "CPU" : "NPU",
+		    (double)(on_npu ? host_ns(t, rows[i]) :
+		    npu_ns(t, rows[i])) / 1e6);
+	}
 	return 0;
 }
 
@@ -570,7 +654,7 @@ give_up(struct device *d, struct npu_op *o, const struct err *e)
 
 	log_warnx("%s; products with %s run on the CPU from now on, with the "
 	    "same text", e->msg, op->w->ext.name);
-	o->from_rows = UINT32_MAX;
+	o->from_rows = 0;
 }
 
 static int
@@ -585,7 +669,7 @@ prepare_op(struct device *d, uint32_t i, const struct device_buf *kv,
 	struct err e = { 0 };
 	int rc;
 
-	*o = (struct npu_op){ .at = i, .from_rows = UINT32_MAX };
+	*o = (struct npu_op){ .at = i };
 	if ((rc = device_cpu.prepare(d->host, d->p, &one, kv, compute,
 	    &o->host, reterr)) < 0)
 		return rc;
@@ -593,8 +677,11 @@ prepare_op(struct device *d, uint32_t i, const struct device_buf *kv,
 	if (nw == NULL)
 		return 0;
 	rc = product_open(&d->work, &op->w->mat, &nw->mem, &o->product, &e);
-	if (rc > 0)
-		rc = measure(d, op->w, o->product, &o->from_rows, &e);
+	if (rc > 0 && d->is_proven)
+		rc = measure(d, op->w, o->product, &e);
+	if (o->product != NULL && rc >= 0)
+		o->from_rows = !d->is_proven ? 1 :
+		    choose(find_time(d, op->w));
 	if (rc == -ETIMEDOUT || rc == -EBADMSG) {
 		*reterr = e;
 		return rc;
@@ -684,7 +771,7 @@ run_op(struct device *d, struct npu_op *o, uint64_t deadline_ns,
 	struct err e;
 	int rc;
 
-	if (nrows > 0 && nrows >= o->from_rows) {
+	if (o->from_rows > 0 && nrows >= o->from_rows) {
 		if ((rc = run_npu(d, o, b, nrows, deadline_ns, &e)) == 0) {
 			if (b->progress != NULL)
 				atomic_fetch_add_explicit(b->progress, 1,
@@ -798,6 +885,7 @@ const struct device_ops device_rknpu = {
 	.run = rknpu_run,
 	.sync = rknpu_sync,
 	.account = rknpu_account,
+	.explain = rknpu_explain,
 	.each_thread = rknpu_each_thread,
 	.reset = rknpu_reset,
 	.close = rknpu_close,
