@@ -30,6 +30,8 @@ struct session_conf {
 				 * first one available */
 	uint64_t domain_bytes;	/* address space of its domain; 0 = what the
 				 * device has */
+	int iommu_domain;	/* of an NPU: its number; -1 = the first that
+				 * no other session has, by conf_check() */
 	char where[128];	/* "demo.conf:7" or "-s #1": for messages */
 };
 

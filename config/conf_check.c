@@ -89,6 +89,65 @@ share_quota(struct conf *c)
 	}
 }
 
+/* Without cores of its own, the kind's; where these cores are all equal, all. */
+static int
+session_cores(struct session_conf *s, const char *sysfs, struct cpuset *ret,
+    struct err *reterr)
+{
+	const char *usual = device_default_cores(s->device);
+	struct err e;
+
+	if (s->cores[0] == '\0' && usual[0] != '\0' &&
+	    cores_resolve(usual, s->node, sysfs, ret, &e) == 0)
+		return 0;
+	return cores_resolve(s->cores, s->node, sysfs, ret, reterr);
+}
+
+/* The session before s that has this number; NULL = none. */
+static const struct session_conf *
+has_domain(const struct conf *c, const struct session_conf *s, int domain)
+{
+	const struct session_conf *t;
+
+	for (t = c->session; t < c->session + c->nsessions; t++)
+		if (t != s && t->iommu_domain == domain &&
+		    strcmp(t->device, s->device) == 0)
+			return t;
+	return NULL;
+}
+
+/* Each session on a kind with numbered address spaces has one of its own. */
+static int
+check_domains(struct conf *c, struct err *reterr)
+{
+	const struct session_conf *t;
+	struct session_conf *s;
+	int n, domain;
+
+	for (s = c->session; s < c->session + c->nsessions; s++) {
+		if ((n = (int)device_iommu_domains(s->device)) == 0)
+			continue;
+		if (s->iommu_domain > 0 && (t = has_domain(c, s,
+		    s->iommu_domain)) != NULL)
+			return fail_session(s, reterr, err_set(reterr,
+			    ERR_USAGE, -EINVAL, "iommu_domain %d: session %s "
+			    "has it too, each needs its own",
+			    s->iommu_domain, t->name));
+		/* Other domains need one process for all sessions. */
+		if (s->iommu_domain < 0 && !device_shares_process(s->device))
+			s->iommu_domain = 0;
+		for (domain = 0; s->iommu_domain < 0 && domain < n; domain++)
+			if (has_domain(c, s, domain) == NULL)
+				s->iommu_domain = domain;
+		if (s->iommu_domain < 0)
+			return fail_session(s, reterr, err_set(reterr,
+			    ERR_USAGE, -EINVAL, "device %s has %d IOMMU "
+			    "domains, one for each session: use fewer "
+			    "sessions", s->device, n));
+	}
+	return 0;
+}
+
 static int
 check_sessions(struct conf *c, struct err *reterr)
 {
@@ -103,16 +162,16 @@ check_sessions(struct conf *c, struct err *reterr)
 		if (s->threads == 0)
 			s->threads = c->threads;
 		if ((rc = device_check_keys(s->device, s->port,
-		    s->domain_bytes != 0, reterr)) < 0)
+		    s->domain_bytes != 0, s->iommu_domain >= 0, reterr)) < 0)
 			return fail_session(s, reterr, rc);
-		if ((rc = cores_resolve(s->cores, s->node, "/sys", &s->cpus,
+		if ((rc = session_cores(s, "/sys", &s->cpus,
 		    reterr)) < 0) {
 			err_prefix(reterr, rc == -ENODEV ? "node" : "cores");
 			return fail_session(s, reterr, rc);
 		}
 	}
 	share_quota(c);
-	return 0;
+	return check_domains(c, reterr);
 }
 
 void

@@ -14,6 +14,9 @@ struct kind {
 	int on_cores;			/* computes on the session's cores */
 	int no_limits;			/* except the host's memory */
 	unsigned rights;		/* DEVICE_RIGHT_* */
+	const char *cores;		/* by default; NULL = all */
+	unsigned iommu_domains;
+	int shares_process;
 	struct {
 		const char *name;
 		int sized;		/* its domain's size can be set */
@@ -25,7 +28,10 @@ static const struct kind kinds[] = {
 	{ .name = "hexagon", .port = { { "emulated", 1 }, { "fastrpc", 0 } },
 	    .rights = DEVICE_RIGHT_EMULATOR | DEVICE_RIGHT_DSP },
 	{ .name = "ascend" },
-	{ .name = "rknpu", .rights = DEVICE_RIGHT_NPU },
+	/* The rest of a layer runs on the session's cores, and the slowest one
+	 * decides. */
+	{ .name = "rknpu", .rights = DEVICE_RIGHT_NPU, .cores = "big",
+	    .iommu_domains = DEVICE_MAX_IOMMU_DOMAINS },
 	{ .name = "opencl" },
 	{ .name = "null", .no_limits = 1 },
 };
@@ -62,6 +68,30 @@ device_is_on_cores(const char *kind)
 	const struct kind *k = find_kind(kind);
 
 	return k != NULL && k->on_cores;
+}
+
+const char *
+device_default_cores(const char *kind)
+{
+	const struct kind *k = find_kind(kind);
+
+	return k != NULL && k->cores != NULL ? k->cores : "";
+}
+
+unsigned
+device_iommu_domains(const char *kind)
+{
+	const struct kind *k = find_kind(kind);
+
+	return k != NULL ? k->iommu_domains : 0;
+}
+
+int
+device_shares_process(const char *kind)
+{
+	const struct kind *k = find_kind(kind);
+
+	return k != NULL && k->shares_process;
 }
 
 int
@@ -121,13 +151,16 @@ has_port(const struct kind *k, const char *name, int must_size)
 
 int
 device_check_keys(const char *kind, const char *port, int has_domain_size,
-    struct err *reterr)
+    int has_iommu_domain, struct err *reterr)
 {
 	const struct kind *k = find_kind(kind);
 	const char *key = *port != '\0' ? "port" : "domain";
 	char names[128] = "";
 	unsigned i;
 
+	if (has_iommu_domain && device_iommu_domains(kind) == 0)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "iommu_domain: only "
+		    "valid with device rknpu, not %s", kind);
 	if (*port == '\0' && !has_domain_size)
 		return 0;
 	if (k == NULL || !has_port(k, port, 0)) {

@@ -19,6 +19,16 @@ const char *device_kind(unsigned i);
 /* 1 if the kind computes on the session's own cores. */
 int device_is_on_cores(const char *kind);
 
+/* The cores of a session on this kind that names none: "big", "" = all. */
+const char *device_default_cores(const char *kind);
+
+/* Numbered address spaces of a kind, one for each session; 0 = it has none. */
+enum { DEVICE_MAX_IOMMU_DOMAINS = 16 };
+unsigned device_iommu_domains(const char *kind);
+
+/* 1 if all sessions on the kind share one worker process. */
+int device_shares_process(const char *kind);
+
 /* 1 if the only limit of the kind is the host's memory, so that no worker has to
  * be asked for limits; 0 for unknown kinds. */
 int device_has_no_limits(const char *kind);
@@ -44,9 +54,10 @@ unsigned device_rights(const char *kind);
 /* Check that a kind has a port of this name.  -EINVAL with ERR_USAGE. */
 int device_check_port(const char *port, struct err *reterr);
 
-/* Check that a session on this kind can have this port ("" = none given) and, if
- * has_domain_size, a domain size.  -EINVAL with ERR_USAGE. */
+/* Check that a session on this kind can have this port ("" = none given), if
+ * has_domain_size, a domain size, and if has_iommu_domain, a number.  -EINVAL
+ * with ERR_USAGE. */
 int device_check_keys(const char *kind, const char *port, int has_domain_size,
-    struct err *reterr);
+    int has_iommu_domain, struct err *reterr);
 
 #endif

@@ -489,6 +489,7 @@ session_defaults(struct session_conf *s)
 	memset(s, 0, sizeof(*s));
 	strlcpy(s->device, DEVICE_DEFAULT, sizeof(s->device));
 	s->node = -1;
+	s->iommu_domain = -1;
 }
 
 int

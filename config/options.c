@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "devices.h"
+
 /* 32 bits of addresses, less what the emulator reserves at their end. */
 #define DOMAIN_MAX	(4 * GIB - 16 * MIB)
 
@@ -231,8 +233,8 @@ static const struct setting settings[] = {
 	{ OPT(ALL, 's', NULL, "SPEC"), SPECIAL,
 	  .help = "one session; repeatable; replaces the sessions of the "
 	    "file: [NAME=]DEVICE{session}\n4*DEVICE,... makes four equal "
-	    "ones.\nDEVICE is cpu, hexagon, or null (for tests); port and "
-	    "domain are for hexagon. LIST is 0-3,6 or big or little; SIZE is "
+	    "ones.\nDEVICE is cpu, hexagon, rknpu, or null (for tests); port "
+	    "and domain are for hexagon, iommu_domain is for rknpu. LIST is 0-3,6 or big or little; SIZE is "
 	    "3.5GiB or 512MiB" },
 	{ TOP("context"), OPT(ALL, 0, "ctx", "N"),
 	  INT(ctx_tok, CTX_TRAINED, LIMIT_CONTEXT, CTX_DEFAULT),
@@ -296,6 +298,8 @@ static const struct setting settings[] = {
 	  .arg = "emulated|fastrpc" },
 	{ SESSION("domain"), OF_SESSION(KEY_SIZE, domain_bytes), .arg = "SIZE",
 	  .lo = 64 * MIB, .hi = DOMAIN_MAX },
+	{ SESSION("iommu_domain"), OF_SESSION(KEY_INT, iommu_domain),
+	  .arg = "N", .lo = 0, .hi = DEVICE_MAX_IOMMU_DOMAINS - 1 },
 };
 
 _Static_assert(NITEMS(settings) <= MAX_SETTINGS, "MAX_SETTINGS is too small");

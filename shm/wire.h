@@ -55,6 +55,8 @@ struct wire_start {
 	char device[MAX_NAME];
 	char port[MAX_NAME];		/* way to reach it; "" = any */
 	uint64_t domain_bytes;		/* address space; 0 = default */
+	int32_t iommu_domain;		/* its number; -1 = none */
+	uint32_t pad;
 	uint64_t cpus[MAX_CPUS / 64];	/* never empty */
 	int32_t node;			/* -1 = none asked */
 	uint32_t priority_kind;		/* enum priority_kind */

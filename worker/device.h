@@ -77,6 +77,7 @@ struct device_conf {
 	const char *session;		/* for messages */
 	const char *port;		/* way to reach it; "" = any */
 	uint64_t domain_bytes;		/* its address space; 0 = default */
+	int iommu_domain;		/* its number; -1 = none asked */
 	struct par *par;		/* the session's threads */
 	struct mem_ledger *ledger;	/* every allocation is charged to it */
 	int own_cores;			/* each thread has a core that no other

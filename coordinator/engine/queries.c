@@ -115,6 +115,7 @@ session_like(const struct conf *c, const char *kind)
 
 	sc.port[0] = '\0';
 	sc.domain_bytes = 0;
+	sc.iommu_domain = -1;
 	for (i = 0; i < c->nsessions; i++)
 		if (strcmp(c->session[i].device, kind) == 0)
 			return c->session[i];

@@ -32,6 +32,7 @@ send_start(struct session *s, const struct conf *c, struct err *reterr)
 		.strict = (uint32_t)c->strict,
 		.cap_bytes = ps->cap_bytes,
 		.domain_bytes = ps->conf->domain_bytes,
+		.iommu_domain = ps->conf->iommu_domain,
 	};
 
 	strlcpy(ws.name, s->name, sizeof(ws.name));

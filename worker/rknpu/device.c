@@ -83,8 +83,7 @@ struct device {
 static int
 domain_of(const struct device_conf *dc)
 {
-	(void)dc;
-	return 0;
+	return MAX(dc->iommu_domain, 0);
 }
 
 static void

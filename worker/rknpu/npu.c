@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/rknpu/npu.h"
+#include "lock.h"
 #include "shm/event.h"
 
 /* A call that prepares something, and a hang of it. */
@@ -346,6 +348,27 @@ do_measure(void *arg)
 	n->context_bytes_known = 1;
 }
 
+/* The kernel's driver has had domains since 0.9.8 [I]; one whose version nobody
+ * tells may have them. */
+static int
+check_driver(struct npu *n, const char *root, struct err *reterr)
+{
+	unsigned major, minor, patch;
+	const char *from;
+
+	if (n->release.driver[0] == '\0')
+		(void)rknpu_driver_version(root, n->release.driver,
+		    sizeof(n->release.driver), &from);
+	if (n->domain == 0 || sscanf(n->release.driver, "%3u.%3u.%3u", &major,
+	    &minor, &patch) != 3 || RKNN_RELEASE(major, minor, patch) >=
+	    RKNN_RELEASE(0, 9, 8))
+		return 0;
+	return err_set(reterr, ERR_RUN, -ENODEV, "session %s: IOMMU domain %d "
+	    "needs the kernel's RKNPU driver 0.9.8 or newer, this is %s: update "
+	    "the kernel, or use one session with iommu_domain=0", n->session,
+	    n->domain, n->release.driver);
+}
+
 /* The context through which memory is created and freed lives as long as n. */
 static int
 open_owner(struct npu *n, struct err *reterr)
@@ -378,14 +401,18 @@ npu_open(const char *session, struct mem_ledger *ledger, int domain,
 	n->domain = domain;
 	n->highest_fd = -1;
 	n->ncores = 1;
-	if ((rc = rknpu_find_soc(root != NULL ? root : RKNPU_ROOT, &n->soc,
-	    reterr)) < 0 || (rc = rknn_load(&n->lib, reterr)) < 0)
+	root = root != NULL ? root : RKNPU_ROOT;
+	if ((rc = rknpu_find_soc(root, &n->soc, reterr)) < 0 ||
+	    (rc = rknn_load(&n->lib, reterr)) < 0 ||
+	    (rc = npu_lock(root, session, domain, reterr)) < 0)
 		goto fail;
+	n->has_lock = 1;
 	n->ncores = MIN(n->soc->ncores, (unsigned)NPU_CORES);
 	if ((rc = calls_open(session, n->ncores, &n->calls, reterr)) < 0)
 		goto fail;
 	n->job = (struct npu_job){ .n = n };
 	if ((rc = npu_do(n, 0, do_find_release, &n->job, reterr)) < 0 ||
+	    (rc = check_driver(n, root, reterr)) < 0 ||
 	    (rc = open_owner(n, reterr)) < 0)
 		goto fail;
 	*ret = n;
@@ -410,5 +437,7 @@ npu_close(struct npu *n)
 	if (n->calls != NULL && calls_are_lost(n->calls))
 		return;			/* a call still uses n */
 	calls_close(n->calls);
+	if (n->has_lock)
+		npu_unlock();
 	free(n);
 }

@@ -59,6 +59,7 @@ struct npu {
 	struct rknn_release release;
 	int domain;
 	unsigned ncores;
+	int has_lock;
 	struct calls *calls;
 	struct npu_job job;
 	struct npu_context owner;	/* memory comes through it */

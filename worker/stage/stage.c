@@ -61,6 +61,7 @@ stage_device_conf(const struct stage_conf *sc)
 		.session = sc->start.name,
 		.port = sc->start.port,
 		.domain_bytes = sc->start.domain_bytes,
+		.iommu_domain = sc->start.iommu_domain,
 		.par = sc->par,
 		.ledger = sc->ledger,
 		.own_cores = sc->start.own_cores != 0,
