@@ -176,7 +176,7 @@ log_loaded(const struct session *s)
 
 	log_debug("session %s: pid %d, %u threads%s; read %" PRIu64 " bytes "
 	    "with %s, %s%s, in %.3f s, of it %.3f s waiting; %u operations "
-	    "on %s, %u fall back to the CPU", s->name, (int)s->child.pid,
+	    "on %s, %u fall back to the CPU", s->name, (int)s->proc->child.pid,
 	    s->plan->threads, plan_core_each(s->plan) ?
 	    " on cores of their own" : "", r->read_bytes,
 	    paths[r->load_path % NITEMS(paths)],

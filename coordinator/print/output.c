@@ -209,7 +209,7 @@ session_json(const struct plan_session *ps, const struct session *s)
 	    json_integer((json_int_t)ps->total_bytes));
 	json_object_set_new(o, "threads", json_integer(ps->threads));
 	json_object_set_new(o, "enforced_by", json_string(s != NULL ?
-	    enforce_name(s->enforce) : enforce_best_name()));
+	    enforce_name(s->proc->enforce) : enforce_best_name()));
 	if (s == NULL)
 		return o;
 	json_object_set_new(o, "peak",
@@ -225,11 +225,11 @@ session_json(const struct plan_session *ps, const struct session *s)
 	json_object_set_new(o, "huge_asked",
 	    json_integer((json_int_t)s->stats.huge_asked_bytes));
 	json_object_set_new(o, "limit",
-	    s->enforce->limit_bytes > INT64_MAX ? json_null() :
-	    json_integer((json_int_t)s->enforce->limit_bytes));
-	json_object_set_new(o, "no_group_because", s->enforce->why[0] == '\0' ?
-	    json_null() : output_json_text(s->enforce->why,
-	    strlen(s->enforce->why)));
+	    s->proc->enforce->limit_bytes > INT64_MAX ? json_null() :
+	    json_integer((json_int_t)s->proc->enforce->limit_bytes));
+	json_object_set_new(o, "no_group_because", s->proc->enforce->why[0] == '\0' ?
+	    json_null() : output_json_text(s->proc->enforce->why,
+	    strlen(s->proc->enforce->why)));
 	json_object_set_new(o, "batches",
 	    json_integer((json_int_t)s->stats.batches));
 	json_object_set_new(o, "device_ops",

@@ -209,7 +209,7 @@ add_measured(struct columns *t, const struct rows *r)
 	add_bytes(t, "unaccounted", r, unaccounted_of, 0);
 	c = columns_add(t, "enforced by", 0);
 	for (i = 0; i < t->nrows; i++)
-		strlcpy(c->cell[i], enforce_name(r->ss->s[i].enforce),
+		strlcpy(c->cell[i], enforce_name(r->ss->s[i].proc->enforce),
 		    CELL_LEN);
 }
 

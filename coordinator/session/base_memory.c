@@ -65,9 +65,9 @@ measure_worker(const struct plan_session *ps, const struct conf *c,
 	if (rc == 0) {
 		enforce_read_peak(&e, s.hello.rss_bytes, &peak);
 		measured.of[measured.n].threads = ps->threads;
-		meminfo_read_process(s.child.pid, "VmSize",
+		meminfo_read_process(s.proc->child.pid, "VmSize",
 		    &measured.of[measured.n].size_bytes);
-		meminfo_read_process(s.child.pid, "VmData",
+		meminfo_read_process(s.proc->child.pid, "VmData",
 		    &measured.of[measured.n].data_bytes);
 		measured.of[measured.n++].nbytes = ALIGN_UP(peak.nbytes,
 		    BASE_MEMORY_ROUND) + LATE_PAGES_BYTES;

@@ -44,39 +44,61 @@ send_start(struct session *s, const struct conf *c, struct err *reterr)
 	    1, reterr);
 }
 
-int
-session_spawn(struct session *s, const struct plan_session *ps,
-    const struct conf *c, struct enforce *e, uint8_t *memo,
-    struct err *reterr)
+/* Nothing of the worker before: a status page with the memo that it left. */
+static int
+reset(struct session *s, struct err *reterr)
 {
-	int group_fd = -1, out_fd = -1, rc;
+	int rc;
 
-	session_init(s, ps);
-	s->enforce = e;
-	s->memo = memo;
+	s->state = SESSION_NONE;
+	s->epoch = 0;
+	s->have_hello = s->have_stats = 0;
 	if ((rc = region_create_shared("straddle-status",
 	    sizeof(struct stage_status), &s->status_map, reterr)) < 0)
 		return rc;
 	s->status = s->status_map.base;
 	s->status->magic = STATUS_MAGIC;
 	s->status->version = WIRE_VERSION;
-	if (memo != NULL)
-		memcpy(s->status->device_memo, memo, DEVICE_MEMO_BYTES);
-	if ((rc = enforce_open_procs(e, &group_fd, reterr)) == 0 &&
-	    (rc = messages_open(&s->messages, s->name, "its worker", &out_fd,
+	if (s->memo != NULL)
+		memcpy(s->status->device_memo, s->memo, DEVICE_MEMO_BYTES);
+	return 0;
+}
+
+static int
+spawn(struct session *s, struct err *reterr)
+{
+	struct worker_proc *p = s->proc;
+	int group_fd = -1, out_fd = -1, rc;
+
+	if ((rc = enforce_open_procs(p->enforce, &group_fd, reterr)) == 0 &&
+	    (rc = messages_open(&p->messages, s->name, "its worker", &out_fd,
 	    reterr)) == 0)
-		rc = child_spawn(&s->child, &s->chan, ROLE_WORKER_ARG, group_fd,
+		rc = child_spawn(&p->child, &s->chan, ROLE_WORKER_ARG, group_fd,
 		    out_fd, reterr);
 	if (group_fd >= 0)
 		close(group_fd);
 	if (out_fd >= 0)
 		close(out_fd);
-	if (rc < 0) {
+	return rc;
+}
+
+int
+session_spawn(struct session *s, const struct conf *c, struct err *reterr)
+{
+	struct worker_proc *p = s->proc;
+	unsigned i;
+	int rc = 0;
+
+	for (i = 0; i < p->n && rc == 0; i++)
+		rc = reset(p->of[i], reterr);
+	if (rc == 0 && (rc = spawn(s, reterr)) < 0)
 		err_prefix(reterr, "session %s", s->name);
-		return rc;
+	for (i = 0; i < p->n && rc == 0; i++) {
+		session_set_state(p->of[i], SESSION_SPAWNED,
+		    "its worker was started");
+		rc = send_start(p->of[i], c, reterr);
 	}
-	session_set_state(s, SESSION_SPAWNED, "its worker was started");
-	return send_start(s, c, reterr);
+	return rc;
 }
 
 int
@@ -86,13 +108,13 @@ session_wait_hello(struct session *s, int signal_fd,
 	struct pollfd p[3] = {
 		{ .fd = s->chan.fd, .events = POLLIN },
 		{ .fd = signal_fd, .events = POLLIN },
-		{ .fd = s->child.pidfd, .events = POLLIN },
+		{ .fd = s->proc->child.pidfd, .events = POLLIN },
 	};
 	uint64_t deadline = event_now_ns() + SESSION_WAIT_NS, now;
 	int rc;
 
 	while ((now = event_now_ns()) < deadline) {
-		messages_read(&s->messages);
+		messages_read(&s->proc->messages);
 		if (wait_poll(p, 3, MIN(deadline, now + SESSION_LOOK_NS)) < 0 &&
 		    errno != EINTR)
 			return err_set(reterr, ERR_RUN, -errno, "poll: %s",
@@ -112,7 +134,8 @@ session_wait_hello(struct session *s, int signal_fd,
 static int
 is_limited_late(const struct session *s)
 {
-	return s->enforce != NULL && s->enforce->by == ENFORCE_RLIMIT &&
+	return s->proc->enforce != NULL &&
+	    s->proc->enforce->by == ENFORCE_RLIMIT &&
 	    s->plan->bytes[MEM_EMULATOR] > 0;
 }
 
@@ -121,12 +144,12 @@ static int
 apply_cap(struct session *s, struct err *reterr)
 {
 	const struct enforce_start st = {
-		.pid = s->child.pid, .cap_bytes = s->plan->cap_bytes,
+		.pid = s->proc->child.pid, .cap_bytes = session_worker_cap(s),
 		.rss_bytes = is_limited_late(s) ? s->plan->total_bytes :
 		    s->hello.rss_bytes,
-		.shared_bytes = s->plan->bytes[MEM_RINGS],
+		.shared_bytes = session_worker_bytes(s, MEM_RINGS),
 	};
-	int rc = enforce_apply(s->enforce, &st, reterr), i;
+	int rc = enforce_apply(s->proc->enforce, &st, reterr), i;
 
 	for (i = 0; rc == -EPROTO && i < ENDED_CHECKS; i++) {
 		if (session_has_ended(s))
@@ -142,6 +165,7 @@ int
 session_handshake(struct session *s, struct chan_msg *m, struct err *reterr)
 {
 	int rc = session_recv(s, m, 0, reterr);
+	unsigned i;
 
 	if (rc == -ETIMEDOUT)
 		return err_set(reterr, ERR_RUN, rc,
@@ -156,9 +180,15 @@ session_handshake(struct session *s, struct chan_msg *m, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
 		    "worker has protocol version %u, this program %u", s->name,
 		    s->hello.version, WIRE_VERSION);
+	s->have_hello = 1;
+	for (i = 0; i < s->proc->n; i++)
+		if (!s->proc->of[i]->have_hello)
+			return 0;
 	if (!is_limited_late(s) && (rc = apply_cap(s, reterr)) < 0)
 		return rc;
-	session_set_state(s, SESSION_BOUND, "the handshake is done");
+	for (i = 0; i < s->proc->n; i++)
+		session_set_state(s->proc->of[i], SESSION_BOUND,
+		    "the handshake is done");
 	return 0;
 }
 
@@ -191,8 +221,9 @@ probe_once(void *arg, struct err *reterr)
 	if (m == NULL)
 		return err_nomem(reterr, "a message of session %s",
 		    p->ps->conf->name);
-	if ((rc = session_spawn(p->ret, p->ps, p->c, p->e, NULL,
-	    reterr)) == 0 &&
+	session_init(p->ret, p->ps);
+	p->ret->proc->enforce = p->e;
+	if ((rc = session_spawn(p->ret, p->c, reterr)) == 0 &&
 	    (rc = session_wait_hello(p->ret, p->signal_fd, reterr)) == 0)
 		rc = session_handshake(p->ret, m, reterr);
 	free(m);

@@ -108,7 +108,7 @@ process_state(const struct session *s)
 	ssize_t n = -1;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)s->child.pid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)s->proc->child.pid);
 	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0) {
 		n = read(fd, text, sizeof(text) - 1);
 		close(fd);
@@ -185,7 +185,7 @@ sessions_check_progress(struct sessions *ss, struct err *reterr)
 		return 0;
 	ss->next_check_ns = now + CHECK_NS;
 	for (i = 0; i < ss->n; i++) {
-		messages_read(&ss->s[i].messages);
+		messages_read(&ss->s[i].proc->messages);
 		if (ss->s[i].status == NULL)
 			continue;
 		w = &ss->watchdog[i];

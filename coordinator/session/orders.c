@@ -134,8 +134,7 @@ sessions_send_orders(struct sessions *ss, unsigned i, struct err *reterr)
 	struct session *s = &ss->s[i];
 	int rc;
 
-	if ((rc = session_send_confine(s, 1, reterr)) < 0 ||
-	    (rc = session_send_model(s, ss->plan, reterr)) < 0 ||
+	if ((rc = session_send_model(s, ss->plan, reterr)) < 0 ||
 	    (rc = send_rings(ss, i, reterr)) < 0 ||
 	    (rc = send_files(ss, i, reterr)) < 0)
 		return rc;

@@ -170,23 +170,24 @@ all_in_epoch(const struct sessions *ss)
 	return 1;
 }
 
-/* Wait until the kernel has reclaimed what the lost worker of session i held in
- * its group: old rings, until the neighbours unmap them between two batches,
+/* Wait until the kernel has reclaimed what the lost worker whose first session is
+ * i held in its group: old rings, until the neighbours unmap them between two batches,
  * and pages that io_uring had pinned.  Wait RECLAIM_WAIT_NS for all but the size of
  * a ring.  If the rest and the next worker together exceed the cap, that worker
  * would be killed: then wait until all neighbours have joined the epoch. */
 static int
 await_reclaim(struct sessions *ss, unsigned i, struct err *reterr)
 {
-	const struct plan_session *ps = &ss->plan->session[i];
-	uint64_t room = MAX(ps->cap_bytes - MIN(ps->cap_bytes,
-	    ps->total_bytes), RECLAIM_REST_BYTES);
-	uint64_t target = MIN(room, ps->bytes[MEM_RINGS] +
+	const struct session *s = &ss->s[i];
+	uint64_t cap = session_worker_cap(s);
+	uint64_t room = MAX(cap - MIN(cap, session_worker_bytes(s,
+	    MEM_NTAGS)), RECLAIM_REST_BYTES);
+	uint64_t target = MIN(room, session_worker_bytes(s, MEM_RINGS) +
 	    RECLAIM_REST_BYTES);
 	uint64_t held, now, end = event_now_ns() + RECLAIM_WAIT_NS;
 	int rc;
 
-	while ((held = enforce_now_bytes(&ss->enforce[i])) > target) {
+	while ((held = enforce_now_bytes(s->proc->enforce)) > target) {
 		now = event_now_ns();
 		if (held > room && !all_in_epoch(ss))
 			end = now + RECLAIM_WAIT_NS;
@@ -201,8 +202,27 @@ await_reclaim(struct sessions *ss, unsigned i, struct err *reterr)
 
 /* --- start and load --- */
 
-/* Complete the handshake of session i and send its orders.  A worker that times
- * out in either is lost, and may do better when it is started again. */
+/* Send their orders to the sessions of a worker.  All are told to open their
+ * devices before one gets a part of the model, because the worker is confined
+ * once for all of them, and reads no further until then. */
+static int
+send_orders(struct sessions *ss, const struct worker_proc *p,
+    struct err *reterr)
+{
+	unsigned i;
+	int rc = 0;
+
+	for (i = 0; i < p->n && rc == 0; i++)
+		rc = session_send_confine(p->of[i], 1, reterr);
+	for (i = 0; i < p->n && rc == 0; i++)
+		rc = sessions_send_orders(ss, (unsigned)(p->of[i] - ss->s),
+		    reterr);
+	return rc;
+}
+
+/* Complete the handshake of session i; after the last one of a worker send the
+ * orders to all of its sessions.  A worker that times out in either is lost, and
+ * may do better when it is started again. */
 static int
 handshake(struct sessions *ss, unsigned i, struct err *reterr)
 {
@@ -211,8 +231,9 @@ handshake(struct sessions *ss, unsigned i, struct err *reterr)
 
 	if ((rc = session_wait_hello(s, ss->signal_fd, reterr)) < 0)
 		return rc;
-	if ((rc = session_handshake(s, ss->msg, reterr)) == 0)
-		rc = sessions_send_orders(ss, i, reterr);
+	if ((rc = session_handshake(s, ss->msg, reterr)) == 0 &&
+	    s->state == SESSION_BOUND)
+		rc = send_orders(ss, s->proc, reterr);
 	if (rc != -ETIMEDOUT)
 		return rc;
 	session_set_state(s, SESSION_FAILED, "it timed out");
@@ -222,26 +243,28 @@ handshake(struct sessions *ss, unsigned i, struct err *reterr)
 static int
 start_workers(struct sessions *ss, struct err *reterr)
 {
-	const struct plan_session *ps;
+	struct session *s;
 	unsigned i;
 	int rc;
 
 	for (i = 0; i < ss->n; i++) {
-		ps = &ss->plan->session[i];
-		/* A session's workers live in one group, one after another. */
-		if (ss->s[i].state == SESSION_NONE)
-			enforce_open(&ss->enforce[i], ps->conf->name,
-			    ps->cap_bytes);
-		else if (ss->s[i].state != SESSION_CLOSED)
+		s = &ss->s[i];
+		if (!session_is_first(s))
+			continue;
+		/* Its workers live in one group, one after another. */
+		if (s->state == SESSION_NONE)
+			enforce_open(s->proc->enforce, s->name,
+			    session_worker_cap(s));
+		else if (s->state != SESSION_CLOSED)
 			continue;
 		else if ((rc = await_reclaim(ss, i, reterr)) < 0)
 			return rc;
-		if ((rc = session_spawn(&ss->s[i], ps, ss->c, &ss->enforce[i],
-		    ss->memo[i], reterr)) < 0)
+		if ((rc = session_spawn(s, ss->c, reterr)) < 0)
 			return rc;
 	}
 	for (i = 0; i < ss->n; i++)
 		if (ss->s[i].state == SESSION_SPAWNED &&
+		    !ss->s[i].have_hello &&
 		    (rc = handshake(ss, i, reterr)) < 0)
 			return rc;
 	return 0;

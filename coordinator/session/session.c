@@ -7,16 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <bsd/string.h>
 
 #include "config/log.h"
+#include "config/words.h"
 #include "shm/event.h"
 
 #define SEND_NS		UINT64_C(10000000000)
 #define END_NS		UINT64_C(2000000000)
 
-void
-session_set_state(struct session *s, enum session_state state,
-    const char *reason)
+static void
+enter_state(struct session *s, enum session_state state, const char *reason)
 {
 	static const char *const names[] = {
 		[SESSION_NONE] = "none", [SESSION_SPAWNED] = "spawned",
@@ -25,13 +26,28 @@ session_set_state(struct session *s, enum session_state state,
 		[SESSION_CLOSED] = "closed", [SESSION_FAILED] = "failed",
 	};
 
-	if (s->state == state)
-		return;
 	log_debug("session %s: %s -> %s: %s", s->name, names[s->state],
 	    names[state], reason);
 	s->state = state;
-	if (state == SESSION_FAILED)
-		messages_read_last(&s->messages);
+}
+
+void
+session_set_state(struct session *s, enum session_state state,
+    const char *reason)
+{
+	struct session *t;
+	unsigned i;
+
+	if (s->state == state)
+		return;
+	enter_state(s, state, reason);
+	if (state != SESSION_FAILED)
+		return;
+	for (i = 0; i < s->proc->n; i++)
+		if ((t = s->proc->of[i])->state != SESSION_FAILED)
+			enter_state(t, SESSION_FAILED, "it shares the worker "
+			    "of a session that failed");
+	messages_read_last(&s->proc->messages);
 }
 
 /* A worker that had loaded can do so again. */
@@ -41,11 +57,33 @@ has_loaded(const struct session *s)
 	return s->state == SESSION_READY || s->state == SESSION_DRAINED;
 }
 
+static int
+all_loaded(const struct worker_proc *p)
+{
+	unsigned i;
+
+	for (i = 0; i < p->n; i++)
+		if (!has_loaded(p->of[i]))
+			return 0;
+	return 1;
+}
+
+/* "its worker", or "its worker, which serves a, b,". */
+static const char *
+worker_words(const struct session *s, char buf[PROC_NAMES + 32])
+{
+	if (s->proc->n == 1)
+		return "its worker";
+	snprintf(buf, PROC_NAMES + 32, "its worker, which serves %s,",
+	    s->proc->names);
+	return buf;
+}
+
 /* 1 = the last loss was for memory that a new worker would not get either. */
 static int
 is_full_above(const struct session *s)
 {
-	return s->enforce != NULL && s->enforce->is_full_above;
+	return s->proc->enforce != NULL && s->proc->enforce->is_full_above;
 }
 
 /* A worker that exited on its own before it had loaded would do so again. */
@@ -54,25 +92,29 @@ session_fail_ended(struct session *s, struct err *reterr)
 {
 	char mem[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
 	char how[256] = "closed its channel, and has not ended", why[512];
+	char words[PROC_NAMES + 32];
+	uint64_t planned = session_worker_bytes(s, MEM_NTAGS);
 	int status = 0, rc = -ECHILD;
 
-	if (child_wait(&s->child, event_now_ns() + END_NS, &status) == 0) {
+	if (child_wait(&s->proc->child, event_now_ns() + END_NS,
+	    &status) == 0) {
 		child_describe(status, how, sizeof(how));
-		if (WIFEXITED(status) && !has_loaded(s))
+		if (WIFEXITED(status) && !all_loaded(s->proc))
 			rc = -ENOTRECOVERABLE;
 	}
 	session_set_state(s, SESSION_FAILED, how);
-	enforce_describe_loss(s->enforce, s->plan->total_bytes, why,
-	    sizeof(why));
+	enforce_describe_loss(s->proc->enforce, planned, why, sizeof(why));
 	if (is_full_above(s))
 		rc = -ENOTRECOVERABLE;
-	if (s->plan->total_bytes == 0)		/* before there is a plan */
+	if (planned == 0)			/* before there is a plan */
 		return err_set(reterr, ERR_RUN, rc,
-		    "session %s: its worker %s%s", s->name, how, why);
-	return err_set(reterr, ERR_RUN, rc, "session %s: its worker %s%s "
-	    "(planned memory %s of a cap of %s)", s->name, how, why,
-	    units_human_bytes(s->plan->total_bytes, mem),
-	    units_human_bytes(s->plan->cap_bytes, cap));
+		    "session %s: %s %s%s", s->name, worker_words(s, words),
+		    how, why);
+	return err_set(reterr, ERR_RUN, rc, "session %s: %s %s%s "
+	    "(planned memory %s of a cap of %s)", s->name,
+	    worker_words(s, words), how, why,
+	    units_human_bytes(planned, mem),
+	    units_human_bytes(session_worker_cap(s), cap));
 }
 
 /* Could a new worker succeed where this one failed with error *we?  A worker that
@@ -103,8 +145,8 @@ fail_with_error(struct session *s, const struct chan_msg *m,
 	we.msg[sizeof(we.msg) - 1] = '\0';
 	we.rc = we.rc < 0 && we.rc != -ECHILD ? we.rc : -EIO;
 	/* A process of its device may have been killed for memory. */
-	enforce_describe_loss(s->enforce, s->plan->total_bytes, why,
-	    sizeof(why));
+	enforce_describe_loss(s->proc->enforce,
+	    session_worker_bytes(s, MEM_NTAGS), why, sizeof(why));
 	if (is_recoverable(&we, loaded))
 		we.rc = is_full_above(s) ? -ENOTRECOVERABLE : -ECHILD;
 	err_set(reterr, we.kind >= ERR_RUN && we.kind <= ERR_MODEL ?
@@ -119,6 +161,34 @@ fail_with_error(struct session *s, const struct chan_msg *m,
 	return we.rc;
 }
 
+/* The worker of s has ended.  Where another session's error was the cause, that
+ * is in its channel: report it in its name.  0 = there is none. */
+static int
+recv_cause(struct session *s, struct chan_msg *m, struct err *reterr)
+{
+	struct session *t;
+	unsigned i;
+
+	for (i = 0; i < s->proc->n; i++) {
+		t = s->proc->of[i];
+		while (t != s && t->state != SESSION_FAILED &&
+		    chan_recv(&t->chan, m, 0) == 0) {
+			chan_msg_done(m);
+			if (m->type == WIRE_ERROR)
+				return fail_with_error(t, m, reterr);
+		}
+	}
+	return 0;
+}
+
+static int
+fail_ended(struct session *s, struct chan_msg *m, struct err *reterr)
+{
+	int rc = recv_cause(s, m, reterr);
+
+	return rc < 0 ? rc : session_fail_ended(s, reterr);
+}
+
 int
 session_recv(struct session *s, struct chan_msg *m, uint64_t deadline_ns,
     struct err *reterr)
@@ -131,10 +201,10 @@ session_recv(struct session *s, struct chan_msg *m, uint64_t deadline_ns,
 		rc = chan_recv(&s->chan, m, MIN(deadline_ns,
 		    now + SESSION_LOOK_NS));
 		if (rc == -ETIMEDOUT && deadline_ns > now)
-			messages_read(&s->messages);
+			messages_read(&s->proc->messages);
 	} while (rc == -ETIMEDOUT && deadline_ns > event_now_ns());
 	if (rc == -EPIPE)
-		return session_fail_ended(s, reterr);
+		return fail_ended(s, m, reterr);
 	if (rc == -ETIMEDOUT)
 		return rc;
 	if (rc < 0)
@@ -149,9 +219,9 @@ session_recv(struct session *s, struct chan_msg *m, uint64_t deadline_ns,
 int
 session_has_ended(const struct session *s)
 {
-	struct pollfd p = { .fd = s->child.pidfd, .events = POLLIN };
+	struct pollfd p = { .fd = s->proc->child.pidfd, .events = POLLIN };
 
-	return s->state != SESSION_FAILED && s->child.pidfd >= 0 &&
+	return s->state != SESSION_FAILED && s->proc->child.pidfd >= 0 &&
 	    poll(&p, 1, 0) > 0;
 }
 
@@ -164,8 +234,7 @@ session_recv_end(struct session *s, struct chan_msg *m, struct err *reterr)
 		;
 	/* Another process has inherited the worker's end of the channel, which
 	 * therefore stays open. */
-	return rc == -ETIMEDOUT ? session_fail_ended(s, reterr) :
-	    rc;
+	return rc == -ETIMEDOUT ? fail_ended(s, m, reterr) : rc;
 }
 
 int
@@ -209,20 +278,67 @@ session_init(struct session *s, const struct plan_session *ps)
 	memset(s, 0, sizeof(*s));	/* SESSION_NONE */
 	s->name = ps->conf->name;
 	s->plan = ps;
-	s->child = (struct child)CHILD_NONE;
 	s->chan.fd = -1;
-	s->messages = (struct messages)MESSAGES_NONE;
 	s->status_map = (struct region)REGION_NONE;
+	s->own.child = (struct child)CHILD_NONE;
+	s->own.messages = (struct messages)MESSAGES_NONE;
+	s->own.of[s->own.n++] = s;
+	strlcpy(s->own.names, s->name, sizeof(s->own.names));
+	s->proc = &s->own;
+}
+
+void
+session_share(struct session *s, struct session *first)
+{
+	struct worker_proc *p = first->proc;
+
+	s->proc = p;
+	p->of[p->n++] = s;
+	words_add(p->names, sizeof(p->names), ", ", "%s", s->name);
+}
+
+int
+session_is_first(const struct session *s)
+{
+	return s->proc == &s->own;
+}
+
+uint64_t
+session_worker_bytes(const struct session *s, unsigned tag)
+{
+	const struct plan_session *ps;
+	uint64_t sum = 0;
+	unsigned i;
+
+	for (i = 0; i < s->proc->n; i++) {
+		ps = s->proc->of[i]->plan;
+		sum += tag < MEM_NTAGS ? ps->bytes[tag] : ps->total_bytes;
+	}
+	return sum;
+}
+
+uint64_t
+session_worker_cap(const struct session *s)
+{
+	uint64_t sum = 0;
+	unsigned i;
+
+	for (i = 0; i < s->proc->n; i++) {
+		if (s->proc->of[i]->plan->cap_bytes > UINT64_MAX - sum)
+			return UINT64_MAX;	/* of one that has none */
+		sum += s->proc->of[i]->plan->cap_bytes;
+	}
+	return sum;
 }
 
 void
 session_close(struct session *s)
 {
 	chan_close(&s->chan);
-	child_close(&s->child);
+	child_close(&s->proc->child);
 	if (s->memo != NULL && s->status != NULL)
 		memcpy(s->memo, s->status->device_memo, DEVICE_MEMO_BYTES);
-	messages_close(&s->messages);
+	messages_close(&s->proc->messages);
 	region_close(&s->status_map);
 	s->status = NULL;
 	session_set_state(s, SESSION_CLOSED, "its worker has gone");

@@ -1,7 +1,8 @@
 /* coordinator/session/session.h - one session: its worker process, their
  * control channel and the worker's status page.
  * Owns: all three, and the pipe of the worker's messages.  Called by sessions.c, recover.c, orders.c, and by queries
- * of a worker with nothing loaded.  Does not depend on other sessions.
+ * of a worker with nothing loaded.  Does not depend on other sessions, but for
+ * those that share its worker.
  *
  *	NONE -> SPAWNED -> BOUND -> LOADING -> READY <-> DRAINED -> CLOSED
  *	             any of these -> FAILED -> CLOSED -> (new worker) NONE
@@ -31,26 +32,42 @@ enum session_state {
 	SESSION_FAILED		/* lost: the process may still exist */
 };
 
+enum { PROC_NAMES = 256 };
+
 /* While a worker is awaited, its messages are read this often. */
 #define SESSION_LOOK_NS	UINT64_C(100000000)
 
 /* How long a worker may take to start or to answer. */
 #define SESSION_WAIT_NS	UINT64_C(60000000000)
 
+struct session;
+
+/* A worker process, and the sessions that it serves: one, or several that share
+ * it (config/conf.h), in the order of the pipeline.  It is lost for all of them
+ * at once. */
+struct worker_proc {
+	struct child child;
+	struct messages messages;	/* what it writes to stderr */
+	struct enforce *enforce;	/* outlives it; NULL = none */
+	unsigned n;
+	struct session *of[MAX_SESSIONS];	/* [0] owns this struct */
+	char names[PROC_NAMES];		/* "a, b", for its messages */
+};
+
 struct session {
 	const char *name;
 	const struct plan_session *plan;
-	struct enforce *enforce;	/* outlives the worker; NULL = none */
-	uint8_t *memo;		/* [DEVICE_MEMO_BYTES], outlives it, too: of its
-				 * device; NULL = none is kept */
+	uint8_t *memo;		/* [DEVICE_MEMO_BYTES], outlives its worker: of
+				 * its device; NULL = none is kept */
 	enum session_state state;	/* written by session_set_state() only */
 	uint32_t epoch;			/* the last that the worker has joined */
-	struct child child;
+	struct worker_proc own, *proc;	/* proc: its own, or that of the session
+					 * with which it shares a worker */
 	struct chan chan;
-	struct messages messages;	/* what the worker writes to stderr */
 	struct region status_map;
 	struct stage_status *status;	/* NULL = no worker */
 	struct wire_hello hello;
+	int have_hello;
 	struct wire_ready ready;
 	struct wire_stats stats;
 	struct enforce_peak peak;	/* valid with stats */
@@ -65,22 +82,31 @@ void session_set_state(struct session *s, enum session_state state,
 
 /* No worker; session_close() may follow. */
 void session_init(struct session *s, const struct plan_session *ps);
+/* s, which has no worker yet, will share that of first. */
+void session_share(struct session *s, struct session *first);
+
+/* 1 = it is the first session of its worker. */
+int session_is_first(const struct session *s);
+/* Sums over the sessions of its worker: planned bytes, of one tag or of all
+ * (MEM_NTAGS), and caps, which is the worker's. */
+uint64_t session_worker_bytes(const struct session *s, unsigned tag);
+uint64_t session_worker_cap(const struct session *s);
 /* Close the channel and end the worker; then its memo is whole. */
 void session_close(struct session *s);
 
 /* --- start (handshake.c) --- */
 
-/* Start a worker, in the group of e (NULL = no cap is enforced), with the memo
- * of the worker before it (NULL = none), and send it WIRE_START.  The handshake
- * follows, so that several workers start at once. */
-int session_spawn(struct session *s, const struct plan_session *ps,
-    const struct conf *c, struct enforce *e, uint8_t *memo,
+/* Start the worker of s, the first of its sessions, in the group of its proc's
+ * enforce, and send it a WIRE_START for each of them.  The handshakes follow, so
+ * that several workers start at once. */
+int session_spawn(struct session *s, const struct conf *c,
     struct err *reterr);
 /* Wait until the worker has sent something or has ended, for SESSION_WAIT_NS at
  * most.  signal_fd: wait.h. */
 int session_wait_hello(struct session *s, int signal_fd,
     struct err *reterr);
-/* Read WIRE_HELLO and put the cap in force.  -ETIMEDOUT with a message: the
+/* Read WIRE_HELLO.  With that of the last session of a worker, put its cap in
+ * force; only then are they all SESSION_BOUND.  -ETIMEDOUT with a message: the
  * worker has sent nothing. */
 int session_handshake(struct session *s, struct chan_msg *m,
     struct err *reterr);

@@ -17,6 +17,17 @@
 #define STATS_NS	UINT64_C(10000000000)
 #define EXIT_NS	UINT64_C(2000000000)
 
+/* Session i has a worker of its own. */
+static void
+init_session(struct sessions *ss, unsigned i)
+{
+	struct session *s = &ss->s[i];
+
+	session_init(s, &ss->plan->session[i]);
+	s->memo = ss->memo[i];
+	s->own.enforce = &ss->enforce[i];
+}
+
 int
 sessions_open(const struct plan *plan, const struct conf *c, int signal_fd,
     struct sessions **ret, struct err *reterr)
@@ -35,7 +46,7 @@ sessions_open(const struct plan *plan, const struct conf *c, int signal_fd,
 	/* A recovery would falsify what bench measures. */
 	ss->retry.max_losses = c->cmd == CMD_BENCH ? 0 : (unsigned)c->recover;
 	for (i = 0; i < ss->n; i++)
-		session_init(&ss->s[i], &plan->session[i]);
+		init_session(ss, i);
 	for (i = 0; i <= MAX_SESSIONS; i++)
 		ss->ring[i] = (struct region)REGION_NONE;
 	if ((ss->msg = malloc(sizeof(*ss->msg))) == NULL) {
@@ -82,7 +93,7 @@ handle_message(struct sessions *ss, unsigned i, struct err *reterr)
 	}
 	if (m->type == WIRE_STATS && m->nbytes == sizeof(s->stats)) {
 		memcpy(&s->stats, m->buf, sizeof(s->stats));
-		enforce_read_peak(s->enforce, s->stats.hwm_bytes +
+		enforce_read_peak(s->proc->enforce, s->stats.hwm_bytes +
 		    s->stats.pte_bytes + s->stats.emulator_bytes +
 		    s->stats.emulator_file_bytes, &s->peak);
 		s->have_stats = 1;
@@ -146,7 +157,7 @@ sessions_wait(struct sessions *ss, int with_bell, uint64_t deadline_ns,
 		q[2 * i] = (struct pollfd){ .fd = ss->s[i].state ==
 		    SESSION_SPAWNED ? -1 : ss->s[i].chan.fd,
 		    .events = POLLIN };
-		q[2 * i + 1] = (struct pollfd){ .fd = ss->s[i].child.pidfd,
+		q[2 * i + 1] = (struct pollfd){ .fd = ss->s[i].proc->child.pidfd,
 		    .events = POLLIN };
 	}
 	n = wait_poll(p, POLL_SESSIONS + 2 * ss->n, deadline_ns);
@@ -222,15 +233,16 @@ sessions_close(struct sessions *ss)
 	/* A worker that starts or loads would notice the end of its channel
 	 * after its reads only, seconds later, and has nothing to say. */
 	for (i = 0; i < ss->n; i++)
-		if (ss->s[i].child.pid > 0 && ss->s[i].state < SESSION_READY) {
-			kill(ss->s[i].child.pid, SIGKILL);
+		if (ss->s[i].proc->child.pid > 0 &&
+		    ss->s[i].state < SESSION_READY) {
+			kill(ss->s[i].proc->child.pid, SIGKILL);
 			session_set_state(&ss->s[i], SESSION_FAILED,
 			    "killed before it was ready");
 		}
 	deadline = event_now_ns() + EXIT_NS;
 	for (i = 0; i < ss->n; i++) {
-		if (ss->s[i].child.pid > 0)
-			child_wait(&ss->s[i].child, deadline, NULL);
+		if (ss->s[i].proc->child.pid > 0)
+			child_wait(&ss->s[i].proc->child, deadline, NULL);
 		session_close(&ss->s[i]);
 	}
 	for (i = 0; i <= MAX_SESSIONS; i++)

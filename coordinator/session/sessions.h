@@ -14,8 +14,9 @@ struct sessions {
 	const struct conf *c;
 	unsigned n;
 	struct session s[MAX_SESSIONS];
-	struct enforce enforce[MAX_SESSIONS];	/* outlive the workers, as do */
-	uint8_t memo[MAX_SESSIONS][DEVICE_MEMO_BYTES];	/* these */
+	/* Of each worker, at its first session; these outlive the workers, as do */
+	struct enforce enforce[MAX_SESSIONS];
+	uint8_t memo[MAX_SESSIONS][DEVICE_MEMO_BYTES];	/* the memos */
 	struct region ring[MAX_SESSIONS + 1];	/* [i] into session i, [n] out
 						 * of the last one */
 	int bell_fd;		/* eventfd: the last stage has a result */
@@ -65,7 +66,8 @@ void sessions_close(struct sessions *ss);
 
 /* Start all workers, up to and including their orders (recover.c). */
 int sessions_start(struct sessions *ss, struct err *reterr);
-/* Send everything that session i needs to load (orders.c). */
+/* Send everything that session i needs to load, after WIRE_CONFINE
+ * (orders.c). */
 int sessions_send_orders(struct sessions *ss, unsigned i, struct err *reterr);
 /* Send epoch ss->epoch to a surviving worker i, with those of its two rings
  * that are new: fresh[MAX_SESSIONS + 1], REGION_NONE = keeps ss->ring

@@ -182,7 +182,7 @@ static int
 corrupt_own_ring(struct stress *x, unsigned i, unsigned ring, const char *words,
     const struct work *want, struct err *reterr)
 {
-	kill(x->ss->s[i].child.pid, SIGSTOP);
+	kill(x->ss->s[i].proc->child.pid, SIGSTOP);
 	corrupt_counter(x, ring, ring == 0);
 	return check_coordinator_refuses(x, i, words, want, reterr);
 }
@@ -311,7 +311,7 @@ stress_ring_results(struct stress *x, struct err *reterr)
 		return rc;
 	n = x->ss->n;
 	for (i = 0; i < NITEMS(bad_result); i++) {
-		kill(x->ss->s[n - 1].child.pid, SIGSTOP);
+		kill(x->ss->s[n - 1].proc->child.pid, SIGSTOP);
 		put_bad_result(x, i);
 		if ((rc = check_coordinator_refuses(x, n - 1, "unexpected result",
 		    &once,

@@ -260,7 +260,7 @@ run_other_coordinator(struct stress *x, int fd)
 	if (stress_start(x, &e) < 0)
 		_exit(1);
 	for (i = 0; i < x->ss->n; i++) {
-		pid[i] = x->ss->s[i].child.pid;
+		pid[i] = x->ss->s[i].proc->child.pid;
 		snprintf(dirs[i], sizeof(dirs[i]), "%s",
 		    x->ss->enforce[i].group.dir);
 	}

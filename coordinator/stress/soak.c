@@ -99,7 +99,7 @@ count_resources(struct soak *s)
 	h->maps = MAX(h->maps, stress_count_maps());
 	h->own_bytes = MAX(h->own_bytes, read_memory(getpid()));
 	for (i = 0; i < ss->n; i++) {
-		pid_t pid = ss->s[i].child.pid;
+		pid_t pid = ss->s[i].proc->child.pid;
 
 		h->worker_bytes[i] = MAX(h->worker_bytes[i], read_memory(pid));
 		h->worker_fds[i] = MAX(h->worker_fds[i], read_fd_table_size(pid));

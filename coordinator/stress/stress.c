@@ -211,7 +211,7 @@ take_peaks(struct stress *x, int with_stats)
 		if (with_stats)
 			p = s->peak;
 		else if (x->by == ENFORCE_CGROUP)
-			enforce_read_peak(s->enforce, 0, &p);
+			enforce_read_peak(s->proc->enforce, 0, &p);
 		else
 			continue;
 		if (with_stats) {

@@ -45,8 +45,8 @@ stress_send_signal(struct stress *x, struct timed_signal *k)
 
 	nanosleep(&ts, NULL);
 	for (i = 0; i < ss->n; i++)
-		if ((k->all || i == k->victim) && ss->s[i].child.pid > 0)
-			kill(ss->s[i].child.pid, k->sig);
+		if ((k->all || i == k->victim) && ss->s[i].proc->child.pid > 0)
+			kill(ss->s[i].proc->child.pid, k->sig);
 	k->done = 1;
 }
 

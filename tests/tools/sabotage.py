@@ -232,15 +232,14 @@ row("messages: raw", "coordinator/session/messages.c",
     "		    m->line);",
     "unit/messages")
 row("messages: shown after the loss", "coordinator/session/session.c",
-    "	if (state == SESSION_FAILED)\n"
-    "		messages_read_last(&s->messages);\n", "",
+    "	messages_read_last(&s->proc->messages);\n", "",
     "e2e/messages.sh")
 row("messages: not read while workers run", "coordinator/session/heartbeat.c",
-    "		messages_read(&ss->s[i].messages);\n", "",
+    "		messages_read(&ss->s[i].proc->messages);\n", "",
     "e2e/messages.sh")
 row("messages: not read before the handshake",
     "coordinator/session/handshake.c",
-    "		messages_read(&s->messages);\n", "",
+    "		messages_read(&s->proc->messages);\n", "",
     "e2e/messages.sh")
 row("confine: calls of another architecture pass", "worker/confine/calls.c",
     "SCMP_FLTATR_ACT_BADARCH,\n	    SCMP_ACT_KILL_PROCESS",

@@ -169,7 +169,8 @@ open_sessions(void)
 		ss.s[i].name = i == 0 ? "a" : "b";
 		ss.s[i].state = SESSION_READY;
 		ss.s[i].status = &status[i];
-		ss.s[i].child.pid = getpid();
+		ss.s[i].proc = &ss.s[i].own;
+		ss.s[i].own.child.pid = getpid();
 		atomic_store(&status[i].heartbeat, 10);
 		atomic_store(&status[i].progress, 100);
 		atomic_store(&status[i].pass_ns[0], MS);
@@ -324,7 +325,7 @@ START_TEST(a_stopped_worker_is_found_without_measurements)
 			ss.s[1].state = SESSION_LOADING;
 			watchdog_start_load(&ss.watchdog[1], event_now_ns());
 		}
-		ss.s[1].child.pid = pid;
+		ss.s[1].own.child.pid = pid;
 		t_ok(check_after(4 * S, &e), &e);
 		ck_assert_msg(check_after(5 * S, &e) == -ECHILD, "%s", in[i]);
 		ck_assert_ptr_nonnull(strstr(e.msg, "stopped by a signal"));
