@@ -154,7 +154,7 @@ print_bash(FILE *fp)
 	print_bash_case(VALUE_MODEL, "_straddle_files '" MODEL_FILES
 	    "' \"$cur\"", fp);
 	print_bash_case(VALUE_CONF, "_straddle_files '*.conf' \"$cur\"", fp);
-	print_bash_case(VALUE_DEVICE, "_straddle_words \"cpu hexagon null\" "
+	print_bash_case(VALUE_DEVICE, "_straddle_words \"cpu hexagon rknpu null\" "
 	    "\"$cur\"", fp);
 	print_bash_pattern(VALUE_KV_TYPE, fp);
 	fputs(")\n\t\t_straddle_words \"", fp);
@@ -218,7 +218,7 @@ print_zsh_value(const struct setting *s, FILE *fp)
 		fputc(')', fp);
 		break;
 	case VALUE_DEVICE:
-		fputs("(cpu hexagon null)", fp);
+		fputs("(cpu hexagon rknpu null)", fp);
 		break;
 	case VALUE_NONE:
 	case VALUE_FREE:

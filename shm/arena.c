@@ -2,6 +2,7 @@
 #include "arena.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 /* Below this size, rounding up to huge pages costs more memory than the saved
  * page-table walks are worth. */
@@ -46,6 +47,16 @@ arena_open(struct arena *a, struct mem_ledger *ledger, enum mem_tag tag,
 	}
 	*a = new;
 	return 0;
+}
+
+void
+arena_use_small_pages(struct arena *a)
+{
+	if (!a->huge)
+		return;
+	(void)madvise(a->map.base, a->map.nbytes, MADV_NOHUGEPAGE);
+	a->ledger->huge_bytes -= a->charged_bytes;
+	a->huge = 0;
 }
 
 void

@@ -23,6 +23,9 @@ int arena_open(struct arena *a, struct mem_ledger *ledger, enum mem_tag tag,
 /* Bytes that arena_open(nbytes) charges, rounded up to (huge) pages. */
 uint64_t arena_charge_bytes(uint64_t nbytes);
 
+/* Take pages of the usual size, for an arena that is used here and there. */
+void arena_use_small_pages(struct arena *a);
+
 /* Unmap and release the charge; accepts a zeroed arena. */
 void arena_close(struct arena *a);
 

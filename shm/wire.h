@@ -186,6 +186,9 @@ struct wire_traits {
 	uint32_t layout;	/* enum weight_layout */
 	uint32_t copies_rows;	/* 1 = allocates copied_rows_bytes() */
 	uint64_t open_bytes;	/* charged when it is opened */
+	/* As in struct device_probe. */
+	uint32_t npu_cores, npu_segment;
+	uint64_t npu_context_bytes;
 };
 
 struct wire_limit {

@@ -59,6 +59,9 @@ struct device_probe {
 	unsigned nchecks;
 	uint64_t open_bytes;	/* as in struct device_ops, on this machine;
 				 * 0 = the kind's */
+	/* With LAYOUT_RKNPU: struct npu_chip (kernels/rknpu/work.h). */
+	uint32_t npu_cores, npu_segment;
+	uint64_t npu_context_bytes;
 };
 
 /* Append a limit; known = 0: value is ignored.  Keeps the pointer name. */

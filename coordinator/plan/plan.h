@@ -7,7 +7,7 @@
 
 #include "config/conf.h"
 #include "config/room.h"
-#include "kernels/kernels.h"
+#include "kernels/rknpu/work.h"
 #include "layers/model.h"
 #include "layers/program.h"
 #include "shm/mem.h"
@@ -70,12 +70,14 @@ struct plan_limits {
 	uint64_t largest_bytes;		/* of one buffer; 0 = no limit */
 	uint64_t maps;			/* buffers at once; 0 = no limit */
 	/* Memory of the emulator's process; 0 = there is none. */
+	uint64_t library_bytes;		/* that its library takes in a worker */
 	uint64_t emulator_bytes;	/* before it maps a session's buffers */
 	uint64_t emulator_file_bytes;	/* page cache of its program */
 	enum weight_layout layout;
 	int copies_rows;		/* rows pass through a buffer of the
 					 * device: copied_rows_bytes() */
 	uint64_t open_bytes;		/* charged when it is opened */
+	struct npu_chip npu;		/* with LAYOUT_RKNPU */
 	char from[96];			/* origin of total_bytes */
 	char largest_from[96];		/* origin of largest_bytes */
 };

@@ -96,11 +96,36 @@ measure_extents(const struct sizes *z, const struct extent *ext, uint32_t n,
 	return 0;
 }
 
-/* Scratch, and a thread's piece, of a program with unit u (a sublayer; 0 =
- * none) and these ends. */
+/* Buffers of the NPU for a program's products. */
+static void
+measure_products(const struct sizes *z, const struct program *p,
+    uint64_t ret[COMPUTE_NUMBERS])
+{
+	struct npu_sizes sizes = { 0 };
+	const struct op *op;
+	uint64_t contexts = 0;
+
+	if (z->layout != LAYOUT_RKNPU)
+		return;
+	for (op = p->op; op < p->op + p->nops; op++) {
+		if (op->kind != OP_MATMUL || op->w->mat.k > NPU_MOST_K)
+			continue;
+		sizes.contexts = 0;
+		npu_sizes_add(&sizes, &z->npu, op->w->ext.type, op->w->mat.n,
+		    op->w->mat.k);
+		contexts += sizes.contexts;
+	}
+	ret[COMPUTE_NPU_K] = sizes.k;
+	ret[COMPUTE_NPU_COLS] = sizes.cols;
+	ret[COMPUTE_NPU_SUMS] = sizes.sums;
+	ret[COMPUTE_NPU_CONTEXTS] = contexts;
+}
+
+/* The numbers of a program with unit u (a sublayer; 0 = none) and these
+ * ends. */
 static int
 measure_program(const struct sizes *z, int embedding, uint32_t u, int head,
-    uint64_t *ret_scratch, uint64_t *ret_piece, struct err *reterr)
+    uint64_t ret[COMPUTE_NUMBERS], struct err *reterr)
 {
 	const struct model *m = z->plan->model;
 	struct program_env env = {
@@ -131,8 +156,9 @@ measure_program(const struct sizes *z, int embedding, uint32_t u, int head,
 		rc = program_build(&env, &p, reterr);
 	}
 	if (rc == 0) {
-		*ret_scratch = p->scratch_bytes;
-		*ret_piece = program_thread_bytes(p);
+		ret[COMPUTE_SCRATCH] = p->scratch_bytes;
+		ret[COMPUTE_PIECE] = program_thread_bytes(p);
+		measure_products(z, p, ret);
 	}
 	program_free(p);
 	weights_free(&ws);
@@ -178,22 +204,25 @@ new_levels(uint64_t *level[BLOCK_LEVELS], uint32_t n, struct err *reterr)
 static int
 measure_compute(struct sizes *z, int e, int h, struct err *reterr)
 {
-	uint32_t n = z->plan->model->nunits, u;
+	uint32_t n = z->plan->model->nunits, u, i;
 	struct compute_size *c = &z->compute[e][h];
+	uint64_t of_u[COMPUTE_NUMBERS] = { 0 };
 	int rc;
 
-	if ((rc = new_levels(c->scratch, n, reterr)) < 0 ||
-	    (rc = new_levels(c->piece, n, reterr)) < 0)
-		return rc;
-	if ((e || h) && (rc = measure_program(z, e, 0, h, &c->no_layer_scratch,
-	    &c->no_layer_piece, reterr)) < 0)
-		return rc;
-	for (u = 1; u < n - 1; u++)
-		if ((rc = measure_program(z, e, u, h, &c->scratch[0][u],
-		    &c->piece[0][u], reterr)) < 0)
+	for (i = 0; i < COMPUTE_NUMBERS; i++)
+		if ((rc = new_levels(c->of[i], n, reterr)) < 0)
 			return rc;
-	fill_levels(c->scratch, n);
-	fill_levels(c->piece, n);
+	if ((e || h) && (rc = measure_program(z, e, 0, h, c->no_layer,
+	    reterr)) < 0)
+		return rc;
+	for (u = 1; u < n - 1; u++) {
+		if ((rc = measure_program(z, e, u, h, of_u, reterr)) < 0)
+			return rc;
+		for (i = 0; i < COMPUTE_NUMBERS; i++)
+			c->of[i][0][u] = of_u[i];
+	}
+	for (i = 0; i < COMPUTE_NUMBERS; i++)
+		fill_levels(c->of[i], n);
 	return 0;
 }
 
@@ -270,7 +299,8 @@ session_layout(const struct sizes *z, unsigned s)
 
 /* Add the sizes in this weight layout, unless z has them. */
 static int
-add_layout(struct sizes *z, enum weight_layout layout, struct err *reterr)
+add_layout(struct sizes *z, enum weight_layout layout,
+    const struct plan_limits *l, struct err *reterr)
 {
 	struct sizes *k, **at;
 
@@ -287,6 +317,7 @@ add_layout(struct sizes *z, enum weight_layout layout, struct err *reterr)
 	k->plan = z->plan;
 	k->kernels = &k->own;
 	k->layout = layout;
+	k->npu = l->npu;
 	memcpy(k->threads, z->threads, sizeof(k->threads));
 	memcpy(k->runtime, z->runtime, sizeof(k->runtime));
 	memcpy(k->emulator, z->emulator, sizeof(k->emulator));
@@ -303,42 +334,51 @@ sizes_measure(struct sizes *z, struct err *reterr)
 	z->kernels = z->env->kernels;
 	rc = measure_layout(z, reterr);
 	for (s = 0; s < z->plan->nsessions && rc == 0; s++)
-		rc = add_layout(z, session_layout(z, s), reterr);
+		rc = add_layout(z, session_layout(z, s),
+		    z->plan->session[s].limits, reterr);
 	return rc;
 }
 
 void
 sizes_free(struct sizes *z)
 {
-	unsigned l, i;
+	unsigned l, i, j;
 
 	if (z == NULL)
 		return;
 	sizes_free(z->other);
 	for (l = 0; l < BLOCK_LEVELS; l++) {
 		free(z->block[l]);
-		for (i = 0; i < 4; i++) {
-			free(z->compute[i / 2][i % 2].scratch[l]);
-			free(z->compute[i / 2][i % 2].piece[l]);
-		}
+		for (i = 0; i < 4; i++)
+			for (j = 0; j < COMPUTE_NUMBERS; j++)
+				free(z->compute[i / 2][i % 2].of[j][l]);
 	}
 	free(z->before);
 	free(z);
 }
 
-/* As program_compute_bytes(), for sublayers [l0, l1) and these ends. */
-static uint64_t
+/* The largest numbers of sublayers [l0, l1) with these ends. */
+static void
 range_compute(const struct sizes *z, int embedding, int head, uint32_t l0,
-    uint32_t l1, unsigned nthreads)
+    uint32_t l1, uint64_t ret[COMPUTE_NUMBERS])
 {
 	const struct compute_size *c = &z->compute[embedding][head];
-	uint64_t scratch = c->no_layer_scratch, piece = c->no_layer_piece;
+	unsigned i;
 
-	if (l0 < l1) {
-		scratch = range_max(c->scratch, l0, l1);
-		piece = range_max(c->piece, l0, l1);
-	}
-	return ALIGN_UP(scratch, 64) + nthreads * piece;
+	for (i = 0; i < COMPUTE_NUMBERS; i++)
+		ret[i] = l0 < l1 ? range_max(c->of[i], l0, l1) :
+		    c->no_layer[i];
+	/* Attention and feed-forward network may have no shape in common. */
+	if (l1 > l0 + 1)
+		ret[COMPUTE_NPU_CONTEXTS] *= 2;
+}
+
+/* As program_compute_bytes(). */
+static uint64_t
+compute_bytes(const uint64_t number[COMPUTE_NUMBERS], unsigned nthreads)
+{
+	return ALIGN_UP(number[COMPUTE_SCRATCH], 64) + nthreads *
+	    number[COMPUTE_PIECE];
 }
 
 /* The sizes for session s. */
@@ -357,9 +397,13 @@ sizes_of(const struct sizes *z, unsigned s)
 /* Memory that the device of session s charges in addition to the stage's
  * buffers. */
 static uint64_t
-device_bytes(const struct plan *p, unsigned s, int head)
+device_bytes(const struct plan *p, unsigned s, int head,
+    const uint64_t number[COMPUTE_NUMBERS])
 {
 	const struct plan_limits *l = p->session[s].limits;
+	const struct npu_sizes npu = { .k = number[COMPUTE_NPU_K],
+	    .cols = number[COMPUTE_NPU_COLS],
+	    .sums = number[COMPUTE_NPU_SUMS] };
 	uint64_t n = 0;
 
 	if (l == NULL)
@@ -370,6 +414,9 @@ device_bytes(const struct plan *p, unsigned s, int head)
 		n += arena_charge_bytes(copied_rows_bytes(p->batch_rows,
 		    p->model->hp.n_embd, head ? p->head_rows : 0,
 		    p->model->hp.n_vocab));
+	if (l->layout == LAYOUT_RKNPU && npu.k > 0)
+		n += npu_work_bytes(&l->npu, &npu) + l->npu.context_bytes *
+		    number[COMPUTE_NPU_CONTEXTS];
 	return n;
 }
 
@@ -381,6 +428,7 @@ sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
 	const struct model *m = z->plan->model;
 	const struct unit_size *lo = &z->before[u0], *hi = &z->before[u1];
 	uint64_t *b = ps->bytes, weights = hi->weights - lo->weights;
+	uint64_t number[COMPUTE_NUMBERS];
 	unsigned t;
 
 	ps->u0 = u0;
@@ -401,9 +449,10 @@ sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
 	memset(b, 0, sizeof(ps->bytes));
 	b[MEM_WEIGHTS] = arena_charge_bytes(weights);
 	b[MEM_KV] = arena_charge_bytes(hi->kv - lo->kv);
-	b[MEM_COMPUTE] = arena_charge_bytes(range_compute(z, ps->embedding,
-	    ps->head, MAX(u0, 1), MIN(u1, m->nunits - 1), z->threads[s])) +
-	    device_bytes(z->plan, s, ps->head);
+	range_compute(z, ps->embedding, ps->head, MAX(u0, 1), MIN(u1,
+	    m->nunits - 1), number);
+	b[MEM_COMPUTE] = arena_charge_bytes(compute_bytes(number,
+	    z->threads[s])) + device_bytes(z->plan, s, ps->head, number);
 	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth *
 	    MAX(load_conf.block_bytes, range_max(z->block, u0, u1)));
 	b[MEM_RINGS] = rings_bytes(z->plan, s, 0);

@@ -17,6 +17,12 @@ struct unit_size {
 	uint64_t tables;	/* worker's heap: extents, operations */
 };
 
+/* Of a program: its scratch, a thread's piece, and struct npu_sizes. */
+enum compute_number {
+	COMPUTE_SCRATCH, COMPUTE_PIECE, COMPUTE_NPU_K, COMPUTE_NPU_COLS,
+	COMPUTE_NPU_SUMS, COMPUTE_NPU_CONTEXTS, COMPUTE_NUMBERS
+};
+
 enum { BLOCK_LEVELS = 12 };	/* 2^12 units and more than 2 MAX_LAYERS */
 
 struct sizes {
@@ -33,14 +39,14 @@ struct sizes {
 	/* Largest staging block that units [u, u + 2^level) need. */
 	uint64_t *block[BLOCK_LEVELS];	/* [nunits] each */
 	struct unit_size shared, tied_head, head;	/* shared: by layers */
-	/* [embedding][head]: the largest scratch, and the largest piece of a
-	 * thread, of programs with one of the sublayers [u, u + 2^level), and
-	 * of the program without any. */
+	/* [embedding][head]: the largest numbers of programs with one of the
+	 * sublayers [u, u + 2^level), and of the program without any. */
 	struct compute_size {
-		uint64_t *scratch[BLOCK_LEVELS], *piece[BLOCK_LEVELS];
+		uint64_t *of[COMPUTE_NUMBERS][BLOCK_LEVELS];
 						/* [nunits] each */
-		uint64_t no_layer_scratch, no_layer_piece;
+		uint64_t no_layer[COMPUTE_NUMBERS];
 	} compute[2][2];
+	struct npu_chip npu;		/* with LAYOUT_RKNPU */
 	unsigned threads[MAX_SESSIONS];
 	uint64_t runtime[MAX_SESSIONS], emulator[MAX_SESSIONS];
 };

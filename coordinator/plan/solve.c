@@ -182,10 +182,11 @@ trim_caps(struct plan *p)
 /* Weights, KV cache, scratch; the device has reserved what else it needs. */
 enum { MAPS_NEEDED = 3 };
 
-/* Lower the cap to what the device can map, and count its emulator. */
+/* Lower the cap to what the device can map, and count its library and its
+ * emulator. */
 static int
 apply_device_limits(const struct plan_env *env, struct plan_session *ps,
-    uint64_t *emulator, struct err *reterr)
+    uint64_t *runtime, uint64_t *emulator, struct err *reterr)
 {
 	const struct plan_limits *l = env->limits != NULL ?
 	    env->limits(ps->conf) : NULL;
@@ -202,6 +203,7 @@ apply_device_limits(const struct plan_env *env, struct plan_session *ps,
 	 * is charged for it, but VmHWM includes it. */
 	*emulator = l->emulator_bytes +
 	    (env->charged_once ? 0 : l->emulator_file_bytes);
+	*runtime += l->library_bytes;
 	if (ps->cap_bytes > l->total_bytes) {
 		ps->cap_bytes = l->total_bytes;
 		ps->capped_by = l;
@@ -275,8 +277,8 @@ init_plan(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		lower_to_rooms(env, ps);
 		z->runtime[i] = env->runtime_bytes(env->arg, ps->threads) +
 		    env->runtime_extra_bytes;
-		if ((rc = apply_device_limits(env, ps, &z->emulator[i],
-		    reterr)) < 0)
+		if ((rc = apply_device_limits(env, ps, &z->runtime[i],
+		    &z->emulator[i], reterr)) < 0)
 			return rc;
 	}
 	return 0;

@@ -47,6 +47,8 @@ store_limit(const struct session_conf *sc, const struct wire_limit *wl,
 	}
 	if (strcmp(wl->name, "emulator_bytes") == 0 && wl->known)
 		ret->emulator_bytes = wl->value;
+	if (strcmp(wl->name, "library_bytes") == 0 && wl->known)
+		ret->library_bytes = wl->value;
 	if (strcmp(wl->name, "emulator_file_bytes") == 0 && wl->known)
 		ret->emulator_file_bytes = wl->value;
 	if (strcmp(wl->name, "largest_mapping_bytes") == 0 && wl->known) {
@@ -69,13 +71,18 @@ store_traits(const struct session_conf *sc, const struct chan_msg *m,
 	if (m->nbytes == sizeof(wt))
 		memcpy(&wt, m->buf, sizeof(wt));
 	if (m->nbytes != sizeof(wt) || wt.layout >= LAYOUT_NTYPES ||
-	    wt.copies_rows > 1 || wt.open_bytes > MAX_OPEN_BYTES)
+	    wt.copies_rows > 1 || wt.open_bytes > MAX_OPEN_BYTES ||
+	    (wt.layout == LAYOUT_RKNPU && (wt.npu_cores < 1 ||
+	    wt.npu_cores > NPU_CORES || wt.npu_segment < NPU_ALIGN ||
+	    wt.npu_context_bytes > MAX_OPEN_BYTES)))
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
 		    "worker sent malformed traits of device %s: %u bytes, "
 		    "layout %u", sc->name, sc->device, m->nbytes, wt.layout);
 	ret->layout = wt.layout;
 	ret->copies_rows = (int)wt.copies_rows;
 	ret->open_bytes = wt.open_bytes;
+	ret->npu = (struct npu_chip){ wt.npu_cores, wt.npu_segment,
+	    wt.npu_context_bytes };
 	return 0;
 }
 

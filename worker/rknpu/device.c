@@ -18,9 +18,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <bsd/string.h>
 
 #include "config/log.h"
+#include "config/meminfo.h"
 #include "config/words.h"
 #include "product.h"
 #include "shm/event.h"
@@ -80,6 +82,9 @@ struct device {
 
 /* --- probe and open --- */
 
+/* Of contexts, parts and views, here and in the library. */
+#define TABLES_BYTES	(512 * KIB)
+
 static int
 domain_of(const struct device_conf *dc)
 {
@@ -91,7 +96,7 @@ add_limits(const struct npu *n, struct device_probe *ret)
 {
 	device_add_limit(ret, "total_bytes", 1, UINT64_C(4) << 30,
 	    "addresses of an IOMMU domain: 32 bits (RKNPU driver)");
-	device_add_limit(ret, "largest_mapping_bytes", 1, INT32_MAX,
+	device_add_limit(ret, "largest_matrix_bytes", 1, INT32_MAX,
 	    "offsets of rknn_create_mem_from_fd() have 31 bits");
 	device_add_limit(ret, "mappings", 1, n->lib->max_files,
 	    "descriptors of this process, one an allocation");
@@ -109,21 +114,30 @@ rknpu_probe(const struct device_conf *dc, struct device_probe *ret,
 {
 	struct npu *n = NULL;
 	struct err e = { 0 };
+	uint64_t before = 0, after = 0;
 
 	(void)reterr;
 	memset(ret, 0, sizeof(*ret));
+	(void)meminfo_read_process(getpid(), "VmRSS", &before);
 	if (npu_open(dc->session, dc->ledger, domain_of(dc), &n, &e) < 0) {
 		strlcpy(ret->reason, e.msg, sizeof(ret->reason));
 		return 0;
 	}
 	ret->found = 1;
-	ret->open_bytes = npu_reserve_bytes(n);
+	ret->open_bytes = n->context_bytes;
+	ret->npu_cores = n->ncores;
+	ret->npu_segment = npu_chip(n).segment;
+	ret->npu_context_bytes = n->context_bytes;
 	snprintf(ret->reason, sizeof(ret->reason), "%s with %u core%s; %s, "
 	    "release %s (%s); driver %s", n->soc->name, n->ncores,
 	    n->ncores > 1 ? "s" : "", n->lib->path, n->release.text,
 	    n->release.from, n->release.driver[0] != '\0' ?
 	    n->release.driver : "unknown");
 	add_limits(n, ret);
+	if (before > 0 && meminfo_read_process(getpid(), "VmRSS", &after) == 0)
+		device_add_limit(ret, "library_bytes", 1, (after > before ?
+		    after - before : 0) + TABLES_BYTES, "growth of a worker "
+		    "that opens it, and 512 KiB for tables of its products");
 	npu_close(n);
 	return 0;
 }
@@ -144,6 +158,17 @@ take_memo(struct device *d)
 }
 
 static int
+charge(struct device *d, uint64_t nbytes, const char *what,
+    struct err *reterr)
+{
+	int rc = mem_charge(d->conf.ledger, MEM_COMPUTE, nbytes, what, reterr);
+
+	if (rc == 0)
+		d->charged += nbytes;
+	return rc;
+}
+
+static int
 rknpu_open(const struct device_conf *dc, struct device **ret,
     struct err *reterr)
 {
@@ -158,13 +183,11 @@ rknpu_open(const struct device_conf *dc, struct device **ret,
 	if ((rc = device_cpu.open(dc, &d->host, reterr)) < 0 ||
 	    (rc = npu_open(dc->session, dc->ledger, domain_of(dc), &d->npu,
 	    reterr)) < 0 ||
-	    (rc = mem_charge(dc->ledger, MEM_COMPUTE,
-	    npu_reserve_bytes(d->npu), "contexts and buffers of the NPU",
-	    reterr)) < 0) {
+	    (rc = charge(d, d->npu->context_bytes, "the first context of the "
+	    "NPU", reterr)) < 0) {
 		device_rknpu.close(d);
 		return rc;
 	}
-	d->charged = npu_reserve_bytes(d->npu);
 	*ret = d;
 	return 0;
 }
@@ -208,8 +231,12 @@ static int
 rknpu_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
     const char *what, struct device_buf *ret, struct err *reterr)
 {
-	return host_mem_alloc(&d->mem, d->conf.ledger, tag, nbytes, what, ret,
-	    reterr);
+	int rc = host_mem_alloc(&d->mem, d->conf.ledger, tag, nbytes, what,
+	    ret, reterr);
+
+	if (rc == 0 && tag == MEM_WEIGHTS)
+		arena_use_small_pages(&d->mem.arena[d->mem.n - 1]);
+	return rc;
 }
 
 static struct npu_weight *
@@ -288,23 +315,21 @@ rknpu_upload(struct device *d, const struct weights *ws,
 static int
 open_work(struct device *d, const struct program *p, struct err *reterr)
 {
+	const struct npu_chip chip = npu_chip(d->npu);
 	struct npu_sizes sizes = { 0 };
 	const struct op *op;
 	char reason[REASON_LEN];
-	uint64_t nbytes;
 	int rc;
 
 	if (d->p != NULL)
 		return 0;
 	for (op = p->op; op < p->op + p->nops; op++)
 		if (rknpu_supports(NULL, p, op, reason))
-			npu_size(d->npu, op->w->mat.n, op->w->mat.k,
-			    npu_planes(op->w->ext.type), &sizes);
-	nbytes = npu_work_bytes(d->npu, &sizes);
-	if (nbytes > d->charged)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: buffers "
-		    "of the NPU take %" PRIu64 " bytes, planned were %" PRIu64,
-		    d->conf.session, nbytes, d->charged);
+			npu_sizes_add(&sizes, &chip, op->w->ext.type,
+			    op->w->mat.n, op->w->mat.k);
+	if ((rc = charge(d, npu_work_bytes(&chip, &sizes), "buffers of the "
+	    "NPU's products", reterr)) < 0)
+		return rc;
 	if ((rc = npu_work_open(d->npu, d->memo, &sizes, &d->work,
 	    reterr)) < 0)
 		return rc;
@@ -407,7 +432,8 @@ wrong_product(const struct device *d, const struct weight *w,
 	    npu_class_m[class] / NPU_PLANES, (double)got, (double)want, at);
 }
 
-enum { TEST_FLOATS = 1 << 20, TRIALS = 2 };
+/* Less than the load's staging area, which the plan counts, had. */
+enum { TEST_FLOATS = 1 << 17, TRIALS = 2 };
 
 #define TRIAL_NS	UINT64_C(30000000000)
 
@@ -491,8 +517,8 @@ run_trial(struct device *d, const struct weight *w,
 	struct trial t = { .d = d, .w = w, .product = product, .time = ret };
 	int rc;
 
-	ret->trial_rows = (uint32_t)MIN(MAX(TEST_FLOATS / m->n, 2u),
-	    NPU_MOST_ROWS);
+	ret->trial_rows = (uint32_t)MIN(MAX(TEST_FLOATS /
+	    MAX(m->n, m->k), 2u), (uint32_t)NPU_MOST_ROWS);
 	t.ldx = act_row_bytes(ACT_F32, m->k) / sizeof(float);
 	t.x = calloc(ret->trial_rows, t.ldx * sizeof(float));
 	t.y = calloc(ret->trial_rows, m->n * sizeof(float));
@@ -849,6 +875,9 @@ static int
 rknpu_reset(struct device *d, struct err *reterr)
 {
 	free_all(d);
+	mem_release(d->conf.ledger, MEM_COMPUTE, d->charged -
+	    d->npu->context_bytes);
+	d->charged = d->npu->context_bytes;
 	d->is_proven = 1;
 	d->calls = d->ns = 0;
 	if (npu_drop_contexts(d->npu, reterr) < 0)

@@ -291,10 +291,15 @@ npu_context(struct npu *n, unsigned core, struct npu_shape shape,
 		return err_set(reterr, ERR_RUN, -ENOSPC, "session %s: %u "
 		    "shapes of products are prepared on core %u of the NPU, "
 		    "and no more fit", n->session, c->nctx, core);
+	if ((rc = mem_charge(n->ledger, MEM_COMPUTE, n->context_bytes,
+	    "a context of the NPU", reterr)) < 0)
+		return rc;
 	x = &c->ctx[c->nctx];
 	*x = (struct npu_context){ .shape = shape };
-	if ((rc = create(n, core, x, reterr)) < 0)
+	if ((rc = create(n, core, x, reterr)) < 0) {
+		mem_release(n->ledger, MEM_COMPUTE, n->context_bytes);
 		return rc;
+	}
 	*ret = c->nctx++;
 	return 0;
 }
@@ -312,6 +317,7 @@ npu_drop_contexts(struct npu *n, struct err *reterr)
 			rc1 = npu_do(n, 0, do_destroy, &n->job, rc == 0 ?
 			    reterr : NULL);
 			n->held_bytes -= MIN(n->held_bytes, n->context_bytes);
+			mem_release(n->ledger, MEM_COMPUTE, n->context_bytes);
 			rc = rc < 0 ? rc : rc1;
 		}
 	return rc;

@@ -7,12 +7,12 @@
 #define WORKER_RKNPU_NPU_H
 
 #include "calls.h"
+#include "kernels/rknpu/work.h"
 #include "layout.h"
 #include "lib.h"
 #include "worker/device.h"
 
 enum {
-	NPU_CORES = 3,		/* the most of a chip */
 	NPU_MATRICES = 3,	/* A, B, C: enum rknpu_matrix */
 	NPU_CONTEXTS = 64	/* of a core */
 };

@@ -7,14 +7,6 @@
 
 #include "shm/event.h"
 
-const uint32_t npu_class_m[NPU_CLASSES] = { 32, NPU_PLANES * NPU_MOST_ROWS };
-
-/* The most columns of a part, so that C has at most 4 MiB; and where a part is
- * the sum of several products, whose integers are kept in 8 bytes. */
-enum { PART_COLS = 8192, ADDED_COLS = 2048 };
-
-enum { MAX_SLICES = 64 };
-
 /* A product of the NPU: one plane of one segment. */
 struct slice {
 	struct npu_mem b;
@@ -28,45 +20,16 @@ struct slice {
 struct part {
 	unsigned core;
 	uint32_t n0, ncols;
-	struct slice *slice;		/* [nslices] */
+	struct slice *slice;		/* [cut.nslices] */
 };
 
 struct product {
 	struct mat w;
 	struct npu_mat mat;
-	unsigned nslices;		/* planes x segments */
+	struct npu_cut cut;
 	struct part *part;		/* [nparts] */
 	unsigned nparts;
 };
-
-unsigned
-npu_class(uint32_t nrows)
-{
-	unsigned i = 0;
-
-	while (i + 1 < NPU_CLASSES && nrows * NPU_PLANES > npu_class_m[i])
-		i++;
-	return i;
-}
-
-/* --- the cut --- */
-
-static uint32_t
-nslices_of(uint32_t k_pad, uint32_t segment, unsigned nplanes)
-{
-	return (uint32_t)DIV_UP(k_pad, segment) * nplanes;
-}
-
-/* Columns [*ret_n0, *ret_n1) of a core. */
-static void
-core_share(unsigned ncores, uint32_t n_pad, unsigned core, uint32_t *ret_n0,
-    uint32_t *ret_n1)
-{
-	const uint64_t units = DIV_UP(n_pad, NPU_UNIT);
-
-	*ret_n0 = (uint32_t)(units * core / ncores * NPU_UNIT);
-	*ret_n1 = (uint32_t)MIN(units * (core + 1) / ncores * NPU_UNIT, n_pad);
-}
 
 struct npu_form
 npu_form_of(const struct rknpu_soc *soc)
@@ -76,63 +39,15 @@ npu_form_of(const struct rknpu_soc *soc)
 	    NPU_FORM_DEFAULT.segment };
 }
 
-void
-npu_size(const struct npu *n, uint32_t rows, uint32_t cols, unsigned nplanes,
-    struct npu_sizes *sizes)
+struct npu_chip
+npu_chip(const struct npu *n)
 {
-	const uint32_t n_pad = (uint32_t)ALIGN_UP(rows, NPU_ALIGN);
-	const uint32_t k_pad = (uint32_t)ALIGN_UP(cols, NPU_ALIGN);
-	const int adds = nslices_of(k_pad, npu_form_of(n->soc).segment,
-	    nplanes) > 1;
-	uint32_t n0, n1, part;
-	unsigned core;
-
-	sizes->most_k = MAX(sizes->most_k, k_pad);
-	for (core = 0; core < n->ncores; core++) {
-		core_share(n->ncores, n_pad, core, &n0, &n1);
-		part = MIN(n1 - n0, (uint32_t)(adds ? ADDED_COLS : PART_COLS));
-		sizes->part_n[core] = MAX(sizes->part_n[core], part);
-		if (adds)
-			sizes->sums = MAX(sizes->sums, (uint64_t)part *
-			    NPU_MOST_ROWS);
-	}
+	return (struct npu_chip){ .ncores = n->ncores,
+	    .segment = npu_form_of(n->soc).segment,
+	    .context_bytes = n->context_bytes };
 }
 
 /* --- buffers --- */
-
-static uint64_t
-planes_bytes(const struct npu_sizes *s)
-{
-	return (uint64_t)NPU_MOST_ROWS * NPU_PLANES * s->most_k;
-}
-
-static uint64_t
-a_bytes(const struct npu_sizes *s, unsigned class)
-{
-	return ALIGN_UP((uint64_t)npu_class_m[class] * s->most_k, NPU_PAGE);
-}
-
-static uint64_t
-c_bytes(const struct npu_sizes *s, unsigned core, unsigned class)
-{
-	return ALIGN_UP((uint64_t)npu_class_m[class] * s->part_n[core] *
-	    sizeof(int32_t), NPU_PAGE);
-}
-
-uint64_t
-npu_work_bytes(const struct npu *n, const struct npu_sizes *s)
-{
-	uint64_t nbytes = ALIGN_UP(planes_bytes(s), NPU_PAGE);
-	unsigned core, class;
-
-	for (class = 0; class < NPU_CLASSES; class++) {
-		nbytes += a_bytes(s, class);
-		for (core = 0; core < n->ncores; core++)
-			nbytes += c_bytes(s, core, class);
-	}
-	return nbytes + n->ncores * ALIGN_UP(s->sums * sizeof(int64_t),
-	    NPU_PAGE);
-}
 
 static int
 open_host(struct npu_work *w, const struct npu_sizes *s, struct err *reterr)
@@ -140,17 +55,17 @@ open_host(struct npu_work *w, const struct npu_sizes *s, struct err *reterr)
 	unsigned core;
 	uint32_t r;
 
-	w->planes = calloc(1, MAX(planes_bytes(s), 1));
+	w->planes = calloc(1, MAX(npu_planes_bytes(s), 1));
 	for (core = 0; core < w->n->ncores && s->sums > 0; core++)
-		w->sums[core] = calloc(s->sums, sizeof(int64_t));
+		w->sums[core] = calloc(1, npu_sums_bytes(s));
 	if (w->planes == NULL || (s->sums > 0 &&
 	    w->sums[w->n->ncores - 1] == NULL))
 		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no "
 		    "memory for the rows of the NPU's products",
 		    w->n->session);
 	for (r = 0; r < NPU_MOST_ROWS; r++) {
-		w->row[r].high = w->planes + (size_t)2 * r * s->most_k;
-		w->row[r].low = w->row[r].high + s->most_k;
+		w->row[r].high = w->planes + (size_t)2 * r * s->k;
+		w->row[r].low = w->row[r].high + s->k;
 	}
 	return 0;
 }
@@ -162,15 +77,15 @@ npu_work_open(struct npu *n, struct npu_memo *memo,
 	unsigned core, class;
 	int rc;
 
-	*ret = (struct npu_work){ .n = n, .memo = memo, .most_k = s->most_k };
+	*ret = (struct npu_work){ .n = n, .memo = memo,
+	    .chip = npu_chip(n) };
 	rc = open_host(ret, s, reterr);
 	for (class = 0; class < NPU_CLASSES && rc == 0; class++) {
-		rc = npu_alloc(n, a_bytes(s, class), "activations",
+		rc = npu_alloc(n, npu_a_bytes(s, class), "activations",
 		    &ret->a[class], reterr);
 		for (core = 0; core < n->ncores && rc == 0; core++)
-			if (s->part_n[core] > 0)
-				rc = npu_alloc(n, c_bytes(s, core, class),
-				    "results", &ret->c[core][class], reterr);
+			rc = npu_alloc(n, npu_c_bytes(s, class), "results",
+			    &ret->c[core][class], reterr);
 	}
 	if (rc < 0)
 		npu_work_close(ret);
@@ -196,19 +111,6 @@ npu_work_close(struct npu_work *w)
 }
 
 /* --- a matrix --- */
-
-uint64_t
-npu_reserve_bytes(const struct npu *n)
-{
-	struct npu_sizes s = { .most_k = NPU_MOST_K,
-	    .sums = (uint64_t)ADDED_COLS * NPU_MOST_ROWS };
-	unsigned core;
-
-	for (core = 0; core < n->ncores; core++)
-		s.part_n[core] = PART_COLS;
-	return npu_work_bytes(n, &s) + (n->ncores * (uint64_t)NPU_CONTEXTS +
-	    1) * n->context_bytes;
-}
 
 /* 1; 0 = a shape is lost; -errno. */
 static int
@@ -269,11 +171,11 @@ open_part(struct npu_work *work, struct product *p, const struct npu_mem *mem,
 	uint32_t i;
 	int rc = 1;
 
-	part->slice = calloc(p->nslices, sizeof(*part->slice));
+	part->slice = calloc(p->cut.nslices, sizeof(*part->slice));
 	if (part->slice == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no "
 		    "memory for the parts of a product", work->n->session);
-	for (i = 0; i < p->nslices && rc > 0; i++)
+	for (i = 0; i < p->cut.nslices && rc > 0; i++)
 		rc = open_slice(work, p, mem, part, i, &part->slice[i],
 		    reterr);
 	return rc;
@@ -281,16 +183,15 @@ open_part(struct npu_work *work, struct product *p, const struct npu_mem *mem,
 
 /* Cut N; with part NULL only count. */
 static unsigned
-cut(const struct npu *n, const struct product *p, struct part *part)
+cut(const struct npu_chip *chip, const struct npu_cut *c, struct part *part)
 {
-	const uint32_t most = p->nslices > 1 ? ADDED_COLS : PART_COLS;
 	uint32_t n0, n1, ncols;
 	unsigned core, nparts = 0;
 
-	for (core = 0; core < n->ncores; core++) {
-		core_share(n->ncores, p->mat.n_pad, core, &n0, &n1);
+	for (core = 0; core < chip->ncores; core++) {
+		npu_core_cols(chip, c, core, &n0, &n1);
 		for (; n0 < n1; n0 += ncols, nparts++) {
-			ncols = MIN(n1 - n0, most);
+			ncols = MIN(n1 - n0, c->most_cols);
 			if (part != NULL)
 				part[nparts] = (struct part){ .core = core,
 				    .n0 = n0, .ncols = ncols };
@@ -312,14 +213,13 @@ product_open(struct npu_work *work, const struct mat *w,
 		    "memory for a product", work->n->session);
 	p->w = *w;
 	npu_mat(w, &p->mat);
-	p->nslices = nslices_of(p->mat.k_pad, p->mat.form.segment,
-	    p->mat.nplanes);
-	p->nparts = cut(work->n, p, NULL);
+	p->cut = npu_cut(&work->chip, w->type, w->n, w->k);
+	p->nparts = cut(&work->chip, &p->cut, NULL);
 	if ((p->part = calloc(p->nparts, sizeof(*p->part))) == NULL)
 		rc = err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no "
 		    "memory for the parts of a product", work->n->session);
 	else
-		cut(work->n, p, p->part);
+		cut(&work->chip, &p->cut, p->part);
 	for (i = 0; i < p->nparts && rc > 0; i++)
 		rc = open_part(work, p, mem, &p->part[i], reterr);
 	if (rc <= 0) {
@@ -339,7 +239,7 @@ product_close(struct npu_work *work, struct product *p)
 	if (p == NULL || calls_are_lost(work->n->calls))
 		return;
 	for (i = 0; p->part != NULL && i < p->nparts; i++) {
-		for (j = 0; p->part[i].slice != NULL && j < p->nslices; j++) {
+		for (j = 0; p->part[i].slice != NULL && j < p->cut.nslices; j++) {
 			s = &p->part[i].slice[j];
 			npu_free(work->n, &s->b);
 			for (class = 0; class < NPU_CLASSES; class++)
@@ -508,17 +408,17 @@ run_part(struct npu_run *run, const struct part *part)
 	struct npu_context *x;
 	unsigned i;
 
-	for (i = 0; i < run->p->nslices; i++) {
+	for (i = 0; i < run->p->cut.nslices; i++) {
 		s = &part->slice[i];
 		x = &core->ctx[s->ctx[run->class]];
 		if (run_slice(run, x, s) < 0)
 			return core->rc;
-		if (run->p->nslices == 1)
+		if (run->p->cut.nslices == 1)
 			finish_slice(run, x, part);
 		else
 			add_slice(run, x, part, s, i == 0);
 	}
-	if (run->p->nslices > 1)
+	if (run->p->cut.nslices > 1)
 		finish_part(run, part);
 	return 0;
 }

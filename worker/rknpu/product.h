@@ -3,37 +3,20 @@
  * Owns: the cut and the views of the weight.  Called by the device, on the
  * stage's thread.  Does not choose between NPU and host.
  *
- *	N over the cores, in units of NPU_UNIT columns; a core's part again so
- *	that C stays small; K at the chip's segment; planes one by one.
- *
  * Cores work at once, each on its own part; a core's thread runs a part's
  * products, adds the integers of C up, and finishes the rows. */
 #ifndef WORKER_RKNPU_PRODUCT_H
 #define WORKER_RKNPU_PRODUCT_H
 
-#include "kernels/rknpu/npu.h"
+#include "kernels/rknpu/work.h"
 #include "memo.h"
 #include "npu.h"
-
-enum {
-	NPU_CLASSES = 2,	/* sizes of a product's A */
-	NPU_UNIT = 128,		/* columns: parts begin on whole pages */
-	NPU_MOST_K = 16384	/* longer rows stay on the host */
-};
-
-/* Rows of A in each class, two of them for a row of the batch: few rows take the
- * NPU as long as one, and beyond the second its speed grows no more. */
-extern const uint32_t npu_class_m[NPU_CLASSES];
-enum { NPU_MOST_ROWS = 64 };	/* of the batch in one product */
-
-/* The least class for so many rows, at most NPU_MOST_ROWS. */
-unsigned npu_class(uint32_t nrows);
 
 /* Buffers that all products share, on the NPU and on the host. */
 struct npu_work {
 	struct npu *n;
 	struct npu_memo *memo;
-	uint32_t most_k;		/* padded */
+	struct npu_chip chip;
 	struct npu_mem a[NPU_CLASSES], c[NPU_CORES][NPU_CLASSES];
 	int64_t *sums[NPU_CORES];	/* rows x columns of a part */
 	struct npu_row row[NPU_MOST_ROWS];
@@ -52,24 +35,10 @@ struct npu_work {
 
 struct product;
 
+/* What cuts of a product depend on. */
+struct npu_chip npu_chip(const struct npu *n);
 /* The form of a chip's native B of 8 bits. */
 struct npu_form npu_form_of(const struct rknpu_soc *soc);
-
-/* The largest sizes that products of one program have. */
-struct npu_sizes {
-	uint32_t most_k;
-	uint32_t part_n[NPU_CORES];	/* columns of a part */
-	uint64_t sums;			/* rows x columns where parts are
-					 * added up, 0 = nowhere */
-};
-/* Take a weight of n x k in so many planes into account. */
-void npu_size(const struct npu *n, uint32_t rows, uint32_t cols,
-    unsigned nplanes, struct npu_sizes *sizes);
-/* Bytes of the NPU and of the host for products of these sizes. */
-uint64_t npu_work_bytes(const struct npu *n, const struct npu_sizes *sizes);
-
-/* The most that contexts and buffers of any model take. */
-uint64_t npu_reserve_bytes(const struct npu *n);
 
 int npu_work_open(struct npu *n, struct npu_memo *memo,
     const struct npu_sizes *sizes, struct npu_work *ret, struct err *reterr);

@@ -86,6 +86,9 @@ probe_device(struct chan *c, const struct device_ops *dev,
 	if ((rc = dev->probe(dc, &p, reterr)) < 0)
 		return rc;
 	wt.open_bytes = p.open_bytes != 0 ? p.open_bytes : dev->open_bytes;
+	wt.npu_cores = p.npu_cores;
+	wt.npu_segment = p.npu_segment;
+	wt.npu_context_bytes = p.npu_context_bytes;
 	if ((rc = report(c, WIRE_TRAITS, &wt, sizeof(wt), reterr)) < 0)
 		return rc;
 	memset(&wl, 0, sizeof(wl));
