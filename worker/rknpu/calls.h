@@ -18,8 +18,11 @@ int calls_open(const char *session, unsigned nthreads, struct calls **ret,
 void calls_post(struct calls *c, unsigned thread, void (*fn)(void *arg),
     void *arg);
 
-/* Wait for it.  -ETIMEDOUT: it has not returned; the thread is lost. */
+/* Wait for it.  -ETIMEDOUT: it has not returned yet. */
 int calls_wait(struct calls *c, unsigned thread, uint64_t deadline_ns);
+
+/* Wait no longer: the thread is lost. */
+void calls_give_up(struct calls *c);
 
 /* 1 = some call was given up on: the library cannot be called any more. */
 int calls_are_lost(const struct calls *c);

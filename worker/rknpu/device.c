@@ -676,9 +676,15 @@ static void
 give_up(struct device *d, struct npu_op *o, const struct err *e)
 {
 	const struct op *op = &d->p->op[o->at];
+	const char *why = e->msg;
+	char prefix[MAX_NAME + 16];
 
+	/* The message will begin with the session's name. */
+	snprintf(prefix, sizeof(prefix), "session %s: ", d->conf.session);
+	if (strncmp(why, prefix, strlen(prefix)) == 0)
+		why += strlen(prefix);
 	log_warnx("%s; products with %s run on the CPU from now on, with the "
-	    "same text", e->msg, op->w->ext.name);
+	    "same text", why, op->w->ext.name);
 	o->from_rows = 0;
 }
 

@@ -120,7 +120,7 @@ npu_memo_end(struct npu_memo *m, unsigned core)
 }
 
 void
-npu_memo_blame(struct npu_memo *m)
+npu_memo_blame(struct npu_memo *m, int blame)
 {
-	m->blamed = 1;
+	m->blamed = blame != 0;
 }

@@ -28,8 +28,8 @@ void npu_memo_close(struct npu_memo *m);
 
 void npu_memo_begin(struct npu_memo *m, unsigned core, struct npu_shape s);
 void npu_memo_end(struct npu_memo *m, unsigned core);
-/* The call in flight will never return. */
-void npu_memo_blame(struct npu_memo *m);
+/* If the process ends now, the calls in flight are why (or, with 0, are not). */
+void npu_memo_blame(struct npu_memo *m, int blame);
 
 int npu_memo_is_lost(const struct npu_memo *m, struct npu_shape s);
 

@@ -27,7 +27,11 @@ npu_check(struct npu *n, unsigned core, const char *call, int code)
 
 	if (code >= 0)
 		return 0;
-	return c->rc = rknn_failed(n->session, call, code, &c->err);
+	/* The library's own timeout is no call that never returns. */
+	c->rc = rknn_failed(n->session, call, code, &c->err);
+	if (c->rc == -ETIMEDOUT)
+		c->rc = -EIO;
+	return c->rc;
 }
 
 int
@@ -51,8 +55,10 @@ npu_do(struct npu *n, unsigned core, void (*fn)(void *arg), void *arg,
 		return npu_hangs(n, core, reterr);
 	c->rc = 0;
 	calls_post(n->calls, core, fn, arg);
-	if (calls_wait(n->calls, core, event_now_ns() + CALL_NS) < 0)
+	if (calls_wait(n->calls, core, event_now_ns() + CALL_NS) < 0) {
+		calls_give_up(n->calls);
 		return npu_hangs(n, core, reterr);
+	}
 	if (c->rc < 0 && reterr != NULL)
 		*reterr = c->err;
 	return c->rc;

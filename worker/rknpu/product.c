@@ -129,7 +129,7 @@ open_contexts(struct npu_work *work, unsigned core, struct slice *s,
 		rc = npu_context(work->n, core, shape, &s->ctx[class],
 		    reterr);
 		if (rc == -ETIMEDOUT)
-			npu_memo_blame(work->memo);
+			npu_memo_blame(work->memo, 1);
 		else
 			npu_memo_end(work->memo, 0);
 		if (rc < 0)
@@ -437,6 +437,26 @@ run_core(void *arg)
 			return;
 }
 
+/* A call that takes so long may be one that the worker is killed for. */
+#define SLOW_NS	UINT64_C(1000000000)
+
+static int
+wait_run(struct npu_work *work, unsigned core, uint64_t deadline_ns)
+{
+	struct calls *calls = work->n->calls;
+
+	if (calls_wait(calls, core, MIN(deadline_ns, event_now_ns() +
+	    SLOW_NS)) == 0)
+		return 0;
+	npu_memo_blame(work->memo, 1);
+	if (calls_wait(calls, core, deadline_ns) < 0) {
+		calls_give_up(calls);
+		return -ETIMEDOUT;
+	}
+	npu_memo_blame(work->memo, 0);
+	return 0;
+}
+
 int
 product_run(struct npu_work *work, const struct product *p, unsigned class,
     uint32_t nrows, float *y, uint64_t ldy, const float *bias,
@@ -452,10 +472,8 @@ product_run(struct npu_work *work, const struct product *p, unsigned class,
 		calls_post(n->calls, core, run_core, &work->run[core]);
 	}
 	for (core = 0; core < n->ncores; core++) {
-		if (calls_wait(n->calls, core, deadline_ns) < 0) {
-			npu_memo_blame(work->memo);
+		if (wait_run(work, core, deadline_ns) < 0)
 			return npu_hangs(n, core, reterr);
-		}
 		if (n->core[core].rc < 0 && rc == 0) {
 			rc = n->core[core].rc;
 			*reterr = n->core[core].err;
