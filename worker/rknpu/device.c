@@ -23,8 +23,7 @@
 
 #include "config/log.h"
 #include "config/meminfo.h"
-#include "config/words.h"
-#include "product.h"
+#include "trial.h"
 #include "shm/event.h"
 #include "worker/load/host_mem.h"
 
@@ -46,14 +45,6 @@ struct npu_weight {
 	struct npu_mem mem;
 };
 
-/* Times of products of one shape, on both sides. */
-struct npu_time {
-	uint32_t n, k, type;
-	uint32_t trial_rows;
-	uint64_t npu_ns[NPU_CLASSES];
-	uint64_t host_ns[2];		/* of 1 row and of trial_rows */
-};
-
 struct device {
 	struct device_conf conf;
 	struct npu *npu;
@@ -71,8 +62,7 @@ struct device {
 	uint32_t nops;
 	struct npu_span *span;		/* [nspans] */
 	uint32_t nspans;
-	struct npu_time *time;		/* [ntimes] */
-	uint32_t ntimes;
+	struct npu_times times;
 	int is_proven;			/* the self-test is over */
 	/* The span that runs. */
 	const struct npu_span *running;
@@ -108,6 +98,22 @@ add_limits(const struct npu *n, struct device_probe *ret)
 	    "the library does not tell: 64 KiB are assumed");
 }
 
+/* Descriptors that an allocation takes, by the numbers of two. */
+static void
+add_files(struct npu *n, struct device_probe *ret)
+{
+	struct npu_mem m[2] = { { 0 } };
+	struct err e;
+	int known = npu_alloc(n, NPU_PAGE, "a probe", &m[0], &e) == 0 &&
+	    npu_alloc(n, NPU_PAGE, "a probe", &m[1], &e) == 0;
+
+	device_add_limit(ret, "files_per_allocation", known, known ?
+	    (uint64_t)MAX(m[1].mem->fd - m[0].mem->fd, 0) : 0,
+	    "descriptors of two allocations");
+	npu_free(n, &m[1]);
+	npu_free(n, &m[0]);
+}
+
 static int
 rknpu_probe(const struct device_conf *dc, struct device_probe *ret,
     struct err *reterr)
@@ -134,6 +140,7 @@ rknpu_probe(const struct device_conf *dc, struct device_probe *ret,
 	    n->release.from, n->release.driver[0] != '\0' ?
 	    n->release.driver : "unknown");
 	add_limits(n, ret);
+	add_files(n, ret);
 	if (before > 0 && meminfo_read_process(getpid(), "VmRSS", &after) == 0)
 		device_add_limit(ret, "library_bytes", 1, (after > before ?
 		    after - before : 0) + TABLES_BYTES, "growth of a worker "
@@ -335,8 +342,8 @@ open_work(struct device *d, const struct program *p, struct err *reterr)
 		return rc;
 	d->op = calloc(p->nops + 1, sizeof(*d->op));
 	d->span = calloc(p->nops + 1, sizeof(*d->span));
-	d->time = calloc(p->nops + 1, sizeof(*d->time));
-	if (d->op == NULL || d->span == NULL || d->time == NULL)
+	d->times.of = calloc(p->nops + 1, sizeof(*d->times.of));
+	if (d->op == NULL || d->span == NULL || d->times.of == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no "
 		    "memory for %u operations of device rknpu",
 		    d->conf.session, p->nops);
@@ -344,327 +351,26 @@ open_work(struct device *d, const struct program *p, struct err *reterr)
 	return 0;
 }
 
-/* Round rows and put them into A. */
-struct put {
-	struct device *d;
-	const struct product *product;
-	unsigned class;
-	uint32_t nrows, k;
-	const float *x;
-	uint64_t ldx;			/* floats */
-};
-
-static void
-put_rows(void *arg, unsigned thread)
-{
-	const struct put *q = arg;
-	uint64_t r, end;
-
-	par_share(q->d->conf.par, q->nrows, thread, &r, &end);
-	for (; r < end; r++) {
-		npu_round(&q->d->work.row[r], q->x + r * q->ldx, q->k);
-		npu_put_row(&q->d->work, q->product, q->class, (uint32_t)r);
-	}
-}
-
-/* Activations in A, for one product or several with the same input. */
-static int
-put(struct put *q, struct err *reterr)
-{
-	struct par *par = q->nrows > 1 ? q->d->conf.par : &par_alone;
-	struct put alone = *q;
-
-	if (par == &par_alone) {
-		npu_round(&q->d->work.row[0], alone.x, alone.k);
-		npu_put_row(&q->d->work, alone.product, alone.class, 0);
-	} else {
-		par->run(par, put_rows, q);
-	}
-	return npu_publish(q->d->npu, &q->d->work.a[q->class], reterr);
-}
-
-/* --- NPU or host --- */
-
-/* The host's product on all threads. */
-struct twin {
-	struct device *d;
-	const struct weight *w;
-	const float *x;
-	float *y;
-	uint32_t nrows;
-};
-
-static void
-run_twin(void *arg, unsigned thread)
-{
-	const struct twin *t = arg;
-	const uint32_t tile = t->w->kern->tile, n = t->w->mat.n;
-	uint64_t lo, hi;
-
-	par_share(t->d->conf.par, DIV_UP(n, tile), thread, &lo, &hi);
-	if (lo < hi)
-		t->w->kern->matmul(t->y, n, t->x, NULL, &t->w->mat, NULL,
-		    t->nrows, (uint32_t)lo * tile, (uint32_t)MIN(hi * tile,
-		    n));
-}
-
-/* A known and uneven row. */
-static void
-fill_rows(float *x, uint64_t ldx, uint32_t nrows, uint32_t k)
-{
-	uint32_t r, i, v = 1;
-
-	for (r = 0; r < nrows; r++)
-		for (i = 0; i < k; i++) {
-			v = v * 1664525 + 1013904223;
-			x[r * ldx + i] = (float)(int32_t)v / 2147483648.0f;
-		}
-}
-
-static int
-wrong_product(const struct device *d, const struct weight *w,
-    unsigned class, uint64_t at, float got, float want, struct err *reterr)
-{
-	return err_set(reterr, ERR_RUN, -EBADMSG, "session %s: the NPU computes "
-	    "wrong results: the product with %s at %u rows gives %g instead of "
-	    "%g in column %" PRIu64 "; use a device cpu, and report \"straddle "
-	    "devices --verify --json\"", d->conf.session, w->ext.name,
-	    npu_class_m[class] / NPU_PLANES, (double)got, (double)want, at);
-}
-
-/* Less than the load's staging area, which the plan counts, had. */
-enum { TEST_FLOATS = 1 << 17, TRIALS = 2 };
-
-#define TRIAL_NS	UINT64_C(30000000000)
-
-struct trial {
-	struct device *d;
-	const struct weight *w;
-	const struct product *product;
-	float *x, *y, *want;
-	uint64_t ldx;
-	struct npu_time *time;
-};
-
-static void
-keep_least(uint64_t *ns, uint64_t t0)
-{
-	const uint64_t now = event_now_ns() - t0;
-
-	*ns = *ns == 0 ? now : MIN(*ns, now);
-}
-
-/* The product at one size on the NPU, compared with the host's. */
-static int
-try_npu(struct trial *t, unsigned class, struct err *reterr)
-{
-	struct device *d = t->d;
-	const uint32_t n = t->w->mat.n;
-	struct put q = { d, t->product, class, MIN(t->time->trial_rows,
-	    npu_class_m[class] / NPU_PLANES), t->w->mat.k, t->x, t->ldx };
-	uint64_t t0 = event_now_ns(), i;
-	int rc;
-
-	if ((rc = put(&q, reterr)) < 0 ||
-	    (rc = product_run(&d->work, t->product, class, q.nrows, t->y, n,
-	    NULL, t0 + TRIAL_NS, reterr)) < 0)
-		return rc;
-	keep_least(&t->time->npu_ns[class], t0);
-	for (i = 0; i < (uint64_t)q.nrows * n; i++)
-		if (memcmp(&t->y[i], &t->want[i], sizeof(float)) != 0)
-			return wrong_product(d, t->w, class, i % n, t->y[i],
-			    t->want[i], reterr);
-	return 0;
-}
-
-static void
-try_host(struct trial *t, unsigned i)
-{
-	struct twin twin = { t->d, t->w, t->x, t->want, i > 0 ?
-	    t->time->trial_rows : 1 };
-	struct par *par = t->d->conf.par;
-	uint64_t t0 = event_now_ns();
-
-	par->run(par, run_twin, &twin);
-	keep_least(&t->time->host_ns[i], t0);
-}
-
-static int
-try_both(struct trial *t, struct err *reterr)
-{
-	unsigned i, class;
-	int rc = 0;
-
-	fill_rows(t->x, t->ldx, t->time->trial_rows, t->w->mat.k);
-	for (i = 0; i < TRIALS; i++) {
-		try_host(t, 0);
-		try_host(t, 1);
-	}
-	for (class = 0; class < NPU_CLASSES; class++)
-		for (i = 0; i < TRIALS && rc == 0; i++) {
-			memset(t->y, 0, (size_t)t->time->trial_rows *
-			    t->w->mat.n * sizeof(*t->y));
-			rc = try_npu(t, class, reterr);
-		}
-	return rc;
-}
-
-static int
-run_trial(struct device *d, const struct weight *w,
-    const struct product *product, struct npu_time *ret, struct err *reterr)
-{
-	const struct mat *m = &w->mat;
-	struct trial t = { .d = d, .w = w, .product = product, .time = ret };
-	int rc;
-
-	ret->trial_rows = (uint32_t)MIN(MAX(TEST_FLOATS /
-	    MAX(m->n, m->k), 2u), (uint32_t)NPU_MOST_ROWS);
-	t.ldx = act_row_bytes(ACT_F32, m->k) / sizeof(float);
-	t.x = calloc(ret->trial_rows, t.ldx * sizeof(float));
-	t.y = calloc(ret->trial_rows, m->n * sizeof(float));
-	t.want = calloc(ret->trial_rows, m->n * sizeof(float));
-	if (t.x == NULL || t.y == NULL || t.want == NULL)
-		rc = err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no memory "
-		    "to try a product", d->conf.session);
-	else
-		rc = try_both(&t, reterr);
-	if (rc != -ETIMEDOUT) {		/* a call may still write there */
-		free(t.x);
-		free(t.y);
-		free(t.want);
-	}
-	return rc;
-}
-
-static uint64_t
-host_ns(const struct npu_time *t, uint32_t nrows)
-{
-	uint64_t more = t->host_ns[1] > t->host_ns[0] ?
-	    t->host_ns[1] - t->host_ns[0] : 0;
-
-	return t->host_ns[0] + more * (nrows - 1) / MAX(t->trial_rows - 1, 1);
-}
-
-static uint64_t
-npu_ns(const struct npu_time *t, uint32_t nrows)
-{
-	return nrows / NPU_MOST_ROWS * t->npu_ns[NPU_CLASSES - 1] +
-	    (nrows % NPU_MOST_ROWS > 0 ? t->npu_ns[npu_class(nrows %
-	    NPU_MOST_ROWS)] : 0);
-}
-
-/* The least number of rows from which the NPU is faster; 0 = none. */
-static uint32_t
-choose(const struct npu_time *t)
-{
-	const char *fixed = secure_getenv("STRADDLE_RKNPU_FROM");
-	uint32_t nrows;
-
-	if (fixed != NULL)
-		return (uint32_t)strtoul(fixed, NULL, 10);
-	for (nrows = 1; nrows <= MAX_BATCH; nrows++)
-		if (npu_ns(t, nrows) < host_ns(t, nrows))
-			return nrows;
-	return 0;
-}
-
-static const struct npu_time *
-find_time(const struct device *d, const struct weight *w)
-{
-	const struct npu_time *t;
-
-	for (t = d->time; t < d->time + d->ntimes; t++)
-		if (t->n == w->mat.n && t->k == w->mat.k && t->type ==
-		    w->ext.type)
-			return t;
-	return NULL;
-}
-
-/* Measure the times of w's shape, unless they are known. */
-static int
-measure(struct device *d, const struct weight *w,
-    const struct product *product, struct err *reterr)
-{
-	struct npu_time *t = &d->time[d->ntimes];
-	uint32_t from;
-	int rc;
-
-	if (find_time(d, w) != NULL)
-		return 0;
-	*t = (struct npu_time){ .n = w->mat.n, .k = w->mat.k,
-	    .type = w->ext.type };
-	if ((rc = run_trial(d, w, product, t, reterr)) < 0)
-		return rc;
-	d->ntimes++;
-	if ((from = choose(t)) > 0)
-		log_debug("products of %u x %u run on the NPU from %u row%s "
-		    "on", t->n, t->k, from, from > 1 ? "s" : "");
-	else
-		log_debug("products of %u x %u run on the CPU, which is "
-		    "faster", t->n, t->k);
-	return 0;
-}
-
-/* --- explain --- */
-
-/* Measure a product with zeros for weights. */
-static int
-measure_zeros(struct device *d, const struct weight *w, struct err *reterr)
-{
-	struct weight zeros = *w;
-	struct product *product = NULL;
-	struct npu_mem mem = { 0 };
-	int rc;
-
-	if ((rc = npu_alloc(d->npu, w->nbytes, w->ext.name, &mem,
-	    reterr)) < 0)
-		return rc;
-	memset(mem.host, 0, mem.nbytes);
-	npu_set_form(mem.host, w->ext.type, w->mat.n, w->mat.k,
-	    npu_form_of(d->npu->soc));
-	zeros.mat.data = mem.host;
-	if ((rc = npu_publish(d->npu, &mem, reterr)) == 0 &&
-	    (rc = product_open(&d->work, &zeros.mat, &mem, &product,
-	    reterr)) > 0)
-		rc = measure(d, &zeros, product, reterr);
-	product_close(&d->work, product);
-	npu_free(d->npu, &mem);
-	return rc;
-}
-
 static int
 rknpu_explain(struct device *d, const struct program *p, const struct op *op,
     char ret[REASON_LEN], struct err *reterr)
 {
-	static const uint32_t rows[] = { 1, 8, 128 };
-	const struct npu_time *t;
 	struct err e = { 0 };
-	uint32_t from, i;
-	int rc, on_npu;
+	int rc;
 
 	if ((rc = open_work(d, p, reterr)) < 0)
 		return rc;
-	rc = find_time(d, op->w) == NULL ? measure_zeros(d, op->w, &e) : 0;
-	if ((t = find_time(d, op->w)) == NULL) {
-		if (rc == -ETIMEDOUT || rc == -EBADMSG) {
-			*reterr = e;
-			return rc;
-		}
+	rc = npu_measure_zeros(&d->times, &d->work, d->conf.par, op->w, &e);
+	if (rc == -ETIMEDOUT || rc == -EBADMSG) {
+		*reterr = e;
+		return rc;
+	}
+	if (rc > 0)
+		npu_time_text(npu_find_time(&d->times, op->w), ret,
+		    REASON_LEN);
+	else
 		snprintf(ret, REASON_LEN, "on the CPU: %.*s", REASON_LEN - 20,
 		    rc < 0 ? e.msg : "a worker ended in this product");
-		return 0;
-	}
-	from = choose(t);
-	ret[0] = '\0';
-	for (i = 0; i < NITEMS(rows); i++) {
-		on_npu = from > 0 && rows[i] >= from;
-		words_add(ret, REASON_LEN, "; ", "%u row%s: %s (%.3g ms, %s "
-		    "%.3g)", rows[i], rows[i] > 1 ? "s" : "", on_npu ? "NPU" :
-		    "CPU", (double)(on_npu ? npu_ns(t, rows[i]) :
-		    host_ns(t, rows[i])) / 1e6, on_npu ? "CPU" : "NPU",
-		    (double)(on_npu ? host_ns(t, rows[i]) :
-		    npu_ns(t, rows[i])) / 1e6);
-	}
 	return 0;
 }
 
@@ -709,10 +415,11 @@ prepare_op(struct device *d, uint32_t i, const struct device_buf *kv,
 		return 0;
 	rc = product_open(&d->work, &op->w->mat, &nw->mem, &o->product, &e);
 	if (rc > 0 && d->is_proven)
-		rc = measure(d, op->w, o->product, &e);
+		rc = npu_measure(&d->times, &d->work, d->conf.par, op->w,
+		    o->product, &e);
 	if (o->product != NULL && rc >= 0)
 		o->from_rows = !d->is_proven ? 1 :
-		    choose(find_time(d, op->w));
+		    npu_choose(npu_find_time(&d->times, op->w));
 	if (rc == -ETIMEDOUT || rc == -EBADMSG) {
 		*reterr = e;
 		return rc;
@@ -775,16 +482,17 @@ run_npu(struct device *d, const struct npu_op *o, const struct batch *b,
 	int rc = 0;
 
 	for (r = 0; r < nrows && rc == 0; r += n) {
-		struct put q = { .d = d, .product = o->product,
-		    .k = op->w->mat.k, .ldx = in->row_bytes / sizeof(float) };
+		struct npu_rows rows = {
+			.x = (const void *)(rows_of(d, b, op->in[0]) +
+			    r * in->row_bytes),
+			.ldx = in->row_bytes / sizeof(float),
+			.n = MIN(nrows - r, (uint32_t)NPU_MOST_ROWS),
+		};
 
-		n = MIN(nrows - r, (uint32_t)NPU_MOST_ROWS);
-		q.nrows = n;
-		q.class = npu_class(n);
-		q.x = (const void *)(rows_of(d, b, op->in[0]) +
-		    r * in->row_bytes);
-		if ((rc = put(&q, reterr)) == 0)
-			rc = product_run(&d->work, o->product, q.class, n,
+		n = rows.n;
+		if ((rc = product_put(&d->work, o->product, npu_class(n),
+		    &rows, d->conf.par, reterr)) == 0)
+			rc = product_run(&d->work, o->product, npu_class(n), n,
 			    (void *)(rows_of(d, b, op->out) +
 			    r * out->row_bytes), out->row_bytes /
 			    sizeof(float), op->bias != NULL ? op->bias->vec :
@@ -867,12 +575,12 @@ free_all(struct device *d)
 	free(d->weight);
 	free(d->op);
 	free(d->span);
-	free(d->time);
+	free(d->times.of);
 	d->weight = NULL;
 	d->op = NULL;
 	d->span = NULL;
-	d->time = NULL;
-	d->nweights = d->nops = d->nspans = d->ntimes = 0;
+	d->times = (struct npu_times){ 0 };
+	d->nweights = d->nops = d->nspans = 0;
 	d->p = NULL;
 	host_mem_close(&d->mem);
 }

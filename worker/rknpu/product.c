@@ -253,8 +253,8 @@ product_close(struct npu_work *work, struct product *p)
 
 /* --- a run --- */
 
-void
-npu_put_row(struct npu_work *work, const struct product *p, unsigned class,
+static void
+put_row(struct npu_work *work, const struct product *p, unsigned class,
     uint32_t r)
 {
 	const struct npu_row *row = &work->row[r];
@@ -274,6 +274,39 @@ npu_put_row(struct npu_work *work, const struct product *p, unsigned class,
 			    group);
 		}
 	}
+}
+
+struct put {
+	struct npu_work *work;
+	const struct product *p;
+	unsigned class;
+	const struct npu_rows *rows;
+	struct par *par;
+};
+
+static void
+put_rows(void *arg, unsigned thread)
+{
+	const struct put *q = arg;
+	uint64_t r, end;
+
+	par_share(q->par, q->rows->n, thread, &r, &end);
+	for (; r < end; r++) {
+		npu_round(&q->work->row[r], q->rows->x + r * q->rows->ldx,
+		    q->p->w.k);
+		put_row(q->work, q->p, q->class, (uint32_t)r);
+	}
+}
+
+int
+product_put(struct npu_work *work, const struct product *p, unsigned class,
+    const struct npu_rows *rows, struct par *par, struct err *reterr)
+{
+	struct put q = { work, p, class, rows, rows->n > 1 ? par :
+	    &par_alone };
+
+	q.par->run(q.par, put_rows, &q);
+	return npu_publish(work->n, &work->a[class], reterr);
 }
 
 /* Bind what differs from the last run of this context. */

@@ -51,15 +51,25 @@ int product_open(struct npu_work *work, const struct mat *w,
     const struct npu_mem *mem, struct product **ret, struct err *reterr);
 void product_close(struct npu_work *work, struct product *p);
 
+/* Rows of activations, each of W's columns. */
+struct npu_rows {
+	const float *x;
+	uint64_t ldx;			/* floats from one row to the next */
+	uint32_t n;			/* at most half of a class's */
+};
+
+/* Round rows into work->row, on the threads of par, put them into A and
+ * publish it. */
+int product_put(struct npu_work *work, const struct product *p,
+    unsigned class, const struct npu_rows *rows, struct par *par,
+    struct err *reterr);
+
 /* Rows [0, nrows) of work->row, at most half of the class's, which are rounded,
- * put into A and published.  y (nrows x n), stride ldy.  -ETIMEDOUT at the
+ * put into A and published by product_put().  y (nrows x n), stride ldy.  -ETIMEDOUT at the
  * deadline; another error: y is not written, or in part. */
 int product_run(struct npu_work *work, const struct product *p,
     unsigned class, uint32_t nrows, float *y, uint64_t ldy,
     const float *bias, uint64_t deadline_ns, struct err *reterr);
 
-/* Put row r of work->row, already rounded, into A of a class. */
-void npu_put_row(struct npu_work *work, const struct product *p,
-    unsigned class, uint32_t r);
 
 #endif

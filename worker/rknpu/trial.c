@@ -1,0 +1,283 @@
+/* worker/rknpu/trial.c - see trial.h. */
+#include "trial.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/log.h"
+#include "config/words.h"
+#include "shm/event.h"
+
+/* The host's product on all threads. */
+struct twin {
+	struct par *par;
+	const struct weight *w;
+	const float *x;
+	float *y;
+	uint32_t nrows;
+};
+
+static void
+run_twin(void *arg, unsigned thread)
+{
+	const struct twin *t = arg;
+	const uint32_t tile = t->w->kern->tile, n = t->w->mat.n;
+	uint64_t lo, hi;
+
+	par_share(t->par, DIV_UP(n, tile), thread, &lo, &hi);
+	if (lo < hi)
+		t->w->kern->matmul(t->y, n, t->x, NULL, &t->w->mat, NULL,
+		    t->nrows, (uint32_t)lo * tile, (uint32_t)MIN(hi * tile,
+		    n));
+}
+
+/* A known and uneven row. */
+static void
+fill_rows(float *x, uint64_t ldx, uint32_t nrows, uint32_t k)
+{
+	uint32_t r, i, v = 1;
+
+	for (r = 0; r < nrows; r++)
+		for (i = 0; i < k; i++) {
+			v = v * 1664525 + 1013904223;
+			x[r * ldx + i] = (float)(int32_t)v / 2147483648.0f;
+		}
+}
+
+static int
+wrong_product(const struct npu *n, const struct weight *w,
+    unsigned class, uint64_t at, float got, float want, struct err *reterr)
+{
+	return err_set(reterr, ERR_RUN, -EBADMSG, "session %s: the NPU computes "
+	    "wrong results: the product with %s at %u rows gives %g instead of "
+	    "%g in column %" PRIu64 "; use a device cpu, and report \"straddle "
+	    "devices --verify --json\"", n->session, w->ext.name,
+	    npu_class_m[class] / NPU_PLANES, (double)got, (double)want, at);
+}
+
+/* Less than the load's staging area, which the plan counts, had. */
+enum { TEST_FLOATS = 1 << 17, TRIALS = 2 };
+
+#define TRIAL_NS	UINT64_C(30000000000)
+
+struct trial {
+	struct npu_work *work;
+	struct par *par;
+	const struct weight *w;
+	const struct product *product;
+	float *x, *y, *want;
+	uint64_t ldx;
+	struct npu_time *time;
+};
+
+static void
+keep_least(uint64_t *ns, uint64_t t0)
+{
+	const uint64_t now = event_now_ns() - t0;
+
+	*ns = *ns == 0 ? now : MIN(*ns, now);
+}
+
+/* The product at one size on the NPU, compared with the host's. */
+static int
+try_npu(struct trial *t, unsigned class, struct err *reterr)
+{
+	const uint32_t n = t->w->mat.n;
+	const struct npu_rows rows = { t->x, t->ldx, MIN(t->time->trial_rows,
+	    npu_class_m[class] / NPU_PLANES) };
+	uint64_t t0 = event_now_ns(), i;
+	int rc;
+
+	if ((rc = product_put(t->work, t->product, class, &rows, t->par,
+	    reterr)) < 0 ||
+	    (rc = product_run(t->work, t->product, class, rows.n, t->y, n,
+	    NULL, t0 + TRIAL_NS, reterr)) < 0)
+		return rc;
+	keep_least(&t->time->npu_ns[class], t0);
+	for (i = 0; i < (uint64_t)rows.n * n; i++)
+		if (memcmp(&t->y[i], &t->want[i], sizeof(float)) != 0)
+			return wrong_product(t->work->n, t->w, class, i % n, t->y[i],
+			    t->want[i], reterr);
+	return 0;
+}
+
+static void
+try_host(struct trial *t, unsigned i)
+{
+	struct twin twin = { t->par, t->w, t->x, t->want, i > 0 ?
+	    t->time->trial_rows : 1 };
+	uint64_t t0 = event_now_ns();
+
+	t->par->run(t->par, run_twin, &twin);
+	keep_least(&t->time->host_ns[i], t0);
+}
+
+static int
+try_both(struct trial *t, struct err *reterr)
+{
+	unsigned i, class;
+	int rc = 0;
+
+	fill_rows(t->x, t->ldx, t->time->trial_rows, t->w->mat.k);
+	for (i = 0; i < TRIALS; i++) {
+		try_host(t, 0);
+		try_host(t, 1);
+	}
+	for (class = 0; class < NPU_CLASSES; class++)
+		for (i = 0; i < TRIALS && rc == 0; i++) {
+			memset(t->y, 0, (size_t)t->time->trial_rows *
+			    t->w->mat.n * sizeof(*t->y));
+			rc = try_npu(t, class, reterr);
+		}
+	return rc;
+}
+
+static int
+run_trial(struct npu_work *work, struct par *par, const struct weight *w,
+    const struct product *product, struct npu_time *ret, struct err *reterr)
+{
+	const struct mat *m = &w->mat;
+	struct trial t = { .work = work, .par = par, .w = w,
+	    .product = product, .time = ret };
+	int rc;
+
+	ret->trial_rows = (uint32_t)MIN(MAX(TEST_FLOATS /
+	    MAX(m->n, m->k), 2u), (uint32_t)NPU_MOST_ROWS);
+	t.ldx = act_row_bytes(ACT_F32, m->k) / sizeof(float);
+	t.x = calloc(ret->trial_rows, t.ldx * sizeof(float));
+	t.y = calloc(ret->trial_rows, m->n * sizeof(float));
+	t.want = calloc(ret->trial_rows, m->n * sizeof(float));
+	if (t.x == NULL || t.y == NULL || t.want == NULL)
+		rc = err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no memory "
+		    "to try a product", work->n->session);
+	else
+		rc = try_both(&t, reterr);
+	if (rc != -ETIMEDOUT) {		/* a call may still write there */
+		free(t.x);
+		free(t.y);
+		free(t.want);
+	}
+	return rc;
+}
+
+uint64_t
+npu_time_host(const struct npu_time *t, uint32_t nrows)
+{
+	uint64_t more = t->host_ns[1] > t->host_ns[0] ?
+	    t->host_ns[1] - t->host_ns[0] : 0;
+
+	return t->host_ns[0] + more * (nrows - 1) / MAX(t->trial_rows - 1, 1);
+}
+
+uint64_t
+npu_time_npu(const struct npu_time *t, uint32_t nrows)
+{
+	return nrows / NPU_MOST_ROWS * t->npu_ns[NPU_CLASSES - 1] +
+	    (nrows % NPU_MOST_ROWS > 0 ? t->npu_ns[npu_class(nrows %
+	    NPU_MOST_ROWS)] : 0);
+}
+
+/* The least number of rows from which the NPU is faster; 0 = none. */
+uint32_t
+npu_choose(const struct npu_time *t)
+{
+	const char *fixed = secure_getenv("STRADDLE_RKNPU_FROM");
+	uint32_t nrows;
+
+	if (fixed != NULL)
+		return (uint32_t)strtoul(fixed, NULL, 10);
+	for (nrows = 1; nrows <= MAX_BATCH; nrows++)
+		if (npu_time_npu(t, nrows) < npu_time_host(t, nrows))
+			return nrows;
+	return 0;
+}
+
+const struct npu_time *
+npu_find_time(const struct npu_times *ts, const struct weight *w)
+{
+	const struct npu_time *t;
+
+	for (t = ts->of; t < ts->of + ts->n; t++)
+		if (t->n == w->mat.n && t->k == w->mat.k && t->type ==
+		    w->ext.type)
+			return t;
+	return NULL;
+}
+
+int
+npu_measure(struct npu_times *ts, struct npu_work *work, struct par *par,
+    const struct weight *w, const struct product *product,
+    struct err *reterr)
+{
+	struct npu_time *t = &ts->of[ts->n];
+	uint32_t from;
+	int rc;
+
+	if (npu_find_time(ts, w) != NULL)
+		return 0;
+	*t = (struct npu_time){ .n = w->mat.n, .k = w->mat.k,
+	    .type = w->ext.type };
+	if ((rc = run_trial(work, par, w, product, t, reterr)) < 0)
+		return rc;
+	ts->n++;
+	if ((from = npu_choose(t)) > 0)
+		log_debug("products of %u x %u run on the NPU from %u row%s "
+		    "on", t->n, t->k, from, from > 1 ? "s" : "");
+	else
+		log_debug("products of %u x %u run on the CPU, which is "
+		    "faster", t->n, t->k);
+	return 0;
+}
+
+int
+npu_measure_zeros(struct npu_times *ts, struct npu_work *work,
+    struct par *par, const struct weight *w, struct err *reterr)
+{
+	struct weight zeros = *w;
+	struct product *product = NULL;
+	struct npu_mem mem = { 0 };
+	int rc;
+
+	if (npu_find_time(ts, w) != NULL)
+		return 1;
+	if ((rc = npu_alloc(work->n, w->nbytes, w->ext.name, &mem,
+	    reterr)) < 0)
+		return rc;
+	memset(mem.host, 0, mem.nbytes);
+	npu_set_form(mem.host, w->ext.type, w->mat.n, w->mat.k,
+	    npu_form_of(work->n->soc));
+	zeros.mat.data = mem.host;
+	if ((rc = npu_publish(work->n, &mem, reterr)) == 0 &&
+	    (rc = product_open(work, &zeros.mat, &mem, &product,
+	    reterr)) > 0 &&
+	    (rc = npu_measure(ts, work, par, &zeros, product, reterr)) == 0)
+		rc = 1;
+	product_close(work, product);
+	npu_free(work->n, &mem);
+	return rc;
+}
+
+void
+npu_time_text(const struct npu_time *t, char *ret, size_t len)
+{
+	static const uint32_t rows[] = { 1, 8, 128 };
+	const uint32_t from = npu_choose(t);
+	double npu, host;
+	uint32_t i;
+
+	ret[0] = '\0';
+	for (i = 0; i < NITEMS(rows); i++) {
+		npu = (double)npu_time_npu(t, rows[i]) / 1e6;
+		host = (double)npu_time_host(t, rows[i]) / 1e6;
+		if (from > 0 && rows[i] >= from)
+			words_add(ret, len, "; ", "%u row%s: NPU (%.3g ms, CPU "
+			    "%.3g)", rows[i], rows[i] > 1 ? "s" : "", npu,
+			    host);
+		else
+			words_add(ret, len, "; ", "%u row%s: CPU (%.3g ms, NPU "
+			    "%.3g)", rows[i], rows[i] > 1 ? "s" : "", host,
+			    npu);
+	}
+}
