@@ -85,7 +85,8 @@ FLAGS_kernels/arm/neon.o := $(NO_SCHEDULING)
 FLAGS_kernels/arm/dotprod.o := -march=armv8.2-a+dotprod $(NO_SCHEDULING)
 FLAGS_kernels/arm/i8mm.o := -march=armv8.2-a+dotprod+i8mm $(NO_SCHEDULING)
 FLAGS_kernels/rknpu/x86_avx2.o := -mavx2
-FLAGS_kernels/rknpu/arm_dotprod.o := -march=armv8.2-a+dotprod
+FLAGS_kernels/rknpu/arm_neon.o := $(NO_SCHEDULING)
+FLAGS_kernels/rknpu/arm_dotprod.o := -march=armv8.2-a+dotprod $(NO_SCHEDULING)
 
 # Loops of bench's roofline; no model runs them.
 FLAGS_kernels/peak/x86_avx2.o := -mavx2 -mfma

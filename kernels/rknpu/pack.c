@@ -83,20 +83,47 @@ top_of(struct source *s, double *ret_squares)
 	return top[0];
 }
 
-/* The plane's largest weight, 127 steps, is this often the root mean square. */
+/* Largest magnitude up to limit. */
+static float
+top_within(struct source *s, float limit)
+{
+	uint32_t k0, n, i, u, most = magnitude_bits(limit), top = 0;
+	const float *w;
+
+	for (k0 = 0; k0 < s->k; k0 += n)
+		for (w = part_of(s, k0, &n), i = 0; i < n; i++) {
+			u = magnitude_bits(w[i]);
+			top = MAX(top, u <= most ? u : 0);
+		}
+	return bits_to_float(top);
+}
+
+/* Weights beyond so many times the root mean square are outliers, if the list has
+ * room: 1 of 370 weights of a normal distribution. */
 #define LIMIT_RMS	3.0
 
-/* The largest magnitude that the planes have; larger ones are outliers. */
+/* The limit for which a step is a power of two.  Weights of MXFP4, small integers
+ * times powers of two, are then whole steps, but for the smallest. */
+static float
+power_limit(float limit)
+{
+	int e;
+
+	return frexpf(limit / 127, &e) == 0.5f ? limit : ldexpf(127, e);
+}
+
+/* The magnitude that the plane's largest integer stands for.  An outlier has 16
+ * bits, and the scale is no denormal. */
 static float
 choose_limit(struct source *s, float top, double squares)
 {
-	float limit = (float)(LIMIT_RMS * sqrt(squares / s->k));
+	const float least = fmaxf(top * 127 / 32767, 127 * FLT_MIN);
+	float limit = fmaxf((float)(LIMIT_RMS * sqrt(squares / s->k)), least);
 
-	/* An outlier has 16 bits. */
-	limit = fmaxf(limit, top * 127 / 32767);
 	if (top <= limit)
 		return top;
-	return fminf(top, limit_of(s, limit, npu_noutliers(s->type, s->k)));
+	limit = limit_of(s, limit, npu_noutliers(s->type, s->k));
+	return fmaxf(top_within(s, limit), least);
 }
 
 /* --- a row --- */
@@ -225,6 +252,8 @@ pack_row(const struct packing *p, uint32_t row, struct source *s)
 	} else {
 		if (p->m.nplanes == 1)
 			limit = choose_limit(s, limit, squares);
+		if (s->type == QUANT_MXFP4)
+			limit = power_limit(limit);
 		p->scale[row] = limit / most;
 		put_row(p, row, s, most / limit);
 	}
