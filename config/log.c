@@ -11,12 +11,27 @@
 static const char *log_name = "straddle";
 static int log_level = 1;
 static log_sink_fn *log_sink;
+static _Thread_local const char *thread_name;	/* NULL = log_name */
+static _Thread_local int thread_level;
 
 void
 log_init(const char *name, int verbose)
 {
 	log_name = name;
 	log_level = verbose;
+}
+
+void
+log_init_thread(const char *name, int verbose)
+{
+	thread_name = name;
+	thread_level = verbose;
+}
+
+static int
+level_here(void)
+{
+	return thread_name != NULL ? thread_level : log_level;
 }
 
 /* One write per line, so that lines of several processes do not mix.  Messages
@@ -28,7 +43,7 @@ log_line(int level, const char *fmt, va_list ap)
 	size_t n;
 
 	n = log_sink != NULL ? 0 : (size_t)snprintf(text, sizeof(text), "%s: ",
-	    log_name);
+	    thread_name != NULL ? thread_name : log_name);
 	vsnprintf(text + n, sizeof(text) - n, fmt, ap);
 	if (log_sink != NULL) {
 		log_sink(level, text);
@@ -66,21 +81,21 @@ log_always(const char *fmt, ...)
 void
 log_warnx(const char *fmt, ...)
 {
-	if (log_level >= 0)
+	if (level_here() >= 0)
 		LOG_BODY(0);
 }
 
 void
 log_info(const char *fmt, ...)
 {
-	if (log_level >= 1)
+	if (level_here() >= 1)
 		LOG_BODY(1);
 }
 
 void
 log_debug(const char *fmt, ...)
 {
-	if (log_level >= 2)
+	if (level_here() >= 2)
 		LOG_BODY(2);
 }
 

@@ -12,6 +12,9 @@
  * its own, 0 = warnings (-q), 1 = also info, 2 = also debug (-v). */
 void log_init(const char *name, int verbose);
 
+/* The same for the calling thread alone, in place of the process's. */
+void log_init_thread(const char *name, int verbose);
+
 /* Call fn with each line that would be logged and its level (as verbose), instead
  * of writing it: a process that has no terminal hands its lines to another. */
 typedef void log_sink_fn(int level, const char *text);

@@ -54,7 +54,7 @@ struct op *
 b_op(struct build *b, enum op_kind kind, tensor_id out, tensor_id in0,
     tensor_id in1)
 {
-	static struct op dummy;
+	static _Thread_local struct op dummy;
 	struct program *p = b->p;
 	struct op *op;
 

@@ -4,6 +4,8 @@
  * every field.
  *
  * coordinator                          worker
+ *   WIRE_SHARE* (if the worker ->
+ *   serves several sessions)
  *   WIRE_START                 ->
  *                              <-        WIRE_HELLO   (bound, threads made)
  *   WIRE_CONFINE               ->        opens its device, gives up most
@@ -42,10 +44,17 @@
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
 	WIRE_LOAD, WIRE_EXPLAIN, WIRE_PROBE, WIRE_STATS_ASK, WIRE_RENEW,
-	WIRE_DRILL, WIRE_CONFINE, WIRE_VERIFY,
+	WIRE_DRILL, WIRE_CONFINE, WIRE_VERIFY, WIRE_SHARE,
 	WIRE_HELLO = 64, WIRE_READY, WIRE_STATS, WIRE_PLACED, WIRE_LIMIT,
 	WIRE_SUPPORT, WIRE_END, WIRE_ERROR, WIRE_RENEWED,
 	WIRE_CHECK, WIRE_TRAITS, WIRE_VERIFIED
+};
+
+/* First, where sessions share a worker: how many, with the first one.  fds: the
+ * channels of further ones, which get orders of their own; more in the next
+ * message until there are so many. */
+struct wire_share {
+	uint32_t nsessions;
 };
 
 /* fds: [0] the status page. */

@@ -1,4 +1,5 @@
-/* worker/main.c - one process, one session: orders in, reports out.
+/* worker/main.c - a session, and the others that share its process: orders in,
+ * reports out.
  *
  * Everything arrives over the channel on CHAN_FD (shm/wire.h shows the
  * sequence); files arrive as fds.  Before anything of the model arrives the
@@ -6,6 +7,7 @@
  * load (confine/confine.h).  In order:
  *
  *	worker_main	follow the parent (role_begin)
+ *	live		of each session, on a thread of its own:
  *	serve		one order after the other (worker/orders): start,
  *			confine, model, files, rings, load; then
  *	stage_run	the loop of the stage, until it is stopped
@@ -16,11 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 #include <bsd/string.h>
-#include <bsd/unistd.h>
 
 #include "config/log.h"
 #include "config/roles.h"
-#include "worker/orders/orders.h"
+#include "worker/orders/team.h"
 #include "worker/stage/pool.h"
 #include "worker/stage/report.h"
 
@@ -37,6 +38,8 @@ static int
 dispatch(struct worker *w, struct err *reterr)
 {
 	switch (w->msg.type) {
+	case WIRE_SHARE:
+		return order_share(w, reterr);
 	case WIRE_START:
 		return order_start(w, reterr);
 	case WIRE_CONFINE:
@@ -123,39 +126,67 @@ serve(struct worker *w, struct err *reterr)
 	return rc;
 }
 
+static void
+close_session(struct worker *w)
+{
+	stage_close(w->stage);
+	if (w->sc.opened != NULL)
+		w->sc.dev->close(w->sc.opened);
+	load_uring_close(&w->uring);
+	ring_close(&w->in);
+	ring_close(&w->out);
+	order_close_files(w);
+	pool_close(w->sc.par);
+	region_close(&w->status_map);
+	if (w->bell_fd >= 0)
+		close(w->bell_fd);
+	chan_close(&w->chan);
+	free(w->ext);
+	free(w->file);
+}
+
+/* A session's life.  An error ends the process: the other sessions cannot go on
+ * without this one, and would not return from what they wait for. */
+static int
+live(struct worker *w, struct err *reterr)
+{
+	int rc = serve(w, reterr);
+
+	if (rc < 0) {
+		report_error(w, reterr, rc);
+		if (w->team->n > 1)
+			_exit(EXIT_FAILURE);
+	}
+	close_session(w);
+	return rc;
+}
+
+static void
+live_beside(struct worker *w)
+{
+	struct err e = { 0 };
+
+	(void)live(w, &e);
+}
+
 int
 worker_main(int argc, char **argv)
 {
-	static struct worker w = {
-		.chan = { .fd = CHAN_FD },
-		.bell_fd = -1, .status_map = REGION_NONE,
-		.proc = PROCMEM_NONE,
-	};
+	static struct worker w;
+	static struct team t;
 	struct err e = { 0 };
 	int rc;
 
 	(void)argc;
 	(void)argv;
 	role_begin("straddle worker", CHAN_FD);
+	worker_init(&w, CHAN_FD);
+	team_init(&t, &w, live_beside);
 	if ((rc = procmem_open(&w.proc, &e)) == 0)
-		rc = serve(&w, &e);
-	if (rc < 0)
+		rc = live(&w, &e);
+	else
 		report_error(&w, &e, rc);
-	stage_close(w.stage);
-	if (w.sc.opened != NULL)
-		w.sc.dev->close(w.sc.opened);
-	load_uring_close(&w.uring);
-	ring_close(&w.in);
-	ring_close(&w.out);
-	order_close_files(&w);
-	pool_close(w.sc.par);
-	region_close(&w.status_map);
-	if (w.bell_fd >= 0)
-		close(w.bell_fd);
+	team_close(&t);
 	procmem_close(&w.proc);
-	confine_close(w.confine);
-	chan_close(&w.chan);
-	free(w.ext);
-	free(w.file);
 	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

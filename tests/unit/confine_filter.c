@@ -158,13 +158,17 @@ static const struct mode {
 	{ CONFINE_AFTER_LOAD, CONFINE_RIGHT_OUTPUT },
 };
 
+/* Of a worker that serves two sessions. */
+enum { OTHER_CHANNEL = CHAN_FD + 4 };
+static const int channels[] = { CHAN_FD, OTHER_CHANNEL };
+
 /* In the process of each test: the program names its process. */
 static void
 make_filter(const struct mode *m)
 {
 	free(prog);
-	ck_assert_int_eq(confine_filter(m->step, m->rights, &prog, &nprog),
-	    0);
+	ck_assert_int_eq(confine_filter(m->step, m->rights, channels,
+	    NITEMS(channels), &prog, &nprog), 0);
 	ck_assert_uint_gt(nprog, 0);
 }
 
@@ -203,10 +207,10 @@ static const struct call {
 	{ SYS_rt_sigreturn, NEVER_DENIED, { 0 }, { 0 }, ALWAYS, 0 },
 	{ SYS_getpid, NEVER_DENIED, { 0 }, { 0 }, ALWAYS, 0 },
 	{ SYS_gettid, NEVER_DENIED, { 0 }, { 0 }, ALWAYS, 0 },
-	{ SYS_recvmsg, 0, { CHAN_FD }, { 0, CHAN_FD + 1, UINT32_MAX },
-	    ALWAYS, 0 },
-	{ SYS_sendmsg, 0, { CHAN_FD }, { 0, CHAN_FD + 1, UINT32_MAX },
-	    ALWAYS, 0 },
+	{ SYS_recvmsg, 0, { CHAN_FD, OTHER_CHANNEL }, { 0, CHAN_FD + 1,
+	    UINT32_MAX }, ALWAYS, 0 },
+	{ SYS_sendmsg, 0, { CHAN_FD, OTHER_CHANNEL }, { 0, CHAN_FD + 1,
+	    UINT32_MAX }, ALWAYS, 0 },
 	{ SYS_fcntl, 1, { F_GET_SEALS }, { F_DUPFD, F_SETFL, F_SETOWN,
 	    F_ADD_SEALS }, ALWAYS, 0 },
 	{ SYS_mmap, 2, { PROT_READ | PROT_WRITE, PROT_READ },

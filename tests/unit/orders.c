@@ -13,9 +13,10 @@
 #include "kernels/cpu.h"
 #include "layers/extent.h"
 #include "shm/layout.h"
-#include "worker/orders/orders.h"
+#include "worker/orders/team.h"
 
 static struct worker w;
+static struct team team;
 static struct par par = { .nthreads = 1 };
 static struct err err;
 
@@ -51,6 +52,7 @@ static void
 start(void)
 {
 	memset(&w, 0, sizeof(w));
+	team_init(&team, &w, NULL);
 	w.sc.par = &par;
 	w.sc.dev = &device_cpu;
 	w.sc.ledger = &w.ledger;

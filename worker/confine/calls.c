@@ -166,7 +166,7 @@ masked_arg(unsigned n, uint32_t mask, int value)
 }
 
 static int
-allow(scmp_filter_ctx ctx, const struct permission *p)
+allow_on(scmp_filter_ctx ctx, const struct permission *p, int channel)
 {
 	struct scmp_arg_cmp arg = { 0 };
 
@@ -177,7 +177,7 @@ allow(scmp_filter_ctx ctx, const struct permission *p)
 		arg = masked_arg(2, PROT_EXEC, 0);
 		break;
 	case ON_CHANNEL:
-		arg = masked_arg(0, UINT32_MAX, CHAN_FD);
+		arg = masked_arg(0, UINT32_MAX, channel);
 		break;
 	case ON_OUTPUT:
 		arg = masked_arg(0, UINT32_MAX, CONFINE_OUTPUT_FD);
@@ -226,6 +226,18 @@ allow(scmp_filter_ctx ctx, const struct permission *p)
 	    p->rule != ANY, &arg);
 }
 
+static int
+allow(scmp_filter_ctx ctx, const struct permission *p, const int *channels,
+    unsigned nchannels)
+{
+	unsigned i, n = p->rule == ON_CHANNEL ? nchannels : 1;
+	int rc = 0;
+
+	for (i = 0; i < n && rc == 0; i++)
+		rc = allow_on(ctx, p, channels[i]);
+	return rc;
+}
+
 /* Read the program back from the file that libseccomp writes. */
 static int
 export_program(scmp_filter_ctx ctx, struct sock_filter **ret,
@@ -267,7 +279,7 @@ allow_rights(scmp_filter_ctx ctx, enum confine_step step, unsigned rights)
 		    (right_permissions[i].load_only &&
 		    step != CONFINE_BEFORE_LOAD))
 			continue;
-		rc = allow(ctx, &right_permissions[i].p);
+		rc = allow_on(ctx, &right_permissions[i].p, -1);
 		/* Two rights may list the same call. */
 		if (rc < 0 && rc != -EEXIST)
 			return rc;
@@ -279,7 +291,8 @@ allow_rights(scmp_filter_ctx ctx, enum confine_step step, unsigned rights)
  * architecture (32-bit on a 64-bit kernel) kill the process. */
 int
 confine_filter(enum confine_step step, unsigned rights,
-    struct sock_filter **ret, unsigned short *ret_n)
+    const int *channels, unsigned nchannels, struct sock_filter **ret,
+    unsigned short *ret_n)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
 	unsigned i;
@@ -290,10 +303,10 @@ confine_filter(enum confine_step step, unsigned rights,
 	rc = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH,
 	    SCMP_ACT_KILL_PROCESS);
 	for (i = 0; rc == 0 && i < NITEMS(permissions); i++)
-		rc = allow(ctx, &permissions[i]);
+		rc = allow(ctx, &permissions[i], channels, nchannels);
 	for (i = 0; rc == 0 && step == CONFINE_BEFORE_LOAD &&
 	    i < NITEMS(load_permissions); i++)
-		rc = allow(ctx, &load_permissions[i]);
+		rc = allow_on(ctx, &load_permissions[i], -1);
 	if (rc == 0)
 		rc = allow_rights(ctx, step, rights);
 	if (rc == 0)

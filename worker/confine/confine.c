@@ -43,6 +43,13 @@ struct landlock_handled {
 /* --- seccomp --- */
 
 static const struct confine *in_force;	/* read by the handler */
+static _Thread_local int channel = CHAN_FD;
+
+void
+confine_speak_on(int chan_fd)
+{
+	channel = chan_fd;
+}
 
 static const char *
 call_name(int nr)
@@ -61,7 +68,7 @@ static NORETURN void
 on_denied(int sig, siginfo_t *si, void *ucontext)
 {
 	struct wire_error we = { .kind = ERR_RUN, .rc = -EPERM };
-	struct chan chan = { .fd = CHAN_FD };
+	struct chan chan = { .fd = channel };
 
 	(void)sig;
 	(void)ucontext;
@@ -245,6 +252,15 @@ confine_threads(struct par *par, int32_t ret[CONFINE_NPARTS])
 struct confine *
 confine_open(const char *who, unsigned rights)
 {
+	const int channels[] = { CHAN_FD };
+
+	return confine_open_on(who, rights, channels, 1);
+}
+
+struct confine *
+confine_open_on(const char *who, unsigned rights, const int *channels,
+    unsigned nchannels)
+{
 	struct confine *c = calloc(1, sizeof(*c));
 	unsigned step;
 
@@ -255,8 +271,9 @@ confine_open(const char *who, unsigned rights)
 		c->error = -ECANCELED;
 	} else {
 		for (step = 0; step < CONFINE_NSTEPS && c->error == 0; step++)
-			c->error = confine_filter(step, rights,
-			    &c->step[step].filter, &c->step[step].n);
+			c->error = confine_filter(step, rights, channels,
+			    nchannels, &c->step[step].filter,
+			    &c->step[step].n);
 		confine_names(c);
 	}
 	return c;

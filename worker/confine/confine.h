@@ -45,6 +45,14 @@ enum {
  * memory; confine_before_load() accepts NULL and reports it. */
 struct confine *confine_open(const char *who, unsigned rights);
 
+/* The same for a worker that serves several channels. */
+struct confine *confine_open_on(const char *who, unsigned rights,
+    const int *channels, unsigned nchannels);
+
+/* The calling thread reports a denied call on this channel instead of
+ * CHAN_FD. */
+void confine_speak_on(int chan_fd);
+
 /* The first step, on every thread of par.  An io_uring must have restrictions,
  * because its requests bypass the filter.  A denied call is reported over the
  * channel as WIRE_ERROR, with its name, and ends the process.  ret[part]: 0 =

@@ -25,9 +25,10 @@ struct confine {
 };
 
 /* Make the program that allows the calls a worker needs from this step on, with
- * these rights (confine.h), and traps all others; -errno. */
+ * these rights and channels (confine.h), and traps all others; -errno. */
 int confine_filter(enum confine_step step, unsigned rights,
-    struct sock_filter **ret, unsigned short *ret_n);
+    const int *channels, unsigned nchannels, struct sock_filter **ret,
+    unsigned short *ret_n);
 
 /* Look up the names of all calls, while allocations are still allowed. */
 void confine_names(struct confine *c);

@@ -64,8 +64,9 @@ struct loader {
 	struct load_req req[LOAD_MAX_DEPTH];	/* request n is in n % depth */
 };
 
-static load_read_fn *read_hook;
-static void *read_hook_arg;
+/* Of the thread that loads. */
+static _Thread_local load_read_fn *read_hook;
+static _Thread_local void *read_hook_arg;
 
 void
 load_set_read_hook(load_read_fn *fn, void *arg)

@@ -1,7 +1,7 @@
 /* worker/orders/load.c - WIRE_CONFINE: open the device, confine this process.
  * WIRE_LOAD: open the stage, read its weights, confine this process further,
  * and say so. */
-#include "orders.h"
+#include "team.h"
 
 #include <string.h>
 
@@ -66,29 +66,6 @@ open_before(struct worker *w, struct err *reterr)
 	return 0;
 }
 
-static void
-run_one(void *arg)
-{
-	const struct all_threads *a = arg;
-
-	a->fn(a->arg, 0);
-}
-
-static void
-run_all(struct par *par, par_fn *fn, void *arg)
-{
-	struct worker *w = (struct worker *)(void *)((char *)par -
-	    offsetof(struct worker, all.par));
-
-	w->all.fn = fn;
-	w->all.arg = arg;
-	w->sc.par->run(w->sc.par, fn, arg);
-	par->nthreads = w->sc.par->nthreads;
-	if (w->sc.opened != NULL && w->sc.dev->each_thread != NULL)
-		par->nthreads += w->sc.dev->each_thread(w->sc.opened, run_one,
-		    &w->all);
-}
-
 int
 order_confine(struct worker *w, struct err *reterr)
 {
@@ -100,15 +77,16 @@ order_confine(struct worker *w, struct err *reterr)
 	    (rc = order_payload(w, &wc, sizeof(wc), 0, reterr)) < 0)
 		return order_refuse(w, reterr);
 	w->open_ns = event_now_ns();
+	team_open_begin(w);
 	if (wc.opens_device)
 		rc = open_before(w, reterr);
 	else if (w->sc.dev->explain != NULL)
 		rc = w->sc.dev->open(&dc, &w->sc.opened, reterr);
 	if (rc < 0)
 		return rc;
+	team_open_end(w);
 	w->open_ns = event_now_ns() - w->open_ns;
-	w->all.par = (struct par){ .run = run_all };
-	confine_before_load(w->confine, &w->all.par, w->confined);
+	team_meet(w, team_confine);
 	w->is_confined = 1;
 	return 0;
 }
@@ -153,7 +131,7 @@ order_load(struct worker *w, struct err *reterr)
 	r.registered = (uint32_t)st.registered;
 	r.device_ops = stage_placement(w->stage)->device_ops;
 	r.cpu_ops = stage_placement(w->stage)->cpu_ops;
-	confine_after_load(w->confine, w->confined);
-	memcpy(r.confined, w->confined, sizeof(r.confined));
+	team_meet(w, team_confine_further);
+	memcpy(r.confined, w->team->confined, sizeof(r.confined));
 	return report(&w->chan, WIRE_READY, &r, sizeof(r), reterr);
 }

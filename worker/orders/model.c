@@ -1,13 +1,13 @@
 /* worker/orders/model.c - WIRE_MODEL, WIRE_EXTENTS and WIRE_FILE: which part of
  * the model this worker holds, and the files that it reads it from. */
-#include "orders.h"
+#include "team.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <bsd/string.h>
-#include <bsd/unistd.h>
 
 #include "layers/hparams_check.h"
 
@@ -27,15 +27,16 @@ is_model_sane(const struct wire_model *m, const struct hparams *hp)
 
 /* "straddle: htp0 embedding layers 0-5", for ps and top. */
 static void
-set_title(const struct worker *w)
+set_title(struct worker *w)
 {
 	const struct wire_model *m = &w->sc.model;
-	char layers[SUBLAYERS_LEN];
+	char layers[SUBLAYERS_LEN], title[sizeof(w->title)];
 
 	sublayers_text(m->first_sublayer, m->nsublayers, layers);
-	setproctitle("-straddle: %s%s%s%s%s", w->sc.start.name,
+	snprintf(title, sizeof(title), "%s%s%s%s%s", w->sc.start.name,
 	    m->embedding ? " embedding" : "", layers[0] != '\0' ?
 	    " layers " : "", layers, m->head ? " head" : "");
+	team_set_title(w, title);
 }
 
 int

@@ -1,7 +1,9 @@
 /* worker/orders/orders.h - the coordinator's orders, carried out one by one.
- * Owns: struct worker, everything that one worker process has.  Called by
- * worker/main.c, in the order of shm/wire.h.
+ * Owns: struct worker, everything that one session has.  Called by
+ * worker/main.c, in the order of shm/wire.h, on the session's thread.
  *
+ *	team.c		WIRE_SHARE: further sessions of this process; what
+ *			they do together
  *	start.c		WIRE_START: settings, node, cores, threads, ledger
  *	model.c		WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE: its part of the model
  *	rings.c		WIRE_RINGS, WIRE_RENEW: its connections
@@ -23,6 +25,8 @@
 #include "worker/stage/procmem.h"
 #include "worker/stage/stage.h"
 
+struct team;
+
 struct worker {
 	struct chan chan;
 	struct chan_msg msg;		/* 64 KiB: not on the stack */
@@ -39,15 +43,9 @@ struct worker {
 	struct kernels kernels;
 	struct region status_map;
 	struct stage *stage;
-	struct procmem_files proc;
-	/* Threads to confine: the pool's and those of the device's own. */
-	struct all_threads {
-		struct par par;
-		par_fn *fn;		/* being run */
-		void *arg;
-	} all;
-	struct confine *confine;
-	int32_t confined[CONFINE_NPARTS];
+	struct team *team;		/* the sessions of this process */
+	struct procmem_files proc;	/* the process's */
+	char title[MAX_NAME + 2 * SUBLAYERS_LEN];	/* what it holds */
 	int is_confined;		/* WIRE_CONFINE was carried out */
 	uint64_t open_ns;		/* that its device took to open */
 	const char *untested;		/* why not; NULL = its device passed */
@@ -56,6 +54,10 @@ struct worker {
 	int leave;			/* the coordinator closed the channel */
 };
 
+/* A session without orders yet, on this channel. */
+void worker_init(struct worker *w, int chan_fd);
+
+int order_share(struct worker *w, struct err *reterr);
 int order_start(struct worker *w, struct err *reterr);
 /* Bind threads to cores now, if that had to wait for the load. */
 void order_pin_after_load(struct worker *w);

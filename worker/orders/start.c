@@ -1,6 +1,6 @@
 /* worker/orders/start.c - WIRE_START: settings, node, cores, threads,
  * ledger. */
-#include "orders.h"
+#include "team.h"
 
 #include <errno.h>
 #include <string.h>
@@ -48,6 +48,40 @@ when_pinned(const struct worker *w)
 	return PINNED_NEVER;
 }
 
+void
+worker_init(struct worker *w, int chan_fd)
+{
+	w->chan.fd = chan_fd;
+	w->bell_fd = -1;
+	w->status_map = (struct region)REGION_NONE;
+	w->proc = (struct procmem_files)PROCMEM_NONE;
+}
+
+/* The channels of further sessions come with as many messages as they need. */
+int
+order_share(struct worker *w, struct err *reterr)
+{
+	struct team *t = w->team;
+	struct wire_share ws;
+	unsigned i;
+	int rc;
+
+	if (w->sc.par != NULL || w->msg.nfds == 0 ||
+	    w->msg.nbytes != sizeof(ws))
+		return order_refuse(w, reterr);
+	memcpy(&ws, w->msg.buf, sizeof(ws));
+	if (ws.nsessions > MAX_SESSIONS || w->msg.nfds >= MAX_SESSIONS ||
+	    ws.nsessions < t->nhave + w->msg.nfds)
+		return order_refuse(w, reterr);
+	t->n = ws.nsessions;
+	for (i = 0; i < w->msg.nfds; i++) {
+		if ((rc = team_add(t, w->msg.fds[i], reterr)) < 0)
+			return rc;
+		w->msg.fds[i] = -1;
+	}
+	return t->nhave == t->n ? team_start(t, reterr) : 0;
+}
+
 int
 order_start(struct worker *w, struct err *reterr)
 {
@@ -60,7 +94,7 @@ order_start(struct worker *w, struct err *reterr)
 	struct procmem pm;
 	int rc;
 
-	if (w->sc.par != NULL ||
+	if (w->sc.par != NULL || w->team->nhave != w->team->n ||
 	    (rc = order_payload(w, ws, sizeof(*ws), 1, reterr)) < 0)
 		return order_refuse(w, reterr);
 	if (ws->version != WIRE_VERSION)
@@ -69,7 +103,7 @@ order_start(struct worker *w, struct err *reterr)
 		    WIRE_VERSION);
 	ws->name[MAX_NAME - 1] = ws->device[MAX_NAME - 1] =
 	    ws->port[MAX_NAME - 1] = '\0';
-	log_init(ws->name, ws->verbose);
+	log_init_thread(ws->name, ws->verbose);
 	memcpy(pc.cpus.bits, ws->cpus, sizeof(ws->cpus));
 	if (ws->threads < 1 || ws->threads > MAX_CPUS ||
 	    cpuset_count(&pc.cpus) == 0)
@@ -77,8 +111,7 @@ order_start(struct worker *w, struct err *reterr)
 	if ((rc = device_find(ws->device, &w->sc.dev, reterr)) < 0 ||
 	    (rc = place_self(ws, reterr)) < 0)
 		return rc;
-	w->confine = confine_open("its worker",
-	    device_rights(w->sc.dev->kind));
+	team_started(w->team, device_rights(w->sc.dev->kind));
 	if ((rc = region_attach_shared(w->msg.fds[0],
 	    sizeof(struct stage_status), &w->status_map, reterr)) < 0)
 		return rc;

@@ -14,8 +14,9 @@
 /* Page tables of the touched memory: 8 bytes for each page of 4096. */
 enum { TABLES = 512 };
 
-static struct wire_drill disk;	/* fault of the following load */
-static uint64_t nreads;
+/* The fault of this session's following load. */
+static _Thread_local struct wire_drill disk;
+static _Thread_local uint64_t nreads;
 
 /* The loader's read hook: the system's read with a fault. */
 static int64_t
