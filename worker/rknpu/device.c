@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <bsd/string.h>
 
 #include "config/log.h"
@@ -72,8 +71,15 @@ struct device {
 
 /* --- probe and open --- */
 
+/* VmRSS of /proc/self/status lags behind. */
+#define SMAPS		"/proc/self/smaps_rollup"
+
+/* Memory of the library, rounded up, so that plans do not differ from run to
+ * run. */
+#define STEP_BYTES	(512 * KIB)
+
 /* Of contexts, parts and views, here and in the library. */
-#define TABLES_BYTES	(512 * KIB)
+#define TABLES_BYTES	(256 * KIB)
 
 static int
 domain_of(const struct device_conf *dc)
@@ -124,7 +130,7 @@ rknpu_probe(const struct device_conf *dc, struct device_probe *ret,
 
 	(void)reterr;
 	memset(ret, 0, sizeof(*ret));
-	(void)meminfo_read_process(getpid(), "VmRSS", &before);
+	(void)meminfo_read(SMAPS, "Rss", &before);
 	if (npu_open(dc->session, dc->ledger, domain_of(dc), &n, &e) < 0) {
 		strlcpy(ret->reason, e.msg, sizeof(ret->reason));
 		return 0;
@@ -141,10 +147,11 @@ rknpu_probe(const struct device_conf *dc, struct device_probe *ret,
 	    n->release.driver : "unknown");
 	add_limits(n, ret);
 	add_files(n, ret);
-	if (before > 0 && meminfo_read_process(getpid(), "VmRSS", &after) == 0)
-		device_add_limit(ret, "library_bytes", 1, (after > before ?
-		    after - before : 0) + TABLES_BYTES, "growth of a worker "
-		    "that opens it, and 512 KiB for tables of its products");
+	if (before > 0 && meminfo_read(SMAPS, "Rss", &after) == 0)
+		device_add_limit(ret, "library_bytes", 1, ALIGN_UP(after >
+		    before ? after - before : 0, STEP_BYTES) + TABLES_BYTES,
+		    "growth of a worker that opens it, and 256 KiB for tables "
+		    "of its products");
 	npu_close(n);
 	return 0;
 }
