@@ -63,6 +63,7 @@ struct device {
 	uint32_t nspans;
 	struct npu_times times;
 	int is_proven;			/* the self-test is over */
+	unsigned nwarnings;		/* of products that were given up */
 	/* The span that runs. */
 	const struct npu_span *running;
 	const struct batch *batch;
@@ -383,6 +384,8 @@ rknpu_explain(struct device *d, const struct program *p, const struct op *op,
 
 /* --- spans --- */
 
+enum { MOST_WARNINGS = 3 };
+
 /* The NPU refuses a product: the host goes on with it, and the text is the
  * same. */
 static void
@@ -396,9 +399,13 @@ give_up(struct device *d, struct npu_op *o, const struct err *e)
 	snprintf(prefix, sizeof(prefix), "session %s: ", d->conf.session);
 	if (strncmp(why, prefix, strlen(prefix)) == 0)
 		why += strlen(prefix);
-	log_warnx("%s; products with %s run on the CPU from now on, with the "
-	    "same text", why, op->w->ext.name);
 	o->from_rows = 0;
+	if (d->nwarnings == MOST_WARNINGS)
+		log_warnx("the NPU refuses more products, which run on the CPU "
+		    "too; -v lists them");
+	(d->nwarnings++ < MOST_WARNINGS ? log_warnx : log_debug)("%s; products "
+	    "with %s run on the CPU from now on, with the same text", why,
+	    op->w->ext.name);
 }
 
 static int
@@ -576,7 +583,7 @@ free_all(struct device *d)
 {
 	uint32_t i;
 
-	if (d->npu != NULL && !calls_are_lost(d->npu->calls)) {
+	if (d->npu != NULL) {
 		for (i = 0; i < d->nops; i++)
 			product_close(&d->work, d->op[i].product);
 		npu_work_close(&d->work);
@@ -599,6 +606,8 @@ free_all(struct device *d)
 static int
 rknpu_reset(struct device *d, struct err *reterr)
 {
+	if (calls_are_lost(d->npu->calls))
+		return npu_hangs(d->npu, 0, reterr);
 	free_all(d);
 	mem_release(d->conf.ledger, MEM_COMPUTE, d->charged -
 	    d->npu->context_bytes);
@@ -613,7 +622,9 @@ rknpu_reset(struct device *d, struct err *reterr)
 static void
 rknpu_close(struct device *d)
 {
-	if (d == NULL)
+	/* A call that hangs may still return, and then uses all of this; the
+	 * memo goes on to blame it. */
+	if (d == NULL || (d->npu != NULL && calls_are_lost(d->npu->calls)))
 		return;
 	free_all(d);
 	npu_close(d->npu);

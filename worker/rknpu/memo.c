@@ -2,6 +2,7 @@
 #include "memo.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ note_end(void)
 {
 	static const int signals[] = { SIGABRT, SIGSEGV, SIGBUS, SIGILL,
 	    SIGFPE };
-	static int is_set;
+	static _Atomic int is_set;
 	struct sigaction sa = { .sa_handler = on_signal,
 	    .sa_flags = (int)SA_RESETHAND }, old;
 	unsigned i;
@@ -63,7 +64,7 @@ npu_memo_is_lost(const struct npu_memo *m, struct npu_shape s)
 	for (i = 0; i < MIN(m->nlost, (uint32_t)NPU_MEMO_LOST); i++)
 		if (is_same(m->lost[i], s))
 			return 1;
-	return 0;
+	return m->nlost >= NPU_MEMO_LOST;
 }
 
 struct npu_memo *
@@ -76,7 +77,7 @@ npu_memo_open(void *memo, size_t nbytes, unsigned *ret_new)
 	*ret_new = 0;
 	if (m == NULL || nbytes < sizeof(*m))
 		return NULL;
-	if (m->magic != MAGIC)
+	if (m->magic != MAGIC || m->nlost > NPU_MEMO_LOST)
 		memset(m, 0, sizeof(*m));
 	m->magic = MAGIC;
 	for (i = 0; i < NPU_CORES; i++) {
@@ -89,11 +90,12 @@ npu_memo_open(void *memo, size_t nbytes, unsigned *ret_new)
 	}
 	m->blamed = 0;
 	note_end();
-	for (i = 0; i < RKNN_DOMAINS; i++)
-		if (noted[i] == NULL) {
-			noted[i] = m;
+	for (i = 0; i < RKNN_DOMAINS; i++) {
+		struct npu_memo *none = NULL;
+
+		if (atomic_compare_exchange_strong(&noted[i], &none, m))
 			break;
-		}
+	}
 	return m;
 }
 

@@ -14,7 +14,7 @@ enum { NPU_MEMO_LOST = 12 };
 struct npu_memo {
 	uint32_t magic;
 	uint32_t blamed;		/* the library ended the process */
-	uint32_t nlost;			/* in lost[]; more are not kept */
+	uint32_t nlost;			/* in lost[] */
 	struct npu_shape busy[NPU_CORES];	/* m = 0: none */
 	struct npu_shape lost[NPU_MEMO_LOST];
 };
@@ -31,6 +31,8 @@ void npu_memo_end(struct npu_memo *m, unsigned core);
 /* If the process ends now, the calls in flight are why (or, with 0, are not). */
 void npu_memo_blame(struct npu_memo *m, int blame);
 
+/* Once NPU_MEMO_LOST are, all shapes are: the NPU is broken, and a session
+ * survives only so many workers. */
 int npu_memo_is_lost(const struct npu_memo *m, struct npu_shape s);
 
 #endif

@@ -335,7 +335,6 @@ run_slice(struct npu_run *run, struct npu_context *x, const struct slice *s)
 	const struct npu_mem *c = &run->w->c[run->core][run->class];
 	struct npu_core *core = &n->core[run->core];
 
-	npu_memo_begin(run->w->memo, run->core, x->shape);
 	if (bind(run, x, RKNPU_B, &s->b, &x->attr.B) < 0 ||
 	    bind(run, x, RKNPU_A, &s->a[run->class], &x->attr.A) < 0 ||
 	    bind(run, x, RKNPU_C, c, &x->attr.C) < 0)
@@ -348,7 +347,6 @@ run_slice(struct npu_run *run, struct npu_context *x, const struct slice *s)
 	if (npu_check(n, run->core, core->in, n->lib->rknn_mem_sync(
 	    n->owner.id, c->mem, RKNN_MEMORY_SYNC_FROM_DEVICE)) < 0)
 		return core->rc;
-	npu_memo_end(run->w->memo, run->core);
 	return 0;
 }
 
@@ -440,12 +438,16 @@ run_part(struct npu_run *run, const struct part *part)
 	const struct slice *s;
 	struct npu_context *x;
 	unsigned i;
+	int rc;
 
 	for (i = 0; i < run->p->cut.nslices; i++) {
 		s = &part->slice[i];
 		x = &core->ctx[s->ctx[run->class]];
-		if (run_slice(run, x, s) < 0)
-			return core->rc;
+		npu_memo_begin(run->w->memo, run->core, x->shape);
+		rc = run_slice(run, x, s);
+		npu_memo_end(run->w->memo, run->core);
+		if (rc < 0)
+			return rc;
 		if (run->p->cut.nslices == 1)
 			finish_slice(run, x, part);
 		else
