@@ -89,14 +89,14 @@ probe_device(struct chan *c, const struct device_ops *dev,
 	wt.npu_cores = p.npu_cores;
 	wt.npu_segment = p.npu_segment;
 	wt.npu_context_bytes = p.npu_context_bytes;
-	if ((rc = report(c, WIRE_TRAITS, &wt, sizeof(wt), reterr)) < 0)
-		return rc;
+	/* First the reason why there is none, which has no valid traits. */
 	memset(&wl, 0, sizeof(wl));
 	strlcpy(wl.name, "found", sizeof(wl.name));
 	wl.value = (uint64_t)p.found;
 	wl.known = 1;
 	strlcpy(wl.from, p.reason, sizeof(wl.from));
-	if ((rc = report(c, WIRE_LIMIT, &wl, sizeof(wl), reterr)) < 0)
+	if ((rc = report(c, WIRE_LIMIT, &wl, sizeof(wl), reterr)) < 0 ||
+	    (rc = report(c, WIRE_TRAITS, &wt, sizeof(wt), reterr)) < 0)
 		return rc;
 	for (i = 0; i < p.nlimits; i++) {
 		memset(&wl, 0, sizeof(wl));
