@@ -7,7 +7,7 @@
 #include "npu.h"
 
 /* Room for a thread's rows, as mat_kernel.ready_part. */
-enum { NPU_READY_BYTES = 512 << 10 };
+enum { NPU_READY_BYTES = 544 << 10 };
 
 /* Add to sum (nrows x (n1 - n0)) the products of columns [k0, k1), multiples of
  * NPU_ALIGN, where the rows' planes begin at column k0.  n0 and n1 are multiples of

@@ -12,10 +12,13 @@
  * computed; the rest is done in one order by npu_finish().  So the NPU and the
  * host give the same bits.
  *
- * One scale for a row makes the steps as coarse as its largest weights are large.
- * So a few weights of a row of one plane may be outliers, of up to 16 bits: the
- * plane has the nearest of its integers, a list has the rest, which npu_finish()
- * multiplies (dense and sparse, as in SqueezeLLM, arXiv 2306.07629).
+ * Accuracy: the error of a product is within twice that of the CPU's path of 8
+ * bits (root mean squares; unit/npu_error, tests/MEASURED.md).  Activations, of 15
+ * bits, take nearly nothing of that.  One scale for a row makes the steps as coarse
+ * as its largest weights are large; so a few weights of a row of one plane may be
+ * outliers, of up to 16 bits: the plane has the nearest of its integers, a list has
+ * the rest, which npu_finish() multiplies (dense and sparse, as in SqueezeLLM, arXiv
+ * 2306.07629).  Types of more than 8 bits have two planes.
  *
  * A packed matrix: the planes, each in the NPU's native layout of B (W's rows are
  * B's columns) with N and K padded by zeros, then the form, the scales and the

@@ -6,8 +6,9 @@
  *
  * Errors: of weights of every type that are encoded from random ones, or of a
  * model's matrices.  "cpu" has the file's weights and activations in blocks of 8
- * bits, whatever the type; "npu" is the product of LAYOUT_RKNPU.  Both are root mean
- * squares, relative to the exact products. */
+ * bits, whatever the type; "npu" is the product of LAYOUT_RKNPU.  Both are mean
+ * squares, relative to those of the exact products; the factor is that of their
+ * roots.  "out." are the outliers of 1000 weights. */
 #include <err.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,179 +17,32 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "kernels.h"
 #include "kernels/cpu.h"
-#include "kernels/rknpu/npu.h"
+#include "kernels/kernels.h"
 #include "kernels/types/dequant.h"
-#include "kernels/types/encode.h"
 #include "layers/gguf/gguf.h"
-#include "tests/support/gguf_encode.h"
 #include "tests/support/kernel_inputs.h"
+#include "tests/support/npu_error.h"
 
-enum { ROWS = 16, COLS = 64 };
-
-/* --- distributions --- */
-
-enum spread { GAUSS, STUDENT_4, CHANNELS, NSPREADS };
-static const char *const spread_name[] = { "Gauss", "Student 4",
-    "channels" };
-
-static double
-gauss(void)
-{
-	double u = ((double)(rand_u64() >> 11) + 1) * 0x1p-53;
-
-	return sqrt(-2 * log(u)) * cos(2 * M_PI * 0x1p-53 *
-	    (double)(rand_u64() >> 11));
-}
-
-static double
-student_4(void)
-{
-	double square = 0;
-	int i;
-
-	for (i = 0; i < 4; i++) {
-		double g = gauss();
-
-		square += g * g;
-	}
-	return gauss() / sqrt(square / 4);
-}
-
-/* CHANNELS: 1 of 256 columns is 30 times larger in each row. */
-static void
-fill(float *x, uint32_t k, enum spread s)
-{
-	uint32_t i;
-
-	for (i = 0; i < k; i++) {
-		x[i] = (float)(s == STUDENT_4 ? student_4() : gauss());
-		if (s == CHANNELS && i % 256 == 77 % k)
-			x[i] *= 30;
-	}
-}
-
-/* --- errors --- */
-
-struct errors {
-	double cpu, npu, exact;		/* sums of squares */
-	uint64_t noutliers, nweights;
-};
+enum { COLS = 64 };	/* rows of random weights */
 
 static void
-encode_row(uint32_t type, uint8_t *to, const float *w, uint32_t k)
+print_errors(const struct npu_errors *e)
 {
-	const struct quant_info *info = quant_info(type);
-	uint32_t i;
-
-	if (encode[type] != NULL)
-		encode[type](to, w, k);
-	else
-		for (i = 0; i < k; i += info->block, to += info->bytes)
-			encode_block(type, to, w + i);
-}
-
-/* The product of a row of activations in blocks of 8 bits. */
-static double
-cpu_dot(const struct kernels *host, const float *w, const float *x,
-    uint32_t k)
-{
-	struct act_q8 q[512];
-	double sum = 0;
-	uint32_t k0, n, i;
-
-	for (k0 = 0; k0 < k; k0 += n) {
-		n = MIN(k - k0, 512 * 32);
-		host->quantize_q8(q, x + k0, n);
-		for (i = 0; i < n; i++)
-			sum += (double)q[i / 32].d * w[k0 + i] * (int8_t)
-			    (q[i / 32].q[i % 32] - host->act_bias);
-	}
-	return sum;
-}
-
-static void
-count_outliers(const struct mat *w, struct errors *e)
-{
-	struct npu_mat m;
-	uint64_t i;
-
-	npu_mat(w, &m);
-	e->nweights += (uint64_t)w->n * w->k;
-	for (i = 0; i < (uint64_t)w->n * m.noutliers; i++)
-		e->noutliers += m.outlier[i].more != 0;
-}
-
-/* Add the errors of n rows of weights, as in the file. */
-static void
-add_errors(uint32_t type, const uint8_t *src, uint32_t n, uint32_t k,
-    enum spread spread, struct errors *e)
-{
-	uint64_t ldx = act_row_bytes(ACT_F32, k) / sizeof(float);
-	struct kernels host, npu;
-	float *x = calloc(ROWS * ldx, sizeof(float));
-	float *w = calloc(k, sizeof(float)), *y = calloc(ROWS * n, 4);
-	struct mat mat = { NULL, n, k, type };
-	void *data;
-	uint32_t i, j, c;
-
-	kernels_init(&host, cpu_flags());
-	kernels_init(&npu, cpu_flags());
-	kernels_set_layout(&npu, LAYOUT_RKNPU);
-	mat.data = data = calloc(1, npu.mat[type].packed_bytes(n, k));
-	npu.mat[type].pack(data, src, 0, n, n, k);
-	for (i = 0; i < ROWS; i++)
-		fill(x + i * ldx, k, spread);
-	npu.mat[type].matmul(y, n, x, NULL, &mat, NULL, ROWS, 0, n);
-	for (j = 0; j < n; j++) {
-		dequant[type](w, src + j * quant_row_bytes(type, k), k);
-		for (i = 0; i < ROWS; i++) {
-			const float *row = x + i * ldx;
-			double exact = 0, cpu = cpu_dot(&host, w, row, k);
-
-			for (c = 0; c < k; c++)
-				exact += (double)w[c] * row[c];
-			e->exact += exact * exact;
-			e->cpu += (cpu - exact) * (cpu - exact);
-			e->npu += (y[i * n + j] - exact) *
-			    (y[i * n + j] - exact);
-		}
-	}
-	count_outliers(&mat, e);
-	free(data);
-	free(x);
-	free(w);
-	free(y);
-}
-
-static void
-print_errors(const struct errors *e)
-{
-	printf(" %8.4f %8.4f %6.2f %8.2f\n", 100 * sqrt(e->cpu / e->exact),
-	    100 * sqrt(e->npu / e->exact), sqrt(e->npu / e->cpu),
-	    1e3 * (double)e->noutliers / (double)e->nweights);
+	printf(" %8.1e %8.1e %6.2f %8.2f\n", e->cpu / e->exact, e->npu /
+	    e->exact, sqrt(e->npu / e->cpu), 1e3 * (double)e->noutliers /
+	    (double)e->nweights);
 }
 
 static void
 errors_of(uint32_t type, uint32_t k, enum spread weights, enum spread acts)
 {
-	uint64_t row_bytes = quant_row_bytes(type, k);
-	uint8_t *src = malloc(COLS * row_bytes);
-	float *w = malloc(k * sizeof(*w));
-	struct errors e = { 0 };
-	uint32_t j;
+	struct npu_errors e = { 0 };
 
-	for (j = 0; j < COLS; j++) {
-		fill(w, k, weights);
-		encode_row(type, src + j * row_bytes, w, k);
-	}
-	add_errors(type, src, COLS, k, acts, &e);
+	npu_errors_random(type, COLS, k, weights, acts, &e);
 	printf("%-7s %6u %-10s %-10s", quant_info(type)->name, k,
 	    spread_name[weights], spread_name[acts]);
 	print_errors(&e);
-	free(src);
-	free(w);
 }
 
 #define TYPE(NAME, ...)	QUANT_##NAME,
@@ -204,7 +58,7 @@ random_errors(void)
 	uint32_t t, i, j;
 
 	printf("%-7s %6s %-10s %-10s %8s %8s %6s %8s\n", "type", "K", "weights",
-	    "rows", "cpu, %", "npu, %", "factor", "out./1000");
+	    "rows", "cpu", "npu", "factor", "out./1000");
 	for (t = 0; t < NITEMS(types); t++)
 		for (i = 0; i < NITEMS(ks); i++)
 			for (j = 0; j < NITEMS(both); j++)
@@ -226,7 +80,7 @@ model_errors(const char *path)
 	if (gguf_open(path, &g, &e) < 0)
 		errx(1, "%s", e.msg);
 	printf("%-28s %-5s %6s %6s %-10s %8s %8s %6s %8s\n", "tensor", "type",
-	    "N", "K", "rows", "cpu, %", "npu, %", "factor", "out./1000");
+	    "N", "K", "rows", "cpu", "npu", "factor", "out./1000");
 	for (i = 0; i < g->ntensors; i++) {
 		t = &g->tensor[i];
 		row_bytes = quant_row_bytes(t->type, t->ne[0]);
@@ -238,9 +92,9 @@ model_errors(const char *path)
 		    (off_t)t->offset) != (ssize_t)(n * row_bytes))
 			err(1, "%s", path);
 		for (s = 0; s < NSPREADS; s++) {
-			struct errors sum = { 0 };
+			struct npu_errors sum = { 0 };
 
-			add_errors(t->type, src, n, (uint32_t)t->ne[0], s,
+			npu_errors_add(t->type, src, n, (uint32_t)t->ne[0], s,
 			    &sum);
 			printf("%-28s %-5s %6u %6u %-10s", t->name,
 			    quant_info(t->type)->name, n, (uint32_t)t->ne[0],
@@ -289,8 +143,8 @@ speed_of(const struct kernels *k, uint32_t type, uint32_t m)
 
 		for (i = 0; i < kern->tile; i++) {
 			if (n == 0 && i == 0) {
-				fill(f, SPEED_K, GAUSS);
-				encode_row(type, src, f, SPEED_K);
+				spread_fill(f, SPEED_K, GAUSS);
+				npu_encode_row(type, src, f, SPEED_K);
 			}
 			memcpy(tile + i * row_bytes, src, row_bytes);
 		}
@@ -300,7 +154,7 @@ speed_of(const struct kernels *k, uint32_t type, uint32_t m)
 		free(tile);
 	}
 	for (i = 0; i < m; i++) {
-		fill(f, SPEED_K, GAUSS);
+		spread_fill(f, SPEED_K, GAUSS);
 		if (kern->act == ACT_Q8)
 			k->quantize_q8((void *)(x + i * ldx), f, SPEED_K);
 		else

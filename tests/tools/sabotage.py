@@ -446,6 +446,51 @@ row("domain: a message of any length", "kernels/hexagon/main.c",
     "if (q->nbufs > HXQ_MAX_BUFS)",
     "unit/hexagon")
 
+# --- matrices of Rockchip's NPU ---
+
+row("npu: segments of K are not laid out alone", "kernels/rknpu/npu.c",
+    "uint32_t k0 = k - k % w->form.segment, cols",
+    "uint32_t k0 = 0, cols",
+    "unit/npu_mat")
+row("npu: any bytes are a form", "kernels/rknpu/npu.c",
+    "if ((form.tile_cols != 32 && form.tile_cols != 16) ||\n"
+    "	    form.segment == 0 || form.segment % NPU_ALIGN != 0)",
+    "if (form.tile_cols == 0)",
+    "unit/npu_mat")
+row("npu: the rest of an outlier is left out", "kernels/rknpu/npu.c",
+    "if (w->noutliers > 0)\n			s +=",
+    "if (w->noutliers > 1000)\n			s +=",
+    "unit/npu_mat")
+row("npu: steps may be denormal", "kernels/rknpu/npu.c",
+    "if (most < NPU_MOST * FLT_MIN)", "if (most == 0)",
+    "unit/npu_mat")
+row("npu: weights with Inf become zeros", "kernels/rknpu/pack.c",
+    "put_zeros(p, row, NAN);", "put_zeros(p, row, 0);",
+    "unit/npu_mat")
+row("npu: an outlier has more than 16 bits", "kernels/rknpu/pack.c",
+    "fmaxf(top * 127 / 32767, 127 * FLT_MIN)", "127 * FLT_MIN",
+    "unit/npu_mat")
+row("npu: old outliers stay in a list", "kernels/rknpu/pack.c",
+    "	memset(o, 0, p->m.noutliers * sizeof(*o));\n"
+    "	for (k0 = 0;", "	for (k0 = 0;",
+    "unit/npu_mat")
+row("npu: the largest weight sets the steps", "kernels/rknpu/pack.c",
+    "#define LIMIT_RMS	3.0", "#define LIMIT_RMS	300.0",
+    "unit/npu_error")
+row("npu: steps of MXFP4 are no powers of two", "kernels/rknpu/pack.c",
+    "if (s->type == QUANT_MXFP4)", "if (s->type == QUANT_NTYPES)",
+    "unit/npu_error")
+row("npu: partial sums overflow", "kernels/rknpu/sums.h",
+    "SUMS_K = 1024", "SUMS_K = 4096",
+    "unit/npu_mat")
+row("npu: rounded rows of another address are used", "kernels/rknpu/matmul.c",
+    "int made = r->made && r->x == x &&", "int made = r->made &&",
+    "unit/npu_mat")
+row("npu: rows beyond the room are kept", "kernels/rknpu/matmul.c",
+    "	if (ready != NULL && at_once < m)\n"
+    "		made = ready->made = 0;\n", "",
+    "unit/npu_mat")
+
 # --- Rockchip's runtime ---
 
 row("rknpu: the helper of 2.0 is called", "worker/rknpu/lib.c",
