@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -64,36 +65,48 @@ limit_of_files(void)
 	return r.rlim_cur;
 }
 
-int
-rknn_load(const struct rknn_lib **ret, struct err *reterr)
+static int
+load(struct err *reterr)
 {
 	const char *missing;
 	Dl_info info;
 	void *so, *p;
 
-	if (lib.so == NULL) {
-		if ((so = dlopen(RKNN_LIBRARY, RTLD_NOW)) == NULL)
-			return err_set(reterr, ERR_RUN, -ENOENT, "looked for "
-			    RKNN_LIBRARY ": %.120s; it comes with Rockchip's "
-			    "rknn-toolkit2 (rknpu2/runtime/Linux): copy its "
-			    "aarch64 file to /usr/lib", dlerror());
-		if ((missing = find_functions(so)) != NULL) {
-			dlclose(so);
-			return err_set(reterr, ERR_RUN, -ENOENT, RKNN_LIBRARY
-			    " has no %s: it is too old, install 1.6.0 or "
-			    "newer, best 2.3.2", missing);
-		}
-		lib.at_least = release_by_functions();
-		if (lib.at_least < RKNN_2_1)
-			lib.rknn_B_normal_layout_to_native_layout = NULL;
-		memcpy(&p, &lib.rknn_query, sizeof(p));
-		if (dladdr(p, &info) != 0)
-			strlcpy(lib.path, info.dli_fname, sizeof(lib.path));
-		lib.max_files = limit_of_files();
-		lib.so = so;
+	if (lib.so != NULL)
+		return 0;
+	if ((so = dlopen(RKNN_LIBRARY, RTLD_NOW)) == NULL)
+		return err_set(reterr, ERR_RUN, -ENOENT, "looked for "
+		    RKNN_LIBRARY ": %.120s; it comes with Rockchip's "
+		    "rknn-toolkit2 (rknpu2/runtime/Linux): copy its "
+		    "aarch64 file to /usr/lib", dlerror());
+	if ((missing = find_functions(so)) != NULL) {
+		dlclose(so);
+		return err_set(reterr, ERR_RUN, -ENOENT, RKNN_LIBRARY
+		    " has no %s: it is too old, install 1.6.0 or "
+		    "newer, best 2.3.2", missing);
 	}
-	*ret = &lib;
+	lib.at_least = release_by_functions();
+	if (lib.at_least < RKNN_2_1)
+		lib.rknn_B_normal_layout_to_native_layout = NULL;
+	memcpy(&p, &lib.rknn_query, sizeof(p));
+	if (dladdr(p, &info) != 0)
+		strlcpy(lib.path, info.dli_fname, sizeof(lib.path));
+	lib.max_files = limit_of_files();
+	lib.so = so;
 	return 0;
+}
+
+int
+rknn_load(const struct rknn_lib **ret, struct err *reterr)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	int rc;
+
+	pthread_mutex_lock(&mutex);
+	rc = load(reterr);
+	pthread_mutex_unlock(&mutex);
+	*ret = &lib;
+	return rc;
 }
 
 /* --- the release --- */

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "kernels/rknpu/npu.h"
 #include "lock.h"
@@ -45,6 +47,21 @@ npu_hangs(const struct npu *n, unsigned core, struct err *reterr)
 	    call : RKNN_LIBRARY, core);
 }
 
+/* Nobody has reported that the library makes contexts and memory for several
+ * domains at once: sessions of one process take turns.  A call that never returns
+ * keeps its turn. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+static int
+take_turn(void)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += (time_t)(CALL_NS / UINT64_C(1000000000));
+	return -pthread_mutex_timedlock(&turn, &end);
+}
+
 int
 npu_do(struct npu *n, unsigned core, void (*fn)(void *arg), void *arg,
     struct err *reterr)
@@ -53,12 +70,18 @@ npu_do(struct npu *n, unsigned core, void (*fn)(void *arg), void *arg,
 
 	if (calls_are_lost(n->calls))
 		return npu_hangs(n, core, reterr);
+	if (take_turn() < 0)
+		return err_set(reterr, ERR_RUN, -ETIMEDOUT, "session %s: "
+		    "another session of its worker has waited for the NPU's "
+		    "library for %d s", n->session, (int)(CALL_NS /
+		    UINT64_C(1000000000)));
 	c->rc = 0;
 	calls_post(n->calls, core, fn, arg);
 	if (calls_wait(n->calls, core, event_now_ns() + CALL_NS) < 0) {
 		calls_give_up(n->calls);
 		return npu_hangs(n, core, reterr);
 	}
+	pthread_mutex_unlock(&turn);
 	if (c->rc < 0 && reterr != NULL)
 		*reterr = c->err;
 	return c->rc;
