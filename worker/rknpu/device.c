@@ -195,7 +195,8 @@ rknpu_open(const struct device_conf *dc, struct device **ret,
 		    "no memory for device rknpu", dc->session);
 	d->conf = *dc;
 	take_memo(d);
-	if ((rc = device_cpu.open(dc, &d->host, reterr)) < 0 ||
+	if ((rc = npu_times_init(&d->times, reterr)) < 0 ||
+	    (rc = device_cpu.open(dc, &d->host, reterr)) < 0 ||
 	    (rc = npu_open(dc->session, dc->ledger, domain_of(dc), &d->npu,
 	    reterr)) < 0 ||
 	    (rc = charge(d, d->npu->context_bytes, "the first context of the "
@@ -374,7 +375,7 @@ rknpu_explain(struct device *d, const struct program *p, const struct op *op,
 		return rc;
 	}
 	if (rc > 0)
-		npu_time_text(npu_find_time(&d->times, op->w), ret,
+		npu_time_text(&d->times, npu_find_time(&d->times, op->w), ret,
 		    REASON_LEN);
 	else
 		snprintf(ret, REASON_LEN, "on the CPU: %.*s", REASON_LEN - 20,
@@ -433,7 +434,8 @@ prepare_op(struct device *d, uint32_t i, const struct device_buf *kv,
 		    o->product, &e);
 	if (o->product != NULL && rc >= 0)
 		o->from_rows = !d->is_proven ? 1 :
-		    npu_choose(npu_find_time(&d->times, op->w));
+		    npu_choose(&d->times, npu_find_time(&d->times,
+		    op->w));
 	if (rc == -ETIMEDOUT || rc == -EBADMSG) {
 		*reterr = e;
 		return rc;
@@ -597,7 +599,8 @@ free_all(struct device *d)
 	d->weight = NULL;
 	d->op = NULL;
 	d->span = NULL;
-	d->times = (struct npu_times){ 0 };
+	d->times.of = NULL;
+	d->times.n = 0;
 	d->nweights = d->nops = d->nspans = 0;
 	d->p = NULL;
 	host_mem_close(&d->mem);

@@ -10,6 +10,8 @@
 #include "config/words.h"
 #include "shm/event.h"
 
+#define FROM	"STRADDLE_RKNPU_FROM"
+
 /* The host's product on all threads. */
 struct twin {
 	struct par *par;
@@ -181,16 +183,33 @@ npu_time_npu(const struct npu_time *t, uint32_t nrows)
 
 /* The least number of rows from which the NPU is faster; 0 = none. */
 uint32_t
-npu_choose(const struct npu_time *t)
+npu_choose(const struct npu_times *ts, const struct npu_time *t)
 {
-	const char *fixed = secure_getenv("STRADDLE_RKNPU_FROM");
 	uint32_t nrows;
 
-	if (fixed != NULL)
-		return (uint32_t)strtoul(fixed, NULL, 10);
+	if (ts->fixed >= 0)
+		return (uint32_t)ts->fixed;
 	for (nrows = 1; nrows <= MAX_BATCH; nrows++)
 		if (npu_time_npu(t, nrows) < npu_time_host(t, nrows))
 			return nrows;
+	return 0;
+}
+
+int
+npu_times_init(struct npu_times *ts, struct err *reterr)
+{
+	const char *text = secure_getenv(FROM);
+	char *end;
+	long n;
+
+	ts->fixed = -1;
+	if (text == NULL)
+		return 0;
+	n = strtol(text, &end, 10);
+	if (*text == '\0' || *end != '\0' || n < 0 || n > UINT32_MAX)
+		return err_set(reterr, ERR_USAGE, -EINVAL, FROM ": '%.32s' is "
+		    "no number of rows: write 1 or more, or 0 for none", text);
+	ts->fixed = n;
 	return 0;
 }
 
@@ -222,7 +241,7 @@ npu_measure(struct npu_times *ts, struct npu_work *work, struct par *par,
 	if ((rc = run_trial(work, par, w, product, t, reterr)) < 0)
 		return rc;
 	ts->n++;
-	if ((from = npu_choose(t)) > 0)
+	if ((from = npu_choose(ts, t)) > 0)
 		log_debug("products of %u x %u run on the NPU from %u row%s "
 		    "on", t->n, t->k, from, from > 1 ? "s" : "");
 	else
@@ -260,10 +279,11 @@ npu_measure_zeros(struct npu_times *ts, struct npu_work *work,
 }
 
 void
-npu_time_text(const struct npu_time *t, char *ret, size_t len)
+npu_time_text(const struct npu_times *ts, const struct npu_time *t, char *ret,
+    size_t len)
 {
 	static const uint32_t rows[] = { 1, 8, 128 };
-	const uint32_t from = npu_choose(t);
+	const uint32_t from = npu_choose(ts, t);
 	double npu, host;
 	uint32_t i;
 

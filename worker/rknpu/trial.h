@@ -18,7 +18,11 @@ struct npu_time {
 struct npu_times {
 	struct npu_time *of;		/* [n] */
 	uint32_t n;
+	int64_t fixed;			/* the user's number of rows; -1 = none */
 };
+
+/* Read STRADDLE_RKNPU_FROM into fixed.  -EINVAL: it is no number. */
+int npu_times_init(struct npu_times *ts, struct err *reterr);
 
 /* The times of w's shape; NULL = not measured. */
 const struct npu_time *npu_find_time(const struct npu_times *ts,
@@ -41,9 +45,10 @@ uint64_t npu_time_host(const struct npu_time *t, uint32_t nrows);
 
 /* The least number of rows from which the NPU is faster, or the user's; 0 =
  * never. */
-uint32_t npu_choose(const struct npu_time *t);
+uint32_t npu_choose(const struct npu_times *ts, const struct npu_time *t);
 
 /* "1 row: CPU (0.03 ms, NPU 0.4); ...", of 1, 8 and 128 rows. */
-void npu_time_text(const struct npu_time *t, char *ret, size_t len);
+void npu_time_text(const struct npu_times *ts, const struct npu_time *t,
+    char *ret, size_t len);
 
 #endif
