@@ -395,6 +395,7 @@ give_up(struct device *d, struct npu_op *o, const struct err *e)
 	const struct op *op = &d->p->op[o->at];
 	const char *why = e->msg;
 	char prefix[MAX_NAME + 16];
+	void (*warn)(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 	/* The message will begin with the session's name. */
 	snprintf(prefix, sizeof(prefix), "session %s: ", d->conf.session);
@@ -404,8 +405,10 @@ give_up(struct device *d, struct npu_op *o, const struct err *e)
 	if (d->nwarnings == MOST_WARNINGS)
 		log_warnx("the NPU refuses more products, which run on the CPU "
 		    "too; -v lists them");
-	(d->nwarnings++ < MOST_WARNINGS ? log_warnx : log_debug)("%s; products "
-	    "with %s run on the CPU from now on, with the same text", why,
+	warn = d->nwarnings++ < MOST_WARNINGS ? log_warnx : log_debug;
+	/* Two messages, because long ones are cut. */
+	warn("%s", why);
+	warn("products with %s run on the CPU from now on, with the same text",
 	    op->w->ext.name);
 }
 
