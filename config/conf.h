@@ -32,6 +32,8 @@ struct session_conf {
 				 * device has */
 	int iommu_domain;	/* of an NPU: its number; -1 = the first that
 				 * no other session has, by conf_check() */
+	char process[MAX_NAME];	/* sessions with the same name here share a
+				 * worker process; "" = one of its own */
 	char where[128];	/* "demo.conf:7" or "-s #1": for messages */
 };
 
@@ -168,6 +170,10 @@ int conf_parse_session_spec(const char *spec, const char *where,
 /* Check c as a whole: ranges, contradictions, core lists (see cores.h).  Adds a
  * CPU session if there is none and names the sessions without a name. */
 int conf_check(struct conf *c, struct err *reterr);
+
+/* 1 = both are served by one worker process; after conf_check(). */
+int conf_shares_worker(const struct session_conf *a,
+    const struct session_conf *b);
 
 /* The union of all sessions' cores, after conf_check(). */
 void conf_cores(const struct conf *c, struct cpuset *ret);

@@ -148,6 +148,59 @@ check_domains(struct conf *c, struct err *reterr)
 	return 0;
 }
 
+int
+conf_shares_worker(const struct session_conf *a, const struct session_conf *b)
+{
+	return a == b || (a->process[0] != '\0' &&
+	    strcmp(a->process, b->process) == 0);
+}
+
+/* All sessions on s's kind are served by one process: that of the first one that
+ * names it, or one called after the kind. */
+static int
+share_kind(struct conf *c, struct session_conf *s, struct err *reterr)
+{
+	struct session_conf *t;
+	const char *name = NULL;
+	unsigned n = 0;
+
+	for (t = c->session; t < c->session + c->nsessions; t++) {
+		if (strcmp(t->device, s->device) != 0)
+			continue;
+		n++;
+		if (name == NULL && t->process[0] != '\0')
+			name = t->process;
+	}
+	if (s->process[0] != '\0' && strcmp(s->process, name) != 0)
+		return err_set(reterr, ERR_USAGE, -EINVAL, "process: all "
+		    "sessions on %s are served by one, and another session "
+		    "names it %s", s->device, name);
+	if (s->process[0] == '\0' && (n > 1 || name != NULL))
+		strlcpy(s->process, name != NULL ? name : s->device,
+		    sizeof(s->process));
+	return 0;
+}
+
+static int
+check_processes(struct conf *c, struct err *reterr)
+{
+	struct session_conf *s;
+	int rc = 0;
+
+	for (s = c->session; s < c->session + c->nsessions; s++) {
+		if (device_shares_process(s->device))
+			rc = share_kind(c, s, reterr);
+		else if (s->process[0] != '\0' &&
+		    device_needs_process(s->device))
+			rc = err_set(reterr, ERR_USAGE, -EINVAL, "process: a "
+			    "session on %s has a process of its own: leave it "
+			    "out", s->device);
+		if (rc < 0)
+			return fail_session(s, reterr, rc);
+	}
+	return 0;
+}
+
 static int
 check_sessions(struct conf *c, struct err *reterr)
 {
@@ -171,6 +224,8 @@ check_sessions(struct conf *c, struct err *reterr)
 		}
 	}
 	share_quota(c);
+	if ((rc = check_processes(c, reterr)) < 0)
+		return rc;
 	return check_domains(c, reterr);
 }
 

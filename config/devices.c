@@ -16,7 +16,8 @@ struct kind {
 	unsigned rights;		/* DEVICE_RIGHT_* */
 	const char *cores;		/* by default; NULL = all */
 	unsigned iommu_domains;
-	int shares_process;
+	int shares_process;		/* all its sessions: one worker */
+	int needs_process;		/* of its own for each session */
 	struct {
 		const char *name;
 		int sized;		/* its domain's size can be set */
@@ -26,7 +27,8 @@ struct kind {
 static const struct kind kinds[] = {
 	{ .name = "cpu", .on_cores = 1, .no_limits = 1 },
 	{ .name = "hexagon", .port = { { "emulated", 1 }, { "fastrpc", 0 } },
-	    .rights = DEVICE_RIGHT_EMULATOR | DEVICE_RIGHT_DSP },
+	    .rights = DEVICE_RIGHT_EMULATOR | DEVICE_RIGHT_DSP,
+	    .needs_process = 1 },
 	{ .name = "ascend" },
 	/* The rest of a layer runs on the session's cores, and the slowest one
 	 * decides. */
@@ -84,6 +86,14 @@ device_iommu_domains(const char *kind)
 	const struct kind *k = find_kind(kind);
 
 	return k != NULL ? k->iommu_domains : 0;
+}
+
+int
+device_needs_process(const char *kind)
+{
+	const struct kind *k = find_kind(kind);
+
+	return k != NULL && k->needs_process;
 }
 
 int

@@ -29,6 +29,9 @@ unsigned device_iommu_domains(const char *kind);
 /* 1 if all sessions on the kind share one worker process. */
 int device_shares_process(const char *kind);
 
+/* 1 if a session on this kind cannot share its worker process with another. */
+int device_needs_process(const char *kind);
+
 /* 1 if the only limit of the kind is the host's memory, so that no worker has to
  * be asked for limits; 0 for unknown kinds. */
 int device_has_no_limits(const char *kind);

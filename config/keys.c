@@ -256,6 +256,20 @@ add_text(struct text_list *field, const char *text, struct err *reterr)
 	return 0;
 }
 
+/* A name that only has to equal others. */
+static int
+set_name(char *field, const char *text, struct err *reterr)
+{
+	size_t n = strspn(text, name_chars);
+
+	if (n == 0 || n >= MAX_NAME || text[n] != '\0')
+		return err_set(reterr, ERR_USAGE, -EINVAL, "'%.64s' is not a "
+		    "name: write 1 to %d letters, digits, '_', '.' and '-'",
+		    text, MAX_NAME - 1);
+	strlcpy(field, text, MAX_NAME);
+	return 0;
+}
+
 int
 key_set(const struct setting *s, void *base, const char *text,
     struct err *reterr)
@@ -285,6 +299,8 @@ key_set(const struct setting *s, void *base, const char *text,
 		return set_priority(field, text, reterr);
 	case KEY_PORT:
 		return set_port(field, text, reterr);
+	case KEY_NAME:
+		return set_name(field, text, reterr);
 	case KEY_SIZE:
 		return set_size(s, field, text, reterr);
 	case KEY_PATH:
@@ -390,6 +406,7 @@ is_unset(const struct setting *s, const void *base)
 		return !session->cap_given;
 	case KEY_CORES:
 	case KEY_PORT:
+	case KEY_NAME:
 		return *field == '\0';
 	case KEY_SIZE:
 		return *(const uint64_t *)(const void *)field == 0;
@@ -448,6 +465,7 @@ key_format(const struct setting *s, const void *base, char buf[KEY_VALUE_LEN])
 	case KEY_DEVICE:
 	case KEY_CORES:
 	case KEY_PORT:
+	case KEY_NAME:
 		strlcpy(buf, field, KEY_VALUE_LEN);
 		break;
 	case KEY_PATH:

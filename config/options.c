@@ -234,7 +234,8 @@ static const struct setting settings[] = {
 	  .help = "one session; repeatable; replaces the sessions of the "
 	    "file: [NAME=]DEVICE{session}\n4*DEVICE,... makes four equal "
 	    "ones.\nDEVICE is cpu, hexagon, rknpu, or null (for tests); port "
-	    "and domain are for hexagon, iommu_domain is for rknpu. LIST is 0-3,6 or big or little; SIZE is "
+	    "and domain are for hexagon, iommu_domain is for rknpu. Sessions "
+	    "with the same process share one worker. LIST is 0-3,6 or big or little; SIZE is "
 	    "3.5GiB or 512MiB" },
 	{ TOP("context"), OPT(ALL, 0, "ctx", "N"),
 	  INT(ctx_tok, CTX_TRAINED, LIMIT_CONTEXT, CTX_DEFAULT),
@@ -300,6 +301,7 @@ static const struct setting settings[] = {
 	  .lo = 64 * MIB, .hi = DOMAIN_MAX },
 	{ SESSION("iommu_domain"), OF_SESSION(KEY_INT, iommu_domain),
 	  .arg = "N", .lo = 0, .hi = DEVICE_MAX_IOMMU_DOMAINS - 1 },
+	{ SESSION("process"), OF_SESSION(KEY_NAME, process), .arg = "NAME" },
 };
 
 _Static_assert(NITEMS(settings) <= MAX_SETTINGS, "MAX_SETTINGS is too small");

@@ -23,7 +23,7 @@ enum key_type {
 	KEY_CAP,	/* cap_bytes and cap_given of a session */
 	KEY_KV_TYPE,	/* kv_type_k and kv_type_v */
 	KEY_KV_ONE,	/* enum kv_type: one of them */
-	KEY_DEVICE, KEY_CORES, KEY_PRIORITY, KEY_PORT,
+	KEY_DEVICE, KEY_CORES, KEY_PRIORITY, KEY_PORT, KEY_NAME,
 	KEY_SIZE,	/* uint64_t: bytes, lo to hi; 0 = unset */
 	KEY_PATH,	/* char *, not empty; in a file relative to the file */
 	KEY_TEXT,	/* char *, any bytes */

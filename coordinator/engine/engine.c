@@ -128,6 +128,7 @@ engine_plan(struct engine *eng, struct err *reterr)
 		.overcommit = c->overcommit,
 		.charged_once = enforce_best(NULL) == ENFORCE_CGROUP,
 		.runtime_bytes = base_memory_bytes,
+		.shared_bytes = base_memory_shared,
 		.margin_bytes = BASE_MEMORY_ROUND,
 		.core_speed = core_speed, .core_seconds = &seconds,
 		.limits = device_limits_of,

@@ -8,6 +8,7 @@
 #include <bsd/string.h>
 
 #include "config/words.h"
+#include "solve.h"
 
 #define OR	", or "
 
@@ -137,7 +138,7 @@ exceeds_rlimit(const struct plan_env *env, const struct plan_session *ps,
 	by[0] = '\0';
 	if (env->nrooms == 0 || env->process_room == NULL)
 		return 0;
-	env->process_room(ps->threads, &r);
+	plan_process_room(env, ps, &r);
 	if (ps->total_bytes > r.cap_bytes)
 		strlcpy(by, r.cap_by, len);
 	return ps->total_bytes > r.cap_bytes;

@@ -26,6 +26,22 @@ plan_own_cores(const struct conf *c, unsigned s)
 	return 1;
 }
 
+struct plan_worker
+plan_worker_of(const struct conf *c, unsigned s)
+{
+	struct plan_worker w = { .first = s };
+	unsigned i;
+
+	for (i = 0; i < (unsigned)c->nsessions; i++) {
+		if (!conf_shares_worker(&c->session[i], &c->session[s]))
+			continue;
+		w.first = MIN(w.first, i);
+		w.threads += plan_threads(&c->session[i]);
+		w.n++;
+	}
+	return w;
+}
+
 int
 plan_core_each(const struct plan_session *ps)
 {
@@ -36,7 +52,8 @@ struct plan_session
 plan_empty_session(const struct session_conf *sc, unsigned threads)
 {
 	return (struct plan_session){ .conf = sc, .threads = threads,
-	    .cores = sc->cpus, .cap_bytes = UINT64_MAX };
+	    .cores = sc->cpus, .cap_bytes = UINT64_MAX,
+	    .worker = { .n = 1, .threads = threads } };
 }
 
 unsigned

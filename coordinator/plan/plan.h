@@ -23,8 +23,15 @@
 enum { SLOTS_IDS = 4, SLOTS_STAGE = 2, SLOTS_PARALLEL = 4, SLOTS_LOGITS = 2 };
 #define SLOT_LARGE	(8 * MIB)
 
+/* The sessions that are served by the same worker process as a session, itself
+ * included: their number, the first of them, and the sum of their threads. */
+struct plan_worker {
+	unsigned n, first, threads;
+};
+
 struct plan_session {
 	const struct session_conf *conf;
+	struct plan_worker worker;
 	uint32_t u0, u1;		/* units [u0, u1) */
 	int embedding, head;
 	uint32_t first_sublayer, nsublayers;	/* arch.h */
@@ -101,6 +108,10 @@ struct plan_env {
 	/* Measured memory of a worker with this many threads and nothing
 	 * loaded. */
 	uint64_t (*runtime_bytes)(void *arg, unsigned threads);
+	/* The same of a worker that serves several sessions with this many
+	 * threads in all; 0 = not measured.  May be NULL. */
+	uint64_t (*shared_bytes)(void *arg, unsigned threads,
+	    unsigned nsessions);
 	void *arg;
 	/* [MAX_CPUS], cores_speeds() of all sessions' cores; NULL = all equal.
 	 */
@@ -183,6 +194,9 @@ unsigned plan_threads(const struct session_conf *s);
 int plan_own_cores(const struct conf *c, unsigned s);
 /* 1 = each thread has a core on which no other thread of ours runs. */
 int plan_core_each(const struct plan_session *ps);
+
+/* The worker of session s of c. */
+struct plan_worker plan_worker_of(const struct conf *c, unsigned s);
 
 /* A session that holds nothing and has no cap, on the cores of sc. */
 struct plan_session plan_empty_session(const struct session_conf *sc,

@@ -128,6 +128,29 @@ lower_cap(struct plan_session *ps, const struct room *r)
 	strlcpy(ps->lowered_by, r->cap_by, sizeof(ps->lowered_by));
 }
 
+/* The process itself: the first session of a worker has it all. */
+static uint64_t
+base_bytes(const struct plan_env *env, const struct plan_session *ps,
+    unsigned i)
+{
+	uint64_t n;
+
+	if (ps->worker.n > 1 && env->shared_bytes != NULL &&
+	    (n = env->shared_bytes(env->arg, ps->worker.threads,
+	    ps->worker.n)) > 0)
+		return ps->worker.first == i ? n : 0;
+	return env->runtime_bytes(env->arg, ps->threads);
+}
+
+void
+plan_process_room(const struct plan_env *env, const struct plan_session *ps,
+    struct room *ret)
+{
+	env->process_room(ps->worker.threads, ret);
+	if (ret->cap_bytes != UINT64_MAX)
+		ret->cap_bytes /= ps->worker.n;
+}
+
 /* Lower the cap to what this process can have at all, so that it is one that the
  * session can reach. */
 static void
@@ -141,7 +164,7 @@ lower_to_rooms(const struct plan_env *env, struct plan_session *ps)
 		    env->rooms[i].node == ps->conf->node)
 			lower_cap(ps, &env->rooms[i].room);
 	if (env->nrooms > 0 && env->process_room != NULL) {
-		env->process_room(ps->threads, &r);
+		plan_process_room(env, ps, &r);
 		lower_cap(ps, &r);
 	}
 }
@@ -274,8 +297,9 @@ init_plan(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		    env->core_seconds, ps->threads);
 		if ((rc = wanted_cap(c, env, ps, reterr)) < 0)
 			return rc;
+		ps->worker = plan_worker_of(c, (unsigned)i);
 		lower_to_rooms(env, ps);
-		z->runtime[i] = env->runtime_bytes(env->arg, ps->threads) +
+		z->runtime[i] = base_bytes(env, ps, (unsigned)i) +
 		    env->runtime_extra_bytes;
 		if ((rc = apply_device_limits(env, ps, &z->runtime[i],
 		    &z->emulator[i], reterr)) < 0)

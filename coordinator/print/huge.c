@@ -86,6 +86,11 @@ huge_table(FILE *fp, const struct sessions *ss)
 		st = &ss->s[i].stats;
 		fprintf(fp, "%-10s %8.2f ", ss->s[i].name,
 		    (double)st->huge_asked_bytes / (double)MIB);
+		/* Counted for the process. */
+		if (!session_is_first(&ss->s[i])) {
+			fprintf(fp, "%8s\n", "-");
+			continue;
+		}
 		if (!st->huge_known) {
 			fprintf(fp, "%8s\n", "unknown");
 			continue;

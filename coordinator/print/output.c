@@ -186,6 +186,13 @@ set_layers(json_t *o, const char *key, struct layer_range l)
 	    "[i,i]", (int)l.first, (int)(l.first + l.n - 1)));
 }
 
+/* Null where the number is not known. */
+static json_t *
+bytes_json(int known, uint64_t nbytes)
+{
+	return known ? json_integer((json_int_t)nbytes) : json_null();
+}
+
 static json_t *
 session_json(const struct plan_session *ps, const struct session *s)
 {
@@ -208,20 +215,22 @@ session_json(const struct plan_session *ps, const struct session *s)
 	json_object_set_new(o, "planned",
 	    json_integer((json_int_t)ps->total_bytes));
 	json_object_set_new(o, "threads", json_integer(ps->threads));
+	json_object_set_new(o, "process", ps->worker.n < 2 ? json_null() :
+	    json_string(ps->conf->process));
 	json_object_set_new(o, "enforced_by", json_string(s != NULL ?
 	    enforce_name(s->proc->enforce) : enforce_best_name()));
 	if (s == NULL)
 		return o;
-	json_object_set_new(o, "peak",
-	    json_integer((json_int_t)s->peak.nbytes));
-	json_object_set_new(o, "unaccounted",
-	    json_integer((json_int_t)(s->peak.nbytes -
-	    s->stats.ledger_peak)));
+	/* Of the process: at the first of the sessions that share it. */
+	json_object_set_new(o, "peak", bytes_json(session_is_first(s),
+	    s->peak.nbytes));
+	json_object_set_new(o, "unaccounted", bytes_json(session_is_first(s),
+	    s->peak.nbytes - session_worker_ledger(s)));
 	json_object_set_new(o, "peak_from", json_string(s->peak.from));
 	json_object_set_new(o, "peak_has_shared",
 	    json_boolean(s->peak.shared));
-	json_object_set_new(o, "huge", s->stats.huge_known ?
-	    json_integer((json_int_t)s->stats.huge_bytes) : json_null());
+	json_object_set_new(o, "huge", bytes_json(s->stats.huge_known &&
+	    session_is_first(s), s->stats.huge_bytes));
 	json_object_set_new(o, "huge_asked",
 	    json_integer((json_int_t)s->stats.huge_asked_bytes));
 	json_object_set_new(o, "limit",
@@ -244,13 +253,6 @@ session_json(const struct plan_session *ps, const struct session *s)
 	domains_json(o, s);
 	json_object_set_new(o, "confined", confined_json(s));
 	return o;
-}
-
-/* Null where the number is not known. */
-static json_t *
-bytes_json(int known, uint64_t nbytes)
-{
-	return known ? json_integer((json_int_t)nbytes) : json_null();
 }
 
 /* The columns of a session; null where one does not apply. */

@@ -96,6 +96,13 @@ struct rows {
 typedef double bytes_of(const struct plan_session *ps, const struct session *s,
     unsigned tag);
 
+/* NAN, which a column shows as "-", unless it is known. */
+static double
+known(int is_known, uint64_t nbytes)
+{
+	return is_known ? (double)nbytes : (double)NAN;
+}
+
 static double
 cap_of(const struct plan_session *ps, const struct session *s, unsigned tag)
 {
@@ -123,7 +130,8 @@ peak_of(const struct plan_session *ps, const struct session *s, unsigned tag)
 {
 	(void)ps;
 	(void)tag;
-	return (double)s->peak.nbytes;
+	/* The kernel counts processes, not sessions. */
+	return known(session_is_first(s), s->peak.nbytes);
 }
 
 static double
@@ -132,14 +140,8 @@ unaccounted_of(const struct plan_session *ps, const struct session *s,
 {
 	(void)ps;
 	(void)tag;
-	return (double)s->peak.nbytes - (double)s->stats.ledger_peak;
-}
-
-/* NAN, which a column shows as "-", unless it is known. */
-static double
-known(int is_known, uint64_t nbytes)
-{
-	return is_known ? (double)nbytes : (double)NAN;
+	return session_is_first(s) ? (double)s->peak.nbytes -
+	    (double)session_worker_ledger(s) : (double)NAN;
 }
 
 enum { HAS_SIGNS = 1, IN_MIB = 2 };
@@ -199,6 +201,20 @@ add_names(struct columns *t, const struct plan *p)
 	}
 }
 
+/* "cgroup v2", "cgroup v2, with b". */
+static void
+format_enforced(const struct session *s, char cell[CELL_LEN])
+{
+	const struct worker_proc *p = s->proc;
+
+	strlcpy(cell, enforce_name(p->enforce), CELL_LEN);
+	if (p->n == 2)
+		words_add(cell, CELL_LEN, "", ", with %s",
+		    p->of[p->of[0] == s]->name);
+	else if (p->n > 2)
+		words_add(cell, CELL_LEN, "", ", with %u others", p->n - 1);
+}
+
 static void
 add_measured(struct columns *t, const struct rows *r)
 {
@@ -209,8 +225,36 @@ add_measured(struct columns *t, const struct rows *r)
 	add_bytes(t, "unaccounted", r, unaccounted_of, 0);
 	c = columns_add(t, "enforced by", 0);
 	for (i = 0; i < t->nrows; i++)
-		strlcpy(c->cell[i], enforce_name(r->ss->s[i].proc->enforce),
-		    CELL_LEN);
+		format_enforced(&r->ss->s[i], c->cell[i]);
+}
+
+/* Sessions that share a worker share what the kernel knows of it. */
+static void
+print_shared(FILE *fp, const struct plan *p, int is_measured)
+{
+	char names[256], cap[UNITS_BYTES_LEN];
+	const struct plan_session *ps;
+	uint64_t sum;
+	unsigned i, k;
+
+	for (i = 0; i < p->nsessions; i++) {
+		ps = &p->session[i];
+		if (ps->worker.n < 2 || ps->worker.first != i)
+			continue;
+		names[0] = '\0';
+		for (sum = 0, k = i; k < p->nsessions; k++) {
+			if (p->session[k].worker.first != i)
+				continue;
+			words_add(names, sizeof(names), ", ", "%s",
+			    p->session[k].conf->name);
+			sum += p->session[k].cap_bytes;
+		}
+		fprintf(fp, "%s: one worker process, held to the sum of their "
+		    "caps, %s; the row of %s has the memory of the process "
+		    "itself%s\n", names, units_human_bytes(sum, cap),
+		    ps->conf->name, is_measured ? ", and the peak of all" :
+		    "");
+	}
 }
 
 /* The processes that are no sessions have a table of their own: they have few of
@@ -269,6 +313,7 @@ output_table(FILE *fp, const struct plan *p, const struct sessions *ss,
 	else
 		add_bytes(&t, "total", &r, total_of, 0);
 	columns_print(fp, &t, "memory", is_wide ? 0 : COLUMNS_WIDTH);
+	print_shared(fp, p, ss != NULL);
 	if (ss != NULL)
 		print_enforcement(fp, ss, domains_have_emulator(p));
 	else

@@ -14,14 +14,16 @@
  * threads run on. */
 #define BASE_MEMORY_ROUND	MIB
 
-/* Start one short-lived worker for each number of threads among c's sessions
- * that has no measurement yet.  A signal on signal_fd ends it (-1 = none). */
+/* Start one short-lived worker for each number of threads and of sessions among
+ * c's workers that has no measurement yet.  A signal on signal_fd ends it (-1 = none). */
 int base_memory_measure(const struct conf *c, int signal_fd,
     struct err *reterr);
 
 /* Bytes of a worker with this many threads, as its cap will count them; 0 =
  * not measured.  For struct plan_env; arg is not used. */
 uint64_t base_memory_bytes(void *arg, unsigned threads);
+/* The same of one that serves several sessions, with so many threads in all. */
+uint64_t base_memory_shared(void *arg, unsigned threads, unsigned nsessions);
 
 /* The room that the rlimits of this process leave to such a worker, as its cap
  * counts memory. */

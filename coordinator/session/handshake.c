@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,15 +65,42 @@ reset(struct session *s, struct err *reterr)
 	return 0;
 }
 
+/* Give the worker of s the channels of its other sessions. */
+static int
+send_channels(struct session *s, struct err *reterr)
+{
+	struct worker_proc *p = s->proc;
+	struct wire_share ws = { .nsessions = p->n };
+	struct chan theirs[CHAN_MAX_FDS];
+	int fds[CHAN_MAX_FDS], rc = 0;
+	unsigned i, n;
+
+	for (i = 1; i < p->n && rc == 0; ) {
+		for (n = 0; n < CHAN_MAX_FDS && i < p->n; n++, i++) {
+			if ((rc = chan_pair(&p->of[i]->chan, &theirs[n],
+			    reterr)) < 0)
+				break;
+			fds[n] = theirs[n].fd;
+		}
+		if (rc == 0)
+			rc = session_send(s, WIRE_SHARE, &ws, sizeof(ws), fds,
+			    n, reterr);
+		while (n > 0)
+			chan_close(&theirs[--n]);
+	}
+	return rc;
+}
+
 static int
 spawn(struct session *s, struct err *reterr)
 {
 	struct worker_proc *p = s->proc;
 	int group_fd = -1, out_fd = -1, rc;
 
+	snprintf(p->speaker, sizeof(p->speaker), "the worker of %s", p->names);
 	if ((rc = enforce_open_procs(p->enforce, &group_fd, reterr)) == 0 &&
-	    (rc = messages_open(&p->messages, s->name, "its worker", &out_fd,
-	    reterr)) == 0)
+	    (rc = messages_open(&p->messages, p->n > 1 ? NULL : s->name,
+	    p->n > 1 ? p->speaker : "its worker", &out_fd, reterr)) == 0)
 		rc = child_spawn(&p->child, &s->chan, ROLE_WORKER_ARG, group_fd,
 		    out_fd, reterr);
 	if (group_fd >= 0)
@@ -93,11 +121,13 @@ session_spawn(struct session *s, const struct conf *c, struct err *reterr)
 		rc = reset(p->of[i], reterr);
 	if (rc == 0 && (rc = spawn(s, reterr)) < 0)
 		err_prefix(reterr, "session %s", s->name);
-	for (i = 0; i < p->n && rc == 0; i++) {
+	for (i = 0; i < p->n && rc == 0; i++)
 		session_set_state(p->of[i], SESSION_SPAWNED,
 		    "its worker was started");
+	if (rc == 0)
+		rc = send_channels(s, reterr);
+	for (i = 0; i < p->n && rc == 0; i++)
 		rc = send_start(p->of[i], c, reterr);
-	}
 	return rc;
 }
 
@@ -204,7 +234,8 @@ session_set_ready(struct session *s, const struct chan_msg *m,
 /* --- workers with nothing loaded --- */
 
 struct probe {
-	const struct plan_session *ps;
+	const struct plan_session *ps;	/* [n] */
+	unsigned n;
 	const struct conf *c;
 	struct enforce *e;
 	int signal_fd;
@@ -216,19 +247,26 @@ probe_once(void *arg, struct err *reterr)
 {
 	const struct probe *p = arg;
 	struct chan_msg *m = malloc(sizeof(*m));
+	unsigned i;
 	int rc;
 
 	if (m == NULL)
 		return err_nomem(reterr, "a message of session %s",
 		    p->ps->conf->name);
-	session_init(p->ret, p->ps);
+	for (i = 0; i < p->n; i++) {
+		session_init(&p->ret[i], &p->ps[i]);
+		if (i > 0)
+			session_share(&p->ret[i], p->ret);
+	}
 	p->ret->proc->enforce = p->e;
-	if ((rc = session_spawn(p->ret, p->c, reterr)) == 0 &&
-	    (rc = session_wait_hello(p->ret, p->signal_fd, reterr)) == 0)
-		rc = session_handshake(p->ret, m, reterr);
+	rc = session_spawn(p->ret, p->c, reterr);
+	for (i = 0; i < p->n && rc == 0; i++)
+		if ((rc = session_wait_hello(&p->ret[i], p->signal_fd,
+		    reterr)) == 0)
+			rc = session_handshake(&p->ret[i], m, reterr);
 	free(m);
-	if (rc < 0)
-		session_close(p->ret);
+	for (i = 0; i < p->n && rc < 0; i++)
+		session_close(&p->ret[i]);
 	return rc;
 }
 
@@ -237,18 +275,18 @@ session_probe(const struct plan_session *ps, const struct conf *c,
     struct enforce *e, int signal_fd, struct session *ret,
     struct err *reterr)
 {
-	struct probe p = { ps, c, e, signal_fd, ret };
+	struct probe p = { ps, 1, c, e, signal_fd, ret };
 
 	return probe_once(&p, reterr);
 }
 
 int
-session_probe_retry(const struct plan_session *ps, const struct conf *c,
-    struct enforce *e, int signal_fd, struct session *ret,
-    struct err *reterr)
+session_probe_retry(const struct plan_session *ps, unsigned n,
+    const struct conf *c, struct enforce *e, int signal_fd,
+    struct session *ret, struct err *reterr)
 {
 	struct retry retry = { .max_losses = (unsigned)c->recover };
-	struct probe p = { ps, c, e, signal_fd, ret };
+	struct probe p = { ps, n, c, e, signal_fd, ret };
 
 	return retry_run(&retry, signal_fd, probe_once, &p, reterr);
 }

@@ -156,7 +156,7 @@ fail_hung(struct sessions *ss, unsigned i, struct err *reterr)
 	struct session *s = &ss->s[i];
 	int in_device = atomic_load_explicit(&s->status->in_device,
 	    memory_order_relaxed) != 0;
-	char measured[96] = "";
+	char measured[96] = "", words[WORKER_WORDS];
 
 	if (s->state == SESSION_LOADING && w->load_ns != 0)
 		snprintf(measured, sizeof(measured), ", and its whole load "
@@ -168,7 +168,7 @@ fail_hung(struct sessions *ss, unsigned i, struct err *reterr)
 	session_set_state(s, SESSION_FAILED, "it makes no progress");
 	return err_set(reterr, ERR_RUN, -ECHILD, "session %s: its %s%s "
 	    "hangs: nothing has moved for %.1f s%s (%s%s)", s->name,
-	    in_device ? "device " : "worker", in_device ?
+	    in_device ? "device " : session_worker_words(s, words), in_device ?
 	    s->plan->conf->device : "", (double)w->stalled_ns / 1e9, measured,
 	    in_device ? "its worker is " : "", describe_state(sampled_state(s)));
 }

@@ -68,13 +68,12 @@ all_loaded(const struct worker_proc *p)
 	return 1;
 }
 
-/* "its worker", or "its worker, which serves a, b,". */
-static const char *
-worker_words(const struct session *s, char buf[PROC_NAMES + 32])
+const char *
+session_worker_words(const struct session *s, char buf[WORKER_WORDS])
 {
-	if (s->proc->n == 1)
-		return "its worker";
-	snprintf(buf, PROC_NAMES + 32, "its worker, which serves %s,",
+	if (s->proc->n < 2)
+		return "worker";
+	snprintf(buf, WORKER_WORDS, "worker, which serves %s,",
 	    s->proc->names);
 	return buf;
 }
@@ -92,7 +91,7 @@ session_fail_ended(struct session *s, struct err *reterr)
 {
 	char mem[UNITS_BYTES_LEN], cap[UNITS_BYTES_LEN];
 	char how[256] = "closed its channel, and has not ended", why[512];
-	char words[PROC_NAMES + 32];
+	char words[WORKER_WORDS];
 	uint64_t planned = session_worker_bytes(s, MEM_NTAGS);
 	int status = 0, rc = -ECHILD;
 
@@ -108,11 +107,12 @@ session_fail_ended(struct session *s, struct err *reterr)
 		rc = -ENOTRECOVERABLE;
 	if (planned == 0)			/* before there is a plan */
 		return err_set(reterr, ERR_RUN, rc,
-		    "session %s: %s %s%s", s->name, worker_words(s, words),
+		    "session %s: its %s %s%s", s->name,
+		    session_worker_words(s, words),
 		    how, why);
-	return err_set(reterr, ERR_RUN, rc, "session %s: %s %s%s "
+	return err_set(reterr, ERR_RUN, rc, "session %s: its %s %s%s "
 	    "(planned memory %s of a cap of %s)", s->name,
-	    worker_words(s, words), how, why,
+	    session_worker_words(s, words), how, why,
 	    units_human_bytes(planned, mem),
 	    units_human_bytes(session_worker_cap(s), cap));
 }
@@ -314,6 +314,17 @@ session_worker_bytes(const struct session *s, unsigned tag)
 		ps = s->proc->of[i]->plan;
 		sum += tag < MEM_NTAGS ? ps->bytes[tag] : ps->total_bytes;
 	}
+	return sum;
+}
+
+uint64_t
+session_worker_ledger(const struct session *s)
+{
+	uint64_t sum = 0;
+	unsigned i;
+
+	for (i = 0; i < s->proc->n; i++)
+		sum += s->proc->of[i]->stats.ledger_peak;
 	return sum;
 }
 

@@ -32,7 +32,7 @@ enum session_state {
 	SESSION_FAILED		/* lost: the process may still exist */
 };
 
-enum { PROC_NAMES = 256 };
+enum { PROC_NAMES = 256, WORKER_WORDS = PROC_NAMES + 32 };
 
 /* While a worker is awaited, its messages are read this often. */
 #define SESSION_LOOK_NS	UINT64_C(100000000)
@@ -52,6 +52,7 @@ struct worker_proc {
 	unsigned n;
 	struct session *of[MAX_SESSIONS];	/* [0] owns this struct */
 	char names[PROC_NAMES];		/* "a, b", for its messages */
+	char speaker[PROC_NAMES + 16];	/* "the worker of a, b" */
 };
 
 struct session {
@@ -85,12 +86,18 @@ void session_init(struct session *s, const struct plan_session *ps);
 /* s, which has no worker yet, will share that of first. */
 void session_share(struct session *s, struct session *first);
 
+/* "worker", or "worker, which serves a, b,"; may return buf. */
+const char *session_worker_words(const struct session *s,
+    char buf[WORKER_WORDS]);
+
 /* 1 = it is the first session of its worker. */
 int session_is_first(const struct session *s);
 /* Sums over the sessions of its worker: planned bytes, of one tag or of all
  * (MEM_NTAGS), and caps, which is the worker's. */
 uint64_t session_worker_bytes(const struct session *s, unsigned tag);
 uint64_t session_worker_cap(const struct session *s);
+/* The same of the peaks of their ledgers, once they have sent statistics. */
+uint64_t session_worker_ledger(const struct session *s);
 /* Close the channel and end the worker; then its memo is whole. */
 void session_close(struct session *s);
 
@@ -119,10 +126,11 @@ int session_set_ready(struct session *s, const struct chan_msg *m,
 int session_probe(const struct plan_session *ps, const struct conf *c,
     struct enforce *e, int signal_fd, struct session *ret,
     struct err *reterr);
-/* The same, but retry after a loss, as often as --recover allows. */
-int session_probe_retry(const struct plan_session *ps, const struct conf *c,
-    struct enforce *e, int signal_fd, struct session *ret,
-    struct err *reterr);
+/* The same for n sessions, which share the worker, and retry after a loss, as
+ * often as --recover allows; ret[0] closes it. */
+int session_probe_retry(const struct plan_session *ps, unsigned n,
+    const struct conf *c, struct enforce *e, int signal_fd,
+    struct session *ret, struct err *reterr);
 
 /* --- messages --- */
 

@@ -17,15 +17,19 @@
 #define STATS_NS	UINT64_C(10000000000)
 #define EXIT_NS	UINT64_C(2000000000)
 
-/* Session i has a worker of its own. */
+/* Session i has a worker of its own, or shares that of an earlier one. */
 static void
 init_session(struct sessions *ss, unsigned i)
 {
+	const struct plan_session *ps = &ss->plan->session[i];
 	struct session *s = &ss->s[i];
 
-	session_init(s, &ss->plan->session[i]);
+	session_init(s, ps);
 	s->memo = ss->memo[i];
-	s->own.enforce = &ss->enforce[i];
+	if (ps->worker.first < i)
+		session_share(s, &ss->s[ps->worker.first]);
+	else
+		s->own.enforce = &ss->enforce[i];
 }
 
 int
@@ -218,6 +222,16 @@ sessions_stats(struct sessions *ss, struct err *reterr)
 		if ((rc = await_stats(ss, i, deadline, reterr)) < 0)
 			return rc;
 	return 0;
+}
+
+unsigned
+sessions_workers(const struct sessions *ss)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < ss->n; i++)
+		n += (unsigned)session_is_first(&ss->s[i]);
+	return n;
 }
 
 void

@@ -55,6 +55,9 @@ int sessions_recover(struct sessions *ss, struct err *reterr);
 int sessions_wait(struct sessions *ss, int with_bell, uint64_t deadline_ns,
     struct err *reterr);
 
+/* The number of worker processes. */
+unsigned sessions_workers(const struct sessions *ss);
+
 /* Ask every worker, which must have left its batch loop, for its statistics. */
 int sessions_stats(struct sessions *ss, struct err *reterr);
 

@@ -137,11 +137,13 @@ stress_one_more(struct stress *x, struct err *reterr)
 static void
 wait_for_staging(const struct stress *x, unsigned i)
 {
-	const struct plan_session *ps = &x->plan->session[i];
+	const struct session *s = &x->ss->s[i];
 	uint64_t end = event_now_ns() + stress_timeout_ns(x);
+	uint64_t most = session_worker_bytes(s, MEM_NTAGS) -
+	    session_worker_bytes(s, MEM_STAGING);
 
-	while (event_now_ns() < end && enforce_now_bytes(&x->ss->enforce[i]) >
-	    ps->total_bytes - ps->bytes[MEM_STAGING])
+	while (event_now_ns() < end &&
+	    enforce_now_bytes(s->proc->enforce) > most)
 		poll(NULL, 0, 10);
 }
 
@@ -158,8 +160,10 @@ stress_all_full(struct stress *x, struct err *reterr)
 	    (rc = stress_start_work(x, &once, reterr)) < 0)
 		return rc;
 	again = once;
+	for (i = 0; i < x->ss->n; i++)
+		if (session_is_first(&x->ss->s[i]))
+			wait_for_staging(x, i);
 	for (i = 0; i < x->ss->n; i++) {
-		wait_for_staging(x, i);
 		if ((rc = stress_send_drill(x, i, DRILL_FILL, 0, reterr)) < 0)
 			return rc;
 	}
@@ -190,14 +194,15 @@ static int
 check_eater_stopped(struct stress *x, unsigned i, const struct work *want,
     struct err *reterr)
 {
-	const char *words = x->ss->enforce[i].by == ENFORCE_CGROUP ?
+	const struct session *s = &x->ss->s[i];
+	const char *words = s->proc->enforce->by == ENFORCE_CGROUP ?
 	    ", for memory: its group reached the limit" :
 	    "the kernel refused";
 	struct work again = *want;
 	int rc;
 
 	if ((rc = stress_send_drill(x, i, DRILL_EAT,
-	    x->plan->session[i].cap_bytes + 4 * MIB, reterr)) < 0 ||
+	    session_worker_cap(s) + 4 * MIB, reterr)) < 0 ||
 	    (rc = stress_wait_failure(x, reterr)) != -ECHILD)
 		return rc;
 	stress_check(x, strstr(reterr->msg, words) != NULL, "session %s: "

@@ -50,7 +50,7 @@ check_loss(struct stress *x, struct losses *t, const struct timed_signal *k,
 {
 	const struct sessions *ss = x->ss;
 	const char *name = ss->s[k->victim].name;
-	unsigned want = k->all ? ss->n : 1;
+	unsigned want = k->all ? sessions_workers(ss) : 1;
 	char how[64];
 
 	snprintf(how, sizeof(how), x->current->sig == SIGSTOP ? "hangs" :
@@ -223,6 +223,7 @@ stress_all_at_once(struct stress *x, struct err *reterr)
 {
 	struct work once, again;
 	struct timed_signal k;
+	unsigned n;
 	int rc;
 
 	if ((rc = stress_start_work(x, &once, reterr)) < 0)
@@ -235,8 +236,9 @@ stress_all_at_once(struct stress *x, struct err *reterr)
 	    (rc = stress_stop(x, reterr)) < 0)
 		return rc;
 	stress_compare(x, &once, &again, "all at once");
-	stress_check(x, x->ss->retry.losses == x->ss->n, "%u losses of %u "
-	    "workers", x->ss->retry.losses, x->ss->n);
+	n = sessions_workers(x->ss);
+	stress_check(x, x->ss->retry.losses == n, "%u losses of %u workers",
+	    x->ss->retry.losses, n);
 	stress_note(x, "%u workers lost to signal %d; the same logits, %.3f "
 	    "s instead of %.3f s", x->ss->retry.losses, x->current->sig, again.s,
 	    once.s);

@@ -206,7 +206,9 @@ take_peaks(struct stress *x, int with_stats)
 	for (i = 0; ss != NULL && i < ss->n; i++) {
 		s = &ss->s[i];
 		k = &x->peak[i];
-		x->by = ss->enforce[i].by;
+		if (!session_is_first(s))
+			continue;
+		x->by = s->proc->enforce->by;
 		strlcpy(x->name[i], s->name, sizeof(x->name[i]));
 		if (with_stats)
 			p = s->peak;
@@ -215,12 +217,12 @@ take_peaks(struct stress *x, int with_stats)
 		else
 			continue;
 		if (with_stats) {
-			k->ledger_bytes = s->stats.ledger_peak;
+			k->ledger_bytes = session_worker_ledger(s);
 			k->unaccounted = (int64_t)(p.nbytes -
-			    s->stats.ledger_peak);
+			    k->ledger_bytes);
 		}
 		k->known = 1;
-		k->cap_bytes = s->plan->cap_bytes;
+		k->cap_bytes = session_worker_cap(s);
 		k->peak_bytes = MAX(k->peak_bytes, p.nbytes);
 		/* With the ledger alone, the peak may include a sanitizer's
 		 * shadow memory. */

@@ -26,6 +26,8 @@
  *			it is confined, and more with each slot that it sends
  *	last-words	before its Nth slot it writes two lines and calls abort()
  *	wrong-answer	from its Nth span on, its cores compute nothing
+ *	hang		session b sleeps for ever before its Nth slot, once for all
+ *			workers
  *	memo		it notes its session's name in its device's memo and aborts
  *			before its Nth slot, 0 = once its device is open; one that finds
  *			a memo says which
@@ -88,6 +90,7 @@
 #include "worker/confine/confine.h"
 #include "worker/hexagon/domain.h"
 #include "worker/hexagon/port.h"
+#include "worker/orders/orders.h"
 #include "worker/stage/ops_cpu.h"
 #include "worker/stage/report.h"
 #include "worker/stage/selftest.h"
@@ -633,6 +636,23 @@ __wrap_selftest_open(const struct device_ops *ops, struct device *d,
 
 /* --- slots --- */
 
+static _Thread_local int is_session_b;
+
+int __real_stage_run(struct stage *s, stage_idle_fn *idle, void *arg,
+    struct err *reterr);
+int __wrap_stage_run(struct stage *s, stage_idle_fn *idle, void *arg,
+    struct err *reterr);
+
+int
+__wrap_stage_run(struct stage *s, stage_idle_fn *idle, void *arg,
+    struct err *reterr)
+{
+	const struct worker *w = arg;
+
+	is_session_b = strcmp(w->sc.start.name, "b") == 0;
+	return __real_stage_run(s, idle, arg, reterr);
+}
+
 /* The consumer drops the batch for some of these words; the run must notice that
  * too. */
 void
@@ -661,6 +681,9 @@ __wrap_ring_commit_spsc(struct ring *r)
 		abort();
 	if (is_noted && ++slots == nth)
 		abort();
+	if (is_session_b && !was_hit() && fails("hang"))
+		for (;;)
+			sleep(1000);
 	if (strcmp(fault, "slot") == 0 && slots++ == nth % 3) {
 		if (counters != NULL)
 			atomic_fetch_add(&counters->hits, 1);

@@ -561,6 +561,9 @@ random_value(const struct setting *k, char *buf, size_t len)
 	case KEY_CORES:
 		strlcpy(buf, cores[t_rand_below(NITEMS(cores))], len);
 		break;
+	case KEY_NAME:
+		snprintf(buf, len, "p.%u", (unsigned)t_rand_below(3));
+		break;
 	case KEY_PORT:		/* valid with one device: conf/41, 42 */
 	case KEY_SIZE:
 		break;
@@ -616,6 +619,7 @@ expect_equal(const struct conf *a, const struct conf *b)
 		t = &b->session[i];
 		ck_assert_str_eq(s->name, t->name);
 		ck_assert_str_eq(s->device, t->device);
+		ck_assert_str_eq(s->process, t->process);
 		ck_assert_str_eq(s->cores, t->cores);
 		ck_assert_int_eq(s->node, t->node);
 		ck_assert_uint_eq(s->cap_bytes, t->cap_bytes);
