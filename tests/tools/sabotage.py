@@ -493,6 +493,62 @@ row("npu: rows beyond the room are kept", "kernels/rknpu/matmul.c",
 
 # --- Rockchip's runtime ---
 
+row("rknpu: freed memory stays bound", "worker/rknpu/npu.c",
+    "		unbind(n, m->mem);\n", "		unbind(n, NULL);\n",
+    "unit/rknpu_device")
+row("rknpu: a timeout of the library is a call that hangs",
+    "worker/rknpu/npu.c",
+    "if (c->rc == -ETIMEDOUT)", "if (c->rc == 1)",
+    "unit/rknpu_device")
+row("rknpu: a core has any number of contexts", "worker/rknpu/npu.c",
+    "if (c->nctx == NPU_CONTEXTS)", "if (c->nctx == NPU_CONTEXTS + 9)",
+    "unit/rknpu_device")
+row("rknpu: a view goes beyond its memory", "worker/rknpu/npu.c",
+    "nbytes > UINT32_MAX || offset + nbytes >\n	    m->nbytes)",
+    "nbytes > UINT32_MAX)",
+    "unit/rknpu_device")
+row("rknpu: any driver has domains", "worker/rknpu/npu.c",
+    "RKNN_RELEASE(0, 9, 8))", "RKNN_RELEASE(0, 0, 8))",
+    "e2e/rknpu.sh")
+row("rknpu: activations are not synced", "worker/rknpu/product.c",
+    "return npu_publish(work->n, &work->a[class], reterr);",
+    "return npu_publish(work->n, &work->a[0], reterr);",
+    "unit/rknpu_device")
+row("rknpu: results are not synced", "worker/rknpu/product.c",
+    "n->owner.id, c->mem, RKNN_MEMORY_SYNC_FROM_DEVICE)",
+    "n->owner.id, c->mem, RKNN_MEMORY_SYNC_TO_DEVICE)",
+    "unit/rknpu_device")
+row("rknpu: a call that failed stays noted", "worker/rknpu/product.c",
+    "		npu_memo_end(run->w->memo, run->core);\n		if (rc < 0)",
+    "		if (rc >= 0)\n"
+    "			npu_memo_end(run->w->memo, run->core);\n"
+    "		if (rc < 0)",
+    "unit/rknpu_device")
+row("rknpu: a slow call is not blamed", "worker/rknpu/product.c",
+    "	npu_memo_blame(work->memo, 1);\n	if (calls_wait(",
+    "	if (calls_wait(",
+    "unit/rknpu_device")
+row("rknpu: a lost shape is sent", "worker/rknpu/product.c",
+    "if (npu_memo_is_lost(work->memo, shape))",
+    "if (npu_memo_is_lost(work->memo, shape) && class > 7)",
+    "unit/rknpu_device")
+row("rknpu: more lost shapes are sent", "worker/rknpu/memo.c",
+    "return m->nlost >= NPU_MEMO_LOST;", "return 0;",
+    "unit/rknpu_device")
+row("rknpu: a memo's number is believed", "worker/rknpu/memo.c",
+    "m->magic != MAGIC || m->nlost > NPU_MEMO_LOST",
+    "m->magic != MAGIC",
+    "unit/rknpu_device")
+row("rknpu: a killed worker blames the library", "worker/rknpu/memo.c",
+    "if (m->blamed && m->busy[i].m != 0", "if (m->busy[i].m != 0",
+    "unit/rknpu_device")
+row("rknpu: a thread that hangs is waited for", "worker/rknpu/calls.c",
+    "if (c == NULL || c->lost)", "if (c == NULL)",
+    "unit/rknpu_device")
+row("rknpu: the NPU's results are not compared", "worker/rknpu/trial.c",
+    "if (memcmp(&t->y[i], &t->want[i], sizeof(float)) != 0)",
+    "if (t->y[i] > 1e30f)",
+    "e2e/rknpu.sh")
 row("rknpu: the helper of 2.0 is called", "worker/rknpu/lib.c",
     "if (lib.at_least < RKNN_2_1)\n", "if (lib.at_least < RKNN_1_6)\n",
     "unit/rknpu_lib")

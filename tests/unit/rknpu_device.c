@@ -149,6 +149,31 @@ START_TEST(nothing_is_left_after_a_reset)
 }
 END_TEST
 
+/* Contexts outlive a matrix, and the next one may get its memory's address. */
+static void
+replace_matrix(void)
+{
+	struct rk_side s;
+	struct err e = { 0 };
+	int i;
+
+	rk_side_open(&s);
+	for (i = 0; i < 4; i++) {
+		rk_side_add(&s, i % 2 ? QUANT_Q4_0 : QUANT_F16, 160, 96);
+		ck_assert_msg(rk_side_cut(&s, &e) == 1, "%s", e.msg);
+		rk_side_check(&s, 4);
+		rk_side_drop(&s);
+	}
+	rk_side_close(&s);
+}
+
+START_TEST(a_matrix_may_take_the_place_of_another)
+{
+	RUN_ON("rk3588", "", replace_matrix);
+	RUN_ON("rk3566", "coherent=1", replace_matrix);
+}
+END_TEST
+
 /* --- limits --- */
 
 static void
@@ -689,6 +714,7 @@ main(void)
 		products_have_the_bits_of_the_host_on_each_chip,
 		products_have_the_bits_of_the_host_with_each_release,
 		nothing_is_left_after_a_reset,
+		a_matrix_may_take_the_place_of_another,
 		contexts_of_a_core_are_limited,
 		a_view_lies_within_its_memory,
 		a_refused_preparation_is_named_and_leaves_nothing,

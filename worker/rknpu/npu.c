@@ -172,10 +172,24 @@ do_free(void *arg)
 	j->n->lib->rknn_destroy_mem(j->n->owner.id, j->of);
 }
 
+/* The library may give its address to other memory. */
+static void
+unbind(struct npu *n, const struct rknn_tensor_mem *mem)
+{
+	unsigned core, i, j;
+
+	for (core = 0; core < n->ncores; core++)
+		for (i = 0; i < n->core[core].nctx; i++)
+			for (j = 0; j < NPU_MATRICES; j++)
+				if (n->core[core].ctx[i].bound[j] == mem)
+					n->core[core].ctx[i].bound[j] = NULL;
+}
+
 void
 npu_free(struct npu *n, struct npu_mem *m)
 {
 	if (m->mem != NULL && !calls_are_lost(n->calls)) {
+		unbind(n, m->mem);
 		if (!m->is_view)
 			n->held_bytes -= MIN(n->held_bytes, m->nbytes);
 		n->job = (struct npu_job){ .n = n, .of = m->mem };

@@ -102,7 +102,7 @@ int npu_alloc(struct npu *n, uint64_t nbytes, const char *what,
 /* nbytes of m from an offset on. */
 int npu_view(struct npu *n, const struct npu_mem *m, uint64_t offset,
     uint64_t nbytes, struct npu_mem *ret, struct err *reterr);
-/* Accepts memory that is none. */
+/* Contexts forget it.  Accepts memory that is none. */
 void npu_free(struct npu *n, struct npu_mem *m);
 
 /* Make what the host wrote visible to the NPU. */
