@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,4 +285,80 @@ rk_close(struct rk_product *p)
 	free(p->b);
 	free(p->sum);
 	memset(p, 0, sizeof(*p));
+}
+
+/* --- tests of the stand-in --- */
+
+void
+rk_open_native(struct rk_product *p, int domain)
+{
+	struct rknn_matmul_info info;
+
+	rknn_info(&info, RKNN_INT8_MM_INT8_TO_INT32, 3, 64, 64);
+	info.B_layout = info.AC_layout = RKNN_MM_LAYOUT_NATIVE;
+	info.iommu_domain_id = domain;
+	ck_assert_int_eq(rk_open(p, "rk3588", &info), RKNN_SUCC);
+}
+
+void
+rk_open_type(struct rk_product *p, int type, uint32_t k)
+{
+	struct rknn_matmul_info info;
+
+	rknn_info(&info, type, 2, k, 64);
+	info.B_layout = RKNN_MM_LAYOUT_NATIVE;
+	ck_assert_int_eq(rk_open(p, "rk3588", &info), RKNN_SUCC);
+}
+
+int
+rk_run_again(struct rk_product *p)
+{
+	int rc = rk_lib()->rknn_matmul_run(p->ctx);
+
+	rk_sync(p, RKNPU_C, RKNN_MEMORY_SYNC_FROM_DEVICE);
+	return rc;
+}
+
+void
+rk_double_a(struct rk_product *p)
+{
+	size_t i;
+
+	for (i = 0; i < (size_t)p->info.M * (size_t)p->info.K; i++)
+		p->a[i] = (int8_t)(p->a[i] / 4 * 2);
+	memset(p->sum, 0, (size_t)p->info.M * (size_t)p->info.N *
+	    sizeof(*p->sum));
+	for (i = 0; i < (size_t)p->info.M * (size_t)p->info.N; i++) {
+		size_t m = i / (size_t)p->info.N, n = i % (size_t)p->info.N;
+		size_t k, nk = (size_t)p->info.K;
+
+		for (k = 0; k < nk; k++)
+			p->sum[i] += p->a[m * nk + k] *
+			    p->b[k * (size_t)p->info.N + n];
+	}
+}
+
+void
+rk_expect_abort(const char *switches, void (*fn)(void))
+{
+	int status = rk_child(switches, fn);
+
+	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT,
+	    "%s: status %#x", switches, status);
+}
+
+int
+rk_create(int type, int m, int k, int n, int b_layout)
+{
+	const struct rknn_lib *lib = rk_lib();
+	struct rknn_matmul_io_attr attr;
+	struct rknn_matmul_info info;
+	uint64_t ctx;
+	int rc;
+
+	rknn_info(&info, type, (uint32_t)m, (uint32_t)k, (uint32_t)n);
+	info.B_layout = (int16_t)b_layout;
+	if ((rc = lib->rknn_matmul_create(&ctx, &info, &attr)) == RKNN_SUCC)
+		ck_assert_int_eq(lib->rknn_matmul_destroy(ctx), RKNN_SUCC);
+	return rc;
 }

@@ -53,4 +53,29 @@ int rk_is_right(const struct rk_product *p);
 int rk_multiply(struct rk_product *p);
 void rk_close(struct rk_product *p);
 
+/* --- tests of the stand-in --- */
+
+/* A product of int8 with native matrices, in a domain; one of 2 x k x 64 with
+ * native B.  Both are ready to run. */
+void rk_open_native(struct rk_product *p, int domain);
+void rk_open_type(struct rk_product *p, int type, uint32_t k);
+/* Create a context and destroy it; returns the first one's code. */
+int rk_create(int type, int m, int k, int n, int b_layout);
+/* Run, and sync C. */
+int rk_run_again(struct rk_product *p);
+/* Change A, and the exact result with it. */
+void rk_double_a(struct rk_product *p);
+
+/* Run fn in a child process, which must end by abort(). */
+void rk_expect_abort(const char *switches, void (*fn)(void));
+
+/* Expect these misuses, and end without check_clean(). */
+#define RK_MISUSED(n, text) do {					\
+	struct rknn_standin_counts c_ = rk_counts();			\
+	ck_assert_msg(c_.misuses == (n) && strstr(c_.first_misuse,	\
+	    (text)) != NULL, "%u misuses: %s", c_.misuses,		\
+	    c_.first_misuse);						\
+	_exit(0);							\
+} while (0)
+
 #endif

@@ -1,6 +1,7 @@
-/* tests/unit/rknpu_standin.c - tests of the stand-in for librknnrt.so: each of its
- * switches shows its effect, and each misuse is counted.  A test of the device
- * means something only if these hold. */
+/* tests/unit/rknpu_standin.c - tests of the stand-in for librknnrt.so: shapes,
+ * cores and domains, wrong results and faults.  Each of its switches shows its
+ * effect, and each misuse is counted: a test of the device means something only if
+ * these hold. */
 #include "tests/support/rknpu.h"
 
 #include <pthread.h>
@@ -13,460 +14,24 @@
 
 #include "shm/event.h"
 
-/* A product of int8 with native matrices, ready to run. */
-static void
-open_native(struct rk_product *p, int domain)
-{
-	struct rknn_matmul_info info;
-
-	rknn_info(&info, RKNN_INT8_MM_INT8_TO_INT32, 3, 64, 64);
-	info.B_layout = info.AC_layout = RKNN_MM_LAYOUT_NATIVE;
-	info.iommu_domain_id = domain;
-	ck_assert_int_eq(rk_open(p, "rk3588", &info), RKNN_SUCC);
-}
-
-static void
-open_type(struct rk_product *p, int type, uint32_t k)
-{
-	struct rknn_matmul_info info;
-
-	rknn_info(&info, type, 2, k, 64);
-	info.B_layout = RKNN_MM_LAYOUT_NATIVE;
-	ck_assert_int_eq(rk_open(p, "rk3588", &info), RKNN_SUCC);
-}
-
-static int
-run_again(struct rk_product *p)
-{
-	int rc = rk_lib()->rknn_matmul_run(p->ctx);
-
-	rk_sync(p, RKNPU_C, RKNN_MEMORY_SYNC_FROM_DEVICE);
-	return rc;
-}
-
-/* Change A, and the exact result with it. */
-static void
-double_a(struct rk_product *p)
-{
-	size_t i;
-
-	for (i = 0; i < (size_t)p->info.M * (size_t)p->info.K; i++)
-		p->a[i] = (int8_t)(p->a[i] / 4 * 2);
-	memset(p->sum, 0, (size_t)p->info.M * (size_t)p->info.N *
-	    sizeof(*p->sum));
-	for (i = 0; i < (size_t)p->info.M * (size_t)p->info.N; i++) {
-		size_t m = i / (size_t)p->info.N, n = i % (size_t)p->info.N;
-		size_t k, nk = (size_t)p->info.K;
-
-		for (k = 0; k < nk; k++)
-			p->sum[i] += p->a[m * nk + k] *
-			    p->b[k * (size_t)p->info.N + n];
-	}
-}
-
-/* Expect these misuses, and end without check_clean(). */
-#define MISUSED(n, text) do {						\
-	struct rknn_standin_counts c_ = rk_counts();			\
-	ck_assert_msg(c_.misuses == (n) && strstr(c_.first_misuse,	\
-	    (text)) != NULL, "%u misuses: %s", c_.misuses,		\
-	    c_.first_misuse);						\
-	_exit(0);							\
-} while (0)
-
-static void
-expect_abort(const char *switches, void (*fn)(void))
-{
-	int status = rk_child(switches, fn);
-
-	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT,
-	    "%s: status %#x", switches, status);
-}
-
-/* --- caches --- */
-
-static void
-forget_sync_of_a(void)
-{
-	struct rk_product p;
-
-	open_native(&p, 0);
-	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
-	ck_assert(rk_is_right(&p));
-	double_a(&p);
-	rk_put(&p, RKNPU_A);
-	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
-	ck_assert(!rk_is_right(&p));
-	rk_sync(&p, RKNPU_A, RKNN_MEMORY_SYNC_TO_DEVICE);
-	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
-	ck_assert(rk_is_right(&p));
-	rk_close(&p);
-}
-
-START_TEST(the_npu_sees_only_memory_that_was_synced)
-{
-	rk_run("", forget_sync_of_a);
-}
-END_TEST
-
-static void
-forget_sync_of_c(void)
-{
-	struct rk_product p;
-
-	open_native(&p, 0);
-	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
-	double_a(&p);
-	rk_put(&p, RKNPU_A);
-	rk_sync(&p, RKNPU_A, RKNN_MEMORY_SYNC_TO_DEVICE);
-	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx), RKNN_SUCC);
-	ck_assert(!rk_is_right(&p));
-	/* The other direction does not help. */
-	rk_sync(&p, RKNPU_C, RKNN_MEMORY_SYNC_TO_DEVICE);
-	ck_assert(!rk_is_right(&p));
-	rk_sync(&p, RKNPU_C, RKNN_MEMORY_SYNC_FROM_DEVICE);
-	ck_assert(rk_is_right(&p));
-	rk_close(&p);
-}
-
-START_TEST(a_result_is_seen_only_after_a_sync)
-{
-	rk_run("", forget_sync_of_c);
-}
-END_TEST
-
-/* The cache writes the program's bytes back over the result. */
-static void
-write_into_c(void)
-{
-	struct rk_product p;
-
-	open_native(&p, 0);
-	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
-	ck_assert(rk_is_right(&p));
-	((char *)p.mem[RKNPU_C]->virt_addr)[70] ^= 1;
-	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
-	ck_assert(!rk_is_right(&p));
-	/* Written back before the run, they do no harm. */
-	((char *)p.mem[RKNPU_C]->virt_addr)[70] ^= 1;
-	rk_sync(&p, RKNPU_C, RKNN_MEMORY_SYNC_TO_DEVICE);
-	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
-	ck_assert(rk_is_right(&p));
-	rk_close(&p);
-}
-
-START_TEST(bytes_written_into_c_come_back_over_a_result)
-{
-	rk_run("", write_into_c);
-}
-END_TEST
-
-static void
-forget_all_syncs(void)
-{
-	struct rk_product p;
-
-	open_native(&p, 0);
-	rk_put(&p, RKNPU_A);
-	rk_put(&p, RKNPU_B);
-	ck_assert_int_eq(rk_bind(&p, RKNPU_A), RKNN_SUCC);
-	ck_assert_int_eq(rk_bind(&p, RKNPU_B), RKNN_SUCC);
-	ck_assert_int_eq(rk_bind(&p, RKNPU_C), RKNN_SUCC);
-	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx), RKNN_SUCC);
-	ck_assert_int_eq(rk_is_right(&p), getenv("RK_COHERENT") != NULL);
-	rk_close(&p);
-}
-
-START_TEST(coherent_memory_needs_no_sync)
-{
-	rk_run("coherent=0", forget_all_syncs);
-	setenv("RK_COHERENT", "1", 1);
-	rk_run("coherent=1", forget_all_syncs);
-	unsetenv("RK_COHERENT");
-}
-END_TEST
-
-/* Replace B's memory by a view of it, at an offset. */
-static void
-use_view(void)
-{
-	const struct rknn_lib *lib = rk_lib();
-	struct rknn_tensor_mem *big, *view;
-	struct rk_product p;
-	uint32_t n;
-
-	open_native(&p, 0);
-	n = (uint32_t)p.layout[RKNPU_B].nbytes;
-	big = lib->rknn_create_mem(p.ctx, n + 8192);
-	ck_assert_ptr_nonnull(big);
-	ck_assert_ptr_null(lib->rknn_create_mem_from_fd(p.ctx, big->fd,
-	    big->virt_addr, n, 8193));
-	ck_assert_ptr_null(lib->rknn_create_mem_from_fd(p.ctx, big->fd + 999,
-	    big->virt_addr, n, 0));
-	view = lib->rknn_create_mem_from_fd(p.ctx, big->fd, big->virt_addr, n,
-	    4096);
-	ck_assert_ptr_nonnull(view);
-	ck_assert_ptr_eq(view->virt_addr, (char *)big->virt_addr + 4096);
-	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, p.mem[RKNPU_B]), 0);
-	p.mem[RKNPU_B] = view;
-	/* Synced through its owner alone. */
-	rk_put(&p, RKNPU_A);
-	rk_put(&p, RKNPU_B);
-	rk_sync(&p, RKNPU_A, RKNN_MEMORY_SYNC_TO_DEVICE);
-	ck_assert_int_eq(lib->rknn_mem_sync(p.ctx, big,
-	    RKNN_MEMORY_SYNC_TO_DEVICE), RKNN_SUCC);
-	rk_bind(&p, RKNPU_A);
-	rk_bind(&p, RKNPU_B);
-	rk_bind(&p, RKNPU_C);
-	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
-	ck_assert(rk_is_right(&p));
-	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, big), RKNN_SUCC);
-	rk_close(&p);
-}
-
-static void
-sync_view(void)
-{
-	const struct rknn_lib *lib = rk_lib();
-	struct rknn_tensor_mem *a;
-	struct rk_product p;
-
-	open_native(&p, 0);
-	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
-	a = lib->rknn_create_mem_from_fd(p.ctx, p.mem[RKNPU_A]->fd,
-	    p.mem[RKNPU_A]->virt_addr, p.mem[RKNPU_A]->size, 0);
-	ck_assert_ptr_nonnull(a);
-	double_a(&p);
-	rk_put(&p, RKNPU_A);
-	ck_assert_int_eq(lib->rknn_mem_sync(p.ctx, a,
-	    RKNN_MEMORY_SYNC_TO_DEVICE), RKNN_SUCC);
-	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
-	ck_assert(!rk_is_right(&p));
-	MISUSED(1, "is not synced");
-}
-
-START_TEST(a_view_is_synced_through_its_owner_alone)
-{
-	rk_run("", use_view);
-	ck_assert_int_eq(rk_child("", sync_view), 0);
-}
-END_TEST
-
-static void
-use_create_mem2(void)
-{
-	const struct rknn_lib *lib = rk_lib();
-	struct rknn_tensor_mem *m;
-	struct rk_product p;
-
-	open_native(&p, 0);
-	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, p.mem[RKNPU_A]), 0);
-	p.mem[RKNPU_A] = lib->rknn_create_mem2(p.ctx,
-	    p.layout[RKNPU_A].nbytes, RKNN_FLAG_MEMORY_NON_CACHEABLE);
-	ck_assert_ptr_nonnull(p.mem[RKNPU_A]);
-	/* Not coherent either. */
-	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
-	ck_assert(rk_is_right(&p));
-	double_a(&p);
-	rk_put(&p, RKNPU_A);
-	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
-	ck_assert(!rk_is_right(&p));
-	ck_assert_ptr_null(lib->rknn_create_mem2(p.ctx, UINT64_C(1) << 32, 0));
-	m = lib->rknn_create_mem2(0, 4096, RKNN_FLAG_MEMORY_NO_CONTEXT);
-	ck_assert_ptr_nonnull(m);
-	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, m), RKNN_SUCC);
-	rk_close(&p);
-}
-
-START_TEST(memory_that_is_not_cached_is_not_coherent)
-{
-	rk_run("", use_create_mem2);
-}
-END_TEST
-
-/* --- binding --- */
-
-/* layouts of B: row-major and transposed are copied when they are bound. */
-static void
-change_b(int layout, int is_seen)
-{
-	struct rknn_matmul_info info;
-	struct rk_product p;
-	size_t i;
-
-	rknn_info(&info, RKNN_INT8_MM_INT8_TO_INT32, 3, 64, 64);
-	info.B_layout = (int16_t)layout;
-	ck_assert_int_eq(rk_open(&p, "rk3588", &info), RKNN_SUCC);
-	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
-	for (i = 0; i < 64 * 64; i++)
-		p.b[i] = (int8_t)(p.b[i] / 4 * 2);
-	double_a(&p);			/* computes the new result */
-	rk_put(&p, RKNPU_A);
-	rk_sync(&p, RKNPU_A, RKNN_MEMORY_SYNC_TO_DEVICE);
-	rk_put(&p, RKNPU_B);
-	rk_sync(&p, RKNPU_B, RKNN_MEMORY_SYNC_TO_DEVICE);
-	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
-	ck_assert_int_eq(rk_is_right(&p), is_seen);
-	ck_assert_int_eq(rk_bind(&p, RKNPU_B), RKNN_SUCC);
-	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
-	ck_assert(rk_is_right(&p));
-	rk_close(&p);
-}
-
-static void
-change_each_b(void)
-{
-	change_b(RKNN_MM_LAYOUT_NATIVE, 1);
-	change_b(RKNN_MM_LAYOUT_NORM, 0);
-	change_b(RKNN_MM_LAYOUT_TP_NORM, 0);
-}
-
-START_TEST(only_native_b_may_change_after_it_was_bound)
-{
-	rk_run("", change_each_b);
-}
-END_TEST
-
-static void
-bind_wrongly(void)
-{
-	const struct rknn_lib *lib = rk_lib();
-	struct rknn_matmul_tensor_attr attr;
-	struct rknn_tensor_mem *small;
-	struct rk_product p;
-
-	open_native(&p, 0);
-	attr = p.attr.A;
-	attr.name[0] = 'D';
-	ck_assert_int_eq(lib->rknn_matmul_set_io_mem(p.ctx, p.mem[0], &attr),
-	    RKNN_ERR_PARAM_INVALID);
-	attr = p.attr.A;
-	attr.dims[0]++;
-	ck_assert_int_eq(lib->rknn_matmul_set_io_mem(p.ctx, p.mem[0], &attr),
-	    RKNN_ERR_PARAM_INVALID);
-	ck_assert_int_eq(lib->rknn_matmul_set_io_mem(p.ctx, NULL, &p.attr.A),
-	    RKNN_ERR_PARAM_INVALID);
-	small = lib->rknn_create_mem(p.ctx, p.attr.A.size - 1);
-	ck_assert_int_eq(lib->rknn_matmul_set_io_mem(p.ctx, small, &p.attr.A),
-	    RKNN_ERR_PARAM_INVALID);
-	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, small), RKNN_SUCC);
-	rk_close(&p);
-}
-
-START_TEST(only_the_contexts_own_attributes_are_taken)
-{
-	rk_run("", bind_wrongly);
-}
-END_TEST
-
-static void
-run_unbound(void)
-{
-	struct rk_product p;
-
-	open_native(&p, 0);
-	ck_assert_int_eq(rk_bind(&p, RKNPU_A), RKNN_SUCC);
-	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx),
-	    RKNN_ERR_INPUT_INVALID);
-	ck_assert_int_eq(rk_bind(&p, RKNPU_B), RKNN_SUCC);
-	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx),
-	    RKNN_ERR_OUTPUT_INVALID);
-	MISUSED(2, "B is not bound");
-}
-
-static void
-use_destroyed_memory(void)
-{
-	struct rk_product p;
-
-	open_native(&p, 0);
-	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
-	ck_assert_int_eq(rk_lib()->rknn_destroy_mem(p.ctx, p.mem[RKNPU_A]),
-	    RKNN_SUCC);
-	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx), RKNN_ERR_FAIL);
-	ck_assert_int_lt(rk_lib()->rknn_destroy_mem(p.ctx, p.mem[RKNPU_A]),
-	    0);
-	MISUSED(2, "the memory of A was destroyed");
-}
-
-static void
-use_destroyed_context(void)
-{
-	struct rk_product p;
-
-	open_native(&p, 0);
-	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
-	ck_assert_int_eq(rk_lib()->rknn_matmul_destroy(p.ctx), RKNN_SUCC);
-	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx),
-	    RKNN_ERR_CTX_INVALID);
-	ck_assert_int_eq(rk_lib()->rknn_matmul_destroy(p.ctx),
-	    RKNN_ERR_CTX_INVALID);
-	ck_assert_int_eq(rk_lib()->rknn_matmul_set_core_mask(p.ctx, 1),
-	    RKNN_ERR_CTX_INVALID);
-	ck_assert_ptr_null(rk_lib()->rknn_create_mem(p.ctx, 64));
-	ck_assert_uint_eq(rk_counts().mems, 3);	/* left behind */
-	MISUSED(4, "rknn_matmul_run: context");
-}
-
-START_TEST(use_after_the_end_is_counted)
-{
-	ck_assert_int_eq(rk_child("", run_unbound), 0);
-	ck_assert_int_eq(rk_child("", use_destroyed_memory), 0);
-	ck_assert_int_eq(rk_child("", use_destroyed_context), 0);
-}
-END_TEST
-
-static void
-leave_garbage_in_info(void)
-{
-	struct rknn_matmul_info info;
-	struct rk_product p;
-
-	rknn_info(&info, 2, 1, 64, 64);
-	info.reserved[33] = 1;
-	ck_assert_int_eq(rk_open(&p, "rk3588", &info), RKNN_SUCC);
-	MISUSED(1, "not zeroed");
-}
-
-START_TEST(a_structure_that_is_not_zeroed_is_counted)
-{
-	ck_assert_int_eq(rk_child("", leave_garbage_in_info), 0);
-}
-END_TEST
-
 /* --- shapes --- */
-
-static int
-create(int type, int m, int k, int n, int b_layout)
-{
-	const struct rknn_lib *lib = rk_lib();
-	struct rknn_matmul_io_attr attr;
-	struct rknn_matmul_info info;
-	uint64_t ctx;
-	int rc;
-
-	rknn_info(&info, type, (uint32_t)m, (uint32_t)k, (uint32_t)n);
-	info.B_layout = (int16_t)b_layout;
-	if ((rc = lib->rknn_matmul_create(&ctx, &info, &attr)) == RKNN_SUCC)
-		ck_assert_int_eq(lib->rknn_matmul_destroy(ctx), RKNN_SUCC);
-	return rc;
-}
 
 static void
 create_unaligned(void)
 {
-	ck_assert_int_eq(create(2, 1, 64, 48, 1), RKNN_ERR_PARAM_INVALID);
-	ck_assert_int_eq(create(2, 1, 48, 64, 1), RKNN_ERR_PARAM_INVALID);
-	ck_assert_int_eq(create(10, 1, 64, 96, 1), RKNN_ERR_PARAM_INVALID);
-	ck_assert_int_eq(create(10, 1, 64, 64, 0), RKNN_ERR_PARAM_INVALID);
-	ck_assert_int_eq(create(1, 1, 64, 24, 1), RKNN_ERR_PARAM_INVALID);
-	ck_assert_int_eq(create(1, 0, 64, 16, 1), RKNN_ERR_PARAM_INVALID);
-	ck_assert_int_eq(create(1, 1, 64, 16, 3), RKNN_ERR_PARAM_INVALID);
-	ck_assert_int_eq(create(1, 1, 64, 16, 1), RKNN_SUCC);
+	ck_assert_int_eq(rk_create(2, 1, 64, 48, 1), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(rk_create(2, 1, 48, 64, 1), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(rk_create(10, 1, 64, 96, 1), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(rk_create(10, 1, 64, 64, 0), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(rk_create(1, 1, 64, 24, 1), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(rk_create(1, 0, 64, 16, 1), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(rk_create(1, 1, 64, 16, 3), RKNN_ERR_PARAM_INVALID);
+	ck_assert_int_eq(rk_create(1, 1, 64, 16, 1), RKNN_SUCC);
 	/* B of 4 GiB and more. */
-	ck_assert_int_eq(create(2, 1, 65536, 65536, 1),
+	ck_assert_int_eq(rk_create(2, 1, 65536, 65536, 1),
 	    RKNN_ERR_PARAM_INVALID);
 	/* No limit of N. */
-	ck_assert_int_eq(create(2, 1, 32, 87392, 1), RKNN_SUCC);
+	ck_assert_int_eq(rk_create(2, 1, 32, 87392, 1), RKNN_SUCC);
 }
 
 START_TEST(sizes_that_are_not_aligned_are_refused)
@@ -480,21 +45,21 @@ create_large_k(void)
 {
 	const char *want = getenv("RK_WANT");
 
-	ck_assert_int_eq(create(2, 1, 10240, 64, 1), RKNN_SUCC);
-	ck_assert_int_eq(create(2, 1, 10272, 64, 1), atoi(want));
+	ck_assert_int_eq(rk_create(2, 1, 10240, 64, 1), RKNN_SUCC);
+	ck_assert_int_eq(rk_create(2, 1, 10272, 64, 1), atoi(want));
 }
 
 static void
 create_aborting_float(void)
 {
-	ck_assert_int_eq(create(2, 1, 16640, 64, 1), RKNN_SUCC);
-	create(1, 1, 16640, 64, 1);
+	ck_assert_int_eq(rk_create(2, 1, 16640, 64, 1), RKNN_SUCC);
+	rk_create(1, 1, 16640, 64, 1);
 }
 
 static void
 create_64(void)
 {
-	create(2, 1, 64, 64, 1);
+	rk_create(2, 1, 64, 64, 1);
 }
 
 START_TEST(large_k_is_refused_or_ends_the_process)
@@ -505,9 +70,9 @@ START_TEST(large_k_is_refused_or_ends_the_process)
 	rk_run("version=1.6.0", create_large_k);
 	rk_run("max-k=10240", create_large_k);
 	unsetenv("RK_WANT");
-	expect_abort("", create_aborting_float);
+	rk_expect_abort("", create_aborting_float);
 	rk_run("abort-k=none", create_aborting_float);
-	expect_abort("abort-k=32+64", create_64);
+	rk_expect_abort("abort-k=32+64", create_64);
 	rk_run("abort-k=32+96", create_64);
 }
 END_TEST
@@ -518,7 +83,7 @@ multiply_segments(void)
 {
 	struct rk_product p;
 
-	open_type(&p, RKNN_INT8_MM_INT8_TO_INT32, 8192 + 2048);
+	rk_open_type(&p, RKNN_INT8_MM_INT8_TO_INT32, 8192 + 2048);
 	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
 	ck_assert_int_eq(rk_is_right(&p), getenv("RK_WRONG") == NULL);
 	rk_close(&p);
@@ -543,7 +108,7 @@ change_shape(void)
 	struct rk_product p;
 	uint64_t ctx;
 
-	open_native(&p, 0);
+	rk_open_native(&p, 0);
 	ck_assert_int_eq(lib->rknn_matmul_destroy(p.ctx), RKNN_SUCC);
 	ck_assert_int_eq(lib->rknn_matmul_create_dynamic_shape(&ctx, &p.info,
 	    2, shapes, attrs), RKNN_SUCC);
@@ -615,7 +180,7 @@ use_domains(void)
 	int domain;
 
 	for (domain = 0; domain < RKNN_DOMAINS; domain++) {
-		open_native(&p, domain);
+		rk_open_native(&p, domain);
 		ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
 		ck_assert(rk_is_right(&p));
 		/* A, B, C and 64 KiB of the context. */
@@ -648,14 +213,14 @@ mix_domains(void)
 {
 	struct rk_product p, q;
 
-	open_native(&p, 0);
-	open_native(&q, 1);
+	rk_open_native(&p, 0);
+	rk_open_native(&q, 1);
 	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
 	ck_assert_int_eq(rk_multiply(&q), RKNN_SUCC);
 	ck_assert_int_eq(rk_lib()->rknn_matmul_set_io_mem(p.ctx,
 	    q.mem[RKNPU_A], &p.attr.A), RKNN_SUCC);
 	ck_assert_int_eq(rk_lib()->rknn_matmul_run(p.ctx), RKNN_ERR_FAIL);
-	MISUSED(1, "A is in domain 1, the context in 0");
+	RK_MISUSED(1, "A is in domain 1, the context in 0");
 }
 
 START_TEST(domains_have_their_own_memory)
@@ -663,91 +228,6 @@ START_TEST(domains_have_their_own_memory)
 	rk_run("", use_domains);
 	rk_run("driver=0.9.6", need_new_driver);
 	ck_assert_int_eq(rk_child("", mix_domains), 0);
-}
-END_TEST
-
-static void
-fill_domain(void)
-{
-	const struct rknn_lib *lib = rk_lib();
-	struct rknn_mem_size size;
-	struct rk_product p;
-	struct rknn_tensor_mem *m;
-
-	open_native(&p, 2);
-	/* 1 MiB less 64 KiB and three pages. */
-	ck_assert_ptr_null(lib->rknn_create_mem(p.ctx, 1048576 - 65536 -
-	    3 * 4096 + 1));
-	m = lib->rknn_create_mem(p.ctx, 1048576 - 65536 - 3 * 4096);
-	ck_assert_ptr_nonnull(m);
-	ck_assert_uint_eq(rk_counts().domain_bytes[2], 1048576);
-	ck_assert_ptr_null(lib->rknn_create_mem(p.ctx, 1));
-	ck_assert_int_eq(create(2, 1, 64, 64, 1), RKNN_SUCC);	/* domain 0 */
-	p.info.iommu_domain_id = 2;
-	ck_assert_int_eq(lib->rknn_matmul_create(&p.ctx, &p.info, &p.attr),
-	    RKNN_ERR_MALLOC_FAIL);
-	ck_assert_int_eq(lib->rknn_query(p.ctx, RKNN_QUERY_MEM_SIZE, &size,
-	    sizeof(size)), RKNN_SUCC);
-	ck_assert_uint_eq(size.total_internal_size, 65536);
-	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, m), RKNN_SUCC);
-	rk_close(&p);
-}
-
-/* A context with row-major matrices has a buffer of its own. */
-static void
-count_internal_bytes(void)
-{
-	struct rknn_matmul_info info;
-	struct rk_product p;
-
-	rknn_info(&info, 2, 64, 128, 256);
-	ck_assert_int_eq(rk_open(&p, "rk3588", &info), RKNN_SUCC);
-	ck_assert_uint_eq(rk_counts().domain_bytes[0], getenv("RK_FIXED") !=
-	    NULL ? 8192 + 8192 + 32768 + 65536 :
-	    2 * (8192 + 32768 + 65536) + 65536);
-	rk_close(&p);
-}
-
-START_TEST(a_domains_addresses_run_out)
-{
-	rk_run("domain-bytes=1048576", fill_domain);
-	rk_run("", count_internal_bytes);
-	setenv("RK_FIXED", "1", 1);
-	rk_run("internal-bytes=8192", count_internal_bytes);
-	unsetenv("RK_FIXED");
-}
-END_TEST
-
-static void
-create_some_memory(void)
-{
-	const struct rknn_lib *lib = rk_lib();
-	struct rk_product p;
-
-	open_native(&p, 0);		/* three allocations */
-	ck_assert_ptr_null(lib->rknn_create_mem(p.ctx, 64));
-	ck_assert_int_eq(lib->rknn_destroy_mem(p.ctx, p.mem[2]), RKNN_SUCC);
-	p.mem[2] = lib->rknn_create_mem(p.ctx, (uint32_t)
-	    p.layout[RKNPU_C].nbytes);
-	ck_assert_ptr_nonnull(p.mem[2]);
-	rk_close(&p);
-}
-
-static void
-create_large_memory(void)
-{
-	struct rk_product p;
-
-	open_native(&p, 0);		/* B has 4096 bytes */
-	ck_assert_ptr_null(rk_lib()->rknn_create_mem(p.ctx, 4097));
-	rk_close(&p);
-}
-
-START_TEST(allocations_can_be_limited)
-{
-	rk_run("fds=3", create_some_memory);
-	rk_run("fail=create_mem:-1@4", create_some_memory);
-	rk_run("largest-bytes=4096", create_large_memory);
 }
 END_TEST
 
@@ -764,7 +244,7 @@ start_holder(const char *switches, int domain)
 	fflush(NULL);
 	if ((pid = fork()) == 0) {
 		rk_load_standin(switches);
-		open_native(&p, domain);
+		rk_open_native(&p, domain);
 		if (write(fd[1], "x", 1) == 1)
 			pause();
 		_exit(1);
@@ -787,7 +267,7 @@ START_TEST(a_second_process_beside_a_domain_ends)
 		if (domain == 0)
 			rk_run(switches, create_64);
 		else
-			expect_abort(switches, create_64);
+			rk_expect_abort(switches, create_64);
 		kill(pid, SIGKILL);
 		ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 		rk_run(switches, create_64);
@@ -805,7 +285,7 @@ run_on_thread(void *arg)
 	int i;
 
 	for (i = 0; i < RUNS; i++)
-		if (run_again(p) != RKNN_SUCC)
+		if (rk_run_again(p) != RKNN_SUCC)
 			return p;
 	return NULL;
 }
@@ -822,7 +302,7 @@ run_side_by_side(void)
 	int i;
 
 	for (i = 0; i < THREADS; i++) {
-		open_native(&p[i], i % 2);
+		rk_open_native(&p[i], i % 2);
 		ck_assert_int_eq(rk_lib()->rknn_matmul_set_core_mask(p[i].ctx,
 		    i / 2 + 1), RKNN_SUCC);	/* two on each of two cores */
 		ck_assert_int_eq(rk_multiply(&p[i]), RKNN_SUCC);
@@ -864,14 +344,14 @@ run_twice_at_once(void)
 	pthread_t t;
 	int i;
 
-	open_native(&p, 0);
+	rk_open_native(&p, 0);
 	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
 	ck_assert_int_eq(pthread_create(&t, NULL, run_on_thread, &p), 0);
 	for (i = 0; i < 1000 && rk_counts().misuses == 0; i++)
 		rk_lib()->rknn_matmul_run(p.ctx);
 	ck_assert_int_eq(pthread_join(t, NULL), 0);
 	ck_assert_uint_gt(rk_counts().misuses, 0);
-	MISUSED(rk_counts().misuses, "the context runs already");
+	RK_MISUSED(rk_counts().misuses, "the context runs already");
 }
 
 START_TEST(two_runs_of_a_context_at_once_are_counted)
@@ -887,8 +367,8 @@ multiply_wrong(void)
 {
 	struct rk_product p, q;
 
-	open_native(&p, 0);
-	open_type(&q, RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32, 64);
+	rk_open_native(&p, 0);
+	rk_open_type(&q, RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32, 64);
 	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
 	ck_assert_int_eq(rk_multiply(&q), RKNN_SUCC);
 	ck_assert(!rk_is_right(&p));
@@ -940,7 +420,7 @@ START_TEST(products_can_be_wrong)
 {
 	rk_run("wrong=2", multiply_wrong);
 	rk_run("zero=2+3", multiply_wrong);
-	expect_abort("", multiply_type_9);
+	rk_expect_abort("", multiply_type_9);
 	rk_run("abort-9=0", multiply_type_9);
 	rk_run("", multiply_groups);
 }
@@ -986,11 +466,11 @@ fail_third_run(void)
 {
 	struct rk_product p;
 
-	open_native(&p, 0);
+	rk_open_native(&p, 0);
 	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
-	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
-	ck_assert_int_eq(run_again(&p), RKNN_ERR_TIMEOUT);
-	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert_int_eq(rk_run_again(&p), RKNN_SUCC);
+	ck_assert_int_eq(rk_run_again(&p), RKNN_ERR_TIMEOUT);
+	ck_assert_int_eq(rk_run_again(&p), RKNN_SUCC);
 	ck_assert_int_eq(rk_bind(&p, RKNPU_A), RKNN_ERR_MALLOC_FAIL);
 	rk_close(&p);
 }
@@ -1000,7 +480,7 @@ multiply_once(void)
 {
 	struct rk_product p;
 
-	open_native(&p, 0);
+	rk_open_native(&p, 0);
 	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
 	ck_assert(rk_is_right(&p));
 	rk_close(&p);
@@ -1021,13 +501,13 @@ START_TEST(calls_fail_hang_and_abort_when_told)
 	int status;
 
 	rk_run("fail=run:-2@3+set_io_mem:-4@4", fail_third_run);
-	expect_abort("abort=run@1", multiply_once);
+	rk_expect_abort("abort=run@1", multiply_once);
 	rk_run("abort=run@2", multiply_once);
 	status = rk_child("hang=mem_sync@2", hang);
 	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
 	snprintf(switches, sizeof(switches), "abort=run,once=%s/once",
 	    t_tmpdir());
-	expect_abort(switches, multiply_once);
+	rk_expect_abort(switches, multiply_once);
 	rk_run(switches, multiply_once);
 }
 END_TEST
@@ -1041,7 +521,7 @@ query_little(void)
 	struct rknn_release r;
 	struct rk_product p;
 
-	open_native(&p, 0);
+	rk_open_native(&p, 0);
 	rknn_ask_release(rk_lib(), p.ctx, &r);
 	ck_assert_uint_eq(r.number, RKNN_2_3_2);
 	ck_assert_str_eq(r.driver, "0.8.2");
@@ -1062,13 +542,13 @@ take_model_time(void)
 	struct rk_product p;
 	uint64_t before, start_ns;
 
-	open_type(&p, RKNN_INT8_MM_INT8_TO_INT32, 2048);
+	rk_open_type(&p, RKNN_INT8_MM_INT8_TO_INT32, 2048);
 	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
 	/* 33 us, and 128 KiB at 11 GB/s. */
 	before = rk_counts().modelled_ns;
 	ck_assert_uint_eq(before, 33000 + 131072 / 11);
 	start_ns = event_now_ns();
-	ck_assert_int_eq(run_again(&p), RKNN_SUCC);
+	ck_assert_int_eq(rk_run_again(&p), RKNN_SUCC);
 	/* Never faster. */
 	ck_assert_uint_ge(event_now_ns() - start_ns, 2 * before);
 	ck_assert_uint_eq(rk_counts().modelled_ns, 2 * before);
@@ -1087,7 +567,7 @@ leave_memory(void)
 {
 	struct rk_product p;
 
-	open_native(&p, 0);
+	rk_open_native(&p, 0);
 	ck_assert_int_eq(rk_multiply(&p), RKNN_SUCC);
 	exit(0);
 }
@@ -1133,24 +613,12 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
-		the_npu_sees_only_memory_that_was_synced,
-		a_result_is_seen_only_after_a_sync,
-		bytes_written_into_c_come_back_over_a_result,
-		coherent_memory_needs_no_sync,
-		a_view_is_synced_through_its_owner_alone,
-		memory_that_is_not_cached_is_not_coherent,
-		only_native_b_may_change_after_it_was_bound,
-		only_the_contexts_own_attributes_are_taken,
-		use_after_the_end_is_counted,
-		a_structure_that_is_not_zeroed_is_counted,
 		sizes_that_are_not_aligned_are_refused,
 		large_k_is_refused_or_ends_the_process,
 		native_b_has_segments_of_k,
 		only_m_varies_in_a_dynamic_shape,
 		a_product_takes_one_core,
 		domains_have_their_own_memory,
-		a_domains_addresses_run_out,
-		allocations_can_be_limited,
 		a_second_process_beside_a_domain_ends,
 		contexts_run_side_by_side,
 		two_runs_of_a_context_at_once_are_counted,
