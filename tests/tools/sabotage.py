@@ -606,6 +606,32 @@ row("recovery: a device's memo is lost with its worker", "coordinator/session/se
     "	if (s->memo != NULL && s->status == NULL)\n",
     "e2e/recover.sh")
 
+# --- sessions that share a worker ---
+
+row("shared worker: a loss is one session's", "coordinator/session/session.c",
+    "		if ((t = s->proc->of[i])->state != SESSION_FAILED)\n",
+    "		if ((t = s->proc->of[i])->state == SESSION_NONE)\n",
+    "e2e/shared.sh")
+row("shared worker: held to the cap of its first session",
+    "coordinator/session/recover.c",
+    "			enforce_open(s->proc->enforce, s->name,\n"
+    "			    session_worker_cap(s));\n",
+    "			enforce_open(s->proc->enforce, s->name,\n"
+    "			    s->plan->cap_bytes);\n",
+    "e2e/shared.sh")
+row("shared worker: only one session's threads are confined",
+    "worker/orders/team.c",
+    "		n = run_own(w, t->fn, t->arg);\n",
+    "		n = w->sc.par->nthreads;\n",
+    "e2e/shared.sh")
+row("shared worker: a denied call is reported by the first session",
+    "worker/orders/team.c",
+    "	confine_speak_on(j->w->chan.fd);\n", "",
+    "e2e/shared.sh")
+row("shared worker: the filter knows one channel", "worker/confine/calls.c",
+    "n = p->rule == ON_CHANNEL ? nchannels : 1;", "n = 1;",
+    "unit/confine_filter")
+
 # --- caps ---
 
 row("cap: a group may swap", "coordinator/cap/cgroup.c",

@@ -3,6 +3,7 @@
 #include "team.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,9 @@ team_start(struct team *t, struct err *reterr)
 	unsigned i;
 	int rc;
 
+	/* The C library would give each thread a heap of its own, and opens a
+	 * file of /proc when it shrinks one, which a confined worker may not. */
+	mallopt(M_ARENA_MAX, 1);
 	for (i = 1; i < t->n; i++)
 		if ((rc = pthread_create(&t->thread[i], NULL, session_main,
 		    t->of[i])) != 0)
