@@ -62,7 +62,7 @@ add_part(int64_t *sum, const struct npu_mat *w, const struct x_part *x,
 	for (n = n0; n < n1; n += SUMS_COLS)
 		for (p = 0; p < w->nplanes; p++) {
 			const int8_t *at = w->plane[p] + npu_index(w, n, k0);
-			uintptr_t ahead = (uintptr_t)(at + step * ntiles) +
+			uintptr_t ahead = (uintptr_t)at + step * ntiles +
 			    n % w->form.tile_cols * NPU_ALIGN * (ntiles - 1);
 			int64_t weight = p + 1 < w->nplanes ? NPU_HIGH : 1;
 
