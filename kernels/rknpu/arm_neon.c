@@ -5,13 +5,38 @@
 
 #include "sums.h"
 
-SIMD int32x4_t
-add_products(int32x4_t acc, int8x16_t v, int8x16_t x)
+/* Four columns: a core that executes in order has other work until a load or a
+ * product is there. */
+SIMD void
+add_4(int32x4_t acc[4], const int8x16_t v[4], int8x16_t x)
 {
-	int16x8_t two = vmull_s8(vget_low_s8(v), vget_low_s8(x));
+	int16x8_t two[4];
+	unsigned c;
 
-	return vpadalq_s16(acc, vmlal_s8(two, vget_high_s8(v),
-	    vget_high_s8(x)));
+	UNROLL
+	for (c = 0; c < 4; c++)
+		two[c] = vmull_s8(vget_low_s8(v[c]), vget_low_s8(x));
+	UNROLL
+	for (c = 0; c < 4; c++)
+		two[c] = vmlal_s8(two[c], vget_high_s8(v[c]),
+		    vget_high_s8(x));
+	UNROLL
+	for (c = 0; c < 4; c++)
+		acc[c] = vpadalq_s16(acc[c], two[c]);
+}
+
+SIMD void
+add_planes(int32x4_t high[4], int32x4_t low[4], const int8_t *w, int8x16_t h,
+    int8x16_t l)
+{
+	int8x16_t v[4];
+	unsigned c;
+
+	UNROLL
+	for (c = 0; c < 4; c++)
+		v[c] = vld1q_s8(w + c * 32);
+	add_4(high, v, h);
+	add_4(low, v, l);
 }
 
 SIMD void
@@ -33,13 +58,8 @@ dot_neon(int32_t sum[static SUMS_COLS], const int8_t *w, uint64_t step,
 			int8x16_t h = vld1q_s8(x->high + t * 32 + i);
 			int8x16_t l = vld1q_s8(x->low + t * 32 + i);
 
-			UNROLL
-			for (c = 0; c < SUMS_COLS; c++) {
-				int8x16_t v = vld1q_s8(w + c * 32 + i);
-
-				high[c] = add_products(high[c], v, h);
-				low[c] = add_products(low[c], v, l);
-			}
+			add_planes(high, low, w + i, h, l);
+			add_planes(high + 4, low + 4, w + 4 * 32 + i, h, l);
 		}
 	}
 	UNROLL
