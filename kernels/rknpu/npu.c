@@ -9,8 +9,10 @@
 
 #include "bits.h"
 
-/* The form has a cache line of its own.  A list's columns have 16 bits. */
-enum { FORM_BYTES = 64, OUTLIER_COLS = 256, OUTLIER_MOST_K = 1 << 16 };
+/* The form has a cache line of its own.  A list's columns have 16 bits; lists
+ * have whole groups, so that fewer branches depend on their length. */
+enum { FORM_BYTES = 64, OUTLIER_COLS = 256, OUTLIER_MOST_K = 1 << 16,
+	GROUP = 4 };
 
 unsigned
 npu_planes(uint32_t type)
@@ -30,7 +32,7 @@ uint32_t
 npu_noutliers(uint32_t type, uint32_t k)
 {
 	return npu_planes(type) > 1 || k > OUTLIER_MOST_K ? 0 :
-	    k / OUTLIER_COLS + 2;
+	    (uint32_t)ALIGN_UP(k / OUTLIER_COLS + 2, GROUP);
 }
 
 uint64_t
@@ -181,6 +183,26 @@ npu_outliers(const struct npu_mat *w, const struct npu_row *row, uint32_t n,
 	return sum;
 }
 
+static int64_t
+outlier(const struct npu_outlier *o, const struct npu_row *row)
+{
+	return o->more * (NPU_HIGH * row->high[o->col] + row->low[o->col]);
+}
+
+/* The same of all columns.  The rest of a group is zeros. */
+static int64_t
+all_outliers(const struct npu_mat *w, const struct npu_row *row, uint32_t n)
+{
+	const struct npu_outlier *o = w->outlier + (uint64_t)n * w->noutliers;
+	const struct npu_outlier *end = o + w->noutliers;
+	int64_t sum = 0;
+
+	for (; o < end && o->more != 0; o += GROUP)
+		sum += outlier(o, row) + outlier(o + 1, row) +
+		    (outlier(o + 2, row) + outlier(o + 3, row));
+	return sum;
+}
+
 /* The product of two floats is exact in double; sum is below 2^53. */
 void
 npu_finish(float *y, const struct npu_mat *w, const struct npu_row *row,
@@ -192,7 +214,7 @@ npu_finish(float *y, const struct npu_mat *w, const struct npu_row *row,
 		int64_t s = sum[n - n0];
 
 		if (w->noutliers > 0)
-			s += npu_outliers(w, row, n, 0, w->k_pad);
+			s += all_outliers(w, row, n);
 		y[n - n0] = (float)((double)s * ((double)row->d *
 		    (double)w->scale[n]) + (bias != NULL ? bias[n] : 0.0));
 	}
