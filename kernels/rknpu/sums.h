@@ -77,7 +77,7 @@ add_part(int64_t *sum, const struct npu_mat *w, const struct x_part *x,
 		}
 }
 
-/* What npu_sums_fn says.  wide: dot takes integers. */
+/* See npu_sums_fn.  wide: dot takes integers. */
 SIMD void
 add_sums(int64_t *sum, const struct npu_mat *w, const struct npu_row *row,
     uint32_t nrows, uint32_t n0, uint32_t n1, uint32_t k0, uint32_t k1,
@@ -89,8 +89,7 @@ add_sums(int64_t *sum, const struct npu_mat *w, const struct npu_row *row,
 
 	for (k = k0; k < k1; k = end) {
 		end = MIN(k + SUMS_K, k1);
-		if (k / w->form.segment != (end - 1) / w->form.segment)
-			end -= end % w->form.segment;
+		end = MIN(end, k - k % w->form.segment + w->form.segment);
 		for (i = 0; i < nrows; i += m) {
 			m = MIN(nrows - i, SUMS_ROWS);
 			for (r = 0; r < m; r++) {

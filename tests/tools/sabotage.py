@@ -480,6 +480,9 @@ row("npu: the largest weight sets the steps", "kernels/rknpu/pack.c",
 row("npu: steps of MXFP4 are no powers of two", "kernels/rknpu/pack.c",
     "if (s->type == QUANT_MXFP4)", "if (s->type == QUANT_NTYPES)",
     "unit/npu_error")
+row("npu: sums go on beyond a segment", "kernels/rknpu/sums.h",
+    "		end = MIN(end, k - k % w->form.segment + w->form.segment);\n", "",
+    "unit/npu_mat")
 row("npu: partial sums overflow", "kernels/rknpu/sums.h",
     "SUMS_K = 1024", "SUMS_K = 4096",
     "unit/npu_mat")

@@ -451,6 +451,42 @@ START_TEST(a_product_is_the_sum_of_integers)
 }
 END_TEST
 
+/* The device's way: it rounds rows, has sums from the NPU, and finishes them. */
+START_TEST(sums_are_finished_to_the_same_bits)
+{
+	const uint32_t n = 75, k = 2560, n0 = 32, n1 = 96;
+	int8_t high[2][2560], low[2][2560];
+	struct npu_row row[2];
+	int64_t sum[2 * 64];
+	struct fixture f;
+	uint32_t i, r;
+
+	fixture_open(&f, QUANT_Q6_K, n, k, 2);
+	multiply_all(&f, f.y);
+	memcpy(f.y2, f.y, 2 * n * sizeof(float));
+	for (r = 0; r < 2; r++) {
+		row[r].high = high[r];
+		row[r].low = low[r];
+		npu_round(&row[r], f.x + r * f.ldx, k);
+	}
+	npu_sums(sum, &f.m, row, 2, n0, n1);
+	for (i = 0; i < 64; i++) {
+		int64_t want = 0;
+		uint32_t c;
+
+		for (c = 0; c < k; c++)
+			want += (128 * high[1][c] + low[1][c]) *
+			    f.m.plane[0][npu_index(&f.m, n0 + i, c)];
+		ck_assert_int_eq(sum[64 + i], want);
+	}
+	for (r = 0; r < 2; r++)
+		npu_finish(f.y2 + r * n + n0, &f.m, &row[r], sum + r * 64,
+		    f.bias, n0, n);
+	check_same(&f, "by the device's way");
+	fixture_close(&f);
+}
+END_TEST
+
 /* All integers are the largest ones, of one sign. */
 static void
 check_largest_sums(uint32_t type)
@@ -535,7 +571,7 @@ END_TEST
 START_TEST(every_form_has_the_same_bits)
 {
 	static const struct npu_form forms[] = { { 32, 8192 }, { 16, 4096 },
-	    { 16, 1 << 30 }, { 32, 1056 } };
+	    { 16, 1 << 30 }, { 32, 1056 }, { 16, 96 }, { 32, 32 } };
 	struct fixture f;
 	unsigned i;
 
@@ -750,6 +786,7 @@ main(void)
 		padding_is_zeros,
 		a_large_weight_does_not_make_the_others_coarse,
 		a_product_is_the_sum_of_integers,
+		sums_are_finished_to_the_same_bits,
 		the_largest_sums_are_exact,
 		every_instruction_set_has_the_same_bits,
 		every_form_has_the_same_bits,
