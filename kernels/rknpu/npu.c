@@ -52,13 +52,6 @@ tail_of(const void *data, uint32_t type, uint32_t n, uint32_t k)
 	    npu_plane_bytes(n, k);
 }
 
-void
-npu_set_form(void *data, uint32_t type, uint32_t n, uint32_t k,
-    struct npu_form form)
-{
-	memcpy(tail_of(data, type, n, k), &form, sizeof(form));
-}
-
 static struct npu_form
 form_at(const uint8_t *tail)
 {
@@ -89,6 +82,19 @@ npu_mat(const struct mat *w, struct npu_mat *ret)
 	ret->noutliers = npu_noutliers(w->type, w->k);
 	ret->outlier = (const struct npu_outlier *)(const void *)
 	    (ret->scale + ret->n_pad);
+}
+
+void
+npu_set_form(void *data, uint32_t type, uint32_t n, uint32_t k,
+    struct npu_form form)
+{
+	const struct mat w = { data, n, k, type };
+	struct npu_mat m;
+
+	npu_mat(&w, &m);
+	memcpy(tail_of(data, type, n, k), &form, sizeof(form));
+	memset((void *)(uintptr_t)m.outlier, 0, (uint64_t)m.n_pad *
+	    m.noutliers * sizeof(*m.outlier));
 }
 
 uint64_t

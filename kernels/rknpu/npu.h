@@ -70,8 +70,9 @@ uint64_t npu_packed_bytes(uint32_t type, uint32_t n, uint32_t k);
 /* Outliers that the list of a row has room for. */
 uint32_t npu_noutliers(uint32_t type, uint32_t k);
 
-/* Set the form of the packed matrix at data, before any of its rows is packed.
- * Where it is no form, such as zeros, it has NPU_FORM_DEFAULT. */
+/* Set the form of the packed matrix at data, before any of its rows is packed, and
+ * empty the lists of outliers, so that a product may run before all rows are there.
+ * Where there is no form, but zeros or other bytes, it is NPU_FORM_DEFAULT. */
 void npu_set_form(void *data, uint32_t type, uint32_t n, uint32_t k,
     struct npu_form form);
 

@@ -457,6 +457,10 @@ row("npu: any bytes are a form", "kernels/rknpu/npu.c",
     "	    form.segment == 0 || form.segment % NPU_ALIGN != 0)",
     "if (form.tile_cols == 0)",
     "unit/npu_mat")
+row("npu: lists of outliers begin with old bytes", "kernels/rknpu/npu.c",
+    "	memset((void *)(uintptr_t)m.outlier, 0, (uint64_t)m.n_pad *\n"
+    "	    m.noutliers * sizeof(*m.outlier));\n", "",
+    "unit/npu_mat")
 row("npu: the rest of an outlier is left out", "kernels/rknpu/npu.c",
     "if (w->noutliers > 0)\n			s +=",
     "if (w->noutliers > 1000)\n			s +=",

@@ -196,6 +196,26 @@ START_TEST(where_there_is_no_form_it_is_the_default)
 }
 END_TEST
 
+/* Columns in old bytes would be read beyond a row. */
+START_TEST(a_matrix_with_a_form_can_be_multiplied_before_it_is_packed)
+{
+	struct fixture f;
+	struct npu_row row = { 0 };
+	int64_t sum[32] = { 0 };
+	uint32_t i;
+
+	fixture_open(&f, QUANT_Q8_0, 32, 64, 1);
+	memset(f.data, 0x77, f.nbytes);
+	npu_set_form(f.data, f.w.type, 32, 64, NPU_FORM_DEFAULT);
+	npu_mat(&f.w, &f.m);
+	for (i = 0; i < 32; i++)
+		ck_assert_int_eq(f.m.outlier[i * f.m.noutliers].more, 0);
+	npu_finish(f.y, &f.m, &row, sum, NULL, 0, 32);
+	ck_assert(f.y[31] == 0);
+	fixture_close(&f);
+}
+END_TEST
+
 static void
 check_pages(uint32_t type)
 {
@@ -779,6 +799,7 @@ main(void)
 	const TTest *const tests[] = {
 		integers_lie_where_each_chip_reads_them,
 		where_there_is_no_form_it_is_the_default,
+		a_matrix_with_a_form_can_be_multiplied_before_it_is_packed,
 		planes_begin_on_pages,
 		a_row_unpacks_to_its_nearest_weights,
 		a_long_row_unpacks_to_its_nearest_weights,
