@@ -608,9 +608,9 @@ row("sampler: NaN among the first logits", "coordinator/engine/sample.c",
 row("sampler: NaN among the other logits", "coordinator/engine/sample.c",
     "if (isnan(logit))", "if (isnan(logit) && i > 1u << 30)",
     "unit/sample")
-row("recovery: a device's memo is lost with its worker", "coordinator/session/session.c",
-    "	if (s->memo != NULL && s->status != NULL)\n",
-    "	if (s->memo != NULL && s->status == NULL)\n",
+row("recovery: a device's memo is lost with its worker",
+    "coordinator/session/sessions.c",
+    "	s->memo = ss->memo[i];\n", "",
     "e2e/recover.sh")
 
 # --- sessions that share a worker ---
