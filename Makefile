@@ -138,7 +138,7 @@ UNIT    := $(filter $(B)/tests/unit/%,$(PROGS))
 E2E     := $(sort $(filter-out tests/e2e/lib.sh tests/e2e/big.sh \
            tests/e2e/package.sh,$(call matching,tests/e2e/*.sh)))
 ifneq ($(CROSS),)
-E2E     := $(addprefix tests/e2e/,smoke.sh hardening.sh package.sh)
+E2E     := $(addprefix tests/e2e/,smoke.sh hardening.sh package.sh rknpu.sh)
 else ifeq ($(SAN),thread)
 E2E     := tests/e2e/smoke.sh tests/e2e/processes.sh
 else ifeq ($(SAN),address)
@@ -425,7 +425,8 @@ check-built: all $(PROGS) check-includes check-rows $(if $(CROSS),dist)
 # in check/kernels and check/hexagon, which have one thread.
 KERNELS := $(BUILD)/tests/check/kernels $(BUILD)/tests/check/hexagon
 SLOW    := $(BUILD)/tests/unit/hexagon $(addprefix tests/e2e/,hang.sh \
-           hexagon.sh invariance.sh stress.sh recover.sh processes.sh)
+           hexagon.sh invariance.sh rknpu.sh stress.sh recover.sh \
+           processes.sh)
 CHECKS  := $(filter $(SLOW),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \
            $(if $(filter thread,$(SAN)),,$(KERNELS)) \
            $(filter-out $(SLOW),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \

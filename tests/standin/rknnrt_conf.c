@@ -331,12 +331,18 @@ injected(const char *call)
 void
 check_alone(int domain)
 {
-	static int exclusive;
+	static int held = LOCK_UN;
+	int want = domain != 0 ? LOCK_EX : LOCK_SH, rc = 0;
 
-	if (switches() == NULL || lock_fd < 0 || exclusive)
+	if (switches() == NULL || lock_fd < 0)
 		return;
-	exclusive = domain != 0;
-	if (flock(lock_fd, (domain != 0 ? LOCK_EX : LOCK_SH) | LOCK_NB) < 0)
+	/* A confined process may not lock: only what is not held yet. */
+	pthread_mutex_lock(&rknn_lock);
+	if (held != LOCK_EX && held != want &&
+	    (rc = flock(lock_fd, want | LOCK_NB)) == 0)
+		held = want;
+	pthread_mutex_unlock(&rknn_lock);
+	if (rc < 0)
 		fatal_error("kernel panic: another process uses the NPU, and "
 		    "one of the two a domain but 0");
 }

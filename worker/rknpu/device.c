@@ -70,6 +70,17 @@ struct device {
 	uint64_t calls, ns;
 };
 
+/* The text of a message that will get the session's name in front. */
+static const char *
+without_session(const char *session, const char *msg)
+{
+	char prefix[MAX_NAME + 16];
+
+	snprintf(prefix, sizeof(prefix), "session %s: ", session);
+	return strncmp(msg, prefix, strlen(prefix)) == 0 ? msg +
+	    strlen(prefix) : msg;
+}
+
 /* --- probe and open --- */
 
 /* VmRSS of /proc/self/status lags behind. */
@@ -133,7 +144,8 @@ rknpu_probe(const struct device_conf *dc, struct device_probe *ret,
 	memset(ret, 0, sizeof(*ret));
 	(void)meminfo_read(SMAPS, "Rss", &before);
 	if (npu_open(dc->session, dc->ledger, domain_of(dc), &n, &e) < 0) {
-		strlcpy(ret->reason, e.msg, sizeof(ret->reason));
+		strlcpy(ret->reason, without_session(dc->session, e.msg),
+		    sizeof(ret->reason));
 		return 0;
 	}
 	ret->found = 1;
@@ -393,14 +405,9 @@ static void
 give_up(struct device *d, struct npu_op *o, const struct err *e)
 {
 	const struct op *op = &d->p->op[o->at];
-	const char *why = e->msg;
-	char prefix[MAX_NAME + 16];
+	const char *why = without_session(d->conf.session, e->msg);
 	void (*warn)(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-	/* The message will begin with the session's name. */
-	snprintf(prefix, sizeof(prefix), "session %s: ", d->conf.session);
-	if (strncmp(why, prefix, strlen(prefix)) == 0)
-		why += strlen(prefix);
 	o->from_rows = 0;
 	if (d->nwarnings == MOST_WARNINGS)
 		log_warnx("the NPU refuses more products, which run on the CPU "
