@@ -33,6 +33,7 @@ static const struct kind kinds[] = {
 	/* The rest of a layer runs on the session's cores, and the slowest one
 	 * decides. */
 	{ .name = "rknpu", .rights = DEVICE_RIGHT_NPU, .cores = "big",
+	    .shares_process = 1,
 	    .iommu_domains = DEVICE_MAX_IOMMU_DOMAINS },
 	{ .name = "opencl" },
 	{ .name = "null", .no_limits = 1 },

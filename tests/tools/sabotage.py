@@ -639,6 +639,9 @@ row("shared worker: the filter knows one channel", "worker/confine/calls.c",
     "n = p->rule == ON_CHANNEL ? nchannels : 1;",
     "n = MIN(nchannels, 1);",
     "unit/confine_filter")
+row("shared worker: heaps for each thread", "worker/orders/team.c",
+    "	mallopt(M_ARENA_MAX, 1);\n", "",
+    "e2e/rknpu.sh")
 
 # --- caps ---
 

@@ -259,9 +259,11 @@ rknn_check_info(uint32_t release, const struct rknn_matmul_info *info,
 	if (rknn_matmul_since(info->type) > release)
 		what = "the product";
 	return err_set(reterr, ERR_RUN, -EINVAL, "%s (type %d) needs "
-	    RKNN_LIBRARY " %u.%u.%u, this is %u.%u.%u: install a newer one",
+	    RKNN_LIBRARY " %u.%u.%u, this is %u.%u.%u: install a newer one%s",
 	    what, info->type, need >> 16, need >> 8 & 0xff, need & 0xff,
-	    release >> 16, release >> 8 & 0xff, release & 0xff);
+	    release >> 16, release >> 8 & 0xff, release & 0xff,
+	    info->iommu_domain_id != 0 ? ", or give each session "
+	    "iommu_domain=0" : "");
 }
 
 /* --- codes --- */
