@@ -127,15 +127,12 @@ check_domains(struct conf *c, struct err *reterr)
 	for (s = c->session; s < c->session + c->nsessions; s++) {
 		if ((n = (int)device_iommu_domains(s->device)) == 0)
 			continue;
-		if (s->iommu_domain > 0 && (t = has_domain(c, s,
+		if (s->iommu_domain >= 0 && (t = has_domain(c, s,
 		    s->iommu_domain)) != NULL)
 			return fail_session(s, reterr, err_set(reterr,
 			    ERR_USAGE, -EINVAL, "iommu_domain %d: session %s "
 			    "has it too, each needs its own",
 			    s->iommu_domain, t->name));
-		/* Other domains need one process for all sessions. */
-		if (s->iommu_domain < 0 && !device_shares_process(s->device))
-			s->iommu_domain = 0;
 		for (domain = 0; s->iommu_domain < 0 && domain < n; domain++)
 			if (has_domain(c, s, domain) == NULL)
 				s->iommu_domain = domain;
