@@ -9,6 +9,8 @@
 /* Pages first touched after the measurement: code of the loader and the
  * kernels, tables of extents and operations.  At most 0.2 MiB on x86-64. */
 #define LATE_PAGES_BYTES	(MIB / 2)
+/* Of these, what each further session of a worker touches: no code. */
+#define LATE_TABLES_BYTES	(LATE_PAGES_BYTES / 4)
 
 static struct {
 	unsigned n;
@@ -88,7 +90,8 @@ measure_worker(const struct plan_session *ps, unsigned n,
 		meminfo_read_process(s[0].proc->child.pid, "VmData",
 		    &measured.of[measured.n].data_bytes);
 		measured.of[measured.n++].nbytes = ALIGN_UP(peak.nbytes,
-		    BASE_MEMORY_ROUND) + LATE_PAGES_BYTES * n;
+		    BASE_MEMORY_ROUND) + LATE_PAGES_BYTES +
+		    (n - 1) * LATE_TABLES_BYTES;
 		for (i = 0; i < n; i++)
 			session_close(&s[i]);
 	}

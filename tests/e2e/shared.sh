@@ -45,8 +45,10 @@ sanitized || check "two sessions, in one worker: the plan is what they need" \
     "$PYTHON" - "$OUT" <<-'END'
 	import json, sys
 	a, b = json.load(open(sys.argv[1]))['sessions']
-	assert abs(a['peak'] - a['planned'] - b['planned']) <= 4 << 20, (a, b)
-	assert abs(a['unaccounted']) <= 4 << 20, a
+	# One may have given its staging back before the other takes its own.
+	less = (4 << 20) + max(a['staging'], b['staging'])
+	assert -less <= a['peak'] - a['planned'] - b['planned'] <= 4 << 20, (a, b)
+	assert -less <= a['unaccounted'] <= 4 << 20, a
 	END
 check_success "plan of a shared worker" plan -m "$MODEL" "${PAIR[@]}"
 check "plan says what is shared" stdout_has \

@@ -184,6 +184,49 @@ START_TEST(a_model_of_another_length_or_a_second_one_is_refused)
 }
 END_TEST
 
+/* --- WIRE_SHARE --- */
+
+/* Further sessions of the process, up to a number that is never reached here, so
+ * that no thread starts. */
+START_TEST(more_sessions_than_announced_are_refused)
+{
+	struct wire_share ws = { .nsessions = MAX_SESSIONS };
+	struct wire_start start_order = { .version = WIRE_VERSION };
+
+	start();
+	receive(&ws, sizeof(ws), NULL, 0, 1);
+	ck_assert(is_refused(order_share(&w, &err)));	/* after WIRE_START */
+	w.sc.par = NULL;
+	receive(&ws, sizeof(ws), NULL, 0, 0);
+	ck_assert(is_refused(order_share(&w, &err)));
+	receive(&ws, sizeof(ws) - 1, NULL, 0, 1);
+	ck_assert(is_refused(order_share(&w, &err)));
+	ws.nsessions = MAX_SESSIONS + 1;
+	receive(&ws, sizeof(ws), NULL, 0, 1);
+	ck_assert(is_refused(order_share(&w, &err)));
+	ws.nsessions = 2;
+	receive(&ws, sizeof(ws), NULL, 0, 2);
+	ck_assert(is_refused(order_share(&w, &err)));
+	ck_assert_uint_eq(team.nhave, 1);
+	ws.nsessions = 4;
+	receive(&ws, sizeof(ws), NULL, 0, 1);
+	t_ok(order_share(&w, &err), &err);
+	ck_assert_uint_eq(team.nhave, 2);
+	ws.nsessions = 5;		/* another number */
+	receive(&ws, sizeof(ws), NULL, 0, 1);
+	ck_assert(is_refused(order_share(&w, &err)));
+	ws.nsessions = 4;
+	receive(&ws, sizeof(ws), NULL, 0, 3);
+	ck_assert(is_refused(order_share(&w, &err)));
+	/* Not before all are there. */
+	receive(&start_order, sizeof(start_order), NULL, 0, 1);
+	ck_assert(is_refused(order_start(&w, &err)));
+	chan_close(&team.of[1]->chan);
+	free(team.of[1]);
+	chan_msg_done(&w.msg);
+}
+END_TEST
+
 /* --- WIRE_EXTENTS, WIRE_FILE --- */
 
 START_TEST(no_more_extents_than_announced)
@@ -352,6 +395,7 @@ main(void)
 	const TTest *const tests[] = {
 		a_model_with_impossible_numbers_is_refused,
 		a_model_of_another_length_or_a_second_one_is_refused,
+		more_sessions_than_announced_are_refused,
 		no_more_extents_than_announced, no_more_files_than_announced,
 		a_load_without_an_open_device_is_refused,
 		a_confinement_out_of_order_is_refused,

@@ -70,8 +70,10 @@ order_share(struct worker *w, struct err *reterr)
 	    w->msg.nbytes != sizeof(ws))
 		return order_refuse(w, reterr);
 	memcpy(&ws, w->msg.buf, sizeof(ws));
-	if (ws.nsessions > MAX_SESSIONS || w->msg.nfds >= MAX_SESSIONS ||
-	    ws.nsessions < t->nhave + w->msg.nfds)
+	if (ws.nsessions > MAX_SESSIONS ||
+	    (t->n > 1 && ws.nsessions != t->n) ||
+	    w->msg.nfds > ws.nsessions ||
+	    t->nhave > ws.nsessions - w->msg.nfds)
 		return order_refuse(w, reterr);
 	t->n = ws.nsessions;
 	for (i = 0; i < w->msg.nfds; i++) {
