@@ -591,6 +591,72 @@ START_TEST(slow_cores_take_fewer_layers)
 }
 END_TEST
 
+static uint64_t
+shared_bytes(void *arg, unsigned threads, unsigned nsessions)
+{
+	(void)arg;
+	return threads == 6 && nsessions == 2 ? 7 * MIB : 0;
+}
+
+static void
+limit_process(unsigned threads, struct room *ret)
+{
+	*ret = (struct room){ .cap_bytes = threads == 6 ? 200 * MIB :
+	    300 * MIB, .free_bytes = UINT64_MAX, .cap_by = "ulimit" };
+}
+
+/* Sessions 0 and 2 share a worker: the first has the process's memory, the other
+ * none, and each half of what the limits leave to the process. */
+START_TEST(a_shared_worker_counts_its_process_once)
+{
+	static struct plan_fixture fx;
+	static struct plan apart, p;
+	static struct plan_room rooms[1];
+	struct tiny t = TINY;
+	struct err e = { 0 };
+	unsigned i;
+
+	t.n_layer = 6;
+	plan_fixture_open(&fx, &t);
+	for (i = 0; i < 3; i++)
+		fixture_add_session(&fx, GIB);
+	fx.c.session[0].threads = 2;
+	fx.c.session[1].threads = 1;
+	fx.c.session[2].threads = 4;
+	fx.env.shared_bytes = shared_bytes;
+	t_ok(plan_build(&fx.c, &fx.env, &apart, &e), &e);
+	strcpy(fx.c.session[0].process, "p");
+	strcpy(fx.c.session[2].process, "p");
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].worker.n, 2);
+	ck_assert_uint_eq(p.session[1].worker.n, 1);
+	ck_assert_uint_eq(p.session[2].worker.first, 0);
+	ck_assert_uint_eq(p.session[2].worker.threads, 6);
+	ck_assert_uint_eq(p.session[0].bytes[MEM_RUNTIME] + fixture_runtime_bytes(
+	    NULL, 2), apart.session[0].bytes[MEM_RUNTIME] + 7 * MIB);
+	ck_assert_uint_eq(p.session[1].total_bytes,
+	    apart.session[1].total_bytes);
+	ck_assert_uint_eq(p.session[2].bytes[MEM_RUNTIME] + fixture_runtime_bytes(
+	    NULL, 4), apart.session[2].bytes[MEM_RUNTIME]);
+	/* Not measured: as much as apart. */
+	fx.c.session[2].threads = 5;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].total_bytes,
+	    apart.session[0].total_bytes);
+	fx.c.session[2].threads = 4;
+	rooms[0].room.free_bytes = rooms[0].room.cap_bytes = UINT64_MAX;
+	rooms[0].node = -1;
+	fx.env.rooms = rooms;
+	fx.env.nrooms = 1;
+	fx.env.process_room = limit_process;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].cap_bytes, 100 * MIB);
+	ck_assert_uint_eq(p.session[1].cap_bytes, 300 * MIB);
+	ck_assert_uint_eq(p.session[2].cap_bytes, 100 * MIB);
+	plan_fixture_close(&fx);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -611,7 +677,8 @@ main(void)
 		a_cache_beyond_64_bits_does_not_fit,
 		a_slot_beyond_32_bits_does_not_fit,
 		context_zero_is_the_trained_one,
-		slow_cores_take_fewer_layers
+		slow_cores_take_fewer_layers,
+		a_shared_worker_counts_its_process_once
 	};
 
 	return t_main("plan", 120, tests, NITEMS(tests));
