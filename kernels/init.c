@@ -1,5 +1,7 @@
 /* kernels/init.c - chooses the table for a set of CPU flags; sizes that all tables
  * share. */
+#include <string.h>
+
 #include "cpu.h"
 #include "kernels.h"
 
@@ -28,14 +30,16 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 	if (cpu_flags & CPU_DOTPROD && cpu_flags & CPU_I8MM)
 		kernels_init_i8mm(k, cpu_flags);
 #endif
+	memcpy(k->expert, k->mat, sizeof(k->expert));
 }
 
 void
 kernels_set_layout(struct kernels *k, enum weight_layout layout)
 {
-	if (layout == LAYOUT_HVX)
+	if (layout == LAYOUT_HVX) {
 		kernels_init_hexagon(k);
-	else if (layout == LAYOUT_RKNPU)
+		memcpy(k->expert, k->mat, sizeof(k->expert));
+	} else if (layout == LAYOUT_RKNPU)
 		kernels_init_rknpu(k);
 }
 

@@ -73,7 +73,8 @@ weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
 			w->nbytes = (uint64_t)ext[i].nrows * ext[i].ncols *
 			    sizeof(float);
 		} else {
-			w->kern = &k->mat[ext[i].type];
+			w->kern = role_info(ext[i].role)->use == USE_EXPERTS ?
+			    &k->expert[ext[i].type] : &k->mat[ext[i].type];
 			if (w->kern->name == NULL)
 				goto fail;
 			w->mat.n = mat_rows(&ext[i]);

@@ -448,6 +448,11 @@ row("domain: a message of any length", "kernels/hexagon/main.c",
 
 # --- matrices of Rockchip's NPU ---
 
+row("npu: experts are packed for the NPU", "layers/bind.c",
+    "w->kern = role_info(ext[i].role)->use == USE_EXPERTS ?\n"
+    "			    &k->expert[ext[i].type] : &k->mat[ext[i].type];",
+    "w->kern = &k->mat[ext[i].type];",
+    "unit/bind")
 row("npu: segments of K are not laid out alone", "kernels/rknpu/npu.c",
     "uint32_t k0 = k - k % w->form.segment, cols",
     "uint32_t k0 = 0, cols",

@@ -307,6 +307,29 @@ START_TEST(each_expert_is_its_own_matrix)
 }
 END_TEST
 
+/* The NPU multiplies no experts: the host's matrices are smaller and faster. */
+START_TEST(experts_beside_an_npu_are_packed_for_the_host)
+{
+	struct extent x[2] = { make_extent(ROLE_EXPERTS_UP, 0, QUANT_Q4_0, 128,
+	    256), make_extent(ROLE_FFN_UP, 0, QUANT_Q4_0, 64, 256) };
+	struct kernels host = *kernel_table(1), npu = host;
+	struct weights ws;
+	struct err e;
+
+	x[0].nmats = 2;
+	kernels_set_layout(&npu, LAYOUT_RKNPU);
+	t_ok(weights_layout(x, 2, &npu, &ws, &e), &e);
+	ck_assert_str_eq(ws.w[0].kern->name, host.mat[QUANT_Q4_0].name);
+	ck_assert(ws.w[0].kern->matmul == host.mat[QUANT_Q4_0].matmul);
+	ck_assert_str_eq(ws.w[1].kern->name, "q4_0_rknpu");
+	weights_free(&ws);
+	kernels_set_layout(&host, LAYOUT_HVX);
+	t_ok(weights_layout(x, 2, &host, &ws, &e), &e);
+	ck_assert_str_eq(ws.w[0].kern->name, "q4_0_hexagon");
+	weights_free(&ws);
+}
+END_TEST
+
 /* Extents of one expert (n rows) each: the weight of the first must give access
  * to all of them. */
 static void
@@ -399,6 +422,7 @@ main(void)
 		storing_in_pieces_equals_storing_whole,
 		unpacked_rows_equal_the_stored_rows,
 		each_expert_is_its_own_matrix,
+		experts_beside_an_npu_are_packed_for_the_host,
 		separate_experts_are_laid_out_as_a_stack,
 		rows_that_do_not_divide_into_matrices_are_refused,
 		weights_are_found_by_role_and_layer
