@@ -262,8 +262,7 @@ rknn_check_info(uint32_t release, const struct rknn_matmul_info *info,
 	    RKNN_LIBRARY " %u.%u.%u, this is %u.%u.%u: install a newer one%s",
 	    what, info->type, need >> 16, need >> 8 & 0xff, need & 0xff,
 	    release >> 16, release >> 8 & 0xff, release & 0xff,
-	    info->iommu_domain_id != 0 ? ", or give each session "
-	    "iommu_domain=0" : "");
+	    info->iommu_domain_id != 0 ? ", or use one session" : "");
 }
 
 /* --- codes --- */
