@@ -35,7 +35,8 @@ if [ -e "$(dirname "$bin")/tests/standin/librknnrt.so" ]; then
 	export LD_LIBRARY_PATH=${bin%/*}/tests/standin STRADDLE_RKNPU_FROM=1
 	for soc in rk3588 rk3576 rk3562 rk3566; do
 		export STRADDLE_RKNN=soc=$soc STRADDLE_RKNPU_ROOT=$made/$soc
-		mkdir -p "$STRADDLE_RKNPU_ROOT/proc/device-tree"
+		mkdir -p "$STRADDLE_RKNPU_ROOT/proc/device-tree" \
+		    "$STRADDLE_RKNPU_ROOT/run/lock"
 		printf 'rockchip,%s\0' $soc \
 		    >"$STRADDLE_RKNPU_ROOT/proc/device-tree/compatible"
 		models=${models/gpt-oss-f32/} \
