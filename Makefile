@@ -126,7 +126,11 @@ PROGSRC := $(sort $(call matching,tests/unit/*.c tests/check/bench_*.c) \
            $(FUZZSRC) tests/check/hexagon.c tests/check/kernels.c \
            tests/check/ring_loop.c $(call matching,tests/tools/*.c))
 # Each takes the place of the vendor's library of the same name.
-STANDINS := $(addprefix $(B)/tests/standin/,libcdsprpc.so librknnrt.so)
+ASCEND  := $(addprefix $(B)/tests/standin/,libascendcl.so libnnopbase.so \
+           libopapi.so split/libopapi_nn.so split/libopapi_math.so \
+           split/libopapi_transformer.so)
+STANDINS := $(addprefix $(B)/tests/standin/,libcdsprpc.so librknnrt.so) \
+           $(ASCEND)
 TESTLIB := $(B)/tests/libtests.a
 TESTOBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(PROGSRC) \
            $(call matching,tests/standin/*.c) tests/fuzz/main.c, \
@@ -273,11 +277,30 @@ $(B)/tests/standin/librknnrt.so: $(addprefix $(S), \
 # -O3 for its sums of products.
 $(B)/tests/standin/librknnrt.so: HIDDEN := -fvisibility=hidden -O3
 $(filter $(B)/tests/unit/rknpu%,$(PROGS)): | $(B)/tests/standin/librknnrt.so
+# Runtime, tensors, operators: each needs those before it.
+ASCENDC = $(addprefix $(S)tests/standin/,$(1))
+$(B)/tests/standin/libascendcl.so: $(call ASCENDC,libascendcl.c ascend_conf.c \
+    ascend_mem.c)
+$(B)/tests/standin/libnnopbase.so: $(call ASCENDC,libnnopbase.c) \
+    $(S)kernels/types/quant.c $(B)/tests/standin/libascendcl.so
+$(filter %.so,$(filter-out %/libascendcl.so %/libnnopbase.so,$(ASCEND))): \
+    $(B)/tests/standin/libnnopbase.so $(B)/tests/standin/libascendcl.so
+$(B)/tests/standin/libopapi.so: $(call ASCENDC,libopapi.c ascend_nn.c \
+    ascend_math.c ascend_transformer.c)
+$(filter $(B)/tests/standin/split/%,$(ASCEND)): \
+    $(B)/tests/standin/split/libopapi_%.so: $(call ASCENDC,libopapi_split.c \
+    ascend_%.c)
+$(ASCEND): $(addprefix $(S),tests/standin/ascend.h \
+    tests/standin/ascend_counts.h worker/ascend/api.h kernels/types/quant.h \
+    config/base.h)
+$(ASCEND): HIDDEN := -fvisibility=hidden -O3 -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..'
+$(filter $(B)/tests/unit/ascend%,$(PROGS)): | $(ASCEND)
 $(STANDINS): $(S)Makefile $(FLAGS)
 	echo "  CC    $@"
 	mkdir -p $(@D)
 	$(CC) $(ALLFLAGS) -fPIC $(HIDDEN) -shared -Wl,-soname,$(@F) -o $@ \
-	    $(filter %.c,$^) $(filter-out -pie,$(HARDEN_LD)) $(LDFLAGS) -lm
+	    $(filter %.c,$^) $(filter %.so,$^) \
+	    $(filter-out -pie,$(HARDEN_LD)) $(LDFLAGS) -lm
 
 # The same parsers, driven by libFuzzer.
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TESTLIB) $(LIB)

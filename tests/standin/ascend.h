@@ -1,0 +1,200 @@
+/* tests/standin/ascend.h - the parts of the stand-in for CANN's libraries.
+ * Owns: what libascendcl.c (process, contexts, streams), ascend_conf.c (switches,
+ * faults, counters), ascend_mem.c (memory), libnnopbase.c (tensors, executors)
+ * and the operators (ascend_nn.c, ascend_math.c, ascend_transformer.c) share.
+ * Formulas are written a second time, apart from those of worker/ascend. */
+#ifndef TESTS_STANDIN_ASCEND_H
+#define TESTS_STANDIN_ASCEND_H
+
+#include <pthread.h>
+
+#include "config/base.h"
+#include "worker/ascend/api.h"
+#include "ascend_counts.h"
+
+#define EXPORT	__attribute__((visibility("default")))
+
+/* --- switches --- */
+
+enum operators { OPS_ALL, OPS_BOARD, OPS_DOCS, OPS_NONE };
+
+struct switches {
+	char soc[32];
+	int is_310b, is_rc;
+	enum operators ops;
+	int refuse_as;			/* a code; 0 = no symbol; 507xxx = late */
+	int quirks, vmm, stub, both;
+	uint64_t mem_bytes, granule_bytes;
+	unsigned host_skew;
+	uint32_t ndevices;
+};
+
+EXPORT const struct switches *ascend_switches(void);
+
+/* Is this name in a list of a switch: "missing", "zero", "wrong"? */
+EXPORT int ascend_listed(const char *list, const char *name);
+
+/* --- faults and counters (ascend_conf.c) --- */
+
+/* One lock for all tables. */
+EXPORT extern pthread_mutex_t ascend_lock;
+EXPORT extern struct ascend_standin_counts ascend_counts;
+
+/* Code of a fault injected into this call, or 0; may hang or abort. */
+EXPORT int ascend_injected(const char *call);
+/* The same for a task of a stream: `late` and `hang`.  -1 = it hangs. */
+EXPORT int ascend_injected_task(const char *op);
+
+/* Set the thread's message and return code. */
+EXPORT PRINTF_LIKE(2, 3) int ascend_fail(int code, const char *fmt, ...);
+/* Count a misuse.  With the lock. */
+EXPORT PRINTF_LIKE(1, 2) void ascend_misused(const char *fmt, ...);
+/* End the process, as the library may. */
+EXPORT PRINTF_LIKE(1, 2) NORETURN void ascend_fatal(const char *fmt, ...);
+
+/* Begin a call of the library: stubs, a missing aclInit(), injected faults.
+ * Without the lock. */
+EXPORT int ascend_enter(const char *call);
+#define ENTER()	do {							\
+	int rc_ = ascend_enter(__func__);				\
+	if (rc_ != 0)							\
+		return rc_;						\
+} while (0)
+/* The same, and the thread has a context. */
+#define ENTER_CONTEXT()	do {						\
+	int rc_ = ascend_enter(__func__);				\
+	if (rc_ == 0)							\
+		rc_ = ascend_need_context(__func__);			\
+	if (rc_ != 0)							\
+		return rc_;						\
+} while (0)
+
+/* Both families of operators in a process end it. */
+EXPORT void ascend_family(int split);
+
+/* --- handles (ascend_conf.c): numbers that look like pointers, so that one used
+ * after its end is known --- */
+
+enum handle_kind {
+	HANDLE_CONTEXT = 1, HANDLE_STREAM, HANDLE_EVENT, HANDLE_PHYSICAL,
+	HANDLE_TENSOR, HANDLE_SCALAR, HANDLE_INTS, HANDLE_LIST,
+	HANDLE_EXECUTOR, HANDLE_GRAPH, HANDLE_KINDS
+};
+
+/* With the lock.  new: NULL = too many.  find: NULL = none, a misuse.  end:
+ * returns the object, or NULL. */
+EXPORT void *ascend_new_handle(enum handle_kind kind, void *object);
+EXPORT void *ascend_find(enum handle_kind kind, const void *handle);
+EXPORT void *ascend_end_handle(enum handle_kind kind, const void *handle);
+EXPORT unsigned ascend_live(enum handle_kind kind);
+void ascend_each(enum handle_kind kind, int (*fn)(void *object, void *arg),
+    void *arg);
+
+/* --- process, contexts, streams (libascendcl.c) --- */
+
+EXPORT int ascend_is_initialized(void);
+EXPORT int ascend_need_context(const char *call);
+
+/* Queue a task on a stream: run() returns a code.  Copies arg. */
+typedef int task_fn(void *arg);
+EXPORT int ascend_queue(void *stream, const char *name, task_fn *run,
+    const void *arg, size_t nbytes);
+
+/* --- memory (ascend_mem.c) --- */
+
+/* The bytes behind a device's address, for a task; NULL = not (or no longer)
+ * memory of the device.  With the lock. */
+EXPORT void *ascend_bytes(const void *p, uint64_t nbytes);
+int ascend_is_pinned(const void *p, uint64_t nbytes);	/* with the lock */
+
+/* --- tensors (libnnopbase.c) --- */
+
+enum { MAX_DIMS = 8, MAX_TENSORS = 12 };
+
+struct acl_tensor_value {		/* behind a struct acl_tensor */
+	int dtype, format;
+	unsigned ndims, nstorage;
+	int64_t dims[MAX_DIMS], strides[MAX_DIMS], storage[MAX_DIMS];
+	int64_t offset;
+	void *data;
+	int is_null;			/* an optional argument */
+};
+typedef struct acl_tensor_value tensor;
+
+struct acl_int_array_value { unsigned n; int64_t v[MAX_DIMS]; };
+
+/* Arguments of an operator, copied by phase one. */
+struct op_args {
+	tensor t[MAX_TENSORS];
+	unsigned nt, nlist;
+	int64_t i[4];
+	double d, alpha;		/* eps or a scalar; alpha */
+	struct acl_int_array_value ints;
+	int *ret;			/* of reads below */
+};
+
+typedef int op_fn(const struct op_args *a);	/* a task */
+
+/* Read an argument of phase one into a; 0 or a code.  These two with the lock. */
+EXPORT int ascend_take(struct op_args *a, const struct acl_tensor *t);
+EXPORT int ascend_take_optional(struct op_args *a, const struct acl_tensor *t);
+/* The same for n tensors, with the lock taken: outputs last. */
+EXPORT int ascend_take_all(struct op_args *a, unsigned n, ...);
+EXPORT int ascend_take_scalar(const struct acl_scalar *s, double *ret);
+EXPORT int ascend_take_ints(struct op_args *a, const struct acl_int_array *v);
+EXPORT int ascend_take_list(struct op_args *a,
+    const struct acl_tensor_list *l);
+
+/* End phase one: refusals, faults, an executor.  check: 0, or the code of an
+ * argument.  Without the lock. */
+EXPORT int ascend_phase_one(const char *op, int check, op_fn *run,
+    const struct op_args *a, uint64_t ws, uint64_t *ret_ws,
+    struct acl_executor **ret_ex);
+EXPORT int ascend_phase_two(const char *op, void *ws, uint64_t ws_bytes,
+    struct acl_executor *ex, void *stream);
+
+/* Is this operator without a symbol?  For resolvers. */
+EXPORT int ascend_is_missing(const char *op);
+
+/* Elements of a tensor; one of them, by its index in row-major order of the
+ * view. */
+EXPORT int64_t ascend_elements(const tensor *t);
+EXPORT double ascend_get(const tensor *t, int64_t i);
+EXPORT void ascend_put(const tensor *t, int64_t i, double v);
+EXPORT uint64_t ascend_dtype_bits(int dtype);
+/* Row-major floats of a whole tensor; the caller frees them. */
+EXPORT float *ascend_load(const tensor *t);
+/* Index in b of element i of out, with b's dimensions of 1 repeated. */
+EXPORT int64_t ascend_broadcast(const tensor *out, const tensor *b, int64_t i);
+/* Do two tensors begin at one address? */
+EXPORT int ascend_same(const tensor *a, const tensor *b);
+/* Set by an Add whose output is an input; the next product is spoilt. */
+EXPORT extern int ascend_poisoned;
+
+/* dlsym() answers NULL where a resolver does. */
+#define OPERATOR(op, ...)						\
+	static int size_##op(__VA_ARGS__, uint64_t *ws,			\
+	    struct acl_executor **ex);					\
+	static int run_##op(void *ws, uint64_t n, struct acl_executor *ex, \
+	    void *stream)						\
+	{								\
+		return ascend_phase_two(#op, ws, n, ex, stream);	\
+	}								\
+	UNUSED static __typeof__(aclnn##op##GetWorkspaceSize)		\
+	    *resolve_size_##op(void)					\
+	{								\
+		return ascend_is_missing(#op) ? NULL : size_##op;	\
+	}								\
+	UNUSED static __typeof__(aclnn##op) *resolve_run_##op(void)	\
+	{								\
+		return ascend_is_missing(#op) ? NULL : run_##op;	\
+	}								\
+	EXPORT __typeof__(aclnn##op##GetWorkspaceSize)			\
+	    aclnn##op##GetWorkspaceSize					\
+	    __attribute__((ifunc("resolve_size_" #op)));		\
+	EXPORT __typeof__(aclnn##op) aclnn##op				\
+	    __attribute__((ifunc("resolve_run_" #op)));			\
+	static int size_##op(__VA_ARGS__, uint64_t *ws,			\
+	    struct acl_executor **ex)
+
+#endif

@@ -1,0 +1,486 @@
+/* tests/standin/ascend_conf.c - switches, injected faults, handles and counters of
+ * the stand-in for CANN's libraries. */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ascend.h"
+
+/* A fault of a call: fail=aclrtMalloc:207018@2. */
+enum fault_kind { FAULT_FAIL, FAULT_LATE, FAULT_HANG, FAULT_ABORT };
+struct fault {
+	enum fault_kind kind;
+	char call[48];
+	int code, at;			/* at = 0: each time */
+	int calls;
+};
+
+enum { MAX_FAULTS = 16 };
+static struct fault faults[MAX_FAULTS];
+static unsigned nfaults;
+static int once_fd = -1, report_fd = -1;
+static char missing[1024], zero[256], wrong[256];
+
+pthread_mutex_t ascend_lock = PTHREAD_MUTEX_INITIALIZER;
+struct ascend_standin_counts ascend_counts;
+
+static struct switches sw;
+static pthread_once_t read_once = PTHREAD_ONCE_INIT;
+
+/* --- messages --- */
+
+static _Thread_local char recent[256];
+static _Thread_local int has_recent;
+
+int
+ascend_fail(int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(recent, sizeof(recent), fmt, ap);
+	va_end(ap);
+	has_recent = 1;
+	return code;
+}
+
+EXPORT const char *
+aclGetRecentErrMsg(void)
+{
+	int had = has_recent;
+
+	has_recent = 0;
+	return had ? recent : NULL;
+}
+
+void
+ascend_fatal(const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "[ERROR] ASCENDCL: %s\n", text);
+	abort();
+}
+
+void
+ascend_misused(const char *fmt, ...)
+{
+	char text[160];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (ascend_counts.misuses++ == 0)
+		memcpy(ascend_counts.first_misuse, text, sizeof(text));
+	fprintf(stderr, "stand-in for libascendcl.so: misuse: %s\n", text);
+}
+
+/* --- the value of a switch --- */
+
+NORETURN static void
+bad_switch(const char *name, const char *value)
+{
+	fprintf(stderr, "STRADDLE_ASCEND: %s=%s is not understood\n", name,
+	    value);
+	exit(1);
+}
+
+static long
+number(const char *name, const char *value)
+{
+	char *end;
+	long v = strtol(value, &end, 0);
+
+	if (*value == '\0' || *end != '\0')
+		bad_switch(name, value);
+	return v;
+}
+
+/* "aclrtMalloc:207018@2+Mm:361001" */
+static void
+read_faults(enum fault_kind kind, char *value)
+{
+	char *word, *part;
+	struct fault *f;
+
+	while ((word = strsep(&value, "+")) != NULL) {
+		if (nfaults == MAX_FAULTS)
+			bad_switch("faults", word);
+		f = &faults[nfaults++];
+		f->kind = kind;
+		f->code = kind == FAULT_LATE ? ACL_ERROR_RT_AICPU_EXCEPTION :
+		    ACLNN_ERR_RUNTIME_ERROR;
+		if ((part = strchr(word, '@')) != NULL) {
+			*part++ = '\0';
+			f->at = (int)number(word, part);
+		}
+		if ((part = strchr(word, ':')) != NULL) {
+			*part++ = '\0';
+			f->code = (int)number(word, part);
+		}
+		snprintf(f->call, sizeof(f->call), "%s", word);
+	}
+}
+
+static int
+open_file(const char *path, int flags)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | flags, 0600);
+
+	if (fd < 0)
+		bad_switch("file", path);
+	return fd;
+}
+
+static int
+read_ops(const char *value)
+{
+	static const char *const names[] = { "all", "board", "docs", "none" };
+	unsigned i;
+
+	for (i = 0; i < NITEMS(names); i++)
+		if (strcmp(names[i], value) == 0)
+			return (int)i;
+	bad_switch("ops", value);
+}
+
+static void
+set_soc(const char *value)
+{
+	if (strcmp(value, "310B") == 0)
+		value = "Ascend310B1";
+	else if (strcmp(value, "910B") == 0)
+		value = "Ascend910B2";
+	snprintf(sw.soc, sizeof(sw.soc), "%s", value);
+	sw.is_310b = sw.is_rc = sw.quirks =
+	    strncmp(sw.soc, "Ascend310B", 10) == 0;
+	sw.ops = sw.is_310b ? OPS_BOARD : OPS_ALL;
+	sw.vmm = !sw.is_rc;
+	sw.ndevices = sw.is_310b ? 1 : 2;
+}
+
+static int
+read_number(const char *name, const char *value)
+{
+	const struct { const char *name; int *ret; } ints[] = {
+		{ "rc", &sw.is_rc }, { "quirks", &sw.quirks },
+		{ "vmm", &sw.vmm }, { "stub", &sw.stub },
+		{ "both", &sw.both },
+		{ "host-skew", (int *)&sw.host_skew },
+		{ "devices", (int *)&sw.ndevices },
+	};
+	const struct { const char *name; uint64_t *ret; } sizes[] = {
+		{ "mem-bytes", &sw.mem_bytes },
+		{ "granule-bytes", &sw.granule_bytes },
+	};
+	unsigned i;
+
+	for (i = 0; i < NITEMS(ints); i++)
+		if (strcmp(ints[i].name, name) == 0) {
+			*ints[i].ret = (int)number(name, value);
+			return 1;
+		}
+	for (i = 0; i < NITEMS(sizes); i++)
+		if (strcmp(sizes[i].name, name) == 0) {
+			*sizes[i].ret = (uint64_t)number(name, value);
+			return 1;
+		}
+	return 0;
+}
+
+static void
+read_switch(const char *name, char *value)
+{
+	if (strcmp(name, "soc") == 0)
+		set_soc(value);
+	else if (strcmp(name, "ops") == 0)
+		sw.ops = (enum operators)read_ops(value);
+	else if (strcmp(name, "as") == 0)
+		sw.refuse_as = strcmp(value, "missing") == 0 ? 0 :
+		    (int)number(name, value);
+	else if (strcmp(name, "missing") == 0)
+		snprintf(missing, sizeof(missing), "%s", value);
+	else if (strcmp(name, "zero") == 0)
+		snprintf(zero, sizeof(zero), "%s", value);
+	else if (strcmp(name, "wrong") == 0)
+		snprintf(wrong, sizeof(wrong), "%s", value);
+	else if (strcmp(name, "fail") == 0)
+		read_faults(FAULT_FAIL, value);
+	else if (strcmp(name, "late") == 0)
+		read_faults(FAULT_LATE, value);
+	else if (strcmp(name, "hang") == 0)
+		read_faults(FAULT_HANG, value);
+	else if (strcmp(name, "abort") == 0)
+		read_faults(FAULT_ABORT, value);
+	else if (strcmp(name, "once") == 0)
+		once_fd = open_file(value, 0);
+	else if (strcmp(name, "report") == 0)
+		report_fd = open_file(value, O_APPEND);
+	else if (!read_number(name, value))
+		bad_switch(name, value);
+}
+
+static void
+read_switches(void)
+{
+	const char *e = getenv("STRADDLE_ASCEND");
+	char *copy = strdup(e != NULL ? e : ""), *rest = copy, *word, *value;
+
+	set_soc("910B");
+	sw.refuse_as = ACLNN_ERR_RUNTIME_ERROR;
+	sw.mem_bytes = GIB;
+	sw.granule_bytes = 2 * MIB;
+	sw.host_skew = 16;
+	while ((word = strsep(&rest, ",")) != NULL) {
+		if (*word == '\0')
+			continue;
+		if ((value = strchr(word, '=')) == NULL)
+			bad_switch(word, "");
+		*value++ = '\0';
+		read_switch(word, value);
+	}
+	free(copy);
+}
+
+const struct switches *
+ascend_switches(void)
+{
+	pthread_once(&read_once, read_switches);
+	return &sw;
+}
+
+/* Files must be open before the process is confined. */
+__attribute__((constructor)) static void
+read_early(void)
+{
+	ascend_switches();
+}
+
+int
+ascend_listed(const char *list, const char *name)
+{
+	const char *p = list[0] == 'm' ? missing : list[0] == 'z' ? zero :
+	    wrong;
+	size_t len = strlen(name), n;
+
+	for (; *p != '\0'; p += n + (p[n] == '+')) {
+		n = strcspn(p, "+");
+		if ((n == len && memcmp(p, name, n) == 0) ||
+		    (n == 3 && memcmp(p, "all", 3) == 0))
+			return 1;
+	}
+	return 0;
+}
+
+/* --- faults --- */
+
+/* With once=FILE, is this the first fault of all processes?  The file has a byte
+ * from then on. */
+static int
+is_first(void)
+{
+	char c = 'x';
+
+	return once_fd < 0 || (pread(once_fd, &c, 1, 0) == 0 &&
+	    write(once_fd, &c, 1) == 1);
+}
+
+static struct fault *
+due_fault(const char *call, int of_task)
+{
+	struct fault *f, *due = NULL;
+
+	pthread_mutex_lock(&ascend_lock);
+	for (f = faults; f < faults + nfaults; f++) {
+		int later = f->kind == FAULT_LATE || (f->kind == FAULT_HANG &&
+		    strncmp(f->call, "acl", 3) != 0);
+
+		if (later == of_task && strcmp(f->call, call) == 0 &&
+		    (++f->calls == f->at || f->at == 0) && due == NULL &&
+		    is_first())
+			due = f;
+	}
+	pthread_mutex_unlock(&ascend_lock);
+	return due;
+}
+
+int
+ascend_injected(const char *call)
+{
+	const struct fault *f = due_fault(call, 0);
+
+	if (f == NULL)
+		return 0;
+	if (f->kind == FAULT_ABORT)
+		ascend_fatal("%s: injected abort", call);
+	while (f->kind == FAULT_HANG)	/* a confined process may sleep */
+		nanosleep(&(struct timespec){ .tv_sec = 3600 }, NULL);
+	return ascend_fail(f->code, "EE9999: [PID: 1] %s\n\tinjected into %s",
+	    "inner error", call);
+}
+
+int
+ascend_injected_task(const char *op)
+{
+	const struct fault *f = due_fault(op, 1);
+
+	return f == NULL ? 0 : f->kind == FAULT_HANG ? -1 : f->code;
+}
+
+int
+ascend_enter(const char *call)
+{
+	if (ascend_switches()->stub)
+		return ACL_ERROR_STUB_LIBRARY;
+	if (!ascend_is_initialized())
+		return ascend_fail(ACL_ERROR_UNINITIALIZE, "%s before aclInit",
+		    call);
+	return ascend_injected(call);
+}
+
+void
+ascend_family(int split)
+{
+	static int family = -1;
+
+	if (family >= 0 && family != split && !ascend_switches()->both)
+		ascend_fatal("libopapi.so and its split libraries in one "
+		    "process");
+	family = split;
+}
+
+/* --- handles: kind, generation and index --- */
+
+enum { MAX_HANDLES = 1 << 16 };
+static struct { void *object; uint32_t generation; uint8_t kind; }
+    table[MAX_HANDLES];
+static unsigned next_handle, live[HANDLE_KINDS];
+
+void *
+ascend_new_handle(enum handle_kind kind, void *object)
+{
+	unsigned i, n;
+
+	for (n = 0; n < MAX_HANDLES; n++) {
+		i = next_handle++ % MAX_HANDLES;
+		if (table[i].object == NULL)
+			break;
+	}
+	if (n == MAX_HANDLES)
+		return NULL;
+	table[i].object = object;
+	table[i].kind = (uint8_t)kind;
+	table[i].generation++;
+	live[kind]++;
+	return (void *)(uintptr_t)(UINT64_C(0x7) << 60 |
+	    (uint64_t)kind << 52 | (uint64_t)(table[i].generation &
+	    0xffffff) << 24 | (uint64_t)i << 4);
+}
+
+static int
+index_of(enum handle_kind kind, const void *handle)
+{
+	static const char *const names[HANDLE_KINDS] = {
+		"", "context", "stream", "event", "physical memory", "tensor",
+		"scalar", "array", "list of tensors", "executor",
+		"graph",
+	};
+	uint64_t v = (uint64_t)(uintptr_t)handle;
+	unsigned i = (unsigned)(v >> 4) % MAX_HANDLES;
+
+	if (v >> 60 == 7 && (v >> 52 & 0xff) == kind &&
+	    table[i].object != NULL && table[i].kind == kind &&
+	    (table[i].generation & 0xffffff) == (v >> 24 & 0xffffff))
+		return (int)i;
+	ascend_misused("the %s %#jx does not exist, or no longer", names[kind],
+	    (uintmax_t)v);
+	return -1;
+}
+
+void *
+ascend_find(enum handle_kind kind, const void *handle)
+{
+	int i = index_of(kind, handle);
+
+	return i < 0 ? NULL : table[i].object;
+}
+
+void *
+ascend_end_handle(enum handle_kind kind, const void *handle)
+{
+	int i = index_of(kind, handle);
+	void *object;
+
+	if (i < 0)
+		return NULL;
+	object = table[i].object;
+	table[i].object = NULL;
+	live[kind]--;
+	return object;
+}
+
+unsigned
+ascend_live(enum handle_kind kind)
+{
+	return live[kind];
+}
+
+void
+ascend_each(enum handle_kind kind, int (*fn)(void *object, void *arg),
+    void *arg)
+{
+	unsigned i;
+
+	for (i = 0; i < MAX_HANDLES; i++)
+		if (table[i].object != NULL && table[i].kind == kind)
+			fn(table[i].object, arg);
+}
+
+/* --- counters --- */
+
+static void
+count_handles(void)
+{
+	struct ascend_standin_counts *c = &ascend_counts;
+
+	c->tensors = live[HANDLE_TENSOR] + live[HANDLE_SCALAR] +
+	    live[HANDLE_INTS] + live[HANDLE_LIST];
+	c->executors = live[HANDLE_EXECUTOR];
+	c->streams = live[HANDLE_STREAM];
+	c->events = live[HANDLE_EVENT];
+	c->contexts = live[HANDLE_CONTEXT];
+}
+
+EXPORT void
+ascend_standin_counts(struct ascend_standin_counts *ret)
+{
+	pthread_mutex_lock(&ascend_lock);
+	count_handles();
+	*ret = ascend_counts;
+	pthread_mutex_unlock(&ascend_lock);
+}
+
+__attribute__((destructor)) static void
+report(void)
+{
+	const struct ascend_standin_counts *c = &ascend_counts;
+
+	count_handles();
+	if (report_fd >= 0)
+		dprintf(report_fd, "pid %d: %ju tasks, %ju products, %ju "
+		    "bytes at most; at exit %u blocks, %u tensors, %u "
+		    "executors, %u streams; %u misuses%s%s\n", (int)getpid(),
+		    (uintmax_t)c->tasks, (uintmax_t)c->products,
+		    (uintmax_t)c->peak_bytes, c->blocks, c->tensors,
+		    c->executors, c->streams, c->misuses,
+		    c->misuses != 0 ? ": " : "", c->first_misuse);
+}

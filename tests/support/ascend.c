@@ -1,0 +1,240 @@
+/* tests/support/ascend.c - see ascend.h. */
+#include "ascend.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernels/types/quant.h"
+
+static __typeof__(ascend_standin_counts) *get_counts;
+struct acl_machine as_machine;
+struct acl_source as_source;
+
+static void *
+preload(const char *name)
+{
+	char path[PATH_MAX], *slash;
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 80);
+	void *so;
+
+	path[n > 0 ? n : 0] = '\0';
+	if ((slash = strrchr(path, '/')) == NULL)
+		exit(1);
+	strcpy(slash + 1, "../standin/");
+	strcat(path, name);
+	if ((so = dlopen(path, RTLD_NOW | RTLD_GLOBAL)) == NULL) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(1);
+	}
+	return so;
+}
+
+void
+as_preload(const char *switches, enum as_family family)
+{
+	void *p;
+
+	setenv("STRADDLE_ASCEND", switches, 1);
+	if ((p = dlsym(preload(ACL_LIBRARY), "ascend_standin_counts")) == NULL)
+		exit(1);
+	memcpy(&get_counts, &p, sizeof(p));
+	preload(ACL_BASE);
+	if (family == AS_OLD)
+		preload(ACL_OPS);
+	if (family == AS_SPLIT) {
+		preload("split/" ACL_OPS_NN);
+		preload("split/" ACL_OPS_MATH);
+		preload("split/" ACL_OPS_TRANSFORMER);
+	}
+}
+
+const struct acl_lib *
+as_lib(void)
+{
+	const struct acl_lib *lib;
+	struct err e = { 0 };
+
+	t_ok(acl_load(&lib, &e), &e);
+	return lib;
+}
+
+struct ascend_standin_counts
+as_counts(void)
+{
+	struct ascend_standin_counts c;
+
+	get_counts(&c);
+	return c;
+}
+
+static void
+check_clean(void)
+{
+	struct ascend_standin_counts c = as_counts();
+
+	ck_assert_msg(c.misuses == 0, "%u misuses: %s", c.misuses,
+	    c.first_misuse);
+	ck_assert_msg(c.device_bytes == 0 && c.blocks == 0, "%u blocks are "
+	    "left", c.blocks);
+}
+
+static void
+get_ready(void)
+{
+	struct err e = { 0 };
+
+	t_ok(acl_start(as_lib(), "npu0", &e), &e);
+	t_ok(acl_find_machine(as_lib(), "npu0", &as_machine, &e), &e);
+	as_source = (struct acl_source){ as_lib(), &as_machine, "npu0", 0 };
+	as_ok(as_lib()->aclrtSetDevice(0));
+}
+
+int
+as_child(const char *switches, enum as_family family, int ready,
+    void (*fn)(void))
+{
+	struct err e = { 0 };
+	pid_t pid;
+	int status = -1;
+
+	fflush(NULL);
+	if ((pid = fork()) == 0) {
+		as_preload(switches, family);
+		if (ready)
+			get_ready();
+		fn();
+		if (ready) {
+			as_ok(as_lib()->aclrtResetDevice(0));
+			t_ok(acl_finish(as_lib(), "npu0", &e), &e);
+		}
+		check_clean();
+		_exit(0);
+	}
+	ck_assert_int_gt(pid, 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+/* --- tensors --- */
+
+static size_t
+bits_of(int dtype)
+{
+	return dtype == ACL_INT4 ? 4 : dtype == ACL_INT8 ? 8 : dtype ==
+	    ACL_FLOAT || dtype == ACL_INT32 ? 32 : dtype == ACL_INT64 ? 64 :
+	    16;
+}
+
+struct as_tensor
+as_new(int dtype, unsigned ndims, const int64_t *dims)
+{
+	const struct acl_lib *l = as_lib();
+	struct as_tensor x = { .n = 1, .dtype = dtype, .ndims = ndims };
+	unsigned i;
+
+	for (i = 0; i < ndims; i++) {
+		x.dims[i] = dims[i];
+		x.n *= (size_t)dims[i];
+	}
+	x.nbytes = (x.n * bits_of(dtype) + 7) / 8;
+	as_ok(l->aclrtMalloc(&x.data, x.nbytes, ACL_MEM_MALLOC_HUGE_FIRST));
+	x.t = l->aclCreateTensor(dims, ndims, dtype, NULL, 0, ACL_FORMAT_ND,
+	    dims, ndims, x.data);
+	ck_assert_ptr_nonnull(x.t);
+	return x;
+}
+
+struct as_tensor
+as_matrix(int dtype, int64_t rows, int64_t cols)
+{
+	return as_new(dtype, 2, (const int64_t []){ rows, cols });
+}
+
+void
+as_put(struct as_tensor *x, const float *v)
+{
+	void *host = calloc(x->n, 8);
+	size_t i;
+
+	ck_assert_ptr_nonnull(host);
+	for (i = 0; i < x->n; i++)
+		switch (x->dtype) {
+		case ACL_FLOAT:
+			((float *)host)[i] = v[i];
+			break;
+		case ACL_FLOAT16:
+			((uint16_t *)host)[i] = float_to_half(v[i]);
+			break;
+		case ACL_INT8:
+			((int8_t *)host)[i] = (int8_t)v[i];
+			break;
+		case ACL_INT64:
+			((int64_t *)host)[i] = (int64_t)v[i];
+			break;
+		case ACL_INT4:
+			((uint8_t *)host)[i / 2] |= (uint8_t)(((int)v[i] & 15)
+			    << i % 2 * 4);
+			break;
+		default:
+			ck_abort_msg("type %d", x->dtype);
+		}
+	as_ok(as_lib()->aclrtMemcpy(x->data, x->nbytes, host, x->nbytes,
+	    ACL_MEMCPY_HOST_TO_DEVICE));
+	free(host);
+}
+
+void
+as_fill(struct as_tensor *x, float *ret)
+{
+	int is_real = x->dtype == ACL_FLOAT || x->dtype == ACL_FLOAT16;
+	size_t i;
+
+	for (i = 0; i < x->n; i++)
+		ret[i] = ((float)t_rand_below(16) - 8) * (is_real ? 0.125f :
+		    1);
+	as_put(x, ret);
+}
+
+void
+as_get(const struct as_tensor *x, float *v)
+{
+	void *host = malloc(x->nbytes);
+	size_t i;
+
+	ck_assert_ptr_nonnull(host);
+	as_ok(as_lib()->aclrtMemcpy(host, x->nbytes, x->data, x->nbytes,
+	    ACL_MEMCPY_DEVICE_TO_HOST));
+	for (i = 0; i < x->n; i++)
+		v[i] = x->dtype == ACL_FLOAT ? ((float *)host)[i] :
+		    half_to_float(((uint16_t *)host)[i]);
+	free(host);
+}
+
+void
+as_free(struct as_tensor *x)
+{
+	as_ok(as_lib()->aclDestroyTensor(x->t));
+	as_ok(as_lib()->aclrtFree(x->data));
+}
+
+int
+as_finish(enum acl_operator op, uint64_t ws_bytes, struct acl_executor *ex)
+{
+	const struct acl_lib *l = as_lib();
+	void *ws = NULL;
+	int rc;
+
+	if (ws_bytes > 0)
+		as_ok(l->aclrtMalloc(&ws, ws_bytes, 0));
+	rc = l->run[op](ws, ws_bytes, ex, NULL);
+	if (rc == ACL_SUCCESS)
+		rc = l->aclrtSynchronizeStreamWithTimeout(NULL, 1000);
+	if (ws != NULL)
+		as_ok(l->aclrtFree(ws));
+	return rc;
+}
