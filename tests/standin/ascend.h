@@ -187,7 +187,9 @@ EXPORT extern int ascend_poisoned;
 	}								\
 	UNUSED static __typeof__(aclnn##op) *resolve_run_##op(void)	\
 	{								\
-		return ascend_is_missing(#op) ? NULL : run_##op;	\
+		return ascend_is_missing(#op) ||			\
+		    ascend_listed("missing", "aclnn" #op) ? NULL :	\
+		    run_##op;						\
 	}								\
 	EXPORT __typeof__(aclnn##op##GetWorkspaceSize)			\
 	    aclnn##op##GetWorkspaceSize					\

@@ -22,7 +22,8 @@
  *			all
  *	as=HOW		how the others refuse: a code of phase one (361001), a
  *			507xxx when the stream is waited for, "missing" symbols
- *	missing=NAME+NAME  functions without a symbol: aclrtMapMem, Mm (a pair)
+ *	missing=NAME+NAME  functions without a symbol: aclrtMapMem, Mm (a pair),
+ *			aclnnMm (its second half)
  *	quirks=0|1	of a 310B: Mm of 16-bit floats with M >= 64 and K > 4096
  *			is refused; an Add whose output is an input spoils the next
  *			product
@@ -53,7 +54,7 @@
 
 #include "ascend.h"
 
-enum { MAX_ARG = sizeof(struct op_args) + 32 };
+enum { MAX_ARG = sizeof(struct op_args) + 64 };	/* with phase two's own */
 
 struct task {
 	char name[40];
@@ -435,7 +436,8 @@ aclrtSetStreamFailureMode(void *stream, uint64_t mode)
 	if ((s = find_stream(stream, &rc)) != NULL) {
 		if (s->has_mode || mode > ACL_STOP_ON_FAILURE)
 			rc = ACL_ERROR_RT_PARAM_INVALID;
-		s->mode = (int)mode;
+		else
+			s->mode = (int)mode;
 		s->has_mode = 1;
 	}
 	pthread_mutex_unlock(&ascend_lock);

@@ -471,13 +471,16 @@ ascend_phase_two(const char *op, void *ws, uint64_t ws_bytes,
 	int rc;
 
 	strncat(call, op, sizeof(call) - 6);
-	if ((rc = ascend_enter(call)) != 0 ||
-	    (rc = ascend_need_context(call)) != 0)
-		return rc;
+	if ((rc = ascend_enter(call)) == 0)
+		rc = ascend_need_context(call);
 	pthread_mutex_lock(&ascend_lock);
 	e = ascend_find(HANDLE_EXECUTOR, ex);
 	if (e == NULL)
 		rc = 561102;
+	else if (rc != 0 && !e->repeatable)	/* consumed all the same */
+		free(ascend_end_handle(HANDLE_EXECUTOR, ex));
+	else if (rc != 0)
+		;
 	else if (strcmp(e->op, op) != 0) {
 		ascend_misused("%s gets an executor of %s", op, e->op);
 		rc = ACLNN_ERR_PARAM_INVALID;

@@ -503,6 +503,53 @@ row("npu: rows beyond the room are kept", "kernels/rknpu/matmul.c",
     "		made = ready->made = 0;\n", "",
     "unit/npu_mat")
 
+# --- CANN, Ascend's runtime ---
+
+row("ascend: both families of operators are loaded", "worker/ascend/lib.c",
+    "	int old = is_loaded(ACL_OPS);", "	int old = 0;",
+    "unit/ascend_lib")
+row("ascend: two families that are there are not noticed",
+    "worker/ascend/lib.c",
+    "if (old && (is_loaded(ACL_OPS_NN) ||", "if (!old && (is_loaded(ACL_OPS_NN) ||",
+    "unit/ascend_lib")
+row("ascend: half a pair is an operator", "worker/ascend/lib.c",
+    "		if (one == NULL || two == NULL)\n			one = two = none;\n",
+    "", "unit/ascend_lib")
+row("ascend: a second aclInit is an error", "worker/ascend/lib.c",
+    "if (rc != ACL_SUCCESS && rc != ACL_ERROR_REPEAT_INITIALIZE)",
+    "if (rc != ACL_SUCCESS)", "unit/ascend_lib")
+row("ascend: a stub is any error", "worker/ascend/lib.c",
+    "	if (rc == ACL_ERROR_STUB_LIBRARY)", "	if (rc == 1)",
+    "unit/ascend_lib")
+row("ascend: another library's CANN is finalized", "worker/ascend/lib.c",
+    "	if (state == OURS)", "	if (state != FRESH)",
+    "unit/ascend_lib")
+row("ascend: virtual memory in RC mode", "worker/ascend/memory.c",
+    "	if (src->machine->is_rc) {", "	if (src->machine->ndevices == 0) {",
+    "unit/ascend_memory")
+row("ascend: host memory as it comes", "worker/ascend/memory.c",
+    "ret->p = (void *)(uintptr_t)ALIGN_UP((uintptr_t)raw, ACL_ALIGN);",
+    "ret->p = raw;", "unit/ascend_memory")
+row("ascend: host memory is freed by its padded address",
+    "worker/ascend/memory.c",
+    "rc = src->lib->aclrtFreeHost(b->raw);",
+    "rc = src->lib->aclrtFreeHost(b->p);", "unit/ascend_memory")
+row("ascend: a sealed pool grows", "worker/ascend/memory.c",
+    "	if (p->sealed)\n", "	if (p->sealed && room == 0)\n",
+    "unit/ascend_memory")
+row("ascend: what the device adds to a block is not counted",
+    "worker/ascend/memory.c",
+    "	return ALIGN_UP(nbytes, 32) + 32;\n}\n\n/* aclrtMalloc() aligns",
+    "	return nbytes;\n}\n\n/* aclrtMalloc() aligns",
+    "unit/ascend_memory")
+row("ascend: free neighbours stay apart", "worker/ascend/memory.c",
+    "	p->piece[i].asked = 0;\n	merge(p, i);",
+    "	p->piece[i].asked = 0;", "unit/ascend_memory")
+row("ascend: the padding of FRACTAL_NZ is not zeroed",
+    "worker/ascend/layout.c",
+    "			memset(to + n, 0, ACL_NZ_BYTES - n);\n", "",
+    "unit/ascend_memory")
+
 # --- Rockchip's runtime ---
 
 row("rknpu: freed memory stays bound", "worker/rknpu/npu.c",

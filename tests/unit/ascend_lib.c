@@ -151,6 +151,9 @@ load_some(void)
 	ck_assert(!acl_has_operator(lib, ACL_OP_Mm));
 	ck_assert_ptr_null(lib->Mm);
 	ck_assert(!acl_has_operator(lib, ACL_OP_SwiGlu));
+	/* Half a pair is none. */
+	ck_assert(!acl_has_operator(lib, ACL_OP_Neg));
+	ck_assert_ptr_null(lib->Neg);
 	ck_assert(acl_has_operator(lib, ACL_OP_Add));
 	ck_assert_ptr_null(lib->aclrtMapMem);
 	ck_assert_ptr_nonnull(lib->aclrtUnmapMem);
@@ -168,8 +171,10 @@ load_board(void)
 
 START_TEST(operators_without_a_symbol_are_missing)
 {
-	as_run_bare("missing=Mm+SwiGlu+aclrtMapMem", AS_OLD, load_some);
-	as_run_bare("missing=Mm+SwiGlu+aclrtMapMem", AS_SPLIT, load_some);
+	as_run_bare("missing=Mm+SwiGlu+aclrtMapMem+aclnnNeg",
+	    AS_OLD, load_some);
+	as_run_bare("missing=Mm+SwiGlu+aclrtMapMem+aclnnNeg",
+	    AS_SPLIT, load_some);
 	as_run_bare("soc=310B,as=missing", AS_OLD, load_board);
 }
 END_TEST

@@ -1,0 +1,901 @@
+/* tests/unit/ascend_standin.c - tests of the stand-ins for CANN's libraries: each
+ * operator computes what its documents say, each switch shows its effect, and
+ * each misuse is counted: a test of the device means something only if these
+ * hold. */
+#include "tests/support/ascend.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernels/types/quant.h"
+
+static float
+half(double v)
+{
+	return half_to_float(float_to_half((float)v));
+}
+
+/* As `as_run`, but the child ends by itself in AS_MISUSED(). */
+#define MISUSES(switches, fn)	as_run(switches, fn)
+
+/* --- operators --- */
+
+enum { M = 3, K = 64, N = 32, D = 16 };
+
+static void
+check_near(const float *got, const float *want, size_t n, const char *what)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		ck_assert_msg(fabsf(got[i] - want[i]) <= 2e-3f *
+		    (1 + fabsf(want[i])), "%s: element %zu: %g, not %g", what,
+		    i, (double)got[i], (double)want[i]);
+}
+
+/* c = a b, or a times b's transpose, exact: few bits. */
+static void
+product(const float *a, const float *b, float *c, int transposed)
+{
+	int i, j, l;
+
+	for (i = 0; i < M; i++)
+		for (j = 0; j < N; j++) {
+			double sum = 0;
+
+			for (l = 0; l < K; l++)
+				sum += a[i * K + l] * b[transposed ? j * K + l :
+				    l * N + j];
+			c[i * N + j] = half(sum);
+		}
+}
+
+static void
+multiply(void)
+{
+	float a[M * K], b[K * N], want[M * N], got[M * N];
+	struct as_tensor x = as_matrix(ACL_FLOAT16, M, K);
+	struct as_tensor w = as_matrix(ACL_FLOAT16, K, N);
+	struct as_tensor y = as_matrix(ACL_FLOAT16, M, N);
+	struct acl_tensor *t;
+
+	as_fill(&x, a);
+	as_fill(&w, b);
+	product(a, b, want, 0);
+	as_ok(AS_OP(Mm, x.t, w.t, y.t, ACL_CUBE_USE_FP16));
+	as_get(&y, got);
+	ck_assert_mem_eq(got, want, sizeof(got));
+	as_ok(AS_OP(BatchMatMul, x.t, w.t, y.t, 2));
+	as_get(&y, got);
+	ck_assert_mem_eq(got, want, sizeof(got));
+	/* The same memory as [N][K], seen transposed. */
+	t = as_lib()->aclCreateTensor((const int64_t []){ K, N }, 2,
+	    ACL_FLOAT16, (const int64_t []){ 1, K }, 0, ACL_FORMAT_ND,
+	    (const int64_t []){ N, K }, 2, w.data);
+	product(a, b, want, 1);
+	as_ok(AS_OP(Mm, x.t, t, y.t, 2));
+	as_get(&y, got);
+	ck_assert_mem_eq(got, want, sizeof(got));
+	as_ok(as_lib()->aclDestroyTensor(t));
+	ck_assert_uint_eq(as_counts().products, 3);
+	as_is(ACLNN_ERR_PARAM_INVALID, AS_OP(Mm, x.t, x.t, y.t, 2));
+	as_free(&x);
+	as_free(&w);
+	as_free(&y);
+}
+
+/* A product as a convolution of 1 x 1. */
+static void
+convolve(void)
+{
+	const struct acl_lib *l = as_lib();
+	float a[M * K], b[K * N], want[M * N], got[M * N];
+	const int64_t xd[] = { M, K, 1, 1 }, wd[] = { N, K, 1, 1 };
+	const int64_t yd[] = { M, N, 1, 1 }, one[] = { 1, 1 }, no[] = { 0, 0 };
+	struct as_tensor x = as_matrix(ACL_FLOAT16, M, K);
+	struct as_tensor w = as_matrix(ACL_FLOAT16, N, K);
+	struct as_tensor y = as_matrix(ACL_FLOAT16, M, N);
+	struct acl_tensor *tx = l->aclCreateTensor(xd, 4, ACL_FLOAT16, NULL, 0,
+	    ACL_FORMAT_NCHW, xd, 4, x.data);
+	struct acl_tensor *tw = l->aclCreateTensor(wd, 4, ACL_FLOAT16, NULL, 0,
+	    ACL_FORMAT_NCHW, wd, 4, w.data);
+	struct acl_tensor *ty = l->aclCreateTensor(yd, 4, ACL_FLOAT16, NULL, 0,
+	    ACL_FORMAT_NCHW, yd, 4, y.data);
+	struct acl_int_array *s = l->aclCreateIntArray(one, 2);
+	struct acl_int_array *p = l->aclCreateIntArray(no, 2);
+
+	as_fill(&x, a);
+	as_fill(&w, b);
+	product(a, b, want, 1);
+	as_ok(AS_OP(Convolution, tx, tw, NULL, s, p, s, false, p, 1, ty, 0));
+	as_get(&y, got);
+	ck_assert_mem_eq(got, want, sizeof(got));
+	as_ok(l->aclDestroyTensor(tx));
+	as_ok(l->aclDestroyTensor(tw));
+	as_ok(l->aclDestroyTensor(ty));
+	as_ok(l->aclDestroyIntArray(s));
+	as_ok(l->aclDestroyIntArray(p));
+	as_free(&x);
+	as_free(&w);
+	as_free(&y);
+}
+
+START_TEST(products_are_exact)
+{
+	as_run("", multiply);
+	as_run("soc=310B,ops=all", multiply);
+	as_run("soc=310B", convolve);
+	as_run("soc=310B,ops=docs", convolve);
+}
+END_TEST
+
+/* w [K][N], one scale for each 32 rows, of a type. */
+static void
+multiply_quantized(int dtype, int group, int want_code)
+{
+	float a[M * K], q[K * N], s[K / 32 * N], want[M * N], got[M * N];
+	struct as_tensor x = as_matrix(ACL_FLOAT16, M, K);
+	struct as_tensor w = as_matrix(dtype, K, N);
+	struct as_tensor scale = as_matrix(ACL_FLOAT16, K / 32, N);
+	struct as_tensor y = as_matrix(ACL_FLOAT16, M, N);
+	int i, j, k;
+
+	as_fill(&x, a);
+	as_fill(&w, q);
+	as_fill(&scale, s);
+	for (i = 0; i < M; i++)
+		for (j = 0; j < N; j++) {
+			double sum = 0;
+
+			for (k = 0; k < K; k++)
+				sum += a[i * K + k] * q[k * N + j] *
+				    s[k / 32 * N + j];
+			want[i * N + j] = half(sum);
+		}
+	as_is(want_code, AS_OP(WeightQuantBatchMatmulV2, x.t, w.t, scale.t,
+	    NULL, NULL, NULL, NULL, group, y.t));
+	if (want_code == ACL_SUCCESS) {
+		as_get(&y, got);
+		check_near(got, want, M * N, "quantized");
+	}
+	as_free(&x);
+	as_free(&w);
+	as_free(&scale);
+	as_free(&y);
+}
+
+static void
+check_quantized(void)
+{
+	multiply_quantized(ACL_INT8, 32, ACL_SUCCESS);
+	multiply_quantized(ACL_INT4, 32, ACL_SUCCESS);
+	multiply_quantized(ACL_INT8, 16, ACLNN_ERR_PARAM_INVALID);
+	multiply_quantized(ACL_INT8, 48, ACLNN_ERR_PARAM_INVALID);
+	multiply_quantized(ACL_INT8, K, ACLNN_ERR_PARAM_INVALID);
+}
+
+static void
+refuse_quantized(void)
+{
+	multiply_quantized(ACL_INT8, 32, ACLNN_ERR_RUNTIME_ERROR);
+}
+
+START_TEST(groups_of_32_have_a_scale_each)
+{
+	as_run("", check_quantized);
+	as_run("soc=310B", refuse_quantized);
+	as_run("soc=310B,ops=all", refuse_quantized);
+}
+END_TEST
+
+static void
+normalize(void)
+{
+	float a[M * K], b[M * K], g[K], want[M * K], got[M * K];
+	const int64_t gd[] = { K };
+	struct as_tensor x = as_matrix(ACL_FLOAT16, M, K);
+	struct as_tensor z = as_matrix(ACL_FLOAT16, M, K);
+	struct as_tensor y = as_matrix(ACL_FLOAT16, M, K);
+	struct as_tensor sum = as_matrix(ACL_FLOAT16, M, K);
+	struct as_tensor gamma = as_new(ACL_FLOAT16, 1, gd);
+	struct as_tensor rstd = as_matrix(ACL_FLOAT, M, 1);
+	int i, j, both;
+
+	as_fill(&x, a);
+	as_fill(&z, b);
+	as_fill(&gamma, g);
+	for (both = 0; both < 2; both++) {
+		for (i = 0; i < M; i++) {
+			double s = 0;
+
+			for (j = 0; j < K; j++) {
+				want[i * K + j] = a[i * K + j] + (float)both *
+				    b[i * K + j];
+				s += want[i * K + j] * want[i * K + j];
+			}
+			for (j = 0; j < K; j++)
+				want[i * K + j] = (float)(want[i * K + j] /
+				    sqrt(s / K + 1e-5) * g[j]);
+		}
+		as_ok(both ? AS_OP(AddRmsNorm, x.t, z.t, gamma.t, 1e-5, y.t,
+		    rstd.t, sum.t) : AS_OP(RmsNorm, x.t, gamma.t, 1e-5, y.t,
+		    rstd.t));
+		as_get(&y, got);
+		check_near(got, want, M * K, "norm");
+	}
+	as_free(&x);
+	as_free(&z);
+	as_free(&y);
+	as_free(&sum);
+	as_free(&gamma);
+	as_free(&rstd);
+}
+
+static void
+activate(void)
+{
+	float a[M * K], want[M * K], got[M * K];
+	struct as_tensor x = as_matrix(ACL_FLOAT16, M, K);
+	struct as_tensor y = as_matrix(ACL_FLOAT16, M, K);
+	struct as_tensor z = as_matrix(ACL_FLOAT16, M, K / 2);
+	int i, j;
+
+	as_fill(&x, a);
+	for (i = 0; i < M * K; i++)
+		want[i] = a[i] / (1 + expf(-a[i]));
+	as_ok(AS_OP(Silu, x.t, y.t));
+	as_get(&y, got);
+	check_near(got, want, M * K, "silu");
+	for (i = 0; i < M; i++)
+		for (j = 0; j < K / 2; j++)
+			want[i * K / 2 + j] = a[i * K + j] / (1 +
+			    expf(-a[i * K + j])) * a[i * K + K / 2 + j];
+	as_ok(AS_OP(SwiGlu, x.t, -1, z.t));
+	as_get(&z, got);
+	check_near(got, want, M * K / 2, "swiglu");
+	for (i = 0; i < M; i++) {
+		double sum = 0;
+
+		for (j = 0; j < K; j++)
+			sum += exp(a[i * K + j]);
+		for (j = 0; j < K; j++)
+			want[i * K + j] = (float)(exp(a[i * K + j]) / sum);
+	}
+	as_ok(AS_OP(Softmax, x.t, 1, y.t));
+	as_get(&y, got);
+	check_near(got, want, M * K, "softmax");
+	as_free(&x);
+	as_free(&y);
+	as_free(&z);
+}
+
+/* x [1][M][2][D], cos and sin [1][M][1][D]. */
+static void
+rotate(void)
+{
+	const int64_t xd[] = { 1, M, 2, D }, cd[] = { 1, M, 1, D };
+	float a[M * 2 * D], c[M * D], s[M * D], want[M * 2 * D];
+	float got[M * 2 * D];
+	struct as_tensor x = as_new(ACL_FLOAT, 4, xd);
+	struct as_tensor y = as_new(ACL_FLOAT, 4, xd);
+	struct as_tensor tc = as_new(ACL_FLOAT, 4, cd);
+	struct as_tensor ts = as_new(ACL_FLOAT, 4, cd);
+	int i, j, mode, p, q;
+
+	as_fill(&x, a);
+	as_fill(&tc, c);
+	as_fill(&ts, s);
+	for (mode = 0; mode < 2; mode++) {
+		for (i = 0; i < M * 2; i++)
+			for (j = 0; j < D / 2; j++) {
+				p = mode == 0 ? j : 2 * j;
+				q = mode == 0 ? j + D / 2 : 2 * j + 1;
+				want[i * D + p] = a[i * D + p] *
+				    c[i / 2 * D + p] - a[i * D + q] *
+				    s[i / 2 * D + p];
+				want[i * D + q] = a[i * D + q] *
+				    c[i / 2 * D + q] + a[i * D + p] *
+				    s[i / 2 * D + q];
+			}
+		as_ok(AS_OP(RotaryPositionEmbedding, x.t, tc.t, ts.t, mode,
+		    y.t));
+		as_get(&y, got);
+		check_near(got, want, M * 2 * D, "rotary");
+	}
+	as_free(&x);
+	as_free(&y);
+	as_free(&tc);
+	as_free(&ts);
+}
+
+START_TEST(norms_activations_and_rotations_are_right)
+{
+	as_run("", normalize);
+	as_run("", activate);
+	as_run("", rotate);
+}
+END_TEST
+
+static void
+compute_elements(void)
+{
+	const struct acl_lib *l = as_lib();
+	float a[M * K], b[K], want[M * K], got[M * K], two = 2;
+	const int64_t bd[] = { K }, order[] = { 1, 0 };
+	struct as_tensor x = as_matrix(ACL_FLOAT, M, K);
+	struct as_tensor y = as_matrix(ACL_FLOAT, M, K);
+	struct as_tensor row = as_new(ACL_FLOAT, 1, bd);
+	struct as_tensor h = as_matrix(ACL_FLOAT16, M, K);
+	struct as_tensor t = as_matrix(ACL_FLOAT, K, M);
+	struct acl_scalar *s = l->aclCreateScalar(&two, ACL_FLOAT);
+	struct acl_int_array *dims = l->aclCreateIntArray(order, 2);
+	int i;
+
+	as_fill(&x, a);
+	as_fill(&row, b);
+	as_ok(AS_OP(Add, x.t, row.t, s, y.t));
+	as_get(&y, got);
+	for (i = 0; i < M * K; i++)
+		want[i] = a[i] + 2 * b[i % K];
+	ck_assert_mem_eq(got, want, sizeof(got));
+	as_ok(AS_OP(InplaceMuls, y.t, s));
+	as_get(&y, got);
+	for (i = 0; i < M * K; i++)
+		want[i] *= 2;
+	ck_assert_mem_eq(got, want, sizeof(got));
+	as_ok(AS_OP(Mul, x.t, row.t, y.t));
+	as_get(&y, got);
+	for (i = 0; i < M * K; i++)
+		want[i] = a[i] * b[i % K];
+	ck_assert_mem_eq(got, want, sizeof(got));
+	as_ok(AS_OP(Cast, x.t, ACL_FLOAT16, h.t));
+	as_get(&h, got);
+	ck_assert_mem_eq(got, a, sizeof(got));
+	as_ok(AS_OP(InplaceCopy, y.t, x.t));
+	as_get(&y, got);
+	ck_assert_mem_eq(got, a, sizeof(got));
+	as_ok(AS_OP(Permute, x.t, dims, t.t));
+	as_get(&t, got);
+	for (i = 0; i < M * K; i++)
+		ck_assert(got[i % K * M + i / K] == a[i]);
+	as_is(ACLNN_ERR_PARAM_INVALID, AS_OP(Mul, x.t, t.t, y.t));
+	as_ok(l->aclDestroyScalar(s));
+	as_ok(l->aclDestroyIntArray(dims));
+	as_free(&x);
+	as_free(&y);
+	as_free(&row);
+	as_free(&h);
+	as_free(&t);
+}
+
+START_TEST(elements_are_computed_and_moved)
+{
+	as_run("", compute_elements);
+}
+END_TEST
+
+/* --- refusals: each way that was reported --- */
+
+static int want_code;
+
+static void
+try_silu(void)
+{
+	struct as_tensor x = as_matrix(ACL_FLOAT16, 1, 16);
+	float v[16];
+	int rc;
+
+	as_fill(&x, v);
+	rc = AS_OP(Silu, x.t, x.t);
+	ck_assert_int_eq(rc, want_code);
+	/* Reported once, and the stream goes on. */
+	if (rc / 1000 == 507)
+		as_ok(as_lib()->aclrtSynchronizeStream(NULL));
+	as_free(&x);
+}
+
+#define REFUSES(switches, code) do {					\
+	want_code = code;						\
+	as_run(switches, try_silu);					\
+} while (0)
+
+START_TEST(operators_refuse_in_each_way)
+{
+	REFUSES("soc=310B", 0);
+	REFUSES("soc=310B,ops=docs", 361001);
+	REFUSES("soc=310B,ops=none,as=561103", 561103);
+	REFUSES("soc=310B,ops=none,as=507018", 507018);
+	REFUSES("late=Silu", 507018);
+	REFUSES("late=Silu:507015@1", 507015);
+	REFUSES("fail=Silu:561112", 561112);
+	REFUSES("fail=aclnnSilu:507000", 507000);
+}
+END_TEST
+
+static void
+try_quirks(void)
+{
+	struct as_tensor x = as_matrix(ACL_FLOAT16, 64, 4112);
+	struct as_tensor w = as_matrix(ACL_FLOAT16, 4112, 16);
+	struct as_tensor y = as_matrix(ACL_FLOAT16, 64, 16);
+
+	as_is(want_code, AS_OP(Mm, x.t, w.t, y.t, 2));
+	as_free(&x);
+	as_free(&w);
+	as_free(&y);
+}
+
+static void
+add_in_place(void)
+{
+	float a[M * K], b[K * N], one = 1, want[M * N], got[M * N];
+	struct as_tensor x = as_matrix(ACL_FLOAT16, M, K);
+	struct as_tensor w = as_matrix(ACL_FLOAT16, K, N);
+	struct as_tensor y = as_matrix(ACL_FLOAT16, M, N);
+	struct acl_scalar *s = as_lib()->aclCreateScalar(&one, ACL_FLOAT);
+
+	as_fill(&x, a);
+	as_fill(&w, b);
+	product(a, b, want, 0);
+	as_ok(AS_OP(Mm, x.t, w.t, y.t, 2));
+	as_ok(AS_OP(InplaceAdd, y.t, y.t, s));
+	as_ok(AS_OP(Mm, x.t, w.t, y.t, 2));
+	as_get(&y, got);
+	ck_assert_mem_eq(got, want, sizeof(got));
+	as_ok(AS_OP(Add, y.t, y.t, s, y.t));
+	as_ok(AS_OP(Mm, x.t, w.t, y.t, 2));
+	as_get(&y, got);
+	ck_assert_int_eq(memcmp(got, want, sizeof(got)) != 0, want_code);
+	as_ok(as_lib()->aclDestroyScalar(s));
+	as_free(&x);
+	as_free(&w);
+	as_free(&y);
+}
+
+START_TEST(a_310b_has_its_quirks)
+{
+	want_code = ACLNN_ERR_RUNTIME_ERROR;
+	as_run("soc=310B", try_quirks);
+	want_code = ACL_SUCCESS;
+	as_run("soc=310B,quirks=0", try_quirks);
+	as_run("soc=310B,quirks=0", add_in_place);
+	want_code = 1;
+	as_run("soc=310B", add_in_place);
+}
+END_TEST
+
+static void
+check_result(void)
+{
+	struct as_tensor x = as_matrix(ACL_FLOAT, 1, 16);
+	float v[16], got[16];
+	int i, n = 0;
+
+	as_fill(&x, v);
+	as_ok(AS_OP(InplaceCopy, x.t, x.t));
+	as_get(&x, got);
+	for (i = 0; i < 16; i++)
+		n += got[i] != v[i];
+	ck_assert_int_eq(n, want_code);
+	as_free(&x);
+}
+
+START_TEST(results_can_be_wrong)
+{
+	want_code = 0;
+	as_run("wrong=Mm", check_result);
+	want_code = 1;
+	as_run("wrong=InplaceCopy", check_result);
+	as_run("wrong=Mm+InplaceCopy", check_result);
+}
+END_TEST
+
+/* --- tasks wait --- */
+
+static void
+defer(void)
+{
+	const struct acl_lib *l = as_lib();
+	struct as_tensor x = as_matrix(ACL_FLOAT, 1, 16);
+	struct as_tensor y = as_matrix(ACL_FLOAT, 1, 16);
+	struct acl_executor *ex;
+	float v[16], got[16], zeros[16] = { 0 };
+	void *stream, *other, *event;
+	uint64_t ws;
+	int status;
+
+	as_fill(&x, v);
+	as_put(&y, zeros);
+	as_ok(l->aclrtCreateStream(&stream));
+	as_ok(l->aclrtCreateStream(&other));
+	as_ok(l->aclrtCreateEvent(&event));
+	as_ok(l->InplaceCopy(y.t, x.t, &ws, &ex));
+	as_ok(l->run[ACL_OP_InplaceCopy](NULL, 0, ex, stream));
+	as_get(&y, got);
+	ck_assert_mem_eq(got, zeros, sizeof(got));
+	/* Another stream waits for the event, not for more. */
+	as_ok(l->aclrtRecordEvent(event, stream));
+	as_ok(l->aclrtMemsetAsync(x.data, x.nbytes, 0, x.nbytes, stream));
+	as_ok(l->aclrtStreamWaitEvent(other, event));
+	as_ok(l->aclrtSynchronizeStream(other));
+	as_get(&y, got);
+	ck_assert_mem_eq(got, v, sizeof(got));
+	as_get(&x, got);
+	ck_assert_mem_eq(got, v, sizeof(got));
+	as_ok(l->aclrtQueryEventStatus(event, &status));
+	ck_assert_int_eq(status, ACL_EVENT_RECORDED_STATUS_COMPLETE);
+	as_ok(l->aclrtSynchronizeStream(stream));
+	as_get(&x, got);
+	ck_assert_mem_eq(got, zeros, sizeof(got));
+	as_ok(l->aclrtDestroyEvent(event));
+	as_ok(l->aclrtDestroyStream(stream));
+	as_ok(l->aclrtDestroyStream(other));
+	as_free(&x);
+	as_free(&y);
+}
+
+static void
+capture(void)
+{
+	const struct acl_lib *l = as_lib();
+	struct as_tensor x = as_matrix(ACL_FLOAT, 1, 16);
+	struct acl_executor *ex;
+	float v[16], got[16];
+	void *stream, *graph;
+	uint64_t ws;
+	int i;
+
+	as_fill(&x, v);
+	as_ok(l->aclrtCreateStream(&stream));
+	as_is(ACL_ERROR_RT_DEFAULT_STREAM, l->aclmdlRICaptureBegin(NULL, 0));
+	as_ok(l->aclmdlRICaptureBegin(stream, 1));
+	as_ok(l->Neg(x.t, x.t, &ws, &ex));
+	as_ok(l->run[ACL_OP_Neg](NULL, 0, ex, stream));
+	as_is(ACL_ERROR_RT_STREAM_CAPTURED,
+	    l->aclrtSynchronizeStream(stream));
+	as_ok(l->aclmdlRICaptureEnd(stream, &graph));
+	as_ok(l->aclrtSynchronizeStream(stream));
+	as_get(&x, got);
+	ck_assert_mem_eq(got, v, sizeof(got));
+	for (i = 0; i < 3; i++)
+		as_ok(l->aclmdlRIExecuteAsync(graph, stream));
+	as_ok(l->aclrtSynchronizeStream(stream));
+	as_get(&x, got);
+	for (i = 0; i < 16; i++)
+		ck_assert(got[i] == -v[i]);
+	as_ok(l->aclmdlRIDestroy(graph));
+	as_ok(l->aclrtDestroyStream(stream));
+	as_free(&x);
+}
+
+START_TEST(tasks_run_when_they_are_waited_for)
+{
+	as_run("", defer);
+	as_run("soc=310B", defer);
+	as_run("", capture);
+}
+END_TEST
+
+static void
+fail_stream(void)
+{
+	const struct acl_lib *l = as_lib();
+	struct as_tensor x = as_matrix(ACL_FLOAT16, 1, 16);
+	float v[16], got[16];
+	struct acl_executor *ex;
+	void *stream;
+	uint64_t ws;
+	int op;
+
+	as_fill(&x, v);
+	as_ok(l->aclrtCreateStream(&stream));
+	if (want_code) {
+		as_ok(l->aclrtSetStreamFailureMode(stream,
+		    ACL_STOP_ON_FAILURE));
+		as_is(ACL_ERROR_RT_PARAM_INVALID,
+		    l->aclrtSetStreamFailureMode(stream, 0));
+	}
+	for (op = 0; op < 2; op++) {
+		as_ok(op == 0 ? l->Silu(x.t, x.t, &ws, &ex) :
+		    l->Neg(x.t, x.t, &ws, &ex));
+		as_ok(l->run[op == 0 ? ACL_OP_Silu : ACL_OP_Neg](NULL, 0, ex,
+		    stream));
+	}
+	as_is(507018, l->aclrtSynchronizeStream(stream));
+	as_get(&x, got);
+	/* By default later tasks run on whatever is there. */
+	ck_assert_msg(got[0] == (want_code ? v[0] : -v[0]), "%g of %g",
+	    (double)got[0], (double)v[0]);
+	as_is(want_code ? 507018 : 0, l->aclrtSynchronizeStream(stream));
+	as_ok(l->aclrtDestroyStream(stream));
+	as_free(&x);
+}
+
+START_TEST(a_stream_goes_on_after_a_failure_unless_told_to_stop)
+{
+	want_code = 0;
+	as_run("late=Silu", fail_stream);
+	want_code = 1;
+	as_run("late=Silu", fail_stream);
+}
+END_TEST
+
+static void
+hang(void)
+{
+	const struct acl_lib *l = as_lib();
+	struct as_tensor x = as_matrix(ACL_FLOAT16, 1, 16);
+	struct acl_executor *ex;
+	uint64_t ws;
+
+	as_ok(l->Silu(x.t, x.t, &ws, &ex));
+	as_ok(l->run[ACL_OP_Silu](NULL, 0, ex, NULL));
+	as_is(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+	    l->aclrtSynchronizeStreamWithTimeout(NULL, 20));
+	as_ok(l->aclrtSetOpExecuteTimeOut(1));
+	as_is(ACL_ERROR_RT_AICORE_TIMEOUT,
+	    l->aclrtSynchronizeStreamWithTimeout(NULL, 5000));
+	as_free(&x);
+}
+
+START_TEST(a_task_that_hangs_ends_at_a_timeout)
+{
+	as_run("hang=Silu@1", hang);
+}
+END_TEST
+
+/* --- memory --- */
+
+static void
+touch_device(void)
+{
+	void *p;
+
+	as_ok(as_lib()->aclrtMalloc(&p, 64, 0));
+	*(volatile char *)p = 1;
+	as_ok(as_lib()->aclrtFree(p));
+}
+
+static void
+use_memory(void)
+{
+	const struct acl_lib *l = as_lib();
+	void *p, *h;
+	size_t free0, free1, total;
+	int rc = as_machine.is_rc;
+
+	as_is(ACL_ERROR_INVALID_PARAM, l->aclrtMalloc(&p, 0, 0));
+	as_is(ACL_ERROR_INVALID_PARAM, l->aclrtFree(NULL));
+	as_ok(l->aclrtGetMemInfo(ACL_HBM_MEM, &free0, &total));
+	ck_assert_uint_eq(total, GIB);
+	as_ok(l->aclrtMalloc(&p, 100, 0));
+	ck_assert_uint_eq((uintptr_t)p % 64, 0);
+	as_ok(l->aclrtGetMemInfo(ACL_HBM_MEM, &free1, &total));
+	ck_assert_uint_eq(free0 - free1, 128 + 32);
+	as_ok(l->aclrtGetMemInfo(ACL_DDR_MEM, &free1, &total));
+	ck_assert_uint_eq(total, rc ? GIB : 0);
+	as_ok(l->aclrtGetMemInfo(ACL_DDR_MEM_HUGE, &free1, &total));
+	ck_assert_uint_eq(total, 0);
+	as_ok(l->aclrtMallocHost(&h, 100));
+	ck_assert_uint_eq((uintptr_t)h % 64, rc ? 16 : 0);
+	as_is(rc ? 107008 : 0, l->aclrtMemcpyAsync(p, 100, h, 100,
+	    ACL_MEMCPY_HOST_TO_DEVICE, NULL));
+	as_ok(l->aclrtSynchronizeStream(NULL));
+	as_is(rc ? 107000 : 207000, l->aclrtMemcpyAsync(&p, 8, &h, 8,
+	    ACL_MEMCPY_HOST_TO_HOST, NULL));
+	as_is(ACL_ERROR_INVALID_PARAM, l->aclrtMemcpy(p, 100, h, 100, 8));
+	as_is(ACL_ERROR_INVALID_PARAM, l->aclrtMemcpy(p, 10, h, 100, 1));
+	as_ok(l->aclrtFreeHost(h));
+	as_ok(l->aclrtFree(p));
+}
+
+START_TEST(memory_is_the_devices)
+{
+	int status;
+
+	as_run("soc=910B", use_memory);
+	as_run("soc=310B", use_memory);
+	as_run("soc=310B", touch_device);
+	status = as_child("soc=910B", AS_OLD, 1, touch_device);
+	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+}
+END_TEST
+
+static void
+call_unsupported(void)
+{
+	const struct acl_lib *l = as_lib();
+	struct aclrt_mem_prop prop = { .location = { 0,
+	    ACL_MEM_LOCATION_DEVICE } };
+	void *p, *stream;
+	size_t n;
+	int32_t can;
+
+	as_is(207000, l->aclrtMemGetAllocationGranularity(&prop, 0, &n));
+	as_is(207000, l->aclrtReserveMemAddress(&p, 4096, 0, NULL, 0));
+	as_is(207000, l->aclrtMallocPhysical(&p, 4096, &prop, 0));
+	as_is(207000, l->aclrtDeviceCanAccessPeer(&can, 0, 0));
+	as_ok(l->aclrtCreateStream(&stream));
+	as_is(207000, l->aclmdlRICaptureBegin(stream, 0));
+	as_ok(l->aclrtDestroyStream(stream));
+	ck_assert_ptr_nonnull(l->aclGetRecentErrMsg());
+	ck_assert_ptr_null(l->aclGetRecentErrMsg());
+}
+
+START_TEST(a_board_refuses_what_it_does_not_have)
+{
+	as_run("soc=310B", call_unsupported);
+}
+END_TEST
+
+/* --- misuse --- */
+
+static void
+free_padded(void)
+{
+	char *p;
+
+	as_ok(as_lib()->aclrtMallocHost((void **)&p, 256));
+	as_is(107000, as_lib()->aclrtFreeHost(p + 48));
+	AS_MISUSED(1, "is freed, which is none");
+}
+
+static void
+free_early(void)
+{
+	const struct acl_lib *l = as_lib();
+	struct as_tensor x = as_matrix(ACL_FLOAT16, 1, 16);
+	struct acl_executor *ex;
+	uint64_t ws;
+
+	as_ok(l->Silu(x.t, x.t, &ws, &ex));
+	as_ok(l->run[ACL_OP_Silu](NULL, 0, ex, NULL));
+	as_free(&x);
+	as_is(507015, l->aclrtSynchronizeStream(NULL));
+	AS_MISUSED(1, "no longer, memory of the device");
+}
+
+static void
+free_workspace_early(void)
+{
+	const struct acl_lib *l = as_lib();
+	struct as_tensor x = as_matrix(ACL_FLOAT16, 16, 16);
+	struct acl_executor *ex;
+	uint64_t n;
+	void *ws;
+
+	as_ok(l->Mm(x.t, x.t, x.t, 2, &n, &ex));
+	ck_assert_uint_gt(n, 0);
+	as_ok(l->aclrtMalloc(&ws, n, 0));
+	as_ok(l->run[ACL_OP_Mm](ws, n, ex, NULL));
+	as_ok(l->aclrtFree(ws));
+	as_is(507015, l->aclrtSynchronizeStream(NULL));
+	AS_MISUSED(1, "the workspace at");
+}
+
+static void
+run_twice(void)
+{
+	const struct acl_lib *l = as_lib();
+	struct as_tensor x = as_matrix(ACL_FLOAT16, 1, 16);
+	struct acl_executor *ex;
+	uint64_t ws;
+
+	/* One that is repeatable may run again. */
+	as_ok(l->Neg(x.t, x.t, &ws, &ex));
+	as_ok(l->aclSetAclOpExecutorRepeatable(ex));
+	as_ok(l->run[ACL_OP_Neg](NULL, 0, ex, NULL));
+	as_ok(l->run[ACL_OP_Neg](NULL, 0, ex, NULL));
+	as_ok(l->aclDestroyAclOpExecutor(ex));
+	as_ok(l->aclrtSynchronizeStream(NULL));
+	ck_assert_uint_eq(as_counts().misuses, 0);
+	as_ok(l->Neg(x.t, x.t, &ws, &ex));
+	as_ok(l->run[ACL_OP_Neg](NULL, 0, ex, NULL));
+	ck_assert_int_ne(l->run[ACL_OP_Neg](NULL, 0, ex, NULL), 0);
+	AS_MISUSED(1, "the executor");
+}
+
+static void
+use_unaligned(void)
+{
+	const struct acl_lib *l = as_lib();
+	const int64_t dims[] = { 8 };
+	struct as_tensor x = as_matrix(ACL_FLOAT16, 1, 16);
+	struct acl_executor *ex;
+	struct acl_tensor *t;
+	uint64_t ws;
+
+	t = l->aclCreateTensor(dims, 1, ACL_FLOAT16, NULL, 0, ACL_FORMAT_ND,
+	    dims, 1, (char *)x.data + 16);
+	as_is(ACLNN_ERR_PARAM_INVALID, l->Neg(t, t, &ws, &ex));
+	AS_MISUSED(1, "not aligned to 32");
+}
+
+static void
+leave_everything(void)
+{
+	const struct acl_lib *l = as_lib();
+	void *p;
+
+	as_ok(l->aclrtMalloc(&p, 64, 0));
+	as_ok(l->aclrtResetDevice(0));
+	as_ok(l->aclFinalize());
+	AS_MISUSED(1, "left at aclFinalize: 1 blocks, 0 tensors, 0 executors");
+}
+
+START_TEST(misuse_is_counted)
+{
+	MISUSES("soc=310B", free_padded);
+	MISUSES("", free_early);
+	MISUSES("", free_workspace_early);
+	MISUSES("", run_twice);
+	MISUSES("", use_unaligned);
+	MISUSES("", leave_everything);
+}
+END_TEST
+
+static void
+use_without_context(void)
+{
+	const struct acl_lib *l = as_lib();
+	void *p, *ctx;
+
+	as_is(ACL_ERROR_UNINITIALIZE, l->aclrtSetDevice(0));
+	as_ok(l->aclInit(NULL));
+	as_is(ACL_ERROR_RT_CONTEXT_NULL, l->aclrtMalloc(&p, 64, 0));
+	as_is(ACL_ERROR_RT_INVALID_DEVICEID, l->aclrtSetDevice(7));
+	as_ok(l->aclrtCreateContext(&ctx, 0));
+	as_ok(l->aclrtMalloc(&p, 64, 0));
+	as_ok(l->aclrtFree(p));
+	as_ok(l->aclrtDestroyContext(ctx));
+	as_is(ACL_ERROR_RT_CONTEXT_NULL, l->aclrtCreateStream(&p));
+	as_ok(l->aclFinalize());
+}
+
+START_TEST(most_calls_need_a_context)
+{
+	as_run_bare("", AS_OLD, use_without_context);
+}
+END_TEST
+
+static void
+load_both(void)
+{
+	as_preload("", AS_SPLIT);
+}
+
+START_TEST(both_families_end_the_process)
+{
+	int status = as_child("", AS_OLD, 0, load_both);
+
+	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		products_are_exact,
+		groups_of_32_have_a_scale_each,
+		norms_activations_and_rotations_are_right,
+		elements_are_computed_and_moved,
+		operators_refuse_in_each_way,
+		a_310b_has_its_quirks,
+		results_can_be_wrong,
+		tasks_run_when_they_are_waited_for,
+		a_stream_goes_on_after_a_failure_unless_told_to_stop,
+		a_task_that_hangs_ends_at_a_timeout,
+		memory_is_the_devices,
+		a_board_refuses_what_it_does_not_have,
+		misuse_is_counted,
+		most_calls_need_a_context,
+		both_families_end_the_process,
+	};
+
+	return t_main("ascend_standin", 60, tests, NITEMS(tests));
+}
