@@ -144,7 +144,8 @@ E2E     := $(sort $(filter-out tests/e2e/lib.sh tests/e2e/big.sh \
 ifneq ($(CROSS),)
 E2E     := $(addprefix tests/e2e/,smoke.sh hardening.sh package.sh rknpu.sh)
 else ifeq ($(SAN),thread)
-E2E     := tests/e2e/smoke.sh tests/e2e/processes.sh
+E2E     := tests/e2e/smoke.sh tests/e2e/processes.sh \
+           tests/e2e/shared.sh
 else ifeq ($(SAN),address)
 E2E     := $(filter-out tests/e2e/invariance.sh,$(E2E))
 endif
