@@ -1236,6 +1236,50 @@ row("serve: unknown requests", "coordinator/reader/serve.c",
     "	default:\n		return 0;",
     "unit/serve")
 
+# --- the template engine ---
+
+row("jinja: trees may be deep", "coordinator/text/jinja/parse_expr.c",
+    "if (++n->depth > p->r->limits->nesting) {",
+    "if (++n->depth > UINT16_MAX - 1) {", "unit/jinja_limits")
+row("jinja: the parser recurses at will", "coordinator/text/jinja/parse.c",
+    "if (++p->depth > p->r->limits->nesting * 2)",
+    "if (++p->depth > UINT32_MAX - 1)", "unit/jinja_limits")
+row("jinja: evaluation recurses at will", "coordinator/text/jinja/error.c",
+    "if (++r->depth > r->limits->depth)",
+    "if (++r->depth > UINT32_MAX - 1)", "unit/jinja_limits")
+row("jinja: macros call macros at will", "coordinator/text/jinja/call.c",
+    "if (++r->macro_depth > r->limits->macro_depth)",
+    "if (++r->macro_depth > UINT32_MAX - 1)", "unit/jinja_limits")
+row("jinja: recursive loops call themselves at will",
+    "coordinator/text/jinja/exec.c",
+    "if (++r->macro_depth > r->limits->macro_depth)",
+    "if (++r->macro_depth > UINT32_MAX - 1)", "unit/jinja_limits")
+row("jinja: steps are not counted", "coordinator/text/jinja/error.c",
+    "if (r->steps > r->limits->steps)", "if (0)", "unit/jinja_limits")
+row("jinja: time is not looked at", "coordinator/text/jinja/error.c",
+    "if (r->deadline_ns != 0 && now_ns() > r->deadline_ns)", "if (0)",
+    "unit/jinja_limits")
+row("jinja: the arena does not add up", "coordinator/text/jinja/error.c",
+    "if (n > a->limit_bytes || a->used_bytes > a->limit_bytes - n)",
+    "if (n > a->limit_bytes)", "unit/jinja_limits")
+row("jinja: any output fits", "coordinator/text/jinja/exec.c",
+    "if (!r->is_captured && r->out->n > r->limits->output_bytes)", "if (0)",
+    "unit/jinja_limits")
+row("jinja: any source fits", "coordinator/text/jinja/parse.c",
+    "if (n > p->limits.source_bytes)", "if (0)", "unit/jinja_limits")
+row("jinja: ranges have no limit", "coordinator/text/jinja/call.c",
+    "if (span > r->limits->range)", "if (0)", "unit/jinja_language")
+row("jinja: bytes lose their marks", "coordinator/text/jinja/text.c",
+    "memset(c->by + c->n, (int)mark, k);",
+    "memset(c->by + c->n, 0, k);", "unit/jinja_limits")
+row("jinja: messages keep control characters",
+    "coordinator/text/jinja/error.c",
+    "	make_plain(msg);\n", "	if (0)\n		make_plain(msg);\n",
+    "unit/jinja_language")
+row("jinja: integers wrap", "coordinator/text/jinja/ops.c",
+    "	if (over)\n		overflow(r);\n",
+    "	if (0 && over)\n		overflow(r);\n", "unit/jinja_language")
+
 
 # --- the copy ---
 

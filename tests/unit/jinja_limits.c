@@ -126,6 +126,10 @@ START_TEST(memory_and_output_are_bounded)
 	check_limit("{% set n = namespace(a='x') %}{% for i in range(99) %}"
 	    "{% set n.a = n.a.replace('', 'xx') %}{% endfor %}", &usual,
 	    "bytes of memory");
+	limits.memory_bytes = MIB;
+	check_limit("{% for i in range(100000) %}{% set x = [i] %}{% endfor %}",
+	    &limits, "limit of 1048576 bytes of memory");
+	limits = usual;
 	limits.output_bytes = 100;
 	check_limit("{% for i in range(1000) %}xx{% endfor %}", &limits,
 	    "limit of 100 bytes of output");

@@ -30,12 +30,16 @@ eval_name(struct jrun *r, const struct jnode *n)
 	const struct jscope *s;
 	const struct jbind *b;
 	struct jv v = { .kind = J_FUNCTION };
+	uint64_t looked = 0;
 	int f;
 
 	for (s = r->scope; s != NULL; s = s->parent)
-		for (b = s->binds; b != NULL; b = b->next)
-			if (b->name == n->name)
+		for (b = s->binds; b != NULL; b = b->next, looked++)
+			if (b->name == n->name) {
+				jstep(r, looked / 16);
 				return b->v;
+			}
+	jstep(r, looked / 16);
 	f = jfunction_find(n->name);
 	if (f < 0 || (f == JF_STRFTIME && r->now == NULL))
 		return jv_undefined(r, "'%.100s' is undefined", n->name->s);

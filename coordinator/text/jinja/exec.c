@@ -20,12 +20,16 @@ void
 jset(struct jrun *r, const struct jstr *name, struct jv v)
 {
 	struct jbind *b;
+	uint64_t looked = 0;
 
-	for (b = r->scope->binds; b != NULL; b = b->next)
+	for (b = r->scope->binds; b != NULL; b = b->next, looked++)
 		if (b->name == name) {
 			b->v = v;
-			return;
+			break;
 		}
+	jstep(r, looked / 16);
+	if (b != NULL)
+		return;
 	b = jalloc(r, sizeof(*b));
 	*b = (struct jbind){ .next = r->scope->binds, .name = name, .v = v };
 	r->scope->binds = b;

@@ -28,8 +28,8 @@ struct jinja_limits {
 	unsigned macro_depth;	/* calls of macros within calls */
 	unsigned depth;		/* evaluations within evaluations; values within
 				 * values */
-	uint64_t steps;		/* of one rendering */
-	unsigned time_ms;	/* of one rendering; 0: no limit */
+	uint64_t steps;		/* of one rendering, or compilation */
+	unsigned time_ms;	/* of the same; 0: no limit */
 	size_t memory_bytes;	/* of the program; of one rendering */
 	size_t output_bytes;
 	unsigned range;		/* numbers of one range() */

@@ -32,13 +32,15 @@ jintern_find(const struct jinja_program *p, const char *s, size_t n)
 const struct jstr *
 jintern(struct jrun *r, struct jinja_program *p, const char *s, size_t n)
 {
-	const struct jstr *have = jintern_find(p, s, n);
 	struct jintern *i;
 	char *copy;
 	unsigned h = hash(s, n);
 
-	if (have != NULL)
-		return have;
+	for (i = p->names[h]; i != NULL; i = i->next) {
+		jstep(r, 1);	/* names can be chosen to meet here */
+		if (i->s.n == n && memcmp(i->s.s, s, n) == 0)
+			return &i->s;
+	}
 	copy = jalloc(r, n + 1);
 	memcpy(copy, s, n);
 	copy[n] = '\0';
@@ -525,6 +527,7 @@ compile(struct jrun *r, struct jinja_program *p, const char *text, size_t n)
 	struct jparser parser = { .r = r };
 
 	r->line = r->col = 1;
+	jstart_clock(r);
 	if (n > p->limits.source_bytes)
 		jfail(r, -E2BIG, "the template has %zu bytes, its limit is %zu",
 		    n, p->limits.source_bytes);
