@@ -82,6 +82,8 @@ struct device_conf {
 	uint64_t domain_bytes;		/* its address space; 0 = default */
 	int iommu_domain;		/* its number; -1 = none asked */
 	struct par *par;		/* the session's threads */
+	const uint64_t *cpus;		/* [MAX_CPUS / 64] its cores, a bit each;
+					 * NULL = any */
 	struct mem_ledger *ledger;	/* every allocation is charged to it */
 	int own_cores;			/* each thread has a core that no other
 					 * session uses */

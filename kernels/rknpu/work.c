@@ -1,11 +1,18 @@
 /* kernels/rknpu/work.c - see work.h. */
 #include "work.h"
 
-const uint32_t npu_class_m[NPU_CLASSES] = { 32, NPU_PLANES * NPU_MOST_ROWS };
+const uint32_t npu_class_m[NPU_CLASSES] = { 8, 32,
+    NPU_PLANES * NPU_MOST_ROWS };
 
 /* The most columns of a part, so that C has at most 4 MiB; and where a part is
  * the sum of several products, whose integers are kept in 8 bytes. */
 enum { PART_COLS = 8192, ADDED_COLS = 2048 };
+
+int
+npu_takes(uint32_t type, uint32_t n, uint32_t k)
+{
+	return k <= NPU_MOST_K && npu_packed_bytes(type, n, k) <= INT32_MAX;
+}
 
 unsigned
 npu_class(uint32_t nrows)

@@ -12,7 +12,7 @@
 
 enum {
 	NPU_CORES = 3,		/* the most of a chip */
-	NPU_CLASSES = 2,	/* sizes of a product's A */
+	NPU_CLASSES = 3,	/* sizes of a product's A */
 	NPU_MOST_ROWS = 64,	/* of the batch in one product */
 	NPU_UNIT = 128,		/* columns: parts begin on whole pages */
 	NPU_MOST_K = 16384	/* longer rows stay on the host */
@@ -21,6 +21,10 @@ enum {
 /* Rows of A in each class, two of them for a row of the batch: few rows take the
  * NPU as long as one, and beyond the second its speed grows no more. */
 extern const uint32_t npu_class_m[NPU_CLASSES];
+
+/* Does a weight go to the NPU?  Its rows are not too long, and its planes end
+ * within the 2 GiB that views reach. */
+int npu_takes(uint32_t type, uint32_t n, uint32_t k);
 
 /* The least class for so many rows, at most NPU_MOST_ROWS. */
 unsigned npu_class(uint32_t nrows);

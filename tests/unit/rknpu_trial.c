@@ -15,7 +15,8 @@
  * for each further row. */
 static const struct npu_time rk3588 = {
 	.n = 2048, .k = 2048, .trial_rows = 64,
-	.npu_ns = { 190 * US, 320 * US },
+	.npu_ns = { { 190 * US, 190 * US }, { 190 * US, 205 * US },
+	    { 257 * US, 320 * US } },
 	.host_ns = { 168 * US, (168 + 63 * 80) * US },
 };
 
@@ -23,17 +24,25 @@ static const struct npu_times no_wish = { .fixed = -1 };
 
 START_TEST(one_row_stays_on_the_host_and_two_go_to_the_npu)
 {
-	ck_assert_uint_eq(npu_choose(&no_wish, &rk3588), 2);
+	uint32_t nrows;
+
+	ck_assert(!npu_is_faster(&no_wish, &rk3588, 1));
+	for (nrows = 2; nrows <= MAX_BATCH; nrows++)
+		ck_assert_msg(npu_is_faster(&no_wish, &rk3588, nrows), "%u",
+		    nrows);
 }
 END_TEST
 
 START_TEST(a_slow_npu_gets_nothing)
 {
 	struct npu_time t = rk3588;
+	uint32_t nrows;
+	unsigned i;
 
-	t.npu_ns[0] *= 1000;
-	t.npu_ns[1] *= 1000;
-	ck_assert_uint_eq(npu_choose(&no_wish, &t), 0);
+	for (i = 0; i < 2 * NPU_CLASSES; i++)
+		t.npu_ns[i / 2][i % 2] *= 1000;
+	for (nrows = 1; nrows <= MAX_BATCH; nrows++)
+		ck_assert(!npu_is_faster(&no_wish, &t, nrows));
 }
 END_TEST
 
@@ -42,16 +51,19 @@ START_TEST(a_slow_host_gets_nothing)
 	struct npu_time t = rk3588;
 
 	t.host_ns[0] *= 2;
-	ck_assert_uint_eq(npu_choose(&no_wish, &t), 1);
+	ck_assert(npu_is_faster(&no_wish, &t, 1));
 }
 END_TEST
 
-/* From 17 rows on A has 128 rows, and 64 rows are one product. */
+/* Up to 4 rows A has 8, up to 16 it has 32, up to 64 it has 128; more rows are
+ * several products. */
 START_TEST(times_follow_the_size_of_a)
 {
 	ck_assert_uint_eq(npu_time_npu(&rk3588, 1), 190 * US);
-	ck_assert_uint_eq(npu_time_npu(&rk3588, 16), 190 * US);
-	ck_assert_uint_eq(npu_time_npu(&rk3588, 17), 320 * US);
+	ck_assert_uint_eq(npu_time_npu(&rk3588, 4), 190 * US);
+	ck_assert_uint_eq(npu_time_npu(&rk3588, 5), 194 * US);
+	ck_assert_uint_eq(npu_time_npu(&rk3588, 16), 205 * US);
+	ck_assert_uint_eq(npu_time_npu(&rk3588, 17), 273 * US);
 	ck_assert_uint_eq(npu_time_npu(&rk3588, 64), 320 * US);
 	ck_assert_uint_eq(npu_time_npu(&rk3588, 65), 510 * US);
 	ck_assert_uint_eq(npu_time_npu(&rk3588, 128), 640 * US);
@@ -61,13 +73,24 @@ START_TEST(times_follow_the_size_of_a)
 }
 END_TEST
 
+/* More rows than a trial had: the rest grows as those did. */
+START_TEST(few_rows_of_a_trial_are_scaled)
+{
+	struct npu_time t = rk3588;
+
+	t.trial_rows = 4;
+	t.npu_ns[2][1] = 260 * US;
+	ck_assert_uint_eq(npu_time_npu(&t, 64), (257 + 63) * US);
+}
+END_TEST
+
 START_TEST(the_text_has_both_times)
 {
 	char text[128];
 
 	npu_time_text(&no_wish, &rk3588, text, sizeof(text));
 	ck_assert_str_eq(text, "1 row: CPU (0.168 ms, NPU 0.19); 8 rows: NPU "
-	    "(0.19 ms, CPU 0.728); 128 rows: NPU (0.64 ms, CPU 10.3)");
+	    "(0.197 ms, CPU 0.728); 128 rows: NPU (0.64 ms, CPU 10.3)");
 }
 END_TEST
 
@@ -92,8 +115,8 @@ START_TEST(the_user_decides)
 		ck_assert_int_eq(npu_times_init(&ts, &e), c[i].rc);
 		ck_assert_int_eq(ts.fixed, c[i].fixed);
 		if (c[i].rc == 0 && c[i].text != NULL)
-			ck_assert_uint_eq(npu_choose(&ts, &rk3588),
-			    (uint32_t)c[i].fixed);
+			ck_assert_int_eq(npu_is_faster(&ts, &rk3588, 8),
+			    c[i].fixed == 8);
 	}
 }
 END_TEST
@@ -104,7 +127,8 @@ main(void)
 	const TTest *const tests[] = {
 		one_row_stays_on_the_host_and_two_go_to_the_npu,
 		a_slow_npu_gets_nothing, a_slow_host_gets_nothing,
-		times_follow_the_size_of_a, the_text_has_both_times,
+		times_follow_the_size_of_a, few_rows_of_a_trial_are_scaled,
+		the_text_has_both_times,
 		the_user_decides,
 	};
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,9 +62,28 @@ call_main(void *arg)
 	}
 }
 
+/* The maker of a thread may be bound to one core, which the thread would
+ * inherit. */
+static void
+unbind(pthread_t thread, const uint64_t *cpus)
+{
+	const size_t nbytes = CPU_ALLOC_SIZE(MAX_CPUS);
+	cpu_set_t *set = CPU_ALLOC(MAX_CPUS);
+	unsigned cpu;
+
+	if (set == NULL)
+		return;
+	CPU_ZERO_S(nbytes, set);
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (cpus[cpu / 64] >> cpu % 64 & 1)
+			CPU_SET_S(cpu, nbytes, set);
+	(void)pthread_setaffinity_np(thread, nbytes, set);
+	CPU_FREE(set);
+}
+
 int
-calls_open(const char *session, unsigned nthreads, struct calls **ret,
-    struct err *reterr)
+calls_open(const char *session, unsigned nthreads, const uint64_t *cpus,
+    struct calls **ret, struct err *reterr)
 {
 	const size_t nbytes = sizeof(struct calls) +
 	    nthreads * sizeof(struct caller);
@@ -78,8 +98,11 @@ calls_open(const char *session, unsigned nthreads, struct calls **ret,
 	c->nthreads = nthreads;
 	while (rc == 0 && c->nstarted < nthreads)
 		if ((rc = pthread_create(&c->of[c->nstarted].thread, NULL,
-		    call_main, &c->of[c->nstarted])) == 0)
+		    call_main, &c->of[c->nstarted])) == 0) {
+			if (cpus != NULL)
+				unbind(c->of[c->nstarted].thread, cpus);
 			c->nstarted++;
+		}
 	if (rc != 0) {
 		calls_close(c);
 		return err_set(reterr, ERR_RUN, -rc, "session %s: cannot "

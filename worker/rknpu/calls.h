@@ -10,8 +10,9 @@
 
 struct calls;
 
-int calls_open(const char *session, unsigned nthreads, struct calls **ret,
-    struct err *reterr);
+/* cpus: as in struct device_conf. */
+int calls_open(const char *session, unsigned nthreads, const uint64_t *cpus,
+    struct calls **ret, struct err *reterr);
 
 /* Run fn(arg) on a thread that has nothing to do.  arg must live as long as the
  * process, because the call may never return. */

@@ -31,7 +31,9 @@ struct npu_op {
 	uint32_t at;			/* in the program */
 	struct product *product;	/* NULL = always on the host */
 	uint32_t host;			/* its span on the host */
-	uint32_t from_rows;		/* to the NPU from here on; 0 = never */
+	const struct npu_time *time;	/* NULL before the self-test is over */
+	int given_up;			/* the NPU refused a product of its
+					 * shape */
 };
 
 struct npu_span {
@@ -93,12 +95,6 @@ without_session(const char *session, const char *msg)
 /* Of contexts, parts and views, here and in the library. */
 #define TABLES_BYTES	(256 * KIB)
 
-static int
-domain_of(const struct device_conf *dc)
-{
-	return MAX(dc->iommu_domain, 0);
-}
-
 static void
 add_limits(const struct npu *n, struct device_probe *ret)
 {
@@ -143,7 +139,7 @@ rknpu_probe(const struct device_conf *dc, struct device_probe *ret,
 	(void)reterr;
 	memset(ret, 0, sizeof(*ret));
 	(void)meminfo_read(SMAPS, "Rss", &before);
-	if (npu_open(dc->session, dc->ledger, domain_of(dc), &n, &e) < 0) {
+	if (npu_open(dc, NULL, &n, &e) < 0) {
 		strlcpy(ret->reason, without_session(dc->session, e.msg),
 		    sizeof(ret->reason));
 		return 0;
@@ -169,6 +165,14 @@ rknpu_probe(const struct device_conf *dc, struct device_probe *ret,
 	return 0;
 }
 
+/* Did workers die of so many shapes, or of a call that belongs to none, that all
+ * products are the host's? */
+static int
+is_given_up(const struct device *d)
+{
+	return npu_memo_is_lost(d->memo, NPU_SHAPE_ALL);
+}
+
 static void
 take_memo(struct device *d)
 {
@@ -178,7 +182,11 @@ take_memo(struct device *d)
 	if (d->memo == NULL)
 		d->memo = npu_memo_open(&d->own_memo, sizeof(d->own_memo),
 		    &n);
-	if (n > 0)
+	if (n > 0 && is_given_up(d))
+		log_warnx("the last worker ended in a call of the NPU's "
+		    "library: nothing runs on the NPU now, and the text is the "
+		    "same");
+	else if (n > 0)
 		log_warnx("the last worker ended in a product of the NPU: %u "
 		    "shape%s of products %s now on the CPU, with the same "
 		    "text", n, n > 1 ? "s" : "", n > 1 ? "run" : "runs");
@@ -209,8 +217,7 @@ rknpu_open(const struct device_conf *dc, struct device **ret,
 	take_memo(d);
 	if ((rc = npu_times_init(&d->times, reterr)) < 0 ||
 	    (rc = device_cpu.open(dc, &d->host, reterr)) < 0 ||
-	    (rc = npu_open(dc->session, dc->ledger, domain_of(dc), &d->npu,
-	    reterr)) < 0 ||
+	    (rc = npu_open(dc, d->memo, &d->npu, reterr)) < 0 ||
 	    (rc = charge(d, d->npu->context_bytes, "the first context of the "
 	    "NPU", reterr)) < 0) {
 		device_rknpu.close(d);
@@ -245,9 +252,11 @@ rknpu_supports(void *arg, const struct program *p, const struct op *op,
 	else if (op->kind != OP_MATMUL)
 		strlcpy(reason, "the NPU only multiplies matrices",
 		    REASON_LEN);
-	else if (op->w != NULL && op->w->ext.ncols > NPU_MOST_K)
-		snprintf(reason, REASON_LEN, "rows of %u columns: at most %d "
-		    "go to the NPU", op->w->ext.ncols, NPU_MOST_K);
+	else if (op->w != NULL && !npu_takes(op->w->ext.type, op->w->mat.n,
+	    op->w->mat.k))
+		snprintf(reason, REASON_LEN, "%u rows of %u columns: a matrix "
+		    "on the NPU has rows of at most %d columns and takes less "
+		    "than 2 GiB", op->w->mat.n, op->w->mat.k, NPU_MOST_K);
 	else
 		return 1;
 	return 0;
@@ -306,6 +315,8 @@ rknpu_place(struct device *d, const struct program *p, struct weights *ws,
 	uint32_t i;
 	int rc;
 
+	if (is_given_up(d))
+		return 0;
 	d->weight = calloc(MAX(ws->n, 1), sizeof(*d->weight));
 	if (d->weight == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no "
@@ -355,11 +366,9 @@ open_work(struct device *d, const struct program *p, struct err *reterr)
 		if (rknpu_supports(NULL, p, op, reason))
 			npu_sizes_add(&sizes, &chip, op->w->ext.type,
 			    op->w->mat.n, op->w->mat.k);
-	if ((rc = charge(d, npu_work_bytes(&chip, &sizes), "buffers of the "
-	    "NPU's products", reterr)) < 0)
-		return rc;
-	if ((rc = npu_work_open(d->npu, d->memo, &sizes, &d->work,
-	    reterr)) < 0)
+	if (!is_given_up(d) && ((rc = charge(d, npu_work_bytes(&chip, &sizes),
+	    "buffers of the NPU's products", reterr)) < 0 ||
+	    (rc = npu_work_open(d->npu, &sizes, &d->work, reterr)) < 0))
 		return rc;
 	d->op = calloc(p->nops + 1, sizeof(*d->op));
 	d->span = calloc(p->nops + 1, sizeof(*d->span));
@@ -404,19 +413,25 @@ enum { MOST_WARNINGS = 3 };
 static void
 give_up(struct device *d, struct npu_op *o, const struct err *e)
 {
-	const struct op *op = &d->p->op[o->at];
+	const struct weight *w = d->p->op[o->at].w, *v;
 	const char *why = without_session(d->conf.session, e->msg);
 	void (*warn)(const char *fmt, ...) PRINTF_LIKE(1, 2);
+	uint32_t i;
 
-	o->from_rows = 0;
+	for (i = 0; i < d->nops; i++) {
+		v = d->p->op[d->op[i].at].w;
+		if (v->mat.n == w->mat.n && v->mat.k == w->mat.k &&
+		    v->ext.type == w->ext.type)
+			d->op[i].given_up = 1;
+	}
 	if (d->nwarnings == MOST_WARNINGS)
 		log_warnx("the NPU refuses more products, which run on the CPU "
 		    "too; -v lists them");
 	warn = d->nwarnings++ < MOST_WARNINGS ? log_warnx : log_debug;
 	/* Two messages, because long ones are cut. */
 	warn("%s", why);
-	warn("products with %s run on the CPU from now on, with the same text",
-	    op->w->ext.name);
+	warn("products with %s and others of its shape run on the CPU from now "
+	    "on, with the same text", w->ext.name);
 }
 
 static int
@@ -439,14 +454,13 @@ prepare_op(struct device *d, uint32_t i, const struct device_buf *kv,
 	if (nw == NULL)
 		return 0;
 	rc = product_open(&d->work, &op->w->mat, &nw->mem, &o->product, &e);
-	if (rc > 0 && d->is_proven)
+	/* A user who wants nothing on the NPU gets nothing there. */
+	if (rc > 0 && d->is_proven && d->times.fixed != 0)
 		rc = npu_measure(&d->times, &d->work, d->conf.par, op->w,
 		    o->product, &e);
-	if (o->product != NULL && rc >= 0)
-		o->from_rows = !d->is_proven ? 1 :
-		    npu_choose(&d->times, npu_find_time(&d->times,
-		    op->w));
-	if (rc == -ETIMEDOUT || rc == -EBADMSG) {
+	o->time = npu_find_time(&d->times, op->w);
+	/* In the self-test an NPU that refuses a product has failed it. */
+	if (rc == -ETIMEDOUT || rc == -EBADMSG || (rc < 0 && !d->is_proven)) {
 		*reterr = e;
 		return rc;
 	}
@@ -532,6 +546,15 @@ run_npu(struct device *d, const struct npu_op *o, const struct batch *b,
 }
 
 static int
+is_on_npu(const struct device *d, const struct npu_op *o, uint32_t nrows)
+{
+	if (o->product == NULL || o->given_up || nrows == 0)
+		return 0;
+	return !d->is_proven || (o->time != NULL && npu_is_faster(&d->times,
+	    o->time, nrows));
+}
+
+static int
 run_op(struct device *d, struct npu_op *o, uint64_t deadline_ns,
     struct err *reterr)
 {
@@ -540,7 +563,7 @@ run_op(struct device *d, struct npu_op *o, uint64_t deadline_ns,
 	struct err e;
 	int rc;
 
-	if (o->from_rows > 0 && nrows >= o->from_rows) {
+	if (is_on_npu(d, o, nrows)) {
 		if ((rc = run_npu(d, o, b, nrows, deadline_ns, &e)) == 0) {
 			if (b->progress != NULL)
 				atomic_fetch_add_explicit(b->progress, 1,
@@ -548,7 +571,7 @@ run_op(struct device *d, struct npu_op *o, uint64_t deadline_ns,
 			d->calls++;
 			return 0;
 		}
-		if (rc == -ETIMEDOUT) {
+		if (rc == -ETIMEDOUT || !d->is_proven) {
 			*reterr = e;
 			return rc;
 		}
@@ -626,6 +649,7 @@ rknpu_reset(struct device *d, struct err *reterr)
 	    d->npu->context_bytes);
 	d->charged = d->npu->context_bytes;
 	d->is_proven = 1;
+	d->nwarnings = 0;
 	d->calls = d->ns = 0;
 	if (npu_drop_contexts(d->npu, reterr) < 0)
 		return -EIO;

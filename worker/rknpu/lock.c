@@ -23,17 +23,23 @@ static struct {
 static int
 open_file(const char *root)
 {
+	/* The folder is everyone's: the file may be a pipe, or a link. */
+	const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	char path[512];
 	struct stat st;
-	int fd;
+	int fd, n;
 
-	snprintf(path, sizeof(path), "%s" NPU_LOCK_FILE, root);
-	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	n = snprintf(path, sizeof(path), "%s" NPU_LOCK_FILE, root);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | flags, 0644);
+	if (fd >= 0)
+		(void)fchmod(fd, 0644);	/* whatever the umask is */
+	else if (errno == EEXIST && (fd = open(path, O_RDWR | flags)) < 0)
+		fd = open(path, O_RDONLY | flags);
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1)
 		return fd;
 	close(fd);
 	return -EINVAL;
@@ -85,7 +91,7 @@ lock(const char *root, const char *session, int domain, struct err *reterr)
 	int rc;
 
 	if (held.fd < 0 && (held.fd = open_file(root)) < 0)
-		return domain == 0 ? 0 : err_set(reterr, ERR_RUN, held.fd,
+		return domain == 0 && held.fd == -ENOENT ? 0 : err_set(reterr, ERR_RUN, held.fd,
 		    "session %s: IOMMU domain %d: cannot make sure that no "
 		    "other process uses the NPU, with which the board would "
 		    "freeze: " NPU_LOCK_FILE ": %s", session, domain,

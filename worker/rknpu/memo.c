@@ -81,7 +81,10 @@ npu_memo_open(void *memo, size_t nbytes, unsigned *ret_new)
 		memset(m, 0, sizeof(*m));
 	m->magic = MAGIC;
 	for (i = 0; i < NPU_CORES; i++) {
-		if (m->blamed && m->busy[i].m != 0 && m->nlost <
+		if (m->blamed && is_same(m->busy[i], NPU_SHAPE_ALL)) {
+			m->nlost = NPU_MEMO_LOST;
+			(*ret_new)++;
+		} else if (m->blamed && m->busy[i].m != 0 && m->nlost <
 		    NPU_MEMO_LOST && !npu_memo_is_lost(m, m->busy[i])) {
 			m->lost[m->nlost++] = m->busy[i];
 			(*ret_new)++;
@@ -112,17 +115,20 @@ npu_memo_close(struct npu_memo *m)
 void
 npu_memo_begin(struct npu_memo *m, unsigned core, struct npu_shape s)
 {
-	m->busy[core] = s;
+	if (m != NULL)
+		m->busy[core] = s;
 }
 
 void
 npu_memo_end(struct npu_memo *m, unsigned core)
 {
-	m->busy[core].m = 0;
+	if (m != NULL)
+		m->busy[core].m = 0;
 }
 
 void
 npu_memo_blame(struct npu_memo *m, int blame)
 {
-	m->blamed = blame != 0;
+	if (m != NULL)
+		m->blamed = blame != 0;
 }

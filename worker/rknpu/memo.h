@@ -11,6 +11,9 @@
 
 enum { NPU_MEMO_LOST = 12 };
 
+/* Stands for all shapes: a call that belongs to none. */
+#define NPU_SHAPE_ALL	((struct npu_shape){ .m = 1 })
+
 struct npu_memo {
 	uint32_t magic;
 	uint32_t blamed;		/* the library ended the process */

@@ -11,6 +11,7 @@
 
 #include "kernels/rknpu/npu.h"
 #include "lock.h"
+#include "memo.h"
 #include "shm/event.h"
 
 /* A call that prepares something, and a hang of it. */
@@ -47,6 +48,25 @@ npu_hangs(const struct npu *n, unsigned core, struct err *reterr)
 	    call : RKNN_LIBRARY, core);
 }
 
+/* A call that takes so long may be one that the worker is killed for. */
+#define SLOW_NS	UINT64_C(1000000000)
+
+int
+npu_wait(struct npu *n, unsigned core, uint64_t deadline_ns,
+    struct err *reterr)
+{
+	if (calls_wait(n->calls, core, MIN(deadline_ns, event_now_ns() +
+	    SLOW_NS)) == 0)
+		return 0;
+	npu_memo_blame(n->memo, 1);
+	if (calls_wait(n->calls, core, deadline_ns) < 0) {
+		calls_give_up(n->calls);
+		return npu_hangs(n, core, reterr);
+	}
+	npu_memo_blame(n->memo, 0);
+	return 0;
+}
+
 /* Nobody has reported that the library makes contexts and memory for several
  * domains at once: sessions of one process take turns.  A call that never returns
  * keeps its turn. */
@@ -57,9 +77,9 @@ take_turn(void)
 {
 	struct timespec end;
 
-	clock_gettime(CLOCK_REALTIME, &end);
+	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += (time_t)(CALL_NS / UINT64_C(1000000000));
-	return -pthread_mutex_timedlock(&turn, &end);
+	return -pthread_mutex_clocklock(&turn, CLOCK_MONOTONIC, &end);
 }
 
 int
@@ -67,20 +87,21 @@ npu_do(struct npu *n, unsigned core, void (*fn)(void *arg), void *arg,
     struct err *reterr)
 {
 	struct npu_core *c = &n->core[core];
+	int rc;
 
 	if (calls_are_lost(n->calls))
 		return npu_hangs(n, core, reterr);
 	if (take_turn() < 0)
-		return err_set(reterr, ERR_RUN, -ETIMEDOUT, "session %s: "
+		return err_set(reterr, ERR_RUN, -EBUSY, "session %s: "
 		    "another session of its worker has waited for the NPU's "
 		    "library for %d s", n->session, (int)(CALL_NS /
 		    UINT64_C(1000000000)));
 	c->rc = 0;
+	npu_memo_begin(n->memo, core, n->noted);
 	calls_post(n->calls, core, fn, arg);
-	if (calls_wait(n->calls, core, event_now_ns() + CALL_NS) < 0) {
-		calls_give_up(n->calls);
-		return npu_hangs(n, core, reterr);
-	}
+	if ((rc = npu_wait(n, core, event_now_ns() + CALL_NS, reterr)) < 0)
+		return rc;
+	npu_memo_end(n->memo, core);
 	pthread_mutex_unlock(&turn);
 	if (c->rc < 0 && reterr != NULL)
 		*reterr = c->err;
@@ -121,7 +142,6 @@ npu_alloc(struct npu *n, uint64_t nbytes, const char *what,
 		return rknn_no_memory(n->session, what, nbytes, n->domain,
 		    n->highest_fd, reterr);
 	n->highest_fd = MAX(n->highest_fd, n->job.mem->fd);
-	n->held_bytes += nbytes;
 	*ret = (struct npu_mem){ n->job.mem, n->job.mem->virt_addr, nbytes,
 	    0 };
 	return 0;
@@ -190,8 +210,6 @@ npu_free(struct npu *n, struct npu_mem *m)
 {
 	if (m->mem != NULL && !calls_are_lost(n->calls)) {
 		unbind(n, m->mem);
-		if (!m->is_view)
-			n->held_bytes -= MIN(n->held_bytes, m->nbytes);
 		n->job = (struct npu_job){ .n = n, .of = m->mem };
 		(void)npu_do(n, 0, do_free, &n->job, NULL);
 	}
@@ -241,8 +259,10 @@ do_create(void *arg)
 		return;
 	c->in = "rknn_matmul_create";
 	if (npu_check(n, 0, c->in, n->lib->rknn_matmul_create(&x->id, &info,
-	    &x->attr)) < 0)
+	    &x->attr)) < 0) {
+		x->id = 0;
 		return;
+	}
 	if (n->ncores > 1) {
 		c->in = "rknn_matmul_set_core_mask";
 		npu_check(n, 0, c->in, n->lib->rknn_matmul_set_core_mask(x->id,
@@ -310,7 +330,6 @@ create(struct npu *n, unsigned core, struct npu_context *x,
 		drop(n, x);
 		return rc;
 	}
-	n->held_bytes += n->context_bytes;
 	if ((rc = read_layouts(n, x, reterr)) < 0)
 		drop(n, x);
 	return rc;
@@ -359,7 +378,6 @@ npu_drop_contexts(struct npu *n, struct err *reterr)
 			    &n->core[core].ctx[--n->core[core].nctx] };
 			rc1 = npu_do(n, 0, do_destroy, &n->job, rc == 0 ?
 			    reterr : NULL);
-			n->held_bytes -= MIN(n->held_bytes, n->context_bytes);
 			mem_release(n->ledger, MEM_COMPUTE, n->context_bytes);
 			rc = rc < 0 ? rc : rc1;
 		}
@@ -430,15 +448,16 @@ open_owner(struct npu *n, struct err *reterr)
 	n->job = (struct npu_job){ .n = n };
 	if ((rc = npu_do(n, 0, do_measure, &n->job, reterr)) < 0)
 		return rc;
-	n->held_bytes = n->context_bytes;
 	return 0;
 }
 
 int
-npu_open(const char *session, struct mem_ledger *ledger, int domain,
-    struct npu **ret, struct err *reterr)
+npu_open(const struct device_conf *dc, struct npu_memo *memo, struct npu **ret, struct err *reterr)
 {
+	/* Another folder stands in for / in tests. */
 	const char *root = secure_getenv("STRADDLE_RKNPU_ROOT");
+	const char *session = dc->session;
+	const int domain = MAX(dc->iommu_domain, 0);
 	struct npu *n = calloc(1, sizeof(*n));
 	int rc;
 
@@ -446,9 +465,11 @@ npu_open(const char *session, struct mem_ledger *ledger, int domain,
 		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no "
 		    "memory for device rknpu", session);
 	n->session = session;
-	n->ledger = ledger;
+	n->ledger = dc->ledger;
 	n->domain = domain;
 	n->highest_fd = -1;
+	n->memo = memo;
+	n->noted = NPU_SHAPE_ALL;
 	n->ncores = 1;
 	root = root != NULL ? root : RKNPU_ROOT;
 	if ((rc = rknpu_find_soc(root, &n->soc, reterr)) < 0 ||
@@ -457,7 +478,8 @@ npu_open(const char *session, struct mem_ledger *ledger, int domain,
 		goto fail;
 	n->has_lock = 1;
 	n->ncores = MIN(n->soc->ncores, (unsigned)NPU_CORES);
-	if ((rc = calls_open(session, n->ncores, &n->calls, reterr)) < 0)
+	if ((rc = calls_open(session, n->ncores, dc->cpus, &n->calls,
+	    reterr)) < 0)
 		goto fail;
 	n->job = (struct npu_job){ .n = n };
 	if ((rc = npu_do(n, 0, do_find_release, &n->job, reterr)) < 0 ||

@@ -51,6 +51,8 @@ struct npu_job {
 	unsigned core;
 };
 
+struct npu_memo;
+
 struct npu {
 	const char *session;
 	struct mem_ledger *ledger;
@@ -61,10 +63,11 @@ struct npu {
 	unsigned ncores;
 	int has_lock;
 	struct calls *calls;
+	struct npu_memo *memo;		/* NULL = calls are not noted */
+	struct npu_shape noted;		/* that npu_do() makes calls for */
 	struct npu_job job;
 	struct npu_context owner;	/* memory comes through it */
 	int highest_fd;
-	uint64_t held_bytes;		/* memory and contexts of the domain */
 	uint64_t context_bytes;		/* of one, as measured at open */
 	int context_bytes_known;
 	struct npu_core {
@@ -78,9 +81,9 @@ struct npu {
 };
 
 /* Load the library, find chip, driver and release, and make threads and one
- * small context.  Charges nothing.  -ENOENT, -ENODEV: what is missing, and what
+ * small context; calls are noted in memo.  Charges nothing.  -ENOENT, -ENODEV: what is missing, and what
  * to do. */
-int npu_open(const char *session, struct mem_ledger *ledger, int domain,
+int npu_open(const struct device_conf *dc, struct npu_memo *memo,
     struct npu **ret, struct err *reterr);
 /* Free what is left; accepts NULL. */
 void npu_close(struct npu *n);
@@ -90,7 +93,12 @@ void npu_close(struct npu *n);
  * core[].rc and core[].err.  arg lives as long as n. */
 int npu_do(struct npu *n, unsigned core, void (*fn)(void *arg), void *arg,
     struct err *reterr);
-/* The message for a call that did not return.  Returns -ETIMEDOUT. */
+/* Wait for a call that was posted to a core's thread.  -ETIMEDOUT with a message:
+ * it does not return, and no other call is made from now on. */
+int npu_wait(struct npu *n, unsigned core, uint64_t deadline_ns,
+    struct err *reterr);
+
+/* The message for calls that were given up on.  Returns -ETIMEDOUT. */
 int npu_hangs(const struct npu *n, unsigned core, struct err *reterr);
 
 /* Check a code of the library: 0, or set the core's error.  On its thread. */

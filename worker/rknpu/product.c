@@ -13,7 +13,7 @@ struct slice {
 	uint32_t k0;			/* of A */
 	unsigned plane;
 	unsigned ctx[NPU_CLASSES];
-	struct npu_mem a[NPU_CLASSES];
+	unsigned view;			/* npu_work.view */
 };
 
 /* Columns [n0, n0 + ncols) of C. */
@@ -57,9 +57,9 @@ open_host(struct npu_work *w, const struct npu_sizes *s, struct err *reterr)
 
 	w->planes = calloc(1, MAX(npu_planes_bytes(s), 1));
 	for (core = 0; core < w->n->ncores && s->sums > 0; core++)
-		w->sums[core] = calloc(1, npu_sums_bytes(s));
-	if (w->planes == NULL || (s->sums > 0 &&
-	    w->sums[w->n->ncores - 1] == NULL))
+		if ((w->sums[core] = calloc(1, npu_sums_bytes(s))) == NULL)
+			break;
+	if (w->planes == NULL || (s->sums > 0 && core < w->n->ncores))
 		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no "
 		    "memory for the rows of the NPU's products",
 		    w->n->session);
@@ -71,14 +71,13 @@ open_host(struct npu_work *w, const struct npu_sizes *s, struct err *reterr)
 }
 
 int
-npu_work_open(struct npu *n, struct npu_memo *memo,
-    const struct npu_sizes *s, struct npu_work *ret, struct err *reterr)
+npu_work_open(struct npu *n, const struct npu_sizes *s, struct npu_work *ret,
+    struct err *reterr)
 {
 	unsigned core, class;
 	int rc;
 
-	*ret = (struct npu_work){ .n = n, .memo = memo,
-	    .chip = npu_chip(n) };
+	*ret = (struct npu_work){ .n = n, .chip = npu_chip(n) };
 	rc = open_host(ret, s, reterr);
 	for (class = 0; class < NPU_CLASSES && rc == 0; class++) {
 		rc = npu_alloc(n, npu_a_bytes(s, class), "activations",
@@ -95,10 +94,13 @@ npu_work_open(struct npu *n, struct npu_memo *memo,
 void
 npu_work_close(struct npu_work *w)
 {
-	unsigned core, class;
+	unsigned core, class, i;
 
 	if (w->n == NULL || calls_are_lost(w->n->calls))
 		return;			/* a call may still use them */
+	for (i = 0; i < w->nviews; i++)
+		for (class = 0; class < NPU_CLASSES; class++)
+			npu_free(w->n, &w->view[i].a[class]);
 	for (class = 0; class < NPU_CLASSES; class++) {
 		npu_free(w->n, &w->a[class]);
 		for (core = 0; core < NPU_CORES; core++)
@@ -112,31 +114,54 @@ npu_work_close(struct npu_work *w)
 
 /* --- a matrix --- */
 
+/* The views of A for columns [k0, k0 + k), made when they are missing. */
+static int
+find_view(struct npu_work *work, uint32_t k0, uint32_t k, unsigned *ret,
+    struct err *reterr)
+{
+	struct npu_a_view *v;
+	unsigned i, class;
+	int rc;
+
+	for (i = 0; i < work->nviews; i++)
+		if (work->view[i].k0 == k0 && work->view[i].k == k) {
+			*ret = i;
+			return 0;
+		}
+	if (work->nviews == NPU_VIEWS)
+		return err_set(reterr, ERR_RUN, -ENOSPC, "session %s: rows of "
+		    "%u different lengths are prepared for the NPU, and no "
+		    "more fit", work->n->session, NPU_VIEWS);
+	v = &work->view[work->nviews];
+	v->k0 = k0;
+	v->k = k;
+	for (class = 0; class < NPU_CLASSES; class++)
+		if ((rc = npu_view(work->n, &work->a[class],
+		    (uint64_t)npu_class_m[class] * k0,
+		    (uint64_t)npu_class_m[class] * k, &v->a[class],
+		    reterr)) < 0)
+			return rc;
+	*ret = work->nviews++;
+	return 0;
+}
+
 /* 1; 0 = a shape is lost; -errno. */
 static int
 open_contexts(struct npu_work *work, unsigned core, struct slice *s,
     struct npu_shape shape, struct err *reterr)
 {
+	struct npu *n = work->n;
 	unsigned class;
 	int rc;
 
 	for (class = 0; class < NPU_CLASSES; class++) {
 		shape.m = npu_class_m[class];
-		if (npu_memo_is_lost(work->memo, shape))
+		if (npu_memo_is_lost(n->memo, shape))
 			return 0;
-		/* All contexts are made on the thread of core 0. */
-		npu_memo_begin(work->memo, 0, shape);
-		rc = npu_context(work->n, core, shape, &s->ctx[class],
-		    reterr);
-		if (rc == -ETIMEDOUT)
-			npu_memo_blame(work->memo, 1);
-		else
-			npu_memo_end(work->memo, 0);
+		n->noted = shape;
+		rc = npu_context(n, core, shape, &s->ctx[class], reterr);
+		n->noted = NPU_SHAPE_ALL;
 		if (rc < 0)
-			return rc;
-		if ((rc = npu_view(work->n, &work->a[class],
-		    (uint64_t)shape.m * s->k0, (uint64_t)shape.m * shape.k,
-		    &s->a[class], reterr)) < 0)
 			return rc;
 	}
 	return 1;
@@ -159,7 +184,8 @@ open_slice(struct npu_work *work, const struct product *p,
 	at = (uint64_t)(m->plane[s->plane] - m->plane[0]) +
 	    (uint64_t)m->n_pad * s->k0 + (uint64_t)part->n0 * shape.k;
 	if ((rc = npu_view(work->n, mem, at, (uint64_t)shape.n * shape.k,
-	    &s->b, reterr)) < 0)
+	    &s->b, reterr)) < 0 ||
+	    (rc = find_view(work, s->k0, shape.k, &s->view, reterr)) < 0)
 		return rc;
 	return open_contexts(work, part->core, s, shape, reterr);
 }
@@ -233,7 +259,7 @@ product_open(struct npu_work *work, const struct mat *w,
 void
 product_close(struct npu_work *work, struct product *p)
 {
-	unsigned i, j, class;
+	unsigned i, j;
 	struct slice *s;
 
 	if (p == NULL || calls_are_lost(work->n->calls))
@@ -242,8 +268,6 @@ product_close(struct npu_work *work, struct product *p)
 		for (j = 0; p->part[i].slice != NULL && j < p->cut.nslices; j++) {
 			s = &p->part[i].slice[j];
 			npu_free(work->n, &s->b);
-			for (class = 0; class < NPU_CLASSES; class++)
-				npu_free(work->n, &s->a[class]);
 		}
 		free(p->part[i].slice);
 	}
@@ -305,8 +329,15 @@ product_put(struct npu_work *work, const struct product *p, unsigned class,
 	struct put q = { work, p, class, rows, rows->n > 1 ? par :
 	    &par_alone };
 
+	const struct slice *s = &p->part[0].slice[0];
+	int rc;
+
 	q.par->run(q.par, put_rows, &q);
-	return npu_publish(work->n, &work->a[class], reterr);
+	work->n->noted = work->n->core[p->part[0].core].ctx[s->ctx[class]]
+	    .shape;
+	rc = npu_publish(work->n, &work->a[class], reterr);
+	work->n->noted = NPU_SHAPE_ALL;
+	return rc;
 }
 
 /* Bind what differs from the last run of this context. */
@@ -336,7 +367,8 @@ run_slice(struct npu_run *run, struct npu_context *x, const struct slice *s)
 	struct npu_core *core = &n->core[run->core];
 
 	if (bind(run, x, RKNPU_B, &s->b, &x->attr.B) < 0 ||
-	    bind(run, x, RKNPU_A, &s->a[run->class], &x->attr.A) < 0 ||
+	    bind(run, x, RKNPU_A, &run->w->view[s->view].a[run->class],
+	    &x->attr.A) < 0 ||
 	    bind(run, x, RKNPU_C, c, &x->attr.C) < 0)
 		return core->rc;
 	core->in = "rknn_matmul_run";
@@ -345,7 +377,7 @@ run_slice(struct npu_run *run, struct npu_context *x, const struct slice *s)
 		return core->rc;
 	core->in = "rknn_mem_sync";
 	if (npu_check(n, run->core, core->in, n->lib->rknn_mem_sync(
-	    n->owner.id, c->mem, RKNN_MEMORY_SYNC_FROM_DEVICE)) < 0)
+	    x->id, c->mem, RKNN_MEMORY_SYNC_FROM_DEVICE)) < 0)
 		return core->rc;
 	return 0;
 }
@@ -443,9 +475,9 @@ run_part(struct npu_run *run, const struct part *part)
 	for (i = 0; i < run->p->cut.nslices; i++) {
 		s = &part->slice[i];
 		x = &core->ctx[s->ctx[run->class]];
-		npu_memo_begin(run->w->memo, run->core, x->shape);
+		npu_memo_begin(run->w->n->memo, run->core, x->shape);
 		rc = run_slice(run, x, s);
-		npu_memo_end(run->w->memo, run->core);
+		npu_memo_end(run->w->n->memo, run->core);
 		if (rc < 0)
 			return rc;
 		if (run->p->cut.nslices == 1)
@@ -472,26 +504,6 @@ run_core(void *arg)
 			return;
 }
 
-/* A call that takes so long may be one that the worker is killed for. */
-#define SLOW_NS	UINT64_C(1000000000)
-
-static int
-wait_run(struct npu_work *work, unsigned core, uint64_t deadline_ns)
-{
-	struct calls *calls = work->n->calls;
-
-	if (calls_wait(calls, core, MIN(deadline_ns, event_now_ns() +
-	    SLOW_NS)) == 0)
-		return 0;
-	npu_memo_blame(work->memo, 1);
-	if (calls_wait(calls, core, deadline_ns) < 0) {
-		calls_give_up(calls);
-		return -ETIMEDOUT;
-	}
-	npu_memo_blame(work->memo, 0);
-	return 0;
-}
-
 int
 product_run(struct npu_work *work, const struct product *p, unsigned class,
     uint32_t nrows, float *y, uint64_t ldy, const float *bias,
@@ -499,7 +511,7 @@ product_run(struct npu_work *work, const struct product *p, unsigned class,
 {
 	struct npu *n = work->n;
 	unsigned core;
-	int rc = 0;
+	int rc = 0, rc1;
 
 	for (core = 0; core < n->ncores; core++) {
 		work->run[core] = (struct npu_run){ work, p, core, class, nrows,
@@ -507,8 +519,8 @@ product_run(struct npu_work *work, const struct product *p, unsigned class,
 		calls_post(n->calls, core, run_core, &work->run[core]);
 	}
 	for (core = 0; core < n->ncores; core++) {
-		if (wait_run(work, core, deadline_ns) < 0)
-			return npu_hangs(n, core, reterr);
+		if ((rc1 = npu_wait(n, core, deadline_ns, reterr)) < 0)
+			return rc1;
 		if (n->core[core].rc < 0 && rc == 0) {
 			rc = n->core[core].rc;
 			*reterr = n->core[core].err;

@@ -12,11 +12,18 @@
 #include "memo.h"
 #include "npu.h"
 
+enum { NPU_VIEWS = 64 };
+
 /* Buffers that all products share, on the NPU and on the host. */
 struct npu_work {
 	struct npu *n;
-	struct npu_memo *memo;
 	struct npu_chip chip;
+	/* Views of a: of columns [k0, k0 + k) of W. */
+	struct npu_a_view {
+		uint32_t k0, k;
+		struct npu_mem a[NPU_CLASSES];
+	} view[NPU_VIEWS];
+	unsigned nviews;
 	struct npu_mem a[NPU_CLASSES], c[NPU_CORES][NPU_CLASSES];
 	int64_t *sums[NPU_CORES];	/* rows x columns of a part */
 	struct npu_row row[NPU_MOST_ROWS];
@@ -40,8 +47,8 @@ struct npu_chip npu_chip(const struct npu *n);
 /* The form of a chip's native B of 8 bits. */
 struct npu_form npu_form_of(const struct rknpu_soc *soc);
 
-int npu_work_open(struct npu *n, struct npu_memo *memo,
-    const struct npu_sizes *sizes, struct npu_work *ret, struct err *reterr);
+int npu_work_open(struct npu *n, const struct npu_sizes *sizes, struct npu_work *ret,
+    struct err *reterr);
 void npu_work_close(struct npu_work *w);	/* accepts zeros */
 
 /* Cut the packed matrix w, whose planes lie in mem at its start.  1: prepared;
@@ -65,11 +72,10 @@ int product_put(struct npu_work *work, const struct product *p,
     struct err *reterr);
 
 /* Rows [0, nrows) of work->row, at most half of the class's, which are rounded,
- * put into A and published by product_put().  y (nrows x n), stride ldy.  -ETIMEDOUT at the
- * deadline; another error: y is not written, or in part. */
+ * put into A and published by product_put().  y (nrows x n), stride ldy.
+ * -ETIMEDOUT at the deadline; another error: y is not written, or in part. */
 int product_run(struct npu_work *work, const struct product *p,
     unsigned class, uint32_t nrows, float *y, uint64_t ldy,
     const float *bias, uint64_t deadline_ns, struct err *reterr);
-
 
 #endif

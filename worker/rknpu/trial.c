@@ -15,6 +15,9 @@
 /* The host's product on all threads. */
 struct twin {
 	struct par *par;
+	uint8_t *room;			/* [nthreads][room_bytes], 64-aligned;
+					 * as in a session */
+	uint64_t room_bytes;
 	const struct weight *w;
 	const float *x;
 	float *y;
@@ -26,11 +29,12 @@ run_twin(void *arg, unsigned thread)
 {
 	const struct twin *t = arg;
 	const uint32_t tile = t->w->kern->tile, n = t->w->mat.n;
+	struct mat_ready ready = { .room = t->room + thread * t->room_bytes };
 	uint64_t lo, hi;
 
 	par_share(t->par, DIV_UP(n, tile), thread, &lo, &hi);
 	if (lo < hi)
-		t->w->kern->matmul(t->y, n, t->x, NULL, &t->w->mat, NULL,
+		t->w->kern->matmul(t->y, n, t->x, &ready, &t->w->mat, NULL,
 		    t->nrows, (uint32_t)lo * tile, (uint32_t)MIN(hi * tile,
 		    n));
 }
@@ -59,7 +63,8 @@ wrong_product(const struct npu *n, const struct weight *w,
 	    npu_class_m[class] / NPU_PLANES, (double)got, (double)want, at);
 }
 
-/* Less than the load's staging area, which the plan counts, had. */
+/* Fewer bytes than the staging area had, which the plan counts and which is
+ * free again. */
 enum { TEST_FLOATS = 1 << 17, TRIALS = 2 };
 
 #define TRIAL_NS	UINT64_C(30000000000)
@@ -71,6 +76,8 @@ struct trial {
 	const struct product *product;
 	float *x, *y, *want;
 	uint64_t ldx;
+	uint8_t *room;
+	uint64_t room_bytes;
 	struct npu_time *time;
 };
 
@@ -82,34 +89,37 @@ keep_least(uint64_t *ns, uint64_t t0)
 	*ns = *ns == 0 ? now : MIN(*ns, now);
 }
 
-/* The product at one size on the NPU, compared with the host's. */
+/* The product of a class on the NPU, of one row or as many as there are, compared
+ * with the host's. */
 static int
-try_npu(struct trial *t, unsigned class, struct err *reterr)
+try_npu(struct trial *t, unsigned class, int many, struct err *reterr)
 {
 	const uint32_t n = t->w->mat.n;
-	const struct npu_rows rows = { t->x, t->ldx, MIN(t->time->trial_rows,
-	    npu_class_m[class] / NPU_PLANES) };
-	uint64_t t0 = event_now_ns(), i;
+	const struct npu_rows rows = { t->x, t->ldx, many ?
+	    MIN(t->time->trial_rows, npu_class_m[class] / NPU_PLANES) : 1 };
+	uint64_t t0, i;
 	int rc;
 
+	memset(t->y, 0, (size_t)t->time->trial_rows * n * sizeof(*t->y));
+	t0 = event_now_ns();
 	if ((rc = product_put(t->work, t->product, class, &rows, t->par,
 	    reterr)) < 0 ||
 	    (rc = product_run(t->work, t->product, class, rows.n, t->y, n,
 	    NULL, t0 + TRIAL_NS, reterr)) < 0)
 		return rc;
-	keep_least(&t->time->npu_ns[class], t0);
+	keep_least(&t->time->npu_ns[class][many], t0);
 	for (i = 0; i < (uint64_t)rows.n * n; i++)
 		if (memcmp(&t->y[i], &t->want[i], sizeof(float)) != 0)
-			return wrong_product(t->work->n, t->w, class, i % n, t->y[i],
-			    t->want[i], reterr);
+			return wrong_product(t->work->n, t->w, class, i % n,
+			    t->y[i], t->want[i], reterr);
 	return 0;
 }
 
 static void
 try_host(struct trial *t, unsigned i)
 {
-	struct twin twin = { t->par, t->w, t->x, t->want, i > 0 ?
-	    t->time->trial_rows : 1 };
+	struct twin twin = { t->par, t->room, t->room_bytes, t->w, t->x,
+	    t->want, i > 0 ? t->time->trial_rows : 1 };
 	uint64_t t0 = event_now_ns();
 
 	t->par->run(t->par, run_twin, &twin);
@@ -128,11 +138,8 @@ try_both(struct trial *t, struct err *reterr)
 		try_host(t, 1);
 	}
 	for (class = 0; class < NPU_CLASSES; class++)
-		for (i = 0; i < TRIALS && rc == 0; i++) {
-			memset(t->y, 0, (size_t)t->time->trial_rows *
-			    t->w->mat.n * sizeof(*t->y));
-			rc = try_npu(t, class, reterr);
-		}
+		for (i = 0; i < 2 * TRIALS && rc == 0; i++)
+			rc = try_npu(t, class, i % 2, reterr);
 	return rc;
 }
 
@@ -151,7 +158,11 @@ run_trial(struct npu_work *work, struct par *par, const struct weight *w,
 	t.x = calloc(ret->trial_rows, t.ldx * sizeof(float));
 	t.y = calloc(ret->trial_rows, m->n * sizeof(float));
 	t.want = calloc(ret->trial_rows, m->n * sizeof(float));
-	if (t.x == NULL || t.y == NULL || t.want == NULL)
+	t.room_bytes = ALIGN_UP(mat_ready_bytes(w->kern, ret->trial_rows,
+	    m->k), CACHELINE);
+	t.room = aligned_alloc(CACHELINE, MAX(par->nthreads * t.room_bytes,
+	    CACHELINE));
+	if (t.x == NULL || t.y == NULL || t.want == NULL || t.room == NULL)
 		rc = err_set(reterr, ERR_RUN, -ENOMEM, "session %s: no memory "
 		    "to try a product", work->n->session);
 	else
@@ -160,39 +171,52 @@ run_trial(struct npu_work *work, struct par *par, const struct weight *w,
 		free(t.x);
 		free(t.y);
 		free(t.want);
+		free(t.room);
 	}
 	return rc;
+}
+
+/* From the times of 1 row and of nmany. */
+static uint64_t
+time_of(const uint64_t ns[2], uint32_t nmany, uint32_t nrows)
+{
+	const uint64_t more = ns[1] > ns[0] ? ns[1] - ns[0] : 0;
+
+	return ns[0] + more * (nrows - 1) / MAX(nmany - 1, 1);
 }
 
 uint64_t
 npu_time_host(const struct npu_time *t, uint32_t nrows)
 {
-	uint64_t more = t->host_ns[1] > t->host_ns[0] ?
-	    t->host_ns[1] - t->host_ns[0] : 0;
+	return time_of(t->host_ns, t->trial_rows, nrows);
+}
 
-	return t->host_ns[0] + more * (nrows - 1) / MAX(t->trial_rows - 1, 1);
+/* Of one product, of at most NPU_MOST_ROWS. */
+static uint64_t
+time_of_one(const struct npu_time *t, uint32_t nrows)
+{
+	const unsigned class = npu_class(nrows);
+
+	return time_of(t->npu_ns[class], MIN(t->trial_rows,
+	    npu_class_m[class] / NPU_PLANES), nrows);
 }
 
 uint64_t
 npu_time_npu(const struct npu_time *t, uint32_t nrows)
 {
-	return nrows / NPU_MOST_ROWS * t->npu_ns[NPU_CLASSES - 1] +
-	    (nrows % NPU_MOST_ROWS > 0 ? t->npu_ns[npu_class(nrows %
-	    NPU_MOST_ROWS)] : 0);
+	const uint32_t rest = nrows % NPU_MOST_ROWS;
+
+	return nrows / NPU_MOST_ROWS * time_of_one(t, NPU_MOST_ROWS) +
+	    (rest > 0 ? time_of_one(t, rest) : 0);
 }
 
-/* The least number of rows from which the NPU is faster; 0 = none. */
-uint32_t
-npu_choose(const struct npu_times *ts, const struct npu_time *t)
+int
+npu_is_faster(const struct npu_times *ts, const struct npu_time *t,
+    uint32_t nrows)
 {
-	uint32_t nrows;
-
 	if (ts->fixed >= 0)
-		return (uint32_t)ts->fixed;
-	for (nrows = 1; nrows <= MAX_BATCH; nrows++)
-		if (npu_time_npu(t, nrows) < npu_time_host(t, nrows))
-			return nrows;
-	return 0;
+		return ts->fixed > 0 && nrows >= ts->fixed;
+	return npu_time_npu(t, nrows) < npu_time_host(t, nrows);
 }
 
 int
@@ -231,7 +255,7 @@ npu_measure(struct npu_times *ts, struct npu_work *work, struct par *par,
     struct err *reterr)
 {
 	struct npu_time *t = &ts->of[ts->n];
-	uint32_t from;
+	char text[128];
 	int rc;
 
 	if (npu_find_time(ts, w) != NULL)
@@ -241,12 +265,8 @@ npu_measure(struct npu_times *ts, struct npu_work *work, struct par *par,
 	if ((rc = run_trial(work, par, w, product, t, reterr)) < 0)
 		return rc;
 	ts->n++;
-	if ((from = npu_choose(ts, t)) > 0)
-		log_debug("products of %u x %u run on the NPU from %u row%s "
-		    "on", t->n, t->k, from, from > 1 ? "s" : "");
-	else
-		log_debug("products of %u x %u run on the CPU, which is "
-		    "faster", t->n, t->k);
+	npu_time_text(ts, t, text, sizeof(text));
+	log_debug("products of %u x %u: %s", t->n, t->k, text);
 	return 0;
 }
 
@@ -261,9 +281,14 @@ npu_measure_zeros(struct npu_times *ts, struct npu_work *work,
 
 	if (npu_find_time(ts, w) != NULL)
 		return 1;
-	if ((rc = npu_alloc(work->n, w->nbytes, w->ext.name, &mem,
-	    reterr)) < 0)
+	if ((rc = mem_charge(work->n->ledger, MEM_WEIGHTS, w->nbytes,
+	    w->ext.name, reterr)) < 0)
 		return rc;
+	if ((rc = npu_alloc(work->n, w->nbytes, w->ext.name, &mem,
+	    reterr)) < 0) {
+		mem_release(work->n->ledger, MEM_WEIGHTS, w->nbytes);
+		return rc;
+	}
 	memset(mem.host, 0, mem.nbytes);
 	npu_set_form(mem.host, w->ext.type, w->mat.n, w->mat.k,
 	    npu_form_of(work->n->soc));
@@ -275,6 +300,7 @@ npu_measure_zeros(struct npu_times *ts, struct npu_work *work,
 		rc = 1;
 	product_close(work, product);
 	npu_free(work->n, &mem);
+	mem_release(work->n->ledger, MEM_WEIGHTS, w->nbytes);
 	return rc;
 }
 
@@ -283,7 +309,6 @@ npu_time_text(const struct npu_times *ts, const struct npu_time *t, char *ret,
     size_t len)
 {
 	static const uint32_t rows[] = { 1, 8, 128 };
-	const uint32_t from = npu_choose(ts, t);
 	double npu, host;
 	uint32_t i;
 
@@ -291,7 +316,7 @@ npu_time_text(const struct npu_times *ts, const struct npu_time *t, char *ret,
 	for (i = 0; i < NITEMS(rows); i++) {
 		npu = (double)npu_time_npu(t, rows[i]) / 1e6;
 		host = (double)npu_time_host(t, rows[i]) / 1e6;
-		if (from > 0 && rows[i] >= from)
+		if (npu_is_faster(ts, t, rows[i]))
 			words_add(ret, len, "; ", "%u row%s: NPU (%.3g ms, CPU "
 			    "%.3g)", rows[i], rows[i] > 1 ? "s" : "", npu,
 			    host);

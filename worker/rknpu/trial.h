@@ -11,7 +11,8 @@
 struct npu_time {
 	uint32_t n, k, type;
 	uint32_t trial_rows;
-	uint64_t npu_ns[NPU_CLASSES];
+	/* Of 1 row and of trial_rows, at most those of the class. */
+	uint64_t npu_ns[NPU_CLASSES][2];
 	uint64_t host_ns[2];		/* of 1 row and of trial_rows */
 };
 
@@ -43,9 +44,9 @@ int npu_measure_zeros(struct npu_times *ts, struct npu_work *work,
 uint64_t npu_time_npu(const struct npu_time *t, uint32_t nrows);
 uint64_t npu_time_host(const struct npu_time *t, uint32_t nrows);
 
-/* The least number of rows from which the NPU is faster, or the user's; 0 =
- * never. */
-uint32_t npu_choose(const struct npu_times *ts, const struct npu_time *t);
+/* Is the NPU faster at so many rows, or the user's choice? */
+int npu_is_faster(const struct npu_times *ts, const struct npu_time *t,
+    uint32_t nrows);
 
 /* "1 row: CPU (0.03 ms, NPU 0.4); ...", of 1, 8 and 128 rows. */
 void npu_time_text(const struct npu_times *ts, const struct npu_time *t,

@@ -63,6 +63,7 @@ stage_device_conf(const struct stage_conf *sc)
 		.domain_bytes = sc->start.domain_bytes,
 		.iommu_domain = sc->start.iommu_domain,
 		.par = sc->par,
+		.cpus = sc->start.cpus,
 		.ledger = sc->ledger,
 		.own_cores = sc->start.own_cores != 0,
 		.memo = sc->status != NULL ? sc->status->device_memo : NULL,
