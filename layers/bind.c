@@ -33,6 +33,14 @@ mat_rows(const struct extent *e)
 	return e->nrows / MAX(e->nmats, 1);
 }
 
+/* The router goes with its experts: which of them a row gets may hinge on the
+ * last digits of near scores. */
+static int
+is_of_experts(uint32_t role)
+{
+	return role == ROLE_ROUTER || role_info(role)->use == USE_EXPERTS;
+}
+
 /* 1 if w is the expert after w[-1]: it is laid out as if both were one stacked
  * extent. */
 static int
@@ -73,7 +81,7 @@ weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
 			w->nbytes = (uint64_t)ext[i].nrows * ext[i].ncols *
 			    sizeof(float);
 		} else {
-			w->kern = role_info(ext[i].role)->use == USE_EXPERTS ?
+			w->kern = is_of_experts(ext[i].role) ?
 			    &k->expert[ext[i].type] : &k->mat[ext[i].type];
 			if (w->kern->name == NULL)
 				goto fail;

@@ -33,7 +33,8 @@ rk_side_open(struct rk_side *s)
 	kernels_init(&s->kernels, cpu_flags());
 	kernels_set_layout(&s->kernels, LAYOUT_RKNPU);
 	mem_ledger_init(&s->ledger, "npu0", GIB);
-	t_ok(npu_open("npu0", &s->ledger, 0, &s->npu, &e), &e);
+	t_ok(npu_open(&(struct device_conf){ .session = "npu0", .ledger =
+	    &s->ledger }, &s->memo, &s->npu, &e), &e);
 }
 
 static void
@@ -66,7 +67,7 @@ rk_side_add(struct rk_side *s, uint32_t type, uint32_t n, uint32_t k)
 	s->mat = (struct mat){ s->mem.host, n, k, type };
 	pack(s);
 	npu_sizes_add(&sizes, &chip, type, n, k);
-	t_ok(npu_work_open(s->npu, &s->memo, &sizes, &s->work, &e), &e);
+	t_ok(npu_work_open(s->npu, &sizes, &s->work, &e), &e);
 	s->ldx = act_row_bytes(ACT_F32, k) / sizeof(float);
 	s->x = calloc(NPU_MOST_ROWS * s->ldx, sizeof(float));
 	s->y = calloc((size_t)NPU_MOST_ROWS * n, sizeof(float));

@@ -252,6 +252,9 @@ rknpu_supports(void *arg, const struct program *p, const struct op *op,
 	else if (op->kind != OP_MATMUL)
 		strlcpy(reason, "the NPU only multiplies matrices",
 		    REASON_LEN);
+	else if (op->w != NULL && op->w->ext.role == ROLE_ROUTER)
+		strlcpy(reason, "the choice of experts keeps the host's "
+		    "precision", REASON_LEN);
 	else if (op->w != NULL && !npu_takes(op->w->ext.type, op->w->mat.n,
 	    op->w->mat.k))
 		snprintf(reason, REASON_LEN, "%u rows of %u columns: a matrix "

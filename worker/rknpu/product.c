@@ -139,8 +139,11 @@ find_view(struct npu_work *work, uint32_t k0, uint32_t k, unsigned *ret,
 		if ((rc = npu_view(work->n, &work->a[class],
 		    (uint64_t)npu_class_m[class] * k0,
 		    (uint64_t)npu_class_m[class] * k, &v->a[class],
-		    reterr)) < 0)
+		    reterr)) < 0) {
+			while (class > 0)
+				npu_free(work->n, &v->a[--class]);
 			return rc;
+		}
 	*ret = work->nviews++;
 	return 0;
 }
