@@ -193,7 +193,7 @@ fails()	# CALL:CODE[@N]... PATTERN
 	check_same "$1" -s rknpu
 	check "$1: a message has call and code" stderr_has "rknpu0: $2"
 	check "$1: a message has the tensor" stderr_has \
-	    "rknpu0: products with .*weight run on the CPU from now on"
+	    "rknpu0: products with .*weight and others of its shape run on the CPU"
 	check "$1: no worker is lost" equal 0 "$(losses)"
 }
 choose -1 -2 -3 -4 -5 -7 -10 -13
@@ -206,10 +206,15 @@ for code in "${CHOSEN[@]}"; do
 		    "rknn_${call%%:*} failed with $code, RKNN_ERR_"
 	done
 done
-fails "create_mem_from_fd:-1@200" "rknn_create_mem_from_fd gives no view of"
-fails "run:-2" "rknn_matmul_run failed with -2"
-check "all runs fail: three messages, and where to find the others" \
+fails "create_mem_from_fd:-1@80" "rknn_create_mem_from_fd gives no view of"
+fails "run:-2@400+run:-2@410+run:-2@420+run:-2@440+run:-2@480" \
+    "rknn_matmul_run failed with -2"
+check "more runs fail: three messages, and where to find the others" \
     equal 4 "$(grep -c 'run on the CPU' "$ERR")"
+
+on rk3588 fail=run:-2
+check_refusal "all runs fail: the self-test notices" 1 \
+    'rknpu0: rknn_matmul_run failed with -2, RKNN_ERR_TIMEOUT' "${NO[@]}"
 
 # --- workers that end, or hang ---
 
