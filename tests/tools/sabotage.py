@@ -513,7 +513,7 @@ row("ascend: two families that are there are not noticed",
     "if (old && (is_loaded(ACL_OPS_NN) ||", "if (!old && (is_loaded(ACL_OPS_NN) ||",
     "unit/ascend_lib")
 row("ascend: half a pair is an operator", "worker/ascend/lib.c",
-    "		if (one == NULL || two == NULL)\n			one = two = none;\n",
+    "		if (one == NULL || two == NULL)\n			one = two = NULL;\n",
     "", "unit/ascend_lib")
 row("ascend: a second aclInit is an error", "worker/ascend/lib.c",
     "if (rc != ACL_SUCCESS && rc != ACL_ERROR_REPEAT_INITIALIZE)",

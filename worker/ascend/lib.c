@@ -70,7 +70,7 @@ find_functions(void *so, const struct function *f, unsigned n)
 static void
 find_operators(void *so)
 {
-	void *one, *two, *none = NULL;
+	void *one, *two;
 	unsigned i;
 
 	find_functions(so, helpers, NITEMS(helpers));
@@ -78,7 +78,7 @@ find_operators(void *so)
 		one = dlsym(so, phase_one[i].name);
 		two = dlsym(so, phase_two[i].name);
 		if (one == NULL || two == NULL)
-			one = two = none;
+			one = two = NULL;
 		if (one == NULL && lib.run[i] != NULL)
 			continue;
 		memcpy((char *)&lib + phase_one[i].at, &one, sizeof(one));
