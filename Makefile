@@ -281,7 +281,7 @@ $(filter $(B)/tests/unit/rknpu%,$(PROGS)): | $(B)/tests/standin/librknnrt.so
 # Runtime, tensors, operators: each needs those before it.
 ASCENDC = $(addprefix $(S)tests/standin/,$(1))
 $(B)/tests/standin/libascendcl.so: $(call ASCENDC,libascendcl.c ascend_conf.c \
-    ascend_mem.c)
+    ascend_mem.c ascend_stream.c)
 $(B)/tests/standin/libnnopbase.so: $(call ASCENDC,libnnopbase.c) \
     $(S)kernels/types/quant.c $(B)/tests/standin/libascendcl.so
 $(filter %.so,$(filter-out %/libascendcl.so %/libnnopbase.so,$(ASCEND))): \

@@ -1,7 +1,7 @@
 /* tests/standin/ascend.h - the parts of the stand-in for CANN's libraries.
- * Owns: what libascendcl.c (process, contexts, streams), ascend_conf.c (switches,
- * faults, counters), ascend_mem.c (memory), libnnopbase.c (tensors, executors)
- * and the operators (ascend_nn.c, ascend_math.c, ascend_transformer.c) share.
+ * Owns: what libascendcl.c (process, contexts), ascend_stream.c (streams, events),
+ * ascend_conf.c (switches, faults, counters), ascend_mem.c (memory),
+ * libnnopbase.c (tensors, executors) and the operators (ascend_nn.c, ascend_math.c, ascend_transformer.c) share.
  * Formulas are written a second time, apart from those of worker/ascend. */
 #ifndef TESTS_STANDIN_ASCEND_H
 #define TESTS_STANDIN_ASCEND_H
@@ -111,7 +111,7 @@ int ascend_is_pinned(const void *p, uint64_t nbytes);	/* with the lock */
 
 enum { MAX_DIMS = 8, MAX_TENSORS = 12 };
 
-struct acl_tensor_value {		/* behind a struct acl_tensor */
+struct tensor {		/* behind a struct acl_tensor */
 	int dtype, format;
 	unsigned ndims, nstorage;
 	int64_t dims[MAX_DIMS], strides[MAX_DIMS], storage[MAX_DIMS];
@@ -119,18 +119,16 @@ struct acl_tensor_value {		/* behind a struct acl_tensor */
 	void *data;
 	int is_null;			/* an optional argument */
 };
-typedef struct acl_tensor_value tensor;
 
 struct acl_int_array_value { unsigned n; int64_t v[MAX_DIMS]; };
 
 /* Arguments of an operator, copied by phase one. */
 struct op_args {
-	tensor t[MAX_TENSORS];
+	struct tensor t[MAX_TENSORS];
 	unsigned nt, nlist;
 	int64_t i[4];
 	double d, alpha;		/* eps or a scalar; alpha */
 	struct acl_int_array_value ints;
-	int *ret;			/* of reads below */
 };
 
 typedef int op_fn(const struct op_args *a);	/* a task */
@@ -158,18 +156,51 @@ EXPORT int ascend_is_missing(const char *op);
 
 /* Elements of a tensor; one of them, by its index in row-major order of the
  * view. */
-EXPORT int64_t ascend_elements(const tensor *t);
-EXPORT double ascend_get(const tensor *t, int64_t i);
-EXPORT void ascend_put(const tensor *t, int64_t i, double v);
+EXPORT int64_t ascend_elements(const struct tensor *t);
+EXPORT double ascend_get(const struct tensor *t, int64_t i);
+EXPORT void ascend_put(const struct tensor *t, int64_t i, double v);
 EXPORT uint64_t ascend_dtype_bits(int dtype);
 /* Row-major floats of a whole tensor; the caller frees them. */
-EXPORT float *ascend_load(const tensor *t);
+EXPORT float *ascend_load(const struct tensor *t);
 /* Index in b of element i of out, with b's dimensions of 1 repeated. */
-EXPORT int64_t ascend_broadcast(const tensor *out, const tensor *b, int64_t i);
+EXPORT int64_t ascend_broadcast(const struct tensor *out, const struct tensor *b, int64_t i);
 /* Do two tensors begin at one address? */
-EXPORT int ascend_same(const tensor *a, const tensor *b);
+EXPORT int ascend_same(const struct tensor *a, const struct tensor *b);
 /* Set by an Add whose output is an input; the next product is spoilt. */
 EXPORT extern int ascend_poisoned;
+
+/* --- contexts and their streams (libascendcl.c, ascend_stream.c) --- */
+
+enum { MAX_ARG = sizeof(struct op_args) + 64 };	/* with phase two's own */
+
+struct task {
+	char name[40];
+	task_fn *run;
+	unsigned char arg[MAX_ARG] __attribute__((aligned(16)));
+};
+
+struct tasks { struct task *t; unsigned n, first, room; };
+
+struct graph { struct tasks tasks; };
+
+struct stream {
+	struct context *ctx;
+	struct tasks tasks;
+	struct graph *capture;		/* NULL = tasks run */
+	int mode, has_mode, error, dead, hangs, busy;
+};
+
+struct context {
+	int device, is_default;
+	struct stream stream;		/* NULL, the default */
+};
+
+/* The thread's context, a handle. */
+void *ascend_current(void);
+/* Free a queue; tasks left in it are a misuse.  With the lock. */
+void ascend_free_tasks(struct tasks *t);
+
+/* --- operators --- */
 
 /* dlsym() answers NULL where a resolver does. */
 #define OPERATOR(op, ...)						\

@@ -43,8 +43,8 @@ element(enum element f, float a, float b, float alpha)
 static int
 run_elements(const struct op_args *a)
 {
-	const tensor *out = &a->t[a->nt - 1], *x = &a->t[0];
-	const tensor *y = a->nt > 2 ? &a->t[1] : NULL;
+	const struct tensor *out = &a->t[a->nt - 1], *x = &a->t[0];
+	const struct tensor *y = a->nt > 2 ? &a->t[1] : NULL;
 	int64_t i, n = ascend_elements(out);
 
 	for (i = 0; i < n; i++) {
@@ -63,7 +63,7 @@ run_elements(const struct op_args *a)
 
 /* Can x be repeated to the shape of out? */
 static int
-fits(const tensor *x, const tensor *out)
+fits(const struct tensor *x, const struct tensor *out)
 {
 	unsigned i;
 
@@ -207,7 +207,7 @@ OPERATOR(InplaceCopy, struct acl_tensor *dst, const struct acl_tensor *src)
 static int
 run_mean(const struct op_args *a)
 {
-	const tensor *x = &a->t[0], *out = &a->t[1];
+	const struct tensor *x = &a->t[0], *out = &a->t[1];
 	int64_t n = x->dims[x->ndims - 1], i, j;
 
 	for (i = 0; i < ascend_elements(out); i++) {
@@ -240,8 +240,8 @@ OPERATOR(Mean, const struct acl_tensor *x, const struct acl_int_array *dims,
 static int
 run_permute(const struct op_args *a)
 {
-	const tensor *out = &a->t[1];
-	tensor x = a->t[0];
+	const struct tensor *out = &a->t[1];
+	struct tensor x = a->t[0];
 	int64_t i;
 	unsigned d;
 
@@ -279,14 +279,14 @@ OPERATOR(Permute, const struct acl_tensor *x, const struct acl_int_array *dims,
 static int
 run_cat(const struct op_args *a)
 {
-	const tensor *out = &a->t[a->nt - 1];
+	const struct tensor *out = &a->t[a->nt - 1];
 	int64_t step = 1, first = 0, i, j, n = out->dims[a->i[0]];
 	unsigned d;
 
 	for (d = (unsigned)a->i[0] + 1; d < out->ndims; d++)
 		step *= out->dims[d];
 	for (d = 0; d < a->nlist; d++) {
-		const tensor *x = &a->t[d];
+		const struct tensor *x = &a->t[d];
 		int64_t part = x->dims[a->i[0]] * step;
 
 		for (i = 0; i < ascend_elements(x) / MAX(part, 1); i++)
@@ -343,7 +343,7 @@ aclnnCalculateMatmulWeightSizeV2(const struct acl_int_array *dims, int dtype,
 static int
 run_trans(const struct op_args *a)
 {
-	tensor t = a->t[0];
+	struct tensor t = a->t[0];
 	float *v = ascend_load(&t);
 	int64_t i, n = ascend_elements(&t), padded = (int64_t)
 	    (ALIGN_UP((uint64_t)t.dims[0], 16) * ALIGN_UP((uint64_t)t.dims[1],

@@ -10,7 +10,7 @@
 enum { WORKSPACE = 1024 };		/* of a product */
 
 static int
-is_float(const tensor *t)
+is_float(const struct tensor *t)
 {
 	return t->dtype == ACL_FLOAT || t->dtype == ACL_FLOAT16 ||
 	    t->dtype == ACL_BF16;
@@ -42,7 +42,7 @@ count_product(void)
 
 /* Compute out from floats; an Add that spoils the next product has done so. */
 static int
-put_product(const tensor *out, const float *a, const float *b, float *c,
+put_product(const struct tensor *out, const float *a, const float *b, float *c,
     int64_t batch, int64_t m, int64_t k, int64_t n)
 {
 	int64_t i;
@@ -61,7 +61,7 @@ put_product(const tensor *out, const float *a, const float *b, float *c,
 static int
 run_product(const struct op_args *a)
 {
-	const tensor *x = &a->t[0], *w = &a->t[1], *out = &a->t[2];
+	const struct tensor *x = &a->t[0], *w = &a->t[1], *out = &a->t[2];
 	unsigned d = x->ndims;
 	int64_t m = x->dims[d - 2], k = x->dims[d - 1], n = w->dims[d - 1];
 	int64_t batch = ascend_elements(x) / MAX(m * k, 1);
@@ -79,7 +79,7 @@ run_product(const struct op_args *a)
 static int
 check_product(const char *op, const struct op_args *a, int8_t math)
 {
-	const tensor *x = &a->t[0], *w = &a->t[1], *out = &a->t[2];
+	const struct tensor *x = &a->t[0], *w = &a->t[1], *out = &a->t[2];
 	const struct switches *sw = ascend_switches();
 	unsigned i, d = x->ndims;
 
@@ -121,7 +121,7 @@ PRODUCT(BatchMatMul)
 
 /* Scale of element (k, n): [1], [n], [1, n] or [groups, n]. */
 static double
-scale_of(const tensor *s, int64_t k, int64_t n, int64_t group)
+scale_of(const struct tensor *s, int64_t k, int64_t n, int64_t group)
 {
 	int64_t total = ascend_elements(s), cols;
 
@@ -134,7 +134,7 @@ scale_of(const tensor *s, int64_t k, int64_t n, int64_t group)
 static int
 run_quantized(const struct op_args *a)
 {
-	const tensor *x = &a->t[0], *w = &a->t[1], *bias = &a->t[4];
+	const struct tensor *x = &a->t[0], *w = &a->t[1], *bias = &a->t[4];
 	int64_t m = x->dims[0], k = x->dims[1], n = w->dims[1], i, j;
 	float *fa = ascend_load(x), *fb = ascend_load(w);
 	float *fc = malloc((size_t)(m * n) * sizeof(*fc) + 1);
@@ -160,7 +160,7 @@ run_quantized(const struct op_args *a)
 
 /* Only a matrix as it lies, or transposed. */
 static int
-is_transposable(const tensor *t)
+is_transposable(const struct tensor *t)
 {
 	return t->ndims == 2 && ((t->strides[1] == 1 && t->strides[0] ==
 	    t->dims[1]) || (t->strides[0] == 1 && t->strides[1] ==
@@ -168,7 +168,7 @@ is_transposable(const tensor *t)
 }
 
 static int
-check_scale(const tensor *s, int64_t k, int64_t n, int64_t group)
+check_scale(const struct tensor *s, int64_t k, int64_t n, int64_t group)
 {
 	int64_t total = ascend_elements(s);
 
@@ -181,8 +181,8 @@ check_scale(const tensor *s, int64_t k, int64_t n, int64_t group)
 static int
 check_quantized(const struct op_args *a)
 {
-	const tensor *x = &a->t[0], *w = &a->t[1], *s = &a->t[2];
-	const tensor *out = &a->t[5];
+	const struct tensor *x = &a->t[0], *w = &a->t[1], *s = &a->t[2];
+	const struct tensor *out = &a->t[5];
 	int64_t k, n, group = a->i[0];
 
 	if (x->ndims != 2 || w->ndims != 2 || out->ndims != 2)
@@ -234,7 +234,7 @@ OPERATOR(WeightQuantBatchMatmulV2, const struct acl_tensor *x,
 static int
 run_convolution(const struct op_args *a)
 {
-	const tensor *in = &a->t[0], *w = &a->t[1], *out = &a->t[2];
+	const struct tensor *in = &a->t[0], *w = &a->t[1], *out = &a->t[2];
 	int64_t m = in->dims[0], k = in->dims[1], n = w->dims[0], i, j;
 	float *fa = ascend_load(in), *fw = ascend_load(w);
 	float *fb = malloc((size_t)(k * n) * sizeof(*fb) + 1);
@@ -255,7 +255,7 @@ run_convolution(const struct op_args *a)
 }
 
 static int
-is_matrix(const tensor *t)
+is_matrix(const struct tensor *t)
 {
 	return t->ndims == 4 && t->dims[2] == 1 && t->dims[3] == 1 &&
 	    t->format == ACL_FORMAT_NCHW && t->dims[0] <= 1000000 &&
@@ -290,7 +290,7 @@ OPERATOR(Convolution, const struct acl_tensor *in, const struct acl_tensor *w,
 
 /* t: x, gamma, rstd, y */
 static int
-norm(const tensor *x, const tensor *gamma, const tensor *rstd, const tensor *y,
+norm(const struct tensor *x, const struct tensor *gamma, const struct tensor *rstd, const struct tensor *y,
     double eps)
 {
 	int64_t n = ascend_elements(gamma), rows = ascend_elements(x) / n;
@@ -332,8 +332,8 @@ run_add_norm(const struct op_args *a)
 }
 
 static int
-check_norm(const tensor *x, const tensor *gamma, const tensor *rstd,
-    const tensor *y)
+check_norm(const struct tensor *x, const struct tensor *gamma, const struct tensor *rstd,
+    const struct tensor *y)
 {
 	int64_t n = ascend_elements(gamma);
 
@@ -373,7 +373,7 @@ OPERATOR(AddRmsNorm, const struct acl_tensor *x1, const struct acl_tensor *x2,
 /* --- activations --- */
 
 static int
-dim_of(const tensor *t, int64_t dim)
+dim_of(const struct tensor *t, int64_t dim)
 {
 	if (dim < 0)
 		dim += t->ndims;
@@ -382,7 +382,7 @@ dim_of(const tensor *t, int64_t dim)
 
 /* Elements of dimension d lie `after` apart, in row-major order. */
 static int64_t
-after(const tensor *t, int d)
+after(const struct tensor *t, int d)
 {
 	int64_t n = 1;
 
@@ -394,7 +394,7 @@ after(const tensor *t, int d)
 static int
 run_softmax(const struct op_args *a)
 {
-	const tensor *x = &a->t[0], *out = &a->t[1];
+	const struct tensor *x = &a->t[0], *out = &a->t[1];
 	int64_t n = x->dims[a->i[0]], step = after(x, (int)a->i[0]), i, j;
 
 	for (i = 0; i < ascend_elements(x) / MAX(n, 1); i++) {
@@ -456,7 +456,7 @@ OPERATOR(Silu, const struct acl_tensor *x, struct acl_tensor *out)
 static int
 run_swiglu(const struct op_args *a)
 {
-	const tensor *x = &a->t[0], *out = &a->t[1];
+	const struct tensor *x = &a->t[0], *out = &a->t[1];
 	int d = (int)a->i[0];
 	int64_t step = after(x, d), half = x->dims[d] / 2 * step, i;
 
@@ -487,7 +487,7 @@ OPERATOR(SwiGlu, const struct acl_tensor *x, int64_t dim,
 static int
 run_embedding(const struct op_args *a)
 {
-	const tensor *w = &a->t[0], *index = &a->t[1], *out = &a->t[2];
+	const struct tensor *w = &a->t[0], *index = &a->t[1], *out = &a->t[2];
 	int64_t i, j, n = w->dims[1];
 
 	for (i = 0; i < ascend_elements(index); i++) {

@@ -7,7 +7,7 @@
 static int
 run_rotary(const struct op_args *a)
 {
-	const tensor *x = &a->t[0], *out = &a->t[3];
+	const struct tensor *x = &a->t[0], *out = &a->t[3];
 	int64_t d = x->dims[3], i, j, other;
 	float v, w;
 
@@ -35,7 +35,7 @@ OPERATOR(RotaryPositionEmbedding, const struct acl_tensor *x,
 {
 	struct op_args a = { .i = { mode } };
 	int rc = ascend_take_all(&a, 4, x, cos, sin, out);
-	const tensor *t = a.t;
+	const struct tensor *t = a.t;
 
 	if (rc == 0 && (t[0].ndims != 4 || t[1].ndims != 4 || t[2].ndims !=
 	    4 || t[3].ndims != 4 || t[0].dims[3] % 2 != 0 || t[0].dims[3] >=

@@ -60,7 +60,7 @@ aclCreateTensor(const int64_t *dims, uint64_t ndims, int dtype,
     const int64_t *strides, int64_t offset, int format, const int64_t *storage,
     uint64_t nstorage, void *data)
 {
-	tensor t = { .dtype = dtype, .format = format, .offset = offset,
+	struct tensor t = { .dtype = dtype, .format = format, .offset = offset,
 	    .data = data };
 	int64_t step = 1;
 	unsigned i;
@@ -167,7 +167,7 @@ aclDestroyTensorList(const struct acl_tensor_list *h)
 /* --- arguments of phase one --- */
 
 static int
-check_data(const tensor *t)
+check_data(const struct tensor *t)
 {
 	if (t->data != NULL && (uintptr_t)t->data % 32 != 0) {
 		ascend_misused("a tensor's data begins at %p, not aligned to "
@@ -180,7 +180,7 @@ check_data(const tensor *t)
 int
 ascend_take(struct op_args *a, const struct acl_tensor *h)
 {
-	tensor *t;
+	struct tensor *t;
 
 	if (h == NULL || a->nt == MAX_TENSORS)
 		return ACLNN_ERR_PARAM_NULLPTR;
@@ -390,7 +390,7 @@ aclSetOutputTensorAddr(struct acl_executor *ex, size_t index,
 
 /* Bytes from a tensor's data to the end of its last element. */
 static uint64_t
-extent(const tensor *t)
+extent(const struct tensor *t)
 {
 	uint64_t bits = ascend_dtype_bits(t->dtype);
 	int64_t last = t->offset;
@@ -415,7 +415,7 @@ find_bytes(struct op_task *t)
 
 	pthread_mutex_lock(&ascend_lock);
 	for (i = 0; i < t->args.nt && rc == 0; i++) {
-		tensor *a = &t->args.t[i];
+		struct tensor *a = &t->args.t[i];
 		void *p;
 
 		if (a->is_null || ascend_elements(a) == 0)
@@ -445,7 +445,7 @@ static int
 run_task(void *arg)
 {
 	struct op_task *t = arg;
-	const tensor *out;
+	const struct tensor *out;
 	int64_t i;
 	int rc;
 
@@ -530,7 +530,7 @@ ascend_dtype_bits(int dtype)
 }
 
 int64_t
-ascend_elements(const tensor *t)
+ascend_elements(const struct tensor *t)
 {
 	int64_t n = 1;
 	unsigned i;
@@ -551,7 +551,7 @@ nz_index(int64_t rows, int64_t r, int64_t c, int64_t tile)
 }
 
 static int64_t
-element_at(const tensor *t, int64_t i)
+element_at(const struct tensor *t, int64_t i)
 {
 	int64_t at = t->offset, index[MAX_DIMS];
 	unsigned d;
@@ -572,7 +572,7 @@ element_at(const tensor *t, int64_t i)
 }
 
 double
-ascend_get(const tensor *t, int64_t i)
+ascend_get(const struct tensor *t, int64_t i)
 {
 	int64_t at = element_at(t, i);
 	const void *p = t->data;
@@ -606,7 +606,7 @@ ascend_get(const tensor *t, int64_t i)
 }
 
 void
-ascend_put(const tensor *t, int64_t i, double v)
+ascend_put(const struct tensor *t, int64_t i, double v)
 {
 	int64_t at = element_at(t, i);
 	void *p = t->data;
@@ -644,7 +644,7 @@ ascend_put(const tensor *t, int64_t i, double v)
 }
 
 float *
-ascend_load(const tensor *t)
+ascend_load(const struct tensor *t)
 {
 	int64_t i, n = ascend_elements(t);
 	float *v = malloc((size_t)(n > 0 ? n : 1) * sizeof(*v));
@@ -655,7 +655,7 @@ ascend_load(const tensor *t)
 }
 
 int64_t
-ascend_broadcast(const tensor *out, const tensor *b, int64_t i)
+ascend_broadcast(const struct tensor *out, const struct tensor *b, int64_t i)
 {
 	int64_t at = 0, step = 1, index;
 	unsigned d, back;
@@ -673,7 +673,7 @@ ascend_broadcast(const tensor *out, const tensor *b, int64_t i)
 }
 
 int
-ascend_same(const tensor *a, const tensor *b)
+ascend_same(const struct tensor *a, const struct tensor *b)
 {
 	return a->data == b->data && a->offset == b->offset;
 }

@@ -1,0 +1,643 @@
+/* tests/standin/ascend_stream.c - streams, events and captured graphs of the
+ * stand-in for libascendcl.so: tasks run when somebody waits for them.
+ * Switches: libascendcl.c. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ascend.h"
+
+struct event {
+	void *stream;
+	uint64_t recorded, done;
+};
+
+static uint32_t op_timeout_s;
+static pthread_mutex_t run_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+/* --- streams --- */
+
+void
+ascend_free_tasks(struct tasks *t)
+{
+	if (t->first < t->n)
+		ascend_misused("%u tasks are left in a stream that ends",
+		    t->n - t->first);
+	free(t->t);
+	memset(t, 0, sizeof(*t));
+}
+
+static int
+add_task(struct tasks *q, const struct task *t)
+{
+	struct task *p;
+
+	if (q->n == q->room) {
+		p = realloc(q->t, (q->room + 64) * sizeof(*p));
+		if (p == NULL)
+			return ACL_ERROR_BAD_ALLOC;
+		q->t = p;
+		q->room += 64;
+	}
+	q->t[q->n++] = *t;
+	return ACL_SUCCESS;
+}
+
+/* A stream of the current context; NULL = the default one.  With the lock. */
+static struct stream *
+find_stream(void *stream, int *ret_rc)
+{
+	struct context *c = ascend_find(HANDLE_CONTEXT,
+	    ascend_current());
+	struct stream *s = c == NULL ? NULL : stream == NULL ? &c->stream :
+	    ascend_find(HANDLE_STREAM, stream);
+
+	*ret_rc = c == NULL ? ACL_ERROR_RT_CONTEXT_NULL : s == NULL ?
+	    ACL_ERROR_RT_PARAM_INVALID : ACL_SUCCESS;
+	if (s != NULL && s->ctx != c) {
+		ascend_misused("a stream is used in another context");
+		*ret_rc = ACL_ERROR_RT_STREAM_CONTEXT;
+		return NULL;
+	}
+	return s;
+}
+
+int
+ascend_queue(void *stream, const char *name, task_fn *run, const void *arg,
+    size_t nbytes)
+{
+	struct task t = { .run = run };
+	struct stream *s;
+	int rc;
+
+	if (nbytes > sizeof(t.arg))
+		ascend_fatal("%s: arguments of %zu bytes", name, nbytes);
+	memcpy(t.arg, arg, nbytes);
+	strncpy(t.name, name, sizeof(t.name) - 1);
+	pthread_mutex_lock(&run_lock);
+	pthread_mutex_lock(&ascend_lock);
+	if ((s = find_stream(stream, &rc)) != NULL)
+		rc = s->dead ? s->error : add_task(s->capture != NULL ?
+		    &s->capture->tasks : &s->tasks, &t);
+	pthread_mutex_unlock(&ascend_lock);
+	pthread_mutex_unlock(&run_lock);
+	return rc;
+}
+
+EXPORT int
+aclrtCreateStream(void **stream)
+{
+	struct stream *s;
+	int rc = ACL_SUCCESS;
+
+	ENTER_CONTEXT();
+	pthread_mutex_lock(&ascend_lock);
+	if (ascend_live(HANDLE_STREAM) >= 512 ||
+	    (s = calloc(1, sizeof(*s))) == NULL)
+		rc = 207008;
+	else {
+		s->ctx = ascend_find(HANDLE_CONTEXT,
+	    ascend_current());
+		*stream = ascend_new_handle(HANDLE_STREAM, s);
+	}
+	pthread_mutex_unlock(&ascend_lock);
+	return rc;
+}
+
+EXPORT int
+aclrtCreateStreamWithConfig(void **stream, UNUSED uint32_t priority,
+    UNUSED uint32_t flag)
+{
+	return aclrtCreateStream(stream);
+}
+
+EXPORT int
+aclrtDestroyStream(void *stream)
+{
+	struct stream *s;
+	int rc;
+
+	ENTER_CONTEXT();
+	if (stream == NULL)
+		return ACL_ERROR_RT_PARAM_INVALID;
+	pthread_mutex_lock(&run_lock);
+	pthread_mutex_lock(&ascend_lock);
+	if ((s = find_stream(stream, &rc)) != NULL) {
+		ascend_free_tasks(&s->tasks);
+		ascend_end_handle(HANDLE_STREAM, stream);
+		free(s);
+	}
+	pthread_mutex_unlock(&ascend_lock);
+	pthread_mutex_unlock(&run_lock);
+	return rc;
+}
+
+EXPORT int
+aclrtSetStreamFailureMode(void *stream, uint64_t mode)
+{
+	struct stream *s;
+	int rc;
+
+	ENTER_CONTEXT();
+	pthread_mutex_lock(&ascend_lock);
+	if ((s = find_stream(stream, &rc)) != NULL) {
+		if (s->has_mode || mode > ACL_STOP_ON_FAILURE)
+			rc = ACL_ERROR_RT_PARAM_INVALID;
+		else
+			s->mode = (int)mode;
+		s->has_mode = 1;
+	}
+	pthread_mutex_unlock(&ascend_lock);
+	return rc;
+}
+
+EXPORT int
+aclrtSetOpExecuteTimeOut(uint32_t seconds)
+{
+	ENTER();
+	op_timeout_s = seconds;
+	return ACL_SUCCESS;
+}
+
+EXPORT int
+aclrtSetOpWaitTimeout(UNUSED uint32_t seconds)
+{
+	ENTER();
+	return ACL_SUCCESS;
+}
+
+/* --- running tasks --- */
+
+static int
+stop_if_same(void *object, void *arg)
+{
+	struct stream *s = object, *failed = arg;
+
+	if (s->ctx == failed->ctx && s->mode == ACL_STOP_ON_FAILURE) {
+		s->dead = 1;
+		s->error = failed->error;
+	}
+	return 0;
+}
+
+/* With mode "stop", all later tasks are dropped, and so are those of the
+ * context's other streams. */
+static void
+note_failure(struct stream *s, const struct task *t, int code)
+{
+	if (s->error == 0)
+		s->error = code;
+	ascend_fail(code, "EZ9999: Inner Error!\n\t%s failed on the device",
+	    t->name);
+	if (s->mode != ACL_STOP_ON_FAILURE)
+		return;
+	s->tasks.first = s->tasks.n;
+	s->dead = 1;
+	pthread_mutex_lock(&ascend_lock);
+	ascend_each(HANDLE_STREAM, stop_if_same, s);
+	pthread_mutex_unlock(&ascend_lock);
+}
+
+/* Run one task; 0 = there is none, or it hangs.  With run_lock. */
+static int
+run_one(struct stream *s)
+{
+	struct task t;
+	int rc;
+
+	if (s->tasks.first == s->tasks.n || s->hangs || s->busy)
+		return 0;
+	t = s->tasks.t[s->tasks.first++];
+	if (s->tasks.first == s->tasks.n)
+		s->tasks.first = s->tasks.n = 0;
+	if ((rc = ascend_injected_task(t.name)) < 0) {
+		s->hangs = 1;
+		return 0;
+	}
+	s->busy = 1;
+	if (rc == 0)
+		rc = t.run(t.arg);
+	s->busy = 0;
+	pthread_mutex_lock(&ascend_lock);
+	ascend_counts.tasks++;
+	pthread_mutex_unlock(&ascend_lock);
+	if (rc != 0)
+		note_failure(s, &t, rc);
+	return 1;
+}
+
+static void
+sleep_ms(int64_t ms)
+{
+	nanosleep(&(struct timespec){ .tv_sec = ms / 1000,
+	    .tv_nsec = ms % 1000 * 1000000 }, NULL);
+}
+
+/* A stream that hangs, waited for with a deadline.  Another thread's calls go
+ * on. */
+static int
+wait_hanging(struct stream *s, int32_t ms, int code)
+{
+	int64_t op_ms = (int64_t)op_timeout_s * 1000;
+
+	if (op_ms > 0 && (ms < 0 || op_ms < ms)) {
+		sleep_ms(op_ms);
+		s->hangs = 0;
+		s->error = ACL_ERROR_RT_AICORE_TIMEOUT;
+		s->dead = s->mode == ACL_STOP_ON_FAILURE;
+		s->tasks.first = s->tasks.n = 0;
+		return s->error;
+	}
+	while (ms < 0)
+		sleep_ms(3600 * 1000);
+	sleep_ms(ms);
+	return ascend_fail(code, "EE1002: not done within %d ms", ms);
+}
+
+static int
+synchronize(void *stream, int32_t ms)
+{
+	struct stream *s;
+	int rc;
+
+	pthread_mutex_lock(&ascend_lock);
+	s = find_stream(stream, &rc);
+	pthread_mutex_unlock(&ascend_lock);
+	if (s == NULL)
+		return rc;
+	if (s->capture != NULL)
+		return ascend_fail(ACL_ERROR_RT_STREAM_CAPTURED, "EE1001: "
+		    "captured");
+	pthread_mutex_lock(&run_lock);
+	while (run_one(s))
+		;
+	pthread_mutex_unlock(&run_lock);
+	if (s->hangs)
+		return wait_hanging(s, ms, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+	rc = s->error;
+	if (!s->dead)
+		s->error = 0;
+	return rc;
+}
+
+EXPORT int
+aclrtSynchronizeStream(void *stream)
+{
+	ENTER_CONTEXT();
+	return synchronize(stream, -1);
+}
+
+EXPORT int
+aclrtSynchronizeStreamWithTimeout(void *stream, int32_t ms)
+{
+	ENTER_CONTEXT();
+	return synchronize(stream, ms);
+}
+
+struct all { int rc, ms; struct context *ctx; void *handles[64]; int n; };
+
+static int
+drain_one(void *object, void *arg)
+{
+	struct stream *s = object;
+	struct all *all = arg;
+
+	if (s->ctx != all->ctx)
+		return 0;
+	pthread_mutex_unlock(&ascend_lock);
+	while (run_one(s))
+		;
+	pthread_mutex_lock(&ascend_lock);
+	if (all->rc == 0)
+		all->rc = s->hangs ? ACL_ERROR_RT_STREAM_SYNC_TIMEOUT :
+		    s->error;
+	return 0;
+}
+
+static int
+synchronize_device(int32_t ms)
+{
+	struct all all = { .ms = ms };
+
+	pthread_mutex_lock(&run_lock);
+	pthread_mutex_lock(&ascend_lock);
+	all.ctx = ascend_find(HANDLE_CONTEXT,
+	    ascend_current());
+	if (all.ctx != NULL)
+		drain_one(&all.ctx->stream, &all);
+	ascend_each(HANDLE_STREAM, drain_one, &all);
+	pthread_mutex_unlock(&ascend_lock);
+	pthread_mutex_unlock(&run_lock);
+	return all.rc;
+}
+
+EXPORT int
+aclrtSynchronizeDevice(void)
+{
+	ENTER_CONTEXT();
+	return synchronize_device(-1);
+}
+
+EXPORT int
+aclrtSynchronizeDeviceWithTimeout(int32_t ms)
+{
+	ENTER_CONTEXT();
+	return synchronize_device(ms);
+}
+
+/* Whoever polls makes progress: one task a call. */
+EXPORT int
+aclrtStreamQuery(void *stream, int *status)
+{
+	struct stream *s;
+	int rc;
+
+	ENTER_CONTEXT();
+	pthread_mutex_lock(&ascend_lock);
+	s = find_stream(stream, &rc);
+	pthread_mutex_unlock(&ascend_lock);
+	if (s == NULL)
+		return rc;
+	pthread_mutex_lock(&run_lock);
+	run_one(s);
+	*status = s->tasks.first == s->tasks.n && !s->hangs ?
+	    ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
+	pthread_mutex_unlock(&run_lock);
+	return ACL_SUCCESS;
+}
+
+/* --- events --- */
+
+struct record { void *event; uint64_t n; };
+
+EXPORT int
+aclrtCreateEvent(void **event)
+{
+	struct event *e;
+
+	ENTER_CONTEXT();
+	if ((e = calloc(1, sizeof(*e))) == NULL)
+		return 207007;
+	pthread_mutex_lock(&ascend_lock);
+	*event = ascend_new_handle(HANDLE_EVENT, e);
+	pthread_mutex_unlock(&ascend_lock);
+	return ACL_SUCCESS;
+}
+
+EXPORT int
+aclrtCreateEventWithFlag(void **event, UNUSED uint32_t flag)
+{
+	return aclrtCreateEvent(event);
+}
+
+EXPORT int
+aclrtDestroyEvent(void *event)
+{
+	struct event *e;
+
+	ENTER_CONTEXT();
+	pthread_mutex_lock(&ascend_lock);
+	e = ascend_end_handle(HANDLE_EVENT, event);
+	pthread_mutex_unlock(&ascend_lock);
+	free(e);
+	return e != NULL ? ACL_SUCCESS : ACL_ERROR_RT_PARAM_INVALID;
+}
+
+static struct event *
+find_event(void *event)
+{
+	struct event *e;
+
+	pthread_mutex_lock(&ascend_lock);
+	e = ascend_find(HANDLE_EVENT, event);
+	pthread_mutex_unlock(&ascend_lock);
+	return e;
+}
+
+static int
+do_record(void *arg)
+{
+	const struct record *r = arg;
+	struct event *e = find_event(r->event);
+
+	if (e == NULL)
+		return ACL_ERROR_RT_INTERNAL_ERROR;
+	e->done = MAX(e->done, r->n);
+	return ACL_SUCCESS;
+}
+
+EXPORT int
+aclrtRecordEvent(void *event, void *stream)
+{
+	struct record r = { .event = event };
+	struct event *e;
+
+	ENTER_CONTEXT();
+	if ((e = find_event(event)) == NULL)
+		return ACL_ERROR_RT_PARAM_INVALID;
+	r.n = ++e->recorded;
+	e->stream = stream;
+	return ascend_queue(stream, "aclrtRecordEvent", do_record, &r,
+	    sizeof(r));
+}
+
+/* Run the event's stream up to its record. */
+static int
+reach(struct event *e, uint64_t n)
+{
+	struct stream *s;
+	int rc = ACL_SUCCESS;
+
+	if (e->done >= n)
+		return ACL_SUCCESS;
+	pthread_mutex_lock(&ascend_lock);
+	s = e->stream == NULL ? find_stream(NULL, &rc) :
+	    ascend_find(HANDLE_STREAM, e->stream);
+	pthread_mutex_unlock(&ascend_lock);
+	if (s == NULL)
+		return ACL_ERROR_RT_INTERNAL_ERROR;
+	pthread_mutex_lock(&run_lock);
+	while (e->done < n && run_one(s))
+		;
+	pthread_mutex_unlock(&run_lock);
+	if (e->done >= n)
+		return ACL_SUCCESS;
+	return s->error != 0 ? s->error : ACL_ERROR_RT_EVENT_SYNC_TIMEOUT;
+}
+
+static int
+do_wait(void *arg)
+{
+	const struct record *r = arg;
+	struct event *e = find_event(r->event);
+
+	return e == NULL ? ACL_ERROR_RT_INTERNAL_ERROR : reach(e, r->n);
+}
+
+EXPORT int
+aclrtStreamWaitEvent(void *stream, void *event)
+{
+	struct record r = { .event = event };
+	struct event *e;
+
+	ENTER_CONTEXT();
+	if ((e = find_event(event)) == NULL)
+		return ACL_ERROR_RT_PARAM_INVALID;
+	r.n = e->recorded;
+	return ascend_queue(stream, "aclrtStreamWaitEvent", do_wait, &r,
+	    sizeof(r));
+}
+
+EXPORT int
+aclrtResetEvent(void *event, UNUSED void *stream)
+{
+	ENTER_CONTEXT();
+	return find_event(event) != NULL ? ACL_SUCCESS :
+	    ACL_ERROR_RT_PARAM_INVALID;
+}
+
+EXPORT int
+aclrtQueryEventStatus(void *event, int *status)
+{
+	struct event *e;
+	struct stream *s;
+	int rc;
+
+	ENTER_CONTEXT();
+	if ((e = find_event(event)) == NULL)
+		return ACL_ERROR_RT_PARAM_INVALID;
+	pthread_mutex_lock(&run_lock);
+	pthread_mutex_lock(&ascend_lock);
+	s = e->done < e->recorded ? find_stream(e->stream, &rc) : NULL;
+	pthread_mutex_unlock(&ascend_lock);
+	if (s != NULL)
+		run_one(s);
+	pthread_mutex_unlock(&run_lock);
+	*status = e->done >= e->recorded ?
+	    ACL_EVENT_RECORDED_STATUS_COMPLETE :
+	    ACL_EVENT_RECORDED_STATUS_NOT_READY;
+	return ACL_SUCCESS;
+}
+
+EXPORT int
+aclrtSynchronizeEventWithTimeout(void *event, int32_t ms)
+{
+	struct event *e;
+	int rc;
+
+	ENTER_CONTEXT();
+	if ((e = find_event(event)) == NULL)
+		return ACL_ERROR_RT_PARAM_INVALID;
+	if ((rc = reach(e, e->recorded)) != ACL_ERROR_RT_EVENT_SYNC_TIMEOUT)
+		return rc;
+	while (ms < 0)
+		sleep_ms(3600 * 1000);
+	sleep_ms(ms);
+	return rc;
+}
+
+EXPORT int
+aclrtSynchronizeEvent(void *event)
+{
+	return aclrtSynchronizeEventWithTimeout(event, -1);
+}
+
+EXPORT int
+aclrtEventElapsedTime(float *ms, UNUSED void *start, UNUSED void *end)
+{
+	ENTER_CONTEXT();
+	*ms = 0;
+	return 107006;			/* no times here */
+}
+
+/* --- capture --- */
+
+static int
+may_capture(const char *call)
+{
+	return ascend_switches()->is_310b ?
+	    ascend_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "EE1003: %s", call) :
+	    0;
+}
+#define ENTER_CAPTURE()	do {						\
+	ENTER_CONTEXT();						\
+	if (may_capture(__func__) != 0)					\
+		return ACL_ERROR_RT_FEATURE_NOT_SUPPORT;		\
+} while (0)
+
+EXPORT int
+aclmdlRICaptureBegin(void *stream, int mode)
+{
+	struct stream *s;
+	int rc;
+
+	ENTER_CAPTURE();
+	if (stream == NULL)
+		return ACL_ERROR_RT_DEFAULT_STREAM;
+	pthread_mutex_lock(&ascend_lock);
+	s = find_stream(stream, &rc);
+	if (s != NULL && (s->capture != NULL || mode < 0 || mode > 2))
+		rc = ACL_ERROR_RT_STREAM_CAPTURED;
+	else if (s != NULL && (s->capture = calloc(1, sizeof(*s->capture))) ==
+	    NULL)
+		rc = ACL_ERROR_BAD_ALLOC;
+	pthread_mutex_unlock(&ascend_lock);
+	return rc;
+}
+
+EXPORT int
+aclmdlRICaptureEnd(void *stream, void **ri)
+{
+	struct stream *s;
+	int rc;
+
+	ENTER_CAPTURE();
+	pthread_mutex_lock(&ascend_lock);
+	s = find_stream(stream, &rc);
+	if (s != NULL && s->capture == NULL)
+		rc = ACL_ERROR_RT_NOT_CAPTURED;
+	else if (s != NULL) {
+		*ri = ascend_new_handle(HANDLE_GRAPH, s->capture);
+		s->capture = NULL;
+	}
+	pthread_mutex_unlock(&ascend_lock);
+	return rc;
+}
+
+EXPORT int
+aclmdlRIExecuteAsync(void *ri, void *stream)
+{
+	struct graph *g;
+	struct stream *s;
+	unsigned i;
+	int rc;
+
+	ENTER_CAPTURE();
+	pthread_mutex_lock(&run_lock);
+	pthread_mutex_lock(&ascend_lock);
+	g = ascend_find(HANDLE_GRAPH, ri);
+	s = find_stream(stream, &rc);
+	if (g == NULL)
+		rc = ACL_ERROR_RT_PARAM_INVALID;
+	for (i = 0; rc == ACL_SUCCESS && i < g->tasks.n; i++)
+		rc = s->dead ? s->error : add_task(&s->tasks, &g->tasks.t[i]);
+	pthread_mutex_unlock(&ascend_lock);
+	pthread_mutex_unlock(&run_lock);
+	return rc;
+}
+
+EXPORT int
+aclmdlRIDestroy(void *ri)
+{
+	struct graph *g;
+
+	ENTER();
+	pthread_mutex_lock(&ascend_lock);
+	g = ascend_end_handle(HANDLE_GRAPH, ri);
+	pthread_mutex_unlock(&ascend_lock);
+	if (g == NULL)
+		return ACL_ERROR_RT_PARAM_INVALID;
+	free(g->tasks.t);
+	free(g);
+	return ACL_SUCCESS;
+}
