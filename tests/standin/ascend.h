@@ -1,7 +1,8 @@
 /* tests/standin/ascend.h - the parts of the stand-in for CANN's libraries.
  * Owns: what libascendcl.c (process, contexts), ascend_stream.c (streams, events),
  * ascend_conf.c (switches, faults, counters), ascend_mem.c (memory),
- * libnnopbase.c (tensors, executors) and the operators (ascend_nn.c, ascend_math.c, ascend_transformer.c) share.
+ * libnnopbase.c (tensors, executors) and the operators (ascend_nn.c,
+ * ascend_math.c, ascend_transformer.c) share.
  * Formulas are written a second time, apart from those of worker/ascend. */
 #ifndef TESTS_STANDIN_ASCEND_H
 #define TESTS_STANDIN_ASCEND_H
@@ -163,7 +164,8 @@ EXPORT uint64_t ascend_dtype_bits(int dtype);
 /* Row-major floats of a whole tensor; the caller frees them. */
 EXPORT float *ascend_load(const struct tensor *t);
 /* Index in b of element i of out, with b's dimensions of 1 repeated. */
-EXPORT int64_t ascend_broadcast(const struct tensor *out, const struct tensor *b, int64_t i);
+EXPORT int64_t ascend_broadcast(const struct tensor *out,
+    const struct tensor *b, int64_t i);
 /* Do two tensors begin at one address? */
 EXPORT int ascend_same(const struct tensor *a, const struct tensor *b);
 /* Set by an Add whose output is an input; the next product is spoilt. */

@@ -290,8 +290,8 @@ OPERATOR(Convolution, const struct acl_tensor *in, const struct acl_tensor *w,
 
 /* t: x, gamma, rstd, y */
 static int
-norm(const struct tensor *x, const struct tensor *gamma, const struct tensor *rstd, const struct tensor *y,
-    double eps)
+norm(const struct tensor *x, const struct tensor *gamma,
+    const struct tensor *rstd, const struct tensor *y, double eps)
 {
 	int64_t n = ascend_elements(gamma), rows = ascend_elements(x) / n;
 	int64_t i, r;
@@ -332,8 +332,8 @@ run_add_norm(const struct op_args *a)
 }
 
 static int
-check_norm(const struct tensor *x, const struct tensor *gamma, const struct tensor *rstd,
-    const struct tensor *y)
+check_norm(const struct tensor *x, const struct tensor *gamma,
+    const struct tensor *rstd, const struct tensor *y)
 {
 	int64_t n = ascend_elements(gamma);
 
