@@ -214,6 +214,28 @@ START_TEST(every_byte_keeps_who_wrote_it)
 }
 END_TEST
 
+/* Prompts that a template builds by adding to a variable. */
+START_TEST(long_sums_are_made_in_place)
+{
+	static const char text[] = "{% set n = namespace(a='', b='') %}"
+	    "{% for i in range(20000) %}{% set n.a = n.a + m + '|' %}"
+	    "{% set n.b = n.b ~ '-' ~ m %}{% endfor %}{% set k = n.a + 'x' %}"
+	    "{% set l = n.a + 'y' %}{{ k[-3:] }}{{ l[-3:] }}{{ n.a|length }} "
+	    "{{ n.b|length }} {{ (n.a ~ n.b)[:5] }}{{ n.b[-3:] }}";
+	json_t *vars = json_pack("{s: s}", "m", "a message of 23 bytes.");
+	struct jinja_out out;
+	struct err e;
+	int rc = jinja_render_json(text, strlen(text), vars, &usual, NULL, &out,
+	    &e);
+
+	ck_assert_msg(rc == 0, "%s", rc < 0 ? e.msg : "");
+	ck_assert_str_eq(out.text, ".|x.|y460000 460000 a meses.");
+	ck_assert_str_eq(out.by, "ittitt" "tttttttttttttt" "iiiiiiii");
+	jinja_out_free(&out);
+	json_decref(vars);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -221,7 +243,7 @@ main(void)
 		nesting_is_bounded, depth_is_bounded, steps_and_time_are_bounded,
 		memory_and_output_are_bounded,
 		variables_beyond_the_limit_fail_the_rendering,
-		every_byte_keeps_who_wrote_it
+		every_byte_keeps_who_wrote_it, long_sums_are_made_in_place
 	};
 
 	return t_main("jinja_limits", 60, tests, NITEMS(tests));

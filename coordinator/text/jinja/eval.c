@@ -74,10 +74,19 @@ eval_dict(struct jrun *r, const struct jnode *n)
 static struct jv
 eval_concat(struct jrun *r, const struct jnode *n)
 {
+	struct jv v = jeval(r, n->a);
 	struct jbuf b = { .r = r };
 	const struct jnode *c;
+	const struct jstr *s;
 
-	for (c = n->a; c != NULL; c = c->next)
+	if (v.kind == J_STRING && jv_s(v)->n >= JLONG_BYTES) {
+		s = jv_s(v);
+		for (c = n->a->next; c != NULL; c = c->next)
+			s = jstr_cat(r, s, jv_to_str(r, jeval(r, c)));
+		return jv_str(s, 0);
+	}
+	jv_print(&b, v);
+	for (c = n->a->next; c != NULL; c = c->next)
 		jv_print(&b, jeval(r, c));
 	return jv_str(jbuf_end(&b), 0);
 }

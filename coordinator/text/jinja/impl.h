@@ -52,7 +52,16 @@ struct jstr {
 	const uint8_t *by;
 	size_t n;
 	size_t nchars;		/* SIZE_MAX: not counted yet */
+	struct jroom *room;	/* that s lies at the beginning of, or NULL */
 	uint8_t mark;
+};
+
+/* Room behind a long sum of strings.  The string that ends where the room's content
+ * ends can be added to in place; shorter ones before it do not notice. */
+struct jroom {
+	char *s;
+	uint8_t *by;
+	size_t n, cap;
 };
 
 struct jlist {
@@ -314,6 +323,7 @@ struct jv jv_text(struct jrun *r, const char *s, size_t n, unsigned mark);
 struct jv jv_cstr(struct jrun *r, const char *s);
 const struct jstr *
 jstr_part(struct jrun *r, const struct jstr *s, size_t from, size_t to);
+enum { JLONG_BYTES = 256 };	/* sums of such strings are made in place */
 const struct jstr *
 jstr_cat(struct jrun *r, const struct jstr *a, const struct jstr *b);
 const struct jstr *

@@ -183,6 +183,49 @@ jstr_part(struct jrun *r, const struct jstr *s, size_t from, size_t to)
 	return t;
 }
 
+static void
+fill_room(struct jroom *m, const struct jstr *s)
+{
+	memcpy(m->s + m->n, s->s, s->n);
+	if (s->by != NULL)
+		memcpy(m->by + m->n, s->by, s->n);
+	else
+		memset(m->by + m->n, s->mark, s->n);
+	m->n += s->n;
+}
+
+/* A room with a in it, and half as much again for what follows n more bytes. */
+static struct jroom *
+open_room(struct jrun *r, const struct jstr *a, size_t n)
+{
+	struct jroom *m = jalloc(r, sizeof(*m));
+	size_t cap = (a->n + n) + (a->n + n) / 2;
+
+	*m = (struct jroom){ .s = jalloc(r, cap * 2), .cap = cap };
+	m->by = (uint8_t *)m->s + cap;
+	jstep(r, a->n / COMPARED_BYTES);
+	fill_room(m, a);
+	return m;
+}
+
+/* a + b for a long a, to which templates add message by message: copying a each
+ * time would take memory with the square of the conversation. */
+static const struct jstr *
+add_in_room(struct jrun *r, const struct jstr *a, const struct jstr *b)
+{
+	struct jstr *s = jalloc(r, sizeof(*s));
+	struct jroom *m = a->room;
+	int is_one = a->by == NULL && b->by == NULL && a->mark == b->mark;
+
+	if (m == NULL || m->n != a->n || m->cap - m->n < b->n)
+		m = open_room(r, a, b->n);
+	jstep(r, b->n / COMPARED_BYTES);
+	fill_room(m, b);
+	*s = (struct jstr){ .s = m->s, .by = is_one ? NULL : m->by, .n = m->n,
+	    .nchars = SIZE_MAX, .room = m, .mark = a->mark };
+	return s;
+}
+
 const struct jstr *
 jstr_cat(struct jrun *r, const struct jstr *a, const struct jstr *b)
 {
@@ -192,6 +235,8 @@ jstr_cat(struct jrun *r, const struct jstr *a, const struct jstr *b)
 		return b;
 	if (b->n == 0)
 		return a;
+	if (a->n >= JLONG_BYTES)
+		return add_in_room(r, a, b);
 	jbuf_str(&buf, a);
 	jbuf_str(&buf, b);
 	return jbuf_end(&buf);
