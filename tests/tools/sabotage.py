@@ -542,6 +542,9 @@ row("ascend: what the device adds to a block is not counted",
     "	return ALIGN_UP(nbytes, 32) + 32;\n}\n\n/* aclrtMalloc() aligns",
     "	return nbytes;\n}\n\n/* aclrtMalloc() aligns",
     "unit/ascend_memory")
+row("ascend: any number of areas", "worker/ascend/memory.c",
+    "	if (p->nareas == p->max_areas)", "	if (p->nareas == 0 && p->sealed)",
+    "unit/ascend_memory")
 row("ascend: free neighbours stay apart", "worker/ascend/memory.c",
     "	p->piece[i].asked = 0;\n	merge(p, i);",
     "	p->piece[i].asked = 0;", "unit/ascend_memory")

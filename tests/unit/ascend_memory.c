@@ -284,6 +284,33 @@ START_TEST(a_device_without_memory_is_reported)
 }
 END_TEST
 
+/* Each block is larger than all that was freed. */
+static void
+grow_forever(void)
+{
+	struct acl_pool_plan plan = { strategy, 64 * MIB, 64 * KIB, 256, 2 };
+	struct acl_pool *p;
+	struct err e = { 0 };
+	unsigned n = 0;
+	void *b;
+
+	t_ok(acl_pool_open(&as_source, &plan, &p, &e), &e);
+	while (acl_pool_alloc(p, 256 + n * 4096, "rows", &b, &e) == 0) {
+		acl_pool_free(p, b);
+		ck_assert_uint_lt(n++, 6);
+	}
+	CONTAINS(e.msg, "session npu0: rows: the device's pool has 5 areas");
+	t_ok(acl_pool_close(p, &e), &e);
+}
+
+START_TEST(a_pool_has_a_limit_of_areas)
+{
+	for (strategy = ACL_POOL_BEST_FIT; strategy < ACL_STRATEGIES;
+	    strategy++)
+		as_run("soc=310B", grow_forever);
+}
+END_TEST
+
 /* --- layouts --- */
 
 START_TEST(each_element_has_a_place_in_fractal_nz)
@@ -368,6 +395,7 @@ main(void)
 		a_pool_counts_what_the_device_counts,
 		a_pool_stays_below_its_cap,
 		a_device_without_memory_is_reported,
+		a_pool_has_a_limit_of_areas,
 		each_element_has_a_place_in_fractal_nz,
 		rows_are_packed_in_any_parts,
 		nibbles_of_q4_0_become_int4_in_order,

@@ -144,9 +144,9 @@ struct piece {
 struct acl_pool {
 	struct acl_source src;
 	struct acl_pool_plan plan;
-	struct area *area;		/* [max_blocks] */
-	uint32_t nareas;
-	struct piece *piece;		/* [2 max_blocks + 1] */
+	struct area *area;		/* [max_areas] */
+	uint32_t nareas, max_areas;
+	struct piece *piece;		/* [max_pieces] */
 	uint32_t npieces, max_pieces;
 	void **handle;			/* [nhandles] memory of granules */
 	uint32_t nhandles, max_handles;
@@ -244,6 +244,10 @@ add_area(struct acl_pool *p, uint64_t usable, const char *what,
 	uint64_t held = device_bytes(area_ask(usable));
 	int rc;
 
+	if (p->nareas == p->max_areas)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: %s: the "
+		    "device's pool has %u areas, its limit: blocks of growing "
+		    "sizes came and went", p->src.session, what, p->nareas);
 	if ((rc = check_cap(p, held, what, nbytes, reterr)) < 0)
 		return rc;
 	rc = p->src.lib->aclrtMalloc(&a->raw, area_ask(usable),
@@ -479,10 +483,11 @@ acl_pool_open(const struct acl_source *src, const struct acl_pool_plan *plan,
 		return err_nomem(reterr, "a pool of the device");
 	p->src = *src;
 	p->plan = *plan;
-	/* Each used piece has at most one free one before it; slots that are
-	 * free stay areas. */
-	p->max_pieces = 4 * plan->max_blocks + 2;
-	p->area = calloc((size_t)plan->max_blocks * 2 + 1, sizeof(*p->area));
+	/* A free piece follows a used one, or begins an area; one more while
+	 * neighbours become one. */
+	p->max_areas = 2 * plan->max_blocks + 1;
+	p->max_pieces = 2 * plan->max_blocks + p->max_areas + 1;
+	p->area = calloc(p->max_areas, sizeof(*p->area));
 	p->piece = calloc(p->max_pieces, sizeof(*p->piece));
 	if (p->area == NULL || p->piece == NULL)
 		rc = err_nomem(reterr, "a pool of %u blocks",
