@@ -3,6 +3,7 @@
  * misuse is counted. */
 #include "tests/support/ascend.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -379,8 +380,52 @@ use_without_context(void)
 	as_ok(l->aclFinalize());
 }
 
+/* Of another thread than the one that has set the device. */
+static void *
+use_in_thread(void *arg)
+{
+	const struct acl_lib *l = as_lib();
+	void *p = NULL, *ctx = NULL, **first = arg;
+
+	if (l->aclrtMalloc(&p, 64, 0) != ACL_ERROR_RT_CONTEXT_NULL ||
+	    l->aclrtSetDevice(0) != ACL_SUCCESS ||
+	    l->aclrtGetCurrentContext(&ctx) != ACL_SUCCESS || ctx != *first ||
+	    l->aclrtMalloc(&p, 64, 0) != ACL_SUCCESS ||
+	    l->aclrtFree(p) != ACL_SUCCESS ||
+	    l->aclrtResetDevice(0) != ACL_SUCCESS)
+		return NULL;
+	return arg;
+}
+
+static void
+use_two_threads(void)
+{
+	pthread_t thread;
+	void *ctx, *ret = NULL;
+
+	as_ok(as_lib()->aclrtGetCurrentContext(&ctx));
+	ck_assert_int_eq(pthread_create(&thread, NULL, use_in_thread, &ctx),
+	    0);
+	ck_assert_int_eq(pthread_join(thread, &ret), 0);
+	ck_assert_ptr_eq(ret, &ctx);
+}
+
+static void
+use_foreign_stream(void)
+{
+	void *stream, *ctx;
+
+	as_ok(as_lib()->aclrtCreateStream(&stream));
+	as_ok(as_lib()->aclrtCreateContext(&ctx, 0));
+	as_is(ACL_ERROR_RT_STREAM_CONTEXT,
+	    as_lib()->aclrtSynchronizeStream(stream));
+	AS_MISUSED(1, "a stream is used in another context");
+}
+
 START_TEST(most_calls_need_a_context)
 {
+	as_run("", use_two_threads);
+	MISUSES("", use_foreign_stream);
 	as_run_bare("", AS_OLD, use_without_context);
 }
 END_TEST
