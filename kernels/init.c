@@ -30,7 +30,7 @@ kernels_init(struct kernels *k, uint32_t cpu_flags)
 	if (cpu_flags & CPU_DOTPROD && cpu_flags & CPU_I8MM)
 		kernels_init_i8mm(k, cpu_flags);
 #endif
-	memcpy(k->expert, k->mat, sizeof(k->expert));
+	memcpy(k->host, k->mat, sizeof(k->host));
 }
 
 void
@@ -38,7 +38,7 @@ kernels_set_layout(struct kernels *k, enum weight_layout layout)
 {
 	if (layout == LAYOUT_HVX) {
 		kernels_init_hexagon(k);
-		memcpy(k->expert, k->mat, sizeof(k->expert));
+		memcpy(k->host, k->mat, sizeof(k->host));
 	} else if (layout == LAYOUT_RKNPU)
 		kernels_init_rknpu(k);
 }

@@ -227,9 +227,8 @@ struct kernels {
 	uint32_t cpu_flags;	/* that the table is for */
 	uint8_t act_bias;	/* added to q of struct act_q8: 0 or 128 */
 	struct mat_kernel mat[QUANT_NTYPES];
-	/* Of matrices that belong to an expert.  They are the host's where the
-	 * device of a layout multiplies no such matrices. */
-	struct mat_kernel expert[QUANT_NTYPES];
+	/* Of experts and routers (layers/bind.c).  They are the host's where the device of a layout multiplies no such matrices. */
+	struct mat_kernel host[QUANT_NTYPES];
 
 	/* x (k) -> k / 32 blocks. */
 	void (*quantize_q8)(struct act_q8 *dst, const float *x, uint32_t k);

@@ -36,9 +36,10 @@ mat_rows(const struct extent *e)
 /* The router goes with its experts: which of them a row gets may hinge on the
  * last digits of near scores. */
 static int
-is_of_experts(uint32_t role)
+is_for_host(const struct extent *e)
 {
-	return role == ROLE_ROUTER || role_info(role)->use == USE_EXPERTS;
+	return e->role == ROLE_ROUTER ||
+	    role_info(e->role)->use == USE_EXPERTS;
 }
 
 /* 1 if w is the expert after w[-1]: it is laid out as if both were one stacked
@@ -81,8 +82,8 @@ weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
 			w->nbytes = (uint64_t)ext[i].nrows * ext[i].ncols *
 			    sizeof(float);
 		} else {
-			w->kern = is_of_experts(ext[i].role) ?
-			    &k->expert[ext[i].type] : &k->mat[ext[i].type];
+			w->kern = is_for_host(&ext[i]) ?
+			    &k->host[ext[i].type] : &k->mat[ext[i].type];
 			if (w->kern->name == NULL)
 				goto fail;
 			w->mat.n = mat_rows(&ext[i]);

@@ -429,5 +429,5 @@ kernels_init_ref(struct kernels *k)
 		.attn_merge = attn_merge
 	};
 	ref_mat_init(k->mat);
-	ref_mat_init(k->expert);
+	ref_mat_init(k->host);
 }

@@ -22,7 +22,7 @@ program_fixture_init(struct program_fixture *b, const struct tiny *t,
 	kernels_init(&b->k, cpu_flags());
 	/* As on a CPU with fast BF16 products. */
 	b->k.mat[QUANT_BF16].act = ACT_BF16;
-	b->k.expert[QUANT_BF16].act = ACT_BF16;
+	b->k.host[QUANT_BF16].act = ACT_BF16;
 	t_ok(weights_layout(b->ext, b->next, &b->k, &b->ws, &e), &e);
 	b->env = (struct program_env){
 		.hp = &b->m->hp, .ws = &b->ws,

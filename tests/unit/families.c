@@ -207,7 +207,7 @@ check_scratch(const char *path, uint32_t batch_rows)
 	kernels_init(&k, cpu_flags());
 	/* As on CPUs with fast BF16 products. */
 	k.mat[QUANT_BF16].act = ACT_BF16;
-	k.expert[QUANT_BF16].act = ACT_BF16;
+	k.host[QUANT_BF16].act = ACT_BF16;
 	ext = calloc(model_range_max(m), sizeof(*ext));
 	t_ok(weights_layout(ext, model_range(m, 0, m->nunits, ext), &k, &ws,
 	    &err), &err);
