@@ -200,6 +200,8 @@ START_TEST(attributes_are_methods_first)
 		{ "{{ '{0.__class__}'.format(1) }}", "! only {}, {0} and {name}" },
 		{ "{{ '\xc3\x9f\xce\xa3'.upper() }}{{ '\xce\x91\xce\xa3'.lower() }}"
 		    "{{ 'ab cd'.title() }}", "SS\xce\xa3\xce\xb1\xcf\x82" "Ab Cd" },
+		{ "{{ 'a'.isascii() }}{{ u8.isascii() }}{% set c = cycler(1, 2) %}"
+		    "{{ c.next() }}{{ c.current }}", "TrueFalse12" },
 		{ "{{ strftime_now('%d %b %Y') }}", "04 Jul 2024" },
 		{ "{{ raise_exception('no\\nway ' ~ 1) }}", "! no way 1" }
 	};
@@ -286,6 +288,7 @@ START_TEST(mistakes_are_named_with_their_place)
 		{ "{# a", "! a comment does not end" },
 		{ "{{ (1] }}", "! unexpected ']'" },
 		{ "{{ 1 ! 2 }}", "! unexpected character" },
+		{ "{{ 08 }}", "! cannot begin with 0" },
 		{ "{% break %}", "! need a loop" },
 		{ "{{ '\xff' }}", "! not UTF-8" },
 		{ "\n  {{ 1 + none }}", "! line 2, column 6: unsupported operand "

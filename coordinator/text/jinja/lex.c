@@ -362,6 +362,9 @@ lex_number(struct jlexer *x, struct jtoken *t)
 		}
 	}
 	t->kind = end > to ? T_FLOAT : T_INT;
+	if (t->kind == T_INT && x->s[from] == '0' &&
+	    strspn(x->s + from, "0_") < to - from)
+		jfail(x->r, -EBADMSG, "an integer cannot begin with 0");
 	if (end > to)
 		t->f = read_float(x, from, end);
 	else

@@ -628,6 +628,19 @@ str_isupper(struct jrun *r, struct jv self, const struct jargs *a)
 	    JINJA_TEMPLATE);
 }
 
+static struct jv
+str_isascii(struct jrun *r, struct jv self, const struct jargs *a)
+{
+	const struct jstr *s = jv_s(self);
+	size_t i;
+
+	jargs_check(r, a, "isascii", 0, 0, "");
+	jstep(r, s->n / 16);
+	for (i = 0; i < s->n && (uint8_t)s->s[i] < 0x80; i++)
+		;
+	return jinja_bool(i == s->n, JINJA_TEMPLATE);
+}
+
 const struct jmethod_row jmethods_str[] = {
 	{ "strip", str_strip }, { "lstrip", str_lstrip },
 	{ "rstrip", str_rstrip }, { "split", str_split },
@@ -647,9 +660,9 @@ const struct jmethod_row jmethods_str[] = {
 	{ "isdecimal", str_isdecimal }, { "isdigit", str_isdigit },
 	{ "isnumeric", str_isnumeric }, { "isprintable", str_isprintable },
 	{ "isspace", str_isspace }, { "islower", str_islower },
-	{ "isupper", str_isupper },
+	{ "isupper", str_isupper }, { "isascii", str_isascii },
 	{ "casefold", NULL }, { "encode", NULL }, { "expandtabs", NULL },
-	{ "format_map", NULL }, { "isascii", NULL },
+	{ "format_map", NULL },
 	{ "isidentifier", NULL }, { "istitle", NULL }, { "maketrans", NULL },
 	{ "swapcase", NULL }, { "translate", NULL }, { NULL, NULL }
 };

@@ -271,6 +271,8 @@ jop_attr(struct jrun *r, struct jv v, const struct jstr *name)
 	jv_need(r, v);
 	if (v.kind == J_LOOP)
 		return jloop_attr(r, v.u.p, name);
+	if (v.kind == J_CYCLER && jstr_is(name, "current"))
+		return jv_l(v)->v[jv_l(v)->at % jv_l(v)->n];
 	if (v.kind == J_NAMESPACE)
 		have = jdict_find_str(r, jv_d(v), name);
 	else if (jmethod_find(r, v, name, &m))
