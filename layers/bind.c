@@ -34,11 +34,12 @@ mat_rows(const struct extent *e)
 }
 
 /* The router goes with its experts: which of them a row gets may hinge on the
- * last digits of near scores. */
+ * last digits of near scores.  Nor does a device round what it never
+ * multiplies. */
 static int
 is_for_host(const struct extent *e)
 {
-	return e->role == ROLE_ROUTER ||
+	return e->role == ROLE_ROUTER || e->rows_only ||
 	    role_info(e->role)->use == USE_EXPERTS;
 }
 

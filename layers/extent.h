@@ -20,7 +20,8 @@ struct extent {
 	uint32_t nmats;		/* stacked matrices (experts), each of nrows /
 				 * nmats rows; 1 for other tensors and where
 				 * each expert has an extent of its own */
-	uint32_t pad;
+	uint32_t rows_only;	/* 1 = single rows are read, and no product
+				 * takes it: an embedding with a head apart */
 };
 _Static_assert(sizeof(struct extent) == 120, "extent ABI");
 

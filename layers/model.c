@@ -184,6 +184,7 @@ add_head(struct model *m, struct err *reterr)
 	    (rc = add_extent(m, ROLE_OUTPUT, -1, 0, &have, reterr)) < 0)
 		return rc;
 	m->hp.tied = !have;
+	m->ext[m->first[0]].rows_only = have != 0;
 	if (!have) {
 		tied = &m->ext[m->next++];
 		*tied = m->ext[m->first[0]];

@@ -449,8 +449,8 @@ row("domain: a message of any length", "kernels/hexagon/main.c",
 # --- matrices of Rockchip's NPU ---
 
 row("npu: experts are packed for the NPU", "layers/bind.c",
-    "w->kern = role_info(ext[i].role)->use == USE_EXPERTS ?\n"
-    "			    &k->expert[ext[i].type] : &k->mat[ext[i].type];",
+    "w->kern = is_for_host(&ext[i]) ?\n"
+    "			    &k->host[ext[i].type] : &k->mat[ext[i].type];",
     "w->kern = &k->mat[ext[i].type];",
     "unit/bind")
 row("npu: segments of K are not laid out alone", "kernels/rknpu/npu.c",
@@ -573,26 +573,26 @@ row("rknpu: any driver has domains", "worker/rknpu/npu.c",
     "RKNN_RELEASE(0, 9, 8))", "RKNN_RELEASE(0, 0, 8))",
     "e2e/rknpu.sh")
 row("rknpu: activations are not synced", "worker/rknpu/product.c",
-    "return npu_publish(work->n, &work->a[class], reterr);",
-    "return npu_publish(work->n, &work->a[0], reterr);",
+    "rc = npu_publish(work->n, &work->a[class], reterr);",
+    "rc = npu_publish(work->n, &work->a[0], reterr);",
     "unit/rknpu_device")
 row("rknpu: results are not synced", "worker/rknpu/product.c",
-    "n->owner.id, c->mem, RKNN_MEMORY_SYNC_FROM_DEVICE)",
-    "n->owner.id, c->mem, RKNN_MEMORY_SYNC_TO_DEVICE)",
+    "x->id, c->mem, RKNN_MEMORY_SYNC_FROM_DEVICE)",
+    "x->id, c->mem, RKNN_MEMORY_SYNC_TO_DEVICE)",
     "unit/rknpu_device")
 row("rknpu: a call that failed stays noted", "worker/rknpu/product.c",
-    "		npu_memo_end(run->w->memo, run->core);\n		if (rc < 0)",
+    "		npu_memo_end(run->w->n->memo, run->core);\n		if (rc < 0)",
     "		if (rc >= 0)\n"
-    "			npu_memo_end(run->w->memo, run->core);\n"
+    "			npu_memo_end(run->w->n->memo, run->core);\n"
     "		if (rc < 0)",
     "unit/rknpu_device")
-row("rknpu: a slow call is not blamed", "worker/rknpu/product.c",
-    "	npu_memo_blame(work->memo, 1);\n	if (calls_wait(",
+row("rknpu: a slow call is not blamed", "worker/rknpu/npu.c",
+    "	npu_memo_blame(n->memo, 1);\n	if (calls_wait(",
     "	if (calls_wait(",
     "unit/rknpu_device")
 row("rknpu: a lost shape is sent", "worker/rknpu/product.c",
-    "if (npu_memo_is_lost(work->memo, shape))",
-    "if (npu_memo_is_lost(work->memo, shape) && class > 7)",
+    "if (npu_memo_is_lost(n->memo, shape))",
+    "if (npu_memo_is_lost(n->memo, shape) && class > 7)",
     "unit/rknpu_device")
 row("rknpu: more lost shapes are sent", "worker/rknpu/memo.c",
     "return m->nlost >= NPU_MEMO_LOST;", "return 0;",

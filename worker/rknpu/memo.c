@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api.h"
+
 #define MAGIC	0x4d55504eu	/* "NPUM" */
 
 /* Memos of this process, for its last moment. */

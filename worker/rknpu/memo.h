@@ -7,7 +7,14 @@
 #ifndef WORKER_RKNPU_MEMO_H
 #define WORKER_RKNPU_MEMO_H
 
-#include "npu.h"
+#include <stddef.h>
+
+#include "kernels/rknpu/work.h"
+
+/* Shape of a product: C (M x N) = A (M x K) . B (K x N), 8-bit integers. */
+struct npu_shape {
+	uint32_t m, k, n;
+};
 
 enum { NPU_MEMO_LOST = 12 };
 

@@ -11,7 +11,6 @@
 
 #include "kernels/rknpu/npu.h"
 #include "lock.h"
-#include "memo.h"
 #include "shm/event.h"
 
 /* A call that prepares something, and a hang of it. */

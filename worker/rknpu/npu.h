@@ -7,19 +7,14 @@
 #define WORKER_RKNPU_NPU_H
 
 #include "calls.h"
-#include "kernels/rknpu/work.h"
 #include "layout.h"
 #include "lib.h"
+#include "memo.h"
 #include "worker/device.h"
 
 enum {
 	NPU_MATRICES = 3,	/* A, B, C: enum rknpu_matrix */
 	NPU_CONTEXTS = 64	/* of a core */
-};
-
-/* Shape of a product: C (M x N) = A (M x K) . B (K x N), 8-bit integers. */
-struct npu_shape {
-	uint32_t m, k, n;
 };
 
 /* Memory of the domain, mapped by the host too.  A view lies in other memory,
@@ -50,8 +45,6 @@ struct npu_job {
 	struct npu_context *ctx;
 	unsigned core;
 };
-
-struct npu_memo;
 
 struct npu {
 	const char *session;
