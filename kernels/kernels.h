@@ -227,7 +227,7 @@ struct kernels {
 	uint32_t cpu_flags;	/* that the table is for */
 	uint8_t act_bias;	/* added to q of struct act_q8: 0 or 128 */
 	struct mat_kernel mat[QUANT_NTYPES];
-	/* Of experts and routers, and of an embedding with a head apart
+	/* For experts and routers, and for an embedding with a head apart
 	 * (layers/bind.c).  They are the host's where the device of a layout
 	 * multiplies no such matrices. */
 	struct mat_kernel host[QUANT_NTYPES];

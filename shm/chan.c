@@ -102,6 +102,26 @@ put_fds(struct msghdr *mh, union control *ctl, const int *fds, unsigned nfds)
 	memcpy(CMSG_DATA(cm), fds, nfds * sizeof(int));
 }
 
+/* The kernel counts the descriptors that all processes of a user have sent and
+ * nobody has received yet; the limit is that of one process's files. */
+#define REFS_NS	UINT64_C(1000000000)
+
+static int
+wait_for_refs(uint64_t *end_ns, uint64_t deadline_ns)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	const uint64_t now = event_now_ns();
+
+	if (*end_ns == 0)
+		*end_ns = now + REFS_NS;
+	if (now >= deadline_ns)
+		return -ETIMEDOUT;
+	if (now >= *end_ns)
+		return -EMFILE;
+	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	return 0;
+}
+
 int
 chan_send(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
     const int *fds, unsigned nfds, uint64_t deadline_ns)
@@ -113,6 +133,7 @@ chan_send(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
 	};
 	struct msghdr mh = { .msg_iov = iov, .msg_iovlen = NITEMS(iov) };
 	union control ctl;
+	uint64_t refs_ns = 0;
 	int rc;
 
 	if (nbytes > CHAN_MAX_BYTES || nfds > CHAN_MAX_FDS)
@@ -124,6 +145,11 @@ chan_send(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
 			return 0;
 		if (errno == ECONNRESET)
 			return -EPIPE;
+		if (errno == ETOOMANYREFS && nfds > 0) {
+			if ((rc = wait_for_refs(&refs_ns, deadline_ns)) < 0)
+				return rc;
+			continue;
+		}
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
 		if ((rc = wait_for(c->fd, POLLOUT, deadline_ns)) < 0)

@@ -182,10 +182,12 @@ worker_main(int argc, char **argv)
 	role_begin("straddle worker", CHAN_FD);
 	worker_init(&w, CHAN_FD);
 	team_init(&t, &w, live_beside);
-	if ((rc = procmem_open(&w.proc, &e)) == 0)
+	if ((rc = procmem_open(&w.proc, &e)) == 0) {
 		rc = live(&w, &e);
-	else
+	} else {
 		report_error(&w, &e, rc);
+		close_session(&w);
+	}
 	team_close(&t);
 	procmem_close(&w.proc);
 	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

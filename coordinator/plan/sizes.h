@@ -17,7 +17,7 @@ struct unit_size {
 	uint64_t tables;	/* worker's heap: extents, operations */
 };
 
-/* Of a program: its scratch, a thread's piece, and struct npu_sizes. */
+/* Numbers of a program: its scratch, a thread's piece, and struct npu_sizes. */
 enum compute_number {
 	COMPUTE_SCRATCH, COMPUTE_PIECE, COMPUTE_NPU_K, COMPUTE_NPU_COLS,
 	COMPUTE_NPU_SUMS, COMPUTE_NPU_CONTEXTS, COMPUTE_NUMBERS

@@ -14,7 +14,7 @@ int plan_solve(const struct conf *c, const struct plan_env *env,
     struct plan *ret, unsigned *reterr_session, uint64_t *reterr_short,
     struct err *reterr);
 
-/* What the limits on its worker's process leave to a session. */
+/* The memory that the limits on its worker's process leave to a session. */
 void plan_process_room(const struct plan_env *env,
     const struct plan_session *ps, struct room *ret);
 

@@ -221,7 +221,7 @@ session_json(const struct plan_session *ps, const struct session *s)
 	    enforce_name(s->proc->enforce) : enforce_best_name()));
 	if (s == NULL)
 		return o;
-	/* Of the process: at the first of the sessions that share it. */
+	/* The process's numbers stand at the first session that it serves. */
 	json_object_set_new(o, "peak", bytes_json(session_is_first(s),
 	    s->peak.nbytes));
 	json_object_set_new(o, "unaccounted", bytes_json(session_is_first(s),

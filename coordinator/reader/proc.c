@@ -360,6 +360,11 @@ proc_send(struct reader_proc *p, uint32_t type, const void *buf, size_t nbytes,
 		return 0;
 	if (rc == -EPIPE)
 		return fail_last_words(p, reterr);
+	if (rc == -EMFILE) {
+		proc_end(p);
+		return err_set(reterr, ERR_RUN, rc, "the reader: its files "
+		    "cannot be sent: %s", strerror(-rc));
+	}
 	return fail_slow(p, rc == -ETIMEDOUT ? "did not read its channel in" :
 	    "cannot be reached, after", SEND_NS, reterr);
 }

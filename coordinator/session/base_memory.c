@@ -9,7 +9,7 @@
 /* Pages first touched after the measurement: code of the loader and the
  * kernels, tables of extents and operations.  At most 0.2 MiB on x86-64. */
 #define LATE_PAGES_BYTES	(MIB / 2)
-/* Of these, what each further session of a worker touches: no code. */
+/* The part that each further session of a worker touches: tables only. */
 #define LATE_TABLES_BYTES	(LATE_PAGES_BYTES / 4)
 
 static struct {

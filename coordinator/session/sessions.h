@@ -14,9 +14,9 @@ struct sessions {
 	const struct conf *c;
 	unsigned n;
 	struct session s[MAX_SESSIONS];
-	/* Of each worker, at its first session; these outlive the workers, as do */
+	/* Both outlive the workers.  A worker's cap stands at its first session. */
 	struct enforce enforce[MAX_SESSIONS];
-	uint8_t memo[MAX_SESSIONS][DEVICE_MEMO_BYTES];	/* the memos */
+	uint8_t memo[MAX_SESSIONS][DEVICE_MEMO_BYTES];
 	struct region ring[MAX_SESSIONS + 1];	/* [i] into session i, [n] out
 						 * of the last one */
 	int bell_fd;		/* eventfd: the last stage has a result */

@@ -345,7 +345,7 @@ aclrtSynchronizeDeviceWithTimeout(int32_t ms)
 	return synchronize_device(ms);
 }
 
-/* Whoever polls makes progress: one task a call. */
+/* Each call runs one task, so that a program that polls comes to an end. */
 EXPORT int
 aclrtStreamQuery(void *stream, int *status)
 {

@@ -31,7 +31,7 @@ void as_preload(const char *switches, enum as_family family);
 const struct acl_lib *as_lib(void);
 struct ascend_standin_counts as_counts(void);
 
-/* Of a child that is ready. */
+/* Set in a child that is ready. */
 extern struct acl_machine as_machine;
 extern struct acl_source as_source;
 

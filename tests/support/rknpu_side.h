@@ -30,7 +30,7 @@ struct rk_side {
 void rk_side_open(struct rk_side *s);
 /* A random matrix of n x k on it, and buffers for its products. */
 void rk_side_add(struct rk_side *s, uint32_t type, uint32_t n, uint32_t k);
-/* What product_open() says of it. */
+/* Cut it; returns as product_open(). */
 int rk_side_cut(struct rk_side *s, struct err *reterr);
 /* The product of nrows random rows: what put and product_run() say. */
 int rk_side_run(struct rk_side *s, uint32_t nrows, uint64_t deadline_ns,

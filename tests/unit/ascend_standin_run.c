@@ -380,7 +380,7 @@ use_without_context(void)
 	as_ok(l->aclFinalize());
 }
 
-/* Of another thread than the one that has set the device. */
+/* Runs on another thread than the one that has set the device. */
 static void *
 use_in_thread(void *arg)
 {

@@ -158,7 +158,7 @@ static const struct mode {
 	{ CONFINE_AFTER_LOAD, CONFINE_RIGHT_OUTPUT },
 };
 
-/* Of a worker that serves two sessions. */
+/* The channels of a worker that serves two sessions. */
 enum { OTHER_CHANNEL = CHAN_FD + 4 };
 static const int channels[] = { CHAN_FD, OTHER_CHANNEL };
 

@@ -130,8 +130,11 @@ START_TEST(the_table_shows_unknown_counts_and_sessions_without_huge_pages)
 	char *text = NULL;
 	size_t n = 0;
 	FILE *fp = open_memstream(&text, &n);
+	unsigned i;
 
 	ss->n = 3;
+	for (i = 0; i < ss->n; i++)
+		ss->s[i].proc = &ss->s[i].own;
 	ss->s[0].name = "a";
 	ss->s[0].stats = (struct wire_stats){ .huge_asked_bytes = 8 * MIB,
 	    .huge_bytes = 6 * MIB, .huge_known = 1 };

@@ -185,7 +185,7 @@ int aclFinalize(void);			/* may take 2 s: flushes its log */
  * none. */
 const char *aclGetRecentErrMsg(void);
 const char *aclrtGetSocName(void);	/* "Ascend310B1"; NULL on failure */
-/* Of the interface, not of CANN. */
+/* The version of the interface, which is not that of CANN. */
 int aclrtGetVersion(int32_t *major, int32_t *minor, int32_t *patch);
 int aclrtGetRunMode(int *mode);		/* enum aclrt_run_mode */
 int aclrtGetDeviceCount(uint32_t *n);

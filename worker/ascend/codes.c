@@ -302,7 +302,7 @@ class_of(int code)
 	return "not in the list";
 }
 
-/* What the library says, in one line; "" = nothing. */
+/* The library's own message, in one line; "" = none. */
 static void
 read_message(const struct acl_lib *l, char *ret, size_t n)
 {

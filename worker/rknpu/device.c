@@ -93,7 +93,7 @@ without_session(const char *session, const char *msg)
 #define STEP_BYTES	(512 * KIB)
 
 /* Of contexts, parts and views, here and in the library. */
-#define TABLES_BYTES	(256 * KIB)
+#define TABLES_BYTES	(512 * KIB)
 
 static void
 add_limits(const struct npu *n, struct device_probe *ret)
@@ -159,7 +159,7 @@ rknpu_probe(const struct device_conf *dc, struct device_probe *ret,
 	if (before > 0 && meminfo_read(SMAPS, "Rss", &after) == 0)
 		device_add_limit(ret, "library_bytes", 1, ALIGN_UP(after >
 		    before ? after - before : 0, STEP_BYTES) + TABLES_BYTES,
-		    "growth of a worker that opens it, and 256 KiB for tables "
+		    "growth of a worker that opens it, and 512 KiB for tables "
 		    "of its products");
 	npu_close(n);
 	return 0;

@@ -74,11 +74,14 @@ static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static int
 take_turn(void)
 {
-	struct timespec end;
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	const uint64_t end_ns = event_now_ns() + CALL_NS;
+	int rc;
 
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += (time_t)(CALL_NS / UINT64_C(1000000000));
-	return -pthread_mutex_clocklock(&turn, CLOCK_MONOTONIC, &end);
+	while ((rc = pthread_mutex_trylock(&turn)) == EBUSY &&
+	    event_now_ns() < end_ns)
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	return -rc;
 }
 
 int

@@ -81,7 +81,7 @@ struct jdict {
 
 struct jrange { int64_t from, step; size_t n; };
 
-/* What an undefined value says when it is used. */
+/* The message of an undefined value that is used. */
 struct jundef { const char *text; };
 
 struct jmethod {
