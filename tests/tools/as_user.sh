@@ -19,4 +19,4 @@ shopt -s extglob
 # shellcheck disable=SC2016
 setpriv --reuid=nobody --regid=nogroup --clear-groups --inh-caps=-all \
     bash -c 'ulimit -l 8192; export HOME=$PWD; exec tests/run.sh "$@"' _ \
-    tests/e2e/!(lib|big|invariance|package|quantize).sh "${programs[@]}"
+    tests/e2e/!(lib|big|invariance|package|quantize|rknpu).sh "${programs[@]}"
