@@ -451,9 +451,10 @@ KERNELS := $(BUILD)/tests/check/kernels $(BUILD)/tests/check/hexagon
 SLOW    := $(BUILD)/tests/unit/hexagon $(addprefix tests/e2e/,hang.sh \
            hexagon.sh invariance.sh rknpu.sh stress.sh recover.sh \
            processes.sh)
-# Minutes of arithmetic under an emulator; unit/npu_mat and e2e/rknpu.sh compare
-# its bits there.
-HOSTS   := $(if $(CROSS),%/unit/npu_error %/unit/rknpu_device)
+# Minutes under an emulator; unit/npu_mat and e2e/rknpu.sh compare the NPU's bits
+# there.
+HOSTS   := $(if $(CROSS),$(addprefix %/unit/,npu_error rknpu_device \
+           jinja_limits))
 CHECKS  := $(filter $(SLOW),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \
            $(if $(filter thread,$(SAN)),,$(KERNELS)) \
            $(filter-out $(SLOW) $(HOSTS),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \

@@ -116,6 +116,8 @@ END_TEST
 static void
 run_again(const char *arg, const char *folders)
 {
+	/* An emulator, where this program is one of another machine. */
+	const char *launch = getenv("STRADDLE_LAUNCH");
 	char exe[2048], path[4096], *slash;
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	int status = -1;
@@ -128,6 +130,8 @@ run_again(const char *arg, const char *folders)
 	    (int)(slash - exe), exe, (int)(slash - exe), exe, folders);
 	if ((pid = fork()) == 0) {
 		setenv("LD_LIBRARY_PATH", path, 1);
+		if (launch != NULL)
+			execlp(launch, launch, exe, arg, (char *)NULL);
 		execl(exe, exe, arg, (char *)NULL);
 		_exit(1);
 	}

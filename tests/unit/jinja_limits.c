@@ -241,6 +241,7 @@ main(void)
 		every_byte_keeps_who_wrote_it, long_sums_are_made_in_place
 	};
 
-	usual.time_ms = 0;	/* the other limits, on slow builds too */
+	/* The other limits are reached on slow builds too. */
+	usual.time_ms = 0;
 	return t_main("jinja_limits", 60, tests, NITEMS(tests));
 }
