@@ -170,7 +170,7 @@ is_short()	# PATTERN
 	exits 1 && is_empty "$OUT" && no_process_left &&
 	    [ "$(grep -vc 'E RKNN' "$ERR")" -eq 1 ] && stderr_has "$1"
 }
-choose fds=3 fds=30 domain-bytes=1000000 largest-bytes=100000
+choose fds=3 fds=30 domain-bytes=1300000 largest-bytes=100000
 for switch in "${CHOSEN[@]}" domain-bytes=6500000; do
 	on rk3588 $switch
 	straddle "${NO[@]}"

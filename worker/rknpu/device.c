@@ -645,6 +645,9 @@ free_all(struct device *d)
 static int
 rknpu_reset(struct device *d, struct err *reterr)
 {
+	struct err e = { 0 };
+	int rc;
+
 	if (calls_are_lost(d->npu->calls))
 		return npu_hangs(d->npu, 0, reterr);
 	free_all(d);
@@ -654,8 +657,14 @@ rknpu_reset(struct device *d, struct err *reterr)
 	d->is_proven = 1;
 	d->nwarnings = 0;
 	d->calls = d->ns = 0;
-	if (npu_drop_contexts(d->npu, reterr) < 0)
-		return -EIO;
+	if ((rc = npu_drop_contexts(d->npu, &e)) < 0) {
+		if (rc == -ETIMEDOUT) {
+			*reterr = e;
+			return rc;
+		}
+		log_warnx("%s; what it held stays in use",
+		    without_session(d->conf.session, e.msg));
+	}
 	return device_cpu.reset(d->host, reterr);
 }
 
