@@ -121,13 +121,13 @@ done
 # The neighbours keep the old rings mapped until they learn of the loss, and the
 # rings' pages (9 MiB here) count against the new worker's cap until then.  The
 # neighbours are stopped so that this takes longer than any other wait.  A worker's
-# base memory varies a little; under sanitizers it varies too much.
+# base memory varies by 1 MiB, in one start of twenty; under sanitizers by more.
 if ! sanitized; then
 	check_success "plan of three sessions" \
 	    plan --json -m "$MODEL" --ctx 4096 --batch 2048 \
 	    "${THREE[@]}"
 	read -r -a CAPS <<<"$("$PYTHON" -c 'import json, sys
-print(*[s["planned"] + 2**19 for s in json.load(sys.stdin)["sessions"]])' \
+print(*[s["planned"] + 5 * 2**18 for s in json.load(sys.stdin)["sessions"]])' \
 	    <"$OUT")"
 	TIGHT=()
 	for i in 0 1 2; do
