@@ -91,21 +91,20 @@ share_quota(struct conf *c)
 
 /* Without cores of its own, the kind's; where these cores are all equal, all. */
 static int
-session_cores(struct session_conf *s, const char *sysfs, struct cpuset *ret,
-    struct err *reterr)
+resolve_cores(struct session_conf *s, const char *sysfs, struct err *reterr)
 {
 	const char *usual = device_default_cores(s->device);
 	struct err e;
 
 	if (s->cores[0] == '\0' && usual[0] != '\0' &&
-	    cores_resolve(usual, s->node, sysfs, ret, &e) == 0)
+	    cores_resolve(usual, s->node, sysfs, &s->cpus, &e) == 0)
 		return 0;
-	return cores_resolve(s->cores, s->node, sysfs, ret, reterr);
+	return cores_resolve(s->cores, s->node, sysfs, &s->cpus, reterr);
 }
 
-/* The session before s that has this number; NULL = none. */
+/* Another session on the kind of s that has this number; NULL = none. */
 static const struct session_conf *
-has_domain(const struct conf *c, const struct session_conf *s, int domain)
+with_domain(const struct conf *c, const struct session_conf *s, int domain)
 {
 	const struct session_conf *t;
 
@@ -127,14 +126,14 @@ check_domains(struct conf *c, struct err *reterr)
 	for (s = c->session; s < c->session + c->nsessions; s++) {
 		if ((n = (int)device_iommu_domains(s->device)) == 0)
 			continue;
-		if (s->iommu_domain >= 0 && (t = has_domain(c, s,
+		if (s->iommu_domain >= 0 && (t = with_domain(c, s,
 		    s->iommu_domain)) != NULL)
 			return fail_session(s, reterr, err_set(reterr,
 			    ERR_USAGE, -EINVAL, "iommu_domain %d: session %s "
 			    "has it too, each needs its own",
 			    s->iommu_domain, t->name));
 		for (domain = 0; s->iommu_domain < 0 && domain < n; domain++)
-			if (has_domain(c, s, domain) == NULL)
+			if (with_domain(c, s, domain) == NULL)
 				s->iommu_domain = domain;
 		if (s->iommu_domain < 0)
 			return fail_session(s, reterr, err_set(reterr,
@@ -214,8 +213,7 @@ check_sessions(struct conf *c, struct err *reterr)
 		if ((rc = device_check_keys(s->device, s->port,
 		    s->domain_bytes != 0, s->iommu_domain >= 0, reterr)) < 0)
 			return fail_session(s, reterr, rc);
-		if ((rc = session_cores(s, "/sys", &s->cpus,
-		    reterr)) < 0) {
+		if ((rc = resolve_cores(s, "/sys", reterr)) < 0) {
 			err_prefix(reterr, rc == -ENODEV ? "node" : "cores");
 			return fail_session(s, reterr, rc);
 		}

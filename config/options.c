@@ -235,8 +235,8 @@ static const struct setting settings[] = {
 	    "file: [NAME=]DEVICE{session}\n4*DEVICE,... makes four equal "
 	    "ones.\nDEVICE is cpu, hexagon, rknpu, or null (for tests); port "
 	    "and domain are for hexagon, iommu_domain is for rknpu. Sessions "
-	    "with the same process share one worker. LIST is 0-3,6 or big or little; SIZE is "
-	    "3.5GiB or 512MiB" },
+	    "with the same process share one worker. LIST is 0-3,6 or big or "
+	    "little; SIZE is 3.5GiB or 512MiB" },
 	{ TOP("context"), OPT(ALL, 0, "ctx", "N"),
 	  INT(ctx_tok, CTX_TRAINED, LIMIT_CONTEXT, CTX_DEFAULT),
 	  .help = "context in tokens, {range}, 0 = as the model was trained "

@@ -33,11 +33,8 @@ mat_rows(const struct extent *e)
 	return e->nrows / MAX(e->nmats, 1);
 }
 
-/* The router goes with its experts: which of them a row gets may hinge on the
- * last digits of near scores.  Nor does a device round what it never
- * multiplies. */
-static int
-is_for_host(const struct extent *e)
+int
+weight_is_for_host(const struct extent *e)
 {
 	return e->role == ROLE_ROUTER || e->rows_only ||
 	    role_info(e->role)->use == USE_EXPERTS;
@@ -83,7 +80,7 @@ weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
 			w->nbytes = (uint64_t)ext[i].nrows * ext[i].ncols *
 			    sizeof(float);
 		} else {
-			w->kern = is_for_host(&ext[i]) ?
+			w->kern = weight_is_for_host(&ext[i]) ?
 			    &k->host[ext[i].type] : &k->mat[ext[i].type];
 			if (w->kern->name == NULL)
 				goto fail;

@@ -49,6 +49,11 @@ weight_mat(const struct weight *w, uint32_t i)
 	return m;
 }
 
+/* 1 if a weight keeps the format of the host's kernels, so that no device with a
+ * layout of its own multiplies it: experts and their router, whose choice may
+ * hinge on the last digits of near scores, and what is never multiplied. */
+int weight_is_for_host(const struct extent *e);
+
 /* Row granularity at which weights_store() can be called: a panel, or a whole
  * matrix if the matrices of a stack do not end on panels. */
 uint32_t weight_row_step(const struct weight *w);

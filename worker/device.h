@@ -26,6 +26,7 @@
 
 #include "config/err.h"
 #include "kernels/kernels.h"
+#include "kernels/rknpu/work.h"
 #include "layers/par.h"
 #include "layers/place.h"
 #include "shm/layout.h"
@@ -59,9 +60,7 @@ struct device_probe {
 	unsigned nchecks;
 	uint64_t open_bytes;	/* as in struct device_ops, on this machine;
 				 * 0 = the kind's */
-	/* With LAYOUT_RKNPU: struct npu_chip (kernels/rknpu/work.h). */
-	uint32_t npu_cores, npu_segment;
-	uint64_t npu_context_bytes;
+	struct npu_chip npu;	/* with LAYOUT_RKNPU */
 };
 
 /* Append a limit; known = 0: value is ignored.  Keeps the pointer name. */

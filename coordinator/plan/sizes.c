@@ -108,9 +108,8 @@ measure_products(const struct sizes *z, const struct program *p,
 	if (z->layout != LAYOUT_RKNPU)
 		return;
 	for (op = p->op; op < p->op + p->nops; op++) {
-		if (op->kind != OP_MATMUL || op->w->ext.role == ROLE_ROUTER ||
-		    !npu_takes(op->w->ext.type,
-		    op->w->mat.n, op->w->mat.k))
+		if (op->kind != OP_MATMUL || weight_is_for_host(&op->w->ext) ||
+		    !npu_takes(op->w->ext.type, op->w->mat.n, op->w->mat.k))
 			continue;
 		sizes.contexts = 0;
 		npu_sizes_add(&sizes, &z->npu, op->w->ext.type, op->w->mat.n,

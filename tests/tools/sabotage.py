@@ -449,7 +449,7 @@ row("domain: a message of any length", "kernels/hexagon/main.c",
 # --- matrices of Rockchip's NPU ---
 
 row("npu: experts are packed for the NPU", "layers/bind.c",
-    "w->kern = is_for_host(&ext[i]) ?\n"
+    "w->kern = weight_is_for_host(&ext[i]) ?\n"
     "			    &k->host[ext[i].type] : &k->mat[ext[i].type];",
     "w->kern = &k->mat[ext[i].type];",
     "unit/bind")

@@ -48,7 +48,7 @@
 	X(aclrtCreateStreamWithConfig) X(aclrtSetOpWaitTimeout)		\
 	X(aclrtEventElapsedTime) X(aclrtCreateEventWithFlag)
 
-/* Of libnnopbase.so; in older releases of the library of operators. */
+/* Functions of libnnopbase.so; in older releases of the library of operators. */
 #define ACL_BASE_FUNCTIONS(X)						\
 	X(aclCreateTensor) X(aclDestroyTensor) X(aclCreateScalar)	\
 	X(aclDestroyScalar) X(aclCreateIntArray) X(aclDestroyIntArray)	\

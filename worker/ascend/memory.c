@@ -68,7 +68,7 @@ acl_strategy_name(enum acl_strategy s)
 	return s < ACL_STRATEGIES ? names[s] : "none";
 }
 
-/* What the device adds to a block of aclrtMalloc() [D]. */
+/* Bytes that the device adds to a block of aclrtMalloc() [D]. */
 static uint64_t
 device_bytes(uint64_t nbytes)
 {

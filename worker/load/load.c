@@ -64,7 +64,7 @@ struct loader {
 	struct load_req req[LOAD_MAX_DEPTH];	/* request n is in n % depth */
 };
 
-/* Of the thread that loads. */
+/* The hook of the thread that loads. */
 static _Thread_local load_read_fn *read_hook;
 static _Thread_local void *read_hook_arg;
 

@@ -92,7 +92,7 @@ without_session(const char *session, const char *msg)
  * run. */
 #define STEP_BYTES	(512 * KIB)
 
-/* Of contexts, parts and views, here and in the library. */
+/* Tables of contexts, parts and views, here and in the library. */
 #define TABLES_BYTES	(512 * KIB)
 
 static void
@@ -146,9 +146,7 @@ rknpu_probe(const struct device_conf *dc, struct device_probe *ret,
 	}
 	ret->found = 1;
 	ret->open_bytes = n->context_bytes;
-	ret->npu_cores = n->ncores;
-	ret->npu_segment = npu_chip(n).segment;
-	ret->npu_context_bytes = n->context_bytes;
+	ret->npu = npu_chip(n);
 	snprintf(ret->reason, sizeof(ret->reason), "%s with %u core%s; %s, "
 	    "release %s (%s); driver %s", n->soc->name, n->ncores,
 	    n->ncores > 1 ? "s" : "", n->lib->path, n->release.text,
@@ -252,7 +250,7 @@ rknpu_supports(void *arg, const struct program *p, const struct op *op,
 	else if (op->kind != OP_MATMUL)
 		strlcpy(reason, "the NPU only multiplies matrices",
 		    REASON_LEN);
-	else if (op->w != NULL && op->w->ext.role == ROLE_ROUTER)
+	else if (op->w != NULL && weight_is_for_host(&op->w->ext))
 		strlcpy(reason, "the choice of experts keeps the host's "
 		    "precision", REASON_LEN);
 	else if (op->w != NULL && !npu_takes(op->w->ext.type, op->w->mat.n,

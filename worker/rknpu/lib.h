@@ -47,9 +47,9 @@ struct rknn_lib {
 #undef X
 };
 
-/* Load it once, on any thread, and raise the limit of descriptors: each allocation takes one.
- * -ENOENT: no such library, or one older than 1.6; the message
- * has the remedy. */
+/* Load it once, on any thread, and raise the limit of descriptors: each
+ * allocation takes one.  -ENOENT: no such library, or one older than 1.6; the
+ * message has the remedy. */
 int rknn_load(const struct rknn_lib **ret, struct err *reterr);
 
 /* The library's release. */

@@ -16,7 +16,7 @@
 /* A call that prepares something, and a hang of it. */
 #define CALL_NS	UINT64_C(30000000000)
 
-/* What a context takes where the library does not say: commands, and nothing
+/* Bytes of a context where the library does not say: its commands, and nothing
  * else, because all its matrices are native. */
 #define CONTEXT_BYTES_GUESS	(UINT64_C(64) << 10)
 
@@ -144,8 +144,7 @@ npu_alloc(struct npu *n, uint64_t nbytes, const char *what,
 		return rknn_no_memory(n->session, what, nbytes, n->domain,
 		    n->highest_fd, reterr);
 	n->highest_fd = MAX(n->highest_fd, n->job.mem->fd);
-	*ret = (struct npu_mem){ n->job.mem, n->job.mem->virt_addr, nbytes,
-	    0 };
+	*ret = (struct npu_mem){ n->job.mem, n->job.mem->virt_addr, nbytes };
 	return 0;
 }
 
@@ -181,7 +180,7 @@ npu_view(struct npu *n, const struct npu_mem *m, uint64_t offset,
 		    " bytes: IOMMU domain %d is full, or this library's "
 		    "memory has no descriptors; install " RKNN_LIBRARY
 		    " 2.3.2", n->session, nbytes, n->domain);
-	*ret = (struct npu_mem){ n->job.mem, m->host + offset, nbytes, 1 };
+	*ret = (struct npu_mem){ n->job.mem, m->host + offset, nbytes };
 	return 0;
 }
 
@@ -448,13 +447,12 @@ open_owner(struct npu *n, struct err *reterr)
 	if ((rc = create(n, 0, &n->owner, reterr)) < 0)
 		return rc;
 	n->job = (struct npu_job){ .n = n };
-	if ((rc = npu_do(n, 0, do_measure, &n->job, reterr)) < 0)
-		return rc;
-	return 0;
+	return npu_do(n, 0, do_measure, &n->job, reterr);
 }
 
 int
-npu_open(const struct device_conf *dc, struct npu_memo *memo, struct npu **ret, struct err *reterr)
+npu_open(const struct device_conf *dc, struct npu_memo *memo,
+    struct npu **ret, struct err *reterr)
 {
 	/* Another folder stands in for / in tests. */
 	const char *root = secure_getenv("STRADDLE_RKNPU_ROOT");

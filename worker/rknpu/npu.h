@@ -23,7 +23,6 @@ struct npu_mem {
 	struct rknn_tensor_mem *mem;	/* NULL = none */
 	uint8_t *host;
 	uint64_t nbytes;
-	int is_view;
 };
 
 /* A context of one core, with native layouts. */
@@ -74,8 +73,8 @@ struct npu {
 };
 
 /* Load the library, find chip, driver and release, and make threads and one
- * small context; calls are noted in memo.  Charges nothing.  -ENOENT, -ENODEV: what is missing, and what
- * to do. */
+ * small context; calls are noted in memo.  Charges nothing.  -ENOENT, -ENODEV:
+ * the message says what is missing, and what to do. */
 int npu_open(const struct device_conf *dc, struct npu_memo *memo,
     struct npu **ret, struct err *reterr);
 /* Free what is left; accepts NULL. */

@@ -263,15 +263,13 @@ void
 product_close(struct npu_work *work, struct product *p)
 {
 	unsigned i, j;
-	struct slice *s;
 
 	if (p == NULL || calls_are_lost(work->n->calls))
 		return;
 	for (i = 0; p->part != NULL && i < p->nparts; i++) {
-		for (j = 0; p->part[i].slice != NULL && j < p->cut.nslices; j++) {
-			s = &p->part[i].slice[j];
-			npu_free(work->n, &s->b);
-		}
+		for (j = 0; p->part[i].slice != NULL && j < p->cut.nslices;
+		    j++)
+			npu_free(work->n, &p->part[i].slice[j].b);
 		free(p->part[i].slice);
 	}
 	free(p->part);
@@ -331,7 +329,6 @@ product_put(struct npu_work *work, const struct product *p, unsigned class,
 {
 	struct put q = { work, p, class, rows, rows->n > 1 ? par :
 	    &par_alone };
-
 	const struct slice *s = &p->part[0].slice[0];
 	int rc;
 

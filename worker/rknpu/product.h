@@ -42,13 +42,13 @@ struct npu_work {
 
 struct product;
 
-/* What cuts of a product depend on. */
+/* The numbers that the cut of a product depends on. */
 struct npu_chip npu_chip(const struct npu *n);
 /* The form of a chip's native B of 8 bits. */
 struct npu_form npu_form_of(const struct rknpu_soc *soc);
 
-int npu_work_open(struct npu *n, const struct npu_sizes *sizes, struct npu_work *ret,
-    struct err *reterr);
+int npu_work_open(struct npu *n, const struct npu_sizes *sizes,
+    struct npu_work *ret, struct err *reterr);
 void npu_work_close(struct npu_work *w);	/* accepts zeros */
 
 /* Cut the packed matrix w, whose planes lie in mem at its start.  1: prepared;

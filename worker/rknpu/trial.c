@@ -191,7 +191,7 @@ npu_time_host(const struct npu_time *t, uint32_t nrows)
 	return time_of(t->host_ns, t->trial_rows, nrows);
 }
 
-/* Of one product, of at most NPU_MOST_ROWS. */
+/* The time of one product, of at most NPU_MOST_ROWS. */
 static uint64_t
 time_of_one(const struct npu_time *t, uint32_t nrows)
 {

@@ -11,7 +11,7 @@
 struct npu_time {
 	uint32_t n, k, type;
 	uint32_t trial_rows;
-	/* Of 1 row and of trial_rows, at most those of the class. */
+	/* Times of 1 row and of trial_rows, at most those of the class. */
 	uint64_t npu_ns[NPU_CLASSES][2];
 	uint64_t host_ns[2];		/* of 1 row and of trial_rows */
 };

@@ -86,9 +86,9 @@ probe_device(struct chan *c, const struct device_ops *dev,
 	if ((rc = dev->probe(dc, &p, reterr)) < 0)
 		return rc;
 	wt.open_bytes = p.open_bytes != 0 ? p.open_bytes : dev->open_bytes;
-	wt.npu_cores = p.npu_cores;
-	wt.npu_segment = p.npu_segment;
-	wt.npu_context_bytes = p.npu_context_bytes;
+	wt.npu_cores = p.npu.ncores;
+	wt.npu_segment = p.npu.segment;
+	wt.npu_context_bytes = p.npu.context_bytes;
 	/* First the reason why there is none, which has no valid traits. */
 	memset(&wl, 0, sizeof(wl));
 	strlcpy(wl.name, "found", sizeof(wl.name));
