@@ -133,7 +133,16 @@ copied_rows_bytes(uint32_t batch_rows, uint32_t n_embd, uint32_t head_rows,
 
 enum {
 	STATUS_PASSES = 13,	/* classes of rows: 1, 2, 3-4, ... 2049-4096 */
-	DEVICE_MEMO_BYTES = 256
+	DEVICE_MEMO_BYTES = 256,
+	DEVICE_CHOICE_BYTES = 128
+};
+
+/* What a device chose when it was probed.  Every worker of every session on it is
+ * given the same, so that neither the split nor a restart changes a bit. */
+struct device_choice {
+	uint32_t is_made;		/* 0 = it was not probed */
+	uint32_t layout;		/* enum weight_layout */
+	uint8_t of_device[DEVICE_CHOICE_BYTES];	/* in its own format */
 };
 
 struct stage_status {

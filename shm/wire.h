@@ -37,9 +37,10 @@
 #define SHM_WIRE_H
 
 #include "config/base.h"
+#include "layout.h"
 #include "mem.h"
 
-#define WIRE_VERSION	9u
+#define WIRE_VERSION	10u
 
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
@@ -77,6 +78,7 @@ struct wire_start {
 	uint32_t strict;
 	uint64_t cap_bytes;
 	uint64_t planned[MEM_NTAGS];	/* bytes by tag, from the plan */
+	struct device_choice choice;	/* of the plan */
 };
 
 /* fds: none.  No part of the model follows before it. */
@@ -192,10 +194,11 @@ struct wire_placed {
 
 /* The traits of a kind of device that the plan needs (worker/device.h). */
 struct wire_traits {
-	uint32_t layout;	/* enum weight_layout */
+	struct device_choice choice;
 	uint32_t copies_rows;	/* 1 = allocates copied_rows_bytes() */
 	uint64_t open_bytes;	/* charged when it is opened */
 	/* As in struct device_probe. */
+	uint32_t pad;
 	uint32_t npu_cores, npu_segment;
 	uint64_t npu_context_bytes;
 };

@@ -32,7 +32,7 @@
 #include "shm/layout.h"
 #include "shm/mem.h"
 
-#define DEVICE_VERSION	5u
+#define DEVICE_VERSION	6u
 
 /* A limit of the device: queried or measured, never a constant. */
 struct device_limit {
@@ -61,6 +61,9 @@ struct device_probe {
 	uint64_t open_bytes;	/* as in struct device_ops, on this machine;
 				 * 0 = the kind's */
 	struct npu_chip npu;	/* with LAYOUT_RKNPU */
+	/* The layout of weights, where it is not the kind's, and whatever else
+	 * must be the same in all sessions; is_made = 0: nothing. */
+	struct device_choice choice;
 };
 
 /* Append a limit; known = 0: value is ignored.  Keeps the pointer name. */
@@ -84,6 +87,10 @@ struct device_conf {
 	const uint64_t *cpus;		/* [MAX_CPUS / 64] its cores, a bit each;
 					 * NULL = any */
 	struct mem_ledger *ledger;	/* every allocation is charged to it */
+	int strict;			/* an operation of the device that runs
+					 * on the host is an error */
+	/* Of the probe; with is_made = 0 it found nothing to choose. */
+	struct device_choice choice;
 	int own_cores;			/* each thread has a core that no other
 					 * session uses */
 	/* Notes for the next worker of this session, should this one be lost:
@@ -131,6 +138,8 @@ struct device_account {
 	uint64_t mapped_bytes;	/* the session's buffers, mapped once more */
 	uint64_t calls;		/* spans run */
 	uint64_t ns;		/* their time, from run to the end of sync */
+	uint32_t host_ops;	/* operations that it supports, and runs on the
+				 * host after all */
 };
 
 struct device_ops {
@@ -138,7 +147,8 @@ struct device_ops {
 	const char *kind;	/* "cpu" */
 
 	/* Traits of the kind, known before it is opened.  The coordinator asks
-	 * a short-lived worker for them (WIRE_TRAITS). */
+	 * a short-lived worker for them (WIRE_TRAITS).  A probe may choose
+	 * another layout. */
 	enum weight_layout layout;
 	int copies_rows;	/* it cannot see the rings: prepare allocates
 				 * copied_rows_bytes() of MEM_COMPUTE */
@@ -194,9 +204,10 @@ struct device_ops {
 	/* Optional: memory and calls of an out-of-process device. */
 	void (*account)(const struct device *d, struct device_account *ret);
 
-	/* Optional: say where an op that the device runs is really computed, if
-	 * that depends on the number of rows, and why: with what is measured now.
-	 * After open; nothing else follows but more of these, and close. */
+	/* Optional: say where an op that the device supports is really computed,
+	 * and why: with what is measured now.  Returns 1 if it is the host for
+	 * any number of rows.  After open; nothing else follows but more of
+	 * these, and close. */
 	int (*explain)(struct device *d, const struct program *p,
 	    const struct op *op, char ret[REASON_LEN], struct err *reterr);
 
@@ -215,7 +226,7 @@ struct device_ops {
 
 /* Every kind of device in this build: device_cpu is worker/cpu's table, and so
  * on.  A new device adds its word here, and a row to config/devices.c. */
-#define DEVICE_KINDS(X)	X(cpu) X(hexagon) X(rknpu) X(null)
+#define DEVICE_KINDS(X)	X(cpu) X(hexagon) X(rknpu) X(ascend) X(null)
 
 #define DEVICE_DECLARE(kind)	extern const struct device_ops device_##kind;
 DEVICE_KINDS(DEVICE_DECLARE)

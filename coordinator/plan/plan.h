@@ -10,6 +10,7 @@
 #include "kernels/rknpu/work.h"
 #include "layers/model.h"
 #include "layers/program.h"
+#include "shm/layout.h"
 #include "shm/mem.h"
 
 /* Units are the model's: the embedding, two sublayers for each layer
@@ -81,6 +82,7 @@ struct plan_limits {
 	uint64_t emulator_bytes;	/* before it maps a session's buffers */
 	uint64_t emulator_file_bytes;	/* page cache of its program */
 	enum weight_layout layout;
+	struct device_choice choice;	/* given to its workers as it is */
 	int copies_rows;		/* rows pass through a buffer of the
 					 * device: copied_rows_bytes() */
 	uint64_t open_bytes;		/* charged when it is opened */

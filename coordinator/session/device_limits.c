@@ -70,15 +70,17 @@ store_traits(const struct session_conf *sc, const struct chan_msg *m,
 
 	if (m->nbytes == sizeof(wt))
 		memcpy(&wt, m->buf, sizeof(wt));
-	if (m->nbytes != sizeof(wt) || wt.layout >= LAYOUT_NTYPES ||
+	if (m->nbytes != sizeof(wt) || wt.choice.layout >= LAYOUT_NTYPES ||
 	    wt.copies_rows > 1 || wt.open_bytes > MAX_OPEN_BYTES ||
-	    (wt.layout == LAYOUT_RKNPU && (wt.npu_cores < 1 ||
+	    (wt.choice.layout == LAYOUT_RKNPU && (wt.npu_cores < 1 ||
 	    wt.npu_cores > NPU_CORES || wt.npu_segment < NPU_ALIGN ||
 	    wt.npu_context_bytes > MAX_OPEN_BYTES)))
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
 		    "worker sent malformed traits of device %s: %u bytes, "
-		    "layout %u", sc->name, sc->device, m->nbytes, wt.layout);
-	ret->layout = wt.layout;
+		    "layout %u", sc->name, sc->device, m->nbytes,
+		    wt.choice.layout);
+	ret->layout = wt.choice.layout;
+	ret->choice = wt.choice;
 	ret->copies_rows = (int)wt.copies_rows;
 	ret->open_bytes = wt.open_bytes;
 	ret->npu = (struct npu_chip){ wt.npu_cores, wt.npu_segment,

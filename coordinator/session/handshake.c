@@ -41,6 +41,8 @@ send_start(struct session *s, const struct conf *c, struct err *reterr)
 	strlcpy(ws.port, ps->conf->port, sizeof(ws.port));
 	memcpy(ws.cpus, ps->cores.bits, sizeof(ws.cpus));
 	memcpy(ws.planned, ps->bytes, sizeof(ws.planned));
+	if (ps->limits != NULL)
+		ws.choice = ps->limits->choice;
 	return session_send(s, WIRE_START, &ws, sizeof(ws), &s->status_map.fd,
 	    1, reterr);
 }

@@ -96,6 +96,7 @@ order_load(struct worker *w, struct err *reterr)
 {
 	struct wire_ready r = { 0 };
 	struct load_stats st = { 0 };
+	struct device_account account;
 	int rc;
 
 	if (!order_model_is_complete(w) || !do_rings_fit(w) ||
@@ -129,8 +130,10 @@ order_load(struct worker *w, struct err *reterr)
 	r.load_path = st.path;
 	r.direct = (uint32_t)st.direct;
 	r.registered = (uint32_t)st.registered;
-	r.device_ops = stage_placement(w->stage)->device_ops;
-	r.cpu_ops = stage_placement(w->stage)->cpu_ops;
+	account = stage_account(w->stage);
+	r.device_ops = stage_placement(w->stage)->device_ops -
+	    account.host_ops;
+	r.cpu_ops = stage_placement(w->stage)->cpu_ops + account.host_ops;
 	team_meet(w, team_confine_further);
 	memcpy(r.confined, w->team->confined, sizeof(r.confined));
 	return report(&w->chan, WIRE_READY, &r, sizeof(r), reterr);

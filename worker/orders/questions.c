@@ -33,7 +33,8 @@ order_stats(struct worker *w, struct err *reterr)
 	return report(&w->chan, WIRE_STATS, &st, sizeof(st), reterr);
 }
 
-/* Operations of the device whose place depends on the rows. */
+/* Ask the device about its operations: their place may depend on the rows, or be
+ * the host's. */
 static int
 explain_rows(struct worker *w, const struct program *p, struct placement *pl,
     struct err *reterr)
@@ -43,11 +44,13 @@ explain_rows(struct worker *w, const struct program *p, struct placement *pl,
 
 	if (w->sc.opened == NULL || w->sc.dev->explain == NULL)
 		return 0;
-	for (i = 0; i < p->nops && rc == 0; i++)
-		if (pl->op[i].on_device)
+	for (i = 0; i < p->nops && rc >= 0; i++)
+		if (pl->op[i].on_device) {
 			rc = w->sc.dev->explain(w->sc.opened, p, &p->op[i],
 			    pl->op[i].reason, reterr);
-	return rc;
+			pl->op[i].on_device = rc == 0;
+		}
+	return MIN(rc, 0);
 }
 
 int

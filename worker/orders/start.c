@@ -108,7 +108,8 @@ order_start(struct worker *w, struct err *reterr)
 	log_init_thread(ws->name, ws->verbose);
 	memcpy(pc.cpus.bits, ws->cpus, sizeof(ws->cpus));
 	if (ws->threads < 1 || ws->threads > MAX_CPUS ||
-	    cpuset_count(&pc.cpus) == 0)
+	    cpuset_count(&pc.cpus) == 0 ||
+	    ws->choice.layout >= LAYOUT_NTYPES)
 		return order_refuse(w, reterr);
 	if ((rc = device_find(ws->device, &w->sc.dev, reterr)) < 0 ||
 	    (rc = place_self(ws, reterr)) < 0)
@@ -127,7 +128,8 @@ order_start(struct worker *w, struct err *reterr)
 	w->sc.ledger = &w->ledger;
 	kernels_init(&w->kernels, cpu_flags() |
 	    (ws->threads == 1 ? CPU_SINGLE_THREAD : 0));
-	kernels_set_layout(&w->kernels, w->sc.dev->layout);
+	kernels_set_layout(&w->kernels, ws->choice.is_made ?
+	    ws->choice.layout : w->sc.dev->layout);
 	w->sc.kernels = &w->kernels;
 	when = when_pinned(w);
 	pc.nthreads = ws->threads;

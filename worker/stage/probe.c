@@ -76,7 +76,7 @@ int
 probe_device(struct chan *c, const struct device_ops *dev,
     const struct device_conf *dc, struct err *reterr)
 {
-	struct wire_traits wt = { .layout = dev->layout,
+	struct wire_traits wt = {
 	    .copies_rows = (uint32_t)dev->copies_rows };
 	struct device_probe p;
 	struct wire_limit wl;
@@ -85,6 +85,9 @@ probe_device(struct chan *c, const struct device_ops *dev,
 
 	if ((rc = dev->probe(dc, &p, reterr)) < 0)
 		return rc;
+	wt.choice = p.choice;
+	if (!p.choice.is_made)
+		wt.choice.layout = dev->layout;
 	wt.open_bytes = p.open_bytes != 0 ? p.open_bytes : dev->open_bytes;
 	wt.npu_cores = p.npu.ncores;
 	wt.npu_segment = p.npu.segment;

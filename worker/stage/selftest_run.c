@@ -36,7 +36,8 @@ set_up_side(struct selftest *t, struct selftest_side *s,
 		kernels_init_ref(&s->k);
 	else
 		kernels_init(&s->k, cpu_flags());
-	kernels_set_layout(&s->k, ops->layout);
+	kernels_set_layout(&s->k, dc->choice.is_made ? dc->choice.layout :
+	    ops->layout);
 	return stage_explain(&s->sc, &s->pl, &s->p, &s->ws, reterr);
 }
 

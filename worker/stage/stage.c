@@ -62,6 +62,8 @@ stage_device_conf(const struct stage_conf *sc)
 		.port = sc->start.port,
 		.domain_bytes = sc->start.domain_bytes,
 		.iommu_domain = sc->start.iommu_domain,
+		.strict = sc->start.strict != 0,
+		.choice = sc->start.choice,
 		.par = sc->par,
 		.cpus = sc->start.cpus,
 		.ledger = sc->ledger,
