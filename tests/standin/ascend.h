@@ -48,6 +48,8 @@ EXPORT int ascend_injected_task(const char *op);
 
 /* Set the thread's message and return code. */
 EXPORT PRINTF_LIKE(2, 3) int ascend_fail(int code, const char *fmt, ...);
+/* Report the counters, with the lock: they have changed. */
+EXPORT void ascend_report(void);
 /* Count a misuse.  With the lock. */
 EXPORT PRINTF_LIKE(1, 2) void ascend_misused(const char *fmt, ...);
 /* End the process, as the library may. */

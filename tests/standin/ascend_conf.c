@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,10 +24,14 @@ enum { MAX_FAULTS = 16 };
 static struct fault faults[MAX_FAULTS];
 static unsigned nfaults;
 static int once_fd = -1, report_fd = -1;
+enum { REPORT_BYTES = 384 };		/* of a line */
+static off_t report_at;
 static char missing[1024], zero[256], wrong[256];
 
 pthread_mutex_t ascend_lock = PTHREAD_MUTEX_INITIALIZER;
 struct ascend_standin_counts ascend_counts;
+
+static void open_report(const char *path);
 
 static struct switches sw;
 static pthread_once_t read_once = PTHREAD_ONCE_INIT;
@@ -82,6 +87,7 @@ ascend_misused(const char *fmt, ...)
 	if (ascend_counts.misuses++ == 0)
 		memcpy(ascend_counts.first_misuse, text, sizeof(text));
 	fprintf(stderr, "stand-in for libascendcl.so: misuse: %s\n", text);
+	ascend_report();
 }
 
 /* --- the value of a switch --- */
@@ -224,7 +230,7 @@ read_switch(const char *name, char *value)
 	else if (strcmp(name, "once") == 0)
 		once_fd = open_file(value, 0);
 	else if (strcmp(name, "report") == 0)
-		report_fd = open_file(value, O_APPEND);
+		open_report(value);
 	else if (!read_number(name, value))
 		bad_switch(name, value);
 }
@@ -469,18 +475,45 @@ ascend_standin_counts(struct ascend_standin_counts *ret)
 	pthread_mutex_unlock(&ascend_lock);
 }
 
-__attribute__((destructor)) static void
-report(void)
+/* Write this process's line again, with the lock.  A worker is killed in the end,
+ * and a confined one may write, but not at an offset. */
+void
+ascend_report(void)
 {
 	const struct ascend_standin_counts *c = &ascend_counts;
+	char line[REPORT_BYTES + 1];
+	int n;
 
+	if (report_fd < 0)
+		return;
 	count_handles();
-	if (report_fd >= 0)
-		dprintf(report_fd, "pid %d: %ju tasks, %ju products, %ju "
-		    "bytes at most; at exit %u blocks, %u tensors, %u "
-		    "executors, %u streams; %u misuses%s%s\n", (int)getpid(),
-		    (uintmax_t)c->tasks, (uintmax_t)c->products,
-		    (uintmax_t)c->peak_bytes, c->blocks, c->tensors,
-		    c->executors, c->streams, c->misuses,
-		    c->misuses != 0 ? ": " : "", c->first_misuse);
+	n = snprintf(line, sizeof(line), "pid %d: device %ju, host %ju, at "
+	    "most %ju bytes; %u blocks, %u tensors, %u executors, %u streams; "
+	    "%ju tasks, %ju products; %u misuses%s%s", (int)getpid(),
+	    (uintmax_t)c->device_bytes, (uintmax_t)c->host_bytes,
+	    (uintmax_t)c->peak_bytes, c->blocks, c->tensors, c->executors,
+	    c->streams, (uintmax_t)c->tasks, (uintmax_t)c->products,
+	    c->misuses, c->misuses != 0 ? ": " : "", c->first_misuse);
+	memset(line + n, ' ', sizeof(line) - (size_t)n);
+	line[REPORT_BYTES - 1] = '\n';
+	if (lseek(report_fd, report_at, SEEK_SET) != report_at ||
+	    write(report_fd, line, REPORT_BYTES) != REPORT_BYTES)
+		perror("stand-in for libascendcl.so: report");
+}
+
+/* This process's line is the file's next one. */
+static void
+open_report(const char *path)
+{
+	report_fd = open_file(path, 0);
+	flock(report_fd, LOCK_EX);
+	report_at = lseek(report_fd, 0, SEEK_END);
+	ascend_report();
+	flock(report_fd, LOCK_UN);
+}
+
+__attribute__((destructor)) static void
+report_end(void)
+{
+	ascend_report();
 }

@@ -129,6 +129,7 @@ drop_block(struct block *b)
 	ascend_counts.asked_bytes -= b->asked;
 	ascend_counts.device_bytes -= b->device;
 	ascend_counts.blocks -= !b->is_reserved;
+	ascend_report();
 	if (!b->is_reserved)
 		memset(shadow + b->at, POISON, b->nbytes);
 	nblocks--;
@@ -218,6 +219,7 @@ allocate(void **p, uint64_t asked, uint64_t device, int is_host)
 	b->device = device;
 	b->is_host = is_host;
 	ascend_counts.blocks++;
+	ascend_report();
 	memset(shadow + b->at, POISON, b->nbytes);
 	*p = base + b->user;
 	pthread_mutex_unlock(&ascend_lock);
@@ -285,6 +287,7 @@ aclrtMallocHost(void **p, size_t nbytes)
 	ascend_counts.host_bytes += nbytes;
 	ascend_counts.blocks++;
 	ascend_counts.allocations++;
+	ascend_report();
 	pthread_mutex_unlock(&ascend_lock);
 	*p = q;
 	return ACL_SUCCESS;
@@ -303,6 +306,7 @@ free_pinned(void *p)
 	else {
 		ascend_counts.host_bytes -= pinned[i].nbytes;
 		ascend_counts.blocks--;
+		ascend_report();
 		pinned[i] = pinned[--npinned];
 		i = UINT32_MAX;
 	}
@@ -556,6 +560,7 @@ OPTIONAL(aclrtMallocPhysical, void **handle, size_t nbytes,
 			ascend_fatal("no memory");
 		ph->nbytes = nbytes;
 		ascend_counts.blocks++;
+		ascend_report();
 		*handle = ascend_new_handle(HANDLE_PHYSICAL, ph);
 	}
 	pthread_mutex_unlock(&ascend_lock);
@@ -576,6 +581,7 @@ OPTIONAL(aclrtFreePhysical, void *handle)
 		ascend_counts.asked_bytes -= ph->nbytes;
 		ascend_counts.device_bytes -= ph->nbytes;
 		ascend_counts.blocks--;
+		ascend_report();
 	}
 	pthread_mutex_unlock(&ascend_lock);
 	free(ph);

@@ -220,6 +220,7 @@ run_one(struct stream *s)
 	s->busy = 0;
 	pthread_mutex_lock(&ascend_lock);
 	ascend_counts.tasks++;
+	ascend_report();
 	pthread_mutex_unlock(&ascend_lock);
 	if (rc != 0)
 		note_failure(s, &t, rc);

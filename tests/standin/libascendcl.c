@@ -44,7 +44,7 @@
  *	hang=CALL@N	it never returns; hang=OP@N: the task never ends
  *	abort=CALL@N	it ends the process
  *	once=FILE	faults are injected once in all processes that name FILE
- *	report=FILE	the counters are appended to it at exit
+ *	report=FILE	each process has a line there with its counters
  *
  * A task that hangs ends at the timeout of aclrtSetOpExecuteTimeOut(), if that is
  * set.  Nobody has reported the codes of misuse: they are strict guesses. */
