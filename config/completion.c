@@ -154,7 +154,8 @@ print_bash(FILE *fp)
 	print_bash_case(VALUE_MODEL, "_straddle_files '" MODEL_FILES
 	    "' \"$cur\"", fp);
 	print_bash_case(VALUE_CONF, "_straddle_files '*.conf' \"$cur\"", fp);
-	print_bash_case(VALUE_DEVICE, "_straddle_words \"cpu hexagon rknpu null\" "
+	print_bash_case(VALUE_DEVICE, "_straddle_words \"cpu hexagon rknpu "
+	    "ascend null\" "
 	    "\"$cur\"", fp);
 	print_bash_pattern(VALUE_KV_TYPE, fp);
 	fputs(")\n\t\t_straddle_words \"", fp);
@@ -218,7 +219,7 @@ print_zsh_value(const struct setting *s, FILE *fp)
 		fputc(')', fp);
 		break;
 	case VALUE_DEVICE:
-		fputs("(cpu hexagon rknpu null)", fp);
+		fputs("(cpu hexagon rknpu ascend null)", fp);
 		break;
 	case VALUE_NONE:
 	case VALUE_FREE:

@@ -2,6 +2,7 @@
 #include "devices.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base.h"
@@ -22,6 +23,8 @@ struct kind {
 		const char *name;
 		int sized;		/* its domain's size can be set */
 	} port[MAX_PORTS];		/* ways to reach it; NULL ends */
+	unsigned numbers;		/* instead: ports are the numbers of so
+					 * many devices */
 };
 
 static const struct kind kinds[] = {
@@ -29,7 +32,9 @@ static const struct kind kinds[] = {
 	{ .name = "hexagon", .port = { { "emulated", 1 }, { "fastrpc", 0 } },
 	    .rights = DEVICE_RIGHT_EMULATOR | DEVICE_RIGHT_DSP,
 	    .needs_process = 1 },
-	{ .name = "ascend" },
+	/* Operations that fall back run on the session's cores. */
+	{ .name = "ascend", .rights = DEVICE_RIGHT_ASCEND, .cores = "big",
+	    .numbers = 64, .needs_process = 1 },
 	/* The rest of a layer runs on the session's cores, and the slowest one
 	 * decides. */
 	{ .name = "rknpu", .rights = DEVICE_RIGHT_NPU, .cores = "big",
@@ -46,6 +51,8 @@ static const struct device_right rights[] = {
 	    "on the node that it holds" },
 	{ DEVICE_RIGHT_NPU, "npu", "make memory for the NPU and speak to it "
 	    "on the node that it holds" },
+	{ DEVICE_RIGHT_ASCEND, "ascend", "speak to the processor on the nodes "
+	    "that it holds" },
 };
 
 static const struct kind *
@@ -127,13 +134,26 @@ device_right(unsigned i)
 	return i < NITEMS(rights) ? &rights[i] : NULL;
 }
 
+/* Is a port the number of one of k's devices? */
+static int
+has_number(const struct kind *k, const char *port)
+{
+	const size_t len = strlen(port);
+
+	return k->numbers > 0 && len >= 1 && len <= 2 &&
+	    strspn(port, "0123456789") == len && (len == 1 ||
+	    port[0] != '0') && (unsigned)atoi(port) < k->numbers;
+}
+
 int
 device_check_port(const char *port, struct err *reterr)
 {
 	char names[128] = "";
 	unsigned i, j;
 
-	for (i = 0; i < NITEMS(kinds); i++)
+	for (i = 0; i < NITEMS(kinds); i++) {
+		if (has_number(&kinds[i], port))
+			return 0;
 		for (j = 0; j < MAX_PORTS && kinds[i].port[j].name != NULL;
 		    j++) {
 			if (strcmp(kinds[i].port[j].name, port) == 0)
@@ -141,6 +161,10 @@ device_check_port(const char *port, struct err *reterr)
 			words_add(names, sizeof(names), " or ", "%s",
 			    kinds[i].port[j].name);
 		}
+		if (kinds[i].numbers > 0)
+			words_add(names, sizeof(names), " or ", "the number "
+			    "of a device of kind %s", kinds[i].name);
+	}
 	return err_set(reterr, ERR_USAGE, -EINVAL, "'%.64s' is not a port: "
 	    "write %s, or omit it to use the first one available", port,
 	    names);
@@ -153,6 +177,8 @@ has_port(const struct kind *k, const char *name, int must_size)
 {
 	unsigned i;
 
+	if (!must_size && has_number(k, name))
+		return 1;
 	for (i = 0; i < MAX_PORTS && k->port[i].name != NULL; i++)
 		if ((*name == '\0' || strcmp(k->port[i].name, name) == 0) &&
 		    (!must_size || k->port[i].sized))

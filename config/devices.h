@@ -39,7 +39,8 @@ int device_has_no_limits(const char *kind);
 /* Rights that a confined worker keeps for its device;
  * worker/confine/calls.c has the system calls of each right. */
 enum {
-	DEVICE_RIGHT_EMULATOR = 1, DEVICE_RIGHT_DSP = 2, DEVICE_RIGHT_NPU = 4
+	DEVICE_RIGHT_EMULATOR = 1, DEVICE_RIGHT_DSP = 2, DEVICE_RIGHT_NPU = 4,
+	DEVICE_RIGHT_ASCEND = 8
 };
 
 struct device_right {

@@ -233,8 +233,9 @@ static const struct setting settings[] = {
 	{ OPT(ALL, 's', NULL, "SPEC"), SPECIAL,
 	  .help = "one session; repeatable; replaces the sessions of the "
 	    "file: [NAME=]DEVICE{session}\n4*DEVICE,... makes four equal "
-	    "ones.\nDEVICE is cpu, hexagon, rknpu, or null (for tests); port "
-	    "and domain are for hexagon, iommu_domain is for rknpu. Sessions "
+	    "ones.\nDEVICE is cpu, hexagon, rknpu, ascend, or null (for tests); "
+	    "port and domain are for hexagon (port also for ascend: the "
+	    "device's number), iommu_domain is for rknpu. Sessions "
 	    "with the same process share one worker. LIST is 0-3,6 or big or "
 	    "little; SIZE is 3.5GiB or 512MiB" },
 	{ TOP("context"), OPT(ALL, 0, "ctx", "N"),

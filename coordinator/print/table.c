@@ -36,13 +36,18 @@ format_units(const struct plan_session *ps, char *buf, size_t len)
 	return buf;
 }
 
-/* Per batch: messages to an out-of-process device, and where the time went. */
+/* Per batch: messages to an out-of-process device, and where the time went.  Or
+ * that the device computes nothing. */
 static void
 print_device(FILE *fp, const struct session *s)
 {
 	const struct wire_stats *st = &s->stats;
 	double n = (double)st->batches, ns = (double)st->device_ns;
 
+	if (s->ready.device_ops == 0 && s->ready.cpu_ops > 0)
+		fprintf(fp, "%s: 0 operations on %s, %u on the CPU: "
+		    "straddle explain says why\n", s->name,
+		    s->plan->conf->device, s->ready.cpu_ops);
 	if (st->device_calls == 0 || st->batches == 0)
 		return;
 	fprintf(fp, "%s: %u operations on %s, %u on the CPU; per batch: %.1f "

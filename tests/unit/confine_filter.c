@@ -154,6 +154,8 @@ static const struct mode {
 	{ CONFINE_AFTER_LOAD, DEVICE_RIGHT_EMULATOR | DEVICE_RIGHT_DSP },
 	{ CONFINE_BEFORE_LOAD, DEVICE_RIGHT_NPU },
 	{ CONFINE_AFTER_LOAD, DEVICE_RIGHT_NPU },
+	{ CONFINE_BEFORE_LOAD, DEVICE_RIGHT_ASCEND },
+	{ CONFINE_AFTER_LOAD, DEVICE_RIGHT_ASCEND },
 	{ CONFINE_BEFORE_LOAD, CONFINE_RIGHT_OUTPUT },
 	{ CONFINE_AFTER_LOAD, CONFINE_RIGHT_OUTPUT },
 };
@@ -259,6 +261,9 @@ static const struct call {
 	    DEVICE_RIGHT_NPU },
 	{ SYS_ftruncate, NEVER_DENIED, { 0 }, { 0 }, LOADING,
 	    DEVICE_RIGHT_NPU },
+	/* Capital letters without 'T', which is a terminal's. */
+	{ SYS_ioctl, 1, { 'M' << 8, 0xc0105500u | 3, 'D' << 8 }, { 0x5412,
+	    0x5413, 0x8901, 'M' }, ALWAYS, DEVICE_RIGHT_ASCEND },
 	{ SYS_pwrite64, 0, { CONFINE_OUTPUT_FD }, { 0, CHAN_FD,
 	    CONFINE_OUTPUT_FD + 1, UINT32_MAX }, ALWAYS,
 	    CONFINE_RIGHT_OUTPUT },
@@ -295,6 +300,10 @@ may_call(const struct mode *m, long nr, uint32_t value)
 			continue;
 		if (c->at == NEVER_DENIED)
 			return 1;
+		/* Of a type that is a capital letter, but for a terminal's. */
+		if (c->right == DEVICE_RIGHT_ASCEND)
+			return (value >> 8 & 0xe0) == 0x40 &&
+			    (value >> 8 & 0xff) != 'T';
 		for (i = 0; value_of(c->good, NITEMS(c->good), i, &good); i++)
 			if (value == (nr == SYS_tgkill ? (uint32_t)getpid() :
 			    good))

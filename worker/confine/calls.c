@@ -37,6 +37,10 @@ enum arg_rule {
 	DMA_HEAP,	/* of DMA heaps, type 'H' */
 	DRM,		/* of a DRM node, type 'd' */
 	DMA_BUF,	/* of a DMA buffer, type 'b' */
+	/* Of the nodes of an Ascend processor, whose types are capital letters:
+	 * from '@' to '_' without 'T', the terminal's.  One rule for each bit in
+	 * which a type differs from 'T'. */
+	DAVINCI_1, DAVINCI_2, DAVINCI_4, DAVINCI_8, DAVINCI_16,
 	ADD_FILTER,	/* first argument: SECCOMP_SET_MODE_FILTER */
 	/* Second argument: what a ring may still be told. */
 	RING_BUFFERS, RING_FILES, RING_ENABLE
@@ -151,6 +155,14 @@ static const struct {
 	{ DEVICE_RIGHT_NPU, 1, { SCMP_SYS(memfd_create), ANY } },
 	{ DEVICE_RIGHT_NPU, 1, { SCMP_SYS(ftruncate), ANY } },
 
+	/* CANN talks to the processor on nodes that it holds open; no other
+	 * descriptor is a device.  Untested on silicon. */
+	{ DEVICE_RIGHT_ASCEND, 0, { SCMP_SYS(ioctl), DAVINCI_1 } },
+	{ DEVICE_RIGHT_ASCEND, 0, { SCMP_SYS(ioctl), DAVINCI_2 } },
+	{ DEVICE_RIGHT_ASCEND, 0, { SCMP_SYS(ioctl), DAVINCI_4 } },
+	{ DEVICE_RIGHT_ASCEND, 0, { SCMP_SYS(ioctl), DAVINCI_8 } },
+	{ DEVICE_RIGHT_ASCEND, 0, { SCMP_SYS(ioctl), DAVINCI_16 } },
+
 	/* The converter writes its output, whose size is reserved, and no other
 	 * file: those of the model came read-only. */
 	{ CONFINE_RIGHT_OUTPUT, 0, { SCMP_SYS(pwrite64), ON_OUTPUT } },
@@ -169,6 +181,7 @@ static int
 allow_on(scmp_filter_ctx ctx, const struct permission *p, int channel)
 {
 	struct scmp_arg_cmp arg = { 0 };
+	unsigned bit;
 
 	switch (p->rule) {
 	case ANY:
@@ -208,6 +221,15 @@ allow_on(scmp_filter_ctx ctx, const struct permission *p, int channel)
 		break;
 	case DMA_BUF:
 		arg = masked_arg(1, 0xff00, 'b' << 8);
+		break;
+	case DAVINCI_1:
+	case DAVINCI_2:
+	case DAVINCI_4:
+	case DAVINCI_8:
+	case DAVINCI_16:
+		bit = 1u << (p->rule - DAVINCI_1);
+		arg = masked_arg(1, (0xe0 | bit) << 8,
+		    (int)((0x40 | (~(unsigned)'T' & bit)) << 8));
 		break;
 	case ADD_FILTER:
 		arg = masked_arg(0, UINT32_MAX, SECCOMP_SET_MODE_FILTER);

@@ -1,0 +1,98 @@
+#!/bin/bash
+# tests/e2e/ascend.sh - the demo model over sessions on an Ascend processor, with
+# stand-ins for CANN's libraries: a board whose operators all refuse, where the text
+# is the CPU's; missing libraries and wrong devices with the messages that a user
+# reads.  Nothing here runs on silicon.
+set -eu
+. "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
+
+STANDIN=$(dirname "$BIN")/tests/standin
+[ -e "$STANDIN/libascendcl.so" ] || e2e_skip "the stand-ins were not built"
+export LD_LIBRARY_PATH=$STANDIN STRADDLE_ASCEND STRADDLE_ASCEND_ROOT=$T/root
+
+# on SOC [SWITCH...]: the machine and its libraries from here on.
+on()
+{
+	STRADDLE_ASCEND=soc=$1,report=$T/report
+	shift
+	for switch; do STRADDLE_ASCEND=$STRADDLE_ASCEND,$switch; done
+	true >"$T/report"
+}
+
+hash_of() { sed -n 's/^hash of the last logits: //p' "$ERR"; }
+# The stand-ins count misuses, a line for each process.
+no_misuse()
+{
+	! stderr_has 'misuse' && [ -s "$T/report" ] &&
+	    ! grep -v '; 0 misuses' "$T/report"
+}
+ARGS=(run -m "$MODEL" --ctx 128 --temp 0 -p "In the beginning" -n 6)
+
+straddle "${ARGS[@]}" -s cpu
+text=$(cat "$OUT") hash=$(hash_of)
+check "the CPU generates text" test -n "$text"
+
+# check_same LABEL ARGS...: the text and the logits of the first run.
+check_same()
+{
+	local label=$1
+
+	shift
+	check_success "$label" "${ARGS[@]}" "$@"
+	check "$label: the same text" equal "$(cat "$OUT")" "$text"
+	check "$label: the same logits" equal "$(hash_of)" "$hash"
+	check "$label: the library is not misused" no_misuse
+}
+
+# --- every operator refuses: all of it on the CPU, in place, and said so ---
+
+for soc in 310B 910B; do
+	on $soc ops=none
+	check_same "$soc: nothing runs" -s ascend -s ascend
+	check "$soc: nothing runs: it says so" stderr_has \
+	    '^ascend0: 0 operations on ascend, [0-9]+ on the CPU'
+	check_success "$soc: explain" explain -m "$MODEL" -s ascend --json
+	check "$soc: every operation is on the CPU, with a reason" \
+	    "$PYTHON" - "$OUT" <<-'END'
+		import json, sys
+		ops = json.load(open(sys.argv[1]))['ops']
+		assert ops and all(x['where'] == 'cpu' for x in ops)
+		assert all(x['reason'] for x in ops)
+		END
+	check_success "$soc: devices --verify" devices --verify
+	check "$soc: every product is right" \
+	    stdout_has '^verified: [0-9]+ ok, 0 wrong'
+done
+
+# --- the library or the machine cannot do it ---
+
+NO=("${ARGS[@]}" -s ascend)
+LD_LIBRARY_PATH=
+check_refusal "no library" 1 \
+    'ascend0: no device ascend here: looked for libascendcl.so: .*CANN toolkit' \
+    "${NO[@]}"
+LD_LIBRARY_PATH=$STANDIN
+on 310B stub=1
+check_refusal "a library for linking" 1 'is a stub, .* returned 100039' \
+    "${NO[@]}"
+on 310B
+check_refusal "a device that is not there" 1 'there is no device 3: CANN finds 1' \
+    "${NO[@]},port=3"
+check_refusal "not a number" 2 "'x1' is not a port: .*number of a device" \
+    "${NO[@]},port=x1"
+on 310B fail=aclrtSetDevice:507033
+check_refusal "a device that cannot be opened" 1 \
+    'aclrtSetDevice failed with 507033, .*' "${NO[@]}"
+on 910B
+check_success "the second device" "${NO[@]},port=1"
+check_success "devices" devices --json
+check "what is missing on this machine is named" "$PYTHON" - "$OUT" <<-'END'
+	import json, sys
+	d = [x for x in json.load(open(sys.argv[1]))['devices']
+	    if x['kind'] == 'ascend'][0]
+	assert d['found'], d
+	bad = {c['what']: c['text'] for c in d['checks'] if not c['ok']}
+	assert 'davinci0' in bad['device nodes'], bad
+	assert 'set_env.sh' in bad['ASCEND_OPP_PATH'], bad
+	END
+e2e_end
