@@ -108,6 +108,9 @@ struct conf {
 	int parallel;		/* --parallel */
 	int chat;		/* run --chat */
 	char *system;		/* --system: the system message */
+	char *chat_template;	/* --chat-template: a file, or a form's name;
+				 * NULL = the model's own */
+	struct text_list template_args;	/* --template-arg: NAME=JSON */
 	int n_predict;		/* -n: tokens to generate; -1 = until the end,
 				 * or N_PREDICT_SHARE */
 	int context_shift;	/* chat --context-shift */

@@ -87,7 +87,13 @@ fail:
 int
 engine_open_tokenizer(struct engine *eng, struct err *reterr)
 {
-	return reader_tokenizer(eng->reader, &eng->vocab, reterr);
+	const struct conf *c = eng->conf;
+	int rc = reader_tokenizer(eng->reader, &eng->vocab, reterr);
+
+	if (rc == 0 && (c->cmd == CMD_CHAT || c->chat))
+		rc = form_open(c, engine_file(eng), eng->vocab, &eng->form,
+		    reterr);
+	return rc;
 }
 
 /* --- plan --- */
@@ -333,6 +339,7 @@ engine_close(struct engine *eng)
 	pipeline_close(eng->pipe);
 	sessions_close(eng->sessions);
 	model_close(eng->model);
+	form_close(eng->form);
 	reader_close(eng->reader);
 	free(eng->rows);
 	free(eng->rooms);

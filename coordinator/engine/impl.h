@@ -5,6 +5,7 @@
 
 #include "coordinator/reader/reader.h"
 #include "engine.h"
+#include "form.h"
 #include "own.h"
 #include "pipeline.h"
 
@@ -14,6 +15,8 @@ struct engine {
 	struct model *model;
 	struct tokenizer *vocab;	/* the reader's; NULL until
 					 * engine_open_tokenizer() */
+	struct form *form;		/* of conversations; NULL in runs
+					 * without any */
 	struct kernels kernels;
 	struct plan plan;
 	struct plan_room *rooms;	/* [PLAN_ROOMS], NULL without a plan */

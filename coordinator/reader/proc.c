@@ -198,13 +198,15 @@ stop_request(struct reader_proc *p)
 		proc_end(p);
 		return;
 	}
-	while ((type == READ_NOTE || type == READ_IDS) &&
+	while ((type == READ_NOTE || type == READ_IDS ||
+	    type == READ_OUTPUT) &&
 	    event_now_ns() < deadline &&
 	    chan_recv(&p->chan, p->msg, deadline) == 0) {
 		chan_msg_done(p->msg);
 		type = p->msg->type;
 	}
-	if (type != READ_ENCODED && type != READ_REFUSED)
+	if (type != READ_ENCODED && type != READ_RENDERED &&
+	    type != READ_REFUSED)
 		proc_end(p);
 }
 

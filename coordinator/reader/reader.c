@@ -37,6 +37,9 @@ enum { PARSED_FACTOR = 6 };
  * pattern splits. */
 #define BASE_BYTES	(64 * MIB)
 
+/* One that only renders: as much as a template may use, beside the rest. */
+#define BARE_BYTES	(2 * BASE_BYTES)
+
 static void
 derive_sizes(const struct conf *c, uint64_t file_bytes, uint64_t *ret_image,
     uint64_t *ret_cap)
@@ -233,7 +236,7 @@ new_reader(const struct conf *c, const struct reader_how *how,
 	int rc;
 
 	if (r == NULL)
-		return err_nomem(reterr, "the reader of %s", c->model_path);
+		return err_nomem(reterr, "the reader");
 	if ((rc = proc_init(&r->p, how->poll, reterr)) < 0) {
 		free(r);
 		return rc;
@@ -266,6 +269,25 @@ reader_open(const struct conf *c, const struct reader_how *how,
 			log_warnx("%s; another one is started", reterr->msg);
 	} while (again);
 	if (rc == 0)
+		*ret = r;
+	return rc;
+}
+
+int
+reader_open_bare(const struct conf *c, tokenizer_poll_fn *poll,
+    struct reader **ret, struct err *reterr)
+{
+	const struct reader_how how = { .poll = poll };
+	struct reader *r;
+	int rc;
+
+	if ((rc = new_reader(c, &how, &r, reterr)) < 0)
+		return rc;
+	r->p.cap_bytes = c->reader_cap_bytes != 0 ? c->reader_cap_bytes :
+	    BARE_BYTES;
+	if ((rc = proc_start(&r->p, reterr)) < 0)
+		reader_close(r);
+	else
 		*ret = r;
 	return rc;
 }
@@ -329,8 +351,8 @@ take_pieces(struct reader *r, uint64_t nbytes, struct err *reterr)
 	if ((rc = image_take(fd, nbytes, &r->pieces_map, &e)) == 0 &&
 	    (rc = pieces_open(r->pieces_map.base, nbytes, &pieces, &e)) == 0 &&
 	    (rc = check_size(r, pieces_size(pieces), &e)) == 0)
-		return tokenizer_open_with(pieces, reader_encode, r,
-		    &r->tokenizer, reterr);
+		return tokenizer_open_with(pieces, reader_encode,
+		    reader_render, r, &r->tokenizer, reterr);
 	pieces_close(pieces);
 	return fail_image(r, rc, &e, reterr);
 }
@@ -387,6 +409,8 @@ reader_revive(struct reader *r, struct err *reterr)
 
 	if (proc_runs(&r->p))
 		return 0;
+	if (r->g == NULL)
+		return proc_start(&r->p, reterr);
 	if ((rc = gguf_check_unchanged(r->g, reterr)) < 0 ||
 	    (rc = proc_start(&r->p, reterr)) < 0)
 		return rc;

@@ -13,6 +13,7 @@
 
 #include "config/conf.h"
 #include "coordinator/cap/process.h"
+#include "coordinator/text/render.h"
 #include "coordinator/text/tokenizer.h"
 #include "layers/model.h"
 
@@ -31,6 +32,9 @@ struct reader_how {
  * child was lost, and, where --recover allows, a second one as well. */
 int reader_open(const struct conf *c, const struct reader_how *how,
     struct reader **ret, struct err *reterr);
+/* A child that renders chat templates, and reads no model. */
+int reader_open_bare(const struct conf *c, tokenizer_poll_fn *poll,
+    struct reader **ret, struct err *reterr);
 /* End the child; accepts NULL. */
 void reader_close(struct reader *r);
 
@@ -47,6 +51,11 @@ int reader_model(const struct reader *r, struct model **ret,
  * encoding sends the text to the child. */
 int reader_tokenizer(struct reader *r, struct tokenizer **ret,
     struct err *reterr);
+
+/* A render_fn; arg is the reader.  A template that fails is an error of ERR_RUN, in
+ * its own words; -ECOMM: the child was lost, and, where --recover allows, a second
+ * one as well. */
+render_fn reader_render;
 
 /* Append the child's row of the memory table. */
 void reader_add_row(const struct reader *r, struct process_list *l);

@@ -14,6 +14,10 @@
  *                              <-        READ_PIECES     (in the memfd)
  *   READ_TEXT, READ_BYTES*     ->        encodes the text
  *                              <-        READ_IDS*, READ_ENCODED
+ *   READ_RENDER, READ_BYTES*   ->        runs a chat template, and encodes what
+ *                                        it wrote if ids are wanted
+ *                              <-        READ_IDS*, READ_ENCODED or
+ *                              <-        READ_OUTPUT*, READ_RENDERED
  *   READ_STOP (any time)       ->        ends the request in work, if any
  *   closes the channel         ->        leaves
  * instead of an answer:        <-        READ_REFUSED: the request failed, and
@@ -37,9 +41,10 @@
 /* Not the numbers of enum wire_type. */
 enum read_type {
 	READ_OPEN = 128, READ_PART, READ_VOCAB, READ_TEXT, READ_BYTES,
-	READ_STOP,
+	READ_STOP, READ_RENDER,
 	READ_HELLO = 192, READ_PARTS, READ_DIRECTORY, READ_PIECES, READ_IDS,
-	READ_ENCODED, READ_REFUSED, READ_NOTE
+	READ_ENCODED, READ_REFUSED, READ_NOTE,
+	READ_OUTPUT, READ_RENDERED
 };
 
 enum {
@@ -47,6 +52,7 @@ enum {
 	/* Notes before one answer; more are left out. */
 	READ_MAX_NOTES = 64,
 	READ_NOTE_BYTES = 1024,
+	READ_NOW_FIELDS = 9,
 	READ_IDS_EACH = CHAN_MAX_BYTES / sizeof(uint32_t)
 };
 
@@ -121,6 +127,23 @@ read_text_bytes(uint32_t nparts)
 	    sizeof(struct read_text_part);
 }
 
+/* Possible without a model, but for wants_ids.  The bytes of the template, of the
+ * variables (coordinator/text/variables.h) and of the tail follow in READ_BYTES. */
+struct read_render {
+	uint64_t number;	/* from the same count as texts */
+	uint64_t template_bytes, vars_bytes, tail_bytes;
+	uint32_t has_tail, wants_ids, special, has_now;	/* 0 or 1 */
+	int32_t flags;		/* ENCODE_* */
+	/* Of struct tm: tm_sec to tm_isdst in its order. */
+	int32_t now[READ_NOW_FIELDS];
+};
+
+/* READ_OUTPUT has nspans of struct render_span, then their text. */
+struct read_rendered {
+	uint64_t number;
+	uint64_t nspans, nbytes;
+};
+
 /* READ_BYTES: up to CHAN_MAX_BYTES of the text, at least one.
  * READ_IDS: an array of uint32_t. */
 
@@ -131,7 +154,8 @@ struct read_encoded {
 };
 
 struct read_refused {
-	uint64_t number;	/* of the text; 0 = it was another request */
+	uint64_t number;	/* of the text or rendering; 0 = it was another
+				 * request */
 	struct read_result why;
 };
 

@@ -92,6 +92,8 @@ serve_one(struct serve *s, struct err *reterr)
 		return serve_vocab(s, reterr);
 	case READ_TEXT:
 		return serve_text(s, reterr);
+	case READ_RENDER:
+		return serve_render(s, reterr);
 	case READ_STOP:
 	case READ_PART:
 		return 0;	/* the request that it belongs to has ended */
@@ -139,6 +141,7 @@ reader_main(int argc, char **argv)
 	/* The process ends: what it has parsed need not be freed, but for the
 	 * tools that look for leaks. */
 	encoder_close(s->encoder);
+	renderer_close(s->renderer);
 	gguf_close(s->g);
 	confine_close(s->confine);
 	chan_close(&s->chan);

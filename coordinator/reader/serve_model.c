@@ -128,7 +128,7 @@ serve_open(struct serve *s, struct err *reterr)
 	struct err e = { 0 };
 	int rc, fd = -1, end = 0;
 
-	if (s->g != NULL || s->msg.nbytes != sizeof(o))
+	if (s->g != NULL || s->is_bare || s->msg.nbytes != sizeof(o))
 		return serve_bad(s, reterr);
 	memcpy(&o, s->msg.buf, sizeof(o));
 	if (o.version != READ_VERSION || o.has_image > 1 ||

@@ -24,9 +24,9 @@ text_bytes(const struct read_text *t)
 	return sum;
 }
 
-/* Receive nbytes of text, into `to` or, if that is NULL, nowhere. */
-static int
-recv_bytes(struct serve *s, char *to, uint64_t nbytes, struct err *reterr)
+int
+serve_recv_bytes(struct serve *s, char *to, uint64_t nbytes,
+    struct err *reterr)
 {
 	uint64_t at = 0;
 
@@ -42,25 +42,26 @@ recv_bytes(struct serve *s, char *to, uint64_t nbytes, struct err *reterr)
 	return 0;
 }
 
-static void
-send_ids(struct serve *s, const uint32_t *ids, uint64_t n,
-    struct read_encoded *done)
+void
+serve_send_ids(struct serve *s, uint64_t number, const uint32_t *ids,
+    uint64_t n, const struct losses *lost)
 {
+	const struct read_encoded done = { .number = number, .nids = n,
+	    .lost = *lost };
 	uint64_t at, each;
 
 	for (at = 0; at < n && !s->leave; at += each) {
 		each = MIN(n - at, READ_IDS_EACH);
 		serve_send(s, READ_IDS, ids + at, each * sizeof(*ids));
 	}
-	done->nids = n;
-	serve_send(s, READ_ENCODED, done, sizeof(*done));
+	serve_send(s, READ_ENCODED, &done, sizeof(done));
 }
 
 static void
 encode(struct serve *s, const struct read_text *t, const char *text)
 {
 	struct text_part part[READ_MAX_PARTS];
-	struct read_encoded done = { .number = t->number };
+	struct losses lost;
 	struct err e = { 0 };
 	uint32_t *ids = NULL, i;
 	size_t n = 0;
@@ -72,10 +73,10 @@ encode(struct serve *s, const struct read_text *t, const char *text)
 		text += t->part[i].nbytes;
 	}
 	if ((rc = encoder_encode_parts(s->encoder, part, t->nparts, t->flags,
-	    &ids, &n, &done.lost, &e)) < 0)
+	    &ids, &n, &lost, &e)) < 0)
 		serve_refuse(s, &e, rc);
 	else
-		send_ids(s, ids, n, &done);
+		serve_send_ids(s, t->number, ids, n, &lost);
 	free(ids);
 }
 
@@ -98,7 +99,7 @@ serve_text(struct serve *s, struct err *reterr)
 		return serve_bad(s, reterr);
 	s->number = t.number;
 	text = malloc(nbytes + 1);
-	if ((rc = recv_bytes(s, text, nbytes, reterr)) < 0) {
+	if ((rc = serve_recv_bytes(s, text, nbytes, reterr)) < 0) {
 		free(text);
 		return rc;
 	}

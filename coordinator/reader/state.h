@@ -28,4 +28,16 @@ int reader_revive(struct reader *r, struct err *reterr);
 /* A tokenizer_encode_fn; arg is the reader. */
 tokenizer_encode_fn reader_encode;
 
+/* Parts of a request, for text.c and render.c.  Send parts in few messages, however
+ * many there are. */
+int reader_send_bytes(struct reader *r, const struct text_part *part,
+    size_t nparts, struct err *reterr);
+/* A text of nbytes has no more ids than this. */
+uint64_t reader_most_ids(uint64_t nbytes);
+/* Append the ids of the answer to *ids, which has *n. */
+int reader_recv_ids(struct reader *r, uint32_t **ids, size_t *n, uint64_t most,
+    struct losses *ret_lost, struct err *reterr);
+int reader_check_ids(struct reader *r, const uint32_t *ids, size_t n,
+    struct err *reterr);
+
 #endif

@@ -24,9 +24,8 @@ text_bytes(const struct text_part *part, size_t nparts)
 	return sum;
 }
 
-/* In few messages, however many parts there are. */
-static int
-send_bytes(struct reader *r, const struct text_part *part, size_t nparts,
+int
+reader_send_bytes(struct reader *r, const struct text_part *part, size_t nparts,
     struct err *reterr)
 {
 	uint8_t *buf = r->p.msg->buf;
@@ -67,14 +66,14 @@ send_text(struct reader *r, const struct text_part *part, size_t nparts,
 	    text_bytes(part, nparts));
 	rc = proc_send(&r->p, READ_TEXT, &t, read_text_bytes(t.nparts),
 	    NULL, 0, reterr);
-	return rc < 0 ? rc : send_bytes(r, part, nparts, reterr);
+	return rc < 0 ? rc : reader_send_bytes(r, part, nparts, reterr);
 }
 
-/* A text of nbytes has no more ids than this: BOS; three for the bytes of the
- * space mark that a space becomes, if they have a token each; the same for the
- * mark that is put in front of the text and behind each special token. */
-static uint64_t
-most_ids(uint64_t nbytes)
+/* BOS; three for the bytes of the space mark that a space becomes, if they have a
+ * token each; the same for the mark that is put in front of the text and behind
+ * each special token. */
+uint64_t
+reader_most_ids(uint64_t nbytes)
 {
 	return 4 * nbytes + 4;
 }
@@ -104,8 +103,8 @@ take_ids(struct reader *r, uint32_t **ids, size_t *n, uint64_t most,
 	return 0;
 }
 
-static int
-recv_ids(struct reader *r, uint32_t **ids, size_t *n, uint64_t most,
+int
+reader_recv_ids(struct reader *r, uint32_t **ids, size_t *n, uint64_t most,
     struct losses *ret_lost, struct err *reterr)
 {
 	struct read_encoded done;
@@ -134,8 +133,8 @@ recv_ids(struct reader *r, uint32_t **ids, size_t *n, uint64_t most,
 	return 0;
 }
 
-static int
-check_ids(struct reader *r, const uint32_t *ids, size_t n, struct err *reterr)
+int
+reader_check_ids(struct reader *r, const uint32_t *ids, size_t n, struct err *reterr)
 {
 	const uint32_t ntokens = tokenizer_size(r->tokenizer);
 	size_t i;
@@ -158,10 +157,10 @@ check_counts(struct reader *r, const struct text_part *text, size_t ntexts,
 		    "place of %zu", n, ntexts);
 	for (i = 0; i < n; i++)
 		if (counts[i] != UINT32_MAX &&
-		    counts[i] > most_ids(text[i].nbytes))
+		    counts[i] > reader_most_ids(text[i].nbytes))
 			return proc_lied(&r->p, reterr, "a length of %" PRIu32
 			    " ids of a text that has at most %" PRIu64,
-			    counts[i], most_ids(text[i].nbytes));
+			    counts[i], reader_most_ids(text[i].nbytes));
 	return 0;
 }
 
@@ -182,7 +181,7 @@ encode_once(struct reader *r, const struct text_part *part, size_t nparts,
     struct err *reterr)
 {
 	const uint64_t most = flags & ENCODE_COUNT ? nparts :
-	    most_ids(text_bytes(part, nparts));
+	    reader_most_ids(text_bytes(part, nparts));
 	uint32_t *ids = malloc(sizeof(*ids));	/* an empty text has ids, too */
 	size_t n = 0;
 	int rc;
@@ -191,10 +190,10 @@ encode_once(struct reader *r, const struct text_part *part, size_t nparts,
 		return err_nomem(reterr, "token ids");
 	if ((rc = reader_revive(r, reterr)) < 0 ||
 	    (rc = send_text(r, part, nparts, flags, reterr)) < 0 ||
-	    (rc = recv_ids(r, &ids, &n, most, ret_lost, reterr)) < 0 ||
+	    (rc = reader_recv_ids(r, &ids, &n, most, ret_lost, reterr)) < 0 ||
 	    (rc = flags & ENCODE_COUNT ?
 	    check_counts(r, part, nparts, ids, n, reterr) :
-	    check_ids(r, ids, n, reterr)) < 0) {
+	    reader_check_ids(r, ids, n, reterr)) < 0) {
 		free(ids);
 		return fail_text(&r->p, rc, reterr);
 	}

@@ -51,6 +51,7 @@ struct head {
 	int32_t bos;
 	int32_t end[ENCODER_MAX_ENDS];
 	struct format format;
+	int32_t eos;
 };
 
 struct pieces {
@@ -146,6 +147,7 @@ fill_head(const struct encoder *e, struct head *h, uint64_t *ret_text)
 	h->max_len = v->max_len;
 	h->is_bpe = e->bpe != NULL;
 	h->bos = e->set.bos;
+	h->eos = e->set.eos;
 	h->adds_bos = e->set.add_bos && e->set.bos != NO_TOKEN;
 	h->adds_space = e->set.space_prefix != 0;
 	h->nends = e->nend;
@@ -248,6 +250,8 @@ check_head(const struct head *h, uint64_t nbytes, struct err *reterr)
 	if (h->bos < NO_TOKEN || h->bos >= (int64_t)h->ntokens ||
 	    (h->adds_bos && h->bos == NO_TOKEN))
 		return fail(reterr, "the id of BOS", h->bos);
+	if (h->eos < NO_TOKEN || h->eos >= (int64_t)h->ntokens)
+		return fail(reterr, "the id of EOS", h->eos);
 	if (h->nends > ENCODER_MAX_ENDS)
 		return fail(reterr, "the number of ends of an answer",
 		    h->nends);
@@ -426,6 +430,12 @@ int32_t
 pieces_bos(const struct pieces *p)
 {
 	return p->h->bos;
+}
+
+int32_t
+pieces_eos(const struct pieces *p)
+{
+	return p->h->eos;
 }
 
 unsigned

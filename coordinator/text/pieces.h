@@ -42,6 +42,7 @@ void pieces_close(struct pieces *p);
 uint32_t pieces_size(const struct pieces *p);
 size_t pieces_max_bytes(const struct pieces *p);
 int32_t pieces_bos(const struct pieces *p);
+int32_t pieces_eos(const struct pieces *p);
 unsigned pieces_ends(const struct pieces *p, const int32_t **ret);
 const struct chat_template *pieces_chat_template(const struct pieces *p);
 int32_t pieces_special(const struct pieces *p, const char *text);

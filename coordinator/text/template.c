@@ -302,7 +302,7 @@ derive_turns(struct derivation *d)
 	if ((ct->reopen = strdup("")) == NULL)
 		return -ENOMEM;
 	if (f != NULL)
-		rc = asprintf(&ct->close, "%s%s", f->close, f->user[0]);
+		rc = asprintf(&ct->close, "%s%s", f->answer[1], f->user[0]);
 	else
 		rc = asprintf(&ct->close, "%s%s", d->vars.eos != NULL ?
 		    d->vars.eos : "", ct->first);
@@ -324,9 +324,9 @@ take_family(struct chat_template *ct, const struct template_family *f)
 	    f->system[0]) < 0 ||
 	    asprintf(&ct->system[1], "%s%s", f->system[1], behind) < 0 ||
 	    asprintf(&ct->empty, "%s%s", ct->system[0], ct->system[1]) < 0 ||
-	    asprintf(&ct->close, "%s%s", f->close, f->user[0]) < 0 ||
+	    asprintf(&ct->close, "%s%s", f->answer[1], f->user[0]) < 0 ||
 	    (ct->reopen = strdup("")) == NULL ||
-	    (ct->answer = strdup(f->user[1])) == NULL)
+	    asprintf(&ct->answer, "%s%s", f->user[1], f->answer[0]) < 0)
 		return -ENOMEM;
 	return 0;
 }

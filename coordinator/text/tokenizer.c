@@ -13,16 +13,18 @@
 struct tokenizer {
 	struct pieces *pieces;
 	tokenizer_encode_fn *encode;
-	void *arg;
+	render_fn *render;
+	void *arg;			/* of both */
 	struct losses *lost;		/* since the last note */
 	/* tokenizer_open() only: */
 	struct encoder *encoder;
+	struct renderer *renderer;
 	void *block;
 };
 
 int
-tokenizer_open_with(struct pieces *p, tokenizer_encode_fn *encode, void *arg,
-    struct tokenizer **ret, struct err *reterr)
+tokenizer_open_with(struct pieces *p, tokenizer_encode_fn *encode,
+    render_fn *render, void *arg, struct tokenizer **ret, struct err *reterr)
 {
 	struct tokenizer *t = calloc(1, sizeof(*t));
 
@@ -33,6 +35,7 @@ tokenizer_open_with(struct pieces *p, tokenizer_encode_fn *encode, void *arg,
 	}
 	t->pieces = p;
 	t->encode = encode;
+	t->render = render;
 	t->arg = arg;
 	*ret = t;
 	return 0;
@@ -44,6 +47,7 @@ tokenizer_close(struct tokenizer *t)
 	if (t == NULL)
 		return;
 	pieces_close(t->pieces);
+	renderer_close(t->renderer);
 	encoder_close(t->encoder);
 	free(t->block);
 	free(t->lost);
@@ -57,8 +61,19 @@ encode_here(void *arg, const struct text_part *part, size_t nparts, int flags,
     uint32_t **ret_ids, size_t *ret_n, struct losses *ret_lost,
     struct err *reterr)
 {
-	return encoder_encode_parts(arg, part, nparts, flags, ret_ids, ret_n,
-	    ret_lost, reterr);
+	const struct tokenizer *t = arg;
+
+	return encoder_encode_parts(t->encoder, part, nparts, flags, ret_ids,
+	    ret_n, ret_lost, reterr);
+}
+
+static int
+render_here(void *arg, const struct render_job *job, struct rendering *ret,
+    struct err *reterr)
+{
+	const struct tokenizer *t = arg;
+
+	return renderer_run(t->renderer, t->encoder, job, ret, reterr);
 }
 
 static int
@@ -82,19 +97,27 @@ tokenizer_open(const struct gguf *g, struct tokenizer **ret,
     struct err *reterr)
 {
 	struct encoder *e = NULL;
+	struct tokenizer *t = NULL;
 	struct pieces *p = NULL;
 	void *block = NULL;
 	int rc;
 
 	if ((rc = encoder_open(g, &e, reterr)) < 0 ||
 	    (rc = open_block(e, &block, &p, reterr)) < 0 ||
-	    (rc = tokenizer_open_with(p, encode_here, e, ret, reterr)) < 0) {
+	    (rc = tokenizer_open_with(p, encode_here, render_here, NULL, &t,
+	    reterr)) < 0) {
 		encoder_close(e);
 		free(block);
 		return rc;
 	}
-	(*ret)->encoder = e;
-	(*ret)->block = block;
+	t->arg = t;
+	t->encoder = e;
+	t->block = block;
+	if ((t->renderer = renderer_open()) == NULL) {
+		tokenizer_close(t);
+		return err_nomem(reterr, "a chat template");
+	}
+	*ret = t;
 	return 0;
 }
 
@@ -123,6 +146,12 @@ int32_t
 tokenizer_bos(const struct tokenizer *t)
 {
 	return pieces_bos(t->pieces);
+}
+
+int32_t
+tokenizer_eos(const struct tokenizer *t)
+{
+	return pieces_eos(t->pieces);
 }
 
 unsigned
@@ -235,6 +264,17 @@ tokenizer_encode(const struct tokenizer *t, const char *text,
 
 	return tokenizer_encode_parts(t, &part, 1, bos ? ENCODE_BOS : 0,
 	    ret_ids, ret_n, reterr);
+}
+
+int
+tokenizer_render(const struct tokenizer *t, const struct render_job *job,
+    struct rendering *ret, struct err *reterr)
+{
+	int rc = t->render(t->arg, job, ret, reterr);
+
+	if (rc == 0)
+		losses_add(t->lost, &ret->lost);
+	return rc;
 }
 
 int

@@ -8,6 +8,7 @@
 
 #include "config/err.h"
 #include "layers/gguf/gguf.h"
+#include "render.h"
 #include "token.h"
 
 struct chat_template;
@@ -21,9 +22,10 @@ typedef int tokenizer_encode_fn(void *arg, const struct text_part *part,
     size_t nparts, int flags, uint32_t **ret_ids, size_t *ret_n,
     struct losses *ret_lost, struct err *reterr);
 
-/* A vocabulary whose texts are encoded by fn.  p is taken over, in any case. */
-int tokenizer_open_with(struct pieces *p, tokenizer_encode_fn *fn, void *arg,
-    struct tokenizer **ret, struct err *reterr);
+/* A vocabulary whose texts and conversations these functions encode.  p is taken
+ * over, in any case. */
+int tokenizer_open_with(struct pieces *p, tokenizer_encode_fn *encode,
+    render_fn *render, void *arg, struct tokenizer **ret, struct err *reterr);
 /* The vocabulary of g, which must stay open, all in this process: for tests.
  * Errors as of encoder_open(). */
 int tokenizer_open(const struct gguf *g, struct tokenizer **ret,
@@ -35,6 +37,7 @@ uint32_t tokenizer_size(const struct tokenizer *t);
 /* Bytes of the longest token's text. */
 size_t tokenizer_max_bytes(const struct tokenizer *t);
 int32_t tokenizer_bos(const struct tokenizer *t);	/* or NO_TOKEN */
+int32_t tokenizer_eos(const struct tokenizer *t);	/* or NO_TOKEN */
 /* Does the token end an answer? */
 int tokenizer_is_end(const struct tokenizer *t, uint32_t id);
 /* All ids that end an answer: [returned number]. */
@@ -90,6 +93,11 @@ void tokenizer_forget_losses(const struct tokenizer *t);
 int tokenizer_encode_parts(const struct tokenizer *t,
     const struct text_part *part, size_t nparts, int flags,
     uint32_t **ret_ids, size_t *ret_n, struct err *reterr);
+
+/* Run a chat template, and encode what it wrote if job->wants_ids.  Errors as of
+ * render_fn. */
+int tokenizer_render(const struct tokenizer *t, const struct render_job *job,
+    struct rendering *ret, struct err *reterr);
 
 /* How many ids each of the texts has by itself; UINT32_MAX = it cannot be
  * encoded.  At most TOKENIZER_MAX_COUNTED at once. */

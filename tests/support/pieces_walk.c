@@ -111,7 +111,8 @@ walk_ids(const struct pieces *p)
 			return "an end is an id of the vocabulary";
 	if (nends > ENCODER_MAX_ENDS)
 		return "there are at most ENCODER_MAX_ENDS ends";
-	if (pieces_bos(p) < NO_TOKEN || pieces_bos(p) >= n)
+	if (pieces_bos(p) < NO_TOKEN || pieces_bos(p) >= n ||
+	    pieces_eos(p) < NO_TOKEN || pieces_eos(p) >= n)
 		return "BOS is an id of the vocabulary, or none";
 	if (pieces_adds_bos(p) && pieces_bos(p) == NO_TOKEN)
 		return "BOS is added where there is one";

@@ -19,7 +19,7 @@ enum {
 	AT_IS_BPE = 28, AT_ADDS_BOS = 32, AT_ADDS_SPACE = 36, AT_BOS = 40,
 	AT_END = 44, AT_LEN = 204, AT_BEGUN = 240, AT_EDIT = 244,
 	AT_WRITES_BOS = 268, AT_CHANNELS = 272, AT_LOST = 276,
-	AT_WHY = 280, AT_ALSO = 408, HEAD_BYTES = 504
+	AT_WHY = 280, AT_ALSO = 408, AT_EOS = 504, HEAD_BYTES = 508
 };
 /* Numbers of the strings whose lengths are at AT_LEN. */
 enum { STRING_NAME, STRING_ANSWER = 5, STRING_THINK_END = 8 };
@@ -164,6 +164,7 @@ check_block_of(const char *path)
 	ck_assert_uint_eq(pieces_size(p), encoder->v.n);
 	ck_assert_uint_eq(pieces_max_bytes(p), encoder->v.max_len);
 	ck_assert_int_eq(pieces_bos(p), encoder->set.bos);
+	ck_assert_int_eq(pieces_eos(p), encoder->set.eos);
 	ck_assert_uint_eq(pieces_ends(p, &end), encoder->nend);
 	ck_assert_mem_eq(end, encoder->end, encoder->nend * sizeof(*end));
 	for (i = 0; i < encoder->v.n; i++)
@@ -230,6 +231,8 @@ START_TEST(head_that_cannot_be_is_refused)
 	refuse_u32(&k, AT_BOS, n, "the id of BOS");
 	refuse_u32(&k, AT_BOS, (uint32_t)-2, "the id of BOS is -2");
 	refuse_u32(&k, AT_BOS, (uint32_t)-1, "the id of BOS is -1");
+	refuse_u32(&k, AT_EOS, n, "the id of EOS");
+	refuse_u32(&k, AT_EOS, (uint32_t)-2, "the id of EOS is -2");
 	refuse_u32(&k, AT_END, n, "the id of an end");
 	refuse_u32(&k, AT_END, (uint32_t)-1, "the id of an end is -1");
 	free(k.b);
@@ -311,7 +314,7 @@ START_TEST(reasons_of_the_chat_format_have_an_end)
 	struct block k = make_case(1);
 
 	memset(k.b + AT_WHY, 'w', AT_ALSO - AT_WHY);
-	memset(k.b + AT_ALSO, 'a', HEAD_BYTES - AT_ALSO);
+	memset(k.b + AT_ALSO, 'a', AT_EOS - AT_ALSO);
 	ck_assert_int_eq(try(k.b, k.nbytes, NULL), 0);
 	free(k.b);
 }
