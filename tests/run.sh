@@ -11,6 +11,8 @@
 #   JOBS=N       programs at once (default: twice the cores, because many tests
 #                spend their time waiting)
 #   TIME_S=N     limit of each (default 900)
+#   DRAW=N       one in N of the long tests in tests/tools/repeated.txt; the others
+#                are named (default 1: all); STRADDLE_SEED repeats the choice
 #   RUN=CMD      put in front of binaries (an emulator)
 set -u
 
@@ -50,12 +52,18 @@ seeds() {
 }
 export -f seeds
 
-run_one() {
-	local item=$1 name t0 rc
-	name=${item%.sh}
+name_of() {
+	local name=${1%.sh}
+
 	name=${name%.py}
 	name=${name#"$B/"}
-	name=${name#tests/}
+	echo "${name#tests/}"
+}
+export -f name_of
+
+run_one() {
+	local item=$1 name t0 rc
+	name=$(name_of "$item")
 	t0=$(date +%s%N)
 	case $item in
 	replay:*)
@@ -85,6 +93,44 @@ run_one() {
 }
 export -f run_one
 
+# draw SEED ITEM...: set KEPT to the items without the repeated tests that are not
+# drawn, and DROPPED to the names of those.
+draw() {
+	local seed=$1 item name left=0 want
+
+	shift
+	for item; do
+		is_repeated "$item" && left=$((left + 1))
+	done
+	want=$(((left + DRAW - 1) / DRAW))
+	RANDOM=$seed
+	KEPT=() DROPPED=
+	for item; do
+		if ! is_repeated "$item"; then
+			KEPT+=("$item")
+			continue
+		fi
+		if [ $((RANDOM % left)) -lt $want ]; then
+			KEPT+=("$item")
+			want=$((want - 1))
+		else
+			DROPPED+=" $(name_of "$item")"
+		fi
+		left=$((left - 1))
+	done
+}
+
+is_repeated() {
+	grep -qx "$(name_of "$1")" "$STRADDLE_TESTS/tools/repeated.txt"
+}
+
+if [ "${DRAW:-1}" -gt 1 ]; then
+	seed=${STRADDLE_SEED:-$RANDOM}
+	draw "$seed" "$@"
+	set -- "${KEPT[@]}"
+	[ -z "$DROPPED" ] ||
+	    echo "skipped, not drawn with STRADDLE_SEED=$seed DRAW=$DRAW:$DROPPED"
+fi
 printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-$((2 * $(nproc)))}" \
     bash -c 'run_one "$0"'
 
