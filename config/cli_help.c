@@ -25,6 +25,7 @@ static const char overview[] =
 "  explain     show where every operation runs, with reasons\n"
 "  tokenize    turn text into token ids\n"
 "  detokenize  turn token ids into text\n"
+"  render      show the prompt that a chat template makes\n"
 "  eval        logits of given tokens, or the perplexity of a text\n"
 "  bench       measure speed, compared with the machine's own limits\n"
 "  stress      push caps and inject faults, report what held\n"
@@ -160,6 +161,21 @@ static const struct help {
 "Examples:\n"
 "  straddle detokenize model.gguf 1 9038 2501\n"
 "  straddle tokenize model.gguf -f a.txt | straddle detokenize model.gguf -f -\n",
+},
+[CMD_RENDER] = {
+.usage = "render [options] [MODEL] --vars FILE\n",
+.about =
+"Shows the prompt that a chat template makes of the variables in a file, to the\n"
+"byte, with nothing added: messages, tools, add_generation_prompt and others.\n"
+"The template is the model's own, or that of --chat-template, which needs no\n"
+"model. bos_token and eos_token are the model's where the file has none; now is\n"
+"the date that the template is told (\"2026-07-31\"; default: today). A template\n"
+"that fails ends the command with status 1 and its own words.\n",
+.note = NO_SESSIONS,
+.examples =
+"Examples:\n"
+"  straddle render model.gguf --vars conversation.json\n"
+"  straddle render --chat-template chatml.jinja --vars conversation.json --spans\n",
 },
 [CMD_EVAL] = {
 .usage =

@@ -66,7 +66,7 @@ struct text_list {
 
 enum command {
 	CMD_NONE, CMD_RUN, CMD_CHAT, CMD_PLAN, CMD_INSPECT, CMD_DEVICES,
-	CMD_EXPLAIN, CMD_TOKENIZE, CMD_DETOKENIZE, CMD_EVAL, CMD_BENCH,
+	CMD_EXPLAIN, CMD_TOKENIZE, CMD_DETOKENIZE, CMD_RENDER, CMD_EVAL, CMD_BENCH,
 	CMD_STRESS, CMD_QUANTIZE, CMD_HELP, CMD_VERSION
 };
 
@@ -135,6 +135,8 @@ struct conf {
 	int no_bos;		/* tokenize --no-bos */
 	int verify;		/* devices --verify */
 	int pieces;		/* tokenize --pieces */
+	char *vars_path;	/* render --vars */
+	int spans;		/* render --spans */
 	int special;		/* --special: control tokens in the text */
 	int ignore_eos;		/* --ignore-eos */
 	struct text_list stop;	/* --stop: texts that end an answer, each of

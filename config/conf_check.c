@@ -343,9 +343,13 @@ conf_check(struct conf *c, struct err *reterr)
 		return rc;
 	/* plan --check accepts a config without a model: -m may add it. */
 	if (c->model_path == NULL && c->cmd != CMD_NONE &&
-	    c->cmd != CMD_DEVICES && !c->check_only && !c->stress_list)
+	    c->cmd != CMD_DEVICES && !(c->cmd == CMD_RENDER &&
+	    c->chat_template != NULL) && !c->check_only && !c->stress_list)
 		return refuse(c, reterr, "no model: give -m MODEL, or "
 		    "model = \"...\" in the file of -c");
+	if (c->cmd == CMD_RENDER && c->vars_path == NULL)
+		return refuse(c, reterr, "no variables: give --vars FILE, a "
+		    "JSON object with messages");
 	if (c->check_only && (c->json || c->fit))
 		return refuse(c, reterr, "--check only prints the config: leave "
 		    "out --json and --fit");

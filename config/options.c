@@ -28,6 +28,7 @@ enum { MAX_NODE = 1023, MAX_COUNT = 1 << 24 };
 #define EXPLAIN		(1u << CMD_EXPLAIN)
 #define TOKENIZE	(1u << CMD_TOKENIZE)
 #define DETOKENIZE	(1u << CMD_DETOKENIZE)
+#define RENDER		(1u << CMD_RENDER)
 #define EVAL		(1u << CMD_EVAL)
 #define BENCH		(1u << CMD_BENCH)
 #define STRESS		(1u << CMD_STRESS)
@@ -137,6 +138,11 @@ static const struct setting settings[] = {
 	  .help = "with --chat: the system message" },
 	{ OPT(CHAT, 0, "system", "TEXT"), TEXT(system),
 	  .help = "the system message" },
+	{ OPT(RUN | CHAT, 0, "template-arg", "NAME=JSON"),
+	  .type = KEY_TEXTS, .off = OFFSET(struct text_list, conf,
+	    template_args),
+	  .help = "set a variable of the chat template, as in --template-arg "
+	    "enable_thinking=false; repeatable" },
 	{ OPT(RUN | CHAT, 0, "ignore-eos", NULL), BOOL(ignore_eos),
 	  .help = "continue past the model's end-of-text token" },
 
@@ -170,6 +176,13 @@ static const struct setting settings[] = {
 	  .help = "print each id with its bytes, one per line" },
 	{ OPT(RUN | CHAT | TOKENIZE, 0, "special", NULL), BOOL(special),
 	  .help = "parse control tokens written out in the text" },
+
+	/* render */
+	{ OPT(RENDER, 0, "vars", "FILE"), PATH(vars_path),
+	  .help = "the template's variables, a JSON object; - is stdin" },
+	{ OPT(RENDER, 0, "spans", NULL), BOOL(spans),
+	  .help = "print JSON that says of each part of the text whether the "
+	    "template or the variables wrote it" },
 
 	/* quantize */
 	{ OPT(QUANTIZE, 0, "head", "TYPE"), TEXT(head_type),
@@ -276,6 +289,10 @@ static const struct setting settings[] = {
 	  SIZE(reader_cap_bytes, PROCESS_CAP_MIN, PROCESS_CAP_MAX),
 	  .help = "memory of the process that reads the model's header and "
 	    "texts, {range} (default: derived from the file's size)" },
+	{ TOP("chat_template"), OPT(RUN | CHAT | RENDER, 0, "chat-template",
+	    "FILE|NAME"), PATH(chat_template),
+	  .help = "the chat template: a file, or the name of a built-in form, "
+	    "such as ChatML or plain (default: the model's own)" },
 	{ TOP("user"), OPT(ALL, 0, "user", "NAME"), TEXT(user),
 	  .help = "the user that root becomes once the files are open "
 	    "(default: straddle, where it exists; root: none)" },

@@ -49,6 +49,7 @@ static int (*const commands[])(const struct conf *, struct err *) = {
 	[CMD_EXPLAIN] = cmd_explain,
 	[CMD_TOKENIZE] = cmd_tokenize,
 	[CMD_DETOKENIZE] = cmd_detokenize,
+	[CMD_RENDER] = cmd_render,
 	[CMD_EVAL] = cmd_eval,
 	[CMD_BENCH] = cmd_bench,
 	[CMD_STRESS] = cmd_stress,

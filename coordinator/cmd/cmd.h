@@ -14,6 +14,7 @@ int cmd_devices(const struct conf *c, struct err *reterr);
 int cmd_explain(const struct conf *c, struct err *reterr);
 int cmd_tokenize(const struct conf *c, struct err *reterr);
 int cmd_detokenize(const struct conf *c, struct err *reterr);
+int cmd_render(const struct conf *c, struct err *reterr);
 int cmd_eval(const struct conf *c, struct err *reterr);
 int cmd_bench(const struct conf *c, struct err *reterr);
 int cmd_stress(const struct conf *c, struct err *reterr);

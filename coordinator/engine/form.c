@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <bsd/string.h>
 
 #include "config/log.h"
@@ -379,20 +380,27 @@ take_family(struct form *f, const struct template_family *family,
 	    err_nomem(reterr, "a chat template") : 0;
 }
 
+/* A file, or a name behind the folder that a config file put in front of it. */
 static int
-take_file(struct form *f, const char *path, struct err *reterr)
+take_given(struct form *f, const char *given, struct err *reterr)
 {
+	const char *slash = strrchr(given, '/');
+	const struct template_family *family = template_family_named(given);
 	struct source s;
 	int rc;
 
-	if ((rc = source_read(NULL, path, &s, reterr)) < 0) {
+	if (family == NULL && slash != NULL && access(given, F_OK) < 0)
+		family = template_family_named(slash + 1);
+	if (family != NULL)
+		return take_family(f, family, reterr);
+	if ((rc = source_read(NULL, given, &s, reterr)) < 0) {
 		err_prefix(reterr, "--chat-template: no built-in form has this "
-		    "name, nor can it be read as a file");
+		    "name, and it cannot be read as a file");
 		return rc;
 	}
 	f->jinja = s.text;
 	f->n = s.nbytes;
-	strlcpy(f->name, path, sizeof(f->name));
+	strlcpy(f->name, given, sizeof(f->name));
 	return 0;
 }
 
@@ -445,22 +453,49 @@ replace_own(struct form *f, struct err *reterr)
 	return take_family(f, template_family_named(to), reterr);
 }
 
+/* The text, not tried. */
+static int
+find_text(struct form *f, const struct gguf *g, struct err *reterr)
+{
+	int rc;
+
+	if (f->conf->chat_template != NULL)
+		return take_given(f, f->conf->chat_template, reterr);
+	if (g != NULL && (rc = take_own(f, g, reterr)) < 0)
+		return rc;
+	return f->jinja != NULL ? 0 : take_family(f,
+	    template_family_named("plain"), reterr);
+}
+
+int
+form_find_text(const struct conf *c, const struct gguf *g, int has_tools,
+    char **ret, size_t *ret_n, struct err *reterr)
+{
+	struct form f = { .conf = c };
+	int rc;
+
+	if ((rc = find_text(&f, g, reterr)) < 0)
+		return rc;
+	if (has_tools && f.tools_jinja != NULL) {
+		free(f.jinja);
+		*ret = f.tools_jinja;
+		*ret_n = f.ntools;
+	} else {
+		free(f.tools_jinja);
+		*ret = f.jinja;
+		*ret_n = f.n;
+	}
+	return 0;
+}
+
 static int
 choose(struct form *f, const struct gguf *g, struct err *reterr)
 {
 	const char *given = f->conf->chat_template;
-	const struct template_family *family = given != NULL ?
-	    template_family_named(given) : NULL;
 	int rc;
 
-	if (family != NULL)
-		return take_family(f, family, reterr);
-	rc = given != NULL ? take_file(f, given, reterr) :
-	    take_own(f, g, reterr);
-	if (rc < 0)
+	if ((rc = find_text(f, g, reterr)) < 0 || f->is_builtin)
 		return rc;
-	if (f->jinja == NULL)
-		return take_family(f, template_family_named("plain"), reterr);
 	rc = try_template(f, reterr);
 	if (rc == 0 || !render_is_refusal(rc))
 		return rc;

@@ -28,6 +28,11 @@ int form_open(const struct conf *c, const struct gguf *g,
     const struct tokenizer *t, struct form **ret, struct err *reterr);
 void form_close(struct form *f);
 
+/* The text that form_open() would take for requests with or without tools, malloc'ed
+ * and not tried.  g: NULL = no model. */
+int form_find_text(const struct conf *c, const struct gguf *g, int has_tools,
+    char **ret, size_t *ret_n, struct err *reterr);
+
 /* "its own", the file's name, or the built-in form's: "ChatML", ..., "plain". */
 const char *form_name(const struct form *f);
 /* Is it a built-in form? */

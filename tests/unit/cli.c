@@ -84,6 +84,11 @@ START_TEST(chat_takes_the_options_of_run_except_prompts)
 	ck_assert_int_eq(loaded.n_predict, 128);
 	REFUSED("--system is only valid with --chat", "run", "-m", "x", "-p",
 	    "hi", "--system", "s");
+	t_ok(LOAD("chat", "-m", "x", "--chat-template", "ChatML",
+	    "--template-arg", "a=1", "--template-arg", "b=[]"), &load_err);
+	ck_assert_str_eq(loaded.chat_template, "ChatML");
+	ck_assert_uint_eq(loaded.template_args.n, 2);
+	ck_assert_str_eq(loaded.template_args.v[1], "b=[]");
 	REFUSED("-p: not an option of chat", "chat", "-m", "x", "-p", "hi");
 	REFUSED("chat: no model", "chat");
 }
@@ -91,6 +96,13 @@ END_TEST
 
 START_TEST(options_of_other_commands_set_their_fields)
 {
+	t_ok(LOAD("render", "--chat-template", "t.jinja", "--vars", "v.json",
+	    "--spans"), &load_err);
+	ck_assert_int_eq(loaded.cmd, CMD_RENDER);
+	ck_assert_str_eq(loaded.vars_path, "v.json");
+	ck_assert_int_eq(loaded.spans, 1);
+	REFUSED("render: no model", "render", "--vars", "v.json");
+	REFUSED("render: no variables", "render", "-m", "x");
 	t_ok(LOAD("plan", "--check"), &load_err);
 	ck_assert_int_eq(loaded.cmd, CMD_PLAN);
 	ck_assert_int_eq(loaded.check_only, 1);
