@@ -9,6 +9,7 @@
 #include "cmd.h"
 #include "coordinator/engine/chat.h"
 #include "coordinator/engine/engine.h"
+#include "coordinator/engine/form.h"
 #include "coordinator/engine/prompts.h"
 #include "coordinator/engine/seed.h"
 #include "coordinator/print/huge.h"
@@ -200,13 +201,13 @@ static int
 start_and_generate(struct run *r, struct err *reterr)
 {
 	const struct conf *c = r->c;
-	char note[CHAT_NOTE_LEN];
+	char note[FORM_NOTE_LEN];
 	int rc;
 
 	if ((rc = engine_start(r->eng, reterr)) < 0)
 		return rc;
 	if (c->chat) {
-		chat_template_of(r->eng, note);
+		form_note(engine_form(r->eng), note);
 		log_info("%s", note);
 	}
 	seed_show(c);

@@ -27,8 +27,17 @@ int
 chat_encode_first(const struct engine *eng, const char *text,
     size_t nbytes, uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
-	return format_encode_turn(eng->vocab, 0, eng->conf->system, text,
-	    nbytes, eng->conf->special, ret_ids, ret_n, reterr);
+	const char *system = eng->conf->system;
+	const struct form_message message[] = {
+		{ .role = FORM_SYSTEM, .text = system,
+		    .nbytes = system != NULL ? strlen(system) : 0 },
+		{ .role = FORM_USER, .text = text, .nbytes = nbytes }
+	};
+	const struct form_request q = {
+		.message = message + (system == NULL),
+		.n = 1 + (system != NULL) };
+
+	return form_encode(eng->form, &q, ret_ids, ret_n, reterr);
 }
 
 /* --- a conversation --- */

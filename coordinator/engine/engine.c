@@ -389,6 +389,12 @@ engine_kernels(const struct engine *eng)
 	return &eng->kernels;
 }
 
+const struct form *
+engine_form(const struct engine *eng)
+{
+	return eng->form;
+}
+
 const struct tokenizer *
 engine_vocab(const struct engine *eng)
 {

@@ -13,6 +13,7 @@
 #include "coordinator/plan/plan.h"
 
 struct engine;
+struct form;
 struct process_list;
 struct sessions;
 struct tokenizer;
@@ -53,6 +54,8 @@ const struct model *engine_model(const struct engine *eng);
 /* The kernels that a CPU session of this machine uses. */
 const struct kernels *engine_kernels(const struct engine *eng);
 const struct tokenizer *engine_vocab(const struct engine *eng);
+/* The chat template; NULL where the command has no conversations. */
+const struct form *engine_form(const struct engine *eng);
 /* Zeroed before engine_plan(). */
 const struct plan *engine_plan_of(const struct engine *eng);
 /* The settings that plan --fit chose, and why in words; "" = none chosen. */

@@ -10,6 +10,7 @@
 
 #include "config/log.h"
 #include "coordinator/print/source.h"
+#include "coordinator/text/probe.h"
 #include "coordinator/text/template_table.h"
 #include "coordinator/text/variables.h"
 
@@ -25,6 +26,7 @@ struct form {
 					 * parts */
 	int takes_parts;		/* it writes lists of parts */
 	char why[512];			/* "" = nothing failed */
+	char answer_end[PROBE_END_BYTES + 1];
 	json_t *args;			/* of --template-arg */
 	struct tm now;
 };
@@ -506,6 +508,31 @@ choose(struct form *f, const struct gguf *g, struct err *reterr)
 	return -EINVAL;
 }
 
+/* A render_fn. */
+static int
+render_job(void *arg, const struct render_job *job, struct rendering *ret,
+    struct err *reterr)
+{
+	const struct form *f = arg;
+
+	return tokenizer_render(f->vocab, job, ret, reterr);
+}
+
+static int
+find_answer_end(struct form *f, struct err *reterr)
+{
+	const int32_t id[] = { tokenizer_bos(f->vocab),
+	    tokenizer_eos(f->vocab) };
+	struct gguf_str s[NITEMS(id)];
+	size_t i;
+
+	for (i = 0; i < NITEMS(id); i++)
+		s[i] = tokenizer_text(f->vocab, (uint32_t)id[i]);
+	return probe_answer_end(render_job, f, f->jinja, f->n,
+	    id[0] != NO_TOKEN ? &s[0] : NULL,
+	    id[1] != NO_TOKEN ? &s[1] : NULL, f->answer_end, reterr);
+}
+
 /* --- --template-arg --- */
 
 static int
@@ -580,7 +607,8 @@ form_open(const struct conf *c, const struct gguf *g,
 	f->vocab = t;
 	localtime_r(&now, &f->now);
 	if ((rc = read_args(f, reterr)) < 0 ||
-	    (rc = choose(f, g, reterr)) < 0)
+	    (rc = choose(f, g, reterr)) < 0 ||
+	    (rc = find_answer_end(f, reterr)) < 0)
 		form_close(f);
 	else
 		*ret = f;
@@ -608,6 +636,38 @@ int
 form_is_builtin(const struct form *f)
 {
 	return f->is_builtin;
+}
+
+int
+form_is_plain(const struct form *f)
+{
+	return f->is_builtin && strcmp(f->name, "plain") == 0;
+}
+
+int
+form_has_channels(const struct form *f)
+{
+	return probe_has_channels(f->jinja, f->n);
+}
+
+const char *
+form_answer_end(const struct form *f)
+{
+	return f->answer_end;
+}
+
+void
+form_note(const struct form *f, char note[FORM_NOTE_LEN])
+{
+	if (!form_is_plain(f))
+		snprintf(note, FORM_NOTE_LEN, "chat template: %s%s", f->name,
+		    f->why[0] != '\0' ? ", by its markers" : "");
+	else if (f->why[0] != '\0')
+		snprintf(note, FORM_NOTE_LEN, "messages go in as they are, and "
+		    "answers may be poor");
+	else
+		snprintf(note, FORM_NOTE_LEN, "the model has no chat "
+		    "template: messages go in as they are");
 }
 
 const char *

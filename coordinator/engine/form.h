@@ -37,6 +37,16 @@ int form_find_text(const struct conf *c, const struct gguf *g, int has_tools,
 const char *form_name(const struct form *f);
 /* Is it a built-in form? */
 int form_is_builtin(const struct form *f);
+/* Are messages passed on as they are? */
+int form_is_plain(const struct form *f);
+/* Do answers consist of messages with channels, as gpt-oss' do? */
+int form_has_channels(const struct form *f);
+/* The marker that the template writes behind an answer, such as "<|im_end|>", whether
+ * it is a token or not; "" = none. */
+const char *form_answer_end(const struct form *f);
+/* One line for the user. */
+enum { FORM_NOTE_LEN = 256 };
+void form_note(const struct form *f, char note[FORM_NOTE_LEN]);
 /* Why it is a built-in form: the words of the template that failed.  NULL: nothing
  * failed. */
 const char *form_why(const struct form *f);

@@ -74,7 +74,9 @@ render(struct serve *s, const struct read_render *q, const char *bytes)
 	if (s->renderer == NULL && (s->renderer = renderer_open()) == NULL)
 		rc = err_nomem(&e, "a chat template");
 	else
-		rc = renderer_run(s->renderer, s->encoder, &job, &r, &e);
+		rc = renderer_run(s->renderer, &job, &r, &e);
+	if (rc == 0 && q->wants_ids)
+		rc = encoder_encode_rendering(s->encoder, &job, &r, &e);
 	if (rc < 0)
 		serve_refuse(s, &e, rc);
 	else if (q->wants_ids)

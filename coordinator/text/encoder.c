@@ -4,13 +4,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bpe.h"
+#include "probe.h"
 #include "roles.h"
 #include "spm.h"
 #include "template.h"
+#include "template_table.h"
 
 enum {
 	MAX_TEXT_BYTES = 1 << 30	/* of a text to encode: escaping it for
@@ -116,6 +119,50 @@ copy_text(const struct vocab *v, int32_t id, char **ret)
 	return id == NO_TOKEN || *ret != NULL ? 0 : -ENOMEM;
 }
 
+/* A render_fn. */
+static int
+render_here(void *arg, const struct render_job *job, struct rendering *ret,
+    struct err *reterr)
+{
+	return renderer_run(arg, job, ret, reterr);
+}
+
+/* Set the token that this template, jinja[0] if there is one, writes behind an
+ * answer. */
+static int
+find_template_end(struct encoder *t, const struct gguf_str *jinja,
+    struct err *reterr)
+{
+	const struct gguf_str *text = t->v.text;
+	const struct gguf_str *bos = t->set.bos != NO_TOKEN ?
+	    &text[t->set.bos] : NULL;
+	const struct gguf_str *eos = t->set.eos != NO_TOKEN ?
+	    &text[t->set.eos] : NULL;
+	const struct template_family *family;
+	char end[PROBE_END_BYTES + 1] = "";
+	struct renderer *r;
+	int rc;
+
+	t->template_end = NO_TOKEN;
+	if (jinja->data == NULL || jinja->len > RENDER_MAX_TEMPLATE ||
+	    probe_has_channels(jinja->data, jinja->len))
+		return 0;
+	if ((r = renderer_open()) == NULL)
+		return err_nomem(reterr, "the chat template");
+	rc = probe_answer_end(render_here, r, jinja->data, jinja->len, bos,
+	    eos, end, reterr);
+	renderer_close(r);
+	if (rc < 0)
+		return rc;
+	if (end[0] == '\0' && (family = template_family_find(jinja->data,
+	    jinja->len)) != NULL)
+		snprintf(end, sizeof(end), "%s", family->answer[1]);
+	t->template_end = roles_template_end(&t->v, end);
+	if (t->template_end == t->set.bos)
+		t->template_end = NO_TOKEN;
+	return 0;
+}
+
 /* Read the chat template, and decide the roles of tokens.  Before merges and
  * special tokens are indexed. */
 static int
@@ -140,9 +187,8 @@ assign_roles(struct encoder *t, const struct gguf *g, struct err *reterr)
 	free(eos);
 	if (rc < 0)
 		return rc;
-	t->template_end = roles_template_end(&t->v, t->chat_template);
-	if (t->template_end == t->set.bos)
-		t->template_end = NO_TOKEN;
+	if ((rc = find_template_end(t, &s, reterr)) < 0)
+		return rc;
 	if (roles_apply(&t->v, g, &t->set, t->template_end) < 0)
 		return err_nomem(reterr, "the kinds of %u tokens", t->v.n);
 	return 0;
@@ -361,4 +407,27 @@ encoder_encode_parts(const struct encoder *t, const struct text_part *part,
 		    ret_ids, ret_n, reterr);
 	return encode_together(t, part, nparts, flags, ret_ids, ret_n,
 	    ret_lost, reterr);
+}
+
+int
+encoder_encode_rendering(const struct encoder *t,
+    const struct render_job *job, struct rendering *r, struct err *reterr)
+{
+	struct text_part *part = calloc(r->nspans + 1, sizeof(*part));
+	const char *text = r->text;
+	size_t i;
+	int rc;
+
+	if (part == NULL)
+		return err_nomem(reterr, "a text of %zu parts", r->nspans);
+	part[0] = (struct text_part){ "", 0, 0 };	/* if it is empty */
+	for (i = 0; i < r->nspans; i++) {
+		part[i] = (struct text_part){ text, r->span[i].nbytes,
+		    r->span[i].is_template || job->special };
+		text += r->span[i].nbytes;
+	}
+	rc = encode_together(t, part, MAX(r->nspans, (size_t)1), job->flags,
+	    &r->ids, &r->nids, &r->lost, reterr);
+	free(part);
+	return rc;
 }

@@ -8,6 +8,7 @@
 #include "config/err.h"
 #include "layers/gguf/gguf.h"
 #include "losses.h"
+#include "render.h"
 #include "settings.h"
 #include "split.h"
 #include "vocab.h"
@@ -44,5 +45,9 @@ int encoder_encode_parts(const struct encoder *t,
     const struct text_part *part, size_t nparts, int flags,
     uint32_t **ret_ids, size_t *ret_n, struct losses *ret_lost,
     struct err *reterr);
+
+/* Fill in r's ids, as job says, from its spans. */
+int encoder_encode_rendering(const struct encoder *t,
+    const struct render_job *job, struct rendering *r, struct err *reterr);
 
 #endif

@@ -1,4 +1,4 @@
-/* coordinator/text/render.c - runs a chat template, and encodes what it wrote. */
+/* coordinator/text/render.c - runs a chat template. */
 #include "render.h"
 
 #include <errno.h>
@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "coordinator/text/jinja/jinja.h"
-#include "encoder.h"
 #include "variables.h"
 
 static const struct jinja_limits limits = JINJA_LIMITS;
@@ -176,40 +175,15 @@ run(const struct renderer *r, const struct render_job *job,
 	return rc;
 }
 
-static int
-encode(const struct encoder *e, const struct render_job *job,
-    struct rendering *r, struct err *reterr)
-{
-	struct text_part *part = calloc(r->nspans + 1, sizeof(*part));
-	const char *text = r->text;
-	size_t i;
-	int rc;
-
-	if (part == NULL)
-		return err_nomem(reterr, "a text of %zu parts", r->nspans);
-	part[0] = (struct text_part){ "", 0, 0 };	/* if it is empty */
-	for (i = 0; i < r->nspans; i++) {
-		part[i] = (struct text_part){ text, r->span[i].nbytes,
-		    r->span[i].is_template || job->special };
-		text += r->span[i].nbytes;
-	}
-	rc = encoder_encode_parts(e, part, MAX(r->nspans, (size_t)1),
-	    job->flags & ~ENCODE_COUNT, &r->ids, &r->nids, &r->lost, reterr);
-	free(part);
-	return rc;
-}
-
 int
-renderer_run(struct renderer *r, const struct encoder *e,
-    const struct render_job *job, struct rendering *ret, struct err *reterr)
+renderer_run(struct renderer *r, const struct render_job *job,
+    struct rendering *ret, struct err *reterr)
 {
 	int rc;
 
 	*ret = (struct rendering){ 0 };
 	if ((rc = compile(r, job, reterr)) < 0 ||
-	    (rc = run(r, job, ret, reterr)) < 0 ||
-	    (e != NULL && job->wants_ids &&
-	    (rc = encode(e, job, ret, reterr)) < 0))
+	    (rc = run(r, job, ret, reterr)) < 0)
 		rendering_done(ret);
 	return rc;
 }

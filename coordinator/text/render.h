@@ -14,8 +14,6 @@
 #include "losses.h"
 #include "token.h"
 
-struct encoder;
-
 enum {
 	RENDER_MAX_TEMPLATE = 256 << 10,	/* bytes of a template */
 	RENDER_MAX_OUTPUT = 16 << 20		/* and of a rendering */
@@ -71,8 +69,8 @@ struct renderer;
 /* NULL: no memory. */
 struct renderer *renderer_open(void);
 void renderer_close(struct renderer *r);
-/* e: for ids; NULL = none are wanted. */
-int renderer_run(struct renderer *r, const struct encoder *e,
-    const struct render_job *job, struct rendering *ret, struct err *reterr);
+/* Render to spans, also with wants_ids. */
+int renderer_run(struct renderer *r, const struct render_job *job,
+    struct rendering *ret, struct err *reterr);
 
 #endif

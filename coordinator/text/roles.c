@@ -114,16 +114,14 @@ add_setting(struct found *f, int32_t id)
 }
 
 int32_t
-roles_template_end(const struct vocab *v, const struct chat_template *ct)
+roles_template_end(const struct vocab *v, const char *end)
 {
-	const char *text = ct->close + strspn(ct->close, BLANKS);
-	size_t n = MIN(strcspn(text, BLANKS), MAX_MARKER_BYTES);
+	size_t n = strcspn(end, BLANKS);
 
-	/* In gpt-oss's format a message of the answer ends so, too. */
-	if (ct->channels || n == 0 || strchr("<[{#|\357", *text) == NULL)
+	if (n == 0 || strchr("<[{#|\357", *end) == NULL)
 		return NO_TOKEN;
 	for (; n >= 3; n--) {
-		int32_t id = vocab_find(v, text, n);
+		int32_t id = vocab_find(v, end, n);
 
 		if (id != NO_TOKEN)
 			return id;

@@ -9,15 +9,15 @@
 #define COORDINATOR_TEXT_ROLES_H
 
 #include "settings.h"
-#include "template.h"
+#include "vocab.h"
 
 /* Texts of tokens that end a turn or a message; [ROLES_NENDS]. */
 enum { ROLES_NENDS = 15 };
 extern const char *const roles_end_texts[ROLES_NENDS];
 
-/* The token behind an answer in this format, or NO_TOKEN. */
-int32_t roles_template_end(const struct vocab *v,
-    const struct chat_template *ct);
+/* The token that `end`, the first word behind an answer, begins with; NO_TOKEN: it is
+ * none, or no marker. */
+int32_t roles_template_end(const struct vocab *v, const char *end);
 
 /* Make control tokens of the markers of g's template, of the tokens that its
  * metadata names, and of end (or NO_TOKEN).  -ENOMEM. */

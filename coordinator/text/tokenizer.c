@@ -73,7 +73,12 @@ render_here(void *arg, const struct render_job *job, struct rendering *ret,
 {
 	const struct tokenizer *t = arg;
 
-	return renderer_run(t->renderer, t->encoder, job, ret, reterr);
+	int rc = renderer_run(t->renderer, job, ret, reterr);
+
+	if (rc == 0 && job->wants_ids && (rc = encoder_encode_rendering(
+	    t->encoder, job, ret, reterr)) < 0)
+		rendering_done(ret);
+	return rc;
 }
 
 static int

@@ -46,11 +46,13 @@ open_model(const char *jinja)
 	conf_defaults(&conf);
 	engine = (struct engine){ .conf = &conf,
 	    .vocab = tokenizer };
+	t_ok(form_open(&conf, gguf, tokenizer, &engine.form, &e), &e);
 }
 
 static void
 close_model(void)
 {
+	form_close(engine.form);
 	tokenizer_close(tokenizer);
 	gguf_close(gguf);
 }
