@@ -11,8 +11,8 @@ rm -rf "$copy"/build/{address,thread,aarch64-linux-gnu,fuzz,clang,vm,deb,dist}
 chown -R nobody "$copy"
 cd "$copy"
 # The list of programs is the Makefile's; scripts and tools are found by name.
-mapfile -t programs < <(find build/tests/unit build/tests/check/kernels \
-    build/tests/check/ring_loop -type f -perm -u+x | sort)
+mapfile -t programs < <(find build/tests/unit build/tests/check/ring_loop \
+    -type f -perm -u+x | sort)
 # Tests of computed results do not depend on the user, so they are left out, and so is
 # the large model.
 shopt -s extglob
