@@ -9,10 +9,10 @@
  * pieces are vectors of 128 bytes:
  *
  *	int32 unit[32]		for each row: its scales are in units of 2^unit
- *	int32 unit[32]		the same for its mins, Q4_K only
+ *	int32 unit[32]		the same for its mins: Q4_1, Q5_1, Q4_K only
  *	steps of two groups of k (a group is 32 elements, of Q6_K 16):
  *	  int16 [32][2]		scale of each row: second group, first group
- *	  int16 [32][2]		Q4_K only: min, likewise
+ *	  int16 [32][2]		min, likewise, of types that have mins
  *	  codes of the first group, then of the second (absent after a last
  *	  odd group)
  *
@@ -22,9 +22,13 @@
  *
  *	8 bits	8 vectors	vector j: word j
  *	4 bits	4 vectors	vector j: word j low, word j + 4 high nibbles
+ *	5 bits	5 vectors	vectors 0 to 3: low 4 bits as above; vector 4:
+ *				bit 4 of word j in bits j of its bytes
  *	6 bits	3 vectors	vectors 0, 1: low 4 bits of words j low and
  *				j + 2 high; vector 2: bits 4 and 5 of word j
  *				in bits 2j
+ *
+ * A min is subtracted; Q4_1 and Q5_1 add theirs, so the layout has it negated.
  *
  * A group's scale is an integer of 16 bits times its row's power of two: exact if
  * it is at least 1/16 of the row's largest scale (halves have 11 bits), otherwise
@@ -83,6 +87,12 @@ hx_geom(uint32_t type)
 	switch (type) {
 	case QUANT_Q4_0:
 		return (struct hx_geom){ 32, 4, 8, 16, 0 };
+	case QUANT_Q4_1:
+		return (struct hx_geom){ 32, 4, 0, 15, 1 };
+	case QUANT_Q5_0:
+		return (struct hx_geom){ 32, 5, 16, 15, 0 };
+	case QUANT_Q5_1:
+		return (struct hx_geom){ 32, 5, 0, 14, 1 };
 	case QUANT_Q8_0:
 		return (struct hx_geom){ 32, 8, 128, 12, 0 };
 	case QUANT_IQ4_NL:
@@ -273,7 +283,7 @@ hx_f32_finish(int32_t high, int32_t low, int32_t top, int32_t top_x)
 	return (float)((double)((int64_t)high * 65536 + low) * by.d);
 }
 
-/* An output from acc and its unit, with those of the mins for Q4_K. */
+/* An output from acc and its unit, with those of the mins if there are any. */
 static inline float
 hx_finish(const struct hx_geom *g, int32_t acc, int32_t unit, int32_t acc_min,
     int32_t unit_min, float factor)

@@ -42,6 +42,7 @@ unpack(uint32_t type, const HVX_Vector *w, HVX_Vector lut, HVX_Vector *u)
 {
 	const HVX_Vector low = Q6_V_vsplat_R(0x0f0f0f0f);
 	const HVX_Vector two = Q6_V_vsplat_R(0x30303030);
+	const HVX_Vector one = Q6_V_vsplat_R(0x10101010);
 	uint32_t j;
 
 	if (type == QUANT_Q8_0) {
@@ -66,6 +67,11 @@ unpack(uint32_t type, const HVX_Vector *w, HVX_Vector lut, HVX_Vector *u)
 		u[j] = Q6_V_vand_VV(w[j], low);
 		u[j + 4] = Q6_Vub_vlsr_VubR(w[j], 4);
 	}
+	if (type == QUANT_Q5_0 || type == QUANT_Q5_1)
+		for (j = 0; j < 8; j++)
+			u[j] = Q6_V_vor_VV(u[j], Q6_V_vand_VV(j < 4 ?
+			    Q6_Vw_vasl_VwR(w[4], 4 - (int32_t)j) :
+			    Q6_Vuw_vlsr_VuwR(w[4], (int32_t)j - 4), one));
 	if (type == QUANT_IQ4_NL || type == QUANT_MXFP4)
 		for (j = 0; j < 8; j++)
 			u[j] = Q6_Vb_vlut32_VbVbR(u[j], lut, 0);
@@ -223,6 +229,9 @@ many_##t(const HVX_Vector *panel, uint32_t k, float *const *y,		\
 	panel_times(QUANT_##T, ROWS, panel, k, y, bias, n);		\
 }
 PANEL(Q4_0, q4_0)
+PANEL(Q4_1, q4_1)
+PANEL(Q5_0, q5_0)
+PANEL(Q5_1, q5_1)
 PANEL(Q8_0, q8_0)
 PANEL(IQ4_NL, iq4_nl)
 PANEL(MXFP4, mxfp4)
@@ -237,6 +246,9 @@ panel_kernel(uint32_t type, uint32_t nrows)
 	case QUANT_##T:							\
 		return nrows == 1 ? one_##t : many_##t;
 	CASE(Q4_0, q4_0)
+	CASE(Q4_1, q4_1)
+	CASE(Q5_0, q5_0)
+	CASE(Q5_1, q5_1)
 	CASE(Q8_0, q8_0)
 	CASE(IQ4_NL, iq4_nl)
 	CASE(MXFP4, mxfp4)

@@ -22,6 +22,16 @@ nibbles(const uint8_t q[16], uint8_t code[32])
 }
 
 static void
+bits_5(const uint8_t high[4], const uint8_t q[16], uint8_t code[32])
+{
+	uint32_t i;
+
+	nibbles(q, code);
+	for (i = 0; i < 32; i++)
+		code[i] |= (high[i / 8] >> i % 8 & 1) << 4;
+}
+
+static void
 codes_q8_0(const struct block_q8_0 *b, uint8_t *code)
 {
 	uint32_t i;
@@ -54,7 +64,19 @@ codes_q6_k(const struct block_q6_k *b, uint32_t j, uint8_t *code)
 static void
 codes_of(uint32_t type, const void *row, uint32_t g, uint8_t code[32])
 {
+	const struct block_q5_0 *q5_0 = row;
+	const struct block_q5_1 *q5_1 = row;
+
 	switch (type) {
+	case QUANT_Q4_1:
+		nibbles(((const struct block_q4_1 *)row)[g].q, code);
+		break;
+	case QUANT_Q5_0:
+		bits_5(q5_0[g].high, q5_0[g].q, code);
+		break;
+	case QUANT_Q5_1:
+		bits_5(q5_1[g].high, q5_1[g].q, code);
+		break;
 	case QUANT_Q8_0:
 		codes_q8_0((const struct block_q8_0 *)row + g, code);
 		break;
@@ -84,14 +106,24 @@ q4_k_scale(const struct block_q4_k *b, uint32_t j, float *m)
 	return half_to_float(b->d) * scale[j];
 }
 
-/* Scale of group g of a row; *m = its min. */
+/* Scale of group g of a row; *m = its min, which is subtracted. */
 static float
 scale_of(uint32_t type, const void *row, uint32_t g, float *m)
 {
+	const struct block_q4_1 *q4_1 = row;
+	const struct block_q5_1 *q5_1 = row;
 	const struct block_q6_k *b;
 
 	*m = 0;
 	switch (type) {
+	case QUANT_Q4_1:
+		*m = -half_to_float(q4_1[g].m);
+		return half_to_float(q4_1[g].d);
+	case QUANT_Q5_0:
+		return half_to_float(((const struct block_q5_0 *)row)[g].d);
+	case QUANT_Q5_1:
+		*m = -half_to_float(q5_1[g].m);
+		return half_to_float(q5_1[g].d);
 	case QUANT_Q8_0:
 		return half_to_float(((const struct block_q8_0 *)row)[g].d);
 	case QUANT_MXFP4:
@@ -171,9 +203,22 @@ put_4_bits(uint8_t *dst, const uint8_t *code)
 	for (j = 0; j < 4; j++) {
 		memcpy(&low, code + 4 * j, 4);
 		memcpy(&high, code + 16 + 4 * j, 4);
-		low |= high << 4;
+		low = (low & 0x0f0f0f0f) | (high & 0x0f0f0f0f) << 4;
 		memcpy(dst + j * HX_VEC, &low, 4);
 	}
+}
+
+static void
+put_5_bits(uint8_t *dst, const uint8_t *code)
+{
+	uint32_t j, word, high = 0;
+
+	put_4_bits(dst, code);
+	for (j = 0; j < 8; j++) {
+		memcpy(&word, code + 4 * j, 4);
+		high |= (word >> 4 & 0x01010101) << j;
+	}
+	memcpy(dst + 4 * HX_VEC, &high, 4);
 }
 
 static void
@@ -196,6 +241,8 @@ put_codes(uint8_t *dst, const struct hx_geom *g, const uint8_t *code)
 {
 	if (g->vecs == 8)
 		put_8_bits(dst, code);
+	else if (g->vecs == 5)
+		put_5_bits(dst, code);
 	else if (g->vecs == 4)
 		put_4_bits(dst, code);
 	else
@@ -211,9 +258,10 @@ get_codes(const uint8_t *src, const struct hx_geom *g, uint8_t *code)
 		j = i / 4;
 		if (g->vecs == 8)
 			code[i] = src[j * HX_VEC + i % 4];
-		else if (g->vecs == 4)
-			code[i] = src[j % 4 * HX_VEC + i % 4] >> (j / 4 * 4) &
-			    15;
+		else if (g->vecs >= 4)
+			code[i] = (src[j % 4 * HX_VEC + i % 4] >>
+			    (j / 4 * 4) & 15) | (g->vecs == 4 ? 0 :
+			    (src[4 * HX_VEC + i % 4] >> j & 1) << 4);
 		else
 			code[i] = (src[j % 2 * HX_VEC + i % 4] >>
 			    (j / 2 * 4) & 15) |
@@ -460,6 +508,9 @@ pack_##t(void *dst, const void *src, uint32_t row0, uint32_t nrows,	\
 	pack(QUANT_##T, dst, src, row0, nrows, k);			\
 }
 HX_TYPE(Q4_0, q4_0)
+HX_TYPE(Q4_1, q4_1)
+HX_TYPE(Q5_0, q5_0)
+HX_TYPE(Q5_1, q5_1)
 HX_TYPE(Q8_0, q8_0)
 HX_TYPE(IQ4_NL, iq4_nl)
 HX_TYPE(MXFP4, mxfp4)
@@ -475,6 +526,9 @@ void
 kernels_init_hexagon(struct kernels *k)
 {
 	HX_KERNEL(Q4_0, q4_0);
+	HX_KERNEL(Q4_1, q4_1);
+	HX_KERNEL(Q5_0, q5_0);
+	HX_KERNEL(Q5_1, q5_1);
 	HX_KERNEL(Q8_0, q8_0);
 	HX_KERNEL(IQ4_NL, iq4_nl);
 	HX_KERNEL(MXFP4, mxfp4);

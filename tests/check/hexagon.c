@@ -22,8 +22,9 @@
 #include "tests/support/kernel_inputs.h"
 #include "tests/support/weights.h"
 
-static const uint32_t types[] = { QUANT_Q4_0, QUANT_Q8_0, QUANT_IQ4_NL,
-    QUANT_MXFP4, QUANT_Q4_K, QUANT_Q6_K, QUANT_F32 };
+static const uint32_t types[] = { QUANT_Q4_0, QUANT_Q4_1, QUANT_Q5_0,
+    QUANT_Q5_1, QUANT_Q8_0, QUANT_IQ4_NL, QUANT_MXFP4, QUANT_Q4_K, QUANT_Q6_K,
+    QUANT_F32 };
 
 struct mm {
 	struct kernels k;		/* the table of a hexagon session */

@@ -269,7 +269,8 @@ check_hexagon_moe(struct hexdom *w)
 	static const struct { uint32_t nexpert, nused; } shape[] = {
 		{ 1, 1 }, { 8, 2 }, { 33, 4 }, { 12, 12 },
 	};
-	static const uint32_t types[] = { QUANT_MXFP4, QUANT_Q8_0, QUANT_F32 };
+	static const uint32_t types[] = { QUANT_MXFP4, QUANT_Q8_0, QUANT_Q4_1,
+	    QUANT_Q5_0, QUANT_Q5_1, QUANT_F32 };
 	struct mix m;
 	uint32_t i, t;
 

@@ -166,6 +166,27 @@ check "only get_rows and rope_table fall back, with a reason" \
 	assert all(x['reason'] for x in cpu)
 	assert all(s['device_ops'] > 20 for s in o['summary'])
 	END
+# Types that a mix of K-quants falls back to where a row's length is no multiple
+# of 256, and those that old files have.
+for type in $(sample 1 Q4_1 Q5_0 Q5_1 IQ4_NL); do
+	check_success "$type: quantize" quantize -q "$MODEL" "$T/$type.gguf" $type
+	check_success "$type: explain" explain -m "$T/$type.gguf" \
+	    -s 2*hexagon --json
+	check "$type: every matrix is in a domain" "$PYTHON" - "$OUT" <<-'END'
+	import json, sys
+	ops = json.load(open(sys.argv[1]))['ops']
+	assert any(x['op'] == 'matmul' for x in ops), {x['op'] for x in ops}
+	cpu = {x['op'] for x in ops if x['where'] == 'cpu'}
+	assert cpu == {'get_rows', 'rope_table'}, cpu
+	END
+	RUN=(run -m "$T/$type.gguf" --ctx 128 --temp 0 -p "In the beginning" -n 8)
+	check_success "$type: one domain" "${RUN[@]}" -s hexagon
+	hash=$(hash_of)
+	check_success "$type: two domains, --batch 3" "${RUN[@]}" \
+	    -s 2*hexagon --batch 3
+	check "$type: the same logits" equal "$(hash_of)" "$hash"
+done
+
 # Fails if the compiler no longer pipelines a loop, or spills its accumulators.
 has_expected_counts() {
 	"$PYTHON" "$TESTS/tools/hexagon_counts.py" --domain \

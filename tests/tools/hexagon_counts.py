@@ -17,7 +17,8 @@ import argparse, os, re, shutil, subprocess, sys
 
 # The printed name, and the symbol with the loop.
 MATRICES = [("%s, %s" % (name, rows), "%s_%s" % (fn, sym))
-            for name, sym in (("Q4_0", "q4_0"), ("Q8_0", "q8_0"),
+            for name, sym in (("Q4_0", "q4_0"), ("Q4_1", "q4_1"), ("Q5_0", "q5_0"),
+                              ("Q5_1", "q5_1"), ("Q8_0", "q8_0"),
                               ("IQ4_NL", "iq4_nl"), ("MXFP4", "mxfp4"),
                               ("Q4_K", "q4_k"), ("Q6_K", "q6_k"))
             for fn, rows in (("one", "1 row"), ("many", "4 rows"))]

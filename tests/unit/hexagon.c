@@ -76,7 +76,7 @@ nmse(const struct chain *a, const struct chain *b)
 START_TEST(logits_do_not_depend_on_domains_batches_or_rows)
 {
 	static const uint32_t types[] = { QUANT_Q8_0, QUANT_Q4_0,
-	    QUANT_MXFP4 };
+	    QUANT_MXFP4, QUANT_Q4_1, QUANT_Q5_0, QUANT_Q5_1, QUANT_IQ4_NL };
 	static struct chain one, many;
 	struct chain_conf lc = CHAIN_CONF;
 	unsigned i;
@@ -87,14 +87,14 @@ START_TEST(logits_do_not_depend_on_domains_batches_or_rows)
 			continue;
 		lc = (struct chain_conf)CHAIN_CONF;
 		lc.tiny.type = types[i];
-		lc.fmt = (enum kv_type)i;
+		lc.fmt = (enum kv_type)(i % KV_NTYPES);
 		lc.dev[0] = &device_hexagon;
 		run_chain(&one, &lc, 0, 1);
 		lc.nstages = 3;
 		lc.cut[1] = 1;
 		/* Cut inside layers too; the last cut leaves one sublayer
 		 * beside the head. */
-		lc.cut[2] = 6 + i;
+		lc.cut[2] = 6 + i % 3;
 		lc.head_rows = 3;
 		run_chain(&many, &lc, 2, 13);
 		ck_assert_msg(chain_same_logits(&one, 0, &many, 2, 0, TEXT),
@@ -112,7 +112,8 @@ END_TEST
 START_TEST(logits_are_close_to_those_of_the_cpu)
 {
 	static const uint32_t types[] = { QUANT_Q8_0, QUANT_Q4_0,
-	    QUANT_IQ4_NL, QUANT_MXFP4, QUANT_Q5_0, QUANT_F16, QUANT_BF16 };
+	    QUANT_IQ4_NL, QUANT_MXFP4, QUANT_Q4_1, QUANT_Q5_0, QUANT_Q5_1,
+	    QUANT_F16, QUANT_BF16 };
 	static struct chain cpu, dsp, mixed;
 	struct chain_conf lc;
 	unsigned i;
