@@ -305,10 +305,11 @@ scale_in(int32_t unit, int16_t s)
 	return unit == HX_UNIT_NAN ? NAN : ldexpf(s, unit);
 }
 
+/* NaN wins, as top and as x. */
 static float
 larger(float top, float x)
 {
-	return fabsf(x) <= top ? top : fabsf(x);	/* NaN wins */
+	return fabsf(x) > top || isnan(x) ? fabsf(x) : top;
 }
 
 static void

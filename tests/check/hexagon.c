@@ -177,36 +177,28 @@ compare_with_twin(struct hexdom *w, const struct mm *t)
 	free(twin);
 }
 
+/* Set up the product of t's weights in t->src with rows of activations. */
 static void
-check_mat_case(struct hexdom *w, uint32_t type, enum input in, uint32_t n,
-    uint32_t k, uint32_t m, int with_bias, uint8_t act_bias)
+setup_product(struct hexdom *w, struct mm *t, uint8_t act_bias)
 {
-	struct mm t = { .in = in, .m = m, .w = { .n = n, .k = k,
-	    .type = type } };
-	uint64_t nbytes = n * quant_row_bytes(type, k);
+	uint32_t type = t->w.type, n = t->w.n, k = t->w.k, m = t->m, i, j;
 	struct kernels ref;
-	float *x = calloc(k, sizeof(*x)), *bias;
-	uint32_t i, j;
+	float *x = calloc(k, sizeof(*x));
 
-	begin_case("%s %s, %u x %u, %u rows, bias %d, act_bias %u",
-	    quant_info(type)->name, input_name[in], n, k, m, with_bias,
-	    act_bias);
 	hexdom_reset(w);
 	kernels_init(&ref, 0);
-	t.k = ref;
-	t.k.act_bias = act_bias;
-	kernels_init_hexagon(&t.k);
+	t->k = ref;
+	t->k.act_bias = act_bias;
+	kernels_init_hexagon(&t->k);
 	w->m.act_bias = act_bias;
-	t.src = guard_alloc(nbytes);
-	fill_rows(t.src, type, nbytes, in);
-	t.op = (struct hx_op){ .kind = HX_MATMUL, .type = type,
-	    .in = { hexdom_alloc(w, m, act_row_bytes(t.k.mat[type].act, k),
+	t->op = (struct hx_op){ .kind = HX_MATMUL, .type = type,
+	    .in = { hexdom_alloc(w, m, act_row_bytes(t->k.mat[type].act, k),
 	    k), hexdom_none }, .bias = hexdom_none,
 	    .routes = hexdom_none };
 	for (i = 0; i < m; i++) {
-		struct act_q8 *a = hexdom_row(w, &t.op.in[0], i);
+		struct act_q8 *a = hexdom_row(w, &t->op.in[0], i);
 
-		fill_floats(x, k, in);
+		fill_floats(x, k, t->in);
 		if (type == QUANT_F32) {
 			memcpy(a, x, k * sizeof(*x));
 			continue;
@@ -215,16 +207,35 @@ check_mat_case(struct hexdom *w, uint32_t type, enum input in, uint32_t n,
 		for (j = 0; j < k; j++)
 			a[j / 32].q[j % 32] += act_bias;
 	}
-	t.op.w = hexdom_alloc(w, 1, t.k.mat[type].packed_bytes(n, k), k);
-	t.w.data = hexdom_row(w, &t.op.w, 0);
-	t.k.mat[type].pack(hexdom_row(w, &t.op.w, 0), t.src, 0, n, n, k);
+	t->op.w = hexdom_alloc(w, 1, t->k.mat[type].packed_bytes(n, k), k);
+	t->w.data = hexdom_row(w, &t->op.w, 0);
+	t->k.mat[type].pack(hexdom_row(w, &t->op.w, 0), t->src, 0, n, n, k);
+	t->op.out = hexdom_alloc(w, m, ALIGN_UP((n + 1) * 4, 64), n);
+	free(x);
+}
+
+static void
+check_mat_case(struct hexdom *w, uint32_t type, enum input in, uint32_t n,
+    uint32_t k, uint32_t m, int with_bias, uint8_t act_bias)
+{
+	struct mm t = { .in = in, .m = m, .w = { .n = n, .k = k,
+	    .type = type } };
+	uint64_t nbytes = n * quant_row_bytes(type, k);
+	float *bias;
+	uint32_t i;
+
+	begin_case("%s %s, %u x %u, %u rows, bias %d, act_bias %u",
+	    quant_info(type)->name, input_name[in], n, k, m, with_bias,
+	    act_bias);
+	t.src = guard_alloc(nbytes);
+	fill_rows(t.src, type, nbytes, in);
+	setup_product(w, &t, act_bias);
 	if (with_bias) {
 		t.op.bias = hexdom_alloc(w, 1, 0, n);
 		bias = hexdom_row(w, &t.op.bias, 0);
 		for (i = 0; i < n; i++)
 			bias[i] = rand_float(1);
 	}
-	t.op.out = hexdom_alloc(w, m, ALIGN_UP((n + 1) * 4, 64), n);
 	compare_with_twin(w, &t);
 	/* VTCM for at most two rows: they go one at a time and give the same bits. */
 	w->m.vtcm_bytes = 16 << 10;
@@ -235,7 +246,52 @@ check_mat_case(struct hexdom *w, uint32_t type, enum input in, uint32_t n,
 		    "a row that does not fit VTCM is accepted");
 	w->m.vtcm_bytes = 0;
 	guard_free(t.src, nbytes);
-	free(x);
+}
+
+/* A scale or min that is NaN or Inf makes its row's output NaN, whichever group
+ * of the row has it, and no other row's. */
+static void
+check_not_finite(struct hexdom *w, uint32_t type, uint32_t offset)
+{
+	enum { N = 33, K = 1024, BAD = 3 };
+	static const uint16_t halves[] = { 0x7e00, 0xfe00, 0x7c00 };
+	struct mm t = { .in = IN_ANY, .m = 1, .w = { .n = N, .k = K,
+	    .type = type } };
+	uint64_t row_bytes = quant_row_bytes(type, K);
+	uint32_t nblocks = K / quant_info(type)->block, i, j;
+	const float *y;
+
+	begin_case("%s, not finite at byte %u of a block",
+	    quant_info(type)->name, offset);
+	t.src = guard_alloc(N * row_bytes);
+	for (i = 0; i < 2 * NITEMS(halves); i++) {
+		fill_rows(t.src, type, N * row_bytes, IN_RANDOM);
+		memcpy(t.src + BAD * row_bytes + (i % 2 == 0 ? 0 :
+		    nblocks - 1) * quant_info(type)->bytes + offset,
+		    &halves[i / 2], sizeof(halves[0]));
+		setup_product(w, &t, 0);
+		compare_with_twin(w, &t);
+		y = hexdom_row(w, &t.op.out, 0);
+		for (j = 0; j < N; j++)
+			check(isnan(y[j]) == (j == BAD), "y[%u] is %.9g", j,
+			    (double)y[j]);
+	}
+	guard_free(t.src, N * row_bytes);
+}
+
+static void
+check_all_not_finite(struct hexdom *w)
+{
+	static const struct { uint32_t type, offset; } half[] = {
+		{ QUANT_Q4_0, 0 }, { QUANT_Q4_1, 0 }, { QUANT_Q4_1, 2 },
+		{ QUANT_Q5_0, 0 }, { QUANT_Q5_1, 0 }, { QUANT_Q5_1, 2 },
+		{ QUANT_Q8_0, 0 }, { QUANT_IQ4_NL, 0 }, { QUANT_Q4_K, 0 },
+		{ QUANT_Q4_K, 2 }, { QUANT_Q6_K, 208 },
+	};
+	uint32_t i;
+
+	for (i = 0; i < NITEMS(half); i++)
+		check_not_finite(w, half[i].type, half[i].offset);
 }
 
 void
@@ -283,6 +339,7 @@ main(int argc, char **argv)
 	printf("--seed %" PRIu64 "\n", seed);
 	rand_seed(seed);
 	check_hexagon_mats(&w);
+	check_all_not_finite(&w);
 	check_hexagon_rows(&w);
 	check_hexagon_moe(&w);
 	check_hexagon_attn(&w);

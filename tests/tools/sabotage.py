@@ -445,6 +445,11 @@ row("domain: a message of any length", "kernels/hexagon/main.c",
     "if (q->nbufs > HXQ_MAX_BUFS || q->nbytes > HXQ_MAX_MSG)",
     "if (q->nbufs > HXQ_MAX_BUFS)",
     "unit/hexagon")
+row("domain: a scale that is NaN counts only in a row's last group",
+    "kernels/hexagon_host/mat.c",
+    "return fabsf(x) > top || isnan(x) ? fabsf(x) : top;",
+    "return fabsf(x) <= top ? top : fabsf(x);",
+    "check/hexagon")
 
 # --- matrices of Rockchip's NPU ---
 
