@@ -12,9 +12,9 @@
 #include "kernels/cpu.h"
 #include "layers/model.h"
 #include "cmd.h"
+#include "coordinator/engine/form.h"
 #include "coordinator/print/output.h"
 #include "coordinator/reader/reader.h"
-#include "coordinator/text/template.h"
 #include "coordinator/text/tokenizer.h"
 
 enum { MAX_SHOWN = 60 };	/* bytes of a string */
@@ -135,9 +135,25 @@ hash_text(struct gguf_str s)
 }
 
 static const char *
-form_name(const struct chat_template *ct)
+shown_name(const struct form *f)
 {
-	return chat_template_is_plain(ct) ? "plain lines" : ct->name;
+	return form_is_plain(f) ? "plain lines" : form_name(f);
+}
+
+/* The vocabulary and the form of r's model; *ret_t = NULL with 0: e says why there
+ * is no vocabulary. */
+static int
+open_form(const struct conf *c, struct reader *r, struct tokenizer **ret_t,
+    struct form **ret, struct err *e)
+{
+	int rc;
+
+	*ret_t = NULL;
+	if ((rc = reader_tokenizer(r, ret_t, e)) < 0) {
+		*ret_t = NULL;
+		return e->kind == ERR_RUN ? rc : 0;
+	}
+	return form_open(c, reader_directory(r), *ret_t, ret, e);
 }
 
 static void
@@ -155,10 +171,10 @@ print_lines(struct gguf_str s)
 }
 
 static int
-print_chat(struct reader *r, int verbose, struct err *reterr)
+print_chat(const struct conf *c, struct reader *r, struct err *reterr)
 {
 	const struct gguf *g = reader_directory(r);
-	const struct chat_template *ct;
+	struct form *form;
 	struct gguf_str text;
 	struct tokenizer *t;
 	const int32_t *end;
@@ -167,24 +183,24 @@ print_chat(struct reader *r, int verbose, struct err *reterr)
 
 	if (gguf_find(g, "tokenizer.ggml.model") == NULL)
 		return 0;
-	if ((rc = reader_tokenizer(r, &t, reterr)) < 0) {
-		if (reterr->kind == ERR_RUN)
-			return rc;
+	if ((rc = open_form(c, r, &t, &form, reterr)) < 0)
+		return rc;
+	if (t == NULL) {
 		printf("\nchat: no: %s\n", PLAIN(reterr->msg));
 		return 0;
 	}
-	ct = tokenizer_chat_template(t);
-	printf("\nchat: %s\n", form_name(ct));
+	printf("\nchat: %s\n", shown_name(form));
 	if (gguf_get_str(g, template_key, &text, NULL) == 0) {
 		printf("  template: %" PRIu64 " bytes, hash %016" PRIx64 "\n",
 		    text.len, hash_text(text));
-		if (verbose > 1)
+		if (c->verbose > 1)
 			print_lines(text);
 	} else {
 		puts("  the file has no chat template");
 	}
-	if (ct->lost != 0)
-		printf("  not followed: %s\n", PLAIN(ct->why));
+	if (form_why(form) != NULL)
+		printf("  not followed: %s\n", PLAIN(form_why(form)));
+	form_close(form);
 	n = tokenizer_ends(t, &end);
 	fputs(n > 0 ? "  an answer ends with" : "  no token ends an answer",
 	    stdout);
@@ -198,10 +214,11 @@ print_chat(struct reader *r, int verbose, struct err *reterr)
 
 /* null where the file has no vocabulary that can be read. */
 static int
-add_chat(json_t *to, struct reader *r, struct err *reterr)
+add_chat(json_t *to, const struct conf *c, struct reader *r,
+    struct err *reterr)
 {
 	const struct gguf *g = reader_directory(r);
-	const struct chat_template *ct;
+	struct form *form;
 	struct gguf_str text;
 	struct tokenizer *t;
 	const int32_t *end;
@@ -210,20 +227,20 @@ add_chat(json_t *to, struct reader *r, struct err *reterr)
 	char hash[24];
 	int rc;
 
-	if ((rc = reader_tokenizer(r, &t, reterr)) < 0) {
+	if ((rc = open_form(c, r, &t, &form, reterr)) < 0 || t == NULL) {
 		json_object_set_new(to, "chat", json_null());
-		return reterr->kind == ERR_RUN ? rc : 0;
+		return rc;
 	}
-	ct = tokenizer_chat_template(t);
 	o = json_object();
-	json_object_set_new(o, "form", json_string(form_name(ct)));
+	json_object_set_new(o, "form", json_string(shown_name(form)));
 	if (gguf_get_str(g, template_key, &text, NULL) == 0) {
 		snprintf(hash, sizeof(hash), "%016" PRIx64, hash_text(text));
 		json_object_set_new(o, "template_hash", json_string(hash));
 	} else
 		json_object_set_new(o, "template_hash", json_null());
-	json_object_set_new(o, "not_followed", ct->lost == 0 ? json_null() :
-	    output_json_string(ct->why));
+	json_object_set_new(o, "not_followed", form_why(form) == NULL ?
+	    json_null() : output_json_string(form_why(form)));
+	form_close(form);
 	ends = json_array();
 	n = tokenizer_ends(t, &end);
 	for (i = 0; i < n; i++) {
@@ -255,7 +272,7 @@ sum_types(const struct gguf *g, struct type_sum sums[QUANT_NTYPES + 1])
 }
 
 static int
-print_text(struct reader *r, int verbose, struct err *reterr)
+print_text(const struct conf *c, struct reader *r, struct err *reterr)
 {
 	const struct gguf *g = reader_directory(r);
 	struct type_sum sums[QUANT_NTYPES + 1] = { 0 };
@@ -286,13 +303,13 @@ print_text(struct reader *r, int verbose, struct err *reterr)
 			    t < QUANT_NTYPES && quant_info(t) != NULL ?
 			    quant_info(t)->name : "unknown", sums[t].count,
 			    units_human_bytes(sums[t].nbytes, buf));
-	for (i = 0; i < g->ntensors && verbose > 1; i++)
+	for (i = 0; i < g->ntensors && c->verbose > 1; i++)
 		printf("  %-40s %-7s %6" PRIu64 " x %-6" PRIu64 " at %" PRIu64
 		    "\n", g->tensor[i].name, tensor_type(&g->tensor[i]),
 		    g->tensor[i].ne[1] * g->tensor[i].ne[2] *
 		    g->tensor[i].ne[3], g->tensor[i].ne[0],
 		    g->tensor[i].offset);
-	if ((rc = print_chat(r, verbose, &e)) < 0 ||
+	if ((rc = print_chat(c, r, &e)) < 0 ||
 	    (rc = check_runs(r, &params, &e)) < 0) {
 		*reterr = e;
 		return rc;
@@ -321,7 +338,7 @@ tensor_json(const struct gguf_tensor *t)
 }
 
 static int
-print_json(struct reader *r, struct err *reterr)
+print_json(const struct conf *c, struct reader *r, struct err *reterr)
 {
 	const struct gguf *g = reader_directory(r);
 	json_t *o = json_object(), *kv = json_object(), *ts = json_array();
@@ -334,7 +351,7 @@ print_json(struct reader *r, struct err *reterr)
 		    json_value(&g->kv[i]));
 	for (i = 0; i < g->ntensors; i++)
 		json_array_append_new(ts, tensor_json(&g->tensor[i]));
-	if ((rc = add_chat(o, r, &e)) < 0 ||
+	if ((rc = add_chat(o, c, r, &e)) < 0 ||
 	    (rc = check_runs(r, &params, &e)) < 0) {
 		*reterr = e;
 		json_decref(o);
@@ -371,9 +388,9 @@ cmd_inspect(const struct conf *c, struct err *reterr)
 	if ((rc = rights_settle(0, reterr)) < 0)
 		;
 	else if (c->json)
-		rc = print_json(r, reterr);
+		rc = print_json(c, r, reterr);
 	else
-		rc = print_text(r, c->verbose, reterr);
+		rc = print_text(c, r, reterr);
 	reader_close(r);
 	return rc;
 }

@@ -425,6 +425,7 @@ copy_key(const struct gguf *g, const char *key, char **ret, size_t *ret_n,
 static int
 take_own(struct form *f, const struct gguf *g, struct err *reterr)
 {
+	const struct template_family *family = NULL;
 	int rc;
 
 	if ((rc = copy_key(g, "tokenizer.chat_template", &f->jinja, &f->n,
@@ -437,7 +438,10 @@ take_own(struct form *f, const struct gguf *g, struct err *reterr)
 		f->n = f->ntools;
 		f->tools_jinja = NULL;
 	}
-	strlcpy(f->name, "its own", sizeof(f->name));
+	if (f->jinja != NULL)
+		family = template_family_find(f->jinja, f->n);
+	strlcpy(f->name, family != NULL ? family->name : "its own",
+	    sizeof(f->name));
 	return 0;
 }
 

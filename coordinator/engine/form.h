@@ -33,7 +33,8 @@ void form_close(struct form *f);
 int form_find_text(const struct conf *c, const struct gguf *g, int has_tools,
     char **ret, size_t *ret_n, struct err *reterr);
 
-/* "its own", the file's name, or the built-in form's: "ChatML", ..., "plain". */
+/* The family's usual name, "ChatML" and so on, or "its own"; "plain"; the name of a
+ * file that was given. */
 const char *form_name(const struct form *f);
 /* Is it a built-in form? */
 int form_is_builtin(const struct form *f);

@@ -165,11 +165,13 @@ run(const struct renderer *r, const struct render_job *job,
 
 	if ((rc = jinja_data_open(&limits, &d, reterr)) < 0)
 		return rc;
-	if ((rc = variables_read(job->vars, job->nvars, d, reterr)) == 0 &&
-	    (rc = jinja_render(r->program, d, job->now, take, &k,
-	    reterr)) == -ENOMEM)
-		err_nomem(reterr, "a rendering of the chat template");
+	if ((rc = variables_read(job->vars, job->nvars, d, reterr)) == 0)
+		rc = jinja_render(r->program, d, job->now, take, &k, reterr);
 	jinja_data_close(d);
+	/* Its limit may exceed the cap of this process. */
+	if (rc == -ENOMEM)
+		return err_set(reterr, ERR_RUN, -E2BIG, "it needs more memory "
+		    "than the reader has left: --reader-cap gives more");
 	if (rc == 0 && job->tail != NULL)
 		rc = cut_behind(&k, job->tail, job->ntail, reterr);
 	return rc;

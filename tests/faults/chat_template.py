@@ -1,4 +1,4 @@
-"""Chat templates are followed, or what is not followed is said; the tokens of their markers
+"""Chat templates are followed; of one that fails its words are said, and its markers count; the tokens of their markers
 are markers whatever type the file gives them."""
 import json
 import toy
@@ -44,9 +44,8 @@ for template, extra in ((TURNS, 2), (TURNS.replace("m.content", "m.content | tri
     toy.check("blanks", got - plain in (extra, extra + (extra == 2)),
               "%s: %d more" % (template, got - plain))
 
-# A chat without tools has defined them, as none.
-for test in ("tools is not defined", "tools is none and false", "documents is not defined",
-             "tools is not none"):
+# A chat without tools leaves the variable unset.
+for test in ("tools", "tools is defined", "documents is defined"):
     got, note = count("{%% if %s %%}TOOLS{%% endif %%}" % test + TURNS + BEGIN, "-p", "hi")
     toy.equal(test, (got, "not followed" in note), (plain, False))
 
@@ -65,21 +64,43 @@ for add in (True, False, None):
         got, _ = count(writes + TURNS + BEGIN, "-p", "hi", bos="<|endoftext|>", keys=keys)
         toy.equal("BOS, %s, %r" % (add, writes), got, plain + bool(add or writes))
 
-# The note names each part that is not followed.
-for template, words in (
-        ("{{ strftime_now('%H') }}" + TURNS + BEGIN, ("not followed", "dates")),
-        ("{{ tools | sort }}<|im_start|>You are X. <think>", ("not followed", "tools",
-                                                              "a system text", "thinking")),
-        ("{% macro f(m) %}{{ m }}{% endmacro %}" + TURNS.replace("m.content", "f(m.content)"),
-         ("not followed", "what it writes in", "f(m")),
-        (TURNS + BEGIN + "{# %s #}" % ("x" * (1 << 18)), ("256 KiB",)),
-        ("\x1b[31m{{ nothing() }}", ("none that is known here",))):
-    _, note = count(template, "-p", "hi")
-    toy.check("the note on %.40r" % template, all(w in note for w in words), note)
+# A template that fails: its words, and the built-in form of its markers.
+for template, words, form in (
+        ("{{ raise_exception('no users') }}" + TURNS + BEGIN, "no users", "ChatML"),
+        ("{{ tools | frob }}<|im_start|>", "frob", "ChatML"),
+        (TURNS.replace("m.content", "'x'") + BEGIN, "does not write a user's message", "ChatML"),
+        (TURNS + BEGIN + "{# %s #}" % ("x" * (1 << 18)), "262144", "ChatML"),
+        ("{% for a in range(9999) %}{% for b in range(9999) %}{{ 'x' * 9999 }}{% endfor %}"
+         "{% endfor %}<|im_start|>", "memory", "ChatML"),
+        ("\x1b[31m{{ nothing() }}", "undefined", "plain")):
+    got, note = count(template, "-p", "hi")
+    toy.check("the words of %.40r" % template, words in note and
+              'the built-in form "%s" is used' % form in note, note)
+    toy.equal("the form of %.40r" % template, got, plain if form == "ChatML" else 2)
     toy.check("no control characters", "\x1b" not in note, note)
-_, note = count(TURNS.replace("{{", "{% if m.role == 'system' %}{{ raise_exception('x') }}"
-                              "{% endif %}{{", 1) + BEGIN, "-p", "hi", "--system", "S")
-toy.check("a refused system text", "the place of the system text" in note, note)
+
+# One that refuses a system text fails when it is given one.
+toy.write_model("m.gguf", toy.bpe_vocab(MARKS), arch="llama", pre="qwen2",
+                template=TURNS.replace("{{", "{% if m.role == 'system' %}"
+                                       "{{ raise_exception('no system') }}{% endif %}{{", 1) +
+                BEGIN, eos="<|endoftext|>")
+got = toy.straddle("run", "-m", "m.gguf", "-s", "cpu", "--chat", "-n", "0", "-p", "hi",
+                   "--system", "S")
+toy.check("a refused system text", got.rc == 1 and "no system" in got.err, got)
+
+# Another template, and its arguments.
+asked, _ = count(TURNS, "-p", "hi", "--chat-template", "ChatML")
+toy.equal("a built-in form by its name", asked, plain)
+open("t.jinja", "w").write("{% if loud %}LOUD{% endif %}" + TURNS + BEGIN)
+asked, _ = count(TURNS, "-p", "hi", "--chat-template", "t.jinja")
+toy.equal("a file", asked, plain)
+asked, _ = count(TURNS, "-p", "hi", "--chat-template", "t.jinja", "--template-arg", "loud=true")
+toy.equal("its argument", asked, plain + 4)
+for arg, words in (("messages=[]", "the conversation itself"), ("bos_token=1", "itself"),
+                   ("loud", "NAME=JSON"), ("loud={", "no JSON"), ("=1", "NAME=JSON")):
+    got = toy.straddle("run", "-m", "m.gguf", "-s", "cpu", "--chat", "-n", "0", "-p", "hi",
+                       "--template-arg", arg)
+    toy.check("--template-arg %s is refused" % arg, got.rc == 2 and words in got.err, got)
 
 # Markers whose type is that of text: encoded as one token where the template writes them,
 # never from a message; they end an answer and are not shown.
