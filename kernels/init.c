@@ -2,6 +2,7 @@
  * share. */
 #include <string.h>
 
+#include "ascend/work.h"
 #include "cpu.h"
 #include "kernels.h"
 
@@ -41,6 +42,7 @@ kernels_set_layout(struct kernels *k, enum weight_layout layout)
 		memcpy(k->host, k->mat, sizeof(k->host));
 	} else if (layout == LAYOUT_RKNPU)
 		kernels_init_rknpu(k);
+	k->device_bytes = layout == LAYOUT_ASCEND ? ascend_kept_bytes : NULL;
 }
 
 /* The same dozen lines of each row of a tile must not share a few of the 64 sets of

@@ -231,6 +231,10 @@ struct kernels {
 	 * (layers/bind.c).  They are the host's where the device of a layout
 	 * multiplies no such matrices. */
 	struct mat_kernel host[QUANT_NTYPES];
+	/* Bytes of a matrix of n x k in the device's own format, which takes the
+	 * place of the packed one where the device multiplies it; NULL = there
+	 * is none. */
+	packed_bytes_fn *device_bytes;
 
 	/* x (k) -> k / 32 blocks. */
 	void (*quantize_q8)(struct act_q8 *dst, const float *x, uint32_t k);
@@ -310,6 +314,7 @@ enum weight_layout {
 	LAYOUT_HOST,		/* as the host's kernels read them */
 	LAYOUT_HVX,		/* vectors of 128 bytes: kernels/hexagon */
 	LAYOUT_RKNPU,		/* Rockchip's native matrices: kernels/rknpu */
+	LAYOUT_ASCEND,		/* the host's, with room for 16-bit floats */
 	LAYOUT_NTYPES
 };
 

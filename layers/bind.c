@@ -53,6 +53,15 @@ is_next_expert(const struct weight *w)
 	    mat_rows(e) == mat_rows(before);
 }
 
+static uint64_t
+matrix_bytes(const struct weight *w, const struct kernels *k)
+{
+	uint64_t packed = w->kern->packed_bytes(w->mat.n, w->mat.k);
+
+	return weight_is_for_host(&w->ext) || k->device_bytes == NULL ?
+	    packed : MAX(packed, k->device_bytes(w->mat.n, w->mat.k));
+}
+
 int
 weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
     struct weights *ret, struct err *reterr)
@@ -86,8 +95,7 @@ weights_layout(const struct extent *ext, uint32_t n, const struct kernels *k,
 				goto fail;
 			w->mat.n = mat_rows(&ext[i]);
 			w->mat.k = ext[i].ncols;
-			w->mat_bytes = ALIGN_UP(w->kern->packed_bytes(
-			    w->mat.n, w->mat.k), 64);
+			w->mat_bytes = ALIGN_UP(matrix_bytes(w, k), 64);
 			w->nbytes = w->mat_bytes * MAX(ext[i].nmats, 1);
 			w->mat.type = ext[i].type;
 		}

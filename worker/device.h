@@ -26,6 +26,7 @@
 
 #include "config/err.h"
 #include "kernels/kernels.h"
+#include "kernels/ascend/work.h"
 #include "kernels/rknpu/work.h"
 #include "layers/par.h"
 #include "layers/place.h"
@@ -61,6 +62,7 @@ struct device_probe {
 	uint64_t open_bytes;	/* as in struct device_ops, on this machine;
 				 * 0 = the kind's */
 	struct npu_chip npu;	/* with LAYOUT_RKNPU */
+	struct ascend_chip ascend;	/* with LAYOUT_ASCEND */
 	/* The layout of weights, where it is not the kind's, and whatever else
 	 * must be the same in all sessions; is_made = 0: nothing. */
 	struct device_choice choice;

@@ -7,6 +7,7 @@
 
 #include "config/conf.h"
 #include "config/room.h"
+#include "kernels/ascend/work.h"
 #include "kernels/rknpu/work.h"
 #include "layers/model.h"
 #include "layers/program.h"
@@ -87,6 +88,7 @@ struct plan_limits {
 					 * device: copied_rows_bytes() */
 	uint64_t open_bytes;		/* charged when it is opened */
 	struct npu_chip npu;		/* with LAYOUT_RKNPU */
+	struct ascend_chip ascend;	/* with LAYOUT_ASCEND */
 	char from[96];			/* origin of total_bytes */
 	char largest_from[96];		/* origin of largest_bytes */
 };

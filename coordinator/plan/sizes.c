@@ -96,6 +96,25 @@ measure_extents(const struct sizes *z, const struct extent *ext, uint32_t n,
 	return 0;
 }
 
+/* The same for an Ascend processor. */
+static void
+measure_ascend(const struct sizes *z, const struct program *p,
+    uint64_t ret[COMPUTE_NUMBERS])
+{
+	struct ascend_sizes sizes = { 0 };
+	const struct op *op;
+
+	for (op = p->op; op < p->op + p->nops; op++)
+		if (op->kind == OP_MATMUL && !weight_is_for_host(&op->w->ext) &&
+		    ascend_takes(op->w->mat.n, op->w->mat.k))
+			ascend_sizes_add(&sizes, &z->ascend, op->w->mat.n,
+			    op->w->mat.k, op->w->ext.role == ROLE_TOKEN_EMBD);
+	ret[COMPUTE_ASCEND_K] = sizes.k;
+	ret[COMPUTE_ASCEND_C] = sizes.c_bytes;
+	ret[COMPUTE_ASCEND_WEIGHTS] = sizes.nweights;
+	ret[COMPUTE_ASCEND_TWINS] = sizes.twin_bytes;
+}
+
 /* Buffers of the NPU for a program's products. */
 static void
 measure_products(const struct sizes *z, const struct program *p,
@@ -105,6 +124,8 @@ measure_products(const struct sizes *z, const struct program *p,
 	const struct op *op;
 	uint64_t contexts = 0;
 
+	if (z->layout == LAYOUT_ASCEND)
+		measure_ascend(z, p, ret);
 	if (z->layout != LAYOUT_RKNPU)
 		return;
 	for (op = p->op; op < p->op + p->nops; op++) {
@@ -319,6 +340,7 @@ add_layout(struct sizes *z, enum weight_layout layout,
 	k->kernels = &k->own;
 	k->layout = layout;
 	k->npu = l->npu;
+	k->ascend = l->ascend;
 	memcpy(k->threads, z->threads, sizeof(k->threads));
 	memcpy(k->runtime, z->runtime, sizeof(k->runtime));
 	memcpy(k->emulator, z->emulator, sizeof(k->emulator));
@@ -395,10 +417,29 @@ sizes_of(const struct sizes *z, unsigned s)
 	return z;
 }
 
+/* Of an Ascend processor, beside the weights: the number of matrices of a sublayer
+ * with the ends counts for each. */
+static uint64_t
+ascend_bytes(const struct plan *p, unsigned s, const struct plan_session *ps,
+    const uint64_t number[COMPUTE_NUMBERS])
+{
+	const struct ascend_sizes z = {
+		.k = number[COMPUTE_ASCEND_K],
+		.c_bytes = number[COMPUTE_ASCEND_C],
+		.nweights = number[COMPUTE_ASCEND_WEIGHTS] *
+		    MAX(ps->nsublayers, 1),
+		.weight_bytes = ps->bytes[MEM_WEIGHTS],
+		.twin_bytes = number[COMPUTE_ASCEND_TWINS],
+	};
+
+	return ascend_work_bytes(&p->session[s].limits->ascend, &z,
+	    MAX(p->batch_rows, p->head_rows));
+}
+
 /* Memory that the device of session s charges in addition to the stage's
  * buffers. */
 static uint64_t
-device_bytes(const struct plan *p, unsigned s, int head,
+device_bytes(const struct plan *p, unsigned s, const struct plan_session *ps,
     const uint64_t number[COMPUTE_NUMBERS])
 {
 	const struct plan_limits *l = p->session[s].limits;
@@ -413,8 +454,10 @@ device_bytes(const struct plan *p, unsigned s, int head,
 		n += arena_charge_bytes(l->open_bytes);
 	if (l->copies_rows)
 		n += arena_charge_bytes(copied_rows_bytes(p->batch_rows,
-		    p->model->hp.n_embd, head ? p->head_rows : 0,
+		    p->model->hp.n_embd, ps->head ? p->head_rows : 0,
 		    p->model->hp.n_vocab));
+	if (l->layout == LAYOUT_ASCEND && number[COMPUTE_ASCEND_K] > 0)
+		n += ascend_bytes(p, s, ps, number);
 	if (l->layout == LAYOUT_RKNPU && npu.k > 0)
 		n += npu_work_bytes(&l->npu, &npu) + l->npu.context_bytes *
 		    number[COMPUTE_NPU_CONTEXTS];
@@ -453,7 +496,7 @@ sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
 	range_compute(z, ps->embedding, ps->head, MAX(u0, 1), MIN(u1,
 	    m->nunits - 1), number);
 	b[MEM_COMPUTE] = arena_charge_bytes(compute_bytes(number,
-	    z->threads[s])) + device_bytes(z->plan, s, ps->head, number);
+	    z->threads[s])) + device_bytes(z->plan, s, ps, number);
 	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth *
 	    MAX(load_conf.block_bytes, range_max(z->block, u0, u1)));
 	b[MEM_RINGS] = rings_bytes(z->plan, s, 0);

@@ -17,10 +17,14 @@ struct unit_size {
 	uint64_t tables;	/* worker's heap: extents, operations */
 };
 
-/* Numbers of a program: its scratch, a thread's piece, and struct npu_sizes. */
+/* Numbers of a program: its scratch, a thread's piece, and struct npu_sizes or
+ * struct ascend_sizes. */
 enum compute_number {
 	COMPUTE_SCRATCH, COMPUTE_PIECE, COMPUTE_NPU_K, COMPUTE_NPU_COLS,
-	COMPUTE_NPU_SUMS, COMPUTE_NPU_CONTEXTS, COMPUTE_NUMBERS
+	COMPUTE_NPU_SUMS, COMPUTE_NPU_CONTEXTS,
+	COMPUTE_ASCEND_K = COMPUTE_NPU_K, COMPUTE_ASCEND_C,
+	COMPUTE_ASCEND_WEIGHTS,
+	COMPUTE_ASCEND_TWINS = COMPUTE_NPU_CONTEXTS + 1, COMPUTE_NUMBERS
 };
 
 enum { BLOCK_LEVELS = 12 };	/* 2^12 units and more than 2 MAX_LAYERS */
@@ -47,6 +51,7 @@ struct sizes {
 		uint64_t no_layer[COMPUTE_NUMBERS];
 	} compute[2][2];
 	struct npu_chip npu;		/* with LAYOUT_RKNPU */
+	struct ascend_chip ascend;	/* with LAYOUT_ASCEND */
 	unsigned threads[MAX_SESSIONS];
 	uint64_t runtime[MAX_SESSIONS], emulator[MAX_SESSIONS];
 };

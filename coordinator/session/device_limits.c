@@ -74,7 +74,11 @@ store_traits(const struct session_conf *sc, const struct chan_msg *m,
 	    wt.copies_rows > 1 || wt.open_bytes > MAX_OPEN_BYTES ||
 	    (wt.choice.layout == LAYOUT_RKNPU && (wt.npu_cores < 1 ||
 	    wt.npu_cores > NPU_CORES || wt.npu_segment < NPU_ALIGN ||
-	    wt.npu_context_bytes > MAX_OPEN_BYTES)))
+	    wt.npu_context_bytes > MAX_OPEN_BYTES)) ||
+	    (wt.choice.layout == LAYOUT_ASCEND && (wt.ascend_has_memory > 1 ||
+	    wt.ascend_cut_k > 1 || wt.ascend_has_slots > 1 ||
+	    wt.ascend_granule_bytes > MAX_OPEN_BYTES ||
+	    wt.ascend_workspace_bytes > MAX_OPEN_BYTES)))
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
 		    "worker sent malformed traits of device %s: %u bytes, "
 		    "layout %u", sc->name, sc->device, m->nbytes,
@@ -85,6 +89,11 @@ store_traits(const struct session_conf *sc, const struct chan_msg *m,
 	ret->open_bytes = wt.open_bytes;
 	ret->npu = (struct npu_chip){ wt.npu_cores, wt.npu_segment,
 	    wt.npu_context_bytes };
+	ret->ascend = (struct ascend_chip){
+	    .has_memory = wt.ascend_has_memory, .cut_k = wt.ascend_cut_k,
+	    .granule_bytes = wt.ascend_granule_bytes,
+	    .has_slots = wt.ascend_has_slots,
+	    .workspace_bytes = wt.ascend_workspace_bytes };
 	return 0;
 }
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # tests/e2e/ascend.sh - the demo model over sessions on an Ascend processor, with
-# stand-ins for CANN's libraries: a board whose operators all refuse, where the text
-# is the CPU's; missing libraries and wrong devices with the messages that a user
-# reads.  Nothing here runs on silicon.
+# stand-ins for CANN's libraries: the same logits for every split and batch, on a
+# board and on a card, whatever way of multiplying is left; operators that all
+# refuse, where the text is the CPU's; memory as the device counts it; losses;
+# missing libraries and wrong devices with the messages that a user reads.
+# Nothing here runs on silicon.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 
@@ -63,6 +65,62 @@ for soc in 310B 910B; do
 	check "$soc: every product is right" \
 	    stdout_has '^verified: [0-9]+ ok, 0 wrong'
 done
+
+# --- products on the processor ---
+
+# choose WORD...: CHOSEN is one of them, all if FULL is set.
+choose()
+{
+	local words=("$@")
+
+	CHOSEN=("${words[RANDOM % $#]}")
+	[ -z "${FULL-}" ] || CHOSEN=("$@")
+}
+on 910B
+check_success "a card" "${ARGS[@]}" -s ascend
+text=$(cat "$OUT") hash=$(hash_of)
+check "a card: text is generated" test -n "$text"
+check "a card: the library is not misused" no_misuse
+check "a card: products run on it" \
+    stderr_has '^ascend0: 90 operations on ascend, [0-9]+ on the CPU'
+
+# Each way that is left when others refuse, in any way that was seen, gives the same
+# exact sums here.
+vary()	# SOC [SWITCH...]
+{
+	local sessions=(-s ascend) batch=$((1 + RANDOM % 12))
+
+	[ $((RANDOM % 2)) -eq 0 ] || sessions=(-s ascend -s ascend)
+	on "$@"
+	check_same "$*, ${sessions[*]}, batch $batch" "${sessions[@]}" \
+	    --batch $batch
+}
+choose vmm=0 vmm=1 missing=aclrtMapMem devices=1
+vary 910B "${CHOSEN[0]}"
+choose host-skew=16 host-skew=8 quirks=0 ops=all
+vary 310B "${CHOSEN[0]}"
+for soc in 310B 910B; do
+	choose missing=Mm fail=Mm:561103 zero=Mm wrong=Mm late=Mm:507018 \
+	    missing=aclnnMm fail=aclnnMm:361001
+	for switch in "${CHOSEN[@]}"; do
+		vary $soc "$switch"
+	done
+done
+vary 310B ops=docs
+check_success "explain" explain -m "$MODEL" -s ascend --json
+check "explain names the operator, and reasons for all else" \
+    "$PYTHON" - "$OUT" <<-'END'
+	import json, sys
+	ops = json.load(open(sys.argv[1]))['ops']
+	npu = [x for x in ops if x['where'] == 'ascend']
+	assert {x['op'] for x in npu} == {'matmul', 'quantize'}, npu
+	assert all('aclnnConvolution' in x['reason'] for x in npu
+	    if x['op'] == 'matmul')
+	assert all(x['reason'] for x in ops)
+	END
+check_success "devices --verify" devices --verify
+check "every product of the processor is right" \
+    stdout_has '^verified: [0-9]+ ok, 0 wrong'
 
 # --- the library or the machine cannot do it ---
 

@@ -92,6 +92,11 @@ probe_device(struct chan *c, const struct device_ops *dev,
 	wt.npu_cores = p.npu.ncores;
 	wt.npu_segment = p.npu.segment;
 	wt.npu_context_bytes = p.npu.context_bytes;
+	wt.ascend_has_memory = p.ascend.has_memory;
+	wt.ascend_cut_k = p.ascend.cut_k;
+	wt.ascend_has_slots = p.ascend.has_slots;
+	wt.ascend_granule_bytes = p.ascend.granule_bytes;
+	wt.ascend_workspace_bytes = p.ascend.workspace_bytes;
 	/* First the reason why there is none, which has no valid traits. */
 	memset(&wl, 0, sizeof(wl));
 	strlcpy(wl.name, "found", sizeof(wl.name));

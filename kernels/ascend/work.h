@@ -1,0 +1,72 @@
+/* kernels/ascend/work.h - memory that products on an Ascend processor need beside
+ * their weights.
+ * Owns: sizes.  Called by worker/ascend, which allocates it, and by the plan, which
+ * counts it.
+ *
+ * A: the rows of a batch as 16-bit floats.  C: results of a block of its rows as
+ * 32-bit floats, for each segment of K.  Both are in memory of the host; a card has
+ * them once more in its own. */
+#ifndef KERNELS_ASCEND_WORK_H
+#define KERNELS_ASCEND_WORK_H
+
+#include "config/base.h"
+
+enum {
+	ASCEND_ROWS = 64,		/* the most of one product */
+	ASCEND_FEW_ROWS = 16,		/* of a product with many columns */
+	ASCEND_SEGMENT = 4096,		/* of K, where the chip needs it */
+	ASCEND_UNIT = 16,		/* K is a multiple of it */
+	ASCEND_BLOCK_BYTES = 384	/* most that a pool adds to a block */
+};
+
+struct ascend_chip {
+	uint32_t has_memory;		/* of its own: a card */
+	uint32_t cut_k;			/* 1 = K in segments */
+	uint64_t granule_bytes;		/* that a pool grows by; 0 = any */
+	uint32_t has_slots;		/* its pool wastes an eighth */
+	uint32_t pad;
+	uint64_t workspace_bytes;	/* for one product */
+};
+
+/* Sizes of the products of a program: the largest ones, and a sum. */
+struct ascend_sizes {
+	uint64_t k;			/* of A */
+	uint64_t c_bytes;		/* of C */
+	uint64_t nweights, weight_bytes;	/* matrices on the device */
+	uint64_t twin_bytes;		/* those of them that the host needs in
+					 * its own format, too: an embedding
+					 * that is the head */
+};
+
+/* Is a matrix of n rows and k columns one that the device multiplies? */
+int ascend_takes(uint32_t n, uint32_t k);
+
+/* Of such a matrix: bytes on the device, and with the scales that the host keeps
+ * (one for each row, first). */
+uint64_t ascend_weight_bytes(uint32_t n, uint32_t k);
+uint64_t ascend_kept_bytes(uint32_t n, uint32_t k);
+
+/* Segments of K, and the most rows of a product with it. */
+uint32_t ascend_segments(const struct ascend_chip *chip, uint32_t k);
+uint32_t ascend_rows(const struct ascend_chip *chip, uint32_t n, uint32_t k);
+
+/* Take a product into account. */
+void ascend_sizes_add(struct ascend_sizes *s, const struct ascend_chip *chip,
+    uint32_t n, uint32_t k, int has_twin);
+
+uint64_t ascend_a_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
+
+/* What the device's pool may hold at most for these: weights, the workspace, on a
+ * card also A and C, and its slack. */
+uint64_t ascend_pool_bytes(const struct ascend_chip *chip,
+    const struct ascend_sizes *s, uint32_t batch_rows);
+
+/* Of the host: A and C, the scales of A's rows, and a row of W on its way. */
+uint64_t ascend_host_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
+
+/* The plan's bound: memory beside the weights, of the pool and of the host, and of
+ * twins. */
+uint64_t ascend_work_bytes(const struct ascend_chip *chip,
+    const struct ascend_sizes *s, uint32_t batch_rows);
+
+#endif

@@ -1,0 +1,123 @@
+/* worker/ascend/ascend.h - an opened Ascend device.
+ * Owns: struct device.  Shared by device.c, probe.c, weights.c and span.c. */
+#ifndef WORKER_ASCEND_ASCEND_H
+#define WORKER_ASCEND_ASCEND_H
+
+#include "worker/load/host_mem.h"
+#include "product.h"
+
+/* A matrix in the device's memory. */
+struct acl_weight {
+	uint32_t i;			/* in the stage's list */
+	uint32_t type;
+	struct acl_matrix m;
+	float *scale;			/* [m.n] in the host's place for it */
+	float *own_scale;		/* the same, where the host's format is
+					 * there; else NULL */
+};
+
+/* A shape that the processor refuses. */
+struct acl_refusal {
+	uint32_t n, k;
+	char reason[REASON_LEN];
+};
+
+/* A step of a span. */
+enum acl_step_kind {
+	ACL_STEP_HOST,			/* operations on the host's cores */
+	ACL_STEP_ROWS,			/* the rows of products, into A */
+	ACL_STEP_PRODUCT
+};
+
+struct acl_step {
+	enum acl_step_kind kind;
+	uint32_t at;			/* operation of the program */
+	uint32_t host;			/* HOST: its span there */
+	uint16_t rows;			/* ROWS: the tensor */
+	const struct acl_weight *w;	/* PRODUCT; ROWS: one of them */
+};
+
+struct acl_span {
+	uint32_t first, n;		/* of device.step */
+};
+
+/* Notes for the next worker of the session. */
+struct acl_memo {
+	uint32_t magic;			/* ACL_MEMO; else nothing is noted */
+	uint32_t losses;		/* workers that lost the stream */
+};
+#define ACL_MEMO	0x4d4c4341u	/* "ACLM" */
+
+/* So many losses, and the session does without the processor. */
+enum { ACL_MOST_LOSSES = 2 };
+
+struct device {
+	struct device_conf conf;
+	struct acl_session s;
+	struct acl_choice choice;
+	struct acl_memo *memo, own_memo;
+	struct device *host;		/* the host's cores: device_cpu */
+	struct host_mem mem;
+	/* Set by place(). */
+	const struct program *p;
+	struct acl_products products;
+	struct acl_pool *pool;
+	struct acl_host_block a, c;
+	float *scale;			/* [rows of A] */
+	float *row;			/* a row of W on its way */
+	uint64_t charged;		/* to MEM_COMPUTE */
+	struct acl_weight *weight;	/* [nweights] */
+	uint32_t nweights;
+	struct acl_refusal *refused;	/* [nrefused] */
+	uint32_t nrefused;
+	/* Made with the spans. */
+	uint8_t *compute;
+	struct acl_step *step;		/* [nsteps] */
+	uint32_t nsteps;
+	struct acl_span *span;		/* [nspans] */
+	uint32_t nspans;
+	uint32_t host_ops;
+	/* The span that runs. */
+	const struct acl_span *running;
+	const struct batch *batch;
+	uint32_t rows;			/* in A */
+	uint64_t calls, ns;
+};
+
+/* The text of a message that will get the session's name in front. */
+const char *acl_without_session(const char *session, const char *msg);
+
+/* --- probe.c --- */
+
+unsigned acl_number(const struct device_conf *dc);
+int acl_probe(const struct device_conf *dc, struct device_probe *ret,
+    struct err *reterr);
+
+/* --- weights.c --- */
+
+/* Does the processor multiply at all? */
+int acl_multiplies(const struct device *d);
+
+/* NULL: the processor computes op.  Otherwise why the host does; op is one that
+ * ascend_supports(). */
+const char *acl_host_reason(struct device *d, const struct program *p,
+    const struct op *op);
+
+/* The operation that rounded the rows of a product for the host's kernels, or
+ * NULL. */
+const struct op *acl_rounding_of(const struct program *p, const struct op *op);
+
+/* place() of the contract: choose the matrices, and allocate everything. */
+int acl_place(struct device *d, const struct program *p, struct weights *ws,
+    struct err *reterr);
+const struct acl_weight *acl_find_weight(const struct device *d, uint32_t i);
+void acl_free(struct device *d);
+
+/* --- span.c --- */
+
+int acl_prepare(struct device *d, const struct span *s,
+    const struct device_buf *kv, const struct device_buf *compute,
+    struct err *reterr);
+int acl_run_span(struct device *d, uint64_t deadline_ns, struct err *reterr);
+
+#endif

@@ -1,0 +1,187 @@
+/* worker/ascend/probe.c - limits and checks of an Ascend processor, and how it
+ * multiplies. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bsd/string.h>
+
+#include "config/meminfo.h"
+#include "ascend.h"
+#include "board.h"
+#include "trial.h"
+
+const char *
+acl_without_session(const char *session, const char *msg)
+{
+	char prefix[MAX_NAME + 16];
+
+	snprintf(prefix, sizeof(prefix), "session %s: ", session);
+	return strncmp(msg, prefix, strlen(prefix)) == 0 ? msg +
+	    strlen(prefix) : msg;
+}
+
+unsigned
+acl_number(const struct device_conf *dc)
+{
+	return (unsigned)atoi(dc->port);	/* config/devices.c checked
+						 * it */
+}
+
+#define SMAPS		"/proc/self/smaps_rollup"
+
+/* Memory of the library, rounded up, so that plans do not differ from run to
+ * run. */
+#define STEP_BYTES	(512 * KIB)
+
+/* The memory of a card is HBM or DDR; for the kind that it does not have, the
+ * library answers 0 or the other's numbers. */
+static void
+add_memory(const struct acl_session *s, struct device_probe *ret)
+{
+	static const struct { int attr; const char *from; } kinds[] = {
+		{ ACL_HBM_MEM, "aclrtGetMemInfo(ACL_HBM_MEM)" },
+		{ ACL_DDR_MEM, "aclrtGetMemInfo(ACL_DDR_MEM)" },
+	};
+	size_t free_bytes = 0, total = 0;
+	unsigned i;
+
+	for (i = 0; i < NITEMS(kinds); i++)
+		if (s->src.lib->aclrtGetMemInfo(kinds[i].attr, &free_bytes,
+		    &total) == ACL_SUCCESS && total > 0)
+			break;
+	if (i == NITEMS(kinds) || free_bytes > total) {
+		device_add_limit(ret, "device_total_bytes", 0, 0,
+		    "aclrtGetMemInfo() tells neither HBM nor DDR");
+		return;
+	}
+	device_add_limit(ret, "device_total_bytes", 1, total, kinds[i].from);
+	device_add_limit(ret, "device_free_bytes", 1, free_bytes,
+	    s->machine.is_rc ? "the same; memory of the host, which moves" :
+	    kinds[i].from);
+}
+
+static void
+add_limits(const struct acl_session *s, struct device_probe *ret)
+{
+	struct acl_pool_plan plan = { .cap_bytes = 64 * MIB,
+	    .max_blocks = 4 };
+	char reason[128], from[96];
+	struct err e = { 0 };
+
+	add_memory(s, ret);
+	device_add_limit(ret, "devices", 1, s->machine.ndevices,
+	    "aclrtGetDeviceCount()");
+	device_add_limit(ret, "alignment", 1, ACL_ALIGN,
+	    "operators need 32, copies 64, both with this");
+	if (acl_pool_choose(&s->src, &plan, reason, &e) < 0) {
+		device_add_limit(ret, "pool_granule_bytes", 0, 0,
+		    acl_without_session(s->src.session, e.msg));
+		return;
+	}
+	snprintf(from, sizeof(from), "pool of %s%s%.60s",
+	    acl_strategy_name(plan.strategy), reason[0] != '\0' ? ": " : "",
+	    reason);
+	device_add_limit(ret, "pool_granule_bytes", 1, plan.granule_bytes > 0 ?
+	    plan.granule_bytes : ACL_ALIGN, from);
+}
+
+static void
+add_checks(const struct acl_session *s, const struct err *e,
+    struct device_probe *ret)
+{
+	const char *root = secure_getenv("STRADDLE_ASCEND_ROOT");
+	const struct acl_lib *l = s->src.lib;
+
+	if (l == NULL) {
+		board_add(ret, "library", 0, "%.300s",
+		    acl_without_session(s->src.session, e->msg));
+	} else {
+		board_add(ret, "library", 1, "%.120s, interface %d.%d.%d",
+		    l->path, s->machine.version[0], s->machine.version[1],
+		    s->machine.version[2]);
+		board_add(ret, "operators", 1, l->nops > 1 ?
+		    "%u split libraries: " ACL_OPS_NN " and others" :
+		    "%u library, of an older release: " ACL_OPS, l->nops);
+	}
+	board_check(root != NULL ? root : "", s->machine.soc,
+	    s->src.device, ret);
+	if (s->is_set)
+		board_add(ret, "run mode", 1, s->machine.is_rc ? "RC: the "
+		    "program runs on the processor's own cores, and both share "
+		    "one memory" : "EP: a card, with memory of its own");
+}
+
+/* How does the processor multiply?  Without a way nothing needs room in its
+ * memory. */
+static void
+choose(struct acl_session *s, struct device_probe *ret)
+{
+	struct acl_choice c = { .magic = ACL_CHOICE };
+	struct acl_pool_plan plan = { .cap_bytes = 64 * MIB,
+	    .max_blocks = 4 };
+	char reason[128];
+	struct err e = { 0 };
+
+	c.chip.has_memory = !s->machine.is_rc;
+	if (acl_session_stream(s, &e) < 0 ||
+	    acl_pool_choose(&s->src, &plan, reason, &e) < 0) {
+		snprintf(c.reason, sizeof(c.reason), "%.*s",
+		    (int)sizeof(c.reason) - 1,
+		    acl_without_session(s->src.session, e.msg));
+	} else {
+		c.strategy = (uint8_t)plan.strategy;
+		c.chip.granule_bytes = plan.granule_bytes;
+		c.chip.has_slots = plan.strategy == ACL_POOL_SLOTS;
+		acl_choose(s, &c);
+	}
+	_Static_assert(sizeof(c) <= DEVICE_CHOICE_BYTES, "a device's choice");
+	ret->choice.is_made = 1;
+	ret->choice.layout = c.way == ACL_WAY_NONE ? LAYOUT_HOST :
+	    LAYOUT_ASCEND;
+	memcpy(ret->choice.of_device, &c, sizeof(c));
+	ret->ascend = c.chip;
+	if (c.way == ACL_WAY_NONE)
+		board_add(ret, "products", 0, "none runs, all of the model "
+		    "will run on the CPU: %.55s", c.reason);
+	else
+		board_add(ret, "products", 1, "%s of 16-bit floats, results "
+		    "of %s, in blocks of %s%u rows%s%s%.55s",
+		    acl_way_name((enum acl_way)c.way), c.c_type == ACL_FLOAT ?
+		    "32 bits" : "16 bits", c.nclasses > 1 ? "1, 8 or " : "",
+		    c.rows[c.nclasses - 1], c.chip.cut_k ?
+		    ", K in segments of 4096" : "", c.reason[0] != '\0' ?
+		    "; not " : "", c.reason);
+}
+
+int
+acl_probe(const struct device_conf *dc, struct device_probe *ret,
+    struct err *reterr)
+{
+	uint64_t before = 0, after = 0;
+	struct acl_session s;
+	struct err e = { 0 };
+
+	(void)reterr;
+	memset(ret, 0, sizeof(*ret));
+	(void)meminfo_read(SMAPS, "Rss", &before);
+	if (acl_session_open(dc->session, acl_number(dc), &s, &e) < 0) {
+		strlcpy(ret->reason, acl_without_session(dc->session, e.msg),
+		    sizeof(ret->reason));
+		add_checks(&s, &e, ret);
+		acl_session_close(&s);
+		return 0;
+	}
+	ret->found = 1;
+	snprintf(ret->reason, sizeof(ret->reason), "%s, device %u of %u, %s; "
+	    "%.160s", s.machine.soc, s.src.device, s.machine.ndevices,
+	    s.machine.is_rc ? "RC mode" : "EP mode", s.src.lib->path);
+	add_limits(&s, ret);
+	add_checks(&s, &e, ret);
+	choose(&s, ret);
+	if (before > 0 && meminfo_read(SMAPS, "Rss", &after) == 0)
+		device_add_limit(ret, "library_bytes", 1, ALIGN_UP(after >
+		    before ? after - before : 0, STEP_BYTES) + STEP_BYTES,
+		    "growth of a worker that opens it");
+	acl_session_close(&s);
+	return 0;
+}

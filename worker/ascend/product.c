@@ -1,0 +1,436 @@
+/* worker/ascend/product.c - see product.h. */
+#include "product.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/types/quant.h"
+
+struct acl_call {
+	uint32_t n, k, rows;
+	struct acl_tensor *a, *w, *c;
+	struct acl_executor *ex;	/* NULL: phase one before each run */
+	uint64_t ws_bytes;
+};
+
+static const struct way {
+	const char *name;
+	enum acl_operator op;
+} ways[ACL_NWAYS] = {
+	[ACL_WAY_NONE] = { "none", ACL_NOPS },
+	[ACL_WAY_MM] = { "aclnnMm", ACL_OP_Mm },
+	[ACL_WAY_MATMUL] = { "aclnnMatmul", ACL_OP_Matmul },
+	[ACL_WAY_BATCH_MATMUL] = { "aclnnBatchMatMul", ACL_OP_BatchMatMul },
+	[ACL_WAY_CONVOLUTION] = { "aclnnConvolution", ACL_OP_Convolution },
+};
+
+const char *
+acl_way_name(enum acl_way way)
+{
+	return way < ACL_NWAYS ? ways[way].name : "unknown";
+}
+
+int
+acl_way_is_there(const struct acl_lib *lib, enum acl_way way)
+{
+	return ways[way].op < ACL_NOPS && acl_has_operator(lib, ways[way].op);
+}
+
+/* --- cuts --- */
+
+static uint32_t
+segment(const struct acl_products *p, uint32_t k)
+{
+	return p->choice->chip.cut_k ? MIN(k, (uint32_t)ASCEND_SEGMENT) : k;
+}
+
+static uint32_t
+largest_class(const struct acl_products *p)
+{
+	return p->choice->rows[p->choice->nclasses - 1];
+}
+
+uint32_t
+acl_products_rows(const struct acl_products *p, uint32_t n, uint32_t k,
+    uint32_t m)
+{
+	uint32_t most = ascend_rows(&p->choice->chip, n, k), i = 0;
+
+	while (i + 1 < p->choice->nclasses && p->choice->rows[i] < m &&
+	    p->choice->rows[i + 1] <= most)
+		i++;
+	return p->choice->rows[i];
+}
+
+uint32_t
+acl_products_fill(const struct acl_products *p, uint32_t m)
+{
+	const uint32_t most = largest_class(p), rest = m % most;
+	unsigned i = 0;
+
+	while (rest > 0 && p->choice->rows[i] < rest)
+		i++;
+	return m - rest + (rest > 0 ? p->choice->rows[i] : 0);
+}
+
+uint64_t
+acl_a_index(const struct acl_products *p, uint32_t k, uint32_t rows,
+    uint32_t r, uint32_t at)
+{
+	const uint32_t len = segment(p, k), k0 = at / len * len;
+
+	return (uint64_t)rows * k0 + (uint64_t)r * MIN(len, k - k0) +
+	    (at - k0);
+}
+
+uint64_t
+acl_w_index(const struct acl_products *p, const struct acl_matrix *w,
+    uint32_t row, uint32_t col)
+{
+	const uint32_t len = segment(p, w->k), k0 = col / len * len;
+
+	return (uint64_t)w->n * k0 + (uint64_t)row * MIN(len, w->k - k0) +
+	    (col - k0);
+}
+
+/* --- calls --- */
+
+static struct acl_tensor *
+new_tensor(const struct acl_products *p, int dtype, uint32_t rows,
+    uint32_t cols, int is_transposed, void *data)
+{
+	const int is_batch = p->choice->way == ACL_WAY_BATCH_MATMUL;
+	const int is_image = p->choice->way == ACL_WAY_CONVOLUTION;
+	int64_t dims[4], strides[4], storage[4];
+	unsigned n = 0;
+
+	if (is_batch) {
+		dims[n] = storage[n] = 1;
+		strides[n++] = (int64_t)rows * cols;
+	}
+	/* The view of W^T in the memory of W, where the operator wants it. */
+	is_transposed = is_transposed && !is_image;
+	dims[n] = is_transposed ? cols : rows;
+	dims[n + 1] = is_transposed ? rows : cols;
+	strides[n] = is_transposed ? 1 : cols;
+	strides[n + 1] = is_transposed ? cols : 1;
+	storage[n] = rows;
+	storage[n + 1] = cols;
+	n += 2;
+	for (; is_image && n < 4; n++)
+		dims[n] = strides[n] = storage[n] = 1;
+	return p->s->src.lib->aclCreateTensor(dims, n, dtype, strides, 0,
+	    is_image ? ACL_FORMAT_NCHW : ACL_FORMAT_ND, storage, n, data);
+}
+
+static int
+convolve(const struct acl_lib *l, const struct acl_call *c, uint64_t *ws,
+    struct acl_executor **ex)
+{
+	static const int64_t ones[2] = { 1, 1 }, zeros[2] = { 0, 0 };
+	struct acl_int_array *one = l->aclCreateIntArray(ones, 2);
+	struct acl_int_array *zero = l->aclCreateIntArray(zeros, 2);
+	int rc = one == NULL || zero == NULL ? ACL_ERROR_BAD_ALLOC :
+	    l->Convolution(c->a, c->w, NULL, one, zero, one, 0, zero, 1, c->c,
+	    ACL_CUBE_KEEP_DTYPE, ws, ex);
+
+	if (one != NULL)
+		l->aclDestroyIntArray(one);
+	if (zero != NULL)
+		l->aclDestroyIntArray(zero);
+	return rc;
+}
+
+static int
+phase_one(const struct acl_products *p, struct acl_call *c,
+    struct acl_executor **ex)
+{
+	const struct acl_lib *l = p->s->src.lib;
+
+	c->ws_bytes = 0;
+	switch (p->choice->way) {
+	case ACL_WAY_MM:
+		return l->Mm(c->a, c->w, c->c, ACL_CUBE_KEEP_DTYPE,
+		    &c->ws_bytes, ex);
+	case ACL_WAY_MATMUL:
+		return l->Matmul(c->a, c->w, c->c, ACL_CUBE_KEEP_DTYPE,
+		    &c->ws_bytes, ex);
+	case ACL_WAY_BATCH_MATMUL:
+		return l->BatchMatMul(c->a, c->w, c->c, ACL_CUBE_KEEP_DTYPE,
+		    &c->ws_bytes, ex);
+	default:
+		return convolve(l, c, &c->ws_bytes, ex);
+	}
+}
+
+static int
+failed(const struct acl_products *p, const char *phase, int code,
+    struct err *reterr)
+{
+	char call[64];
+	int rc;
+
+	snprintf(call, sizeof(call), "%s%s", ways[p->choice->way].name, phase);
+	rc = acl_failed(p->s->src.lib, p->s->src.session, call, code, reterr);
+	return acl_is_refusal(code) || code == ACLNN_ERR_PARAM_INVALID ?
+	    -ENOTSUP : rc;
+}
+
+static void
+destroy_tensors(const struct acl_lib *l, struct acl_call *c)
+{
+	if (c->a != NULL)
+		l->aclDestroyTensor(c->a);
+	if (c->w != NULL)
+		l->aclDestroyTensor(c->w);
+	if (c->c != NULL)
+		l->aclDestroyTensor(c->c);
+	c->a = c->w = c->c = NULL;
+}
+
+static int
+create_tensors(const struct acl_products *p, struct acl_call *c, void *a,
+    void *w, void *out, struct err *reterr)
+{
+	c->a = new_tensor(p, ACL_FLOAT16, c->rows, c->k, 0, a);
+	c->w = new_tensor(p, ACL_FLOAT16, c->n, c->k, 1, w);
+	c->c = new_tensor(p, p->choice->c_type, c->rows, c->n, 0, out);
+	return c->a != NULL && c->w != NULL && c->c != NULL ? 0 :
+	    acl_failed_null(p->s->src.lib, p->s->src.session,
+	    "aclCreateTensor", reterr);
+}
+
+static void
+close_call(const struct acl_lib *l, struct acl_call *c)
+{
+	if (c->ex != NULL)
+		l->aclDestroyAclOpExecutor(c->ex);
+	destroy_tensors(l, c);
+	memset(c, 0, sizeof(*c));
+}
+
+/* Keep the executor, or show only that there can be one: then each run makes its
+ * own. */
+static int
+open_call(struct acl_products *p, struct acl_call *c, struct err *reterr)
+{
+	const struct acl_lib *l = p->s->src.lib;
+	struct acl_executor *ex = NULL;
+	int rc;
+
+	if ((rc = create_tensors(p, c, NULL, NULL, NULL, reterr)) < 0)
+		return rc;
+	if ((rc = phase_one(p, c, &ex)) != ACL_SUCCESS)
+		return failed(p, "GetWorkspaceSize", rc, reterr);
+	p->workspace_need = MAX(p->workspace_need, c->ws_bytes);
+	if (l->aclSetAclOpExecutorRepeatable(ex) == ACL_SUCCESS)
+		c->ex = ex;
+	else
+		l->aclDestroyAclOpExecutor(ex);
+	return 0;
+}
+
+static struct acl_call *
+find_call(const struct acl_products *p, uint32_t n, uint32_t k, uint32_t rows)
+{
+	unsigned i;
+
+	for (i = 0; i < p->ncalls; i++)
+		if (p->call[i].n == n && p->call[i].k == k &&
+		    p->call[i].rows == rows)
+			return &p->call[i];
+	return NULL;
+}
+
+static int
+add_call(struct acl_products *p, uint32_t n, uint32_t k, uint32_t rows,
+    struct err *reterr)
+{
+	struct acl_call *c;
+	int rc;
+
+	if (find_call(p, n, k, rows) != NULL)
+		return 0;
+	c = reallocarray(p->call, p->ncalls + 1, sizeof(*c));
+	if (c == NULL)
+		return err_nomem(reterr, "the products of a device");
+	p->call = c;
+	c += p->ncalls;
+	*c = (struct acl_call){ .n = n, .k = k, .rows = rows };
+	if ((rc = open_call(p, c, reterr)) < 0)
+		close_call(p->s->src.lib, c);
+	else
+		p->ncalls++;
+	return rc;
+}
+
+int
+acl_products_prepare(struct acl_products *p, uint32_t n, uint32_t k,
+    struct err *reterr)
+{
+	const uint32_t most = ascend_rows(&p->choice->chip, n, k);
+	uint32_t n0, k0, i;
+	int rc = 0;
+
+	for (i = 0; i < p->choice->nclasses; i++) {
+		if (i > 0 && p->choice->rows[i] > most)
+			break;
+		for (n0 = 0; n0 < n; n0 += ACL_MOST_N)
+			for (k0 = 0; k0 < k; k0 += segment(p, k))
+				if ((rc = add_call(p, MIN(n - n0,
+				    (uint32_t)ACL_MOST_N), MIN(k - k0,
+				    segment(p, k)), p->choice->rows[i],
+				    reterr)) < 0)
+					return rc;
+	}
+	return 0;
+}
+
+/* --- runs --- */
+
+/* In bytes, C's block of part n0 and segment k0. */
+static uint64_t
+c_at(const struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
+    uint32_t n0, uint32_t k0)
+{
+	uint64_t one = p->choice->c_type == ACL_FLOAT ? sizeof(float) :
+	    sizeof(uint16_t);
+
+	/* Each block begins at a multiple of 32 bytes. */
+	return ((uint64_t)(k0 / segment(p, w->k)) * ALIGN_UP((uint64_t)w->n,
+	    (uint64_t)ASCEND_UNIT) + n0) * rows * one;
+}
+
+/* A repeatable executor gets the addresses; otherwise phase one is called with new
+ * tensors. */
+static int
+bind(const struct acl_products *p, struct acl_call *c, void *a, void *w,
+    void *out, struct acl_executor **ret, struct err *reterr)
+{
+	const struct acl_lib *l = p->s->src.lib;
+	int rc;
+
+	*ret = c->ex;
+	if (c->ex == NULL) {
+		destroy_tensors(l, c);
+		if ((rc = create_tensors(p, c, a, w, out, reterr)) < 0)
+			return rc;
+		rc = phase_one(p, c, ret);
+		return rc == ACL_SUCCESS ? 0 : failed(p, "GetWorkspaceSize",
+		    rc, reterr);
+	}
+	if ((rc = l->aclSetInputTensorAddr(*ret, 0, c->a, a)) != ACL_SUCCESS ||
+	    (rc = l->aclSetInputTensorAddr(*ret, 1, c->w, w)) != ACL_SUCCESS)
+		return acl_failed(l, p->s->src.session,
+		    "aclSetInputTensorAddr", rc, reterr);
+	rc = l->aclSetOutputTensorAddr(*ret, 0, c->c, out);
+	return rc == ACL_SUCCESS ? 0 : acl_failed(l, p->s->src.session,
+	    "aclSetOutputTensorAddr", rc, reterr);
+}
+
+static int
+start_call(struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
+    uint32_t r0, uint32_t class, uint32_t n0, uint32_t k0, struct err *reterr)
+{
+	const uint32_t n = MIN(w->n - n0, (uint32_t)ACL_MOST_N);
+	struct acl_call *c = find_call(p, n, MIN(w->k - k0, segment(p, w->k)),
+	    class);
+	struct acl_executor *ex;
+	int rc;
+
+	if (c == NULL)
+		return err_set(reterr, ERR_RUN, -EINVAL, "session %s: a "
+		    "product of %u x %u was not prepared", p->s->src.session,
+		    w->n, w->k);
+	rc = bind(p, c, (uint16_t *)p->device_a + acl_a_index(p, w->k, rows,
+	    r0, k0), (void *)((uintptr_t)w->w + acl_w_index(p, w, n0, k0) *
+	    sizeof(uint16_t)), (char *)p->device_c + c_at(p, w, class, n0, k0),
+	    &ex, reterr);
+	if (rc < 0)
+		return rc;
+	rc = p->s->src.lib->run[ways[p->choice->way].op](c->ws_bytes > 0 ?
+	    p->workspace : NULL, c->ws_bytes, ex, p->s->stream);
+	return rc == ACL_SUCCESS ? 0 : failed(p, "", rc, reterr);
+}
+
+static int
+copy(const struct acl_products *p, void *dst, const void *src, uint64_t n,
+    int kind, struct err *reterr)
+{
+	int rc = p->s->src.lib->aclrtMemcpyAsync(dst, n, src, n, kind,
+	    p->s->stream);
+
+	return rc == ACL_SUCCESS ? 0 : acl_failed(p->s->src.lib,
+	    p->s->src.session, "aclrtMemcpyAsync", rc, reterr);
+}
+
+int
+acl_products_send(struct acl_products *p, uint32_t k, uint32_t rows,
+    struct err *reterr)
+{
+	return p->device_a == p->a ? 0 : copy(p, p->device_a, p->a,
+	    (uint64_t)rows * k * sizeof(*p->a), ACL_MEMCPY_HOST_TO_DEVICE,
+	    reterr);
+}
+
+int
+acl_products_start(struct acl_products *p, const struct acl_matrix *w,
+    uint32_t rows, uint32_t r0, uint32_t m, struct err *reterr)
+{
+	const uint32_t class = acl_products_rows(p, w->n, w->k, m);
+	uint32_t n0, k0;
+	int rc;
+
+	for (n0 = 0; n0 < w->n; n0 += ACL_MOST_N)
+		for (k0 = 0; k0 < w->k; k0 += segment(p, w->k))
+			if ((rc = start_call(p, w, rows, r0, class, n0, k0,
+			    reterr)) < 0)
+				return rc;
+	if (p->device_c == p->c)
+		return 0;
+	return copy(p, p->c, p->device_c, c_at(p, w, class, 0,
+	    ascend_segments(&p->choice->chip, w->k) * segment(p, w->k)),
+	    ACL_MEMCPY_DEVICE_TO_HOST, reterr);
+}
+
+static void
+add_part(const struct acl_products *p, const void *block, uint32_t r,
+    uint32_t n, int is_first, float *ret)
+{
+	const float *f = (const float *)block + (uint64_t)r * n;
+	const uint16_t *h = (const uint16_t *)block + (uint64_t)r * n;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		float v = p->choice->c_type == ACL_FLOAT ? f[i] :
+		    half_to_float(h[i]);
+
+		ret[i] = is_first ? v : ret[i] + v;
+	}
+}
+
+void
+acl_products_read(const struct acl_products *p, const struct acl_matrix *w,
+    uint32_t m, uint32_t r, float *ret)
+{
+	const uint32_t class = acl_products_rows(p, w->n, w->k, m);
+	uint32_t n0, k0;
+
+	for (n0 = 0; n0 < w->n; n0 += ACL_MOST_N)
+		for (k0 = 0; k0 < w->k; k0 += segment(p, w->k))
+			add_part(p, (char *)p->c + c_at(p, w, class, n0, k0),
+			    r, MIN(w->n - n0, (uint32_t)ACL_MOST_N), k0 == 0,
+			    ret + n0);
+}
+
+void
+acl_products_close(struct acl_products *p)
+{
+	while (p->ncalls > 0)
+		close_call(p->s->src.lib, &p->call[--p->ncalls]);
+	free(p->call);
+	p->call = NULL;
+	p->workspace_need = 0;
+}

@@ -1,0 +1,103 @@
+/* worker/ascend/product.h - products of 16-bit floats on an Ascend processor.
+ * Owns: tensors and executors, one for each shape of a call; buffers A and C.
+ * Called by the device and its trials.  Allocates nothing once the products are
+ * prepared, where CANN lets executors be used again.
+ *
+ * C (rows x n) = A (rows x k) . W^T.  W (n x k) and A are cut into segments of K, one
+ * whole segment after the other, each row-major; C has a block for each segment and
+ * each part of N, and the host adds the segments up in ascending order.  A product
+ * has one of the choice's numbers of rows; those that are missing are zeros. */
+#ifndef WORKER_ASCEND_PRODUCT_H
+#define WORKER_ASCEND_PRODUCT_H
+
+#include "kernels/ascend/work.h"
+#include "session.h"
+
+enum acl_way {
+	ACL_WAY_NONE, ACL_WAY_MM, ACL_WAY_MATMUL, ACL_WAY_BATCH_MATMUL,
+	ACL_WAY_CONVOLUTION, ACL_NWAYS
+};
+const char *acl_way_name(enum acl_way way);	/* "aclnnMm" */
+int acl_way_is_there(const struct acl_lib *lib, enum acl_way way);
+
+enum { ACL_CLASSES = 3, ACL_MOST_N = 65520 };	/* columns of one call:
+				 * below 65536, a multiple of 16 */
+
+/* What decides bits: made in the probe (trial.h), the same in every session. */
+struct acl_choice {
+	uint32_t magic;			/* ACL_CHOICE */
+	uint8_t way;			/* enum acl_way */
+	uint8_t c_type;			/* of C: ACL_FLOAT or ACL_FLOAT16 */
+	uint8_t nclasses;
+	uint8_t pad;
+	uint16_t rows[ACL_CLASSES];	/* of a product, ascending */
+	uint8_t strategy;		/* of the pool, enum acl_strategy */
+	uint8_t pad2;
+	struct ascend_chip chip;
+	char reason[56];		/* why not an earlier way, or none */
+};
+#define ACL_CHOICE	0x31434341u	/* "ACC1" */
+
+/* A call of the operator: one part of N, one segment of K, one class of rows. */
+struct acl_call;
+
+struct acl_products {
+	struct acl_session *s;
+	const struct acl_choice *choice;
+	struct acl_call *call;		/* [ncalls] */
+	unsigned ncalls;
+	uint64_t workspace_need;	/* of all calls so far */
+	/* Set by the owner before anything runs. */
+	uint16_t *a;			/* the host's A, as the device's */
+	void *c;
+	void *device_a, *device_c;	/* in RC mode the same as a and c */
+	uint64_t a_bytes, c_bytes;
+	void *workspace;
+	uint64_t workspace_bytes;
+};
+
+/* A matrix on the device. */
+struct acl_matrix {
+	uint32_t n, k;
+	const void *w;			/* device memory */
+};
+
+/* Make the calls for a shape, unless there are some.  -ENOTSUP: the device refuses
+ * it, and the message's end says why.  Touches no memory of the device. */
+int acl_products_prepare(struct acl_products *p, uint32_t n, uint32_t k,
+    struct err *reterr);
+
+/* Rows of the class for m of them. */
+uint32_t acl_products_rows(const struct acl_products *p, uint32_t n,
+    uint32_t k, uint32_t m);
+
+/* Rows that A is filled for, for a batch of m: with those that are missing in its
+ * last product. */
+uint32_t acl_products_fill(const struct acl_products *p, uint32_t m);
+
+/* Where rows of the block from row r0 on lie in A: element k of row r of segment s.
+ * rows: as A was filled, a multiple of the largest class. */
+uint64_t acl_a_index(const struct acl_products *p, uint32_t k, uint32_t rows,
+    uint32_t r, uint32_t at);
+
+/* On a card, start the copy of A, filled for `rows` rows of k. */
+int acl_products_send(struct acl_products *p, uint32_t k, uint32_t rows,
+    struct err *reterr);
+
+/* Start the product with rows [r0, r0 + m) of A, which was filled for `rows` rows,
+ * and the copy of C that a card needs. */
+int acl_products_start(struct acl_products *p, const struct acl_matrix *w,
+    uint32_t rows, uint32_t r0, uint32_t m, struct err *reterr);
+
+/* After the wait: row r of the product, column j: the sum over segments. */
+void acl_products_read(const struct acl_products *p,
+    const struct acl_matrix *w, uint32_t m, uint32_t r, float *ret);
+
+/* Destroy the calls. */
+void acl_products_close(struct acl_products *p);
+
+/* Element (row, col) of W on the device. */
+uint64_t acl_w_index(const struct acl_products *p, const struct acl_matrix *w,
+    uint32_t row, uint32_t col);
+
+#endif

@@ -1,0 +1,151 @@
+/* worker/ascend/rows.c - see rows.h. */
+#include "rows.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/types/dequant.h"
+
+float
+acl_row_scale(const float *x, uint32_t k, int top)
+{
+	float most = 0;
+	uint32_t i;
+	int e;
+
+	for (i = 0; i < k; i++) {
+		if (!isfinite(x[i]))
+			return NAN;
+		most = MAX(most, fabsf(x[i]));
+	}
+	if (most == 0)
+		return 1;
+	frexpf(most, &e);		/* most is in [2^(e - 1), 2^e) */
+	return ldexpf(1, MAX(MIN(e - 1 - top, 126), -126));
+}
+
+void
+acl_row_to_half(uint16_t *ret, const float *x, uint32_t k, float scale)
+{
+	const float by = 1 / scale;
+	uint32_t i;
+
+	if (isnan(scale))
+		memset(ret, 0, k * sizeof(*ret));
+	else
+		for (i = 0; i < k; i++)
+			ret[i] = float_to_half(x[i] * by);
+}
+
+int
+acl_row_top(uint32_t k)
+{
+	int top = 0;
+
+	/* Each product is less than 2 * 2^(top + 1). */
+	while (ldexp(4.0 * k, top) > 32768)
+		top--;
+	return top;
+}
+
+/* --- activations --- */
+
+static uint32_t
+segment_of(const struct acl_products *p, uint32_t k)
+{
+	return p->choice->chip.cut_k ? MIN(k, (uint32_t)ASCEND_SEGMENT) : k;
+}
+
+float
+acl_put_row(const struct acl_products *p, uint32_t k, uint32_t rows,
+    uint32_t r, const float *x)
+{
+	const uint32_t len = segment_of(p, k);
+	const float scale = acl_row_scale(x, k, acl_row_top(len));
+	uint32_t at;
+
+	for (at = 0; at < k; at += len)
+		acl_row_to_half(p->a + acl_a_index(p, k, rows, r, at), x + at,
+		    MIN(len, k - at), scale);
+	return scale;
+}
+
+void
+acl_put_zeros(const struct acl_products *p, uint32_t k, uint32_t rows,
+    uint32_t r)
+{
+	const uint32_t len = segment_of(p, k);
+	uint32_t at;
+
+	for (at = 0; at < k; at += len)
+		memset(p->a + acl_a_index(p, k, rows, r, at), 0, MIN(len, k -
+		    at) * sizeof(*p->a));
+}
+
+/* --- weights --- */
+
+static int
+send(const struct acl_products *p, const struct acl_matrix *w, uint32_t row,
+    uint32_t col, const uint16_t *from, uint64_t n, struct err *reterr)
+{
+	const struct acl_source *src = &p->s->src;
+	uint64_t nbytes = n * sizeof(*from);
+	int rc = src->lib->aclrtMemcpy((void *)((uintptr_t)w->w +
+	    acl_w_index(p, w, row, col) * sizeof(*from)), nbytes, from, nbytes,
+	    ACL_MEMCPY_HOST_TO_DEVICE);
+
+	return rc == ACL_SUCCESS ? 0 : acl_failed(src->lib, src->session,
+	    "aclrtMemcpy", rc, reterr);
+}
+
+/* m rows of W in A, one segment of all rows after the other. */
+static int
+send_rows(struct acl_products *p, const struct acl_matrix *w, uint32_t row,
+    uint32_t m, struct err *reterr)
+{
+	const uint32_t len = segment_of(p, w->k);
+	uint32_t at;
+	int rc = 0;
+
+	for (at = 0; at < w->k && rc == 0; at += len)
+		rc = send(p, w, row, at, p->a + (uint64_t)m * at, (uint64_t)m *
+		    MIN(len, w->k - at), reterr);
+	return rc;
+}
+
+static float
+put_weight_row(const struct acl_products *p, uint32_t k, uint32_t m,
+    uint32_t r, const float *row)
+{
+	const uint32_t len = segment_of(p, k);
+	const float scale = acl_row_scale(row, k, 0);
+	uint32_t at;
+
+	for (at = 0; at < k; at += len)
+		acl_row_to_half(p->a + (uint64_t)m * at + (uint64_t)r *
+		    MIN(len, k - at), row + at, MIN(len, k - at), scale);
+	return scale;
+}
+
+int
+acl_put_weights(struct acl_products *p, const struct acl_matrix *w,
+    uint32_t type, uint32_t row0, uint32_t nrows, const void *src, float *row,
+    float *scale, struct err *reterr)
+{
+	const uint64_t row_bytes = quant_row_bytes(type, w->k);
+	const uint32_t most = (uint32_t)MIN(p->a_bytes / (w->k *
+	    sizeof(uint16_t)), (uint64_t)nrows);
+	const uint8_t *from = src;
+	uint32_t m, r;
+	int rc = 0;
+
+	for (; nrows > 0 && rc == 0; row0 += m, nrows -= m) {
+		m = MIN(most, nrows);
+		for (r = 0; r < m; r++, from += row_bytes) {
+			dequant[type](row, from, w->k);
+			scale[row0 + r] = put_weight_row(p, w->k, m, r, row);
+		}
+		rc = send_rows(p, w, row0, m, reterr);
+	}
+	return rc;
+}

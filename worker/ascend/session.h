@@ -1,0 +1,40 @@
+/* worker/ascend/session.h - this process's one session on an Ascend device: CANN
+ * started, the thread's device, and a stream.
+ * Owns: them.  Called by the device and its probe, always on one thread, which the
+ * context belongs to.  Knows no operators. */
+#ifndef WORKER_ASCEND_SESSION_H
+#define WORKER_ASCEND_SESSION_H
+
+#include "memory.h"
+
+struct acl_session {
+	struct acl_source src;		/* points to machine */
+	struct acl_machine machine;
+	void *stream;			/* NULL = none */
+	int is_set;			/* the thread has the device */
+	int is_lost;			/* a task failed, or hangs: the stream
+					 * takes no more */
+};
+
+/* Fill in ret, which must not move from then on; acl_session_close() also after a
+ * failure.  device: its number. */
+int acl_session_open(const char *session, unsigned device,
+    struct acl_session *ret, struct err *reterr);
+
+/* Make the stream, which stops at the first task that fails. */
+int acl_session_stream(struct acl_session *s, struct err *reterr);
+
+/* Give up a stream that is lost, and the context with it, and make others.  Only
+ * while nothing of the device is allocated.  -ETIMEDOUT: a task still hangs. */
+int acl_session_renew(struct acl_session *s, struct err *reterr);
+
+/* Wait for all tasks of the stream.  -ETIMEDOUT at the deadline; then, and with
+ * any other error, the stream is lost. */
+int acl_session_wait(struct acl_session *s, uint64_t deadline_ns,
+    struct err *reterr);
+
+/* Destroy what there is, in the order that CANN asks for: stream, device, CANN.
+ * After a task that hangs nothing of it would return, and is left. */
+void acl_session_close(struct acl_session *s);
+
+#endif

@@ -1,0 +1,15 @@
+/* worker/ascend/trial.h - finds out how an Ascend processor multiplies, by trying it
+ * with known answers.
+ * Owns: nothing.  Called by the device's probe, in a process that ends soon: a way
+ * that spoils the stream, or never returns, harms no session. */
+#ifndef WORKER_ASCEND_TRIAL_H
+#define WORKER_ASCEND_TRIAL_H
+
+#include "product.h"
+
+/* Fill ret: the first way that computes right, with results that do not depend on
+ * the other rows of a product, nor on their number (else in products of one size);
+ * or ACL_WAY_NONE and the reason.  The session has a stream. */
+void acl_choose(struct acl_session *s, struct acl_choice *ret);
+
+#endif

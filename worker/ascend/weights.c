@@ -1,0 +1,333 @@
+/* worker/ascend/weights.c - the matrices that an Ascend processor multiplies, and
+ * the memory of all that its products need. */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bsd/string.h>
+
+#include "ascend.h"
+#include "rows.h"
+
+#define GIVEN_UP	"workers of this session lost the processor's stream"
+
+int
+acl_multiplies(const struct device *d)
+{
+	return d->choice.way != ACL_WAY_NONE &&
+	    d->memo->losses < ACL_MOST_LOSSES;
+}
+
+/* --- which operations --- */
+
+static const struct acl_refusal *
+find_refusal(const struct device *d, uint32_t n, uint32_t k)
+{
+	uint32_t i;
+
+	for (i = 0; i < d->nrefused; i++)
+		if (d->refused[i].n == n && d->refused[i].k == k)
+			return &d->refused[i];
+	return NULL;
+}
+
+/* Try the shape once; a refusal is kept with its reason. */
+static const char *
+shape_reason(struct device *d, uint32_t n, uint32_t k)
+{
+	const struct acl_refusal *old = find_refusal(d, n, k);
+	struct acl_refusal *r;
+	struct err e = { 0 };
+
+	if (old != NULL)
+		return old->reason;
+	if (!ascend_takes(n, k))
+		return "rows on the processor are multiples of 16 numbers";
+	d->products.s = &d->s;
+	d->products.choice = &d->choice;
+	if (acl_products_prepare(&d->products, n, k, &e) == 0)
+		return NULL;
+	r = reallocarray(d->refused, d->nrefused + 1, sizeof(*r));
+	if (r == NULL)
+		return "no memory";
+	d->refused = r;
+	r += d->nrefused++;
+	*r = (struct acl_refusal){ .n = n, .k = k };
+	snprintf(r->reason, sizeof(r->reason), "%.*s", REASON_LEN - 1,
+	    acl_without_session(d->conf.session, e.msg));
+	return r->reason;
+}
+
+/* The operation that made the rows of a product, if it only rounded them for the
+ * host's kernels: the processor takes them as they were. */
+const struct op *
+acl_rounding_of(const struct program *p, const struct op *op)
+{
+	const struct op *made = op;
+
+	while (--made >= p->op)
+		if (made->out == op->in[0])
+			return made->kind == OP_QUANTIZE ? made : NULL;
+	return NULL;
+}
+
+/* A holds the rows of one product's input at a time: another rounding between a
+ * rounding and its product would replace them. */
+static int
+is_replaced(const struct program *p, const struct op *from,
+    const struct op *op)
+{
+	const struct op *o;
+
+	for (o = from + 1; o < op; o++)
+		if (o->kind == OP_QUANTIZE ? o->in[0] != from->in[0] :
+		    o->kind == OP_MATMUL && acl_rounding_of(p, o) == NULL)
+			return 1;
+	return 0;
+}
+
+static const char *
+product_reason(struct device *d, const struct program *p,
+    const struct op *op)
+{
+	const struct op *rounding = acl_rounding_of(p, op);
+
+	if (!acl_multiplies(d))
+		return d->choice.way == ACL_WAY_NONE ?
+		    (d->choice.reason[0] != '\0' ? d->choice.reason :
+		    "no product of the processor was tried") : GIVEN_UP;
+	if (rounding != NULL && (rounding->experts ||
+	    is_replaced(p, rounding, op)))
+		return "its rows are rounded before others of the processor";
+	return shape_reason(d, op->w->mat.n, op->w->mat.k);
+}
+
+static int
+is_product(const struct op *op)
+{
+	return op->kind == OP_MATMUL && !weight_is_for_host(&op->w->ext);
+}
+
+/* One of a rounding's products on the processor, or NULL. */
+static const struct op *
+product_on_device(struct device *d, const struct program *p,
+    const struct op *rounding)
+{
+	const struct op *op;
+
+	for (op = rounding + 1; op < p->op + p->nops; op++)
+		if (is_product(op) && op->in[0] == rounding->out &&
+		    product_reason(d, p, op) == NULL)
+			return op;
+	return NULL;
+}
+
+const char *
+acl_host_reason(struct device *d, const struct program *p,
+    const struct op *op)
+{
+	if (op->kind == OP_MATMUL)
+		return product_reason(d, p, op);
+	return product_on_device(d, p, op) != NULL ? NULL :
+	    "none of its products runs on the processor";
+}
+
+/* --- memory --- */
+
+const struct acl_weight *
+acl_find_weight(const struct device *d, uint32_t i)
+{
+	uint32_t j;
+
+	for (j = 0; j < d->nweights; j++)
+		if (d->weight[j].i == i)
+			return &d->weight[j];
+	return NULL;
+}
+
+/* An embedding that is the head, in the same session: its rows are looked up on the
+ * host, whose format stays. */
+static int
+has_twin(const struct weight *w)
+{
+	return w->ext.role == ROLE_TOKEN_EMBD;
+}
+
+/* List the matrices, each once, and their sizes. */
+static int
+choose_weights(struct device *d, const struct program *p, struct weights *ws,
+    struct ascend_sizes *ret, struct err *reterr)
+{
+	struct acl_weight *w;
+	const struct op *op;
+	uint32_t i;
+
+	d->weight = calloc(MAX(ws->n, 1), sizeof(*d->weight));
+	if (d->weight == NULL)
+		return err_nomem(reterr, "the list of %u matrices", ws->n);
+	for (op = p->op; op < p->op + p->nops; op++) {
+		if (!is_product(op) || product_reason(d, p, op) != NULL)
+			continue;
+		i = (uint32_t)(op->w - p->env.ws->w);
+		if (acl_find_weight(d, i) != NULL)
+			continue;
+		w = &d->weight[d->nweights++];
+		*w = (struct acl_weight){ .i = i,
+		    .type = op->w->ext.type, .m = { .n = op->w->mat.n,
+		    .k = op->w->mat.k },
+		    .scale = (float *)(uintptr_t)ws->w[i].mat.data };
+		ascend_sizes_add(ret, &d->choice.chip, op->w->mat.n,
+		    op->w->mat.k, has_twin(op->w));
+		if (!has_twin(op->w))
+			continue;
+		w->own_scale = calloc(w->m.n, sizeof(*w->own_scale));
+		if ((w->scale = w->own_scale) == NULL)
+			return err_nomem(reterr, "scales of %s",
+			    op->w->ext.name);
+	}
+	return 0;
+}
+
+static int
+open_pool(struct device *d, const struct ascend_sizes *z, uint32_t rows,
+    struct err *reterr)
+{
+	struct acl_pool_plan plan = {
+		.strategy = (enum acl_strategy)d->choice.strategy,
+		.cap_bytes = ascend_pool_bytes(&d->choice.chip, z, rows),
+		.granule_bytes = d->choice.chip.granule_bytes,
+		.max_blocks = d->nweights + 8,
+	};
+
+	plan.chunk_bytes = plan.strategy == ACL_POOL_BEST_FIT ?
+	    plan.cap_bytes - 256 : 0;
+	return acl_pool_open(&d->s.src, &plan, &d->pool, reterr);
+}
+
+static int
+alloc_work(struct device *d, const struct ascend_sizes *z, uint32_t rows,
+    struct err *reterr)
+{
+	struct acl_products *p = &d->products;
+	int rc;
+
+	p->a_bytes = ascend_a_bytes(z, rows);
+	p->c_bytes = z->c_bytes;
+	p->workspace_bytes = d->choice.chip.workspace_bytes;
+	if (p->workspace_need > p->workspace_bytes)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: %s "
+		    "needs %" PRIu64 " bytes of workspace, and %" PRIu64
+		    " are planned", d->conf.session, acl_way_name(
+		    (enum acl_way)d->choice.way), p->workspace_need,
+		    p->workspace_bytes);
+	if ((rc = acl_host_alloc(&d->s.src, p->a_bytes, "rows of products",
+	    &d->a, reterr)) < 0 || (rc = acl_host_alloc(&d->s.src, p->c_bytes,
+	    "results of products", &d->c, reterr)) < 0 ||
+	    (rc = acl_pool_alloc(d->pool, p->workspace_bytes,
+	    "the operators' workspace", &p->workspace, reterr)) < 0)
+		return rc;
+	p->a = p->device_a = d->a.p;
+	p->c = p->device_c = d->c.p;
+	if (d->choice.chip.has_memory && ((rc = acl_pool_alloc(d->pool,
+	    p->a_bytes, "rows of products", &p->device_a, reterr)) < 0 ||
+	    (rc = acl_pool_alloc(d->pool, p->c_bytes, "results of products",
+	    &p->device_c, reterr)) < 0))
+		return rc;
+	d->scale = calloc(ALIGN_UP((uint64_t)rows, (uint64_t)ASCEND_ROWS),
+	    sizeof(*d->scale));
+	d->row = calloc(z->k, sizeof(*d->row));
+	return d->scale != NULL && d->row != NULL ? 0 :
+	    err_nomem(reterr, "the rows of products");
+}
+
+static int
+alloc_weights(struct device *d, struct weights *ws, struct err *reterr)
+{
+	struct acl_weight *w;
+	void *at;
+	int rc;
+
+	for (w = d->weight; w < d->weight + d->nweights; w++) {
+		if ((rc = acl_pool_alloc(d->pool, ascend_weight_bytes(w->m.n,
+		    w->m.k), ws->w[w->i].ext.name, &at, reterr)) < 0)
+			return rc;
+		w->m.w = at;
+	}
+	return 0;
+}
+
+/* Weights are charged already; here the rest, first its bound, then what the pool
+ * really holds. */
+static int
+charge(struct device *d, uint64_t nbytes, struct err *reterr)
+{
+	int rc = mem_charge(d->conf.ledger, MEM_COMPUTE, nbytes,
+	    "buffers of the processor's products", reterr);
+
+	if (rc == 0)
+		d->charged = nbytes;
+	return rc;
+}
+
+int
+acl_place(struct device *d, const struct program *p, struct weights *ws,
+    struct err *reterr)
+{
+	const uint32_t rows = MAX(p->env.batch_rows, p->env.head_rows);
+	struct ascend_sizes z = { 0 };
+	struct acl_pool_count held;
+	uint64_t exact;
+	int rc;
+
+	if (!acl_multiplies(d))
+		return 0;
+	if ((rc = choose_weights(d, p, ws, &z, reterr)) < 0 ||
+	    d->nweights == 0)
+		return rc;
+	if ((rc = charge(d, ascend_work_bytes(&d->choice.chip, &z, rows),
+	    reterr)) < 0 || (rc = open_pool(d, &z, rows, reterr)) < 0 ||
+	    (rc = alloc_weights(d, ws, reterr)) < 0 ||
+	    (rc = alloc_work(d, &z, rows, reterr)) < 0)
+		return rc;
+	acl_pool_seal(d->pool);
+	acl_pool_read(d->pool, &held);
+	exact = held.held_bytes - z.weight_bytes + z.twin_bytes +
+	    ascend_host_bytes(&z, rows);
+	assert(exact <= d->charged);
+	mem_release(d->conf.ledger, MEM_COMPUTE, d->charged - exact);
+	d->charged = exact;
+	return 0;
+}
+
+void
+acl_free(struct device *d)
+{
+	uint32_t i;
+
+	acl_products_close(&d->products);
+	if (!d->s.is_lost) {
+		acl_pool_close(d->pool, NULL);
+		acl_host_free(&d->s.src, &d->a, NULL);
+		acl_host_free(&d->s.src, &d->c, NULL);
+	}
+	d->pool = NULL;
+	if (d->charged > 0)
+		mem_release(d->conf.ledger, MEM_COMPUTE, d->charged);
+	d->charged = 0;
+	free(d->scale);
+	free(d->row);
+	for (i = 0; i < d->nweights; i++)
+		free(d->weight[i].own_scale);
+	free(d->weight);
+	free(d->refused);
+	free(d->step);
+	free(d->span);
+	d->scale = d->row = NULL;
+	d->weight = NULL;
+	d->refused = NULL;
+	d->step = NULL;
+	d->span = NULL;
+	d->nweights = d->nrefused = d->nsteps = d->nspans = 0;
+}
