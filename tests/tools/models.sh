@@ -1,8 +1,9 @@
 #!/bin/bash
 # tests/tools/models.sh - run two small public models: the same text and the same
 # logits over one session and over four capped ones, with others in the batch, and
-# after a loss; peaks below the caps; perplexity.  With the data in $SHARED, compare
-# also with the answers and perplexities of another program.
+# after a loss; peaks below the caps; perplexity; every matrix in emulated Hexagon
+# domains.  With the data in $SHARED, compare also with the answers and perplexities
+# of another program.
 #
 # usage: SHARED=../shared tests/tools/models.sh
 #
@@ -179,6 +180,22 @@ check_answers()
 	cat "$OUT"
 }
 
+# check_domains NAME RECORD: two emulated Hexagon domains compute every matrix, and
+# their answers are the recorded ones.  A prompt takes them a minute.
+check_domains()
+{
+	local spec="2*hexagon,cap=3.5GiB" only=0,3,7
+
+	[ -n "${FULL-}" ] || only=$(sample 1 0 3 7)
+	check_success "$1: explain of $spec" \
+	    explain -m "${FILE[$1]}" --ctx 512 -s "$spec" --json
+	check "$1: every matrix is in a domain" "$PYTHON" -c 'import json, sys
+ops = json.load(open(sys.argv[1]))["ops"]
+cpu = {(x["op"], x["reason"]) for x in ops if x["where"] == "cpu"}
+assert {op for op, _ in cpu} == {"get_rows", "rope_table"}, cpu' "$OUT"
+	[ ! -e "$VECTORS" ] || check_answers "$1" "$2" "$only" "$spec"
+}
+
 # some N: N of the 20 recorded prompts, drawn.
 some() { sample "$1" $(seq 0 19) | paste -sd ,; }
 
@@ -204,5 +221,12 @@ if [ -e "$VECTORS" ]; then
 		check_answers gemma3 gemma3-270m-q4_k_m "$(some 4)" \
 		    "4*cpu,cap=208MiB"
 	fi
+fi
+if command -v qemu-hexagon >/dev/null &&
+    [ -e "$(dirname "$BIN")/hexagon-domain" ]; then
+	[ -z "${FILE[smollm2]}" ] || check_domains smollm2 smollm2-135m-q4_1
+	[ -z "${FILE[gemma3]}" ] || check_domains gemma3 gemma3-270m-q4_k_m
+else
+	echo "skipped: Hexagon domains: no qemu-hexagon or no hexagon-domain"
 fi
 e2e_end
