@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/log.h"
+#include "coordinator/text/variables.h"
 #include "layers/gguf/flat.h"
 #include "layers/hparams.h"
 #include "tests/support/make_model.h"
@@ -95,6 +97,58 @@ same_parts(void)
 	}
 }
 
+static const char jinja[] = "{% for m in messages %}<s>{{ m }}<|im_end|>"
+    "{% endfor %}{{ strftime_now('%Y') }}";
+
+/* A conversation of n messages. */
+static void
+put_messages(struct variables *v, unsigned n)
+{
+	variables_name(v, "messages");
+	variables_bracket(v, '[');
+	while (n-- > 0)
+		variables_string(v, "<s>a <|im_end|>\xff", 16, JINJA_INPUT);
+	variables_bracket(v, ']');
+}
+
+/* Render with one of the two; 0 if it succeeds. */
+static int
+render(const struct tokenizer *t, const char *text, const struct variables *v,
+    int wants_ids, struct rendering *ret, struct err *e)
+{
+	const struct tm now = { .tm_year = 126, .tm_mday = 1 };
+	const struct render_job job = { .jinja = text, .njinja = strlen(text),
+	    .vars = v->data, .nvars = v->n, .now = &now,
+	    .wants_ids = wants_ids, .flags = ENCODE_BOS };
+
+	return tokenizer_render(t, &job, ret, e);
+}
+
+static void
+same_rendering(unsigned nmessages)
+{
+	struct err e = { .kind = ERR_NONE };
+	struct variables v = { 0 };
+	struct rendering a, b;
+
+	put_messages(&v, nmessages);
+	t_ok(render(fx.theirs, jinja, &v, 0, &a, &e), &e);
+	t_ok(render(fx.ours, jinja, &v, 0, &b, &e), &e);
+	ck_assert_uint_eq(a.nbytes, b.nbytes);
+	ck_assert_mem_eq(a.text, b.text, a.nbytes);
+	ck_assert_uint_eq(a.nspans, b.nspans);
+	ck_assert_mem_eq(a.span, b.span, a.nspans * sizeof(*a.span));
+	rendering_done(&a);
+	rendering_done(&b);
+	t_ok(render(fx.theirs, jinja, &v, 1, &a, &e), &e);
+	t_ok(render(fx.ours, jinja, &v, 1, &b, &e), &e);
+	ck_assert_uint_eq(a.nids, b.nids);
+	ck_assert_mem_eq(a.ids, b.ids, a.nids * sizeof(*a.ids));
+	rendering_done(&a);
+	rendering_done(&b);
+	variables_done(&v);
+}
+
 static void
 same_in_both(const char *path)
 {
@@ -104,6 +158,8 @@ same_in_both(const char *path)
 	fx_same_ids("In the beginning God created the heaven and the earth.");
 	same_random_texts(20);
 	same_parts();
+	same_rendering(0);
+	same_rendering(3);
 	fx_close();
 }
 
@@ -140,7 +196,51 @@ START_TEST(long_text_comes_back_whole)
 }
 END_TEST
 
+/* More spans than a message holds. */
+START_TEST(long_conversation_comes_back_whole)
+{
+	fx_open(pieces_case_save(1, t_tmpdir()), NULL);
+	same_rendering(20000);
+	fx_close();
+}
+END_TEST
+
 /* --- what it refuses --- */
+
+static void
+template_fails(const char *text, int rc, const char *words)
+{
+	const struct variables none = { 0 };
+	struct err e = { .kind = ERR_NONE };
+	struct rendering r;
+
+	ck_assert_int_eq(render(fx.theirs, text, &none, 1, &r, &e), rc);
+	ck_assert_int_eq(e.kind, ERR_RUN);
+	ck_assert_msg(strncmp(e.msg, words, strlen(words)) == 0, "%s", e.msg);
+}
+
+/* Also one that would use up the memory or the time of the reader, which stays. */
+START_TEST(template_that_fails_says_why)
+{
+	pid_t pid;
+
+	fx_open(pieces_case_save(0, t_tmpdir()), NULL);
+	pid = fx_pid();
+	template_fails("{{ raise_exception('a\x01b') }}", -ECANCELED,
+	    "line 1, column ");
+	template_fails("{% if %}", -EBADMSG, "line 1, column ");
+	template_fails("{{ a.b }}", -EINVAL, "line 1, column ");
+	template_fails("{{ 'x' * 10 ** 9 }}", -E2BIG, "line 1, column ");
+	template_fails("{% for a in range(99999) %}{% for b in range(99999) %}"
+	    "{{ '' }}{% endfor %}{% endfor %}", -E2BIG, "");
+	template_fails("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", -E2BIG,
+	    "line 1, column ");
+	ck_assert_int_eq(fx_pid(), pid);
+	fx_same_ids("and it was so");
+	fx_close();
+}
+END_TEST
+
 
 START_TEST(file_that_is_no_model_is_refused)
 {
@@ -328,6 +428,52 @@ START_TEST(killed_reader_is_replaced_once)
 }
 END_TEST
 
+START_TEST(reader_killed_while_rendering_is_replaced_once)
+{
+	struct err e = { .kind = ERR_NONE };
+	struct variables v = { 0 };
+	struct rendering r;
+	pid_t pid;
+
+	fx_open(t_data("kjv-q8_0.gguf"), NULL);
+	put_messages(&v, 3);
+	pid = fx_pid();
+	lose(1);
+	same_rendering(3);
+	ck_assert_uint_eq(kills, 0);
+	ck_assert_int_ne(fx_pid(), pid);
+	lose(2);
+	ck_assert_int_eq(render(fx.theirs, jinja, &v, 1, &r, &e), -ECOMM);
+	ck_assert_ptr_nonnull(strstr(e.msg, "killed by signal 9"));
+	same_rendering(3);
+	variables_done(&v);
+	fx_close();
+}
+END_TEST
+
+/* Without a model. */
+START_TEST(bare_reader_renders_and_is_replaced)
+{
+	const struct render_job job = { .jinja = "{{ 1 + 1 }}", .njinja = 11,
+	    .vars = "" };
+	struct err e = { .kind = ERR_NONE };
+	struct rendering r;
+	unsigned i;
+
+	conf_defaults(&fx.conf);
+	log_init("reader", -1);
+	t_ok(child_open_program(&e), &e);
+	t_ok(reader_open_bare(&fx.conf, NULL, &fx.reader, &e), &e);
+	for (i = 0; i < 2; i++) {
+		t_ok(reader_render(fx.reader, &job, &r, &e), &e);
+		ck_assert_str_eq(r.text, "2");
+		rendering_done(&r);
+		kill(fx_pid(), SIGKILL);
+	}
+	reader_close(fx.reader);
+}
+END_TEST
+
 START_TEST(reader_lost_between_texts_is_replaced)
 {
 	pid_t pid;
@@ -349,6 +495,8 @@ main(int argc, char **argv, char **envp)
 	const TTest *const tests[] = {
 		reader_says_what_this_process_would,
 		long_text_comes_back_whole,
+		long_conversation_comes_back_whole,
+		template_that_fails_says_why,
 		file_that_is_no_model_is_refused,
 		text_beyond_the_limits_is_not_sent,
 		changed_file_is_not_read_again,
@@ -356,6 +504,8 @@ main(int argc, char **argv, char **envp)
 		interrupted_text_ends_a_stopped_reader,
 		poll_ends_the_wait_for_a_header,
 		killed_reader_is_replaced_once,
+		reader_killed_while_rendering_is_replaced_once,
+		bare_reader_renders_and_is_replaced,
 		reader_lost_between_texts_is_replaced
 	};
 

@@ -42,6 +42,7 @@ stop(void)
 	chan_msg_done(&answer);
 	chan_msg_done(&s.msg);
 	encoder_close(s.encoder);
+	renderer_close(s.renderer);
 	gguf_close(s.g);
 	chan_close(&s.chan);
 	chan_close(&peer);
@@ -376,6 +377,138 @@ START_TEST(answer_repeats_the_number_of_its_text)
 }
 END_TEST
 
+/* --- conversations --- */
+
+static const char jinja[] = "<s>{{ t }}", block[] = "s\1\0\0\0ts\3\0\0\0abc";
+
+static struct read_render
+sound_render(void)
+{
+	struct read_render q = { .number = 9,
+	    .template_bytes = sizeof(jinja) - 1,
+	    .vars_bytes = sizeof(block) - 1, .has_now = 1,
+	    .now = { 59, 59, 23, 31, 11, 126, 4, 364, 0 } };
+
+	return q;
+}
+
+static void
+send_render(const struct read_render *q)
+{
+	send_request(READ_RENDER, q, sizeof(*q), 0);
+	send_request(READ_BYTES, jinja, sizeof(jinja) - 1, 0);
+	send_request(READ_BYTES, block, sizeof(block) - 1, 0);
+}
+
+static void
+hear_text(void)
+{
+	struct read_rendered done;
+
+	is_served();
+	hear(READ_OUTPUT);
+	hear(READ_OUTPUT);
+	ck_assert_uint_eq(answer.nbytes, 6);
+	ck_assert_mem_eq(answer.buf, "<s>abc", 6);
+	hear(READ_RENDERED);
+	memcpy(&done, answer.buf, sizeof(done));
+	ck_assert_uint_eq(done.number, 9);
+	ck_assert_uint_eq(done.nspans, 2);
+	ck_assert_uint_eq(done.nbytes, 6);
+}
+
+#define RENDER_IS_BAD(nbytes, nfds, ...)				\
+	do {								\
+		struct read_render q = sound_render();			\
+									\
+		open_vocab();						\
+		__VA_ARGS__;						\
+		send_request(READ_RENDER, &q, nbytes, nfds);		\
+		is_bad();						\
+		stop();							\
+	} while (0)
+
+START_TEST(rendering_that_cannot_be_ends_the_reader)
+{
+	unsigned i;
+
+	RENDER_IS_BAD(sizeof(q) - 1, 0, (void)q);
+	RENDER_IS_BAD(0, 0, (void)q);
+	RENDER_IS_BAD(sizeof(q), 1, (void)q);
+	RENDER_IS_BAD(sizeof(q), 0,
+	    q.template_bytes = RENDER_MAX_TEMPLATE + 1);
+	RENDER_IS_BAD(sizeof(q), 0, q.template_bytes = UINT64_MAX);
+	RENDER_IS_BAD(sizeof(q), 0, q.vars_bytes = UINT64_MAX);
+	RENDER_IS_BAD(sizeof(q), 0, q.tail_bytes = 1);
+	RENDER_IS_BAD(sizeof(q), 0, q.has_tail = 1;
+	    q.tail_bytes = q.vars_bytes + 1);
+	RENDER_IS_BAD(sizeof(q), 0, q.has_tail = 2);
+	RENDER_IS_BAD(sizeof(q), 0, q.wants_ids = 2);
+	RENDER_IS_BAD(sizeof(q), 0, q.special = 2);
+	RENDER_IS_BAD(sizeof(q), 0, q.has_now = 2);
+	for (i = 0; i < READ_NOW_FIELDS - 1; i++) {
+		RENDER_IS_BAD(sizeof(q), 0, q.now[i] = INT32_MAX);
+		RENDER_IS_BAD(sizeof(q), 0, q.now[i] = INT32_MIN);
+	}
+}
+END_TEST
+
+START_TEST(rendering_needs_no_model)
+{
+	struct read_render q = sound_render();
+	const struct read_open o = sound_open();
+
+	start(small_model());
+	send_render(&q);
+	hear_text();
+	/* Another template; ids need a vocabulary. */
+	q.template_bytes = 0;
+	q.vars_bytes = 0;
+	send_request(READ_RENDER, &q, sizeof(q), 0);
+	is_served();
+	hear(READ_RENDERED);
+	q.wants_ids = 1;
+	send_request(READ_RENDER, &q, sizeof(q), 0);
+	is_bad();
+	stop();
+	/* It has given up what opening a model needs. */
+	start(small_model());
+	q = sound_render();
+	send_render(&q);
+	hear_text();
+	send_request(READ_OPEN, &o, sizeof(o), 2);
+	is_bad();
+	stop();
+}
+END_TEST
+
+START_TEST(template_or_variables_that_fail_are_refused)
+{
+	struct read_render q = sound_render();
+
+	open_vocab();
+	q.template_bytes = 2;
+	q.vars_bytes = 0;
+	send_request(READ_RENDER, &q, sizeof(q), 0);
+	send_request(READ_BYTES, "{{", 2, 0);
+	is_refused(-EBADMSG, "line 1");
+	q.template_bytes = 0;
+	q.vars_bytes = 1;
+	send_request(READ_RENDER, &q, sizeof(q), 0);
+	send_request(READ_BYTES, "x", 1, 0);
+	is_refused(-EPROTO, "no block of values");
+	q = sound_render();
+	send_render(&q);
+	hear_text();
+	q.wants_ids = 1;
+	send_render(&q);
+	is_served();
+	hear(READ_IDS);
+	hear(READ_ENCODED);
+	stop();
+}
+END_TEST
+
 /* --- anything else --- */
 
 START_TEST(unknown_request_ends_the_reader)
@@ -422,6 +555,9 @@ main(void)
 		bytes_that_cannot_be_end_the_reader,
 		text_before_the_vocabulary_ends_the_reader,
 		answer_repeats_the_number_of_its_text,
+		rendering_that_cannot_be_ends_the_reader,
+		rendering_needs_no_model,
+		template_or_variables_that_fail_are_refused,
 		unknown_request_ends_the_reader,
 		reader_leaves_with_its_channel
 	};
