@@ -91,7 +91,7 @@ take_rendering(struct reader *r, const char *buf, size_t n,
 	if (done.number != r->p.number)
 		return proc_lied(&r->p, reterr, "an answer to text %" PRIu64
 		    " in place of %" PRIu64, done.number, r->p.number);
-	if (done.nbytes > RENDER_MAX_OUTPUT || done.nspans > done.nbytes ||
+	if (done.nbytes > RENDER_MAX_OUTPUT || done.nspans > RENDER_MAX_SPANS ||
 	    n != done.nspans * sizeof(*ret->span) + done.nbytes)
 		return proc_lied(&r->p, reterr, "%zu bytes of a rendering, and "
 		    "says %" PRIu64 " in %" PRIu64 " spans", n, done.nbytes,
@@ -117,7 +117,8 @@ take_rendering(struct reader *r, const char *buf, size_t n,
 static int
 recv_rendering(struct reader *r, struct rendering *ret, struct err *reterr)
 {
-	const uint64_t most = RENDER_MAX_OUTPUT * (1 + sizeof(*ret->span));
+	const uint64_t most = RENDER_MAX_OUTPUT +
+	    RENDER_MAX_SPANS * sizeof(*ret->span);
 	char *buf = NULL;
 	size_t n = 0;
 	int rc;

@@ -116,8 +116,11 @@ take(void *arg, const char *s, size_t n, enum jinja_origin by)
 	memcpy(r->text + r->nbytes, s, n);
 	r->nbytes += n;
 	if (r->nspans == 0 ||
-	    r->span[r->nspans - 1].is_template != is_template)
+	    r->span[r->nspans - 1].is_template != is_template) {
+		if (r->nspans == RENDER_MAX_SPANS)
+			return -EFBIG;
 		r->span[r->nspans++] = (struct render_span){ 0, is_template };
+	}
 	r->span[r->nspans - 1].nbytes += n;
 	return 0;
 }
@@ -168,6 +171,10 @@ run(const struct renderer *r, const struct render_job *job,
 	if ((rc = variables_read(job->vars, job->nvars, d, reterr)) == 0)
 		rc = jinja_render(r->program, d, job->now, take, &k, reterr);
 	jinja_data_close(d);
+	if (rc == -EFBIG)
+		return err_set(reterr, ERR_RUN, -E2BIG, "template and messages "
+		    "take turns more than %d times in its text",
+		    RENDER_MAX_SPANS);
 	/* Its limit may exceed the cap of this process. */
 	if (rc == -ENOMEM)
 		return err_set(reterr, ERR_RUN, -E2BIG, "it needs more memory "

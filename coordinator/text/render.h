@@ -16,7 +16,8 @@
 
 enum {
 	RENDER_MAX_TEMPLATE = 256 << 10,	/* bytes of a template */
-	RENDER_MAX_OUTPUT = 16 << 20		/* and of a rendering */
+	RENDER_MAX_OUTPUT = 16 << 20,		/* and of a rendering */
+	RENDER_MAX_SPANS = 1 << 18		/* of it */
 };
 
 struct render_job {

@@ -40,7 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 enum {
 	STEP_NEXT, STEP_HELLO, STEP_PARTS, STEP_DIRECTORY, STEP_PIECES, STEP_IDS,
 	STEP_ENCODED, STEP_REFUSED, STEP_NOTE, STEP_ERROR, STEP_BLOCK,
-	STEP_MESSAGE, STEP_PACKET, STEP_END, STEP_POLL, STEP_NUMBERS
+	STEP_MESSAGE, STEP_PACKET, STEP_END, STEP_POLL, STEP_OUTPUT,
+	STEP_RENDERED, STEP_NUMBERS
 };
 
 /* A true reader's answers about a model. */
@@ -57,6 +58,12 @@ static const struct text_part texts[][2] = {
 	{ { "In the beginning", 16, 0 }, { "", 0, 0 } },
 	{ { "<s>\xff <|im_end|>", 15, 1 }, { "abc", 3, 0 } },
 };
+
+/* Two spans and their text, without padding. */
+static const struct {
+	struct render_span span[2];
+	char text[8];
+} output = { { { 3, 1 }, { 5, 0 } }, { '<', 's', '>', 'a', 'b', 'c', 'd', 'e' } };
 
 static struct script script;
 static struct chan peer = { -1 };	/* the reader's end */
@@ -206,6 +213,9 @@ say(const struct step *st, struct read_encoded *done)
 	const struct wire_error we = { .kind = ERR_RUN, .rc = -1,
 	    .msg = "an error" };
 
+	const struct read_rendered rendered = { .number = done->number,
+	    .nspans = NITEMS(output.span), .nbytes = sizeof(output.text) };
+
 	memset(buf, 0, sizeof(buf));
 	switch (st->op % STEP_NUMBERS) {
 #define SAY(type, m)	send_changed(st, type, &(m), sizeof(m), buf); break
@@ -215,6 +225,8 @@ say(const struct step *st, struct read_encoded *done)
 	case STEP_NOTE:		SAY(READ_NOTE, note);
 	case STEP_ERROR:	SAY(WIRE_ERROR, we);
 	case STEP_ENCODED:	SAY(READ_ENCODED, *done);
+	case STEP_OUTPUT:	SAY(READ_OUTPUT, output);
+	case STEP_RENDERED:	SAY(READ_RENDERED, rendered);
 	case STEP_DIRECTORY:
 		fill(0, NULL);
 		SAY(READ_DIRECTORY, sample->directory);
@@ -250,6 +262,7 @@ is_answer(const struct step *st)
 {
 	switch (st->op % STEP_NUMBERS) {
 	case STEP_IDS:
+	case STEP_OUTPUT:
 	case STEP_NOTE:
 	case STEP_BLOCK:
 	case STEP_POLL:
@@ -352,6 +365,28 @@ check_text(const struct tokenizer *t, unsigned no)
 }
 
 static void
+check_rendering(const struct tokenizer *t, int wants_ids)
+{
+	const struct render_job job = { .jinja = "<s>{{ a }}", .njinja = 10,
+	    .vars = "", .wants_ids = wants_ids };
+	struct err e = { .kind = ERR_NONE };
+	struct rendering r;
+	uint64_t sum = 0;
+	size_t i;
+
+	play(1, reader->p.number + 1);
+	if (failed(tokenizer_render(t, &job, &r, &e), &e))
+		return;
+	for (i = 0; i < r.nids; i++)
+		script_require(r.ids[i] < tokenizer_size(t),
+		    "an id is beyond the vocabulary");
+	for (i = 0; i < r.nspans; i++)
+		sum += r.span[i].nbytes;
+	script_require(sum == r.nbytes, "spans are not those of the text");
+	rendering_done(&r);
+}
+
+static void
 drop_note(int level, const char *text)
 {
 	(void)level;
@@ -435,9 +470,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (!failed(reader_open(&conf, &how, &reader, &e), &e)) {
 		check_model();
 		play(1, 0);
-		if (!failed(reader_tokenizer(reader, &t, &e), &e))
+		if (!failed(reader_tokenizer(reader, &t, &e), &e)) {
 			for (i = 0; i < 4; i++)
 				check_text(t, i);
+			check_rendering(t, 0);
+			check_rendering(t, 1);
+		}
 		reader_close(reader);
 	}
 	reader = NULL;

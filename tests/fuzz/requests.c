@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 enum {
 	STEP_OPEN, STEP_OPEN_WITHOUT, STEP_PART, STEP_VOCAB, STEP_VOCAB_WITHOUT,
 	STEP_TEXT, STEP_COUNT, STEP_STOP, STEP_MESSAGE, STEP_PACKET, STEP_FILE,
-	STEP_PATH, STEP_LEND, STEP_NUMBERS
+	STEP_PATH, STEP_LEND, STEP_RENDER, STEP_NUMBERS
 };
 
 static struct serve serve;
@@ -122,6 +122,32 @@ send_text(const struct step *st, int flags)
 		    0, 0);
 }
 
+/* The step's bytes: flags: u8, length of the template: u8, and of the tail: u8; the
+ * template, the variables, the tail. */
+static void
+send_render(const struct step *st)
+{
+	struct read_render q = { .number = ++number, .has_now = 1,
+	    .now = { 0, 0, 0, 1, 0, 126, 4, 0, 0 } };
+	size_t left;
+
+	if (st->n < 3)
+		return;
+	left = st->n - 3;
+	q.wants_ids = st->bytes[0] & 1;
+	q.special = st->bytes[0] >> 1 & 1;
+	q.has_tail = st->bytes[0] >> 2 & 1;
+	q.flags = st->bytes[0] >> 3;
+	q.template_bytes = MIN(left, st->bytes[1]);
+	left -= q.template_bytes;
+	q.tail_bytes = q.has_tail ? MIN(left / 2, st->bytes[2]) : 0;
+	q.vars_bytes = left - q.tail_bytes;
+	chan_send(&peer, READ_RENDER, &q, sizeof(q), NULL, 0, 0);
+	if (st->n > 3)
+		chan_send(&peer, READ_BYTES, st->bytes + 3, st->n - 3, NULL,
+		    0, 0);
+}
+
 /* A model, or the bytes as a file's content. */
 static void
 choose_file(const struct step *st)
@@ -176,6 +202,9 @@ say(const struct step *st)
 	case STEP_LEND:
 		lent_bytes = st->n;
 		break;
+	case STEP_RENDER:
+		send_render(st);
+		break;
 	}
 }
 
@@ -189,7 +218,8 @@ hear(void)
 
 	while (chan_recv(&peer, &m, 0) == 0) {
 		script_require(m.nfds == 0, "an answer has descriptors");
-		script_require(m.type > READ_HELLO && m.type < READ_NOTE,
+		script_require(m.type > READ_HELLO && m.type != READ_NOTE &&
+		    m.type <= READ_RENDERED,
 		    "an answer has a wrong type");
 		chan_msg_done(&m);
 	}
@@ -209,6 +239,7 @@ serve_all(void)
 	    "an error has no message");
 	chan_msg_done(&serve.msg);
 	encoder_close(serve.encoder);
+	renderer_close(serve.renderer);
 	gguf_close(serve.g);
 }
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "coordinator/reader/requests.h"
-#include "coordinator/text/token.h"
+#include "coordinator/text/render.h"
 #include "shm/event.h"
 
 static struct chan chan = { CHAN_FD };
@@ -176,6 +176,41 @@ lie_text(const struct read_text *t)
 		    is_count ? t->nparts : 1);
 }
 
+/* --- renderings --- */
+
+/* "abc", of which the template wrote the first. */
+static void
+lie_rendering(void)
+{
+	struct render_span span[] = { { 1, 1 }, { 2, 0 } };
+	struct read_rendered done = { .nspans = 2, .nbytes = 3 };
+	struct read_render q;
+	char out[sizeof(span) + 3];
+
+	hear(READ_RENDER);
+	memcpy(&q, msg.buf, sizeof(q));
+	done.number = q.number + is("rendered-late");
+	done.nbytes += is("rendered-more");
+	done.nspans = is("rendered-spans") ? UINT64_MAX : done.nspans;
+	span[0].nbytes = is("span-none") ? 0 : is("span-long") ? UINT64_MAX : 1;
+	span[1].nbytes = is("span-none") ? 3 : is("span-few") ? 1 : 2;
+	span[1].is_template = is("span-mark") ? 2 : 0;
+	memcpy(out, span, sizeof(span));
+	memcpy(out + sizeof(span), "abc", 3);
+	if (is("rendered-lie"))
+		refuse(q.number, -EINTR);
+	else if (is("rendered-refused"))
+		refuse(q.number, -ECANCELED);
+	else if (is("output-flood"))
+		for (;;)
+			say(READ_OUTPUT, msg.buf, CHAN_MAX_BYTES);
+	else {
+		say(READ_OUTPUT, out, is("output-none") ? 0 : sizeof(out));
+		say(READ_RENDERED, &done, is("rendered-short") ? 8 :
+		    sizeof(done));
+	}
+}
+
 int
 liar_main(const char *name)
 {
@@ -187,6 +222,9 @@ liar_main(const char *name)
 		pause();
 	if (is("turned"))
 		say_notes(UINT32_MAX);
+	while (strncmp(lie, "render", 6) == 0 || strncmp(lie, "span", 4) == 0 ||
+	    strncmp(lie, "output", 6) == 0)
+		lie_rendering();
 	for (;;) {
 		hear(READ_TEXT);
 		memcpy(&t, msg.buf, msg.nbytes);

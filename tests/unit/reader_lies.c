@@ -213,6 +213,68 @@ START_TEST(reader_that_cannot_be_sent_to_is_ended)
 }
 END_TEST
 
+/* --- renderings --- */
+
+static int
+render(struct err *e)
+{
+	const struct render_job job = { .jinja = "a", .njinja = 1, .vars = "" };
+	struct rendering r;
+	int rc = tokenizer_render(fx.theirs, &job, &r, e);
+
+	if (rc == 0)
+		rendering_done(&r);
+	return rc;
+}
+
+START_TEST(rendering_that_cannot_be_ends_the_reader)
+{
+	static const struct {
+		const char *lie, *words;
+	} t[] = {
+		{ "rendered-late", "an answer to text 2 in place of 1" },
+		{ "rendered-more", "35 bytes of a rendering, and says 4 in 2" },
+		{ "rendered-spans", "says 3 in 18446744073709551615 spans" },
+		{ "rendered-short", "the end of a rendering, 8 bytes" },
+		{ "span-none", "spans that are not those of a text of 3" },
+		{ "span-long", "spans that are not those" },
+		{ "span-few", "spans that are not those" },
+		{ "span-mark", "spans that are not those" },
+		{ "output-none", "a rendering of 0 bytes with 0 more" },
+		{ "output-flood", "a rendering of 20971520 bytes with" }
+	};
+	struct err e = { .kind = ERR_NONE };
+	unsigned i;
+
+	fx_open(pieces_case_save(0, t_tmpdir()), NULL);
+	for (i = 0; i < NITEMS(t); i++) {
+		replace_by(t[i].lie);
+		ck_assert_int_eq(render(&e), -ECOMM);
+		ck_assert_msg(strstr(e.msg, t[i].words) != NULL,
+		    "\"%s\" is not in: %s", t[i].words, e.msg);
+		is_ended();
+	}
+	fx_close();
+}
+END_TEST
+
+/* A refusal is the template's error, and nothing else. */
+START_TEST(refusal_of_a_rendering_is_no_more)
+{
+	struct err e = { .kind = ERR_NONE };
+
+	fx_open(pieces_case_save(0, t_tmpdir()), NULL);
+	replace_by("rendered-lie");
+	ck_assert_int_eq(render(&e), -ECOMM);
+	ck_assert_int_eq(e.kind, ERR_RUN);
+	replace_by("rendered-refused");
+	ck_assert_int_eq(render(&e), -ECANCELED);
+	ck_assert_int_eq(e.kind, ERR_RUN);
+	ck_assert_str_eq(e.msg, "a lie");
+	fx_close();
+}
+END_TEST
+
 int
 main(int argc, char **argv, char **envp)
 {
@@ -225,6 +287,8 @@ main(int argc, char **argv, char **envp)
 		poll_ends_a_send_that_waits,
 		reader_that_cannot_take_over_is_ended,
 		texts_without_an_end_are_cut,
+		rendering_that_cannot_be_ends_the_reader,
+		refusal_of_a_rendering_is_no_more,
 		reader_that_cannot_be_sent_to_is_ended
 	};
 

@@ -193,6 +193,20 @@ START_TEST(hundreds_of_messages_are_as_many_spans)
 }
 END_TEST
 
+START_TEST(spans_have_a_limit)
+{
+	struct err e = { .kind = ERR_NONE };
+
+	begin();
+	message("user", "ab");
+	end(1);
+	ck_assert_int_eq(render("{% for a in range(600) %}{% for b in range(600) "
+	    "%}{{ messages[0].content }}-{% endfor %}{% endfor %}", NULL, &e),
+	    -E2BIG);
+	ck_assert_ptr_nonnull(strstr(e.msg, "take turns more than 262144"));
+}
+END_TEST
+
 START_TEST(template_fails_in_its_own_words)
 {
 	struct err e = { .kind = ERR_NONE };
@@ -357,6 +371,7 @@ main(void)
 		block_that_is_none_is_refused,
 		values_too_deep_are_refused,
 		hundreds_of_messages_are_as_many_spans,
+		spans_have_a_limit,
 		template_fails_in_its_own_words,
 		rendering_ends_with_the_last_message,
 		template_that_drops_the_last_message_is_refused,
