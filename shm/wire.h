@@ -179,6 +179,9 @@ struct wire_stats {
 	uint32_t huge_off;		/* 1 = disabled for the process */
 	uint64_t batches, busy_ns;
 	uint64_t device_calls, device_ns;	/* spans run, their time */
+	/* As the device's library counts them, 0 = it has no memory of its own:
+	 * see struct device_account. */
+	uint64_t device_bytes, slack_bytes, pinned_bytes;
 };
 
 struct wire_placed {

@@ -140,6 +140,9 @@ struct device_account {
 	uint64_t mapped_bytes;	/* the session's buffers, mapped once more */
 	uint64_t calls;		/* spans run */
 	uint64_t ns;		/* their time, from run to the end of sync */
+	/* Memory that its library counts, all of it charged: on the device; of
+	 * that, what the device's pool adds or has free; pinned on the host. */
+	uint64_t device_bytes, slack_bytes, pinned_bytes;
 	uint32_t host_ops;	/* operations that it supports, and runs on the
 				 * host after all */
 };

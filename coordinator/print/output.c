@@ -248,6 +248,12 @@ session_json(const struct plan_session *ps, const struct session *s)
 	    json_integer((json_int_t)s->stats.device_calls));
 	json_object_set_new(o, "device_s", json_real(
 	    (double)s->stats.device_ns / 1e9));
+	json_object_set_new(o, "device_bytes",
+	    json_integer((json_int_t)s->stats.device_bytes));
+	json_object_set_new(o, "device_slack",
+	    json_integer((json_int_t)s->stats.slack_bytes));
+	json_object_set_new(o, "pinned",
+	    json_integer((json_int_t)s->stats.pinned_bytes));
 	json_object_set_new(o, "host_s", json_real(
 	    (double)(s->stats.busy_ns - s->stats.device_ns) / 1e9));
 	domains_json(o, s);

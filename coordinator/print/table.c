@@ -48,6 +48,12 @@ print_device(FILE *fp, const struct session *s)
 		fprintf(fp, "%s: 0 operations on %s, %u on the CPU: "
 		    "straddle explain says why\n", s->name,
 		    s->plan->conf->device, s->ready.cpu_ops);
+	if (st->device_bytes > 0)
+		fprintf(fp, "%s: device memory %.2f MiB, of it %.2f slack; "
+		    "pinned on the host %.2f: in weights and compute\n",
+		    s->name, (double)st->device_bytes / (double)MIB,
+		    (double)st->slack_bytes / (double)MIB,
+		    (double)st->pinned_bytes / (double)MIB);
 	if (st->device_calls == 0 || st->batches == 0)
 		return;
 	fprintf(fp, "%s: %u operations on %s, %u on the CPU; per batch: %.1f "

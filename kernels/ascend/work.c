@@ -69,12 +69,10 @@ ascend_a_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
 }
 
 uint64_t
-ascend_host_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
+ascend_small_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
 {
-	return ascend_a_bytes(s, batch_rows) + s->c_bytes +
-	    2 * HOST_BLOCK_BYTES + s->k * sizeof(float) +
-	    ALIGN_UP((uint64_t)batch_rows, (uint64_t)ASCEND_ROWS) *
-	    sizeof(float);
+	return s->k * sizeof(float) + ALIGN_UP((uint64_t)batch_rows,
+	    (uint64_t)ASCEND_ROWS) * sizeof(float);
 }
 
 uint64_t
@@ -98,5 +96,6 @@ ascend_work_bytes(const struct ascend_chip *chip,
 	/* A pool of fewer bytes may waste more of its last granule. */
 	return ascend_pool_bytes(chip, s, batch_rows) - s->weight_bytes +
 	    chip->granule_bytes + s->twin_bytes +
-	    ascend_host_bytes(s, batch_rows);
+	    ascend_a_bytes(s, batch_rows) + s->c_bytes +
+	    2 * HOST_BLOCK_BYTES + ascend_small_bytes(s, batch_rows);
 }

@@ -61,8 +61,9 @@ uint64_t ascend_a_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
 uint64_t ascend_pool_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows);
 
-/* Of the host: A and C, the scales of A's rows, and a row of W on its way. */
-uint64_t ascend_host_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
+/* Of the host: the scales of A's rows, and a row of W on its way. */
+uint64_t ascend_small_bytes(const struct ascend_sizes *s,
+    uint32_t batch_rows);
 
 /* The plan's bound: memory beside the weights, of the pool and of the host, and of
  * twins. */

@@ -26,7 +26,8 @@ hash_of() { sed -n 's/^hash of the last logits: //p' "$ERR"; }
 no_misuse()
 {
 	! stderr_has 'misuse' && [ -s "$T/report" ] &&
-	    ! grep -v '; 0 misuses' "$T/report"
+	    ! grep -v '; 0 misuses' "$T/report" &&
+	    ! grep -v 'now 0, 0, 0 blocks' "$T/report"
 }
 ARGS=(run -m "$MODEL" --ctx 128 --temp 0 -p "In the beginning" -n 6)
 
@@ -121,6 +122,31 @@ check "explain names the operator, and reasons for all else" \
 check_success "devices --verify" devices --verify
 check "every product of the processor is right" \
     stdout_has '^verified: [0-9]+ ok, 0 wrong'
+
+# --- memory: as the device's own count has it ---
+
+cat >"$T/count.py" <<-'END'
+	import json, re, sys
+	o = json.load(open(sys.argv[1]))
+	seen = [tuple(map(int, re.findall(r'\d+', l)[1:3]))
+	    for l in open(sys.argv[2])]
+	for s in o['sessions']:
+	    assert s['device_bytes'] > 0 and s['device_slack'] <= int(sys.argv[3])
+	    have = (s['device_bytes'], s['pinned'])
+	    assert have in seen, (s['name'], have, seen)
+	    seen.remove(have)
+	    assert s['weights'] + s['compute'] >= sum(have), s
+	END
+counts()	# LABEL SLACK [SWITCH...]
+{
+	on "${@:3}"
+	check_success "$1" "${ARGS[@]}" --json -s ascend -s ascend
+	check "$1: memory to the byte" "$PYTHON" "$T/count.py" "$OUT" \
+	    "$T/report" "$2" 2>>"$ERR"
+}
+counts "memory of a board" 16384 310B
+counts "virtual memory" 2097152 910B
+counts "no virtual memory" 16384 910B vmm=0
 
 # --- the library or the machine cannot do it ---
 

@@ -487,11 +487,12 @@ ascend_report(void)
 	if (report_fd < 0)
 		return;
 	count_handles();
-	n = snprintf(line, sizeof(line), "pid %d: device %ju, host %ju, at "
-	    "most %ju bytes; %u blocks, %u tensors, %u executors, %u streams; "
-	    "%ju tasks, %ju products; %u misuses%s%s", (int)getpid(),
-	    (uintmax_t)c->device_bytes, (uintmax_t)c->host_bytes,
-	    (uintmax_t)c->peak_bytes, c->blocks, c->tensors, c->executors,
+	n = snprintf(line, sizeof(line), "pid %d: at most %ju bytes of the "
+	    "device, %ju of the host; now %ju, %ju, %u blocks, %u tensors, %u "
+	    "executors, %u streams; %ju tasks, %ju products; %u misuses%s%s",
+	    (int)getpid(), (uintmax_t)c->peak_bytes,
+	    (uintmax_t)c->host_peak_bytes, (uintmax_t)c->device_bytes,
+	    (uintmax_t)c->host_bytes, c->blocks, c->tensors, c->executors,
 	    c->streams, (uintmax_t)c->tasks, (uintmax_t)c->products,
 	    c->misuses, c->misuses != 0 ? ": " : "", c->first_misuse);
 	memset(line + n, ' ', sizeof(line) - (size_t)n);

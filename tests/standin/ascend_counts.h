@@ -17,7 +17,7 @@ struct ascend_standin_counts {
 	unsigned executors, streams, events, contexts;
 	/* Memory in use: by the program's words, and as the device counts it. */
 	uint64_t asked_bytes, device_bytes, peak_bytes;
-	uint64_t host_bytes;		/* pinned; 0 in RC mode */
+	uint64_t host_bytes, host_peak_bytes;	/* pinned; 0 in RC mode */
 	uint64_t tasks;			/* run by streams */
 	uint64_t products;		/* among them */
 	uint64_t allocations;		/* calls that succeeded */

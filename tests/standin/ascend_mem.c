@@ -285,6 +285,8 @@ aclrtMallocHost(void **p, size_t nbytes)
 	pinned[npinned].p = q;
 	pinned[npinned++].nbytes = nbytes;
 	ascend_counts.host_bytes += nbytes;
+	ascend_counts.host_peak_bytes = MAX(ascend_counts.host_peak_bytes,
+	    ascend_counts.host_bytes);
 	ascend_counts.blocks++;
 	ascend_counts.allocations++;
 	ascend_report();

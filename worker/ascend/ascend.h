@@ -66,6 +66,7 @@ struct device {
 	float *scale;			/* [rows of A] */
 	float *row;			/* a row of W on its way */
 	uint64_t charged;		/* to MEM_COMPUTE */
+	struct device_account held;	/* its memory */
 	struct acl_weight *weight;	/* [nweights] */
 	uint32_t nweights;
 	struct acl_refusal *refused;	/* [nrefused] */

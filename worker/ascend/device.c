@@ -199,8 +199,10 @@ ascend_sync(struct device *d, uint64_t deadline_ns, struct err *reterr)
 static void
 ascend_account(const struct device *d, struct device_account *ret)
 {
-	*ret = (struct device_account){ .calls = d->calls, .ns = d->ns,
-	    .host_ops = d->host_ops };
+	*ret = d->held;
+	ret->calls = d->calls;
+	ret->ns = d->ns;
+	ret->host_ops = d->host_ops;
 }
 
 static int

@@ -13,6 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes that the device adds to a block [D]. */
+static uint64_t
+device_bytes(uint64_t nbytes)
+{
+	return ALIGN_UP(nbytes, 32) + 32;
+}
+
 /* --- host memory --- */
 
 uint64_t
@@ -20,6 +27,15 @@ acl_host_bytes(uint64_t nbytes)
 {
 	/* Blocks in memory that a program manages itself: 32 bytes more [D]. */
 	return ALIGN_UP(nbytes, 32) + 32 + ACL_ALIGN - 1;
+}
+
+uint64_t
+acl_host_held(const struct acl_machine *m, uint64_t nbytes)
+{
+	if (nbytes == 0)
+		return 0;
+	return m->is_rc ? device_bytes(acl_host_bytes(nbytes)) :
+	    acl_host_bytes(nbytes);
 }
 
 int
@@ -66,13 +82,6 @@ acl_strategy_name(enum acl_strategy s)
 	};
 
 	return s < ACL_STRATEGIES ? names[s] : "none";
-}
-
-/* Bytes that the device adds to a block of aclrtMalloc() [D]. */
-static uint64_t
-device_bytes(uint64_t nbytes)
-{
-	return ALIGN_UP(nbytes, 32) + 32;
 }
 
 /* aclrtMalloc() aligns to 64; the rest of ACL_ALIGN is asked for. */

@@ -26,8 +26,10 @@ struct acl_host_block {
 	uint64_t nbytes;
 };
 
-/* Bytes to ask the library for. */
+/* Bytes to ask the library for, and those that it then counts: in RC mode as memory
+ * of the device. */
 uint64_t acl_host_bytes(uint64_t nbytes);
+uint64_t acl_host_held(const struct acl_machine *m, uint64_t nbytes);
 
 int acl_host_alloc(const struct acl_source *src, uint64_t nbytes,
     const char *what, struct acl_host_block *ret, struct err *reterr);

@@ -177,11 +177,11 @@ acl_probe(const struct device_conf *dc, struct device_probe *ret,
 	    s.machine.is_rc ? "RC mode" : "EP mode", s.src.lib->path);
 	add_limits(&s, ret);
 	add_checks(&s, &e, ret);
-	choose(&s, ret);
 	if (before > 0 && meminfo_read(SMAPS, "Rss", &after) == 0)
 		device_add_limit(ret, "library_bytes", 1, ALIGN_UP(after >
 		    before ? after - before : 0, STEP_BYTES) + STEP_BYTES,
 		    "growth of a worker that opens it");
+	choose(&s, ret);
 	acl_session_close(&s);
 	return 0;
 }

@@ -271,13 +271,32 @@ charge(struct device *d, uint64_t nbytes, struct err *reterr)
 	return rc;
 }
 
+/* All that the library gave. */
+static uint64_t
+count_memory(struct device *d)
+{
+	uint64_t host = acl_host_held(&d->s.machine, d->a.nbytes) +
+	    acl_host_held(&d->s.machine, d->c.nbytes);
+	struct acl_pool_count pool;
+
+	acl_pool_read(d->pool, &pool);
+	d->held.device_bytes = pool.held_bytes;
+	d->held.slack_bytes = pool.slack_bytes;
+	d->held.pinned_bytes = 0;
+	if (d->s.machine.is_rc) {
+		d->held.device_bytes += host;
+		d->held.slack_bytes += host - d->a.nbytes - d->c.nbytes;
+	} else
+		d->held.pinned_bytes = host;
+	return pool.held_bytes + host;
+}
+
 int
 acl_place(struct device *d, const struct program *p, struct weights *ws,
     struct err *reterr)
 {
 	const uint32_t rows = MAX(p->env.batch_rows, p->env.head_rows);
 	struct ascend_sizes z = { 0 };
-	struct acl_pool_count held;
 	uint64_t exact;
 	int rc;
 
@@ -292,9 +311,8 @@ acl_place(struct device *d, const struct program *p, struct weights *ws,
 	    (rc = alloc_work(d, &z, rows, reterr)) < 0)
 		return rc;
 	acl_pool_seal(d->pool);
-	acl_pool_read(d->pool, &held);
-	exact = held.held_bytes - z.weight_bytes + z.twin_bytes +
-	    ascend_host_bytes(&z, rows);
+	exact = count_memory(d) - z.weight_bytes + z.twin_bytes +
+	    ascend_small_bytes(&z, rows);
 	assert(exact <= d->charged);
 	mem_release(d->conf.ledger, MEM_COMPUTE, d->charged - exact);
 	d->charged = exact;
@@ -316,6 +334,7 @@ acl_free(struct device *d)
 	if (d->charged > 0)
 		mem_release(d->conf.ledger, MEM_COMPUTE, d->charged);
 	d->charged = 0;
+	d->held = (struct device_account){ 0 };
 	free(d->scale);
 	free(d->row);
 	for (i = 0; i < d->nweights; i++)

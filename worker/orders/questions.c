@@ -24,6 +24,9 @@ order_stats(struct worker *w, struct err *reterr)
 	st.emulator_mapped_bytes = dev.mapped_bytes;
 	st.device_calls = dev.calls;
 	st.device_ns = dev.ns;
+	st.device_bytes = dev.device_bytes;
+	st.slack_bytes = dev.slack_bytes;
+	st.pinned_bytes = dev.pinned_bytes;
 	st.huge_asked_bytes = w->ledger.huge_bytes;
 	st.huge_bytes = pm.huge_bytes;
 	st.huge_known = (uint32_t)pm.huge_known;
