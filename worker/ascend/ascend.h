@@ -48,8 +48,9 @@ struct acl_memo {
 };
 #define ACL_MEMO	0x4d4c4341u	/* "ACLM" */
 
-/* So many losses, and the session does without the processor. */
-enum { ACL_MOST_LOSSES = 2 };
+/* So many losses, and the session does without the processor; forgotten after so
+ * many spans. */
+enum { ACL_MOST_LOSSES = 2, ACL_FORGET_SPANS = 10000 };
 
 struct device {
 	struct device_conf conf;
@@ -83,6 +84,7 @@ struct device {
 	const struct batch *batch;
 	uint32_t rows;			/* in A */
 	uint64_t calls, ns;
+	uint32_t good_spans;		/* since the worker began */
 };
 
 /* The text of a message that will get the session's name in front. */

@@ -193,6 +193,8 @@ ascend_sync(struct device *d, uint64_t deadline_ns, struct err *reterr)
 	/* The next worker of the session must know. */
 	if (rc < 0)
 		d->memo->losses++;
+	else if (acl_multiplies(d) && ++d->good_spans == ACL_FORGET_SPANS)
+		d->memo->losses = 0;
 	return rc;
 }
 

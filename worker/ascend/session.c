@@ -6,9 +6,8 @@
 
 #include "shm/event.h"
 
-/* Seconds after which the device gives up an operator; by default 1091 on a board.
- * The watchdog of a session is faster where it knows how long a batch takes. */
-enum { OPERATOR_S = 60 };
+/* Milliseconds that tasks get which are in the way of an end. */
+enum { DRAIN_MS = 5000 };
 
 static int
 failed(const struct acl_session *s, const char *call, int code,
@@ -68,7 +67,7 @@ acl_session_stream(struct acl_session *s, struct err *reterr)
 	rc = l->aclrtSetStreamFailureMode(s->stream, ACL_STOP_ON_FAILURE);
 	if (rc != ACL_SUCCESS)
 		return failed(s, "aclrtSetStreamFailureMode", rc, reterr);
-	rc = l->aclrtSetOpExecuteTimeOut(OPERATOR_S);
+	rc = l->aclrtSetOpExecuteTimeOut(ACL_OPERATOR_S);
 	return rc == ACL_SUCCESS ? 0 : failed(s, "aclrtSetOpExecuteTimeOut", rc,
 	    reterr);
 }
@@ -78,7 +77,7 @@ acl_session_wait(struct acl_session *s, uint64_t deadline_ns,
     struct err *reterr)
 {
 	uint64_t now = event_now_ns(), ms;
-	int rc;
+	int rc, is_late;
 
 	ms = deadline_ns > now ? (deadline_ns - now) / 1000000 + 1 : 1;
 	rc = s->src.lib->aclrtSynchronizeStreamWithTimeout(s->stream,
@@ -86,7 +85,19 @@ acl_session_wait(struct acl_session *s, uint64_t deadline_ns,
 	if (rc == ACL_SUCCESS)
 		return 0;
 	s->is_lost = 1;
-	return failed(s, "aclrtSynchronizeStreamWithTimeout", rc, reterr);
+	is_late = rc == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT;
+	rc = failed(s, "aclrtSynchronizeStreamWithTimeout", rc, reterr);
+	/* The device's own timeout of an operator is an error like others. */
+	return is_late || rc != -ETIMEDOUT ? rc : -EIO;
+}
+
+void
+acl_session_drain(struct acl_session *s)
+{
+	if (s->stream != NULL && !s->is_lost &&
+	    s->src.lib->aclrtSynchronizeStreamWithTimeout(s->stream,
+	    DRAIN_MS) != ACL_SUCCESS)
+		s->is_lost = 1;
 }
 
 /* Stream, then the device, as often as it was set. */
@@ -118,6 +129,7 @@ acl_session_close(struct acl_session *s)
 {
 	if (s->src.lib == NULL)
 		return;
+	acl_session_drain(s);
 	if (!s->is_lost)
 		give_back(s);
 	if (!s->is_lost)

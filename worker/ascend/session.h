@@ -7,6 +7,10 @@
 
 #include "memory.h"
 
+/* Seconds after which the device gives up an operator; by default 1091 on a
+ * board. */
+enum { ACL_OPERATOR_S = 10 };
+
 struct acl_session {
 	struct acl_source src;		/* points to machine */
 	struct acl_machine machine;
@@ -32,6 +36,10 @@ int acl_session_renew(struct acl_session *s, struct err *reterr);
  * any other error, the stream is lost. */
 int acl_session_wait(struct acl_session *s, uint64_t deadline_ns,
     struct err *reterr);
+
+/* Before memory of its tasks is freed: wait a little for those that are left, after an
+ * error.  If they do not end, the stream is lost. */
+void acl_session_drain(struct acl_session *s);
 
 /* Destroy what there is, in the order that CANN asks for: stream, device, CANN.
  * After a task that hangs nothing of it would return, and is left. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shm/event.h"
 #include "ascend.h"
 #include "rows.h"
 
@@ -198,17 +199,21 @@ run_product(struct device *d, const struct acl_step *s, const struct batch *b,
 {
 	const uint32_t most = acl_products_rows(&d->products, s->w->m.n,
 	    s->w->m.k, ASCEND_ROWS);
+	const uint64_t most_ns = UINT64_C(3000000000) * ACL_OPERATOR_S;
 	struct share x = { .d = d, .step = s, .b = b };
+	struct err e;
 	int rc;
 
 	for (x.r0 = 0; x.r0 < nrows; x.r0 += x.nrows) {
 		x.nrows = MIN(nrows - x.r0, most);
 		if ((rc = acl_products_start(&d->products, &s->w->m, d->rows,
-		    x.r0, x.nrows, reterr)) < 0 ||
-		    (rc = acl_session_wait(&d->s, deadline_ns, reterr)) < 0) {
-			err_prefix(reterr, "%s", d->p->op[s->at].w->ext.name);
-			return rc;
-		}
+		    x.r0, x.nrows, &e)) < 0 ||
+		    (rc = acl_session_wait(&d->s, MIN(deadline_ns,
+		    event_now_ns() + most_ns), &e)) < 0)
+			return err_set(reterr, ERR_RUN, rc == -ETIMEDOUT ?
+			    -EIO : rc, "session %s: product with %s: %s",
+			    d->conf.session, d->p->op[s->at].w->ext.name,
+			    acl_without_session(d->conf.session, e.msg));
 		d->conf.par->run(d->conf.par, read_rows, &x);
 		d->calls++;
 	}

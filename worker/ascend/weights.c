@@ -324,6 +324,7 @@ acl_free(struct device *d)
 {
 	uint32_t i;
 
+	acl_session_drain(&d->s);
 	acl_products_close(&d->products);
 	if (!d->s.is_lost) {
 		acl_pool_close(d->pool, NULL);
