@@ -547,7 +547,7 @@ CONFORM := $(addprefix llama-,f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4) \
            $(addsuffix -q8_0,qwen2 qwen3 gemma2 gemma3 phi3 mixtral \
            qwen3moe) \
            $(addprefix gpt-oss-,f32 mxfp4)
-check-conformance: all standins $(B)/tests/tools/templates
+check-conformance: all standins
 	$(IN) SHARED=$(SHARED) tests/tools/conformance.sh "$(CONFORM)"
 
 # Two small public models, which pip fetches into a cache folder.

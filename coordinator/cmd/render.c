@@ -219,9 +219,8 @@ cmd_render(const struct conf *c, struct err *reterr)
 	    (rc = read_now(&k, reterr)) < 0 ||
 	    (rc = open_reader(&k, reterr)) < 0 ||
 	    (rc = form_find_text(c, c->model_path != NULL ?
-	    reader_directory(k.reader) : NULL, json_is_true(json_object_get(
-	    k.vars, "tools")) || json_is_array(json_object_get(k.vars,
-	    "tools")), &k.jinja, &k.n, reterr)) < 0)
+	    reader_directory(k.reader) : NULL, json_array_size(json_object_get(
+	    k.vars, "tools")) > 0, &k.jinja, &k.n, reterr)) < 0)
 		;
 	else if ((rc = rights_settle(0, reterr)) == 0)
 		rc = render(&k, reterr);

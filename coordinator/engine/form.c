@@ -226,7 +226,8 @@ static int
 render_with(const struct form *f, const struct form_request *q, int wants_ids,
     int parse, int *ret_any, struct rendering *ret, struct err *reterr)
 {
-	const int for_tools = q->tools != NULL && f->tools_jinja != NULL;
+	const int for_tools = f->tools_jinja != NULL &&
+	    json_array_size(q->tools) > 0;
 	struct render_job job = {
 		.jinja = for_tools ? f->tools_jinja : f->jinja,
 		.njinja = for_tools ? f->ntools : f->n,

@@ -88,6 +88,16 @@ got = toy.straddle("run", "-m", "m.gguf", "-s", "cpu", "--chat", "-n", "0", "-p"
                    "--system", "S")
 toy.check("a refused system text", got.rc == 1 and "no system" in got.err, got)
 
+# A file with a template for tools.
+toy.write_model("m.gguf", toy.bpe_vocab(MARKS), arch="llama", pre="qwen2", template="plain",
+                eos="<|endoftext|>", keys={"tokenizer.chat_template.tool_use":
+                                           (toy.STRING, "tools{{ eos_token }}")})
+for tools, want in ([], "plain"), (None, "plain"), ([{"name": "f"}], "tools<|endoftext|>"):
+    with open("vars.json", "w") as f:
+        json.dump({"messages": [], "tools": tools}, f)
+    toy.equal("tools %r" % tools, toy.straddle("render", "m.gguf", "--vars", "vars.json").out,
+              want)
+
 # Another template, and its arguments.
 asked, _ = count(TURNS, "-p", "hi", "--chat-template", "ChatML")
 toy.equal("a built-in form by its name", asked, plain)

@@ -57,8 +57,9 @@ fi
 python3 "$shared/tools/tokconform.py" --straddle "$bin" \
     --dir "$shared/tokenizers"
 
-# Chat templates: every plain conversation to the byte, or said to be lost.
-"$(dirname "$bin")/tests/tools/templates" "$shared"/templates/*.json
+# Chat templates: every case to the byte, or its error.
+python3 "$shared/tools/tmplconform.py" --straddle "$bin" \
+    --dir "$shared/templates"
 
 # Faults that others reported: 77 means that one cannot be tried here.
 for try in "$shared"/faults/*/try.py; do

@@ -1,6 +1,6 @@
 /* tests/unit/chat_template.c - tests of chat templates: their texts are read from
  * the Jinja program, or taken from the table of families, and expand to the
- * output of that program.  Real templates: tests/tools/templates.c. */
+ * output of that program. */
 #include "tests/support/t.h"
 
 #include <stdio.h>
