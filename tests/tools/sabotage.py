@@ -1097,8 +1097,8 @@ row("reader: too few counts", "coordinator/reader/text.c",
     "if (n != ntexts)", "if (n > ntexts)",
     "unit/reader_lies")
 row("reader: a count that its text cannot have", "coordinator/reader/text.c",
-    "counts[i] > most_ids(text[i].nbytes))\n			return",
-    "counts[i] > UINT32_MAX - most_ids(text[i].nbytes))\n			return",
+    "counts[i] > reader_most_ids(text[i].nbytes))\n			return",
+    "counts[i] > UINT32_MAX -\n		    reader_most_ids(text[i].nbytes))\n			return",
     "unit/reader_lies")
 row("reader: any text is sent", "coordinator/reader/text.c",
     "text_bytes(part, nparts) > READ_MAX_TEXT)",
@@ -1109,7 +1109,8 @@ row("reader: any number of parts of a text is sent", "coordinator/reader/text.c"
     "unit/reader")
 row("reader: one that was interrupted stays, whatever it says",
     "coordinator/reader/proc.c",
-    "if (type != READ_ENCODED && type != READ_REFUSED)",
+    "if (type != READ_ENCODED && type != READ_RENDERED &&\n"
+    "	    type != READ_REFUSED)",
     "if (type == READ_HELLO)",
     "unit/reader")
 row("reader: a send that nothing ends", "coordinator/reader/proc.c",
@@ -1162,12 +1163,12 @@ row("reader: it says its kind of error", "coordinator/reader/proc.c",
 # --- requests that a reader refuses ---
 
 row("serve: an open of another size", "coordinator/reader/serve_model.c",
-    "if (s->g != NULL || s->msg.nbytes != sizeof(o))",
-    "if (s->g != NULL || s->msg.nbytes > sizeof(o))",
+    "if (s->g != NULL || s->is_bare || s->msg.nbytes != sizeof(o))",
+    "if (s->g != NULL || s->is_bare || s->msg.nbytes > sizeof(o))",
     "unit/serve")
 row("serve: a second open", "coordinator/reader/serve_model.c",
-    "if (s->g != NULL || s->msg.nbytes != sizeof(o))",
-    "if (s->msg.nbytes != sizeof(o))",
+    "if (s->g != NULL || s->is_bare || s->msg.nbytes != sizeof(o))",
+    "if (s->is_bare || s->msg.nbytes != sizeof(o))",
     "unit/serve")
 row("serve: an open of another version", "coordinator/reader/serve_model.c",
     "if (o.version != READ_VERSION || o.has_image > 1 ||",
@@ -1243,6 +1244,68 @@ row("serve: unknown requests", "coordinator/reader/serve.c",
     "	default:\n		return serve_bad(s, reterr);",
     "	default:\n		return 0;",
     "unit/serve")
+
+# --- renderings ---
+
+row("render: a reader that renders opens models",
+    "coordinator/reader/serve_model.c",
+    "if (s->g != NULL || s->is_bare || s->msg.nbytes != sizeof(o))",
+    "if (s->g != NULL || s->msg.nbytes != sizeof(o))",
+    "unit/serve")
+row("render: a request of another size", "coordinator/reader/serve_render.c",
+    "s->msg.nbytes != sizeof(q))", "s->msg.nbytes > sizeof(q))", "unit/serve")
+row("render: requests of any sizes and flags",
+    "coordinator/reader/serve_render.c",
+    "	if (!is_request(s, &q))\n", "	if (0 && !is_request(s, &q))\n",
+    "unit/serve")
+row("render: any date", "coordinator/reader/serve_render.c",
+    "(!q->has_now || is_now(q->now)) &&", "(!q->has_now || 1 || is_now(q->now)) &&",
+    "unit/serve")
+row("render: ids without a vocabulary", "coordinator/reader/serve_render.c",
+    "(!q->wants_ids || s->encoder != NULL);", "1;", "unit/serve")
+row("render: spans of another text", "coordinator/reader/render.c",
+    "	return left == 0;\n", "	return 1;\n", "unit/reader_lies")
+row("render: spans beyond the text", "coordinator/reader/render.c",
+    "span[i].nbytes > left ||", "0 ||", "unit/reader_lies")
+row("render: spans of any writer", "coordinator/reader/render.c",
+    "span[i].is_template > 1)", "0)", "unit/reader_lies")
+row("render: sizes that do not add up", "coordinator/reader/render.c",
+    "	    n != done.nspans * sizeof(*ret->span) + done.nbytes)",
+    "	    n == SIZE_MAX)", "unit/reader_lies")
+row("render: output without end", "coordinator/reader/render.c",
+    "if (m->nbytes == 0 || m->nbytes > most - *n)", "if (m->nbytes == 0)",
+    "unit/reader_lies")
+row("render: an answer to another request", "coordinator/reader/render.c",
+    "if (done.number != r->p.number)", "if (0)", "unit/reader_lies")
+row("render: any code of the reader's", "coordinator/reader/render.c",
+    "return render_is_refusal(rc) ? rc : -ECOMM;", "return rc;",
+    "unit/reader_lies")
+row("render: a lost reader is not replaced", "coordinator/reader/render.c",
+    "	if (rc != -ECOMM || !r->p.was_killed || r->conf->recover == 0)\n",
+    "	if (1 || r->conf->recover == 0)\n", "unit/reader")
+row("render: spans have no limit", "coordinator/text/render.c",
+    "if (r->nspans == RENDER_MAX_SPANS)", "if (0)", "unit/render")
+row("render: the last message need not end it", "coordinator/text/render.c",
+    "	if (last == 0 || memcmp(", "	if (0 && memcmp(", "unit/render")
+row("render: input may write control tokens", "coordinator/text/encoder.c",
+    "r->span[i].is_template || job->special };", "1 };",
+    "unit/form")
+row("variables: strings may be longer than the block",
+    "coordinator/text/variables.c",
+    "		if (n > (size_t)(in->end - in->at)) {\n",
+    "		if (0) {\n", "unit/render")
+row("variables: any depth", "coordinator/text/variables.c",
+    "if (++in->depth > VARIABLES_MAX_DEPTH)",
+    "if (++in->depth > UINT32_MAX - 1)", "unit/render")
+row("variables: any role is the template's word", "coordinator/text/variables.c",
+    "		if (strlen(roles[i]) == n && memcmp(",
+    "		if (1 || memcmp(", "unit/render")
+row("form: arguments replace the conversation", "coordinator/engine/form.c",
+    "	if (is_reserved(arg, (size_t)(eq - arg)))", "	if (0)", "unit/form")
+row("form: a template that writes no message is used",
+    "coordinator/engine/form.c",
+    "if (rc != 1 && (rc == 0 || render_is_refusal(rc)))", "if (0)",
+    "unit/form")
 
 # --- the template engine ---
 
