@@ -18,11 +18,14 @@
 /* --- switches --- */
 
 enum operators { OPS_ALL, OPS_BOARD, OPS_DOCS, OPS_NONE };
+/* What the order of a product's sums depends on. */
+enum company { COMPANY_NONE, COMPANY_ROWS, COMPANY_PLACE };
 
 struct switches {
 	char soc[32];
 	int is_310b, is_rc;
 	enum operators ops;
+	enum company company;
 	int refuse_as;			/* a code; 0 = no symbol; 507xxx = late */
 	int quirks, vmm, stub, both;
 	uint64_t mem_bytes, granule_bytes;

@@ -147,16 +147,33 @@ open_file(const char *path, int flags)
 	return fd;
 }
 
+/* Index of a value among the names that a switch may have. */
+static int
+read_name(const char *name, const char *const *names, unsigned n,
+    const char *value)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		if (strcmp(names[i], value) == 0)
+			return (int)i;
+	bad_switch(name, value);
+}
+
 static int
 read_ops(const char *value)
 {
 	static const char *const names[] = { "all", "board", "docs", "none" };
-	unsigned i;
 
-	for (i = 0; i < NITEMS(names); i++)
-		if (strcmp(names[i], value) == 0)
-			return (int)i;
-	bad_switch("ops", value);
+	return read_name("ops", names, NITEMS(names), value);
+}
+
+static int
+read_company(const char *value)
+{
+	static const char *const names[] = { "none", "rows", "place" };
+
+	return read_name("company", names, NITEMS(names), value);
 }
 
 static void
@@ -210,6 +227,8 @@ read_switch(const char *name, char *value)
 		set_soc(value);
 	else if (strcmp(name, "ops") == 0)
 		sw.ops = (enum operators)read_ops(value);
+	else if (strcmp(name, "company") == 0)
+		sw.company = (enum company)read_company(value);
 	else if (strcmp(name, "as") == 0)
 		sw.refuse_as = strcmp(value, "missing") == 0 ? 0 :
 		    (int)number(name, value);

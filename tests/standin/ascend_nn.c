@@ -23,13 +23,19 @@ static void
 multiply(const float *a, const float *b, float *c, int64_t m, int64_t k,
     int64_t n)
 {
-	int64_t i, j, l;
+	const enum company company = ascend_switches()->company;
+	int64_t i, j, l, at, first;
 
 	memset(c, 0, (size_t)(m * n) * sizeof(*c));
-	for (i = 0; i < m; i++)
-		for (l = 0; l < k; l++)
+	for (i = 0; i < m; i++) {
+		first = company == COMPANY_ROWS ? m % k : company ==
+		    COMPANY_PLACE ? i % k : 0;
+		for (at = 0; at < k; at++) {
+			l = first + at < k ? first + at : first + at - k;
 			for (j = 0; j < n; j++)
 				c[i * n + j] += a[i * k + l] * b[l * n + j];
+		}
+	}
 }
 
 static void

@@ -36,6 +36,8 @@
  *	granule-bytes=N	of virtual memory (2 MiB)
  *	host-skew=N	aclrtMallocHost() in RC mode is so far from a multiple of
  *			64 (16)
+ *	company=HOW	a product's sums begin at a place in K that depends on the
+ *			number of its rows (rows) or the row (place)
  *	zero=OP+OP	operators whose result is zeros; all
  *	wrong=OP+OP	operators with one wrong element; all
  *	fail=CALL:CODE@N+...  call N (every one without @N) returns CODE:

@@ -334,8 +334,11 @@ EXPORT int
 aclSetAclOpExecutorRepeatable(struct acl_executor *ex)
 {
 	struct executor *e;
-	int rc = ACLNN_ERR_PARAM_NULLPTR;
+	int rc = ascend_injected(__func__);
 
+	if (rc != 0)
+		return rc;
+	rc = ACLNN_ERR_PARAM_NULLPTR;
 	pthread_mutex_lock(&ascend_lock);
 	if ((e = ascend_find(HANDLE_EXECUTOR, ex)) != NULL) {
 		rc = strcmp(e->op, "TransMatmulWeight") == 0 ?

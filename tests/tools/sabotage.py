@@ -558,6 +558,36 @@ row("ascend: the padding of FRACTAL_NZ is not zeroed",
     "			memset(to + n, 0, ACL_NZ_BYTES - n);\n", "",
     "unit/ascend_memory")
 
+row("ascend: K is not cut", "worker/ascend/product.c",
+    "	return p->choice->chip.cut_k ? MIN(k, (uint32_t)ASCEND_SEGMENT) : k;",
+    "	return p->choice->chip.cut_k > 1 ? ASCEND_SEGMENT : k;",
+    "unit/ascend_product")
+row("ascend: partial sums replace each other", "worker/ascend/product.c",
+    "		ret[i] = is_first ? v : ret[i] + v;",
+    "		ret[i] = is_first || v != 0 ? v : ret[i];",
+    "unit/ascend_product")
+row("ascend: an executor that is not repeatable is kept",
+    "worker/ascend/product.c",
+    "	if (l->aclSetAclOpExecutorRepeatable(ex) == ACL_SUCCESS)",
+    "	if (l->aclSetAclOpExecutorRepeatable(ex) >= ACL_SUCCESS)",
+    "unit/ascend_product")
+row("ascend: a stream goes on after a task that failed",
+    "worker/ascend/session.c",
+    "aclrtSetStreamFailureMode(s->stream, ACL_STOP_ON_FAILURE);",
+    "aclrtSetStreamFailureMode(s->stream, ACL_CONTINUE_ON_FAILURE);",
+    "unit/ascend_product")
+row("ascend: a wait that failed leaves the stream in use",
+    "worker/ascend/session.c",
+    "	s->is_lost = 1;\n", "",
+    "unit/ascend_product")
+row("ascend: a way may compute anything", "worker/ascend/trial.c",
+    "			if (!(fabsf(v - want) <= within * (fabsf(want) + 1)))",
+    "			if (isnan(v) && within > 2)",
+    "unit/ascend_product")
+row("ascend: rows may depend on others", "worker/ascend/trial.c",
+    "				rc = 0;\n", "				rc = 1;\n",
+    "unit/ascend_product")
+
 # --- Rockchip's runtime ---
 
 row("rknpu: freed memory stays bound", "worker/rknpu/npu.c",

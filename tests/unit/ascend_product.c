@@ -1,0 +1,509 @@
+/* tests/unit/ascend_product.c - tests of sessions on the stand-in for CANN: a stream
+ * that stops, products of each way, and the trial that chooses a way. */
+#include "tests/support/ascend.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/types/quant.h"
+#include "shm/event.h"
+#include "worker/ascend/trial.h"
+
+#define WAIT_NS	UINT64_C(20000000000)
+#define HAS(text, part) \
+	ck_assert_msg(strstr((text), (part)) != NULL, "\"%s\" without \"%s\"", \
+	    (text), (part))
+
+static struct acl_session s;
+
+static void
+begin(void)
+{
+	struct err e = { 0 };
+
+	t_ok(acl_session_open("npu0", 0, &s, &e), &e);
+	t_ok(acl_session_stream(&s, &e), &e);
+}
+
+static void
+end(void)
+{
+	struct ascend_standin_counts c;
+
+	acl_session_close(&s);
+	c = as_counts();
+	ck_assert_uint_eq(c.streams + c.contexts + c.tensors + c.executors, 0);
+}
+
+/* --- sessions --- */
+
+/* Copy x to y, then y to z. */
+static void
+start_copies(const struct as_tensor *x, const struct as_tensor *y,
+    const struct as_tensor *z)
+{
+	const struct acl_lib *l = as_lib();
+	struct acl_executor *ex;
+	uint64_t ws;
+
+	as_ok(l->InplaceCopy(y->t, x->t, &ws, &ex));
+	as_ok(l->run[ACL_OP_InplaceCopy](NULL, 0, ex, s.stream));
+	as_ok(l->InplaceCopy(z->t, x->t, &ws, &ex));
+	as_ok(l->run[ACL_OP_InplaceCopy](NULL, 0, ex, s.stream));
+}
+
+static void
+lose_stream(void)
+{
+	struct as_tensor x, y, z;
+	float v[16], got[16], zeros[16] = { 0 };
+	struct err e = { 0 };
+
+	begin();
+	x = as_matrix(ACL_FLOAT, 1, 16);
+	y = as_matrix(ACL_FLOAT, 1, 16);
+	z = as_matrix(ACL_FLOAT, 1, 16);
+	as_fill(&x, v);
+	as_put(&z, zeros);
+	start_copies(&x, &y, &z);
+	ck_assert_int_lt(acl_session_wait(&s, event_now_ns() + WAIT_NS, &e), 0);
+	ck_assert(s.is_lost);
+	HAS(e.msg, "session npu0");
+	HAS(e.msg, "507018");
+	/* The task after it did not run. */
+	as_get(&z, got);
+	ck_assert_mem_eq(got, zeros, sizeof(got));
+	as_free(&x);
+	as_free(&y);
+	as_free(&z);
+	e.msg[0] = '\0';
+	t_ok(acl_session_renew(&s, &e), &e);
+	x = as_matrix(ACL_FLOAT, 1, 16);
+	y = as_matrix(ACL_FLOAT, 1, 16);
+	z = as_matrix(ACL_FLOAT, 1, 16);
+	as_fill(&x, v);
+	start_copies(&x, &y, &z);
+	t_ok(acl_session_wait(&s, event_now_ns() + WAIT_NS, &e), &e);
+	as_get(&z, got);
+	ck_assert_mem_eq(got, v, sizeof(got));
+	as_free(&x);
+	as_free(&y);
+	as_free(&z);
+	end();
+}
+
+static void
+hang(void)
+{
+	struct as_tensor x, y, z;
+	uint64_t start_ns;
+	struct err e = { 0 };
+
+	begin();
+	x = as_matrix(ACL_FLOAT, 1, 16);
+	y = as_matrix(ACL_FLOAT, 1, 16);
+	z = as_matrix(ACL_FLOAT, 1, 16);
+	start_copies(&x, &y, &z);
+	start_ns = event_now_ns();
+	ck_assert_int_eq(acl_session_wait(&s, start_ns + 50000000, &e),
+	    -ETIMEDOUT);
+	ck_assert_uint_lt(event_now_ns() - start_ns, WAIT_NS);
+	ck_assert(s.is_lost);
+	acl_session_close(&s);
+	_exit(0);			/* the task still has the memory */
+}
+
+START_TEST(a_stream_stops_at_the_first_task_that_fails)
+{
+	as_run_bare("late=InplaceCopy@1", AS_OLD, lose_stream);
+	as_run_bare("soc=310B,ops=all,late=InplaceCopy@1", AS_OLD,
+	    lose_stream);
+}
+END_TEST
+
+START_TEST(a_task_that_hangs_is_given_up)
+{
+	as_run_bare("hang=InplaceCopy@1", AS_OLD, hang);
+}
+END_TEST
+
+static void
+open_stub(void)
+{
+	struct err e = { 0 };
+
+	ck_assert_int_eq(acl_session_open("npu0", 0, &s, &e), -ENOENT);
+	acl_session_close(&s);
+}
+
+static void
+open_third(void)
+{
+	struct err e = { 0 };
+
+	ck_assert_int_eq(acl_session_open("npu0", 2, &s, &e), -ENODEV);
+	HAS(e.msg, "no device 2");
+	acl_session_close(&s);
+}
+
+START_TEST(a_session_without_a_device_is_refused)
+{
+	as_run_bare("stub=1", AS_OLD, open_stub);
+	as_run_bare("", AS_OLD, open_third);
+}
+END_TEST
+
+/* --- products --- */
+
+static struct acl_choice choice;
+static struct acl_products p;
+static struct acl_matrix w;
+static struct acl_host_block host[2];
+static void *block[4];
+static unsigned nblocks;
+static uint16_t *x, *values;		/* A (ASCEND_ROWS x k), W (n x k) */
+
+static void *
+device_block(uint64_t nbytes)
+{
+	as_ok(as_lib()->aclrtMalloc(&block[nblocks], nbytes, 0));
+	return block[nblocks++];
+}
+
+static uint16_t
+random_half(void)
+{
+	return float_to_half(((float)t_rand_below(15) - 7) / 8);
+}
+
+static void
+put_weights(void)
+{
+	uint64_t nbytes = ascend_weight_bytes(w.n, w.k);
+	uint16_t *there = malloc(nbytes);
+	uint32_t i, j;
+
+	values = malloc(nbytes);
+	for (i = 0; i < w.n; i++)
+		for (j = 0; j < w.k; j++)
+			there[acl_w_index(&p, &w, i, j)] =
+			    values[(uint64_t)i * w.k + j] = random_half();
+	w.w = device_block(nbytes);
+	as_ok(as_lib()->aclrtMemcpy((void *)(uintptr_t)w.w, nbytes, there,
+	    nbytes, ACL_MEMCPY_HOST_TO_DEVICE));
+	free(there);
+}
+
+/* Memory for a product that is prepared. */
+static void
+begin_product(uint32_t n, uint32_t k)
+{
+	struct err e = { 0 };
+	uint64_t i;
+
+	w = (struct acl_matrix){ .n = n, .k = k };
+	p.a_bytes = (uint64_t)ASCEND_ROWS * k * sizeof(uint16_t);
+	p.c_bytes = (uint64_t)ASCEND_ROWS * ALIGN_UP((uint64_t)n,
+	    (uint64_t)ASCEND_UNIT) * sizeof(float) *
+	    ascend_segments(&choice.chip, k);
+	t_ok(acl_host_alloc(&s.src, p.a_bytes, "A", &host[0], &e), &e);
+	t_ok(acl_host_alloc(&s.src, p.c_bytes, "C", &host[1], &e), &e);
+	p.a = p.device_a = host[0].p;
+	p.c = p.device_c = host[1].p;
+	if (!s.machine.is_rc) {
+		p.device_a = device_block(p.a_bytes);
+		p.device_c = device_block(p.c_bytes);
+	}
+	p.workspace = device_block(MAX(p.workspace_need, UINT64_C(1)));
+	p.workspace_bytes = p.workspace_need;
+	put_weights();
+	x = malloc(p.a_bytes);
+	for (i = 0; i < (uint64_t)ASCEND_ROWS * k; i++)
+		x[i] = random_half();
+}
+
+static void
+end_product(void)
+{
+	struct err e = { 0 };
+
+	while (nblocks > 0)
+		as_ok(as_lib()->aclrtFree(block[--nblocks]));
+	t_ok(acl_host_free(&s.src, &host[0], &e), &e);
+	t_ok(acl_host_free(&s.src, &host[1], &e), &e);
+	free(x);
+	free(values);
+}
+
+/* The product of rows [r0, r0 + m) is right; sums are exact. */
+static void
+check_product(uint32_t r0, uint32_t m)
+{
+	float *got = malloc(w.n * sizeof(*got)), want;
+	struct err e = { 0 };
+	uint32_t r, i, j;
+
+	for (r = 0; r < ASCEND_ROWS; r++)
+		for (i = 0; i < w.k; i++)
+			p.a[acl_a_index(&p, w.k, ASCEND_ROWS, r, i)] =
+			    x[(uint64_t)r * w.k + i];
+	memset(p.c, 0xff, p.c_bytes);
+	t_ok(acl_products_send(&p, w.k, ASCEND_ROWS, &e), &e);
+	t_ok(acl_products_start(&p, &w, ASCEND_ROWS, r0, m, &e), &e);
+	t_ok(acl_session_wait(&s, event_now_ns() + WAIT_NS, &e), &e);
+	for (r = 0; r < m; r++) {
+		acl_products_read(&p, &w, m, r, got);
+		for (i = 0; i < w.n; i += 1 + i / 40) {
+			for (want = 0, j = 0; j < w.k; j++)
+				want += half_to_float(values[(uint64_t)i *
+				    w.k + j]) * half_to_float(x[(uint64_t)
+				    (r0 + r) * w.k + j]);
+			ck_assert_msg(got[i] == want, "%s of %u x %u: row %u, column %u: "
+			    "%g, not %g", acl_way_name(choice.way), w.n, w.k, r0 + r, i,
+			    (double)got[i], (double)want);
+		}
+	}
+	free(got);
+}
+
+static void
+choose(enum acl_way way, int cut_k)
+{
+	choice = (struct acl_choice){ .magic = ACL_CHOICE,
+	    .way = (uint8_t)way, .c_type = ACL_FLOAT, .nclasses = 3,
+	    .rows = { 1, 8, ASCEND_ROWS },
+	    .chip = { .has_memory = !s.machine.is_rc, .cut_k =
+	    (uint32_t)cut_k } };
+	p = (struct acl_products){ .s = &s, .choice = &choice };
+}
+
+static void
+check_shape(uint32_t n, uint32_t k)
+{
+	struct err e = { 0 };
+
+	t_ok(acl_products_prepare(&p, n, k, &e), &e);
+	begin_product(n, k);
+	check_product(3, 1);
+	check_product(8, 7);
+	check_product(0, acl_products_rows(&p, n, k, ASCEND_ROWS));
+	end_product();
+}
+
+static void
+multiply_each_way(void)
+{
+	unsigned way;
+
+	begin();
+	for (way = ACL_WAY_NONE + 1; way < ACL_NWAYS; way++) {
+		choose((enum acl_way)way, 1);
+		check_shape(33, 48);
+		check_shape(16, ASCEND_SEGMENT + 32);
+		acl_products_close(&p);
+	}
+	end();
+}
+
+static void
+multiply_columns(void)
+{
+	begin();
+	choose(ACL_WAY_MM, 0);
+	check_shape(ACL_MOST_N + 40, 16);
+	acl_products_close(&p);
+	end();
+}
+
+START_TEST(each_way_multiplies)
+{
+	as_run_bare("", AS_OLD, multiply_each_way);
+	as_run_bare("", AS_SPLIT, multiply_each_way);
+	as_run_bare("soc=310B,ops=all", AS_OLD, multiply_each_way);
+	as_run_bare("", AS_OLD, multiply_columns);
+}
+END_TEST
+
+static void
+run_often(void)
+{
+	struct ascend_standin_counts before, after;
+	struct err e = { 0 };
+	int i;
+
+	begin();
+	choose(ACL_WAY_MM, 1);
+	t_ok(acl_products_prepare(&p, 32, 64, &e), &e);
+	begin_product(32, 64);
+	before = as_counts();
+	for (i = 0; i < 10; i++)
+		check_product(0, 1 + (uint32_t)i);
+	after = as_counts();
+	ck_assert_uint_eq(after.tensors, before.tensors);
+	ck_assert_uint_eq(after.executors, before.executors);
+	ck_assert_uint_eq(after.allocations, before.allocations);
+	ck_assert_uint_eq(after.products, before.products + 10);
+	end_product();
+	acl_products_close(&p);
+	end();
+}
+
+START_TEST(executors_are_made_once)
+{
+	as_run_bare("", AS_OLD, run_often);
+	as_run_bare("soc=310B", AS_OLD, run_often);
+}
+END_TEST
+
+/* Then each run needs its own, which it consumes. */
+START_TEST(executors_that_cannot_be_kept_are_made_again)
+{
+	as_run_bare("fail=aclSetAclOpExecutorRepeatable:561000", AS_OLD,
+	    run_often);
+	as_run_bare("fail=aclSetAclOpExecutorRepeatable:561000", AS_OLD,
+	    multiply_each_way);
+}
+END_TEST
+
+static void
+refuse_long_rows(void)
+{
+	struct err e = { 0 };
+
+	begin();
+	choose(ACL_WAY_MM, 0);
+	ck_assert_int_eq(acl_products_prepare(&p, 16, ASCEND_SEGMENT + 32, &e),
+	    -ENOTSUP);
+	HAS(e.msg, "361001");
+	acl_products_close(&p);
+	end();
+}
+
+static void
+run_unprepared(void)
+{
+	struct err e = { 0 };
+
+	begin();
+	choose(ACL_WAY_MM, 0);
+	w = (struct acl_matrix){ .n = 16, .k = 16, .w = &w };
+	ck_assert_int_eq(acl_products_start(&p, &w, 64, 0, 1, &e), -EINVAL);
+	acl_products_close(&p);
+	end();
+}
+
+START_TEST(products_that_are_refused_say_so)
+{
+	as_run_bare("soc=310B", AS_OLD, refuse_long_rows);
+	as_run_bare("", AS_OLD, run_unprepared);
+}
+END_TEST
+
+/* --- the trial --- */
+
+static struct {
+	enum acl_way way;
+	unsigned nclasses, cut_k, c_type;
+	const char *reason;		/* has this; NULL = there is none */
+} want;
+
+static void
+check_choice(void)
+{
+	struct ascend_standin_counts c;
+
+	begin();
+	choice = (struct acl_choice){ .magic = ACL_CHOICE,
+	    .chip = { .has_memory = !s.machine.is_rc } };
+	acl_choose(&s, &choice);
+	ck_assert_msg(choice.way == want.way, "%s, not %s: %s",
+	    acl_way_name(choice.way), acl_way_name(want.way), choice.reason);
+	if (want.reason != NULL)
+		HAS(choice.reason, want.reason);
+	else
+		ck_assert_str_eq(choice.reason, "");
+	if (want.way != ACL_WAY_NONE) {
+		ck_assert_uint_eq(choice.nclasses, want.nclasses);
+		ck_assert_uint_eq(choice.chip.cut_k, want.cut_k);
+		ck_assert_uint_eq(choice.c_type, want.c_type);
+	}
+	c = as_counts();
+	ck_assert_uint_eq(c.device_bytes, 0);
+	end();
+}
+
+/* "way, classes, cut, type" of an answer. */
+#define CHOOSES(switches, way_, classes, cut, type, why) do {		\
+	want.way = (way_);						\
+	want.nclasses = (classes);					\
+	want.cut_k = (cut);						\
+	want.c_type = (type);						\
+	want.reason = (why);						\
+	as_run_bare((switches), AS_OLD, check_choice);			\
+} while (0)
+
+START_TEST(the_first_way_that_is_right_is_chosen)
+{
+	CHOOSES("", ACL_WAY_MM, 3, 0, ACL_FLOAT, NULL);
+	CHOOSES("soc=310B", ACL_WAY_MM, 3, 1, ACL_FLOAT, NULL);
+	CHOOSES("missing=Mm", ACL_WAY_MATMUL, 3, 0, ACL_FLOAT,
+	    "aclnnMm is not in this CANN");
+	CHOOSES("fail=Mm:161002", ACL_WAY_MATMUL, 3, 0, ACL_FLOAT, "161002");
+	CHOOSES("fail=Mm:361001+Matmul:561103", ACL_WAY_BATCH_MATMUL, 3, 0,
+	    ACL_FLOAT, "361001");
+	CHOOSES("late=Mm:507018+Matmul:507015", ACL_WAY_BATCH_MATMUL, 3, 0,
+	    ACL_FLOAT, "507018");
+	CHOOSES("wrong=Mm", ACL_WAY_MATMUL, 3, 0, ACL_FLOAT, "instead of");
+	CHOOSES("zero=Mm+Matmul+BatchMatMul", ACL_WAY_CONVOLUTION, 3, 0,
+	    ACL_FLOAT, "instead of");
+	CHOOSES("soc=310B,ops=docs", ACL_WAY_CONVOLUTION, 3, 0, ACL_FLOAT,
+	    "361001");
+	CHOOSES("soc=310B,ops=docs,as=missing", ACL_WAY_CONVOLUTION, 3, 0,
+	    ACL_FLOAT, "is not in this CANN");
+	CHOOSES("soc=310B,ops=docs,as=507018", ACL_WAY_CONVOLUTION, 3, 0,
+	    ACL_FLOAT, "507018");
+}
+END_TEST
+
+START_TEST(no_way_is_chosen_where_none_is_right)
+{
+	CHOOSES("soc=310B,ops=none", ACL_WAY_NONE, 0, 0, 0, "361001");
+	CHOOSES("soc=310B,ops=none,as=561103", ACL_WAY_NONE, 0, 0, 0,
+	    "561103");
+	CHOOSES("soc=310B,ops=none,as=507018", ACL_WAY_NONE, 0, 0, 0,
+	    "507018");
+	CHOOSES("wrong=all", ACL_WAY_NONE, 0, 0, 0, "instead of");
+	CHOOSES("zero=all", ACL_WAY_NONE, 0, 0, 0, "instead of");
+}
+END_TEST
+
+/* Where results depend on the number of rows, all products have one. */
+START_TEST(rows_that_depend_on_others_go_in_blocks)
+{
+	CHOOSES("company=rows", ACL_WAY_MM, 1, 0, ACL_FLOAT,
+	    "depends on other rows");
+	CHOOSES("company=place", ACL_WAY_NONE, 0, 0, 0,
+	    "depends on other rows");
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		a_stream_stops_at_the_first_task_that_fails,
+		a_task_that_hangs_is_given_up,
+		a_session_without_a_device_is_refused,
+		each_way_multiplies,
+		executors_are_made_once,
+		executors_that_cannot_be_kept_are_made_again,
+		products_that_are_refused_say_so,
+		the_first_way_that_is_right_is_chosen,
+		no_way_is_chosen_where_none_is_right,
+		rows_that_depend_on_others_go_in_blocks,
+	};
+
+	return t_main("ascend_product", 60, tests, NITEMS(tests));
+}
