@@ -42,7 +42,9 @@ kernels_set_layout(struct kernels *k, enum weight_layout layout)
 		memcpy(k->host, k->mat, sizeof(k->host));
 	} else if (layout == LAYOUT_RKNPU)
 		kernels_init_rknpu(k);
-	k->device_bytes = layout == LAYOUT_ASCEND ? ascend_kept_bytes : NULL;
+	k->device_bytes = layout_is_ascend(layout) ? ascend_kept_bytes : NULL;
+	k->device_groups = layout_is_ascend(layout) ? layout - LAYOUT_ASCEND :
+	    0;
 }
 
 /* The same dozen lines of each row of a tile must not share a few of the 64 sets of

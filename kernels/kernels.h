@@ -233,8 +233,10 @@ struct kernels {
 	struct mat_kernel host[QUANT_NTYPES];
 	/* Bytes of a matrix of n x k in the device's own format, which takes the
 	 * place of the packed one where the device multiplies it; NULL = there
-	 * is none. */
-	packed_bytes_fn *device_bytes;
+	 * is none.  device_groups: its first argument. */
+	uint64_t (*device_bytes)(uint32_t groups, uint32_t type, uint32_t n,
+	    uint32_t k);
+	uint32_t device_groups;
 
 	/* x (k) -> k / 32 blocks. */
 	void (*quantize_q8)(struct act_q8 *dst, const float *x, uint32_t k);
@@ -315,8 +317,16 @@ enum weight_layout {
 	LAYOUT_HVX,		/* vectors of 128 bytes: kernels/hexagon */
 	LAYOUT_RKNPU,		/* Rockchip's native matrices: kernels/rknpu */
 	LAYOUT_ASCEND,		/* the host's, with room for 16-bit floats */
+	LAYOUT_ASCEND_INT8,	/* the same, Q8_0 with room for integers */
+	LAYOUT_ASCEND_INT4,	/* the same, Q4_0 too */
 	LAYOUT_NTYPES
 };
+
+static inline int
+layout_is_ascend(uint32_t layout)
+{
+	return layout >= LAYOUT_ASCEND && layout <= LAYOUT_ASCEND_INT4;
+}
 
 /* Change the host's table k to pack weights in this layout. */
 void kernels_set_layout(struct kernels *k, enum weight_layout layout);

@@ -59,7 +59,8 @@ matrix_bytes(const struct weight *w, const struct kernels *k)
 	uint64_t packed = w->kern->packed_bytes(w->mat.n, w->mat.k);
 
 	return weight_is_for_host(&w->ext) || k->device_bytes == NULL ?
-	    packed : MAX(packed, k->device_bytes(w->mat.n, w->mat.k));
+	    packed : MAX(packed, k->device_bytes(k->device_groups, w->ext.type,
+	    w->mat.n, w->mat.k));
 }
 
 int

@@ -107,8 +107,9 @@ measure_ascend(const struct sizes *z, const struct program *p,
 	for (op = p->op; op < p->op + p->nops; op++)
 		if (op->kind == OP_MATMUL && !weight_is_for_host(&op->w->ext) &&
 		    ascend_takes(op->w->mat.n, op->w->mat.k))
-			ascend_sizes_add(&sizes, &z->ascend, op->w->mat.n,
-			    op->w->mat.k, op->w->ext.role == ROLE_TOKEN_EMBD);
+			ascend_sizes_add(&sizes, &z->ascend, op->w->ext.type,
+			    op->w->mat.n, op->w->mat.k,
+			    op->w->ext.role == ROLE_TOKEN_EMBD);
 	ret[COMPUTE_ASCEND_K] = sizes.k;
 	ret[COMPUTE_ASCEND_C] = sizes.c_bytes;
 	ret[COMPUTE_ASCEND_WEIGHTS] = sizes.nweights;
@@ -124,7 +125,7 @@ measure_products(const struct sizes *z, const struct program *p,
 	const struct op *op;
 	uint64_t contexts = 0;
 
-	if (z->layout == LAYOUT_ASCEND)
+	if (layout_is_ascend(z->layout))
 		measure_ascend(z, p, ret);
 	if (z->layout != LAYOUT_RKNPU)
 		return;
@@ -456,7 +457,7 @@ device_bytes(const struct plan *p, unsigned s, const struct plan_session *ps,
 		n += arena_charge_bytes(copied_rows_bytes(p->batch_rows,
 		    p->model->hp.n_embd, ps->head ? p->head_rows : 0,
 		    p->model->hp.n_vocab));
-	if (l->layout == LAYOUT_ASCEND && number[COMPUTE_ASCEND_K] > 0)
+	if (layout_is_ascend(l->layout) && number[COMPUTE_ASCEND_K] > 0)
 		n += ascend_bytes(p, s, ps, number);
 	if (l->layout == LAYOUT_RKNPU && npu.k > 0)
 		n += npu_work_bytes(&l->npu, &npu) + l->npu.context_bytes *

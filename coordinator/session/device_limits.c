@@ -75,7 +75,7 @@ store_traits(const struct session_conf *sc, const struct chan_msg *m,
 	    (wt.choice.layout == LAYOUT_RKNPU && (wt.npu_cores < 1 ||
 	    wt.npu_cores > NPU_CORES || wt.npu_segment < NPU_ALIGN ||
 	    wt.npu_context_bytes > MAX_OPEN_BYTES)) ||
-	    (wt.choice.layout == LAYOUT_ASCEND && (wt.ascend_has_memory > 1 ||
+	    (layout_is_ascend(wt.choice.layout) && (wt.ascend_has_memory > 1 ||
 	    wt.ascend_cut_k > 1 || wt.ascend_has_slots > 1 ||
 	    wt.ascend_granule_bytes > MAX_OPEN_BYTES ||
 	    wt.ascend_workspace_bytes > MAX_OPEN_BYTES)))
@@ -93,6 +93,8 @@ store_traits(const struct session_conf *sc, const struct chan_msg *m,
 	    .has_memory = wt.ascend_has_memory, .cut_k = wt.ascend_cut_k,
 	    .granule_bytes = wt.ascend_granule_bytes,
 	    .has_slots = wt.ascend_has_slots,
+	    .groups = layout_is_ascend(wt.choice.layout) ?
+	    wt.choice.layout - LAYOUT_ASCEND : 0,
 	    .workspace_bytes = wt.ascend_workspace_bytes };
 	return 0;
 }

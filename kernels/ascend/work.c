@@ -1,6 +1,8 @@
 /* kernels/ascend/work.c - see work.h. */
 #include "work.h"
 
+#include "kernels/types/quant.h"
+
 /* C of more would not be worth it. */
 #define MOST_C_BYTES	(16 * MIB)
 
@@ -16,16 +18,46 @@ ascend_takes(uint32_t n, uint32_t k)
 	return n > 0 && k > 0 && k % ASCEND_UNIT == 0;
 }
 
-uint64_t
-ascend_weight_bytes(uint32_t n, uint32_t k)
+enum ascend_format
+ascend_format(uint32_t groups, uint32_t type, uint32_t k)
 {
-	return (uint64_t)n * k * sizeof(uint16_t);
+	/* The operator takes more than one group, of at most 65535 rows. */
+	if (k % ASCEND_GROUP != 0 || k <= ASCEND_GROUP || k > UINT16_MAX)
+		return ASCEND_HALF;
+	if (type == QUANT_Q8_0 && groups >= ASCEND_INT8)
+		return ASCEND_INT8;
+	if (type == QUANT_Q4_0 && groups >= ASCEND_INT4)
+		return ASCEND_INT4;
+	return ASCEND_HALF;
 }
 
 uint64_t
-ascend_kept_bytes(uint32_t n, uint32_t k)
+ascend_format_bytes(enum ascend_format f, uint64_t n)
 {
-	return ascend_weight_bytes(n, k) + n * sizeof(float);
+	return f == ASCEND_HALF ? n * sizeof(uint16_t) : f == ASCEND_INT8 ?
+	    n : n / 2;
+}
+
+uint64_t
+ascend_scales_at(enum ascend_format f, uint32_t n, uint32_t k)
+{
+	return ALIGN_UP(ascend_format_bytes(f, (uint64_t)n * k), (uint64_t)128);
+}
+
+uint64_t
+ascend_weight_bytes(enum ascend_format f, uint32_t n, uint32_t k)
+{
+	if (f == ASCEND_HALF)
+		return ascend_format_bytes(f, (uint64_t)n * k);
+	return ascend_scales_at(f, n, k) + (uint64_t)n * (k / ASCEND_GROUP) *
+	    sizeof(uint16_t);
+}
+
+uint64_t
+ascend_kept_bytes(uint32_t groups, uint32_t type, uint32_t n, uint32_t k)
+{
+	return ascend_weight_bytes(ascend_format(groups, type, k), n, k) +
+	    n * sizeof(float);
 }
 
 uint32_t
@@ -50,15 +82,16 @@ ascend_rows(const struct ascend_chip *chip, uint32_t n, uint32_t k)
 
 void
 ascend_sizes_add(struct ascend_sizes *s, const struct ascend_chip *chip,
-    uint32_t n, uint32_t k, int has_twin)
+    uint32_t type, uint32_t n, uint32_t k, int has_twin)
 {
 	s->k = MAX(s->k, k);
 	s->c_bytes = MAX(s->c_bytes, ascend_rows(chip, n, k) *
 	    c_row_bytes(chip, n, k));
 	s->nweights++;
-	s->weight_bytes += ascend_weight_bytes(n, k);
+	s->weight_bytes += ascend_weight_bytes(ascend_format(chip->groups, type,
+	    k), n, k);
 	if (has_twin)
-		s->twin_bytes += ascend_kept_bytes(n, k);
+		s->twin_bytes += ascend_kept_bytes(chip->groups, type, n, k);
 }
 
 uint64_t

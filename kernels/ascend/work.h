@@ -16,7 +16,16 @@ enum {
 	ASCEND_FEW_ROWS = 16,		/* of a product with many columns */
 	ASCEND_SEGMENT = 4096,		/* of K, where the chip needs it */
 	ASCEND_UNIT = 16,		/* K is a multiple of it */
+	ASCEND_GROUP = 32,		/* integers with one scale */
 	ASCEND_BLOCK_BYTES = 384	/* most that a pool adds to a block */
+};
+
+/* How a matrix lies on the device.  Integers are followed by their groups' scales. */
+enum ascend_format {
+	ASCEND_HALF,			/* 16-bit floats: any type */
+	ASCEND_INT8,			/* Q8_0 */
+	ASCEND_INT4,			/* Q4_0 */
+	ASCEND_FORMATS
 };
 
 struct ascend_chip {
@@ -24,7 +33,8 @@ struct ascend_chip {
 	uint32_t cut_k;			/* 1 = K in segments */
 	uint64_t granule_bytes;		/* that a pool grows by; 0 = any */
 	uint32_t has_slots;		/* its pool wastes an eighth */
-	uint32_t pad;
+	uint32_t groups;		/* formats beyond ASCEND_HALF: 0, 1,
+					 * 2 */
 	uint64_t workspace_bytes;	/* for one product */
 };
 
@@ -41,10 +51,18 @@ struct ascend_sizes {
 /* Is a matrix of n rows and k columns one that the device multiplies? */
 int ascend_takes(uint32_t n, uint32_t k);
 
-/* Of such a matrix: bytes on the device, and with the scales that the host keeps
- * (one for each row, first). */
-uint64_t ascend_weight_bytes(uint32_t n, uint32_t k);
-uint64_t ascend_kept_bytes(uint32_t n, uint32_t k);
+/* Format of such a matrix, on a device that has so many. */
+enum ascend_format ascend_format(uint32_t groups, uint32_t type, uint32_t k);
+
+/* Of such a matrix: bytes on the device, where the scales of its groups begin, and
+ * bytes with the scales that the host keeps (one for each row, first). */
+uint64_t ascend_weight_bytes(enum ascend_format f, uint32_t n, uint32_t k);
+uint64_t ascend_scales_at(enum ascend_format f, uint32_t n, uint32_t k);
+uint64_t ascend_kept_bytes(uint32_t groups, uint32_t type, uint32_t n,
+    uint32_t k);
+
+/* Bytes of n weights, a multiple of 2. */
+uint64_t ascend_format_bytes(enum ascend_format f, uint64_t n);
 
 /* Segments of K, and the most rows of a product with it. */
 uint32_t ascend_segments(const struct ascend_chip *chip, uint32_t k);
@@ -52,7 +70,7 @@ uint32_t ascend_rows(const struct ascend_chip *chip, uint32_t n, uint32_t k);
 
 /* Take a product into account. */
 void ascend_sizes_add(struct ascend_sizes *s, const struct ascend_chip *chip,
-    uint32_t n, uint32_t k, int has_twin);
+    uint32_t type, uint32_t n, uint32_t k, int has_twin);
 
 uint64_t ascend_a_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
 

@@ -587,6 +587,17 @@ row("ascend: a way may compute anything", "worker/ascend/trial.c",
 row("ascend: rows may depend on others", "worker/ascend/trial.c",
     "				rc = 0;\n", "				rc = 1;\n",
     "unit/ascend_product")
+row("ascend: a single group is given to the operator",
+    "kernels/ascend/work.c",
+    "k <= ASCEND_GROUP || ", "",
+    "unit/ascend_product")
+row("ascend: a group of zeros keeps its scale", "worker/ascend/groups.c",
+    "	return is_zero ? 0 : float_to_half(",
+    "	return is_zero > 1 ? 0 : float_to_half(",
+    "unit/ascend_groups")
+row("ascend: integers are tried where K is cut", "worker/ascend/trial.c",
+    "	if (t->choice.chip.cut_k) {", "	if (t->choice.chip.cut_k > 1) {",
+    "unit/ascend_product")
 
 # --- Rockchip's runtime ---
 

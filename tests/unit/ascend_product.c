@@ -9,6 +9,7 @@
 
 #include "kernels/types/quant.h"
 #include "shm/event.h"
+#include "worker/ascend/groups.h"
 #include "worker/ascend/trial.h"
 
 #define WAIT_NS	UINT64_C(20000000000)
@@ -163,7 +164,8 @@ static struct acl_matrix w;
 static struct acl_host_block host[2];
 static void *block[4];
 static unsigned nblocks;
-static uint16_t *x, *values;		/* A (ASCEND_ROWS x k), W (n x k) */
+static uint16_t *x;			/* A (ASCEND_ROWS x k) */
+static float *values;			/* W (n x k) */
 
 static void *
 device_block(uint64_t nbytes)
@@ -178,18 +180,64 @@ random_half(void)
 	return float_to_half(((float)t_rand_below(15) - 7) / 8);
 }
 
+/* A block of a file's row with group g of row i: integers from -7 to 7. */
+static void
+make_block(void *ret, const float *v)
+{
+	struct block_q8_0 *q8 = ret;
+	struct block_q4_0 *q4 = ret;
+	unsigned i;
+
+	if (w.format == ASCEND_INT8) {
+		q8->d = float_to_half(0.125f);
+		for (i = 0; i < 32; i++)
+			q8->q[i] = (int8_t)(v[i] * 8);
+		return;
+	}
+	q4->d = float_to_half(0.125f);
+	for (i = 0; i < 16; i++)
+		q4->q[i] = (uint8_t)(((int)(v[i] * 8) + 8) |
+		    ((int)(v[i + 16] * 8) + 8) << 4);
+}
+
+static void
+put_row(uint8_t *there, uint32_t i)
+{
+	const float *v = values + (uint64_t)i * w.k;
+	uint64_t at = acl_w_index(&p, &w, i, 0);
+	uint8_t *row = calloc(w.k / 32 + 1, sizeof(struct block_q8_0));
+	uint8_t *quants = there + ascend_format_bytes(w.format, at);
+	uint16_t *scales = (uint16_t *)(void *)(there + ascend_scales_at(
+	    w.format, w.n, w.k)) + at / ASCEND_GROUP;
+	uint32_t j;
+
+	for (j = 0; j < w.k; j++)
+		if (w.format == ASCEND_HALF)
+			((uint16_t *)(void *)there)[acl_w_index(&p, &w, i,
+			    j)] = float_to_half(v[j]);
+		else if (j % 32 == 0)
+			make_block(row + j / 32 * (w.format == ASCEND_INT8 ?
+			    sizeof(struct block_q8_0) :
+			    sizeof(struct block_q4_0)), v + j);
+	if (w.format == ASCEND_INT8)
+		acl_groups_q8_0(quants, scales, row, w.k, 1);
+	else if (w.format == ASCEND_INT4)
+		acl_groups_q4_0(quants, scales, row, w.k, 1);
+	free(row);
+}
+
 static void
 put_weights(void)
 {
-	uint64_t nbytes = ascend_weight_bytes(w.n, w.k);
-	uint16_t *there = malloc(nbytes);
-	uint32_t i, j;
+	uint64_t nbytes = ascend_weight_bytes(w.format, w.n, w.k), j;
+	uint8_t *there = calloc(1, nbytes);
+	uint32_t i;
 
-	values = malloc(nbytes);
+	values = malloc((uint64_t)w.n * w.k * sizeof(*values));
+	for (j = 0; j < (uint64_t)w.n * w.k; j++)
+		values[j] = half_to_float(random_half());
 	for (i = 0; i < w.n; i++)
-		for (j = 0; j < w.k; j++)
-			there[acl_w_index(&p, &w, i, j)] =
-			    values[(uint64_t)i * w.k + j] = random_half();
+		put_row(there, i);
 	w.w = device_block(nbytes);
 	as_ok(as_lib()->aclrtMemcpy((void *)(uintptr_t)w.w, nbytes, there,
 	    nbytes, ACL_MEMCPY_HOST_TO_DEVICE));
@@ -198,12 +246,12 @@ put_weights(void)
 
 /* Memory for a product that is prepared. */
 static void
-begin_product(uint32_t n, uint32_t k)
+begin_product(void)
 {
+	const uint32_t n = w.n, k = w.k;
 	struct err e = { 0 };
 	uint64_t i;
 
-	w = (struct acl_matrix){ .n = n, .k = k };
 	p.a_bytes = (uint64_t)ASCEND_ROWS * k * sizeof(uint16_t);
 	p.c_bytes = (uint64_t)ASCEND_ROWS * ALIGN_UP((uint64_t)n,
 	    (uint64_t)ASCEND_UNIT) * sizeof(float) *
@@ -237,7 +285,8 @@ end_product(void)
 	free(values);
 }
 
-/* The product of rows [r0, r0 + m) is right; sums are exact. */
+/* The product of rows [r0, r0 + m) is right; sums are exact, results rounded to their
+ * type. */
 static void
 check_product(uint32_t r0, uint32_t m)
 {
@@ -257,11 +306,14 @@ check_product(uint32_t r0, uint32_t m)
 		acl_products_read(&p, &w, m, r, got);
 		for (i = 0; i < w.n; i += 1 + i / 40) {
 			for (want = 0, j = 0; j < w.k; j++)
-				want += half_to_float(values[(uint64_t)i *
-				    w.k + j]) * half_to_float(x[(uint64_t)
-				    (r0 + r) * w.k + j]);
-			ck_assert_msg(got[i] == want, "%s of %u x %u: row %u, column %u: "
-			    "%g, not %g", acl_way_name(choice.way), w.n, w.k, r0 + r, i,
+				want += values[(uint64_t)i * w.k + j] *
+				    half_to_float(x[(uint64_t)(r0 + r) * w.k +
+				    j]);
+			if (choice.form[w.format].c_type == ACL_FLOAT16)
+				want = half_to_float(float_to_half(want));
+			ck_assert_msg(got[i] == want, "%s of %u x %u: row %u, "
+			    "column %u: %g, not %g", acl_way_name(
+			    choice.form[w.format].way), w.n, w.k, r0 + r, i,
 			    (double)got[i], (double)want);
 		}
 	}
@@ -272,23 +324,32 @@ static void
 choose(enum acl_way way, int cut_k)
 {
 	choice = (struct acl_choice){ .magic = ACL_CHOICE,
-	    .way = (uint8_t)way, .c_type = ACL_FLOAT, .nclasses = 3,
-	    .rows = { 1, 8, ASCEND_ROWS },
-	    .chip = { .has_memory = !s.machine.is_rc, .cut_k =
-	    (uint32_t)cut_k } };
+	    .form[ASCEND_HALF] = { (uint8_t)way, ACL_FLOAT, 3, 0, { 1, 8,
+	    ASCEND_ROWS } }, .form[ASCEND_INT8] = { ACL_WAY_GROUPS,
+	    ACL_FLOAT16, 3, 0, { 1, 8, ASCEND_ROWS } },
+	    .form[ASCEND_INT4] = { ACL_WAY_GROUPS, ACL_FLOAT16, 1, 0,
+	    { ASCEND_FEW_ROWS } }, .chip = { .has_memory = !s.machine.is_rc,
+	    .cut_k = (uint32_t)cut_k } };
 	p = (struct acl_products){ .s = &s, .choice = &choice };
 }
 
 static void
-check_shape(uint32_t n, uint32_t k)
+set_matrix(enum ascend_format f, uint32_t n, uint32_t k)
+{
+	w = (struct acl_matrix){ .n = n, .k = k, .format = f };
+}
+
+static void
+check_shape(enum ascend_format f, uint32_t n, uint32_t k)
 {
 	struct err e = { 0 };
 
-	t_ok(acl_products_prepare(&p, n, k, &e), &e);
-	begin_product(n, k);
+	set_matrix(f, n, k);
+	t_ok(acl_products_prepare(&p, &w, &e), &e);
+	begin_product();
 	check_product(3, 1);
 	check_product(8, 7);
-	check_product(0, acl_products_rows(&p, n, k, ASCEND_ROWS));
+	check_product(0, acl_products_rows(&p, &w, ASCEND_ROWS));
 	end_product();
 }
 
@@ -298,10 +359,10 @@ multiply_each_way(void)
 	unsigned way;
 
 	begin();
-	for (way = ACL_WAY_NONE + 1; way < ACL_NWAYS; way++) {
+	for (way = ACL_WAY_NONE + 1; way < ACL_WAY_GROUPS; way++) {
 		choose((enum acl_way)way, 1);
-		check_shape(33, 48);
-		check_shape(16, ASCEND_SEGMENT + 32);
+		check_shape(ASCEND_HALF, 33, 48);
+		check_shape(ASCEND_HALF, 16, ASCEND_SEGMENT + 32);
 		acl_products_close(&p);
 	}
 	end();
@@ -312,10 +373,43 @@ multiply_columns(void)
 {
 	begin();
 	choose(ACL_WAY_MM, 0);
-	check_shape(ACL_MOST_N + 40, 16);
+	check_shape(ASCEND_HALF, ACL_MOST_N + 40, 16);
+	check_shape(ASCEND_INT8, ACL_MOST_N + 40, 64);
+	check_shape(ASCEND_INT4, ACL_MOST_N + 40, 64);
 	acl_products_close(&p);
 	end();
 }
+
+static void
+multiply_integers(void)
+{
+	enum ascend_format f;
+
+	begin();
+	choose(ACL_WAY_MM, 0);
+	for (f = ASCEND_INT8; f < ASCEND_FORMATS; f++) {
+		check_shape(f, 33, 64);
+		check_shape(f, 17, 4096 + 32);
+	}
+	acl_products_close(&p);
+	end();
+}
+
+START_TEST(integers_are_multiplied_in_groups)
+{
+	as_run_bare("", AS_OLD, multiply_integers);
+	as_run_bare("fail=aclSetAclOpExecutorRepeatable:561000", AS_SPLIT,
+	    multiply_integers);
+	/* The operator takes more than one group. */
+	ck_assert_int_eq(ascend_format(2, QUANT_Q8_0, 32), ASCEND_HALF);
+	ck_assert_int_eq(ascend_format(2, QUANT_Q8_0, 64), ASCEND_INT8);
+	ck_assert_int_eq(ascend_format(2, QUANT_Q4_0, 64), ASCEND_INT4);
+	ck_assert_int_eq(ascend_format(2, QUANT_Q4_0, 65536), ASCEND_HALF);
+	ck_assert_int_eq(ascend_format(1, QUANT_Q4_0, 64), ASCEND_HALF);
+	ck_assert_int_eq(ascend_format(0, QUANT_Q8_0, 64), ASCEND_HALF);
+	ck_assert_int_eq(ascend_format(2, QUANT_Q4_K, 256), ASCEND_HALF);
+}
+END_TEST
 
 START_TEST(each_way_multiplies)
 {
@@ -335,8 +429,9 @@ run_often(void)
 
 	begin();
 	choose(ACL_WAY_MM, 1);
-	t_ok(acl_products_prepare(&p, 32, 64, &e), &e);
-	begin_product(32, 64);
+	set_matrix(ASCEND_HALF, 32, 64);
+	t_ok(acl_products_prepare(&p, &w, &e), &e);
+	begin_product();
 	before = as_counts();
 	for (i = 0; i < 10; i++)
 		check_product(0, 1 + (uint32_t)i);
@@ -374,8 +469,8 @@ refuse_long_rows(void)
 
 	begin();
 	choose(ACL_WAY_MM, 0);
-	ck_assert_int_eq(acl_products_prepare(&p, 16, ASCEND_SEGMENT + 32, &e),
-	    -ENOTSUP);
+	set_matrix(ASCEND_HALF, 16, ASCEND_SEGMENT + 32);
+	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
 	HAS(e.msg, "361001");
 	acl_products_close(&p);
 	end();
@@ -405,29 +500,38 @@ END_TEST
 
 static struct {
 	enum acl_way way;
-	unsigned nclasses, cut_k, c_type;
+	unsigned nclasses, cut_k, c_type, groups;
+	const char *groups_reason;
 	const char *reason;		/* has this; NULL = there is none */
 } want;
 
 static void
 check_choice(void)
 {
+	const struct acl_form *f = &choice.form[ASCEND_HALF];
 	struct ascend_standin_counts c;
+	char groups_reason[ACL_REASON];
 
 	begin();
 	choice = (struct acl_choice){ .magic = ACL_CHOICE,
 	    .chip = { .has_memory = !s.machine.is_rc } };
-	acl_choose(&s, &choice);
-	ck_assert_msg(choice.way == want.way, "%s, not %s: %s",
-	    acl_way_name(choice.way), acl_way_name(want.way), choice.reason);
+	acl_choose(&s, &choice, groups_reason);
+	ck_assert_msg(f->way == want.way, "%s, not %s: %s",
+	    acl_way_name(f->way), acl_way_name(want.way), choice.reason);
 	if (want.reason != NULL)
 		HAS(choice.reason, want.reason);
 	else
 		ck_assert_str_eq(choice.reason, "");
 	if (want.way != ACL_WAY_NONE) {
-		ck_assert_uint_eq(choice.nclasses, want.nclasses);
+		ck_assert_uint_eq(f->nclasses, want.nclasses);
 		ck_assert_uint_eq(choice.chip.cut_k, want.cut_k);
-		ck_assert_uint_eq(choice.c_type, want.c_type);
+		ck_assert_uint_eq(f->c_type, want.c_type);
+		ck_assert_msg(choice.chip.groups == want.groups, "groups %u: "
+		    "%s", choice.chip.groups, groups_reason);
+		if (want.groups_reason != NULL)
+			HAS(groups_reason, want.groups_reason);
+		else
+			ck_assert_str_eq(groups_reason, "");
 	}
 	c = as_counts();
 	ck_assert_uint_eq(c.device_bytes, 0);
@@ -441,11 +545,16 @@ check_choice(void)
 	want.cut_k = (cut);						\
 	want.c_type = (type);						\
 	want.reason = (why);						\
+	want.groups = (cut) ? 0 : groups_;				\
+	want.groups_reason = (cut) ? "K is in segments" : groups_reason_; \
 	as_run_bare((switches), AS_OLD, check_choice);			\
 } while (0)
 
 START_TEST(the_first_way_that_is_right_is_chosen)
 {
+	const char *groups_reason_ = NULL;
+	unsigned groups_ = 2;
+
 	CHOOSES("", ACL_WAY_MM, 3, 0, ACL_FLOAT, NULL);
 	CHOOSES("soc=310B", ACL_WAY_MM, 3, 1, ACL_FLOAT, NULL);
 	CHOOSES("missing=Mm", ACL_WAY_MATMUL, 3, 0, ACL_FLOAT,
@@ -456,12 +565,18 @@ START_TEST(the_first_way_that_is_right_is_chosen)
 	CHOOSES("late=Mm:507018+Matmul:507015", ACL_WAY_BATCH_MATMUL, 3, 0,
 	    ACL_FLOAT, "507018");
 	CHOOSES("wrong=Mm", ACL_WAY_MATMUL, 3, 0, ACL_FLOAT, "instead of");
-	CHOOSES("zero=Mm+Matmul+BatchMatMul", ACL_WAY_CONVOLUTION, 3, 0,
-	    ACL_FLOAT, "instead of");
+	groups_ = 0;
+	groups_reason_ = "WeightQuantBatchMatmulV2";
+	CHOOSES("zero=Mm+Matmul+BatchMatMul+WeightQuantBatchMatmulV2",
+	    ACL_WAY_CONVOLUTION, 3, 0, ACL_FLOAT, "instead of");
+	groups_reason_ = "361001";
 	CHOOSES("soc=310B,ops=docs", ACL_WAY_CONVOLUTION, 3, 0, ACL_FLOAT,
 	    "361001");
+	groups_reason_ = "is not in this CANN";
 	CHOOSES("soc=310B,ops=docs,as=missing", ACL_WAY_CONVOLUTION, 3, 0,
 	    ACL_FLOAT, "is not in this CANN");
+	/* What documents say, whatever others do. */
+	groups_reason_ = "361001";
 	CHOOSES("soc=310B,ops=docs,as=507018", ACL_WAY_CONVOLUTION, 3, 0,
 	    ACL_FLOAT, "507018");
 }
@@ -469,6 +584,9 @@ END_TEST
 
 START_TEST(no_way_is_chosen_where_none_is_right)
 {
+	const char *groups_reason_ = NULL;
+	unsigned groups_ = 0;
+
 	CHOOSES("soc=310B,ops=none", ACL_WAY_NONE, 0, 0, 0, "361001");
 	CHOOSES("soc=310B,ops=none,as=561103", ACL_WAY_NONE, 0, 0, 0,
 	    "561103");
@@ -482,6 +600,9 @@ END_TEST
 /* Where results depend on the number of rows, all products have one. */
 START_TEST(rows_that_depend_on_others_go_in_blocks)
 {
+	const char *groups_reason_ = "depends on other rows";
+	unsigned groups_ = 2;
+
 	CHOOSES("company=rows", ACL_WAY_MM, 1, 0, ACL_FLOAT,
 	    "depends on other rows");
 	CHOOSES("company=place", ACL_WAY_NONE, 0, 0, 0,
@@ -497,6 +618,7 @@ main(void)
 		a_task_that_hangs_is_given_up,
 		a_session_without_a_device_is_refused,
 		each_way_multiplies,
+		integers_are_multiplied_in_groups,
 		executors_are_made_once,
 		executors_that_cannot_be_kept_are_made_again,
 		products_that_are_refused_say_so,

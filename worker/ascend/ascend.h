@@ -18,6 +18,7 @@ struct acl_weight {
 
 /* A shape that the processor refuses. */
 struct acl_refusal {
+	enum ascend_format format;
 	uint32_t n, k;
 	char reason[REASON_LEN];
 };
@@ -109,6 +110,9 @@ const char *acl_host_reason(struct device *d, const struct program *p,
 /* The operation that rounded the rows of a product for the host's kernels, or
  * NULL. */
 const struct op *acl_rounding_of(const struct program *p, const struct op *op);
+
+/* A product's matrix, which has no memory yet. */
+struct acl_matrix acl_matrix_of(const struct device *d, const struct op *op);
 
 /* place() of the contract: choose the matrices, and allocate everything. */
 int acl_place(struct device *d, const struct program *p, struct weights *ws,

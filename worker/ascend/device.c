@@ -42,13 +42,19 @@ take_memo(struct device *d)
 static void
 take_choice(struct device *d)
 {
-	memcpy(&d->choice, d->conf.choice.of_device, sizeof(d->choice));
-	if (!d->conf.choice.is_made || d->conf.choice.layout !=
-	    LAYOUT_ASCEND || d->choice.magic != ACL_CHOICE ||
-	    d->choice.way >= ACL_NWAYS || d->choice.nclasses < 1 ||
-	    d->choice.nclasses > ACL_CLASSES ||
-	    d->choice.strategy >= ACL_STRATEGIES)
-		d->choice.way = ACL_WAY_NONE;
+	struct acl_choice *c = &d->choice;
+	uint32_t i;
+
+	memcpy(c, d->conf.choice.of_device, sizeof(*c));
+	if (!d->conf.choice.is_made || !layout_is_ascend(
+	    d->conf.choice.layout) || c->magic != ACL_CHOICE || c->strategy >=
+	    ACL_STRATEGIES || c->chip.groups != d->conf.choice.layout -
+	    LAYOUT_ASCEND)
+		memset(c, 0, sizeof(*c));
+	for (i = 0; i < ASCEND_FORMATS; i++)
+		if (c->form[i].way >= ACL_NWAYS || c->form[i].nclasses < 1 ||
+		    c->form[i].nclasses > ACL_CLASSES)
+			c->form[i].way = ACL_WAY_NONE;
 	d->choice.reason[sizeof(d->choice.reason) - 1] = '\0';
 }
 
@@ -144,14 +150,20 @@ static int
 ascend_explain(struct device *d, const struct program *p, const struct op *op,
     char ret[REASON_LEN], struct err *reterr)
 {
+	static const char *const formats[ASCEND_FORMATS] = {
+		"16-bit floats", "8-bit integers", "4-bit integers"
+	};
 	const char *why = acl_host_reason(d, p, op);
+	enum ascend_format f;
 
 	(void)reterr;
-	if (why == NULL)
-		snprintf(ret, REASON_LEN, op->kind == OP_QUANTIZE ?
-		    "rounded to 16-bit floats" : "%s of 16-bit floats",
-		    acl_way_name((enum acl_way)d->choice.way));
-	else
+	if (why == NULL && op->kind == OP_QUANTIZE)
+		strlcpy(ret, "rounded to 16-bit floats", REASON_LEN);
+	else if (why == NULL) {
+		f = acl_matrix_of(d, op).format;
+		snprintf(ret, REASON_LEN, "%s of %s", acl_way_name(
+		    (enum acl_way)d->choice.form[f].way), formats[f]);
+	} else
 		strlcpy(ret, why, REASON_LEN);
 	return why != NULL;
 }

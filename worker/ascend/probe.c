@@ -111,6 +111,33 @@ add_checks(const struct acl_session *s, const struct err *e,
 		    "one memory" : "EP: a card, with memory of its own");
 }
 
+static void
+tell_products(const struct acl_choice *c, const char *groups_reason,
+    struct device_probe *ret)
+{
+	const struct acl_form *f = &c->form[ASCEND_HALF];
+
+	if (f->way == ACL_WAY_NONE) {
+		board_add(ret, "products", 0, "none runs, all of the model "
+		    "will run on the CPU: %.55s", c->reason);
+		return;
+	}
+	board_add(ret, "products", 1, "%s of 16-bit floats, results of %s, in "
+	    "blocks of %s%u rows%s%s%.55s", acl_way_name((enum acl_way)f->way),
+	    f->c_type == ACL_FLOAT ? "32 bits" : "16 bits", f->nclasses > 1 ?
+	    "1, 8 or " : "", f->rows[f->nclasses - 1], c->chip.cut_k ?
+	    ", K in segments of 4096" : "", c->reason[0] != '\0' ? "; not " :
+	    "", c->reason);
+	if (c->chip.groups == 0)
+		board_add(ret, "integer weights", 0, "Q8_0 and Q4_0 become "
+		    "16-bit floats: %.55s", groups_reason);
+	else
+		board_add(ret, "integer weights", 1, "%s: %s%s%.55s",
+		    acl_way_name(ACL_WAY_GROUPS), c->chip.groups >=
+		    ASCEND_INT4 ? "Q8_0 and Q4_0" : "Q8_0", groups_reason[0] !=
+		    '\0' ? "; Q4_0 not: " : "", groups_reason);
+}
+
 /* How does the processor multiply?  Without a way nothing needs room in its
  * memory. */
 static void
@@ -119,7 +146,8 @@ choose(struct acl_session *s, struct device_probe *ret)
 	struct acl_choice c = { .magic = ACL_CHOICE };
 	struct acl_pool_plan plan = { .cap_bytes = 64 * MIB,
 	    .max_blocks = 4 };
-	char reason[128];
+	char reason[128], groups_reason[ACL_REASON] = "";
+	const struct acl_form *f = &c.form[ASCEND_HALF];
 	struct err e = { 0 };
 
 	c.chip.has_memory = !s->machine.is_rc;
@@ -132,25 +160,15 @@ choose(struct acl_session *s, struct device_probe *ret)
 		c.strategy = (uint8_t)plan.strategy;
 		c.chip.granule_bytes = plan.granule_bytes;
 		c.chip.has_slots = plan.strategy == ACL_POOL_SLOTS;
-		acl_choose(s, &c);
+		acl_choose(s, &c, groups_reason);
 	}
 	_Static_assert(sizeof(c) <= DEVICE_CHOICE_BYTES, "a device's choice");
 	ret->choice.is_made = 1;
-	ret->choice.layout = c.way == ACL_WAY_NONE ? LAYOUT_HOST :
-	    LAYOUT_ASCEND;
+	ret->choice.layout = f->way == ACL_WAY_NONE ? LAYOUT_HOST :
+	    LAYOUT_ASCEND + c.chip.groups;
 	memcpy(ret->choice.of_device, &c, sizeof(c));
 	ret->ascend = c.chip;
-	if (c.way == ACL_WAY_NONE)
-		board_add(ret, "products", 0, "none runs, all of the model "
-		    "will run on the CPU: %.55s", c.reason);
-	else
-		board_add(ret, "products", 1, "%s of 16-bit floats, results "
-		    "of %s, in blocks of %s%u rows%s%s%.55s",
-		    acl_way_name((enum acl_way)c.way), c.c_type == ACL_FLOAT ?
-		    "32 bits" : "16 bits", c.nclasses > 1 ? "1, 8 or " : "",
-		    c.rows[c.nclasses - 1], c.chip.cut_k ?
-		    ", K in segments of 4096" : "", c.reason[0] != '\0' ?
-		    "; not " : "", c.reason);
+	tell_products(&c, groups_reason, ret);
 }
 
 int

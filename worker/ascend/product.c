@@ -9,8 +9,10 @@
 #include "kernels/types/quant.h"
 
 struct acl_call {
+	enum ascend_format format;
 	uint32_t n, k, rows;
 	struct acl_tensor *a, *w, *c;
+	struct acl_tensor *scales;	/* of integers */
 	struct acl_executor *ex;	/* NULL: phase one before each run */
 	uint64_t ws_bytes;
 };
@@ -24,6 +26,8 @@ static const struct way {
 	[ACL_WAY_MATMUL] = { "aclnnMatmul", ACL_OP_Matmul },
 	[ACL_WAY_BATCH_MATMUL] = { "aclnnBatchMatMul", ACL_OP_BatchMatMul },
 	[ACL_WAY_CONVOLUTION] = { "aclnnConvolution", ACL_OP_Convolution },
+	[ACL_WAY_GROUPS] = { "aclnnWeightQuantBatchMatmulV2",
+	    ACL_OP_WeightQuantBatchMatmulV2 },
 };
 
 const char *
@@ -46,33 +50,45 @@ segment(const struct acl_products *p, uint32_t k)
 	return p->choice->chip.cut_k ? MIN(k, (uint32_t)ASCEND_SEGMENT) : k;
 }
 
-static uint32_t
-largest_class(const struct acl_products *p)
+static const struct acl_form *
+form_of(const struct acl_products *p, enum ascend_format f)
 {
-	return p->choice->rows[p->choice->nclasses - 1];
+	return &p->choice->form[f];
 }
 
 uint32_t
-acl_products_rows(const struct acl_products *p, uint32_t n, uint32_t k,
+acl_products_rows(const struct acl_products *p, const struct acl_matrix *w,
     uint32_t m)
 {
-	uint32_t most = ascend_rows(&p->choice->chip, n, k), i = 0;
+	const struct acl_form *f = form_of(p, w->format);
+	uint32_t most = ascend_rows(&p->choice->chip, w->n, w->k), i = 0;
 
-	while (i + 1 < p->choice->nclasses && p->choice->rows[i] < m &&
-	    p->choice->rows[i + 1] <= most)
+	while (i + 1 < f->nclasses && f->rows[i] < m && f->rows[i + 1] <= most)
 		i++;
-	return p->choice->rows[i];
+	return f->rows[i];
+}
+
+static uint32_t
+fill(const struct acl_form *f, uint32_t m)
+{
+	const uint32_t rest = m % f->rows[f->nclasses - 1];
+	unsigned i = 0;
+
+	while (rest > 0 && f->rows[i] < rest)
+		i++;
+	return m - rest + (rest > 0 ? f->rows[i] : 0);
 }
 
 uint32_t
 acl_products_fill(const struct acl_products *p, uint32_t m)
 {
-	const uint32_t most = largest_class(p), rest = m % most;
-	unsigned i = 0;
+	const struct acl_form *f = p->choice->form;
+	uint32_t n = m;
 
-	while (rest > 0 && p->choice->rows[i] < rest)
-		i++;
-	return m - rest + (rest > 0 ? p->choice->rows[i] : 0);
+	for (; f < p->choice->form + ASCEND_FORMATS; f++)
+		if (f->way != ACL_WAY_NONE)
+			n = MAX(n, fill(f, m));
+	return n;
 }
 
 uint64_t
@@ -98,11 +114,11 @@ acl_w_index(const struct acl_products *p, const struct acl_matrix *w,
 /* --- calls --- */
 
 static struct acl_tensor *
-new_tensor(const struct acl_products *p, int dtype, uint32_t rows,
-    uint32_t cols, int is_transposed, void *data)
+new_tensor(const struct acl_products *p, enum acl_way way, int dtype,
+    uint32_t rows, uint32_t cols, int is_transposed, void *data)
 {
-	const int is_batch = p->choice->way == ACL_WAY_BATCH_MATMUL;
-	const int is_image = p->choice->way == ACL_WAY_CONVOLUTION;
+	const int is_batch = way == ACL_WAY_BATCH_MATMUL;
+	const int is_image = way == ACL_WAY_CONVOLUTION;
 	int64_t dims[4], strides[4], storage[4];
 	unsigned n = 0;
 
@@ -150,7 +166,7 @@ phase_one(const struct acl_products *p, struct acl_call *c,
 	const struct acl_lib *l = p->s->src.lib;
 
 	c->ws_bytes = 0;
-	switch (p->choice->way) {
+	switch (form_of(p, c->format)->way) {
 	case ACL_WAY_MM:
 		return l->Mm(c->a, c->w, c->c, ACL_CUBE_KEEP_DTYPE,
 		    &c->ws_bytes, ex);
@@ -160,19 +176,23 @@ phase_one(const struct acl_products *p, struct acl_call *c,
 	case ACL_WAY_BATCH_MATMUL:
 		return l->BatchMatMul(c->a, c->w, c->c, ACL_CUBE_KEEP_DTYPE,
 		    &c->ws_bytes, ex);
+	case ACL_WAY_GROUPS:
+		return l->WeightQuantBatchMatmulV2(c->a, c->w, c->scales, NULL,
+		    NULL, NULL, NULL, ASCEND_GROUP, c->c, &c->ws_bytes, ex);
 	default:
 		return convolve(l, c, &c->ws_bytes, ex);
 	}
 }
 
 static int
-failed(const struct acl_products *p, const char *phase, int code,
-    struct err *reterr)
+failed(const struct acl_products *p, const struct acl_call *c,
+    const char *phase, int code, struct err *reterr)
 {
 	char call[64];
 	int rc;
 
-	snprintf(call, sizeof(call), "%s%s", ways[p->choice->way].name, phase);
+	snprintf(call, sizeof(call), "%s%s", ways[form_of(p,
+	    c->format)->way].name, phase);
 	rc = acl_failed(p->s->src.lib, p->s->src.session, call, code, reterr);
 	return acl_is_refusal(code) || code == ACLNN_ERR_PARAM_INVALID ?
 	    -ENOTSUP : rc;
@@ -187,17 +207,31 @@ destroy_tensors(const struct acl_lib *l, struct acl_call *c)
 		l->aclDestroyTensor(c->w);
 	if (c->c != NULL)
 		l->aclDestroyTensor(c->c);
-	c->a = c->w = c->c = NULL;
+	if (c->scales != NULL)
+		l->aclDestroyTensor(c->scales);
+	c->a = c->w = c->c = c->scales = NULL;
 }
 
+/* Where a call's data are. */
+struct addresses { void *a, *w, *scales, *c; };
+
 static int
-create_tensors(const struct acl_products *p, struct acl_call *c, void *a,
-    void *w, void *out, struct err *reterr)
+create_tensors(const struct acl_products *p, struct acl_call *c,
+    const struct addresses *at, struct err *reterr)
 {
-	c->a = new_tensor(p, ACL_FLOAT16, c->rows, c->k, 0, a);
-	c->w = new_tensor(p, ACL_FLOAT16, c->n, c->k, 1, w);
-	c->c = new_tensor(p, p->choice->c_type, c->rows, c->n, 0, out);
-	return c->a != NULL && c->w != NULL && c->c != NULL ? 0 :
+	static const int dtypes[ASCEND_FORMATS] = { ACL_FLOAT16, ACL_INT8,
+	    ACL_INT4 };
+	const struct acl_form *f = form_of(p, c->format);
+	const enum acl_way way = (enum acl_way)f->way;
+
+	c->a = new_tensor(p, way, ACL_FLOAT16, c->rows, c->k, 0, at->a);
+	c->w = new_tensor(p, way, dtypes[c->format], c->n, c->k, 1, at->w);
+	c->c = new_tensor(p, way, f->c_type, c->rows, c->n, 0, at->c);
+	if (c->format != ASCEND_HALF)
+		c->scales = new_tensor(p, way, ACL_FLOAT16, c->n, c->k /
+		    ASCEND_GROUP, 1, at->scales);
+	return c->a != NULL && c->w != NULL && c->c != NULL &&
+	    (c->format == ASCEND_HALF || c->scales != NULL) ? 0 :
 	    acl_failed_null(p->s->src.lib, p->s->src.session,
 	    "aclCreateTensor", reterr);
 }
@@ -216,14 +250,15 @@ close_call(const struct acl_lib *l, struct acl_call *c)
 static int
 open_call(struct acl_products *p, struct acl_call *c, struct err *reterr)
 {
+	static const struct addresses nowhere;
 	const struct acl_lib *l = p->s->src.lib;
 	struct acl_executor *ex = NULL;
 	int rc;
 
-	if ((rc = create_tensors(p, c, NULL, NULL, NULL, reterr)) < 0)
+	if ((rc = create_tensors(p, c, &nowhere, reterr)) < 0)
 		return rc;
 	if ((rc = phase_one(p, c, &ex)) != ACL_SUCCESS)
-		return failed(p, "GetWorkspaceSize", rc, reterr);
+		return failed(p, c, "GetWorkspaceSize", rc, reterr);
 	p->workspace_need = MAX(p->workspace_need, c->ws_bytes);
 	if (l->aclSetAclOpExecutorRepeatable(ex) == ACL_SUCCESS)
 		c->ex = ex;
@@ -233,32 +268,33 @@ open_call(struct acl_products *p, struct acl_call *c, struct err *reterr)
 }
 
 static struct acl_call *
-find_call(const struct acl_products *p, uint32_t n, uint32_t k, uint32_t rows)
+find_call(const struct acl_products *p, enum ascend_format f, uint32_t n,
+    uint32_t k, uint32_t rows)
 {
-	unsigned i;
+	struct acl_call *c;
 
-	for (i = 0; i < p->ncalls; i++)
-		if (p->call[i].n == n && p->call[i].k == k &&
-		    p->call[i].rows == rows)
-			return &p->call[i];
+	for (c = p->call; c < p->call + p->ncalls; c++)
+		if (c->format == f && c->n == n && c->k == k &&
+		    c->rows == rows)
+			return c;
 	return NULL;
 }
 
 static int
-add_call(struct acl_products *p, uint32_t n, uint32_t k, uint32_t rows,
-    struct err *reterr)
+add_call(struct acl_products *p, enum ascend_format f, uint32_t n, uint32_t k,
+    uint32_t rows, struct err *reterr)
 {
 	struct acl_call *c;
 	int rc;
 
-	if (find_call(p, n, k, rows) != NULL)
+	if (find_call(p, f, n, k, rows) != NULL)
 		return 0;
 	c = reallocarray(p->call, p->ncalls + 1, sizeof(*c));
 	if (c == NULL)
 		return err_nomem(reterr, "the products of a device");
 	p->call = c;
 	c += p->ncalls;
-	*c = (struct acl_call){ .n = n, .k = k, .rows = rows };
+	*c = (struct acl_call){ .format = f, .n = n, .k = k, .rows = rows };
 	if ((rc = open_call(p, c, reterr)) < 0)
 		close_call(p->s->src.lib, c);
 	else
@@ -267,21 +303,22 @@ add_call(struct acl_products *p, uint32_t n, uint32_t k, uint32_t rows,
 }
 
 int
-acl_products_prepare(struct acl_products *p, uint32_t n, uint32_t k,
+acl_products_prepare(struct acl_products *p, const struct acl_matrix *w,
     struct err *reterr)
 {
-	const uint32_t most = ascend_rows(&p->choice->chip, n, k);
+	const struct acl_form *f = form_of(p, w->format);
+	const uint32_t most = ascend_rows(&p->choice->chip, w->n, w->k);
 	uint32_t n0, k0, i;
 	int rc = 0;
 
-	for (i = 0; i < p->choice->nclasses; i++) {
-		if (i > 0 && p->choice->rows[i] > most)
+	for (i = 0; i < f->nclasses; i++) {
+		if (i > 0 && f->rows[i] > most)
 			break;
-		for (n0 = 0; n0 < n; n0 += ACL_MOST_N)
-			for (k0 = 0; k0 < k; k0 += segment(p, k))
-				if ((rc = add_call(p, MIN(n - n0,
-				    (uint32_t)ACL_MOST_N), MIN(k - k0,
-				    segment(p, k)), p->choice->rows[i],
+		for (n0 = 0; n0 < w->n; n0 += ACL_MOST_N)
+			for (k0 = 0; k0 < w->k; k0 += segment(p, w->k))
+				if ((rc = add_call(p, w->format, MIN(w->n - n0,
+				    (uint32_t)ACL_MOST_N), MIN(w->k - k0,
+				    segment(p, w->k)), f->rows[i],
 				    reterr)) < 0)
 					return rc;
 	}
@@ -295,8 +332,8 @@ static uint64_t
 c_at(const struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
     uint32_t n0, uint32_t k0)
 {
-	uint64_t one = p->choice->c_type == ACL_FLOAT ? sizeof(float) :
-	    sizeof(uint16_t);
+	uint64_t one = form_of(p, w->format)->c_type == ACL_FLOAT ?
+	    sizeof(float) : sizeof(uint16_t);
 
 	/* Each block begins at a multiple of 32 bytes. */
 	return ((uint64_t)(k0 / segment(p, w->k)) * ALIGN_UP((uint64_t)w->n,
@@ -306,8 +343,8 @@ c_at(const struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
 /* A repeatable executor gets the addresses; otherwise phase one is called with new
  * tensors. */
 static int
-bind(const struct acl_products *p, struct acl_call *c, void *a, void *w,
-    void *out, struct acl_executor **ret, struct err *reterr)
+bind(const struct acl_products *p, struct acl_call *c,
+    const struct addresses *at, struct acl_executor **ret, struct err *reterr)
 {
 	const struct acl_lib *l = p->s->src.lib;
 	int rc;
@@ -315,17 +352,20 @@ bind(const struct acl_products *p, struct acl_call *c, void *a, void *w,
 	*ret = c->ex;
 	if (c->ex == NULL) {
 		destroy_tensors(l, c);
-		if ((rc = create_tensors(p, c, a, w, out, reterr)) < 0)
+		if ((rc = create_tensors(p, c, at, reterr)) < 0)
 			return rc;
 		rc = phase_one(p, c, ret);
-		return rc == ACL_SUCCESS ? 0 : failed(p, "GetWorkspaceSize",
+		return rc == ACL_SUCCESS ? 0 : failed(p, c, "GetWorkspaceSize",
 		    rc, reterr);
 	}
-	if ((rc = l->aclSetInputTensorAddr(*ret, 0, c->a, a)) != ACL_SUCCESS ||
-	    (rc = l->aclSetInputTensorAddr(*ret, 1, c->w, w)) != ACL_SUCCESS)
+	if ((rc = l->aclSetInputTensorAddr(*ret, 0, c->a, at->a)) !=
+	    ACL_SUCCESS || (rc = l->aclSetInputTensorAddr(*ret, 1, c->w,
+	    at->w)) != ACL_SUCCESS || (c->scales != NULL &&
+	    (rc = l->aclSetInputTensorAddr(*ret, 2, c->scales, at->scales)) !=
+	    ACL_SUCCESS))
 		return acl_failed(l, p->s->src.session,
 		    "aclSetInputTensorAddr", rc, reterr);
-	rc = l->aclSetOutputTensorAddr(*ret, 0, c->c, out);
+	rc = l->aclSetOutputTensorAddr(*ret, 0, c->c, at->c);
 	return rc == ACL_SUCCESS ? 0 : acl_failed(l, p->s->src.session,
 	    "aclSetOutputTensorAddr", rc, reterr);
 }
@@ -335,24 +375,31 @@ start_call(struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
     uint32_t r0, uint32_t class, uint32_t n0, uint32_t k0, struct err *reterr)
 {
 	const uint32_t n = MIN(w->n - n0, (uint32_t)ACL_MOST_N);
-	struct acl_call *c = find_call(p, n, MIN(w->k - k0, segment(p, w->k)),
-	    class);
+	struct acl_call *c = find_call(p, w->format, n, MIN(w->k - k0,
+	    segment(p, w->k)), class);
+	char *weights = (char *)(uintptr_t)w->w;
 	struct acl_executor *ex;
+	uint64_t i = acl_w_index(p, w, n0, k0);
+	const struct addresses at = {
+		.a = (uint16_t *)p->device_a + acl_a_index(p, w->k, rows, r0,
+		    k0),
+		.w = weights + ascend_format_bytes(w->format, i),
+		.scales = weights + ascend_scales_at(w->format, w->n, w->k) +
+		    i / ASCEND_GROUP * sizeof(uint16_t),
+		.c = (char *)p->device_c + c_at(p, w, class, n0, k0),
+	};
 	int rc;
 
 	if (c == NULL)
 		return err_set(reterr, ERR_RUN, -EINVAL, "session %s: a "
 		    "product of %u x %u was not prepared", p->s->src.session,
 		    w->n, w->k);
-	rc = bind(p, c, (uint16_t *)p->device_a + acl_a_index(p, w->k, rows,
-	    r0, k0), (void *)((uintptr_t)w->w + acl_w_index(p, w, n0, k0) *
-	    sizeof(uint16_t)), (char *)p->device_c + c_at(p, w, class, n0, k0),
-	    &ex, reterr);
-	if (rc < 0)
+	if ((rc = bind(p, c, &at, &ex, reterr)) < 0)
 		return rc;
-	rc = p->s->src.lib->run[ways[p->choice->way].op](c->ws_bytes > 0 ?
-	    p->workspace : NULL, c->ws_bytes, ex, p->s->stream);
-	return rc == ACL_SUCCESS ? 0 : failed(p, "", rc, reterr);
+	rc = p->s->src.lib->run[ways[form_of(p, w->format)->way].op](
+	    c->ws_bytes > 0 ? p->workspace : NULL, c->ws_bytes, ex,
+	    p->s->stream);
+	return rc == ACL_SUCCESS ? 0 : failed(p, c, "", rc, reterr);
 }
 
 static int
@@ -379,7 +426,7 @@ int
 acl_products_start(struct acl_products *p, const struct acl_matrix *w,
     uint32_t rows, uint32_t r0, uint32_t m, struct err *reterr)
 {
-	const uint32_t class = acl_products_rows(p, w->n, w->k, m);
+	const uint32_t class = acl_products_rows(p, w, m);
 	uint32_t n0, k0;
 	int rc;
 
@@ -396,16 +443,15 @@ acl_products_start(struct acl_products *p, const struct acl_matrix *w,
 }
 
 static void
-add_part(const struct acl_products *p, const void *block, uint32_t r,
-    uint32_t n, int is_first, float *ret)
+add_part(int c_type, const void *block, uint32_t r, uint32_t n, int is_first,
+    float *ret)
 {
 	const float *f = (const float *)block + (uint64_t)r * n;
 	const uint16_t *h = (const uint16_t *)block + (uint64_t)r * n;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		float v = p->choice->c_type == ACL_FLOAT ? f[i] :
-		    half_to_float(h[i]);
+		float v = c_type == ACL_FLOAT ? f[i] : half_to_float(h[i]);
 
 		ret[i] = is_first ? v : ret[i] + v;
 	}
@@ -415,14 +461,14 @@ void
 acl_products_read(const struct acl_products *p, const struct acl_matrix *w,
     uint32_t m, uint32_t r, float *ret)
 {
-	const uint32_t class = acl_products_rows(p, w->n, w->k, m);
+	const uint32_t class = acl_products_rows(p, w, m);
 	uint32_t n0, k0;
 
 	for (n0 = 0; n0 < w->n; n0 += ACL_MOST_N)
 		for (k0 = 0; k0 < w->k; k0 += segment(p, w->k))
-			add_part(p, (char *)p->c + c_at(p, w, class, n0, k0),
-			    r, MIN(w->n - n0, (uint32_t)ACL_MOST_N), k0 == 0,
-			    ret + n0);
+			add_part(form_of(p, w->format)->c_type, (char *)p->c +
+			    c_at(p, w, class, n0, k0), r, MIN(w->n - n0,
+			    (uint32_t)ACL_MOST_N), k0 == 0, ret + n0);
 }
 
 void

@@ -2,6 +2,7 @@
  * Owns: tensors and executors, one for each shape of a call; buffers A and C.
  * Called by the device and its trials.  Allocates nothing once the products are
  * prepared, where CANN lets executors be used again.
+ * W may be integers in groups of 32 with a 16-bit scale for each (groups.h).
  *
  * C (rows x n) = A (rows x k) . W^T.  W (n x k) and A are cut into segments of K, one
  * whole segment after the other, each row-major; C has a block for each segment and
@@ -15,7 +16,9 @@
 
 enum acl_way {
 	ACL_WAY_NONE, ACL_WAY_MM, ACL_WAY_MATMUL, ACL_WAY_BATCH_MATMUL,
-	ACL_WAY_CONVOLUTION, ACL_NWAYS
+	ACL_WAY_CONVOLUTION,
+	ACL_WAY_GROUPS,			/* the only one for integers */
+	ACL_NWAYS
 };
 const char *acl_way_name(enum acl_way way);	/* "aclnnMm" */
 int acl_way_is_there(const struct acl_lib *lib, enum acl_way way);
@@ -23,20 +26,28 @@ int acl_way_is_there(const struct acl_lib *lib, enum acl_way way);
 enum { ACL_CLASSES = 3, ACL_MOST_N = 65520 };	/* columns of one call:
 				 * below 65536, a multiple of 16 */
 
-/* What decides bits: made in the probe (trial.h), the same in every session. */
-struct acl_choice {
-	uint32_t magic;			/* ACL_CHOICE */
+enum { ACL_REASON = 56 };
+
+/* How matrices of a format are multiplied. */
+struct acl_form {
 	uint8_t way;			/* enum acl_way */
 	uint8_t c_type;			/* of C: ACL_FLOAT or ACL_FLOAT16 */
 	uint8_t nclasses;
 	uint8_t pad;
 	uint16_t rows[ACL_CLASSES];	/* of a product, ascending */
-	uint8_t strategy;		/* of the pool, enum acl_strategy */
-	uint8_t pad2;
-	struct ascend_chip chip;
-	char reason[56];		/* why not an earlier way, or none */
 };
-#define ACL_CHOICE	0x31434341u	/* "ACC1" */
+
+/* What decides bits: made in the probe (trial.h), the same in every session.  Without
+ * a way for 16-bit floats nothing is multiplied. */
+struct acl_choice {
+	uint32_t magic;			/* ACL_CHOICE */
+	struct acl_form form[ASCEND_FORMATS];
+	uint8_t strategy;		/* of the pool, enum acl_strategy */
+	uint8_t pad;
+	struct ascend_chip chip;
+	char reason[ACL_REASON];	/* why not an earlier way, or none */
+};
+#define ACL_CHOICE	0x32434341u	/* "ACC2" */
 
 /* A call of the operator: one part of N, one segment of K, one class of rows. */
 struct acl_call;
@@ -59,17 +70,18 @@ struct acl_products {
 /* A matrix on the device. */
 struct acl_matrix {
 	uint32_t n, k;
+	enum ascend_format format;
 	const void *w;			/* device memory */
 };
 
 /* Make the calls for a shape, unless there are some.  -ENOTSUP: the device refuses
  * it, and the message's end says why.  Touches no memory of the device. */
-int acl_products_prepare(struct acl_products *p, uint32_t n, uint32_t k,
+int acl_products_prepare(struct acl_products *p, const struct acl_matrix *w,
     struct err *reterr);
 
 /* Rows of the class for m of them. */
-uint32_t acl_products_rows(const struct acl_products *p, uint32_t n,
-    uint32_t k, uint32_t m);
+uint32_t acl_products_rows(const struct acl_products *p,
+    const struct acl_matrix *w, uint32_t m);
 
 /* Rows that A is filled for, for a batch of m: with those that are missing in its
  * last product. */

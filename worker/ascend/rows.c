@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/types/dequant.h"
+#include "groups.h"
 
 float
 acl_row_scale(const float *x, uint32_t k, int top)
@@ -85,14 +86,12 @@ acl_put_zeros(const struct acl_products *p, uint32_t k, uint32_t rows,
 /* --- weights --- */
 
 static int
-send(const struct acl_products *p, const struct acl_matrix *w, uint32_t row,
-    uint32_t col, const uint16_t *from, uint64_t n, struct err *reterr)
+send(const struct acl_products *p, const struct acl_matrix *w, uint64_t at,
+    const void *from, uint64_t nbytes, struct err *reterr)
 {
 	const struct acl_source *src = &p->s->src;
-	uint64_t nbytes = n * sizeof(*from);
-	int rc = src->lib->aclrtMemcpy((void *)((uintptr_t)w->w +
-	    acl_w_index(p, w, row, col) * sizeof(*from)), nbytes, from, nbytes,
-	    ACL_MEMCPY_HOST_TO_DEVICE);
+	int rc = src->lib->aclrtMemcpy((void *)((uintptr_t)w->w + at), nbytes,
+	    from, nbytes, ACL_MEMCPY_HOST_TO_DEVICE);
 
 	return rc == ACL_SUCCESS ? 0 : acl_failed(src->lib, src->session,
 	    "aclrtMemcpy", rc, reterr);
@@ -108,8 +107,9 @@ send_rows(struct acl_products *p, const struct acl_matrix *w, uint32_t row,
 	int rc = 0;
 
 	for (at = 0; at < w->k && rc == 0; at += len)
-		rc = send(p, w, row, at, p->a + (uint64_t)m * at, (uint64_t)m *
-		    MIN(len, w->k - at), reterr);
+		rc = send(p, w, acl_w_index(p, w, row, at) * sizeof(*p->a),
+		    p->a + (uint64_t)m * at, (uint64_t)m * MIN(len, w->k -
+		    at) * sizeof(*p->a), reterr);
 	return rc;
 }
 
@@ -125,6 +125,43 @@ put_weight_row(const struct acl_products *p, uint32_t k, uint32_t m,
 		acl_row_to_half(p->a + (uint64_t)m * at + (uint64_t)r *
 		    MIN(len, k - at), row + at, MIN(len, k - at), scale);
 	return scale;
+}
+
+/* Half of A has the integers, the other their scales. */
+static uint16_t *
+group_scales(const struct acl_products *p)
+{
+	return p->a + p->a_bytes / 2 / sizeof(*p->a);
+}
+
+static float
+put_groups(const struct acl_products *p, const struct acl_matrix *w,
+    uint32_t r, const float *row, const void *src)
+{
+	const float scale = acl_row_scale(row, w->k, 0);
+	uint8_t *quants = (uint8_t *)p->a + ascend_format_bytes(w->format,
+	    (uint64_t)r * w->k);
+	uint16_t *scales = group_scales(p) + (uint64_t)r * (w->k /
+	    ASCEND_GROUP);
+
+	if (w->format == ASCEND_INT8)
+		acl_groups_q8_0(quants, scales, src, w->k, scale);
+	else
+		acl_groups_q4_0(quants, scales, src, w->k, scale);
+	return scale;
+}
+
+static int
+send_groups(const struct acl_products *p, const struct acl_matrix *w,
+    uint32_t row, uint32_t m, struct err *reterr)
+{
+	const uint64_t at = (uint64_t)row * w->k, n = (uint64_t)m * w->k;
+	int rc = send(p, w, ascend_format_bytes(w->format, at), p->a,
+	    ascend_format_bytes(w->format, n), reterr);
+
+	return rc < 0 ? rc : send(p, w, ascend_scales_at(w->format, w->n,
+	    w->k) + at / ASCEND_GROUP * sizeof(uint16_t), group_scales(p), n /
+	    ASCEND_GROUP * sizeof(uint16_t), reterr);
 }
 
 int
@@ -143,9 +180,12 @@ acl_put_weights(struct acl_products *p, const struct acl_matrix *w,
 		m = MIN(most, nrows);
 		for (r = 0; r < m; r++, from += row_bytes) {
 			dequant[type](row, from, w->k);
-			scale[row0 + r] = put_weight_row(p, w->k, m, r, row);
+			scale[row0 + r] = w->format == ASCEND_HALF ?
+			    put_weight_row(p, w->k, m, r, row) :
+			    put_groups(p, w, r, row, from);
 		}
-		rc = send_rows(p, w, row0, m, reterr);
+		rc = w->format == ASCEND_HALF ? send_rows(p, w, row0, m,
+		    reterr) : send_groups(p, w, row0, m, reterr);
 	}
 	return rc;
 }

@@ -197,8 +197,8 @@ static int
 run_product(struct device *d, const struct acl_step *s, const struct batch *b,
     uint32_t nrows, uint64_t deadline_ns, struct err *reterr)
 {
-	const uint32_t most = acl_products_rows(&d->products, s->w->m.n,
-	    s->w->m.k, ASCEND_ROWS);
+	const uint32_t most = acl_products_rows(&d->products, &s->w->m,
+	    ASCEND_ROWS);
 	const uint64_t most_ns = UINT64_C(3000000000) * ACL_OPERATOR_S;
 	struct share x = { .d = d, .step = s, .b = b };
 	struct err e;

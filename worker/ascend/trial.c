@@ -19,7 +19,7 @@
 #define WAIT_NS		UINT64_C(20000000000)
 
 /* The shapes: a small one, and one with rows beyond a segment. */
-enum { TRIAL_N = 48, TRIAL_K = 272, LONG_K = ASCEND_SEGMENT + 64 };
+enum { TRIAL_N = 48, TRIAL_K = 288, LONG_K = ASCEND_SEGMENT + 64 };
 
 /* The library's own workspace is not smaller on other shapes: this much is kept. */
 #define LEAST_WORKSPACE	(1 * MIB)
@@ -31,9 +31,16 @@ struct trial {
 	void *blocks[4];		/* of the device */
 	unsigned nblocks;
 	struct acl_host_block host[2];
-	uint16_t *values;		/* of W, on its way */
+	float *values;			/* of W (n x k) */
+	uint8_t *bytes;			/* the same, on their way */
 	uint16_t x[ASCEND_ROWS * LONG_K];	/* rows x k */
 };
+
+static struct acl_form *
+form_of(struct trial *t)
+{
+	return &t->choice.form[t->w.format];
+}
 
 /* --- numbers --- */
 
@@ -79,7 +86,15 @@ end_memory(struct trial *t)
 	for (i = 0; i < NITEMS(t->host); i++)
 		acl_host_free(src, &t->host[i], NULL);
 	free(t->values);
+	free(t->bytes);
 	t->values = NULL;
+	t->bytes = NULL;
+}
+
+static uint64_t
+weight_bytes(const struct trial *t)
+{
+	return ascend_weight_bytes(t->w.format, t->w.n, t->w.k);
 }
 
 static int
@@ -107,29 +122,68 @@ begin_memory(struct trial *t, struct err *reterr)
 	if (p->workspace_need > 0 && (rc = device_block(t, p->workspace_need,
 	    &p->workspace, reterr)) < 0)
 		return rc;
-	if ((rc = device_block(t, ascend_weight_bytes(t->w.n, t->w.k), &w,
-	    reterr)) < 0)
+	if ((rc = device_block(t, weight_bytes(t), &w, reterr)) < 0)
 		return rc;
 	t->w.w = w;
-	t->values = malloc(ascend_weight_bytes(t->w.n, t->w.k));
-	return t->values != NULL ? 0 : err_nomem(reterr, "a trial");
+	t->values = calloc((uint64_t)t->w.n * t->w.k, sizeof(*t->values));
+	t->bytes = calloc(1, weight_bytes(t));
+	return t->values != NULL && t->bytes != NULL ? 0 :
+	    err_nomem(reterr, "a trial");
 }
 
 /* --- a product --- */
+
+/* W[i][j] and its bytes. */
+static float
+put_half(struct trial *t, uint32_t i, uint32_t j, float v)
+{
+	uint16_t h = float_to_half(v);
+
+	memcpy(t->bytes + acl_w_index(&t->p, &t->w, i, j) * sizeof(h), &h,
+	    sizeof(h));
+	return half_to_float(h);
+}
+
+static float
+put_integer(struct trial *t, uint32_t i, uint32_t j, int v, uint16_t scale)
+{
+	const uint64_t at = (uint64_t)i * t->w.k + j;
+
+	if (t->w.format == ASCEND_INT8)
+		t->bytes[at] = (uint8_t)v;
+	else
+		t->bytes[at / 2] |= (uint8_t)((v & 15) << at % 2 * 4);
+	memcpy(t->bytes + ascend_scales_at(t->w.format, t->w.n, t->w.k) + at /
+	    ASCEND_GROUP * sizeof(scale), &scale, sizeof(scale));
+	return (float)v * half_to_float(scale);
+}
 
 static int
 put_weights(struct trial *t, int is_exact, struct err *reterr)
 {
 	const struct acl_source *src = &t->p.s->src;
-	uint64_t n = ascend_weight_bytes(t->w.n, t->w.k);
+	uint64_t n = weight_bytes(t);
 	uint32_t state = 1, i, j;
+	uint16_t scale = 0;
+	float *v = t->values;
 	int rc;
 
+	memset(t->bytes, 0, n);
 	for (i = 0; i < t->w.n; i++)
-		for (j = 0; j < t->w.k; j++)
-			t->values[acl_w_index(&t->p, &t->w, i, j)] =
-			    float_to_half(number(&state, is_exact));
-	rc = src->lib->aclrtMemcpy((void *)(uintptr_t)t->w.w, n, t->values, n,
+		for (j = 0; j < t->w.k; j++, v++)
+			if (t->w.format == ASCEND_HALF) {
+				*v = put_half(t, i, j, number(&state,
+				    is_exact));
+			} else {
+				if (j % ASCEND_GROUP == 0)
+					scale = float_to_half(0.125f +
+					    (is_exact ? 0 : number(&state, 0) /
+					    16));
+				*v = put_integer(t, i, j,
+				    (int)(random_bits(&state) % 15) - 7,
+				    scale);
+			}
+	rc = src->lib->aclrtMemcpy((void *)(uintptr_t)t->w.w, n, t->bytes, n,
 	    ACL_MEMCPY_HOST_TO_DEVICE);
 	return rc == ACL_SUCCESS ? 0 : acl_failed(src->lib, src->session,
 	    "aclrtMemcpy", rc, reterr);
@@ -169,9 +223,10 @@ multiply(struct trial *t, uint32_t first, uint32_t m, float *ret,
 }
 
 static int
-check_values(const struct trial *t, const float *got, struct err *reterr)
+check_values(struct trial *t, const float *got, struct err *reterr)
 {
-	const float within = t->choice.c_type == ACL_FLOAT ? 0 : 1.0f / 1024;
+	const float within = form_of(t)->c_type == ACL_FLOAT ? 0 :
+	    1.0f / 1024;
 	uint32_t r, i, k;
 
 	for (r = 0; r < ASCEND_ROWS; r++)
@@ -180,8 +235,7 @@ check_values(const struct trial *t, const float *got, struct err *reterr)
 
 			for (k = 0; k < t->w.k; k++)
 				want += half_to_float(t->x[r * t->w.k + k]) *
-				    half_to_float(t->values[acl_w_index(&t->p,
-				    &t->w, i, k)]);
+				    t->values[i * t->w.k + k];
 			if (!(fabsf(v - want) <= within * (fabsf(want) + 1)))
 				return err_set(reterr, ERR_RUN, -EBADMSG,
 				    "gives %g instead of %g", (double)v,
@@ -202,8 +256,8 @@ check_rows(struct trial *t, const float *all, struct err *reterr)
 
 	if (some == NULL)
 		return err_nomem(reterr, "a trial");
-	for (i = 0; i < t->choice.nclasses && rc == 1; i++) {
-		m = t->choice.rows[i];
+	for (i = 0; i < form_of(t)->nclasses && rc == 1; i++) {
+		m = form_of(t)->rows[i];
 		for (first = 0; first + m <= ASCEND_ROWS && rc == 1;
 		    first += MAX(m / 2, 1u) + 12) {
 			int r = multiply(t, first, m, some, reterr);
@@ -223,7 +277,7 @@ check_rows(struct trial *t, const float *all, struct err *reterr)
 static int
 multiply_all(struct trial *t, float *ret, struct err *reterr)
 {
-	const uint32_t m = t->choice.rows[t->choice.nclasses - 1];
+	const uint32_t m = form_of(t)->rows[form_of(t)->nclasses - 1];
 	uint32_t r;
 	int rc = 0;
 
@@ -240,8 +294,9 @@ try_shape(struct trial *t, uint32_t n, uint32_t k, struct err *reterr)
 	float *all = malloc(sizeof(float) * ASCEND_ROWS * n);
 	int rc = all == NULL ? err_nomem(reterr, "a trial") : 0;
 
-	t->w = (struct acl_matrix){ .n = n, .k = k };
-	if (rc == 0 && (rc = acl_products_prepare(&t->p, n, k, reterr)) == 0 &&
+	t->w = (struct acl_matrix){ .n = n, .k = k, .format = t->w.format };
+	if (rc == 0 && (rc = acl_products_prepare(&t->p, &t->w,
+	    reterr)) == 0 &&
 	    (rc = begin_memory(t, reterr)) == 0 &&
 	    (rc = put_weights(t, 1, reterr)) == 0) {
 		make_rows(t, 1);
@@ -269,67 +324,61 @@ try_shapes(struct trial *t, struct err *reterr)
 
 	if (rc <= 0)
 		return rc;
-	t->choice.chip.cut_k = 0;
 	rc = try_shape(t, TRIAL_N, LONG_K, reterr);
-	if (rc > 0 || t->p.s->is_lost)
+	if (rc > 0 || t->p.s->is_lost || t->w.format != ASCEND_HALF)
 		return rc;
 	acl_products_close(&t->p);
 	t->choice.chip.cut_k = 1;
 	return try_shape(t, TRIAL_N, LONG_K, reterr);
 }
 
-static const struct form {
-	uint8_t c_type;
-	uint8_t nclasses;
-	uint16_t rows[ACL_CLASSES];
-} forms[] = {
-	{ ACL_FLOAT, 3, { 1, 8, ASCEND_ROWS } },
-	{ ACL_FLOAT, 1, { ASCEND_FEW_ROWS } },
-	{ ACL_FLOAT16, 3, { 1, 8, ASCEND_ROWS } },
-	{ ACL_FLOAT16, 1, { ASCEND_FEW_ROWS } },
+/* Integers have only results of 16 bits. */
+static const struct acl_form forms[] = {
+	{ 0, ACL_FLOAT, 3, 0, { 1, 8, ASCEND_ROWS } },
+	{ 0, ACL_FLOAT, 1, 0, { ASCEND_FEW_ROWS } },
+	{ 0, ACL_FLOAT16, 3, 0, { 1, 8, ASCEND_ROWS } },
+	{ 0, ACL_FLOAT16, 1, 0, { ASCEND_FEW_ROWS } },
 };
+enum { FORMS_OF_HALVES = 2 };		/* of forms, those with 16 bits */
 
 /* Keep the end of a message: what failed. */
 static void
-set_reason(struct acl_choice *c, enum acl_way way, const char *msg)
+set_reason(char ret[ACL_REASON], enum acl_way way, const char *msg)
 {
 	const char *s = strstr(msg, "failed with ");
 
-	if (c->reason[0] != '\0')
+	if (ret[0] != '\0')
 		return;
 	if (s != NULL)
-		snprintf(c->reason, sizeof(c->reason), "%s: %.*s",
-		    acl_way_name(way), (int)strcspn(s, "("), s);
+		snprintf(ret, ACL_REASON, "%s: %.*s", acl_way_name(way),
+		    (int)strcspn(s, "("), s);
 	else
-		snprintf(c->reason, sizeof(c->reason), "%s %.40s",
-		    acl_way_name(way), msg);
+		snprintf(ret, ACL_REASON, "%s %.40s", acl_way_name(way), msg);
 }
 
 /* 1: this way, as in t->choice.  0: not this one.  -errno: nothing more can be
  * tried. */
 static int
-try_way(struct trial *t, enum acl_way way, struct acl_choice *ret)
+try_way(struct trial *t, enum acl_way way, char reason[ACL_REASON])
 {
+	unsigned i = t->w.format == ASCEND_HALF ? 0 : FORMS_OF_HALVES;
 	struct err e = { 0 };
-	unsigned i;
 	int rc = 0;
 
-	t->choice.way = (uint8_t)way;
-	for (i = 0; i < NITEMS(forms) && rc <= 0; i++) {
-		t->choice.c_type = forms[i].c_type;
-		t->choice.nclasses = forms[i].nclasses;
-		memcpy(t->choice.rows, forms[i].rows, sizeof(forms[i].rows));
+	for (; i < NITEMS(forms) && rc <= 0; i++) {
+		*form_of(t) = forms[i];
+		form_of(t)->way = (uint8_t)way;
 		t->choice.chip.cut_k = 0;
 		rc = try_shapes(t, &e);
 		t->choice.chip.workspace_bytes =
 		    MAX(t->choice.chip.workspace_bytes, t->p.workspace_need);
 		if (t->p.s->is_lost && rc == -ETIMEDOUT) {
-			set_reason(ret, way, "does not end");
+			set_reason(reason, way, "does not end");
 			return -ETIMEDOUT;
 		}
 		acl_products_close(&t->p);
 		if (rc <= 0)
-			set_reason(ret, way, rc < 0 ? e.msg :
+			set_reason(reason, way, rc < 0 ? e.msg :
 			    "depends on other rows");
 		if (t->p.s->is_lost) {
 			end_memory(t);
@@ -340,12 +389,56 @@ try_way(struct trial *t, enum acl_way way, struct acl_choice *ret)
 	return rc > 0;
 }
 
-void
-acl_choose(struct acl_session *s, struct acl_choice *ret)
+/* The ways of 16-bit floats.  As try_way(). */
+static int
+try_halves(struct trial *t, char reason[ACL_REASON])
 {
-	struct trial *t = calloc(1, sizeof(*t));
 	unsigned way;
 	int rc = 0;
+
+	t->w.format = ASCEND_HALF;
+	for (way = ACL_WAY_NONE + 1; way < ACL_WAY_GROUPS && rc == 0; way++) {
+		if (!acl_way_is_there(t->p.s->src.lib, (enum acl_way)way)) {
+			set_reason(reason, (enum acl_way)way,
+			    "is not in this CANN");
+			continue;
+		}
+		rc = try_way(t, (enum acl_way)way, reason);
+	}
+	return rc;
+}
+
+/* Integers of 8 bits, then of 4 bits too. */
+static void
+try_groups(struct trial *t, char reason[ACL_REASON])
+{
+	enum ascend_format f;
+	int rc = 1;
+
+	if (t->choice.chip.cut_k) {
+		snprintf(reason, ACL_REASON, "K is in segments");
+		return;
+	}
+	if (!acl_way_is_there(t->p.s->src.lib, ACL_WAY_GROUPS)) {
+		set_reason(reason, ACL_WAY_GROUPS, "is not in this CANN");
+		return;
+	}
+	for (f = ASCEND_INT8; f < ASCEND_FORMATS && rc > 0; f++) {
+		t->w.format = f;
+		if ((rc = try_way(t, ACL_WAY_GROUPS, reason)) > 0)
+			t->choice.chip.groups = f;
+		else
+			memset(form_of(t), 0, sizeof(struct acl_form));
+	}
+}
+
+void
+acl_choose(struct acl_session *s, struct acl_choice *ret,
+    char groups_reason[ACL_REASON])
+{
+	struct trial *t = calloc(1, sizeof(*t));
+
+	groups_reason[0] = '\0';
 
 	if (t == NULL) {
 		strlcpy(ret->reason, "no memory for a trial",
@@ -355,15 +448,8 @@ acl_choose(struct acl_session *s, struct acl_choice *ret)
 	t->choice = *ret;
 	t->p.s = s;
 	t->p.choice = &t->choice;
-	for (way = ACL_WAY_NONE + 1; way < ACL_NWAYS && rc == 0; way++) {
-		if (!acl_way_is_there(s->src.lib, (enum acl_way)way)) {
-			set_reason(ret, (enum acl_way)way,
-			    "is not in this CANN");
-			continue;
-		}
-		rc = try_way(t, (enum acl_way)way, ret);
-	}
-	if (rc > 0) {
+	if (try_halves(t, ret->reason) > 0) {
+		try_groups(t, groups_reason);
 		memcpy(t->choice.reason, ret->reason, sizeof(ret->reason));
 		*ret = t->choice;
 		ret->chip.workspace_bytes = MAX(ALIGN_UP(2 *

@@ -7,9 +7,11 @@
 
 #include "product.h"
 
-/* Fill ret: the first way that computes right, with results that do not depend on
- * the other rows of a product, nor on their number (else in products of one size);
- * or ACL_WAY_NONE and the reason.  The session has a stream. */
-void acl_choose(struct acl_session *s, struct acl_choice *ret);
+/* Fill ret: for each format the first way that computes right, with results that do
+ * not depend on the other rows of a product, nor on their number (else in products
+ * of one size); or ACL_WAY_NONE and the reason.  groups_reason: why integers have no
+ * way, or none.  The session has a stream. */
+void acl_choose(struct acl_session *s, struct acl_choice *ret,
+    char groups_reason[ACL_REASON]);
 
 #endif

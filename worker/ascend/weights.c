@@ -16,45 +16,46 @@
 int
 acl_multiplies(const struct device *d)
 {
-	return d->choice.way != ACL_WAY_NONE &&
+	return d->choice.form[ASCEND_HALF].way != ACL_WAY_NONE &&
 	    d->memo->losses < ACL_MOST_LOSSES;
 }
 
 /* --- which operations --- */
 
 static const struct acl_refusal *
-find_refusal(const struct device *d, uint32_t n, uint32_t k)
+find_refusal(const struct device *d, const struct acl_matrix *m)
 {
 	uint32_t i;
 
 	for (i = 0; i < d->nrefused; i++)
-		if (d->refused[i].n == n && d->refused[i].k == k)
+		if (d->refused[i].format == m->format && d->refused[i].n ==
+		    m->n && d->refused[i].k == m->k)
 			return &d->refused[i];
 	return NULL;
 }
 
 /* Try the shape once; a refusal is kept with its reason. */
 static const char *
-shape_reason(struct device *d, uint32_t n, uint32_t k)
+shape_reason(struct device *d, const struct acl_matrix *m)
 {
-	const struct acl_refusal *old = find_refusal(d, n, k);
+	const struct acl_refusal *old = find_refusal(d, m);
 	struct acl_refusal *r;
 	struct err e = { 0 };
 
 	if (old != NULL)
 		return old->reason;
-	if (!ascend_takes(n, k))
+	if (!ascend_takes(m->n, m->k))
 		return "rows on the processor are multiples of 16 numbers";
 	d->products.s = &d->s;
 	d->products.choice = &d->choice;
-	if (acl_products_prepare(&d->products, n, k, &e) == 0)
+	if (acl_products_prepare(&d->products, m, &e) == 0)
 		return NULL;
 	r = reallocarray(d->refused, d->nrefused + 1, sizeof(*r));
 	if (r == NULL)
 		return "no memory";
 	d->refused = r;
 	r += d->nrefused++;
-	*r = (struct acl_refusal){ .n = n, .k = k };
+	*r = (struct acl_refusal){ .format = m->format, .n = m->n, .k = m->k };
 	snprintf(r->reason, sizeof(r->reason), "%.*s", REASON_LEN - 1,
 	    acl_without_session(d->conf.session, e.msg));
 	return r->reason;
@@ -88,20 +89,32 @@ is_replaced(const struct program *p, const struct op *from,
 	return 0;
 }
 
+struct acl_matrix
+acl_matrix_of(const struct device *d, const struct op *op)
+{
+	const uint32_t k = op->w->mat.k;
+
+	return (struct acl_matrix){ .n = op->w->mat.n, .k = k,
+	    .format = ascend_format(d->choice.chip.groups, op->w->ext.type,
+	    k) };
+}
+
 static const char *
 product_reason(struct device *d, const struct program *p,
     const struct op *op)
 {
 	const struct op *rounding = acl_rounding_of(p, op);
+	struct acl_matrix m;
 
 	if (!acl_multiplies(d))
-		return d->choice.way == ACL_WAY_NONE ?
+		return d->choice.form[ASCEND_HALF].way == ACL_WAY_NONE ?
 		    (d->choice.reason[0] != '\0' ? d->choice.reason :
 		    "no product of the processor was tried") : GIVEN_UP;
 	if (rounding != NULL && (rounding->experts ||
 	    is_replaced(p, rounding, op)))
 		return "its rows are rounded before others of the processor";
-	return shape_reason(d, op->w->mat.n, op->w->mat.k);
+	m = acl_matrix_of(d, op);
+	return shape_reason(d, &m);
 }
 
 static int
@@ -175,11 +188,10 @@ choose_weights(struct device *d, const struct program *p, struct weights *ws,
 			continue;
 		w = &d->weight[d->nweights++];
 		*w = (struct acl_weight){ .i = i,
-		    .type = op->w->ext.type, .m = { .n = op->w->mat.n,
-		    .k = op->w->mat.k },
+		    .type = op->w->ext.type, .m = acl_matrix_of(d, op),
 		    .scale = (float *)(uintptr_t)ws->w[i].mat.data };
-		ascend_sizes_add(ret, &d->choice.chip, op->w->mat.n,
-		    op->w->mat.k, has_twin(op->w));
+		ascend_sizes_add(ret, &d->choice.chip, op->w->ext.type,
+		    op->w->mat.n, op->w->mat.k, has_twin(op->w));
 		if (!has_twin(op->w))
 			continue;
 		w->own_scale = calloc(w->m.n, sizeof(*w->own_scale));
@@ -217,10 +229,9 @@ alloc_work(struct device *d, const struct ascend_sizes *z, uint32_t rows,
 	p->c_bytes = z->c_bytes;
 	p->workspace_bytes = d->choice.chip.workspace_bytes;
 	if (p->workspace_need > p->workspace_bytes)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: %s "
-		    "needs %" PRIu64 " bytes of workspace, and %" PRIu64
-		    " are planned", d->conf.session, acl_way_name(
-		    (enum acl_way)d->choice.way), p->workspace_need,
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: a "
+		    "product needs %" PRIu64 " bytes of workspace, and %"
+		    PRIu64 " are planned", d->conf.session, p->workspace_need,
 		    p->workspace_bytes);
 	if ((rc = acl_host_alloc(&d->s.src, p->a_bytes, "rows of products",
 	    &d->a, reterr)) < 0 || (rc = acl_host_alloc(&d->s.src, p->c_bytes,
@@ -250,8 +261,9 @@ alloc_weights(struct device *d, struct weights *ws, struct err *reterr)
 	int rc;
 
 	for (w = d->weight; w < d->weight + d->nweights; w++) {
-		if ((rc = acl_pool_alloc(d->pool, ascend_weight_bytes(w->m.n,
-		    w->m.k), ws->w[w->i].ext.name, &at, reterr)) < 0)
+		if ((rc = acl_pool_alloc(d->pool, ascend_weight_bytes(
+		    w->m.format, w->m.n, w->m.k), ws->w[w->i].ext.name, &at,
+		    reterr)) < 0)
 			return rc;
 		w->m.w = at;
 	}

@@ -1,0 +1,19 @@
+/* worker/ascend/groups.h - rows of a GGUF file as integers in groups of 32 with one
+ * 16-bit scale, which aclnnWeightQuantBatchMatmulV2 takes as they are.
+ * Owns: nothing; pure functions.  Called by the device. */
+#ifndef WORKER_ASCEND_GROUPS_H
+#define WORKER_ASCEND_GROUPS_H
+
+#include "config/base.h"
+
+enum { ACL_GROUP = 32 };
+
+/* Put a row of k numbers of type Q8_0 (or Q4_0) into quants, a byte (half a byte)
+ * each, and their scales divided by `scale`, a power of two: k / ACL_GROUP halves.
+ * Exact, but for what is 2^-24 of the row's largest number.  NaN: all zeros. */
+void acl_groups_q8_0(uint8_t *quants, uint16_t *scales, const void *src,
+    uint32_t k, float scale);
+void acl_groups_q4_0(uint8_t *quants, uint16_t *scales, const void *src,
+    uint32_t k, float scale);
+
+#endif
