@@ -544,8 +544,8 @@ row("ascend: a sealed pool grows", "worker/ascend/memory.c",
     "unit/ascend_memory")
 row("ascend: what the device adds to a block is not counted",
     "worker/ascend/memory.c",
-    "	return ALIGN_UP(nbytes, 32) + 32;\n}\n\n/* aclrtMalloc() aligns",
-    "	return nbytes;\n}\n\n/* aclrtMalloc() aligns",
+    "	return ALIGN_UP(nbytes, 32) + 32;\n}\n\n/* --- host",
+    "	return nbytes;\n}\n\n/* --- host",
     "unit/ascend_memory")
 row("ascend: any number of areas", "worker/ascend/memory.c",
     "	if (p->nareas == p->max_areas)", "	if (p->nareas == 0 && p->sealed)",
@@ -578,7 +578,7 @@ row("ascend: a stream goes on after a task that failed",
     "unit/ascend_product")
 row("ascend: a wait that failed leaves the stream in use",
     "worker/ascend/session.c",
-    "	s->is_lost = 1;\n", "",
+    "	s->is_lost = 1;\n	is_late", "	is_late",
     "unit/ascend_product")
 row("ascend: a way may compute anything", "worker/ascend/trial.c",
     "			if (!(fabsf(v - want) <= within * (fabsf(want) + 1)))",
