@@ -181,7 +181,8 @@ check_answers()
 }
 
 # check_domains NAME RECORD: two emulated Hexagon domains compute every matrix, and
-# their answers are the recorded ones.  A prompt takes them a minute.
+# their answers are the recorded ones.  A prompt takes them a minute with Gemma, so
+# that answers with FULL only.
 check_domains()
 {
 	local spec="2*hexagon,cap=3.5GiB" only=0,3,7
@@ -193,6 +194,7 @@ check_domains()
 ops = json.load(open(sys.argv[1]))["ops"]
 cpu = {(x["op"], x["reason"]) for x in ops if x["where"] == "cpu"}
 assert {op for op, _ in cpu} == {"get_rows", "rope_table"}, cpu' "$OUT"
+	[ -n "${FULL-}" ] || [ "$1" = smollm2 ] || return 0
 	[ ! -e "$VECTORS" ] || check_answers "$1" "$2" "$only" "$spec"
 }
 
