@@ -190,10 +190,18 @@ check_domains()
 	[ -n "${FULL-}" ] || only=$(sample 1 0 3 7)
 	check_success "$1: explain of $spec" \
 	    explain -m "${FILE[$1]}" --ctx 512 -s "$spec" --json
-	check "$1: every matrix is in a domain" "$PYTHON" -c 'import json, sys
+	check "$1: every matrix is in a domain" "$PYTHON" -c \
+	    'import json, sys
 ops = json.load(open(sys.argv[1]))["ops"]
 cpu = {(x["op"], x["reason"]) for x in ops if x["where"] == "cpu"}
 assert {op for op, _ in cpu} == {"get_rows", "rope_table"}, cpu' "$OUT"
+	check_success "$1: a short text over $spec" run -m "${FILE[$1]}" \
+	    --ctx 256 -s "$spec" -p "The capital of Italy is" -n 2 --json
+	check "$1: the emulators take no more than planned" "$PYTHON" -c \
+	    'import json, sys
+for s in json.load(open(sys.argv[1]))["sessions"]:
+    assert 0 < s["emulator_measured"] + s["peak_has_shared"] * \
+        s["emulator_files"] <= s["emulator"], s' "$OUT"
 	[ -n "${FULL-}" ] || [ "$1" = smollm2 ] || return 0
 	[ ! -e "$VECTORS" ] || check_answers "$1" "$2" "$only" "$spec"
 }

@@ -29,7 +29,7 @@
 
 /* Memory that the emulator takes after the probe, for translated code and the
  * operations: see tests/MEASURED.md. */
-#define OWN_RESERVE	(2 * MIB)
+#define OWN_RESERVE	(4 * MIB)
 
 /* Run-to-run variation of the resident part of its files, which depends on the
  * pages around a touched page that are in the page cache. */
@@ -532,7 +532,7 @@ emulated_limits(struct domain *d, struct device_probe *ret,
 	device_add_limit(ret, "alignment", 1, 128, "an HVX vector");
 	device_add_limit(ret, "emulator_bytes", mem.own_bytes != 0,
 	    mem.own_bytes + OWN_RESERVE, "the emulator's private memory and "
-	    "page tables, and 2 MiB for translated code");
+	    "page tables, and 4 MiB for translated code");
 	device_add_limit(ret, "emulator_file_bytes", mem.own_bytes != 0,
 	    mem.file_bytes + FILE_RESERVE, "its program and libraries, "
 	    "resident once for all emulators, and 0.5 MiB for "
