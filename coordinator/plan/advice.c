@@ -111,6 +111,26 @@ explain_largest(const struct plan_session *ps, uint64_t over,
 	    "device");
 }
 
+static void
+explain_device(const struct plan_session *ps, char *would, size_t len,
+    struct err *reterr)
+{
+	char need[UNITS_BYTES_LEN], have[UNITS_BYTES_LEN];
+	char all[UNITS_BYTES_LEN], range[96];
+
+	advise_device(ps, would, len);
+	describe_range(ps, range, sizeof(range));
+	err_set(reterr, ERR_FIT, -ENOSPC, "the model does not fit: session %s "
+	    "(%s): %s of the memory of its device %s are needed, its share "
+	    "is %s of %s free there (%s; sessions on one device share by "
+	    "their caps), %" PRIu64 " bytes short; what would fit: %s",
+	    ps->conf->name, range, units_human_bytes(ps->device_bytes, need),
+	    ps->conf->device, units_human_bytes(ps->device_share, have),
+	    units_human_bytes(ps->limits->device_free_bytes, all),
+	    ps->limits->device_from, plan_device_excess(ps), would[0] != '\0' ?
+	    would : "another device");
+}
+
 /* The option that leaves this machine's memory out of account. */
 static const char *
 override(const struct conf *c)
@@ -223,6 +243,11 @@ advice_explain(const struct conf *c, const struct plan_env *env,
 	    plan_buffer_excess(ps)) {
 		explain_largest(ps, plan_buffer_excess(ps), would,
 		    sizeof(would), reterr);
+		return;
+	}
+	if (plan_device_excess(ps) > 0 && ps->total_bytes <= ps->cap_bytes +
+	    plan_device_excess(ps)) {
+		explain_device(ps, would, sizeof(would), reterr);
 		return;
 	}
 	advise_cap(c, env, p, ps, lack, would, sizeof(would));

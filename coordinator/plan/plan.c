@@ -123,6 +123,13 @@ plan_charges_ring(const struct plan *p, unsigned s, unsigned i)
 	return !p->charged_once || i == s || i == p->nsessions;
 }
 
+uint64_t
+plan_device_excess(const struct plan_session *ps)
+{
+	return ps->device_share > 0 && ps->device_bytes > ps->device_share ?
+	    ps->device_bytes - ps->device_share : 0;
+}
+
 /* Weights and KV cache are one buffer each; all other buffers are small. */
 uint64_t
 plan_buffer_excess(const struct plan_session *ps)

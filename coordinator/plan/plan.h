@@ -47,6 +47,10 @@ struct plan_session {
 	const struct plan_limits *capped_by;	/* limits, or NULL = conf */
 	uint64_t bytes[MEM_NTAGS];	/* memory, exact, by tag */
 	uint64_t total_bytes;		/* sum of bytes[] */
+	uint64_t device_bytes;		/* of its device's own memory, a bound;
+					 * counted in bytes[] too */
+	uint64_t device_share;		/* of what is free there, by the caps of
+					 * the sessions on it; 0 = no limit */
 	uint64_t file_bytes;		/* read from the file */
 	uint64_t token_bytes;		/* weights read for each token */
 	double row_time;		/* of a prompt row, in any unit */
@@ -89,6 +93,8 @@ struct plan_limits {
 	uint64_t open_bytes;		/* charged when it is opened */
 	struct npu_chip npu;		/* with LAYOUT_RKNPU */
 	struct ascend_chip ascend;	/* with LAYOUT_ASCEND */
+	uint64_t device_free_bytes;	/* of its own memory; 0 = no limit */
+	char device_from[96];		/* origin of it */
 	char from[96];			/* origin of total_bytes */
 	char largest_from[96];		/* origin of largest_bytes */
 };
@@ -176,6 +182,9 @@ int plan_fit(const struct conf *c, const struct plan_env *env,
 /* Bytes by which the largest buffer of a session exceeds what its device maps
  * at once; 0 = it fits. */
 uint64_t plan_buffer_excess(const struct plan_session *ps);
+
+/* Bytes by which a session exceeds its share of its device's own memory. */
+uint64_t plan_device_excess(const struct plan_session *ps);
 
 /* Planned bytes of the sessions of a NUMA node; -1 = of all. */
 uint64_t plan_bytes(const struct plan *p, int node);

@@ -86,6 +86,11 @@ measure_extents(const struct sizes *z, const struct extent *ext, uint32_t n,
 		*ret_block = MAX(*ret_block, load_block_bytes(&load_conf, &it,
 		    1));
 		ret->file += ext[i].nbytes;
+		if (ws.w[i].kern != NULL && layout_is_ascend(z->layout) &&
+		    !weight_is_for_host(&ext[i]))
+			ret->device += ascend_weight_bytes(ascend_format(
+			    z->ascend.groups, ext[i].type, ws.w[i].mat.k),
+			    ws.w[i].mat.n, ws.w[i].mat.k);
 		if (ws.w[i].kern == NULL || ext[i].role == ROLE_TOKEN_EMBD)
 			continue;
 		ret->token += token_bytes(z, &ws.w[i]);
@@ -257,6 +262,7 @@ add_size(struct unit_size *sum, const struct unit_size *u)
 	sum->token += u->token;
 	sum->after_kv += u->after_kv;
 	sum->tables += u->tables;
+	sum->device += u->device;
 	sum->kv += u->kv;
 }
 
@@ -420,21 +426,18 @@ sizes_of(const struct sizes *z, unsigned s)
 
 /* Of an Ascend processor, beside the weights: the number of matrices of a sublayer
  * with the ends counts for each. */
-static uint64_t
-ascend_bytes(const struct plan *p, unsigned s, const struct plan_session *ps,
+static struct ascend_sizes
+ascend_sizes(const struct plan_session *ps,
     const uint64_t number[COMPUTE_NUMBERS])
 {
-	const struct ascend_sizes z = {
+	return (struct ascend_sizes){
 		.k = number[COMPUTE_ASCEND_K],
 		.c_bytes = number[COMPUTE_ASCEND_C],
 		.nweights = number[COMPUTE_ASCEND_WEIGHTS] *
 		    MAX(ps->nsublayers, 1),
-		.weight_bytes = ps->bytes[MEM_WEIGHTS],
+		.weight_bytes = ps->device_bytes,
 		.twin_bytes = number[COMPUTE_ASCEND_TWINS],
 	};
-
-	return ascend_work_bytes(&p->session[s].limits->ascend, &z,
-	    MAX(p->batch_rows, p->head_rows));
 }
 
 /* Memory that the device of session s charges in addition to the stage's
@@ -447,6 +450,8 @@ device_bytes(const struct plan *p, unsigned s, const struct plan_session *ps,
 	const struct npu_sizes npu = { .k = number[COMPUTE_NPU_K],
 	    .cols = number[COMPUTE_NPU_COLS],
 	    .sums = number[COMPUTE_NPU_SUMS] };
+	const struct ascend_sizes ascend = ascend_sizes(ps, number);
+	const uint32_t rows = MAX(p->batch_rows, p->head_rows);
 	uint64_t n = 0;
 
 	if (l == NULL)
@@ -458,11 +463,25 @@ device_bytes(const struct plan *p, unsigned s, const struct plan_session *ps,
 		    p->model->hp.n_embd, ps->head ? p->head_rows : 0,
 		    p->model->hp.n_vocab));
 	if (layout_is_ascend(l->layout) && number[COMPUTE_ASCEND_K] > 0)
-		n += ascend_bytes(p, s, ps, number);
+		n += ascend_work_bytes(&l->ascend, &ascend, rows);
 	if (l->layout == LAYOUT_RKNPU && npu.k > 0)
 		n += npu_work_bytes(&l->npu, &npu) + l->npu.context_bytes *
 		    number[COMPUTE_NPU_CONTEXTS];
 	return n;
+}
+
+/* From the weights that its device holds to all of the device's memory. */
+static void
+count_device(const struct plan *p, unsigned s, struct plan_session *ps,
+    const uint64_t number[COMPUTE_NUMBERS])
+{
+	const struct ascend_sizes z = ascend_sizes(ps, number);
+
+	if (z.k > 0 && p->session[s].limits != NULL &&
+	    layout_is_ascend(p->session[s].limits->layout))
+		ps->device_bytes = ascend_device_bytes(
+		    &p->session[s].limits->ascend, &z, MAX(p->batch_rows,
+		    p->head_rows));
 }
 
 void
@@ -496,8 +515,12 @@ sizes_session(const struct sizes *all, unsigned s, uint32_t u0, uint32_t u1,
 	b[MEM_KV] = arena_charge_bytes(hi->kv - lo->kv);
 	range_compute(z, ps->embedding, ps->head, MAX(u0, 1), MIN(u1,
 	    m->nunits - 1), number);
+	ps->device_bytes = hi->device - lo->device;
+	if (ps->embedding && ps->head && m->hp.tied)
+		ps->device_bytes -= z->head.device;
 	b[MEM_COMPUTE] = arena_charge_bytes(compute_bytes(number,
 	    z->threads[s])) + device_bytes(z->plan, s, ps, number);
+	count_device(z->plan, s, ps, number);
 	b[MEM_STAGING] = arena_charge_bytes(load_conf.depth *
 	    MAX(load_conf.block_bytes, range_max(z->block, u0, u1)));
 	b[MEM_RINGS] = rings_bytes(z->plan, s, 0);

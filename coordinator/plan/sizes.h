@@ -13,6 +13,7 @@ struct unit_size {
 	uint64_t file;		/* read from the file */
 	uint64_t token;		/* matrices read for each token */
 	uint64_t after_kv;	/* part of token: neither Q, K nor V */
+	uint64_t device;	/* matrices in the device's own format */
 	uint64_t kv;
 	uint64_t tables;	/* worker's heap: extents, operations */
 };

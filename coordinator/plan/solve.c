@@ -28,7 +28,8 @@ piece_unit(const struct plan *p, uint32_t i)
 }
 
 /* For split_units(): a session whose largest buffer exceeds what its device
- * maps exceeds its cap by as much. */
+ * maps, or that exceeds its share of the device's memory, exceeds its cap by as
+ * much. */
 static uint64_t
 split_bytes(void *arg, unsigned s, uint32_t from, uint32_t to)
 {
@@ -39,7 +40,8 @@ split_bytes(void *arg, unsigned s, uint32_t from, uint32_t to)
 	sizes_session(z, s, piece_unit(z->plan, from),
 	    piece_unit(z->plan, to), &ps);
 	ps.limits = z->plan->session[s].limits;
-	over = plan_buffer_excess(&ps);
+	ps.device_share = z->plan->session[s].device_share;
+	over = MAX(plan_buffer_excess(&ps), plan_device_excess(&ps));
 	return over == 0 ? ps.total_bytes : MAX(ps.total_bytes,
 	    z->plan->session[s].cap_bytes + over);
 }
@@ -234,6 +236,27 @@ apply_device_limits(const struct plan_env *env, struct plan_session *ps,
 	return 0;
 }
 
+/* Share what is free on each device among the sessions on it, by their caps. */
+static void
+share_devices(struct plan *p)
+{
+	const struct plan_limits *l;
+	double sum;
+	unsigned s, t;
+
+	for (s = 0; s < p->nsessions; s++) {
+		l = p->session[s].limits;
+		if (l == NULL || l->device_free_bytes == 0)
+			continue;
+		for (sum = 0, t = 0; t < p->nsessions; t++)
+			if (p->session[t].limits == l)
+				sum += (double)p->session[t].cap_bytes;
+		p->session[s].device_share = MAX((uint64_t)(
+		    (double)l->device_free_bytes *
+		    ((double)p->session[s].cap_bytes / sum)), 1);
+	}
+}
+
 /* Fill in all of the plan but the cut. */
 static int
 init_plan(const struct conf *c, const struct plan_env *env, struct sizes *z,
@@ -305,6 +328,7 @@ init_plan(const struct conf *c, const struct plan_env *env, struct sizes *z,
 		    &z->emulator[i], reterr)) < 0)
 			return rc;
 	}
+	share_devices(p);
 	return 0;
 }
 

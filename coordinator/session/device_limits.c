@@ -45,6 +45,10 @@ store_limit(const struct session_conf *sc, const struct wire_limit *wl,
 		ret->total_bytes = wl->value;
 		strlcpy(ret->from, wl->from, sizeof(ret->from));
 	}
+	if (strcmp(wl->name, "device_free_bytes") == 0 && wl->known) {
+		ret->device_free_bytes = wl->value;
+		strlcpy(ret->device_from, wl->from, sizeof(ret->device_from));
+	}
 	if (strcmp(wl->name, "emulator_bytes") == 0 && wl->known)
 		ret->emulator_bytes = wl->value;
 	if (strcmp(wl->name, "library_bytes") == 0 && wl->known)

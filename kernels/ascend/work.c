@@ -123,6 +123,15 @@ ascend_pool_bytes(const struct ascend_chip *chip,
 }
 
 uint64_t
+ascend_device_bytes(const struct ascend_chip *chip,
+    const struct ascend_sizes *s, uint32_t batch_rows)
+{
+	return ascend_pool_bytes(chip, s, batch_rows) + (chip->has_memory ? 0 :
+	    ascend_a_bytes(s, batch_rows) + s->c_bytes +
+	    2 * HOST_BLOCK_BYTES);
+}
+
+uint64_t
 ascend_work_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows)
 {

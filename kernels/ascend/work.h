@@ -79,6 +79,11 @@ uint64_t ascend_a_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
 uint64_t ascend_pool_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows);
 
+/* The same, and what else the device counts as its own: A and C where it has the
+ * host's memory. */
+uint64_t ascend_device_bytes(const struct ascend_chip *chip,
+    const struct ascend_sizes *s, uint32_t batch_rows);
+
 /* Of the host: the scales of A's rows, and a row of W on its way. */
 uint64_t ascend_small_bytes(const struct ascend_sizes *s,
     uint32_t batch_rows);

@@ -171,6 +171,58 @@ counts "memory of a board" 16384 310B
 counts "virtual memory" 2097152 910B
 counts "no virtual memory" 16384 910B vmm=0
 
+on 910B vmm=0 mem-bytes=8000000
+check_refusal "a small card" 3 \
+    'session ascend0 .* of the memory of its device ascend are needed, .* short' \
+    "${ARGS[@]}" -s ascend
+check_refusal "two sessions on a small card" 3 \
+    'session ascend[01] .*sessions on one device share by their caps' \
+    "${ARGS[@]}" -s ascend -s ascend
+check_success "a small card and the CPU" "${ARGS[@]}" -s ascend -s cpu
+
+# --- losses ---
+
+losses() { grep -c '; restarting it (loss' "$ERR" || true; }
+recovers()	# LABEL PATTERN SWITCH...
+{
+	on "${@:3}" "once=$T/$1"
+	check_success "$1" "${ARGS[@]}" -s ascend -s ascend
+	check "$1: the same text" equal "$(cat "$OUT")" "$text"
+	check "$1: the same logits" equal "$(hash_of)" "$hash"
+	check "$1: the library is not misused" eval '! stderr_has misuse'
+	check "$1: the message" stderr_has "$2"
+	check "$1: one loss" equal 1 "$(losses)"
+}
+# The probe has fewer products than the first of the numbers.
+recovers late 'product with .*weight: .* failed with 507018, ACL_ERROR_RT_' \
+    310B late=Mm:507018@60
+recovers call 'session ascend[01]: product with .*: aclnnMm failed with 507000' \
+    910B fail=aclnnMm:507000@60
+recovers copy 'session ascend[01]: .*aclrtMemcpyAsync failed with 507000' \
+    910B fail=aclrtMemcpyAsync:507000@90
+recovers abort 'session ascend[01]: its worker was killed by signal 6' \
+    910B abort=aclrtSynchronizeStreamWithTimeout@80
+[ -z "${FULL-}" ] || recovers hang 'failed with 507014, ACL_ERROR_RT_AICORE_T' \
+    910B hang=Mm@60
+
+on 910B late=Mm:507018@60
+check_success "products fail again and again" "${ARGS[@]}" -s ascend
+check "products fail again and again: the message" stderr_has \
+    'ascend0: 2 workers lost the processor.s stream: .* the text may differ'
+check "products fail again and again: two losses" equal 2 "$(losses)"
+
+generating() { leader_ended || [ "$(wc -c <"$OUT")" -gt 4 ]; }
+on 310B
+check_success "undisturbed" "${ARGS[@]}" -n 80 -s ascend -s ascend
+long=$(cat "$OUT") longhash=$(hash_of)
+straddle_bg "${ARGS[@]}" -n 80 -s ascend -s ascend
+check "text is printed" eventually generating
+check "a worker can be killed" kill -KILL "$(workers | tail -n 1)"
+check "a killed worker: the run ends" command_ends
+check "a killed worker: the same text" equal "$(cat "$OUT")" "$long"
+check "a killed worker: the same logits" equal "$(hash_of)" "$longhash"
+check "a killed worker: one loss" equal 1 "$(losses)"
+
 # --- the library or the machine cannot do it ---
 
 NO=("${ARGS[@]}" -s ascend)

@@ -649,9 +649,20 @@ ascend_put(const struct tensor *t, int64_t i, double v)
 float *
 ascend_load(const struct tensor *t)
 {
-	int64_t i, n = ascend_elements(t);
+	int64_t i, j, n = ascend_elements(t);
 	float *v = malloc((size_t)(n > 0 ? n : 1) * sizeof(*v));
 
+	/* Matrices of products are most of the work. */
+	if (v != NULL && t->ndims == 2 && t->dtype == ACL_FLOAT16 &&
+	    t->format == ACL_FORMAT_ND) {
+		const uint16_t *h = (const uint16_t *)t->data + t->offset;
+
+		for (i = 0; i < t->dims[0]; i++)
+			for (j = 0; j < t->dims[1]; j++)
+				v[i * t->dims[1] + j] = half_to_float(
+				    h[i * t->strides[0] + j * t->strides[1]]);
+		return v;
+	}
 	for (i = 0; v != NULL && i < n; i++)
 		v[i] = (float)ascend_get(t, i);
 	return v;
