@@ -171,7 +171,7 @@ counts "memory of a board" 16384 310B
 counts "virtual memory" 2097152 910B
 counts "no virtual memory" 16384 910B vmm=0
 
-on 910B vmm=0 mem-bytes=8000000
+on 910B vmm=0 mem-bytes=8000000 $FLOATS
 check_refusal "a small card" 3 \
     'session ascend0 .* of the memory of its device ascend are needed, .* short' \
     "${ARGS[@]}" -s ascend
@@ -185,7 +185,7 @@ check_success "a small card and the CPU" "${ARGS[@]}" -s ascend -s cpu
 losses() { grep -c '; restarting it (loss' "$ERR" || true; }
 recovers()	# LABEL PATTERN SWITCH...
 {
-	on "${@:3}" "once=$T/$1"
+	on "${@:3}" "once=$T/$1" missing=WeightQuantBatchMatmulV2
 	check_success "$1" "${ARGS[@]}" -s ascend -s ascend
 	check "$1: the same text" equal "$(cat "$OUT")" "$text"
 	check "$1: the same logits" equal "$(hash_of)" "$hash"
@@ -205,7 +205,7 @@ recovers abort 'session ascend[01]: its worker was killed by signal 6' \
 [ -z "${FULL-}" ] || recovers hang 'failed with 507014, ACL_ERROR_RT_AICORE_T' \
     910B hang=Mm@60
 
-on 910B late=Mm:507018@60
+on 910B late=Mm:507018@60 $FLOATS
 check_success "products fail again and again" "${ARGS[@]}" -s ascend
 check "products fail again and again: the message" stderr_has \
     'ascend0: 2 workers lost the processor.s stream: .* the text may differ'

@@ -308,6 +308,7 @@ try_shape(struct trial *t, uint32_t n, uint32_t k, struct err *reterr)
 		if ((rc = multiply_all(t, all, reterr)) == 0)
 			rc = check_rows(t, all, reterr);
 	}
+	acl_session_drain(t->p.s);
 	if (!t->p.s->is_lost)
 		end_memory(t);
 	free(all);
