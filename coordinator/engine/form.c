@@ -379,6 +379,8 @@ take_family(struct form *f, const struct template_family *family,
 	f->is_builtin = 1;
 	f->wants_parts = f->takes_parts = 0;
 	strlcpy(f->name, family->name, sizeof(f->name));
+	snprintf(f->answer_end, sizeof(f->answer_end), "%.*s",
+	    (int)strcspn(family->answer[1], "\n"), family->answer[1]);
 	return template_family_jinja(family, &f->jinja, &f->n) < 0 ?
 	    err_nomem(reterr, "a chat template") : 0;
 }
@@ -531,6 +533,8 @@ find_answer_end(struct form *f, struct err *reterr)
 	struct gguf_str s[NITEMS(id)];
 	size_t i;
 
+	if (f->is_builtin)		/* the table has it */
+		return 0;
 	for (i = 0; i < NITEMS(id); i++)
 		s[i] = tokenizer_text(f->vocab, (uint32_t)id[i]);
 	return probe_answer_end(render_job, f, f->jinja, f->n,
