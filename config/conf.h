@@ -54,6 +54,13 @@ struct int_list {
 	int n, v[16];
 };
 
+/* What becomes of a model's thoughts. */
+enum thinking {
+	THINKING_SHOW,
+	THINKING_HIDE,
+	THINKING_OFF		/* the template is told to have none */
+};
+
 /* chat without -n: half of what is left of the context. */
 enum { N_PREDICT_SHARE = -2 };
 
@@ -111,6 +118,7 @@ struct conf {
 	char *chat_template;	/* --chat-template: a file, or a form's name;
 				 * NULL = the model's own */
 	struct text_list template_args;	/* --template-arg: NAME=JSON */
+	int thinking;		/* --thinking: enum thinking */
 	int n_predict;		/* -n: tokens to generate; -1 = until the end,
 				 * or N_PREDICT_SHARE */
 	int context_shift;	/* chat --context-shift */

@@ -270,6 +270,22 @@ set_name(char *field, const char *text, struct err *reterr)
 	return 0;
 }
 
+static int
+set_word(const struct setting *s, int *field, const char *text,
+    struct err *reterr)
+{
+	char range[KEY_VALUE_LEN];
+	int i;
+
+	for (i = 0; s->words[i] != NULL; i++)
+		if (strcmp(s->words[i], text) == 0) {
+			*field = i;
+			return 0;
+		}
+	return err_set(reterr, ERR_USAGE, -EINVAL, "\"%s\" is not one of %s",
+	    text, key_range(s, range));
+}
+
 int
 key_set(const struct setting *s, void *base, const char *text,
     struct err *reterr)
@@ -291,6 +307,8 @@ key_set(const struct setting *s, void *base, const char *text,
 		return set_kv_types(s, base, text, reterr);
 	case KEY_KV_ONE:
 		return set_kv_type(s, field, text, reterr);
+	case KEY_WORD:
+		return set_word(s, field, text, reterr);
 	case KEY_DEVICE:
 		return set_device(field, text, reterr);
 	case KEY_CORES:
@@ -323,7 +341,7 @@ key_set_default(const struct setting *s, struct conf *c)
 
 	if (s->preset == 0)
 		return;
-	if (s->type == KEY_INT)
+	if (s->type == KEY_INT || s->type == KEY_WORD)
 		*(int *)field = (int)s->preset;
 	else if (s->type == KEY_REAL)
 		*(double *)field = s->preset;
@@ -350,6 +368,10 @@ key_range(const struct setting *s, char buf[KEY_VALUE_LEN])
 		for (i = 0; i < KV_NTYPES; i++)
 			words_add(buf, KEY_VALUE_LEN, i + 1 == KV_NTYPES ?
 			    " or " : ", ", "%s", kv_type_name(i));
+	else if (s->type == KEY_WORD)
+		for (i = 0; s->words[i] != NULL; i++)
+			words_add(buf, KEY_VALUE_LEN, s->words[i + 1] == NULL ?
+			    " or " : ", ", "%s", s->words[i]);
 	return buf;
 }
 
@@ -457,6 +479,9 @@ key_format(const struct setting *s, const void *base, char buf[KEY_VALUE_LEN])
 	case KEY_KV_ONE:
 		strlcpy(buf, kv_type_name(*(const enum kv_type *)field),
 		    KEY_VALUE_LEN);
+		break;
+	case KEY_WORD:
+		strlcpy(buf, s->words[*(const int *)field], KEY_VALUE_LEN);
 		break;
 	case KEY_PRIORITY:
 		snprintf(buf, KEY_VALUE_LEN, "%s:%d", prio->kind == PRIO_NICE ?

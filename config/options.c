@@ -66,6 +66,11 @@ enum { MAX_NODE = 1023, MAX_COUNT = 1 << 24 };
 #define OF_SESSION(ktype, field)	\
 	.type = ktype, .off = offsetof(struct session_conf, field)
 
+static const char *const thinking_words[] = {
+	[THINKING_SHOW] = "show", [THINKING_HIDE] = "hide",
+	[THINKING_OFF] = "off", NULL
+};
+
 static const struct setting settings[] = {
 	/* where the text comes from */
 	{ OPT(RUN, 'p', NULL, "TEXT"), TEXT(prompt),
@@ -293,6 +298,12 @@ static const struct setting settings[] = {
 	    "FILE|NAME"), PATH(chat_template),
 	  .help = "the chat template: a file, or the name of a built-in form, "
 	    "such as ChatML or plain (default: the model's own)" },
+	{ TOP("thinking"), OPT(RUN | CHAT, 0, "thinking", "WHAT"),
+	  .type = KEY_WORD, .off = OFFSET(int, conf, thinking),
+	  .words = thinking_words, .preset = THINKING_HIDE,
+	  .help = "in conversations, what to do with the model's thoughts: "
+	    "{range}, which tells the chat template to have none (default "
+	    "{default})" },
 	{ TOP("user"), OPT(ALL, 0, "user", "NAME"), TEXT(user),
 	  .help = "the user that root becomes once the files are open "
 	    "(default: straddle, where it exists; root: none)" },

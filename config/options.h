@@ -23,6 +23,7 @@ enum key_type {
 	KEY_CAP,	/* cap_bytes and cap_given of a session */
 	KEY_KV_TYPE,	/* kv_type_k and kv_type_v */
 	KEY_KV_ONE,	/* enum kv_type: one of them */
+	KEY_WORD,	/* int: the number of one of words */
 	KEY_DEVICE, KEY_CORES, KEY_PRIORITY, KEY_PORT, KEY_NAME,
 	KEY_SIZE,	/* uint64_t: bytes, lo to hi; 0 = unset */
 	KEY_PATH,	/* char *, not empty; in a file relative to the file */
@@ -44,7 +45,8 @@ struct setting {
 	size_t off;		/* of the field: in struct session_conf for
 				 * SECTION_SESSION, else in struct conf */
 	double lo, hi;		/* allowed values */
-	double preset;		/* default of an int, double or KV type */
+	double preset;		/* default of an int, double, word or KV type */
+	const char *const *words;	/* KEY_WORD: up to a NULL */
 
 	/* {range}, {default} and {session} stand for values of the table. */
 	const char *help;

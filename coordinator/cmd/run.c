@@ -14,6 +14,7 @@
 #include "coordinator/engine/seed.h"
 #include "coordinator/print/huge.h"
 #include "coordinator/print/output.h"
+#include "coordinator/print/thoughts.h"
 #include "coordinator/text/tokenizer.h"
 
 struct run {
@@ -26,7 +27,9 @@ struct run {
 	/* One prompt. */
 	uint32_t *ids;			/* [n], until generate() takes them */
 	uint32_t n;
-	struct source text;		/* the result, for --json */
+	struct source text, thoughts;	/* the result, for --json */
+	struct thoughts_frame frame;	/* around thoughts that are printed */
+	uint32_t thought_tok;
 	const char *stop;
 	struct speeds sp;
 };
@@ -48,6 +51,21 @@ next_prompt(void *arg, struct completion *t, struct err *reterr)
 	return 1;
 }
 
+static int
+check_output(int rc, struct err *reterr)
+{
+	if (rc == -EPIPE)
+		return err_set(reterr, ERR_RUN, rc, "stdout: %s: its reader "
+		    "has gone, generation ends", strerror(-rc));
+	if (rc == -EINTR)
+		return err_set(reterr, ERR_RUN, rc, "interrupted by a signal "
+		    "while nobody read stdout");
+	if (rc < 0)
+		return err_set(reterr, ERR_RUN, rc, "stdout: %s",
+		    strerror(-rc));
+	return 0;
+}
+
 /* Text is printed as it comes; for JSON it is kept. */
 static int
 emit_text(void *arg, const struct completion *t, const char *bytes,
@@ -59,17 +77,23 @@ emit_text(void *arg, const struct completion *t, const char *bytes,
 	(void)t;
 	if (r->c->json)
 		return source_append(&r->text, bytes, nbytes, reterr);
-	rc = output_text(bytes, nbytes);
-	if (rc == -EPIPE)
-		return err_set(reterr, ERR_RUN, rc, "stdout: %s: its reader "
-		    "has gone, generation ends", strerror(-rc));
-	if (rc == -EINTR)
-		return err_set(reterr, ERR_RUN, rc, "interrupted by a signal "
-		    "while nobody read stdout");
-	if (rc < 0)
-		return err_set(reterr, ERR_RUN, rc, "stdout: %s",
-		    strerror(-rc));
-	return 0;
+	if ((rc = thoughts_leave(&r->frame)) == 0)
+		rc = output_text(bytes, nbytes);
+	return check_output(rc, reterr);
+}
+
+static int
+emit_thought(void *arg, const struct completion *t, const char *bytes,
+    size_t nbytes, struct err *reterr)
+{
+	struct run *r = arg;
+
+	(void)t;
+	if (r->c->json)
+		return source_append(&r->thoughts, bytes, nbytes, reterr);
+	if (r->c->thinking != THINKING_SHOW)
+		return 0;
+	return check_output(thoughts_show(&r->frame, bytes, nbytes), reterr);
 }
 
 static int
@@ -83,6 +107,10 @@ finish_text(void *arg, const struct completion *t, struct err *reterr)
 	    UTF8_REPLACEMENT, strlen(UTF8_REPLACEMENT), reterr)) < 0)
 		return rc;
 	r->stop = t->stop;
+	r->thought_tok = t->thought_tok;
+	if (t->stop != NULL && !r->c->json &&
+	    (rc = check_output(thoughts_leave(&r->frame), reterr)) < 0)
+		return rc;
 	if (t->first_ns != 0)
 		sp->ttft_s = (double)(t->first_ns - t->start_ns) / 1e9;
 	sp->have_hash = t->stop != NULL;
@@ -161,6 +189,9 @@ print_json(struct run *r, const struct sessions *ss, struct err *reterr)
 
 	json_object_set_new(o, "text", output_json_text(r->text.text,
 	    r->text.nbytes));
+	if (r->thoughts.nbytes > 0)
+		json_object_set_new(o, "thoughts", output_json_text(
+		    r->thoughts.text, r->thoughts.nbytes));
 	if (r->stop != NULL)
 		json_object_set_new(o, "stop", json_string(r->stop));
 	else
@@ -225,6 +256,8 @@ start_and_generate(struct run *r, struct err *reterr)
 	if (r->stop != NULL && strcmp(r->stop, "context") == 0)
 		log_info("the context of %u tokens is full",
 		    engine_plan_of(r->eng)->ctx_tok);
+	if (!c->json && c->thinking != THINKING_SHOW)
+		thoughts_note(r->thought_tok);
 	if ((rc = engine_stop(r->eng, reterr)) < 0 ||
 	    (rc = report(r, engine_sessions(r->eng), reterr)) < 0)
 		return rc;
@@ -280,7 +313,8 @@ prepare_run(struct run *r, struct err *reterr)
 		return 0;
 	}
 	r->ops = (struct generate_ops){ .next_prompt = next_prompt,
-	    .emit = emit_text, .finish = finish_text, .arg = r };
+	    .emit = emit_text, .emit_thought = emit_thought,
+	    .finish = finish_text, .arg = r };
 	if ((rc = read_prompt(r, reterr)) < 0)
 		return rc;
 	rc = prompt_encode(r->eng, &r->source, &r->ids, &r->n, reterr);
@@ -310,6 +344,7 @@ cmd_run(const struct conf *c, struct err *reterr)
 	engine_close(r->eng);
 	source_free(&r->source);
 	source_free(&r->text);
+	source_free(&r->thoughts);
 	free(r->ids);
 	free(with_seed);
 	free(r);

@@ -108,7 +108,7 @@ chat_open(struct engine *eng, const struct chat_template *ct,
 	    .is_stopped = is_stopped, .arg = c };
 	if ((rc = set_system(c, system, reterr)) < 0 ||
 	    (rc = history_open(&c->h, eng, reterr)) < 0 ||
-	    (rc = decoder_open(eng, ct, 1, &c->decoder, reterr)) < 0) {
+	    (rc = decoder_open(eng, eng->form, 1, &c->decoder, reterr)) < 0) {
 		chat_close(c);
 		return rc;
 	}
@@ -211,7 +211,7 @@ static int
 end_answer(struct chat *c, struct err *reterr)
 {
 	struct answer *a = &c->answer;
-	int rc = decoder_end(a, reterr);
+	int rc = decoder_end(c->decoder, a, reterr);
 
 	if (rc == 0 && a->is_cut)
 		rc = history_add_text(&c->h, UTF8_REPLACEMENT,

@@ -10,12 +10,14 @@
 
 struct decoder {
 	const struct engine *eng;
-	const struct chat_template *ct;
+	const struct form *form;	/* NULL = no conversation */
+	struct filter_marks marks;
 	struct sampler *sampler;
 	char *piece;		/* [piece_bytes], the text of one token */
 	size_t piece_bytes;
-	char *shown;		/* [piece_bytes + MAX_STOP_BYTES], of it the
-				 * text to emit */
+	/* Of it, what belongs to the answer and to thoughts, each with
+	 * FILTER_ROOM; and the text to emit, with MAX_STOP_BYTES. */
+	char *text, *thought, *shown;
 	struct stops stops;
 	char template_end[MAX_STOP_BYTES + 1];	/* one of them, or "" */
 };
@@ -26,23 +28,36 @@ static void
 add_stops(struct decoder *d)
 {
 	const struct text_list *given = &d->eng->conf->stop;
-	const char *close = d->ct->close + strspn(d->ct->close, " \t\r\n");
-	const char *end = strchr(close, '>');
+	const char *end = d->form != NULL ? form_answer_end(d->form) : "";
+	const size_t n = strlen(end);
 	unsigned i;
 
 	for (i = 0; i < given->n; i++)
 		stops_add(&d->stops, given->v[i]);
-	if (*close != '<' || end == NULL || end - close >= MAX_STOP_BYTES ||
-	    d->ct->channels)
+	if (*end != '<' || end[n - 1] != '>' || n > MAX_STOP_BYTES ||
+	    d->marks.channels)
 		return;
-	memcpy(d->template_end, close, (size_t)(end - close) + 1);
-	if (strcspn(d->template_end, " \t\n") > (size_t)(end - close) &&
-	    tokenizer_special(d->eng->vocab, d->template_end) == NO_TOKEN)
+	memcpy(d->template_end, end, n + 1);
+	if (tokenizer_special(d->eng->vocab, end) == NO_TOKEN)
 		stops_add(&d->stops, d->template_end);
 }
 
+static int
+alloc_texts(struct decoder *d, struct err *reterr)
+{
+	const size_t n = d->piece_bytes = detokenizer_max(d->eng->vocab);
+
+	d->piece = malloc(n);
+	d->text = malloc(n + FILTER_ROOM);
+	d->thought = malloc(n + FILTER_ROOM);
+	d->shown = malloc(n + FILTER_ROOM + MAX_STOP_BYTES);
+	return d->piece != NULL && d->text != NULL && d->thought != NULL &&
+	    d->shown != NULL ? 0 :
+	    err_nomem(reterr, "a text of %zu bytes", n);
+}
+
 int
-decoder_open(const struct engine *eng, const struct chat_template *ct,
+decoder_open(const struct engine *eng, const struct form *form,
     uint32_t nseqs, struct decoder **ret, struct err *reterr)
 {
 	const uint32_t history = eng->plan.ctx_tok + 1;	/* the longest */
@@ -54,14 +69,11 @@ decoder_open(const struct engine *eng, const struct chat_template *ct,
 		return err_nomem(reterr, "the decoder of %u sequences",
 		    nseqs);
 	d->eng = eng;
-	d->ct = ct;
-	d->piece_bytes = detokenizer_max(eng->vocab);
-	d->piece = malloc(d->piece_bytes);
-	d->shown = malloc(d->piece_bytes + MAX_STOP_BYTES);
-	if (d->piece == NULL || d->shown == NULL) {
-		rc = err_nomem(reterr, "a text of %zu bytes", d->piece_bytes);
+	d->form = form;
+	if (form != NULL)
+		d->marks = eng->marks;
+	if ((rc = alloc_texts(d, reterr)) < 0)
 		goto fail;
-	}
 	if (sc.repeat_last_n < 0 || (uint32_t)sc.repeat_last_n > history)
 		sc.repeat_last_n = (int)history;
 	if ((rc = sampler_open(&sc, eng->model->hp.n_vocab, nseqs,
@@ -82,6 +94,8 @@ decoder_close(struct decoder *d)
 		return;
 	sampler_close(d->sampler);
 	free(d->piece);
+	free(d->text);
+	free(d->thought);
 	free(d->shown);
 	free(d);
 }
@@ -127,31 +141,59 @@ decoder_begin(struct decoder *d, struct answer *a)
 	a->tail_bytes = 0;
 	a->stops = (struct stop_state){ .nheld = 0 };
 	detokenizer_init(&a->detok, d->eng->vocab,
-	    !chat_template_is_plain(d->ct), d->eng->conf->special);
-	chat_filter_init(&a->filter, d->eng->vocab, d->ct);
+	    d->form != NULL && !form_is_plain(d->form) && a->begun == NULL,
+	    d->eng->conf->special);
+	chat_filter_init(&a->filter, d->eng->vocab, &d->marks, a->begun,
+	    a->nbegun);
+}
+
+static struct filter_out
+filter_out(struct decoder *d)
+{
+	return (struct filter_out){ .text = d->text, .thought = d->thought };
+}
+
+static int
+emit_thought(struct answer *a, const struct filter_out *out,
+    struct err *reterr)
+{
+	if (out->nthought == 0 || a->emit_thought == NULL)
+		return 0;
+	return a->emit_thought(a->arg, out->thought, out->nthought, reterr);
+}
+
+static int
+emit_text(struct decoder *d, struct answer *a, const struct filter_out *out,
+    struct err *reterr)
+{
+	size_t nshown, nheld = a->stops.nheld;
+	int found;
+
+	if (out->ntext == 0)
+		return 0;
+	found = stops_push(&d->stops, &a->stops, out->text, out->ntext,
+	    d->shown, &nshown);
+	if (found >= 0) {
+		a->tail_bytes = nheld + out->ntext - nshown + a->detok.nheld;
+		a->stop = (unsigned)found < d->eng->conf->stop.n ? "stop" :
+		    "eos";
+	}
+	return nshown > 0 ? a->emit(a->arg, d->shown, nshown, reterr) : 0;
 }
 
 static int
 emit_token(struct decoder *d, struct answer *a, uint32_t id,
     struct err *reterr)
 {
-	int n = detokenizer_push(&a->detok, id, d->piece, d->piece_bytes);
-	size_t nshown, nheld = a->stops.nheld;
-	int found;
+	int n = detokenizer_push(&a->detok, id, d->piece, d->piece_bytes), rc;
+	struct filter_out out = filter_out(d);
 
 	if (n < 0)
 		return err_set(reterr, ERR_RUN, n,
 		    "token %u is not in the vocabulary", id);
-	if (!chat_filter_next(&a->filter, id, d->piece, (size_t)n) || n == 0)
-		return 0;
-	found = stops_push(&d->stops, &a->stops, d->piece, (size_t)n, d->shown,
-	    &nshown);
-	if (found >= 0) {
-		a->tail_bytes = nheld + (size_t)n - nshown + a->detok.nheld;
-		a->stop = (unsigned)found < d->eng->conf->stop.n ? "stop" :
-		    "eos";
-	}
-	return nshown > 0 ? a->emit(a->arg, d->shown, nshown, reterr) : 0;
+	chat_filter_next(&a->filter, id, d->piece, (size_t)n, &out);
+	rc = emit_thought(a, &out, reterr);
+	return rc < 0 ? rc : emit_text(d, a, &out, reterr);
 }
 
 /* Is it a token that the user gave as a stop text?  Control tokens have no text
@@ -211,11 +253,19 @@ decoder_take(struct decoder *d, struct answer *a, uint32_t id,
 }
 
 int
-decoder_end(struct answer *a, struct err *reterr)
+decoder_end(struct decoder *d, struct answer *a, struct err *reterr)
 {
-	unsigned n = a->stops.nheld;
+	struct filter_out out = filter_out(d);
+	int rc = 0;
 
+	if (a->tail_bytes == 0) {
+		chat_filter_end(&a->filter, &out);
+		if ((rc = emit_thought(a, &out, reterr)) == 0)
+			rc = emit_text(d, a, &out, reterr);
+	}
 	a->is_cut = a->detok.nheld > 0 && a->tail_bytes == 0;
+	if (rc == 0 && a->stops.nheld > 0 && a->tail_bytes == 0)
+		rc = a->emit(a->arg, a->stops.held, a->stops.nheld, reterr);
 	a->detok.nheld = a->stops.nheld = 0;
-	return n > 0 ? a->emit(a->arg, a->stops.held, n, reterr) : 0;
+	return rc;
 }

@@ -11,9 +11,10 @@
 
 struct decoder;
 
-/* Decodes the text of nseqs sequences with the sampling settings of eng's
- * config; ct says which tokens are shown.  eng needs a plan and a tokenizer. */
-int decoder_open(const struct engine *eng, const struct chat_template *ct,
+/* Decodes the text of nseqs sequences with the sampling settings of eng's config.
+ * form: they are answers in conversations; NULL: texts that go on.  eng needs a plan
+ * and a tokenizer. */
+int decoder_open(const struct engine *eng, const struct form *form,
     uint32_t nseqs, struct decoder **ret, struct err *reterr);
 void decoder_close(struct decoder *d);
 
@@ -40,9 +41,15 @@ struct answer {
 	 * that may be the beginning of a stop text comes later. */
 	int (*emit)(void *arg, const char *bytes, size_t nbytes,
 	    struct err *reterr);
+	/* The same for the model's thoughts; NULL = nobody wants them. */
+	int (*emit_thought)(void *arg, const char *bytes, size_t nbytes,
+	    struct err *reterr);
 	/* Does the user want it to end?  NULL = never. */
 	int (*is_stopped)(void *arg);
 	void *arg;
+	const char *begun;	/* [nbegun], the prompt's end that it continues;
+				 * NULL = it begins */
+	size_t nbegun;
 	/* Set by the decoder. */
 	uint32_t ntokens;	/* generated */
 	const char *stop;	/* eos, stop (a text of --stop), length, context,
@@ -61,7 +68,7 @@ void decoder_begin(struct decoder *d, struct answer *a);
  * answer.  Sets a->stop when the answer ends with or before it. */
 int decoder_take(struct decoder *d, struct answer *a, uint32_t id,
     struct err *reterr);
-/* Emit the text that was held back, and set is_cut. */
-int decoder_end(struct answer *a, struct err *reterr);
+/* Emit what was held back, and set is_cut. */
+int decoder_end(struct decoder *d, struct answer *a, struct err *reterr);
 
 #endif

@@ -93,6 +93,9 @@ engine_open_tokenizer(struct engine *eng, struct err *reterr)
 	if (rc == 0 && (c->cmd == CMD_CHAT || c->chat))
 		rc = form_open(c, engine_file(eng), eng->vocab, &eng->form,
 		    reterr);
+	if (rc == 0 && eng->form != NULL)
+		rc = thinking_open(c, eng->form, eng->vocab, &eng->marks,
+		    reterr);
 	return rc;
 }
 

@@ -600,6 +600,20 @@ read_args(struct form *f, struct err *reterr)
 	return rc;
 }
 
+int
+form_set_arg(struct form *f, const char *name, json_t *value,
+    struct err *reterr)
+{
+	return json_object_set_new(f->args, name, value) == 0 ? 0 :
+	    err_nomem(reterr, "a variable of the chat template");
+}
+
+int
+form_has_arg(const struct form *f, const char *name)
+{
+	return json_object_get(f->args, name) != NULL;
+}
+
 /* --- open --- */
 
 int

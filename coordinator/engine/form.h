@@ -90,6 +90,12 @@ struct form_request {
 	const struct tm *now;
 };
 
+/* A variable for all requests, in addition to --template-arg's.  value is taken
+ * over, in any case; NULL: -ENOMEM. */
+int form_set_arg(struct form *f, const char *name, json_t *value,
+    struct err *reterr);
+int form_has_arg(const struct form *f, const char *name);
+
 /* The request's token ids, malloc'ed, with one BOS if the vocabulary or the
  * template wants it.  render_is_refusal(): the template refuses it, in its own
  * words; -ECOMM: the reader was lost. */

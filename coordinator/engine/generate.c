@@ -82,9 +82,8 @@ generator_open(struct generator *g, struct err *reterr)
 	    .groups = plan_parallel_stages(p), .chunk = chunk, .arg = g->eng };
 
 	batch_init(&g->batcher, &bc);
-	return decoder_open(g->eng, g->eng->conf->chat ?
-	    chat_template_of(g->eng, NULL) : chat_template_plain(), p->nseqs,
-	    &g->decoder, reterr);
+	return decoder_open(g->eng, g->eng->form, p->nseqs, &g->decoder,
+	    reterr);
 }
 
 static void
@@ -105,6 +104,15 @@ emit(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
 	return ops->emit(ops->arg, &s->t, bytes, nbytes, reterr);
 }
 
+static int
+emit_thought(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
+{
+	struct slot *s = arg;
+	const struct generate_ops *ops = s->g->ops;
+
+	return ops->emit_thought(ops->arg, &s->t, bytes, nbytes, reterr);
+}
+
 static void
 begin_completion(struct generator *g, const struct completion *t)
 {
@@ -113,7 +121,7 @@ begin_completion(struct generator *g, const struct completion *t)
 
 	*s = (struct slot){ .g = g, .is_live = 1, .t = *t,
 	    .answer = { .seq = seq, .context_tok = t->n, .emit = emit,
-	    .arg = s } };
+	    .emit_thought = emit_thought, .arg = s } };
 	decoder_seed(g->decoder, seq, t->seed);
 	decoder_add_prompt(g->decoder, seq, t->ids, t->n);
 	decoder_begin(g->decoder, &s->answer);
@@ -147,7 +155,7 @@ end_completion(struct slot *s, struct err *reterr)
 {
 	const struct generate_ops *ops = s->g->ops;
 	struct completion *t = &s->t;
-	int rc = decoder_end(&s->answer, reterr);
+	int rc = decoder_end(s->g->decoder, &s->answer, reterr);
 
 	t->is_cut = s->answer.is_cut;
 	s->is_live = 0;
@@ -224,6 +232,7 @@ take_token(struct generator *g, struct slot *s, uint32_t id,
 
 	g->totals->gen_tok += s->answer.ntokens - s->t.ntokens;
 	s->t.ntokens = s->answer.ntokens;
+	s->t.thought_tok = s->answer.filter.thought_tok;
 	s->t.stop = s->answer.stop;
 	return rc;
 }

@@ -16,6 +16,7 @@ struct completion {
 	void *line;		/* anything */
 	/* The result. */
 	uint32_t ntokens;	/* generated */
+	uint32_t thought_tok;	/* of them: thoughts and their markers */
 	const char *stop;	/* eos, stop, length, context; NULL = cut
 				 * short */
 	int is_cut;		/* the text ends within a character, without its
@@ -34,6 +35,9 @@ struct generate_ops {
 	/* More of the text: whole characters. */
 	int (*emit)(void *arg, const struct completion *t, const char *bytes,
 	    size_t nbytes, struct err *reterr);
+	/* More of the model's thoughts: whole characters. */
+	int (*emit_thought)(void *arg, const struct completion *t,
+	    const char *bytes, size_t nbytes, struct err *reterr);
 	/* The end of a completion; with stop NULL when all are cut short. */
 	int (*finish)(void *arg, const struct completion *t,
 	    struct err *reterr);

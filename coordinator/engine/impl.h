@@ -8,6 +8,7 @@
 #include "form.h"
 #include "own.h"
 #include "pipeline.h"
+#include "thinking.h"
 
 struct engine {
 	const struct conf *conf;
@@ -17,6 +18,7 @@ struct engine {
 					 * engine_open_tokenizer() */
 	struct form *form;		/* of conversations; NULL in runs
 					 * without any */
+	struct filter_marks marks;	/* of its thoughts */
 	struct kernels kernels;
 	struct plan plan;
 	struct plan_room *rooms;	/* [PLAN_ROOMS], NULL without a plan */

@@ -29,6 +29,7 @@ drop_first(struct lines *l)
 
 	STAILQ_REMOVE_HEAD(&l->head, next);
 	source_free(&n->text);
+	source_free(&n->thoughts);
 	json_decref(n->result);		/* accepts NULL */
 	free(n);
 }

@@ -13,7 +13,7 @@ struct line {
 	STAILQ_ENTRY(line) next;
 	uint32_t index;
 	struct source prompt;	/* points into the file */
-	struct source text;
+	struct source text, thoughts;
 	json_t *result;		/* the line to print; NULL = not complete */
 };
 

@@ -267,6 +267,16 @@ keep_text(void *arg, const struct completion *t, const char *bytes,
 	return source_append(&l->text, bytes, nbytes, reterr);
 }
 
+static int
+keep_thought(void *arg, const struct completion *t, const char *bytes,
+    size_t nbytes, struct err *reterr)
+{
+	struct line *l = t->line;
+
+	(void)arg;
+	return source_append(&l->thoughts, bytes, nbytes, reterr);
+}
+
 /* With -q there are no times, so that equal runs give equal bytes. */
 static void
 add_numbers(const struct prompts *p, const struct completion *t, json_t *o)
@@ -304,6 +314,10 @@ finish_line(void *arg, const struct completion *t, struct err *reterr)
 		else
 			json_object_set_new(l->result, "interrupted",
 			    json_true());
+		if (l->thoughts.nbytes > 0)
+			json_object_set_new(l->result, "thoughts",
+			    output_json_text(l->thoughts.text,
+			    l->thoughts.nbytes));
 		add_numbers(p, t, l->result);
 	}
 	if (t->stop != NULL && (!p->have_hash || t->index > p->hash_index)) {
@@ -324,7 +338,7 @@ prompts_init(struct prompts *p, struct engine *eng, const struct source *file,
 		p->eof = file->text + file->nbytes;
 	lines_init(&p->lines);
 	*ret = (struct generate_ops){ .next_prompt = next_prompt,
-	    .emit = keep_text, .finish = finish_line, .arg = p };
+	    .emit = keep_text, .emit_thought = keep_thought, .finish = finish_line, .arg = p };
 }
 
 int

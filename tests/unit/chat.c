@@ -1,5 +1,5 @@
 /* tests/unit/chat.c - tests of the parts of a chat that need no stages: the ids
- * of a first turn, notes on the template, the filter of an answer.
+ * of a first turn, notes on the template.
  * Conversations: unit/chat_turns.c and e2e/chat.sh. */
 #include "tests/support/t.h"
 
@@ -9,7 +9,6 @@
 
 #include "coordinator/engine/chat.h"
 #include "coordinator/engine/impl.h"
-#include "coordinator/text/filter.h"
 #include "tests/support/bpe_vocab.h"
 
 static const char *const merges[] = { "h i", "u s", "us e", "use r" };
@@ -133,56 +132,12 @@ START_TEST(the_note_says_what_is_not_followed)
 }
 END_TEST
 
-static void
-filter_text(struct chat_filter *f, const char *text, int shown)
-{
-	for (; *text != '\0'; text++)
-		ck_assert_int_eq(chat_filter_next(f, (uint8_t)*text, text, 1),
-		    shown);
-}
-
-static void
-filter_marker(struct chat_filter *f, uint32_t id)
-{
-	ck_assert_int_eq(chat_filter_next(f, id, "", 0), 0);
-}
-
-START_TEST(only_the_final_message_is_shown)
-{
-	const char *oss = "<|start|>assistant<|channel|>final<|message|>";
-	struct chat_filter f;
-
-	open_model(oss);
-	chat_filter_init(&f, tokenizer, chat_template_of(&engine, NULL));
-	filter_marker(&f, CHANNEL);
-	filter_text(&f, "analysis", 0);
-	filter_marker(&f, MESSAGE);
-	filter_text(&f, "the final word", 0);
-	filter_marker(&f, END);
-	filter_marker(&f, START);
-	filter_text(&f, "assistant", 0);
-	filter_marker(&f, CHANNEL);
-	filter_text(&f, "final", 0);
-	filter_marker(&f, MESSAGE);
-	filter_text(&f, "Hello", 1);
-	filter_marker(&f, END);
-	filter_text(&f, "a header that is longer than the filter's buffer and "
-	    "is therefore cut off before its word final", 0);
-	filter_marker(&f, MESSAGE);
-	filter_text(&f, "not shown", 0);
-	chat_filter_init(&f, tokenizer, chat_template_plain());
-	filter_text(&f, "shown", 1);
-	close_model();
-}
-END_TEST
-
 int
 main(void)
 {
 	const TTest *const tests[] = {
 		only_the_template_writes_control_tokens,
-		the_note_says_what_is_not_followed,
-		only_the_final_message_is_shown
+		the_note_says_what_is_not_followed
 	};
 
 	return t_main("chat", 60, tests, NITEMS(tests));

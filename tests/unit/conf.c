@@ -561,6 +561,9 @@ random_value(const struct setting *k, char *buf, size_t len)
 	case KEY_CORES:
 		strlcpy(buf, cores[t_rand_below(NITEMS(cores))], len);
 		break;
+	case KEY_WORD:
+		strlcpy(buf, k->words[t_rand_below(2)], len);
+		break;
 	case KEY_NAME:
 		snprintf(buf, len, "p.%u", (unsigned)t_rand_below(3));
 		break;
@@ -598,6 +601,7 @@ expect_equal(const struct conf *a, const struct conf *b)
 	int i;
 
 	ck_assert_pstr_eq(a->model_path, b->model_path);
+	ck_assert_int_eq(a->thinking, b->thinking);
 	ck_assert_int_eq(a->ctx_tok, b->ctx_tok);
 	ck_assert_int_eq(a->batch_rows, b->batch_rows);
 	ck_assert_int_eq(a->kv_type_k, b->kv_type_k);
@@ -668,6 +672,7 @@ START_TEST(defaults_match_the_manual)
 	ck_assert_int_eq(conf.half_layers, 0);
 	ck_assert_int_eq(conf.strict, 0);
 	ck_assert_int_eq(conf.recover, 16);
+	ck_assert_int_eq(conf.thinking, THINKING_HIDE);
 	ck_assert(conf.sampling.temp == 0.8);
 	ck_assert_int_eq(conf.sampling.top_k, 40);
 	ck_assert(conf.sampling.top_p == 0.95);
