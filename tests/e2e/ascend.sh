@@ -146,6 +146,25 @@ check "every product with integers is right" \
     stdout_has '^verified: [0-9]+ ok, 0 wrong'
 text=$floats_text hash=$floats_hash
 
+# --- with other devices in one pipeline ---
+
+mkdir -p "$T/rk/proc/device-tree" "$T/rk/run/lock"
+printf 'rockchip,rk3588\0' >"$T/rk/proc/device-tree/compatible"
+export STRADDLE_RKNPU_ROOT=$T/rk STRADDLE_RKNN=soc=rk3588 STRADDLE_RKNPU_FROM=1
+cat >"$T/mixed.conf" <<-'END'
+	session npu0 { device = "ascend" }
+	session cpu0 { device = "cpu" }
+	session rk0 { device = "rknpu" }
+	END
+! command -v qemu-hexagon >/dev/null || [ -n "${STRADDLE_LAUNCH-}" ] ||
+    echo 'session dsp0 { device = "hexagon" port = "emulated" }' \
+    >>"$T/mixed.conf"
+for soc in 310B 910B; do
+	on $soc
+	check_success "$soc beside others" "${ARGS[@]}" -c "$T/mixed.conf"
+	check "$soc beside others: the same text" equal "$(cat "$OUT")" "$text"
+done
+
 # --- memory: as the device's own count has it ---
 
 cat >"$T/count.py" <<-'END'
