@@ -25,6 +25,7 @@ struct form {
 	int wants_parts;		/* it writes a text only in a list of
 					 * parts */
 	int takes_parts;		/* it writes lists of parts */
+	int folds_system;		/* it has no place for a system text */
 	char why[512];			/* "" = nothing failed */
 	char answer_end[PROBE_END_BYTES + 1];
 	json_t *args;			/* of --template-arg */
@@ -195,13 +196,46 @@ has_tail(const struct form_request *q)
 	return q->continues && q->n > 0 && q->message[q->n - 1].nbytes > 0;
 }
 
+/* Is there a system text that goes in front of the first user message? */
+static int
+must_fold(const struct form *f, const struct form_request *q)
+{
+	const struct form_message *m = q->message;
+
+	return f->folds_system && q->n >= 2 &&
+	    (m[0].role == FORM_SYSTEM || m[0].role == FORM_DEVELOPER) &&
+	    m[0].text != NULL && m[1].role == FORM_USER && m[1].text != NULL;
+}
+
+/* Put the first two messages as one. */
+static void
+put_folded(struct variables *v, const struct form *f,
+    const struct form_message *m, int parse, int *ret_any)
+{
+	struct form_message one = m[1];
+	char *text = malloc(m[0].nbytes + 2 + m[1].nbytes + 1), *p = text;
+
+	if (text == NULL) {
+		v->rc = -ENOMEM;
+		return;
+	}
+	p = mempcpy(p, m[0].text, m[0].nbytes);
+	if (m[0].nbytes > 0)
+		p = mempcpy(p, "\n\n", 2);
+	p = mempcpy(p, m[1].text, m[1].nbytes);
+	one.text = text;
+	one.nbytes = (size_t)(p - text);
+	put_message(v, f, &one, parse, ret_any);
+	free(text);
+}
+
 static void
 put_request(struct variables *v, const struct form *f,
     const struct form_request *q, int parse, int *ret_any)
 {
 	/* An answer that has nothing yet begins. */
 	const size_t n = q->n - (q->continues && q->n > 0 && !has_tail(q));
-	size_t i;
+	size_t i = 0;
 
 	put_args(v, f->args);
 	put_args(v, q->args);
@@ -209,7 +243,11 @@ put_request(struct variables *v, const struct form *f,
 	put_token(v, f, "eos_token", tokenizer_eos(f->vocab));
 	variables_name(v, "messages");
 	variables_bracket(v, '[');
-	for (i = 0; i < n; i++)
+	if (must_fold(f, q)) {
+		put_folded(v, f, q->message, parse, ret_any);
+		i = 2;
+	}
+	for (; i < n; i++)
 		put_message(v, f, &q->message[i], parse, ret_any);
 	variables_bracket(v, ']');
 	if (q->tools != NULL) {
@@ -343,6 +381,26 @@ try_parts(struct form *f, struct err *reterr)
 	return rc < 0 && !render_is_refusal(rc) ? rc : 0;
 }
 
+/* A template may raise on a system message, or leave it out. */
+static int
+try_system(struct form *f, struct err *reterr)
+{
+	static const char text[] = "Be-a-machine";
+	const struct form_message m[] = {
+		{ FORM_SYSTEM, text, sizeof(text) - 1, NULL },
+		{ FORM_USER, "Hello", 5, NULL }
+	};
+	const struct form_request q = { .message = m, .n = NITEMS(m) };
+	struct rendering r;
+	int rc = render(f, &q, 0, &r, reterr);
+
+	f->folds_system = rc == 0 ? !has_input(&r, text) :
+	    render_is_refusal(rc);
+	if (rc == 0)
+		rendering_done(&r);
+	return f->folds_system ? 0 : rc;
+}
+
 static int
 try_template(struct form *f, struct err *reterr)
 {
@@ -364,7 +422,8 @@ try_template(struct form *f, struct err *reterr)
 			return rc;
 		}
 	}
-	return try_parts(f, reterr);
+	rc = try_system(f, reterr);
+	return rc < 0 ? rc : try_parts(f, reterr);
 }
 
 /* --- which template --- */
@@ -377,7 +436,7 @@ take_family(struct form *f, const struct template_family *family,
 	free(f->tools_jinja);
 	f->jinja = f->tools_jinja = NULL;
 	f->is_builtin = 1;
-	f->wants_parts = f->takes_parts = 0;
+	f->wants_parts = f->takes_parts = f->folds_system = 0;
 	strlcpy(f->name, family->name, sizeof(f->name));
 	snprintf(f->answer_end, sizeof(f->answer_end), "%.*s",
 	    (int)strcspn(family->answer[1], "\n"), family->answer[1]);
@@ -683,8 +742,11 @@ void
 form_note(const struct form *f, char note[FORM_NOTE_LEN])
 {
 	if (!form_is_plain(f))
-		snprintf(note, FORM_NOTE_LEN, "chat template: %s%s", f->name,
-		    f->why[0] != '\0' ? ", by its markers" : "");
+		snprintf(note, FORM_NOTE_LEN, "chat template: %s%s%s", f->name,
+		    f->why[0] != '\0' ? ", by its markers" : "",
+		    f->folds_system && f->conf->system != NULL ? "; it has no "
+		    "place for a system message, which goes in front of the "
+		    "first message" : "");
 	else if (f->why[0] != '\0')
 		snprintf(note, FORM_NOTE_LEN, "messages go in as they are, and "
 		    "answers may be poor");

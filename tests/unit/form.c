@@ -295,6 +295,34 @@ START_TEST(parts_are_a_list_where_the_template_takes_one)
 }
 END_TEST
 
+/* Where the template raises on it, or drops it. */
+START_TEST(system_text_without_a_place_goes_to_the_user)
+{
+	static const char *const jinja[] = {
+		"{% for m in messages %}{% if m.role == 'system' %}"
+		"{{ raise_exception('no') }}{% endif %}({{ m.content }})"
+		"{% endfor %}",
+		"{% for m in messages %}{% if m.role != 'system' %}"
+		"({{ m.content }}){% endif %}{% endfor %}"
+	};
+	const struct form_request q = REQUEST(SAYS(SYSTEM, "S"),
+	    SAYS(USER, "a"), SAYS(ASSISTANT, "b"));
+	char note[FORM_NOTE_LEN];
+	size_t i;
+
+	for (i = 0; i < NITEMS(jinja); i++) {
+		open_form(jinja[i]);
+		writes(&q, "(S\n\na)(b)");
+		form_note(form, note);
+		ck_assert_ptr_null(strstr(note, "no place"));
+		conf.system = strdup("S");
+		form_note(form, note);
+		ck_assert_ptr_nonnull(strstr(note, "no place for a system"));
+		close_form();
+	}
+}
+END_TEST
+
 START_TEST(tools_choose_their_template)
 {
 	json_t *tools = parse("[{\"type\": \"function\"}]");
@@ -405,6 +433,7 @@ main(void)
 		arguments_that_cannot_be_are_refused,
 		arguments_of_a_call_become_an_object,
 		parts_are_a_list_where_the_template_takes_one,
+		system_text_without_a_place_goes_to_the_user,
 		tools_choose_their_template,
 		last_message_is_continued,
 		one_clock_counts,
