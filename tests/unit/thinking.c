@@ -238,6 +238,44 @@ START_TEST(channels_but_the_last_are_thoughts)
 }
 END_TEST
 
+/* The same however the answer is cut, and nothing that was not said. */
+START_TEST(pieces_do_not_matter)
+{
+	static const char *const parts[] = { "<think>", "</think>", "<", "</",
+	    "think>", ">", "</thi", " ", "\n", "a", "word", "\xc3\xa4" };
+	char answer[128], whole[2][512];
+	size_t i, n, left, k;
+	int round;
+
+	open_model(PROMPT "{# </think> #}", THINKING_HIDE);
+	for (round = 0; round < 3000; round++) {
+		answer[0] = '\0';
+		for (n = t_rand_below(12); n > 0; n--)
+			strcat(answer, parts[t_rand_below(NITEMS(parts))]);
+		for (i = 0; i < 3; i++) {
+			begin(round % 3 == 0 ? "<think>" : NULL);
+			for (n = 0; answer[n] != '\0';) {
+				left = strlen(answer + n);
+				k = i == 0 ? left : 1 + t_rand_below(left);
+				push('a', answer + n, k, 0);
+				n += k;
+			}
+			push(0, "", 0, 1);
+			ck_assert_uint_le(strlen(text) + strlen(thoughts), n);
+			if (i == 0) {
+				strcpy(whole[0], text);
+				strcpy(whole[1], thoughts);
+			}
+			ck_assert_msg(strcmp(text, whole[0]) == 0 &&
+			    strcmp(thoughts, whole[1]) == 0, "\"%s\": \"%s\" "
+			    "\"%s\", not \"%s\" \"%s\"", answer, text, thoughts,
+			    whole[0], whole[1]);
+		}
+	}
+	close_model();
+}
+END_TEST
+
 /* --- the switch --- */
 
 /* The prompt of "hi", with what thinking_open() has set. */
@@ -294,7 +332,7 @@ main(void)
 		text_between_the_markers_is_thought,
 		markers_may_be_tokens, a_label_is_no_thought,
 		the_prompt_may_begin_the_thoughts,
-		channels_but_the_last_are_thoughts,
+		channels_but_the_last_are_thoughts, pieces_do_not_matter,
 		off_sets_the_variable_that_the_template_has
 	};
 
