@@ -28,13 +28,13 @@ int form_open(const struct conf *c, const struct gguf *g,
     const struct tokenizer *t, struct form **ret, struct err *reterr);
 void form_close(struct form *f);
 
-/* The text that form_open() would take for requests with or without tools, malloc'ed
- * and not tried.  g: NULL = no model. */
+/* The text that form_open() would take for requests with tools or without,
+ * malloc'ed, not tried.  g: NULL = no model. */
 int form_find_text(const struct conf *c, const struct gguf *g, int has_tools,
     char **ret, size_t *ret_n, struct err *reterr);
 
-/* The family's usual name, "ChatML" and so on, or "its own"; "plain"; the name of a
- * file that was given. */
+/* The family's usual name, "ChatML" and so on, or "its own"; "plain"; the name of
+ * a file that was given. */
 const char *form_name(const struct form *f);
 /* Is it a built-in form? */
 int form_is_builtin(const struct form *f);
@@ -42,8 +42,8 @@ int form_is_builtin(const struct form *f);
 int form_is_plain(const struct form *f);
 /* Do answers consist of messages with channels, as gpt-oss' do? */
 int form_has_channels(const struct form *f);
-/* The marker that the template writes behind an answer, such as "<|im_end|>", whether
- * it is a token or not; "" = none. */
+/* The marker that the template writes behind an answer, such as "<|im_end|>",
+ * whether it is a token or not; "" = none. */
 const char *form_answer_end(const struct form *f);
 /* One line for the user. */
 enum { FORM_NOTE_LEN = 256 };

@@ -45,8 +45,8 @@ int serve_recv_bytes(struct serve *s, char *to, uint64_t nbytes,
 void serve_send_ids(struct serve *s, uint64_t number, const uint32_t *ids,
     uint64_t n, const struct losses *lost);
 
-/* READ_OPEN to READ_DIRECTORY, READ_VOCAB, READ_TEXT, READ_RENDER.  0 = answered; negative:
- * the reader leaves. */
+/* READ_OPEN to READ_DIRECTORY, READ_VOCAB, READ_TEXT, READ_RENDER.  0 = answered;
+ * negative: the reader leaves. */
 int serve_open(struct serve *s, struct err *reterr);
 int serve_vocab(struct serve *s, struct err *reterr);
 int serve_text(struct serve *s, struct err *reterr);

@@ -134,7 +134,8 @@ reader_recv_ids(struct reader *r, uint32_t **ids, size_t *n, uint64_t most,
 }
 
 int
-reader_check_ids(struct reader *r, const uint32_t *ids, size_t n, struct err *reterr)
+reader_check_ids(struct reader *r, const uint32_t *ids, size_t n,
+    struct err *reterr)
 {
 	const uint32_t ntokens = tokenizer_size(r->tokenizer);
 	size_t i;

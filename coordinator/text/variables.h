@@ -1,7 +1,8 @@
 /* coordinator/text/variables.h - the variables of a chat template as bytes, which
  * go to the process that renders it.
  * Owns: the block's format, and a block that is being written.  Called by
- * engine/format.c and `render`, which write one, and by render.c, which reads it.
+ * engine/form.c, probe.c and `render`, which write one, and by render.c, which
+ * reads it.
  * Does not know messages: values, and who wrote each string.
  *
  * A block is a list of pairs of a name and a value:
