@@ -273,4 +273,23 @@ check "what is missing on this machine is named" "$PYTHON" - "$OUT" <<-'END'
 	assert 'davinci0' in bad['device nodes'], bad
 	assert 'set_env.sh' in bad['ASCEND_OPP_PATH'], bad
 	END
+# A machine with everything but the kernels of this chip, then with them.
+mkdir -p "$T/root/dev" "$T/root/usr/local/Ascend/driver" "$T/opp"
+touch "$T"/root/dev/{davinci0,davinci_manager,devmm_svm,hisi_hdc}
+echo "Version=24.1.rc2" >"$T/root/usr/local/Ascend/driver/version.info"
+export ASCEND_HOME_PATH=$T/root ASCEND_OPP_PATH=$T/opp
+on 310B
+check_success "no kernels" devices
+check "the package of the chip's kernels is named" eval 'tr -s " \n" "  " \
+    <"$OUT" | grep -q "operators for Ascend310B1, Ascend-cann-kernels-310b"'
+mkdir -p "$T/opp/built-in/op_impl/ai_core/tbe/kernel/config/ascend310b"
+check_success "all is there" devices --json
+check "all is there: every check is ok" "$PYTHON" - "$OUT" <<-'END'
+	import json, sys
+	d = [x for x in json.load(open(sys.argv[1]))['devices']
+	    if x['kind'] == 'ascend'][0]
+	bad = {c['what'] for c in d['checks'] if not c['ok']}
+	assert bad <= {'integer weights'} and len(d['checks']) >= 8, d
+	assert '24.1.rc2' in str(d['checks'])
+	END
 e2e_end

@@ -121,6 +121,56 @@ START_TEST(no_buffer_exceeds_the_largest_mapping_of_a_device)
 }
 END_TEST
 
+static struct plan_limits ascend = { .total_bytes = UINT64_MAX,
+    .layout = LAYOUT_ASCEND, .device_from = "a test",
+    .ascend = { .has_memory = 1, .workspace_bytes = MIB } };
+
+static const struct plan_limits *
+get_ascend_limits(const struct session_conf *sc)
+{
+	return strcmp(sc->device, "ascend") == 0 ? &ascend : NULL;
+}
+
+/* Two sessions on a device share what is free there by their caps: what is enough for
+ * both fits, a byte less in each share is refused, and a session on the CPU takes
+ * layers that a device cannot hold. */
+START_TEST(sessions_share_the_memory_of_their_device)
+{
+	static struct plan_fixture fx;
+	static struct plan p;
+	struct tiny t = TINY;
+	struct err e = { 0 };
+	uint64_t most, sum;
+
+	t.n_embd = t.n_ff = 256;
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, GIB);
+	fixture_add_session(&fx, GIB);
+	strcpy(fx.c.session[0].device, "ascend");
+	strcpy(fx.c.session[1].device, "ascend");
+	fx.env.limits = get_ascend_limits;
+	ascend.device_free_bytes = 0;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	most = MAX(p.session[0].device_bytes, p.session[1].device_bytes);
+	sum = p.session[0].device_bytes + p.session[1].device_bytes;
+	ck_assert_uint_gt(most, MIB);
+	ascend.device_free_bytes = 2 * most;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	ck_assert_uint_eq(p.session[0].device_share, most);
+	ck_assert_uint_le(p.session[0].device_bytes, most);
+	ck_assert_uint_le(p.session[1].device_bytes, most);
+	ascend.device_free_bytes = sum / 2;
+	ck_assert_int_eq(plan_build(&fx.c, &fx.env, &p, &e), -ENOSPC);
+	ck_assert_msg(strstr(e.msg, "of the memory of its device ascend") !=
+	    NULL, "%s", e.msg);
+	strcpy(fx.c.session[1].device, "cpu");
+	ascend.device_free_bytes = most;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	ck_assert_uint_le(p.session[0].device_bytes, most);
+	plan_fixture_close(&fx);
+}
+END_TEST
+
 static const struct plan_limits *
 get_hvx_layout_limits(const struct session_conf *sc)
 {
@@ -173,6 +223,7 @@ main(void)
 	const TTest *const tests[] = {
 		a_device_limit_caps_its_sessions_and_is_named,
 		no_buffer_exceeds_the_largest_mapping_of_a_device,
+		sessions_share_the_memory_of_their_device,
 		each_session_is_planned_with_the_layout_of_its_device
 	};
 
